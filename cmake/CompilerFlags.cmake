@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Every userspace target links earshot_flags; the BPF objects have flags of their own (kmod/bpf).
+add_library(earshot_flags INTERFACE)
+target_compile_definitions(earshot_flags INTERFACE _GNU_SOURCE EARSHOT_VERSION="${PROJECT_VERSION}")
+target_include_directories(earshot_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/ring/include)
+target_compile_options(earshot_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
+  -fno-strict-aliasing -fvisibility=hidden)
+if(EARSHOT_WERROR)
+  target_compile_options(earshot_flags INTERFACE -Werror)
+endif()
+if(EARSHOT_SANITIZE)
+  target_compile_options(earshot_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  target_link_options(earshot_flags INTERFACE -fsanitize=address,undefined)
+else()
+  target_compile_options(earshot_flags INTERFACE -fstack-protector-strong)
+  target_compile_definitions(earshot_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:_FORTIFY_SOURCE=2>)
+  target_link_options(earshot_flags INTERFACE -Wl,-z,relro,-z,now)
+endif()
