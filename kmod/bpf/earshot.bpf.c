@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The BPF datapath: two tc ingress programs. es_public sees what the switch broadcasts, es_cluster (on the private
+ * network and on lo) sees handover messages. Both only make the view, call the decision function of kmod/core and
+ * carry its verdict out.
+ */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <linux/in.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include "kernel.h"
+#include "maps.h"
+#include "packet.h"
+#include "answer.h"
+#include "rebuild.h"
+#include "queue.h"
+#include "other.h"
+#include "message.h"
+#include "kmod/core/decide.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Classify what the look-up found; @ret_listener says whether @sk is a listening socket. */
+static __always_inline __u8 es_socket_classify(struct bpf_sock *sk, __u32 *ret_old_rcv_nxt, __u8 *ret_listener)
+{
+	struct tcp_timewait_sock *tw;
+
+	*ret_listener = 0;
+	if (!sk)
+		return ES_SOCKET_NONE;
+	if (sk->state == TCP_STATE_LISTEN) {
+		*ret_listener = 1;
+		return ES_SOCKET_NONE;
+	}
+	if (sk->state != TCP_STATE_TIME_WAIT)
+		return ES_SOCKET_ESTABLISHED;
+	tw = bpf_skc_to_tcp_timewait_sock(sk);
+	if (!tw)
+		return ES_SOCKET_NONE;
+	*ret_old_rcv_nxt = tw->tw_sk.__tw_common.skc_tw_rcv_nxt;
+	return tw->tw_sk.tw_substate == TCP_STATE_FIN_WAIT2 ? ES_SOCKET_FIN_WAIT2 : ES_SOCKET_TIME_WAIT;
+}
+
+static __always_inline struct bpf_sock *es_socket_lookup(struct __sk_buff *skb, const struct es_packet *pkt)
+{
+	struct bpf_sock_tuple tuple = {
+		.ipv4 = {
+			.saddr = pkt->saddr,
+			.daddr = pkt->daddr,
+			.sport = pkt->sport,
+			.dport = pkt->dport,
+		},
+	};
+
+	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+}
+
+/* Everything about a flow without an established socket that es_decide() wants to know. */
+static __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, __u64 now_ns)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_flow flow;
+	__u32 worker, set;
+
+	if (!cfg || !pkt || !v)
+		return -1;
+	es_packet_flow(pkt, &flow);
+	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	v->mine = (__u8)es_ring_is_mine(state, cfg, v->flow_hash);
+	if (!v->mine)
+		return 0;
+	v->now_ms = (__u32)(now_ns / 1000000);
+	if (cfg->slot_s)
+		v->slot = (__u32)((now_ns + state->wall_offset_ns) / 1000000000ULL / cfg->slot_s);
+	worker = es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1);
+	/* Signed: the coarse clock may lie a tick behind the worker's. */
+	v->inspector_alive = cfg->workers && (__s64)(now_ns - state->heartbeat_ns[worker]) <
+						     (__s64)cfg->fallback_after_ms * 1000000LL;
+	if (v->seg.len && cfg->decision_sets) {
+		struct es_decision_set *decisions;
+
+		set = es_decision_index(v->flow_hash, cfg->decision_sets);
+		decisions = bpf_map_lookup_elem(&es_decisions, &set);
+		if (decisions)
+			v->decision = es_decision_lookup(decisions,
+							 es_decision_key(v->flow_hash, v->seg.ack - 1));
+	}
+	return 0;
+}
+
+/* es_decide() in a stack frame of its own. */
+static __noinline int es_view_decide(const struct es_view *v, struct es_verdict *ret)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+
+	if (!cfg || !v || !ret)
+		return -1;
+	es_decide(cfg, v, ret);
+	return 0;
+}
+
+/* The verdicts that send something to the client. A function of its own: stacks of BPF programs are small. */
+static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es_packet *pkt,
+					  const struct es_view *v, const struct es_verdict *verdict)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_answer answer;
+	int rc;
+
+	if (!cfg || !pkt || !v || !verdict)
+		return TC_ACT_SHOT;
+	switch (verdict->action) {
+	case ES_SYNACK:
+	case ES_END_OLD_AND_SYNACK:
+		es_answer_synack(cfg, pkt, &v->seg, verdict, &answer);
+		break;
+	case ES_ANSWER_ACK:
+		es_answer_to(pkt, &answer);
+		answer.seq = v->seg.ack;
+		answer.ack = v->seg.seq + 1;
+		answer.window = (__u16)(cfg->synack_window >> cfg->rcv_wscale);
+		answer.flags = ES_TCP_ACK;
+		if (v->seg.has_ts) {
+			answer.options_len = ES_TIMESTAMP_OPTION_LEN;
+			es_timestamp_option_write(answer.options, v->seg.tsecr, v->seg.tsval);
+		}
+		break;
+	default:
+		es_answer_to(pkt, &answer);
+		answer.seq = v->seg.ack;
+		answer.flags = ES_TCP_RST;
+		break;
+	}
+	rc = es_answer_send(skb, cfg, &answer);
+	if (verdict->action != ES_END_OLD_AND_SYNACK || rc == TC_ACT_SHOT)
+		return rc;
+	/* The answer leaves as a copy; the packet itself becomes the old socket's RST. */
+	bpf_clone_redirect(skb, skb->ifindex, 0);
+	return es_answer_end_old(skb, pkt, v->old_rcv_nxt);
+}
+
+static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_config *cfg, struct bpf_sock *sk,
+					const struct es_packet *pkt, const struct es_view *v,
+					const struct es_verdict *verdict, __u32 service, __u8 listening, __u64 now_ns)
+{
+	struct es_record record = {};
+	__u32 counter = verdict->counter;
+	int rc = TC_ACT_SHOT;
+
+	switch (verdict->action) {
+	case ES_DELIVER:
+		bpf_skb_change_type(skb, PACKET_TYPE_HOST);
+		rc = TC_ACT_OK;
+		break;
+	case ES_QUEUE_FIRST:
+	case ES_QUEUE_LATER:
+		record.flow_hash = v->flow_hash;
+		record.len = v->seg.len + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
+		record.kind = verdict->action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
+		record.service = (__u8)service;
+		if (es_queue_push(skb, &record, es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1)))
+			counter = ES_COUNT_drop_queue_full;
+		break;
+	case ES_SYNACK:
+	case ES_END_OLD_AND_SYNACK:
+	case ES_ANSWER_ACK:
+	case ES_ANSWER_RST:
+		rc = es_carry_out_answer(skb, pkt, v, verdict);
+		break;
+	case ES_END_OLD:
+		rc = es_answer_end_old(skb, pkt, v->old_rcv_nxt);
+		break;
+	case ES_REBUILD:
+		if (!listening) {
+			counter = ES_COUNT_rebuild_no_listener;
+			break;
+		}
+		if (es_rebuilt_lately(v->flow_hash, v->seg.seq, now_ns)) {
+			counter = ES_COUNT_handover_old;
+			break;
+		}
+		if (es_rebuild(skb, sk, &v->seg, &verdict->options, v->flow_hash, now_ns)) {
+			counter = ES_COUNT_rebuild_refused;
+			break;
+		}
+		bpf_skb_change_type(skb, PACKET_TYPE_HOST);
+		rc = TC_ACT_OK;
+		break;
+	default:
+		break;
+	}
+	es_count(counter);
+	return rc;
+}
+
+SEC("tc")
+int es_public(struct __sk_buff *skb)
+{
+	struct es_verdict verdict = {};
+	struct es_packet pkt = {};
+	struct es_view view = {};
+	struct es_config *cfg;
+	struct es_state *state;
+	struct bpf_sock *sk;
+	struct iphdr ip;
+	__u8 listening;
+	__u64 now_ns;
+	int service, rc;
+	__u32 len;
+
+	if (skb->protocol == es_htons(ETH_P_ARP))
+		return es_other_arp(skb);
+	if (skb->protocol != es_htons(ETH_P_IP))
+		return TC_ACT_OK;
+	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+		return TC_ACT_OK;
+	state = es_state_get();
+	cfg = state ? es_config_get(state) : (void *)0;
+	if (!cfg)
+		return TC_ACT_OK;
+	pkt.off = ETH_HLEN;
+	pkt.saddr = ip.saddr;
+	pkt.daddr = ip.daddr;
+	len = es_ntohs(ip.tot_len);
+	if (!es_is_service_address(cfg, ip.daddr))
+		return TC_ACT_OK;
+	if (ip.protocol != IPPROTO_TCP)
+		return es_other_ip(skb, &ip);
+	if (ip.frag_off & es_htons(0x3fff)) {
+		es_count(ES_COUNT_drop_fragment);
+		return TC_ACT_SHOT;
+	}
+	/* A merged packet may be longer than tot_len can say (BIG TCP is IPv6 only; 0 means such a one). */
+	if (ip.ihl != 5 || len > skb->len - ETH_HLEN || es_packet_tcp(skb, &pkt, len, &view.seg)) {
+		es_count(ES_COUNT_drop_malformed);
+		return TC_ACT_SHOT;
+	}
+	service = es_service_find(cfg, pkt.daddr, pkt.dport);
+	if (service < 0)
+		return es_other_ip(skb, &ip);
+
+	sk = es_socket_lookup(skb, &pkt);
+	view.socket = es_socket_classify(sk, &view.old_rcv_nxt, &listening);
+	view.inspect = cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
+	now_ns = bpf_ktime_get_coarse_ns();
+	if (view.socket != ES_SOCKET_ESTABLISHED) {
+		if (es_view_complete(&pkt, &view, now_ns))
+			goto drop;
+		if (view.mine && es_packet_options(skb, &pkt, &view.seg)) {
+			es_count(ES_COUNT_drop_malformed);
+			goto drop;
+		}
+	}
+	if (es_view_decide(&view, &verdict))
+		goto drop;
+	rc = es_carry_out(skb, cfg, sk, &pkt, &view, &verdict, (__u32)service, listening, now_ns);
+	if (sk)
+		bpf_sk_release(sk);
+	return rc;
+drop:
+	if (sk)
+		bpf_sk_release(sk);
+	return TC_ACT_SHOT;
+}
+
+/* What the target knows about the packet in a message. */
+static __always_inline void es_handover_view_socket(struct bpf_sock *sk, struct es_handover_view *v,
+						    __u32 *ret_old_rcv_nxt)
+{
+	struct tcp_sock *tp;
+
+	v->socket = es_socket_classify(sk, ret_old_rcv_nxt, &v->listening);
+	if (!sk)
+		return;
+	if (v->listening) {
+		v->accept_full = (__u8)es_listener_is_full(sk);
+	} else if (v->socket == ES_SOCKET_ESTABLISHED) {
+		tp = bpf_skc_to_tcp_sock(sk);
+		if (tp) {
+			v->rcv_nxt = tp->rcv_nxt;
+			/* A FIN counts in rcv_nxt, but not as a received byte. */
+			v->first_seq = tp->rcv_nxt - (__u32)tp->bytes_received - 1;
+			*ret_old_rcv_nxt = tp->rcv_nxt;
+		}
+	}
+}
+
+/* Take the envelope off: what is left is the client's packet behind our Ethernet header. */
+static __always_inline int es_message_open(struct __sk_buff *skb)
+{
+	return (int)bpf_skb_adjust_room(skb, -(__s32)(ES_MESSAGE_PACKET_OFF - ETH_HLEN), BPF_ADJ_ROOM_MAC, 0);
+}
+
+static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
+{
+	struct es_handover_view view = { .kind = h->kind };
+	struct es_packet pkt = { .off = ES_MESSAGE_PACKET_OFF };
+	struct es_verdict verdict = {};
+	__u32 len = es_ntohs(h->packet_len);
+	__u32 old_rcv_nxt = 0, counter;
+	int service, rc = TC_ACT_SHOT;
+	struct es_flow flow;
+	struct bpf_sock *sk;
+	__u64 hash, now_ns;
+	struct iphdr ip;
+
+	if (bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &ip, sizeof(ip)) || ip.ihl != 5 || ip.version != 4 ||
+	    ip.protocol != IPPROTO_TCP || es_ntohs(ip.tot_len) != len || (ip.frag_off & es_htons(0x3fff))) {
+		es_count(ES_COUNT_handover_malformed);
+		return TC_ACT_SHOT;
+	}
+	pkt.saddr = ip.saddr;
+	pkt.daddr = ip.daddr;
+	if (es_packet_tcp(skb, &pkt, len, &view.seg) || es_packet_options(skb, &pkt, &view.seg)) {
+		es_count(ES_COUNT_handover_malformed);
+		return TC_ACT_SHOT;
+	}
+	service = es_service_find(cfg, pkt.daddr, pkt.dport);
+	if (service < 0) {
+		es_count(ES_COUNT_handover_wrong_target);
+		return TC_ACT_SHOT;
+	}
+	now_ns = bpf_ktime_get_coarse_ns();
+	es_packet_flow(&pkt, &flow);
+	hash = es_flow_hash(&cfg->ring_key, &flow);
+	view.rebuilt = (__u8)es_rebuilt_lately(hash, view.seg.seq, now_ns);
+	sk = es_socket_lookup(skb, &pkt);
+	es_handover_view_socket(sk, &view, &old_rcv_nxt);
+	es_decide_handover(&view, &verdict);
+	counter = verdict.counter;
+
+	switch (verdict.action) {
+	case ES_DELIVER:
+		if (!es_message_open(skb))
+			rc = TC_ACT_OK;
+		break;
+	case ES_NACK:
+		rc = es_message_nack(skb, cfg, h, ES_NACK_NO_LISTENER);
+		break;
+	case ES_END_OLD:
+		/* A NACK asks the sender to try here again; the packet itself ends the old socket. */
+		if (es_message_nack(skb, cfg, h, ES_NACK_RETRY) == TC_ACT_SHOT)
+			break;
+		bpf_clone_redirect(skb, skb->ifindex, h->target == cfg->self ? BPF_F_INGRESS : 0);
+		if (!es_message_open(skb))
+			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
+		break;
+	case ES_REBUILD:
+		es_handover_options_get(h, &verdict.options);
+		if (sk && !es_message_open(skb) && !es_rebuild(skb, sk, &view.seg, &verdict.options, hash, now_ns))
+			rc = TC_ACT_OK;
+		else
+			counter = ES_COUNT_rebuild_refused;
+		break;
+	default:
+		break;
+	}
+	if (sk)
+		bpf_sk_release(sk);
+	es_count(counter);
+	return rc;
+}
+
+SEC("tc")
+int es_cluster(struct __sk_buff *skb)
+{
+	struct es_handover h;
+	struct es_config *cfg;
+	struct es_state *state;
+	struct udphdr udp;
+	struct iphdr ip;
+	int counter;
+
+	if (skb->protocol != es_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+		return TC_ACT_OK;
+	if (ip.protocol != IPPROTO_UDP || ip.ihl != 5)
+		return TC_ACT_OK;
+	state = es_state_get();
+	cfg = state ? es_config_get(state) : (void *)0;
+	if (!cfg || ip.daddr != cfg->self_address.w[3])
+		return TC_ACT_OK;
+	if (bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(ip), &udp, sizeof(udp)))
+		return TC_ACT_OK;
+	if (udp.dest != cfg->handover_port) {
+		/* NACKs come from the handover port to the worker's own; they are checked here and go up. */
+		if (udp.source != cfg->handover_port)
+			return TC_ACT_OK;
+	}
+	if (bpf_skb_load_bytes(skb, ES_MESSAGE_HEADER_OFF, &h, sizeof(h)) || h.magic != es_htonl(ES_HANDOVER_MAGIC) ||
+	    h.version != ES_HANDOVER_VERSION || es_ntohs(udp.len) != sizeof(udp) + sizeof(h) + es_ntohs(h.packet_len) ||
+	    es_ntohs(ip.tot_len) != sizeof(ip) + es_ntohs(udp.len) || (ip.frag_off & es_htons(0x3fff))) {
+		es_count(ES_COUNT_handover_malformed);
+		return TC_ACT_SHOT;
+	}
+	if (h.target != cfg->self) {
+		es_count(ES_COUNT_handover_wrong_target);
+		return TC_ACT_SHOT;
+	}
+	counter = es_message_check(skb, cfg, &h);
+	es_count((__u32)counter);
+	if (counter != ES_COUNT_handover_received)
+		return TC_ACT_SHOT;
+	if (h.kind == ES_HANDOVER_NACK) {
+		es_count(ES_COUNT_handover_nack_received);
+		return TC_ACT_OK;
+	}
+	if (h.kind != ES_HANDOVER_REQUEST && h.kind != ES_HANDOVER_FOLLOW) {
+		es_count(ES_COUNT_handover_malformed);
+		return TC_ACT_SHOT;
+	}
+	if (udp.dest != cfg->handover_port) {
+		es_count(ES_COUNT_handover_malformed);
+		return TC_ACT_SHOT;
+	}
+	return es_handover_request(skb, cfg, &h);
+}

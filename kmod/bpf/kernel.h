@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_KERNEL_H
+#define ES_BPF_KERNEL_H
+
+/*
+ * The few kernel types that the programs read. CO-RE relocates every access, so only the names matter and no
+ * vmlinux.h of the build machine is needed.
+ */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock_common {
+	unsigned char skc_state;
+	__u32 skc_tw_rcv_nxt;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	__u32 sk_ack_backlog;
+	__u32 sk_max_ack_backlog;
+};
+
+struct tcp_sock {
+	__u32 rcv_nxt;
+	__u64 bytes_received;
+};
+
+struct inet_timewait_sock {
+	struct sock_common __tw_common;
+	volatile unsigned char tw_substate;
+};
+
+struct tcp_timewait_sock {
+	struct inet_timewait_sock tw_sk;
+};
+
+struct sk_buff {
+	__u8 ip_summed : 2;
+};
+
+#pragma clang attribute pop
+
+/* struct bpf_tcp_req_attrs, include/net/tcp.h: a kfunc argument, so laid out exactly, not relocated. */
+struct bpf_tcp_req_attrs {
+	__u32 rcv_tsval;
+	__u32 rcv_tsecr;
+	__u16 mss;
+	__u8 rcv_wscale;
+	__u8 snd_wscale;
+	__u8 ecn_ok;
+	__u8 wscale_ok;
+	__u8 sack_ok;
+	__u8 tstamp_ok;
+	__u8 usec_ts_ok;
+	__u8 reserved[3];
+};
+
+enum { CHECKSUM_PARTIAL = 3 };
+enum { TCP_STATE_FIN_WAIT2 = 5, TCP_STATE_TIME_WAIT = 6, TCP_STATE_LISTEN = 10 };
+enum { PACKET_TYPE_HOST = 0 };
+
+extern int bpf_sk_assign_tcp_reqsk(struct __sk_buff *skb, struct sock *sk, struct bpf_tcp_req_attrs *attrs,
+				   int attrs__sz) __ksym;
+extern void *bpf_cast_to_kern_ctx(void *obj) __ksym;
+
+#endif

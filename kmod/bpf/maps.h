@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_MAPS_H
+#define ES_BPF_MAPS_H
+
+/*
+ * The datapath's tables. All are bounded; none needs the daemon to be alive. A daemon that starts adopts those of a
+ * datapath that is attached already (inspector/datapath_bpf.c), by name.
+ */
+#include "kmod/core/abi.h"
+#include "kmod/core/counters.h"
+#include "kmod/core/decisions.h"
+#include "kmod/core/handover.h"
+#include "kmod/core/replay.h"
+#include "kmod/core/ring.h"
+
+/* Two versions of configuration and ring: the inactive one is written, then es_state.active is switched. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct es_config);
+} es_configs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct es_ring_table);
+} es_rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct es_state);
+} es_states SEC(".maps");
+
+/* max_entries is set by the loader: the configuration's decision_entries / ES_DECISION_WAYS */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct es_decision_set);
+} es_decisions SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ES_COUNTER_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} es_counters SEC(".maps");
+
+/* One ring buffer a worker: the way of packets to the inspector. */
+struct es_queue {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, ES_WORKERS_MAX);
+	__type(key, __u32);
+	__array(values, struct es_queue);
+} es_queues SEC(".maps");
+
+struct es_replay_slot {
+	struct bpf_spin_lock lock;
+	struct es_replay replay;
+};
+
+/* Anti-replay window of each sender: source node * ES_STREAMS_MAX + stream. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ES_NODES_MAX *ES_STREAMS_MAX);
+	__type(key, __u32);
+	__type(value, struct es_replay_slot);
+} es_replays SEC(".maps");
+
+/* Requests rebuilt here lately, so that a late duplicate does not build a socket for a connection that is over. */
+struct es_rebuilt_key {
+	__u64 flow_hash;
+	__u32 seq;
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct es_rebuilt_key);
+	__type(value, __u64);
+} es_rebuilts SEC(".maps");
+
+static __always_inline void es_count(__u32 counter)
+{
+	__u64 *value = bpf_map_lookup_elem(&es_counters, &counter);
+
+	if (value)
+		*value += 1;
+}
+
+static __always_inline struct es_state *es_state_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&es_states, &zero);
+}
+
+static __always_inline struct es_config *es_config_get(const struct es_state *state)
+{
+	__u32 active = state->active & 1;
+
+	return bpf_map_lookup_elem(&es_configs, &active);
+}
+
+/* Does the ring give @hash to this node? */
+static __always_inline int es_ring_is_mine(const struct es_state *state, const struct es_config *cfg, __u64 hash)
+{
+	__u32 active = state->active & 1;
+	struct es_ring_table *ring = bpf_map_lookup_elem(&es_rings, &active);
+
+	return ring && state->attached && es_ring_table_lookup(ring, hash) == cfg->self;
+}
+
+#endif

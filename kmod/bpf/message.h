@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_MESSAGE_H
+#define ES_BPF_MESSAGE_H
+
+/*
+ * Handover messages at the target: is it one, is it authentic, is it fresh, and how it goes back as a NACK.
+ */
+#include "packet.h"
+#include "maps.h"
+#include "kmod/core/handover.h"
+
+#define ES_MESSAGE_HEADER_OFF (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr))
+#define ES_MESSAGE_PACKET_OFF (ES_MESSAGE_HEADER_OFF + sizeof(struct es_handover))
+#define ES_MESSAGE_PACKET_MAX 9216 /* jumbo frames */
+#define ES_MAC_CHUNK	      32
+
+struct es_mac_loop {
+	struct __sk_buff *skb;
+	struct es_sipstate sip;
+	__u64 tail;
+	__u32 len;
+	__u32 failed;
+};
+
+/* One chunk of the packet into the MAC; the last, partial word of the packet is left for the MAC's end. */
+static long es_mac_step(__u32 i, void *data)
+{
+	struct es_mac_loop *loop = data;
+	__u32 off = i * ES_MAC_CHUNK;
+	__u64 words[ES_MAC_CHUNK / 8] = {};
+	__u32 left;
+
+	if (off >= loop->len)
+		return 1;
+	left = loop->len - off;
+	if (left > ES_MAC_CHUNK)
+		left = ES_MAC_CHUNK;
+	asm volatile("" : "+r"(left)); /* or the compiler drops the check that the verifier wants */
+	if (!left)
+		return 1;
+	if (bpf_skb_load_bytes(loop->skb, ES_MESSAGE_PACKET_OFF + off, words, left)) {
+		loop->failed = 1;
+		return 1;
+	}
+	for (__u32 w = 0; w < ES_MAC_CHUNK / 8; w++) {
+		if ((w + 1) * 8 <= left) {
+			es_siphash_word(&loop->sip, es_cpu_le64(words[w]));
+		} else {
+			if (w * 8 < left)
+				loop->tail = es_cpu_le64(words[w]);
+			break;
+		}
+	}
+	return 0;
+}
+
+static __noinline int es_message_mac(struct __sk_buff *skb, const struct es_sipkey *key, const struct es_handover *h,
+				     __be64 *ret_mac)
+{
+	struct es_mac_loop loop = { .skb = skb };
+
+	if (!key || !h || !ret_mac)
+		return -1;
+	loop.len = es_ntohs(h->packet_len);
+	if (loop.len > ES_MESSAGE_PACKET_MAX)
+		return -1;
+	es_handover_mac_begin(&loop.sip, key, h);
+	bpf_loop(ES_MESSAGE_PACKET_MAX / ES_MAC_CHUNK, es_mac_step, &loop, 0);
+	if (loop.failed)
+		return -1;
+	*ret_mac = es_handover_mac_end(&loop.sip, loop.tail, loop.len);
+	return 0;
+}
+
+/* A counter to count and drop by, or ES_COUNT_handover_received. */
+static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *cfg, const struct es_handover *h)
+{
+	struct es_replay_slot *slot;
+	__be64 mac = 0;
+	__u32 index;
+	int fresh;
+
+	if (!cfg || !h)
+		return ES_COUNT_handover_malformed;
+	if (es_message_mac(skb, &cfg->handover_key[0], h, &mac))
+		return ES_COUNT_handover_malformed;
+	if (mac != h->mac && cfg->key_count > 1)
+		es_message_mac(skb, &cfg->handover_key[1], h, &mac);
+	if (mac != h->mac)
+		return ES_COUNT_handover_bad_mac;
+	index = (__u32)h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1));
+	slot = bpf_map_lookup_elem(&es_replays, &index);
+	if (!slot)
+		return ES_COUNT_handover_malformed;
+	bpf_spin_lock(&slot->lock);
+	fresh = es_replay_accept(&slot->replay, es_cpu_be64((__u64)h->sequence));
+	bpf_spin_unlock(&slot->lock);
+	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
+}
+
+/**
+ * es_message_nack() - turn the message round
+ * Returns the program's verdict: out again to the sender, or up to the daemon if the sender is this node.
+ */
+static __noinline int es_message_nack(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h,
+				      __u32 reason)
+{
+	struct es_state *state = es_state_get();
+	struct {
+		__u8 mac[2][ETH_ALEN];
+		__be32 addr[2];
+		__be16 port[2];
+	} in, out;
+	__be64 mac = 0;
+
+	if (!cfg || !h || !state || bpf_skb_load_bytes(skb, 0, in.mac, sizeof(in.mac)) ||
+	    bpf_skb_load_bytes(skb, ETH_HLEN + 12, in.addr, sizeof(in.addr)) ||
+	    bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(struct iphdr), in.port, sizeof(in.port)))
+		goto failed;
+	__builtin_memcpy(out.mac[0], in.mac[1], ETH_ALEN);
+	__builtin_memcpy(out.mac[1], in.mac[0], ETH_ALEN);
+	out.addr[0] = in.addr[1];
+	out.addr[1] = in.addr[0];
+	out.port[0] = in.port[1];
+	out.port[1] = in.port[0];
+	h->kind = ES_HANDOVER_NACK;
+	h->nack = (__u8)reason;
+	h->target = h->source;
+	h->source = (__u8)cfg->self;
+	h->stream = ES_STREAM_DATAPATH;
+	h->sequence = (__be64)es_cpu_be64(__sync_fetch_and_add(&state->sequence, 1));
+	if (es_message_mac(skb, &cfg->handover_key[0], h, &mac))
+		goto failed;
+	h->mac = mac;
+	if (bpf_skb_store_bytes(skb, 0, out.mac, sizeof(out.mac), 0) ||
+	    bpf_skb_store_bytes(skb, ETH_HLEN + 12, out.addr, sizeof(out.addr), 0) ||
+	    bpf_skb_store_bytes(skb, ETH_HLEN + sizeof(struct iphdr), out.port, sizeof(out.port), 0) ||
+	    bpf_skb_store_bytes(skb, ES_MESSAGE_HEADER_OFF, h, sizeof(*h), 0))
+		goto failed;
+	if (h->target == cfg->self)
+		return TC_ACT_OK;
+	return (int)bpf_redirect(skb->ifindex, 0);
+failed:
+	es_count(ES_COUNT_answer_failed);
+	return TC_ACT_SHOT;
+}
+
+#endif

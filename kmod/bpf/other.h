@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_OTHER_H
+#define ES_BPF_OTHER_H
+
+/*
+ * What is addressed to a service IP and is no service: ARP, ICMP, other protocols and ports. Each goes to exactly
+ * one node, chosen by the ring from the client's address alone, so that an ssh or a traceroute to the service IP
+ * meets one machine; ICMP errors go to all, since only the stacks know whose connection they are about.
+ */
+#include "packet.h"
+#include "maps.h"
+
+/* linux/icmp.h drags in the C library. */
+enum { ES_ICMP_UNREACHABLE = 3, ES_ICMP_ECHO = 8, ES_ICMP_TIME_EXCEEDED = 11, ES_ICMP_PARAMETER_PROBLEM = 12 };
+
+struct es_arp {
+	__be16 hardware;
+	__be16 protocol;
+	__u8 hlen;
+	__u8 plen;
+	__be16 operation;
+	__u8 sender_mac[ETH_ALEN];
+	__u8 sender_ip[4];
+	__u8 target_mac[ETH_ALEN];
+	__u8 target_ip[4];
+};
+
+static __always_inline int es_is_service_address(const struct es_config *cfg, __be32 v4)
+{
+	for (__u32 i = 0; i < ES_SERVICES_MAX; i++) {
+		if (i >= cfg->service_count)
+			break;
+		if (cfg->service[i].address.w[3] == v4 && es_addr_is_v4(&cfg->service[i].address))
+			return 1;
+	}
+	return 0;
+}
+
+/* Index of the service, -1 if the port is none. */
+static __always_inline int es_service_find(const struct es_config *cfg, __be32 v4, __be16 port)
+{
+	for (__u32 i = 0; i < ES_SERVICES_MAX; i++) {
+		if (i >= cfg->service_count)
+			break;
+		if (cfg->service[i].port == port && cfg->service[i].address.w[3] == v4 &&
+		    es_addr_is_v4(&cfg->service[i].address))
+			return (int)i;
+	}
+	return -1;
+}
+
+static __always_inline int es_address_is_mine(const struct es_state *state, const struct es_config *cfg, __be32 v4)
+{
+	struct es_addr client = es_addr_from_v4(v4);
+
+	return es_ring_is_mine(state, cfg, es_addr_hash(&cfg->ring_key, &client));
+}
+
+/**
+ * es_other_arp() - answer who-has for a service address with the cluster MAC, on one node
+ */
+static __noinline int es_other_arp(struct __sk_buff *skb)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	__u8 eth[2 * ETH_ALEN];
+	struct es_arp arp;
+	__be32 sender, target;
+
+	if (!cfg || bpf_skb_load_bytes(skb, ETH_HLEN, &arp, sizeof(arp)))
+		return TC_ACT_OK;
+	__builtin_memcpy(&target, arp.target_ip, 4);
+	__builtin_memcpy(&sender, arp.sender_ip, 4);
+	if (arp.operation != es_htons(1) || arp.protocol != es_htons(ETH_P_IP) || !es_is_service_address(cfg, target))
+		return TC_ACT_OK;
+	if (!es_address_is_mine(state, cfg, sender)) {
+		es_count(ES_COUNT_arp_not_mine);
+		return TC_ACT_SHOT;
+	}
+	__builtin_memcpy(eth, arp.sender_mac, ETH_ALEN);
+	__builtin_memcpy(eth + ETH_ALEN, cfg->public_mac, ETH_ALEN);
+	arp.operation = es_htons(2);
+	__builtin_memcpy(arp.target_mac, arp.sender_mac, ETH_ALEN);
+	__builtin_memcpy(arp.target_ip, arp.sender_ip, 4);
+	__builtin_memcpy(arp.sender_mac, cfg->cluster_mac, ETH_ALEN);
+	__builtin_memcpy(arp.sender_ip, &target, 4);
+	if (bpf_skb_store_bytes(skb, 0, eth, sizeof(eth), 0) ||
+	    bpf_skb_store_bytes(skb, ETH_HLEN, &arp, sizeof(arp), 0)) {
+		es_count(ES_COUNT_answer_failed);
+		return TC_ACT_SHOT;
+	}
+	es_count(ES_COUNT_arp_answered);
+	return (int)bpf_redirect(skb->ifindex, 0);
+}
+
+static __always_inline int es_other_deliver(struct __sk_buff *skb, __u32 counter)
+{
+	es_count(counter);
+	bpf_skb_change_type(skb, PACKET_TYPE_HOST);
+	return TC_ACT_OK;
+}
+
+static __noinline int es_other_ip(struct __sk_buff *skb, const struct iphdr *ip)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	__u32 mine = ES_COUNT_other_mine;
+
+	if (!cfg || !ip)
+		return TC_ACT_OK;
+	if (ip->protocol == IPPROTO_ICMP) {
+		__u8 type = ES_ICMP_ECHO;
+
+		bpf_skb_load_bytes(skb, ETH_HLEN + ip->ihl * 4, &type, 1);
+		if (type == ES_ICMP_UNREACHABLE || type == ES_ICMP_TIME_EXCEEDED || type == ES_ICMP_PARAMETER_PROBLEM)
+			return es_other_deliver(skb, ES_COUNT_icmp_error);
+		mine = ES_COUNT_icmp_echo_mine;
+	}
+	if (es_address_is_mine(state, cfg, ip->saddr))
+		return es_other_deliver(skb, mine);
+	es_count(ES_COUNT_other_not_mine);
+	return TC_ACT_SHOT;
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_PACKET_H
+#define ES_BPF_PACKET_H
+
+/*
+ * From the bytes of a packet to a segment and a flow. Headers are copied to the stack by bpf_skb_load_bytes(), which
+ * works on linear and paged data alike and survives every later change of the packet.
+ */
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
+
+#include "kmod/core/flow.h"
+#include "kmod/core/tcp.h"
+
+/**
+ * struct es_packet - a TCP/IPv4 packet
+ * @off: offset of the IP header in the skb; @options_len: bytes of TCP options
+ */
+struct es_packet {
+	__u32 off;
+	__u32 options_len;
+	__be32 saddr;
+	__be32 daddr;
+	__be16 sport;
+	__be16 dport;
+};
+
+static __always_inline void es_packet_flow(const struct es_packet *pkt, struct es_flow *ret)
+{
+	ret->client = es_addr_from_v4(pkt->saddr);
+	ret->service = es_addr_from_v4(pkt->daddr);
+	ret->client_port = pkt->sport;
+	ret->service_port = pkt->dport;
+}
+
+/**
+ * es_packet_tcp() - read the TCP header behind an IPv4 header without options
+ * @len: bytes from the IP header's first to the packet's last (its tot_len)
+ * Returns 0, or -1 if the lengths contradict each other.
+ */
+static __always_inline int es_packet_tcp(struct __sk_buff *skb, struct es_packet *pkt, __u32 len,
+					 struct es_segment *ret_seg)
+{
+	struct tcphdr th;
+	__u32 doff;
+
+	if (bpf_skb_load_bytes(skb, pkt->off + sizeof(struct iphdr), &th, sizeof(th)))
+		return -1;
+	doff = th.doff * 4;
+	if (doff < sizeof(th) || sizeof(struct iphdr) + doff > len)
+		return -1;
+	pkt->options_len = doff - sizeof(th);
+	pkt->sport = th.source;
+	pkt->dport = th.dest;
+	__builtin_memset(ret_seg, 0, sizeof(*ret_seg));
+	ret_seg->seq = es_ntohl(th.seq);
+	ret_seg->ack = es_ntohl(th.ack_seq);
+	ret_seg->len = len - sizeof(struct iphdr) - doff;
+	ret_seg->flags = ((__u8 *)&th)[13];
+	return 0;
+}
+
+static long es_packet_option_step(__u32 i, void *scan)
+{
+	(void)i;
+	return es_tcp_option_step(scan);
+}
+
+/* Options are read only where a decision needs them: nothing of this runs for an established connection. */
+static __noinline int es_packet_options(struct __sk_buff *skb, const struct es_packet *pkt, struct es_segment *seg)
+{
+	struct es_tcp_option_scan scan = {};
+
+	if (!pkt || !seg)
+		return -1;
+	scan.len = pkt->options_len;
+	if (!scan.len)
+		return 0;
+	if (scan.len > ES_TCP_OPTIONS_MAX ||
+	    bpf_skb_load_bytes(skb, pkt->off + sizeof(struct iphdr) + sizeof(struct tcphdr), scan.block, scan.len))
+		return -1;
+	scan.seg = *seg;
+	if (es_tcp_options_are_ts(&scan)) {
+		scan.seg.has_ts = 1;
+		scan.seg.tsval = es_get_be32(scan.block + 4);
+		scan.seg.tsecr = es_get_be32(scan.block + 8);
+	} else {
+		bpf_loop(ES_TCP_OPTIONS_MAX, es_packet_option_step, &scan, 0);
+	}
+	*seg = scan.seg;
+	return 0;
+}
+
+static __always_inline int es_packet_csum_partial(struct __sk_buff *skb)
+{
+	struct sk_buff *kskb = bpf_cast_to_kern_ctx(skb);
+
+	return BPF_CORE_READ_BITFIELD(kskb, ip_summed) == CHECKSUM_PARTIAL;
+}
+
+#endif

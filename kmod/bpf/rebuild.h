@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_REBUILD_H
+#define ES_BPF_REBUILD_H
+
+/*
+ * TCP Rebuilding: the stock kernel makes the established socket from the request packet itself, as if it had
+ * answered the handshake with a syncookie of its own (bpf_sk_assign_tcp_reqsk(), kernel >= 6.9; net/core/filter.c).
+ */
+#include "packet.h"
+#include "maps.h"
+#include "kmod/core/decide.h"
+
+/* How long a request that was rebuilt here is remembered after its connection may be over. */
+#define ES_REBUILT_HOLD_NS 4000000000ULL
+
+static __always_inline int es_rebuilt_lately(__u64 flow_hash, __u32 seq, __u64 now_ns)
+{
+	struct es_rebuilt_key key = { .flow_hash = flow_hash, .seq = seq };
+	__u64 *at = bpf_map_lookup_elem(&es_rebuilts, &key);
+
+	return at && now_ns - *at < ES_REBUILT_HOLD_NS;
+}
+
+/**
+ * es_rebuild() - give the packet, which must begin with its own IP header now, to a listening socket
+ * @sk: the listening socket (a reference of the caller)
+ * Returns 0; -1 if the kernel refuses.
+ */
+static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk, const struct es_segment *seg,
+				      const struct es_tcp_options *o, __u64 flow_hash, __u64 now_ns)
+{
+	struct es_rebuilt_key key = { .flow_hash = flow_hash, .seq = seg->seq };
+	struct bpf_tcp_req_attrs attrs = {
+		.rcv_tsval = seg->tsval,
+		.rcv_tsecr = seg->tsecr,
+		.mss = o->mss < ES_TCP_MSS_MIN ? ES_TCP_MSS_MIN : o->mss,
+		.rcv_wscale = o->rcv_wscale,
+		.snd_wscale = o->snd_wscale,
+		.ecn_ok = o->ecn_ok,
+		.wscale_ok = o->wscale_ok,
+		.sack_ok = o->sack_ok,
+		.tstamp_ok = o->tstamp_ok,
+	};
+	struct tcp_sock *listener = bpf_skc_to_tcp_sock(sk);
+
+	if (!listener || bpf_sk_assign_tcp_reqsk(skb, (struct sock *)listener, &attrs, sizeof(attrs)))
+		return -1;
+	bpf_map_update_elem(&es_rebuilts, &key, &now_ns, BPF_ANY);
+	return 0;
+}
+
+static __always_inline int es_listener_is_full(struct bpf_sock *sk)
+{
+	struct sock *listener = (struct sock *)bpf_skc_to_tcp_sock(sk);
+
+	/* The kernel's sk_acceptq_is_full(). */
+	return listener && listener->sk_ack_backlog > listener->sk_max_ack_backlog;
+}
+
+#endif

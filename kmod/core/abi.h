@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_ABI_H
+#define ES_CORE_ABI_H
+
+/*
+ * What the daemon and the datapath share: configuration (written whole, then switched to by index), live
+ * state (mapped by both) and the records in which packets travel to the inspector. Sizes are part of the ABI:
+ * a daemon that starts takes over a running datapath's tables only if ES_ABI_VERSION is the same.
+ */
+#include "siphash.h"
+#include "tcp.h"
+
+#define ES_ABI_VERSION	1
+#define ES_SERVICES_MAX 64
+#define ES_WORKERS_MAX	8
+
+enum es_inspect {
+	ES_INSPECT_NEVER = 0, /* layer 4: the inspecting node serves */
+	ES_INSPECT_FIRST = 1,
+	ES_INSPECT_EVERY = 2,
+};
+
+/* struct es_service_entry - one service; @inspect is an enum es_inspect */
+struct es_service_entry {
+	struct es_addr address;
+	__be16 port;
+	__u8 inspect;
+	__u8 pad;
+};
+
+/**
+ * struct es_config - one version of the datapath's configuration
+ * @cookie_key, @handover_key: [0] signs, both verify; key_count says whether [1] exists
+ * @slot_s: length of a cookie slot in seconds; a cookie lives for two to three of them
+ * @synack_window: what the SYN-ACK's window promises, so what a client may send before a socket exists
+ * @mss: what we announce; a full segment still fits into a handover message
+ * @offer_*: what the node's TCP can keep: never promise in the SYN-ACK what a sysctl forbids the socket
+ */
+struct es_config {
+	__u32 abi;
+	__u32 epoch;
+	__u32 self;
+	__u32 service_count;
+	struct es_sipkey ring_key;
+	struct es_sipkey cookie_key[2];
+	struct es_sipkey handover_key[2];
+	__u32 key_count;
+	__u32 slot_s;
+	__u32 synack_window;
+	__u32 decision_sets;
+	__u32 workers;
+	__u32 race_window_ms;
+	__u32 fallback_after_ms;
+	__u32 public_ifindex;
+	__u32 cluster_ifindex;
+	__u16 mss;
+	__be16 handover_port;
+	__u8 rcv_wscale;
+	__u8 offer_wscale;
+	__u8 offer_sack;
+	__u8 offer_ts;
+	__u8 offer_ecn;
+	__u8 cluster_mac[6];
+	__u8 public_mac[6];
+	__u8 pad[3];
+	struct es_addr self_address;
+	struct es_service_entry service[ES_SERVICES_MAX];
+};
+
+/**
+ * struct es_state - live words that change all the time
+ * @active: index of the configuration and ring table in force (0 or 1)
+ * @attached: 0 makes the datapath take no new flow; sockets that are here go on
+ * @wall_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC, so that a datapath without a daemon still knows the time
+ * @sequence: the datapath's own handover sequence (its NACKs)
+ * @heartbeat_ns: CLOCK_MONOTONIC time at which each worker last looked
+ */
+struct es_state {
+	__u32 active;
+	__u32 attached;
+	__u64 wall_offset_ns;
+	__u64 sequence;
+	__u64 heartbeat_ns[ES_WORKERS_MAX];
+};
+
+enum es_record_kind {
+	ES_RECORD_FIRST = 1, /* first segment of a request: cookie and client ISN proven */
+	ES_RECORD_LATER = 2, /* a later segment of a first request: only the flow is proven */
+};
+
+/**
+ * struct es_record - a packet on its way to the inspector; the IP packet follows
+ * @len: bytes of IP packet, headers included; @gso_size: payload bytes per segment if it is a merged packet,
+ * else 0
+ * @csum_partial: the TCP checksum was left to hardware and must be computed
+ */
+struct es_record {
+	__u64 flow_hash;
+	__u32 len;
+	__u16 gso_size;
+	__u8 kind;
+	__u8 service;
+	__u8 csum_partial;
+	__u8 pad[7];
+};
+_Static_assert(sizeof(struct es_record) == 24, "records are ABI");
+
+#define ES_RECORD_SMALL 1600  /* a frame of an ordinary network */
+#define ES_RECORD_LARGE 17000 /* a merged packet of at most the promised window */
+
+#endif

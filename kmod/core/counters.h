@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_COUNTERS_H
+#define ES_CORE_COUNTERS_H
+
+/*
+ * Every packet that the datapath decides on is counted once, by reason. The same list makes the enum, the
+ * names in `earshot counters` and the descriptions; new ones are appended (the numbers are ABI between
+ * datapath and daemon).
+ */
+#define ES_COUNTERS(X)                                                                                       \
+	X(deliver_established, "segment of a connection whose socket is here")                               \
+	X(deliver_syn_established,                                                                           \
+	  "SYN on a connection whose socket is here, for the stack's challenge ACK")                         \
+	X(deliver_time_wait, "retransmitted FIN for a TIME_WAIT socket here")                                \
+	X(drop_not_mine, "packet of a flow that another node inspects or holds")                             \
+	X(drop_handshake_ack, "ACK that completes a cookie handshake (nothing to do)")                       \
+	X(drop_no_flow, "segment of a flow that is not here and is no first request")                        \
+	X(drop_bad_flags, "segment with impossible flags")                                                   \
+	X(drop_fragment, "TCP fragment to the service address")                                              \
+	X(drop_malformed, "truncated or inconsistent headers")                                               \
+	X(drop_decided, "later segment of a request that was already given away")                            \
+	X(drop_fallback_elsewhere, "repeated request that was given away before the daemon was gone")        \
+	X(drop_queue_full, "the worker's ring buffer was full (the client retransmits)")                     \
+	X(syn_answered, "SYN answered with a cookie")                                                        \
+	X(syn_time_wait, "SYN that ended a TIME_WAIT socket here")                                           \
+	X(cookie_invalid, "payload whose acknowledgment is no cookie of ours")                               \
+	X(cookie_expired, "first request or FIN with an expired cookie, answered with RST")                  \
+	X(fin_before_request, "FIN before any request, answered with RST")                                   \
+	X(keepalive_answered, "keep-alive probe before any request, answered")                               \
+	X(request_queued, "first segment of a request given to the inspector")                               \
+	X(request_later_queued, "later segment of a first request given to the inspector")                   \
+	X(request_blind, "first request served here without inspection (layer-4 policy)")                    \
+	X(request_fallback, "first request served here because the inspector is not running")                \
+	X(handover_received, "handover message received")                                                    \
+	X(handover_rebuilt, "connection rebuilt from a handover message")                                    \
+	X(handover_duplicate, "handover of a connection whose socket is already here")                       \
+	X(handover_old, "handover of a request that was already rebuilt here and is over")                   \
+	X(handover_follow, "later segment of a first request, delivered to its rebuilt socket")              \
+	X(handover_follow_lost, "later segment of a first request that found no socket")                     \
+	X(handover_malformed, "message on the handover port that is no handover message")                    \
+	X(handover_bad_mac, "handover message with a wrong MAC")                                             \
+	X(handover_replayed, "handover message whose sequence number was seen before")                       \
+	X(handover_wrong_target, "handover message for another node or an unknown service")                  \
+	X(handover_nacked, "handover answered with NACK: no listening socket")                               \
+	X(handover_nack_received, "NACK passed to the daemon")                                               \
+	X(handover_accept_full, "handover dropped: the server's accept queue is full")                       \
+	X(handover_time_wait, "handover that first had to end a TIME_WAIT or stale socket here")             \
+	X(rebuild_refused, "bpf_sk_assign_tcp_reqsk() refused (MPTCP listener, sysctl)")                     \
+	X(rebuild_no_listener, "no listening socket for a request to be served here")                        \
+	X(arp_answered, "ARP request for a service address answered")                                        \
+	X(arp_not_mine, "ARP request for a service address that another node answers")                       \
+	X(icmp_echo_mine, "ICMP echo to a service address, delivered")                                       \
+	X(icmp_error, "ICMP error to a service address, delivered on every node")                            \
+	X(other_mine, "packet to a port that is no service, delivered")                                      \
+	X(other_not_mine, "packet to the service address that another node takes")                           \
+	X(answer_failed, "an answer could not be written or sent")
+
+enum es_counter {
+#define X(name, description) ES_COUNT_##name,
+	ES_COUNTERS(X)
+#undef X
+		ES_COUNTER_COUNT
+};
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_DECIDE_H
+#define ES_CORE_DECIDE_H
+
+/*
+ * The decision function. A datapath (BPF, module, test) makes a view of one packet, calls es_decide() and
+ * carries the verdict out; nothing here calls a kernel or keeps state, so the same object code is
+ * table-tested and fuzzed.
+ */
+#include "abi.h"
+#include "cookie.h"
+#include "counters.h"
+#include "decisions.h"
+#include "handover.h"
+
+enum es_socket {
+	ES_SOCKET_NONE = 0, /* no socket for the 4-tuple, or only a listening one */
+	ES_SOCKET_ESTABLISHED,
+	ES_SOCKET_TIME_WAIT,
+	ES_SOCKET_FIN_WAIT2, /* the kernel keeps it as a TIME_WAIT socket that still expects a FIN */
+};
+
+enum es_action {
+	ES_DROP = 0,
+	ES_DELIVER,
+	ES_QUEUE_FIRST, /* to the inspector, kind ES_RECORD_FIRST */
+	ES_QUEUE_LATER,
+	ES_SYNACK,
+	ES_END_OLD,	       /* feed the local socket a RST with seq = old_rcv_nxt */
+	ES_END_OLD_AND_SYNACK, /* that, and answer the SYN */
+	ES_ANSWER_ACK,
+	ES_ANSWER_RST,
+	ES_REBUILD, /* make the socket here, from this packet */
+	ES_NACK,    /* send the message back to its source */
+};
+
+/**
+ * struct es_view - what the datapath knows about a TCP segment to a service
+ * @flow_hash, @mine, @decision: needed unless there is an established socket
+ * @old_rcv_nxt: of a TIME_WAIT socket
+ * @inspect: the service's enum es_inspect; @inspector_alive: the flow's worker has a fresh heartbeat
+ * @slot: wall-clock cookie slot; @now_ms: monotonic milliseconds
+ */
+struct es_view {
+	struct es_segment seg;
+	__u64 flow_hash;
+	__u64 decision;
+	__u32 old_rcv_nxt;
+	__u32 slot;
+	__u32 now_ms;
+	__u8 socket;
+	__u8 mine;
+	__u8 inspect;
+	__u8 inspector_alive;
+};
+
+/**
+ * struct es_verdict
+ * @counter: the reason; @cookie, @tsval, @options: of an answered SYN or, for ES_REBUILD, of the handshake
+ */
+struct es_verdict {
+	__u32 action;
+	__u32 counter;
+	__u32 cookie;
+	__u32 tsval;
+	struct es_tcp_options options;
+};
+
+#define ES_VERDICT(ret, a, c)                                                                                \
+	do {                                                                                                 \
+		(ret)->action = (a);                                                                         \
+		(ret)->counter = ES_COUNT_##c;                                                               \
+		return;                                                                                      \
+	} while (0)
+
+/* es_cookie_check() under the current key and, during a rotation, the previous one. */
+static __always_inline enum es_cookie_state es_decide_cookie(const struct es_config *cfg,
+							     const struct es_view *v, __u32 client_isn)
+{
+	const __u32 *tsecr = v->seg.has_ts ? &v->seg.tsecr : (const __u32 *)0;
+	__u32 cookie = v->seg.ack - 1;
+	enum es_cookie_state state;
+
+	state = es_cookie_check(&cfg->cookie_key[0], v->flow_hash, v->slot, cookie, client_isn, tsecr);
+	if (state == ES_COOKIE_INVALID && cfg->key_count > 1)
+		state = es_cookie_check(&cfg->cookie_key[1], v->flow_hash, v->slot, cookie, client_isn,
+					tsecr);
+	return state;
+}
+
+static __always_inline void es_decide_syn(const struct es_config *cfg, const struct es_view *v,
+					  struct es_verdict *ret)
+{
+	const struct es_segment *seg = &v->seg;
+	struct es_tcp_options *o = &ret->options;
+
+	o->mss = seg->mss ? seg->mss : ES_TCP_MSS_MIN;
+	o->wscale_ok = seg->has_wscale && cfg->offer_wscale;
+	o->snd_wscale = o->wscale_ok ? seg->wscale : 0;
+	o->rcv_wscale = o->wscale_ok ? cfg->rcv_wscale : 0;
+	o->tstamp_ok = seg->has_ts && cfg->offer_ts;
+	o->sack_ok = seg->sack_permitted && cfg->offer_sack;
+	/* RFC 3168 section 6.1.1: the client asks with ECE and CWR both. */
+	o->ecn_ok = (seg->flags & (ES_TCP_ECE | ES_TCP_CWR)) == (ES_TCP_ECE | ES_TCP_CWR) && cfg->offer_ecn;
+	ret->cookie = es_cookie_make(&cfg->cookie_key[0], v->flow_hash, v->slot, seg->seq, o, &ret->tsval);
+}
+
+static __always_inline void es_decide_options(const struct es_config *cfg, const struct es_segment *seg,
+					      struct es_tcp_options *ret)
+{
+	es_cookie_options_unpack(seg->ack - 1, ret);
+	ret->rcv_wscale = ret->wscale_ok ? cfg->rcv_wscale : 0;
+	ret->tstamp_ok = seg->has_ts;
+}
+
+/* A segment that carries payload or a FIN of a flow that has no socket here, on the flow's ring node. */
+static __always_inline void es_decide_request(const struct es_config *cfg, const struct es_view *v,
+					      struct es_verdict *ret)
+{
+	const struct es_segment *seg = &v->seg;
+	int blind = v->inspect == ES_INSPECT_NEVER;
+
+	switch (es_decide_cookie(cfg, v, seg->seq - 1)) {
+	case ES_COOKIE_VALID:
+		if (!seg->len)
+			ES_VERDICT(ret, ES_ANSWER_RST, fin_before_request);
+		es_decide_options(cfg, seg, &ret->options);
+		if (blind)
+			ES_VERDICT(ret, ES_REBUILD, request_blind);
+		if (v->inspector_alive)
+			ES_VERDICT(ret, ES_QUEUE_FIRST, request_queued);
+		if (v->decision && es_decision_node(v->decision) != cfg->self)
+			ES_VERDICT(ret, ES_DROP, drop_fallback_elsewhere);
+		ES_VERDICT(ret, ES_REBUILD, request_fallback);
+	case ES_COOKIE_FLOW:
+		/* A keep-alive probe may carry one byte of garbage (RFC 9293 section 3.8.4). */
+		if (seg->len == 1 && es_decide_cookie(cfg, v, seg->seq) == ES_COOKIE_VALID)
+			ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
+		if (blind || !v->inspector_alive)
+			ES_VERDICT(ret, ES_DROP, drop_no_flow);
+		if (v->decision && es_decision_age_ms(v->decision, v->now_ms) > cfg->race_window_ms)
+			ES_VERDICT(ret, ES_DROP, drop_decided);
+		ES_VERDICT(ret, ES_QUEUE_LATER, request_later_queued);
+	case ES_COOKIE_EXPIRED:
+		ES_VERDICT(ret, ES_ANSWER_RST, cookie_expired);
+	default:
+		ES_VERDICT(ret, ES_DROP, cookie_invalid);
+	}
+}
+
+/**
+ * es_decide() - the verdict for one inbound TCP segment to a service
+ * The order of the table in DESIGN section 3. Never fails; every path sets action and counter.
+ */
+static __always_inline void es_decide(const struct es_config *cfg, const struct es_view *v,
+				      struct es_verdict *ret)
+{
+	const struct es_segment *seg = &v->seg;
+	__u8 type = seg->flags & (ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN);
+
+	if (v->socket == ES_SOCKET_ESTABLISHED) {
+		if (type == ES_TCP_SYN)
+			ES_VERDICT(ret, ES_DELIVER, deliver_syn_established);
+		ES_VERDICT(ret, ES_DELIVER, deliver_established);
+	}
+	if (v->socket != ES_SOCKET_NONE) {
+		if (type == ES_TCP_SYN) {
+			if (!v->mine)
+				ES_VERDICT(ret, ES_END_OLD, syn_time_wait);
+			es_decide_syn(cfg, v, ret);
+			ES_VERDICT(ret, ES_END_OLD_AND_SYNACK, syn_time_wait);
+		}
+		if (v->socket == ES_SOCKET_FIN_WAIT2)
+			ES_VERDICT(ret, ES_DELIVER, deliver_established);
+		if ((type & ES_TCP_FIN) && es_seq_before(seg->seq, v->old_rcv_nxt))
+			ES_VERDICT(ret, ES_DELIVER, deliver_time_wait);
+	}
+	if (!v->mine)
+		ES_VERDICT(ret, ES_DROP, drop_not_mine);
+	if (type == ES_TCP_SYN) {
+		es_decide_syn(cfg, v, ret);
+		ES_VERDICT(ret, ES_SYNACK, syn_answered);
+	}
+	if (type & ES_TCP_RST)
+		ES_VERDICT(ret, ES_DROP, drop_no_flow);
+	if ((type & ES_TCP_SYN) || !(type & ES_TCP_ACK))
+		ES_VERDICT(ret, ES_DROP, drop_bad_flags);
+	if (seg->len || (type & ES_TCP_FIN)) {
+		es_decide_request(cfg, v, ret);
+		return;
+	}
+	switch (es_decide_cookie(cfg, v, seg->seq)) {
+	case ES_COOKIE_VALID:
+		ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
+	case ES_COOKIE_FLOW:
+		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
+	case ES_COOKIE_EXPIRED:
+		ES_VERDICT(ret, ES_ANSWER_RST, cookie_expired);
+	default:
+		ES_VERDICT(ret, ES_DROP, drop_no_flow);
+	}
+}
+
+/**
+ * struct es_handover_view - what the target knows about an authentic, fresh handover message
+ * @first_seq, @rcv_nxt: of an established socket: its first payload byte (or one before) and the next it expects
+ * @listening: a listening socket was found; @accept_full: its accept queue has no place
+ * @rebuilt: this very request was rebuilt here a moment ago
+ */
+struct es_handover_view {
+	struct es_segment seg;
+	__u32 first_seq;
+	__u32 rcv_nxt;
+	__u8 kind;
+	__u8 socket;
+	__u8 listening;
+	__u8 accept_full;
+	__u8 rebuilt;
+};
+
+/* How far ahead of the expected byte a segment of the same incarnation can be: the largest receive window. */
+#define ES_WINDOW_MAX (1u << 26)
+
+/**
+ * es_decide_handover() - the verdict for a handover message at its target
+ * At most one socket is made from one request: the client's retransmission, repeated by the inspecting node,
+ * finds the socket (the stack drops the duplicate) or the note that it was here.
+ */
+static __always_inline void es_decide_handover(const struct es_handover_view *v, struct es_verdict *ret)
+{
+	const struct es_segment *seg = &v->seg;
+
+	if (v->socket == ES_SOCKET_ESTABLISHED) {
+		/* Is it this connection, or one that the client forgot and whose ports it uses again? */
+		if (v->kind == ES_HANDOVER_REQUEST && seg->seq - v->first_seq > v->rcv_nxt - v->first_seq &&
+		    seg->seq - v->rcv_nxt > ES_WINDOW_MAX)
+			ES_VERDICT(ret, ES_END_OLD, handover_time_wait);
+		if (v->kind == ES_HANDOVER_FOLLOW)
+			ES_VERDICT(ret, ES_DELIVER, handover_follow);
+		ES_VERDICT(ret, ES_DELIVER, handover_duplicate);
+	}
+	if (v->kind == ES_HANDOVER_FOLLOW)
+		ES_VERDICT(ret, ES_DROP, handover_follow_lost);
+	if (v->rebuilt)
+		ES_VERDICT(ret, ES_DROP, handover_old);
+	if (v->socket != ES_SOCKET_NONE)
+		ES_VERDICT(ret, ES_END_OLD, handover_time_wait);
+	if (!v->listening)
+		ES_VERDICT(ret, ES_NACK, handover_nacked);
+	if (v->accept_full)
+		ES_VERDICT(ret, ES_DROP, handover_accept_full);
+	ES_VERDICT(ret, ES_REBUILD, handover_rebuilt);
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_FLOW_H
+#define ES_CORE_FLOW_H
+
+#include "siphash.h"
+
+/**
+ * struct es_flow - one client connection to a service; addresses and ports in network byte order
+ */
+struct es_flow {
+	struct es_addr client;
+	struct es_addr service;
+	__be16 client_port;
+	__be16 service_port;
+};
+_Static_assert(sizeof(struct es_flow) == 36, "es_flow has no padding");
+
+static __always_inline __u64 es_words_le64(__be32 lo, __be32 hi)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return (__u64)lo | (__u64)hi << 32;
+#else
+	return es_cpu_le64((__u64)lo << 32 | (__u64)hi);
+#endif
+}
+
+/**
+ * es_flow_hash() - SipHash-2-4 of the 36 bytes of @flow under the cluster's ring key
+ * The one hash of a flow: its upper 16 bits are the position on the ring (ring.h), and cookies, the decision
+ * table and the choice of a worker are all derived from it, so a packet costs one pass over the addresses.
+ */
+static __always_inline __u64 es_flow_hash(const struct es_sipkey *key, const struct es_flow *flow)
+{
+	const struct es_addr *c = &flow->client;
+	const struct es_addr *s = &flow->service;
+	struct es_sipstate sip;
+
+	es_siphash_init(&sip, key);
+	es_siphash_word(&sip, es_words_le64(c->w[0], c->w[1]));
+	es_siphash_word(&sip, es_words_le64(c->w[2], c->w[3]));
+	es_siphash_word(&sip, es_words_le64(s->w[0], s->w[1]));
+	es_siphash_word(&sip, es_words_le64(s->w[2], s->w[3]));
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return es_siphash_final(&sip, (__u64)flow->client_port | (__u64)flow->service_port << 16, 36);
+#else
+	return es_siphash_final(&sip,
+				(__u64)__builtin_bswap16(flow->client_port) |
+					(__u64)__builtin_bswap16(flow->service_port) << 16,
+				36);
+#endif
+}
+
+/**
+ * es_addr_hash() - ring position of a bare client address
+ * For what is not a flow (ARP, ICMP echo, ports without a service): the whole traffic of a client reaches one
+ * node.
+ */
+static __always_inline __u64 es_addr_hash(const struct es_sipkey *key, const struct es_addr *a)
+{
+	struct es_sipstate sip;
+
+	es_siphash_init(&sip, key);
+	es_siphash_word(&sip, es_words_le64(a->w[0], a->w[1]));
+	es_siphash_word(&sip, es_words_le64(a->w[2], a->w[3]));
+	return es_siphash_final(&sip, 0, 16);
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_HANDOVER_H
+#define ES_CORE_HANDOVER_H
+
+/*
+ * The handover message: one UDP datagram on the private network, this header and behind it the client's
+ * original IP packet, bytes unchanged. All fields in network byte order.
+ *
+ * Authentic: @mac is SipHash-2-4 over the header (with mac = 0) and the packet, under the cluster's handover
+ * key. Fresh: @sequence counts up per (source, stream); the receiver keeps a window (replay.h). A sender that
+ * starts anew begins at its wall-clock seconds << 24, so sequences never go back while the clock does not.
+ */
+#include "siphash.h"
+#include "tcp.h"
+
+#define ES_HANDOVER_MAGIC   0x45534831u /* "ESH1" */
+#define ES_HANDOVER_VERSION 1
+#define ES_STREAMS_MAX	    16 /* per node: one a worker, the last for the datapath's own NACKs */
+#define ES_STREAM_DATAPATH  15
+
+enum es_handover_kind {
+	ES_HANDOVER_REQUEST = 1, /* rebuild the connection from this packet */
+	ES_HANDOVER_FOLLOW = 2,	 /* a later segment of the same first request: deliver it to the socket */
+	ES_HANDOVER_NACK = 3,	 /* a REQUEST that comes back: it cannot be served there */
+};
+
+enum es_nack_reason {
+	ES_NACK_NO_LISTENER = 1,
+	ES_NACK_REFUSED = 2, /* the kernel would not rebuild on that listener */
+	ES_NACK_RETRY = 3,   /* an old socket was in the way and is gone now: the same node again */
+};
+
+/**
+ * struct es_handover - header of a handover message
+ * @source, @target: node ids; @service: index in the cluster's service list
+ * @attempt: how many nodes were tried before; @nack: reason, in a NACK
+ * @packet_len: bytes of the original IP packet behind this header
+ * @tsval_floor: our timestamps on this flow must stay above it (a moved flow; 0 for a first request)
+ * @next_request_seq: client sequence number at which the next request may start (0: unknown)
+ */
+struct es_handover {
+	__be32 magic;
+	__u8 version;
+	__u8 kind;
+	__u8 source;
+	__u8 target;
+	__be32 epoch;
+	__u8 service;
+	__u8 stream;
+	__u8 attempt;
+	__u8 nack;
+	__be64 sequence;
+	__be16 packet_len;
+	__be16 mss;
+	__u8 snd_wscale;
+	__u8 rcv_wscale;
+	__u8 flags;
+	__u8 reserved;
+	__be32 tsval_floor;
+	__be32 next_request_seq;
+	__u8 spare[8];
+	__be64 mac;
+};
+_Static_assert(sizeof(struct es_handover) == 56, "the header of version 1 is 56 bytes");
+
+#define ES_HANDOVER_F_WSCALE 0x01
+#define ES_HANDOVER_F_SACK   0x02
+#define ES_HANDOVER_F_TS     0x04
+#define ES_HANDOVER_F_ECN    0x08
+
+#define ES_HANDOVER_HEADER_WORDS 6 /* 64-bit words before the MAC */
+
+/* What an IPv4 handover adds to the packet: IP, UDP, header. */
+#define ES_HANDOVER_OVERHEAD_V4 (20 + 8 + (__u32)sizeof(struct es_handover))
+
+static __always_inline void es_handover_options_get(const struct es_handover *h, struct es_tcp_options *ret)
+{
+	ret->mss = es_ntohs(h->mss);
+	ret->snd_wscale = h->snd_wscale;
+	ret->rcv_wscale = h->rcv_wscale;
+	ret->wscale_ok = !!(h->flags & ES_HANDOVER_F_WSCALE);
+	ret->sack_ok = !!(h->flags & ES_HANDOVER_F_SACK);
+	ret->tstamp_ok = !!(h->flags & ES_HANDOVER_F_TS);
+	ret->ecn_ok = !!(h->flags & ES_HANDOVER_F_ECN);
+}
+
+static __always_inline void es_handover_options_put(struct es_handover *h, const struct es_tcp_options *o)
+{
+	h->mss = es_htons(o->mss);
+	h->snd_wscale = o->snd_wscale;
+	h->rcv_wscale = o->rcv_wscale;
+	h->flags = (__u8)((o->wscale_ok ? ES_HANDOVER_F_WSCALE : 0) | (o->sack_ok ? ES_HANDOVER_F_SACK : 0) |
+			  (o->tstamp_ok ? ES_HANDOVER_F_TS : 0) | (o->ecn_ok ? ES_HANDOVER_F_ECN : 0));
+}
+
+/* Begin the MAC with the header; the caller goes on with the packet's words. */
+static __always_inline void es_handover_mac_begin(struct es_sipstate *sip, const struct es_sipkey *key,
+						  const struct es_handover *h)
+{
+	es_siphash_init(sip, key);
+	for (int i = 0; i < ES_HANDOVER_HEADER_WORDS; i++) {
+		__u64 word;
+
+		es_memcpy(&word, (const __u8 *)h + i * 8, sizeof(word));
+		es_siphash_word(sip, es_cpu_le64(word));
+	}
+}
+
+static __always_inline __be64 es_handover_mac_end(struct es_sipstate *sip, __u64 tail, __u32 packet_len)
+{
+	return (__be64)es_cpu_be64(
+		es_siphash_final(sip, tail, (__u32)(ES_HANDOVER_HEADER_WORDS * 8) + packet_len));
+}
+
+#endif

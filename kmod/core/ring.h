@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_RING_H
+#define ES_CORE_RING_H
+
+/*
+ * The ring as the datapath looks it up: sampled at 65,536 equidistant positions. Slot s holds the node that owns
+ * position s << 48 on the exact ring (libearshot-ring), so a look-up is one array access whatever the number of
+ * points, which suits the BPF verifier and the cache. Sampling keeps what makes the ring consistent: a slot is just
+ * a key, so a node that leaves gives away its own slots only. It costs at most 1/65536 of the hash space per point.
+ */
+#include "types.h"
+
+#define ES_RING_SLOTS 65536
+#define ES_NODES_MAX  128
+#define ES_NODE_NONE  0xffff
+
+struct es_ring_table {
+	__u16 node[ES_RING_SLOTS];
+};
+
+/* es_ring_table_lookup() - node id that owns @hash, or ES_NODE_NONE on an empty ring */
+static __always_inline __u16 es_ring_table_lookup(const struct es_ring_table *table, __u64 hash)
+{
+	return table->node[hash >> 48];
+}
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_TCP_H
+#define ES_CORE_TCP_H
+
+/*
+ * TCP segments as the decisions see them, and the option block of a SYN-ACK (RFC 9293, RFC 7323, RFC 2018).
+ */
+#include "types.h"
+
+#define ES_TCP_FIN 0x01
+#define ES_TCP_SYN 0x02
+#define ES_TCP_RST 0x04
+#define ES_TCP_PSH 0x08
+#define ES_TCP_ACK 0x10
+#define ES_TCP_URG 0x20
+#define ES_TCP_ECE 0x40
+#define ES_TCP_CWR 0x80
+
+#define ES_TCP_OPTIONS_MAX 40
+#define ES_TCP_WSCALE_MAX  14
+#define ES_TCP_MSS_MIN                                                                                       \
+	536 /* RFC 9293 section 3.7.1: what a peer without the option takes; the kernel's floor too */
+
+/**
+ * struct es_segment - one inbound TCP segment, host byte order
+ * @len: payload bytes (without SYN and FIN)
+ * The fields from @mss on are what the options say; absent ones are zero.
+ */
+struct es_segment {
+	__u32 seq;
+	__u32 ack;
+	__u32 len;
+	__u32 tsval;
+	__u32 tsecr;
+	__u16 mss;
+	__u8 flags;
+	__u8 has_ts;
+	__u8 has_wscale;
+	__u8 wscale;
+	__u8 sack_permitted;
+	__u8 pad;
+};
+
+/**
+ * struct es_tcp_options - what client and cluster agreed on in the handshake
+ * @mss: what the client takes; @snd_wscale: the client's shift; @rcv_wscale: ours
+ */
+struct es_tcp_options {
+	__u16 mss;
+	__u8 snd_wscale;
+	__u8 rcv_wscale;
+	__u8 wscale_ok;
+	__u8 sack_ok;
+	__u8 tstamp_ok;
+	__u8 ecn_ok;
+};
+_Static_assert(sizeof(struct es_tcp_options) == 8, "es_tcp_options is 8 bytes");
+
+/**
+ * struct es_tcp_option_scan - walks an option block, one option a step
+ * @block: the options, zero behind them; wider than any block, so that a step never reads outside
+ * @at: where the next option starts; @len: bytes of options (0..40)
+ */
+struct es_tcp_option_scan {
+	__u8 block[56];
+	__u32 at;
+	__u32 len;
+	struct es_segment seg;
+};
+
+static __always_inline __u32 es_get_be32(const __u8 *p)
+{
+	return (__u32)p[0] << 24 | (__u32)p[1] << 16 | (__u32)p[2] << 8 | p[3];
+}
+
+/**
+ * es_tcp_option_step() - read one option into @s->seg; returns 1 when there is no further one
+ * A malformed block ends the walk; what was read before stands (as in the kernel's tcp_parse_options()).
+ * A step at a time, because BPF's verifier follows a callback once where it would follow a loop forty times.
+ */
+static __always_inline int es_tcp_option_step(struct es_tcp_option_scan *s)
+{
+	__u32 at = s->at;
+	const __u8 *opt;
+	__u32 kind, size;
+
+	if (at >= s->len || at >= ES_TCP_OPTIONS_MAX)
+		return 1;
+	opt = s->block + at;
+	kind = opt[0];
+	size = opt[1];
+	if (kind == 0)
+		return 1;
+	if (kind == 1) {
+		s->at = at + 1;
+		return 0;
+	}
+	if (size < 2 || at + size > s->len)
+		return 1;
+	s->at = at + size;
+	if (kind == 2 && size == 4) {
+		s->seg.mss = (__u16)(opt[2] << 8 | opt[3]);
+	} else if (kind == 3 && size == 3) {
+		s->seg.has_wscale = 1;
+		s->seg.wscale = opt[2] > ES_TCP_WSCALE_MAX ? ES_TCP_WSCALE_MAX : opt[2];
+	} else if (kind == 4 && size == 2) {
+		s->seg.sack_permitted = 1;
+	} else if (kind == 8 && size == 10) {
+		s->seg.has_ts = 1;
+		s->seg.tsval = es_get_be32(opt + 2);
+		s->seg.tsecr = es_get_be32(opt + 6);
+	}
+	return 0;
+}
+
+/* The layout that nearly every data segment has (RFC 7323 appendix A): NOP, NOP, timestamps. */
+static __always_inline int es_tcp_options_are_ts(const struct es_tcp_option_scan *s)
+{
+	return s->len == 12 && s->block[0] == 1 && s->block[1] == 1 && s->block[2] == 8 && s->block[3] == 10;
+}
+
+/* es_tcp_options_parse() - the whole block at @s->block, results in @s->seg */
+static __always_inline void es_tcp_options_parse(struct es_tcp_option_scan *s)
+{
+	for (int i = 0; i < ES_TCP_OPTIONS_MAX; i++)
+		if (es_tcp_option_step(s))
+			break;
+}
+
+static __always_inline void es_put_be32(__u8 *p, __u32 v)
+{
+	p[0] = (__u8)(v >> 24);
+	p[1] = (__u8)(v >> 16);
+	p[2] = (__u8)(v >> 8);
+	p[3] = (__u8)v;
+}
+
+#define ES_SYNACK_OPTIONS_LEN 20
+
+/**
+ * es_synack_options_write() - the options of our SYN-ACK
+ * @out: ES_SYNACK_OPTIONS_LEN bytes, always all written (unused places are NOPs, so every SYN-ACK has one
+ * length)
+ * @mss: what we take per segment
+ */
+static __always_inline void es_synack_options_write(__u8 *out, const struct es_tcp_options *o, __u16 mss,
+						    __u32 tsval, __u32 tsecr)
+{
+	out[0] = 2;
+	out[1] = 4;
+	out[2] = (__u8)(mss >> 8);
+	out[3] = (__u8)mss;
+	out[4] = o->sack_ok ? 4 : 1;
+	out[5] = o->sack_ok ? 2 : 1;
+	if (o->tstamp_ok) {
+		out[6] = 8;
+		out[7] = 10;
+		es_put_be32(out + 8, tsval);
+		es_put_be32(out + 12, tsecr);
+	} else {
+		out[6] = 1;
+		out[7] = 1;
+		es_put_be32(out + 8, 0x01010101);
+		es_put_be32(out + 12, 0x01010101);
+	}
+	out[16] = 1;
+	out[17] = o->wscale_ok ? 3 : 1;
+	out[18] = o->wscale_ok ? 3 : 1;
+	out[19] = o->wscale_ok ? o->rcv_wscale : 1;
+}
+
+#define ES_TIMESTAMP_OPTION_LEN 12
+
+static __always_inline void es_timestamp_option_write(__u8 *out, __u32 tsval, __u32 tsecr)
+{
+	out[0] = 1;
+	out[1] = 1;
+	out[2] = 8;
+	out[3] = 10;
+	es_put_be32(out + 4, tsval);
+	es_put_be32(out + 8, tsecr);
+}
+
+#endif
