@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECTOR_CLI_H
+#define ES_INSPECTOR_CLI_H
+
+/* What the commands of earshot(8) share: the parsed command line, the way to the daemon, printing. */
+#include <argp.h>
+#include <json-c/json.h>
+#include <stddef.h>
+
+/* Exit status; argp itself exits with 64 (EX_USAGE) for a wrong command line. */
+enum es_cli_exit {
+	ES_CLI_OK = 0,
+	ES_CLI_FAILED = 1,  /* refused, by the daemon or by us; the reason is on stderr */
+	ES_CLI_NO_DAEMON = 2, /* no daemon was reached */
+};
+
+enum es_cli_option {
+	ES_CLI_OPT_ROTATE = 'f',
+	ES_CLI_OPT_ALL = 'a',
+	ES_CLI_OPT_POINTS = 'p',
+	ES_CLI_OPT_NODE = 'n',
+	ES_CLI_OPT_CONTROL = 'c',
+	ES_CLI_OPT_JSON = 'j',
+	ES_CLI_OPT_SERVICE = 's',
+	ES_CLI_OPT_STAGE = 0x100,
+};
+
+#define ES_CLI_ARGS_MAX 3
+
+/* struct es_cli - the command line; options that a command does not have stay 0 */
+struct es_cli {
+	const char *node;
+	const char *control;
+	const char *service;
+	int json;
+	int all;
+	int points;
+	int rotate;
+	int stage;
+	unsigned int arg_count;
+	const char *args[ES_CLI_ARGS_MAX];
+};
+
+/* struct es_cli_command - one command; @args_doc and @doc are argp's, @run returns an enum es_cli_exit */
+struct es_cli_command {
+	const char *name;
+	const char *args_doc;
+	const char *doc;
+	const struct argp_option *options;
+	unsigned int args_min;
+	unsigned int args_max;
+	int (*run)(const struct es_cli *cli);
+};
+
+extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_reload,
+	es_cli_stop, es_cli_keygen, es_cli_check_config, es_cli_version;
+
+/* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
+int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* socket.c: the daemon's socket path for @cli. Return: an enum es_cli_exit, reported. */
+int es_cli_socket_path(const struct es_cli *cli, char *path, size_t size);
+
+/**
+ * es_cli_request() - send @request and wait for the result (client.c)
+ * Takes over @request. The caller owns *@ret_result. Return: an enum es_cli_exit, reported.
+ */
+int es_cli_request(const struct es_cli *cli, struct json_object *request, struct json_object **ret_result);
+
+/* {"command":@command} */
+struct json_object *es_cli_command_request(const char *command);
+
+/* Prints @object for a program to read. */
+void es_cli_print_json(struct json_object *object);
+
+/* Members of @object for people (print.c): "-" and 0 stand for what is missing or of another type. */
+const char *es_cli_string(struct json_object *object, const char *key);
+unsigned long long es_cli_number(struct json_object *object, const char *key);
+double es_cli_fraction(struct json_object *object, const char *key);
+/* Never NULL: an empty array or object that lives as long as the program stands for what is missing. */
+struct json_object *es_cli_array(struct json_object *object, const char *key);
+struct json_object *es_cli_object(struct json_object *object, const char *key);
+
+/* nodes.c, used by status too: the table of a status reply's nodes */
+void es_cli_print_nodes(struct json_object *status);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * earshot, the command line of a node: reads the command line, in which the global options may stand before or after
+ * the command, and runs the command. Each command has a file of its own.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inspector/cli/cli.h"
+
+static const struct es_cli_command *const commands[] = {
+	&es_cli_status, &es_cli_nodes,	&es_cli_ring,	      &es_cli_counters, &es_cli_reload,
+	&es_cli_stop,	&es_cli_keygen, &es_cli_check_config, &es_cli_version,
+};
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+const char *argp_program_version = "earshot " EARSHOT_VERSION;
+
+static const struct argp_option global_options[] = {
+	{"node", ES_CLI_OPT_NODE, "NAME", 0, "ask this node's daemon (default: $EARSHOT_NODE, or the only one here)", 1},
+	{"control", ES_CLI_OPT_CONTROL, "PATH", 0, "ask the daemon with this control socket", 1},
+	{"json", ES_CLI_OPT_JSON, NULL, 0, "print JSON (docs/json.md)", 1},
+	{0},
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct es_cli *cli = state->input;
+
+	switch (key) {
+	case ES_CLI_OPT_NODE:
+		cli->node = arg;
+		return 0;
+	case ES_CLI_OPT_CONTROL:
+		cli->control = arg;
+		return 0;
+	case ES_CLI_OPT_JSON:
+		cli->json = 1;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp global_argp = {.options = global_options, .parser = parse_option};
+static const struct argp_child global_child[] = {{&global_argp, 0, "Global options:", 1}, {0}};
+
+/* What the parser of a command's own part of the line works on. */
+struct command_line {
+	struct es_cli *cli;
+	const struct es_cli_command *command;
+};
+
+static error_t parse_argument(struct command_line *line, char *arg, struct argp_state *state)
+{
+	if (line->cli->arg_count == line->command->args_max)
+		argp_error(state, "unexpected argument \"%s\"", arg);
+	else
+		line->cli->args[line->cli->arg_count++] = arg;
+	return 0;
+}
+
+static error_t parse_command_option(int key, char *arg, struct argp_state *state)
+{
+	struct command_line *line = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = line->cli;
+		return 0;
+	case ARGP_KEY_ARG:
+		return parse_argument(line, arg, state);
+	case ARGP_KEY_END:
+		if (line->cli->arg_count < line->command->args_min)
+			argp_error(state, "expected %s", line->command->args_doc);
+		return 0;
+	case ES_CLI_OPT_ROTATE:
+		line->cli->rotate = 1;
+		return 0;
+	case ES_CLI_OPT_STAGE:
+		line->cli->stage = 1;
+		return 0;
+	case ES_CLI_OPT_ALL:
+		line->cli->all = 1;
+		return 0;
+	case ES_CLI_OPT_POINTS:
+		line->cli->points = 1;
+		return 0;
+	case ES_CLI_OPT_SERVICE:
+		line->cli->service = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int run_command(struct es_cli *cli, const struct es_cli_command *command, int argc, char **argv)
+{
+	const struct argp argp = {
+		.options = command->options,
+		.parser = parse_command_option,
+		.args_doc = command->args_doc,
+		.doc = command->doc,
+		.children = global_child,
+	};
+	struct command_line line = {.cli = cli, .command = command};
+	char name[64];
+
+	snprintf(name, sizeof(name), "earshot %s", command->name);
+	argv[0] = name; /* what argp's messages start with */
+	if (argp_parse(&argp, argc, argv, 0, NULL, &line))
+		return ES_CLI_FAILED;
+	return command->run(cli);
+}
+
+static const struct es_cli_command *command_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < COMMAND_COUNT; i++)
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+/* Where the top-level parser stopped. */
+struct top_line {
+	struct es_cli *cli;
+	const struct es_cli_command *command;
+	int index;
+};
+
+static error_t parse_top(int key, char *arg, struct argp_state *state)
+{
+	struct top_line *top = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = top->cli;
+		return 0;
+	case ARGP_KEY_ARG:
+		top->command = command_find(arg);
+		if (!top->command)
+			argp_error(state, "unknown command \"%s\"", arg);
+		top->index = state->next - 1;
+		state->next = state->argc; /* the rest is the command's */
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "expected a command");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse_top,
+		.args_doc = "COMMAND [ARGUMENT...]",
+		.doc = "Look at and control a node of an Earshot cluster."
+		       "\vCommands:\n"
+		       "  status        the node, its datapath and workers, the cluster\n"
+		       "  nodes         the cluster's nodes\n"
+		       "  ring          the ring's members; ring lookup ADDRESS PORT\n"
+		       "  counters      what was counted, and why\n"
+		       "  reload        read the configuration and key file again\n"
+		       "  stop          detach the datapath and exit\n"
+		       "  keygen        make or rotate the cluster's key file\n"
+		       "  check-config  check a configuration file\n"
+		       "  version       the version of this program\n"
+		       "\nearshot COMMAND --help tells more. Exit status: 0 done, 1 refused, 2 no daemon answers, 64 wrong "
+		       "command line.",
+		.children = global_child,
+	};
+	struct es_cli cli = {0};
+	struct top_line top = {.cli = &cli};
+	int r;
+
+	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &top) || !top.command)
+		return ES_CLI_FAILED;
+	r = run_command(&cli, top.command, argc - top.index, argv + top.index);
+	if (fflush(stdout) || ferror(stdout))
+		return es_cli_fail("standard output: %s", strerror(errno));
+	return r;
+}

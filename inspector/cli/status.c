@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * `earshot status`: the node, its datapath and workers, the cluster's nodes and services, as the daemon sees them.
+ */
+#include <stdio.h>
+
+#include "inspector/cli/cli.h"
+#include "inspector/cli/table.h"
+
+static void print_uptime(double uptime_s)
+{
+	unsigned long s = uptime_s > 0 ? (unsigned long)uptime_s : 0;
+
+	if (s >= 86400)
+		printf("%lu d %lu h", s / 86400, s % 86400 / 3600);
+	else if (s >= 3600)
+		printf("%lu h %lu min", s / 3600, s % 3600 / 60);
+	else if (s >= 60)
+		printf("%lu min %lu s", s / 60, s % 60);
+	else
+		printf("%lu s", s);
+}
+
+static void print_services(struct json_object *status)
+{
+	static const char *const headings[] = {"SERVICE", "ADDRESS", ">PORT", "POLICY", "INSPECT", NULL};
+	struct json_object *services = es_cli_array(status, "services");
+	struct es_table *table = es_table_new(headings);
+	size_t i;
+
+	for (i = 0; i < json_object_array_length(services); i++) {
+		struct json_object *service = json_object_array_get_idx(services, i);
+
+		es_table_cell(table, "%s", es_cli_string(service, "name"));
+		es_table_cell(table, "%s", es_cli_string(service, "address"));
+		es_table_cell(table, "%llu", es_cli_number(service, "port"));
+		es_table_cell(table, "%s", es_cli_string(service, "policy"));
+		es_table_cell(table, "%s", es_cli_string(service, "inspect"));
+	}
+	puts("");
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
+/* A worker's members are the daemon's choice, so the first worker's names make the table's rows. */
+static void print_workers(struct json_object *status)
+{
+	static const char *const headings[] = {"WORKERS", ">TOTAL", "EACH", NULL};
+	struct json_object *workers = es_cli_array(status, "workers");
+	size_t i, n = json_object_array_length(workers);
+	struct es_table *table;
+
+	if (!n || !json_object_is_type(json_object_array_get_idx(workers, 0), json_type_object))
+		return;
+	table = es_table_new(headings);
+	json_object_object_foreach(json_object_array_get_idx(workers, 0), key, value)
+	{
+		unsigned long long total = 0;
+		char each[128] = "";
+		size_t used = 0;
+
+		if (key[0] == 'i' && key[1] == 'd' && !key[2])
+			continue;
+		if (!json_object_is_type(value, json_type_int))
+			continue;
+		for (i = 0; i < n; i++) {
+			unsigned long long one = es_cli_number(json_object_array_get_idx(workers, i), key);
+
+			total += one;
+			if (used < sizeof(each))
+				used += (size_t)snprintf(each + used, sizeof(each) - used, "%s%llu", i ? " " : "",
+							 one);
+		}
+		es_table_cell(table, "%s", key);
+		es_table_cell(table, "%llu", total);
+		es_table_cell(table, "%s", each);
+	}
+	puts("");
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
+static void print_status(struct json_object *status)
+{
+	struct json_object *datapath = es_cli_object(status, "datapath");
+	struct json_object *ring = es_cli_object(status, "ring");
+
+	printf("node      %s of cluster %s, earshotd %s, up ", es_cli_string(status, "node"),
+	       es_cli_string(status, "cluster"), es_cli_string(status, "version"));
+	print_uptime(es_cli_fraction(status, "uptime_s"));
+	printf("\ndatapath  %s, %s\n", es_cli_string(datapath, "type"), es_cli_string(datapath, "state"));
+	printf("ring      epoch %llu, members %llu\n\n", es_cli_number(ring, "epoch"),
+	       es_cli_number(ring, "members"));
+	es_cli_print_nodes(status);
+	print_services(status);
+	print_workers(status);
+}
+
+static int run(const struct es_cli *cli)
+{
+	struct json_object *status;
+	int r = es_cli_request(cli, es_cli_command_request("status"), &status);
+
+	if (r)
+		return r;
+	if (cli->json)
+		es_cli_print_json(status);
+	else
+		print_status(status);
+	json_object_put(status);
+	return ES_CLI_OK;
+}
+
+const struct es_cli_command es_cli_status = {
+	.name = "status",
+	.doc = "Show the node, its datapath and workers, and the cluster's nodes and services.",
+	.run = run,
+};

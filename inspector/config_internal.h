@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECTOR_CONFIG_INTERNAL_H
+#define ES_INSPECTOR_CONFIG_INTERNAL_H
+
+/* Shared by the parts of the configuration parser; nobody else includes this. */
+#include "inspector/config.h"
+
+#define ES_CONF_KEYS_MAX 10 /* keys of the largest section */
+
+enum es_conf_section_id {
+	ES_CONF_CLUSTER,
+	ES_CONF_DATAPATH,
+	ES_CONF_INSPECTOR,
+	ES_CONF_NODE,
+	ES_CONF_SERVICE,
+	ES_CONF_SECTIONS
+};
+
+enum es_conf_kind {
+	ES_CONF_KIND_NUMBER,
+	ES_CONF_KIND_CHOICE,
+	ES_CONF_KIND_TEXT,
+	ES_CONF_KIND_PATH,
+	ES_CONF_KIND_IFNAME,
+	ES_CONF_KIND_ADDRESS,
+	ES_CONF_KIND_MAC,
+	ES_CONF_KIND_POLICY,
+};
+
+/* @unavailable: known, but refused in this version */
+struct es_conf_choice {
+	const char *name;
+	int value;
+	int unavailable;
+};
+
+/**
+ * struct es_conf_key - one key of a section
+ * @offset, @size: of the field in the section's structure
+ * @min, @max, @unit, @zero: for numbers; @zero is the meaning of a 0 outside the range, NULL if there is none
+ * @def: default as it would stand in the file; NULL: required, "": optional, nothing is stored
+ */
+struct es_conf_key {
+	const char *name;
+	enum es_conf_kind kind;
+	size_t offset;
+	size_t size;
+	const char *def;
+	unsigned int min;
+	unsigned int max;
+	const char *unit;
+	const char *zero;
+	const struct es_conf_choice *choices;
+};
+
+/* @keys ends with a nameless one */
+struct es_conf_section {
+	const char *name;
+	int titled;
+	const struct es_conf_key *keys;
+};
+
+extern const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS];
+
+/* Index of the key @name in @section, or -1. */
+int es_conf_key_index(const struct es_conf_section *section, const char *name);
+
+/* Where things stand in the file; a line is 0 for what is not there. */
+struct es_conf_lines {
+	int open;
+	int key[ES_CONF_KEYS_MAX];
+};
+
+/* struct es_conf_parse - a parse under way */
+struct es_conf_parse {
+	const char *path;
+	const char *const *known_policies;
+	struct es_conf *conf;
+	struct es_conf_error *err;
+	int failed;
+	struct es_conf_lines cluster, datapath, inspector;
+	struct es_conf_lines nodes[ES_CONF_NODES_MAX];
+	struct es_conf_lines services[ES_CONF_SERVICES_MAX];
+};
+
+/* Notes the first error, "path:line: what"; line 0 is left out. Return: -EINVAL. */
+int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* config_scan.c: refuses what libconfuse would silently accept or drop. */
+int es_conf_scan(struct es_conf_parse *p, const char *text, size_t size);
+
+/* config_value.c: stores @value into @section_data. @label ("service web") is for the message. */
+int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, const struct es_conf_key *key,
+		      const char *value, void *section_data);
+
+int es_conf_name_is_valid(const char *name);
+#define ES_CONF_NAME_EXPECTED "1..63 letters, digits, '.', '_' or '-', starting with a letter or digit"
+
+/* config_check.c: defaults, and what must hold between sections. */
+int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section, void *section_data);
+int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section, const char *label,
+			     const struct es_conf_lines *lines);
+int es_conf_check(struct es_conf_parse *p);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The table of the configuration's sections and keys: type, range, unit and default of each, and the field that it
+ * fills. A new key is a line here, a field in config.h and a paragraph in conf/earshot.conf.example.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "inspector/config_internal.h"
+
+#define FIELD(section, field)                                                                                \
+	.offset = offsetof(struct es_conf_##section, field), .size = sizeof(((struct es_conf_##section *)0)->field)
+#define NUMBER(section, field, default_, min_, max_, unit_, zero_)                                           \
+	{                                                                                                    \
+		.name = #field, .kind = ES_CONF_KIND_NUMBER, FIELD(section, field), .def = (default_),       \
+		.min = (min_), .max = (max_), .unit = (unit_), .zero = (zero_)                               \
+	}
+#define CHOICE(section, field, default_, choices_)                                                           \
+	{                                                                                                    \
+		.name = #field, .kind = ES_CONF_KIND_CHOICE, FIELD(section, field), .def = (default_),       \
+		.choices = (choices_)                                                                        \
+	}
+#define VALUE(section, field, default_, kind_)                                                               \
+	{                                                                                                    \
+		.name = #field, .kind = ES_CONF_KIND_##kind_, FIELD(section, field), .def = (default_)       \
+	}
+#define REQUIRED NULL
+#define OPTIONAL ""
+
+#define WEIGHT_MAX	  1000
+#define VIRTUAL_NODES_MAX 1024
+
+static const struct es_conf_choice memberships[] = {
+	{"static", ES_CONF_MEMBERSHIP_STATIC, 0},
+	{"corosync", ES_CONF_MEMBERSHIP_COROSYNC, 1},
+	{NULL, 0, 0},
+};
+
+static const struct es_conf_choice datapath_types[] = {
+	{"auto", ES_CONF_DATAPATH_AUTO, 0},
+	{"bpf", ES_CONF_DATAPATH_BPF, 0},
+	{"module", ES_CONF_DATAPATH_MODULE, 1},
+	{NULL, 0, 0},
+};
+
+static const struct es_conf_choice mac_modes[] = {
+	{"multicast", ES_CONF_MAC_MULTICAST, 0},
+	{"unicast", ES_CONF_MAC_UNICAST, 0},
+	{NULL, 0, 0},
+};
+
+static const struct es_conf_choice inspects[] = {
+	{"first", ES_INSPECT_FIRST, 0},
+	{"every", ES_INSPECT_EVERY, 1}, /* 0 enables it */
+	{"never", ES_INSPECT_NEVER, 0},
+	{NULL, 0, 0},
+};
+
+static const struct es_conf_key cluster_keys[] = {
+	VALUE(cluster, name, "earshot", TEXT),
+	VALUE(cluster, key_file, "/etc/earshot/cluster.key", PATH),
+	CHOICE(cluster, membership, "static", memberships),
+	NUMBER(cluster, handover_port, "7350", 1, 65535, NULL, NULL),
+	NUMBER(cluster, virtual_nodes, "63", 1, VIRTUAL_NODES_MAX, "of a node with weight 100", NULL),
+	{.name = NULL},
+};
+
+static const struct es_conf_key datapath_keys[] = {
+	CHOICE(datapath, type, "auto", datapath_types),
+	VALUE(datapath, interface, REQUIRED, IFNAME),
+	VALUE(datapath, cluster_interface, REQUIRED, IFNAME),
+	CHOICE(datapath, mac_mode, "multicast", mac_modes),
+	VALUE(datapath, cluster_mac, OPTIONAL, MAC),
+	NUMBER(datapath, receive_window_scale, "10", 0, 14, NULL, NULL),
+	NUMBER(datapath, mtu, "0", 576, 65535, "bytes", "ask the interface"),
+	NUMBER(datapath, cookie_lifetime_s, "384", 120, 3600, "seconds", NULL),
+	NUMBER(datapath, fallback_after_ms, "1000", 100, 60000, "milliseconds", NULL),
+	{.name = NULL},
+};
+
+static const struct es_conf_key inspector_keys[] = {
+	NUMBER(inspector, workers, "0", 1, ES_WORKERS_MAX, NULL, "as many as CPUs, at most 4"),
+	NUMBER(inspector, gather_timeout_ms, "200", 1, 10000, "milliseconds", NULL),
+	NUMBER(inspector, gather_bytes, "65536", 1460, 1048576, "bytes per flow", NULL),
+	NUMBER(inspector, gather_flows, "4096", 1, 1048576, "flows", NULL),
+	NUMBER(inspector, decision_entries, "262144", 1024, 16777216, "flows", NULL),
+	NUMBER(inspector, race_window_ms, "50", 0, 10000, "milliseconds", NULL),
+	{.name = NULL},
+};
+
+static const struct es_conf_key node_keys[] = {
+	VALUE(node, address, REQUIRED, ADDRESS),
+	NUMBER(node, weight, "100", 0, WEIGHT_MAX, NULL, NULL),
+	{.name = NULL},
+};
+
+static const struct es_conf_key service_keys[] = {
+	VALUE(service, address, REQUIRED, ADDRESS),
+	NUMBER(service, port, REQUIRED, 1, 65535, NULL, NULL),
+	VALUE(service, policy, OPTIONAL, POLICY),
+	CHOICE(service, inspect, "first", inspects),
+	NUMBER(service, load_bound, "125", 100, 1000, "percent", "none"),
+	{.name = NULL},
+};
+
+#define KEY_COUNT(keys) (sizeof(keys) / sizeof((keys)[0]))
+_Static_assert(KEY_COUNT(datapath_keys) <= ES_CONF_KEYS_MAX + 1, "ES_CONF_KEYS_MAX is that of the largest section");
+
+const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
+	[ES_CONF_CLUSTER] = {"cluster", 0, cluster_keys},
+	[ES_CONF_DATAPATH] = {"datapath", 0, datapath_keys},
+	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys},
+	[ES_CONF_NODE] = {"node", 1, node_keys},
+	[ES_CONF_SERVICE] = {"service", 1, service_keys},
+};
+
+const char *const es_conf_policies[] = {"ring", "uri-hash", "wrr", NULL};
+
+int es_conf_key_index(const struct es_conf_section *section, const char *name)
+{
+	int i;
+
+	for (i = 0; section->keys[i].name; i++)
+		if (!strcmp(section->keys[i].name, name))
+			return i;
+	return -1;
+}

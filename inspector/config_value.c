@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Values of configuration keys: from the text in the file to the field of the section's structure, each kind with
+ * its own range check and with a message that says what would be accepted. A value is judged alone here; what must
+ * hold between values is config_check.c's.
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inspector/config_internal.h"
+
+/* Everything about one value that a message needs. */
+struct es_value {
+	struct es_conf_parse *p;
+	int line;
+	const char *label;
+	const struct es_conf_key *key;
+	const char *text;
+};
+
+static int es_value_fail(const struct es_value *v, const char *why)
+{
+	return es_conf_fail(v->p, v->line, "%s: %s = %.80s: %s", v->label, v->key->name, v->text, why);
+}
+
+int es_conf_name_is_valid(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (!len || len >= ES_CONF_NAME_SIZE || !isalnum((unsigned char)name[0]))
+		return 0;
+	return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == len;
+}
+
+const char *es_conf_addr_text(const struct es_addr *address, char *text)
+{
+	if (es_addr_is_v4(address))
+		inet_ntop(AF_INET, &address->w[3], text, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
+	return text;
+}
+
+int es_conf_addr_parse(const char *text, struct es_addr *ret_address)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, text, &v4) == 1) {
+		*ret_address = es_addr_from_v4(v4.s_addr);
+		return 0;
+	}
+	if (inet_pton(AF_INET6, text, &v6) == 1) {
+		memcpy(ret_address->b, v6.s6_addr, sizeof(ret_address->b));
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Digits to a number; -EINVAL for anything else, -ERANGE beyond 32 bits. */
+static int es_value_digits(const char *text, unsigned int *ret_number)
+{
+	unsigned long long number = 0;
+	const char *c;
+
+	if (!*text)
+		return -EINVAL;
+	for (c = text; *c; c++) {
+		if (!isdigit((unsigned char)*c))
+			return -EINVAL;
+		if (number <= 0xffffffffULL)
+			number = number * 10 + (unsigned int)(*c - '0');
+	}
+	if (number > 0xffffffffULL)
+		return -ERANGE;
+	*ret_number = (unsigned int)number;
+	return 0;
+}
+
+static int es_value_number(const struct es_value *v, unsigned int *field)
+{
+	const struct es_conf_key *key = v->key;
+	unsigned int number = 0;
+	char why[128];
+	size_t used;
+	int r;
+
+	r = es_value_digits(v->text, &number);
+	if (!r && ((number >= key->min && number <= key->max) || (number == 0 && key->zero))) {
+		*field = number;
+		return 0;
+	}
+	used = (size_t)snprintf(why, sizeof(why), "expected %s", r == -EINVAL ? "a plain number " : "");
+	if (key->zero && key->min > 0)
+		used += (size_t)snprintf(why + used, sizeof(why) - used, "0 (%s) or ", key->zero);
+	used += (size_t)snprintf(why + used, sizeof(why) - used, "%u..%u", key->min, key->max);
+	if (key->unit)
+		snprintf(why + used, sizeof(why) - used, " (%s)", key->unit);
+	return es_value_fail(v, why);
+}
+
+/* Appends one of the accepted words to @why, " | " between them. */
+static void es_value_alternative(char *why, size_t size, int *alternatives, const char *word)
+{
+	size_t used = strlen(why);
+
+	snprintf(why + used, size - used, "%s%s", (*alternatives)++ ? " | " : "", word);
+}
+
+static int es_value_choice(const struct es_value *v, int *field)
+{
+	const struct es_conf_choice *c;
+	int unavailable = 0, alternatives = 0;
+	char why[160];
+
+	for (c = v->key->choices; c->name; c++) {
+		if (strcmp(c->name, v->text))
+			continue;
+		if (!c->unavailable) {
+			*field = c->value;
+			return 0;
+		}
+		unavailable = 1;
+	}
+	snprintf(why, sizeof(why), "%sexpected ", unavailable ? "not available in this version, " : "");
+	for (c = v->key->choices; c->name; c++)
+		if (!c->unavailable)
+			es_value_alternative(why, sizeof(why), &alternatives, c->name);
+	return es_value_fail(v, why);
+}
+
+static int es_value_store(const struct es_value *v, char *field, const char *expected)
+{
+	if (strlen(v->text) >= v->key->size)
+		return es_value_fail(v, expected);
+	strcpy(field, v->text); /* fits, as just checked */
+	return 0;
+}
+
+static int es_value_text(const struct es_value *v, char *field)
+{
+	if (!*v->text)
+		return es_value_fail(v, "expected 1..63 characters");
+	return es_value_store(v, field, "expected 1..63 characters");
+}
+
+static int es_value_path(const struct es_value *v, char *field)
+{
+	if (v->text[0] != '/')
+		return es_value_fail(v, "expected an absolute path");
+	return es_value_store(v, field, "expected a path of at most 255 characters");
+}
+
+static int es_value_ifname(const struct es_value *v, char *field)
+{
+	static const char expected[] = "expected the name of a network interface, 1..15 characters";
+
+	if (!*v->text || !strcmp(v->text, ".") || !strcmp(v->text, "..") || strpbrk(v->text, "/ :%"))
+		return es_value_fail(v, expected);
+	return es_value_store(v, field, expected);
+}
+
+static int es_value_address(const struct es_value *v, struct es_addr *field)
+{
+	struct es_addr address;
+	__u32 v4;
+
+	if (es_conf_addr_parse(v->text, &address))
+		return es_value_fail(v, "expected an IPv4 address");
+	if (!es_addr_is_v4(&address) || strchr(v->text, ':'))
+		return es_value_fail(v, "IPv6 is not available in this version, expected an IPv4 address");
+	v4 = es_ntohl(address.w[3]);
+	if (v4 >> 24 == 0 || v4 >> 24 == 127 || v4 >> 28 >= 0xe)
+		return es_value_fail(v, "expected a unicast IPv4 address of a network");
+	*field = address;
+	return 0;
+}
+
+static int es_value_mac(const struct es_value *v, unsigned char *field)
+{
+	unsigned char mac[6];
+	size_t i;
+
+	for (i = 0; i < 17; i++)
+		if (i % 3 == 2 ? v->text[i] != ':' : !isxdigit((unsigned char)v->text[i]))
+			break;
+	if (i < 17 || v->text[17])
+		return es_value_fail(v, "expected a MAC address like 03:bf:0a:4d:00:64");
+	for (i = 0; i < 6; i++) {
+		char pair[3] = {v->text[i * 3], v->text[i * 3 + 1], 0};
+		unsigned int byte = 0;
+
+		if (sscanf(pair, "%2x", &byte) != 1) /* NOLINT(cert-err34-c): two hex digits, as just checked */
+			return -EINVAL;
+		mac[i] = (unsigned char)byte;
+	}
+	memcpy(field, mac, sizeof(mac));
+	return 0;
+}
+
+static int es_value_policy(const struct es_value *v, char *field)
+{
+	const char *const *known = v->p->known_policies;
+	int alternatives = 0;
+	char why[384];
+
+	if (!known) {
+		if (!es_conf_name_is_valid(v->text))
+			return es_value_fail(v, "expected " ES_CONF_NAME_EXPECTED);
+		return es_value_store(v, field, "expected " ES_CONF_NAME_EXPECTED);
+	}
+	for (; *known; known++)
+		if (!strcmp(*known, v->text))
+			return es_value_store(v, field, "expected a shorter name");
+	strcpy(why, "expected ");
+	for (known = v->p->known_policies; *known; known++)
+		es_value_alternative(why, sizeof(why), &alternatives, *known);
+	return es_value_fail(v, why);
+}
+
+int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, const struct es_conf_key *key,
+		      const char *value, void *section_data)
+{
+	const struct es_value v = {.p = p, .line = line, .label = label, .key = key, .text = value};
+	void *field = (char *)section_data + key->offset;
+
+	switch (key->kind) {
+	case ES_CONF_KIND_NUMBER:
+		return es_value_number(&v, field);
+	case ES_CONF_KIND_CHOICE:
+		return es_value_choice(&v, field);
+	case ES_CONF_KIND_TEXT:
+		return es_value_text(&v, field);
+	case ES_CONF_KIND_PATH:
+		return es_value_path(&v, field);
+	case ES_CONF_KIND_IFNAME:
+		return es_value_ifname(&v, field);
+	case ES_CONF_KIND_ADDRESS:
+		return es_value_address(&v, field);
+	case ES_CONF_KIND_MAC:
+		return es_value_mac(&v, field);
+	case ES_CONF_KIND_POLICY:
+		return es_value_policy(&v, field);
+	}
+	return -EINVAL;
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Builds the daemon from its parts and takes it apart again. What a command answers is in daemon_control.c, what
+ * happens to a packet in worker.c and inspect.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "inspector/daemon.h"
+#include "inspector/log.h"
+#include "inspector/policy.h"
+#include "kmod/core/cookie.h"
+
+#define ES_QUEUE_BYTES (4u << 20)
+#define ES_WORKERS_AUTO 4
+
+/* Ten full segments: what a client sends before it hears an ACK (RFC 6928), and no more than the inspector keeps. */
+static unsigned int es_synack_window(const struct es_network *network)
+{
+	unsigned int window = 10 * network->mss;
+
+	return window > 65535 ? 65535 : window;
+}
+
+static unsigned int es_worker_number(const struct es_conf *conf)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned int n = conf->inspector.workers;
+
+	if (!n)
+		n = cpus < 1 ? 1 : cpus > ES_WORKERS_AUTO ? ES_WORKERS_AUTO : (unsigned int)cpus;
+	return n > ES_WORKERS_MAX ? ES_WORKERS_MAX : n;
+}
+
+static unsigned int es_decision_sets(const struct es_conf *conf)
+{
+	unsigned int sets = 256; /* at least as many as es_worker_of() tells apart */
+
+	while (sets * ES_DECISION_WAYS < conf->inspector.decision_entries)
+		sets *= 2;
+	return sets;
+}
+
+static void es_config_fill(const struct es_daemon *d, const struct es_cluster *cluster, const struct es_keys *keys,
+			   struct es_config *ret)
+{
+	const struct es_conf *conf = cluster->conf;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->abi = ES_ABI_VERSION;
+	ret->epoch = cluster->epoch;
+	ret->self = cluster->self;
+	ret->ring_key = keys->ring;
+	for (unsigned int i = 0; i < keys->count; i++) {
+		ret->cookie_key[i] = keys->key[i].cookie;
+		ret->handover_key[i] = keys->key[i].handover;
+	}
+	ret->key_count = keys->count;
+	ret->slot_s = conf->datapath.cookie_lifetime_s / ES_COOKIE_SLOTS_VALID;
+	ret->synack_window = es_synack_window(&d->network);
+	ret->decision_sets = d->datapath_params.decision_sets;
+	ret->workers = d->datapath_params.workers;
+	ret->race_window_ms = conf->inspector.race_window_ms;
+	ret->fallback_after_ms = conf->datapath.fallback_after_ms;
+	ret->public_ifindex = d->network.public_ifindex;
+	ret->cluster_ifindex = d->network.cluster_ifindex;
+	ret->mss = (__u16)d->network.mss;
+	ret->handover_port = es_htons(conf->cluster.handover_port);
+	ret->rcv_wscale = (__u8)conf->datapath.receive_window_scale;
+	ret->offer_wscale = (__u8)d->network.wscale;
+	ret->offer_sack = (__u8)d->network.sack;
+	ret->offer_ts = (__u8)d->network.timestamps;
+	ret->offer_ecn = (__u8)d->network.ecn;
+	memcpy(ret->cluster_mac, conf->datapath.cluster_mac, sizeof(ret->cluster_mac));
+	memcpy(ret->public_mac, d->network.public_mac, sizeof(ret->public_mac));
+	ret->self_address = conf->nodes[cluster->self].address;
+	ret->service_count = conf->service_count;
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_policy *policy = es_policy_find(conf->services[i].policy);
+
+		ret->service[i].address = conf->services[i].address;
+		ret->service[i].port = es_htons(conf->services[i].port);
+		ret->service[i].inspect = (__u8)(policy && policy->inspects ? conf->services[i].inspect :
+									      ES_INSPECT_NEVER);
+	}
+}
+
+/* Put a version of the cluster in force in the datapath. */
+static int es_daemon_configure(struct es_daemon *d, const struct es_cluster *cluster, const struct es_keys *keys)
+{
+	struct es_ring_table *table = malloc(sizeof(*table));
+	struct es_config config;
+	int rc;
+
+	if (!table)
+		return -ENOMEM;
+	es_ring_fill_table(cluster->ring, table);
+	es_config_fill(d, cluster, keys, &config);
+	rc = es_datapath_configure(d->datapath, &config, table);
+	free(table);
+	return rc;
+}
+
+/* A datapath without a daemon must still know the time: keep the distance of its clock to the wall's. */
+static void es_daemon_set_clock(struct es_daemon *d)
+{
+	struct es_state *state = es_datapath_state(d->datapath);
+	struct timespec wall, mono;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	__atomic_store_n(&state->wall_offset_ns,
+			 (__u64)(wall.tv_sec - mono.tv_sec) * 1000000000ULL + (__u64)(wall.tv_nsec - mono.tv_nsec),
+			 __ATOMIC_RELAXED);
+}
+
+static void es_daemon_on_clock(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	(void)loop;
+	(void)events;
+	es_daemon_set_clock(timer->data);
+}
+
+static void es_daemon_on_stop(struct ev_loop *loop, struct ev_signal *signal, int events)
+{
+	(void)events;
+	es_log(ES_LOG_INFO, "signal %d: stopping; the datapath stays and serves without inspection", signal->signum);
+	ev_break(loop, EVBREAK_ALL);
+}
+
+static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, int events)
+{
+	struct es_conf_error err = {};
+
+	(void)loop;
+	(void)events;
+	if (es_daemon_reload(signal->data, &err))
+		es_log(ES_LOG_ERR, "reload failed: %s; the old configuration stays in force", err.text);
+}
+
+static const char *const *es_daemon_policy_names(void)
+{
+	static const char *names[16];
+	const struct es_policy *const *p = es_policy_list();
+
+	for (unsigned int i = 0; i + 1 < sizeof(names) / sizeof(names[0]) && p[i]; i++)
+		names[i] = p[i]->name;
+	return names;
+}
+
+static int es_daemon_load(const struct es_daemon_options *options, unsigned int epoch, struct es_keys *ret_keys,
+			  struct es_cluster **ret_cluster, struct es_conf_error *err)
+{
+	struct es_conf *conf = NULL;
+	unsigned int self = 0;
+	int rc;
+
+	rc = es_conf_load(options->config_path, es_daemon_policy_names(), &conf, err);
+	if (rc)
+		return rc;
+	rc = es_conf_find_self(conf, options->node, &self, err);
+	if (!rc)
+		rc = es_keyfile_load(conf->cluster.key_file, ret_keys, err);
+	if (!rc) {
+		rc = es_cluster_new(conf, self, epoch, ret_cluster);
+		if (rc)
+			es_conf_error_set(err, "ring: %s", strerror(-rc));
+	}
+	if (rc)
+		es_conf_free(&conf);
+	return rc;
+}
+
+/* Missing service addresses are no reason to stay down, but nobody would find this one by himself. */
+static void es_daemon_warn_addresses(const struct es_conf *conf)
+{
+	char text[64];
+
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (!es_network_has_address(&conf->services[i].address))
+			es_log(ES_LOG_WARNING,
+			       "service %s: %s is no address of this node, so its requests are lost here; "
+			       "ip address add %s/32 dev lo",
+			       conf->services[i].name, es_conf_addr_text(&conf->services[i].address, text), text);
+}
+
+static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *err)
+{
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++) {
+		struct es_worker_params params = {
+			.id = i,
+			.datapath = d->datapath,
+			.decisions = {
+				.sets = es_datapath_decisions(d->datapath),
+				.count = d->datapath_params.decision_sets,
+			},
+			.health = &d->health,
+			.keys = d->keys,
+			.packet_max = d->network.packet_max,
+		};
+		int rc = es_worker_new(&params, d->cluster, &d->worker[i]);
+
+		if (rc) {
+			es_conf_error_set(err, "worker %u: %s", i, strerror(-rc));
+			return rc;
+		}
+	}
+	return 0;
+}
+
+static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err)
+{
+	char path[256];
+	int rc = 0;
+
+	if (d->options.control_path)
+		snprintf(path, sizeof(path), "%s", d->options.control_path);
+	else
+		rc = es_control_path(d->cluster->conf->nodes[d->cluster->self].name, path, sizeof(path));
+	if (!rc)
+		rc = es_control_new(d->loop, path, &d->control, err);
+	if (!rc)
+		rc = es_daemon_register(d);
+	return rc;
+}
+
+static void es_daemon_watch(struct es_daemon *d)
+{
+	ev_timer_init(&d->clock_timer, es_daemon_on_clock, 1, 1);
+	d->clock_timer.data = d;
+	ev_timer_start(d->loop, &d->clock_timer);
+	ev_signal_init(&d->sigterm, es_daemon_on_stop, SIGTERM);
+	ev_signal_init(&d->sigint, es_daemon_on_stop, SIGINT);
+	ev_signal_init(&d->sighup, es_daemon_on_reload, SIGHUP);
+	d->sighup.data = d;
+	ev_signal_start(d->loop, &d->sigterm);
+	ev_signal_start(d->loop, &d->sigint);
+	ev_signal_start(d->loop, &d->sighup);
+}
+
+static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *err)
+{
+	struct es_state *state;
+	int rc;
+
+	rc = es_datapath_new(&d->datapath_params, err->text, sizeof(err->text), &d->datapath);
+	if (rc)
+		return rc;
+	state = es_datapath_state(d->datapath);
+	if (!state->sequence)
+		state->sequence = (__u64)time(NULL) << 24;
+	es_daemon_set_clock(d);
+	rc = es_daemon_configure(d, d->cluster, &d->keys);
+	if (rc)
+		es_conf_error_set(err, "datapath: writing its configuration: %s", strerror(-rc));
+	return rc;
+}
+
+int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options, struct es_conf_error *err)
+{
+	int rc;
+
+	memset(d, 0, sizeof(*d));
+	d->options = *options;
+	d->loop = ev_default_loop(EVFLAG_AUTO);
+	d->started = ev_time();
+	rc = d->loop ? 0 : -ENOMEM;
+	if (!rc)
+		rc = es_daemon_load(options, 1, &d->keys, &d->cluster, err);
+	if (!rc)
+		rc = es_network_probe(err);
+	if (!rc)
+		rc = es_network_read(d->cluster->conf, &d->network, err);
+	if (rc)
+		goto err_fini;
+	d->datapath_params = (struct es_datapath_params){
+		.public_ifindex = d->network.public_ifindex,
+		.cluster_ifindex = d->network.cluster_ifindex,
+		.workers = es_worker_number(d->cluster->conf),
+		.queue_bytes = ES_QUEUE_BYTES,
+		.decision_sets = es_decision_sets(d->cluster->conf),
+	};
+	/* The control socket early: it refuses to start beside another daemon of this node. */
+	rc = es_daemon_open_control(d, err);
+	if (!rc)
+		rc = es_network_prepare(d->cluster->conf, err);
+	if (!rc)
+		rc = es_daemon_start_datapath(d, err);
+	if (!rc)
+		rc = es_daemon_start_workers(d, err);
+	if (rc)
+		goto err_fini;
+	es_daemon_warn_addresses(d->cluster->conf);
+	__atomic_store_n(&es_datapath_state(d->datapath)->attached, 1, __ATOMIC_RELEASE);
+	rc = es_datapath_attach(d->datapath, err->text, sizeof(err->text));
+	if (rc)
+		goto err_fini;
+	es_daemon_watch(d);
+	return 0;
+
+err_fini:
+	es_daemon_fini(d);
+	return rc;
+}
+
+void es_daemon_fini(struct es_daemon *d)
+{
+	es_control_free(&d->control);
+	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)
+		es_worker_free(&d->worker[i]);
+	if (d->datapath && d->detach_on_exit)
+		es_datapath_detach(&d->datapath_params);
+	es_datapath_free(&d->datapath);
+	es_cluster_free(&d->cluster);
+	es_keys_wipe(&d->keys);
+}
+
+/* What is fixed while the datapath runs; the name of the first key that differs, or NULL. */
+static const char *es_daemon_fixed_difference(const struct es_conf *a, const struct es_conf *b)
+{
+	if (strcmp(a->datapath.interface, b->datapath.interface) != 0)
+		return "datapath: interface";
+	if (strcmp(a->datapath.cluster_interface, b->datapath.cluster_interface) != 0)
+		return "datapath: cluster_interface";
+	if (a->inspector.workers != b->inspector.workers)
+		return "inspector: workers";
+	if (a->inspector.decision_entries != b->inspector.decision_entries)
+		return "inspector: decision_entries";
+	if (a->inspector.gather_flows != b->inspector.gather_flows ||
+	    a->inspector.gather_bytes != b->inspector.gather_bytes)
+		return "inspector: gather_flows and gather_bytes";
+	return NULL;
+}
+
+int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
+{
+	struct es_cluster *next = NULL, *old = d->cluster;
+	struct es_network network;
+	struct es_keys keys;
+	const char *fixed;
+	int rc;
+
+	rc = es_daemon_load(&d->options, old->epoch + 1, &keys, &next, err);
+	if (rc)
+		return rc;
+	fixed = es_daemon_fixed_difference(old->conf, next->conf);
+	if (fixed) {
+		es_conf_error_set(err, "%s: %s cannot change while the daemon runs; restart it", next->conf->path, fixed);
+		rc = -EINVAL;
+		goto err_free;
+	}
+	if (next->self != old->self || memcmp(&keys, &d->keys, sizeof(keys)) != 0) {
+		es_conf_error_set(err, "%s: the node's place in the list, its keys: a restart takes them over",
+				  next->conf->path);
+		rc = -EINVAL;
+		goto err_free;
+	}
+	rc = es_network_read(next->conf, &network, err);
+	if (!rc)
+		rc = es_network_prepare(next->conf, err);
+	if (rc)
+		goto err_free;
+	d->network = network;
+	/* Workers first: they must know a service before its requests come. */
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+		es_worker_set_cluster(d->worker[i], next);
+	d->cluster = next;
+	rc = es_daemon_configure(d, next, &d->keys);
+	if (rc) {
+		for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+			es_worker_set_cluster(d->worker[i], old);
+		d->cluster = old;
+		es_conf_error_set(err, "datapath: writing its configuration: %s", strerror(-rc));
+		goto err_free;
+	}
+	es_daemon_warn_addresses(next->conf);
+	es_log(ES_LOG_INFO, "reloaded %s: %u nodes, %u services, epoch %u", next->conf->path, next->conf->node_count,
+	       next->conf->service_count, next->epoch);
+	es_cluster_free(&old);
+	return 0;
+
+err_free:
+	es_cluster_free(&next);
+	es_keys_wipe(&keys);
+	return rc;
+}

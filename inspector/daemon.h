@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_H
+#define ES_DAEMON_H
+
+/*
+ * The daemon's parts and their life: configuration, cluster, datapath, workers, control socket. One instance, used
+ * by the control thread.
+ */
+#include <ev.h>
+#include "inspector/cluster.h"
+#include "inspector/config.h"
+#include "inspector/control.h"
+#include "inspector/datapath.h"
+#include "inspector/keyfile.h"
+#include "inspector/network.h"
+#include "inspector/worker.h"
+
+/* struct es_daemon_options - the command line */
+struct es_daemon_options {
+	const char *config_path;
+	const char *node;	  /* NULL: found by address */
+	const char *control_path; /* NULL: by node name */
+};
+
+struct es_daemon {
+	struct es_daemon_options options;
+	struct ev_loop *loop;
+	struct es_cluster *cluster;
+	struct es_keys keys;
+	struct es_network network;
+	struct es_datapath_params datapath_params;
+	struct es_datapath *datapath;
+	struct es_health health;
+	struct es_worker *worker[ES_WORKERS_MAX];
+	struct es_control *control;
+	struct ev_timer clock_timer;
+	struct ev_signal sigterm, sigint, sighup;
+	ev_tstamp started;
+	int detach_on_exit;
+};
+
+/**
+ * es_daemon_init() - everything up to an attached datapath, in the order in which a failure costs least
+ * Returns 0, or -errno and @err; then nothing of it is left, and a datapath that was attached before is untouched.
+ */
+int es_daemon_init(struct es_daemon *daemon, const struct es_daemon_options *options, struct es_conf_error *err);
+
+/* es_daemon_fini() - stop workers and control socket; the datapath stays and serves content-blind */
+void es_daemon_fini(struct es_daemon *daemon);
+
+/**
+ * es_daemon_reload() - read configuration and keys again and put them in force
+ * A failure changes nothing. What a running datapath cannot change is refused by name.
+ */
+int es_daemon_reload(struct es_daemon *daemon, struct es_conf_error *err);
+
+/* es_daemon_register() - the control commands (daemon_control.c) */
+int es_daemon_register(struct es_daemon *daemon);
+
+#endif

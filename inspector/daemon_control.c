@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The control commands: what `earshot status`, `ring`, `counters`, `reload` and `stop` ask for.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "inspector/daemon.h"
+#include "inspector/policy.h"
+#include "inspector/report.h"
+
+static struct json_object *es_daemon_report_workers(const struct es_daemon *d)
+{
+	const char *names[ES_WORKER_COUNTER_COUNT + 2] = {};
+	unsigned long long values[ES_WORKER_COUNTER_COUNT + 1];
+	struct json_object *workers = json_object_new_array();
+
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++) {
+		for (unsigned int c = 0; c < ES_WORKER_COUNTER_COUNT; c++) {
+			names[c] = es_worker_counter_name[c];
+			values[c] = es_worker_count(d->worker[i], (enum es_worker_counter)c);
+		}
+		names[ES_WORKER_COUNTER_COUNT] = "gathering";
+		values[ES_WORKER_COUNTER_COUNT] = es_worker_gathering(d->worker[i]);
+		json_object_array_add(workers, es_report_worker(i, names, values));
+	}
+	return workers;
+}
+
+static unsigned int es_daemon_virtual_nodes(const struct es_daemon *d, unsigned int node)
+{
+	const struct es_conf *conf = d->cluster->conf;
+
+	return es_ring_virtual_nodes(conf->cluster.virtual_nodes, conf->nodes[node].weight);
+}
+
+static int es_daemon_status(void *ctx, struct json_object *request, struct json_object **ret_result,
+			    struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	const char *states[ES_NODES_MAX];
+	double shares[ES_NODES_MAX] = {};
+	struct es_report_status status = {
+		.conf = d->cluster->conf,
+		.self = d->cluster->self,
+		.datapath_type = "bpf",
+		.datapath_state = "inspecting",
+		.uptime_s = ev_time() - d->started,
+		.epoch = d->cluster->epoch,
+		.node_states = states,
+		.ring_shares = shares,
+	};
+	unsigned long long now_ns;
+	struct timespec ts;
+
+	(void)request;
+	(void)err;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now_ns = (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
+	es_ring_shares(d->cluster->ring, shares, ES_NODES_MAX);
+	for (unsigned int i = 0; i < d->cluster->conf->node_count; i++) {
+		states[i] = es_cluster_is_target(d->cluster, &d->health, i, now_ns) ? "up" : "down";
+		status.members += es_daemon_virtual_nodes(d, i) > 0;
+	}
+	status.workers = es_daemon_report_workers(d);
+	*ret_result = es_report_status(&status);
+	return 0;
+}
+
+static int es_daemon_ring_lookup(const struct es_daemon *d, struct json_object *request,
+				 struct json_object **ret_result, struct es_conf_error *err)
+{
+	struct es_flow flow = {};
+	unsigned int service = 0;
+	__u64 hash;
+	int rc = es_report_lookup_flow(d->cluster->conf, request, &flow, &service, err);
+
+	if (rc)
+		return rc;
+	hash = es_flow_hash(&d->keys.ring, &flow);
+	/* As the datapath looks it up: in the table, where a position counts by its upper 16 bits. */
+	*ret_result = es_report_lookup(d->cluster->conf, d->cluster->epoch, &flow, service, hash,
+				       es_ring_lookup(d->cluster->ring, hash & ~0xffffffffffffULL));
+	return 0;
+}
+
+static int es_daemon_ring(void *ctx, struct json_object *request, struct json_object **ret_result,
+			  struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	unsigned int virtual_nodes[ES_NODES_MAX];
+	double shares[ES_NODES_MAX] = {};
+	struct es_report_ring report = {
+		.conf = d->cluster->conf,
+		.epoch = d->cluster->epoch,
+		.virtual_nodes = virtual_nodes,
+		.shares = shares,
+	};
+	const struct es_ring_point *points;
+	struct es_report_point *copy = NULL;
+	int rc = es_daemon_ring_lookup(d, request, ret_result, err);
+
+	if (rc != -ENOENT)
+		return rc;
+	es_ring_shares(d->cluster->ring, shares, ES_NODES_MAX);
+	for (unsigned int i = 0; i < d->cluster->conf->node_count; i++)
+		virtual_nodes[i] = es_daemon_virtual_nodes(d, i);
+	if (es_report_wants_points(request)) {
+		points = es_ring_points(d->cluster->ring, &report.point_count);
+		copy = calloc(report.point_count ? report.point_count : 1, sizeof(*copy));
+		if (!copy)
+			return -ENOMEM;
+		for (size_t i = 0; i < report.point_count; i++) {
+			copy[i].position = points[i].position;
+			copy[i].node = points[i].id;
+		}
+		report.points = copy;
+	}
+	*ret_result = es_report_ring(&report);
+	free(copy);
+	return 0;
+}
+
+static int es_daemon_counters(void *ctx, struct json_object *request, struct json_object **ret_result,
+			      struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	unsigned long long values[ES_COUNTER_COUNT];
+	int rc = es_datapath_counters(d->datapath, values);
+
+	(void)request;
+	if (rc) {
+		es_conf_error_set(err, "reading the datapath's counters: %s", strerror(-rc));
+		return rc;
+	}
+	*ret_result = es_report_counters(values);
+	for (unsigned int c = 0; c < ES_WORKER_COUNTER_COUNT; c++) {
+		unsigned long long sum = 0;
+		char name[64];
+
+		for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+			sum += es_worker_count(d->worker[i], (enum es_worker_counter)c);
+		snprintf(name, sizeof(name), "inspect_%s", es_worker_counter_name[c]);
+		es_report_counter_add(*ret_result, name, sum, es_worker_counter_description[c]);
+	}
+	return 0;
+}
+
+static int es_daemon_command_reload(void *ctx, struct json_object *request, struct json_object **ret_result,
+				    struct es_conf_error *err)
+{
+	(void)request;
+	(void)ret_result;
+	return es_daemon_reload(ctx, err);
+}
+
+static int es_daemon_command_stop(void *ctx, struct json_object *request, struct json_object **ret_result,
+				  struct es_conf_error *err)
+{
+	struct es_daemon *d = ctx;
+
+	(void)request;
+	(void)ret_result;
+	(void)err;
+	d->detach_on_exit = 1;
+	ev_break(d->loop, EVBREAK_ALL);
+	return 0;
+}
+
+int es_daemon_register(struct es_daemon *d)
+{
+	static const struct {
+		const char *name;
+		es_control_fn fn;
+	} command[] = {
+		{ "status", es_daemon_status },		 { "ring", es_daemon_ring },
+		{ "counters", es_daemon_counters },	 { "reload", es_daemon_command_reload },
+		{ "stop", es_daemon_command_stop },
+	};
+
+	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {
+		int rc = es_control_register(d->control, command[i].name, command[i].fn, d);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DATAPATH_H
+#define ES_DATAPATH_H
+
+/*
+ * A datapath driver: what the daemon needs of the part in the kernel, whichever it is. One exists: tc programs
+ * (datapath_bpf.c). Its tables outlive the daemon; a daemon that starts takes them over.
+ */
+#include <stddef.h>
+#include "kmod/core/abi.h"
+#include "kmod/core/counters.h"
+#include "kmod/core/decisions.h"
+#include "kmod/core/ring.h"
+
+struct es_datapath;
+
+/**
+ * struct es_datapath_params - what is fixed for the life of a datapath
+ * @public_ifindex: where the switch's broadcast arrives; @cluster_ifindex: where handover messages arrive
+ * @workers: 1..ES_WORKERS_MAX; @queue_bytes: ring buffer of each worker, a power of two of pages
+ * @decision_sets: a power of two
+ */
+struct es_datapath_params {
+	unsigned int public_ifindex;
+	unsigned int cluster_ifindex;
+	unsigned int workers;
+	size_t queue_bytes;
+	unsigned int decision_sets;
+};
+
+/**
+ * es_datapath_new() - load the datapath, or take over the tables of the one that is attached
+ * Nothing is attached yet. @err gets one line that says what failed and what to do.
+ * Returns 0 or -errno.
+ */
+int es_datapath_new(const struct es_datapath_params *params, char *err, size_t err_len,
+		    struct es_datapath **ret_datapath);
+
+/* es_datapath_free() - let go of the datapath; what is attached stays attached and serves content-blind. */
+void es_datapath_free(struct es_datapath **datapath);
+
+/**
+ * es_datapath_configure() - put @config and @ring in force, both at once
+ * Writes the version that is not in use and then switches, so no packet sees half of each.
+ */
+int es_datapath_configure(struct es_datapath *datapath, const struct es_config *config,
+			  const struct es_ring_table *ring);
+
+/* es_datapath_attach() - attach, replacing older programs of ours without a gap. Returns 0 or -errno. */
+int es_datapath_attach(struct es_datapath *datapath, char *err, size_t err_len);
+
+/* es_datapath_detach() - take the programs off the three interfaces. Connections that are open stop working. */
+int es_datapath_detach(const struct es_datapath_params *params);
+
+/* Live state and decision table, shared with the kernel, valid until es_datapath_free(). */
+struct es_state *es_datapath_state(struct es_datapath *datapath);
+struct es_decision_set *es_datapath_decisions(struct es_datapath *datapath);
+
+/* File descriptor of a worker's ring buffer; owned by the datapath. */
+int es_datapath_queue_fd(struct es_datapath *datapath, unsigned int worker);
+
+/* es_datapath_counters() - sums over all CPUs, ES_COUNTER_COUNT values. Returns 0 or -errno. */
+int es_datapath_counters(struct es_datapath *datapath, unsigned long long *ret_values);
+
+/* Was a running datapath taken over? */
+int es_datapath_adopted(const struct es_datapath *datapath);
+
+#endif

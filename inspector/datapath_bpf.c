@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The BPF datapath's driver: loads the programs, attaches them with tc (clsact, so that they stay when the daemon
+ * goes), writes configuration and ring, maps live state and decision table. It knows nothing of policies or packets.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <net/if.h>
+#include "inspector/datapath.h"
+#include "earshot.skel.h"
+
+/* One place in the classifier list is ours; the same on every interface. */
+#define ES_TC_PRIORITY 7350
+#define ES_TC_HANDLE   1
+
+struct es_datapath {
+	struct es_datapath_params params;
+	struct earshot_bpf *skel;
+	struct es_state *state;
+	struct es_decision_set *decisions;
+	size_t decisions_bytes;
+	int queue_fd[ES_WORKERS_MAX];
+	int adopted;
+};
+
+static int es_tc_query(unsigned int ifindex, __u32 *ret_prog_id)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = ES_TC_HANDLE, .priority = ES_TC_PRIORITY);
+	int rc = bpf_tc_query(&hook, &opts);
+
+	if (!rc)
+		*ret_prog_id = opts.prog_id;
+	return rc;
+}
+
+static int es_tc_attach(unsigned int ifindex, int prog_fd)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = ES_TC_HANDLE, .priority = ES_TC_PRIORITY, .prog_fd = prog_fd,
+		    .flags = BPF_TC_F_REPLACE);
+	int rc = bpf_tc_hook_create(&hook);
+
+	if (rc && rc != -EEXIST)
+		return rc;
+	return bpf_tc_attach(&hook, &opts);
+}
+
+static int es_tc_detach(unsigned int ifindex)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = ES_TC_HANDLE, .priority = ES_TC_PRIORITY);
+	int rc = bpf_tc_detach(&hook, &opts);
+
+	return rc == -ENOENT || rc == -EINVAL ? 0 : rc;
+}
+
+/* The running program's configuration says whether its tables mean the same to us. */
+static int es_adopt_compatible(int map_fd, const struct bpf_map_info *info)
+{
+	struct es_config *config;
+	__u32 zero = 0;
+	int ok;
+
+	if (info->value_size != sizeof(*config))
+		return 0;
+	config = calloc(1, sizeof(*config));
+	if (!config)
+		return 0;
+	ok = !bpf_map_lookup_elem(map_fd, &zero, config) && config->abi == ES_ABI_VERSION;
+	if (!ok) {
+		zero = 1;
+		ok = !bpf_map_lookup_elem(map_fd, &zero, config) && config->abi == ES_ABI_VERSION;
+	}
+	free(config);
+	return ok;
+}
+
+/* Use @map_fd for our map of the same name if kind and sizes are the same. Ring buffers are always new. */
+static int es_adopt_map(struct earshot_bpf *skel, int map_fd, const struct bpf_map_info *info)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(skel->obj, info->name);
+
+	if (!map || !strcmp(info->name, "es_queues"))
+		return 0;
+	if (info->type != bpf_map__type(map) || info->key_size != bpf_map__key_size(map) ||
+	    info->value_size != bpf_map__value_size(map) || info->max_entries != bpf_map__max_entries(map))
+		return 0;
+	return bpf_map__reuse_fd(map, map_fd);
+}
+
+/* Take over the tables of an attached datapath. Anything unexpected means: start with fresh ones. */
+static void es_adopt(struct es_datapath *dp)
+{
+	struct bpf_prog_info prog = {};
+	struct bpf_map_info info;
+	__u32 ids[32], prog_id = 0, len = sizeof(prog);
+	int fd, map_fd, compatible = 0;
+
+	if (es_tc_query(dp->params.public_ifindex, &prog_id) || !prog_id)
+		return;
+	fd = bpf_prog_get_fd_by_id(prog_id);
+	if (fd < 0)
+		return;
+	prog.nr_map_ids = sizeof(ids) / sizeof(ids[0]);
+	prog.map_ids = (__u64)(unsigned long)ids;
+	if (bpf_obj_get_info_by_fd(fd, &prog, &len) || prog.nr_map_ids > sizeof(ids) / sizeof(ids[0]))
+		prog.nr_map_ids = 0;
+	close(fd);
+	for (int pass = 0; pass < 2; pass++) {
+		if (pass == 1 && !compatible)
+			break;
+		for (__u32 i = 0; i < prog.nr_map_ids; i++) {
+			map_fd = bpf_map_get_fd_by_id(ids[i]);
+			if (map_fd < 0)
+				continue;
+			memset(&info, 0, sizeof(info));
+			len = sizeof(info);
+			if (!bpf_obj_get_info_by_fd(map_fd, &info, &len)) {
+				if (pass == 0 && !strcmp(info.name, "es_configs"))
+					compatible = es_adopt_compatible(map_fd, &info);
+				else if (pass == 1 && !es_adopt_map(dp->skel, map_fd, &info))
+					dp->adopted = 1;
+			}
+			close(map_fd);
+		}
+	}
+}
+
+static int es_queues_create(struct es_datapath *dp)
+{
+	int outer = bpf_map__fd(dp->skel->maps.es_queues);
+
+	for (__u32 i = 0; i < dp->params.workers; i++) {
+		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "es_queue", 0, 0, (__u32)dp->params.queue_bytes, NULL);
+
+		if (fd < 0)
+			return -errno;
+		dp->queue_fd[i] = fd;
+		if (bpf_map_update_elem(outer, &i, &fd, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
+static int es_tables_map(struct es_datapath *dp)
+{
+	void *p;
+
+	p = mmap(NULL, sizeof(struct es_state), PROT_READ | PROT_WRITE, MAP_SHARED,
+		 bpf_map__fd(dp->skel->maps.es_states), 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	dp->state = p;
+	dp->decisions_bytes = (size_t)dp->params.decision_sets * sizeof(struct es_decision_set);
+	p = mmap(NULL, dp->decisions_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		 bpf_map__fd(dp->skel->maps.es_decisions), 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	dp->decisions = p;
+	return 0;
+}
+
+static int es_libbpf_silent(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+int es_datapath_new(const struct es_datapath_params *params, char *err, size_t err_len,
+		    struct es_datapath **ret_datapath)
+{
+	struct es_datapath *dp = calloc(1, sizeof(*dp));
+	struct bpf_program *prog;
+	const char *step = "opening the BPF object";
+	int rc;
+
+	if (!dp)
+		return -ENOMEM;
+	if (!getenv("EARSHOT_BPF_DEBUG"))
+		libbpf_set_print(es_libbpf_silent);
+	dp->params = *params;
+	for (int i = 0; i < ES_WORKERS_MAX; i++)
+		dp->queue_fd[i] = -1;
+	dp->skel = earshot_bpf__open();
+	if (!dp->skel) {
+		rc = -errno;
+		goto err_free;
+	}
+	bpf_object__for_each_program(prog, dp->skel->obj)
+		bpf_program__set_type(prog, BPF_PROG_TYPE_SCHED_CLS);
+	step = "sizing the decision table";
+	rc = bpf_map__set_max_entries(dp->skel->maps.es_decisions, params->decision_sets);
+	if (rc)
+		goto err_free;
+	es_adopt(dp);
+	step = "loading the BPF programs (EARSHOT_BPF_DEBUG=1 shows the verifier's reason)";
+	rc = earshot_bpf__load(dp->skel);
+	if (rc)
+		goto err_free;
+	step = "creating the workers' ring buffers";
+	rc = es_queues_create(dp);
+	if (rc)
+		goto err_free;
+	step = "mapping the tables";
+	rc = es_tables_map(dp);
+	if (rc)
+		goto err_free;
+	*ret_datapath = dp;
+	return 0;
+
+err_free:
+	snprintf(err, err_len, "bpf datapath: %s failed: %s", step, strerror(-rc));
+	es_datapath_free(&dp);
+	return rc;
+}
+
+void es_datapath_free(struct es_datapath **datapath)
+{
+	struct es_datapath *dp = *datapath;
+
+	if (!dp)
+		return;
+	if (dp->decisions)
+		munmap(dp->decisions, dp->decisions_bytes);
+	if (dp->state)
+		munmap(dp->state, sizeof(struct es_state));
+	for (int i = 0; i < ES_WORKERS_MAX; i++)
+		if (dp->queue_fd[i] >= 0)
+			close(dp->queue_fd[i]);
+	earshot_bpf__destroy(dp->skel);
+	free(dp);
+	*datapath = NULL;
+}
+
+int es_datapath_configure(struct es_datapath *dp, const struct es_config *config, const struct es_ring_table *ring)
+{
+	__u32 next = !(dp->state->active & 1);
+
+	if (bpf_map_update_elem(bpf_map__fd(dp->skel->maps.es_rings), &next, ring, BPF_ANY))
+		return -errno;
+	if (bpf_map_update_elem(bpf_map__fd(dp->skel->maps.es_configs), &next, config, BPF_ANY))
+		return -errno;
+	__atomic_store_n(&dp->state->active, next, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
+{
+	const struct {
+		unsigned int ifindex;
+		struct bpf_program *prog;
+	} at[] = {
+		/* The receiving side first: when requests are given away, someone is there to take them. */
+		{ dp->params.cluster_ifindex, dp->skel->progs.es_cluster },
+		{ if_nametoindex("lo"), dp->skel->progs.es_cluster },
+		{ dp->params.public_ifindex, dp->skel->progs.es_public },
+	};
+	char name[IF_NAMESIZE] = "?";
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		int rc = es_tc_attach(at[i].ifindex, bpf_program__fd(at[i].prog));
+
+		if (rc) {
+			if_indextoname(at[i].ifindex, name);
+			snprintf(err, err_len, "bpf datapath: attaching to tc ingress of %s failed: %s", name,
+				 strerror(-rc));
+			return rc;
+		}
+	}
+	return 0;
+}
+
+int es_datapath_detach(const struct es_datapath_params *params)
+{
+	int rc = es_tc_detach(params->public_ifindex);
+	int rc2 = es_tc_detach(params->cluster_ifindex);
+	int rc3 = es_tc_detach(if_nametoindex("lo"));
+
+	return rc ? rc : rc2 ? rc2 : rc3;
+}
+
+struct es_state *es_datapath_state(struct es_datapath *dp)
+{
+	return dp->state;
+}
+
+struct es_decision_set *es_datapath_decisions(struct es_datapath *dp)
+{
+	return dp->decisions;
+}
+
+int es_datapath_queue_fd(struct es_datapath *dp, unsigned int worker)
+{
+	return worker < dp->params.workers ? dp->queue_fd[worker] : -1;
+}
+
+int es_datapath_adopted(const struct es_datapath *dp)
+{
+	return dp->adopted;
+}
+
+int es_datapath_counters(struct es_datapath *dp, unsigned long long *ret_values)
+{
+	int cpus = libbpf_num_possible_cpus();
+	int fd = bpf_map__fd(dp->skel->maps.es_counters);
+	__u64 *values;
+
+	if (cpus < 1)
+		return -EIO;
+	values = calloc((size_t)cpus, sizeof(*values));
+	if (!values)
+		return -ENOMEM;
+	for (__u32 i = 0; i < ES_COUNTER_COUNT; i++) {
+		ret_values[i] = 0;
+		if (bpf_map_lookup_elem(fd, &i, values))
+			continue;
+		for (int cpu = 0; cpu < cpus; cpu++)
+			ret_values[i] += values[cpu];
+	}
+	free(values);
+	return 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_GATHER_H
+#define ES_GATHER_H
+
+/*
+ * First requests that span segments: the segments of a flow are kept, in and out of order, until the inspector can
+ * decide. Bounded in flows and in bytes per flow; who exceeds a bound is decided with what is there, or forgotten
+ * (the client then retransmits).
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include "inspector/http_head.h"
+#include "kmod/core/types.h"
+
+#define ES_GATHER_SEGMENTS 64
+
+/* struct es_gather_segment - one original packet of a flow; owned by its es_gather */
+struct es_gather_segment {
+	uint32_t seq;
+	uint32_t payload_len;
+	uint16_t len; /* of the IP packet */
+	uint16_t header_len;
+	uint8_t *bytes;
+};
+
+/**
+ * struct es_gather - the first request of one flow so far
+ * @has_first: the segment that proves the client ISN is here; only then may anything be decided
+ * @text, @text_len: payload that is contiguous from the first byte on; @head: its scan so far
+ */
+struct es_gather {
+	struct es_gather *hash_next;
+	struct es_gather *older, *newer;
+	__u64 flow_hash;
+	uint32_t cookie;
+	uint32_t first_seq;
+	uint8_t service;
+	uint8_t has_first;
+	unsigned int count;
+	size_t bytes;
+	double deadline;
+	char *text;
+	size_t text_len;
+	size_t text_room;
+	struct es_http_head head;
+	struct es_gather_segment segment[ES_GATHER_SEGMENTS]; /* in order of seq */
+};
+
+struct es_gather_table;
+
+/**
+ * es_gather_table_new() - at most @flows flows of at most @flow_bytes payload bytes
+ * Returns 0 or -ENOMEM.
+ */
+int es_gather_table_new(unsigned int flows, size_t flow_bytes, struct es_gather_table **ret_table);
+void es_gather_table_free(struct es_gather_table **table);
+
+struct es_gather *es_gather_lookup(struct es_gather_table *table, __u64 flow_hash, uint32_t cookie);
+
+/**
+ * es_gather_insert() - begin to gather a flow
+ * @deadline: time at which it must be decided (es_gather_oldest())
+ * A full table forgets its oldest flow: @ret_evicted says so. Returns NULL without memory.
+ */
+struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_hash, uint32_t cookie, double deadline,
+				   int *ret_evicted);
+
+enum es_gather_result {
+	ES_GATHER_ADDED,
+	ES_GATHER_REPEATED, /* the segment was here already: the client waits for an answer */
+	ES_GATHER_FULL,	    /* a bound is reached; the segment was not kept */
+};
+
+/**
+ * es_gather_add() - keep a segment (its bytes are copied)
+ * @payload: points into @bytes
+ */
+enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gather *gather, const uint8_t *bytes,
+				    size_t len, size_t header_len, uint32_t seq, int is_first);
+
+/* es_gather_remove() - the flow is decided or forgotten; frees it and its segments */
+void es_gather_remove(struct es_gather_table *table, struct es_gather *gather);
+
+/* The flow with the earliest deadline, or NULL. */
+struct es_gather *es_gather_oldest(struct es_gather_table *table);
+
+unsigned int es_gather_count(const struct es_gather_table *table);
+
+#endif

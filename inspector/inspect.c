@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The inspection of first requests: single segment or gathered, new or repeated, decided by the service's policy and
+ * given to a node with request_handover(). Nothing here waits, logs or takes a lock.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/inspect.h"
+#include "kmod/core/cookie.h"
+
+/* How long a node that refused a request is left alone. */
+#define ES_SUSPEND_NS 1000000000ULL
+
+/* A client without an ACK sends its initial window and stops: RFC 6928. */
+#define ES_INITIAL_WINDOW_SEGMENTS 10
+
+static void es_inspect_count(struct es_inspector *in, enum es_worker_counter counter)
+{
+	unsigned long long n = atomic_load_explicit(&in->count[counter], memory_order_relaxed);
+
+	/* This thread is the only writer: no locked addition needed. */
+	atomic_store_explicit(&in->count[counter], n + 1, memory_order_relaxed);
+}
+
+static uint32_t es_now_ms(const struct es_inspector *in)
+{
+	return (uint32_t)(in->now_ns / 1000000);
+}
+
+static void es_policies_fini(struct es_inspector *in)
+{
+	for (unsigned int i = 0; i < ES_CONF_SERVICES_MAX; i++) {
+		if (in->policy[i] && in->policy[i]->free)
+			in->policy[i]->free(in->policy_state[i]);
+		in->policy[i] = NULL;
+		in->policy_state[i] = NULL;
+	}
+}
+
+static int es_policies_init(struct es_inspector *in, const struct es_cluster *cluster)
+{
+	for (unsigned int i = 0; i < cluster->conf->service_count; i++) {
+		const struct es_conf_service *service = &cluster->conf->services[i];
+		const struct es_policy *policy = es_policy_find(service->policy);
+		int rc;
+
+		if (!policy)
+			return -ENOENT;
+		rc = policy->new ? policy->new(service, &in->policy_state[i]) : 0;
+		if (rc)
+			return rc;
+		in->policy[i] = policy;
+	}
+	return 0;
+}
+
+int es_inspector_init(struct es_inspector *in, const struct es_worker_params *params,
+		      const struct es_cluster *cluster)
+{
+	const struct es_conf_inspector *conf = &cluster->conf->inspector;
+	int rc;
+
+	memset(in, 0, sizeof(*in));
+	in->params = params;
+	in->cluster = cluster;
+	in->decisions = params->decisions;
+	in->reset_fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
+	if (in->reset_fd < 0)
+		return -errno;
+	rc = es_gather_table_new(conf->gather_flows, conf->gather_bytes, &in->gathers);
+	if (!rc)
+		rc = es_handover_sender_new(cluster, params->id, &params->keys.key[0].handover, &in->sender);
+	if (!rc)
+		rc = es_policies_init(in, cluster);
+	if (rc)
+		es_inspector_fini(in);
+	return rc;
+}
+
+void es_inspector_fini(struct es_inspector *in)
+{
+	es_policies_fini(in);
+	es_handover_sender_free(&in->sender);
+	es_gather_table_free(&in->gathers);
+	if (in->reset_fd >= 0)
+		close(in->reset_fd);
+	in->reset_fd = -1;
+}
+
+int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster)
+{
+	es_policies_fini(in);
+	in->cluster = cluster;
+	return es_policies_init(in, cluster);
+}
+
+/* Tell the client at once that nobody can serve it, instead of letting it retransmit into silence. */
+static void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	struct es_ip_packet packet;
+	uint8_t rst[40];
+
+	es_inspect_count(in, ES_WORKER_no_target);
+	if (es_ip_packet_parse(bytes, len, &packet))
+		return;
+	es_ip_packet_reset(&packet, rst);
+	to.sin_addr.s_addr = packet.flow.client.w[3];
+	if (sendto(in->reset_fd, rst, sizeof(rst), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+		es_inspect_count(in, ES_WORKER_send_failed);
+}
+
+/* What the handshake agreed on, as the cookie in the first segment's acknowledgment tells. */
+static void es_order_options(const struct es_inspector *in, uint32_t cookie, int has_ts, struct es_tcp_options *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	es_cookie_options_unpack(cookie, ret);
+	ret->rcv_wscale = ret->wscale_ok ? (__u8)in->cluster->conf->datapath.receive_window_scale : 0;
+	ret->tstamp_ok = (__u8)has_ts;
+}
+
+/*
+ * Send one original packet in one or more messages: a packet that the network card or a virtual link merged is cut
+ * into segments again. The first piece of a request makes the socket, the others follow it.
+ */
+static void es_inspect_send(struct es_inspector *in, const struct es_handover_order *order,
+			    const struct es_ip_packet *packet, size_t segment, unsigned int target)
+{
+	struct es_handover_order piece = *order;
+	size_t room = in->params->packet_max - packet->header_len;
+	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
+
+	if (!segment || segment > room)
+		segment = room;
+	if (packet->seg.len <= segment) {
+		request_handover(in->sender, in->cluster, order, packet->bytes, packet->len, target);
+		return;
+	}
+	for (size_t at = 0; at < packet->seg.len; at += segment) {
+		size_t len = packet->seg.len - at < segment ? packet->seg.len - at : segment;
+
+		request_handover(in->sender, in->cluster, &piece, bytes, es_ip_packet_cut(packet, at, len, bytes),
+				 target);
+		piece.kind = ES_HANDOVER_FOLLOW;
+	}
+}
+
+static void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+			    unsigned int target)
+{
+	unsigned long long n = atomic_load_explicit(&in->sent_to[target], memory_order_relaxed);
+
+	es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1, (__u8)target, es_now_ms(in));
+	atomic_store_explicit(&in->sent_to[target], n + 1, memory_order_relaxed);
+	es_inspect_count(in, ES_WORKER_requests);
+	es_inspect_count(in, target == in->cluster->self ? ES_WORKER_kept : ES_WORKER_handovers);
+}
+
+static int es_inspect_route(struct es_inspector *in, unsigned int service, const struct es_request_view *request)
+{
+	struct es_cluster_view view = {
+		.cluster = in->cluster,
+		.health = in->params->health,
+		.now_ns = in->now_ns,
+	};
+	int node;
+
+	switch (request->result) {
+	case ES_HTTP_NOT_HTTP:
+		es_inspect_count(in, ES_WORKER_not_http);
+		break;
+	case ES_HTTP_TLS:
+		es_inspect_count(in, ES_WORKER_tls);
+		break;
+	case ES_HTTP_H2:
+		es_inspect_count(in, ES_WORKER_http2);
+		break;
+	case ES_HTTP_AMBIGUOUS:
+		es_inspect_count(in, ES_WORKER_ambiguous);
+		break;
+	default:
+		break;
+	}
+	if (request->result != ES_HTTP_DONE && request->result != ES_HTTP_AMBIGUOUS)
+		return es_policy_fallback(request, &view);
+	node = in->policy[service]->route(in->policy_state[service], request, &view);
+	/* A policy that names a node that is none must not cost the client its request. */
+	return node >= 0 && es_view_is_target(&view, (unsigned int)node) ? node : es_policy_fallback(request, &view);
+}
+
+/* Decide a gathered request with what there is, and give all its segments to the node. */
+static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather *g, int truncated)
+{
+	struct es_request_view request = {
+		.flow_hash = g->flow_hash,
+		.result = g->head.result,
+		.head = &g->head,
+		.text = g->text,
+		.len = g->text_len,
+		.truncated = truncated,
+	};
+	struct es_handover_order order = { .kind = ES_HANDOVER_REQUEST, .service = g->service };
+	struct es_ip_packet packet;
+	int target;
+
+	if (truncated) {
+		es_inspect_count(in, ES_WORKER_gather_timeout);
+		request.result = es_http_head_truncate(&g->head);
+	}
+	es_inspect_count(in, ES_WORKER_gathered);
+	target = es_inspect_route(in, g->service, &request);
+	if (target < 0)
+		es_inspect_refuse(in, g->segment[0].bytes, g->segment[0].len);
+	for (unsigned int i = 0; target >= 0 && i < g->count; i++) {
+		if (es_ip_packet_parse(g->segment[i].bytes, g->segment[i].len, &packet))
+			continue;
+		es_order_options(in, g->cookie, packet.seg.has_ts, &order.options);
+		if (g->segment[i].seq == g->first_seq)
+			es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, (unsigned int)target);
+		else
+			es_inspect_count(in, ES_WORKER_followed);
+		es_inspect_send(in, &order, &packet, 0, (unsigned int)target);
+		order.kind = ES_HANDOVER_FOLLOW;
+	}
+	es_gather_remove(in->gathers, g);
+}
+
+static int es_gather_is_stuck(const struct es_inspector *in, const struct es_gather *g)
+{
+	/* All that a client sends before it hears an ACK is here, in full; more will not come by itself. */
+	return g->count >= ES_INITIAL_WINDOW_SEGMENTS || g->count == ES_GATHER_SEGMENTS ||
+	       g->text_len >= in->cluster->conf->inspector.gather_bytes;
+}
+
+/* Keep a segment of an incomplete request; decide if that completes it. */
+static void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struct es_record *record,
+			      const struct es_ip_packet *packet, size_t segment)
+{
+	int is_first = record->kind == ES_RECORD_FIRST;
+	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
+	enum es_gather_result result = ES_GATHER_ADDED;
+	enum es_http_result scan = ES_HTTP_MORE;
+	size_t room = in->params->packet_max - packet->header_len;
+
+	g->service = record->service;
+	if (!segment || segment > room)
+		segment = room;
+	for (size_t at = 0; at == 0 || at < packet->seg.len; at += segment) {
+		size_t len = packet->seg.len - at < segment ? packet->seg.len - at : segment;
+		size_t total = es_ip_packet_cut(packet, at, len, bytes);
+
+		result = es_gather_add(in->gathers, g, bytes, total, packet->header_len, packet->seg.seq + (uint32_t)at,
+				       is_first && at == 0);
+		if (result == ES_GATHER_FULL)
+			break;
+	}
+	if (!g->has_first)
+		return;
+	if (g->text_len)
+		scan = es_http_head_scan(&g->head, g->text, g->text_len);
+	if (scan != ES_HTTP_MORE)
+		es_inspect_decide_gathered(in, g, 0);
+	else if (result != ES_GATHER_ADDED || es_gather_is_stuck(in, g))
+		es_inspect_decide_gathered(in, g, 1);
+}
+
+static struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, uint32_t cookie)
+{
+	double deadline = (double)in->now_ns / 1e6 + in->cluster->conf->inspector.gather_timeout_ms;
+	int evicted = 0;
+	struct es_gather *g = es_gather_insert(in->gathers, flow_hash, cookie, deadline, &evicted);
+
+	if (evicted || !g)
+		es_inspect_count(in, ES_WORKER_gather_forgotten);
+	return g;
+}
+
+static void es_inspect_first(struct es_inspector *in, const struct es_record *record,
+			     const struct es_ip_packet *packet, uint32_t cookie)
+{
+	struct es_handover_order order = { .kind = ES_HANDOVER_REQUEST, .service = record->service };
+	struct es_gather *g;
+	int target;
+
+	es_order_options(in, cookie, packet->seg.has_ts, &order.options);
+	target = es_decision_table_get(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);
+	if (target >= 0) {
+		es_inspect_count(in, ES_WORKER_repeated);
+		es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+		return;
+	}
+	g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
+	if (!g) {
+		struct es_request_view request = {
+			.flow_hash = record->flow_hash,
+			.head = &in->head,
+			.text = (const char *)es_ip_packet_payload(packet),
+			.len = packet->seg.len,
+		};
+
+		es_http_head_init(&in->head);
+		request.result = es_http_head_scan(&in->head, request.text, request.len);
+		if (request.result != ES_HTTP_MORE) {
+			target = es_inspect_route(in, record->service, &request);
+			if (target < 0) {
+				es_inspect_refuse(in, packet->bytes, packet->len);
+				return;
+			}
+			es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target);
+			es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+			return;
+		}
+		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
+	}
+	if (g)
+		es_inspect_gather(in, g, record, packet, record->gso_size);
+}
+
+static void es_inspect_later(struct es_inspector *in, const struct es_record *record,
+			     const struct es_ip_packet *packet, uint32_t cookie)
+{
+	struct es_handover_order order = { .kind = ES_HANDOVER_FOLLOW, .service = record->service };
+	int target = es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
+	struct es_gather *g;
+
+	if (target >= 0) {
+		es_inspect_count(in, ES_WORKER_followed);
+		es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+		return;
+	}
+	g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
+	if (!g)
+		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
+	if (g)
+		es_inspect_gather(in, g, record, packet, record->gso_size);
+}
+
+void es_inspect_record(struct es_inspector *in, const struct es_record *record, const uint8_t *bytes)
+{
+	static _Thread_local uint8_t completed[ES_RECORD_LARGE];
+	struct es_ip_packet packet;
+
+	if (record->service >= in->cluster->conf->service_count || es_ip_packet_parse(bytes, record->len, &packet)) {
+		es_inspect_count(in, ES_WORKER_bad_packet);
+		return;
+	}
+	if (record->csum_partial || (packet.len < record->len)) {
+		/* The checksum was left to hardware that this packet never met. */
+		es_ip_packet_cut(&packet, 0, packet.seg.len, completed);
+		packet.bytes = completed;
+	} else if (!record->gso_size && !es_ip_packet_checksum_ok(&packet)) {
+		es_inspect_count(in, ES_WORKER_bad_checksum);
+		return;
+	}
+	if (record->kind == ES_RECORD_FIRST)
+		es_inspect_first(in, record, &packet, packet.seg.ack - 1);
+	else
+		es_inspect_later(in, record, &packet, packet.seg.ack - 1);
+}
+
+/* A target refused: the packet comes back whole, so it is decided again without any state kept for it. */
+static void es_inspect_nack(struct es_inspector *in, const struct es_handover *nack, const uint8_t *bytes, size_t len)
+{
+	struct es_handover_order order = {
+		.kind = ES_HANDOVER_REQUEST,
+		.service = nack->service,
+		.attempt = nack->attempt + 1u,
+	};
+	struct es_request_view request = { .head = &in->head };
+	struct es_cluster_view view = { .cluster = in->cluster, .health = in->params->health, .now_ns = in->now_ns };
+	struct es_ip_packet packet;
+	unsigned int source = nack->source;
+	uint32_t cookie;
+	int target;
+
+	if (source >= in->cluster->conf->node_count || es_ip_packet_parse(bytes, len, &packet)) {
+		es_inspect_count(in, ES_WORKER_nack_bad);
+		return;
+	}
+	es_handover_options_get(nack, &order.options);
+	cookie = packet.seg.ack - 1;
+	request.flow_hash = es_flow_hash(&in->params->keys.ring, &packet.flow);
+	if (nack->nack == ES_NACK_RETRY && order.attempt <= in->cluster->conf->node_count) {
+		target = (int)source;
+	} else {
+		es_inspect_count(in, ES_WORKER_nacks);
+		es_health_suspend(in->params->health, source, in->now_ns + ES_SUSPEND_NS);
+		target = order.attempt > in->cluster->conf->node_count ? -1 : es_policy_fallback(&request, &view);
+	}
+	if (target < 0) {
+		es_inspect_refuse(in, bytes, len);
+		return;
+	}
+	es_inspect_note(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target);
+	es_inspect_send(in, &order, &packet, 0, (unsigned int)target);
+}
+
+void es_inspect_messages(struct es_inspector *in)
+{
+	uint8_t packet[ES_HANDOVER_PACKET_MAX];
+	struct es_sipkey keys[ES_KEYS_MAX];
+	struct sockaddr_in address;
+	struct es_handover header;
+	int len;
+
+	for (unsigned int i = 0; i < in->params->keys.count; i++)
+		keys[i] = in->params->keys.key[i].handover;
+	for (unsigned int i = 0; i < ES_HANDOVER_BATCH; i++) {
+		len = es_handover_receive_nack(in->sender, keys, in->params->keys.count, &header, packet);
+		if (!len)
+			break;
+		if (len < 0)
+			es_inspect_count(in, ES_WORKER_nack_bad);
+		else
+			es_inspect_nack(in, &header, packet, (size_t)len);
+	}
+	while (es_handover_receive_error(in->sender, &address)) {
+		es_inspect_count(in, ES_WORKER_unreachable);
+		for (unsigned int i = 0; i < in->cluster->conf->node_count; i++)
+			if (in->cluster->handover_address[i].sin_addr.s_addr == address.sin_addr.s_addr)
+				es_health_suspend(in->params->health, i, in->now_ns + ES_SUSPEND_NS);
+	}
+}
+
+void es_inspect_deadlines(struct es_inspector *in)
+{
+	double now_ms = (double)in->now_ns / 1e6;
+	struct es_gather *g;
+
+	while ((g = es_gather_oldest(in->gathers)) && g->deadline <= now_ms) {
+		if (g->has_first) {
+			es_inspect_decide_gathered(in, g, 1);
+		} else {
+			es_inspect_count(in, ES_WORKER_gather_forgotten);
+			es_gather_remove(in->gathers, g);
+		}
+	}
+}

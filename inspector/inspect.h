@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECT_H
+#define ES_INSPECT_H
+
+/*
+ * What a worker does with a packet: find out which request it belongs to, decide, hand over. One instance per
+ * worker; time comes in with each call.
+ */
+#include "inspector/gather.h"
+#include "inspector/handover.h"
+#include "inspector/policy.h"
+#include "inspector/worker.h"
+
+struct es_inspector {
+	const struct es_worker_params *params;
+	const struct es_cluster *cluster;
+	struct es_decision_table decisions;
+	struct es_gather_table *gathers;
+	struct es_handover_sender *sender;
+	const struct es_policy *policy[ES_CONF_SERVICES_MAX];
+	void *policy_state[ES_CONF_SERVICES_MAX];
+	struct es_http_head head; /* of a request that came in one segment */
+	int reset_fd;		  /* raw socket for the RST to a client that no node can serve */
+	unsigned long long now_ns;
+	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
+	_Atomic unsigned long long sent_to[ES_NODES_MAX];
+};
+
+/* es_inspector_init() - returns 0 or -errno; on failure nothing is left behind */
+int es_inspector_init(struct es_inspector *in, const struct es_worker_params *params,
+		      const struct es_cluster *cluster);
+void es_inspector_fini(struct es_inspector *in);
+
+/* es_inspector_set_cluster() - use another version; policies of services that changed start anew */
+int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster);
+
+/* es_inspect_record() - one packet from the datapath; @packet has record->len bytes */
+void es_inspect_record(struct es_inspector *in, const struct es_record *record, const uint8_t *packet);
+
+/* es_inspect_messages() - take NACKs and errors from the sender's socket */
+void es_inspect_messages(struct es_inspector *in);
+
+/* es_inspect_deadlines() - decide, or forget, what was gathered for too long */
+void es_inspect_deadlines(struct es_inspector *in);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_LOG_H
+#define ES_LOG_H
+
+/*
+ * The programs' log: one line to standard error, with the priority prefix that systemd's journal reads when it is
+ * the one who listens (sd-daemon(3)). Libraries do not log.
+ */
+enum es_log_level {
+	ES_LOG_ERR = 3,
+	ES_LOG_WARNING = 4,
+	ES_LOG_INFO = 6,
+};
+
+void es_log(enum es_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Reads and prepares the node's network through ioctls and /proc/sys. Runs once, before the datapath is attached.
+ */
+#include <bpf/btf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/handover.h"
+#include "inspector/network.h"
+
+static int es_sysctl_read(const char *path, int *ret_value)
+{
+	FILE *f = fopen(path, "re");
+	int rc;
+
+	if (!f)
+		return -errno;
+	rc = fscanf(f, "%d", ret_value) == 1 ? 0 : -EIO; /* NOLINT(cert-err34-c): the kernel's own number */
+	fclose(f);
+	return rc;
+}
+
+static int es_sysctl_write(const char *path, int value)
+{
+	FILE *f = fopen(path, "we");
+	int rc = 0;
+
+	if (!f)
+		return -errno;
+	if (fprintf(f, "%d\n", value) < 0)
+		rc = -EIO;
+	if (fclose(f))
+		rc = -errno;
+	return rc;
+}
+
+int es_network_probe(struct es_conf_error *err)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	int value = 0, found;
+
+	if (!btf) {
+		es_conf_error_set(err, "kernel: no type information in /sys/kernel/btf/vmlinux; "
+				       "the bpf datapath needs a kernel with CONFIG_DEBUG_INFO_BTF");
+		return -ENOTSUP;
+	}
+	found = btf__find_by_name_kind(btf, "bpf_sk_assign_tcp_reqsk", BTF_KIND_FUNC);
+	btf__free(btf);
+	if (found < 0) {
+		es_conf_error_set(err, "kernel: no bpf_sk_assign_tcp_reqsk(); "
+				       "the bpf datapath needs Linux 6.9 or later with CONFIG_SYN_COOKIES");
+		return -ENOTSUP;
+	}
+	if (es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) || !value) {
+		es_conf_error_set(err, "sysctl net.ipv4.tcp_syncookies is 0, and the kernel then rebuilds no connection; "
+				       "set it to 1");
+		return -ENOTSUP;
+	}
+	if (!es_sysctl_read("/proc/sys/net/ipv4/tcp_rfc1337", &value) && value) {
+		es_conf_error_set(err, "sysctl net.ipv4.tcp_rfc1337 is 1, and clients that reuse a port would wait for "
+				       "TIME_WAIT to end; set it to 0");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+static int es_ioctl(int request, struct ifreq *ifr)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = ioctl(fd, (unsigned long)request, ifr) ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+static void es_ifreq(struct ifreq *ifr, const char *name)
+{
+	memset(ifr, 0, sizeof(*ifr));
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", name);
+}
+
+static int es_interface_mtu(const char *name, unsigned int *ret_mtu)
+{
+	struct ifreq ifr;
+	int rc;
+
+	es_ifreq(&ifr, name);
+	rc = es_ioctl(SIOCGIFMTU, &ifr);
+	if (!rc)
+		*ret_mtu = (unsigned int)ifr.ifr_mtu;
+	return rc;
+}
+
+static int es_sysctl_flag(const char *path)
+{
+	int value = 0;
+
+	return !es_sysctl_read(path, &value) && value;
+}
+
+int es_network_read(const struct es_conf *conf, struct es_network *ret, struct es_conf_error *err)
+{
+	const struct es_conf_datapath *dp = &conf->datapath;
+	unsigned int public_mtu = 0, cluster_mtu = 0;
+	struct ifreq ifr;
+	int value = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->public_ifindex = if_nametoindex(dp->interface);
+	ret->cluster_ifindex = if_nametoindex(dp->cluster_interface);
+	if (!ret->public_ifindex || !ret->cluster_ifindex) {
+		es_conf_error_set(err, "datapath: no interface %s on this node",
+				  ret->public_ifindex ? dp->cluster_interface : dp->interface);
+		return -ENODEV;
+	}
+	es_ifreq(&ifr, dp->interface);
+	if (es_ioctl(SIOCGIFHWADDR, &ifr) || es_interface_mtu(dp->interface, &public_mtu) ||
+	    es_interface_mtu(dp->cluster_interface, &cluster_mtu)) {
+		es_conf_error_set(err, "datapath: cannot read hardware address or MTU of %s or %s", dp->interface,
+				  dp->cluster_interface);
+		return -EIO;
+	}
+	memcpy(ret->public_mac, ifr.ifr_hwaddr.sa_data, sizeof(ret->public_mac));
+	if (dp->mtu)
+		cluster_mtu = dp->mtu;
+	ret->packet_max = cluster_mtu > ES_HANDOVER_OVERHEAD_V4 ? cluster_mtu - ES_HANDOVER_OVERHEAD_V4 : 0;
+	if (ret->packet_max > public_mtu)
+		ret->packet_max = public_mtu;
+	if (ret->packet_max > ES_HANDOVER_PACKET_MAX)
+		ret->packet_max = ES_HANDOVER_PACKET_MAX;
+	if (ret->packet_max < 40 + ES_TCP_MSS_MIN) {
+		es_conf_error_set(err, "datapath: an MTU of %u on %s leaves no room for a handover message", cluster_mtu,
+				  dp->cluster_interface);
+		return -EINVAL;
+	}
+	ret->mss = ret->packet_max - 40;
+	/* Never promise what the rebuilt socket may not keep. */
+	ret->wscale = es_sysctl_flag("/proc/sys/net/ipv4/tcp_window_scaling");
+	ret->sack = es_sysctl_flag("/proc/sys/net/ipv4/tcp_sack");
+	ret->timestamps = es_sysctl_flag("/proc/sys/net/ipv4/tcp_timestamps");
+	ret->ecn = !es_sysctl_read("/proc/sys/net/ipv4/tcp_ecn", &value) && value;
+	return 0;
+}
+
+/* Strict rp_filter drops a client's packet that came in a handover message: the way back is another interface. */
+static int es_prepare_rp_filter(const char *interface, struct es_conf_error *err)
+{
+	char path[128];
+	int all = 0, own = 0;
+
+	es_sysctl_read("/proc/sys/net/ipv4/conf/all/rp_filter", &all);
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/rp_filter", interface);
+	if (es_sysctl_read(path, &own) || (all != 1 && own != 1))
+		return 0;
+	/* The kernel takes the larger of the two; 2 is loose. */
+	if (own != 2 && es_sysctl_write(path, 2)) {
+		es_conf_error_set(err, "cannot set %s to 2 (loose); with strict reverse-path filtering handovers are lost",
+				  path);
+		return -EPERM;
+	}
+	return 0;
+}
+
+static int es_prepare_arp(const char *interface, struct es_conf_error *err)
+{
+	const struct {
+		const char *name;
+		int value;
+	} setting[] = { { "arp_ignore", 1 }, { "arp_announce", 2 } };
+	char path[128];
+
+	for (size_t i = 0; i < sizeof(setting) / sizeof(setting[0]); i++) {
+		snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/%s", interface, setting[i].name);
+		if (es_sysctl_write(path, setting[i].value)) {
+			es_conf_error_set(err, "cannot set %s to %d; the node would answer ARP for the service address "
+					       "with its own MAC",
+					  path, setting[i].value);
+			return -EPERM;
+		}
+	}
+	return 0;
+}
+
+static int es_prepare_mac(const struct es_conf_datapath *dp, struct es_conf_error *err)
+{
+	struct ifreq ifr;
+	int rc;
+
+	es_ifreq(&ifr, dp->interface);
+	if (dp->mac_mode == ES_CONF_MAC_MULTICAST) {
+		ifr.ifr_hwaddr.sa_family = AF_UNSPEC;
+		memcpy(ifr.ifr_hwaddr.sa_data, dp->cluster_mac, sizeof(dp->cluster_mac));
+		rc = es_ioctl(SIOCADDMULTI, &ifr);
+	} else {
+		/* The frames are addressed to a MAC that is nobody's own. */
+		rc = es_ioctl(SIOCGIFFLAGS, &ifr);
+		if (!rc && !(ifr.ifr_flags & IFF_PROMISC)) {
+			ifr.ifr_flags |= IFF_PROMISC;
+			rc = es_ioctl(SIOCSIFFLAGS, &ifr);
+		}
+	}
+	if (rc && rc != -EEXIST) {
+		es_conf_error_set(err, "cannot make %s take frames for the cluster MAC: %s", dp->interface, strerror(-rc));
+		return rc;
+	}
+	return 0;
+}
+
+int es_network_prepare(const struct es_conf *conf, struct es_conf_error *err)
+{
+	const struct es_conf_datapath *dp = &conf->datapath;
+	int rc = es_prepare_mac(dp, err);
+
+	if (!rc)
+		rc = es_prepare_arp(dp->interface, err);
+	if (!rc)
+		rc = es_prepare_rp_filter(dp->cluster_interface, err);
+	if (!rc)
+		rc = es_prepare_rp_filter("lo", err);
+	return rc;
+}
+
+int es_network_has_address(const struct es_addr *address)
+{
+	struct ifaddrs *list, *i;
+	int found = 0;
+
+	if (getifaddrs(&list))
+		return 0;
+	for (i = list; i; i = i->ifa_next)
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET &&
+		    ((struct sockaddr_in *)i->ifa_addr)->sin_addr.s_addr == address->w[3])
+			found = 1;
+	freeifaddrs(list);
+	return found;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETWORK_H
+#define ES_NETWORK_H
+
+/*
+ * The node's network as the datapath needs it: what is there (interfaces, MTU, which TCP options the sysctls allow),
+ * whether the kernel can do it at all, and the few settings that the daemon makes itself.
+ */
+#include "inspector/config.h"
+#include "inspector/config_error.h"
+
+/**
+ * struct es_network - facts about this node
+ * @packet_max: bytes of the longest client packet that fits into a handover message
+ * @mss: what a SYN-ACK announces, so that a full segment is no longer than that
+ */
+struct es_network {
+	unsigned int public_ifindex;
+	unsigned int cluster_ifindex;
+	unsigned int packet_max;
+	unsigned int mss;
+	unsigned char public_mac[6];
+	int wscale;
+	int sack;
+	int timestamps;
+	int ecn;
+};
+
+/**
+ * es_network_probe() - can this kernel run the BPF datapath?
+ * Asks the kernel's own type information for bpf_sk_assign_tcp_reqsk(), never the version.
+ * Returns 0, or -ENOTSUP and in @err what is missing and what to do, in one line.
+ */
+int es_network_probe(struct es_conf_error *err);
+
+/* es_network_read() - returns 0, or -errno and @err */
+int es_network_read(const struct es_conf *conf, struct es_network *ret_network, struct es_conf_error *err);
+
+/**
+ * es_network_prepare() - make the settings that belong to the datapath
+ * The public interface takes frames for the cluster MAC; rp_filter is loose where handovers arrive; the node never
+ * answers or announces ARP for the service address by itself. Idempotent. Returns 0, or -errno and @err.
+ */
+int es_network_prepare(const struct es_conf *conf, struct es_conf_error *err);
+
+/* Is @address one of this node's? */
+int es_network_has_address(const struct es_addr *address);
+
+#endif

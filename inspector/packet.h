@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_PACKET_H
+#define ES_PACKET_H
+
+/*
+ * Client packets as the inspector gets them: parsing, checksums, cutting merged packets into segments again, and
+ * the one packet that the inspector makes itself (a RST for a request that no node can serve).
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include "kmod/core/flow.h"
+#include "kmod/core/tcp.h"
+
+/**
+ * struct es_ip_packet - a parsed TCP/IPv4 packet; points into the buffer it was parsed from
+ * @bytes: IP header to last payload byte, @len of them; @header_len: IP and TCP headers
+ */
+struct es_ip_packet {
+	const uint8_t *bytes;
+	size_t len;
+	size_t header_len;
+	struct es_flow flow;
+	struct es_segment seg;
+};
+
+/* es_ip_packet_parse() - returns 0, or -EBADMSG if the bytes are no consistent TCP/IPv4 packet */
+int es_ip_packet_parse(const uint8_t *bytes, size_t len, struct es_ip_packet *ret_packet);
+
+static inline const uint8_t *es_ip_packet_payload(const struct es_ip_packet *packet)
+{
+	return packet->bytes + packet->header_len;
+}
+
+/* Does the TCP checksum hold? A damaged request must not be routed by what it says. */
+int es_ip_packet_checksum_ok(const struct es_ip_packet *packet);
+
+/**
+ * es_ip_packet_cut() - one segment of a packet as its own packet, with correct lengths and checksums
+ * @offset, @len: which payload bytes; FIN and PSH stay with the last one only
+ * @ret_bytes: room for header_len + len bytes
+ * Returns the length of the new packet.
+ */
+size_t es_ip_packet_cut(const struct es_ip_packet *packet, size_t offset, size_t len, uint8_t *ret_bytes);
+
+/* es_ip_packet_reset() - the RST that answers @packet; 40 bytes at @ret_bytes */
+void es_ip_packet_reset(const struct es_ip_packet *packet, uint8_t *ret_bytes);
+
+#endif

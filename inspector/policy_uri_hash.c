@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Policy `uri-hash`: the node that owns MD5(URI) on the content ring (DTS Fig. 9, line C), so that each file is
+ * cached by one node. The URI is the request target's path and query.
+ *
+ * With a load bound (an addition to the paper; "consistent hashing with bounded loads", Mirrokni et al. 2016) a node
+ * that gets more than bound percent of its fair share passes the request on to the next node on the ring. Load is
+ * what this worker itself sent within the last seconds; below ES_BOUND_FLOOR requests there is no imbalance worth
+ * a cache miss.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include "inspector/policy.h"
+
+#define ES_BOUND_HALF_LIFE_NS 1e9
+#define ES_BOUND_FLOOR	      64.0
+
+struct es_uri_hash {
+	struct es_content_hasher *hasher;
+	unsigned int bound_percent;
+	double load[ES_NODES_MAX]; /* as of load_ns, halved every half-life */
+	double load_sum;
+	unsigned long long load_ns;
+};
+
+static void es_uri_hash_free(void *state)
+{
+	struct es_uri_hash *uh = state;
+
+	if (uh)
+		es_content_hasher_free(&uh->hasher);
+	free(uh);
+}
+
+static int es_uri_hash_new(const struct es_conf_service *service, void **ret_state)
+{
+	struct es_uri_hash *uh = calloc(1, sizeof(*uh));
+	int rc;
+
+	if (!uh)
+		return -ENOMEM;
+	uh->bound_percent = service->load_bound;
+	rc = es_content_hasher_new(&uh->hasher);
+	if (rc) {
+		es_uri_hash_free(uh);
+		return rc;
+	}
+	*ret_state = uh;
+	return 0;
+}
+
+static void es_load_decay(struct es_uri_hash *uh, unsigned long long now_ns)
+{
+	double factor;
+
+	if (now_ns - uh->load_ns < (unsigned long long)(ES_BOUND_HALF_LIFE_NS / 50))
+		return;
+	factor = uh->load_ns ? exp2(-(double)(now_ns - uh->load_ns) / ES_BOUND_HALF_LIFE_NS) : 0;
+	for (unsigned int i = 0; i < ES_NODES_MAX; i++)
+		uh->load[i] *= factor;
+	uh->load_sum *= factor;
+	uh->load_ns = now_ns;
+}
+
+static double es_weight_sum(const struct es_cluster_view *view)
+{
+	double sum = 0;
+
+	for (unsigned int i = 0; i < view->cluster->conf->node_count; i++)
+		if (es_view_is_target(view, i))
+			sum += view->cluster->conf->nodes[i].weight;
+	return sum;
+}
+
+static int es_within_bound(const struct es_uri_hash *uh, const struct es_cluster_view *view, unsigned int node,
+			   double weight_sum)
+{
+	double share = view->cluster->conf->nodes[node].weight / weight_sum;
+	double bound = (uh->load_sum + 1) * share * uh->bound_percent / 100.0;
+
+	return uh->load[node] + 1 <= (bound > ES_BOUND_FLOOR ? bound : ES_BOUND_FLOOR);
+}
+
+static int es_uri_hash_route(void *state, const struct es_request_view *request, const struct es_cluster_view *view)
+{
+	const struct es_http_head *head = request->head;
+	struct es_uri_hash *uh = state;
+	double weight_sum = 0;
+	struct es_ring_walk walk;
+	int first = -1;
+	__u64 hash;
+	__u16 node;
+	size_t len;
+
+	if (!head->target_complete || !head->path.len)
+		return es_policy_fallback(request, view);
+	len = head->path.len + (head->has_query ? 1 + head->query.len : 0);
+	if (es_content_ring_hash(uh->hasher, request->text + head->path.off, len, &hash))
+		return es_policy_fallback(request, view);
+	if (uh->bound_percent) {
+		es_load_decay(uh, view->now_ns);
+		weight_sum = es_weight_sum(view);
+	}
+	es_ring_walk_init(&walk, view->cluster->ring, hash);
+	while (es_ring_walk_next(&walk, &node)) {
+		if (!es_view_is_target(view, node))
+			continue;
+		if (first < 0)
+			first = node;
+		if (!uh->bound_percent || es_within_bound(uh, view, node, weight_sum)) {
+			first = node;
+			break;
+		}
+	}
+	if (first >= 0 && uh->bound_percent) {
+		uh->load[first]++;
+		uh->load_sum++;
+	}
+	return first;
+}
+
+const struct es_policy es_policy_uri_hash = {
+	.name = "uri-hash",
+	.description = "the node that owns MD5(URI) on the content ring (DTS Fig. 9)",
+	.inspects = 1,
+	.new = es_uri_hash_new,
+	.free = es_uri_hash_free,
+	.route = es_uri_hash_route,
+};

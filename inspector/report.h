@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECTOR_REPORT_H
+#define ES_INSPECTOR_REPORT_H
+
+/*
+ * The control socket's replies in the shape of docs/json.md, made of the configuration and plain values. Each
+ * returns a new object for the caller; without memory json-c ends the program. Arrays are indexed as @conf->nodes.
+ */
+#include <json-c/json.h>
+#include <stddef.h>
+
+#include "inspector/config.h"
+#include "kmod/core/flow.h"
+
+/**
+ * struct es_report_status - what `status` shows besides the configuration
+ * @datapath_type: "bpf"; @datapath_state: "inspecting", "fallback" or "detached"
+ * @node_states: "up", "draining" or "down" of each node; NULL: all "up"
+ * @ring_shares: of each node, 0..1; NULL: all 0
+ * @workers: array of objects, taken over; see es_report_worker(); NULL: none
+ */
+struct es_report_status {
+	const struct es_conf *conf;
+	unsigned int self;
+	const char *datapath_type;
+	const char *datapath_state;
+	double uptime_s;
+	unsigned int epoch;
+	unsigned int members;
+	const char *const *node_states;
+	const double *ring_shares;
+	struct json_object *workers;
+};
+
+struct json_object *es_report_status(const struct es_report_status *status);
+
+/* One element of workers: id and the named values; @names ends with NULL. */
+struct json_object *es_report_worker(unsigned int id, const char *const *names, const unsigned long long *values);
+
+/* struct es_report_point - a virtual node: its position and the index of its node */
+struct es_report_point {
+	unsigned long long position;
+	unsigned int node;
+};
+
+/**
+ * struct es_report_ring - a ring of @conf's nodes; nodes with 0 virtual nodes are no members
+ * @points: in ring order; NULL leaves them out of the reply (`ring` without "points":true)
+ */
+struct es_report_ring {
+	const struct es_conf *conf;
+	unsigned int epoch;
+	const unsigned int *virtual_nodes;
+	const double *shares;
+	const struct es_report_point *points;
+	size_t point_count;
+};
+
+struct json_object *es_report_ring(const struct es_report_ring *ring);
+
+/* Does a `ring` request ask for the points? */
+int es_report_wants_points(struct json_object *request);
+
+/**
+ * es_report_lookup_flow() - the flow that a `ring` request's "lookup" object asks about
+ * Return: 0; -ENOENT when the request asks for no look-up; -EINVAL with @err.
+ */
+int es_report_lookup_flow(const struct es_conf *conf, struct json_object *request, struct es_flow *ret_flow,
+			  unsigned int *ret_service, struct es_conf_error *err);
+
+/* The reply to a look-up: @flow of @service, at @position, inspected by @node. */
+struct json_object *es_report_lookup(const struct es_conf *conf, unsigned int epoch, const struct es_flow *flow,
+				     unsigned int service, unsigned long long position, unsigned int node);
+
+/* @values: the datapath's ES_COUNTER_COUNT counters (kmod/core/counters.h) */
+struct json_object *es_report_counters(const unsigned long long *values);
+
+/* Adds a counter of the daemon's own to a report of es_report_counters(). */
+void es_report_counter_add(struct json_object *report, const char *name, unsigned long long value,
+			   const char *description);
+
+#endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The worker threads: an event loop around struct es_inspector. Each turn takes what the ring buffer holds, sends the
+ * handovers it led to in one batch, and shows the datapath that somebody is looking (the heartbeat).
+ */
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <ev.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include "inspector/inspect.h"
+#include "inspector/worker.h"
+
+#define ES_TICK_S 0.02
+
+const char *const es_worker_counter_name[ES_WORKER_COUNTER_COUNT] = {
+#define X(name, description) #name,
+	ES_WORKER_COUNTERS(X)
+#undef X
+};
+
+const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT] = {
+#define X(name, description) description,
+	ES_WORKER_COUNTERS(X)
+#undef X
+};
+
+struct es_worker {
+	struct es_worker_params params;
+	struct es_inspector inspector;
+	struct ring_buffer *ring;
+	struct ev_loop *loop;
+	struct ev_io queue_io;
+	struct ev_io message_io;
+	struct ev_timer tick;
+	struct ev_async wake;
+	pthread_t thread;
+	/* What the control thread asks for; under @lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	const struct es_cluster *next_cluster;
+	int next_rc;
+	int stop;
+};
+
+static void es_worker_clock(struct es_worker *w)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	w->inspector.now_ns = (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
+	__atomic_store_n(&es_datapath_state(w->params.datapath)->heartbeat_ns[w->params.id], w->inspector.now_ns,
+			 __ATOMIC_RELAXED);
+}
+
+static void es_worker_flush(struct es_worker *w)
+{
+	unsigned int lost = es_handover_flush(w->inspector.sender);
+
+	if (lost)
+		atomic_fetch_add_explicit(&w->inspector.count[ES_WORKER_send_failed], lost, memory_order_relaxed);
+}
+
+static int es_worker_on_record(void *ctx, void *data, size_t size)
+{
+	const struct es_record *record = data;
+	struct es_worker *w = ctx;
+
+	if (size >= sizeof(*record) + record->len)
+		es_inspect_record(&w->inspector, record, (const uint8_t *)(record + 1));
+	return 0;
+}
+
+static void es_worker_on_queue(struct ev_loop *loop, struct ev_io *io, int events)
+{
+	struct es_worker *w = io->data;
+
+	(void)loop;
+	(void)events;
+	es_worker_clock(w);
+	ring_buffer__consume(w->ring);
+	es_worker_flush(w);
+}
+
+static void es_worker_on_message(struct ev_loop *loop, struct ev_io *io, int events)
+{
+	struct es_worker *w = io->data;
+
+	(void)loop;
+	(void)events;
+	es_worker_clock(w);
+	es_inspect_messages(&w->inspector);
+	es_worker_flush(w);
+}
+
+static void es_worker_on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	struct es_worker *w = timer->data;
+
+	(void)loop;
+	(void)events;
+	es_worker_clock(w);
+	es_inspect_deadlines(&w->inspector);
+	es_worker_flush(w);
+}
+
+static void es_worker_on_wake(struct ev_loop *loop, struct ev_async *async, int events)
+{
+	struct es_worker *w = async->data;
+
+	(void)events;
+	pthread_mutex_lock(&w->lock);
+	if (w->next_cluster) {
+		w->next_rc = es_inspector_set_cluster(&w->inspector, w->next_cluster);
+		w->next_cluster = NULL;
+		pthread_cond_signal(&w->done);
+	}
+	if (w->stop)
+		ev_break(loop, EVBREAK_ALL);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void *es_worker_main(void *arg)
+{
+	struct es_worker *w = arg;
+
+	ev_run(w->loop, 0);
+	return NULL;
+}
+
+static int es_worker_start(struct es_worker *w)
+{
+	sigset_t all, before;
+	int rc;
+
+	ev_io_init(&w->queue_io, es_worker_on_queue, ring_buffer__epoll_fd(w->ring), EV_READ);
+	ev_io_init(&w->message_io, es_worker_on_message, es_handover_sender_fd(w->inspector.sender), EV_READ);
+	ev_timer_init(&w->tick, es_worker_on_tick, ES_TICK_S, ES_TICK_S);
+	ev_async_init(&w->wake, es_worker_on_wake);
+	w->queue_io.data = w->message_io.data = w->tick.data = w->wake.data = w;
+	ev_io_start(w->loop, &w->queue_io);
+	ev_io_start(w->loop, &w->message_io);
+	ev_timer_start(w->loop, &w->tick);
+	ev_async_start(w->loop, &w->wake);
+	es_worker_clock(w);
+	/* Signals are the control thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = -pthread_create(&w->thread, NULL, es_worker_main, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+static void es_worker_destroy(struct es_worker *w)
+{
+	ring_buffer__free(w->ring);
+	if (w->loop)
+		ev_loop_destroy(w->loop);
+	es_inspector_fini(&w->inspector);
+	pthread_cond_destroy(&w->done);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+int es_worker_new(const struct es_worker_params *params, const struct es_cluster *cluster,
+		  struct es_worker **ret_worker)
+{
+	struct es_worker *w = calloc(1, sizeof(*w));
+	int rc;
+
+	if (!w)
+		return -ENOMEM;
+	w->params = *params;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->done, NULL);
+	rc = es_inspector_init(&w->inspector, &w->params, cluster);
+	if (rc) {
+		w->inspector.reset_fd = -1;
+		goto err_destroy;
+	}
+	rc = -ENOMEM;
+	w->ring = ring_buffer__new(es_datapath_queue_fd(params->datapath, params->id), es_worker_on_record, w, NULL);
+	w->loop = ev_loop_new(EVFLAG_AUTO);
+	if (!w->ring || !w->loop)
+		goto err_destroy;
+	rc = es_worker_start(w);
+	if (rc)
+		goto err_destroy;
+	*ret_worker = w;
+	return 0;
+
+err_destroy:
+	es_worker_destroy(w);
+	return rc;
+}
+
+int es_worker_set_cluster(struct es_worker *w, const struct es_cluster *cluster)
+{
+	int rc;
+
+	pthread_mutex_lock(&w->lock);
+	w->next_cluster = cluster;
+	ev_async_send(w->loop, &w->wake);
+	while (w->next_cluster)
+		pthread_cond_wait(&w->done, &w->lock);
+	rc = w->next_rc;
+	pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+void es_worker_free(struct es_worker **worker)
+{
+	struct es_worker *w = *worker;
+
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->stop = 1;
+	ev_async_send(w->loop, &w->wake);
+	pthread_mutex_unlock(&w->lock);
+	pthread_join(w->thread, NULL);
+	es_worker_destroy(w);
+	*worker = NULL;
+}
+
+unsigned long long es_worker_count(const struct es_worker *w, enum es_worker_counter counter)
+{
+	return atomic_load_explicit(&w->inspector.count[counter], memory_order_relaxed);
+}
+
+unsigned long long es_worker_sent_to(const struct es_worker *w, unsigned int node)
+{
+	return node < ES_NODES_MAX ? atomic_load_explicit(&w->inspector.sent_to[node], memory_order_relaxed) : 0;
+}
+
+unsigned int es_worker_gathering(const struct es_worker *w)
+{
+	return es_gather_count(w->inspector.gathers);
+}
