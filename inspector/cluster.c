@@ -8,7 +8,8 @@
 #include <string.h>
 #include "inspector/cluster.h"
 
-int es_cluster_new(struct es_conf *conf, unsigned int self, unsigned int epoch, struct es_cluster **ret_cluster)
+int es_cluster_new(struct es_conf *conf, unsigned int self, unsigned int epoch,
+		   struct es_cluster **ret_cluster)
 {
 	struct es_ring_node nodes[ES_NODES_MAX] = {};
 	struct es_cluster *cluster = calloc(1, sizeof(*cluster));

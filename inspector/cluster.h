@@ -3,9 +3,9 @@
 #define ES_CLUSTER_H
 
 /*
- * The cluster as the inspector sees it. A version of it is immutable: a change makes a new one, which every worker
- * takes between two packets. What changes all the time (which node refused a moment ago) is in struct es_health,
- * shared by all workers and versions.
+ * The cluster as the inspector sees it. A version of it is immutable: a change makes a new one, which every
+ * worker takes between two packets. What changes all the time (which node refused a moment ago) is in struct
+ * es_health, shared by all workers and versions.
  */
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -37,7 +37,8 @@ struct es_cluster {
  * es_cluster_new() - build ring and addresses; takes over @conf on success
  * Returns 0 or -errno (of es_ring_new()).
  */
-int es_cluster_new(struct es_conf *conf, unsigned int self, unsigned int epoch, struct es_cluster **ret_cluster);
+int es_cluster_new(struct es_conf *conf, unsigned int self, unsigned int epoch,
+		   struct es_cluster **ret_cluster);
 void es_cluster_free(struct es_cluster **cluster);
 
 /* May @node be given requests now: weight above 0 and not suspended? */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Loads the configuration file: reads it whole, has config_scan.c look at the text, lets libconfuse parse it, and
- * takes each key the moment it is parsed, because only then libconfuse knows the line. All errors, libconfuse's
- * too, end up as one text; the first one wins. What keys there are is in config_keys.c, what values are right in
- * config_value.c, what sections must have in config_check.c.
+ * Loads the configuration file: reads it whole, has config_scan.c look at the text, lets libconfuse parse it,
+ * and takes each key the moment it is parsed, because only then libconfuse knows the line. All errors,
+ * libconfuse's too, end up as one text; the first one wins. What keys there are is in config_keys.c, what
+ * values are right in config_value.c, what sections must have in config_check.c.
  */
 #include "inspector/config.h"
 
@@ -78,12 +78,12 @@ static int node_open(const char *label, const char *name, int line)
 
 	for (i = 0; i < n; i++)
 		if (!strcmp(p->conf->nodes[i].name, name))
-			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name", label,
-					    p->nodes[i].open);
+			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
+					    label, p->nodes[i].open);
 	if (n == ES_CONF_NODES_MAX)
 		return es_conf_fail(p, line, "%s: too many nodes: expected at most %d", label,
 				    ES_CONF_NODES_MAX);
-	strcpy(p->conf->nodes[n].name, name); /* a valid name, so it fits */
+	snprintf(p->conf->nodes[n].name, ES_CONF_NAME_SIZE, "%s", name); /* a valid name, so it fits */
 	reader->lines = &p->nodes[n];
 	reader->data = &p->conf->nodes[n];
 	p->conf->node_count++;
@@ -97,12 +97,12 @@ static int service_open(const char *label, const char *name, int line)
 
 	for (i = 0; i < n; i++)
 		if (!strcmp(p->conf->services[i].name, name))
-			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name", label,
-					    p->services[i].open);
+			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
+					    label, p->services[i].open);
 	if (n == ES_CONF_SERVICES_MAX)
 		return es_conf_fail(p, line, "%s: too many services: expected at most %d", label,
 				    ES_CONF_SERVICES_MAX);
-	strcpy(p->conf->services[n].name, name);
+	snprintf(p->conf->services[n].name, ES_CONF_NAME_SIZE, "%s", name);
 	reader->lines = &p->services[n];
 	reader->data = &p->conf->services[n];
 	p->conf->service_count++;
@@ -176,8 +176,8 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 	if (index < 0)
 		return es_conf_fail(p, cfg->line, "%s: unexpected key", label);
 	if (reader->lines->key[index])
-		return es_conf_fail(p, cfg->line, "%s: %s = %.80s: first set on line %d: expected it once", label,
-				    cfg_opt_name(opt), value, reader->lines->key[index]);
+		return es_conf_fail(p, cfg->line, "%s: %s = %.80s: first set on line %d: expected it once",
+				    label, cfg_opt_name(opt), value, reader->lines->key[index]);
 	reader->lines->key[index] = cfg->line;
 	if (es_conf_value_set(p, cfg->line, label, &reader->section->keys[index], value, reader->data))
 		return -1;
@@ -185,7 +185,8 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 	return 0;
 }
 
-/* The section of @opt that ended on @line: not always the last, since a repeated name replaces its section. */
+/* The section of @opt that ended on @line: not always the last, since a repeated name replaces its section.
+ */
 static cfg_t *section_ended(cfg_opt_t *opt, int line)
 {
 	unsigned int i = cfg_opt_size(opt);
@@ -251,7 +252,7 @@ static void on_error(cfg_t *cfg, const char *format, va_list ap)
 		return;
 	}
 	for (i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
-		if (strcmp(format, messages[i].format))
+		if (strcmp(format, messages[i].format) != 0)
 			continue;
 		es_conf_fail(p, line, messages[i].ours, prefix, va_arg(ap, const char *));
 		return;

@@ -3,9 +3,9 @@
 #define ES_INSPECTOR_CONFIG_H
 
 /*
- * The configuration file, the same on all nodes (conf/earshot.conf.example explains each key). Loading it gives
- * a plain structure in which every value is within its range and every default is filled in, or an error text
- * and nothing at all. Numbers are in host byte order, addresses in network byte order.
+ * The configuration file, the same on all nodes (conf/earshot.conf.example explains each key). Loading it
+ * gives a plain structure in which every value is within its range and every default is filled in, or an
+ * error text and nothing at all. Numbers are in host byte order, addresses in network byte order.
  */
 #include <stddef.h>
 
@@ -47,7 +47,8 @@ struct es_conf_datapath {
 	char interface[ES_CONF_IFNAME_SIZE];
 	char cluster_interface[ES_CONF_IFNAME_SIZE];
 	enum es_conf_mac_mode mac_mode;
-	unsigned char cluster_mac[6]; /* the default is filled in: 03:bf (unicast: 02:bf) + first service's IPv4 */
+	unsigned char
+		cluster_mac[6]; /* the default is filled in: 03:bf (unicast: 02:bf) + first service's IPv4 */
 	unsigned int receive_window_scale;
 	unsigned int mtu; /* of the private network; 0: ask the interface */
 	unsigned int cookie_lifetime_s;
@@ -110,9 +111,9 @@ void es_conf_free(struct es_conf **conf);
 
 /**
  * es_conf_find_self() - which node of @conf this machine is
- * @name: the operator's word for it (--node), or NULL to compare the nodes' addresses with the local interfaces
- * Return: 0 and the index into @conf->nodes; -ENOENT when no node fits, -EEXIST when several do, or getifaddrs()'
- * error.
+ * @name: the operator's word for it (--node), or NULL to compare the nodes' addresses with the local
+ * interfaces Return: 0 and the index into @conf->nodes; -ENOENT when no node fits, -EEXIST when several do,
+ * or getifaddrs()' error.
  */
 int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int *ret_index,
 		      struct es_conf_error *err);
@@ -120,7 +121,8 @@ int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int
 /* Policies that this version has, for `earshot check-config`; NULL-terminated. */
 extern const char *const es_conf_policies[];
 
-/* Text of an address ("10.0.0.1"; IPv6 as RFC 5952); @text has room for INET6_ADDRSTRLEN bytes. Returns @text. */
+/* Text of an address ("10.0.0.1"; IPv6 as RFC 5952); @text has room for INET6_ADDRSTRLEN bytes. Returns
+ * @text. */
 const char *es_conf_addr_text(const struct es_addr *address, char *text);
 
 /* Parses an IPv4 address, or an IPv6 one. Return: 0 or -EINVAL. */

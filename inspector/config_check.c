@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Defaults of the configuration, and what must hold once a section or the whole file is read: nothing required is
- * missing, nothing that must be unique is there twice, no two values contradict each other. It reads no text.
+ * Defaults of the configuration, and what must hold once a section or the whole file is read: nothing
+ * required is missing, nothing that must be unique is there twice, no two values contradict each other. It
+ * reads no text.
  */
 #include <arpa/inet.h>
+#include <earshot/ring.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "inspector/config_internal.h"
 
-int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section, void *section_data)
+int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section,
+			     void *section_data)
 {
 	const struct es_conf_key *key;
 
@@ -20,8 +24,8 @@ int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_secti
 	return 0;
 }
 
-int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section, const char *label,
-			     const struct es_conf_lines *lines)
+int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section,
+			     const char *label, const struct es_conf_lines *lines)
 {
 	unsigned int i;
 
@@ -55,21 +59,43 @@ static int es_check_nodes(struct es_conf_parse *p)
 		es_conf_addr_text(&node->address, text);
 		for (k = 0; k < i; k++)
 			if (es_addr_equal(&node->address, &conf->nodes[k].address))
-				return es_conf_fail(p, line,
-						    "node %s: address = %s: also of node %s: expected one of its own",
-						    node->name, text, conf->nodes[k].name);
+				return es_conf_fail(
+					p, line,
+					"node %s: address = %s: also of node %s: expected one of its own",
+					node->name, text, conf->nodes[k].name);
 		for (k = 0; k < conf->service_count; k++)
 			if (es_addr_equal(&node->address, &conf->services[k].address))
-				return es_conf_fail(p, line,
-						    "node %s: address = %s: also of service %s: expected the node's "
-						    "address on the private network",
-						    node->name, text, conf->services[k].name);
+				return es_conf_fail(
+					p, line,
+					"node %s: address = %s: also of service %s: expected the node's "
+					"address on the private network",
+					node->name, text, conf->services[k].name);
 	}
 	if (!weights)
 		return es_conf_fail(p, es_line_of(&p->nodes[0], ES_CONF_NODE, "weight"),
 				    "node %s: weight = 0: as of all nodes: expected at least one above 0",
 				    conf->nodes[0].name);
 	return 0;
+}
+
+/* As many as es_ring_new() will place for the nodes, es_ring_virtual_nodes() each. */
+static int es_check_ring(struct es_conf_parse *p)
+{
+	const struct es_conf *conf = p->conf;
+	unsigned long long points = 0, one;
+	unsigned int i;
+
+	for (i = 0; i < conf->node_count; i++) {
+		one = ((unsigned long long)conf->cluster.virtual_nodes * conf->nodes[i].weight + 50) / 100;
+		points += conf->nodes[i].weight && !one ? 1 : one;
+	}
+	if (points <= ES_RING_POINTS_MAX)
+		return 0;
+	return es_conf_fail(
+		p, es_line_of(&p->cluster, ES_CONF_CLUSTER, "virtual_nodes"),
+		"cluster: virtual_nodes = %u: with the nodes' weights %llu points on the ring: expected at "
+		"most %d",
+		conf->cluster.virtual_nodes, points, ES_RING_POINTS_MAX);
 }
 
 /* A layer-4 service is served by the inspecting node, which no other policy than the ring can change. */
@@ -79,13 +105,13 @@ static int es_check_policy(struct es_conf_parse *p, unsigned int i)
 	int never = service->inspect == ES_INSPECT_NEVER;
 
 	if (!service->policy[0]) {
-		strcpy(service->policy, never ? "ring" : "uri-hash");
+		snprintf(service->policy, sizeof(service->policy), "%s", never ? "ring" : "uri-hash");
 		return 0;
 	}
-	if (never && strcmp(service->policy, "ring"))
+	if (never && strcmp(service->policy, "ring") != 0)
 		return es_conf_fail(p, es_line_of(&p->services[i], ES_CONF_SERVICE, "policy"),
-				    "service %s: policy = %s: with inspect = never expected ring", service->name,
-				    service->policy);
+				    "service %s: policy = %s: with inspect = never expected ring",
+				    service->name, service->policy);
 	return 0;
 }
 
@@ -96,18 +122,20 @@ static int es_check_services(struct es_conf_parse *p)
 	unsigned int i, k;
 
 	if (!conf->service_count)
-		return es_conf_fail(p, 0, "no service: expected service NAME { address = ADDRESS  port = PORT }");
+		return es_conf_fail(p, 0,
+				    "no service: expected service NAME { address = ADDRESS  port = PORT }");
 	for (i = 0; i < conf->service_count; i++) {
 		const struct es_conf_service *service = &conf->services[i];
 
 		for (k = 0; k < i; k++)
 			if (service->port == conf->services[k].port &&
 			    es_addr_equal(&service->address, &conf->services[k].address))
-				return es_conf_fail(p, es_line_of(&p->services[i], ES_CONF_SERVICE, "port"),
-						    "service %s: address = %s and port = %u: also of service %s: "
-						    "expected another address or port",
-						    service->name, es_conf_addr_text(&service->address, text),
-						    service->port, conf->services[k].name);
+				return es_conf_fail(
+					p, es_line_of(&p->services[i], ES_CONF_SERVICE, "port"),
+					"service %s: address = %s and port = %u: also of service %s: "
+					"expected another address or port",
+					service->name, es_conf_addr_text(&service->address, text),
+					service->port, conf->services[k].name);
 		if (es_check_policy(p, i))
 			return -EINVAL;
 	}
@@ -146,7 +174,7 @@ int es_conf_check(struct es_conf_parse *p)
 	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_DATAPATH], "datapath", &p->datapath) ||
 	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_INSPECTOR], "inspector", &p->inspector))
 		return -EINVAL;
-	if (es_check_services(p) || es_check_nodes(p))
+	if (es_check_services(p) || es_check_nodes(p) || es_check_ring(p))
 		return -EINVAL;
 	return es_check_cluster_mac(p);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Error texts of the configuration, the key file and the control socket: formats them into the caller's buffer
- * and marks those that had to be cut. It decides nothing about what an error means.
+ * Error texts of the configuration, the key file and the control socket: formats them into the caller's
+ * buffer and marks those that had to be cut. It decides nothing about what an error means.
  */
 #include "inspector/config_error.h"
 

@@ -98,9 +98,10 @@ int es_conf_name_is_valid(const char *name);
 #define ES_CONF_NAME_EXPECTED "1..63 letters, digits, '.', '_' or '-', starting with a letter or digit"
 
 /* config_check.c: defaults, and what must hold between sections. */
-int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section, void *section_data);
-int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section, const char *label,
-			     const struct es_conf_lines *lines);
+int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section,
+			     void *section_data);
+int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section,
+			     const char *label, const struct es_conf_lines *lines);
 int es_conf_check(struct es_conf_parse *p);
 
 #endif

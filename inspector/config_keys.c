@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The table of the configuration's sections and keys: type, range, unit and default of each, and the field that it
- * fills. A new key is a line here, a field in config.h and a paragraph in conf/earshot.conf.example.
+ * The table of the configuration's sections and keys: type, range, unit and default of each, and the field
+ * that it fills. A new key is a line here, a field in config.h and a paragraph in conf/earshot.conf.example.
  */
 #include <stddef.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 #include "inspector/config_internal.h"
 
 #define FIELD(section, field)                                                                                \
-	.offset = offsetof(struct es_conf_##section, field), .size = sizeof(((struct es_conf_##section *)0)->field)
+	.offset = offsetof(struct es_conf_##section, field),                                                 \
+	.size = sizeof(((struct es_conf_##section *)0)->field)
 #define NUMBER(section, field, default_, min_, max_, unit_, zero_)                                           \
 	{                                                                                                    \
 		.name = #field, .kind = ES_CONF_KIND_NUMBER, FIELD(section, field), .def = (default_),       \
@@ -104,7 +105,8 @@ static const struct es_conf_key service_keys[] = {
 };
 
 #define KEY_COUNT(keys) (sizeof(keys) / sizeof((keys)[0]))
-_Static_assert(KEY_COUNT(datapath_keys) <= ES_CONF_KEYS_MAX + 1, "ES_CONF_KEYS_MAX is that of the largest section");
+_Static_assert(KEY_COUNT(datapath_keys) <= ES_CONF_KEYS_MAX + 1,
+	       "ES_CONF_KEYS_MAX is that of the largest section");
 
 const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
 	[ES_CONF_CLUSTER] = {"cluster", 0, cluster_keys},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * First look at the text of a configuration file. libconfuse 3.3 accepts a missing last "}", an unterminated
- * comment or string, drops characters that it cannot use and replaces ${VARIABLES}; all of that would make nodes
- * run with something else than what the file says. This pass refuses it, with the line. It knows only characters,
- * quotes, comments and braces: keys and values are libconfuse's and config.c's business.
+ * comment or string, drops characters that it cannot use and replaces ${VARIABLES}; all of that would make
+ * nodes run with something else than what the file says. This pass refuses it, with the line. It knows only
+ * characters, quotes, comments and braces: keys and values are libconfuse's and config.c's business.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -48,13 +48,14 @@ static int es_scan_brace(struct es_scan *s, char c)
 {
 	if (c == '{') {
 		if (s->brace)
-			return es_conf_fail(s->p, s->line,
-					    "\"{\" inside the section opened at line %d: expected \"}\" first",
-					    s->brace);
+			return es_conf_fail(
+				s->p, s->line,
+				"\"{\" inside the section opened at line %d: expected \"}\" first", s->brace);
 		s->brace = s->line;
 	} else {
 		if (!s->brace)
-			return es_conf_fail(s->p, s->line, "\"}\" without \"{\": expected a section or the end");
+			return es_conf_fail(s->p, s->line,
+					    "\"}\" without \"{\": expected a section or the end");
 		s->brace = 0;
 	}
 	return 0;
@@ -63,7 +64,8 @@ static int es_scan_brace(struct es_scan *s, char c)
 /* Outside strings and comments. */
 static int es_scan_plain(struct es_scan *s, char c)
 {
-	/* libconfuse takes slashes inside a word as part of it, so a comment starts only where a word could */
+	/* libconfuse takes slashes inside a word as part of it, so a comment starts only where a word could
+	 */
 	if (c == '#' || (s->state == ES_SCAN_PLAIN && c == '/' && es_scan_next_is(s, '/'))) {
 		s->state = ES_SCAN_LINE_COMMENT;
 		return 0;
@@ -93,7 +95,8 @@ static int es_scan_plain(struct es_scan *s, char c)
 		return 0;
 	}
 	if (isascii((unsigned char)c))
-		return es_conf_fail(s->p, s->line, "unexpected \"%c\": expected a word, \"=\", \"{\", \"}\" or quotes", c);
+		return es_conf_fail(s->p, s->line,
+				    "unexpected \"%c\": expected a word, \"=\", \"{\", \"}\" or quotes", c);
 	return es_conf_fail(s->p, s->line, "unexpected byte 0x%02x: expected ASCII outside comments",
 			    (unsigned char)c);
 }
@@ -105,16 +108,17 @@ static int es_scan_string(struct es_scan *s, char c)
 		return 0;
 	}
 	if (c == '\n')
-		return es_conf_fail(s->p, s->begun, "string without its closing %c: expected it on the same line",
-				    s->quote);
+		return es_conf_fail(s->p, s->begun,
+				    "string without its closing %c: expected it on the same line", s->quote);
 	if (c == '\t' || c == '\r')
 		return es_conf_fail(s->p, s->line, "control character 0x%02x: expected text",
 				    (unsigned char)c);
 	if (c == '\\')
 		return es_conf_fail(s->p, s->line, "backslash in a string: expected no escapes");
 	if (c == '$' && es_scan_next_is(s, '{'))
-		return es_conf_fail(s->p, s->line,
-				    "\"${\" in a string: expected no variables, the file is the same on all nodes");
+		return es_conf_fail(
+			s->p, s->line,
+			"\"${\" in a string: expected no variables, the file is the same on all nodes");
 	if (!isascii((unsigned char)c))
 		return es_conf_fail(s->p, s->line, "unexpected byte 0x%02x: expected ASCII outside comments",
 				    (unsigned char)c);
@@ -165,6 +169,7 @@ int es_conf_scan(struct es_conf_parse *p, const char *text, size_t size)
 	if (s.state == ES_SCAN_BLOCK_COMMENT)
 		return es_conf_fail(p, s.begun, "comment without its end: expected */");
 	if (s.brace)
-		return es_conf_fail(p, s.brace, "\"{\" without \"}\": expected it before the end of the file");
+		return es_conf_fail(p, s.brace,
+				    "\"{\" without \"}\": expected it before the end of the file");
 	return 0;
 }

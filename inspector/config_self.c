@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which node of the configuration this machine is: by the name that the operator gives, or by comparing the nodes'
- * addresses with those of the local interfaces. It looks at the machine, never at the file.
+ * Which node of the configuration this machine is: by the name that the operator gives, or by comparing the
+ * nodes' addresses with those of the local interfaces. It looks at the machine, never at the file.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ static void list_nodes(const struct es_conf *conf, char *list, size_t size)
 				 es_conf_addr_text(&conf->nodes[i].address, text));
 
 		if (n < 0 || (size_t)n >= size - used - 6) {
-			strcpy(list + used, ", ..."); /* its 6 bytes were left free */
+			snprintf(list + used, size - used, ", ..."); /* its 6 bytes were left free */
 			return;
 		}
 		used += (size_t)n;
@@ -38,7 +38,7 @@ static int find_by_name(const struct es_conf *conf, const char *name, unsigned i
 	unsigned int i;
 
 	for (i = 0; i < conf->node_count; i++) {
-		if (strcmp(conf->nodes[i].name, name))
+		if (strcmp(conf->nodes[i].name, name) != 0)
 			continue;
 		*ret_index = i;
 		return 0;
@@ -96,12 +96,14 @@ int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int
 	}
 	list_nodes(conf, list, sizeof(list));
 	if (matches) {
-		es_conf_error_set(err, "%s: this machine has the addresses of %u nodes: expected --node NAME of %s",
-				  conf->path, matches, list);
+		es_conf_error_set(
+			err, "%s: this machine has the addresses of %u nodes: expected --node NAME of %s",
+			conf->path, matches, list);
 		return -EEXIST;
 	}
-	es_conf_error_set(err,
-			  "%s: this machine has no node's address: expected one of %s on an interface, or --node NAME",
-			  conf->path, list);
+	es_conf_error_set(
+		err,
+		"%s: this machine has no node's address: expected one of %s on an interface, or --node NAME",
+		conf->path, list);
 	return -ENOENT;
 }

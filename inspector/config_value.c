@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Values of configuration keys: from the text in the file to the field of the section's structure, each kind with
- * its own range check and with a message that says what would be accepted. A value is judged alone here; what must
- * hold between values is config_check.c's.
+ * Values of configuration keys: from the text in the file to the field of the section's structure, each kind
+ * with its own range check and with a message that says what would be accepted. A value is judged alone here;
+ * what must hold between values is config_check.c's.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "inspector/config_internal.h"
@@ -117,7 +118,7 @@ static int es_value_choice(const struct es_value *v, int *field)
 	char why[160];
 
 	for (c = v->key->choices; c->name; c++) {
-		if (strcmp(c->name, v->text))
+		if (strcmp(c->name, v->text) != 0)
 			continue;
 		if (!c->unavailable) {
 			*field = c->value;
@@ -134,9 +135,11 @@ static int es_value_choice(const struct es_value *v, int *field)
 
 static int es_value_store(const struct es_value *v, char *field, const char *expected)
 {
-	if (strlen(v->text) >= v->key->size)
+	size_t len = strlen(v->text);
+
+	if (len >= v->key->size)
 		return es_value_fail(v, expected);
-	strcpy(field, v->text); /* fits, as just checked */
+	memcpy(field, v->text, len + 1);
 	return 0;
 }
 
@@ -179,23 +182,22 @@ static int es_value_address(const struct es_value *v, struct es_addr *field)
 	return 0;
 }
 
+/* Six pairs of hexadecimal digits with colons between them. */
 static int es_value_mac(const struct es_value *v, unsigned char *field)
 {
+	static const char expected[] = "expected a MAC address like 03:bf:0a:4d:00:64";
 	unsigned char mac[6];
+	const char *pos = v->text;
+	char *end;
 	size_t i;
 
-	for (i = 0; i < 17; i++)
-		if (i % 3 == 2 ? v->text[i] != ':' : !isxdigit((unsigned char)v->text[i]))
-			break;
-	if (i < 17 || v->text[17])
-		return es_value_fail(v, "expected a MAC address like 03:bf:0a:4d:00:64");
-	for (i = 0; i < 6; i++) {
-		char pair[3] = {v->text[i * 3], v->text[i * 3 + 1], 0};
-		unsigned int byte = 0;
-
-		if (sscanf(pair, "%2x", &byte) != 1) /* NOLINT(cert-err34-c): two hex digits, as just checked */
-			return -EINVAL;
-		mac[i] = (unsigned char)byte;
+	for (i = 0; i < sizeof(mac); i++) {
+		if (!isxdigit((unsigned char)pos[0]) || !isxdigit((unsigned char)pos[1]))
+			return es_value_fail(v, expected);
+		mac[i] = (unsigned char)strtoul(pos, &end, 16);
+		if (end != pos + 2 || *end != (i < 5 ? ':' : 0))
+			return es_value_fail(v, expected);
+		pos = end + 1;
 	}
 	memcpy(field, mac, sizeof(mac));
 	return 0;
@@ -215,7 +217,7 @@ static int es_value_policy(const struct es_value *v, char *field)
 	for (; *known; known++)
 		if (!strcmp(*known, v->text))
 			return es_value_store(v, field, "expected a shorter name");
-	strcpy(why, "expected ");
+	snprintf(why, sizeof(why), "expected ");
 	for (known = v->p->known_policies; *known; known++)
 		es_value_alternative(why, sizeof(why), &alternatives, *known);
 	return es_value_fail(v, why);

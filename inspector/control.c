@@ -18,9 +18,9 @@
 
 #include "inspector/control_internal.h"
 
-#define SOCKET_MODE	0660
-#define ACCEPT_PAUSE_S	1.0
-#define LISTEN_BACKLOG	16
+#define SOCKET_MODE    0660
+#define ACCEPT_PAUSE_S 1.0
+#define LISTEN_BACKLOG 16
 
 int es_control_path(const char *node, char *path, size_t size)
 {
@@ -43,7 +43,8 @@ static int clear_stale(const struct sockaddr_un *address, struct es_conf_error *
 		return r;
 	}
 	if (!S_ISSOCK(st.st_mode)) {
-		es_conf_error_set(err, "control socket %s: there is a file that is no socket: expected none", path);
+		es_conf_error_set(err, "control socket %s: there is a file that is no socket: expected none",
+				  path);
 		return -EEXIST;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -53,7 +54,8 @@ static int clear_stale(const struct sockaddr_un *address, struct es_conf_error *
 	r = connect(fd, (const void *)address, sizeof(*address)) ? -errno : 0;
 	close(fd);
 	if (!r || r == -EAGAIN) {
-		es_conf_error_set(err, "control socket %s: another earshotd answers there: stop it first", path);
+		es_conf_error_set(err, "control socket %s: another earshotd answers there: stop it first",
+				  path);
 		return -EADDRINUSE;
 	}
 	if (r == -ECONNREFUSED && !unlink(path))
@@ -79,7 +81,8 @@ static int listen_on(struct es_control *control, const struct sockaddr_un *addre
 	control->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (control->fd < 0)
 		return -errno;
-	/* bind() gives the file this mode less the umask, so it is never open to others, not even for a moment */
+	/* bind() gives the file this mode less the umask, so it is never open to others, not even for a
+	 * moment */
 	if (fchmod(control->fd, SOCKET_MODE))
 		return -errno;
 	if (bind(control->fd, (const void *)address, sizeof(*address)))
@@ -116,7 +119,8 @@ static void on_acceptable(struct ev_loop *loop, ev_io *watcher, int events)
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
 		if (fd < 0 && errno != EAGAIN) {
-			/* out of descriptors or memory: the listener stays readable, so wait instead of spinning */
+			/* out of descriptors or memory: the listener stays readable, so wait instead of
+			 * spinning */
 			ev_io_stop(loop, &control->acceptable);
 			ev_timer_again(loop, &control->pause);
 		}
@@ -145,12 +149,12 @@ int es_control_new(struct ev_loop *loop, const char *path, struct es_control **r
 	struct es_control *control;
 	int r;
 
-	if (strlen(path) >= sizeof(address.sun_path)) {
-		es_conf_error_set(err, "control socket %s: path too long: expected at most %zu characters", path,
-				  sizeof(address.sun_path) - 1);
+	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >=
+	    sizeof(address.sun_path)) {
+		es_conf_error_set(err, "control socket %s: path too long: expected at most %zu characters",
+				  path, sizeof(address.sun_path) - 1);
 		return -ENAMETOOLONG;
 	}
-	strcpy(address.sun_path, path);
 	make_directory(path);
 	r = clear_stale(&address, err);
 	if (r)
@@ -192,7 +196,8 @@ void es_control_free(struct es_control **ret_control)
 	}
 	ev_io_stop(control->loop, &control->acceptable);
 	ev_timer_stop(control->loop, &control->pause);
-	if (control->ino && !lstat(control->path, &st) && st.st_dev == control->dev && st.st_ino == control->ino)
+	if (control->ino && !lstat(control->path, &st) && st.st_dev == control->dev &&
+	    st.st_ino == control->ino)
 		unlink(control->path);
 	if (control->fd >= 0)
 		close(control->fd);

@@ -3,8 +3,8 @@
 #define ES_INSPECTOR_CONTROL_H
 
 /*
- * The control socket: a Unix stream socket on which a client sends one JSON object per line and gets one line for
- * each, in order (docs/json.md):
+ * The control socket: a Unix stream socket on which a client sends one JSON object per line and gets one line
+ *for each, in order (docs/json.md):
  *
  *	{"command":"status"}
  *	{"ok":true,"result":{...}}  or  {"ok":false,"error":"..."}
@@ -19,11 +19,11 @@
 struct ev_loop;
 struct es_control;
 
-#define ES_CONTROL_DIRECTORY	 "/run/earshot"
-#define ES_CONTROL_REQUEST_MAX	 65536		    /* bytes of one request line */
-#define ES_CONTROL_REPLY_MAX	 (16 * 1024 * 1024) /* bytes of one reply line */
-#define ES_CONTROL_CLIENTS_MAX	 32
-#define ES_CONTROL_COMMANDS_MAX	 32
+#define ES_CONTROL_DIRECTORY	  "/run/earshot"
+#define ES_CONTROL_REQUEST_MAX	  65536		     /* bytes of one request line */
+#define ES_CONTROL_REPLY_MAX	  (16 * 1024 * 1024) /* bytes of one reply line */
+#define ES_CONTROL_CLIENTS_MAX	  32
+#define ES_CONTROL_COMMANDS_MAX	  32
 #define ES_CONTROL_IDLE_TIMEOUT_S 30
 
 /* Path of a node's socket, ES_CONTROL_DIRECTORY/NODE.sock. Return: 0 or -ENAMETOOLONG. */
@@ -42,7 +42,8 @@ typedef int (*es_control_fn)(void *ctx, struct json_object *request, struct json
 /**
  * es_control_new() - listen on @path (mode 0660), making its directory if that is missing
  * A socket file that nobody answers on is removed first.
- * Return: 0; -EADDRINUSE when another daemon answers on @path; -EEXIST when @path is no socket; or what failed.
+ * Return: 0; -EADDRINUSE when another daemon answers on @path; -EEXIST when @path is no socket; or what
+ * failed.
  */
 int es_control_new(struct ev_loop *loop, const char *path, struct es_control **ret_control,
 		   struct es_conf_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From one request line to one reply line: parses the JSON, finds the command's handler, wraps what it returns. It
- * knows nothing about sockets.
+ * From one request line to one reply line: parses the JSON, finds the command's handler, wraps what it
+ * returns. It knows nothing about sockets.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ static char *to_line(struct json_object *reply, size_t *ret_len)
 	char *line = NULL;
 	size_t len = 0;
 
-	text = reply ? json_object_to_json_string_length(reply, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE,
-							 &len)
+	text = reply ? json_object_to_json_string_length(
+			       reply, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len)
 		     : NULL;
 	if (text && len < ES_CONTROL_REPLY_MAX)
 		line = malloc(len + 1);

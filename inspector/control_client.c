@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One client of the control socket: bytes in until a line is whole, one reply out, both without blocking. A client
- * that sends an endless line, goes idle or does not take its reply is closed. While a reply is not yet taken nothing
- * more is read, so a client costs one request and one reply of memory.
+ * One client of the control socket: bytes in until a line is whole, one reply out, both without blocking. A
+ * client that sends an endless line, goes idle or does not take its reply is closed. While a reply is not yet
+ * taken nothing more is read, so a client costs one request and one reply of memory.
  */
 #include <errno.h>
 #include <stdlib.h>

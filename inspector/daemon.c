@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Builds the daemon from its parts and takes it apart again. What a command answers is in daemon_control.c, what
- * happens to a packet in worker.c and inspect.c.
+ * Builds the daemon from its parts and takes it apart again. What a command answers is in daemon_control.c,
+ * what happens to a packet in worker.c and inspect.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,10 +14,11 @@
 #include "inspector/policy.h"
 #include "kmod/core/cookie.h"
 
-#define ES_QUEUE_BYTES (4u << 20)
+#define ES_QUEUE_BYTES	(4u << 20)
 #define ES_WORKERS_AUTO 4
 
-/* Ten full segments: what a client sends before it hears an ACK (RFC 6928), and no more than the inspector keeps. */
+/* Ten full segments: what a client sends before it hears an ACK (RFC 6928), and no more than the inspector
+ * keeps. */
 static unsigned int es_synack_window(const struct es_network *network)
 {
 	unsigned int window = 10 * network->mss;
@@ -44,8 +45,8 @@ static unsigned int es_decision_sets(const struct es_conf *conf)
 	return sets;
 }
 
-static void es_config_fill(const struct es_daemon *d, const struct es_cluster *cluster, const struct es_keys *keys,
-			   struct es_config *ret)
+static void es_config_fill(const struct es_daemon *d, const struct es_cluster *cluster,
+			   const struct es_keys *keys, struct es_config *ret)
 {
 	const struct es_conf *conf = cluster->conf;
 
@@ -83,13 +84,14 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 
 		ret->service[i].address = conf->services[i].address;
 		ret->service[i].port = es_htons(conf->services[i].port);
-		ret->service[i].inspect = (__u8)(policy && policy->inspects ? conf->services[i].inspect :
-									      ES_INSPECT_NEVER);
+		ret->service[i].inspect =
+			(__u8)(policy && policy->inspects ? conf->services[i].inspect : ES_INSPECT_NEVER);
 	}
 }
 
 /* Put a version of the cluster in force in the datapath. */
-static int es_daemon_configure(struct es_daemon *d, const struct es_cluster *cluster, const struct es_keys *keys)
+static int es_daemon_configure(struct es_daemon *d, const struct es_cluster *cluster,
+			       const struct es_keys *keys)
 {
 	struct es_ring_table *table = malloc(sizeof(*table));
 	struct es_config config;
@@ -113,7 +115,8 @@ static void es_daemon_set_clock(struct es_daemon *d)
 	clock_gettime(CLOCK_REALTIME, &wall);
 	clock_gettime(CLOCK_MONOTONIC, &mono);
 	__atomic_store_n(&state->wall_offset_ns,
-			 (__u64)(wall.tv_sec - mono.tv_sec) * 1000000000ULL + (__u64)(wall.tv_nsec - mono.tv_nsec),
+			 (__u64)(wall.tv_sec - mono.tv_sec) * 1000000000ULL +
+				 (__u64)(wall.tv_nsec - mono.tv_nsec),
 			 __ATOMIC_RELAXED);
 }
 
@@ -127,7 +130,8 @@ static void es_daemon_on_clock(struct ev_loop *loop, struct ev_timer *timer, int
 static void es_daemon_on_stop(struct ev_loop *loop, struct ev_signal *signal, int events)
 {
 	(void)events;
-	es_log(ES_LOG_INFO, "signal %d: stopping; the datapath stays and serves without inspection", signal->signum);
+	es_log(ES_LOG_INFO, "signal %d: stopping; the datapath stays and serves without inspection",
+	       signal->signum);
 	ev_break(loop, EVBREAK_ALL);
 }
 
@@ -151,8 +155,9 @@ static const char *const *es_daemon_policy_names(void)
 	return names;
 }
 
-static int es_daemon_load(const struct es_daemon_options *options, unsigned int epoch, struct es_keys *ret_keys,
-			  struct es_cluster **ret_cluster, struct es_conf_error *err)
+static int es_daemon_load(const struct es_daemon_options *options, unsigned int epoch,
+			  struct es_keys *ret_keys, struct es_cluster **ret_cluster,
+			  struct es_conf_error *err)
 {
 	struct es_conf *conf = NULL;
 	unsigned int self = 0;
@@ -184,7 +189,8 @@ static void es_daemon_warn_addresses(const struct es_conf *conf)
 			es_log(ES_LOG_WARNING,
 			       "service %s: %s is no address of this node, so its requests are lost here; "
 			       "ip address add %s/32 dev lo",
-			       conf->services[i].name, es_conf_addr_text(&conf->services[i].address, text), text);
+			       conf->services[i].name, es_conf_addr_text(&conf->services[i].address, text),
+			       text);
 }
 
 static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *err)
@@ -193,10 +199,11 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 		struct es_worker_params params = {
 			.id = i,
 			.datapath = d->datapath,
-			.decisions = {
-				.sets = es_datapath_decisions(d->datapath),
-				.count = d->datapath_params.decision_sets,
-			},
+			.decisions =
+				{
+					.sets = es_datapath_decisions(d->datapath),
+					.count = d->datapath_params.decision_sets,
+				},
 			.health = &d->health,
 			.keys = d->keys,
 			.packet_max = d->network.packet_max,
@@ -335,6 +342,13 @@ static const char *es_daemon_fixed_difference(const struct es_conf *a, const str
 	return NULL;
 }
 
+static void es_daemon_set_workers(struct es_daemon *d, const struct es_cluster *cluster,
+				  const struct es_keys *keys)
+{
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+		es_worker_set_cluster(d->worker[i], cluster, keys);
+}
+
 int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_cluster *next = NULL, *old = d->cluster;
@@ -348,13 +362,22 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		return rc;
 	fixed = es_daemon_fixed_difference(old->conf, next->conf);
 	if (fixed) {
-		es_conf_error_set(err, "%s: %s cannot change while the daemon runs; restart it", next->conf->path, fixed);
+		es_conf_error_set(err, "%s: %s cannot change while the daemon runs; restart it",
+				  next->conf->path, fixed);
 		rc = -EINVAL;
 		goto err_free;
 	}
-	if (next->self != old->self || memcmp(&keys, &d->keys, sizeof(keys)) != 0) {
-		es_conf_error_set(err, "%s: the node's place in the list, its keys: a restart takes them over",
-				  next->conf->path);
+	if (next->self != old->self) {
+		es_conf_error_set(
+			err, "%s: this node's place in the list of nodes cannot change while the daemon runs",
+			next->conf->path);
+		rc = -EINVAL;
+		goto err_free;
+	}
+	if (keys.ring.k0 != d->keys.ring.k0 || keys.ring.k1 != d->keys.ring.k1) {
+		es_conf_error_set(
+			err, "%s: another ring secret would move every connection; stop the cluster for it",
+			next->conf->cluster.key_file);
 		rc = -EINVAL;
 		goto err_free;
 	}
@@ -365,20 +388,18 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		goto err_free;
 	d->network = network;
 	/* Workers first: they must know a service before its requests come. */
-	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
-		es_worker_set_cluster(d->worker[i], next);
-	d->cluster = next;
-	rc = es_daemon_configure(d, next, &d->keys);
+	es_daemon_set_workers(d, next, &keys);
+	rc = es_daemon_configure(d, next, &keys);
 	if (rc) {
-		for (unsigned int i = 0; i < d->datapath_params.workers; i++)
-			es_worker_set_cluster(d->worker[i], old);
-		d->cluster = old;
+		es_daemon_set_workers(d, old, &d->keys);
 		es_conf_error_set(err, "datapath: writing its configuration: %s", strerror(-rc));
 		goto err_free;
 	}
+	d->cluster = next;
+	d->keys = keys;
 	es_daemon_warn_addresses(next->conf);
-	es_log(ES_LOG_INFO, "reloaded %s: %u nodes, %u services, epoch %u", next->conf->path, next->conf->node_count,
-	       next->conf->service_count, next->epoch);
+	es_log(ES_LOG_INFO, "reloaded %s: %u nodes, %u services, epoch %u", next->conf->path,
+	       next->conf->node_count, next->conf->service_count, next->epoch);
 	es_cluster_free(&old);
 	return 0;
 

@@ -3,8 +3,8 @@
 #define ES_DAEMON_H
 
 /*
- * The daemon's parts and their life: configuration, cluster, datapath, workers, control socket. One instance, used
- * by the control thread.
+ * The daemon's parts and their life: configuration, cluster, datapath, workers, control socket. One instance,
+ * used by the control thread.
  */
 #include <ev.h>
 #include "inspector/cluster.h"
@@ -41,9 +41,11 @@ struct es_daemon {
 
 /**
  * es_daemon_init() - everything up to an attached datapath, in the order in which a failure costs least
- * Returns 0, or -errno and @err; then nothing of it is left, and a datapath that was attached before is untouched.
+ * Returns 0, or -errno and @err; then nothing of it is left, and a datapath that was attached before is
+ * untouched.
  */
-int es_daemon_init(struct es_daemon *daemon, const struct es_daemon_options *options, struct es_conf_error *err);
+int es_daemon_init(struct es_daemon *daemon, const struct es_daemon_options *options,
+		   struct es_conf_error *err);
 
 /* es_daemon_fini() - stop workers and control socket; the datapath stays and serves content-blind */
 void es_daemon_fini(struct es_daemon *daemon);

@@ -175,9 +175,9 @@ int es_daemon_register(struct es_daemon *d)
 		const char *name;
 		es_control_fn fn;
 	} command[] = {
-		{ "status", es_daemon_status },		 { "ring", es_daemon_ring },
-		{ "counters", es_daemon_counters },	 { "reload", es_daemon_command_reload },
-		{ "stop", es_daemon_command_stop },
+		{"status", es_daemon_status},	  {"ring", es_daemon_ring},
+		{"counters", es_daemon_counters}, {"reload", es_daemon_command_reload},
+		{"stop", es_daemon_command_stop},
 	};
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {

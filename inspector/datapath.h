@@ -3,8 +3,8 @@
 #define ES_DATAPATH_H
 
 /*
- * A datapath driver: what the daemon needs of the part in the kernel, whichever it is. One exists: tc programs
- * (datapath_bpf.c). Its tables outlive the daemon; a daemon that starts takes them over.
+ * A datapath driver: what the daemon needs of the part in the kernel, whichever it is. One exists: tc
+ * programs (datapath_bpf.c). Its tables outlive the daemon; a daemon that starts takes them over.
  */
 #include <stddef.h>
 #include "kmod/core/abi.h"
@@ -49,7 +49,8 @@ int es_datapath_configure(struct es_datapath *datapath, const struct es_config *
 /* es_datapath_attach() - attach, replacing older programs of ours without a gap. Returns 0 or -errno. */
 int es_datapath_attach(struct es_datapath *datapath, char *err, size_t err_len);
 
-/* es_datapath_detach() - take the programs off the three interfaces. Connections that are open stop working. */
+/* es_datapath_detach() - take the programs off the three interfaces. Connections that are open stop working.
+ */
 int es_datapath_detach(const struct es_datapath_params *params);
 
 /* Live state and decision table, shared with the kernel, valid until es_datapath_free(). */

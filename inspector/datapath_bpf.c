@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The BPF datapath's driver: loads the programs, attaches them with tc (clsact, so that they stay when the daemon
- * goes), writes configuration and ring, maps live state and decision table. It knows nothing of policies or packets.
+ * The BPF datapath's driver: loads the programs, attaches them with tc (clsact, so that they stay when the
+ * daemon goes), writes configuration and ring, maps live state and decision table. It knows nothing of
+ * policies or packets.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -138,7 +139,8 @@ static int es_queues_create(struct es_datapath *dp)
 	int outer = bpf_map__fd(dp->skel->maps.es_queues);
 
 	for (__u32 i = 0; i < dp->params.workers; i++) {
-		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "es_queue", 0, 0, (__u32)dp->params.queue_bytes, NULL);
+		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "es_queue", 0, 0, (__u32)dp->params.queue_bytes,
+					NULL);
 
 		if (fd < 0)
 			return -errno;
@@ -241,7 +243,8 @@ void es_datapath_free(struct es_datapath **datapath)
 	*datapath = NULL;
 }
 
-int es_datapath_configure(struct es_datapath *dp, const struct es_config *config, const struct es_ring_table *ring)
+int es_datapath_configure(struct es_datapath *dp, const struct es_config *config,
+			  const struct es_ring_table *ring)
 {
 	__u32 next = !(dp->state->active & 1);
 
@@ -260,9 +263,9 @@ int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
 		struct bpf_program *prog;
 	} at[] = {
 		/* The receiving side first: when requests are given away, someone is there to take them. */
-		{ dp->params.cluster_ifindex, dp->skel->progs.es_cluster },
-		{ if_nametoindex("lo"), dp->skel->progs.es_cluster },
-		{ dp->params.public_ifindex, dp->skel->progs.es_public },
+		{dp->params.cluster_ifindex, dp->skel->progs.es_cluster},
+		{if_nametoindex("lo"), dp->skel->progs.es_cluster},
+		{dp->params.public_ifindex, dp->skel->progs.es_public},
 	};
 	char name[IF_NAMESIZE] = "?";
 

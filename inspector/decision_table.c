@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Writes and reads the decision table that the datapath shares. One writer per set; the datapath may read at any
- * time, so an entry is cleared, filled and then named, in this order.
+ * Writes and reads the decision table that the datapath shares. One writer per set; the datapath may read at
+ * any time, so an entry is cleared, filled and then named, in this order.
  */
 #include "inspector/decision_table.h"
 
@@ -10,7 +10,8 @@ static struct es_decision_set *es_set_of(const struct es_decision_table *table, 
 	return &table->sets[es_decision_index(flow_hash, table->count)];
 }
 
-int es_decision_table_get(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie, __u32 client_isn)
+int es_decision_table_get(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie,
+			  __u32 client_isn)
 {
 	__u64 value = es_decision_lookup(es_set_of(table, flow_hash), es_decision_key(flow_hash, cookie));
 
@@ -40,7 +41,8 @@ void es_decision_table_put(struct es_decision_table *table, __u64 flow_hash, __u
 		}
 		if (!victim->key)
 			continue;
-		if (!d->key || es_decision_age_ms(d->value, now_ms) > es_decision_age_ms(victim->value, now_ms))
+		if (!d->key ||
+		    es_decision_age_ms(d->value, now_ms) > es_decision_age_ms(victim->value, now_ms))
 			victim = d;
 	}
 	__atomic_store_n(&victim->key, 0, __ATOMIC_RELAXED);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The table of first requests that are not complete yet. One per worker, used by that worker only. All flows wait
- * equally long, so the list in order of arrival is the list in order of deadline.
+ * The table of first requests that are not complete yet. One per worker, used by that worker only. All flows
+ * wait equally long, so the list in order of arrival is the list in order of deadline.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -63,8 +63,8 @@ struct es_gather *es_gather_lookup(struct es_gather_table *table, __u64 flow_has
 	return g;
 }
 
-struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_hash, uint32_t cookie, double deadline,
-				   int *ret_evicted)
+struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_hash, uint32_t cookie,
+				   double deadline, int *ret_evicted)
 {
 	struct es_gather **bucket = es_bucket_of(table, flow_hash);
 	struct es_gather *g = calloc(1, sizeof(*g));
@@ -138,7 +138,6 @@ enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gat
 		return ES_GATHER_REPEATED;
 	if (g->count == ES_GATHER_SEGMENTS || g->bytes + payload_len > table->flow_bytes || len > UINT16_MAX)
 		return ES_GATHER_FULL;
-	s = &g->segment[g->count];
 	memmove(&g->segment[at + 1], &g->segment[at], (g->count - at) * sizeof(*s));
 	s = &g->segment[at];
 	s->bytes = malloc(len);

@@ -3,9 +3,9 @@
 #define ES_GATHER_H
 
 /*
- * First requests that span segments: the segments of a flow are kept, in and out of order, until the inspector can
- * decide. Bounded in flows and in bytes per flow; who exceeds a bound is decided with what is there, or forgotten
- * (the client then retransmits).
+ * First requests that span segments: the segments of a flow are kept, in and out of order, until the
+ * inspector can decide. Bounded in flows and in bytes per flow; who exceeds a bound is decided with what is
+ * there, or forgotten (the client then retransmits).
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -62,8 +62,8 @@ struct es_gather *es_gather_lookup(struct es_gather_table *table, __u64 flow_has
  * @deadline: time at which it must be decided (es_gather_oldest())
  * A full table forgets its oldest flow: @ret_evicted says so. Returns NULL without memory.
  */
-struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_hash, uint32_t cookie, double deadline,
-				   int *ret_evicted);
+struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_hash, uint32_t cookie,
+				   double deadline, int *ret_evicted);
 
 enum es_gather_result {
 	ES_GATHER_ADDED,
@@ -75,8 +75,9 @@ enum es_gather_result {
  * es_gather_add() - keep a segment (its bytes are copied)
  * @payload: points into @bytes
  */
-enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gather *gather, const uint8_t *bytes,
-				    size_t len, size_t header_len, uint32_t seq, int is_first);
+enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gather *gather,
+				    const uint8_t *bytes, size_t len, size_t header_len, uint32_t seq,
+				    int is_first);
 
 /* es_gather_remove() - the flow is decided or forgotten; frees it and its segments */
 void es_gather_remove(struct es_gather_table *table, struct es_gather *gather);

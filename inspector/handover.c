@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The sending side of handovers: builds messages into a batch and sends the batch with sendmmsg(). The receiving
- * side is the datapath (kmod/bpf); only NACKs come back to userspace.
+ * The sending side of handovers: builds messages into a batch and sends the batch with sendmmsg(). The
+ * receiving side is the datapath (kmod/bpf); only NACKs come back to userspace.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -83,7 +83,8 @@ int es_handover_sender_new(const struct es_cluster *cluster, unsigned int stream
 	sender->fd = fd;
 	sender->stream = stream;
 	sender->key = *key;
-	/* Above everything that an earlier life of this node sent: 2^24 messages a second it never reached. */
+	/* Above everything that an earlier life of this node sent: 2^24 messages a second it never reached.
+	 */
 	sender->sequence = (__u64)time(NULL) << 24;
 	for (unsigned int i = 0; i < ES_HANDOVER_BATCH; i++) {
 		sender->iov[i].iov_base = &sender->message[i];
@@ -96,6 +97,12 @@ int es_handover_sender_new(const struct es_cluster *cluster, unsigned int stream
 	return 0;
 }
 
+void es_handover_sender_set_key(struct es_handover_sender *sender, const struct es_sipkey *key)
+{
+	es_handover_flush(sender);
+	sender->key = *key;
+}
+
 void es_handover_sender_free(struct es_handover_sender **sender)
 {
 	if (!*sender)
@@ -106,7 +113,8 @@ void es_handover_sender_free(struct es_handover_sender **sender)
 }
 
 int request_handover(struct es_handover_sender *sender, const struct es_cluster *cluster,
-		     const struct es_handover_order *order, const uint8_t *packet, size_t len, unsigned int target)
+		     const struct es_handover_order *order, const uint8_t *packet, size_t len,
+		     unsigned int target)
 {
 	struct es_message *m;
 	struct es_handover *h;
@@ -149,7 +157,8 @@ unsigned int es_handover_flush(struct es_handover_sender *sender)
 			at += (unsigned int)sent;
 			continue;
 		}
-		/* A pending ICMP error is reported once, before anything is sent; then the way is free again. */
+		/* A pending ICMP error is reported once, before anything is sent; then the way is free again.
+		 */
 		if (sent < 0 && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == EINTR)) {
 			struct sockaddr_in address;
 
@@ -168,14 +177,14 @@ int es_handover_sender_fd(const struct es_handover_sender *sender)
 	return sender->fd;
 }
 
-int es_handover_receive_nack(struct es_handover_sender *sender, const struct es_sipkey *keys, unsigned int key_count,
-			     struct es_handover *ret_header, uint8_t *ret_packet)
+int es_handover_receive_nack(struct es_handover_sender *sender, const struct es_sipkey *keys,
+			     unsigned int key_count, struct es_handover *ret_header, uint8_t *ret_packet)
 {
 	struct iovec iov[2] = {
-		{ .iov_base = ret_header, .iov_len = sizeof(*ret_header) },
-		{ .iov_base = ret_packet, .iov_len = ES_HANDOVER_PACKET_MAX },
+		{.iov_base = ret_header, .iov_len = sizeof(*ret_header)},
+		{.iov_base = ret_packet, .iov_len = ES_HANDOVER_PACKET_MAX},
 	};
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 	ssize_t got = recvmsg(sender->fd, &msg, 0);
 	size_t len;
 

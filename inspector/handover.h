@@ -23,6 +23,9 @@ struct es_handover_sender;
  */
 int es_handover_sender_new(const struct es_cluster *cluster, unsigned int stream, const struct es_sipkey *key,
 			   struct es_handover_sender **ret_sender);
+/* es_handover_sender_set_key() - sign with another key from now on; what is queued is sent first */
+void es_handover_sender_set_key(struct es_handover_sender *sender, const struct es_sipkey *key);
+
 void es_handover_sender_free(struct es_handover_sender **sender);
 
 /* struct es_handover_order - what goes into a message besides the packet */
@@ -40,7 +43,8 @@ struct es_handover_order {
  * Returns 0, or -EMSGSIZE.
  */
 int request_handover(struct es_handover_sender *sender, const struct es_cluster *cluster,
-		     const struct es_handover_order *order, const uint8_t *packet, size_t len, unsigned int target);
+		     const struct es_handover_order *order, const uint8_t *packet, size_t len,
+		     unsigned int target);
 
 /**
  * es_handover_flush() - send what is queued, in one system call if the kernel takes it
@@ -57,8 +61,8 @@ int es_handover_sender_fd(const struct es_handover_sender *sender);
  * @ret_packet: room for ES_HANDOVER_PACKET_MAX bytes
  * Returns the packet's length, 0 if there is none now, -EBADMSG for a message that is not authentic.
  */
-int es_handover_receive_nack(struct es_handover_sender *sender, const struct es_sipkey *keys, unsigned int key_count,
-			     struct es_handover *ret_header, uint8_t *ret_packet);
+int es_handover_receive_nack(struct es_handover_sender *sender, const struct es_sipkey *keys,
+			     unsigned int key_count, struct es_handover *ret_header, uint8_t *ret_packet);
 
 /**
  * es_handover_receive_error() - take one ICMP error ("port unreachable": no earshotd ever ran there)

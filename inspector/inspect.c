@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The inspection of first requests: single segment or gathered, new or repeated, decided by the service's policy and
- * given to a node with request_handover(). Nothing here waits, logs or takes a lock.
+ * The inspection of first requests: single segment or gathered, new or repeated, decided by the service's
+ * policy and given to a node with request_handover(). Nothing here waits, logs or takes a lock.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -50,7 +50,7 @@ static int es_policies_init(struct es_inspector *in, const struct es_cluster *cl
 
 		if (!policy)
 			return -ENOENT;
-		rc = policy->new ? policy->new(service, &in->policy_state[i]) : 0;
+		rc = policy->new ? policy->new (service, &in->policy_state[i]) : 0;
 		if (rc)
 			return rc;
 		in->policy[i] = policy;
@@ -67,6 +67,7 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 	memset(in, 0, sizeof(*in));
 	in->params = params;
 	in->cluster = cluster;
+	in->keys = params->keys;
 	in->decisions = params->decisions;
 	in->reset_fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
 	if (in->reset_fd < 0)
@@ -91,17 +92,20 @@ void es_inspector_fini(struct es_inspector *in)
 	in->reset_fd = -1;
 }
 
-int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster)
+int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster,
+			     const struct es_keys *keys)
 {
 	es_policies_fini(in);
 	in->cluster = cluster;
+	in->keys = *keys;
+	es_handover_sender_set_key(in->sender, &keys->key[0].handover);
 	return es_policies_init(in, cluster);
 }
 
 /* Tell the client at once that nobody can serve it, instead of letting it retransmit into silence. */
 static void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET };
+	struct sockaddr_in to = {.sin_family = AF_INET};
 	struct es_ip_packet packet;
 	uint8_t rst[40];
 
@@ -115,7 +119,8 @@ static void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, siz
 }
 
 /* What the handshake agreed on, as the cookie in the first segment's acknowledgment tells. */
-static void es_order_options(const struct es_inspector *in, uint32_t cookie, int has_ts, struct es_tcp_options *ret)
+static void es_order_options(const struct es_inspector *in, uint32_t cookie, int has_ts,
+			     struct es_tcp_options *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	es_cookie_options_unpack(cookie, ret);
@@ -124,8 +129,8 @@ static void es_order_options(const struct es_inspector *in, uint32_t cookie, int
 }
 
 /*
- * Send one original packet in one or more messages: a packet that the network card or a virtual link merged is cut
- * into segments again. The first piece of a request makes the socket, the others follow it.
+ * Send one original packet in one or more messages: a packet that the network card or a virtual link merged
+ * is cut into segments again. The first piece of a request makes the socket, the others follow it.
  */
 static void es_inspect_send(struct es_inspector *in, const struct es_handover_order *order,
 			    const struct es_ip_packet *packet, size_t segment, unsigned int target)
@@ -143,8 +148,8 @@ static void es_inspect_send(struct es_inspector *in, const struct es_handover_or
 	for (size_t at = 0; at < packet->seg.len; at += segment) {
 		size_t len = packet->seg.len - at < segment ? packet->seg.len - at : segment;
 
-		request_handover(in->sender, in->cluster, &piece, bytes, es_ip_packet_cut(packet, at, len, bytes),
-				 target);
+		request_handover(in->sender, in->cluster, &piece, bytes,
+				 es_ip_packet_cut(packet, at, len, bytes), target);
 		piece.kind = ES_HANDOVER_FOLLOW;
 	}
 }
@@ -160,7 +165,8 @@ static void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t c
 	es_inspect_count(in, target == in->cluster->self ? ES_WORKER_kept : ES_WORKER_handovers);
 }
 
-static int es_inspect_route(struct es_inspector *in, unsigned int service, const struct es_request_view *request)
+static int es_inspect_route(struct es_inspector *in, unsigned int service,
+			    const struct es_request_view *request)
 {
 	struct es_cluster_view view = {
 		.cluster = in->cluster,
@@ -189,7 +195,8 @@ static int es_inspect_route(struct es_inspector *in, unsigned int service, const
 		return es_policy_fallback(request, &view);
 	node = in->policy[service]->route(in->policy_state[service], request, &view);
 	/* A policy that names a node that is none must not cost the client its request. */
-	return node >= 0 && es_view_is_target(&view, (unsigned int)node) ? node : es_policy_fallback(request, &view);
+	return node >= 0 && es_view_is_target(&view, (unsigned int)node) ? node
+									 : es_policy_fallback(request, &view);
 }
 
 /* Decide a gathered request with what there is, and give all its segments to the node. */
@@ -203,7 +210,7 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 		.len = g->text_len,
 		.truncated = truncated,
 	};
-	struct es_handover_order order = { .kind = ES_HANDOVER_REQUEST, .service = g->service };
+	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST, .service = g->service};
 	struct es_ip_packet packet;
 	int target;
 
@@ -253,8 +260,8 @@ static void es_inspect_gather(struct es_inspector *in, struct es_gather *g, cons
 		size_t len = packet->seg.len - at < segment ? packet->seg.len - at : segment;
 		size_t total = es_ip_packet_cut(packet, at, len, bytes);
 
-		result = es_gather_add(in->gathers, g, bytes, total, packet->header_len, packet->seg.seq + (uint32_t)at,
-				       is_first && at == 0);
+		result = es_gather_add(in->gathers, g, bytes, total, packet->header_len,
+				       packet->seg.seq + (uint32_t)at, is_first && at == 0);
 		if (result == ES_GATHER_FULL)
 			break;
 	}
@@ -282,7 +289,7 @@ static struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 
 static void es_inspect_first(struct es_inspector *in, const struct es_record *record,
 			     const struct es_ip_packet *packet, uint32_t cookie)
 {
-	struct es_handover_order order = { .kind = ES_HANDOVER_REQUEST, .service = record->service };
+	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST, .service = record->service};
 	struct es_gather *g;
 	int target;
 
@@ -323,7 +330,7 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 static void es_inspect_later(struct es_inspector *in, const struct es_record *record,
 			     const struct es_ip_packet *packet, uint32_t cookie)
 {
-	struct es_handover_order order = { .kind = ES_HANDOVER_FOLLOW, .service = record->service };
+	struct es_handover_order order = {.kind = ES_HANDOVER_FOLLOW, .service = record->service};
 	int target = es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
 	struct es_gather *g;
 
@@ -344,7 +351,8 @@ void es_inspect_record(struct es_inspector *in, const struct es_record *record, 
 	static _Thread_local uint8_t completed[ES_RECORD_LARGE];
 	struct es_ip_packet packet;
 
-	if (record->service >= in->cluster->conf->service_count || es_ip_packet_parse(bytes, record->len, &packet)) {
+	if (record->service >= in->cluster->conf->service_count ||
+	    es_ip_packet_parse(bytes, record->len, &packet)) {
 		es_inspect_count(in, ES_WORKER_bad_packet);
 		return;
 	}
@@ -363,15 +371,17 @@ void es_inspect_record(struct es_inspector *in, const struct es_record *record, 
 }
 
 /* A target refused: the packet comes back whole, so it is decided again without any state kept for it. */
-static void es_inspect_nack(struct es_inspector *in, const struct es_handover *nack, const uint8_t *bytes, size_t len)
+static void es_inspect_nack(struct es_inspector *in, const struct es_handover *nack, const uint8_t *bytes,
+			    size_t len)
 {
 	struct es_handover_order order = {
 		.kind = ES_HANDOVER_REQUEST,
 		.service = nack->service,
 		.attempt = nack->attempt + 1u,
 	};
-	struct es_request_view request = { .head = &in->head };
-	struct es_cluster_view view = { .cluster = in->cluster, .health = in->params->health, .now_ns = in->now_ns };
+	struct es_request_view request = {.head = &in->head};
+	struct es_cluster_view view = {
+		.cluster = in->cluster, .health = in->params->health, .now_ns = in->now_ns};
 	struct es_ip_packet packet;
 	unsigned int source = nack->source;
 	uint32_t cookie;
@@ -383,13 +393,14 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 	}
 	es_handover_options_get(nack, &order.options);
 	cookie = packet.seg.ack - 1;
-	request.flow_hash = es_flow_hash(&in->params->keys.ring, &packet.flow);
+	request.flow_hash = es_flow_hash(&in->keys.ring, &packet.flow);
 	if (nack->nack == ES_NACK_RETRY && order.attempt <= in->cluster->conf->node_count) {
 		target = (int)source;
 	} else {
 		es_inspect_count(in, ES_WORKER_nacks);
 		es_health_suspend(in->params->health, source, in->now_ns + ES_SUSPEND_NS);
-		target = order.attempt > in->cluster->conf->node_count ? -1 : es_policy_fallback(&request, &view);
+		target = order.attempt > in->cluster->conf->node_count ? -1
+								       : es_policy_fallback(&request, &view);
 	}
 	if (target < 0) {
 		es_inspect_refuse(in, bytes, len);
@@ -407,10 +418,10 @@ void es_inspect_messages(struct es_inspector *in)
 	struct es_handover header;
 	int len;
 
-	for (unsigned int i = 0; i < in->params->keys.count; i++)
-		keys[i] = in->params->keys.key[i].handover;
+	for (unsigned int i = 0; i < in->keys.count; i++)
+		keys[i] = in->keys.key[i].handover;
 	for (unsigned int i = 0; i < ES_HANDOVER_BATCH; i++) {
-		len = es_handover_receive_nack(in->sender, keys, in->params->keys.count, &header, packet);
+		len = es_handover_receive_nack(in->sender, keys, in->keys.count, &header, packet);
 		if (!len)
 			break;
 		if (len < 0)

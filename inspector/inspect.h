@@ -13,6 +13,7 @@
 
 struct es_inspector {
 	const struct es_worker_params *params;
+	struct es_keys keys;
 	const struct es_cluster *cluster;
 	struct es_decision_table decisions;
 	struct es_gather_table *gathers;
@@ -31,8 +32,9 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 		      const struct es_cluster *cluster);
 void es_inspector_fini(struct es_inspector *in);
 
-/* es_inspector_set_cluster() - use another version; policies of services that changed start anew */
-int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster);
+/* es_inspector_set_cluster() - use another version and other keys; policies start anew */
+int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster,
+			     const struct es_keys *keys);
 
 /* es_inspect_record() - one packet from the datapath; @packet has record->len bytes */
 void es_inspect_record(struct es_inspector *in, const struct es_record *record, const uint8_t *packet);

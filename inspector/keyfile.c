@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads the key file, refuses one that others can read, and derives from its secrets the short keys of each use, so
- * that no two uses share a key. Secrets are overwritten as soon as the keys are derived, and no message quotes them.
+ * Reads the key file, refuses one that others can read, and derives from its secrets the short keys of each
+ * use, so that no two uses share a key. Secrets are overwritten as soon as the keys are derived, and no
+ * message quotes them.
  */
 #include "inspector/keyfile.h"
 
@@ -151,8 +152,9 @@ static int check_permissions(int fd, const char *path, struct es_conf_error *err
 		return -EINVAL;
 	}
 	if (st.st_mode & 077) {
-		es_conf_error_set(err, "%s: mode %04o lets others use the cluster's keys: expected 0600 (chmod 600)",
-				  path, (unsigned int)(st.st_mode & 07777));
+		es_conf_error_set(
+			err, "%s: mode %04o lets others use the cluster's keys: expected 0600 (chmod 600)",
+			path, (unsigned int)(st.st_mode & 07777));
 		return -EPERM;
 	}
 	if (st.st_uid != 0 && st.st_uid != geteuid()) {
@@ -180,7 +182,8 @@ static int read_text(int fd, char *text, size_t *ret_size, const char *path, str
 		return r;
 	}
 	if (size > FILE_MAX_BYTES || memchr(text, 0, size)) {
-		es_conf_error_set(err, "%s: is no text of at most %d bytes: expected a key file (earshot keygen)",
+		es_conf_error_set(err,
+				  "%s: is no text of at most %d bytes: expected a key file (earshot keygen)",
 				  path, FILE_MAX_BYTES);
 		return -EINVAL;
 	}
@@ -271,7 +274,7 @@ static int derive_all(const struct es_keyfile *file, struct es_keys *keys)
 int es_keyfile_load(const char *path, struct es_keys *ret_keys, struct es_conf_error *err)
 {
 	struct es_keys keys = {.count = 0};
-	struct es_keyfile file;
+	struct es_keyfile file = {.count = 0};
 	int r;
 
 	r = es_keyfile_read(path, &file, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writes key files: a new one, or the next version of one in rotation. A file is first complete on disk under a
- * temporary name and then takes its place at once, so that a daemon or a crash never sees half of one. Fresh
- * secrets come from getrandom().
+ * Writes key files: a new one, or the next version of one in rotation. A file is first complete on disk under
+ * a temporary name and then takes its place at once, so that a daemon or a crash never sees half of one.
+ * Fresh secrets come from getrandom().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,10 +55,11 @@ static size_t put_file(char *text, const struct es_keyfile *file)
 	unsigned int i;
 	size_t used;
 
-	used = (size_t)snprintf(text, TEXT_SIZE,
-				"# Earshot cluster keys (earshot keygen). Secret; the same file on every node.\n"
-				"# The first key signs, both verify.\n"
-				"ring ");
+	used = (size_t)snprintf(
+		text, TEXT_SIZE,
+		"# Earshot cluster keys (earshot keygen). Secret; the same file on every node.\n"
+		"# The first key signs, both verify.\n"
+		"ring ");
 	used = put_secret(text, used, file->ring);
 	for (i = 0; i < file->count; i++) {
 		used += (size_t)snprintf(text + used, TEXT_SIZE - used, "key %u ", file->key[i].id);
@@ -83,7 +84,8 @@ static int write_all(int fd, const char *text, size_t size)
 	return fsync(fd) ? -errno : 0;
 }
 
-/* Makes a rename or a new name in @path's directory outlast a crash; what cannot be synced is still there now. */
+/* Makes a rename or a new name in @path's directory outlast a crash; what cannot be synced is still there
+ * now. */
 static void sync_directory(const char *path)
 {
 	char copy[PATH_MAX];
@@ -192,7 +194,8 @@ int es_keyfile_stage(const char *path, struct es_conf_error *err)
 	if (r)
 		return r;
 	if (has_staged(&file)) {
-		es_conf_error_set(err, "%s: key %u is staged already: expected --rotate", path, file.key[1].id);
+		es_conf_error_set(err, "%s: key %u is staged already: expected --rotate", path,
+				  file.key[1].id);
 		r = -EEXIST;
 	} else {
 		r = fresh_key(path, &file, &file.key[1], err);

@@ -19,7 +19,9 @@ void es_log(enum es_log_level level, const char *format, ...)
 	if (getenv("JOURNAL_STREAM"))
 		len = (size_t)snprintf(line, sizeof(line), "<%d>", level);
 	len += (size_t)snprintf(line + len, sizeof(line) - len, "earshotd: %s",
-				level == ES_LOG_ERR ? "error: " : level == ES_LOG_WARNING ? "warning: " : "");
+				level == ES_LOG_ERR	  ? "error: "
+				: level == ES_LOG_WARNING ? "warning: "
+							  : "");
 	va_start(args, format);
 	n = vsnprintf(line + len, sizeof(line) - len - 1, format, args);
 	va_end(args);

@@ -3,8 +3,8 @@
 #define ES_LOG_H
 
 /*
- * The programs' log: one line to standard error, with the priority prefix that systemd's journal reads when it is
- * the one who listens (sd-daemon(3)). Libraries do not log.
+ * The programs' log: one line to standard error, with the priority prefix that systemd's journal reads when
+ * it is the one who listens (sd-daemon(3)). Libraries do not log.
  */
 enum es_log_level {
 	ES_LOG_ERR = 3,

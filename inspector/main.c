@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * earshotd: the command line, and the run from start to end. Always in the foreground: systemd, Pacemaker and the lab
- * start it and read its standard error.
+ * earshotd: the command line, and the run from start to end. Always in the foreground: systemd, Pacemaker and
+ * the lab start it and read its standard error.
  */
 #include <argp.h>
 #include <signal.h>
@@ -14,16 +14,17 @@
 
 const char *argp_program_version = "earshotd " EARSHOT_VERSION;
 
-static const char es_doc[] = "The node daemon of Earshot: inspects requests and hands connections over.\v"
-			     "SIGHUP reads the configuration again. SIGTERM ends the daemon and leaves the datapath "
-			     "attached, which then serves without inspection until a daemon starts again; "
-			     "'earshot stop' ends both.";
+static const char es_doc[] =
+	"The node daemon of Earshot: inspects requests and hands connections over.\v"
+	"SIGHUP reads the configuration again. SIGTERM ends the daemon and leaves the datapath "
+	"attached, which then serves without inspection until a daemon starts again; "
+	"'earshot stop' ends both.";
 
 static const struct argp_option es_options[] = {
-	{ "config", 'c', "FILE", 0, "configuration (default " ES_DEFAULT_CONFIG ")", 0 },
-	{ "node", 'n', "NAME", 0, "which node this is (default: the one whose address is local)", 0 },
-	{ "control", 's', "PATH", 0, "control socket (default " ES_CONTROL_DIRECTORY "/NODE.sock)", 0 },
-	{ 0 },
+	{"config", 'c', "FILE", 0, "configuration (default " ES_DEFAULT_CONFIG ")", 0},
+	{"node", 'n', "NAME", 0, "which node this is (default: the one whose address is local)", 0},
+	{"control", 's', "PATH", 0, "control socket (default " ES_CONTROL_DIRECTORY "/NODE.sock)", 0},
+	{0},
 };
 
 static error_t es_parse(int key, char *arg, struct argp_state *state)
@@ -50,8 +51,8 @@ static error_t es_parse(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = { es_options, es_parse, NULL, es_doc, NULL, NULL, NULL };
-	struct es_daemon_options options = { .config_path = ES_DEFAULT_CONFIG };
+	static const struct argp argp = {es_options, es_parse, NULL, es_doc, NULL, NULL, NULL};
+	struct es_daemon_options options = {.config_path = ES_DEFAULT_CONFIG};
 	struct es_conf_error err = {};
 	static struct es_daemon daemon;
 	const struct es_conf *conf;
@@ -64,8 +65,8 @@ int main(int argc, char **argv)
 	}
 	conf = daemon.cluster->conf;
 	es_log(ES_LOG_INFO, "node %s of %s (%u nodes, %u services, %u workers) is serving%s",
-	       conf->nodes[daemon.cluster->self].name, conf->cluster.name, conf->node_count, conf->service_count,
-	       daemon.datapath_params.workers,
+	       conf->nodes[daemon.cluster->self].name, conf->cluster.name, conf->node_count,
+	       conf->service_count, daemon.datapath_params.workers,
 	       es_datapath_adopted(daemon.datapath) ? "; took over a running datapath" : "");
 	ev_run(daemon.loop, 0);
 	es_daemon_fini(&daemon);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads and prepares the node's network through ioctls and /proc/sys. Runs once, before the datapath is attached.
+ * Reads and prepares the node's network through ioctls and /proc/sys. Runs once, before the datapath is
+ * attached.
  */
 #include <bpf/btf.h>
 #include <errno.h>
@@ -61,13 +62,16 @@ int es_network_probe(struct es_conf_error *err)
 		return -ENOTSUP;
 	}
 	if (es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) || !value) {
-		es_conf_error_set(err, "sysctl net.ipv4.tcp_syncookies is 0, and the kernel then rebuilds no connection; "
-				       "set it to 1");
+		es_conf_error_set(
+			err,
+			"sysctl net.ipv4.tcp_syncookies is 0, and the kernel then rebuilds no connection; "
+			"set it to 1");
 		return -ENOTSUP;
 	}
 	if (!es_sysctl_read("/proc/sys/net/ipv4/tcp_rfc1337", &value) && value) {
-		es_conf_error_set(err, "sysctl net.ipv4.tcp_rfc1337 is 1, and clients that reuse a port would wait for "
-				       "TIME_WAIT to end; set it to 0");
+		es_conf_error_set(
+			err, "sysctl net.ipv4.tcp_rfc1337 is 1, and clients that reuse a port would wait for "
+			     "TIME_WAIT to end; set it to 0");
 		return -ENOTSUP;
 	}
 	return 0;
@@ -128,8 +132,8 @@ int es_network_read(const struct es_conf *conf, struct es_network *ret, struct e
 	es_ifreq(&ifr, dp->interface);
 	if (es_ioctl(SIOCGIFHWADDR, &ifr) || es_interface_mtu(dp->interface, &public_mtu) ||
 	    es_interface_mtu(dp->cluster_interface, &cluster_mtu)) {
-		es_conf_error_set(err, "datapath: cannot read hardware address or MTU of %s or %s", dp->interface,
-				  dp->cluster_interface);
+		es_conf_error_set(err, "datapath: cannot read hardware address or MTU of %s or %s",
+				  dp->interface, dp->cluster_interface);
 		return -EIO;
 	}
 	memcpy(ret->public_mac, ifr.ifr_hwaddr.sa_data, sizeof(ret->public_mac));
@@ -141,8 +145,8 @@ int es_network_read(const struct es_conf *conf, struct es_network *ret, struct e
 	if (ret->packet_max > ES_HANDOVER_PACKET_MAX)
 		ret->packet_max = ES_HANDOVER_PACKET_MAX;
 	if (ret->packet_max < 40 + ES_TCP_MSS_MIN) {
-		es_conf_error_set(err, "datapath: an MTU of %u on %s leaves no room for a handover message", cluster_mtu,
-				  dp->cluster_interface);
+		es_conf_error_set(err, "datapath: an MTU of %u on %s leaves no room for a handover message",
+				  cluster_mtu, dp->cluster_interface);
 		return -EINVAL;
 	}
 	ret->mss = ret->packet_max - 40;
@@ -154,7 +158,8 @@ int es_network_read(const struct es_conf *conf, struct es_network *ret, struct e
 	return 0;
 }
 
-/* Strict rp_filter drops a client's packet that came in a handover message: the way back is another interface. */
+/* Strict rp_filter drops a client's packet that came in a handover message: the way back is another
+ * interface. */
 static int es_prepare_rp_filter(const char *interface, struct es_conf_error *err)
 {
 	char path[128];
@@ -166,8 +171,10 @@ static int es_prepare_rp_filter(const char *interface, struct es_conf_error *err
 		return 0;
 	/* The kernel takes the larger of the two; 2 is loose. */
 	if (own != 2 && es_sysctl_write(path, 2)) {
-		es_conf_error_set(err, "cannot set %s to 2 (loose); with strict reverse-path filtering handovers are lost",
-				  path);
+		es_conf_error_set(
+			err,
+			"cannot set %s to 2 (loose); with strict reverse-path filtering handovers are lost",
+			path);
 		return -EPERM;
 	}
 	return 0;
@@ -178,15 +185,17 @@ static int es_prepare_arp(const char *interface, struct es_conf_error *err)
 	const struct {
 		const char *name;
 		int value;
-	} setting[] = { { "arp_ignore", 1 }, { "arp_announce", 2 } };
+	} setting[] = {{"arp_ignore", 1}, {"arp_announce", 2}};
 	char path[128];
 
 	for (size_t i = 0; i < sizeof(setting) / sizeof(setting[0]); i++) {
 		snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/%s", interface, setting[i].name);
 		if (es_sysctl_write(path, setting[i].value)) {
-			es_conf_error_set(err, "cannot set %s to %d; the node would answer ARP for the service address "
-					       "with its own MAC",
-					  path, setting[i].value);
+			es_conf_error_set(
+				err,
+				"cannot set %s to %d; the node would answer ARP for the service address "
+				"with its own MAC",
+				path, setting[i].value);
 			return -EPERM;
 		}
 	}
@@ -212,7 +221,8 @@ static int es_prepare_mac(const struct es_conf_datapath *dp, struct es_conf_erro
 		}
 	}
 	if (rc && rc != -EEXIST) {
-		es_conf_error_set(err, "cannot make %s take frames for the cluster MAC: %s", dp->interface, strerror(-rc));
+		es_conf_error_set(err, "cannot make %s take frames for the cluster MAC: %s", dp->interface,
+				  strerror(-rc));
 		return rc;
 	}
 	return 0;

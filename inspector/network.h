@@ -3,8 +3,8 @@
 #define ES_NETWORK_H
 
 /*
- * The node's network as the datapath needs it: what is there (interfaces, MTU, which TCP options the sysctls allow),
- * whether the kernel can do it at all, and the few settings that the daemon makes itself.
+ * The node's network as the datapath needs it: what is there (interfaces, MTU, which TCP options the sysctls
+ * allow), whether the kernel can do it at all, and the few settings that the daemon makes itself.
  */
 #include "inspector/config.h"
 #include "inspector/config_error.h"
@@ -38,8 +38,9 @@ int es_network_read(const struct es_conf *conf, struct es_network *ret_network, 
 
 /**
  * es_network_prepare() - make the settings that belong to the datapath
- * The public interface takes frames for the cluster MAC; rp_filter is loose where handovers arrive; the node never
- * answers or announces ARP for the service address by itself. Idempotent. Returns 0, or -errno and @err.
+ * The public interface takes frames for the cluster MAC; rp_filter is loose where handovers arrive; the node
+ * never answers or announces ARP for the service address by itself. Idempotent. Returns 0, or -errno and
+ * @err.
  */
 int es_network_prepare(const struct es_conf *conf, struct es_conf_error *err);
 

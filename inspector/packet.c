@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * TCP/IPv4 packets in userspace. No state, no I/O. IPv4 options never come here: the datapath drops such packets.
+ * TCP/IPv4 packets in userspace. No state, no I/O. IPv4 options never come here: the datapath drops such
+ * packets.
  */
 #include <errno.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static void es_checksums_fill(uint8_t *ip, size_t len)
 
 int es_ip_packet_parse(const uint8_t *bytes, size_t len, struct es_ip_packet *ret)
 {
-	struct es_tcp_option_scan scan = { .len = 0 };
+	struct es_tcp_option_scan scan = {.len = 0};
 	const uint8_t *tcp = bytes + IP_HEADER;
 	size_t total, header_len;
 	__be32 addr;
@@ -111,7 +112,7 @@ size_t es_ip_packet_cut(const struct es_ip_packet *packet, size_t offset, size_t
 	es_put16(ret_bytes + 2, (uint32_t)total);
 	es_put_be32(tcp + 4, packet->seg.seq + (uint32_t)offset);
 	if (!last)
-		tcp[13] &= (uint8_t)~(ES_TCP_FIN | ES_TCP_PSH);
+		tcp[13] &= (uint8_t) ~(ES_TCP_FIN | ES_TCP_PSH);
 	es_checksums_fill(ret_bytes, total);
 	return total;
 }

@@ -3,8 +3,8 @@
 #define ES_PACKET_H
 
 /*
- * Client packets as the inspector gets them: parsing, checksums, cutting merged packets into segments again, and
- * the one packet that the inspector makes itself (a RST for a request that no node can serve).
+ * Client packets as the inspector gets them: parsing, checksums, cutting merged packets into segments again,
+ * and the one packet that the inspector makes itself (a RST for a request that no node can serve).
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -5,7 +5,8 @@
 #include <string.h>
 #include "inspector/policy.h"
 
-static const struct es_policy *const es_policies[] = { &es_policy_ring, &es_policy_wrr, &es_policy_uri_hash, NULL };
+static const struct es_policy *const es_policies[] = {&es_policy_ring, &es_policy_wrr, &es_policy_uri_hash,
+						      NULL};
 
 const struct es_policy *const *es_policy_list(void)
 {

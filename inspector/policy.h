@@ -3,8 +3,9 @@
 #define ES_POLICY_H
 
 /*
- * A policy picks the processing node of a request. The interface is small on purpose: what a policy may know comes
- * in through the two views, time included, so the same code runs in the daemon, in tests and in the simulator.
+ * A policy picks the processing node of a request. The interface is small on purpose: what a policy may know
+ * comes in through the two views, time included, so the same code runs in the daemon, in tests and in the
+ * simulator.
  *
  * An instance belongs to one worker and one service and is used by that worker only.
  */

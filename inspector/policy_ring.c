@@ -5,7 +5,8 @@
  */
 #include "inspector/policy.h"
 
-static int es_ring_route(void *state, const struct es_request_view *request, const struct es_cluster_view *view)
+static int es_ring_route(void *state, const struct es_request_view *request,
+			 const struct es_cluster_view *view)
 {
 	(void)state;
 	return es_policy_fallback(request, view);

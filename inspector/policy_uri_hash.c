@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Policy `uri-hash`: the node that owns MD5(URI) on the content ring (DTS Fig. 9, line C), so that each file is
- * cached by one node. The URI is the request target's path and query.
+ * Policy `uri-hash`: the node that owns MD5(URI) on the content ring (DTS Fig. 9, line C), so that each file
+ * is cached by one node. The URI is the request target's path and query.
  *
- * With a load bound (an addition to the paper; "consistent hashing with bounded loads", Mirrokni et al. 2016) a node
- * that gets more than bound percent of its fair share passes the request on to the next node on the ring. Load is
- * what this worker itself sent within the last seconds; below ES_BOUND_FLOOR requests there is no imbalance worth
- * a cache miss.
+ * With a load bound (an addition to the paper; "consistent hashing with bounded loads", Mirrokni et al. 2016)
+ * a node that gets more than bound percent of its fair share passes the request on to the next node on the
+ * ring. Load is what this worker itself sent within the last seconds; below ES_BOUND_FLOOR requests there is
+ * no imbalance worth a cache miss.
  */
 #include <errno.h>
 #include <math.h>
@@ -73,8 +73,8 @@ static double es_weight_sum(const struct es_cluster_view *view)
 	return sum;
 }
 
-static int es_within_bound(const struct es_uri_hash *uh, const struct es_cluster_view *view, unsigned int node,
-			   double weight_sum)
+static int es_within_bound(const struct es_uri_hash *uh, const struct es_cluster_view *view,
+			   unsigned int node, double weight_sum)
 {
 	double share = view->cluster->conf->nodes[node].weight / weight_sum;
 	double bound = (uh->load_sum + 1) * share * uh->bound_percent / 100.0;
@@ -82,7 +82,8 @@ static int es_within_bound(const struct es_uri_hash *uh, const struct es_cluster
 	return uh->load[node] + 1 <= (bound > ES_BOUND_FLOOR ? bound : ES_BOUND_FLOOR);
 }
 
-static int es_uri_hash_route(void *state, const struct es_request_view *request, const struct es_cluster_view *view)
+static int es_uri_hash_route(void *state, const struct es_request_view *request,
+			     const struct es_cluster_view *view)
 {
 	const struct es_http_head *head = request->head;
 	struct es_uri_hash *uh = state;

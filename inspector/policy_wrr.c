@@ -2,8 +2,8 @@
 /*
  * Policy `wrr`: weighted round robin over the nodes that are targets, content-blind; the papers' baseline.
  *
- * Smooth weighted round robin: each turn every node gains its weight, the richest is picked and pays the sum of all
- * weights. Nodes of weight 2, 1, 1 are served a b a c, never a a b c.
+ * Smooth weighted round robin: each turn every node gains its weight, the richest is picked and pays the sum
+ * of all weights. Nodes of weight 2, 1, 1 are served a b a c, never a a b c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static int es_wrr_new(const struct es_conf_service *service, void **ret_state)
 	return *ret_state ? 0 : -ENOMEM;
 }
 
-static int es_wrr_route(void *state, const struct es_request_view *request, const struct es_cluster_view *view)
+static int es_wrr_route(void *state, const struct es_request_view *request,
+			const struct es_cluster_view *view)
 {
 	const struct es_conf *conf = view->cluster->conf;
 	struct es_wrr *wrr = state;

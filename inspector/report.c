@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Builds the replies of the control socket from the configuration and plain values (docs/json.md has their shape).
- * Where the values come from, and when, is the daemon's business.
+ * Builds the replies of the control socket from the configuration and plain values (docs/json.md has their
+ * shape). Where the values come from, and when, is the daemon's business.
  */
 #include "inspector/report.h"
 
@@ -107,13 +107,15 @@ struct json_object *es_report_status(const struct es_report_status *status)
 	add_number(ring, "epoch", status->epoch);
 	add_number(ring, "members", status->members);
 	json_object_object_add(report, "ring", ring);
-	json_object_object_add(report, "workers", status->workers ? status->workers : json_object_new_array());
+	json_object_object_add(report, "workers",
+			       status->workers ? status->workers : json_object_new_array());
 	json_object_object_add(report, "services", services_of(status->conf));
 	json_object_object_add(report, "nodes", nodes_of(status));
 	return report;
 }
 
-struct json_object *es_report_worker(unsigned int id, const char *const *names, const unsigned long long *values)
+struct json_object *es_report_worker(unsigned int id, const char *const *names,
+				     const unsigned long long *values)
 {
 	struct json_object *worker = json_object_new_object();
 
@@ -203,7 +205,7 @@ static int lookup_service(const struct es_conf *conf, struct json_object *lookup
 	}
 	name = json_object_get_string(service);
 	for (i = 0; name && i < conf->service_count; i++) {
-		if (strcmp(conf->services[i].name, name))
+		if (strcmp(conf->services[i].name, name) != 0)
 			continue;
 		*ret_service = i;
 		return 0;
@@ -223,9 +225,11 @@ int es_report_lookup_flow(const struct es_conf *conf, struct json_object *reques
 
 	if (!json_object_object_get_ex(request, "lookup", &lookup))
 		return -ENOENT;
-	text = json_object_object_get_ex(lookup, "address", &address) ? json_object_get_string(address) : NULL;
+	text = json_object_object_get_ex(lookup, "address", &address) ? json_object_get_string(address)
+								      : NULL;
 	if (!text || es_conf_addr_parse(text, &client) || !es_addr_is_v4(&client)) {
-		es_conf_error_set(err, "bad client address \"%.80s\", expected an IPv4 address", text ? text : "");
+		es_conf_error_set(err, "bad client address \"%.80s\", expected an IPv4 address",
+				  text ? text : "");
 		return -EINVAL;
 	}
 	if (!json_object_object_get_ex(lookup, "port", &port) || !json_object_is_type(port, json_type_int) ||
@@ -244,8 +248,9 @@ int es_report_lookup_flow(const struct es_conf *conf, struct json_object *reques
 	return 0;
 }
 
-struct json_object *es_report_lookup(const struct es_conf *conf, unsigned int epoch, const struct es_flow *flow,
-				     unsigned int service, unsigned long long position, unsigned int node)
+struct json_object *es_report_lookup(const struct es_conf *conf, unsigned int epoch,
+				     const struct es_flow *flow, unsigned int service,
+				     unsigned long long position, unsigned int node)
 {
 	struct json_object *report = json_object_new_object();
 	struct json_object *lookup = json_object_new_object();

@@ -4,7 +4,8 @@
 
 /*
  * The control socket's replies in the shape of docs/json.md, made of the configuration and plain values. Each
- * returns a new object for the caller; without memory json-c ends the program. Arrays are indexed as @conf->nodes.
+ * returns a new object for the caller; without memory json-c ends the program. Arrays are indexed as
+ * @conf->nodes.
  */
 #include <json-c/json.h>
 #include <stddef.h>
@@ -35,7 +36,8 @@ struct es_report_status {
 struct json_object *es_report_status(const struct es_report_status *status);
 
 /* One element of workers: id and the named values; @names ends with NULL. */
-struct json_object *es_report_worker(unsigned int id, const char *const *names, const unsigned long long *values);
+struct json_object *es_report_worker(unsigned int id, const char *const *names,
+				     const unsigned long long *values);
 
 /* struct es_report_point - a virtual node: its position and the index of its node */
 struct es_report_point {
@@ -69,8 +71,9 @@ int es_report_lookup_flow(const struct es_conf *conf, struct json_object *reques
 			  unsigned int *ret_service, struct es_conf_error *err);
 
 /* The reply to a look-up: @flow of @service, at @position, inspected by @node. */
-struct json_object *es_report_lookup(const struct es_conf *conf, unsigned int epoch, const struct es_flow *flow,
-				     unsigned int service, unsigned long long position, unsigned int node);
+struct json_object *es_report_lookup(const struct es_conf *conf, unsigned int epoch,
+				     const struct es_flow *flow, unsigned int service,
+				     unsigned long long position, unsigned int node);
 
 /* @values: the datapath's ES_COUNTER_COUNT counters (kmod/core/counters.h) */
 struct json_object *es_report_counters(const unsigned long long *values);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The worker threads: an event loop around struct es_inspector. Each turn takes what the ring buffer holds, sends the
- * handovers it led to in one batch, and shows the datapath that somebody is looking (the heartbeat).
+ * The worker threads: an event loop around struct es_inspector. Each turn takes what the ring buffer holds,
+ * sends the handovers it led to in one batch, and shows the datapath that somebody is looking (the
+ * heartbeat).
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -41,6 +42,7 @@ struct es_worker {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	const struct es_cluster *next_cluster;
+	const struct es_keys *next_keys;
 	int next_rc;
 	int stop;
 };
@@ -51,8 +53,8 @@ static void es_worker_clock(struct es_worker *w)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	w->inspector.now_ns = (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
-	__atomic_store_n(&es_datapath_state(w->params.datapath)->heartbeat_ns[w->params.id], w->inspector.now_ns,
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&es_datapath_state(w->params.datapath)->heartbeat_ns[w->params.id],
+			 w->inspector.now_ns, __ATOMIC_RELAXED);
 }
 
 static void es_worker_flush(struct es_worker *w)
@@ -60,7 +62,8 @@ static void es_worker_flush(struct es_worker *w)
 	unsigned int lost = es_handover_flush(w->inspector.sender);
 
 	if (lost)
-		atomic_fetch_add_explicit(&w->inspector.count[ES_WORKER_send_failed], lost, memory_order_relaxed);
+		atomic_fetch_add_explicit(&w->inspector.count[ES_WORKER_send_failed], lost,
+					  memory_order_relaxed);
 }
 
 static int es_worker_on_record(void *ctx, void *data, size_t size)
@@ -113,7 +116,7 @@ static void es_worker_on_wake(struct ev_loop *loop, struct ev_async *async, int 
 	(void)events;
 	pthread_mutex_lock(&w->lock);
 	if (w->next_cluster) {
-		w->next_rc = es_inspector_set_cluster(&w->inspector, w->next_cluster);
+		w->next_rc = es_inspector_set_cluster(&w->inspector, w->next_cluster, w->next_keys);
 		w->next_cluster = NULL;
 		pthread_cond_signal(&w->done);
 	}
@@ -181,7 +184,8 @@ int es_worker_new(const struct es_worker_params *params, const struct es_cluster
 		goto err_destroy;
 	}
 	rc = -ENOMEM;
-	w->ring = ring_buffer__new(es_datapath_queue_fd(params->datapath, params->id), es_worker_on_record, w, NULL);
+	w->ring = ring_buffer__new(es_datapath_queue_fd(params->datapath, params->id), es_worker_on_record, w,
+				   NULL);
 	w->loop = ev_loop_new(EVFLAG_AUTO);
 	if (!w->ring || !w->loop)
 		goto err_destroy;
@@ -196,12 +200,13 @@ err_destroy:
 	return rc;
 }
 
-int es_worker_set_cluster(struct es_worker *w, const struct es_cluster *cluster)
+int es_worker_set_cluster(struct es_worker *w, const struct es_cluster *cluster, const struct es_keys *keys)
 {
 	int rc;
 
 	pthread_mutex_lock(&w->lock);
 	w->next_cluster = cluster;
+	w->next_keys = keys;
 	ev_async_send(w->loop, &w->wake);
 	while (w->next_cluster)
 		pthread_cond_wait(&w->done, &w->lock);
@@ -232,7 +237,8 @@ unsigned long long es_worker_count(const struct es_worker *w, enum es_worker_cou
 
 unsigned long long es_worker_sent_to(const struct es_worker *w, unsigned int node)
 {
-	return node < ES_NODES_MAX ? atomic_load_explicit(&w->inspector.sent_to[node], memory_order_relaxed) : 0;
+	return node < ES_NODES_MAX ? atomic_load_explicit(&w->inspector.sent_to[node], memory_order_relaxed)
+				   : 0;
 }
 
 unsigned int es_worker_gathering(const struct es_worker *w)

@@ -3,8 +3,8 @@
 #define ES_WORKER_H
 
 /*
- * A worker thread: takes packets from its ring buffer, decides, hands over. Workers share nothing that is written
- * per packet.
+ * A worker thread: takes packets from its ring buffer, decides, hands over. Workers share nothing that is
+ * written per packet.
  */
 #include "inspector/cluster.h"
 #include "inspector/datapath.h"
@@ -14,32 +14,32 @@
 struct es_worker;
 
 /* What a worker counts; read by the control thread at any time. */
-#define ES_WORKER_COUNTERS(X)                                                                                          \
-	X(requests, "first requests decided")                                                                          \
-	X(handovers, "first requests handed over to another node")                                                     \
-	X(kept, "first requests handed over to this node itself")                                                      \
-	X(repeated, "retransmitted requests sent to the same node again")                                              \
-	X(followed, "later segments of a request sent after it")                                                       \
-	X(gathered, "requests that spanned segments")                                                                  \
-	X(gather_timeout, "requests decided before their head was complete")                                           \
-	X(gather_forgotten, "incomplete requests given up (bound reached, or no first segment came)")                  \
-	X(not_http, "requests that are not HTTP/1.x, routed by the ring")                                              \
-	X(tls, "TLS connections, routed by the ring")                                                                  \
-	X(http2, "HTTP/2 connections, routed by the ring")                                                             \
-	X(ambiguous, "requests whose framing is ambiguous")                                                            \
-	X(nacks, "handovers refused by their target and sent elsewhere")                                               \
-	X(nack_bad, "messages on the worker's socket that are no authentic NACK")                                      \
-	X(unreachable, "handovers to a node on which no datapath runs")                                                \
-	X(no_target, "requests that no node can serve, answered with RST")                                             \
-	X(bad_packet, "packets that could not be parsed")                                                              \
-	X(bad_checksum, "packets with a wrong TCP checksum")                                                           \
+#define ES_WORKER_COUNTERS(X)                                                                                \
+	X(requests, "first requests decided")                                                                \
+	X(handovers, "first requests handed over to another node")                                           \
+	X(kept, "first requests handed over to this node itself")                                            \
+	X(repeated, "retransmitted requests sent to the same node again")                                    \
+	X(followed, "later segments of a request sent after it")                                             \
+	X(gathered, "requests that spanned segments")                                                        \
+	X(gather_timeout, "requests decided before their head was complete")                                 \
+	X(gather_forgotten, "incomplete requests given up (bound reached, or no first segment came)")        \
+	X(not_http, "requests that are not HTTP/1.x, routed by the ring")                                    \
+	X(tls, "TLS connections, routed by the ring")                                                        \
+	X(http2, "HTTP/2 connections, routed by the ring")                                                   \
+	X(ambiguous, "requests whose framing is ambiguous")                                                  \
+	X(nacks, "handovers refused by their target and sent elsewhere")                                     \
+	X(nack_bad, "messages on the worker's socket that are no authentic NACK")                            \
+	X(unreachable, "handovers to a node on which no datapath runs")                                      \
+	X(no_target, "requests that no node can serve, answered with RST")                                   \
+	X(bad_packet, "packets that could not be parsed")                                                    \
+	X(bad_checksum, "packets with a wrong TCP checksum")                                                 \
 	X(send_failed, "messages that could not be sent")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,
 	ES_WORKER_COUNTERS(X)
 #undef X
-	ES_WORKER_COUNTER_COUNT
+		ES_WORKER_COUNTER_COUNT
 };
 
 extern const char *const es_worker_counter_name[ES_WORKER_COUNTER_COUNT];
@@ -48,7 +48,7 @@ extern const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT];
 /**
  * struct es_worker_params - what a worker needs; all outlives it
  * @id: its number, also its stream of handover messages
- * @segment_max: payload bytes of the longest segment that fits into a handover message with its headers
+ * @packet_max: bytes of the longest client packet that fits into a handover message
  */
 struct es_worker_params {
 	unsigned int id;
@@ -64,10 +64,11 @@ int es_worker_new(const struct es_worker_params *params, const struct es_cluster
 		  struct es_worker **ret_worker);
 
 /**
- * es_worker_set_cluster() - use another version from now on
+ * es_worker_set_cluster() - use another version, and these keys, from now on
  * Returns when the worker has let go of the old one, which may then be freed. Control thread only.
  */
-int es_worker_set_cluster(struct es_worker *worker, const struct es_cluster *cluster);
+int es_worker_set_cluster(struct es_worker *worker, const struct es_cluster *cluster,
+			  const struct es_keys *keys);
 
 /* es_worker_free() - stop and join the thread */
 void es_worker_free(struct es_worker **worker);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Building a ring and looking it up. Which nodes there are and what their weights are is the caller's business.
+ * Building a ring and looking it up. Which nodes there are and what their weights are is the caller's
+ * business.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -167,8 +168,9 @@ void es_ring_shares(const struct es_ring *ring, double *ret_shares, size_t count
 
 		/* Modulo 2^64; the only point of a ring owns it whole. */
 		if (p->id < count)
-			ret_shares[p->id] += ring->count == 1 ? 1.0 :
-								(double)(q->position - p->position) / 18446744073709551616.0;
+			ret_shares[p->id] += ring->count == 1 ? 1.0
+							      : (double)(q->position - p->position) /
+									18446744073709551616.0;
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * `earshot check-config`: parses a configuration file as the daemon would and says what is in it, or what is wrong.
- * It asks no daemon and looks at nothing but the file.
+ * `earshot check-config`: parses a configuration file as the daemon would and says what is in it, or what is
+ * wrong. It asks no daemon and looks at nothing but the file.
  */
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 /* Exit status; argp itself exits with 64 (EX_USAGE) for a wrong command line. */
 enum es_cli_exit {
 	ES_CLI_OK = 0,
-	ES_CLI_FAILED = 1,  /* refused, by the daemon or by us; the reason is on stderr */
+	ES_CLI_FAILED = 1,    /* refused, by the daemon or by us; the reason is on stderr */
 	ES_CLI_NO_DAEMON = 2, /* no daemon was reached */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One request to the daemon and its reply: connects, sends a line, reads a line, unwraps {"ok":...}. Every failure
- * is reported here, once, so that commands have only results to deal with.
+ * One request to the daemon and its reply: connects, sends a line, reads a line, unwraps {"ok":...}. Every
+ * failure is reported here, once, so that commands have only results to deal with.
  */
 #include <errno.h>
 #include <stdlib.h>

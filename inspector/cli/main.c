@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * earshot, the command line of a node: reads the command line, in which the global options may stand before or after
- * the command, and runs the command. Each command has a file of its own.
+ * earshot, the command line of a node: reads the command line, in which the global options may stand before
+ * or after the command, and runs the command. Each command has a file of its own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,10 +15,12 @@ static const struct es_cli_command *const commands[] = {
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
-const char *argp_program_version = "earshot " EARSHOT_VERSION;
+/* libc's name, which -fvisibility=hidden would hide from libc */
+__attribute__((visibility("default"))) const char *argp_program_version = "earshot " EARSHOT_VERSION;
 
 static const struct argp_option global_options[] = {
-	{"node", ES_CLI_OPT_NODE, "NAME", 0, "ask this node's daemon (default: $EARSHOT_NODE, or the only one here)", 1},
+	{"node", ES_CLI_OPT_NODE, "NAME", 0,
+	 "ask this node's daemon (default: $EARSHOT_NODE, or the only one here)", 1},
 	{"control", ES_CLI_OPT_CONTROL, "PATH", 0, "ask the daemon with this control socket", 1},
 	{"json", ES_CLI_OPT_JSON, NULL, 0, "print JSON (docs/json.md)", 1},
 	{0},
@@ -170,7 +172,8 @@ int main(int argc, char **argv)
 		       "  keygen        make or rotate the cluster's key file\n"
 		       "  check-config  check a configuration file\n"
 		       "  version       the version of this program\n"
-		       "\nearshot COMMAND --help tells more. Exit status: 0 done, 1 refused, 2 no daemon answers, 64 wrong "
+		       "\nearshot COMMAND --help tells more. Exit status: 0 done, 1 refused, 2 no daemon "
+		       "answers, 64 wrong "
 		       "command line.",
 		.children = global_child,
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading replies for people without ever stumbling: an older or newer daemon's reply may lack a member or have it
- * in another type, and then a "-" or a 0 is printed.
+ * Reading replies for people without ever stumbling: an older or newer daemon's reply may lack a member or
+ * have it in another type, and then a "-" or a 0 is printed.
  */
 #include <err.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * `earshot reload`: asks the daemon to read its configuration and key file again. If they are wrong it says so and
- * keeps what it has.
+ * `earshot reload`: asks the daemon to read its configuration and key file again. If they are wrong it says
+ * so and keeps what it has.
  */
 #include <stdio.h>
 
@@ -26,6 +26,7 @@ static int run(const struct es_cli *cli)
 
 const struct es_cli_command es_cli_reload = {
 	.name = "reload",
-	.doc = "Have the daemon read its configuration and key file again; wrong ones are refused and change nothing.",
+	.doc = "Have the daemon read its configuration and key file again; wrong ones are refused and change "
+	       "nothing.",
 	.run = run,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * `earshot ring`: the ring's members, its points, or which node inspects a client's connection. The daemon computes
- * all of it: the ring's key is not the user's to read.
+ * `earshot ring`: the ring's members, its points, or which node inspects a client's connection. The daemon
+ * computes all of it: the ring's key is not the user's to read.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,8 +104,9 @@ static int run_lookup(const struct es_cli *cli)
 	else
 		printf("%s (%s) inspects %s port %llu to service %s: position %s, epoch %llu\n",
 		       es_cli_string(flow, "node"), es_cli_string(flow, "node_address"),
-		       es_cli_string(flow, "address"), es_cli_number(flow, "port"), es_cli_string(flow, "service"),
-		       es_cli_string(flow, "position"), es_cli_number(ring, "epoch"));
+		       es_cli_string(flow, "address"), es_cli_number(flow, "port"),
+		       es_cli_string(flow, "service"), es_cli_string(flow, "position"),
+		       es_cli_number(ring, "epoch"));
 	json_object_put(ring);
 	return ES_CLI_OK;
 }
@@ -114,7 +115,7 @@ static int run(const struct es_cli *cli)
 {
 	if (!cli->arg_count)
 		return run_members(cli);
-	if (strcmp(cli->args[0], "lookup") || cli->arg_count != 3)
+	if (strcmp(cli->args[0], "lookup") != 0 || cli->arg_count != 3)
 		return es_cli_fail("ring: expected nothing, or lookup ADDRESS PORT");
 	return run_lookup(cli);
 }
@@ -122,7 +123,8 @@ static int run(const struct es_cli *cli)
 const struct es_cli_command es_cli_ring = {
 	.name = "ring",
 	.args_doc = "\nlookup ADDRESS PORT",
-	.doc = "Show the ring's members and their shares, or (lookup) the node that inspects the connection of the "
+	.doc = "Show the ring's members and their shares, or (lookup) the node that inspects the connection "
+	       "of the "
 	       "client with this address and port.",
 	.options = options,
 	.args_max = 3,

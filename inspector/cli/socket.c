@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which daemon is meant: --control names its socket, --node or EARSHOT_NODE the node, and on a machine with one
- * daemon neither is needed. EARSHOT_DIRECTORY replaces /run/earshot, for tests.
+ * Which daemon is meant: --control names its socket, --node or EARSHOT_NODE the node, and on a machine with
+ * one daemon neither is needed. EARSHOT_DIRECTORY replaces /run/earshot, for tests.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -54,7 +54,8 @@ static int only_path(char *path, size_t size)
 		return es_cli_fail("%s: cannot be read: %s", directory(), strerror(errno));
 	if (n <= 0) {
 		free(entries);
-		es_cli_fail("no earshotd runs here (no socket in %s): start it, or give --control PATH", directory());
+		es_cli_fail("no earshotd runs here (no socket in %s): start it, or give --control PATH",
+			    directory());
 		return ES_CLI_NO_DAEMON;
 	}
 	for (i = 0; i < n; i++) {
@@ -75,14 +76,15 @@ static int only_path(char *path, size_t size)
 
 int es_cli_socket_path(const struct es_cli *cli, char *path, size_t size)
 {
-	const char *node = cli->node ? cli->node : getenv("EARSHOT_NODE");
+	const char *node = getenv("EARSHOT_NODE");
 
 	if (cli->control) {
-		if (strlen(cli->control) >= size)
+		if ((size_t)snprintf(path, size, "%s", cli->control) >= size)
 			return es_cli_fail("path of the control socket too long: %.80s...", cli->control);
-		strcpy(path, cli->control);
 		return ES_CLI_OK;
 	}
+	if (cli->node)
+		return path_of_node(cli->node, path, size);
 	if (node && *node)
 		return path_of_node(node, path, size);
 	return only_path(path, size);

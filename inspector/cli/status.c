@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * `earshot status`: the node, its datapath and workers, the cluster's nodes and services, as the daemon sees them.
+ * `earshot status`: the node, its datapath and workers, the cluster's nodes and services, as the daemon sees
+ * them.
  */
 #include <stdio.h>
 
@@ -68,8 +69,8 @@ static void print_workers(struct json_object *status)
 
 			total += one;
 			if (used < sizeof(each))
-				used += (size_t)snprintf(each + used, sizeof(each) - used, "%s%llu", i ? " " : "",
-							 one);
+				used += (size_t)snprintf(each + used, sizeof(each) - used, "%s%llu",
+							 i ? " " : "", one);
 		}
 		es_table_cell(table, "%s", key);
 		es_table_cell(table, "%llu", total);

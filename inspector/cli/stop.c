@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * `earshot stop`: asks the daemon to take the datapath off and to exit. (A daemon that is merely killed leaves the
- * datapath, which then serves content-blind.)
+ * `earshot stop`: asks the daemon to take the datapath off and to exit. (A daemon that is merely killed
+ * leaves the datapath, which then serves content-blind.)
  */
 #include <stdio.h>
 
@@ -22,6 +22,7 @@ static int run(const struct es_cli *cli)
 
 const struct es_cli_command es_cli_stop = {
 	.name = "stop",
-	.doc = "Have the daemon detach the datapath and exit: the node leaves the cluster, its open connections end.",
+	.doc = "Have the daemon detach the datapath and exit: the node leaves the cluster, its open "
+	       "connections end.",
 	.run = run,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Aligned tables on a terminal or in a pipe: collects the cells, then prints each column as wide as its widest cell.
- * What is in the cells is the commands' business.
+ * Aligned tables on a terminal or in a pipe: collects the cells, then prints each column as wide as its
+ * widest cell. What is in the cells is the commands' business.
  */
 #include "inspector/cli/table.h"
 
@@ -88,13 +88,14 @@ void es_table_print(const struct es_table *table, FILE *file)
 	int widths[COLUMNS_MAX];
 	size_t i;
 
-	if (!table->count)
+	if (!table->columns || !table->count)
 		return;
 	for (i = 0; i < table->columns; i++)
 		widths[i] = width(table, i);
 	for (i = 0; i < table->columns + table->count; i++) {
 		size_t column = i % table->columns;
-		const char *text = i < table->columns ? heading(table, column) : table->cells[i - table->columns];
+		const char *text =
+			i < table->columns ? heading(table, column) : table->cells[i - table->columns];
 		int last = column == table->columns - 1;
 		int w = widths[column];
 

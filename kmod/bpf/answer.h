@@ -3,8 +3,9 @@
 #define ES_BPF_ANSWER_H
 
 /*
- * Answers without a socket: SYN-ACK, ACK and RST are written over the packet that asks for them and sent back out
- * of the interface it came from; a RST for a socket of our own is written the same way and goes up the stack.
+ * Answers without a socket: SYN-ACK, ACK and RST are written over the packet that asks for them and sent back
+ * out of the interface it came from; a RST for a socket of our own is written the same way and goes up the
+ * stack.
  */
 #include "packet.h"
 #include "kmod/core/decide.h"
@@ -42,8 +43,8 @@ static __always_inline __u32 es_csum_words(const __u16 *p, int n)
 
 /**
  * es_answer_write() - replace the packet's IP header and all behind it by @a
- * @a's options are zero behind options_len. A packet whose checksum is left to hardware keeps that state, and its checksum field then holds the pseudo
- * header's sum only; every other gets a full one.
+ * @a's options are zero behind options_len. A packet whose checksum is left to hardware keeps that state, and
+ * its checksum field then holds the pseudo header's sum only; every other gets a full one.
  */
 static __noinline int es_answer_write(struct __sk_buff *skb, const struct es_answer *a)
 {
@@ -144,7 +145,8 @@ static __always_inline void es_answer_synack(const struct es_config *cfg, const 
 	es_synack_options_write(ret->options, &v->options, cfg->mss, v->tsval, seg->tsval);
 }
 
-/* Feed the socket that this packet met a RST that it must accept: exactly the byte it expects, no timestamp. */
+/* Feed the socket that this packet met a RST that it must accept: exactly the byte it expects, no timestamp.
+ */
 static __noinline int es_answer_end_old(struct __sk_buff *skb, const struct es_packet *pkt, __u32 rcv_nxt)
 {
 	struct es_answer rst = {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The BPF datapath: two tc ingress programs. es_public sees what the switch broadcasts, es_cluster (on the private
- * network and on lo) sees handover messages. Both only make the view, call the decision function of kmod/core and
- * carry its verdict out.
+ * The BPF datapath: two tc ingress programs. es_public sees what the switch broadcasts, es_cluster (on the
+ * private network and on lo) sees handover messages. Both only make the view, call the decision function of
+ * kmod/core and carry its verdict out.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -22,7 +22,8 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /* Classify what the look-up found; @ret_listener says whether @sk is a listening socket. */
-static __always_inline __u8 es_socket_classify(struct bpf_sock *sk, __u32 *ret_old_rcv_nxt, __u8 *ret_listener)
+static __always_inline __u8 es_socket_classify(struct bpf_sock *sk, __u32 *ret_old_rcv_nxt,
+					       __u8 *ret_listener)
 {
 	struct tcp_timewait_sock *tw;
 
@@ -45,12 +46,13 @@ static __always_inline __u8 es_socket_classify(struct bpf_sock *sk, __u32 *ret_o
 static __always_inline struct bpf_sock *es_socket_lookup(struct __sk_buff *skb, const struct es_packet *pkt)
 {
 	struct bpf_sock_tuple tuple = {
-		.ipv4 = {
-			.saddr = pkt->saddr,
-			.daddr = pkt->daddr,
-			.sport = pkt->sport,
-			.dport = pkt->dport,
-		},
+		.ipv4 =
+			{
+				.saddr = pkt->saddr,
+				.daddr = pkt->daddr,
+				.sport = pkt->sport,
+				.dport = pkt->dport,
+			},
 	};
 
 	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
@@ -84,8 +86,8 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 		set = es_decision_index(v->flow_hash, cfg->decision_sets);
 		decisions = bpf_map_lookup_elem(&es_decisions, &set);
 		if (decisions)
-			v->decision = es_decision_lookup(decisions,
-							 es_decision_key(v->flow_hash, v->seg.ack - 1));
+			v->decision =
+				es_decision_lookup(decisions, es_decision_key(v->flow_hash, v->seg.ack - 1));
 	}
 	return 0;
 }
@@ -143,9 +145,10 @@ static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es
 	return es_answer_end_old(skb, pkt, v->old_rcv_nxt);
 }
 
-static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_config *cfg, struct bpf_sock *sk,
-					const struct es_packet *pkt, const struct es_view *v,
-					const struct es_verdict *verdict, __u32 service, __u8 listening, __u64 now_ns)
+static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_config *cfg,
+					struct bpf_sock *sk, const struct es_packet *pkt,
+					const struct es_view *v, const struct es_verdict *verdict,
+					__u32 service, __u8 listening, __u64 now_ns)
 {
 	struct es_record record = {};
 	__u32 counter = verdict->counter;
@@ -162,7 +165,8 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_c
 		record.len = v->seg.len + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
 		record.kind = verdict->action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
 		record.service = (__u8)service;
-		if (es_queue_push(skb, &record, es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1)))
+		if (es_queue_push(skb, &record,
+				  es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1)))
 			counter = ES_COUNT_drop_queue_full;
 		break;
 	case ES_SYNACK:
@@ -295,10 +299,11 @@ static __always_inline int es_message_open(struct __sk_buff *skb)
 	return (int)bpf_skb_adjust_room(skb, -(__s32)(ES_MESSAGE_PACKET_OFF - ETH_HLEN), BPF_ADJ_ROOM_MAC, 0);
 }
 
-static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
+static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg,
+					       struct es_handover *h)
 {
-	struct es_handover_view view = { .kind = h->kind };
-	struct es_packet pkt = { .off = ES_MESSAGE_PACKET_OFF };
+	struct es_handover_view view = {.kind = h->kind};
+	struct es_packet pkt = {.off = ES_MESSAGE_PACKET_OFF};
 	struct es_verdict verdict = {};
 	__u32 len = es_ntohs(h->packet_len);
 	__u32 old_rcv_nxt = 0, counter;
@@ -308,8 +313,9 @@ static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_
 	__u64 hash, now_ns;
 	struct iphdr ip;
 
-	if (bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &ip, sizeof(ip)) || ip.ihl != 5 || ip.version != 4 ||
-	    ip.protocol != IPPROTO_TCP || es_ntohs(ip.tot_len) != len || (ip.frag_off & es_htons(0x3fff))) {
+	if (bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &ip, sizeof(ip)) || ip.ihl != 5 ||
+	    ip.version != 4 || ip.protocol != IPPROTO_TCP || es_ntohs(ip.tot_len) != len ||
+	    (ip.frag_off & es_htons(0x3fff))) {
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
 	}
@@ -351,7 +357,8 @@ static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_
 		break;
 	case ES_REBUILD:
 		es_handover_options_get(h, &verdict.options);
-		if (sk && !es_message_open(skb) && !es_rebuild(skb, sk, &view.seg, &verdict.options, hash, now_ns))
+		if (sk && !es_message_open(skb) &&
+		    !es_rebuild(skb, sk, &view.seg, &verdict.options, hash, now_ns))
 			rc = TC_ACT_OK;
 		else
 			counter = ES_COUNT_rebuild_refused;
@@ -390,8 +397,9 @@ int es_cluster(struct __sk_buff *skb)
 		if (udp.source != cfg->handover_port)
 			return TC_ACT_OK;
 	}
-	if (bpf_skb_load_bytes(skb, ES_MESSAGE_HEADER_OFF, &h, sizeof(h)) || h.magic != es_htonl(ES_HANDOVER_MAGIC) ||
-	    h.version != ES_HANDOVER_VERSION || es_ntohs(udp.len) != sizeof(udp) + sizeof(h) + es_ntohs(h.packet_len) ||
+	if (bpf_skb_load_bytes(skb, ES_MESSAGE_HEADER_OFF, &h, sizeof(h)) ||
+	    h.magic != es_htonl(ES_HANDOVER_MAGIC) || h.version != ES_HANDOVER_VERSION ||
+	    es_ntohs(udp.len) != sizeof(udp) + sizeof(h) + es_ntohs(h.packet_len) ||
 	    es_ntohs(ip.tot_len) != sizeof(ip) + es_ntohs(udp.len) || (ip.frag_off & es_htons(0x3fff))) {
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;

@@ -3,8 +3,8 @@
 #define ES_BPF_MAPS_H
 
 /*
- * The datapath's tables. All are bounded; none needs the daemon to be alive. A daemon that starts adopts those of a
- * datapath that is attached already (inspector/datapath_bpf.c), by name.
+ * The datapath's tables. All are bounded; none needs the daemon to be alive. A daemon that starts adopts
+ * those of a datapath that is attached already (inspector/datapath_bpf.c), by name.
  */
 #include "kmod/core/abi.h"
 #include "kmod/core/counters.h"
@@ -78,7 +78,8 @@ struct {
 	__type(value, struct es_replay_slot);
 } es_replays SEC(".maps");
 
-/* Requests rebuilt here lately, so that a late duplicate does not build a socket for a connection that is over. */
+/* Requests rebuilt here lately, so that a late duplicate does not build a socket for a connection that is
+ * over. */
 struct es_rebuilt_key {
 	__u64 flow_hash;
 	__u32 seq;
@@ -115,7 +116,8 @@ static __always_inline struct es_config *es_config_get(const struct es_state *st
 }
 
 /* Does the ring give @hash to this node? */
-static __always_inline int es_ring_is_mine(const struct es_state *state, const struct es_config *cfg, __u64 hash)
+static __always_inline int es_ring_is_mine(const struct es_state *state, const struct es_config *cfg,
+					   __u64 hash)
 {
 	__u32 active = state->active & 1;
 	struct es_ring_table *ring = bpf_map_lookup_elem(&es_rings, &active);

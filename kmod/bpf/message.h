@@ -54,10 +54,10 @@ static long es_mac_step(__u32 i, void *data)
 	return 0;
 }
 
-static __noinline int es_message_mac(struct __sk_buff *skb, const struct es_sipkey *key, const struct es_handover *h,
-				     __be64 *ret_mac)
+static __noinline int es_message_mac(struct __sk_buff *skb, const struct es_sipkey *key,
+				     const struct es_handover *h, __be64 *ret_mac)
 {
-	struct es_mac_loop loop = { .skb = skb };
+	struct es_mac_loop loop = {.skb = skb};
 
 	if (!key || !h || !ret_mac)
 		return -1;
@@ -73,7 +73,8 @@ static __noinline int es_message_mac(struct __sk_buff *skb, const struct es_sipk
 }
 
 /* A counter to count and drop by, or ES_COUNT_handover_received. */
-static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *cfg, const struct es_handover *h)
+static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *cfg,
+				       const struct es_handover *h)
 {
 	struct es_replay_slot *slot;
 	__be64 mac = 0;

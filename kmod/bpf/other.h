@@ -3,15 +3,21 @@
 #define ES_BPF_OTHER_H
 
 /*
- * What is addressed to a service IP and is no service: ARP, ICMP, other protocols and ports. Each goes to exactly
- * one node, chosen by the ring from the client's address alone, so that an ssh or a traceroute to the service IP
- * meets one machine; ICMP errors go to all, since only the stacks know whose connection they are about.
+ * What is addressed to a service IP and is no service: ARP, ICMP, other protocols and ports. Each goes to
+ * exactly one node, chosen by the ring from the client's address alone, so that an ssh or a traceroute to the
+ * service IP meets one machine; ICMP errors go to all, since only the stacks know whose connection they are
+ * about.
  */
 #include "packet.h"
 #include "maps.h"
 
 /* linux/icmp.h drags in the C library. */
-enum { ES_ICMP_UNREACHABLE = 3, ES_ICMP_ECHO = 8, ES_ICMP_TIME_EXCEEDED = 11, ES_ICMP_PARAMETER_PROBLEM = 12 };
+enum {
+	ES_ICMP_UNREACHABLE = 3,
+	ES_ICMP_ECHO = 8,
+	ES_ICMP_TIME_EXCEEDED = 11,
+	ES_ICMP_PARAMETER_PROBLEM = 12
+};
 
 struct es_arp {
 	__be16 hardware;
@@ -49,7 +55,8 @@ static __always_inline int es_service_find(const struct es_config *cfg, __be32 v
 	return -1;
 }
 
-static __always_inline int es_address_is_mine(const struct es_state *state, const struct es_config *cfg, __be32 v4)
+static __always_inline int es_address_is_mine(const struct es_state *state, const struct es_config *cfg,
+					      __be32 v4)
 {
 	struct es_addr client = es_addr_from_v4(v4);
 
@@ -71,7 +78,8 @@ static __noinline int es_other_arp(struct __sk_buff *skb)
 		return TC_ACT_OK;
 	__builtin_memcpy(&target, arp.target_ip, 4);
 	__builtin_memcpy(&sender, arp.sender_ip, 4);
-	if (arp.operation != es_htons(1) || arp.protocol != es_htons(ETH_P_IP) || !es_is_service_address(cfg, target))
+	if (arp.operation != es_htons(1) || arp.protocol != es_htons(ETH_P_IP) ||
+	    !es_is_service_address(cfg, target))
 		return TC_ACT_OK;
 	if (!es_address_is_mine(state, cfg, sender)) {
 		es_count(ES_COUNT_arp_not_mine);
@@ -112,7 +120,8 @@ static __noinline int es_other_ip(struct __sk_buff *skb, const struct iphdr *ip)
 		__u8 type = ES_ICMP_ECHO;
 
 		bpf_skb_load_bytes(skb, ETH_HLEN + ip->ihl * 4, &type, 1);
-		if (type == ES_ICMP_UNREACHABLE || type == ES_ICMP_TIME_EXCEEDED || type == ES_ICMP_PARAMETER_PROBLEM)
+		if (type == ES_ICMP_UNREACHABLE || type == ES_ICMP_TIME_EXCEEDED ||
+		    type == ES_ICMP_PARAMETER_PROBLEM)
 			return es_other_deliver(skb, ES_COUNT_icmp_error);
 		mine = ES_COUNT_icmp_echo_mine;
 	}

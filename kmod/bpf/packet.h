@@ -3,8 +3,9 @@
 #define ES_BPF_PACKET_H
 
 /*
- * From the bytes of a packet to a segment and a flow. Headers are copied to the stack by bpf_skb_load_bytes(), which
- * works on linear and paged data alike and survives every later change of the packet.
+ * From the bytes of a packet to a segment and a flow. Headers are copied to the stack by
+ * bpf_skb_load_bytes(), which works on linear and paged data alike and survives every later change of the
+ * packet.
  */
 #include <linux/if_ether.h>
 #include <linux/ip.h>
@@ -69,7 +70,8 @@ static long es_packet_option_step(__u32 i, void *scan)
 }
 
 /* Options are read only where a decision needs them: nothing of this runs for an established connection. */
-static __noinline int es_packet_options(struct __sk_buff *skb, const struct es_packet *pkt, struct es_segment *seg)
+static __noinline int es_packet_options(struct __sk_buff *skb, const struct es_packet *pkt,
+					struct es_segment *seg)
 {
 	struct es_tcp_option_scan scan = {};
 
@@ -79,7 +81,8 @@ static __noinline int es_packet_options(struct __sk_buff *skb, const struct es_p
 	if (!scan.len)
 		return 0;
 	if (scan.len > ES_TCP_OPTIONS_MAX ||
-	    bpf_skb_load_bytes(skb, pkt->off + sizeof(struct iphdr) + sizeof(struct tcphdr), scan.block, scan.len))
+	    bpf_skb_load_bytes(skb, pkt->off + sizeof(struct iphdr) + sizeof(struct tcphdr), scan.block,
+			       scan.len))
 		return -1;
 	scan.seg = *seg;
 	if (es_tcp_options_are_ts(&scan)) {

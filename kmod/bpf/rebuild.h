@@ -4,7 +4,8 @@
 
 /*
  * TCP Rebuilding: the stock kernel makes the established socket from the request packet itself, as if it had
- * answered the handshake with a syncookie of its own (bpf_sk_assign_tcp_reqsk(), kernel >= 6.9; net/core/filter.c).
+ * answered the handshake with a syncookie of its own (bpf_sk_assign_tcp_reqsk(), kernel >= 6.9;
+ * net/core/filter.c).
  */
 #include "packet.h"
 #include "maps.h"
@@ -15,7 +16,7 @@
 
 static __always_inline int es_rebuilt_lately(__u64 flow_hash, __u32 seq, __u64 now_ns)
 {
-	struct es_rebuilt_key key = { .flow_hash = flow_hash, .seq = seq };
+	struct es_rebuilt_key key = {.flow_hash = flow_hash, .seq = seq};
 	__u64 *at = bpf_map_lookup_elem(&es_rebuilts, &key);
 
 	return at && now_ns - *at < ES_REBUILT_HOLD_NS;
@@ -26,10 +27,11 @@ static __always_inline int es_rebuilt_lately(__u64 flow_hash, __u32 seq, __u64 n
  * @sk: the listening socket (a reference of the caller)
  * Returns 0; -1 if the kernel refuses.
  */
-static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk, const struct es_segment *seg,
-				      const struct es_tcp_options *o, __u64 flow_hash, __u64 now_ns)
+static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk,
+				      const struct es_segment *seg, const struct es_tcp_options *o,
+				      __u64 flow_hash, __u64 now_ns)
 {
-	struct es_rebuilt_key key = { .flow_hash = flow_hash, .seq = seg->seq };
+	struct es_rebuilt_key key = {.flow_hash = flow_hash, .seq = seg->seq};
 	struct bpf_tcp_req_attrs attrs = {
 		.rcv_tsval = seg->tsval,
 		.rcv_tsecr = seg->tsecr,

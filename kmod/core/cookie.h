@@ -22,8 +22,8 @@
 #include "flow.h"
 #include "tcp.h"
 
-#define ES_COOKIE_SLOTS_VALID 3 /* this slot and the two before */
-#define ES_COOKIE_WSCALE_NONE 15
+#define ES_COOKIE_SLOTS_VALID	  3 /* this slot and the two before */
+#define ES_COOKIE_WSCALE_NONE	  15
 #define ES_COOKIE_OPTIONS(cookie) ((__u8)((cookie) >> 10))
 
 enum es_cookie_state {

@@ -203,7 +203,8 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 
 /**
  * struct es_handover_view - what the target knows about an authentic, fresh handover message
- * @first_seq, @rcv_nxt: of an established socket: its first payload byte (or one before) and the next it expects
+ * @first_seq, @rcv_nxt: of an established socket: its first payload byte (or one before) and the next it
+ * expects
  * @listening: a listening socket was found; @accept_full: its accept queue has no place
  * @rebuilt: this very request was rebuilt here a moment ago
  */

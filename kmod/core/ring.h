@@ -3,10 +3,11 @@
 #define ES_CORE_RING_H
 
 /*
- * The ring as the datapath looks it up: sampled at 65,536 equidistant positions. Slot s holds the node that owns
- * position s << 48 on the exact ring (libearshot-ring), so a look-up is one array access whatever the number of
- * points, which suits the BPF verifier and the cache. Sampling keeps what makes the ring consistent: a slot is just
- * a key, so a node that leaves gives away its own slots only. It costs at most 1/65536 of the hash space per point.
+ * The ring as the datapath looks it up: sampled at 65,536 equidistant positions. Slot s holds the node that
+ * owns position s << 48 on the exact ring (libearshot-ring), so a look-up is one array access whatever the
+ * number of points, which suits the BPF verifier and the cache. Sampling keeps what makes the ring
+ * consistent: a slot is just a key, so a node that leaves gives away its own slots only. It costs at most
+ * 1/65536 of the hash space per point.
  */
 #include "types.h"
 

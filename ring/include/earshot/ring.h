@@ -3,8 +3,9 @@
 #define EARSHOT_RING_H
 
 /*
- * libearshot-ring: the consistent-hash ring of DTS (section 2.3) with virtual nodes (section 3.1), and the content
- * ring on which URIs are placed (Fig. 9). A ring is immutable once made and may be read by any number of threads.
+ * libearshot-ring: the consistent-hash ring of DTS (section 2.3) with virtual nodes (section 3.1), and the
+ * content ring on which URIs are placed (Fig. 9). A ring is immutable once made and may be read by any number
+ * of threads.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,11 +48,11 @@ unsigned int es_ring_virtual_nodes(unsigned int base, unsigned int weight_percen
 
 /**
  * es_ring_new() - place nodes on a ring
- * The position of virtual node i is the first 8 bytes, big endian, of MD5(address, i), with the address in its
- * 16-byte form and i as 32 bits in network byte order. Points of two nodes on one position (never seen) belong to
- * the lower address, so the ring does not depend on the order of @nodes.
- * Returns 0; -E2BIG above ES_NODES_MAX nodes or ES_RING_POINTS_MAX points; -EINVAL for an id out of range; -EEXIST for
- * an address or id given twice; -ENOMEM; -EIO if OpenSSL has no MD5. The caller owns *@ret_ring.
+ * The position of virtual node i is the first 8 bytes, big endian, of MD5(address, i), with the address in
+ * its 16-byte form and i as 32 bits in network byte order. Points of two nodes on one position (never seen)
+ * belong to the lower address, so the ring does not depend on the order of @nodes. Returns 0; -E2BIG above
+ * ES_NODES_MAX nodes or ES_RING_POINTS_MAX points; -EINVAL for an id out of range; -EEXIST for an address or
+ * id given twice; -ENOMEM; -EIO if OpenSSL has no MD5. The caller owns *@ret_ring.
  */
 int es_ring_new(const struct es_ring_node *nodes, size_t count, struct es_ring **ret_ring);
 void es_ring_free(struct es_ring **ring);
@@ -73,8 +74,8 @@ void es_ring_shares(const struct es_ring *ring, double *ret_shares, size_t count
 
 /**
  * struct es_ring_walk - visits the nodes in ring order from a position on, each once
- * The second node is where a key goes when the first one is full or away, and so on: the same order on every node.
- * The walk follows the points downwards, as a leaving node's keys do. The ring must outlive it.
+ * The second node is where a key goes when the first one is full or away, and so on: the same order on every
+ * node. The walk follows the points downwards, as a leaving node's keys do. The ring must outlive it.
  */
 struct es_ring_walk {
 	const struct es_ring *ring;
