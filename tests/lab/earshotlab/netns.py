@@ -31,6 +31,14 @@ def ip_batch(namespace, commands):
     ip("-n", namespace, "-batch", "-", stdin="".join(f"{command}\n" for command in commands))
 
 
+def tc(namespace, *arguments):
+    """Run `tc` in a namespace; LabError if it fails."""
+    command = [shutil.which("tc") or "/usr/sbin/tc", "-n", namespace, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise LabError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+
+
 def path(namespace):
     return os.path.join(NETNS_DIR, namespace)
 

@@ -169,6 +169,10 @@ class Topology:
             *(f"link set {name} up" for name in (PUBLIC_BRIDGE, CLUSTER_BRIDGE)),
             *(command for link in self.links.values() for command in self._switch_commands(link)),
         ])
+        for name in (PUBLIC_BRIDGE, CLUSTER_BRIDGE):
+            # A bridge hands flooded frames to the IP stack of its own namespace too, which a switch does not have.
+            netns.tc(self.switch, "qdisc", "add", "dev", name, "clsact")
+            netns.tc(self.switch, "filter", "add", "dev", name, "ingress", "bpf", "da", "bytecode", "1,6 0 0 2,")
         if netns.exists(self.wire):
             netns.ip_batch(self.wire, ["link set lo up"] + [
                 command for link in self.links.values() if link.wired for command in self._wire_commands(link)])
