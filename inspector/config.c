@@ -283,7 +283,7 @@ static cfg_t *options_new(void)
 	return cfg_init(sections, CFGF_NONE);
 }
 
-static int parse_text(struct es_conf_parse *p, const char *text, size_t size)
+static int parse_text(struct es_conf_parse *p, char *text, size_t size)
 {
 	FILE *file;
 	int r;
@@ -294,7 +294,7 @@ static int parse_text(struct es_conf_parse *p, const char *text, size_t size)
 	if (!reader->root)
 		return -ENOMEM;
 	cfg_set_error_function(reader->root, on_error);
-	file = fmemopen((void *)text, size, "r"); /* opened for reading, so it does not write there */
+	file = fmemopen(text, size, "r");
 	if (!file) {
 		cfg_free(reader->root);
 		return -ENOMEM;
@@ -309,15 +309,21 @@ static int parse_text(struct es_conf_parse *p, const char *text, size_t size)
 
 static int parse_all(struct es_conf_parse *p, const char *text, size_t size)
 {
+	char *blanked;
 	int r;
 
 	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_CLUSTER], &p->conf->cluster) ||
 	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_DATAPATH], &p->conf->datapath) ||
 	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_INSPECTOR], &p->conf->inspector))
 		return -EINVAL;
-	r = es_conf_scan(p, text, size);
+	blanked = malloc(size + 1);
+	if (!blanked)
+		return -ENOMEM;
+	memcpy(blanked, text, size);
+	r = es_conf_scan(p, blanked, size);
 	if (!r)
-		r = parse_text(p, text, size);
+		r = parse_text(p, blanked, size);
+	free(blanked);
 	return r ? r : es_conf_check(p);
 }
 

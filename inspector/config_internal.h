@@ -87,8 +87,8 @@ struct es_conf_parse {
 int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* config_scan.c: refuses what libconfuse would silently accept or drop. */
-int es_conf_scan(struct es_conf_parse *p, const char *text, size_t size);
+/* config_scan.c: refuses what libconfuse would silently accept or drop, and blanks comments in @text. */
+int es_conf_scan(struct es_conf_parse *p, char *text, size_t size);
 
 /* config_value.c: stores @value into @section_data. @label ("service web") is for the message. */
 int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, const struct es_conf_key *key,

@@ -2,8 +2,9 @@
 /*
  * First look at the text of a configuration file. libconfuse 3.3 accepts a missing last "}", an unterminated
  * comment or string, drops characters that it cannot use and replaces ${VARIABLES}; all of that would make
- * nodes run with something else than what the file says. This pass refuses it, with the line. It knows only
- * characters, quotes, comments and braces: keys and values are libconfuse's and config.c's business.
+ * nodes run with something else than what the file says. This pass refuses it, with the line. It also blanks
+ * the comments: libconfuse counts their lines twice and more. It knows only characters, quotes, comments and
+ * braces: keys and values are libconfuse's and config.c's business.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +22,7 @@ enum es_scan_state {
 
 struct es_scan {
 	struct es_conf_parse *p;
-	const char *pos;
+	char *pos;
 	const char *end;
 	int line;
 	enum es_scan_state state;
@@ -68,12 +69,14 @@ static int es_scan_plain(struct es_scan *s, char c)
 	 */
 	if (c == '#' || (s->state == ES_SCAN_PLAIN && c == '/' && es_scan_next_is(s, '/'))) {
 		s->state = ES_SCAN_LINE_COMMENT;
+		*s->pos = ' ';
 		return 0;
 	}
 	if (s->state == ES_SCAN_PLAIN && c == '/' && es_scan_next_is(s, '*')) {
 		s->state = ES_SCAN_BLOCK_COMMENT;
 		s->begun = s->line;
-		s->pos++;
+		*s->pos++ = ' ';
+		*s->pos = ' ';
 		return 0;
 	}
 	if (c == '"' || c == '\'') {
@@ -140,18 +143,22 @@ static int es_scan_char(struct es_scan *s)
 	case ES_SCAN_LINE_COMMENT:
 		if (c == '\n')
 			s->state = ES_SCAN_PLAIN;
+		else
+			*s->pos = ' ';
 		return 0;
 	case ES_SCAN_BLOCK_COMMENT:
 		if (c == '*' && es_scan_next_is(s, '/')) {
 			s->state = ES_SCAN_PLAIN;
-			s->pos++;
+			*s->pos++ = ' ';
 		}
+		if (c != '\n')
+			*s->pos = ' ';
 		return 0;
 	}
 	return 0;
 }
 
-int es_conf_scan(struct es_conf_parse *p, const char *text, size_t size)
+int es_conf_scan(struct es_conf_parse *p, char *text, size_t size)
 {
 	struct es_scan s = {.p = p, .pos = text, .end = text + size, .line = 1};
 

@@ -180,7 +180,9 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_c
 		break;
 	case ES_REBUILD:
 		if (!listening) {
+			/* As a stack without that port would: the client is told at once. */
 			counter = ES_COUNT_rebuild_no_listener;
+			rc = es_carry_out_answer(skb, pkt, v, verdict);
 			break;
 		}
 		if (es_rebuilt_lately(v->flow_hash, v->seg.seq, now_ns)) {

@@ -50,10 +50,15 @@ static __always_inline __u8 es_decision_node(__u64 value)
 	return (__u8)(value >> 24);
 }
 
-/* Milliseconds since the decision; wraps after 4.6 hours. */
+/*
+ * Milliseconds since the decision; wraps after 4.6 hours. The datapath's coarse clock may lie a tick behind
+ * the daemon's: what seems to come from the future was decided just now.
+ */
 static __always_inline __u32 es_decision_age_ms(__u64 value, __u32 now_ms)
 {
-	return (now_ms - (__u32)value) & 0xffffff;
+	__u32 age = (now_ms - (__u32)value) & 0xffffff;
+
+	return age < 0x800000 ? age : 0;
 }
 
 /* Which set of @sets (a power of two); disjoint from the bits that make the ring position. */
