@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,15 +17,20 @@ struct es_message {
 	uint8_t packet[ES_HANDOVER_PACKET_MAX];
 };
 
+/*
+ * One connected socket a node: the kernel keeps the route, and what comes back on a socket (a NACK, an ICMP
+ * error) is from that node. An epoll descriptor stands for all of them.
+ */
 struct es_handover_sender {
-	int fd;
+	int epoll_fd;
+	unsigned int node_count;
+	int fd[ES_NODES_MAX];
 	unsigned int stream;
 	struct es_sipkey key;
 	__u64 sequence;
 	unsigned int count;
-	struct mmsghdr mmsg[ES_HANDOVER_BATCH];
+	unsigned int target[ES_HANDOVER_BATCH];
 	struct iovec iov[ES_HANDOVER_BATCH];
-	struct sockaddr_in to[ES_HANDOVER_BATCH];
 	struct es_message message[ES_HANDOVER_BATCH];
 };
 
@@ -45,10 +51,11 @@ __be64 es_handover_mac(const struct es_sipkey *key, const struct es_handover *he
 	return es_handover_mac_end(&sip, es_cpu_le64(word), (__u32)len);
 }
 
-static int es_sender_socket(const struct es_cluster *cluster)
+static int es_sender_socket(const struct es_cluster *cluster, unsigned int node)
 {
 	struct sockaddr_in self = cluster->handover_address[cluster->self];
-	int on = 1, bytes = 4 << 20;
+	const struct sockaddr_in *to = &cluster->handover_address[node];
+	int on = 1, bytes = 1 << 20;
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
@@ -57,8 +64,8 @@ static int es_sender_socket(const struct es_cluster *cluster)
 	/* The MAC covers all that a UDP checksum would; and the packet inside has its own. */
 	setsockopt(fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
-	setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
-	if (bind(fd, (struct sockaddr *)&self, sizeof(self))) {
+	if (bind(fd, (struct sockaddr *)&self, sizeof(self)) ||
+	    connect(fd, (const struct sockaddr *)to, sizeof(*to))) {
 		int rc = -errno;
 
 		close(fd);
@@ -67,47 +74,89 @@ static int es_sender_socket(const struct es_cluster *cluster)
 	return fd;
 }
 
+static int es_sender_open(struct es_handover_sender *sender, const struct es_cluster *cluster)
+{
+	sender->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (sender->epoll_fd < 0)
+		return -errno;
+	for (unsigned int i = 0; i < cluster->conf->node_count; i++) {
+		struct epoll_event event = {.events = EPOLLIN, .data.u32 = i};
+		int fd = es_sender_socket(cluster, i);
+
+		if (fd < 0)
+			return fd;
+		sender->fd[i] = fd;
+		sender->node_count = i + 1;
+		if (epoll_ctl(sender->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+			return -errno;
+	}
+	return 0;
+}
+
+static void es_sender_close(struct es_handover_sender *sender)
+{
+	for (unsigned int i = 0; i < sender->node_count; i++)
+		close(sender->fd[i]);
+	sender->node_count = 0;
+	if (sender->epoll_fd >= 0)
+		close(sender->epoll_fd);
+	sender->epoll_fd = -1;
+}
+
 int es_handover_sender_new(const struct es_cluster *cluster, unsigned int stream, const struct es_sipkey *key,
 			   struct es_handover_sender **ret_sender)
 {
-	struct es_handover_sender *sender;
-	int fd = es_sender_socket(cluster);
+	struct es_handover_sender *sender = calloc(1, sizeof(*sender));
+	int rc;
 
-	if (fd < 0)
-		return fd;
-	sender = calloc(1, sizeof(*sender));
-	if (!sender) {
-		close(fd);
+	if (!sender)
 		return -ENOMEM;
+	rc = es_sender_open(sender, cluster);
+	if (rc) {
+		es_handover_sender_free(&sender);
+		return rc;
 	}
-	sender->fd = fd;
 	sender->stream = stream;
 	sender->key = *key;
 	/* Above everything that an earlier life of this node sent: 2^24 messages a second it never reached.
 	 */
 	sender->sequence = (__u64)time(NULL) << 24;
-	for (unsigned int i = 0; i < ES_HANDOVER_BATCH; i++) {
-		sender->iov[i].iov_base = &sender->message[i];
-		sender->mmsg[i].msg_hdr.msg_iov = &sender->iov[i];
-		sender->mmsg[i].msg_hdr.msg_iovlen = 1;
-		sender->mmsg[i].msg_hdr.msg_name = &sender->to[i];
-		sender->mmsg[i].msg_hdr.msg_namelen = sizeof(sender->to[i]);
-	}
 	*ret_sender = sender;
 	return 0;
 }
 
-void es_handover_sender_set_key(struct es_handover_sender *sender, const struct es_sipkey *key)
+int es_handover_sender_set(struct es_handover_sender *sender, const struct es_cluster *cluster,
+			   const struct es_sipkey *key)
 {
+	struct es_handover_sender *fresh;
+	int rc;
+
 	es_handover_flush(sender);
+	rc = es_handover_sender_new(cluster, sender->stream, key, &fresh);
+	if (rc)
+		return rc;
+	/* The descriptor that stands for the sockets stays the one that an event loop may watch. */
+	for (unsigned int i = 0; i < sender->node_count; i++)
+		close(sender->fd[i]);
+	sender->node_count = fresh->node_count;
+	for (unsigned int i = 0; i < fresh->node_count; i++) {
+		struct epoll_event event = {.events = EPOLLIN, .data.u32 = i};
+
+		sender->fd[i] = fresh->fd[i];
+		if (epoll_ctl(sender->epoll_fd, EPOLL_CTL_ADD, sender->fd[i], &event))
+			rc = -errno;
+	}
+	fresh->node_count = 0;
+	es_handover_sender_free(&fresh);
 	sender->key = *key;
+	return rc;
 }
 
 void es_handover_sender_free(struct es_handover_sender **sender)
 {
 	if (!*sender)
 		return;
-	close((*sender)->fd);
+	es_sender_close(*sender);
 	free(*sender);
 	*sender = NULL;
 }
@@ -121,6 +170,8 @@ int request_handover(struct es_handover_sender *sender, const struct es_cluster 
 
 	if (len > ES_HANDOVER_PACKET_MAX)
 		return -EMSGSIZE;
+	if (target >= sender->node_count)
+		return -ENOENT;
 	if (sender->count == ES_HANDOVER_BATCH)
 		es_handover_flush(sender);
 	m = &sender->message[sender->count];
@@ -140,33 +191,54 @@ int request_handover(struct es_handover_sender *sender, const struct es_cluster 
 	es_handover_options_put(h, &order->options);
 	memcpy(m->packet, packet, len);
 	h->mac = es_handover_mac(&sender->key, h, m->packet, len);
+	sender->iov[sender->count].iov_base = m;
 	sender->iov[sender->count].iov_len = sizeof(*h) + len;
-	sender->to[sender->count] = cluster->handover_address[target];
+	sender->target[sender->count] = target;
 	sender->count++;
 	return 0;
 }
 
-unsigned int es_handover_flush(struct es_handover_sender *sender)
+/* Send @count messages to one node; returns how many were lost. */
+static unsigned int es_sender_send(int fd, struct mmsghdr *messages, unsigned int count)
 {
-	unsigned int at = 0, lost = 0;
+	unsigned int at = 0, lost = 0, errors = 0;
 
-	while (at < sender->count) {
-		int sent = sendmmsg(sender->fd, &sender->mmsg[at], sender->count - at, 0);
+	while (at < count) {
+		int sent = sendmmsg(fd, &messages[at], count - at, 0);
 
 		if (sent > 0) {
 			at += (unsigned int)sent;
-			continue;
+		} else if (sent < 0 && (errno == EINTR || errno == ECONNREFUSED) && errors < 2) {
+			/* An ICMP error of an earlier message is reported once, in place of sending. */
+			errors++;
+		} else {
+			lost++;
+			at++;
 		}
-		/* A pending ICMP error is reported once, before anything is sent; then the way is free again.
-		 */
-		if (sent < 0 && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == EINTR)) {
-			struct sockaddr_in address;
+	}
+	return lost;
+}
 
-			if (es_handover_receive_error(sender, &address) || errno == EINTR)
+unsigned int es_handover_flush(struct es_handover_sender *sender)
+{
+	struct mmsghdr messages[ES_HANDOVER_BATCH];
+	unsigned int lost = 0;
+
+	for (unsigned int i = 0; i < sender->count; i++) {
+		unsigned int target = sender->target[i], n = 0;
+
+		if (target == ES_NODE_NONE)
+			continue; /* went with an earlier one to the same node */
+		for (unsigned int k = i; k < sender->count; k++) {
+			if (sender->target[k] != target)
 				continue;
+			memset(&messages[n], 0, sizeof(messages[n]));
+			messages[n].msg_hdr.msg_iov = &sender->iov[k];
+			messages[n].msg_hdr.msg_iovlen = 1;
+			sender->target[k] = ES_NODE_NONE;
+			n++;
 		}
-		lost++;
-		at++;
+		lost += es_sender_send(sender->fd[target], messages, n);
 	}
 	sender->count = 0;
 	return lost;
@@ -174,47 +246,43 @@ unsigned int es_handover_flush(struct es_handover_sender *sender)
 
 int es_handover_sender_fd(const struct es_handover_sender *sender)
 {
-	return sender->fd;
+	return sender->epoll_fd;
 }
 
-int es_handover_receive_nack(struct es_handover_sender *sender, const struct es_sipkey *keys,
-			     unsigned int key_count, struct es_handover *ret_header, uint8_t *ret_packet)
+static int es_nack_check(const struct es_handover *h, const uint8_t *packet, ssize_t got,
+			 const struct es_sipkey *keys, unsigned int key_count)
+{
+	size_t len;
+
+	if (got <= (ssize_t)sizeof(*h) || h->magic != es_htonl(ES_HANDOVER_MAGIC) ||
+	    h->version != ES_HANDOVER_VERSION || h->kind != ES_HANDOVER_NACK)
+		return -EBADMSG;
+	len = (size_t)got - sizeof(*h);
+	if (len != es_ntohs(h->packet_len))
+		return -EBADMSG;
+	for (unsigned int i = 0; i < key_count; i++)
+		if (es_handover_mac(&keys[i], h, packet, len) == h->mac)
+			return (int)len;
+	return -EBADMSG;
+}
+
+int es_handover_receive(struct es_handover_sender *sender, const struct es_sipkey *keys,
+			unsigned int key_count, unsigned int *ret_node, struct es_handover *ret_header,
+			uint8_t *ret_packet)
 {
 	struct iovec iov[2] = {
 		{.iov_base = ret_header, .iov_len = sizeof(*ret_header)},
 		{.iov_base = ret_packet, .iov_len = ES_HANDOVER_PACKET_MAX},
 	};
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
-	ssize_t got = recvmsg(sender->fd, &msg, 0);
-	size_t len;
+	struct epoll_event event;
+	ssize_t got;
 
-	if (got < 0)
-		return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -EBADMSG;
-	if ((size_t)got < sizeof(*ret_header) || ret_header->magic != es_htonl(ES_HANDOVER_MAGIC) ||
-	    ret_header->version != ES_HANDOVER_VERSION || ret_header->kind != ES_HANDOVER_NACK)
-		return -EBADMSG;
-	len = (size_t)got - sizeof(*ret_header);
-	if (!len || len != es_ntohs(ret_header->packet_len))
-		return -EBADMSG;
-	for (unsigned int i = 0; i < key_count; i++)
-		if (es_handover_mac(&keys[i], ret_header, ret_packet, len) == ret_header->mac)
-			return (int)len;
-	return -EBADMSG;
-}
-
-int es_handover_receive_error(struct es_handover_sender *sender, struct sockaddr_in *ret_address)
-{
-	char control[512];
-	struct sockaddr_in to = {};
-	struct msghdr msg = {
-		.msg_name = &to,
-		.msg_namelen = sizeof(to),
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-
-	if (recvmsg(sender->fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+	if (epoll_wait(sender->epoll_fd, &event, 1, 0) != 1 || event.data.u32 >= sender->node_count)
 		return 0;
-	*ret_address = to;
-	return 1;
+	*ret_node = event.data.u32;
+	got = recvmsg(sender->fd[event.data.u32], &msg, 0);
+	if (got < 0)
+		return errno == ECONNREFUSED ? -ECONNREFUSED : errno == EAGAIN ? 0 : -EBADMSG;
+	return es_nack_check(ret_header, ret_packet, got, keys, key_count);
 }

@@ -19,12 +19,17 @@ struct es_handover_sender;
  * es_handover_sender_new() - one worker's sender
  * @stream: its number, below ES_STREAM_DATAPATH, unique on this node
  * @key: current handover key
- * Opens a UDP socket on the node's cluster address, whose port the NACKs come back to. Returns 0 or -errno.
+ * Opens a UDP socket for each node, from this node's cluster address; NACKs come back to it. Returns 0 or
+ * -errno.
  */
 int es_handover_sender_new(const struct es_cluster *cluster, unsigned int stream, const struct es_sipkey *key,
 			   struct es_handover_sender **ret_sender);
-/* es_handover_sender_set_key() - sign with another key from now on; what is queued is sent first */
-void es_handover_sender_set_key(struct es_handover_sender *sender, const struct es_sipkey *key);
+/**
+ * es_handover_sender_set() - go on with another version of the cluster and another key
+ * What is queued is sent first; es_handover_sender_fd() stays the same. Returns 0 or -errno.
+ */
+int es_handover_sender_set(struct es_handover_sender *sender, const struct es_cluster *cluster,
+			   const struct es_sipkey *key);
 
 void es_handover_sender_free(struct es_handover_sender **sender);
 
@@ -40,35 +45,31 @@ struct es_handover_order {
  * request_handover() - hand the connection of @packet over to node @target (DTS section 2.1, Fig. 3)
  * @packet: the client's packet, bytes unchanged, at most ES_HANDOVER_PACKET_MAX of them; copied
  * The message is queued; es_handover_flush() sends. Messages to one node keep their order.
- * Returns 0, or -EMSGSIZE.
+ * Returns 0; -EMSGSIZE; -ENOENT for a target that is no node.
  */
 int request_handover(struct es_handover_sender *sender, const struct es_cluster *cluster,
 		     const struct es_handover_order *order, const uint8_t *packet, size_t len,
 		     unsigned int target);
 
 /**
- * es_handover_flush() - send what is queued, in one system call if the kernel takes it
+ * es_handover_flush() - send what is queued, in one system call for each node that gets something
  * Returns how many messages could not be sent; their clients retransmit.
  */
 unsigned int es_handover_flush(struct es_handover_sender *sender);
 
-/* Socket of the sender: becomes readable when a NACK is there. */
+/* Descriptor of the sender: readable when a NACK or an error is there. */
 int es_handover_sender_fd(const struct es_handover_sender *sender);
 
 /**
- * es_handover_receive_nack() - take one NACK from the socket
- * @ret_header: host-readable through the accessors of kmod/core/handover.h
- * @ret_packet: room for ES_HANDOVER_PACKET_MAX bytes
- * Returns the packet's length, 0 if there is none now, -EBADMSG for a message that is not authentic.
+ * es_handover_receive() - take one NACK, or one error
+ * @ret_node: the node that it is about
+ * @ret_header, @ret_packet: of a NACK; room for ES_HANDOVER_PACKET_MAX bytes
+ * Returns the packet's length; 0 if there is nothing now; -EBADMSG for a message that is no authentic NACK;
+ * -ECONNREFUSED when the node's kernel said that no datapath takes handovers there (ICMP port unreachable).
  */
-int es_handover_receive_nack(struct es_handover_sender *sender, const struct es_sipkey *keys,
-			     unsigned int key_count, struct es_handover *ret_header, uint8_t *ret_packet);
-
-/**
- * es_handover_receive_error() - take one ICMP error ("port unreachable": no earshotd ever ran there)
- * Returns 1 and the address of the node that did not take a message, or 0 if there is no error.
- */
-int es_handover_receive_error(struct es_handover_sender *sender, struct sockaddr_in *ret_address);
+int es_handover_receive(struct es_handover_sender *sender, const struct es_sipkey *keys,
+			unsigned int key_count, unsigned int *ret_node, struct es_handover *ret_header,
+			uint8_t *ret_packet);
 
 /* es_handover_mac() - MAC of a message: header fields before mac, and the packet */
 __be64 es_handover_mac(const struct es_sipkey *key, const struct es_handover *header, const uint8_t *packet,

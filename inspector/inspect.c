@@ -95,11 +95,13 @@ void es_inspector_fini(struct es_inspector *in)
 int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster,
 			     const struct es_keys *keys)
 {
+	int rc;
+
 	es_policies_fini(in);
 	in->cluster = cluster;
 	in->keys = *keys;
-	es_handover_sender_set_key(in->sender, &keys->key[0].handover);
-	return es_policies_init(in, cluster);
+	rc = es_handover_sender_set(in->sender, cluster, &keys->key[0].handover);
+	return rc ? rc : es_policies_init(in, cluster);
 }
 
 /* Tell the client at once that nobody can serve it, instead of letting it retransmit into silence. */
@@ -414,26 +416,24 @@ void es_inspect_messages(struct es_inspector *in)
 {
 	uint8_t packet[ES_HANDOVER_PACKET_MAX];
 	struct es_sipkey keys[ES_KEYS_MAX];
-	struct sockaddr_in address;
 	struct es_handover header;
+	unsigned int node = 0;
 	int len;
 
 	for (unsigned int i = 0; i < in->keys.count; i++)
 		keys[i] = in->keys.key[i].handover;
 	for (unsigned int i = 0; i < ES_HANDOVER_BATCH; i++) {
-		len = es_handover_receive_nack(in->sender, keys, in->keys.count, &header, packet);
+		len = es_handover_receive(in->sender, keys, in->keys.count, &node, &header, packet);
 		if (!len)
 			break;
-		if (len < 0)
-			es_inspect_count(in, ES_WORKER_nack_bad);
-		else
+		if (len > 0) {
 			es_inspect_nack(in, &header, packet, (size_t)len);
-	}
-	while (es_handover_receive_error(in->sender, &address)) {
-		es_inspect_count(in, ES_WORKER_unreachable);
-		for (unsigned int i = 0; i < in->cluster->conf->node_count; i++)
-			if (in->cluster->handover_address[i].sin_addr.s_addr == address.sin_addr.s_addr)
-				es_health_suspend(in->params->health, i, in->now_ns + ES_SUSPEND_NS);
+		} else if (len == -ECONNREFUSED) {
+			es_inspect_count(in, ES_WORKER_unreachable);
+			es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
+		} else {
+			es_inspect_count(in, ES_WORKER_nack_bad);
+		}
 	}
 }
 

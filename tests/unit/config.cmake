@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Configuration, key file, control socket and the CLI.
+find_package(Threads REQUIRED)
+
+earshot_unit_test(config earshot-config)
+earshot_unit_test(keyfile earshot-config)
+earshot_unit_test(control earshot-control Threads::Threads)
+earshot_unit_test(report earshot-control)
+earshot_unit_test(cli earshot-control)
+add_dependencies(test_cli earshot)
+foreach(concept config report cli)
+  target_compile_definitions(test_${concept} PRIVATE EARSHOT_SOURCE="${PROJECT_SOURCE_DIR}")
+endforeach()
+target_compile_definitions(test_cli PRIVATE EARSHOT_CLI="$<TARGET_FILE:earshot>")

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The earshot program as a user runs it: its output for the example replies of docs/json.md, which daemon it
+ * picks, its exit statuses. The daemon's place is taken by a control socket server in a child process.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <ev.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "inspector/control.h"
+#include "tests/unit/doc_examples.h"
+
+static char directory[] = "/tmp/earshot-cli-XXXXXX";
+static char n1[64], n2[64], output[65536];
+static pid_t daemon_pid;
+
+/* Answers with the documentation's example, or with its look-up example, or shows what was asked. */
+static int answer(void *ctx, struct json_object *request, struct json_object **ret_result,
+		  struct es_conf_error *err)
+{
+	const char *name = ctx;
+	struct json_object *lookup, *port;
+
+	if (json_object_object_get_ex(request, "lookup", &lookup)) {
+		name = "lookup";
+		if (json_object_object_get_ex(lookup, "port", &port) && json_object_get_int(port) == 1) {
+			es_conf_error_set(err, "asked: %s",
+					  json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN));
+			return -EINVAL;
+		}
+	}
+	*ret_result = doc_example(name);
+	return *ret_result ? 0 : -ENOENT;
+}
+
+static void run_daemon(int ready_fd)
+{
+	struct ev_loop *loop = ev_loop_new(0);
+	struct es_control *control;
+
+	/* nothing here survives the test, however that ends */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || es_control_new(loop, n1, &control, NULL))
+		_exit(1);
+	es_control_register(control, "status", answer, "status");
+	es_control_register(control, "ring", answer, "ring");
+	es_control_register(control, "counters", answer, "counters");
+	es_control_register(control, "reload", answer, "reload");
+	es_control_register(control, "stop", answer, "stop");
+	(void)!write(ready_fd, "", 1);
+	ev_run(loop, 0);
+	_exit(1);
+}
+
+static int start(void **state)
+{
+	int ready[2];
+	char c;
+
+	(void)state;
+	if (!mkdtemp(directory) || pipe(ready))
+		return -1;
+	snprintf(n1, sizeof(n1), "%s/n1.sock", directory);
+	snprintf(n2, sizeof(n2), "%s/n2.sock", directory);
+	setenv("EARSHOT_DIRECTORY", directory, 1);
+	unsetenv("EARSHOT_NODE");
+	daemon_pid = fork();
+	if (daemon_pid < 0)
+		return -1;
+	if (!daemon_pid) {
+		close(ready[0]);
+		run_daemon(ready[1]);
+	}
+	close(ready[1]);
+	return read(ready[0], &c, 1) == 1 ? 0 : -1;
+}
+
+static int finish(void **state)
+{
+	(void)state;
+	kill(daemon_pid, SIGKILL);
+	waitpid(daemon_pid, NULL, 0);
+	unlink(n1);
+	return rmdir(directory);
+}
+
+/* Runs earshot with @arguments through the shell, leaves stdout and stderr in output. Return: its exit
+ * status. */
+static int earshot(const char *arguments)
+{
+	char command[1024];
+	size_t used;
+	FILE *pipe;
+	int status;
+
+	snprintf(command, sizeof(command), "%s %s 2>&1", EARSHOT_CLI, arguments);
+	pipe = popen(command, "r"); /* NOLINT(cert-env33-c): arguments are those of this file */
+	assert_non_null(pipe);
+	used = fread(output, 1, sizeof(output) - 1, pipe);
+	output[used] = 0;
+	status = pclose(pipe);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void expect(const char *arguments, int status, const char *text)
+{
+	int got = earshot(arguments);
+
+	if (got != status || strcmp(output, text) != 0)
+		fail_msg("earshot %s: status %d:\n%s", arguments, got, output);
+}
+
+static void test_tables(void **state)
+{
+	(void)state;
+	expect("status", 0,
+	       "node      n1 of cluster lab, earshotd 0.1.0, up 1 h 2 min\n"
+	       "datapath  bpf, inspecting\n"
+	       "ring      epoch 3, members 2\n"
+	       "\n"
+	       "NODE  ADDRESS    WEIGHT  STATE  SHARE\n"
+	       "n1 *  10.78.0.1     100  up     50.8%\n"
+	       "n2    10.78.0.2     100  up     49.2%\n"
+	       "\n"
+	       "SERVICE  ADDRESS      PORT  POLICY    INSPECT\n"
+	       "web      10.77.0.100    80  uri-hash  first\n"
+	       "\n"
+	       "WORKERS    TOTAL  EACH\n"
+	       "requests    2500  1200 1300\n"
+	       "handovers   1200  590 610\n");
+	expect("nodes", 0,
+	       "NODE  ADDRESS    WEIGHT  STATE  SHARE\n"
+	       "n1 *  10.78.0.1     100  up     50.8%\n"
+	       "n2    10.78.0.2     100  up     49.2%\n");
+	expect("ring", 0,
+	       "epoch 3, 63 virtual nodes at weight 100\n"
+	       "\n"
+	       "MEMBER  ADDRESS    VIRTUAL NODES  SHARE\n"
+	       "n1      10.78.0.1             63  50.8%\n"
+	       "n2      10.78.0.2             63  49.2%\n");
+	expect("ring --points | tail -n 3", 0,
+	       "POSITION          MEMBER\n"
+	       "00d1f2a900000000  n2\n"
+	       "80aa017c00000000  n1\n");
+	expect("ring lookup 192.0.2.7 40000", 0,
+	       "n2 (10.78.0.2) inspects 192.0.2.7 port 40000 to service web: position c0ffee0000000000, "
+	       "epoch 3\n");
+	expect("counters", 0,
+	       "COUNTER                             VALUE  DESCRIPTION\n"
+	       "deliver_established  18446744073709551615  segment of a connection whose socket is here\n"
+	       "syn_answered                           42  SYN answered with a cookie\n");
+	expect("counters --all | sed -n 3p", 0,
+	       "drop_not_mine                           0  packet of a flow that another node inspects or "
+	       "holds\n");
+	expect("reload", 0, "reloaded, epoch 4\n");
+	expect("stop", 0, "");
+	expect("version", 0, "earshot " EARSHOT_VERSION "\n");
+}
+
+static void expect_json(const char *arguments, const char *example_name)
+{
+	struct json_object *example = doc_example(example_name), *printed;
+
+	assert_int_equal(earshot(arguments), 0);
+	printed = json_tokener_parse(output);
+	assert_non_null(printed);
+	if (!json_object_equal(example, printed))
+		fail_msg("earshot %s:\n%s", arguments, output);
+	json_object_put(example);
+	json_object_put(printed);
+}
+
+static void test_json(void **state)
+{
+	(void)state;
+	expect_json("--json status", "status");
+	expect_json("status --json", "status");
+	expect_json("ring -j -p", "ring");
+	expect_json("ring lookup --json 192.0.2.7 40000", "lookup");
+	expect_json("counters --json", "counters");
+	expect_json("reload --json", "reload");
+	expect_json("stop --json", "stop");
+	assert_int_equal(earshot("nodes --json"), 0);
+	assert_non_null(strstr(output, "\"nodes\": ["));
+	expect("version --json", 0, "{ \"version\": \"" EARSHOT_VERSION "\" }\n");
+}
+
+static void test_requests(void **state)
+{
+	(void)state;
+	expect("ring lookup 192.0.2.7 1", 1,
+	       "earshot: asked: {\"command\":\"ring\",\"lookup\":{\"address\":\"192.0.2.7\",\"port\":1}}\n");
+	expect("ring --service web lookup 192.0.2.7 1", 1,
+	       "earshot: asked: "
+	       "{\"command\":\"ring\",\"lookup\":{\"address\":\"192.0.2.7\",\"port\":1,\"service\":"
+	       "\"web\"}}\n");
+	expect("ring lookup 192.0.2.7 65536", 1, "earshot: bad client port \"65536\": expected 1..65535\n");
+	expect("ring lookup 192.0.2.7", 1, "earshot: ring: expected nothing, or lookup ADDRESS PORT\n");
+}
+
+static void test_which_daemon(void **state)
+{
+	char arguments[256], text[512];
+
+	(void)state;
+	expect("nodes --node n1 | wc -l", 0, "3\n");
+	expect("--node=n1 nodes | wc -l", 0, "3\n");
+	snprintf(arguments, sizeof(arguments), "nodes --control %s --node n7 | wc -l", n1);
+	expect(arguments, 0, "3\n");
+	snprintf(text, sizeof(text), "earshot: no earshotd answers on %s: No such file or directory\n", n2);
+	expect("nodes --node n2", 2, text);
+	setenv("EARSHOT_NODE", "n2", 1);
+	expect("nodes", 2, text);
+	expect("nodes --node n1 | wc -l", 0, "3\n");
+	unsetenv("EARSHOT_NODE");
+	expect("nodes --node ../x", 1,
+	       "earshot: no node can be named \"../x\": expected the name of a node\n");
+	expect("nodes --node ''", 1, "earshot: no node can be named \"\": expected the name of a node\n");
+
+	fclose(fopen(n2, "w"));
+	expect("nodes", 1, "earshot: several nodes run here: give --node NAME, one of n1, n2\n");
+	snprintf(text, sizeof(text), "earshot: no earshotd answers on %s: Connection refused\n", n2);
+	expect("nodes -n n2", 2, text);
+	unlink(n2);
+
+	setenv("EARSHOT_DIRECTORY", "/nonexistent", 1);
+	expect("nodes", 2,
+	       "earshot: no earshotd runs here (no socket in /nonexistent): start it, or give --control "
+	       "PATH\n");
+	setenv("EARSHOT_DIRECTORY", directory, 1);
+}
+
+static void test_command_line(void **state)
+{
+	(void)state;
+	assert_int_equal(earshot(""), 64);
+	assert_non_null(strstr(output, "expected a command"));
+	assert_int_equal(earshot("sing"), 64);
+	assert_non_null(strstr(output, "unknown command \"sing\""));
+	assert_int_equal(earshot("status now"), 64);
+	assert_non_null(strstr(output, "earshot status: unexpected argument \"now\""));
+	assert_int_equal(earshot("status --all"), 64);
+	assert_int_equal(earshot("keygen"), 64);
+	assert_non_null(strstr(output, "earshot keygen: expected FILE"));
+	assert_int_equal(earshot("--help"), 0);
+	assert_non_null(strstr(output, "check-config"));
+	assert_int_equal(earshot("keygen --help"), 0);
+	assert_non_null(strstr(output, "--stage"));
+	assert_non_null(strstr(output, "--json"));
+	assert_int_equal(earshot("--version"), 0);
+	assert_string_equal(output, "earshot " EARSHOT_VERSION "\n");
+	assert_int_equal(earshot("status >/dev/full"), 1);
+}
+
+static void test_keygen(void **state)
+{
+	char arguments[128], text[256], file[80];
+	struct stat st;
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s/key", directory);
+	snprintf(arguments, sizeof(arguments), "keygen %s", file);
+	expect(arguments, 0, "");
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	snprintf(text, sizeof(text), "earshot: %s: cannot be created: File exists\n", file);
+	expect(arguments, 1, text);
+	snprintf(arguments, sizeof(arguments), "keygen --stage %s", file);
+	expect(arguments, 0, "");
+	snprintf(arguments, sizeof(arguments), "keygen --rotate %s", file);
+	expect(arguments, 0, "");
+	snprintf(arguments, sizeof(arguments), "keygen -f %s", file);
+	expect(arguments, 0, "");
+	snprintf(arguments, sizeof(arguments), "keygen -f --stage %s", file);
+	expect(arguments, 1, "earshot: keygen: expected either --stage or --rotate\n");
+	assert_int_equal(unlink(file), 0);
+}
+
+static void test_check_config(void **state)
+{
+	static const char example[] = EARSHOT_SOURCE "/conf/earshot.conf.example";
+	char arguments[512], text[1024], file[80];
+	FILE *conf;
+
+	(void)state;
+	snprintf(arguments, sizeof(arguments), "check-config %s", example);
+	snprintf(text, sizeof(text),
+		 "%s: correct, cluster lab\n"
+		 "\n"
+		 "NODE  ADDRESS    WEIGHT\n"
+		 "n1    10.78.0.1     100\n"
+		 "n2    10.78.0.2     100\n"
+		 "n3    10.78.0.3     100\n"
+		 "\n"
+		 "SERVICE  ADDRESS      PORT  POLICY\n"
+		 "web      10.77.0.100    80  uri-hash\n",
+		 example);
+	expect(arguments, 0, text);
+	snprintf(arguments, sizeof(arguments), "check-config --json %s | tr -d '\\n'", example);
+	snprintf(text, sizeof(text),
+		 "{  \"path\": \"%s\",  \"cluster\": \"lab\",  \"nodes\": 3,  \"services\": 1}", example);
+	expect(arguments, 0, text);
+	snprintf(file, sizeof(file), "%s/c", directory);
+	conf = fopen(file, "w");
+	assert_non_null(conf);
+	fputs("cluster {\n  handover_port = 0\n}\n", conf);
+	fclose(conf);
+	snprintf(arguments, sizeof(arguments), "check-config %s", file);
+	snprintf(text, sizeof(text), "earshot: %s:2: cluster: handover_port = 0: expected 1..65535\n", file);
+	expect(arguments, 1, text);
+	assert_int_equal(unlink(file), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tables),	     cmocka_unit_test(test_json),
+		cmocka_unit_test(test_requests),     cmocka_unit_test(test_which_daemon),
+		cmocka_unit_test(test_command_line), cmocka_unit_test(test_keygen),
+		cmocka_unit_test(test_check_config),
+	};
+
+	return cmocka_run_group_tests_name("cli", tests, start, finish);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The replies of the control socket: what report.c builds has the shape that docs/json.md promises, member by
+ * member and type by type, and the values of the configuration.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+
+#include "inspector/report.h"
+#include "kmod/core/counters.h"
+#include "tests/unit/doc_examples.h"
+
+static struct es_conf *conf;
+
+static void expect_shape(struct json_object *example, struct json_object *built, const char *where);
+
+static void expect_object_shape(struct json_object *example, struct json_object *built, const char *where)
+{
+	if (json_object_object_length(example) != json_object_object_length(built))
+		fail_msg("%s: %s", where, json_object_to_json_string(built));
+	json_object_object_foreach(example, key, value)
+	{
+		struct json_object *other;
+
+		if (!json_object_object_get_ex(built, key, &other))
+			fail_msg("%s: %s is missing", where, key);
+		expect_shape(value, other, key);
+	}
+}
+
+static void expect_shape(struct json_object *example, struct json_object *built, const char *where)
+{
+	if (json_object_get_type(example) != json_object_get_type(built))
+		fail_msg("%s: %s", where, json_object_to_json_string(built));
+	if (json_object_is_type(example, json_type_object))
+		expect_object_shape(example, built, where);
+	if (json_object_is_type(example, json_type_array)) {
+		assert_true(json_object_array_length(example) > 0);
+		assert_true(json_object_array_length(built) > 0);
+		expect_shape(json_object_array_get_idx(example, 0), json_object_array_get_idx(built, 0),
+			     where);
+	}
+}
+
+static void expect_as_documented(const char *name, struct json_object *built)
+{
+	struct json_object *example = doc_example(name);
+
+	assert_non_null(example);
+	assert_non_null(built);
+	expect_shape(example, built, name);
+	json_object_put(example);
+}
+
+static void test_status(void **state)
+{
+	static const char *const names[] = {"requests", "handovers", NULL};
+	static const unsigned long long values[] = {12, 18446744073709551615ULL};
+	static const char *const states[] = {"up", "draining"};
+	static const double shares[] = {0.25, 0.75};
+	struct es_report_status status = {
+		.conf = conf,
+		.self = 1,
+		.datapath_type = "bpf",
+		.datapath_state = "fallback",
+		.uptime_s = 3.25,
+		.epoch = 7,
+		.members = 2,
+		.node_states = states,
+		.ring_shares = shares,
+		.workers = json_object_new_array(),
+	};
+	struct json_object *report;
+
+	(void)state;
+	json_object_array_add(status.workers, es_report_worker(0, names, values));
+	report = es_report_status(&status);
+	expect_as_documented("status", report);
+	assert_string_equal(
+		json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN),
+		"{\"version\":\"" EARSHOT_VERSION "\",\"cluster\":\"lab\",\"node\":\"n2\","
+		"\"datapath\":{\"type\":\"bpf\",\"state\":\"fallback\"},\"uptime_s\":3.250000,"
+		"\"ring\":{\"epoch\":7,\"members\":2},"
+		"\"workers\":[{\"id\":0,\"requests\":12,\"handovers\":18446744073709551615}],"
+		"\"services\":[{\"name\":\"web\",\"address\":\"10.77.0.100\",\"port\":80,\"policy\":\"uri-"
+		"hash\","
+		"\"inspect\":\"first\"},{\"name\":\"l4\",\"address\":\"10.77.0.100\",\"port\":443,\"policy\":"
+		"\"ring\","
+		"\"inspect\":\"never\"}],"
+		"\"nodes\":[{\"name\":\"n1\",\"address\":\"10.78.0.1\",\"weight\":100,\"state\":\"up\","
+		"\"self\":false,"
+		"\"ring_share\":0.250000},{\"name\":\"n2\",\"address\":\"10.78.0.2\",\"weight\":50,\"state\":"
+		"\"draining\",\"self\":true,\"ring_share\":0.750000}]}");
+	json_object_put(report);
+	status.workers = NULL;
+	status.node_states = NULL;
+	status.ring_shares = NULL;
+	report = es_report_status(&status);
+	assert_non_null(
+		strstr(json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN), "\"workers\":[]"));
+	json_object_put(report);
+}
+
+static void test_ring(void **state)
+{
+	static const struct es_report_point points[] = {{0, 1}, {0xffffffffffffffffULL, 0}};
+	static const unsigned int virtual_nodes[] = {63, 0};
+	static const double shares[] = {1, 0};
+	struct es_report_ring ring = {
+		.conf = conf,
+		.epoch = 7,
+		.virtual_nodes = virtual_nodes,
+		.shares = shares,
+		.points = points,
+		.point_count = 2,
+	};
+	struct json_object *report = es_report_ring(&ring);
+
+	(void)state;
+	expect_as_documented("ring", report);
+	assert_string_equal(
+		json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN),
+		"{\"epoch\":7,\"virtual_nodes\":63,\"members\":[{\"name\":\"n1\",\"address\":\"10.78.0.1\","
+		"\"virtual_nodes\":63,\"share\":1.000000}],\"points\":[[\"0000000000000000\",\"n2\"],"
+		"[\"ffffffffffffffff\",\"n1\"]]}");
+	json_object_put(report);
+	ring.points = NULL;
+	report = es_report_ring(&ring);
+	assert_false(json_object_object_get_ex(report, "points", NULL));
+	json_object_put(report);
+}
+
+static int lookup_flow(const char *request_text, struct es_flow *flow, unsigned int *service,
+		       struct es_conf_error *err)
+{
+	struct json_object *request = json_tokener_parse(request_text);
+	int r;
+
+	assert_non_null(request);
+	r = es_report_lookup_flow(conf, request, flow, service, err);
+	json_object_put(request);
+	return r;
+}
+
+static void test_lookup(void **state)
+{
+	struct json_object *report;
+	struct es_conf_error err;
+	unsigned int service = 9;
+	struct es_flow flow;
+
+	(void)state;
+	assert_int_equal(lookup_flow("{\"command\":\"ring\"}", &flow, &service, &err), -ENOENT);
+	assert_int_equal(
+		lookup_flow("{\"lookup\":{\"address\":\"192.0.2.7\",\"port\":40000,\"service\":\"l4\"}}",
+			    &flow, &service, &err),
+		0);
+	assert_int_equal(service, 1);
+	assert_int_equal(flow.client.w[3], inet_addr("192.0.2.7"));
+	assert_int_equal(flow.service.w[3], inet_addr("10.77.0.100"));
+	assert_int_equal(flow.client_port, htons(40000));
+	assert_int_equal(flow.service_port, htons(443));
+	report = es_report_lookup(conf, 7, &flow, service, 0x00c0ffeeULL << 32, 1);
+	expect_as_documented("lookup", report);
+	assert_string_equal(
+		json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN),
+		"{\"epoch\":7,\"lookup\":{\"address\":\"192.0.2.7\",\"port\":40000,\"service\":\"l4\","
+		"\"position\":\"00c0ffee00000000\",\"node\":\"n2\",\"node_address\":\"10.78.0.2\"}}");
+	json_object_put(report);
+}
+
+static void test_lookup_errors(void **state)
+{
+	static const struct {
+		const char *lookup;
+		const char *error;
+	} errors[] = {
+		{"{}", "bad client address \"\", expected an IPv4 address"},
+		{"1", "bad client address \"\", expected an IPv4 address"},
+		{"{\"address\":\"::1\",\"port\":1}", "bad client address \"::1\", expected an IPv4 address"},
+		{"{\"address\":null,\"port\":1}", "bad client address \"\", expected an IPv4 address"},
+		{"{\"address\":\"1.2.3.4\"}", "bad client port, expected 1..65535"},
+		{"{\"address\":\"1.2.3.4\",\"port\":\"1\"}", "bad client port, expected 1..65535"},
+		{"{\"address\":\"1.2.3.4\",\"port\":65536}", "bad client port, expected 1..65535"},
+		{"{\"address\":\"1.2.3.4\",\"port\":1}",
+		 "there are 2 services, expected the name of one of them"},
+		{"{\"address\":\"1.2.3.4\",\"port\":1,\"service\":\"x\"}", "no service named \"x\""},
+		{"{\"address\":\"1.2.3.4\",\"port\":1,\"service\":null}", "no service named \"\""},
+	};
+	unsigned int service = 9;
+	struct es_conf_error err;
+	struct es_flow flow;
+	char request[256];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		snprintf(request, sizeof(request), "{\"lookup\":%s}", errors[i].lookup);
+		assert_int_equal(lookup_flow(request, &flow, &service, &err), -EINVAL);
+		assert_string_equal(err.text, errors[i].error);
+		assert_int_equal(service, 9);
+	}
+	conf->service_count = 1;
+	assert_int_equal(
+		lookup_flow("{\"lookup\":{\"address\":\"1.2.3.4\",\"port\":1}}", &flow, &service, &err), 0);
+	assert_int_equal(service, 0);
+	conf->service_count = 2;
+}
+
+static void test_points_wanted(void **state)
+{
+	struct json_object *request = json_tokener_parse("{\"command\":\"ring\"}");
+
+	(void)state;
+	assert_false(es_report_wants_points(request));
+	json_object_object_add(request, "points", json_object_new_boolean(0));
+	assert_false(es_report_wants_points(request));
+	json_object_object_add(request, "points", json_object_new_boolean(1));
+	assert_true(es_report_wants_points(request));
+	json_object_put(request);
+}
+
+static void test_counters(void **state)
+{
+	unsigned long long values[ES_COUNTER_COUNT] = {0};
+	struct json_object *report, *counters, *first, *last;
+	unsigned int n = ES_COUNTER_COUNT;
+
+	(void)state;
+	values[0] = 18446744073709551615ULL;
+	report = es_report_counters(values);
+	es_report_counter_add(report, "decided", 5, "requests that a policy decided");
+	expect_as_documented("counters", report);
+	assert_true(json_object_object_get_ex(report, "counters", &counters));
+	assert_int_equal(json_object_array_length(counters), n + 1);
+	first = json_object_array_get_idx(counters, 0);
+	last = json_object_array_get_idx(counters, n);
+	assert_string_equal(json_object_to_json_string_ext(first, JSON_C_TO_STRING_PLAIN),
+			    "{\"name\":\"deliver_established\",\"value\":18446744073709551615,"
+			    "\"description\":\"segment of a "
+			    "connection whose socket is here\"}");
+	assert_string_equal(
+		json_object_to_json_string_ext(last, JSON_C_TO_STRING_PLAIN),
+		"{\"name\":\"decided\",\"value\":5,\"description\":\"requests that a policy decided\"}");
+	json_object_put(report);
+}
+
+static int load(void **state)
+{
+	static const char text[] =
+		"cluster { name = lab }\ndatapath { interface = a cluster_interface = b }\n"
+		"node n1 { address = 10.78.0.1 }\nnode n2 { address = 10.78.0.2 weight = 50 }\n"
+		"service web { address = 10.77.0.100 port = 80 }\n"
+		"service l4 { address = 10.77.0.100 port = 443 inspect = never }\n";
+
+	(void)state;
+	return es_conf_parse(text, sizeof(text) - 1, "t.conf", NULL, &conf, NULL);
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	es_conf_free(&conf);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_status),	      cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
+		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
+	};
+
+	return cmocka_run_group_tests_name("report", tests, load, unload);
+}
