@@ -15,7 +15,8 @@
 #include "inspector/inspect.h"
 #include "inspector/worker.h"
 
-#define ES_TICK_S 0.02
+#define ES_TICK_S      0.02
+#define ES_DRAIN_TURNS 16
 
 const char *const es_worker_counter_name[ES_WORKER_COUNTER_COUNT] = {
 #define X(name, description) #name,
@@ -77,15 +78,37 @@ static int es_worker_on_record(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+/*
+ * Take everything there is, until there is nothing more; then let the datapath wake us again, and look once
+ * more for what came in between. Bounded, so that NACKs and timers have their turn; the flag then stays up,
+ * and the event loop comes back because the descriptor is still readable.
+ */
+static void es_worker_drain(struct es_worker *w)
+{
+	__u32 *awake = &es_datapath_state(w->params.datapath)->awake[w->params.id];
+	int taken;
+
+	for (int turn = 0; turn < ES_DRAIN_TURNS; turn++) {
+		__atomic_store_n(awake, 1, __ATOMIC_RELAXED);
+		es_worker_clock(w);
+		taken = ring_buffer__consume(w->ring);
+		es_worker_flush(w);
+		if (taken > 0)
+			continue;
+		__atomic_store_n(awake, 0, __ATOMIC_SEQ_CST);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		if (ring_buffer__consume(w->ring) <= 0)
+			return;
+		es_worker_flush(w);
+	}
+	ev_feed_event(w->loop, &w->queue_io, EV_READ);
+}
+
 static void es_worker_on_queue(struct ev_loop *loop, struct ev_io *io, int events)
 {
-	struct es_worker *w = io->data;
-
 	(void)loop;
 	(void)events;
-	es_worker_clock(w);
-	ring_buffer__consume(w->ring);
-	es_worker_flush(w);
+	es_worker_drain(io->data);
 }
 
 static void es_worker_on_message(struct ev_loop *loop, struct ev_io *io, int events)
@@ -105,7 +128,7 @@ static void es_worker_on_tick(struct ev_loop *loop, struct ev_timer *timer, int 
 
 	(void)loop;
 	(void)events;
-	es_worker_clock(w);
+	es_worker_drain(w);
 	es_inspect_deadlines(&w->inspector);
 	es_worker_flush(w);
 }
@@ -128,13 +151,13 @@ static void es_worker_on_wake(struct ev_loop *loop, struct ev_async *async, int 
 
 static void *es_worker_main(void *arg)
 {
-	const struct sched_param param = { .sched_priority = 0 };
+	const struct sched_param param = {.sched_priority = 0};
 	struct es_worker *w = arg;
 
 	/*
-	 * A batch thread is not put before the one that woke it: on a busy CPU it runs when that one has done its
-	 * share, and then finds many packets for one wake-up. Costs nothing where a CPU is idle; an eighth less CPU
-	 * time per request where none is (tests/bench). A kernel that refuses does no harm.
+	 * A batch thread is not put before the one that woke it: on a busy CPU it runs when that one has done
+	 * its share, and then finds many packets for one wake-up. Costs nothing where a CPU is idle; an
+	 * eighth less CPU time per request where none is (tests/bench). A kernel that refuses does no harm.
 	 */
 	pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
 	ev_run(w->loop, 0);

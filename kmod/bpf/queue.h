@@ -9,6 +9,33 @@
 #include "packet.h"
 #include "maps.h"
 
+/*
+ * A wake-up is an interrupt that the CPU sends to itself, which costs more than all the rest (above all in a
+ * virtual machine). So a worker that is awake is not woken: it says so in es_state.awake, and looks once more
+ * after it has taken that back. Who wakes it sets the flag, so that a burst wakes once.
+ */
+static __always_inline __u64 es_queue_flags(__u32 *awake)
+{
+	if (*(volatile __u32 *)awake)
+		return BPF_RB_NO_WAKEUP;
+	*(volatile __u32 *)awake = 1;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+/* The worker may have gone to sleep between our look and the submit (a full barrier): wake it with an empty
+ * record. */
+static __always_inline void es_queue_wake_late(void *ring, __u32 *awake, __u64 flags)
+{
+	__u64 *nothing;
+
+	if (flags == BPF_RB_FORCE_WAKEUP || *(volatile __u32 *)awake)
+		return;
+	*(volatile __u32 *)awake = 1;
+	nothing = bpf_ringbuf_reserve(ring, sizeof(*nothing), 0);
+	if (nothing)
+		bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
+}
+
 /* Reserve, fill, submit: @size is a constant, as the ring buffer wants it. */
 #define ES_QUEUE_RECORD(name, size)                                                                          \
 	struct es_queue_##name {                                                                             \
@@ -16,10 +43,11 @@
 		__u8 packet[size];                                                                           \
 	};                                                                                                   \
 	static __always_inline int es_queue_push_##name(void *ring, struct __sk_buff *skb,                   \
-							const struct es_record *record)                      \
+							const struct es_record *record, __u32 *awake)        \
 	{                                                                                                    \
 		struct es_queue_##name *r = bpf_ringbuf_reserve(ring, sizeof(*r), 0);                        \
 		__u32 len = record->len;                                                                     \
+		__u64 flags;                                                                                 \
                                                                                                              \
 		if (!r)                                                                                      \
 			return -1;                                                                           \
@@ -28,7 +56,9 @@
 			return -1;                                                                           \
 		}                                                                                            \
 		r->record = *record;                                                                         \
-		bpf_ringbuf_submit(r, 0);                                                                    \
+		flags = es_queue_flags(awake);                                                               \
+		bpf_ringbuf_submit(r, flags);                                                                \
+		es_queue_wake_late(ring, awake, flags);                                                      \
 		return 0;                                                                                    \
 	}
 ES_QUEUE_RECORD(small, ES_RECORD_SMALL)
@@ -40,20 +70,23 @@ ES_QUEUE_RECORD(large, ES_RECORD_LARGE)
  */
 static __noinline int es_queue_push(struct __sk_buff *skb, struct es_record *record, __u32 worker)
 {
+	struct es_state *state = es_state_get();
+	__u32 *awake;
 	void *ring;
 
-	if (!record)
+	if (!record || !state || worker >= ES_WORKERS_MAX)
 		return -1;
+	awake = &state->awake[worker];
 	ring = bpf_map_lookup_elem(&es_queues, &worker);
 	if (!ring)
 		return -1;
 	record->csum_partial = (__u8)es_packet_csum_partial(skb);
 	record->gso_size = (__u16)skb->gso_size;
 	if (record->len <= ES_RECORD_SMALL)
-		return es_queue_push_small(ring, skb, record);
+		return es_queue_push_small(ring, skb, record, awake);
 	if (record->len > ES_RECORD_LARGE)
 		record->len = ES_RECORD_LARGE;
-	return es_queue_push_large(ring, skb, record);
+	return es_queue_push_large(ring, skb, record, awake);
 }
 
 #endif

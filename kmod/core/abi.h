@@ -74,6 +74,7 @@ struct es_config {
  * @wall_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC, so that a datapath without a daemon still knows the time
  * @sequence: the datapath's own handover sequence (its NACKs)
  * @heartbeat_ns: CLOCK_MONOTONIC time at which each worker last looked
+ * @awake: the worker is running, or was woken already: a packet need not wake it (kmod/bpf/queue.h)
  */
 struct es_state {
 	__u32 active;
@@ -81,6 +82,7 @@ struct es_state {
 	__u64 wall_offset_ns;
 	__u64 sequence;
 	__u64 heartbeat_ns[ES_WORKERS_MAX];
+	__u32 awake[ES_WORKERS_MAX];
 };
 
 enum es_record_kind {
