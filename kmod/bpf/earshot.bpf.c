@@ -288,7 +288,7 @@ static __always_inline void es_handover_view_socket(struct bpf_sock *sk, struct 
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (tp) {
 			v->rcv_nxt = tp->rcv_nxt;
-			/* A FIN counts in rcv_nxt, but not as a received byte. */
+			/* Whether a FIN counts as a received byte differs between kernels. */
 			v->first_seq = tp->rcv_nxt - (__u32)tp->bytes_received - 1;
 			*ret_old_rcv_nxt = tp->rcv_nxt;
 		}

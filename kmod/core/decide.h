@@ -219,9 +219,6 @@ struct es_handover_view {
 	__u8 rebuilt;
 };
 
-/* How far ahead of the expected byte a segment of the same incarnation can be: the largest receive window. */
-#define ES_WINDOW_MAX (1u << 26)
-
 /**
  * es_decide_handover() - the verdict for a handover message at its target
  * At most one socket is made from one request: the client's retransmission, repeated by the inspecting node,
@@ -232,10 +229,17 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 	const struct es_segment *seg = &v->seg;
 
 	if (v->socket == ES_SOCKET_ESTABLISHED) {
-		/* Is it this connection, or one that the client forgot and whose ports it uses again? */
-		if (v->kind == ES_HANDOVER_REQUEST && seg->seq - v->first_seq > v->rcv_nxt - v->first_seq &&
-		    seg->seq - v->rcv_nxt > ES_WINDOW_MAX)
+		/*
+		 * A first request begins its connection, so another first byte means another connection of
+		 * the same ports. Either the client forgot the one that is here (its RST was lost) and has
+		 * opened a new one: sequence numbers only grow from one to the next (RFC 6528). Or this is a
+		 * late duplicate.
+		 */
+		if (v->kind == ES_HANDOVER_REQUEST && seg->seq - v->first_seq > 1) {
+			if (v->rebuilt || es_seq_before(seg->seq, v->rcv_nxt))
+				ES_VERDICT(ret, ES_DROP, handover_old);
 			ES_VERDICT(ret, ES_END_OLD, handover_time_wait);
+		}
 		if (v->kind == ES_HANDOVER_FOLLOW)
 			ES_VERDICT(ret, ES_DELIVER, handover_follow);
 		ES_VERDICT(ret, ES_DELIVER, handover_duplicate);
