@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The load generator: wrk, in the namespace of the lab's client."""
+import json
+import os
+import subprocess
+
+from earshotlab import LabError
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wrk.lua")
+ERRORS = ("connect", "read", "write", "timeout", "status")
+CONNECTIONS = 64
+THREADS = 2
+TARGETS = 240  # different URIs of each size: what hashes the URI has something to spread
+
+
+def run(lab, url, directory, connection, seconds, connections=CONNECTIONS):
+    """One run; wrk's figures, its CPU time in "client_cpu_s", and the sum of its errors in "errors"."""
+    command = ["wrk", "-t", str(min(THREADS, connections)), "-c", str(connections), "-d", f"{seconds}s",
+               "--timeout", "10s", "--latency", "-s", SCRIPT, url, "--", directory, str(TARGETS), connection]
+    child = lab.client.popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    output = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    child.stdout.close()
+    lines = [line for line in output.splitlines() if line.startswith("RESULT ")]
+    if child.returncode or not lines:
+        raise LabError(f"wrk {url} ended with {child.returncode}", output)
+    result = json.loads(lines[0].removeprefix("RESULT "))
+    result["pid"] = child.pid
+    result["client_cpu_s"] = usage.ru_utime + usage.ru_stime
+    result["errors"] = sum(result[kind] for kind in ERRORS)
+    return result

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is measured: the modes, and the labs, servers and proxies behind them.
+
+    plain lab    client -- brpub -- n1, n2, n3 (nginx) and n4 (haproxy, nginx as a proxy), no earshotd, no tc program
+    earshot labs client -- brpub -- n1, n2, n3 (nginx, earshotd), one lab for each configuration
+
+The servers are the same everywhere: nginx with one worker, the same configuration, the same files, no access log.
+The proxies reach them over the private network. A lab that is not being measured is idle.
+"""
+import os
+import shutil
+
+from earshotlab import Lab, LabError, netns, process, server, wait_for
+from earshotlab.probe import receives
+
+import load
+
+SIZES = {"1k": 1 << 10, "13k": 13 << 10, "100k": 100 << 10, "1m": 1 << 20}
+NODES = 3
+PROXY = f"n{NODES + 1}"
+PROXY_PORTS = {"haproxy": 8001, "nginx-proxy": 8002}
+EARSHOT = {
+    "earshot": ("wrr", {}),
+    "earshot-ring": ("ring", {}),
+    "earshot-uri": ("uri-hash", {}),
+    "earshot-every": ("wrr", {"service.inspect": "every"}),
+}
+DEFAULT_MODES = ("direct", "earshot", "haproxy", "nginx-proxy")
+MODES = ("direct", *EARSHOT, *PROXY_PORTS)
+
+_NGINX = """\
+daemon off;
+user root;
+worker_processes {workers};
+worker_rlimit_nofile 8192;
+pid {directory}/bench-{role}.pid;
+error_log {directory}/bench-{role}.log;
+events {{ worker_connections 4096; }}
+http {{
+    access_log off;
+    client_body_temp_path {directory}/tmp-body;
+    proxy_temp_path {directory}/tmp-proxy;
+    fastcgi_temp_path {directory}/tmp-fastcgi;
+    uwsgi_temp_path {directory}/tmp-uwsgi;
+    scgi_temp_path {directory}/tmp-scgi;
+    default_type application/octet-stream;
+    sendfile on;
+    tcp_nopush on;
+    keepalive_requests 100000000;
+{content}
+}}
+"""
+_SERVER = """\
+    server {{
+        listen 80 backlog=4096;
+        root {docroot};
+        add_header X-Node {node} always;
+        location = /node {{ return 200 "{node}\\n"; }}
+    }}"""
+_PROXY = """\
+    upstream nodes {{
+        hash $request_uri consistent;
+{servers}
+        keepalive 128;
+        keepalive_requests 100000000;
+    }}
+    server {{
+        listen {port} backlog=4096 reuseport;
+        location / {{
+            proxy_pass http://nodes;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_max_temp_file_size 0;
+        }}
+    }}"""
+_HAPROXY = """\
+global
+    nbthread 2
+    maxconn 4000
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+    http-reuse always
+frontend web
+    bind :{port}
+    default_backend nodes
+backend nodes
+    balance uri
+{servers}
+"""
+
+
+def make_docroot(directory):
+    """Per size one file under many names (hard links: one copy in the page cache): /13k/0, /13k/1, ..."""
+    for name, size in SIZES.items():
+        os.makedirs(os.path.join(directory, name))
+        first = os.path.join(directory, name, "0")
+        with open(first, "wb") as handle:
+            handle.write(server.file_content(name, size))
+        for number in range(1, load.TARGETS):
+            os.link(first, os.path.join(directory, name, str(number)))
+
+
+class Targets:
+    """Brings up what a mode needs when it is first asked for; `stack` takes it down."""
+
+    def __init__(self, stack, docroot):
+        self.stack = stack
+        self.docroot = docroot
+        self.labs = {}
+
+    def lab(self, mode):
+        """The lab of a mode."""
+        key = mode if mode in EARSHOT else "plain"
+        if key not in self.labs:
+            self.labs[key] = self._make(key)
+        return self.labs[key]
+
+    def url(self, mode):
+        lab = self.lab(mode)
+        if mode in EARSHOT:
+            return lab.url("").rstrip("/")
+        if mode == "direct":
+            return f"http://{lab.node('n1').public_address}"
+        return f"http://{lab.node(PROXY).public_address}:{PROXY_PORTS[mode]}"
+
+    def identities(self):
+        """The namespaces of all labs."""
+        return {netns.identity(namespace) for lab in self.labs.values() for namespace in lab.net.namespaces}
+
+    def counters(self, mode):
+        """The cluster's counters, summed over its nodes; nothing for a mode without earshotd."""
+        total = {}
+        for node in self.lab(mode).net.nodes if mode in EARSHOT else ():
+            for name, value in self.lab(mode).counters(node).items():
+                total[name] = total.get(name, 0) + value
+        return total
+
+    def _make(self, key):
+        if key == "plain":
+            lab = Lab(nodes=NODES + 1, earshot=False, server="none")
+        else:
+            policy, settings = EARSHOT[key]
+            lab = Lab(nodes=NODES, policy=policy, settings=settings, server="none")
+        self.stack.enter_context(lab)
+        # Otherwise a client that connects 30,000 times a second runs out of ports after two seconds.
+        netns.set_sysctls(lab.net.client, {"net.ipv4.tcp_tw_reuse": 1})
+        for number in range(1, NODES + 1):
+            self._nginx(lab, f"n{number}", "server", 1, _SERVER.format(docroot=self.docroot, node=f"n{number}"))
+        for number in range(1, NODES + 1):
+            self._wait(lab, f"n{number}", 80, "bench-server.log")
+        if key == "plain":
+            self._proxies(lab)
+        else:
+            lab.wait_serving()
+        return lab
+
+    def _nginx(self, lab, node, role, workers, content):
+        directory = lab.node_directory(node)
+        os.makedirs(directory, exist_ok=True)
+        config = os.path.join(directory, f"bench-{role}.conf")
+        with open(config, "w", encoding="utf-8") as handle:
+            handle.write(_NGINX.format(workers=workers, directory=directory, role=role, content=content))
+        log = os.path.join(directory, f"bench-{role}.log")
+        self._start(lab, node, [server.command(), "-p", directory, "-c", config, "-e", log], log)
+
+    def _proxies(self, lab):
+        servers = [lab.node(f"n{number}").cluster_address for number in range(1, NODES + 1)]
+        self._nginx(lab, PROXY, "proxy", 2, _PROXY.format(
+            port=PROXY_PORTS["nginx-proxy"], servers="\n".join(f"        server {a}:80;" for a in servers)))
+        haproxy = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
+        if not haproxy:
+            raise LabError("haproxy is not installed: apt-get install haproxy")
+        directory = lab.node_directory(PROXY)
+        config = os.path.join(directory, "haproxy.cfg")
+        with open(config, "w", encoding="utf-8") as handle:
+            handle.write(_HAPROXY.format(port=PROXY_PORTS["haproxy"], servers="\n".join(
+                f"    server n{i} {a}:80" for i, a in enumerate(servers, 1))))
+        self._start(lab, PROXY, [haproxy, "-db", "-f", config], os.path.join(directory, "haproxy.log"))
+        self._wait(lab, PROXY, PROXY_PORTS["nginx-proxy"], "bench-proxy.log")
+        self._wait(lab, PROXY, PROXY_PORTS["haproxy"], "haproxy.log")
+
+    @staticmethod
+    def _start(lab, node, command, log):
+        with open(log, "ab") as handle:
+            lab.node(node).popen(command, stdout=handle, stderr=handle)
+
+    @staticmethod
+    def _wait(lab, node, port, log):
+        address = lab.node(node).public_address
+        try:
+            wait_for(lambda: receives(lab.net.client, address, port), f"answer of {node} at {address}:{port}")
+        except LabError as error:
+            raise LabError(str(error), process.log_tail(os.path.join(lab.node_directory(node), log))) from error
