@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The BPF datapath's driver: loads the programs, attaches them with tc (clsact, so that they stay when the
- * daemon goes), writes configuration and ring, maps live state and decision table. It knows nothing of
- * policies or packets.
+ * The BPF datapath's driver: loads the programs, attaches them to tc ingress (tcx, without a link, so that
+ * they stay when the daemon goes), writes configuration and ring, maps live state and decision table. It
+ * knows nothing of policies or packets.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,9 +16,9 @@
 #include "inspector/datapath.h"
 #include "earshot.skel.h"
 
-/* One place in the classifier list is ours; the same on every interface. */
-#define ES_TC_PRIORITY 7350
-#define ES_TC_HANDLE   1
+/* linux/bpf.h of kernel 6.6; the build machine's may be older, the running kernel never is. */
+#define ES_TCX_INGRESS	 ((enum bpf_attach_type)46)
+#define ES_TCX_PROGS_MAX 64
 
 struct es_datapath {
 	struct es_datapath_params params;
@@ -30,36 +30,59 @@ struct es_datapath {
 	int adopted;
 };
 
-static int es_tc_query(unsigned int ifindex, __u32 *ret_prog_id)
+/*
+ * Our program at the tc ingress (tcx) of an interface: others may be attached beside it, so it is found by
+ * its name. Returns a file descriptor of the caller, -ENOENT if it is not there, or -errno.
+ */
+static int es_tcx_find(unsigned int ifindex, const char *name)
 {
-	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = ES_TC_HANDLE, .priority = ES_TC_PRIORITY);
-	int rc = bpf_tc_query(&hook, &opts);
+	__u32 ids[ES_TCX_PROGS_MAX] = {};
+	LIBBPF_OPTS(bpf_prog_query_opts, query, .prog_ids = ids, .prog_cnt = ES_TCX_PROGS_MAX);
+	int rc = bpf_prog_query_opts((int)ifindex, ES_TCX_INGRESS, &query);
 
-	if (!rc)
-		*ret_prog_id = opts.prog_id;
+	if (rc)
+		return rc;
+	for (__u32 i = 0; i < query.prog_cnt && i < ES_TCX_PROGS_MAX; i++) {
+		struct bpf_prog_info info = {};
+		__u32 len = sizeof(info);
+		int fd = bpf_prog_get_fd_by_id(ids[i]);
+
+		if (fd < 0)
+			continue;
+		if (!bpf_obj_get_info_by_fd(fd, &info, &len) && !strcmp(info.name, name))
+			return fd;
+		close(fd);
+	}
+	return -ENOENT;
+}
+
+/* Attach, in the place of an older program of ours if there is one: no packet passes between the two. */
+static int es_tcx_attach(unsigned int ifindex, const struct bpf_program *prog)
+{
+	LIBBPF_OPTS(bpf_prog_attach_opts, opts);
+	int old = es_tcx_find(ifindex, bpf_program__name(prog));
+	int rc;
+
+	if (old >= 0) {
+		opts.flags = BPF_F_REPLACE;
+		opts.replace_prog_fd = old;
+	}
+	rc = bpf_prog_attach_opts(bpf_program__fd(prog), (int)ifindex, ES_TCX_INGRESS, &opts);
+	if (old >= 0)
+		close(old);
 	return rc;
 }
 
-static int es_tc_attach(unsigned int ifindex, int prog_fd)
+static int es_tcx_detach(unsigned int ifindex, const char *name)
 {
-	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = ES_TC_HANDLE, .priority = ES_TC_PRIORITY, .prog_fd = prog_fd,
-		    .flags = BPF_TC_F_REPLACE);
-	int rc = bpf_tc_hook_create(&hook);
+	int fd = es_tcx_find(ifindex, name);
+	int rc;
 
-	if (rc && rc != -EEXIST)
-		return rc;
-	return bpf_tc_attach(&hook, &opts);
-}
-
-static int es_tc_detach(unsigned int ifindex)
-{
-	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = ES_TC_HANDLE, .priority = ES_TC_PRIORITY);
-	int rc = bpf_tc_detach(&hook, &opts);
-
-	return rc == -ENOENT || rc == -EINVAL ? 0 : rc;
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	rc = bpf_prog_detach2(fd, (int)ifindex, ES_TCX_INGRESS);
+	close(fd);
+	return rc;
 }
 
 /* The running program's configuration says whether its tables mean the same to us. */
@@ -96,17 +119,15 @@ static int es_adopt_map(struct earshot_bpf *skel, int map_fd, const struct bpf_m
 	return bpf_map__reuse_fd(map, map_fd);
 }
 
-/* Take over the tables of an attached datapath. Anything unexpected means: start with fresh ones. */
-static void es_adopt(struct es_datapath *dp)
+/* Take over the tables of an attached program. Anything unexpected means: start with fresh ones. */
+static void es_adopt(struct es_datapath *dp, unsigned int ifindex, const char *name)
 {
 	struct bpf_prog_info prog = {};
 	struct bpf_map_info info;
-	__u32 ids[32], prog_id = 0, len = sizeof(prog);
+	__u32 ids[32], len = sizeof(prog);
 	int fd, map_fd, compatible = 0;
 
-	if (es_tc_query(dp->params.public_ifindex, &prog_id) || !prog_id)
-		return;
-	fd = bpf_prog_get_fd_by_id(prog_id);
+	fd = es_tcx_find(ifindex, name);
 	if (fd < 0)
 		return;
 	prog.nr_map_ids = sizeof(ids) / sizeof(ids[0]);
@@ -203,7 +224,9 @@ int es_datapath_new(const struct es_datapath_params *params, char *err, size_t e
 	rc = bpf_map__set_max_entries(dp->skel->maps.es_decisions, params->decision_sets);
 	if (rc)
 		goto err_free;
-	es_adopt(dp);
+	/* Neither program uses all of them. */
+	es_adopt(dp, params->public_ifindex, "es_public");
+	es_adopt(dp, params->cluster_ifindex, "es_cluster");
 	step = "loading the BPF programs (EARSHOT_BPF_DEBUG=1 shows the verifier's reason)";
 	rc = earshot_bpf__load(dp->skel);
 	if (rc)
@@ -270,7 +293,7 @@ int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
 	char name[IF_NAMESIZE] = "?";
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
-		int rc = es_tc_attach(at[i].ifindex, bpf_program__fd(at[i].prog));
+		int rc = es_tcx_attach(at[i].ifindex, at[i].prog);
 
 		if (rc) {
 			if_indextoname(at[i].ifindex, name);
@@ -284,9 +307,9 @@ int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
 
 int es_datapath_detach(const struct es_datapath_params *params)
 {
-	int rc = es_tc_detach(params->public_ifindex);
-	int rc2 = es_tc_detach(params->cluster_ifindex);
-	int rc3 = es_tc_detach(if_nametoindex("lo"));
+	int rc = es_tcx_detach(params->public_ifindex, "es_public");
+	int rc2 = es_tcx_detach(params->cluster_ifindex, "es_cluster");
+	int rc3 = es_tcx_detach(if_nametoindex("lo"), "es_cluster");
 
 	return rc ? rc : rc2 ? rc2 : rc3;
 }

@@ -273,7 +273,9 @@ static void es_inspect_gather(struct es_inspector *in, struct es_gather *g, cons
 		scan = es_http_head_scan(&g->head, g->text, g->text_len);
 	if (scan != ES_HTTP_MORE)
 		es_inspect_decide_gathered(in, g, 0);
-	else if (result != ES_GATHER_ADDED || es_gather_is_stuck(in, g))
+	/* A later segment is repeated after two round trips already, as a tail loss probe: more may come. */
+	else if (result == ES_GATHER_FULL || (result == ES_GATHER_REPEATED && is_first) ||
+		 es_gather_is_stuck(in, g))
 		es_inspect_decide_gathered(in, g, 1);
 }
 

@@ -202,6 +202,20 @@ static int es_prepare_arp(const char *interface, struct es_conf_error *err)
 	return 0;
 }
 
+/* A NACK to this node itself comes over lo as a copy without a route; its source is local, and must be taken.
+ */
+static int es_prepare_lo(struct es_conf_error *err)
+{
+	static const char path[] = "/proc/sys/net/ipv4/conf/lo/accept_local";
+
+	if (es_sysctl_write(path, 1)) {
+		es_conf_error_set(err, "cannot set %s to 1; this node could not tell itself to try again",
+				  path);
+		return -EPERM;
+	}
+	return 0;
+}
+
 static int es_prepare_mac(const struct es_conf_datapath *dp, struct es_conf_error *err)
 {
 	struct ifreq ifr;
@@ -239,6 +253,8 @@ int es_network_prepare(const struct es_conf *conf, struct es_conf_error *err)
 		rc = es_prepare_rp_filter(dp->cluster_interface, err);
 	if (!rc)
 		rc = es_prepare_rp_filter("lo", err);
+	if (!rc)
+		rc = es_prepare_lo(err);
 	return rc;
 }
 

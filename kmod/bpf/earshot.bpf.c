@@ -110,6 +110,7 @@ static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_tcp_options options;
 	struct es_answer answer;
 	int rc;
 
@@ -124,7 +125,8 @@ static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es
 		es_answer_to(pkt, &answer);
 		answer.seq = v->seg.ack;
 		answer.ack = v->seg.seq + 1;
-		answer.window = (__u16)(cfg->synack_window >> cfg->rcv_wscale);
+		es_cookie_options_unpack(v->seg.ack - 1, &options);
+		answer.window = (__u16)(cfg->synack_window >> (options.wscale_ok ? cfg->rcv_wscale : 0));
 		answer.flags = ES_TCP_ACK;
 		if (v->seg.has_ts) {
 			answer.options_len = ES_TIMESTAMP_OPTION_LEN;
@@ -187,6 +189,11 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_c
 		}
 		if (es_rebuilt_lately(v->flow_hash, v->seg.seq, now_ns)) {
 			counter = ES_COUNT_handover_old;
+			break;
+		}
+		/* Or the kernel drops the packet, and our note of it the client's retransmissions. */
+		if (es_listener_is_full(sk)) {
+			counter = ES_COUNT_handover_accept_full;
 			break;
 		}
 		if (es_rebuild(skb, sk, &v->seg, &verdict->options, v->flow_hash, now_ns)) {

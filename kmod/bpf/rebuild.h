@@ -11,6 +11,14 @@
 #include "maps.h"
 #include "kmod/core/decide.h"
 
+/*
+ * What the kernel makes of rcv_tsecr is our timestamp clock: it stands at that value now. Were it the client's
+ * tsecr, the echo in this very packet would be a first round-trip sample of 0: a retransmission after 200 ms on
+ * a far longer way, and a BBR that sends no more than 1 ms' worth for the next 10 s. An echo from more than
+ * INT_MAX us ago is no sample (tcp_rtt_tsopt_us()). To the client, this is 70 minutes later, which PAWS likes.
+ */
+#define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
+
 /* How long a request that was rebuilt here is remembered after its connection may be over. */
 #define ES_REBUILT_HOLD_NS 4000000000ULL
 
@@ -34,7 +42,7 @@ static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk
 	struct es_rebuilt_key key = {.flow_hash = flow_hash, .seq = seg->seq};
 	struct bpf_tcp_req_attrs attrs = {
 		.rcv_tsval = seg->tsval,
-		.rcv_tsecr = seg->tsecr,
+		.rcv_tsecr = seg->tsecr + ES_REBUILD_CLOCK_AHEAD_MS,
 		.mss = o->mss < ES_TCP_MSS_MIN ? ES_TCP_MSS_MIN : o->mss,
 		.rcv_wscale = o->rcv_wscale,
 		.snd_wscale = o->snd_wscale,
