@@ -12,10 +12,11 @@
 #include "kmod/core/decide.h"
 
 /*
- * What the kernel makes of rcv_tsecr is our timestamp clock: it stands at that value now. Were it the client's
- * tsecr, the echo in this very packet would be a first round-trip sample of 0: a retransmission after 200 ms on
- * a far longer way, and a BBR that sends no more than 1 ms' worth for the next 10 s. An echo from more than
- * INT_MAX us ago is no sample (tcp_rtt_tsopt_us()). To the client, this is 70 minutes later, which PAWS likes.
+ * What the kernel makes of rcv_tsecr is our timestamp clock: it stands at that value now. Were it the
+ * client's tsecr, the echo in this very packet would be a first round-trip sample of 0: a retransmission
+ * after 200 ms on a far longer way, and a BBR that sends no more than 1 ms' worth for the next 10 s. An echo
+ * from more than INT_MAX us ago is no sample (tcp_rtt_tsopt_us()). To the client, this is 70 minutes later,
+ * which PAWS likes.
  */
 #define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
 
