@@ -374,6 +374,21 @@ void es_inspect_record(struct es_inspector *in, const struct es_record *record, 
 		es_inspect_later(in, record, &packet, packet.seg.ack - 1);
 }
 
+void es_inspect_skip(struct es_inspector *in)
+{
+	es_inspect_count(in, ES_WORKER_late);
+}
+
+void es_inspect_forget(struct es_inspector *in)
+{
+	struct es_gather *g;
+
+	while ((g = es_gather_oldest(in->gathers))) {
+		es_inspect_count(in, ES_WORKER_gather_forgotten);
+		es_gather_remove(in->gathers, g);
+	}
+}
+
 /* A target refused: the packet comes back whole, so it is decided again without any state kept for it. */
 static void es_inspect_nack(struct es_inspector *in, const struct es_handover *nack, const uint8_t *bytes,
 			    size_t len)

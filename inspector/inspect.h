@@ -39,6 +39,12 @@ int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *c
 /* es_inspect_record() - one packet from the datapath; @packet has record->len bytes */
 void es_inspect_record(struct es_inspector *in, const struct es_record *record, const uint8_t *packet);
 
+/* es_inspect_skip() - count a packet that came too late to be inspected */
+void es_inspect_skip(struct es_inspector *in);
+
+/* es_inspect_forget() - forget all that is being gathered: the datapath may have served it meanwhile */
+void es_inspect_forget(struct es_inspector *in);
+
 /* es_inspect_messages() - take NACKs and errors from the sender's socket */
 void es_inspect_messages(struct es_inspector *in);
 

@@ -39,6 +39,7 @@ struct es_worker {
 	struct ev_io message_io;
 	struct ev_timer tick;
 	struct ev_async wake;
+	int late;
 	pthread_t thread;
 	/* What the control thread asks for; under @lock. */
 	pthread_mutex_t lock;
@@ -51,12 +52,24 @@ struct es_worker {
 
 static void es_worker_clock(struct es_worker *w)
 {
+	__u64 *heartbeat = &es_datapath_state(w->params.datapath)->heartbeat_ns[w->params.id];
+	unsigned long long late_ns = w->inspector.cluster->conf->datapath.fallback_after_ms * 1000000ULL;
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	w->inspector.now_ns = (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
-	__atomic_store_n(&es_datapath_state(w->params.datapath)->heartbeat_ns[w->params.id],
-			 w->inspector.now_ns, __ATOMIC_RELAXED);
+	/*
+	 * The datapath has served without us: a request that lies here may have come again since and been
+	 * served, and must not be given to a second node. Before the heartbeat, since until then nothing is
+	 * added.
+	 */
+	if (w->inspector.now_ns - *heartbeat >= late_ns) {
+		w->late = 1;
+		ring_buffer__consume(w->ring);
+		w->late = 0;
+		es_inspect_forget(&w->inspector);
+	}
+	__atomic_store_n(heartbeat, w->inspector.now_ns, __ATOMIC_RELAXED);
 }
 
 static void es_worker_flush(struct es_worker *w)
@@ -73,7 +86,9 @@ static int es_worker_on_record(void *ctx, void *data, size_t size)
 	const struct es_record *record = data;
 	struct es_worker *w = ctx;
 
-	if (size >= sizeof(*record) + record->len)
+	if (w->late)
+		es_inspect_skip(&w->inspector);
+	else if (size >= sizeof(*record) + record->len)
 		es_inspect_record(&w->inspector, record, (const uint8_t *)(record + 1));
 	return 0;
 }

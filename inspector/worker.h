@@ -33,7 +33,8 @@ struct es_worker;
 	X(no_target, "requests that no node can serve, answered with RST")                                   \
 	X(bad_packet, "packets that could not be parsed")                                                    \
 	X(bad_checksum, "packets with a wrong TCP checksum")                                                 \
-	X(send_failed, "messages that could not be sent")
+	X(send_failed, "messages that could not be sent")                                                    \
+	X(late, "packets left to the client's retransmission: the datapath had served without the daemon")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,

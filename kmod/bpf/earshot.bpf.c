@@ -334,6 +334,12 @@ static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
 	}
+	/* Only a segment of an open connection makes, or meets, a socket. */
+	if ((view.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK ||
+	    (!view.seg.len && (h->kind == ES_HANDOVER_REQUEST || !(view.seg.flags & ES_TCP_FIN)))) {
+		es_count(ES_COUNT_handover_malformed);
+		return TC_ACT_SHOT;
+	}
 	service = es_service_find(cfg, pkt.daddr, pkt.dport);
 	if (service < 0) {
 		es_count(ES_COUNT_handover_wrong_target);

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The packet suite's options and fixtures."""
+import os
+
+import pytest
+
+import netns
+from client import Client
+from node import BLIND, CRAMPED, CRAMPED_BLIND, EARSHOT, EARSHOTD, TURNS, WEB, Node
+
+
+def pytest_addoption(parser):
+    parser.addoption("--datapath", choices=("bpf", "module"), default="bpf", help="the datapath under test")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "model: needs neither root nor a build")
+
+
+def _missing(config):
+    """Why nothing but the model can be tested here, or None."""
+    if os.geteuid():
+        return "needs root"
+    for program in (EARSHOTD, EARSHOT):
+        if not os.access(program, os.X_OK):
+            return f"{program} is not built"
+    if config.getoption("datapath") == "module" and not os.path.exists("/sys/module/earshot"):
+        return "earshot.ko is not loaded"
+    return None
+
+
+def pytest_runtest_setup(item):
+    reason = None if item.get_closest_marker("model") else _missing(item.config)
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def make_node(request):
+    """Node(…) with the datapath under test."""
+    netns.delete_stale()
+    return lambda **settings: Node(datapath=request.config.getoption("datapath"), **settings)
+
+
+def serving(node):
+    """Starts the daemon and all servers."""
+    node.start()
+    for port in (WEB, BLIND, TURNS):
+        node.listen(port)
+    for port in (CRAMPED, CRAMPED_BLIND):
+        node.listen(port, backlog=0)
+    return node
+
+
+@pytest.fixture(scope="session")
+def shared_node(make_node):
+    with make_node() as node:
+        yield serving(node)
+
+
+@pytest.fixture
+def node(shared_node):
+    """The node that most tests share: nothing of an earlier test is on its wires or in its accept queues."""
+    shared_node.settle()
+    shared_node.public.clear()
+    shared_node.cluster.clear()
+    return shared_node
+
+
+@pytest.fixture
+def own_node(make_node):
+    """For what would disturb others; takes Node's settings."""
+    nodes = []
+
+    def make(**settings):
+        nodes.append(make_node(**settings))
+        return serving(nodes[-1])
+
+    yield make
+    for made in nodes:
+        made.close()
+
+
+@pytest.fixture
+def client(node):
+    """Client(node, …), whose connections do not outlive the test."""
+    clients = []
+
+    def make(*arguments, at=node, **keywords):
+        clients.append(Client(at, *arguments, **keywords))
+        return clients[-1]
+
+    yield make
+    for made in clients:
+        made.abort()
+    for port in (WEB, BLIND, TURNS, CRAMPED, CRAMPED_BLIND):
+        node.pending(port)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A server that closes first leaves TIME_WAIT behind; the client's next connection must end it on every node."""
+import pytest
+
+from client import LINUX, WINDOWS
+from node import ESTABLISHED, TIME_WAIT, WEB
+from packet import ACK, FIN, PSH, RST
+
+MASK = 0xFFFFFFFF
+
+
+def mine(client, offer=LINUX):
+    """In TIME_WAIT, of a flow that n1 inspects."""
+    c = client(offer=offer).serve()
+    c.answer()
+    c.time_wait()
+    return c
+
+
+def not_mine(node, client, offer=LINUX):
+    """In TIME_WAIT here, while n2 inspects the flow."""
+    c = client(owner=2, offer=offer)
+    c.forge()
+    text = c.get()
+    node.message(c.handover(c.ip_packet(ACK | PSH, text)))
+    c.sent(text)
+    assert c.read(len(text)) == text
+    c.answer()
+    c.time_wait()
+    return c
+
+
+@pytest.mark.parametrize("offer", [LINUX, WINDOWS], ids=lambda o: o.name)
+def test_syn_mine(node, client, offer):
+    """The old socket is gone, the SYN is answered, and the next connection works."""
+    c = mine(client, offer)
+    c.renew()
+    node.slot()
+    with node.counts(syn_time_wait=1):
+        node.public.send(c.syn_frame())
+        c.take_synack()
+    c.silence("nothing but the SYN-ACK")
+    assert not node.sockets(c)
+    c.send(ACK)
+    c.request()
+    assert c.read(4) == b"GET "
+    assert node.sockets(c) == [ESTABLISHED]
+    assert c.answer()
+
+
+@pytest.mark.parametrize("offer", [LINUX, WINDOWS], ids=lambda o: o.name)
+def test_syn_not_mine(node, client, offer):
+    """Gone as well, and not a word: n2 answers."""
+    c = not_mine(node, client, offer)
+    c.renew()
+    with node.counts(syn_time_wait=1):
+        node.public.send(c.syn_frame())
+        c.silence()
+    assert not node.sockets(c)
+    with node.counts(drop_not_mine=1):
+        node.public.send(c.syn_frame())
+
+
+def test_syn_with_an_older_isn(node, client):
+    """What the kernel itself would not let reuse the port (RFC 6191)."""
+    c = mine(client)
+    isn = c.isn
+    c.renew()
+    c.isn = (isn - 100000) & MASK
+    c.next = c.isn + 1
+    with node.counts(syn_time_wait=1):
+        node.public.send(c.syn_frame())
+        c.take_synack()
+    assert not node.sockets(c)
+
+
+def test_syn_with_checksum_left_to_hardware(node, client):
+    """One packet becomes an answer and a RST for our own stack; both must be whole."""
+    c = mine(client)
+    c.renew()
+    with node.counts(syn_time_wait=1):
+        node.public.send_partial(c.syn_frame(check="partial"))
+        c.take_synack()
+    assert not node.sockets(c)
+
+
+@pytest.mark.parametrize("owner", [1, 2], ids=["mine", "not-mine"])
+def test_retransmitted_fin(node, client, owner):
+    """The last ACK was lost."""
+    c = mine(client) if owner == 1 else not_mine(node, client)
+    with node.counts(deliver_time_wait=1):
+        c.send(ACK | FIN, seq=c.fin_seq)
+        again = c.take("the ACK again")
+        assert (again.flags, again.seq, again.ack) == (ACK, c.ack, c.next)
+    assert node.sockets(c) == [TIME_WAIT]
+
+
+def test_anything_else(node, client):
+    """As if there were no socket."""
+    c = mine(client)
+    with node.counts(drop_no_flow=2, cookie_invalid=2, drop_bad_flags=1):
+        c.send(ACK)
+        c.send(RST)
+        c.send(ACK | PSH, b"old")
+        c.send(ACK | FIN)  # not the old connection's
+        c.send(0)
+        c.silence()
+    assert node.sockets(c) == [TIME_WAIT]
+    c = not_mine(node, client)
+    with node.counts(drop_not_mine=3):
+        c.send(ACK)
+        c.send(RST)
+        c.send(ACK | PSH, b"old")
+        c.silence()
+    assert node.sockets(c) == [TIME_WAIT]
+
+
+def test_keepalive_of_the_next_connection(node, client):
+    """Its SYN was answered by a node that held no TIME_WAIT socket."""
+    c = mine(client)
+    c.renew()
+    c.forge()
+    with node.counts(keepalive_answered=1, drop_handshake_ack=1):
+        c.send(ACK)
+        c.send(ACK, seq=c.isn)
+        assert c.take("the keep-alive's ACK").ack == c.next
+
+
+def test_request_of_the_next_connection(node, client):
+    """Nobody here heard its SYN. The daemon's handover to this node ends the old socket and is tried again."""
+    c = mine(client)
+    c.renew()
+    c.forge()
+    text = c.get()
+    with node.counts(request_queued=1, inspect_requests={1, 2}, inspect_kept={1, 2}, handover_received=3,
+                     handover_time_wait=1, handover_nack_received=1, handover_rebuilt=1):
+        c.request(text=text)
+        assert c.read(len(text)) == text
+    assert node.sockets(c) == [ESTABLISHED]
+    assert not node.pending(WEB)
+    assert c.answer()

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# kmod/core is headers only: these compile it for userspace, as BPF and the module do for the kernel.
+earshot_unit_test(siphash)
+earshot_unit_test(cookie)
+earshot_unit_test(decide)
+earshot_unit_test(replay)
+earshot_unit_test(handover earshot-inspect)
+earshot_unit_test(packet earshot-inspect)
+earshot_unit_test(gather earshot-inspect)
+earshot_unit_test(policy earshot-inspect)

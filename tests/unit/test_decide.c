@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The decision function: the table of the design, row by row, and what must hold for any view whatever.
+ */
+#include "cmocka_all.h"
+#include <string.h>
+#include "kmod/core/decide.h"
+
+#define FLOW   0x123456789abcdef0ULL
+#define ISN    1000u
+#define SLOT   500u
+#define SELF   2
+#define NOW_MS 100000u
+
+static struct es_config config(void)
+{
+	struct es_config cfg = {
+		.abi = ES_ABI_VERSION,
+		.self = SELF,
+		.cookie_key = {{1, 2}, {3, 4}},
+		.key_count = 1,
+		.race_window_ms = 50,
+		.rcv_wscale = 10,
+		.offer_wscale = 1,
+		.offer_sack = 1,
+		.offer_ts = 1,
+		.offer_ecn = 1,
+	};
+
+	return cfg;
+}
+
+/* A view of a first request, which the rows then change. */
+static struct es_view request(const struct es_config *cfg, unsigned int key, __u32 slot)
+{
+	struct es_tcp_options o = {.mss = 1460, .wscale_ok = 1, .snd_wscale = 7, .sack_ok = 1};
+	struct es_view v = {
+		.flow_hash = FLOW,
+		.slot = SLOT,
+		.now_ms = NOW_MS,
+		.mine = 1,
+		.inspect = ES_INSPECT_FIRST,
+		.inspector_alive = 1,
+		.seg = {.seq = ISN + 1, .len = 100, .flags = ES_TCP_ACK | ES_TCP_PSH},
+	};
+	__u32 tsval;
+
+	v.seg.ack = es_cookie_make(&cfg->cookie_key[key], FLOW, slot, ISN, &o, &tsval) + 1;
+	return v;
+}
+
+static struct es_verdict decide(const struct es_config *cfg, const struct es_view *v)
+{
+	struct es_verdict verdict = {.action = 99, .counter = ES_COUNTER_COUNT};
+
+	es_decide(cfg, v, &verdict);
+	return verdict;
+}
+
+#define EXPECT(cfg, v, a, c)                                                                                 \
+	do {                                                                                                 \
+		struct es_verdict got = decide(cfg, v);                                                      \
+		assert_int_equal(got.action, a);                                                             \
+		assert_int_equal(got.counter, ES_COUNT_##c);                                                 \
+	} while (0)
+
+static void test_established(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+	v.mine = 0;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+	v.seg.flags = ES_TCP_RST;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+	v.seg.flags = ES_TCP_SYN;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_syn_established);
+}
+
+static void test_time_wait(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.socket = ES_SOCKET_TIME_WAIT;
+	v.old_rcv_nxt = 5000;
+	v.seg.flags = ES_TCP_SYN;
+	v.seg.len = 0;
+	EXPECT(&cfg, &v, ES_END_OLD_AND_SYNACK, syn_time_wait);
+	v.mine = 0;
+	EXPECT(&cfg, &v, ES_END_OLD, syn_time_wait);
+	v.seg.flags = ES_TCP_FIN | ES_TCP_ACK;
+	v.seg.seq = 4999; /* the FIN that was acknowledged already */
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_time_wait);
+	v.seg.flags = ES_TCP_ACK;
+	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	v = request(&cfg, 0, SLOT);
+	v.socket = ES_SOCKET_TIME_WAIT;
+	v.old_rcv_nxt = 5000;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+	v.socket = ES_SOCKET_FIN_WAIT2;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+	v.seg.flags = ES_TCP_SYN;
+	EXPECT(&cfg, &v, ES_END_OLD_AND_SYNACK, syn_time_wait);
+}
+
+static void test_not_mine(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.mine = 0;
+	for (unsigned int flags = 0; flags < 256; flags++) {
+		v.seg.flags = (__u8)flags;
+		EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	}
+}
+
+static void test_syn(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+	struct es_verdict verdict;
+
+	(void)state;
+	v.seg = (struct es_segment){.seq = ISN,
+				    .flags = ES_TCP_SYN | ES_TCP_ECE | ES_TCP_CWR,
+				    .mss = 1460,
+				    .has_wscale = 1,
+				    .wscale = 9,
+				    .sack_permitted = 1,
+				    .has_ts = 1};
+	verdict = decide(&cfg, &v);
+	assert_int_equal(verdict.action, ES_SYNACK);
+	assert_int_equal(verdict.counter, ES_COUNT_syn_answered);
+	assert_true(verdict.options.wscale_ok && verdict.options.snd_wscale == 9 &&
+		    verdict.options.rcv_wscale == 10);
+	assert_true(verdict.options.sack_ok && verdict.options.tstamp_ok && verdict.options.ecn_ok);
+	assert_int_equal(es_cookie_check(&cfg.cookie_key[0], FLOW, SLOT, verdict.cookie, ISN, &verdict.tsval),
+			 ES_COOKIE_VALID);
+	/* Nothing is promised that a sysctl forbids, or that the client did not offer. */
+	cfg.offer_wscale = cfg.offer_sack = cfg.offer_ts = cfg.offer_ecn = 0;
+	verdict = decide(&cfg, &v);
+	assert_false(verdict.options.wscale_ok || verdict.options.sack_ok || verdict.options.tstamp_ok ||
+		     verdict.options.ecn_ok);
+	cfg = config();
+	v.seg = (struct es_segment){.seq = ISN, .flags = ES_TCP_SYN};
+	verdict = decide(&cfg, &v);
+	assert_int_equal(verdict.options.mss, 536);
+	assert_false(verdict.options.wscale_ok || verdict.options.sack_ok || verdict.options.tstamp_ok ||
+		     verdict.options.ecn_ok);
+}
+
+static void test_first_request(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+	v.seg.flags |= ES_TCP_FIN;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+	v.inspect = ES_INSPECT_NEVER;
+	EXPECT(&cfg, &v, ES_REBUILD, request_blind);
+	v.inspect = ES_INSPECT_FIRST;
+	v.inspector_alive = 0;
+	EXPECT(&cfg, &v, ES_REBUILD, request_fallback);
+	v.decision = es_decision_value(ISN, SELF, NOW_MS);
+	EXPECT(&cfg, &v, ES_REBUILD, request_fallback);
+	v.decision = es_decision_value(ISN, SELF + 1, NOW_MS);
+	EXPECT(&cfg, &v, ES_DROP, drop_fallback_elsewhere);
+	v.inspector_alive = 1;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+	v = request(&cfg, 0, SLOT - 3);
+	EXPECT(&cfg, &v, ES_ANSWER_RST, cookie_expired);
+	v.seg.ack ^= 1;
+	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
+}
+
+static void test_later_segment(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.seg.seq += 1400;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	v.decision = es_decision_value(ISN, 1, NOW_MS - 40);
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	v.decision = es_decision_value(ISN, 1, NOW_MS + 3); /* the coarse clock lies behind */
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	v.decision = es_decision_value(ISN, 1, NOW_MS - 60);
+	EXPECT(&cfg, &v, ES_DROP, drop_decided);
+	v.decision = 0;
+	v.inspector_alive = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+}
+
+static void test_before_any_request(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.seg.len = 0;
+	v.seg.flags = ES_TCP_ACK;
+	EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
+	v.seg.seq = ISN;
+	EXPECT(&cfg, &v, ES_ANSWER_ACK, keepalive_answered);
+	v.seg.len = 1;
+	EXPECT(&cfg, &v, ES_ANSWER_ACK, keepalive_answered);
+	v.seg.seq = ISN + 1;
+	v.seg.len = 0;
+	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
+	EXPECT(&cfg, &v, ES_ANSWER_RST, fin_before_request);
+	v.seg.flags = ES_TCP_ACK | ES_TCP_RST;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+	v.seg.flags = ES_TCP_SYN | ES_TCP_ACK;
+	EXPECT(&cfg, &v, ES_DROP, drop_bad_flags);
+	v.seg.flags = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_bad_flags);
+}
+
+static void test_key_rotation(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 1, SLOT);
+
+	(void)state;
+	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
+	cfg.key_count = 2;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+	v = request(&cfg, 0, SLOT);
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+}
+
+/* Whatever the packet and the state: what never may happen does not. */
+static void test_properties(void **state)
+{
+	struct es_config cfg = config();
+	uint64_t seed = 5;
+
+	(void)state;
+	for (int i = 0; i < 1000000; i++) {
+		__u64 r = es_test_random(&seed), q = es_test_random(&seed);
+		struct es_view v = request(&cfg, 0, SLOT - (r & 7));
+		struct es_verdict got;
+		int is_cookie = r >> 3 & 1;
+
+		v.socket = r >> 4 & 3;
+		v.mine = r >> 6 & 1;
+		v.inspect = (r >> 7 & 3) % 3;
+		v.inspector_alive = r >> 9 & 1;
+		v.seg.flags = (__u8)(r >> 10);
+		v.seg.len = (r >> 18 & 3) * 700;
+		v.seg.seq += (r >> 20 & 3) * 1400 - (r >> 22 & 1);
+		v.old_rcv_nxt = (__u32)q;
+		v.decision = r >> 23 & 1 ? q : 0;
+		if (!is_cookie)
+			v.seg.ack = (__u32)(q >> 32);
+		got = decide(&cfg, &v);
+		assert_true(got.action <= ES_NACK && got.counter < ES_COUNTER_COUNT);
+		if (v.socket == ES_SOCKET_ESTABLISHED)
+			assert_int_equal(got.action, ES_DELIVER);
+		if (!v.mine)
+			assert_true(got.action == ES_DROP || got.action == ES_DELIVER ||
+				    got.action == ES_END_OLD);
+		if (v.socket == ES_SOCKET_NONE)
+			assert_int_not_equal(got.action, ES_DELIVER);
+		if (got.action == ES_REBUILD || got.action == ES_QUEUE_FIRST) {
+			assert_true(v.seg.len > 0 && (r & 7) <= 2);
+			assert_int_equal(es_cookie_check(&cfg.cookie_key[0], FLOW, SLOT, v.seg.ack - 1,
+							 v.seg.seq - 1, NULL),
+					 ES_COOKIE_VALID);
+		}
+		if (got.action == ES_REBUILD)
+			assert_true(v.inspect == ES_INSPECT_NEVER || !v.inspector_alive);
+	}
+}
+
+static struct es_verdict decide_handover(const struct es_handover_view *v)
+{
+	struct es_verdict verdict = {.action = 99, .counter = ES_COUNTER_COUNT};
+
+	es_decide_handover(v, &verdict);
+	return verdict;
+}
+
+#define EXPECT_HANDOVER(v, a, c)                                                                             \
+	do {                                                                                                 \
+		struct es_verdict got = decide_handover(v);                                                  \
+		assert_int_equal(got.action, a);                                                             \
+		assert_int_equal(got.counter, ES_COUNT_##c);                                                 \
+	} while (0)
+
+static void test_handover(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_REQUEST,
+		.listening = 1,
+		.seg = {.seq = ISN + 1, .len = 100},
+	};
+
+	(void)state;
+	EXPECT_HANDOVER(&v, ES_REBUILD, handover_rebuilt);
+	v.accept_full = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_accept_full);
+	v.accept_full = 0;
+	v.rebuilt = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
+	v.rebuilt = 0;
+	v.listening = 0;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_nacked);
+	v.socket = ES_SOCKET_TIME_WAIT;
+	EXPECT_HANDOVER(&v, ES_END_OLD, handover_time_wait);
+	v.kind = ES_HANDOVER_FOLLOW;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_lost);
+	v.socket = ES_SOCKET_NONE;
+	v.listening = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_lost);
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
+}
+
+/* The connection that a request meets: its own, an older one, a newer one. */
+static void test_handover_meets_socket(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_REQUEST,
+		.socket = ES_SOCKET_ESTABLISHED,
+		.seg = {.seq = ISN + 1, .len = 100},
+		.first_seq = ISN + 1,
+		.rcv_nxt = ISN + 101,
+	};
+
+	(void)state;
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
+	v.first_seq = ISN; /* as it looks when a FIN was counted */
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
+	/* Its ports were used before: the socket is of a connection whose end got lost. */
+	v.first_seq = ISN - 40000000;
+	v.rcv_nxt = v.first_seq + 100;
+	EXPECT_HANDOVER(&v, ES_END_OLD, handover_time_wait);
+	v.rebuilt = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
+	/* The socket is newer than this late duplicate: nothing may happen to it. */
+	v.rebuilt = 0;
+	v.first_seq = ISN + 40000000;
+	v.rcv_nxt = v.first_seq + 100;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_established),
+		cmocka_unit_test(test_time_wait),
+		cmocka_unit_test(test_not_mine),
+		cmocka_unit_test(test_syn),
+		cmocka_unit_test(test_first_request),
+		cmocka_unit_test(test_later_segment),
+		cmocka_unit_test(test_before_any_request),
+		cmocka_unit_test(test_key_rotation),
+		cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_handover),
+		cmocka_unit_test(test_handover_meets_socket),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Handover messages: layout on the wire, MAC, and a real trip over loopback sockets. */
+#include "cmocka_all.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/handover.h"
+
+static const struct es_sipkey key = {.k0 = 0x0706050403020100ULL, .k1 = 0x0f0e0d0c0b0a0908ULL};
+
+static void test_layout(void **state)
+{
+	(void)state;
+	assert_int_equal(offsetof(struct es_handover, magic), 0);
+	assert_int_equal(offsetof(struct es_handover, kind), 5);
+	assert_int_equal(offsetof(struct es_handover, source), 6);
+	assert_int_equal(offsetof(struct es_handover, target), 7);
+	assert_int_equal(offsetof(struct es_handover, epoch), 8);
+	assert_int_equal(offsetof(struct es_handover, service), 12);
+	assert_int_equal(offsetof(struct es_handover, stream), 13);
+	assert_int_equal(offsetof(struct es_handover, attempt), 14);
+	assert_int_equal(offsetof(struct es_handover, nack), 15);
+	assert_int_equal(offsetof(struct es_handover, sequence), 16);
+	assert_int_equal(offsetof(struct es_handover, packet_len), 24);
+	assert_int_equal(offsetof(struct es_handover, mss), 26);
+	assert_int_equal(offsetof(struct es_handover, flags), 30);
+	assert_int_equal(offsetof(struct es_handover, tsval_floor), 32);
+	assert_int_equal(offsetof(struct es_handover, next_request_seq), 36);
+	assert_int_equal(offsetof(struct es_handover, mac), 48);
+	assert_int_equal(sizeof(struct es_handover), 56);
+}
+
+static void test_options(void **state)
+{
+	(void)state;
+	for (unsigned int bits = 0; bits < 16; bits++) {
+		struct es_tcp_options in = {.mss = 1440,
+					    .snd_wscale = 7,
+					    .rcv_wscale = 10,
+					    .wscale_ok = bits & 1,
+					    .sack_ok = bits >> 1 & 1,
+					    .tstamp_ok = bits >> 2 & 1,
+					    .ecn_ok = bits >> 3 & 1};
+		struct es_tcp_options out;
+		struct es_handover h = {};
+
+		es_handover_options_put(&h, &in);
+		es_handover_options_get(&h, &out);
+		assert_memory_equal(&in, &out, sizeof(in));
+	}
+}
+
+static void test_mac_covers_everything(void **state)
+{
+	uint8_t packet[101];
+	struct es_handover h;
+	uint64_t seed = 6;
+	__be64 mac;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(packet); i++)
+		packet[i] = (uint8_t)es_test_random(&seed);
+	memset(&h, 0x5a, sizeof(h));
+	for (size_t len = 0; len <= sizeof(packet); len++) {
+		mac = es_handover_mac(&key, &h, packet, len);
+		for (size_t i = 0; i < len; i++) {
+			packet[i] ^= 1;
+			assert_true(es_handover_mac(&key, &h, packet, len) != mac);
+			packet[i] ^= 1;
+		}
+		for (size_t i = 0; i < offsetof(struct es_handover, mac); i++) {
+			((uint8_t *)&h)[i] ^= 0x80;
+			assert_true(es_handover_mac(&key, &h, packet, len) != mac);
+			((uint8_t *)&h)[i] ^= 0x80;
+		}
+		h.mac ^= 1; /* not over itself */
+		assert_true(es_handover_mac(&key, &h, packet, len) == mac);
+	}
+	/* A trailing zero byte is another packet. */
+	packet[8] = 0;
+	assert_true(es_handover_mac(&key, &h, packet, 8) != es_handover_mac(&key, &h, packet, 9));
+}
+
+/* Two nodes, 127.0.0.1 and 127.0.0.2; the second one's datapath is a socket of ours. */
+static struct es_cluster *cluster(uint16_t port)
+{
+	struct es_conf *conf = calloc(1, sizeof(*conf));
+	struct es_cluster *result = NULL;
+
+	assert_non_null(conf);
+	conf->cluster.handover_port = port;
+	conf->cluster.virtual_nodes = 63;
+	conf->node_count = 2;
+	for (unsigned int i = 0; i < 2; i++) {
+		conf->nodes[i].address = es_addr_from_v4(htonl(INADDR_LOOPBACK + i));
+		conf->nodes[i].weight = 100;
+	}
+	assert_int_equal(es_cluster_new(conf, 0, 1, &result), 0);
+	return result;
+}
+
+static int receiver(uint16_t *ret_port)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1)};
+	socklen_t len = sizeof(sin);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+	*ret_port = ntohs(sin.sin_port);
+	return fd;
+}
+
+struct message {
+	struct es_handover h;
+	uint8_t packet[256];
+};
+
+static void test_trip(void **state)
+{
+	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST, .service = 3, .attempt = 1};
+	struct es_handover_sender *sender = NULL;
+	struct es_handover back;
+	uint8_t packet[200], returned[ES_HANDOVER_PACKET_MAX];
+	struct sockaddr_in from;
+	socklen_t from_len = sizeof(from);
+	struct message m;
+	__u64 last = 0;
+	uint16_t port;
+	unsigned int node = 99;
+	int fd = receiver(&port), got;
+	struct es_cluster *c = cluster(port);
+
+	(void)state;
+	memset(packet, 0x42, sizeof(packet));
+	assert_int_equal(es_handover_sender_new(c, 5, &key, &sender), 0);
+	/* More than a batch: a full one is sent on the way. */
+	for (size_t i = 0; i < ES_HANDOVER_BATCH + 3; i++) {
+		packet[0] = (uint8_t)i;
+		assert_int_equal(request_handover(sender, c, &order, packet, sizeof(packet), 1), 0);
+	}
+	assert_int_equal(request_handover(sender, c, &order, packet, sizeof(packet), 2), -ENOENT);
+	assert_int_equal(request_handover(sender, c, &order, packet, ES_HANDOVER_PACKET_MAX + 1, 1),
+			 -EMSGSIZE);
+	assert_int_equal(es_handover_flush(sender), 0);
+	for (size_t i = 0; i < ES_HANDOVER_BATCH + 3; i++) {
+		assert_int_equal(recvfrom(fd, &m, sizeof(m), 0, (struct sockaddr *)&from, &from_len),
+				 sizeof(m.h) + sizeof(packet));
+		assert_int_equal(m.packet[0], (uint8_t)i); /* in order */
+		assert_true(es_cpu_be64((__u64)m.h.sequence) > last);
+		last = es_cpu_be64((__u64)m.h.sequence);
+		assert_int_equal(m.h.source, 0);
+		assert_int_equal(m.h.target, 1);
+		assert_int_equal(m.h.stream, 5);
+		assert_int_equal(m.h.service, 3);
+		assert_true(m.h.mac == es_handover_mac(&key, &m.h, m.packet, sizeof(packet)));
+	}
+	/* A NACK comes back to the socket that sent; one with a wrong MAC is refused. */
+	m.h.kind = ES_HANDOVER_NACK;
+	for (int good = 0; good < 2; good++) {
+		m.h.mac = good ? es_handover_mac(&key, &m.h, m.packet, sizeof(packet)) : 0;
+		assert_int_equal(
+			sendto(fd, &m, sizeof(m.h) + sizeof(packet), 0, (struct sockaddr *)&from, from_len),
+			sizeof(m.h) + sizeof(packet));
+		got = es_handover_receive(sender, &key, 1, &node, &back, returned);
+		assert_int_equal(got, good ? (int)sizeof(packet) : -EBADMSG);
+		assert_int_equal(node, 1);
+	}
+	assert_memory_equal(returned, m.packet, sizeof(packet));
+	assert_int_equal(es_handover_receive(sender, &key, 1, &node, &back, returned), 0);
+	/* Nobody there any more: the kernel says so, about the right node. */
+	close(fd);
+	request_handover(sender, c, &order, packet, sizeof(packet), 1);
+	es_handover_flush(sender);
+	node = 99;
+	assert_int_equal(es_handover_receive(sender, &key, 1, &node, &back, returned), -ECONNREFUSED);
+	assert_int_equal(node, 1);
+	es_handover_sender_free(&sender);
+	assert_null(sender);
+	es_cluster_free(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_mac_covers_everything),
+		cmocka_unit_test(test_trip),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

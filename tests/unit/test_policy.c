@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The policies, step by step; and that none ever picks a node that is no target. Also the decision table. */
+#include "cmocka_all.h"
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/decision_table.h"
+#include "inspector/policy.h"
+
+static struct es_health health;
+
+static struct es_cluster *cluster(unsigned int nodes, const unsigned int *weights)
+{
+	struct es_conf *conf = calloc(1, sizeof(*conf));
+	struct es_cluster *result = NULL;
+
+	assert_non_null(conf);
+	conf->cluster.virtual_nodes = 63;
+	conf->node_count = nodes;
+	for (unsigned int i = 0; i < nodes; i++) {
+		conf->nodes[i].address = es_addr_from_v4(htonl(10u << 24 | 78u << 16 | (i + 1)));
+		conf->nodes[i].weight = weights ? weights[i] : 100;
+	}
+	assert_int_equal(es_cluster_new(conf, 0, 1, &result), 0);
+	memset(&health, 0, sizeof(health));
+	return result;
+}
+
+/* The node that @policy picks for a GET of @target. */
+static int route(const struct es_policy *policy, void *instance, const struct es_cluster *c,
+		 const char *target, __u64 flow_hash, unsigned long long now_ns)
+{
+	struct es_cluster_view view = {.cluster = c, .health = &health, .now_ns = now_ns};
+	struct es_http_head head;
+	char text[512];
+	struct es_request_view request = {.flow_hash = flow_hash, .head = &head, .text = text};
+
+	request.len = (size_t)snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
+	es_http_head_init(&head);
+	request.result = es_http_head_scan(&head, text, request.len);
+	assert_int_equal(request.result, ES_HTTP_DONE);
+	return policy->route(instance, &request, &view);
+}
+
+static void test_list(void **state)
+{
+	unsigned int n = 0;
+
+	(void)state;
+	/* earshot check-config has a list of its own, since it knows no policy code. */
+	for (const struct es_policy *const *p = es_policy_list(); *p; p++, n++) {
+		int known = 0;
+
+		assert_ptr_equal(es_policy_find((*p)->name), *p);
+		for (const char *const *name = es_conf_policies; *name; name++)
+			known += !strcmp(*name, (*p)->name);
+		assert_int_equal(known, 1);
+	}
+	for (const char *const *name = es_conf_policies; *name; name++)
+		assert_non_null(es_policy_find(*name));
+	assert_null(es_policy_find("no-such"));
+}
+
+static void test_wrr(void **state)
+{
+	static const unsigned int weights[] = {200, 100, 100};
+	static const int smooth[] = {0, 1, 2, 0, 0, 1, 2, 0};
+	struct es_conf_service service = {};
+	struct es_cluster *c = cluster(3, weights);
+	void *instance = NULL;
+
+	(void)state;
+	assert_int_equal(es_policy_wrr.new(&service, &instance), 0);
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(route(&es_policy_wrr, instance, c, "/", 0, 0), smooth[i]);
+	es_health_suspend(&health, 0, 100);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_not_equal(route(&es_policy_wrr, instance, c, "/", 0, 99), 0);
+	assert_int_equal(route(&es_policy_wrr, instance, c, "/", 0, 100), 0);
+	es_policy_wrr.free(instance);
+	es_cluster_free(&c);
+}
+
+static void test_uri_hash(void **state)
+{
+	struct es_conf_service service = {};
+	struct es_cluster *c = cluster(3, NULL);
+	unsigned int per_node[3] = {};
+	void *instance = NULL;
+	char uri[64];
+	int where, next;
+
+	(void)state;
+	assert_int_equal(es_policy_uri_hash.new(&service, &instance), 0);
+	/* MD5("/index.html") = d1546d73..., which node 1 owns (test_ring.c has the golden values). */
+	assert_int_equal(route(&es_policy_uri_hash, instance, c, "/index.html", 0, 0), 1);
+	assert_int_equal(route(&es_policy_uri_hash, instance, c, "http://any.example/index.html", 99, 0), 1);
+	for (unsigned int i = 0; i < 3000; i++) {
+		snprintf(uri, sizeof(uri), "/f?id=%u", i);
+		where = route(&es_policy_uri_hash, instance, c, uri, i, 0);
+		assert_in_range(where, 0, 2);
+		per_node[where]++;
+		assert_int_equal(route(&es_policy_uri_hash, instance, c, uri, i + 7, 0), where);
+		/* Its node away: another one, always the same, and back when it is back. */
+		if (i % 100 == 0) {
+			es_health_suspend(&health, (unsigned int)where, 50);
+			next = route(&es_policy_uri_hash, instance, c, uri, i, 49);
+			assert_in_range(next, 0, 2);
+			assert_int_not_equal(next, where);
+			assert_int_equal(route(&es_policy_uri_hash, instance, c, uri, i + 3, 49), next);
+			assert_int_equal(route(&es_policy_uri_hash, instance, c, uri, i, 50), where);
+			es_health_suspend(&health, (unsigned int)where, 0);
+		}
+	}
+	for (int i = 0; i < 3; i++)
+		assert_true(per_node[i] > 600);
+	es_policy_uri_hash.free(instance);
+	es_cluster_free(&c);
+}
+
+/* One hot URI: without a bound one node gets it all, with one the others get what is above. */
+static void test_load_bound(void **state)
+{
+	struct es_conf_service service = {.load_bound = 125};
+	struct es_cluster *c = cluster(4, NULL);
+	unsigned int per_node[4] = {};
+	void *instance = NULL;
+
+	(void)state;
+	assert_int_equal(es_policy_uri_hash.new(&service, &instance), 0);
+	/* Few requests are no imbalance: they stay together. */
+	for (unsigned int i = 0; i < 64; i++)
+		per_node[route(&es_policy_uri_hash, instance, c, "/hot", i, 1000000000ULL)]++;
+	assert_int_equal(per_node[0] + per_node[1] + per_node[2] + per_node[3], 64);
+	assert_true(per_node[0] == 64 || per_node[1] == 64 || per_node[2] == 64 || per_node[3] == 64);
+	memset(per_node, 0, sizeof(per_node));
+	es_policy_uri_hash.free(instance);
+	assert_int_equal(es_policy_uri_hash.new(&service, &instance), 0);
+	for (unsigned int i = 0; i < 4000; i++)
+		per_node[route(&es_policy_uri_hash, instance, c, "/hot", i, 1000000000ULL)]++;
+	for (int i = 0; i < 4; i++)
+		assert_in_range(per_node[i], 100, 1300); /* 125% of a fair share is 1,250 */
+	es_policy_uri_hash.free(instance);
+	es_cluster_free(&c);
+}
+
+static void test_never_a_node_that_is_none(void **state)
+{
+	static const unsigned int weights[] = {100, 0, 50, 100, 0, 10};
+	struct es_conf_service service = {.load_bound = 110};
+	struct es_cluster *c = cluster(6, weights);
+	uint64_t seed = 8;
+
+	(void)state;
+	for (const struct es_policy *const *p = es_policy_list(); *p; p++) {
+		void *instance = NULL;
+
+		if ((*p)->new)
+			assert_int_equal((*p)->new (&service, &instance), 0);
+		for (unsigned int i = 0; i < 20000; i++) {
+			__u64 r = es_test_random(&seed);
+			unsigned int targets = 0;
+			char uri[32];
+			int got;
+
+			for (unsigned int n = 0; n < 6; n++) {
+				es_health_suspend(&health, n, r >> n & 1 ? 10 : 0);
+				targets += weights[n] && !(r >> n & 1);
+			}
+			snprintf(uri, sizeof(uri), "/%u", (unsigned int)(r >> 32) % 1000);
+			got = route(*p, instance, c, uri, r, 5);
+			if (!targets)
+				assert_int_equal(got, -1);
+			else
+				assert_true(got >= 0 && weights[got] && !(r >> got & 1));
+		}
+		if ((*p)->free)
+			(*p)->free(instance);
+	}
+	es_cluster_free(&c);
+}
+
+static void test_decision_table(void **state)
+{
+	struct es_decision_set *sets = calloc(256, sizeof(*sets));
+	struct es_decision_table table = {.sets = sets, .count = 256};
+	__u64 flow = 0x1111222233334444ULL;
+
+	(void)state;
+	assert_non_null(sets);
+	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), -1);
+	es_decision_table_put(&table, flow, 5, 6, 3, 0xffff00);
+	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), 3);
+	assert_int_equal(es_decision_table_get(&table, flow, 5, 7), -1); /* another client ISN */
+	assert_int_equal(es_decision_table_get(&table, flow, 6, 6), -1); /* another cookie */
+	assert_int_equal(es_decision_table_get_any(&table, flow, 5), 3);
+	es_decision_table_put(&table, flow, 5, 6, 4, 0xfffff0); /* after a NACK */
+	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), 4);
+	/* The same set fills up, and the oldest goes; also when the clock wrapped in between. */
+	for (__u32 i = 1; i <= 3; i++)
+		es_decision_table_put(&table, flow, 5 + i, 6, (__u8)i, 0xfffffe + i);
+	es_decision_table_put(&table, flow, 50, 6, 9, 10);
+	assert_int_equal(es_decision_table_get(&table, flow, 50, 6), 9);
+	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), -1);
+	assert_int_equal(es_decision_table_get(&table, flow, 6, 6), 1);
+	/* A worker owns its sets: all flows of a set have the same one. */
+	for (__u32 workers = 1; workers <= 8; workers++) {
+		uint64_t seed = 9;
+		int owner[256];
+
+		memset(owner, -1, sizeof(owner));
+		for (int i = 0; i < 20000; i++) {
+			__u64 hash = es_test_random(&seed);
+			__u32 index = es_decision_index(hash, 256), worker = es_worker_of(hash, workers);
+
+			assert_true(worker < workers);
+			assert_true(owner[index] < 0 || owner[index] == (int)worker);
+			owner[index] = (int)worker;
+		}
+	}
+	free(sets);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_wrr),
+		cmocka_unit_test(test_uri_hash),
+		cmocka_unit_test(test_load_bound),
+		cmocka_unit_test(test_never_a_node_that_is_none),
+		cmocka_unit_test(test_decision_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
