@@ -104,20 +104,25 @@ int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *c
 	return rc ? rc : es_policies_init(in, cluster);
 }
 
-/* Tell the client at once that nobody can serve it, instead of letting it retransmit into silence. */
-static void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)
+/* Tell the client at once, instead of letting it retransmit into silence. */
+static void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET};
 	struct es_ip_packet packet;
 	uint8_t rst[40];
 
-	es_inspect_count(in, ES_WORKER_no_target);
 	if (es_ip_packet_parse(bytes, len, &packet))
 		return;
 	es_ip_packet_reset(&packet, rst);
 	to.sin_addr.s_addr = packet.flow.client.w[3];
 	if (sendto(in->reset_fd, rst, sizeof(rst), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
 		es_inspect_count(in, ES_WORKER_send_failed);
+}
+
+static void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)
+{
+	es_inspect_count(in, ES_WORKER_no_target);
+	es_inspect_reset(in, bytes, len);
 }
 
 /* What the handshake agreed on, as the cookie in the first segment's acknowledgment tells. */
@@ -247,9 +252,9 @@ static int es_gather_is_stuck(const struct es_inspector *in, const struct es_gat
 
 /* Keep a segment of an incomplete request; decide if that completes it. */
 static void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struct es_record *record,
-			      const struct es_ip_packet *packet, size_t segment)
+			      const struct es_ip_packet *packet, int is_first)
 {
-	int is_first = record->kind == ES_RECORD_FIRST;
+	size_t segment = record->gso_size;
 	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
 	enum es_gather_result result = ES_GATHER_ADDED;
 	enum es_http_result scan = ES_HTTP_MORE;
@@ -328,7 +333,7 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
 	}
 	if (g)
-		es_inspect_gather(in, g, record, packet, record->gso_size);
+		es_inspect_gather(in, g, record, packet, 1);
 }
 
 static void es_inspect_later(struct es_inspector *in, const struct es_record *record,
@@ -347,7 +352,26 @@ static void es_inspect_later(struct es_inspector *in, const struct es_record *re
 	if (!g)
 		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
 	if (g)
-		es_inspect_gather(in, g, record, packet, record->gso_size);
+		es_inspect_gather(in, g, record, packet, 0);
+}
+
+/*
+ * The datapath took a segment for a first one; without timestamps 1 of 2,048 later ones looks like that
+ * (cookie.h). A flow's packets come in order, so what is known of its request tells.
+ */
+static int es_inspect_is_later(struct es_inspector *in, const struct es_record *record,
+			       const struct es_ip_packet *packet)
+{
+	uint32_t cookie = packet->seg.ack - 1;
+	const struct es_gather *g;
+
+	if (packet->seg.has_ts ||
+	    es_decision_table_get(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1) >= 0)
+		return 0;
+	if (es_decision_table_get_any(&in->decisions, record->flow_hash, cookie) >= 0)
+		return 1;
+	g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
+	return g && g->has_first && g->first_seq != packet->seg.seq;
 }
 
 void es_inspect_record(struct es_inspector *in, const struct es_record *record, const uint8_t *bytes)
@@ -368,10 +392,14 @@ void es_inspect_record(struct es_inspector *in, const struct es_record *record, 
 		es_inspect_count(in, ES_WORKER_bad_checksum);
 		return;
 	}
-	if (record->kind == ES_RECORD_FIRST)
-		es_inspect_first(in, record, &packet, packet.seg.ack - 1);
-	else
+	if (record->kind != ES_RECORD_FIRST || es_inspect_is_later(in, record, &packet)) {
 		es_inspect_later(in, record, &packet, packet.seg.ack - 1);
+	} else if (packet.seg.len) {
+		es_inspect_first(in, record, &packet, packet.seg.ack - 1);
+	} else {
+		es_inspect_count(in, ES_WORKER_fin_before_request);
+		es_inspect_reset(in, packet.bytes, packet.len);
+	}
 }
 
 void es_inspect_skip(struct es_inspector *in)

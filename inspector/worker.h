@@ -33,6 +33,7 @@ struct es_worker;
 	X(no_target, "requests that no node can serve, answered with RST")                                   \
 	X(bad_packet, "packets that could not be parsed")                                                    \
 	X(bad_checksum, "packets with a wrong TCP checksum")                                                 \
+	X(fin_before_request, "FINs of connections without a request, answered with RST")                    \
 	X(send_failed, "messages that could not be sent")                                                    \
 	X(late, "packets left to the client's retransmission: the datapath had served without the daemon")
 

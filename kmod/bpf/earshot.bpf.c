@@ -80,7 +80,7 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 	/* Signed: the coarse clock may lie a tick behind the worker's. */
 	v->inspector_alive = cfg->workers && (__s64)(now_ns - state->heartbeat_ns[worker]) <
 						     (__s64)cfg->fallback_after_ms * 1000000LL;
-	if (v->seg.len && cfg->decision_sets) {
+	if ((v->seg.len || (v->seg.flags & ES_TCP_FIN)) && cfg->decision_sets) {
 		struct es_decision_set *decisions;
 
 		set = es_decision_index(v->flow_hash, cfg->decision_sets);
@@ -92,8 +92,8 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 	return 0;
 }
 
-/* es_decide() in a stack frame of its own. */
-static __noinline int es_view_decide(const struct es_view *v, struct es_verdict *ret)
+/* es_decide() in a stack frame of its own, and verified once: a global function, see es_service_find(). */
+__noinline int es_view_decide(const struct es_view *v, struct es_verdict *ret)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
@@ -104,6 +104,28 @@ static __noinline int es_view_decide(const struct es_view *v, struct es_verdict 
 	return 0;
 }
 
+/*
+ * Did another connection of these ports get this very cookie a moment ago? For a client without timestamps
+ * the chance is 1 in 2,048 within a slot; its request would be taken for a part of the other one's.
+ */
+static __noinline int es_cookie_is_taken(const struct es_view *v, __u32 cookie)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_decision_set *decisions;
+	__u64 value;
+	__u32 set;
+
+	if (!cfg || !v || !cfg->decision_sets)
+		return 0;
+	set = es_decision_index(v->flow_hash, cfg->decision_sets);
+	decisions = bpf_map_lookup_elem(&es_decisions, &set);
+	if (!decisions)
+		return 0;
+	value = es_decision_lookup(decisions, es_decision_key(v->flow_hash, cookie));
+	return value && es_decision_isn(value) != v->seg.seq;
+}
+
 /* The verdicts that send something to the client. A function of its own: stacks of BPF programs are small. */
 static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es_packet *pkt,
 					  const struct es_view *v, const struct es_verdict *verdict)
@@ -112,7 +134,6 @@ static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_tcp_options options;
 	struct es_answer answer;
-	int rc;
 
 	if (!cfg || !pkt || !v || !verdict)
 		return TC_ACT_SHOT;
@@ -139,12 +160,7 @@ static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es
 		answer.flags = ES_TCP_RST;
 		break;
 	}
-	rc = es_answer_send(skb, cfg, &answer);
-	if (verdict->action != ES_END_OLD_AND_SYNACK || rc == TC_ACT_SHOT)
-		return rc;
-	/* The answer leaves as a copy; the packet itself becomes the old socket's RST. */
-	bpf_clone_redirect(skb, skb->ifindex, 0);
-	return es_answer_end_old(skb, pkt, v->old_rcv_nxt);
+	return es_answer_send(skb, cfg, &answer);
 }
 
 static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_config *cfg,
@@ -176,6 +192,11 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_c
 	case ES_ANSWER_ACK:
 	case ES_ANSWER_RST:
 		rc = es_carry_out_answer(skb, pkt, v, verdict);
+		if (verdict->action != ES_END_OLD_AND_SYNACK || rc == TC_ACT_SHOT)
+			break;
+		/* The answer leaves as a copy; the packet itself becomes the old socket's RST. */
+		bpf_clone_redirect(skb, skb->ifindex, 0);
+		rc = es_answer_end_old(skb, pkt, v->old_rcv_nxt);
 		break;
 	case ES_END_OLD:
 		rc = es_answer_end_old(skb, pkt, v->old_rcv_nxt);
@@ -239,7 +260,7 @@ int es_public(struct __sk_buff *skb)
 	pkt.saddr = ip.saddr;
 	pkt.daddr = ip.daddr;
 	len = es_ntohs(ip.tot_len);
-	if (!es_is_service_address(cfg, ip.daddr))
+	if (!es_is_service_address(ip.daddr))
 		return TC_ACT_OK;
 	if (ip.protocol != IPPROTO_TCP)
 		return es_other_ip(skb, &ip);
@@ -252,7 +273,7 @@ int es_public(struct __sk_buff *skb)
 		es_count(ES_COUNT_drop_malformed);
 		return TC_ACT_SHOT;
 	}
-	service = es_service_find(cfg, pkt.daddr, pkt.dport);
+	service = es_service_find(pkt.daddr, pkt.dport);
 	if (service < 0)
 		return es_other_ip(skb, &ip);
 
@@ -270,6 +291,12 @@ int es_public(struct __sk_buff *skb)
 	}
 	if (es_view_decide(&view, &verdict))
 		goto drop;
+	if ((verdict.action == ES_SYNACK || verdict.action == ES_END_OLD_AND_SYNACK) &&
+	    !verdict.options.tstamp_ok && es_cookie_is_taken(&view, verdict.cookie)) {
+		view.slot++; /* the next slot's cookie is valid already */
+		if (es_view_decide(&view, &verdict))
+			goto drop;
+	}
 	rc = es_carry_out(skb, cfg, sk, &pkt, &view, &verdict, (__u32)service, listening, now_ns);
 	if (sk)
 		bpf_sk_release(sk);
@@ -340,7 +367,7 @@ static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
 	}
-	service = es_service_find(cfg, pkt.daddr, pkt.dport);
+	service = es_service_find(pkt.daddr, pkt.dport);
 	if (service < 0) {
 		es_count(ES_COUNT_handover_wrong_target);
 		return TC_ACT_SHOT;

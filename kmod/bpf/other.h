@@ -31,8 +31,18 @@ struct es_arp {
 	__u8 target_ip[4];
 };
 
-static __always_inline int es_is_service_address(const struct es_config *cfg, __be32 v4)
+/*
+ * These two are global functions on purpose: the verifier checks them once and takes their result for any
+ * number. Inlined, it would follow the rest of the program once for each of the 64 places where the loop may
+ * end.
+ */
+__noinline int es_is_service_address(__be32 v4)
 {
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+
+	if (!cfg)
+		return 0;
 	for (__u32 i = 0; i < ES_SERVICES_MAX; i++) {
 		if (i >= cfg->service_count)
 			break;
@@ -43,8 +53,13 @@ static __always_inline int es_is_service_address(const struct es_config *cfg, __
 }
 
 /* Index of the service, -1 if the port is none. */
-static __always_inline int es_service_find(const struct es_config *cfg, __be32 v4, __be16 port)
+__noinline int es_service_find(__be32 v4, __u32 port)
 {
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+
+	if (!cfg)
+		return -1;
 	for (__u32 i = 0; i < ES_SERVICES_MAX; i++) {
 		if (i >= cfg->service_count)
 			break;
@@ -79,7 +94,7 @@ static __noinline int es_other_arp(struct __sk_buff *skb)
 	__builtin_memcpy(&target, arp.target_ip, 4);
 	__builtin_memcpy(&sender, arp.sender_ip, 4);
 	if (arp.operation != es_htons(1) || arp.protocol != es_htons(ETH_P_IP) ||
-	    !es_is_service_address(cfg, target))
+	    !es_is_service_address(target))
 		return TC_ACT_OK;
 	if (!es_address_is_mine(state, cfg, sender)) {
 		es_count(ES_COUNT_arp_not_mine);

@@ -17,6 +17,10 @@
  *the segment) from the rest. Where the client has timestamps, the SYN-ACK's TSval is another 32 bits of the
  *same MAC, which the client echoes in its first segments: 53 bits in all.
  *
+ * Against a forger, that is. A client's own later segments all acknowledge cookie + 1 until the server's
+ *first byte, and only the ISN tag (and the TSval) tells them from the first: 1 in 2,048 looks like one
+ *without timestamps. es_decide_is_later() and the inspector know better.
+ *
  * MSS is in the four classes of the kernel's own syncookies; rounding down is safe, never up.
  */
 #include "flow.h"

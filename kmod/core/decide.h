@@ -113,17 +113,35 @@ static __always_inline void es_decide_options(const struct es_config *cfg, const
 	ret->tstamp_ok = seg->has_ts;
 }
 
+/*
+ * Without timestamps only 11 bits tell a first segment from a later one, and a long upload has many. A
+ * decision for this cookie that was made for another first byte settles it: this segment belongs to that
+ * request.
+ */
+static __always_inline int es_decide_is_later(const struct es_view *v)
+{
+	return !v->seg.has_ts && v->decision && es_decision_isn(v->decision) != v->seg.seq - 1;
+}
+
 /* A segment that carries payload or a FIN of a flow that has no socket here, on the flow's ring node. */
 static __always_inline void es_decide_request(const struct es_config *cfg, const struct es_view *v,
 					      struct es_verdict *ret)
 {
 	const struct es_segment *seg = &v->seg;
 	int blind = v->inspect == ES_INSPECT_NEVER;
+	enum es_cookie_state state = es_decide_cookie(cfg, v, seg->seq - 1);
 
-	switch (es_decide_cookie(cfg, v, seg->seq - 1)) {
+	if ((state == ES_COOKIE_VALID || state == ES_COOKIE_EXPIRED) && es_decide_is_later(v))
+		state = ES_COOKIE_FLOW;
+	switch (state) {
 	case ES_COOKIE_VALID:
-		if (!seg->len)
+		if (!seg->len) {
+			/* Is it a FIN behind a request that the worker has but did not decide yet? It knows.
+			 */
+			if (!seg->has_ts && !blind && v->inspector_alive)
+				ES_VERDICT(ret, ES_QUEUE_FIRST, request_later_queued);
 			ES_VERDICT(ret, ES_ANSWER_RST, fin_before_request);
+		}
 		es_decide_options(cfg, seg, &ret->options);
 		if (blind)
 			ES_VERDICT(ret, ES_REBUILD, request_blind);
@@ -133,8 +151,11 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 			ES_VERDICT(ret, ES_DROP, drop_fallback_elsewhere);
 		ES_VERDICT(ret, ES_REBUILD, request_fallback);
 	case ES_COOKIE_FLOW:
-		/* A keep-alive probe may carry one byte of garbage (RFC 9293 section 3.8.4). */
-		if (seg->len == 1 && es_decide_cookie(cfg, v, seg->seq) == ES_COOKIE_VALID)
+		/*
+		 * A keep-alive probe may carry one byte of garbage (RFC 9293 section 3.8.4). Acknowledging a
+		 * byte that was none of it would lose it, so timestamps must prove it.
+		 */
+		if (seg->len == 1 && seg->has_ts && es_decide_cookie(cfg, v, seg->seq) == ES_COOKIE_VALID)
 			ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
 		if (blind || !v->inspector_alive)
 			ES_VERDICT(ret, ES_DROP, drop_no_flow);
@@ -146,6 +167,26 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 	default:
 		ES_VERDICT(ret, ES_DROP, cookie_invalid);
 	}
+}
+
+/*
+ * A bare ACK: the one that completes the handshake (seq = client ISN + 1), or a keep-alive probe (seq =
+ * client ISN). What could be either is the first: it needs no answer.
+ */
+static __always_inline void es_decide_bare_ack(const struct es_config *cfg, const struct es_view *v,
+					       struct es_verdict *ret)
+{
+	enum es_cookie_state probe = es_decide_cookie(cfg, v, v->seg.seq);
+
+	if (probe == ES_COOKIE_INVALID)
+		ES_VERDICT(ret, ES_DROP, drop_no_flow);
+	if (probe == ES_COOKIE_FLOW)
+		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
+	if (es_decide_cookie(cfg, v, v->seg.seq - 1) == probe)
+		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
+	if (probe == ES_COOKIE_EXPIRED)
+		ES_VERDICT(ret, ES_ANSWER_RST, cookie_expired);
+	ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
 }
 
 /**
@@ -189,16 +230,7 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 		es_decide_request(cfg, v, ret);
 		return;
 	}
-	switch (es_decide_cookie(cfg, v, seg->seq)) {
-	case ES_COOKIE_VALID:
-		ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
-	case ES_COOKIE_FLOW:
-		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
-	case ES_COOKIE_EXPIRED:
-		ES_VERDICT(ret, ES_ANSWER_RST, cookie_expired);
-	default:
-		ES_VERDICT(ret, ES_DROP, drop_no_flow);
-	}
+	es_decide_bare_ack(cfg, v, ret);
 }
 
 /**

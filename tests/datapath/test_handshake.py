@@ -42,6 +42,12 @@ def test_keepalive_probe(node, client, offer, garbage):
     """RFC 9293 section 3.8.4: one byte before what is next, with or without one byte of garbage."""
     c = client(offer=offer)
     c.shake()
+    if garbage and not offer.means.ts:
+        # The byte could be one of a request in single bytes: acknowledging it would lose it.
+        with node.counts(request_later_queued=1, inspect_gather_forgotten=1):
+            c.send(ACK, garbage, seq=c.isn)
+            c.silence("a byte that nothing proves to be garbage")
+        return
     with node.counts(keepalive_answered=2):
         for _ in range(2):
             c.send(ACK, garbage, seq=c.isn)
