@@ -66,7 +66,12 @@ _SWITCH_SYSCTLS = {
     "net.bridge.bridge-nf-call-ip6tables": 0,
     "net.bridge.bridge-nf-call-iptables": 0,
 }
-_CLIENT_SYSCTLS = {**_COMMON_SYSCTLS, "net.ipv4.ip_local_port_range": "1024 65535"}
+_CLIENT_SYSCTLS = {
+    **_COMMON_SYSCTLS,
+    "net.ipv4.ip_local_port_range": "1024 65535",
+    # Never chosen by the kernel, so that a test that picks a port by its node finds it free.
+    "net.ipv4.ip_local_reserved_ports": "20000-29999",
+}
 
 
 @dataclass(frozen=True)
