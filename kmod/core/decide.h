@@ -73,19 +73,23 @@ struct es_verdict {
 		return;                                                                                      \
 	} while (0)
 
-/* es_cookie_check() under the current key and, during a rotation, the previous one. */
+/*
+ * es_cookie_check() under the current key and, during a rotation, the other one. The flow tag alone is 10
+ * bits: one in 1,024 first segments of the other key looks like a later segment of this one, so only a whole
+ * match settles it.
+ */
 static __always_inline enum es_cookie_state es_decide_cookie(const struct es_config *cfg,
 							     const struct es_view *v, __u32 client_isn)
 {
 	const __u32 *tsecr = v->seg.has_ts ? &v->seg.tsecr : (const __u32 *)0;
 	__u32 cookie = v->seg.ack - 1;
-	enum es_cookie_state state;
+	enum es_cookie_state state, other;
 
 	state = es_cookie_check(&cfg->cookie_key[0], v->flow_hash, v->slot, cookie, client_isn, tsecr);
-	if (state == ES_COOKIE_INVALID && cfg->key_count > 1)
-		state = es_cookie_check(&cfg->cookie_key[1], v->flow_hash, v->slot, cookie, client_isn,
-					tsecr);
-	return state;
+	if (state == ES_COOKIE_VALID || state == ES_COOKIE_EXPIRED || cfg->key_count < 2)
+		return state;
+	other = es_cookie_check(&cfg->cookie_key[1], v->flow_hash, v->slot, cookie, client_isn, tsecr);
+	return other == ES_COOKIE_INVALID ? state : other;
 }
 
 static __always_inline void es_decide_syn(const struct es_config *cfg, const struct es_view *v,

@@ -225,16 +225,24 @@ class Node:
         """What happens inside counts exactly so, and nothing else. A value may be a set of numbers that are all right."""
         before = self.counters()
         assert not set(expected) - set(before), set(expected) - set(before)
-        yield
+
+        def delta():
+            after = self.counters()
+            return {name: after[name] - before[name] for name in after if after[name] != before[name]}
+
+        try:
+            yield
+        except Exception as e:
+            e.add_note(f"counted {delta()} until then, expected {expected}")
+            raise
         self.settle()
         fits = {name: value if isinstance(value, (set, range)) else {value} for name, value in expected.items()}
         deadline = time.monotonic() + TIMEOUT_S
         while True:
-            after = self.counters()
-            delta = {name: after[name] - before[name] for name in after if after[name] != before[name]}
-            if all(delta.get(name, 0) in fits.get(name, {0}) for name in {*delta, *fits}):
+            counted = delta()
+            if all(counted.get(name, 0) in fits.get(name, {0}) for name in {*counted, *fits}):
                 return
-            assert time.monotonic() < deadline, f"counted {delta}, expected {expected}"
+            assert time.monotonic() < deadline, f"counted {counted}, expected {expected}"
             time.sleep(0.005)
 
     def settle(self):
