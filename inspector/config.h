@@ -71,7 +71,10 @@ struct es_conf_node {
 	unsigned int weight;
 };
 
-/* @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none */
+/*
+ * @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none
+ * @handover_cost: what moving an open connection must gain at least, in requests; of ES_INSPECT_EVERY
+ */
 struct es_conf_service {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_addr address;
@@ -79,6 +82,7 @@ struct es_conf_service {
 	char policy[ES_CONF_NAME_SIZE];
 	enum es_inspect inspect;
 	unsigned int load_bound;
+	unsigned int handover_cost;
 };
 
 /* Nodes and services stand in the order of the file. */

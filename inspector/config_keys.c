@@ -52,7 +52,7 @@ static const struct es_conf_choice mac_modes[] = {
 
 static const struct es_conf_choice inspects[] = {
 	{"first", ES_INSPECT_FIRST, 0},
-	{"every", ES_INSPECT_EVERY, 1}, /* 0 enables it */
+	{"every", ES_INSPECT_EVERY, 0},
 	{"never", ES_INSPECT_NEVER, 0},
 	{NULL, 0, 0},
 };
@@ -101,6 +101,7 @@ static const struct es_conf_key service_keys[] = {
 	VALUE(service, policy, OPTIONAL, POLICY),
 	CHOICE(service, inspect, "first", inspects),
 	NUMBER(service, load_bound, "125", 100, 1000, "percent", "none"),
+	NUMBER(service, handover_cost, "1", 0, 1000, "requests", NULL),
 	{.name = NULL},
 };
 

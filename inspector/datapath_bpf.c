@@ -18,6 +18,7 @@
 
 /* linux/bpf.h of kernel 6.6; the build machine's may be older, the running kernel never is. */
 #define ES_TCX_INGRESS	 ((enum bpf_attach_type)46)
+#define ES_TCX_EGRESS	 ((enum bpf_attach_type)47)
 #define ES_TCX_PROGS_MAX 64
 
 struct es_datapath {
@@ -31,14 +32,14 @@ struct es_datapath {
 };
 
 /*
- * Our program at the tc ingress (tcx) of an interface: others may be attached beside it, so it is found by
- * its name. Returns a file descriptor of the caller, -ENOENT if it is not there, or -errno.
+ * Our program at @hook (tcx) of an interface: others may be attached beside it, so it is found by its name.
+ * Returns a file descriptor of the caller, -ENOENT if it is not there, or -errno.
  */
-static int es_tcx_find(unsigned int ifindex, const char *name)
+static int es_tcx_find(unsigned int ifindex, enum bpf_attach_type hook, const char *name)
 {
 	__u32 ids[ES_TCX_PROGS_MAX] = {};
 	LIBBPF_OPTS(bpf_prog_query_opts, query, .prog_ids = ids, .prog_cnt = ES_TCX_PROGS_MAX);
-	int rc = bpf_prog_query_opts((int)ifindex, ES_TCX_INGRESS, &query);
+	int rc = bpf_prog_query_opts((int)ifindex, hook, &query);
 
 	if (rc)
 		return rc;
@@ -57,30 +58,30 @@ static int es_tcx_find(unsigned int ifindex, const char *name)
 }
 
 /* Attach, in the place of an older program of ours if there is one: no packet passes between the two. */
-static int es_tcx_attach(unsigned int ifindex, const struct bpf_program *prog)
+static int es_tcx_attach(unsigned int ifindex, enum bpf_attach_type hook, const struct bpf_program *prog)
 {
 	LIBBPF_OPTS(bpf_prog_attach_opts, opts);
-	int old = es_tcx_find(ifindex, bpf_program__name(prog));
+	int old = es_tcx_find(ifindex, hook, bpf_program__name(prog));
 	int rc;
 
 	if (old >= 0) {
 		opts.flags = BPF_F_REPLACE;
 		opts.replace_prog_fd = old;
 	}
-	rc = bpf_prog_attach_opts(bpf_program__fd(prog), (int)ifindex, ES_TCX_INGRESS, &opts);
+	rc = bpf_prog_attach_opts(bpf_program__fd(prog), (int)ifindex, hook, &opts);
 	if (old >= 0)
 		close(old);
 	return rc;
 }
 
-static int es_tcx_detach(unsigned int ifindex, const char *name)
+static int es_tcx_detach(unsigned int ifindex, enum bpf_attach_type hook, const char *name)
 {
-	int fd = es_tcx_find(ifindex, name);
+	int fd = es_tcx_find(ifindex, hook, name);
 	int rc;
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	rc = bpf_prog_detach2(fd, (int)ifindex, ES_TCX_INGRESS);
+	rc = bpf_prog_detach2(fd, (int)ifindex, hook);
 	close(fd);
 	return rc;
 }
@@ -127,7 +128,7 @@ static void es_adopt(struct es_datapath *dp, unsigned int ifindex, const char *n
 	__u32 ids[32], len = sizeof(prog);
 	int fd, map_fd, compatible = 0;
 
-	fd = es_tcx_find(ifindex, name);
+	fd = es_tcx_find(ifindex, ES_TCX_INGRESS, name);
 	if (fd < 0)
 		return;
 	prog.nr_map_ids = sizeof(ids) / sizeof(ids[0]);
@@ -266,10 +267,25 @@ void es_datapath_free(struct es_datapath **datapath)
 	*datapath = NULL;
 }
 
+/* Responses are read only where a service inspects every request: others do not pay for it. */
+static int es_reply_switch(struct es_datapath *dp, const struct es_config *config)
+{
+	int every = 0;
+
+	for (__u32 i = 0; i < config->service_count; i++)
+		every |= config->service[i].inspect == ES_INSPECT_EVERY;
+	return every ? es_tcx_attach(dp->params.public_ifindex, ES_TCX_EGRESS, dp->skel->progs.es_reply)
+		     : es_tcx_detach(dp->params.public_ifindex, ES_TCX_EGRESS, "es_reply");
+}
+
 int es_datapath_configure(struct es_datapath *dp, const struct es_config *config,
 			  const struct es_ring_table *ring)
 {
 	__u32 next = !(dp->state->active & 1);
+	int rc = es_reply_switch(dp, config);
+
+	if (rc)
+		return rc;
 
 	if (bpf_map_update_elem(bpf_map__fd(dp->skel->maps.es_rings), &next, ring, BPF_ANY))
 		return -errno;
@@ -293,7 +309,7 @@ int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
 	char name[IF_NAMESIZE] = "?";
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
-		int rc = es_tcx_attach(at[i].ifindex, at[i].prog);
+		int rc = es_tcx_attach(at[i].ifindex, ES_TCX_INGRESS, at[i].prog);
 
 		if (rc) {
 			if_indextoname(at[i].ifindex, name);
@@ -307,11 +323,12 @@ int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
 
 int es_datapath_detach(const struct es_datapath_params *params)
 {
-	int rc = es_tcx_detach(params->public_ifindex, "es_public");
-	int rc2 = es_tcx_detach(params->cluster_ifindex, "es_cluster");
-	int rc3 = es_tcx_detach(if_nametoindex("lo"), "es_cluster");
+	int rc = es_tcx_detach(params->public_ifindex, ES_TCX_INGRESS, "es_public");
+	int rc2 = es_tcx_detach(params->cluster_ifindex, ES_TCX_INGRESS, "es_cluster");
+	int rc3 = es_tcx_detach(if_nametoindex("lo"), ES_TCX_INGRESS, "es_cluster");
+	int rc4 = es_tcx_detach(params->public_ifindex, ES_TCX_EGRESS, "es_reply");
 
-	return rc ? rc : rc2 ? rc2 : rc3;
+	return rc ? rc : rc2 ? rc2 : rc3 ? rc3 : rc4;
 }
 
 struct es_state *es_datapath_state(struct es_datapath *dp)

@@ -6,11 +6,19 @@
  * The daemon's side of the decision table (kmod/core/decisions.h): a worker writes the sets that belong to
  * it.
  */
+#include "inspector/handover.h"
 #include "kmod/core/decisions.h"
 
+/**
+ * struct es_decision_table - a window on the table
+ * @count: sets, a power of two
+ * @orders: one for each entry; of requests that moved a connection, all that its socket knew. Of this daemon
+ * only: another one cannot repeat them.
+ */
 struct es_decision_table {
 	struct es_decision_set *sets;
-	__u32 count; /* a power of two */
+	__u32 count;
+	struct es_handover_order *orders;
 };
 
 /**
@@ -24,9 +32,19 @@ int es_decision_table_get(const struct es_decision_table *table, __u64 flow_hash
 /* The same for a later segment, whose client ISN is not known. */
 int es_decision_table_get_any(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie);
 
-/* es_decision_table_put() - remember @node; replaces the flow's entry, else an empty one, else the set's
- * oldest */
+/**
+ * es_decision_table_order() - how a connection was moved by the request that these segments belong to
+ * Returns NULL if this is not known (any more).
+ */
+const struct es_handover_order *es_decision_table_order(const struct es_decision_table *table,
+							__u64 flow_hash, __u32 cookie);
+
+/**
+ * es_decision_table_put() - remember @node; replaces the flow's entry, else an empty one, else the set's
+ * oldest
+ * @moved: of a request that moves the connection away; else NULL
+ */
 void es_decision_table_put(struct es_decision_table *table, __u64 flow_hash, __u32 cookie, __u32 client_isn,
-			   __u8 node, __u32 now_ms);
+			   __u8 node, const struct es_handover_order *moved, __u32 now_ms);
 
 #endif

@@ -9,6 +9,7 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include "inspector/handover.h"
 #include "inspector/http_head.h"
 #include "kmod/core/types.h"
 
@@ -26,6 +27,8 @@ struct es_gather_segment {
 /**
  * struct es_gather - the first request of one flow so far
  * @has_first: the segment that proves the client ISN is here; only then may anything be decided
+ * @order: what its message will say; @flow: an enum es_record_flow
+ * @leaving: it is decided, and waits for the local socket to be ended before it goes to @target
  * @text, @text_len: payload that is contiguous from the first byte on; @head: its scan so far
  */
 struct es_gather {
@@ -34,8 +37,11 @@ struct es_gather {
 	__u64 flow_hash;
 	uint32_t cookie;
 	uint32_t first_seq;
-	uint8_t service;
+	struct es_handover_order order;
+	unsigned int target;
+	uint8_t flow;
 	uint8_t has_first;
+	uint8_t leaving;
 	unsigned int count;
 	size_t bytes;
 	double deadline;

@@ -163,6 +163,21 @@ void es_handover_sender_free(struct es_handover_sender **sender)
 	*sender = NULL;
 }
 
+void es_handover_order_of(const struct es_handover *h, struct es_handover_order *ret_order)
+{
+	memset(ret_order, 0, sizeof(*ret_order));
+	ret_order->kind = ES_HANDOVER_REQUEST;
+	ret_order->service = h->service;
+	ret_order->attempt = h->attempt;
+	es_handover_options_get(h, &ret_order->options);
+	ret_order->requests = es_ntohl(h->requests);
+	ret_order->next_request_seq = es_ntohl(h->next_request_seq);
+	ret_order->moves = es_ntohs(h->moves);
+	ret_order->request_flags = h->request_flags;
+	ret_order->pin = h->pin;
+	ret_order->moved = !!(h->flags & ES_HANDOVER_F_MOVED);
+}
+
 int request_handover(struct es_handover_sender *sender, const struct es_cluster *cluster,
 		     const struct es_handover_order *order, const uint8_t *packet, size_t len,
 		     unsigned int target)
@@ -191,6 +206,13 @@ int request_handover(struct es_handover_sender *sender, const struct es_cluster 
 	h->sequence = (__be64)es_cpu_be64(++sender->sequence);
 	h->packet_len = es_htons(len);
 	es_handover_options_put(h, &order->options);
+	if (order->moved)
+		h->flags |= ES_HANDOVER_F_MOVED;
+	h->requests = es_htonl(order->requests);
+	h->next_request_seq = es_htonl(order->next_request_seq);
+	h->moves = es_htons(order->moves);
+	h->request_flags = order->request_flags;
+	h->pin = order->pin;
 	memcpy(m->packet, packet, len);
 	h->mac = es_handover_mac(&sender->key, h, m->packet, len);
 	sender->iov[sender->count].iov_base = m;

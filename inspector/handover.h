@@ -33,13 +33,25 @@ int es_handover_sender_set(struct es_handover_sender *sender, const struct es_cl
 
 void es_handover_sender_free(struct es_handover_sender **sender);
 
-/* struct es_handover_order - what goes into a message besides the packet */
+/**
+ * struct es_handover_order - what goes into a message besides the packet (struct es_handover)
+ * @moved: a later request, of a connection that was on another node
+ */
 struct es_handover_order {
 	enum es_handover_kind kind;
 	unsigned int service;
 	unsigned int attempt;
 	struct es_tcp_options options;
+	uint32_t requests;
+	uint32_t next_request_seq;
+	uint16_t moves;
+	uint8_t request_flags;
+	uint8_t pin;
+	uint8_t moved;
 };
+
+/* es_handover_order_of() - the order that made a message, which came back as a NACK */
+void es_handover_order_of(const struct es_handover *header, struct es_handover_order *ret_order);
 
 /**
  * request_handover() - hand the connection of @packet over to node @target (DTS section 2.1, Fig. 3)

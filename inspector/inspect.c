@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The inspection of first requests: single segment or gathered, new or repeated, decided by the service's
- * policy and given to a node with request_handover(). Nothing here waits, logs or takes a lock.
+ * The inspection of requests: single segment or gathered, new or repeated, decided by the service's policy.
+ * A first request is given to its node with request_handover(); what becomes of a later one, on a connection
+ * that this node has, is in inspect_move.c. Nothing here waits, logs or takes a lock.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "inspector/inspect.h"
+#include "inspector/inspect_internal.h"
 #include "kmod/core/cookie.h"
 
 /* How long a node that refused a request is left alone. */
@@ -18,7 +19,7 @@
 /* A client without an ACK sends its initial window and stops: RFC 6928. */
 #define ES_INITIAL_WINDOW_SEGMENTS 10
 
-static void es_inspect_count(struct es_inspector *in, enum es_worker_counter counter)
+void es_inspect_count(struct es_inspector *in, enum es_worker_counter counter)
 {
 	unsigned long long n = atomic_load_explicit(&in->count[counter], memory_order_relaxed);
 
@@ -26,7 +27,7 @@ static void es_inspect_count(struct es_inspector *in, enum es_worker_counter cou
 	atomic_store_explicit(&in->count[counter], n + 1, memory_order_relaxed);
 }
 
-static uint32_t es_now_ms(const struct es_inspector *in)
+uint32_t es_inspect_now_ms(const struct es_inspector *in)
 {
 	return (uint32_t)(in->now_ns / 1000000);
 }
@@ -69,9 +70,17 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 	in->cluster = cluster;
 	in->keys = params->keys;
 	in->decisions = params->decisions;
+	in->decisions.orders =
+		calloc((size_t)in->decisions.count * ES_DECISION_WAYS, sizeof(*in->decisions.orders));
+	if (!in->decisions.orders)
+		return -ENOMEM;
 	in->reset_fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
-	if (in->reset_fd < 0)
-		return -errno;
+	if (in->reset_fd < 0) {
+		rc = -errno;
+		free(in->decisions.orders);
+		in->decisions.orders = NULL;
+		return rc;
+	}
 	rc = es_gather_table_new(conf->gather_flows, conf->gather_bytes, &in->gathers);
 	if (!rc)
 		rc = es_handover_sender_new(cluster, params->id, &params->keys.key[0].handover, &in->sender);
@@ -87,6 +96,8 @@ void es_inspector_fini(struct es_inspector *in)
 	es_policies_fini(in);
 	es_handover_sender_free(&in->sender);
 	es_gather_table_free(&in->gathers);
+	free(in->decisions.orders);
+	in->decisions.orders = NULL;
 	if (in->reset_fd >= 0)
 		close(in->reset_fd);
 	in->reset_fd = -1;
@@ -119,7 +130,7 @@ static void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size
 		es_inspect_count(in, ES_WORKER_send_failed);
 }
 
-static void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)
+void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)
 {
 	es_inspect_count(in, ES_WORKER_no_target);
 	es_inspect_reset(in, bytes, len);
@@ -129,18 +140,33 @@ static void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, siz
 static void es_order_options(const struct es_inspector *in, uint32_t cookie, int has_ts,
 			     struct es_tcp_options *ret)
 {
-	memset(ret, 0, sizeof(*ret));
 	es_cookie_options_unpack(cookie, ret);
 	ret->rcv_wscale = ret->wscale_ok ? (__u8)in->cluster->conf->datapath.receive_window_scale : 0;
 	ret->tstamp_ok = (__u8)has_ts;
+}
+
+/* What is known of a connection from one of its packets. */
+static void es_order_init(const struct es_inspector *in, const struct es_record *record,
+			  const struct es_ip_packet *packet, struct es_handover_order *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->kind = ES_HANDOVER_REQUEST;
+	ret->service = record->service;
+	if (record->flow == ES_FLOW_NEW) {
+		es_order_options(in, packet->seg.ack - 1, packet->seg.has_ts, &ret->options);
+		return;
+	}
+	ret->options = record->options;
+	ret->requests = record->requests;
+	ret->moves = record->moves;
 }
 
 /*
  * Send one original packet in one or more messages: a packet that the network card or a virtual link merged
  * is cut into segments again. The first piece of a request makes the socket, the others follow it.
  */
-static void es_inspect_send(struct es_inspector *in, const struct es_handover_order *order,
-			    const struct es_ip_packet *packet, size_t segment, unsigned int target)
+void es_inspect_send(struct es_inspector *in, const struct es_handover_order *order,
+		     const struct es_ip_packet *packet, size_t segment, unsigned int target)
 {
 	struct es_handover_order piece = *order;
 	size_t room = in->params->packet_max - packet->header_len;
@@ -161,13 +187,21 @@ static void es_inspect_send(struct es_inspector *in, const struct es_handover_or
 	}
 }
 
-static void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
-			    unsigned int target)
+void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+		     unsigned int target, const struct es_handover_order *moved)
 {
 	unsigned long long n = atomic_load_explicit(&in->sent_to[target], memory_order_relaxed);
 
-	es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1, (__u8)target, es_now_ms(in));
+	es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1, (__u8)target, moved,
+			      es_inspect_now_ms(in));
 	atomic_store_explicit(&in->sent_to[target], n + 1, memory_order_relaxed);
+}
+
+/* A first request is decided. */
+static void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie,
+				  uint32_t first_seq, unsigned int target)
+{
+	es_inspect_note(in, flow_hash, cookie, first_seq, target, NULL);
 	es_inspect_count(in, ES_WORKER_requests);
 	es_inspect_count(in, target == in->cluster->self ? ES_WORKER_kept : ES_WORKER_handovers);
 }
@@ -199,11 +233,44 @@ static int es_inspect_route(struct es_inspector *in, unsigned int service,
 		break;
 	}
 	if (request->result != ES_HTTP_DONE && request->result != ES_HTTP_AMBIGUOUS)
-		return es_policy_fallback(request, &view);
+		return request->current >= 0 ? request->current : es_policy_fallback(request, &view);
 	node = in->policy[service]->route(in->policy_state[service], request, &view);
 	/* A policy that names a node that is none must not cost the client its request. */
 	return node >= 0 && es_view_is_target(&view, (unsigned int)node) ? node
 									 : es_policy_fallback(request, &view);
+}
+
+/* Where the next request on the connection will start; only services that inspect every request ask. */
+static void es_order_bound(const struct es_inspector *in, const struct es_request_view *request,
+			   uint32_t first_seq, struct es_handover_order *order)
+{
+	struct es_boundary boundary;
+
+	if (in->cluster->conf->services[order->service].inspect != ES_INSPECT_EVERY)
+		return;
+	es_boundary_find(request->head, request->text, request->len, &boundary);
+	order->next_request_seq = first_seq + boundary.len_bytes;
+	order->request_flags = boundary.is_head ? ES_REQUEST_F_HEAD : 0;
+	order->pin = (uint8_t)boundary.pin;
+}
+
+/* The same for a request that comes again. One that had to be gathered is not gathered twice for this. */
+static void es_order_bound_again(struct es_inspector *in, const struct es_ip_packet *packet,
+				 struct es_handover_order *order)
+{
+	struct es_request_view request = {
+		.head = &in->head,
+		.text = (const char *)es_ip_packet_payload(packet),
+		.len = packet->seg.len,
+	};
+
+	if (in->cluster->conf->services[order->service].inspect != ES_INSPECT_EVERY)
+		return;
+	es_http_head_init(&in->head);
+	if (es_http_head_scan(&in->head, request.text, request.len) == ES_HTTP_MORE)
+		order->pin = ES_PIN_unknown;
+	else
+		es_order_bound(in, &request, packet->seg.seq, order);
 }
 
 /* Decide a gathered request with what there is, and give all its segments to the node. */
@@ -211,34 +278,31 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 {
 	struct es_request_view request = {
 		.flow_hash = g->flow_hash,
-		.result = g->head.result,
 		.head = &g->head,
 		.text = g->text,
 		.len = g->text_len,
 		.truncated = truncated,
+		.current = g->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
 	};
-	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST, .service = g->service};
-	struct es_ip_packet packet;
 	int target;
 
 	if (truncated) {
 		es_inspect_count(in, ES_WORKER_gather_timeout);
-		request.result = es_http_head_truncate(&g->head);
+		es_http_head_truncate(&g->head);
 	}
+	request.result = g->head.result;
 	es_inspect_count(in, ES_WORKER_gathered);
-	target = es_inspect_route(in, g->service, &request);
-	if (target < 0)
+	target = es_inspect_route(in, g->order.service, &request);
+	es_order_bound(in, &request, g->first_seq, &g->order);
+	if (g->flow == ES_FLOW_HERE) {
+		es_inspect_move_gathered(in, g, target);
+		return;
+	}
+	if (target < 0) {
 		es_inspect_refuse(in, g->segment[0].bytes, g->segment[0].len);
-	for (unsigned int i = 0; target >= 0 && i < g->count; i++) {
-		if (es_ip_packet_parse(g->segment[i].bytes, g->segment[i].len, &packet))
-			continue;
-		es_order_options(in, g->cookie, packet.seg.has_ts, &order.options);
-		if (g->segment[i].seq == g->first_seq)
-			es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, (unsigned int)target);
-		else
-			es_inspect_count(in, ES_WORKER_followed);
-		es_inspect_send(in, &order, &packet, 0, (unsigned int)target);
-		order.kind = ES_HANDOVER_FOLLOW;
+	} else {
+		es_inspect_note_first(in, g->flow_hash, g->cookie, g->first_seq, (unsigned int)target);
+		es_inspect_send_gathered(in, g, (unsigned int)target);
 	}
 	es_gather_remove(in->gathers, g);
 }
@@ -250,17 +314,19 @@ static int es_gather_is_stuck(const struct es_inspector *in, const struct es_gat
 	       g->text_len >= in->cluster->conf->inspector.gather_bytes;
 }
 
-/* Keep a segment of an incomplete request; decide if that completes it. */
-static void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struct es_record *record,
-			      const struct es_ip_packet *packet, int is_first)
+enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather *g,
+				      const struct es_record *record, const struct es_ip_packet *packet,
+				      int is_first)
 {
 	size_t segment = record->gso_size;
 	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
 	enum es_gather_result result = ES_GATHER_ADDED;
-	enum es_http_result scan = ES_HTTP_MORE;
 	size_t room = in->params->packet_max - packet->header_len;
 
-	g->service = record->service;
+	if (is_first || !g->has_first) {
+		g->flow = record->flow;
+		es_order_init(in, record, packet, &g->order);
+	}
 	if (!segment || segment > room)
 		segment = room;
 	for (size_t at = 0; at == 0 || at < packet->seg.len; at += segment) {
@@ -272,7 +338,17 @@ static void es_inspect_gather(struct es_inspector *in, struct es_gather *g, cons
 		if (result == ES_GATHER_FULL)
 			break;
 	}
-	if (!g->has_first)
+	return result;
+}
+
+/* Keep a segment of an incomplete request; decide if that completes it. */
+static void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struct es_record *record,
+			      const struct es_ip_packet *packet, int is_first)
+{
+	enum es_gather_result result = es_inspect_keep(in, g, record, packet, is_first);
+	enum es_http_result scan = ES_HTTP_MORE;
+
+	if (!g->has_first || g->leaving)
 		return;
 	if (g->text_len)
 		scan = es_http_head_scan(&g->head, g->text, g->text_len);
@@ -284,7 +360,7 @@ static void es_inspect_gather(struct es_inspector *in, struct es_gather *g, cons
 		es_inspect_decide_gathered(in, g, 1);
 }
 
-static struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, uint32_t cookie)
+struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, uint32_t cookie)
 {
 	double deadline = (double)in->now_ns / 1e6 + in->cluster->conf->inspector.gather_timeout_ms;
 	int evicted = 0;
@@ -295,43 +371,64 @@ static struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 
 	return g;
 }
 
+/* A request that came in one segment: decide it. Returns 0 if more of it is needed. */
+static int es_inspect_single(struct es_inspector *in, const struct es_record *record,
+			     const struct es_ip_packet *packet, uint32_t cookie)
+{
+	struct es_request_view request = {
+		.flow_hash = record->flow_hash,
+		.head = &in->head,
+		.text = (const char *)es_ip_packet_payload(packet),
+		.len = packet->seg.len,
+		.current = record->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
+	};
+	struct es_handover_order order;
+	int target;
+
+	es_http_head_init(&in->head);
+	request.result = es_http_head_scan(&in->head, request.text, request.len);
+	if (request.result == ES_HTTP_MORE)
+		return 0;
+	target = es_inspect_route(in, record->service, &request);
+	es_order_init(in, record, packet, &order);
+	es_order_bound(in, &request, packet->seg.seq, &order);
+	if (record->flow == ES_FLOW_HERE) {
+		es_inspect_move(in, record, packet, &order, target);
+	} else if (target < 0) {
+		es_inspect_refuse(in, packet->bytes, packet->len);
+	} else {
+		es_inspect_note_first(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target);
+		es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+	}
+	return 1;
+}
+
 static void es_inspect_first(struct es_inspector *in, const struct es_record *record,
 			     const struct es_ip_packet *packet, uint32_t cookie)
 {
-	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST, .service = record->service};
-	struct es_gather *g;
-	int target;
+	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
 
-	es_order_options(in, cookie, packet->seg.has_ts, &order.options);
-	target = es_decision_table_get(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);
-	if (target >= 0) {
-		es_inspect_count(in, ES_WORKER_repeated);
-		es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+	if (g && g->leaving) {
+		es_inspect_count(in, ES_WORKER_repeated); /* it goes as soon as its socket is ended */
 		return;
 	}
-	g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
-	if (!g) {
-		struct es_request_view request = {
-			.flow_hash = record->flow_hash,
-			.head = &in->head,
-			.text = (const char *)es_ip_packet_payload(packet),
-			.len = packet->seg.len,
-		};
+	if (record->flow == ES_FLOW_NEW) {
+		int target =
+			es_decision_table_get(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);
+		struct es_handover_order order;
 
-		es_http_head_init(&in->head);
-		request.result = es_http_head_scan(&in->head, request.text, request.len);
-		if (request.result != ES_HTTP_MORE) {
-			target = es_inspect_route(in, record->service, &request);
-			if (target < 0) {
-				es_inspect_refuse(in, packet->bytes, packet->len);
-				return;
-			}
-			es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target);
+		if (target >= 0) {
+			es_order_init(in, record, packet, &order);
+			es_order_bound_again(in, packet, &order);
+			es_inspect_count(in, ES_WORKER_repeated);
 			es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
 			return;
 		}
-		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
 	}
+	if (!g && es_inspect_single(in, record, packet, cookie))
+		return;
+	if (!g)
+		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
 	if (g)
 		es_inspect_gather(in, g, record, packet, 1);
 }
@@ -340,15 +437,14 @@ static void es_inspect_later(struct es_inspector *in, const struct es_record *re
 			     const struct es_ip_packet *packet, uint32_t cookie)
 {
 	struct es_handover_order order = {.kind = ES_HANDOVER_FOLLOW, .service = record->service};
-	int target = es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
-	struct es_gather *g;
+	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
+	int target = g ? -1 : es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
 
 	if (target >= 0) {
 		es_inspect_count(in, ES_WORKER_followed);
 		es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
 		return;
 	}
-	g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
 	if (!g)
 		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
 	if (g)
@@ -365,7 +461,7 @@ static int es_inspect_is_later(struct es_inspector *in, const struct es_record *
 	uint32_t cookie = packet->seg.ack - 1;
 	const struct es_gather *g;
 
-	if (packet->seg.has_ts ||
+	if (packet->seg.has_ts || record->flow != ES_FLOW_NEW ||
 	    es_decision_table_get(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1) >= 0)
 		return 0;
 	if (es_decision_table_get_any(&in->decisions, record->flow_hash, cookie) >= 0)
@@ -392,7 +488,11 @@ void es_inspect_record(struct es_inspector *in, const struct es_record *record, 
 		es_inspect_count(in, ES_WORKER_bad_checksum);
 		return;
 	}
-	if (record->kind != ES_RECORD_FIRST || es_inspect_is_later(in, record, &packet)) {
+	if (record->kind == ES_RECORD_ENDED || record->kind == ES_RECORD_KEPT) {
+		es_inspect_left(in, record, packet.seg.ack - 1);
+	} else if (record->flow == ES_FLOW_MOVED) {
+		es_inspect_moved(in, record, &packet, packet.seg.ack - 1);
+	} else if (record->kind != ES_RECORD_FIRST || es_inspect_is_later(in, record, &packet)) {
 		es_inspect_later(in, record, &packet, packet.seg.ack - 1);
 	} else if (packet.seg.len) {
 		es_inspect_first(in, record, &packet, packet.seg.ack - 1);
@@ -421,12 +521,8 @@ void es_inspect_forget(struct es_inspector *in)
 static void es_inspect_nack(struct es_inspector *in, const struct es_handover *nack, const uint8_t *bytes,
 			    size_t len)
 {
-	struct es_handover_order order = {
-		.kind = ES_HANDOVER_REQUEST,
-		.service = nack->service,
-		.attempt = nack->attempt + 1u,
-	};
-	struct es_request_view request = {.head = &in->head};
+	struct es_request_view request = {.head = &in->head, .current = -1};
+	struct es_handover_order order;
 	struct es_cluster_view view = {
 		.cluster = in->cluster, .health = in->params->health, .now_ns = in->now_ns};
 	struct es_ip_packet packet;
@@ -438,7 +534,8 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 		es_inspect_count(in, ES_WORKER_nack_bad);
 		return;
 	}
-	es_handover_options_get(nack, &order.options);
+	es_handover_order_of(nack, &order);
+	order.attempt++;
 	cookie = packet.seg.ack - 1;
 	request.flow_hash = es_flow_hash(&in->keys.ring, &packet.flow);
 	if (nack->nack == ES_NACK_RETRY && order.attempt <= in->cluster->conf->node_count) {
@@ -453,7 +550,10 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 		es_inspect_refuse(in, bytes, len);
 		return;
 	}
-	es_inspect_note(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target);
+	if (order.moved)
+		es_inspect_note(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
+	else
+		es_inspect_note_first(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target);
 	es_inspect_send(in, &order, &packet, 0, (unsigned int)target);
 }
 
@@ -488,7 +588,7 @@ void es_inspect_deadlines(struct es_inspector *in)
 	struct es_gather *g;
 
 	while ((g = es_gather_oldest(in->gathers)) && g->deadline <= now_ms) {
-		if (g->has_first) {
+		if (g->has_first && !g->leaving) {
 			es_inspect_decide_gathered(in, g, 1);
 		} else {
 			es_inspect_count(in, ES_WORKER_gather_forgotten);

@@ -18,6 +18,8 @@
  * @result: what the scan of the head came to; the head's fields may be used as http_head.h says
  * @text, @len: the gathered bytes, from the request's first on
  * @truncated: the bytes are not the whole head (a bound or the time was reached)
+ * @current: the node that has the connection, -1 before its first request. Moving it costs the service's
+ * handover_cost.
  */
 struct es_request_view {
 	__u64 flow_hash;
@@ -26,6 +28,7 @@ struct es_request_view {
 	const char *text;
 	size_t len;
 	int truncated;
+	int current;
 };
 
 /* struct es_cluster_view - the nodes; es_view_is_target() says which may be picked */

@@ -19,6 +19,7 @@
 struct es_uri_hash {
 	struct es_content_hasher *hasher;
 	unsigned int bound_percent;
+	unsigned int handover_cost;
 	double load[ES_NODES_MAX]; /* as of load_ns, halved every half-life */
 	double load_sum;
 	unsigned long long load_ns;
@@ -41,6 +42,7 @@ static int es_uri_hash_new(const struct es_conf_service *service, void **ret_sta
 	if (!uh)
 		return -ENOMEM;
 	uh->bound_percent = service->load_bound;
+	uh->handover_cost = service->handover_cost;
 	rc = es_content_hasher_new(&uh->hasher);
 	if (rc) {
 		es_uri_hash_free(uh);
@@ -111,6 +113,13 @@ static int es_uri_hash_route(void *state, const struct es_request_view *request,
 			first = node;
 		if (!uh->bound_percent || es_within_bound(uh, view, node, weight_sum)) {
 			first = node;
+			break;
+		}
+		/* The URI's own node has enough: any other is as good, so an open connection stays. */
+		if (request->current >= 0 && uh->handover_cost &&
+		    es_view_is_target(view, (unsigned int)request->current) &&
+		    es_within_bound(uh, view, (unsigned int)request->current, weight_sum)) {
+			first = request->current;
 			break;
 		}
 	}

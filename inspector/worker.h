@@ -35,6 +35,11 @@ struct es_worker;
 	X(bad_checksum, "packets with a wrong TCP checksum")                                                 \
 	X(fin_before_request, "FINs of connections without a request, answered with RST")                    \
 	X(send_failed, "messages that could not be sent")                                                    \
+	X(owned, "later requests decided, of connections that this node has")                                \
+	X(stayed, "later requests left on this node")                                                        \
+	X(moved, "later requests that moved their connection to another node")                               \
+	X(move_refused, "later requests left on this node because server or client had gone on")             \
+	X(move_forgotten, "retransmitted requests of moved connections that are not known any more")         \
 	X(late, "packets left to the client's retransmission: the datapath had served without the daemon")
 
 enum es_worker_counter {

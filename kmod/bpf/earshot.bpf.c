@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The BPF datapath: two tc ingress programs. es_public sees what the switch broadcasts, es_cluster (on the
- * private network and on lo) sees handover messages. Both only make the view, call the decision function of
- * kmod/core and carry its verdict out.
+ * The BPF datapath: tc programs. es_public (ingress) sees what the switch broadcasts, es_cluster (ingress, on
+ * the private network and on lo) sees handover messages. Both only make the view, call the decision function
+ * of kmod/core and carry its verdict out. es_reply (egress, only where a service inspects every request)
+ * reads where our servers' responses end.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -17,6 +18,8 @@
 #include "queue.h"
 #include "other.h"
 #include "message.h"
+#include "tracks.h"
+#include "reply.h"
 #include "kmod/core/decide.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -58,7 +61,7 @@ static __always_inline struct bpf_sock *es_socket_lookup(struct __sk_buff *skb, 
 	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
 }
 
-/* Everything about a flow without an established socket that es_decide() wants to know. */
+/* Everything about a flow that es_decide() wants to know, and the packet and its socket do not tell. */
 static __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, __u64 now_ns)
 {
 	struct es_state *state = es_state_get();
@@ -70,9 +73,12 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 		return -1;
 	es_packet_flow(pkt, &flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
-	v->mine = (__u8)es_ring_is_mine(state, cfg, v->flow_hash);
-	if (!v->mine)
-		return 0;
+	if (v->socket != ES_SOCKET_ESTABLISHED) {
+		v->mine = (__u8)es_ring_is_mine(state, cfg, v->flow_hash);
+		/* A request that moved its connection away from here concerns this node all the same. */
+		if (!v->mine && (v->inspect != ES_INSPECT_EVERY || !v->seg.len))
+			return 0;
+	}
 	v->now_ms = (__u32)(now_ns / 1000000);
 	if (cfg->slot_s)
 		v->slot = (__u32)((now_ns + state->wall_offset_ns) / 1000000000ULL / cfg->slot_s);
@@ -80,7 +86,8 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 	/* Signed: the coarse clock may lie a tick behind the worker's. */
 	v->inspector_alive = cfg->workers && (__s64)(now_ns - state->heartbeat_ns[worker]) <
 						     (__s64)cfg->fallback_after_ms * 1000000LL;
-	if ((v->seg.len || (v->seg.flags & ES_TCP_FIN)) && cfg->decision_sets) {
+	if (v->socket != ES_SOCKET_ESTABLISHED && (v->seg.len || (v->seg.flags & ES_TCP_FIN)) &&
+	    cfg->decision_sets) {
 		struct es_decision_set *decisions;
 
 		set = es_decision_index(v->flow_hash, cfg->decision_sets);
@@ -89,6 +96,34 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 			v->decision =
 				es_decision_lookup(decisions, es_decision_key(v->flow_hash, v->seg.ack - 1));
 	}
+	return 0;
+}
+
+/* A client's payload for a socket here, where each request is inspected: does it begin one? */
+static __noinline int es_view_track(struct bpf_sock *sk, const struct es_packet *pkt, struct es_view *v,
+				    __u64 now_ns)
+{
+	struct es_track_socket socket = {};
+	struct es_track *t;
+	__u8 pin = ES_PIN_none;
+
+	if (!sk || !pkt || !v)
+		return -1;
+	t = es_track_of(sk);
+	if (t && (t->pin || es_seq_before(v->seg.seq + v->seg.len, t->next_request_seq)))
+		return 0; /* the inside of a body: nothing to work out */
+	es_track_socket_read(sk, &socket);
+	if (!socket.is_established)
+		return 0;
+	if (es_view_complete(pkt, v, now_ns))
+		return -1;
+	if (!t)
+		t = es_track_create(sk, v->flow_hash);
+	if (!t)
+		return 0;
+	v->track = (__u8)es_track_inbound(t, &v->seg, socket.rcv_nxt, v->inspector_alive, &pin);
+	if (v->track == ES_TRACK_PIN)
+		es_track_pin(t, pin);
 	return 0;
 }
 
@@ -163,12 +198,62 @@ static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es
 	return es_answer_send(skb, cfg, &answer);
 }
 
-static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_config *cfg,
-					struct bpf_sock *sk, const struct es_packet *pkt,
-					const struct es_view *v, const struct es_verdict *verdict,
-					__u32 service, __u8 listening, __u64 now_ns)
+/* What the inspector wants to know of a connection whose socket is here. */
+static __always_inline void es_record_here(struct bpf_sock *sk, struct es_record *record)
 {
+	struct es_track *t = sk ? es_track_of(sk) : (void *)0;
+
+	if (!t)
+		return;
+	record->flow = ES_FLOW_HERE;
+	record->options = t->options;
+	record->requests = t->requests;
+	record->moves = t->moves;
+}
+
+/* Give the packet to the inspector. Returns the counter. A function of its own, for its stack. */
+static __noinline __u32 es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock *sk,
+					   const struct es_packet *pkt, const struct es_view *v,
+					   const struct es_verdict *verdict)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_record record = {};
+	int service;
+
+	if (!cfg || !pkt || !v || !verdict)
+		return ES_COUNT_drop_queue_full;
+	service = es_service_find(pkt->daddr, pkt->dport);
+	record.flow_hash = v->flow_hash;
+	record.len = v->seg.len + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
+	record.kind = verdict->action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
+	record.service = (__u8)service;
+	if (v->track)
+		es_record_here(sk, &record);
+	else if (verdict->counter == ES_COUNT_moved_queued)
+		record.flow = ES_FLOW_MOVED;
+	if (es_queue_push(skb, &record, es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1)))
+		return ES_COUNT_drop_queue_full;
+	return verdict->counter;
+}
+
+/* Make the socket here, without an inspector; 0 or -1. */
+static __noinline int es_carry_out_rebuild(struct __sk_buff *skb, struct bpf_sock *sk,
+					   const struct es_view *v, const struct es_verdict *verdict,
+					   __u64 now_ns)
+{
+	struct es_rebuilt rebuilt = {.at_ns = now_ns, .track.pin = ES_PIN_uninspected};
+
+	if (!sk || !v || !verdict)
+		return -1;
+	rebuilt.track.options = verdict->options;
+	return es_rebuild(skb, sk, &v->seg, v->flow_hash, &rebuilt);
+}
+
+static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *sk,
+					const struct es_packet *pkt, const struct es_view *v,
+					const struct es_verdict *verdict, __u8 listening, __u64 now_ns)
+{
 	__u32 counter = verdict->counter;
 	int rc = TC_ACT_SHOT;
 
@@ -179,13 +264,7 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_c
 		break;
 	case ES_QUEUE_FIRST:
 	case ES_QUEUE_LATER:
-		record.flow_hash = v->flow_hash;
-		record.len = v->seg.len + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
-		record.kind = verdict->action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
-		record.service = (__u8)service;
-		if (es_queue_push(skb, &record,
-				  es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1)))
-			counter = ES_COUNT_drop_queue_full;
+		counter = es_carry_out_queue(skb, sk, pkt, v, verdict);
 		break;
 	case ES_SYNACK:
 	case ES_END_OLD_AND_SYNACK:
@@ -217,7 +296,7 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, const struct es_c
 			counter = ES_COUNT_handover_accept_full;
 			break;
 		}
-		if (es_rebuild(skb, sk, &v->seg, &verdict->options, v->flow_hash, now_ns)) {
+		if (es_carry_out_rebuild(skb, sk, v, verdict, now_ns)) {
 			counter = ES_COUNT_rebuild_refused;
 			break;
 		}
@@ -281,7 +360,11 @@ int es_public(struct __sk_buff *skb)
 	view.socket = es_socket_classify(sk, &view.old_rcv_nxt, &listening);
 	view.inspect = cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
 	now_ns = bpf_ktime_get_coarse_ns();
-	if (view.socket != ES_SOCKET_ESTABLISHED) {
+	if (view.socket == ES_SOCKET_ESTABLISHED) {
+		if (view.inspect == ES_INSPECT_EVERY && view.seg.len &&
+		    es_view_track(sk, &pkt, &view, now_ns))
+			goto drop;
+	} else {
 		if (es_view_complete(&pkt, &view, now_ns))
 			goto drop;
 		if (view.mine && es_packet_options(skb, &pkt, &view.seg)) {
@@ -297,7 +380,7 @@ int es_public(struct __sk_buff *skb)
 		if (es_view_decide(&view, &verdict))
 			goto drop;
 	}
-	rc = es_carry_out(skb, cfg, sk, &pkt, &view, &verdict, (__u32)service, listening, now_ns);
+	rc = es_carry_out(skb, sk, &pkt, &view, &verdict, listening, now_ns);
 	if (sk)
 		bpf_sk_release(sk);
 	return rc;
@@ -335,6 +418,74 @@ static __always_inline int es_message_open(struct __sk_buff *skb)
 	return (int)bpf_skb_adjust_room(skb, -(__s32)(ES_MESSAGE_PACKET_OFF - ETH_HLEN), BPF_ADJ_ROOM_MAC, 0);
 }
 
+/*
+ * Make the socket from the packet (its envelope is off), and note what it shall know once it exists. A
+ * function of its own, for its stack.
+ */
+static __noinline int es_handover_rebuild(struct __sk_buff *skb, struct bpf_sock *sk,
+					  const struct es_handover *h, const struct es_segment *seg,
+					  __u64 flow_hash)
+{
+	struct es_rebuilt rebuilt = {};
+	struct es_track *t = &rebuilt.track;
+
+	if (!sk || !h || !seg)
+		return -1;
+	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
+	es_handover_options_get(h, &t->options);
+	t->requests = es_ntohl(h->requests);
+	es_track_serve(t, seg->ack, es_ntohl(h->next_request_seq), h->request_flags);
+	t->moves = es_ntohs(h->moves);
+	t->pin = h->pin;
+	t->service = h->service;
+	return es_rebuild(skb, sk, seg, flow_hash, &rebuilt);
+}
+
+/* The inspector left a later request on this connection where it is. */
+static __always_inline void es_stay(struct bpf_sock *sk, const struct es_handover *h,
+				    const struct es_segment *seg)
+{
+	struct es_track *t = sk ? es_track_of(sk) : (void *)0;
+
+	if (!t || t->pin || t->state != ES_TRACK_QUEUED || t->next_request_seq != seg->seq)
+		return; /* come again: the socket has it already */
+	es_track_serve(t, seg->ack, es_ntohl(h->next_request_seq), h->request_flags);
+	es_track_pin(t, h->pin);
+}
+
+static __noinline int es_may_leave(struct bpf_sock *sk, const struct es_segment *seg)
+{
+	struct es_track_socket socket = {};
+	struct es_track *t;
+
+	if (!sk || !seg)
+		return 0;
+	t = es_track_of(sk);
+	if (!t)
+		return 0;
+	es_track_socket_read(sk, &socket);
+	return es_track_may_leave(t, seg, &socket);
+}
+
+/* Tell the inspector what came of its ES_HANDOVER_END; the packet goes along. */
+static __noinline int es_handover_answer_end(struct __sk_buff *skb, const struct es_handover *h,
+					     __u64 flow_hash, __u32 kind)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_record record = {
+		.flow_hash = flow_hash,
+		.kind = (__u8)kind,
+		.flow = ES_FLOW_HERE,
+	};
+
+	if (!cfg || !h)
+		return -1;
+	record.len = es_ntohs(h->packet_len);
+	record.service = h->service;
+	return es_queue_push(skb, &record, es_worker_of(flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1));
+}
+
 static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg,
 					       struct es_handover *h)
 {
@@ -363,7 +514,7 @@ static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_
 	}
 	/* Only a segment of an open connection makes, or meets, a socket. */
 	if ((view.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK ||
-	    (!view.seg.len && (h->kind == ES_HANDOVER_REQUEST || !(view.seg.flags & ES_TCP_FIN)))) {
+	    (!view.seg.len && (h->kind != ES_HANDOVER_FOLLOW || !(view.seg.flags & ES_TCP_FIN)))) {
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
 	}
@@ -378,13 +529,27 @@ static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_
 	view.rebuilt = (__u8)es_rebuilt_lately(hash, view.seg.seq, now_ns);
 	sk = es_socket_lookup(skb, &pkt);
 	es_handover_view_socket(sk, &view, &old_rcv_nxt);
+	if (view.kind == ES_HANDOVER_END)
+		view.may_leave = (__u8)es_may_leave(sk, &view.seg);
 	es_decide_handover(&view, &verdict);
 	counter = verdict.counter;
 
 	switch (verdict.action) {
 	case ES_DELIVER:
+		if (view.kind == ES_HANDOVER_STAY)
+			es_stay(sk, h, &view.seg);
 		if (!es_message_open(skb))
 			rc = TC_ACT_OK;
+		break;
+	case ES_LEAVE:
+	case ES_KEEP:
+		if (es_message_open(skb))
+			break;
+		if (es_handover_answer_end(skb, h, hash,
+					   verdict.action == ES_LEAVE ? ES_RECORD_ENDED : ES_RECORD_KEPT))
+			counter = ES_COUNT_drop_queue_full;
+		else if (verdict.action == ES_LEAVE)
+			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
 		break;
 	case ES_NACK:
 		rc = es_message_nack(skb, cfg, h, ES_NACK_NO_LISTENER);
@@ -398,9 +563,7 @@ static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_
 			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
 		break;
 	case ES_REBUILD:
-		es_handover_options_get(h, &verdict.options);
-		if (sk && !es_message_open(skb) &&
-		    !es_rebuild(skb, sk, &view.seg, &verdict.options, hash, now_ns))
+		if (sk && !es_message_open(skb) && !es_handover_rebuild(skb, sk, h, &view.seg, hash))
 			rc = TC_ACT_OK;
 		else
 			counter = ES_COUNT_rebuild_refused;
@@ -458,7 +621,9 @@ int es_cluster(struct __sk_buff *skb)
 		es_count(ES_COUNT_handover_nack_received);
 		return TC_ACT_OK;
 	}
-	if (h.kind != ES_HANDOVER_REQUEST && h.kind != ES_HANDOVER_FOLLOW) {
+	if ((h.kind != ES_HANDOVER_REQUEST && h.kind != ES_HANDOVER_FOLLOW && h.kind != ES_HANDOVER_STAY &&
+	     h.kind != ES_HANDOVER_END) ||
+	    (h.kind >= ES_HANDOVER_STAY && h.source != cfg->self)) {
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
 	}
@@ -467,4 +632,49 @@ int es_cluster(struct __sk_buff *skb)
 		return TC_ACT_SHOT;
 	}
 	return es_handover_request(skb, cfg, &h);
+}
+
+SEC("tc")
+int es_reply(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct es_packet pkt = {};
+	struct es_segment seg;
+	struct es_config *cfg;
+	struct es_state *state;
+	struct es_track *t;
+	struct es_flow flow;
+	struct iphdr ip;
+	__u32 off, len;
+	int service;
+
+	if (!sk || skb->protocol != es_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+		return TC_ACT_OK;
+	if (ip.protocol != IPPROTO_TCP || ip.ihl != 5)
+		return TC_ACT_OK;
+	/* Not tot_len: it says nothing of a packet that the network card will cut. */
+	len = skb->len - ETH_HLEN;
+	pkt.off = ETH_HLEN;
+	if (es_packet_tcp(skb, &pkt, len, &seg) || !seg.len)
+		return TC_ACT_OK;
+	t = es_track_of(sk);
+	if (!t) {
+		service = es_service_find(ip.saddr, pkt.sport);
+		state = es_state_get();
+		cfg = state ? es_config_get(state) : (void *)0;
+		if (service < 0 || !cfg ||
+		    cfg->service[service & (ES_SERVICES_MAX - 1)].inspect != ES_INSPECT_EVERY)
+			return TC_ACT_OK;
+		/* The client's view of the flow. */
+		flow.client = es_addr_from_v4(ip.daddr);
+		flow.service = es_addr_from_v4(ip.saddr);
+		flow.client_port = pkt.dport;
+		flow.service_port = pkt.sport;
+		t = es_track_create(sk, es_flow_hash(&cfg->ring_key, &flow));
+	}
+	if (!t || t->pin)
+		return TC_ACT_OK;
+	off = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt.options_len;
+	es_reply_read(skb, t, seg.seq, off, off + seg.len);
+	return TC_ACT_OK;
 }

@@ -21,6 +21,9 @@ struct sock {
 
 struct tcp_sock {
 	__u32 rcv_nxt;
+	__u32 copied_seq;
+	__u32 snd_una;
+	__u32 write_seq;
 	__u64 bytes_received;
 };
 
@@ -55,7 +58,7 @@ struct bpf_tcp_req_attrs {
 };
 
 enum { CHECKSUM_PARTIAL = 3 };
-enum { TCP_STATE_FIN_WAIT2 = 5, TCP_STATE_TIME_WAIT = 6, TCP_STATE_LISTEN = 10 };
+enum { TCP_STATE_ESTABLISHED = 1, TCP_STATE_FIN_WAIT2 = 5, TCP_STATE_TIME_WAIT = 6, TCP_STATE_LISTEN = 10 };
 enum { PACKET_TYPE_HOST = 0 };
 
 extern int bpf_sk_assign_tcp_reqsk(struct __sk_buff *skb, struct sock *sk, struct bpf_tcp_req_attrs *attrs,

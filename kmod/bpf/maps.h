@@ -12,6 +12,7 @@
 #include "kmod/core/handover.h"
 #include "kmod/core/replay.h"
 #include "kmod/core/ring.h"
+#include "kmod/core/track.h"
 
 /* Two versions of configuration and ring: the inactive one is written, then es_state.active is switched. */
 struct {
@@ -78,20 +79,35 @@ struct {
 	__type(value, struct es_replay_slot);
 } es_replays SEC(".maps");
 
-/* Requests rebuilt here lately, so that a late duplicate does not build a socket for a connection that is
- * over. */
+/*
+ * Requests rebuilt here lately, so that a late duplicate does not build a socket for a connection that is
+ * over; and what is known of the connection until its socket exists and can keep that itself.
+ */
 struct es_rebuilt_key {
 	__u64 flow_hash;
 	__u32 seq;
 	__u32 pad;
 };
 
+struct es_rebuilt {
+	__u64 at_ns;
+	struct es_track track;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
 	__type(key, struct es_rebuilt_key);
-	__type(value, __u64);
+	__type(value, struct es_rebuilt);
 } es_rebuilts SEC(".maps");
+
+/* Connections of services that inspect every request: lives and dies with the socket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct es_track);
+} es_tracks SEC(".maps");
 
 static __always_inline void es_count(__u32 counter)
 {

@@ -26,20 +26,22 @@
 static __always_inline int es_rebuilt_lately(__u64 flow_hash, __u32 seq, __u64 now_ns)
 {
 	struct es_rebuilt_key key = {.flow_hash = flow_hash, .seq = seq};
-	__u64 *at = bpf_map_lookup_elem(&es_rebuilts, &key);
+	struct es_rebuilt *rebuilt = bpf_map_lookup_elem(&es_rebuilts, &key);
 
-	return at && now_ns - *at < ES_REBUILT_HOLD_NS;
+	return rebuilt && now_ns - rebuilt->at_ns < ES_REBUILT_HOLD_NS;
 }
 
 /**
  * es_rebuild() - give the packet, which must begin with its own IP header now, to a listening socket
  * @sk: the listening socket (a reference of the caller)
+ * @rebuilt: what to remember; its track has the connection's options
  * Returns 0; -1 if the kernel refuses.
  */
 static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk,
-				      const struct es_segment *seg, const struct es_tcp_options *o,
-				      __u64 flow_hash, __u64 now_ns)
+				      const struct es_segment *seg, __u64 flow_hash,
+				      const struct es_rebuilt *rebuilt)
 {
+	const struct es_tcp_options *o = &rebuilt->track.options;
 	struct es_rebuilt_key key = {.flow_hash = flow_hash, .seq = seg->seq};
 	struct bpf_tcp_req_attrs attrs = {
 		.rcv_tsval = seg->tsval,
@@ -56,7 +58,7 @@ static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk
 
 	if (!listener || bpf_sk_assign_tcp_reqsk(skb, (struct sock *)listener, &attrs, sizeof(attrs)))
 		return -1;
-	bpf_map_update_elem(&es_rebuilts, &key, &now_ns, BPF_ANY);
+	bpf_map_update_elem(&es_rebuilts, &key, rebuilt, BPF_ANY);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 #include "siphash.h"
 #include "tcp.h"
 
-#define ES_ABI_VERSION	1
+#define ES_ABI_VERSION	2
 #define ES_SERVICES_MAX 64
 #define ES_WORKERS_MAX	8
 
@@ -88,6 +88,15 @@ struct es_state {
 enum es_record_kind {
 	ES_RECORD_FIRST = 1, /* first segment of a request: cookie and client ISN proven */
 	ES_RECORD_LATER = 2, /* a later segment of a first request: only the flow is proven */
+	ES_RECORD_ENDED = 3, /* the answer to ES_HANDOVER_END: the socket is gone */
+	ES_RECORD_KEPT = 4,  /* the answer to ES_HANDOVER_END: the connection cannot leave its socket */
+};
+
+/* Whose flow a packet is. */
+enum es_record_flow {
+	ES_FLOW_NEW = 0, /* without a socket: a first request */
+	ES_FLOW_HERE,	 /* its socket is here; the record has its track */
+	ES_FLOW_MOVED,	 /* this node has moved it away with a request that now comes again */
 };
 
 /**
@@ -95,6 +104,7 @@ enum es_record_kind {
  * @len: bytes of IP packet, headers included; @gso_size: payload bytes per segment if it is a merged packet,
  * else 0
  * @csum_partial: the TCP checksum was left to hardware and must be computed
+ * @flow: an enum es_record_flow; @options, @requests, @moves: of ES_FLOW_HERE
  */
 struct es_record {
 	__u64 flow_hash;
@@ -103,9 +113,12 @@ struct es_record {
 	__u8 kind;
 	__u8 service;
 	__u8 csum_partial;
-	__u8 pad[7];
+	__u8 flow;
+	__u16 moves;
+	__u32 requests;
+	struct es_tcp_options options;
 };
-_Static_assert(sizeof(struct es_record) == 24, "records are ABI");
+_Static_assert(sizeof(struct es_record) == 32, "records are ABI");
 
 #define ES_RECORD_SMALL 1600  /* a frame of an ordinary network */
 #define ES_RECORD_LARGE 17000 /* a merged packet of at most the promised window */

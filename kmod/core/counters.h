@@ -2,10 +2,12 @@
 #ifndef ES_CORE_COUNTERS_H
 #define ES_CORE_COUNTERS_H
 
+#include "pins.h"
+
 /*
- * Every packet that the datapath decides on is counted once, by reason. The same list makes the enum, the
- * names in `earshot counters` and the descriptions; new ones are appended (the numbers are ABI between
- * datapath and daemon).
+ * Every packet that the datapath decides on is counted once, by reason; pin_* count connections. The same
+ * list makes the enum, the names in `earshot counters` and the descriptions; new ones are appended (the
+ * numbers are ABI between datapath and daemon).
  */
 #define ES_COUNTERS(X)                                                                                       \
 	X(deliver_established, "segment of a connection whose socket is here")                               \
@@ -53,7 +55,16 @@
 	X(icmp_error, "ICMP error to a service address, delivered on every node")                            \
 	X(other_mine, "packet to a port that is no service, delivered")                                      \
 	X(other_not_mine, "packet to the service address that another node takes")                           \
-	X(answer_failed, "an answer could not be written or sent")
+	X(answer_failed, "an answer could not be written or sent")                                           \
+	X(owned_queued, "first segment of a later request given to the inspector")                           \
+	X(owned_later_queued, "further segment of a later request given to the inspector")                   \
+	X(moved_queued, "segment of a request that moved its connection away, given to the inspector")       \
+	X(drop_moved, "segment of a connection that was moved away")                                         \
+	X(stay_delivered, "later request delivered to the socket that has its connection")                   \
+	X(stay_lost, "later request that was to stay, but its socket is gone")                               \
+	X(end_done, "socket ended so that its connection could move")                                        \
+	X(end_refused, "socket not ended: server or client had gone on meanwhile")                           \
+	ES_PINS(X, pin_)
 
 enum es_counter {
 #define X(name, description) ES_COUNT_##name,

@@ -12,6 +12,7 @@
 #include "counters.h"
 #include "decisions.h"
 #include "handover.h"
+#include "track.h"
 
 enum es_socket {
 	ES_SOCKET_NONE = 0, /* no socket for the 4-tuple, or only a listening one */
@@ -32,11 +33,14 @@ enum es_action {
 	ES_ANSWER_RST,
 	ES_REBUILD, /* make the socket here, from this packet */
 	ES_NACK,    /* send the message back to its source */
+	ES_LEAVE,   /* tell the inspector ES_RECORD_ENDED, then end the local socket */
+	ES_KEEP,    /* tell the inspector ES_RECORD_KEPT */
 };
 
 /**
  * struct es_view - what the datapath knows about a TCP segment to a service
  * @flow_hash, @mine, @decision: needed unless there is an established socket
+ * @track: what es_track_inbound() says, of an established socket
  * @old_rcv_nxt: of a TIME_WAIT socket
  * @inspect: the service's enum es_inspect; @inspector_alive: the flow's worker has a fresh heartbeat
  * @slot: wall-clock cookie slot; @now_ms: monotonic milliseconds
@@ -52,6 +56,7 @@ struct es_view {
 	__u8 mine;
 	__u8 inspect;
 	__u8 inspector_alive;
+	__u8 track;
 };
 
 /**
@@ -174,6 +179,22 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 }
 
 /*
+ * A request that moved its connection away from this node, come again: its target may not have got it. No
+ * other node knows of it.
+ */
+static __always_inline void es_decide_moved(const struct es_config *cfg, const struct es_view *v,
+					    struct es_verdict *ret)
+{
+	if (!v->inspector_alive)
+		ES_VERDICT(ret, ES_DROP, drop_moved);
+	if (es_decision_isn(v->decision) == v->seg.seq - 1)
+		ES_VERDICT(ret, ES_QUEUE_FIRST, moved_queued);
+	if (es_decision_age_ms(v->decision, v->now_ms) > cfg->race_window_ms)
+		ES_VERDICT(ret, ES_DROP, drop_moved);
+	ES_VERDICT(ret, ES_QUEUE_LATER, moved_queued);
+}
+
+/*
  * A bare ACK: the one that completes the handshake (seq = client ISN + 1), or a keep-alive probe (seq =
  * client ISN). What could be either is the first: it needs no answer.
  */
@@ -206,6 +227,10 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 	if (v->socket == ES_SOCKET_ESTABLISHED) {
 		if (type == ES_TCP_SYN)
 			ES_VERDICT(ret, ES_DELIVER, deliver_syn_established);
+		if (v->track == ES_TRACK_QUEUE_FIRST)
+			ES_VERDICT(ret, ES_QUEUE_FIRST, owned_queued);
+		if (v->track == ES_TRACK_QUEUE_LATER)
+			ES_VERDICT(ret, ES_QUEUE_LATER, owned_later_queued);
 		ES_VERDICT(ret, ES_DELIVER, deliver_established);
 	}
 	if (v->socket != ES_SOCKET_NONE) {
@@ -219,6 +244,10 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 			ES_VERDICT(ret, ES_DELIVER, deliver_established);
 		if ((type & ES_TCP_FIN) && es_seq_before(seg->seq, v->old_rcv_nxt))
 			ES_VERDICT(ret, ES_DELIVER, deliver_time_wait);
+	}
+	if (seg->len && (type & ~ES_TCP_FIN) == ES_TCP_ACK && es_decision_is_moved(v->decision)) {
+		es_decide_moved(cfg, v, ret);
+		return;
 	}
 	if (!v->mine)
 		ES_VERDICT(ret, ES_DROP, drop_not_mine);
@@ -243,6 +272,7 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
  * expects
  * @listening: a listening socket was found; @accept_full: its accept queue has no place
  * @rebuilt: this very request was rebuilt here a moment ago
+ * @may_leave: what es_track_may_leave() says, for ES_HANDOVER_END
  */
 struct es_handover_view {
 	struct es_segment seg;
@@ -253,6 +283,7 @@ struct es_handover_view {
 	__u8 listening;
 	__u8 accept_full;
 	__u8 rebuilt;
+	__u8 may_leave;
 };
 
 /**
@@ -264,6 +295,16 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 {
 	const struct es_segment *seg = &v->seg;
 
+	if (v->kind == ES_HANDOVER_END) {
+		if (v->socket == ES_SOCKET_ESTABLISHED && v->may_leave)
+			ES_VERDICT(ret, ES_LEAVE, end_done);
+		ES_VERDICT(ret, ES_KEEP, end_refused);
+	}
+	if (v->kind == ES_HANDOVER_STAY) {
+		if (v->socket == ES_SOCKET_ESTABLISHED)
+			ES_VERDICT(ret, ES_DELIVER, stay_delivered);
+		ES_VERDICT(ret, ES_DROP, stay_lost);
+	}
 	if (v->socket == ES_SOCKET_ESTABLISHED) {
 		/*
 		 * A first request begins its connection, so another first byte means another connection of

@@ -18,7 +18,12 @@
  * struct es_decision
  * @key: flow tag (the hash's low 32 bits) and, above it, the cookie: names one incarnation of the flow; 0 is
  *empty. Written last, cleared first, so a reader that sees the same key before and after has read one entry.
- * @value: client ISN, target node (8 bits) and time of the decision (24 bits of milliseconds)
+ * @value: client ISN, moved (1 bit), target node (7 bits) and time of the decision (24 bits of milliseconds)
+ *
+ * A later request on a persistent connection is named in the same way: what its segments acknowledge is its
+ * "cookie + 1" (the last byte of the response before it), its first byte "client ISN + 1". If it moved the
+ * connection away from this node, "moved" says so: then this node, not the ring's, answers for its
+ * retransmissions.
  */
 struct es_decision {
 	__u64 key;
@@ -35,9 +40,16 @@ static __always_inline __u64 es_decision_key(__u64 flow_hash, __u32 cookie)
 	return (flow_hash & 0xffffffff) | (__u64)cookie << 32;
 }
 
+#define ES_DECISION_MOVED 0x80000000ULL
+
 static __always_inline __u64 es_decision_value(__u32 client_isn, __u8 node, __u32 now_ms)
 {
 	return (__u64)client_isn << 32 | (__u32)node << 24 | (now_ms & 0xffffff);
+}
+
+static __always_inline int es_decision_is_moved(__u64 value)
+{
+	return !!(value & ES_DECISION_MOVED);
 }
 
 static __always_inline __u32 es_decision_isn(__u64 value)
@@ -47,7 +59,7 @@ static __always_inline __u32 es_decision_isn(__u64 value)
 
 static __always_inline __u8 es_decision_node(__u64 value)
 {
-	return (__u8)(value >> 24);
+	return (__u8)(value >> 24) & 0x7f;
 }
 
 /*

@@ -22,6 +22,9 @@ enum es_handover_kind {
 	ES_HANDOVER_REQUEST = 1, /* rebuild the connection from this packet */
 	ES_HANDOVER_FOLLOW = 2,	 /* a later segment of the same first request: deliver it to the socket */
 	ES_HANDOVER_NACK = 3,	 /* a REQUEST that comes back: it cannot be served there */
+	/* To oneself, about a later request on a connection whose socket is here: */
+	ES_HANDOVER_STAY = 4, /* deliver it to the socket */
+	ES_HANDOVER_END = 5,  /* end the socket, so that another node can have the connection */
 };
 
 enum es_nack_reason {
@@ -35,8 +38,10 @@ enum es_nack_reason {
  * @source, @target: node ids; @service: index in the cluster's service list
  * @attempt: how many nodes were tried before; @nack: reason, in a NACK
  * @packet_len: bytes of the original IP packet behind this header
- * @tsval_floor: our timestamps on this flow must stay above it (a moved flow; 0 for a first request)
- * @next_request_seq: client sequence number at which the next request may start (0: unknown)
+ * @requests, @moves: of this connection, before this request and with this move
+ * @next_request_seq: client sequence number at which the next request starts, unless @pin says that it is
+ * unknown
+ * @request_flags: ES_REQUEST_F_*; @pin: an enum es_pin, of a service that inspects every request
  */
 struct es_handover {
 	__be32 magic;
@@ -56,9 +61,12 @@ struct es_handover {
 	__u8 rcv_wscale;
 	__u8 flags;
 	__u8 reserved;
-	__be32 tsval_floor;
+	__be32 requests;
 	__be32 next_request_seq;
-	__u8 spare[8];
+	__be16 moves;
+	__u8 request_flags;
+	__u8 pin;
+	__u8 spare[4];
 	__be64 mac;
 };
 _Static_assert(sizeof(struct es_handover) == 56, "the header of version 1 is 56 bytes");
@@ -67,6 +75,7 @@ _Static_assert(sizeof(struct es_handover) == 56, "the header of version 1 is 56 
 #define ES_HANDOVER_F_SACK   0x02
 #define ES_HANDOVER_F_TS     0x04
 #define ES_HANDOVER_F_ECN    0x08
+#define ES_HANDOVER_F_MOVED  0x10 /* a later request of a connection that was on another node */
 
 #define ES_HANDOVER_HEADER_WORDS 6 /* 64-bit words before the MAC */
 

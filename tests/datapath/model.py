@@ -178,7 +178,7 @@ REPLAY_WINDOW = 31 * 64
 @dataclass
 class Handover:
     """A handover message. `options` and `packet` are the client's; the rest is the header's fields."""
-    FORMAT = ">IBBBBIBBBBQHHBBBBII8x"
+    FORMAT = ">IBBBBIBBBBQHHBBBBIIHBB4x"
     SIZE = 56
 
     kind: int = REQUEST
@@ -198,8 +198,11 @@ class Handover:
     magic: int = 0x45534831
     version: int = 1
     reserved: int = 0
-    tsval_floor: int = 0
+    requests: int = 0
     next_request_seq: int = 0
+    moves: int = 0
+    request_flags: int = 0
+    pin: int = 0
     packet_len: int = None
     mac: int = None
 
@@ -207,8 +210,8 @@ class Handover:
         length = len(self.packet) if self.packet_len is None else self.packet_len
         return struct.pack(self.FORMAT, self.magic, self.version, self.kind, self.source, self.target, self.epoch,
                            self.service, self.stream, self.attempt, self.nack, self.sequence, length, self.mss,
-                           self.snd_wscale, self.rcv_wscale, self.flags, self.reserved, self.tsval_floor,
-                           self.next_request_seq)
+                           self.snd_wscale, self.rcv_wscale, self.flags, self.reserved, self.requests,
+                           self.next_request_seq, self.moves, self.request_flags, self.pin)
 
     def sign(self, key):
         return siphash(key, self._body() + self.packet)
@@ -221,8 +224,8 @@ class Handover:
     @classmethod
     def parse(cls, data):
         names = ("magic", "version", "kind", "source", "target", "epoch", "service", "stream", "attempt", "nack",
-                 "sequence", "packet_len", "mss", "snd_wscale", "rcv_wscale", "flags", "reserved", "tsval_floor",
-                 "next_request_seq")
+                 "sequence", "packet_len", "mss", "snd_wscale", "rcv_wscale", "flags", "reserved", "requests",
+                 "next_request_seq", "moves", "request_flags", "pin")
         values = dict(zip(names, struct.unpack_from(cls.FORMAT, data)))
         return cls(**values, mac=int.from_bytes(data[48:56], "big"), packet=data[cls.SIZE:])
 

@@ -203,7 +203,7 @@ def test_handed_over(node, client, target):
         node.no_message()
     expected = c.handover(sent)
     assert (message.kind, message.service, message.attempt, message.nack) == (model.REQUEST, SERVICE_INDEX[WEB], 0, 0)
-    for name in ("mss", "snd_wscale", "rcv_wscale", "flags", "epoch", "stream", "reserved", "tsval_floor",
+    for name in ("mss", "snd_wscale", "rcv_wscale", "flags", "epoch", "stream", "reserved", "requests",
                  "next_request_seq"):
         if name != "epoch":
             assert getattr(message, name) == getattr(expected, name), name

@@ -104,7 +104,7 @@ def test_request_with_fin(node, client):
 def test_epoch_and_spare_fields_do_not_matter_yet(node, given):
     c, text, original = given()
     with node.counts(**BUILT):
-        node.message(c.handover(original, epoch=99, attempt=2, tsval_floor=7, next_request_seq=c.next))
+        node.message(c.handover(original, epoch=99, attempt=2, requests=7, moves=3, pin=5, next_request_seq=c.next))
         built(c, text)
 
 
@@ -402,7 +402,7 @@ class TestNack:
         nack = node.taken(source, model.NACK)
         assert nack.packet == original
         assert nack.stream == model.STREAM_DATAPATH
-        for name in ("epoch", "service", "attempt", "mss", "snd_wscale", "rcv_wscale", "flags", "tsval_floor",
+        for name in ("epoch", "service", "attempt", "mss", "snd_wscale", "rcv_wscale", "flags", "requests", "moves", "pin",
                      "next_request_seq"):
             assert getattr(nack, name) == getattr(sent, name), name
         assert nack.ports == (HANDOVER_PORT, 40000)

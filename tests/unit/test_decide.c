@@ -323,7 +323,7 @@ static void test_properties(void **state)
 		__u64 r = es_test_random(&seed), q = es_test_random(&seed);
 		struct es_view v = request(&cfg, 0, SLOT - (r & 7));
 		struct es_verdict got;
-		int is_cookie = r >> 3 & 1;
+		int is_cookie = r >> 3 & 1, is_moved;
 
 		v.socket = r >> 4 & 3;
 		v.mine = r >> 6 & 1;
@@ -334,18 +334,32 @@ static void test_properties(void **state)
 		v.seg.seq += (r >> 20 & 3) * 1400 - (r >> 22 & 1);
 		v.old_rcv_nxt = (__u32)q;
 		v.decision = r >> 23 & 1 ? q : 0;
+		v.track = r >> 24 & 3;
+		is_moved = v.seg.len &&
+			   (v.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) == ES_TCP_ACK &&
+			   es_decision_is_moved(v.decision);
 		if (!is_cookie)
 			v.seg.ack = (__u32)(q >> 32);
 		got = decide(&cfg, &v);
 		assert_true(got.action <= ES_NACK && got.counter < ES_COUNTER_COUNT);
-		if (v.socket == ES_SOCKET_ESTABLISHED)
-			assert_int_equal(got.action, ES_DELIVER);
-		if (!v.mine)
+		if (v.socket == ES_SOCKET_ESTABLISHED) {
+			if (v.track == ES_TRACK_DELIVER || v.track == ES_TRACK_PIN)
+				assert_int_equal(got.action, ES_DELIVER);
+			continue;
+		}
+		if (is_moved && v.socket == ES_SOCKET_NONE) {
+			/* None but the inspector that moved it knows what to do. */
+			assert_true(got.action == ES_DROP ||
+				    (v.inspector_alive &&
+				     (got.action == ES_QUEUE_FIRST || got.action == ES_QUEUE_LATER)));
+			continue;
+		}
+		if (!v.mine && !is_moved)
 			assert_true(got.action == ES_DROP || got.action == ES_DELIVER ||
 				    got.action == ES_END_OLD);
 		if (v.socket == ES_SOCKET_NONE)
 			assert_int_not_equal(got.action, ES_DELIVER);
-		if (got.action == ES_REBUILD || got.action == ES_QUEUE_FIRST) {
+		if (!is_moved && (got.action == ES_REBUILD || got.action == ES_QUEUE_FIRST)) {
 			assert_true((r & 7) <= 2);
 			assert_true(v.seg.len > 0 ||
 				    (got.action == ES_QUEUE_FIRST && (v.seg.flags & ES_TCP_FIN)));
@@ -356,6 +370,42 @@ static void test_properties(void **state)
 		if (got.action == ES_REBUILD)
 			assert_true(v.inspect == ES_INSPECT_NEVER || !v.inspector_alive);
 	}
+}
+
+/* A request that moved its connection away: its node answers for it, whoever the ring names. */
+static void test_moved(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.mine = 0;
+	v.inspect = ES_INSPECT_EVERY;
+	v.seg.ack = 777777; /* no cookie */
+	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	v.decision = es_decision_value(v.seg.seq - 1, 3, NOW_MS - 10);
+	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	v.decision |= ES_DECISION_MOVED;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, moved_queued);
+	v.mine = 1;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, moved_queued);
+	v.seg.seq += 100;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, moved_queued);
+	v.now_ms += cfg.race_window_ms;
+	EXPECT(&cfg, &v, ES_DROP, drop_moved);
+	v.seg.seq -= 100;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, moved_queued);
+	v.inspector_alive = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_moved);
+	v.inspector_alive = 1;
+	v.socket = ES_SOCKET_ESTABLISHED; /* it came back */
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+	v.track = ES_TRACK_QUEUE_FIRST;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, owned_queued);
+	v.track = ES_TRACK_QUEUE_LATER;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, owned_later_queued);
+	v.track = ES_TRACK_PIN;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
 }
 
 static struct es_verdict decide_handover(const struct es_handover_view *v)
@@ -372,6 +422,28 @@ static struct es_verdict decide_handover(const struct es_handover_view *v)
 		assert_int_equal(got.action, a);                                                             \
 		assert_int_equal(got.counter, ES_COUNT_##c);                                                 \
 	} while (0)
+
+static void test_stay_and_end(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_STAY,
+		.listening = 1,
+		.seg = {.seq = ISN + 1, .len = 100},
+	};
+
+	(void)state;
+	EXPECT_HANDOVER(&v, ES_DROP, stay_lost); /* and never a second socket */
+	v.socket = ES_SOCKET_TIME_WAIT;
+	EXPECT_HANDOVER(&v, ES_DROP, stay_lost);
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT_HANDOVER(&v, ES_DELIVER, stay_delivered);
+	v.kind = ES_HANDOVER_END;
+	EXPECT_HANDOVER(&v, ES_KEEP, end_refused);
+	v.may_leave = 1;
+	EXPECT_HANDOVER(&v, ES_LEAVE, end_done);
+	v.socket = ES_SOCKET_NONE;
+	EXPECT_HANDOVER(&v, ES_KEEP, end_refused);
+}
 
 static void test_handover(void **state)
 {
@@ -441,6 +513,8 @@ int main(void)
 		cmocka_unit_test(test_later_segment),
 		cmocka_unit_test(test_before_any_request),
 		cmocka_unit_test(test_key_rotation),
+		cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_stay_and_end),
 		cmocka_unit_test(test_later_segment_that_looks_first),
 		cmocka_unit_test(test_properties),
 		cmocka_unit_test(test_handover),

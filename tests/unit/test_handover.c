@@ -27,7 +27,7 @@ static void test_layout(void **state)
 	assert_int_equal(offsetof(struct es_handover, packet_len), 24);
 	assert_int_equal(offsetof(struct es_handover, mss), 26);
 	assert_int_equal(offsetof(struct es_handover, flags), 30);
-	assert_int_equal(offsetof(struct es_handover, tsval_floor), 32);
+	assert_int_equal(offsetof(struct es_handover, requests), 32);
 	assert_int_equal(offsetof(struct es_handover, next_request_seq), 36);
 	assert_int_equal(offsetof(struct es_handover, mac), 48);
 	assert_int_equal(sizeof(struct es_handover), 56);

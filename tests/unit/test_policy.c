@@ -190,17 +190,17 @@ static void test_decision_table(void **state)
 	(void)state;
 	assert_non_null(sets);
 	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), -1);
-	es_decision_table_put(&table, flow, 5, 6, 3, 0xffff00);
+	es_decision_table_put(&table, flow, 5, 6, 3, NULL, 0xffff00);
 	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), 3);
 	assert_int_equal(es_decision_table_get(&table, flow, 5, 7), -1); /* another client ISN */
 	assert_int_equal(es_decision_table_get(&table, flow, 6, 6), -1); /* another cookie */
 	assert_int_equal(es_decision_table_get_any(&table, flow, 5), 3);
-	es_decision_table_put(&table, flow, 5, 6, 4, 0xfffff0); /* after a NACK */
+	es_decision_table_put(&table, flow, 5, 6, 4, NULL, 0xfffff0); /* after a NACK */
 	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), 4);
 	/* The same set fills up, and the oldest goes; also when the clock wrapped in between. */
 	for (__u32 i = 1; i <= 3; i++)
-		es_decision_table_put(&table, flow, 5 + i, 6, (__u8)i, 0xfffffe + i);
-	es_decision_table_put(&table, flow, 50, 6, 9, 10);
+		es_decision_table_put(&table, flow, 5 + i, 6, (__u8)i, NULL, 0xfffffe + i);
+	es_decision_table_put(&table, flow, 50, 6, 9, NULL, 10);
 	assert_int_equal(es_decision_table_get(&table, flow, 50, 6), 9);
 	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), -1);
 	assert_int_equal(es_decision_table_get(&table, flow, 6, 6), 1);

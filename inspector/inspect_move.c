@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Later requests, on connections whose sockets are here (DESIGN section 5). Each stays, that is, goes to the
+ * socket, or moves its connection. A move has two steps: the datapath ends the local socket, if server and
+ * client have nothing left for it, and says so; only then the request is handed over. Otherwise a connection
+ * that comes back soon would meet its own old socket, and one whose server just spoke would have two.
+ */
+#include "inspector/inspect_internal.h"
+
+/* May this request leave, by its own form? What is no request beyond doubt is left alone. */
+static int es_move_is_safe(const struct es_handover_order *order)
+{
+	switch (order->pin) {
+	case ES_PIN_none:
+	case ES_PIN_connect:
+	case ES_PIN_chunked:
+	case ES_PIN_length:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static unsigned int es_move_target(struct es_inspector *in, const struct es_handover_order *order, int target)
+{
+	es_inspect_count(in, ES_WORKER_owned);
+	/* The node has the connection: it may be no target for new ones, and still goes on with this. */
+	return target < 0 || !es_move_is_safe(order) ? in->cluster->self : (unsigned int)target;
+}
+
+void es_inspect_send_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target)
+{
+	struct es_handover_order order = g->order;
+	struct es_ip_packet packet;
+
+	for (unsigned int i = 0; i < g->count; i++) {
+		if (es_ip_packet_parse(g->segment[i].bytes, g->segment[i].len, &packet))
+			continue;
+		if (i)
+			es_inspect_count(in, ES_WORKER_followed);
+		es_inspect_send(in, &order, &packet, 0, target);
+		order.kind = ES_HANDOVER_FOLLOW;
+	}
+}
+
+static void es_stay_gathered(struct es_inspector *in, struct es_gather *g)
+{
+	g->order.kind = ES_HANDOVER_STAY;
+	es_inspect_count(in, ES_WORKER_stayed);
+	es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, in->cluster->self, NULL);
+	es_inspect_send_gathered(in, g, in->cluster->self);
+	es_gather_remove(in->gathers, g);
+}
+
+/* Ask the datapath to end the socket; es_inspect_left() goes on. */
+static void es_leave(struct es_inspector *in, struct es_gather *g, unsigned int target)
+{
+	struct es_handover_order end = {.kind = ES_HANDOVER_END, .service = g->order.service};
+
+	g->target = target;
+	g->leaving = 1;
+	request_handover(in->sender, in->cluster, &end, g->segment[0].bytes, g->segment[0].len,
+			 in->cluster->self);
+}
+
+void es_inspect_move_gathered(struct es_inspector *in, struct es_gather *g, int target)
+{
+	unsigned int node = es_move_target(in, &g->order, target);
+
+	if (node == in->cluster->self)
+		es_stay_gathered(in, g);
+	else
+		es_leave(in, g, node);
+}
+
+void es_inspect_move(struct es_inspector *in, const struct es_record *record,
+		     const struct es_ip_packet *packet, const struct es_handover_order *order, int target)
+{
+	unsigned int node = es_move_target(in, order, target);
+	struct es_handover_order message = *order;
+	uint32_t cookie = packet->seg.ack - 1;
+	struct es_gather *g;
+
+	if (node != in->cluster->self) {
+		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
+		if (!g)
+			return;
+		es_inspect_keep(in, g, record, packet, 1);
+		g->order = *order;
+		es_leave(in, g, node);
+		return;
+	}
+	message.kind = ES_HANDOVER_STAY;
+	es_inspect_count(in, ES_WORKER_stayed);
+	es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, node, NULL);
+	es_inspect_send(in, &message, packet, record->gso_size, node);
+}
+
+void es_inspect_left(struct es_inspector *in, const struct es_record *record, uint32_t cookie)
+{
+	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
+
+	/* Given up meanwhile, or answered twice: the client retransmits. */
+	if (!g || !g->leaving)
+		return;
+	if (record->kind == ES_RECORD_KEPT) {
+		es_inspect_count(in, ES_WORKER_move_refused);
+		es_stay_gathered(in, g);
+		return;
+	}
+	g->order.kind = ES_HANDOVER_REQUEST;
+	g->order.moved = 1;
+	g->order.moves++;
+	es_inspect_count(in, ES_WORKER_moved);
+	es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, g->target, &g->order);
+	es_inspect_send_gathered(in, g, g->target);
+	es_gather_remove(in->gathers, g);
+}
+
+void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet, uint32_t cookie)
+{
+	const struct es_handover_order *known =
+		es_decision_table_order(&in->decisions, record->flow_hash, cookie);
+	int target = es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
+	struct es_handover_order order;
+
+	if (!known || target < 0) {
+		/* An earlier daemon's: only it knew the connection. */
+		es_inspect_count(in, ES_WORKER_move_forgotten);
+		es_inspect_refuse(in, packet->bytes, packet->len);
+		return;
+	}
+	order = *known;
+	if (record->kind != ES_RECORD_FIRST)
+		order.kind = ES_HANDOVER_FOLLOW;
+	es_inspect_count(in, record->kind == ES_RECORD_FIRST ? ES_WORKER_repeated : ES_WORKER_followed);
+	es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_REPLY_H
+#define ES_BPF_REPLY_H
+
+/*
+ * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h). Never
+ * changes or drops a packet.
+ */
+#include "tracks.h"
+#include "kmod/core/response.h"
+
+#define ES_REPLY_CHUNK 64
+#define ES_REPLY_STEPS 32768 /* for one packet; one with more chunks than that is unclear */
+
+struct es_reply_chunk {
+	__u8 bytes[ES_REPLY_CHUNK];
+};
+
+struct es_reply_scan {
+	struct es_response response;
+	const struct es_reply_chunk *chunk;
+	__u32 used;
+};
+
+static long es_reply_byte(__u32 i, void *data)
+{
+	struct es_reply_scan *scan = data;
+
+	es_response_byte(&scan->response, scan->chunk->bytes[i & (ES_REPLY_CHUNK - 1)]);
+	scan->used++;
+	return es_response_reads(&scan->response) ? 0 : 1;
+}
+
+/*
+ * Read up to @len bytes; returns how many were read before the response stopped to want them. A global
+ * function, so that the verifier follows its branches once and not for each state of the caller's loop.
+ */
+__noinline int es_reply_scan(struct es_response *response, const struct es_reply_chunk *chunk, __u32 len)
+{
+	struct es_reply_scan scan = {};
+
+	if (!response || !chunk)
+		return 0;
+	scan.response = *response;
+	scan.chunk = chunk;
+	bpf_loop(len, es_reply_byte, &scan, 0);
+	*response = scan.response;
+	return (int)scan.used;
+}
+
+struct es_reply_loop {
+	struct __sk_buff *skb;
+	struct es_response response;
+	__u32 at;  /* offset in the packet of the next byte */
+	__u32 end; /* of the packet */
+	struct es_reply_chunk chunk;
+};
+
+static long es_reply_step(__u32 i, void *data)
+{
+	struct es_reply_loop *loop = data;
+	__u32 len;
+
+	(void)i;
+	if (loop->at >= loop->end)
+		return 1;
+	len = loop->end - loop->at;
+	if (!es_response_reads(&loop->response)) {
+		loop->at += es_response_skip(&loop->response, len);
+		return 0;
+	}
+	if (len > ES_REPLY_CHUNK)
+		len = ES_REPLY_CHUNK;
+	asm volatile("" : "+r"(len)); /* or the compiler drops the check that the verifier wants */
+	if (!len || len > ES_REPLY_CHUNK || bpf_skb_load_bytes(loop->skb, loop->at, loop->chunk.bytes, len)) {
+		loop->response.phase = ES_RESPONSE_UNCLEAR;
+		return 1;
+	}
+	loop->at += (__u32)es_reply_scan(&loop->response, &loop->chunk, len);
+	return 0;
+}
+
+/* Payload bytes [@off, @end) of the packet, the first of which is @seq. */
+static __always_inline void es_reply_read(struct __sk_buff *skb, struct es_track *t, __u32 seq, __u32 off,
+					  __u32 end)
+{
+	struct es_reply_loop loop = {.skb = skb, .end = end};
+	__u32 known = t->response_seq - seq;
+
+	if (es_seq_before(t->response_seq, seq)) {
+		es_track_pin(t, ES_PIN_response_unclear); /* bytes that we never saw */
+		return;
+	}
+	if (known >= end - off)
+		return; /* a retransmission */
+	loop.at = off + known;
+	loop.response = t->response;
+	bpf_loop(ES_REPLY_STEPS, es_reply_step, &loop, 0);
+	if (loop.at < end)
+		loop.response.phase = ES_RESPONSE_UNCLEAR;
+	t->response = loop.response;
+	t->response_seq = seq + (end - off);
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_TRACKS_H
+#define ES_BPF_TRACKS_H
+
+/*
+ * The request boundaries of the connections whose sockets are here (kmod/core/track.h), kept in the sockets'
+ * own storage: a connection that ends takes its track along.
+ */
+#include "packet.h"
+#include "maps.h"
+#include "kmod/core/track.h"
+
+static __always_inline void es_track_pin(struct es_track *t, __u32 pin)
+{
+	if (t->pin != ES_PIN_none || pin >= ES_PIN_COUNT || !pin)
+		return;
+	t->pin = (__u8)pin;
+	es_count(ES_COUNT_pin_pipelined + pin - ES_PIN_pipelined);
+}
+
+/* The first look at a socket: what was noted when it was rebuilt, from now on with it. */
+static __noinline struct es_track *es_track_create(struct bpf_sock *sk, __u64 flow_hash)
+{
+	struct es_rebuilt_key key = {.flow_hash = flow_hash};
+	struct es_track fresh = {.pin = ES_PIN_unknown};
+	struct es_rebuilt *rebuilt;
+	struct tcp_sock *tp;
+	struct es_track *t;
+
+	if (!sk)
+		return (void *)0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return (void *)0;
+	/* Where the rebuilt socket's stream began: at its request. */
+	key.seq = tp->rcv_nxt - (__u32)tp->bytes_received;
+	rebuilt = bpf_map_lookup_elem(&es_rebuilts, &key);
+	if (rebuilt)
+		fresh = rebuilt->track;
+	t = bpf_sk_storage_get(&es_tracks, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
+	if (t && t->pin)
+		es_count(ES_COUNT_pin_pipelined + t->pin - ES_PIN_pipelined);
+	return t;
+}
+
+static __always_inline struct es_track *es_track_of(struct bpf_sock *sk)
+{
+	return bpf_sk_storage_get(&es_tracks, sk, (void *)0, 0);
+}
+
+static __always_inline void es_track_socket_read(struct bpf_sock *sk, struct es_track_socket *ret)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	if (!tp)
+		return;
+	ret->rcv_nxt = tp->rcv_nxt;
+	ret->copied_seq = tp->copied_seq;
+	ret->snd_una = tp->snd_una;
+	ret->write_seq = tp->write_seq;
+	ret->is_established = sk->state == TCP_STATE_ESTABLISHED;
+}
+
+#endif

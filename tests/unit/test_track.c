@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * kmod/core/track.h: when a segment may begin a request, and when a connection may leave its socket.
+ */
+#include "cmocka_all.h"
+#include <string.h>
+#include "kmod/core/track.h"
+
+#define NEXT 5000u /* where the next request starts */
+#define ACK  9000u /* behind the last byte of the response */
+
+/* A connection on which one request is answered. */
+static struct es_track track(void)
+{
+	struct es_track t = {.requests = 1, .next_request_seq = NEXT, .response_seq = ACK};
+
+	t.response.phase = ES_RESPONSE_DONE;
+	return t;
+}
+
+static struct es_segment segment(void)
+{
+	struct es_segment seg = {.seq = NEXT, .ack = ACK, .len = 100, .flags = ES_TCP_ACK | ES_TCP_PSH};
+
+	return seg;
+}
+
+static void expect(struct es_track t, struct es_segment seg, __u32 rcv_nxt, int alive,
+		   enum es_track_verdict verdict, enum es_pin pin)
+{
+	__u8 got = ES_PIN_none;
+
+	assert_int_equal(es_track_inbound(&t, &seg, rcv_nxt, alive, &got), verdict);
+	assert_int_equal(got, pin);
+	assert_int_equal(t.state == ES_TRACK_QUEUED,
+			 verdict == ES_TRACK_QUEUE_FIRST || verdict == ES_TRACK_QUEUE_LATER);
+}
+
+static void test_request(void **state)
+{
+	struct es_track t = track();
+	struct es_segment seg = segment();
+
+	(void)state;
+	expect(t, seg, NEXT, 1, ES_TRACK_QUEUE_FIRST, ES_PIN_none);
+	expect(t, seg, NEXT, 0, ES_TRACK_PIN, ES_PIN_uninspected);
+	seg.seq += 1400; /* overtaken by a part of the same request */
+	expect(t, seg, NEXT, 1, ES_TRACK_QUEUE_LATER, ES_PIN_none);
+	seg = segment();
+	seg.len = 0;
+	expect(t, seg, NEXT, 1, ES_TRACK_DELIVER, ES_PIN_none);
+	seg = segment();
+	seg.flags |= ES_TCP_FIN;
+	expect(t, seg, NEXT, 1, ES_TRACK_PIN, ES_PIN_half_closed);
+	t.pin = ES_PIN_upgrade;
+	expect(t, segment(), NEXT, 1, ES_TRACK_DELIVER, ES_PIN_none);
+}
+
+static void test_body(void **state)
+{
+	struct es_track t = track();
+	struct es_segment seg = segment();
+
+	(void)state;
+	t.response.phase = ES_RESPONSE_STATUS;
+	seg.seq = NEXT - 100;
+	expect(t, seg, NEXT - 100, 1, ES_TRACK_DELIVER, ES_PIN_none);
+	seg.len = 101;
+	expect(t, seg, NEXT - 100, 1, ES_TRACK_PIN, ES_PIN_overlap);
+	seg = segment();
+	seg.seq = NEXT - 1; /* a keep-alive probe with a byte of garbage */
+	seg.len = 1;
+	expect(track(), seg, NEXT, 1, ES_TRACK_DELIVER, ES_PIN_none);
+}
+
+/* The response before must be complete, and all of it acknowledged by this very segment. */
+static void test_response(void **state)
+{
+	static const struct {
+		enum es_response_phase phase;
+		enum es_pin pin;
+	} phases[] = {
+		{ES_RESPONSE_STATUS, ES_PIN_pipelined},	       {ES_RESPONSE_LENGTH, ES_PIN_pipelined},
+		{ES_RESPONSE_BODY, ES_PIN_pipelined},	       {ES_RESPONSE_CHUNK, ES_PIN_pipelined},
+		{ES_RESPONSE_CHUNK_SIZE, ES_PIN_pipelined},    {ES_RESPONSE_UPGRADED, ES_PIN_upgrade},
+		{ES_RESPONSE_UNTIL_CLOSE, ES_PIN_until_close}, {ES_RESPONSE_UNCLEAR, ES_PIN_response_unclear},
+	};
+	struct es_segment seg = segment();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+		struct es_track t = track();
+
+		t.response.phase = (__u8)phases[i].phase;
+		expect(t, segment(), NEXT, 1, ES_TRACK_PIN, phases[i].pin);
+	}
+	seg.ack--;
+	expect(track(), seg, NEXT, 1, ES_TRACK_PIN, ES_PIN_pipelined);
+	expect(track(), segment(), NEXT - 10, 1, ES_TRACK_PIN, ES_PIN_pipelined); /* body bytes are missing */
+}
+
+static void test_wrap(void **state)
+{
+	struct es_track t = track();
+	struct es_segment seg = segment();
+
+	(void)state;
+	t.next_request_seq = 10;
+	seg.seq = 10;
+	expect(t, seg, 10, 1, ES_TRACK_QUEUE_FIRST, ES_PIN_none);
+	seg.seq = 0xfffffff0; /* a retransmission from before the wrap */
+	seg.len = 26;
+	expect(t, seg, 10, 1, ES_TRACK_DELIVER, ES_PIN_none);
+}
+
+static void test_serve(void **state)
+{
+	struct es_track t = track();
+
+	(void)state;
+	t.state = ES_TRACK_QUEUED;
+	es_track_serve(&t, ACK, NEXT + 100, ES_REQUEST_F_HEAD);
+	assert_int_equal(t.state, ES_TRACK_SERVED);
+	assert_int_equal(t.requests, 2);
+	assert_int_equal(t.response_seq, ACK);
+	assert_int_equal(t.next_request_seq, NEXT + 100);
+	assert_int_equal(t.response.phase, ES_RESPONSE_STATUS);
+	assert_true(t.response.flags & ES_RESPONSE_F_HEAD);
+}
+
+/* One thing that is not as it must be at a time. */
+static void test_may_leave(void **state)
+{
+	const struct es_track_socket good = {
+		.rcv_nxt = NEXT, .copied_seq = NEXT, .snd_una = ACK, .write_seq = ACK, .is_established = 1};
+	struct es_segment seg = segment();
+	struct es_track_socket s = good;
+	struct es_track t = track();
+
+	(void)state;
+	assert_false(es_track_may_leave(&t, &seg, &good)); /* not with the inspector */
+	t.state = ES_TRACK_QUEUED;
+	assert_true(es_track_may_leave(&t, &seg, &good));
+	s.snd_una = ACK - 50; /* this segment acknowledges the rest */
+	assert_true(es_track_may_leave(&t, &seg, &s));
+	s = good;
+	s.rcv_nxt++;
+	assert_false(es_track_may_leave(&t, &seg, &s)); /* the stack has this request */
+	s = good;
+	s.copied_seq--;
+	assert_false(es_track_may_leave(&t, &seg, &s)); /* the server has not read all of the last one */
+	s = good;
+	s.write_seq++;
+	assert_false(es_track_may_leave(&t, &seg, &s)); /* the server has more to say */
+	s = good;
+	s.is_established = 0;
+	assert_false(es_track_may_leave(&t, &seg, &s));
+	t.pin = ES_PIN_pipelined;
+	assert_false(es_track_may_leave(&t, &seg, &good));
+	t.pin = ES_PIN_none;
+	t.response.phase = ES_RESPONSE_BODY;
+	assert_false(es_track_may_leave(&t, &seg, &good));
+	t.response.phase = ES_RESPONSE_DONE;
+	seg.ack--;
+	assert_false(es_track_may_leave(&t, &seg, &good));
+	seg = segment();
+	seg.seq++;
+	assert_false(es_track_may_leave(&t, &seg, &good));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_request),	 cmocka_unit_test(test_body),
+		cmocka_unit_test(test_response), cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_serve),	 cmocka_unit_test(test_may_leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
