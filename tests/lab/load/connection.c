@@ -193,7 +193,7 @@ static void on_connected(struct es_connection *c)
 	send_request(c);
 }
 
-/* Which node served: always the same on a connection; another than last time is counted for an object. */
+/* Which node served: always the same on a connection, unless --any-node; another than last time is counted for an object. */
 static int note_node(struct es_connection *c)
 {
 	struct es_load_object *object =
@@ -201,7 +201,9 @@ static int note_node(struct es_connection *c)
 	const char *node = c->response.node;
 
 	c->load->report.bytes += object->size;
-	if (c->node[0]) {
+	if (c->node[0] && c->load->options.any_node) {
+		c->load->report.node_changes += !!strcmp(c->node, node);
+	} else if (c->node[0]) {
 		if (!strcmp(c->node, node))
 			return 0;
 		fail(c, ES_LOAD_BAD, "another node in the middle of the connection");

@@ -27,6 +27,7 @@ static const char usage[] =
 	"first\n"
 	"                      four), with commas between; default mixed\n"
 	"  --requests N        requests of each series; default 4\n"
+	"  --any-node          each request of a series may be served by another node (inspect = every)\n"
 	"  --max-bytes N       leave larger objects out\n"
 	"  --half-bytes N      leave larger ones out for half; default 16384\n"
 	"  --local-ports A-B   one after the other and round again (else the kernel chooses, which takes it\n"
@@ -102,6 +103,7 @@ enum option_name {
 	PARALLEL,
 	CLOSE,
 	REQUESTS,
+	ANY_NODE,
 	MAX_BYTES,
 	HALF_BYTES,
 	LOCAL_PORTS,
@@ -121,6 +123,7 @@ static const struct option names[] = {
 	[PARALLEL] = {"parallel", required_argument, NULL, PARALLEL},
 	[CLOSE] = {"close", required_argument, NULL, CLOSE},
 	[REQUESTS] = {"requests", required_argument, NULL, REQUESTS},
+	[ANY_NODE] = {"any-node", no_argument, NULL, ANY_NODE},
 	[MAX_BYTES] = {"max-bytes", required_argument, NULL, MAX_BYTES},
 	[HALF_BYTES] = {"half-bytes", required_argument, NULL, HALF_BYTES},
 	[LOCAL_PORTS] = {"local-ports", required_argument, NULL, LOCAL_PORTS},
@@ -157,6 +160,9 @@ static void apply(struct es_load_options *options, enum option_name name, char *
 		break;
 	case REQUESTS:
 		options->requests = (unsigned int)number(text, value, 1, 1000000);
+		break;
+	case ANY_NODE:
+		options->any_node = 1;
 		break;
 	case MAX_BYTES:
 		options->max_bytes = number(text, value, 0, UINT64_MAX);

@@ -30,6 +30,7 @@ struct es_load_options {
 	unsigned int max_seconds;
 	unsigned int first_port, last_port; /* 0: the kernel chooses */
 	unsigned int mss;		    /* 0: as the interface has it */
+	int any_node;			    /* within a series too */
 	int json;
 };
 

@@ -32,6 +32,7 @@ struct es_load_report {
 	uint64_t bytes, requests;
 	unsigned int ports_skipped; /* of --local-ports: still in use at the client */
 	unsigned int moved;	    /* requests for an object that another node had served before */
+	unsigned int node_changes;  /* from one request of a connection to the next */
 	struct {
 		char name[16];
 		unsigned int connections;
