@@ -148,6 +148,24 @@ static int es_daemon_counters(void *ctx, struct json_object *request, struct jso
 	return 0;
 }
 
+static int es_daemon_flows(void *ctx, struct json_object *request, struct json_object **ret_result,
+			   struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	struct es_report_flows report;
+	int rc;
+
+	es_report_flows_init(&report, d->cluster->conf, request);
+	rc = es_datapath_flows(d->datapath, es_report_flows_add, &report);
+	*ret_result = es_report_flows_finish(&report);
+	if (rc) {
+		es_conf_error_set(err, "listing the datapath's connections: %s", strerror(-rc));
+		json_object_put(*ret_result);
+		*ret_result = NULL;
+	}
+	return rc;
+}
+
 static int es_daemon_command_reload(void *ctx, struct json_object *request, struct json_object **ret_result,
 				    struct es_conf_error *err)
 {
@@ -177,7 +195,7 @@ int es_daemon_register(struct es_daemon *d)
 	} command[] = {
 		{"status", es_daemon_status},	  {"ring", es_daemon_ring},
 		{"counters", es_daemon_counters}, {"reload", es_daemon_command_reload},
-		{"stop", es_daemon_command_stop},
+		{"stop", es_daemon_command_stop}, {"flows", es_daemon_flows},
 	};
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {

@@ -11,6 +11,7 @@
 #include "kmod/core/counters.h"
 #include "kmod/core/decisions.h"
 #include "kmod/core/ring.h"
+#include "kmod/core/track.h"
 
 struct es_datapath;
 
@@ -62,6 +63,13 @@ int es_datapath_queue_fd(struct es_datapath *datapath, unsigned int worker);
 
 /* es_datapath_counters() - sums over all CPUs, ES_COUNTER_COUNT values. Returns 0 or -errno. */
 int es_datapath_counters(struct es_datapath *datapath, unsigned long long *ret_values);
+
+/**
+ * es_datapath_flows() - call @fn for each connection of a service that inspects every request
+ * Connections that come or go meanwhile may be missed, or shown twice. Returns 0 or -errno.
+ */
+typedef void (*es_datapath_flow_fn)(void *ctx, const struct es_track_entry *entry);
+int es_datapath_flows(struct es_datapath *datapath, es_datapath_flow_fn fn, void *ctx);
 
 /* Was a running datapath taken over? */
 int es_datapath_adopted(const struct es_datapath *datapath);

@@ -219,7 +219,7 @@ int es_datapath_new(const struct es_datapath_params *params, char *err, size_t e
 		rc = -errno;
 		goto err_free;
 	}
-	bpf_object__for_each_program(prog, dp->skel->obj)
+	bpf_object__for_each_program(prog, dp->skel->obj) if (prog != dp->skel->progs.es_list)
 		bpf_program__set_type(prog, BPF_PROG_TYPE_SCHED_CLS);
 	step = "sizing the decision table";
 	rc = bpf_map__set_max_entries(dp->skel->maps.es_decisions, params->decision_sets);
@@ -371,4 +371,35 @@ int es_datapath_counters(struct es_datapath *dp, unsigned long long *ret_values)
 	}
 	free(values);
 	return 0;
+}
+
+int es_datapath_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
+{
+	union bpf_iter_link_info info = {.map = {.map_fd = (__u32)bpf_map__fd(dp->skel->maps.es_tracks)}};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct es_track_entry entries[256];
+	struct bpf_link *link;
+	size_t left = 0;
+	ssize_t got;
+	int fd, rc;
+
+	link = bpf_program__attach_iter(dp->skel->progs.es_list, &opts);
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	bpf_link__destroy(link);
+	if (fd < 0)
+		return -errno;
+	/* A read may end inside an entry. */
+	while ((got = read(fd, (char *)entries + left, sizeof(entries) - left)) > 0) {
+		size_t count = ((size_t)got + left) / sizeof(entries[0]);
+
+		for (size_t i = 0; i < count; i++)
+			fn(ctx, &entries[i]);
+		left = ((size_t)got + left) % sizeof(entries[0]);
+		memmove(entries, &entries[count], left);
+	}
+	rc = got < 0 ? -errno : 0;
+	close(fd);
+	return rc;
 }

@@ -12,6 +12,7 @@
 
 #include "inspector/config.h"
 #include "kmod/core/flow.h"
+#include "kmod/core/track.h"
 
 /**
  * struct es_report_status - what `status` shows besides the configuration
@@ -74,6 +75,37 @@ int es_report_lookup_flow(const struct es_conf *conf, struct json_object *reques
 struct json_object *es_report_lookup(const struct es_conf *conf, unsigned int epoch,
 				     const struct es_flow *flow, unsigned int service,
 				     unsigned long long position, unsigned int node);
+
+#define ES_REPORT_FLOWS_DEFAULT	  1000
+#define ES_REPORT_FLOWS_MAX	  50000 /* more would not fit into a reply */
+#define ES_REPORT_TCP_ESTABLISHED 1
+
+enum es_report_flow_state {
+	ES_REPORT_FLOW_IDLE,	 /* between two requests */
+	ES_REPORT_FLOW_SERVING,	 /* the server has a request */
+	ES_REPORT_FLOW_DECIDING, /* the inspector has one */
+	ES_REPORT_FLOW_PINNED,
+	ES_REPORT_FLOW_CLOSING, /* one side or both have closed */
+	ES_REPORT_FLOW_STATES,
+};
+
+/* struct es_report_flows - a `flows` reply that is being built */
+struct es_report_flows {
+	const struct es_conf *conf;
+	struct json_object *flows;
+	unsigned long long limit;
+	int only_pinned;
+	unsigned long long total;
+	unsigned long long states[ES_REPORT_FLOW_STATES];
+};
+
+/* es_report_flows_init() - begin; @request may have "limit" and "pinned" */
+void es_report_flows_init(struct es_report_flows *report, const struct es_conf *conf,
+			  struct json_object *request);
+/* An es_datapath_flow_fn: counts the connection, and shows it up to the limit. @ctx: the report. */
+void es_report_flows_add(void *ctx, const struct es_track_entry *entry);
+/* es_report_flows_finish() - the reply, the caller's then */
+struct json_object *es_report_flows_finish(struct es_report_flows *report);
 
 /* @values: the datapath's ES_COUNTER_COUNT counters (kmod/core/counters.h) */
 struct json_object *es_report_counters(const unsigned long long *values);

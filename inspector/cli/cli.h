@@ -22,7 +22,9 @@ enum es_cli_option {
 	ES_CLI_OPT_CONTROL = 'c',
 	ES_CLI_OPT_JSON = 'j',
 	ES_CLI_OPT_SERVICE = 's',
+	ES_CLI_OPT_LIMIT = 'l',
 	ES_CLI_OPT_STAGE = 0x100,
+	ES_CLI_OPT_PINNED,
 };
 
 #define ES_CLI_ARGS_MAX 3
@@ -33,7 +35,9 @@ struct es_cli {
 	const char *control;
 	const char *service;
 	int json;
+	const char *limit;
 	int all;
+	int pinned;
 	int points;
 	int rotate;
 	int stage;
@@ -52,8 +56,8 @@ struct es_cli_command {
 	int (*run)(const struct es_cli *cli);
 };
 
-extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_reload,
-	es_cli_stop, es_cli_keygen, es_cli_check_config, es_cli_version;
+extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_flows,
+	es_cli_reload, es_cli_stop, es_cli_keygen, es_cli_check_config, es_cli_version;
 
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
 int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -10,8 +10,8 @@
 #include "inspector/cli/cli.h"
 
 static const struct es_cli_command *const commands[] = {
-	&es_cli_status, &es_cli_nodes,	&es_cli_ring,	      &es_cli_counters, &es_cli_reload,
-	&es_cli_stop,	&es_cli_keygen, &es_cli_check_config, &es_cli_version,
+	&es_cli_status, &es_cli_nodes, &es_cli_ring,   &es_cli_counters,     &es_cli_flows,
+	&es_cli_reload, &es_cli_stop,  &es_cli_keygen, &es_cli_check_config, &es_cli_version,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -88,6 +88,12 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 		return 0;
 	case ES_CLI_OPT_POINTS:
 		line->cli->points = 1;
+		return 0;
+	case ES_CLI_OPT_PINNED:
+		line->cli->pinned = 1;
+		return 0;
+	case ES_CLI_OPT_LIMIT:
+		line->cli->limit = arg;
 		return 0;
 	case ES_CLI_OPT_SERVICE:
 		line->cli->service = arg;
@@ -167,6 +173,7 @@ int main(int argc, char **argv)
 		       "  nodes         the cluster's nodes\n"
 		       "  ring          the ring's members; ring lookup ADDRESS PORT\n"
 		       "  counters      what was counted, and why\n"
+		       "  flows         the connections of this node, their requests and moves\n"
 		       "  reload        read the configuration and key file again\n"
 		       "  stop          detach the datapath and exit\n"
 		       "  keygen        make or rotate the cluster's key file\n"

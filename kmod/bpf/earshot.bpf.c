@@ -20,6 +20,7 @@
 #include "message.h"
 #include "tracks.h"
 #include "reply.h"
+#include "list.h"
 #include "kmod/core/decide.h"
 
 char LICENSE[] SEC("license") = "GPL";

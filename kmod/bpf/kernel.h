@@ -10,6 +10,11 @@
 
 struct sock_common {
 	unsigned char skc_state;
+	unsigned short skc_family;
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
 	__u32 skc_tw_rcv_nxt;
 };
 
@@ -38,6 +43,19 @@ struct tcp_timewait_sock {
 
 struct sk_buff {
 	__u8 ip_summed : 2;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
 };
 
 #pragma clang attribute pop

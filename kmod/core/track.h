@@ -9,6 +9,7 @@
  * response is complete (read on the way out) and this very segment acknowledges its last byte. Whatever
  * cannot be proven pins the connection: it stays on this node, uninspected, until it ends.
  */
+#include "flow.h"
 #include "pins.h"
 #include "response.h"
 #include "tcp.h"
@@ -40,6 +41,17 @@ struct es_track {
 	__u8 pad[7];
 };
 _Static_assert(sizeof(struct es_track) == 56, "es_track is ABI between datapath and daemon");
+
+/**
+ * struct es_track_entry - one connection as the datapath lists it
+ * @tcp_state: the kernel's number (TCP_ESTABLISHED is 1)
+ */
+struct es_track_entry {
+	struct es_flow flow;
+	struct es_track track;
+	__u8 tcp_state;
+	__u8 pad[7];
+};
 
 enum es_track_verdict {
 	ES_TRACK_DELIVER,

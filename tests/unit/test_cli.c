@@ -57,6 +57,7 @@ static void run_daemon(int ready_fd)
 	es_control_register(control, "status", answer, "status");
 	es_control_register(control, "ring", answer, "ring");
 	es_control_register(control, "counters", answer, "counters");
+	es_control_register(control, "flows", answer, "flows");
 	es_control_register(control, "reload", answer, "reload");
 	es_control_register(control, "stop", answer, "stop");
 	(void)!write(ready_fd, "", 1);
@@ -165,6 +166,13 @@ static void test_tables(void **state)
 	expect("counters --all | sed -n 3p", 0,
 	       "drop_not_mine                           0  packet of a flow that another node inspects or "
 	       "holds\n");
+	expect("flows", 0,
+	       "2 connections: 1 idle, 0 serving, 0 deciding, 1 pinned, 0 closing\n"
+	       "\n"
+	       "CLIENT      PORT  SERVICE  STATE   REQUESTS  MOVES  PINNED BY\n"
+	       "10.77.1.1  40312  web      idle          17      5  none\n"
+	       "10.77.1.1  40318  web      pinned         2      0  upgrade\n");
+	expect("flows --limit x 2>&1", 1, "earshot: bad limit \"x\": expected a number\n");
 	expect("reload", 0, "reloaded, epoch 4\n");
 	expect("stop", 0, "");
 	expect("version", 0, "earshot " EARSHOT_VERSION "\n");
@@ -191,6 +199,7 @@ static void test_json(void **state)
 	expect_json("ring -j -p", "ring");
 	expect_json("ring lookup --json 192.0.2.7 40000", "lookup");
 	expect_json("counters --json", "counters");
+	expect_json("flows --json --pinned --limit 5", "flows");
 	expect_json("reload --json", "reload");
 	expect_json("stop --json", "stop");
 	assert_int_equal(earshot("nodes --json"), 0);

@@ -58,6 +58,62 @@ static void expect_as_documented(const char *name, struct json_object *built)
 	json_object_put(example);
 }
 
+static struct es_track_entry flow_entry(__u16 port, enum es_pin pin, enum es_response_phase phase)
+{
+	struct es_track_entry entry = {
+		.flow = {.client = es_addr_from_v4(es_htonl(0x0a4d0101)),
+			 .service = conf->services[0].address,
+			 .client_port = es_htons(port),
+			 .service_port = es_htons(conf->services[0].port)},
+		.tcp_state = ES_REPORT_TCP_ESTABLISHED,
+	};
+
+	entry.track.requests = 17;
+	entry.track.moves = 5;
+	entry.track.pin = (__u8)pin;
+	entry.track.response.phase = (__u8)phase;
+	return entry;
+}
+
+static void test_flows(void **state)
+{
+	struct json_object *request = json_tokener_parse("{\"command\":\"flows\",\"limit\":2}"), *built;
+	struct es_track_entry entry[] = {
+		flow_entry(40312, ES_PIN_none, ES_RESPONSE_DONE),
+		flow_entry(40318, ES_PIN_upgrade, ES_RESPONSE_UPGRADED),
+		flow_entry(40319, ES_PIN_none, ES_RESPONSE_BODY),
+		flow_entry(40320, ES_PIN_none, ES_RESPONSE_DONE),
+		flow_entry(40321, ES_PIN_none, ES_RESPONSE_DONE),
+	};
+	struct es_report_flows report;
+
+	(void)state;
+	entry[3].track.state = ES_TRACK_QUEUED;
+	entry[4].tcp_state = 8;
+	es_report_flows_init(&report, conf, request);
+	for (size_t i = 0; i < sizeof(entry) / sizeof(entry[0]); i++)
+		es_report_flows_add(&report, &entry[i]);
+	built = es_report_flows_finish(&report);
+	expect_as_documented("flows", built);
+	assert_string_equal(
+		json_object_to_json_string_ext(built, JSON_C_TO_STRING_PLAIN),
+		"{\"total\":5,\"states\":{\"idle\":1,\"serving\":1,\"deciding\":1,\"pinned\":1,\"closing\":1}"
+		","
+		"\"flows\":[{\"address\":\"10.77.1.1\",\"port\":40312,\"service\":\"web\",\"state\":\"idle\","
+		"\"requests\":17,\"moves\":5,\"pin\":\"none\"},{\"address\":\"10.77.1.1\",\"port\":40318,"
+		"\"service\":\"web\",\"state\":\"pinned\",\"requests\":17,\"moves\":5,\"pin\":\"upgrade\"}]"
+		"}");
+	json_object_put(built);
+	json_object_object_add(request, "pinned", json_object_new_boolean(1));
+	es_report_flows_init(&report, conf, request);
+	for (size_t i = 0; i < sizeof(entry) / sizeof(entry[0]); i++)
+		es_report_flows_add(&report, &entry[i]);
+	built = es_report_flows_finish(&report);
+	assert_int_equal(json_object_array_length(json_object_object_get(built, "flows")), 1);
+	json_object_put(built);
+	json_object_put(request);
+}
+
 static void test_status(void **state)
 {
 	static const char *const names[] = {"requests", "handovers", NULL};
@@ -276,6 +332,7 @@ int main(void)
 		cmocka_unit_test(test_status),	      cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
 		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_flows),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * `earshot flows`: the connections of this node whose every request is inspected.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "inspector/cli/cli.h"
+#include "inspector/cli/table.h"
+
+static const struct argp_option options[] = {
+	{"pinned", ES_CLI_OPT_PINNED, NULL, 0, "only connections that are inspected no more", 0},
+	{"limit", ES_CLI_OPT_LIMIT, "N", 0, "show at most N connections; default 1000", 0},
+	{0},
+};
+
+static void print_flows(struct json_object *report)
+{
+	static const char *const headings[] = {"CLIENT",    ">PORT",  "SERVICE",   "STATE",
+					       ">REQUESTS", ">MOVES", "PINNED BY", NULL};
+	struct json_object *flows = es_cli_array(report, "flows"), *states = es_cli_object(report, "states");
+	struct es_table *table = es_table_new(headings);
+
+	printf("%llu connections: %llu idle, %llu serving, %llu deciding, %llu pinned, %llu closing\n\n",
+	       es_cli_number(report, "total"), es_cli_number(states, "idle"),
+	       es_cli_number(states, "serving"), es_cli_number(states, "deciding"),
+	       es_cli_number(states, "pinned"), es_cli_number(states, "closing"));
+	for (size_t i = 0; i < json_object_array_length(flows); i++) {
+		struct json_object *flow = json_object_array_get_idx(flows, i);
+
+		es_table_cell(table, "%s", es_cli_string(flow, "address"));
+		es_table_cell(table, "%llu", es_cli_number(flow, "port"));
+		es_table_cell(table, "%s", es_cli_string(flow, "service"));
+		es_table_cell(table, "%s", es_cli_string(flow, "state"));
+		es_table_cell(table, "%llu", es_cli_number(flow, "requests"));
+		es_table_cell(table, "%llu", es_cli_number(flow, "moves"));
+		es_table_cell(table, "%s", es_cli_string(flow, "pin"));
+	}
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
+static int run(const struct es_cli *cli)
+{
+	struct json_object *report, *request;
+	char *end;
+	long limit;
+	int r;
+
+	request = es_cli_command_request("flows");
+	if (cli->limit) {
+		limit = strtol(cli->limit, &end, 10);
+		if (!*cli->limit || *end || limit < 0) {
+			json_object_put(request);
+			return es_cli_fail("bad limit \"%.80s\": expected a number", cli->limit);
+		}
+		json_object_object_add(request, "limit", json_object_new_int64(limit));
+	}
+	if (cli->pinned)
+		json_object_object_add(request, "pinned", json_object_new_boolean(1));
+	r = es_cli_request(cli, request, &report);
+	if (r)
+		return r;
+	if (cli->json)
+		es_cli_print_json(report);
+	else
+		print_flows(report);
+	json_object_put(report);
+	return ES_CLI_OK;
+}
+
+const struct es_cli_command es_cli_flows = {
+	.name = "flows",
+	.doc = "Show the connections that this node has, of services that inspect every request.",
+	.options = options,
+	.run = run,
+};
