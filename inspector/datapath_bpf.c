@@ -29,6 +29,7 @@ struct es_datapath {
 	size_t decisions_bytes;
 	int queue_fd[ES_WORKERS_MAX];
 	int adopted;
+	int reply_attached;
 };
 
 /*
@@ -270,12 +271,17 @@ void es_datapath_free(struct es_datapath **datapath)
 /* Responses are read only where a service inspects every request: others do not pay for it. */
 static int es_reply_switch(struct es_datapath *dp, const struct es_config *config)
 {
-	int every = 0;
+	int every = 0, rc;
 
 	for (__u32 i = 0; i < config->service_count; i++)
 		every |= config->service[i].inspect == ES_INSPECT_EVERY;
-	return every ? es_tcx_attach(dp->params.public_ifindex, ES_TCX_EGRESS, dp->skel->progs.es_reply)
-		     : es_tcx_detach(dp->params.public_ifindex, ES_TCX_EGRESS, "es_reply");
+	if (every && dp->reply_attached) /* the kernel refuses to put a program in its own place */
+		return 0;
+	rc = every ? es_tcx_attach(dp->params.public_ifindex, ES_TCX_EGRESS, dp->skel->progs.es_reply)
+		   : es_tcx_detach(dp->params.public_ifindex, ES_TCX_EGRESS, "es_reply");
+	if (!rc)
+		dp->reply_attached = every;
+	return rc;
 }
 
 int es_datapath_configure(struct es_datapath *dp, const struct es_config *config,

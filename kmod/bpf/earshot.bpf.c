@@ -437,7 +437,9 @@ static __noinline int es_handover_rebuild(struct __sk_buff *skb, struct bpf_sock
 	t->requests = es_ntohl(h->requests);
 	es_track_serve(t, seg->ack, es_ntohl(h->next_request_seq), h->request_flags);
 	t->moves = es_ntohs(h->moves);
-	t->pin = h->pin;
+	/* A service that inspects first requests only does not say where they end, and may be changed later.
+	 */
+	t->pin = !h->pin && !h->next_request_seq ? ES_PIN_unknown : h->pin;
 	t->service = h->service;
 	return es_rebuild(skb, sk, seg, flow_hash, &rebuilt);
 }

@@ -76,7 +76,13 @@ struct bpf_tcp_req_attrs {
 };
 
 enum { CHECKSUM_PARTIAL = 3 };
-enum { TCP_STATE_ESTABLISHED = 1, TCP_STATE_FIN_WAIT2 = 5, TCP_STATE_TIME_WAIT = 6, TCP_STATE_LISTEN = 10 };
+enum {
+	TCP_STATE_ESTABLISHED = 1,
+	TCP_STATE_FIN_WAIT2 = 5,
+	TCP_STATE_TIME_WAIT = 6,
+	TCP_STATE_CLOSE = 7,
+	TCP_STATE_LISTEN = 10
+};
 enum { PACKET_TYPE_HOST = 0 };
 
 extern int bpf_sk_assign_tcp_reqsk(struct __sk_buff *skb, struct sock *sk, struct bpf_tcp_req_attrs *attrs,

@@ -16,7 +16,8 @@ int es_list(struct bpf_iter__bpf_sk_storage_map *ctx)
 	struct es_track *track = ctx->value;
 	struct sock *sk = ctx->sk;
 
-	if (!sk || !track)
+	/* One that is over may be held by its server for a while. */
+	if (!sk || !track || sk->__sk_common.skc_state == TCP_STATE_CLOSE)
 		return 0;
 	entry.track = *track;
 	entry.flow.client = es_addr_from_v4(sk->__sk_common.skc_daddr);

@@ -6,7 +6,7 @@ import pytest
 
 import netns
 from client import Client
-from node import BLIND, CRAMPED, CRAMPED_BLIND, EARSHOT, EARSHOTD, TURNS, WEB, Node
+from node import BLIND, CRAMPED, CRAMPED_BLIND, EACH, EARSHOT, EARSHOTD, TURNS, WEB, Node
 
 
 def pytest_addoption(parser):
@@ -47,7 +47,7 @@ def make_node(request):
 def serving(node):
     """Starts the daemon and all servers."""
     node.start()
-    for port in (WEB, BLIND, TURNS):
+    for port in (WEB, BLIND, TURNS, EACH):
         node.listen(port)
     for port in (CRAMPED, CRAMPED_BLIND):
         node.listen(port, backlog=0)
@@ -95,5 +95,5 @@ def client(node):
     yield make
     for made in clients:
         made.abort()
-    for port in (WEB, BLIND, TURNS, CRAMPED, CRAMPED_BLIND):
+    for port in (WEB, BLIND, TURNS, EACH, CRAMPED, CRAMPED_BLIND):
         node.pending(port)

@@ -169,7 +169,10 @@ def cookie(key, hash_, slot, isn, options):
     return (slot & 7) << 29 | (mac >> 53) << 18 | packed << 10 | flow_tag, mac & MASK32
 
 
-REQUEST, FOLLOW, NACK = 1, 2, 3
+REQUEST, FOLLOW, NACK, STAY, END = 1, 2, 3, 4, 5
+F_MOVED = 0x10
+PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguous", "truncated", "chunked", "length",
+        "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown"]  # from 1
 NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY = 1, 2, 3
 STREAM_DATAPATH = 15
 REPLAY_WINDOW = 31 * 64

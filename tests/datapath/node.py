@@ -43,9 +43,10 @@ MSS = 1500 - (20 + 8 + 56) - 40  # a full segment fits into a message on an ordi
 WINDOW = 10 * MSS
 
 # Port, policy. DEAD and DEAD_BLIND have no server, CRAMPED one with hardly any accept queue.
-WEB, BLIND, DEAD, CRAMPED, DEAD_BLIND, TURNS, CRAMPED_BLIND = range(80, 87)
+# EACH inspects every request.
+WEB, BLIND, DEAD, CRAMPED, DEAD_BLIND, TURNS, CRAMPED_BLIND, EACH = range(80, 88)
 SERVICES = {WEB: "uri-hash", BLIND: "ring", DEAD: "uri-hash", CRAMPED: "uri-hash", DEAD_BLIND: "ring", TURNS: "wrr",
-            CRAMPED_BLIND: "ring"}
+            CRAMPED_BLIND: "ring", EACH: "uri-hash"}
 SERVICE_INDEX = {port: i for i, port in enumerate(SERVICES)}
 
 ESTABLISHED, FIN_WAIT2, TIME_WAIT = 1, 5, 6
@@ -149,7 +150,8 @@ class Node:
             f'inspector {{ workers = 1 race_window_ms = {s["race_window_ms"]} }}',
             *(f'node n{n} {{ address = "{a}" }}' for n, a in enumerate(CLUSTER, 1)),
             *(f'service s{port} {{ address = "{VIP}" port = {port} '
-              f'{"inspect = never" if policy == "ring" else f"policy = {policy} load_bound = 0"} }}'
+              f'{"inspect = never" if policy == "ring" else f"policy = {policy} load_bound = 0"}'
+              f'{" inspect = every" if port == EACH else ""} }}'
               for port, policy in SERVICES.items())]
         with open(self.config_path, "w", encoding="ascii") as handle:
             handle.write("\n".join(lines) + "\n")
