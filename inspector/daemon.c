@@ -195,6 +195,9 @@ static void es_daemon_warn_addresses(const struct es_conf *conf)
 
 static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *err)
 {
+	d->orders = calloc((size_t)d->datapath_params.decision_sets * ES_DECISION_WAYS, sizeof(*d->orders));
+	if (!d->orders)
+		return -ENOMEM;
 	for (unsigned int i = 0; i < d->datapath_params.workers; i++) {
 		struct es_worker_params params = {
 			.id = i,
@@ -203,6 +206,7 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 				{
 					.sets = es_datapath_decisions(d->datapath),
 					.count = d->datapath_params.decision_sets,
+					.orders = d->orders,
 				},
 			.health = &d->health,
 			.keys = d->keys,
@@ -321,6 +325,8 @@ void es_daemon_fini(struct es_daemon *d)
 	if (d->datapath && d->detach_on_exit)
 		es_datapath_detach(&d->datapath_params);
 	es_datapath_free(&d->datapath);
+	free(d->orders);
+	d->orders = NULL;
 	es_cluster_free(&d->cluster);
 	es_keys_wipe(&d->keys);
 }

@@ -30,6 +30,7 @@ struct es_daemon {
 	struct es_network network;
 	struct es_datapath_params datapath_params;
 	struct es_datapath *datapath;
+	struct es_handover_order *orders; /* of the decision table; see decision_table.h */
 	struct es_health health;
 	struct es_worker *worker[ES_WORKERS_MAX];
 	struct es_control *control;

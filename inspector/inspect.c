@@ -70,17 +70,9 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 	in->cluster = cluster;
 	in->keys = params->keys;
 	in->decisions = params->decisions;
-	in->decisions.orders =
-		calloc((size_t)in->decisions.count * ES_DECISION_WAYS, sizeof(*in->decisions.orders));
-	if (!in->decisions.orders)
-		return -ENOMEM;
 	in->reset_fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
-	if (in->reset_fd < 0) {
-		rc = -errno;
-		free(in->decisions.orders);
-		in->decisions.orders = NULL;
-		return rc;
-	}
+	if (in->reset_fd < 0)
+		return -errno;
 	rc = es_gather_table_new(conf->gather_flows, conf->gather_bytes, &in->gathers);
 	if (!rc)
 		rc = es_handover_sender_new(cluster, params->id, &params->keys.key[0].handover, &in->sender);
@@ -96,8 +88,6 @@ void es_inspector_fini(struct es_inspector *in)
 	es_policies_fini(in);
 	es_handover_sender_free(&in->sender);
 	es_gather_table_free(&in->gathers);
-	free(in->decisions.orders);
-	in->decisions.orders = NULL;
 	if (in->reset_fd >= 0)
 		close(in->reset_fd);
 	in->reset_fd = -1;
