@@ -10,7 +10,7 @@
 #include "inspector/policy.h"
 
 struct es_wrr {
-	long handover_cost; /* turns that a node may take out of its turn */
+	unsigned int handover_cost;
 	long credit[ES_NODES_MAX];
 };
 
@@ -20,7 +20,7 @@ static int es_wrr_new(const struct es_conf_service *service, void **ret_state)
 
 	if (!wrr)
 		return -ENOMEM;
-	wrr->handover_cost = (long)service->handover_cost;
+	wrr->handover_cost = service->handover_cost;
 	*ret_state = wrr;
 	return 0;
 }
@@ -33,6 +33,10 @@ static int es_wrr_route(void *state, const struct es_request_view *request,
 	long total = 0;
 	int best = -1;
 
+	/* Equal turns for connections are as good as for requests: moving an open one gains nothing. */
+	if (request->current >= 0 && wrr->handover_cost &&
+	    es_view_is_target(view, (unsigned int)request->current))
+		return request->current;
 	for (unsigned int i = 0; i < conf->node_count; i++) {
 		if (!es_view_is_target(view, i)) {
 			wrr->credit[i] = 0;
@@ -43,10 +47,6 @@ static int es_wrr_route(void *state, const struct es_request_view *request,
 		if (best < 0 || wrr->credit[i] > wrr->credit[best])
 			best = (int)i;
 	}
-	/* An open connection stays while its node is not more than that ahead of its turn. */
-	if (best >= 0 && request->current >= 0 && es_view_is_target(view, (unsigned int)request->current) &&
-	    wrr->credit[best] - wrr->credit[request->current] <= wrr->handover_cost * total)
-		best = request->current;
 	if (best >= 0)
 		wrr->credit[best] -= total;
 	return best;

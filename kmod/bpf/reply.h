@@ -12,21 +12,33 @@
 #define ES_REPLY_CHUNK 64
 #define ES_REPLY_STEPS 32768 /* for one packet; one with more chunks than that is unclear */
 
-struct es_reply_chunk {
+union es_reply_chunk {
 	__u8 bytes[ES_REPLY_CHUNK];
+	__u64 words[ES_REPLY_CHUNK / 8];
 };
 
 struct es_reply_scan {
 	struct es_response response;
-	const struct es_reply_chunk *chunk;
+	const union es_reply_chunk *chunk;
 	__u32 used;
+	__u32 len;
 };
 
-static long es_reply_byte(__u32 i, void *data)
+/* A byte, or a whole word where that will do. */
+static long es_reply_unit(__u32 i, void *data)
 {
 	struct es_reply_scan *scan = data;
+	__u32 at = scan->used & (ES_REPLY_CHUNK - 1);
 
-	es_response_byte(&scan->response, scan->chunk->bytes[i & (ES_REPLY_CHUNK - 1)]);
+	(void)i;
+	if (scan->used >= scan->len)
+		return 1;
+	if (!(at & 7) && scan->used + 8 <= scan->len &&
+	    es_response_word(&scan->response, scan->chunk->words[at / 8])) {
+		scan->used += 8;
+		return 0;
+	}
+	es_response_byte(&scan->response, scan->chunk->bytes[at]);
 	scan->used++;
 	return es_response_reads(&scan->response) ? 0 : 1;
 }
@@ -35,15 +47,15 @@ static long es_reply_byte(__u32 i, void *data)
  * Read up to @len bytes; returns how many were read before the response stopped to want them. A global
  * function, so that the verifier follows its branches once and not for each state of the caller's loop.
  */
-__noinline int es_reply_scan(struct es_response *response, const struct es_reply_chunk *chunk, __u32 len)
+__noinline int es_reply_scan(struct es_response *response, const union es_reply_chunk *chunk, __u32 len)
 {
-	struct es_reply_scan scan = {};
+	struct es_reply_scan scan = {.len = len};
 
 	if (!response || !chunk)
 		return 0;
 	scan.response = *response;
 	scan.chunk = chunk;
-	bpf_loop(len, es_reply_byte, &scan, 0);
+	bpf_loop(len, es_reply_unit, &scan, 0);
 	*response = scan.response;
 	return (int)scan.used;
 }
@@ -53,7 +65,7 @@ struct es_reply_loop {
 	struct es_response response;
 	__u32 at;  /* offset in the packet of the next byte */
 	__u32 end; /* of the packet */
-	struct es_reply_chunk chunk;
+	union es_reply_chunk chunk;
 };
 
 static long es_reply_step(__u32 i, void *data)

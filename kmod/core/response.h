@@ -326,6 +326,22 @@ static __always_inline void es_response_byte(struct es_response *r, __u8 c)
 }
 
 /**
+ * es_response_word() - read eight bytes at once, if none of them matters; only while es_response_reads()
+ * @word: the bytes, as they lie in memory
+ * Returns 0 if they must be read one by one. Most of a head is in lines that do not matter.
+ */
+static __always_inline int es_response_word(struct es_response *r, __u64 word)
+{
+	__u64 x = word ^ 0x0a0a0a0a0a0a0a0aULL; /* a zero byte where a line ends */
+
+	if (r->phase != ES_RESPONSE_SKIP || ((x - 0x0101010101010101ULL) & ~x & 0x8080808080808080ULL) ||
+	    r->head + 8 > ES_RESPONSE_HEAD_MAX)
+		return 0;
+	r->head += 8;
+	return 1;
+}
+
+/**
  * es_response_skip() - pass over up to @len bytes of body; only while not es_response_reads()
  * Returns how many; what is left is to be read. Bytes behind the end make the response unclear.
  */

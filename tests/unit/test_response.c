@@ -88,8 +88,16 @@ static const struct response_case cases[] = {
 static void feed(struct es_response *r, const char *in, __u32 len)
 {
 	__u32 at = 0;
+	__u64 word;
 
 	while (at < len) {
+		if (at + 8 <= len) {
+			memcpy(&word, in + at, 8);
+			if (es_response_reads(r) && es_response_word(r, word)) {
+				at += 8;
+				continue;
+			}
+		}
 		if (es_response_reads(r))
 			es_response_byte(r, (__u8)in[at++]);
 		else
