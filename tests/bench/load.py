@@ -3,6 +3,8 @@
 import json
 import os
 import subprocess
+import time
+from dataclasses import dataclass
 
 from earshotlab import LabError
 
@@ -13,10 +15,23 @@ THREADS = 2
 TARGETS = 240  # different URIs of each size: what hashes the URI has something to spread
 
 
-def run(lab, url, directory, connection, seconds, connections=CONNECTIONS):
+@dataclass
+class Workload:
+    """What wrk does. `arguments` are wrk.lua's, behind directory and count; `threads` None: one for each connection, so
+    that the script's order of requests is that of each connection."""
+
+    name: str
+    arguments: list
+    threads: int = THREADS
+
+
+def run(lab, url, directory, workload, seconds, connections=CONNECTIONS):
     """One run; wrk's figures, its CPU time in "client_cpu_s", and the sum of its errors in "errors"."""
-    command = ["wrk", "-t", str(min(THREADS, connections)), "-c", str(connections), "-d", f"{seconds}s",
-               "--timeout", "10s", "--latency", "-s", SCRIPT, url, "--", directory, str(TARGETS), connection]
+    threads = min(workload.threads or connections, connections)
+    command = ["wrk", "-t", str(threads), "-c", str(connections), "-d", f"{seconds}s",
+               "--timeout", "10s", "--latency", "-s", SCRIPT, url, "--", directory, str(TARGETS),
+               *workload.arguments]
+    begin = time.monotonic()
     child = lab.client.popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     output = child.stdout.read()
     _, status, usage = os.wait4(child.pid, 0)
@@ -26,6 +41,9 @@ def run(lab, url, directory, connection, seconds, connections=CONNECTIONS):
     if child.returncode or not lines:
         raise LabError(f"wrk {url} ended with {child.returncode}", output)
     result = json.loads(lines[0].removeprefix("RESULT "))
+    if workload.threads is None:
+        # wrk's clock starts when its last thread does; the first ones have sent for a while by then.
+        result["duration_us"] = int((time.monotonic() - begin) * 1e6)
     result["pid"] = child.pid
     result["client_cpu_s"] = usage.ru_utime + usage.ru_stime
     result["errors"] = sum(result[kind] for kind in ERRORS)

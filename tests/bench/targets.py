@@ -23,7 +23,7 @@ EARSHOT = {
     "earshot": ("wrr", {}),
     "earshot-ring": ("ring", {}),
     "earshot-uri": ("uri-hash", {}),
-    "earshot-every": ("wrr", {"service.inspect": "every"}),
+    "earshot-every": ("uri-hash", {"service.inspect": "every", "service.load_bound": 0}),
 }
 DEFAULT_MODES = ("direct", "earshot", "haproxy", "nginx-proxy")
 MODES = ("direct", *EARSHOT, *PROXY_PORTS)

@@ -1,9 +1,21 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 -- For wrk: asks for /DIRECTORY/0, /DIRECTORY/1, ... in turn, and ends with one line "RESULT {json}".
 -- wrk -s wrk.lua URL -- DIRECTORY COUNT close|keep-alive
+-- wrk -s wrk.lua URL -- DIRECTORY COUNT walk SHARE NUMBERS NUMBERS...
+--    Asks for targets out of lists of numbers ("3,17,20"), one list a node. A thread has a list of its own, and goes to
+--    the next one for a request with probability SHARE; with SHARE "turn" it takes them in turn.
 
 local requests = {}
 local number = 0
+local lists = {}
+local share
+local at = 1
+local threads = 0
+
+function setup(thread)
+   thread:set("id", threads)
+   threads = threads + 1
+end
 
 function init(args)
    local directory, count, connection = args[1], tonumber(args[2]), args[3]
@@ -13,12 +25,32 @@ function init(args)
    for i = 1, count do
       requests[i] = wrk.format("GET", string.format("/%s/%d", directory, i - 1))
    end
+   if connection == "walk" then
+      share = args[4] == "turn" and "turn" or tonumber(args[4])
+      for i = 5, #args do
+         local list = {}
+         for target in args[i]:gmatch("%d+") do
+            list[#list + 1] = requests[tonumber(target) + 1]
+         end
+         lists[#lists + 1] = list
+      end
+   end
    -- Threads must not march through the targets side by side.
    math.randomseed(tonumber(tostring({}):sub(8)) or os.time())
    number = math.random(count)
+   at = #lists > 0 and id % #lists + 1 or 1
 end
 
 function request()
+   if share then
+      local list = lists[at]
+      if share == "turn" then
+         at = at % #lists + 1
+      elseif math.random() < share then
+         list = lists[at % #lists + 1]
+      end
+      return list[math.random(#list)]
+   end
    number = number % #requests + 1
    return requests[number]
 end

@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""./dev bench keepalive: every request of persistent connections inspected, beside one nginx and two proxies (README.md)."""
+import argparse
+import math
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab"))
+# pylint: disable=wrong-import-position
+import load  # noqa: E402
+import runs  # noqa: E402
+import targets  # noqa: E402
+
+MODES = ("direct", "earshot-every", "haproxy", "nginx-proxy")
+SIZES = ("1k", "13k", "100k")
+SHARES = ("0", "10", "50", "100")
+
+
+def parser():
+    root = argparse.ArgumentParser(prog="./dev bench keepalive", description=__doc__)
+    root.add_argument("--modes", type=runs.choice_list(targets.MODES), default=list(MODES), metavar="M,...",
+                      help=f"of {', '.join(targets.MODES)} (default: {','.join(MODES)})")
+    root.add_argument("--sizes", type=runs.choice_list(targets.SIZES), default=list(SIZES), metavar="S,...",
+                      help=f"bodies, of {', '.join(targets.SIZES)} (default: {','.join(SIZES)})")
+    root.add_argument("--shares", type=runs.choice_list(SHARES), default=list(SHARES), metavar="P,...",
+                      help="percent of the requests that are for another node than the one before")
+    root.add_argument("--rounds", type=int, metavar="N", help="default 3")
+    root.add_argument("--seconds", type=int, metavar="N", help="each run; default 3")
+    root.add_argument("--warmup", type=int, default=1, metavar="N", help="seconds before each run; default 1")
+    root.add_argument("--clients", type=int, default=load.CONNECTIONS, metavar="N",
+                      help=f"connections of wrk; default {load.CONNECTIONS}")
+    root.add_argument("--fast", action="store_true", help="one round of 2 s each: for a look, not for figures")
+    root.add_argument("--json", metavar="FILE", help="write everything measured to FILE")
+    root.add_argument("--quiet", action="store_true", help="no line per run")
+    return root
+
+
+def homes(lab, size):
+    """For each node the numbers of the targets that the policy gives it, as wrk.lua takes them."""
+    found = {}
+    for number in range(load.TARGETS):
+        found.setdefault(lab.client.get(f"/{size}/{number}")[1]["X-Node"], []).append(str(number))
+    return [",".join(numbers) for _, numbers in sorted(found.items())]
+
+
+def workload(share, lists):
+    """Requests of which `share` percent are for another node than the one before on the same connection.
+
+    wrk mixes the requests of a thread's connections, so what one connection asks for is a random draw: two draws from
+    one node's targets with probability p and another's else differ with 2 p (1 - p). That all differ cannot be drawn:
+    then each connection has a thread of its own, and takes the nodes in turn.
+    """
+    name = f"{share}% move"
+    if share == "100":
+        return load.Workload(name, ["walk", "turn", *lists], threads=None)
+    other = (1 - math.sqrt(1 - 2 * int(share) / 100)) / 2
+    return load.Workload(name, ["walk", f"{other:.4f}", *lists], threads=len(lists))
+
+
+def moved(rows, done):
+    """What Earshot counted: the share of the inspected requests that moved their connection."""
+    lines = []
+    for row in rows:
+        counted = [run["counters"] for run in done if (run["size"], run["connection"], run["mode"]) ==
+                   (row["size"], row["connection"], row["mode"])]
+        owned = sum(counters.get("inspect_owned", 0) for counters in counted)
+        if owned:
+            share = sum(counters.get("inspect_moved", 0) for counters in counted) / owned
+            lines.append(f"{row['size']:>5} {row['connection']:10} {row['mode']}: {share:.1%} of the requests moved")
+    return lines
+
+
+def main():
+    arguments = parser().parse_args()
+    arguments.rounds = arguments.rounds or (1 if arguments.fast else 3)
+    arguments.seconds = arguments.seconds or (2 if arguments.fast else 3)
+    with runs.world() as world:
+        # Where a target lives depends on its path, so on the size too.
+        lists = {size: homes(world.lab("earshot-every"), size) for size in arguments.sizes}
+        arguments.cells = [(size, workload(share, lists[size])) for size in arguments.sizes for share in arguments.shares]
+        return runs.report(world, arguments, moved)
+
+
+if __name__ == "__main__":
+    runs.run("keepalive", main)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the tests of `inspect = every` from the clients' side share: they hold with `first` as well, but for the nodes."""
+import contextlib
+import hashlib
+import itertools
+import os
+import selectors
+import sys
+import time
+
+import raw
+from earshotlab import netns, topology
+
+INSPECT = os.environ.get("EARSHOT_INSPECT", "every")  # first: the same clients, the same answers, one node a connection
+MOVES = INSPECT == "every"
+NODES = 4
+SETTINGS = {"service.inspect": INSPECT, "service.load_bound": 0}
+
+
+def start_backends(lab, program="scripted.py"):
+    """That server on every node."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), program)
+    for node in lab.nodes:
+        child = node.popen([sys.executable, path, node.name, topology.VIP, str(topology.PORT)], stdout=-1)
+        assert child.stdout.readline() == "listening\n"
+
+
+def homes(lab, targets, count):
+    """{node: that many targets that live there}, each found out on a connection of its own."""
+    found = {node.name: [] for node in lab.nodes}
+    for target in targets:
+        lists = found[raw.ask(lab.client, raw.head(target, Connection="close"))[0].node]
+        if len(lists) < count:
+            lists.append(target)
+        if min(len(each) for each in found.values()) == count:
+            return found
+    raise AssertionError(f"no {count} targets for each node: {found}")
+
+
+def there_and_back(lists, number):
+    """Endlessly A, B, A, C, A, D, ...: (node, target); each number begins elsewhere, each node's targets take turns."""
+    names = sorted(lists)
+    names = names[number % len(names):] + names[:number % len(names)]
+    turns = {name: itertools.cycle(lists[name][number % 3:] + lists[name][:number % 3]) for name in names}
+    for other in itertools.cycle(names[1:]):
+        for name in (names[0], other):
+            yield name, next(turns[name])
+
+
+def snmp(lab, *names):
+    """The client's counters of /proc/net/snmp and netstat, by name."""
+    def read():
+        text = ""
+        for file in ("snmp", "netstat"):  # of the thread that reads, not of the process
+            with open(f"/proc/thread-self/net/{file}", encoding="ascii") as handle:
+                text += handle.read()
+        return text.splitlines()
+
+    lines = netns.in_namespace(lab.net.client, read)
+    found = {}
+    for keys, values in zip(lines[::2], lines[1::2]):
+        if keys.startswith("Tcp"):
+            found.update(zip(keys.split()[1:], map(int, values.split()[1:])))
+    return [found[name] for name in names]
+
+
+class Walker:
+    """One connection of walk(): sends the next request when the response to the last is complete."""
+
+    def __init__(self, lab, steps, expect):
+        self.sock = raw.connect(lab.client)
+        self.sock.setblocking(False)
+        self.steps, self.expect, self.seen = steps, expect, []
+        self.ask()
+
+    def ask(self):
+        self.node, self.target = next(self.steps)
+        self.response, self.data, self.since = None, b"", time.monotonic()
+        self.sock.send(raw.head(self.target))
+
+    def readable(self):
+        """Whether a response is complete."""
+        piece = self.sock.recv(1 << 18)
+        assert piece, f"closed within {self.target}, after {len(self.seen)} responses"
+        if self.response is None:
+            self.data += piece
+            text, end, piece = self.data.partition(b"\r\n\r\n")
+            if not end:
+                return False
+            self.response = raw.Response(text)
+        self.response.add(piece)
+        length = int(self.response.fields["content-length"])
+        assert self.response.size <= length, f"bytes behind {self.target}"
+        if self.response.size < length:
+            return False
+        self.check()
+        return True
+
+    def check(self):
+        response = self.response
+        assert response.status == 200 and response.digest.hexdigest() == self.expect(self.target), self.target
+        assert not MOVES or response.node == self.node, (self.target, response.node, self.node)
+        self.seen.append(response.node)
+
+
+def walk(lab, patterns, expect, seconds=None, requests=None, patience=20):
+    """One connection for each pattern (an iterator of nodes and targets) at once, until each has made so many requests
+    or that time is over. `expect(target)` is the SHA-256. Returns the connections, whose `seen` are the nodes."""
+    end = time.monotonic() + (seconds or 3600)
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
+        walkers = []
+        for pattern in patterns:
+            walker = Walker(lab, pattern, expect)
+            stack.callback(walker.sock.close)
+            selector.register(walker.sock, selectors.EVENT_READ, walker)
+            walkers.append(walker)
+        while selector.get_map():
+            for key, _ in selector.select(0.5):
+                walker = key.data
+                if not walker.readable():
+                    continue
+                if len(walker.seen) == requests or time.monotonic() > end:
+                    selector.unregister(walker.sock)
+                else:
+                    walker.ask()
+            late = [key.data for key in selector.get_map().values() if time.monotonic() - key.data.since > patience]
+            assert not late, f"no complete answer in {patience} s to {[walker.target for walker in late]}"
+    return walkers
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
