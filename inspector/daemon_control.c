@@ -169,9 +169,13 @@ static int es_daemon_flows(void *ctx, struct json_object *request, struct json_o
 static int es_daemon_command_reload(void *ctx, struct json_object *request, struct json_object **ret_result,
 				    struct es_conf_error *err)
 {
+	const struct es_daemon *d = ctx;
+	int rc = es_daemon_reload(ctx, err);
+
 	(void)request;
-	(void)ret_result;
-	return es_daemon_reload(ctx, err);
+	if (!rc)
+		*ret_result = es_report_reload(d->cluster->epoch);
+	return rc;
 }
 
 static int es_daemon_command_stop(void *ctx, struct json_object *request, struct json_object **ret_result,

@@ -266,6 +266,17 @@ struct json_object *es_report_lookup(const struct es_conf *conf, unsigned int ep
 	return report;
 }
 
+struct json_object *es_report_reload(unsigned int epoch)
+{
+	struct json_object *report = json_object_new_object();
+	char text[64];
+
+	snprintf(text, sizeof(text), "reloaded, epoch %u", epoch);
+	add_number(report, "epoch", epoch);
+	add_string(report, "message", text);
+	return report;
+}
+
 struct json_object *es_report_counters(const unsigned long long *values)
 {
 	static const struct {

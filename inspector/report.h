@@ -107,6 +107,9 @@ void es_report_flows_add(void *ctx, const struct es_track_entry *entry);
 /* es_report_flows_finish() - the reply, the caller's then */
 struct json_object *es_report_flows_finish(struct es_report_flows *report);
 
+/* The reply to a `reload` that brought this epoch. */
+struct json_object *es_report_reload(unsigned int epoch);
+
 /* @values: the datapath's ES_COUNTER_COUNT counters (kmod/core/counters.h) */
 struct json_object *es_report_counters(const unsigned long long *values);
 

@@ -12,7 +12,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 #include "inspector/inspect.h"
+#include "inspector/wake.h"
 #include "inspector/worker.h"
 
 #define ES_TICK_S      0.02
@@ -38,7 +40,9 @@ struct es_worker {
 	struct ev_io queue_io;
 	struct ev_io message_io;
 	struct ev_timer tick;
-	struct ev_async wake;
+	struct ev_io wake_io;
+	struct ev_async control;
+	int wake_fd;
 	int late;
 	pthread_t thread;
 	/* What the control thread asks for; under @lock. */
@@ -126,6 +130,16 @@ static void es_worker_on_queue(struct ev_loop *loop, struct ev_io *io, int event
 	es_worker_drain(io->data);
 }
 
+static void es_worker_on_wake(struct ev_loop *loop, struct ev_io *io, int events)
+{
+	struct es_worker *w = io->data;
+
+	(void)loop;
+	(void)events;
+	es_wake_drain(w->wake_fd);
+	es_worker_drain(w);
+}
+
 static void es_worker_on_message(struct ev_loop *loop, struct ev_io *io, int events)
 {
 	struct es_worker *w = io->data;
@@ -148,7 +162,7 @@ static void es_worker_on_tick(struct ev_loop *loop, struct ev_timer *timer, int 
 	es_worker_flush(w);
 }
 
-static void es_worker_on_wake(struct ev_loop *loop, struct ev_async *async, int events)
+static void es_worker_on_control(struct ev_loop *loop, struct ev_async *async, int events)
 {
 	struct es_worker *w = async->data;
 
@@ -187,12 +201,14 @@ static int es_worker_start(struct es_worker *w)
 	ev_io_init(&w->queue_io, es_worker_on_queue, ring_buffer__epoll_fd(w->ring), EV_READ);
 	ev_io_init(&w->message_io, es_worker_on_message, es_handover_sender_fd(w->inspector.sender), EV_READ);
 	ev_timer_init(&w->tick, es_worker_on_tick, ES_TICK_S, ES_TICK_S);
-	ev_async_init(&w->wake, es_worker_on_wake);
-	w->queue_io.data = w->message_io.data = w->tick.data = w->wake.data = w;
+	ev_io_init(&w->wake_io, es_worker_on_wake, w->wake_fd, EV_READ);
+	ev_async_init(&w->control, es_worker_on_control);
+	w->queue_io.data = w->message_io.data = w->wake_io.data = w->tick.data = w->control.data = w;
 	ev_io_start(w->loop, &w->queue_io);
 	ev_io_start(w->loop, &w->message_io);
 	ev_timer_start(w->loop, &w->tick);
-	ev_async_start(w->loop, &w->wake);
+	ev_io_start(w->loop, &w->wake_io);
+	ev_async_start(w->loop, &w->control);
 	es_worker_clock(w);
 	/* Signals are the control thread's. */
 	sigfillset(&all);
@@ -208,6 +224,8 @@ static void es_worker_destroy(struct es_worker *w)
 	if (w->loop)
 		ev_loop_destroy(w->loop);
 	es_inspector_fini(&w->inspector);
+	if (w->wake_fd >= 0)
+		close(w->wake_fd);
 	pthread_cond_destroy(&w->done);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
@@ -224,11 +242,15 @@ int es_worker_new(const struct es_worker_params *params, const struct es_cluster
 	w->params = *params;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->done, NULL);
+	w->wake_fd = -1;
 	rc = es_inspector_init(&w->inspector, &w->params, cluster);
 	if (rc) {
 		w->inspector.reset_fd = -1;
 		goto err_destroy;
 	}
+	rc = w->wake_fd = es_wake_open(params->id);
+	if (rc < 0)
+		goto err_destroy;
 	rc = -ENOMEM;
 	w->ring = ring_buffer__new(es_datapath_queue_fd(params->datapath, params->id), es_worker_on_record, w,
 				   NULL);
@@ -253,7 +275,7 @@ int es_worker_set_cluster(struct es_worker *w, const struct es_cluster *cluster,
 	pthread_mutex_lock(&w->lock);
 	w->next_cluster = cluster;
 	w->next_keys = keys;
-	ev_async_send(w->loop, &w->wake);
+	ev_async_send(w->loop, &w->control);
 	while (w->next_cluster)
 		pthread_cond_wait(&w->done, &w->lock);
 	rc = w->next_rc;
@@ -269,7 +291,7 @@ void es_worker_free(struct es_worker **worker)
 		return;
 	pthread_mutex_lock(&w->lock);
 	w->stop = 1;
-	ev_async_send(w->loop, &w->wake);
+	ev_async_send(w->loop, &w->control);
 	pthread_mutex_unlock(&w->lock);
 	pthread_join(w->thread, NULL);
 	es_worker_destroy(w);

@@ -212,18 +212,19 @@ static __always_inline void es_record_here(struct bpf_sock *sk, struct es_record
 	record->moves = t->moves;
 }
 
-/* Give the packet to the inspector. Returns the counter. A function of its own, for its stack. */
-static __noinline __u32 es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock *sk,
-					   const struct es_packet *pkt, const struct es_view *v,
-					   const struct es_verdict *verdict)
+/* Give the packet to the inspector. Returns the program's verdict. A function of its own, for its stack. */
+static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock *sk,
+					 const struct es_packet *pkt, const struct es_view *v,
+					 const struct es_verdict *verdict)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_record record = {};
-	int service;
+	int service, rc;
+	__u32 worker;
 
 	if (!cfg || !pkt || !v || !verdict)
-		return ES_COUNT_drop_queue_full;
+		return TC_ACT_SHOT;
 	service = es_service_find(pkt->daddr, pkt->dport);
 	record.flow_hash = v->flow_hash;
 	record.len = v->seg.len + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
@@ -233,9 +234,10 @@ static __noinline __u32 es_carry_out_queue(struct __sk_buff *skb, struct bpf_soc
 		es_record_here(sk, &record);
 	else if (verdict->counter == ES_COUNT_moved_queued)
 		record.flow = ES_FLOW_MOVED;
-	if (es_queue_push(skb, &record, es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1)))
-		return ES_COUNT_drop_queue_full;
-	return verdict->counter;
+	worker = es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1);
+	rc = es_queue_push(skb, &record, worker);
+	es_count(rc < 0 ? ES_COUNT_drop_queue_full : verdict->counter);
+	return rc > 0 ? es_queue_wake(skb, worker) : TC_ACT_SHOT;
 }
 
 /* Make the socket here, without an inspector; 0 or -1. */
@@ -265,8 +267,7 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 		break;
 	case ES_QUEUE_FIRST:
 	case ES_QUEUE_LATER:
-		counter = es_carry_out_queue(skb, sk, pkt, v, verdict);
-		break;
+		return es_carry_out_queue(skb, sk, pkt, v, verdict);
 	case ES_SYNACK:
 	case ES_END_OLD_AND_SYNACK:
 	case ES_ANSWER_ACK:
@@ -486,7 +487,8 @@ static __noinline int es_handover_answer_end(struct __sk_buff *skb, const struct
 		return -1;
 	record.len = es_ntohs(h->packet_len);
 	record.service = h->service;
-	return es_queue_push(skb, &record, es_worker_of(flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1));
+	return es_queue_push_and_wake(skb, &record,
+				      es_worker_of(flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1));
 }
 
 static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg,

@@ -10,30 +10,32 @@
 #include "maps.h"
 
 /*
- * A wake-up is an interrupt that the CPU sends to itself, which costs more than all the rest (above all in a
- * virtual machine). So a worker that is awake is not woken: it says so in es_state.awake, and looks once more
- * after it has taken that back. Who wakes it sets the flag, so that a burst wakes once.
+ * The ring buffer's own wake-up is an interrupt that the CPU sends to itself, which in a virtual machine
+ * costs more than all the rest. So it is not used for packets from the network. A worker that is awake is not
+ * woken: it says so in es_state.awake, and looks once more after it has taken that back. One that sleeps is
+ * woken through a packet socket (inspector/wake.h): the packet, which ends here anyway, goes to lo as a frame
+ * of that socket's protocol. Who wakes sets the flag, so that a burst wakes once.
  */
-static __always_inline __u64 es_queue_flags(__u32 *awake)
+static __always_inline int es_queue_must_wake(__u32 *awake)
 {
+	/* Behind the submit, which is a full barrier. */
 	if (*(volatile __u32 *)awake)
-		return BPF_RB_NO_WAKEUP;
+		return 0;
 	*(volatile __u32 *)awake = 1;
-	return BPF_RB_FORCE_WAKEUP;
+	return 1;
 }
 
-/* The worker may have gone to sleep between our look and the submit (a full barrier): wake it with an empty
- * record. */
-static __always_inline void es_queue_wake_late(void *ring, __u32 *awake, __u64 flags)
+/* Returns the program's verdict. What cannot be woken looks by itself, 20 ms later at most. */
+static __always_inline int es_queue_wake(struct __sk_buff *skb, __u32 worker)
 {
-	__u64 *nothing;
+	__u8 eth[ETH_HLEN] = {};
 
-	if (flags == BPF_RB_FORCE_WAKEUP || *(volatile __u32 *)awake)
-		return;
-	*(volatile __u32 *)awake = 1;
-	nothing = bpf_ringbuf_reserve(ring, sizeof(*nothing), 0);
-	if (nothing)
-		bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
+	eth[ES_WAKE_WORKER_OFF] = (__u8)worker;
+	eth[2 * ETH_ALEN] = ES_WAKE_PROTOCOL >> 8;
+	eth[2 * ETH_ALEN + 1] = ES_WAKE_PROTOCOL & 0xff;
+	if (bpf_skb_store_bytes(skb, 0, eth, sizeof(eth), 0))
+		return TC_ACT_SHOT;
+	return (int)bpf_redirect(ES_LOOPBACK_IFINDEX, BPF_F_INGRESS);
 }
 
 /* Reserve, fill, submit: @size is a constant, as the ring buffer wants it. */
@@ -47,7 +49,6 @@ static __always_inline void es_queue_wake_late(void *ring, __u32 *awake, __u64 f
 	{                                                                                                    \
 		struct es_queue_##name *r = bpf_ringbuf_reserve(ring, sizeof(*r), 0);                        \
 		__u32 len = record->len;                                                                     \
-		__u64 flags;                                                                                 \
                                                                                                              \
 		if (!r)                                                                                      \
 			return -1;                                                                           \
@@ -56,17 +57,16 @@ static __always_inline void es_queue_wake_late(void *ring, __u32 *awake, __u64 f
 			return -1;                                                                           \
 		}                                                                                            \
 		r->record = *record;                                                                         \
-		flags = es_queue_flags(awake);                                                               \
-		bpf_ringbuf_submit(r, flags);                                                                \
-		es_queue_wake_late(ring, awake, flags);                                                      \
-		return 0;                                                                                    \
+		bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);                                                     \
+		return es_queue_must_wake(awake);                                                            \
 	}
 ES_QUEUE_RECORD(small, ES_RECORD_SMALL)
 ES_QUEUE_RECORD(large, ES_RECORD_LARGE)
 
 /**
  * es_queue_push() - copy the packet to the flow's worker
- * A merged packet beyond the promised window is cut there; the client sends the rest again, to the socket.
+ * Returns 0; 1 if the caller has to wake the worker; -1 if there is no room. A merged packet beyond the
+ * promised window is cut there; the client sends the rest again, to the socket.
  */
 static __noinline int es_queue_push(struct __sk_buff *skb, struct es_record *record, __u32 worker)
 {
@@ -87,6 +87,25 @@ static __noinline int es_queue_push(struct __sk_buff *skb, struct es_record *rec
 	if (record->len > ES_RECORD_LARGE)
 		record->len = ES_RECORD_LARGE;
 	return es_queue_push_large(ring, skb, record, awake);
+}
+
+/* es_queue_push() where the packet is still needed: the ring buffer wakes. Returns 0 or -1. */
+static __always_inline int es_queue_push_and_wake(struct __sk_buff *skb, struct es_record *record,
+						  __u32 worker)
+{
+	int rc = es_queue_push(skb, record, worker);
+	__u64 *nothing;
+	void *ring;
+
+	if (rc <= 0)
+		return rc;
+	ring = bpf_map_lookup_elem(&es_queues, &worker);
+	if (!ring)
+		return -1;
+	nothing = bpf_ringbuf_reserve(ring, sizeof(*nothing), 0);
+	if (nothing)
+		bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
+	return 0;
 }
 
 #endif

@@ -120,6 +120,14 @@ struct es_record {
 };
 _Static_assert(sizeof(struct es_record) == 32, "records are ABI");
 
+/*
+ * How the datapath wakes a worker that sleeps: a frame of this protocol (IEEE 802's number for local
+ * experiments) on lo, with the worker's number in the destination address. It never leaves the node.
+ */
+#define ES_WAKE_PROTOCOL    0x88b5
+#define ES_WAKE_WORKER_OFF  5
+#define ES_LOOPBACK_IFINDEX 1 /* in every network namespace */
+
 #define ES_RECORD_SMALL 1600  /* a frame of an ordinary network */
 #define ES_RECORD_LARGE 17000 /* a merged packet of at most the promised window */
 

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests of `inspect = every` from the clients' side share: they hold with `first` as well, but for the nodes."""
 import contextlib
+import functools
 import hashlib
 import itertools
 import os
 import selectors
 import sys
+import threading
 import time
 
+import pytest
+
 import raw
+from backend import content
 from earshotlab import netns, topology
+from test_moves import Reader
 
 INSPECT = os.environ.get("EARSHOT_INSPECT", "every")  # first: the same clients, the same answers, one node a connection
 MOVES = INSPECT == "every"
@@ -130,3 +136,66 @@ def walk(lab, patterns, expect, seconds=None, requests=None, patience=20):
 
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
+
+
+def length(target):
+    return int(target.split("/")[2].split("?")[0])
+
+
+@functools.lru_cache(None)
+def digest(target):
+    """Of what backend.py answers."""
+    return sha256(content(target, length(target)))
+
+
+def steps(lab, count, number=0):
+    """Nodes and targets; each but the first moves the connection."""
+    return list(itertools.islice(there_and_back(lab.homes, number), count))
+
+
+def ask(sock, reader, asked):
+    """One after the other, each answered by its own node."""
+    for node, target in asked:
+        sock.sendall(raw.head(target))
+        response = reader.response(target)
+        assert not MOVES or response.node == node, (target, response.node, node)
+
+
+def to_the_end(sock, reader, stays=None):
+    """A last request: behind its response there is the end of the stream and not a byte before it."""
+    sock.sendall(raw.head("/len/99?last", Connection="close"))
+    response = reader.response("/len/99?last")
+    assert stays is None or response.node == stays
+    with pytest.raises(EOFError):
+        reader.more()
+    assert reader.data == b""
+
+
+class Mover(threading.Thread):
+    """A connection that moves with every request, until it is ended: whatever others do must not show here."""
+
+    def __init__(self, lab, number=0):
+        super().__init__(daemon=True)
+        self.error, self.count, self.ended = None, 0, threading.Event()
+        self.sock = raw.connect(lab.client)
+        self.steps = there_and_back(lab.homes, number)
+        self.start()
+
+    def run(self):
+        try:
+            with self.sock:
+                reader = Reader(self.sock)
+                while not self.ended.is_set():
+                    ask(self.sock, reader, [next(self.steps)])
+                    self.count += 1
+                to_the_end(self.sock, reader)
+        except BaseException as error:  # pylint: disable=broad-except
+            self.error = error
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.join(20)
+        assert not self.is_alive() and self.error is None and self.count, repr(self.error)

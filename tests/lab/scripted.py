@@ -36,18 +36,18 @@ SCRIPTS = {
     "304-length": Script([b"HTTP/1.1 304 Not Modified\r\n" + NODE + b"Content-Length: 1234\r\n\r\n"], status=304),
     "no-reason": Script([b"HTTP/1.1 200 \r\n" + NODE + b"content-LENGTH:7\r\n\r\n", b"seven b"], b"seven b"),
     "empty": Script([OK + b"Content-Length: 0\r\n\r\n"]),
-    "head-and-body": Script([OK + b"Content-Length: 88\r\n\r\n", DECOY, DECOY], DECOY * 2),
-    "bytes": Script(each_byte(OK + b"X-Content-Length: 9\r\nContent-Length: 44\r\n\r\n" + DECOY), DECOY),
+    "head-and-body": Script([OK + b"Content-Length: 86\r\n\r\n", DECOY, DECOY], DECOY * 2),
+    "bytes": Script(each_byte(OK + b"X-Content-Length: 9\r\nContent-Length: 43\r\n\r\n" + DECOY), DECOY),
     "interim": Script([b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 1",
                        b"03 Early Hints\r\nContent-Length: 3\r\n\r\n", OK + b"Content-Length: 4\r\n\r\nbody"], b"body"),
-    "chunks": Script([OK + b"Transfer-Encoding: chunked\r\n\r\n", b"2C\r\n" + DECOY, b"\r\n0002c;a=\"b\"\r\n", DECOY,
+    "chunks": Script([OK + b"Transfer-Encoding: chunked\r\n\r\n", b"2B\r\n" + DECOY, b"\r\n0002b;a=\"b\"\r\n", DECOY,
                       b"\r", b"\n0", b"\r\nX-Trailer: 5\r\n", b"\r\n"], DECOY * 2),
-    "chunk-bytes": Script(each_byte(OK + b"transfer-encoding:\tChunked \r\n\r\n1\r\n0\r\n2c\r\n" + DECOY +
+    "chunk-bytes": Script(each_byte(OK + b"transfer-encoding:\tChunked \r\n\r\n1\r\n0\r\n2b\r\n" + DECOY +
                                     b"\r\n0;last\r\nA: b\r\n\r\n"), b"0" + DECOY),
     "folded": Script([OK + b"X-Long: a\r\n b\r\nContent-Length: 3\r\n\r\nabc"], b"abc", clear=False),
     "same-length-twice": Script([OK + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc"], b"abc", clear=False),
 }
-assert len(DECOY) == 44
+assert len(DECOY) == 43
 
 
 class Handler(backend.Handler):

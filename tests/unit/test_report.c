@@ -75,6 +75,17 @@ static struct es_track_entry flow_entry(__u16 port, enum es_pin pin, enum es_res
 	return entry;
 }
 
+static void test_reload(void **state)
+{
+	struct json_object *report = es_report_reload(4);
+
+	(void)state;
+	expect_as_documented("reload", report);
+	assert_string_equal(json_object_get_string(json_object_object_get(report, "message")),
+			    "reloaded, epoch 4");
+	json_object_put(report);
+}
+
 static void test_flows(void **state)
 {
 	struct json_object *request = json_tokener_parse("{\"command\":\"flows\",\"limit\":2}"), *built;
@@ -332,7 +343,7 @@ int main(void)
 		cmocka_unit_test(test_status),	      cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
 		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
-		cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_flows),	      cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);
