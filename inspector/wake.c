@@ -47,10 +47,12 @@ int es_wake_open(unsigned int worker)
 	return rc;
 }
 
-void es_wake_drain(int fd)
+unsigned int es_wake_drain(int fd)
 {
+	unsigned int count = 0;
 	char byte;
 
 	while (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) >= 0)
-		;
+		count++;
+	return count;
 }

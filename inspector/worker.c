@@ -20,6 +20,8 @@
 #define ES_TICK_S      0.02
 #define ES_DRAIN_TURNS 16
 
+#define ES_HEARTBEAT_NS 1000000ULL
+
 const char *const es_worker_counter_name[ES_WORKER_COUNTER_COUNT] = {
 #define X(name, description) #name,
 	ES_WORKER_COUNTERS(X)
@@ -56,7 +58,7 @@ struct es_worker {
 
 static void es_worker_clock(struct es_worker *w)
 {
-	__u64 *heartbeat = &es_datapath_state(w->params.datapath)->heartbeat_ns[w->params.id];
+	__u64 *heartbeat = &es_datapath_state(w->params.datapath)->worker[w->params.id].heartbeat_ns;
 	unsigned long long late_ns = w->inspector.cluster->conf->datapath.fallback_after_ms * 1000000ULL;
 	struct timespec ts;
 
@@ -73,7 +75,9 @@ static void es_worker_clock(struct es_worker *w)
 		w->late = 0;
 		es_inspect_forget(&w->inspector);
 	}
-	__atomic_store_n(heartbeat, w->inspector.now_ns, __ATOMIC_RELAXED);
+	/* The datapath reads it for every packet that is ours: not a line that bounces for each of them. */
+	if (w->inspector.now_ns - *heartbeat >= ES_HEARTBEAT_NS)
+		__atomic_store_n(heartbeat, w->inspector.now_ns, __ATOMIC_RELAXED);
 }
 
 static void es_worker_flush(struct es_worker *w)
@@ -104,7 +108,7 @@ static int es_worker_on_record(void *ctx, void *data, size_t size)
  */
 static void es_worker_drain(struct es_worker *w)
 {
-	__u32 *awake = &es_datapath_state(w->params.datapath)->awake[w->params.id];
+	__u32 *awake = &es_datapath_state(w->params.datapath)->worker[w->params.id].awake;
 	int taken;
 
 	for (int turn = 0; turn < ES_DRAIN_TURNS; turn++) {
@@ -136,7 +140,8 @@ static void es_worker_on_wake(struct ev_loop *loop, struct ev_io *io, int events
 
 	(void)loop;
 	(void)events;
-	es_wake_drain(w->wake_fd);
+	atomic_fetch_add_explicit(&w->inspector.count[ES_WORKER_woken], es_wake_drain(w->wake_fd),
+				  memory_order_relaxed);
 	es_worker_drain(w);
 }
 

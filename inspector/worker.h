@@ -40,6 +40,7 @@ struct es_worker;
 	X(moved, "later requests that moved their connection to another node")                               \
 	X(move_refused, "later requests left on this node because server or client had gone on")             \
 	X(move_forgotten, "retransmitted requests of moved connections that are not known any more")         \
+	X(woken, "times the datapath woke the worker")                                                       \
 	X(late, "packets left to the client's retransmission: the datapath had served without the daemon")
 
 enum es_worker_counter {

@@ -85,7 +85,7 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 		v->slot = (__u32)((now_ns + state->wall_offset_ns) / 1000000000ULL / cfg->slot_s);
 	worker = es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1);
 	/* Signed: the coarse clock may lie a tick behind the worker's. */
-	v->inspector_alive = cfg->workers && (__s64)(now_ns - state->heartbeat_ns[worker]) <
+	v->inspector_alive = cfg->workers && (__s64)(now_ns - state->worker[worker].heartbeat_ns) <
 						     (__s64)cfg->fallback_after_ms * 1000000LL;
 	if (v->socket != ES_SOCKET_ESTABLISHED && (v->seg.len || (v->seg.flags & ES_TCP_FIN)) &&
 	    cfg->decision_sets) {

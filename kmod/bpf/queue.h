@@ -12,9 +12,9 @@
 /*
  * The ring buffer's own wake-up is an interrupt that the CPU sends to itself, which in a virtual machine
  * costs more than all the rest. So it is not used for packets from the network. A worker that is awake is not
- * woken: it says so in es_state.awake, and looks once more after it has taken that back. One that sleeps is
- * woken through a packet socket (inspector/wake.h): the packet, which ends here anyway, goes to lo as a frame
- * of that socket's protocol. Who wakes sets the flag, so that a burst wakes once.
+ * woken: it says so in es_worker_state.awake, and looks once more after it has taken that back. One that
+ * sleeps is woken through a packet socket (inspector/wake.h): the packet, which ends here anyway, goes to lo
+ * as a frame of that socket's protocol. Who wakes sets the flag, so that a burst wakes once.
  */
 static __always_inline int es_queue_must_wake(__u32 *awake)
 {
@@ -76,7 +76,7 @@ static __noinline int es_queue_push(struct __sk_buff *skb, struct es_record *rec
 
 	if (!record || !state || worker >= ES_WORKERS_MAX)
 		return -1;
-	awake = &state->awake[worker];
+	awake = &state->worker[worker].awake;
 	ring = bpf_map_lookup_elem(&es_queues, &worker);
 	if (!ring)
 		return -1;

@@ -68,21 +68,31 @@ struct es_config {
 };
 
 /**
- * struct es_state - live words that change all the time
+ * struct es_worker_state - what one worker and the datapath tell each other, on a cache line of its own
+ * @heartbeat_ns: CLOCK_MONOTONIC time at which it last looked, to the millisecond
+ * @awake: it is running, or was woken already: a packet need not wake it (kmod/bpf/queue.h)
+ */
+struct es_worker_state {
+	__u64 heartbeat_ns;
+	__u32 awake;
+	__u32 pad[13];
+};
+_Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
+
+/**
+ * struct es_state - live words; the first line is read for every packet and seldom written
  * @active: index of the configuration and ring table in force (0 or 1)
  * @attached: 0 makes the datapath take no new flow; sockets that are here go on
  * @wall_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC, so that a datapath without a daemon still knows the time
  * @sequence: the datapath's own handover sequence (its NACKs)
- * @heartbeat_ns: CLOCK_MONOTONIC time at which each worker last looked
- * @awake: the worker is running, or was woken already: a packet need not wake it (kmod/bpf/queue.h)
  */
 struct es_state {
 	__u32 active;
 	__u32 attached;
 	__u64 wall_offset_ns;
 	__u64 sequence;
-	__u64 heartbeat_ns[ES_WORKERS_MAX];
-	__u32 awake[ES_WORKERS_MAX];
+	__u64 pad[5];
+	struct es_worker_state worker[ES_WORKERS_MAX];
 };
 
 enum es_record_kind {

@@ -58,6 +58,7 @@ struct es_response {
 	__u8 flags;
 	__u8 name;
 	__u8 pad;
+	__u32 spare;
 };
 
 /* Begin a response; @is_head: to a HEAD request. */
@@ -71,6 +72,7 @@ static __always_inline void es_response_init(struct es_response *r, int is_head)
 	r->flags = is_head ? ES_RESPONSE_F_HEAD : 0;
 	r->name = 0;
 	r->pad = 0;
+	r->spare = 0;
 }
 
 static __always_inline __u8 es_response_lower(__u8 c)

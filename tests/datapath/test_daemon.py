@@ -50,6 +50,14 @@ def inspected(node, client):
     wait_for(handed, "inspection", 20)
 
 
+def test_sleeping_worker_is_woken(node, client):
+    """Not by its timer, which would find the packet too: nearly every request after a pause wakes it."""
+    before = node.counters()["inspect_woken"]
+    for _ in range(20):
+        client().serve()
+    assert node.counters()["inspect_woken"] >= before + 10
+
+
 def test_hanging_daemon(own, client):
     """Nobody waits for it: served content-blind. When it is back, requests are inspected again."""
     inspected(own, client)

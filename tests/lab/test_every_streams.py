@@ -16,10 +16,10 @@ import pytest
 import raw
 from backend import content
 from earshotlab import Lab, netns, wait_for
-from every import (MOVES, NODES, SETTINGS, Mover, ask, digest, homes, sha256, snmp, start_backends, steps, there_and_back,
+from every import (MOVES, NODES, SETTINGS, Mover, Reader, ask, connection, digest, homes, sha256, snmp, start_backends, steps, there_and_back,
                    to_the_end, walk)
 from scripted import SCRIPTS
-from test_moves import Reader, chunked, connection, frame
+from test_moves import chunked, frame
 
 pytestmark = pytest.mark.earshot
 
