@@ -402,6 +402,12 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 		es_inspect_count(in, ES_WORKER_repeated); /* it goes as soon as its socket is ended */
 		return;
 	}
+	/* Queued on another CPU while its socket was being ended for this very request. */
+	if (record->flow == ES_FLOW_HERE &&
+	    es_decision_table_order(&in->decisions, record->flow_hash, cookie)) {
+		es_inspect_moved(in, record, packet, cookie);
+		return;
+	}
 	if (record->flow == ES_FLOW_NEW) {
 		int target =
 			es_decision_table_get(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);

@@ -193,7 +193,8 @@ static void on_connected(struct es_connection *c)
 	send_request(c);
 }
 
-/* Which node served: always the same on a connection, unless --any-node; another than last time is counted for an object. */
+/* Which node served: always the same on a connection, unless --any-node; another than last time is counted
+ * for an object. */
 static int note_node(struct es_connection *c)
 {
 	struct es_load_object *object =

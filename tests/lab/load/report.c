@@ -110,7 +110,8 @@ static void print_json(struct es_load_report *report, FILE *stream)
 	fprintf(stream,
 		"\"syn_retransmissions\": %" PRIu64 ", \"retransmissions\": %" PRIu64
 		", \"requests\": %" PRIu64 ", \"bytes\": %" PRIu64
-		", \"moved\": %u, \"node_changes\": %u, \"ports_skipped\": %u, \"seconds\": %.3f, \"nodes\": {",
+		", \"moved\": %u, \"node_changes\": %u, \"ports_skipped\": %u, \"seconds\": %.3f, \"nodes\": "
+		"{",
 		report->syn_retransmissions, report->retransmissions, report->requests, report->bytes,
 		report->moved, report->node_changes, report->ports_skipped, report->seconds);
 	for (unsigned int i = 0; i < report->node_count; i++) {
