@@ -60,15 +60,17 @@ def workload(share, lists):
 
 
 def moved(rows, done):
-    """What Earshot counted: the share of the inspected requests that moved their connection."""
+    """What Earshot counted: the share of the later requests that moved their connection; "-" if it counted none."""
     lines = []
     for row in rows:
+        if row["mode"] not in targets.EARSHOT:
+            continue
         counted = [run["counters"] for run in done if (run["size"], run["connection"], run["mode"]) ==
                    (row["size"], row["connection"], row["mode"])]
         owned = sum(counters.get("inspect_owned", 0) for counters in counted)
-        if owned:
-            share = sum(counters.get("inspect_moved", 0) for counters in counted) / owned
-            lines.append(f"{row['size']:>5} {row['connection']:10} {row['mode']}: {share:.1%} of the requests moved")
+        moves = sum(counters.get("inspect_moved", 0) for counters in counted)
+        share = f"{moves / owned:.1%}" if owned else "-"
+        lines.append(f"{row['size']:>5} {row['connection']:10} {row['mode']}: {share} of the requests moved")
     return lines
 
 

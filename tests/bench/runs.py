@@ -212,10 +212,7 @@ def report(here, arguments, remarks=None):
         here.lab(mode)
     done = measure_all(here, arguments)
     rows = summarise(done)
-    print(table(rows))
-    if remarks:
-        print(*remarks(rows, done), sep="\n")
-    print(*notes(done), sep="\n", end="\n" if notes(done) else "")
+    print(table(rows), *(remarks(rows, done) if remarks else ()), *notes(done), sep="\n")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as handle:
             json.dump({"started": int(started), "kernel": os.uname().release, "cpus": os.cpu_count(),
