@@ -15,7 +15,7 @@ import targets  # noqa: E402
 
 MODES = ("direct", "earshot-every", "haproxy", "nginx-proxy")
 SIZES = ("1k", "13k", "100k")
-SHARES = ("0", "10", "50", "100")
+SHARES = ("0", "10", "50", "67", "100")
 
 
 def parser():
@@ -49,10 +49,12 @@ def workload(share, lists):
     """Requests of which `share` percent are for another node than the one before on the same connection.
 
     wrk mixes the requests of a thread's connections, so what one connection asks for is a random draw: two draws from
-    one node's targets with probability p and another's else differ with 2 p (1 - p). That all differ cannot be drawn:
-    then each connection has a thread of its own, and takes the nodes in turn.
+    one node's targets with probability p and another's else differ with 2 p (1 - p), and from three nodes' at random
+    with 67%. That all differ cannot be drawn: then each connection has a thread of its own, and takes the nodes in turn.
     """
     name = f"{share}% move"
+    if share == "67":
+        return load.Workload(name, ["keep-alive"])
     if share == "100":
         return load.Workload(name, ["walk", "turn", *lists], threads=None)
     other = (1 - math.sqrt(1 - 2 * int(share) / 100)) / 2
