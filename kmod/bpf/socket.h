@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_SOCKET_H
+#define ES_BPF_SOCKET_H
+
+/*
+ * The kernel's socket table, which is the connection table.
+ */
+#include "packet.h"
+#include "kmod/core/decide.h"
+
+/* Classify what the look-up found; @ret_listener says whether @sk is a listening socket. */
+static __always_inline __u8 es_socket_classify(struct bpf_sock *sk, __u32 *ret_old_rcv_nxt,
+					       __u8 *ret_listener)
+{
+	struct tcp_timewait_sock *tw;
+
+	*ret_listener = 0;
+	if (!sk)
+		return ES_SOCKET_NONE;
+	if (sk->state == TCP_STATE_LISTEN) {
+		*ret_listener = 1;
+		return ES_SOCKET_NONE;
+	}
+	if (sk->state != TCP_STATE_TIME_WAIT)
+		return ES_SOCKET_ESTABLISHED;
+	tw = bpf_skc_to_tcp_timewait_sock(sk);
+	if (!tw)
+		return ES_SOCKET_NONE;
+	*ret_old_rcv_nxt = tw->tw_sk.__tw_common.skc_tw_rcv_nxt;
+	return tw->tw_sk.tw_substate == TCP_STATE_FIN_WAIT2 ? ES_SOCKET_FIN_WAIT2 : ES_SOCKET_TIME_WAIT;
+}
+
+static __always_inline struct bpf_sock *es_socket_lookup(struct __sk_buff *skb, const struct es_packet *pkt)
+{
+	struct bpf_sock_tuple tuple = {
+		.ipv4 =
+			{
+				.saddr = pkt->saddr,
+				.daddr = pkt->daddr,
+				.sport = pkt->sport,
+				.dport = pkt->dport,
+			},
+	};
+
+	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+}
+
+#endif
