@@ -18,10 +18,24 @@ static __always_inline void es_track_pin(struct es_track *t, __u32 pin)
 	es_count(ES_COUNT_pin_pipelined + pin - ES_PIN_pipelined);
 }
 
+/* What was noted when a socket was rebuilt: under its request's, so its stream's, first byte. */
+static __always_inline struct es_rebuilt *es_rebuilt_of(struct tcp_sock *tp, __u64 flow_hash)
+{
+	struct es_rebuilt_key key = {.flow_hash = flow_hash};
+	struct es_rebuilt *rebuilt;
+
+	key.seq = tp->rcv_nxt - (__u32)tp->bytes_received;
+	rebuilt = bpf_map_lookup_elem(&es_rebuilts, &key);
+	if (rebuilt)
+		return rebuilt;
+	/* Another CPU may have been between the two numbers; it is not twice in a row. */
+	key.seq = tp->rcv_nxt - (__u32)tp->bytes_received;
+	return bpf_map_lookup_elem(&es_rebuilts, &key);
+}
+
 /* The first look at a socket: what was noted when it was rebuilt, from now on with it. */
 static __noinline struct es_track *es_track_create(struct bpf_sock *sk, __u64 flow_hash)
 {
-	struct es_rebuilt_key key = {.flow_hash = flow_hash};
 	struct es_track fresh = {.pin = ES_PIN_unknown};
 	struct es_rebuilt *rebuilt;
 	struct tcp_sock *tp;
@@ -32,13 +46,13 @@ static __noinline struct es_track *es_track_create(struct bpf_sock *sk, __u64 fl
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return (void *)0;
-	/* Where the rebuilt socket's stream began: at its request. */
-	key.seq = tp->rcv_nxt - (__u32)tp->bytes_received;
-	rebuilt = bpf_map_lookup_elem(&es_rebuilts, &key);
+	rebuilt = es_rebuilt_of(tp, flow_hash);
 	if (rebuilt)
 		fresh = rebuilt->track;
 	t = bpf_sk_storage_get(&es_tracks, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
-	if (t && t->pin)
+	if (!t) /* another CPU was first */
+		return bpf_sk_storage_get(&es_tracks, sk, (void *)0, 0);
+	if (t->pin)
 		es_count(ES_COUNT_pin_pipelined + t->pin - ES_PIN_pipelined);
 	return t;
 }

@@ -56,7 +56,10 @@ class Handler(backend.Handler):
     def respond(self):
         _, what, *rest = self.target.split("?")[0].split("/")
         if what != "script":
-            return super().respond()
+            try:
+                return super().respond()
+            except ValueError as error:  # a number that is none
+                raise backend.BadRequest from error
         for piece in SCRIPTS[rest[0]].pieces:
             self.wfile.write(piece.replace(b"@@", backend.NODE.encode()))
             time.sleep(int(rest[1]) / 1000 if len(rest) > 1 else 0)

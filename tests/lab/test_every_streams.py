@@ -16,8 +16,8 @@ import pytest
 import raw
 from backend import content
 from earshotlab import Lab, netns, wait_for
-from every import (MOVES, NODES, SETTINGS, Mover, Reader, ask, connection, digest, homes, sha256, snmp, start_backends, steps, there_and_back,
-                   to_the_end, walk)
+from every import (MOVES, NODES, SETTINGS, Mover, Reader, ask, connection, digest, homes, sha256, snmp, start_backends,
+                   steps, there_and_back, to_the_end, walk)
 from scripted import SCRIPTS
 from test_moves import chunked, frame
 
@@ -139,7 +139,10 @@ def test_requests_within_responses_of_every_form(lab, name):
 def test_request_within_a_large_response(lab, read):
     """The client reads some of it, asks for more, reads on: its window is closed and opens again."""
     large = "/len/800000?large"
-    with raw.connect(lab.client, before=lambda sock: sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20000)) as sock:
+    def small_window(sock):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20000)
+
+    with raw.connect(lab.client, before=small_window) as sock:
         reader = Reader(sock)
         ask(sock, reader, steps(lab, 3))
         sock.sendall(raw.head(large))
@@ -213,7 +216,8 @@ def test_expectations(lab, target, coding, waits):
             for _, other in steps(lab, 2, number):  # where they are served is not the matter here
                 sock.sendall(raw.head(other))
                 reader.response(other)
-            sock.sendall(raw.head(f"{target}?{number}", "POST", Expect="100-continue", **fields) + (b"" if waits else wire))
+            request = raw.head(f"{target}?{number}", "POST", Expect="100-continue", **fields)
+            sock.sendall(request + (b"" if waits else wire))
             if waits and target == "/continue":
                 assert reader.response(interim=True).status == 100
             if waits:
