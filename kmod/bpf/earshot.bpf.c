@@ -414,19 +414,37 @@ int es_cluster(struct __sk_buff *skb)
 	return es_handover_request(skb, cfg, &h);
 }
 
+/* The service of a packet that leaves here, if it inspects every request, and the client's view of its flow. */
+static __noinline int es_reply_flow(const struct iphdr *ip, const struct es_packet *pkt, __u64 *ret_flow_hash)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_flow flow;
+	int service;
+
+	if (!cfg || !ip || !pkt || !ret_flow_hash)
+		return -1;
+	service = es_service_find(ip->saddr, pkt->sport);
+	if (service < 0 || cfg->service[service & (ES_SERVICES_MAX - 1)].inspect != ES_INSPECT_EVERY)
+		return -1;
+	flow.client = es_addr_from_v4(ip->daddr);
+	flow.service = es_addr_from_v4(ip->saddr);
+	flow.client_port = pkt->dport;
+	flow.service_port = pkt->sport;
+	*ret_flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	return 0;
+}
+
 SEC("tc")
 int es_reply(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct es_packet pkt = {};
 	struct es_segment seg;
-	struct es_config *cfg;
-	struct es_state *state;
 	struct es_track *t;
-	struct es_flow flow;
 	struct iphdr ip;
+	__u64 flow_hash;
 	__u32 off, len;
-	int service;
 
 	if (!sk || skb->protocol != es_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return TC_ACT_OK;
@@ -435,22 +453,21 @@ int es_reply(struct __sk_buff *skb)
 	/* Not tot_len: it says nothing of a packet that the network card will cut. */
 	len = skb->len - ETH_HLEN;
 	pkt.off = ETH_HLEN;
-	if (es_packet_tcp(skb, &pkt, len, &seg) || !seg.len)
+	if (es_packet_tcp(skb, &pkt, len, &seg))
+		return TC_ACT_OK;
+	if (seg.flags & ES_TCP_RST) {
+		if (es_reply_flow(&ip, &pkt, &flow_hash) || !es_reply_is_stray(flow_hash))
+			return TC_ACT_OK;
+		es_count(ES_COUNT_reply_stray_rst);
+		return TC_ACT_SHOT;
+	}
+	if (!seg.len)
 		return TC_ACT_OK;
 	t = es_track_of(sk);
 	if (!t) {
-		service = es_service_find(ip.saddr, pkt.sport);
-		state = es_state_get();
-		cfg = state ? es_config_get(state) : (void *)0;
-		if (service < 0 || !cfg ||
-		    cfg->service[service & (ES_SERVICES_MAX - 1)].inspect != ES_INSPECT_EVERY)
+		if (es_reply_flow(&ip, &pkt, &flow_hash))
 			return TC_ACT_OK;
-		/* The client's view of the flow. */
-		flow.client = es_addr_from_v4(ip.daddr);
-		flow.service = es_addr_from_v4(ip.saddr);
-		flow.client_port = pkt.dport;
-		flow.service_port = pkt.sport;
-		t = es_track_create(sk, es_flow_hash(&cfg->ring_key, &flow));
+		t = es_track_create(sk, flow_hash);
 	}
 	if (!t || t->pin)
 		return TC_ACT_OK;

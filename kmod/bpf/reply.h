@@ -3,8 +3,8 @@
 #define ES_BPF_REPLY_H
 
 /*
- * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h). Never
- * changes or drops a packet.
+ * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h).
+ * Changes no packet, and drops none but the stack's stray RSTs.
  */
 #include "tracks.h"
 #include "kmod/core/response.h"
@@ -90,6 +90,21 @@ static long es_reply_step(__u32 i, void *data)
 	}
 	loop->at += (__u32)es_reply_scan(&loop->response, &loop->chunk, len);
 	return 0;
+}
+
+#define ES_LEFT_HOLD_NS 1000000000ULL
+
+/**
+ * es_reply_is_stray() - is this RST about a connection that has just moved away from here?
+ * While one CPU ended the socket, another had a packet of the client on its way from our program to the
+ * stack: an acknowledgement that came late, doubled or selective. It finds no socket any more, and the stack
+ * answers with a RST, which would break the connection at its new node.
+ */
+static __always_inline int es_reply_is_stray(__u64 flow_hash)
+{
+	const __u64 *at_ns = bpf_map_lookup_elem(&es_left, &flow_hash);
+
+	return at_ns && bpf_ktime_get_coarse_ns() - *at_ns < ES_LEFT_HOLD_NS;
 }
 
 /* Payload bytes [@off, @end) of the packet, the first of which is @seq. */

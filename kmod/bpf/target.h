@@ -65,6 +65,8 @@ static __noinline int es_handover_rebuild(struct __sk_buff *skb, struct bpf_sock
 	 */
 	t->pin = !h->pin && !h->next_request_seq ? ES_PIN_unknown : h->pin;
 	t->service = h->service;
+	if (t->moves)
+		bpf_map_delete_elem(&es_left, &flow_hash); /* it is back */
 	return es_rebuild(skb, sk, seg, flow_hash, &rebuilt);
 }
 
@@ -176,8 +178,10 @@ static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_
 		if (es_handover_answer_end(skb, h, hash,
 					   verdict.action == ES_LEAVE ? ES_RECORD_ENDED : ES_RECORD_KEPT))
 			counter = ES_COUNT_drop_queue_full;
-		else if (verdict.action == ES_LEAVE)
+		else if (verdict.action == ES_LEAVE) {
+			bpf_map_update_elem(&es_left, &hash, &now_ns, BPF_ANY);
 			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
+		}
 		break;
 	case ES_NACK:
 		rc = es_message_nack(skb, cfg, h, ES_NACK_NO_LISTENER);

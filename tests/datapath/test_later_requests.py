@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Later requests on a connection that this node has: each stays here or moves the connection, or pins it."""
 import socket
+import struct
 
 import pytest
 
@@ -173,6 +174,37 @@ class TestMove:
         assert message.flags == expected.flags | model.F_MOVED
         assert (message.requests, message.moves, message.pin) == (1, 1, 0)
         assert message.next_request_seq == c.next
+
+    def test_an_acknowledgement_that_is_too_late(self, node, idle):
+        """One CPU ends the socket while another carries a packet to it: the stack's RST must not reach the client."""
+        c = idle()
+        self.moved(node, c)
+        with node.counts(reply_stray_rst=1):
+            node.overtaken(c.ip_packet(ACK))
+        c.silence()
+
+    def test_other_resets_reach_the_client(self, node, idle):
+        """Of connections that ended by themselves, and of those that came back."""
+        c = idle()
+        c.server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        c.server.close()
+        assert c.take("the server's RST").flags & RST
+        node.overtaken(c.ip_packet(ACK))
+        assert c.take("the stack's RST").flags & RST
+        c = idle()
+        self.moved(node, c)
+        text = c.get()
+        packet = c.ip_packet(ACK | PSH, text)
+        c.sent(text)
+        back = c.handover(packet, moves=2, requests=2, next_request_seq=c.next)
+        back.flags |= model.F_MOVED
+        node.message(back)
+        c.accept()
+        assert c.read(len(text)) == text
+        c.server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        c.server.close()
+        while not c.take("the server's RST").flags & RST:
+            pass
 
     def test_after_more_requests(self, node, idle):
         c = idle()
