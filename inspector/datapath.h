@@ -68,8 +68,24 @@ int es_datapath_counters(struct es_datapath *datapath, unsigned long long *ret_v
  * es_datapath_flows() - call @fn for each connection of a service that inspects every request
  * Connections that come or go meanwhile may be missed, or shown twice. Returns 0 or -errno.
  */
-typedef void (*es_datapath_flow_fn)(void *ctx, const struct es_track_entry *entry);
+typedef void (*es_datapath_flow_fn)(void *ctx, const void *entry /* struct es_track_entry */);
 int es_datapath_flows(struct es_datapath *datapath, es_datapath_flow_fn fn, void *ctx);
+
+/* es_datapath_connections() - the same for each connection of any service */
+typedef void (*es_datapath_connection_fn)(void *ctx, const void *entry /* struct es_connection_entry */);
+int es_datapath_connections(struct es_datapath *datapath, es_datapath_connection_fn fn, void *ctx);
+
+/**
+ * es_datapath_end_unproven() - end the connections whose first request another node may have by now
+ * Neither client nor network hears of it. Does nothing unless the lease is over. @ret_count: how many.
+ */
+int es_datapath_end_unproven(struct es_datapath *datapath, unsigned int *ret_count);
+
+/**
+ * es_datapath_settle() - wait until no packet is being decided by a version that was replaced before
+ * A grace period of the kernel: milliseconds.
+ */
+int es_datapath_settle(void);
 
 /* Was a running datapath taken over? */
 int es_datapath_adopted(const struct es_datapath *datapath);

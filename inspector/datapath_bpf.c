@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/membarrier.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <net/if.h>
@@ -220,7 +222,7 @@ int es_datapath_new(const struct es_datapath_params *params, char *err, size_t e
 		rc = -errno;
 		goto err_free;
 	}
-	bpf_object__for_each_program(prog, dp->skel->obj) if (prog != dp->skel->progs.es_list)
+	bpf_object__for_each_program(prog, dp->skel->obj) if (!strcmp(bpf_program__section_name(prog), "tc"))
 		bpf_program__set_type(prog, BPF_PROG_TYPE_SCHED_CLS);
 	step = "sizing the decision table";
 	rc = bpf_map__set_max_entries(dp->skel->maps.es_decisions, params->decision_sets);
@@ -268,19 +270,20 @@ void es_datapath_free(struct es_datapath **datapath)
 	*datapath = NULL;
 }
 
-/* Responses are read only where a service inspects every request: others do not pay for it. */
+/* Replies are looked at only where a service inspects every request or there is a lease: others do not pay.
+ */
 static int es_reply_switch(struct es_datapath *dp, const struct es_config *config)
 {
-	int every = 0, rc;
+	int wanted = config->leased, rc;
 
 	for (__u32 i = 0; i < config->service_count; i++)
-		every |= config->service[i].inspect == ES_INSPECT_EVERY;
-	if (every && dp->reply_attached) /* the kernel refuses to put a program in its own place */
+		wanted |= config->service[i].inspect == ES_INSPECT_EVERY;
+	if (wanted && dp->reply_attached) /* the kernel refuses to put a program in its own place */
 		return 0;
-	rc = every ? es_tcx_attach(dp->params.public_ifindex, ES_TCX_EGRESS, dp->skel->progs.es_reply)
-		   : es_tcx_detach(dp->params.public_ifindex, ES_TCX_EGRESS, "es_reply");
+	rc = wanted ? es_tcx_attach(dp->params.public_ifindex, ES_TCX_EGRESS, dp->skel->progs.es_reply)
+		    : es_tcx_detach(dp->params.public_ifindex, ES_TCX_EGRESS, "es_reply");
 	if (!rc)
-		dp->reply_attached = every;
+		dp->reply_attached = wanted;
 	return rc;
 }
 
@@ -379,33 +382,64 @@ int es_datapath_counters(struct es_datapath *dp, unsigned long long *ret_values)
 	return 0;
 }
 
-int es_datapath_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
+/* Reads an iterator's entries of @size bytes, at most 256, one after the other. */
+static int es_iterate(struct bpf_link *link, size_t size, void (*fn)(void *ctx, const void *entry), void *ctx)
 {
-	union bpf_iter_link_info info = {.map = {.map_fd = (__u32)bpf_map__fd(dp->skel->maps.es_tracks)}};
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct es_track_entry entries[256];
-	struct bpf_link *link;
+	char entries[64 * 256];
 	size_t left = 0;
 	ssize_t got;
 	int fd, rc;
 
-	link = bpf_program__attach_iter(dp->skel->progs.es_list, &opts);
-	if (!link)
-		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
 	bpf_link__destroy(link);
 	if (fd < 0)
 		return -errno;
 	/* A read may end inside an entry. */
-	while ((got = read(fd, (char *)entries + left, sizeof(entries) - left)) > 0) {
-		size_t count = ((size_t)got + left) / sizeof(entries[0]);
+	while ((got = read(fd, entries + left, sizeof(entries) - left)) > 0) {
+		size_t count = ((size_t)got + left) / size;
 
 		for (size_t i = 0; i < count; i++)
-			fn(ctx, &entries[i]);
-		left = ((size_t)got + left) % sizeof(entries[0]);
-		memmove(entries, &entries[count], left);
+			fn(ctx, entries + i * size);
+		left = ((size_t)got + left) % size;
+		memmove(entries, entries + count * size, left);
 	}
 	rc = got < 0 ? -errno : 0;
 	close(fd);
 	return rc;
+}
+
+int es_datapath_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
+{
+	union bpf_iter_link_info info = {.map = {.map_fd = (__u32)bpf_map__fd(dp->skel->maps.es_tracks)}};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(dp->skel->progs.es_list, &opts);
+
+	return link ? es_iterate(link, sizeof(struct es_track_entry), fn, ctx) : -errno;
+}
+
+int es_datapath_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx)
+{
+	struct bpf_link *link = bpf_program__attach_iter(dp->skel->progs.es_connections, NULL);
+
+	return link ? es_iterate(link, sizeof(struct es_connection_entry), fn, ctx) : -errno;
+}
+
+static void es_unproven_count(void *ctx, const void *entry)
+{
+	(void)entry;
+	++*(unsigned int *)ctx;
+}
+
+int es_datapath_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
+{
+	struct bpf_link *link = bpf_program__attach_iter(dp->skel->progs.es_unproven_end, NULL);
+
+	*ret_count = 0;
+	return link ? es_iterate(link, sizeof(struct es_connection_entry), es_unproven_count, ret_count)
+		    : -errno;
+}
+
+int es_datapath_settle(void)
+{
+	return syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) ? -errno : 0;
 }

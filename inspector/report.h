@@ -103,7 +103,7 @@ struct es_report_flows {
 void es_report_flows_init(struct es_report_flows *report, const struct es_conf *conf,
 			  struct json_object *request);
 /* An es_datapath_flow_fn: counts the connection, and shows it up to the limit. @ctx: the report. */
-void es_report_flows_add(void *ctx, const struct es_track_entry *entry);
+void es_report_flows_add(void *ctx, const void *entry /* struct es_track_entry */);
 /* es_report_flows_finish() - the reply, the caller's then */
 struct json_object *es_report_flows_finish(struct es_report_flows *report);
 

@@ -53,8 +53,9 @@ void es_report_flows_init(struct es_report_flows *report, const struct es_conf *
 		json_object_object_get_ex(request, "pinned", &value) && json_object_get_boolean(value);
 }
 
-void es_report_flows_add(void *ctx, const struct es_track_entry *entry)
+void es_report_flows_add(void *ctx, const void *data)
 {
+	const struct es_track_entry *entry = data;
 	const enum es_report_flow_state state = es_flow_state(entry);
 	struct es_report_flows *report = ctx;
 	const struct es_conf_service *service;

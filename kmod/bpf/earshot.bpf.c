@@ -2,8 +2,8 @@
 /*
  * The BPF datapath: tc programs. es_public (ingress) sees what the switch broadcasts, es_cluster (ingress, on
  * the private network and on lo) sees handover messages. Both only make the view, call the decision function
- * of kmod/core and carry its verdict out. es_reply (egress, only where a service inspects every request)
- * reads where our servers' responses end.
+ * of kmod/core and carry its verdict out. es_reply (egress, only where a service inspects every request or
+ * membership changes) reads where our servers' responses end, and keeps back what must not leave.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -23,6 +23,7 @@
 #include "target.h"
 #include "reply.h"
 #include "list.h"
+#include "unproven.h"
 #include "kmod/core/decide.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -40,7 +41,10 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 	es_packet_flow(pkt, &flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
 	if (v->socket != ES_SOCKET_ESTABLISHED) {
-		v->mine = (__u8)es_ring_is_mine(state, cfg, v->flow_hash);
+		__u32 owner = es_ring_owner(state, v->flow_hash);
+
+		v->mine = state->attached && (owner & ~ES_RING_WAIT) == cfg->self;
+		v->waits = (owner & ES_RING_WAIT) != 0;
 		/* A request that moved its connection away from here concerns this node all the same. */
 		if (!v->mine && (v->inspect != ES_INSPECT_EVERY || !v->seg.len))
 			return 0;
@@ -63,6 +67,19 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 				es_decision_lookup(decisions, es_decision_key(v->flow_hash, v->seg.ack - 1));
 	}
 	return 0;
+}
+
+static __noinline int es_view_is_unproven(struct bpf_sock *sk, const struct es_packet *pkt)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : (void *)0;
+	struct es_flow flow;
+
+	if (!cfg || !pkt || !tp)
+		return 0;
+	es_packet_flow(pkt, &flow);
+	return es_socket_is_unproven(tp, es_flow_hash(&cfg->ring_key, &flow));
 }
 
 /* A client's payload for a socket here, where each request is inspected: does it begin one? */
@@ -327,7 +344,10 @@ int es_public(struct __sk_buff *skb)
 	view.socket = es_socket_classify(sk, &view.old_rcv_nxt, &listening);
 	view.inspect = cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
 	now_ns = bpf_ktime_get_coarse_ns();
+	view.silent = (__u8)es_is_silent(state);
 	if (view.socket == ES_SOCKET_ESTABLISHED) {
+		if (view.silent)
+			view.unproven = (__u8)es_view_is_unproven(sk, &pkt);
 		if (view.inspect == ES_INSPECT_EVERY && view.seg.len &&
 		    es_view_track(sk, &pkt, &view, now_ns))
 			goto drop;
@@ -414,7 +434,10 @@ int es_cluster(struct __sk_buff *skb)
 	return es_handover_request(skb, cfg, &h);
 }
 
-/* The service of a packet that leaves here, if it inspects every request, and the client's view of its flow. */
+/*
+ * The hash of a packet's flow that leaves here, if it is a service's; returns the service's enum es_inspect,
+ * or -1.
+ */
 static __noinline int es_reply_flow(const struct iphdr *ip, const struct es_packet *pkt, __u64 *ret_flow_hash)
 {
 	struct es_state *state = es_state_get();
@@ -425,14 +448,29 @@ static __noinline int es_reply_flow(const struct iphdr *ip, const struct es_pack
 	if (!cfg || !ip || !pkt || !ret_flow_hash)
 		return -1;
 	service = es_service_find(ip->saddr, pkt->sport);
-	if (service < 0 || cfg->service[service & (ES_SERVICES_MAX - 1)].inspect != ES_INSPECT_EVERY)
+	if (service < 0)
 		return -1;
+	/* The client's view of the flow. */
 	flow.client = es_addr_from_v4(ip->daddr);
 	flow.service = es_addr_from_v4(ip->saddr);
 	flow.client_port = pkt->dport;
 	flow.service_port = pkt->sport;
 	*ret_flow_hash = es_flow_hash(&cfg->ring_key, &flow);
-	return 0;
+	return cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
+}
+
+/* May this packet of our stack leave, as far as membership is concerned? */
+static __noinline int es_reply_is_silenced(struct bpf_sock *sk, const struct iphdr *ip,
+					   const struct es_packet *pkt)
+{
+	struct es_state *state = es_state_get();
+	struct tcp_sock *tp;
+	__u64 flow_hash;
+
+	if (!state || !es_is_silent(state) || !sk)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	return tp && es_reply_flow(ip, pkt, &flow_hash) >= 0 && es_socket_is_unproven(tp, flow_hash);
 }
 
 SEC("tc")
@@ -455,8 +493,12 @@ int es_reply(struct __sk_buff *skb)
 	pkt.off = ETH_HLEN;
 	if (es_packet_tcp(skb, &pkt, len, &seg))
 		return TC_ACT_OK;
+	if (es_reply_is_silenced(sk, &ip, &pkt)) {
+		es_count(ES_COUNT_reply_silent);
+		return TC_ACT_SHOT;
+	}
 	if (seg.flags & ES_TCP_RST) {
-		if (es_reply_flow(&ip, &pkt, &flow_hash) || !es_reply_is_stray(flow_hash))
+		if (es_reply_flow(&ip, &pkt, &flow_hash) != ES_INSPECT_EVERY || !es_reply_is_stray(flow_hash))
 			return TC_ACT_OK;
 		es_count(ES_COUNT_reply_stray_rst);
 		return TC_ACT_SHOT;
@@ -465,7 +507,7 @@ int es_reply(struct __sk_buff *skb)
 		return TC_ACT_OK;
 	t = es_track_of(sk);
 	if (!t) {
-		if (es_reply_flow(&ip, &pkt, &flow_hash))
+		if (es_reply_flow(&ip, &pkt, &flow_hash) != ES_INSPECT_EVERY)
 			return TC_ACT_OK;
 		t = es_track_create(sk, flow_hash);
 	}

@@ -30,6 +30,7 @@ struct tcp_sock {
 	__u32 snd_una;
 	__u32 write_seq;
 	__u64 bytes_received;
+	__u64 bytes_acked;
 };
 
 struct inet_timewait_sock {
@@ -49,6 +50,12 @@ struct seq_file;
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+	__u32 uid;
 };
 
 struct bpf_iter__bpf_sk_storage_map {
@@ -87,6 +94,7 @@ enum { PACKET_TYPE_HOST = 0 };
 
 extern int bpf_sk_assign_tcp_reqsk(struct __sk_buff *skb, struct sock *sk, struct bpf_tcp_req_attrs *attrs,
 				   int attrs__sz) __ksym;
+extern int bpf_sock_destroy(struct sock_common *sk) __ksym;
 extern void *bpf_cast_to_kern_ctx(void *obj) __ksym;
 
 #endif

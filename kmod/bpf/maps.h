@@ -142,14 +142,32 @@ static __always_inline struct es_config *es_config_get(const struct es_state *st
 	return bpf_map_lookup_elem(&es_configs, &active);
 }
 
-/* Does the ring give @hash to this node? */
-static __always_inline int es_ring_is_mine(const struct es_state *state, const struct es_config *cfg,
-					   __u64 hash)
+/* What the ring in force says of @hash: a node id, perhaps with ES_RING_WAIT, or ES_NODE_NONE. */
+static __always_inline __u32 es_ring_owner(const struct es_state *state, __u64 hash)
 {
 	__u32 active = state->active & 1;
 	struct es_ring_table *ring = bpf_map_lookup_elem(&es_rings, &active);
 
-	return ring && state->attached && es_ring_table_lookup(ring, hash) == cfg->self;
+	return ring ? es_ring_table_lookup(ring, hash) : ES_NODE_NONE;
+}
+
+/* Is this node's lease over? */
+static __always_inline int es_lease_is_over(const struct es_state *state, __u64 now_ns)
+{
+	return state->lease_ns && (__s64)(now_ns - state->lease_ns) >= 0;
+}
+
+static __always_inline int es_is_silent(const struct es_state *state)
+{
+	return es_lease_is_over(state, bpf_ktime_get_coarse_ns());
+}
+
+/* Does the ring give @hash to this node, and may it answer? */
+static __always_inline int es_ring_is_mine(const struct es_state *state, const struct es_config *cfg,
+					   __u64 hash)
+{
+	return state->attached && (es_ring_owner(state, hash) & ~ES_RING_WAIT) == cfg->self &&
+	       !es_is_silent(state);
 }
 
 #endif

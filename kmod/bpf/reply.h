@@ -4,7 +4,7 @@
 
 /*
  * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h).
- * Changes no packet, and drops none but the stack's stray RSTs.
+ * Changes no packet, and drops none but the stack's stray RSTs and what a silent node must not say.
  */
 #include "tracks.h"
 #include "kmod/core/response.h"

@@ -116,6 +116,25 @@ static __noinline int es_handover_answer_end(struct __sk_buff *skb, const struct
 				      es_worker_of(flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1));
 }
 
+static __always_inline int es_handover_is_silent(void)
+{
+	const struct es_state *state = es_state_get();
+
+	return state && es_is_silent(state);
+}
+
+/* Is this a first request whose sender the ring here does not name, and which another node may have? */
+static __noinline int es_handover_is_stale(const struct es_handover *h, __u64 flow_hash)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+
+	if (!cfg || !h || !cfg->leased || h->kind != ES_HANDOVER_REQUEST ||
+	    (h->flags & ES_HANDOVER_F_MOVED) || h->epoch == es_htonl(cfg->epoch))
+		return 0;
+	return (es_ring_owner(state, flow_hash) & ~ES_RING_WAIT) != h->source;
+}
+
 static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg,
 					       struct es_handover *h)
 {
@@ -156,6 +175,8 @@ static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_
 	now_ns = bpf_ktime_get_coarse_ns();
 	es_packet_flow(&pkt, &flow);
 	hash = es_flow_hash(&cfg->ring_key, &flow);
+	view.silent = (__u8)es_handover_is_silent();
+	view.stale = (__u8)es_handover_is_stale(h, hash);
 	view.rebuilt = (__u8)es_rebuilt_lately(hash, view.seg.seq, now_ns);
 	sk = es_socket_lookup(skb, &pkt);
 	es_handover_view_socket(sk, &view, &old_rcv_nxt);
@@ -184,7 +205,7 @@ static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_
 		}
 		break;
 	case ES_NACK:
-		rc = es_message_nack(skb, cfg, h, ES_NACK_NO_LISTENER);
+		rc = es_message_nack(skb, cfg, h, view.silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER);
 		break;
 	case ES_END_OLD:
 		/* A NACK asks the sender to try here again; the packet itself ends the old socket. */

@@ -33,6 +33,21 @@ static __always_inline struct es_rebuilt *es_rebuilt_of(struct tcp_sock *tp, __u
 	return bpf_map_lookup_elem(&es_rebuilts, &key);
 }
 
+/**
+ * es_socket_is_unproven() - may this connection's first request come again, to whichever node the ring names?
+ * The client has acknowledged nothing of what was sent here, so it may not know that its request arrived. A
+ * request that moved its connection here is repeated by the node that moved it only.
+ */
+static __always_inline int es_socket_is_unproven(struct tcp_sock *tp, __u64 flow_hash)
+{
+	struct es_rebuilt *rebuilt;
+
+	if (tp->bytes_acked)
+		return 0;
+	rebuilt = es_rebuilt_of(tp, flow_hash);
+	return !rebuilt || !rebuilt->track.moves;
+}
+
 /* The first look at a socket: what was noted when it was rebuilt, from now on with it. */
 static __noinline struct es_track *es_track_create(struct bpf_sock *sk, __u64 flow_hash)
 {

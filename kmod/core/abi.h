@@ -10,7 +10,7 @@
 #include "siphash.h"
 #include "tcp.h"
 
-#define ES_ABI_VERSION	2
+#define ES_ABI_VERSION	3
 #define ES_SERVICES_MAX 64
 #define ES_WORKERS_MAX	8
 
@@ -34,6 +34,8 @@ struct es_service_entry {
  * @slot_s: length of a cookie slot in seconds; a cookie lives for two to three of them
  * @synack_window: what the SYN-ACK's window promises, so what a client may send before a socket exists
  * @mss: what we announce; a full segment still fits into a handover message
+ * @leased: membership changes: this node may serve only as long as its lease says, never without its daemon,
+ * and the epochs in handover messages mean something
  * @offer_*: what the node's TCP can keep: never promise in the SYN-ACK what a sysctl forbids the socket
  */
 struct es_config {
@@ -62,7 +64,8 @@ struct es_config {
 	__u8 offer_ecn;
 	__u8 cluster_mac[6];
 	__u8 public_mac[6];
-	__u8 pad[3];
+	__u8 leased;
+	__u8 pad[2];
 	struct es_addr self_address;
 	struct es_service_entry service[ES_SERVICES_MAX];
 };
@@ -83,6 +86,9 @@ _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
  * struct es_state - live words; the first line is read for every packet and seldom written
  * @active: index of the configuration and ring table in force (0 or 1)
  * @attached: 0 makes the datapath take no new flow; sockets that are here go on
+ * @lease_ns: CLOCK_MONOTONIC time until which the other nodes leave this one its share of the ring, 0 without
+ * membership. When it is over, the node is silent: it takes no new flow, and what others may have taken over
+ * stands still.
  * @wall_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC, so that a datapath without a daemon still knows the time
  * @sequence: the datapath's own handover sequence (its NACKs)
  */
@@ -91,7 +97,8 @@ struct es_state {
 	__u32 attached;
 	__u64 wall_offset_ns;
 	__u64 sequence;
-	__u64 pad[5];
+	__u64 lease_ns;
+	__u64 pad[4];
 	struct es_worker_state worker[ES_WORKERS_MAX];
 };
 
@@ -129,6 +136,21 @@ struct es_record {
 	struct es_tcp_options options;
 };
 _Static_assert(sizeof(struct es_record) == 32, "records are ABI");
+
+/**
+ * struct es_connection_entry - a connection of this node, as es_datapath_connections() shows it
+ * @cookie: of its handshake and @first_seq: of its first request, if @unproven: if the client may not know
+ * yet that it arrived
+ */
+struct es_connection_entry {
+	__u64 flow_hash;
+	__u32 cookie;
+	__u32 first_seq;
+	__u8 tcp_state;
+	__u8 unproven;
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct es_connection_entry) == 24, "entries are ABI");
 
 /*
  * How the datapath wakes a worker that sleeps: a frame of this protocol (IEEE 802's number for local

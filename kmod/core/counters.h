@@ -37,6 +37,11 @@
 	X(handover_rebuilt, "connection rebuilt from a handover message")                                    \
 	X(handover_duplicate, "handover of a connection whose socket is already here")                       \
 	X(handover_old, "handover of a request that was already rebuilt here and is over")                   \
+	X(drop_silent, "packet of a flow that this node may not touch: it is not sure of its membership")    \
+	X(drop_ring_change, "first request left to its retransmission: the ring is changing")                \
+	X(reply_silent, "packet of this node's stack, dropped: another node may have its request by now")    \
+	X(handover_stale, "request from a node that the ring does not name any more")                        \
+	X(handover_silent, "request sent back: this node is not sure of its membership")                     \
 	X(handover_follow, "later segment of a first request, delivered to its rebuilt socket")              \
 	X(handover_follow_lost, "later segment of a first request that found no socket")                     \
 	X(handover_malformed, "message on the handover port that is no handover message")                    \

@@ -42,6 +42,8 @@ enum es_action {
  * @flow_hash, @mine, @decision: needed unless there is an established socket
  * @track: what es_track_inbound() says, of an established socket
  * @old_rcv_nxt: of a TIME_WAIT socket
+ * @waits: the ring names this node, but not yet for requests (ES_RING_WAIT)
+ * @silent: this node's lease is over; @unproven: of an established socket then, see es_socket_is_unproven()
  * @inspect: the service's enum es_inspect; @inspector_alive: the flow's worker has a fresh heartbeat
  * @slot: wall-clock cookie slot; @now_ms: monotonic milliseconds
  */
@@ -57,6 +59,9 @@ struct es_view {
 	__u8 inspect;
 	__u8 inspector_alive;
 	__u8 track;
+	__u8 waits;
+	__u8 silent;
+	__u8 unproven;
 };
 
 /**
@@ -151,6 +156,9 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 				ES_VERDICT(ret, ES_QUEUE_FIRST, request_later_queued);
 			ES_VERDICT(ret, ES_ANSWER_RST, fin_before_request);
 		}
+		/* Without its daemon a node cannot know that another has taken its share. */
+		if (cfg->leased && !v->inspector_alive)
+			ES_VERDICT(ret, ES_DROP, drop_silent);
 		es_decide_options(cfg, seg, &ret->options);
 		if (blind)
 			ES_VERDICT(ret, ES_REBUILD, request_blind);
@@ -225,6 +233,8 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 	__u8 type = seg->flags & (ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN);
 
 	if (v->socket == ES_SOCKET_ESTABLISHED) {
+		if (v->silent && v->unproven)
+			ES_VERDICT(ret, ES_DROP, drop_silent);
 		if (type == ES_TCP_SYN)
 			ES_VERDICT(ret, ES_DELIVER, deliver_syn_established);
 		if (v->track == ES_TRACK_QUEUE_FIRST)
@@ -249,6 +259,8 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 		es_decide_moved(cfg, v, ret);
 		return;
 	}
+	if (v->silent)
+		ES_VERDICT(ret, ES_DROP, drop_silent);
 	if (!v->mine)
 		ES_VERDICT(ret, ES_DROP, drop_not_mine);
 	if (type == ES_TCP_SYN) {
@@ -260,6 +272,8 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 	if ((type & ES_TCP_SYN) || !(type & ES_TCP_ACK))
 		ES_VERDICT(ret, ES_DROP, drop_bad_flags);
 	if (seg->len || (type & ES_TCP_FIN)) {
+		if (v->waits)
+			ES_VERDICT(ret, ES_DROP, drop_ring_change);
 		es_decide_request(cfg, v, ret);
 		return;
 	}
@@ -273,6 +287,8 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
  * @listening: a listening socket was found; @accept_full: its accept queue has no place
  * @rebuilt: this very request was rebuilt here a moment ago
  * @may_leave: what es_track_may_leave() says, for ES_HANDOVER_END
+ * @stale: a first request from a node that the ring here does not name: another may have it by now
+ * @silent: this node's lease is over
  */
 struct es_handover_view {
 	struct es_segment seg;
@@ -284,6 +300,8 @@ struct es_handover_view {
 	__u8 accept_full;
 	__u8 rebuilt;
 	__u8 may_leave;
+	__u8 stale;
+	__u8 silent;
 };
 
 /**
@@ -305,6 +323,8 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 			ES_VERDICT(ret, ES_DELIVER, stay_delivered);
 		ES_VERDICT(ret, ES_DROP, stay_lost);
 	}
+	if (v->stale)
+		ES_VERDICT(ret, ES_DROP, handover_stale);
 	if (v->socket == ES_SOCKET_ESTABLISHED) {
 		/*
 		 * A first request begins its connection, so another first byte means another connection of
@@ -325,6 +345,8 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 		ES_VERDICT(ret, ES_DROP, handover_follow_lost);
 	if (v->rebuilt)
 		ES_VERDICT(ret, ES_DROP, handover_old);
+	if (v->silent)
+		ES_VERDICT(ret, ES_NACK, handover_silent);
 	if (v->socket != ES_SOCKET_NONE)
 		ES_VERDICT(ret, ES_END_OLD, handover_time_wait);
 	if (!v->listening)

@@ -30,6 +30,7 @@ enum es_handover_kind {
 enum es_nack_reason {
 	ES_NACK_NO_LISTENER = 1,
 	ES_NACK_REFUSED = 2, /* the kernel would not rebuild on that listener */
+	ES_NACK_SILENT = 4,  /* the target is not sure of its membership */
 	ES_NACK_RETRY = 3,   /* an old socket was in the way and is gone now: the same node again */
 };
 

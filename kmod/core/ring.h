@@ -15,11 +15,18 @@
 #define ES_NODES_MAX  128
 #define ES_NODE_NONE  0xffff
 
+/*
+ * Added to this node's own id: the ring gives it the slot, but the node that had it may still inspect there.
+ * SYNs are answered meanwhile (any node may), requests are left to the client's retransmission.
+ */
+#define ES_RING_WAIT 0x4000
+
 struct es_ring_table {
 	__u16 node[ES_RING_SLOTS];
 };
 
-/* es_ring_table_lookup() - node id that owns @hash, or ES_NODE_NONE on an empty ring */
+/* es_ring_table_lookup() - node id that owns @hash, perhaps with ES_RING_WAIT; ES_NODE_NONE on an empty ring
+ */
 static __always_inline __u16 es_ring_table_lookup(const struct es_ring_table *table, __u64 hash)
 {
 	return table->node[hash >> 48];

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_UNPROVEN_H
+#define ES_BPF_UNPROVEN_H
+
+/*
+ * This node's connections to services, as membership needs them: which of them another node could be asked
+ * to make once more (es_socket_is_unproven()), to tell that node of them, or to end them before it is asked.
+ */
+#include "maps.h"
+#include "other.h"
+#include "tracks.h"
+#include "kmod/core/flow.h"
+
+/* Is it a connection, of a service? Fills in everything but the flags. */
+static __noinline int es_connection_read(struct tcp_sock *tp, struct es_connection_entry *ret)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct sock_common *skc = (struct sock_common *)tp;
+	struct es_flow flow;
+	__u8 tcp_state;
+
+	if (!cfg || !tp || !ret)
+		return 0;
+	tcp_state = skc->skc_state;
+	if (tcp_state == TCP_STATE_LISTEN || tcp_state == TCP_STATE_TIME_WAIT || tcp_state == TCP_STATE_CLOSE)
+		return 0;
+	flow.client = es_addr_from_v4(skc->skc_daddr);
+	flow.service = es_addr_from_v4(skc->skc_rcv_saddr);
+	flow.client_port = skc->skc_dport;
+	flow.service_port = es_htons(skc->skc_num);
+	if (es_service_find(flow.service.w[3], flow.service_port) < 0)
+		return 0;
+	ret->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	ret->cookie = tp->snd_una - 1;
+	ret->first_seq = tp->rcv_nxt - (__u32)tp->bytes_received;
+	ret->tcp_state = tcp_state;
+	return 1;
+}
+
+SEC("iter/tcp")
+int es_connections(struct bpf_iter__tcp *ctx)
+{
+	struct es_connection_entry entry = {};
+	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp = skc ? bpf_skc_to_tcp_sock(skc) : (void *)0;
+
+	if (!tp || !es_connection_read(tp, &entry))
+		return 0;
+	entry.unproven = (__u8)es_socket_is_unproven(tp, entry.flow_hash);
+	bpf_seq_write(ctx->meta->seq, &entry, sizeof(entry));
+	return 0;
+}
+
+/*
+ * End what is unproven. While the node is silent only: the kernel tells the client with a RST, which
+ * es_reply() drops.
+ */
+SEC("iter/tcp")
+int es_unproven_end(struct bpf_iter__tcp *ctx)
+{
+	struct es_state *state = es_state_get();
+	struct es_connection_entry entry = {};
+	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp = skc ? bpf_skc_to_tcp_sock(skc) : (void *)0;
+
+	if (!tp || !state || !es_lease_is_over(state, bpf_ktime_get_ns()) ||
+	    !es_connection_read(tp, &entry) || !es_socket_is_unproven(tp, entry.flow_hash))
+		return 0;
+	if (bpf_sock_destroy(skc))
+		return 0;
+	entry.unproven = 1;
+	bpf_seq_write(ctx->meta->seq, &entry, sizeof(entry));
+	return 0;
+}
+
+#endif
