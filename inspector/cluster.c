@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Makes a version of the cluster from the configuration. Membership providers decide when there is a new one.
+ * Makes a version of the cluster. Membership decides when there is a new one (daemon_membership.c).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,35 +8,57 @@
 #include <string.h>
 #include "inspector/cluster.h"
 
-int es_cluster_new(struct es_conf *conf, unsigned int self, unsigned int epoch,
-		   struct es_cluster **ret_cluster)
+/* Slots that are ours, but not ours to inspect yet. */
+static void es_cluster_restrict(struct es_cluster *cluster, const struct es_share *may)
+{
+	for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++)
+		if (cluster->table->node[slot] == cluster->self && !(may->bits[slot / 64] >> (slot % 64) & 1))
+			cluster->table->node[slot] |= ES_RING_WAIT;
+}
+
+int es_cluster_new(const struct es_conf *conf, unsigned int self, unsigned int epoch,
+		   const unsigned int *weights, const struct es_share *may, struct es_cluster **ret_cluster)
 {
 	struct es_ring_node nodes[ES_NODES_MAX] = {};
 	struct es_cluster *cluster = calloc(1, sizeof(*cluster));
+	size_t count = 0;
 	int rc;
 
 	if (!cluster)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < conf->node_count; i++) {
-		const struct es_conf_node *node = &conf->nodes[i];
-
-		nodes[i].address = node->address;
-		nodes[i].virtual_nodes = es_ring_virtual_nodes(conf->cluster.virtual_nodes, node->weight);
-		nodes[i].id = (__u16)i;
-		cluster->handover_address[i].sin_family = AF_INET;
-		cluster->handover_address[i].sin_port = htons((uint16_t)conf->cluster.handover_port);
-		cluster->handover_address[i].sin_addr.s_addr = node->address.w[3];
-	}
-	rc = es_ring_new(nodes, conf->node_count, &cluster->ring);
-	if (rc) {
-		free(cluster);
-		return rc;
-	}
 	cluster->epoch = epoch;
 	cluster->self = self;
 	cluster->conf = conf;
+	for (unsigned int i = 0; i < conf->node_count; i++) {
+		const struct es_conf_node *node = &conf->nodes[i];
+
+		cluster->weight[i] = weights ? weights[i] : node->weight;
+		cluster->handover_address[i].sin_family = AF_INET;
+		cluster->handover_address[i].sin_port = htons((uint16_t)conf->cluster.handover_port);
+		cluster->handover_address[i].sin_addr.s_addr = node->address.w[3];
+		if (!cluster->weight[i])
+			continue;
+		nodes[count].address = node->address;
+		nodes[count].virtual_nodes =
+			es_ring_virtual_nodes(conf->cluster.virtual_nodes, cluster->weight[i]);
+		nodes[count++].id = (__u16)i;
+	}
+	rc = es_ring_new(nodes, count, &cluster->ring);
+	if (rc)
+		goto err_free;
+	rc = -ENOMEM;
+	cluster->table = malloc(sizeof(*cluster->table));
+	if (!cluster->table)
+		goto err_free;
+	es_ring_fill_table(cluster->ring, cluster->table);
+	if (may)
+		es_cluster_restrict(cluster, may);
 	*ret_cluster = cluster;
 	return 0;
+
+err_free:
+	es_cluster_free(&cluster);
+	return rc;
 }
 
 void es_cluster_free(struct es_cluster **cluster)
@@ -44,15 +66,24 @@ void es_cluster_free(struct es_cluster **cluster)
 	if (!*cluster)
 		return;
 	es_ring_free(&(*cluster)->ring);
-	es_conf_free(&(*cluster)->conf);
+	free((*cluster)->table);
 	free(*cluster);
 	*cluster = NULL;
+}
+
+void es_cluster_share(const struct es_cluster *cluster, struct es_share *ret_share)
+{
+	memset(ret_share, 0, sizeof(*ret_share));
+	for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++)
+		if (cluster->table->node[slot] == cluster->self)
+			ret_share->bits[slot / 64] |= 1ULL << (slot % 64);
 }
 
 int es_cluster_is_target(const struct es_cluster *cluster, const struct es_health *health, unsigned int node,
 			 unsigned long long now_ns)
 {
-	return node < cluster->conf->node_count && cluster->conf->nodes[node].weight > 0 &&
+	return node < cluster->conf->node_count && cluster->weight[node] > 0 &&
+	       es_health_state(health, node) == ES_NODE_UP &&
 	       atomic_load_explicit(&health->suspended_until_ns[node], memory_order_relaxed) <= now_ns;
 }
 

@@ -4,47 +4,82 @@
 
 /*
  * The cluster as the inspector sees it. A version of it is immutable: a change makes a new one, which every
- * worker takes between two packets. What changes all the time (which node refused a moment ago) is in struct
- * es_health, shared by all workers and versions.
+ * worker takes between two packets. What changes all the time (which node refused a moment ago, which one
+ * drains) is in struct es_health, shared by all workers and versions.
  */
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <earshot/ring.h>
 #include "inspector/config.h"
 #include "kmod/core/ring.h"
+#include "membership/node_state.h"
 
 /**
- * struct es_health - for each node id, until when (CLOCK_MONOTONIC ns) it is no target
+ * struct es_health - for each node id, until when (CLOCK_MONOTONIC ns) it is no target, and an enum
+ * es_node_state
  * A node that answered NACK or is unreachable is left alone for a while; it still inspects.
  */
 struct es_health {
 	_Atomic unsigned long long suspended_until_ns[ES_NODES_MAX];
+	_Atomic unsigned char state[ES_NODES_MAX];
+};
+
+/* struct es_share - a set of ring slots */
+struct es_share {
+	__u64 bits[ES_RING_SLOTS / 64];
 };
 
 /**
  * struct es_cluster - one version
- * Nodes are in the order of the configuration, their index is the node id. Owns ring and conf.
+ * Nodes are in the order of the configuration, their index is the node id. Owns ring and table, not conf.
+ * @weight: 0 for a node that is not on this ring
+ * @table: the ring as the datapath looks it up; slots that this node gains, but must not inspect yet, have
+ * ES_RING_WAIT
  */
 struct es_cluster {
 	unsigned int epoch;
 	unsigned int self;
-	struct es_conf *conf;
+	const struct es_conf *conf;
 	struct es_ring *ring;
+	struct es_ring_table *table;
+	unsigned int weight[ES_NODES_MAX];
 	struct sockaddr_in handover_address[ES_NODES_MAX];
 };
 
 /**
- * es_cluster_new() - build ring and addresses; takes over @conf on success
+ * es_cluster_new() - build ring and addresses
+ * @conf: outlives the version
+ * @weights: one for each node, 0: not on the ring; NULL: the configuration's
+ * @may: the slots that this node may inspect, NULL: all that the ring gives it
  * Returns 0 or -errno (of es_ring_new()).
  */
-int es_cluster_new(struct es_conf *conf, unsigned int self, unsigned int epoch,
-		   struct es_cluster **ret_cluster);
+int es_cluster_new(const struct es_conf *conf, unsigned int self, unsigned int epoch,
+		   const unsigned int *weights, const struct es_share *may, struct es_cluster **ret_cluster);
 void es_cluster_free(struct es_cluster **cluster);
 
-/* May @node be given requests now: weight above 0 and not suspended? */
+/* Does this node inspect the first requests of the flows at @hash? */
+static inline int es_cluster_inspects(const struct es_cluster *cluster, __u64 hash)
+{
+	return es_ring_table_lookup(cluster->table, hash) == cluster->self;
+}
+
+/* es_cluster_share() - all slots that this node inspects */
+void es_cluster_share(const struct es_cluster *cluster, struct es_share *ret_share);
+
+/* May @node be given requests now: on the ring, up and not suspended? */
 int es_cluster_is_target(const struct es_cluster *cluster, const struct es_health *health, unsigned int node,
 			 unsigned long long now_ns);
 
 void es_health_suspend(struct es_health *health, unsigned int node, unsigned long long until_ns);
+
+static inline enum es_node_state es_health_state(const struct es_health *health, unsigned int node)
+{
+	return (enum es_node_state)atomic_load_explicit(&health->state[node], memory_order_relaxed);
+}
+
+static inline void es_health_set_state(struct es_health *health, unsigned int node, enum es_node_state state)
+{
+	atomic_store_explicit(&health->state[node], (unsigned char)state, memory_order_relaxed);
+}
 
 #endif

@@ -33,7 +33,7 @@
 
 static const struct es_conf_choice memberships[] = {
 	{"static", ES_CONF_MEMBERSHIP_STATIC, 0},
-	{"corosync", ES_CONF_MEMBERSHIP_COROSYNC, 1},
+	{"corosync", ES_CONF_MEMBERSHIP_COROSYNC, 0},
 	{NULL, 0, 0},
 };
 

@@ -75,6 +75,7 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 	ret->offer_sack = (__u8)d->network.sack;
 	ret->offer_ts = (__u8)d->network.timestamps;
 	ret->offer_ecn = (__u8)d->network.ecn;
+	ret->leased = conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC;
 	memcpy(ret->cluster_mac, conf->datapath.cluster_mac, sizeof(ret->cluster_mac));
 	memcpy(ret->public_mac, d->network.public_mac, sizeof(ret->public_mac));
 	ret->self_address = conf->nodes[cluster->self].address;
@@ -93,17 +94,10 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 static int es_daemon_configure(struct es_daemon *d, const struct es_cluster *cluster,
 			       const struct es_keys *keys)
 {
-	struct es_ring_table *table = malloc(sizeof(*table));
 	struct es_config config;
-	int rc;
 
-	if (!table)
-		return -ENOMEM;
-	es_ring_fill_table(cluster->ring, table);
 	es_config_fill(d, cluster, keys, &config);
-	rc = es_datapath_configure(d->datapath, &config, table);
-	free(table);
-	return rc;
+	return es_datapath_configure(d->datapath, &config, cluster->table);
 }
 
 /* A datapath without a daemon must still know the time: keep the distance of its clock to the wall's. */
@@ -127,12 +121,28 @@ static void es_daemon_on_clock(struct ev_loop *loop, struct ev_timer *timer, int
 	es_daemon_set_clock(timer->data);
 }
 
+static void es_daemon_end(struct es_daemon *d)
+{
+	ev_break(d->loop, EVBREAK_ALL);
+}
+
+void es_daemon_stop(struct es_daemon *d)
+{
+	if (d->membership)
+		es_membership_leave(d->membership, es_daemon_end);
+	else
+		es_daemon_end(d);
+}
+
 static void es_daemon_on_stop(struct ev_loop *loop, struct ev_signal *signal, int events)
 {
+	struct es_daemon *d = signal->data;
+
+	(void)loop;
 	(void)events;
-	es_log(ES_LOG_INFO, "signal %d: stopping; the datapath stays and serves without inspection",
-	       signal->signum);
-	ev_break(loop, EVBREAK_ALL);
+	es_log(ES_LOG_INFO, "signal %d: stopping; the datapath stays%s", signal->signum,
+	       d->membership ? "" : " and serves without inspection");
+	es_daemon_stop(d);
 }
 
 static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, int events)
@@ -155,27 +165,34 @@ static const char *const *es_daemon_policy_names(void)
 	return names;
 }
 
-static int es_daemon_load(const struct es_daemon_options *options, unsigned int epoch,
-			  struct es_keys *ret_keys, struct es_cluster **ret_cluster,
-			  struct es_conf_error *err)
+static int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_keys,
+			  struct es_conf **ret_conf, unsigned int *ret_self, struct es_conf_error *err)
 {
 	struct es_conf *conf = NULL;
-	unsigned int self = 0;
 	int rc;
 
 	rc = es_conf_load(options->config_path, es_daemon_policy_names(), &conf, err);
 	if (rc)
 		return rc;
-	rc = es_conf_find_self(conf, options->node, &self, err);
+	rc = es_conf_find_self(conf, options->node, ret_self, err);
 	if (!rc)
 		rc = es_keyfile_load(conf->cluster.key_file, ret_keys, err);
-	if (!rc) {
-		rc = es_cluster_new(conf, self, epoch, ret_cluster);
-		if (rc)
-			es_conf_error_set(err, "ring: %s", strerror(-rc));
-	}
 	if (rc)
 		es_conf_free(&conf);
+	*ret_conf = conf;
+	return rc;
+}
+
+/* The version that membership starts with is a ring of no nodes. */
+static int es_daemon_first_cluster(struct es_daemon *d, unsigned int self, struct es_conf_error *err)
+{
+	static const unsigned int nobody[ES_NODES_MAX];
+	int is_static = d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC;
+	int rc = es_cluster_new(d->conf, self, is_static ? 1 : 0, is_static ? NULL : nobody, NULL,
+				&d->cluster);
+
+	if (rc)
+		es_conf_error_set(err, "ring: %s", strerror(-rc));
 	return rc;
 }
 
@@ -201,6 +218,7 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 	for (unsigned int i = 0; i < d->datapath_params.workers; i++) {
 		struct es_worker_params params = {
 			.id = i,
+			.count = d->datapath_params.workers,
 			.datapath = d->datapath,
 			.decisions =
 				{
@@ -209,6 +227,7 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 					.orders = d->orders,
 				},
 			.health = &d->health,
+			.lease_ns = &es_datapath_state(d->datapath)->lease_ns,
 			.keys = d->keys,
 			.packet_max = d->network.packet_max,
 		};
@@ -230,7 +249,7 @@ static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err
 	if (d->options.control_path)
 		snprintf(path, sizeof(path), "%s", d->options.control_path);
 	else
-		rc = es_control_path(d->cluster->conf->nodes[d->cluster->self].name, path, sizeof(path));
+		rc = es_control_path(d->conf->nodes[d->cluster->self].name, path, sizeof(path));
 	if (!rc)
 		rc = es_control_new(d->loop, path, &d->control, err);
 	if (!rc)
@@ -246,7 +265,7 @@ static void es_daemon_watch(struct es_daemon *d)
 	ev_signal_init(&d->sigterm, es_daemon_on_stop, SIGTERM);
 	ev_signal_init(&d->sigint, es_daemon_on_stop, SIGINT);
 	ev_signal_init(&d->sighup, es_daemon_on_reload, SIGHUP);
-	d->sighup.data = d;
+	d->sigterm.data = d->sigint.data = d->sighup.data = d;
 	ev_signal_start(d->loop, &d->sigterm);
 	ev_signal_start(d->loop, &d->sigint);
 	ev_signal_start(d->loop, &d->sighup);
@@ -272,6 +291,7 @@ static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *e
 
 int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options, struct es_conf_error *err)
 {
+	unsigned int self = 0;
 	int rc;
 
 	memset(d, 0, sizeof(*d));
@@ -280,32 +300,41 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	d->started = ev_time();
 	rc = d->loop ? 0 : -ENOMEM;
 	if (!rc)
-		rc = es_daemon_load(options, 1, &d->keys, &d->cluster, err);
+		rc = es_daemon_load(options, &d->keys, &d->conf, &self, err);
+	if (!rc)
+		rc = es_daemon_first_cluster(d, self, err);
 	if (!rc)
 		rc = es_network_probe(err);
 	if (!rc)
-		rc = es_network_read(d->cluster->conf, &d->network, err);
+		rc = es_network_read(d->conf, &d->network, err);
 	if (rc)
 		goto err_fini;
 	d->datapath_params = (struct es_datapath_params){
 		.public_ifindex = d->network.public_ifindex,
 		.cluster_ifindex = d->network.cluster_ifindex,
-		.workers = es_worker_number(d->cluster->conf),
+		.workers = es_worker_number(d->conf),
 		.queue_bytes = ES_QUEUE_BYTES,
-		.decision_sets = es_decision_sets(d->cluster->conf),
+		.decision_sets = es_decision_sets(d->conf),
 	};
 	/* The control socket early: it refuses to start beside another daemon of this node. */
 	rc = es_daemon_open_control(d, err);
 	if (!rc)
-		rc = es_network_prepare(d->cluster->conf, err);
+		rc = es_network_prepare(d->conf, err);
 	if (!rc)
 		rc = es_daemon_start_datapath(d, err);
 	if (!rc)
 		rc = es_daemon_start_workers(d, err);
 	if (rc)
 		goto err_fini;
-	es_daemon_warn_addresses(d->cluster->conf);
-	__atomic_store_n(&es_datapath_state(d->datapath)->attached, 1, __ATOMIC_RELEASE);
+	es_daemon_warn_addresses(d->conf);
+	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC) {
+		rc = es_membership_new(d, &d->membership);
+		if (rc)
+			goto err_fini;
+	} else {
+		es_datapath_state(d->datapath)->lease_ns = 0;
+		__atomic_store_n(&es_datapath_state(d->datapath)->attached, 1, __ATOMIC_RELEASE);
+	}
 	rc = es_datapath_attach(d->datapath, err->text, sizeof(err->text));
 	if (rc)
 		goto err_fini;
@@ -320,6 +349,7 @@ err_fini:
 void es_daemon_fini(struct es_daemon *d)
 {
 	es_control_free(&d->control);
+	es_membership_free(&d->membership);
 	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)
 		es_worker_free(&d->worker[i]);
 	if (d->datapath && d->detach_on_exit)
@@ -328,6 +358,7 @@ void es_daemon_fini(struct es_daemon *d)
 	free(d->orders);
 	d->orders = NULL;
 	es_cluster_free(&d->cluster);
+	es_conf_free(&d->conf);
 	es_keys_wipe(&d->keys);
 }
 
@@ -338,6 +369,8 @@ static const char *es_daemon_fixed_difference(const struct es_conf *a, const str
 		return "datapath: interface";
 	if (strcmp(a->datapath.cluster_interface, b->datapath.cluster_interface) != 0)
 		return "datapath: cluster_interface";
+	if (a->cluster.membership != b->cluster.membership)
+		return "cluster: membership";
 	if (a->inspector.workers != b->inspector.workers)
 		return "inspector: workers";
 	if (a->inspector.decision_entries != b->inspector.decision_entries)
@@ -355,41 +388,79 @@ static void es_daemon_set_workers(struct es_daemon *d, const struct es_cluster *
 		es_worker_set_cluster(d->worker[i], cluster, keys);
 }
 
+int es_daemon_install(struct es_daemon *d, struct es_cluster *next)
+{
+	struct es_cluster *old = d->cluster;
+	/* The datapath first: what it does not queue any more, a worker need not drop. */
+	int rc = es_daemon_configure(d, next, &d->keys);
+
+	if (rc)
+		return rc;
+	es_daemon_set_workers(d, next, &d->keys);
+	d->cluster = next;
+	es_cluster_free(&old);
+	return 0;
+}
+
+/* The node's ring, as it is, of another configuration. */
+static int es_daemon_next_cluster(const struct es_daemon *d, const struct es_conf *conf, unsigned int self,
+				  struct es_cluster **ret_cluster, struct es_conf_error *err)
+{
+	int rc;
+
+	if (d->membership)
+		rc = es_cluster_new(conf, self, d->cluster->epoch, es_membership_weights(d->membership),
+				    es_membership_share(d->membership), ret_cluster);
+	else
+		rc = es_cluster_new(conf, self, d->cluster->epoch + 1, NULL, NULL, ret_cluster);
+	if (rc)
+		es_conf_error_set(err, "ring: %s", strerror(-rc));
+	return rc;
+}
+
+/* May @conf and @keys replace those in force while the daemon runs? */
+static int es_daemon_reload_check(const struct es_daemon *d, const struct es_conf *conf, unsigned int self,
+				  const struct es_keys *keys, struct es_conf_error *err)
+{
+	const char *fixed = es_daemon_fixed_difference(d->conf, conf);
+
+	if (!fixed && d->membership && conf->node_count != d->conf->node_count)
+		fixed = "the number of nodes";
+	if (fixed)
+		es_conf_error_set(err, "%s: %s cannot change while the daemon runs; restart it", conf->path,
+				  fixed);
+	else if (self != d->cluster->self)
+		es_conf_error_set(
+			err, "%s: this node's place in the list of nodes cannot change while the daemon runs",
+			conf->path);
+	else if (keys->ring.k0 != d->keys.ring.k0 || keys->ring.k1 != d->keys.ring.k1)
+		es_conf_error_set(
+			err, "%s: another ring secret would move every connection; stop the cluster for it",
+			conf->cluster.key_file);
+	else
+		return 0;
+	return -EINVAL;
+}
+
 int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_cluster *next = NULL, *old = d->cluster;
+	struct es_conf *conf = NULL;
 	struct es_network network;
+	unsigned int self = 0;
 	struct es_keys keys;
-	const char *fixed;
 	int rc;
 
-	rc = es_daemon_load(&d->options, old->epoch + 1, &keys, &next, err);
+	rc = es_daemon_load(&d->options, &keys, &conf, &self, err);
 	if (rc)
 		return rc;
-	fixed = es_daemon_fixed_difference(old->conf, next->conf);
-	if (fixed) {
-		es_conf_error_set(err, "%s: %s cannot change while the daemon runs; restart it",
-				  next->conf->path, fixed);
-		rc = -EINVAL;
-		goto err_free;
-	}
-	if (next->self != old->self) {
-		es_conf_error_set(
-			err, "%s: this node's place in the list of nodes cannot change while the daemon runs",
-			next->conf->path);
-		rc = -EINVAL;
-		goto err_free;
-	}
-	if (keys.ring.k0 != d->keys.ring.k0 || keys.ring.k1 != d->keys.ring.k1) {
-		es_conf_error_set(
-			err, "%s: another ring secret would move every connection; stop the cluster for it",
-			next->conf->cluster.key_file);
-		rc = -EINVAL;
-		goto err_free;
-	}
-	rc = es_network_read(next->conf, &network, err);
+	rc = es_daemon_reload_check(d, conf, self, &keys, err);
 	if (!rc)
-		rc = es_network_prepare(next->conf, err);
+		rc = es_daemon_next_cluster(d, conf, self, &next, err);
+	if (!rc)
+		rc = es_network_read(conf, &network, err);
+	if (!rc)
+		rc = es_network_prepare(conf, err);
 	if (rc)
 		goto err_free;
 	d->network = network;
@@ -403,14 +474,19 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	}
 	d->cluster = next;
 	d->keys = keys;
-	es_daemon_warn_addresses(next->conf);
-	es_log(ES_LOG_INFO, "reloaded %s: %u nodes, %u services, epoch %u", next->conf->path,
-	       next->conf->node_count, next->conf->service_count, next->epoch);
 	es_cluster_free(&old);
+	es_conf_free(&d->conf);
+	d->conf = conf;
+	if (d->membership)
+		es_membership_reloaded(d->membership);
+	es_daemon_warn_addresses(conf);
+	es_log(ES_LOG_INFO, "reloaded %s: %u nodes, %u services, epoch %u", conf->path, conf->node_count,
+	       conf->service_count, next->epoch);
 	return 0;
 
 err_free:
 	es_cluster_free(&next);
+	es_conf_free(&conf);
 	es_keys_wipe(&keys);
 	return rc;
 }

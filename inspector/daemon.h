@@ -10,6 +10,7 @@
 #include "inspector/cluster.h"
 #include "inspector/config.h"
 #include "inspector/control.h"
+#include "inspector/daemon_membership.h"
 #include "inspector/datapath.h"
 #include "inspector/keyfile.h"
 #include "inspector/network.h"
@@ -25,7 +26,9 @@ struct es_daemon_options {
 struct es_daemon {
 	struct es_daemon_options options;
 	struct ev_loop *loop;
+	struct es_conf *conf;
 	struct es_cluster *cluster;
+	struct es_membership *membership; /* NULL: static */
 	struct es_keys keys;
 	struct es_network network;
 	struct es_datapath_params datapath_params;
@@ -48,6 +51,9 @@ struct es_daemon {
 int es_daemon_init(struct es_daemon *daemon, const struct es_daemon_options *options,
 		   struct es_conf_error *err);
 
+/* es_daemon_stop() - leave the cluster in order, if there is membership, and end the loop */
+void es_daemon_stop(struct es_daemon *daemon);
+
 /* es_daemon_fini() - stop workers and control socket; the datapath stays and serves content-blind */
 void es_daemon_fini(struct es_daemon *daemon);
 
@@ -56,6 +62,12 @@ void es_daemon_fini(struct es_daemon *daemon);
  * A failure changes nothing. What a running datapath cannot change is refused by name.
  */
 int es_daemon_reload(struct es_daemon *daemon, struct es_conf_error *err);
+
+/**
+ * es_daemon_install() - put another version of the cluster in force, in the datapath and in the workers
+ * Takes @next over; on failure it stays the caller's, and the old one in force. Returns 0 or -errno.
+ */
+int es_daemon_install(struct es_daemon *daemon, struct es_cluster *next);
 
 /* es_daemon_register() - the control commands (daemon_control.c) */
 int es_daemon_register(struct es_daemon *daemon);

@@ -187,7 +187,7 @@ static int es_daemon_command_stop(void *ctx, struct json_object *request, struct
 	(void)ret_result;
 	(void)err;
 	d->detach_on_exit = 1;
-	ev_break(d->loop, EVBREAK_ALL);
+	es_daemon_stop(d);
 	return 0;
 }
 

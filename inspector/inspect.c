@@ -96,13 +96,24 @@ void es_inspector_fini(struct es_inspector *in)
 int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster,
 			     const struct es_keys *keys)
 {
+	int is_new = cluster->conf != in->cluster->conf;
 	int rc;
 
-	es_policies_fini(in);
+	/* What a policy has learned is worth more than one change of the ring. */
+	if (is_new)
+		es_policies_fini(in);
 	in->cluster = cluster;
 	in->keys = *keys;
 	rc = es_handover_sender_set(in->sender, cluster, &keys->key[0].handover);
-	return rc ? rc : es_policies_init(in, cluster);
+	return rc || !is_new ? rc : es_policies_init(in, cluster);
+}
+
+void es_inspector_learn(struct es_inspector *in, const struct es_proof *proofs, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		es_decision_table_put(&in->decisions, proofs[i].flow_hash, proofs[i].cookie,
+				      proofs[i].first_seq - 1, (__u8)proofs[i].node, NULL,
+				      es_inspect_now_ms(in));
 }
 
 /* Tell the client at once, instead of letting it retransmit into silence. */
@@ -288,7 +299,9 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 		es_inspect_move_gathered(in, g, target);
 		return;
 	}
-	if (target < 0) {
+	if (!es_cluster_inspects(in->cluster, g->flow_hash)) {
+		es_inspect_count(in, ES_WORKER_not_mine);
+	} else if (target < 0) {
 		es_inspect_refuse(in, g->segment[0].bytes, g->segment[0].len);
 	} else {
 		es_inspect_note_first(in, g->flow_hash, g->cookie, g->first_seq, (unsigned int)target);
@@ -413,7 +426,9 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 			es_decision_table_get(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);
 		struct es_handover_order order;
 
-		if (target >= 0) {
+		/* A node that crashed with it: what it had is gone, and the client heard nothing. */
+		if (target >= 0 &&
+		    es_health_state(in->params->health, (unsigned int)target) != ES_NODE_ABSENT) {
 			es_order_init(in, record, packet, &order);
 			es_order_bound_again(in, packet, &order);
 			es_inspect_count(in, ES_WORKER_repeated);
@@ -466,6 +481,14 @@ static int es_inspect_is_later(struct es_inspector *in, const struct es_record *
 	return g && g->has_first && g->first_seq != packet->seg.seq;
 }
 
+/* Is this node's lease over? What was queued before may be another node's by now. */
+static int es_inspect_is_silent(const struct es_inspector *in)
+{
+	__u64 lease_ns = __atomic_load_n(in->params->lease_ns, __ATOMIC_ACQUIRE);
+
+	return lease_ns && in->now_ns >= lease_ns;
+}
+
 void es_inspect_record(struct es_inspector *in, const struct es_record *record, const uint8_t *bytes)
 {
 	static _Thread_local uint8_t completed[ES_RECORD_LARGE];
@@ -482,6 +505,11 @@ void es_inspect_record(struct es_inspector *in, const struct es_record *record, 
 		packet.bytes = completed;
 	} else if (!record->gso_size && !es_ip_packet_checksum_ok(&packet)) {
 		es_inspect_count(in, ES_WORKER_bad_checksum);
+		return;
+	}
+	if (record->flow == ES_FLOW_NEW && record->kind <= ES_RECORD_LATER &&
+	    (!es_cluster_inspects(in->cluster, record->flow_hash) || es_inspect_is_silent(in))) {
+		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
 	if (record->kind == ES_RECORD_ENDED || record->kind == ES_RECORD_KEPT) {
@@ -534,6 +562,10 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 	order.attempt++;
 	cookie = packet.seg.ack - 1;
 	request.flow_hash = es_flow_hash(&in->keys.ring, &packet.flow);
+	if (!order.moved && !es_cluster_inspects(in->cluster, request.flow_hash)) {
+		es_inspect_count(in, ES_WORKER_not_mine);
+		return;
+	}
 	if (nack->nack == ES_NACK_RETRY && order.attempt <= in->cluster->conf->node_count) {
 		target = (int)source;
 	} else {

@@ -32,9 +32,13 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 		      const struct es_cluster *cluster);
 void es_inspector_fini(struct es_inspector *in);
 
-/* es_inspector_set_cluster() - use another version and other keys; policies start anew */
+/* es_inspector_set_cluster() - use another version and other keys; with another configuration, policies start
+ * anew */
 int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster,
 			     const struct es_keys *keys);
+
+/* es_inspector_learn() - where requests of flows that this node now inspects have gone already */
+void es_inspector_learn(struct es_inspector *in, const struct es_proof *proofs, size_t count);
 
 /* es_inspect_record() - one packet from the datapath; @packet has record->len bytes */
 void es_inspect_record(struct es_inspector *in, const struct es_record *record, const uint8_t *packet);

@@ -133,6 +133,21 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		return;
 	}
 	order = *known;
+	if (es_health_state(in->params->health, (unsigned int)target) == ES_NODE_ABSENT) {
+		/* It crashed, and the client has no answer: another node goes on with the connection. */
+		struct es_request_view request = {.flow_hash = record->flow_hash, .current = -1};
+		struct es_cluster_view view = {
+			.cluster = in->cluster, .health = in->params->health, .now_ns = in->now_ns};
+
+		if (record->kind != ES_RECORD_FIRST)
+			return; /* its first segment comes too, and brings it to a node */
+		target = es_policy_fallback(&request, &view);
+		if (target < 0) {
+			es_inspect_refuse(in, packet->bytes, packet->len);
+			return;
+		}
+		es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target, &order);
+	}
 	if (record->kind != ES_RECORD_FIRST)
 		order.kind = ES_HANDOVER_FOLLOW;
 	es_inspect_count(in, record->kind == ES_RECORD_FIRST ? ES_WORKER_repeated : ES_WORKER_followed);

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 		es_log(ES_LOG_ERR, "%s", err.text[0] ? err.text : "cannot start");
 		return EXIT_FAILURE;
 	}
-	conf = daemon.cluster->conf;
+	conf = daemon.conf;
 	es_log(ES_LOG_INFO, "node %s of %s (%u nodes, %u services, %u workers) is serving%s",
 	       conf->nodes[daemon.cluster->self].name, conf->cluster.name, conf->node_count,
 	       conf->service_count, daemon.datapath_params.workers,

@@ -30,5 +30,10 @@ int es_policy_fallback(const struct es_request_view *request, const struct es_cl
 	while (es_ring_walk_next(&walk, &node))
 		if (es_view_is_target(view, node))
 			return node;
+	/* Better a node that wants no more than an error. */
+	es_ring_walk_init(&walk, view->cluster->ring, request->flow_hash);
+	while (es_ring_walk_next(&walk, &node))
+		if (es_health_state(view->health, node) == ES_NODE_DRAINING)
+			return node;
 	return -1;
 }

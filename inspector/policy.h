@@ -70,7 +70,7 @@ const struct es_policy *const *es_policy_list(void);
 
 /**
  * es_policy_fallback() - the first target at or after the flow's own place on the ring
- * What every policy does with a request that it cannot judge. Returns -1 if no node is a target.
+ * What every policy does with a request that it cannot judge. If none is, a draining node; else -1.
  */
 int es_policy_fallback(const struct es_request_view *request, const struct es_cluster_view *view);
 

@@ -71,14 +71,14 @@ static double es_weight_sum(const struct es_cluster_view *view)
 
 	for (unsigned int i = 0; i < view->cluster->conf->node_count; i++)
 		if (es_view_is_target(view, i))
-			sum += view->cluster->conf->nodes[i].weight;
+			sum += view->cluster->weight[i];
 	return sum;
 }
 
 static int es_within_bound(const struct es_uri_hash *uh, const struct es_cluster_view *view,
 			   unsigned int node, double weight_sum)
 {
-	double share = view->cluster->conf->nodes[node].weight / weight_sum;
+	double share = view->cluster->weight[node] / weight_sum;
 	double bound = (uh->load_sum + 1) * share * uh->bound_percent / 100.0;
 
 	return uh->load[node] + 1 <= (bound > ES_BOUND_FLOOR ? bound : ES_BOUND_FLOOR);

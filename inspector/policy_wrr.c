@@ -42,8 +42,8 @@ static int es_wrr_route(void *state, const struct es_request_view *request,
 			wrr->credit[i] = 0;
 			continue;
 		}
-		wrr->credit[i] += (long)conf->nodes[i].weight;
-		total += (long)conf->nodes[i].weight;
+		wrr->credit[i] += (long)view->cluster->weight[i];
+		total += (long)view->cluster->weight[i];
 		if (best < 0 || wrr->credit[i] > wrr->credit[best])
 			best = (int)i;
 	}

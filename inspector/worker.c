@@ -53,6 +53,8 @@ struct es_worker {
 	const struct es_cluster *next_cluster;
 	const struct es_keys *next_keys;
 	int next_rc;
+	const struct es_proof *proofs;
+	size_t proof_count;
 	int stop;
 };
 
@@ -178,6 +180,14 @@ static void es_worker_on_control(struct ev_loop *loop, struct ev_async *async, i
 		w->next_cluster = NULL;
 		pthread_cond_signal(&w->done);
 	}
+	if (w->proofs) {
+		es_worker_clock(w);
+		for (size_t i = 0; i < w->proof_count; i++)
+			if (es_worker_of(w->proofs[i].flow_hash, w->params.count) == w->params.id)
+				es_inspector_learn(&w->inspector, &w->proofs[i], 1);
+		w->proofs = NULL;
+		pthread_cond_signal(&w->done);
+	}
 	if (w->stop)
 		ev_break(loop, EVBREAK_ALL);
 	pthread_mutex_unlock(&w->lock);
@@ -286,6 +296,19 @@ int es_worker_set_cluster(struct es_worker *w, const struct es_cluster *cluster,
 	rc = w->next_rc;
 	pthread_mutex_unlock(&w->lock);
 	return rc;
+}
+
+void es_worker_learn(struct es_worker *w, const struct es_proof *proofs, size_t count)
+{
+	if (!count)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->proofs = proofs;
+	w->proof_count = count;
+	ev_async_send(w->loop, &w->control);
+	while (w->proofs)
+		pthread_cond_wait(&w->done, &w->lock);
+	pthread_mutex_unlock(&w->lock);
 }
 
 void es_worker_free(struct es_worker **worker)

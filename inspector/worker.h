@@ -41,6 +41,7 @@ struct es_worker;
 	X(move_refused, "later requests left on this node because server or client had gone on")             \
 	X(move_forgotten, "retransmitted requests of moved connections that are not known any more")         \
 	X(woken, "times the datapath woke the worker")                                                       \
+	X(not_mine, "first requests left to another node: the ring has changed")                             \
 	X(late, "packets left to the client's retransmission: the datapath had served without the daemon")
 
 enum es_worker_counter {
@@ -55,14 +56,17 @@ extern const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT];
 
 /**
  * struct es_worker_params - what a worker needs; all outlives it
- * @id: its number, also its stream of handover messages
+ * @id: its number of @count, also its stream of handover messages
+ * @lease_ns: struct es_state's
  * @packet_max: bytes of the longest client packet that fits into a handover message
  */
 struct es_worker_params {
 	unsigned int id;
+	unsigned int count;
 	struct es_datapath *datapath;
 	struct es_decision_table decisions;
 	struct es_health *health;
+	const __u64 *lease_ns;
 	struct es_keys keys;
 	size_t packet_max;
 };
@@ -77,6 +81,22 @@ int es_worker_new(const struct es_worker_params *params, const struct es_cluster
  */
 int es_worker_set_cluster(struct es_worker *worker, const struct es_cluster *cluster,
 			  const struct es_keys *keys);
+
+/**
+ * struct es_proof - the node that has the socket of a connection whose client may not know it yet
+ * Found when the ring changes: the connection's new inspecting node must give a repeated request to that
+ * node.
+ */
+struct es_proof {
+	__u64 flow_hash;
+	__u32 cookie;
+	__u32 first_seq;
+	unsigned int node;
+};
+
+/* es_worker_learn() - returns when the worker has taken in those of @proofs that are its own. Control thread.
+ */
+void es_worker_learn(struct es_worker *worker, const struct es_proof *proofs, size_t count);
 
 /* es_worker_free() - stop and join the thread */
 void es_worker_free(struct es_worker **worker);

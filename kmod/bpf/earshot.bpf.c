@@ -228,9 +228,12 @@ static __noinline int es_carry_out_rebuild(struct __sk_buff *skb, struct bpf_soc
 					   __u64 now_ns)
 {
 	struct es_rebuilt rebuilt = {.at_ns = now_ns, .track.pin = ES_PIN_uninspected};
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 
-	if (!sk || !v || !verdict)
+	if (!sk || !v || !verdict || !cfg)
 		return -1;
+	rebuilt.source = cfg->self;
 	rebuilt.track.options = verdict->options;
 	return es_rebuild(skb, sk, &v->seg, v->flow_hash, &rebuilt);
 }

@@ -57,6 +57,7 @@ static __noinline int es_handover_rebuild(struct __sk_buff *skb, struct bpf_sock
 	if (!sk || !h || !seg)
 		return -1;
 	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
+	rebuilt.source = h->source;
 	es_handover_options_get(h, &t->options);
 	t->requests = es_ntohl(h->requests);
 	es_track_serve(t, seg->ack, es_ntohl(h->next_request_seq), h->request_flags);

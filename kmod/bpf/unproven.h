@@ -17,6 +17,7 @@ static __noinline int es_connection_read(struct tcp_sock *tp, struct es_connecti
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct sock_common *skc = (struct sock_common *)tp;
+	struct es_rebuilt *rebuilt;
 	struct es_flow flow;
 	__u8 tcp_state;
 
@@ -35,6 +36,9 @@ static __noinline int es_connection_read(struct tcp_sock *tp, struct es_connecti
 	ret->cookie = tp->snd_una - 1;
 	ret->first_seq = tp->rcv_nxt - (__u32)tp->bytes_received;
 	ret->tcp_state = tcp_state;
+	rebuilt = es_rebuilt_of(tp, ret->flow_hash);
+	ret->made_ns = rebuilt ? rebuilt->at_ns : 0;
+	ret->source = rebuilt ? (__u16)rebuilt->source : ES_NODE_NONE;
 	return 1;
 }
 

@@ -139,18 +139,22 @@ _Static_assert(sizeof(struct es_record) == 32, "records are ABI");
 
 /**
  * struct es_connection_entry - a connection of this node, as es_datapath_connections() shows it
- * @cookie: of its handshake and @first_seq: of its first request, if @unproven: if the client may not know
- * yet that it arrived
+ * @made_ns: when the socket was made, CLOCK_MONOTONIC; @source: the node that inspected the request,
+ * ES_NODE_NONE if that is forgotten
+ * @cookie: of its handshake; @first_seq: of its first request; @unproven: the client may not know yet that
+ * this arrived
  */
 struct es_connection_entry {
 	__u64 flow_hash;
+	__u64 made_ns;
 	__u32 cookie;
 	__u32 first_seq;
+	__u16 source;
 	__u8 tcp_state;
 	__u8 unproven;
-	__u8 pad[6];
+	__u8 pad[4];
 };
-_Static_assert(sizeof(struct es_connection_entry) == 24, "entries are ABI");
+_Static_assert(sizeof(struct es_connection_entry) == 32, "entries are ABI");
 
 /*
  * How the datapath wakes a worker that sleeps: a frame of this protocol (IEEE 802's number for local

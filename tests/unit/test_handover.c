@@ -85,6 +85,14 @@ static void test_mac_covers_everything(void **state)
 }
 
 /* Two nodes, 127.0.0.1 and 127.0.0.2; the second one's datapath is a socket of ours. */
+static void cluster_free(struct es_cluster *c)
+{
+	struct es_conf *conf = (struct es_conf *)c->conf;
+
+	es_cluster_free(&c);
+	es_conf_free(&conf);
+}
+
 static struct es_cluster *cluster(uint16_t port)
 {
 	struct es_conf *conf = calloc(1, sizeof(*conf));
@@ -98,7 +106,7 @@ static struct es_cluster *cluster(uint16_t port)
 		conf->nodes[i].address = es_addr_from_v4(htonl(INADDR_LOOPBACK + i));
 		conf->nodes[i].weight = 100;
 	}
-	assert_int_equal(es_cluster_new(conf, 0, 1, &result), 0);
+	assert_int_equal(es_cluster_new(conf, 0, 1, NULL, NULL, &result), 0);
 	return result;
 }
 
@@ -181,7 +189,7 @@ static void test_trip(void **state)
 	assert_int_equal(node, 1);
 	es_handover_sender_free(&sender);
 	assert_null(sender);
-	es_cluster_free(&c);
+	cluster_free(c);
 }
 
 int main(void)

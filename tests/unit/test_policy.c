@@ -10,6 +10,14 @@
 
 static struct es_health health;
 
+static void cluster_free(struct es_cluster *c)
+{
+	struct es_conf *conf = (struct es_conf *)c->conf;
+
+	es_cluster_free(&c);
+	es_conf_free(&conf);
+}
+
 static struct es_cluster *cluster(unsigned int nodes, const unsigned int *weights)
 {
 	struct es_conf *conf = calloc(1, sizeof(*conf));
@@ -22,7 +30,7 @@ static struct es_cluster *cluster(unsigned int nodes, const unsigned int *weight
 		conf->nodes[i].address = es_addr_from_v4(htonl(10u << 24 | 78u << 16 | (i + 1)));
 		conf->nodes[i].weight = weights ? weights[i] : 100;
 	}
-	assert_int_equal(es_cluster_new(conf, 0, 1, &result), 0);
+	assert_int_equal(es_cluster_new(conf, 0, 1, NULL, NULL, &result), 0);
 	memset(&health, 0, sizeof(health));
 	return result;
 }
@@ -79,7 +87,7 @@ static void test_wrr(void **state)
 		assert_int_not_equal(route(&es_policy_wrr, instance, c, "/", 0, 99), 0);
 	assert_int_equal(route(&es_policy_wrr, instance, c, "/", 0, 100), 0);
 	es_policy_wrr.free(instance);
-	es_cluster_free(&c);
+	cluster_free(c);
 }
 
 static void test_uri_hash(void **state)
@@ -116,7 +124,7 @@ static void test_uri_hash(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_true(per_node[i] > 600);
 	es_policy_uri_hash.free(instance);
-	es_cluster_free(&c);
+	cluster_free(c);
 }
 
 /* One hot URI: without a bound one node gets it all, with one the others get what is above. */
@@ -142,7 +150,7 @@ static void test_load_bound(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_in_range(per_node[i], 100, 1300); /* 125% of a fair share is 1,250 */
 	es_policy_uri_hash.free(instance);
-	es_cluster_free(&c);
+	cluster_free(c);
 }
 
 static void test_never_a_node_that_is_none(void **state)
@@ -178,7 +186,7 @@ static void test_never_a_node_that_is_none(void **state)
 		if ((*p)->free)
 			(*p)->free(instance);
 	}
-	es_cluster_free(&c);
+	cluster_free(c);
 }
 
 static void test_decision_table(void **state)

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include "inspector/settings.h"
+
+/* Of the messages between nodes: handover header and bus. */
+#define ES_PROTOCOL 2
+
+struct es_text {
+	char *text;
+	size_t size;
+	size_t used;
+};
+
+static void line(struct es_text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void line(struct es_text *out, const char *format, ...)
+{
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(out->text + out->used, out->size - out->used, format, args);
+	va_end(args);
+	if (len > 0 && out->used + (size_t)len < out->size)
+		out->used += (size_t)len;
+	out->text[out->used] = 0;
+}
+
+/* Tells keys apart without telling anything about them. */
+static unsigned long long fingerprint(const struct es_sipkey *key)
+{
+	struct es_sipstate sip;
+
+	es_siphash_init(&sip, key);
+	es_siphash_word(&sip, 0x65617273686f7421ULL); /* "earshot!" */
+	return es_siphash_final(&sip, 0, 8);
+}
+
+static void keys_put(struct es_text *out, const struct es_keys *keys)
+{
+	line(out, "=ring_secret=%016llx\n", fingerprint(&keys->ring));
+	if (keys->count > 1)
+		line(out, "=key=%016llx %016llx\n", fingerprint(&keys->key[0].cookie),
+		     fingerprint(&keys->key[1].cookie));
+	else
+		line(out, "=key=%016llx\n", fingerprint(&keys->key[0].cookie));
+}
+
+static void nodes_put(struct es_text *out, const struct es_conf *conf)
+{
+	char text[INET6_ADDRSTRLEN];
+	size_t before = out->used;
+
+	/* One line, so all or nothing: a piece at a time would leave half of it. */
+	line(out, "=nodes=");
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		line(out, "%s%s@%s", i ? "," : "", conf->nodes[i].name,
+		     es_conf_addr_text(&conf->nodes[i].address, text));
+	if (out->used + 1 >= out->size)
+		out->used = before;
+	else
+		line(out, "\n");
+}
+
+static void services_put(struct es_text *out, const struct es_conf *conf)
+{
+	static const char *const inspects[] = {"never", "first", "every"};
+	char text[INET6_ADDRSTRLEN];
+
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_conf_service *s = &conf->services[i];
+
+		line(out, "=service.%u.%s=%s:%u,inspect:%s,policy:%s\n", i, s->name,
+		     es_conf_addr_text(&s->address, text), s->port, inspects[s->inspect], s->policy);
+	}
+}
+
+static void sysctl_put(struct es_text *out, const char *name)
+{
+	char path[128], value[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", name);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	if (fgets(value, sizeof(value), file)) {
+		value[strcspn(value, "\n")] = 0;
+		for (char *p = value; *p; p++)
+			if (*p == '\t')
+				*p = ' ';
+		line(out, "%s=%s\n", name, value);
+	}
+	fclose(file);
+}
+
+size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
+			const struct es_network *network, char *text, size_t size)
+{
+	static const char *const sysctls[] = {
+		"tcp_rmem", "tcp_wmem", "tcp_window_scaling", "tcp_timestamps",
+		"tcp_sack", "tcp_ecn",	"tcp_syncookies",     "tcp_congestion_control"};
+	struct es_text out = {.text = text, .size = size};
+	struct utsname system;
+
+	text[0] = 0;
+	line(&out, "=protocol=%u\n", ES_PROTOCOL);
+	keys_put(&out, keys);
+	line(&out, "=cookie_lifetime_s=%u\n", conf->datapath.cookie_lifetime_s);
+	line(&out, "=receive_window_scale=%u\n", conf->datapath.receive_window_scale);
+	line(&out, "=handshake=mss:%u,wscale:%d,sack:%d,timestamps:%d,ecn:%d\n", network->mss,
+	     network->wscale, network->sack, network->timestamps, network->ecn);
+	line(&out, "=handover_port=%u\n", conf->cluster.handover_port);
+	line(&out, "=virtual_nodes=%u\n", conf->cluster.virtual_nodes);
+	services_put(&out, conf);
+	nodes_put(&out, conf);
+	line(&out, "version=%s\n", EARSHOT_VERSION);
+	if (!uname(&system))
+		line(&out, "kernel=%s\n", system.release);
+	for (size_t i = 0; i < sizeof(sysctls) / sizeof(sysctls[0]); i++)
+		sysctl_put(&out, sysctls[i]);
+	return out.used;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_SETTINGS_H
+#define ES_SETTINGS_H
+
+/*
+ * What a node says of its settings when it joins: "name=value\n" lines. Those with '=' before the name must
+ * be alike on all nodes (es_group_settings_differ()), the others are for people to compare.
+ */
+#include <stddef.h>
+#include "inspector/config.h"
+#include "inspector/keyfile.h"
+#include "inspector/network.h"
+
+/* es_settings_text() - returns the length; what does not fit into @size is left out by whole lines */
+size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
+			const struct es_network *network, char *text, size_t size);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_MEMBERSHIP_GROUP_INTERNAL_H
+#define ES_MEMBERSHIP_GROUP_INTERNAL_H
+
+#include "membership/group.h"
+
+/* All HELLOs are there: who is on the ring, and the next epoch; then the same as es_group_begin(). */
+void es_group_round(struct es_group *group, uint64_t now_ms);
+
+/* Begin an epoch with what is known of the members. */
+void es_group_begin(struct es_group *group, uint64_t now_ms);
+
+/* Is this member one that must be waited for? */
+static inline int es_group_counts(const struct es_group_member *member)
+{
+	return !member->is_excluded;
+}
+
+/*
+ * How long a node may take itself for a member after the others have heard it last: its lease, from a message
+ * that it sent up to a third of one later, and a margin for timers and clocks.
+ */
+static inline uint64_t es_group_lease_max_ms(const struct es_group *group)
+{
+	return group->lease_ms + group->lease_ms / 3 + 20;
+}
+
+void es_group_set_phase(struct es_group *group, enum es_group_phase phase, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_MEMBERSHIP_WIRE_H
+#define ES_MEMBERSHIP_WIRE_H
+
+/*
+ * What members say on the ordered bus. A datagram is a sequence of messages, each a type (1 byte), a spare
+ * byte, a length (2 bytes) and so many bytes of payload. All numbers are big endian. Types that a version
+ * does not know are skipped; the format of ES_WIRE_HELLO never changes, or nodes of two versions could not
+ * refuse each other: what is new in it goes into the settings.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include "membership/node_state.h"
+
+#define ES_WIRE_NAME_SIZE     64
+#define ES_WIRE_SETTINGS_SIZE 4096
+#define ES_WIRE_PROOFS_MAX    1024
+#define ES_WIRE_MESSAGE_MAX   (4 + 65535)
+
+enum es_wire_type {
+	ES_WIRE_HELLO = 1, /* in each new view, from each member */
+	ES_WIRE_PROOFS,	   /* before ES_WIRE_STOPPED, any number */
+	ES_WIRE_STOPPED,   /* the sender inspects nothing more that the epoch gives to another */
+	ES_WIRE_CHANGE,	   /* a node's state or weight */
+	ES_WIRE_LEAVE,	   /* the sender leaves in order */
+	ES_WIRE_LOAD,	   /* the sender is alive, and this busy */
+	ES_WIRE_SUSPECT,   /* a member does not answer */
+};
+
+/**
+ * struct es_wire_hello
+ * @epoch: the highest that the sender has installed
+ * @in_ring: it inspects, or may inspect
+ * @state: an enum es_node_state, @weight: percent; of the sender
+ * @name: of its node; @settings: "name=value\n" for each thing that must be, or should be, alike on all nodes
+ */
+struct es_wire_hello {
+	uint32_t epoch;
+	uint8_t in_ring;
+	uint8_t state;
+	uint16_t weight;
+	char name[ES_WIRE_NAME_SIZE];
+	char settings[ES_WIRE_SETTINGS_SIZE];
+};
+
+/**
+ * struct es_wire_stopped
+ * @hold_ms: for how long yet a node that vanished may take itself for a member, as far as the sender knows
+ */
+struct es_wire_stopped {
+	uint32_t epoch;
+	uint32_t hold_ms;
+};
+
+/* struct es_wire_proof - as struct es_proof (inspector/worker.h), of the sender */
+struct es_wire_proof {
+	uint64_t flow_hash;
+	uint32_t cookie;
+	uint32_t first_seq;
+};
+
+enum es_wire_change_what { ES_WIRE_CHANGE_STATE = 1, ES_WIRE_CHANGE_WEIGHT };
+
+struct es_wire_change {
+	uint16_t node;
+	uint8_t what;
+	uint16_t value;
+};
+
+/**
+ * struct es_wire_load
+ * @sent_ns: the sender's own clock, for itself; @connections: open ones; @cpu: busy share in 1/1000; @queue:
+ * requests that wait in its inspector
+ */
+struct es_wire_load {
+	uint64_t sent_ns;
+	uint32_t connections;
+	uint16_t cpu;
+	uint16_t queue;
+};
+
+/* struct es_wire_suspect - a member as the bus knows it */
+struct es_wire_suspect {
+	uint32_t nodeid;
+	uint32_t pid;
+};
+
+/* The payload of each type; returns its length, 0 if it does not fit. */
+size_t es_wire_put_hello(void *buf, size_t size, const struct es_wire_hello *hello);
+size_t es_wire_put_proofs(void *buf, size_t size, uint32_t epoch, const struct es_wire_proof *proofs,
+			  size_t count);
+size_t es_wire_put_stopped(void *buf, size_t size, const struct es_wire_stopped *stopped);
+size_t es_wire_put_change(void *buf, size_t size, const struct es_wire_change *change);
+size_t es_wire_put_load(void *buf, size_t size, const struct es_wire_load *load);
+size_t es_wire_put_suspect(void *buf, size_t size, const struct es_wire_suspect *suspect);
+
+/* And back; return 0, or -EBADMSG. */
+int es_wire_get_hello(const void *data, size_t len, struct es_wire_hello *ret);
+/* @ret_proofs has room for ES_WIRE_PROOFS_MAX */
+int es_wire_get_proofs(const void *data, size_t len, uint32_t *ret_epoch, struct es_wire_proof *ret_proofs,
+		       size_t *ret_count);
+int es_wire_get_stopped(const void *data, size_t len, struct es_wire_stopped *ret);
+int es_wire_get_change(const void *data, size_t len, struct es_wire_change *ret);
+int es_wire_get_load(const void *data, size_t len, struct es_wire_load *ret);
+int es_wire_get_suspect(const void *data, size_t len, struct es_wire_suspect *ret);
+
+/* es_wire_append() - add a message to a datagram; returns its new length, 0 if it does not fit */
+size_t es_wire_append(void *datagram, size_t size, size_t len, enum es_wire_type type, const void *payload,
+		      size_t payload_len);
+
+/**
+ * es_wire_next() - the message at *@at of a datagram; moves *@at behind it
+ * Returns 1, 0 at the end, -EBADMSG if the rest is no message.
+ */
+int es_wire_next(const void *datagram, size_t len, size_t *at, uint8_t *ret_type, const void **ret_payload,
+		 size_t *ret_payload_len);
+
+#endif

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Messages of the bus: there and back, and what is none of them. */
+#include "cmocka_all.h"
+#include <stdlib.h>
+#include <string.h>
+#include "membership/wire.h"
+
+static void test_hello(void **state)
+{
+	struct es_wire_hello hello = {.epoch = 7, .in_ring = 1, .state = 2, .weight = 1000}, back;
+	char buf[sizeof(hello) + 2]; /* its settings have a length, and no NUL */
+	size_t len;
+
+	(void)state;
+	strcpy(hello.name, "n1");
+	memset(hello.settings, 'x', sizeof(hello.settings) - 1);
+	len = es_wire_put_hello(buf, sizeof(buf), &hello);
+	assert_int_equal(len, 8 + ES_WIRE_NAME_SIZE + 2 + ES_WIRE_SETTINGS_SIZE - 1);
+	assert_int_equal(es_wire_get_hello(buf, len, &back), 0);
+	assert_memory_equal(&hello, &back, sizeof(hello));
+	for (size_t i = 0; i < len; i += 97)
+		assert_int_not_equal(es_wire_get_hello(buf, i, &back), 0);
+	memset(buf + 8, 'n', ES_WIRE_NAME_SIZE); /* a name without an end */
+	assert_int_not_equal(es_wire_get_hello(buf, len, &back), 0);
+}
+
+static void test_proofs(void **state)
+{
+	static struct es_wire_proof proofs[ES_WIRE_PROOFS_MAX + 1], back[ES_WIRE_PROOFS_MAX];
+	static char buf[sizeof(proofs) + 8];
+	uint32_t epoch;
+	size_t count, len;
+
+	(void)state;
+	for (uint32_t i = 0; i <= ES_WIRE_PROOFS_MAX; i++)
+		proofs[i] = (struct es_wire_proof){0x0123456789abcdefULL + i, i, ~i};
+	len = es_wire_put_proofs(buf, sizeof(buf), 9, proofs, ES_WIRE_PROOFS_MAX);
+	assert_int_equal(es_wire_get_proofs(buf, len, &epoch, back, &count), 0);
+	assert_true(epoch == 9 && count == ES_WIRE_PROOFS_MAX && !memcmp(proofs, back, sizeof(back)));
+	assert_int_not_equal(es_wire_get_proofs(buf, len - 1, &epoch, back, &count), 0);
+	len = es_wire_put_proofs(buf, sizeof(buf), 9, proofs, ES_WIRE_PROOFS_MAX + 1);
+	assert_int_not_equal(es_wire_get_proofs(buf, len, &epoch, back, &count), 0);
+	assert_int_equal(es_wire_put_proofs(buf, 20, 9, proofs, 2), 0);
+}
+
+static void test_small_ones(void **state)
+{
+	struct es_wire_change change = {.node = 300, .what = ES_WIRE_CHANGE_WEIGHT, .value = 999}, change2;
+	struct es_wire_load load = {.sent_ns = 1ULL << 50, .connections = 70000, .cpu = 1000, .queue = 3},
+			    load2;
+	struct es_wire_suspect suspect = {1, 0xffffffff}, suspect2;
+	struct es_wire_stopped stopped = {77, 1000}, stopped2;
+	char buf[64];
+
+	(void)state;
+	memset(&change2, 0, sizeof(change2));
+	memset(&load2, 0, sizeof(load2));
+	assert_int_equal(es_wire_get_change(buf, es_wire_put_change(buf, sizeof(buf), &change), &change2), 0);
+	assert_true(change2.node == 300 && change2.what == change.what && change2.value == 999);
+	assert_int_equal(es_wire_get_load(buf, es_wire_put_load(buf, sizeof(buf), &load), &load2), 0);
+	assert_memory_equal(&load, &load2, sizeof(load));
+	assert_int_equal(es_wire_get_suspect(buf, es_wire_put_suspect(buf, sizeof(buf), &suspect), &suspect2),
+			 0);
+	assert_memory_equal(&suspect, &suspect2, sizeof(suspect));
+	assert_int_equal(es_wire_get_stopped(buf, es_wire_put_stopped(buf, sizeof(buf), &stopped), &stopped2),
+			 0);
+	assert_memory_equal(&stopped, &stopped2, sizeof(stopped));
+	assert_int_not_equal(es_wire_get_stopped(buf, 7, &stopped2), 0);
+}
+
+static void test_datagram(void **state)
+{
+	char datagram[64];
+	const void *payload;
+	size_t len = 0, at = 0, payload_len;
+	uint8_t type;
+
+	(void)state;
+	len = es_wire_append(datagram, sizeof(datagram), len, ES_WIRE_LEAVE, NULL, 0);
+	len = es_wire_append(datagram, sizeof(datagram), len, ES_WIRE_LOAD, "12345", 5);
+	assert_int_equal(len, 13);
+	assert_int_equal(es_wire_append(datagram, sizeof(datagram), len, ES_WIRE_LOAD, datagram, 48), 0);
+	assert_int_equal(es_wire_next(datagram, len, &at, &type, &payload, &payload_len), 1);
+	assert_true(type == ES_WIRE_LEAVE && payload_len == 0);
+	assert_int_equal(es_wire_next(datagram, len, &at, &type, &payload, &payload_len), 1);
+	assert_true(type == ES_WIRE_LOAD && payload_len == 5 && !memcmp(payload, "12345", 5));
+	assert_int_equal(es_wire_next(datagram, len, &at, &type, &payload, &payload_len), 0);
+	at = 4;
+	assert_true(es_wire_next(datagram, len - 1, &at, &type, &payload, &payload_len) < 0);
+	at = 12;
+	assert_true(es_wire_next(datagram, len, &at, &type, &payload, &payload_len) < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_proofs),
+		cmocka_unit_test(test_small_ones),
+		cmocka_unit_test(test_datagram),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
