@@ -12,6 +12,8 @@ from helpers import cli, traces
 def pytest_configure(config):
     config.addinivalue_line("markers", "earshot: needs a built earshotd and a kernel that it runs on")
     config.addinivalue_line("markers", "wire: needs a built earshot-wire")
+    config.addinivalue_line("markers", "corosync: needs corosync")
+    config.addinivalue_line("markers", "pacemaker: needs pacemaker and crmsh")
 
 
 def _missing(item):
@@ -25,6 +27,11 @@ def _missing(item):
             for name in names:
                 if not os.access(os.path.join(daemon.BIN, name), os.X_OK):
                     return f"{name} is not built in {daemon.BIN}"
+    for marker, programs in (("corosync", ("corosync", "nft")), ("pacemaker", ("pacemakerd", "crm_mon", "crm"))):
+        if item.get_closest_marker(marker):
+            for program in programs:
+                if not shutil.which(program, path="/usr/sbin:/usr/bin:/sbin:/bin"):
+                    return f"needs {program}"
     return None
 
 

@@ -32,4 +32,6 @@ def traces(name):
         with contextlib.suppress(OSError), open(f"/proc/{entry}/cmdline", "rb") as handle:
             if f"{state.directory(name)}/".encode() in handle.read():
                 found.append(f"process {entry}")
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as handle:
+        found += [f"mount {line.split()[1]}" for line in handle if f"{state.directory(name)}/" in line]
     return found

@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 
-from earshotlab import LabError, state
+from earshotlab import LabError, corosync, services, state, switch
 from earshotlab.lab import TIMEOUT, Lab, clean_up
 from earshotlab.wire import DIRECTIONS, set_segmentation
 
@@ -38,6 +38,14 @@ def parser():
     up.add_argument("--nodes", type=int, default=3, metavar="N")
     up.add_argument("--policy", default="uri-hash", metavar="P")
     up.add_argument("--membership", choices=("static", "corosync"), default="static")
+    up.add_argument("--pacemaker", action="store_true", help="with --membership corosync: pacemaker on each node")
+    up.add_argument("--token", type=int, default=corosync.TOKEN, metavar="MS", help="corosync's token timeout")
+    up.add_argument("--transport", choices=corosync.TRANSPORTS, default=corosync.TRANSPORTS[0])
+    up.add_argument("--corosync", type=setting, action="append", default=[], metavar="SECTION.KEY=VALUE",
+                    help="add to corosync.conf, e.g. quorum.auto_tie_breaker=1")
+    up.add_argument("--agents", metavar="DIR", help="OCF agents that the nodes see as provider earshot")
+    up.add_argument("--manual", choices=services.OPTIONAL, action="append", default=[],
+                    help="do not start this: it is started by hand, or by pacemaker")
     up.add_argument("--datapath", choices=("bpf", "module"), default="bpf")
     up.add_argument("--server", choices=("nginx", "none"), default="nginx")
     up.add_argument("--docroot", metavar="DIR", help="what the servers serve (default: generated files)")
@@ -63,15 +71,23 @@ def parser():
     for name, help_text in (("kill", "cut a node's power: no packet leaves any more, its processes die"),
                             ("heal", "give it power again: an empty machine starts its processes")):
         command(name, lab_node, help_text).add_argument("node", metavar="NODE")
-    for name, help_text in (("cut", "pull a link's plug out of the switch"), ("mend", "put it in again")):
-        command(name, lab_link, help_text).add_argument("link", metavar="LINK")
-    for name, help_text in (("start", "start earshotd or nginx on a node"), ("stop", "end it in an orderly way")):
+    for name, help_text in (("cut", "pull a link's or a node's plugs out of the switch"), ("mend", "undo cut")):
+        sub = command(name, lab_link, help_text)
+        sub.add_argument("what", metavar="LINK|NODE")
+        sub.add_argument("network", nargs="?", choices=switch.NETWORKS, help="of a node; default: both")
+        if name == "cut":
+            sub.add_argument("--silent", action="store_true", help="lose the frames only, the carrier stays up")
+    sub = command("partition", lab_partition, "divide the nodes; the client reaches all of them")
+    sub.add_argument("groups", nargs="+", metavar="NODE,…", help="a side; who is not named is on one more side")
+    sub.add_argument("--network", choices=switch.NETWORKS, action="append", help="only this one")
+    command("heal-partition", lab_heal_partition, "make the switch whole again")
+    for name, help_text in (("start", "start one of a node's programs"), ("stop", "end it in an orderly way")):
         sub = command(name, lab_process, help_text)
         sub.add_argument("node", metavar="NODE")
-        sub.add_argument("what", choices=("earshotd", "nginx"))
-    sub = command("signal", lab_signal, "signal earshotd or nginx: STOP freezes, CONT thaws, KILL is a crash")
+        sub.add_argument("what", choices=services.FOR_PEOPLE)
+    sub = command("signal", lab_signal, "signal one of them: STOP freezes, CONT thaws, KILL is a crash")
     sub.add_argument("node", metavar="NODE")
-    sub.add_argument("what", choices=("earshotd", "nginx"))
+    sub.add_argument("what", choices=services.FOR_PEOPLE)
     sub.add_argument("signal", metavar="SIGNAL", help="KILL, STOP, CONT, HUP, …")
 
     run = command("exec", lab_exec, "run a command on a machine", usage="./dev lab exec [--name NAME] NODE -- CMD…")
@@ -97,7 +113,9 @@ def lab_up(arguments):
               datapath=arguments.datapath, server=arguments.server, docroot=arguments.docroot, config=arguments.config,
               settings=dict(arguments.set), earshot=not arguments.no_earshot, wires=wires,
               wire_seed=arguments.wire_seed, segment=arguments.segment, client_addresses=arguments.client_addresses,
-              timeout=arguments.timeout)
+              timeout=arguments.timeout, pacemaker=arguments.pacemaker, token=arguments.token,
+              transport=arguments.transport, corosync=dict(arguments.corosync), agents=arguments.agents,
+              autostart=[what for what in services.OPTIONAL if what not in arguments.manual])
     lab.up()
     print(lab.overview())
 
@@ -144,7 +162,17 @@ def lab_node(arguments):
 
 
 def lab_link(arguments):
-    getattr(Lab.attach(arguments.name), arguments.command)(arguments.link)
+    keywords = {"silent": True} if getattr(arguments, "silent", False) else {}
+    getattr(Lab.attach(arguments.name), arguments.command)(arguments.what, arguments.network, **keywords)
+
+
+def lab_partition(arguments):
+    Lab.attach(arguments.name).partition([[node for node in text.split(",") if node] for text in arguments.groups],
+                                         arguments.network or switch.NETWORKS)
+
+
+def lab_heal_partition(arguments):
+    Lab.attach(arguments.name).heal_partition()
 
 
 def lab_process(arguments):
@@ -176,7 +204,9 @@ def lab_logs(arguments):
         files = [lab.wire(arguments.node).log]
     else:
         directory = lab.node(arguments.node).directory
-        names = ("access.log",) if arguments.access else ("nginx.log", "error.log", "earshotd.log")
+        names = ("access.log",) if arguments.access else (
+            "machine.log", "corosync.log", "pacemaker.log", "root/var/log/pacemaker/pacemaker.log", "nginx.log",
+            "error.log", "earshotd.log")
         files = [os.path.join(directory, name) for name in names]
     files = [file for file in files if os.path.exists(file)]
     if not files:

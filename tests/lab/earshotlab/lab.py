@@ -7,7 +7,8 @@ import shutil
 import signal
 import sys
 
-from . import daemon, netns, probe, process, server, state, topology
+from . import (corosync, daemon, netns, overview, pacemaker, probe, process, server, services, state, switch,
+               topology)
 from .errors import LabError
 from .node import Machine, Node
 from .topology import Topology
@@ -29,6 +30,12 @@ class Lab:
     settings    further configuration: {"service.inspect": "every", "inspector.workers": 1, "node.n1.weight": 50}
     config      a configuration file to use as it is, instead
     earshot     False: no daemons, only network and servers
+    membership  "static"; "corosync": a real corosync on each node (corosync.py), also without earshotd
+    pacemaker   True, or a dict of cluster properties: with corosync, a real pacemaker on each node (pacemaker.py)
+    token       corosync's, in milliseconds; transport: "knet" or "udpu"
+    corosync    more of corosync.conf: {"totem.consensus": 600, "quorum.two_node": 1, "interface.mcastport": 5410}
+    agents      a directory of OCF agents, which the nodes see as provider "earshot"; with corosync only
+    autostart   which of "nginx" and "earshotd" a node starts by itself; others wait for start(), or for pacemaker
     server      "nginx" or "none"
     docroot     what nginx serves; None: generated files (server.py)
     wires       links with a shim ("client", "n1-pub", "n1-clu", ..., "all"), to be impaired with wire(LINK).set()
@@ -38,9 +45,8 @@ class Lab:
 
     def __init__(self, name=None, nodes=3, *, policy="uri-hash", membership="static", datapath="bpf", server="nginx",
                  docroot=None, config=None, settings=None, earshot=True, wires=(), wire_seed=None, segment=False,
-                 client_addresses=1, timeout=TIMEOUT):
-        if membership == "corosync":
-            raise LabError("membership corosync is not available yet")
+                 client_addresses=1, timeout=TIMEOUT, pacemaker=False, token=corosync.TOKEN, transport="knet",
+                 corosync=None, agents=None, autostart=services.OPTIONAL):
         owner = None
         if name is None:
             name = f"t{os.getpid()}-{next(_numbers)}"
@@ -49,11 +55,15 @@ class Lab:
             "name": name, "nodes": nodes, "policy": policy, "membership": membership, "datapath": datapath,
             "server": server, "docroot": docroot, "config": config, "settings": dict(settings or {}),
             "earshot": earshot, "wires": list(wires), "wire_seed": wire_seed, "segment": segment,
-            "client_addresses": client_addresses, "timeout": timeout, "owner": owner}
+            "client_addresses": client_addresses, "timeout": timeout, "owner": owner, "pacemaker": pacemaker,
+            "token": token, "transport": transport, "corosync": dict(corosync or {}), "agents": agents,
+            "autostart": list(autostart)}
         self.net = Topology(name, nodes, wires, client_addresses)
         self.children = []  # started by Machine.popen()
         self.dead = []  # nodes without power
+        self.faults = {"partition": {}, "silent": []}  # of the switch, see switch.py
         self.records = []  # processes, see process.py
+        self.busy = False  # being changed: what is here is newer than what is on disk
 
     # --- finding and remembering
 
@@ -68,25 +78,31 @@ class Lab:
         owner = options.pop("owner")
         lab = cls(**options)
         lab.options["owner"] = owner
-        lab.dead, lab.records = saved["dead"], saved["processes"]
+        lab._take(saved)
         return lab
 
     def _load(self):
         saved = state.load(self.name)
         if saved is None:
             raise LabError(f"lab {self.name} is not up")
-        self.dead, self.records = saved["dead"], saved["processes"]
+        self._take(saved)
+
+    def _take(self, saved):
+        self.dead, self.faults, self.records = saved["dead"], saved["faults"], saved["processes"]
 
     def _save(self):
-        state.save(self.name, {"options": self.options, "dead": self.dead, "processes": self.records})
+        state.save(self.name, {"options": self.options, "dead": self.dead, "faults": self.faults,
+                               "processes": self.records})
 
     @contextlib.contextmanager
     def _changing(self):
         with state.lock(self.name):
             self._load()
+            self.busy = True
             try:
                 yield
             finally:
+                self.busy = False
                 self._save()
 
     @property
@@ -107,7 +123,8 @@ class Lab:
         return self.options["docroot"] or os.path.join(self.directory, "docroot")
 
     @property
-    def _origin(self):
+    def origin(self):
+        """The socket of the server behind nginx (origin.py)."""
         return os.path.join(self.directory, "origin.sock")
 
     @property
@@ -134,24 +151,28 @@ class Lab:
         with state.lock(self.name):
             if os.path.exists(self.directory):
                 raise LabError(f"lab {self.name} exists already: `./dev lab down --name {self.name}` removes it")
-            with self._step("what is needed"):
+            with self.step("what is needed"):
                 self._check()
             try:
+                self.busy = True
                 self._build()
             except BaseException:
                 self._tear_down()
                 raise
+            finally:
+                self.busy = False
 
     def _check(self):
         if os.geteuid():
             raise LabError("network namespaces take root")
-        for key in ("config", "docroot"):
+        for key in ("config", "docroot", "agents"):
             if self.options[key]:
                 self.options[key] = os.path.abspath(self.options[key])
                 if not os.path.exists(self.options[key]):
                     raise LabError(f"{self.options[key]}: no such {key}")
         if self.options["server"] not in ("nginx", "none"):
             raise LabError(f"server {self.options['server']}: nginx or none")
+        self._check_cluster()
         if self.options["server"] == "nginx":
             server.command()
         if self.options["earshot"]:
@@ -165,27 +186,48 @@ class Lab:
             raise LabError("settings go into the generated configuration: not together with a configuration file")
         daemon.config_text(self.net, "", settings=self.options["settings"])
 
+    def _check_cluster(self):
+        if self.options["membership"] == "corosync":
+            corosync.check(self.options["transport"], self.options["corosync"])
+        else:
+            for option in ("pacemaker", "corosync", "agents"):
+                if self.options[option]:
+                    raise LabError(f"{option} needs membership corosync")
+        if self.options["pacemaker"]:
+            pacemaker.check(self.options["pacemaker"])
+        for what in self.options["autostart"]:
+            if what not in services.OPTIONAL:
+                raise LabError(f"autostart {what}: {', '.join(services.OPTIONAL)}")
+
     def _build(self):
         self._save()
-        with self._step("network"):
+        with self.step("network"):
             self.net.create()
-        with self._step("wires"):
+        with self.step("wires"):
             self._start_wires()
-        with self._step("files"):
+        with self.step("files"):
             self._write_files()
+        for what in ("machine", "corosync", "pacemaker"):
+            if services.has(self, what):
+                for node in self.net.nodes:
+                    self._start(node, what)
+                for node in self.net.nodes:
+                    services.wait(self, node, what)
+                if what != "machine":
+                    services.form(self, what)
         for node in self.net.nodes:
             self._start_all(node)
         for node in self.net.nodes:
-            self._wait_node(node)
+            self._wait_all(node)
         if self.options["server"] == "nginx":
-            with self._step("origin"):
-                self._wait(lambda: probe.connects(self._origin), "connection", "origin", "switch")
-        if self.options["earshot"] and self.options["server"] != "none":
-            with self._step(f"request of the client to http://{topology.VIP}:{topology.PORT}/node"):
+            with self.step("origin"):
+                services.wait_running(self, lambda: probe.connects(self.origin), "connection", "origin", "switch")
+        if all(services.automatic(self, what) for what in services.OPTIONAL):
+            with self.step(f"request of the client to http://{topology.VIP}:{topology.PORT}/node"):
                 self.wait_serving()
 
     @contextlib.contextmanager
-    def _step(self, what):
+    def step(self, what):
         """Tells which step of bringing up failed, with the ends of the logs."""
         try:
             yield
@@ -195,9 +237,11 @@ class Lab:
     def _log_ends(self):
         ends = []
         for record in self.records:
-            if process.alive(record) and record["name"] != "earshotd":
+            if process.alive(record) and record["name"] not in ("corosync", "pacemaker", "earshotd"):
                 continue
             logs = [record["log"]]
+            if record["name"] == "pacemaker":
+                logs += [self.node(record["machine"]).pacemaker.log]
             if record["name"] == "nginx":
                 logs += [os.path.join(self.node_directory(record["machine"]), "error.log")]
             condition = "running" if process.alive(record) else "has ended"
@@ -208,11 +252,15 @@ class Lab:
     def _write_files(self):
         for node in self.net.nodes:
             os.makedirs(self.node_directory(node), exist_ok=True)
+        if services.has(self, "machine"):
+            services.install(self)
         if self.options["server"] == "nginx":
             if not self.options["docroot"]:
                 server.make_docroot(self.docroot)
             script = os.path.join(os.path.dirname(__file__), "origin.py")
-            self._spawn("origin", "switch", [sys.executable, "-I", script, self._origin], self.directory)
+            self._remember(process.spawn("origin", "switch", self.net.switch,
+                                         [sys.executable, "-I", script, self.origin],
+                                         os.path.join(self.directory, "origin.log")))
         if self.options["earshot"]:
             key = os.path.join(self.directory, "cluster.key")
             daemon.make_key(key)
@@ -228,94 +276,71 @@ class Lab:
             self.records.append(self.wire(link.name).start(self.net.wire, None if seed is None else seed + number))
             self._save()
         for link in wired:
-            self._wait(self.wire(link.name).answers, f"shim of link {link.name}", f"wire-{link.name}", "wire")
+            services.wait_running(self, self.wire(link.name).answers, f"shim of link {link.name}", f"wire-{link.name}",
+                                  "wire")
             if self.options["segment"]:
                 set_segmentation(link, self.net.switch, True)
 
-    def _spawn(self, name, machine, argv, directory):
-        record = process.spawn(name, machine, self.net.namespace(machine), argv, os.path.join(directory, f"{name}.log"))
+    def _remember(self, record):
         self.records.append(record)
         self._save()
 
-    def _record(self, name, machine):
+    def record(self, name, machine):
+        """The record of a process of that machine, running or not; None if none was started."""
         for record in self.records:
             if (record["name"], record["machine"]) == (name, machine):
                 return record
         return None
 
-    def _is_running(self, name, machine):
-        record = self._record(name, machine)
+    def is_running(self, name, machine):
+        """Whether it is (frozen counts as running)."""
+        record = self.record(name, machine)
         return record is not None and process.alive(record)
 
-    def _has(self, what):
-        return {"nginx": self.options["server"] == "nginx", "earshotd": self.options["earshot"]}.get(what, False)
+    def pid(self, node, what):
+        """The process id, or None if it is not running."""
+        record = self.running_record(what, self._node(node))
+        return record and record["pid"]
+
+    def running_record(self, what, machine):
+        """Its record, which another process may have made meanwhile; None if it is not running."""
+        if not self.is_running(what, machine):
+            saved = None if self.busy else state.load(self.name)
+            if saved:
+                self._take(saved)
+        return self.record(what, machine) if self.is_running(what, machine) else None
 
     def _start_all(self, node):
-        for what in ("nginx", "earshotd"):
-            if self._has(what) and not self._is_running(what, node):
+        for what in services.ORDER:
+            if services.automatic(self, what) and not self.is_running(what, node):
                 self._start(node, what)
+                if what in ("machine", "corosync"):  # what comes next needs it
+                    services.wait(self, node, what)
 
     def _start(self, node, what):
-        stale = self._record(what, node)
+        stale = self.record(what, node)
         if stale:
             process.kill_records([stale])  # what an ended leader may have left
             self.records.remove(stale)
-        directory = self.node_directory(node)
-        with self._step(f"{what} of {node}"):
-            if what == "nginx":
-                argv = server.configure(directory, node, self.docroot, self._origin)
-            else:
-                control = daemon.control_path(self.net.namespace(node))
-                os.makedirs(daemon.CONTROL_DIR, exist_ok=True)
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(control)
-                self._link_control(node)
-                argv = daemon.command_line(self.config_file, node, control)
-            self._spawn(what, node, argv, directory)
+        with self.step(f"{what} of {node}"):
+            self._remember(services.start(self, node, what))
 
-    def _wait(self, condition, what, process_name, machine):
-        """wait_for(), but not in vain for a process that has ended."""
-
-        def checked():
-            if not self._is_running(process_name, machine):
-                raise LabError(f"{process_name} of {machine} has ended")
-            return condition()
-
-        wait_for(checked, what, self.options["timeout"])
-
-    def _wait_node(self, node):
-        namespace = self.net.namespace(node)
-        if self._has("nginx"):
-            with self._step(f"nginx of {node}"):
-                address = self.net.public_address(node)
-                self._wait(lambda: probe.receives(namespace, address, topology.PORT), "answer", "nginx", node)
-        if self._has("earshotd"):
-            with self._step(f"control socket of {node}"):
-                self._wait(lambda: daemon.ask(namespace, {"command": "status"}), "answer", "earshotd", node)
+    def _wait_all(self, node):
+        for what in services.ORDER:
+            if services.automatic(self, what):
+                services.wait(self, node, what)
 
     def wait_serving(self):
         """Wait until a request from the client to the service is answered."""
         wait_for(lambda: probe.receives(self.net.client, topology.VIP, topology.PORT), "answer",
                  self.options["timeout"])
 
-    def _link_control(self, node, remove=False):
-        """For the lab named "lab", `earshot --node n1` is enough."""
-        if self.name != "lab":
-            return
-        link = daemon.control_path(node)
-        target = os.path.basename(daemon.control_path(self.net.namespace(node)))
-        if os.path.islink(link) and os.readlink(link) == target:
-            if remove:
-                os.unlink(link)
-        elif not remove and not os.path.lexists(link):
-            os.symlink(target, link)
-
     def down(self):
         """Remove the lab, in whatever condition it is; nothing happens if there is none."""
         with state.lock(self.name):
             saved = state.load(self.name)
             if saved:
-                self.dead, self.records = saved["dead"], saved["processes"]
+                self._take(saved)
             self._tear_down()
 
     def _tear_down(self):
@@ -327,9 +352,7 @@ class Lab:
         self.children.clear()
         if not os.path.exists(self.directory):
             return
-        shims = [record for record in self.records if record["machine"] == "wire"]
-        process.end([record for record in self.records if record not in shims])
-        process.end(shims)
+        services.end_all(self)
         self.records = []
         others = process.pids_in(self.net.namespaces)
         if others:
@@ -337,9 +360,7 @@ class Lab:
                   f"{' '.join(map(str, others))}", file=sys.stderr)
         self.net.delete()
         for node in self.net.nodes:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(daemon.control_path(self.net.namespace(node)))
-            self._link_control(node, remove=True)
+            services.remove_control(self, node)
         state.remove(self.name)
 
     # --- breaking and mending
@@ -362,50 +383,102 @@ class Lab:
                 process.kill_namespaces([namespace])
                 self.net.replace_node(node)
                 self.dead.remove(node)
-            self.net.set_links([link.name for link in self.net.node_links(node)], "up")
+            links = [link.name for link in self.net.node_links(node)]
+            self.net.set_links(links, "up")
+            self._set_silent(links, False)
             self._start_all(node)
-            self._wait_node(node)
+            self._wait_all(node)
 
-    def cut(self, link):
-        """Pull the link's plug out of the switch."""
-        with self._changing():
-            self.net.set_links([link], "down")
+    def cut(self, what, network=None, silent=False):
+        """Pull a link's plug out of the switch, or a node's ("cluster", "public", None: both): no carrier any more.
 
-    def mend(self, link):
-        """Put it in again."""
+        silent: the plug stays in and the carrier up, but the switch loses all frames.
+        """
         with self._changing():
-            self.net.set_links([link], "up")
+            links = self._links(what, network)
+            if silent:
+                self._set_silent(links, True)
+            else:
+                self.net.set_links(links, "down")
+
+    def mend(self, what, network=None):
+        """Undo cut(), both kinds."""
+        with self._changing():
+            links = self._links(what, network)
+            self.net.set_links(links, "up")
+            self._set_silent(links, False)
+
+    def _links(self, what, network):
+        if what in self.net.nodes:
+            return [switch.link_name(what, name) for name in ([network] if network else switch.NETWORKS)]
+        if network:
+            raise LabError(f"network {network} of link {what}: name a node, or only the link")
+        return [self.net.link(what).name]
+
+    def _set_silent(self, links, silent):
+        before = set(self.faults["silent"])
+        after = before | set(links) if silent else before - set(links)
+        if after != before:
+            self._set_faults({**self.faults, "silent": sorted(after)})
+
+    def _set_faults(self, faults):
+        switch.apply(self.net.switch, faults["partition"], faults["silent"])
+        self.faults = faults
+
+    def partition(self, groups, networks=switch.NETWORKS):
+        """Divide the nodes: the switch passes nothing between the sides, and all to and from the client.
+
+        Replaces an earlier partition. Nodes that are not named are on one more side.
+        """
+        with self._changing():
+            sides = switch.parse_groups(self.net.nodes, groups)
+            self._set_faults({**self.faults, "partition": {network: sides for network in networks}})
+
+    def heal_partition(self):
+        """The switch is whole again. What was cut is still cut."""
+        with self._changing():
+            self._set_faults({**self.faults, "partition": {}})
 
     def signal(self, node, what, number):
-        """Signal a node's "earshotd" or "nginx" with its children."""
+        """Signal a node's "earshotd", "nginx", "corosync" or "pacemaker" with its children."""
         with self._changing():
-            process.send(self._running(node, what), number)
+            process.send(self._started(node, what), number)
+
+    def crash(self, node, what):
+        """SIGKILL it and its children, and wait until they are gone."""
+        with self._changing():
+            self._started(node, what)
+            services.crash(self, node, what)
 
     def stop(self, node, what):
-        """End a node's "earshotd" or "nginx" in an orderly way (SIGTERM), and wait for that."""
+        """End it in an orderly way (SIGTERM), and wait for that. Before corosync its pacemaker ends."""
         with self._changing():
-            record = self._running(node, what)
-            process.end([record])
+            record = self._started(node, what)
+            if what == "corosync" and self.is_running("pacemaker", node):
+                services.stop(self, node, "pacemaker")
+            services.stop(self, node, what)
             self.records.remove(record)
 
     def start(self, node, what):
-        """Start it and wait until it answers."""
+        """Start it and wait until it answers; corosync too, if that is what it stands on and does not run."""
         with self._changing():
-            if not self._has(what):
-                raise LabError(f"lab {self.name} has no {what}: earshotd or nginx, as given to `lab up`")
-            if node in self.dead:
+            if what not in services.FOR_PEOPLE or not services.has(self, what):
+                raise LabError(f"lab {self.name} has no {what}: "
+                               f"{', '.join(other for other in services.FOR_PEOPLE if services.has(self, other))}")
+            if self._node(node) in self.dead:
                 raise LabError(f"{node} has no power: heal it")
-            if not self._is_running(what, self._node(node)):
-                self._start(node, what)
-            self._wait_node(node)
+            for each in (["corosync"] if what == "pacemaker" else []) + [what]:
+                if not self.is_running(each, node):
+                    self._start(node, each)
+                services.wait(self, node, each)
 
     def _node(self, node):
         if node not in self.net.nodes:
             raise LabError(f"no node {node!r} in lab {self.name}: {', '.join(self.net.nodes)}")
         return node
 
-    def _running(self, node, what):
-        record = self._record(what, self._node(node))
+    def _started(self, node, what):
+        record = self.record(what, self._node(node))
         if record is None:
             raise LabError(f"no {what} was started on {node}")
         return record
@@ -429,6 +502,10 @@ class Lab:
     def machine(self, name):
         """A node or the client."""
         return self.client if name == "client" else self.node(name)
+
+    def enter(self, machine, cwd=None):
+        """The beginning of a command line that runs the rest on the machine."""
+        return services.enter(self, machine, cwd)
 
     def client_run(self, command, **keywords):
         """Run a command at the client; see Machine.exec()."""
@@ -470,41 +547,19 @@ class Lab:
 
     def overview(self):
         """A few lines for a person: each machine's processes and links."""
-        lines = [f"lab {self.name}: service {topology.VIP}:{topology.PORT}, client {self.net.client}, "
-                 f"files in {self.directory}"]
-        for node in self.net.nodes:
-            parts = [f"{node:4} {self.net.namespace(node)}"]
-            if node in self.dead:
-                parts += ["no power"]
-            for what in ("nginx", "earshotd"):
-                if self._has(what) and node not in self.dead:
-                    running = self._is_running(what, node)
-                    parts += [f"{what} {self._record(what, node)['pid'] if running else 'not running'}"]
-            if self._is_running("earshotd", node):
-                parts += [self._daemon_summary(node)]
-            lines += ["  ".join(parts)]
-        for link in self.net.links.values():
-            notes = ([] if self.net.link_is_up(link.name) else ["cut"]) + (["shim"] if link.wired else [])
-            if notes:
-                lines += [f"link {link.name}: {', '.join(notes)}"]
-        return "\n".join(lines)
-
-    def _daemon_summary(self, node):
-        try:
-            status = self.status(node)
-        except (OSError, LabError) as error:
-            return f"does not answer: {error}"
-        ring = status.get("ring", {})
-        return (f"{status.get('datapath', {}).get('state', '?')}, ring epoch {ring.get('epoch', '?')} "
-                f"with {ring.get('members', '?')} members")
+        return overview.text(self)
 
 
 def clean_up(name):
     """Remove a lab of which not even the state can be read: its namespaces by name, and its directory."""
     with state.lock(name):
-        suffixes = ("client", "sw", "wire", *(f"n{i}" for i in range(1, topology.NODES_MAX + 1)))
-        present = {f"{name}-{suffix}" for suffix in suffixes} & set(netns.namespaces())
+        nodes = {f"{name}-n{i}" for i in range(1, topology.NODES_MAX + 1)}
+        present = {f"{name}-{suffix}" for suffix in ("client", "sw", "wire")} | nodes
+        present &= set(netns.namespaces())
         process.kill_namespaces(present)
         for namespace in present:
             netns.delete(namespace)
+        for namespace in present & nodes:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(daemon.control_path(namespace))
         state.remove(name)

@@ -4,7 +4,10 @@ import os
 import signal
 import subprocess
 
-from . import daemon, netns, probe, process, topology
+from . import daemon, probe, process, services, topology
+from .corosync import Corosync
+from .errors import LabError
+from .pacemaker import Pacemaker
 
 
 class Machine:
@@ -19,18 +22,18 @@ class Machine:
         path = ":".join(filter(None, [daemon.BIN, os.environ.get("PATH"), "/usr/sbin:/sbin"]))
         return {**os.environ, "PATH": path}
 
-    def argv(self, command):
-        return [netns.ip_command(), "netns", "exec", self.namespace, *command]
+    def argv(self, command, cwd=None):
+        return [*self.lab.enter(self.name, cwd), *command]
 
     def exec(self, command, check=True, timeout=60, **keywords):
         """Run to the end; returns subprocess.CompletedProcess with text output."""
         keywords = {"capture_output": True, "text": True, "env": self.environment(), **keywords}
-        return subprocess.run(self.argv(command), check=check, timeout=timeout, **keywords)
+        return subprocess.run(self.argv(command, keywords.get("cwd")), check=check, timeout=timeout, **keywords)
 
     def popen(self, command, **keywords):
         """Start; the lab kills it when it goes down, if it is still there."""
         keywords = {"text": True, "env": self.environment(), "start_new_session": True, **keywords}
-        child = subprocess.Popen(self.argv(command), **keywords)
+        child = subprocess.Popen(self.argv(command, keywords.get("cwd")), **keywords)
         self.lab.children.append(child)
         return child
 
@@ -59,14 +62,34 @@ class Node(Machine):
         return self.lab.node_directory(self.name)
 
     def environment(self):
-        return {**super().environment(), "EARSHOT_NODE": self.namespace}
+        """On a node with mounts of its own /run/earshot has this node's socket only; HOME is for what `crm` keeps."""
+        if not services.has(self.lab, "machine"):
+            return {**super().environment(), "EARSHOT_NODE": self.namespace}
+        home = {"HOME": os.path.join(self.directory, "root")} if services.has(self.lab, "pacemaker") else {}
+        return {**super().environment(), "EARSHOT_NODE": self.name, **home}
+
+    @property
+    def corosync(self):
+        """Its corosync; the lab's membership must be that."""
+        self._demand("corosync")
+        return Corosync(self)
+
+    @property
+    def pacemaker(self):
+        """Its pacemaker, if the lab has that."""
+        self._demand("pacemaker")
+        return Pacemaker(self)
+
+    def _demand(self, what):
+        if not services.has(self.lab, what):
+            raise LabError(f"lab {self.lab.name} has no {what}")
 
     def ask(self, request):
         """A request to the daemon's control socket, e.g. {"command": "ring"}."""
         return daemon.ask(self.namespace, request)
 
     def signal(self, what="earshotd", number=signal.SIGKILL):
-        """Signal "earshotd" or "nginx" and its children. SIGSTOP freezes, SIGCONT thaws, SIGKILL is a crash."""
+        """Signal "earshotd", "nginx", "corosync" with its children: SIGSTOP freezes, SIGCONT thaws, SIGKILL kills."""
         return self.lab.signal(self.name, what, number)
 
     def start(self, what="earshotd"):
@@ -76,6 +99,14 @@ class Node(Machine):
     def stop(self, what="earshotd"):
         """End it in an orderly way and wait for that."""
         return self.lab.stop(self.name, what)
+
+    def cut(self, network=None, silent=False):
+        """Pull its plug of "cluster" or "public" or both: it loses the carrier; silent: only the frames are lost."""
+        self.lab.cut(self.name, network, silent)
+
+    def mend(self, network=None):
+        """Undo cut()."""
+        self.lab.mend(self.name, network)
 
     def access_log(self):
         """The lines of nginx' access log so far; they come up to 100 ms late, so wait for those you expect."""

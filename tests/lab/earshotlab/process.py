@@ -47,9 +47,12 @@ def _running(stat):
     return stat is not None and stat[0] not in "ZX"
 
 
-def spawn(name, machine, namespace, argv, log, env=None):
-    """Start `argv` in the namespace with its output appended to the file `log`; returns its record (JSON-able)."""
-    command = [netns.ip_command(), "netns", "exec", namespace, *argv]
+def spawn(name, machine, namespace, argv, log, env=None, enter=None):
+    """Start `argv` in the namespace with its output appended to the file `log`; returns its record (JSON-able).
+
+    `enter` is the beginning of a command line that gets there (mounts.py), and must exec the rest.
+    """
+    command = [*(enter or [netns.ip_command(), "netns", "exec", namespace]), *argv]
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     # posix_spawn, not Popen: the process outlives this one, and nobody waits for it.
     pid = os.posix_spawn(command[0], command, {**os.environ, **(env or {})}, setsid=True, setsigmask=[],
@@ -118,7 +121,7 @@ def _reap(records):
             os.waitpid(record["pid"], os.WNOHANG)
 
 
-def end(records):
+def end(records, patience=TERM_PATIENCE):
     """End the processes: SIGTERM to each record's leader, and after a while SIGKILL to all that is left."""
     if not records:
         return
@@ -128,7 +131,7 @@ def end(records):
             signal_pids([record["pid"]], signal.SIGCONT)  # a frozen one hears nothing else
     # A leader that died earlier cannot tell its children.
     signal_pids(_members([record for record in records if not alive(record)]), signal.SIGTERM)
-    if not _wait_gone(lambda: _members(records), TERM_PATIENCE):
+    if not _wait_gone(lambda: _members(records), patience):
         kill(lambda: _members(records))
     _reap(records)
 
