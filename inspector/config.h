@@ -17,6 +17,7 @@
 #define ES_CONF_NAME_SIZE    64 /* with the final NUL, as all sizes here */
 #define ES_CONF_PATH_SIZE    256
 #define ES_CONF_IFNAME_SIZE  16
+#define ES_CONF_WEIGHT_MAX   1000
 
 enum es_conf_membership {
 	ES_CONF_MEMBERSHIP_STATIC,

@@ -28,7 +28,6 @@
 #define REQUIRED NULL
 #define OPTIONAL ""
 
-#define WEIGHT_MAX	  1000
 #define VIRTUAL_NODES_MAX 1024
 
 static const struct es_conf_choice memberships[] = {
@@ -91,7 +90,7 @@ static const struct es_conf_key inspector_keys[] = {
 
 static const struct es_conf_key node_keys[] = {
 	VALUE(node, address, REQUIRED, ADDRESS),
-	NUMBER(node, weight, "100", 0, WEIGHT_MAX, NULL, NULL),
+	NUMBER(node, weight, "100", 0, ES_CONF_WEIGHT_MAX, NULL, NULL),
 	{.name = NULL},
 };
 

@@ -33,13 +33,15 @@ static unsigned int es_daemon_virtual_nodes(const struct es_daemon *d, unsigned 
 {
 	const struct es_conf *conf = d->cluster->conf;
 
-	return es_ring_virtual_nodes(conf->cluster.virtual_nodes, conf->nodes[node].weight);
+	return es_ring_virtual_nodes(conf->cluster.virtual_nodes, d->cluster->weight[node]);
 }
 
 static int es_daemon_status(void *ctx, struct json_object *request, struct json_object **ret_result,
 			    struct es_conf_error *err)
 {
 	const struct es_daemon *d = ctx;
+	struct es_report_membership membership = {};
+	unsigned int weights[ES_NODES_MAX];
 	const char *states[ES_NODES_MAX];
 	double shares[ES_NODES_MAX] = {};
 	struct es_report_status status = {
@@ -50,6 +52,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		.uptime_s = ev_time() - d->started,
 		.epoch = d->cluster->epoch,
 		.node_states = states,
+		.weights = weights,
 		.ring_shares = shares,
 	};
 	unsigned long long now_ns;
@@ -61,11 +64,24 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 	now_ns = (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
 	es_ring_shares(d->cluster->ring, shares, ES_NODES_MAX);
 	for (unsigned int i = 0; i < d->cluster->conf->node_count; i++) {
-		states[i] = es_cluster_is_target(d->cluster, &d->health, i, now_ns) ? "up" : "down";
+		enum es_node_state state = es_health_state(&d->health, i);
+
+		/* One that is suspended for having refused something is down for the moment. */
+		if (state == ES_NODE_UP && !es_cluster_is_target(d->cluster, &d->health, i, now_ns))
+			state = ES_NODE_DOWN;
+		states[i] = es_report_node_state(state);
+		weights[i] = d->membership ? es_membership_group(d->membership)->node[i].weight
+					   : d->conf->nodes[i].weight;
 		status.members += es_daemon_virtual_nodes(d, i) > 0;
 	}
 	status.workers = es_daemon_report_workers(d);
+	if (d->membership) {
+		es_membership_report(d->membership, &membership);
+		if (membership.is_silent)
+			status.datapath_state = "silent";
+	}
 	*ret_result = es_report_status(&status);
+	es_report_membership(*ret_result, &membership);
 	return 0;
 }
 
@@ -166,6 +182,83 @@ static int es_daemon_flows(void *ctx, struct json_object *request, struct json_o
 	return rc;
 }
 
+/* The node that a request names, or this one; -1 and @err for an unknown one. */
+static int es_daemon_named_node(const struct es_daemon *d, struct json_object *request,
+				struct es_conf_error *err)
+{
+	struct json_object *name = NULL;
+
+	if (!json_object_object_get_ex(request, "node", &name))
+		return (int)d->cluster->self;
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (!strcmp(d->conf->nodes[i].name, json_object_get_string(name)))
+			return (int)i;
+	es_conf_error_set(err, "no node \"%.64s\" is configured", json_object_get_string(name));
+	return -1;
+}
+
+static int es_daemon_changed(const struct es_daemon *d, int node, int rc, struct json_object **ret_result,
+			     struct es_conf_error *err)
+{
+	if (rc == -EINVAL)
+		es_conf_error_set(err, "membership is static: change the configuration, and reload it");
+	else if (rc)
+		es_conf_error_set(err, "%s or this node is no member of the cluster now",
+				  d->conf->nodes[node].name);
+	if (rc)
+		return rc;
+	*ret_result = json_object_new_object();
+	json_object_object_add(*ret_result, "node", json_object_new_string(d->conf->nodes[node].name));
+	return 0;
+}
+
+static int es_daemon_set_state(struct es_daemon *d, struct json_object *request, enum es_node_state state,
+			       struct json_object **ret_result, struct es_conf_error *err)
+{
+	int node = es_daemon_named_node(d, request, err);
+	int rc = -EINVAL;
+
+	if (node < 0)
+		return -ENOENT;
+	if (d->membership)
+		rc = es_membership_set_state(d->membership, (unsigned int)node, state);
+	return es_daemon_changed(d, node, rc, ret_result, err);
+}
+
+static int es_daemon_drain(void *ctx, struct json_object *request, struct json_object **ret_result,
+			   struct es_conf_error *err)
+{
+	return es_daemon_set_state(ctx, request, ES_NODE_DRAINING, ret_result, err);
+}
+
+static int es_daemon_undrain(void *ctx, struct json_object *request, struct json_object **ret_result,
+			     struct es_conf_error *err)
+{
+	return es_daemon_set_state(ctx, request, ES_NODE_UP, ret_result, err);
+}
+
+static int es_daemon_weight(void *ctx, struct json_object *request, struct json_object **ret_result,
+			    struct es_conf_error *err)
+{
+	struct json_object *weight = NULL;
+	struct es_daemon *d = ctx;
+	int node = es_daemon_named_node(d, request, err);
+	int rc = -EINVAL;
+	int64_t value;
+
+	if (node < 0)
+		return -ENOENT;
+	json_object_object_get_ex(request, "weight", &weight);
+	value = json_object_is_type(weight, json_type_int) ? json_object_get_int64(weight) : -1;
+	if (value < 0 || value > ES_CONF_WEIGHT_MAX) {
+		es_conf_error_set(err, "weight: expected 0..%u", ES_CONF_WEIGHT_MAX);
+		return -EINVAL;
+	}
+	if (d->membership)
+		rc = es_membership_set_weight(d->membership, (unsigned int)node, (unsigned int)value);
+	return es_daemon_changed(d, node, rc, ret_result, err);
+}
+
 static int es_daemon_command_reload(void *ctx, struct json_object *request, struct json_object **ret_result,
 				    struct es_conf_error *err)
 {
@@ -200,6 +293,8 @@ int es_daemon_register(struct es_daemon *d)
 		{"status", es_daemon_status},	  {"ring", es_daemon_ring},
 		{"counters", es_daemon_counters}, {"reload", es_daemon_command_reload},
 		{"stop", es_daemon_command_stop}, {"flows", es_daemon_flows},
+		{"drain", es_daemon_drain},	  {"undrain", es_daemon_undrain},
+		{"weight", es_daemon_weight},
 	};
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {

@@ -8,6 +8,7 @@
 #include "inspector/daemon_membership.h"
 #include "inspector/log.h"
 #include "inspector/node_load.h"
+#include "inspector/report.h"
 #include "inspector/settings.h"
 
 #define TICK_S		0.02
@@ -28,7 +29,7 @@
  * @share: the slots that this node inspects now; @weights: of the ring in force
  * @is_silent: the lease was taken back, or never given
  * @must_end: others may have taken over: end what is unproven before joining
- * @has_drained: the operator's word, which the server's coming and going does not touch
+ * @connections: of our services, counted when this node's state was @counted_in
  */
 struct es_membership {
 	struct es_daemon *daemon;
@@ -37,10 +38,12 @@ struct es_membership {
 	struct es_share share;
 	unsigned int weights[ES_NODES_MAX];
 	struct es_node_load load;
+	unsigned int connections;
+	uint8_t counted_in;
 	struct ev_io io[2];
 	int fds[2];
 	struct ev_timer tick;
-	ev_tstamp connect_at, load_at, server_at, leave_until;
+	ev_tstamp connect_at, count_at, load_at, server_at, leave_until;
 	unsigned int lease_ms;
 	int is_silent;
 	int must_end;
@@ -97,6 +100,26 @@ static void fds_watch(struct es_membership *m)
 	}
 }
 
+static void connection_add(void *ctx, const void *entry)
+{
+	(void)entry;
+	++*(unsigned int *)ctx;
+}
+
+/* Listing them takes time, with many of them; it gets a twentieth of ours. */
+static void connections_count(struct es_membership *m)
+{
+	unsigned int count = 0;
+	ev_tstamp start = ev_time();
+
+	if (start < m->count_at)
+		return;
+	m->counted_in = m->group.node[m->daemon->cluster->self].state;
+	if (!es_datapath_connections(m->daemon->datapath, connection_add, &count))
+		m->connections = count;
+	m->count_at = ev_time() + (ev_time() - start) * 20;
+}
+
 static void load_send(struct es_membership *m)
 {
 	struct es_wire_load load = {.sent_ns = now_ns()};
@@ -112,8 +135,10 @@ static void load_send(struct es_membership *m)
 			return;
 		queue += es_worker_gathering(m->daemon->worker[i]);
 	}
+	connections_count(m);
 	es_node_load_read(&m->load);
-	load.connections = m->load.connections;
+	load.connections = m->connections;
+	load.state = m->counted_in;
 	load.cpu = (uint16_t)m->load.cpu;
 	load.queue = (uint16_t)queue;
 	es_corosync_send(m->bus, ES_WIRE_LOAD, buf, es_wire_put_load(buf, sizeof(buf), &load));
@@ -559,14 +584,16 @@ const struct es_group *es_membership_group(const struct es_membership *m)
 	return &m->group;
 }
 
-void es_membership_status(const struct es_membership *m, struct es_membership_status *ret)
+void es_membership_report(const struct es_membership *m, struct es_report_membership *ret)
 {
 	struct es_corosync_state state;
 
 	es_corosync_state(m->bus, &state);
+	ret->group = &m->group;
 	ret->is_connected = state.is_connected;
 	ret->is_quorate = state.is_quorate;
-	ret->is_silent = m->is_silent;
-	ret->lease_ms = m->lease_ms;
+	ret->is_silent = m->is_silent || now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
 	ret->why = m->why;
+	ret->lease_ms = m->lease_ms;
+	ret->now_ms = now_ms();
 }

@@ -42,14 +42,8 @@ int es_membership_set_weight(struct es_membership *membership, unsigned int node
 
 const struct es_group *es_membership_group(const struct es_membership *membership);
 
-/* struct es_membership_status - @why: why this node is silent, or "" */
-struct es_membership_status {
-	int is_connected;
-	int is_quorate;
-	int is_silent;
-	unsigned int lease_ms;
-	const char *why;
-};
-void es_membership_status(const struct es_membership *membership, struct es_membership_status *ret_status);
+/* es_membership_report() - as es_report_membership() wants it */
+struct es_report_membership;
+void es_membership_report(const struct es_membership *membership, struct es_report_membership *ret_report);
 
 #endif

@@ -6,20 +6,7 @@
 
 #define TCP_LISTEN 0x0a
 
-static void connections_read(struct es_node_load *load)
-{
-	FILE *file = fopen("/proc/net/sockstat", "re");
-	char text[256];
-
-	if (!file)
-		return;
-	while (fgets(text, sizeof(text), file))
-		if (sscanf(text, "TCP: inuse %u", &load->connections) == 1)
-			break;
-	fclose(file);
-}
-
-static void cpu_read(struct es_node_load *load)
+void es_node_load_read(struct es_node_load *load)
 {
 	unsigned long long user, nice, system, idle, iowait, irq, softirq, steal, busy, total;
 	FILE *file = fopen("/proc/stat", "re");
@@ -38,12 +25,6 @@ static void cpu_read(struct es_node_load *load)
 		load->cpu = (unsigned int)((busy - load->last_busy) * 1000 / (total - load->last_total));
 	load->last_busy = busy;
 	load->last_total = total;
-}
-
-void es_node_load_read(struct es_node_load *load)
-{
-	connections_read(load);
-	cpu_read(load);
 }
 
 static int is_service(const struct es_conf *conf, unsigned int v4, unsigned int port)

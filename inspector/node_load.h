@@ -9,8 +9,7 @@
 
 /* struct es_node_load - @last_*: for the next reading */
 struct es_node_load {
-	unsigned int connections; /* open TCP connections of this network namespace */
-	unsigned int cpu;	  /* busy share since the last reading, 1/1000 */
+	unsigned int cpu; /* busy share since the last reading, 1/1000 */
 	unsigned long long last_busy;
 	unsigned long long last_total;
 };

@@ -82,7 +82,7 @@ static struct json_object *nodes_of(const struct es_report_status *status)
 
 		add_string(object, "name", node->name);
 		add_address(object, "address", &node->address);
-		add_number(object, "weight", node->weight);
+		add_number(object, "weight", status->weights ? status->weights[i] : node->weight);
 		add_string(object, "state", status->node_states ? status->node_states[i] : "up");
 		json_object_object_add(object, "self", json_object_new_boolean(i == status->self));
 		add_fraction(object, "ring_share", status->ring_shares ? status->ring_shares[i] : 0);

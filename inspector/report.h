@@ -13,11 +13,13 @@
 #include "inspector/config.h"
 #include "kmod/core/flow.h"
 #include "kmod/core/track.h"
+#include "membership/group.h"
 
 /**
  * struct es_report_status - what `status` shows besides the configuration
  * @datapath_type: "bpf"; @datapath_state: "inspecting", "fallback" or "detached"
- * @node_states: "up", "draining" or "down" of each node; NULL: all "up"
+ * @node_states: es_report_node_state() of each node; NULL: all "up"
+ * @weights: those in force; NULL: as configured
  * @ring_shares: of each node, 0..1; NULL: all 0
  * @workers: array of objects, taken over; see es_report_worker(); NULL: none
  */
@@ -30,11 +32,29 @@ struct es_report_status {
 	unsigned int epoch;
 	unsigned int members;
 	const char *const *node_states;
+	const unsigned int *weights;
 	const double *ring_shares;
 	struct json_object *workers;
 };
 
 struct json_object *es_report_status(const struct es_report_status *status);
+
+/* "up", "draining", "down", "left" or "absent" */
+const char *es_report_node_state(enum es_node_state state);
+
+/* struct es_report_membership - @group: NULL if it is static, and all else is of no meaning then */
+struct es_report_membership {
+	const struct es_group *group;
+	int is_connected;
+	int is_quorate;
+	int is_silent;
+	const char *why;
+	unsigned int lease_ms;
+	uint64_t now_ms;
+};
+
+/* es_report_membership() - add to a reply of es_report_status() */
+void es_report_membership(struct json_object *status, const struct es_report_membership *membership);
 
 /* One element of workers: id and the named values; @names ends with NULL. */
 struct json_object *es_report_worker(unsigned int id, const char *const *names,

@@ -214,6 +214,7 @@ size_t es_wire_put_load(void *buf, size_t size, const struct es_wire_load *load)
 	put32(&out, load->connections);
 	put16(&out, load->cpu);
 	put16(&out, load->queue);
+	put(&out, &load->state, 1);
 	return put_done(&out);
 }
 
@@ -225,6 +226,7 @@ int es_wire_get_load(const void *data, size_t len, struct es_wire_load *ret)
 	ret->connections = get32(&in);
 	ret->cpu = get16(&in);
 	ret->queue = get16(&in);
+	ret->state = get8(&in);
 	return get_done(&in);
 }
 

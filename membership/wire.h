@@ -77,6 +77,7 @@ struct es_wire_load {
 	uint32_t connections;
 	uint16_t cpu;
 	uint16_t queue;
+	uint8_t state;
 };
 
 /* struct es_wire_suspect - a member as the bus knows it */

@@ -25,6 +25,7 @@ enum es_cli_option {
 	ES_CLI_OPT_LIMIT = 'l',
 	ES_CLI_OPT_STAGE = 0x100,
 	ES_CLI_OPT_PINNED,
+	ES_CLI_OPT_WAIT,
 };
 
 #define ES_CLI_ARGS_MAX 3
@@ -41,6 +42,7 @@ struct es_cli {
 	int points;
 	int rotate;
 	int stage;
+	const char *wait; /* "" without a limit, NULL: do not wait */
 	unsigned int arg_count;
 	const char *args[ES_CLI_ARGS_MAX];
 };
@@ -57,7 +59,8 @@ struct es_cli_command {
 };
 
 extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_flows,
-	es_cli_reload, es_cli_stop, es_cli_keygen, es_cli_check_config, es_cli_version;
+	es_cli_drain, es_cli_undrain, es_cli_weight, es_cli_reload, es_cli_stop, es_cli_keygen,
+	es_cli_check_config, es_cli_version;
 
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
 int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

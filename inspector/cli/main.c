@@ -10,8 +10,9 @@
 #include "inspector/cli/cli.h"
 
 static const struct es_cli_command *const commands[] = {
-	&es_cli_status, &es_cli_nodes, &es_cli_ring,   &es_cli_counters,     &es_cli_flows,
-	&es_cli_reload, &es_cli_stop,  &es_cli_keygen, &es_cli_check_config, &es_cli_version,
+	&es_cli_status, &es_cli_nodes,	      &es_cli_ring,    &es_cli_counters, &es_cli_flows,
+	&es_cli_drain,	&es_cli_undrain,      &es_cli_weight,  &es_cli_reload,	 &es_cli_stop,
+	&es_cli_keygen, &es_cli_check_config, &es_cli_version,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -91,6 +92,9 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 		return 0;
 	case ES_CLI_OPT_PINNED:
 		line->cli->pinned = 1;
+		return 0;
+	case ES_CLI_OPT_WAIT:
+		line->cli->wait = arg ? arg : "";
 		return 0;
 	case ES_CLI_OPT_LIMIT:
 		line->cli->limit = arg;

@@ -4,6 +4,7 @@
  * them.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
@@ -81,6 +82,27 @@ static void print_workers(struct json_object *status)
 	es_table_free(&table);
 }
 
+static int is_true(struct json_object *object, const char *key)
+{
+	struct json_object *value = NULL;
+
+	return json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
+}
+
+static void print_membership(struct json_object *membership)
+{
+	if (strcmp(es_cli_string(membership, "provider"), "corosync") != 0)
+		return;
+	printf("members   corosync, %s, epoch %llu, %s for %.0f s\n",
+	       !is_true(membership, "connected") ? "not connected"
+	       : is_true(membership, "quorate")	 ? "quorate"
+						 : "no quorum",
+	       es_cli_number(membership, "epoch"), es_cli_string(membership, "phase"),
+	       es_cli_fraction(membership, "phase_s"));
+	if (is_true(membership, "silent"))
+		printf("SILENT    %s\n", es_cli_string(membership, "why"));
+}
+
 static void print_status(struct json_object *status)
 {
 	struct json_object *datapath = es_cli_object(status, "datapath");
@@ -90,8 +112,10 @@ static void print_status(struct json_object *status)
 	       es_cli_string(status, "cluster"), es_cli_string(status, "version"));
 	print_uptime(es_cli_fraction(status, "uptime_s"));
 	printf("\ndatapath  %s, %s\n", es_cli_string(datapath, "type"), es_cli_string(datapath, "state"));
-	printf("ring      epoch %llu, members %llu\n\n", es_cli_number(ring, "epoch"),
+	printf("ring      epoch %llu, members %llu\n", es_cli_number(ring, "epoch"),
 	       es_cli_number(ring, "members"));
+	print_membership(es_cli_object(status, "membership"));
+	puts("");
 	es_cli_print_nodes(status);
 	print_services(status);
 	print_workers(status);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * `earshot drain`, `undrain` and `weight`: a node's state and weight, told to the whole cluster by any
+ * member.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "inspector/cli/cli.h"
+
+#define POLL_NS	     200000000L
+#define WAIT_FOREVER 1e9
+
+static double now_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* Send a command about a node, the one that is asked by default; *ret_node is its name, for free(). */
+static int command_send(const struct es_cli *cli, const char *name, long long weight, char **ret_node)
+{
+	struct json_object *request = es_cli_command_request(name), *result;
+	const char *node = weight >= 0 || cli->arg_count ? cli->args[0] : NULL;
+	int r;
+
+	if (node)
+		json_object_object_add(request, "node", json_object_new_string(node));
+	if (weight >= 0)
+		json_object_object_add(request, "weight", json_object_new_int64(weight));
+	r = es_cli_request(cli, request, &result);
+	if (r)
+		return r;
+	*ret_node = strdup(es_cli_string(result, "node"));
+	if (cli->json && !cli->wait)
+		es_cli_print_json(result);
+	json_object_put(result);
+	return *ret_node ? ES_CLI_OK : es_cli_fail("out of memory");
+}
+
+/* The node's element of a status reply, which the reply owns. */
+static struct json_object *node_find(struct json_object *status, const char *name)
+{
+	struct json_object *nodes = es_cli_array(status, "nodes");
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+
+		if (!strcmp(es_cli_string(node, "name"), name))
+			return node;
+	}
+	return NULL;
+}
+
+static int is_true(struct json_object *object, const char *key)
+{
+	struct json_object *value = NULL;
+
+	return object && json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
+}
+
+/* Once more after it was empty: what was on its way when the others heard of it has arrived then. */
+static int drain_wait(const struct es_cli *cli, const char *name, double limit_s)
+{
+	const struct timespec pause = {.tv_nsec = POLL_NS};
+	double start = now_s();
+	unsigned long long left = 0;
+	int empty = 0;
+
+	while (empty < 3) {
+		struct json_object *status, *node;
+		int r = es_cli_request(cli, es_cli_command_request("status"), &status);
+
+		if (r)
+			return r;
+		node = node_find(status, name);
+		if (!node || !is_true(node, "member") ||
+		    strcmp(es_cli_string(node, "state"), "draining") != 0) {
+			/* The change is on its way for the first moments. */
+			if (now_s() - start > 2) {
+				json_object_put(status);
+				return es_cli_fail("%s does not drain (any more)", name);
+			}
+			empty = 0;
+		} else {
+			left = es_cli_number(node, "connections");
+			empty = is_true(node, "drained") ? empty + 1 : 0;
+		}
+		json_object_put(status);
+		if (empty < 3 && now_s() - start > limit_s)
+			return es_cli_fail("%s still has %llu connections after %.0f s; it goes on draining",
+					   name, left, limit_s);
+		nanosleep(&pause, NULL);
+	}
+	if (cli->json)
+		printf("{\"node\":\"%s\",\"drained\":true,\"seconds\":%.1f}\n", name, now_s() - start);
+	else
+		printf("%s is drained, after %.1f s\n", name, now_s() - start);
+	return ES_CLI_OK;
+}
+
+static int drain_run(const struct es_cli *cli)
+{
+	double limit_s = WAIT_FOREVER;
+	char *node = NULL, *end;
+	int r;
+
+	if (cli->wait && *cli->wait) {
+		limit_s = strtod(cli->wait, &end);
+		if (*end || !(limit_s >= 0))
+			return es_cli_fail("bad time \"%.80s\": expected seconds", cli->wait);
+	}
+	r = command_send(cli, "drain", -1, &node);
+	if (!r && cli->wait)
+		r = drain_wait(cli, node, limit_s);
+	free(node);
+	return r;
+}
+
+static int undrain_run(const struct es_cli *cli)
+{
+	char *node = NULL;
+	int r = command_send(cli, "undrain", -1, &node);
+
+	free(node);
+	return r;
+}
+
+static int weight_run(const struct es_cli *cli)
+{
+	char *node = NULL, *end;
+	long weight = strtol(cli->args[1], &end, 10);
+	int r;
+
+	if (!*cli->args[1] || *end || weight < 0 || weight > 1000)
+		return es_cli_fail("bad weight \"%.80s\": expected 0..1000", cli->args[1]);
+	r = command_send(cli, "weight", weight, &node);
+	free(node);
+	return r;
+}
+
+static const struct argp_option drain_options[] = {
+	{"wait", ES_CLI_OPT_WAIT, "SECONDS", OPTION_ARG_OPTIONAL,
+	 "return when the node has no connection left; fail after so many seconds", 0},
+	{0},
+};
+
+const struct es_cli_command es_cli_drain = {
+	.name = "drain",
+	.args_doc = "[NODE]",
+	.doc = "Give a node no new requests, and let its connections move away with their next one.",
+	.options = drain_options,
+	.args_max = 1,
+	.run = drain_run,
+};
+
+const struct es_cli_command es_cli_undrain = {
+	.name = "undrain",
+	.args_doc = "[NODE]",
+	.doc = "Give a drained or draining node requests again.",
+	.args_max = 1,
+	.run = undrain_run,
+};
+
+const struct es_cli_command es_cli_weight = {
+	.name = "weight",
+	.args_doc = "NODE WEIGHT",
+	.doc = "Change a node's weight, until its daemon starts anew; 0 gives it no requests and no flows.",
+	.args_min = 2,
+	.args_max = 2,
+	.run = weight_run,
+};

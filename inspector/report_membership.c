@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What `status` says of membership: an object of its own, and more members in each of the nodes.
+ */
+#include <string.h>
+#include "inspector/report.h"
+
+static const char *const state_names[] = {
+	[ES_NODE_UP] = "up",	 [ES_NODE_DRAINING] = "draining", [ES_NODE_DOWN] = "down",
+	[ES_NODE_LEFT] = "left", [ES_NODE_ABSENT] = "absent",
+};
+
+const char *es_report_node_state(enum es_node_state state)
+{
+	return state_names[state <= ES_NODE_ABSENT ? state : ES_NODE_ABSENT];
+}
+
+static void add_bool(struct json_object *object, const char *key, int value)
+{
+	json_object_object_add(object, key, json_object_new_boolean(value));
+}
+
+static void add_seconds(struct json_object *object, const char *key, uint64_t ms)
+{
+	json_object_object_add(object, key, json_object_new_double((double)ms / 1000));
+}
+
+/* "name=value" lines as an object; the mark of those that must be alike is left out. */
+static struct json_object *settings_of(const char *text)
+{
+	struct json_object *settings = json_object_new_object();
+	char name[128];
+
+	while (*text) {
+		const char *end = strchr(text, '\n'), *line = text + (*text == '='), *equals;
+
+		if (!end)
+			break;
+		equals = memchr(line, '=', (size_t)(end - line));
+		if (equals && (size_t)(equals - line) < sizeof(name)) {
+			memcpy(name, line, (size_t)(equals - line));
+			name[equals - line] = 0;
+			json_object_object_add(
+				settings, name,
+				json_object_new_string_len(equals + 1, (int)(end - equals - 1)));
+		}
+		text = end + 1;
+	}
+	return settings;
+}
+
+static void node_extend(struct json_object *object, const struct es_group_node *node, uint64_t now_ms)
+{
+	const char *reason = node->is_member ? "" : es_group_reason_text(node->reason);
+
+	add_bool(object, "member", node->is_member);
+	json_object_object_add(object, "reason", json_object_new_string(reason));
+	json_object_object_add(object, "refused",
+			       json_object_new_string(node->is_member ? node->refused : ""));
+	if (node->since_ms)
+		add_seconds(object, "since_s", now_ms - node->since_ms);
+	if (!node->is_member)
+		return;
+	json_object_object_add(object, "connections", json_object_new_int64(node->load.connections));
+	json_object_object_add(object, "cpu", json_object_new_double(node->load.cpu / 1000.0));
+	json_object_object_add(object, "queue", json_object_new_int(node->load.queue));
+	add_bool(object, "drained",
+		 node->state == ES_NODE_DRAINING && node->load.state == ES_NODE_DRAINING &&
+			 !node->load.connections);
+	json_object_object_add(object, "settings", settings_of(node->settings));
+}
+
+void es_report_membership(struct json_object *status, const struct es_report_membership *m)
+{
+	struct json_object *membership = json_object_new_object(), *nodes = NULL;
+
+	json_object_object_add(status, "membership", membership);
+	json_object_object_add(membership, "provider",
+			       json_object_new_string(m->group ? "corosync" : "static"));
+	if (!m->group)
+		return;
+	add_bool(membership, "connected", m->is_connected);
+	add_bool(membership, "quorate", m->is_quorate);
+	add_bool(membership, "silent", m->is_silent);
+	json_object_object_add(membership, "why", json_object_new_string(m->why));
+	json_object_object_add(membership, "epoch", json_object_new_int64(m->group->epoch));
+	json_object_object_add(membership, "phase",
+			       json_object_new_string(es_group_phase_text(m->group->phase)));
+	add_seconds(membership, "phase_s", m->now_ms - m->group->phase_since_ms);
+	json_object_object_add(membership, "lease_ms", json_object_new_int64(m->lease_ms));
+	json_object_object_get_ex(status, "nodes", &nodes);
+	for (unsigned int i = 0; i < m->group->node_count; i++)
+		node_extend(json_object_array_get_idx(nodes, i), &m->group->node[i], m->now_ms);
+}
