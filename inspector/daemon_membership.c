@@ -70,10 +70,13 @@ static void lease_set(struct es_membership *m, unsigned long long until_ns)
 	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->lease_ns, until_ns, __ATOMIC_RELEASE);
 }
 
-/* This node answers for nothing new any more. */
+/*
+ * This node takes nothing new any more. What it has goes on until the lease is over, and stands still then,
+ * as far as another node may be asked for it.
+ */
 static void silence(struct es_membership *m, const char *why)
 {
-	lease_set(m, LEASE_OVER);
+	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->attached, 0, __ATOMIC_RELEASE);
 	memset(&m->share, 0, sizeof(m->share));
 	m->must_end = 1;
 	if (!m->is_silent || strcmp(m->why, why) != 0)
@@ -354,9 +357,9 @@ static void on_lost(void *ctx, const char *why)
 
 	silence(m, why);
 	es_group_lost(&m->group, now_ms());
-	/* Without a member but ourselves, later requests stay where they are. */
 	if (m->leave_done)
-		on_left(m);
+		m->leave_done(m->daemon);
+	m->leave_done = NULL;
 }
 
 static const struct es_corosync_ops bus_ops = {.view = on_view, .datagram = on_datagram, .lost = on_lost};
@@ -376,6 +379,7 @@ static int end_unproven(struct es_membership *m)
 
 	if (!m->must_end)
 		return 0;
+	lease_set(m, LEASE_OVER);
 	rc = es_datapath_settle();
 	if (!rc)
 		rc = es_datapath_end_unproven(m->daemon->datapath, &count);
@@ -387,6 +391,25 @@ static int end_unproven(struct es_membership *m)
 		es_log(ES_LOG_WARNING, "ended %u connections whose first request another node may have",
 		       count);
 	m->must_end = 0;
+	return 0;
+}
+
+/* A node that hears no clients must leave its share to those that do. */
+static int public_link_is_up(struct es_membership *m)
+{
+	int is_up = es_network_has_carrier(m->daemon->conf->datapath.interface);
+	char why[ES_GROUP_TEXT_SIZE];
+
+	if (is_up)
+		return 1;
+	snprintf(why, sizeof(why), "the public interface %s has no carrier",
+		 m->daemon->conf->datapath.interface);
+	if (m->group.phase != ES_GROUP_OUT) {
+		silence(m, why);
+		rejoin(m);
+	} else if (strcmp(why, m->why) != 0) {
+		silence(m, why);
+	}
 	return 0;
 }
 
@@ -438,7 +461,8 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 	(void)events;
 	if (m->must_rejoin)
 		rejoin(m);
-	connect_now(m);
+	if (public_link_is_up(m))
+		connect_now(m);
 	es_group_tick(&m->group, now_ms());
 	if (m->group.phase != ES_GROUP_OUT && ev_now(loop) >= m->load_at)
 		load_send(m);
@@ -494,12 +518,10 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 	m->is_silent = 1;
 	snprintf(m->why, sizeof(m->why), "starting");
 	/* A daemon before this one that left in order told the others what it has. */
-	if (es_datapath_adopted(d->datapath) && !state->attached) {
-		lease_set(m, LEASE_NEVER);
-	} else {
+	m->must_end = !es_datapath_adopted(d->datapath) || state->lease_ns != LEASE_NEVER;
+	if (m->must_end)
 		lease_set(m, LEASE_OVER);
-		m->must_end = 1;
-	}
+	state->attached = 0;
 	on_changed(m);
 	for (int i = 0; i < 2; i++) {
 		m->fds[i] = -1;

@@ -272,3 +272,19 @@ int es_network_has_address(const struct es_addr *address)
 	freeifaddrs(list);
 	return found;
 }
+
+int es_network_has_carrier(const char *interface)
+{
+	struct ifreq request = {};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc;
+
+	if (fd < 0)
+		return 1;
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interface);
+	rc = ioctl(fd, SIOCGIFFLAGS, &request);
+	if (rc)
+		rc = -errno;
+	close(fd);
+	return rc ? rc != -ENODEV : (request.ifr_flags & IFF_RUNNING) != 0;
+}

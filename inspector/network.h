@@ -44,6 +44,9 @@ int es_network_read(const struct es_conf *conf, struct es_network *ret_network, 
  */
 int es_network_prepare(const struct es_conf *conf, struct es_conf_error *err);
 
+/* Is there a cable in @interface, with something at its other end? 1 also if the kernel does not tell. */
+int es_network_has_carrier(const char *interface);
+
 /* Is @address one of this node's? */
 int es_network_has_address(const struct es_addr *address);
 

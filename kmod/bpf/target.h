@@ -117,11 +117,12 @@ static __noinline int es_handover_answer_end(struct __sk_buff *skb, const struct
 				      es_worker_of(flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1));
 }
 
+/* A node that takes no new flow takes none from others either. */
 static __always_inline int es_handover_is_silent(void)
 {
 	const struct es_state *state = es_state_get();
 
-	return state && es_is_silent(state);
+	return state && state->lease_ns && (!state->attached || es_is_silent(state));
 }
 
 /* Is this a first request whose sender the ring here does not name, and which another node may have? */

@@ -46,7 +46,11 @@ static void test_proofs(void **state)
 static void test_small_ones(void **state)
 {
 	struct es_wire_change change = {.node = 300, .what = ES_WIRE_CHANGE_WEIGHT, .value = 999}, change2;
-	struct es_wire_load load = {.sent_ns = 1ULL << 50, .connections = 70000, .cpu = 1000, .queue = 3},
+	struct es_wire_load load = {.sent_ns = 1ULL << 50,
+				    .connections = 70000,
+				    .cpu = 1000,
+				    .queue = 3,
+				    .state = 1},
 			    load2;
 	struct es_wire_suspect suspect = {1, 0xffffffff}, suspect2;
 	struct es_wire_stopped stopped = {77, 1000}, stopped2;
