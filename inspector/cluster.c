@@ -8,12 +8,18 @@
 #include <string.h>
 #include "inspector/cluster.h"
 
-/* Slots that are ours, but not ours to inspect yet. */
+/* Slots that are ours but not to inspect yet, and those that we have but are not ours any more. */
 static void es_cluster_restrict(struct es_cluster *cluster, const struct es_share *may)
 {
-	for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++)
-		if (cluster->table->node[slot] == cluster->self && !(may->bits[slot / 64] >> (slot % 64) & 1))
+	for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++) {
+		int is_ours = cluster->table->node[slot] == cluster->self;
+		int has = may->bits[slot / 64] >> (slot % 64) & 1;
+
+		if (is_ours && !has)
 			cluster->table->node[slot] |= ES_RING_WAIT;
+		else if (!is_ours && has && cluster->table->node[slot] != ES_NODE_NONE)
+			cluster->table->node[slot] |= ES_RING_ANSWER;
+	}
 }
 
 int es_cluster_new(const struct es_conf *conf, unsigned int self, unsigned int epoch,

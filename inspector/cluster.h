@@ -33,8 +33,7 @@ struct es_share {
  * struct es_cluster - one version
  * Nodes are in the order of the configuration, their index is the node id. Owns ring and table, not conf.
  * @weight: 0 for a node that is not on this ring
- * @table: the ring as the datapath looks it up; slots that this node gains, but must not inspect yet, have
- * ES_RING_WAIT
+ * @table: the ring as the datapath looks it up; slots that this node gains or loses have a flag
  */
 struct es_cluster {
 	unsigned int epoch;
@@ -50,7 +49,7 @@ struct es_cluster {
  * es_cluster_new() - build ring and addresses
  * @conf: outlives the version
  * @weights: one for each node, 0: not on the ring; NULL: the configuration's
- * @may: the slots that this node may inspect, NULL: all that the ring gives it
+ * @may: the slots that this node inspects, and may go on with; NULL: all that the ring gives it
  * Returns 0 or -errno (of es_ring_new()).
  */
 int es_cluster_new(const struct es_conf *conf, unsigned int self, unsigned int epoch,

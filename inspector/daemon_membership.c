@@ -204,8 +204,7 @@ static void proof_add(void *ctx, const void *data)
 	const struct es_connection_entry *entry = data;
 	struct proofs *p = ctx;
 	const struct es_cluster *cluster = p->m->daemon->cluster;
-	unsigned int owner =
-		es_ring_table_lookup(cluster->table, entry->flow_hash) & ~(unsigned int)ES_RING_WAIT;
+	unsigned int owner = es_ring_table_lookup(cluster->table, entry->flow_hash) & ES_RING_NODE;
 
 	if (!entry->unproven || owner == cluster->self || owner >= p->m->group.node_count)
 		return;
@@ -264,7 +263,7 @@ static void on_proofs(void *ctx, unsigned int node, const struct es_wire_proof *
 	size_t n = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if ((es_ring_table_lookup(d->cluster->table, proofs[i].flow_hash) & ~ES_RING_WAIT) ==
+		if ((es_ring_table_lookup(d->cluster->table, proofs[i].flow_hash) & ES_RING_NODE) ==
 		    d->cluster->self)
 			mine[n++] = (struct es_proof){.flow_hash = proofs[i].flow_hash,
 						      .cookie = proofs[i].cookie,

@@ -43,8 +43,8 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 	if (v->socket != ES_SOCKET_ESTABLISHED) {
 		__u32 owner = es_ring_owner(state, v->flow_hash);
 
-		v->mine = state->attached && (owner & ~ES_RING_WAIT) == cfg->self;
-		v->waits = (owner & ES_RING_WAIT) != 0;
+		v->mine = state->attached && es_ring_answers(owner, cfg->self);
+		v->waits = (owner & (ES_RING_WAIT | ES_RING_ANSWER)) != 0;
 		/* A request that moved its connection away from here concerns this node all the same. */
 		if (!v->mine && (v->inspect != ES_INSPECT_EVERY || !v->seg.len))
 			return 0;

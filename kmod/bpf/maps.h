@@ -144,7 +144,7 @@ static __always_inline struct es_config *es_config_get(const struct es_state *st
 	return bpf_map_lookup_elem(&es_configs, &active);
 }
 
-/* What the ring in force says of @hash: a node id, perhaps with ES_RING_WAIT, or ES_NODE_NONE. */
+/* What the ring in force says of @hash: a node id, perhaps with a flag, or ES_NODE_NONE. */
 static __always_inline __u32 es_ring_owner(const struct es_state *state, __u64 hash)
 {
 	__u32 active = state->active & 1;
@@ -168,7 +168,7 @@ static __always_inline int es_is_silent(const struct es_state *state)
 static __always_inline int es_ring_is_mine(const struct es_state *state, const struct es_config *cfg,
 					   __u64 hash)
 {
-	return state->attached && (es_ring_owner(state, hash) & ~ES_RING_WAIT) == cfg->self &&
+	return state->attached && es_ring_answers(es_ring_owner(state, hash), cfg->self) &&
 	       !es_is_silent(state);
 }
 

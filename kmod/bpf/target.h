@@ -134,7 +134,7 @@ static __noinline int es_handover_is_stale(const struct es_handover *h, __u64 fl
 	if (!cfg || !h || !cfg->leased || h->kind != ES_HANDOVER_REQUEST ||
 	    (h->flags & ES_HANDOVER_F_MOVED) || h->epoch == es_htonl(cfg->epoch))
 		return 0;
-	return (es_ring_owner(state, flow_hash) & ~ES_RING_WAIT) != h->source;
+	return (es_ring_owner(state, flow_hash) & ES_RING_NODE) != h->source;
 }
 
 static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg,

@@ -42,7 +42,7 @@ enum es_action {
  * @flow_hash, @mine, @decision: needed unless there is an established socket
  * @track: what es_track_inbound() says, of an established socket
  * @old_rcv_nxt: of a TIME_WAIT socket
- * @waits: the ring names this node, but not yet for requests (ES_RING_WAIT)
+ * @waits: the ring names this node, but not yet, or not any more, for requests (kmod/core/ring.h)
  * @silent: this node's lease is over; @unproven: of an established socket then, see es_socket_is_unproven()
  * @inspect: the service's enum es_inspect; @inspector_alive: the flow's worker has a fresh heartbeat
  * @slot: wall-clock cookie slot; @now_ms: monotonic milliseconds

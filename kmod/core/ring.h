@@ -13,23 +13,33 @@
 
 #define ES_RING_SLOTS 65536
 #define ES_NODES_MAX  128
-#define ES_NODE_NONE  0xffff
+#define ES_NODE_NONE  0x3fff
 
 /*
- * Added to this node's own id: the ring gives it the slot, but the node that had it may still inspect there.
- * SYNs are answered meanwhile (any node may), requests are left to the client's retransmission.
+ * While the ring changes, SYNs are answered by the node that loses a slot and by the one that gains it (any
+ * node may, the answer is the same), and requests by none: they are left to the client's retransmission.
+ * ES_RING_WAIT: added to this node's own id: it gains the slot, but the node that had it may still inspect
+ * there. ES_RING_ANSWER: added to another node's id: this node loses the slot, and that one may not know yet.
  */
-#define ES_RING_WAIT 0x4000
+#define ES_RING_WAIT   0x4000
+#define ES_RING_ANSWER 0x8000
+#define ES_RING_NODE   0x3fff
 
 struct es_ring_table {
 	__u16 node[ES_RING_SLOTS];
 };
 
-/* es_ring_table_lookup() - node id that owns @hash, perhaps with ES_RING_WAIT; ES_NODE_NONE on an empty ring
+/* es_ring_table_lookup() - node id that owns @hash, perhaps with a flag; ES_NODE_NONE on an empty ring
  */
 static __always_inline __u16 es_ring_table_lookup(const struct es_ring_table *table, __u64 hash)
 {
 	return table->node[hash >> 48];
+}
+
+/* es_ring_answers() - does @self answer handshakes at what es_ring_table_lookup() returned? */
+static __always_inline int es_ring_answers(__u32 found, __u32 self)
+{
+	return (found & ES_RING_NODE) == self || (found & ES_RING_ANSWER);
 }
 
 #endif

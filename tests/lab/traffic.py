@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Clients that never stop, so that a test can ask afterwards what went wrong, when, and for whom.
+
+    with Traffic(lab, kept=40, fresh=10) as traffic:
+        began = traffic.now()
+        lab.kill("n2")
+        traffic.run(5)
+    traffic.failures("kept", nodes={"n1", "n3", "n4"})
+"""
+import asyncio
+import collections
+import itertools
+import threading
+import time
+
+from earshotlab import topology
+
+Answer = collections.namedtuple("Answer", "kind client began seconds node")
+# `node` is the one that gave the connection's last answer, None before the first; `idle` says that no request was open.
+Failure = collections.namedtuple("Failure", "kind client began at error node idle target")
+
+
+class Connection:
+    """One connection of the lab's client; a response is read by its Content-Length."""
+
+    def __init__(self, machine):
+        self.machine, self.socket, self.data, self.node = machine, None, b"", None
+
+    async def open(self):
+        self.socket = self.machine.socket()
+        self.socket.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(self.socket, (topology.VIP, topology.PORT))
+
+    async def ask(self, target, close=False):
+        loop = asyncio.get_running_loop()
+        extra = "Connection: close\r\n" if close else ""
+        await loop.sock_sendall(self.socket, f"GET {target} HTTP/1.1\r\nHost: lab\r\n{extra}\r\n".encode())
+        while b"\r\n\r\n" not in self.data:
+            await self._more()
+        head, self.data = self.data.split(b"\r\n\r\n", 1)
+        lines = head.decode().split("\r\n")
+        headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines[1:])}
+        if " 200 " not in lines[0]:
+            raise ConnectionError(lines[0])
+        length = int(headers["content-length"])
+        while len(self.data) < length:
+            await self._more()
+        body, self.data = self.data[:length], self.data[length:]
+        self.node = headers["x-node"]
+        return body
+
+    async def _more(self):
+        data = await asyncio.get_running_loop().sock_recv(self.socket, 65536)
+        if not data:
+            raise ConnectionError("the server closed the connection")
+        self.data += data
+
+    def close(self):
+        if self.socket:
+            self.socket.close()
+
+
+class Traffic:
+    """`kept` clients with persistent connections, which open a new one when theirs breaks, and `fresh` ones with a
+    connection for each request. `pause`: seconds between the requests of a client."""
+
+    def __init__(self, lab, kept=20, fresh=10, target="/1k", pause=0.02, patience=15):
+        self.lab, self.counts, self.target = lab, {"kept": kept, "fresh": fresh}, target
+        self.pause, self.patience = pause, patience
+        self.answers, self.broken = [], []
+        self.numbers = itertools.count()
+        self.stopping = False
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._main()), daemon=True)
+
+    @staticmethod
+    def now():
+        return time.monotonic()
+
+    def run(self, seconds):
+        end = self.now() + seconds
+        while self.now() < end:
+            time.sleep(min(0.05, max(0, end - self.now())))
+            assert self.thread.is_alive(), "the clients ended"
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping = True
+        self.thread.join(self.patience + 10)
+        assert not self.thread.is_alive()
+
+    async def _main(self):
+        await asyncio.gather(*(self._client(kind, number) for kind, count in self.counts.items()
+                               for number in range(count)))
+
+    async def _client(self, kind, number):
+        connection = Connection(self.lab.client)
+        fresh = kind == "fresh"
+        await asyncio.sleep(self.pause * number / max(1, self.counts[kind]))
+        while not self.stopping:
+            began, idle = self.now(), True
+            target = f"{self.target}?{next(self.numbers)}"
+            try:
+                if not connection.socket:
+                    await asyncio.wait_for(connection.open(), self.patience)
+                idle = False
+                await asyncio.wait_for(connection.ask(target, fresh), self.patience)
+                self.answers.append(Answer(kind, number, began, self.now() - began, connection.node))
+                if not fresh:
+                    await asyncio.sleep(self.pause)
+                    continue
+            except (OSError, asyncio.TimeoutError) as error:
+                self.broken.append(Failure(kind, number, began, self.now(), error, connection.node, idle, target))
+            connection.close()
+            connection = Connection(self.lab.client)
+            await asyncio.sleep(self.pause)
+        connection.close()
+
+    # Afterwards, or in between
+
+    def failures(self, kind=None, nodes=None, since=0):
+        """Of connections to these nodes; a fresh connection has none before its answer."""
+        return [f for f in list(self.broken) if kind in (None, f.kind) and f.at >= since
+                and (nodes is None or f.node in nodes)]
+
+    def slow(self, since, kind="fresh"):
+        """Seconds that each request took which began since then, the longest first."""
+        return sorted((a.seconds for a in list(self.answers) if a.kind == kind and a.began >= since), reverse=True)
+
+    def nodes(self, since=0):
+        return {a.node for a in list(self.answers) if a.began >= since}
+
+    def assert_whole(self, since=0):
+        """Nothing failed."""
+        assert not self.failures(since=since), self.failures(since=since)[:5]
+
+
+def distribution(seconds):
+    """min/p50/p90/p99/max, for a line of output."""
+    if not seconds:
+        return "none"
+    ordered = sorted(seconds)
+    picks = [ordered[min(len(ordered) - 1, int(len(ordered) * q))] for q in (0, .5, .9, .99, 1)]
+    return "/".join(f"{s:.3f}" for s in picks) + f" s (min/p50/p90/p99/max of {len(ordered)})"
