@@ -28,7 +28,7 @@
  * struct es_membership
  * @share: the slots that this node inspects now; @weights: of the ring in force
  * @is_silent: the lease was taken back, or never given
- * @must_end: others may have taken over: end what is unproven before joining
+ * @must_end: others may have taken over: end what is unproven before the lease begins again
  * @connections: of our services, counted when this node's state was @counted_in
  */
 struct es_membership {
@@ -154,7 +154,8 @@ static void lease_renew(struct es_membership *m, const void *payload, size_t len
 	struct es_state *state = es_datapath_state(m->daemon->datapath);
 	struct es_wire_load load;
 
-	if (!es_group_is_in(&m->group) || m->must_rejoin || es_wire_get_load(payload, len, &load))
+	if (!es_group_is_in(&m->group) || m->must_rejoin || m->must_end ||
+	    es_wire_get_load(payload, len, &load))
 		return;
 	lease_set(m, load.sent_ns + m->lease_ms * 1000000ULL);
 	__atomic_store_n(&state->attached, 1, __ATOMIC_RELEASE);
@@ -216,6 +217,27 @@ static void proof_add(void *ctx, const void *data)
 		proofs_send(p);
 }
 
+/* Nobody may have a connection that we have too. */
+static void end_unproven(struct es_membership *m)
+{
+	unsigned int count = 0;
+	int rc;
+
+	lease_set(m, LEASE_OVER);
+	rc = es_datapath_settle();
+	if (!rc)
+		rc = es_datapath_end_unproven(m->daemon->datapath, &count);
+	if (rc) {
+		es_log(ES_LOG_ERR, "ending connections that others may have now: %s", strerror(-rc));
+		m->must_rejoin = 1;
+		return;
+	}
+	if (count)
+		es_log(ES_LOG_WARNING, "ended %u connections whose first request another node may have",
+		       count);
+	m->must_end = 0;
+}
+
 static void on_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
 {
 	struct es_membership *m = ctx;
@@ -230,6 +252,8 @@ static void on_stop(void *ctx, uint32_t epoch, const unsigned int *weights)
 	int rc;
 
 	memcpy(m->weights, weights, sizeof(m->weights));
+	if (m->must_end && m->group.others_ahead)
+		end_unproven(m);
 	cluster_install(m, epoch, &m->share);
 	es_cluster_share(m->daemon->cluster, &m->share);
 	/* No packet is decided by the old ring any more, so no connection is made by it. */
@@ -250,8 +274,14 @@ static void on_serve(void *ctx, uint32_t epoch)
 {
 	struct es_membership *m = ctx;
 
+	/* With all nodes here, and none that has served since we did, nobody has anything of ours. */
+	if (m->must_end && m->group.member_count < m->group.node_count)
+		end_unproven(m);
+	m->must_end = 0;
+	es_datapath_state(m->daemon->datapath)->served_epoch = epoch;
 	cluster_install(m, epoch, NULL);
 	es_cluster_share(m->daemon->cluster, &m->share);
+	load_send(m);
 	es_log(ES_LOG_INFO, "ring of epoch %u in force", epoch);
 }
 
@@ -370,29 +400,6 @@ static void rejoin(struct es_membership *m)
 	es_group_lost(&m->group, now_ms());
 }
 
-/* Before we join: nobody may have a connection that we have too. */
-static int end_unproven(struct es_membership *m)
-{
-	unsigned int count = 0;
-	int rc;
-
-	if (!m->must_end)
-		return 0;
-	lease_set(m, LEASE_OVER);
-	rc = es_datapath_settle();
-	if (!rc)
-		rc = es_datapath_end_unproven(m->daemon->datapath, &count);
-	if (rc) {
-		es_log(ES_LOG_ERR, "ending connections that others may have now: %s", strerror(-rc));
-		return rc;
-	}
-	if (count)
-		es_log(ES_LOG_WARNING, "ended %u connections whose first request another node may have",
-		       count);
-	m->must_end = 0;
-	return 0;
-}
-
 /* A node that hears no clients must leave its share to those that do. */
 static int public_link_is_up(struct es_membership *m)
 {
@@ -422,8 +429,6 @@ static void connect_now(struct es_membership *m)
 	if (state.is_joined || ev_now(m->daemon->loop) < m->connect_at)
 		return;
 	m->connect_at = ev_now(m->daemon->loop) + CONNECT_AGAIN_S;
-	if (end_unproven(m))
-		return;
 	if (es_corosync_connect(m->bus, why, sizeof(why))) {
 		if (strcmp(why, m->why) != 0)
 			silence(m, why);
@@ -511,8 +516,8 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		names[i] = d->conf->nodes[i].name;
 	m->lease_ms = LEASE_DEFAULT;
-	es_group_init(&m->group, &group_ops, m, names, d->conf->node_count, d->cluster->self, m->lease_ms,
-		      PATIENCE_MS);
+	es_group_init(&m->group, &group_ops, m, names, d->conf->node_count, d->cluster->self,
+		      state->served_epoch, m->lease_ms, PATIENCE_MS);
 	describe(m);
 	m->is_silent = 1;
 	snprintf(m->why, sizeof(m->why), "starting");

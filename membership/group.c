@@ -52,13 +52,14 @@ void es_group_set_phase(struct es_group *group, enum es_group_phase phase, uint6
 }
 
 void es_group_init(struct es_group *group, const struct es_group_ops *ops, void *ctx,
-		   const char *const *names, unsigned int count, unsigned int self, uint64_t lease_ms,
-		   uint64_t patience_ms)
+		   const char *const *names, unsigned int count, unsigned int self, uint32_t served,
+		   uint64_t lease_ms, uint64_t patience_ms)
 {
 	memset(group, 0, sizeof(*group));
 	group->ops = ops;
 	group->ctx = ctx;
 	group->self = self;
+	group->epoch = group->served = served;
 	group->node_count = count;
 	group->lease_ms = lease_ms;
 	group->patience_ms = patience_ms;
@@ -79,7 +80,8 @@ static void hello_send(struct es_group *group)
 	const struct es_group_node *self = &group->node[group->self];
 	struct es_wire_hello hello = {
 		.epoch = group->epoch,
-		.in_ring = self->is_accepted,
+		.served = group->served,
+		.in_ring = group->is_serving,
 		.state = group->is_leaving ? ES_NODE_LEFT : self->state,
 		.weight = self->weight,
 	};
@@ -162,6 +164,8 @@ static void proceed(struct es_group *group, uint64_t now_ms)
 		for (unsigned int i = 0; i < group->node_count; i++)
 			group->node[i].hold_until_ms = 0;
 		es_group_set_phase(group, ES_GROUP_STABLE, now_ms);
+		group->served = group->epoch;
+		group->is_serving = group->node[group->self].is_accepted;
 		group->ops->changed(group->ctx);
 		group->ops->serve(group->ctx, group->epoch);
 		if (group->is_leaving)
@@ -392,6 +396,7 @@ void es_group_lost(struct es_group *group, uint64_t now_ms)
 	self->reason = ES_GROUP_SELF_LOST;
 	self->since_ms = now_ms;
 	group->member_count = 0;
+	group->is_serving = 0;
 	group->hello_is_out = 0;
 	es_group_set_phase(group, ES_GROUP_OUT, now_ms);
 	group->ops->changed(group->ctx);

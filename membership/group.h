@@ -105,6 +105,9 @@ struct es_group_member {
 /**
  * struct es_group - one member's side
  * @self: of the nodes; @lease_ms: how long a member may believe that it is one after it heard itself
+ * @epoch: the highest known; @served: the highest that was in force where this node was; @is_serving: it
+ * still is
+ * @others_ahead: a ring was, or is, in force without this node: others may have what it had
  * @patience_ms: after so long without a word, or the word that is waited for, a member is suspected
  */
 struct es_group {
@@ -117,6 +120,9 @@ struct es_group {
 	uint64_t patience_ms;
 	enum es_group_phase phase;
 	uint32_t epoch;
+	uint32_t served;
+	uint8_t is_serving;
+	uint8_t others_ahead;
 	uint64_t phase_since_ms;
 	uint64_t suspected_ms;
 	uint64_t hold_until_ms; /* as others say */
@@ -128,10 +134,14 @@ struct es_group {
 	struct es_group_member member[ES_GROUP_MEMBERS_MAX];
 };
 
-/* es_group_init() - @names: of all nodes, in the order that all nodes' configurations have */
+/**
+ * es_group_init() -
+ * @names: of all nodes, in the order that all nodes' configurations have
+ * @served: the last epoch that was in force here, if this is remembered
+ */
 void es_group_init(struct es_group *group, const struct es_group_ops *ops, void *ctx,
-		   const char *const *names, unsigned int count, unsigned int self, uint64_t lease_ms,
-		   uint64_t patience_ms);
+		   const char *const *names, unsigned int count, unsigned int self, uint32_t served,
+		   uint64_t lease_ms, uint64_t patience_ms);
 
 /* es_group_describe() - what this node says of itself in its HELLO */
 void es_group_describe(struct es_group *group, unsigned int weight, const char *settings);

@@ -110,6 +110,7 @@ size_t es_wire_put_hello(void *buf, size_t size, const struct es_wire_hello *hel
 	size_t settings_len = strnlen(hello->settings, sizeof(hello->settings));
 
 	put32(&out, hello->epoch);
+	put32(&out, hello->served);
 	put(&out, &hello->in_ring, 1);
 	put(&out, &hello->state, 1);
 	put16(&out, hello->weight);
@@ -126,6 +127,7 @@ int es_wire_get_hello(const void *data, size_t len, struct es_wire_hello *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	ret->epoch = get32(&in);
+	ret->served = get32(&in);
 	ret->in_ring = get8(&in);
 	ret->state = get8(&in);
 	ret->weight = get16(&in);

@@ -29,13 +29,14 @@ enum es_wire_type {
 
 /**
  * struct es_wire_hello
- * @epoch: the highest that the sender has installed
- * @in_ring: it inspects, or may inspect
+ * @epoch: the highest that the sender has seen; @served: the highest that was in force where it was
+ * @in_ring: it is on the ring in force
  * @state: an enum es_node_state, @weight: percent; of the sender
  * @name: of its node; @settings: "name=value\n" for each thing that must be, or should be, alike on all nodes
  */
 struct es_wire_hello {
 	uint32_t epoch;
+	uint32_t served;
 	uint8_t in_ring;
 	uint8_t state;
 	uint16_t weight;

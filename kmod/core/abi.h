@@ -98,7 +98,9 @@ struct es_state {
 	__u64 wall_offset_ns;
 	__u64 sequence;
 	__u64 lease_ns;
-	__u64 pad[4];
+	__u32 served_epoch;
+	__u32 pad0;
+	__u64 pad[3];
 	struct es_worker_state worker[ES_WORKERS_MAX];
 };
 

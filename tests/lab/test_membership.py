@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ring while machines die, are cut off, come and go: real corosync, real clients."""
+import re
 import signal
 import time
 
@@ -7,6 +8,7 @@ import pytest
 
 from earshotlab import Lab, wait_for
 from traffic import Traffic, distribution
+from witness import Witness
 
 pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
 
@@ -168,3 +170,114 @@ def test_all_at_once(lab):
     settled(lab)
     assert lab.client.get("/1k", timeout=5)[0] == 200
     time.sleep(0.1)
+
+
+PARTITIONS = {"3/1": [["n1", "n2", "n3"], ["n4"]], "2/2": [["n1", "n2"], ["n3", "n4"]]}
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("sides", PARTITIONS)
+def test_partition(sides):
+    """All nodes hear the clients, whose cable is bad, but not each other. Never do two nodes answer one request."""
+    majority = PARTITIONS[sides][0] if len(PARTITIONS[sides][0]) > 2 else []
+    minority = [node for node in ALL if node not in majority]
+    with Lab(nodes=4, membership="corosync", policy="wrr", token=int(TOKEN * 1000), wires=["client"]) as lab:
+        settled(lab)
+        lab.wire("client").set(loss=0.02, dup=0.01, reorder=0.01)
+        with Witness(lab) as witness, Traffic(lab, kept=0, fresh=80, pause=0, patience=20) as traffic:
+            while len(traffic.answers) < 4000:
+                traffic.run(0.2)
+            lab.partition(PARTITIONS[sides], networks=["cluster"])
+            cut = traffic.now()
+            wait_for(lambda: all(lab.status(n)["membership"]["silent"] for n in minority), "the minority's silence",
+                     DETECTED)
+            silent = traffic.now()
+            traffic.run(3)
+            if majority:
+                settled(lab, majority)
+            lab.heal_partition()
+            healed = traffic.now()
+            settled(lab)
+            count = len(traffic.answers)
+            while len(traffic.answers) < max(10000, count + 3000):
+                traffic.run(0.2)
+        answered = witness.assert_one_answer_each()
+        print(f"{sides}: silent after {silent - cut:.2f} s, {answered} requests answered, once each; fresh connections took "
+              f"{distribution(traffic.slow(cut))}")
+        during = {a.node for a in traffic.answers if silent < a.began and a.began + a.seconds < healed}
+        assert during == set(majority), during
+        assert not traffic.broken, traffic.broken[:3]
+        assert answered >= 10000
+
+
+def test_drain():
+    """500 persistent connections leave a node one by one with their next request, and none notices."""
+    with Lab(nodes=4, membership="corosync", policy="uri-hash", token=int(TOKEN * 1000),
+             settings={"service.inspect": "every", "service.load_bound": 0}) as lab:
+        settled(lab)
+        with Traffic(lab, kept=500, fresh=10, pause=0.5) as traffic:
+            traffic.run(2)
+            assert traffic.nodes() == set(ALL)
+            done = lab.node("n1").exec(["earshot", "drain", "n3", "--wait=30"])
+            print(done.stdout.strip())
+            assert done.stdout.startswith("n3 is drained, after ")
+            drained = traffic.now()
+            traffic.run(1.5)
+            assert "n3" not in traffic.nodes(drained)
+            status = {n["name"]: n for n in lab.status("n2")["nodes"]}
+            assert status["n3"]["state"] == "draining" and status["n3"]["connections"] == 0
+            lab.node("n2").exec(["earshot", "undrain", "n3"])
+            back = traffic.now()
+            traffic.run(2)
+            assert traffic.nodes(back) == set(ALL)
+        traffic.assert_whole()
+
+
+REFUSALS = {
+    "service web": ("port = 80", "port = 8080", "service.0.web"),
+    "lifetime": ("datapath {", "datapath {\n    cookie_lifetime_s = 600", "cookie_lifetime_s"),
+    "window": ("datapath {", "datapath {\n    receive_window_scale = 7", "receive_window_scale"),
+    "policy": ("policy = wrr", "policy = uri-hash", "service.0.web"),
+}
+
+
+@pytest.mark.parametrize("what", [*REFUSALS, "key"])
+def test_refused(lab, what):
+    """A node that is set up differently does not get in, and both sides say why."""
+    node = lab.node("n3")
+    config = lab.config_file
+    with open(config, encoding="utf-8") as file:
+        text = file.read()
+    lab.stop("n3", "earshotd")
+    try:
+        if what == "key":
+            name = "ring_secret"
+            key = re.search(r'key_file = "?([^"\s]+)"?', text).group(1)
+            other = f"{lab.directory}/other.key"
+            node.exec(["earshot", "keygen", other])
+            changed = text.replace(key, other)
+        else:
+            old, new, name = REFUSALS[what]
+            changed = text.replace(old, new)
+        assert changed != text
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(changed)
+        lab.start("n3", "earshotd")
+
+        def refused(asked):
+            nodes = {n["name"]: n for n in lab.status(asked)["nodes"]}
+            return nodes["n3"].get("refused", "").startswith(name + " is ")
+
+        wait_for(lambda: refused("n1") and refused("n3"), "the refusal on both sides", 10)
+        assert lab.status("n3")["membership"]["silent"]
+        print({n["name"]: n for n in lab.status("n1")["nodes"]}["n3"]["refused"])
+        settled_without = {n["name"] for n in lab.status("n1")["nodes"] if n["state"] == "up"}
+        assert settled_without == {"n1", "n2", "n4"}
+        for _ in range(20):
+            assert lab.client.get("/1k", timeout=5)[1]["X-Node"] != "n3"
+    finally:
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(text)
+        lab.stop("n3", "earshotd")
+        lab.start("n3", "earshotd")
+    settled(lab)

@@ -58,7 +58,9 @@ static struct datapath datapath[NODES];
 static unsigned int weights[NODES][NODES]; /* as each has installed them */
 static unsigned int part[NODES];	   /* which partition a node is in */
 static uint64_t frozen_until[NODES];	   /* of a partition: no token goes round */
+static uint32_t served[NODES];
 static uint64_t now, seed;
+
 static unsigned int random_below(unsigned int n)
 {
 	return (unsigned int)(es_test_random(&seed) % n);
@@ -123,7 +125,7 @@ static void on_serve(void *ctx, uint32_t epoch)
 {
 	struct process *p = ctx;
 
-	(void)epoch;
+	served[p->node] = epoch;
 	datapath[p->node].share = owned(p->node);
 	trace("serves", p->node, "");
 }
@@ -190,7 +192,7 @@ static void start(unsigned int node, const char *settings)
 	drop_events(p);
 	silence(p); /* as a daemon does that starts */
 	memset(&p->group, 0, sizeof(p->group));
-	es_group_init(&p->group, &ops, p, names, NODES, node, LEASE_MS, PATIENCE_MS);
+	es_group_init(&p->group, &ops, p, names, NODES, node, served[node], LEASE_MS, PATIENCE_MS);
 	es_group_describe(&p->group, 100, settings);
 	p->node = node;
 	p->pid++;
@@ -475,6 +477,7 @@ static void begin(void)
 		drop_events(&process[i]);
 	memset(process, 0, sizeof(process));
 	memset(weights, 0, sizeof(weights));
+	memset(served, 0, sizeof(served));
 	memset(part, 0, sizeof(part));
 	memset(frozen_until, 0, sizeof(frozen_until));
 	memset(datapath, 0, sizeof(datapath));

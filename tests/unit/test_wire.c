@@ -7,7 +7,8 @@
 
 static void test_hello(void **state)
 {
-	struct es_wire_hello hello = {.epoch = 7, .in_ring = 1, .state = 2, .weight = 1000}, back;
+	struct es_wire_hello hello = {.epoch = 7, .served = 6, .in_ring = 1, .state = 2, .weight = 1000},
+			     back;
 	char buf[sizeof(hello) + 2]; /* its settings have a length, and no NUL */
 	size_t len;
 
@@ -15,12 +16,12 @@ static void test_hello(void **state)
 	strcpy(hello.name, "n1");
 	memset(hello.settings, 'x', sizeof(hello.settings) - 1);
 	len = es_wire_put_hello(buf, sizeof(buf), &hello);
-	assert_int_equal(len, 8 + ES_WIRE_NAME_SIZE + 2 + ES_WIRE_SETTINGS_SIZE - 1);
+	assert_int_equal(len, 12 + ES_WIRE_NAME_SIZE + 2 + ES_WIRE_SETTINGS_SIZE - 1);
 	assert_int_equal(es_wire_get_hello(buf, len, &back), 0);
 	assert_memory_equal(&hello, &back, sizeof(hello));
 	for (size_t i = 0; i < len; i += 97)
 		assert_int_not_equal(es_wire_get_hello(buf, i, &back), 0);
-	memset(buf + 8, 'n', ES_WIRE_NAME_SIZE); /* a name without an end */
+	memset(buf + 12, 'n', ES_WIRE_NAME_SIZE); /* a name without an end */
 	assert_int_not_equal(es_wire_get_hello(buf, len, &back), 0);
 }
 
