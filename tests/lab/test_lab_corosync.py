@@ -210,6 +210,8 @@ def test_power_cut(lab):
     started = time.monotonic()
     lab.kill("n4")
     assert node.pids() == []
+    with pytest.raises(LabError, match="no power"):
+        node.exec(["true"])
     see(lab, ["n1", "n2", "n3"])
     assert time.monotonic() - started < 3 * TOKEN
     lab.heal("n4")
