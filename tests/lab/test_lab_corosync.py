@@ -52,6 +52,12 @@ def carrier(node, interface):
     return node.exec(["cat", f"/sys/class/net/{interface}/carrier"]).stdout.strip() == "1"
 
 
+def shared_memory(pids):
+    """What these processes have in the host's shared memory."""
+    names = tuple(f"qb-{prefix}{pid}-" for pid in pids for prefix in ("", "corosync-"))
+    return [file for file in os.listdir("/dev/shm") if file.startswith(names)]
+
+
 # --- forming
 
 
@@ -78,8 +84,7 @@ def test_a_node_has_files_of_its_own(lab):
     assert two.exec(["ls", "/run/x", "/dev/shm/x", "/var/lib/corosync/x"], check=False).stdout == ""
     assert not any(os.path.exists(f"{directory}/x") for directory in ("/run", "/dev/shm", "/var/lib/corosync"))
     assert "qb-" in one.exec(["ls", "/dev/shm"]).stdout
-    ours = tuple(f"qb-{node.corosync.pid}-" for node in lab.nodes)
-    assert not [file for file in os.listdir("/dev/shm") if file.startswith(ours)]
+    assert not shared_memory([node.corosync.pid for node in lab.nodes])
     # Where the caller is, there the command is, too; and a directory that the node does not have is no obstacle.
     assert one.exec(["pwd"], cwd="/usr").stdout == "/usr\n"
     assert one.exec(["pwd"], cwd=lab.directory).stdout == f"{lab.directory}\n"
@@ -205,6 +210,8 @@ def test_power_cut(lab):
     started = time.monotonic()
     lab.kill("n4")
     assert node.pids() == []
+    with pytest.raises(LabError, match="no power"):
+        node.exec(["true"])
     see(lab, ["n1", "n2", "n3"])
     assert time.monotonic() - started < 3 * TOKEN
     lab.heal("n4")
@@ -318,7 +325,7 @@ def test_two_labs_side_by_side(name):
     cli("down", "--name", name)
     assert not traces(name) and not traces(two.name)
     assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}/exe")]
-    assert not [file for file in os.listdir("/dev/shm") if file.startswith(tuple(f"qb-{pid}-" for pid in pids))]
+    assert not shared_memory(pids)
 
 
 def test_a_failing_test_leaves_nothing():

@@ -53,8 +53,10 @@ def node_mounts(lab, node):
 
 def enter(lab, machine, cwd=None):
     """The beginning of a command line on a machine: through its mounts where it has some, into its network anyway."""
-    record = lab.running_record(mounts.NAME, machine) if has(lab, "machine") and machine in lab.net.nodes else None
-    if record:
+    if has(lab, "machine") and machine in lab.net.nodes:
+        record = lab.running_record(mounts.NAME, machine)
+        if record is None:  # without them it would be among the host's files
+            raise LabError(f"{machine} of lab {lab.name} has no power: heal it")
         return mounts.enter(record, cwd)
     return [netns.ip_command(), "netns", "exec", lab.net.namespace(machine)]
 
