@@ -8,6 +8,7 @@
 #include "inspector/daemon_membership.h"
 #include "inspector/log.h"
 #include "inspector/node_load.h"
+#include "inspector/public_link.h"
 #include "inspector/report.h"
 #include "inspector/settings.h"
 
@@ -38,6 +39,7 @@ struct es_membership {
 	struct es_share share;
 	unsigned int weights[ES_NODES_MAX];
 	struct es_node_load load;
+	struct es_public_link link;
 	unsigned int connections;
 	uint8_t counted_in;
 	struct ev_io io[2];
@@ -403,13 +405,13 @@ static void rejoin(struct es_membership *m)
 /* A node that hears no clients must leave its share to those that do. */
 static int public_link_is_up(struct es_membership *m)
 {
-	int is_up = es_network_has_carrier(m->daemon->conf->datapath.interface);
+	const char *interface = m->daemon->conf->datapath.interface;
+	const char *wrong = es_public_link_check(&m->link, interface, m->group.member_count > 1, now_ms());
 	char why[ES_GROUP_TEXT_SIZE];
 
-	if (is_up)
+	if (!wrong)
 		return 1;
-	snprintf(why, sizeof(why), "the public interface %s has no carrier",
-		 m->daemon->conf->datapath.interface);
+	snprintf(why, sizeof(why), "the public interface %s %s", interface, wrong);
 	if (m->group.phase != ES_GROUP_OUT) {
 		silence(m, why);
 		rejoin(m);
@@ -505,13 +507,18 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 	struct es_membership *m = calloc(1, sizeof(*m));
 	const char *names[ES_NODES_MAX];
 	struct es_state *state = es_datapath_state(d->datapath);
+	int rc;
 
 	if (!m)
 		return -ENOMEM;
 	m->daemon = d;
-	if (es_corosync_new(&bus_ops, m, &m->bus)) {
+	rc = es_public_link_open(&m->link, d->conf, d->network.public_ifindex, d->network.public_mac);
+	if (!rc)
+		rc = es_corosync_new(&bus_ops, m, &m->bus);
+	if (rc) {
+		es_public_link_close(&m->link);
 		free(m);
-		return -ENOMEM;
+		return rc;
 	}
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		names[i] = d->conf->nodes[i].name;
@@ -549,6 +556,7 @@ void es_membership_free(struct es_membership **membership)
 	for (int i = 0; i < 2; i++)
 		ev_io_stop(m->daemon->loop, &m->io[i]);
 	es_corosync_free(&m->bus);
+	es_public_link_close(&m->link);
 	free(m);
 	*membership = NULL;
 }

@@ -91,6 +91,7 @@ _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
  * stands still.
  * @wall_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC, so that a datapath without a daemon still knows the time
  * @sequence: the datapath's own handover sequence (its NACKs)
+ * @served_epoch: the daemon's, for the next one: the last epoch that was in force here
  */
 struct es_state {
 	__u32 active;

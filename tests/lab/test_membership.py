@@ -91,13 +91,15 @@ def test_killed_process(lab, what):
     settled(lab)
 
 
+@pytest.mark.parametrize("silent", [False, True], ids=["carrier-lost", "frames-lost"])
 @pytest.mark.parametrize("network", ["cluster", "public"])
-def test_cable_pulled(lab, network):
+def test_cable_pulled(lab, network, silent):
+    """Or a switch that loses all frames of one port, which nobody tells the node."""
     with Traffic(lab) as traffic:
         traffic.run(1)
         cut = traffic.now()
-        lab.node("n4").cut(network)
-        traffic.run(DETECTED)
+        lab.node("n4").cut(network, silent=silent)
+        traffic.run(DETECTED + silent)
         works = traffic.now()
         traffic.run(1.5)
         assert lab.status("n4")["membership"]["silent"]
