@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from earshotlab import Lab, wait_for
+from earshotlab import Lab, topology, wait_for
 from traffic import Traffic, distribution
 from witness import Witness
 
@@ -283,3 +283,52 @@ def test_refused(lab, what):
         lab.stop("n3", "earshotd")
         lab.start("n3", "earshotd")
     settled(lab)
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("how", ["leave", "daemon", "power"])
+def test_request_under_way(how):
+    """The ring changes while answers are lost: each repeated request goes to the node that has it, whoever inspects now."""
+    count = 300
+    with Lab(nodes=4, membership="corosync", policy="wrr", token=int(TOKEN * 1000), wires=["client"]) as lab:
+        settled(lab)
+        machine = lab.client
+        connections = [machine.socket() for _ in range(count)]
+        for connection in connections:
+            connection.settimeout(20)
+            connection.connect((topology.VIP, topology.PORT))
+        ports = [connection.getsockname() for connection in connections]
+        asked = [lab.node("n1").ask({"command": "ring", "lookup": {"address": a, "port": p}}) for a, p in ports]
+        of_n2 = sum(answer["lookup"]["node"] == "n2" for answer in asked)
+        assert of_n2 > count / 10
+        with Witness(lab) as witness:
+            lab.wire("client").set("in", loss=1)
+            for number, connection in enumerate(connections):
+                connection.sendall(f"GET /1k?{number} HTTP/1.1\r\nHost: lab\r\n\r\n".encode())
+            wait_for(lambda: sum(n["connections"] for n in lab.status("n1")["nodes"]) >= count, "the sockets", 5)
+            assert not witness.seen
+            if how == "leave":
+                lab.stop("n2", "earshotd")
+            elif how == "daemon":
+                lab.node("n2").signal("earshotd", signal.SIGKILL)
+            else:
+                lab.kill("n2")
+            settled(lab, ["n1", "n3", "n4"])
+            repeated = {n: lab.counters(n).get("inspect_repeated", 0) for n in ("n1", "n3", "n4")}
+            time.sleep(1.5)  # retransmissions under the new ring, still without an answer
+            repeated = sum(lab.counters(n).get("inspect_repeated", 0) - before for n, before in repeated.items())
+            lab.wire("client").set("in", loss=0)
+            nodes = []
+            for connection in connections:
+                data = b""
+                while b"X-Node: " not in data or len(data) < 1024:
+                    data += connection.recv(65536)
+                nodes.append(re.search(rb"X-Node: (\S+)", data).group(1).decode())
+        assert witness.assert_one_answer_each() == count
+        print(f"{how}: {of_n2} of {count} requests inspected by n2, {repeated} repeated by their new inspectors, "
+              f"{nodes.count('n2')} answered by n2")
+        assert repeated > of_n2 / 4
+        if how == "leave":
+            assert nodes.count("n2") > count / 10  # what it has, it keeps
+        else:
+            assert "n2" not in nodes
