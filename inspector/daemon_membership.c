@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -505,6 +507,7 @@ static void describe(struct es_membership *m)
 int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership)
 {
 	struct es_membership *m = calloc(1, sizeof(*m));
+	const struct sched_param priority = {.sched_priority = 1};
 	const char *names[ES_NODES_MAX];
 	struct es_state *state = es_datapath_state(d->datapath);
 	int rc;
@@ -539,6 +542,10 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 		ev_init(&m->io[i], on_readable);
 		m->io[i].data = m;
 	}
+	/* Late is silent: this thread goes before whatever else the machine is busy with. It has little to
+	 * do. */
+	if (pthread_setschedparam(pthread_self(), SCHED_RR, &priority))
+		es_log(ES_LOG_WARNING, "no real-time priority; a busy machine may lose its membership");
 	ev_timer_init(&m->tick, on_tick, 0, TICK_S);
 	m->tick.data = m;
 	ev_timer_start(d->loop, &m->tick);

@@ -174,6 +174,46 @@ static void test_status(void **state)
 	json_object_put(report);
 }
 
+static void test_membership(void **state)
+{
+	static struct es_group group = {
+		.node_count = 2, .phase = ES_GROUP_STABLE, .epoch = 12, .phase_since_ms = 900};
+	struct es_report_membership membership = {.group = &group,
+						  .is_connected = 1,
+						  .is_quorate = 1,
+						  .why = "",
+						  .lease_ms = 1000,
+						  .now_ms = 1900};
+	struct json_object *report = json_tokener_parse("{\"nodes\":[{},{}]}"), *nodes;
+
+	(void)state;
+	group.node[0] = (struct es_group_node){.is_member = 1,
+					       .state = ES_NODE_DRAINING,
+					       .since_ms = 400,
+					       .load = {.cpu = 250, .state = ES_NODE_DRAINING},
+					       .settings = "=protocol=2\nkernel=6.12\njunk"};
+	group.node[1] = (struct es_group_node){.reason = ES_GROUP_NODE, .since_ms = 900};
+	es_report_membership(report, &membership);
+	expect_as_documented("membership", report);
+	nodes = json_object_object_get(report, "nodes");
+	assert_string_equal(
+		json_object_to_json_string_ext(json_object_array_get_idx(nodes, 0), JSON_C_TO_STRING_PLAIN),
+		"{\"member\":true,\"reason\":\"\",\"refused\":\"\",\"since_s\":1.5,\"connections\":0,\"cpu\":"
+		"0.25,"
+		"\"queue\":0,\"drained\":true,\"settings\":{\"protocol\":\"2\",\"kernel\":\"6.12\"}}");
+	assert_string_equal(
+		json_object_to_json_string_ext(json_object_array_get_idx(nodes, 1), JSON_C_TO_STRING_PLAIN),
+		"{\"member\":false,\"reason\":\"its machine or network "
+		"died\",\"refused\":\"\",\"since_s\":1.0}");
+	json_object_put(report);
+	report = json_object_new_object();
+	membership.group = NULL;
+	es_report_membership(report, &membership);
+	assert_string_equal(json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN),
+			    "{\"membership\":{\"provider\":\"static\"}}");
+	json_object_put(report);
+}
+
 static void test_ring(void **state)
 {
 	static const struct es_report_point points[] = {{0, 1}, {0xffffffffffffffffULL, 0}};
@@ -340,10 +380,11 @@ static int unload(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_status),	      cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
-		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
-		cmocka_unit_test(test_flows),	      cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_status),	      cmocka_unit_test(test_membership),
+		cmocka_unit_test(test_ring),	      cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_lookup_errors), cmocka_unit_test(test_points_wanted),
+		cmocka_unit_test(test_counters),      cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);
