@@ -13,7 +13,7 @@
 #include "membership/node_state.h"
 
 #define ES_WIRE_NAME_SIZE     64
-#define ES_WIRE_SETTINGS_SIZE 4096
+#define ES_WIRE_SETTINGS_SIZE 12288 /* 128 nodes, 64 services */
 #define ES_WIRE_PROOFS_MAX    1024
 #define ES_WIRE_MESSAGE_MAX   (4 + 65535)
 

@@ -332,3 +332,24 @@ def test_request_under_way(how):
             assert nodes.count("n2") > count / 10  # what it has, it keeps
         else:
             assert "n2" not in nodes
+
+
+def test_layer_4():
+    """Without inspection the datapath serves by itself, but not when its daemon is dead and others have taken over."""
+    with Lab(nodes=4, membership="corosync", policy="ring", token=int(TOKEN * 1000),
+             settings={"service.inspect": "never"}) as lab:
+        settled(lab)
+        with Witness(lab) as witness, Traffic(lab) as traffic:
+            traffic.run(0.5)
+            lab.node("n1").signal("earshotd", signal.SIGKILL)
+            traffic.run(DETECTED)
+            gone = traffic.now()
+            traffic.run(0.5)
+            lab.start("n1", "earshotd")
+            settled(lab)
+            back = traffic.now()
+            traffic.run(0.5)
+        traffic.assert_whole()
+        assert {a.node for a in traffic.answers if a.kind == "fresh" and gone < a.began < back - 2} <= others("n1")
+        assert "n1" in traffic.nodes(back)
+        witness.assert_one_answer_each()
