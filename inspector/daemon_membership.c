@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The bus and the group in the daemon's event loop: when this node joins, stays silent, leaves; what it says
+ * of itself. What the group decides is carried out in daemon_ring.c.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include "inspector/daemon.h"
-#include "inspector/daemon_membership.h"
+#include "inspector/daemon_membership_internal.h"
 #include "inspector/log.h"
-#include "inspector/node_load.h"
-#include "inspector/public_link.h"
 #include "inspector/report.h"
 #include "inspector/settings.h"
 
@@ -19,66 +19,11 @@
 #define SERVER_CHECK_S	1.0
 #define LEAVE_S		3.0
 #define PATIENCE_MS	3000
-#define LEASE_MIN_MS	150
 #define LEASE_MAX_MS	2000
-#define LEASE_DEFAULT	1000
+#define LEASE_DEFAULT	100
+#define TOKEN_CHECK_S	5.0
 
-/* CLOCK_MONOTONIC times in the datapath's es_state.lease_ns. */
-#define LEASE_OVER  1ULL
-#define LEASE_NEVER (1ULL << 62)
-
-/**
- * struct es_membership
- * @share: the slots that this node inspects now; @weights: of the ring in force
- * @is_silent: the lease was taken back, or never given
- * @must_end: others may have taken over: end what is unproven before the lease begins again
- * @connections: of our services, counted when this node's state was @counted_in
- */
-struct es_membership {
-	struct es_daemon *daemon;
-	struct es_corosync *bus;
-	struct es_group group;
-	struct es_share share;
-	unsigned int weights[ES_NODES_MAX];
-	struct es_node_load load;
-	struct es_public_link link;
-	unsigned int connections;
-	uint8_t counted_in;
-	struct ev_io io[2];
-	int fds[2];
-	struct ev_timer tick;
-	ev_tstamp connect_at, count_at, load_at, server_at, leave_until;
-	unsigned int lease_ms;
-	int is_silent;
-	int must_end;
-	int must_rejoin;
-	char why[ES_GROUP_TEXT_SIZE];
-	void (*leave_done)(struct es_daemon *daemon);
-};
-
-static unsigned long long now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
-}
-
-static uint64_t now_ms(void)
-{
-	return now_ns() / 1000000;
-}
-
-static void lease_set(struct es_membership *m, unsigned long long until_ns)
-{
-	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->lease_ns, until_ns, __ATOMIC_RELEASE);
-}
-
-/*
- * This node takes nothing new any more. What it has goes on until the lease is over, and stands still then,
- * as far as another node may be asked for it.
- */
-static void silence(struct es_membership *m, const char *why)
+void es_membership_silence(struct es_membership *m, const char *why)
 {
 	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->attached, 0, __ATOMIC_RELEASE);
 	memset(&m->share, 0, sizeof(m->share));
@@ -127,9 +72,9 @@ static void connections_count(struct es_membership *m)
 	m->count_at = ev_time() + (ev_time() - start) * 20;
 }
 
-static void load_send(struct es_membership *m)
+void es_membership_load_send(struct es_membership *m)
 {
-	struct es_wire_load load = {.sent_ns = now_ns()};
+	struct es_wire_load load = {.sent_ns = es_membership_now_ns()};
 	unsigned int queue = 0;
 	uint8_t buf[32];
 
@@ -152,96 +97,6 @@ static void load_send(struct es_membership *m)
 	m->load_at = ev_now(m->daemon->loop) + m->lease_ms / 3000.0;
 }
 
-/* Our own message came back: since it was sent, the others had us among them. */
-static void lease_renew(struct es_membership *m, const void *payload, size_t len)
-{
-	struct es_state *state = es_datapath_state(m->daemon->datapath);
-	struct es_wire_load load;
-
-	if (!es_group_is_in(&m->group) || m->must_rejoin || m->must_end ||
-	    es_wire_get_load(payload, len, &load))
-		return;
-	lease_set(m, load.sent_ns + m->lease_ms * 1000000ULL);
-	__atomic_store_n(&state->attached, 1, __ATOMIC_RELEASE);
-	if (m->is_silent)
-		es_log(ES_LOG_INFO, "member of the cluster, epoch %u", m->group.epoch);
-	m->is_silent = 0;
-	m->why[0] = 0;
-}
-
-/* A version of the ring, in force in the datapath and in the workers. */
-static void cluster_install(struct es_membership *m, uint32_t epoch, const struct es_share *may)
-{
-	struct es_daemon *d = m->daemon;
-	struct es_cluster *next = NULL;
-	int rc = es_cluster_new(d->conf, d->cluster->self, epoch, m->weights, may, &next);
-
-	if (!rc)
-		rc = es_daemon_install(d, next);
-	if (rc) {
-		/* What is in force may be wrong now. */
-		es_cluster_free(&next);
-		silence(m, "the ring could not be put in force");
-		es_log(ES_LOG_ERR, "ring of epoch %u: %s", epoch, strerror(-rc));
-		m->must_rejoin = 1;
-	}
-}
-
-struct proofs {
-	struct es_membership *m;
-	size_t count;
-	struct es_wire_proof proof[ES_WIRE_PROOFS_MAX];
-};
-
-static void proofs_send(struct proofs *p)
-{
-	static uint8_t buf[ES_WIRE_PROOFS_MAX * sizeof(struct es_wire_proof) + 8];
-	size_t len = es_wire_put_proofs(buf, sizeof(buf), p->m->group.epoch, p->proof, p->count);
-
-	if (p->count)
-		es_corosync_send(p->m->bus, ES_WIRE_PROOFS, buf, len);
-	p->count = 0;
-}
-
-/* A connection here whose first request may come again, to a node that does not know of it. */
-static void proof_add(void *ctx, const void *data)
-{
-	const struct es_connection_entry *entry = data;
-	struct proofs *p = ctx;
-	const struct es_cluster *cluster = p->m->daemon->cluster;
-	unsigned int owner = es_ring_table_lookup(cluster->table, entry->flow_hash) & ES_RING_NODE;
-
-	if (!entry->unproven || owner == cluster->self || owner >= p->m->group.node_count)
-		return;
-	/* The node that sent it here knows, unless it has come back since. */
-	if (owner == entry->source && p->m->group.node[owner].since_ms * 1000000ULL < entry->made_ns)
-		return;
-	p->proof[p->count++] = (struct es_wire_proof){entry->flow_hash, entry->cookie, entry->first_seq};
-	if (p->count == ES_WIRE_PROOFS_MAX)
-		proofs_send(p);
-}
-
-/* Nobody may have a connection that we have too. */
-static void end_unproven(struct es_membership *m)
-{
-	unsigned int count = 0;
-	int rc;
-
-	lease_set(m, LEASE_OVER);
-	rc = es_datapath_settle();
-	if (!rc)
-		rc = es_datapath_end_unproven(m->daemon->datapath, &count);
-	if (rc) {
-		es_log(ES_LOG_ERR, "ending connections that others may have now: %s", strerror(-rc));
-		m->must_rejoin = 1;
-		return;
-	}
-	if (count)
-		es_log(ES_LOG_WARNING, "ended %u connections whose first request another node may have",
-		       count);
-	m->must_end = 0;
-}
-
 static void on_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
 {
 	struct es_membership *m = ctx;
@@ -249,85 +104,11 @@ static void on_send(void *ctx, enum es_wire_type type, const void *payload, size
 	es_corosync_send(m->bus, type, payload, len);
 }
 
-static void on_stop(void *ctx, uint32_t epoch, const unsigned int *weights)
-{
-	static struct proofs proofs;
-	struct es_membership *m = ctx;
-	int rc;
-
-	memcpy(m->weights, weights, sizeof(m->weights));
-	if (m->must_end && m->group.others_ahead)
-		end_unproven(m);
-	cluster_install(m, epoch, &m->share);
-	es_cluster_share(m->daemon->cluster, &m->share);
-	/* No packet is decided by the old ring any more, so no connection is made by it. */
-	rc = es_datapath_settle();
-	proofs.m = m;
-	proofs.count = 0;
-	if (!rc)
-		rc = es_datapath_connections(m->daemon->datapath, proof_add, &proofs);
-	if (rc) {
-		es_log(ES_LOG_ERR, "listing connections for the new ring: %s", strerror(-rc));
-		m->must_rejoin = 1;
-	}
-	proofs_send(&proofs);
-	load_send(m);
-}
-
-static void on_serve(void *ctx, uint32_t epoch)
-{
-	struct es_membership *m = ctx;
-
-	/* With all nodes here, and none that has served since we did, nobody has anything of ours. */
-	if (m->must_end && m->group.member_count < m->group.node_count)
-		end_unproven(m);
-	m->must_end = 0;
-	es_datapath_state(m->daemon->datapath)->served_epoch = epoch;
-	cluster_install(m, epoch, NULL);
-	es_cluster_share(m->daemon->cluster, &m->share);
-	load_send(m);
-	es_log(ES_LOG_INFO, "ring of epoch %u in force", epoch);
-}
-
-static void on_proofs(void *ctx, unsigned int node, const struct es_wire_proof *proofs, size_t count)
-{
-	struct es_membership *m = ctx;
-	struct es_daemon *d = m->daemon;
-	static struct es_proof mine[ES_WIRE_PROOFS_MAX];
-	size_t n = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if ((es_ring_table_lookup(d->cluster->table, proofs[i].flow_hash) & ES_RING_NODE) ==
-		    d->cluster->self)
-			mine[n++] = (struct es_proof){.flow_hash = proofs[i].flow_hash,
-						      .cookie = proofs[i].cookie,
-						      .first_seq = proofs[i].first_seq,
-						      .node = node};
-	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
-		es_worker_learn(d->worker[i], mine, n);
-}
-
-static void on_changed(void *ctx)
-{
-	struct es_membership *m = ctx;
-
-	for (unsigned int i = 0; i < m->group.node_count; i++) {
-		const struct es_group_node *node = &m->group.node[i];
-		enum es_node_state state = ES_NODE_ABSENT;
-
-		if (i == m->daemon->cluster->self || (node->is_member && node->is_accepted))
-			state = (enum es_node_state)node->state;
-		else if (node->hold_until_ms || node->reason == ES_GROUP_LEFT)
-			state = ES_NODE_LEFT;
-		es_health_set_state(&m->daemon->health, i, state);
-	}
-}
-
 static void on_rejoin(void *ctx, const char *reason)
 {
 	struct es_membership *m = ctx;
 
-	silence(m, reason);
+	es_membership_silence(m, reason);
 	m->must_rejoin = 1;
 }
 
@@ -337,7 +118,7 @@ static void on_left(void *ctx)
 
 	/* What is here goes on, since all others know of it. */
 	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->attached, 0, __ATOMIC_RELEASE);
-	lease_set(m, LEASE_NEVER);
+	es_lease_set(m, ES_LEASE_NEVER);
 	es_log(ES_LOG_INFO, "left the cluster in order");
 	if (m->leave_done)
 		m->leave_done(m->daemon);
@@ -352,10 +133,10 @@ static void on_log(void *ctx, const char *text)
 
 static const struct es_group_ops group_ops = {
 	.send = on_send,
-	.stop = on_stop,
-	.serve = on_serve,
-	.proofs = on_proofs,
-	.changed = on_changed,
+	.stop = es_ring_on_stop,
+	.serve = es_ring_on_serve,
+	.proofs = es_ring_on_proofs,
+	.changed = es_ring_on_changed,
 	.rejoin = on_rejoin,
 	.left = on_left,
 	.log = on_log,
@@ -366,7 +147,7 @@ static void on_view(void *ctx, struct es_group_id self, const struct es_group_id
 {
 	struct es_membership *m = ctx;
 
-	es_group_view(&m->group, self, members, count, leavers, leaver_count, now_ms());
+	es_group_view(&m->group, self, members, count, leavers, leaver_count, es_membership_now_ms());
 }
 
 static void on_datagram(void *ctx, struct es_group_id from, const void *data, size_t len)
@@ -377,10 +158,10 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 	uint8_t type;
 
 	while (!m->must_rejoin && es_wire_next(data, len, &at, &type, &payload, &payload_len) > 0) {
-		es_group_message(&m->group, from, type, payload, payload_len, now_ms());
+		es_group_message(&m->group, from, type, payload, payload_len, es_membership_now_ms());
 		if (type == ES_WIRE_LOAD && from.nodeid == m->group.self_id.nodeid &&
 		    from.pid == m->group.self_id.pid)
-			lease_renew(m, payload, payload_len);
+			es_lease_renew(m, payload, payload_len);
 	}
 }
 
@@ -388,8 +169,8 @@ static void on_lost(void *ctx, const char *why)
 {
 	struct es_membership *m = ctx;
 
-	silence(m, why);
-	es_group_lost(&m->group, now_ms());
+	es_membership_silence(m, why);
+	es_group_lost(&m->group, es_membership_now_ms());
 	if (m->leave_done)
 		m->leave_done(m->daemon);
 	m->leave_done = NULL;
@@ -401,49 +182,62 @@ static void rejoin(struct es_membership *m)
 {
 	m->must_rejoin = 0;
 	es_corosync_rejoin(m->bus);
-	es_group_lost(&m->group, now_ms());
+	es_group_lost(&m->group, es_membership_now_ms());
 }
 
 /* A node that hears no clients must leave its share to those that do. */
 static int public_link_is_up(struct es_membership *m)
 {
 	const char *interface = m->daemon->conf->datapath.interface;
-	const char *wrong = es_public_link_check(&m->link, interface, m->group.member_count > 1, now_ms());
+	const char *wrong =
+		es_public_link_check(&m->link, interface, m->group.member_count > 1, es_membership_now_ms());
 	char why[ES_GROUP_TEXT_SIZE];
 
 	if (!wrong)
 		return 1;
 	snprintf(why, sizeof(why), "the public interface %s %s", interface, wrong);
 	if (m->group.phase != ES_GROUP_OUT) {
-		silence(m, why);
+		es_membership_silence(m, why);
 		rejoin(m);
 	} else if (strcmp(why, m->why) != 0) {
-		silence(m, why);
+		es_membership_silence(m, why);
 	}
 	return 0;
+}
+
+/* A node that the others have given up has heard nothing for the token's timeout at least. */
+static void lease_measure(struct es_membership *m)
+{
+	unsigned int token_ms;
+
+	if (ev_now(m->daemon->loop) < m->token_at)
+		return;
+	m->token_at = ev_now(m->daemon->loop) + TOKEN_CHECK_S;
+	token_ms = es_corosync_token_ms(m->bus);
+	if (token_ms)
+		m->lease_ms = m->group.lease_ms = token_ms > LEASE_MAX_MS ? LEASE_MAX_MS : token_ms;
 }
 
 static void connect_now(struct es_membership *m)
 {
 	struct es_corosync_state state;
 	char why[ES_GROUP_TEXT_SIZE];
-	unsigned int token;
 
 	es_corosync_state(m->bus, &state);
-	if (state.is_joined || ev_now(m->daemon->loop) < m->connect_at)
-		return;
-	m->connect_at = ev_now(m->daemon->loop) + CONNECT_AGAIN_S;
-	if (es_corosync_connect(m->bus, why, sizeof(why))) {
-		if (strcmp(why, m->why) != 0)
-			silence(m, why);
+	if (state.is_joined) {
+		lease_measure(m);
 		return;
 	}
-	/* A node that the others have given up has heard nothing for the token's timeout at least. */
-	token = es_corosync_token_ms(m->bus);
-	m->lease_ms = !token ? LEASE_DEFAULT : token < LEASE_MIN_MS ? LEASE_MIN_MS : token;
-	if (m->lease_ms > LEASE_MAX_MS)
-		m->lease_ms = LEASE_MAX_MS;
-	m->group.lease_ms = m->lease_ms;
+	if (ev_now(m->daemon->loop) < m->connect_at)
+		return;
+	m->connect_at = ev_now(m->daemon->loop) + CONNECT_AGAIN_S;
+	m->token_at = 0;
+	if (es_corosync_connect(m->bus, why, sizeof(why))) {
+		if (strcmp(why, m->why) != 0)
+			es_membership_silence(m, why);
+		return;
+	}
+	lease_measure(m);
 }
 
 static void server_watch(struct es_membership *m)
@@ -471,9 +265,9 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 		rejoin(m);
 	if (public_link_is_up(m))
 		connect_now(m);
-	es_group_tick(&m->group, now_ms());
+	es_group_tick(&m->group, es_membership_now_ms());
 	if (m->group.phase != ES_GROUP_OUT && ev_now(loop) >= m->load_at)
-		load_send(m);
+		es_membership_load_send(m);
 	server_watch(m);
 	es_corosync_dispatch(m->bus);
 	fds_watch(m);
@@ -532,11 +326,11 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 	m->is_silent = 1;
 	snprintf(m->why, sizeof(m->why), "starting");
 	/* A daemon before this one that left in order told the others what it has. */
-	m->must_end = !es_datapath_adopted(d->datapath) || state->lease_ns != LEASE_NEVER;
+	m->must_end = !es_datapath_adopted(d->datapath) || state->lease_ns != ES_LEASE_NEVER;
 	if (m->must_end)
-		lease_set(m, LEASE_OVER);
+		es_lease_set(m, ES_LEASE_OVER);
 	state->attached = 0;
-	on_changed(m);
+	es_ring_on_changed(m);
 	for (int i = 0; i < 2; i++) {
 		m->fds[i] = -1;
 		ev_init(&m->io[i], on_readable);
@@ -633,8 +427,9 @@ void es_membership_report(const struct es_membership *m, struct es_report_member
 	ret->group = &m->group;
 	ret->is_connected = state.is_connected;
 	ret->is_quorate = state.is_quorate;
-	ret->is_silent = m->is_silent || now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
+	ret->is_silent =
+		m->is_silent || es_membership_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
 	ret->why = m->why;
 	ret->lease_ms = m->lease_ms;
-	ret->now_ms = now_ms();
+	ret->now_ms = es_membership_now_ms();
 }

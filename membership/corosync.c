@@ -42,7 +42,9 @@ struct es_corosync {
 	void *ctx;
 	quorum_handle_t quorum;
 	cpg_handle_t cpg;
+	cmap_handle_t cmap;
 	uint32_t nodeid;
+	int has_cmap;
 	int has_quorum;
 	int has_cpg;
 	int is_quorate;
@@ -98,7 +100,9 @@ static void es_corosync_close(struct es_corosync *c, const char *why)
 	es_corosync_lose(c, why);
 	if (c->has_quorum)
 		quorum_finalize(c->quorum);
-	c->has_quorum = 0;
+	if (c->has_cmap)
+		cmap_finalize(c->cmap);
+	c->has_quorum = c->has_cmap = 0;
 	c->is_quorate = 0;
 	c->quorum_seq = 0;
 	c->is_failed = 0;
@@ -229,6 +233,7 @@ static int es_quorum_open(struct es_corosync *c)
 	    CS_OK)
 		return -ENOTCONN;
 	c->has_quorum = 1;
+	c->has_cmap = cmap_initialize(&c->cmap) == CS_OK;
 	if (quorum_trackstart(c->quorum, CS_TRACK_CURRENT | CS_TRACK_CHANGES) != CS_OK) {
 		es_corosync_close(c, "");
 		return -ENOTCONN;
@@ -258,6 +263,15 @@ static int es_cpg_open(struct es_corosync *c)
 	return 0;
 }
 
+unsigned int es_corosync_token_ms(struct es_corosync *c)
+{
+	uint32_t token_ms = 0;
+
+	if (!c->has_cmap || cmap_get_uint32(c->cmap, "runtime.config.totem.token", &token_ms) != CS_OK)
+		return 0;
+	return token_ms;
+}
+
 int es_corosync_connect(struct es_corosync *c, char *why, size_t size)
 {
 	if (!c->has_quorum && es_quorum_open(c)) {
@@ -267,6 +281,11 @@ int es_corosync_connect(struct es_corosync *c, char *why, size_t size)
 		return -ENOTCONN;
 	}
 	es_corosync_dispatch(c);
+	if (c->has_quorum && !es_corosync_token_ms(c)) {
+		snprintf(why, size, "corosync does not tell its token timeout (cmap)");
+		es_corosync_close(c, why);
+		return -ENOTCONN;
+	}
 	if (!c->is_quorate) {
 		snprintf(why, size, "corosync's partition on this machine has no quorum");
 		return -ENOTCONN;
@@ -408,20 +427,6 @@ void es_corosync_rejoin(struct es_corosync *c)
 		cpg_leave(c->cpg, &name);
 	c->is_reported = 0;
 	es_cpg_close(c);
-}
-
-unsigned int es_corosync_token_ms(struct es_corosync *c)
-{
-	cmap_handle_t cmap;
-	uint32_t token = 0;
-
-	(void)c;
-	if (cmap_initialize(&cmap) != CS_OK)
-		return 0;
-	if (cmap_get_uint32(cmap, "runtime.config.totem.token", &token) != CS_OK)
-		token = 0;
-	cmap_finalize(cmap);
-	return token;
 }
 
 void es_corosync_state(const struct es_corosync *c, struct es_corosync_state *ret_state)

@@ -52,7 +52,7 @@ int es_corosync_flush(struct es_corosync *corosync);
 /* es_corosync_rejoin() - leave the group; the next es_corosync_connect() joins it again */
 void es_corosync_rejoin(struct es_corosync *corosync);
 
-/* Milliseconds of the token timeout in force, 0 if unknown. */
+/* Milliseconds of the token timeout in force, 0 without a connection; it may change while corosync runs. */
 unsigned int es_corosync_token_ms(struct es_corosync *corosync);
 
 struct es_corosync_state {

@@ -671,10 +671,16 @@ static void test_settings(void **state)
 	assert_int_equal(es_group_settings_differ("junk", "=", text, sizeof(text)), 0);
 }
 
+static uint64_t setting(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 0) : otherwise;
+}
+
 static void test_random_worlds(void **state)
 {
-	uint64_t first = getenv("EARSHOT_SEED") ? strtoull(getenv("EARSHOT_SEED"), NULL, 0) : 1000;
-	unsigned int worlds = getenv("EARSHOT_WORLDS") ? (unsigned int)atoi(getenv("EARSHOT_WORLDS")) : 60;
+	uint64_t first = setting("EARSHOT_SEED", 1000), worlds = setting("EARSHOT_WORLDS", 60);
 
 	(void)state;
 	for (uint64_t world = first; world < first + worlds; world++) {

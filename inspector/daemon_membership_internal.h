@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_MEMBERSHIP_INTERNAL_H
+#define ES_DAEMON_MEMBERSHIP_INTERNAL_H
+
+/*
+ * What daemon_membership.c (the bus, the group, when to join) and daemon_ring.c (rings, proofs and the lease,
+ * what the group's decisions do to datapath and workers) share.
+ */
+#include <time.h>
+#include "inspector/daemon.h"
+#include "inspector/daemon_membership.h"
+#include "inspector/node_load.h"
+#include "inspector/public_link.h"
+
+/* CLOCK_MONOTONIC times in the datapath's es_state.lease_ns. */
+#define ES_LEASE_OVER  1ULL
+#define ES_LEASE_NEVER (1ULL << 62)
+
+/**
+ * struct es_membership
+ * @share: the slots that this node inspects now; @weights: of the ring in force
+ * @is_silent: the lease was taken back, or never given
+ * @must_end: others may have taken over: end what is unproven before the lease begins again
+ * @connections: of our services, counted when this node's state was @counted_in
+ */
+struct es_membership {
+	struct es_daemon *daemon;
+	struct es_corosync *bus;
+	struct es_group group;
+	struct es_share share;
+	unsigned int weights[ES_NODES_MAX];
+	struct es_node_load load;
+	struct es_public_link link;
+	unsigned int connections;
+	uint8_t counted_in;
+	struct ev_io io[2];
+	int fds[2];
+	struct ev_timer tick;
+	ev_tstamp connect_at, count_at, load_at, server_at, token_at, leave_until;
+	unsigned int lease_ms;
+	int is_silent;
+	int must_end;
+	int must_rejoin;
+	char why[ES_GROUP_TEXT_SIZE];
+	void (*leave_done)(struct es_daemon *daemon);
+};
+
+static inline unsigned long long es_membership_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
+}
+
+static inline uint64_t es_membership_now_ms(void)
+{
+	return es_membership_now_ns() / 1000000;
+}
+
+/*
+ * This node takes nothing new any more. What it has goes on until the lease is over, and stands still then,
+ * as far as another node may be asked for it.
+ */
+void es_membership_silence(struct es_membership *membership, const char *why);
+
+/* Tell the others how busy this node is; the lease begins anew when that comes back. */
+void es_membership_load_send(struct es_membership *membership);
+
+/* The lease in the datapath: a time, or ES_LEASE_OVER, ES_LEASE_NEVER */
+void es_lease_set(struct es_membership *membership, unsigned long long until_ns);
+
+/* Our own ES_WIRE_LOAD came back: since it was sent, the others had us among them. */
+void es_lease_renew(struct es_membership *membership, const void *payload, size_t len);
+
+/* struct es_group_ops of the same names */
+void es_ring_on_stop(void *ctx, uint32_t epoch, const unsigned int *weights);
+void es_ring_on_serve(void *ctx, uint32_t epoch);
+void es_ring_on_proofs(void *ctx, unsigned int node, const struct es_wire_proof *proofs, size_t count);
+void es_ring_on_changed(void *ctx);
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What the group's decisions do here: a ring in force in datapath and workers, in two steps; which
+ * connections are not proven; the lease.
+ */
+#include <errno.h>
+#include <string.h>
+#include "inspector/daemon_membership_internal.h"
+#include "inspector/log.h"
+
+void es_lease_set(struct es_membership *m, unsigned long long until_ns)
+{
+	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->lease_ns, until_ns, __ATOMIC_RELEASE);
+}
+
+void es_lease_renew(struct es_membership *m, const void *payload, size_t len)
+{
+	struct es_state *state = es_datapath_state(m->daemon->datapath);
+	struct es_wire_load load;
+
+	if (!es_group_is_in(&m->group) || m->must_rejoin || m->must_end ||
+	    es_wire_get_load(payload, len, &load))
+		return;
+	es_lease_set(m, load.sent_ns + m->lease_ms * 1000000ULL);
+	__atomic_store_n(&state->attached, 1, __ATOMIC_RELEASE);
+	if (m->is_silent)
+		es_log(ES_LOG_INFO, "member of the cluster, epoch %u", m->group.epoch);
+	m->is_silent = 0;
+	m->why[0] = 0;
+}
+
+/* A version of the ring, in force in the datapath and in the workers. */
+static void cluster_install(struct es_membership *m, uint32_t epoch, const struct es_share *may)
+{
+	struct es_daemon *d = m->daemon;
+	struct es_cluster *next = NULL;
+	int rc = es_cluster_new(d->conf, d->cluster->self, epoch, m->weights, may, &next);
+
+	if (!rc)
+		rc = es_daemon_install(d, next);
+	if (rc) {
+		/* What is in force may be wrong now. */
+		es_cluster_free(&next);
+		es_membership_silence(m, "the ring could not be put in force");
+		es_log(ES_LOG_ERR, "ring of epoch %u: %s", epoch, strerror(-rc));
+		m->must_rejoin = 1;
+	}
+}
+
+struct proofs {
+	struct es_membership *m;
+	size_t count;
+	struct es_wire_proof proof[ES_WIRE_PROOFS_MAX];
+};
+
+static void proofs_send(struct proofs *p)
+{
+	static uint8_t buf[ES_WIRE_PROOFS_MAX * sizeof(struct es_wire_proof) + 8];
+	size_t len = es_wire_put_proofs(buf, sizeof(buf), p->m->group.epoch, p->proof, p->count);
+
+	if (p->count)
+		es_corosync_send(p->m->bus, ES_WIRE_PROOFS, buf, len);
+	p->count = 0;
+}
+
+/* A connection here whose first request may come again, to a node that does not know of it. */
+static void proof_add(void *ctx, const void *data)
+{
+	const struct es_connection_entry *entry = data;
+	struct proofs *p = ctx;
+	const struct es_cluster *cluster = p->m->daemon->cluster;
+	unsigned int owner = es_ring_table_lookup(cluster->table, entry->flow_hash) & ES_RING_NODE;
+
+	if (!entry->unproven || owner == cluster->self || owner >= p->m->group.node_count)
+		return;
+	/* The node that sent it here knows, unless it has come back since. */
+	if (owner == entry->source && p->m->group.node[owner].since_ms * 1000000ULL < entry->made_ns)
+		return;
+	p->proof[p->count++] = (struct es_wire_proof){entry->flow_hash, entry->cookie, entry->first_seq};
+	if (p->count == ES_WIRE_PROOFS_MAX)
+		proofs_send(p);
+}
+
+/* Nobody may have a connection that we have too. */
+static void end_unproven(struct es_membership *m)
+{
+	unsigned int count = 0;
+	int rc;
+
+	es_lease_set(m, ES_LEASE_OVER);
+	rc = es_datapath_settle();
+	if (!rc)
+		rc = es_datapath_end_unproven(m->daemon->datapath, &count);
+	if (rc) {
+		es_log(ES_LOG_ERR, "ending connections that others may have now: %s", strerror(-rc));
+		m->must_rejoin = 1;
+		return;
+	}
+	if (count)
+		es_log(ES_LOG_WARNING, "ended %u connections whose first request another node may have",
+		       count);
+	m->must_end = 0;
+}
+
+void es_ring_on_stop(void *ctx, uint32_t epoch, const unsigned int *weights)
+{
+	static struct proofs proofs;
+	struct es_membership *m = ctx;
+	int rc;
+
+	memcpy(m->weights, weights, sizeof(m->weights));
+	if (m->must_end && m->group.others_ahead)
+		end_unproven(m);
+	cluster_install(m, epoch, &m->share);
+	es_cluster_share(m->daemon->cluster, &m->share);
+	/* No packet is decided by the old ring any more, so no connection is made by it. */
+	rc = es_datapath_settle();
+	proofs.m = m;
+	proofs.count = 0;
+	if (!rc)
+		rc = es_datapath_connections(m->daemon->datapath, proof_add, &proofs);
+	if (rc) {
+		es_log(ES_LOG_ERR, "listing connections for the new ring: %s", strerror(-rc));
+		m->must_rejoin = 1;
+	}
+	proofs_send(&proofs);
+	es_membership_load_send(m);
+}
+
+void es_ring_on_serve(void *ctx, uint32_t epoch)
+{
+	struct es_membership *m = ctx;
+
+	/* With all nodes here, and none that has served since we did, nobody has anything of ours. */
+	if (m->must_end && m->group.member_count < m->group.node_count)
+		end_unproven(m);
+	else
+		m->must_end = 0;
+	es_datapath_state(m->daemon->datapath)->served_epoch = epoch;
+	cluster_install(m, epoch, NULL);
+	es_cluster_share(m->daemon->cluster, &m->share);
+	es_membership_load_send(m);
+	es_log(ES_LOG_INFO, "ring of epoch %u in force", epoch);
+}
+
+void es_ring_on_proofs(void *ctx, unsigned int node, const struct es_wire_proof *proofs, size_t count)
+{
+	struct es_membership *m = ctx;
+	struct es_daemon *d = m->daemon;
+	static struct es_proof mine[ES_WIRE_PROOFS_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if ((es_ring_table_lookup(d->cluster->table, proofs[i].flow_hash) & ES_RING_NODE) ==
+		    d->cluster->self)
+			mine[n++] = (struct es_proof){.flow_hash = proofs[i].flow_hash,
+						      .cookie = proofs[i].cookie,
+						      .first_seq = proofs[i].first_seq,
+						      .node = node};
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+		es_worker_learn(d->worker[i], mine, n);
+}
+
+void es_ring_on_changed(void *ctx)
+{
+	struct es_membership *m = ctx;
+
+	for (unsigned int i = 0; i < m->group.node_count; i++) {
+		const struct es_group_node *node = &m->group.node[i];
+		enum es_node_state state = ES_NODE_ABSENT;
+
+		if (i == m->daemon->cluster->self || (node->is_member && node->is_accepted))
+			state = (enum es_node_state)node->state;
+		else if (node->hold_until_ms || node->reason == ES_GROUP_LEFT)
+			state = ES_NODE_LEFT;
+		es_health_set_state(&m->daemon->health, i, state);
+	}
+}
