@@ -141,7 +141,7 @@ def test_a_thousand_requests_on_one_connection(lab):
 def test_there_and_back(lab, step):
     """A, B, A, C, …: a node meets connections that it had before."""
     nodes = list(lab.homes)
-    names = [nodes[i // 2 % NODES if i % 2 else 0] for i in range(0, 200 * step, step)]
+    names = [nodes[1 + i // 2 * step % (NODES - 1) if i % 2 else 0] for i in range(200)]
     with connection(lab) as (sock, reader):
         good(lab, sock, reader, [lab.homes[name][i % 12] for i, name in enumerate(names)])
 
