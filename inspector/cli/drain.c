@@ -56,6 +56,21 @@ static struct json_object *node_find(struct json_object *status, const char *nam
 	return NULL;
 }
 
+/* Is there a node that could take what this one has? */
+static int others_are_up(struct json_object *status, const char *name)
+{
+	struct json_object *nodes = es_cli_array(status, "nodes");
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+
+		if (strcmp(es_cli_string(node, "name"), name) != 0 &&
+		    !strcmp(es_cli_string(node, "state"), "up"))
+			return 1;
+	}
+	return 0;
+}
+
 static int is_true(struct json_object *object, const char *key)
 {
 	struct json_object *value = NULL;
@@ -89,6 +104,10 @@ static int drain_wait(const struct es_cli *cli, const char *name, double limit_s
 		} else {
 			left = es_cli_number(node, "connections");
 			empty = is_true(node, "drained") ? empty + 1 : 0;
+		}
+		if (empty < 3 && !others_are_up(status, name)) {
+			json_object_put(status);
+			return es_cli_fail("no other node is up: %s keeps its %llu connections", name, left);
 		}
 		json_object_put(status);
 		if (empty < 3 && now_s() - start > limit_s)
