@@ -18,7 +18,7 @@
 #include "inspector/cli/check_facts.h"
 
 #define ROUNDS	 3
-#define ROUND_MS 200
+#define ROUND_MS 150
 
 struct arp_packet {
 	__be16 hardware, protocol;
@@ -89,15 +89,32 @@ static void answer_add(struct es_facts_arp *answer, const __u8 *mac)
 	answer->answers++;
 }
 
-static void take(int fd, const struct arp_question *questions, size_t count)
+/* One network and what is asked there. */
+struct arp_network {
+	const struct es_facts_link *link;
+	struct arp_question questions[ES_CONF_NODES_MAX + ES_CONF_SERVICES_MAX];
+	size_t count;
+	int fd;
+	int rc;
+};
+
+static void take(const struct arp_network *network)
 {
 	struct arp_packet packet;
 	size_t i;
 
-	while (recv(fd, &packet, sizeof(packet), 0) >= (ssize_t)sizeof(packet))
-		for (i = 0; i < count && packet.operation == htons(ARPOP_REPLY); i++)
-			if (!memcmp(packet.sender, &questions[i].address, 4))
-				answer_add(questions[i].answer, packet.sender_mac);
+	while (recv(network->fd, &packet, sizeof(packet), 0) >= (ssize_t)sizeof(packet))
+		for (i = 0; i < network->count && packet.operation == htons(ARPOP_REPLY); i++)
+			if (!memcmp(packet.sender, &network->questions[i].address, 4))
+				answer_add(network->questions[i].answer, packet.sender_mac);
+}
+
+static void ask_all(struct arp_network *network, __be32 self)
+{
+	size_t i;
+
+	for (i = 0; i < network->count && !network->rc; i++)
+		network->rc = ask(network->fd, network->link, self, &network->questions[i]);
 }
 
 static long now_ms(void)
@@ -108,54 +125,66 @@ static long now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static void listen_until(int fd, long deadline, const struct arp_question *questions, size_t count)
+/* Always to the end of the time: that nobody answers is what most of the questions hope for. */
+static void listen_on(const struct arp_network *networks, long deadline)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct pollfd p[] = {
+		{.fd = networks[0].rc ? -1 : networks[0].fd, .events = POLLIN},
+		{.fd = networks[1].rc ? -1 : networks[1].fd, .events = POLLIN},
+	};
 	long left;
+	int i;
 
-	while ((left = deadline - now_ms()) > 0 && poll(&p, 1, (int)left) >= 0)
-		take(fd, questions, count);
+	while ((left = deadline - now_ms()) > 0 && poll(p, 2, (int)left) >= 0)
+		for (i = 0; i < 2; i++)
+			if (p[i].revents)
+				take(&networks[i]);
 }
 
-static void ask_all(const struct es_facts_link *link, __be32 self, const struct arp_question *questions,
-		    size_t count)
+static void exchange(struct arp_network *networks, __be32 self)
 {
-	int fd, round, rc;
-	size_t i;
+	int i, round;
+	size_t k;
 
-	rc = fd = link->rc ? link->rc : open_on(link->index);
-	for (round = 0; round < ROUNDS && fd >= 0; round++) {
-		rc = 0;
-		for (i = 0; i < count && !rc; i++)
-			rc = ask(fd, link, self, &questions[i]);
-		if (rc)
-			break;
-		listen_until(fd, now_ms() + ROUND_MS, questions, count);
+	for (i = 0; i < 2; i++) {
+		struct arp_network *n = &networks[i];
+
+		n->fd = n->link->rc ? n->link->rc : open_on(n->link->index);
+		n->rc = n->fd < 0 ? n->fd : 0;
 	}
-	if (fd >= 0)
-		close(fd);
-	for (i = 0; i < count; i++)
-		questions[i].answer->rc = rc;
+	for (round = 0; round < ROUNDS && !(networks[0].rc && networks[1].rc); round++) {
+		ask_all(&networks[0], self);
+		ask_all(&networks[1], self);
+		listen_on(networks, now_ms() + ROUND_MS);
+	}
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < networks[i].count; k++)
+			networks[i].questions[k].answer->rc = networks[i].rc;
+		if (networks[i].fd >= 0)
+			close(networks[i].fd);
+	}
+}
+
+static void question_add(struct arp_network *network, const struct es_addr *address, int probe,
+			 struct es_facts_arp *answer)
+{
+	network->questions[network->count++] =
+		(struct arp_question){.address = address->w[3], .probe = probe, .answer = answer};
 }
 
 void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *facts)
 {
-	struct arp_question questions[ES_CONF_NODES_MAX + ES_CONF_SERVICES_MAX];
-	__be32 address = self < 0 ? 0 : conf->nodes[self].address.w[3];
+	struct arp_network networks[2] = {{.link = &facts->public}, {.link = &facts->cluster}};
 	unsigned int i;
-	size_t n = 0;
 
 	for (i = 0; i < conf->service_count; i++)
-		questions[n++] =
-			(struct arp_question){conf->services[i].address.w[3], 1, &facts->service_arp[i]};
-	ask_all(&facts->public, address, questions, n);
-	for (n = 0, i = 0; i < conf->node_count; i++) {
-		int own = (int)i == self;
-
-		questions[n++] = (struct arp_question){conf->nodes[i].address.w[3], own || self < 0,
-						       own ? &facts->self_arp : &facts->node_arp[i]};
-	}
+		question_add(&networks[0], &conf->services[i].address, 1, &facts->service_arp[i]);
+	for (i = 0; i < conf->node_count; i++)
+		if ((int)i == self)
+			question_add(&networks[1], &conf->nodes[i].address, 1, &facts->self_arp);
+		else
+			question_add(&networks[1], &conf->nodes[i].address, self < 0, &facts->node_arp[i]);
+	exchange(networks, self < 0 ? 0 : conf->nodes[self].address.w[3]);
 	if (self < 0)
 		facts->self_arp.rc = -ENODATA;
-	ask_all(&facts->cluster, address, questions, n);
 }

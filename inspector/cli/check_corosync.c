@@ -201,7 +201,7 @@ static void check_ping(struct es_check *check)
 static int has_fencing(const struct es_check *check)
 {
 	static const char enabled[] = "name=\"stonith-enabled\" value=\"";
-	char *cib;
+	char *cib = NULL;
 	const char *at;
 	int rc = es_facts_file(check->facts, "/var/lib/pacemaker/cib/cib.xml", &cib), has;
 

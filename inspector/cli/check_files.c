@@ -50,7 +50,7 @@ int es_facts_file(const struct es_facts *facts, const char *path, char **ret_tex
 
 int es_facts_sysctl(const struct es_facts *facts, const char *name, long *ret_values, int max)
 {
-	char path[256], *text, *at, *end;
+	char path[256], *text = NULL, *at, *end;
 	int rc, n = 0;
 
 	snprintf(path, sizeof(path), "/proc/sys/%s", name);
@@ -71,7 +71,7 @@ int es_facts_sysctl(const struct es_facts *facts, const char *name, long *ret_va
 /* "2    eth0            1     0     03bf0a4d0064" */
 int es_facts_has_multicast(const struct es_facts *facts, const char *interface, const unsigned char *mac)
 {
-	char *text, *line, *rest, name[32], address[80], wanted[16];
+	char *text = NULL, *line, *rest, name[32], address[80], wanted[16];
 	int rc, found = 0;
 
 	rc = es_facts_file(facts, "/proc/net/dev_mcast", &text);
@@ -90,7 +90,7 @@ int es_facts_has_multicast(const struct es_facts *facts, const char *interface, 
 /* "eth0  00000000  0100A8C0  0003  0 0 0  00000000  ...": interface, destination, ..., mask as the eighth */
 int es_facts_default_interface(const struct es_facts *facts, char *ret_name, size_t size)
 {
-	char *text, *line, *rest, name[32], destination[16], mask[16];
+	char *text = NULL, *line, *rest, name[32], destination[16], mask[16];
 	int rc;
 
 	rc = es_facts_file(facts, "/proc/net/route", &text);

@@ -108,7 +108,7 @@ static void read_legacy_table(int fd, const char *name, struct es_facts_firewall
 
 static int read_legacy(struct es_facts *facts)
 {
-	char *text, *rest, *name;
+	char *text = NULL, *rest, *name;
 	int fd, rc;
 
 	rc = es_facts_file(facts, "/proc/net/ip_tables_names", &text);
