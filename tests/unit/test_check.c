@@ -408,6 +408,10 @@ static void test_links(void **state)
 	facts.cluster.lro = -1;
 	expect_one("network.lro", ES_CHECK_UNCHECKED, "does not say");
 	facts.cluster.lro = 0;
+	memcpy(conf->datapath.cluster_interface, conf->datapath.interface, sizeof(conf->datapath.interface));
+	run_again();
+	assert_int_equal(finding("network.apart")->severity, ES_CHECK_INFO);
+	snprintf(conf->datapath.cluster_interface, sizeof(conf->datapath.cluster_interface), "eth1");
 	facts.attached = 0;
 	expect_one("network.datapath", ES_CHECK_ERROR, "not attached");
 	facts.attached = -EPERM;
