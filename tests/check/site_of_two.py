@@ -167,11 +167,13 @@ class Site:
         with open(os.path.join(self.directory, name), encoding="utf-8", errors="replace") as handle:
             return handle.read()
 
-    def start_daemon(self):
-        daemon = self.spawn(self.n1, os.path.join(BUILD, "bin/earshotd"), "--config", self.config,
-                            "--control", self.control)
-        wait_for(lambda: "is serving" in self.text("log") or daemon.poll() is not None, "earshotd serving")
-        assert daemon.poll() is None, self.text("log")
+    def start_daemon(self, namespace=None, config=None):
+        """earshotd, on n1 if nothing else is said."""
+        control, log = (self.control, "log") if namespace in (None, self.n1) else (self.control + "2", "log2")
+        daemon = self.spawn(namespace or self.n1, os.path.join(BUILD, "bin/earshotd"), "--config", config or self.config,
+                            "--control", control, log=log)
+        wait_for(lambda: "is serving" in self.text(log) or daemon.poll() is not None, "earshotd serving")
+        assert daemon.poll() is None, self.text(log)
         return daemon
 
     def run(self, *arguments, user=None, timeout=60):

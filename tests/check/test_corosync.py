@@ -47,7 +47,11 @@ def of_corosync(result):
 
 
 def found(result, check):
-    return result.of(f"corosync.{check}")[0]["found"]
+    return found_in(result, f"corosync.{check}")
+
+
+def found_in(result, check_id):
+    return result.of(check_id)[0]["found"]
 
 
 def until(condition):
@@ -189,3 +193,64 @@ def test_stopped(site, error):
     assert found(site.check(), "running") == "corosync does not answer"
     first.send_signal(signal.SIGCONT)
     assert of_corosync(site.check())["corosync.quorate"] == error
+
+
+@pytest.fixture
+def members(site, membership):
+    """Starts earshotd on both machines, members of one cluster."""
+    if membership == "static":
+        pytest.skip("this earshot has no membership = corosync")
+
+    def start(config=None):
+        corosync.start_both(site)
+        site.start_daemon()
+        site.start_daemon(site.n2, config)
+
+    return start
+
+
+def of_members(result):
+    return {check: severity for check, severity in result.wrong().items() if check.startswith("members.")}
+
+
+def test_members(site, members):
+    """Both are members; then the other's daemon dies."""
+    members()
+    until(lambda: not of_members(site.check()))
+    assert "no setting differs between the 2 nodes" in found_in(site.check(), "members.settings")
+    site.processes[-1].kill()
+    until(lambda: of_members(site.check()) == {"members.away": "warning", "members.settings": "unchecked"})
+    assert found_in(site.check(), "members.away") == "node n2 is no member: its daemon died"
+
+
+def test_members_differ(site, members):
+    """In a sysctl, of which a rebuilt socket must keep what the handshake has promised elsewhere."""
+    site.sysctl({"net.ipv4.tcp_rmem": "4096 131072 6291456"})
+    site.sysctl({"net.ipv4.tcp_rmem": "4096 131072 4194304"}, site.n2)
+    members()
+    until(lambda: of_members(site.check()) == {"members.settings": "error"})
+    assert found_in(site.check(), "members.settings") == \
+        "tcp_rmem: n1 4096 131072 6291456, n2 4096 131072 4194304"
+
+
+def test_member_refused(site, members):
+    """It has another window scale."""
+    with open(site.config, encoding="ascii") as handle:
+        text = handle.read()
+    other = os.path.join(site.directory, "other.conf")
+    with open(other, "w", encoding="ascii") as handle:
+        handle.write(text.replace("datapath {", "datapath { receive_window_scale = 7 "))
+    members(other)
+    until(lambda: of_members(site.check()).get("members.refused") == "error")
+    result = site.check()
+    assert "receive_window_scale" in found_in(result, "members.refused")
+    assert "receive_window_scale: n1 10, n2 7" in [f["found"] for f in result.of("members.settings")]
+
+
+def test_member_without_quorum(site, members):
+    members()
+    until(lambda: not of_members(site.check()))
+    second = site.processes[1]  # the other machine's corosync
+    second.kill()
+    until(lambda: of_members(site.check()).get("members.membership") == "error")
+    assert "silent" in found_in(site.check(), "members.membership")
