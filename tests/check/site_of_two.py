@@ -7,6 +7,7 @@
     lo   10.77.0.100/32, a server on port 80            lo   10.77.0.100/32
 """
 import ctypes
+import glob
 import itertools
 import json
 import os
@@ -102,6 +103,10 @@ class Site:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        for process in self.processes:  # what libqb leaves there when it is killed
+            for pattern in (f"/dev/shm/qb-corosync-{process.pid}-*", f"/dev/shm/qb-{process.pid}-*"):
+                for left in glob.glob(pattern):
+                    shutil.rmtree(left) if os.path.isdir(left) else os.unlink(left)
         for s in self.sockets:
             s.close()
         for namespace in (self.n1, self.n2):
