@@ -478,9 +478,14 @@ static void check_links(struct es_check *check)
 
 	nodes = nodelist(check, &n);
 	if (nodes && nodes[0].links > 1)
-		es_check_ok(check, "%u links", nodes[0].links);
+		es_check_info(check,
+			      "%u links: a node that corosync reaches over another network than the "
+			      "handovers' stays a "
+			      "member without getting any",
+			      nodes[0].links);
 	else if (nodes)
-		es_check_info(check, "one link (a second one, ring1_addr, would survive a switch)");
+		es_check_info(check,
+			      "one link: make its network redundant below IP, by a bond over two switches");
 	free(nodes);
 }
 
@@ -549,7 +554,10 @@ static const struct es_check_item items[] = {
 	{"strangers", "Its vote counts, but it serves nobody.", check_strangers},
 	{"network", "A node that cannot get handovers any more would stay a member.", check_network},
 	{"crypto", "Whoever is on this network can make itself a member, or throw others out.", check_crypto},
-	{"links", "With one link, a switch that fails parts all nodes.", check_links},
+	{"links",
+	 "A node that can get no handovers must not stay a member, and a switch that fails must not part "
+	 "all.",
+	 check_links},
 	{"links_up", "The next failure parts this node from that one, if it is not down anyway.",
 	 check_links_up},
 	{NULL, NULL, NULL},
