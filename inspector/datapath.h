@@ -37,6 +37,16 @@ struct es_datapath_params {
 int es_datapath_new(const struct es_datapath_params *params, char *err, size_t err_len,
 		    struct es_datapath **ret_datapath);
 
+/**
+ * es_datapath_probe() - would the kernel take the datapath?
+ * Loads all of it, small, and lets go of it again; touches nothing that is attached.
+ * Returns 0; -EPERM for who may not load programs; or -errno, with @err as of es_datapath_new().
+ */
+int es_datapath_probe(char *err, size_t err_len);
+
+/* Are the programs attached where @params says? Returns 1, 0 or -errno. */
+int es_datapath_is_attached(const struct es_datapath_params *params);
+
 /* es_datapath_free() - let go of the datapath; what is attached stays attached and serves content-blind. */
 void es_datapath_free(struct es_datapath **datapath);
 

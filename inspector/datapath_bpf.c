@@ -252,6 +252,52 @@ err_free:
 	return rc;
 }
 
+int es_datapath_probe(char *err, size_t err_len)
+{
+	/* On no interface, so that there is nothing to take over. */
+	const struct es_datapath_params params = {
+		.workers = 1,
+		.queue_bytes = (size_t)sysconf(_SC_PAGESIZE),
+		.decision_sets = 256,
+	};
+	struct es_datapath *dp = NULL;
+	int rc = es_datapath_new(&params, err, err_len, &dp);
+
+	es_datapath_free(&dp);
+	if (rc)
+		return rc;
+	rc = es_tcx_find(if_nametoindex("lo"), ES_TCX_INGRESS, "es_cluster");
+	if (rc >= 0) {
+		close(rc);
+		rc = 0;
+	}
+	if (!rc || rc == -ENOENT)
+		return 0;
+	snprintf(err, err_len, "bpf datapath: no tcx hooks (CONFIG_NET_XGRESS): %s", strerror(-rc));
+	return rc;
+}
+
+int es_datapath_is_attached(const struct es_datapath_params *params)
+{
+	const struct {
+		unsigned int ifindex;
+		const char *program;
+	} at[] = {
+		{params->public_ifindex, "es_public"},
+		{params->cluster_ifindex, "es_cluster"},
+		{if_nametoindex("lo"), "es_cluster"},
+	};
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		int fd = es_tcx_find(at[i].ifindex, ES_TCX_INGRESS, at[i].program);
+
+		if (fd < 0)
+			return fd == -ENOENT ? 0 : fd;
+		close(fd);
+	}
+	return 1;
+}
+
 void es_datapath_free(struct es_datapath **datapath)
 {
 	struct es_datapath *dp = *datapath;

@@ -44,10 +44,10 @@ static int es_sysctl_write(const char *path, int value)
 	return rc;
 }
 
-int es_network_probe(struct es_conf_error *err)
+int es_network_probe_kernel(struct es_conf_error *err)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	int value = 0, found;
+	int found;
 
 	if (!btf) {
 		es_conf_error_set(err, "kernel: no type information in /sys/kernel/btf/vmlinux; "
@@ -61,6 +61,15 @@ int es_network_probe(struct es_conf_error *err)
 				       "the bpf datapath needs Linux 6.9 or later with CONFIG_SYN_COOKIES");
 		return -ENOTSUP;
 	}
+	return 0;
+}
+
+int es_network_probe(struct es_conf_error *err)
+{
+	int value = 0, rc = es_network_probe_kernel(err);
+
+	if (rc)
+		return rc;
 	if (es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) || !value) {
 		es_conf_error_set(
 			err,
@@ -114,6 +123,15 @@ static int es_sysctl_flag(const char *path)
 	return !es_sysctl_read(path, &value) && value;
 }
 
+unsigned int es_network_packet_max(unsigned int cluster_mtu, unsigned int public_mtu)
+{
+	unsigned int max = cluster_mtu > ES_HANDOVER_OVERHEAD_V4 ? cluster_mtu - ES_HANDOVER_OVERHEAD_V4 : 0;
+
+	if (max > public_mtu)
+		max = public_mtu;
+	return max > ES_HANDOVER_PACKET_MAX ? ES_HANDOVER_PACKET_MAX : max;
+}
+
 int es_network_read(const struct es_conf *conf, struct es_network *ret, struct es_conf_error *err)
 {
 	const struct es_conf_datapath *dp = &conf->datapath;
@@ -139,12 +157,8 @@ int es_network_read(const struct es_conf *conf, struct es_network *ret, struct e
 	memcpy(ret->public_mac, ifr.ifr_hwaddr.sa_data, sizeof(ret->public_mac));
 	if (dp->mtu)
 		cluster_mtu = dp->mtu;
-	ret->packet_max = cluster_mtu > ES_HANDOVER_OVERHEAD_V4 ? cluster_mtu - ES_HANDOVER_OVERHEAD_V4 : 0;
-	if (ret->packet_max > public_mtu)
-		ret->packet_max = public_mtu;
-	if (ret->packet_max > ES_HANDOVER_PACKET_MAX)
-		ret->packet_max = ES_HANDOVER_PACKET_MAX;
-	if (ret->packet_max < 40 + ES_TCP_MSS_MIN) {
+	ret->packet_max = es_network_packet_max(cluster_mtu, public_mtu);
+	if (ret->packet_max < ES_NETWORK_PACKET_MIN) {
 		es_conf_error_set(err, "datapath: an MTU of %u on %s leaves no room for a handover message",
 				  cluster_mtu, dp->cluster_interface);
 		return -EINVAL;

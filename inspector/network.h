@@ -27,11 +27,19 @@ struct es_network {
 };
 
 /**
- * es_network_probe() - can this kernel run the BPF datapath?
+ * es_network_probe_kernel() - does this kernel have what the BPF datapath is built on?
  * Asks the kernel's own type information for bpf_sk_assign_tcp_reqsk(), never the version.
  * Returns 0, or -ENOTSUP and in @err what is missing and what to do, in one line.
  */
+int es_network_probe_kernel(struct es_conf_error *err);
+
+/* es_network_probe() - and do this node's sysctls let it? Returns as es_network_probe_kernel(). */
 int es_network_probe(struct es_conf_error *err);
+
+/* The longest client packet that fits into a handover message; below the minimum the daemon does not start.
+ */
+#define ES_NETWORK_PACKET_MIN (40 + ES_TCP_MSS_MIN)
+unsigned int es_network_packet_max(unsigned int cluster_mtu, unsigned int public_mtu);
 
 /* es_network_read() - returns 0, or -errno and @err */
 int es_network_read(const struct es_conf *conf, struct es_network *ret_network, struct es_conf_error *err);

@@ -26,6 +26,9 @@ enum es_cli_option {
 	ES_CLI_OPT_STAGE = 0x100,
 	ES_CLI_OPT_PINNED,
 	ES_CLI_OPT_WAIT,
+	ES_CLI_OPT_CONFIG,
+	ES_CLI_OPT_STRICT,
+	ES_CLI_OPT_VERBOSE,
 };
 
 #define ES_CLI_ARGS_MAX 3
@@ -35,6 +38,7 @@ struct es_cli {
 	const char *node;
 	const char *control;
 	const char *service;
+	const char *config;
 	int json;
 	const char *limit;
 	int all;
@@ -43,6 +47,8 @@ struct es_cli {
 	int rotate;
 	int stage;
 	const char *wait; /* "" without a limit, NULL: do not wait */
+	int strict;
+	int verbose;
 	unsigned int arg_count;
 	const char *args[ES_CLI_ARGS_MAX];
 };
@@ -59,7 +65,7 @@ struct es_cli_command {
 };
 
 extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_flows,
-	es_cli_drain, es_cli_undrain, es_cli_weight, es_cli_reload, es_cli_stop, es_cli_keygen,
+	es_cli_drain, es_cli_undrain, es_cli_weight, es_cli_reload, es_cli_stop, es_cli_keygen, es_cli_check,
 	es_cli_check_config, es_cli_version;
 
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */

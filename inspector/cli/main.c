@@ -10,9 +10,9 @@
 #include "inspector/cli/cli.h"
 
 static const struct es_cli_command *const commands[] = {
-	&es_cli_status, &es_cli_nodes,	      &es_cli_ring,    &es_cli_counters, &es_cli_flows,
-	&es_cli_drain,	&es_cli_undrain,      &es_cli_weight,  &es_cli_reload,	 &es_cli_stop,
-	&es_cli_keygen, &es_cli_check_config, &es_cli_version,
+	&es_cli_status, &es_cli_nodes,	 &es_cli_ring,	       &es_cli_counters, &es_cli_flows,
+	&es_cli_drain,	&es_cli_undrain, &es_cli_weight,       &es_cli_reload,	 &es_cli_stop,
+	&es_cli_keygen, &es_cli_check,	 &es_cli_check_config, &es_cli_version,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -99,6 +99,15 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 	case ES_CLI_OPT_LIMIT:
 		line->cli->limit = arg;
 		return 0;
+	case ES_CLI_OPT_CONFIG:
+		line->cli->config = arg;
+		return 0;
+	case ES_CLI_OPT_STRICT:
+		line->cli->strict = 1;
+		return 0;
+	case ES_CLI_OPT_VERBOSE:
+		line->cli->verbose = 1;
+		return 0;
 	case ES_CLI_OPT_SERVICE:
 		line->cli->service = arg;
 		return 0;
@@ -181,6 +190,7 @@ int main(int argc, char **argv)
 		       "  reload        read the configuration and key file again\n"
 		       "  stop          detach the datapath and exit\n"
 		       "  keygen        make or rotate the cluster's key file\n"
+		       "  check         what would not work on this machine, and what to do\n"
 		       "  check-config  check a configuration file\n"
 		       "  version       the version of this program\n"
 		       "\nearshot COMMAND --help tells more. Exit status: 0 done, 1 refused, 2 no daemon "

@@ -274,6 +274,20 @@ static void test_command_line(void **state)
 	assert_int_equal(earshot("status >/dev/full"), 1);
 }
 
+/* What it says of a machine is tests/check's; here, how it ends when it cannot look. */
+static void test_check(void **state)
+{
+	(void)state;
+	expect("check --config /nonexistent", 2,
+	       "earshot: /nonexistent: cannot be opened: No such file or directory\n");
+	expect("check --json --node nobody --config " EARSHOT_SOURCE "/conf/earshot.conf.example", 2,
+	       "earshot: " EARSHOT_SOURCE "/conf/earshot.conf.example: no node named \"nobody\": expected n1 "
+	       "(10.78.0.1), n2 (10.78.0.2), n3 (10.78.0.3)\n");
+	assert_int_equal(earshot("check now"), 64);
+	assert_int_equal(earshot("check --help"), 0);
+	assert_non_null(strstr(output, "--strict"));
+}
+
 static void test_keygen(void **state)
 {
 	char arguments[128], text[256], file[80];
@@ -339,7 +353,7 @@ int main(void)
 		cmocka_unit_test(test_tables),	     cmocka_unit_test(test_json),
 		cmocka_unit_test(test_requests),     cmocka_unit_test(test_which_daemon),
 		cmocka_unit_test(test_command_line), cmocka_unit_test(test_keygen),
-		cmocka_unit_test(test_check_config),
+		cmocka_unit_test(test_check),	     cmocka_unit_test(test_check_config),
 	};
 
 	return cmocka_run_group_tests_name("cli", tests, start, finish);

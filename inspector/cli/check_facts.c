@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reads the facts about this machine in order, those about its kernel itself. Nothing here judges, and
+ * nothing changes a setting.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timex.h>
+
+#include "inspector/cli/check_facts.h"
+#include "inspector/datapath.h"
+#include "inspector/network.h"
+
+void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
+{
+	const struct es_datapath_params params = {
+		.public_ifindex = if_nametoindex(conf->datapath.interface),
+		.cluster_ifindex = if_nametoindex(conf->datapath.cluster_interface),
+	};
+	struct es_conf_error err = {};
+	struct timex clock = {};
+
+	facts->kernel_rc = es_network_probe_kernel(&err);
+	memcpy(facts->kernel_text, err.text, sizeof(facts->kernel_text));
+	facts->programs_rc = es_datapath_probe(facts->programs_text, sizeof(facts->programs_text));
+	facts->attached =
+		params.public_ifindex && params.cluster_ifindex ? es_datapath_is_attached(&params) : -ENODEV;
+	facts->clock_synced = adjtimex(&clock) < 0 ? -errno : !(clock.status & STA_UNSYNC);
+}
+
+void es_facts_read(const struct es_conf *conf, int self, struct es_facts *ret_facts)
+{
+	memset(ret_facts, 0, sizeof(*ret_facts));
+	ret_facts->root = "";
+	es_facts_read_kernel(conf, ret_facts);
+	es_facts_read_links(conf, ret_facts);
+	es_facts_read_listeners(ret_facts);
+	es_facts_read_firewall(ret_facts);
+	es_facts_read_arp(conf, self, ret_facts);
+	es_facts_read_echo(conf, self, ret_facts);
+	es_facts_read_corosync(ret_facts);
+}
+
+void es_facts_fini(struct es_facts *facts)
+{
+	free(facts->addresses);
+	free(facts->listeners);
+	free(facts->corosync.text);
+	json_object_put(facts->daemon.status);
+	memset(facts, 0, sizeof(*facts));
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECTOR_CLI_CHECK_FACTS_H
+#define ES_INSPECTOR_CLI_CHECK_FACTS_H
+
+/*
+ * What `earshot check` finds on this machine, before anything is judged. Each part says by its `rc` whether
+ * it could be read: 0, or the -errno of the attempt, and then the rest of it means nothing. Files under /proc
+ * and /var are read when a check asks, below @root, which tests point to a tree of their own.
+ */
+#include <json-c/json.h>
+#include <stddef.h>
+
+#include "inspector/config.h"
+
+/**
+ * struct es_facts_link - a network interface
+ * @rc: -ENODEV when there is none of this name
+ * @master: index of the bridge or bond that it belongs to, or 0
+ * @lro: merging of received packets by the NIC: 1, 0, or -1 when it does not say
+ */
+struct es_facts_link {
+	int rc;
+	unsigned int index;
+	unsigned int flags; /* IFF_* */
+	unsigned int mtu;
+	unsigned int master;
+	unsigned int promiscuity;
+	int carrier;
+	int lro;
+	unsigned char mac[6];
+};
+
+struct es_facts_address {
+	char interface[ES_CONF_IFNAME_SIZE];
+	unsigned int flags; /* IFF_* of the interface */
+	unsigned int prefix;
+	struct es_addr address;
+};
+
+/* @backlog: how many connections may wait to be accepted; @waiting: how many do */
+struct es_facts_listener {
+	struct es_addr address; /* any: all zero */
+	unsigned int port;
+	unsigned int backlog;
+	unsigned int waiting;
+	int v6;
+	int v6only;
+	int mptcp;
+};
+
+/* @answers: how many different hardware addresses answered an ARP request, the first two in @mac */
+struct es_facts_arp {
+	int rc;
+	unsigned int answers;
+	unsigned char mac[2][6];
+};
+
+/* Whether a node answered echo requests: a short one, and one as long as the network's MTU. */
+struct es_facts_echo {
+	int rc;
+	int small;
+	int full;
+};
+
+/**
+ * struct es_facts_firewall - packet filter rules that see what comes in
+ * @chains: base chains with rules, or with a policy that drops; @dropping: those whose policy drops
+ * @name: the first of them, for people
+ */
+struct es_facts_firewall {
+	int rc;
+	unsigned int chains;
+	unsigned int dropping;
+	char name[96];
+};
+
+/**
+ * struct es_facts_corosync - the corosync of this network namespace
+ * @rc: -ECONNREFUSED: none runs; -EACCES: it does not talk to this user; -ELIBACC: its libraries are not
+ * installed; -ETIMEDOUT: it does not answer
+ * @text: its settings and state, lines of "key = value" (cmap's keys, and "quorate"); see check_cmap.h
+ */
+struct es_facts_corosync {
+	int rc;
+	char *text;
+};
+
+/* struct es_facts_daemon - @status: the reply to `status`, NULL if there was none */
+struct es_facts_daemon {
+	int runs;
+	struct json_object *status;
+};
+
+struct es_facts {
+	const char *root;    /* "" for this machine */
+	char self_text[512]; /* why it is not known which node this is */
+	int kernel_rc;
+	char kernel_text[512];
+	int programs_rc;
+	char programs_text[512];
+	int attached;	  /* 1, 0 or -errno */
+	int clock_synced; /* 1, 0 or -errno */
+	struct es_facts_link public, cluster;
+	int addresses_rc;
+	size_t address_count;
+	struct es_facts_address *addresses;
+	int listeners_rc;
+	size_t listener_count;
+	struct es_facts_listener *listeners;
+	struct es_facts_firewall firewall;
+	struct es_facts_arp self_arp;			       /* for this node's own address */
+	struct es_facts_arp service_arp[ES_CONF_SERVICES_MAX]; /* for the services' */
+	struct es_facts_arp node_arp[ES_CONF_NODES_MAX];
+	struct es_facts_echo node_echo[ES_CONF_NODES_MAX];
+	struct es_facts_daemon daemon;
+	struct es_facts_corosync corosync;
+};
+
+/* Reads everything but the daemon's part. @self: this node's index, or -1. */
+void es_facts_read(const struct es_conf *conf, int self, struct es_facts *ret_facts);
+void es_facts_fini(struct es_facts *facts);
+
+/* The parts of es_facts_read(), each in a file of its own: */
+void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts);
+void es_facts_read_links(const struct es_conf *conf, struct es_facts *facts);
+void es_facts_read_listeners(struct es_facts *facts);
+void es_facts_read_firewall(struct es_facts *facts);
+void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *facts);
+void es_facts_read_echo(const struct es_conf *conf, int self, struct es_facts *facts);
+void es_facts_read_corosync(struct es_facts *facts);
+
+/* check_files.c: the bytes of a file below the root, with a NUL behind; the caller frees. 0 or -errno. */
+int es_facts_file(const struct es_facts *facts, const char *path, char **ret_text);
+/* Up to @max numbers of a sysctl, "net/ipv4/tcp_rmem". Return: how many, or -errno. */
+int es_facts_sysctl(const struct es_facts *facts, const char *name, long *ret_values, int max);
+/* Does /proc/net/dev_mcast list @mac for an interface? Return: 1, 0 or -errno. */
+int es_facts_has_multicast(const struct es_facts *facts, const char *interface, const unsigned char *mac);
+/* The interface of the default route, "" without one. Return: 0 or -errno. */
+int es_facts_default_interface(const struct es_facts *facts, char *ret_name, size_t size);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reads whether packet filters see what comes in: nftables' base chains (iptables-nft makes such, too), and
+ * the tables of iptables-legacy. What the rules say is nothing that a program could judge.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter_ipv4/ip_tables.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "inspector/cli/check_facts.h"
+#include "inspector/cli/check_netlink.h"
+
+static unsigned int attribute_be32(const void *attributes, size_t len, int type, unsigned int missing)
+{
+	size_t n = 0;
+	__be32 value;
+	const void *p = es_netlink_attribute(attributes, len, type, &n);
+
+	if (!p || n < sizeof(value))
+		return missing;
+	memcpy(&value, p, sizeof(value));
+	return ntohl(value);
+}
+
+static const char *attribute_text(const void *attributes, size_t len, int type)
+{
+	size_t n = 0;
+	const char *p = es_netlink_attribute(attributes, len, type, &n);
+
+	return p && n && !p[n - 1] ? p : "?";
+}
+
+static void firewall_add(struct es_facts_firewall *firewall, int dropping, const char *kind,
+			 const char *table, const char *chain)
+{
+	firewall->chains++;
+	firewall->dropping += (unsigned int)dropping;
+	if (!firewall->name[0])
+		snprintf(firewall->name, sizeof(firewall->name), "%s %.32s %.32s", kind, table, chain);
+}
+
+/* Address translation and routing chains do not filter; forwarding and what leaves is not our business. */
+static int sees_input(int family, const void *hook, size_t len)
+{
+	unsigned int number = attribute_be32(hook, len, NFTA_HOOK_HOOKNUM, ~0U);
+
+	if (family == NFPROTO_NETDEV)
+		return number == NF_NETDEV_INGRESS;
+	if (family != NFPROTO_IPV4 && family != NFPROTO_INET)
+		return 0;
+	return number == NF_INET_PRE_ROUTING || number == NF_INET_LOCAL_IN;
+}
+
+static void on_chain(void *ctx, const void *data, size_t len)
+{
+	const struct nfgenmsg *m = data;
+	const void *attributes = (const char *)data + NLMSG_ALIGN(sizeof(*m));
+	size_t hook_len = 0;
+	const void *hook;
+	int drops;
+
+	if (len < NLMSG_ALIGN(sizeof(*m)))
+		return;
+	len -= NLMSG_ALIGN(sizeof(*m));
+	hook = es_netlink_attribute(attributes, len, NFTA_CHAIN_HOOK, &hook_len);
+	if (!hook || !sees_input(m->nfgen_family, hook, hook_len) ||
+	    strcmp(attribute_text(attributes, len, NFTA_CHAIN_TYPE), "filter") != 0)
+		return;
+	drops = attribute_be32(attributes, len, NFTA_CHAIN_POLICY, NF_ACCEPT) == NF_DROP;
+	if (drops || attribute_be32(attributes, len, NFTA_CHAIN_USE, 0))
+		firewall_add(ctx, drops, "nft", attribute_text(attributes, len, NFTA_CHAIN_TABLE),
+			     attribute_text(attributes, len, NFTA_CHAIN_NAME));
+}
+
+static int read_nft(struct es_facts_firewall *firewall)
+{
+	struct nfgenmsg request = {.nfgen_family = NFPROTO_UNSPEC, .version = NFNETLINK_V0};
+	int rc = es_netlink_ask(NETLINK_NETFILTER, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETCHAIN, NLM_F_DUMP,
+				&request, sizeof(request), on_chain, firewall);
+
+	/* no nf_tables in this kernel, so none of its rules */
+	return rc == -EINVAL || rc == -EOPNOTSUPP || rc == -EPROTONOSUPPORT ? 0 : rc;
+}
+
+/* A table without rules has one entry per built-in chain, its policy, and one at the end. */
+static void read_legacy_table(int fd, const char *name, struct es_facts_firewall *firewall)
+{
+	struct ipt_getinfo info = {};
+	socklen_t len = sizeof(info);
+	unsigned int hooks;
+
+	snprintf(info.name, sizeof(info.name), "%s", name);
+	if (getsockopt(fd, SOL_IP, IPT_SO_GET_INFO, &info, &len))
+		return;
+	hooks = (unsigned int)__builtin_popcount(info.valid_hooks);
+	if (info.valid_hooks & (1u << NF_INET_LOCAL_IN | 1u << NF_INET_PRE_ROUTING) &&
+	    info.num_entries > hooks + 1)
+		firewall_add(firewall, 0, "iptables-legacy", name, "");
+}
+
+static int read_legacy(struct es_facts *facts)
+{
+	char *text = NULL, *rest, *name;
+	int fd, rc;
+
+	rc = es_facts_file(facts, "/proc/net/ip_tables_names", &text);
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	if (fd < 0)
+		rc = -errno;
+	for (rest = text; !rc && (name = strsep(&rest, "\n"));)
+		if (*name && strcmp(name, "nat") != 0)
+			read_legacy_table(fd, name, &facts->firewall);
+	if (fd >= 0)
+		close(fd);
+	free(text);
+	return rc;
+}
+
+void es_facts_read_firewall(struct es_facts *facts)
+{
+	memset(&facts->firewall, 0, sizeof(facts->firewall));
+	facts->firewall.rc = read_nft(&facts->firewall);
+	if (!facts->firewall.rc)
+		facts->firewall.rc = read_legacy(facts);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Checks of the kernel and its settings for TCP: can it rebuild connections, and will a rebuilt socket keep
+ * what the SYN-ACK has promised?
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "inspector/cli/check.h"
+#include "inspector/network.h"
+
+#define SYNACK_SEGMENTS 10 /* what a client may send before a socket exists (daemon.c) */
+#define MSS_USUAL	1460
+
+static void check_reqsk(struct es_check *check)
+{
+	if (check->facts->kernel_rc)
+		es_check_error(check, "install a kernel with it, from Debian's backports for example", "%s",
+			       check->facts->kernel_text);
+	else
+		es_check_ok(check, "the kernel has bpf_sk_assign_tcp_reqsk()");
+}
+
+static void check_programs(struct es_check *check)
+{
+	const struct es_facts *f = check->facts;
+
+	if (f->programs_rc == -EPERM || f->programs_rc == -EACCES)
+		es_check_unchecked(check, "BPF programs may not be loaded by this user: run it as root");
+	else if (f->programs_rc)
+		es_check_error(check, "EARSHOT_BPF_DEBUG=1 earshot check", "%s", f->programs_text);
+	else
+		es_check_ok(check, "the kernel takes the datapath's programs");
+}
+
+static void check_clock(struct es_check *check)
+{
+	if (check->facts->clock_synced < 0)
+		es_check_unchecked(check, "the clock's state cannot be read: %s",
+				   strerror(-check->facts->clock_synced));
+	else if (!check->facts->clock_synced)
+		es_check_warning(check, "apt-get install chrony", "nothing keeps this machine's clock right");
+	else
+		es_check_ok(check, "the clock is kept right");
+}
+
+/* Reads one number of a sysctl. Return: 0, or -1 and it is reported. */
+static int read_number(struct es_check *check, const char *name, long *ret_value)
+{
+	int n = es_facts_sysctl(check->facts, name, ret_value, 1);
+
+	if (n == 1)
+		return 0;
+	es_check_unchecked(check, "sysctl %s cannot be read: %s", name, strerror(-n));
+	return -1;
+}
+
+/* The check's name is the sysctl's. */
+static int read_own(struct es_check *check, long *ret_value)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "net/ipv4/%s", check->item->name);
+	return read_number(check, name, ret_value);
+}
+
+static void judge_own(struct es_check *check, int bad, enum es_check_severity severity, long value, long good)
+{
+	const char *name = check->item->name;
+	const char *action = es_check_action("sysctl -w net.ipv4.%s=%ld", name, good);
+
+	if (!bad)
+		es_check_ok(check, "net.ipv4.%s = %ld", name, value);
+	else if (severity == ES_CHECK_ERROR)
+		es_check_error(check, action, "net.ipv4.%s = %ld", name, value);
+	else
+		es_check_warning(check, action, "net.ipv4.%s = %ld", name, value);
+}
+
+static void check_syncookies(struct es_check *check)
+{
+	long value;
+
+	if (!read_own(check, &value))
+		judge_own(check, !value, ES_CHECK_ERROR, value, 1);
+}
+
+static void check_rfc1337(struct es_check *check)
+{
+	long value;
+
+	if (!read_own(check, &value))
+		judge_own(check, value != 0, ES_CHECK_ERROR, value, 0);
+}
+
+static void check_tw_buckets(struct es_check *check)
+{
+	long value;
+
+	if (!read_own(check, &value))
+		judge_own(check, value <= 0, ES_CHECK_ERROR, value, 131072);
+}
+
+/* Window scaling, SACK, timestamps: on by default. */
+static void check_option(struct es_check *check)
+{
+	long value;
+
+	if (!read_own(check, &value))
+		judge_own(check, !value, ES_CHECK_WARNING, value, 1);
+}
+
+static void check_ecn(struct es_check *check)
+{
+	long value;
+
+	if (!read_own(check, &value))
+		judge_own(check, !value, ES_CHECK_WARNING, value, 2);
+}
+
+static void check_rmem(struct es_check *check)
+{
+	const struct es_facts *f = check->facts;
+	const long promised = (long)SYNACK_SEGMENTS * MSS_USUAL;
+	long rmem[3];
+
+	if (es_facts_sysctl(f, "net/ipv4/tcp_rmem", rmem, 3) != 3)
+		es_check_unchecked(check, "sysctl net.ipv4.tcp_rmem cannot be read");
+	else if (rmem[1] / 2 < promised) /* half of a buffer is the kernel's own (tcp_adv_win_scale) */
+		es_check_error(
+			check, "sysctl -w net.ipv4.tcp_rmem='4096 131072 6291456'",
+			"net.ipv4.tcp_rmem = %ld %ld %ld: its default has no room for the %ld bytes that "
+			"the handshake lets a client send",
+			rmem[0], rmem[1], rmem[2], promised);
+	else
+		es_check_ok(check, "net.ipv4.tcp_rmem = %ld %ld %ld", rmem[0], rmem[1], rmem[2]);
+}
+
+static void check_window(struct es_check *check)
+{
+	const unsigned int scale = check->conf->datapath.receive_window_scale;
+	long rmem[3], window = 65535L << scale;
+	unsigned int better = scale;
+
+	if (es_facts_sysctl(check->facts, "net/ipv4/tcp_rmem", rmem, 3) != 3) {
+		es_check_unchecked(check, "sysctl net.ipv4.tcp_rmem cannot be read");
+		return;
+	}
+	while (better < 14 && 65535L << better < rmem[2])
+		better++;
+	if (window < rmem[2] && scale < 14)
+		es_check_warning(
+			check,
+			es_check_action("receive_window_scale = %u in datapath { } of %s, on all nodes",
+					better, check->conf->path),
+			"receive_window_scale = %u allows a window of %ld bytes, tcp_rmem %ld bytes", scale,
+			window, rmem[2]);
+	else if ((1L << scale) > rmem[1] / 8)
+		es_check_warning(
+			check, "sysctl -w net.ipv4.tcp_rmem='4096 131072 6291456'",
+			"receive_window_scale = %u counts windows in steps of %ld bytes, and tcp_rmem's "
+			"default is %ld",
+			scale, 1L << scale, rmem[1]);
+	else
+		es_check_ok(check, "receive_window_scale = %u fits tcp_rmem", scale);
+}
+
+static void check_jit(struct es_check *check)
+{
+	long value;
+	int n = es_facts_sysctl(check->facts, "net/core/bpf_jit_enable", &value, 1);
+
+	if (n == -ENOENT) /* compiled in as always on, or this is a network namespace that does not show it */
+		es_check_ok(check, "net.core.bpf_jit_enable is not for this network namespace to set");
+	else if (n != 1)
+		es_check_unchecked(check, "sysctl net.core.bpf_jit_enable cannot be read: %s", strerror(-n));
+	else if (!value)
+		es_check_warning(check, "sysctl -w net.core.bpf_jit_enable=1", "net.core.bpf_jit_enable = 0");
+	else
+		es_check_ok(check, "net.core.bpf_jit_enable = %ld", value);
+}
+
+static void check_conntrack_loose(struct es_check *check)
+{
+	long loose;
+	int n = es_facts_sysctl(check->facts, "net/netfilter/nf_conntrack_tcp_loose", &loose, 1);
+
+	if (n == -ENOENT)
+		es_check_ok(check, "no connection tracking");
+	else if (n != 1)
+		es_check_unchecked(check, "sysctl net.netfilter.nf_conntrack_tcp_loose cannot be read: %s",
+				   strerror(-n));
+	else if (!loose)
+		es_check_warning(
+			check,
+			"sysctl -w net.netfilter.nf_conntrack_tcp_loose=1 (or notrack for the services)",
+			"net.netfilter.nf_conntrack_tcp_loose = 0");
+	else
+		es_check_ok(check, "net.netfilter.nf_conntrack_tcp_loose = %ld", loose);
+}
+
+static void check_conntrack_table(struct es_check *check)
+{
+	long count, max;
+	int n = es_facts_sysctl(check->facts, "net/netfilter/nf_conntrack_count", &count, 1);
+
+	if (n == -ENOENT) {
+		es_check_ok(check, "no connection tracking");
+		return;
+	}
+	if (n != 1 || es_facts_sysctl(check->facts, "net/netfilter/nf_conntrack_max", &max, 1) != 1)
+		es_check_unchecked(check, "sysctl net.netfilter.nf_conntrack_count or _max cannot be read");
+	else if (max && count > max / 10 * 9)
+		es_check_warning(check,
+				 es_check_action("sysctl -w net.netfilter.nf_conntrack_max=%ld", 4 * max),
+				 "%ld of at most %ld connections are tracked", count, max);
+	else
+		es_check_ok(check, "%ld of at most %ld connections are tracked", count, max);
+}
+
+static void check_firewall(struct es_check *check)
+{
+	const struct es_facts_firewall *f = &check->facts->firewall;
+	const struct es_conf_datapath *dp = &check->conf->datapath;
+
+	if (f->rc)
+		es_check_unchecked(check, "packet filter rules cannot be read: %s", strerror(-f->rc));
+	else if (f->chains)
+		es_check_warning(check,
+				 es_check_action("accept TCP to the service ports, before any rule about "
+						 "connection state, and "
+						 "UDP port %u, on %s, %s and lo",
+						 check->conf->cluster.handover_port, dp->interface,
+						 dp->cluster_interface),
+				 "%u packet filter chain%s for what comes in, %s first, %u with policy drop",
+				 f->chains, f->chains == 1 ? "" : "s", f->name, f->dropping);
+	else
+		es_check_ok(check, "no packet filter rules for what comes in");
+}
+
+static const struct es_check_item items[] = {
+	{"reqsk", "The kernel makes the sockets of connections that are handed over.", check_reqsk},
+	{"programs", "earshotd does not start when the kernel refuses them.", check_programs},
+	{"bpf_jit", "Interpreted programs cost many times the CPU time, for every packet.", check_jit},
+	{"tcp_syncookies", "The kernel rebuilds no connection without it, and earshotd does not start.",
+	 check_syncookies},
+	{"tcp_rfc1337",
+	 "Clients that use a port again would have to wait for TIME_WAIT to end, and earshotd does not "
+	 "start.",
+	 check_rfc1337},
+	{"tcp_max_tw_buckets", "Without TIME_WAIT, clients hang at the end of a connection.",
+	 check_tw_buckets},
+	{"tcp_window_scaling",
+	 "Connections from nodes that have it on are refused here, and uploads are slow.", check_option},
+	{"tcp_sack", "Connections from nodes that have it on are refused here.", check_option},
+	{"tcp_timestamps", "Connections from nodes that have it on are refused here.", check_option},
+	{"tcp_ecn", "Connections from nodes that have it on are refused here.", check_ecn},
+	{"tcp_rmem", "What does not fit is dropped and must be sent again.", check_rmem},
+	{"window_scale", "A rebuilt socket keeps the scale that the handshake has promised.", check_window},
+	{"clock",
+	 "Clocks of the nodes must be within two minutes of each other, or they refuse each other's cookies.",
+	 check_clock},
+	{"conntrack_loose",
+	 "A connection that is handed over has no handshake here, so it is INVALID for rules about its "
+	 "state.",
+	 check_conntrack_loose},
+	{"conntrack_table", "When the table is full, the kernel drops new connections.",
+	 check_conntrack_table},
+	{"firewall",
+	 "Connections that are handed over arrive on another interface, without a handshake; a rule may drop "
+	 "them.",
+	 check_firewall},
+	{NULL, NULL, NULL},
+};
+
+const struct es_check_group es_check_kernel_group = {.name = "kernel", .items = items};

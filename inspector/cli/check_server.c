@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Checks of the server program and of the key file: what stands beside earshotd on a node.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "inspector/cli/check.h"
+#include "inspector/keyfile.h"
+
+#define BACKLOG_LEAST 64
+
+static void check_key(struct es_check *check)
+{
+	const char *path = check->conf->cluster.key_file;
+	struct es_conf_error err = {};
+	struct es_keys keys;
+	int rc = es_keyfile_load(path, &keys, &err);
+
+	if (!rc) {
+		es_keys_wipe(&keys);
+		es_check_ok(check, "%s is readable, by its owner only", path);
+		return;
+	}
+	if (rc == -EACCES)
+		es_check_unchecked(check, "%s is not this user's to read: run it as root", path);
+	else if (rc == -EPERM)
+		es_check_error(check, es_check_action("chown root %s; chmod 600 %s", path, path), "%s",
+			       err.text);
+	else
+		es_check_error(check,
+			       es_check_action("copy %s from another node (the first: earshot keygen %s)",
+					       path, path),
+			       "%s", err.text);
+}
+
+static int is_any(const struct es_addr *a)
+{
+	return !a->w[0] && !a->w[1] && !a->w[2] && !a->w[3];
+}
+
+/* Would the kernel give this socket a connection to the service? */
+static int takes(const struct es_facts_listener *l, const struct es_conf_service *service)
+{
+	if (l->port != service->port || (l->v6 && l->v6only))
+		return 0;
+	return is_any(&l->address) || es_addr_equal(&l->address, &service->address);
+}
+
+typedef int (*listener_test)(const struct es_facts_listener *l);
+
+/* The first socket that listens for the service and that @test, if any, is true of. */
+static const struct es_facts_listener *listener_find(const struct es_check *check, unsigned int service,
+						     listener_test test)
+{
+	size_t i;
+
+	for (i = 0; i < check->facts->listener_count; i++) {
+		const struct es_facts_listener *l = &check->facts->listeners[i];
+
+		if (takes(l, &check->conf->services[service]) && (!test || test(l)))
+			return l;
+	}
+	return NULL;
+}
+
+static int unread(struct es_check *check)
+{
+	if (check->facts->listeners_rc)
+		es_check_unchecked(check, "listening sockets cannot be read: %s",
+				   strerror(-check->facts->listeners_rc));
+	return check->facts->listeners_rc;
+}
+
+static void check_listen(struct es_check *check)
+{
+	const struct es_conf *conf = check->conf;
+	char text[INET6_ADDRSTRLEN];
+	unsigned int i, wrong = 0;
+
+	if (unread(check))
+		return;
+	for (i = 0; i < conf->service_count; i++) {
+		if (listener_find(check, i, NULL))
+			continue;
+		wrong++;
+		es_conf_addr_text(&conf->services[i].address, text);
+		es_check_error(check,
+			       es_check_action("start the server, listening on %s:%u or on all addresses",
+					       text, conf->services[i].port),
+			       "service %s: nothing listens on %s port %u", conf->services[i].name, text,
+			       conf->services[i].port);
+	}
+	if (!wrong)
+		es_check_ok(check, "a server listens for each service");
+}
+
+static int is_mptcp(const struct es_facts_listener *l)
+{
+	return l->mptcp;
+}
+
+static void check_mptcp(struct es_check *check)
+{
+	const struct es_conf *conf = check->conf;
+	unsigned int i, wrong = 0;
+
+	if (unread(check))
+		return;
+	for (i = 0; i < conf->service_count; i++) {
+		if (!listener_find(check, i, is_mptcp))
+			continue;
+		wrong++;
+		es_check_error(check,
+			       "turn MPTCP off in the server (Go: GODEBUG=multipathtcp=0) or sysctl -w "
+			       "net.mptcp.enabled=0, and restart it",
+			       "service %s: the server's socket for port %u is one of MPTCP",
+			       conf->services[i].name, conf->services[i].port);
+	}
+	if (!wrong)
+		es_check_ok(check, "no server listens with MPTCP");
+}
+
+static int is_cramped(const struct es_facts_listener *l)
+{
+	return l->backlog < BACKLOG_LEAST || l->waiting > l->backlog;
+}
+
+static void check_backlog(struct es_check *check)
+{
+	const struct es_conf *conf = check->conf;
+	const struct es_facts_listener *l;
+	unsigned int i, wrong = 0;
+
+	if (unread(check))
+		return;
+	for (i = 0; i < conf->service_count; i++) {
+		l = listener_find(check, i, is_cramped);
+		if (!l)
+			continue;
+		wrong++;
+		es_check_warning(check,
+				 "a longer backlog in the server (nginx: listen 80 backlog=4096), and "
+				 "sysctl -w net.core.somaxconn=4096",
+				 "service %s: %u connections wait to be accepted on port %u, of at most %u",
+				 conf->services[i].name, l->waiting, l->port, l->backlog);
+	}
+	if (!wrong)
+		es_check_ok(check, "the servers' accept queues are long enough, and not full");
+}
+
+static const struct es_check_item items[] = {
+	{"key", "Nodes trust only what is signed with this key, and earshotd does not start without it.",
+	 check_key},
+	{"listen", "The node refuses what it is given, and other nodes must take it.", check_listen},
+	{"mptcp", "The kernel rebuilds no connection for such a socket.", check_mptcp},
+	{"backlog", "When it is full, connections are refused here and must go to another node.",
+	 check_backlog},
+	{NULL, NULL, NULL},
+};
+
+const struct es_check_group es_check_server_group = {.name = "server", .items = items};

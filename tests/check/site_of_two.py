@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two machines, n1 and n2, on which all is well, and `earshot check` on n1.
+
+    namespace esckPID-K-n1                            namespace esckPID-K-n2
+    eth0 10.77.0.1/24 ------ the clients' network ------ eth0 10.77.0.2/24
+    eth1 10.78.0.1/24 ------ the private network ------- eth1 10.78.0.2/24
+    lo   10.77.0.100/32, a server on port 80            lo   10.77.0.100/32
+"""
+import ctypes
+import glob
+import itertools
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../datapath"))
+import netns  # noqa: E402
+
+netns.PREFIX = "esck"
+BUILD = os.path.abspath(os.environ.get("EARSHOT_BUILD") or os.path.join(os.path.dirname(__file__), "../../build"))
+VIP = "10.77.0.100"
+CLUSTER_MAC = "03:bf:0a:4d:00:64"
+NOBODY = 65534
+# The machine's, not the site's: whether its clock is kept right; and this site is static.
+ALWAYS = {"kernel.clock", "cluster.membership"}
+_instances = itertools.count()
+_libc = ctypes.CDLL(None)
+delete_stale = netns.delete_stale
+
+
+def die_with_test():
+    _libc.prctl(1, signal.SIGKILL)
+
+
+def wait_for(condition, what, timeout=20):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
+        time.sleep(0.02)
+
+
+class Result:
+    """What `earshot check --json` has found."""
+
+    def __init__(self, done):
+        self.status = done.returncode
+        self.stderr = done.stderr
+        self.report = json.loads(done.stdout)
+        self.findings = self.report["findings"]
+
+    def of(self, check_id):
+        found = [f for f in self.findings if f["id"] == check_id]
+        assert found, f"no finding {check_id}"
+        return found
+
+    def wrong(self):
+        """{id: severity} of what is not ok, the worst of each."""
+        order = ("unchecked", "warning", "error")
+        wrong = {}
+        for f in self.findings:
+            if f["severity"] in order and f["id"] not in ALWAYS:
+                wrong[f["id"]] = max(f["severity"], wrong.get(f["id"], f["severity"]), key=order.index)
+        return wrong
+
+
+class Site:
+    """A context manager; whatever happens, nothing of it is left."""
+
+    def __init__(self):
+        name = f"{netns.PREFIX}{os.getpid()}-{next(_instances)}"
+        self.n1, self.n2 = f"{name}-n1", f"{name}-n2"
+        self.directory = tempfile.mkdtemp(prefix=f"{name}-")
+        self.key = os.path.join(self.directory, "key")
+        self.config = os.path.join(self.directory, "earshot.conf")
+        self.control = os.path.join(self.directory, "control")
+        self.sockets, self.processes = [], []
+        try:
+            self._make()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for process in self.processes:  # what libqb leaves there when it is killed
+            for pattern in (f"/dev/shm/qb-corosync-{process.pid}-*", f"/dev/shm/qb-{process.pid}-*"):
+                for left in glob.glob(pattern):
+                    shutil.rmtree(left) if os.path.isdir(left) else os.unlink(left)
+        for s in self.sockets:
+            s.close()
+        for namespace in (self.n1, self.n2):
+            netns.delete(namespace)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _make(self):
+        for namespace in (self.n1, self.n2):
+            netns.ip("netns", "add", namespace)
+        self.ip(self.n1, f"link add eth0 type veth peer name eth0 netns {self.n2}",
+                f"link add eth1 type veth peer name eth1 netns {self.n2}")
+        for number, namespace in enumerate((self.n1, self.n2), 1):
+            self.ip(namespace, "link set lo up", "link set eth0 up", "link set eth1 up", f"addr add {VIP}/32 dev lo",
+                    f"addr add 10.77.0.{number}/24 dev eth0", f"addr add 10.78.0.{number}/24 dev eth1",
+                    "route add default via 10.77.0.254")
+            self.sysctl({f"net.ipv4.conf.{conf}.rp_filter": 0 for conf in ("all", "eth0", "eth1", "lo")} |
+                        {"net.ipv4.conf.eth0.arp_ignore": 1, "net.ipv4.conf.eth0.arp_announce": 2}, namespace)
+        self.configure()
+        subprocess.run([os.path.join(BUILD, "bin/earshot"), "keygen", self.key], check=True)
+        self.listen()
+
+    def configure(self, cluster="", datapath="", more=""):
+        with open(self.config, "w", encoding="ascii") as handle:
+            handle.write(f'cluster {{ name = "site" key_file = "{self.key}" {cluster} }}\n'
+                         f"datapath {{ interface = eth0 cluster_interface = eth1 {datapath} }}\n"
+                         "inspector { workers = 1 }\n"
+                         "node n1 { address = 10.78.0.1 }\nnode n2 { address = 10.78.0.2 }\n"
+                         f"service web {{ address = {VIP} port = 80 }}\n{more}\n")
+
+    def ip(self, namespace, *lines):
+        netns.batch(namespace, list(lines))
+
+    def sysctl(self, values, namespace=None):
+        netns.sysctl(namespace or self.n1, values)
+
+    def listen(self, address=VIP, port=80, backlog=128, protocol=0, v6only=None):
+        def make():
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            s = socket.socket(family, socket.SOCK_STREAM, protocol)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if v6only is not None:
+                s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, v6only)
+            s.bind((address, port))
+            s.listen(backlog)
+            return s
+
+        for s in self.sockets:
+            s.close()
+        self.sockets = [netns.inside(self.n1, make)]
+
+    def command(self, namespace, *arguments, user=None):
+        become = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        return ["nsenter", f"--net={netns.path(namespace)}", *become, *arguments]
+
+    def spawn(self, namespace, *arguments, log="log"):
+        with open(os.path.join(self.directory, log), "ab") as handle:
+            self.processes.append(subprocess.Popen(
+                self.command(namespace, *arguments), stdin=subprocess.DEVNULL, stdout=handle, stderr=handle,
+                preexec_fn=die_with_test))
+        return self.processes[-1]
+
+    def text(self, name):
+        with open(os.path.join(self.directory, name), encoding="utf-8", errors="replace") as handle:
+            return handle.read()
+
+    def start_daemon(self, namespace=None, config=None):
+        """earshotd, on n1 if nothing else is said."""
+        control, log = (self.control, "log") if namespace in (None, self.n1) else (self.control + "2", "log2")
+        daemon = self.spawn(namespace or self.n1, os.path.join(BUILD, "bin/earshotd"), "--config", config or self.config,
+                            "--control", control, log=log)
+        wait_for(lambda: "is serving" in self.text(log) or daemon.poll() is not None, "earshotd serving")
+        assert daemon.poll() is None, self.text(log)
+        return daemon
+
+    def run(self, *arguments, user=None, timeout=60):
+        return subprocess.run(
+            self.command(self.n1, os.path.join(BUILD, "bin/earshot"), "check", "--config", self.config,
+                         "--control", self.control, *arguments, user=user),
+            capture_output=True, text=True, timeout=timeout)
+
+    def check(self, *arguments, user=None):
+        result = Result(self.run("--json", *arguments, user=user))
+        assert result.status == (1 if result.report["summary"]["error"] else 0)
+        assert not result.stderr
+        return result
+
+    def expect(self, *ids):
+        """Just these checks are not ok, each "id severity"; all of n1's other settings are right."""
+        result = self.check()
+        expected = dict(pair.split() for pair in ids)
+        # Nobody to ask, or nothing to compare in a static cluster.
+        expected["members.settings" if os.path.exists(self.control) else "members.daemon"] = "unchecked"
+        wrong = result.wrong()
+        assert wrong == expected, [f for f in result.findings if f["id"] in {*wrong, *expected}]
+        return result

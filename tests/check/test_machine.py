@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A node on which all is well, and then one real setting wrong after the other: just the check for it says so."""
+import json
+import os
+import socket
+import subprocess
+
+import pytest
+
+import netns
+from site_of_two import BUILD, CLUSTER_MAC, NOBODY, VIP
+
+IPPROTO_MPTCP = 262
+
+
+def test_all_well(site):
+    result = site.expect()
+    assert result.report["node"] == "n1" and result.report["cluster"] == "site"
+    assert sum(result.report["summary"].values()) == len(result.findings)
+    for f in result.findings:
+        assert f["found"] and f["why"].endswith("."), f
+        assert f["action"] or f["severity"] not in ("error", "warning"), f
+
+
+def test_all_well_with_daemon(site):
+    site.start_daemon()
+    result = site.expect()
+    assert result.of("members.state")[0]["found"] == "earshotd is inspecting"
+    assert "attached" in result.of("network.datapath")[0]["found"]
+
+
+@pytest.mark.parametrize("name, value, severity", [
+    ("tcp_syncookies", 0, "error"), ("tcp_rfc1337", 1, "error"), ("tcp_max_tw_buckets", 0, "error"),
+    ("tcp_window_scaling", 0, "warning"), ("tcp_sack", 0, "warning"), ("tcp_timestamps", 0, "warning"),
+    ("tcp_ecn", 0, "warning"), ("tcp_rmem", "4096 16384 6291456", "error")])
+def test_tcp(site, name, value, severity):
+    """And the action that it names cures it."""
+    site.sysctl({f"net.ipv4.{name}": value})
+    found = site.expect(f"kernel.{name} {severity}").of(f"kernel.{name}")[0]
+    assert f"net.ipv4.{name}" in found["found"]
+    subprocess.run(site.command(site.n1, "sh", "-c", found["action"]), check=True, capture_output=True)
+    site.expect()
+
+
+def test_window_scale(site):
+    site.configure(datapath="receive_window_scale = 2")
+    site.expect("kernel.window_scale warning")
+
+
+def test_handover_port(site):
+    site.sysctl({"net.ipv4.ip_local_port_range": "7000 60999"})
+    site.expect("cluster.handover_port warning")
+
+
+def test_conntrack(site):
+    site.sysctl({"net.netfilter.nf_conntrack_tcp_loose": 0})
+    site.expect("kernel.conntrack_loose warning")
+
+
+def nft(site, text):
+    subprocess.run(site.command(site.n1, "nft", "-f", "-"), input=text, text=True, check=True)
+
+
+def test_firewall(site):
+    nft(site, "table inet t { chain out { type filter hook output priority 0; drop; }\n"
+              "chain empty { type filter hook input priority 0; policy accept; }\n"
+              "chain nat { type nat hook prerouting priority 0;\n tcp dport 81 redirect to 80\n }\n }")
+    nft(site, "flush chain inet t out")
+    site.expect()
+    nft(site, "add rule inet t empty tcp dport 22 drop")
+    found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
+    assert "nft t empty first, 0 with policy drop" in found["found"]
+    nft(site, "flush ruleset\ntable ip f { chain input { type filter hook input priority 0; policy drop; "
+              "iif lo accept; icmp type echo-reply accept\n }\n }")
+    assert "1 with policy drop" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
+
+
+def test_legacy_firewall(site):
+    legacy = "/usr/sbin/iptables-legacy"
+    if not os.access(legacy, os.X_OK):
+        pytest.skip("no iptables-legacy")
+    subprocess.run(site.command(site.n1, legacy, "-A", "INPUT", "-p", "tcp", "--dport", "22", "-j", "DROP"), check=True)
+    assert "iptables-legacy filter" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
+
+
+def test_interface_missing(site):
+    site.ip(site.n1, "link set eth0 down", "link set eth0 name eth7", "link set eth7 up")
+    wrong = site.check().wrong()
+    assert wrong["network.public"] == "error"
+    for check in ("mtu", "cluster_mac", "datapath", "arp_ignore", "rp_filter_public"):
+        assert wrong[f"network.{check}"] == "unchecked"
+
+
+def test_interface_down(site):
+    site.ip(site.n1, "link set eth0 down")
+    wrong = site.check().wrong()
+    assert wrong["network.public"] == "error" and wrong["neighbours.service_arp"] == "unchecked"
+
+
+def test_no_carrier(site):
+    site.ip(site.n2, "link set eth1 down")
+    result = site.check()
+    assert "no carrier" in result.of("network.private")[0]["found"]
+
+
+def test_port_of_a_bridge(site):
+    site.ip(site.n1, "link add br0 type bridge", "link set br0 up", "link set eth0 master br0")
+    assert "bridge" in site.expect("network.public warning").of("network.public")[0]["found"]
+
+
+def test_mtu(site):
+    found = site.check().of("network.mtu")[0]
+    assert found["severity"] == "info" and "at most 1376 bytes" in found["found"]
+    for namespace in (site.n1, site.n2):
+        site.ip(namespace, "link set eth1 mtu 1400")
+    assert "at most 1276" in site.expect("network.mtu warning").of("network.mtu")[0]["found"]
+    for namespace in (site.n1, site.n2):
+        site.ip(namespace, "link set eth1 mtu 600")
+    site.expect("network.mtu error")
+    for namespace in (site.n1, site.n2):
+        site.ip(namespace, "link set eth1 mtu 9000")
+    assert "up to 1460 bytes" in site.expect().of("network.mtu")[0]["found"]
+
+
+def test_path_mtu(site):
+    """The NIC here carries more than the network: the classic of jumbo frames."""
+    site.ip(site.n1, "link set eth1 mtu 9000")
+    found = site.expect("neighbours.path_mtu error").of("neighbours.path_mtu")[0]["found"]
+    assert found == "node n2 answers short packets at 10.78.0.2, but none of 9000 bytes"
+
+
+def test_mtu_larger_than_the_interfaces(site):
+    site.configure(datapath="mtu = 9000")
+    site.expect("network.mtu error", "neighbours.path_mtu error")
+
+
+def test_service_address(site):
+    site.ip(site.n1, f"addr del {VIP}/32 dev lo")
+    site.expect("network.service_address error")
+    site.ip(site.n1, f"addr add {VIP}/24 dev eth0")
+    assert "is on eth0" in site.expect("network.service_address error").of("network.service_address")[0]["found"]
+    site.ip(site.n1, f"addr del {VIP}/24 dev eth0", f"addr add {VIP}/24 dev lo")
+    assert "/24 on lo" in site.check().of("network.service_address")[0]["found"]
+
+
+def test_node_address(site):
+    site.ip(site.n1, "addr del 10.78.0.1/24 dev eth1", "addr add 10.78.0.1/24 dev eth0")
+    found = site.check().of("network.node_address")[0]
+    assert found["severity"] == "error" and "is on eth0, and cluster_interface is eth1" in found["found"]
+    assert "cluster_interface = eth0" in found["action"]
+
+
+def test_no_node_address(site):
+    site.ip(site.n1, "addr del 10.78.0.1/24 dev eth1")
+    result = site.check()
+    assert result.report["node"] is None
+    assert "n1 (10.78.0.1), n2 (10.78.0.2)" in result.of("cluster.self")[0]["found"]
+    assert result.wrong()["neighbours.nodes"] == "unchecked"
+    named = site.check("--node", "n1")
+    assert named.report["node"] == "n1" and named.wrong()["network.node_address"] == "error"
+
+
+def test_nodes_near(site):
+    site.ip(site.n1, "addr del 10.78.0.1/24 dev eth1", "addr add 10.78.0.1/32 dev eth1",
+            "route add 10.78.0.2/32 dev eth1 src 10.78.0.1")
+    site.expect("network.nodes_near warning")
+
+
+@pytest.mark.parametrize("name", ["arp_ignore", "arp_announce"])
+def test_arp_before_the_daemon(site, name):
+    """The daemon would set it, but the node is on the network with the service's address already."""
+    site.sysctl({f"net.ipv4.conf.eth0.{name}": 0})
+    assert "until earshotd starts" in site.expect(f"network.{name} warning").of(f"network.{name}")[0]["found"]
+    site.ip(site.n1, f"addr del {VIP}/32 dev lo")
+    site.expect("network.service_address error")
+
+
+@pytest.mark.parametrize("name, value, check", [
+    ("eth0.arp_ignore", 0, "arp_ignore"), ("eth0.arp_announce", 0, "arp_announce"), ("eth1.rp_filter", 1, "rp_filter"),
+    ("lo.rp_filter", 1, "rp_filter"), ("lo.accept_local", 0, "accept_local")])
+def test_undone_while_the_daemon_runs(site, name, value, check):
+    """What the daemon has set, and somebody has undone; the action cures it."""
+    site.sysctl({f"net.ipv4.conf.{name}": value})
+    site.start_daemon()
+    site.expect()
+    site.sysctl({f"net.ipv4.conf.{name}": value})
+    found = site.expect(f"network.{check} error").of(f"network.{check}")[0]
+    subprocess.run(site.command(site.n1, "sh", "-c", found["action"]), check=True, capture_output=True)
+    site.expect()
+
+
+def test_rp_filter_public(site):
+    site.sysctl({"net.ipv4.conf.eth0.rp_filter": 1})
+    site.expect()
+    site.ip(site.n1, "route del default", "route add default via 10.78.0.254")
+    site.expect("network.rp_filter_public warning")
+
+
+def test_cluster_mac(site):
+    site.start_daemon()
+    site.expect()
+    site.ip(site.n1, f"maddress del {CLUSTER_MAC} dev eth0")
+    found = site.expect("network.cluster_mac error").of("network.cluster_mac")[0]
+    assert CLUSTER_MAC in found["found"] and f"ip maddress add {CLUSTER_MAC} dev eth0" in found["action"]
+    subprocess.run([os.path.join(BUILD, "bin/earshot"), "--control", site.control, "reload"], check=True,
+                   capture_output=True)
+    site.expect()
+
+
+def test_cluster_mac_unicast(site):
+    site.configure(datapath="mac_mode = unicast")
+    site.start_daemon()
+    site.expect()
+    site.ip(site.n1, "link set eth0 promisc off")
+    site.expect("network.cluster_mac error")
+
+
+def test_datapath_gone(site):
+    """The interface was made anew under the running daemon, and its programs went with the old one."""
+    site.start_daemon()
+    site.ip(site.n1, "link del eth0", f"link add eth0 type veth peer name eth0 netns {site.n2}", "link set eth0 up",
+            "addr add 10.77.0.1/24 dev eth0", "route add default via 10.77.0.254")
+    site.ip(site.n2, "link set eth0 up")
+    site.sysctl({"net.ipv4.conf.eth0.arp_ignore": 1, "net.ipv4.conf.eth0.arp_announce": 2})
+    wrong = site.check().wrong()
+    assert wrong["network.datapath"] == "error" and wrong["network.cluster_mac"] == "error"
+
+
+def test_own_address_twice(site):
+    site.ip(site.n2, "addr add 10.78.0.1/24 dev eth1")
+    mac = netns.hardware_address(site.n2, "eth1")
+    result = site.check()
+    assert result.of("neighbours.own_address")[0]["found"].startswith(f"{mac} has 10.78.0.1, too")
+
+
+def test_others_answer_for_the_service(site):
+    site.sysctl({"net.ipv4.conf.eth0.arp_ignore": 0}, site.n2)
+    mac = netns.hardware_address(site.n2, "eth0")
+    found = site.expect("neighbours.service_arp error").of("neighbours.service_arp")[0]
+    assert found["found"] == f"service web: {mac} answers ARP for {VIP}"
+
+
+def test_node_away(site):
+    site.ip(site.n2, "addr del 10.78.0.2/24 dev eth1")
+    site.expect("neighbours.nodes warning", "neighbours.path_mtu unchecked")
+
+
+def test_server(site):
+    site.listen("0.0.0.0")
+    site.expect()
+    site.listen("::", v6only=0)
+    site.expect()
+    site.listen("::", v6only=1)
+    site.expect("server.listen error")
+    site.listen("10.77.0.1")
+    site.expect("server.listen error")
+    site.listen(port=81)
+    found = site.expect("server.listen error").of("server.listen")[0]
+    assert found["found"] == f"service web: nothing listens on {VIP} port 80"
+    site.listen(backlog=5)
+    site.expect("server.backlog warning")
+
+
+def test_mptcp(site):
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
+    except OSError:
+        pytest.skip("this kernel has no MPTCP")
+    site.listen(protocol=IPPROTO_MPTCP)
+    site.expect("server.mptcp error")
+
+
+def test_key(site):
+    os.chmod(site.key, 0o644)
+    assert "mode 0644" in site.expect("server.key error").of("server.key")[0]["found"]
+    os.chmod(site.key, 0o600)
+    os.chown(site.key, NOBODY, NOBODY)
+    assert f"belongs to user {NOBODY}" in site.expect("server.key error").of("server.key")[0]["found"]
+    os.unlink(site.key)
+    assert "earshot keygen" in site.expect("server.key error").of("server.key")[0]["action"]
+
+
+def test_cluster(site):
+    site.configure(more="node n3 { address = 10.78.0.3 weight = 0 }", cluster="virtual_nodes = 1")
+    result = site.expect("cluster.virtual_nodes warning", "neighbours.nodes warning", "neighbours.path_mtu unchecked")
+    assert "n3" in result.of("cluster.weights")[0]["found"]
+
+
+def test_not_root(site):
+    """What this user may not see is said, and nothing is taken for wrong."""
+    os.chmod(site.directory, 0o755)
+    os.chmod(site.config, 0o644)
+    result = site.check(user=NOBODY)
+    assert set(result.wrong().values()) == {"unchecked"}
+    assert {"kernel.programs", "network.datapath", "neighbours.own_address", "neighbours.service_arp", "neighbours.nodes",
+            "neighbours.path_mtu", "server.key", "members.daemon", "kernel.firewall"} == set(result.wrong())
+
+
+def test_exit_status(site):
+    assert site.run().returncode == 0
+    assert site.run("--strict").returncode == 1  # the cluster is static
+    site.sysctl({"net.ipv4.tcp_syncookies": 0})
+    done = site.run()
+    assert done.returncode == 1
+    assert "error        tcp_syncookies  net.ipv4.tcp_syncookies = 0. " in done.stdout
+    assert "Do: sysctl -w net.ipv4.tcp_syncookies=1\n" in done.stdout
+    assert "\n  ok " not in done.stdout and "\n  ok " in site.run("--verbose").stdout
+    done = site.run("--node", "n7")
+    assert done.returncode == 2 and "no node named" in done.stderr
+    site.configure(more="nonsense")
+    done = site.run("--json")
+    assert done.returncode == 2 and not done.stdout and site.config in done.stderr
+
+
+def example():
+    """The one of docs/json.md."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/json.md")
+    with open(path, encoding="utf-8") as handle:
+        text = handle.read()
+    return json.loads(text.split("<!-- reply: check -->\n```json\n")[1].split("\n```")[0])
+
+
+def test_schema(site):
+    """The report has the members and types of the documentation's example, and no others."""
+    def shape(value):
+        if isinstance(value, dict):
+            return {key: shape(member) for key, member in value.items()}
+        return type(value).__name__
+
+    documented, found = example(), site.check().report
+    assert shape({**documented, "findings": 0}) == shape({**found, "findings": 0})
+    shapes = [shape({**f, "action": ""}) for f in documented["findings"]]
+    assert all(shape({**f, "action": ""}) == shapes[0] for f in found["findings"])
+    assert all(f["action"] is None or isinstance(f["action"], str) for f in found["findings"])
+    known = {f["id"]: f for f in found["findings"]}
+    for f in documented["findings"]:
+        assert f["id"] in known, f"{f['id']} is in docs/json.md only"
+        assert f["why"] == known[f["id"]]["why"], f"docs/json.md is behind for {f['id']}"
