@@ -26,7 +26,8 @@ static void put(struct es_put *out, const void *data, size_t len)
 		out->failed = 1;
 		return;
 	}
-	memcpy(out->p, data, len);
+	if (len) /* else @data may be NULL */
+		memcpy(out->p, data, len);
 	out->p += len;
 	out->left -= len;
 	out->used += len;

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "inspector/cli/check.h"
+#include "inspector/check/check.h"
 #include "inspector/cli/cli.h"
 
 #define CONFIG_DEFAULT "/etc/earshot/earshot.conf"

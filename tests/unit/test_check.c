@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "inspector/cli/check.h"
-#include "inspector/cli/check_cmap.h"
+#include "inspector/check/check.h"
+#include "inspector/check/cmap.h"
 #include "inspector/keyfile.h"
 
 static const char config[] = "cluster { name = t }\n"

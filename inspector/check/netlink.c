@@ -9,7 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "inspector/cli/check_netlink.h"
+#include "inspector/check/netlink.h"
 
 #define ANSWER_BYTES  65536
 #define REQUEST_BYTES 512

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "inspector/cli/check.h"
+#include "inspector/check/check.h"
 #include "inspector/cli/cli.h"
 
 #define CHANGE_LONG_S 10

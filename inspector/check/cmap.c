@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "inspector/cli/check_cmap.h"
+#include "inspector/check/cmap.h"
 
 /* The line behind, or NULL. */
 static const char *line_next(const char *line)

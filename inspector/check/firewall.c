@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "inspector/cli/check_facts.h"
-#include "inspector/cli/check_netlink.h"
+#include "inspector/check/facts.h"
+#include "inspector/check/netlink.h"
 
 static unsigned int attribute_be32(const void *attributes, size_t len, int type, unsigned int missing)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspector/cli/check_facts.h"
+#include "inspector/check/facts.h"
 
 #define FILE_MAX_BYTES (16U * 1024 * 1024)
 

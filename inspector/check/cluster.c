@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspector/cli/check.h"
+#include "inspector/check/check.h"
 
 #define UNEVEN_PERCENT 50 /* chance alone hardly makes more with the default of 63 virtual nodes */
 

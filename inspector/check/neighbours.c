@@ -8,7 +8,7 @@
 #include <net/if.h>
 #include <string.h>
 
-#include "inspector/cli/check.h"
+#include "inspector/check/check.h"
 
 static void mac_text(const unsigned char *mac, char text[18])
 {

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "inspector/cli/check.h"
+#include "inspector/check/check.h"
 #include "inspector/network.h"
 
 #define SYNACK_SEGMENTS 10 /* what a client may send before a socket exists (daemon.c) */

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "inspector/cli/check_facts.h"
+#include "inspector/check/facts.h"
 
 #define ROUNDS	     3
 #define ROUND_MS     200

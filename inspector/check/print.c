@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "inspector/cli/check.h"
+#include "inspector/check/check.h"
 
 static const char *word(enum es_check_severity severity)
 {

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "inspector/cli/check_facts.h"
-#include "inspector/cli/check_netlink.h"
+#include "inspector/check/facts.h"
+#include "inspector/check/netlink.h"
 
 #define STATE_LISTEN 10 /* include/net/tcp_states.h */
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "inspector/cli/check.h"
+#include "inspector/check/check.h"
 #include "inspector/keyfile.h"
 
 #define BACKLOG_LEAST 64

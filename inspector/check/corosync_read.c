@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads corosync's map and whether it is quorate, into text (check_cmap.h).
+ * Reads corosync's map and whether it is quorate, into text (cmap.h).
  *
  * The libraries are loaded when asked, not linked: a static cluster's nodes need no corosync package. And
  * they are used in a child process, because their calls may block for ever on a corosync that is stopped; so
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "inspector/cli/check_facts.h"
+#include "inspector/check/facts.h"
 
 #define TIMEOUT_MS     6000 /* a call to a corosync that was killed takes 2 s */
 #define TEXT_MAX_BYTES (4U * 1024 * 1024)

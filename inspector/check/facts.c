@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/timex.h>
 
-#include "inspector/cli/check_facts.h"
+#include "inspector/check/facts.h"
 #include "inspector/datapath.h"
 #include "inspector/network.h"
 

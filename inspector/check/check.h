@@ -3,7 +3,7 @@
 #define ES_INSPECTOR_CLI_CHECK_H
 
 /*
- * The checks of `earshot check`. A check is a function that looks at the facts (check_facts.h) and reports at
+ * The checks of `earshot check`. A check is a function that looks at the facts (facts.h) and reports at
  * least one finding; its group's table gives it a name and says why it matters. A new check is a function and
  * a line in the table of check_<group>.c.
  */
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "inspector/cli/check_facts.h"
+#include "inspector/check/facts.h"
 #include "inspector/config.h"
 
 /* In the order in which more matters. */
@@ -75,7 +75,7 @@ struct es_check {
 	size_t totals[ES_CHECK_SEVERITIES];
 };
 
-/* check_finding.c: runs one group, or all of them. Exits when there is no memory. */
+/* finding.c: runs one group, or all of them. Exits when there is no memory. */
 void es_check_run_group(struct es_check *check, const struct es_check_group *group);
 void es_check_run(struct es_check *check);
 void es_check_fini(struct es_check *check);
@@ -99,7 +99,7 @@ const char *es_check_action(const char *format, ...) __attribute__((format(print
 /* "n1", or "(unknown)" */
 const char *es_check_self_name(const struct es_check *check);
 
-/* check_print.c */
+/* print.c */
 void es_check_print(const struct es_check *check, int verbose, FILE *file);
 struct json_object *es_check_json(const struct es_check *check);
 

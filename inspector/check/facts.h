@@ -78,7 +78,7 @@ struct es_facts_firewall {
  * struct es_facts_corosync - the corosync of this network namespace
  * @rc: -ECONNREFUSED: none runs; -EACCES: it does not talk to this user; -ELIBACC: its libraries are not
  * installed; -ETIMEDOUT: it does not answer
- * @text: its settings and state, lines of "key = value" (cmap's keys, and "quorate"); see check_cmap.h
+ * @text: its settings and state, lines of "key = value" (cmap's keys, and "quorate"); see cmap.h
  */
 struct es_facts_corosync {
 	int rc;
@@ -129,7 +129,7 @@ void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *fa
 void es_facts_read_echo(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_corosync(struct es_facts *facts);
 
-/* check_files.c: the bytes of a file below the root, with a NUL behind; the caller frees. 0 or -errno. */
+/* files.c: the bytes of a file below the root, with a NUL behind; the caller frees. 0 or -errno. */
 int es_facts_file(const struct es_facts *facts, const char *path, char **ret_text);
 /* Up to @max numbers of a sysctl, "net/ipv4/tcp_rmem". Return: how many, or -errno. */
 int es_facts_sysctl(const struct es_facts *facts, const char *name, long *ret_values, int max);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspector/cli/check.h"
+#include "inspector/check/check.h"
 
 static const struct es_check_group *const groups[] = {
 	&es_check_cluster_group,    &es_check_kernel_group, &es_check_network_group,

@@ -8,7 +8,7 @@
 #include <net/if.h>
 #include <string.h>
 
-#include "inspector/cli/check.h"
+#include "inspector/check/check.h"
 #include "inspector/handover.h"
 #include "inspector/network.h"
 

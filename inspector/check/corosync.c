@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "inspector/cli/check.h"
-#include "inspector/cli/check_cmap.h"
+#include "inspector/check/check.h"
+#include "inspector/check/cmap.h"
 
 #define CONF "/etc/corosync/corosync.conf"
 
