@@ -3,6 +3,7 @@
 earshot_unit_test(siphash)
 earshot_unit_test(cookie)
 earshot_unit_test(decide)
+earshot_unit_test(decide_handover)
 earshot_unit_test(response)
 earshot_unit_test(track)
 earshot_unit_test(replay)
