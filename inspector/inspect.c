@@ -274,6 +274,15 @@ static void es_order_bound_again(struct es_inspector *in, const struct es_ip_pac
 		es_order_bound(in, &request, packet->seg.seq, order);
 }
 
+/* Is this first request still this node's? What came before the lease was over may be another one's by now.
+ */
+static int es_inspect_is_mine(const struct es_inspector *in, __u64 flow_hash)
+{
+	__u64 lease_ns = __atomic_load_n(in->params->lease_ns, __ATOMIC_ACQUIRE);
+
+	return es_cluster_inspects(in->cluster, flow_hash) && !(lease_ns && in->now_ns >= lease_ns);
+}
+
 /* Decide a gathered request with what there is, and give all its segments to the node. */
 static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather *g, int truncated)
 {
@@ -299,7 +308,7 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 		es_inspect_move_gathered(in, g, target);
 		return;
 	}
-	if (!es_cluster_inspects(in->cluster, g->flow_hash)) {
+	if (!es_inspect_is_mine(in, g->flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
 	} else if (target < 0) {
 		es_inspect_refuse(in, g->segment[0].bytes, g->segment[0].len);
@@ -481,14 +490,6 @@ static int es_inspect_is_later(struct es_inspector *in, const struct es_record *
 	return g && g->has_first && g->first_seq != packet->seg.seq;
 }
 
-/* Is this node's lease over? What was queued before may be another node's by now. */
-static int es_inspect_is_silent(const struct es_inspector *in)
-{
-	__u64 lease_ns = __atomic_load_n(in->params->lease_ns, __ATOMIC_ACQUIRE);
-
-	return lease_ns && in->now_ns >= lease_ns;
-}
-
 void es_inspect_record(struct es_inspector *in, const struct es_record *record, const uint8_t *bytes)
 {
 	static _Thread_local uint8_t completed[ES_RECORD_LARGE];
@@ -508,7 +509,7 @@ void es_inspect_record(struct es_inspector *in, const struct es_record *record, 
 		return;
 	}
 	if (record->flow == ES_FLOW_NEW && record->kind <= ES_RECORD_LATER &&
-	    (!es_cluster_inspects(in->cluster, record->flow_hash) || es_inspect_is_silent(in))) {
+	    !es_inspect_is_mine(in, record->flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
@@ -562,7 +563,7 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 	order.attempt++;
 	cookie = packet.seg.ack - 1;
 	request.flow_hash = es_flow_hash(&in->keys.ring, &packet.flow);
-	if (!order.moved && !es_cluster_inspects(in->cluster, request.flow_hash)) {
+	if (!order.moved && !es_inspect_is_mine(in, request.flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}

@@ -351,7 +351,8 @@ int es_public(struct __sk_buff *skb)
 	if (view.socket == ES_SOCKET_ESTABLISHED) {
 		if (view.silent)
 			view.unproven = (__u8)es_view_is_unproven(sk, &pkt);
-		if (view.inspect == ES_INSPECT_EVERY && view.seg.len &&
+		/* A packet that is dropped says nothing about the connection. */
+		if (view.inspect == ES_INSPECT_EVERY && view.seg.len && !view.unproven &&
 		    es_view_track(sk, &pkt, &view, now_ns))
 			goto drop;
 	} else {

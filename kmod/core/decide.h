@@ -245,7 +245,7 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 	}
 	if (v->socket != ES_SOCKET_NONE) {
 		if (type == ES_TCP_SYN) {
-			if (!v->mine)
+			if (!v->mine || v->silent)
 				ES_VERDICT(ret, ES_END_OLD, syn_time_wait);
 			es_decide_syn(cfg, v, ret);
 			ES_VERDICT(ret, ES_END_OLD_AND_SYNACK, syn_time_wait);

@@ -173,7 +173,7 @@ REQUEST, FOLLOW, NACK, STAY, END = 1, 2, 3, 4, 5
 F_MOVED = 0x10
 PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguous", "truncated", "chunked", "length",
         "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown"]  # from 1
-NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY = 1, 2, 3
+NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY, NACK_SILENT = 1, 2, 3, 4
 STREAM_DATAPATH = 15
 REPLAY_WINDOW = 31 * 64
 

@@ -24,6 +24,7 @@ import time
 import model
 import netns
 import packet
+import tables
 from wire import TIMEOUT_S, Wire
 
 BUILD = os.path.abspath(os.environ.get("EARSHOT_BUILD") or os.path.join(os.path.dirname(__file__), "../../build"))
@@ -216,6 +217,16 @@ class Node:
 
     def load_keys(self):
         self.keys = model.Keys.load(self.key_file)
+
+    # The datapath's tables
+
+    @contextlib.contextmanager
+    def leased(self, left_s=3600, attached=1, epoch=1):
+        """As if membership could change, with a lease that holds so long. Everything is put back."""
+        with tables.Tables(self.namespace, "eth0") as found:
+            found.configure(leased=1, epoch=epoch)
+            found.lease(left_s, attached)
+            yield found
 
     # Counters
 

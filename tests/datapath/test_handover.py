@@ -101,7 +101,7 @@ def test_request_with_fin(node, client):
         assert c.server.recv(1) == b""
 
 
-def test_epoch_and_spare_fields_do_not_matter_yet(node, given):
+def test_epoch_and_spare_fields_do_not_matter_without_membership(node, given):
     c, text, original = given()
     with node.counts(**BUILT):
         node.message(c.handover(original, epoch=99, attempt=2, requests=7, moves=3, pin=5, next_request_seq=c.next))

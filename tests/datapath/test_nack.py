@@ -46,12 +46,13 @@ def next_on_the_ring(node, c, *without):
     return next(n for n in (i + 1 for i in node.ring.walk(c.hash)) if n not in without)
 
 
-def test_goes_elsewhere(node, client):
+@pytest.mark.parametrize("reason", [model.NACK_NO_LISTENER, model.NACK_REFUSED, model.NACK_SILENT])
+def test_goes_elsewhere(node, client, reason):
     """To the next node of the flow's ring, with the very same packet; and a repeated request goes there too."""
     c, message = handed_over(node, client)
     with node.counts(inspect_nacks=1, inspect_requests=1, inspect_kept=1, handover_rebuilt=1, handover_nack_received=1,
                      handover_received=2):
-        refuse(node, message)
+        refuse(node, message, reason)
         assert next_on_the_ring(node, c, 2) == 1  # n1 inspects the flow, so it is the first one of the walk
         text = message.packet[52:]
         assert c.read(len(text)) == text

@@ -312,6 +312,225 @@ static void test_key_rotation(void **state)
 	}
 }
 
+/* The lease is over: this node takes nothing new, and what another may have been asked for stands still. */
+static void test_silent(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.silent = 1;
+	for (int mine = 0; mine < 2; mine++) {
+		v.mine = (__u8)mine;
+		for (unsigned int flags = 0; flags < 256; flags++) {
+			v.seg.flags = (__u8)flags;
+			v.seg.len = 0;
+			EXPECT(&cfg, &v, ES_DROP, drop_silent);
+			v.seg.len = 100;
+			EXPECT(&cfg, &v, ES_DROP, drop_silent);
+		}
+	}
+	/* No RST either: the client may have been answered by another node meanwhile. */
+	v = request(&cfg, 0, SLOT - 3);
+	v.silent = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+	/* A probe that would be answered. */
+	v = request(&cfg, 0, SLOT);
+	v.silent = 1;
+	v.seg.seq = ISN;
+	v.seg.len = 0;
+	v.seg.flags = ES_TCP_ACK;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+	/* Whatever the service and its inspector. */
+	v = request(&cfg, 0, SLOT);
+	v.silent = 1;
+	v.inspect = ES_INSPECT_NEVER;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+	v.inspect = ES_INSPECT_FIRST;
+	v.inspector_alive = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+}
+
+static void test_silent_with_a_socket(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.silent = 1;
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+	v.track = ES_TRACK_QUEUE_FIRST;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, owned_queued);
+	v.track = ES_TRACK_QUEUE_LATER;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, owned_later_queued);
+	v.unproven = 1;
+	for (unsigned int flags = 0; flags < 256; flags++) {
+		v.seg.flags = (__u8)flags;
+		v.track = flags & 3;
+		EXPECT(&cfg, &v, ES_DROP, drop_silent);
+	}
+	/* Not sure of one's membership: only then does it matter. */
+	v.silent = 0;
+	v.track = ES_TRACK_DELIVER;
+	v.seg.flags = ES_TCP_ACK;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+	/* The end of an old connection, which another node cannot have. */
+	v = request(&cfg, 0, SLOT);
+	v.silent = 1;
+	v.socket = ES_SOCKET_FIN_WAIT2;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+	v.socket = ES_SOCKET_TIME_WAIT;
+	v.old_rcv_nxt = 5000;
+	v.seg.seq = 4999;
+	v.seg.flags = ES_TCP_FIN | ES_TCP_ACK;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_time_wait);
+	v.seg.flags = ES_TCP_ACK;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+}
+
+/* The old connection dies, and another node answers the SYN. */
+static void test_silent_time_wait_syn(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.silent = 1;
+	v.seg.flags = ES_TCP_SYN;
+	v.seg.len = 0;
+	v.socket = ES_SOCKET_TIME_WAIT;
+	EXPECT(&cfg, &v, ES_END_OLD, syn_time_wait);
+	v.socket = ES_SOCKET_FIN_WAIT2;
+	EXPECT(&cfg, &v, ES_END_OLD, syn_time_wait);
+	v.mine = 0;
+	EXPECT(&cfg, &v, ES_END_OLD, syn_time_wait);
+}
+
+/* While the ring changes here: handshakes go on, requests are left to their retransmission. */
+static void test_waits(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.waits = 1;
+	for (unsigned int inspect = 0; inspect <= ES_INSPECT_EVERY; inspect++) {
+		for (unsigned int alive = 0; alive < 2; alive++) {
+			v.inspect = (__u8)inspect;
+			v.inspector_alive = (__u8)alive;
+			EXPECT(&cfg, &v, ES_DROP, drop_ring_change);
+		}
+	}
+	v.seg.seq += 1400; /* a later segment */
+	EXPECT(&cfg, &v, ES_DROP, drop_ring_change);
+	/* No RST: whether there was a request is for its new node to say. */
+	v = request(&cfg, 0, SLOT);
+	v.waits = 1;
+	v.seg.len = 0;
+	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
+	v.inspector_alive = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_ring_change);
+	v = request(&cfg, 0, SLOT - 3);
+	v.waits = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_ring_change);
+	/* What any node may answer. */
+	v = request(&cfg, 0, SLOT);
+	v.waits = 1;
+	v.seg.len = 0;
+	v.seg.flags = ES_TCP_SYN;
+	EXPECT(&cfg, &v, ES_SYNACK, syn_answered);
+	v.seg.flags = ES_TCP_ACK;
+	EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
+	v.seg.seq = ISN;
+	EXPECT(&cfg, &v, ES_ANSWER_ACK, keepalive_answered);
+	v.socket = ES_SOCKET_TIME_WAIT;
+	v.seg.flags = ES_TCP_SYN;
+	EXPECT(&cfg, &v, ES_END_OLD_AND_SYNACK, syn_time_wait);
+	/* What comes before it. */
+	v = request(&cfg, 0, SLOT);
+	v.waits = 1;
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+	v.socket = ES_SOCKET_NONE;
+	v.silent = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+	v.silent = 0;
+	v.mine = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	v.decision = es_decision_value(ISN, 3, NOW_MS) | ES_DECISION_MOVED;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, moved_queued);
+}
+
+/* With membership there is no service without the inspector; without, there is no outage. */
+static void test_leased_without_inspector(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	cfg.leased = 1;
+	for (unsigned int inspect = 0; inspect <= ES_INSPECT_EVERY; inspect++) {
+		v.inspect = (__u8)inspect;
+		v.inspector_alive = 1;
+		if (inspect == ES_INSPECT_NEVER)
+			EXPECT(&cfg, &v, ES_REBUILD, request_blind);
+		else
+			EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+		v.inspector_alive = 0;
+		EXPECT(&cfg, &v, ES_DROP, drop_silent);
+		v.decision = es_decision_value(ISN, SELF, NOW_MS);
+		EXPECT(&cfg, &v, ES_DROP, drop_silent);
+		v.decision = 0;
+		cfg.leased = 0;
+		if (inspect == ES_INSPECT_NEVER)
+			EXPECT(&cfg, &v, ES_REBUILD, request_blind);
+		else
+			EXPECT(&cfg, &v, ES_REBUILD, request_fallback);
+		cfg.leased = 1;
+	}
+	/* The rest of the lease is the node's all the same. */
+	v.seg.flags = ES_TCP_SYN;
+	v.seg.len = 0;
+	EXPECT(&cfg, &v, ES_SYNACK, syn_answered);
+	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
+	EXPECT(&cfg, &v, ES_ANSWER_RST, fin_before_request);
+	v = request(&cfg, 0, SLOT - 3);
+	v.inspector_alive = 0;
+	EXPECT(&cfg, &v, ES_ANSWER_RST, cookie_expired);
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+}
+
+/* What moved away is this node's business, whatever the others think of it: no other knows of it. */
+static void test_moved_while_membership_changes(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	cfg.leased = 1;
+	v.inspect = ES_INSPECT_EVERY;
+	v.decision = es_decision_value(ISN, 3, NOW_MS - 10) | ES_DECISION_MOVED;
+	for (unsigned int bits = 0; bits < 8; bits++) {
+		v.silent = bits & 1;
+		v.waits = bits >> 1 & 1;
+		v.mine = bits >> 2 & 1;
+		EXPECT(&cfg, &v, ES_QUEUE_FIRST, moved_queued);
+		v.inspector_alive = 0;
+		EXPECT(&cfg, &v, ES_DROP, drop_moved);
+		v.inspector_alive = 1;
+	}
+	/* Of the flow, only the segments with data are the moved request's. */
+	v.silent = 1;
+	v.seg.len = 0;
+	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+	v.seg.len = 100;
+	v.seg.flags = ES_TCP_ACK | ES_TCP_RST;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+}
+
 /* Whatever the packet and the state: what never may happen does not. */
 static void test_properties(void **state)
 {
@@ -335,6 +554,10 @@ static void test_properties(void **state)
 		v.old_rcv_nxt = (__u32)q;
 		v.decision = r >> 23 & 1 ? q : 0;
 		v.track = r >> 24 & 3;
+		v.silent = r >> 26 & 1;
+		v.unproven = r >> 27 & 1;
+		v.waits = r >> 28 & 1;
+		cfg.leased = r >> 29 & 1;
 		is_moved = v.seg.len &&
 			   (v.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) == ES_TCP_ACK &&
 			   es_decision_is_moved(v.decision);
@@ -342,8 +565,12 @@ static void test_properties(void **state)
 			v.seg.ack = (__u32)(q >> 32);
 		got = decide(&cfg, &v);
 		assert_true(got.action <= ES_NACK && got.counter < ES_COUNTER_COUNT);
+		if (got.counter == ES_COUNT_drop_silent)
+			assert_true(v.silent || (cfg.leased && !v.inspector_alive));
 		if (v.socket == ES_SOCKET_ESTABLISHED) {
-			if (v.track == ES_TRACK_DELIVER || v.track == ES_TRACK_PIN)
+			if (v.silent && v.unproven)
+				assert_int_equal(got.counter, ES_COUNT_drop_silent);
+			else if (v.track == ES_TRACK_DELIVER || v.track == ES_TRACK_PIN)
 				assert_int_equal(got.action, ES_DELIVER);
 			continue;
 		}
@@ -354,7 +581,7 @@ static void test_properties(void **state)
 				     (got.action == ES_QUEUE_FIRST || got.action == ES_QUEUE_LATER)));
 			continue;
 		}
-		if (!v.mine && !is_moved)
+		if ((!v.mine || v.silent) && !is_moved)
 			assert_true(got.action == ES_DROP || got.action == ES_DELIVER ||
 				    got.action == ES_END_OLD);
 		if (v.socket == ES_SOCKET_NONE)
@@ -367,8 +594,13 @@ static void test_properties(void **state)
 							 v.seg.seq - 1, NULL),
 					 ES_COOKIE_VALID);
 		}
-		if (got.action == ES_REBUILD)
+		if (got.action == ES_REBUILD) {
 			assert_true(v.inspect == ES_INSPECT_NEVER || !v.inspector_alive);
+			assert_true(!cfg.leased || v.inspector_alive);
+		}
+		if (v.waits && !is_moved && (v.seg.len || (v.seg.flags & ES_TCP_FIN)))
+			assert_true(got.action == ES_DROP || got.action == ES_DELIVER ||
+				    (v.seg.flags & ES_TCP_SYN));
 	}
 }
 
@@ -408,100 +640,6 @@ static void test_moved(void **state)
 	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
 }
 
-static struct es_verdict decide_handover(const struct es_handover_view *v)
-{
-	struct es_verdict verdict = {.action = 99, .counter = ES_COUNTER_COUNT};
-
-	es_decide_handover(v, &verdict);
-	return verdict;
-}
-
-#define EXPECT_HANDOVER(v, a, c)                                                                             \
-	do {                                                                                                 \
-		struct es_verdict got = decide_handover(v);                                                  \
-		assert_int_equal(got.action, a);                                                             \
-		assert_int_equal(got.counter, ES_COUNT_##c);                                                 \
-	} while (0)
-
-static void test_stay_and_end(void **state)
-{
-	struct es_handover_view v = {
-		.kind = ES_HANDOVER_STAY,
-		.listening = 1,
-		.seg = {.seq = ISN + 1, .len = 100},
-	};
-
-	(void)state;
-	EXPECT_HANDOVER(&v, ES_DROP, stay_lost); /* and never a second socket */
-	v.socket = ES_SOCKET_TIME_WAIT;
-	EXPECT_HANDOVER(&v, ES_DROP, stay_lost);
-	v.socket = ES_SOCKET_ESTABLISHED;
-	EXPECT_HANDOVER(&v, ES_DELIVER, stay_delivered);
-	v.kind = ES_HANDOVER_END;
-	EXPECT_HANDOVER(&v, ES_KEEP, end_refused);
-	v.may_leave = 1;
-	EXPECT_HANDOVER(&v, ES_LEAVE, end_done);
-	v.socket = ES_SOCKET_NONE;
-	EXPECT_HANDOVER(&v, ES_KEEP, end_refused);
-}
-
-static void test_handover(void **state)
-{
-	struct es_handover_view v = {
-		.kind = ES_HANDOVER_REQUEST,
-		.listening = 1,
-		.seg = {.seq = ISN + 1, .len = 100},
-	};
-
-	(void)state;
-	EXPECT_HANDOVER(&v, ES_REBUILD, handover_rebuilt);
-	v.accept_full = 1;
-	EXPECT_HANDOVER(&v, ES_DROP, handover_accept_full);
-	v.accept_full = 0;
-	v.rebuilt = 1;
-	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
-	v.rebuilt = 0;
-	v.listening = 0;
-	EXPECT_HANDOVER(&v, ES_NACK, handover_nacked);
-	v.socket = ES_SOCKET_TIME_WAIT;
-	EXPECT_HANDOVER(&v, ES_END_OLD, handover_time_wait);
-	v.kind = ES_HANDOVER_FOLLOW;
-	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_lost);
-	v.socket = ES_SOCKET_NONE;
-	v.listening = 1;
-	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_lost);
-	v.socket = ES_SOCKET_ESTABLISHED;
-	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
-}
-
-/* The connection that a request meets: its own, an older one, a newer one. */
-static void test_handover_meets_socket(void **state)
-{
-	struct es_handover_view v = {
-		.kind = ES_HANDOVER_REQUEST,
-		.socket = ES_SOCKET_ESTABLISHED,
-		.seg = {.seq = ISN + 1, .len = 100},
-		.first_seq = ISN + 1,
-		.rcv_nxt = ISN + 101,
-	};
-
-	(void)state;
-	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
-	v.first_seq = ISN; /* as it looks when a FIN was counted */
-	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
-	/* Its ports were used before: the socket is of a connection whose end got lost. */
-	v.first_seq = ISN - 40000000;
-	v.rcv_nxt = v.first_seq + 100;
-	EXPECT_HANDOVER(&v, ES_END_OLD, handover_time_wait);
-	v.rebuilt = 1;
-	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
-	/* The socket is newer than this late duplicate: nothing may happen to it. */
-	v.rebuilt = 0;
-	v.first_seq = ISN + 40000000;
-	v.rcv_nxt = v.first_seq + 100;
-	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -514,11 +652,14 @@ int main(void)
 		cmocka_unit_test(test_before_any_request),
 		cmocka_unit_test(test_key_rotation),
 		cmocka_unit_test(test_moved),
-		cmocka_unit_test(test_stay_and_end),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_silent_with_a_socket),
+		cmocka_unit_test(test_silent_time_wait_syn),
+		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_leased_without_inspector),
+		cmocka_unit_test(test_moved_while_membership_changes),
 		cmocka_unit_test(test_later_segment_that_looks_first),
 		cmocka_unit_test(test_properties),
-		cmocka_unit_test(test_handover),
-		cmocka_unit_test(test_handover_meets_socket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

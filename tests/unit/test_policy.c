@@ -189,6 +189,59 @@ static void test_never_a_node_that_is_none(void **state)
 	cluster_free(c);
 }
 
+/* A request that no policy can judge: the ring's order, and of those that want no more, none before all else.
+ */
+static void test_fallback(void **state)
+{
+	static const unsigned int weights[] = {100, 100, 100, 100, 0};
+	struct es_cluster *c = cluster(5, weights);
+	struct es_cluster_view view = {.cluster = c, .health = &health, .now_ns = 5};
+	uint64_t seed = 10;
+
+	(void)state;
+	for (int i = 0; i < 50000; i++) {
+		__u64 r = es_test_random(&seed);
+		struct es_request_view request = {.flow_hash = es_test_random(&seed)};
+		struct es_ring_walk walk;
+		int up = -1, draining = -1, got;
+		__u16 node;
+
+		for (unsigned int n = 0; n < 5; n++) {
+			/* Often none is up. */
+			unsigned int s = (r >> (n * 4) & 15) % (r >> 40 & 1 ? 5 : 4) + !(r >> 40 & 1);
+
+			es_health_set_state(&health, n, (enum es_node_state)s);
+			es_health_suspend(&health, n, r >> (20 + n) & 1 ? 6 : 0);
+		}
+		es_ring_walk_init(&walk, c->ring, request.flow_hash);
+		while (es_ring_walk_next(&walk, &node)) {
+			if (up < 0 && es_health_state(&health, node) == ES_NODE_UP && !(r >> (20 + node) & 1))
+				up = node;
+			if (draining < 0 && es_health_state(&health, node) == ES_NODE_DRAINING)
+				draining = node;
+		}
+		got = es_policy_fallback(&request, &view);
+		assert_int_equal(got, up >= 0 ? up : draining);
+		assert_int_not_equal(got, 4); /* not on the ring */
+	}
+	/* No policy picks a draining node by itself. */
+	memset(&health, 0, sizeof(health));
+	for (unsigned int n = 0; n < 4; n++)
+		es_health_set_state(&health, n, n == 2 ? ES_NODE_UP : ES_NODE_DRAINING);
+	for (const struct es_policy *const *p = es_policy_list(); *p; p++) {
+		struct es_conf_service service = {};
+		void *instance = NULL;
+
+		if ((*p)->new)
+			assert_int_equal((*p)->new (&service, &instance), 0);
+		for (unsigned int i = 0; i < 100; i++)
+			assert_int_equal(route(*p, instance, c, "/", es_test_random(&seed), 5), 2);
+		if ((*p)->free)
+			(*p)->free(instance);
+	}
+	cluster_free(c);
+}
+
 static void test_decision_table(void **state)
 {
 	struct es_decision_set *sets = calloc(256, sizeof(*sets));
@@ -238,6 +291,7 @@ int main(void)
 		cmocka_unit_test(test_uri_hash),
 		cmocka_unit_test(test_load_bound),
 		cmocka_unit_test(test_never_a_node_that_is_none),
+		cmocka_unit_test(test_fallback),
 		cmocka_unit_test(test_decision_table),
 	};
 

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The decision about a handover message at its target, and what must hold for any view whatever.
+ */
+#include "cmocka_all.h"
+#include "kmod/core/decide.h"
+
+#define ISN 1000u
+
+static struct es_verdict decide_handover(const struct es_handover_view *v)
+{
+	struct es_verdict verdict = {.action = 99, .counter = ES_COUNTER_COUNT};
+
+	es_decide_handover(v, &verdict);
+	return verdict;
+}
+
+#define EXPECT_HANDOVER(v, a, c)                                                                             \
+	do {                                                                                                 \
+		struct es_verdict got = decide_handover(v);                                                  \
+		assert_int_equal(got.action, a);                                                             \
+		assert_int_equal(got.counter, ES_COUNT_##c);                                                 \
+	} while (0)
+
+static void test_stay_and_end(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_STAY,
+		.listening = 1,
+		.seg = {.seq = ISN + 1, .len = 100},
+	};
+
+	(void)state;
+	EXPECT_HANDOVER(&v, ES_DROP, stay_lost); /* and never a second socket */
+	v.socket = ES_SOCKET_TIME_WAIT;
+	EXPECT_HANDOVER(&v, ES_DROP, stay_lost);
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT_HANDOVER(&v, ES_DELIVER, stay_delivered);
+	v.kind = ES_HANDOVER_END;
+	EXPECT_HANDOVER(&v, ES_KEEP, end_refused);
+	v.may_leave = 1;
+	EXPECT_HANDOVER(&v, ES_LEAVE, end_done);
+	v.socket = ES_SOCKET_NONE;
+	EXPECT_HANDOVER(&v, ES_KEEP, end_refused);
+}
+
+static void test_handover(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_REQUEST,
+		.listening = 1,
+		.seg = {.seq = ISN + 1, .len = 100},
+	};
+
+	(void)state;
+	EXPECT_HANDOVER(&v, ES_REBUILD, handover_rebuilt);
+	v.accept_full = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_accept_full);
+	v.accept_full = 0;
+	v.rebuilt = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
+	v.rebuilt = 0;
+	v.listening = 0;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_nacked);
+	v.socket = ES_SOCKET_TIME_WAIT;
+	EXPECT_HANDOVER(&v, ES_END_OLD, handover_time_wait);
+	v.kind = ES_HANDOVER_FOLLOW;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_lost);
+	v.socket = ES_SOCKET_NONE;
+	v.listening = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_lost);
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
+}
+
+/* The connection that a request meets: its own, an older one, a newer one. */
+static void test_handover_meets_socket(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_REQUEST,
+		.socket = ES_SOCKET_ESTABLISHED,
+		.seg = {.seq = ISN + 1, .len = 100},
+		.first_seq = ISN + 1,
+		.rcv_nxt = ISN + 101,
+	};
+
+	(void)state;
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
+	v.first_seq = ISN; /* as it looks when a FIN was counted */
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
+	/* Its ports were used before: the socket is of a connection whose end got lost. */
+	v.first_seq = ISN - 40000000;
+	v.rcv_nxt = v.first_seq + 100;
+	EXPECT_HANDOVER(&v, ES_END_OLD, handover_time_wait);
+	v.rebuilt = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
+	/* The socket is newer than this late duplicate: nothing may happen to it. */
+	v.rebuilt = 0;
+	v.first_seq = ISN + 40000000;
+	v.rcv_nxt = v.first_seq + 100;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
+}
+
+/* A node that is not sure of its membership makes no socket, but says so: the sender has time for another. */
+static void test_silent(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_REQUEST,
+		.listening = 1,
+		.silent = 1,
+		.seg = {.seq = ISN + 1, .len = 100},
+		.first_seq = ISN + 1,
+		.rcv_nxt = ISN + 101,
+	};
+
+	(void)state;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_silent);
+	v.accept_full = 1;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_silent);
+	v.listening = 0;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_silent);
+	v.socket = ES_SOCKET_TIME_WAIT;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_silent);
+	v.socket = ES_SOCKET_FIN_WAIT2;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_silent);
+	/* It was here: a NACK would have it made once more elsewhere. */
+	v.rebuilt = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
+	v.rebuilt = 0;
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
+	v.kind = ES_HANDOVER_FOLLOW;
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
+	v.socket = ES_SOCKET_NONE;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_lost);
+	/* What is here goes on. */
+	v.kind = ES_HANDOVER_STAY;
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT_HANDOVER(&v, ES_DELIVER, stay_delivered);
+	v.kind = ES_HANDOVER_END;
+	v.may_leave = 1;
+	EXPECT_HANDOVER(&v, ES_LEAVE, end_done);
+}
+
+/* Nothing at all may come of it: its answer would be as wrong as its socket. */
+static void test_stale(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_REQUEST,
+		.listening = 1,
+		.stale = 1,
+		.seg = {.seq = ISN + 1, .len = 100},
+		.first_seq = ISN + 1,
+		.rcv_nxt = ISN + 101,
+	};
+
+	(void)state;
+	for (unsigned int socket = ES_SOCKET_NONE; socket <= ES_SOCKET_FIN_WAIT2; socket++) {
+		for (unsigned int bits = 0; bits < 16; bits++) {
+			v.socket = (__u8)socket;
+			v.silent = bits & 1;
+			v.rebuilt = bits >> 1 & 1;
+			v.listening = bits >> 2 & 1;
+			v.accept_full = bits >> 3 & 1;
+			EXPECT_HANDOVER(&v, ES_DROP, handover_stale);
+		}
+	}
+}
+
+/* Whatever the message and the state: what never may happen does not. */
+static void test_properties(void **state)
+{
+	static const __u8 kinds[] = {ES_HANDOVER_REQUEST, ES_HANDOVER_FOLLOW, ES_HANDOVER_STAY,
+				     ES_HANDOVER_END};
+	uint64_t seed = 6;
+
+	(void)state;
+	for (int i = 0; i < 1000000; i++) {
+		__u64 r = es_test_random(&seed);
+		struct es_handover_view v = {
+			.kind = kinds[r & 3],
+			.socket = r >> 2 & 3,
+			.listening = r >> 4 & 1,
+			.accept_full = r >> 5 & 1,
+			.rebuilt = r >> 6 & 1,
+			.may_leave = r >> 7 & 1,
+			.stale = r >> 8 & 1,
+			.silent = r >> 9 & 1,
+			.seg = {.seq = ISN + 1 + (r >> 10 & 1), .len = 100},
+			.first_seq = r >> 11 & 1 ? ISN + 1 : (__u32)(r >> 32),
+			.rcv_nxt = r >> 12 & 1 ? ISN + 101 : (__u32)(r >> 16),
+		};
+		int is_request = v.kind == ES_HANDOVER_REQUEST || v.kind == ES_HANDOVER_FOLLOW;
+		struct es_verdict got = decide_handover(&v);
+
+		assert_true(got.action <= ES_KEEP && got.counter < ES_COUNTER_COUNT);
+		if (v.stale && is_request)
+			assert_int_equal(got.counter, ES_COUNT_handover_stale);
+		if (got.action == ES_REBUILD)
+			assert_true(v.kind == ES_HANDOVER_REQUEST && v.socket == ES_SOCKET_NONE &&
+				    v.listening && !v.accept_full && !v.rebuilt && !v.silent && !v.stale);
+		/* What is sent back is made elsewhere: it must not have been made here. */
+		if (got.action == ES_NACK)
+			assert_true(v.kind == ES_HANDOVER_REQUEST && !v.rebuilt && !v.stale &&
+				    v.socket != ES_SOCKET_ESTABLISHED && (v.silent || !v.listening));
+		if (got.action == ES_DELIVER)
+			assert_int_equal(v.socket, ES_SOCKET_ESTABLISHED);
+		if (got.action == ES_END_OLD)
+			assert_true(v.kind == ES_HANDOVER_REQUEST && v.socket != ES_SOCKET_NONE &&
+				    !v.rebuilt && !v.stale);
+		if (got.action == ES_LEAVE)
+			assert_true(v.kind == ES_HANDOVER_END && v.may_leave &&
+				    v.socket == ES_SOCKET_ESTABLISHED);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stay_and_end),
+		cmocka_unit_test(test_handover),
+		cmocka_unit_test(test_handover_meets_socket),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_properties),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
