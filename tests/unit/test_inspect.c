@@ -149,7 +149,7 @@ static struct es_record segment(unsigned int number, uint32_t at, const char *te
 			 htonl(64 << 24 | IPPROTO_TCP << 16),
 			 flow.client.w[3],
 			 flow.service.w[3],
-			 htonl(40000 << 16 | 80),
+			 htonl(40000U << 16 | 80),
 			 htonl(ISN + 1 + at),
 			 htonl(COOKIE + 1),
 			 htonl(0x50180000 | 65535),
