@@ -156,7 +156,7 @@ static struct es_record segment(unsigned int number, uint32_t at, const char *te
 			 0};
 
 	memcpy(bytes, words, sizeof(words));
-	memcpy(bytes + 40, text, strlen(text));
+	memcpy(bytes + 40, text, record.len - 40);
 	return record;
 }
 
