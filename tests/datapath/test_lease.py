@@ -12,8 +12,8 @@ import pytest
 import model
 import netns
 import packet
-from node import BLIND, EACH, ESTABLISHED, TIME_WAIT, WEB, wait_for
-from packet import ACK, FIN, PSH, RST
+from node import BLIND, EACH, ESTABLISHED, PUBLIC, TIME_WAIT, VIP, WEB, wait_for
+from packet import ACK, FIN, PSH, RST, SYN
 from test_nack import refuse
 from test_other import mine_and_others, to_vip, who_has
 
@@ -116,11 +116,11 @@ class TestNothingNew:
     def test_arp(self, node, silent):
         mine, _ = mine_and_others(node)
         with node.counts(arp_not_mine=1):
-            node.public.send(who_has("10.77.0.100", mine[0]))
+            node.public.send(who_has(VIP, mine[0]))
             node.public.nothing(lambda f: f.arp, "no answer")
         silent.lease(3600)
         with node.counts(arp_answered=1):
-            node.public.send(who_has("10.77.0.100", mine[0]))
+            node.public.send(who_has(VIP, mine[0]))
             assert node.public.take(lambda f: f.arp)
 
     def test_echo(self, node, silent):
@@ -291,6 +291,20 @@ class TestGoesOn:
             c.abort()
             assert c.take("the RST").flags & RST
 
+    def test_the_nodes_own_connections(self, node, silent):
+        """What is of no service is none of membership's business."""
+        def connect(source):
+            s = socket.socket()
+            s.setblocking(False)
+            s.bind((source, 0))
+            s.connect_ex(("203.0.113.9", 80))
+            return s
+
+        with node.counts():
+            for source in (PUBLIC, VIP):
+                with netns.inside(node.namespace, connect, source):
+                    assert node.public.take(lambda f: f.tcp and f.ip.dst == "203.0.113.9").tcp.flags & SYN
+
 
 class TestUnproven:
     """Another node may have been asked for what the client does not know to be here: it stands still."""
@@ -452,7 +466,7 @@ class TestDetached:
             waiting.send(ACK, seq=waiting.isn)
             c.silence()
             waiting.silence()
-            node.public.send(who_has("10.77.0.100", mine[0]))
+            node.public.send(who_has(VIP, mine[0]))
             to_vip(node, mine[0], packet.ICMP, packet.icmp(8, 0, b"\0\1\0\2", b"are you there"))
             node.public.nothing(lambda f: f.icmp or f.arp, "no answer")
 

@@ -4,7 +4,7 @@ import pytest
 
 import model
 import packet
-from node import BLIND, EACH, ESTABLISHED, WEB
+from node import BLIND, EACH, ESTABLISHED, VIP, WEB
 from packet import ACK, FIN, PSH
 from tables import RING_ANSWER, RING_WAIT
 from test_other import mine_and_others, to_vip, who_has
@@ -82,7 +82,7 @@ class TestSlot:
         mine, _ = mine_and_others(node)
         tables.give(model.address_hash(node.keys, mine[0]), *slot)
         with node.counts(arp_answered=1, icmp_echo_mine=1):
-            node.public.send(who_has("10.77.0.100", mine[0]))
+            node.public.send(who_has(VIP, mine[0]))
             assert node.public.take(lambda f: f.arp)
             to_vip(node, mine[0], packet.ICMP, packet.icmp(8, 0, b"\0\1\0\2", b"are you there"))
             assert node.public.take(lambda f: f.icmp)
