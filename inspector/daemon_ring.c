@@ -71,7 +71,8 @@ static void proof_add(void *ctx, const void *data)
 	const struct es_cluster *cluster = p->m->daemon->cluster;
 	unsigned int owner = es_ring_table_lookup(cluster->table, entry->flow_hash) & ES_RING_NODE;
 
-	if (!entry->unproven || owner == cluster->self || owner >= p->m->group.node_count)
+	/* A later request is repeated by the node that moved it here. */
+	if (!entry->unproven || entry->is_moved || owner == cluster->self || owner >= p->m->group.node_count)
 		return;
 	/* The node that sent it here knows, unless it has come back since. */
 	if (owner == entry->source && p->m->group.node[owner].since_ms * 1000000ULL < entry->made_ns)

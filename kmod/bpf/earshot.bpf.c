@@ -69,17 +69,11 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 	return 0;
 }
 
-static __noinline int es_view_is_unproven(struct bpf_sock *sk, const struct es_packet *pkt)
+static __always_inline int es_view_is_unproven(struct bpf_sock *sk)
 {
-	struct es_state *state = es_state_get();
-	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
-	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : (void *)0;
-	struct es_flow flow;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 
-	if (!cfg || !pkt || !tp)
-		return 0;
-	es_packet_flow(pkt, &flow);
-	return es_socket_is_unproven(tp, es_flow_hash(&cfg->ring_key, &flow));
+	return tp && es_socket_is_unproven(tp);
 }
 
 /* A client's payload for a socket here, where each request is inspected: does it begin one? */
@@ -350,7 +344,7 @@ int es_public(struct __sk_buff *skb)
 	view.silent = (__u8)es_is_silent(state);
 	if (view.socket == ES_SOCKET_ESTABLISHED) {
 		if (view.silent)
-			view.unproven = (__u8)es_view_is_unproven(sk, &pkt);
+			view.unproven = (__u8)es_view_is_unproven(sk);
 		/* A packet that is dropped says nothing about the connection. */
 		if (view.inspect == ES_INSPECT_EVERY && view.seg.len && !view.unproven &&
 		    es_view_track(sk, &pkt, &view, now_ns))
@@ -474,7 +468,26 @@ static __noinline int es_reply_is_silenced(struct bpf_sock *sk, const struct iph
 	if (!state || !es_is_silent(state) || !sk)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
-	return tp && es_reply_flow(ip, pkt, &flow_hash) >= 0 && es_socket_is_unproven(tp, flow_hash);
+	return tp && es_reply_flow(ip, pkt, &flow_hash) >= 0 && es_socket_is_unproven(tp);
+}
+
+/* Read what the server says, for the connection's track; also what is kept back, since it comes again. */
+static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_sock *sk, const struct iphdr *ip,
+					   const struct es_packet *pkt, const struct es_segment *seg)
+{
+	struct es_track *t = es_track_of(sk);
+	__u64 flow_hash;
+	__u32 off;
+
+	if (!t) {
+		if (es_reply_flow(ip, pkt, &flow_hash) != ES_INSPECT_EVERY)
+			return;
+		t = es_track_create(sk, flow_hash);
+	}
+	if (!t || t->pin)
+		return;
+	off = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
+	es_reply_read(skb, t, seg->seq, off, off + seg->len);
 }
 
 SEC("tc")
@@ -483,41 +496,27 @@ int es_reply(struct __sk_buff *skb)
 	struct bpf_sock *sk = skb->sk;
 	struct es_packet pkt = {};
 	struct es_segment seg;
-	struct es_track *t;
 	struct iphdr ip;
 	__u64 flow_hash;
-	__u32 off, len;
 
 	if (!sk || skb->protocol != es_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return TC_ACT_OK;
 	if (ip.protocol != IPPROTO_TCP || ip.ihl != 5)
 		return TC_ACT_OK;
-	/* Not tot_len: it says nothing of a packet that the network card will cut. */
-	len = skb->len - ETH_HLEN;
 	pkt.off = ETH_HLEN;
-	if (es_packet_tcp(skb, &pkt, len, &seg))
+	/* Not tot_len: it says nothing of a packet that the network card will cut. */
+	if (es_packet_tcp(skb, &pkt, skb->len - ETH_HLEN, &seg))
 		return TC_ACT_OK;
+	if (seg.len)
+		es_reply_track(skb, sk, &ip, &pkt, &seg);
 	if (es_reply_is_silenced(sk, &ip, &pkt)) {
 		es_count(ES_COUNT_reply_silent);
 		return TC_ACT_SHOT;
 	}
-	if (seg.flags & ES_TCP_RST) {
-		if (es_reply_flow(&ip, &pkt, &flow_hash) != ES_INSPECT_EVERY || !es_reply_is_stray(flow_hash))
-			return TC_ACT_OK;
+	if ((seg.flags & ES_TCP_RST) && es_reply_flow(&ip, &pkt, &flow_hash) == ES_INSPECT_EVERY &&
+	    es_reply_is_stray(flow_hash)) {
 		es_count(ES_COUNT_reply_stray_rst);
 		return TC_ACT_SHOT;
 	}
-	if (!seg.len)
-		return TC_ACT_OK;
-	t = es_track_of(sk);
-	if (!t) {
-		if (es_reply_flow(&ip, &pkt, &flow_hash) != ES_INSPECT_EVERY)
-			return TC_ACT_OK;
-		t = es_track_create(sk, flow_hash);
-	}
-	if (!t || t->pin)
-		return TC_ACT_OK;
-	off = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt.options_len;
-	es_reply_read(skb, t, seg.seq, off, off + seg.len);
 	return TC_ACT_OK;
 }

@@ -34,18 +34,14 @@ static __always_inline struct es_rebuilt *es_rebuilt_of(struct tcp_sock *tp, __u
 }
 
 /**
- * es_socket_is_unproven() - may this connection's first request come again, to whichever node the ring names?
- * The client has acknowledged nothing of what was sent here, so it may not know that its request arrived. A
- * request that moved its connection here is repeated by the node that moved it only.
+ * es_socket_is_unproven() - may the request that made this socket come again, to another node?
+ * The client has acknowledged nothing of what was sent here, so it may not know that its request arrived. It
+ * repeats it; and the node that hears that, because the ring names it or because it moved the connection
+ * here, gives it to another one once this one is no member any more.
  */
-static __always_inline int es_socket_is_unproven(struct tcp_sock *tp, __u64 flow_hash)
+static __always_inline int es_socket_is_unproven(const struct tcp_sock *tp)
 {
-	struct es_rebuilt *rebuilt;
-
-	if (tp->bytes_acked)
-		return 0;
-	rebuilt = es_rebuilt_of(tp, flow_hash);
-	return !rebuilt || !rebuilt->track.moves;
+	return !tp->bytes_acked;
 }
 
 /* The first look at a socket: what was noted when it was rebuilt, from now on with it. */

@@ -38,6 +38,7 @@ static __noinline int es_connection_read(struct tcp_sock *tp, struct es_connecti
 	ret->tcp_state = tcp_state;
 	rebuilt = es_rebuilt_of(tp, ret->flow_hash);
 	ret->made_ns = rebuilt ? rebuilt->at_ns : 0;
+	ret->is_moved = rebuilt && rebuilt->track.moves;
 	ret->source = rebuilt ? (__u16)rebuilt->source : ES_NODE_NONE;
 	return 1;
 }
@@ -51,7 +52,7 @@ int es_connections(struct bpf_iter__tcp *ctx)
 
 	if (!tp || !es_connection_read(tp, &entry))
 		return 0;
-	entry.unproven = (__u8)es_socket_is_unproven(tp, entry.flow_hash);
+	entry.unproven = (__u8)es_socket_is_unproven(tp);
 	bpf_seq_write(ctx->meta->seq, &entry, sizeof(entry));
 	return 0;
 }
@@ -69,7 +70,7 @@ int es_unproven_end(struct bpf_iter__tcp *ctx)
 	struct tcp_sock *tp = skc ? bpf_skc_to_tcp_sock(skc) : (void *)0;
 
 	if (!tp || !state || !es_lease_is_over(state, bpf_ktime_get_ns()) ||
-	    !es_connection_read(tp, &entry) || !es_socket_is_unproven(tp, entry.flow_hash))
+	    !es_connection_read(tp, &entry) || !es_socket_is_unproven(tp))
 		return 0;
 	if (bpf_sock_destroy(skc))
 		return 0;

@@ -155,7 +155,8 @@ struct es_connection_entry {
 	__u16 source;
 	__u8 tcp_state;
 	__u8 unproven;
-	__u8 pad[4];
+	__u8 is_moved;
+	__u8 pad[3];
 };
 _Static_assert(sizeof(struct es_connection_entry) == 32, "entries are ABI");
 

@@ -81,7 +81,8 @@ class Connection:
     source: int
     tcp_state: int
     unproven: int
-    FORMAT = "=QQIIHBB4x"
+    is_moved: int
+    FORMAT = "=QQIIHBBB3x"
 
 
 @functools.cache

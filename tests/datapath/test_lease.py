@@ -265,23 +265,11 @@ class TestGoesOn:
             c.take_data(b"x" * 20000)
         goes_on(node, c)
 
-    def test_moved_here(self, node, client, leased):
-        """The node that moved it repeats the request, and no other: proven from the start."""
+    def test_moved_here_and_acknowledged(self, node, client, leased):
         c = moved_here(node, client)
+        c.answer(OK)
         leased.lease(0)
-        with node.counts(deliver_established=SOME):
-            c.answer(OK)
         goes_on(node, c)
-
-    def test_moved_here_with_a_fin(self, node, client, leased):
-        """How many bytes came, and so what was noted of the request, is told right with a FIN as well."""
-        c = moved_here(node, client)
-        c.send(ACK | FIN)
-        c.next += 1
-        assert c.server.recv(1) == b""
-        leased.lease(0)
-        with node.counts(deliver_established=SOME):
-            c.answer(OK)
 
     def test_the_servers_reset(self, node, client, leased):
         c = client().serve()
@@ -353,13 +341,17 @@ class TestUnproven:
             c.send(ACK)
         goes_on(node, c)
 
-    def test_by_handover(self, node, client, leased):
-        """Not moved, so its inspecting node may change."""
-        c, text, message = from_another(node, client)
-        with node.counts(**BUILT):
-            node.message(message)
-            c.sent(text)
-            assert c.read(len(text)) == text
+    @pytest.mark.parametrize("moved", [0, 1])
+    def test_by_handover(self, node, client, leased, moved):
+        """Its inspecting node may change; the node that moved it gives it to another one when this one is lost."""
+        if moved:
+            c = moved_here(node, client)
+        else:
+            c, text, message = from_another(node, client)
+            with node.counts(**BUILT):
+                node.message(message)
+                c.sent(text)
+                assert c.read(len(text)) == text
         node.public.clear()
         leased.lease(0)
         with node.counts(drop_silent=1, reply_silent=SOME):
@@ -506,7 +498,8 @@ class TestEnd:
         over.time_wait()
         found = {entry.flow_hash: entry for entry in leased.connections()}
         assert set(found) == {proven.hash, unproven.hash, moved.hash}
-        assert [found[c.hash].unproven for c in (proven, unproven, moved)] == [0, 1, 0]
+        assert [found[c.hash].unproven for c in (proven, unproven, moved)] == [0, 1, 1]
+        assert [found[c.hash].is_moved for c in (proven, unproven, moved)] == [0, 0, 1]
         assert [found[c.hash].source for c in (proven, unproven, moved)] == [0, 0, 1]
         assert (found[unproven.hash].cookie, found[unproven.hash].first_seq) == (unproven.cookie, unproven.isn + 1)
         assert all(e.tcp_state == ESTABLISHED and e.made_ns for e in found.values())
@@ -514,7 +507,8 @@ class TestEnd:
     def test_end(self, node, client, leased):
         """The unproven ones, accepted or not: the server sees that they broke, and the client nothing."""
         proven, moved = client().serve(), moved_here(node, client)
-        proven.answer(OK)
+        for c in (proven, moved):
+            c.answer(OK)
         accepted = [client(service).serve() for service in (WEB, BLIND, EACH)]
         accepted[0].server.sendall(OK)
         accepted[0].take_data(OK, acknowledge=False)
@@ -527,7 +521,7 @@ class TestEnd:
         waiting = client().shake()
         waiting.request()
         wait_for(lambda: node.sockets(waiting), "a connection that nobody accepts")
-        unproven = [*accepted, waiting, closed]
+        unproven = [*accepted, waiting, closed, moved_here(node, client)]
         # Of no service.
         listener = netns.inside(node.namespace, socket.create_server, ("127.0.0.1", 0))
         own = netns.inside(node.namespace, socket.create_connection, listener.getsockname())
@@ -548,7 +542,6 @@ class TestEnd:
         assert leased.end_unproven() == []
         assert len(leased.connections()) == 2
         for c in (proven, moved):
-            c.answer(OK)
             goes_on(node, c)
         with own, listener:
             own.sendall(b"still here")
