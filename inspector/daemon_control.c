@@ -69,6 +69,10 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		/* One that is suspended for having refused something is down for the moment. */
 		if (state == ES_NODE_UP && !es_cluster_is_target(d->cluster, &d->health, i, now_ns))
 			state = ES_NODE_DOWN;
+		/* To people, only one that said so has left. */
+		if (state == ES_NODE_LEFT &&
+		    es_membership_group(d->membership)->node[i].reason != ES_GROUP_LEFT)
+			state = ES_NODE_ABSENT;
 		states[i] = es_report_node_state(state);
 		weights[i] = d->membership ? es_membership_group(d->membership)->node[i].weight
 					   : d->conf->nodes[i].weight;

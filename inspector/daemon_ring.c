@@ -162,18 +162,36 @@ void es_ring_on_proofs(void *ctx, unsigned int node, const struct es_wire_proof 
 		es_worker_learn(d->worker[i], mine, n);
 }
 
+/*
+ * What was given to a node that is gone may be given to another one only if this node saw it go without a
+ * word, and its lease is over: it stands still then. One that left in order, perhaps while we were away
+ * ourselves, goes on with what it has.
+ */
+static enum es_node_state state_of(const struct es_group_node *node)
+{
+	if (node->is_member && node->is_accepted)
+		return (enum es_node_state)node->state;
+	if (node->hold_until_ms)
+		return ES_NODE_LEFT;
+	switch (node->reason) {
+	case ES_GROUP_PROCESS:
+	case ES_GROUP_NODE:
+	case ES_GROUP_SUSPECTED:
+		return ES_NODE_ABSENT;
+	default:
+		return ES_NODE_LEFT;
+	}
+}
+
 void es_ring_on_changed(void *ctx)
 {
 	struct es_membership *m = ctx;
+	unsigned int self = m->daemon->cluster->self;
 
 	for (unsigned int i = 0; i < m->group.node_count; i++) {
 		const struct es_group_node *node = &m->group.node[i];
-		enum es_node_state state = ES_NODE_ABSENT;
 
-		if (i == m->daemon->cluster->self || (node->is_member && node->is_accepted))
-			state = (enum es_node_state)node->state;
-		else if (node->hold_until_ms || node->reason == ES_GROUP_LEFT)
-			state = ES_NODE_LEFT;
-		es_health_set_state(&m->daemon->health, i, state);
+		es_health_set_state(&m->daemon->health, i,
+				    i == self ? (enum es_node_state)node->state : state_of(node));
 	}
 }
