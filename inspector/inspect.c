@@ -133,6 +133,12 @@ static void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size
 
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)
 {
+	/* Nodes that are not sure of their membership will be, or others will have their place, in a moment.
+	 */
+	if (in->now_ns < in->unsure_until_ns) {
+		es_inspect_count(in, ES_WORKER_not_mine);
+		return;
+	}
 	es_inspect_count(in, ES_WORKER_no_target);
 	es_inspect_reset(in, bytes, len);
 }
@@ -567,6 +573,8 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
+	if (nack->nack == ES_NACK_SILENT)
+		in->unsure_until_ns = in->now_ns + ES_SUSPEND_NS;
 	if (nack->nack == ES_NACK_RETRY && order.attempt <= in->cluster->conf->node_count) {
 		target = (int)source;
 	} else {

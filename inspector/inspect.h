@@ -23,6 +23,7 @@ struct es_inspector {
 	struct es_http_head head; /* of a request that came in one segment */
 	int reset_fd;		  /* raw socket for the RST to a client that no node can serve */
 	unsigned long long now_ns;
+	unsigned long long unsure_until_ns; /* a node refused a moment ago because it had no lease */
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
 	_Atomic unsigned long long sent_to[ES_NODES_MAX];
 };

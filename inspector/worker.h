@@ -41,7 +41,7 @@ struct es_worker;
 	X(move_refused, "later requests left on this node because server or client had gone on")             \
 	X(move_forgotten, "retransmitted requests of moved connections that are not known any more")         \
 	X(woken, "times the datapath woke the worker")                                                       \
-	X(not_mine, "first requests left to another node: the ring has changed")                             \
+	X(not_mine, "requests left to the client's retransmission: the ring changes")                        \
 	X(late, "packets left to the client's retransmission: the datapath had served without the daemon")
 
 enum es_worker_counter {
