@@ -216,7 +216,7 @@ void es_group_view(struct es_group *group, struct es_group_id self, const struct
 
 		if (member && member->node >= 0 && !member->is_excluded)
 			node_gone(group, &group->node[member->node],
-				  member->is_leaving ? ES_GROUP_LEFT : leavers[i].reason, now_ms);
+				  member->has_left ? ES_GROUP_LEFT : leavers[i].reason, now_ms);
 	}
 	members_take(group, members, count, now_ms);
 	es_group_set_phase(group, ES_GROUP_VIEW, now_ms);
@@ -260,8 +260,10 @@ static void on_stopped(struct es_group *group, struct es_group_member *member, c
 		return;
 	if (now_ms + stopped.hold_ms > group->hold_until_ms)
 		group->hold_until_ms = now_ms + stopped.hold_ms;
-	if (group->phase == ES_GROUP_STOPPING && stopped.epoch == group->epoch)
-		member->has_stopped = 1;
+	if (group->phase != ES_GROUP_STOPPING || stopped.epoch != group->epoch)
+		return;
+	member->has_stopped = 1;
+	member->has_left = member->is_leaving;
 }
 
 static void on_proofs(struct es_group *group, const struct es_group_member *member, const void *payload,

@@ -97,6 +97,7 @@ struct es_group_member {
 	uint8_t has_hello;
 	uint8_t has_stopped;
 	uint8_t is_leaving;
+	uint8_t has_left; /* is_leaving, and has stopped for a ring without it */
 	uint8_t is_excluded;
 	uint64_t heard_ms;
 	struct es_wire_hello hello;

@@ -577,6 +577,27 @@ static void test_crash(void **state)
 	end();
 }
 
+/* It said that it leaves, but not that it has stopped. */
+static void test_crash_while_leaving(void **state)
+{
+	(void)state;
+	seed = 8;
+	begin();
+	run(3000);
+	es_group_leave(&process[2].group);
+	process[2].is_stalled = 1;
+	run(100);
+	assert_true(process[0].group.member[2].is_leaving);
+	assert_int_equal(process[0].group.phase, ES_GROUP_STOPPING);
+	crash(2);
+	run(LEASE_MS / 2);
+	assert_int_equal(process[0].group.phase, ES_GROUP_HOLDING);
+	assert_int_equal(process[0].group.node[2].reason, ES_GROUP_PROCESS);
+	run(LEASE_MS * 2);
+	assert_true(inspected() == ~0ULL);
+	end();
+}
+
 static void test_minority(void **state)
 {
 	const unsigned int to[NODES] = {0, 0, 0, 1, 1};
@@ -748,11 +769,11 @@ static void test_random_worlds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	      cmocka_unit_test(test_leave_in_order),
-		cmocka_unit_test(test_crash),	      cmocka_unit_test(test_minority),
-		cmocka_unit_test(test_weight),	      cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_stalled),	      cmocka_unit_test(test_settings),
-		cmocka_unit_test(test_random_worlds),
+		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_leave_in_order),
+		cmocka_unit_test(test_crash),	 cmocka_unit_test(test_crash_while_leaving),
+		cmocka_unit_test(test_minority), cmocka_unit_test(test_weight),
+		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_stalled),
+		cmocka_unit_test(test_settings), cmocka_unit_test(test_random_worlds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
