@@ -316,9 +316,12 @@ def test_request_under_way(how):
             else:
                 lab.kill("n2")
             settled(lab, ["n1", "n3", "n4"])
-            repeated = {n: lab.counters(n).get("inspect_repeated", 0) for n in ("n1", "n3", "n4")}
-            time.sleep(1.5)  # retransmissions under the new ring, still without an answer
-            repeated = sum(lab.counters(n).get("inspect_repeated", 0) - before for n, before in repeated.items())
+            def repeated():
+                return sum(lab.counters(node)["inspect_repeated"] for node in ("n1", "n3", "n4"))
+
+            before = repeated()
+
+            wait_for(lambda: repeated() > before + count / 2, "retransmissions under the new ring, without an answer", 15)
             lab.wire("client").set("in", loss=0)
             nodes = []
             for connection in connections:
@@ -327,9 +330,7 @@ def test_request_under_way(how):
                     data += connection.recv(65536)
                 nodes.append(re.search(rb"X-Node: (\S+)", data).group(1).decode())
         assert witness.assert_one_answer_each() == count
-        print(f"{how}: {of_n2} of {count} requests inspected by n2, {repeated} repeated by their new inspectors, "
-              f"{nodes.count('n2')} answered by n2")
-        assert repeated > of_n2 / 4
+        print(f"{how}: {of_n2} of {count} requests inspected by n2, {nodes.count('n2')} answered by n2")
         if how == "leave":
             assert nodes.count("n2") > count / 10  # what it has, it keeps
         else:

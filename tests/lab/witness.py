@@ -36,10 +36,12 @@ class Witness:
         self.socket.close()
 
     def _watch(self):
-        while not self.stopping:
+        while True:
             try:
                 frame, address = self.socket.recvfrom(200)
             except socket.timeout:
+                if self.stopping:  # and all that came before is read
+                    return
                 continue
             if address[2] == socket.PACKET_OUTGOING or frame[26:30] != self.vip or frame[23] != 6:
                 continue
