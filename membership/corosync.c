@@ -374,14 +374,17 @@ void es_corosync_send(struct es_corosync *c, enum es_wire_type type, const void 
 {
 	size_t need = c->pending_len + 4 + len;
 
-	if (!c->is_joined || need > PENDING_MAX)
+	if (!c->is_joined || c->is_failed)
 		return;
 	if (need > c->pending_size) {
 		size_t size = need * 2;
-		char *bigger = realloc(c->pending, size);
+		char *bigger = need > PENDING_MAX ? NULL : realloc(c->pending, size);
 
-		if (!bigger)
+		/* What comes after it may rest on it (STOPPED on PROOFS), so nothing comes after it. */
+		if (!bigger) {
+			c->is_failed = 1;
 			return;
+		}
 		c->pending = bigger;
 		c->pending_size = size;
 	}
@@ -405,7 +408,7 @@ static size_t es_pending_take(const struct es_corosync *c)
 
 int es_corosync_flush(struct es_corosync *c)
 {
-	while (c->is_joined && c->pending_len && c->under_way < WINDOW) {
+	while (c->is_joined && !c->is_failed && c->pending_len && c->under_way < WINDOW) {
 		size_t len = es_pending_take(c);
 		struct iovec iov = {.iov_base = c->pending, .iov_len = len};
 		cs_error_t rc = cpg_mcast_joined(c->cpg, CPG_TYPE_AGREED, &iov, 1);

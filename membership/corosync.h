@@ -43,7 +43,8 @@ void es_corosync_fds(const struct es_corosync *corosync, int ret_fds[2]);
 /* es_corosync_dispatch() - take what is there, and send what waits */
 void es_corosync_dispatch(struct es_corosync *corosync);
 
-/* es_corosync_send() - put a message on the bus, after those before it. Dropped if there is no bus. */
+/* es_corosync_send() - put a message on the bus, after those before it. Without a bus it is
+ * dropped; if too much waits already, the bus is given up, and @lost follows. */
 void es_corosync_send(struct es_corosync *corosync, enum es_wire_type type, const void *payload, size_t len);
 
 /* es_corosync_flush() - send what waits, as far as the bus takes it. Returns whether something is left. */

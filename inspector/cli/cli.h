@@ -90,6 +90,7 @@ void es_cli_print_json(struct json_object *object);
 const char *es_cli_string(struct json_object *object, const char *key);
 unsigned long long es_cli_number(struct json_object *object, const char *key);
 double es_cli_fraction(struct json_object *object, const char *key);
+int es_cli_is_true(struct json_object *object, const char *key);
 /* Never NULL: an empty array or object that lives as long as the program stands for what is missing. */
 struct json_object *es_cli_array(struct json_object *object, const char *key);
 struct json_object *es_cli_object(struct json_object *object, const char *key);

@@ -71,13 +71,6 @@ static int others_are_up(struct json_object *status, const char *name)
 	return 0;
 }
 
-static int is_true(struct json_object *object, const char *key)
-{
-	struct json_object *value = NULL;
-
-	return object && json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
-}
-
 /* Once more after it was empty: what was on its way when the others heard of it has arrived then. */
 static int drain_wait(const struct es_cli *cli, const char *name, double limit_s)
 {
@@ -93,7 +86,7 @@ static int drain_wait(const struct es_cli *cli, const char *name, double limit_s
 		if (r)
 			return r;
 		node = node_find(status, name);
-		if (!node || !is_true(node, "member") ||
+		if (!node || !es_cli_is_true(node, "member") ||
 		    strcmp(es_cli_string(node, "state"), "draining") != 0) {
 			/* The change is on its way for the first moments. */
 			if (now_s() - start > 2) {
@@ -103,7 +96,7 @@ static int drain_wait(const struct es_cli *cli, const char *name, double limit_s
 			empty = 0;
 		} else {
 			left = es_cli_number(node, "connections");
-			empty = is_true(node, "drained") ? empty + 1 : 0;
+			empty = es_cli_is_true(node, "drained") ? empty + 1 : 0;
 		}
 		if (empty < 3 && !others_are_up(status, name)) {
 			json_object_put(status);

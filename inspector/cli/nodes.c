@@ -8,20 +8,13 @@
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
 
-static int is_true(struct json_object *object, const char *key)
-{
-	struct json_object *value = NULL;
-
-	return json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
-}
-
 /* What a cluster whose members come and go shows besides. */
 static void print_membership(struct es_table *table, struct json_object *node)
 {
 	const char *refused = es_cli_string(node, "refused"), *reason = es_cli_string(node, "reason");
 	struct json_object *since = NULL;
 
-	if (is_true(node, "member"))
+	if (es_cli_is_true(node, "member"))
 		es_table_cell(table, "%llu", es_cli_number(node, "connections"));
 	else
 		es_table_cell(table, "-");
@@ -47,7 +40,8 @@ void es_cli_print_nodes(struct json_object *status)
 
 		if (!json_object_is_type(node, json_type_object))
 			continue;
-		es_table_cell(table, "%s%s", es_cli_string(node, "name"), is_true(node, "self") ? " *" : "");
+		es_table_cell(table, "%s%s", es_cli_string(node, "name"),
+			      es_cli_is_true(node, "self") ? " *" : "");
 		es_table_cell(table, "%s", es_cli_string(node, "address"));
 		es_table_cell(table, "%llu", es_cli_number(node, "weight"));
 		es_table_cell(table, "%s", es_cli_string(node, "state"));

@@ -49,6 +49,13 @@ unsigned long long es_cli_number(struct json_object *object, const char *key)
 	return json_object_get_uint64(member(object, key, json_type_int));
 }
 
+int es_cli_is_true(struct json_object *object, const char *key)
+{
+	struct json_object *value = NULL;
+
+	return object && json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
+}
+
 double es_cli_fraction(struct json_object *object, const char *key)
 {
 	struct json_object *value = member(object, key, json_type_double);

@@ -82,24 +82,17 @@ static void print_workers(struct json_object *status)
 	es_table_free(&table);
 }
 
-static int is_true(struct json_object *object, const char *key)
-{
-	struct json_object *value = NULL;
-
-	return json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
-}
-
 static void print_membership(struct json_object *membership)
 {
 	if (strcmp(es_cli_string(membership, "provider"), "corosync") != 0)
 		return;
 	printf("members   corosync, %s, epoch %llu, %s for %.0f s\n",
-	       !is_true(membership, "connected") ? "not connected"
-	       : is_true(membership, "quorate")	 ? "quorate"
-						 : "no quorum",
+	       !es_cli_is_true(membership, "connected") ? "not connected"
+	       : es_cli_is_true(membership, "quorate")	? "quorate"
+							: "no quorum",
 	       es_cli_number(membership, "epoch"), es_cli_string(membership, "phase"),
 	       es_cli_fraction(membership, "phase_s"));
-	if (is_true(membership, "silent"))
+	if (es_cli_is_true(membership, "silent"))
 		printf("SILENT    %s\n", es_cli_string(membership, "why"));
 }
 

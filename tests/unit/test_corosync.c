@@ -445,6 +445,24 @@ static void test_busy_bus(void **state)
 	es_corosync_free(&c);
 }
 
+/* A bus that takes nothing for too long: nothing is left out, the bus is. */
+static void test_too_much(void **state)
+{
+	struct es_corosync *c = joined();
+	static char payload[60000];
+
+	(void)state;
+	for (unsigned int i = 0; i < 8 + (8u << 20) / sizeof(payload); i++)
+		es_corosync_send(c, ES_WIRE_PROOFS, payload, sizeof(payload));
+	es_corosync_send(c, ES_WIRE_STOPPED, payload, 8);
+	es_corosync_flush(c);
+	assert_int_equal(corosync.sent, 0);
+	es_corosync_dispatch(c);
+	assert_int_equal(got.lost, 1);
+	assert_false(corosync.is_joined);
+	es_corosync_free(&c);
+}
+
 static void test_broken_connection(void **state)
 {
 	struct es_corosync *c = joined();
@@ -502,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_minority_hears_nothing),
 		cmocka_unit_test(test_majority_goes_on),
 		cmocka_unit_test(test_busy_bus),
+		cmocka_unit_test(test_too_much),
 		cmocka_unit_test(test_broken_connection),
 		cmocka_unit_test(test_rejoin),
 	};
