@@ -440,7 +440,9 @@ class Lab:
             self._set_faults({**self.faults, "partition": {}})
 
     def signal(self, node, what, number):
-        """Signal a node's "earshotd", "nginx", "corosync" or "pacemaker" with its children."""
+        """Signal a node's "earshotd", "nginx", "corosync" or "pacemaker" with its children; after SIGKILL they are gone."""
+        if number == signal.SIGKILL:
+            return self.crash(node, what)
         with self._changing():
             process.send(self._started(node, what), number)
 
