@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "inspector/daemon.h"
 #include "inspector/log.h"
-#include "inspector/policy.h"
+#include "inspector/policy/policy.h"
 #include "kmod/core/cookie.h"
 
 #define ES_QUEUE_BYTES	(4u << 20)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 #include "inspector/daemon.h"
-#include "inspector/policy.h"
+#include "inspector/policy/policy.h"
 #include "inspector/report.h"
 
 static struct json_object *es_daemon_report_workers(const struct es_daemon *d)

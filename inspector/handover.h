@@ -35,6 +35,7 @@ void es_handover_sender_free(struct es_handover_sender **sender);
 
 /**
  * struct es_handover_order - what goes into a message besides the packet (struct es_handover)
+ * @cost: of serving the request, struct es_request_view's
  * @moved: a later request, of a connection that was on another node
  */
 struct es_handover_order {
@@ -44,6 +45,7 @@ struct es_handover_order {
 	struct es_tcp_options options;
 	uint32_t requests;
 	uint32_t next_request_seq;
+	uint32_t cost;
 	uint16_t moves;
 	uint8_t request_flags;
 	uint8_t pin;

@@ -32,33 +32,6 @@ uint32_t es_inspect_now_ms(const struct es_inspector *in)
 	return (uint32_t)(in->now_ns / 1000000);
 }
 
-static void es_policies_fini(struct es_inspector *in)
-{
-	for (unsigned int i = 0; i < ES_CONF_SERVICES_MAX; i++) {
-		if (in->policy[i] && in->policy[i]->free)
-			in->policy[i]->free(in->policy_state[i]);
-		in->policy[i] = NULL;
-		in->policy_state[i] = NULL;
-	}
-}
-
-static int es_policies_init(struct es_inspector *in, const struct es_cluster *cluster)
-{
-	for (unsigned int i = 0; i < cluster->conf->service_count; i++) {
-		const struct es_conf_service *service = &cluster->conf->services[i];
-		const struct es_policy *policy = es_policy_find(service->policy);
-		int rc;
-
-		if (!policy)
-			return -ENOENT;
-		rc = policy->new ? policy->new (service, &in->policy_state[i]) : 0;
-		if (rc)
-			return rc;
-		in->policy[i] = policy;
-	}
-	return 0;
-}
-
 int es_inspector_init(struct es_inspector *in, const struct es_worker_params *params,
 		      const struct es_cluster *cluster)
 {
@@ -77,7 +50,7 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 	if (!rc)
 		rc = es_handover_sender_new(cluster, params->id, &params->keys.key[0].handover, &in->sender);
 	if (!rc)
-		rc = es_policies_init(in, cluster);
+		rc = es_router_init(&in->router, cluster, params->health, params->route);
 	if (rc)
 		es_inspector_fini(in);
 	return rc;
@@ -85,7 +58,7 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 
 void es_inspector_fini(struct es_inspector *in)
 {
-	es_policies_fini(in);
+	es_router_fini(&in->router);
 	es_handover_sender_free(&in->sender);
 	es_gather_table_free(&in->gathers);
 	if (in->reset_fd >= 0)
@@ -96,16 +69,12 @@ void es_inspector_fini(struct es_inspector *in)
 int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster,
 			     const struct es_keys *keys)
 {
-	int is_new = cluster->conf != in->cluster->conf;
 	int rc;
 
-	/* What a policy has learned is worth more than one change of the ring. */
-	if (is_new)
-		es_policies_fini(in);
 	in->cluster = cluster;
 	in->keys = *keys;
-	rc = es_handover_sender_set(in->sender, cluster, &keys->key[0].handover);
-	return rc || !is_new ? rc : es_policies_init(in, cluster);
+	rc = es_router_set_cluster(&in->router, cluster);
+	return rc ? rc : es_handover_sender_set(in->sender, cluster, &keys->key[0].handover);
 }
 
 void es_inspector_learn(struct es_inspector *in, const struct es_proof *proofs, size_t count)
@@ -195,20 +164,22 @@ void es_inspect_send(struct es_inspector *in, const struct es_handover_order *or
 }
 
 void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
-		     unsigned int target, const struct es_handover_order *moved)
+		     unsigned int target, const struct es_handover_order *order)
 {
 	unsigned long long n = atomic_load_explicit(&in->sent_to[target], memory_order_relaxed);
 
-	es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1, (__u8)target, moved,
-			      es_inspect_now_ms(in));
+	es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1, (__u8)target,
+			      order->moved ? order : NULL, es_inspect_now_ms(in));
+	es_route_sent(&in->router, target, order->cost, in->now_ns);
 	atomic_store_explicit(&in->sent_to[target], n + 1, memory_order_relaxed);
 }
 
 /* A first request is decided. */
 static void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie,
-				  uint32_t first_seq, unsigned int target)
+				  uint32_t first_seq, unsigned int target,
+				  const struct es_handover_order *order)
 {
-	es_inspect_note(in, flow_hash, cookie, first_seq, target, NULL);
+	es_inspect_note(in, flow_hash, cookie, first_seq, target, order);
 	es_inspect_count(in, ES_WORKER_requests);
 	es_inspect_count(in, target == in->cluster->self ? ES_WORKER_kept : ES_WORKER_handovers);
 }
@@ -216,35 +187,27 @@ static void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint
 static int es_inspect_route(struct es_inspector *in, unsigned int service,
 			    const struct es_request_view *request)
 {
-	struct es_cluster_view view = {
-		.cluster = in->cluster,
-		.health = in->params->health,
-		.now_ns = in->now_ns,
-	};
-	int node;
-
-	switch (request->result) {
-	case ES_HTTP_NOT_HTTP:
-		es_inspect_count(in, ES_WORKER_not_http);
-		break;
-	case ES_HTTP_TLS:
-		es_inspect_count(in, ES_WORKER_tls);
-		break;
-	case ES_HTTP_H2:
-		es_inspect_count(in, ES_WORKER_http2);
+	switch (request->head->result) {
+	case ES_HTTP_DONE:
 		break;
 	case ES_HTTP_AMBIGUOUS:
 		es_inspect_count(in, ES_WORKER_ambiguous);
 		break;
+	case ES_HTTP_TLS:
+		es_inspect_count(in, ES_WORKER_tls);
+		goto blind;
+	case ES_HTTP_H2:
+		es_inspect_count(in, ES_WORKER_http2);
+		goto blind;
+	case ES_HTTP_NOT_HTTP:
+		es_inspect_count(in, ES_WORKER_not_http);
+		goto blind;
 	default:
-		break;
+		goto blind;
 	}
-	if (request->result != ES_HTTP_DONE && request->result != ES_HTTP_AMBIGUOUS)
-		return request->current >= 0 ? request->current : es_policy_fallback(request, &view);
-	node = in->policy[service]->route(in->policy_state[service], request, &view);
-	/* A policy that names a node that is none must not cost the client its request. */
-	return node >= 0 && es_view_is_target(&view, (unsigned int)node) ? node
-									 : es_policy_fallback(request, &view);
+	return es_route(&in->router, service, request, in->now_ns, NULL);
+blind:
+	return request->current >= 0 ? request->current : es_route_fallback(&in->router, request, in->now_ns);
 }
 
 /* Where the next request on the connection will start; only services that inspect every request ask. */
@@ -294,9 +257,6 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 {
 	struct es_request_view request = {
 		.flow_hash = g->flow_hash,
-		.head = &g->head,
-		.text = g->text,
-		.len = g->text_len,
 		.truncated = truncated,
 		.current = g->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
 	};
@@ -306,7 +266,8 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 		es_inspect_count(in, ES_WORKER_gather_timeout);
 		es_http_head_truncate(&g->head);
 	}
-	request.result = g->head.result;
+	es_request_describe(&request, &g->head, g->text, g->text_len);
+	g->order.cost = request.cost;
 	es_inspect_count(in, ES_WORKER_gathered);
 	target = es_inspect_route(in, g->order.service, &request);
 	es_order_bound(in, &request, g->first_seq, &g->order);
@@ -319,7 +280,8 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 	} else if (target < 0) {
 		es_inspect_refuse(in, g->segment[0].bytes, g->segment[0].len);
 	} else {
-		es_inspect_note_first(in, g->flow_hash, g->cookie, g->first_seq, (unsigned int)target);
+		es_inspect_note_first(in, g->flow_hash, g->cookie, g->first_seq, (unsigned int)target,
+				      &g->order);
 		es_inspect_send_gathered(in, g, (unsigned int)target);
 	}
 	es_gather_remove(in->gathers, g);
@@ -395,27 +357,27 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 {
 	struct es_request_view request = {
 		.flow_hash = record->flow_hash,
-		.head = &in->head,
-		.text = (const char *)es_ip_packet_payload(packet),
-		.len = packet->seg.len,
 		.current = record->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
 	};
+	const char *text = (const char *)es_ip_packet_payload(packet);
 	struct es_handover_order order;
 	int target;
 
 	es_http_head_init(&in->head);
-	request.result = es_http_head_scan(&in->head, request.text, request.len);
-	if (request.result == ES_HTTP_MORE)
+	if (es_http_head_scan(&in->head, text, packet->seg.len) == ES_HTTP_MORE)
 		return 0;
+	es_request_describe(&request, &in->head, text, packet->seg.len);
 	target = es_inspect_route(in, record->service, &request);
 	es_order_init(in, record, packet, &order);
+	order.cost = request.cost;
 	es_order_bound(in, &request, packet->seg.seq, &order);
 	if (record->flow == ES_FLOW_HERE) {
 		es_inspect_move(in, record, packet, &order, target);
 	} else if (target < 0) {
 		es_inspect_refuse(in, packet->bytes, packet->len);
 	} else {
-		es_inspect_note_first(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target);
+		es_inspect_note_first(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target,
+				      &order);
 		es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
 	}
 	return 1;
@@ -554,8 +516,6 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 {
 	struct es_request_view request = {.head = &in->head, .current = -1};
 	struct es_handover_order order;
-	struct es_cluster_view view = {
-		.cluster = in->cluster, .health = in->params->health, .now_ns = in->now_ns};
 	struct es_ip_packet packet;
 	unsigned int source = nack->source;
 	uint32_t cookie;
@@ -580,8 +540,9 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 	} else {
 		es_inspect_count(in, ES_WORKER_nacks);
 		es_health_suspend(in->params->health, source, in->now_ns + ES_SUSPEND_NS);
-		target = order.attempt > in->cluster->conf->node_count ? -1
-								       : es_policy_fallback(&request, &view);
+		target = order.attempt > in->cluster->conf->node_count
+				 ? -1
+				 : es_route_fallback(&in->router, &request, in->now_ns);
 	}
 	if (target < 0) {
 		es_inspect_refuse(in, bytes, len);
@@ -590,7 +551,8 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 	if (order.moved)
 		es_inspect_note(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
 	else
-		es_inspect_note_first(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target);
+		es_inspect_note_first(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target,
+				      &order);
 	es_inspect_send(in, &order, &packet, 0, (unsigned int)target);
 }
 

@@ -8,7 +8,7 @@
  */
 #include "inspector/gather.h"
 #include "inspector/handover.h"
-#include "inspector/policy.h"
+#include "inspector/route.h"
 #include "inspector/worker.h"
 
 struct es_inspector {
@@ -18,8 +18,7 @@ struct es_inspector {
 	struct es_decision_table decisions;
 	struct es_gather_table *gathers;
 	struct es_handover_sender *sender;
-	const struct es_policy *policy[ES_CONF_SERVICES_MAX];
-	void *policy_state[ES_CONF_SERVICES_MAX];
+	struct es_router router;
 	struct es_http_head head; /* of a request that came in one segment */
 	int reset_fd;		  /* raw socket for the RST to a client that no node can serve */
 	unsigned long long now_ns;

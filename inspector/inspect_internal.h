@@ -22,9 +22,9 @@ void es_inspect_send(struct es_inspector *in, const struct es_handover_order *or
 /* es_inspect_send() for all segments of a gathered request */
 void es_inspect_send_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target);
 
-/* Remember where a request went; @moved if it moves its connection away from this node, else NULL. */
+/* A request went to @target as @order says: remember it, for retransmissions and for the load there. */
 void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
-		     unsigned int target, const struct es_handover_order *moved);
+		     unsigned int target, const struct es_handover_order *order);
 
 /* Keep a segment of a request, cut into pieces that fit into messages. */
 enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather *g,

@@ -47,7 +47,7 @@ static void es_stay_gathered(struct es_inspector *in, struct es_gather *g)
 {
 	g->order.kind = ES_HANDOVER_STAY;
 	es_inspect_count(in, ES_WORKER_stayed);
-	es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, in->cluster->self, NULL);
+	es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, in->cluster->self, &g->order);
 	es_inspect_send_gathered(in, g, in->cluster->self);
 	es_gather_remove(in->gathers, g);
 }
@@ -92,7 +92,7 @@ void es_inspect_move(struct es_inspector *in, const struct es_record *record,
 	}
 	message.kind = ES_HANDOVER_STAY;
 	es_inspect_count(in, ES_WORKER_stayed);
-	es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, node, NULL);
+	es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, node, &message);
 	es_inspect_send(in, &message, packet, record->gso_size, node);
 }
 
@@ -136,12 +136,10 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 	if (es_health_state(in->params->health, (unsigned int)target) == ES_NODE_ABSENT) {
 		/* It crashed, and the client has no answer: another node goes on with the connection. */
 		struct es_request_view request = {.flow_hash = record->flow_hash, .current = -1};
-		struct es_cluster_view view = {
-			.cluster = in->cluster, .health = in->params->health, .now_ns = in->now_ns};
 
 		if (record->kind != ES_RECORD_FIRST)
 			return; /* its first segment comes too, and brings it to a node */
-		target = es_policy_fallback(&request, &view);
+		target = es_route_fallback(&in->router, &request, in->now_ns);
 		if (target < 0) {
 			es_inspect_refuse(in, packet->bytes, packet->len);
 			return;

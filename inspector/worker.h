@@ -10,6 +10,7 @@
 #include "inspector/datapath.h"
 #include "inspector/decision_table.h"
 #include "inspector/keyfile.h"
+#include "inspector/route.h"
 
 struct es_worker;
 
@@ -57,6 +58,7 @@ extern const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT];
 /**
  * struct es_worker_params - what a worker needs; all outlives it
  * @id: its number of @count, also its stream of handover messages
+ * @route: for the policies; may be NULL
  * @lease_ns: struct es_state's
  * @packet_max: bytes of the longest client packet that fits into a handover message
  */
@@ -66,6 +68,7 @@ struct es_worker_params {
 	struct es_datapath *datapath;
 	struct es_decision_table decisions;
 	struct es_health *health;
+	const struct es_route_shared *route;
 	const __u64 *lease_ns;
 	struct es_keys keys;
 	size_t packet_max;

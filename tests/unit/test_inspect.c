@@ -92,8 +92,8 @@ static int setup(void **state)
 	in.now_ns = NOW_NS;
 	assert_int_equal(es_gather_table_new(16, 4096, &in.gathers), 0);
 	assert_int_equal(es_handover_sender_new(cluster, 0, &in.keys.key[0].handover, &in.sender), 0);
-	in.policy[0] = &es_policy_wrr;
-	assert_int_equal(es_policy_wrr.new(&conf->services[0], &in.policy_state[0]), 0);
+	strcpy(conf->services[0].policy, "wrr");
+	assert_int_equal(es_router_init(&in.router, cluster, &health, NULL), 0);
 	return 0;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The policies, step by step; and that none ever picks a node that is no target. Also the decision table. */
+/* The policies, step by step; and that none ever picks a node that is no target. */
 #include "cmocka_all.h"
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/decision_table.h"
-#include "inspector/policy.h"
+#include "inspector/policy/list.h"
+#include "inspector/route.h"
 
 static struct es_health health;
 
@@ -35,20 +35,39 @@ static struct es_cluster *cluster(unsigned int nodes, const unsigned int *weight
 	return result;
 }
 
-/* The node that @policy picks for a GET of @target. */
-static int route(const struct es_policy *policy, void *instance, const struct es_cluster *c,
-		 const char *target, __u64 flow_hash, unsigned long long now_ns)
+/* One policy for one service on cluster @c. */
+static struct es_router *router_new(const struct es_policy *policy, struct es_cluster *c,
+				    unsigned int load_bound)
 {
-	struct es_cluster_view view = {.cluster = c, .health = &health, .now_ns = now_ns};
+	struct es_conf *conf = (struct es_conf *)c->conf;
+	struct es_router *router = calloc(1, sizeof(*router));
+
+	assert_non_null(router);
+	conf->service_count = 1;
+	conf->services[0].load_bound = load_bound;
+	strcpy(conf->services[0].policy, policy->name);
+	assert_int_equal(es_router_init(router, c, &health, NULL), 0);
+	return router;
+}
+
+static void router_free(struct es_router *router)
+{
+	es_router_fini(router);
+	free(router);
+}
+
+/* The node for a GET of @target. */
+static int route(struct es_router *router, const char *target, __u64 flow_hash, unsigned long long now_ns)
+{
+	struct es_request_view request = {.flow_hash = flow_hash, .current = -1};
 	struct es_http_head head;
 	char text[512];
-	struct es_request_view request = {.flow_hash = flow_hash, .head = &head, .text = text};
+	size_t len = (size_t)snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
 
-	request.len = (size_t)snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
 	es_http_head_init(&head);
-	request.result = es_http_head_scan(&head, text, request.len);
-	assert_int_equal(request.result, ES_HTTP_DONE);
-	return policy->route(instance, &request, &view);
+	assert_int_equal(es_http_head_scan(&head, text, len), ES_HTTP_DONE);
+	es_request_describe(&request, &head, text, len);
+	return es_route(router, 0, &request, now_ns, NULL);
 }
 
 static void test_list(void **state)
@@ -74,98 +93,93 @@ static void test_wrr(void **state)
 {
 	static const unsigned int weights[] = {200, 100, 100};
 	static const int smooth[] = {0, 1, 2, 0, 0, 1, 2, 0};
-	struct es_conf_service service = {};
 	struct es_cluster *c = cluster(3, weights);
-	void *instance = NULL;
+	struct es_router *router;
 
 	(void)state;
-	assert_int_equal(es_policy_wrr.new(&service, &instance), 0);
+	router = router_new(&es_policy_wrr, c, 0);
 	for (size_t i = 0; i < 8; i++)
-		assert_int_equal(route(&es_policy_wrr, instance, c, "/", 0, 0), smooth[i]);
+		assert_int_equal(route(router, "/", 0, 0), smooth[i]);
 	es_health_suspend(&health, 0, 100);
 	for (size_t i = 0; i < 6; i++)
-		assert_int_not_equal(route(&es_policy_wrr, instance, c, "/", 0, 99), 0);
-	assert_int_equal(route(&es_policy_wrr, instance, c, "/", 0, 100), 0);
-	es_policy_wrr.free(instance);
+		assert_int_not_equal(route(router, "/", 0, 99), 0);
+	assert_int_equal(route(router, "/", 0, 100), 0);
+	router_free(router);
 	cluster_free(c);
 }
 
 static void test_uri_hash(void **state)
 {
-	struct es_conf_service service = {};
 	struct es_cluster *c = cluster(3, NULL);
 	unsigned int per_node[3] = {};
-	void *instance = NULL;
+	struct es_router *router;
 	char uri[64];
 	int where, next;
 
 	(void)state;
-	assert_int_equal(es_policy_uri_hash.new(&service, &instance), 0);
+	router = router_new(&es_policy_uri_hash, c, 0);
 	/* MD5("/index.html") = d1546d73..., which node 1 owns (test_ring.c has the golden values). */
-	assert_int_equal(route(&es_policy_uri_hash, instance, c, "/index.html", 0, 0), 1);
-	assert_int_equal(route(&es_policy_uri_hash, instance, c, "http://any.example/index.html", 99, 0), 1);
+	assert_int_equal(route(router, "/index.html", 0, 0), 1);
+	assert_int_equal(route(router, "http://any.example/index.html", 99, 0), 1);
 	for (unsigned int i = 0; i < 3000; i++) {
 		snprintf(uri, sizeof(uri), "/f?id=%u", i);
-		where = route(&es_policy_uri_hash, instance, c, uri, i, 0);
+		where = route(router, uri, i, 0);
 		assert_in_range(where, 0, 2);
 		per_node[where]++;
-		assert_int_equal(route(&es_policy_uri_hash, instance, c, uri, i + 7, 0), where);
+		assert_int_equal(route(router, uri, i + 7, 0), where);
 		/* Its node away: another one, always the same, and back when it is back. */
 		if (i % 100 == 0) {
 			es_health_suspend(&health, (unsigned int)where, 50);
-			next = route(&es_policy_uri_hash, instance, c, uri, i, 49);
+			next = route(router, uri, i, 49);
 			assert_in_range(next, 0, 2);
 			assert_int_not_equal(next, where);
-			assert_int_equal(route(&es_policy_uri_hash, instance, c, uri, i + 3, 49), next);
-			assert_int_equal(route(&es_policy_uri_hash, instance, c, uri, i, 50), where);
+			assert_int_equal(route(router, uri, i + 3, 49), next);
+			assert_int_equal(route(router, uri, i, 50), where);
 			es_health_suspend(&health, (unsigned int)where, 0);
 		}
 	}
 	for (int i = 0; i < 3; i++)
 		assert_true(per_node[i] > 600);
-	es_policy_uri_hash.free(instance);
+	router_free(router);
 	cluster_free(c);
 }
 
 /* One hot URI: without a bound one node gets it all, with one the others get what is above. */
 static void test_load_bound(void **state)
 {
-	struct es_conf_service service = {.load_bound = 125};
 	struct es_cluster *c = cluster(4, NULL);
 	unsigned int per_node[4] = {};
-	void *instance = NULL;
+	struct es_router *router;
 
 	(void)state;
-	assert_int_equal(es_policy_uri_hash.new(&service, &instance), 0);
+	router = router_new(&es_policy_uri_hash, c, 125);
 	/* Few requests are no imbalance: they stay together. */
 	for (unsigned int i = 0; i < 64; i++)
-		per_node[route(&es_policy_uri_hash, instance, c, "/hot", i, 1000000000ULL)]++;
+		per_node[route(router, "/hot", i, 1000000000ULL)]++;
 	assert_int_equal(per_node[0] + per_node[1] + per_node[2] + per_node[3], 64);
 	assert_true(per_node[0] == 64 || per_node[1] == 64 || per_node[2] == 64 || per_node[3] == 64);
 	memset(per_node, 0, sizeof(per_node));
-	es_policy_uri_hash.free(instance);
-	assert_int_equal(es_policy_uri_hash.new(&service, &instance), 0);
+	router_free(router);
+	router = router_new(&es_policy_uri_hash, c, 125);
 	for (unsigned int i = 0; i < 4000; i++)
-		per_node[route(&es_policy_uri_hash, instance, c, "/hot", i, 1000000000ULL)]++;
+		per_node[route(router, "/hot", i, 1000000000ULL)]++;
 	for (int i = 0; i < 4; i++)
 		assert_in_range(per_node[i], 100, 1300); /* 125% of a fair share is 1,250 */
-	es_policy_uri_hash.free(instance);
+	router_free(router);
 	cluster_free(c);
 }
 
 static void test_never_a_node_that_is_none(void **state)
 {
 	static const unsigned int weights[] = {100, 0, 50, 100, 0, 10};
-	struct es_conf_service service = {.load_bound = 110};
 	struct es_cluster *c = cluster(6, weights);
 	uint64_t seed = 8;
 
 	(void)state;
 	for (const struct es_policy *const *p = es_policy_list(); *p; p++) {
-		void *instance = NULL;
+		struct es_router *router;
 
-		if ((*p)->new)
-			assert_int_equal((*p)->new (&service, &instance), 0);
+		router = router_new(*p, c, 110);
 		for (unsigned int i = 0; i < 20000; i++) {
 			__u64 r = es_test_random(&seed);
 			unsigned int targets = 0;
@@ -177,14 +191,13 @@ static void test_never_a_node_that_is_none(void **state)
 				targets += weights[n] && !(r >> n & 1);
 			}
 			snprintf(uri, sizeof(uri), "/%u", (unsigned int)(r >> 32) % 1000);
-			got = route(*p, instance, c, uri, r, 5);
+			got = route(router, uri, r, 5);
 			if (!targets)
 				assert_int_equal(got, -1);
 			else
 				assert_true(got >= 0 && weights[got] && !(r >> got & 1));
 		}
-		if ((*p)->free)
-			(*p)->free(instance);
+		router_free(router);
 	}
 	cluster_free(c);
 }
@@ -195,7 +208,7 @@ static void test_fallback(void **state)
 {
 	static const unsigned int weights[] = {100, 100, 100, 100, 0};
 	struct es_cluster *c = cluster(5, weights);
-	struct es_cluster_view view = {.cluster = c, .health = &health, .now_ns = 5};
+	struct es_router *router = router_new(&es_policy_wrr, c, 0);
 	uint64_t seed = 10;
 
 	(void)state;
@@ -220,67 +233,22 @@ static void test_fallback(void **state)
 			if (draining < 0 && es_health_state(&health, node) == ES_NODE_DRAINING)
 				draining = node;
 		}
-		got = es_policy_fallback(&request, &view);
+		got = es_route_fallback(router, &request, 5);
 		assert_int_equal(got, up >= 0 ? up : draining);
 		assert_int_not_equal(got, 4); /* not on the ring */
 	}
+	router_free(router);
 	/* No policy picks a draining node by itself. */
 	memset(&health, 0, sizeof(health));
 	for (unsigned int n = 0; n < 4; n++)
 		es_health_set_state(&health, n, n == 2 ? ES_NODE_UP : ES_NODE_DRAINING);
 	for (const struct es_policy *const *p = es_policy_list(); *p; p++) {
-		struct es_conf_service service = {};
-		void *instance = NULL;
-
-		if ((*p)->new)
-			assert_int_equal((*p)->new (&service, &instance), 0);
+		router = router_new(*p, c, 0);
 		for (unsigned int i = 0; i < 100; i++)
-			assert_int_equal(route(*p, instance, c, "/", es_test_random(&seed), 5), 2);
-		if ((*p)->free)
-			(*p)->free(instance);
+			assert_int_equal(route(router, "/", es_test_random(&seed), 5), 2);
+		router_free(router);
 	}
 	cluster_free(c);
-}
-
-static void test_decision_table(void **state)
-{
-	struct es_decision_set *sets = calloc(256, sizeof(*sets));
-	struct es_decision_table table = {.sets = sets, .count = 256};
-	__u64 flow = 0x1111222233334444ULL;
-
-	(void)state;
-	assert_non_null(sets);
-	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), -1);
-	es_decision_table_put(&table, flow, 5, 6, 3, NULL, 0xffff00);
-	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), 3);
-	assert_int_equal(es_decision_table_get(&table, flow, 5, 7), -1); /* another client ISN */
-	assert_int_equal(es_decision_table_get(&table, flow, 6, 6), -1); /* another cookie */
-	assert_int_equal(es_decision_table_get_any(&table, flow, 5), 3);
-	es_decision_table_put(&table, flow, 5, 6, 4, NULL, 0xfffff0); /* after a NACK */
-	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), 4);
-	/* The same set fills up, and the oldest goes; also when the clock wrapped in between. */
-	for (__u32 i = 1; i <= 3; i++)
-		es_decision_table_put(&table, flow, 5 + i, 6, (__u8)i, NULL, 0xfffffe + i);
-	es_decision_table_put(&table, flow, 50, 6, 9, NULL, 10);
-	assert_int_equal(es_decision_table_get(&table, flow, 50, 6), 9);
-	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), -1);
-	assert_int_equal(es_decision_table_get(&table, flow, 6, 6), 1);
-	/* A worker owns its sets: all flows of a set have the same one. */
-	for (__u32 workers = 1; workers <= 8; workers++) {
-		uint64_t seed = 9;
-		int owner[256];
-
-		memset(owner, -1, sizeof(owner));
-		for (int i = 0; i < 20000; i++) {
-			__u64 hash = es_test_random(&seed);
-			__u32 index = es_decision_index(hash, 256), worker = es_worker_of(hash, workers);
-
-			assert_true(worker < workers);
-			assert_true(owner[index] < 0 || owner[index] == (int)worker);
-			owner[index] = (int)worker;
-		}
-	}
-	free(sets);
 }
 
 int main(void)
@@ -292,7 +260,6 @@ int main(void)
 		cmocka_unit_test(test_load_bound),
 		cmocka_unit_test(test_never_a_node_that_is_none),
 		cmocka_unit_test(test_fallback),
-		cmocka_unit_test(test_decision_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * Policy `ring`: layer 4, content-blind. The inspecting node serves; the datapath does it without the daemon.
  * DTS section 2.3, used alone.
  */
-#include "inspector/policy.h"
+#include "inspector/policy/list.h"
 
 static int es_ring_route(void *state, const struct es_request_view *request,
 			 const struct es_cluster_view *view)

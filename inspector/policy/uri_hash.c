@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include "inspector/policy.h"
+#include "inspector/policy/list.h"
 
 #define ES_BOUND_HALF_LIFE_NS 1e9
 #define ES_BOUND_FLOOR	      64.0
@@ -34,15 +34,15 @@ static void es_uri_hash_free(void *state)
 	free(uh);
 }
 
-static int es_uri_hash_new(const struct es_conf_service *service, void **ret_state)
+static int es_uri_hash_new(const struct es_policy_settings *settings, void **ret_state)
 {
 	struct es_uri_hash *uh = calloc(1, sizeof(*uh));
 	int rc;
 
 	if (!uh)
 		return -ENOMEM;
-	uh->bound_percent = service->load_bound;
-	uh->handover_cost = service->handover_cost;
+	uh->bound_percent = settings->load_bound;
+	uh->handover_cost = settings->handover_cost;
 	rc = es_content_hasher_new(&uh->hasher);
 	if (rc) {
 		es_uri_hash_free(uh);
@@ -65,20 +65,20 @@ static void es_load_decay(struct es_uri_hash *uh, unsigned long long now_ns)
 	uh->load_ns = now_ns;
 }
 
-static double es_weight_sum(const struct es_cluster_view *view)
+static double es_weight_sum(const struct es_request_view *request, const struct es_cluster_view *view)
 {
 	double sum = 0;
 
-	for (unsigned int i = 0; i < view->cluster->conf->node_count; i++)
-		if (es_view_is_target(view, i))
-			sum += view->cluster->weight[i];
+	for (unsigned int i = 0; i < view->count; i++)
+		if (es_view_is_target(request, view, i))
+			sum += view->node[i].weight;
 	return sum;
 }
 
 static int es_within_bound(const struct es_uri_hash *uh, const struct es_cluster_view *view,
 			   unsigned int node, double weight_sum)
 {
-	double share = view->cluster->weight[node] / weight_sum;
+	double share = view->node[node].weight / weight_sum;
 	double bound = (uh->load_sum + 1) * share * uh->bound_percent / 100.0;
 
 	return uh->load[node] + 1 <= (bound > ES_BOUND_FLOOR ? bound : ES_BOUND_FLOOR);
@@ -87,43 +87,48 @@ static int es_within_bound(const struct es_uri_hash *uh, const struct es_cluster
 static int es_uri_hash_route(void *state, const struct es_request_view *request,
 			     const struct es_cluster_view *view)
 {
-	const struct es_http_head *head = request->head;
 	struct es_uri_hash *uh = state;
 	double weight_sum = 0;
 	struct es_ring_walk walk;
 	int first = -1;
 	__u64 hash;
 	__u16 node;
-	size_t len;
 
-	if (!head->target_complete || !head->path.len)
-		return es_policy_fallback(request, view);
-	len = head->path.len + (head->has_query ? 1 + head->query.len : 0);
-	if (es_content_ring_hash(uh->hasher, request->text + head->path.off, len, &hash))
+	if (es_content_ring_hash(uh->hasher, request->uri, request->uri_len, &hash))
 		return es_policy_fallback(request, view);
 	if (uh->bound_percent) {
-		es_load_decay(uh, view->now_ns);
-		weight_sum = es_weight_sum(view);
+		if (!view->explain)
+			es_load_decay(uh, view->now_ns);
+		weight_sum = es_weight_sum(request, view);
 	}
-	es_ring_walk_init(&walk, view->cluster->ring, hash);
+	es_ring_walk_init(&walk, view->ring, hash);
 	while (es_ring_walk_next(&walk, &node)) {
-		if (!es_view_is_target(view, node))
+		if (!es_view_is_target(request, view, node)) {
+			es_explain(view, "on the content ring: #%u, which is no target", node);
 			continue;
+		}
 		if (first < 0)
 			first = node;
 		if (!uh->bound_percent || es_within_bound(uh, view, node, weight_sum)) {
+			es_explain(view, "on the content ring: #%u", node);
 			first = node;
 			break;
 		}
+		es_explain(
+			view,
+			"on the content ring: #%u, which has %.0f of %.0f requests, above %u%% of its share",
+			node, uh->load[node], uh->load_sum, uh->bound_percent);
 		/* The URI's own node has enough: any other is as good, so an open connection stays. */
 		if (request->current >= 0 && uh->handover_cost &&
-		    es_view_is_target(view, (unsigned int)request->current) &&
+		    es_view_is_target(request, view, (unsigned int)request->current) &&
 		    es_within_bound(uh, view, (unsigned int)request->current, weight_sum)) {
+			es_explain(view, "the connection is at #%d, which is as good as the next",
+				   request->current);
 			first = request->current;
 			break;
 		}
 	}
-	if (first >= 0 && uh->bound_percent) {
+	if (first >= 0 && uh->bound_percent && !view->explain) {
 		uh->load[first]++;
 		uh->load_sum++;
 	}

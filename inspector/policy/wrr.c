@@ -7,20 +7,21 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "inspector/policy.h"
+#include <string.h>
+#include "inspector/policy/list.h"
 
 struct es_wrr {
 	unsigned int handover_cost;
 	long credit[ES_NODES_MAX];
 };
 
-static int es_wrr_new(const struct es_conf_service *service, void **ret_state)
+static int es_wrr_new(const struct es_policy_settings *settings, void **ret_state)
 {
 	struct es_wrr *wrr = calloc(1, sizeof(*wrr));
 
 	if (!wrr)
 		return -ENOMEM;
-	wrr->handover_cost = service->handover_cost;
+	wrr->handover_cost = settings->handover_cost;
 	*ret_state = wrr;
 	return 0;
 }
@@ -28,27 +29,36 @@ static int es_wrr_new(const struct es_conf_service *service, void **ret_state)
 static int es_wrr_route(void *state, const struct es_request_view *request,
 			const struct es_cluster_view *view)
 {
-	const struct es_conf *conf = view->cluster->conf;
 	struct es_wrr *wrr = state;
+	long credit[ES_NODES_MAX];
 	long total = 0;
 	int best = -1;
 
 	/* Equal turns for connections are as good as for requests: moving an open one gains nothing. */
 	if (request->current >= 0 && wrr->handover_cost &&
-	    es_view_is_target(view, (unsigned int)request->current))
+	    es_view_is_target(request, view, (unsigned int)request->current)) {
+		es_explain(view, "the connection is at #%d, and a turn is no reason to move it",
+			   request->current);
 		return request->current;
-	for (unsigned int i = 0; i < conf->node_count; i++) {
-		if (!es_view_is_target(view, i)) {
-			wrr->credit[i] = 0;
+	}
+	for (unsigned int i = 0; i < view->count; i++) {
+		long weight = (long)view->node[i].weight;
+
+		/* A node that is away gains nothing; one that the rules exclude keeps what it has. */
+		credit[i] = view->node[i].is_target ? wrr->credit[i] : 0;
+		if (!es_view_is_target(request, view, i))
 			continue;
-		}
-		wrr->credit[i] += (long)view->cluster->weight[i];
-		total += (long)view->cluster->weight[i];
-		if (best < 0 || wrr->credit[i] > wrr->credit[best])
+		credit[i] += weight;
+		total += weight;
+		if (best < 0 || credit[i] > credit[best])
 			best = (int)i;
 	}
-	if (best >= 0)
-		wrr->credit[best] -= total;
+	if (best < 0)
+		return -1;
+	es_explain(view, "it is #%d's turn: %ld of %ld credits", best, credit[best], total);
+	credit[best] -= total;
+	if (!view->explain)
+		memcpy(wrr->credit, credit, sizeof(*credit) * view->count);
 	return best;
 }
 

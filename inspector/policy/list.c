@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The list of policies and what they share.
+ */
+#include <endian.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "inspector/policy/list.h"
+#include "kmod/core/siphash.h"
+
+static const struct es_policy *const es_policies[] = {&es_policy_ring, &es_policy_wrr, &es_policy_uri_hash,
+						      NULL};
+
+const struct es_policy *const *es_policy_list(void)
+{
+	return es_policies;
+}
+
+const struct es_policy *es_policy_find(const char *name)
+{
+	for (const struct es_policy *const *p = es_policies; *p; p++)
+		if (!strcmp((*p)->name, name))
+			return *p;
+	return NULL;
+}
+
+__u64 es_target_hash(const char *uri, size_t len)
+{
+	/* No secret: two URIs that somebody made to collide share a server set, which harms nobody. */
+	static const struct es_sipkey key;
+	struct es_sipstate state;
+	__u64 word = 0, hash;
+	size_t at = 0;
+
+	es_siphash_init(&state, &key);
+	for (; at + sizeof(word) <= len; at += sizeof(word)) {
+		memcpy(&word, uri + at, sizeof(word));
+		es_siphash_word(&state, le64toh(word));
+	}
+	word = 0;
+	memcpy(&word, uri + at, len - at);
+	hash = es_siphash_final(&state, le64toh(word), (__u32)len);
+	return hash ? hash : 1;
+}
+
+void es_policy_defaults(const struct es_policy *policy, struct es_policy_settings *ret_settings)
+{
+	memset(ret_settings, 0, sizeof(*ret_settings));
+	for (unsigned int i = 0; policy->params && policy->params[i].name; i++)
+		ret_settings->param[i] = policy->params[i].value;
+}
+
+int es_policy_param_index(const struct es_policy *policy, const char *name)
+{
+	for (int i = 0; policy->params && policy->params[i].name; i++)
+		if (!strcmp(policy->params[i].name, name))
+			return i;
+	return -1;
+}
+
+int es_policy_fallback(const struct es_request_view *request, const struct es_cluster_view *view)
+{
+	struct es_ring_walk walk;
+	__u16 node;
+
+	es_ring_walk_init(&walk, view->ring, request->flow_hash);
+	while (es_ring_walk_next(&walk, &node)) {
+		if (es_view_is_target(request, view, node)) {
+			es_explain(view, "the flow's own place on the ring: #%u", node);
+			return node;
+		}
+	}
+	/* Better a node that wants no more than an error. */
+	es_ring_walk_init(&walk, view->ring, request->flow_hash);
+	while (es_ring_walk_next(&walk, &node)) {
+		if (node < view->count && view->node[node].is_draining) {
+			es_explain(view, "no node is a target: #%u, which drains", node);
+			return node;
+		}
+	}
+	es_explain(view, "no node is a target");
+	return -1;
+}
+
+int es_policy_least(const struct es_request_view *request, const struct es_cluster_view *view,
+		    enum es_measure measure, const struct es_node_set *among)
+{
+	unsigned int start = view->count ? (unsigned int)(request->target % view->count) : 0;
+	double least = 0;
+	int best = -1;
+
+	for (unsigned int i = 0; i < view->count; i++) {
+		unsigned int node = (start + i) % view->count;
+		double value;
+
+		if ((among && !es_node_set_has(*among, node)) || !es_view_is_target(request, view, node))
+			continue;
+		value = es_view_measure(view, node, measure);
+		/* Exact: two nodes are alike only if nothing at all tells them apart. */
+		if (best < 0 || value < least || (value <= least && (int)node == request->current)) {
+			best = (int)node;
+			least = value;
+		}
+	}
+	return best;
+}
+
+void es_explain_add(struct es_explain *explain, const char *format, ...)
+{
+	va_list arguments;
+
+	if (explain->count == ES_EXPLAIN_STEPS_MAX)
+		return;
+	va_start(arguments, format);
+	vsnprintf(explain->step[explain->count++], ES_EXPLAIN_STEP_SIZE, format, arguments);
+	va_end(arguments);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_POLICY_LIST_H
+#define ES_POLICY_LIST_H
+
+/*
+ * The policies that are built in, one file each, named as the policy. es_policy_list() has them for everybody
+ * else.
+ */
+#include "inspector/policy/policy.h"
+
+extern const struct es_policy es_policy_ring;
+extern const struct es_policy es_policy_uri_hash;
+extern const struct es_policy es_policy_wrr;
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_POLICY_H
+#define ES_POLICY_H
+
+/*
+ * A policy picks the processing node of a request. The interface is small on purpose: all that a policy may
+ * know comes in through the two views, time and randomness included, so the same code runs in the daemon, in
+ * unit tests and in the simulator, and a trace replays to the same decisions.
+ *
+ * An instance belongs to one worker and one service and is used by that worker only. What all inspectors of
+ * the cluster must know alike, which nodes serve a target, is not in the instance but in the target table
+ * (targets.h).
+ */
+#include <stddef.h>
+#include <earshot/ring.h>
+#include "inspector/policy/explain.h"
+#include "inspector/policy/node_set.h"
+#include "inspector/policy/random.h"
+#include "inspector/policy/targets.h"
+
+struct es_http_head;
+
+/* What serving a request needs most; CAP's classes N, CB, DB, DCB. */
+enum es_request_class {
+	ES_CLASS_NORMAL = 0,
+	ES_CLASS_CPU,
+	ES_CLASS_DISK,
+	ES_CLASS_DISK_CPU,
+	ES_CLASS_COUNT,
+};
+
+/**
+ * struct es_request_view - the request to be routed
+ * @flow_hash: the flow's place on the ring
+ * @uri, @uri_len: path and query; NULL if they are not known in full, and @target is 0 then
+ * @target: what the table knows the content as: a hash of @uri, the same on all nodes; never 0 for a known
+ * URI
+ * @current: the node that has the connection; -1 before its first request
+ * @size_bytes: of the response, 0 if not known; @cost: what serving it takes, in response packets (LVS-CAD
+ * section 5.1), at least 1
+ * @is_dynamic, @class: what kind of content it is
+ * @allowed: nodes that the rules before the policy leave; only if @has_allowed
+ * @head, @text, @len: the head as scanned and the gathered bytes, from the request's first on; NULL in the
+ * simulator. @truncated: the bytes are not the whole head (a bound or the time was reached).
+ */
+struct es_request_view {
+	__u64 flow_hash;
+	const char *uri;
+	size_t uri_len;
+	__u64 target;
+	int current;
+	__u64 size_bytes;
+	unsigned int cost;
+	int is_dynamic;
+	enum es_request_class class;
+	int has_allowed;
+	struct es_node_set allowed;
+	const struct es_http_head *head;
+	const char *text;
+	size_t len;
+	int truncated;
+};
+
+/**
+ * struct es_node_view - one node
+ * @weight: percent of an ordinary node's, 0 if it is not on the ring
+ * @is_target: may be given requests now
+ * @is_draining: wants no more, and serves all the same
+ * @active: requests that it serves at this moment; where only first requests are inspected, its connections.
+ * An estimate (load.h).
+ * @load: the sum of those requests' costs
+ * @cpu, @disk: shares of the last moment in which it was busy, 0..1
+ */
+struct es_node_view {
+	double weight;
+	int is_target;
+	int is_draining;
+	double active;
+	double load;
+	double cpu;
+	double disk;
+};
+
+/**
+ * struct es_cluster_view - the nodes, and what else a decision may depend on
+ * @self: the node that decides; @count: of node ids
+ * @ring: the content ring
+ * @now_ns: a monotonic clock
+ * @targets: for the policies that need them; the table of the service
+ * @explain: NULL, or what gets the reasons. With it nothing may change: no instance, no target, no random
+ * number.
+ */
+struct es_cluster_view {
+	unsigned int self;
+	unsigned int count;
+	const struct es_node_view *node;
+	const struct es_ring *ring;
+	unsigned long long now_ns;
+	struct es_random *random;
+	struct es_targets *targets;
+	struct es_explain *explain;
+};
+
+/* May @node be given this request? */
+static inline int es_view_is_target(const struct es_request_view *request, const struct es_cluster_view *view,
+				    unsigned int node)
+{
+	return node < view->count && view->node[node].is_target && view->node[node].weight > 0 &&
+	       (!request->has_allowed || es_node_set_has(request->allowed, node));
+}
+
+#define ES_POLICY_PARAMS_MAX 8
+
+/* struct es_policy_param - one of a policy's parameters, named as in its paper */
+struct es_policy_param {
+	const char *name;
+	const char *description;
+	double value; /* the default */
+	double min;
+	double max;
+};
+
+/**
+ * struct es_policy_settings - of one service
+ * @param: in the order of the policy's list
+ * @load_bound: percent of the mean load, 0: none
+ * @handover_cost: what moving an open connection must gain at least, in requests
+ */
+struct es_policy_settings {
+	double param[ES_POLICY_PARAMS_MAX];
+	unsigned int load_bound;
+	unsigned int handover_cost;
+};
+
+/**
+ * struct es_policy - one policy
+ * @inspects: needs the request; without, the datapath serves at layer 4 and route() is never called
+ * @needs_targets: uses the target table
+ * @params: ends with a name that is NULL; NULL if there are none
+ * @new: makes an instance; returns 0 or -errno
+ * @route: returns a node id that is a target, or -1 if there is none. Called for requests with a URI; the
+ * rest goes where es_policy_fallback() says.
+ */
+struct es_policy {
+	const char *name;
+	const char *description;
+	int inspects;
+	int needs_targets;
+	const struct es_policy_param *params;
+	int (*new)(const struct es_policy_settings *settings, void **ret_state);
+	void (*free)(void *state);
+	int (*route)(void *state, const struct es_request_view *request, const struct es_cluster_view *view);
+};
+
+/* es_target_hash() - struct es_request_view's target for a URI; the same everywhere and always */
+__u64 es_target_hash(const char *uri, size_t len);
+
+/* es_policy_find() - the policy of that name, or NULL */
+const struct es_policy *es_policy_find(const char *name);
+
+/* All policies, NULL-terminated. */
+const struct es_policy *const *es_policy_list(void);
+
+/* es_policy_defaults() - each parameter's default, no load bound, no handover cost */
+void es_policy_defaults(const struct es_policy *policy, struct es_policy_settings *ret_settings);
+
+/* es_policy_param_index() - of the parameter of that name, or -1 */
+int es_policy_param_index(const struct es_policy *policy, const char *name);
+
+/**
+ * es_policy_fallback() - the first target at or after the flow's own place on the ring
+ * What every policy does with a request that it cannot judge. If none is, a draining node; else -1.
+ */
+int es_policy_fallback(const struct es_request_view *request, const struct es_cluster_view *view);
+
+/**
+ * es_policy_least() - the target with the least of @measure in @among, divided by its weight
+ * @among: NULL for all. Of several, the one that has the connection; else the one that comes first after the
+ * target's place in the order of ids, so that idle nodes get the targets in turn. -1 if there is none.
+ */
+enum es_measure { ES_MEASURE_ACTIVE, ES_MEASURE_LOAD };
+int es_policy_least(const struct es_request_view *request, const struct es_cluster_view *view,
+		    enum es_measure measure, const struct es_node_set *among);
+
+/* A node's @measure, as if its weight were 100. */
+static inline double es_view_measure(const struct es_cluster_view *view, unsigned int node,
+				     enum es_measure measure)
+{
+	const struct es_node_view *n = &view->node[node];
+
+	return (measure == ES_MEASURE_ACTIVE ? n->active : n->load) * 100 / n->weight;
+}
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_TARGETS_H
+#define ES_TARGETS_H
+
+/*
+ * Which nodes serve a target: the server sets of LARD, shared by all inspectors, so that they decide as one
+ * front-end would. A change takes effect at once where it is made, as a proposal; the ordered bus delivers it
+ * to all nodes in one order, and what they make of it is the agreed state. Two that give a new target to
+ * different nodes at the same time thus end with the first one's. Between, two inspectors may differ for as
+ * long as the bus takes.
+ *
+ * Bounded. When the table is full, the entry that was put in or kept first goes (FIFO with reinsertion: an
+ * entry that is used while it is in the older half is put in again, by a message). The order is the bus's, so
+ * the same entries go everywhere.
+ */
+#include "inspector/policy/node_set.h"
+
+struct es_targets;
+
+/* What happens to a set. A proposal that the agreed state has overtaken does nothing. */
+enum es_target_op {
+	ES_TARGET_ASSIGN = 1, /* {node}, if the target has no set */
+	ES_TARGET_ADD,	      /* node joins the set */
+	ES_TARGET_REMOVE,     /* node leaves it, if it is not the last one */
+	ES_TARGET_MOVE,	      /* from -> node, if from is in the set */
+	ES_TARGET_KEEP,	      /* it is used: put it in again; made by the table itself */
+	ES_TARGET_OP_COUNT,
+};
+
+/* struct es_target_change - on its way through the bus; @from is used by ES_TARGET_MOVE only */
+struct es_target_change {
+	__u64 target;
+	__u8 op;
+	__u8 node;
+	__u8 from;
+	__u8 service;
+};
+
+/**
+ * struct es_target_set - what a policy sees
+ * @changed_ns: when its nodes changed, here; LARD's lastMod
+ * @hits: look-ups on this node
+ */
+struct es_target_set {
+	struct es_node_set nodes;
+	unsigned long long changed_ns;
+	__u64 hits;
+};
+
+/**
+ * es_targets_new() - an empty table for @max_entries targets, at least 16
+ * Returns 0 or -ENOMEM. Memory is taken as entries come.
+ */
+int es_targets_new(size_t max_entries, struct es_targets **ret_targets);
+void es_targets_free(struct es_targets **targets);
+
+/**
+ * es_targets_get() - the set of a target, as far as this node knows, proposals included
+ * Any thread. Returns 1, or 0 if it has none.
+ */
+int es_targets_get(struct es_targets *targets, __u64 target, unsigned long long now_ns,
+		   struct es_target_set *ret_set);
+
+/* es_targets_peek() - the same, and leaves no trace */
+int es_targets_peek(struct es_targets *targets, __u64 target, struct es_target_set *ret_set);
+
+/**
+ * es_targets_propose() - change a set
+ * Any thread. If too many proposals wait for the bus, this one has no effect at all and is counted: the
+ * request goes to its node all the same, the set stays.
+ */
+void es_targets_propose(struct es_targets *targets, __u64 target, enum es_target_op op, unsigned int node,
+			unsigned int from, unsigned long long now_ns);
+
+/* --- what carries the proposals: the control thread, or the simulator */
+
+/* es_targets_take() - up to @max proposals, oldest first, to be delivered to all; returns how many */
+size_t es_targets_take(struct es_targets *targets, struct es_target_change *ret_changes, size_t max);
+
+/* es_targets_pending() - are there any? */
+int es_targets_pending(const struct es_targets *targets);
+
+/**
+ * es_targets_deliver() - changes in the agreed order
+ * @is_own: this table proposed them
+ */
+void es_targets_deliver(struct es_targets *targets, const struct es_target_change *changes, size_t count,
+			int is_own, unsigned long long now_ns);
+
+/* es_targets_drop_node() - it has left the cluster: no set holds it any more. In the bus's order too. */
+void es_targets_drop_node(struct es_targets *targets, unsigned int node, unsigned long long now_ns);
+
+/* --- snapshots, and reports */
+
+/* struct es_target_entry - one target, agreed; in the order in which entries would go */
+struct es_target_entry {
+	__u64 target;
+	struct es_node_set nodes;
+	__u64 hits;
+	unsigned long long changed_ns;
+};
+
+/* es_targets_list() - all agreed entries, oldest first. The caller frees *@ret_entries. 0 or -ENOMEM. */
+int es_targets_list(struct es_targets *targets, struct es_target_entry **ret_entries, size_t *ret_count);
+
+/* es_targets_clear() - forget everything, proposals too */
+void es_targets_clear(struct es_targets *targets);
+
+/* es_targets_restore() - put agreed entries behind those that are there; a joiner's snapshot */
+void es_targets_restore(struct es_targets *targets, const struct es_target_entry *entries, size_t count,
+			unsigned long long now_ns);
+
+struct es_targets_counts {
+	__u64 entries; /* agreed */
+	__u64 max_entries;
+	__u64 assigned; /* agreed changes of each kind, over time */
+	__u64 added;
+	__u64 removed;
+	__u64 moved;
+	__u64 kept;
+	__u64 evicted;
+	__u64 overtaken; /* own proposals that another inspector's had made moot */
+	__u64 refused;	 /* proposals that found no room */
+};
+void es_targets_count(struct es_targets *targets, struct es_targets_counts *ret_counts);
+
+#endif
