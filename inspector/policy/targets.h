@@ -77,12 +77,13 @@ void es_targets_propose(struct es_targets *targets, __u64 target, enum es_target
 /* es_targets_take() - up to @max proposals, oldest first, to be delivered to all; returns how many */
 size_t es_targets_take(struct es_targets *targets, struct es_target_change *ret_changes, size_t max);
 
-/* es_targets_pending() - are there any? */
-int es_targets_pending(const struct es_targets *targets);
+/* es_targets_on_proposal() - call @notify(@ctx), in the proposing thread, when there is a first one to take
+ */
+void es_targets_on_proposal(struct es_targets *targets, void (*notify)(void *ctx), void *ctx);
 
 /**
  * es_targets_deliver() - changes in the agreed order
- * @is_own: this table proposed them
+ * @is_own: this table proposed them. This and all that follows: one thread.
  */
 void es_targets_deliver(struct es_targets *targets, const struct es_target_change *changes, size_t count,
 			int is_own, unsigned long long now_ns);
@@ -92,23 +93,32 @@ void es_targets_drop_node(struct es_targets *targets, unsigned int node, unsigne
 
 /* --- snapshots, and reports */
 
-/* struct es_target_entry - one target, agreed; in the order in which entries would go */
+/* struct es_target_entry - one target, agreed; @hits: look-ups on this node; @order: the table's clock when
+ * it was put in */
 struct es_target_entry {
 	__u64 target;
 	struct es_node_set nodes;
 	__u64 hits;
+	__u64 order;
 	unsigned long long changed_ns;
 };
 
-/* es_targets_list() - all agreed entries, oldest first. The caller frees *@ret_entries. 0 or -ENOMEM. */
-int es_targets_list(struct es_targets *targets, struct es_target_entry **ret_entries, size_t *ret_count);
+/**
+ * es_targets_list() - all agreed entries, oldest first
+ * @ret_clock: entries put in so far, over time. The caller frees *@ret_entries. Returns 0 or -ENOMEM.
+ */
+int es_targets_list(struct es_targets *targets, struct es_target_entry **ret_entries, size_t *ret_count,
+		    __u64 *ret_clock);
 
-/* es_targets_clear() - forget everything, proposals too */
+/* es_targets_clear() - forget everything; what was proposed and not taken, too */
 void es_targets_clear(struct es_targets *targets);
 
-/* es_targets_restore() - put agreed entries behind those that are there; a joiner's snapshot */
+/**
+ * es_targets_restore() - put agreed entries of another table, with their orders, behind those that are there
+ * A joiner's snapshot: with the same entries and the same clock, the same changes have the same effects.
+ */
 void es_targets_restore(struct es_targets *targets, const struct es_target_entry *entries, size_t count,
-			unsigned long long now_ns);
+			__u64 clock, unsigned long long now_ns);
 
 struct es_targets_counts {
 	__u64 entries; /* agreed */
