@@ -205,6 +205,8 @@ static int es_inspect_route(struct es_inspector *in, unsigned int service,
 	default:
 		goto blind;
 	}
+	if (request->uri)
+		es_hot_seen(&in->hot, service, request, in->now_ns);
 	return es_route(&in->router, service, request, in->now_ns, NULL);
 blind:
 	return request->current >= 0 ? request->current : es_route_fallback(&in->router, request, in->now_ns);

@@ -78,6 +78,12 @@ struct es_worker_params {
 int es_worker_new(const struct es_worker_params *params, const struct es_cluster *cluster,
 		  struct es_worker **ret_worker);
 
+/* es_worker_call() - run @fn in the worker's thread, between two packets, and wait for it. Control thread
+ * only. */
+struct es_inspector;
+typedef void (*es_worker_fn)(struct es_inspector *inspector, void *ctx);
+void es_worker_call(struct es_worker *worker, es_worker_fn fn, void *ctx);
+
 /**
  * es_worker_set_cluster() - use another version, and these keys, from now on
  * Returns when the worker has let go of the old one, which may then be freed. Control thread only.
