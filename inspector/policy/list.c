@@ -9,8 +9,9 @@
 #include "inspector/policy/list.h"
 #include "kmod/core/siphash.h"
 
-static const struct es_policy *const es_policies[] = {&es_policy_ring, &es_policy_wrr, &es_policy_uri_hash,
-						      NULL};
+static const struct es_policy *const es_policies[] = {
+	&es_policy_ring, &es_policy_wrr, &es_policy_wlc, &es_policy_cap, &es_policy_uri_hash, NULL,
+};
 
 const struct es_policy *const *es_policy_list(void)
 {

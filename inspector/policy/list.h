@@ -8,8 +8,10 @@
  */
 #include "inspector/policy/policy.h"
 
+extern const struct es_policy es_policy_cap;
 extern const struct es_policy es_policy_ring;
 extern const struct es_policy es_policy_uri_hash;
+extern const struct es_policy es_policy_wlc;
 extern const struct es_policy es_policy_wrr;
 
 #endif
