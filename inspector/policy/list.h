@@ -9,6 +9,9 @@
 #include "inspector/policy/policy.h"
 
 extern const struct es_policy es_policy_cap;
+extern const struct es_policy es_policy_hylard;
+extern const struct es_policy es_policy_lard;
+extern const struct es_policy es_policy_lard_r;
 extern const struct es_policy es_policy_ring;
 extern const struct es_policy es_policy_uri_hash;
 extern const struct es_policy es_policy_wlc;
