@@ -16,6 +16,7 @@ extern const struct es_policy es_policy_lard;
 extern const struct es_policy es_policy_lard_r;
 extern const struct es_policy es_policy_ring;
 extern const struct es_policy es_policy_uri_hash;
+extern const struct es_policy es_policy_ward;
 extern const struct es_policy es_policy_wlc;
 extern const struct es_policy es_policy_wrr;
 extern const struct es_policy es_policy_xlard_r;
