@@ -11,6 +11,7 @@
 extern const struct es_policy es_policy_cahrd;
 extern const struct es_policy es_policy_cap;
 extern const struct es_policy es_policy_cawll;
+extern const struct es_policy es_policy_ext_lard;
 extern const struct es_policy es_policy_hylard;
 extern const struct es_policy es_policy_lard;
 extern const struct es_policy es_policy_lard_r;
