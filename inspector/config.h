@@ -63,6 +63,7 @@ struct es_conf_inspector {
 	unsigned int gather_flows;
 	unsigned int decision_entries;
 	unsigned int race_window_ms;
+	unsigned int target_entries; /* of each service's target table */
 };
 
 /* @address: on the private network */

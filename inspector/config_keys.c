@@ -84,6 +84,7 @@ static const struct es_conf_key inspector_keys[] = {
 	NUMBER(inspector, gather_bytes, "65536", 1460, 1048576, "bytes per flow", NULL),
 	NUMBER(inspector, gather_flows, "4096", 1, 1048576, "flows", NULL),
 	NUMBER(inspector, decision_entries, "262144", 1024, 16777216, "flows", NULL),
+	NUMBER(inspector, target_entries, "100000", 1024, 16777216, "targets", NULL),
 	NUMBER(inspector, race_window_ms, "50", 0, 10000, "milliseconds", NULL),
 	{.name = NULL},
 };

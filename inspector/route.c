@@ -121,7 +121,7 @@ int es_route(struct es_router *router, unsigned int service, const struct es_req
 	int node = -1;
 
 	es_router_view(router, now_ns, &view);
-	view.targets = router->shared ? router->shared->targets[service] : NULL;
+	view.targets = router->cluster->targets[service];
 	view.explain = explain;
 	if (request->uri)
 		node = router->policy[service]->route(router->state[service], request, &view);

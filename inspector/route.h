@@ -14,11 +14,9 @@
 /**
  * struct es_route_shared - what all workers of a node share; outlives them
  * @published: of each node; NULL: nothing is known
- * @targets: of each service whose policy needs them, else NULL
  */
 struct es_route_shared {
 	struct es_load_published *published;
-	struct es_targets *targets[ES_CONF_SERVICES_MAX];
 };
 
 struct es_router {

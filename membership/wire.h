@@ -25,6 +25,14 @@ enum es_wire_type {
 	ES_WIRE_LEAVE,	   /* the sender leaves in order */
 	ES_WIRE_LOAD,	   /* the sender is alive, and this busy */
 	ES_WIRE_SUSPECT,   /* a member does not answer */
+	/* A service's target table; inspector/target_sync.h. */
+	ES_WIRE_TARGETS,	 /* changes */
+	ES_WIRE_TARGETS_WANT,	 /* the sender has joined, and lacks the table */
+	ES_WIRE_TARGETS_BEGIN,	 /* a snapshot for one member: as of this place in the order */
+	ES_WIRE_TARGETS_ENTRIES, /* a piece of it */
+	ES_WIRE_TARGETS_END,
+	ES_WIRE_TARGETS_CHECK,	/* remember the digest of the table, as of this place in the order */
+	ES_WIRE_TARGETS_DIGEST, /* the sender's */
 };
 
 /**

@@ -43,7 +43,7 @@ struct es_shard {
 
 /**
  * struct es_targets
- * @clock: entries put in so far, over time
+ * @clock: entries put in so far, over time; @digest: of the agreed sets, each mixed and all added up
  * @queue: ring of proposals; @head counts those taken, @tail those put in
  */
 struct es_targets {
@@ -53,6 +53,7 @@ struct es_targets {
 	struct es_entry *oldest, *newest;
 	__u64 entries;
 	__u64 clock;
+	__u64 digest;
 	struct es_targets_counts count;
 	pthread_mutex_t queue_lock;
 	struct es_target_change *queue;
@@ -306,9 +307,24 @@ size_t es_targets_take(struct es_targets *targets, struct es_target_change *ret_
 	return count;
 }
 
+/* Each agreed set is in the digest: add it, or take it out (@sign -1) before it changes. */
+static void es_digest_add(struct es_targets *t, const struct es_entry *e, int sign)
+{
+	__u64 z = e->target;
+
+	if (!e->order)
+		return;
+	for (unsigned int i = 0; i < ES_NODES_MAX / 64; i++) {
+		z = (z ^ e->agreed.bits[i]) * 0x9e3779b97f4a7c15ULL;
+		z ^= z >> 29;
+	}
+	t->digest += sign > 0 ? z : -z;
+}
+
 /* It is no agreed target any more. Its shard is locked. */
 static void es_entry_drop(struct es_targets *t, const struct es_shard *shard, struct es_entry *e)
 {
+	es_digest_add(t, e, -1);
 	es_order_remove(t, e);
 	t->entries--;
 	e->order = 0;
@@ -345,7 +361,7 @@ static void es_count_change(struct es_targets *t, enum es_target_op op)
 	__u64 *const counts[ES_TARGET_OP_COUNT] = {
 		[ES_TARGET_ASSIGN] = &t->count.assigned, [ES_TARGET_ADD] = &t->count.added,
 		[ES_TARGET_REMOVE] = &t->count.removed,	 [ES_TARGET_MOVE] = &t->count.moved,
-		[ES_TARGET_KEEP] = &t->count.kept,
+		[ES_TARGET_KEEP] = &t->count.kept,	 [ES_TARGET_DROP] = &t->count.removed,
 	};
 
 	++*counts[op];
@@ -361,6 +377,7 @@ static void es_deliver(struct es_targets *t, const struct es_target_change *c, i
 
 	if (!e)
 		goto out;
+	es_digest_add(t, e, -1);
 	if (c->op == ES_TARGET_KEEP) {
 		e->keep_sent = 0;
 		changed = e->order && es_is_old(t, e);
@@ -380,6 +397,7 @@ static void es_deliver(struct es_targets *t, const struct es_target_change *c, i
 		if (c->op == ES_TARGET_ASSIGN || c->op == ES_TARGET_KEEP)
 			es_entry_enter(t, e);
 	}
+	es_digest_add(t, e, 1);
 	es_entry_settle(t, shard, e);
 out:
 	es_shard_unlock(shard);
@@ -394,7 +412,10 @@ void es_targets_deliver(struct es_targets *targets, const struct es_target_chang
 		/* From the network: what another version may say. */
 		if (!c->op || c->op >= ES_TARGET_OP_COUNT || c->node >= ES_NODES_MAX)
 			continue;
-		es_deliver(targets, c, is_own, now_ns);
+		if (c->op == ES_TARGET_DROP)
+			es_targets_drop_node(targets, c->node, now_ns);
+		else
+			es_deliver(targets, c, is_own, now_ns);
 		while (targets->entries > targets->max_entries)
 			es_evict(targets);
 	}
@@ -409,9 +430,11 @@ void es_targets_drop_node(struct es_targets *targets, unsigned int node, unsigne
 
 		newer = e->newer;
 		if (es_node_set_has(e->agreed, node)) {
+			es_digest_add(targets, e, -1);
 			es_node_set_remove(&e->agreed, node);
 			es_node_set_remove(&e->view, node);
 			e->changed_ns = now_ns;
+			es_digest_add(targets, e, 1);
 			if (es_node_set_is_empty(e->agreed))
 				es_entry_drop(targets, shard, e);
 		}
@@ -447,6 +470,11 @@ int es_targets_list(struct es_targets *targets, struct es_target_entry **ret_ent
 	return 0;
 }
 
+__u64 es_targets_digest(const struct es_targets *targets)
+{
+	return targets->digest;
+}
+
 void es_targets_clear(struct es_targets *targets)
 {
 	for (unsigned int i = 0; i < ES_SHARDS; i++) {
@@ -465,6 +493,7 @@ void es_targets_clear(struct es_targets *targets)
 	}
 	targets->oldest = targets->newest = NULL;
 	targets->entries = 0;
+	targets->digest = 0;
 	pthread_mutex_lock(&targets->queue_lock);
 	targets->head = targets->tail;
 	pthread_mutex_unlock(&targets->queue_lock);
@@ -478,12 +507,14 @@ void es_targets_restore(struct es_targets *targets, const struct es_target_entry
 		struct es_entry *e = es_entry_get(targets, shard, entries[i].target);
 
 		if (e && !es_node_set_is_empty(entries[i].nodes)) {
+			es_digest_add(targets, e, -1);
 			e->agreed = entries[i].nodes;
 			if (!e->pending)
 				e->view = e->agreed;
 			e->changed_ns = now_ns;
 			es_entry_enter(targets, e);
 			e->order = entries[i].order;
+			es_digest_add(targets, e, 1);
 		}
 		if (e)
 			es_entry_settle(targets, shard, e);

@@ -24,6 +24,7 @@ enum es_target_op {
 	ES_TARGET_REMOVE,     /* node leaves it, if it is not the last one */
 	ES_TARGET_MOVE,	      /* from -> node, if from is in the set */
 	ES_TARGET_KEEP,	      /* it is used: put it in again; made by the table itself */
+	ES_TARGET_DROP,	      /* es_targets_drop_node(); of no target in particular */
 	ES_TARGET_OP_COUNT,
 };
 
@@ -88,7 +89,8 @@ void es_targets_on_proposal(struct es_targets *targets, void (*notify)(void *ctx
 void es_targets_deliver(struct es_targets *targets, const struct es_target_change *changes, size_t count,
 			int is_own, unsigned long long now_ns);
 
-/* es_targets_drop_node() - it has left the cluster: no set holds it any more. In the bus's order too. */
+/* es_targets_drop_node() - it has left the cluster: no set holds it any more. In the bus's order too
+ * (ES_TARGET_DROP). */
 void es_targets_drop_node(struct es_targets *targets, unsigned int node, unsigned long long now_ns);
 
 /* --- snapshots, and reports */
@@ -109,6 +111,9 @@ struct es_target_entry {
  */
 int es_targets_list(struct es_targets *targets, struct es_target_entry **ret_entries, size_t *ret_count,
 		    __u64 *ret_clock);
+
+/* es_targets_digest() - of the agreed sets: alike if two tables are, and hardly otherwise */
+__u64 es_targets_digest(const struct es_targets *targets);
 
 /* es_targets_clear() - forget everything; what was proposed and not taken, too */
 void es_targets_clear(struct es_targets *targets);
