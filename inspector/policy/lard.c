@@ -3,7 +3,7 @@
  * Policy `lard`: Pai et al. 1998, "Locality-Aware Request Distribution in Cluster-based Network Servers", the
  * basic algorithm (Figure 2): one node serves a target, the least loaded one when it is first asked for. It
  * goes to the least loaded node again when (n.load > T_high and some node has less than T_low) or
- * n.load >= 2 * T_high.
+ * n.load >= 2 * T_high; but not to one that has as much to do.
  *
  * Load is requests in progress, for a node of weight 100. Beyond the paper: a target whose node may not be
  * given the request goes to the least loaded one. If a set has several nodes, as another policy had left
@@ -40,6 +40,10 @@ int es_lard_is_imbalance(const struct es_lard *lard, const struct es_cluster_vie
 	double load = es_view_measure(view, node, ES_MEASURE_ACTIVE);
 	double idle = es_view_measure(view, least, ES_MEASURE_ACTIVE);
 
+	if (idle >= load) {
+		es_explain(view, "#%u has %.1f requests, and no node has fewer", node, load);
+		return 0;
+	}
 	if (load >= 2 * lard->high) {
 		es_explain(view, "#%u has %.1f requests, 2 * T_high = %g or more; #%u has the least, %.1f",
 			   node, load, 2 * lard->high, least, idle);
@@ -76,9 +80,8 @@ static int es_lard_route(void *state, const struct es_request_view *request,
 	node = es_policy_least(request, view, ES_MEASURE_ACTIVE, &nodes);
 	if (node >= 0 && !es_lard_is_imbalance(lard, view, (unsigned int)node, (unsigned int)least))
 		return node;
-	if (node != least)
-		es_set_change(request, view, ES_TARGET_MOVE, (unsigned int)least,
-			      node >= 0 ? (unsigned int)node : es_set_first(set.nodes));
+	es_set_change(request, view, ES_TARGET_MOVE, (unsigned int)least,
+		      node >= 0 ? (unsigned int)node : es_set_first(set.nodes));
 	return least;
 }
 

@@ -40,8 +40,7 @@ static int es_lard_r_route(void *state, const struct es_request_view *request,
 	nodes = es_set_targets(request, view, set.nodes);
 	node = es_policy_least(request, view, ES_MEASURE_ACTIVE, &nodes);
 	most = es_set_most(view, ES_MEASURE_ACTIVE, 0, nodes);
-	if (node < 0 ||
-	    (es_lard_is_imbalance(lard, view, (unsigned int)node, (unsigned int)least) && node != least)) {
+	if (node < 0 || es_lard_is_imbalance(lard, view, (unsigned int)node, (unsigned int)least)) {
 		es_set_change(request, view, ES_TARGET_ADD, (unsigned int)least, 0);
 		es_node_set_add(&nodes, (unsigned int)least);
 		node = least;
