@@ -89,22 +89,23 @@ static int es_ward_new(const struct es_policy_settings *settings, void **ret_sta
 	return 0;
 }
 
-/* What counts as of @now_ns count: 1, or a half for each window that has passed. */
-static double es_ward_decay(const struct es_ward *ward, unsigned long long now_ns)
+/* The windows that have passed. */
+static double es_ward_windows(const struct es_ward *ward, unsigned long long now_ns)
 {
-	return now_ns > ward->halved_ns ? exp2(-floor((double)(now_ns - ward->halved_ns) / ward->window_ns))
-					: 1;
+	if (ward->total <= 0 || now_ns <= ward->halved_ns)
+		return 0;
+	return floor((double)(now_ns - ward->halved_ns) / ward->window_ns);
 }
 
 static void es_ward_halve(struct es_ward *ward, unsigned long long now_ns)
 {
-	double factor = es_ward_decay(ward, now_ns);
+	double windows = es_ward_windows(ward, now_ns), factor = exp2(-windows);
 
 	if (ward->total <= 0)
 		ward->halved_ns = now_ns; /* the first request begins the first window */
-	if (factor >= 1)
+	if (windows < 1)
 		return;
-	ward->halved_ns = now_ns;
+	ward->halved_ns += (unsigned long long)(windows * ward->window_ns);
 	ward->total *= factor;
 	for (unsigned int i = 0; i < ES_WARD_SLOTS; i++) {
 		ward->slot[i].count *= factor;
@@ -145,7 +146,7 @@ static int es_ward_is_core(struct es_ward *ward, const struct es_request_view *r
 	unsigned int slot;
 
 	if (view->explain) {
-		factor = ward->total > 0 ? es_ward_decay(ward, view->now_ns) : 1;
+		factor = exp2(-es_ward_windows(ward, view->now_ns));
 	} else {
 		es_ward_halve(ward, view->now_ns);
 		es_ward_count(ward, request->target);

@@ -17,16 +17,17 @@ static void test_first(void **state)
 		double active[3];
 		int node;
 	} steps[] = {
-		{{0, 29, 0}, 1},      /* 0 + 1 + 0 against 0 + 50 + 0 */
-		{{10, 78.5, 20}, 1},  /* 48.5 + 1 against 50 */
-		{{10, 79, 20}, 0},    /* 49 + 1 against 50: the less loaded of two that cost the same */
-		{{29.5, 90, 31}, 0},  /* 61 against 50; #2 is not idle, and what it has would go: 101 */
-		{{30, 128.5, 31}, 1}, /* 99.5 against 100: neither is idle */
-		{{30, 129.5, 31}, 0}, /* 100.5 against 100 */
-		{{60, 130, 61}, 1},   /* 101 against 130 */
-		{{60, 130.5, 61}, 0}, /* above L_overload */
-		{{129, 131, 130}, 0}, /* anything is less than infinity */
-		{{150, 135, 140}, 1}, /* all infinite: the least loaded */
+		{{0, 29, 0}, 1},	/* 0 + 1 + 0 against 0 + 50 + 0 */
+		{{10, 78.5, 20}, 1},	/* 48.5 + 1 against 50 */
+		{{10, 79, 20}, 0},	/* 49 + 1 against 50: the less loaded of two that cost the same */
+		{{29.5, 90, 31}, 0},	/* 61 against 50; #2 is not idle, and what it has would go: 101 */
+		{{30, 128.5, 31}, 1},	/* 99.5 against 100: neither is idle */
+		{{30.5, 129.2, 31}, 1}, /* 100.2 against 100.5 */
+		{{30, 129.5, 31}, 0},	/* 100.5 against 100 */
+		{{60, 130, 61}, 1},	/* 101 against 130 */
+		{{60, 130.5, 61}, 0},	/* above L_overload */
+		{{129, 131, 130}, 0},	/* anything is less than infinity */
+		{{150, 135, 140}, 1},	/* all infinite: the least loaded */
 		{{134, 135, 140}, 0},
 	};
 	struct world w;

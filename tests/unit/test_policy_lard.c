@@ -273,14 +273,14 @@ static void test_two_inspectors(void **state)
 static void test_without_table(void **state)
 {
 	static const struct es_policy *const policies[] = {&es_policy_lard, &es_policy_lard_r,
-							   &es_policy_hylard, &es_policy_ext_lard};
+							   &es_policy_hylard, &es_policy_ext_lard, NULL};
 	struct world w;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(policies) / sizeof(*policies); i++) {
+	for (const struct es_policy *const *p = policies; *p; p++) {
 		struct es_request_view unknown = {.current = -1, .cost = 1};
 
-		world_init(&w, policies[i], 3);
+		world_init(&w, *p, 3);
 		ACTIVE(&w, 2, 1, 3);
 		LOAD(&w, 1, 2, 3);
 		assert_int_equal(world_route(&w, &unknown), 1);

@@ -92,6 +92,13 @@ static void test_xlard_r_of_the_set(void **state)
 	w.node[1].is_target = 0;
 	assert_int_equal(get(&w, "/a", 10, 0), 2);
 	assert_int_equal(world_set_of(&w, "/a"), SET(0) | SET(1) | SET(2));
+	/* By weight, with the request's own cost: 100 + 30 against (38 + 30) * 2. */
+	w.node[0].is_target = w.node[1].is_target = 1;
+	w.node[1].weight = 50;
+	LOAD(&w, 100, 38, 1000);
+	assert_int_equal(get(&w, "/a", 10, -1), 0);
+	LOAD(&w, 100, 34, 1000);
+	assert_int_equal(get(&w, "/a", 10, -1), 1);
 	world_fini(&w);
 }
 

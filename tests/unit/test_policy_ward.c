@@ -74,6 +74,11 @@ static void test_core_share(void **state)
 		world_fini(&w);
 	}
 	begin(&w);
+	/* What the total was a window ago counts half, too: 17 of 917, not of 1833. */
+	hits(&w, "/hot", 32);
+	others(&w, 1800);
+	w.view.now_ns += 60 * SECOND;
+	assert_int_equal(world_first(&w, "/hot"), CORE);
 	world_param(&w, "core_share", 50);
 	world_param(&w, "core_hits", 2);
 	assert_int_not_equal(world_first(&w, "/hot"), CORE);
@@ -125,6 +130,41 @@ static void test_window(void **state)
 	assert_int_equal(world_first(&w, "/hot"), CORE); /* 15.6 + 1 */
 	w.view.now_ns += 60 * SECOND;
 	assert_int_not_equal(world_first(&w, "/hot"), CORE);
+	world_fini(&w);
+}
+
+/* A dry run in a later window leaves the windows where they are. */
+static void test_window_begins(void **state)
+{
+	struct es_request_view request = world_get("/other");
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	hits(&w, "/hot", 61);
+	w.view.now_ns += 119 * SECOND;
+	(void)world_explain(&w, &request);
+	w.view.now_ns += SECOND;
+	assert_int_equal(world_first(&w, "/hot"), CORE); /* 15.25 + 1 */
+	w.view.now_ns += 59 * SECOND;
+	assert_int_equal(world_first(&w, "/hot"), CORE);
+	assert_true(world_first(&w, "/other") >= 0);
+	w.view.now_ns += SECOND;
+	assert_int_not_equal(world_first(&w, "/hot"), CORE); /* 8.625 + 1 */
+	world_fini(&w);
+}
+
+/* A slot is not free: what comes late takes over a count, and does not profit from it. */
+static void test_late(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	others(&w, 25600); /* each slot has 100 */
+	for (int i = 0; i < 258; i++)
+		assert_int_not_equal(world_first(&w, "/late"), CORE);
+	assert_int_equal(world_first(&w, "/late"), CORE); /* 259 of 25,859 */
 	world_fini(&w);
 }
 
@@ -202,9 +242,10 @@ static void test_core_is_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_core_hits), cmocka_unit_test(test_core_share),
-		cmocka_unit_test(test_core_size), cmocka_unit_test(test_window),
-		cmocka_unit_test(test_rest),	  cmocka_unit_test(test_core_is_bounded),
+		cmocka_unit_test(test_core_hits),     cmocka_unit_test(test_core_share),
+		cmocka_unit_test(test_core_size),     cmocka_unit_test(test_window),
+		cmocka_unit_test(test_window_begins), cmocka_unit_test(test_late),
+		cmocka_unit_test(test_rest),	      cmocka_unit_test(test_core_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,6 +161,11 @@ static void run(const struct es_policy *policy, uint64_t world, int is_explained
 
 		world_jump(&w);
 		bus_step(&w, &bus);
+		/* What `earshot explain` asks in between is another matter. */
+		random_request(&w, &request, uri);
+		if (is_explained)
+			(void)world_explain(&w, &request);
+		w.view.now_ns += below(SECOND);
 		random_request(&w, &request, uri);
 		before = world_set(&w, request.target);
 		node = is_explained ? world_decide(&w, &request) : policy->route(w.state, &request, &w.view);
@@ -201,10 +206,43 @@ static void test_worlds(void **state)
 		for (const struct es_policy *const *p = es_policy_list(); *p; p++) {
 			run(*p, world, 1, &once);
 			run(*p, world, 0, &again);
-			if (memcmp(&once, &again, sizeof(once)))
+			if (memcmp(&once, &again, sizeof(once)) != 0)
 				fail_msg("%s: world %llu is not the same again", (*p)->name,
 					 (unsigned long long)world);
 		}
+	}
+}
+
+/* With a load bound, no node gets more than that part of its share, or of 64 requests. */
+static void test_uri_hash_bound(void **state)
+{
+	(void)state;
+	for (unsigned int round = 0; round < 20; round++) {
+		unsigned int bound = 101 + 10 * round, count[WORLD_NODES] = {};
+		double weights = 0;
+		struct world w;
+
+		seed = round;
+		world_init(&w, &es_policy_uri_hash, 2 + below(WORLD_NODES - 1));
+		w.settings.load_bound = bound;
+		world_handover_cost(&w, round & 1);
+		for (unsigned int i = 0; i < w.view.count; i++)
+			weights += w.node[i].weight = 50 + below(150);
+		for (unsigned int i = 0; i < 3000; i++) {
+			struct es_request_view request;
+			char uri[16];
+			double most;
+			int node;
+
+			random_request(&w, &request, uri);
+			request.has_allowed = 0;
+			node = world_route(&w, &request);
+			assert_true(node >= 0);
+			count[node]++;
+			most = (i + 1) * w.node[node].weight / weights * bound / 100;
+			assert_true(count[node] <= 64 || count[node] <= most + 1e-6);
+		}
+		world_fini(&w);
 	}
 }
 
@@ -236,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_worlds, say_where),
+		cmocka_unit_test(test_uri_hash_bound),
 		cmocka_unit_test(test_parameters),
 	};
 
