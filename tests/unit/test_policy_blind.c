@@ -36,6 +36,27 @@ static void test_wlc(void **state)
 	world_fini(&w);
 }
 
+/* Idle nodes get the targets in turn, not all the first one. */
+static void test_idle(void **state)
+{
+	static const struct es_policy *const policies[] = {&es_policy_wlc,	&es_policy_lard,
+							   &es_policy_cawll,	&es_policy_xlard_r,
+							   &es_policy_ext_lard, NULL};
+	struct world w;
+
+	(void)state;
+	for (const struct es_policy *const *p = policies; *p; p++) {
+		world_init(&w, *p, 5);
+		for (unsigned int target = 1; target < 12; target++) {
+			struct es_request_view request = world_get("/a");
+
+			request.target = target;
+			assert_int_equal(world_route(&w, &request), target % 5);
+		}
+		world_fini(&w);
+	}
+}
+
 static void test_wlc_handover_cost(void **state)
 {
 	struct world w;
@@ -128,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wlc),
+		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_wlc_handover_cost),
 		cmocka_unit_test(test_cap),
 		cmocka_unit_test(test_cap_weights),

@@ -198,7 +198,7 @@ static int say_where(void **state)
 /* The same trace gives the same decisions, with dry runs in between or without. */
 static void test_worlds(void **state)
 {
-	uint64_t first = setting("EARSHOT_SEED", 1), worlds = setting("EARSHOT_WORLDS", 60);
+	uint64_t first = setting("EARSHOT_SEED", 1), worlds = setting("EARSHOT_WORLDS", 40);
 	static struct trace once, again;
 
 	(void)state;
