@@ -77,8 +77,8 @@ static void answer(struct es_inspector *inspector, void *ctx)
 {
 	struct question *q = ctx;
 
-	q->report->node =
-		es_route(&inspector->router, q->service, &q->request, inspector->now_ns, &q->report->explain);
+	q->report->node = es_route(&inspector->router, q->service, &q->request, inspector->now_ns,
+				   &q->report->explain, &q->report->rejection);
 	q->report->node_count = inspector->cluster->conf->node_count;
 	memcpy(q->report->nodes, inspector->router.node, sizeof(q->report->nodes));
 }

@@ -211,6 +211,10 @@ struct json_object *es_report_explain(const struct es_report_explanation *e)
 				       : NULL);
 	add_node(result, "inspecting", e->conf, e->inspecting);
 	add_node(result, "node", e->conf, e->node);
+	if (e->node == ES_ROUTE_REJECT) {
+		add_number(result, "status", e->rejection.status);
+		add_number(result, "retry_after_s", e->rejection.retry_after_s);
+	}
 	add_number(result, "size_bytes", e->request->size_bytes);
 	add_number(result, "cost", e->request->cost);
 	for (unsigned int i = 0; i < e->explain.count; i++)

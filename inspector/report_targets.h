@@ -6,6 +6,7 @@
 #include <json-c/json.h>
 #include "inspector/config.h"
 #include "inspector/hot.h"
+#include "inspector/route.h"
 #include "inspector/target_sync.h"
 #include "kmod/core/flow.h"
 
@@ -41,13 +42,14 @@ int es_report_explain_request(const struct es_conf *conf, struct json_object *re
 			      struct es_flow *ret_flow, unsigned int *ret_service, int *ret_current,
 			      const char **ret_text, struct es_conf_error *err);
 
-/* struct es_report_explanation - @node, @inspecting: -1 for none */
+/* struct es_report_explanation - @node, @inspecting: -1 for none; @rejection: if @node is ES_ROUTE_REJECT */
 struct es_report_explanation {
 	const struct es_conf *conf;
 	unsigned int service;
 	const struct es_request_view *request;
 	int node;
 	int inspecting;
+	struct es_rejection rejection;
 	unsigned int node_count;
 	struct es_node_view nodes[ES_NODES_MAX];
 	struct es_explain explain;

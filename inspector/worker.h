@@ -31,6 +31,7 @@ struct es_worker;
 	X(nacks, "handovers refused by their target and sent elsewhere")                                     \
 	X(nack_bad, "messages on the worker's socket that are no authentic NACK")                            \
 	X(unreachable, "handovers to a node on which no datapath runs")                                      \
+	X(rejected, "requests refused by a rule, answered by the inspector")                                 \
 	X(no_target, "requests that no node can serve, answered with RST")                                   \
 	X(bad_packet, "packets that could not be parsed")                                                    \
 	X(bad_checksum, "packets with a wrong TCP checksum")                                                 \

@@ -85,9 +85,14 @@ static void print_explanation(struct json_object *result)
 {
 	struct json_object *steps = es_cli_array(result, "steps");
 
-	printf("%s, policy %s: %s would serve it; %s inspects this client's first request\n",
-	       es_cli_string(result, "service"), es_cli_string(result, "policy"),
-	       es_cli_string(result, "node"), es_cli_string(result, "inspecting"));
+	if (es_cli_number(result, "status"))
+		printf("%s, policy %s: refused with status %llu; %s inspects this client's first request\n",
+		       es_cli_string(result, "service"), es_cli_string(result, "policy"),
+		       es_cli_number(result, "status"), es_cli_string(result, "inspecting"));
+	else
+		printf("%s, policy %s: %s would serve it; %s inspects this client's first request\n",
+		       es_cli_string(result, "service"), es_cli_string(result, "policy"),
+		       es_cli_string(result, "node"), es_cli_string(result, "inspecting"));
 	for (size_t i = 0; i < json_object_array_length(steps); i++)
 		printf("  %zu. %s\n", i + 1, json_object_get_string(json_object_array_get_idx(steps, i)));
 	printf("\n");

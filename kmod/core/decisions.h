@@ -14,6 +14,9 @@
 
 #define ES_DECISION_WAYS 4
 
+/* Of a request that the inspector refused with an answer of its own: in place of a node id. */
+#define ES_NODE_REJECT 127
+
 /**
  * struct es_decision
  * @key: flow tag (the hash's low 32 bits) and, above it, the cookie: names one incarnation of the flow; 0 is
