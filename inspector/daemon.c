@@ -155,23 +155,13 @@ static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, 
 		es_log(ES_LOG_ERR, "reload failed: %s; the old configuration stays in force", err.text);
 }
 
-static const char *const *es_daemon_policy_names(void)
-{
-	static const char *names[16];
-	const struct es_policy *const *p = es_policy_list();
-
-	for (unsigned int i = 0; i + 1 < sizeof(names) / sizeof(names[0]) && p[i]; i++)
-		names[i] = p[i]->name;
-	return names;
-}
-
 static int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_keys,
 			  struct es_conf **ret_conf, unsigned int *ret_self, struct es_conf_error *err)
 {
 	struct es_conf *conf = NULL;
 	int rc;
 
-	rc = es_conf_load(options->config_path, es_daemon_policy_names(), &conf, err);
+	rc = es_conf_load(options->config_path, &conf, err);
 	if (rc)
 		return rc;
 	rc = es_conf_find_self(conf, options->node, ret_self, err);

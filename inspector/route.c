@@ -25,6 +25,8 @@ static int es_router_policies_init(struct es_router *router)
 		if (!policy)
 			return -ENOENT;
 		es_policy_defaults(policy, &settings);
+		if (conf->services[i].parameters.count)
+			memcpy(settings.param, conf->services[i].params, sizeof(settings.param));
 		settings.load_bound = conf->services[i].load_bound;
 		settings.handover_cost = conf->services[i].handover_cost;
 		rc = policy->new ? policy->new (&settings, &router->state[i]) : 0;

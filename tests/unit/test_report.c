@@ -367,7 +367,7 @@ static int load(void **state)
 		"service l4 { address = 10.77.0.100 port = 443 inspect = never }\n";
 
 	(void)state;
-	return es_conf_parse(text, sizeof(text) - 1, "t.conf", NULL, &conf, NULL);
+	return es_conf_parse(text, sizeof(text) - 1, "t.conf", &conf, NULL);
 }
 
 static int unload(void **state)
