@@ -200,6 +200,15 @@ static int es_daemon_first_targets(struct es_daemon *d)
 	return 0;
 }
 
+static int es_daemon_first_content(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = es_content_set_init(&d->content, NULL, d->conf, err);
+
+	if (!rc)
+		es_content_set_fill(&d->content, d->cluster);
+	return rc;
+}
+
 /* Missing service addresses are no reason to stay down, but nobody would find this one by himself. */
 static void es_daemon_warn_addresses(const struct es_conf *conf)
 {
@@ -310,6 +319,8 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	if (!rc)
 		rc = es_daemon_first_targets(d);
 	if (!rc)
+		rc = es_daemon_first_content(d, err);
+	if (!rc)
 		rc = es_network_probe(err);
 	if (!rc)
 		rc = es_network_read(d->conf, &d->network, err);
@@ -362,6 +373,7 @@ void es_daemon_fini(struct es_daemon *d)
 		es_datapath_detach(&d->datapath_params);
 	es_datapath_free(&d->datapath);
 	es_daemon_targets_free(&d->targets);
+	es_content_set_fini(&d->content);
 	free(d->orders);
 	d->orders = NULL;
 	es_cluster_free(&d->cluster);
@@ -403,6 +415,7 @@ int es_daemon_install(struct es_daemon *d, struct es_cluster *next)
 	int rc;
 
 	es_table_set_fill(d->targets, NULL, next);
+	es_content_set_fill(&d->content, next);
 	/* The datapath first: what it does not queue any more, a worker need not drop. */
 	rc = es_daemon_configure(d, next, &d->keys);
 	if (rc)
@@ -457,6 +470,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_cluster *next = NULL, *old = d->cluster;
 	struct es_conf *conf = NULL;
+	struct es_content_set content = {};
 	struct es_table_set tables = {};
 	struct es_network network;
 	unsigned int self = 0;
@@ -475,9 +489,12 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		rc = es_network_prepare(conf, err);
 	if (!rc)
 		rc = es_daemon_targets_prepare(d->targets, conf, &tables);
+	if (!rc)
+		rc = es_content_set_init(&content, &d->content, conf, err);
 	if (rc)
 		goto err_free;
 	es_table_set_fill(d->targets, &tables, next);
+	es_content_set_fill(&content, next);
 	d->network = network;
 	/* Workers first: they must know a service before its requests come. */
 	es_daemon_set_workers(d, next, &keys);
@@ -488,6 +505,8 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		goto err_free;
 	}
 	es_daemon_targets_commit(d->targets, &tables);
+	es_content_set_fini(&d->content);
+	d->content = content;
 	d->cluster = next;
 	d->keys = keys;
 	es_cluster_free(&old);
@@ -502,6 +521,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 
 err_free:
 	es_daemon_targets_discard(d->targets, &tables);
+	es_content_set_fini(&content);
 	es_cluster_free(&next);
 	es_conf_free(&conf);
 	es_keys_wipe(&keys);

@@ -96,6 +96,7 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 
 	memset(&report, 0, sizeof(report));
 	report.conf = d->cluster->conf;
+	q.request.client = &flow.client;
 	rc = es_report_explain_request(d->cluster->conf, request, &flow, &q.service, &q.request.current,
 				       &text, err);
 	if (rc)
