@@ -10,21 +10,21 @@
  *	cost_replacement  0 below L_idle or if it is mapped, else miss_cost
  *
  * and the target is mapped to that node from then on. A later request is served by the connection's node if
- *it has the target, or if its disk is idle, in which case it has the target from then on. Else the costs of
- *that node and of those that have the target are compared; if the connection's wins, it serves without being
+ * it has the target, or if its disk is idle, in which case it has the target from then on. Else the costs of
+ * that node and of those that have the target are compared; if the connection's wins, it serves without being
  * mapped to, as its cache is taken to be thrashing.
  *
  * Sure, read in the paper: the decision, the three costs' meaning, L_idle 30, L_overload 130, miss_cost 50.
- *From memory: the costs' exact cases as above, and that "idle" was a queue of fewer than 5 disk events; we
- *know the share of time in which the disk was busy, so disk_idle and its 0.3 are ours. Load is requests in
- *progress for a node of weight 100.
+ * From memory: the costs' exact cases as above, and that "idle" was a queue of fewer than 5 disk events; we
+ * know the share of time in which the disk was busy, so disk_idle and its 0.3 are ours. Load is requests in
+ * progress for a node of weight 100.
  *
  * Deviations: where the paper has the connection's node fetch from the other one (back-end forwarding), we
- *move the connection, so a later request for a target that no node has is treated as a first one, and so is
- *one whose connection's node may not be given it. The paper drops a mapping when it assumes that the node has
- * dropped the file; we have LARD/R's K instead: a set of several that did not change for K seconds loses its
- *most loaded node. The 1/N load of pipelined requests is the caller's estimate of load. If all costs are
- *infinite, or some equal, the least loaded of those serves. Nodes that are away: sets.h.
+ * move the connection, so a later request for a target that no node has is treated as a first one, and so is
+ * one whose connection's node may not be given it. The paper drops a mapping when it assumes that the node
+ * has dropped the file; we have LARD/R's K instead: a set of several that did not change for K seconds loses
+ * its most loaded node. The 1/N load of pipelined requests is the caller's estimate of load. If all costs are
+ * infinite, or some equal, the least loaded of those serves. Nodes that are away: sets.h.
  */
 #include <errno.h>
 #include <math.h>

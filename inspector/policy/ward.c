@@ -5,17 +5,17 @@
  * node, the rest is partitioned. Core requests go to the least busy node, the rest where `uri-hash` sends it.
  *
  * The paper computes the core from yesterday's log. Here each instance counts the requests that it routes,
- *with Space-Saving (Metwally et al. 2005): ES_WARD_SLOTS targets have a count each; a target without takes
- *the slot with the lowest, and what it cannot know, that count, is its error. All counts are halved each
- *window, so that content that was asked for yesterday leaves the core. A target is core if its count less its
- *error
+ * with Space-Saving (Metwally et al. 2005): ES_WARD_SLOTS targets have a count each; a target without takes
+ * the slot with the lowest, and what it cannot know, that count, is its error. All counts are halved each
+ * window, so that content that was asked for yesterday leaves the core. A target is core if its count less
+ * its error
  *
  *	is at least core_hits, and at least core_share percent of all counted requests,
  *
  * with the request at hand counted, and if it is not known to be larger than core_size. Count less error is
  * never above the true (decayed) count, so at most 100 / core_share targets are core at any time; and any
- *with more than core_share + 100 / ES_WARD_SLOTS percent is. Inspectors do not have to agree: flows are
- *spread evenly over them, so they see the same mix, and every node serves any target.
+ * with more than core_share + 100 / ES_WARD_SLOTS percent is. Inspectors do not have to agree: flows are
+ * spread evenly over them, so they see the same mix, and every node serves any target.
  *
  * Of the table of server sets it needs nothing: a count there never ages, and knows no total.
  */

@@ -13,7 +13,7 @@
  * set may gain p and lose m.
  *
  * n.weight in line 8, the load that means overloaded, is the parameter capacity, in costs, for a node of
- *weight 100; all loads are scaled to that weight. The paper gives no value. The default is LARD's T_high of
+ * weight 100; all loads are scaled to that weight. The paper gives no value. The default is LARD's T_high of
  *65 requests times 10 packets, which section 6.1's mean page of 13 kB takes. Nodes that are away: sets.h.
  */
 #include <errno.h>
