@@ -49,12 +49,15 @@ static void check_error(const char *text, int line, const char *expected)
 
 static void check_list(const struct es_conf_list *list, const char *const *expected)
 {
-	unsigned int n = 0;
+	const char *item = NULL;
 
-	for (const char *item = NULL; (item = es_conf_list_next(list, item)); n++)
+	for (unsigned int n = 0; n < list->count; n++) {
+		item = es_conf_list_next(list, item);
+		assert_true(item && expected[n]);
 		assert_string_equal(item, expected[n]);
-	assert_null(expected[n]);
-	assert_int_equal(list->count, n);
+	}
+	assert_null(es_conf_list_next(list, item));
+	assert_null(expected[list->count]);
 }
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
