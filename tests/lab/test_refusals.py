@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What comes before the policy: placement, sessions, refusals, parameters; with real servers and clients."""
+"""Requests that the inspector answers itself, and what rules and document root tell a policy; real servers and clients."""
 import collections
 import concurrent.futures
 import contextlib
@@ -18,7 +18,6 @@ ALL = ["n1", "n2", "n3"]
 RULES = """
 location "/u/" {{ nodes = {{n2}} }}
 location "/only/" {{ nodes = n3  otherwise = reject }}
-rule session {{ cookie = sid  affinity = yes }}
 """
 
 
@@ -63,36 +62,6 @@ def lingering(lab):
     """The client's connections to the service that are not closed in order."""
     listed = lab.client.exec(["ss", "-Htan", "state", "all", "dst", topology.VIP]).stdout
     return [line for line in listed.splitlines() if line.split()[0] not in ("TIME-WAIT", "ESTAB")]
-
-
-def test_placement(lab):
-    """Only those nodes serve, whatever the policy would say; the next best when they cannot."""
-    assert {raw.ask(lab.client, raw.head(f"/u/1k/{number}"))[0].node for number in range(12)} == {"n2"}
-    assert len({raw.ask(lab.client, raw.head(f"/1k?{number}"))[0].node for number in range(24)}) == 3
-    told = explain(lab, "/u/1k/3")
-    assert told["node"] == "n2" and "URL table: nodes n2, otherwise any" in told["steps"], told
-    lab.node("n2").stop("nginx")
-    for number in range(12):
-        response, seconds = raw.ask(lab.client, raw.head(f"/u/1k/{number}"))
-        assert raw.right(response, "1k") and response.node != "n2" and seconds < 1
-    lab.node("n2").start("nginx")
-
-
-def test_sessions(lab):
-    """One value, one node, whatever it asks for and wherever it is inspected."""
-    homes = {}
-    for user in range(12):
-        nodes = {raw.ask(lab.client, raw.head(f"/1k?{user}-{number}", Cookie=f"a=b; sid=user{user}"))[0].node
-                 for number in range(6)}
-        assert len(nodes) == 1, (user, nodes)
-        homes[user] = nodes.pop()
-    assert set(homes.values()) == set(ALL)
-    # n3's sessions go on elsewhere, all others stay.
-    lab.node("n3").stop("nginx")
-    for user, home in homes.items():
-        node = raw.ask(lab.client, raw.head("/1k", Cookie=f"sid=user{user}"))[0].node
-        assert node == home if home != "n3" else node in ("n1", "n2")
-    lab.node("n3").start("nginx")
 
 
 def test_refusal(lab):
@@ -173,17 +142,3 @@ def test_parameters_and_sizes():
         assert told["node"] == node and any("large file (threshold = 10 KB)" in step for step in told["steps"]), told
         assert explain(lab, "/1k")["size_bytes"] == 1024
         assert lab.status("n1")["content"][0]["document_root"]["state"] == "watched"
-
-
-@pytest.mark.parametrize("text,said", [
-    ("location \"/u/\" { nodes = n9 }\n", "n9"),
-    ("rule x { affinity = yes }\n", "affinity"),
-    ("rule x { path = \"/a\" colour = red }\n", "colour"),
-])
-def test_wrong_rules_are_refused(text, said):
-    with Lab(nodes=1) as lab:
-        with open(lab.config_file, "a", encoding="utf-8") as handle:
-            handle.write(text)
-        done = lab.node("n1").exec(["earshot", "reload"], check=False)
-        assert done.returncode == 1 and said in done.stderr and re.search(r"earshot.conf:\d+: ", done.stderr), done
-        assert lab.client.get("/1k")[0] == 200

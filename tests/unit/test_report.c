@@ -198,6 +198,7 @@ static void test_content(void **state)
 	content = (struct es_report_content){.service = "api", .table = {.max_entries = 65536}};
 	es_report_content_add(report, &content);
 	expect_as_documented("content", report);
+	json_object_put(report);
 }
 
 static void test_membership(void **state)
