@@ -24,6 +24,8 @@ struct es_health {
 	_Atomic unsigned char state[ES_NODES_MAX];
 };
 
+struct es_targets;
+
 /* struct es_share - a set of ring slots */
 struct es_share {
 	__u64 bits[ES_RING_SLOTS / 64];
@@ -32,6 +34,7 @@ struct es_share {
 /**
  * struct es_cluster - one version
  * Nodes are in the order of the configuration, their index is the node id. Owns ring and table, not conf.
+ * @targets: of services whose policies need them (policy/targets.h); not owned
  * @weight: 0 for a node that is not on this ring
  * @table: the ring as the datapath looks it up; slots that this node gains or loses have a flag
  */
@@ -43,6 +46,7 @@ struct es_cluster {
 	struct es_ring_table *table;
 	unsigned int weight[ES_NODES_MAX];
 	struct sockaddr_in handover_address[ES_NODES_MAX];
+	struct es_targets *targets[ES_CONF_SERVICES_MAX];
 };
 
 /**

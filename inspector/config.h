@@ -12,7 +12,7 @@
 #include "inspector/config_error.h"
 #include "kmod/core/abi.h"
 
-#define ES_CONF_NODES_MAX    128
+#define ES_CONF_NODES_MAX    127 /* the decision table has one number for another use */
 #define ES_CONF_SERVICES_MAX 64
 #define ES_CONF_NAME_SIZE    64 /* with the final NUL, as all sizes here */
 #define ES_CONF_PATH_SIZE    256
@@ -63,6 +63,7 @@ struct es_conf_inspector {
 	unsigned int gather_flows;
 	unsigned int decision_entries;
 	unsigned int race_window_ms;
+	unsigned int target_entries; /* of each service's target table */
 };
 
 /* @address: on the private network */

@@ -84,6 +84,7 @@ static const struct es_conf_key inspector_keys[] = {
 	NUMBER(inspector, gather_bytes, "65536", 1460, 1048576, "bytes per flow", NULL),
 	NUMBER(inspector, gather_flows, "4096", 1, 1048576, "flows", NULL),
 	NUMBER(inspector, decision_entries, "262144", 1024, 16777216, "flows", NULL),
+	NUMBER(inspector, target_entries, "100000", 1024, 16777216, "targets", NULL),
 	NUMBER(inspector, race_window_ms, "50", 0, 10000, "milliseconds", NULL),
 	{.name = NULL},
 };
@@ -116,7 +117,8 @@ const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
 	[ES_CONF_SERVICE] = {"service", 1, service_keys},
 };
 
-const char *const es_conf_policies[] = {"ring", "uri-hash", "wrr", NULL};
+const char *const es_conf_policies[] = {"ring",	  "wrr",      "wlc",	"cap",	 "uri-hash", "ward",  "lard",
+					"lard-r", "ext-lard", "hylard", "cawll", "xlard-r",  "cahrd", NULL};
 
 int es_conf_key_index(const struct es_conf_section *section, const char *name)
 {

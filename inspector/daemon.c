@@ -196,6 +196,20 @@ static int es_daemon_first_cluster(struct es_daemon *d, unsigned int self, struc
 	return rc;
 }
 
+static int es_daemon_first_targets(struct es_daemon *d)
+{
+	struct es_table_set set;
+	int rc = es_daemon_targets_new(d->loop, &es_membership_sync_ops, d, &d->targets);
+
+	if (!rc)
+		rc = es_daemon_targets_prepare(d->targets, d->conf, &set);
+	if (rc)
+		return rc;
+	es_daemon_targets_commit(d->targets, &set);
+	es_table_set_fill(d->targets, NULL, d->cluster);
+	return 0;
+}
+
 /* Missing service addresses are no reason to stay down, but nobody would find this one by himself. */
 static void es_daemon_warn_addresses(const struct es_conf *conf)
 {
@@ -304,6 +318,8 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	if (!rc)
 		rc = es_daemon_first_cluster(d, self, err);
 	if (!rc)
+		rc = es_daemon_first_targets(d);
+	if (!rc)
 		rc = es_network_probe(err);
 	if (!rc)
 		rc = es_network_read(d->conf, &d->network, err);
@@ -355,6 +371,7 @@ void es_daemon_fini(struct es_daemon *d)
 	if (d->datapath && d->detach_on_exit)
 		es_datapath_detach(&d->datapath_params);
 	es_datapath_free(&d->datapath);
+	es_daemon_targets_free(&d->targets);
 	free(d->orders);
 	d->orders = NULL;
 	es_cluster_free(&d->cluster);
@@ -375,6 +392,8 @@ static const char *es_daemon_fixed_difference(const struct es_conf *a, const str
 		return "inspector: workers";
 	if (a->inspector.decision_entries != b->inspector.decision_entries)
 		return "inspector: decision_entries";
+	if (a->inspector.target_entries != b->inspector.target_entries)
+		return "inspector: target_entries";
 	if (a->inspector.gather_flows != b->inspector.gather_flows ||
 	    a->inspector.gather_bytes != b->inspector.gather_bytes)
 		return "inspector: gather_flows and gather_bytes";
@@ -391,9 +410,11 @@ static void es_daemon_set_workers(struct es_daemon *d, const struct es_cluster *
 int es_daemon_install(struct es_daemon *d, struct es_cluster *next)
 {
 	struct es_cluster *old = d->cluster;
-	/* The datapath first: what it does not queue any more, a worker need not drop. */
-	int rc = es_daemon_configure(d, next, &d->keys);
+	int rc;
 
+	es_table_set_fill(d->targets, NULL, next);
+	/* The datapath first: what it does not queue any more, a worker need not drop. */
+	rc = es_daemon_configure(d, next, &d->keys);
 	if (rc)
 		return rc;
 	es_daemon_set_workers(d, next, &d->keys);
@@ -446,6 +467,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_cluster *next = NULL, *old = d->cluster;
 	struct es_conf *conf = NULL;
+	struct es_table_set tables = {};
 	struct es_network network;
 	unsigned int self = 0;
 	struct es_keys keys;
@@ -461,8 +483,11 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		rc = es_network_read(conf, &network, err);
 	if (!rc)
 		rc = es_network_prepare(conf, err);
+	if (!rc)
+		rc = es_daemon_targets_prepare(d->targets, conf, &tables);
 	if (rc)
 		goto err_free;
+	es_table_set_fill(d->targets, &tables, next);
 	d->network = network;
 	/* Workers first: they must know a service before its requests come. */
 	es_daemon_set_workers(d, next, &keys);
@@ -472,6 +497,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		es_conf_error_set(err, "datapath: writing its configuration: %s", strerror(-rc));
 		goto err_free;
 	}
+	es_daemon_targets_commit(d->targets, &tables);
 	d->cluster = next;
 	d->keys = keys;
 	es_cluster_free(&old);
@@ -485,6 +511,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	return 0;
 
 err_free:
+	es_daemon_targets_discard(d->targets, &tables);
 	es_cluster_free(&next);
 	es_conf_free(&conf);
 	es_keys_wipe(&keys);

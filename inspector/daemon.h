@@ -11,6 +11,7 @@
 #include "inspector/config.h"
 #include "inspector/control.h"
 #include "inspector/daemon_membership.h"
+#include "inspector/daemon_targets.h"
 #include "inspector/datapath.h"
 #include "inspector/keyfile.h"
 #include "inspector/network.h"
@@ -29,6 +30,7 @@ struct es_daemon {
 	struct es_conf *conf;
 	struct es_cluster *cluster;
 	struct es_membership *membership; /* NULL: static */
+	struct es_daemon_targets *targets;
 	struct es_keys keys;
 	struct es_network network;
 	struct es_datapath_params datapath_params;

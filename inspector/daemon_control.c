@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "inspector/daemon.h"
+#include "inspector/daemon_control.h"
 #include "inspector/policy/policy.h"
 #include "inspector/report.h"
 
@@ -298,7 +298,8 @@ int es_daemon_register(struct es_daemon *d)
 		{"counters", es_daemon_counters}, {"reload", es_daemon_command_reload},
 		{"stop", es_daemon_command_stop}, {"flows", es_daemon_flows},
 		{"drain", es_daemon_drain},	  {"undrain", es_daemon_undrain},
-		{"weight", es_daemon_weight},
+		{"weight", es_daemon_weight},	  {"table", es_daemon_table},
+		{"explain", es_daemon_explain},
 	};
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {

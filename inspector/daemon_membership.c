@@ -22,6 +22,7 @@
 #define LEASE_MAX_MS	2000
 #define LEASE_DEFAULT	100
 #define TOKEN_CHECK_S	5.0
+#define TARGETS_KEEP_MS 60000
 
 void es_membership_silence(struct es_membership *m, const char *why)
 {
@@ -131,6 +132,15 @@ static void on_log(void *ctx, const char *text)
 	es_log(ES_LOG_WARNING, "%s", text);
 }
 
+static void on_target_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
+{
+	struct es_daemon *d = ctx;
+
+	es_corosync_send(d->membership->bus, type, payload, len);
+}
+
+const struct es_target_sync_ops es_membership_sync_ops = {.send = on_target_send};
+
 static const struct es_group_ops group_ops = {
 	.send = on_send,
 	.stop = es_ring_on_stop,
@@ -148,6 +158,7 @@ static void on_view(void *ctx, struct es_group_id self, const struct es_group_id
 	struct es_membership *m = ctx;
 
 	es_group_view(&m->group, self, members, count, leavers, leaver_count, es_membership_now_ms());
+	es_daemon_targets_view(m->daemon->targets, self, members, count, es_membership_now_ms());
 }
 
 static void on_datagram(void *ctx, struct es_group_id from, const void *data, size_t len)
@@ -162,6 +173,8 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 		if (type == ES_WIRE_LOAD && from.nodeid == m->group.self_id.nodeid &&
 		    from.pid == m->group.self_id.pid)
 			es_lease_renew(m, payload, payload_len);
+		es_daemon_targets_message(m->daemon->targets, from, type, payload, payload_len,
+					  es_membership_now_ns());
 	}
 }
 
@@ -171,6 +184,7 @@ static void on_lost(void *ctx, const char *why)
 
 	es_membership_silence(m, why);
 	es_group_lost(&m->group, es_membership_now_ms());
+	es_daemon_targets_lost(m->daemon->targets);
 	if (m->leave_done)
 		m->leave_done(m->daemon);
 	m->leave_done = NULL;
@@ -183,6 +197,7 @@ static void rejoin(struct es_membership *m)
 	m->must_rejoin = 0;
 	es_corosync_rejoin(m->bus);
 	es_group_lost(&m->group, es_membership_now_ms());
+	es_daemon_targets_lost(m->daemon->targets);
 }
 
 /* A node that hears no clients must leave its share to those that do. */
@@ -256,6 +271,25 @@ static void server_watch(struct es_membership *m)
 		es_group_change(&m->group, self, ES_WIRE_CHANGE_STATE, ES_NODE_UP);
 }
 
+/* What a node had in memory is gone when it has been away for long: it may have no targets when it comes
+ * back. */
+static void targets_watch(struct es_membership *m)
+{
+	uint64_t now_ms = es_membership_now_ms();
+
+	es_daemon_targets_tick(m->daemon->targets, now_ms);
+	for (unsigned int i = 0; i < m->group.node_count; i++) {
+		const struct es_group_node *node = &m->group.node[i];
+		int is_gone = m->group.phase == ES_GROUP_STABLE && !node->is_member &&
+			      node->reason != ES_GROUP_NEVER && now_ms - node->since_ms > TARGETS_KEEP_MS;
+
+		/* Each member says it: once more does no harm, and the one that were to say it may go. */
+		if (is_gone && !m->is_dropped[i])
+			es_daemon_targets_drop(m->daemon->targets, i, es_membership_now_ns());
+		m->is_dropped[i] = is_gone;
+	}
+}
+
 static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	struct es_membership *m = timer->data;
@@ -269,6 +303,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 	if (m->group.phase != ES_GROUP_OUT && ev_now(loop) >= m->load_at)
 		es_membership_load_send(m);
 	server_watch(m);
+	targets_watch(m);
 	es_corosync_dispatch(m->bus);
 	fds_watch(m);
 	if (m->leave_done && ev_now(loop) >= m->leave_until) {

@@ -8,6 +8,7 @@
  */
 #include <ev.h>
 #include "inspector/cluster.h"
+#include "inspector/target_sync.h"
 #include "membership/corosync.h"
 #include "membership/group.h"
 
@@ -28,6 +29,9 @@ void es_membership_free(struct es_membership **membership);
  * some seconds
  */
 void es_membership_leave(struct es_membership *membership, void (*done)(struct es_daemon *daemon));
+
+/* For the target tables: the way to the bus. Their context is the daemon. */
+extern const struct es_target_sync_ops es_membership_sync_ops;
 
 /* es_membership_reloaded() - the configuration is another one now: tell the others */
 void es_membership_reloaded(struct es_membership *membership);

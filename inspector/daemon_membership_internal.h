@@ -20,6 +20,7 @@
  * struct es_membership
  * @share: the slots that this node inspects now; @weights: of the ring in force
  * @is_silent: the lease was taken back, or never given
+ * @is_dropped: the target tables know that the node is gone
  * @must_end: others may have taken over: end what is unproven before the lease begins again
  * @connections: of our services, counted when this node's state was @counted_in
  */
@@ -41,6 +42,7 @@ struct es_membership {
 	int is_silent;
 	int must_end;
 	int must_rejoin;
+	uint8_t is_dropped[ES_NODES_MAX];
 	char why[ES_GROUP_TEXT_SIZE];
 	void (*leave_done)(struct es_daemon *daemon);
 };

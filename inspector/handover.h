@@ -7,6 +7,7 @@
  */
 #include "inspector/cluster.h"
 #include "inspector/packet.h"
+#include "inspector/route.h"
 #include "kmod/core/handover.h"
 
 /* The largest packet a message carries: one frame of a jumbo network. */
@@ -36,6 +37,8 @@ void es_handover_sender_free(struct es_handover_sender **sender);
 /**
  * struct es_handover_order - what goes into a message besides the packet (struct es_handover)
  * @cost: of serving the request, struct es_request_view's
+ * @rejection: of a request that is answered instead of being given to a node; @next_request_seq is then where
+ * what the answer acknowledges ends
  * @moved: a later request, of a connection that was on another node
  */
 struct es_handover_order {
@@ -50,6 +53,7 @@ struct es_handover_order {
 	uint8_t request_flags;
 	uint8_t pin;
 	uint8_t moved;
+	struct es_rejection rejection;
 };
 
 /* es_handover_order_of() - the order that made a message, which came back as a NACK */

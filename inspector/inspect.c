@@ -43,8 +43,8 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 	in->cluster = cluster;
 	in->keys = params->keys;
 	in->decisions = params->decisions;
-	in->reset_fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
-	if (in->reset_fd < 0)
+	in->reply_fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
+	if (in->reply_fd < 0)
 		return -errno;
 	rc = es_gather_table_new(conf->gather_flows, conf->gather_bytes, &in->gathers);
 	if (!rc)
@@ -61,9 +61,9 @@ void es_inspector_fini(struct es_inspector *in)
 	es_router_fini(&in->router);
 	es_handover_sender_free(&in->sender);
 	es_gather_table_free(&in->gathers);
-	if (in->reset_fd >= 0)
-		close(in->reset_fd);
-	in->reset_fd = -1;
+	if (in->reply_fd >= 0)
+		close(in->reply_fd);
+	in->reply_fd = -1;
 }
 
 int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster,
@@ -85,19 +85,24 @@ void es_inspector_learn(struct es_inspector *in, const struct es_proof *proofs, 
 				      es_inspect_now_ms(in));
 }
 
+void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const uint8_t *bytes, size_t len)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = flow->client.w[3]};
+
+	if (sendto(in->reply_fd, bytes, len, 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+		es_inspect_count(in, ES_WORKER_send_failed);
+}
+
 /* Tell the client at once, instead of letting it retransmit into silence. */
 static void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET};
 	struct es_ip_packet packet;
 	uint8_t rst[40];
 
 	if (es_ip_packet_parse(bytes, len, &packet))
 		return;
 	es_ip_packet_reset(&packet, rst);
-	to.sin_addr.s_addr = packet.flow.client.w[3];
-	if (sendto(in->reset_fd, rst, sizeof(rst), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
-		es_inspect_count(in, ES_WORKER_send_failed);
+	es_inspect_reply(in, &packet.flow, rst, sizeof(rst));
 }
 
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)
@@ -185,7 +190,7 @@ static void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint
 }
 
 static int es_inspect_route(struct es_inspector *in, unsigned int service,
-			    const struct es_request_view *request)
+			    const struct es_request_view *request, struct es_rejection *ret_rejection)
 {
 	switch (request->head->result) {
 	case ES_HTTP_DONE:
@@ -205,7 +210,9 @@ static int es_inspect_route(struct es_inspector *in, unsigned int service,
 	default:
 		goto blind;
 	}
-	return es_route(&in->router, service, request, in->now_ns, NULL);
+	if (request->uri)
+		es_hot_seen(&in->hot, service, request, in->now_ns);
+	return es_route(&in->router, service, request, in->now_ns, NULL, ret_rejection);
 blind:
 	return request->current >= 0 ? request->current : es_route_fallback(&in->router, request, in->now_ns);
 }
@@ -269,7 +276,7 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 	es_request_describe(&request, &g->head, g->text, g->text_len);
 	g->order.cost = request.cost;
 	es_inspect_count(in, ES_WORKER_gathered);
-	target = es_inspect_route(in, g->order.service, &request);
+	target = es_inspect_route(in, g->order.service, &request, &g->order.rejection);
 	es_order_bound(in, &request, g->first_seq, &g->order);
 	if (g->flow == ES_FLOW_HERE) {
 		es_inspect_move_gathered(in, g, target);
@@ -277,6 +284,8 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 	}
 	if (!es_inspect_is_mine(in, g->flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
+	} else if (target == ES_ROUTE_REJECT) {
+		es_inspect_reject_gathered(in, g);
 	} else if (target < 0) {
 		es_inspect_refuse(in, g->segment[0].bytes, g->segment[0].len);
 	} else {
@@ -367,12 +376,14 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 	if (es_http_head_scan(&in->head, text, packet->seg.len) == ES_HTTP_MORE)
 		return 0;
 	es_request_describe(&request, &in->head, text, packet->seg.len);
-	target = es_inspect_route(in, record->service, &request);
 	es_order_init(in, record, packet, &order);
+	target = es_inspect_route(in, record->service, &request, &order.rejection);
 	order.cost = request.cost;
 	es_order_bound(in, &request, packet->seg.seq, &order);
 	if (record->flow == ES_FLOW_HERE) {
 		es_inspect_move(in, record, packet, &order, target);
+	} else if (target == ES_ROUTE_REJECT) {
+		es_inspect_reject(in, record->flow_hash, packet, packet->seg.seq + packet->seg.len, &order);
 	} else if (target < 0) {
 		es_inspect_refuse(in, packet->bytes, packet->len);
 	} else {
@@ -403,6 +414,10 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 			es_decision_table_get(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);
 		struct es_handover_order order;
 
+		if (target == ES_NODE_REJECT) {
+			es_inspect_moved(in, record, packet, cookie);
+			return;
+		}
 		/* A node that crashed with it: what it had is gone, and the client heard nothing. */
 		if (target >= 0 &&
 		    es_health_state(in->params->health, (unsigned int)target) != ES_NODE_ABSENT) {
@@ -428,6 +443,10 @@ static void es_inspect_later(struct es_inspector *in, const struct es_record *re
 	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
 	int target = g ? -1 : es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
 
+	if (target == ES_NODE_REJECT) {
+		es_inspect_moved(in, record, packet, cookie);
+		return;
+	}
 	if (target >= 0) {
 		es_inspect_count(in, ES_WORKER_followed);
 		es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);

@@ -8,6 +8,7 @@
  */
 #include "inspector/gather.h"
 #include "inspector/handover.h"
+#include "inspector/hot.h"
 #include "inspector/route.h"
 #include "inspector/worker.h"
 
@@ -19,8 +20,9 @@ struct es_inspector {
 	struct es_gather_table *gathers;
 	struct es_handover_sender *sender;
 	struct es_router router;
+	struct es_hot hot;
 	struct es_http_head head; /* of a request that came in one segment */
-	int reset_fd;		  /* raw socket for the RST to a client that no node can serve */
+	int reply_fd;		  /* raw socket, for answers to clients that no node serves */
 	unsigned long long now_ns;
 	unsigned long long unsure_until_ns; /* a node refused a moment ago because it had no lease */
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];

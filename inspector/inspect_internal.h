@@ -12,6 +12,22 @@
 void es_inspect_count(struct es_inspector *in, enum es_worker_counter counter);
 uint32_t es_inspect_now_ms(const struct es_inspector *in);
 
+/* Send a packet of our own making to a client. */
+void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const uint8_t *bytes, size_t len);
+
+/**
+ * es_inspect_reject() - answer a request in the server's place, and end the connection (inspect_reject.c)
+ * @packet: its first segment; @end_seq: behind what there is of it; @order: with the rejection
+ * There is no socket: a first request's was never made, a later one's is ended.
+ */
+void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es_ip_packet *packet,
+		       uint32_t end_seq, const struct es_handover_order *order);
+void es_inspect_reject_gathered(struct es_inspector *in, const struct es_gather *g);
+
+/* The client has not heard the answer, or goes on sending. */
+void es_inspect_reject_again(struct es_inspector *in, const struct es_record *record,
+			     const struct es_ip_packet *packet, const struct es_handover_order *order);
+
 /* No node can serve this packet's request: tell the client with a RST. */
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len);
 

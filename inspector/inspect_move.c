@@ -24,6 +24,8 @@ static int es_move_is_safe(const struct es_handover_order *order)
 static unsigned int es_move_target(struct es_inspector *in, const struct es_handover_order *order, int target)
 {
 	es_inspect_count(in, ES_WORKER_owned);
+	if (target == ES_ROUTE_REJECT && es_move_is_safe(order))
+		return ES_NODE_REJECT;
 	/* The node has the connection: it may be no target for new ones, and still goes on with this. */
 	return target < 0 || !es_move_is_safe(order) ? in->cluster->self : (unsigned int)target;
 }
@@ -108,6 +110,11 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, ui
 		es_stay_gathered(in, g);
 		return;
 	}
+	if (g->target == ES_NODE_REJECT) {
+		es_inspect_reject_gathered(in, g);
+		es_gather_remove(in->gathers, g);
+		return;
+	}
 	g->order.kind = ES_HANDOVER_REQUEST;
 	g->order.moved = 1;
 	if (g->order.moves < UINT16_MAX)
@@ -133,6 +140,10 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		return;
 	}
 	order = *known;
+	if (target == ES_NODE_REJECT) {
+		es_inspect_reject_again(in, record, packet, &order);
+		return;
+	}
 	if (es_health_state(in->params->health, (unsigned int)target) == ES_NODE_ABSENT) {
 		/* It crashed, and the client has no answer: another node goes on with the connection. */
 		struct es_request_view request = {.flow_hash = record->flow_hash, .current = -1};

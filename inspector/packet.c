@@ -117,13 +117,16 @@ size_t es_ip_packet_cut(const struct es_ip_packet *packet, size_t offset, size_t
 	return total;
 }
 
-void es_ip_packet_reset(const struct es_ip_packet *packet, uint8_t *ret_bytes)
+/* Both headers of a packet to the client, with @len bytes behind the IP header; checksums are still to be
+ * filled. */
+static uint8_t *es_answer_headers(const struct es_ip_packet *packet, size_t len, size_t tcp_header,
+				  uint8_t *ret_bytes)
 {
 	uint8_t *tcp = ret_bytes + IP_HEADER;
 
-	memset(ret_bytes, 0, IP_HEADER + TCP_HEADER);
+	memset(ret_bytes, 0, IP_HEADER + tcp_header);
 	ret_bytes[0] = 0x45;
-	es_put16(ret_bytes + 2, IP_HEADER + TCP_HEADER);
+	es_put16(ret_bytes + 2, (uint16_t)(IP_HEADER + len));
 	es_put16(ret_bytes + 6, 0x4000);
 	ret_bytes[8] = 64;
 	ret_bytes[9] = 6;
@@ -132,7 +135,33 @@ void es_ip_packet_reset(const struct es_ip_packet *packet, uint8_t *ret_bytes)
 	memcpy(tcp, &packet->flow.service_port, 2);
 	memcpy(tcp + 2, &packet->flow.client_port, 2);
 	es_put_be32(tcp + 4, packet->seg.ack);
-	tcp[12] = TCP_HEADER / 4 << 4;
-	tcp[13] = ES_TCP_RST;
+	tcp[12] = (uint8_t)(tcp_header / 4 << 4);
+	return tcp;
+}
+
+size_t es_ip_packet_answer(const struct es_ip_packet *packet, uint32_t ack, uint8_t flags,
+			   const void *payload, size_t len, uint8_t *ret_bytes)
+{
+	size_t header = packet->seg.has_ts ? TCP_HEADER + 12 : TCP_HEADER;
+	uint8_t *tcp = es_answer_headers(packet, header + len, header, ret_bytes);
+
+	es_put_be32(tcp + 8, ack);
+	tcp[13] = flags;
+	es_put16(tcp + 14, 0xffff);
+	if (packet->seg.has_ts) {
+		tcp[20] = tcp[21] = 1; /* no operation */
+		tcp[22] = 8;
+		tcp[23] = 10;
+		es_put_be32(tcp + 24, packet->seg.tsecr);
+		es_put_be32(tcp + 28, packet->seg.tsval);
+	}
+	memcpy(tcp + header, payload, len);
+	es_checksums_fill(ret_bytes, IP_HEADER + header + len);
+	return IP_HEADER + header + len;
+}
+
+void es_ip_packet_reset(const struct es_ip_packet *packet, uint8_t *ret_bytes)
+{
+	es_answer_headers(packet, TCP_HEADER, TCP_HEADER, ret_bytes)[13] = ES_TCP_RST;
 	es_checksums_fill(ret_bytes, IP_HEADER + TCP_HEADER);
 }

@@ -42,6 +42,16 @@ int es_ip_packet_checksum_ok(const struct es_ip_packet *packet);
  */
 size_t es_ip_packet_cut(const struct es_ip_packet *packet, size_t offset, size_t len, uint8_t *ret_bytes);
 
+/**
+ * es_ip_packet_answer() - a segment that answers @packet, with our sequence number what it acknowledges
+ * @ack: what it acknowledges; @flags: ES_TCP_*; the client's timestamps are answered with what it has seen
+ * last
+ * @ret_bytes: room for ES_ANSWER_HEADER_MAX + @len. Returns the packet's length.
+ */
+#define ES_ANSWER_HEADER_MAX 52
+size_t es_ip_packet_answer(const struct es_ip_packet *packet, uint32_t ack, uint8_t flags,
+			   const void *payload, size_t len, uint8_t *ret_bytes);
+
 /* es_ip_packet_reset() - the RST that answers @packet; 40 bytes at @ret_bytes */
 void es_ip_packet_reset(const struct es_ip_packet *packet, uint8_t *ret_bytes);
 

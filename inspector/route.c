@@ -115,13 +115,14 @@ static void es_router_view(struct es_router *router, unsigned long long now_ns,
 }
 
 int es_route(struct es_router *router, unsigned int service, const struct es_request_view *request,
-	     unsigned long long now_ns, struct es_explain *explain)
+	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
 {
 	struct es_cluster_view view;
 	int node = -1;
 
+	*ret_rejection = (struct es_rejection){.is_head = request->head->method == ES_HTTP_METHOD_HEAD};
 	es_router_view(router, now_ns, &view);
-	view.targets = router->shared ? router->shared->targets[service] : NULL;
+	view.targets = router->cluster->targets[service];
 	view.explain = explain;
 	if (request->uri)
 		node = router->policy[service]->route(router->state[service], request, &view);

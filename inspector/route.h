@@ -14,11 +14,9 @@
 /**
  * struct es_route_shared - what all workers of a node share; outlives them
  * @published: of each node; NULL: nothing is known
- * @targets: of each service whose policy needs them, else NULL
  */
 struct es_route_shared {
 	struct es_load_published *published;
-	struct es_targets *targets[ES_CONF_SERVICES_MAX];
 };
 
 struct es_router {
@@ -45,12 +43,23 @@ int es_router_set_cluster(struct es_router *router, const struct es_cluster *clu
 void es_request_describe(struct es_request_view *request, const struct es_http_head *head, const char *text,
 			 size_t len);
 
+#define ES_ROUTE_REJECT (-2)
+
+/* struct es_rejection - what to answer a request that no node shall serve; @retry_after_s: 0 for none;
+ * @is_head: the answer has no body */
+struct es_rejection {
+	unsigned int status;
+	unsigned int retry_after_s;
+	int is_head;
+};
+
 /**
  * es_route() - the node for a request, as @service's policy says; -1 if there is none
- * The caller says with es_route_sent() if the request went there.
+ * ES_ROUTE_REJECT and @ret_rejection if a rule refuses it. The caller says with es_route_sent() if the
+ * request went to the node.
  */
 int es_route(struct es_router *router, unsigned int service, const struct es_request_view *request,
-	     unsigned long long now_ns, struct es_explain *explain);
+	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection);
 
 /* es_route_fallback() - without asking the policy: es_policy_fallback() */
 int es_route_fallback(struct es_router *router, const struct es_request_view *request,

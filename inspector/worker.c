@@ -50,11 +50,8 @@ struct es_worker {
 	/* What the control thread asks for; under @lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t done;
-	const struct es_cluster *next_cluster;
-	const struct es_keys *next_keys;
-	int next_rc;
-	const struct es_proof *proofs;
-	size_t proof_count;
+	es_worker_fn fn;
+	void *fn_ctx;
 	int stop;
 };
 
@@ -175,17 +172,10 @@ static void es_worker_on_control(struct ev_loop *loop, struct ev_async *async, i
 
 	(void)events;
 	pthread_mutex_lock(&w->lock);
-	if (w->next_cluster) {
-		w->next_rc = es_inspector_set_cluster(&w->inspector, w->next_cluster, w->next_keys);
-		w->next_cluster = NULL;
-		pthread_cond_signal(&w->done);
-	}
-	if (w->proofs) {
+	if (w->fn) {
 		es_worker_clock(w);
-		for (size_t i = 0; i < w->proof_count; i++)
-			if (es_worker_of(w->proofs[i].flow_hash, w->params.count) == w->params.id)
-				es_inspector_learn(&w->inspector, &w->proofs[i], 1);
-		w->proofs = NULL;
+		w->fn(&w->inspector, w->fn_ctx);
+		w->fn = NULL;
 		pthread_cond_signal(&w->done);
 	}
 	if (w->stop)
@@ -260,7 +250,7 @@ int es_worker_new(const struct es_worker_params *params, const struct es_cluster
 	w->wake_fd = -1;
 	rc = es_inspector_init(&w->inspector, &w->params, cluster);
 	if (rc) {
-		w->inspector.reset_fd = -1;
+		w->inspector.reply_fd = -1;
 		goto err_destroy;
 	}
 	rc = w->wake_fd = es_wake_open(params->id);
@@ -283,32 +273,59 @@ err_destroy:
 	return rc;
 }
 
+void es_worker_call(struct es_worker *w, es_worker_fn fn, void *ctx)
+{
+	pthread_mutex_lock(&w->lock);
+	w->fn = fn;
+	w->fn_ctx = ctx;
+	ev_async_send(w->loop, &w->control);
+	while (w->fn)
+		pthread_cond_wait(&w->done, &w->lock);
+	pthread_mutex_unlock(&w->lock);
+}
+
+struct cluster_change {
+	const struct es_cluster *cluster;
+	const struct es_keys *keys;
+	int rc;
+};
+
+static void cluster_change(struct es_inspector *inspector, void *ctx)
+{
+	struct cluster_change *change = ctx;
+
+	change->rc = es_inspector_set_cluster(inspector, change->cluster, change->keys);
+}
+
 int es_worker_set_cluster(struct es_worker *w, const struct es_cluster *cluster, const struct es_keys *keys)
 {
-	int rc;
+	struct cluster_change change = {.cluster = cluster, .keys = keys};
 
-	pthread_mutex_lock(&w->lock);
-	w->next_cluster = cluster;
-	w->next_keys = keys;
-	ev_async_send(w->loop, &w->control);
-	while (w->next_cluster)
-		pthread_cond_wait(&w->done, &w->lock);
-	rc = w->next_rc;
-	pthread_mutex_unlock(&w->lock);
-	return rc;
+	es_worker_call(w, cluster_change, &change);
+	return change.rc;
+}
+
+struct lesson {
+	const struct es_proof *proofs;
+	size_t count;
+};
+
+static void learn(struct es_inspector *inspector, void *ctx)
+{
+	const struct es_worker_params *params = inspector->params;
+	const struct lesson *lesson = ctx;
+
+	for (size_t i = 0; i < lesson->count; i++)
+		if (es_worker_of(lesson->proofs[i].flow_hash, params->count) == params->id)
+			es_inspector_learn(inspector, &lesson->proofs[i], 1);
 }
 
 void es_worker_learn(struct es_worker *w, const struct es_proof *proofs, size_t count)
 {
-	if (!count)
-		return;
-	pthread_mutex_lock(&w->lock);
-	w->proofs = proofs;
-	w->proof_count = count;
-	ev_async_send(w->loop, &w->control);
-	while (w->proofs)
-		pthread_cond_wait(&w->done, &w->lock);
-	pthread_mutex_unlock(&w->lock);
+	struct lesson lesson = {.proofs = proofs, .count = count};
+
+	if (count)
+		es_worker_call(w, learn, &lesson);
 }
 
 void es_worker_free(struct es_worker **worker)

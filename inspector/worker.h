@@ -31,6 +31,7 @@ struct es_worker;
 	X(nacks, "handovers refused by their target and sent elsewhere")                                     \
 	X(nack_bad, "messages on the worker's socket that are no authentic NACK")                            \
 	X(unreachable, "handovers to a node on which no datapath runs")                                      \
+	X(rejected, "requests refused by a rule, answered by the inspector")                                 \
 	X(no_target, "requests that no node can serve, answered with RST")                                   \
 	X(bad_packet, "packets that could not be parsed")                                                    \
 	X(bad_checksum, "packets with a wrong TCP checksum")                                                 \
@@ -77,6 +78,12 @@ struct es_worker_params {
 /* es_worker_new() - start the thread. @cluster stays the caller's. Returns 0 or -errno. */
 int es_worker_new(const struct es_worker_params *params, const struct es_cluster *cluster,
 		  struct es_worker **ret_worker);
+
+/* es_worker_call() - run @fn in the worker's thread, between two packets, and wait for it. Control thread
+ * only. */
+struct es_inspector;
+typedef void (*es_worker_fn)(struct es_inspector *inspector, void *ctx);
+void es_worker_call(struct es_worker *worker, es_worker_fn fn, void *ctx);
 
 /**
  * es_worker_set_cluster() - use another version, and these keys, from now on

@@ -23,15 +23,19 @@ enum es_cli_option {
 	ES_CLI_OPT_JSON = 'j',
 	ES_CLI_OPT_SERVICE = 's',
 	ES_CLI_OPT_LIMIT = 'l',
+	ES_CLI_OPT_HEADER = 'H',
 	ES_CLI_OPT_STAGE = 0x100,
 	ES_CLI_OPT_PINNED,
 	ES_CLI_OPT_WAIT,
 	ES_CLI_OPT_CONFIG,
 	ES_CLI_OPT_STRICT,
 	ES_CLI_OPT_VERBOSE,
+	ES_CLI_OPT_CLIENT,
+	ES_CLI_OPT_ON,
 };
 
-#define ES_CLI_ARGS_MAX 3
+#define ES_CLI_ARGS_MAX	   3
+#define ES_CLI_HEADERS_MAX 64
 
 /* struct es_cli - the command line; options that a command does not have stay 0 */
 struct es_cli {
@@ -49,6 +53,10 @@ struct es_cli {
 	const char *wait; /* "" without a limit, NULL: do not wait */
 	int strict;
 	int verbose;
+	const char *client;
+	const char *on;
+	unsigned int header_count;
+	const char *headers[ES_CLI_HEADERS_MAX];
 	unsigned int arg_count;
 	const char *args[ES_CLI_ARGS_MAX];
 };
@@ -65,8 +73,8 @@ struct es_cli_command {
 };
 
 extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_flows,
-	es_cli_drain, es_cli_undrain, es_cli_weight, es_cli_reload, es_cli_stop, es_cli_keygen, es_cli_check,
-	es_cli_check_config, es_cli_version;
+	es_cli_table, es_cli_explain, es_cli_drain, es_cli_undrain, es_cli_weight, es_cli_reload, es_cli_stop,
+	es_cli_keygen, es_cli_check, es_cli_check_config, es_cli_version;
 
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
 int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -10,9 +10,9 @@
 #include "inspector/cli/cli.h"
 
 static const struct es_cli_command *const commands[] = {
-	&es_cli_status, &es_cli_nodes,	 &es_cli_ring,	       &es_cli_counters, &es_cli_flows,
-	&es_cli_drain,	&es_cli_undrain, &es_cli_weight,       &es_cli_reload,	 &es_cli_stop,
-	&es_cli_keygen, &es_cli_check,	 &es_cli_check_config, &es_cli_version,
+	&es_cli_status,	 &es_cli_nodes, &es_cli_ring,	      &es_cli_counters, &es_cli_flows,	&es_cli_table,
+	&es_cli_explain, &es_cli_drain, &es_cli_undrain,      &es_cli_weight,	&es_cli_reload, &es_cli_stop,
+	&es_cli_keygen,	 &es_cli_check, &es_cli_check_config, &es_cli_version,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -108,6 +108,18 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 	case ES_CLI_OPT_VERBOSE:
 		line->cli->verbose = 1;
 		return 0;
+	case ES_CLI_OPT_CLIENT:
+		line->cli->client = arg;
+		return 0;
+	case ES_CLI_OPT_ON:
+		line->cli->on = arg;
+		return 0;
+	case ES_CLI_OPT_HEADER:
+		if (line->cli->header_count == ES_CLI_HEADERS_MAX)
+			argp_error(state, "more than %d headers", ES_CLI_HEADERS_MAX);
+		else
+			line->cli->headers[line->cli->header_count++] = arg;
+		return 0;
 	case ES_CLI_OPT_SERVICE:
 		line->cli->service = arg;
 		return 0;
@@ -187,6 +199,10 @@ int main(int argc, char **argv)
 		       "  ring          the ring's members; ring lookup ADDRESS PORT\n"
 		       "  counters      what was counted, and why\n"
 		       "  flows         the connections of this node, their requests and moves\n"
+		       "  table         the targets that are asked for most, and their nodes\n"
+		       "  explain       which node a request would go to, and why\n"
+		       "  drain         give a node nothing new; undrain ends it\n"
+		       "  weight        change a node's share\n"
 		       "  reload        read the configuration and key file again\n"
 		       "  stop          detach the datapath and exit\n"
 		       "  keygen        make or rotate the cluster's key file\n"

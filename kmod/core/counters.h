@@ -28,6 +28,7 @@
 	X(cookie_invalid, "payload whose acknowledgment is no cookie of ours")                               \
 	X(cookie_expired, "first request or FIN with an expired cookie, answered with RST")                  \
 	X(fin_before_request, "FIN before any request, answered with RST")                                   \
+	X(fin_after_reject, "FIN of a connection whose request the inspector refused, answered with RST")    \
 	X(keepalive_answered, "keep-alive probe before any request, answered")                               \
 	X(request_queued, "first segment of a request given to the inspector")                               \
 	X(request_later_queued, "later segment of a first request given to the inspector")                   \

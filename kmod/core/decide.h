@@ -259,6 +259,10 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 		es_decide_moved(cfg, v, ret);
 		return;
 	}
+	/* The end of a connection that the inspector has answered and closed: nothing is left to be said. */
+	if (!seg->len && (type & ES_TCP_FIN) && v->decision &&
+	    es_decision_node(v->decision) == ES_NODE_REJECT && es_decision_isn(v->decision) == seg->seq - 1)
+		ES_VERDICT(ret, ES_ANSWER_RST, fin_after_reject);
 	if (v->silent)
 		ES_VERDICT(ret, ES_DROP, drop_silent);
 	if (!v->mine)

@@ -407,24 +407,24 @@ static void test_bounds(void **state)
 	char *text;
 
 	(void)state;
-	text = many(DATAPATH SERVICE, 128, node);
+	text = many(DATAPATH SERVICE, 127, node);
 	conf = parse_ok(text);
-	assert_int_equal(conf->node_count, 128);
-	assert_string_equal(conf->nodes[127].name, "n128");
+	assert_int_equal(conf->node_count, 127);
+	assert_string_equal(conf->nodes[126].name, "n127");
 	es_conf_free(&conf);
 	free(text);
-	text = many(DATAPATH SERVICE "cluster {\n virtual_nodes = 128\n}\n", 128, node);
+	text = many(DATAPATH SERVICE "cluster {\n virtual_nodes = 129\n}\n", 127, node);
 	conf = parse_ok(text);
 	es_conf_free(&conf);
 	free(text);
-	text = many(DATAPATH SERVICE "cluster {\n virtual_nodes = 129\n}\n", 128, node);
+	text = many(DATAPATH SERVICE "cluster {\n virtual_nodes = 130\n}\n", 127, node);
 	check_error(text, strlen(text),
-		    "t.conf:4: cluster: virtual_nodes = 129: with the nodes' weights 16512 points on the "
+		    "t.conf:4: cluster: virtual_nodes = 130: with the nodes' weights 16510 points on the "
 		    "ring: expected "
 		    "at most 16384");
 	free(text);
-	text = many(DATAPATH SERVICE, 129, node);
-	check_error(text, strlen(text), "t.conf:131: node n129: too many nodes: expected at most 128");
+	text = many(DATAPATH SERVICE, 128, node);
+	check_error(text, strlen(text), "t.conf:130: node n128: too many nodes: expected at most 127");
 	free(text);
 	text = many(DATAPATH NODE, 64, service);
 	conf = parse_ok(text);
@@ -568,7 +568,7 @@ static void test_find_self_by_address(void **state)
 
 static void test_find_self_long_list(void **state)
 {
-	char *text = many(DATAPATH SERVICE, 128, "node n%u { address = 192.0.2.%u }\n");
+	char *text = many(DATAPATH SERVICE, 127, "node n%u { address = 192.0.2.%u }\n");
 	struct es_conf *conf = parse_ok(text);
 	struct es_conf_error err;
 	unsigned int index;

@@ -640,6 +640,32 @@ static void test_moved(void **state)
 	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
 }
 
+/* The inspector answered in the server's place and closed; wherever this node stands now, it answers the FIN.
+ */
+static void test_fin_after_reject(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.seg = (struct es_segment){.seq = 5000, .ack = 7000, .flags = ES_TCP_FIN | ES_TCP_ACK};
+	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
+	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS);
+	EXPECT(&cfg, &v, ES_ANSWER_RST, fin_after_reject);
+	v.mine = 0;
+	EXPECT(&cfg, &v, ES_ANSWER_RST, fin_after_reject);
+	v.decision = es_decision_value(4998, ES_NODE_REJECT, NOW_MS); /* another request's */
+	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	v.decision = es_decision_value(4999, 3, NOW_MS);
+	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS);
+	v.seg.len = 1; /* more of a request, which the worker answers */
+	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	v.socket = ES_SOCKET_ESTABLISHED; /* never instead of a socket */
+	v.seg.len = 0;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -660,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_moved_while_membership_changes),
 		cmocka_unit_test(test_later_segment_that_looks_first),
 		cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_fin_after_reject),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static int setup(void **state)
 	in.decisions.sets = calloc(SETS, sizeof(*in.decisions.sets));
 	in.decisions.orders = calloc(SETS * ES_DECISION_WAYS, sizeof(*in.decisions.orders));
 	in.decisions.count = SETS;
-	in.reset_fd = -1;
+	in.reply_fd = -1;
 	in.now_ns = NOW_NS;
 	assert_int_equal(es_gather_table_new(16, 4096, &in.gathers), 0);
 	assert_int_equal(es_handover_sender_new(cluster, 0, &in.keys.key[0].handover, &in.sender), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Packets in userspace: parsing, checksums against a naive one, cutting and the RST. */
+/* Packets in userspace: parsing, checksums against a naive one, cutting, the RST and other answers. */
 #include "cmocka_all.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -142,13 +142,44 @@ static void test_reset(void **state)
 	assert_int_equal(rst.flow.client_port, packet.flow.service_port);
 }
 
+static void test_answer(void **state)
+{
+	uint8_t p[200], out[ES_ANSWER_HEADER_MAX + 100];
+	struct es_ip_packet packet, answer;
+	size_t len = make(p, 100, ES_TCP_ACK);
+
+	(void)state;
+	for (int has_ts = 1; has_ts >= 0; has_ts--) {
+		if (!has_ts)
+			memset(p + 40, 1, 12); /* no operations instead */
+		assert_int_equal(es_ip_packet_parse(p, len, &packet), 0);
+		assert_int_equal(packet.seg.has_ts, has_ts);
+		for (size_t text = 0; text <= 100; text += 25) {
+			size_t total =
+				es_ip_packet_answer(&packet, 77, ES_TCP_ACK | ES_TCP_FIN, p + 52, text, out);
+
+			assert_int_equal(total, (has_ts ? 52 : 40) + text);
+			assert_true(checksums_hold(out, total));
+			assert_int_equal(es_ip_packet_parse(out, total, &answer), 0);
+			assert_int_equal(answer.seg.seq, packet.seg.ack);
+			assert_int_equal(answer.seg.ack, 77);
+			assert_int_equal(answer.seg.flags, ES_TCP_ACK | ES_TCP_FIN);
+			assert_int_equal(answer.seg.len, text);
+			assert_int_equal(answer.seg.has_ts, has_ts);
+			assert_int_equal(answer.seg.tsval, packet.seg.tsecr);
+			assert_int_equal(answer.seg.tsecr, packet.seg.tsval);
+			assert_memory_equal(es_ip_packet_payload(&answer), p + 52, text);
+			assert_true(es_addr_equal(&answer.flow.service, &packet.flow.client));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_cut_whole),
-		cmocka_unit_test(test_cut_pieces),
-		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_parse),	   cmocka_unit_test(test_cut_whole),
+		cmocka_unit_test(test_cut_pieces), cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,7 @@ static struct es_router *router_new(const struct es_policy *policy, struct es_cl
 	assert_non_null(router);
 	conf->service_count = 1;
 	conf->services[0].load_bound = load_bound;
-	strcpy(conf->services[0].policy, policy->name);
+	snprintf(conf->services[0].policy, sizeof(conf->services[0].policy), "%s", policy->name);
 	assert_int_equal(es_router_init(router, c, &health, NULL), 0);
 	return router;
 }
@@ -60,6 +60,7 @@ static void router_free(struct es_router *router)
 static int route(struct es_router *router, const char *target, __u64 flow_hash, unsigned long long now_ns)
 {
 	struct es_request_view request = {.flow_hash = flow_hash, .current = -1};
+	struct es_rejection rejection;
 	struct es_http_head head;
 	char text[512];
 	size_t len = (size_t)snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
@@ -67,7 +68,7 @@ static int route(struct es_router *router, const char *target, __u64 flow_hash, 
 	es_http_head_init(&head);
 	assert_int_equal(es_http_head_scan(&head, text, len), ES_HTTP_DONE);
 	es_request_describe(&request, &head, text, len);
-	return es_route(router, 0, &request, now_ns, NULL);
+	return es_route(router, 0, &request, now_ns, NULL, &rejection);
 }
 
 static void test_list(void **state)

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * `earshot explain`: which node a request would go to now, and why. Nothing is sent and nothing changes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "inspector/cli/cli.h"
+#include "inspector/cli/table.h"
+
+#define TEXT_SIZE 32768
+
+static const struct argp_option options[] = {
+	{"header", ES_CLI_OPT_HEADER, "NAME: VALUE", 0, "a header of the request; may be given several times",
+	 0},
+	{"service", ES_CLI_OPT_SERVICE, "NAME", 0, "to this service (default: the only one)", 0},
+	{"client", ES_CLI_OPT_CLIENT, "ADDRESS[:PORT]", 0, "from this client (default 127.0.0.1:0)", 0},
+	{"on", ES_CLI_OPT_ON, "NODE", 0, "a later request of a connection that this node has", 0},
+	{0},
+};
+
+/* "GET /path", "/path", or a whole request line. */
+static int request_text(const struct es_cli *cli, char *text, size_t size)
+{
+	const char *line = cli->args[0];
+	size_t used = (size_t)snprintf(text, size, "%s%s%s\r\n", strchr(line, ' ') ? "" : "GET ", line,
+				       strstr(line, " HTTP/") ? "" : " HTTP/1.1");
+	int has_host = 0;
+
+	for (unsigned int i = 0; i < cli->header_count && used < size; i++) {
+		if (!strchr(cli->headers[i], ':'))
+			return es_cli_fail("bad header \"%.80s\": expected NAME: VALUE", cli->headers[i]);
+		has_host |= !strncasecmp(cli->headers[i], "host:", 5);
+		used += (size_t)snprintf(text + used, size - used, "%s\r\n", cli->headers[i]);
+	}
+	if (used < size)
+		used += (size_t)snprintf(text + used, size - used, "%s\r\n",
+					 has_host ? "" : "Host: localhost\r\n");
+	return used < size ? ES_CLI_OK : es_cli_fail("the request is longer than %zu bytes", size);
+}
+
+static int add_client(struct json_object *request, const char *client)
+{
+	const char *colon = strrchr(client, ':');
+	char *end = NULL;
+	long port;
+
+	if (!colon) {
+		json_object_object_add(request, "client", json_object_new_string(client));
+		return ES_CLI_OK;
+	}
+	port = strtol(colon + 1, &end, 10);
+	if (!colon[1] || *end || port < 0 || port > 65535)
+		return es_cli_fail("bad client \"%.80s\": expected ADDRESS[:PORT]", client);
+	json_object_object_add(request, "client", json_object_new_string_len(client, (int)(colon - client)));
+	json_object_object_add(request, "port", json_object_new_int((int)port));
+	return ES_CLI_OK;
+}
+
+static void print_nodes(struct json_object *result)
+{
+	static const char *const headings[] = {"NODE",	"TARGET", ">WEIGHT", ">ACTIVE",
+					       ">LOAD", ">CPU",	  ">DISK",   NULL};
+	struct json_object *nodes = es_cli_array(result, "nodes");
+	struct es_table *table = es_table_new(headings);
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+
+		es_table_cell(table, "%s", es_cli_string(node, "name"));
+		es_table_cell(table, "%s", es_cli_is_true(node, "target") ? "yes" : "no");
+		es_table_cell(table, "%llu", es_cli_number(node, "weight"));
+		es_table_cell(table, "%.1f", es_cli_fraction(node, "active"));
+		es_table_cell(table, "%.1f", es_cli_fraction(node, "load"));
+		es_table_cell(table, "%.0f%%", 100 * es_cli_fraction(node, "cpu"));
+		es_table_cell(table, "%.0f%%", 100 * es_cli_fraction(node, "disk"));
+	}
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
+static void print_explanation(struct json_object *result)
+{
+	struct json_object *steps = es_cli_array(result, "steps");
+
+	if (es_cli_number(result, "status"))
+		printf("%s, policy %s: refused with status %llu; %s inspects this client's first request\n",
+		       es_cli_string(result, "service"), es_cli_string(result, "policy"),
+		       es_cli_number(result, "status"), es_cli_string(result, "inspecting"));
+	else
+		printf("%s, policy %s: %s would serve it; %s inspects this client's first request\n",
+		       es_cli_string(result, "service"), es_cli_string(result, "policy"),
+		       es_cli_string(result, "node"), es_cli_string(result, "inspecting"));
+	for (size_t i = 0; i < json_object_array_length(steps); i++)
+		printf("  %zu. %s\n", i + 1, json_object_get_string(json_object_array_get_idx(steps, i)));
+	printf("\n");
+	print_nodes(result);
+}
+
+static int run(const struct es_cli *cli)
+{
+	struct json_object *request, *result;
+	static char text[TEXT_SIZE];
+	int r = request_text(cli, text, sizeof(text));
+
+	if (r)
+		return r;
+	request = es_cli_command_request("explain");
+	json_object_object_add(request, "request", json_object_new_string(text));
+	if (cli->service)
+		json_object_object_add(request, "service", json_object_new_string(cli->service));
+	if (cli->on)
+		json_object_object_add(request, "on", json_object_new_string(cli->on));
+	r = cli->client ? add_client(request, cli->client) : ES_CLI_OK;
+	if (r) {
+		json_object_put(request);
+		return r;
+	}
+	r = es_cli_request(cli, request, &result);
+	if (r)
+		return r;
+	if (cli->json)
+		es_cli_print_json(result);
+	else
+		print_explanation(result);
+	json_object_put(result);
+	return ES_CLI_OK;
+}
+
+const struct es_cli_command es_cli_explain = {
+	.name = "explain",
+	.args_doc = "'[METHOD] PATH'",
+	.doc = "Tell which node a request would go to at this moment, and why. Nothing is sent, nothing "
+	       "changes.",
+	.options = options,
+	.args_min = 1,
+	.args_max = 1,
+	.run = run,
+};

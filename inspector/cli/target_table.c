@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * `earshot table`: the targets that are asked for most, with their server sets, and the state of the table.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "inspector/cli/cli.h"
+#include "inspector/cli/table.h"
+
+static const struct argp_option options[] = {
+	{"service", ES_CLI_OPT_SERVICE, "NAME", 0, "of this service (default: the only one)", 0},
+	{"limit", ES_CLI_OPT_LIMIT, "N", 0, "show so many targets (default 20)", 0},
+	{0},
+};
+
+static void print_nodes(struct es_table *table, struct json_object *target)
+{
+	struct json_object *nodes = es_cli_array(target, "nodes");
+	char text[512] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < json_object_array_length(nodes) && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i ? " " : "",
+					 json_object_get_string(json_object_array_get_idx(nodes, i)));
+	es_table_cell(table, "%s", text);
+}
+
+static void print_targets(struct json_object *result)
+{
+	static const char *const headings[] = {">REQUESTS", ">UNCHANGED", "NODES", "TARGET", NULL};
+	struct json_object *targets = es_cli_array(result, "targets"), *changed;
+	struct es_table *table = es_table_new(headings);
+
+	for (size_t i = 0; i < json_object_array_length(targets); i++) {
+		struct json_object *target = json_object_array_get_idx(targets, i);
+
+		es_table_cell(table, "%llu", es_cli_number(target, "requests"));
+		if (json_object_object_get_ex(target, "changed_s", &changed))
+			es_table_cell(table, "%.1f s", json_object_get_double(changed));
+		else
+			es_table_cell(table, "-");
+		print_nodes(table, target);
+		es_table_cell(table, "%s", es_cli_string(target, "uri"));
+	}
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
+static void print_state(struct json_object *result)
+{
+	struct json_object *table = es_cli_object(result, "table");
+
+	printf("service %s, policy %s", es_cli_string(result, "service"), es_cli_string(result, "policy"));
+	if (!json_object_object_get_ex(result, "table", NULL)) {
+		printf(" (keeps no server sets)\n\n");
+		return;
+	}
+	printf(": %llu of %llu targets, %s\n", es_cli_number(table, "entries"),
+	       es_cli_number(table, "max_entries"), es_cli_string(table, "state"));
+	printf("changes: %llu assigned, %llu added, %llu removed, %llu moved, %llu evicted\n\n",
+	       es_cli_number(table, "assigned"), es_cli_number(table, "added"),
+	       es_cli_number(table, "removed"), es_cli_number(table, "moved"),
+	       es_cli_number(table, "evicted"));
+}
+
+static int run(const struct es_cli *cli)
+{
+	struct json_object *request = es_cli_command_request("table"), *result;
+	char *end;
+	long limit;
+	int r;
+
+	if (cli->service)
+		json_object_object_add(request, "service", json_object_new_string(cli->service));
+	if (cli->limit) {
+		limit = strtol(cli->limit, &end, 10);
+		if (*end || limit < 0 || limit > 100000) {
+			json_object_put(request);
+			return es_cli_fail("bad limit \"%.80s\": expected 0..100000", cli->limit);
+		}
+		json_object_object_add(request, "limit", json_object_new_int64(limit));
+	}
+	r = es_cli_request(cli, request, &result);
+	if (r)
+		return r;
+	if (cli->json) {
+		es_cli_print_json(result);
+	} else {
+		print_state(result);
+		print_targets(result);
+	}
+	json_object_put(result);
+	return ES_CLI_OK;
+}
+
+const struct es_cli_command es_cli_table = {
+	.name = "table",
+	.doc = "Show the targets that were asked for most lately, as this node's inspector has seen it, and "
+	       "the "
+	       "nodes that serve them.",
+	.options = options,
+	.run = run,
+};

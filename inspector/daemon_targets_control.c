@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The control commands about where requests go: `earshot table` and `earshot explain`.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "inspector/daemon_control.h"
+#include "inspector/inspect.h"
+#include "inspector/report_targets.h"
+
+#define HOT_MAX (ES_WORKERS_MAX * ES_HOT_SETS * ES_HOT_WAYS)
+
+static unsigned long long now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
+}
+
+struct collection {
+	unsigned int service;
+	struct es_hot_target *entries;
+	size_t count;
+};
+
+static void collect(struct es_inspector *inspector, void *ctx)
+{
+	struct collection *c = ctx;
+
+	es_hot_collect(&inspector->hot, c->service, c->entries, HOT_MAX, &c->count);
+}
+
+static int by_requests(const void *a, const void *b)
+{
+	__u32 x = ((const struct es_hot_target *)a)->requests,
+	      y = ((const struct es_hot_target *)b)->requests;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+int es_daemon_table(void *ctx, struct json_object *request, struct json_object **ret_result,
+		    struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	struct es_report_table report = {.conf = d->cluster->conf, .now_ns = now_ns()};
+	struct collection c = {};
+	int rc = es_report_service(d->cluster->conf, request, &report.service, err);
+
+	if (rc)
+		return rc;
+	c.service = report.service;
+	c.entries = calloc(HOT_MAX, sizeof(*c.entries));
+	if (!c.entries)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+		es_worker_call(d->worker[i], collect, &c);
+	qsort(c.entries, c.count, sizeof(*c.entries), by_requests);
+	report.targets = es_daemon_targets_of(d->targets, report.service, &report.sync);
+	report.hot = c.entries;
+	report.hot_count = c.count;
+	*ret_result = es_report_table(&report, request);
+	free(c.entries);
+	return 0;
+}
+
+struct question {
+	struct es_report_explanation *report;
+	struct es_request_view request;
+	unsigned int service;
+};
+
+static void answer(struct es_inspector *inspector, void *ctx)
+{
+	struct question *q = ctx;
+
+	q->report->node = es_route(&inspector->router, q->service, &q->request, inspector->now_ns,
+				   &q->report->explain, &q->report->rejection);
+	q->report->node_count = inspector->cluster->conf->node_count;
+	memcpy(q->report->nodes, inspector->router.node, sizeof(q->report->nodes));
+}
+
+int es_daemon_explain(void *ctx, struct json_object *request, struct json_object **ret_result,
+		      struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	static struct es_report_explanation report;
+	struct question q = {.report = &report, .request = {.current = -1}};
+	struct es_http_head head;
+	struct es_flow flow = {};
+	const char *text;
+	int rc;
+
+	memset(&report, 0, sizeof(report));
+	report.conf = d->cluster->conf;
+	rc = es_report_explain_request(d->cluster->conf, request, &flow, &q.service, &q.request.current,
+				       &text, err);
+	if (rc)
+		return rc;
+	es_http_head_init(&head);
+	if (es_http_head_scan(&head, text, strlen(text)) != ES_HTTP_DONE) {
+		es_conf_error_set(err,
+				  "this is no complete HTTP/1.x request head that the inspector would route");
+		return -EINVAL;
+	}
+	es_request_describe(&q.request, &head, text, strlen(text));
+	q.request.flow_hash = es_flow_hash(&d->keys.ring, &flow);
+	report.service = q.service;
+	report.request = &q.request;
+	report.inspecting =
+		(int)(es_ring_table_lookup(d->cluster->table, q.request.flow_hash) & ES_RING_NODE);
+	if (report.inspecting >= (int)d->cluster->conf->node_count)
+		report.inspecting = -1;
+	es_worker_call(d->worker[es_worker_of(q.request.flow_hash, d->datapath_params.workers)], answer, &q);
+	*ret_result = es_report_explain(&report);
+	return 0;
+}
