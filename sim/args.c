@@ -323,10 +323,10 @@ static int es_args_synthetic(const struct es_args *args, struct es_workload *ret
 {
 	const struct es_sim_params *params = &args->params;
 	int is_wc98 = !strcmp(args->synthetic, "worldcup98");
-	double exponent = is_wc98 ? 1.0 : 0.8;
+	double exponent = is_wc98 ? 1.16 : 0.8;
 	struct es_synthetic s = {
 		.seed = (__u64)params->seed,
-		.requests = params->requests > 0 ? (__u32)params->requests : 200000,
+		.requests = params->requests > 0 ? (__u32)params->requests : 1000000,
 		.files = (__u32)params->files,
 		.exponent = params->zipf_exponent >= 0 ? params->zipf_exponent : exponent,
 		.mean_bytes = params->mean_kb * 1000,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The numbers of the model. Defaults are for the papers' machines: Pentium 4 of 2.4 to 3.4 GHz with
- * Apache 2.0, 256 MB, one ATA disk of 7200 revolutions, 100 Mbit/s. docs/simulator.md says more about each.
+ * Apache 2.0, 256 MB, one ATA disk of 7200 revolutions, gigabit Ethernet. docs/simulator.md says more about
+ * each.
  */
 #include "sim/params.h"
 
@@ -15,7 +16,7 @@ static const char g_trace[] = "Trace";
 
 const struct es_sim_param es_sim_param_list[] = {
 	{"nodes", "N", "nodes", 8, 1, ES_NODES_MAX, ES_FIELD(nodes), ES_WHOLE, g_cluster},
-	{"cache-mb", "M", "page cache of each node, MiB", 160, 0, 1e7, ES_FIELD(cache_mb), 0, g_cluster},
+	{"cache-mb", "M", "page cache of each node, MiB", 128, 0, 1e7, ES_FIELD(cache_mb), 0, g_cluster},
 	{"clients", "C", "connections at any time; 0: (N-1)*65+26, as many as LARD's front-end admits", 0, 0,
 	 1e6, ES_FIELD(clients), ES_WHOLE, g_cluster},
 	{"requests-per-connection", "K", "requests on each connection, one after the other", 1, 1, 1e6,
@@ -43,7 +44,7 @@ const struct es_sim_param es_sim_param_list[] = {
 	 ES_FIELD(cpu_request_us), 0, g_cost},
 	{"cpu-connect-us", "US", "CPU: accept or rebuild a connection, and close it", 150, 0, 1e7,
 	 ES_FIELD(cpu_connect_us), 0, g_cost},
-	{"cpu-handover-us", "US", "CPU of a move, at the old node and again at the new one", 150, 0, 1e7,
+	{"cpu-handover-us", "US", "CPU of a move, at the old node and again at the new one", 300, 0, 1e7,
 	 ES_FIELD(cpu_handover_us), 0, g_cost},
 	{"cpu-packet-us", "US",
 	 "CPU: copy, checksum and send a packet of 1460 bytes, and take its acknowledgment", 15, 0, 1e7,
@@ -58,16 +59,16 @@ const struct es_sim_param es_sim_param_list[] = {
 	 ES_FIELD(disk_rate_mb), 0, g_cost},
 	{"disk-extent-kb", "KB", "disk: read at a time; others come between, so each costs a seek", 128, 4,
 	 1e6, ES_FIELD(disk_extent_kb), 0, g_cost},
-	{"net-rate-mbit", "MBIT", "network of each node, 10^6 bits per second", 100, 0.001, 1e6,
+	{"net-rate-mbit", "MBIT", "network of each node, 10^6 bits per second", 1000, 0.001, 1e6,
 	 ES_FIELD(net_rate_mbit), 0, g_cost},
 	{"rtt-ms", "MS", "between a response and the same client's next request", 0.3, 0, 1e6,
 	 ES_FIELD(rtt_ms), 0, g_cost},
 
 	{"requests", "N",
-	 "requests: how many are generated, or the first so many of a trace; 0: 200000, or all", 0, 0, 1e9,
+	 "requests: how many are generated, or the first so many of a trace; 0: a million, or all", 0, 0, 1e9,
 	 ES_FIELD(requests), ES_WHOLE, g_trace},
 	{"files", "N", "zipf: number of files", 26154, 1, 1e7, ES_FIELD(files), ES_WHOLE, g_trace},
-	{"zipf-exponent", "X", "of Zipf's law; default 0.8 for zipf, 1.0 for worldcup98", -1, -1, 10,
+	{"zipf-exponent", "X", "of Zipf's law; default 0.8 for zipf, 1.16 for worldcup98", -1, -1, 10,
 	 ES_FIELD(zipf_exponent), 0, g_trace},
 	{"mean-kb", "KB", "zipf: mean size of a file, 10^3 bytes", 13, 0.001, 1e6, ES_FIELD(mean_kb), 0,
 	 g_trace},

@@ -24,7 +24,7 @@
 #define ES_LARGE_MAX_BYTES (4096 * 1024.0)
 #define ES_LARGE_TAIL	   2.2
 #define ES_SMALL_SIGMA	   1.4
-#define ES_LARGE_DEMOTION  2.0
+#define ES_LARGE_DEMOTION  2.5
 
 /* Box and Muller's; the second number is not kept, which keeps the order of random numbers simple. */
 static double es_random_normal(struct es_random *random)
