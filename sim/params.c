@@ -44,7 +44,7 @@ const struct es_sim_param es_sim_param_list[] = {
 	 ES_FIELD(cpu_request_us), 0, g_cost},
 	{"cpu-connect-us", "US", "CPU: accept or rebuild a connection, and close it", 150, 0, 1e7,
 	 ES_FIELD(cpu_connect_us), 0, g_cost},
-	{"cpu-handover-us", "US", "CPU of a move, at the old node and again at the new one", 300, 0, 1e7,
+	{"cpu-handover-us", "US", "CPU of a move, at the old node and again at the new one", 150, 0, 1e7,
 	 ES_FIELD(cpu_handover_us), 0, g_cost},
 	{"cpu-packet-us", "US",
 	 "CPU: copy, checksum and send a packet of 1460 bytes, and take its acknowledgment", 15, 0, 1e7,
