@@ -10,6 +10,7 @@
 #include "inspector/cluster.h"
 #include "inspector/config.h"
 #include "inspector/control.h"
+#include "inspector/daemon_content.h"
 #include "inspector/daemon_membership.h"
 #include "inspector/daemon_targets.h"
 #include "inspector/datapath.h"
@@ -31,6 +32,7 @@ struct es_daemon {
 	struct es_cluster *cluster;
 	struct es_membership *membership; /* NULL: static */
 	struct es_daemon_targets *targets;
+	struct es_content_set content;
 	struct es_keys keys;
 	struct es_network network;
 	struct es_datapath_params datapath_params;
