@@ -74,7 +74,8 @@ static int es_sweep_range(struct es_sweep *sweep, double from, double to, double
 		es_error("--param %s: expected FROM:TO:STEP with FROM <= TO and STEP > 0", sweep->name);
 		return -EINVAL;
 	}
-	for (double i = 0; i <= steps; i++) {
+	/* One more than there may be is enough to be refused. */
+	for (unsigned int i = 0; i <= (unsigned int)fmin(steps, ES_VALUES_MAX); i++) {
 		int rc = es_sweep_add(sweep, from + i * step);
 
 		if (rc)

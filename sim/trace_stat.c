@@ -23,10 +23,10 @@ static void es_zipf_fit(const __u32 *count, __u32 files, struct es_trace_stat *s
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0, slope, dx, dy;
 
-	for (double at = 1; at <= files; at = fmax(at + 1, floor(at * 1.1))) {
-		double x = log(at), y = log(count[(__u32)at - 1]);
+	for (__u64 at = 1; at <= files; at += at / 10 + 1) {
+		double x = log((double)at), y = log(count[at - 1]);
 
-		if (count[(__u32)at - 1] < 3)
+		if (count[at - 1] < 3)
 			break;
 		n++;
 		sx += x;

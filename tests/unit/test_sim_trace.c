@@ -189,7 +189,7 @@ static void test_long_line(void **state)
 	(void)state;
 	assert_non_null(log);
 	memset(log, 'x', len);
-	strcpy(log + len, "\na - - " OK);
+	memcpy(log + len, "\na - - " OK, sizeof("\na - - " OK));
 	for (size_t piece = 1000; piece < len * 2; piece *= 3) {
 		feed(&t, ES_TRACE_AUTO, log, strlen(log), piece);
 		assert_int_equal(t.skipped[ES_SKIP_TOO_LONG], 1);
