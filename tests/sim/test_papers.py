@@ -33,13 +33,15 @@ def test_hylard_is_between_lard_and_lard_r():
     assert best > 1.02 * run("hylard", *HYLARD, "--param", "threshold=1000000")["throughput_rps"]
 
 
-def test_multiple_handoff_check():
-    """HyLARD Table 2, ten requests on each connection; a P below all differences switches the check off."""
-    more = ("--requests-per-connection", "10")
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_multiple_handoff_check(seed):
+    """HyLARD Table 2, ten requests on each connection; a P below all differences switches the check off. With 160 MB: where
+    disks are the bottleneck (128 MB, long runs) the check does not pay, see docs/papers.md."""
+    more = ("--requests-per-connection", "10", "--cache-mb", "160", "--seed", str(seed))
     checked = run("hylard", *HYLARD, *more)
     original = run("hylard", *HYLARD, *more, "--param", "P=-1000000")
     assert checked["moves_per_request"] < 0.6 * original["moves_per_request"]
-    assert checked["throughput_rps"] > 1.01 * original["throughput_rps"]
+    assert checked["throughput_rps"] > 1.03 * original["throughput_rps"]
 
 
 @pytest.mark.parametrize("policy", ["lard-r", "hylard"])
