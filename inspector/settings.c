@@ -7,7 +7,7 @@
 #include "inspector/settings.h"
 
 /* Of the messages between nodes: handover header and bus. */
-#define ES_PROTOCOL 2
+#define ES_PROTOCOL 3
 
 struct es_text {
 	char *text;
