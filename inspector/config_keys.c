@@ -117,7 +117,8 @@ const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
 	[ES_CONF_SERVICE] = {"service", 1, service_keys},
 };
 
-const char *const es_conf_policies[] = {"ring", "uri-hash", "wrr", NULL};
+const char *const es_conf_policies[] = {"ring",	  "wrr",      "wlc",	"cap",	 "uri-hash", "ward",  "lard",
+					"lard-r", "ext-lard", "hylard", "cawll", "xlard-r",  "cahrd", NULL};
 
 int es_conf_key_index(const struct es_conf_section *section, const char *name)
 {

@@ -4,7 +4,7 @@
 
 /*
  * The control socket: a Unix stream socket on which a client sends one JSON object per line and gets one line
- *for each, in order (docs/json.md):
+ * for each, in order (docs/json.md):
  *
  *	{"command":"status"}
  *	{"ok":true,"result":{...}}  or  {"ok":false,"error":"..."}

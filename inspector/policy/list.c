@@ -9,8 +9,15 @@
 #include "inspector/policy/list.h"
 #include "kmod/core/siphash.h"
 
-static const struct es_policy *const es_policies[] = {&es_policy_ring, &es_policy_wrr, &es_policy_uri_hash,
-						      NULL};
+static const struct es_policy *const es_policies[] = {
+	&es_policy_ring,     &es_policy_wrr,
+	&es_policy_wlc,	     &es_policy_cap,
+	&es_policy_uri_hash, &es_policy_ward,
+	&es_policy_lard,     &es_policy_lard_r,
+	&es_policy_ext_lard, &es_policy_hylard,
+	&es_policy_cawll,    &es_policy_xlard_r,
+	&es_policy_cahrd,    NULL,
+};
 
 const struct es_policy *const *es_policy_list(void)
 {

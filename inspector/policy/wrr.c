@@ -9,11 +9,40 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/policy/list.h"
+#include "inspector/policy/turns.h"
 
 struct es_wrr {
 	unsigned int handover_cost;
-	long credit[ES_NODES_MAX];
+	struct es_turns turns;
 };
+
+int es_turns_next(struct es_turns *turns, const struct es_request_view *request,
+		  const struct es_cluster_view *view)
+{
+	long credit[ES_NODES_MAX];
+	long total = 0;
+	int best = -1;
+
+	for (unsigned int i = 0; i < view->count; i++) {
+		long weight = (long)view->node[i].weight;
+
+		/* A node that is away gains nothing; one that the rules exclude keeps what it has. */
+		credit[i] = view->node[i].is_target ? turns->credit[i] : 0;
+		if (!es_view_is_target(request, view, i))
+			continue;
+		credit[i] += weight;
+		total += weight;
+		if (best < 0 || credit[i] > credit[best])
+			best = (int)i;
+	}
+	if (best < 0)
+		return -1;
+	es_explain(view, "it is #%d's turn: %ld of %ld credits", best, credit[best], total);
+	credit[best] -= total;
+	if (!view->explain)
+		memcpy(turns->credit, credit, sizeof(*credit) * view->count);
+	return best;
+}
 
 static int es_wrr_new(const struct es_policy_settings *settings, void **ret_state)
 {
@@ -30,9 +59,6 @@ static int es_wrr_route(void *state, const struct es_request_view *request,
 			const struct es_cluster_view *view)
 {
 	struct es_wrr *wrr = state;
-	long credit[ES_NODES_MAX];
-	long total = 0;
-	int best = -1;
 
 	/* Equal turns for connections are as good as for requests: moving an open one gains nothing. */
 	if (request->current >= 0 && wrr->handover_cost &&
@@ -41,25 +67,7 @@ static int es_wrr_route(void *state, const struct es_request_view *request,
 			   request->current);
 		return request->current;
 	}
-	for (unsigned int i = 0; i < view->count; i++) {
-		long weight = (long)view->node[i].weight;
-
-		/* A node that is away gains nothing; one that the rules exclude keeps what it has. */
-		credit[i] = view->node[i].is_target ? wrr->credit[i] : 0;
-		if (!es_view_is_target(request, view, i))
-			continue;
-		credit[i] += weight;
-		total += weight;
-		if (best < 0 || credit[i] > credit[best])
-			best = (int)i;
-	}
-	if (best < 0)
-		return -1;
-	es_explain(view, "it is #%d's turn: %ld of %ld credits", best, credit[best], total);
-	credit[best] -= total;
-	if (!view->explain)
-		memcpy(wrr->credit, credit, sizeof(*credit) * view->count);
-	return best;
+	return es_turns_next(&wrr->turns, request, view);
 }
 
 const struct es_policy es_policy_wrr = {

@@ -4,7 +4,7 @@
 
 /*
  * Cookies: the stateless handshake ("fast TCP module handshaking", LVS-CAD section 3). Any node makes them,
- *any node checks them. The 32 bits of the SYN-ACK's ISN are
+ * any node checks them. The 32 bits of the SYN-ACK's ISN are
  *
  *	31..29  slot      low bits of the wall-clock slot the cookie was made in
  *	28..18  ISN tag   11 bits of MAC over flow, slot, client ISN and options
@@ -12,14 +12,14 @@
  *	 9..0   flow tag  10 bits of MAC over flow, slot and options
  *
  * Naming the slot instead of trying every slot that is still valid makes a check one MAC, not four; 21 bits
- *of MAC of which half the 8 slot numbers are acceptable are worth the same 2^-22 as 24 bits tried against
- *four slots. The flow tag alone tells a later segment of a first request (whose client ISN is not known from
- *the segment) from the rest. Where the client has timestamps, the SYN-ACK's TSval is another 32 bits of the
- *same MAC, which the client echoes in its first segments: 53 bits in all.
+ * of MAC of which half the 8 slot numbers are acceptable are worth the same 2^-22 as 24 bits tried against
+ * four slots. The flow tag alone tells a later segment of a first request (whose client ISN is not known from
+ * the segment) from the rest. Where the client has timestamps, the SYN-ACK's TSval is another 32 bits of the
+ * same MAC, which the client echoes in its first segments: 53 bits in all.
  *
  * Against a forger, that is. A client's own later segments all acknowledge cookie + 1 until the server's
- *first byte, and only the ISN tag (and the TSval) tells them from the first: 1 in 2,048 looks like one
- *without timestamps. es_decide_is_later() and the inspector know better.
+ * first byte, and only the ISN tag (and the TSval) tells them from the first: 1 in 2,048 looks like one
+ * without timestamps. es_decide_is_later() and the inspector know better.
  *
  * MSS is in the four classes of the kernel's own syncookies; rounding down is safe, never up.
  */

@@ -20,7 +20,7 @@
 /**
  * struct es_decision
  * @key: flow tag (the hash's low 32 bits) and, above it, the cookie: names one incarnation of the flow; 0 is
- *empty. Written last, cleared first, so a reader that sees the same key before and after has read one entry.
+ * empty. Written last, cleared first, so a reader that sees the same key before and after has read one entry.
  * @value: client ISN, moved (1 bit), target node (7 bits) and time of the decision (24 bits of milliseconds)
  *
  * A later request on a persistent connection is named in the same way: what its segments acknowledge is its

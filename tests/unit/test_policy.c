@@ -45,7 +45,7 @@ static struct es_router *router_new(const struct es_policy *policy, struct es_cl
 	assert_non_null(router);
 	conf->service_count = 1;
 	conf->services[0].load_bound = load_bound;
-	strcpy(conf->services[0].policy, policy->name);
+	snprintf(conf->services[0].policy, sizeof(conf->services[0].policy), "%s", policy->name);
 	assert_int_equal(es_router_init(router, c, &health, NULL), 0);
 	return router;
 }

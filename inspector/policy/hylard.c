@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Policy `hylard`: Zhuang, Chiang: HyLARD, section 3 and Fig. 2. Large files are served by one node each
+ * (LARD, without its move), others by a set (LARD/R, with its own rules): the least loaded node l joins when
+ * the set's least loaded one, n, has M connections more; the connection's previous node o serves if it is in
+ * the set and has at most P more than the chosen one, d; after Q seconds without change the most loaded node
+ * leaves.
+ *
+ * Where Fig. 2 is not meant as written: "serverset <- l" for an overloaded set replaces it, while section 2.3
+ * has sets grow, so l joins; "leastmod" is lastmod; n is d if it is not overloaded; "o and serverset" is
+ * "o is in serverset". A response of unknown size is no large file, unless the threshold is 0, which by
+ * section 4.3 is pure LARD. A KB is 1024 bytes. A large file whose size was not known at first may have
+ * a set; it shrinks as others do. Connections are counted as for a node of weight 100. Nodes that are away:
+ * sets.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "inspector/policy/list.h"
+#include "inspector/policy/sets.h"
+
+struct es_hylard {
+	double threshold_bytes;
+	double overload;
+	double handoff;
+	double keep_s;
+};
+
+enum { ES_HYLARD_THRESHOLD, ES_HYLARD_M, ES_HYLARD_P, ES_HYLARD_Q };
+
+static const struct es_policy_param es_hylard_params[] = {
+	[ES_HYLARD_THRESHOLD] = {"threshold", "KB; files that large are served by one node", 500, 0, 1e9},
+	[ES_HYLARD_M] = {"M", "connections more than the least loaded node has: overloaded", 2, 0, 1e6},
+	[ES_HYLARD_P] = {"P", "connections more that are no reason to move an open one", 1, 0, 1e6},
+	[ES_HYLARD_Q] = {"Q", "seconds after which a set that did not change loses a node", 60, 0, 1e6},
+	{},
+};
+
+static int es_hylard_new(const struct es_policy_settings *settings, void **ret_state)
+{
+	struct es_hylard *hylard = calloc(1, sizeof(*hylard));
+
+	if (!hylard)
+		return -ENOMEM;
+	hylard->threshold_bytes = settings->param[ES_HYLARD_THRESHOLD] * 1024;
+	hylard->overload = settings->param[ES_HYLARD_M];
+	hylard->handoff = settings->param[ES_HYLARD_P];
+	hylard->keep_s = settings->param[ES_HYLARD_Q];
+	*ret_state = hylard;
+	return 0;
+}
+
+/* How many requests more has @node than @other? */
+static double es_hylard_excess(const struct es_cluster_view *view, int node, int other)
+{
+	return es_view_measure(view, (unsigned int)node, ES_MEASURE_ACTIVE) -
+	       es_view_measure(view, (unsigned int)other, ES_MEASURE_ACTIVE);
+}
+
+/* LARD/R's part: the set's least loaded node, or @least, which joins. */
+static int es_hylard_replicate(const struct es_hylard *hylard, const struct es_request_view *request,
+			       const struct es_cluster_view *view, int least, struct es_node_set *nodes)
+{
+	int node = es_policy_least(request, view, ES_MEASURE_ACTIVE, nodes);
+
+	if (node == least)
+		return node;
+	if (node >= 0) {
+		double excess = es_hylard_excess(view, node, least);
+
+		es_explain(view, "of the set #%d has the least, %.1f requests more than #%d (M = %g)", node,
+			   excess, least, hylard->overload);
+		if (excess < hylard->overload)
+			return node;
+	}
+	es_set_change(request, view, ES_TARGET_ADD, (unsigned int)least, 0);
+	es_node_set_add(nodes, (unsigned int)least);
+	return least;
+}
+
+/* What moving the connection costs: it stays if it may. */
+static int es_hylard_stay(const struct es_hylard *hylard, const struct es_request_view *request,
+			  const struct es_cluster_view *view, int node, struct es_node_set nodes)
+{
+	int current = request->current;
+	double excess;
+
+	if (current < 0 || current == node || !es_node_set_has(nodes, (unsigned int)current))
+		return node;
+	excess = es_hylard_excess(view, current, node);
+	es_explain(view,
+		   "the connection is at #%d of the set, which has %.1f requests more than #%d (P = %g)",
+		   current, excess, node, hylard->handoff);
+	return excess <= hylard->handoff ? current : node;
+}
+
+static int es_hylard_route(void *state, const struct es_request_view *request,
+			   const struct es_cluster_view *view)
+{
+	int least = es_policy_least(request, view, ES_MEASURE_ACTIVE, NULL);
+	const struct es_hylard *hylard = state;
+	struct es_target_set set;
+	struct es_node_set nodes;
+	int found, node, most;
+
+	if (least < 0)
+		return -1;
+	found = es_set_lookup(request, view, &set);
+	if (found <= 0) {
+		if (!found)
+			es_set_change(request, view, ES_TARGET_ASSIGN, (unsigned int)least, 0);
+		return least;
+	}
+	nodes = es_set_targets(request, view, set.nodes);
+	if ((double)request->size_bytes >= hylard->threshold_bytes) {
+		es_explain(view, "%llu bytes: a large file (threshold = %g KB), for one node",
+			   (unsigned long long)request->size_bytes, hylard->threshold_bytes / 1024);
+		node = es_policy_least(request, view, ES_MEASURE_ACTIVE, &nodes);
+		if (node < 0) {
+			es_set_change(request, view, ES_TARGET_MOVE, (unsigned int)least,
+				      es_set_first(set.nodes));
+			return least;
+		}
+	} else {
+		node = es_hylard_replicate(hylard, request, view, least, &nodes);
+		node = es_hylard_stay(hylard, request, view, node, nodes);
+	}
+	most = es_set_most(view, ES_MEASURE_ACTIVE, 0, nodes);
+	es_set_shrink(request, view, &set, nodes, most, hylard->keep_s, "Q");
+	return node;
+}
+
+const struct es_policy es_policy_hylard = {
+	.name = "hylard",
+	.description = "LARD for large files, LARD/R for others, few moves (HyLARD, Zhuang and Chiang)",
+	.inspects = 1,
+	.needs_targets = 1,
+	.params = es_hylard_params,
+	.new = es_hylard_new,
+	.free = free,
+	.route = es_hylard_route,
+};

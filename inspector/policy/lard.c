@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Policy `lard`: Pai et al. 1998, "Locality-Aware Request Distribution in Cluster-based Network Servers", the
+ * basic algorithm (Figure 2): one node serves a target, the least loaded one when it is first asked for. It
+ * goes to the least loaded node again when (n.load > T_high and some node has less than T_low) or
+ * n.load >= 2 * T_high; but not to one that has as much to do.
+ *
+ * Load is requests in progress, for a node of weight 100. Beyond the paper: a target whose node may not be
+ * given the request goes to the least loaded one. If a set has several nodes, as another policy had left
+ * them, the least loaded of them is n. The paper bounds what is admitted to the cluster, (count - 1) * T_high
+ * + T_low - 1 connections, so that not all nodes can pass 2 * T_high; that is not for a policy to do.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "inspector/policy/lard.h"
+#include "inspector/policy/list.h"
+
+static const struct es_policy_param es_lard_params[] = {
+	[ES_LARD_T_LOW] = {"T_low", "a node with fewer requests has resources to spare", 25, 0, 1e6},
+	[ES_LARD_T_HIGH] = {"T_high", "a node with more requests is slow", 65, 1, 1e6},
+	[ES_LARD_K] = {},
+};
+
+int es_lard_new(const struct es_policy_settings *settings, void **ret_state)
+{
+	struct es_lard *lard = calloc(1, sizeof(*lard));
+
+	if (!lard)
+		return -ENOMEM;
+	lard->low = settings->param[ES_LARD_T_LOW];
+	lard->high = settings->param[ES_LARD_T_HIGH];
+	lard->keep_s = settings->param[ES_LARD_K];
+	*ret_state = lard;
+	return 0;
+}
+
+int es_lard_is_imbalance(const struct es_lard *lard, const struct es_cluster_view *view, unsigned int node,
+			 unsigned int least)
+{
+	double load = es_view_measure(view, node, ES_MEASURE_ACTIVE);
+	double idle = es_view_measure(view, least, ES_MEASURE_ACTIVE);
+
+	if (idle >= load) {
+		es_explain(view, "#%u has %.1f requests, and no node has fewer", node, load);
+		return 0;
+	}
+	if (load >= 2 * lard->high) {
+		es_explain(view, "#%u has %.1f requests, 2 * T_high = %g or more; #%u has the least, %.1f",
+			   node, load, 2 * lard->high, least, idle);
+		return 1;
+	}
+	if (load > lard->high && idle < lard->low) {
+		es_explain(view, "#%u has %.1f requests, above T_high = %g, and #%u %.1f, below T_low = %g",
+			   node, load, lard->high, least, idle, lard->low);
+		return 1;
+	}
+	es_explain(view, "#%u has %.1f requests (T_high = %g), #%u %.1f (T_low = %g): no imbalance", node,
+		   load, lard->high, least, idle, lard->low);
+	return 0;
+}
+
+static int es_lard_route(void *state, const struct es_request_view *request,
+			 const struct es_cluster_view *view)
+{
+	int least = es_policy_least(request, view, ES_MEASURE_ACTIVE, NULL);
+	const struct es_lard *lard = state;
+	struct es_target_set set;
+	struct es_node_set nodes;
+	int found, node;
+
+	if (least < 0)
+		return -1;
+	found = es_set_lookup(request, view, &set);
+	if (found <= 0) {
+		if (!found)
+			es_set_change(request, view, ES_TARGET_ASSIGN, (unsigned int)least, 0);
+		return least;
+	}
+	nodes = es_set_targets(request, view, set.nodes);
+	node = es_policy_least(request, view, ES_MEASURE_ACTIVE, &nodes);
+	if (node >= 0 && !es_lard_is_imbalance(lard, view, (unsigned int)node, (unsigned int)least))
+		return node;
+	es_set_change(request, view, ES_TARGET_MOVE, (unsigned int)least,
+		      node >= 0 ? (unsigned int)node : es_set_first(set.nodes));
+	return least;
+}
+
+const struct es_policy es_policy_lard = {
+	.name = "lard",
+	.description = "one node serves a target, unless it gets too busy (LARD, Pai et al. 1998)",
+	.inspects = 1,
+	.needs_targets = 1,
+	.params = es_lard_params,
+	.new = es_lard_new,
+	.free = free,
+	.route = es_lard_route,
+};

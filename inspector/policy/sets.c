@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdio.h>
+#include "inspector/policy/sets.h"
+
+static double es_set_age_s(const struct es_cluster_view *view, const struct es_target_set *set)
+{
+	/* Another thread, with a later clock, may have been here. */
+	return view->now_ns > set->changed_ns ? (double)(view->now_ns - set->changed_ns) / 1e9 : 0;
+}
+
+static void es_set_explain(const struct es_cluster_view *view, const struct es_target_set *set)
+{
+	char text[ES_EXPLAIN_STEP_SIZE];
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (unsigned int i = 0; i < ES_NODES_MAX && at + 8 < sizeof(text); i++)
+		if (es_node_set_has(set->nodes, i))
+			at += (size_t)snprintf(text + at, sizeof(text) - at, " #%u", i);
+	es_explain(view, "its set, unchanged for %.1f s:%s", es_set_age_s(view, set), text);
+}
+
+int es_set_lookup(const struct es_request_view *request, const struct es_cluster_view *view,
+		  struct es_target_set *ret_set)
+{
+	int found;
+
+	if (!view->targets || !request->target) {
+		es_explain(view, "no server set can be known: the least loaded");
+		return -1;
+	}
+	found = view->explain ? es_targets_peek(view->targets, request->target, ret_set)
+			      : es_targets_get(view->targets, request->target, view->now_ns, ret_set);
+	if (view->explain && found)
+		es_set_explain(view, ret_set);
+	return found;
+}
+
+struct es_node_set es_set_targets(const struct es_request_view *request, const struct es_cluster_view *view,
+				  struct es_node_set nodes)
+{
+	for (unsigned int i = 0; i < ES_NODES_MAX; i++) {
+		if (!es_node_set_has(nodes, i) || es_view_is_target(request, view, i))
+			continue;
+		es_explain(view, "of its set #%u is no target", i);
+		es_node_set_remove(&nodes, i);
+	}
+	return nodes;
+}
+
+unsigned int es_set_first(struct es_node_set nodes)
+{
+	unsigned int i = 0;
+
+	while (i < ES_NODES_MAX - 1 && !es_node_set_has(nodes, i))
+		i++;
+	return i;
+}
+
+void es_set_change(const struct es_request_view *request, const struct es_cluster_view *view,
+		   enum es_target_op op, unsigned int node, unsigned int from)
+{
+	if (!view->explain) {
+		es_targets_propose(view->targets, request->target, op, node, from, view->now_ns);
+		return;
+	}
+	switch (op) {
+	case ES_TARGET_ASSIGN:
+		es_explain(view, "it has no set yet: #%u", node);
+		break;
+	case ES_TARGET_ADD:
+		es_explain(view, "#%u joins the set", node);
+		break;
+	case ES_TARGET_REMOVE:
+		es_explain(view, "#%u leaves the set", node);
+		break;
+	case ES_TARGET_MOVE:
+		es_explain(view, "in the set, #%u takes the place of #%u", node, from);
+		break;
+	default:
+		break;
+	}
+}
+
+int es_set_most(const struct es_cluster_view *view, enum es_measure measure, double more,
+		struct es_node_set nodes)
+{
+	double most = 0;
+	int best = -1;
+
+	for (unsigned int i = 0; i < view->count; i++) {
+		double value;
+
+		if (!es_node_set_has(nodes, i))
+			continue;
+		value = es_view_measure(view, i, measure) + more * 100 / view->node[i].weight;
+		if (best < 0 || value > most) {
+			best = (int)i;
+			most = value;
+		}
+	}
+	return best;
+}
+
+void es_set_shrink(const struct es_request_view *request, const struct es_cluster_view *view,
+		   const struct es_target_set *set, struct es_node_set nodes, int most, double keep_s,
+		   const char *keep_name)
+{
+	if (es_node_set_count(nodes) < 2 || most < 0 || es_set_age_s(view, set) <= keep_s)
+		return;
+	es_explain(view, "the set was not changed for more than %s = %g s, and #%d has the most to do",
+		   keep_name, keep_s, most);
+	es_set_change(request, view, ES_TARGET_REMOVE, (unsigned int)most, 0);
+}

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The LARD family on a real cluster: four inspectors that decide as one, through joins, restarts and deaths."""
+import concurrent.futures
+import json
+
+import pytest
+
+import raw
+from earshotlab import Lab, wait_for
+from traffic import Traffic
+
+pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
+
+ALL = ["n1", "n2", "n3", "n4"]
+
+
+@pytest.fixture(scope="module", name="lab")
+def _lab():
+    with Lab(nodes=4, membership="corosync", policy="lard-r", token=500) as lab:
+        wait_for(lambda: all(state(lab, node) == "whole" for node in ALL), "target tables")
+        yield lab
+
+
+def table(lab, node):
+    """`earshot table`, with every target that the node's workers remember."""
+    return json.loads(lab.node(node).exec(["earshot", "table", "--json", "--limit", "100000"]).stdout)
+
+
+def state(lab, node):
+    return table(lab, node)["table"]["state"]
+
+
+def settled(lab):
+    """All nodes are targets, to all of them."""
+    wait_for(lambda: all(each["state"] == "up" for node in ALL for each in lab.status(node)["nodes"])
+             and all(lab.status(node)["membership"]["phase"] == "stable" for node in ALL), "all nodes up")
+
+
+def explain(lab, node, uri, *options):
+    return json.loads(lab.node(node).exec(["earshot", "explain", uri, "--json", *options]).stdout)
+
+
+def ask(lab, uri, node=None, first=20000):
+    """The node that serves it, through any inspector or this one."""
+    port = next(raw.ports(lab, node, first)) if node else None
+    response, _ = raw.ask(lab.client, raw.head(uri, Connection="close"), **({"port": port} if port else {}))
+    assert raw.right(response, "1k"), (uri, response.status)
+    return response.node
+
+
+def uris(name, count):
+    return [f"/u/1k/{name}-{number}" for number in range(count)]
+
+
+def agreed(lab):
+    """All nodes' tables have as many entries, and no proposal is under way; the number."""
+    def check():
+        found = [table(lab, node)["table"] for node in ALL]
+        return found[0] if len({each["entries"] for each in found}) == 1 else None
+
+    return wait_for(check, "tables of one size")["entries"]
+
+
+def test_one_home_for_each_target(lab):
+    """Whoever inspects a request, and however often it comes: one node serves the target, since nobody is busy."""
+    homes = {uri: ask(lab, uri, ALL[number % 4], 20000 + 7 * number) for number, uri in enumerate(uris("home", 60))}
+    assert set(homes.values()) == set(ALL)
+    for inspector, first in zip(ALL, (30000, 31000, 32000, 33000)):
+        for number, uri in enumerate(list(homes)[::4]):
+            assert ask(lab, uri, inspector, first + 20 * number) == homes[uri], (uri, inspector)
+    for node in ALL:
+        seen = {each["uri"]: each["nodes"] for each in table(lab, node)["targets"] if each["uri"] in homes}
+        assert seen and all(seen[uri] == [homes[uri]] for uri in seen), (node, seen)
+
+
+def test_races_end_alike(lab):
+    """Many clients ask for the same new targets at once, through all inspectors: each ends with one node, the same for all."""
+    before = agreed(lab)
+    fresh = uris("race", 40)
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        served = list(pool.map(lambda uri: (uri, ask(lab, uri)), fresh * 12))
+    assert agreed(lab) == before + len(fresh)
+    settled = {uri: ask(lab, uri) for uri in fresh}
+    # Before the inspectors agreed, a target's first requests may have gone to two nodes; few have.
+    strays = sum(node != settled[uri] for uri, node in served)
+    print(f"{strays} of {len(served)} requests went elsewhere before the inspectors agreed")
+    assert strays < 0.15 * len(served)
+    assert all(table(lab, node)["table"]["differences"] == 0 for node in ALL)
+
+
+def test_explain_is_what_happens(lab):
+    """It names the node that then serves, says why, and changes nothing."""
+    known = uris("explain", 12)
+    homes = {uri: ask(lab, uri) for uri in known}
+    entries = agreed(lab)
+    for number, uri in enumerate(known):
+        told = explain(lab, ALL[number % 4], uri)
+        assert told["node"] == homes[uri] and told["policy"] == "lard-r" and told["uri"] == uri, told
+        assert any(homes[uri] in step for step in told["steps"]), told
+        assert ask(lab, uri) == told["node"]
+    told = explain(lab, "n1", "/u/1k/never-asked-for", "--client", "10.77.1.1:4000", "-H", "Cookie: a=b")
+    assert told["node"] in ALL and told["steps"] and told["inspecting"] in ALL
+    assert agreed(lab) == entries
+    assert not [each for each in table(lab, "n1")["targets"] if "never-asked-for" in each["uri"]]
+    port = next(raw.ports(lab, "n3", 40000))
+    assert explain(lab, "n2", known[0], "--client", f"{lab.net.client_addresses[0]}:{port}")["inspecting"] == "n3"
+
+
+@pytest.mark.parametrize("arguments,message", [
+    (["explain", "bad"], "no complete HTTP"),
+    (["explain", "/", "--service", "nope"], 'no service "nope"'),
+    (["explain", "/", "--on", "n9"], 'no node "n9"'),
+    (["explain", "/", "-H", "nonsense"], "expected NAME: VALUE"),
+    (["explain", "/", "--client", "1.2.3.4:99999"], "expected ADDRESS[:PORT]"),
+    (["explain", "/", "--client", "nobody"], "bad client address"),
+    (["table", "--service", "nope"], 'no service "nope"'),
+    (["table", "--limit", "many"], 'bad limit "many"'),
+])
+def test_wrong_questions(lab, arguments, message):
+    done = lab.node("n1").exec(["earshot", *arguments], check=False)
+    assert done.returncode == 1 and message in done.stderr, done
+
+
+def test_restart_keeps_the_targets(lab):
+    """Each daemon in turn, as an upgrade does, under load: it has the table again, and no target changes its node."""
+    homes = {uri: ask(lab, uri) for uri in uris("restart", 40)}
+    with Traffic(lab, kept=10, fresh=4) as traffic:
+        traffic.run(0.5)
+        for node in ALL:
+            lab.node(node).stop("earshotd")
+            lab.node(node).start("earshotd")
+            wait_for(lambda node=node: state(lab, node) == "whole", f"{node}'s table")
+            settled(lab)  # until then it is no target
+            assert table(lab, node)["table"]["snapshots"] == 1
+        traffic.run(0.5)
+    assert not traffic.broken, traffic.broken[:3]
+    assert {uri: ask(lab, uri) for uri in homes} == homes
+    agreed(lab)
+
+
+def test_node_dies(lab):
+    """Its targets are served by the others, also while its death is not detected, and are its own again afterwards."""
+    homes = {uri: ask(lab, uri) for uri in uris("dies", 40)}
+    lab.kill("n3")
+    wait_for(lambda: lab.status("n1")["nodes"][2]["state"] == "absent", "n3 gone")
+    alive = [node for node in ALL if node != "n3"]
+    wait_for(lambda: all(lab.status(node)["membership"]["phase"] == "stable" for node in alive), "the ring")
+    elsewhere = {uri: ask(lab, uri) for uri in homes}
+    assert all(node != "n3" for node in elsewhere.values())
+    assert all(elsewhere[uri] == home for uri, home in homes.items() if home != "n3")
+    # And there they stay, for all inspectors.
+    assert {uri: ask(lab, uri) for uri in homes} == elsewhere
+    lab.heal("n3")
+    wait_for(lambda: state(lab, "n3") == "whole", "n3's table")
+    settled(lab)
+    again = {uri: ask(lab, uri) for uri in homes}
+    assert all(again[uri] in (elsewhere[uri], homes[uri]) for uri in homes)
+    agreed(lab)
