@@ -76,6 +76,19 @@ int es_daemon_load_update(struct es_daemon *d)
 	return walk(d, now_ns);
 }
 
+void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_load)
+{
+	const struct es_load_report *report = &d->load.report;
+
+	ret_load->connections = d->load.connections;
+	ret_load->cpu = report->cpu;
+	ret_load->has_requests = 1;
+	ret_load->active = report->active;
+	ret_load->load = report->load;
+	ret_load->mean_us = report->mean_us;
+	ret_load->disk = report->disk;
+}
+
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	struct es_daemon *d = timer->data;

@@ -12,6 +12,7 @@
 #include "inspector/policy/load.h"
 #include "inspector/policy/load_meter.h"
 #include "kmod/core/load.h"
+#include "membership/wire.h"
 
 struct es_daemon;
 
@@ -39,6 +40,9 @@ struct es_daemon_load {
  * Returns 1 if report, sums and connections are new.
  */
 int es_daemon_load_update(struct es_daemon *daemon);
+
+/* es_daemon_load_word() - what this node says of itself; sent_ns, queue and state are left to the caller */
+void es_daemon_load_word(const struct es_daemon *daemon, struct es_wire_load *ret_load);
 
 /* es_daemon_load_alone() - without membership: update by itself from now on */
 void es_daemon_load_alone(struct es_daemon *daemon);

@@ -55,9 +55,8 @@ static void fds_watch(struct es_membership *m)
 
 void es_membership_load_send(struct es_membership *m)
 {
-	struct es_wire_load load = {.sent_ns = es_membership_now_ns(), .has_requests = 1};
+	struct es_wire_load load = {.sent_ns = es_membership_now_ns()};
 	unsigned int state_now = m->group.node[m->daemon->cluster->self].state;
-	const struct es_daemon_load *own = &m->daemon->load;
 	uint8_t buf[ES_WIRE_LOAD_SIZE];
 	unsigned int queue = 0;
 	ev_tstamp pause;
@@ -74,14 +73,9 @@ void es_membership_load_send(struct es_membership *m)
 	load.is_new = (uint8_t)es_daemon_load_update(m->daemon);
 	if (load.is_new)
 		m->counted_in = (uint8_t)state_now;
-	load.connections = own->connections;
+	es_daemon_load_word(m->daemon, &load);
 	load.state = m->counted_in;
-	load.cpu = own->report.cpu;
 	load.queue = (uint16_t)queue;
-	load.active = own->report.active;
-	load.load = own->report.load;
-	load.mean_us = own->report.mean_us;
-	load.disk = own->report.disk;
 	es_corosync_send(m->bus, ES_WIRE_LOAD, buf, es_wire_put_load(buf, sizeof(buf), &load));
 	/* The lease must be renewed in time, and the others want to know. */
 	pause = m->lease_ms / 3000.0;
