@@ -87,17 +87,14 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 		      struct es_conf_error *err)
 {
 	const struct es_daemon *d = ctx;
-	static struct es_report_explanation report;
-	struct question q = {.report = &report, .request = {.current = -1}};
+	struct es_report_explanation *report;
+	struct question q = {.request = {.current = -1}};
 	struct es_http_head head;
 	struct es_flow flow = {};
 	const char *text;
-	int rc;
+	int rc = es_report_explain_request(d->cluster->conf, request, &flow, &q.service, &q.request.current,
+					   &text, err);
 
-	memset(&report, 0, sizeof(report));
-	report.conf = d->cluster->conf;
-	rc = es_report_explain_request(d->cluster->conf, request, &flow, &q.service, &q.request.current,
-				       &text, err);
 	if (rc)
 		return rc;
 	es_http_head_init(&head);
@@ -106,15 +103,21 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 				  "this is no complete HTTP/1.x request head that the inspector would route");
 		return -EINVAL;
 	}
+	report = calloc(1, sizeof(*report));
+	if (!report)
+		return -ENOMEM;
 	es_request_describe(&q.request, &head, text, strlen(text));
 	q.request.flow_hash = es_flow_hash(&d->keys.ring, &flow);
-	report.service = q.service;
-	report.request = &q.request;
-	report.inspecting =
+	q.report = report;
+	report->conf = d->cluster->conf;
+	report->service = q.service;
+	report->request = &q.request;
+	report->inspecting =
 		(int)(es_ring_table_lookup(d->cluster->table, q.request.flow_hash) & ES_RING_NODE);
-	if (report.inspecting >= (int)d->cluster->conf->node_count)
-		report.inspecting = -1;
+	if (report->inspecting >= (int)d->cluster->conf->node_count)
+		report->inspecting = -1;
 	es_worker_call(d->worker[es_worker_of(q.request.flow_hash, d->datapath_params.workers)], answer, &q);
-	*ret_result = es_report_explain(&report);
+	*ret_result = es_report_explain(report);
+	free(report);
 	return 0;
 }

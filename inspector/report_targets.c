@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,15 +163,14 @@ int es_report_explain_request(const struct es_conf *conf, struct json_object *re
 /* A policy knows numbers only: "#2" becomes the node's name. */
 static struct json_object *step_named(const struct es_conf *conf, const char *step)
 {
-	char text[2 * ES_EXPLAIN_STEP_SIZE], *end;
+	char text[2 * ES_EXPLAIN_STEP_SIZE];
 	size_t at = 0;
 
 	while (*step && at + ES_CONF_NAME_SIZE < sizeof(text)) {
-		unsigned long node = *step == '#' && isdigit((unsigned char)step[1])
-					     ? strtoul(step + 1, &end, 10)
-					     : ES_NODES_MAX;
+		char *end = (char *)step;
+		unsigned long node = *step == '#' ? strtoul(step + 1, &end, 10) : 0;
 
-		if (node < conf->node_count) {
+		if (end > step + 1 && node < conf->node_count) {
 			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s", conf->nodes[node].name);
 			step = end;
 		} else {

@@ -80,7 +80,7 @@ int es_targets_new(size_t max_entries, struct es_targets **ret_targets)
 	if (!t->queue)
 		goto err_free;
 	for (unsigned int i = 0; i < ES_SHARDS; i++) {
-		t->shard[i].bucket = calloc(buckets, sizeof(*t->shard[i].bucket));
+		t->shard[i].bucket = calloc(buckets, sizeof(struct es_entry *));
 		if (!t->shard[i].bucket)
 			goto err_free;
 	}

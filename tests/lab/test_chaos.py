@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from earshotlab import Lab
+from earshotlab import Lab, wait_for
 from test_membership import ALL, settled
 from traffic import Traffic, distribution
 from witness import Witness
@@ -101,12 +101,23 @@ def play(lab, chance, seconds):
     return history
 
 
-@pytest.mark.parametrize("inspect", ["first", "every"])
-def test_random_schedule(inspect):
+def tables(lab):
+    """Each node's target table is whole and holds as many targets, with nothing under way; their states."""
+    def check():
+        found = [node.ask({"command": "table", "limit": 0})["table"] for node in lab.nodes]
+        same = {(table["state"], table["entries"]) for table in found}
+        return found if len(same) == 1 and found[0]["state"] == "whole" else None
+
+    return wait_for(check, "target tables that agree")
+
+
+@pytest.mark.parametrize("inspect,policy", [("first", "wrr"), ("every", "lard-r")])
+def test_random_schedule(inspect, policy):
     print(f"EARSHOT_SEED={SEED}")
     chance = random.Random(SEED)
-    settings = {"service.inspect": inspect, "service.handover_cost": 0}
-    with Lab(nodes=4, membership="corosync", policy="wrr", token=500, wires=["client"], settings=settings) as lab:
+    # Each request is for a target of its own, so that the table is soon full.
+    settings = {"service.inspect": inspect, "service.handover_cost": 0, "inspector.target_entries": 1024}
+    with Lab(nodes=4, membership="corosync", policy=policy, token=500, wires=["client"], settings=settings) as lab:
         settled(lab)
         lab.wire("client").set(loss=0.01, dup=0.01, reorder=0.01)
         with Witness(lab) as witness, Traffic(lab, kept=30, fresh=30, pause=0.02, patience=15) as traffic:
@@ -117,6 +128,10 @@ def test_random_schedule(inspect):
             traffic.run(2)
             assert traffic.nodes(healthy) == set(ALL)
         answered = witness.assert_one_answer_each()
+        if policy == "lard-r":
+            for table in tables(lab):
+                print({name: table[name] for name in ("assigned", "evicted", "overtaken", "snapshots", "differences")})
+                assert table["evicted"] and not table["refused"]
         print(f"{len(history)} disturbances, {answered} requests answered, once each; "
               f"{len(traffic.failures('kept'))} kept and {len(traffic.failures('fresh'))} fresh connections broke; fresh ones took "
               f"{distribution(traffic.slow(0))}")

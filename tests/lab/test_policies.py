@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The LARD family on a real cluster: four inspectors that decide as one, through joins, restarts and deaths."""
 import concurrent.futures
+import itertools
 import json
+import random
 
 import pytest
 
@@ -104,6 +106,31 @@ def test_explain_is_what_happens(lab):
     assert not [each for each in table(lab, "n1")["targets"] if "never-asked-for" in each["uri"]]
     port = next(raw.ports(lab, "n3", 40000))
     assert explain(lab, "n2", known[0], "--client", f"{lab.net.client_addresses[0]}:{port}")["inspecting"] == "n3"
+
+
+def locality(lab, trace, ports):
+    """Replay it with 8 clients; the share of requests that met a node which had served their target before."""
+    def one(step):
+        uri, port = step
+        response, _ = raw.ask(lab.client, raw.head(uri, Connection="close"), port=port)
+        assert raw.right(response, "1k"), (uri, response.status)
+        return uri, response.node
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        served = list(pool.map(one, zip(trace, ports)))
+    return 1 - len(set(served)) / len(served)
+
+
+def test_four_inspectors_decide_as_one(lab):
+    """The same trace through one inspector and through all four: as many requests find their content in memory."""
+    draw = random.Random(7)
+    trace = [int(300 ** draw.random()) for _ in range(1500)]  # Zipf's law, by its inverse
+    alone = itertools.islice(raw.ports(lab, "n1", 2000), len(trace))
+    one = locality(lab, [f"/u/1k/one-{number}" for number in trace], list(alone))
+    four = locality(lab, [f"/u/1k/four-{number}" for number in trace], list(range(30000, 30000 + len(trace))))
+    ideal = 1 - len(set(trace)) / len(trace)
+    print(f"one inspector {one:.3f}, four {four:.3f}, each target on one node {ideal:.3f}")
+    assert ideal > 0.8 and abs(one - four) < 0.02
 
 
 @pytest.mark.parametrize("arguments,message", [
