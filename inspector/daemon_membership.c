@@ -162,6 +162,7 @@ static void load_take(struct es_membership *m, struct es_group_id from, const vo
 				     .mean_us = load.mean_us,
 				     .cpu = load.cpu,
 				     .disk = load.disk,
+				     .at_ns = es_membership_now_ns(),
 			     });
 }
 
