@@ -88,7 +88,10 @@ int es_datapath_flows(struct es_datapath *datapath, es_datapath_flow_fn fn, void
  */
 int es_datapath_loads(struct es_datapath *datapath, struct es_load_sums *ret_sums);
 
-/* es_datapath_accepted() - requests that were given to servers here, since the datapath was loaded */
+/*
+ * es_datapath_accepted() - requests that were given to servers here, since the datapath was loaded
+ * Of a connection whose requests are not told apart, only the first.
+ */
 int es_datapath_accepted(struct es_datapath *datapath, unsigned long long *ret_count);
 
 /**
