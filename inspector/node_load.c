@@ -76,18 +76,31 @@ static unsigned long long disk_grown(struct es_node_load *load, const char *name
 	return busy_ms > before ? busy_ms - before : 0;
 }
 
-void es_node_load_disks(struct es_node_load *load, const char *text, unsigned long long elapsed_ns)
+/*
+ * A line of /proc/diskstats (Documentation/admin-guide/iostats.rst): major, minor, name, and numbers, the
+ * tenth of which is the time spent doing I/Os. Returns 0 for a device that never did any, or for no line.
+ */
+static unsigned long long disk_line(char *line, const char **ret_name)
+{
+	char *save, *field = strtok_r(line, " ", &save);
+
+	for (int i = 0; field && i < 12; i++) {
+		field = strtok_r(NULL, " ", &save);
+		if (i == 1)
+			*ret_name = field;
+	}
+	return field ? strtoull(field, NULL, 10) : 0;
+}
+
+void es_node_load_disks(struct es_node_load *load, char *text, unsigned long long elapsed_ns)
 {
 	unsigned long long busy_ms, grown, most = 0;
-	char name[32];
+	const char *name;
+	char *save;
 
-	for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
-		/* major minor name, then ten numbers (Documentation/admin-guide/iostats.rst): the tenth is
-		 * the time spent doing I/Os. Most lines are of devices that never did any.
-		 */
-		if (sscanf(line, "%*u %*u %31s %*u %*u %*u %*u %*u %*u %*u %*u %*u %llu", name, &busy_ms) !=
-			    2 ||
-		    !busy_ms)
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		busy_ms = disk_line(line, &name);
+		if (!busy_ms)
 			continue;
 		grown = disk_grown(load, name, busy_ms);
 		most = grown > most ? grown : most;

@@ -42,8 +42,8 @@ void es_node_load_read(struct es_node_load *load, unsigned long long now_ns);
 /* es_node_load_stall() - the text of /proc/pressure/io; returns 0, -1 if it is none */
 int es_node_load_stall(struct es_node_load *load, const char *text, unsigned long long elapsed_ns);
 
-/* es_node_load_disks() - the text of /proc/diskstats */
-void es_node_load_disks(struct es_node_load *load, const char *text, unsigned long long elapsed_ns);
+/* es_node_load_disks() - the text of /proc/diskstats, which is taken apart */
+void es_node_load_disks(struct es_node_load *load, char *text, unsigned long long elapsed_ns);
 
 /* es_node_listens() - does anybody listen on one of the services? 1 also if the kernel does not tell. */
 int es_node_listens(const struct es_conf *conf);

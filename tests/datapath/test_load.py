@@ -113,13 +113,13 @@ class TestActive:
         c.send(ACK | RST)
         settles(quiet, 0)
 
-    def test_client_closes_in_the_middle(self, quiet, client):
+    def test_client_closes_in_the_middle(self, quiet, client, costly):
         """It may want its answer all the same (a half-closed connection); the server decides."""
-        c = client(EACH).serve()
+        c = costly(20)
         c.send(ACK | FIN)
         wait_for(lambda: 8 in quiet.sockets(c), "CLOSE_WAIT")
         recount(quiet, client)
-        assert in_hand(quiet) == (1, 1)
+        assert in_hand(quiet) == (1, 20)
         c.server.close()
         c.server = None
         settles(quiet, 0)

@@ -29,24 +29,23 @@ static void test_stall(void **state)
 /* The busiest disk counts; a partition is not added to its disk, and one that comes later did nothing yet. */
 static void test_disks(void **state)
 {
+	char first[] = "   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+		       "   8       0 sda 1 2 3 4 5 6 7 8 0 1000 11 0 0 0 0 0 0\n"
+		       "   8       1 sda1 1 2 3 4 5 6 7 8 0 900 11\n";
+	char second[] = "   8       0 sda 1 2 3 4 5 6 7 8 0 1300 11 0 0 0 0 0 0\n"
+			"   8       1 sda1 1 2 3 4 5 6 7 8 0 1200 11\n"
+			"   8      16 sdb 1 2 3 4 5 6 7 8 0 500000 11\n"
+			"nonsense\n";
+	char third[] = "   8      16 sdb 1 2 3 4 5 6 7 8 0 500700 11\n";
 	struct es_node_load load = {};
 
 	(void)state;
-	es_node_load_disks(&load,
-			   "   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
-			   "   8       0 sda 1 2 3 4 5 6 7 8 0 1000 11 0 0 0 0 0 0\n"
-			   "   8       1 sda1 1 2 3 4 5 6 7 8 0 900 11\n",
-			   0);
+	es_node_load_disks(&load, first, 0);
 	assert_int_equal(load.disk, 0);
 	assert_int_equal(load.disk_count, 2);
-	es_node_load_disks(&load,
-			   "   8       0 sda 1 2 3 4 5 6 7 8 0 1300 11 0 0 0 0 0 0\n"
-			   "   8       1 sda1 1 2 3 4 5 6 7 8 0 1200 11\n"
-			   "   8      16 sdb 1 2 3 4 5 6 7 8 0 500000 11\n"
-			   "nonsense\n",
-			   SECOND);
+	es_node_load_disks(&load, second, SECOND);
 	assert_int_equal(load.disk, 300);
-	es_node_load_disks(&load, "   8      16 sdb 1 2 3 4 5 6 7 8 0 500700 11\n", SECOND);
+	es_node_load_disks(&load, third, SECOND);
 	assert_int_equal(load.disk, 700);
 }
 
