@@ -25,6 +25,7 @@ struct es_health {
 };
 
 struct es_targets;
+struct es_url_table;
 
 /* struct es_share - a set of ring slots */
 struct es_share {
@@ -35,6 +36,7 @@ struct es_share {
  * struct es_cluster - one version
  * Nodes are in the order of the configuration, their index is the node id. Owns ring and table, not conf.
  * @targets: of services whose policies need them (policy/targets.h); not owned
+ * @urls: of services that have one (content/url_table.h); not owned
  * @weight: 0 for a node that is not on this ring
  * @table: the ring as the datapath looks it up; slots that this node gains or loses have a flag
  */
@@ -47,6 +49,7 @@ struct es_cluster {
 	unsigned int weight[ES_NODES_MAX];
 	struct sockaddr_in handover_address[ES_NODES_MAX];
 	struct es_targets *targets[ES_CONF_SERVICES_MAX];
+	struct es_url_table *urls[ES_CONF_SERVICES_MAX];
 };
 
 /**

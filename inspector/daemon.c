@@ -155,23 +155,13 @@ static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, 
 		es_log(ES_LOG_ERR, "reload failed: %s; the old configuration stays in force", err.text);
 }
 
-static const char *const *es_daemon_policy_names(void)
-{
-	static const char *names[16];
-	const struct es_policy *const *p = es_policy_list();
-
-	for (unsigned int i = 0; i + 1 < sizeof(names) / sizeof(names[0]) && p[i]; i++)
-		names[i] = p[i]->name;
-	return names;
-}
-
 static int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_keys,
 			  struct es_conf **ret_conf, unsigned int *ret_self, struct es_conf_error *err)
 {
 	struct es_conf *conf = NULL;
 	int rc;
 
-	rc = es_conf_load(options->config_path, es_daemon_policy_names(), &conf, err);
+	rc = es_conf_load(options->config_path, &conf, err);
 	if (rc)
 		return rc;
 	rc = es_conf_find_self(conf, options->node, ret_self, err);
@@ -208,6 +198,15 @@ static int es_daemon_first_targets(struct es_daemon *d)
 	es_daemon_targets_commit(d->targets, &set);
 	es_table_set_fill(d->targets, NULL, d->cluster);
 	return 0;
+}
+
+static int es_daemon_first_content(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = es_content_set_init(&d->content, NULL, d->conf, err);
+
+	if (!rc)
+		es_content_set_fill(&d->content, d->cluster);
+	return rc;
 }
 
 /* Missing service addresses are no reason to stay down, but nobody would find this one by himself. */
@@ -322,6 +321,8 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	if (!rc)
 		rc = es_daemon_first_targets(d);
 	if (!rc)
+		rc = es_daemon_first_content(d, err);
+	if (!rc)
 		rc = es_network_probe(err);
 	if (!rc)
 		rc = es_network_read(d->conf, &d->network, err);
@@ -376,6 +377,7 @@ void es_daemon_fini(struct es_daemon *d)
 		es_datapath_detach(&d->datapath_params);
 	es_datapath_free(&d->datapath);
 	es_daemon_targets_free(&d->targets);
+	es_content_set_fini(&d->content);
 	free(d->orders);
 	d->orders = NULL;
 	es_cluster_free(&d->cluster);
@@ -417,6 +419,7 @@ int es_daemon_install(struct es_daemon *d, struct es_cluster *next)
 	int rc;
 
 	es_table_set_fill(d->targets, NULL, next);
+	es_content_set_fill(&d->content, next);
 	/* The datapath first: what it does not queue any more, a worker need not drop. */
 	rc = es_daemon_configure(d, next, &d->keys);
 	if (rc)
@@ -471,6 +474,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_cluster *next = NULL, *old = d->cluster;
 	struct es_conf *conf = NULL;
+	struct es_content_set content = {};
 	struct es_table_set tables = {};
 	struct es_network network;
 	unsigned int self = 0;
@@ -489,9 +493,12 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		rc = es_network_prepare(conf, err);
 	if (!rc)
 		rc = es_daemon_targets_prepare(d->targets, conf, &tables);
+	if (!rc)
+		rc = es_content_set_init(&content, &d->content, conf, err);
 	if (rc)
 		goto err_free;
 	es_table_set_fill(d->targets, &tables, next);
+	es_content_set_fill(&content, next);
 	d->network = network;
 	/* Workers first: they must know a service before its requests come. */
 	es_daemon_set_workers(d, next, &keys);
@@ -502,12 +509,14 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		goto err_free;
 	}
 	es_daemon_targets_commit(d->targets, &tables);
+	es_content_set_fini(&d->content);
+	d->content = content;
 	d->cluster = next;
 	d->keys = keys;
 	es_cluster_free(&old);
 	es_conf_free(&d->conf);
 	d->conf = conf;
-	es_content_reloaded(d);
+	es_observed_reset(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);
 	es_daemon_warn_addresses(conf);
@@ -517,6 +526,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 
 err_free:
 	es_daemon_targets_discard(d->targets, &tables);
+	es_content_set_fini(&content);
 	es_cluster_free(&next);
 	es_conf_free(&conf);
 	es_keys_wipe(&keys);

@@ -13,6 +13,7 @@
 #include "inspector/daemon_content.h"
 #include "inspector/daemon_load.h"
 #include "inspector/daemon_membership.h"
+#include "inspector/daemon_observed.h"
 #include "inspector/daemon_route.h"
 #include "inspector/daemon_targets.h"
 #include "inspector/datapath.h"
@@ -34,9 +35,10 @@ struct es_daemon {
 	struct es_cluster *cluster;
 	struct es_membership *membership; /* NULL: static */
 	struct es_daemon_targets *targets;
+	struct es_content_set content;
 	struct es_daemon_route route;
 	struct es_daemon_load load;
-	struct es_daemon_content content;
+	struct es_daemon_observed observed;
 	struct es_keys keys;
 	struct es_network network;
 	struct es_datapath_params datapath_params;

@@ -3,35 +3,38 @@
 #define ES_DAEMON_CONTENT_H
 
 /*
- * What this node learns about the content that it serves: how long responses are. The datapath measures those
- * that an inspector asked for (ES_REQUEST_F_MEASURE), complete ones with status 200 of a known target.
+ * The URL tables of the services whose requests are inspected, and the threads that scan their document
+ * roots. Owned by the control thread; workers use the tables through the version of the cluster that they
+ * have.
  */
-#include "inspector/config.h"
-#include "kmod/core/abi.h"
+#include "inspector/cluster.h"
+#include "inspector/content/docroot.h"
 
-struct es_daemon;
+struct es_service_content;
 
-/* struct es_content_mean - of a service's responses that were measured, since the configuration was read */
-struct es_content_mean {
-	unsigned long long count;
-	unsigned long long bytes;
+/* struct es_content_set - of a configuration's services, in their order; NULL for one without */
+struct es_content_set {
+	unsigned int count;
+	struct es_service_content *content[ES_CONF_SERVICES_MAX];
 };
-
-struct es_daemon_content {
-	struct es_content_mean mean[ES_CONF_SERVICES_MAX];
-};
-
-/* es_content_response() - an es_datapath_response_fn; @ctx: the daemon */
-void es_content_response(void *ctx, const struct es_response_entry *entry);
 
 /**
- * es_content_observed() - a response of @target was so long, its head included; 4 GB stands for more
- * @target: struct es_request_view's
+ * es_content_set_init() - what @conf needs: a service of the same name, root and bound keeps what @old has
+ * @old: the one in force, or NULL. It is not changed: until one of the two is finished both are good.
+ * Returns 0, or -errno and @err; then @ret_set is empty.
  */
-void es_content_observed(struct es_daemon *daemon, unsigned int service, __u64 target,
-			 unsigned long long bytes);
+int es_content_set_init(struct es_content_set *ret_set, const struct es_content_set *old,
+			const struct es_conf *conf, struct es_conf_error *err);
 
-/* es_content_reloaded() - services may have other numbers now */
-void es_content_reloaded(struct es_daemon *daemon);
+/* es_content_set_fini() - no worker uses it any more; waits for the threads that nobody else has */
+void es_content_set_fini(struct es_content_set *set);
+
+/* es_content_set_fill() - let a version of the cluster have these tables */
+void es_content_set_fill(const struct es_content_set *set, struct es_cluster *cluster);
+
+/* es_content_set_stats() - 0 if the service has no table; @ret_has_root: @ret_root is filled */
+int es_content_set_stats(const struct es_content_set *set, unsigned int service,
+			 struct es_url_stats *ret_table, int *ret_has_root,
+			 struct es_docroot_stats *ret_root);
 
 #endif

@@ -10,6 +10,7 @@
 #include "inspector/daemon_control.h"
 #include "inspector/policy/policy.h"
 #include "inspector/report.h"
+#include "inspector/report_content.h"
 
 static struct json_object *es_daemon_report_workers(const struct es_daemon *d)
 {
@@ -43,9 +44,23 @@ static void es_daemon_report_services(const struct es_daemon *d, struct es_repor
 			.connections = d->load.sums.service[i].flows,
 			.active = d->load.sums.service[i].active,
 			.load = d->load.sums.service[i].load,
-			.measured = d->content.mean[i].count,
-			.measured_bytes = d->content.mean[i].bytes,
+			.measured = d->observed.mean[i].count,
+			.measured_bytes = d->observed.mean[i].bytes,
 		};
+}
+
+static void es_daemon_report_content(const struct es_daemon *d, struct json_object *status)
+{
+	const struct es_conf *conf = d->cluster->conf;
+
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		struct es_report_content content = {.service = conf->services[i].name};
+
+		if (!es_content_set_stats(&d->content, i, &content.table, &content.has_root, &content.root))
+			continue;
+		content.path = conf->services[i].document_root;
+		es_report_content_add(status, &content);
+	}
 }
 
 static int es_daemon_status(void *ctx, struct json_object *request, struct json_object **ret_result,
@@ -104,6 +119,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 	}
 	*ret_result = es_report_status(&status);
 	es_report_membership(*ret_result, &membership);
+	es_daemon_report_content(d, *ret_result);
 	return 0;
 }
 

@@ -189,8 +189,8 @@ static void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint
 	es_inspect_count(in, target == in->cluster->self ? ES_WORKER_kept : ES_WORKER_handovers);
 }
 
-static int es_inspect_route(struct es_inspector *in, unsigned int service,
-			    const struct es_request_view *request, struct es_rejection *ret_rejection)
+static int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_request_view *request,
+			    struct es_rejection *ret_rejection)
 {
 	switch (request->head->result) {
 	case ES_HTTP_DONE:
@@ -293,8 +293,11 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 		.truncated = truncated,
 		.current = g->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
 	};
+	struct es_ip_packet packet;
 	int target;
 
+	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
+		request.client = &packet.flow.client;
 	if (truncated) {
 		es_inspect_count(in, ES_WORKER_gather_timeout);
 		es_http_head_truncate(&g->head);
@@ -302,6 +305,7 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 	es_request_describe(&request, &g->head, g->text, g->text_len);
 	es_inspect_count(in, ES_WORKER_gathered);
 	target = es_inspect_route(in, g->order.service, &request, &g->order.rejection);
+	g->order.cost = request.cost;
 	es_order_bound(in, &request, g->first_seq, &g->order);
 	es_order_weigh(in, &request, &g->order);
 	es_order_measure(in, &request, &g->order);
@@ -394,6 +398,7 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 	struct es_request_view request = {
 		.flow_hash = record->flow_hash,
 		.current = record->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
+		.client = &packet->flow.client,
 	};
 	const char *text = (const char *)es_ip_packet_payload(packet);
 	struct es_handover_order order;

@@ -11,6 +11,7 @@ static void es_router_policies_fini(struct es_router *router)
 		router->policy[i] = NULL;
 		router->state[i] = NULL;
 	}
+	es_rules_free(&router->rules);
 }
 
 static int es_router_policies_init(struct es_router *router)
@@ -25,6 +26,8 @@ static int es_router_policies_init(struct es_router *router)
 		if (!policy)
 			return -ENOENT;
 		es_policy_defaults(policy, &settings);
+		if (conf->services[i].parameters.count)
+			memcpy(settings.param, conf->services[i].params, sizeof(settings.param));
 		settings.load_bound = conf->services[i].load_bound;
 		settings.handover_cost = conf->services[i].handover_cost;
 		rc = policy->new ? policy->new (&settings, &router->state[i]) : 0;
@@ -32,7 +35,7 @@ static int es_router_policies_init(struct es_router *router)
 			return rc;
 		router->policy[i] = policy;
 	}
-	return 0;
+	return es_rules_new(conf, &router->rules);
 }
 
 int es_router_init(struct es_router *router, const struct es_cluster *cluster, const struct es_health *health,
@@ -114,16 +117,26 @@ static void es_router_view(struct es_router *router, unsigned long long now_ns,
 	};
 }
 
-int es_route(struct es_router *router, unsigned int service, const struct es_request_view *request,
+int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
 {
+	struct es_rules_refusal refusal;
 	struct es_cluster_view view;
-	int node = -1;
+	int node;
 
 	*ret_rejection = (struct es_rejection){.is_head = request->head->method == ES_HTTP_METHOD_HEAD};
 	es_router_view(router, now_ns, &view);
 	view.targets = router->cluster->targets[service];
 	view.explain = explain;
+	node = es_rules_apply(router->rules, service, router->cluster->urls[service], request, &view,
+			      &refusal);
+	if (node == ES_RULES_REJECT) {
+		ret_rejection->status = refusal.status;
+		ret_rejection->retry_after_s = refusal.retry_after_s;
+		return ES_ROUTE_REJECT;
+	}
+	if (node >= 0)
+		return node;
 	if (request->uri)
 		node = router->policy[service]->route(router->state[service], request, &view);
 	/* A policy that names a node that is none must not cost the client its request. */

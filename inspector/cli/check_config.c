@@ -60,7 +60,7 @@ static int run(const struct es_cli *cli)
 	struct es_conf *conf = NULL;
 	struct es_conf_error err;
 
-	if (es_conf_load(cli->args[0], es_conf_policies, &conf, &err))
+	if (es_conf_load(cli->args[0], &conf, &err))
 		return es_cli_fail("%s", err.text);
 	if (cli->json) {
 		print_summary_json(conf);

@@ -3,13 +3,17 @@
 find_package(Threads REQUIRED)
 
 earshot_unit_test(config earshot-config)
+earshot_unit_test(config_rules earshot-config)
 earshot_unit_test(keyfile earshot-config)
 earshot_unit_test(control earshot-control Threads::Threads)
 earshot_unit_test(report earshot-control)
 earshot_unit_test(cli earshot-control)
 earshot_unit_test(check earshot-check)
 add_dependencies(test_cli earshot)
-foreach(concept config report cli)
+foreach(concept config config_rules report cli)
   target_compile_definitions(test_${concept} PRIVATE EARSHOT_SOURCE="${PROJECT_SOURCE_DIR}")
 endforeach()
 target_compile_definitions(test_cli PRIVATE EARSHOT_CLI="$<TARGET_FILE:earshot>")
+# A part of the daemon, which is no library.
+earshot_unit_test(settings earshot-config earshot-group)
+target_sources(test_settings PRIVATE ${PROJECT_SOURCE_DIR}/inspector/settings.c)
