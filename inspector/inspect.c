@@ -305,7 +305,6 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 	es_request_describe(&request, &g->head, g->text, g->text_len);
 	es_inspect_count(in, ES_WORKER_gathered);
 	target = es_inspect_route(in, g->order.service, &request, &g->order.rejection);
-	g->order.cost = request.cost;
 	es_order_bound(in, &request, g->first_seq, &g->order);
 	es_order_weigh(in, &request, &g->order);
 	es_order_measure(in, &request, &g->order);
