@@ -561,14 +561,31 @@ void es_inspect_forget(struct es_inspector *in)
 	}
 }
 
+/* The node for a request that came back from another, whose head may be in more segments than this one. */
+static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, const struct es_ip_packet *packet,
+				  struct es_handover_order *order)
+{
+	struct es_request_view request = {
+		.flow_hash = flow_hash, .current = -1, .client = &packet->flow.client};
+	const char *text = (const char *)es_ip_packet_payload(packet);
+
+	es_http_head_init(&in->head);
+	es_http_head_scan(&in->head, text, packet->seg.len);
+	es_request_describe(&request, &in->head, text, packet->seg.len);
+	if (order->service >= in->cluster->conf->service_count ||
+	    (in->head.result != ES_HTTP_DONE && in->head.result != ES_HTTP_AMBIGUOUS))
+		return es_route_fallback(&in->router, &request, in->now_ns);
+	return es_route(&in->router, order->service, &request, in->now_ns, NULL, &order->rejection);
+}
+
 /* A target refused: the packet comes back whole, so it is decided again without any state kept for it. */
 static void es_inspect_nack(struct es_inspector *in, const struct es_handover *nack, const uint8_t *bytes,
 			    size_t len)
 {
-	struct es_request_view request = {.head = &in->head, .current = -1};
 	struct es_handover_order order;
 	struct es_ip_packet packet;
 	unsigned int source = nack->source;
+	__u64 flow_hash;
 	uint32_t cookie;
 	int target;
 
@@ -579,8 +596,8 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 	es_handover_order_of(nack, &order);
 	order.attempt++;
 	cookie = packet.seg.ack - 1;
-	request.flow_hash = es_flow_hash(&in->keys.ring, &packet.flow);
-	if (!order.moved && !es_inspect_is_mine(in, request.flow_hash)) {
+	flow_hash = es_flow_hash(&in->keys.ring, &packet.flow);
+	if (!order.moved && !es_inspect_is_mine(in, flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
@@ -593,17 +610,20 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 		es_health_suspend(in->params->health, source, in->now_ns + ES_SUSPEND_NS);
 		target = order.attempt > in->cluster->conf->node_count
 				 ? -1
-				 : es_route_fallback(&in->router, &request, in->now_ns);
+				 : es_inspect_route_again(in, flow_hash, &packet, &order);
+	}
+	if (target == ES_ROUTE_REJECT) {
+		es_inspect_reject(in, flow_hash, &packet, packet.seg.seq + packet.seg.len, &order);
+		return;
 	}
 	if (target < 0) {
 		es_inspect_refuse(in, bytes, len);
 		return;
 	}
 	if (order.moved)
-		es_inspect_note(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
+		es_inspect_note(in, flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
 	else
-		es_inspect_note_first(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target,
-				      &order);
+		es_inspect_note_first(in, flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
 	es_inspect_send(in, &order, &packet, 0, (unsigned int)target);
 }
 

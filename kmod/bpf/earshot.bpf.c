@@ -46,8 +46,10 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 
 		v->mine = state->attached && es_ring_answers(owner, cfg->self);
 		v->waits = (owner & (ES_RING_WAIT | ES_RING_ANSWER)) != 0;
-		/* A request that moved its connection away from here concerns this node all the same. */
-		if (!v->mine && (v->inspect != ES_INSPECT_EVERY || !v->seg.len))
+		/* A request that moved its connection away from here concerns this node all the same, and so
+		 * does the end of a connection that its inspector has answered. */
+		if (!v->mine &&
+		    (v->inspect != ES_INSPECT_EVERY || !(v->seg.len || (v->seg.flags & ES_TCP_FIN))))
 			return 0;
 	}
 	v->now_ms = (__u32)(now_ns / 1000000);
