@@ -23,6 +23,7 @@
 #include "target.h"
 #include "reply.h"
 #include "list.h"
+#include "loads.h"
 #include "unproven.h"
 #include "kmod/core/decide.h"
 
@@ -489,7 +490,8 @@ static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_soc
 	if (!t || t->pin)
 		return;
 	off = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
-	es_reply_read(skb, t, seg->seq, off, off + seg->len);
+	if (es_reply_read(skb, t, seg->seq, off, off + seg->len))
+		es_reply_measured(t);
 }
 
 SEC("tc")

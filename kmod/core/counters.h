@@ -71,6 +71,7 @@
 	X(end_done, "socket ended so that its connection could move")                                        \
 	X(reply_stray_rst, "RST of this node's stack, dropped: its connection had moved away a moment ago")  \
 	X(end_refused, "socket not ended: server or client had gone on meanwhile")                           \
+	X(response_unmeasured, "response whose length was lost: the daemon did not take them in time")       \
 	ES_PINS(X, pin_)
 
 enum es_counter {
