@@ -59,6 +59,7 @@ struct es_conf_choice {
 struct es_conf_key {
 	const char *name;
 	enum es_conf_kind kind;
+	enum es_conf_item item; /* of a list */
 	size_t offset;
 	size_t size;
 	const char *def;
@@ -67,7 +68,6 @@ struct es_conf_key {
 	const char *unit;
 	const char *zero;
 	const struct es_conf_choice *choices;
-	enum es_conf_item item;
 };
 
 /* @keys ends with a nameless one */
