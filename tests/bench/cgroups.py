@@ -2,7 +2,7 @@
 """A node's page cache and disk: a memory and a blkio control group (cgroup v1) around its server.
 
 The page cache is limited together with all other memory of the group, and charged to who reads first. The block layer's
-throttle makes of the machine's disk one of a stated speed; both of its limits hold at once, requests and bytes a second.
+throttle makes of the machine's disk one of a stated speed; its limits of requests and of bytes hold at once.
 What is in the cache is not slowed down. The group's own counter tells what was read from the disk.
 """
 import contextlib

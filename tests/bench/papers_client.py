@@ -3,7 +3,7 @@
 """The clients of papers_lab.py: run in the namespace of the lab's client, with one JSON object of options as argument.
 
     loop      each of the connections asks for one file after the other, as fast as it gets them
-    sessions  each session downloads a large file at a limited speed, looks at some pages (small files), thinks, and so on
+    sessions  each session downloads a large file at a limited speed, looks at pages (small files), thinks, and so on
 
 The order of requests comes from the seed alone. Bodies are thrown away in the kernel (MSG_TRUNC), but for their
 beginning, which says whose they are. One line is printed when each phase begins, and "RESULT {json}" at the end.
