@@ -56,6 +56,12 @@ static const struct es_conf_choice inspects[] = {
 	{NULL, 0, 0},
 };
 
+static const struct es_conf_choice fails[] = {
+	{"open", ES_CONF_FAIL_OPEN, 0},
+	{"closed", ES_CONF_FAIL_CLOSED, 0},
+	{NULL, 0, 0},
+};
+
 static const struct es_conf_key cluster_keys[] = {
 	VALUE(cluster, name, "earshot", TEXT),
 	VALUE(cluster, key_file, "/etc/earshot/cluster.key", PATH),
@@ -105,16 +111,26 @@ static const struct es_conf_key service_keys[] = {
 	{.name = NULL},
 };
 
+static const struct es_conf_key plugin_keys[] = {
+	VALUE(plugin, file, OPTIONAL, FILE),
+	CHOICE(plugin, fail, "open", fails),
+	NUMBER(plugin, budget_us, "10000", 1, 1000000, "microseconds", "not measured against any"),
+	VALUE(plugin, config, OPTIONAL, CONFIG),
+	VALUE(plugin, config_file, OPTIONAL, PATH),
+	{.name = NULL},
+};
+
 #define KEY_COUNT(keys) (sizeof(keys) / sizeof((keys)[0]))
 _Static_assert(KEY_COUNT(datapath_keys) <= ES_CONF_KEYS_MAX + 1,
 	       "ES_CONF_KEYS_MAX is that of the largest section");
 
 const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
-	[ES_CONF_CLUSTER] = {"cluster", 0, cluster_keys},
-	[ES_CONF_DATAPATH] = {"datapath", 0, datapath_keys},
-	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys},
-	[ES_CONF_NODE] = {"node", 1, node_keys},
-	[ES_CONF_SERVICE] = {"service", 1, service_keys},
+	[ES_CONF_CLUSTER] = {"cluster", 0, cluster_keys, NULL},
+	[ES_CONF_DATAPATH] = {"datapath", 0, datapath_keys, NULL},
+	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys, NULL},
+	[ES_CONF_NODE] = {"node", 1, node_keys, NULL},
+	[ES_CONF_SERVICE] = {"service", 1, service_keys, &es_conf_sections[ES_CONF_PLUGIN]},
+	[ES_CONF_PLUGIN] = {"plugin", 1, plugin_keys, NULL},
 };
 
 const char *const es_conf_policies[] = {"ring",	  "wrr",      "wlc",	"cap",	 "uri-hash", "ward",  "lard",

@@ -29,6 +29,8 @@ struct es_scan {
 	char quote;
 	int begun; /* line on which the string or comment began */
 	int brace; /* line of the open brace, 0: none */
+	int inner; /* of the one inside it */
+	const char *text;
 };
 
 static int es_scan_next_is(const struct es_scan *s, char c)
@@ -45,9 +47,36 @@ static int es_scan_control(struct es_scan *s, unsigned char c)
 	return 0;
 }
 
+/* Back over blanks and then over a word, quoted or not; NULL if there is none. */
+static const char *es_scan_word_before(const struct es_scan *s, const char *pos)
+{
+	const char *end;
+
+	while (pos > s->text && isspace((unsigned char)pos[-1]))
+		pos--;
+	end = pos;
+	while (pos > s->text && !isspace((unsigned char)pos[-1]) && !strchr("={}", pos[-1]))
+		pos--;
+	return pos < end ? pos : NULL;
+}
+
+/* Does this brace open a section that may be inside another: plugin NAME {? Only there is one inside another
+ * no sign of a "}" that was forgotten. */
+static int es_scan_is_inner(const struct es_scan *s)
+{
+	const char *name = es_scan_word_before(s, s->pos);
+	const char *word = name ? es_scan_word_before(s, name) : NULL;
+
+	return word && !strncmp(word, "plugin", 6) && isspace((unsigned char)word[6]);
+}
+
 static int es_scan_brace(struct es_scan *s, char c)
 {
-	if (c == '{') {
+	if (c == '{' && s->brace && !s->inner && es_scan_is_inner(s)) {
+		s->inner = s->line;
+	} else if (c == '}' && s->inner) {
+		s->inner = 0;
+	} else if (c == '{') {
 		if (s->brace)
 			return es_conf_fail(
 				s->p, s->line,
@@ -160,7 +189,7 @@ static int es_scan_char(struct es_scan *s)
 
 int es_conf_scan(struct es_conf_parse *p, char *text, size_t size)
 {
-	struct es_scan s = {.p = p, .pos = text, .end = text + size, .line = 1};
+	struct es_scan s = {.p = p, .text = text, .pos = text, .end = text + size, .line = 1};
 
 	for (; s.pos < s.end; s.pos++) {
 		char c = *s.pos;
@@ -176,7 +205,7 @@ int es_conf_scan(struct es_conf_parse *p, char *text, size_t size)
 	if (s.state == ES_SCAN_BLOCK_COMMENT)
 		return es_conf_fail(p, s.begun, "comment without its end: expected */");
 	if (s.brace)
-		return es_conf_fail(p, s.brace,
+		return es_conf_fail(p, s.inner ? s.inner : s.brace,
 				    "\"{\" without \"}\": expected it before the end of the file");
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include "inspector/datapath.h"
 #include "inspector/keyfile.h"
 #include "inspector/network.h"
+#include "inspector/plugin/host.h"
 #include "inspector/worker.h"
 
 /* struct es_daemon_options - the command line */
@@ -31,6 +32,8 @@ struct es_daemon {
 	struct es_cluster *cluster;
 	struct es_membership *membership; /* NULL: static */
 	struct es_daemon_targets *targets;
+	struct es_plugins *plugins;
+	struct ev_timer plugin_timer;
 	struct es_keys keys;
 	struct es_network network;
 	struct es_datapath_params datapath_params;

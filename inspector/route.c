@@ -5,6 +5,7 @@
 
 static void es_router_policies_fini(struct es_router *router)
 {
+	es_plugins_thread_free(&router->plugins);
 	for (unsigned int i = 0; i < ES_CONF_SERVICES_MAX; i++) {
 		if (router->policy[i] && router->policy[i]->free)
 			router->policy[i]->free(router->state[i]);
@@ -32,7 +33,7 @@ static int es_router_policies_init(struct es_router *router)
 			return rc;
 		router->policy[i] = policy;
 	}
-	return 0;
+	return es_plugins_thread_new(router->cluster->plugins, &router->plugins);
 }
 
 int es_router_init(struct es_router *router, const struct es_cluster *cluster, const struct es_health *health,
@@ -114,22 +115,55 @@ static void es_router_view(struct es_router *router, unsigned long long now_ns,
 	};
 }
 
-int es_route(struct es_router *router, unsigned int service, const struct es_request_view *request,
+/* The plugins' word, as es_route() says it; -1 if the policy has it, within @request's nodes then. */
+static int es_route_plugins(struct es_router *router, unsigned int service, struct es_request_view *request,
+			    const struct es_cluster_view *view, struct es_rejection *ret_rejection)
+{
+	struct es_plugins_answer answer;
+
+	switch (es_plugins_route(router->plugins, service, request, view, &answer)) {
+	case ES_PLUGINS_NODE:
+		return (int)answer.node;
+	case ES_PLUGINS_MORE:
+		ret_rejection->more_bytes = answer.more_bytes;
+		return ES_ROUTE_MORE;
+	case ES_PLUGINS_REJECT:
+		ret_rejection->status = answer.status;
+		ret_rejection->retry_after_s = answer.retry_after_s;
+		return ES_ROUTE_REJECT;
+	default:
+		return -1;
+	}
+}
+
+int es_route(struct es_router *router, unsigned int service, const struct es_request_view *asked,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
 {
+	struct es_request_view request = *asked;
 	struct es_cluster_view view;
-	int node = -1;
+	int node;
 
-	*ret_rejection = (struct es_rejection){.is_head = request->head->method == ES_HTTP_METHOD_HEAD};
+	*ret_rejection = (struct es_rejection){
+		.is_head = request.head->method == ES_HTTP_METHOD_HEAD,
+		.protocol = request.head->result,
+	};
 	es_router_view(router, now_ns, &view);
 	view.targets = router->cluster->targets[service];
 	view.explain = explain;
-	if (request->uri)
-		node = router->policy[service]->route(router->state[service], request, &view);
+	node = es_route_plugins(router, service, &request, &view, ret_rejection);
+	if (node == ES_ROUTE_MORE && explain) {
+		request = *asked; /* nobody will gather it */
+		request.truncated = 1;
+		node = es_route_plugins(router, service, &request, &view, ret_rejection);
+	}
+	if (node != -1)
+		return node;
+	if (request.uri)
+		node = router->policy[service]->route(router->state[service], &request, &view);
 	/* A policy that names a node that is none must not cost the client its request. */
-	return node >= 0 && es_view_is_target(request, &view, (unsigned int)node)
+	return node >= 0 && es_view_is_target(&request, &view, (unsigned int)node)
 		       ? node
-		       : es_policy_fallback(request, &view);
+		       : es_policy_fallback(&request, &view);
 }
 
 int es_route_fallback(struct es_router *router, const struct es_request_view *request,

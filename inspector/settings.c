@@ -79,6 +79,19 @@ static void services_put(struct es_text *out, const struct es_conf *conf)
 	}
 }
 
+/* Nodes with other rules would send one target to different nodes. A line each: some may be left out. */
+static void plugins_put(struct es_text *out, const struct es_conf *conf, struct es_plugins *plugins)
+{
+	static struct es_plugin_report report; /* large; this is the control thread's */
+
+	for (unsigned int i = 0; i < es_plugins_count(plugins); i++) {
+		es_plugins_describe(plugins, i, &report);
+		line(out, "=plugin.%u.%s.%s=%s %s,fail:%s,config:%016llx\n", i,
+		     conf->services[report.service].name, report.name, report.what, report.version,
+		     report.is_closed ? "closed" : "open", (unsigned long long)report.digest);
+	}
+}
+
 static void sysctl_put(struct es_text *out, const char *name)
 {
 	char path[128], value[128];
@@ -99,7 +112,7 @@ static void sysctl_put(struct es_text *out, const char *name)
 }
 
 size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
-			const struct es_network *network, char *text, size_t size)
+			const struct es_network *network, struct es_plugins *plugins, char *text, size_t size)
 {
 	static const char *const sysctls[] = {
 		"tcp_rmem", "tcp_wmem", "tcp_window_scaling", "tcp_timestamps",
@@ -117,6 +130,7 @@ size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 	line(&out, "=handover_port=%u\n", conf->cluster.handover_port);
 	line(&out, "=virtual_nodes=%u\n", conf->cluster.virtual_nodes);
 	services_put(&out, conf);
+	plugins_put(&out, conf, plugins);
 	nodes_put(&out, conf);
 	line(&out, "version=%s\n", EARSHOT_VERSION);
 	if (!uname(&system))

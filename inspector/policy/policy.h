@@ -18,6 +18,7 @@
 #include "inspector/policy/random.h"
 #include "inspector/policy/targets.h"
 
+struct es_flow;
 struct es_http_head;
 
 /* What serving a request needs most; CAP's classes N, CB, DB, DCB. */
@@ -35,6 +36,7 @@ enum es_request_class {
  * @uri, @uri_len: path and query; NULL if they are not known in full, and @target is 0 then
  * @target: what the table knows the content as: a hash of @uri, the same on all nodes; never 0 for a known
  * URI
+ * @flow: the connection; NULL in the simulator
  * @current: the node that has the connection; -1 before its first request
  * @size_bytes: of the response, 0 if not known; @cost: what serving it takes, in response packets (LVS-CAD
  * section 5.1), at least 1
@@ -48,6 +50,7 @@ struct es_request_view {
 	const char *uri;
 	size_t uri_len;
 	__u64 target;
+	const struct es_flow *flow;
 	int current;
 	__u64 size_bytes;
 	unsigned int cost;
