@@ -135,6 +135,49 @@ static int plugin_open(const char *label, const char *name, int line)
 	return 0;
 }
 
+/* A rule or a location; the latter's path may be there once for each service, which is checked at the end. */
+static int rule_open(const char *label, const char *name, int line, int is_location)
+{
+	struct es_conf_parse *p = &reader->parse;
+	unsigned int i, n = p->conf->rule_count;
+	struct es_conf_rule *rules;
+
+	for (i = 0; !is_location && i < n; i++)
+		if (!p->conf->rules[i].is_location && !strcmp(p->conf->rules[i].name, name))
+			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
+					    label, p->rules[i].open);
+	if (n == ES_CONF_RULES_MAX)
+		return es_conf_fail(p, line, "%s: too many rules and locations: expected at most %d", label,
+				    ES_CONF_RULES_MAX);
+	rules = realloc(p->conf->rules, (n + 1) * sizeof(*rules));
+	if (!rules)
+		return es_conf_fail(p, line, "%s: out of memory", label);
+	p->conf->rules = rules;
+	memset(&rules[n], 0, sizeof(rules[n]));
+	snprintf(rules[n].name, sizeof(rules[n].name), "%s", name);
+	rules[n].is_location = is_location;
+	rules[n].line = line;
+	reader->lines = &p->rules[n];
+	reader->data = &rules[n];
+	p->conf->rule_count++;
+	return 0;
+}
+
+static int title_check(const struct es_conf_section *section, const char *label, const char *title, int line)
+{
+	const char *expected;
+
+	if (section != &es_conf_sections[ES_CONF_LOCATION]) {
+		if (es_conf_name_is_valid(title))
+			return 0;
+		expected = ES_CONF_NAME_EXPECTED;
+	} else if (es_conf_item_is_valid(ES_CONF_ITEM_PATH, title, &expected)) {
+		return 0;
+	}
+	return es_conf_fail(&reader->parse, line, "%s: bad %s: expected %s", label,
+			    section == &es_conf_sections[ES_CONF_LOCATION] ? "path" : "name", expected);
+}
+
 /* Sections of which there is one; their defaults were set before the file was read. */
 static int single_open(const struct es_conf_section *section, int line)
 {
@@ -171,14 +214,16 @@ static int section_open_one(cfg_t *cfg, int line)
 	if (!section)
 		return es_conf_fail(p, line, "key outside of a section: expected a section");
 	label_of(cfg, label);
-	if (section->titled && !es_conf_name_is_valid(cfg_title(cfg)))
-		return es_conf_fail(p, line, "%s: bad name: expected " ES_CONF_NAME_EXPECTED, label);
+	if (section->titled && title_check(section, label, cfg_title(cfg), line))
+		return -EINVAL;
 	if (section == &es_conf_sections[ES_CONF_NODE])
 		r = node_open(label, cfg_title(cfg), line);
 	else if (section == &es_conf_sections[ES_CONF_SERVICE])
 		r = service_open(label, cfg_title(cfg), line);
 	else if (section == &es_conf_sections[ES_CONF_PLUGIN])
 		r = plugin_open(label, cfg_title(cfg), line);
+	else if (section == &es_conf_sections[ES_CONF_RULE] || section == &es_conf_sections[ES_CONF_LOCATION])
+		r = rule_open(label, cfg_title(cfg), line, section == &es_conf_sections[ES_CONF_LOCATION]);
 	else
 		r = single_open(section, line);
 	if (r)
@@ -250,10 +295,13 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 	index = es_conf_key_index(reader->section, cfg_opt_name(opt));
 	if (index < 0)
 		return es_conf_fail(p, cfg->line, "%s: unexpected key", label);
-	if (reader->lines->key[index])
+	/* A list's values come one by one; the first of another list of that name comes as its first. */
+	if (reader->lines->key[index] &&
+	    (reader->section->keys[index].kind != ES_CONF_KIND_LIST || cfg_opt_size(opt) <= 1))
 		return es_conf_fail(p, cfg->line, "%s: %s = %.80s: first set on line %d: expected it once",
 				    label, cfg_opt_name(opt), value, reader->lines->key[index]);
-	reader->lines->key[index] = cfg->line;
+	if (!reader->lines->key[index])
+		reader->lines->key[index] = cfg->line;
 	if (es_conf_value_set(p, cfg->line, label, &reader->section->keys[index], value, reader->data))
 		return -1;
 	*(const char **)result = value;
@@ -291,7 +339,7 @@ static int on_section_end(cfg_t *cfg, cfg_opt_t *opt)
 static void unknown_key(cfg_t *cfg, const char *prefix, const char *name)
 {
 	const struct es_conf_section *section = cfg == reader->root ? NULL : section_find(cfg_name(cfg));
-	char accepted[256] = "";
+	char accepted[384] = "";
 	size_t used = 0;
 	int i;
 
@@ -353,6 +401,8 @@ static cfg_t *options_new(void)
 		for (k = 0; section->keys[k].name; k++) {
 			keys[i][k] = key_option;
 			keys[i][k].name = section->keys[k].name;
+			if (section->keys[k].kind == ES_CONF_KIND_LIST)
+				keys[i][k].flags |= CFGF_LIST;
 		}
 		sections[i] = (cfg_opt_t)CFG_SEC(section->name, keys[i],
 						 CFGF_MULTI | (section->titled ? CFGF_TITLE : 0));
@@ -408,8 +458,8 @@ static int parse_all(struct es_conf_parse *p, const char *text, size_t size)
 	return r ? r : es_conf_check(p);
 }
 
-int es_conf_parse(const char *text, size_t size, const char *path, const char *const *known_policies,
-		  struct es_conf **ret_conf, struct es_conf_error *err)
+int es_conf_parse(const char *text, size_t size, const char *path, struct es_conf **ret_conf,
+		  struct es_conf_error *err)
 {
 	struct es_conf_error unwanted;
 	int r = -ENOMEM;
@@ -421,7 +471,6 @@ int es_conf_parse(const char *text, size_t size, const char *path, const char *c
 	if (!reader)
 		return -ENOMEM;
 	reader->parse.path = path;
-	reader->parse.known_policies = known_policies;
 	reader->parse.err = err;
 	reader->parse.conf = calloc(1, sizeof(*reader->parse.conf));
 	if (reader->parse.conf) {
@@ -458,8 +507,7 @@ static int read_all(int fd, char *text, size_t *ret_size)
 	return 0;
 }
 
-int es_conf_load(const char *path, const char *const *known_policies, struct es_conf **ret_conf,
-		 struct es_conf_error *err)
+int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_error *err)
 {
 	size_t size = 0;
 	char *text;
@@ -479,7 +527,7 @@ int es_conf_load(const char *path, const char *const *known_policies, struct es_
 	else if (r)
 		es_conf_error_set(err, "%s: cannot be read: %s", path, strerror(-r));
 	else
-		r = es_conf_parse(text, size, path, known_policies, ret_conf, err);
+		r = es_conf_parse(text, size, path, ret_conf, err);
 	free(text);
 	return r;
 }
@@ -489,6 +537,7 @@ void es_conf_free(struct es_conf **conf)
 	if (!conf || !*conf)
 		return;
 	free((*conf)->plugins);
+	free((*conf)->rules);
 	free(*conf);
 	*conf = NULL;
 }

@@ -7,10 +7,12 @@ add_library(earshot-config STATIC
   ${CMAKE_CURRENT_LIST_DIR}/config.c
   ${CMAKE_CURRENT_LIST_DIR}/config_check.c
   ${CMAKE_CURRENT_LIST_DIR}/config_error.c
+  ${CMAKE_CURRENT_LIST_DIR}/config_item.c
   ${CMAKE_CURRENT_LIST_DIR}/config_keys.c
+  ${CMAKE_CURRENT_LIST_DIR}/config_rules.c
   ${CMAKE_CURRENT_LIST_DIR}/config_scan.c
   ${CMAKE_CURRENT_LIST_DIR}/config_self.c
   ${CMAKE_CURRENT_LIST_DIR}/config_value.c
   ${CMAKE_CURRENT_LIST_DIR}/keyfile.c
   ${CMAKE_CURRENT_LIST_DIR}/keyfile_write.c)
-target_link_libraries(earshot-config PRIVATE PkgConfig::CONFUSE PkgConfig::LIBCRYPTO PUBLIC earshot_flags)
+target_link_libraries(earshot-config PRIVATE PkgConfig::CONFUSE PkgConfig::LIBCRYPTO PUBLIC earshot_flags earshot-content earshot-policy)

@@ -10,6 +10,8 @@
 #include <stddef.h>
 
 #include "inspector/config_error.h"
+#include "inspector/content/url_info.h"
+#include "inspector/policy/policy.h"
 #include "kmod/core/abi.h"
 
 #define ES_CONF_NODES_MAX    127 /* the decision table has one number for another use */
@@ -20,6 +22,8 @@
 #define ES_CONF_WEIGHT_MAX   1000
 #define ES_CONF_PLUGINS_MAX  64 /* of all services together */
 #define ES_CONF_TEXT_SIZE    2048
+#define ES_CONF_RULES_MAX    256 /* rules and locations together */
+#define ES_CONF_LIST_SIZE    512
 
 enum es_conf_membership {
 	ES_CONF_MEMBERSHIP_STATIC,
@@ -66,6 +70,7 @@ struct es_conf_inspector {
 	unsigned int decision_entries;
 	unsigned int race_window_ms;
 	unsigned int target_entries; /* of each service's target table */
+	unsigned int url_entries;    /* of each service's URL table */
 };
 
 /* @address: on the private network */
@@ -75,9 +80,60 @@ struct es_conf_node {
 	unsigned int weight;
 };
 
+/* struct es_conf_list - { "a", "b" }: @count texts, one behind the other, each with its NUL; 0: not there */
+struct es_conf_list {
+	unsigned int count;
+	unsigned int used;
+	char text[ES_CONF_LIST_SIZE];
+};
+
+/* The next text after @item, from NULL on; NULL after the last. */
+static inline const char *es_conf_list_next(const struct es_conf_list *list, const char *item)
+{
+	item = item ? item + __builtin_strlen(item) + 1 : list->text;
+	return item < list->text + list->used ? item : (const char *)0;
+}
+
+enum es_conf_type { ES_CONF_TYPE_UNSET, ES_CONF_TYPE_STATIC, ES_CONF_TYPE_DYNAMIC };
+enum es_conf_otherwise { ES_CONF_OTHERWISE_ANY, ES_CONF_OTHERWISE_REJECT };
+
+/**
+ * struct es_conf_rule - a rule or a location; content/rules.h says what they mean
+ * @name: of a rule; of a location, its path. @service: -1: all that are inspected
+ * @class, @priority: 1 + enum es_request_class, enum es_priority; 0, as all zeros here: nothing is said
+ */
+struct es_conf_rule {
+	char name[ES_CONF_PATH_SIZE];
+	int is_location;
+	int line;
+	int service;
+	char service_name[ES_CONF_NAME_SIZE];
+	/* what it matches */
+	struct es_conf_list methods;
+	struct es_conf_list hosts;
+	struct es_conf_list paths;
+	struct es_conf_list suffixes;
+	struct es_conf_list clients;
+	char header[ES_CONF_PATH_SIZE];
+	char cookie[ES_CONF_NAME_SIZE];
+	/* what it says */
+	struct es_conf_list node_names;
+	struct es_node_set nodes;
+	enum es_conf_otherwise otherwise;
+	enum es_conf_type type;
+	int class;
+	int priority;
+	int affinity;
+	unsigned int cost;
+	unsigned int size_bytes;
+};
+
 /*
  * @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none
  * @handover_cost: what moving an open connection must gain at least, in requests; of ES_INSPECT_EVERY
+ * @params: of the policy, in its order; @document_root: "" for none
+ * @admit_low, @admit_normal: mean requests in hand of a node from which on requests of that priority are
+ * refused; 0: never
  */
 struct es_conf_service {
 	char name[ES_CONF_NAME_SIZE];
@@ -87,6 +143,12 @@ struct es_conf_service {
 	enum es_inspect inspect;
 	unsigned int load_bound;
 	unsigned int handover_cost;
+	struct es_conf_list parameters;
+	double params[ES_POLICY_PARAMS_MAX];
+	char document_root[ES_CONF_PATH_SIZE];
+	unsigned int admit_low;
+	unsigned int admit_normal;
+	unsigned int retry_after_s;
 };
 
 enum es_conf_fail { ES_CONF_FAIL_OPEN, ES_CONF_FAIL_CLOSED };
@@ -109,7 +171,7 @@ struct es_conf_plugin {
 	char config_file[ES_CONF_PATH_SIZE];
 };
 
-/* Nodes, services and plugins stand in the order of the file. */
+/* Nodes, services, plugins and rules stand in the order of the file. */
 struct es_conf {
 	char path[ES_CONF_PATH_SIZE]; /* what it was loaded from, for messages */
 	struct es_conf_cluster cluster;
@@ -121,21 +183,21 @@ struct es_conf {
 	struct es_conf_service services[ES_CONF_SERVICES_MAX];
 	unsigned int plugin_count;
 	struct es_conf_plugin *plugins;
+	unsigned int rule_count;
+	struct es_conf_rule *rules; /* locations among them */
 };
 
 /**
  * es_conf_load() - read and check a configuration file
- * @known_policies: NULL-terminated names that `policy` accepts, or NULL to accept any well-formed name
  * @err: gets the first error, with file, line, key and what would be accepted; may be NULL
  * The caller owns *@ret_conf. Not reentrant (libconfuse's lexer is global): one thread at a time.
  * Return: 0, -EINVAL for what the file says, -ENOMEM, or the error of reading the file.
  */
-int es_conf_load(const char *path, const char *const *known_policies, struct es_conf **ret_conf,
-		 struct es_conf_error *err);
+int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
 
 /* The same from memory; @path only names it in messages. @text need not end in NUL. */
-int es_conf_parse(const char *text, size_t size, const char *path, const char *const *known_policies,
-		  struct es_conf **ret_conf, struct es_conf_error *err);
+int es_conf_parse(const char *text, size_t size, const char *path, struct es_conf **ret_conf,
+		  struct es_conf_error *err);
 
 void es_conf_free(struct es_conf **conf);
 
@@ -148,8 +210,11 @@ void es_conf_free(struct es_conf **conf);
 int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int *ret_index,
 		      struct es_conf_error *err);
 
-/* Policies that this version has, for `earshot check-config`; NULL-terminated. */
-extern const char *const es_conf_policies[];
+/* es_conf_rule_digest() - the same for two rules that say the same, on any machine */
+__u64 es_conf_rule_digest(const struct es_conf_rule *rule);
+
+/* es_conf_network_parse() - "192.0.2.0/24" or an address; bits behind the prefix must be 0. 0 or -EINVAL. */
+int es_conf_network_parse(const char *text, struct es_addr *ret_address, unsigned int *ret_prefix);
 
 /* Text of an address ("10.0.0.1"; IPv6 as RFC 5952); @text has room for INET6_ADDRSTRLEN bytes. Returns
  * @text. */

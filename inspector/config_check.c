@@ -36,7 +36,7 @@ int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_secti
 	return 0;
 }
 
-static int es_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key)
+int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key)
 {
 	int index = es_conf_key_index(&es_conf_sections[section], key);
 
@@ -53,7 +53,7 @@ static int es_check_nodes(struct es_conf_parse *p)
 		return es_conf_fail(p, 0, "no node: expected node NAME { address = ADDRESS } for each node");
 	for (i = 0; i < conf->node_count; i++) {
 		const struct es_conf_node *node = &conf->nodes[i];
-		int line = es_line_of(&p->nodes[i], ES_CONF_NODE, "address");
+		int line = es_conf_line_of(&p->nodes[i], ES_CONF_NODE, "address");
 
 		weights += node->weight;
 		es_conf_addr_text(&node->address, text);
@@ -72,7 +72,7 @@ static int es_check_nodes(struct es_conf_parse *p)
 					node->name, text, conf->services[k].name);
 	}
 	if (!weights)
-		return es_conf_fail(p, es_line_of(&p->nodes[0], ES_CONF_NODE, "weight"),
+		return es_conf_fail(p, es_conf_line_of(&p->nodes[0], ES_CONF_NODE, "weight"),
 				    "node %s: weight = 0: as of all nodes: expected at least one above 0",
 				    conf->nodes[0].name);
 	return 0;
@@ -92,7 +92,7 @@ static int es_check_ring(struct es_conf_parse *p)
 	if (points <= ES_RING_POINTS_MAX)
 		return 0;
 	return es_conf_fail(
-		p, es_line_of(&p->cluster, ES_CONF_CLUSTER, "virtual_nodes"),
+		p, es_conf_line_of(&p->cluster, ES_CONF_CLUSTER, "virtual_nodes"),
 		"cluster: virtual_nodes = %u: with the nodes' weights %llu points on the ring: expected at "
 		"most %d",
 		conf->cluster.virtual_nodes, points, ES_RING_POINTS_MAX);
@@ -109,7 +109,7 @@ static int es_check_policy(struct es_conf_parse *p, unsigned int i)
 		return 0;
 	}
 	if (never && strcmp(service->policy, "ring") != 0)
-		return es_conf_fail(p, es_line_of(&p->services[i], ES_CONF_SERVICE, "policy"),
+		return es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "policy"),
 				    "service %s: policy = %s: with inspect = never expected ring",
 				    service->name, service->policy);
 	return 0;
@@ -127,7 +127,7 @@ static int es_check_plugins(struct es_conf_parse *p)
 		plugin->config_line = p->plugins[i].key[config];
 		if (plugin->config_line && plugin->config_file[0])
 			return es_conf_fail(
-				p, es_line_of(&p->plugins[i], ES_CONF_PLUGIN, "config_file"),
+				p, es_conf_line_of(&p->plugins[i], ES_CONF_PLUGIN, "config_file"),
 				"plugin %s: config_file: config was set on line %d: expected one of "
 				"them",
 				plugin->name, plugin->config_line);
@@ -156,12 +156,12 @@ static int es_check_services(struct es_conf_parse *p)
 			if (service->port == conf->services[k].port &&
 			    es_addr_equal(&service->address, &conf->services[k].address))
 				return es_conf_fail(
-					p, es_line_of(&p->services[i], ES_CONF_SERVICE, "port"),
+					p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "port"),
 					"service %s: address = %s and port = %u: also of service %s: "
 					"expected another address or port",
 					service->name, es_conf_addr_text(&service->address, text),
 					service->port, conf->services[k].name);
-		if (es_check_policy(p, i))
+		if (es_check_policy(p, i) || es_conf_check_parameters(p, i))
 			return -EINVAL;
 	}
 	return 0;
@@ -189,7 +189,7 @@ static int es_check_cluster_mac(struct es_conf_parse *p)
 		why = "expected an address other than 0";
 	if (!why)
 		return 0;
-	return es_conf_fail(p, es_line_of(&p->datapath, ES_CONF_DATAPATH, "cluster_mac"),
+	return es_conf_fail(p, es_conf_line_of(&p->datapath, ES_CONF_DATAPATH, "cluster_mac"),
 			    "datapath: cluster_mac: %s", why);
 }
 
@@ -199,7 +199,8 @@ int es_conf_check(struct es_conf_parse *p)
 	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_DATAPATH], "datapath", &p->datapath) ||
 	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_INSPECTOR], "inspector", &p->inspector))
 		return -EINVAL;
-	if (es_check_services(p) || es_check_plugins(p) || es_check_nodes(p) || es_check_ring(p))
+	if (es_check_services(p) || es_check_plugins(p) || es_check_nodes(p) || es_check_ring(p) ||
+	    es_conf_check_rules(p))
 		return -EINVAL;
 	return es_check_cluster_mac(p);
 }

@@ -5,7 +5,7 @@
 /* Shared by the parts of the configuration parser; nobody else includes this. */
 #include "inspector/config.h"
 
-#define ES_CONF_KEYS_MAX 10 /* keys of the largest section */
+#define ES_CONF_KEYS_MAX 20 /* keys of the largest section */
 
 enum es_conf_section_id {
 	ES_CONF_CLUSTER,
@@ -13,6 +13,8 @@ enum es_conf_section_id {
 	ES_CONF_INSPECTOR,
 	ES_CONF_NODE,
 	ES_CONF_SERVICE,
+	ES_CONF_RULE,
+	ES_CONF_LOCATION,
 	ES_CONF_PLUGIN, /* inside a service */
 	ES_CONF_SECTIONS
 };
@@ -28,6 +30,20 @@ enum es_conf_kind {
 	ES_CONF_KIND_ADDRESS,
 	ES_CONF_KIND_MAC,
 	ES_CONF_KIND_POLICY,
+	ES_CONF_KIND_HEADER,
+	ES_CONF_KIND_TOKEN,
+	ES_CONF_KIND_LIST,
+};
+
+/* What the values of a list are. */
+enum es_conf_item {
+	ES_CONF_ITEM_NODE,
+	ES_CONF_ITEM_METHOD,
+	ES_CONF_ITEM_HOST,
+	ES_CONF_ITEM_PATH,
+	ES_CONF_ITEM_SUFFIX,
+	ES_CONF_ITEM_NETWORK,
+	ES_CONF_ITEM_PARAMETER,
 };
 
 /* @unavailable: known, but refused in this version */
@@ -54,6 +70,7 @@ struct es_conf_key {
 	const char *unit;
 	const char *zero;
 	const struct es_conf_choice *choices;
+	enum es_conf_item item;
 };
 
 /* @keys ends with a nameless one; @inner: NULL, or a section that it may have inside */
@@ -78,7 +95,6 @@ struct es_conf_lines {
 /* struct es_conf_parse - a parse under way */
 struct es_conf_parse {
 	const char *path;
-	const char *const *known_policies;
 	struct es_conf *conf;
 	struct es_conf_error *err;
 	int failed;
@@ -86,6 +102,7 @@ struct es_conf_parse {
 	struct es_conf_lines nodes[ES_CONF_NODES_MAX];
 	struct es_conf_lines services[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines plugins[ES_CONF_PLUGINS_MAX];
+	struct es_conf_lines rules[ES_CONF_RULES_MAX];
 };
 
 /* Notes the first error, "path:line: what"; line 0 is left out. Return: -EINVAL. */
@@ -99,6 +116,13 @@ int es_conf_scan(struct es_conf_parse *p, char *text, size_t size);
 int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, const struct es_conf_key *key,
 		      const char *value, void *section_data);
 
+/* Appends one of the accepted words to @why, " | " between them; what does not fit is left out. */
+void es_conf_alternative(char *why, size_t size, int *alternatives, const char *word);
+
+/* config_item.c: is @text right for a list of these? If not, @ret_expected says what would be. */
+int es_conf_item_is_valid(enum es_conf_item item, const char *text, const char **ret_expected);
+int es_conf_token_is_valid(const char *text, size_t len);
+
 int es_conf_name_is_valid(const char *name);
 #define ES_CONF_NAME_EXPECTED "1..63 letters, digits, '.', '_' or '-', starting with a letter or digit"
 
@@ -107,6 +131,11 @@ int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_secti
 			     void *section_data);
 int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section,
 			     const char *label, const struct es_conf_lines *lines);
+int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key);
 int es_conf_check(struct es_conf_parse *p);
+
+/* config_rules.c: the same for rules and locations, and for what services say to the policy. */
+int es_conf_check_rules(struct es_conf_parse *p);
+int es_conf_check_parameters(struct es_conf_parse *p, unsigned int service);
 
 #endif

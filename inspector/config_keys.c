@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "inspector/config_internal.h"
+#include "inspector/content/url_table.h"
 
 #define FIELD(section, field)                                                                                \
 	.offset = offsetof(struct es_conf_##section, field),                                                 \
@@ -24,6 +25,15 @@
 #define VALUE(section, field, default_, kind_)                                                               \
 	{                                                                                                    \
 		.name = #field, .kind = ES_CONF_KIND_##kind_, FIELD(section, field), .def = (default_)       \
+	}
+#define LIST(section, key, field, item_)                                                                     \
+	{                                                                                                    \
+		.name = (key), .kind = ES_CONF_KIND_LIST, FIELD(section, field), .def = OPTIONAL,            \
+		.item = ES_CONF_ITEM_##item_                                                                 \
+	}
+#define NAMED(section, key, field, kind_)                                                                    \
+	{                                                                                                    \
+		.name = (key), .kind = ES_CONF_KIND_##kind_, FIELD(section, field), .def = OPTIONAL          \
 	}
 #define REQUIRED NULL
 #define OPTIONAL ""
@@ -62,6 +72,39 @@ static const struct es_conf_choice fails[] = {
 	{NULL, 0, 0},
 };
 
+static const struct es_conf_choice otherwises[] = {
+	{"any", ES_CONF_OTHERWISE_ANY, 0},
+	{"reject", ES_CONF_OTHERWISE_REJECT, 0},
+	{NULL, 0, 0},
+};
+
+static const struct es_conf_choice types[] = {
+	{"static", ES_CONF_TYPE_STATIC, 0},
+	{"dynamic", ES_CONF_TYPE_DYNAMIC, 0},
+	{NULL, 0, 0},
+};
+
+static const struct es_conf_choice classes[] = {
+	{"normal", 1 + ES_CLASS_NORMAL, 0},
+	{"cpu", 1 + ES_CLASS_CPU, 0},
+	{"disk", 1 + ES_CLASS_DISK, 0},
+	{"disk-cpu", 1 + ES_CLASS_DISK_CPU, 0},
+	{NULL, 0, 0},
+};
+
+static const struct es_conf_choice priorities[] = {
+	{"high", 1 + ES_PRIORITY_HIGH, 0},
+	{"normal", 1 + ES_PRIORITY_NORMAL, 0},
+	{"low", 1 + ES_PRIORITY_LOW, 0},
+	{NULL, 0, 0},
+};
+
+static const struct es_conf_choice yes_no[] = {
+	{"yes", 1, 0},
+	{"no", 0, 0},
+	{NULL, 0, 0},
+};
+
 static const struct es_conf_key cluster_keys[] = {
 	VALUE(cluster, name, "earshot", TEXT),
 	VALUE(cluster, key_file, "/etc/earshot/cluster.key", PATH),
@@ -91,6 +134,8 @@ static const struct es_conf_key inspector_keys[] = {
 	NUMBER(inspector, gather_flows, "4096", 1, 1048576, "flows", NULL),
 	NUMBER(inspector, decision_entries, "262144", 1024, 16777216, "flows", NULL),
 	NUMBER(inspector, target_entries, "100000", 1024, 16777216, "targets", NULL),
+	NUMBER(inspector, url_entries, "65536", ES_URL_ENTRIES_MIN, ES_URL_ENTRIES_MAX, "files and programs",
+	       NULL),
 	NUMBER(inspector, race_window_ms, "50", 0, 10000, "milliseconds", NULL),
 	{.name = NULL},
 };
@@ -108,6 +153,38 @@ static const struct es_conf_key service_keys[] = {
 	CHOICE(service, inspect, "first", inspects),
 	NUMBER(service, load_bound, "125", 100, 1000, "percent", "none"),
 	NUMBER(service, handover_cost, "1", 0, 1000, "requests", NULL),
+	LIST(service, "parameters", parameters, PARAMETER),
+	VALUE(service, document_root, OPTIONAL, PATH),
+	NUMBER(service, admit_low, "0", 1, 1000000, "requests per node", "always"),
+	NUMBER(service, admit_normal, "0", 1, 1000000, "requests per node", "always"),
+	NUMBER(service, retry_after_s, "5", 1, 3600, "seconds", NULL),
+	{.name = NULL},
+};
+
+#define RULE_SAYS                                                                                            \
+	LIST(rule, "nodes", node_names, NODE), CHOICE(rule, otherwise, OPTIONAL, otherwises),                \
+		CHOICE(rule, type, OPTIONAL, types), CHOICE(rule, class, OPTIONAL, classes),                 \
+		NUMBER(rule, cost, OPTIONAL, 1, 1000000, "response packets", NULL),                          \
+		CHOICE(rule, priority, OPTIONAL, priorities)
+
+static const struct es_conf_key rule_keys[] = {
+	NAMED(rule, "service", service_name, TEXT),
+	LIST(rule, "method", methods, METHOD),
+	LIST(rule, "host", hosts, HOST),
+	LIST(rule, "path", paths, PATH),
+	LIST(rule, "suffix", suffixes, SUFFIX),
+	LIST(rule, "client", clients, NETWORK),
+	NAMED(rule, "header", header, HEADER),
+	NAMED(rule, "cookie", cookie, TOKEN),
+	RULE_SAYS,
+	CHOICE(rule, affinity, OPTIONAL, yes_no),
+	{.name = NULL},
+};
+
+static const struct es_conf_key location_keys[] = {
+	NAMED(rule, "service", service_name, TEXT),
+	RULE_SAYS,
+	NUMBER(rule, size_bytes, OPTIONAL, 1, 4294967295, "bytes", NULL),
 	{.name = NULL},
 };
 
@@ -121,7 +198,7 @@ static const struct es_conf_key plugin_keys[] = {
 };
 
 #define KEY_COUNT(keys) (sizeof(keys) / sizeof((keys)[0]))
-_Static_assert(KEY_COUNT(datapath_keys) <= ES_CONF_KEYS_MAX + 1,
+_Static_assert(KEY_COUNT(rule_keys) <= ES_CONF_KEYS_MAX + 1,
 	       "ES_CONF_KEYS_MAX is that of the largest section");
 
 const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
@@ -130,11 +207,10 @@ const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
 	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys, NULL},
 	[ES_CONF_NODE] = {"node", 1, node_keys, NULL},
 	[ES_CONF_SERVICE] = {"service", 1, service_keys, &es_conf_sections[ES_CONF_PLUGIN]},
+	[ES_CONF_RULE] = {"rule", 1, rule_keys, NULL},
+	[ES_CONF_LOCATION] = {"location", 1, location_keys, NULL},
 	[ES_CONF_PLUGIN] = {"plugin", 1, plugin_keys, NULL},
 };
-
-const char *const es_conf_policies[] = {"ring",	  "wrr",      "wlc",	"cap",	 "uri-hash", "ward",  "lard",
-					"lard-r", "ext-lard", "hylard", "cawll", "xlard-r",  "cahrd", NULL};
 
 int es_conf_key_index(const struct es_conf_section *section, const char *name)
 {

@@ -31,6 +31,8 @@ struct es_scan {
 	int brace; /* line of the open brace, 0: none */
 	int inner; /* of the one inside it */
 	const char *text;
+	int list;  /* of the open list */
+	char last; /* character before this one, without space and comments */
 };
 
 static int es_scan_next_is(const struct es_scan *s, char c)
@@ -70,8 +72,27 @@ static int es_scan_is_inner(const struct es_scan *s)
 	return word && !strncmp(word, "plugin", 6) && isspace((unsigned char)word[6]);
 }
 
+static int es_scan_list(struct es_scan *s, char c)
+{
+	if (c == '{' && s->list)
+		return es_conf_fail(s->p, s->line,
+				    "\"{\" inside the list opened at line %d: expected \"}\" first", s->list);
+	if (c == '{') {
+		s->list = s->line;
+	} else {
+		if (s->last == '{' || s->last == ',')
+			return es_conf_fail(s->p, s->line, "\"%c\" behind \"%c\" in a list: expected a value",
+					    c, s->last);
+		if (c == '}')
+			s->list = 0;
+	}
+	return 0;
+}
+
 static int es_scan_brace(struct es_scan *s, char c)
 {
+	if (s->list || (c == '{' && s->last == '='))
+		return es_scan_list(s, c);
 	if (c == '{' && s->brace && !s->inner && es_scan_is_inner(s)) {
 		s->inner = s->line;
 	} else if (c == '}' && s->inner) {
@@ -117,6 +138,10 @@ static int es_scan_plain(struct es_scan *s, char c)
 	if (c == '{' || c == '}') {
 		s->state = ES_SCAN_PLAIN;
 		return es_scan_brace(s, c);
+	}
+	if (c == ',' && s->list) {
+		s->state = ES_SCAN_PLAIN;
+		return es_scan_list(s, c);
 	}
 	if (c == '=' || isspace((unsigned char)c)) {
 		s->state = ES_SCAN_PLAIN;
@@ -196,6 +221,9 @@ int es_conf_scan(struct es_conf_parse *p, char *text, size_t size)
 
 		if (es_scan_char(&s))
 			return -EINVAL;
+		/* Comments are blanks by now. */
+		if (!isspace((unsigned char)*s.pos))
+			s.last = *s.pos;
 		if (c == '\n')
 			s.line++;
 	}
@@ -204,6 +232,8 @@ int es_conf_scan(struct es_conf_parse *p, char *text, size_t size)
 				    s.quote);
 	if (s.state == ES_SCAN_BLOCK_COMMENT)
 		return es_conf_fail(p, s.begun, "comment without its end: expected */");
+	if (s.list)
+		return es_conf_fail(p, s.list, "\"{\" without \"}\": expected it before the end of the file");
 	if (s.brace)
 		return es_conf_fail(p, s.inner ? s.inner : s.brace,
 				    "\"{\" without \"}\": expected it before the end of the file");

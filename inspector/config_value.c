@@ -103,8 +103,7 @@ static int es_value_number(const struct es_value *v, unsigned int *field)
 	return es_value_fail(v, why);
 }
 
-/* Appends one of the accepted words to @why, " | " between them. */
-static void es_value_alternative(char *why, size_t size, int *alternatives, const char *word)
+void es_conf_alternative(char *why, size_t size, int *alternatives, const char *word)
 {
 	size_t used = strlen(why);
 
@@ -129,7 +128,7 @@ static int es_value_choice(const struct es_value *v, int *field)
 	snprintf(why, sizeof(why), "%sexpected ", unavailable ? "not available in this version, " : "");
 	for (c = v->key->choices; c->name; c++)
 		if (!c->unavailable)
-			es_value_alternative(why, sizeof(why), &alternatives, c->name);
+			es_conf_alternative(why, sizeof(why), &alternatives, c->name);
 	return es_value_fail(v, why);
 }
 
@@ -213,22 +212,59 @@ static int es_value_mac(const struct es_value *v, unsigned char *field)
 
 static int es_value_policy(const struct es_value *v, char *field)
 {
-	const char *const *known = v->p->known_policies;
 	int alternatives = 0;
 	char why[384];
 
-	if (!known) {
-		if (!es_conf_name_is_valid(v->text))
-			return es_value_fail(v, "expected " ES_CONF_NAME_EXPECTED);
-		return es_value_store(v, field, "expected " ES_CONF_NAME_EXPECTED);
-	}
-	for (; *known; known++)
-		if (!strcmp(*known, v->text))
-			return es_value_store(v, field, "expected a shorter name");
+	if (es_policy_find(v->text))
+		return es_value_store(v, field, "expected a shorter name");
 	snprintf(why, sizeof(why), "expected ");
-	for (known = v->p->known_policies; *known; known++)
-		es_value_alternative(why, sizeof(why), &alternatives, *known);
+	for (const struct es_policy *const *known = es_policy_list(); *known; known++)
+		es_conf_alternative(why, sizeof(why), &alternatives, (*known)->name);
 	return es_value_fail(v, why);
+}
+
+static int es_value_token(const struct es_value *v, char *field)
+{
+	static const char expected[] = "expected 1..63 characters without space or any of ()<>@,;:/[]?={}";
+
+	if (!es_conf_token_is_valid(v->text, strlen(v->text)))
+		return es_value_fail(v, expected);
+	return es_value_store(v, field, expected);
+}
+
+/* "Name", or "Name: value" */
+static int es_value_header(const struct es_value *v, char *field)
+{
+	static const char expected[] = "expected \"Name\" or \"Name: value\", at most 255 characters";
+	size_t len = strcspn(v->text, ":");
+	const char *value = v->text + len;
+
+	if (!es_conf_token_is_valid(v->text, len))
+		return es_value_fail(v, expected);
+	if (*value && (value[1] != ' ' || !value[2] || value[2] == ' ' || value[strlen(value) - 1] == ' '))
+		return es_value_fail(v, expected);
+	return es_value_store(v, field, expected);
+}
+
+static int es_value_list(const struct es_value *v, struct es_conf_list *field)
+{
+	size_t len = strlen(v->text) + 1;
+	const char *expected;
+	char why[128];
+
+	if (!es_conf_item_is_valid(v->key->item, v->text, &expected)) {
+		snprintf(why, sizeof(why), "expected %s", expected);
+		return es_value_fail(v, why);
+	}
+	if (field->used + len > sizeof(field->text)) {
+		snprintf(why, sizeof(why), "too many: expected at most %zu characters in all",
+			 sizeof(field->text) - 1);
+		return es_value_fail(v, why);
+	}
+	memcpy(field->text + field->used, v->text, len);
+	field->used += (unsigned int)len;
+	field->count++;
+	return 0;
 }
 
 int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, const struct es_conf_key *key,
@@ -258,6 +294,12 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 		return es_value_mac(&v, field);
 	case ES_CONF_KIND_POLICY:
 		return es_value_policy(&v, field);
+	case ES_CONF_KIND_HEADER:
+		return es_value_header(&v, field);
+	case ES_CONF_KIND_TOKEN:
+		return es_value_token(&v, field);
+	case ES_CONF_KIND_LIST:
+		return es_value_list(&v, field);
 	}
 	return -EINVAL;
 }

@@ -8,8 +8,9 @@ add_library(earshot-control STATIC
   ${CMAKE_CURRENT_LIST_DIR}/control.c
   ${CMAKE_CURRENT_LIST_DIR}/control_answer.c
   ${CMAKE_CURRENT_LIST_DIR}/control_client.c
+  ${CMAKE_CURRENT_LIST_DIR}/report_content.c
   ${CMAKE_CURRENT_LIST_DIR}/report_flows.c
   ${CMAKE_CURRENT_LIST_DIR}/report_membership.c
   ${CMAKE_CURRENT_LIST_DIR}/report.c)
 target_include_directories(earshot-control PUBLIC ${LIBEV_INCLUDE_DIR})
-target_link_libraries(earshot-control PUBLIC earshot_flags earshot-config earshot-group PkgConfig::JSONC ${LIBEV_LIBRARY})
+target_link_libraries(earshot-control PUBLIC earshot_flags earshot-config earshot-content earshot-group PkgConfig::JSONC ${LIBEV_LIBRARY})

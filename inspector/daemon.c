@@ -157,23 +157,13 @@ static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, 
 		es_log(ES_LOG_ERR, "reload failed: %s; the old configuration stays in force", err.text);
 }
 
-static const char *const *es_daemon_policy_names(void)
-{
-	static const char *names[16];
-	const struct es_policy *const *p = es_policy_list();
-
-	for (unsigned int i = 0; i + 1 < sizeof(names) / sizeof(names[0]) && p[i]; i++)
-		names[i] = p[i]->name;
-	return names;
-}
-
 static int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_keys,
 			  struct es_conf **ret_conf, unsigned int *ret_self, struct es_conf_error *err)
 {
 	struct es_conf *conf = NULL;
 	int rc;
 
-	rc = es_conf_load(options->config_path, es_daemon_policy_names(), &conf, err);
+	rc = es_conf_load(options->config_path, &conf, err);
 	if (rc)
 		return rc;
 	rc = es_conf_find_self(conf, options->node, ret_self, err);
@@ -210,6 +200,15 @@ static int es_daemon_first_targets(struct es_daemon *d)
 	es_daemon_targets_commit(d->targets, &set);
 	es_table_set_fill(d->targets, NULL, d->cluster);
 	return 0;
+}
+
+static int es_daemon_first_content(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = es_content_set_init(&d->content, NULL, d->conf, err);
+
+	if (!rc)
+		es_content_set_fill(&d->content, d->cluster);
+	return rc;
 }
 
 /* Missing service addresses are no reason to stay down, but nobody would find this one by himself. */
@@ -326,6 +325,8 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	if (!rc)
 		rc = es_daemon_first_targets(d);
 	if (!rc)
+		rc = es_daemon_first_content(d, err);
+	if (!rc)
 		rc = es_network_probe(err);
 	if (!rc)
 		rc = es_network_read(d->conf, &d->network, err);
@@ -379,6 +380,7 @@ void es_daemon_fini(struct es_daemon *d)
 		es_datapath_detach(&d->datapath_params);
 	es_datapath_free(&d->datapath);
 	es_daemon_targets_free(&d->targets);
+	es_content_set_fini(&d->content);
 	free(d->orders);
 	d->orders = NULL;
 	es_plugins_free(&d->plugins);
@@ -422,6 +424,7 @@ int es_daemon_install(struct es_daemon *d, struct es_cluster *next)
 
 	es_table_set_fill(d->targets, NULL, next);
 	next->plugins = d->plugins;
+	es_content_set_fill(&d->content, next);
 	/* The datapath first: what it does not queue any more, a worker need not drop. */
 	rc = es_daemon_configure(d, next, &d->keys);
 	if (rc)
@@ -477,6 +480,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	struct es_cluster *next = NULL, *old = d->cluster;
 	struct es_plugins *plugins = NULL;
 	struct es_conf *conf = NULL;
+	struct es_content_set content = {};
 	struct es_table_set tables = {};
 	struct es_network network;
 	unsigned int self = 0;
@@ -497,10 +501,13 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		rc = es_network_prepare(conf, err);
 	if (!rc)
 		rc = es_daemon_targets_prepare(d->targets, conf, &tables);
+	if (!rc)
+		rc = es_content_set_init(&content, &d->content, conf, err);
 	if (rc)
 		goto err_free;
 	es_table_set_fill(d->targets, &tables, next);
 	next->plugins = plugins;
+	es_content_set_fill(&content, next);
 	d->network = network;
 	/* Workers first: they must know a service before its requests come. */
 	es_daemon_set_workers(d, next, &keys);
@@ -511,6 +518,8 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		goto err_free;
 	}
 	es_daemon_targets_commit(d->targets, &tables);
+	es_content_set_fini(&d->content);
+	d->content = content;
 	d->cluster = next;
 	d->keys = keys;
 	es_cluster_free(&old);
@@ -530,6 +539,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 err_free:
 	es_daemon_targets_discard(d->targets, &tables);
 	es_plugins_free(&plugins);
+	es_content_set_fini(&content);
 	es_cluster_free(&next);
 	es_conf_free(&conf);
 	es_keys_wipe(&keys);

@@ -10,6 +10,7 @@
 #include "inspector/cluster.h"
 #include "inspector/config.h"
 #include "inspector/control.h"
+#include "inspector/daemon_content.h"
 #include "inspector/daemon_membership.h"
 #include "inspector/daemon_targets.h"
 #include "inspector/datapath.h"
@@ -34,6 +35,7 @@ struct es_daemon {
 	struct es_daemon_targets *targets;
 	struct es_plugins *plugins;
 	struct ev_timer plugin_timer;
+	struct es_content_set content;
 	struct es_keys keys;
 	struct es_network network;
 	struct es_datapath_params datapath_params;

@@ -11,6 +11,7 @@
 #include "inspector/policy/policy.h"
 #include "inspector/report.h"
 #include "inspector/report_plugins.h"
+#include "inspector/report_content.h"
 
 static struct json_object *es_daemon_report_workers(const struct es_daemon *d)
 {
@@ -35,6 +36,20 @@ static unsigned int es_daemon_virtual_nodes(const struct es_daemon *d, unsigned 
 	const struct es_conf *conf = d->cluster->conf;
 
 	return es_ring_virtual_nodes(conf->cluster.virtual_nodes, d->cluster->weight[node]);
+}
+
+static void es_daemon_report_content(const struct es_daemon *d, struct json_object *status)
+{
+	const struct es_conf *conf = d->cluster->conf;
+
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		struct es_report_content content = {.service = conf->services[i].name};
+
+		if (!es_content_set_stats(&d->content, i, &content.table, &content.has_root, &content.root))
+			continue;
+		content.path = conf->services[i].document_root;
+		es_report_content_add(status, &content);
+	}
 }
 
 static int es_daemon_status(void *ctx, struct json_object *request, struct json_object **ret_result,
@@ -88,6 +103,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 	*ret_result = es_report_status(&status);
 	es_report_membership(*ret_result, &membership);
 	json_object_object_add(*ret_result, "plugins", es_report_plugins(d->conf, d->plugins));
+	es_daemon_report_content(d, *ret_result);
 	return 0;
 }
 

@@ -189,8 +189,8 @@ static void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint
 	es_inspect_count(in, target == in->cluster->self ? ES_WORKER_kept : ES_WORKER_handovers);
 }
 
-static int es_inspect_route(struct es_inspector *in, unsigned int service,
-			    const struct es_request_view *request, struct es_rejection *ret_rejection)
+static int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_request_view *request,
+			    struct es_rejection *ret_rejection)
 {
 	enum es_http_result result = request->head->result;
 	int target = request->current;
@@ -264,23 +264,25 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 		.truncated = truncated,
 		.current = g->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
 	};
-	struct es_ip_packet first;
+	struct es_ip_packet packet;
 	int target;
 
-	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &first))
-		request.flow = &first.flow;
+	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet)) {
+		request.client = &packet.flow.client;
+		request.client_port = es_ntohs(packet.flow.client_port);
+	}
 	if (truncated) {
 		es_inspect_count(in, ES_WORKER_gather_timeout);
 		es_http_head_truncate(&g->head);
 	}
 	es_request_describe(&request, &g->head, g->text, g->text_len);
-	g->order.cost = request.cost;
 	target = es_inspect_route(in, g->order.service, &request, &g->order.rejection);
 	if (target == ES_ROUTE_MORE) {
 		g->wanted = g->order.rejection.more_bytes;
 		return 0;
 	}
 	es_inspect_count(in, ES_WORKER_gathered);
+	g->order.cost = request.cost;
 	es_order_bound(in, &request, g->first_seq, &g->order);
 	if (g->flow == ES_FLOW_HERE) {
 		es_inspect_move_gathered(in, g, target);
@@ -373,7 +375,8 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 	struct es_request_view request = {
 		.flow_hash = record->flow_hash,
 		.current = record->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
-		.flow = &packet->flow,
+		.client = &packet->flow.client,
+		.client_port = es_ntohs(packet->flow.client_port),
 	};
 	const char *text = (const char *)es_ip_packet_payload(packet);
 	struct es_handover_order order;

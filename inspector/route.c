@@ -12,20 +12,23 @@ static void es_router_policies_fini(struct es_router *router)
 		router->policy[i] = NULL;
 		router->state[i] = NULL;
 	}
+	es_rules_free(&router->rules);
 }
 
 static int es_router_policies_init(struct es_router *router)
 {
 	const struct es_conf *conf = router->cluster->conf;
+	int rc;
 
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		const struct es_policy *policy = es_policy_find(conf->services[i].policy);
 		struct es_policy_settings settings;
-		int rc;
 
 		if (!policy)
 			return -ENOENT;
 		es_policy_defaults(policy, &settings);
+		if (conf->services[i].parameters.count)
+			memcpy(settings.param, conf->services[i].params, sizeof(settings.param));
 		settings.load_bound = conf->services[i].load_bound;
 		settings.handover_cost = conf->services[i].handover_cost;
 		rc = policy->new ? policy->new (&settings, &router->state[i]) : 0;
@@ -33,7 +36,8 @@ static int es_router_policies_init(struct es_router *router)
 			return rc;
 		router->policy[i] = policy;
 	}
-	return es_plugins_thread_new(router->cluster->plugins, &router->plugins);
+	rc = es_rules_new(conf, &router->rules);
+	return rc ? rc : es_plugins_thread_new(router->cluster->plugins, &router->plugins);
 }
 
 int es_router_init(struct es_router *router, const struct es_cluster *cluster, const struct es_health *health,
@@ -115,6 +119,11 @@ static void es_router_view(struct es_router *router, unsigned long long now_ns,
 	};
 }
 
+static int es_head_is_http(const struct es_http_head *head)
+{
+	return head->result == ES_HTTP_DONE || head->result == ES_HTTP_AMBIGUOUS;
+}
+
 /* The plugins' word, as es_route() says it; -1 if the policy has it, within @request's nodes then. */
 static int es_route_plugins(struct es_router *router, unsigned int service, struct es_request_view *request,
 			    const struct es_cluster_view *view, struct es_rejection *ret_rejection)
@@ -136,34 +145,46 @@ static int es_route_plugins(struct es_router *router, unsigned int service, stru
 	}
 }
 
-int es_route(struct es_router *router, unsigned int service, const struct es_request_view *asked,
+int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
 {
-	struct es_request_view request = *asked;
+	struct es_rules_refusal refusal;
+	struct es_request_view before;
 	struct es_cluster_view view;
-	int node;
+	int node = -1;
 
 	*ret_rejection = (struct es_rejection){
-		.is_head = request.head->method == ES_HTTP_METHOD_HEAD,
-		.protocol = request.head->result,
+		.is_head = request->head->method == ES_HTTP_METHOD_HEAD,
+		.protocol = request->head->result,
 	};
 	es_router_view(router, now_ns, &view);
 	view.targets = router->cluster->targets[service];
 	view.explain = explain;
-	node = es_route_plugins(router, service, &request, &view, ret_rejection);
+	if (es_head_is_http(request->head))
+		node = es_rules_apply(router->rules, service, router->cluster->urls[service], request, &view,
+				      &refusal);
+	if (node == ES_RULES_REJECT) {
+		ret_rejection->status = refusal.status;
+		ret_rejection->retry_after_s = refusal.retry_after_s;
+		return ES_ROUTE_REJECT;
+	}
+	if (node >= 0)
+		return node;
+	before = *request;
+	node = es_route_plugins(router, service, request, &view, ret_rejection);
 	if (node == ES_ROUTE_MORE && explain) {
-		request = *asked; /* nobody will gather it */
-		request.truncated = 1;
-		node = es_route_plugins(router, service, &request, &view, ret_rejection);
+		*request = before; /* nobody will gather it */
+		request->truncated = 1;
+		node = es_route_plugins(router, service, request, &view, ret_rejection);
 	}
 	if (node != -1)
 		return node;
-	if (request.uri)
-		node = router->policy[service]->route(router->state[service], &request, &view);
+	if (request->uri)
+		node = router->policy[service]->route(router->state[service], request, &view);
 	/* A policy that names a node that is none must not cost the client its request. */
-	return node >= 0 && es_view_is_target(&request, &view, (unsigned int)node)
+	return node >= 0 && es_view_is_target(request, &view, (unsigned int)node)
 		       ? node
-		       : es_policy_fallback(&request, &view);
+		       : es_policy_fallback(request, &view);
 }
 
 int es_route_fallback(struct es_router *router, const struct es_request_view *request,

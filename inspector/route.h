@@ -7,6 +7,7 @@
  * sees (policy/policy.h), and the policy of the service is asked.
  */
 #include "inspector/cluster.h"
+#include "inspector/content/rules.h"
 #include "inspector/http_head.h"
 #include "inspector/plugin/host.h"
 #include "inspector/policy/load.h"
@@ -27,6 +28,7 @@ struct es_router {
 	const struct es_policy *policy[ES_CONF_SERVICES_MAX];
 	void *state[ES_CONF_SERVICES_MAX];
 	struct es_plugins_thread *plugins;
+	struct es_rules *rules;
 	struct es_random random;
 	unsigned long long now_ns; /* of the loads in @node */
 	struct es_node_view node[ES_NODES_MAX];
@@ -63,12 +65,13 @@ struct es_rejection {
 };
 
 /**
- * es_route() - the node for a request, as @service's policy says; -1 if there is none
- * ES_ROUTE_REJECT and @ret_rejection if a rule refuses it; ES_ROUTE_MORE if a rule wants more of it, never if
- * it is truncated. What is no HTTP/1.x is shown to the plugins only: the policy cannot read it. The caller
- * says with es_route_sent() if the request went to the node.
+ * es_route() - the node for a request, as rules, plugins and @service's policy say, in this order; -1 if none
+ * @request gets what rules and URL table know of it, its cost among that. ES_ROUTE_REJECT and @ret_rejection
+ * if a rule refuses it; ES_ROUTE_MORE if a plugin wants more of it, never if it is truncated. What is no
+ * HTTP/1.x is shown to the plugins only. The caller says with es_route_sent() if the request went to the
+ * node.
  */
-int es_route(struct es_router *router, unsigned int service, const struct es_request_view *request,
+int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection);
 
 /* es_route_fallback() - without asking the policy: es_policy_fallback() */

@@ -9,6 +9,9 @@
 /* Of the messages between nodes: handover header and bus. */
 #define ES_PROTOCOL 2
 
+/* Bytes that the lines of rules leave to what comes after them: a rule's longest, and all the rest. */
+#define ES_SETTINGS_RESERVE 2048
+
 struct es_text {
 	char *text;
 	size_t size;
@@ -66,6 +69,43 @@ static void nodes_put(struct es_text *out, const struct es_conf *conf)
 		line(out, "\n");
 }
 
+/* Of all lines here the only ones that most services have not. */
+static void parameters_put(struct es_text *out, const struct es_conf_service *service)
+{
+	const struct es_policy *policy = es_policy_find(service->policy);
+
+	for (unsigned int i = 0; service->parameters.count && policy->params && policy->params[i].name; i++)
+		line(out, "=service.%s.%s=%.17g\n", service->name, policy->params[i].name,
+		     service->params[i]);
+	if (service->admit_low || service->admit_normal)
+		line(out, "=service.%s.admit=%u,%u\n", service->name, service->admit_low,
+		     service->admit_normal);
+}
+
+/*
+ * Each rule by name, so that one that differs can be named, its place included: the first one that matches
+ * wins. All of them in one line besides, for those that do not fit.
+ */
+static void rules_put(struct es_text *out, const struct es_conf *conf)
+{
+	struct es_sipstate all;
+	static const struct es_sipkey key;
+
+	es_siphash_init(&all, &key);
+	for (unsigned int i = 0; i < conf->rule_count; i++) {
+		const struct es_conf_rule *rule = &conf->rules[i];
+		unsigned long long digest = es_conf_rule_digest(rule);
+
+		es_siphash_word(&all, digest);
+		if (out->used + ES_SETTINGS_RESERVE < out->size)
+			line(out, "=%s.%u.%s=%016llx\n", rule->is_location ? "location" : "rule", i,
+			     rule->name, digest);
+	}
+	if (conf->rule_count)
+		line(out, "=rules=%016llx\n",
+		     (unsigned long long)es_siphash_final(&all, 0, conf->rule_count * 8));
+}
+
 static void services_put(struct es_text *out, const struct es_conf *conf)
 {
 	static const char *const inspects[] = {"never", "first", "every"};
@@ -76,19 +116,28 @@ static void services_put(struct es_text *out, const struct es_conf *conf)
 
 		line(out, "=service.%u.%s=%s:%u,inspect:%s,policy:%s\n", i, s->name,
 		     es_conf_addr_text(&s->address, text), s->port, inspects[s->inspect], s->policy);
+		parameters_put(out, s);
 	}
 }
 
-/* Nodes with other rules would send one target to different nodes. A line each: some may be left out. */
+/* Nodes with other rules would send one target to different nodes. Of a value, only the first word is
+ * compared. */
 static void plugins_put(struct es_text *out, const struct es_conf *conf, struct es_plugins *plugins)
 {
 	static struct es_plugin_report report; /* large; this is the control thread's */
 
 	for (unsigned int i = 0; i < es_plugins_count(plugins); i++) {
+		size_t begun;
+
 		es_plugins_describe(plugins, i, &report);
-		line(out, "=plugin.%u.%s.%s=%s %s,fail:%s,config:%016llx\n", i,
+		if (out->used + ES_SETTINGS_RESERVE >= out->size)
+			return;
+		begun = out->used;
+		line(out, "=plugin.%u.%s.%s=%s@%s,fail:%s,config:%016llx\n", i,
 		     conf->services[report.service].name, report.name, report.what, report.version,
 		     report.is_closed ? "closed" : "open", (unsigned long long)report.digest);
+		for (char *c = out->text + begun; *c; c++)
+			*c = *c == ' ' ? '_' : *c;
 	}
 }
 
@@ -130,8 +179,9 @@ size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 	line(&out, "=handover_port=%u\n", conf->cluster.handover_port);
 	line(&out, "=virtual_nodes=%u\n", conf->cluster.virtual_nodes);
 	services_put(&out, conf);
-	plugins_put(&out, conf, plugins);
 	nodes_put(&out, conf);
+	plugins_put(&out, conf, plugins);
+	rules_put(&out, conf);
 	line(&out, "version=%s\n", EARSHOT_VERSION);
 	if (!uname(&system))
 		line(&out, "kernel=%s\n", system.release);

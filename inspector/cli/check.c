@@ -82,7 +82,7 @@ static int run(const struct es_cli *cli)
 	struct es_check check = {.facts = &facts};
 	int r = CANNOT_CHECK;
 
-	if (es_conf_load(cli->config ? cli->config : CONFIG_DEFAULT, es_conf_policies, &conf, &err)) {
+	if (es_conf_load(cli->config ? cli->config : CONFIG_DEFAULT, &conf, &err)) {
 		es_cli_fail("%s", err.text);
 		return CANNOT_CHECK;
 	}

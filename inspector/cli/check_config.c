@@ -95,7 +95,7 @@ static int run(const struct es_cli *cli)
 	struct es_plugins *plugins = NULL;
 	struct es_conf_error err;
 
-	if (es_conf_load(cli->args[0], es_conf_policies, &conf, &err))
+	if (es_conf_load(cli->args[0], &conf, &err))
 		return es_cli_fail("%s", err.text);
 	if (es_plugins_new(conf, ES_PLUGINS_MISSING_SKIPPED, &plugins, &err)) {
 		es_conf_free(&conf);

@@ -198,8 +198,8 @@ static void address_set(struct es_plugin_address *ret, const struct es_addr *add
 static void client(const struct es_plugin_request *r, struct es_plugin_address *ret_address)
 {
 	memset(ret_address, 0, sizeof(*ret_address));
-	if (r->view->flow)
-		address_set(ret_address, &r->view->flow->client, es_ntohs(r->view->flow->client_port));
+	if (r->view->client)
+		address_set(ret_address, r->view->client, r->view->client_port);
 }
 
 static const char *service(const struct es_plugin_request *r)

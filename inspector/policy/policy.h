@@ -18,7 +18,6 @@
 #include "inspector/policy/random.h"
 #include "inspector/policy/targets.h"
 
-struct es_flow;
 struct es_http_head;
 
 /* What serving a request needs most; CAP's classes N, CB, DB, DCB. */
@@ -36,11 +35,11 @@ enum es_request_class {
  * @uri, @uri_len: path and query; NULL if they are not known in full, and @target is 0 then
  * @target: what the table knows the content as: a hash of @uri, the same on all nodes; never 0 for a known
  * URI
- * @flow: the connection; NULL in the simulator
  * @current: the node that has the connection; -1 before its first request
  * @size_bytes: of the response, 0 if not known; @cost: what serving it takes, in response packets (LVS-CAD
  * section 5.1), at least 1
  * @is_dynamic, @class: what kind of content it is
+ * @client: its address, NULL if not known; @client_port: its port
  * @allowed: nodes that the rules before the policy leave; only if @has_allowed
  * @head, @text, @len: the head as scanned and the gathered bytes, from the request's first on; NULL in the
  * simulator. @truncated: the bytes are not the whole head (a bound or the time was reached).
@@ -50,12 +49,13 @@ struct es_request_view {
 	const char *uri;
 	size_t uri_len;
 	__u64 target;
-	const struct es_flow *flow;
 	int current;
 	__u64 size_bytes;
 	unsigned int cost;
 	int is_dynamic;
 	enum es_request_class class;
+	const struct es_addr *client;
+	unsigned int client_port;
 	int has_allowed;
 	struct es_node_set allowed;
 	const struct es_http_head *head;

@@ -10,6 +10,29 @@ static const char correct[] =
 	"datapath { interface = a cluster_interface = b }\nnode n1 { address = 10.78.0.1 }\n"
 	"service web { address = 10.77.0.100 port = 80 }\n";
 
+static void check_list(const struct es_conf_list *list)
+{
+	unsigned int n = 0;
+
+	FUZZ_CHECK(list->used <= sizeof(list->text));
+	for (const char *item = NULL; (item = es_conf_list_next(list, item)); n++)
+		FUZZ_CHECK(item + strlen(item) < list->text + list->used);
+	FUZZ_CHECK(n == list->count);
+}
+
+static void check_rule(const struct es_conf *conf, const struct es_conf_rule *rule)
+{
+	FUZZ_CHECK(rule->service >= -1 && rule->service < (int)conf->service_count);
+	check_list(&rule->methods);
+	check_list(&rule->hosts);
+	check_list(&rule->paths);
+	check_list(&rule->suffixes);
+	check_list(&rule->clients);
+	check_list(&rule->node_names);
+	FUZZ_CHECK((rule->node_names.count == 0) == es_node_set_is_empty(rule->nodes));
+	FUZZ_CHECK(rule->name[0] && (!rule->is_location || rule->name[0] == '/'));
+}
+
 static void check_conf(const struct es_conf *conf)
 {
 	unsigned int i;
@@ -21,6 +44,8 @@ static void check_conf(const struct es_conf *conf)
 		FUZZ_CHECK(conf->services[i].port && conf->services[i].port <= 65535);
 		FUZZ_CHECK(conf->services[i].policy[0]);
 	}
+	for (i = 0; i < conf->rule_count; i++)
+		check_rule(conf, &conf->rules[i]);
 }
 
 /* "f:LINE: ..." names a line that is there; "f: ..." none. */
@@ -44,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct es_conf_error err;
 	int r;
 
-	r = es_conf_parse(text, size, "f", es_conf_policies, &conf, &err);
+	r = es_conf_parse(text, size, "f", &conf, &err);
 	if (r) {
 		FUZZ_CHECK(!conf);
 		FUZZ_CHECK(memchr(err.text, 0, sizeof(err.text)));
@@ -54,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	free(text);
 	es_conf_free(&conf);
-	FUZZ_CHECK(!es_conf_parse(correct, sizeof(correct) - 1, "f", es_conf_policies, &conf, &err));
+	FUZZ_CHECK(!es_conf_parse(correct, sizeof(correct) - 1, "f", &conf, &err));
 	es_conf_free(&conf);
 	return 0;
 }

@@ -167,7 +167,7 @@ static int setup(void **state)
 	unsigned int i;
 
 	(void)state;
-	assert_int_equal(es_conf_parse(config, strlen(config), "t.conf", NULL, &conf, NULL), 0);
+	assert_int_equal(es_conf_parse(config, strlen(config), "t.conf", &conf, NULL), 0);
 	conf->cluster.membership = ES_CONF_MEMBERSHIP_COROSYNC;
 	snprintf(conf->cluster.key_file, sizeof(conf->cluster.key_file), "%s/key", root);
 	assert_int_equal(es_keyfile_create(conf->cluster.key_file, NULL), 0);

@@ -23,14 +23,12 @@
 #define SERVICE	 "service web { address = 10.77.0.100  port = 80 }\n"
 #define MINIMAL	 DATAPATH NODE SERVICE
 
-static const char *const policies[] = {"ring", "uri-hash", "lard", NULL};
-
 static struct es_conf *parse_ok(const char *text)
 {
 	struct es_conf_error err;
 	struct es_conf *conf = NULL;
 
-	if (es_conf_parse(text, strlen(text), "t.conf", policies, &conf, &err))
+	if (es_conf_parse(text, strlen(text), "t.conf", &conf, &err))
 		fail_msg("%s\nin: %s", err.text, text);
 	assert_string_equal(err.text, "");
 	return conf;
@@ -41,7 +39,7 @@ static void check_error(const char *text, size_t size, const char *expected)
 	struct es_conf *conf = (void *)&conf; /* must stay untouched */
 	struct es_conf_error err;
 
-	assert_int_equal(es_conf_parse(text, size, "t.conf", policies, &conf, &err), -EINVAL);
+	assert_int_equal(es_conf_parse(text, size, "t.conf", &conf, &err), -EINVAL);
 	if (strcmp(err.text, expected) != 0)
 		fail_msg("in: %s\nexpected: %s\n     got: %s", text, expected, err.text);
 	assert_ptr_equal(conf, (void *)&conf);
@@ -205,8 +203,9 @@ static const struct {
 	 "t.conf:1: service web: handover_cost = 1001: expected 0..1000 (requests)"},
 	{"service web { inspect = yes }",
 	 "t.conf:1: service web: inspect = yes: expected first | every | never"},
-	{"service web { policy = cahrd }",
-	 "t.conf:1: service web: policy = cahrd: expected ring | uri-hash | lard"},
+	{"service web { policy = round-robin }", "t.conf:1: service web: policy = round-robin: expected ring "
+						 "| wrr | wlc | cap | uri-hash | ward | lard | "
+						 "lard-r | ext-lard | hylard | cawll | xlard-r | cahrd"},
 	{"service web { address = 10.77.0 }",
 	 "t.conf:1: service web: address = 10.77.0: expected an IPv4 address"},
 	{"service web { address = www.example.org }",
@@ -251,11 +250,12 @@ static const struct {
 	 "membership | handover_port | virtual_nodes"},
 	{"service web { adress = 10.77.0.100 }",
 	 "t.conf:1: service web: unknown key \"adress\": expected address | "
-	 "port | policy | inspect | load_bound | handover_cost"},
-	{"\nservices { }",
-	 "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector | node | service"},
-	{"port = 80",
-	 "t.conf:1: unknown section \"port\": expected cluster | datapath | inspector | node | service"},
+	 "port | policy | inspect | load_bound | handover_cost | parameters | document_root | admit_low | "
+	 "admit_normal | retry_after_s | plugin NAME {"},
+	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
+			   "| node | service | rule | location"},
+	{"port = 80", "t.conf:1: unknown section \"port\": expected cluster | datapath | inspector | node | "
+		      "service | rule | location"},
 	{"cluster {\n name = a\n name = a\n}",
 	 "t.conf:3: cluster: name = a: first set on line 2: expected it once"},
 	{"cluster {\n name = a\n}\ncluster {\n name = b\n}",
@@ -285,7 +285,7 @@ static const struct {
 	/* comments count as many lines as they have, wherever they stand */
 	{"# a\n# b\nservices { }",
 	 "t.conf:3: unknown section \"services\": expected cluster | datapath | inspector | "
-	 "node | service"},
+	 "node | service | rule | location"},
 	{"/* a\n b */\ncluster /* c */ { // d\n handover_port = # e\n /**/ 0 /***/ }",
 	 "t.conf:5: cluster: handover_port = 0: expected 1..65535"},
 	{"cluster { name = /*a\n\xc3\xa4*/ c\n x = y }",
@@ -436,31 +436,18 @@ static void test_bounds(void **state)
 	free(text);
 }
 
-static void test_any_policy(void **state)
-{
-	static const char text[] =
-		DATAPATH NODE "service web { address = 10.77.0.100 port = 80 policy = cahrd }";
-	struct es_conf *conf = NULL;
-
-	(void)state;
-	assert_int_equal(es_conf_parse(text, strlen(text), "t.conf", NULL, &conf, NULL), 0);
-	assert_string_equal(conf->services[0].policy, "cahrd");
-	es_conf_free(&conf);
-	assert_int_equal(es_conf_parse("x", 1, "t.conf", NULL, &conf, NULL), -EINVAL);
-}
-
 static void test_load(void **state)
 {
 	struct es_conf *conf = NULL;
 	struct es_conf_error err;
 
 	(void)state;
-	assert_int_equal(es_conf_load("/nonexistent/earshot.conf", policies, &conf, &err), -ENOENT);
+	assert_int_equal(es_conf_load("/nonexistent/earshot.conf", &conf, &err), -ENOENT);
 	assert_string_equal(err.text,
 			    "/nonexistent/earshot.conf: cannot be opened: No such file or directory");
-	assert_int_equal(es_conf_load("/", policies, &conf, &err), -EISDIR);
+	assert_int_equal(es_conf_load("/", &conf, &err), -EISDIR);
 	assert_string_equal(err.text, "/: cannot be read: Is a directory");
-	assert_int_equal(es_conf_load("/dev/zero", policies, &conf, &err), -EFBIG);
+	assert_int_equal(es_conf_load("/dev/zero", &conf, &err), -EFBIG);
 	assert_string_equal(err.text, "/dev/zero: too long: expected at most 1048576 bytes");
 	assert_null(conf);
 }
@@ -479,7 +466,7 @@ static void test_examples(void **state)
 		if (!strstr(found.gl_pathv[i], "earshot"))
 			continue;
 		conf = NULL;
-		if (es_conf_load(found.gl_pathv[i], es_conf_policies, &conf, &err))
+		if (es_conf_load(found.gl_pathv[i], &conf, &err))
 			fail_msg("%s", err.text);
 		es_conf_free(&conf);
 	}
@@ -496,8 +483,7 @@ static void test_example_defaults(void **state)
 	FILE *in, *out;
 
 	(void)state;
-	assert_int_equal(
-		es_conf_load(EARSHOT_SOURCE "/conf/earshot.conf.example", es_conf_policies, &plain, &err), 0);
+	assert_int_equal(es_conf_load(EARSHOT_SOURCE "/conf/earshot.conf.example", &plain, &err), 0);
 	in = fopen(plain->path, "r");
 	out = open_memstream(&text, &size);
 	assert_non_null(in);
@@ -514,9 +500,14 @@ static void test_example_defaults(void **state)
 	fclose(in);
 	fclose(out);
 	assert_true(keys >= 15);
-	if (es_conf_parse(text, size, plain->path, es_conf_policies, &all, &err))
+	if (es_conf_parse(text, size, plain->path, &all, &err))
 		fail_msg("%s", err.text);
-	assert_memory_equal(plain, all, sizeof(*plain));
+	/* The rules are behind a pointer. */
+	assert_int_equal(plain->rule_count, all->rule_count);
+	assert_true(plain->rule_count > 0);
+	for (unsigned int i = 0; i < plain->rule_count; i++)
+		assert_int_equal(es_conf_rule_digest(&plain->rules[i]), es_conf_rule_digest(&all->rules[i]));
+	assert_memory_equal(plain, all, offsetof(struct es_conf, rules));
 	es_conf_free(&plain);
 	es_conf_free(&all);
 	free(text);
@@ -589,7 +580,6 @@ int main(void)
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_nul),
 		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_any_policy),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_examples),
 		cmocka_unit_test(test_example_defaults),

@@ -73,20 +73,9 @@ static int route(struct es_router *router, const char *target, __u64 flow_hash, 
 
 static void test_list(void **state)
 {
-	unsigned int n = 0;
-
 	(void)state;
-	/* earshot check-config has a list of its own, since it knows no policy code. */
-	for (const struct es_policy *const *p = es_policy_list(); *p; p++, n++) {
-		int known = 0;
-
+	for (const struct es_policy *const *p = es_policy_list(); *p; p++)
 		assert_ptr_equal(es_policy_find((*p)->name), *p);
-		for (const char *const *name = es_conf_policies; *name; name++)
-			known += !strcmp(*name, (*p)->name);
-		assert_int_equal(known, 1);
-	}
-	for (const char *const *name = es_conf_policies; *name; name++)
-		assert_non_null(es_policy_find(*name));
 	assert_null(es_policy_find("no-such"));
 }
 

@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #include "inspector/report.h"
+#include "inspector/report_content.h"
 #include "kmod/core/counters.h"
 #include "tests/unit/doc_examples.h"
 
@@ -172,6 +173,31 @@ static void test_status(void **state)
 	assert_non_null(
 		strstr(json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN), "\"workers\":[]"));
 	json_object_put(report);
+}
+
+static void test_content(void **state)
+{
+	struct json_object *report = json_object_new_object();
+	struct es_report_content content = {
+		.service = "web",
+		.path = "/var/www/html",
+		.has_root = 1,
+		.table = {.max_entries = 65536, .scanned = 1300, .observed = 20, .evicted = 3},
+		.root = {.watch = ES_DOCROOT_WATCHED,
+			 .files = 1200,
+			 .directories = 100,
+			 .watches = 101,
+			 .hidden = 4,
+			 .links = 1,
+			 .scans = 1,
+			 .events = 57},
+	};
+
+	(void)state;
+	es_report_content_add(report, &content);
+	content = (struct es_report_content){.service = "api", .table = {.max_entries = 65536}};
+	es_report_content_add(report, &content);
+	expect_as_documented("content", report);
 }
 
 static void test_membership(void **state)
@@ -367,7 +393,7 @@ static int load(void **state)
 		"service l4 { address = 10.77.0.100 port = 443 inspect = never }\n";
 
 	(void)state;
-	return es_conf_parse(text, sizeof(text) - 1, "t.conf", NULL, &conf, NULL);
+	return es_conf_parse(text, sizeof(text) - 1, "t.conf", &conf, NULL);
 }
 
 static int unload(void **state)
@@ -381,10 +407,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_status),	      cmocka_unit_test(test_membership),
-		cmocka_unit_test(test_ring),	      cmocka_unit_test(test_lookup),
-		cmocka_unit_test(test_lookup_errors), cmocka_unit_test(test_points_wanted),
-		cmocka_unit_test(test_counters),      cmocka_unit_test(test_flows),
-		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_content),	      cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
+		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_flows),	      cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+earshot_unit_test(url_table earshot-content)
+earshot_unit_test(docroot earshot-content)
+earshot_unit_test(rules earshot-rules)

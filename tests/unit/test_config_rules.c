@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Rules, locations, lists and parameters in the configuration file: what they give, each message with its
+ * line, the digest that nodes compare, and the examples of docs/rules.md.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspector/config.h"
+
+#define BASE                                                                                                 \
+	"datapath { interface = eth0 cluster_interface = eth1 }\n"                                           \
+	"node n1 { address = 10.78.0.1 } node n2 { address = 10.78.0.2 } node n3 { address = 10.78.0.3 }\n"  \
+	"service web { address = 10.77.0.100 port = 80 }\n"                                                  \
+	"service tls { address = 10.77.0.100 port = 443 inspect = never }\n"
+#define LINES 4 /* of BASE */
+
+static struct es_conf *parse_ok(const char *text)
+{
+	char *all = NULL;
+	struct es_conf_error err;
+	struct es_conf *conf = NULL;
+
+	assert_true(asprintf(&all, BASE "%s", text) > 0);
+	if (es_conf_parse(all, strlen(all), "t.conf", &conf, &err))
+		fail_msg("%s\nin: %s", err.text, text);
+	free(all);
+	return conf;
+}
+
+/* @line: in @text, from 1 */
+static void check_error(const char *text, int line, const char *expected)
+{
+	char all[32768], error[600];
+	struct es_conf *conf = NULL;
+	struct es_conf_error err;
+
+	snprintf(all, sizeof(all), BASE "%s", text);
+	snprintf(error, sizeof(error), "t.conf:%d: %s", LINES + line, expected);
+	assert_int_equal(es_conf_parse(all, strlen(all), "t.conf", &conf, &err), -EINVAL);
+	if (strcmp(err.text, error) != 0)
+		fail_msg("in: %s\nexpected: %s\n     got: %s", text, error, err.text);
+	assert_null(conf);
+}
+
+static void check_list(const struct es_conf_list *list, const char *const *expected)
+{
+	unsigned int n = 0;
+
+	for (const char *item = NULL; (item = es_conf_list_next(list, item)); n++)
+		assert_string_equal(item, expected[n]);
+	assert_null(expected[n]);
+	assert_int_equal(list->count, n);
+}
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void test_everything_set(void **state)
+{
+	struct es_conf *conf = parse_ok(
+		"rule r1 {\n service = web\n method = {GET, \"HEAD\"} host = { www.example.org,\n "
+		"\"*.example.com\"}\n"
+		" path = {\"/a/\", \"/b c%20\"} # a comment, with {\n suffix = .mp4 client = {10.0.0.0/8, "
+		"192.0.2.1}\n"
+		" header = \"X-User: a b\" cookie = SID nodes = {n3, n1}\n otherwise = reject type = "
+		"dynamic\n"
+		" class = disk-cpu cost = 40 priority = high\n}\n"
+		"rule r2 { header = X-User affinity = yes }\n"
+		"location \"/\" { size_bytes = 4294967295 type = static class = normal priority = normal }\n"
+		"location '/cgi-bin/' { service = web nodes = n2 otherwise = any }\n");
+	const struct es_conf_rule *rule = &conf->rules[0];
+
+	(void)state;
+	assert_int_equal(conf->rule_count, 4);
+	assert_string_equal(rule->name, "r1");
+	assert_false(rule->is_location);
+	assert_int_equal(rule->service, 0);
+	check_list(&rule->methods, LIST("GET", "HEAD"));
+	check_list(&rule->hosts, LIST("www.example.org", "*.example.com"));
+	check_list(&rule->paths, LIST("/a/", "/b c%20"));
+	check_list(&rule->suffixes, LIST(".mp4"));
+	check_list(&rule->clients, LIST("10.0.0.0/8", "192.0.2.1"));
+	check_list(&rule->node_names, LIST("n3", "n1"));
+	assert_string_equal(rule->header, "X-User: a b");
+	assert_string_equal(rule->cookie, "SID");
+	assert_int_equal(rule->nodes.bits[0], 5);
+	assert_int_equal(rule->otherwise, ES_CONF_OTHERWISE_REJECT);
+	assert_int_equal(rule->type, ES_CONF_TYPE_DYNAMIC);
+	assert_int_equal(rule->class, 1 + ES_CLASS_DISK_CPU);
+	assert_int_equal(rule->cost, 40);
+	assert_int_equal(rule->priority, 1 + ES_PRIORITY_HIGH);
+	assert_int_equal(rule->affinity, 0);
+	assert_int_equal(rule->size_bytes, 0);
+	rule = &conf->rules[1];
+	assert_int_equal(rule->service, -1);
+	assert_int_equal(rule->affinity, 1);
+	assert_int_equal(rule->priority, 0);
+	assert_int_equal(rule->nodes.bits[0], 0);
+	rule = &conf->rules[2];
+	assert_true(rule->is_location);
+	assert_string_equal(rule->name, "/");
+	assert_int_equal(rule->size_bytes, 4294967295u);
+	assert_int_equal(rule->class, 1 + ES_CLASS_NORMAL);
+	assert_int_equal(rule->priority, 1 + ES_PRIORITY_NORMAL);
+	assert_string_equal(conf->rules[3].name, "/cgi-bin/");
+	assert_int_equal(conf->rules[3].nodes.bits[0], 2);
+	es_conf_free(&conf);
+}
+
+static const struct {
+	const char *text;
+	int line;
+	const char *error;
+} errors[] = {
+	/* lists */
+	{"rule r {\n nodes = {}\n}", 2, "\"}\" behind \"{\" in a list: expected a value"},
+	{"rule r {\n nodes = {n1,\n # nothing\n }\n}", 4, "\"}\" behind \",\" in a list: expected a value"},
+	{"rule r {\n nodes = {,n1}\n}", 2, "\",\" behind \"{\" in a list: expected a value"},
+	{"rule r {\n nodes = {n1,{n2}}\n}", 2,
+	 "\"{\" inside the list opened at line 6: expected \"}\" first"},
+	{"rule r { nodes = {n1\n", 1, "\"{\" without \"}\": expected it before the end of the file"},
+	{"rule r { nodes = {n1\n}", 1, "\"{\" without \"}\": expected it before the end of the file"},
+	{"rule r { nodes = n1, n2 }", 1, "unexpected \",\": expected a word, \"=\", \"{\", \"}\" or quotes"},
+	{"rule r { nodes = {n1 n2} }", 1, "rule r: unexpected \"n2\": expected KEY = VALUE"},
+	{"rule r {\n nodes = {n1}\n nodes = {n2}\n}", 3,
+	 "rule r: nodes = n2: first set on line 6: expected it once"},
+	{"rule r {\n type = {static}\n}", 2, "rule r: unexpected \"{\": expected KEY = VALUE"},
+	/* names */
+	{"rule {\n nodes = n1 }", 1, "rule: name is missing: expected one before \"{\""},
+	{"rule '/a' { nodes = n1 }", 1,
+	 "rule /a: bad name: expected 1..63 letters, digits, '.', '_' or '-', starting with a letter or "
+	 "digit"},
+	{"rule r { nodes = n1 }\nrule r { nodes = n1 }", 2,
+	 "rule r: first defined on line 5: expected another name"},
+	{"rule r { node = n1 }", 1,
+	 "rule r: unknown key \"node\": expected service | method | host | path | suffix | client | header | "
+	 "cookie | nodes | otherwise | type | class | cost | priority | affinity"},
+	{"location \"/\" { path = \"/\" }", 1,
+	 "location /: unknown key \"path\": expected service | nodes | otherwise | type | class | cost | "
+	 "priority | size_bytes"},
+	/* values */
+	{"rule r {\n\n nodes = {n1, n9}\n}", 3,
+	 "rule r: nodes = n9: no node of that name: expected n1 | n2 | n3"},
+	{"rule r { nodes = 'n 1' }", 1, "rule r: nodes = n 1: expected the name of a node"},
+	{"rule r {\n service = ftp nodes = n1 }", 2,
+	 "rule r: service = ftp: no service of that name: expected web | tls"},
+	{"rule r {\n service = tls nodes = n1 }", 2,
+	 "rule r: service = tls: it has inspect = never: expected one whose requests are inspected"},
+	{"rule r { method = 'GE T' }", 1, "rule r: method = GE T: expected a method like GET"},
+	{"rule r { host = 'a:80' }", 1,
+	 "rule r: host = a:80: expected a host name without port, or *.DOMAIN"},
+	{"rule r { host = '*' }", 1, "rule r: host = *: expected a host name without port, or *.DOMAIN"},
+#define PATH_EXPECTED                                                                                        \
+	"expected /directory/ with all below it, or /file; decoded, without \"//\", \".\", \"..\", ? and #"
+	{"rule r { path = 'a' }", 1, "rule r: path = a: " PATH_EXPECTED},
+	{"rule r { path = '' }", 1, "rule r: path = : " PATH_EXPECTED},
+	{"rule r { path = '/a//' }", 1, "rule r: path = /a//: " PATH_EXPECTED},
+	{"rule r { path = '/a/../b' }", 1, "rule r: path = /a/../b: " PATH_EXPECTED},
+	{"rule r { path = '/a?b' }", 1, "rule r: path = /a?b: " PATH_EXPECTED},
+	{"location 'a/' { nodes = n1 }", 1, "location a/: bad path: " PATH_EXPECTED},
+	{"rule r { suffix = 'a/b' }", 1,
+	 "rule r: suffix = a/b: expected the end of a path like .mp4, without /"},
+#define NETWORK_EXPECTED                                                                                     \
+	"expected an IPv4 address, or a network like 192.0.2.0/24 without bits behind its prefix"
+	{"rule r { client = 10.0.0.1/8 }", 1, "rule r: client = 10.0.0.1/8: " NETWORK_EXPECTED},
+	{"rule r { client = 10.0.0.0/33 }", 1, "rule r: client = 10.0.0.0/33: " NETWORK_EXPECTED},
+	{"rule r { client = 10.0.0.0/ }", 1, "rule r: client = 10.0.0.0/: " NETWORK_EXPECTED},
+	{"rule r { client = 2001:db8::/32 }", 1, "rule r: client = 2001:db8::/32: " NETWORK_EXPECTED},
+	{"rule r { header = 'X-A:b' }", 1,
+	 "rule r: header = X-A:b: expected \"Name\" or \"Name: value\", at most 255 characters"},
+	{"rule r { cookie = 'a=b' }", 1,
+	 "rule r: cookie = a=b: expected 1..63 characters without space or any of ()<>@,;:/[]?={}"},
+	{"rule r { class = gpu }", 1, "rule r: class = gpu: expected normal | cpu | disk | disk-cpu"},
+	{"rule r { type = php }", 1, "rule r: type = php: expected static | dynamic"},
+	{"rule r { priority = 1 }", 1, "rule r: priority = 1: expected high | normal | low"},
+	{"rule r { otherwise = n1 }", 1, "rule r: otherwise = n1: expected any | reject"},
+	{"rule r { affinity = 1 }", 1, "rule r: affinity = 1: expected yes | no"},
+	{"rule r { cost = 0 }", 1, "rule r: cost = 0: expected 1..1000000 (response packets)"},
+	{"location / { size_bytes = 0 }", 1, "location /: size_bytes = 0: expected 1..4294967295 (bytes)"},
+	/* what makes no sense */
+	{"rule r {\n path = '/a/'\n}", 1,
+	 "rule r: says nothing: expected one of nodes | type | class | cost | priority | affinity"},
+	{"location / { service = web }", 1,
+	 "location /: says nothing: expected one of nodes | type | class | cost | priority | size_bytes"},
+	{"rule r {\n affinity = yes\n}", 2,
+	 "rule r: affinity = yes: expected either cookie or header besides"},
+	{"rule r { cookie = a header = b\n affinity = yes\n}", 2,
+	 "rule r: affinity = yes: expected either cookie or header besides"},
+	{"rule r { affinity = yes\n header = 'a: b'\n}", 2,
+	 "rule r: header = a: b: always the same value: with affinity = yes expected a name"},
+	{"rule r { cost = 1\n otherwise = reject\n}", 2,
+	 "rule r: otherwise = reject: there are no nodes: expected nodes = {...} besides"},
+	{"location /a { cost = 1 }\nlocation /a {\n cost = 2 service = web }", 3,
+	 "location /a: first defined on line 5: expected another path or service"},
+	/* services */
+	{"service b { address = 10.77.0.1 port = 80\n document_root = www }", 2,
+	 "service b: document_root = www: expected an absolute path"},
+	{"service b { address = 10.77.0.1 port = 80\n admit_low = 9 admit_normal = 8 }", 2,
+	 "service b: admit_low = 9: expected at most 8, which admit_normal is"},
+	{"service b { admit_low = low }", 1,
+	 "service b: admit_low = low: expected a plain number 0 (always) or 1..1000000 (requests per node)"},
+	{"service b { retry_after_s = 0 }", 1, "service b: retry_after_s = 0: expected 1..3600 (seconds)"},
+	{"inspector { url_entries = 1 }", 1,
+	 "inspector: url_entries = 1: expected 1024..4194304 (files and programs)"},
+};
+
+static void test_errors(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		struct es_conf *conf;
+
+		check_error(errors[i].text, errors[i].line, errors[i].error);
+		conf = parse_ok("rule r { nodes = {n1, n2} }");
+		es_conf_free(&conf);
+	}
+}
+
+static void test_bounds(void **state)
+{
+	char *text = NULL;
+	struct es_conf *conf;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	fprintf(out, "rule r { nodes = n1 path = {");
+	for (int i = 0; i < 64; i++)
+		fprintf(out, "%s\"/%06d\"", i ? ", " : "", i); /* 8 bytes each with its NUL */
+	fprintf(out, "} }");
+	fclose(out);
+	conf = parse_ok(text);
+	assert_int_equal(conf->rules[0].paths.count, 64);
+	es_conf_free(&conf);
+	free(text);
+
+	out = open_memstream(&text, &size);
+	fprintf(out, "rule r { path = {");
+	for (int i = 0; i < 65; i++)
+		fprintf(out, "%s\"/%06d\"", i ? ", " : "", i);
+	fprintf(out, "} }");
+	fclose(out);
+	check_error(text, 1, "rule r: path = /000064: too many: expected at most 511 characters in all");
+	free(text);
+
+	out = open_memstream(&text, &size);
+	for (int i = 0; i < 257; i++)
+		fprintf(out, "rule r%d { nodes = n1 }\n", i);
+	fclose(out);
+	check_error(text, 257, "rule r256: too many rules and locations: expected at most 256");
+	free(text);
+}
+
+static void test_parameters(void **state)
+{
+#define WITH(policy, parameters)                                                                             \
+	"service b { address = 10.77.0.1 port = 80 policy = " policy "\n parameters = " parameters "\n}"
+	struct es_conf *conf = parse_ok(WITH("lard-r", "{\"K=7.5\", \"T_low=1e1\"}"));
+	const struct es_policy *lard = es_policy_find("lard-r");
+
+	(void)state;
+	assert_true(conf->services[2].params[es_policy_param_index(lard, "K")] == 7.5);
+	assert_true(conf->services[2].params[es_policy_param_index(lard, "T_low")] == 10);
+	assert_true(conf->services[2].params[es_policy_param_index(lard, "T_high")] == 65);
+	es_conf_free(&conf);
+	check_error(
+		WITH("lard", "\"T_mid=1\""), 2,
+		"service b: parameters = T_mid=1: policy lard expected T_low (0..1e+06), T_high (1..1e+06)");
+	check_error(
+		WITH("lard", "\"T_low=-1\""), 2,
+		"service b: parameters = T_low=-1: expected T_low=0..1e+06 (a node with fewer requests has "
+		"resources to spare)");
+	check_error(
+		WITH("lard", "\"T_low=many\""), 2,
+		"service b: parameters = T_low=many: expected T_low=0..1e+06 (a node with fewer requests has "
+		"resources to spare)");
+	check_error(
+		WITH("lard", "\"T_low=nan\""), 2,
+		"service b: parameters = T_low=nan: expected T_low=0..1e+06 (a node with fewer requests has "
+		"resources to spare)");
+	check_error(WITH("lard", "{\"T_low=1\", \"T_high=2\", \"T_low=3\"}"), 2,
+		    "service b: parameters = T_low=3: expected each once");
+	check_error(WITH("lard", "T_low"), 2, "service b: parameters = T_low: expected NAME=VALUE");
+	check_error(WITH("wrr", "\"x=1\""), 2,
+		    "service b: parameters = x=1: policy wrr has none: expected none");
+}
+
+static __u64 digest(const char *text)
+{
+	struct es_conf *conf = parse_ok(text);
+	__u64 value = es_conf_rule_digest(&conf->rules[0]);
+
+	es_conf_free(&conf);
+	return value;
+}
+
+static void test_digest(void **state)
+{
+	__u64 one = digest("rule r { path = {'/a', '/b'} cost = 3 }");
+
+	(void)state;
+	assert_int_equal(one, digest("rule r {\n cost = 3 # the same\n path = {'/a', '/b'} }"));
+	assert_int_not_equal(one, digest("rule q { path = {'/a', '/b'} cost = 3 }"));
+	assert_int_not_equal(one, digest("rule r { path = {'/a', '/c'} cost = 3 }"));
+	assert_int_not_equal(one, digest("rule r { path = {'/b', '/a'} cost = 3 }"));
+	assert_int_not_equal(one, digest("rule r { path = {'/a/b'} cost = 3 }"));
+	assert_int_not_equal(one, digest("rule r { path = {'/a', '/b'} cost = 4 }"));
+	assert_int_not_equal(one, digest("rule r { path = {'/a', '/b'} cost = 3 priority = low }"));
+	assert_int_not_equal(digest("rule r { cookie = a cost = 1 }"),
+			     digest("rule r { header = a cost = 1 }"));
+	/* The same on every machine and in every version. */
+	assert_true(digest("location /a/ { nodes = {n1, n2} }") == 0xd71e390b06a42c29ULL);
+}
+
+/* Each ```conf block of the page is right as it stands, with three nodes and the services around it. */
+static void test_document(void **state)
+{
+	FILE *file = fopen(EARSHOT_SOURCE "/docs/rules.md", "r");
+	char *text = NULL, *at;
+	unsigned int blocks = 0;
+	size_t size = 0;
+
+	(void)state;
+	assert_non_null(file);
+	assert_true(getdelim(&text, &size, 0, file) > 0);
+	fclose(file);
+	for (at = text; (at = strstr(at, "\n```conf\n")); blocks++) {
+		char *end = strstr(at + 9, "\n```");
+		struct es_conf *conf;
+
+		assert_non_null(end);
+		*end = 0;
+		conf = parse_ok(at + 9);
+		assert_true(conf->rule_count || conf->service_count > 2);
+		es_conf_free(&conf);
+		at = end + 1;
+	}
+	assert_true(blocks >= 6);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_everything_set), cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_bounds),	       cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_digest),	       cmocka_unit_test(test_document),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

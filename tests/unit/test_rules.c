@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Rules at work: each condition, which of several rules wins, what the URL table adds, placement without its
+ * nodes, admission, affinity, and what explain says.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspector/content/rules.h"
+#include "inspector/http_head.h"
+
+#define BASE                                                                                                 \
+	"datapath { interface = eth0 cluster_interface = eth1 }\n"                                           \
+	"node n0 { address = 10.78.0.1 } node n1 { address = 10.78.0.2 } node n2 { address = 10.78.0.3 }\n"  \
+	"node n3 { address = 10.78.0.4 }\n"                                                                  \
+	"service web { address = 10.77.0.100 port = 80 admit_low = 10 admit_normal = 20 retry_after_s = 7 "  \
+	"}\n"                                                                                                \
+	"service api { address = 10.77.0.100 port = 81 }\n"
+#define NODES 4
+
+static struct es_conf *conf;
+static struct es_rules *rules;
+static struct es_ring *ring;
+static struct es_url_table *table;
+static struct es_node_view node[NODES];
+static struct es_explain explain;
+static struct es_request_view request;
+static struct es_rules_refusal refusal;
+
+static int setup(void **state)
+{
+	struct es_ring_node nodes[NODES] = {};
+
+	(void)state;
+	for (unsigned int i = 0; i < NODES; i++) {
+		nodes[i].address = es_addr_from_v4(htonl(0x0a4e0001 + i));
+		nodes[i].virtual_nodes = 63;
+		nodes[i].id = (__u16)i;
+		node[i] = (struct es_node_view){.weight = 100, .is_target = 1};
+	}
+	return es_ring_new(nodes, NODES, &ring);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	es_rules_free(&rules);
+	es_conf_free(&conf);
+	es_ring_free(&ring);
+	es_url_table_free(&table);
+	return 0;
+}
+
+static void with(const char *text)
+{
+	struct es_conf_error err;
+	char *all = NULL;
+
+	es_rules_free(&rules);
+	es_conf_free(&conf);
+	assert_true(asprintf(&all, BASE "%s", text) > 0);
+	if (es_conf_parse(all, strlen(all), "t.conf", &conf, &err))
+		fail_msg("%s", err.text);
+	free(all);
+	assert_int_equal(es_rules_new(conf, &rules), 0);
+}
+
+/* Of service web; @line: "GET /path", @headers: with CRLF each. */
+static int ask_of(unsigned int service, const char *line, const char *headers, const char *client)
+{
+	static struct es_http_head head;
+	static char text[1024];
+	struct es_addr address = {};
+	struct es_cluster_view view = {
+		.count = NODES,
+		.node = node,
+		.ring = ring,
+		.explain = &explain,
+	};
+	int len = snprintf(text, sizeof(text), "%s HTTP/1.1\r\n%s\r\n", line, headers);
+
+	memset(&explain, 0, sizeof(explain));
+	memset(&refusal, 0, sizeof(refusal));
+	es_http_head_init(&head);
+	assert_int_equal(es_http_head_scan(&head, text, (size_t)len), ES_HTTP_DONE);
+	request = (struct es_request_view){
+		.flow_hash = 12345,
+		.current = -1,
+		.cost = 1,
+		.head = &head,
+		.text = text,
+		.len = (size_t)len,
+		.uri = text + head.path.off,
+		.uri_len = head.path.len + (head.has_query ? 1 + head.query.len : 0),
+	};
+	if (client) {
+		assert_int_equal(es_conf_addr_parse(client, &address), 0);
+		request.client = &address;
+	}
+	len = es_rules_apply(rules, service, table, &request, &view, &refusal);
+	request.client = NULL;
+	return len;
+}
+
+static int ask(const char *line)
+{
+	return ask_of(0, line, "Host: h\r\n", NULL);
+}
+
+/* The cost tells which rule matched; 1 if none did. */
+static unsigned int cost(const char *line, const char *headers, const char *client)
+{
+	assert_int_equal(ask_of(0, line, headers, client), ES_RULES_PASS);
+	return request.cost;
+}
+
+static void test_conditions(void **state)
+{
+	(void)state;
+	with("rule r { method = {GET, PURGE} cost = 2 }");
+	assert_int_equal(cost("GET /", "", NULL), 2);
+	assert_int_equal(cost("PURGE /", "", NULL), 2);
+	assert_int_equal(cost("get /", "", NULL), 1);
+	assert_int_equal(cost("POST /", "", NULL), 1);
+
+	with("rule r { host = {\"www.example.org\", \"*.example.com\"} cost = 2 }");
+	assert_int_equal(cost("GET /", "Host: WWW.example.org\r\n", NULL), 2);
+	assert_int_equal(cost("GET /", "Host: www.example.org:8080\r\n", NULL), 2);
+	assert_int_equal(cost("GET /", "Host: www.example.org.\r\n", NULL), 2);
+	assert_int_equal(cost("GET http://www.example.org/", "Host: other\r\n", NULL), 2);
+	assert_int_equal(cost("GET /", "Host: a.b.Example.com\r\n", NULL), 2);
+	assert_int_equal(cost("GET /", "Host: example.com\r\n", NULL), 1);
+	assert_int_equal(cost("GET /", "Host: notexample.com\r\n", NULL), 1);
+	assert_int_equal(cost("GET /", "Host: .example.com\r\n", NULL), 1);
+	assert_int_equal(cost("GET /", "Host: www.example.org.evil\r\n", NULL), 1);
+	assert_int_equal(cost("GET /", "Host: [::1]:80\r\n", NULL), 1);
+	assert_int_equal(cost("GET /", "Host: \r\n", NULL), 1);
+
+	with("rule r { path = {\"/a/\", \"/b\"} cost = 2 }");
+	assert_int_equal(cost("GET /a/", "", NULL), 2);
+	assert_int_equal(cost("GET /a/x?y", "", NULL), 2);
+	assert_int_equal(cost("GET /x/..//%61/y", "", NULL), 2);
+	assert_int_equal(cost("GET /b?q", "", NULL), 2);
+	assert_int_equal(cost("GET /a", "", NULL), 1);
+	assert_int_equal(cost("GET /b/", "", NULL), 1);
+	assert_int_equal(cost("GET /bb", "", NULL), 1);
+	assert_int_equal(cost("GET /a%2fx", "", NULL), 1);
+	assert_int_equal(cost("GET /a/../x", "", NULL), 1);
+
+	with("rule r { suffix = {.mp4, .webm} cost = 2 }");
+	assert_int_equal(cost("GET /v/film.webm?x=.y", "", NULL), 2);
+	assert_int_equal(cost("GET /film.mp%34", "", NULL), 2);
+	assert_int_equal(cost("GET /film.mp4/", "", NULL), 1);
+	assert_int_equal(cost("GET /x?film.mp4", "", NULL), 1);
+
+	with("rule r { client = {10.0.0.0/8, 192.0.2.1, 198.51.100.128/25} cost = 2 }");
+	assert_int_equal(cost("GET /", "", "10.255.0.1"), 2);
+	assert_int_equal(cost("GET /", "", "192.0.2.1"), 2);
+	assert_int_equal(cost("GET /", "", "198.51.100.128"), 2);
+	assert_int_equal(cost("GET /", "", "198.51.100.127"), 1);
+	assert_int_equal(cost("GET /", "", "192.0.2.2"), 1);
+	assert_int_equal(cost("GET /", "", "11.0.0.1"), 1);
+	assert_int_equal(cost("GET /", "", NULL), 1);
+	with("rule r { client = 0.0.0.0/0 cost = 2 }");
+	assert_int_equal(cost("GET /", "", "203.0.113.9"), 2);
+
+	with("rule r { header = X-User cost = 2 }\nrule s { header = \"X-Mode: a b\" cost = 3 }");
+	assert_int_equal(cost("GET /", "x-user: \r\n", NULL), 2);
+	assert_int_equal(cost("GET /", "X-Mode:  a b \r\n", NULL), 3);
+	assert_int_equal(cost("GET /", "X-Mode: a bc\r\n", NULL), 1);
+	assert_int_equal(cost("GET /", "X-Mode: A b\r\n", NULL), 1);
+	assert_int_equal(cost("GET /", "X-Users: 1\r\n", NULL), 1);
+
+	with("rule r { cookie = sid cost = 2 }");
+	assert_int_equal(cost("GET /", "Cookie: a=b; sid=1\r\n", NULL), 2);
+	assert_int_equal(cost("GET /", "Cookie: SID=1\r\n", NULL), 1);
+	assert_int_equal(cost("GET /", "Cookie: x=sid\r\n", NULL), 1);
+
+	/* All of them, or it does not match. */
+	with("rule r { method = GET path = \"/a/\" suffix = .x client = 10.0.0.0/8 cookie = c header = h\n"
+	     " host = w cost = 2 }");
+#define ALL "Host: w\r\nh: 1\r\nCookie: c=1\r\n"
+	assert_int_equal(cost("GET /a/b.x", ALL, "10.1.1.1"), 2);
+	assert_int_equal(cost("HEAD /a/b.x", ALL, "10.1.1.1"), 1);
+	assert_int_equal(cost("GET /b/b.x", ALL, "10.1.1.1"), 1);
+	assert_int_equal(cost("GET /a/b.y", ALL, "10.1.1.1"), 1);
+	assert_int_equal(cost("GET /a/b.x", ALL, "11.1.1.1"), 1);
+	assert_int_equal(cost("GET /a/b.x", "Host: w\r\nh: 1\r\n", "10.1.1.1"), 1);
+	assert_int_equal(cost("GET /a/b.x", "Host: w\r\nCookie: c=1\r\n", "10.1.1.1"), 1);
+	assert_int_equal(cost("GET /a/b.x", "Host: v\r\nh: 1\r\nCookie: c=1\r\n", "10.1.1.1"), 1);
+	/* None at all: matches. */
+	with("rule r { cost = 2 }");
+	assert_int_equal(cost("GET /%2f", "", NULL), 2);
+	with("rule r { service = api cost = 2 }");
+	assert_int_equal(cost("GET /", "", NULL), 1);
+	assert_int_equal(ask_of(1, "GET /", "", NULL), ES_RULES_PASS);
+	assert_int_equal(request.cost, 2);
+}
+
+static void test_first_wins(void **state)
+{
+	(void)state;
+	with("rule a { path = /a/ cost = 2 }\n"
+	     "rule b { path = /a/b/ cost = 3 class = cpu }\n"
+	     "rule c { cost = 4 class = disk type = dynamic }\n"
+	     "location /a/b/ { cost = 5 nodes = n1 }\n"
+	     "location / { nodes = n2 size_bytes = 1000 }\n"
+	     "location /x/y/ { service = api nodes = n3 }\n");
+	assert_int_equal(ask("GET /a/b/x"), ES_RULES_PASS);
+	assert_int_equal(request.cost, 2);
+	assert_int_equal(request.class, ES_CLASS_CPU);
+	assert_int_equal(request.is_dynamic, 1);
+	assert_int_equal(request.size_bytes, 1000);
+	assert_true(request.has_allowed);
+	assert_int_equal(request.allowed.bits[0], 1 << 1);
+	assert_int_equal(explain.count, 5); /* and the admission */
+	assert_string_equal(explain.step[0], "rule a: cost 2");
+	assert_string_equal(explain.step[1], "rule b: class cpu");
+	assert_string_equal(explain.step[2], "rule c: dynamic");
+	assert_string_equal(explain.step[3], "URL table: nodes #1, otherwise any; size 1000");
+	assert_int_equal(ask("GET /x/y/z"), ES_RULES_PASS);
+	assert_int_equal(request.cost, 4);
+	assert_int_equal(request.class, ES_CLASS_DISK);
+	assert_int_equal(request.allowed.bits[0], 1 << 2);
+	assert_int_equal(ask_of(1, "GET /x/y/z", "", NULL), ES_RULES_PASS);
+	assert_int_equal(request.allowed.bits[0], 1 << 3);
+	assert_int_equal(ask("GET /a%2f"), ES_RULES_PASS);
+	assert_false(request.has_allowed);
+	assert_string_equal(explain.step[1], "the path has no normal form: not looked up");
+}
+
+static void test_table(void **state)
+{
+	struct es_url_tree *scan = NULL;
+	__u32 entry;
+
+	(void)state;
+	assert_int_equal(es_url_table_new(1024, &table), 0);
+	assert_int_equal(es_url_tree_new(10, &scan), 0);
+	assert_int_equal(es_url_tree_insert(scan, "/big", 4, &entry), 0);
+	*es_url_tree_info(scan, entry) =
+		(struct es_url_info){.has = ES_URL_SIZE | ES_URL_KIND, .size_bytes = 1460 * 3 + 1};
+	es_url_table_set_scan(table, scan);
+	with("");
+	assert_int_equal(ask("GET /big?x"), ES_RULES_PASS);
+	assert_int_equal(request.size_bytes, 4381);
+	assert_int_equal(request.cost, 4);
+	assert_int_equal(request.is_dynamic, 0);
+	assert_int_equal(es_url_observe(table, "/app?1", 6, 14600), 0);
+	assert_int_equal(ask("GET /app?2"), ES_RULES_PASS);
+	assert_int_equal(request.cost, 10);
+	assert_int_equal(request.is_dynamic, 1);
+	assert_int_equal(ask("GET /none"), ES_RULES_PASS);
+	assert_int_equal(request.cost, 1);
+	assert_int_equal(request.size_bytes, 0);
+	with("rule r { suffix = g type = dynamic cost = 40 }");
+	assert_int_equal(ask("GET /big"), ES_RULES_PASS);
+	assert_int_equal(request.cost, 40);
+	assert_int_equal(request.size_bytes, 4381);
+	assert_int_equal(request.is_dynamic, 1);
+}
+
+static void test_placement(void **state)
+{
+	(void)state;
+	with("location /any/ { nodes = {n1, n2} }\nlocation /only/ { nodes = {n1, n2} otherwise = reject }");
+	assert_int_equal(ask("GET /"), ES_RULES_PASS);
+	assert_false(request.has_allowed);
+	node[1].is_target = 0;
+	assert_int_equal(ask("GET /only/"), ES_RULES_PASS);
+	assert_true(request.has_allowed);
+	assert_int_equal(request.allowed.bits[0], 6);
+	node[2].is_target = 0;
+	assert_int_equal(ask("GET /any/"), ES_RULES_PASS);
+	assert_false(request.has_allowed);
+	assert_string_equal(explain.step[1], "none of the nodes is a target: otherwise any");
+	assert_int_equal(ask("GET /only/"), ES_RULES_REJECT);
+	assert_int_equal(refusal.status, 503);
+	assert_int_equal(refusal.retry_after_s, 7);
+	assert_string_equal(explain.step[1], "none of the nodes is a target: otherwise reject");
+	/* One that drains is better than none, and one that is not on the ring is none. */
+	node[2].is_draining = 1;
+	assert_int_equal(ask("GET /only/"), 2);
+	assert_string_equal(explain.step[1], "none of the nodes is a target: #2, which drains");
+	node[1].is_target = 1;
+	node[1].weight = 0;
+	assert_int_equal(ask("GET /only/"), 2);
+	node[1].weight = 1;
+	assert_int_equal(ask("GET /only/"), ES_RULES_PASS);
+}
+
+static void test_admission(void **state)
+{
+	(void)state;
+	with("rule h { path = /h priority = high }\nrule l { path = /l priority = low }");
+	for (unsigned int i = 0; i < NODES; i++)
+		node[i].active = 9;
+	assert_int_equal(ask("GET /l"), ES_RULES_PASS);
+	assert_string_equal(explain.step[1], "priority low: the nodes have 9.0 requests in hand on average, "
+					     "admit_low of 10: admitted");
+	/* The mean counts: 9, 9, 9, 13. */
+	node[3].active = 13;
+	assert_int_equal(ask("GET /l"), ES_RULES_REJECT);
+	assert_int_equal(refusal.status, 503);
+	assert_int_equal(refusal.retry_after_s, 7);
+	assert_string_equal(explain.step[1], "priority low: the nodes have 10.0 requests in hand on average, "
+					     "admit_low of 10: rejected");
+	assert_int_equal(ask("GET /n"), ES_RULES_PASS);
+	assert_int_equal(ask("GET /h"), ES_RULES_PASS);
+	/* A node of weight 200 counts as two; one that is no target does not count. */
+	node[0].weight = 200;
+	assert_int_equal(ask("GET /l"), ES_RULES_PASS);
+	node[1].is_target = 0;
+	node[1].active = 1000;
+	assert_int_equal(ask("GET /l"), ES_RULES_PASS);
+	for (unsigned int i = 0; i < NODES; i++)
+		node[i].active = 1000;
+	assert_int_equal(ask("GET /n"), ES_RULES_REJECT);
+	assert_int_equal(ask("GET /h"), ES_RULES_PASS);
+	/* The other service has no bounds. */
+	assert_int_equal(ask_of(1, "GET /l", "", NULL), ES_RULES_PASS);
+	/* Nobody there: that is not for admission to say. */
+	for (unsigned int i = 0; i < NODES; i++)
+		node[i].is_target = 0;
+	assert_int_equal(ask("GET /l"), ES_RULES_PASS);
+}
+
+static int with_cookie(const char *line, unsigned int value)
+{
+	char headers[64];
+
+	snprintf(headers, sizeof(headers), "Cookie: x=1; sid=%u\r\n", value);
+	return ask_of(0, line, headers, NULL);
+}
+
+static void test_affinity(void **state)
+{
+	int of[200], moved = 0;
+	unsigned int served[NODES] = {};
+
+	(void)state;
+	with("rule s { cookie = sid affinity = yes }\nrule u { header = X-User affinity = yes }\n"
+	     "location /p/ { nodes = {n0, n1} }");
+	for (unsigned int i = 0; i < 200; i++) {
+		of[i] = with_cookie("GET /a", i);
+		assert_true(of[i] >= 0 && of[i] < NODES);
+		served[of[i]]++;
+		assert_int_equal(with_cookie("POST /b?c", i), of[i]);
+	}
+	for (unsigned int i = 0; i < NODES; i++)
+		assert_true(served[i] > 20);
+	/* MD5 of "7", as the content ring has it. */
+	assert_int_equal(with_cookie("GET /", 7), of[7]);
+	assert_non_null(
+		strstr(explain.step[1], "rule s: cookie sid is at 8f14e45fceea167a of the content ring: #"));
+	/* The header alike; the first rule that matches decides. */
+	assert_int_equal(ask_of(0, "GET /", "X-User: 7\r\n", NULL), of[7]);
+	assert_int_equal(ask_of(0, "GET /", "X-User: 9\r\nCookie: sid=7\r\n", NULL), of[7]);
+	/* No value, no affinity. */
+	assert_int_equal(ask("GET /"), ES_RULES_PASS);
+	assert_int_equal(ask_of(0, "GET /", "Cookie: sid=\r\n", NULL), ES_RULES_PASS);
+	/* Only the sessions of a node that is gone move. */
+	node[2].is_target = 0;
+	for (unsigned int i = 0; i < 200; i++) {
+		int now = with_cookie("GET /", i);
+
+		assert_true(now != 2 && now >= 0);
+		assert_true(of[i] == 2 || now == of[i]);
+		moved += now != of[i];
+	}
+	assert_int_equal(moved, served[2]);
+	node[2].is_target = 1;
+	/* Among the nodes that have the content. */
+	for (unsigned int i = 0; i < 50; i++) {
+		int now = with_cookie("GET /p/", i);
+
+		assert_true(now == 0 || now == 1);
+		assert_true(of[i] > 1 || now == of[i]);
+	}
+	for (unsigned int i = 0; i < NODES; i++)
+		node[i].is_target = 0;
+	assert_int_equal(with_cookie("GET /", 1), ES_RULES_PASS);
+}
+
+/* The simulator has no head. */
+static void test_without_head(void **state)
+{
+	struct es_cluster_view view = {.count = NODES, .node = node, .ring = ring};
+	static const char uri[] = "/a/b";
+
+	(void)state;
+	with("rule a { method = GET cost = 2 }\nrule b { host = h cost = 3 }\nrule c { header = h cost = 4 "
+	     "}\n"
+	     "rule d { cookie = c affinity = yes }\nrule e { path = /a/ cost = 5 }");
+	request = (struct es_request_view){.current = -1, .cost = 1, .uri = uri, .uri_len = 4};
+	assert_int_equal(es_rules_apply(rules, 0, NULL, &request, &view, &refusal), ES_RULES_PASS);
+	assert_int_equal(request.cost, 5);
+	request = (struct es_request_view){.current = -1, .cost = 1};
+	assert_int_equal(es_rules_apply(rules, 0, NULL, &request, &view, &refusal), ES_RULES_PASS);
+	assert_int_equal(request.cost, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(conditions), TEST(first_wins), TEST(table),	TEST(placement),
+		TEST(admission),  TEST(affinity),   TEST(without_head),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

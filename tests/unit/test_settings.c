@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What nodes compare when one joins: rules and parameters that differ are named.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspector/plugin/host.h"
+#include "inspector/settings.h"
+#include "membership/group.h"
+
+#define BASE                                                                                                 \
+	"datapath { interface = eth0 cluster_interface = eth1 }\nnode n1 { address = 10.78.0.1 }\n"          \
+	"service web { address = 10.77.0.100 port = 80 "
+
+/* @service: more keys of the service */
+static void settings_of(const char *service, const char *rules, char *text, size_t size)
+{
+	static const struct es_network network;
+	struct es_keys keys = {.count = 1};
+	struct es_plugins *plugins = NULL;
+	struct es_conf *conf = NULL;
+	struct es_conf_error err;
+	char *all = NULL;
+
+	assert_true(asprintf(&all, BASE "%s }\n%s", service, rules) > 0);
+	if (es_conf_parse(all, strlen(all), "t.conf", &conf, &err))
+		fail_msg("%s", err.text);
+	if (es_plugins_new(conf, ES_PLUGINS_MISSING_FAILS, &plugins, &err))
+		fail_msg("%s", err.text);
+	assert_true(es_settings_text(conf, &keys, &network, plugins, text, size) < size);
+	es_plugins_free(&plugins);
+	es_conf_free(&conf);
+	free(all);
+}
+
+static void check(const char *service_a, const char *rules_a, const char *service_b, const char *rules_b,
+		  const char *expected)
+{
+	char a[ES_WIRE_SETTINGS_SIZE], b[ES_WIRE_SETTINGS_SIZE], why[256] = "";
+
+	settings_of(service_a, rules_a, a, sizeof(a));
+	settings_of(service_b, rules_b, b, sizeof(b));
+	if (es_group_settings_differ(a, b, why, sizeof(why)) != !!expected[0])
+		fail_msg("expected %s\n     got %s", expected, why);
+	if (strncmp(why, expected, strlen(expected)) != 0)
+		fail_msg("expected %s\n     got %s", expected, why);
+}
+
+#define RULES(cost)                                                                                          \
+	"rule one { path = /a cost = 1 }\nlocation \"/x=y\" { cost = " cost                                  \
+	" }\nlocation \"/x=z\" { cost = 3 }\n"
+
+static void test_rules(void **state)
+{
+	(void)state;
+	check("", "", "", "", "");
+	check("", RULES("2"), "", "# another layout\n" RULES("2"), "");
+	check("", RULES("2"), "", RULES("3"), "location.1./x is ");
+	check("", RULES("2"), "", "", "rule.0.one is ");
+	check("", "", "", RULES("2"), "rule.0.one is ");
+	check("", "rule a { cost = 1 }\nrule b { cost = 2 }", "", "rule b { cost = 2 }\nrule a { cost = 1 }",
+	      "rule.0.a is ");
+}
+
+static void test_parameters(void **state)
+{
+#define LARD "policy = lard inspect = every "
+	(void)state;
+	check(LARD "parameters = \"T_low=20\"", "", LARD "parameters = {\"T_low=2e1\"}", "", "");
+	check(LARD "parameters = \"T_low=20\"", "", LARD "parameters = \"T_low=30\"", "",
+	      "service.web.T_low is 20 there, 30 in the cluster");
+	check("admit_low = 1 admit_normal = 2", "", "admit_low = 1 admit_normal = 3", "",
+	      "service.web.admit is 1,2 there, 1,3 in the cluster");
+}
+
+/* More than fits: those that are not there singly are in the line of all. */
+static void test_many(void **state)
+{
+	char *a = NULL, *b = NULL;
+	size_t size;
+	FILE *out = open_memstream(&a, &size);
+
+	(void)state;
+	for (int i = 0; i < 256; i++)
+		fprintf(out,
+			"rule a-long-name-for-a-rule-that-needs-some-room-in-a-message-%d { cost = 1 }\n", i);
+	fclose(out);
+	b = strdup(a);
+	assert_non_null(b);
+	check("", a, "", b, "");
+	b[strlen(b) - 4] = '2'; /* the last one */
+	check("", a, "", b, "rules is ");
+	free(a);
+	free(b);
+}
+
+#define PLUGIN(name, more) "plugin " name " { file = \"debug.so\" " more " }\n"
+
+static void test_plugins(void **state)
+{
+	(void)state;
+	check(PLUGIN("a", ""), "", "# the same\n" PLUGIN("a", "fail = open"), "", "");
+	check(PLUGIN("a", ""), "", "", "", "plugin.0.web.a is ");
+	check(PLUGIN("a", ""), "", PLUGIN("b", ""), "", "plugin.0.web.a is ");
+	check(PLUGIN("a", ""), "", PLUGIN("a", "fail = closed"), "", "plugin.0.web.a is ");
+	check(PLUGIN("a", "config = \"answer node 1\""), "", PLUGIN("a", "config = \"answer node 2\""), "",
+	      "plugin.0.web.a is ");
+	check(PLUGIN("a", "") PLUGIN("b", ""), "", PLUGIN("b", "") PLUGIN("a", ""), "", "plugin.0.web.a is ");
+}
+
+int main(void)
+{
+	setenv(ES_PLUGIN_DIR_ENV, EARSHOT_PLUGINS, 1);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_plugins),
+		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
