@@ -41,7 +41,7 @@ struct es_plugin_thread {
  * struct es_plugin_instance - a line of the configuration, loaded
  * @what: why it is not loaded; "" if it is
  * @plugin: the descriptor, with zeros behind its end
- * @fd: the file, open as long as it is loaded: its name is the path that it is loaded by
+ * @fd: the file, open as long as it is loaded
  * @lock: of the list of threads
  * @control: what the timer counts
  */

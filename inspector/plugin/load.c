@@ -57,13 +57,26 @@ static void es_plugin_path(const struct es_conf_plugin *plugin, char *path, size
 }
 
 /*
- * By the open file, not by its path: the loader takes a path that it knows for what it has loaded by it, and
- * would give a replaced file's old version. The descriptor stays open, so its number, which is the path here,
- * names no other file. A file that is the same is the same object, with one set of static variables.
+ * A path to the open file that was never used before. The loader takes a path that it knows for what it has
+ * loaded by it, and would give the old version of a file that was replaced, or, as numbers of descriptors
+ * come again, another plugin. It compares names as they are written, and the kernel does not mind how often a
+ * directory is said to be itself. A file that is the same is still the same object, with one set of static
+ * variables.
  */
+static void es_plugin_loader_path(int fd, char *path, size_t size)
+{
+	static unsigned int serial; /* the control thread's */
+	size_t used = (size_t)snprintf(path, size, "/proc/self/fd/");
+
+	serial++;
+	for (unsigned int bit = 0; bit < 32 && serial >> bit; bit++)
+		used += (size_t)snprintf(path + used, size - used, "%s", serial >> bit & 1 ? ".//" : "./");
+	snprintf(path + used, size - used, "%d", fd);
+}
+
 static int es_plugin_open(struct es_plugin_instance *instance, struct es_conf_error *why)
 {
-	char path[64];
+	char path[128];
 	struct stat st;
 
 	instance->fd = open(instance->file, O_RDONLY | O_CLOEXEC);
@@ -77,7 +90,7 @@ static int es_plugin_open(struct es_plugin_instance *instance, struct es_conf_er
 		es_conf_error_set(why, "%s: expected a shared object", instance->file);
 		return -EINVAL;
 	}
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", instance->fd);
+	es_plugin_loader_path(instance->fd, path, sizeof(path));
 	instance->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!instance->object) {
 		const char *text = dlerror();

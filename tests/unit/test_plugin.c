@@ -313,6 +313,32 @@ static void test_reload(void **state)
 	end();
 }
 
+/* The loader knows objects by their paths: another file is another object, however descriptors' numbers come
+ * again. */
+static void test_reload_other_file(void **state)
+{
+	struct es_plugins *old;
+	struct es_conf *old_conf;
+
+	(void)state;
+	begin(DEBUG("d", ""));
+	for (int i = 0; i < 8; i++) {
+		struct es_cluster *old_cluster = cluster;
+
+		es_router_fini(&router);
+		old = plugins;
+		old_conf = conf;
+		/* Twice the same, so that an object has two paths, of which one is closed. */
+		begin(i % 4 < 2 ? DEBUG("d", "")
+				: "plugin h { file = \"header-hash.so\" config = \"cookie a\" }\n");
+		es_plugins_free(&old);
+		es_cluster_free(&old_cluster);
+		es_conf_free(&old_conf);
+		assert_string_equal(report_of(0)->what, i % 4 < 2 ? "debug" : "header-hash");
+	}
+	end();
+}
+
 static void test_timer(void **state)
 {
 	struct es_node_view nodes[4] = {};
@@ -400,11 +426,12 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers), cmocka_unit_test(test_wrong_answers),
-		cmocka_unit_test(test_more),	cmocka_unit_test(test_chain),
-		cmocka_unit_test(test_tls),	cmocka_unit_test(test_explain),
-		cmocka_unit_test(test_reload),	cmocka_unit_test(test_timer),
-		cmocka_unit_test(test_errors),	cmocka_unit_test(test_thread_fails),
+		cmocka_unit_test(test_answers),	     cmocka_unit_test(test_wrong_answers),
+		cmocka_unit_test(test_more),	     cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_tls),	     cmocka_unit_test(test_explain),
+		cmocka_unit_test(test_reload),	     cmocka_unit_test(test_reload_other_file),
+		cmocka_unit_test(test_timer),	     cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_thread_fails),
 	};
 
 	setenv(ES_PLUGIN_DIR_ENV, EARSHOT_PLUGINS, 1);
