@@ -62,6 +62,7 @@ struct es_conf_choice {
 struct es_conf_key {
 	const char *name;
 	enum es_conf_kind kind;
+	enum es_conf_item item; /* of a list */
 	size_t offset;
 	size_t size;
 	const char *def;
@@ -70,7 +71,6 @@ struct es_conf_key {
 	const char *unit;
 	const char *zero;
 	const struct es_conf_choice *choices;
-	enum es_conf_item item;
 };
 
 /* @keys ends with a nameless one; @inner: NULL, or a section that it may have inside */

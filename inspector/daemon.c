@@ -242,6 +242,7 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 					.orders = d->orders,
 				},
 			.health = &d->health,
+			.route = &d->route.shared,
 			.lease_ns = &es_datapath_state(d->datapath)->lease_ns,
 			.keys = d->keys,
 			.packet_max = d->network.packet_max,
@@ -313,6 +314,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	d->options = *options;
 	d->loop = ev_default_loop(EVFLAG_AUTO);
 	d->started = ev_time();
+	es_daemon_route_init(&d->route);
 	rc = d->loop ? 0 : -ENOMEM;
 	if (!rc)
 		rc = es_daemon_load(options, &d->keys, &d->conf, &self, err);
@@ -357,6 +359,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	} else {
 		es_datapath_state(d->datapath)->lease_ns = 0;
 		__atomic_store_n(&es_datapath_state(d->datapath)->attached, 1, __ATOMIC_RELEASE);
+		es_daemon_load_alone(d);
 	}
 	rc = es_datapath_attach(d->datapath, err->text, sizeof(err->text));
 	if (rc)
@@ -373,6 +376,7 @@ err_fini:
 void es_daemon_fini(struct es_daemon *d)
 {
 	es_control_free(&d->control);
+	es_daemon_load_stop(d);
 	es_membership_free(&d->membership);
 	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)
 		es_worker_free(&d->worker[i]);
@@ -529,6 +533,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	d->conf = conf;
 	d->plugins = plugins;
 	es_daemon_plugins_watch(d);
+	es_observed_reset(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);
 	es_daemon_warn_addresses(conf);

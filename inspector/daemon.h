@@ -11,7 +11,10 @@
 #include "inspector/config.h"
 #include "inspector/control.h"
 #include "inspector/daemon_content.h"
+#include "inspector/daemon_load.h"
 #include "inspector/daemon_membership.h"
+#include "inspector/daemon_observed.h"
+#include "inspector/daemon_route.h"
 #include "inspector/daemon_targets.h"
 #include "inspector/datapath.h"
 #include "inspector/keyfile.h"
@@ -36,6 +39,9 @@ struct es_daemon {
 	struct es_plugins *plugins;
 	struct ev_timer plugin_timer;
 	struct es_content_set content;
+	struct es_daemon_route route;
+	struct es_daemon_load load;
+	struct es_daemon_observed observed;
 	struct es_keys keys;
 	struct es_network network;
 	struct es_datapath_params datapath_params;

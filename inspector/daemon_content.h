@@ -26,7 +26,7 @@ struct es_content_set {
 int es_content_set_init(struct es_content_set *ret_set, const struct es_content_set *old,
 			const struct es_conf *conf, struct es_conf_error *err);
 
-/* es_content_set_fini() - no worker uses it any more; waits for the threads that nobody else has */
+/* es_content_set_fini() - no worker uses it any more; does not wait for its threads */
 void es_content_set_fini(struct es_content_set *set);
 
 /* es_content_set_fill() - let a version of the cluster have these tables */

@@ -38,6 +38,18 @@ static unsigned int es_daemon_virtual_nodes(const struct es_daemon *d, unsigned 
 	return es_ring_virtual_nodes(conf->cluster.virtual_nodes, d->cluster->weight[node]);
 }
 
+static void es_daemon_report_services(const struct es_daemon *d, struct es_report_service *ret_services)
+{
+	for (unsigned int i = 0; i < d->cluster->conf->service_count; i++)
+		ret_services[i] = (struct es_report_service){
+			.connections = d->load.sums.service[i].flows,
+			.active = d->load.sums.service[i].active,
+			.load = d->load.sums.service[i].load,
+			.measured = d->observed.mean[i].count,
+			.measured_bytes = d->observed.mean[i].bytes,
+		};
+}
+
 static void es_daemon_report_content(const struct es_daemon *d, struct json_object *status)
 {
 	const struct es_conf *conf = d->cluster->conf;
@@ -56,7 +68,8 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 			    struct es_conf_error *err)
 {
 	const struct es_daemon *d = ctx;
-	struct es_report_membership membership = {};
+	struct es_report_service services[ES_CONF_SERVICES_MAX];
+	struct es_report_membership membership = {.self = d->cluster->self};
 	unsigned int weights[ES_NODES_MAX];
 	const char *states[ES_NODES_MAX];
 	double shares[ES_NODES_MAX] = {};
@@ -70,6 +83,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		.node_states = states,
 		.weights = weights,
 		.ring_shares = shares,
+		.services = services,
 	};
 	unsigned long long now_ns;
 	struct timespec ts;
@@ -95,6 +109,10 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		status.members += es_daemon_virtual_nodes(d, i) > 0;
 	}
 	status.workers = es_daemon_report_workers(d);
+	es_daemon_report_services(d, services);
+	es_daemon_load_word(d, &membership.own);
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+		membership.own.queue += (uint16_t)es_worker_gathering(d->worker[i]);
 	if (d->membership) {
 		es_membership_report(d->membership, &membership);
 		if (membership.is_silent)

@@ -53,31 +53,13 @@ static void fds_watch(struct es_membership *m)
 	}
 }
 
-static void connection_add(void *ctx, const void *entry)
-{
-	(void)entry;
-	++*(unsigned int *)ctx;
-}
-
-/* Listing them takes time, with many of them; it gets a twentieth of ours. */
-static void connections_count(struct es_membership *m)
-{
-	unsigned int count = 0;
-	ev_tstamp start = ev_time();
-
-	if (start < m->count_at)
-		return;
-	m->counted_in = m->group.node[m->daemon->cluster->self].state;
-	if (!es_datapath_connections(m->daemon->datapath, connection_add, &count))
-		m->connections = count;
-	m->count_at = ev_time() + (ev_time() - start) * 20;
-}
-
 void es_membership_load_send(struct es_membership *m)
 {
 	struct es_wire_load load = {.sent_ns = es_membership_now_ns()};
+	unsigned int state_now = m->group.node[m->daemon->cluster->self].state;
+	uint8_t buf[ES_WIRE_LOAD_SIZE];
 	unsigned int queue = 0;
-	uint8_t buf[32];
+	ev_tstamp pause;
 
 	/* A node whose workers hang must not look alive. */
 	for (unsigned int i = 0; i < m->daemon->datapath_params.workers; i++) {
@@ -88,14 +70,18 @@ void es_membership_load_send(struct es_membership *m)
 			return;
 		queue += es_worker_gathering(m->daemon->worker[i]);
 	}
-	connections_count(m);
-	es_node_load_read(&m->load);
-	load.connections = m->connections;
+	load.is_new = (uint8_t)es_daemon_load_update(m->daemon);
+	if (load.is_new)
+		m->counted_in = (uint8_t)state_now;
+	es_daemon_load_word(m->daemon, &load);
 	load.state = m->counted_in;
-	load.cpu = (uint16_t)m->load.cpu;
 	load.queue = (uint16_t)queue;
 	es_corosync_send(m->bus, ES_WIRE_LOAD, buf, es_wire_put_load(buf, sizeof(buf), &load));
-	m->load_at = ev_now(m->daemon->loop) + m->lease_ms / 3000.0;
+	/* The lease must be renewed in time, and the others want to know. */
+	pause = m->lease_ms / 3000.0;
+	if (pause > ES_LOAD_INTERVAL_MS / 1000.0)
+		pause = ES_LOAD_INTERVAL_MS / 1000.0;
+	m->load_at = ev_now(m->daemon->loop) + pause;
 }
 
 static void on_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
@@ -161,6 +147,25 @@ static void on_view(void *ctx, struct es_group_id self, const struct es_group_id
 	es_daemon_targets_view(m->daemon->targets, self, members, count, es_membership_now_ms());
 }
 
+/* What a node says of itself is for the workers, too. */
+static void load_take(struct es_membership *m, struct es_group_id from, const void *payload, size_t len)
+{
+	struct es_wire_load load;
+	int node = es_group_node_of(&m->group, from);
+
+	if (node < 0 || es_wire_get_load(payload, len, &load) || !load.has_requests || !load.is_new)
+		return;
+	es_daemon_route_load(&m->daemon->route, (unsigned int)node,
+			     &(struct es_load_report){
+				     .active = load.active,
+				     .load = load.load,
+				     .mean_us = load.mean_us,
+				     .cpu = load.cpu,
+				     .disk = load.disk,
+				     .at_ns = es_membership_now_ns(),
+			     });
+}
+
 static void on_datagram(void *ctx, struct es_group_id from, const void *data, size_t len)
 {
 	struct es_membership *m = ctx;
@@ -173,6 +178,8 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 		if (type == ES_WIRE_LOAD && from.nodeid == m->group.self_id.nodeid &&
 		    from.pid == m->group.self_id.pid)
 			es_lease_renew(m, payload, payload_len);
+		if (type == ES_WIRE_LOAD)
+			load_take(m, from, payload, payload_len);
 		es_daemon_targets_message(m->daemon->targets, from, type, payload, payload_len,
 					  es_membership_now_ns());
 	}

@@ -22,7 +22,7 @@
  * @is_silent: the lease was taken back, or never given
  * @is_dropped: the target tables know that the node is gone
  * @must_end: others may have taken over: end what is unproven before the lease begins again
- * @connections: of our services, counted when this node's state was @counted_in
+ * @counted_in: this node's state when its connections were counted
  */
 struct es_membership {
 	struct es_daemon *daemon;
@@ -30,14 +30,12 @@ struct es_membership {
 	struct es_group group;
 	struct es_share share;
 	unsigned int weights[ES_NODES_MAX];
-	struct es_node_load load;
 	struct es_public_link link;
-	unsigned int connections;
 	uint8_t counted_in;
 	struct ev_io io[2];
 	int fds[2];
 	struct ev_timer tick;
-	ev_tstamp connect_at, count_at, load_at, server_at, token_at, leave_until;
+	ev_tstamp connect_at, load_at, server_at, token_at, leave_until;
 	unsigned int lease_ms;
 	int is_silent;
 	int must_end;

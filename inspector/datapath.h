@@ -10,6 +10,7 @@
 #include "kmod/core/abi.h"
 #include "kmod/core/counters.h"
 #include "kmod/core/decisions.h"
+#include "kmod/core/load.h"
 #include "kmod/core/ring.h"
 #include "kmod/core/track.h"
 
@@ -80,6 +81,25 @@ int es_datapath_counters(struct es_datapath *datapath, unsigned long long *ret_v
  */
 typedef void (*es_datapath_flow_fn)(void *ctx, const void *entry /* struct es_track_entry */);
 int es_datapath_flows(struct es_datapath *datapath, es_datapath_flow_fn fn, void *ctx);
+
+/**
+ * es_datapath_loads() - what this node's connections are busy with at this moment
+ * One walk over the machine's sockets. Returns 0 or -errno.
+ */
+int es_datapath_loads(struct es_datapath *datapath, struct es_load_sums *ret_sums);
+
+/*
+ * es_datapath_accepted() - requests that were given to servers here, since the datapath was loaded
+ * Of a connection whose requests are not told apart, only the first.
+ */
+int es_datapath_accepted(struct es_datapath *datapath, unsigned long long *ret_count);
+
+/**
+ * es_datapath_responses() - call @fn for each response that was measured since the last time
+ * Returns how many, or -errno.
+ */
+typedef void (*es_datapath_response_fn)(void *ctx, const struct es_response_entry *entry);
+int es_datapath_responses(struct es_datapath *datapath, es_datapath_response_fn fn, void *ctx);
 
 /* es_datapath_connections() - the same for each connection of any service */
 typedef void (*es_datapath_connection_fn)(void *ctx, const void *entry /* struct es_connection_entry */);

@@ -30,6 +30,9 @@ struct es_datapath {
 	struct es_decision_set *decisions;
 	size_t decisions_bytes;
 	int queue_fd[ES_WORKERS_MAX];
+	struct ring_buffer *responses;
+	es_datapath_response_fn response_fn;
+	void *response_ctx;
 	int adopted;
 	int reply_attached;
 };
@@ -194,6 +197,15 @@ static int es_tables_map(struct es_datapath *dp)
 	return 0;
 }
 
+static int es_on_response(void *ctx, void *data, size_t size)
+{
+	struct es_datapath *dp = ctx;
+
+	if (size >= sizeof(struct es_response_entry))
+		dp->response_fn(dp->response_ctx, data);
+	return 0;
+}
+
 static int es_libbpf_silent(enum libbpf_print_level level, const char *format, va_list args)
 {
 	(void)level;
@@ -243,6 +255,12 @@ int es_datapath_new(const struct es_datapath_params *params, char *err, size_t e
 	rc = es_tables_map(dp);
 	if (rc)
 		goto err_free;
+	step = "opening the ring buffer of response lengths";
+	dp->responses = ring_buffer__new(bpf_map__fd(dp->skel->maps.es_responses), es_on_response, dp, NULL);
+	if (!dp->responses) {
+		rc = -errno;
+		goto err_free;
+	}
 	*ret_datapath = dp;
 	return 0;
 
@@ -311,6 +329,7 @@ void es_datapath_free(struct es_datapath **datapath)
 	for (int i = 0; i < ES_WORKERS_MAX; i++)
 		if (dp->queue_fd[i] >= 0)
 			close(dp->queue_fd[i]);
+	ring_buffer__free(dp->responses);
 	earshot_bpf__destroy(dp->skel);
 	free(dp);
 	*datapath = NULL;
@@ -406,6 +425,18 @@ int es_datapath_adopted(const struct es_datapath *dp)
 	return dp->adopted;
 }
 
+/* Sum over all CPUs; @values has room for one of each. */
+static unsigned long long es_counter_sum(int fd, __u32 counter, __u64 *values, int cpus)
+{
+	unsigned long long sum = 0;
+
+	if (bpf_map_lookup_elem(fd, &counter, values))
+		return 0;
+	for (int cpu = 0; cpu < cpus; cpu++)
+		sum += values[cpu];
+	return sum;
+}
+
 int es_datapath_counters(struct es_datapath *dp, unsigned long long *ret_values)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -417,15 +448,37 @@ int es_datapath_counters(struct es_datapath *dp, unsigned long long *ret_values)
 	values = calloc((size_t)cpus, sizeof(*values));
 	if (!values)
 		return -ENOMEM;
-	for (__u32 i = 0; i < ES_COUNTER_COUNT; i++) {
-		ret_values[i] = 0;
-		if (bpf_map_lookup_elem(fd, &i, values))
-			continue;
-		for (int cpu = 0; cpu < cpus; cpu++)
-			ret_values[i] += values[cpu];
-	}
+	for (__u32 i = 0; i < ES_COUNTER_COUNT; i++)
+		ret_values[i] = es_counter_sum(fd, i, values, cpus);
 	free(values);
 	return 0;
+}
+
+int es_datapath_accepted(struct es_datapath *dp, unsigned long long *ret_count)
+{
+	static const __u32 counters[] = {ES_COUNT_handover_rebuilt, ES_COUNT_stay_delivered,
+					 ES_COUNT_request_blind, ES_COUNT_request_fallback};
+	int cpus = libbpf_num_possible_cpus();
+	int fd = bpf_map__fd(dp->skel->maps.es_counters);
+	__u64 *values;
+
+	if (cpus < 1)
+		return -EIO;
+	values = calloc((size_t)cpus, sizeof(*values));
+	if (!values)
+		return -ENOMEM;
+	*ret_count = 0;
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+		*ret_count += es_counter_sum(fd, counters[i], values, cpus);
+	free(values);
+	return 0;
+}
+
+int es_datapath_responses(struct es_datapath *dp, es_datapath_response_fn fn, void *ctx)
+{
+	dp->response_fn = fn;
+	dp->response_ctx = ctx;
+	return ring_buffer__consume(dp->responses);
 }
 
 /* Reads an iterator's entries of @size bytes, at most 256, one after the other. */
@@ -468,6 +521,37 @@ int es_datapath_connections(struct es_datapath *dp, es_datapath_connection_fn fn
 	struct bpf_link *link = bpf_program__attach_iter(dp->skel->progs.es_connections, NULL);
 
 	return link ? es_iterate(link, sizeof(struct es_connection_entry), fn, ctx) : -errno;
+}
+
+int es_datapath_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
+{
+	static const struct es_load_sums nothing;
+	int table = bpf_map__fd(dp->skel->maps.es_load_table), fd, rc = 0;
+	struct bpf_link *link;
+	__u32 zero = 0;
+	ssize_t got;
+	char byte;
+
+	if (bpf_map_update_elem(table, &zero, &nothing, BPF_ANY))
+		return -errno;
+	link = bpf_program__attach_iter(dp->skel->progs.es_loads, NULL);
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	bpf_link__destroy(link);
+	if (fd < 0)
+		return -errno;
+	/* It says nothing: the end of it is the end of the walk. EAGAIN is the kernel's pause, in a long one.
+	 */
+	do
+		got = read(fd, &byte, sizeof(byte));
+	while (got > 0 || (got < 0 && errno == EAGAIN));
+	if (got < 0)
+		rc = -errno;
+	close(fd);
+	if (!rc && bpf_map_lookup_elem(table, &zero, ret_sums))
+		rc = -errno;
+	return rc;
 }
 
 static void es_unproven_count(void *ctx, const void *entry)

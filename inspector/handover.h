@@ -36,7 +36,7 @@ void es_handover_sender_free(struct es_handover_sender **sender);
 
 /**
  * struct es_handover_order - what goes into a message besides the packet (struct es_handover)
- * @cost: of serving the request, struct es_request_view's
+ * @cost: of serving the request; @content: hash of what it asks for; struct es_request_view's cost and target
  * @rejection: of a request that is answered instead of being given to a node; @next_request_seq is then where
  * what the answer acknowledges ends
  * @moved: a later request, of a connection that was on another node
@@ -49,6 +49,7 @@ struct es_handover_order {
 	uint32_t requests;
 	uint32_t next_request_seq;
 	uint32_t cost;
+	uint64_t content;
 	uint16_t moves;
 	uint8_t request_flags;
 	uint8_t pin;

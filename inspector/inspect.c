@@ -227,6 +227,29 @@ static void es_order_bound(const struct es_inspector *in, const struct es_reques
 	order->pin = (uint8_t)boundary.pin;
 }
 
+/*
+ * What serving it costs, for the node that does; and its length, if that should be learned. Where only first
+ * requests are inspected, nobody knows when one is over: a node's load is its connections then.
+ */
+static void es_order_weigh(const struct es_inspector *in, const struct es_request_view *request,
+			   struct es_handover_order *order)
+{
+	int is_every = in->cluster->conf->services[order->service].inspect == ES_INSPECT_EVERY;
+
+	order->cost = is_every ? request->cost : 1;
+	order->content = request->target;
+}
+
+/* A request that is decided for the first time; its bounds are known. */
+static void es_order_measure(struct es_inspector *in, const struct es_request_view *request,
+			     struct es_handover_order *order)
+{
+	if (in->cluster->conf->services[order->service].inspect == ES_INSPECT_EVERY &&
+	    order->pin == ES_PIN_none && !(order->request_flags & ES_REQUEST_F_HEAD) &&
+	    es_sampler_wants(&in->sampler, request, in->now_ns))
+		order->request_flags |= ES_REQUEST_F_MEASURE;
+}
+
 /* The same for a request that comes again. One that had to be gathered is not gathered twice for this. */
 static void es_order_bound_again(struct es_inspector *in, const struct es_ip_packet *packet,
 				 struct es_handover_order *order)
@@ -240,10 +263,13 @@ static void es_order_bound_again(struct es_inspector *in, const struct es_ip_pac
 	if (in->cluster->conf->services[order->service].inspect != ES_INSPECT_EVERY)
 		return;
 	es_http_head_init(&in->head);
-	if (es_http_head_scan(&in->head, request.text, request.len) == ES_HTTP_MORE)
+	if (es_http_head_scan(&in->head, request.text, request.len) == ES_HTTP_MORE) {
 		order->pin = ES_PIN_unknown;
-	else
-		es_order_bound(in, &request, packet->seg.seq, order);
+		return;
+	}
+	es_order_bound(in, &request, packet->seg.seq, order);
+	es_request_describe(&request, &in->head, request.text, request.len);
+	es_order_weigh(in, &request, order);
 }
 
 /* Is this first request still this node's? What came before the lease was over may be another one's by now.
@@ -284,6 +310,8 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 	es_inspect_count(in, ES_WORKER_gathered);
 	g->order.cost = request.cost;
 	es_order_bound(in, &request, g->first_seq, &g->order);
+	es_order_weigh(in, &request, &g->order);
+	es_order_measure(in, &request, &g->order);
 	if (g->flow == ES_FLOW_HERE) {
 		es_inspect_move_gathered(in, g, target);
 		return 1;
@@ -394,6 +422,8 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 	}
 	order.cost = request.cost;
 	es_order_bound(in, &request, packet->seg.seq, &order);
+	es_order_weigh(in, &request, &order);
+	es_order_measure(in, &request, &order);
 	if (record->flow == ES_FLOW_HERE) {
 		es_inspect_move(in, record, packet, &order, target);
 	} else if (target == ES_ROUTE_REJECT) {
@@ -547,14 +577,31 @@ void es_inspect_forget(struct es_inspector *in)
 	}
 }
 
+/* The node for a request that came back from another, whose head may be in more segments than this one. */
+static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, const struct es_ip_packet *packet,
+				  struct es_handover_order *order)
+{
+	struct es_request_view request = {
+		.flow_hash = flow_hash, .current = -1, .client = &packet->flow.client};
+	const char *text = (const char *)es_ip_packet_payload(packet);
+
+	es_http_head_init(&in->head);
+	es_http_head_scan(&in->head, text, packet->seg.len);
+	es_request_describe(&request, &in->head, text, packet->seg.len);
+	if (order->service >= in->cluster->conf->service_count ||
+	    (in->head.result != ES_HTTP_DONE && in->head.result != ES_HTTP_AMBIGUOUS))
+		return es_route_fallback(&in->router, &request, in->now_ns);
+	return es_route(&in->router, order->service, &request, in->now_ns, NULL, &order->rejection);
+}
+
 /* A target refused: the packet comes back whole, so it is decided again without any state kept for it. */
 static void es_inspect_nack(struct es_inspector *in, const struct es_handover *nack, const uint8_t *bytes,
 			    size_t len)
 {
-	struct es_request_view request = {.head = &in->head, .current = -1};
 	struct es_handover_order order;
 	struct es_ip_packet packet;
 	unsigned int source = nack->source;
+	__u64 flow_hash;
 	uint32_t cookie;
 	int target;
 
@@ -565,8 +612,8 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 	es_handover_order_of(nack, &order);
 	order.attempt++;
 	cookie = packet.seg.ack - 1;
-	request.flow_hash = es_flow_hash(&in->keys.ring, &packet.flow);
-	if (!order.moved && !es_inspect_is_mine(in, request.flow_hash)) {
+	flow_hash = es_flow_hash(&in->keys.ring, &packet.flow);
+	if (!order.moved && !es_inspect_is_mine(in, flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
@@ -579,17 +626,20 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover *n
 		es_health_suspend(in->params->health, source, in->now_ns + ES_SUSPEND_NS);
 		target = order.attempt > in->cluster->conf->node_count
 				 ? -1
-				 : es_route_fallback(&in->router, &request, in->now_ns);
+				 : es_inspect_route_again(in, flow_hash, &packet, &order);
+	}
+	if (target == ES_ROUTE_REJECT) {
+		es_inspect_reject(in, flow_hash, &packet, packet.seg.seq + packet.seg.len, &order);
+		return;
 	}
 	if (target < 0) {
 		es_inspect_refuse(in, bytes, len);
 		return;
 	}
 	if (order.moved)
-		es_inspect_note(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
+		es_inspect_note(in, flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
 	else
-		es_inspect_note_first(in, request.flow_hash, cookie, packet.seg.seq, (unsigned int)target,
-				      &order);
+		es_inspect_note_first(in, flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
 	es_inspect_send(in, &order, &packet, 0, (unsigned int)target);
 }
 

@@ -9,6 +9,7 @@
 #include "inspector/gather.h"
 #include "inspector/handover.h"
 #include "inspector/hot.h"
+#include "inspector/sampler.h"
 #include "inspector/route.h"
 #include "inspector/worker.h"
 
@@ -21,6 +22,7 @@ struct es_inspector {
 	struct es_handover_sender *sender;
 	struct es_router router;
 	struct es_hot hot;
+	struct es_sampler sampler;
 	struct es_http_head head; /* of a request that came in one segment */
 	int reply_fd;		  /* raw socket, for answers to clients that no node serves */
 	unsigned long long now_ns;

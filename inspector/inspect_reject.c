@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Requests that a rule refuses are answered here, without a socket: one segment with status, reason and FIN.
- * The decision table remembers it, for a client that did not hear it, and, under what the client acknowledges
- * with its own FIN, that the datapath may let go of the connection with a RST then.
+ * The decision table remembers it twice: for a client that did not hear it, and, under what one that did
+ * acknowledges, so that the datapath ends what else comes with a RST.
  */
 #include <stdio.h>
 #include <string.h>
@@ -85,8 +85,7 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack - 1, packet->seg.seq - 1,
 			      ES_NODE_REJECT, &answered, es_inspect_now_ms(in));
 	len = es_answer_send(in, packet, &answered);
-	/* The client's FIN acknowledges the answer and its FIN, and follows what was acknowledged of the
-	 * request. */
+	/* Whatever the client sends when it has the answer acknowledges it; the datapath resets it then. */
 	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack + (uint32_t)len, end_seq - 1,
 			      ES_NODE_REJECT, NULL, es_inspect_now_ms(in));
 }
@@ -102,14 +101,9 @@ void es_inspect_reject_gathered(struct es_inspector *in, const struct es_gather 
 void es_inspect_reject_again(struct es_inspector *in, const struct es_record *record,
 			     const struct es_ip_packet *packet, const struct es_handover_order *order)
 {
-	uint8_t rst[40];
-
-	es_inspect_count(in, ES_WORKER_repeated);
-	if (record->kind == ES_RECORD_FIRST) {
-		es_answer_send(in, packet, order);
+	/* What else there is of a body was sent before the answer came; it comes again, and is reset then. */
+	if (record->kind != ES_RECORD_FIRST)
 		return;
-	}
-	/* More of a body that nobody reads: what a server does that has closed. */
-	es_ip_packet_reset(packet, rst);
-	es_inspect_reply(in, &packet->flow, rst, sizeof(rst));
+	es_inspect_count(in, ES_WORKER_repeated);
+	es_answer_send(in, packet, order);
 }

@@ -52,7 +52,7 @@ static const char *inspect_name(enum es_inspect inspect)
 	return "unknown";
 }
 
-static struct json_object *services_of(const struct es_conf *conf)
+static struct json_object *services_of(const struct es_conf *conf, const struct es_report_service *load)
 {
 	struct json_object *services = json_object_new_array();
 	unsigned int i;
@@ -66,6 +66,14 @@ static struct json_object *services_of(const struct es_conf *conf)
 		add_number(object, "port", service->port);
 		add_string(object, "policy", service->policy);
 		add_string(object, "inspect", inspect_name(service->inspect));
+		if (load) {
+			add_number(object, "connections", load[i].connections);
+			add_number(object, "active", load[i].active);
+			add_number(object, "load", load[i].load);
+			add_number(object, "measured", load[i].measured);
+			add_number(object, "mean_bytes",
+				   load[i].measured ? load[i].measured_bytes / load[i].measured : 0);
+		}
 		json_object_array_add(services, object);
 	}
 	return services;
@@ -109,7 +117,7 @@ struct json_object *es_report_status(const struct es_report_status *status)
 	json_object_object_add(report, "ring", ring);
 	json_object_object_add(report, "workers",
 			       status->workers ? status->workers : json_object_new_array());
-	json_object_object_add(report, "services", services_of(status->conf));
+	json_object_object_add(report, "services", services_of(status->conf, status->services));
 	json_object_object_add(report, "nodes", nodes_of(status));
 	return report;
 }

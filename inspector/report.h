@@ -16,11 +16,24 @@
 #include "membership/group.h"
 
 /**
+ * struct es_report_service - what this node has in hand for a service
+ * @measured: responses whose length is known; @measured_bytes: all of theirs
+ */
+struct es_report_service {
+	unsigned int connections;
+	unsigned int active;
+	unsigned long long load;
+	unsigned long long measured;
+	unsigned long long measured_bytes;
+};
+
+/**
  * struct es_report_status - what `status` shows besides the configuration
  * @datapath_type: "bpf"; @datapath_state: "inspecting", "fallback" or "detached"
  * @node_states: es_report_node_state() of each node; NULL: all "up"
  * @weights: those in force; NULL: as configured
  * @ring_shares: of each node, 0..1; NULL: all 0
+ * @services: of each service; NULL leaves it out
  * @workers: array of objects, taken over; see es_report_worker(); NULL: none
  */
 struct es_report_status {
@@ -34,6 +47,7 @@ struct es_report_status {
 	const char *const *node_states;
 	const unsigned int *weights;
 	const double *ring_shares;
+	const struct es_report_service *services;
 	struct json_object *workers;
 };
 
@@ -42,9 +56,14 @@ struct json_object *es_report_status(const struct es_report_status *status);
 /* "up", "draining", "down", "left" or "absent" */
 const char *es_report_node_state(enum es_node_state state);
 
-/* struct es_report_membership - @group: NULL if it is static, and all else is of no meaning then */
+/**
+ * struct es_report_membership
+ * @group: NULL if it is static; then only @self and @own, what this node knows of itself, are of meaning
+ */
 struct es_report_membership {
 	const struct es_group *group;
+	unsigned int self;
+	struct es_wire_load own;
 	int is_connected;
 	int is_quorate;
 	int is_silent;

@@ -49,6 +49,20 @@ static struct json_object *settings_of(const char *text)
 	return settings;
 }
 
+/* A node's own word. */
+static void load_extend(struct json_object *object, const struct es_wire_load *load)
+{
+	json_object_object_add(object, "connections", json_object_new_int64(load->connections));
+	json_object_object_add(object, "cpu", json_object_new_double(load->cpu / 1000.0));
+	json_object_object_add(object, "queue", json_object_new_int(load->queue));
+	if (!load->has_requests)
+		return;
+	json_object_object_add(object, "active", json_object_new_int64(load->active));
+	json_object_object_add(object, "load", json_object_new_int64(load->load));
+	json_object_object_add(object, "mean_us", json_object_new_int64(load->mean_us));
+	json_object_object_add(object, "disk", json_object_new_double(load->disk / 1000.0));
+}
+
 static void node_extend(struct json_object *object, const struct es_group_node *node, uint64_t now_ms)
 {
 	const char *reason = node->is_member ? "" : es_group_reason_text(node->reason);
@@ -61,9 +75,7 @@ static void node_extend(struct json_object *object, const struct es_group_node *
 		add_seconds(object, "since_s", now_ms - node->since_ms);
 	if (!node->is_member)
 		return;
-	json_object_object_add(object, "connections", json_object_new_int64(node->load.connections));
-	json_object_object_add(object, "cpu", json_object_new_double(node->load.cpu / 1000.0));
-	json_object_object_add(object, "queue", json_object_new_int(node->load.queue));
+	load_extend(object, &node->load);
 	add_bool(object, "drained",
 		 node->state == ES_NODE_DRAINING && node->load.state == ES_NODE_DRAINING &&
 			 !node->load.connections);
@@ -77,8 +89,12 @@ void es_report_membership(struct json_object *status, const struct es_report_mem
 	json_object_object_add(status, "membership", membership);
 	json_object_object_add(membership, "provider",
 			       json_object_new_string(m->group ? "corosync" : "static"));
-	if (!m->group)
+	json_object_object_get_ex(status, "nodes", &nodes);
+	if (!m->group) {
+		if (m->self < json_object_array_length(nodes))
+			load_extend(json_object_array_get_idx(nodes, m->self), &m->own);
 		return;
+	}
 	add_bool(membership, "connected", m->is_connected);
 	add_bool(membership, "quorate", m->is_quorate);
 	add_bool(membership, "silent", m->is_silent);
@@ -88,7 +104,6 @@ void es_report_membership(struct json_object *status, const struct es_report_mem
 			       json_object_new_string(es_group_phase_text(m->group->phase)));
 	add_seconds(membership, "phase_s", m->now_ms - m->group->phase_since_ms);
 	json_object_object_add(membership, "lease_ms", json_object_new_int64(m->lease_ms));
-	json_object_object_get_ex(status, "nodes", &nodes);
 	for (unsigned int i = 0; i < m->group->node_count; i++)
 		node_extend(json_object_array_get_idx(nodes, i), &m->group->node[i], m->now_ms);
 }

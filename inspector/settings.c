@@ -7,7 +7,7 @@
 #include "inspector/settings.h"
 
 /* Of the messages between nodes: handover header and bus. */
-#define ES_PROTOCOL 2
+#define ES_PROTOCOL 3
 
 /* Bytes that the lines of rules leave to what comes after them: a rule's longest, and all the rest. */
 #define ES_SETTINGS_RESERVE 2048

@@ -458,3 +458,11 @@ int es_group_is_in(const struct es_group *group)
 {
 	return group->phase != ES_GROUP_OUT && group->node[group->self].is_accepted;
 }
+
+int es_group_node_of(const struct es_group *group, struct es_group_id id)
+{
+	for (unsigned int i = 0; i < group->member_count; i++)
+		if (group->member[i].id.nodeid == id.nodeid && group->member[i].id.pid == id.pid)
+			return group->member[i].node;
+	return -1;
+}

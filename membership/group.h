@@ -177,6 +177,9 @@ void es_group_change(struct es_group *group, unsigned int node, enum es_wire_cha
 /* es_group_leave() - begin to leave in order; ops->left follows, or nothing if there is no group */
 void es_group_leave(struct es_group *group);
 
+/* es_group_node_of() - which node a member is; -1: not known yet, or none of ours */
+int es_group_node_of(const struct es_group *group, struct es_group_id id);
+
 /* Is this node on the ring, as far as the bus says? Its lease then follows from its own messages. */
 int es_group_is_in(const struct es_group *group);
 

@@ -218,19 +218,38 @@ size_t es_wire_put_load(void *buf, size_t size, const struct es_wire_load *load)
 	put16(&out, load->cpu);
 	put16(&out, load->queue);
 	put(&out, &load->state, 1);
+	if (!load->has_requests)
+		return put_done(&out);
+	put(&out, &load->is_new, 1);
+	put32(&out, load->active);
+	put32(&out, load->load);
+	put32(&out, load->mean_us);
+	put16(&out, load->disk);
 	return put_done(&out);
 }
 
 int es_wire_get_load(const void *data, size_t len, struct es_wire_load *ret)
 {
 	struct es_get in = {.p = data, .left = len};
+	struct es_wire_load load = {};
 
-	ret->sent_ns = get64(&in);
-	ret->connections = get32(&in);
-	ret->cpu = get16(&in);
-	ret->queue = get16(&in);
-	ret->state = get8(&in);
-	return get_done(&in);
+	load.sent_ns = get64(&in);
+	load.connections = get32(&in);
+	load.cpu = get16(&in);
+	load.queue = get16(&in);
+	load.state = get8(&in);
+	load.has_requests = in.left > 0;
+	if (load.has_requests) {
+		load.is_new = get8(&in);
+		load.active = get32(&in);
+		load.load = get32(&in);
+		load.mean_us = get32(&in);
+		load.disk = get16(&in);
+	}
+	if (in.failed)
+		return -EBADMSG;
+	*ret = load;
+	return 0;
 }
 
 size_t es_wire_put_suspect(void *buf, size_t size, const struct es_wire_suspect *suspect)

@@ -80,6 +80,10 @@ struct es_wire_change {
  * struct es_wire_load
  * @sent_ns: the sender's own clock, for itself; @connections: open ones; @cpu: busy share in 1/1000; @queue:
  * requests that wait in its inspector
+ * @has_requests: what follows is there; the first version's message ends before it
+ * @is_new: it was counted since the sender's last message; a receiver must not take the same figures twice
+ * @active: requests in hand; @load: the sum of their costs; @mean_us: how long one takes, 0: not known;
+ * @disk: share of time in which something waited for a disk, in 1/1000
  */
 struct es_wire_load {
 	uint64_t sent_ns;
@@ -87,7 +91,15 @@ struct es_wire_load {
 	uint16_t cpu;
 	uint16_t queue;
 	uint8_t state;
+	uint8_t has_requests;
+	uint8_t is_new;
+	uint32_t active;
+	uint32_t load;
+	uint32_t mean_us;
+	uint16_t disk;
 };
+
+#define ES_WIRE_LOAD_SIZE 32 /* of the payload, at most */
 
 /* struct es_wire_suspect - a member as the bus knows it */
 struct es_wire_suspect {

@@ -465,7 +465,7 @@ static const struct es_check_item items[] = {
 	{"public", "Clients' packets arrive there.", check_public},
 	{"private", "Handovers arrive there.", check_cluster},
 	{"apart", "Handovers compete with clients for one cable.", check_apart},
-	{"mtu", "A client's full segment must fit into a handover message, with 84 bytes of envelope.",
+	{"mtu", "A client's full segment must fit into a handover message, with 92 bytes of envelope.",
 	 check_mtu},
 	{"lro", "Packets that the NIC merges without a trace can be neither inspected nor handed over.",
 	 check_lro},

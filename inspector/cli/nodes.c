@@ -8,16 +8,46 @@
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
 
+static int has(struct json_object *node, const char *key)
+{
+	return json_object_object_get_ex(node, key, NULL);
+}
+
+static void print_time(struct es_table *table, unsigned long long us)
+{
+	if (!us)
+		es_table_cell(table, "-");
+	else if (us < 1000000)
+		es_table_cell(table, "%.*f ms", us < 10000, (double)us / 1e3);
+	else
+		es_table_cell(table, "%.1f s", (double)us / 1e6);
+}
+
+/* How busy it is; of a node that has said nothing, nobody knows. */
+static void print_load(struct es_table *table, struct json_object *node)
+{
+	static const char *const counts[] = {"connections", "active", "load"};
+	static const char *const shares[] = {"cpu", "disk"};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (has(node, counts[i]))
+			es_table_cell(table, "%llu", es_cli_number(node, counts[i]));
+		else
+			es_table_cell(table, "-");
+	print_time(table, es_cli_number(node, "mean_us"));
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+		if (has(node, shares[i]))
+			es_table_cell(table, "%.0f%%", 100 * es_cli_fraction(node, shares[i]));
+		else
+			es_table_cell(table, "-");
+}
+
 /* What a cluster whose members come and go shows besides. */
 static void print_membership(struct es_table *table, struct json_object *node)
 {
 	const char *refused = es_cli_string(node, "refused"), *reason = es_cli_string(node, "reason");
 	struct json_object *since = NULL;
 
-	if (es_cli_is_true(node, "member"))
-		es_table_cell(table, "%llu", es_cli_number(node, "connections"));
-	else
-		es_table_cell(table, "-");
 	if (json_object_object_get_ex(node, "since_s", &since))
 		es_table_cell(table, "%.0f s", es_cli_fraction(node, "since_s"));
 	else
@@ -28,8 +58,11 @@ static void print_membership(struct es_table *table, struct json_object *node)
 void es_cli_print_nodes(struct json_object *status)
 {
 	static const char *const headings[] = {"NODE",	 "ADDRESS", ">WEIGHT", "STATE", ">SHARE",
-					       ">CONNS", ">SINCE",  "",	       NULL};
-	static const char *const static_headings[] = {"NODE", "ADDRESS", ">WEIGHT", "STATE", ">SHARE", NULL};
+					       ">CONNS", ">ACTIVE", ">LOAD",   ">MEAN", ">CPU",
+					       ">DISK",	 ">SINCE",  "",	       NULL};
+	static const char *const static_headings[] = {"NODE",	"ADDRESS", ">WEIGHT", "STATE",
+						      ">SHARE", ">CONNS",  ">ACTIVE", ">LOAD",
+						      ">MEAN",	">CPU",	   ">DISK",   NULL};
 	struct json_object *nodes = es_cli_array(status, "nodes");
 	int changes = !strcmp(es_cli_string(es_cli_object(status, "membership"), "provider"), "corosync");
 	struct es_table *table = es_table_new(changes ? headings : static_headings);
@@ -46,6 +79,7 @@ void es_cli_print_nodes(struct json_object *status)
 		es_table_cell(table, "%llu", es_cli_number(node, "weight"));
 		es_table_cell(table, "%s", es_cli_string(node, "state"));
 		es_table_cell(table, "%.1f%%", 100 * es_cli_fraction(node, "ring_share"));
+		print_load(table, node);
 		if (changes)
 			print_membership(table, node);
 	}

@@ -481,8 +481,7 @@ int es_docroot_fd(const struct es_docroot *d)
 	return d->fd;
 }
 
-int es_docroot_new(const struct es_docroot_options *options, unsigned long long now_ms,
-		   struct es_docroot **ret_docroot)
+int es_docroot_new(const struct es_docroot_options *options, struct es_docroot **ret_docroot)
 {
 	size_t len = strlen(options->root);
 	struct es_docroot *d;
@@ -497,7 +496,7 @@ int es_docroot_new(const struct es_docroot_options *options, unsigned long long 
 		return -ENOMEM;
 	memcpy(d->root, options->root, len);
 	d->options = *options;
-	d->now_ms = now_ms;
+	d->options.root = d->root;
 	rc = d->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (rc < 0)
 		rc = -errno;
@@ -507,7 +506,6 @@ int es_docroot_new(const struct es_docroot_options *options, unsigned long long 
 		es_docroot_free(&d);
 		return rc;
 	}
-	es_docroot_tick(d, now_ms);
 	*ret_docroot = d;
 	return 0;
 }

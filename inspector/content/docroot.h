@@ -63,9 +63,9 @@ struct es_docroot_stats {
 	char message[320];
 };
 
-/* es_docroot_new() - nothing is read yet. Returns 0, -ENOMEM, -ENAMETOOLONG, or the error of inotify. */
-int es_docroot_new(const struct es_docroot_options *options, unsigned long long now_ms,
-		   struct es_docroot **ret_docroot);
+/* es_docroot_new() - nothing is read before the first es_docroot_tick(). Returns 0, -ENOMEM, -ENAMETOOLONG,
+ * or the error of inotify. */
+int es_docroot_new(const struct es_docroot_options *options, struct es_docroot **ret_docroot);
 void es_docroot_free(struct es_docroot **docroot);
 
 /* es_docroot_fd() - when it can be read, call es_docroot_handle() */
@@ -92,12 +92,14 @@ const struct es_docroot_stats *es_docroot_stats(const struct es_docroot *docroot
 
 /**
  * es_docroot_thread_new() - a thread that keeps @table's scan true; at most one new tree a second
- * @table outlives it. Returns 0 or -errno.
+ * @table is there until es_docroot_thread_free(). Returns 0 or -errno.
  */
 int es_docroot_thread_new(const struct es_docroot_options *options, struct es_url_table *table,
 			  struct es_docroot_thread **ret_thread);
 
-/* es_docroot_thread_free() - stop and join it; the table keeps what it has */
+/* es_docroot_thread_free() - it ends by itself, soon if the disk answers, and does not touch the table any
+ * more
+ */
 void es_docroot_thread_free(struct es_docroot_thread **thread);
 void es_docroot_thread_stats(struct es_docroot_thread *thread, struct es_docroot_stats *ret_stats);
 

@@ -23,7 +23,7 @@ struct es_docroot_thread {
 	pthread_t thread;
 	int stop_fd;
 	_Atomic int stop;
-	pthread_mutex_t lock; /* of @stats */
+	pthread_mutex_t lock; /* of @stats, and of @table once more: nothing is given to it after @stop */
 	struct es_docroot_stats stats;
 };
 
@@ -39,6 +39,25 @@ static void es_stats_publish(struct es_docroot_thread *t)
 {
 	pthread_mutex_lock(&t->lock);
 	t->stats = *es_docroot_stats(t->docroot);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void es_docroot_thread_destroy(struct es_docroot_thread *t)
+{
+	es_docroot_free(&t->docroot);
+	if (t->stop_fd >= 0)
+		close(t->stop_fd);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+static void es_tree_publish(struct es_docroot_thread *t, struct es_url_tree *tree)
+{
+	pthread_mutex_lock(&t->lock);
+	if (atomic_load(&t->stop))
+		es_url_tree_free(&tree);
+	else
+		es_url_table_set_scan(t->table, tree);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -65,7 +84,7 @@ static void *es_docroot_main(void *arg)
 		if (now_ms - published_ms < ES_PUBLISH_MS) {
 			wait_ms = (int)(ES_PUBLISH_MS - (now_ms - published_ms));
 		} else if (es_docroot_take(t->docroot, &tree) == 1) {
-			es_url_table_set_scan(t->table, tree);
+			es_tree_publish(t, tree);
 			published_ms = now_ms;
 		}
 		es_stats_publish(t);
@@ -74,6 +93,10 @@ static void *es_docroot_main(void *arg)
 		if (fds[1].revents)
 			poll(fds, 1, 20);
 	}
+	/* Who stopped us may be in between. */
+	pthread_mutex_lock(&t->lock);
+	pthread_mutex_unlock(&t->lock);
+	es_docroot_thread_destroy(t);
 	return NULL;
 }
 
@@ -92,7 +115,7 @@ int es_docroot_thread_new(const struct es_docroot_options *options, struct es_ur
 	if (rc < 0)
 		rc = -errno;
 	else
-		rc = es_docroot_new(options, es_now_ms(), &t->docroot);
+		rc = es_docroot_new(options, &t->docroot);
 	if (rc)
 		goto err_free;
 	t->stats = *es_docroot_stats(t->docroot);
@@ -107,11 +130,7 @@ int es_docroot_thread_new(const struct es_docroot_options *options, struct es_ur
 	return 0;
 
 err_free:
-	es_docroot_free(&t->docroot);
-	if (t->stop_fd >= 0)
-		close(t->stop_fd);
-	pthread_mutex_destroy(&t->lock);
-	free(t);
+	es_docroot_thread_destroy(t);
 	return rc;
 }
 
@@ -121,13 +140,12 @@ void es_docroot_thread_free(struct es_docroot_thread **thread)
 
 	if (!t)
 		return;
+	/* Not joined: it may hang in a read from a disk that is gone, and the control thread must not. */
+	pthread_mutex_lock(&t->lock);
 	atomic_store(&t->stop, 1);
 	eventfd_write(t->stop_fd, 1);
-	pthread_join(t->thread, NULL);
-	es_docroot_free(&t->docroot);
-	close(t->stop_fd);
-	pthread_mutex_destroy(&t->lock);
-	free(t);
+	pthread_detach(t->thread);
+	pthread_mutex_unlock(&t->lock);
 	*thread = NULL;
 }
 

@@ -30,7 +30,7 @@ enum { ES_HYLARD_THRESHOLD, ES_HYLARD_M, ES_HYLARD_P, ES_HYLARD_Q };
 static const struct es_policy_param es_hylard_params[] = {
 	[ES_HYLARD_THRESHOLD] = {"threshold", "KB; files that large are served by one node", 500, 0, 1e9},
 	[ES_HYLARD_M] = {"M", "connections more than the least loaded node has: overloaded", 2, 0, 1e6},
-	[ES_HYLARD_P] = {"P", "connections more that are no reason to move an open one", 1, 0, 1e6},
+	[ES_HYLARD_P] = {"P", "connections more that are no reason to move an open one", 1, -1e6, 1e6},
 	[ES_HYLARD_Q] = {"Q", "seconds after which a set that did not change loses a node", 60, 0, 1e6},
 	{},
 };

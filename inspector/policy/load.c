@@ -17,6 +17,7 @@ void es_load_publish(struct es_load_published *published, const struct es_load_r
 	atomic_store_explicit(&published->mean_us, report->mean_us, memory_order_relaxed);
 	atomic_store_explicit(&published->cpu, report->cpu, memory_order_relaxed);
 	atomic_store_explicit(&published->disk, report->disk, memory_order_relaxed);
+	atomic_store_explicit(&published->at_ns, report->at_ns, memory_order_relaxed);
 	atomic_store_explicit(&published->sequence, sequence + 2, memory_order_release);
 }
 
@@ -33,6 +34,7 @@ static int es_load_take(struct es_load_own *own, struct es_load_published *publi
 	report.mean_us = atomic_load_explicit(&published->mean_us, memory_order_relaxed);
 	report.cpu = atomic_load_explicit(&published->cpu, memory_order_relaxed);
 	report.disk = atomic_load_explicit(&published->disk, memory_order_relaxed);
+	report.at_ns = atomic_load_explicit(&published->at_ns, memory_order_relaxed);
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&published->sequence, memory_order_relaxed) != sequence)
 		return 0;
@@ -57,12 +59,19 @@ static void es_load_decay(struct es_load_own *own, unsigned long long now_ns)
 void es_load_estimate(struct es_load_own *own, struct es_load_published *published, unsigned long long now_ns,
 		      struct es_node_view *ret_node)
 {
-	es_load_decay(own, now_ns);
 	if (es_load_take(own, published)) {
+		/*
+		 * As it was when that was said, not as it is at this look: a worker looks when it gets a
+		 * request, so there was none since, and it would take too small a part of the report for its
+		 * own.
+		 */
+		es_load_decay(own,
+			      own->report.at_ns && own->report.at_ns < now_ns ? own->report.at_ns : now_ns);
 		own->active_at_report = own->active;
 		own->load_at_report = own->load;
 		own->mean_ns = own->report.mean_us * 1e3;
 	}
+	es_load_decay(own, now_ns);
 	ret_node->active = fmax(own->report.active - own->active_at_report + own->active, own->active);
 	ret_node->load = fmax(own->report.load - own->load_at_report + own->load, own->load);
 	ret_node->cpu = own->report.cpu / 1000.0;

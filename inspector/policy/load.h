@@ -20,6 +20,7 @@
  * struct es_load_published - what a node said of itself last; written by the control thread, read by all
  * @sequence: odd while it is written, 0 if nothing was said yet
  * @mean_us: time that a request takes there; 0: not known
+ * @at_ns: when that was heard, by the clock of those who ask; 0: just now
  */
 struct es_load_published {
 	_Atomic unsigned int sequence;
@@ -28,6 +29,7 @@ struct es_load_published {
 	_Atomic unsigned int mean_us;
 	_Atomic unsigned short cpu; /* 1/1000 */
 	_Atomic unsigned short disk;
+	_Atomic unsigned long long at_ns;
 };
 
 struct es_load_report {
@@ -36,6 +38,7 @@ struct es_load_report {
 	unsigned int mean_us;
 	unsigned short cpu;
 	unsigned short disk;
+	unsigned long long at_ns;
 };
 
 /* es_load_publish() - one writer */

@@ -23,6 +23,7 @@
 #include "target.h"
 #include "reply.h"
 #include "list.h"
+#include "loads.h"
 #include "unproven.h"
 #include "kmod/core/decide.h"
 
@@ -45,8 +46,10 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 
 		v->mine = state->attached && es_ring_answers(owner, cfg->self);
 		v->waits = (owner & (ES_RING_WAIT | ES_RING_ANSWER)) != 0;
-		/* A request that moved its connection away from here concerns this node all the same. */
-		if (!v->mine && (v->inspect != ES_INSPECT_EVERY || !v->seg.len))
+		/* A request that moved its connection away from here concerns this node all the same, and so
+		 * does the end of a connection that its inspector has answered. */
+		if (!v->mine &&
+		    (v->inspect != ES_INSPECT_EVERY || !(v->seg.len || (v->seg.flags & ES_TCP_FIN))))
 			return 0;
 	}
 	v->now_ms = (__u32)(now_ns / 1000000);
@@ -487,7 +490,8 @@ static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_soc
 	if (!t || t->pin)
 		return;
 	off = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
-	es_reply_read(skb, t, seg->seq, off, off + seg->len);
+	if (es_reply_read(skb, t, seg->seq, off, off + seg->len))
+		es_reply_measured(t);
 }
 
 SEC("tc")

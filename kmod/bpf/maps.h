@@ -122,6 +122,12 @@ struct {
 	__type(value, struct es_track);
 } es_tracks SEC(".maps");
 
+/* Lengths of responses that the inspector asked for; the daemon takes them some times a second. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, ES_RESPONSES_BYTES);
+} es_responses SEC(".maps");
+
 static __always_inline void es_count(__u32 counter)
 {
 	__u64 *value = bpf_map_lookup_elem(&es_counters, &counter);

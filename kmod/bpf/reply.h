@@ -107,19 +107,43 @@ static __always_inline int es_reply_is_stray(__u64 flow_hash)
 	return at_ns && bpf_ktime_get_coarse_ns() - *at_ns < ES_LEFT_HOLD_NS;
 }
 
-/* Payload bytes [@off, @end) of the packet, the first of which is @seq. */
-static __always_inline void es_reply_read(struct __sk_buff *skb, struct es_track *t, __u32 seq, __u32 off,
-					  __u32 end)
+/* Tell the daemon how long a response was. It looks by itself; nobody is woken. */
+static __noinline int es_reply_measured(struct es_track *t)
+{
+	struct es_response_entry *entry;
+
+	if (!t)
+		return 0;
+	entry = bpf_ringbuf_reserve(&es_responses, sizeof(*entry), 0);
+	if (!entry) {
+		es_count(ES_COUNT_response_unmeasured);
+		return 0;
+	}
+	entry->content = t->content;
+	entry->bytes = t->response_bytes;
+	entry->status = t->response.status;
+	entry->service = t->service;
+	entry->request_flags = t->request_flags;
+	bpf_ringbuf_submit(entry, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/*
+ * Payload bytes [@off, @end) of the packet, the first of which is @seq. Returns 1 if they complete a response
+ * that is to be measured.
+ */
+static __always_inline int es_reply_read(struct __sk_buff *skb, struct es_track *t, __u32 seq, __u32 off,
+					 __u32 end)
 {
 	struct es_reply_loop loop = {.skb = skb, .end = end};
 	__u32 known = t->response_seq - seq;
 
 	if (es_seq_before(t->response_seq, seq)) {
 		es_track_pin(t, ES_PIN_response_unclear); /* bytes that we never saw */
-		return;
+		return 0;
 	}
 	if (known >= end - off)
-		return; /* a retransmission */
+		return 0; /* a retransmission */
 	loop.at = off + known;
 	loop.response = t->response;
 	bpf_loop(ES_REPLY_STEPS, es_reply_step, &loop, 0);
@@ -127,6 +151,7 @@ static __always_inline void es_reply_read(struct __sk_buff *skb, struct es_track
 		loop.response.phase = ES_RESPONSE_UNCLEAR;
 	t->response = loop.response;
 	t->response_seq = seq + (end - off);
+	return es_track_answered(t, end - off - known);
 }
 
 #endif

@@ -60,7 +60,7 @@ static __noinline int es_handover_rebuild(struct __sk_buff *skb, struct bpf_sock
 	rebuilt.source = h->source;
 	es_handover_options_get(h, &t->options);
 	t->requests = es_ntohl(h->requests);
-	es_track_serve(t, seg->ack, es_ntohl(h->next_request_seq), h->request_flags);
+	es_track_serve(t, seg->ack, h);
 	t->moves = es_ntohs(h->moves);
 	/* A service that inspects first requests only does not say where they end, and may be changed later.
 	 */
@@ -79,7 +79,7 @@ static __always_inline void es_stay(struct bpf_sock *sk, const struct es_handove
 
 	if (!t || t->pin || t->state != ES_TRACK_QUEUED || t->next_request_seq != seg->seq)
 		return; /* come again: the socket has it already */
-	es_track_serve(t, seg->ack, es_ntohl(h->next_request_seq), h->request_flags);
+	es_track_serve(t, seg->ack, h);
 	es_track_pin(t, h->pin);
 }
 

@@ -10,7 +10,7 @@
 #include "siphash.h"
 #include "tcp.h"
 
-#define ES_ABI_VERSION	3
+#define ES_ABI_VERSION	4
 #define ES_SERVICES_MAX 64
 #define ES_WORKERS_MAX	8
 
@@ -160,6 +160,19 @@ struct es_connection_entry {
 };
 _Static_assert(sizeof(struct es_connection_entry) == 32, "entries are ABI");
 
+/**
+ * struct es_response_entry - a complete response that the inspector asked to measure
+ * @content: as in its handover message; @bytes: with its head; @request_flags: ES_REQUEST_F_*
+ */
+struct es_response_entry {
+	__u64 content;
+	__u32 bytes;
+	__u16 status;
+	__u8 service;
+	__u8 request_flags;
+};
+_Static_assert(sizeof(struct es_response_entry) == 16, "entries are ABI");
+
 /*
  * How the datapath wakes a worker that sleeps: a frame of this protocol (IEEE 802's number for local
  * experiments) on lo, with the worker's number in the destination address. It never leaves the node.
@@ -167,6 +180,8 @@ _Static_assert(sizeof(struct es_connection_entry) == 32, "entries are ABI");
 #define ES_WAKE_PROTOCOL    0x88b5
 #define ES_WAKE_WORKER_OFF  5
 #define ES_LOOPBACK_IFINDEX 1 /* in every network namespace */
+
+#define ES_RESPONSES_BYTES 65536 /* a ring buffer's: a page, be it a large one */
 
 #define ES_RECORD_SMALL 1600  /* a frame of an ordinary network */
 #define ES_RECORD_LARGE 17000 /* a merged packet of at most the promised window */

@@ -28,7 +28,7 @@
 	X(cookie_invalid, "payload whose acknowledgment is no cookie of ours")                               \
 	X(cookie_expired, "first request or FIN with an expired cookie, answered with RST")                  \
 	X(fin_before_request, "FIN before any request, answered with RST")                                   \
-	X(fin_after_reject, "FIN of a connection whose request the inspector refused, answered with RST")    \
+	X(reset_after_reject, "more of a connection whose request the inspector refused, answered with RST") \
 	X(keepalive_answered, "keep-alive probe before any request, answered")                               \
 	X(request_queued, "first segment of a request given to the inspector")                               \
 	X(request_later_queued, "later segment of a first request given to the inspector")                   \
@@ -71,6 +71,7 @@
 	X(end_done, "socket ended so that its connection could move")                                        \
 	X(reply_stray_rst, "RST of this node's stack, dropped: its connection had moved away a moment ago")  \
 	X(end_refused, "socket not ended: server or client had gone on meanwhile")                           \
+	X(response_unmeasured, "response whose length was lost: the daemon did not take them in time")       \
 	ES_PINS(X, pin_)
 
 enum es_counter {

@@ -259,12 +259,12 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 		es_decide_moved(cfg, v, ret);
 		return;
 	}
-	/* The end of a connection that the inspector has answered and closed: nothing is left to be said. */
-	if (!seg->len && (type & ES_TCP_FIN) && v->decision &&
-	    es_decision_node(v->decision) == ES_NODE_REJECT && es_decision_isn(v->decision) == seg->seq - 1)
-		ES_VERDICT(ret, ES_ANSWER_RST, fin_after_reject);
 	if (v->silent)
 		ES_VERDICT(ret, ES_DROP, drop_silent);
+	/* It follows the answer that the inspector gave and closed with: nothing is left to be said. */
+	if ((seg->len || (type & ES_TCP_FIN)) && (type & ~ES_TCP_FIN) == ES_TCP_ACK &&
+	    es_decision_node(v->decision) == ES_NODE_REJECT && !es_decision_is_moved(v->decision))
+		ES_VERDICT(ret, ES_ANSWER_RST, reset_after_reject);
 	if (!v->mine)
 		ES_VERDICT(ret, ES_DROP, drop_not_mine);
 	if (type == ES_TCP_SYN) {

@@ -14,7 +14,7 @@
 #include "tcp.h"
 
 #define ES_HANDOVER_MAGIC   0x45534831u /* "ESH1" */
-#define ES_HANDOVER_VERSION 1
+#define ES_HANDOVER_VERSION 2
 #define ES_STREAMS_MAX	    16 /* per node: one a worker, the last for the datapath's own NACKs */
 #define ES_STREAM_DATAPATH  15
 
@@ -43,6 +43,9 @@ enum es_nack_reason {
  * @next_request_seq: client sequence number at which the next request starts, unless @pin says that it is
  * unknown
  * @request_flags: ES_REQUEST_F_*; @pin: an enum es_pin, of a service that inspects every request
+ * @cost: of serving the request, in response packets; 65535: so much or more; 0: not known
+ * @content: the hash of what is asked for (struct es_request_view's target), 0: not known; tells apart what
+ * the node measures
  */
 struct es_handover {
 	__be32 magic;
@@ -67,10 +70,12 @@ struct es_handover {
 	__be16 moves;
 	__u8 request_flags;
 	__u8 pin;
-	__u8 spare[4];
+	__be16 cost;
+	__u8 spare[2];
+	__be64 content;
 	__be64 mac;
 };
-_Static_assert(sizeof(struct es_handover) == 56, "the header of version 1 is 56 bytes");
+_Static_assert(sizeof(struct es_handover) == 64, "the header of version 2 is 64 bytes");
 
 #define ES_HANDOVER_F_WSCALE 0x01
 #define ES_HANDOVER_F_SACK   0x02
@@ -78,7 +83,7 @@ _Static_assert(sizeof(struct es_handover) == 56, "the header of version 1 is 56 
 #define ES_HANDOVER_F_ECN    0x08
 #define ES_HANDOVER_F_MOVED  0x10 /* a later request of a connection that was on another node */
 
-#define ES_HANDOVER_HEADER_WORDS 6 /* 64-bit words before the MAC */
+#define ES_HANDOVER_HEADER_WORDS 7 /* 64-bit words before the MAC */
 
 /* What an IPv4 handover adds to the packet: IP, UDP, header. */
 #define ES_HANDOVER_OVERHEAD_V4 (20 + 8 + (__u32)sizeof(struct es_handover))
@@ -101,6 +106,11 @@ static __always_inline void es_handover_options_put(struct es_handover *h, const
 	h->rcv_wscale = o->rcv_wscale;
 	h->flags = (__u8)((o->wscale_ok ? ES_HANDOVER_F_WSCALE : 0) | (o->sack_ok ? ES_HANDOVER_F_SACK : 0) |
 			  (o->tstamp_ok ? ES_HANDOVER_F_TS : 0) | (o->ecn_ok ? ES_HANDOVER_F_ECN : 0));
+}
+
+static __always_inline __u16 es_handover_cost(__u32 cost)
+{
+	return cost > 0xffff ? 0xffff : (__u16)cost;
 }
 
 /* Begin the MAC with the header; the caller goes on with the packet's words. */

@@ -10,6 +10,7 @@
  * cannot be proven pins the connection: it stays on this node, uninspected, until it ends.
  */
 #include "flow.h"
+#include "handover.h"
 #include "pins.h"
 #include "response.h"
 #include "tcp.h"
@@ -19,13 +20,16 @@ enum es_track_state {
 	ES_TRACK_QUEUED,     /* the inspector has the beginning of the next request */
 };
 
-#define ES_REQUEST_F_HEAD 0x01 /* its response has no body */
+#define ES_REQUEST_F_HEAD    0x01 /* its response has no body */
+#define ES_REQUEST_F_MEASURE 0x02 /* the inspector wants to know how long its response is */
 
 /**
  * struct es_track - one connection
  * @next_request_seq: the client's sequence number at which the next request starts
  * @response_seq: our sequence number of the next response byte to be read
  * @requests, @moves: over the connection's life, on all nodes
+ * @cost, @content, @request_flags: of the request that is served, as its handover message said
+ * @response_bytes: of its response so far, head included; stays at 2^32 - 1
  * @pin: an enum es_pin; with one, nothing else matters
  */
 struct es_track {
@@ -38,9 +42,12 @@ struct es_track {
 	__u8 state;
 	__u8 pin;
 	__u8 service;
-	__u8 pad[7];
+	__u8 request_flags;
+	__u16 cost;
+	__u32 response_bytes;
+	__u64 content;
 };
-_Static_assert(sizeof(struct es_track) == 56, "es_track is ABI between datapath and daemon");
+_Static_assert(sizeof(struct es_track) == 64, "es_track is ABI between datapath and daemon");
 
 /**
  * struct es_track_entry - one connection as the datapath lists it
@@ -60,15 +67,28 @@ enum es_track_verdict {
 	ES_TRACK_PIN,	      /* deliver; @ret_pin says why nothing is inspected any more */
 };
 
-/* A request was given to the server here: it ends at @next_request_seq, its response begins at @ack. */
-static __always_inline void es_track_serve(struct es_track *t, __u32 ack, __u32 next_request_seq,
-					   __u8 request_flags)
+/* A request was given to the server here, as @h says; its response begins at @ack. */
+static __always_inline void es_track_serve(struct es_track *t, __u32 ack, const struct es_handover *h)
 {
-	es_response_init(&t->response, request_flags & ES_REQUEST_F_HEAD);
+	es_response_init(&t->response, h->request_flags & ES_REQUEST_F_HEAD);
 	t->response_seq = ack;
-	t->next_request_seq = next_request_seq;
+	t->response_bytes = 0;
+	t->next_request_seq = es_ntohl(h->next_request_seq);
+	t->request_flags = h->request_flags;
+	t->cost = es_ntohs(h->cost);
+	t->content = es_cpu_be64((__u64)h->content);
 	t->requests++;
 	t->state = ES_TRACK_SERVED;
+}
+
+/* @bytes more of the response were read. Returns 1 if it is complete now and the inspector asked for that. */
+static __always_inline int es_track_answered(struct es_track *t, __u32 bytes)
+{
+	t->response_bytes = t->response_bytes + bytes < bytes ? ~0u : t->response_bytes + bytes;
+	if (t->response.phase != ES_RESPONSE_DONE || !(t->request_flags & ES_REQUEST_F_MEASURE))
+		return 0;
+	t->request_flags &= (__u8)~ES_REQUEST_F_MEASURE;
+	return 1;
 }
 
 /**

@@ -110,10 +110,10 @@ def test_port_of_a_bridge(site):
 
 def test_mtu(site):
     found = site.check().of("network.mtu")[0]
-    assert found["severity"] == "info" and "at most 1376 bytes" in found["found"]
+    assert found["severity"] == "info" and "at most 1368 bytes" in found["found"]
     for namespace in (site.n1, site.n2):
         site.ip(namespace, "link set eth1 mtu 1400")
-    assert "at most 1276" in site.expect("network.mtu warning").of("network.mtu")[0]["found"]
+    assert "at most 1268" in site.expect("network.mtu warning").of("network.mtu")[0]["found"]
     for namespace in (site.n1, site.n2):
         site.ip(namespace, "link set eth1 mtu 600")
     site.expect("network.mtu error")

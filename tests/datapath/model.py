@@ -181,8 +181,8 @@ REPLAY_WINDOW = 31 * 64
 @dataclass
 class Handover:
     """A handover message. `options` and `packet` are the client's; the rest is the header's fields."""
-    FORMAT = ">IBBBBIBBBBQHHBBBBIIHBB4x"
-    SIZE = 56
+    FORMAT = ">IBBBBIBBBBQHHBBBBIIHBBH2xQ"
+    SIZE = 64
 
     kind: int = REQUEST
     source: int = 1
@@ -199,13 +199,15 @@ class Handover:
     attempt: int = 0
     nack: int = 0
     magic: int = 0x45534831
-    version: int = 1
+    version: int = 2
     reserved: int = 0
     requests: int = 0
     next_request_seq: int = 0
     moves: int = 0
     request_flags: int = 0
     pin: int = 0
+    cost: int = 0
+    content: int = 0
     packet_len: int = None
     mac: int = None
 
@@ -214,7 +216,7 @@ class Handover:
         return struct.pack(self.FORMAT, self.magic, self.version, self.kind, self.source, self.target, self.epoch,
                            self.service, self.stream, self.attempt, self.nack, self.sequence, length, self.mss,
                            self.snd_wscale, self.rcv_wscale, self.flags, self.reserved, self.requests,
-                           self.next_request_seq, self.moves, self.request_flags, self.pin)
+                           self.next_request_seq, self.moves, self.request_flags, self.pin, self.cost, self.content)
 
     def sign(self, key):
         return siphash(key, self._body() + self.packet)
@@ -228,9 +230,9 @@ class Handover:
     def parse(cls, data):
         names = ("magic", "version", "kind", "source", "target", "epoch", "service", "stream", "attempt", "nack",
                  "sequence", "packet_len", "mss", "snd_wscale", "rcv_wscale", "flags", "reserved", "requests",
-                 "next_request_seq", "moves", "request_flags", "pin")
+                 "next_request_seq", "moves", "request_flags", "pin", "cost", "content")
         values = dict(zip(names, struct.unpack_from(cls.FORMAT, data)))
-        return cls(**values, mac=int.from_bytes(data[48:56], "big"), packet=data[cls.SIZE:])
+        return cls(**values, mac=int.from_bytes(data[56:64], "big"), packet=data[cls.SIZE:])
 
     def authentic(self, keys):
         return self.packet_len == len(self.packet) and any(self.sign(key) == self.mac for key in keys.handover)

@@ -234,8 +234,8 @@ def test_mtu_of_the_private_network(make_node, client):
         c = client(at=own)
         own.public.send(c.syn_frame())
         synack = own.public.take(c.mine).tcp
-        assert int.from_bytes(synack.options[2], "big") == 1000 - 20 - 8 - 56 - 40
-        assert synack.window == 10 * (1000 - 124)
+        assert int.from_bytes(synack.options[2], "big") == 1000 - 20 - 8 - 64 - 40
+        assert synack.window == 10 * (1000 - 132)
 
 
 def test_ring_is_the_models(node):

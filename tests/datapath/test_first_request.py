@@ -4,7 +4,7 @@ import pytest
 
 import model
 from client import LINUX, PLAIN, WINDOWS, Offer
-from node import BLIND, DEAD_BLIND, ESTABLISHED, HANDOVER_PORT, RCV_WSCALE, SERVICE_INDEX, TURNS, WEB, wait_for
+from node import BLIND, DEAD_BLIND, ESTABLISHED, HANDOVER_PORT, MSS, RCV_WSCALE, SERVICE_INDEX, TURNS, WEB, wait_for
 from packet import ACK, CWR, ECE, FIN, NOP, PSH, RST, opt_mss, opt_wscale
 
 MASK = 0xFFFFFFFF
@@ -305,7 +305,7 @@ def test_merged_segments(node, client, target):
     c = client()
     c.shake()
     text = c.get(target, extra="X-Long: " + "x" * 3000 + "\r\n")
-    node.public.send_partial(c.frame(ACK | PSH, text, check="partial"), gso_size=1364)
+    node.public.send_partial(c.frame(ACK | PSH, text, check="partial"), gso_size=MSS - 12)
     c.sent(text)
     if target == 1:
         assert c.read(len(text)) == text
@@ -313,7 +313,7 @@ def test_merged_segments(node, client, target):
         return
     messages = [node.taken(2) for _ in range(3)]
     assert [m.kind for m in messages] == [model.REQUEST, model.FOLLOW, model.FOLLOW]
-    assert [len(m.packet) for m in messages[:2]] == [1364 + 52] * 2
+    assert [len(m.packet) for m in messages[:2]] == [MSS - 12 + 52] * 2
     assert b"".join(m.packet[52:] for m in messages) == text
 
 

@@ -156,7 +156,7 @@ class TestRefused:
     def test_magic(self, node, given):
         self.refused(node, given, "handover_malformed", magic=0x45534832)
 
-    @pytest.mark.parametrize("version", [0, 2, 255])
+    @pytest.mark.parametrize("version", [0, 1, 3, 255])
     def test_version(self, node, given, version):
         self.refused(node, given, "handover_malformed", version=version)
 

@@ -424,11 +424,11 @@ static void test_mtu(void **state)
 	facts.cluster.mtu = 1500;
 	run_again();
 	assert_int_equal(finding("network.mtu")->severity, ES_CHECK_INFO);
-	assert_non_null(strstr(finding("network.mtu")->found, "at most 1376 bytes, 1460 if it were 1584"));
+	assert_non_null(strstr(finding("network.mtu")->found, "at most 1368 bytes, 1460 if it were 1592"));
 	facts.cluster.mtu = 1400;
-	expect_one("network.mtu", ES_CHECK_WARNING, "at most 1276 bytes");
+	expect_one("network.mtu", ES_CHECK_WARNING, "at most 1268 bytes");
 	facts.cluster.mtu = 600;
-	expect_one("network.mtu", ES_CHECK_ERROR, "660 is the least");
+	expect_one("network.mtu", ES_CHECK_ERROR, "668 is the least");
 	facts.cluster.mtu = 1500;
 	conf->datapath.mtu = 9000;
 	expect_one("network.mtu", ES_CHECK_ERROR, "eth1 has 1500");

@@ -581,6 +581,10 @@ static void test_properties(void **state)
 				     (got.action == ES_QUEUE_FIRST || got.action == ES_QUEUE_LATER)));
 			continue;
 		}
+		if (got.counter == ES_COUNT_reset_after_reject) {
+			assert_true(!v.silent && es_decision_node(v.decision) == ES_NODE_REJECT);
+			continue;
+		}
 		if ((!v.mine || v.silent) && !is_moved)
 			assert_true(got.action == ES_DROP || got.action == ES_DELIVER ||
 				    got.action == ES_END_OLD);
@@ -640,9 +644,9 @@ static void test_moved(void **state)
 	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
 }
 
-/* The inspector answered in the server's place and closed; wherever this node stands now, it answers the FIN.
+/* The inspector answered in the server's place and closed; wherever this node stands now, it ends the rest.
  */
-static void test_fin_after_reject(void **state)
+static void test_after_reject(void **state)
 {
 	struct es_config cfg = config();
 	struct es_view v = request(&cfg, 0, SLOT);
@@ -650,19 +654,23 @@ static void test_fin_after_reject(void **state)
 	(void)state;
 	v.seg = (struct es_segment){.seq = 5000, .ack = 7000, .flags = ES_TCP_FIN | ES_TCP_ACK};
 	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
-	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS);
-	EXPECT(&cfg, &v, ES_ANSWER_RST, fin_after_reject);
+	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS - 5000);
+	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_after_reject);
 	v.mine = 0;
-	EXPECT(&cfg, &v, ES_ANSWER_RST, fin_after_reject);
-	v.decision = es_decision_value(4998, ES_NODE_REJECT, NOW_MS); /* another request's */
-	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_after_reject);
+	v.seg.flags = ES_TCP_ACK;
+	v.seg.len = 1000; /* more of a body */
+	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_after_reject);
 	v.decision = es_decision_value(4999, 3, NOW_MS);
 	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	/* The refused request again is the worker's, and what was sent behind it before the answer came
+	 * nobody's. */
+	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS - 5000) | ES_DECISION_MOVED;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, moved_queued);
+	v.seg.seq += 1000;
+	EXPECT(&cfg, &v, ES_DROP, drop_moved);
 	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS);
-	v.seg.len = 1; /* more of a request, which the worker answers */
-	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
 	v.socket = ES_SOCKET_ESTABLISHED; /* never instead of a socket */
-	v.seg.len = 0;
 	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
 }
 
@@ -686,7 +694,7 @@ int main(void)
 		cmocka_unit_test(test_moved_while_membership_changes),
 		cmocka_unit_test(test_later_segment_that_looks_first),
 		cmocka_unit_test(test_properties),
-		cmocka_unit_test(test_fin_after_reject),
+		cmocka_unit_test(test_after_reject),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

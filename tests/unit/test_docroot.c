@@ -94,7 +94,9 @@ static struct es_docroot *docroot_new(size_t max_entries, size_t max_watches)
 	};
 	struct es_docroot *docroot = NULL;
 
-	assert_int_equal(es_docroot_new(&options, 1000, &docroot), 0);
+	assert_int_equal(es_docroot_new(&options, &docroot), 0);
+	assert_int_equal(es_docroot_step(docroot, 1000), 0);
+	es_docroot_tick(docroot, 1000);
 	scan_all(docroot);
 	return docroot;
 }

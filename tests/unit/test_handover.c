@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/handover.h"
+#include "kmod/core/track.h"
 
 static const struct es_sipkey key = {.k0 = 0x0706050403020100ULL, .k1 = 0x0f0e0d0c0b0a0908ULL};
 
@@ -29,8 +30,10 @@ static void test_layout(void **state)
 	assert_int_equal(offsetof(struct es_handover, flags), 30);
 	assert_int_equal(offsetof(struct es_handover, requests), 32);
 	assert_int_equal(offsetof(struct es_handover, next_request_seq), 36);
-	assert_int_equal(offsetof(struct es_handover, mac), 48);
-	assert_int_equal(sizeof(struct es_handover), 56);
+	assert_int_equal(offsetof(struct es_handover, cost), 44);
+	assert_int_equal(offsetof(struct es_handover, content), 48);
+	assert_int_equal(offsetof(struct es_handover, mac), 56);
+	assert_int_equal(sizeof(struct es_handover), 64);
 }
 
 static void test_options(void **state)
@@ -50,6 +53,33 @@ static void test_options(void **state)
 		es_handover_options_put(&h, &in);
 		es_handover_options_get(&h, &out);
 		assert_memory_equal(&in, &out, sizeof(in));
+	}
+}
+
+/* What an order says comes out of its message again, in the track of the node that serves it. */
+static void test_cost(void **state)
+{
+	static const struct {
+		uint32_t cost, arrives;
+	} cases[] = {{0, 0}, {1, 1}, {0x1234, 0x1234}, {0xffff, 0xffff}, {0x10000, 0xffff}, {~0u, 0xffff}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct es_handover h = {.cost = es_htons(es_handover_cost(cases[i].cost)),
+					.content = (__be64)es_cpu_be64(0x0123456789abcdefULL),
+					.next_request_seq = es_htonl(77),
+					.request_flags = ES_REQUEST_F_MEASURE};
+		struct es_handover_order order;
+		struct es_track t = {};
+
+		es_handover_order_of(&h, &order);
+		assert_int_equal(order.cost, cases[i].arrives);
+		assert_true(order.content == 0x0123456789abcdefULL);
+		es_track_serve(&t, 5, &h);
+		assert_int_equal(t.cost, cases[i].arrives);
+		assert_true(t.content == 0x0123456789abcdefULL);
+		assert_int_equal(t.next_request_seq, 77);
+		assert_int_equal(t.request_flags, ES_REQUEST_F_MEASURE);
 	}
 }
 
@@ -130,7 +160,8 @@ struct message {
 
 static void test_trip(void **state)
 {
-	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST, .service = 3, .attempt = 1};
+	struct es_handover_order order = {
+		.kind = ES_HANDOVER_REQUEST, .service = 3, .attempt = 1, .cost = 70000, .content = 42};
 	struct es_handover_sender *sender = NULL;
 	struct es_handover back;
 	uint8_t packet[200], returned[ES_HANDOVER_PACKET_MAX];
@@ -165,6 +196,8 @@ static void test_trip(void **state)
 		assert_int_equal(m.h.target, 1);
 		assert_int_equal(m.h.stream, 5);
 		assert_int_equal(m.h.service, 3);
+		assert_int_equal(es_ntohs(m.h.cost), 0xffff);
+		assert_true(es_cpu_be64((__u64)m.h.content) == 42);
 		assert_true(m.h.mac == es_handover_mac(&key, &m.h, m.packet, sizeof(packet)));
 	}
 	/* A NACK comes back to the socket that sent; one with a wrong MAC is refused. */
@@ -195,9 +228,8 @@ static void test_trip(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_mac_covers_everything),
+		cmocka_unit_test(test_layout), cmocka_unit_test(test_options),
+		cmocka_unit_test(test_cost),   cmocka_unit_test(test_mac_covers_everything),
 		cmocka_unit_test(test_trip),
 	};
 

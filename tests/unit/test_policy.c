@@ -79,6 +79,56 @@ static void test_list(void **state)
 	assert_null(es_policy_find("no-such"));
 }
 
+/* Rules come before the policy, and what the policy picks stays within what they leave. */
+static void test_rules(void **state)
+{
+	struct es_cluster *c = cluster(3, NULL);
+	struct es_conf *conf = (struct es_conf *)c->conf;
+	struct es_request_view request = {.current = -1};
+	static const char text[] = "HEAD /only/ HTTP/1.1\r\nHost: x\r\n\r\n";
+	struct es_rejection rejection;
+	struct es_router *router;
+	struct es_http_head head;
+
+	(void)state;
+	conf->rule_count = 2;
+	conf->rules = calloc(2, sizeof(*conf->rules));
+	assert_non_null(conf->rules);
+	conf->services[0].retry_after_s = 9;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct es_conf_rule *rule = &conf->rules[i];
+
+		rule->is_location = 1;
+		rule->service = -1;
+		rule->cost = 40 + i;
+		rule->node_names.count = 1;
+		es_node_set_add(&rule->nodes, 2);
+		snprintf(rule->name, sizeof(rule->name), "%s", i ? "/only/" : "/any/");
+	}
+	conf->rules[1].otherwise = ES_CONF_OTHERWISE_REJECT;
+	router = router_new(&es_policy_wrr, c, 0);
+	for (unsigned int i = 0; i < 6; i++) {
+		assert_int_equal(route(router, "/any/x", i, 0), 2);
+		assert_int_equal(route(router, "/only/x", i, 0), 2);
+	}
+	es_health_suspend(&health, 2, 100);
+	for (unsigned int i = 0; i < 6; i++) {
+		assert_in_range(route(router, "/any/x", i, 1), 0, 1);
+		assert_int_equal(route(router, "/only/x", i, 1), ES_ROUTE_REJECT);
+	}
+	es_http_head_init(&head);
+	assert_int_equal(es_http_head_scan(&head, text, sizeof(text) - 1), ES_HTTP_DONE);
+	es_request_describe(&request, &head, text, sizeof(text) - 1);
+	assert_int_equal(es_route(router, 0, &request, 1, NULL, &rejection), ES_ROUTE_REJECT);
+	assert_int_equal(rejection.status, 503);
+	assert_int_equal(rejection.retry_after_s, 9);
+	assert_true(rejection.is_head);
+	/* What the caller accounts for. */
+	assert_int_equal(request.cost, 41);
+	router_free(router);
+	cluster_free(c);
+}
+
 static void test_wrr(void **state)
 {
 	static const unsigned int weights[] = {200, 100, 100};
@@ -244,11 +294,9 @@ static void test_fallback(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_wrr),
-		cmocka_unit_test(test_uri_hash),
-		cmocka_unit_test(test_load_bound),
-		cmocka_unit_test(test_never_a_node_that_is_none),
+		cmocka_unit_test(test_list),	   cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_wrr),	   cmocka_unit_test(test_uri_hash),
+		cmocka_unit_test(test_load_bound), cmocka_unit_test(test_never_a_node_that_is_none),
 		cmocka_unit_test(test_fallback),
 	};
 

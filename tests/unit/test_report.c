@@ -132,6 +132,7 @@ static void test_status(void **state)
 	static const unsigned long long values[] = {12, 18446744073709551615ULL};
 	static const char *const states[] = {"up", "draining"};
 	static const double shares[] = {0.25, 0.75};
+	static const struct es_report_service services[] = {{17, 3, 300, 2, 3001}, {}};
 	struct es_report_status status = {
 		.conf = conf,
 		.self = 1,
@@ -142,6 +143,7 @@ static void test_status(void **state)
 		.members = 2,
 		.node_states = states,
 		.ring_shares = shares,
+		.services = services,
 		.workers = json_object_new_array(),
 	};
 	struct json_object *report;
@@ -158,15 +160,18 @@ static void test_status(void **state)
 		"\"workers\":[{\"id\":0,\"requests\":12,\"handovers\":18446744073709551615}],"
 		"\"services\":[{\"name\":\"web\",\"address\":\"10.77.0.100\",\"port\":80,\"policy\":\"uri-"
 		"hash\","
-		"\"inspect\":\"first\"},{\"name\":\"l4\",\"address\":\"10.77.0.100\",\"port\":443,\"policy\":"
+		"\"inspect\":\"first\",\"connections\":17,\"active\":3,\"load\":300,\"measured\":2,\"mean_"
+		"bytes\":1500},{\"name\":\"l4\",\"address\":\"10.77.0.100\",\"port\":443,\"policy\":"
 		"\"ring\","
-		"\"inspect\":\"never\"}],"
+		"\"inspect\":\"never\",\"connections\":0,\"active\":0,\"load\":0,\"measured\":0,\"mean_"
+		"bytes\":0}],"
 		"\"nodes\":[{\"name\":\"n1\",\"address\":\"10.78.0.1\",\"weight\":100,\"state\":\"up\","
 		"\"self\":false,"
 		"\"ring_share\":0.250000},{\"name\":\"n2\",\"address\":\"10.78.0.2\",\"weight\":50,\"state\":"
 		"\"draining\",\"self\":true,\"ring_share\":0.750000}]}");
 	json_object_put(report);
 	status.workers = NULL;
+	status.services = NULL;
 	status.node_states = NULL;
 	status.ring_shares = NULL;
 	report = es_report_status(&status);
@@ -198,6 +203,7 @@ static void test_content(void **state)
 	content = (struct es_report_content){.service = "api", .table = {.max_entries = 65536}};
 	es_report_content_add(report, &content);
 	expect_as_documented("content", report);
+	json_object_put(report);
 }
 
 static void test_membership(void **state)
@@ -216,7 +222,13 @@ static void test_membership(void **state)
 	group.node[0] = (struct es_group_node){.is_member = 1,
 					       .state = ES_NODE_DRAINING,
 					       .since_ms = 400,
-					       .load = {.cpu = 250, .state = ES_NODE_DRAINING},
+					       .load = {.cpu = 250,
+							.state = ES_NODE_DRAINING,
+							.has_requests = 1,
+							.active = 3,
+							.load = 300,
+							.mean_us = 2500,
+							.disk = 125},
 					       .settings = "=protocol=2\nkernel=6.12\njunk"};
 	group.node[1] = (struct es_group_node){.reason = ES_GROUP_NODE, .since_ms = 900};
 	es_report_membership(report, &membership);
@@ -226,17 +238,30 @@ static void test_membership(void **state)
 		json_object_to_json_string_ext(json_object_array_get_idx(nodes, 0), JSON_C_TO_STRING_PLAIN),
 		"{\"member\":true,\"reason\":\"\",\"refused\":\"\",\"since_s\":1.5,\"connections\":0,\"cpu\":"
 		"0.25,"
-		"\"queue\":0,\"drained\":true,\"settings\":{\"protocol\":\"2\",\"kernel\":\"6.12\"}}");
+		"\"queue\":0,\"active\":3,\"load\":300,\"mean_us\":2500,\"disk\":0.125,\"drained\":true,"
+		"\"settings\":{\"protocol\":\"2\",\"kernel\":\"6.12\"}}");
 	assert_string_equal(
 		json_object_to_json_string_ext(json_object_array_get_idx(nodes, 1), JSON_C_TO_STRING_PLAIN),
 		"{\"member\":false,\"reason\":\"its machine or network "
 		"died\",\"refused\":\"\",\"since_s\":1.0}");
 	json_object_put(report);
-	report = json_object_new_object();
+	/* Of an older version: it does not say. */
+	group.node[0].load.has_requests = 0;
+	report = json_tokener_parse("{\"nodes\":[{},{}]}");
+	es_report_membership(report, &membership);
+	nodes = json_object_object_get(report, "nodes");
+	assert_null(json_object_object_get(json_object_array_get_idx(nodes, 0), "active"));
+	json_object_put(report);
+	/* Alone, a node knows only itself. */
+	report = json_tokener_parse("{\"nodes\":[{},{}]}");
 	membership.group = NULL;
+	membership.self = 1;
+	membership.own = (struct es_wire_load){.connections = 2, .has_requests = 1, .active = 1, .load = 20};
 	es_report_membership(report, &membership);
 	assert_string_equal(json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN),
-			    "{\"membership\":{\"provider\":\"static\"}}");
+			    "{\"nodes\":[{},{\"connections\":2,\"cpu\":0.0,\"queue\":0,\"active\":1,"
+			    "\"load\":20,\"mean_us\":0,\"disk\":0.0}],\"membership\":{\"provider\":"
+			    "\"static\"}}");
 	json_object_put(report);
 }
 

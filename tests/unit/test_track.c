@@ -4,6 +4,7 @@
  */
 #include "cmocka_all.h"
 #include <string.h>
+#include "kmod/core/load.h"
 #include "kmod/core/track.h"
 
 #define NEXT 5000u /* where the next request starts */
@@ -115,17 +116,84 @@ static void test_wrap(void **state)
 
 static void test_serve(void **state)
 {
+	const struct es_handover h = {.next_request_seq = es_htonl(NEXT + 100),
+				      .request_flags = ES_REQUEST_F_HEAD};
 	struct es_track t = track();
 
 	(void)state;
 	t.state = ES_TRACK_QUEUED;
-	es_track_serve(&t, ACK, NEXT + 100, ES_REQUEST_F_HEAD);
+	t.response_bytes = 99;
+	es_track_serve(&t, ACK, &h);
+	assert_int_equal(t.response_bytes, 0);
 	assert_int_equal(t.state, ES_TRACK_SERVED);
 	assert_int_equal(t.requests, 2);
 	assert_int_equal(t.response_seq, ACK);
 	assert_int_equal(t.next_request_seq, NEXT + 100);
 	assert_int_equal(t.response.phase, ES_RESPONSE_STATUS);
 	assert_true(t.response.flags & ES_RESPONSE_F_HEAD);
+}
+
+/* A response is reported once, when it is complete, and only if somebody wants to know. */
+static void test_answered(void **state)
+{
+	struct es_track t = track();
+
+	(void)state;
+	assert_false(es_track_answered(&t, 100));
+	t.request_flags = ES_REQUEST_F_MEASURE | ES_REQUEST_F_HEAD;
+	t.response.phase = ES_RESPONSE_BODY;
+	assert_false(es_track_answered(&t, 50));
+	t.response.phase = ES_RESPONSE_DONE;
+	assert_true(es_track_answered(&t, 7));
+	assert_int_equal(t.response_bytes, 157);
+	assert_int_equal(t.request_flags, ES_REQUEST_F_HEAD);
+	assert_false(es_track_answered(&t, 0));
+	assert_false(es_track_answered(&t, ~0u - 10)); /* more than 4 GB */
+	assert_int_equal(t.response_bytes, ~0u);
+	es_track_answered(&t, 1);
+	assert_int_equal(t.response_bytes, ~0u);
+}
+
+/* Each state of socket and request: is it active, and what does it cost? */
+static void test_load(void **state)
+{
+	static const struct {
+		__u8 tcp_state;
+		__u8 phase;
+		int has_unsent;
+		__u32 cost;
+	} cases[] = {
+		{ES_TCP_STATE_ESTABLISHED, ES_RESPONSE_STATUS, 0, 7},
+		{ES_TCP_STATE_ESTABLISHED, ES_RESPONSE_BODY, 1, 7},
+		{ES_TCP_STATE_ESTABLISHED, ES_RESPONSE_UNTIL_CLOSE, 0, 7},
+		{ES_TCP_STATE_ESTABLISHED, ES_RESPONSE_DONE, 0, 0},
+		{ES_TCP_STATE_CLOSE_WAIT, ES_RESPONSE_LINE, 0, 7}, /* the client may want it all the same */
+		{ES_TCP_STATE_CLOSE_WAIT, ES_RESPONSE_DONE, 0, 0},
+		{ES_TCP_STATE_FIN_WAIT1, ES_RESPONSE_BODY, 1, 7}, /* written, and closed behind it */
+		{ES_TCP_STATE_FIN_WAIT1, ES_RESPONSE_UNTIL_CLOSE, 1, 7},
+		{ES_TCP_STATE_FIN_WAIT1, ES_RESPONSE_UNTIL_CLOSE, 0, 0},
+		{ES_TCP_STATE_FIN_WAIT1, ES_RESPONSE_STATUS, 0, 0},
+		{ES_TCP_STATE_LAST_ACK, ES_RESPONSE_BODY, 0, 0},
+		{ES_TCP_STATE_FIN_WAIT2, ES_RESPONSE_BODY, 0, 0},
+		{ES_TCP_STATE_CLOSING, ES_RESPONSE_BODY, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int is_open = cases[i].tcp_state == ES_TCP_STATE_ESTABLISHED ||
+			      cases[i].tcp_state == ES_TCP_STATE_CLOSE_WAIT;
+		struct es_track t = {.cost = 7, .response.phase = cases[i].phase};
+
+		assert_int_equal(es_load_cost(&t, cases[i].tcp_state, cases[i].has_unsent), cases[i].cost);
+		t.cost = 0; /* of a sender that did not know it */
+		assert_int_equal(es_load_cost(&t, cases[i].tcp_state, cases[i].has_unsent),
+				 cases[i].cost ? 1 : 0);
+		/* Where its requests are not known, a connection is what counts. */
+		t.pin = ES_PIN_upgrade;
+		t.cost = 500;
+		assert_int_equal(es_load_cost(&t, cases[i].tcp_state, cases[i].has_unsent), is_open);
+		assert_int_equal(es_load_cost(NULL, cases[i].tcp_state, cases[i].has_unsent), is_open);
+	}
 }
 
 /* One thing that is not as it must be at a time. */
@@ -173,7 +241,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_request),	 cmocka_unit_test(test_body),
 		cmocka_unit_test(test_response), cmocka_unit_test(test_wrap),
-		cmocka_unit_test(test_serve),	 cmocka_unit_test(test_may_leave),
+		cmocka_unit_test(test_serve),	 cmocka_unit_test(test_answered),
+		cmocka_unit_test(test_load),	 cmocka_unit_test(test_may_leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,6 +74,42 @@ static void test_small_ones(void **state)
 	assert_int_not_equal(es_wire_get_stopped(buf, 7, &stopped2), 0);
 }
 
+/* Of an older node, of this version, of a later one; cut anywhere else it is none. */
+static void test_load(void **state)
+{
+	const struct es_wire_load old = {.sent_ns = 1, .connections = 2, .cpu = 3, .queue = 4, .state = 1};
+	struct es_wire_load full = old, back;
+	char buf[ES_WIRE_LOAD_SIZE + 10] = {};
+	size_t short_len, len;
+
+	(void)state;
+	full.has_requests = full.is_new = 1;
+	full.active = 0x01020304;
+	full.load = 0xfffffffe;
+	full.mean_us = 1500;
+	full.disk = 999;
+	short_len = es_wire_put_load(buf, sizeof(buf), &old);
+	assert_int_equal(short_len, 17); /* as it always was */
+	memset(&back, 0xff, sizeof(back));
+	assert_int_equal(es_wire_get_load(buf, short_len, &back), 0);
+	assert_true(back.connections == 2 && back.cpu == 3 && back.queue == 4 && back.state == 1);
+	assert_true(!back.has_requests && !back.is_new && !back.active && !back.load && !back.mean_us);
+	len = es_wire_put_load(buf, ES_WIRE_LOAD_SIZE, &full);
+	assert_int_equal(len, ES_WIRE_LOAD_SIZE);
+	for (size_t i = 0; i <= sizeof(buf); i++) {
+		int is_whole = i == short_len || i >= len;
+
+		memset(&back, 0x5a, sizeof(back));
+		assert_int_equal(es_wire_get_load(buf, i, &back) == 0, is_whole);
+		if (!is_whole)
+			assert_int_equal(back.active, 0x5a5a5a5a); /* untouched */
+	}
+	assert_true(back.sent_ns == 1 && back.connections == 2 && back.cpu == 3 && back.state == 1);
+	assert_true(back.has_requests && back.is_new && back.active == full.active &&
+		    back.load == full.load && back.mean_us == 1500 && back.disk == 999);
+	assert_int_equal(es_wire_put_load(buf, len - 1, &full), 0);
+}
+
 static void test_datagram(void **state)
 {
 	char datagram[64];
@@ -100,9 +136,8 @@ static void test_datagram(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hello),
-		cmocka_unit_test(test_proofs),
-		cmocka_unit_test(test_small_ones),
+		cmocka_unit_test(test_hello),	   cmocka_unit_test(test_proofs),
+		cmocka_unit_test(test_small_ones), cmocka_unit_test(test_load),
 		cmocka_unit_test(test_datagram),
 	};
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <limits.h>
+#include <math.h>
+#include "inspector/policy/load_meter.h"
+
+#define ES_METER_S	  1.0
+#define ES_METER_MAX_S	  60.0
+#define ES_METER_REQUESTS 20.0
+
+/* What is left of a request that came a while ago, when a mean of it says no more. */
+#define ES_METER_REQUESTS_MIN 0.1
+
+void es_load_meter_add(struct es_load_meter *m, unsigned int active, unsigned long long accepted,
+		       unsigned long long now_ns)
+{
+	if (m->at_ns && now_ns > m->at_ns) {
+		double elapsed_s = (double)(now_ns - m->at_ns) / 1e9;
+		double came = accepted > m->accepted ? (double)(accepted - m->accepted) : 0;
+		/* Forget the past by the slower of the two clocks. */
+		double age = fmin(elapsed_s / ES_METER_S,
+				  fmax(came / ES_METER_REQUESTS, elapsed_s / ES_METER_MAX_S));
+		double keep = exp(-age);
+
+		m->busy_s = m->busy_s * keep + elapsed_s * ((double)m->active + active) / 2;
+		m->requests = m->requests * keep + came;
+	}
+	m->at_ns = now_ns;
+	m->active = active;
+	m->accepted = accepted;
+}
+
+unsigned int es_load_meter_mean_us(const struct es_load_meter *m)
+{
+	double mean_us;
+
+	if (m->requests < ES_METER_REQUESTS_MIN)
+		return 0;
+	mean_us = m->busy_s / m->requests * 1e6;
+	/* In hand for less than a walk can see is still not unknown. */
+	return mean_us < 1 ? 1 : mean_us > UINT_MAX ? UINT_MAX : (unsigned int)mean_us;
+}

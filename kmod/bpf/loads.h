@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_LOADS_H
+#define ES_BPF_LOADS_H
+
+/*
+ * What this node has in hand (kmod/core/load.h): one walk over its sockets adds it up in es_load_table, which
+ * the daemon clears before. Nothing is written to the reader, who would have to be called for each page of
+ * it.
+ */
+#include "maps.h"
+#include "other.h"
+#include "tracks.h"
+#include "kmod/core/load.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct es_load_sums);
+} es_load_table SEC(".maps");
+
+/* A socket that has said nothing yet has its track where the rebuild left it. */
+static __noinline struct es_rebuilt *es_load_rebuilt(struct tcp_sock *tp)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct sock_common *skc = (struct sock_common *)tp;
+	struct es_flow flow;
+
+	if (!cfg || !tp)
+		return (void *)0;
+	flow.client = es_addr_from_v4(skc->skc_daddr);
+	flow.service = es_addr_from_v4(skc->skc_rcv_saddr);
+	flow.client_port = skc->skc_dport;
+	flow.service_port = es_htons(skc->skc_num);
+	return es_rebuilt_of(tp, es_flow_hash(&cfg->ring_key, &flow));
+}
+
+SEC("iter/tcp")
+int es_loads(struct bpf_iter__tcp *ctx)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct sock_common *skc = ctx->sk_common;
+	struct es_load_sums *sums;
+	struct es_load_sum *sum;
+	struct es_rebuilt *rebuilt;
+	struct es_track *t = (void *)0;
+	struct tcp_sock *tp;
+	__u32 zero = 0, cost;
+	__u8 tcp_state;
+	int service;
+
+	if (!cfg || !skc)
+		return 0;
+	tcp_state = skc->skc_state;
+	if (tcp_state == TCP_STATE_LISTEN || tcp_state == TCP_STATE_TIME_WAIT || tcp_state == TCP_STATE_CLOSE)
+		return 0;
+	service = es_service_find(skc->skc_rcv_saddr, es_htons(skc->skc_num));
+	if (service < 0)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(skc);
+	sums = bpf_map_lookup_elem(&es_load_table, &zero);
+	if (!tp || !sums)
+		return 0;
+	service &= ES_SERVICES_MAX - 1;
+	sum = &sums->service[service];
+	if (cfg->service[service].inspect == ES_INSPECT_EVERY) {
+		t = bpf_sk_storage_get(&es_tracks, tp, (void *)0, 0);
+		rebuilt = t ? (void *)0 : es_load_rebuilt(tp);
+		if (rebuilt)
+			t = &rebuilt->track;
+	}
+	cost = es_load_cost(t, tcp_state, tp->snd_nxt != tp->write_seq);
+	sum->flows++;
+	sum->active += cost != 0;
+	sum->load += cost;
+	return 0;
+}
+
+#endif

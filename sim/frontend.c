@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "sim/frontend.h"
+
+#define ES_LARGE_RESPONSE (64 * 1024) /* from here on, content is a matter of the disk (CAP's DB) */
+#define ES_CHANGES_MAX	  16
+
+/* struct es_message - on the bus: changes by one inspector, or (@is_report) what the nodes say of themselves
+ */
+struct es_message {
+	struct es_message *next;
+	int is_report;
+	unsigned int from;
+	unsigned int count;
+	union {
+		struct es_target_change change[ES_CHANGES_MAX];
+		struct es_load_report report[ES_NODES_MAX];
+	};
+};
+
+struct es_inspector {
+	void *state;
+	struct es_targets *targets;
+	struct es_random random;
+	struct es_load_own own[ES_NODES_MAX];
+	struct es_node_view node[ES_NODES_MAX];
+};
+
+struct es_frontend {
+	const struct es_sim_params *params;
+	const struct es_sim_node *nodes;
+	unsigned int node_count;
+	unsigned int inspector_count;
+	struct es_ring *ring;
+	struct es_inspector *inspector;
+	struct es_load_published published[ES_NODES_MAX];
+	struct es_message *oldest, *newest;
+	struct es_frontend_counts count;
+};
+
+static int es_inspector_init(struct es_inspector *inspector, const struct es_sim_params *params,
+			     unsigned int number)
+{
+	const struct es_policy *policy = params->policy;
+	struct es_policy_settings settings = params->settings;
+	int rc = 0;
+
+	settings.handover_cost = (unsigned int)params->handover_cost;
+	settings.load_bound = (unsigned int)params->load_bound;
+	inspector->random.state = (__u64)params->seed * 1000003 + number;
+	for (unsigned int i = 0; i < (unsigned int)params->nodes; i++) {
+		inspector->node[i].weight = 100;
+		inspector->node[i].is_target = 1;
+	}
+	if (policy->needs_targets)
+		rc = es_targets_new((size_t)params->targets, &inspector->targets);
+	if (!rc && policy->new)
+		rc = policy->new (&settings, &inspector->state);
+	return rc;
+}
+
+static int es_frontend_ring(struct es_frontend *frontend)
+{
+	struct es_ring_node nodes[ES_NODES_MAX] = {};
+
+	for (unsigned int i = 0; i < frontend->node_count; i++)
+		nodes[i] = (struct es_ring_node){
+			.address =
+				es_addr_from_v4(es_htonl(0x0a4e0001 + i)), /* 10.78.0.1 and on, the lab's */
+			.virtual_nodes = ES_RING_VIRTUAL_NODES_DEFAULT,
+			.id = (__u16)i,
+		};
+	return es_ring_new(nodes, frontend->node_count, &frontend->ring);
+}
+
+int es_frontend_new(const struct es_sim_params *params, const struct es_sim_node *nodes,
+		    struct es_frontend **ret_frontend)
+{
+	struct es_frontend *frontend = calloc(1, sizeof(*frontend));
+	int rc;
+
+	if (!frontend)
+		return -ENOMEM;
+	frontend->params = params;
+	frontend->nodes = nodes;
+	frontend->node_count = (unsigned int)params->nodes;
+	frontend->inspector_count = (unsigned int)params->inspectors;
+	frontend->inspector = calloc(frontend->inspector_count, sizeof(*frontend->inspector));
+	rc = frontend->inspector ? es_frontend_ring(frontend) : -ENOMEM;
+	for (unsigned int i = 0; !rc && i < frontend->inspector_count; i++)
+		rc = es_inspector_init(&frontend->inspector[i], params, i);
+	if (rc) {
+		es_frontend_free(&frontend);
+		return rc;
+	}
+	*ret_frontend = frontend;
+	return 0;
+}
+
+void es_frontend_free(struct es_frontend **frontend)
+{
+	struct es_frontend *f = *frontend;
+
+	if (!f)
+		return;
+	for (unsigned int i = 0; f->inspector && i < f->inspector_count; i++) {
+		if (f->params->policy->free)
+			f->params->policy->free(f->inspector[i].state);
+		es_targets_free(&f->inspector[i].targets);
+	}
+	while (f->oldest) {
+		struct es_message *next = f->oldest->next;
+
+		free(f->oldest);
+		f->oldest = next;
+	}
+	free(f->inspector);
+	es_ring_free(&f->ring);
+	free(f);
+	*frontend = NULL;
+}
+
+unsigned int es_frontend_inspector(const struct es_frontend *frontend, __u64 flow_hash, int current)
+{
+	__u16 node;
+
+	if (frontend->inspector_count == 1)
+		return 0;
+	node = current >= 0 ? (__u16)current : es_ring_lookup(frontend->ring, flow_hash);
+	return node % frontend->inspector_count;
+}
+
+/* --- decisions */
+
+static double es_frontend_active(const struct es_frontend *frontend, const struct es_sim_node *node)
+{
+	return frontend->params->inspect_every ? node->active : node->connections;
+}
+
+static void es_frontend_look(struct es_frontend *frontend, struct es_inspector *inspector, __u64 now_ns)
+{
+	for (unsigned int i = 0; i < frontend->node_count; i++) {
+		const struct es_sim_node *node = &frontend->nodes[i];
+		struct es_node_view *view = &inspector->node[i];
+
+		if (frontend->inspector_count > 1) {
+			es_load_estimate(&inspector->own[i], &frontend->published[i], now_ns, view);
+			continue;
+		}
+		view->active = es_frontend_active(frontend, node);
+		view->load = node->load;
+		view->cpu = node->share[ES_CPU];
+		view->disk = node->share[ES_DISK];
+	}
+}
+
+static void es_file_describe(struct es_request_view *request, const struct es_sim_file *file,
+			     __u64 size_bytes)
+{
+	request->uri = file->uri;
+	request->uri_len = strlen(file->uri);
+	request->target = file->target;
+	request->size_bytes = size_bytes;
+	request->cost = file->cost;
+	request->is_dynamic = file->is_dynamic;
+	request->class = ES_CLASS_NORMAL;
+	if (file->is_dynamic)
+		request->class = ES_CLASS_CPU;
+	else if (size_bytes >= ES_LARGE_RESPONSE)
+		request->class = ES_CLASS_DISK;
+}
+
+int es_frontend_route(struct es_frontend *frontend, unsigned int inspector, const struct es_sim_file *file,
+		      __u64 size_bytes, __u64 flow_hash, int current, __u64 now_ns)
+{
+	struct es_inspector *self = &frontend->inspector[inspector];
+	struct es_request_view request = {.flow_hash = flow_hash, .current = current};
+	struct es_cluster_view view = {
+		.self = inspector < frontend->node_count ? inspector : 0,
+		.count = frontend->node_count,
+		.node = self->node,
+		.ring = frontend->ring,
+		.now_ns = now_ns,
+		.random = &self->random,
+		.targets = self->targets,
+	};
+	int node;
+
+	es_frontend_look(frontend, self, now_ns);
+	es_file_describe(&request, file, size_bytes);
+	node = frontend->params->policy->route(self->state, &request, &view);
+	frontend->count.decisions++;
+	if (node < 0 || !es_view_is_target(&request, &view, (unsigned int)node)) {
+		frontend->count.fallbacks++;
+		node = es_policy_fallback(&request, &view);
+	}
+	if (node >= 0 && frontend->inspector_count > 1)
+		es_load_sent(&self->own[node], request.cost, now_ns, &self->node[node]);
+	return node;
+}
+
+/* --- the bus */
+
+/* Room for a message that has @size bytes beyond its head; it is the newest one. NULL without memory. */
+static struct es_message *es_bus_put(struct es_frontend *frontend, size_t size)
+{
+	struct es_message *message = calloc(1, offsetof(struct es_message, change) + size);
+
+	if (!message)
+		return NULL;
+	if (frontend->newest)
+		frontend->newest->next = message;
+	else
+		frontend->oldest = message;
+	frontend->newest = message;
+	frontend->count.messages++;
+	return message;
+}
+
+int es_frontend_say(struct es_frontend *frontend, unsigned int inspector)
+{
+	struct es_target_change changes[ES_CHANGES_MAX];
+	struct es_targets *targets = frontend->inspector[inspector].targets;
+	size_t count = targets ? es_targets_take(targets, changes, ES_CHANGES_MAX) : 0;
+	struct es_message *message;
+
+	if (!count)
+		return 0;
+	message = es_bus_put(frontend, sizeof(changes[0]) * count);
+	if (!message)
+		return -ENOMEM;
+	message->from = inspector;
+	message->count = (unsigned int)count;
+	memcpy(message->change, changes, sizeof(changes[0]) * count);
+	return 1;
+}
+
+int es_frontend_publish(struct es_frontend *frontend)
+{
+	struct es_message *message;
+
+	if (frontend->inspector_count == 1)
+		return 0;
+	message = es_bus_put(frontend, sizeof(message->report[0]) * frontend->node_count);
+	if (!message)
+		return -ENOMEM;
+	message->is_report = 1;
+	message->count = frontend->node_count;
+	for (unsigned int i = 0; i < frontend->node_count; i++) {
+		const struct es_sim_node *node = &frontend->nodes[i];
+
+		message->report[i] = (struct es_load_report){
+			.active = (unsigned int)es_frontend_active(frontend, node),
+			.load = (unsigned int)fmin(node->load, 4e9),
+			.mean_us = (unsigned int)fmin(node->mean_ns / 1000, 4e9),
+			.cpu = (unsigned short)lround(fmin(node->share[ES_CPU], 1) * 1000),
+			.disk = (unsigned short)lround(fmin(node->share[ES_DISK], 1) * 1000),
+		};
+	}
+	return 1;
+}
+
+void es_frontend_hear(struct es_frontend *frontend, __u64 now_ns)
+{
+	struct es_message *message = frontend->oldest;
+
+	if (!message)
+		return;
+	frontend->oldest = message->next;
+	if (!frontend->oldest)
+		frontend->newest = NULL;
+	if (message->is_report) {
+		for (unsigned int i = 0; i < message->count; i++)
+			es_load_publish(&frontend->published[i], &message->report[i]);
+	} else {
+		for (unsigned int i = 0; i < frontend->inspector_count; i++)
+			es_targets_deliver(frontend->inspector[i].targets, message->change, message->count,
+					   i == message->from, now_ns);
+	}
+	free(message);
+}
+
+void es_frontend_count(const struct es_frontend *frontend, struct es_frontend_counts *ret_counts)
+{
+	const struct es_inspector *inspector = frontend->inspector;
+
+	*ret_counts = frontend->count;
+	if (!inspector[0].targets)
+		return;
+	es_targets_count(inspector[0].targets, &ret_counts->targets);
+	for (unsigned int i = 1; i < frontend->inspector_count; i++)
+		if (es_targets_digest(inspector[i].targets) != es_targets_digest(inspector[0].targets))
+			ret_counts->tables_differ = 1;
+}

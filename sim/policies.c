@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * earshot-sim policies: the policies and their parameters.
+ */
+#include <stdio.h>
+#include "sim/report.h"
+
+static struct json_object *es_json_policies(void)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (const struct es_policy *const *p = es_policy_list(); *p; p++) {
+		struct json_object *policy = json_object_new_object();
+		struct json_object *params = json_object_new_array();
+
+		json_object_object_add(policy, "name", json_object_new_string((*p)->name));
+		json_object_object_add(policy, "description", json_object_new_string((*p)->description));
+		for (const struct es_policy_param *q = (*p)->params; q && q->name; q++) {
+			struct json_object *param = json_object_new_object();
+
+			json_object_object_add(param, "name", json_object_new_string(q->name));
+			json_object_object_add(param, "description", json_object_new_string(q->description));
+			json_object_object_add(param, "default", json_object_new_double(q->value));
+			json_object_object_add(param, "min", json_object_new_double(q->min));
+			json_object_object_add(param, "max", json_object_new_double(q->max));
+			json_object_array_add(params, param);
+		}
+		json_object_object_add(policy, "params", params);
+		json_object_array_add(list, policy);
+	}
+	return list;
+}
+
+int es_cmd_policies(int argc, char **argv)
+{
+	struct es_args args;
+
+	es_args_init(&args);
+	es_args_parse(&args, argc, argv, "", "List the policies and their parameters.");
+	if (args.trace) {
+		es_error("policies: unexpected argument \"%s\"", args.trace);
+		return 1;
+	}
+	if (args.format == ES_FORMAT_JSON)
+		return es_json_print(es_json_policies()) != 0;
+	for (const struct es_policy *const *p = es_policy_list(); *p; p++) {
+		printf("%-10s %s\n", (*p)->name, (*p)->description);
+		for (const struct es_policy_param *q = (*p)->params; q && q->name; q++)
+			printf("  --param %s=%g  %s (%g..%g)\n", q->name, q->value, q->description, q->min,
+			       q->max);
+	}
+	return fflush(stdout) != 0;
+}

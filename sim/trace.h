@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_SIM_TRACE_H
+#define ES_SIM_TRACE_H
+
+/*
+ * Reading recorded traffic: access logs in common or combined log format, and the WorldCup98 logs of the
+ * Internet Traffic Archive in their binary format. What cannot be used is counted by reason and left out; no
+ * input is an error.
+ */
+#include "sim/workload.h"
+
+enum es_trace_format { ES_TRACE_AUTO, ES_TRACE_LOG, ES_TRACE_WC98, ES_TRACE_FORMAT_COUNT };
+
+/* Why a line or record was left out. */
+enum es_trace_skip {
+	ES_TRACE_USED,
+	ES_SKIP_EMPTY,
+	ES_SKIP_TOO_LONG,
+	ES_SKIP_NO_CLIENT,
+	ES_SKIP_NO_TIME,
+	ES_SKIP_NO_REQUEST,
+	ES_SKIP_BAD_REQUEST,
+	ES_SKIP_BAD_STATUS,
+	ES_SKIP_BAD_SIZE,
+	ES_SKIP_BAD_CODE,
+	ES_SKIP_CUT_OFF,
+	ES_SKIP_METHOD,
+	ES_SKIP_STATUS,
+	ES_TRACE_SKIP_COUNT,
+};
+
+/* es_trace_skip_text() - for people; es_trace_skip_name() - for JSON */
+const char *es_trace_skip_text(enum es_trace_skip skip);
+const char *es_trace_skip_name(enum es_trace_skip skip);
+
+#define ES_TRACE_LINE_MAX    65536
+#define ES_WC98_RECORD_BYTES 20
+
+/**
+ * struct es_trace_record - one request
+ * @client: a hash of who asked; @time_s: since 1970
+ * @uri: in the line, or in the caller's buffer; without scheme and host
+ * @has_size: the log says how large the response was
+ */
+struct es_trace_record {
+	__u64 client;
+	__s64 time_s;
+	const char *uri;
+	size_t uri_len;
+	__u64 size;
+	int has_size;
+	int is_get;
+	int status;
+	int is_dynamic;
+};
+
+/* es_trace_log_line() - one line without its end; sets *@ret_record if it returns ES_TRACE_USED */
+enum es_trace_skip es_trace_log_line(const char *line, size_t len, struct es_trace_record *ret_record);
+
+/* es_trace_wc98_record() - ES_WC98_RECORD_BYTES bytes; the URI is made in @uri_buffer, 16 bytes */
+enum es_trace_skip es_trace_wc98_record(const __u8 *bytes, char *uri_buffer,
+					struct es_trace_record *ret_record);
+
+/* struct es_trace_request - one that will be replayed */
+struct es_trace_request {
+	__u32 file;
+	__u32 client;
+	__s64 time_s;
+};
+
+/* struct es_trace_map - numbers for 64-bit keys that are not 0, in the order in which they were first seen */
+struct es_trace_map {
+	__u64 *key;
+	__u32 *number;
+	size_t room;
+	__u32 count;
+};
+
+/**
+ * struct es_trace - what was read
+ * @file, @size: as in struct es_workload; @has_size: by file
+ * @limit: requests at most
+ * @kept: the beginning of a line or record whose rest has not come yet
+ */
+struct es_trace {
+	enum es_trace_format format;
+	__u64 skipped[ES_TRACE_SKIP_COUNT];
+	struct es_trace_request *request;
+	size_t request_count;
+	size_t request_room;
+	size_t limit;
+	struct es_sim_file *file;
+	__u64 *size;
+	__u8 *has_size;
+	size_t file_room;
+	struct es_trace_map files;
+	struct es_trace_map clients;
+	char *kept;
+	size_t kept_len;
+	int is_too_long;
+	int is_truncated;
+};
+
+/* es_trace_init() - @limit: requests, 0 for all. Returns 0 or -ENOMEM. */
+int es_trace_init(struct es_trace *trace, enum es_trace_format format, size_t limit);
+void es_trace_fini(struct es_trace *trace);
+
+/* es_trace_feed() - the next bytes, in pieces of any size; returns 0 or -ENOMEM */
+int es_trace_feed(struct es_trace *trace, const void *data, size_t len);
+
+/* es_trace_finish() - there is no more */
+int es_trace_finish(struct es_trace *trace);
+
+/* es_trace_is_full() - the limit is reached, nothing more will be taken */
+int es_trace_is_full(const struct es_trace *trace);
+
+/* es_trace_read() - a file, also one that gzip made; "-" for standard input. Returns 0 or -errno; -EIO if the
+ * compressed data are damaged. What comes before the damage is there. */
+int es_trace_read(struct es_trace *trace, const char *path);
+
+/**
+ * es_trace_workload() - the requests in connections: those of one client, in order, up to @per_connection on
+ * one, and a new one after @keepalive_s of silence. Connections are in the order of their first requests.
+ * Takes the files out of @trace. Returns 0, -ENOMEM, or -ENODATA if there are no requests.
+ */
+int es_trace_workload(struct es_trace *trace, __u32 per_connection, double keepalive_s,
+		      struct es_workload *ret_workload);
+
+/* --- trace_stat.c */
+
+#define ES_TRACE_CURVE_MAX 16
+
+/* struct es_trace_stat - what is in a trace; @curve: what one cache of that size would hit, all requests seen
+ * once before (so without the first look at each file) and with them */
+struct es_trace_stat {
+	__u64 requests;
+	__u64 clients;
+	__u64 files;
+	__u64 files_sized;
+	__u64 dynamic_requests;
+	__u64 bytes;
+	__u64 working_set_bytes;
+	__u64 largest_bytes;
+	__s64 first_s, last_s;
+	double zipf_exponent;
+	double zipf_r2;
+	double top_tenth_share;
+	struct {
+		__u64 cache_bytes;
+		double hit_rate;
+	} curve[ES_TRACE_CURVE_MAX];
+	unsigned int curve_count;
+};
+
+/* es_trace_measure() - returns 0 or -ENOMEM */
+int es_trace_measure(const struct es_trace *trace, struct es_trace_stat *ret_stat);
+
+#endif

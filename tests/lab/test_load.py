@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What each node has in hand, as all nodes know it: real corosync, real servers."""
+import contextlib
+import time
+
+import pytest
+
+import raw
+from earshotlab import Lab, wait_for
+
+pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
+
+NODES = ["n1", "n2", "n3"]
+REQUESTS = 20
+SERVED_MS = 3000
+
+
+@pytest.fixture(scope="module", name="lab")
+def _lab():
+    settings = {"service.inspect": "every", "service.load_bound": 0}
+    with Lab(nodes=3, membership="corosync", policy="uri-hash", settings=settings) as lab:
+        wait_for(lambda: all(known(lab, node) for node in NODES), "every node knows of every node")
+        yield lab
+
+
+def known(lab, node):
+    """By node, what this one says of it."""
+    found = {n["name"]: n for n in lab.status(node)["nodes"] if "active" in n}
+    return found if len(found) == len(NODES) else None
+
+
+def home(lab, target):
+    return lab.node("n1").ask({"command": "explain", "request": raw.head(target).decode()})["node"]
+
+
+def slow_targets(lab, node, count):
+    """Requests that this node serves, and takes its time for."""
+    found, number = [], 0
+    while len(found) < count:
+        target = f"/slow/{SERVED_MS}?{number}"
+        if home(lab, target) == node:
+            found.append(target)
+        number += 1
+    return found
+
+
+def test_everybody_sees_it(lab):
+    """n2's requests show up on all nodes while they last, and only as n2's; then it is known how long they took."""
+    targets = slow_targets(lab, "n2", REQUESTS)
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(raw.connect(lab.client)) for _ in range(REQUESTS)]
+        began = time.monotonic()
+        for sock, target in zip(socks, targets):
+            sock.sendall(raw.head(target))
+        for node in NODES:
+            wait_for(lambda node=node: known(lab, node)["n2"]["active"] == REQUESTS, f"{REQUESTS} in hand, by {node}", 2)
+        assert time.monotonic() - began < SERVED_MS / 1000
+        for node in NODES:
+            seen = known(lab, node)
+            assert {n: seen[n]["active"] for n in NODES} == {"n1": 0, "n2": REQUESTS, "n3": 0}, node
+            assert seen["n2"]["load"] == REQUESTS
+        for sock in socks:
+            sock.settimeout(10)
+            assert b"X-Node: n2" in sock.recv(65536)
+        for node in NODES:
+            wait_for(lambda node=node: known(lab, node)["n2"]["active"] == 0, f"nothing in hand, by {node}", 2)
+        # Open connections, nothing in hand.
+        assert known(lab, "n1")["n2"]["connections"] >= REQUESTS
+    mean_us = known(lab, "n3")["n2"]["mean_us"]
+    assert SERVED_MS * 700 < mean_us < SERVED_MS * 1300, mean_us
+
+
+def test_shares_of_time(lab):
+    """cpu and disk are shares; the table shows all of it."""
+    for node, seen in known(lab, "n1").items():
+        assert 0 <= seen["cpu"] <= 1 and 0 <= seen["disk"] <= 1, node
+    text = lab.node("n1").exec(["earshot", "nodes"]).stdout
+    assert {"CONNS", "ACTIVE", "LOAD", "MEAN", "CPU", "DISK"} <= set(text.split("\n", 1)[0].split())

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Requests that the inspector answers itself, and what rules and document root tell a policy; real servers and clients."""
+import collections
+import concurrent.futures
+import contextlib
+import json
+import re
+import time
+
+import pytest
+
+import raw
+from earshotlab import Lab, topology, wait_for
+
+pytestmark = pytest.mark.earshot
+
+ALL = ["n1", "n2", "n3"]
+RULES = """
+location "/u/" {{ nodes = {{n2}} }}
+location "/only/" {{ nodes = n3  otherwise = reject }}
+"""
+
+
+@contextlib.contextmanager
+def cluster(text, service="", **options):
+    """Three nodes; after their start `text` is added to their configuration, `service` to that of the service."""
+    with Lab(nodes=3, **{"policy": "uri-hash", **options}) as lab:
+        with open(lab.config_file, encoding="utf-8") as handle:
+            before = handle.read()
+        changed = re.sub(r"(\nservice web \{\n)", rf"\1{service}\n", before) + text
+        assert not service or changed.count(service) == 1
+        with open(lab.config_file, "w", encoding="utf-8") as handle:
+            handle.write(changed)
+        for node in lab.nodes:
+            node.exec(["earshot", "reload"])
+        yield lab
+
+
+@pytest.fixture(name="lab", params=["first", "every"])
+def _lab(request):
+    """Both ways to be refused: no socket was made yet, or one must end first."""
+    with cluster(RULES.format(), settings={"service.inspect": request.param, "service.handover_cost": 0}) as lab:
+        yield lab
+
+
+def explain(lab, uri, *options):
+    return json.loads(lab.node("n1").exec(["earshot", "explain", uri, "--json", *options]).stdout)
+
+
+def curl(lab, target, *options, data=None):
+    """(exit status, HTTP status, headers, body)"""
+    if data:
+        options += ("-H", "Expect:", "--data-binary", "@-")
+    done = lab.client.exec(["curl", "-s", "-i", "--max-time", "5", *options, lab.url(target)], check=False, input=data)
+    head, _, body = done.stdout.partition("\n\n")
+    lines = head.split("\n")
+    fields = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines[1:] if ": " in line)}
+    return done.returncode, int(lines[0].split()[1]) if lines[0] else None, fields, body
+
+
+def lingering(lab):
+    """The client's connections to the service that are not closed in order."""
+    listed = lab.client.exec(["ss", "-Htan", "state", "all", "dst", topology.VIP]).stdout
+    return [line for line in listed.splitlines() if line.split()[0] not in ("TIME-WAIT", "ESTAB")]
+
+
+def test_refusal(lab):
+    """Without the one node that may serve it, a request is answered at once, by nobody's server."""
+    lab.node("n3").stop("nginx")
+    before = raw.total(lab, "inspect_rejected")
+    for number in range(20):
+        code, status, fields, body = curl(lab, f"/only/{number}")
+        assert (code, status) == (0, 503) and fields["retry-after"] == "5", (code, status, fields)
+        assert fields["connection"] == "close" and int(fields["content-length"]) == len(body.encode()) > 0
+        assert "x-node" not in fields
+    code, status, fields, body = curl(lab, "/only/head", "--head")
+    assert (code, status, body) == (0, 503, "") and int(fields["content-length"]) > 0
+    # A body that nobody reads: the client hears of it, and does not hang.
+    began = time.monotonic()
+    code, status, _, _ = curl(lab, "/only/post", data="x" * 300000)
+    assert (code, status) == (0, 503) or code in (55, 56), (code, status)
+    assert time.monotonic() - began < 3
+    assert raw.total(lab, "inspect_rejected") >= before + 22
+    told = explain(lab, "/only/1")
+    assert told["node"] is None or told["status"] == 503, told
+    # Nobody is left waiting for an acknowledgment of its FIN.
+    wait_for(lambda: not lingering(lab), "closed connections", 3)
+    # The rest is served all the while.
+    assert raw.right(raw.ask(lab.client, raw.head("/1k"))[0], "1k")
+    lab.node("n3").start("nginx")
+    wait_for(lambda: curl(lab, "/only/1")[1] == 404, "n3's answer", 5)  # it has no such file, and says so itself
+
+
+def test_refused_later(lab):
+    """On a connection that has been served before: the answer comes on it, in order, and ends it."""
+    lab.node("n3").stop("nginx")
+    for number in range(10):
+        with raw.connect(lab.client) as sock:
+            sock.sendall(raw.head(f"/u/1k/{number}"))
+            assert raw.right(raw.receive(sock), "1k")
+            sock.sendall(raw.head(f"/only/{number}"))
+            if lab.options["settings"]["service.inspect"] == "first":
+                continue  # it is nginx' on n2 then, which has no such file
+            answer = raw.receive(sock)
+            assert answer.status == 503 and answer.fields["retry-after"] == "5"
+            assert sock.recv(100) == b""
+    wait_for(lambda: not lingering(lab), "closed connections", 3)
+
+
+@pytest.mark.wire
+def test_refusals_over_a_bad_line():
+    """Lost, doubled and reordered: each request has one answer, whole, and none of them a server's."""
+    with cluster(RULES.format(), wires=["client"]) as lab:
+        lab.wire("client").set(loss=0.05, dup=0.02, reorder=0.02)
+        lab.node("n3").stop("nginx")
+
+        def one(number):
+            response, _ = raw.ask(lab.client, raw.head(f"/only/{number}", Connection="close"), timeout=20)
+            return response.status, response.node
+
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            answers = collections.Counter(pool.map(one, range(400)))
+        assert answers == {(503, None): 400}, answers
+        assert raw.total(lab, "inspect_repeated") > 0
+
+
+def test_parameters_and_sizes():
+    """HyLARD with a threshold: sizes come from the document root, as they are now; large files have one node each."""
+    with cluster("", service='    parameters = {"threshold=10"}\n    document_root = "/DOCROOT"', policy="hylard",
+                 membership="corosync") as lab:
+        assert explain(lab, "/1k")["size_bytes"] == 0  # there is no such directory
+        with open(lab.config_file, encoding="utf-8") as handle:
+            text = handle.read()
+        with open(lab.config_file, "w", encoding="utf-8") as handle:
+            handle.write(text.replace('"/DOCROOT"', f'"{lab.docroot}"'))
+        for node in lab.nodes:
+            node.exec(["earshot", "reload"])
+        told = wait_for(lambda: (seen := explain(lab, "/100k"))["size_bytes"] and seen, "the scan")
+        assert told["size_bytes"] == 100 * 1024 and told["cost"] == -(-100 * 1024 // 1460), told
+        node = raw.ask(lab.client, raw.head("/100k"))[0].node
+        told = explain(lab, "/100k")
+        assert told["node"] == node and any("large file (threshold = 10 KB)" in step for step in told["steps"]), told
+        assert explain(lab, "/1k")["size_bytes"] == 1024
+        assert lab.status("n1")["content"][0]["document_root"]["state"] == "watched"

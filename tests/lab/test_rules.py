@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rules before the policy on a real cluster: placement, sessions, refusals, and the document root behind the URL table."""
+import json
+import os
+import re
+
+import pytest
+
+import raw
+from earshotlab import Lab, wait_for
+
+pytestmark = pytest.mark.earshot
+
+RULES = """
+location "/u/1k/placed" { nodes = n3 }
+location "/u/1k/only" { nodes = n3  otherwise = reject }
+rule session { cookie = sid  affinity = yes }
+rule dear { path = "/u/"  header = "X-Dear: yes"  cost = 40  class = cpu }
+"""
+
+
+@pytest.fixture(scope="module", name="lab")
+def _lab():
+    with Lab(nodes=3, policy="wrr") as lab:
+        change(lab, lambda text: re.sub(r"(service web \{)", rf'\1\n document_root = "{lab.docroot}"\n retry_after_s = 17',
+                                        text.replace('service "web"', "service web")) + RULES)
+        yield lab
+
+
+def change(lab, how, refused=None):
+    """Another configuration for all nodes; with `refused`, one that nobody takes, for this reason."""
+    with open(lab.config_file, encoding="utf-8") as handle:
+        before = handle.read()
+    after = how(before)
+    assert after != before
+    with open(lab.config_file, "w", encoding="utf-8") as handle:
+        handle.write(after)
+    for node in lab.nodes:
+        done = node.exec(["earshot", "reload"], check=False)
+        if refused:
+            assert done.returncode == 1 and refused in done.stderr, done
+        else:
+            assert done.returncode == 0, done
+    if refused:
+        with open(lab.config_file, "w", encoding="utf-8") as handle:
+            handle.write(before)
+
+
+def ask(lab, uri, **fields):
+    return raw.ask(lab.client, raw.head(uri, Connection="close", **fields))[0]
+
+
+def content(lab, node):
+    return lab.status(node)["content"][0]
+
+
+def explain(lab, uri, *options):
+    return json.loads(lab.node("n1").exec(["earshot", "explain", uri, "--json", *options]).stdout)
+
+
+def test_placement(lab):
+    """wrr would take turns; what n3 has is served there, however it is spelled."""
+    assert {ask(lab, "/u/1k/placed").node for _ in range(12)} == {"n3"}
+    assert {ask(lab, "/u/x/..//1k/pl%61ced?query").node for _ in range(12)} == {"n3"}
+    assert {ask(lab, "/u/1k/other").node for _ in range(24)} == {"n1", "n2", "n3"}
+
+
+def test_sessions(lab):
+    homes = {}
+    for number in range(24):
+        sid = f"session-{number}"
+        homes[sid] = {ask(lab, f"/u/1k/{sid}-{again}", Cookie=f"a=b; sid={sid}").node for again in range(4)}
+        assert len(homes[sid]) == 1, sid
+    assert set.union(*homes.values()) == {"n1", "n2", "n3"}
+
+
+def test_explain(lab):
+    steps = json.dumps(explain(lab, "/u/1k/placed"))
+    assert "URL table: nodes n3, otherwise any" in steps
+    steps = json.dumps(explain(lab, "/u/1k/x", "-H", "X-Dear: yes"))
+    assert "rule dear: class cpu; cost 40" in steps
+
+
+def test_refused_while_the_node_is_away(lab):
+    """n3 takes no requests: what only it has is refused, what others may have is served."""
+    with open(lab.config_file, encoding="utf-8") as handle:
+        good = handle.read()
+    change(lab, lambda text: re.sub(r"(node \"?n3\"? \{)", r"\1 weight = 0 ", re.sub(r"weight = 100", "", text)))
+    for _ in range(6):
+        response = ask(lab, "/u/1k/only")
+        assert response.status == 503 and response.fields["retry-after"] == "17", response.fields
+        assert ask(lab, "/u/1k/placed").node in ("n1", "n2")
+    change(lab, lambda _: good)
+    assert ask(lab, "/u/1k/only").node == "n3"
+
+
+def test_document_root(lab):
+    """Scanned, and watched; a reload that changes nothing of it keeps it."""
+    found = wait_for(lambda: content(lab, "n1")["scanned"] and content(lab, "n1"), "the scan")
+    assert found["document_root"]["state"] == "watched" and found["document_root"]["path"] == lab.docroot
+    assert found["document_root"]["files"] + found["document_root"]["directories"] == found["scanned"]
+    path = os.path.join(lab.docroot, "new-file")
+    with open(path, "w", encoding="ascii") as handle:
+        handle.write("x" * 14600)
+    try:
+        wait_for(lambda: content(lab, "n1")["scanned"] == found["scanned"] + 1, "the new file")
+        assert "URL table: size 14600; static" in json.dumps(explain(lab, "/new-file"))
+        change(lab, lambda text: text + "rule more { suffix = .more  priority = low }\n")
+        assert content(lab, "n1")["document_root"]["scans"] == found["document_root"]["scans"]
+    finally:
+        os.unlink(path)
+    wait_for(lambda: content(lab, "n1")["scanned"] == found["scanned"], "the file gone")
+
+
+def test_wrong_rules_are_refused(lab):
+    change(lab, lambda text: text + "rule wrong { nodes = n9 }\n", "rule wrong: nodes = n9: no node of that name")
+    assert ask(lab, "/u/1k/placed").node == "n3"
