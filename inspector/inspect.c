@@ -582,7 +582,12 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 				  struct es_handover_order *order)
 {
 	struct es_request_view request = {
-		.flow_hash = flow_hash, .current = -1, .client = &packet->flow.client};
+		.flow_hash = flow_hash,
+		.current = -1,
+		.client = &packet->flow.client,
+		.client_port = es_ntohs(packet->flow.client_port),
+		.truncated = 1, /* what was gathered of it is not here any more */
+	};
 	const char *text = (const char *)es_ip_packet_payload(packet);
 
 	es_http_head_init(&in->head);

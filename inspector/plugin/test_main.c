@@ -41,7 +41,8 @@ static const struct argp_option options[] = {
 	{"client", OPT_CLIENT, "ADDRESS:PORT", 0, "who asks (default 192.0.2.1:40000)", 0},
 	{"current", OPT_CURRENT, "NODE", 0, "a later request, on a connection that this node has", 0},
 	{"cut", OPT_CUT, "BYTES", 0,
-	 "the request comes in pieces of so many bytes, as in segments: MORE is answered with the next one",
+	 "the request comes in pieces of so many bytes, as in segments: MORE is answered with the next one, "
+	 "and in the end with is_truncated()",
 	 0},
 	{"repeat", OPT_REPEAT, "N", 0, "ask N times, and tell the time of one call", 0},
 	{"budget-us", OPT_BUDGET, "N", 0, "as in the configuration (default: none)", 0},
@@ -326,7 +327,7 @@ static enum es_plugins_verdict request_ask(struct tool *t, const char *text, siz
 			request->truncated = 1;
 		if ((head.result != ES_HTTP_MORE && have >= wanted) || is_all) {
 			verdict = es_plugins_route(t->thread, 0, request, &view, answer);
-			if (verdict != ES_PLUGINS_MORE || is_all)
+			if (verdict != ES_PLUGINS_MORE || (is_all && !t->cut))
 				return verdict;
 			wanted = answer->more_bytes;
 		}
