@@ -149,7 +149,7 @@ static int list_has(const char *list, const char *name)
 {
 	size_t len = strlen(name);
 
-	while (list && *list) {
+	while (list && *list && len) {
 		size_t item = strcspn(list, ",");
 
 		if (item == len && !memcmp(list, name, len))
@@ -162,10 +162,12 @@ static int list_has(const char *list, const char *name)
 /* A configuration as the daemon's would be, with the plugin as its only rule. */
 static int conf_make(struct tool *t)
 {
-	const char *name = strrchr(t->plugin, '/') ? strrchr(t->plugin, '/') + 1 : t->plugin;
+	const char *slash = t->plugin ? strrchr(t->plugin, '/') : NULL, *name = slash ? slash + 1 : t->plugin;
 	struct es_conf_plugin *plugin;
 	char path[PATH_MAX];
 
+	if (!t->plugin)
+		return EXIT_TROUBLE;
 	t->conf = calloc(1, sizeof(*t->conf));
 	plugin = calloc(1, sizeof(*plugin));
 	if (!t->conf || !plugin || !realpath(t->plugin, path) || strlen(path) >= sizeof(plugin->file)) {
@@ -177,7 +179,7 @@ static int conf_make(struct tool *t)
 	t->conf->plugin_count = t->conf->service_count = 1;
 	snprintf(t->conf->services[0].name, ES_CONF_NAME_SIZE, "web");
 	snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)strcspn(name, "."), name);
-	snprintf(plugin->file, sizeof(plugin->file), "%s", path);
+	memcpy(plugin->file, path, strlen(path) + 1);
 	plugin->line = plugin->config_line = 1;
 	plugin->budget_us = (unsigned int)t->budget_us;
 	if (t->config && strlen(t->config) >= sizeof(plugin->config))
@@ -225,7 +227,7 @@ static int client_make(struct tool *t)
 		 (int)(colon ? (size_t)(colon - t->client) : strlen(t->client)), t->client);
 	if (es_conf_addr_parse(address, &t->flow.client))
 		return trouble("--client", "expected ADDRESS:PORT");
-	t->flow.client_port = htons((uint16_t)(colon ? atoi(colon + 1) : 0));
+	t->flow.client_port = htons((uint16_t)(colon ? strtoul(colon + 1, NULL, 10) : 0));
 	t->flow.service = es_addr_from_v4(htonl(0xc6336401));
 	t->flow.service_port = htons(80);
 	return 0;

@@ -122,9 +122,9 @@ static unsigned int view(const struct es_plugin_host *h, const struct es_plugin_
 	bad += h->node(c, h->node_count(c), &node) != -ENOENT;
 	for (unsigned int i = 0; i < h->node_count(c); i++)
 		bad += h->node(c, i, &node) || !node.name[0] || (node.is_target && node.weight <= 0);
-	while ((id = h->ring(c, "key", 3, ring)) >= 0 && ring <= ES_PLUGIN_NODES_MAX)
+	while (ring <= ES_PLUGIN_NODES_MAX && h->ring(c, "key", 3, ring) >= 0)
 		ring++;
-	bad += ring > h->node_count(c) || h->hash(c, "key", 3) != h->hash(c, "key", 3);
+	bad += ring > h->node_count(c) || h->hash(c, "key", 3) == h->hash(c, "kex", 3);
 	id = h->ring_target(c, "key", 3);
 	bad += id >= 0 && (h->node(c, (unsigned int)id, &node) || !node.is_target);
 	bad += !h->now_ns(c);
@@ -151,10 +151,13 @@ static void spin(long us)
 static int answer(const struct debug *d, const char *text, const struct es_plugin_request *request,
 		  const struct es_plugin_cluster *cluster, struct es_plugin_answer *ret_answer)
 {
-	unsigned long a = 0, b = 0;
-	char word[32] = "";
+	size_t len = strcspn(text, " ");
+	unsigned long a, b;
+	char word[32], *end;
 
-	sscanf(text, "%31s %lu %lu", word, &a, &b);
+	snprintf(word, sizeof(word), "%.*s", (int)len, text);
+	a = strtoul(text + len, &end, 10);
+	b = strtoul(end, NULL, 10);
 	ret_answer->node = (uint32_t)a;
 	ret_answer->nodes.bits[0] = a;
 	ret_answer->more_bytes = (uint32_t)a;

@@ -185,6 +185,7 @@ static void test_wrong_message(void **state)
 	struct es_tls_hello h;
 
 	(void)state;
+	memset(&whole, 0, sizeof(whole));
 	hello_finish(&e, 16384, &whole);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		uint8_t before = whole.bytes[wrong[i].at];
@@ -207,12 +208,12 @@ static void test_long_alpn(void **state)
 {
 	struct hello e = {.len = 0}, whole;
 	struct es_tls_hello h;
-	char list[901] = "";
+	char list[901];
 	size_t len, n = 0;
 
 	(void)state;
 	for (size_t i = 0; i < 900; i += 9)
-		memcpy(list + i, "\10protocol", 9);
+		memcpy(list + i, "\10protocol", 10);
 	hello_alpn(&e, list);
 	hello_finish(&e, 16384, &whole);
 	assert_int_equal(parse(whole.bytes, whole.len, &h), ES_TLS_DONE);
