@@ -8,7 +8,8 @@
  *	fail LINE-OFFSET        configure() refuses that line
  *
  * WORDS: pass | node N | nodes MASK | more BYTES | reject STATUS [RETRY] | kind N | error | spin MICROSECONDS
- *| view (calls every function of the host and passes) | once-more (asks for more whatever the host says)
+ *[MASK] | view (calls every function of the host and passes) | once-more BYTES (asks for more whatever the
+ *host says)
  */
 #include <earshot/plugin.h>
 #include <earshot/plugin_config.h>
@@ -178,8 +179,11 @@ static int answer(const struct debug *d, const char *text, const struct es_plugi
 		return (int)a;
 	if (!strcmp(word, "error"))
 		return -EIO;
-	if (!strcmp(word, "spin"))
+	if (!strcmp(word, "spin")) {
 		spin((long)a);
+		ret_answer->nodes.bits[0] = b;
+		return b ? ES_PLUGIN_NODES : ES_PLUGIN_PASS;
+	}
 	if (!strcmp(word, "view"))
 		d->host->count(cluster, METRIC_BAD, view(d->host, request, cluster));
 	return ES_PLUGIN_PASS;

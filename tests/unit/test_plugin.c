@@ -156,6 +156,7 @@ static const struct {
 	{"reject 600", ES_PLUGIN_FAILURE_bad_status},
 	{"reject 0", ES_PLUGIN_FAILURE_bad_status},
 	{"spin 3000", ES_PLUGIN_FAILURE_too_slow},
+	{"spin 3000 1", ES_PLUGIN_FAILURE_too_slow},
 };
 
 static void test_wrong_answers(void **state)
@@ -191,7 +192,8 @@ static void test_more(void **state)
 	assert_in_range(ask_bytes(text, sizeof(text) - 1, 1), 0, 2);
 	assert_int_equal(failures(0), 0);
 	end();
-	begin(DEBUG("d", "config = \"answer once-more\" fail = closed"));
+	begin(DEBUG("d", "config = \"answer once-more 5000\" fail = closed"));
+	assert_int_equal(ask_bytes(text, sizeof(text) - 1, 0), ES_ROUTE_MORE);
 	assert_int_equal(ask_bytes(text, sizeof(text) - 1, 1), ES_ROUTE_REJECT);
 	assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_bad_more], 1);
 	end();

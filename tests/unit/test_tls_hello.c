@@ -180,7 +180,8 @@ static void test_wrong_message(void **state)
 	static const struct {
 		size_t at;
 		uint8_t value;
-	} wrong[] = {{0, 23}, {1, 2}, {3, 0x40}, {5, 2}, {6, 2}, {9, 2}, {43, 33}, {77, 3}, {77, 1}, {82, 0}};
+	} wrong[] = {{0, 23},  {1, 2},	{3, 0x40}, {5, 2},  {6, 2},    {9, 2},
+		     {43, 33}, {77, 3}, {77, 1},   {82, 0}, {84, 0xff}};
 	struct hello e = large(), whole;
 	struct es_tls_hello h;
 
