@@ -75,6 +75,8 @@ def config_text(net, key_file, policy=None, datapath="bpf", membership="static",
 
 
 def _value(value):
+    if isinstance(value, (list, tuple)):
+        return "{" + ", ".join(map(_value, value)) + "}"
     text = str(value)
     if _BARE.fullmatch(text) and not text[0].isdigit() or text.isdigit():
         return text

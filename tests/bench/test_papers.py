@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What papers_lab.py is made of, without a cluster: content, control groups, the clients' judgement, the tables."""
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab"))
+# pylint: disable=wrong-import-position
+import cgroups  # noqa: E402
+import papers_client  # noqa: E402
+import papers_lab  # noqa: E402
+from earshotlab import LabError  # noqa: E402
+from papers_content import LARGE_BYTES, Content  # noqa: E402
+
+MB = 1 << 20
+
+
+@pytest.fixture(name="group")
+def _group(tmp_path_factory):
+    try:
+        cgroups.check()
+        device = cgroups.disk_of("/var/tmp")
+    except LabError as error:
+        pytest.skip(str(error))
+    if os.geteuid():
+        pytest.skip("needs root")
+    return cgroups.Group(f"earshot-test-{os.getpid()}-{tmp_path_factory.getbasetemp().name}", device, 32 * MB)
+
+
+def test_content_is_as_the_paper_says():
+    content = Content()
+    large = [size for size in content.sizes if size >= LARGE_BYTES]
+    assert len(large) == content.large == round(0.16 * len(content.sizes))
+    assert sum(large) / content.total_bytes == pytest.approx(0.83, abs=0.01)
+    assert all(size >= LARGE_BYTES for size in content.sizes[:content.large])
+    assert Content().sizes == content.sizes
+
+
+def test_requests_come_from_the_seed():
+    content = Content(200)
+    assert content.draws(1, 500) == Content(200).draws(1, 500) != content.draws(2, 500)
+    drawn = content.draws(1, 20000)
+    assert drawn.count(content.ranked[0]) > 2 * drawn.count(content.ranked[5]) > 0
+    assert set(content.draws(1, 500, lambda number: number < content.large)) <= set(range(content.large))
+
+
+def test_files_are_what_they_say(tmp_path):
+    content = Content(50)
+    content.write(str(tmp_path))
+    for number in (0, 13, 49):
+        body = (tmp_path / content.path(number)[1:]).read_bytes()
+        assert len(body) == content.sizes[number] and body.startswith(content.mark(number)[:len(body)])
+
+
+def read_in(group, path):
+    # pylint: disable-next=subprocess-popen-preexec-fn
+    subprocess.run(["cat", path], preexec_fn=group.join, stdout=subprocess.DEVNULL, check=True)
+
+
+def test_a_group_counts_reads_and_holds_the_cache(group):
+    path = f"/var/tmp/{os.path.basename(group.paths['memory'])}"
+    try:
+        with open(path, "wb") as handle:
+            handle.write(os.urandom(MB))
+            handle.flush()
+            os.fsync(handle.fileno())
+            os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        with group:
+            group.set_disk(1000, 100 * MB)
+            read_in(group, path)
+            assert group.reads()[0] > 0 and MB <= group.reads()[1] < 3 * MB  # cat and what it loads, too
+            once = group.reads()
+            read_in(group, path)
+            assert group.reads() == once, "the second time it is in the cache"
+            assert MB <= group.cached_bytes() < 4 * MB
+            group.forget()
+            assert group.cached_bytes() < MB and group.kills() == 0 and group.waiting() == 0
+            group.set_disk(0, 0)
+    finally:
+        os.unlink(path)
+    assert not any(os.path.exists(each) for each in group.paths.values())
+
+
+def test_a_group_goes_when_its_block_fails(group):
+    with pytest.raises(ZeroDivisionError), group:
+        # pylint: disable-next=subprocess-popen-preexec-fn,consider-using-with
+        child = subprocess.Popen(["sleep", "60"], preexec_fn=group.join)
+        child.kill()  # as a lab does; it may take its time to go
+        1 / 0  # pylint: disable=pointless-statement
+    child.wait()
+    assert not any(os.path.exists(each) for each in group.paths.values())
+
+
+def test_no_disk_is_said():
+    with pytest.raises(LabError, match="on no disk"):
+        cgroups.disk_of("/proc")
+
+
+def test_quality_of_service():
+    judge = papers_client.Client({"files": 20, "mode": "loop", "seed": 1, "rate": 1e6}).quality
+    download = SimpleNamespace(kind=papers_client.DOWNLOAD, size=1000000)
+    assert [judge(download, seconds) for seconds in (1.005, 1.04, 1.06)] == ["good", "tolerable", "fail"]
+    page = SimpleNamespace(kind=papers_client.PAGE, size=1)
+    assert [judge(page, seconds) for seconds in (2.9, 4.9, 5.1)] == ["good", "tolerable", "fail"]
+
+
+def fabricated(experiment, policy, number, rate, errors=0):
+    return {"experiment": experiment, "policy": policy, "round": number, "requests_per_s": rate, "mb_per_s": 1.0,
+            "hit_share": 0.5, "cpu_us": 100.0, "cpu_us_without_client": 80.0, "imbalance": 1.0, "machine_busy": 0.5,
+            "machine_foreign": 0.0, "moved_share": 0.0, "disk_kb_per_s": [1, 2, 3, 4], "disk_waiting": [0.0] * 4,
+            "failed": bool(errors), "cpu_us_by_process": {"corosync": 30.0},
+            "client": {"errors": {"short": errors} if errors else {},
+                       "kinds": {"page": {"good": 9, "fail": 1}, "download": {"good": 3, "tolerable": 1}}}}
+
+
+def test_tables_have_the_medians_beside_the_papers():
+    arguments = papers_lab.options(["--policies", "wrr,hylard", "--experiments", "dts,fig4", "--rounds", "3"])
+    done = [fabricated("fig4", policy, number, rate) for policy, rates in
+            (("wrr", (100, 200, 100)), ("hylard", (200, 600, 150))) for number, rate in enumerate(rates, 1)]
+    done += [fabricated("dts", policy, 1, 10) for policy in ("ring", "uri-hash")]
+    text = papers_lab.report(arguments, done)
+    assert ["hylard", "2.54", "2.00", "1.50..3.00", "200"] in [line.split()[:5] for line in text.splitlines()]
+    assert "FAILED" not in text and "75.00%" in text and "44,815" in text
+    rows = papers_lab.summarise(done)
+    assert [(row["policy"], row["to_base"]) for row in rows[:2]] == [("wrr", 1.0), ("hylard", 2.0)]
+
+
+def test_policies_with_parameters():
+    arguments = papers_lab.options(["--policies", "wrr,hylard:M=20+P=2"])
+    fig4, fig5 = papers_lab.EXPERIMENTS["fig4"], papers_lab.EXPERIMENTS["fig5"]
+    assert [fig5.settings(policy) for policy in arguments.policies] == [
+        {}, {"service.inspect": "every", "service.parameters": ["M=20", "P=2"]}]
+    assert fig4.settings("lard") == {}
+    with pytest.raises(SystemExit):
+        papers_lab.options(["--policies", "lrad:T_low=1"])
+
+
+def test_an_error_of_a_client_is_a_failure(capsys):
+    arguments = papers_lab.options(["--policies", "wrr", "--experiments", "fig4"])
+    assert papers_lab.finish(arguments, [fabricated("fig4", "wrr", 1, 100)], 0) == 0
+    assert papers_lab.finish(arguments, [fabricated("fig4", "wrr", 1, 100, errors=2)], 0) == 1
+    assert "2 short" in capsys.readouterr().out
