@@ -24,6 +24,7 @@ struct es_health {
 	_Atomic unsigned char state[ES_NODES_MAX];
 };
 
+struct es_plugins;
 struct es_targets;
 struct es_url_table;
 
@@ -36,6 +37,7 @@ struct es_share {
  * struct es_cluster - one version
  * Nodes are in the order of the configuration, their index is the node id. Owns ring and table, not conf.
  * @targets: of services whose policies need them (policy/targets.h); not owned
+ * @plugins: those of @conf, NULL if it has none; not owned
  * @urls: of services that have one (content/url_table.h); not owned
  * @weight: 0 for a node that is not on this ring
  * @table: the ring as the datapath looks it up; slots that this node gains or loses have a flag
@@ -49,6 +51,7 @@ struct es_cluster {
 	unsigned int weight[ES_NODES_MAX];
 	struct sockaddr_in handover_address[ES_NODES_MAX];
 	struct es_targets *targets[ES_CONF_SERVICES_MAX];
+	struct es_plugins *plugins;
 	struct es_url_table *urls[ES_CONF_SERVICES_MAX];
 };
 

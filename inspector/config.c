@@ -25,7 +25,7 @@
 struct es_conf_reader {
 	struct es_conf_parse parse;
 	cfg_t *root;
-	const struct es_conf_section *section; /* that is open, or NULL */
+	const struct es_conf_section *section; /* that is open, the innermost one; or NULL */
 	struct es_conf_lines *lines;
 	void *data;
 };
@@ -109,6 +109,32 @@ static int service_open(const char *label, const char *name, int line)
 	return 0;
 }
 
+static int plugin_open(const char *label, const char *name, int line)
+{
+	struct es_conf_parse *p = &reader->parse;
+	unsigned int i, n = p->conf->plugin_count, service = p->conf->service_count - 1;
+	struct es_conf_plugin *plugins;
+
+	for (i = 0; i < n; i++)
+		if (p->conf->plugins[i].service == service && !strcmp(p->conf->plugins[i].name, name))
+			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
+					    label, p->plugins[i].open);
+	if (n == ES_CONF_PLUGINS_MAX)
+		return es_conf_fail(p, line, "%s: too many plugins: expected at most %d", label,
+				    ES_CONF_PLUGINS_MAX);
+	plugins = realloc(p->conf->plugins, (n + 1) * sizeof(*plugins));
+	if (!plugins)
+		return es_conf_fail(p, line, "%s: out of memory", label);
+	p->conf->plugins = plugins;
+	memset(&plugins[n], 0, sizeof(plugins[n]));
+	snprintf(plugins[n].name, ES_CONF_NAME_SIZE, "%s", name);
+	plugins[n].service = service;
+	reader->lines = &p->plugins[n];
+	reader->data = &plugins[n];
+	p->conf->plugin_count++;
+	return 0;
+}
+
 /* A rule or a location; the latter's path may be there once for each service, which is checked at the end. */
 static int rule_open(const char *label, const char *name, int line, int is_location)
 {
@@ -178,7 +204,7 @@ static int single_open(const struct es_conf_section *section, int line)
 }
 
 /* Called at a section's first key, or at its end if it has none. */
-static int section_open(cfg_t *cfg, int line)
+static int section_open_one(cfg_t *cfg, int line)
 {
 	const struct es_conf_section *section = section_find(cfg_name(cfg));
 	struct es_conf_parse *p = &reader->parse;
@@ -194,6 +220,8 @@ static int section_open(cfg_t *cfg, int line)
 		r = node_open(label, cfg_title(cfg), line);
 	else if (section == &es_conf_sections[ES_CONF_SERVICE])
 		r = service_open(label, cfg_title(cfg), line);
+	else if (section == &es_conf_sections[ES_CONF_PLUGIN])
+		r = plugin_open(label, cfg_title(cfg), line);
 	else if (section == &es_conf_sections[ES_CONF_RULE] || section == &es_conf_sections[ES_CONF_LOCATION])
 		r = rule_open(label, cfg_title(cfg), line, section == &es_conf_sections[ES_CONF_LOCATION]);
 	else
@@ -207,6 +235,53 @@ static int section_open(cfg_t *cfg, int line)
 	return 0;
 }
 
+/* The service that has @plugin inside. libconfuse knows the way down only. */
+static cfg_t *service_of(const cfg_t *plugin)
+{
+	const char *inner = es_conf_sections[ES_CONF_PLUGIN].name;
+	cfg_opt_t *services = cfg_getopt(reader->root, es_conf_sections[ES_CONF_SERVICE].name);
+
+	for (unsigned int i = 0; i < cfg_opt_size(services); i++) {
+		cfg_t *service = cfg_opt_getnsec(services, i);
+
+		for (unsigned int k = 0; k < cfg_size(service, inner); k++)
+			if (cfg_getnsec(service, inner, k) == plugin)
+				return service;
+	}
+	return NULL;
+}
+
+/* A section inside another opens that one first, if nothing has yet. */
+static int section_open(cfg_t *cfg, int line)
+{
+	cfg_t *service =
+		section_find(cfg_name(cfg)) == &es_conf_sections[ES_CONF_PLUGIN] ? service_of(cfg) : NULL;
+
+	if (service && !reader->section && section_open_one(service, reader->root->line))
+		return -EINVAL;
+	return section_open_one(cfg, service ? service->line : line);
+}
+
+static int section_is_open(const cfg_t *cfg)
+{
+	return reader->section && !strcmp(reader->section->name, cfg_name((cfg_t *)cfg));
+}
+
+/* Back from a section inside a service. */
+static void section_close(void)
+{
+	struct es_conf_parse *p = &reader->parse;
+	unsigned int service = p->conf->service_count - 1;
+
+	if (reader->section != &es_conf_sections[ES_CONF_PLUGIN]) {
+		reader->section = NULL;
+		return;
+	}
+	reader->section = &es_conf_sections[ES_CONF_SERVICE];
+	reader->lines = &p->services[service];
+	reader->data = &p->conf->services[service];
+}
+
 /* libconfuse: a key of @cfg has been read. While a section is open, its parent's line is the "{". */
 static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 {
@@ -214,7 +289,7 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 	char label[LABEL_SIZE];
 	int index;
 
-	if (!reader->section && section_open(cfg, reader->root->line))
+	if (!section_is_open(cfg) && section_open(cfg, reader->root->line))
 		return -1;
 	label_of(cfg, label);
 	index = es_conf_key_index(reader->section, cfg_opt_name(opt));
@@ -251,13 +326,13 @@ static int on_section_end(cfg_t *cfg, cfg_opt_t *opt)
 	cfg_t *section_cfg = section_ended(opt, cfg->line);
 	char label[LABEL_SIZE];
 
-	if (!reader->section && section_open(section_cfg, cfg->line))
+	if (!section_is_open(section_cfg) && section_open(section_cfg, cfg->line))
 		return -1;
 	label_of(section_cfg, label);
 	if (reader->section->titled &&
 	    es_conf_section_complete(&reader->parse, reader->section, label, reader->lines))
 		return -1;
-	reader->section = NULL;
+	section_close();
 	return 0;
 }
 
@@ -268,9 +343,11 @@ static void unknown_key(cfg_t *cfg, const char *prefix, const char *name)
 	size_t used = 0;
 	int i;
 
-	for (i = 0; section ? !!section->keys[i].name : i < ES_CONF_SECTIONS; i++)
+	for (i = 0; section ? !!section->keys[i].name : i < ES_CONF_PLUGIN; i++)
 		used += (size_t)snprintf(accepted + used, sizeof(accepted) - used, "%s%s", i ? " | " : "",
 					 section ? section->keys[i].name : es_conf_sections[i].name);
+	if (section && section->inner)
+		snprintf(accepted + used, sizeof(accepted) - used, " | %s NAME {", section->inner->name);
 	es_conf_fail(&reader->parse, cfg->line, "%sunknown %s \"%.80s\": expected %s", prefix,
 		     section ? "key" : "section", name, accepted);
 }
@@ -313,11 +390,12 @@ static void on_error(cfg_t *cfg, const char *format, va_list ap)
 static cfg_t *options_new(void)
 {
 	static const cfg_opt_t key_option = CFG_STR_CB(NULL, NULL, CFGF_NODEFAULT, on_value);
-	cfg_opt_t keys[ES_CONF_SECTIONS][ES_CONF_KEYS_MAX + 1] = {0};
+	cfg_opt_t keys[ES_CONF_SECTIONS][ES_CONF_KEYS_MAX + 2] = {0};
 	cfg_opt_t sections[ES_CONF_SECTIONS + 1] = {0};
 	int i, k;
 
-	for (i = 0; i < ES_CONF_SECTIONS; i++) {
+	/* From the last on: those that are inside others come behind them. */
+	for (i = ES_CONF_SECTIONS - 1; i >= 0; i--) {
 		const struct es_conf_section *section = &es_conf_sections[i];
 
 		for (k = 0; section->keys[k].name; k++) {
@@ -329,7 +407,10 @@ static cfg_t *options_new(void)
 		sections[i] = (cfg_opt_t)CFG_SEC(section->name, keys[i],
 						 CFGF_MULTI | (section->titled ? CFGF_TITLE : 0));
 		sections[i].validcb = on_section_end;
+		if (section->inner)
+			keys[i][k] = sections[section->inner - es_conf_sections];
 	}
+	sections[ES_CONF_PLUGIN] = (cfg_opt_t)CFG_END();
 	return cfg_init(sections, CFGF_NONE);
 }
 
@@ -455,6 +536,7 @@ void es_conf_free(struct es_conf **conf)
 {
 	if (!conf || !*conf)
 		return;
+	free((*conf)->plugins);
 	free((*conf)->rules);
 	free(*conf);
 	*conf = NULL;

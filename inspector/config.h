@@ -20,6 +20,8 @@
 #define ES_CONF_PATH_SIZE    256
 #define ES_CONF_IFNAME_SIZE  16
 #define ES_CONF_WEIGHT_MAX   1000
+#define ES_CONF_PLUGINS_MAX  64 /* of all services together */
+#define ES_CONF_TEXT_SIZE    2048
 #define ES_CONF_RULES_MAX    256 /* rules and locations together */
 #define ES_CONF_LIST_SIZE    512
 
@@ -149,7 +151,27 @@ struct es_conf_service {
 	unsigned int retry_after_s;
 };
 
-/* Nodes, services and rules stand in the order of the file. */
+enum es_conf_fail { ES_CONF_FAIL_OPEN, ES_CONF_FAIL_CLOSED };
+
+/**
+ * struct es_conf_plugin - a plugin of a service (plugin/host.h)
+ * @service: index; @line: where its section begins
+ * @file: "": NAME.so; a relative one is in the directory of the plugins
+ * @config: its configuration, on line @config_line (0: there is none); or @config_file has it
+ */
+struct es_conf_plugin {
+	char name[ES_CONF_NAME_SIZE];
+	unsigned int service;
+	int line;
+	char file[ES_CONF_PATH_SIZE];
+	enum es_conf_fail fail;
+	unsigned int budget_us;
+	char config[ES_CONF_TEXT_SIZE];
+	int config_line;
+	char config_file[ES_CONF_PATH_SIZE];
+};
+
+/* Nodes, services, plugins and rules stand in the order of the file. */
 struct es_conf {
 	char path[ES_CONF_PATH_SIZE]; /* what it was loaded from, for messages */
 	struct es_conf_cluster cluster;
@@ -159,6 +181,8 @@ struct es_conf {
 	unsigned int service_count;
 	struct es_conf_node nodes[ES_CONF_NODES_MAX];
 	struct es_conf_service services[ES_CONF_SERVICES_MAX];
+	unsigned int plugin_count;
+	struct es_conf_plugin *plugins;
 	unsigned int rule_count;
 	struct es_conf_rule *rules; /* locations among them */
 };

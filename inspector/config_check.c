@@ -115,6 +115,31 @@ static int es_check_policy(struct es_conf_parse *p, unsigned int i)
 	return 0;
 }
 
+static int es_check_plugins(struct es_conf_parse *p)
+{
+	int config = es_conf_key_index(&es_conf_sections[ES_CONF_PLUGIN], "config");
+
+	for (unsigned int i = 0; i < p->conf->plugin_count; i++) {
+		struct es_conf_plugin *plugin = &p->conf->plugins[i];
+		const struct es_conf_service *service = &p->conf->services[plugin->service];
+
+		plugin->line = p->plugins[i].open;
+		plugin->config_line = p->plugins[i].key[config];
+		if (plugin->config_line && plugin->config_file[0])
+			return es_conf_fail(
+				p, es_conf_line_of(&p->plugins[i], ES_CONF_PLUGIN, "config_file"),
+				"plugin %s: config_file: config was set on line %d: expected one of "
+				"them",
+				plugin->name, plugin->config_line);
+		if (service->inspect == ES_INSPECT_NEVER)
+			return es_conf_fail(p, plugin->line,
+					    "service %s: plugin %s: with inspect = never no request is seen: "
+					    "expected inspect = first or every",
+					    service->name, plugin->name);
+	}
+	return 0;
+}
+
 static int es_check_services(struct es_conf_parse *p)
 {
 	const struct es_conf *conf = p->conf;
@@ -174,7 +199,8 @@ int es_conf_check(struct es_conf_parse *p)
 	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_DATAPATH], "datapath", &p->datapath) ||
 	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_INSPECTOR], "inspector", &p->inspector))
 		return -EINVAL;
-	if (es_check_services(p) || es_check_nodes(p) || es_check_ring(p) || es_conf_check_rules(p))
+	if (es_check_services(p) || es_check_plugins(p) || es_check_nodes(p) || es_check_ring(p) ||
+	    es_conf_check_rules(p))
 		return -EINVAL;
 	return es_check_cluster_mac(p);
 }

@@ -15,6 +15,7 @@ enum es_conf_section_id {
 	ES_CONF_SERVICE,
 	ES_CONF_RULE,
 	ES_CONF_LOCATION,
+	ES_CONF_PLUGIN, /* inside a service */
 	ES_CONF_SECTIONS
 };
 
@@ -23,6 +24,8 @@ enum es_conf_kind {
 	ES_CONF_KIND_CHOICE,
 	ES_CONF_KIND_TEXT,
 	ES_CONF_KIND_PATH,
+	ES_CONF_KIND_FILE,   /* a path, or a name */
+	ES_CONF_KIND_CONFIG, /* any text */
 	ES_CONF_KIND_IFNAME,
 	ES_CONF_KIND_ADDRESS,
 	ES_CONF_KIND_MAC,
@@ -70,11 +73,12 @@ struct es_conf_key {
 	const struct es_conf_choice *choices;
 };
 
-/* @keys ends with a nameless one */
+/* @keys ends with a nameless one; @inner: NULL, or a section that it may have inside */
 struct es_conf_section {
 	const char *name;
 	int titled;
 	const struct es_conf_key *keys;
+	const struct es_conf_section *inner;
 };
 
 extern const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS];
@@ -97,6 +101,7 @@ struct es_conf_parse {
 	struct es_conf_lines cluster, datapath, inspector;
 	struct es_conf_lines nodes[ES_CONF_NODES_MAX];
 	struct es_conf_lines services[ES_CONF_SERVICES_MAX];
+	struct es_conf_lines plugins[ES_CONF_PLUGINS_MAX];
 	struct es_conf_lines rules[ES_CONF_RULES_MAX];
 };
 

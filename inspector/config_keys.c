@@ -66,6 +66,12 @@ static const struct es_conf_choice inspects[] = {
 	{NULL, 0, 0},
 };
 
+static const struct es_conf_choice fails[] = {
+	{"open", ES_CONF_FAIL_OPEN, 0},
+	{"closed", ES_CONF_FAIL_CLOSED, 0},
+	{NULL, 0, 0},
+};
+
 static const struct es_conf_choice otherwises[] = {
 	{"any", ES_CONF_OTHERWISE_ANY, 0},
 	{"reject", ES_CONF_OTHERWISE_REJECT, 0},
@@ -182,18 +188,28 @@ static const struct es_conf_key location_keys[] = {
 	{.name = NULL},
 };
 
+static const struct es_conf_key plugin_keys[] = {
+	VALUE(plugin, file, OPTIONAL, FILE),
+	CHOICE(plugin, fail, "open", fails),
+	NUMBER(plugin, budget_us, "10000", 1, 1000000, "microseconds", "not measured against any"),
+	VALUE(plugin, config, OPTIONAL, CONFIG),
+	VALUE(plugin, config_file, OPTIONAL, PATH),
+	{.name = NULL},
+};
+
 #define KEY_COUNT(keys) (sizeof(keys) / sizeof((keys)[0]))
 _Static_assert(KEY_COUNT(rule_keys) <= ES_CONF_KEYS_MAX + 1,
 	       "ES_CONF_KEYS_MAX is that of the largest section");
 
 const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
-	[ES_CONF_CLUSTER] = {"cluster", 0, cluster_keys},
-	[ES_CONF_DATAPATH] = {"datapath", 0, datapath_keys},
-	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys},
-	[ES_CONF_NODE] = {"node", 1, node_keys},
-	[ES_CONF_SERVICE] = {"service", 1, service_keys},
-	[ES_CONF_RULE] = {"rule", 1, rule_keys},
-	[ES_CONF_LOCATION] = {"location", 1, location_keys},
+	[ES_CONF_CLUSTER] = {"cluster", 0, cluster_keys, NULL},
+	[ES_CONF_DATAPATH] = {"datapath", 0, datapath_keys, NULL},
+	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys, NULL},
+	[ES_CONF_NODE] = {"node", 1, node_keys, NULL},
+	[ES_CONF_SERVICE] = {"service", 1, service_keys, &es_conf_sections[ES_CONF_PLUGIN]},
+	[ES_CONF_RULE] = {"rule", 1, rule_keys, NULL},
+	[ES_CONF_LOCATION] = {"location", 1, location_keys, NULL},
+	[ES_CONF_PLUGIN] = {"plugin", 1, plugin_keys, NULL},
 };
 
 int es_conf_key_index(const struct es_conf_section *section, const char *name)

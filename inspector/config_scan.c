@@ -29,6 +29,8 @@ struct es_scan {
 	char quote;
 	int begun; /* line on which the string or comment began */
 	int brace; /* line of the open brace, 0: none */
+	int inner; /* of the one inside it */
+	const char *text;
 	int list;  /* of the open list */
 	char last; /* character before this one, without space and comments */
 };
@@ -45,6 +47,29 @@ static int es_scan_control(struct es_scan *s, unsigned char c)
 	if (c < 0x20 || c == 0x7f)
 		return es_conf_fail(s->p, s->line, "control character 0x%02x: expected text", c);
 	return 0;
+}
+
+/* Back over blanks and then over a word, quoted or not; NULL if there is none. */
+static const char *es_scan_word_before(const struct es_scan *s, const char *pos)
+{
+	const char *end;
+
+	while (pos > s->text && isspace((unsigned char)pos[-1]))
+		pos--;
+	end = pos;
+	while (pos > s->text && !isspace((unsigned char)pos[-1]) && !strchr("={}", pos[-1]))
+		pos--;
+	return pos < end ? pos : NULL;
+}
+
+/* Does this brace open a section that may be inside another: plugin NAME {? Only there is one inside another
+ * no sign of a "}" that was forgotten. */
+static int es_scan_is_inner(const struct es_scan *s)
+{
+	const char *name = es_scan_word_before(s, s->pos);
+	const char *word = name ? es_scan_word_before(s, name) : NULL;
+
+	return word && !strncmp(word, "plugin", 6) && isspace((unsigned char)word[6]);
 }
 
 static int es_scan_list(struct es_scan *s, char c)
@@ -68,7 +93,11 @@ static int es_scan_brace(struct es_scan *s, char c)
 {
 	if (s->list || (c == '{' && s->last == '='))
 		return es_scan_list(s, c);
-	if (c == '{') {
+	if (c == '{' && s->brace && !s->inner && es_scan_is_inner(s)) {
+		s->inner = s->line;
+	} else if (c == '}' && s->inner) {
+		s->inner = 0;
+	} else if (c == '{') {
 		if (s->brace)
 			return es_conf_fail(
 				s->p, s->line,
@@ -185,7 +214,7 @@ static int es_scan_char(struct es_scan *s)
 
 int es_conf_scan(struct es_conf_parse *p, char *text, size_t size)
 {
-	struct es_scan s = {.p = p, .pos = text, .end = text + size, .line = 1};
+	struct es_scan s = {.p = p, .text = text, .pos = text, .end = text + size, .line = 1};
 
 	for (; s.pos < s.end; s.pos++) {
 		char c = *s.pos;
@@ -206,7 +235,7 @@ int es_conf_scan(struct es_conf_parse *p, char *text, size_t size)
 	if (s.list)
 		return es_conf_fail(p, s.list, "\"{\" without \"}\": expected it before the end of the file");
 	if (s.brace)
-		return es_conf_fail(p, s.brace,
+		return es_conf_fail(p, s.inner ? s.inner : s.brace,
 				    "\"{\" without \"}\": expected it before the end of the file");
 	return 0;
 }

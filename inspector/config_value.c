@@ -156,6 +156,14 @@ static int es_value_path(const struct es_value *v, char *field)
 	return es_value_store(v, field, "expected a path of at most 255 characters");
 }
 
+/* Of a plugin: in the plugins' directory, or anywhere. */
+static int es_value_file(const struct es_value *v, char *field)
+{
+	if (v->text[0] != '/' && (!*v->text || strchr(v->text, '/')))
+		return es_value_fail(v, "expected the name of a file, or an absolute path");
+	return es_value_store(v, field, "expected at most 255 characters");
+}
+
 static int es_value_ifname(const struct es_value *v, char *field)
 {
 	static const char expected[] = "expected the name of a network interface, 1..15 characters";
@@ -274,6 +282,10 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 		return es_value_text(&v, field);
 	case ES_CONF_KIND_PATH:
 		return es_value_path(&v, field);
+	case ES_CONF_KIND_FILE:
+		return es_value_file(&v, field);
+	case ES_CONF_KIND_CONFIG:
+		return es_value_store(&v, field, "expected at most 2047 characters, or a config_file");
 	case ES_CONF_KIND_IFNAME:
 		return es_value_ifname(&v, field);
 	case ES_CONF_KIND_ADDRESS:

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "inspector/daemon.h"
+#include "inspector/daemon_plugins.h"
 #include "inspector/log.h"
 #include "inspector/policy/policy.h"
 #include "kmod/core/cookie.h"
@@ -85,8 +86,9 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 
 		ret->service[i].address = conf->services[i].address;
 		ret->service[i].port = es_htons(conf->services[i].port);
-		ret->service[i].inspect =
-			(__u8)(policy && policy->inspects ? conf->services[i].inspect : ES_INSPECT_NEVER);
+		int inspects = (policy && policy->inspects) || es_plugins_has(cluster->plugins, i);
+
+		ret->service[i].inspect = (__u8)(inspects ? conf->services[i].inspect : ES_INSPECT_NEVER);
 	}
 }
 
@@ -319,6 +321,10 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	if (!rc)
 		rc = es_daemon_first_cluster(d, self, err);
 	if (!rc)
+		rc = es_plugins_new(d->conf, ES_PLUGINS_MISSING_FAILS, &d->plugins, err);
+	if (!rc)
+		d->cluster->plugins = d->plugins;
+	if (!rc)
 		rc = es_daemon_first_targets(d);
 	if (!rc)
 		rc = es_daemon_first_content(d, err);
@@ -359,6 +365,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	if (rc)
 		goto err_fini;
 	es_daemon_watch(d);
+	es_daemon_plugins_watch(d);
 	return 0;
 
 err_fini:
@@ -380,6 +387,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_content_set_fini(&d->content);
 	free(d->orders);
 	d->orders = NULL;
+	es_plugins_free(&d->plugins);
 	es_cluster_free(&d->cluster);
 	es_conf_free(&d->conf);
 	es_keys_wipe(&d->keys);
@@ -419,6 +427,7 @@ int es_daemon_install(struct es_daemon *d, struct es_cluster *next)
 	int rc;
 
 	es_table_set_fill(d->targets, NULL, next);
+	next->plugins = d->plugins;
 	es_content_set_fill(&d->content, next);
 	/* The datapath first: what it does not queue any more, a worker need not drop. */
 	rc = es_daemon_configure(d, next, &d->keys);
@@ -473,6 +482,7 @@ static int es_daemon_reload_check(const struct es_daemon *d, const struct es_con
 int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_cluster *next = NULL, *old = d->cluster;
+	struct es_plugins *plugins = NULL;
 	struct es_conf *conf = NULL;
 	struct es_content_set content = {};
 	struct es_table_set tables = {};
@@ -488,6 +498,8 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	if (!rc)
 		rc = es_daemon_next_cluster(d, conf, self, &next, err);
 	if (!rc)
+		rc = es_plugins_new(conf, ES_PLUGINS_MISSING_FAILS, &plugins, err);
+	if (!rc)
 		rc = es_network_read(conf, &network, err);
 	if (!rc)
 		rc = es_network_prepare(conf, err);
@@ -498,6 +510,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	if (rc)
 		goto err_free;
 	es_table_set_fill(d->targets, &tables, next);
+	next->plugins = plugins;
 	es_content_set_fill(&content, next);
 	d->network = network;
 	/* Workers first: they must know a service before its requests come. */
@@ -514,8 +527,12 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	d->cluster = next;
 	d->keys = keys;
 	es_cluster_free(&old);
+	/* No worker has them any more. */
+	es_plugins_free(&d->plugins);
 	es_conf_free(&d->conf);
 	d->conf = conf;
+	d->plugins = plugins;
+	es_daemon_plugins_watch(d);
 	es_observed_reset(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);
@@ -526,6 +543,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 
 err_free:
 	es_daemon_targets_discard(d->targets, &tables);
+	es_plugins_free(&plugins);
 	es_content_set_fini(&content);
 	es_cluster_free(&next);
 	es_conf_free(&conf);

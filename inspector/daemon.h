@@ -19,6 +19,7 @@
 #include "inspector/datapath.h"
 #include "inspector/keyfile.h"
 #include "inspector/network.h"
+#include "inspector/plugin/host.h"
 #include "inspector/worker.h"
 
 /* struct es_daemon_options - the command line */
@@ -35,6 +36,8 @@ struct es_daemon {
 	struct es_cluster *cluster;
 	struct es_membership *membership; /* NULL: static */
 	struct es_daemon_targets *targets;
+	struct es_plugins *plugins;
+	struct ev_timer plugin_timer;
 	struct es_content_set content;
 	struct es_daemon_route route;
 	struct es_daemon_load load;

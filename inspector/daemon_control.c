@@ -10,6 +10,7 @@
 #include "inspector/daemon_control.h"
 #include "inspector/policy/policy.h"
 #include "inspector/report.h"
+#include "inspector/report_plugins.h"
 #include "inspector/report_content.h"
 
 static struct json_object *es_daemon_report_workers(const struct es_daemon *d)
@@ -119,6 +120,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 	}
 	*ret_result = es_report_status(&status);
 	es_report_membership(*ret_result, &membership);
+	json_object_object_add(*ret_result, "plugins", es_report_plugins(d->conf, d->plugins));
 	es_daemon_report_content(d, *ret_result);
 	return 0;
 }
@@ -199,6 +201,7 @@ static int es_daemon_counters(void *ctx, struct json_object *request, struct jso
 		snprintf(name, sizeof(name), "inspect_%s", es_worker_counter_name[c]);
 		es_report_counter_add(*ret_result, name, sum, es_worker_counter_description[c]);
 	}
+	es_report_plugins_counters(*ret_result, d->conf, d->plugins);
 	return 0;
 }
 

@@ -338,7 +338,7 @@ static void describe(struct es_membership *m)
 	struct es_daemon *d = m->daemon;
 	char settings[ES_WIRE_SETTINGS_SIZE];
 
-	es_settings_text(d->conf, &d->keys, &d->network, settings, sizeof(settings));
+	es_settings_text(d->conf, &d->keys, &d->network, d->plugins, settings, sizeof(settings));
 	es_group_describe(&m->group, d->conf->nodes[d->cluster->self].weight, settings);
 }
 

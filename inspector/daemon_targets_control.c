@@ -109,6 +109,7 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 	es_request_describe(&q.request, &head, text, strlen(text));
 	q.request.flow_hash = es_flow_hash(&d->keys.ring, &flow);
 	q.request.client = &flow.client;
+	q.request.client_port = es_ntohs(flow.client_port);
 	q.report = report;
 	report->conf = d->cluster->conf;
 	report->service = q.service;

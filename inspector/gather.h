@@ -29,6 +29,7 @@ struct es_gather_segment {
  * @has_first: the segment that proves the client ISN is here; only then may anything be decided
  * @order: what its message will say; @flow: an enum es_record_flow
  * @leaving: it is decided, and waits for the local socket to be ended before it goes to @target
+ * @wanted: bytes of text that a rule has asked for before it decides
  * @text, @text_len: payload that is contiguous from the first byte on; @head: its scan so far
  */
 struct es_gather {
@@ -45,6 +46,7 @@ struct es_gather {
 	unsigned int count;
 	size_t bytes;
 	double deadline;
+	size_t wanted;
 	char *text;
 	size_t text_len;
 	size_t text_room;

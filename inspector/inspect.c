@@ -192,29 +192,25 @@ static void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint
 static int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_request_view *request,
 			    struct es_rejection *ret_rejection)
 {
-	switch (request->head->result) {
-	case ES_HTTP_DONE:
-		break;
-	case ES_HTTP_AMBIGUOUS:
+	enum es_http_result result = request->head->result;
+	int target = request->current;
+
+	/* A connection that carries something else is pinned once it has a node. */
+	if (target < 0 || result == ES_HTTP_DONE || result == ES_HTTP_AMBIGUOUS)
+		target = es_route(&in->router, service, request, in->now_ns, NULL, ret_rejection);
+	if (target == ES_ROUTE_MORE)
+		return target;
+	if (result == ES_HTTP_AMBIGUOUS)
 		es_inspect_count(in, ES_WORKER_ambiguous);
-		break;
-	case ES_HTTP_TLS:
+	else if (result == ES_HTTP_TLS)
 		es_inspect_count(in, ES_WORKER_tls);
-		goto blind;
-	case ES_HTTP_H2:
+	else if (result == ES_HTTP_H2)
 		es_inspect_count(in, ES_WORKER_http2);
-		goto blind;
-	case ES_HTTP_NOT_HTTP:
+	else if (result == ES_HTTP_NOT_HTTP)
 		es_inspect_count(in, ES_WORKER_not_http);
-		goto blind;
-	default:
-		goto blind;
-	}
 	if (request->uri)
 		es_hot_seen(&in->hot, service, request, in->now_ns);
-	return es_route(&in->router, service, request, in->now_ns, NULL, ret_rejection);
-blind:
-	return request->current >= 0 ? request->current : es_route_fallback(&in->router, request, in->now_ns);
+	return target;
 }
 
 /* Where the next request on the connection will start; only services that inspect every request ask. */
@@ -285,8 +281,9 @@ static int es_inspect_is_mine(const struct es_inspector *in, __u64 flow_hash)
 	return es_cluster_inspects(in->cluster, flow_hash) && !(lease_ns && in->now_ns >= lease_ns);
 }
 
-/* Decide a gathered request with what there is, and give all its segments to the node. */
-static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather *g, int truncated)
+/* Decide a gathered request with what there is, and give all its segments to the node. Returns 0 if a rule
+ * wants more of it, which it cannot if @truncated. */
+static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather *g, int truncated)
 {
 	struct es_request_view request = {
 		.flow_hash = g->flow_hash,
@@ -296,21 +293,28 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 	struct es_ip_packet packet;
 	int target;
 
-	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
+	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet)) {
 		request.client = &packet.flow.client;
+		request.client_port = es_ntohs(packet.flow.client_port);
+	}
 	if (truncated) {
 		es_inspect_count(in, ES_WORKER_gather_timeout);
 		es_http_head_truncate(&g->head);
 	}
 	es_request_describe(&request, &g->head, g->text, g->text_len);
-	es_inspect_count(in, ES_WORKER_gathered);
 	target = es_inspect_route(in, g->order.service, &request, &g->order.rejection);
+	if (target == ES_ROUTE_MORE) {
+		g->wanted = g->order.rejection.more_bytes;
+		return 0;
+	}
+	es_inspect_count(in, ES_WORKER_gathered);
+	g->order.cost = request.cost;
 	es_order_bound(in, &request, g->first_seq, &g->order);
 	es_order_weigh(in, &request, &g->order);
 	es_order_measure(in, &request, &g->order);
 	if (g->flow == ES_FLOW_HERE) {
 		es_inspect_move_gathered(in, g, target);
-		return;
+		return 1;
 	}
 	if (!es_inspect_is_mine(in, g->flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
@@ -324,6 +328,7 @@ static void es_inspect_decide_gathered(struct es_inspector *in, struct es_gather
 		es_inspect_send_gathered(in, g, (unsigned int)target);
 	}
 	es_gather_remove(in->gathers, g);
+	return 1;
 }
 
 static int es_gather_is_stuck(const struct es_inspector *in, const struct es_gather *g)
@@ -371,11 +376,11 @@ static void es_inspect_gather(struct es_inspector *in, struct es_gather *g, cons
 		return;
 	if (g->text_len)
 		scan = es_http_head_scan(&g->head, g->text, g->text_len);
-	if (scan != ES_HTTP_MORE)
-		es_inspect_decide_gathered(in, g, 0);
+	if (scan != ES_HTTP_MORE && g->text_len >= g->wanted && es_inspect_decide_gathered(in, g, 0))
+		return;
 	/* A later segment is repeated after two round trips already, as a tail loss probe: more may come. */
-	else if (result == ES_GATHER_FULL || (result == ES_GATHER_REPEATED && is_first) ||
-		 es_gather_is_stuck(in, g))
+	if (result == ES_GATHER_FULL || (result == ES_GATHER_REPEATED && is_first) ||
+	    es_gather_is_stuck(in, g))
 		es_inspect_decide_gathered(in, g, 1);
 }
 
@@ -390,14 +395,16 @@ struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_ha
 	return g;
 }
 
-/* A request that came in one segment: decide it. Returns 0 if more of it is needed. */
+/* A request that came in one segment: decide it. Returns 0 if more of it is needed, @ret_wanted bytes if a
+ * rule says so. */
 static int es_inspect_single(struct es_inspector *in, const struct es_record *record,
-			     const struct es_ip_packet *packet, uint32_t cookie)
+			     const struct es_ip_packet *packet, uint32_t cookie, size_t *ret_wanted)
 {
 	struct es_request_view request = {
 		.flow_hash = record->flow_hash,
 		.current = record->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
 		.client = &packet->flow.client,
+		.client_port = es_ntohs(packet->flow.client_port),
 	};
 	const char *text = (const char *)es_ip_packet_payload(packet);
 	struct es_handover_order order;
@@ -409,6 +416,11 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 	es_request_describe(&request, &in->head, text, packet->seg.len);
 	es_order_init(in, record, packet, &order);
 	target = es_inspect_route(in, record->service, &request, &order.rejection);
+	if (target == ES_ROUTE_MORE) {
+		*ret_wanted = order.rejection.more_bytes;
+		return 0;
+	}
+	order.cost = request.cost;
 	es_order_bound(in, &request, packet->seg.seq, &order);
 	es_order_weigh(in, &request, &order);
 	es_order_measure(in, &request, &order);
@@ -430,6 +442,7 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 			     const struct es_ip_packet *packet, uint32_t cookie)
 {
 	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
+	size_t wanted = 0;
 
 	if (g && g->leaving) {
 		es_inspect_count(in, ES_WORKER_repeated); /* it goes as soon as its socket is ended */
@@ -460,12 +473,15 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 			return;
 		}
 	}
-	if (!g && es_inspect_single(in, record, packet, cookie))
+	if (!g && es_inspect_single(in, record, packet, cookie, &wanted))
 		return;
 	if (!g)
 		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
-	if (g)
-		es_inspect_gather(in, g, record, packet, 1);
+	if (!g)
+		return;
+	if (wanted)
+		g->wanted = wanted;
+	es_inspect_gather(in, g, record, packet, 1);
 }
 
 static void es_inspect_later(struct es_inspector *in, const struct es_record *record,
@@ -566,7 +582,12 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 				  struct es_handover_order *order)
 {
 	struct es_request_view request = {
-		.flow_hash = flow_hash, .current = -1, .client = &packet->flow.client};
+		.flow_hash = flow_hash,
+		.current = -1,
+		.client = &packet->flow.client,
+		.client_port = es_ntohs(packet->flow.client_port),
+		.truncated = 1, /* what was gathered of it is not here any more */
+	};
 	const char *text = (const char *)es_ip_packet_payload(packet);
 
 	es_http_head_init(&in->head);

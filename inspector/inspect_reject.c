@@ -5,6 +5,7 @@
  * acknowledges, so that the datapath ends what else comes with a RST.
  */
 #include <stdio.h>
+#include <string.h>
 #include "inspector/inspect_internal.h"
 
 #define ES_ANSWER_SIZE 512
@@ -35,7 +36,15 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text)
 	const char *reason = es_status_reason(rejection->status);
 	char retry[48] = "", body[64];
 	int len = snprintf(body, sizeof(body), "%u %s\n", rejection->status, reason);
+	/* RFC 8446 section 6: a fatal alert, access_denied, in the clear as no key is agreed on. */
+	static const char alert[] = {21, 3, 3, 0, 2, 2, 49};
 
+	if (rejection->protocol == ES_HTTP_TLS) {
+		memcpy(text, alert, sizeof(alert));
+		return sizeof(alert);
+	}
+	if (rejection->protocol == ES_HTTP_H2 || rejection->protocol == ES_HTTP_NOT_HTTP)
+		return 0;
 	if (rejection->retry_after_s)
 		snprintf(retry, sizeof(retry), "Retry-After: %u\r\n", rejection->retry_after_s);
 	return (size_t)snprintf(text, ES_ANSWER_SIZE,

@@ -5,6 +5,7 @@
 
 static void es_router_policies_fini(struct es_router *router)
 {
+	es_plugins_thread_free(&router->plugins);
 	for (unsigned int i = 0; i < ES_CONF_SERVICES_MAX; i++) {
 		if (router->policy[i] && router->policy[i]->free)
 			router->policy[i]->free(router->state[i]);
@@ -17,11 +18,11 @@ static void es_router_policies_fini(struct es_router *router)
 static int es_router_policies_init(struct es_router *router)
 {
 	const struct es_conf *conf = router->cluster->conf;
+	int rc;
 
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		const struct es_policy *policy = es_policy_find(conf->services[i].policy);
 		struct es_policy_settings settings;
-		int rc;
 
 		if (!policy)
 			return -ENOENT;
@@ -35,7 +36,8 @@ static int es_router_policies_init(struct es_router *router)
 			return rc;
 		router->policy[i] = policy;
 	}
-	return es_rules_new(conf, &router->rules);
+	rc = es_rules_new(conf, &router->rules);
+	return rc ? rc : es_plugins_thread_new(router->cluster->plugins, &router->plugins);
 }
 
 int es_router_init(struct es_router *router, const struct es_cluster *cluster, const struct es_health *health,
@@ -117,15 +119,25 @@ static void es_router_view(struct es_router *router, unsigned long long now_ns,
 	};
 }
 
-/* What the rules make of a request: ES_RULES_PASS, ES_ROUTE_REJECT or a node. */
+static int es_head_is_http(const struct es_http_head *head)
+{
+	return head->result == ES_HTTP_DONE || head->result == ES_HTTP_AMBIGUOUS;
+}
+
+/* What the rules make of a request: ES_RULES_PASS, ES_ROUTE_REJECT or a node. They know HTTP/1.x only. */
 static int es_route_rules(struct es_router *router, unsigned int service, struct es_request_view *request,
 			  const struct es_cluster_view *view, struct es_rejection *ret_rejection)
 {
 	struct es_rules_refusal refusal;
-	int node = es_rules_apply(router->rules, service, router->cluster->urls[service], request, view,
-				  &refusal);
+	int node = ES_RULES_PASS;
 
-	*ret_rejection = (struct es_rejection){.is_head = request->head->method == ES_HTTP_METHOD_HEAD};
+	*ret_rejection = (struct es_rejection){
+		.is_head = request->head->method == ES_HTTP_METHOD_HEAD,
+		.protocol = request->head->result,
+	};
+	if (es_head_is_http(request->head))
+		node = es_rules_apply(router->rules, service, router->cluster->urls[service], request, view,
+				      &refusal);
 	if (node != ES_RULES_REJECT)
 		return node;
 	ret_rejection->status = refusal.status;
@@ -133,17 +145,48 @@ static int es_route_rules(struct es_router *router, unsigned int service, struct
 	return ES_ROUTE_REJECT;
 }
 
+/* The plugins' word, as es_route() says it; -1 if the policy has it, within @request's nodes then. */
+static int es_route_plugins(struct es_router *router, unsigned int service, struct es_request_view *request,
+			    const struct es_cluster_view *view, struct es_rejection *ret_rejection)
+{
+	struct es_plugins_answer answer;
+
+	switch (es_plugins_route(router->plugins, service, request, view, &answer)) {
+	case ES_PLUGINS_NODE:
+		return (int)answer.node;
+	case ES_PLUGINS_MORE:
+		ret_rejection->more_bytes = answer.more_bytes;
+		return ES_ROUTE_MORE;
+	case ES_PLUGINS_REJECT:
+		ret_rejection->status = answer.status;
+		ret_rejection->retry_after_s = answer.retry_after_s;
+		return ES_ROUTE_REJECT;
+	default:
+		return -1;
+	}
+}
+
 int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
 {
+	struct es_request_view before;
 	struct es_cluster_view view;
-	int node;
+	int node = -1;
 
 	es_router_view(router, now_ns, &view);
 	view.targets = router->cluster->targets[service];
 	view.explain = explain;
 	node = es_route_rules(router, service, request, &view, ret_rejection);
 	if (node != ES_RULES_PASS)
+		return node;
+	before = *request;
+	node = es_route_plugins(router, service, request, &view, ret_rejection);
+	if (node == ES_ROUTE_MORE && explain) {
+		*request = before; /* nobody will gather it */
+		request->truncated = 1;
+		node = es_route_plugins(router, service, request, &view, ret_rejection);
+	}
+	if (node != -1)
 		return node;
 	if (request->uri)
 		node = router->policy[service]->route(router->state[service], request, &view);

@@ -9,6 +9,7 @@
 #include "inspector/cluster.h"
 #include "inspector/content/rules.h"
 #include "inspector/http_head.h"
+#include "inspector/plugin/host.h"
 #include "inspector/policy/load.h"
 #include "inspector/policy/policy.h"
 
@@ -26,6 +27,7 @@ struct es_router {
 	const struct es_route_shared *shared;
 	const struct es_policy *policy[ES_CONF_SERVICES_MAX];
 	void *state[ES_CONF_SERVICES_MAX];
+	struct es_plugins_thread *plugins;
 	struct es_rules *rules;
 	struct es_random random;
 	unsigned long long now_ns; /* of the loads in @node */
@@ -46,19 +48,28 @@ void es_request_describe(struct es_request_view *request, const struct es_http_h
 			 size_t len);
 
 #define ES_ROUTE_REJECT (-2)
+#define ES_ROUTE_MORE	(-3)
 
-/* struct es_rejection - what to answer a request that no node shall serve; @retry_after_s: 0 for none;
- * @is_head: the answer has no body */
+/**
+ * struct es_rejection - what to answer a request that no node shall serve
+ * @retry_after_s: 0 for none; @is_head: the answer has no body; @protocol: an enum es_http_result: what the
+ * client understands
+ * @more_bytes: with ES_ROUTE_MORE instead: ask again when the request has so many
+ */
 struct es_rejection {
+	size_t more_bytes;
+	enum es_http_result protocol;
 	unsigned int status;
 	unsigned int retry_after_s;
 	int is_head;
 };
 
 /**
- * es_route() - the node for a request, as the rules and @service's policy say; -1 if there is none
+ * es_route() - the node for a request, as rules, plugins and @service's policy say, in this order; -1 if none
  * @request gets what rules and URL table know of it, its cost among that. ES_ROUTE_REJECT and @ret_rejection
- * if a rule refuses it. The caller says with es_route_sent() if the request went to the node.
+ * if a rule refuses it; ES_ROUTE_MORE if a plugin wants more of it, never if it is truncated. What is no
+ * HTTP/1.x is shown to the plugins only. The caller says with es_route_sent() if the request went to the
+ * node.
  */
 int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection);

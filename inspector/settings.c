@@ -120,6 +120,27 @@ static void services_put(struct es_text *out, const struct es_conf *conf)
 	}
 }
 
+/* Nodes with other rules would send one target to different nodes. Of a value, only the first word is
+ * compared. */
+static void plugins_put(struct es_text *out, const struct es_conf *conf, struct es_plugins *plugins)
+{
+	static struct es_plugin_report report; /* large; this is the control thread's */
+
+	for (unsigned int i = 0; i < es_plugins_count(plugins); i++) {
+		size_t begun;
+
+		es_plugins_describe(plugins, i, &report);
+		if (out->used + ES_SETTINGS_RESERVE >= out->size)
+			return;
+		begun = out->used;
+		line(out, "=plugin.%u.%s.%s=%s@%s,fail:%s,config:%016llx\n", i,
+		     conf->services[report.service].name, report.name, report.what, report.version,
+		     report.is_closed ? "closed" : "open", (unsigned long long)report.digest);
+		for (char *c = out->text + begun; *c; c++)
+			*c = *c == ' ' ? '_' : *c;
+	}
+}
+
 static void sysctl_put(struct es_text *out, const char *name)
 {
 	char path[128], value[128];
@@ -140,7 +161,7 @@ static void sysctl_put(struct es_text *out, const char *name)
 }
 
 size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
-			const struct es_network *network, char *text, size_t size)
+			const struct es_network *network, struct es_plugins *plugins, char *text, size_t size)
 {
 	static const char *const sysctls[] = {
 		"tcp_rmem", "tcp_wmem", "tcp_window_scaling", "tcp_timestamps",
@@ -159,6 +180,7 @@ size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 	line(&out, "=virtual_nodes=%u\n", conf->cluster.virtual_nodes);
 	services_put(&out, conf);
 	nodes_put(&out, conf);
+	plugins_put(&out, conf, plugins);
 	rules_put(&out, conf);
 	line(&out, "version=%s\n", EARSHOT_VERSION);
 	if (!uname(&system))

@@ -10,9 +10,12 @@
 #include "inspector/config.h"
 #include "inspector/keyfile.h"
 #include "inspector/network.h"
+#include "inspector/plugin/host.h"
 
-/* es_settings_text() - returns the length; what does not fit into @size is left out by whole lines */
+/* es_settings_text() - @plugins: those of @conf; returns the length; what does not fit into @size is left out
+ * by whole lines */
 size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
-			const struct es_network *network, char *text, size_t size);
+			const struct es_network *network, struct es_plugins *plugins, char *text,
+			size_t size);
 
 #endif

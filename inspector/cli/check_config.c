@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * `earshot check-config`: parses a configuration file as the daemon would and says what is in it, or what is
- * wrong. It asks no daemon and looks at nothing but the file.
+ * wrong. It asks no daemon and looks at nothing but the file and the plugins that it names.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
 #include "inspector/config.h"
+#include "inspector/plugin/host.h"
 
 static void print_nodes(const struct es_conf *conf)
 {
@@ -43,14 +44,47 @@ static void print_services(const struct es_conf *conf)
 	es_table_free(&table);
 }
 
-static void print_summary_json(const struct es_conf *conf)
+static void print_plugins(const struct es_conf *conf, struct es_plugins *plugins)
 {
-	struct json_object *summary = json_object_new_object();
+	static const char *const headings[] = {"PLUGIN", "SERVICE", "VERSION", "FAIL", "FILE", NULL};
+	struct es_table *table = es_table_new(headings);
+	struct es_plugin_report report;
+
+	for (unsigned int i = 0; i < es_plugins_count(plugins); i++) {
+		es_plugins_describe(plugins, i, &report);
+		es_table_cell(table, "%s", report.name);
+		es_table_cell(table, "%s", conf->services[report.service].name);
+		es_table_cell(table, "%s", report.is_loaded ? report.version : "-");
+		es_table_cell(table, "%s", report.is_closed ? "closed" : "open");
+		es_table_cell(
+			table, "%s%s", report.file,
+			report.is_loaded ? "" : " is not on this machine: its configuration was not checked");
+	}
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
+static void print_summary_json(const struct es_conf *conf, struct es_plugins *plugins)
+{
+	struct json_object *summary = json_object_new_object(), *array = json_object_new_array();
+	struct es_plugin_report report;
 
 	json_object_object_add(summary, "path", json_object_new_string(conf->path));
 	json_object_object_add(summary, "cluster", json_object_new_string(conf->cluster.name));
 	json_object_object_add(summary, "nodes", json_object_new_int((int)conf->node_count));
 	json_object_object_add(summary, "services", json_object_new_int((int)conf->service_count));
+	for (unsigned int i = 0; i < es_plugins_count(plugins); i++) {
+		struct json_object *plugin = json_object_new_object();
+
+		es_plugins_describe(plugins, i, &report);
+		json_object_object_add(plugin, "service",
+				       json_object_new_string(conf->services[report.service].name));
+		json_object_object_add(plugin, "name", json_object_new_string(report.name));
+		json_object_object_add(plugin, "file", json_object_new_string(report.file));
+		json_object_object_add(plugin, "checked", json_object_new_boolean(report.is_loaded));
+		json_object_array_add(array, plugin);
+	}
+	json_object_object_add(summary, "plugins", array);
 	es_cli_print_json(summary);
 	json_object_put(summary);
 }
@@ -58,18 +92,28 @@ static void print_summary_json(const struct es_conf *conf)
 static int run(const struct es_cli *cli)
 {
 	struct es_conf *conf = NULL;
+	struct es_plugins *plugins = NULL;
 	struct es_conf_error err;
 
 	if (es_conf_load(cli->args[0], &conf, &err))
 		return es_cli_fail("%s", err.text);
+	if (es_plugins_new(conf, ES_PLUGINS_MISSING_SKIPPED, &plugins, &err)) {
+		es_conf_free(&conf);
+		return es_cli_fail("%s", err.text);
+	}
 	if (cli->json) {
-		print_summary_json(conf);
+		print_summary_json(conf, plugins);
 	} else {
 		printf("%s: correct, cluster %s\n\n", conf->path, conf->cluster.name);
 		print_nodes(conf);
 		puts("");
 		print_services(conf);
+		if (plugins) {
+			puts("");
+			print_plugins(conf, plugins);
+		}
 	}
+	es_plugins_free(&plugins);
 	es_conf_free(&conf);
 	return ES_CLI_OK;
 }

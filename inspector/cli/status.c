@@ -82,6 +82,44 @@ static void print_workers(struct json_object *status)
 	es_table_free(&table);
 }
 
+static void print_plugins(struct json_object *status)
+{
+	static const char *const headings[] = {"PLUGIN",   "SERVICE", "VERSION", ">CALLS",  ">NODE",
+					       ">NODES",   ">PASS",   ">MORE",	 ">REJECT", ">FAILED",
+					       ">MEAN US", ">MAX US", NULL};
+	static const char *const kinds[] = {"node", "nodes", "pass", "more", "reject"};
+	struct json_object *plugins = es_cli_array(status, "plugins");
+	struct es_table *table;
+
+	if (!json_object_array_length(plugins))
+		return;
+	table = es_table_new(headings);
+	for (size_t i = 0; i < json_object_array_length(plugins); i++) {
+		struct json_object *plugin = json_object_array_get_idx(plugins, i);
+		struct json_object *failures = es_cli_object(plugin, "failures");
+		unsigned long long failed = 0;
+
+		json_object_object_foreach(failures, reason, value)
+		{
+			(void)reason;
+			failed += json_object_get_uint64(value);
+		}
+		es_table_cell(table, "%s", es_cli_string(plugin, "name"));
+		es_table_cell(table, "%s", es_cli_string(plugin, "service"));
+		es_table_cell(table, "%s", es_cli_string(plugin, "version"));
+		es_table_cell(table, "%llu", es_cli_number(plugin, "calls"));
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+			es_table_cell(table, "%llu",
+				      es_cli_number(es_cli_object(plugin, "answers"), kinds[k]));
+		es_table_cell(table, "%llu", failed);
+		es_table_cell(table, "%.1f", es_cli_fraction(plugin, "mean_us"));
+		es_table_cell(table, "%.1f", es_cli_fraction(plugin, "max_us"));
+	}
+	puts("");
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
 static void print_membership(struct json_object *membership)
 {
 	if (strcmp(es_cli_string(membership, "provider"), "corosync") != 0)
@@ -111,6 +149,7 @@ static void print_status(struct json_object *status)
 	puts("");
 	es_cli_print_nodes(status);
 	print_services(status);
+	print_plugins(status);
 	print_workers(status);
 }
 

@@ -41,7 +41,7 @@ enum es_request_class {
  * @size_bytes: of the response, 0 if not known; @cost: what serving it takes, in response packets (LVS-CAD
  * section 5.1), at least 1
  * @is_dynamic, @class: what kind of content it is
- * @client: its address, NULL if not known
+ * @client: its address, NULL if not known; @client_port: its port
  * @allowed: nodes that the rules before the policy leave; only if @has_allowed
  * @head, @text, @len: the head as scanned and the gathered bytes, from the request's first on; NULL in the
  * simulator. @truncated: the bytes are not the whole head (a bound or the time was reached).
@@ -58,6 +58,7 @@ struct es_request_view {
 	int is_dynamic;
 	enum es_request_class class;
 	const struct es_addr *client;
+	unsigned int client_port;
 	int has_allowed;
 	struct es_node_set allowed;
 	const struct es_http_head *head;

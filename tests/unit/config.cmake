@@ -15,5 +15,7 @@ foreach(concept config config_rules report cli)
 endforeach()
 target_compile_definitions(test_cli PRIVATE EARSHOT_CLI="$<TARGET_FILE:earshot>")
 # A part of the daemon, which is no library.
-earshot_unit_test(settings earshot-config earshot-group)
+earshot_unit_test(settings earshot-config earshot-group earshot-plugin-host)
+target_compile_definitions(test_settings PRIVATE EARSHOT_PLUGINS="${CMAKE_BINARY_DIR}/plugins")
+add_dependencies(test_settings debug)
 target_sources(test_settings PRIVATE ${PROJECT_SOURCE_DIR}/inspector/settings.c)

@@ -354,7 +354,9 @@ static void test_check_config(void **state)
 	expect(arguments, 0, text);
 	snprintf(arguments, sizeof(arguments), "check-config --json %s | tr -d '\\n'", example);
 	snprintf(text, sizeof(text),
-		 "{  \"path\": \"%s\",  \"cluster\": \"lab\",  \"nodes\": 3,  \"services\": 1}", example);
+		 "{  \"path\": \"%s\",  \"cluster\": \"lab\",  \"nodes\": 3,  \"services\": 1,  \"plugins\": "
+		 "[  ]}",
+		 example);
 	expect(arguments, 0, text);
 	snprintf(file, sizeof(file), "%s/c", directory);
 	conf = fopen(file, "w");

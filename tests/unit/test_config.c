@@ -251,7 +251,7 @@ static const struct {
 	{"service web { adress = 10.77.0.100 }",
 	 "t.conf:1: service web: unknown key \"adress\": expected address | "
 	 "port | policy | inspect | load_bound | handover_cost | parameters | document_root | admit_low | "
-	 "admit_normal | retry_after_s"},
+	 "admit_normal | retry_after_s | plugin NAME {"},
 	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
 			   "| node | service | rule | location"},
 	{"port = 80", "t.conf:1: unknown section \"port\": expected cluster | datapath | inspector | node | "

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspector/plugin/host.h"
 #include "inspector/settings.h"
 #include "membership/group.h"
 
@@ -20,6 +21,7 @@ static void settings_of(const char *service, const char *rules, char *text, size
 {
 	static const struct es_network network;
 	struct es_keys keys = {.count = 1};
+	struct es_plugins *plugins = NULL;
 	struct es_conf *conf = NULL;
 	struct es_conf_error err;
 	char *all = NULL;
@@ -27,7 +29,10 @@ static void settings_of(const char *service, const char *rules, char *text, size
 	assert_true(asprintf(&all, BASE "%s }\n%s", service, rules) > 0);
 	if (es_conf_parse(all, strlen(all), "t.conf", &conf, &err))
 		fail_msg("%s", err.text);
-	assert_true(es_settings_text(conf, &keys, &network, text, size) < size);
+	if (es_plugins_new(conf, ES_PLUGINS_MISSING_FAILS, &plugins, &err))
+		fail_msg("%s", err.text);
+	assert_true(es_settings_text(conf, &keys, &network, plugins, text, size) < size);
+	es_plugins_free(&plugins);
 	es_conf_free(&conf);
 	free(all);
 }
@@ -39,7 +44,8 @@ static void check(const char *service_a, const char *rules_a, const char *servic
 
 	settings_of(service_a, rules_a, a, sizeof(a));
 	settings_of(service_b, rules_b, b, sizeof(b));
-	assert_int_equal(es_group_settings_differ(a, b, why, sizeof(why)), !!expected[0]);
+	if (es_group_settings_differ(a, b, why, sizeof(why)) != !!expected[0])
+		fail_msg("expected %s\n     got %s", expected, why);
 	if (strncmp(why, expected, strlen(expected)) != 0)
 		fail_msg("expected %s\n     got %s", expected, why);
 }
@@ -92,10 +98,26 @@ static void test_many(void **state)
 	free(b);
 }
 
+#define PLUGIN(name, more) "plugin " name " { file = \"debug.so\" " more " }\n"
+
+static void test_plugins(void **state)
+{
+	(void)state;
+	check(PLUGIN("a", ""), "", "# the same\n" PLUGIN("a", "fail = open"), "", "");
+	check(PLUGIN("a", ""), "", "", "", "plugin.0.web.a is ");
+	check(PLUGIN("a", ""), "", PLUGIN("b", ""), "", "plugin.0.web.a is ");
+	check(PLUGIN("a", ""), "", PLUGIN("a", "fail = closed"), "", "plugin.0.web.a is ");
+	check(PLUGIN("a", "config = \"answer node 1\""), "", PLUGIN("a", "config = \"answer node 2\""), "",
+	      "plugin.0.web.a is ");
+	check(PLUGIN("a", "") PLUGIN("b", ""), "", PLUGIN("b", "") PLUGIN("a", ""), "", "plugin.0.web.a is ");
+}
+
 int main(void)
 {
+	setenv(ES_PLUGIN_DIR_ENV, EARSHOT_PLUGINS, 1);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_plugins),
 		cmocka_unit_test(test_parameters),
 		cmocka_unit_test(test_many),
 	};

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The lives of plugins and of their threads, and the chain: each rule in the order of the configuration is
+ * asked, measured and checked. What a plugin says wrong is counted and answered for it, as its `fail` says.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "inspector/plugin/host_internal.h"
+
+#define FAIL_STATUS	   503
+#define FAIL_RETRY_AFTER_S 1
+#define TIMER_MS_MIN	   10
+
+const char *const es_plugin_failure_name[ES_PLUGIN_FAILURE_COUNT] = {
+#define X(name, description) #name,
+	ES_PLUGIN_FAILURES(X)
+#undef X
+};
+
+static unsigned long long es_clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
+}
+
+/* --- lives */
+
+int es_plugins_new(const struct es_conf *conf, enum es_plugins_missing missing,
+		   struct es_plugins **ret_plugins, struct es_conf_error *err)
+{
+	struct es_plugins *plugins;
+	int rc;
+
+	if (!conf->plugin_count) {
+		*ret_plugins = NULL;
+		return 0;
+	}
+	es_conf_error_set(err, "plugins: out of memory");
+	plugins = calloc(1, sizeof(*plugins) + conf->plugin_count * sizeof(plugins->instance[0]));
+	if (!plugins)
+		return -ENOMEM;
+	plugins->conf = conf;
+	rc = es_content_hasher_new(&plugins->hasher);
+	for (unsigned int i = 0; i < conf->plugin_count && !rc; i++) {
+		plugins->count++; /* es_plugin_unload() is due also if it fails */
+		rc = es_plugin_load(conf, &conf->plugins[i], missing, &plugins->instance[i], err);
+	}
+	if (rc) {
+		es_plugins_free(&plugins);
+		return rc;
+	}
+	if (err)
+		err->text[0] = 0;
+	*ret_plugins = plugins;
+	return 0;
+}
+
+void es_plugins_free(struct es_plugins **plugins)
+{
+	struct es_plugins *p = *plugins;
+
+	if (!p)
+		return;
+	for (unsigned int i = p->count; i-- > 0;)
+		es_plugin_unload(&p->instance[i]);
+	es_content_hasher_free(&p->hasher);
+	free(p);
+	*plugins = NULL;
+}
+
+int es_plugins_has(const struct es_plugins *plugins, unsigned int service)
+{
+	for (unsigned int i = 0; plugins && i < plugins->count; i++)
+		if (plugins->instance[i].conf->service == service)
+			return 1;
+	return 0;
+}
+
+static void es_plugin_thread_begin(struct es_plugin_instance *instance, struct es_plugin_thread *thread)
+{
+	thread->instance = instance;
+	thread->state = instance->state;
+	if (instance->object && instance->plugin.thread_new)
+		thread->failed = !!instance->plugin.thread_new(instance->state, &thread->state);
+	pthread_mutex_lock(&instance->lock);
+	thread->next = instance->threads;
+	instance->threads = thread;
+	pthread_mutex_unlock(&instance->lock);
+}
+
+static void es_plugin_thread_end(struct es_plugin_thread *thread)
+{
+	struct es_plugin_instance *instance = thread->instance;
+	struct es_plugin_thread **link = &instance->threads;
+
+	pthread_mutex_lock(&instance->lock);
+	while (*link != thread)
+		link = &(*link)->next;
+	*link = thread->next;
+	pthread_mutex_unlock(&instance->lock);
+	if (!thread->failed && instance->object && instance->plugin.thread_new &&
+	    instance->plugin.thread_free)
+		instance->plugin.thread_free(thread->state);
+}
+
+int es_plugins_thread_new(struct es_plugins *plugins, struct es_plugins_thread **ret_thread)
+{
+	struct es_plugins_thread *t;
+	int rc;
+
+	*ret_thread = NULL;
+	if (!plugins)
+		return 0;
+	t = calloc(1, sizeof(*t) + plugins->count * sizeof(t->thread[0]));
+	if (!t)
+		return -ENOMEM;
+	t->plugins = plugins;
+	rc = es_content_hasher_new(&t->hasher);
+	if (rc) {
+		free(t);
+		return rc;
+	}
+	for (unsigned int i = 0; i < plugins->count; i++)
+		es_plugin_thread_begin(&plugins->instance[i], &t->thread[i]);
+	*ret_thread = t;
+	return 0;
+}
+
+void es_plugins_thread_free(struct es_plugins_thread **thread)
+{
+	struct es_plugins_thread *t = *thread;
+
+	if (!t)
+		return;
+	for (unsigned int i = 0; i < t->plugins->count; i++)
+		es_plugin_thread_end(&t->thread[i]);
+	es_content_hasher_free(&t->hasher);
+	free(t);
+	*thread = NULL;
+}
+
+/* --- one answer */
+
+#define ES_PLUGIN_FAILURE_NONE ES_PLUGIN_FAILURE_COUNT
+
+static enum es_plugin_failure es_answer_check_node(const struct es_plugin_answer *answer,
+						   const struct es_request_view *request,
+						   const struct es_cluster_view *view)
+{
+	if (answer->node >= view->count)
+		return ES_PLUGIN_FAILURE_no_such_node;
+	if (request->has_allowed && !es_node_set_has(request->allowed, answer->node))
+		return ES_PLUGIN_FAILURE_not_allowed;
+	if (!es_view_is_target(request, view, answer->node))
+		return ES_PLUGIN_FAILURE_no_target;
+	return ES_PLUGIN_FAILURE_NONE;
+}
+
+/* Narrows what the request is allowed, if that leaves a target. */
+static enum es_plugin_failure es_answer_check_nodes(const struct es_plugin_answer *answer,
+						    struct es_request_view *request,
+						    const struct es_cluster_view *view)
+{
+	struct es_request_view narrowed = *request;
+	int is_inside = 0;
+
+	memcpy(&narrowed.allowed, &answer->nodes, sizeof(narrowed.allowed));
+	narrowed.has_allowed = 1;
+	for (unsigned int i = view->count; i < ES_NODES_MAX; i++)
+		if (es_node_set_has(narrowed.allowed, i))
+			return ES_PLUGIN_FAILURE_no_such_node;
+	for (unsigned int i = 0; i < ES_NODES_MAX / 64 && request->has_allowed; i++)
+		narrowed.allowed.bits[i] &= request->allowed.bits[i];
+	for (unsigned int i = 0; i < view->count; i++) {
+		if (es_view_is_target(&narrowed, view, i)) {
+			request->allowed = narrowed.allowed;
+			request->has_allowed = 1;
+			return ES_PLUGIN_FAILURE_NONE;
+		}
+		is_inside |= es_node_set_has(narrowed.allowed, i);
+	}
+	return is_inside || !request->has_allowed ? ES_PLUGIN_FAILURE_no_target
+						  : ES_PLUGIN_FAILURE_not_allowed;
+}
+
+static enum es_plugin_failure es_answer_check(int kind, const struct es_plugin_answer *answer,
+					      struct es_request_view *request,
+					      const struct es_cluster_view *view)
+{
+	switch (kind) {
+	case ES_PLUGIN_PASS:
+		return ES_PLUGIN_FAILURE_NONE;
+	case ES_PLUGIN_NODE:
+		return es_answer_check_node(answer, request, view);
+	case ES_PLUGIN_NODES:
+		return es_answer_check_nodes(answer, request, view);
+	case ES_PLUGIN_MORE:
+		return request->truncated || answer->more_bytes <= request->len ? ES_PLUGIN_FAILURE_bad_more
+										: ES_PLUGIN_FAILURE_NONE;
+	case ES_PLUGIN_REJECT:
+		return answer->status < 400 || answer->status > 599 ? ES_PLUGIN_FAILURE_bad_status
+								    : ES_PLUGIN_FAILURE_NONE;
+	default:
+		return kind < 0 ? ES_PLUGIN_FAILURE_error : ES_PLUGIN_FAILURE_unknown_answer;
+	}
+}
+
+/* --- the chain */
+
+static void es_call_count(struct es_plugin_thread *thread, unsigned long long took_ns, int kind,
+			  enum es_plugin_failure failure)
+{
+	es_plugin_bump(&thread->calls, 1);
+	es_plugin_bump(&thread->time_ns, took_ns);
+	if (took_ns > atomic_load_explicit(&thread->max_ns, memory_order_relaxed))
+		atomic_store_explicit(&thread->max_ns, took_ns, memory_order_relaxed);
+	if (failure != ES_PLUGIN_FAILURE_NONE)
+		es_plugin_bump(&thread->failures[failure], 1);
+	else
+		es_plugin_bump(&thread->answers[kind], 1);
+}
+
+/* A node set as "#0 #3". */
+static const char *es_set_text(struct es_node_set set, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (unsigned int i = 0; i < ES_NODES_MAX && used + 6 < size; i++)
+		if (es_node_set_has(set, i))
+			used += (size_t)snprintf(text + used, size - used, "%s#%u", used ? " " : "", i);
+	return text;
+}
+
+static void es_call_explain(const struct es_plugin_instance *instance, int kind,
+			    const struct es_plugin_answer *answer, enum es_plugin_failure failure,
+			    const struct es_request_view *request, const struct es_cluster_view *view)
+{
+	const char *name = instance->conf->name;
+	char set[ES_EXPLAIN_STEP_SIZE / 2];
+
+	if (failure != ES_PLUGIN_FAILURE_NONE)
+		es_explain(view, "plugin %s: wrong answer, %s: %s", name, es_plugin_failure_name[failure],
+			   instance->conf->fail == ES_CONF_FAIL_CLOSED ? "refused with 503"
+								       : "it is passed over");
+	else if (kind == ES_PLUGIN_PASS)
+		es_explain(view, "plugin %s: passes", name);
+	else if (kind == ES_PLUGIN_NODE)
+		es_explain(view, "plugin %s: node #%u", name, answer->node);
+	else if (kind == ES_PLUGIN_NODES)
+		es_explain(view, "plugin %s: leaves %s", name,
+			   es_set_text(request->allowed, set, sizeof(set)));
+	else if (kind == ES_PLUGIN_MORE)
+		es_explain(view, "plugin %s: wants %u bytes", name, answer->more_bytes);
+	else
+		es_explain(view, "plugin %s: refuses with %u", name, answer->status);
+}
+
+/* Ask one plugin. Returns its answer, or what its failure is taken for. */
+static int es_plugin_ask(struct es_plugin_thread *thread, const struct es_plugin_request *asked,
+			 const struct es_plugin_cluster *cluster, struct es_request_view *request,
+			 struct es_plugin_answer *ret_answer)
+{
+	_Alignas(16) unsigned char room[ES_PLUGIN_ANSWER_ROOM] = {};
+	const struct es_plugin_instance *instance = thread->instance;
+	const struct es_plugin_answer *answer = (const void *)room;
+	enum es_plugin_failure failure = ES_PLUGIN_FAILURE_no_thread;
+	unsigned long long start_ns = es_clock_ns(), took_ns = 0;
+	struct es_request_view before = *request;
+	int kind = -EIO;
+
+	if (!thread->failed) {
+		kind = instance->plugin.route(thread->state, asked, cluster, (struct es_plugin_answer *)room);
+		took_ns = es_clock_ns() - start_ns;
+		failure = es_answer_check(kind, answer, request, cluster->view);
+		if (failure == ES_PLUGIN_FAILURE_NONE && instance->conf->budget_us &&
+		    took_ns > instance->conf->budget_us * 1000ULL) {
+			failure = ES_PLUGIN_FAILURE_too_slow;
+			*request = before;
+		}
+	}
+	es_call_explain(instance, kind, answer, failure, request, cluster->view);
+	if (!cluster->view->explain)
+		es_call_count(thread, took_ns, kind, failure);
+	*ret_answer = *answer;
+	if (failure == ES_PLUGIN_FAILURE_NONE)
+		return kind;
+	ret_answer->status = FAIL_STATUS;
+	ret_answer->retry_after_s = FAIL_RETRY_AFTER_S;
+	return instance->conf->fail == ES_CONF_FAIL_CLOSED ? ES_PLUGIN_REJECT : ES_PLUGIN_PASS;
+}
+
+enum es_plugins_verdict es_plugins_route(struct es_plugins_thread *thread, unsigned int service,
+					 struct es_request_view *request, const struct es_cluster_view *view,
+					 struct es_plugins_answer *ret_answer)
+{
+	struct es_plugin_answer answer;
+	int has_hello = 0;
+
+	for (unsigned int i = 0; thread && i < thread->plugins->count; i++) {
+		struct es_plugin_thread *t = &thread->thread[i];
+		struct es_plugin_request asked = {request, thread->plugins->conf->services[service].name,
+						  &thread->hello, &has_hello};
+		struct es_plugin_cluster cluster = {view, thread->plugins->conf, thread->hasher, t};
+
+		if (t->instance->conf->service != service || !t->instance->object)
+			continue;
+		switch (es_plugin_ask(t, &asked, &cluster, request, &answer)) {
+		case ES_PLUGIN_NODE:
+			ret_answer->node = answer.node;
+			return ES_PLUGINS_NODE;
+		case ES_PLUGIN_MORE:
+			ret_answer->more_bytes = answer.more_bytes;
+			return ES_PLUGINS_MORE;
+		case ES_PLUGIN_REJECT:
+			ret_answer->status = answer.status;
+			ret_answer->retry_after_s = answer.retry_after_s;
+			return ES_PLUGINS_REJECT;
+		default:
+			break;
+		}
+	}
+	return ES_PLUGINS_PASS;
+}
+
+/* --- timers */
+
+static unsigned int es_plugin_timer_ms(const struct es_plugin_instance *instance)
+{
+	if (!instance->object || !instance->plugin.timer || !instance->plugin.timer_ms)
+		return 0;
+	return instance->plugin.timer_ms < TIMER_MS_MIN ? TIMER_MS_MIN : instance->plugin.timer_ms;
+}
+
+unsigned int es_plugins_timer_ms(const struct es_plugins *plugins)
+{
+	unsigned int least = 0;
+
+	for (unsigned int i = 0; plugins && i < plugins->count; i++) {
+		unsigned int ms = es_plugin_timer_ms(&plugins->instance[i]);
+
+		if (ms && (!least || ms < least))
+			least = ms;
+	}
+	return least;
+}
+
+void es_plugins_tick(struct es_plugins *plugins, const struct es_cluster_view *view)
+{
+	for (unsigned int i = 0; plugins && i < plugins->count; i++) {
+		struct es_plugin_instance *instance = &plugins->instance[i];
+		struct es_plugin_cluster cluster = {view, plugins->conf, plugins->hasher, &instance->control};
+		unsigned int ms = es_plugin_timer_ms(instance);
+
+		if (!ms || view->now_ns < instance->timer_due_ns)
+			continue;
+		instance->timer_due_ns = view->now_ns + ms * 1000000ULL;
+		instance->plugin.timer(instance->state, &cluster);
+	}
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_PLUGIN_HOST_H
+#define ES_PLUGIN_HOST_H
+
+/*
+ * Plugins in the daemon: loads them, asks each service's chain for a request before the policy, checks what
+ * they answer and counts it. What a plugin may rely on is in <earshot/plugin.h>.
+ *
+ * A struct es_plugins belongs to one configuration and is made and freed by the control thread. Each worker
+ * has a struct es_plugins_thread of it; es_plugins_free() needs all of them gone.
+ */
+#include "inspector/config.h"
+#include "inspector/policy/policy.h"
+#include "kmod/core/flow.h"
+
+#define ES_PLUGIN_DIR_ENV "EARSHOT_PLUGIN_DIR"
+
+struct es_plugins;
+struct es_plugins_thread;
+
+/* Why an answer was not used; <earshot/plugin.h> says what is right. */
+#define ES_PLUGIN_FAILURES(X)                                                                                \
+	X(error, "route() returned an error")                                                                \
+	X(unknown_answer, "an answer that this version does not know")                                       \
+	X(no_such_node, "a node that is none")                                                               \
+	X(no_target, "a node, or a set of nodes, that is no target")                                         \
+	X(not_allowed, "a node, or a set of nodes, that an earlier rule has excluded")                       \
+	X(bad_more, "more bytes asked for than are missing, or after no more came")                          \
+	X(bad_status, "a rejection without a status of 400..599")                                            \
+	X(too_slow, "a call that took longer than its budget")                                               \
+	X(no_thread, "no thread state: thread_new() had failed")
+
+enum es_plugin_failure {
+#define X(name, description) ES_PLUGIN_FAILURE_##name,
+	ES_PLUGIN_FAILURES(X)
+#undef X
+		ES_PLUGIN_FAILURE_COUNT
+};
+
+extern const char *const es_plugin_failure_name[ES_PLUGIN_FAILURE_COUNT];
+
+/* es_plugins_dir() - where relative files are looked up: as installed, unless the environment says otherwise
+ */
+const char *es_plugins_dir(void);
+
+/* What es_plugins_new() does about a file that is not there. */
+enum es_plugins_missing {
+	ES_PLUGINS_MISSING_FAILS,
+	ES_PLUGINS_MISSING_SKIPPED, /* es_plugins_describe() says so; for checks on other machines than nodes
+				     */
+};
+
+/**
+ * es_plugins_new() - load the plugins of @conf, and have them read their configurations
+ * @conf outlives it. Returns 0; -errno and @err, which names file and line, and nothing is left.
+ * *@ret_plugins is NULL if the configuration has none.
+ */
+int es_plugins_new(const struct es_conf *conf, enum es_plugins_missing missing,
+		   struct es_plugins **ret_plugins, struct es_conf_error *err);
+void es_plugins_free(struct es_plugins **plugins);
+
+/* es_plugins_has() - has the service a chain? NULL has none. */
+int es_plugins_has(const struct es_plugins *plugins, unsigned int service);
+
+/**
+ * es_plugins_thread_new() - a worker begins to use them; in that worker
+ * @plugins may be NULL, and *@ret_thread is then. A plugin whose thread_new() fails fails by itself. Returns
+ * 0 or -ENOMEM or -EIO.
+ */
+int es_plugins_thread_new(struct es_plugins *plugins, struct es_plugins_thread **ret_thread);
+void es_plugins_thread_free(struct es_plugins_thread **thread);
+
+/* What es_plugins_route() says. */
+enum es_plugins_verdict {
+	ES_PLUGINS_PASS, /* the policy decides, within request->allowed */
+	ES_PLUGINS_NODE,
+	ES_PLUGINS_MORE,
+	ES_PLUGINS_REJECT,
+};
+
+/* struct es_plugins_answer - what belongs to it */
+struct es_plugins_answer {
+	unsigned int node;
+	size_t more_bytes;
+	unsigned int status;
+	unsigned int retry_after_s;
+};
+
+/**
+ * es_plugins_route() - ask the chain of @service
+ * @thread: of the calling worker; NULL passes
+ * @request: gets the nodes that are left (allowed, has_allowed)
+ */
+enum es_plugins_verdict es_plugins_route(struct es_plugins_thread *thread, unsigned int service,
+					 struct es_request_view *request, const struct es_cluster_view *view,
+					 struct es_plugins_answer *ret_answer);
+
+/* es_plugins_tick() - run the timers that are due; control thread. @view: without loads. */
+void es_plugins_tick(struct es_plugins *plugins, const struct es_cluster_view *view);
+
+/* es_plugins_timer_ms() - how often es_plugins_tick() must be called; 0: never */
+unsigned int es_plugins_timer_ms(const struct es_plugins *plugins);
+
+enum es_plugin_count { ES_PLUGIN_KINDS = 5, ES_PLUGIN_METRICS_MAX = 64 };
+
+/**
+ * struct es_plugin_report - one plugin of one service
+ * @service: its index; @is_loaded: 0 if its file is not there, and all that follows is empty then
+ * @file: as it was found; @digest: of its configuration text
+ * @answers: by enum es_plugin_answer_kind; @mean_us, @max_us: of a call
+ */
+struct es_plugin_report {
+	unsigned int service;
+	const char *name;
+	const char *file;
+	int is_loaded;
+	const char *what;
+	const char *version;
+	const char *description;
+	int is_closed;
+	unsigned int budget_us;
+	__u64 digest;
+	unsigned long long calls;
+	unsigned long long answers[ES_PLUGIN_KINDS];
+	unsigned long long failures[ES_PLUGIN_FAILURE_COUNT];
+	double mean_us;
+	double max_us;
+	unsigned int metric_count;
+	struct {
+		const char *name;
+		const char *description;
+		int is_gauge;
+		long long value;
+	} metric[ES_PLUGIN_METRICS_MAX];
+};
+
+unsigned int es_plugins_count(const struct es_plugins *plugins);
+/* es_plugins_describe() - the @index-th in the file's order; strings live as long as @plugins. Control
+ * thread. */
+void es_plugins_describe(struct es_plugins *plugins, unsigned int index, struct es_plugin_report *ret_report);
+
+#endif

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * debug: does what it is told to, right or wrong, so that tests can see what the host makes of it. Not for
+ *service.
+ *
+ *	answer WORDS…           of every request, but for those with a header X-Debug: WORDS…
+ *	thread fail             thread_new() fails
+ *	fail LINE-OFFSET        configure() refuses that line
+ *
+ * WORDS: pass | node N | nodes MASK | more BYTES | reject STATUS [RETRY] | kind N | error | spin MICROSECONDS
+ *[MASK] | view (calls every function of the host and passes) | once-more BYTES (asks for more whatever the
+ *host says)
+ */
+#include <earshot/plugin.h>
+#include <earshot/plugin_config.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { METRIC_CALLS, METRIC_LEN, METRIC_TICKS, METRIC_BAD };
+
+static const struct es_plugin_metric metrics[] = {
+	{"asked", "requests that it was asked for", 0},
+	{"last_len", "bytes of the last request", 1},
+	{"ticks", "times that its timer ran", 0},
+	{"contradictions", "answers of the host that contradict each other", 0},
+	{NULL, NULL, 0},
+};
+
+struct debug {
+	const struct es_plugin_host *host;
+	int thread_fails;
+	char answer[128];
+};
+
+/* A thread state of its own, so that its life is tested too. */
+struct debug_thread {
+	const struct debug *debug;
+	unsigned long long calls;
+};
+
+static int configure(const struct es_plugin_host *host, struct es_plugin_config *config, void **ret_state)
+{
+	struct es_plugin_statement s = es_plugin_statement_begin(host, config);
+	struct debug *d = calloc(1, sizeof(*d));
+	int rc;
+
+	if (!d)
+		return -ENOMEM;
+	d->host = host;
+	snprintf(d->answer, sizeof(d->answer), "pass");
+	while ((rc = es_plugin_statement_next(&s)) > 0) {
+		if (es_plugin_word_is(s.word[0], "answer") && s.count > 1) {
+			const char *end = s.word[s.count - 1].data + s.word[s.count - 1].len;
+
+			snprintf(d->answer, sizeof(d->answer), "%.*s", (int)(end - s.word[1].data),
+				 s.word[1].data);
+		} else if (es_plugin_word_is(s.word[0], "thread")) {
+			d->thread_fails = 1;
+		} else if (es_plugin_word_is(s.word[0], "fail")) {
+			rc = host->config_fail(config, s.line, "told to fail: expected something else in %s",
+					       host->config_file(config));
+			break;
+		} else if (es_plugin_word_is(s.word[0], "errno")) {
+			rc = -ENOTSUP;
+			break;
+		} else {
+			rc = host->config_fail(config, s.line,
+					       "unknown \"%.*s\": expected answer, thread or fail",
+					       (int)s.word[0].len, s.word[0].data);
+			break;
+		}
+	}
+	if (rc < 0) {
+		free(d);
+		return rc;
+	}
+	*ret_state = d;
+	return 0;
+}
+
+static int thread_new(void *state, void **ret_thread)
+{
+	const struct debug *d = state;
+	struct debug_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread || d->thread_fails) {
+		free(thread);
+		return -ENOMEM;
+	}
+	thread->debug = d;
+	*ret_thread = thread;
+	return 0;
+}
+
+/* Ask for everything there is; returns how often two answers did not fit together. */
+static unsigned int view(const struct es_plugin_host *h, const struct es_plugin_request *r,
+			 const struct es_plugin_cluster *c)
+{
+	struct es_plugin_text path = h->path(r), target = h->target(r), bytes = h->bytes(r);
+	struct es_plugin_address client;
+	struct es_plugin_content content;
+	unsigned int bad = 0, ring = 0;
+	struct es_plugin_node node;
+	struct es_plugin_set allowed;
+	uint32_t more = 0;
+	int hello = h->hello(r, &more), id;
+
+	bad += (path.data && !target.data) || path.len > target.len || target.len > bytes.len;
+	bad += h->protocol(r) == ES_PLUGIN_HTTP ? !h->method(r).len : !!h->method(r).data;
+	bad += h->protocol(r) != ES_PLUGIN_HTTP &&
+	       (h->query(r).data || h->host(r).data || h->cookie(r, "a").data);
+	bad += h->protocol(r) != ES_PLUGIN_TLS && (hello || h->sni(r).data || h->alpn(r, 0).data);
+	bad += (hello == ES_PLUGIN_HELLO_PARTIAL) != (more > bytes.len);
+	bad += h->hello(r, NULL) != hello;
+	bad += h->header(r, "", 0).data || h->header(r, "Host", 1000).data;
+	h->client(r, &client);
+	h->content(r, &content);
+	h->allowed(r, &allowed);
+	bad += !content.cost || !h->service(r)[0];
+	bad += h->current(r) >= (int)h->node_count(c) || h->self(c) >= h->node_count(c);
+	bad += h->node(c, h->node_count(c), &node) != -ENOENT;
+	for (unsigned int i = 0; i < h->node_count(c); i++)
+		bad += h->node(c, i, &node) || !node.name[0] || (node.is_target && node.weight <= 0);
+	while (ring <= ES_PLUGIN_NODES_MAX && h->ring(c, "key", 3, ring) >= 0)
+		ring++;
+	bad += ring > h->node_count(c) || h->hash(c, "key", 3) == h->hash(c, "kex", 3);
+	id = h->ring_target(c, "key", 3);
+	bad += id >= 0 && (h->node(c, (unsigned int)id, &node) || !node.is_target);
+	bad += !h->now_ns(c);
+	h->explain(c, "%u on the ring, self #%u, client %u.%u.%u.%u:%u, path %.*s, sni %.*s, explain %d",
+		   ring, h->self(c), client.bytes[12], client.bytes[13], client.bytes[14], client.bytes[15],
+		   client.port, (int)path.len, path.data ? path.data : "", (int)h->sni(r).len,
+		   h->sni(r).data ? h->sni(r).data : "", h->is_explain(c));
+	h->count(c, 1000, 1);
+	h->count(c, METRIC_LEN, 1);   /* a gauge: ignored */
+	h->gauge(c, METRIC_CALLS, 1); /* a counter: ignored */
+	return bad;
+}
+
+static void spin(long us)
+{
+	struct timespec from, to;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &to);
+	while ((to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000 < us);
+}
+
+static int answer(const struct debug *d, const char *text, const struct es_plugin_request *request,
+		  const struct es_plugin_cluster *cluster, struct es_plugin_answer *ret_answer)
+{
+	size_t len = strcspn(text, " ");
+	unsigned long a, b;
+	char word[32], *end;
+
+	snprintf(word, sizeof(word), "%.*s", (int)len, text);
+	a = strtoul(text + len, &end, 10);
+	b = strtoul(end, NULL, 10);
+	ret_answer->node = (uint32_t)a;
+	ret_answer->nodes.bits[0] = a;
+	ret_answer->more_bytes = (uint32_t)a;
+	ret_answer->status = (uint32_t)a;
+	ret_answer->retry_after_s = (uint32_t)b;
+	if (!strcmp(word, "node"))
+		return ES_PLUGIN_NODE;
+	if (!strcmp(word, "nodes"))
+		return ES_PLUGIN_NODES;
+	if (!strcmp(word, "more"))
+		return d->host->is_truncated(request) || d->host->bytes(request).len >= a ? ES_PLUGIN_PASS
+											  : ES_PLUGIN_MORE;
+	if (!strcmp(word, "once-more"))
+		return ES_PLUGIN_MORE;
+	if (!strcmp(word, "reject"))
+		return ES_PLUGIN_REJECT;
+	if (!strcmp(word, "kind"))
+		return (int)a;
+	if (!strcmp(word, "error"))
+		return -EIO;
+	if (!strcmp(word, "spin")) {
+		spin((long)a);
+		ret_answer->nodes.bits[0] = b;
+		return b ? ES_PLUGIN_NODES : ES_PLUGIN_PASS;
+	}
+	if (!strcmp(word, "view"))
+		d->host->count(cluster, METRIC_BAD, view(d->host, request, cluster));
+	return ES_PLUGIN_PASS;
+}
+
+static int route(void *thread, const struct es_plugin_request *request,
+		 const struct es_plugin_cluster *cluster, struct es_plugin_answer *ret_answer)
+{
+	struct debug_thread *t = thread;
+	const struct debug *d = t->debug;
+	struct es_plugin_text wish = d->host->header(request, "X-Debug", 0);
+	char text[128];
+
+	t->calls++;
+	d->host->count(cluster, METRIC_CALLS, 1);
+	d->host->gauge(cluster, METRIC_LEN, (int64_t)d->host->bytes(request).len);
+	snprintf(text, sizeof(text), "%.*s", wish.data ? (int)wish.len : (int)sizeof(text),
+		 wish.data ? wish.data : d->answer);
+	return answer(d, text, request, cluster, ret_answer);
+}
+
+static void timer(void *state, const struct es_plugin_cluster *cluster)
+{
+	const struct debug *d = state;
+
+	d->host->count(cluster, METRIC_TICKS, 1);
+}
+
+const struct es_plugin earshot_plugin = {
+	ES_PLUGIN_HEADER,	  .name = "debug",
+	.version = "1.0",	  .description = "does what it is told to; for tests",
+	.configure = configure,	  .release = free,
+	.thread_new = thread_new, .thread_free = free,
+	.route = route,		  .timer = timer,
+	.timer_ms = 20,		  .metrics = metrics,
+};

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Plugins on a real cluster: rules by header, by TLS server name, by share of clients; wrong answers; reloads."""
+import collections
+import contextlib
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import time
+
+import pytest
+
+import raw
+from earshotlab import Lab, daemon, server, topology, wait_for
+from traffic import Traffic
+
+pytestmark = pytest.mark.earshot
+
+PLUGINS = os.path.join(daemon.BUILD, "plugins")
+ALL = ["n1", "n2", "n3"]
+TLS = (topology.VIP, 443)
+
+NGINX_TLS = """\
+daemon off;
+user root;
+pid {directory}/tls.pid;
+error_log {directory}/tls-error.log;
+events {{ worker_connections 512; }}
+http {{
+    access_log off;
+    client_body_temp_path {directory}/tls-body;
+    proxy_temp_path {directory}/tls-proxy;
+    fastcgi_temp_path {directory}/tls-fastcgi;
+    uwsgi_temp_path {directory}/tls-uwsgi;
+    scgi_temp_path {directory}/tls-scgi;
+    server {{
+        listen 443 ssl;
+        ssl_certificate {cert};
+        ssl_certificate_key {key};
+        location / {{ default_type text/plain; return 200 "{node}\\n"; }}
+    }}
+}}
+"""
+
+
+@pytest.fixture(scope="module", name="plugins")
+def _plugins(tmp_path_factory):
+    """The plugins' directory of this lab, whose files tests may replace."""
+    directory = tmp_path_factory.mktemp("plugins")
+    for name in os.listdir(PLUGINS):
+        if name.endswith(".so"):
+            shutil.copy(os.path.join(PLUGINS, name), directory)
+    before = os.environ.get("EARSHOT_PLUGIN_DIR")
+    os.environ["EARSHOT_PLUGIN_DIR"] = str(directory)
+    yield directory
+    del os.environ["EARSHOT_PLUGIN_DIR"]
+    if before is not None:
+        os.environ["EARSHOT_PLUGIN_DIR"] = before
+
+
+@pytest.fixture(scope="module", name="lab")
+def _lab(plugins, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("tls")
+    cert, key = str(directory / "cert"), str(directory / "key")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", "/CN=example.org", "-keyout", key, "-out", cert], check=True,
+                   capture_output=True)
+    with Lab(nodes=3, policy="uri-hash", client_addresses=200) as lab, contextlib.ExitStack() as stack:
+        lab.plain = open(lab.config_file, encoding="utf-8").read()
+        for node in ALL:
+            place = str(tmp_path_factory.mktemp(node))
+            config = os.path.join(place, "tls.conf")
+            with open(config, "w", encoding="utf-8") as handle:
+                handle.write(NGINX_TLS.format(directory=place, cert=cert, key=key, node=node))
+            nginx = lab.node(node).popen([server.command(), "-p", place, "-c", config,
+                                          "-e", os.path.join(place, "tls-error.log")])
+            stack.callback(nginx.wait)
+            stack.callback(nginx.terminate)
+            wait_for(lambda node=node: ":443 " in lab.node(node).exec(["ss", "-ltn"]).stdout, "nginx with TLS")
+        yield lab
+
+
+def configure(lab, web="", tls="", check=True):
+    """Put these rules in force on all nodes; the first reply that is none."""
+    text = re.sub(r"(service web \{)", lambda found: found[1] + "\n" + web, lab.plain)
+    text += f"service tls {{\n    address = {topology.VIP}\n    port = 443\n{tls}}}\n"
+    with open(lab.config_file, "w", encoding="utf-8") as handle:
+        handle.write(text)
+    for node in ALL:
+        done = lab.node(node).exec(["earshot", "reload"], check=False)
+        if done.returncode and check:
+            pytest.fail(done.stderr)
+        if done.returncode:
+            return done
+    return None
+
+
+def plugin(name, config="", file=None, more=""):
+    return f'    plugin {name} {{ file = "{file or name}.so" config = "{config}" {more} }}\n'
+
+
+def status(lab, name):
+    """Of the plugin, on all nodes: numbers added up."""
+    total = collections.Counter()
+    for node in ALL:
+        for each in json.loads(lab.node(node).exec(["earshot", "status", "--json"]).stdout)["plugins"]:
+            if each["name"] != name:
+                continue
+            total["calls"] += each["calls"]
+            total.update({f"answer.{kind}": count for kind, count in each["answers"].items()})
+            total.update({f"failure.{reason}": count for reason, count in each["failures"].items()})
+            total.update({f"metric.{metric}": value for metric, value in each["metrics"].items()})
+            assert each["version"] == "1.0" and each["max_us"] >= each["mean_us"] >= 0
+    return total
+
+
+def ask(lab, uri="/1k", **fields):
+    response, _ = raw.ask(lab.client, raw.head(uri, Connection="close", **fields))
+    return response
+
+
+def explain(lab, uri, *options):
+    return json.loads(lab.node("n1").exec(["earshot", "explain", uri, "--json", "--service", "web", *options]).stdout)
+
+
+def test_header_hash(lab):
+    """A value has a home, whatever is asked for and whoever inspects; without it, the policy decides."""
+    configure(lab, plugin("header-hash", "header X-Tenant"))
+    homes = {}
+    for number in range(60):
+        tenant = f"tenant-{number % 12}"
+        node = ask(lab, f"/u/1k/{number}", X_Tenant=tenant).node
+        assert homes.setdefault(tenant, node) == node
+    assert set(homes.values()) == set(ALL)
+    for tenant, node in homes.items():
+        told = explain(lab, "/1k", "-H", f"X-Tenant: {tenant}")
+        assert told["node"] == node and any("header-hash" in step for step in told["steps"]), told
+    before = {f"/u/1k/free-{number}": ask(lab, f"/u/1k/free-{number}").node for number in range(20)}
+    counted = status(lab, "header-hash")
+    assert counted["answer.node"] == counted["metric.hashed"] == 60 and counted["answer.pass"] == 20, counted
+    counters = json.loads(lab.node("n1").exec(["earshot", "counters", "--json"]).stdout)["counters"]
+    assert any(each["name"] == "plugin_web_header-hash_hashed" for each in counters)
+    configure(lab)
+    assert {uri: ask(lab, uri).node for uri in before} == before
+
+
+def test_canary(lab):
+    """As large a share as said; a client stays; who is in stays in when the share grows."""
+    def sides(percent):
+        configure(lab, plugin("canary", f"percent {percent}; nodes n3"))
+        found = {}
+        for address in lab.net.client_addresses:
+            def bind(sock, address=address):
+                sock.bind((address, 0))
+
+            for _ in range(2):
+                sock = raw.connect(lab.client, before=bind)
+                with contextlib.closing(sock):
+                    sock.sendall(raw.head("/node", Connection="close"))
+                    node = raw.receive(sock).node
+                assert found.setdefault(address, node == "n3") == (node == "n3")
+        return {address for address, is_canary in found.items() if is_canary}
+
+    few, many = sides(20), sides(50)
+    assert 20 <= len(few) <= 62, len(few)  # 40 of 200 expected; five deviations
+    assert 65 <= len(many) <= 135, len(many)
+    assert few <= many
+    assert not sides(0) and len(sides(100)) == 200
+
+
+def client_hello(name, alpn_bytes=0):
+    """A TLS client's context and its first flight."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    # Names of protocols that nobody speaks, as a post-quantum key share would fill it.
+    context.set_alpn_protocols(["http/1.1"] + ["x" * 100 + str(number) for number in range(alpn_bytes // 102)])
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname=name)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return tls, incoming, outgoing, outgoing.read()
+
+
+def tls_node(lab, name, alpn_bytes=0, cuts=(), pause=0.0):
+    """Which node answers; the ClientHello is cut there."""
+    tls, incoming, outgoing, hello = client_hello(name, alpn_bytes)
+    sock = raw.connect(lab.client, TLS)
+
+    def step(function, *arguments):
+        while True:
+            try:
+                result = function(*arguments)
+                sock.sendall(outgoing.read())
+                return result
+            except ssl.SSLWantReadError:
+                sock.sendall(outgoing.read())
+                data = sock.recv(65536)
+                assert data, "closed"
+                incoming.write(data)
+
+    with contextlib.closing(sock):
+        at = 0
+        for cut in (*cuts, len(hello)):
+            sock.sendall(hello[at:cut])
+            at = cut
+            time.sleep(pause if at < len(hello) else 0)
+        step(tls.do_handshake)
+        step(tls.write, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        return step(tls.read, 4096).split(b"\r\n\r\n", 1)[1].decode().strip() or step(tls.read, 4096).decode().strip(), len(hello)
+
+
+SNI = "sni a.example.org n1; sni *.example.org n2; sni - n3; sni c.example.net n3"
+
+
+def test_sni(lab):
+    """By name, in one segment and in several, as large as browsers' now are."""
+    configure(lab, tls=plugin("sni-map", SNI))
+    wanted = {"a.example.org": "n1", "b.example.org": "n2", "c.example.net": "n3"}
+    for _ in range(4):
+        for name, node in wanted.items():
+            assert tls_node(lab, name)[0] == node
+            found, size = tls_node(lab, name, alpn_bytes=1500)
+            assert size > 1700 and found == node
+            assert tls_node(lab, name, cuts=(3, 80, 200), pause=0.01)[0] == node
+            assert tls_node(lab, name, alpn_bytes=2500, cuts=(100, 1200), pause=0.02)[0] == node
+    counted = status(lab, "sni-map")
+    assert counted["answer.nodes"] == 48 and counted["answer.more"] >= 24, counted
+    assert not sum(count for key, count in counted.items() if key.startswith("failure")), counted
+    for name, node in wanted.items():
+        done = lab.client.exec(["curl", "-sk", "--resolve", f"{name}:443:{topology.VIP}", f"https://{name}/"])
+        assert done.stdout.strip() == node
+        done = lab.client.exec(["openssl", "s_client", "-connect", f"{topology.VIP}:443", "-servername", name, "-quiet",
+                                "-alpn", ",".join(["http/1.1"] + ["y" * 120 + str(n) for n in range(14)])],
+                               input="GET / HTTP/1.0\r\n\r\n", check=False)
+        assert done.stdout.strip().endswith(node), done
+
+
+def test_half_a_hello(lab):
+    """Who sends half of it is served by what is there, and does not hold anything up."""
+    configure(lab, tls=plugin("sni-map", SNI))
+    hello = client_hello("a.example.org", 1500)[3]
+    sock = raw.connect(lab.client, TLS)
+    with contextlib.closing(sock):
+        sock.sendall(hello[:400])
+        wait_for(lambda: status(lab, "sni-map")["metric.cut"] == 1, "the decision without the rest")
+        assert tls_node(lab, "b.example.org")[0] == "n2"
+
+
+def test_tls_refused(lab):
+    """The client is told in its own language."""
+    configure(lab, tls=plugin("debug", "answer reject 403"))
+    done = lab.client.exec(["openssl", "s_client", "-connect", f"{topology.VIP}:443", "-servername", "x"],
+                           input="", check=False)
+    assert "access denied" in done.stdout + done.stderr, done
+
+
+@pytest.mark.parametrize("fail,wrong_status", [("open", 200), ("closed", 503)])
+def test_wrong_answers(lab, fail, wrong_status):
+    """All are counted by reason; clients see nothing, or 503 if it was asked for."""
+    configure(lab, plugin("debug", more=f"fail = {fail} budget_us = 20000"))
+    reasons = {"error": "error", "kind 9": "unknown_answer", "node 77": "no_such_node", "nodes 0": "no_target",
+               "once-more": "bad_more", "reject 200": "bad_status", "spin 30000": "too_slow"}
+    for wish in reasons:
+        response = ask(lab, X_Debug=wish)
+        assert response.status == wrong_status, (wish, response.status)
+    counted = status(lab, "debug")
+    for wish, reason in reasons.items():
+        assert counted[f"failure.{reason}"] == 1, (wish, counted)
+    assert ask(lab, X_Debug="node 2").node == "n3"
+    assert ask(lab, X_Debug="reject 429 3").fields["retry-after"] == "3"
+    assert ask(lab, X_Debug="more 100000").status == 200
+    assert ask(lab, X_Debug="view").status == 200
+    assert status(lab, "debug")["metric.contradictions"] == 0
+    wait_for(lambda: status(lab, "debug")["metric.ticks"] > 5, "the timer")
+
+
+def test_bad_configuration(lab):
+    """Is refused with its line, and the old one stays."""
+    configure(lab, plugin("header-hash", "header X-Tenant"))
+    node = ask(lab, X_Tenant="a").node
+    done = configure(lab, plugin("header-hash", "haeder X-Tenant"), check=False)
+    assert done and re.search(r":\d+: plugin header-hash: expected header NAME", done.stderr), done
+    done = configure(lab, plugin("nothing"), check=False)
+    assert done and "nothing.so: No such file" in done.stderr, done
+    assert ask(lab, X_Tenant="a").node == node
+    assert status(lab, "header-hash")["answer.node"] == 2
+
+
+def test_reload_under_load(lab, plugins):
+    """Other rules and other versions of the file, over and over: no request fails, and old versions go."""
+    rules = [plugin("debug", "answer node 0"), plugin("canary", "percent 30; nodes n2"), "",
+             plugin("debug", "answer nodes 6") + plugin("header-hash", "cookie sid")]
+    configure(lab, rules[0])
+    wrk = lab.client.popen(["wrk", "-t1", "-c16", "-d8s", "-H", "Connection: close", lab.url("/1k")],
+                           stdout=subprocess.PIPE)
+    with Traffic(lab, kept=8, fresh=4) as traffic:
+        rounds, end = 0, time.monotonic() + 7
+        while time.monotonic() < end:
+            fresh = plugins / "debug.so.new"
+            shutil.copy(plugins / "debug.so", fresh)
+            os.rename(fresh, plugins / "debug.so")
+            configure(lab, rules[rounds % len(rules)])
+            rounds += 1
+        output = wrk.communicate()[0]
+    assert not traffic.broken, traffic.broken[:3]
+    assert "Socket errors" not in output and "Non-2xx" not in output, output
+    assert int(re.search(r"(\d+) requests in", output)[1]) > 200 and rounds >= 8, (rounds, output)
+    configure(lab)
+    for node in ALL:
+        with open(f"/proc/{lab.pid(node, 'earshotd')}/maps", encoding="utf-8") as handle:
+            assert "debug.so" not in handle.read(), "an old version is still there"

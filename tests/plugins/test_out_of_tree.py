@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every shipped plugin and the template, built out of the tree against installed files only, and tried by
+earshot-plugin-test; plugins of other ABI versions; the header by itself; the reference in docs/plugins.md."""
+import os
+import re
+import shutil
+import ssl
+import subprocess
+
+import pytest
+
+BUILD, SOURCE = os.environ["EARSHOT_BUILD"], os.environ["EARSHOT_SOURCE"]
+SHIPPED = sorted(name for name in os.listdir(os.path.join(SOURCE, "plugins"))
+                 if os.path.isdir(os.path.join(SOURCE, "plugins", name)))
+
+
+def run(*arguments, check=True, **keywords):
+    done = subprocess.run([str(each) for each in arguments], capture_output=True, text=True, check=False, **keywords)
+    if check and done.returncode:
+        pytest.fail(f"{' '.join(map(str, arguments))}: {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+@pytest.fixture(scope="session", name="prefix")
+def _prefix(tmp_path_factory):
+    prefix = tmp_path_factory.mktemp("prefix")
+    run("cmake", "--install", BUILD, "--component", "dev", "--prefix", prefix)
+    return prefix
+
+
+def build(source, prefix, where):
+    """A copy of the plugin's directory, built there."""
+    shutil.copytree(source, where / "source")
+    run("cmake", "-S", where / "source", "-B", where / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
+        "-DCMAKE_C_FLAGS=-Werror")
+    run("cmake", "--build", where / "build", "-j2")
+    return next(path for path in (where / "build").iterdir() if path.suffix == ".so")
+
+
+@pytest.fixture(scope="session", name="plugins")
+def _plugins(prefix, tmp_path_factory):
+    return {name: build(os.path.join(SOURCE, "plugins", name), prefix, tmp_path_factory.mktemp(name))
+            for name in SHIPPED}
+
+
+@pytest.fixture(scope="session", name="requests")
+def _requests(tmp_path_factory):
+    """Files with what clients send."""
+    directory = tmp_path_factory.mktemp("requests")
+
+    def http(name, target, *fields):
+        text = "\r\n".join([f"GET {target} HTTP/1.1", "Host: www.example.org", *fields, "", ""])
+        (directory / name).write_bytes(text.encode())
+
+    def tls(name, sni, *protocols):
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if protocols:
+            context.set_alpn_protocols(protocols)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        try:
+            context.wrap_bio(incoming, outgoing, server_hostname=sni).do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+        (directory / name).write_bytes(outgoing.read())
+
+    http("plain", "/index.html?a=b")
+    http("alice", "/", "X-User: alice", "Cookie: a=b; sid=alice")
+    http("bob", "/", "X-User: bob")
+    http("image", "/images/a.png")
+    http("film", "/films/a.MP4")
+    http("icon", "/favicon.ico")
+    tls("shop", "Shop.Example.org", "http/1.1")
+    tls("deep", "a.b.example.org")
+    tls("bare", "example.org")
+    tls("nameless", None)
+    tls("h2", "x.example.net", "h2", "http/1.1")
+    return directory
+
+
+CASES = [
+    ("header-hash", "header X-User", "plain", (), "pass"),
+    ("header-hash", "header x-user", "alice", (), "node=n1"),
+    ("header-hash", "cookie sid", "alice", (), "node=n1"),
+    ("header-hash", "cookie sid", "alice", ("--down", "n1"), "node=n2"),
+    ("header-hash", "header X-User", "bob", (), "node=n2"),
+    ("header-hash", "cookie sid", "shop", (), "pass"),
+    ("path-map", "prefix /images/ n1 n2; exact /favicon.ico n3", "image", (), "nodes=n1,n2"),
+    ("path-map", "prefix /images/ n1 n2; exact /favicon.ico n3", "icon", (), "nodes=n3"),
+    ("path-map", "exact /favicon n3; prefix /image n2; prefix /images/ n1", "icon", (), "pass"),
+    ("path-map", "exact /favicon n3; prefix /image n2; prefix /images/ n1", "image", (), "nodes=n2"),
+    ("path-map", r"regex '(?i)\.(mp4|webm)$' n3", "film", (), "nodes=n3"),
+    ("path-map", r"regex '\.(mp4|webm)$' n3", "film", (), "pass"),
+    ("path-map", "prefix /images/ n1", "image", ("--down", "n1"), "failed=no_target"),
+    ("path-map", "prefix / n1", "shop", (), "pass"),
+    ("sni-map", "sni shop.example.org n1; sni *.example.org n2", "shop", (), "nodes=n1"),
+    ("sni-map", "sni shop.example.org n1; sni *.example.org n2", "shop", ("--cut", "1"), "nodes=n1"),
+    ("sni-map", "sni shop.example.org n1; sni *.example.org n2", "deep", ("--cut", "100"), "nodes=n2"),
+    ("sni-map", "sni shop.example.org n1; sni *.example.org n2", "bare", (), "pass"),
+    ("sni-map", "sni - n3", "nameless", (), "nodes=n3"),
+    ("sni-map", "sni - n3", "bare", (), "pass"),
+    ("sni-map", "alpn h2 n3", "h2", (), "nodes=n3"),
+    ("sni-map", "alpn h2 n3", "shop", (), "pass"),
+    ("sni-map", "sni *.example.org n1", "plain", (), "pass"),
+    ("canary", "percent 100; nodes n2", "plain", (), "nodes=n2"),
+    ("canary", "percent 0; nodes n2", "plain", (), "nodes=n1,n3"),
+    ("canary", "percent 0; nodes n2; others pass", "plain", (), "pass"),
+    ("canary", "percent 50; nodes n2", "plain", ("--client", "192.0.2.9:1"), "nodes=n2"),
+    ("canary", "percent 50; nodes n2; by cookie sid", "alice", ("--client", "192.0.2.9:1"), "nodes=n1,n3"),
+    ("canary", "percent 50; nodes n2; by cookie sid", "alice", ("--client", "192.0.2.1:1"), "nodes=n1,n3"),
+    ("geo-cidr", "192.0.2.0/24 n1; 192.0.2.128/25 n2", "plain", ("--client", "192.0.2.127:1"), "nodes=n1"),
+    ("geo-cidr", "192.0.2.128/25 n2; 192.0.2.0/24 n1", "plain", ("--client", "192.0.2.128:1"), "nodes=n2"),
+    ("geo-cidr", "192.0.2.0/24 n1; 192.0.2.7 n3", "plain", ("--client", "192.0.2.7:1"), "nodes=n3"),
+    ("geo-cidr", "192.0.2.0/24 n1", "plain", ("--client", "192.0.3.0:1"), "pass"),
+    ("geo-cidr", "0.0.0.0/0 n1", "plain", ("--client", "203.0.113.1:1"), "nodes=n1"),
+    ("geo-cidr", "2001:db8::/32 n3; 0.0.0.0/0 n1", "plain", ("--client", "2001:db8::1:1"), "nodes=n3"),
+    ("geo-cidr", "::/0 n2", "shop", ("--client", "203.0.113.1:1"), "nodes=n2"),
+    ("debug", "answer reject 403", "plain", (), "reject=403"),
+    ("debug", "answer more 9999", "plain", ("--cut", "10"), "pass"),
+    ("debug", "answer once-more", "plain", (), "failed=bad_more"),
+    ("debug", "answer spin 5000", "plain", ("--budget-us", "1000"), "failed=too_slow"),
+    ("debug", "answer kind 7", "plain", (), "failed=unknown_answer"),
+    ("debug", "answer view", "deep", ("--cut", "50"), "pass"),
+]
+
+
+@pytest.mark.parametrize("name,config,request_name,options,expected", CASES)
+def test_answers(prefix, plugins, requests, name, config, request_name, options, expected):
+    done = run(prefix / "bin/earshot-plugin-test", "--config", config, *options, "--expect", expected, plugins[name],
+               requests / request_name, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{name} 1.0: 1 calls" in done.stdout or "--cut" in options, done.stdout
+
+
+def test_every_plugin_has_cases():
+    assert {case[0] for case in CASES} == set(SHIPPED)
+
+
+def test_expectations_can_fail(prefix, plugins, requests):
+    done = run(prefix / "bin/earshot-plugin-test", "--expect", "node=n2", "--config", "header X-User",
+               plugins["header-hash"], requests / "alice", check=False)
+    assert done.returncode == 1 and "node=n1, expected node=n2" in done.stderr, done
+    assert "plugin header-hash: header X-User: its place on the content ring" in done.stdout
+    assert re.search(r"hashed 1\b", done.stdout)
+
+
+@pytest.mark.parametrize("name,config,error", [
+    ("header-hash", "", ":1: plugin header-hash: expected header NAME"),
+    ("header-hash", "header A\ncookie b", ":2: plugin header-hash: expected one header or cookie"),
+    ("path-map", "\nprefix images n1", ":2: plugin path-map: expected a path"),
+    ("path-map", "regex '(' n1", ":1: plugin path-map: regex (: at character"),
+    ("path-map", "prefix / n9", ':1: plugin path-map: no node named "n9"'),
+    ("path-map", "prefix /", ":1: plugin path-map: no node: expected names"),
+    ("sni-map", "sni a.*.org n1", ":1: plugin sni-map: a.*.org: expected an asterisk only"),
+    ("sni-map", "name a n1", ':1: plugin sni-map: "name": expected sni or alpn'),
+    ("canary", "percent 101\nnodes n1", ":1: plugin canary: expected percent 0..100"),
+    ("canary", "percent 5", "plugin canary: expected percent NUMBER and nodes"),
+    ("canary", "percent 5\nnodes n1\nby colour", ":3: plugin canary: expected by address"),
+    ("geo-cidr", "192.0.2.1/24 n1", ':1: plugin geo-cidr: "192.0.2.1/24": expected a network'),
+    ("geo-cidr", "192.0.2.0/33 n1", ':1: plugin geo-cidr: "192.0.2.0/33": expected a network'),
+    ("geo-cidr", "10.0.0.0/8 n1\n10.0.0.0/8 n2", ":2: plugin geo-cidr: 10.0.0.0/8: also on line 1"),
+])
+def test_wrong_configurations(prefix, plugins, requests, tmp_path, name, config, error):
+    path = tmp_path / "rules"
+    path.write_text(config)
+    done = run(prefix / "bin/earshot-plugin-test", "--config-file", path, plugins[name], requests / "plain",
+               check=False)
+    assert done.returncode == 2 and error in done.stderr, done
+
+
+def test_template(prefix, tmp_path):
+    build(prefix / "share/earshot/plugin-template", prefix, tmp_path)
+    done = run("ctest", "--test-dir", tmp_path / "build", "--no-tests=error")
+    assert "100% tests passed" in done.stdout
+
+
+ODD = """
+#include <earshot/plugin.h>
+static int route(void *thread, const struct es_plugin_request *request, const struct es_plugin_cluster *cluster,
+                 struct es_plugin_answer *ret_answer)
+{ (void)thread; (void)request; (void)cluster; ret_answer->status = 403; return ES_PLUGIN_REJECT; }
+static void timer(void *state, const struct es_plugin_cluster *cluster) { (void)state; (void)cluster; }
+struct longer { struct es_plugin plugin; void *unknown[8]; };
+#define COMMON .name = "odd", .version = "1", .description = "d", .route = route
+"""
+PLAIN = "ES_PLUGIN_EXPORT const struct es_plugin earshot_plugin = {"
+
+
+@pytest.mark.parametrize("text,expected", [
+    (PLAIN + "ES_PLUGIN_HEADER, COMMON };", None),
+    # An older minor's descriptor ends earlier: what lies behind it is not looked at.
+    (PLAIN + "ES_PLUGIN_MAGIC, 1, 0, offsetof(struct es_plugin, timer), sizeof(struct es_plugin_answer), "
+     "sizeof(struct es_plugin_node), COMMON, .timer = timer, .timer_ms = 20, "
+     ".metrics = (const struct es_plugin_metric *)1 };", None),
+    # A newer one's is longer.
+    ("ES_PLUGIN_EXPORT const struct longer earshot_plugin_long __asm__(\"earshot_plugin\") = { .plugin = {"
+     "ES_PLUGIN_MAGIC, 1, 9, sizeof(struct longer), sizeof(struct es_plugin_answer) + 64, "
+     "sizeof(struct es_plugin_node) + 64, COMMON } };", None),
+    (PLAIN + "ES_PLUGIN_MAGIC, 2, 0, sizeof(struct es_plugin), sizeof(struct es_plugin_answer), "
+     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 2.0, and this is 1.1: expected a plugin of ABI 1.x"),
+    (PLAIN + "ES_PLUGIN_MAGIC, 0, 7, sizeof(struct es_plugin), sizeof(struct es_plugin_answer), "
+     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 0.7, and this is 1.1"),
+    (PLAIN + "ES_PLUGIN_MAGIC, 1, 0, 8, 8, 8, COMMON };", "its descriptor's sizes (8, 8, 8)"),
+    (PLAIN + "ES_PLUGIN_MAGIC, 1, 1, sizeof(struct es_plugin), 100000, sizeof(struct es_plugin_node), COMMON };",
+     "its descriptor's sizes"),
+    (PLAIN + "1, 1, 1, sizeof(struct es_plugin), COMMON };", "is no Earshot plugin"),
+    (PLAIN + 'ES_PLUGIN_HEADER, .name = "x", .version = "1", .description = "d" };', "lacks name, version"),
+    ("int nothing;", "is no Earshot plugin: expected the symbol earshot_plugin"),
+    ("extern int nowhere(void); int here(void) { return nowhere(); }", "undefined symbol: nowhere"),
+])
+def test_versions(prefix, requests, tmp_path, text, expected):
+    source, plugin = tmp_path / "odd.c", tmp_path / "odd.so"
+    source.write_text(ODD + text)
+    flags = run("pkg-config", "--cflags", "earshot-plugin",
+                env={**os.environ, "PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig"}).stdout.split()
+    run("cc", "-shared", "-fPIC", *flags, source, "-o", plugin)
+    done = run(prefix / "bin/earshot-plugin-test", "--expect", "reject=403", plugin, requests / "plain", check=False)
+    if expected is None:
+        assert done.returncode == 0, done
+    else:
+        assert done.returncode == 2 and expected in done.stderr, done
+
+
+@pytest.mark.parametrize("compiler,options", [
+    ("cc", ["-std=c99", "-Wpedantic"]), ("cc", ["-std=c17"]), ("c++", ["-std=c++11"]), ("c++", ["-std=c++17"])])
+@pytest.mark.parametrize("header", ["plugin.h", "plugin_config.h"])
+def test_header_alone(prefix, tmp_path, compiler, options, header):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    source = tmp_path / ("alone.cc" if compiler == "c++" else "alone.c")
+    source.write_text(f"#include <earshot/{header}>\n#include <earshot/{header}>\n")
+    run(compiler, *options, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{prefix}/include", source)
+
+
+def test_reference_is_complete(prefix):
+    """docs/plugins.md names every function, field, constant and structure of the header."""
+    with open(os.path.join(SOURCE, "docs", "plugins.md"), encoding="utf-8") as handle:
+        page = handle.read()
+    header = (prefix / "include/earshot/plugin.h").read_text()
+    header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    names = set(re.findall(r"\(\*(\w+)\)", header))
+    names |= set(re.findall(r"^struct (es_plugin\w*) \{", header, flags=re.M))
+    names |= set(re.findall(r"\b(ES_PLUGIN_[A-Z0-9_]+) =", header))
+    assert len(names) > 60
+    missing = sorted(name for name in names if not re.search(rf"`{name}(\(\))?`", page))
+    assert not missing, missing
