@@ -204,7 +204,7 @@ static int es_daemon_first_targets(struct es_daemon *d)
 
 static int es_daemon_first_content(struct es_daemon *d, struct es_conf_error *err)
 {
-	int rc = es_content_set_init(&d->content, NULL, d->conf, err);
+	int rc = es_content_set_init(&d->content, NULL, d->conf, &d->keys.ring, err);
 
 	if (!rc)
 		es_content_set_fill(&d->content, d->cluster);
@@ -506,7 +506,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	if (!rc)
 		rc = es_daemon_targets_prepare(d->targets, conf, &tables);
 	if (!rc)
-		rc = es_content_set_init(&content, &d->content, conf, err);
+		rc = es_content_set_init(&content, &d->content, conf, &keys.ring, err);
 	if (rc)
 		goto err_free;
 	es_table_set_fill(d->targets, &tables, next);

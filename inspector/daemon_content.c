@@ -34,7 +34,8 @@ static void content_put(struct es_service_content *content)
 }
 
 static int content_new(const struct es_conf_service *service, unsigned int max_entries,
-		       struct es_service_content **ret_content, struct es_conf_error *err)
+		       const struct es_sipkey *key, struct es_service_content **ret_content,
+		       struct es_conf_error *err)
 {
 	struct es_service_content *content = calloc(1, sizeof(*content));
 	struct es_docroot_options options = {
@@ -51,6 +52,8 @@ static int content_new(const struct es_conf_service *service, unsigned int max_e
 	memcpy(content->service, service->name, sizeof(content->service));
 	memcpy(content->root, service->document_root, sizeof(content->root));
 	rc = es_url_table_new(max_entries, &content->table);
+	if (!rc)
+		es_url_table_set_key(content->table, key);
 	if (!rc && content->root[0])
 		rc = es_docroot_thread_new(&options, content->table, &content->thread);
 	if (!rc) {
@@ -78,7 +81,7 @@ static struct es_service_content *content_find(const struct es_content_set *set,
 }
 
 int es_content_set_init(struct es_content_set *ret_set, const struct es_content_set *old,
-			const struct es_conf *conf, struct es_conf_error *err)
+			const struct es_conf *conf, const struct es_sipkey *key, struct es_conf_error *err)
 {
 	*ret_set = (struct es_content_set){.count = conf->service_count};
 	for (unsigned int i = 0; i < conf->service_count; i++) {
@@ -92,7 +95,7 @@ int es_content_set_init(struct es_content_set *ret_set, const struct es_content_
 		if (content)
 			content->users++;
 		else
-			rc = content_new(service, conf->inspector.url_entries, &content, err);
+			rc = content_new(service, conf->inspector.url_entries, key, &content, err);
 		if (rc) {
 			es_content_set_fini(ret_set);
 			return rc;

@@ -20,11 +20,11 @@ struct es_content_set {
 
 /**
  * es_content_set_init() - what @conf needs: a service of the same name, root and bound keeps what @old has
- * @old: the one in force, or NULL. It is not changed: until one of the two is finished both are good.
- * Returns 0, or -errno and @err; then @ret_set is empty.
+ * @key: es_url_table_set_key()'s; @old: the one in force, or NULL. It is not changed: until one of the two is
+ * finished both are good. Returns 0, or -errno and @err; then @ret_set is empty.
  */
 int es_content_set_init(struct es_content_set *ret_set, const struct es_content_set *old,
-			const struct es_conf *conf, struct es_conf_error *err);
+			const struct es_conf *conf, const struct es_sipkey *key, struct es_conf_error *err);
 
 /* es_content_set_fini() - no worker uses it any more; does not wait for its threads */
 void es_content_set_fini(struct es_content_set *set);

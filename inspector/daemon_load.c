@@ -70,6 +70,7 @@ int es_daemon_load_update(struct es_daemon *d)
 	if (now_ns < load->next_ns)
 		return 0;
 	es_datapath_responses(d->datapath, es_observed_response, d);
+	es_observed_flush(d);
 	es_node_load_read(&load->node, now_ns);
 	load->report.cpu = (unsigned short)load->node.cpu;
 	load->report.disk = (unsigned short)load->node.disk;

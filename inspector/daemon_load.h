@@ -33,7 +33,7 @@ struct es_daemon_load {
 };
 
 /* How often it is counted when that is cheap. */
-#define ES_LOAD_INTERVAL_MS 100
+#define ES_LOAD_INTERVAL_MS 200
 
 /**
  * es_daemon_load_update() - count again, if it is time

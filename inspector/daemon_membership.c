@@ -180,6 +180,8 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 			es_lease_renew(m, payload, payload_len);
 		if (type == ES_WIRE_LOAD)
 			load_take(m, from, payload, payload_len);
+		if (type == ES_WIRE_SIZES)
+			es_observed_message(m->daemon, payload, payload_len);
 		es_daemon_targets_message(m->daemon->targets, from, type, payload, payload_len,
 					  es_membership_now_ns());
 	}

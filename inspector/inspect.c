@@ -237,7 +237,7 @@ static void es_order_weigh(const struct es_inspector *in, const struct es_reques
 	int is_every = in->cluster->conf->services[order->service].inspect == ES_INSPECT_EVERY;
 
 	order->cost = is_every ? request->cost : 1;
-	order->content = request->target;
+	order->content = request->content;
 }
 
 /* A request that is decided for the first time; its bounds are known. */
@@ -596,7 +596,7 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 	if (order->service >= in->cluster->conf->service_count ||
 	    (in->head.result != ES_HTTP_DONE && in->head.result != ES_HTTP_AMBIGUOUS))
 		return es_route_fallback(&in->router, &request, in->now_ns);
-	return es_route(&in->router, order->service, &request, in->now_ns, NULL, &order->rejection);
+	return es_route_again(&in->router, order->service, &request, in->now_ns, &order->rejection);
 }
 
 /* A target refused: the packet comes back whole, so it is decided again without any state kept for it. */

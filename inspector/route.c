@@ -141,43 +141,53 @@ static int es_route_plugins(struct es_router *router, unsigned int service, stru
 		ret_rejection->retry_after_s = answer.retry_after_s;
 		return ES_ROUTE_REJECT;
 	default:
-		return -1;
+		return ES_RULES_PASS;
 	}
 }
 
-int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
-	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
+/* What rules and plugins make of a request: ES_RULES_PASS, ES_ROUTE_REJECT, ES_ROUTE_MORE or a node. */
+static int es_route_rules(struct es_router *router, unsigned int service, struct es_request_view *request,
+			  const struct es_cluster_view *view, struct es_rejection *ret_rejection)
 {
 	struct es_rules_refusal refusal;
 	struct es_request_view before;
-	struct es_cluster_view view;
-	int node = -1;
+	int node = ES_RULES_PASS;
 
 	*ret_rejection = (struct es_rejection){
 		.is_head = request->head->method == ES_HTTP_METHOD_HEAD,
 		.protocol = request->head->result,
 	};
-	es_router_view(router, now_ns, &view);
-	view.targets = router->cluster->targets[service];
-	view.explain = explain;
 	if (es_head_is_http(request->head))
-		node = es_rules_apply(router->rules, service, router->cluster->urls[service], request, &view,
+		node = es_rules_apply(router->rules, service, router->cluster->urls[service], request, view,
 				      &refusal);
 	if (node == ES_RULES_REJECT) {
 		ret_rejection->status = refusal.status;
 		ret_rejection->retry_after_s = refusal.retry_after_s;
 		return ES_ROUTE_REJECT;
 	}
-	if (node >= 0)
+	if (node != ES_RULES_PASS)
 		return node;
 	before = *request;
-	node = es_route_plugins(router, service, request, &view, ret_rejection);
-	if (node == ES_ROUTE_MORE && explain) {
+	node = es_route_plugins(router, service, request, view, ret_rejection);
+	if (node == ES_ROUTE_MORE && view->explain) {
 		*request = before; /* nobody will gather it */
 		request->truncated = 1;
-		node = es_route_plugins(router, service, request, &view, ret_rejection);
+		node = es_route_plugins(router, service, request, view, ret_rejection);
 	}
-	if (node != -1)
+	return node;
+}
+
+int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
+	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
+{
+	struct es_cluster_view view;
+	int node;
+
+	es_router_view(router, now_ns, &view);
+	view.targets = router->cluster->targets[service];
+	view.explain = explain;
+	node = es_route_rules(router, service, request, &view, ret_rejection);
+	if (node != ES_RULES_PASS)
 		return node;
 	if (request->uri)
 		node = router->policy[service]->route(router->state[service], request, &view);
@@ -185,6 +195,17 @@ int es_route(struct es_router *router, unsigned int service, struct es_request_v
 	return node >= 0 && es_view_is_target(request, &view, (unsigned int)node)
 		       ? node
 		       : es_policy_fallback(request, &view);
+}
+
+int es_route_again(struct es_router *router, unsigned int service, struct es_request_view *request,
+		   unsigned long long now_ns, struct es_rejection *ret_rejection)
+{
+	struct es_cluster_view view;
+	int node;
+
+	es_router_view(router, now_ns, &view);
+	node = es_route_rules(router, service, request, &view, ret_rejection);
+	return node != ES_RULES_PASS ? node : es_policy_fallback(request, &view);
 }
 
 int es_route_fallback(struct es_router *router, const struct es_request_view *request,

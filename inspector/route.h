@@ -74,6 +74,14 @@ struct es_rejection {
 int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection);
 
+/**
+ * es_route_again() - for a request that came back from the node that es_route() had named
+ * What the rules say holds still; else the flow's own place on the ring, and not the policy, decides: it made
+ * its choice, and is not told that this was none. Returns as es_route().
+ */
+int es_route_again(struct es_router *router, unsigned int service, struct es_request_view *request,
+		   unsigned long long now_ns, struct es_rejection *ret_rejection);
+
 /* es_route_fallback() - without asking the policy: es_policy_fallback() */
 int es_route_fallback(struct es_router *router, const struct es_request_view *request,
 		      unsigned long long now_ns);

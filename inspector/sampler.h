@@ -3,9 +3,9 @@
 #define ES_SAMPLER_H
 
 /*
- * Which requests' responses are worth measuring: those of unknown length, each target once in a while, and
- * never more than so many a second. Bounded: a target that shares its place with another one is measured more
- * often, which does no harm. One worker's; used by its thread only.
+ * Which requests' responses are worth measuring: those whose length is not known for sure, each path once in
+ * a while, and never more than so many a second. Bounded: a path that shares its place with another one is
+ * measured more often, which does no harm. One worker's; used by its thread only.
  */
 #include "inspector/policy/policy.h"
 
@@ -17,7 +17,7 @@ struct es_sampler {
 	unsigned long long second;
 	unsigned int asked; /* in this second */
 	struct {
-		__u64 target;
+		__u64 content;
 		unsigned long long at_ns;
 	} place[ES_SAMPLER_PLACES];
 };

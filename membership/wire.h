@@ -33,6 +33,7 @@ enum es_wire_type {
 	ES_WIRE_TARGETS_END,
 	ES_WIRE_TARGETS_CHECK,	/* remember the digest of the table, as of this place in the order */
 	ES_WIRE_TARGETS_DIGEST, /* the sender's */
+	ES_WIRE_SIZES,		/* how long responses of a service were; inspector/daemon_observed.h */
 };
 
 /**

@@ -162,7 +162,7 @@ static void es_explain_info(const struct es_cluster_view *view, const char *who,
 
 /* All that is said of the request; the rule whose cookie or header is its affinity, or NULL. */
 static const struct es_rule *es_rules_ask(struct es_rules *rules, unsigned int service,
-					  struct es_url_table *table, const struct es_request_view *request,
+					  struct es_url_table *table, struct es_request_view *request,
 					  const struct es_cluster_view *view, struct es_url_info *info)
 {
 	const struct es_rule *affinity = NULL;
@@ -196,6 +196,8 @@ static const struct es_rule *es_rules_ask(struct es_rules *rules, unsigned int s
 	es_url_lookup(table, rules->locations[service], &path, &entry);
 	es_explain_info(view, "URL table", "", &entry.info, ~info->has);
 	es_url_info_put(info, &entry.info, ~info->has);
+	if (table && (entry.size_from == ES_URL_FROM_NOWHERE || entry.size_from == ES_URL_FROM_RESPONSES))
+		request->content = es_url_key(table, &path);
 	return affinity;
 }
 

@@ -65,20 +65,21 @@ static struct es_reader *es_reader_of(struct es_url_table *table)
 }
 
 /* Request paths are anybody's: who could predict the hash could fill one chain with them. */
-static __u64 es_path_key(const struct es_url_table *table, const struct es_url_path *path)
+__u64 es_url_key(const struct es_url_table *table, const struct es_url_path *path)
 {
 	struct es_sipstate state;
-	__u64 word = 0;
+	__u64 word = 0, key;
 	size_t at = 0;
 
 	es_siphash_init(&state, &table->key);
 	for (; at + sizeof(word) <= path->len; at += sizeof(word)) {
 		memcpy(&word, path->text + at, sizeof(word));
-		es_siphash_word(&state, word);
+		es_siphash_word(&state, le64toh(word));
 	}
 	word = 0;
 	memcpy(&word, path->text + at, path->len - at);
-	return es_siphash_final(&state, word, (__u32)path->len);
+	key = es_siphash_final(&state, le64toh(word), (__u32)path->len);
+	return key ? key : 1;
 }
 
 static int es_shard_init(struct es_shard *shard, size_t max)
@@ -122,6 +123,11 @@ int es_url_table_new(size_t max_entries, struct es_url_table **ret_table)
 	}
 	*ret_table = table;
 	return 0;
+}
+
+void es_url_table_set_key(struct es_url_table *table, const struct es_sipkey *key)
+{
+	table->key = *key;
 }
 
 void es_url_table_free(struct es_url_table **table)
@@ -283,7 +289,7 @@ static struct es_shard *es_shard_of(struct es_url_table *table, __u64 key)
 
 static int es_observed_lookup(struct es_url_table *table, const struct es_url_path *path, __u64 *ret_bytes)
 {
-	__u64 key = es_path_key(table, path);
+	__u64 key = es_url_key(table, path);
 	struct es_shard *shard = es_shard_of(table, key);
 	struct es_observed *entry;
 
@@ -323,13 +329,22 @@ void es_url_lookup(struct es_url_table *table, const struct es_url_tree *config,
 	es_url_info_put(info, &observed, ~info->has);
 }
 
+int es_url_observe_key(struct es_url_table *table, __u64 key, __u64 bytes)
+{
+	struct es_shard *shard = es_shard_of(table, key);
+	int rc;
+
+	pthread_mutex_lock(&shard->lock);
+	rc = es_shard_put(shard, key, bytes);
+	pthread_mutex_unlock(&shard->lock);
+	return rc;
+}
+
 int es_url_observe(struct es_url_table *table, const char *path, size_t len, __u64 bytes)
 {
 	struct es_url_path normal;
-	struct es_shard *shard;
 	struct es_url_info scan;
 	int has_scan, rc;
-	__u64 key;
 
 	rc = es_url_path_normalize(path, len, &normal);
 	if (rc)
@@ -337,12 +352,7 @@ int es_url_observe(struct es_url_table *table, const char *path, size_t len, __u
 	es_scan_lookup(table, &normal, &scan, &has_scan);
 	if (scan.has & ES_URL_SIZE)
 		return 0;
-	key = es_path_key(table, &normal);
-	shard = es_shard_of(table, key);
-	pthread_mutex_lock(&shard->lock);
-	rc = es_shard_put(shard, key, bytes);
-	pthread_mutex_unlock(&shard->lock);
-	return rc;
+	return es_url_observe_key(table, es_url_key(table, &normal), bytes);
 }
 
 void es_url_table_stats(struct es_url_table *table, struct es_url_stats *ret_stats)

@@ -23,6 +23,7 @@
  */
 #include "inspector/content/url_path.h"
 #include "inspector/content/url_tree.h"
+#include "kmod/core/siphash.h"
 
 #define ES_URL_ENTRIES_MIN 1024u
 #define ES_URL_ENTRIES_MAX (4u << 20)
@@ -55,6 +56,13 @@ int es_url_table_new(size_t max_entries, struct es_url_table **ret_table);
 void es_url_table_free(struct es_url_table **table);
 
 /**
+ * es_url_table_set_key() - what es_url_key() hashes with; before anything is observed
+ * A secret of the cluster's, so that nodes can tell each other what they have observed. Without, it is
+ * random.
+ */
+void es_url_table_set_key(struct es_url_table *table, const struct es_sipkey *key);
+
+/**
  * es_url_table_set_scan() - @scan is what the document root has from now on; NULL: nothing is known
  * The table owns it, and nobody may write it any more. Any thread; one at a time.
  */
@@ -66,6 +74,12 @@ void es_url_table_set_scan(struct es_url_table *table, struct es_url_tree *scan)
  */
 void es_url_lookup(struct es_url_table *table, const struct es_url_tree *config,
 		   const struct es_url_path *path, struct es_url_entry *ret_entry);
+
+/* es_url_key() - what the table knows an observed path as; never 0 */
+__u64 es_url_key(const struct es_url_table *table, const struct es_url_path *path);
+
+/* es_url_observe_key() - es_url_observe() for who has only the key. Returns 0 or -ENOSPC. */
+int es_url_observe_key(struct es_url_table *table, __u64 key, __u64 bytes);
 
 /**
  * es_url_observe() - the response for @path, as the client asked for it, had so many bytes

@@ -36,6 +36,8 @@ enum es_request_class {
  * @target: what the table knows the content as: a hash of @uri, the same on all nodes; never 0 for a known
  * URI
  * @current: the node that has the connection; -1 before its first request
+ * @content: what the URL table knows an observed path as (content/url_table.h); 0 if its size is known for
+ * sure
  * @size_bytes: of the response, 0 if not known; @cost: what serving it takes, in response packets (LVS-CAD
  * section 5.1), at least 1
  * @is_dynamic, @class: what kind of content it is
@@ -50,6 +52,7 @@ struct es_request_view {
 	size_t uri_len;
 	__u64 target;
 	int current;
+	__u64 content;
 	__u64 size_bytes;
 	unsigned int cost;
 	int is_dynamic;

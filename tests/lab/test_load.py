@@ -76,3 +76,46 @@ def test_shares_of_time(lab):
         assert 0 <= seen["cpu"] <= 1 and 0 <= seen["disk"] <= 1, node
     text = lab.node("n1").exec(["earshot", "nodes"]).stdout
     assert {"CONNS", "ACTIVE", "LOAD", "MEAN", "CPU", "DISK"} <= set(text.split("\n", 1)[0].split())
+
+
+def test_sizes_are_known_everywhere(lab):
+    """One node serves it and measures the response; all inspectors count with it from then on."""
+    def told(node):
+        return lab.node(node).ask({"command": "explain", "request": raw.head("/100k?a").decode()})
+
+    assert told("n1")["size_bytes"] == 0 and told("n1")["cost"] == 1
+    assert raw.right(raw.ask(lab.client, raw.head("/100k?b"))[0], "100k")
+    for node in NODES:
+        wait_for(lambda node=node: told(node)["size_bytes"], f"the size, by {node}", 3)
+        assert 100 * 1024 < told(node)["size_bytes"] < 101 * 1024 and told(node)["cost"] == 71, told(node)
+
+
+def test_admission(lab):
+    """While the cluster has much in hand, requests of low priority are told to come back; others are served."""
+    with open(lab.config_file, encoding="utf-8") as handle:
+        text = handle.read()
+    with open(lab.config_file, "w", encoding="utf-8") as handle:
+        handle.write(text.replace("service web {\n", "service web {\n    admit_low = 3\n    retry_after_s = 7\n", 1)
+                     + 'rule crawler { header = "User-Agent: crawler"  priority = low }\n')
+    for node in lab.nodes:
+        node.exec(["earshot", "reload"])
+
+    def ask(**fields):
+        response, _ = raw.ask(lab.client, raw.head("/1k", Connection="close", **fields))
+        return response.status, response.fields.get("retry-after")
+
+    low = {"User-Agent": "crawler"}
+    assert ask() == ask(**low) == (200, None)
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(raw.connect(lab.client)) for _ in range(REQUESTS)]
+        for sock, target in zip(socks, slow_targets(lab, "n2", REQUESTS)):
+            sock.sendall(raw.head(target))
+        for node in NODES:
+            wait_for(lambda node=node: known(lab, node)["n2"]["active"] == REQUESTS, f"{REQUESTS} in hand, by {node}", 2)
+        for _ in range(10):
+            assert ask(**low) == (503, "7") and ask() == (200, None)
+        for sock in socks:
+            sock.settimeout(10)
+            assert b"X-Node: n2" in sock.recv(65536)
+    wait_for(lambda: all(known(lab, node)["n2"]["active"] == 0 for node in NODES), "nothing in hand", 3)
+    assert ask(**low) == (200, None)
