@@ -124,6 +124,27 @@ static int es_head_is_http(const struct es_http_head *head)
 	return head->result == ES_HTTP_DONE || head->result == ES_HTTP_AMBIGUOUS;
 }
 
+/* What the rules make of a request: ES_RULES_PASS, ES_ROUTE_REJECT or a node. They know HTTP/1.x only. */
+static int es_route_rules(struct es_router *router, unsigned int service, struct es_request_view *request,
+			  const struct es_cluster_view *view, struct es_rejection *ret_rejection)
+{
+	struct es_rules_refusal refusal;
+	int node = ES_RULES_PASS;
+
+	*ret_rejection = (struct es_rejection){
+		.is_head = request->head->method == ES_HTTP_METHOD_HEAD,
+		.protocol = request->head->result,
+	};
+	if (es_head_is_http(request->head))
+		node = es_rules_apply(router->rules, service, router->cluster->urls[service], request, view,
+				      &refusal);
+	if (node != ES_RULES_REJECT)
+		return node;
+	ret_rejection->status = refusal.status;
+	ret_rejection->retry_after_s = refusal.retry_after_s;
+	return ES_ROUTE_REJECT;
+}
+
 /* The plugins' word, as es_route() says it; -1 if the policy has it, within @request's nodes then. */
 static int es_route_plugins(struct es_router *router, unsigned int service, struct es_request_view *request,
 			    const struct es_cluster_view *view, struct es_rejection *ret_rejection)
@@ -141,53 +162,31 @@ static int es_route_plugins(struct es_router *router, unsigned int service, stru
 		ret_rejection->retry_after_s = answer.retry_after_s;
 		return ES_ROUTE_REJECT;
 	default:
-		return ES_RULES_PASS;
+		return -1;
 	}
-}
-
-/* What rules and plugins make of a request: ES_RULES_PASS, ES_ROUTE_REJECT, ES_ROUTE_MORE or a node. */
-static int es_route_rules(struct es_router *router, unsigned int service, struct es_request_view *request,
-			  const struct es_cluster_view *view, struct es_rejection *ret_rejection)
-{
-	struct es_rules_refusal refusal;
-	struct es_request_view before;
-	int node = ES_RULES_PASS;
-
-	*ret_rejection = (struct es_rejection){
-		.is_head = request->head->method == ES_HTTP_METHOD_HEAD,
-		.protocol = request->head->result,
-	};
-	if (es_head_is_http(request->head))
-		node = es_rules_apply(router->rules, service, router->cluster->urls[service], request, view,
-				      &refusal);
-	if (node == ES_RULES_REJECT) {
-		ret_rejection->status = refusal.status;
-		ret_rejection->retry_after_s = refusal.retry_after_s;
-		return ES_ROUTE_REJECT;
-	}
-	if (node != ES_RULES_PASS)
-		return node;
-	before = *request;
-	node = es_route_plugins(router, service, request, view, ret_rejection);
-	if (node == ES_ROUTE_MORE && view->explain) {
-		*request = before; /* nobody will gather it */
-		request->truncated = 1;
-		node = es_route_plugins(router, service, request, view, ret_rejection);
-	}
-	return node;
 }
 
 int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
 {
+	struct es_request_view before;
 	struct es_cluster_view view;
-	int node;
+	int node = -1;
 
 	es_router_view(router, now_ns, &view);
 	view.targets = router->cluster->targets[service];
 	view.explain = explain;
 	node = es_route_rules(router, service, request, &view, ret_rejection);
 	if (node != ES_RULES_PASS)
+		return node;
+	before = *request;
+	node = es_route_plugins(router, service, request, &view, ret_rejection);
+	if (node == ES_ROUTE_MORE && explain) {
+		*request = before; /* nobody will gather it */
+		request->truncated = 1;
+		node = es_route_plugins(router, service, request, &view, ret_rejection);
+	}
+	if (node != -1)
 		return node;
 	if (request->uri)
 		node = router->policy[service]->route(router->state[service], request, &view);
@@ -205,6 +204,10 @@ int es_route_again(struct es_router *router, unsigned int service, struct es_req
 
 	es_router_view(router, now_ns, &view);
 	node = es_route_rules(router, service, request, &view, ret_rejection);
+	if (node == ES_RULES_PASS) {
+		request->truncated = 1; /* what was gathered of it is not here any more */
+		node = es_route_plugins(router, service, request, &view, ret_rejection);
+	}
 	return node != ES_RULES_PASS ? node : es_policy_fallback(request, &view);
 }
 
