@@ -204,6 +204,10 @@ int es_route_again(struct es_router *router, unsigned int service, struct es_req
 
 	es_router_view(router, now_ns, &view);
 	node = es_route_rules(router, service, request, &view, ret_rejection);
+	if (node == ES_RULES_PASS) {
+		request->truncated = 1; /* what was gathered of it is not here any more */
+		node = es_route_plugins(router, service, request, &view, ret_rejection);
+	}
 	return node != ES_RULES_PASS ? node : es_policy_fallback(request, &view);
 }
 
