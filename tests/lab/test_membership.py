@@ -342,6 +342,7 @@ def test_layer_4():
         settled(lab)
         with Witness(lab) as witness, Traffic(lab) as traffic:
             traffic.run(0.5)
+            killed = traffic.now()
             lab.node("n1").signal("earshotd", signal.SIGKILL)
             traffic.run(DETECTED)
             gone = traffic.now()
@@ -350,6 +351,7 @@ def test_layer_4():
             settled(lab)
             back = traffic.now()
             traffic.run(0.5)
+        print(f"killed {killed:.3f}, gone {gone:.3f}, back {back:.3f}")
         traffic.assert_whole()
         assert {a.node for a in traffic.answers if a.kind == "fresh" and gone < a.began < back - 2} <= others("n1")
         assert "n1" in traffic.nodes(back)
