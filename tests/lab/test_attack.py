@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Forged packets: they cost no memory, make no socket, and nobody else notices."""
-import errno
 import contextlib
+import errno
 import json
 import random
 import socket

@@ -139,8 +139,9 @@ def test_parameters_and_sizes():
         assert told["size_bytes"] == 100 * 1024 and told["cost"] == -(-100 * 1024 // 1460), told
         node = raw.ask(lab.client, raw.head("/100k"))[0].node
         # Its set comes to n1 over the bus.
-        told = wait_for(lambda: any("large file (threshold = 10 KB)" in step for step in (seen := explain(lab, "/100k"))["steps"])
-                        and seen, "the decision of another inspector")
+        wait_for(lambda: any("large file (threshold = 10 KB)" in step for step in explain(lab, "/100k")["steps"]),
+                 "the decision of another inspector")
+        told = explain(lab, "/100k")
         assert told["node"] == node, told
         assert explain(lab, "/1k")["size_bytes"] == 1024
         assert lab.status("n1")["content"][0]["document_root"]["state"] == "watched"
