@@ -119,7 +119,7 @@ def inspector(lab, port, service="web"):
 
 
 def ports(lab, node, first=20000):
-    """Client ports whose connections that node inspects."""
+    """Client ports whose connections that node inspects; up to 29999 no other connection has them (topology.py)."""
     return (port for port in range(first, 65536) if inspector(lab, port) == node)
 
 

@@ -30,7 +30,7 @@ def _lab():
         yield lab
 
 
-_next_port = itertools.count(20000)
+_next_port = itertools.cycle(range(20000, 30000))  # what the kernel never chooses: topology.py
 
 
 def ports(lab, node, count):

@@ -108,7 +108,8 @@ def test_every_cable_bad(docroot):
 def test_nothing_stays_behind(docroot):
     """A great many connections, and every table is as it was."""
     connections = int(os.environ.get("EARSHOT_MOVES_CONNECTIONS", "300000"))
-    with Lab(nodes=NODES, policy="wrr", docroot=docroot, settings=EVERY) as lab:
+    small = {"inspector.decision_entries": 16384, "inspector.url_entries": 1024}  # soon full
+    with Lab(nodes=NODES, policy="wrr", docroot=docroot, settings={**EVERY, **small}) as lab:
         options = {"close": "series,client,server,reset", "requests": 2, "any_node": True, "max_bytes": 2000,
                    "local_ports": "2000-65000"}
         load(lab, connections=30000, **{**options, "close": "series"})  # touches every page of the tables
