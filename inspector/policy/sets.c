@@ -30,7 +30,7 @@ int es_set_lookup(const struct es_request_view *request, const struct es_cluster
 		return -1;
 	}
 	found = view->explain ? es_targets_peek(view->targets, request->target, ret_set)
-			      : es_targets_get(view->targets, request->target, view->now_ns, ret_set);
+			      : es_targets_get(view->targets, request->target, ret_set);
 	if (view->explain && found)
 		es_set_explain(view, ret_set);
 	return found;

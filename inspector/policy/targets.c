@@ -240,15 +240,13 @@ static int es_entry_read(const struct es_entry *e, struct es_target_set *ret_set
 	return 1;
 }
 
-int es_targets_get(struct es_targets *targets, __u64 target, unsigned long long now_ns,
-		   struct es_target_set *ret_set)
+int es_targets_get(struct es_targets *targets, __u64 target, struct es_target_set *ret_set)
 {
 	struct es_target_change keep = {.target = target, .op = ES_TARGET_KEEP};
 	struct es_shard *shard = es_shard_lock(targets, target);
 	struct es_entry *e = *es_entry_slot(targets, shard, target);
 	int found, is_old = 0;
 
-	(void)now_ns;
 	if (e) {
 		e->hits++;
 		is_old = e->order && !e->keep_sent && es_is_old(targets, e);

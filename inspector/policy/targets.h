@@ -59,8 +59,7 @@ void es_targets_free(struct es_targets **targets);
  * es_targets_get() - the set of a target, as far as this node knows, proposals included
  * Any thread. Returns 1, or 0 if it has none.
  */
-int es_targets_get(struct es_targets *targets, __u64 target, unsigned long long now_ns,
-		   struct es_target_set *ret_set);
+int es_targets_get(struct es_targets *targets, __u64 target, struct es_target_set *ret_set);
 
 /* es_targets_peek() - the same, and leaves no trace */
 int es_targets_peek(struct es_targets *targets, __u64 target, struct es_target_set *ret_set);

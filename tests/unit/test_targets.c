@@ -189,12 +189,12 @@ static void test_eviction(void **state)
 	assert_int_equal(counts(bus->table[0]).entries, 16);
 	/* Used while young: no word. In the older half: one, of both; the second does nothing. */
 	for (int i = 0; i < 3; i++)
-		assert_true(es_targets_get(bus->table[0], 15, 1, &set));
+		assert_true(es_targets_get(bus->table[0], 15, &set));
 	settle(bus);
 	assert_int_equal(bus->len, 16);
 	for (int i = 0; i < 3; i++) {
-		assert_true(es_targets_get(bus->table[0], 2, 1, &set));
-		assert_true(es_targets_get(bus->table[1], 2, 1, &set));
+		assert_true(es_targets_get(bus->table[0], 2, &set));
+		assert_true(es_targets_get(bus->table[1], 2, &set));
 	}
 	settle(bus);
 	assert_int_equal(bus->len, 18);
@@ -328,7 +328,7 @@ static void test_agreement(void **state)
 				hear(bus, i, r >> 40 & 15, step);
 				break;
 			case 4:
-				(void)es_targets_get(bus->table[i], target, step, &set);
+				(void)es_targets_get(bus->table[i], target, &set);
 				break;
 			default:
 				es_targets_propose(
@@ -365,7 +365,7 @@ static void *worker(void *arg)
 	while (!stop) {
 		__u64 target = 1 + es_random_below(&random, 300);
 
-		if (!es_targets_get(t, target, 1, &set))
+		if (!es_targets_get(t, target, &set))
 			es_targets_propose(t, target, ES_TARGET_ASSIGN, (unsigned int)target % 8, 0, 1);
 		else
 			es_targets_propose(t, target,
