@@ -209,21 +209,30 @@ static int es_set_apply(struct es_node_set *set, enum es_target_op op, unsigned 
 
 /* --- policies */
 
-static int es_queue_put(struct es_targets *t, const struct es_target_change *change)
+/* What es_queue_put() made of a proposal. */
+enum es_queued { ES_QUEUED, ES_QUEUED_FIRST, ES_QUEUE_FULL };
+
+static enum es_queued es_queue_put(struct es_targets *t, const struct es_target_change *change)
 {
-	int is_first, is_full;
+	enum es_queued result;
 
 	pthread_mutex_lock(&t->queue_lock);
-	is_full = t->tail - t->head == ES_QUEUE_SIZE;
-	is_first = t->tail == t->head;
-	if (is_full)
+	if (t->tail - t->head == ES_QUEUE_SIZE) {
 		t->count.refused++;
-	else
+		result = ES_QUEUE_FULL;
+	} else {
+		result = t->tail == t->head ? ES_QUEUED_FIRST : ES_QUEUED;
 		t->queue[t->tail++ % ES_QUEUE_SIZE] = *change;
+	}
 	pthread_mutex_unlock(&t->queue_lock);
-	if (is_first && t->notify)
+	return result;
+}
+
+/* Without a lock: it may be a system call. */
+static void es_queue_notify(const struct es_targets *t, enum es_queued queued)
+{
+	if (queued == ES_QUEUED_FIRST && t->notify)
 		t->notify(t->notify_ctx);
-	return is_full ? -ENOBUFS : 0;
 }
 
 void es_targets_on_proposal(struct es_targets *targets, void (*notify)(void *ctx), void *ctx)
@@ -245,18 +254,19 @@ int es_targets_get(struct es_targets *targets, __u64 target, struct es_target_se
 	struct es_target_change keep = {.target = target, .op = ES_TARGET_KEEP};
 	struct es_shard *shard = es_shard_lock(targets, target);
 	struct es_entry *e = *es_entry_slot(targets, shard, target);
-	int found, is_old = 0;
+	enum es_queued queued = ES_QUEUED;
+	int found;
 
 	if (e) {
 		e->hits++;
-		is_old = e->order && !e->keep_sent && es_is_old(targets, e);
-		if (is_old)
-			e->keep_sent = 1;
+		if (e->order && !e->keep_sent && es_is_old(targets, e)) {
+			queued = es_queue_put(targets, &keep);
+			e->keep_sent = queued != ES_QUEUE_FULL; /* else the next look-up tries again */
+		}
 	}
 	found = es_entry_read(e, ret_set);
 	es_shard_unlock(shard);
-	if (is_old)
-		(void)es_queue_put(targets, &keep);
+	es_queue_notify(targets, queued);
 	return found;
 }
 
@@ -276,20 +286,25 @@ void es_targets_propose(struct es_targets *targets, __u64 target, enum es_target
 		.target = target, .op = (__u8)op, .node = (__u8)node, .from = (__u8)from};
 	struct es_shard *shard = es_shard_lock(targets, target);
 	struct es_entry *e = es_entry_get(targets, shard, target);
+	enum es_queued queued = ES_QUEUED;
 
 	if (e) {
 		struct es_node_set next = e->view;
 
 		/* Under the lock, so that the bus has the proposals for a target in the order of their
 		 * effects. */
-		if (es_set_apply(&next, op, node, from) && !es_queue_put(targets, &change)) {
-			e->view = next;
-			e->changed_ns = now_ns;
-			e->pending++;
+		if (es_set_apply(&next, op, node, from)) {
+			queued = es_queue_put(targets, &change);
+			if (queued != ES_QUEUE_FULL) {
+				e->view = next;
+				e->changed_ns = now_ns;
+				e->pending++;
+			}
 		}
 		es_entry_settle(targets, shard, e);
 	}
 	es_shard_unlock(shard);
+	es_queue_notify(targets, queued);
 }
 
 /* --- the bus */

@@ -34,7 +34,6 @@ struct es_target_change {
 	__u8 op;
 	__u8 node;
 	__u8 from;
-	__u8 service;
 };
 
 /**

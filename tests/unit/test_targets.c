@@ -247,6 +247,7 @@ static void test_bus_stands_still(void **state)
 {
 	struct bus *bus = bus_new(1, 1000000);
 	struct es_targets *t = bus->table[0];
+	struct es_target_set set;
 	__u64 known = 0;
 
 	(void)state;
@@ -260,6 +261,22 @@ static void test_bus_stands_still(void **state)
 	assert_int_equal(counts(t).entries, known);
 	es_targets_propose(t, 50000, ES_TARGET_ASSIGN, 1, 0, 1);
 	assert_string_equal(set_of(t, 50000), "1");
+	bus_free(bus);
+	/* What is in use, and could not be put in again, is tried again. */
+	bus = bus_new(1, 16);
+	t = bus->table[0];
+	for (__u64 i = 1; i <= 16; i++)
+		es_targets_propose(t, i, ES_TARGET_ASSIGN, 1, 0, 1);
+	settle(bus);
+	for (__u64 i = 100; counts(t).refused == 0; i++)
+		es_targets_propose(t, i, ES_TARGET_ASSIGN, 1, 0, 1);
+	assert_true(es_targets_get(t, 1, &set));
+	assert_int_equal(counts(t).refused, 2);
+	while (es_targets_take(t, bus->said, BUS_MAX))
+		;
+	assert_true(es_targets_get(t, 1, &set));
+	assert_int_equal(es_targets_take(t, bus->said, BUS_MAX), 1);
+	assert_int_equal(bus->said[0].op, ES_TARGET_KEEP);
 	bus_free(bus);
 }
 
