@@ -4,6 +4,7 @@
  * shape). Where the values come from, and when, is the daemon's business.
  */
 #include "inspector/report.h"
+#include "inspector/report_json.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,30 +14,11 @@
 
 #include "kmod/core/counters.h"
 
-static void add_string(struct json_object *object, const char *key, const char *value)
-{
-	json_object_object_add(object, key, json_object_new_string(value));
-}
-
-static void add_number(struct json_object *object, const char *key, unsigned long long value)
-{
-	json_object_object_add(object, key, json_object_new_uint64(value));
-}
-
-/* Six digits after the point: a share or an uptime needs no more, and %.17g is unreadable. */
-static void add_fraction(struct json_object *object, const char *key, double value)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "%.6f", value);
-	json_object_object_add(object, key, json_object_new_double_s(value, text));
-}
-
 static void add_address(struct json_object *object, const char *key, const struct es_addr *address)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	add_string(object, key, es_conf_addr_text(address, text));
+	es_json_string(object, key, es_conf_addr_text(address, text));
 }
 
 static const char *inspect_name(enum es_inspect inspect)
@@ -61,18 +43,18 @@ static struct json_object *services_of(const struct es_conf *conf, const struct 
 		const struct es_conf_service *service = &conf->services[i];
 		struct json_object *object = json_object_new_object();
 
-		add_string(object, "name", service->name);
+		es_json_string(object, "name", service->name);
 		add_address(object, "address", &service->address);
-		add_number(object, "port", service->port);
-		add_string(object, "policy", service->policy);
-		add_string(object, "inspect", inspect_name(service->inspect));
+		es_json_number(object, "port", service->port);
+		es_json_string(object, "policy", service->policy);
+		es_json_string(object, "inspect", inspect_name(service->inspect));
 		if (load) {
-			add_number(object, "connections", load[i].connections);
-			add_number(object, "active", load[i].active);
-			add_number(object, "load", load[i].load);
-			add_number(object, "measured", load[i].measured);
-			add_number(object, "mean_bytes",
-				   load[i].measured ? load[i].measured_bytes / load[i].measured : 0);
+			es_json_number(object, "connections", load[i].connections);
+			es_json_number(object, "active", load[i].active);
+			es_json_number(object, "load", load[i].load);
+			es_json_number(object, "measured", load[i].measured);
+			es_json_number(object, "mean_bytes",
+				       load[i].measured ? load[i].measured_bytes / load[i].measured : 0);
 		}
 		json_object_array_add(services, object);
 	}
@@ -88,12 +70,12 @@ static struct json_object *nodes_of(const struct es_report_status *status)
 		const struct es_conf_node *node = &status->conf->nodes[i];
 		struct json_object *object = json_object_new_object();
 
-		add_string(object, "name", node->name);
+		es_json_string(object, "name", node->name);
 		add_address(object, "address", &node->address);
-		add_number(object, "weight", status->weights ? status->weights[i] : node->weight);
-		add_string(object, "state", status->node_states ? status->node_states[i] : "up");
+		es_json_number(object, "weight", status->weights ? status->weights[i] : node->weight);
+		es_json_string(object, "state", status->node_states ? status->node_states[i] : "up");
 		json_object_object_add(object, "self", json_object_new_boolean(i == status->self));
-		add_fraction(object, "ring_share", status->ring_shares ? status->ring_shares[i] : 0);
+		es_json_fraction(object, "ring_share", status->ring_shares ? status->ring_shares[i] : 0, 6);
 		json_object_array_add(nodes, object);
 	}
 	return nodes;
@@ -105,15 +87,15 @@ struct json_object *es_report_status(const struct es_report_status *status)
 	struct json_object *datapath = json_object_new_object();
 	struct json_object *ring = json_object_new_object();
 
-	add_string(report, "version", EARSHOT_VERSION);
-	add_string(report, "cluster", status->conf->cluster.name);
-	add_string(report, "node", status->conf->nodes[status->self].name);
-	add_string(datapath, "type", status->datapath_type);
-	add_string(datapath, "state", status->datapath_state);
+	es_json_string(report, "version", EARSHOT_VERSION);
+	es_json_string(report, "cluster", status->conf->cluster.name);
+	es_json_string(report, "node", status->conf->nodes[status->self].name);
+	es_json_string(datapath, "type", status->datapath_type);
+	es_json_string(datapath, "state", status->datapath_state);
 	json_object_object_add(report, "datapath", datapath);
-	add_fraction(report, "uptime_s", status->uptime_s);
-	add_number(ring, "epoch", status->epoch);
-	add_number(ring, "members", status->members);
+	es_json_fraction(report, "uptime_s", status->uptime_s, 6);
+	es_json_number(ring, "epoch", status->epoch);
+	es_json_number(ring, "members", status->members);
 	json_object_object_add(report, "ring", ring);
 	json_object_object_add(report, "workers",
 			       status->workers ? status->workers : json_object_new_array());
@@ -127,9 +109,9 @@ struct json_object *es_report_worker(unsigned int id, const char *const *names,
 {
 	struct json_object *worker = json_object_new_object();
 
-	add_number(worker, "id", id);
+	es_json_number(worker, "id", id);
 	for (; *names; names++, values++)
-		add_number(worker, *names, *values);
+		es_json_number(worker, *names, *values);
 	return worker;
 }
 
@@ -144,10 +126,10 @@ static struct json_object *members_of(const struct es_report_ring *ring)
 		if (!ring->virtual_nodes[i])
 			continue;
 		object = json_object_new_object();
-		add_string(object, "name", ring->conf->nodes[i].name);
+		es_json_string(object, "name", ring->conf->nodes[i].name);
 		add_address(object, "address", &ring->conf->nodes[i].address);
-		add_number(object, "virtual_nodes", ring->virtual_nodes[i]);
-		add_fraction(object, "share", ring->shares[i]);
+		es_json_number(object, "virtual_nodes", ring->virtual_nodes[i]);
+		es_json_fraction(object, "share", ring->shares[i], 6);
 		json_object_array_add(members, object);
 	}
 	return members;
@@ -181,8 +163,8 @@ struct json_object *es_report_ring(const struct es_report_ring *ring)
 {
 	struct json_object *report = json_object_new_object();
 
-	add_number(report, "epoch", ring->epoch);
-	add_number(report, "virtual_nodes", ring->conf->cluster.virtual_nodes);
+	es_json_number(report, "epoch", ring->epoch);
+	es_json_number(report, "virtual_nodes", ring->conf->cluster.virtual_nodes);
 	json_object_object_add(report, "members", members_of(ring));
 	if (ring->points)
 		json_object_object_add(report, "points", points_of(ring));
@@ -264,12 +246,12 @@ struct json_object *es_report_lookup(const struct es_conf *conf, unsigned int ep
 	struct json_object *lookup = json_object_new_object();
 
 	add_address(lookup, "address", &flow->client);
-	add_number(lookup, "port", ntohs(flow->client_port));
-	add_string(lookup, "service", conf->services[service].name);
+	es_json_number(lookup, "port", ntohs(flow->client_port));
+	es_json_string(lookup, "service", conf->services[service].name);
 	json_object_object_add(lookup, "position", position_of(position));
-	add_string(lookup, "node", conf->nodes[node].name);
+	es_json_string(lookup, "node", conf->nodes[node].name);
 	add_address(lookup, "node_address", &conf->nodes[node].address);
-	add_number(report, "epoch", epoch);
+	es_json_number(report, "epoch", epoch);
 	json_object_object_add(report, "lookup", lookup);
 	return report;
 }
@@ -280,8 +262,8 @@ struct json_object *es_report_reload(unsigned int epoch)
 	char text[64];
 
 	snprintf(text, sizeof(text), "reloaded, epoch %u", epoch);
-	add_number(report, "epoch", epoch);
-	add_string(report, "message", text);
+	es_json_number(report, "epoch", epoch);
+	es_json_string(report, "message", text);
 	return report;
 }
 
@@ -310,9 +292,9 @@ void es_report_counter_add(struct json_object *report, const char *name, unsigne
 	struct json_object *object = json_object_new_object();
 	struct json_object *counters;
 
-	add_string(object, "name", name);
-	add_number(object, "value", value);
-	add_string(object, "description", description);
+	es_json_string(object, "name", name);
+	es_json_number(object, "value", value);
+	es_json_string(object, "description", description);
 	if (!json_object_object_get_ex(report, "counters", &counters) ||
 	    json_object_array_add(counters, object))
 		json_object_put(object);

@@ -3,29 +3,12 @@
 #include <stdio.h>
 #include "inspector/report.h"
 #include "inspector/report_plugins.h"
+#include "inspector/report_json.h"
 
 static const char *const kinds[ES_PLUGIN_KINDS] = {
 	[ES_PLUGIN_PASS] = "pass", [ES_PLUGIN_NODE] = "node",	  [ES_PLUGIN_NODES] = "nodes",
 	[ES_PLUGIN_MORE] = "more", [ES_PLUGIN_REJECT] = "reject",
 };
-
-static void add_string(struct json_object *object, const char *key, const char *value)
-{
-	json_object_object_add(object, key, json_object_new_string(value));
-}
-
-static void add_number(struct json_object *object, const char *key, unsigned long long value)
-{
-	json_object_object_add(object, key, json_object_new_uint64(value));
-}
-
-static void add_us(struct json_object *object, const char *key, double value)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%.3f", value);
-	json_object_object_add(object, key, json_object_new_double_s(value, text));
-}
 
 static struct json_object *metrics_of(const struct es_plugin_report *p)
 {
@@ -43,24 +26,24 @@ static struct json_object *plugin_of(const struct es_conf *conf, const struct es
 	char digest[32];
 
 	snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)p->digest);
-	add_string(plugin, "service", conf->services[p->service].name);
-	add_string(plugin, "name", p->name);
-	add_string(plugin, "file", p->file);
-	add_string(plugin, "plugin", p->what);
-	add_string(plugin, "version", p->version);
-	add_string(plugin, "description", p->description);
-	add_string(plugin, "config_digest", digest);
-	add_string(plugin, "fail", p->is_closed ? "closed" : "open");
-	add_number(plugin, "budget_us", p->budget_us);
-	add_number(plugin, "calls", p->calls);
+	es_json_string(plugin, "service", conf->services[p->service].name);
+	es_json_string(plugin, "name", p->name);
+	es_json_string(plugin, "file", p->file);
+	es_json_string(plugin, "plugin", p->what);
+	es_json_string(plugin, "version", p->version);
+	es_json_string(plugin, "description", p->description);
+	es_json_string(plugin, "config_digest", digest);
+	es_json_string(plugin, "fail", p->is_closed ? "closed" : "open");
+	es_json_number(plugin, "budget_us", p->budget_us);
+	es_json_number(plugin, "calls", p->calls);
 	for (unsigned int i = 0; i < ES_PLUGIN_KINDS; i++)
-		add_number(answers, kinds[i], p->answers[i]);
+		es_json_number(answers, kinds[i], p->answers[i]);
 	json_object_object_add(plugin, "answers", answers);
 	for (unsigned int i = 0; i < ES_PLUGIN_FAILURE_COUNT; i++)
-		add_number(failures, es_plugin_failure_name[i], p->failures[i]);
+		es_json_number(failures, es_plugin_failure_name[i], p->failures[i]);
 	json_object_object_add(plugin, "failures", failures);
-	add_us(plugin, "mean_us", p->mean_us);
-	add_us(plugin, "max_us", p->max_us);
+	es_json_fraction(plugin, "mean_us", p->mean_us, 3);
+	es_json_fraction(plugin, "max_us", p->max_us, 3);
 	json_object_object_add(plugin, "metrics", metrics_of(p));
 	return plugin;
 }

@@ -5,24 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/report_targets.h"
-
-static void add_string(struct json_object *object, const char *key, const char *value)
-{
-	json_object_object_add(object, key, json_object_new_string(value));
-}
-
-static void add_number(struct json_object *object, const char *key, __u64 value)
-{
-	json_object_object_add(object, key, json_object_new_uint64(value));
-}
-
-static void add_fraction(struct json_object *object, const char *key, double value)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%.3f", value);
-	json_object_object_add(object, key, json_object_new_double_s(value, text));
-}
+#include "inspector/report_json.h"
 
 static void add_node(struct json_object *object, const char *key, const struct es_conf *conf, int node)
 {
@@ -69,19 +52,19 @@ static void add_table(struct json_object *result, const struct es_report_table *
 	struct es_targets_counts c;
 
 	es_targets_count(t->targets, &c);
-	add_string(table, "state", es_sync_phase_text(t->sync.phase));
-	add_number(table, "entries", c.entries);
-	add_number(table, "max_entries", c.max_entries);
-	add_number(table, "assigned", c.assigned);
-	add_number(table, "added", c.added);
-	add_number(table, "removed", c.removed);
-	add_number(table, "moved", c.moved);
-	add_number(table, "kept", c.kept);
-	add_number(table, "evicted", c.evicted);
-	add_number(table, "overtaken", c.overtaken);
-	add_number(table, "refused", c.refused);
-	add_number(table, "snapshots", t->sync.snapshots);
-	add_number(table, "differences", t->sync.differences);
+	es_json_string(table, "state", es_sync_phase_text(t->sync.phase));
+	es_json_number(table, "entries", c.entries);
+	es_json_number(table, "max_entries", c.max_entries);
+	es_json_number(table, "assigned", c.assigned);
+	es_json_number(table, "added", c.added);
+	es_json_number(table, "removed", c.removed);
+	es_json_number(table, "moved", c.moved);
+	es_json_number(table, "kept", c.kept);
+	es_json_number(table, "evicted", c.evicted);
+	es_json_number(table, "overtaken", c.overtaken);
+	es_json_number(table, "refused", c.refused);
+	es_json_number(table, "snapshots", t->sync.snapshots);
+	es_json_number(table, "differences", t->sync.differences);
 	json_object_object_add(result, "table", table);
 }
 
@@ -94,19 +77,19 @@ struct json_object *es_report_table(const struct es_report_table *t, struct json
 
 	if (json_object_object_get_ex(request, "limit", &limit) && json_object_get_int64(limit) >= 0)
 		max = (size_t)json_object_get_int64(limit);
-	add_string(result, "service", service->name);
-	add_string(result, "policy", service->policy);
+	es_json_string(result, "service", service->name);
+	es_json_string(result, "policy", service->policy);
 	if (t->targets)
 		add_table(result, t);
 	for (size_t i = 0; i < t->hot_count && i < max; i++) {
 		struct json_object *target = json_object_new_object();
 		struct es_target_set set;
 
-		add_string(target, "uri", t->hot[i].uri);
-		add_number(target, "requests", t->hot[i].requests);
+		es_json_string(target, "uri", t->hot[i].uri);
+		es_json_number(target, "requests", t->hot[i].requests);
 		if (t->targets && es_targets_peek(t->targets, t->hot[i].target, &set)) {
 			json_object_object_add(target, "nodes", node_names(t->conf, set.nodes));
-			add_fraction(target, "changed_s", (double)(t->now_ns - set.changed_ns) / 1e9);
+			es_json_fraction(target, "changed_s", (double)(t->now_ns - set.changed_ns) / 1e9, 3);
 		}
 		json_object_array_add(targets, target);
 	}
@@ -185,13 +168,13 @@ static struct json_object *view_of(const struct es_report_explanation *e, unsign
 	struct json_object *object = json_object_new_object();
 	const struct es_node_view *view = &e->nodes[node];
 
-	add_string(object, "name", e->conf->nodes[node].name);
+	es_json_string(object, "name", e->conf->nodes[node].name);
 	json_object_object_add(object, "target", json_object_new_boolean(view->is_target));
-	add_number(object, "weight", (__u64)view->weight);
-	add_fraction(object, "active", view->active);
-	add_fraction(object, "load", view->load);
-	add_fraction(object, "cpu", view->cpu);
-	add_fraction(object, "disk", view->disk);
+	es_json_number(object, "weight", (__u64)view->weight);
+	es_json_fraction(object, "active", view->active, 3);
+	es_json_fraction(object, "load", view->load, 3);
+	es_json_fraction(object, "cpu", view->cpu, 3);
+	es_json_fraction(object, "disk", view->disk, 3);
 	return object;
 }
 
@@ -201,8 +184,8 @@ struct json_object *es_report_explain(const struct es_report_explanation *e)
 	struct json_object *steps = json_object_new_array(), *nodes = json_object_new_array();
 	const struct es_conf_service *service = &e->conf->services[e->service];
 
-	add_string(result, "service", service->name);
-	add_string(result, "policy", service->policy);
+	es_json_string(result, "service", service->name);
+	es_json_string(result, "policy", service->policy);
 	json_object_object_add(result, "uri",
 			       e->request->uri
 				       ? json_object_new_string_len(e->request->uri, (int)e->request->uri_len)
@@ -210,11 +193,11 @@ struct json_object *es_report_explain(const struct es_report_explanation *e)
 	add_node(result, "inspecting", e->conf, e->inspecting);
 	add_node(result, "node", e->conf, e->node);
 	if (e->node == ES_ROUTE_REJECT) {
-		add_number(result, "status", e->rejection.status);
-		add_number(result, "retry_after_s", e->rejection.retry_after_s);
+		es_json_number(result, "status", e->rejection.status);
+		es_json_number(result, "retry_after_s", e->rejection.retry_after_s);
 	}
-	add_number(result, "size_bytes", e->request->size_bytes);
-	add_number(result, "cost", e->request->cost);
+	es_json_number(result, "size_bytes", e->request->size_bytes);
+	es_json_number(result, "cost", e->request->cost);
 	for (unsigned int i = 0; i < e->explain.count; i++)
 		json_object_array_add(steps, step_named(e->conf, e->explain.step[i]));
 	json_object_object_add(result, "steps", steps);
