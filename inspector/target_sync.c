@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/policy/policy.h"
 #include "inspector/target_sync.h"
+#include "membership/number.h"
 
 #define ES_CHANGE_SIZE	 12
 #define ES_ENTRY_SIZE	 32
@@ -67,37 +67,9 @@ static int id_less(struct es_group_id a, struct es_group_id b)
 	return a.nodeid < b.nodeid || (a.nodeid == b.nodeid && a.pid < b.pid);
 }
 
-static void put32(__u8 *at, __u32 value)
-{
-	value = htobe32(value);
-	memcpy(at, &value, sizeof(value));
-}
-
-static void put64(__u8 *at, __u64 value)
-{
-	value = htobe64(value);
-	memcpy(at, &value, sizeof(value));
-}
-
-static __u32 get32(const __u8 *at)
-{
-	__u32 value;
-
-	memcpy(&value, at, sizeof(value));
-	return be32toh(value);
-}
-
-static __u64 get64(const __u8 *at)
-{
-	__u64 value;
-
-	memcpy(&value, at, sizeof(value));
-	return be64toh(value);
-}
-
 static void say(struct es_target_sync *s, enum es_wire_type type, __u8 *payload, size_t len)
 {
-	put32(payload, s->tag);
+	es_put32(payload, s->tag);
 	s->ops->send(s->ctx, type, payload, len);
 }
 
@@ -105,8 +77,8 @@ static void say(struct es_target_sync *s, enum es_wire_type type, __u8 *payload,
 static void say_to(struct es_target_sync *s, enum es_wire_type type, struct es_group_id to, __u8 *payload,
 		   size_t len)
 {
-	put32(payload + 4, to.nodeid);
-	put32(payload + 8, to.pid);
+	es_put32(payload + 4, to.nodeid);
+	es_put32(payload + 8, to.pid);
 	say(s, type, payload, len);
 }
 
@@ -217,7 +189,7 @@ static void on_changes(struct es_target_sync *s, int is_own, const __u8 *at, siz
 {
 	for (; len >= ES_CHANGE_SIZE; at += ES_CHANGE_SIZE, len -= ES_CHANGE_SIZE) {
 		struct es_target_change change = {
-			.target = get64(at), .op = at[8], .node = at[9], .from = at[10]};
+			.target = es_get64(at), .op = at[8], .node = at[9], .from = at[10]};
 
 		if (s->state.phase != ES_SYNC_RECEIVE) {
 			es_targets_deliver(s->targets, &change, 1, is_own, now_ns);
@@ -298,9 +270,9 @@ static void on_entries(struct es_target_sync *s, const __u8 *at, size_t len, __u
 	for (; count; count--, at += ES_ENTRY_SIZE) {
 		struct es_target_entry *e = &s->entries[s->entry_count++];
 
-		*e = (struct es_target_entry){.target = get64(at), .order = get64(at + 8)};
-		e->nodes.bits[0] = get64(at + 16);
-		e->nodes.bits[1] = get64(at + 24);
+		*e = (struct es_target_entry){.target = es_get64(at), .order = es_get64(at + 8)};
+		e->nodes.bits[0] = es_get64(at + 16);
+		e->nodes.bits[1] = es_get64(at + 24);
 	}
 }
 
@@ -323,7 +295,7 @@ static void on_check(struct es_target_sync *s, struct es_group_id from)
 	s->check_digest = es_targets_digest(s->targets);
 	if (!s->checked || !id_equal(from, s->self))
 		return;
-	put64(buf + 4, s->check_digest);
+	es_put64(buf + 4, s->check_digest);
 	say(s, ES_WIRE_TARGETS_DIGEST, buf, sizeof(buf));
 }
 
@@ -342,11 +314,11 @@ void es_target_sync_message(struct es_target_sync *s, struct es_group_id from, _
 	int is_own = id_equal(from, s->self);
 	struct es_group_id to = {};
 
-	if (type < ES_WIRE_TARGETS || type > ES_WIRE_TARGETS_DIGEST || len < 4 || get32(at) != s->tag ||
+	if (type < ES_WIRE_TARGETS || type > ES_WIRE_TARGETS_DIGEST || len < 4 || es_get32(at) != s->tag ||
 	    s->state.phase == ES_SYNC_ALONE)
 		return;
 	if (len >= ES_HEADER_SIZE)
-		to = (struct es_group_id){get32(at + 4), get32(at + 8)};
+		to = (struct es_group_id){es_get32(at + 4), es_get32(at + 8)};
 	switch (type) {
 	case ES_WIRE_TARGETS:
 		on_changes(s, is_own, at + 4, len - 4, now_ns);
@@ -364,14 +336,14 @@ void es_target_sync_message(struct es_target_sync *s, struct es_group_id from, _
 		if (type == ES_WIRE_TARGETS_ENTRIES)
 			on_entries(s, at + ES_HEADER_SIZE, len - ES_HEADER_SIZE, now_ns / 1000000);
 		else if (len >= ES_HEADER_SIZE + 8)
-			on_end(s, get64(at + ES_HEADER_SIZE), now_ns);
+			on_end(s, es_get64(at + ES_HEADER_SIZE), now_ns);
 		break;
 	case ES_WIRE_TARGETS_CHECK:
 		on_check(s, from);
 		break;
 	case ES_WIRE_TARGETS_DIGEST:
 		if (len >= 12)
-			on_digest(s, get64(at + 4));
+			on_digest(s, es_get64(at + 4));
 		break;
 	}
 }
@@ -392,7 +364,7 @@ void es_target_sync_flush(struct es_target_sync *s, __u64 now_ns)
 			continue;
 		}
 		for (size_t i = 0; i < count; i++, at += ES_CHANGE_SIZE) {
-			put64(at, changes[i].target);
+			es_put64(at, changes[i].target);
 			at[8] = changes[i].op;
 			at[9] = changes[i].node;
 			at[10] = changes[i].from;
@@ -410,16 +382,16 @@ static void send_entries(struct es_target_sync *s)
 	for (unsigned int n = 0; n < ES_ENTRIES_BATCH && s->sending.at < s->sending.count; n++) {
 		const struct es_target_entry *e = &s->sending.entries[s->sending.at++];
 
-		put64(at, e->target);
-		put64(at + 8, e->order);
-		put64(at + 16, e->nodes.bits[0]);
-		put64(at + 24, e->nodes.bits[1]);
+		es_put64(at, e->target);
+		es_put64(at + 8, e->order);
+		es_put64(at + 16, e->nodes.bits[0]);
+		es_put64(at + 24, e->nodes.bits[1]);
 		at += ES_ENTRY_SIZE;
 	}
 	say_to(s, ES_WIRE_TARGETS_ENTRIES, s->sending.to, buf, (size_t)(at - buf));
 	if (s->sending.at < s->sending.count)
 		return;
-	put64(buf + ES_HEADER_SIZE, s->sending.clock);
+	es_put64(buf + ES_HEADER_SIZE, s->sending.clock);
 	say_to(s, ES_WIRE_TARGETS_END, s->sending.to, buf, ES_HEADER_SIZE + 8);
 	sending_end(s);
 	offer(s);
