@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "inspector/clock.h"
 #include "inspector/daemon_control.h"
 #include "inspector/policy/policy.h"
 #include "inspector/report.h"
@@ -85,13 +85,10 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		.ring_shares = shares,
 		.services = services,
 	};
-	unsigned long long now_ns;
-	struct timespec ts;
+	unsigned long long now_ns = es_clock_now_ns();
 
 	(void)request;
 	(void)err;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now_ns = (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
 	es_ring_shares(d->cluster->ring, shares, ES_NODES_MAX);
 	for (unsigned int i = 0; i < d->cluster->conf->node_count; i++) {
 		enum es_node_state state = es_health_state(&d->health, i);

@@ -5,19 +5,11 @@
  */
 #include <limits.h>
 #include <string.h>
-#include <time.h>
+#include "inspector/clock.h"
 #include "inspector/daemon.h"
 
 /* A walk may take one part in so many of a CPU. */
 #define ES_LOAD_WALK_SHARE 50
-
-static unsigned long long clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
-}
 
 static unsigned int saturated(unsigned long long value)
 {
@@ -42,13 +34,13 @@ static void add_up(struct es_daemon_load *load)
 static int walk(struct es_daemon *d, unsigned long long now_ns)
 {
 	struct es_daemon_load *load = &d->load;
-	unsigned long long start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), pause_ns, accepted;
+	unsigned long long start_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID), pause_ns, accepted;
 	struct es_load_sums sums;
 	int rc = es_datapath_loads(d->datapath, &sums);
 
 	if (!rc)
 		rc = es_datapath_accepted(d->datapath, &accepted);
-	load->walk_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+	load->walk_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
 	pause_ns = load->walk_ns * ES_LOAD_WALK_SHARE;
 	if (pause_ns < ES_LOAD_INTERVAL_MS * 1000000ULL)
 		pause_ns = ES_LOAD_INTERVAL_MS * 1000000ULL;
@@ -65,7 +57,7 @@ static int walk(struct es_daemon *d, unsigned long long now_ns)
 int es_daemon_load_update(struct es_daemon *d)
 {
 	struct es_daemon_load *load = &d->load;
-	unsigned long long now_ns = clock_ns(CLOCK_MONOTONIC);
+	unsigned long long now_ns = es_clock_now_ns();
 
 	if (now_ns < load->next_ns)
 		return 0;

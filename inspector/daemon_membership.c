@@ -55,7 +55,7 @@ static void fds_watch(struct es_membership *m)
 
 void es_membership_load_send(struct es_membership *m)
 {
-	struct es_wire_load load = {.sent_ns = es_membership_now_ns()};
+	struct es_wire_load load = {.sent_ns = es_clock_now_ns()};
 	unsigned int state_now = m->group.node[m->daemon->cluster->self].state;
 	uint8_t buf[ES_WIRE_LOAD_SIZE];
 	unsigned int queue = 0;
@@ -162,7 +162,7 @@ static void load_take(struct es_membership *m, struct es_group_id from, const vo
 				     .mean_us = load.mean_us,
 				     .cpu = load.cpu,
 				     .disk = load.disk,
-				     .at_ns = es_membership_now_ns(),
+				     .at_ns = es_clock_now_ns(),
 			     });
 }
 
@@ -183,7 +183,7 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 		if (type == ES_WIRE_SIZES)
 			es_observed_message(m->daemon, payload, payload_len);
 		es_daemon_targets_message(m->daemon->targets, from, type, payload, payload_len,
-					  es_membership_now_ns());
+					  es_clock_now_ns());
 	}
 }
 
@@ -294,7 +294,7 @@ static void targets_watch(struct es_membership *m)
 
 		/* Each member says it: once more does no harm, and the one that were to say it may go. */
 		if (is_gone && !m->is_dropped[i])
-			es_daemon_targets_drop(m->daemon->targets, i, es_membership_now_ns());
+			es_daemon_targets_drop(m->daemon->targets, i, es_clock_now_ns());
 		m->is_dropped[i] = is_gone;
 	}
 }
@@ -472,7 +472,7 @@ void es_membership_report(const struct es_membership *m, struct es_report_member
 	ret->is_connected = state.is_connected;
 	ret->is_quorate = state.is_quorate;
 	ret->is_silent =
-		m->is_silent || es_membership_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
+		m->is_silent || es_clock_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
 	ret->why = m->why;
 	ret->lease_ms = m->lease_ms;
 	ret->now_ms = es_membership_now_ms();

@@ -6,7 +6,7 @@
  * What daemon_membership.c (the bus, the group, when to join) and daemon_ring.c (rings, proofs and the lease,
  * what the group's decisions do to datapath and workers) share.
  */
-#include <time.h>
+#include "inspector/clock.h"
 #include "inspector/daemon.h"
 #include "inspector/daemon_membership.h"
 #include "inspector/node_load.h"
@@ -45,17 +45,9 @@ struct es_membership {
 	void (*leave_done)(struct es_daemon *daemon);
 };
 
-static inline unsigned long long es_membership_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
-}
-
 static inline uint64_t es_membership_now_ms(void)
 {
-	return es_membership_now_ns() / 1000000;
+	return es_clock_now_ns() / 1000000;
 }
 
 /*

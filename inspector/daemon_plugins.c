@@ -3,7 +3,7 @@
  * Calls the plugins' timers. One timer of ours for all of them, as often as the busiest wants.
  */
 #include <string.h>
-#include <time.h>
+#include "inspector/clock.h"
 #include "inspector/daemon_plugins.h"
 
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
@@ -17,12 +17,10 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 		.node = nodes,
 		.ring = cluster->ring,
 	};
-	struct timespec ts;
 
 	(void)loop;
 	(void)events;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	view.now_ns = (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
+	view.now_ns = es_clock_now_ns();
 	for (unsigned int i = 0; i < view.count; i++) {
 		nodes[i].weight = cluster->weight[i];
 		nodes[i].is_target = es_cluster_is_target(cluster, &d->health, i, view.now_ns);

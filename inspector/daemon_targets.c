@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "inspector/clock.h"
 #include "inspector/daemon_targets.h"
 #include "inspector/policy/policy.h"
 
@@ -31,14 +31,6 @@ struct es_daemon_targets {
 	struct ev_timer gather;
 };
 
-static __u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (__u64)ts.tv_sec * 1000000000ULL + (__u64)ts.tv_nsec;
-}
-
 static void on_gathered(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	struct es_daemon_targets *t = timer->data;
@@ -47,7 +39,7 @@ static void on_gathered(struct ev_loop *loop, struct ev_timer *timer, int events
 	(void)events;
 	for (unsigned int i = 0; i < t->set.count; i++)
 		if (t->set.table[i])
-			es_target_sync_flush(t->set.table[i]->sync, now_ns());
+			es_target_sync_flush(t->set.table[i]->sync, es_clock_now_ns());
 }
 
 static void on_proposed(struct ev_loop *loop, struct ev_async *async, int events)
@@ -118,7 +110,8 @@ static int table_new(struct es_daemon_targets *t, const struct es_conf *conf, un
 	}
 	es_targets_on_proposal(table->targets, on_proposal, t);
 	if (t->member_count)
-		es_target_sync_view(table->sync, t->self, t->members, t->member_count, now_ns() / 1000000);
+		es_target_sync_view(table->sync, t->self, t->members, t->member_count,
+				    es_clock_now_ns() / 1000000);
 	*ret_table = table;
 	return 0;
 }

@@ -6,20 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "inspector/clock.h"
 #include "inspector/daemon_control.h"
 #include "inspector/inspect.h"
 #include "inspector/report_targets.h"
 
 #define HOT_MAX (ES_WORKERS_MAX * ES_HOT_SETS * ES_HOT_WAYS)
-
-static unsigned long long now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
-}
 
 struct collection {
 	unsigned int service;
@@ -46,7 +38,7 @@ int es_daemon_table(void *ctx, struct json_object *request, struct json_object *
 		    struct es_conf_error *err)
 {
 	const struct es_daemon *d = ctx;
-	struct es_report_table report = {.conf = d->cluster->conf, .now_ns = now_ns()};
+	struct es_report_table report = {.conf = d->cluster->conf, .now_ns = es_clock_now_ns()};
 	struct collection c = {};
 	int rc = es_report_service(d->cluster->conf, request, &report.service, err);
 

@@ -11,8 +11,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
+#include "inspector/clock.h"
 #include "inspector/inspect.h"
 #include "inspector/wake.h"
 #include "inspector/worker.h"
@@ -59,10 +59,8 @@ static void es_worker_clock(struct es_worker *w)
 {
 	__u64 *heartbeat = &es_datapath_state(w->params.datapath)->worker[w->params.id].heartbeat_ns;
 	unsigned long long late_ns = w->inspector.cluster->conf->datapath.fallback_after_ms * 1000000ULL;
-	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	w->inspector.now_ns = (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
+	w->inspector.now_ns = es_clock_now_ns();
 	/*
 	 * The datapath has served without us: a request that lies here may have come again since and been
 	 * served, and must not be given to a second node. Before the heartbeat, since until then nothing is

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+#include "inspector/clock.h"
 #include "inspector/content/docroot.h"
 
 #define ES_SLICE      256u
@@ -26,14 +27,6 @@ struct es_docroot_thread {
 	pthread_mutex_t lock; /* of @stats, and of @table once more: nothing is given to it after @stop */
 	struct es_docroot_stats stats;
 };
-
-static unsigned long long es_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (unsigned long long)ts.tv_sec * 1000 + (unsigned long long)ts.tv_nsec / 1000000;
-}
 
 static void es_stats_publish(struct es_docroot_thread *t)
 {
@@ -71,7 +64,7 @@ static void *es_docroot_main(void *arg)
 	unsigned long long published_ms = 0;
 
 	while (!atomic_load(&t->stop)) {
-		unsigned long long now_ms = es_now_ms();
+		unsigned long long now_ms = es_clock_now_ns() / 1000000;
 		int wait_ms = ES_DOCROOT_TICK_MS;
 		struct es_url_tree *tree;
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "inspector/clock.h"
 #include "inspector/plugin/host_internal.h"
 
 #define FAIL_STATUS	   503
@@ -19,14 +19,6 @@ const char *const es_plugin_failure_name[ES_PLUGIN_FAILURE_COUNT] = {
 	ES_PLUGIN_FAILURES(X)
 #undef X
 };
-
-static unsigned long long es_clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (unsigned long long)ts.tv_sec * 1000000000ULL + (unsigned long long)ts.tv_nsec;
-}
 
 /* --- lives */
 
@@ -270,13 +262,13 @@ static int es_plugin_ask(struct es_plugin_thread *thread, const struct es_plugin
 	const struct es_plugin_instance *instance = thread->instance;
 	const struct es_plugin_answer *answer = (const void *)room;
 	enum es_plugin_failure failure = ES_PLUGIN_FAILURE_no_thread;
-	unsigned long long start_ns = es_clock_ns(), took_ns = 0;
+	unsigned long long start_ns = es_clock_now_ns(), took_ns = 0;
 	struct es_request_view before = *request;
 	int kind = -EIO;
 
 	if (!thread->failed) {
 		kind = instance->plugin.route(thread->state, asked, cluster, (struct es_plugin_answer *)room);
-		took_ns = es_clock_ns() - start_ns;
+		took_ns = es_clock_now_ns() - start_ns;
 		failure = es_answer_check(kind, answer, request, cluster->view);
 		if (failure == ES_PLUGIN_FAILURE_NONE && instance->conf->budget_us &&
 		    took_ns > instance->conf->budget_us * 1000ULL) {
