@@ -13,9 +13,6 @@
 #include "inspector/inspect_internal.h"
 #include "kmod/core/cookie.h"
 
-/* How long a node that refused a request is left alone. */
-#define ES_SUSPEND_NS 1000000000ULL
-
 /* A client without an ACK sends its initial window and stops: RFC 6928. */
 #define ES_INITIAL_WINDOW_SEGMENTS 10
 
@@ -179,10 +176,8 @@ void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, 
 	atomic_store_explicit(&in->sent_to[target], n + 1, memory_order_relaxed);
 }
 
-/* A first request is decided. */
-static void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie,
-				  uint32_t first_seq, unsigned int target,
-				  const struct es_handover_order *order)
+void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+			   unsigned int target, const struct es_handover_order *order)
 {
 	es_inspect_note(in, flow_hash, cookie, first_seq, target, order);
 	es_inspect_count(in, ES_WORKER_requests);
@@ -272,9 +267,7 @@ static void es_order_bound_again(struct es_inspector *in, const struct es_ip_pac
 	es_order_weigh(in, &request, order);
 }
 
-/* Is this first request still this node's? What came before the lease was over may be another one's by now.
- */
-static int es_inspect_is_mine(const struct es_inspector *in, __u64 flow_hash)
+int es_inspect_is_mine(const struct es_inspector *in, __u64 flow_hash)
 {
 	__u64 lease_ns = __atomic_load_n(in->params->lease_ns, __ATOMIC_ACQUIRE);
 
@@ -308,7 +301,6 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 		return 0;
 	}
 	es_inspect_count(in, ES_WORKER_gathered);
-	g->order.cost = request.cost;
 	es_order_bound(in, &request, g->first_seq, &g->order);
 	es_order_weigh(in, &request, &g->order);
 	es_order_measure(in, &request, &g->order);
@@ -420,7 +412,6 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 		*ret_wanted = order.rejection.more_bytes;
 		return 0;
 	}
-	order.cost = request.cost;
 	es_order_bound(in, &request, packet->seg.seq, &order);
 	es_order_weigh(in, &request, &order);
 	es_order_measure(in, &request, &order);
@@ -574,102 +565,6 @@ void es_inspect_forget(struct es_inspector *in)
 	while ((g = es_gather_oldest(in->gathers))) {
 		es_inspect_count(in, ES_WORKER_gather_forgotten);
 		es_gather_remove(in->gathers, g);
-	}
-}
-
-/* The node for a request that came back from another, whose head may be in more segments than this one. */
-static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, const struct es_ip_packet *packet,
-				  struct es_handover_order *order)
-{
-	struct es_request_view request = {
-		.flow_hash = flow_hash,
-		.current = -1,
-		.client = &packet->flow.client,
-		.client_port = es_ntohs(packet->flow.client_port),
-		.truncated = 1, /* what was gathered of it is not here any more */
-	};
-	const char *text = (const char *)es_ip_packet_payload(packet);
-
-	es_http_head_init(&in->head);
-	es_http_head_scan(&in->head, text, packet->seg.len);
-	es_request_describe(&request, &in->head, text, packet->seg.len);
-	if (order->service >= in->cluster->conf->service_count ||
-	    (in->head.result != ES_HTTP_DONE && in->head.result != ES_HTTP_AMBIGUOUS))
-		return es_route_fallback(&in->router, &request, in->now_ns);
-	return es_route_again(&in->router, order->service, &request, in->now_ns, &order->rejection);
-}
-
-/* A target refused: the packet comes back whole, so it is decided again without any state kept for it. */
-static void es_inspect_nack(struct es_inspector *in, const struct es_handover *nack, const uint8_t *bytes,
-			    size_t len)
-{
-	struct es_handover_order order;
-	struct es_ip_packet packet;
-	unsigned int source = nack->source;
-	__u64 flow_hash;
-	uint32_t cookie;
-	int target;
-
-	if (source >= in->cluster->conf->node_count || es_ip_packet_parse(bytes, len, &packet)) {
-		es_inspect_count(in, ES_WORKER_nack_bad);
-		return;
-	}
-	es_handover_order_of(nack, &order);
-	order.attempt++;
-	cookie = packet.seg.ack - 1;
-	flow_hash = es_flow_hash(&in->keys.ring, &packet.flow);
-	if (!order.moved && !es_inspect_is_mine(in, flow_hash)) {
-		es_inspect_count(in, ES_WORKER_not_mine);
-		return;
-	}
-	if (nack->nack == ES_NACK_SILENT)
-		in->unsure_until_ns = in->now_ns + ES_SUSPEND_NS;
-	if (nack->nack == ES_NACK_RETRY && order.attempt <= in->cluster->conf->node_count) {
-		target = (int)source;
-	} else {
-		es_inspect_count(in, ES_WORKER_nacks);
-		es_health_suspend(in->params->health, source, in->now_ns + ES_SUSPEND_NS);
-		target = order.attempt > in->cluster->conf->node_count
-				 ? -1
-				 : es_inspect_route_again(in, flow_hash, &packet, &order);
-	}
-	if (target == ES_ROUTE_REJECT) {
-		es_inspect_reject(in, flow_hash, &packet, packet.seg.seq + packet.seg.len, &order);
-		return;
-	}
-	if (target < 0) {
-		es_inspect_refuse(in, bytes, len);
-		return;
-	}
-	if (order.moved)
-		es_inspect_note(in, flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
-	else
-		es_inspect_note_first(in, flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
-	es_inspect_send(in, &order, &packet, 0, (unsigned int)target);
-}
-
-void es_inspect_messages(struct es_inspector *in)
-{
-	uint8_t packet[ES_HANDOVER_PACKET_MAX];
-	struct es_sipkey keys[ES_KEYS_MAX];
-	struct es_handover header;
-	unsigned int node = 0;
-	int len;
-
-	for (unsigned int i = 0; i < in->keys.count; i++)
-		keys[i] = in->keys.key[i].handover;
-	for (unsigned int i = 0; i < ES_HANDOVER_BATCH; i++) {
-		len = es_handover_receive(in->sender, keys, in->keys.count, &node, &header, packet);
-		if (!len)
-			break;
-		if (len > 0) {
-			es_inspect_nack(in, &header, packet, (size_t)len);
-		} else if (len == -ECONNREFUSED) {
-			es_inspect_count(in, ES_WORKER_unreachable);
-			es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
-		} else {
-			es_inspect_count(in, ES_WORKER_nack_bad);
-		}
 	}
 }
 

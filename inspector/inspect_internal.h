@@ -42,6 +42,14 @@ void es_inspect_send_gathered(struct es_inspector *in, const struct es_gather *g
 void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
 		     unsigned int target, const struct es_handover_order *order);
 
+/* The same for a first request, and count it. */
+void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+			   unsigned int target, const struct es_handover_order *order);
+
+/* Is this first request still this node's? What came before the lease was over may be another one's by now.
+ */
+int es_inspect_is_mine(const struct es_inspector *in, __u64 flow_hash);
+
 /* Keep a segment of a request, cut into pieces that fit into messages. */
 enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather *g,
 				      const struct es_record *record, const struct es_ip_packet *packet,
