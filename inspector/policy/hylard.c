@@ -100,16 +100,12 @@ static int es_hylard_route(void *state, const struct es_request_view *request,
 	const struct es_hylard *hylard = state;
 	struct es_target_set set;
 	struct es_node_set nodes;
-	int found, node, most;
+	int node, most;
 
 	if (least < 0)
 		return -1;
-	found = es_set_lookup(request, view, &set);
-	if (found <= 0) {
-		if (!found)
-			es_set_change(request, view, ES_TARGET_ASSIGN, (unsigned int)least, 0);
+	if (!es_set_find(request, view, (unsigned int)least, &set))
 		return least;
-	}
 	nodes = es_set_targets(request, view, set.nodes);
 	if ((double)request->size_bytes >= hylard->threshold_bytes) {
 		es_explain(view, "%llu bytes: a large file (threshold = %g KB), for one node",

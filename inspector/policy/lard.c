@@ -66,16 +66,12 @@ static int es_lard_route(void *state, const struct es_request_view *request,
 	const struct es_lard *lard = state;
 	struct es_target_set set;
 	struct es_node_set nodes;
-	int found, node;
+	int node;
 
 	if (least < 0)
 		return -1;
-	found = es_set_lookup(request, view, &set);
-	if (found <= 0) {
-		if (!found)
-			es_set_change(request, view, ES_TARGET_ASSIGN, (unsigned int)least, 0);
+	if (!es_set_find(request, view, (unsigned int)least, &set))
 		return least;
-	}
 	nodes = es_set_targets(request, view, set.nodes);
 	node = es_policy_least(request, view, ES_MEASURE_ACTIVE, &nodes);
 	if (node >= 0 && !es_lard_is_imbalance(lard, view, (unsigned int)node, (unsigned int)least))

@@ -82,6 +82,16 @@ void es_set_change(const struct es_request_view *request, const struct es_cluste
 	}
 }
 
+int es_set_find(const struct es_request_view *request, const struct es_cluster_view *view, unsigned int node,
+		struct es_target_set *ret_set)
+{
+	int found = es_set_lookup(request, view, ret_set);
+
+	if (!found)
+		es_set_change(request, view, ES_TARGET_ASSIGN, node, 0);
+	return found > 0;
+}
+
 int es_set_most(const struct es_cluster_view *view, enum es_measure measure, double more,
 		struct es_node_set nodes)
 {

@@ -17,6 +17,11 @@
 int es_set_lookup(const struct es_request_view *request, const struct es_cluster_view *view,
 		  struct es_target_set *ret_set);
 
+/* es_set_find() - es_set_lookup() for a policy that gives a new target to @node: then it has done so. Returns
+ * whether there is a set to choose from. */
+int es_set_find(const struct es_request_view *request, const struct es_cluster_view *view, unsigned int node,
+		struct es_target_set *ret_set);
+
 /* es_set_targets() - those of @nodes that may be given the request */
 struct es_node_set es_set_targets(const struct es_request_view *request, const struct es_cluster_view *view,
 				  struct es_node_set nodes);
