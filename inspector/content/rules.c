@@ -193,7 +193,10 @@ static const struct es_rule *es_rules_ask(struct es_rules *rules, unsigned int s
 			es_explain(view, "the path has no normal form: not looked up");
 		return affinity;
 	}
-	es_url_lookup(table, rules->locations[service], &path, &entry);
+	if (view->explain)
+		es_url_peek(table, rules->locations[service], &path, &entry);
+	else
+		es_url_lookup(table, rules->locations[service], &path, &entry);
 	es_explain_info(view, "URL table", "", &entry.info, ~info->has);
 	es_url_info_put(info, &entry.info, ~info->has);
 	if (table && (entry.size_from == ES_URL_FROM_NOWHERE || entry.size_from == ES_URL_FROM_RESPONSES))

@@ -178,14 +178,16 @@ static __u32 *es_shard_bucket(struct es_shard *shard, __u64 key)
 	return &shard->bucket[(key >> 8) & (shard->buckets - 1)];
 }
 
-/* The entry of @key, used just now, or NULL. */
-static struct es_observed *es_shard_find(struct es_shard *shard, __u64 key)
+/* The entry of @key, or NULL; with @touch it is used just now. */
+static struct es_observed *es_shard_find(struct es_shard *shard, __u64 key, int touch)
 {
 	for (__u32 i = *es_shard_bucket(shard, key); i; i = shard->entry[i - 1].next) {
 		if (shard->entry[i - 1].key != key)
 			continue;
-		es_list_remove(shard, i - 1);
-		es_list_add(shard, i - 1);
+		if (touch) {
+			es_list_remove(shard, i - 1);
+			es_list_add(shard, i - 1);
+		}
 		return &shard->entry[i - 1];
 	}
 	return NULL;
@@ -208,7 +210,7 @@ static void es_shard_evict(struct es_shard *shard)
 
 static int es_shard_put(struct es_shard *shard, __u64 key, __u64 bytes)
 {
-	struct es_observed *entry = es_shard_find(shard, key);
+	struct es_observed *entry = es_shard_find(shard, key, 1);
 	__u32 *bucket = es_shard_bucket(shard, key);
 	__u32 i;
 
@@ -287,22 +289,23 @@ static struct es_shard *es_shard_of(struct es_url_table *table, __u64 key)
 	return &table->shard[key % ES_SHARDS];
 }
 
-static int es_observed_lookup(struct es_url_table *table, const struct es_url_path *path, __u64 *ret_bytes)
+static int es_observed_lookup(struct es_url_table *table, const struct es_url_path *path, int touch,
+			      __u64 *ret_bytes)
 {
 	__u64 key = es_url_key(table, path);
 	struct es_shard *shard = es_shard_of(table, key);
 	struct es_observed *entry;
 
 	pthread_mutex_lock(&shard->lock);
-	entry = es_shard_find(shard, key);
+	entry = es_shard_find(shard, key, touch);
 	if (entry)
 		*ret_bytes = entry->size_bytes;
 	pthread_mutex_unlock(&shard->lock);
 	return !!entry;
 }
 
-void es_url_lookup(struct es_url_table *table, const struct es_url_tree *config,
-		   const struct es_url_path *path, struct es_url_entry *ret_entry)
+static void es_url_find(struct es_url_table *table, const struct es_url_tree *config,
+			const struct es_url_path *path, int touch, struct es_url_entry *ret_entry)
 {
 	struct es_url_info *info = &ret_entry->info, scan, observed = {.has = ES_URL_SIZE};
 	int has_scan;
@@ -318,7 +321,7 @@ void es_url_lookup(struct es_url_table *table, const struct es_url_tree *config,
 	if (scan.has & ~info->has & ES_URL_SIZE)
 		ret_entry->size_from = ES_URL_FROM_SCAN;
 	es_url_info_put(info, &scan, ~info->has);
-	if (info->has & ES_URL_SIZE || !es_observed_lookup(table, path, &observed.size_bytes))
+	if (info->has & ES_URL_SIZE || !es_observed_lookup(table, path, touch, &observed.size_bytes))
 		return;
 	ret_entry->size_from = ES_URL_FROM_RESPONSES;
 	/* What is answered and is no file is made by a program. */
@@ -327,6 +330,18 @@ void es_url_lookup(struct es_url_table *table, const struct es_url_tree *config,
 		observed.is_dynamic = 1;
 	}
 	es_url_info_put(info, &observed, ~info->has);
+}
+
+void es_url_lookup(struct es_url_table *table, const struct es_url_tree *config,
+		   const struct es_url_path *path, struct es_url_entry *ret_entry)
+{
+	es_url_find(table, config, path, 1, ret_entry);
+}
+
+void es_url_peek(struct es_url_table *table, const struct es_url_tree *config, const struct es_url_path *path,
+		 struct es_url_entry *ret_entry)
+{
+	es_url_find(table, config, path, 0, ret_entry);
 }
 
 int es_url_observe_key(struct es_url_table *table, __u64 key, __u64 bytes)

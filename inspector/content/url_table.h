@@ -75,6 +75,10 @@ void es_url_table_set_scan(struct es_url_table *table, struct es_url_tree *scan)
 void es_url_lookup(struct es_url_table *table, const struct es_url_tree *config,
 		   const struct es_url_path *path, struct es_url_entry *ret_entry);
 
+/* es_url_peek() - the same, and leaves no trace: what is looked at is not used */
+void es_url_peek(struct es_url_table *table, const struct es_url_tree *config, const struct es_url_path *path,
+		 struct es_url_entry *ret_entry);
+
 /* es_url_key() - what the table knows an observed path as; never 0 */
 __u64 es_url_key(const struct es_url_table *table, const struct es_url_path *path);
 

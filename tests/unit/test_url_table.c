@@ -315,23 +315,31 @@ static void test_eviction(void **state)
 	struct es_url_table *table = NULL;
 	struct es_url_tree *scan;
 	struct es_url_stats stats;
+	struct es_url_entry entry;
+	struct es_url_path peeked;
 	char path[32];
 
 	(void)state;
 	assert_int_equal(es_url_table_new(1024, &table), 0);
+	assert_int_equal(es_url_path_normalize("/peeked", 7, &peeked), 0);
+	assert_int_equal(es_url_observe(table, "/peeked", 7, 1), 0);
+	es_url_peek(table, NULL, &peeked, &entry);
+	assert_int_equal(entry.size_from, ES_URL_FROM_RESPONSES);
 	assert_int_equal(es_url_observe(table, "/kept", 5, 1), 0);
 	assert_int_equal(es_url_observe(table, "/left", 5, 1), 0);
 	for (int i = 0; i < 100000; i++) {
 		snprintf(path, sizeof(path), "/%d", i);
 		assert_int_equal(es_url_observe(table, path, strlen(path), 1), 0);
+		es_url_peek(table, NULL, &peeked, &entry);
 		if (i % 8 == 0)
 			assert_true(is_known(table, "/kept"));
 	}
+	assert_int_equal(entry.size_from, ES_URL_FROM_NOWHERE);
 	/* What is used stays, what is not goes. */
 	assert_false(is_known(table, "/left"));
 	es_url_table_stats(table, &stats);
 	assert_int_equal(stats.observed, 1024);
-	assert_int_equal(stats.evicted, 100002 - 1024);
+	assert_int_equal(stats.evicted, 100003 - 1024);
 	assert_true(is_known(table, "/99999"));
 
 	/* Files take the room. */
