@@ -372,7 +372,7 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 	/* A daemon before this one that left in order told the others what it has. */
 	m->must_end = !es_datapath_adopted(d->datapath) || state->lease_ns != ES_LEASE_NEVER;
 	if (m->must_end)
-		es_lease_set(m, ES_LEASE_OVER);
+		es_lease_end(m);
 	state->attached = 0;
 	es_ring_on_changed(m);
 	for (int i = 0; i < 2; i++) {

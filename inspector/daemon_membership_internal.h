@@ -12,8 +12,7 @@
 #include "inspector/node_load.h"
 #include "inspector/public_link.h"
 
-/* CLOCK_MONOTONIC times in the datapath's es_state.lease_ns. */
-#define ES_LEASE_OVER  1ULL
+/* CLOCK_MONOTONIC time in the datapath's es_state.lease_ns: a lease without end. */
 #define ES_LEASE_NEVER (1ULL << 62)
 
 /**
@@ -59,8 +58,11 @@ void es_membership_silence(struct es_membership *membership, const char *why);
 /* Tell the others how busy this node is; the lease begins anew when that comes back. */
 void es_membership_load_send(struct es_membership *membership);
 
-/* The lease in the datapath: a time, or ES_LEASE_OVER, ES_LEASE_NEVER */
+/* The lease in the datapath: a time, or ES_LEASE_NEVER */
 void es_lease_set(struct es_membership *membership, unsigned long long until_ns);
+
+/* The lease is over, now if it was not before. */
+void es_lease_end(struct es_membership *membership);
 
 /* Our own ES_WIRE_LOAD came back: since it was sent, the others had us among them. */
 void es_lease_renew(struct es_membership *membership, const void *payload, size_t len);

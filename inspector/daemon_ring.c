@@ -8,9 +8,24 @@
 #include "inspector/daemon_membership_internal.h"
 #include "inspector/log.h"
 
+/* More than a tick of the coarse clock by which packets are judged. */
+#define LEASE_TICK_NS 20000000ULL
+
 void es_lease_set(struct es_membership *m, unsigned long long until_ns)
 {
-	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->lease_ns, until_ns, __ATOMIC_RELEASE);
+	struct es_state *state = es_datapath_state(m->daemon->datapath);
+
+	__atomic_store_n(&state->firm_ns, until_ns - m->lease_ms * 500000ULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&state->lease_ns, until_ns, __ATOMIC_RELEASE);
+}
+
+void es_lease_end(struct es_membership *m)
+{
+	unsigned long long over_ns = es_clock_now_ns() - LEASE_TICK_NS;
+	unsigned long long until_ns = es_datapath_state(m->daemon->datapath)->lease_ns;
+
+	if (!until_ns || until_ns > over_ns)
+		es_lease_set(m, over_ns);
 }
 
 void es_lease_renew(struct es_membership *m, const void *payload, size_t len)
@@ -88,7 +103,7 @@ static void end_unproven(struct es_membership *m)
 	unsigned int count = 0;
 	int rc;
 
-	es_lease_set(m, ES_LEASE_OVER);
+	es_lease_end(m);
 	rc = es_datapath_settle();
 	if (!rc)
 		rc = es_datapath_end_unproven(m->daemon->datapath, &count);

@@ -460,18 +460,49 @@ static __noinline int es_reply_flow(const struct iphdr *ip, const struct es_pack
 	return cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
 }
 
-/* May this packet of our stack leave, as far as membership is concerned? */
-static __noinline int es_reply_is_silenced(struct bpf_sock *sk, const struct iphdr *ip,
-					   const struct es_packet *pkt)
+/*
+ * What of a connection that is not proven may leave: everything while the lease holds, and nothing when it is
+ * over. In between, what keeps the client from repeating its request does not leave any more; and who was
+ * kept from it is told.
+ */
+static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip, const struct es_packet *pkt,
+				    const struct es_segment *seg)
 {
 	struct es_state *state = es_state_get();
+	struct es_rebuilt *rebuilt;
 	struct tcp_sock *tp;
-	__u64 flow_hash;
+	__u64 flow_hash, now_ns;
+	int silent;
 
-	if (!state || !es_is_silent(state) || !sk)
-		return 0;
+	if (!state || !state->lease_ns || !sk || !seg)
+		return ES_REPLY_LEAVES;
+	now_ns = bpf_ktime_get_coarse_ns();
+	silent = es_lease_is_over(state, now_ns);
+	if (!silent && !es_reply_is_bare(seg))
+		return ES_REPLY_LEAVES;
 	tp = bpf_skc_to_tcp_sock(sk);
-	return tp && es_reply_flow(ip, pkt, &flow_hash) >= 0 && es_socket_is_unproven(tp);
+	if (!tp || !es_socket_is_unproven(tp) || es_reply_flow(ip, pkt, &flow_hash) < 0)
+		return ES_REPLY_LEAVES;
+	if (!silent && (__s64)(now_ns - state->firm_ns) >= 0) {
+		es_count(ES_COUNT_reply_unsure);
+		return ES_REPLY_STAYS;
+	}
+	rebuilt = es_rebuilt_of(tp, flow_hash);
+	if (!silent) {
+		if (rebuilt)
+			rebuilt->acknowledged = 1;
+		return ES_REPLY_LEAVES;
+	}
+	if (rebuilt && rebuilt->acknowledged && tp->snd_nxt == tp->snd_una) {
+		if (seg->flags & ES_TCP_RST) {
+			es_count(ES_COUNT_reply_told);
+			return ES_REPLY_LEAVES;
+		}
+		if (now_ns - state->lease_ns >= ES_REPLY_TELL_NS)
+			return ES_REPLY_TELLS;
+	}
+	es_count(ES_COUNT_reply_silent);
+	return ES_REPLY_STAYS;
 }
 
 /* Read what the server says, for the connection's track; also what is kept back, since it comes again. */
@@ -513,9 +544,13 @@ int es_reply(struct __sk_buff *skb)
 		return TC_ACT_OK;
 	if (seg.len)
 		es_reply_track(skb, sk, &ip, &pkt, &seg);
-	if (es_reply_is_silenced(sk, &ip, &pkt)) {
-		es_count(ES_COUNT_reply_silent);
+	switch (es_reply_fate(sk, &ip, &pkt, &seg)) {
+	case ES_REPLY_STAYS:
 		return TC_ACT_SHOT;
+	case ES_REPLY_TELLS:
+		return es_reply_tell(skb, &ip, &pkt, seg.seq);
+	default:
+		break;
 	}
 	if ((seg.flags & ES_TCP_RST) && es_reply_flow(&ip, &pkt, &flow_hash) == ES_INSPECT_EVERY &&
 	    es_reply_is_stray(flow_hash)) {

@@ -91,8 +91,8 @@ struct es_rebuilt_key {
 
 struct es_rebuilt {
 	__u64 at_ns;
-	__u32 source; /* the node that handed it over */
-	__u32 pad;
+	__u32 source;	    /* the node that handed it over */
+	__u32 acknowledged; /* without an answer: the client does not repeat its request any more */
 	struct es_track track;
 };
 

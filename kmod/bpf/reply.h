@@ -4,8 +4,10 @@
 
 /*
  * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h).
- * Changes no packet, and drops none but the stack's stray RSTs and what a silent node must not say.
+ * Drops no packet but the stack's stray RSTs and what a silent node must not say, and changes none but into the
+ * RST for a client that would wait for ever.
  */
+#include "answer.h"
 #include "tracks.h"
 #include "kmod/core/response.h"
 
@@ -90,6 +92,50 @@ static long es_reply_step(__u32 i, void *data)
 	}
 	loop->at += (__u32)es_reply_scan(&loop->response, &loop->chunk, len);
 	return 0;
+}
+
+/*
+ * A client whose request was acknowledged by a node that then lost its lease: it does not repeat the request,
+ * so nobody else is asked, and this node may not answer. It may not know of the acknowledgement, though, and
+ * repeat: so first there is time for the lease to begin anew, or for another node to answer. Then this RST means
+ * nothing to it.
+ */
+#define ES_REPLY_TELL_NS 1000000000ULL
+
+enum es_reply_fate { ES_REPLY_LEAVES, ES_REPLY_STAYS, ES_REPLY_TELLS };
+
+/* An acknowledgement and nothing else. */
+static __always_inline int es_reply_is_bare(const struct es_segment *seg)
+{
+	return !seg->len && !(seg->flags & (ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST));
+}
+
+/**
+ * es_reply_tell() - send the client a RST in place of a packet of which @seq is the first byte
+ * Nothing before @seq has left, so it is what the client expects next (RFC 5961, 3.2), unless it has an answer.
+ * It leaves as a copy: for the stack, its packet was lost, so that the client is told again when it tries again.
+ * Returns the program's verdict.
+ */
+static __noinline int es_reply_tell(struct __sk_buff *skb, const struct iphdr *ip, const struct es_packet *pkt,
+				    __u32 seq)
+{
+	struct es_answer answer = {};
+
+	if (!ip || !pkt)
+		return TC_ACT_SHOT;
+	answer.saddr = ip->saddr;
+	answer.daddr = ip->daddr;
+	answer.sport = pkt->sport;
+	answer.dport = pkt->dport;
+	answer.seq = seq;
+	answer.flags = ES_TCP_RST;
+	if (es_answer_write(skb, &answer)) {
+		es_count(ES_COUNT_answer_failed);
+		return TC_ACT_SHOT;
+	}
+	es_count(ES_COUNT_reply_told);
+	bpf_clone_redirect(skb, skb->ifindex, 0);
+	return TC_ACT_SHOT;
 }
 
 #define ES_LEFT_HOLD_NS 1000000000ULL

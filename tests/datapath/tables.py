@@ -20,6 +20,7 @@ import netns
 SERVICES_MAX, WORKERS_MAX, RING_SLOTS = 64, 8, 65536
 NODE_NONE, RING_WAIT, RING_ANSWER = 0x3FFF, 0x4000, 0x8000
 TCX_INGRESS, TRACE_ITER = 46, 28
+TICK_S = 0.02  # more than one of the clock that packets are judged by
 
 
 class SipKey(Structure):
@@ -48,7 +49,8 @@ class Config(Structure):
 class State(Structure):
     _fields_ = [
         ("active", c_uint32), ("attached", c_uint32), ("wall_offset_ns", c_uint64), ("sequence", c_uint64),
-        ("lease_ns", c_uint64), ("served_epoch", c_uint32), ("pad0", c_uint32), ("pad", c_uint64 * 3),
+        ("lease_ns", c_uint64), ("served_epoch", c_uint32), ("pad0", c_uint32),
+        ("firm_ns", c_uint64), ("pad", c_uint64 * 2),
         ("worker", c_uint64 * 8 * WORKERS_MAX)]
 
 
@@ -121,7 +123,7 @@ class Tables:
             self._memory = mmap.mmap(self._fd["es_states"], ctypes.sizeof(State))
             self.state = State.from_buffer(self._memory)
             self._before = [self._get("es_configs", Config), self._get("es_rings", Ring)]
-            self._lease = self.state.lease_ns, self.state.attached
+            self._lease = self.state.lease_ns, self.state.firm_ns, self.state.attached
         except BaseException:
             self._files.close()
             raise
@@ -132,7 +134,7 @@ class Tables:
     def __exit__(self, *exception):
         for name, value in zip(("es_configs", "es_rings"), self._before):
             self._put(name, value)
-        self.state.lease_ns, self.state.attached = self._lease
+        self.state.lease_ns, self.state.firm_ns, self.state.attached = self._lease
         del self.state
         self._memory.close()
         self._files.close()
@@ -183,11 +185,13 @@ class Tables:
         ring[hash_ >> 48] = (node - 1) | flags
         self._put("es_rings", ring)
 
-    def lease(self, left_s, attached=1):
-        """From now on; 0: it is over."""
+    def lease(self, left_s, attached=1, firm=True):
+        """It holds so long from now on; 0: it is just over, -5: it has been for 5 s. Is it firm until then?"""
         now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        until_ns = now_ns + int((left_s or -TICK_S) * 1e9)
         self.state.attached = attached
-        self.state.lease_ns = now_ns + int(left_s * 1e9) if left_s else 1
+        self.state.firm_ns = until_ns if firm else now_ns - int(TICK_S * 1e9)
+        self.state.lease_ns = until_ns
 
     def _iterate(self, program):
         """What the daemon's iterator of this name says; run in the node's namespace."""

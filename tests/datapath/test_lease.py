@@ -39,11 +39,27 @@ def silent(leased):
 
 
 def begins(node, client, *arguments):
-    """A connection of which the client knows nothing yet, and all that is under way has come."""
+    """A connection of which the client knows that its request arrived, and no more."""
     c = client(*arguments).serve()
-    node.settle()
-    node.public.clear()
+    acknowledged = c.take("the acknowledgement")
+    assert not acknowledged.payload and acknowledged.ack == c.next
     return c
+
+
+def unheard(node, client, leased, *arguments):
+    """One of which the client does not even know that its request arrived."""
+    leased.lease(3600, firm=False)
+    before = node.counters()["reply_unsure"]
+    c = client(*arguments).serve()
+    wait_for(lambda: node.counters()["reply_unsure"] > before, "an acknowledgement")
+    c.silence()
+    return c
+
+
+def told(c):
+    """The client takes a RST: its sequence number is the very byte that it expects (RFC 5961, 3.2)."""
+    reset = c.take("a RST")
+    assert reset.flags & RST and reset.seq == c.ack and not reset.payload
 
 
 def stands(node, c):
@@ -83,10 +99,10 @@ def from_another(node, client, service=EACH, source=2, owner=2, **fields):
     return c, text, c.handover(c.ip_packet(ACK | PSH, text), next_request_seq=c.next + len(text), **fields)
 
 
-def moved_here(node, client):
+def moved_here(node, client, **counted):
     c, text, message = from_another(node, client, moves=1, requests=1)
     message.flags |= model.F_MOVED
-    with node.counts(**BUILT):
+    with node.counts(**BUILT, **counted):
         node.message(message)
         c.sent(text)
         assert c.read(len(text)) == text
@@ -314,7 +330,7 @@ class TestUnproven:
 
     def test_the_stack_tries_again(self, node, client, leased):
         """In vain, until the lease begins anew."""
-        c = begins(node, client)
+        c = unheard(node, client, leased)
         leased.lease(0)
         before = node.counters()["reply_silent"]
         with node.counts(reply_silent=SOME):
@@ -341,6 +357,58 @@ class TestUnproven:
             c.send(ACK)
         goes_on(node, c)
 
+    @each_service
+    def test_acknowledged_and_not_answered(self, node, client, leased, service):
+        """The client knows that its request arrived and will not repeat it: it is told, when nobody can help any more."""
+        c = begins(node, client, service)
+        leased.lease(0)
+        with node.counts(reply_silent=SOME, reply_told=SOME):
+            c.server.sendall(OK)
+            c.silence()
+            leased.lease(-2)
+            for _ in range(2):  # one may be lost
+                told(c)
+        assert node.sockets(c) == [ESTABLISHED]
+        leased.lease(3600)
+
+    def test_acknowledged_and_the_server_resets(self, node, client, leased):
+        """It is told at once: there is nothing left that could be answered."""
+        c = begins(node, client)
+        leased.lease(0)
+        with node.counts(reply_told=1):
+            c.abort()
+            told(c)
+
+    def test_never_acknowledged(self, node, client, leased):
+        """It repeats its request, and another node answers that."""
+        c = unheard(node, client, leased)
+        leased.lease(-2)
+        with node.counts(reply_silent=SOME):
+            c.server.sendall(OK)
+            stands(node, c)
+        leased.lease(3600)
+        assert c.take_data(OK)
+
+    def test_answered_in_part(self, node, client, leased):
+        """What the client expects next nobody knows: a RST might meet another node's answer."""
+        c = begins(node, client)
+        c.answer(OK[:20], acknowledge=False)
+        leased.lease(-2)
+        with node.counts(reply_silent=SOME):
+            c.server.sendall(OK[20:])
+            stands(node, c)
+
+    def test_no_acknowledgement_while_the_lease_runs_out(self, node, client, leased):
+        """So that the client repeats its request, should the answer come too late; and hears it, if it does not."""
+        c = unheard(node, client, leased)
+        leased.lease(3600, firm=False)
+        with node.counts(deliver_established=1, reply_unsure=1):
+            c.send(ACK | PSH, b"G", seq=c.isn + 1)
+            c.silence()
+        with node.counts(deliver_established=SOME):
+            c.answer(OK)
+        goes_on(node, c)
+
     @pytest.mark.parametrize("moved", [0, 1])
     def test_by_handover(self, node, client, leased, moved):
         """Its inspecting node may change; the node that moved it gives it to another one when this one is lost."""
@@ -364,7 +432,7 @@ class TestUnproven:
 
     @pytest.mark.parametrize("how", ["fin", "reset"])
     def test_the_servers_end(self, node, client, leased, how):
-        c = begins(node, client)
+        c = unheard(node, client, leased)
         leased.lease(0)
         with node.counts(reply_silent=SOME):
             if how == "fin":
@@ -509,6 +577,7 @@ class TestEnd:
         proven, moved = client().serve(), moved_here(node, client)
         for c in (proven, moved):
             c.answer(OK)
+        leased.lease(3600, firm=False)
         accepted = [client(service).serve() for service in (WEB, BLIND, EACH)]
         accepted[0].server.sendall(OK)
         accepted[0].take_data(OK, acknowledge=False)
@@ -521,13 +590,13 @@ class TestEnd:
         waiting = client().shake()
         waiting.request()
         wait_for(lambda: node.sockets(waiting), "a connection that nobody accepts")
-        unproven = [*accepted, waiting, closed, moved_here(node, client)]
+        unproven = [*accepted, waiting, closed, moved_here(node, client, reply_unsure=1)]
         # Of no service.
         listener = netns.inside(node.namespace, socket.create_server, ("127.0.0.1", 0))
         own = netns.inside(node.namespace, socket.create_connection, listener.getsockname())
         with node.counts(drop_silent=0):
             for attached in (1, 0):
-                leased.lease(3600, attached)
+                leased.lease(3600, attached, firm=False)
                 assert leased.end_unproven() == []
         leased.lease(0)
         node.public.clear()
@@ -547,6 +616,16 @@ class TestEnd:
             own.sendall(b"still here")
             assert listener.accept()[0].recv(10) == b"still here"
         node.pending(WEB)
+
+    @each_service
+    def test_end_tells_who_would_wait(self, node, client, leased, service):
+        """A client whose request was acknowledged and not answered."""
+        c = begins(node, client, service)
+        leased.lease(0)
+        with node.counts(reply_told=1):
+            assert [e.flow_hash for e in leased.end_unproven()] == [c.hash]
+            told(c)
+        assert not node.sockets(c)
 
 
 @pytest.mark.parametrize("how", ["hangs", "dies"])

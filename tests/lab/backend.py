@@ -4,6 +4,7 @@
 
     /len/N              N bytes that depend on the whole target; also for HEAD
     /status/N           an empty response with that status
+    /slow/MS            10 bytes as of /len, after MS milliseconds
     /chunks/N/MS        N chunks, MS milliseconds between them
     /close/N            N bytes, no length: the response ends with the connection
     /upload             SHA-256 of the request's body, which may be chunked
@@ -154,6 +155,9 @@ class Handler(socketserver.StreamRequestHandler):
         elif what == "ws":
             self.websocket()
             return False
+        elif what == "slow":
+            time.sleep(int(rest[0]) / 1000)
+            self.reply(200, content(self.target, 10))
         elif what == "len":
             self.reply(200, content(self.target, int(rest[0])))
         else:

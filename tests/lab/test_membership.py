@@ -2,10 +2,12 @@
 """The ring while machines die, are cut off, come and go: real corosync, real clients."""
 import re
 import signal
+import time
 
 import pytest
 
 from earshotlab import Lab, topology, wait_for
+from every import start_backends
 from traffic import Traffic, distribution
 from witness import Witness
 
@@ -333,6 +335,33 @@ def test_request_under_way(how):
             assert nodes.count("n2") > count / 10  # what it has, it keeps
         else:
             assert "n2" not in nodes
+
+
+def test_killed_while_the_server_thinks():
+    """A client that knows that its request arrived does not repeat it: who cannot be answered any more is told so."""
+    think_ms = 2500
+    with Lab(nodes=4, membership="corosync", policy="wrr", token=int(TOKEN * 1000), server="none") as lab:
+        start_backends(lab)
+        settled(lab)
+        wait_for(lambda: all(n["state"] == "up" for node in ALL for n in lab.status(node)["nodes"]), "the servers")
+        connections = [lab.client.socket() for _ in range(80)]
+        for number, connection in enumerate(connections):
+            connection.settimeout(10)
+            connection.connect((topology.VIP, topology.PORT))
+            connection.sendall(f"GET /slow/{think_ms}?{number} HTTP/1.1\r\nHost: lab\r\n\r\n".encode())
+        wait_for(lambda: sum(n["connections"] for n in lab.status("n1")["nodes"]) >= len(connections), "the sockets", 2)
+        lab.node("n3").signal("earshotd", signal.SIGKILL)
+        asked = time.monotonic()
+        answered, told = [], 0
+        for connection in connections:
+            try:
+                answered.append(re.search(rb"X-Node: (\S+)", connection.recv(65536)).group(1).decode())
+            except ConnectionResetError:
+                told += 1
+            connection.close()
+        print(f"{len(answered)} answered, {told} told after at most {time.monotonic() - asked:.1f} s")
+        assert set(answered) == others("n3")
+        assert 10 < told < 30
 
 
 def test_layer_4():
