@@ -314,8 +314,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	d->options = *options;
 	d->loop = ev_default_loop(EVFLAG_AUTO);
 	d->started = ev_time();
-	es_daemon_route_init(&d->route);
-	rc = d->loop ? 0 : -ENOMEM;
+	rc = d->loop ? es_daemon_route_init(&d->route) : -ENOMEM;
 	if (!rc)
 		rc = es_daemon_load(options, &d->keys, &d->conf, &self, err);
 	if (!rc)
@@ -388,6 +387,7 @@ void es_daemon_fini(struct es_daemon *d)
 	free(d->orders);
 	d->orders = NULL;
 	es_plugins_free(&d->plugins);
+	es_daemon_route_fini(&d->route);
 	es_cluster_free(&d->cluster);
 	es_conf_free(&d->conf);
 	es_keys_wipe(&d->keys);

@@ -125,7 +125,14 @@ static void on_target_send(void *ctx, enum es_wire_type type, const void *payloa
 	es_corosync_send(d->membership->bus, type, payload, len);
 }
 
-const struct es_target_sync_ops es_membership_sync_ops = {.send = on_target_send};
+static void on_target_given(void *ctx, unsigned int node)
+{
+	struct es_daemon *d = ctx;
+
+	es_daemon_route_heard(&d->route, node);
+}
+
+const struct es_target_sync_ops es_membership_sync_ops = {.send = on_target_send, .given = on_target_given};
 
 static const struct es_group_ops group_ops = {
 	.send = on_send,

@@ -10,11 +10,15 @@
 
 struct es_daemon_route {
 	struct es_route_shared shared;
-	struct es_load_published published[ES_NODES_MAX];
+	struct es_load load[ES_NODES_MAX];
 };
 
-/* es_daemon_route_init() - nothing is known yet; before the first worker */
-void es_daemon_route_init(struct es_daemon_route *route);
+/* es_daemon_route_init() - nothing is known yet; before the first worker. Returns 0 or -errno. */
+int es_daemon_route_init(struct es_daemon_route *route);
+void es_daemon_route_fini(struct es_daemon_route *route);
+
+/* es_daemon_route_heard() - another inspector has given a request to @node */
+void es_daemon_route_heard(struct es_daemon_route *route, unsigned int node);
 
 /* es_daemon_route_load() - @node has said how busy it is */
 void es_daemon_route_load(struct es_daemon_route *route, unsigned int node,
@@ -22,7 +26,7 @@ void es_daemon_route_load(struct es_daemon_route *route, unsigned int node,
 
 /**
  * es_daemon_route_alone() - there is no bus: only this node's own @report is known
- * Its load is not compared with nothing: all nodes are judged by what each worker sent them itself, as if
+ * Its load is not compared with nothing: all nodes are judged by what was sent to them from here, as if
  * requests took as long there as here.
  */
 void es_daemon_route_alone(struct es_daemon_route *route, unsigned int node_count,

@@ -100,8 +100,8 @@ static void es_router_look(struct es_router *router, unsigned long long now_ns)
 		node->weight = cluster->weight[i];
 		node->is_target = es_cluster_is_target(cluster, router->health, i, now_ns);
 		node->is_draining = es_health_state(router->health, i) == ES_NODE_DRAINING;
-		if (is_new && router->shared && router->shared->published)
-			es_load_estimate(&router->own[i], &router->shared->published[i], now_ns, node);
+		if (is_new && router->shared && router->shared->load)
+			es_load_estimate(&router->shared->load[i], now_ns, node);
 	}
 }
 
@@ -222,6 +222,6 @@ int es_route_fallback(struct es_router *router, const struct es_request_view *re
 
 void es_route_sent(struct es_router *router, unsigned int node, unsigned int cost, unsigned long long now_ns)
 {
-	if (node < ES_NODES_MAX)
-		es_load_sent(&router->own[node], cost, now_ns, &router->node[node]);
+	if (node < ES_NODES_MAX && router->shared && router->shared->load)
+		es_load_sent(&router->shared->load[node], cost, now_ns, &router->node[node]);
 }

@@ -15,10 +15,10 @@
 
 /**
  * struct es_route_shared - what all workers of a node share; outlives them
- * @published: of each node; NULL: nothing is known
+ * @load: of each node; NULL: nothing is known
  */
 struct es_route_shared {
-	struct es_load_published *published;
+	struct es_load *load;
 };
 
 struct es_router {
@@ -32,7 +32,6 @@ struct es_router {
 	struct es_random random;
 	unsigned long long now_ns; /* of the loads in @node */
 	struct es_node_view node[ES_NODES_MAX];
-	struct es_load_own own[ES_NODES_MAX];
 };
 
 /* es_router_init() - returns 0 or -errno; on failure nothing is left behind. @shared may be NULL. */

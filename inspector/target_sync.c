@@ -193,6 +193,8 @@ static void on_changes(struct es_target_sync *s, int is_own, const __u8 *at, siz
 
 		if (s->state.phase != ES_SYNC_RECEIVE) {
 			es_targets_deliver(s->targets, &change, 1, is_own, now_ns);
+			if (!is_own && es_target_op_gives(change.op) && change.node < ES_NODES_MAX)
+				s->ops->given(s->ctx, change.node);
 		} else if (s->kept_count < ES_SYNC_KEPT_MAX) {
 			s->kept[s->kept_count++] = (struct es_kept){change, (__u8)is_own};
 		} else {

@@ -25,7 +25,7 @@ struct es_inspector {
 	void *state;
 	struct es_targets *targets;
 	struct es_random random;
-	struct es_load_own own[ES_NODES_MAX];
+	struct es_load load[ES_NODES_MAX];
 	struct es_node_view node[ES_NODES_MAX];
 };
 
@@ -36,7 +36,6 @@ struct es_frontend {
 	unsigned int inspector_count;
 	struct es_ring *ring;
 	struct es_inspector *inspector;
-	struct es_load_published published[ES_NODES_MAX];
 	struct es_message *oldest, *newest;
 	struct es_frontend_counts count;
 };
@@ -54,6 +53,9 @@ static int es_inspector_init(struct es_inspector *inspector, const struct es_sim
 	for (unsigned int i = 0; i < (unsigned int)params->nodes; i++) {
 		inspector->node[i].weight = 100;
 		inspector->node[i].is_target = 1;
+		rc = es_load_init(&inspector->load[i]);
+		if (rc)
+			return rc;
 	}
 	if (policy->needs_targets)
 		rc = es_targets_new((size_t)params->targets, &inspector->targets);
@@ -110,6 +112,8 @@ void es_frontend_free(struct es_frontend **frontend)
 		if (f->params->policy->free)
 			f->params->policy->free(f->inspector[i].state);
 		es_targets_free(&f->inspector[i].targets);
+		for (unsigned int k = 0; k < f->node_count; k++)
+			es_load_fini(&f->inspector[i].load[k]);
 	}
 	while (f->oldest) {
 		struct es_message *next = f->oldest->next;
@@ -147,7 +151,7 @@ static void es_frontend_look(struct es_frontend *frontend, struct es_inspector *
 		struct es_node_view *view = &inspector->node[i];
 
 		if (frontend->inspector_count > 1) {
-			es_load_estimate(&inspector->own[i], &frontend->published[i], now_ns, view);
+			es_load_estimate(&inspector->load[i], now_ns, view);
 			continue;
 		}
 		view->active = es_frontend_active(frontend, node);
@@ -198,7 +202,7 @@ int es_frontend_route(struct es_frontend *frontend, unsigned int inspector, cons
 		node = es_policy_fallback(&request, &view);
 	}
 	if (node >= 0 && frontend->inspector_count > 1)
-		es_load_sent(&self->own[node], request.cost, now_ns, &self->node[node]);
+		es_load_sent(&self->load[node], request.cost, now_ns, &self->node[node]);
 	return node;
 }
 
@@ -263,6 +267,24 @@ int es_frontend_publish(struct es_frontend *frontend)
 	return 1;
 }
 
+static void es_inspector_hear(struct es_inspector *inspector, struct es_message *message, unsigned int number,
+			      __u64 now_ns)
+{
+	int is_own = number == message->from;
+
+	if (message->is_report) {
+		for (unsigned int i = 0; i < message->count; i++) {
+			message->report[i].at_ns = now_ns;
+			es_load_report(&inspector->load[i], &message->report[i]);
+		}
+		return;
+	}
+	es_targets_deliver(inspector->targets, message->change, message->count, is_own, now_ns);
+	for (unsigned int i = 0; i < message->count && !is_own; i++)
+		if (es_target_op_gives(message->change[i].op))
+			es_load_heard(&inspector->load[message->change[i].node], now_ns);
+}
+
 void es_frontend_hear(struct es_frontend *frontend, __u64 now_ns)
 {
 	struct es_message *message = frontend->oldest;
@@ -272,14 +294,8 @@ void es_frontend_hear(struct es_frontend *frontend, __u64 now_ns)
 	frontend->oldest = message->next;
 	if (!frontend->oldest)
 		frontend->newest = NULL;
-	if (message->is_report) {
-		for (unsigned int i = 0; i < message->count; i++)
-			es_load_publish(&frontend->published[i], &message->report[i]);
-	} else {
-		for (unsigned int i = 0; i < frontend->inspector_count; i++)
-			es_targets_deliver(frontend->inspector[i].targets, message->change, message->count,
-					   i == message->from, now_ns);
-	}
+	for (unsigned int i = 0; i < frontend->inspector_count; i++)
+		es_inspector_hear(&frontend->inspector[i], message, i, now_ns);
 	free(message);
 }
 

@@ -35,7 +35,7 @@ const struct es_sim_param es_sim_param_list[] = {
 	 ES_NODES_MAX, ES_FIELD(inspectors), ES_WHOLE, g_front},
 	{"bus-delay-ms", "MS", "until a message on the ordered bus is delivered, to all at once", 1, 0, 1e5,
 	 ES_FIELD(bus_delay_ms), 0, g_front},
-	{"publish-ms", "MS", "between a node's reports of its load", 100, 1, 1e6, ES_FIELD(publish_ms), 0,
+	{"publish-ms", "MS", "between a node's reports of its load", 25, 1, 1e6, ES_FIELD(publish_ms), 0,
 	 g_front},
 	{"targets", "N", "entries of the target table", 262144, 16, 1e8, ES_FIELD(targets), ES_WHOLE,
 	 g_front},

@@ -28,6 +28,12 @@ enum es_target_op {
 	ES_TARGET_OP_COUNT,
 };
 
+/* Does such a change come of a request that is given to its node? */
+static inline int es_target_op_gives(unsigned int op)
+{
+	return op == ES_TARGET_ASSIGN || op == ES_TARGET_ADD || op == ES_TARGET_MOVE;
+}
+
 /* struct es_target_change - on its way through the bus; @from is used by ES_TARGET_MOVE only */
 struct es_target_change {
 	__u64 target;

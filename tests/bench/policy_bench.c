@@ -20,7 +20,6 @@
 
 static char uri[TARGETS][24];
 static unsigned int sequence[REQUESTS];
-static struct es_load_published published[ES_NODES_MAX];
 
 static void make_requests(void)
 {
@@ -60,7 +59,7 @@ static void loopback(struct es_targets *targets, unsigned long long now_ns)
 static double best_ns(const struct es_policy *policy, unsigned int count)
 {
 	struct es_cluster_view view = {.count = count, .ring = make_ring(count), .now_ns = 1000000000};
-	static struct es_load_own own[ES_NODES_MAX];
+	static struct es_load load[ES_NODES_MAX];
 	static struct es_node_view node[ES_NODES_MAX];
 	struct es_policy_settings settings;
 	struct es_random random = {2};
@@ -75,8 +74,9 @@ static double best_ns(const struct es_policy *policy, unsigned int count)
 	for (unsigned int i = 0; i < count; i++) {
 		struct es_load_report report = {.active = 10 + i % 7, .load = 100 + i % 70, .mean_us = 900};
 
-		es_load_publish(&published[i], &report);
-		own[i] = (struct es_load_own){};
+		if (es_load_init(&load[i]))
+			return -1;
+		es_load_report(&load[i], &report);
 		node[i] = (struct es_node_view){.weight = 100, .is_target = 1};
 	}
 	for (int round = 0; round < ROUNDS; round++) {
@@ -95,12 +95,12 @@ static double best_ns(const struct es_policy *policy, unsigned int count)
 			if (i % BATCH == 0) {
 				view.now_ns += BATCH * REQUEST_NS;
 				for (unsigned int n = 0; n < count; n++)
-					es_load_estimate(&own[n], &published[n], view.now_ns, &node[n]);
+					es_load_estimate(&load[n], view.now_ns, &node[n]);
 			}
 			target = policy->route(state, &request, &view);
 			if (target < 0)
 				return -1;
-			es_load_sent(&own[target], request.cost, view.now_ns, &node[target]);
+			es_load_sent(&load[target], request.cost, view.now_ns, &node[target]);
 			if (i % 1024 == 0)
 				loopback(view.targets, view.now_ns);
 		}

@@ -297,7 +297,7 @@ def test_request_under_way(how):
         machine = lab.client
         connections = [machine.socket() for _ in range(count)]
         for connection in connections:
-            connection.settimeout(20)
+            connection.settimeout(45)
             connection.connect((topology.VIP, topology.PORT))
         ports = [connection.getsockname() for connection in connections]
         asked = [lab.node("n1").ask({"command": "ring", "lookup": {"address": a, "port": p}}) for a, p in ports]

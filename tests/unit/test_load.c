@@ -77,12 +77,13 @@ static void error_add(struct error *e, const struct es_node_view *node)
 static void play(const struct world *w, struct error phase[PHASES])
 {
 	double per_step = w->rate / INSPECTORS * (double)STEP_NS / 1e9;
-	struct es_load_published published = {};
-	struct es_load_own own[INSPECTORS] = {};
+	struct es_load seen[INSPECTORS];
 	struct es_load_report on_its_way = {};
 	unsigned long long arrives_ns = 0, spoken_ns = BEGIN_NS;
 	struct es_load_meter meter = {};
 
+	for (unsigned int i = 0; i < INSPECTORS; i++)
+		assert_int_equal(es_load_init(&seen[i]), 0);
 	active = load = 0;
 	accepted = 0;
 	random_state.state = 1;
@@ -97,7 +98,8 @@ static void play(const struct world *w, struct error phase[PHASES])
 		}
 		if (arrives_ns && now >= arrives_ns) {
 			on_its_way.at_ns = now;
-			es_load_publish(&published, &on_its_way);
+			for (unsigned int i = 0; i < INSPECTORS; i++)
+				es_load_report(&seen[i], &on_its_way);
 			arrives_ns = 0;
 		}
 		for (unsigned int i = 0; i < INSPECTORS; i++) {
@@ -105,10 +107,10 @@ static void play(const struct world *w, struct error phase[PHASES])
 
 			if (es_random_double(&random_state) >= per_step)
 				continue;
-			es_load_estimate(&own[i], &published, now, &node);
+			es_load_estimate(&seen[i], now, &node);
 			if (now >= BEGIN_NS + WARM_NS)
 				error_add(&phase[(now - spoken_ns) * PHASES / PUBLISH_NS % PHASES], &node);
-			es_load_sent(&own[i], request_begin(w, now), now, &node);
+			es_load_sent(&seen[i], request_begin(w, now), now, &node);
 		}
 	}
 }
@@ -207,22 +209,54 @@ static void test_mean_of_long_ones(void **state)
 	}
 }
 
-/* A worker of a node that is alone: what it sent itself, decaying with the time that is known. */
-static void test_alone(void **state)
+static void look(struct es_load *l, unsigned long long now_ns, double want_active, double want_load)
 {
-	struct es_load_published published = {};
-	struct es_load_own own = {};
 	struct es_node_view node = {};
 
+	es_load_estimate(l, now_ns, &node);
+	if (fabs(node.active - want_active) > 1e-6 || fabs(node.load - want_load) > 1e-6)
+		fail_msg("%f in hand, load %f; not %f, %f", node.active, node.load, want_active, want_load);
+}
+
+/* A node that is alone: what was sent from here, decaying with the time that is known. */
+static void test_alone(void **state)
+{
+	struct es_load_report only_time = {.mean_us = 100000, .at_ns = BEGIN_NS};
+	struct es_node_view node = {};
+	struct es_load l;
+
 	(void)state;
-	es_load_publish(&published, &(struct es_load_report){.mean_us = 100000});
-	es_load_estimate(&own, &published, BEGIN_NS, &node);
-	assert_true(node.active == 0 && node.load == 0);
-	es_load_sent(&own, 20, BEGIN_NS, &node);
+	assert_int_equal(es_load_init(&l), 0);
+	es_load_report(&l, &only_time);
+	look(&l, BEGIN_NS, 0, 0);
+	es_load_sent(&l, 20, BEGIN_NS, &node);
 	assert_true(node.active == 1 && node.load == 20);
-	es_load_publish(&published, &(struct es_load_report){.mean_us = 100000});
-	es_load_estimate(&own, &published, BEGIN_NS + 100000000ULL, &node);
-	assert_true(fabs(node.active - exp(-1)) < 1e-6 && fabs(node.load - 20 * exp(-1)) < 1e-6);
+	only_time.at_ns += 100000000ULL;
+	es_load_report(&l, &only_time);
+	look(&l, only_time.at_ns, exp(-1), 20 * exp(-1));
+	es_load_fini(&l);
+}
+
+/* What another inspector gave to the node counts at once, at the mean cost there, until the node has said so itself. */
+static void test_heard(void **state)
+{
+	struct es_load_report report = {.active = 10, .load = 70, .mean_us = 1000000000, .at_ns = BEGIN_NS};
+	struct es_load l;
+
+	(void)state;
+	assert_int_equal(es_load_init(&l), 0);
+	es_load_heard(&l, BEGIN_NS);
+	look(&l, BEGIN_NS, 1, 1);
+	es_load_report(&l, &report);
+	look(&l, BEGIN_NS, 10, 70);
+	for (unsigned int i = 0; i < 5; i++)
+		es_load_heard(&l, BEGIN_NS);
+	look(&l, BEGIN_NS, 15, 105);
+	report.active = 15;
+	report.load = 105;
+	es_load_report(&l, &report);
+	look(&l, BEGIN_NS, 15, 105);
+	es_load_fini(&l);
 }
 
 int main(void)
@@ -232,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_mean),
 		cmocka_unit_test(test_mean_of_long_ones),
 		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_heard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

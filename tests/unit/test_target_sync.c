@@ -29,6 +29,7 @@ struct member {
 	struct es_group_id id;
 	int is_in;
 	size_t at;
+	unsigned int given;
 };
 
 static struct event *event;
@@ -53,7 +54,15 @@ static void on_send(void *ctx, enum es_wire_type type, const void *payload, size
 	memcpy(e->payload, payload, len);
 }
 
-static const struct es_target_sync_ops ops = {.send = on_send};
+static void on_given(void *ctx, unsigned int node)
+{
+	struct member *m = ctx;
+
+	assert_true(node < ES_NODES_MAX);
+	m->given++;
+}
+
+static const struct es_target_sync_ops ops = {.send = on_send, .given = on_given};
 
 static void begin(size_t entries)
 {
@@ -221,9 +230,14 @@ static void test_join(void **state)
 	assert_alike();
 	assert_int_equal(state_of(1).snapshots, 1);
 	assert_true(has(1, 7, 3));
+	/* The others hear who was given a request; a snapshot, or a node that leaves a set, is none. */
+	member[0].given = member[1].given = 0;
 	propose(1, 7, ES_TARGET_ADD, 0);
+	propose(1, 8, ES_TARGET_REMOVE, 0);
 	run(100);
 	assert_true(has(0, 7, 0));
+	assert_int_equal(member[0].given, 1);
+	assert_int_equal(member[1].given, 0);
 	/* The one who gives is not asked by those who have. */
 	join(2);
 	run(200);
