@@ -358,8 +358,10 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	} else {
 		es_datapath_state(d->datapath)->lease_ns = 0;
 		__atomic_store_n(&es_datapath_state(d->datapath)->attached, 1, __ATOMIC_RELEASE);
-		es_daemon_load_alone(d);
 	}
+	rc = es_daemon_load_start(d, err);
+	if (rc)
+		goto err_fini;
 	rc = es_datapath_attach(d->datapath, err->text, sizeof(err->text));
 	if (rc)
 		goto err_fini;

@@ -84,6 +84,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		.weights = weights,
 		.ring_shares = shares,
 		.services = services,
+		.loads = {d->load.exchange.sent, d->load.exchange.received, d->load.exchange.refused},
 	};
 	unsigned long long now_ns = es_clock_now_ns();
 

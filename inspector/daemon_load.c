@@ -11,6 +11,9 @@
 /* A walk may take one part in so many of a CPU. */
 #define ES_LOAD_WALK_SHARE 50
 
+/* Between two looks at what changes slowly. */
+#define ES_LOAD_SLOW_MS 200
+
 static unsigned int saturated(unsigned long long value)
 {
 	return value > UINT_MAX ? UINT_MAX : (unsigned int)value;
@@ -48,6 +51,7 @@ static int walk(struct es_daemon *d, unsigned long long now_ns)
 	if (rc)
 		return 0;
 	load->sums = sums;
+	load->counted++;
 	add_up(load);
 	es_load_meter_add(&load->meter, load->report.active, accepted, now_ns);
 	load->report.mean_us = es_load_meter_mean_us(&load->meter);
@@ -59,14 +63,15 @@ int es_daemon_load_update(struct es_daemon *d)
 	struct es_daemon_load *load = &d->load;
 	unsigned long long now_ns = es_clock_now_ns();
 
-	if (now_ns < load->next_ns)
-		return 0;
-	es_datapath_responses(d->datapath, es_observed_response, d);
-	es_observed_flush(d);
-	es_node_load_read(&load->node, now_ns);
-	load->report.cpu = (unsigned short)load->node.cpu;
-	load->report.disk = (unsigned short)load->node.disk;
-	return walk(d, now_ns);
+	if (now_ns >= load->slow_ns) {
+		load->slow_ns = now_ns + ES_LOAD_SLOW_MS * 1000000ULL;
+		es_datapath_responses(d->datapath, es_observed_response, d);
+		es_observed_flush(d);
+		es_node_load_read(&load->node, now_ns);
+		load->report.cpu = (unsigned short)load->node.cpu;
+		load->report.disk = (unsigned short)load->node.disk;
+	}
+	return now_ns >= load->next_ns && walk(d, now_ns);
 }
 
 void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_load)
@@ -82,25 +87,104 @@ void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_loa
 	ret_load->disk = report->disk;
 }
 
+static void take(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
+{
+	es_daemon_route_load(&d->route, node,
+			     &(struct es_load_report){
+				     .active = load->active,
+				     .load = load->load,
+				     .mean_us = load->mean_us,
+				     .cpu = load->cpu,
+				     .disk = load->disk,
+				     .at_ns = es_clock_now_ns(),
+			     });
+}
+
+static int is_heard(const struct es_daemon *d, unsigned int node)
+{
+	unsigned long long at_ns = d->load.heard_ns[node];
+
+	return at_ns && es_clock_now_ns() - at_ns < ES_LOAD_SILENCE_MS * 1000000ULL;
+}
+
+/*
+ * Loads are compared, so it must be all of them: a node of which nothing is known would look idle. With
+ * membership, who is silent is soon no target any more.
+ */
+static int all_are_heard(const struct es_daemon *d)
+{
+	if (d->membership)
+		return 1;
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (i != d->cluster->self && !is_heard(d, i))
+			return 0;
+	return 1;
+}
+
+void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
+{
+	if (load->has_requests && load->is_new && node != d->cluster->self && !is_heard(d, node))
+		take(d, node, load);
+}
+
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	struct es_daemon *d = timer->data;
+	struct es_wire_load load = {.is_new = 1};
 
 	(void)loop;
 	(void)events;
-	if (es_daemon_load_update(d))
+	if (!es_daemon_load_update(d))
+		return;
+	es_daemon_load_word(d, &load);
+	es_load_exchange_send(&d->load.exchange, d->cluster, &d->keys, &load);
+	if (all_are_heard(d))
+		take(d, d->cluster->self, &load);
+	else
 		es_daemon_route_alone(&d->route, d->conf->node_count, &d->load.report);
 }
 
-void es_daemon_load_alone(struct es_daemon *d)
+static void on_message(struct ev_loop *loop, struct ev_io *io, int events)
 {
+	struct es_daemon *d = io->data;
+	struct es_wire_load load;
+	unsigned int node;
+	int rc;
+
+	(void)loop;
+	(void)events;
+	while ((rc = es_load_exchange_receive(&d->load.exchange, d->cluster, &d->keys, &node, &load))) {
+		if (rc < 0)
+			continue;
+		d->load.heard_ns[node] = es_clock_now_ns();
+		if (all_are_heard(d))
+			take(d, node, &load);
+	}
+}
+
+int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = es_load_exchange_open(&d->load.exchange, d->cluster);
+
+	if (rc) {
+		es_conf_error_set(err, "UDP port %u of the node's address, for the exchange of loads: %s",
+				  d->conf->cluster.handover_port, strerror(-rc));
+		return rc;
+	}
+	ev_io_init(&d->load.io, on_message, d->load.exchange.fd, EV_READ);
+	d->load.io.data = d;
+	ev_io_start(d->loop, &d->load.io);
 	ev_timer_init(&d->load.timer, on_timer, 0, ES_LOAD_INTERVAL_MS / 1000.0);
 	d->load.timer.data = d;
 	ev_timer_start(d->loop, &d->load.timer);
+	return 0;
 }
 
 void es_daemon_load_stop(struct es_daemon *d)
 {
-	if (d->loop)
-		ev_timer_stop(d->loop, &d->load.timer);
+	if (!ev_is_active(&d->load.timer))
+		return;
+	ev_timer_stop(d->loop, &d->load.timer);
+	ev_io_stop(d->loop, &d->load.io);
+	es_load_exchange_close(&d->load.exchange);
 }

@@ -3,11 +3,14 @@
 #define ES_DAEMON_LOAD_H
 
 /*
- * How busy this node is: counts what its connections have in hand, some times a second but for no more than a
- * fiftieth of a CPU, and how long requests take; takes what the datapath has measured. With membership that
- * is said on the bus (daemon_membership.c), else it is for this node alone.
+ * How busy this node is, and the others. Counts what its connections have in hand, many times a second but
+ * for no more than a fiftieth of a CPU, and how long requests take; takes what the datapath has measured; and
+ * exchanges that with the other nodes (load_exchange.h). With membership, it is said on the bus, too, some
+ * times a second (daemon_membership.c): that is a sign of life, and makes up for datagrams that a firewall
+ * eats.
  */
 #include <ev.h>
+#include "inspector/load_exchange.h"
 #include "inspector/node_load.h"
 #include "inspector/policy/load.h"
 #include "inspector/policy/load_meter.h"
@@ -19,7 +22,9 @@ struct es_daemon;
 /**
  * struct es_daemon_load
  * @sums: by service; @connections: of all services, those that are closing included
- * @walk_ns: CPU time that the last count took; @next_ns: when the next one is due
+ * @walk_ns: CPU time that the last count took; @next_ns: when the next one is due; @counted: how many there
+ * were
+ * @heard_ns: when each node last said how busy it is
  */
 struct es_daemon_load {
 	struct es_load_sums sums;
@@ -29,25 +34,37 @@ struct es_daemon_load {
 	struct es_node_load node;
 	unsigned long long walk_ns;
 	unsigned long long next_ns;
+	unsigned long long slow_ns;
+	unsigned int counted;
+	unsigned long long heard_ns[ES_NODES_MAX];
+	struct es_load_exchange exchange;
 	struct ev_timer timer;
+	struct ev_io io;
 };
 
 /* How often it is counted when that is cheap. */
-#define ES_LOAD_INTERVAL_MS 200
+#define ES_LOAD_INTERVAL_MS 25
+
+/* Who said nothing for so long is not known. */
+#define ES_LOAD_SILENCE_MS 1000
 
 /**
  * es_daemon_load_update() - count again, if it is time
- * Returns 1 if report, sums and connections are new.
+ * Returns 1 if report, sums and connections are new. The exchange does it by itself; this is for who cannot
+ * wait.
  */
 int es_daemon_load_update(struct es_daemon *daemon);
 
 /* es_daemon_load_word() - what this node says of itself; sent_ns, queue and state are left to the caller */
 void es_daemon_load_word(const struct es_daemon *daemon, struct es_wire_load *ret_load);
 
-/* es_daemon_load_alone() - without membership: update by itself from now on */
-void es_daemon_load_alone(struct es_daemon *daemon);
+/* es_daemon_load_start() - count, tell and listen from now on. Returns 0, or -errno and @err. */
+int es_daemon_load_start(struct es_daemon *daemon, struct es_conf_error *err);
 
 /* es_daemon_load_stop() - may be called without start */
 void es_daemon_load_stop(struct es_daemon *daemon);
+
+/* es_daemon_load_bus() - what @node said of itself on the bus; used if the exchange does not hear it */
+void es_daemon_load_bus(struct es_daemon *daemon, unsigned int node, const struct es_wire_load *load);
 
 #endif

@@ -23,6 +23,7 @@
 #define LEASE_DEFAULT	100
 #define TOKEN_CHECK_S	5.0
 #define TARGETS_KEEP_MS 60000
+#define BUS_LOAD_S	0.2 /* between messages about our load: each makes the token run for a while */
 
 void es_membership_silence(struct es_membership *m, const char *why)
 {
@@ -70,17 +71,21 @@ void es_membership_load_send(struct es_membership *m)
 			return;
 		queue += es_worker_gathering(m->daemon->worker[i]);
 	}
-	load.is_new = (uint8_t)es_daemon_load_update(m->daemon);
-	if (load.is_new)
+	/* What was counted in another state says nothing about this one. */
+	if (m->counted_in != state_now)
+		m->daemon->load.next_ns = 0;
+	if (es_daemon_load_update(m->daemon))
 		m->counted_in = (uint8_t)state_now;
+	load.is_new = m->counted != m->daemon->load.counted;
+	m->counted = m->daemon->load.counted;
 	es_daemon_load_word(m->daemon, &load);
 	load.state = m->counted_in;
 	load.queue = (uint16_t)queue;
 	es_corosync_send(m->bus, ES_WIRE_LOAD, buf, es_wire_put_load(buf, sizeof(buf), &load));
 	/* The lease must be renewed in time, and the others want to know. */
 	pause = m->lease_ms / 3000.0;
-	if (pause > ES_LOAD_INTERVAL_MS / 1000.0)
-		pause = ES_LOAD_INTERVAL_MS / 1000.0;
+	if (pause > BUS_LOAD_S)
+		pause = BUS_LOAD_S;
 	m->load_at = ev_now(m->daemon->loop) + pause;
 }
 
@@ -160,17 +165,8 @@ static void load_take(struct es_membership *m, struct es_group_id from, const vo
 	struct es_wire_load load;
 	int node = es_group_node_of(&m->group, from);
 
-	if (node < 0 || es_wire_get_load(payload, len, &load) || !load.has_requests || !load.is_new)
-		return;
-	es_daemon_route_load(&m->daemon->route, (unsigned int)node,
-			     &(struct es_load_report){
-				     .active = load.active,
-				     .load = load.load,
-				     .mean_us = load.mean_us,
-				     .cpu = load.cpu,
-				     .disk = load.disk,
-				     .at_ns = es_clock_now_ns(),
-			     });
+	if (node >= 0 && !es_wire_get_load(payload, len, &load))
+		es_daemon_load_bus(m->daemon, (unsigned int)node, &load);
 }
 
 static void on_datagram(void *ctx, struct es_group_id from, const void *data, size_t len)

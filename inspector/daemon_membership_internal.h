@@ -21,7 +21,7 @@
  * @is_silent: the lease was taken back, or never given
  * @is_dropped: the target tables know that the node is gone
  * @must_end: others may have taken over: end what is unproven before the lease begins again
- * @counted_in: this node's state when its connections were counted
+ * @counted_in: this node's state when its connections were counted; @counted: that count's number, as told
  */
 struct es_membership {
 	struct es_daemon *daemon;
@@ -31,6 +31,7 @@ struct es_membership {
 	unsigned int weights[ES_NODES_MAX];
 	struct es_public_link link;
 	uint8_t counted_in;
+	unsigned int counted;
 	struct ev_io io[2];
 	int fds[2];
 	struct ev_timer tick;

@@ -86,6 +86,7 @@ struct json_object *es_report_status(const struct es_report_status *status)
 	struct json_object *report = json_object_new_object();
 	struct json_object *datapath = json_object_new_object();
 	struct json_object *ring = json_object_new_object();
+	struct json_object *loads = json_object_new_object();
 
 	es_json_string(report, "version", EARSHOT_VERSION);
 	es_json_string(report, "cluster", status->conf->cluster.name);
@@ -99,6 +100,10 @@ struct json_object *es_report_status(const struct es_report_status *status)
 	json_object_object_add(report, "ring", ring);
 	json_object_object_add(report, "workers",
 			       status->workers ? status->workers : json_object_new_array());
+	es_json_number(loads, "sent", status->loads.sent);
+	es_json_number(loads, "received", status->loads.received);
+	es_json_number(loads, "refused", status->loads.refused);
+	json_object_object_add(report, "loads", loads);
 	json_object_object_add(report, "services", services_of(status->conf, status->services));
 	json_object_object_add(report, "nodes", nodes_of(status));
 	return report;

@@ -34,10 +34,16 @@ struct es_report_service {
  * @weights: those in force; NULL: as configured
  * @ring_shares: of each node, 0..1; NULL: all 0
  * @services: of each service; NULL leaves it out
+ * @loads: datagrams about loads, see struct es_load_exchange
  * @workers: array of objects, taken over; see es_report_worker(); NULL: none
  */
 struct es_report_status {
 	const struct es_conf *conf;
+	struct {
+		unsigned long long sent;
+		unsigned long long received;
+		unsigned long long refused;
+	} loads;
 	unsigned int self;
 	const char *datapath_type;
 	const char *datapath_state;

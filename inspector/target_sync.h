@@ -33,7 +33,8 @@ enum es_sync_phase {
 
 struct es_target_sync;
 
-/* @send: put a message on the bus; @given: another member has given a request to a node, by es_target_op_gives() */
+/* @send: put a message on the bus; @given: another member has given a request to a node, by
+ * es_target_op_gives() */
 struct es_target_sync_ops {
 	void (*send)(void *ctx, enum es_wire_type type, const void *payload, size_t len);
 	void (*given)(void *ctx, unsigned int node);

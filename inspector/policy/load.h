@@ -3,17 +3,17 @@
 #define ES_LOAD_H
 
 /*
- * How busy a node is at this moment, as another one estimates it. Every node says some times a second what it has
- * in hand; in between, the others know only what they sent themselves. They must not simply add that: at
+ * How busy a node is at this moment, as another one estimates it. Every node says some times a second what it
+ * has in hand; in between, the others know only what they sent themselves. They must not simply add that: at
  * 10,000 requests a second a node of 1 ms each has ten in hand, not the hundreds that were sent since it last
  * spoke. So what was sent from here is kept as a sum that decays with the node's mean time for a request
  * (Little's law: what is in hand / what comes in), and the estimate is
  *
  *     what the node said - what of that was sent from here + what was sent from here and is in hand now
  *
- * that is, the other inspectors are taken to go on as they did. But they do not when they all find the same node
- * idle: a change of a server set that arrives from another inspector (policy/targets.h) tells of a request that
- * it has just sent there, and counts as one of ours.
+ * that is, the other inspectors are taken to go on as they did. But they do not when they all find the same
+ * node idle: a change of a server set that arrives from another inspector (policy/targets.h) tells of a
+ * request that it has just sent there, and counts as one of ours.
  */
 #include <pthread.h>
 #include "inspector/policy/policy.h"

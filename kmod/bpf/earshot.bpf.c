@@ -403,6 +403,9 @@ int es_cluster(struct __sk_buff *skb)
 		if (udp.source != cfg->handover_port)
 			return TC_ACT_OK;
 	}
+	if (!bpf_skb_load_bytes(skb, ES_MESSAGE_HEADER_OFF, &h, sizeof(h)) &&
+	    h.magic == es_htonl(ES_LOADS_MAGIC))
+		return TC_ACT_OK;
 	if (bpf_skb_load_bytes(skb, ES_MESSAGE_HEADER_OFF, &h, sizeof(h)) ||
 	    h.magic != es_htonl(ES_HANDOVER_MAGIC) || h.version != ES_HANDOVER_VERSION ||
 	    es_ntohs(udp.len) != sizeof(udp) + sizeof(h) + es_ntohs(h.packet_len) ||

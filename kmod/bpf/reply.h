@@ -4,8 +4,8 @@
 
 /*
  * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h).
- * Drops no packet but the stack's stray RSTs and what a silent node must not say, and changes none but into the
- * RST for a client that would wait for ever.
+ * Drops no packet but the stack's stray RSTs and what a silent node must not say, and changes none but into
+ * the RST for a client that would wait for ever.
  */
 #include "answer.h"
 #include "tracks.h"
@@ -97,8 +97,8 @@ static long es_reply_step(__u32 i, void *data)
 /*
  * A client whose request was acknowledged by a node that then lost its lease: it does not repeat the request,
  * so nobody else is asked, and this node may not answer. It may not know of the acknowledgement, though, and
- * repeat: so first there is time for the lease to begin anew, or for another node to answer. Then this RST means
- * nothing to it.
+ * repeat: so first there is time for the lease to begin anew, or for another node to answer. Then this RST
+ * means nothing to it.
  */
 #define ES_REPLY_TELL_NS 1000000000ULL
 
@@ -112,12 +112,12 @@ static __always_inline int es_reply_is_bare(const struct es_segment *seg)
 
 /**
  * es_reply_tell() - send the client a RST in place of a packet of which @seq is the first byte
- * Nothing before @seq has left, so it is what the client expects next (RFC 5961, 3.2), unless it has an answer.
- * It leaves as a copy: for the stack, its packet was lost, so that the client is told again when it tries again.
- * Returns the program's verdict.
+ * Nothing before @seq has left, so it is what the client expects next (RFC 5961, 3.2), unless it has an
+ * answer. It leaves as a copy: for the stack, its packet was lost, so that the client is told again when it
+ * tries again. Returns the program's verdict.
  */
-static __noinline int es_reply_tell(struct __sk_buff *skb, const struct iphdr *ip, const struct es_packet *pkt,
-				    __u32 seq)
+static __noinline int es_reply_tell(struct __sk_buff *skb, const struct iphdr *ip,
+				    const struct es_packet *pkt, __u32 seq)
 {
 	struct es_answer answer = {};
 

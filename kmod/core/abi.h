@@ -89,8 +89,8 @@ _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
  * @lease_ns: CLOCK_MONOTONIC time until which the other nodes leave this one its share of the ring, 0 without
  * membership. When it is over, the node is silent: it takes no new flow, and what others may have taken over
  * stands still.
- * @firm_ns: until when before that this node may acknowledge a request that it has not answered: the client does
- * not repeat it then, so it had better be answered while the lease lasts
+ * @firm_ns: until when before that this node may acknowledge a request that it has not answered: the client
+ * does not repeat it then, so it had better be answered while the lease lasts
  * @wall_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC, so that a datapath without a daemon still knows the time
  * @sequence: the datapath's own handover sequence (its NACKs)
  * @served_epoch: the daemon's, for the next one: the last epoch that was in force here

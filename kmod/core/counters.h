@@ -41,7 +41,8 @@
 	X(drop_silent, "packet of a flow that this node may not touch: it is not sure of its membership")    \
 	X(drop_ring_change, "first request left to its retransmission: the ring is changing")                \
 	X(reply_silent, "packet of this node's stack, dropped: another node may have its request by now")    \
-	X(reply_unsure, "acknowledgement kept back, so that the request comes again: the lease is running out") \
+	X(reply_unsure,                                                                                      \
+	  "acknowledgement kept back, so that the request comes again: the lease is running out")            \
 	X(reply_told, "RST to a client whose request was acknowledged here and cannot be answered any more") \
 	X(handover_stale, "request from a node that the ring does not name any more")                        \
 	X(handover_silent, "request sent back: this node is not sure of its membership")                     \

@@ -14,6 +14,7 @@
 #include "tcp.h"
 
 #define ES_HANDOVER_MAGIC   0x45534831u /* "ESH1" */
+#define ES_LOADS_MAGIC	    0x45534c31u /* "ESL1": not for the datapath (inspector/load_exchange.h) */
 #define ES_HANDOVER_VERSION 2
 #define ES_STREAMS_MAX	    16 /* per node: one a worker, the last for the datapath's own NACKs */
 #define ES_STREAM_DATAPATH  15

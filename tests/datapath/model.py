@@ -243,3 +243,40 @@ class Handover:
         self.snd_wscale = options.wscale or 0
         self.rcv_wscale = 0 if options.wscale is None else rcv_wscale
         self.flags = ((options.wscale is not None) | options.sack << 1 | options.ts << 2 | options.ecn << 3)
+
+
+LOADS_MAGIC = b"ESL1"
+
+
+@dataclass
+class Loads:
+    """What a node says of itself to the others (inspector/load_exchange.h)."""
+    source: int = 1
+    sequence: int = 0
+    connections: int = 0
+    cpu: int = 0
+    active: int = 0
+    load: int = 0
+    mean_us: int = 0
+    disk: int = 0
+    version: int = 1
+    magic: bytes = LOADS_MAGIC
+    SAID = ">QIHHBBIIIH"
+
+    def _body(self):
+        said = struct.pack(self.SAID, 0, self.connections, self.cpu, 0, 0, 1, self.active, self.load, self.mean_us, self.disk)
+        return self.magic + struct.pack(">BBHQ40s", self.version, self.source, len(said), self.sequence, said)
+
+    def bytes(self, key):
+        body = self._body()
+        return body + struct.pack(">Q", siphash(key, body))
+
+    @classmethod
+    def parse(cls, data, keys):
+        """Authentic ones only."""
+        mac, = struct.unpack(">Q", data[-8:])
+        assert len(data) == 64 and any(siphash(key, data[:-8]) == mac for key in keys.handover)
+        version, source, length, sequence, said = struct.unpack(">BBHQ40s", data[4:-8])
+        assert length == struct.calcsize(cls.SAID)
+        _, connections, cpu, _, _, _, active, load, mean_us, disk = struct.unpack(cls.SAID, said[:length])
+        return cls(source, sequence, connections, cpu, active, load, mean_us, disk, version, data[:4])

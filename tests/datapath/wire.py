@@ -5,6 +5,7 @@ import socket
 import struct
 import time
 
+import model
 import packet
 
 PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 15, 23
@@ -14,7 +15,8 @@ TIMEOUT_S = 8.0
 
 
 class Wire:
-    """Must be made inside the far end's namespace. Frames that nobody took yet are in `inbox`."""
+    """Must be made inside the far end's namespace. Frames that nobody took yet are in `inbox`; what the nodes tell
+    each other of their loads, many times a second, is apart, in `loads`."""
 
     def __init__(self, interface, node_address, node_mac, fence_address):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -27,6 +29,7 @@ class Wire:
         self.node_address, self.node_mac, self.fence_address = node_address, node_mac, fence_address
         self.fences = 0
         self.inbox = []
+        self.loads = []
 
     def close(self):
         self.socket.close()
@@ -47,7 +50,7 @@ class Wire:
         while ready:
             f = packet.parse(self.socket.recv(65536))
             assert f.src == self.node_mac, f"not the node's own MAC as source: {packet.describe(f)} from {f.src}"
-            self.inbox.append(f)
+            (self.loads if f.udp and f.udp.payload[:4] == model.LOADS_MAGIC else self.inbox).append(f)
             ready = select.select([self.socket], [], [], 0)[0]
 
     def take(self, match, what="a frame", timeout=TIMEOUT_S):
@@ -87,3 +90,4 @@ class Wire:
     def clear(self):
         self._pump(0)
         self.inbox.clear()
+        self.loads.clear()

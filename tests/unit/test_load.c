@@ -237,7 +237,8 @@ static void test_alone(void **state)
 	es_load_fini(&l);
 }
 
-/* What another inspector gave to the node counts at once, at the mean cost there, until the node has said so itself. */
+/* What another inspector gave to the node counts at once, at the mean cost there, until the node has said so
+ * itself. */
 static void test_heard(void **state)
 {
 	struct es_load_report report = {.active = 10, .load = 70, .mean_us = 1000000000, .at_ns = BEGIN_NS};

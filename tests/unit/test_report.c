@@ -141,6 +141,7 @@ static void test_status(void **state)
 		.uptime_s = 3.25,
 		.epoch = 7,
 		.members = 2,
+		.loads = {3, 2, 1},
 		.node_states = states,
 		.ring_shares = shares,
 		.services = services,
@@ -158,6 +159,7 @@ static void test_status(void **state)
 		"\"datapath\":{\"type\":\"bpf\",\"state\":\"fallback\"},\"uptime_s\":3.250000,"
 		"\"ring\":{\"epoch\":7,\"members\":2},"
 		"\"workers\":[{\"id\":0,\"requests\":12,\"handovers\":18446744073709551615}],"
+		"\"loads\":{\"sent\":3,\"received\":2,\"refused\":1},"
 		"\"services\":[{\"name\":\"web\",\"address\":\"10.77.0.100\",\"port\":80,\"policy\":\"uri-"
 		"hash\","
 		"\"inspect\":\"first\",\"connections\":17,\"active\":3,\"load\":300,\"measured\":2,\"mean_"

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The nodes tell each other how busy they are: what n1 says, what it takes, and what it refuses."""
+import model
+import netns
+import packet
+from node import CLUSTER, EACH, HANDOVER_PORT, PEER_MAC, wait_for
+
+
+def exchange(node):
+    return node.ask("status")["loads"]
+
+
+def said(node, since):
+    """What n1 has told n2 after that sequence number."""
+    node.cluster.fence()
+    heard = [model.Loads.parse(f.udp.payload, node.keys) for f in node.cluster.loads if f.ip.dst == CLUSTER[1]]
+    return [m for m in heard if m.sequence > since]
+
+
+def tell(node, message, source=2):
+    data = message if isinstance(message, bytes) else message.bytes(node.keys.handover[0])
+    datagram = packet.udp(CLUSTER[source - 1], CLUSTER[0], HANDOVER_PORT, HANDOVER_PORT, data)
+    node.cluster.send(packet.eth(netns.hardware_address(node.namespace, "eth1"), PEER_MAC[source - 1], packet.ETH_IP,
+                                 packet.ip(CLUSTER[source - 1], CLUSTER[0], packet.UDP, datagram)))
+
+
+def test_to_each_other_node(node):
+    node.cluster.clear()
+    wait_for(lambda: len(said(node, 0)) > 3, "some messages")
+    for target in (2, 3):
+        frames = [f for f in node.cluster.loads if f.ip.dst == CLUSTER[target - 1]]
+        assert frames and all(f.udp.dport == HANDOVER_PORT and f.dst == PEER_MAC[target - 1] for f in frames)
+    sequences = [m.sequence for m in said(node, 0)]
+    assert sequences == sorted(set(sequences))
+
+
+def test_what_is_in_hand(node, client):
+    """A request that the server has not answered; gone with its answer."""
+    c = client(EACH).serve()
+    before = said(node, 0)[-1].sequence if said(node, 0) else 0
+    wait_for(lambda: any(m.active == 1 for m in said(node, before)), "a request in hand")
+    c.answer()
+    wait_for(lambda: said(node, before)[-1].active == 0, "none")
+
+
+def test_taken_and_refused(node):
+    """The datapath lets them pass, whatever they say, and counts none of it."""
+    sequence = node.sequence << 8
+    later = model.Loads(sequence=sequence + 9).bytes(node.keys.handover[0])
+    wrong = {
+        "replayed": model.Loads(sequence=sequence),
+        "older": model.Loads(sequence=sequence - 1),
+        "from ourselves": model.Loads(sequence=sequence + 9, source=0),
+        "of no node": model.Loads(sequence=sequence + 9, source=3),
+        "of another version": model.Loads(sequence=sequence + 9, version=2),
+        "longer": later + b"x",
+        "changed": later[:20] + bytes((later[20] ^ 1,)) + later[21:],
+    }
+    with node.counts():
+        before = exchange(node)
+        tell(node, model.Loads(sequence=sequence, active=3, load=30, mean_us=1000))
+        wait_for(lambda: exchange(node)["received"] == before["received"] + 1, "a message that is taken")
+        for number, (what, message) in enumerate(wrong.items(), 1):
+            tell(node, message)
+            wait_for(lambda n=number: exchange(node)["refused"] == before["refused"] + n, f"no trust in one that is {what}")
+        assert exchange(node)["received"] == before["received"] + 1
+        tell(node, model.Loads(sequence=sequence - 1, source=2), source=3)
+        wait_for(lambda: exchange(node)["received"] == before["received"] + 2, "another node's, which has its own count")
+    with node.counts(handover_malformed=1):
+        tell(node, later[:60])
