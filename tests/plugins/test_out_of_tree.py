@@ -197,9 +197,9 @@ PLAIN = "ES_PLUGIN_EXPORT const struct es_plugin earshot_plugin = {"
      "ES_PLUGIN_MAGIC, 1, 9, sizeof(struct longer), sizeof(struct es_plugin_answer) + 64, "
      "sizeof(struct es_plugin_node) + 64, COMMON } };", None),
     (PLAIN + "ES_PLUGIN_MAGIC, 2, 0, sizeof(struct es_plugin), sizeof(struct es_plugin_answer), "
-     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 2.0, and this is 1.1: expected a plugin of ABI 1.x"),
+     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 2.0, and this is 1.2: expected a plugin of ABI 1.x"),
     (PLAIN + "ES_PLUGIN_MAGIC, 0, 7, sizeof(struct es_plugin), sizeof(struct es_plugin_answer), "
-     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 0.7, and this is 1.1"),
+     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 0.7, and this is 1.2"),
     (PLAIN + "ES_PLUGIN_MAGIC, 1, 0, 8, 8, 8, COMMON };", "its descriptor's sizes (8, 8, 8)"),
     (PLAIN + "ES_PLUGIN_MAGIC, 1, 1, sizeof(struct es_plugin), 100000, sizeof(struct es_plugin_node), COMMON };",
      "its descriptor's sizes"),

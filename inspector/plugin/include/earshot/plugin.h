@@ -27,9 +27,12 @@
  *is back.
  *
  * Versions. Within a major version structures and the host's table only grow at their ends, by minor
- *versions; each says how large it is, and what is behind the end of an older one is taken as NULL or 0. 1.0
- *all but what is named here 1.1	es_plugin.timer, es_plugin.timer_ms, es_plugin.metrics,
- *es_plugin_host.count, es_plugin_host.gauge
+ *versions; each says how large it is, and what is behind the end of an older one is taken as NULL or 0.
+ *
+ *	1.0	all but what is named here
+ *	1.1	es_plugin.timer, es_plugin.timer_ms, es_plugin.metrics, es_plugin_host.count,
+ *		es_plugin_host.gauge
+ *	1.2	es_plugin_host.config_node_name, es_plugin_host.fail
  *
  * Strings that come from the host are not terminated unless they are said to be. They and all pointers that a
  * host function returns are valid until the call of the plugin that asked for them returns.
@@ -43,7 +46,7 @@ extern "C" {
 
 #define ES_PLUGIN_MAGIC	    0x4553504cu /* "ESPL" */
 #define ES_PLUGIN_ABI_MAJOR 1
-#define ES_PLUGIN_ABI_MINOR 1
+#define ES_PLUGIN_ABI_MINOR 2
 #define ES_PLUGIN_SYMBOL    "earshot_plugin"
 
 /* No node. */
@@ -353,6 +356,13 @@ struct es_plugin_host {
 	 * explain`, are ignored. */
 	void (*count)(const struct es_plugin_cluster *cluster, unsigned int metric, uint64_t add);
 	void (*gauge)(const struct es_plugin_cluster *cluster, unsigned int metric, int64_t value);
+
+	/* 1.2: In configure() only: the name of node @id, terminated, valid until release() has returned;
+	 * NULL for an id that is none. */
+	const char *(*config_node_name)(const struct es_plugin_config *config, unsigned int id);
+	/* 1.2: In route() only: tell why there is no answer. `earshot explain` shows it, `earshot status`
+	 * the last one. Returns -EIO, for route() to return. */
+	int (*fail)(const struct es_plugin_cluster *cluster, const char *format, ...) ES_PLUGIN_PRINTF(2, 3);
 };
 
 #ifdef __cplusplus
