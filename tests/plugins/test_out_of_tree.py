@@ -115,6 +115,9 @@ CASES = [
     ("geo-cidr", "0.0.0.0/0 n1", "plain", ("--client", "203.0.113.1:1"), "nodes=n1"),
     ("geo-cidr", "2001:db8::/32 n3; 0.0.0.0/0 n1", "plain", ("--client", "2001:db8::1:1"), "nodes=n3"),
     ("geo-cidr", "::/0 n2", "shop", ("--client", "203.0.113.1:1"), "nodes=n2"),
+    ("lua", "function route(req, cluster) return cluster:ring_target(req:cookie('sid') or '') end", "alice", (), "node=n1"),
+    ("lua", "function route(req) if req.sni then return {'n1', 'n3'} end end", "shop", (), "nodes=n1,n3"),
+    ("lua", "function route(req) while true do pcall(route, req) end end", "plain", (), "failed=error"),
     ("debug", "answer reject 403", "plain", (), "reject=403"),
     ("debug", "answer more 9999", "plain", ("--cut", "10"), "pass"),
     ("debug", "answer once-more", "plain", (), "failed=bad_more"),
@@ -158,6 +161,8 @@ def test_expectations_can_fail(prefix, plugins, requests):
     ("canary", "percent 5\nnodes n1\nby colour", ":3: plugin canary: expected by address"),
     ("geo-cidr", "192.0.2.1/24 n1", ':1: plugin geo-cidr: "192.0.2.1/24": expected a network'),
     ("geo-cidr", "192.0.2.0/33 n1", ':1: plugin geo-cidr: "192.0.2.0/33": expected a network'),
+    ("lua", "\nfunction route(req)\n\treturn = 1\nend", ":3: plugin lua: unexpected symbol near '='"),
+    ("lua", "", "plugin lua: no script: expected config_file = FILE.lua"),
     ("geo-cidr", "10.0.0.0/8 n1\n10.0.0.0/8 n2", ":2: plugin geo-cidr: 10.0.0.0/8: also on line 1"),
 ])
 def test_wrong_configurations(prefix, plugins, requests, tmp_path, name, config, error):
