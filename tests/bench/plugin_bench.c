@@ -87,13 +87,13 @@ static void networks_make(char *text, size_t size)
 /* A file with the plugin's configuration; NULL if that can stand in the daemon's. */
 static const char *config_file(const struct chain *chain)
 {
-	static char path[] = "/tmp/plugin_bench.XXXXXX";
+	static char path[32];
 	static char text[NETWORKS * 32];
 	FILE *file;
 	int fd;
 
 	networks_make(text, sizeof(text));
-	memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
+	snprintf(path, sizeof(path), "/tmp/plugin_bench.XXXXXX");
 	fd = mkstemp(path);
 	file = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!file)
