@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * debug: does what it is told to, right or wrong, so that tests can see what the host makes of it. Not for
- *service.
+ * service.
  *
  *	answer WORDS…           of every request, but for those with a header X-Debug: WORDS…
  *	thread fail             thread_new() fails
@@ -9,7 +9,7 @@
  *
  * WORDS: pass | node N | nodes MASK | more BYTES | reject STATUS [RETRY] | kind N | error | spin MICROSECONDS
  *[MASK] | view (calls every function of the host and passes) | once-more BYTES (asks for more whatever the
- *host says)
+ * host says)
  */
 #include <earshot/plugin.h>
 #include <earshot/plugin_config.h>

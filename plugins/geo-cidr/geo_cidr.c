@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * geo-cidr: the network that a client comes from decides which nodes may serve it; the longest prefix wins.
- *Clients of no network are left to the next rule.
+ * Clients of no network are left to the next rule.
  *
  *	192.0.2.0/24 n1 n2
  *	2001:db8::/32 n3

@@ -7,8 +7,8 @@
  *	end
  *
  * Each thread has a Lua state of its own, in which the script has run from its first line to its last, and
- *then init(config), if there is one. From then on globals are read-only. docs/plugins.md has all that scripts
- *may use.
+ * then init(config), if there is one. From then on globals are read-only. docs/plugins.md has all that
+ * scripts may use.
  */
 #include <earshot/plugin.h>
 #include <errno.h>

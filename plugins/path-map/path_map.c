@@ -2,14 +2,14 @@
 /*
  * path-map: the path of a request decides which nodes may serve it. Lines are tried in order, the first that
  * matches wins; what none matches is left to the next rule. The path is looked at as it was sent, without
- *query and not decoded.
+ * query and not decoded.
  *
  *	prefix /images/ n1 n2           begins with
  *	exact  /favicon.ico n1
  *	regex  '\.(mp4|webm)$' n3 n4    PCRE2, anywhere in the path
  *
  * A regular expression is compiled once, and just in time where the machine can; how much one match may cost
- *is limited, and a path for which that is too little is not matched.
+ * is limited, and a path for which that is too little is not matched.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <earshot/plugin.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * sni-map: the server name, or the protocol, that a TLS client asks for decides which nodes may serve it.
- *Lines are tried in order, the first that matches wins; what none matches is left to the next rule.
+ * Lines are tried in order, the first that matches wins; what none matches is left to the next rule.
  *
  *	sni  shop.example.org n1 n2
  *	sni  *.example.org n3           one label or more in place of the asterisk
@@ -9,7 +9,7 @@
  *	alpn h2 n5                      anywhere in the client's list
  *
  * A ClientHello spans segments where its key share is a post-quantum one: then more is asked for. If it does
- *not come, what is there decides.
+ * not come, what is there decides.
  */
 #include <earshot/plugin.h>
 #include <earshot/plugin_config.h>

@@ -11,23 +11,24 @@
  *
  * Life. configure() makes a state from the plugin's part of the configuration. Each inspector thread then
  * makes its own thread state with thread_new() and calls route() with it. A reload calls configure() again
- *and makes a new state beside the old one, also if nothing has changed; threads change over one by one,
- *without a request being lost, and the old state is released when no thread has it any more. If the file was
- *replaced meanwhile (by rename, as install(1) does), the new one is loaded beside the old one.
+ * and makes a new state beside the old one, also if nothing has changed; threads change over one by one,
+ * without a request being lost, and the old state is released when no thread has it any more. If the file was
+ * replaced meanwhile (by rename, as install(1) does), the new one is loaded beside the old one.
  *
  * Threads. configure(), release() and timer() run on the control thread, one at a time. thread_new(),
  * thread_free() and route() run on the inspector thread that the thread state belongs to, never two at a time
  * with the same thread state, but at the same time as all others: what is in the state is read-only for
  * route(), or atomic, or locked for an instant. route() must not wait: no file, no socket, no name server.
- *All packets of the thread's connections wait with it, and above `budget_us` its answer is not used any more.
+ * All packets of the thread's connections wait with it, and above `budget_us` its answer is not used any
+ * more.
  *
  * Harm. What a plugin answers is checked. An answer that cannot be right is counted by reason, and the
- *request goes on as if the plugin had passed (`fail = open`), or is refused with 503 (`fail = closed`). But a
- *plugin is code of the daemon: one that crashes ends it, and the datapath serves without inspection until it
- *is back.
+ * request goes on as if the plugin had passed (`fail = open`), or is refused with 503 (`fail = closed`). But
+ * a plugin is code of the daemon: one that crashes ends it, and the datapath serves without inspection until
+ * it is back.
  *
  * Versions. Within a major version structures and the host's table only grow at their ends, by minor
- *versions; each says how large it is, and what is behind the end of an older one is taken as NULL or 0.
+ * versions; each says how large it is, and what is behind the end of an older one is taken as NULL or 0.
  *
  *	1.0	all but what is named here
  *	1.1	es_plugin.timer, es_plugin.timer_ms, es_plugin.metrics, es_plugin_host.count,

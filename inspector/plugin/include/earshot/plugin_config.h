@@ -4,8 +4,8 @@
 
 /*
  * A small reader for a plugin's configuration, for those that want one: statements of words, ended by a
- *newline or ';'. A word with blanks in it stands in quotes, '…' or "…"; '#' begins a comment that goes to the
- *end of the line. Errors go to es_plugin_host.config_fail() with their line.
+ * newline or ';'. A word with blanks in it stands in quotes, '…' or "…"; '#' begins a comment that goes to
+ * the end of the line. Errors go to es_plugin_host.config_fail() with their line.
  *
  *	struct es_plugin_statement s = es_plugin_statement_begin(host, config);
  *
