@@ -237,6 +237,29 @@ def test_header_alone(prefix, tmp_path, compiler, options, header):
     run(compiler, *options, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{prefix}/include", source)
 
 
+def test_abi_reference_is_current(tmp_path):
+    """docs/plugin-abi.md is what its generator makes of the header; and that makes no page of half a header."""
+    tool = os.path.join(SOURCE, "inspector", "plugin", "abi_reference.py")
+    run(tool, "--check")
+    copy = tmp_path / "inspector" / "plugin"
+    (copy / "include" / "earshot").mkdir(parents=True)
+    (tmp_path / "docs").mkdir()
+    shutil.copy(tool, copy)
+    with open(os.path.join(SOURCE, "inspector/plugin/include/earshot/plugin.h"), encoding="utf-8") as handle:
+        header = handle.read()
+    assert "/* \"GET\", as sent" in header
+    (copy / "include" / "earshot" / "plugin.h").write_text(re.sub(r"/\* \"GET\", as sent.*?\*/", "", header))
+    done = run(copy / "abi_reference.py", check=False)
+    assert done.returncode == 1 and "method has no comment" in done.stderr, done
+    (copy / "include" / "earshot" / "plugin.h").write_text(header.replace("as sent: methods", "as sent; methods"))
+    shutil.copy(os.path.join(SOURCE, "docs", "plugin-abi.md"), tmp_path / "docs")
+    done = run(copy / "abi_reference.py", "--check", check=False)
+    assert done.returncode == 1 and "is not what the header says" in done.stderr, done
+    run(copy / "abi_reference.py")
+    assert "as sent; methods are case-sensitive" in (tmp_path / "docs" / "plugin-abi.md").read_text()
+    run(copy / "abi_reference.py", "--check")
+
+
 def test_reference_is_complete(prefix):
     """docs/plugins.md names every function, field, constant and structure of the header."""
     with open(os.path.join(SOURCE, "docs", "plugins.md"), encoding="utf-8") as handle:

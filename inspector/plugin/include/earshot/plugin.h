@@ -353,9 +353,10 @@ struct es_plugin_host {
 	/* Does `earshot explain` ask? Nothing may change then that a later request could notice. */
 	int (*is_explain)(const struct es_plugin_cluster *cluster);
 
-	/* 1.1: metrics, by their index in es_plugin.metrics. Unknown indices, and counts for `earshot
+	/* 1.1: Add to a metric, by its index in es_plugin.metrics. Unknown indices, and counts for `earshot
 	 * explain`, are ignored. */
 	void (*count)(const struct es_plugin_cluster *cluster, unsigned int metric, uint64_t add);
+	/* 1.1: Set a metric that is a gauge; else the same. */
 	void (*gauge)(const struct es_plugin_cluster *cluster, unsigned int metric, int64_t value);
 
 	/* 1.2: In configure() only: the name of node @id, terminated, valid until release() has returned;
