@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-BUILD = os.environ["EARSHOT_BUILD"]
+BUILD, SOURCE = os.environ["EARSHOT_BUILD"], os.environ["EARSHOT_SOURCE"]
 TOOL, PLUGIN = os.path.join(BUILD, "bin", "earshot-plugin-test"), os.path.join(BUILD, "plugins", "lua.so")
 # An attack that works runs for ever, or for minutes; one that is stopped takes milliseconds.
 PATIENCE_S = 20
@@ -155,6 +155,8 @@ ENDLESS = [
     "for _ in function() return 1 end do end",
     "table.sort({3, 2, 1}, function() while true do end end)",
     "return ('x'):gsub('x', function() while true do end end)",
+    "local function f(s) return (s:gsub('.', f)) end while true do pcall(f, 'x') end",
+    "local function f(a, b) table.sort({3, 2, 1}, f) end while true do pcall(f) end",
     "for _ in ('x'):rep(1000):gmatch('') do while true do end end",
     "while true do cluster:ring(('x'):rep(100000)) end",
     "while true do local t = {table.unpack({}, 1, 50000)} end",
@@ -349,3 +351,35 @@ def test_views_end_with_the_request(ask):
         end""", request=b"GET /second HTTP/1.1\r\nHost: a\r\n\r\n")
     # The object is the same for each request: it shows the one at hand, never one that is gone.
     assert "1. plugin lua: true /second\n" in done.stdout, done
+
+
+def documented():
+    """The scripts of docs/plugins.md, and the requests that they name with their answers."""
+    with open(os.path.join(SOURCE, "docs", "plugins.md"), encoding="utf-8") as handle:
+        return re.findall(r"^```lua\n(.*?)^```", handle.read(), flags=re.S | re.M)
+
+
+@pytest.mark.parametrize("script", documented())
+def test_documented_scripts(ask, script):
+    cases = re.findall(r"^-- ([A-Z]+) (\S+)((?: [\w-]+: \S+)*) -> (\S+)$", script, flags=re.M)
+    assert cases
+    for method, target, fields, expected in cases:
+        fields = "".join(f"{field}\r\n" for field in re.findall(r"[\w-]+: \S+", fields))
+        done = ask(script, "--nodes", "n1,n2,n3,n4", request=f"{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n".encode())
+        assert answer(done) == expected, (target, done)
+
+
+def test_documented_names():
+    """docs/plugins.md names all that scripts can use, and no members that there are not."""
+    with open(os.path.join(SOURCE, "docs", "plugins.md"), encoding="utf-8") as handle:
+        page = handle.read().split("## Rules in Lua")[1].split("## Your own rule")[0]
+    with open(os.path.join(SOURCE, "plugins", "lua", "view.c"), encoding="utf-8") as handle:
+        source = handle.read()
+    for name, prefix in (("request", "req"), ("cluster", "cluster"), ("node", "node")):
+        listed = re.search(rf"{name}_fields\[\] = \{{(.*?)NULL", source, flags=re.S)[1]
+        for member in re.findall(r'"(\w+)"', listed):
+            assert re.search(rf"`({prefix})?\.{member}`", page), f"{prefix}.{member}"
+    for name, prefix in (("request", "req"), ("cluster", "cluster")):
+        listed = re.search(rf"{name}_methods\[\] = \{{(.*?)NULL", source, flags=re.S)[1]
+        for member in re.findall(r'\{"(\w+)"', listed):
+            assert re.search(rf"`{prefix}:{member}\(", page), f"{prefix}:{member}"
