@@ -206,7 +206,7 @@ static const char *item_make(struct es_lua_match *m, const char *at, const char 
 	}
 }
 
-void es_lua_match_make(struct es_lua_match *m, lua_State *lua, const char *at, size_t len)
+void es_lua_match_init(struct es_lua_match *m, lua_State *lua, const char *at, size_t len)
 {
 	const char *end = at + len;
 

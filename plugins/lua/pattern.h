@@ -57,9 +57,9 @@ static inline void es_lua_match_step(struct es_lua_match *m)
 		es_lua_charge(m->lua, 0);
 }
 
-/* es_lua_match_make() - the items of a pattern, without the '^' of an anchored one; raises errors. The caller
+/* es_lua_match_init() - the items of a pattern, without the '^' of an anchored one; raises errors. The caller
  * sets @text and @end. */
-void es_lua_match_make(struct es_lua_match *m, lua_State *lua, const char *pattern, size_t len);
+void es_lua_match_init(struct es_lua_match *m, lua_State *lua, const char *pattern, size_t len);
 
 /* es_lua_match_run() - the end of the match that begins at @at, and @start and @len of the captures; NULL */
 const char *es_lua_match_run(struct es_lua_match *m, const char *at);

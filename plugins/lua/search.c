@@ -88,7 +88,7 @@ static int search(lua_State *lua, int is_find)
 		return 2;
 	}
 	is_anchored = pattern_len && *pattern == '^';
-	es_lua_match_make(&m, lua, pattern + is_anchored, pattern_len - (size_t)is_anchored);
+	es_lua_match_init(&m, lua, pattern + is_anchored, pattern_len - (size_t)is_anchored);
 	m.text = text;
 	m.end = text + len;
 	from = text + begin;
@@ -126,7 +126,7 @@ static int gmatch_next(lua_State *lua)
 	lua_Integer last = lua_tointeger(lua, lua_upvalueindex(4));
 	struct es_lua_match m;
 
-	es_lua_match_make(&m, lua, pattern, pattern_len);
+	es_lua_match_init(&m, lua, pattern, pattern_len);
 	m.text = text;
 	m.end = text + len;
 	for (; at <= (lua_Integer)len; at++) {
@@ -224,7 +224,7 @@ static int gsub(lua_State *lua)
 			 type == LUA_TNUMBER || type == LUA_TSTRING || type == LUA_TFUNCTION ||
 				 type == LUA_TTABLE,
 			 3, "string/function/table");
-	es_lua_match_make(&m, lua, pattern + is_anchored, pattern_len - (size_t)is_anchored);
+	es_lua_match_init(&m, lua, pattern + is_anchored, pattern_len - (size_t)is_anchored);
 	m.text = text;
 	m.end = text + len;
 	luaL_buffinit(lua, &buffer);
