@@ -33,9 +33,9 @@ static void stop(struct es_lua_sandbox *s, enum es_lua_stop why)
 	if (s->stop != ES_LUA_RUNS)
 		return;
 	s->stop = why;
+	/* At the next instruction, and at all after it. */
 	if (s->lua)
-		lua_sethook(s->lua, hook, LUA_MASKCOUNT,
-			    1); /* at the next instruction, and at all after it */
+		lua_sethook(s->lua, hook, LUA_MASKCOUNT, 1);
 }
 
 static void stop_text(const struct es_lua_sandbox *s, char *text, size_t size)
@@ -93,9 +93,12 @@ void es_lua_charge(lua_State *lua, size_t steps)
 		s->left = -1;
 	else
 		s->left -= (long long)steps;
-	if (s->left >= 0)
+	if (s->left < 0)
+		stop(s, ES_LUA_OUT_OF_INSTRUCTIONS);
+	else if (now_ns() > s->deadline_ns)
+		stop(s, ES_LUA_OUT_OF_TIME);
+	else
 		return;
-	stop(s, ES_LUA_OUT_OF_INSTRUCTIONS);
 	luaL_where(lua, 1);
 	stop_raise(lua, s, lua_tostring(lua, -1));
 }

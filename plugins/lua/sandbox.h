@@ -32,7 +32,7 @@ enum es_lua_stop {
  * struct es_lua_limits - what one call may take
  * @instructions: a 16th of one for each byte that is allocated
  * @memory_bytes: of the whole state
- * @time_ns: by the clock; looked at every 100 instructions
+ * @time_ns: by the clock; looked at every 100 instructions, and whenever something is charged
  */
 struct es_lua_limits {
 	long long instructions;
@@ -79,7 +79,8 @@ static inline struct es_lua_sandbox *es_lua_sandbox_of(lua_State *lua)
 	return *(struct es_lua_sandbox **)lua_getextraspace(lua);
 }
 
-/* es_lua_charge() - a library function is about to take @steps; does not return if the budget is spent */
+/* es_lua_charge() - a library function is about to take @steps; does not return if they, or the time, are
+ * spent */
 void es_lua_charge(lua_State *lua, size_t steps);
 
 /* libraries.c: the globals that scripts see, on the stack; the state's own are gone. May raise errors. */

@@ -246,6 +246,8 @@ def test_memory(ask, body):
 def test_time(ask):
     done = ask("limits = { instructions = 100000000, time_ms = 30 }\nfunction route()\n while true do end end")
     assert "1. plugin lua: route.lua:3: more than 30 ms" in done.stdout and metrics(done)["over_time"] == 1, done
+    done = ask("limits = { instructions = 100000000, time_ms = 30 }\nfunction route()\n return ('a'):rep(100000):find('.-.-.-.-b') end")
+    assert "1. plugin lua: route.lua:3: more than 30 ms" in done.stdout and metrics(done)["over_time"] == 1, done
 
 
 HARMLESS = [
