@@ -44,6 +44,7 @@ static struct json_object *plugin_of(const struct es_conf *conf, const struct es
 	json_object_object_add(plugin, "failures", failures);
 	es_json_fraction(plugin, "mean_us", p->mean_us, 3);
 	es_json_fraction(plugin, "max_us", p->max_us, 3);
+	es_json_string(plugin, "last_error", p->last_error);
 	json_object_object_add(plugin, "metrics", metrics_of(p));
 	return plugin;
 }

@@ -118,6 +118,14 @@ static void print_plugins(struct json_object *status)
 	puts("");
 	es_table_print(table, stdout);
 	es_table_free(&table);
+	for (size_t i = 0; i < json_object_array_length(plugins); i++) {
+		struct json_object *plugin = json_object_array_get_idx(plugins, i);
+
+		if (*es_cli_string(plugin, "last_error"))
+			printf("plugin %s of service %s failed last with: %s\n",
+			       es_cli_string(plugin, "name"), es_cli_string(plugin, "service"),
+			       es_cli_string(plugin, "last_error"));
+	}
 }
 
 static void print_membership(struct json_object *membership)

@@ -101,13 +101,14 @@ void es_plugins_tick(struct es_plugins *plugins, const struct es_cluster_view *v
 /* es_plugins_timer_ms() - how often es_plugins_tick() must be called; 0: never */
 unsigned int es_plugins_timer_ms(const struct es_plugins *plugins);
 
-enum es_plugin_count { ES_PLUGIN_KINDS = 5, ES_PLUGIN_METRICS_MAX = 64 };
+enum es_plugin_count { ES_PLUGIN_KINDS = 5, ES_PLUGIN_METRICS_MAX = 64, ES_PLUGIN_ERROR_SIZE = 256 };
 
 /**
  * struct es_plugin_report - one plugin of one service
  * @service: its index; @is_loaded: 0 if its file is not there, and all that follows is empty then
  * @file: as it was found; @digest: of its configuration text
  * @answers: by enum es_plugin_answer_kind; @mean_us, @max_us: of a call
+ * @last_error: what the plugin said of the last request that it failed for; ""
  */
 struct es_plugin_report {
 	unsigned int service;
@@ -125,6 +126,7 @@ struct es_plugin_report {
 	unsigned long long failures[ES_PLUGIN_FAILURE_COUNT];
 	double mean_us;
 	double max_us;
+	char last_error[ES_PLUGIN_ERROR_SIZE];
 	unsigned int metric_count;
 	struct {
 		const char *name;

@@ -42,7 +42,7 @@ struct es_plugin_thread {
  * @what: why it is not loaded; "" if it is
  * @plugin: the descriptor, with zeros behind its end
  * @fd: the file, open as long as it is loaded
- * @lock: of the list of threads
+ * @lock: of the list of threads, and of @last_error
  * @control: what the timer counts
  */
 struct es_plugin_instance {
@@ -61,6 +61,7 @@ struct es_plugin_instance {
 	struct es_plugin_thread control;
 	_Atomic long long gauge[ES_PLUGIN_METRICS_MAX];
 	unsigned long long timer_due_ns;
+	char last_error[ES_PLUGIN_ERROR_SIZE];
 };
 
 struct es_plugins {

@@ -2,6 +2,7 @@
 /*
  * What plugins are, and what was counted: sums over their threads, which go on counting meanwhile.
  */
+#include <string.h>
 #include "inspector/plugin/host_internal.h"
 
 static unsigned long long get(const _Atomic unsigned long long *number)
@@ -69,6 +70,7 @@ void es_plugins_describe(struct es_plugins *plugins, unsigned int index, struct 
 	pthread_mutex_lock(&instance->lock);
 	for (const struct es_plugin_thread *t = instance->threads; t; t = t->next)
 		add(ret_report, &time_ns, &max_ns, t);
+	memcpy(ret_report->last_error, instance->last_error, sizeof(ret_report->last_error));
 	pthread_mutex_unlock(&instance->lock);
 	if (ret_report->calls)
 		ret_report->mean_us = (double)time_ns / 1000 / (double)ret_report->calls;

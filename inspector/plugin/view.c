@@ -55,6 +55,11 @@ static int config_node(const struct es_plugin_config *config, const char *name, 
 	return ES_PLUGIN_NONE;
 }
 
+static const char *config_node_name(const struct es_plugin_config *config, unsigned int id)
+{
+	return id < config->conf->node_count ? config->conf->nodes[id].name : NULL;
+}
+
 /* --- the request */
 
 static const struct es_plugin_text none;
@@ -342,6 +347,29 @@ static void gauge(const struct es_plugin_cluster *c, unsigned int metric, int64_
 		atomic_store_explicit(&instance->gauge[metric], value, memory_order_relaxed);
 }
 
+static int fail(const struct es_plugin_cluster *c, const char *format, ...)
+{
+	struct es_plugin_instance *instance = c->thread->instance;
+	char text[ES_PLUGIN_ERROR_SIZE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	/* It may quote what a client has sent, and goes to terminals and into JSON. */
+	for (char *at = text; *at; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
+	if (c->view->explain) {
+		es_explain_add(c->view->explain, "plugin %s: %s", instance->conf->name, text);
+		return -EIO;
+	}
+	pthread_mutex_lock(&instance->lock);
+	snprintf(instance->last_error, sizeof(instance->last_error), "%s", text);
+	pthread_mutex_unlock(&instance->lock);
+	return -EIO;
+}
+
 const struct es_plugin_host es_plugin_host = {
 	.size = sizeof(struct es_plugin_host),
 	.abi_major = ES_PLUGIN_ABI_MAJOR,
@@ -380,4 +408,6 @@ const struct es_plugin_host es_plugin_host = {
 	.is_explain = is_explain,
 	.count = count,
 	.gauge = gauge,
+	.config_node_name = config_node_name,
+	.fail = fail,
 };

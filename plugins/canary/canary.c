@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * canary: a share of the clients is served by some of the nodes, all others by the others. A client stays on
- *its side for as long as the share is the same, and when the share grows nobody leaves the canary.
+ * its side for as long as the share is the same, and when the share grows nobody leaves the canary.
  *
  *	percent 5.5                     of the clients
  *	nodes n4 n5                     the canary's

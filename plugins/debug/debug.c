@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * debug: does what it is told to, right or wrong, so that tests can see what the host makes of it. Not for
- *service.
+ * service.
  *
  *	answer WORDS…           of every request, but for those with a header X-Debug: WORDS…
  *	thread fail             thread_new() fails
@@ -9,7 +9,7 @@
  *
  * WORDS: pass | node N | nodes MASK | more BYTES | reject STATUS [RETRY] | kind N | error | spin MICROSECONDS
  *[MASK] | view (calls every function of the host and passes) | once-more BYTES (asks for more whatever the
- *host says)
+ * host says)
  */
 #include <earshot/plugin.h>
 #include <earshot/plugin_config.h>
@@ -31,6 +31,7 @@ static const struct es_plugin_metric metrics[] = {
 struct debug {
 	const struct es_plugin_host *host;
 	int thread_fails;
+	unsigned int contradictions;
 	char answer[128];
 };
 
@@ -44,12 +45,16 @@ static int configure(const struct es_plugin_host *host, struct es_plugin_config 
 {
 	struct es_plugin_statement s = es_plugin_statement_begin(host, config);
 	struct debug *d = calloc(1, sizeof(*d));
+	const char *name;
 	int rc;
 
 	if (!d)
 		return -ENOMEM;
 	d->host = host;
 	snprintf(d->answer, sizeof(d->answer), "pass");
+	for (unsigned int id = 0; (name = host->config_node_name(config, id)); id++)
+		if (host->config_node(config, name, strlen(name)) != (int)id)
+			d->contradictions++;
 	while ((rc = es_plugin_statement_next(&s)) > 0) {
 		if (es_plugin_word_is(s.word[0], "answer") && s.count > 1) {
 			const char *end = s.word[s.count - 1].data + s.word[s.count - 1].len;
@@ -178,14 +183,14 @@ static int answer(const struct debug *d, const char *text, const struct es_plugi
 	if (!strcmp(word, "kind"))
 		return (int)a;
 	if (!strcmp(word, "error"))
-		return -EIO;
+		return d->host->fail(cluster, "told to fail: %s", "\033[2J");
 	if (!strcmp(word, "spin")) {
 		spin((long)a);
 		ret_answer->nodes.bits[0] = b;
 		return b ? ES_PLUGIN_NODES : ES_PLUGIN_PASS;
 	}
 	if (!strcmp(word, "view"))
-		d->host->count(cluster, METRIC_BAD, view(d->host, request, cluster));
+		d->host->count(cluster, METRIC_BAD, d->contradictions + view(d->host, request, cluster));
 	return ES_PLUGIN_PASS;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * geo-cidr: the network that a client comes from decides which nodes may serve it; the longest prefix wins.
- *Clients of no network are left to the next rule.
+ * Clients of no network are left to the next rule.
  *
  *	192.0.2.0/24 n1 n2
  *	2001:db8::/32 n3
@@ -103,8 +103,9 @@ static int network_read(struct es_plugin_text word, uint8_t *ret_address, unsign
 	return 0;
 }
 
-static int line_read(const struct es_plugin_statement *s, struct geo *geo)
+static int line_read(const struct es_plugin_statement *s, void *state)
 {
+	struct geo *geo = state;
 	unsigned int prefix;
 	uint8_t address[16];
 	uint32_t at = 0;
@@ -135,23 +136,17 @@ static int line_read(const struct es_plugin_statement *s, struct geo *geo)
 
 static int configure(const struct es_plugin_host *host, struct es_plugin_config *config, void **ret_state)
 {
-	struct es_plugin_statement s = es_plugin_statement_begin(host, config);
 	struct geo *geo = calloc(1, sizeof(*geo));
-	int rc;
 
 	if (!geo)
 		return -ENOMEM;
 	geo->host = host;
 	vertex_new(geo); /* the root, 0 */
-	rc = geo->count ? 0 : -ENOMEM;
-	while (!rc && (rc = es_plugin_statement_next(&s)) > 0)
-		rc = line_read(&s, geo);
-	if (rc) {
+	if (!geo->count) {
 		release(geo);
-		return rc;
+		return -ENOMEM;
 	}
-	*ret_state = geo;
-	return 0;
+	return es_plugin_statements_read(host, config, line_read, release, geo, ret_state);
 }
 
 static int route(void *state, const struct es_plugin_request *request,

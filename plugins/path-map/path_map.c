@@ -2,14 +2,14 @@
 /*
  * path-map: the path of a request decides which nodes may serve it. Lines are tried in order, the first that
  * matches wins; what none matches is left to the next rule. The path is looked at as it was sent, without
- *query and not decoded.
+ * query and not decoded.
  *
  *	prefix /images/ n1 n2           begins with
  *	exact  /favicon.ico n1
  *	regex  '\.(mp4|webm)$' n3 n4    PCRE2, anywhere in the path
  *
  * A regular expression is compiled once, and just in time where the machine can; how much one match may cost
- *is limited, and a path for which that is too little is not matched.
+ * is limited, and a path for which that is too little is not matched.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <earshot/plugin.h>
@@ -81,8 +81,9 @@ static int regex_compile(const struct es_plugin_statement *s, struct line *line)
 	return 0;
 }
 
-static int line_read(const struct es_plugin_statement *s, struct path_map *map)
+static int line_read(const struct es_plugin_statement *s, void *state)
 {
+	struct path_map *map = state;
 	struct line *line = &map->line[map->count];
 
 	if (map->count == LINES_MAX)
@@ -114,24 +115,12 @@ static int line_read(const struct es_plugin_statement *s, struct path_map *map)
 
 static int configure(const struct es_plugin_host *host, struct es_plugin_config *config, void **ret_state)
 {
-	struct es_plugin_statement s = es_plugin_statement_begin(host, config);
 	struct path_map *map = calloc(1, sizeof(*map));
-	int rc;
 
 	if (!map)
 		return -ENOMEM;
 	map->host = host;
-	while ((rc = es_plugin_statement_next(&s)) > 0) {
-		rc = line_read(&s, map);
-		if (rc)
-			break;
-	}
-	if (rc) {
-		release(map);
-		return rc;
-	}
-	*ret_state = map;
-	return 0;
+	return es_plugin_statements_read(host, config, line_read, release, map, ret_state);
 }
 
 static void thread_free(void *thread)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * sni-map: the server name, or the protocol, that a TLS client asks for decides which nodes may serve it.
- *Lines are tried in order, the first that matches wins; what none matches is left to the next rule.
+ * Lines are tried in order, the first that matches wins; what none matches is left to the next rule.
  *
  *	sni  shop.example.org n1 n2
  *	sni  *.example.org n3           one label or more in place of the asterisk
@@ -9,7 +9,7 @@
  *	alpn h2 n5                      anywhere in the client's list
  *
  * A ClientHello spans segments where its key share is a post-quantum one: then more is asked for. If it does
- *not come, what is there decides.
+ * not come, what is there decides.
  */
 #include <earshot/plugin.h>
 #include <earshot/plugin_config.h>
@@ -44,8 +44,9 @@ struct sni_map {
 	struct line line[LINES_MAX];
 };
 
-static int line_read(const struct es_plugin_statement *s, struct sni_map *map)
+static int line_read(const struct es_plugin_statement *s, void *state)
 {
+	struct sni_map *map = state;
 	struct es_plugin_text name = s->word[1];
 	struct line *line = &map->line[map->count];
 
@@ -79,24 +80,12 @@ static int line_read(const struct es_plugin_statement *s, struct sni_map *map)
 
 static int configure(const struct es_plugin_host *host, struct es_plugin_config *config, void **ret_state)
 {
-	struct es_plugin_statement s = es_plugin_statement_begin(host, config);
 	struct sni_map *map = calloc(1, sizeof(*map));
-	int rc;
 
 	if (!map)
 		return -ENOMEM;
 	map->host = host;
-	while ((rc = es_plugin_statement_next(&s)) > 0) {
-		rc = line_read(&s, map);
-		if (rc)
-			break;
-	}
-	if (rc) {
-		free(map);
-		return rc;
-	}
-	*ret_state = map;
-	return 0;
+	return es_plugin_statements_read(host, config, line_read, free, map, ret_state);
 }
 
 static int line_matches(const struct sni_map *map, const struct line *line,

@@ -288,6 +288,75 @@ def test_bad_configuration(lab):
     assert status(lab, "header-hash")["answer.node"] == 2
 
 
+def lua(path, more=""):
+    return f'    plugin lua {{ config_file = "{path}" {more} }}\n'
+
+
+def put(path, script):
+    """As an editor does: a new file in the old one's place."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(script)
+    os.rename(fresh, path)
+
+
+LOOPS = ["while true do end",
+         "while true do pcall(function() while true do end end) end",
+         "return ('a'):rep(100000):find('.-.-.-.-b')",
+         "local t = {} while true do t[#t + 1] = ('x'):rep(10000) .. #t end"]
+
+
+def test_lua_loops_under_load(lab, tmp_path):
+    """Scripts that never end: the cluster goes on, and each such request falls to the policy."""
+    configure(lab)
+    homes = {f"/u/1k/{number}": ask(lab, f"/u/1k/{number}").node for number in range(6)}
+    script = tmp_path / "route.lua"
+    branches = "\n".join(f"    if loop == '{number}' then {body} end" for number, body in enumerate(LOOPS))
+    put(script, f"function route(req, cluster)\n    local loop = req:header('X-Loop')\n{branches}\n"
+                "    if loop then return reject(404) end\n    return cluster:ring_target(req.client .. req.client_port)\nend\n")
+    configure(lab, lua(script))
+    with Traffic(lab, kept=8, fresh=4) as traffic:
+        wrk = lab.client.popen(["wrk", "-t1", "-c16", "-d3s", "-H", "X-Loop: 0", "-H", "Connection: close", lab.url("/1k")],
+                               stdout=subprocess.PIPE)
+        for uri, home in homes.items():
+            for number in range(len(LOOPS)):
+                assert ask(lab, uri, X_Loop=str(number)).node == home, (uri, number)
+        assert ask(lab, "/1k", X_Loop="none").status == 404
+        output = wrk.communicate()[0]
+    assert not traffic.broken, traffic.broken[:3]
+    assert "Socket errors" not in output and "Non-2xx" not in output, output
+    counted = status(lab, "lua")
+    assert counted["failure.error"] + counted["failure.too_slow"] >= int(re.search(r"(\d+) requests in", output)[1]) + 24
+    assert counted["metric.over_instructions"] > 24 and counted["answer.node"] > 20 and counted["answer.reject"] == 1, counted
+    last = {each["last_error"] for node in ALL
+            for each in json.loads(lab.node(node).exec(["earshot", "status", "--json"]).stdout)["plugins"]}
+    assert any(re.search(r"route\.lua:[3-6]: more than ", each) for each in last), last
+    told = explain(lab, "/1k", "-H", "X-Loop: 1")
+    assert any("route.lua:4: more than 100000 instructions" in step for step in told["steps"]), told
+
+
+def test_lua_reload_under_load(lab, tmp_path):
+    """Another script, over and over, and broken ones between: no request fails, and a broken one changes nothing."""
+    script = tmp_path / "route.lua"
+    put(script, "function route() return 'n1' end")
+    configure(lab, lua(script))
+    with Traffic(lab, kept=8, fresh=4) as traffic:
+        rounds, end = 0, time.monotonic() + 4
+        while time.monotonic() < end or rounds < 4:
+            node = ALL[rounds % 3]
+            put(script, f"function init(config) home = config.nodes[{1 + rounds % 3}] end function route() return home end")
+            configure(lab, lua(script))
+            assert ask(lab).node == node
+            put(script, "function route() return 'n1' end\nfunction route( return 'n1' end")
+            done = configure(lab, lua(script), check=False)
+            assert done and re.search(r"route\.lua:2: plugin lua: .* expected near 'return'", done.stderr), done
+            assert ask(lab).node == node
+            rounds += 1
+    assert not traffic.broken, traffic.broken[:3]
+    checked = lab.node("n1").exec(["earshot", "check-config", lab.config_file], check=False)
+    assert checked.returncode and "route.lua:2: plugin lua: " in checked.stderr, checked
+    assert status(lab, "lua")["failure.error"] == 0
+
+
 def test_reload_under_load(lab, plugins):
     """Other rules and other versions of the file, over and over: no request fails, and old versions go."""
     rules = [plugin("debug", "answer node 0"), plugin("canary", "percent 30; nodes n2"), "",

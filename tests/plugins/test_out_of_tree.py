@@ -115,6 +115,9 @@ CASES = [
     ("geo-cidr", "0.0.0.0/0 n1", "plain", ("--client", "203.0.113.1:1"), "nodes=n1"),
     ("geo-cidr", "2001:db8::/32 n3; 0.0.0.0/0 n1", "plain", ("--client", "2001:db8::1:1"), "nodes=n3"),
     ("geo-cidr", "::/0 n2", "shop", ("--client", "203.0.113.1:1"), "nodes=n2"),
+    ("lua", "function route(req, cluster) return cluster:ring_target(req:cookie('sid') or '') end", "alice", (), "node=n1"),
+    ("lua", "function route(req) if req.sni then return {'n1', 'n3'} end end", "shop", (), "nodes=n1,n3"),
+    ("lua", "function route(req) while true do pcall(route, req) end end", "plain", (), "failed=error"),
     ("debug", "answer reject 403", "plain", (), "reject=403"),
     ("debug", "answer more 9999", "plain", ("--cut", "10"), "pass"),
     ("debug", "answer once-more", "plain", (), "failed=bad_more"),
@@ -158,6 +161,8 @@ def test_expectations_can_fail(prefix, plugins, requests):
     ("canary", "percent 5\nnodes n1\nby colour", ":3: plugin canary: expected by address"),
     ("geo-cidr", "192.0.2.1/24 n1", ':1: plugin geo-cidr: "192.0.2.1/24": expected a network'),
     ("geo-cidr", "192.0.2.0/33 n1", ':1: plugin geo-cidr: "192.0.2.0/33": expected a network'),
+    ("lua", "\nfunction route(req)\n\treturn = 1\nend", ":3: plugin lua: unexpected symbol near '='"),
+    ("lua", "", "plugin lua: no script: expected config_file = FILE.lua"),
     ("geo-cidr", "10.0.0.0/8 n1\n10.0.0.0/8 n2", ":2: plugin geo-cidr: 10.0.0.0/8: also on line 1"),
 ])
 def test_wrong_configurations(prefix, plugins, requests, tmp_path, name, config, error):
@@ -197,9 +202,9 @@ PLAIN = "ES_PLUGIN_EXPORT const struct es_plugin earshot_plugin = {"
      "ES_PLUGIN_MAGIC, 1, 9, sizeof(struct longer), sizeof(struct es_plugin_answer) + 64, "
      "sizeof(struct es_plugin_node) + 64, COMMON } };", None),
     (PLAIN + "ES_PLUGIN_MAGIC, 2, 0, sizeof(struct es_plugin), sizeof(struct es_plugin_answer), "
-     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 2.0, and this is 1.1: expected a plugin of ABI 1.x"),
+     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 2.0, and this is 1.2: expected a plugin of ABI 1.x"),
     (PLAIN + "ES_PLUGIN_MAGIC, 0, 7, sizeof(struct es_plugin), sizeof(struct es_plugin_answer), "
-     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 0.7, and this is 1.1"),
+     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 0.7, and this is 1.2"),
     (PLAIN + "ES_PLUGIN_MAGIC, 1, 0, 8, 8, 8, COMMON };", "its descriptor's sizes (8, 8, 8)"),
     (PLAIN + "ES_PLUGIN_MAGIC, 1, 1, sizeof(struct es_plugin), 100000, sizeof(struct es_plugin_node), COMMON };",
      "its descriptor's sizes"),
@@ -230,6 +235,29 @@ def test_header_alone(prefix, tmp_path, compiler, options, header):
     source = tmp_path / ("alone.cc" if compiler == "c++" else "alone.c")
     source.write_text(f"#include <earshot/{header}>\n#include <earshot/{header}>\n")
     run(compiler, *options, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{prefix}/include", source)
+
+
+def test_abi_reference_is_current(tmp_path):
+    """docs/plugin-abi.md is what its generator makes of the header; and that makes no page of half a header."""
+    tool = os.path.join(SOURCE, "inspector", "plugin", "abi_reference.py")
+    run(tool, "--check")
+    copy = tmp_path / "inspector" / "plugin"
+    (copy / "include" / "earshot").mkdir(parents=True)
+    (tmp_path / "docs").mkdir()
+    shutil.copy(tool, copy)
+    with open(os.path.join(SOURCE, "inspector/plugin/include/earshot/plugin.h"), encoding="utf-8") as handle:
+        header = handle.read()
+    assert "/* \"GET\", as sent" in header
+    (copy / "include" / "earshot" / "plugin.h").write_text(re.sub(r"/\* \"GET\", as sent.*?\*/", "", header))
+    done = run(copy / "abi_reference.py", check=False)
+    assert done.returncode == 1 and "method has no comment" in done.stderr, done
+    (copy / "include" / "earshot" / "plugin.h").write_text(header.replace("as sent: methods", "as sent; methods"))
+    shutil.copy(os.path.join(SOURCE, "docs", "plugin-abi.md"), tmp_path / "docs")
+    done = run(copy / "abi_reference.py", "--check", check=False)
+    assert done.returncode == 1 and "is not what the header says" in done.stderr, done
+    run(copy / "abi_reference.py")
+    assert "as sent; methods are case-sensitive" in (tmp_path / "docs" / "plugin-abi.md").read_text()
+    run(copy / "abi_reference.py", "--check")
 
 
 def test_reference_is_complete(prefix):

@@ -38,12 +38,25 @@ static void load_copy(struct json_object *status)
 	json_object_put(membership);
 }
 
+/* And a plugin, which has failed. */
+static void plugin_copy(struct json_object *status)
+{
+	struct json_object *from = doc_example("plugins"), *plugins = json_object_object_get(from, "plugins");
+
+	json_object_object_add(json_object_array_get_idx(plugins, 0), "last_error",
+			       json_object_new_string("route.lua:3: what"));
+	json_object_object_add(status, "plugins", json_object_get(plugins));
+	json_object_put(from);
+}
+
 static struct json_object *example_of(const char *name)
 {
 	struct json_object *example = doc_example(name);
 
-	if (!strcmp(name, "status"))
+	if (!strcmp(name, "status")) {
 		load_copy(example);
+		plugin_copy(example);
+	}
 	return example;
 }
 
@@ -158,6 +171,10 @@ static void test_tables(void **state)
 	       "\n"
 	       "SERVICE  ADDRESS      PORT  POLICY    INSPECT\n"
 	       "web      10.77.0.100    80  uri-hash  first\n"
+	       "\n"
+	       "PLUGIN  SERVICE  VERSION  CALLS  NODE  NODES  PASS  MORE  REJECT  FAILED  MEAN US  MAX US\n"
+	       "canary  web      1.0       1200     0   1199     0     0       0       1      0.4    17.9\n"
+	       "plugin canary of service web failed last with: route.lua:3: what\n"
 	       "\n"
 	       "WORKERS    TOTAL  EACH\n"
 	       "requests    2500  1200 1300\n"

@@ -181,6 +181,29 @@ static void test_wrong_answers(void **state)
 	}
 }
 
+/* Why there is no answer is kept, in characters that do a terminal no harm; not of what is only explained. */
+static void test_last_error(void **state)
+{
+	(void)state;
+	begin(DEBUG("d", ""));
+	assert_string_equal(report_of(0)->last_error, "");
+	ask("pass");
+	ask("error");
+	assert_string_equal(report_of(0)->last_error, "told to fail: ?[2J");
+	assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_error], 1);
+	end();
+	begin(DEBUG("d", "config = \"answer error\""));
+	explain.count = 0;
+	es_http_head_init(&head);
+	es_http_head_scan(&head, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27);
+	request = (struct es_request_view){.current = -1};
+	es_request_describe(&request, &head, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27);
+	es_route(&router, 0, &request, 1000, &explain, &rejection);
+	assert_string_equal(explain.step[0], "plugin d: told to fail: ?[2J");
+	assert_string_equal(report_of(0)->last_error, "");
+	end();
+}
+
 /* Whoever wants more for ever gets what there is, and no more. */
 static void test_more(void **state)
 {
@@ -428,11 +451,17 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),	     cmocka_unit_test(test_wrong_answers),
-		cmocka_unit_test(test_more),	     cmocka_unit_test(test_chain),
-		cmocka_unit_test(test_tls),	     cmocka_unit_test(test_explain),
-		cmocka_unit_test(test_reload),	     cmocka_unit_test(test_reload_other_file),
-		cmocka_unit_test(test_timer),	     cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_wrong_answers),
+		cmocka_unit_test(test_last_error),
+		cmocka_unit_test(test_more),
+		cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_tls),
+		cmocka_unit_test(test_explain),
+		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_reload_other_file),
+		cmocka_unit_test(test_timer),
+		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_thread_fails),
 	};
 

@@ -12,7 +12,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
+#include "inspector/plugin/host.h"
 #include "inspector/report.h"
+#include "inspector/report_plugins.h"
 #include "inspector/report_content.h"
 #include "kmod/core/counters.h"
 #include "tests/unit/doc_examples.h"
@@ -411,6 +413,36 @@ static void test_counters(void **state)
 	json_object_put(report);
 }
 
+/* A plugin as it is loaded is what the example shows: its members, and what it says of itself. */
+static void test_plugins(void **state)
+{
+	static const char text[] =
+		"datapath { interface = a cluster_interface = b }\nnode n1 { address = 10.78.0.1 }\n"
+		"service web { address = 10.77.0.100 port = 80 plugin canary { config = \"percent 5; nodes "
+		"n1\" } }\n";
+	static const char *const same[] = {"service",	  "name", "plugin",   "version",
+					   "description", "fail", "budget_us"};
+	struct json_object *built = json_object_new_object(), *example = doc_example("plugins"), *a, *b;
+	struct es_plugins *plugins = NULL;
+	struct es_conf *with = NULL;
+
+	(void)state;
+	setenv(ES_PLUGIN_DIR_ENV, EARSHOT_PLUGINS, 1);
+	assert_int_equal(es_conf_parse(text, sizeof(text) - 1, "t.conf", &with, NULL), 0);
+	assert_int_equal(es_plugins_new(with, ES_PLUGINS_MISSING_FAILS, &plugins, NULL), 0);
+	json_object_object_add(built, "plugins", es_report_plugins(with, plugins));
+	expect_as_documented("plugins", built);
+	a = json_object_array_get_idx(json_object_object_get(built, "plugins"), 0);
+	b = json_object_array_get_idx(json_object_object_get(example, "plugins"), 0);
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		assert_string_equal(json_object_get_string(json_object_object_get(a, same[i])),
+				    json_object_get_string(json_object_object_get(b, same[i])));
+	json_object_put(example);
+	json_object_put(built);
+	es_plugins_free(&plugins);
+	es_conf_free(&with);
+}
+
 static int load(void **state)
 {
 	static const char text[] =
@@ -437,7 +469,8 @@ int main(void)
 		cmocka_unit_test(test_content),	      cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
 		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
-		cmocka_unit_test(test_flows),	      cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_flows),	      cmocka_unit_test(test_plugins),
+		cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);

@@ -11,25 +11,29 @@
  *
  * Life. configure() makes a state from the plugin's part of the configuration. Each inspector thread then
  * makes its own thread state with thread_new() and calls route() with it. A reload calls configure() again
- *and makes a new state beside the old one, also if nothing has changed; threads change over one by one,
- *without a request being lost, and the old state is released when no thread has it any more. If the file was
- *replaced meanwhile (by rename, as install(1) does), the new one is loaded beside the old one.
+ * and makes a new state beside the old one, also if nothing has changed; threads change over one by one,
+ * without a request being lost, and the old state is released when no thread has it any more. If the file was
+ * replaced meanwhile (by rename, as install(1) does), the new one is loaded beside the old one.
  *
  * Threads. configure(), release() and timer() run on the control thread, one at a time. thread_new(),
  * thread_free() and route() run on the inspector thread that the thread state belongs to, never two at a time
  * with the same thread state, but at the same time as all others: what is in the state is read-only for
  * route(), or atomic, or locked for an instant. route() must not wait: no file, no socket, no name server.
- *All packets of the thread's connections wait with it, and above `budget_us` its answer is not used any more.
+ * All packets of the thread's connections wait with it, and above `budget_us` its answer is not used any
+ * more.
  *
  * Harm. What a plugin answers is checked. An answer that cannot be right is counted by reason, and the
- *request goes on as if the plugin had passed (`fail = open`), or is refused with 503 (`fail = closed`). But a
- *plugin is code of the daemon: one that crashes ends it, and the datapath serves without inspection until it
- *is back.
+ * request goes on as if the plugin had passed (`fail = open`), or is refused with 503 (`fail = closed`). But
+ * a plugin is code of the daemon: one that crashes ends it, and the datapath serves without inspection until
+ * it is back.
  *
  * Versions. Within a major version structures and the host's table only grow at their ends, by minor
- *versions; each says how large it is, and what is behind the end of an older one is taken as NULL or 0. 1.0
- *all but what is named here 1.1	es_plugin.timer, es_plugin.timer_ms, es_plugin.metrics,
- *es_plugin_host.count, es_plugin_host.gauge
+ * versions; each says how large it is, and what is behind the end of an older one is taken as NULL or 0.
+ *
+ *	1.0	all but what is named here
+ *	1.1	es_plugin.timer, es_plugin.timer_ms, es_plugin.metrics, es_plugin_host.count,
+ *		es_plugin_host.gauge
+ *	1.2	es_plugin_host.config_node_name, es_plugin_host.fail
  *
  * Strings that come from the host are not terminated unless they are said to be. They and all pointers that a
  * host function returns are valid until the call of the plugin that asked for them returns.
@@ -43,7 +47,7 @@ extern "C" {
 
 #define ES_PLUGIN_MAGIC	    0x4553504cu /* "ESPL" */
 #define ES_PLUGIN_ABI_MAJOR 1
-#define ES_PLUGIN_ABI_MINOR 1
+#define ES_PLUGIN_ABI_MINOR 2
 #define ES_PLUGIN_SYMBOL    "earshot_plugin"
 
 /* No node. */
@@ -349,10 +353,18 @@ struct es_plugin_host {
 	/* Does `earshot explain` ask? Nothing may change then that a later request could notice. */
 	int (*is_explain)(const struct es_plugin_cluster *cluster);
 
-	/* 1.1: metrics, by their index in es_plugin.metrics. Unknown indices, and counts for `earshot
+	/* 1.1: Add to a metric, by its index in es_plugin.metrics. Unknown indices, and counts for `earshot
 	 * explain`, are ignored. */
 	void (*count)(const struct es_plugin_cluster *cluster, unsigned int metric, uint64_t add);
+	/* 1.1: Set a metric that is a gauge; else the same. */
 	void (*gauge)(const struct es_plugin_cluster *cluster, unsigned int metric, int64_t value);
+
+	/* 1.2: In configure() only: the name of node @id, terminated, valid until release() has returned;
+	 * NULL for an id that is none. */
+	const char *(*config_node_name)(const struct es_plugin_config *config, unsigned int id);
+	/* 1.2: In route() only: tell why there is no answer. `earshot explain` shows it, `earshot status`
+	 * the last one. Returns -EIO, for route() to return. */
+	int (*fail)(const struct es_plugin_cluster *cluster, const char *format, ...) ES_PLUGIN_PRINTF(2, 3);
 };
 
 #ifdef __cplusplus

@@ -4,8 +4,8 @@
 
 /*
  * A small reader for a plugin's configuration, for those that want one: statements of words, ended by a
- *newline or ';'. A word with blanks in it stands in quotes, '…' or "…"; '#' begins a comment that goes to the
- *end of the line. Errors go to es_plugin_host.config_fail() with their line.
+ * newline or ';'. A word with blanks in it stands in quotes, '…' or "…"; '#' begins a comment that goes to
+ * the end of the line. Errors go to es_plugin_host.config_fail() with their line.
  *
  *	struct es_plugin_statement s = es_plugin_statement_begin(host, config);
  *
@@ -127,6 +127,31 @@ static inline int es_plugin_statement_nodes(const struct es_plugin_statement *s,
 		es_plugin_set_add(ret_nodes, (unsigned int)node);
 	}
 	return 0;
+}
+
+/*
+ * All statements, for a configure() that is no more than that: @read takes each into @state, which it gets
+ * back. Returns 0 and *@ret_state; or what @read or a wrong quote has returned, and @state is given to
+ * @release.
+ */
+static inline int es_plugin_statements_read(const struct es_plugin_host *host,
+					    struct es_plugin_config *config,
+					    int (*read)(const struct es_plugin_statement *s, void *state),
+					    void (*release)(void *state), void *state, void **ret_state)
+{
+	struct es_plugin_statement s = es_plugin_statement_begin(host, config);
+	int rc;
+
+	while ((rc = es_plugin_statement_next(&s)) > 0) {
+		rc = read(&s, state);
+		if (rc)
+			break;
+	}
+	if (rc)
+		release(state);
+	else
+		*ret_state = state;
+	return rc;
 }
 
 #endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_TEST_INSPECT_WORLD_H
+#define ES_TEST_INSPECT_WORLD_H
+
+/*
+ * An inspector to be tested: three nodes on 127.0.0.1 to 3, whose datapaths are sockets of ours. Without a
+ * raw socket, so that no privileges are needed: a RST that it wants to send counts as send_failed. Include
+ * after cmocka.h.
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/inspect.h"
+
+#define NODES	3
+#define SELF	0
+#define ISN	1000u
+#define COOKIE	5000u
+#define SETS	256
+#define NOW_NS	1000000000000ULL
+#define REQUEST "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+struct message {
+	struct es_handover h;
+	uint8_t packet[1500];
+	size_t len;
+	struct sockaddr_in from;
+};
+
+static int receiver[NODES];
+static struct es_conf *conf;
+static struct es_cluster *cluster;
+static struct es_health health;
+static __u64 lease_ns;
+static struct es_worker_params params;
+static struct es_inspector in;
+static struct es_plugins *plugins;
+
+/* One port for all, as the configuration has it. */
+static uint16_t receivers_open(void)
+{
+	for (int attempt = 0; attempt < 100; attempt++) {
+		struct sockaddr_in sin = {.sin_family = AF_INET};
+		socklen_t len = sizeof(sin);
+		int i;
+
+		for (i = 0; i < NODES; i++) {
+			sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (unsigned int)i);
+			receiver[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+			assert_true(receiver[i] >= 0);
+			if (bind(receiver[i], (struct sockaddr *)&sin, sizeof(sin)))
+				break;
+			getsockname(receiver[i], (struct sockaddr *)&sin, &len);
+		}
+		if (i == NODES)
+			return ntohs(sin.sin_port);
+		while (i >= 0)
+			close(receiver[i--]);
+	}
+	fail_msg("no port that is free on all three addresses");
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	conf = calloc(1, sizeof(*conf));
+	assert_non_null(conf);
+	conf->cluster.virtual_nodes = 63;
+	conf->cluster.handover_port = receivers_open();
+	conf->node_count = NODES;
+	for (unsigned int i = 0; i < NODES; i++) {
+		conf->nodes[i].address = es_addr_from_v4(htonl(INADDR_LOOPBACK + i));
+		conf->nodes[i].weight = 100;
+	}
+	conf->service_count = 1;
+	conf->services[0].inspect = ES_INSPECT_FIRST;
+	conf->inspector.gather_flows = 16;
+	conf->inspector.gather_bytes = 4096;
+	conf->inspector.gather_timeout_ms = 200;
+	assert_int_equal(es_cluster_new(conf, SELF, 1, NULL, NULL, &cluster), 0);
+	memset(&health, 0, sizeof(health));
+	lease_ns = 0;
+	memset(&in, 0, sizeof(in));
+	params = (struct es_worker_params){.health = &health, .lease_ns = &lease_ns, .packet_max = 1400};
+	params.keys.count = 1;
+	in.params = &params;
+	in.cluster = cluster;
+	in.keys = params.keys;
+	in.decisions.sets = calloc(SETS, sizeof(*in.decisions.sets));
+	in.decisions.orders = calloc(SETS * ES_DECISION_WAYS, sizeof(*in.decisions.orders));
+	in.decisions.count = SETS;
+	in.reply_fd = -1;
+	in.now_ns = NOW_NS;
+	assert_int_equal(es_gather_table_new(16, 4096, &in.gathers), 0);
+	assert_int_equal(es_handover_sender_new(cluster, 0, &in.keys.key[0].handover, &in.sender), 0);
+	strcpy(conf->services[0].policy, "wrr");
+	assert_int_equal(es_router_init(&in.router, cluster, &health, NULL), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(in.decisions.sets);
+	free(in.decisions.orders);
+	es_inspector_fini(&in);
+	es_plugins_free(&plugins);
+	es_cluster_free(&cluster);
+	es_conf_free(&conf);
+	for (int i = 0; i < NODES; i++)
+		close(receiver[i]);
+	return 0;
+}
+
+static struct es_flow flow_of(unsigned int number)
+{
+	return (struct es_flow){
+		.client = es_addr_from_v4(htonl(0xc6336400 + number)),
+		.service = es_addr_from_v4(htonl(0x0a4d0064)),
+		.client_port = htons(40000),
+		.service_port = htons(80),
+	};
+}
+
+static __u64 hash_of(unsigned int number)
+{
+	struct es_flow flow = flow_of(number);
+
+	return es_flow_hash(&in.keys.ring, &flow);
+}
+
+/* The first flow from @from on that the ring gives to this node, or not. */
+static unsigned int flow_find(unsigned int from, int is_ours)
+{
+	while (es_cluster_inspects(cluster, hash_of(from)) != is_ours)
+		from++;
+	return from;
+}
+
+static struct es_record segment(unsigned int number, uint32_t at, const char *text, uint8_t *bytes)
+{
+	struct es_flow flow = flow_of(number);
+	struct es_record record = {
+		.flow_hash = hash_of(number),
+		.len = (__u32)(40 + strlen(text)),
+		.kind = at ? ES_RECORD_LATER : ES_RECORD_FIRST,
+		.csum_partial = 1,
+	};
+	__u32 words[] = {htonl(0x45000000 | record.len),
+			 htonl(0x4000),
+			 htonl(64 << 24 | IPPROTO_TCP << 16),
+			 flow.client.w[3],
+			 flow.service.w[3],
+			 htonl(40000U << 16 | 80),
+			 htonl(ISN + 1 + at),
+			 htonl(COOKIE + 1),
+			 htonl(0x50180000 | 65535),
+			 0};
+
+	memcpy(bytes, words, sizeof(words));
+	memcpy(bytes + 40, text, record.len - 40);
+	return record;
+}
+
+static void inspect(unsigned int number, enum es_record_flow flow, uint32_t at, const char *text)
+{
+	uint8_t bytes[1500];
+	struct es_record record = segment(number, at, text, bytes);
+
+	record.flow = (__u8)flow;
+	es_inspect_record(&in, &record, bytes);
+	es_handover_flush(in.sender);
+}
+
+/* The node that got a message, which is taken; -1 if none did. */
+static int sent_to(struct message *m)
+{
+	int node = -1;
+
+	for (int i = 0; i < NODES; i++) {
+		socklen_t len = sizeof(m->from);
+		ssize_t got = recvfrom(receiver[i], m, sizeof(m->h) + sizeof(m->packet), 0,
+				       (struct sockaddr *)&m->from, &len);
+
+		if (got < 0)
+			continue;
+		assert_int_equal(node, -1);
+		assert_true(got > (ssize_t)sizeof(m->h));
+		m->len = (size_t)got - sizeof(m->h);
+		assert_int_equal(m->h.target, i);
+		node = i;
+	}
+	return node;
+}
+
+static inline int request(unsigned int number)
+{
+	struct message m;
+
+	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	return sent_to(&m);
+}
+
+#define COUNT(name) ((int)in.count[ES_WORKER_##name])
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+#endif

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Rules that need more of a request before they decide: it is gathered for them, they are asked again, and
+ * told when it does not come.
+ */
+#include "cmocka_all.h"
+#include <earshot/plugin.h>
+#include <stdio.h>
+#include "tests/unit/inspect_world.h"
+
+/* A rule of the service: the debug plugin, which answers so. */
+static void plugin_begin(const char *answer)
+{
+	struct es_conf_error err = {};
+
+	conf->plugins = calloc(1, sizeof(*conf->plugins));
+	assert_non_null(conf->plugins);
+	conf->plugin_count = 1;
+	snprintf(conf->plugins->name, sizeof(conf->plugins->name), "d");
+	snprintf(conf->plugins->file, sizeof(conf->plugins->file), "%s/debug.so", EARSHOT_PLUGINS);
+	snprintf(conf->plugins->config, sizeof(conf->plugins->config), "%s", answer);
+	if (es_plugins_new(conf, ES_PLUGINS_MISSING_FAILS, &plugins, &err))
+		fail_msg("%s", err.text);
+	cluster->plugins = plugins;
+	es_router_fini(&in.router);
+	assert_int_equal(es_router_init(&in.router, cluster, &health, NULL), 0);
+}
+
+/* So often was it asked, the last time about so many bytes; these of its answers were more, and these wrong.
+ */
+static void expect_asked(unsigned long long calls, long long len, unsigned long long more,
+			 unsigned long long bad_more)
+{
+	static struct es_plugin_report report;
+
+	es_plugins_describe(plugins, 0, &report);
+	assert_int_equal(report.calls, calls);
+	assert_int_equal(report.metric[1].value, len);
+	assert_int_equal(report.failures[ES_PLUGIN_FAILURE_bad_more], bad_more);
+	assert_int_equal(report.answers[ES_PLUGIN_MORE], more);
+}
+
+/* All segments went, in order, to one node: so many of them. */
+static void expect_segments(unsigned int count)
+{
+	struct message m;
+	int node = sent_to(&m);
+
+	assert_true(node >= 0);
+	assert_int_equal(m.h.kind, ES_HANDOVER_REQUEST);
+	while (--count) {
+		assert_int_equal(sent_to(&m), node);
+		assert_int_equal(m.h.kind, ES_HANDOVER_FOLLOW);
+	}
+	assert_int_equal(sent_to(&m), -1);
+	assert_int_equal(es_gather_count(in.gathers), 0);
+}
+
+#define SEGMENT "0123456789"
+
+/* A rule wants more than the head: what comes is gathered, and the rule is asked again when it is enough. */
+static void test_more(void **state)
+{
+	unsigned int number = flow_find(1, 1), at = sizeof(REQUEST) - 1;
+	struct message m;
+
+	(void)state;
+	plugin_begin("answer more 45");
+	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	expect_asked(1, at, 1, 0);
+	inspect(number, ES_FLOW_NEW, at, SEGMENT);
+	assert_int_equal(sent_to(&m), -1);
+	assert_int_equal(es_gather_count(in.gathers), 1);
+	expect_asked(1, at, 1, 0); /* it has said what it wants, so it is left alone until that is there */
+	inspect(number, ES_FLOW_NEW, at + 10, SEGMENT);
+	expect_asked(2, at + 20, 1, 0);
+	expect_segments(3);
+	/* The same when the head itself was cut, and out of order. */
+	number = flow_find(number + 1, 1);
+	inspect(number, ES_FLOW_NEW, 8, &REQUEST[8]);
+	inspect(number, ES_FLOW_NEW, at, SEGMENT SEGMENT);
+	expect_asked(2, at + 20, 1, 0);
+	inspect(number, ES_FLOW_NEW, 0, "GET / HT");
+	expect_asked(3, at + 20, 1, 0);
+	expect_segments(3);
+	assert_int_equal(COUNT(gathered), 2);
+	assert_int_equal(COUNT(requests), 2);
+	assert_int_equal(COUNT(gather_timeout), 0);
+}
+
+/* More does not come: the rule is told so, and what it then says counts. */
+static void test_more_does_not_come(void **state)
+{
+	unsigned int number = flow_find(1, 1), at = sizeof(REQUEST) - 1;
+	struct message m;
+
+	(void)state;
+	plugin_begin("answer more 45");
+	/* In time. */
+	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	in.now_ns += 199000000;
+	es_inspect_deadlines(&in);
+	es_handover_flush(in.sender);
+	assert_int_equal(sent_to(&m), -1);
+	in.now_ns += 2000000;
+	es_inspect_deadlines(&in);
+	es_handover_flush(in.sender);
+	expect_asked(2, at, 1, 0);
+	expect_segments(1);
+	assert_int_equal(COUNT(gather_timeout), 1);
+	/* The client repeats what it has sent: it waits for an answer, and will send no more. */
+	number = flow_find(number + 1, 1);
+	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	assert_int_equal(COUNT(gather_timeout), 2);
+	expect_segments(1);
+	assert_int_equal(COUNT(requests), 2);
+}
+
+/* More than a client sends unasked, or than is gathered of one request. */
+static void test_more_than_there_is_room(void **state)
+{
+	char text[1201];
+	unsigned int number = flow_find(1, 1), at = sizeof(REQUEST) - 1, segments = 1;
+	struct message m;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	plugin_begin("answer more 1000000");
+	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	while (es_gather_count(in.gathers)) {
+		assert_true(++segments < 8);
+		assert_int_equal(sent_to(&m), -1);
+		inspect(number, ES_FLOW_NEW, at, text);
+		at += sizeof(text) - 1;
+	}
+	assert_int_equal(COUNT(gather_timeout), 1);
+	assert_int_equal(COUNT(requests), 1);
+	assert_true(sent_to(&m) >= 0);
+}
+
+/* A rule that does not understand that no more comes has given a wrong answer, and the policy decides. */
+static void test_more_for_ever(void **state)
+{
+	unsigned int number = flow_find(1, 1);
+
+	(void)state;
+	plugin_begin("answer once-more 5000");
+	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	in.now_ns += 300000000;
+	es_inspect_deadlines(&in);
+	es_handover_flush(in.sender);
+	expect_asked(2, sizeof(REQUEST) - 1, 1, 1);
+	expect_segments(1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_more),
+		TEST(test_more_does_not_come),
+		TEST(test_more_than_there_is_room),
+		TEST(test_more_for_ever),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
