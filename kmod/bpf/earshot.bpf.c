@@ -21,6 +21,7 @@
 #include "socket.h"
 #include "tracks.h"
 #include "target.h"
+#include "connection.h"
 #include "reply.h"
 #include "list.h"
 #include "loads.h"
@@ -425,6 +426,11 @@ int es_cluster(struct __sk_buff *skb)
 		es_count(ES_COUNT_handover_nack_received);
 		return TC_ACT_OK;
 	}
+	if (h.kind == ES_HANDOVER_ANSWER)
+		return TC_ACT_OK;
+	if (udp.dest == cfg->handover_port &&
+	    (h.kind == ES_HANDOVER_CONNECTION || h.kind == ES_HANDOVER_ASK || h.kind == ES_HANDOVER_CANCEL))
+		return es_connection_message(skb, cfg, &h);
 	if ((h.kind != ES_HANDOVER_REQUEST && h.kind != ES_HANDOVER_FOLLOW && h.kind != ES_HANDOVER_STAY &&
 	     h.kind != ES_HANDOVER_END) ||
 	    (h.kind >= ES_HANDOVER_STAY && h.source != cfg->self)) {
@@ -555,7 +561,7 @@ int es_reply(struct __sk_buff *skb)
 	default:
 		break;
 	}
-	if ((seg.flags & ES_TCP_RST) && es_reply_flow(&ip, &pkt, &flow_hash) == ES_INSPECT_EVERY &&
+	if ((seg.flags & ES_TCP_RST) && es_reply_flow(&ip, &pkt, &flow_hash) >= 0 &&
 	    es_reply_is_stray(flow_hash)) {
 		es_count(ES_COUNT_reply_stray_rst);
 		return TC_ACT_SHOT;

@@ -24,7 +24,12 @@ struct sock {
 	__u32 sk_max_ack_backlog;
 };
 
+struct tcp_options_received {
+	__u32 ts_recent;
+};
+
 struct tcp_sock {
+	struct tcp_options_received rx_opt;
 	__u32 rcv_nxt;
 	__u32 copied_seq;
 	__u32 snd_una;

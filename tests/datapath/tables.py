@@ -32,7 +32,8 @@ class Address(Structure):
 
 
 class Service(Structure):
-    _fields_ = [("address", Address), ("port", c_uint16), ("inspect", c_uint8), ("pad", c_uint8)]
+    _fields_ = [("address", Address), ("port", c_uint16), ("inspect", c_uint8), ("pad", c_uint8),
+                ("server", Address), ("server_port", c_uint16), ("pad1", c_uint8 * 2)]
 
 
 class Config(Structure):
