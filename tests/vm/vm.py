@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""./dev vm: our suites, or any command, on kernels other than this machine's."""
+import argparse
+import os
+import signal
+import sys
+
+from earshotvm import VmError, kernels
+from earshotvm.machine import CPUS, MEMORY_MB, Machine
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+SUITES = ("unit",)  # what is checked if nothing is named
+WORDS = ("shell", "run", "fetch")
+
+
+def parser():
+    root = argparse.ArgumentParser(
+        prog="./dev vm", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="./dev vm [OPTION…] [SUITE…] | run -- CMD… | shell | fetch",
+        epilog="SUITE is a label of ctest, as for ./dev check (default: unit). `run` runs a command in the current\n"
+               "directory, `shell` gives a root shell, `fetch` gets the newest kernel of that name.\n"
+               "The machine's files are the host's; what it writes is gone afterwards.")
+    root.add_argument("--list", action="store_true", help="the kernels there are")
+    root.add_argument("--kernel", default="6.12", metavar="K",
+                      help=f"{', '.join(kernels.SUITES)}, or a directory with boot/ and lib/modules/ (default: %(default)s)")
+    root.add_argument("--datapath", choices=("bpf", "module"), help="which one the suites test")
+    root.add_argument("--build", default=os.environ.get("EARSHOT_BUILD") or os.path.join(TOP, "build"), metavar="DIR")
+    root.add_argument("--cpus", type=int, default=CPUS, metavar="N")
+    root.add_argument("--memory", type=int, default=MEMORY_MB, metavar="MB")
+    root.add_argument("--timeout", type=float, metavar="SECONDS", help="then the power is cut (default: never)")
+    root.add_argument("--dmesg", action="store_true", help="print the kernel's log afterwards")
+    root.add_argument("words", nargs="*", metavar="SUITE")
+    return root
+
+
+def list_kernels():
+    for name, kernel in kernels.cached().items():
+        print(f"{name:16} {kernels.SUITES[name]:20} {kernel.release if kernel else '(not downloaded)'}")
+
+
+def command(arguments, rest):
+    """What the machine is to do: argv and its directory."""
+    words = arguments.words
+    if words[:1] == ["shell"]:
+        return ["/bin/bash", "-l"], os.getcwd()
+    if words[:1] == ["run"]:
+        if not rest:
+            raise VmError("run: no command; ./dev vm run -- CMD…")
+        return rest, os.getcwd()
+    pattern = "|".join(words or SUITES)
+    return ["ctest", "--test-dir", os.path.abspath(arguments.build), "--output-on-failure", "--no-tests=error",
+            "-L", f"^({pattern})$"], TOP
+
+
+def run(arguments, rest):
+    shell = arguments.words[:1] == ["shell"]
+    argv, cwd = command(arguments, rest)
+    env = {"EARSHOT_BUILD": os.path.abspath(arguments.build), "PYTHONDONTWRITEBYTECODE": "1"}
+    if arguments.datapath:
+        env["EARSHOT_DATAPATH"] = arguments.datapath
+    if shell:
+        env["TERM"] = os.environ.get("TERM", "linux")
+    kernel = kernels.find(arguments.kernel, update=arguments.words[:1] == ["fetch"])
+    print(f"vm: {arguments.kernel} is {kernel.release}", file=sys.stderr)
+    if arguments.words[:1] == ["fetch"]:
+        return 0
+    with Machine(kernel, argv, cwd=cwd, env=env, shell=shell, cpus=arguments.cpus,
+                 memory_mb=arguments.memory) as machine:
+        result = machine.wait(arguments.timeout)
+        if arguments.dmesg:
+            print(machine.read("dmesg") or machine.read("console"), end="")
+    for line in result.troubles:
+        print(f"vm: {line}", file=sys.stderr)
+    # A shell's exit status is its last command's and says nothing; a kernel that complains is always a failure.
+    return result.status if result.status and not shell else int(bool(result.troubles))
+
+
+def main():
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    words = sys.argv[1:]
+    rest = []
+    if "--" in words:
+        words, rest = words[:words.index("--")], words[words.index("--") + 1:]
+    arguments = parser().parse_args(words)
+    if rest and arguments.words != ["run"]:
+        raise VmError("a command comes after `run --`")
+    if arguments.words[:1] and arguments.words[0] in WORDS and len(arguments.words) > 1:
+        raise VmError(f"{arguments.words[0]} takes no further word: {arguments.words[1]}")
+    if arguments.list:
+        list_kernels()
+        return 0
+    if os.geteuid():
+        raise VmError("needs root: the machine's root directory is the host's")
+    return run(arguments, rest)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except VmError as error:
+        print(f"vm: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
