@@ -23,6 +23,7 @@ import termios
 
 JOB = "/run/vm"
 POWER_OFF = 0x4321FEDC  # linux/reboot.h
+MS_BIND = 4096
 FILES_MAX = 1 << 20
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -36,9 +37,9 @@ MOUNTS = (
 )
 
 
-def mount(kind, where, options):
+def mount(kind, where, options, source=None, flags=0):
     os.makedirs(where, exist_ok=True)
-    if _libc.mount(kind.encode(), where.encode(), kind.encode(), 0, options.encode()):
+    if _libc.mount((source or kind).encode(), where.encode(), kind.encode(), flags, options.encode()):
         number = ctypes.get_errno()
         print(f"earshot-vm: mount {where}: {os.strerror(number)}", file=sys.stderr)
 
@@ -57,10 +58,8 @@ def set_up(job):
             os.symlink(target, f"/dev/{name}")
     for directory in ("/run/lock", "/run/netns", "/run/earshot"):
         os.makedirs(directory, exist_ok=True)
-    os.makedirs("/lib/modules", exist_ok=True)
-    modules = f"/lib/modules/{platform.release()}"
-    if not os.path.exists(modules):
-        os.symlink(job["modules"], modules)
+    # Mounted over what the host may have of that name: installed headers make the directory too.
+    mount("", f"/lib/modules/{platform.release()}", "", job["modules"], MS_BIND)
     subprocess.run(["/sbin/ip", "link", "set", "lo", "up"], check=True)
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_MAX, FILES_MAX))
 

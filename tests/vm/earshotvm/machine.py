@@ -152,9 +152,12 @@ class Machine:
         result = json.loads(self.read("result.json") or "{}")
         log = self.read("dmesg") or self.read("console")
         troubles = dmesg.troubles(log, result.get("tainted", 0))
-        if not result and not late:
-            tail = (self.read("qemu.log") + self.read("console")).strip().splitlines()[-12:]
-            troubles += ["ended without a result; the last that was heard:", *tail]
+        if not result and troubles:  # it died of that: its whole last message
+            lines = log.splitlines()
+            troubles = lines[lines.index(troubles[0]):][:60]
+        elif not result and not late:
+            tail = (self.read("qemu.log") + log).strip().splitlines()[-12:]
+            troubles = ["ended without a result; the last that was heard:", *tail]
         if late:
             troubles += [late]
         return Result(result.get("status"), [f"{self.name} ({self.kernel.release}): {text}" for text in troubles],
