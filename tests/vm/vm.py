@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """./dev vm: our suites, or any command, on kernels other than this machine's."""
 import argparse
+import json
 import os
+import re
 import signal
+import subprocess
 import sys
 
 from earshotvm import VmError, kernels
 from earshotvm.machine import CPUS, MEMORY_MB, Machine
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
-SUITES = ("unit",)  # what is checked if nothing is named
+SUITES = ("unit", "lab.requests")  # what is checked if nothing is named
 WORDS = ("shell", "run", "fetch")
 
 
@@ -18,13 +21,15 @@ def parser():
     root = argparse.ArgumentParser(
         prog="./dev vm", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="./dev vm [OPTION…] [SUITE…] | run -- CMD… | shell | fetch",
-        epilog="SUITE is a label of ctest, as for ./dev check (default: unit). `run` runs a command in the current\n"
-               "directory, `shell` gives a root shell, `fetch` gets the newest kernel of that name.\n"
+        epilog=f"SUITE is a suite of ./dev check, or one test of `ctest -N` (default: {' '.join(SUITES)}).\n"
+               "`run` runs a command in the current directory, `shell` gives a root shell, `fetch` gets the newest kernel of that name.\n"
                "The machine's files are the host's; what it writes is gone afterwards.")
     root.add_argument("--list", action="store_true", help="the kernels there are")
     root.add_argument("--kernel", default="6.12", metavar="K",
                       help=f"{', '.join(kernels.SUITES)}, or a directory with boot/ and lib/modules/ (default: %(default)s)")
     root.add_argument("--datapath", choices=("bpf", "module"), help="which one the suites test")
+    root.add_argument("--insmod", action="append", default=[], metavar="FILE",
+                      help="load this module before, unload it after (for --datapath module: earshot.ko)")
     root.add_argument("--build", default=os.environ.get("EARSHOT_BUILD") or os.path.join(TOP, "build"), metavar="DIR")
     root.add_argument("--cpus", type=int, default=CPUS, metavar="N")
     root.add_argument("--memory", type=int, default=MEMORY_MB, metavar="MB")
@@ -39,6 +44,20 @@ def list_kernels():
         print(f"{name:16} {kernels.SUITES[name]:20} {kernel.release if kernel else '(not downloaded)'}")
 
 
+def tests_of(build, suites):
+    """Names of ctest's tests that the suites are."""
+    done = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        raise VmError(f"ctest in {build}: {done.stderr.strip() or done.returncode}; is it a build tree?")
+    labels = {test["name"]: next((p["value"] for p in test["properties"] if p["name"] == "LABELS"), [])
+              for test in json.loads(done.stdout)["tests"]}
+    for suite in suites:
+        if not any(suite == name or suite in of for name, of in labels.items()):
+            raise VmError(f"no suite or test {suite} in {build}: {', '.join(sorted(set(sum(labels.values(), []))))}")
+    return [name for name, of in labels.items() if name in suites or set(of) & set(suites)]
+
+
 def command(arguments, rest):
     """What the machine is to do: argv and its directory."""
     words = arguments.words
@@ -48,12 +67,15 @@ def command(arguments, rest):
         if not rest:
             raise VmError("run: no command; ./dev vm run -- CMD…")
         return rest, os.getcwd()
-    pattern = "|".join(words or SUITES)
+    names = tests_of(os.path.abspath(arguments.build), words or SUITES)
     return ["ctest", "--test-dir", os.path.abspath(arguments.build), "--output-on-failure", "--no-tests=error",
-            "-L", f"^({pattern})$"], TOP
+            "-R", f"^({'|'.join(map(re.escape, names))})$"], TOP
 
 
 def run(arguments, rest):
+    if arguments.words[:1] == ["fetch"]:
+        print(f"vm: {arguments.kernel} is {kernels.find(arguments.kernel, update=True).release}")
+        return 0
     shell = arguments.words[:1] == ["shell"]
     argv, cwd = command(arguments, rest)
     env = {"EARSHOT_BUILD": os.path.abspath(arguments.build), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -61,11 +83,11 @@ def run(arguments, rest):
         env["EARSHOT_DATAPATH"] = arguments.datapath
     if shell:
         env["TERM"] = os.environ.get("TERM", "linux")
-    kernel = kernels.find(arguments.kernel, update=arguments.words[:1] == ["fetch"])
+    if arguments.datapath == "module" and not arguments.insmod:
+        raise VmError("--datapath module: which one? --insmod FILE, built for this kernel")
+    kernel = kernels.find(arguments.kernel)
     print(f"vm: {arguments.kernel} is {kernel.release}", file=sys.stderr)
-    if arguments.words[:1] == ["fetch"]:
-        return 0
-    with Machine(kernel, argv, cwd=cwd, env=env, shell=shell, cpus=arguments.cpus,
+    with Machine(kernel, argv, cwd=cwd, env=env, shell=shell, insmod=arguments.insmod, cpus=arguments.cpus,
                  memory_mb=arguments.memory) as machine:
         result = machine.wait(arguments.timeout)
         if arguments.dmesg:

@@ -13,13 +13,16 @@ import contextlib
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../lab"))
-from earshotlab import daemon, netns, topology, wait_for  # noqa: E402 pylint: disable=wrong-import-position
+from earshotlab import Lab, daemon, netns, topology, wait_for
 
-from .errors import VmError  # noqa: E402 pylint: disable=wrong-import-position
-from .machine import PYTHON  # noqa: E402 pylint: disable=wrong-import-position
-from .remote import Remote  # noqa: E402 pylint: disable=wrong-import-position
+from .errors import VmError
+from .machine import PYTHON
+from .remote import Remote
+
+__all__ = ["Lab", "VmNode", "daemon", "nodes", "plug", "topology"]  # what tests take from the lab, too
 
 LAB = os.path.dirname(os.path.dirname(os.path.abspath(daemon.__file__)))
 DIRECTORY = "/run/node"  # the node's, in the machine
@@ -49,7 +52,7 @@ def plug(lab, node):
 
 
 class VmNode(Remote):
-    """A node of a lab that is a machine of its own. boot() takes a while: start all first, then set each up."""
+    """A node of a lab that is a machine of its own. Booting takes a while: start all first, then set_up() each."""
 
     def __init__(self, lab, node, kernel, *, cpus=1, memory_mb=768, **options):
         super().__init__(kernel, taps=plug(lab, node), namespace=lab.net.switch, cpus=cpus, memory_mb=memory_mb,
@@ -98,13 +101,17 @@ class VmNode(Remote):
 def nodes(lab, kernels_of, **options):
     """{node: VmNode}, booted and serving, for {node: kernel}; afterwards they are off.
 
-    Leaving without an exception, each is turned off in an orderly way, and a kernel that complained raises VmError.
+    Leaving without an exception, each is turned off in an orderly way, and a kernel that complained raises VmError; so
+    does a machine that ended by itself, but not one that was killed. `options` are those of set_up().
     """
     with contextlib.ExitStack() as stack:
         made = {node: stack.enter_context(VmNode(lab, node, kernel)) for node, kernel in kernels_of.items()}
-        for machine in made.values():
-            machine.set_up(**options)
+        with ThreadPoolExecutor(len(made)) as pool:
+            list(pool.map(lambda machine: machine.set_up(**options), made.values()))
         yield made
-        troubles = [line for machine in made.values() if machine.running for line in machine.end().troubles]
+        made = {node: machine for node, machine in made.items() if not machine.dead}
+        for machine in made.values():
+            machine.ask_to_end()
+        troubles = [line for machine in made.values() for line in machine.wait(60).troubles]
         if troubles:
             raise VmError("\n".join(troubles))

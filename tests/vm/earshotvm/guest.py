@@ -4,9 +4,9 @@
 Runs inside the machine, on the host's Python. The job is /run/vm/job.json (machine.py writes it):
 
     argv, cwd, env   the command; its terminal is /dev/hvc0
-    agent            instead: execute what the host asks for (agent.py)
     shell            the terminal is for a person
     modules          the kernel's modules, a directory of the host
+    insmod           modules of ours: loaded before the job, unloaded after it
 
 Left behind in /run/vm: `dmesg`, and last of all `result.json`: {"status", "tainted", "release"}.
 """
@@ -103,6 +103,17 @@ def reap_until(child):
             return code if code >= 0 else 128 - code
 
 
+def ours(command, modules):
+    """insmod or rmmod our modules; what fails goes into the kernel's log, where it is found (dmesg.py)."""
+    for file in modules:
+        name = file if command == "insmod" else os.path.basename(file).removesuffix(".ko")
+        done = subprocess.run([f"/sbin/{command}", name], capture_output=True, text=True, check=False)
+        if done.returncode:
+            write("/dev/kmsg", f"earshot-vm: {command} {name} failed: {done.stderr.strip()}")
+            return done.returncode
+    return 0
+
+
 def kernel_log():
     with open("/dev/kmsg", "rb", buffering=0) as kmsg:
         os.set_blocking(kmsg.fileno(), False)
@@ -124,10 +135,13 @@ def main():
         job = json.load(handle)
     set_up(job)
     write("/dev/kmsg", "earshot-vm: the job begins")
-    child = os.fork()
-    if not child:
-        do(job)
-    status = reap_until(child)
+    status = ours("insmod", job["insmod"])
+    if not status:
+        child = os.fork()
+        if not child:
+            do(job)
+        status = reap_until(child)
+        status = ours("rmmod", reversed(job["insmod"])) or status
     with open(f"{JOB}/dmesg", "w", encoding="utf-8") as handle:
         handle.writelines(kernel_log())
     with open("/proc/sys/kernel/tainted", encoding="ascii") as handle:

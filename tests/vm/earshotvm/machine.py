@@ -63,17 +63,20 @@ class Machine:
     taps        (interface, MAC address) of each NIC, tap devices that exist in `namespace`
     namespace   the network namespace of the host that QEMU runs in; None: ours
     shell       the terminal is for a person
+    insmod      files of modules of ours, loaded before and unloaded after
     output      where the job's output goes: a file descriptor, None for ours
     """
 
-    def __init__(self, kernel, argv, *, cwd="/", env=None, taps=(), namespace=None, shell=False, output=None,
-                 cpus=CPUS, memory_mb=MEMORY_MB, name="vm"):
+    def __init__(self, kernel, argv, *, cwd="/", env=None, taps=(), namespace=None, shell=False, insmod=(),
+                 output=None, cpus=CPUS, memory_mb=MEMORY_MB, name="vm"):
         self.kernel, self.name = kernel, name
         self.taps, self.namespace, self.output = list(taps), namespace, output
         self.cpus, self.memory_mb = cpus, memory_mb
-        self.job = {"argv": list(argv), "cwd": cwd, "env": dict(env or {}), "shell": shell, "modules": kernel.modules}
+        self.job = {"argv": list(argv), "cwd": cwd, "env": dict(env or {}), "shell": shell, "modules": kernel.modules,
+                    "insmod": [os.path.abspath(file) for file in insmod]}
         self.directory = None
         self.qemu = None
+        self.dead = False  # killed, and not of itself
 
     def __enter__(self):
         self.start()
@@ -166,6 +169,7 @@ class Machine:
     def kill(self):
         """Cut its power if it is on, and remove its directory."""
         if self.running:
+            self.dead = True
             self.qemu.kill()
         if self.qemu:
             self.qemu.wait()

@@ -83,10 +83,10 @@ class Remote(Machine):
         """A file of the machine."""
         self.exec(["sh", "-c", 'mkdir -p "$(dirname "$1")" && cat >"$1"', "sh", path], stdin=text)
 
-    def end(self, timeout=60):
-        """Turn it off in an orderly way; returns the Result: was the kernel content?"""
-        self._ask({"end": True}, 10)
-        return self.wait(timeout)
+    def ask_to_end(self):
+        """Let it turn itself off, if it is on; wait() then tells how it went."""
+        if self.running:
+            self._ask({"end": True}, 10)
 
     def kill(self):
         for what in (self._replies, self._connection):
