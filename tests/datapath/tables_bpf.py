@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the BPF datapath keeps its tables: maps, found from the program that is attached, and iterators (tables.py)."""
+"""Where the BPF datapath keeps its tables (tables.py): maps, found from the attached program, and iterators."""
 import contextlib
 import ctypes
 import functools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What this directory's tests share: kernels, downloaded on first use. Nothing is skipped: what is missing is a failure."""
+"""What this directory's tests share: kernels, downloaded on first use. What is missing is a failure, never a skip."""
 import functools
 import os
 

@@ -5,28 +5,31 @@ import argparse
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 
-from earshotvm import VmError, kernels
-from earshotvm.machine import CPUS, MEMORY_MB, Machine
+from earshotvm import VmError, cluster, kernels
+from earshotvm.machine import CPUS, ENVIRONMENT, MEMORY_MB, Machine
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 SUITES = ("unit", "lab.requests")  # what is checked if nothing is named
-WORDS = ("shell", "run", "fetch")
+WORDS = ("shell", "run", "fetch", "cluster")
+NODES = ("n1", "n2", "n3")
 
 
 def parser():
     root = argparse.ArgumentParser(
         prog="./dev vm", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="./dev vm [OPTION…] [SUITE…] | run -- CMD… | shell | fetch",
+        usage="./dev vm [OPTION…] [SUITE…] | run -- CMD… | shell | cluster | fetch",
         epilog=f"SUITE is a suite of ./dev check, or one test of `ctest -N` (default: {' '.join(SUITES)}).\n"
-               "`run` runs a command in the current directory, `shell` gives a root shell, `fetch` gets the newest kernel of that name.\n"
+               "`run` runs a command in this directory, `shell` gives a root shell, `cluster` makes three machines\n"
+               "one server and takes commands for them, `fetch` gets the newest kernel of that name.\n"
                "The machine's files are the host's; what it writes is gone afterwards.")
     root.add_argument("--list", action="store_true", help="the kernels there are")
     root.add_argument("--kernel", default="6.12", metavar="K",
-                      help=f"{', '.join(kernels.SUITES)}, or a directory with boot/ and lib/modules/ (default: %(default)s)")
+                      help=f"{', '.join(kernels.SUITES)}, or a directory (tests/vm/README.md); default: %(default)s")
     root.add_argument("--datapath", choices=("bpf", "module"), help="which one the suites test")
     root.add_argument("--insmod", action="append", default=[], metavar="FILE",
                       help="load this module before, unload it after (for --datapath module: earshot.ko)")
@@ -72,13 +75,33 @@ def command(arguments, rest):
             "-R", f"^({'|'.join(map(re.escape, names))})$"], TOP
 
 
+def run_cluster(kernel):
+    """Machines that serve together, for a person: lines of standard input are commands for one of them."""
+    with cluster.Lab("vm", nodes=len(NODES), settings={"service.inspect": "every"}, autostart=[]) as lab:
+        with cluster.nodes(lab, {node: kernel for node in NODES}) as machines:
+            lab.wait_serving()
+            everybody = {**machines, "client": lab.client}
+            print(f"{', '.join(everybody)}: a name and a command, e.g.\n"
+                  f"client curl -si {lab.url('/1k')}\nn1 earshot status", file=sys.stderr)
+            for line in sys.stdin:
+                name, *argv = shlex.split(line) or [""]
+                if name not in everybody or not argv:
+                    print(f"vm: NAME COMMAND…, NAME being {', '.join(everybody)}", file=sys.stderr)
+                    continue
+                done = everybody[name].exec(argv, check=False)
+                print(done.stdout + done.stderr, end="", flush=True)
+    return 0
+
+
 def run(arguments, rest):
     if arguments.words[:1] == ["fetch"]:
         print(f"vm: {arguments.kernel} is {kernels.find(arguments.kernel, update=True).release}")
         return 0
+    if arguments.words[:1] == ["cluster"]:
+        return run_cluster(kernels.find(arguments.kernel))
     shell = arguments.words[:1] == ["shell"]
     argv, cwd = command(arguments, rest)
-    env = {"EARSHOT_BUILD": os.path.abspath(arguments.build), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**ENVIRONMENT, "EARSHOT_BUILD": os.path.abspath(arguments.build)}
     if arguments.datapath:
         env["EARSHOT_DATAPATH"] = arguments.datapath
     if shell:
@@ -121,7 +144,7 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except VmError as error:
+    except (VmError, cluster.LabError) as error:
         print(f"vm: {error}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:

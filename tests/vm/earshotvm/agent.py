@@ -29,12 +29,12 @@ def execute(request):
     environment = {**os.environ, **request.get("env", {})}
     if "log" in request:
         with open(request["log"], "ab") as log:
-            child = subprocess.Popen(request["argv"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-                                     start_new_session=True)
+            child = subprocess.Popen(request["argv"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                     env=environment, start_new_session=True)
         return {"pid": child.pid}
     try:
-        done = subprocess.run(request["argv"], input=request.get("input", "").encode(), capture_output=True, check=False,
-                              timeout=request.get("timeout"), env=environment)
+        done = subprocess.run(request["argv"], input=request.get("input", "").encode(), capture_output=True,
+                              check=False, timeout=request.get("timeout"), env=environment)
         status, out, err = done.returncode, done.stdout, done.stderr
     except subprocess.TimeoutExpired as late:
         status, out, err = None, late.stdout or b"", late.stderr or b""

@@ -16,13 +16,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../lab"))
-from earshotlab import Lab, daemon, netns, topology, wait_for
+from earshotlab import Lab, LabError, daemon, netns, topology, wait_for
 
 from .errors import VmError
 from .machine import PYTHON
 from .remote import Remote
 
-__all__ = ["Lab", "VmNode", "daemon", "nodes", "plug", "topology"]  # what tests take from the lab, too
+__all__ = ["Lab", "LabError", "VmNode", "daemon", "nodes", "plug", "topology"]  # what tests take from the lab, too
 
 LAB = os.path.dirname(os.path.dirname(os.path.abspath(daemon.__file__)))
 DIRECTORY = "/run/node"  # the node's, in the machine
@@ -88,6 +88,11 @@ class VmNode(Remote):
     def ask(self, command):
         """What `earshot --json COMMAND` prints on the node."""
         return json.loads(self.exec([daemon.binary("earshot"), "--control", CONTROL, "--json", command]).stdout)
+
+    def exec(self, argv, **options):
+        """Remote.exec() with our programs in the path."""
+        path = f"{daemon.BIN}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        return super().exec(argv, **{"env": {"PATH": path}, **options})
 
     def counters(self):
         """{name: value}"""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether a kernel was content: what in its log, or in its taint flags, makes a run red whatever the tests say.
 
-The time-outs of the stall detectors are long enough (machine.py) that an emulated machine on a busy host does not reach them: a stall
-is a fault.
+The stall detectors wait so long (machine.py) that an emulated machine on a busy host does not reach their time: a
+stall is a fault.
 """
 import re
 

@@ -179,7 +179,7 @@ def _download(name):
 
 
 def find(name, update=False):
-    """The kernel of that name, downloaded if it is not here; update: also if there is a newer one. Or of a directory."""
+    """The kernel of that name or directory, downloaded if it is not here; update: also if there is a newer one."""
     if os.path.isdir(name) and name not in SUITES:
         directory = os.path.abspath(name)
         return Kernel(name, _release_in(directory), directory)

@@ -31,6 +31,8 @@ MEMORY_MB = 2048
 CPUS = 2
 STALL_S = 300  # an emulated CPU may stand still for long when the host is busy; a real stall lasts for ever
 POWER_OFF_S = 20
+# For our tests in a machine: no traces in the overlay's memory, and patience.
+ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "EARSHOT_LAB_TIMEOUT": "120"}
 _libc = ctypes.CDLL(None)
 
 _KERNEL_ARGUMENTS = (
@@ -58,7 +60,7 @@ def _die_with_parent():
 
 
 class Machine:
-    """`argv` runs in `cwd` with `env` added to a plain environment. Use it as a context manager: afterwards it is off.
+    """`argv` runs in `cwd` with `env` added to a plain environment. A context manager: afterwards it is off.
 
     taps        (interface, MAC address) of each NIC, tap devices that exist in `namespace`
     namespace   the network namespace of the host that QEMU runs in; None: ours
