@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """./dev vm: our suites, or any command, on kernels other than this machine's."""
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import termios
 
 from earshotvm import VmError, cluster, kernels
 from earshotvm.machine import CPUS, ENVIRONMENT, MEMORY_MB, Machine
@@ -16,6 +18,7 @@ from earshotvm.machine import CPUS, ENVIRONMENT, MEMORY_MB, Machine
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 SUITES = ("unit", "lab.requests")  # what is checked if nothing is named
 WORDS = ("shell", "run", "fetch", "cluster")
+CHECKS = ("PROVE_LOCKING", "KASAN", "DEBUG_KMEMLEAK", "KFENCE")  # of the kernel on itself: --list tells who has them
 NODES = ("n1", "n2", "n3")
 
 
@@ -44,7 +47,9 @@ def parser():
 
 def list_kernels():
     for name, kernel in kernels.cached().items():
-        print(f"{name:16} {kernels.SUITES[name]:20} {kernel.release if kernel else '(not downloaded)'}")
+        checks = [check for check in CHECKS if kernel and kernel.config(check)]
+        print(f"{name:17} {kernels.SUITES[name]:19} {kernel.release if kernel else '(not downloaded)'} "
+              f"{' '.join(checks)}".rstrip())
 
 
 def tests_of(build, suites):
@@ -93,6 +98,19 @@ def run_cluster(kernel):
     return 0
 
 
+@contextlib.contextmanager
+def terminal_kept():
+    """QEMU changes the terminal's settings, and cannot put them back when it is killed."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(0)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
 def run(arguments, rest):
     if arguments.words[:1] == ["fetch"]:
         print(f"vm: {arguments.kernel} is {kernels.find(arguments.kernel, update=True).release}")
@@ -101,6 +119,8 @@ def run(arguments, rest):
         return run_cluster(kernels.find(arguments.kernel))
     shell = arguments.words[:1] == ["shell"]
     argv, cwd = command(arguments, rest)
+    if shell and not sys.stdin.isatty():
+        raise VmError("shell: standard input is no terminal; ./dev vm run -- CMD…")
     env = {**ENVIRONMENT, "EARSHOT_BUILD": os.path.abspath(arguments.build)}
     if arguments.datapath:
         env["EARSHOT_DATAPATH"] = arguments.datapath
@@ -110,8 +130,8 @@ def run(arguments, rest):
         raise VmError("--datapath module: which one? --insmod FILE, built for this kernel")
     kernel = kernels.find(arguments.kernel)
     print(f"vm: {arguments.kernel} is {kernel.release}", file=sys.stderr)
-    with Machine(kernel, argv, cwd=cwd, env=env, shell=shell, insmod=arguments.insmod, cpus=arguments.cpus,
-                 memory_mb=arguments.memory) as machine:
+    with terminal_kept(), Machine(kernel, argv, cwd=cwd, env=env, shell=shell, insmod=arguments.insmod,
+                                  cpus=arguments.cpus, memory_mb=arguments.memory) as machine:
         result = machine.wait(arguments.timeout)
         if arguments.dmesg:
             print(machine.read("dmesg") or machine.read("console"), end="")

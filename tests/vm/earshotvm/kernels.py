@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kernels to boot: found in Debian's archive, downloaded, unpacked into a cache; never installed.
 
-A kernel is a directory as a package leaves it, boot/vmlinuz-RELEASE and lib/modules/RELEASE, so that one of your own
-will do as well (INSTALL_PATH=DIR/boot, INSTALL_MOD_PATH=DIR). apt does the downloading and the checking of signatures,
+A kernel is a directory as packages leave it, lib/modules/RELEASE and boot/vmlinuz-RELEASE (or vmlinuz in the former),
+so that one of your own will do as well (INSTALL_PATH=DIR/boot, INSTALL_MOD_PATH=DIR). apt does the downloading and the checking of signatures,
 with sources, lists and cache of its own: the machine's are not touched.
 """
 import contextlib
@@ -19,7 +19,7 @@ from .errors import VmError
 CACHE = os.environ.get("EARSHOT_KERNELS") or "/var/cache/earshot/kernels"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 META = "linux-image-amd64"
-PACKAGE = re.compile(r"linux-(image|binary|modules)-\d")  # those behind META that have files in them
+PACKAGE = re.compile(r"linux-(base|image|binary|modules)-\d")  # those behind META that have files in them
 ARCHIVE, SECURITY = "http://deb.debian.org/debian", "http://deb.debian.org/debian-security"
 
 # What `--kernel` takes: the name, and the suite whose newest linux-image-amd64 it is.
@@ -55,32 +55,37 @@ class Kernel:
 
     @property
     def image(self):
-        return os.path.join(self.directory, "boot", f"vmlinuz-{self.release}")
+        return self._file("vmlinuz")
 
     @property
     def modules(self):
         return os.path.join(self.directory, "lib/modules", self.release)
 
+    def _file(self, name):
+        """boot/NAME-RELEASE, or where later packages have it."""
+        file = os.path.join(self.directory, "boot", f"{name}-{self.release}")
+        return file if os.path.exists(file) else os.path.join(self.modules, name)
+
     def config(self, key):
         """CONFIG_`key` of the kernel: "y", "m", a value; None if it is not set, or the kernel brings no config."""
         with contextlib.suppress(FileNotFoundError):
-            with open(os.path.join(self.directory, "boot", f"config-{self.release}"), encoding="ascii") as handle:
+            with open(self._file("config"), encoding="ascii") as handle:
                 for line in handle:
                     if line.startswith(f"CONFIG_{key}="):
                         return line.partition("=")[2].strip()
         return None
 
 
-def _run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(*command, cwd=None):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
     if done.returncode:
         reason = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
-        raise VmError(f"{' '.join(command[:2])} … failed: {' / '.join(reason[-3:])}")
+        raise VmError(f"{os.path.basename(command[0])} {command[-1]}: {' / '.join(reason[-3:])}")
     return done.stdout
 
 
-def _apt(program, *arguments):
-    return _run(program, "-c", os.path.join(CACHE, "apt/apt.conf"), *arguments)
+def _apt(program, *arguments, cwd=None):
+    return _run(program, "-q", "-c", os.path.join(CACHE, "apt/apt.conf"), *arguments, cwd=cwd)
 
 
 @contextlib.contextmanager
@@ -116,7 +121,7 @@ def _update():
             handle.write(f"deb [arch=amd64 signed-by={KEYRING}] {mirror} {suite} main\n")
     with open(os.path.join(CACHE, "apt/apt.conf"), "w", encoding="ascii") as handle:
         handle.write(_APT_CONFIG.format(cache=CACHE))
-    _apt("apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update")
+    _apt("apt-get", "-o", "APT::Update::Error-Mode=any", "update")
 
 
 def _candidates(suite):
@@ -142,13 +147,13 @@ def _candidates(suite):
 
 
 def _release_in(directory):
-    images = glob.glob(os.path.join(directory, "boot/vmlinuz-*"))
-    if len(images) != 1:
-        raise VmError(f"{directory}: one boot/vmlinuz-RELEASE expected, there are {len(images)}")
-    release = os.path.basename(images[0]).removeprefix("vmlinuz-")
-    if not os.path.isdir(os.path.join(directory, "lib/modules", release)):
-        raise VmError(f"{directory}: no lib/modules/{release}")
-    return release
+    releases = glob.glob("*", root_dir=os.path.join(directory, "lib/modules"))
+    if len(releases) != 1:
+        raise VmError(f"{directory}: one lib/modules/RELEASE expected, there are {len(releases)}")
+    kernel = Kernel(directory, releases[0], directory)
+    if not os.path.exists(kernel.image):
+        raise VmError(f"{directory}: no boot/vmlinuz-{kernel.release}")
+    return kernel.release
 
 
 def _download(name):
@@ -161,13 +166,8 @@ def _download(name):
         shutil.rmtree(work, ignore_errors=True)
         os.makedirs(os.path.join(work, "deb"))
         debs = [f"{package}={version}" for package in packages]
-        # apt-get download writes into the working directory only.
-        subprocess.run(["env", "-C", os.path.join(work, "deb"), "apt-get", "-c", os.path.join(CACHE, "apt/apt.conf"),
-                        "-q", "download", *debs], check=False, capture_output=True)
-        files = glob.glob(os.path.join(work, "deb/*.deb"))
-        if len(files) != len(debs):
-            raise VmError(f"kernel {name}: apt-get download {' '.join(debs)} failed")
-        for file in files:
+        _apt("apt-get", "download", *debs, cwd=os.path.join(work, "deb"))
+        for file in glob.glob(os.path.join(work, "deb/*.deb")):
             _run("dpkg-deb", "-x", file, work)
         shutil.rmtree(os.path.join(work, "deb"))
         if os.path.isdir(os.path.join(work, "usr/lib/modules")):  # packages of a system with merged /usr

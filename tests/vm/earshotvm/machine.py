@@ -38,7 +38,9 @@ _libc = ctypes.CDLL(None)
 _KERNEL_ARGUMENTS = (
     "console=ttyS0", "loglevel=5", "panic=-1", "oops=panic", "net.ifnames=0", "mitigations=off", "nokaslr",
     "tsc=reliable", "random.trust_cpu=on", "nmi_watchdog=0",
-    f"rcupdate.rcu_cpu_stall_timeout={STALL_S}", "watchdog_thresh=60", f"sysctl.kernel.hung_task_timeout_secs={STALL_S}",
+    "log_buf_len=8M",  # what a long suite says of its interfaces must not push out a warning
+    f"rcupdate.rcu_cpu_stall_timeout={STALL_S}", "sysctl.kernel.watchdog_thresh=60",
+    f"sysctl.kernel.hung_task_timeout_secs={STALL_S}",
 )
 
 
@@ -53,6 +55,13 @@ class Result:
     @property
     def good(self):
         return self.status == 0 and not self.troubles
+
+
+def _remove_stale():
+    """Directories of runs that were killed: names tell the process."""
+    for name in os.listdir(RUN):
+        if not os.path.exists(f"/proc/{name.split('-')[-2]}"):
+            shutil.rmtree(os.path.join(RUN, name), ignore_errors=True)
 
 
 def _die_with_parent():
@@ -124,7 +133,8 @@ class Machine:
         if not shutil.which(QEMU):
             raise VmError(f"{QEMU} is not installed: apt-get install qemu-system-x86")
         os.makedirs(RUN, exist_ok=True)
-        self.directory = tempfile.mkdtemp(prefix=f"{self.name}-", dir=RUN)
+        _remove_stale()
+        self.directory = tempfile.mkdtemp(prefix=f"{self.name}-{os.getpid()}-", dir=RUN)
         try:
             with open(self._path("job.json"), "w", encoding="utf-8") as handle:
                 json.dump(self.job, handle)
