@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The datapath's tables of one node, as its daemon has them: live words, configuration, ring, connections.
 
-The structures are those of kmod/core/abi.h, the same for every datapath; where they are is the driver's business
-(tables_bpf.py). They are found from the kernel's side, so they are there with and without a daemon.
+The structures are those of kmod/core/abi.h, the same for every datapath; where they are is the driver's business,
+tables_DATAPATH.py. They are found from the kernel's side, so they are there with and without a daemon.
+
+Driver(namespace, interface, sizes), with the public interface and the sizes that tables must have, has
+
+    memory                   a writable buffer: State
+    get(name, slot, size)    bytes of a table's slot: "es_configs", "es_rings"
+    put(name, slot, value)   a ctypes structure into it
+    iterate(name)            the bytes of "es_connections", or of "es_unproven_end", which ends what it lists
+    close()
 """
 import ctypes
+import importlib
 import struct
 import time
 from ctypes import Structure, c_uint8, c_uint16, c_uint32, c_uint64
 from dataclasses import dataclass
-
-import tables_bpf
-
-# A driver is made with a namespace and its public interface, and has
-#   memory                   a writable buffer: State
-#   get(name, slot, size)    bytes of a table's slot: "es_configs", "es_rings"
-#   put(name, slot, value)   a ctypes structure into it
-#   iterate(name)            the bytes of "es_connections", or of "es_unproven_end", which ends what it lists
-#   close()
-DRIVERS = {"bpf": tables_bpf.Driver}
 
 SERVICES_MAX, WORKERS_MAX, RING_SLOTS = 64, 8, 65536
 NODE_NONE, RING_WAIT, RING_ANSWER = 0x3FFF, 0x4000, 0x8000
@@ -77,7 +76,8 @@ class Tables:
     """Use it as a context manager; at its end, configuration, ring, lease and attached are what they were."""
 
     def __init__(self, datapath, namespace, interface):
-        self._driver = DRIVERS[datapath](namespace, interface, {
+        driver = importlib.import_module(f"tables_{datapath}").Driver
+        self._driver = driver(namespace, interface, {
             "es_states": ctypes.sizeof(State), "es_configs": ctypes.sizeof(Config), "es_rings": ctypes.sizeof(Ring)})
         try:
             self.state = State.from_buffer(self._driver.memory)

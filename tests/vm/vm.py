@@ -35,7 +35,8 @@ def parser():
                       help=f"{', '.join(kernels.SUITES)}, or a directory (tests/vm/README.md); default: %(default)s")
     root.add_argument("--datapath", choices=("bpf", "module"), help="which one the suites test")
     root.add_argument("--insmod", action="append", default=[], metavar="FILE",
-                      help="load this module before, unload it after (for --datapath module: earshot.ko)")
+                      help="load this module before, unload it after (default with --datapath module: "
+                           "BUILD/module/RELEASE/earshot.ko)")
     root.add_argument("--build", default=os.environ.get("EARSHOT_BUILD") or os.path.join(TOP, "build"), metavar="DIR")
     root.add_argument("--cpus", type=int, default=CPUS, metavar="N")
     root.add_argument("--memory", type=int, default=MEMORY_MB, metavar="MB")
@@ -126,11 +127,15 @@ def run(arguments, rest):
         env["EARSHOT_DATAPATH"] = arguments.datapath
     if shell:
         env["TERM"] = os.environ.get("TERM", "linux")
-    if arguments.datapath == "module" and not arguments.insmod:
-        raise VmError("--datapath module: which one? --insmod FILE, built for this kernel")
     kernel = kernels.find(arguments.kernel)
+    modules = arguments.insmod
+    if arguments.datapath == "module" and not modules:
+        modules = [os.path.join(os.path.abspath(arguments.build), "module", kernel.release, "earshot.ko")]
+    for file in modules:
+        if not os.path.exists(file):
+            raise VmError(f"{file} is not there: the module must have been built for {kernel.release}")
     print(f"vm: {arguments.kernel} is {kernel.release}", file=sys.stderr)
-    with terminal_kept(), Machine(kernel, argv, cwd=cwd, env=env, shell=shell, insmod=arguments.insmod,
+    with terminal_kept(), Machine(kernel, argv, cwd=cwd, env=env, shell=shell, insmod=modules,
                                   cpus=arguments.cpus, memory_mb=arguments.memory) as machine:
         result = machine.wait(arguments.timeout)
         if arguments.dmesg:
