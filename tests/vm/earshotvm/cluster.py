@@ -42,6 +42,8 @@ print(json.dumps(server.configure(directory, sys.argv[3], directory + "/docroot"
 
 def plug(lab, node):
     """Put tap devices in place of the node's cables; what ran on the node is dead. Returns Machine's `taps`."""
+    if lab.options["membership"] != "static":
+        raise VmError(f"{node} of lab {lab.name}: machines know static membership only")
     if node not in lab.dead:
         lab.kill(node)
     links = lab.net.node_links(node)
@@ -81,7 +83,7 @@ class VmNode(Remote):
 
     def _serves(self):
         log = self.exec(["cat", f"{DIRECTORY}/earshotd.log"]).stdout
-        if "error" in log:
+        if "earshotd: error:" in log:
             raise VmError(f"earshotd of {self.node}: {log.strip()}")
         return "is serving" in log
 
