@@ -3,6 +3,7 @@
 
 Runs inside the machine, on the host's Python. The job is /run/vm/job.json (machine.py writes it):
 
+    name             of the machine
     argv, cwd, env   the command; its terminal is /dev/hvc0
     shell            the terminal is for a person
     modules          the kernel's modules, a directory of the host
@@ -17,6 +18,7 @@ import os
 import platform
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -51,6 +53,7 @@ def write(path, text):
 
 def set_up(job):
     """What an init system would do, as far as our tests need it."""
+    socket.sethostname(job["name"])
     for kind, where, options in MOUNTS:
         mount(kind, where, options)
     for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):

@@ -83,7 +83,7 @@ class Machine:
         self.kernel, self.name = kernel, name
         self.taps, self.namespace, self.output = list(taps), namespace, output
         self.cpus, self.memory_mb = cpus, memory_mb
-        self.job = {"argv": list(argv), "cwd": cwd, "env": dict(env or {}), "shell": shell, "modules": kernel.modules,
+        self.job = {"name": name, "argv": list(argv), "cwd": cwd, "env": dict(env or {}), "shell": shell, "modules": kernel.modules,
                     "insmod": [os.path.abspath(file) for file in insmod]}
         self.directory = None
         self.qemu = None
