@@ -2,8 +2,8 @@
 """Kernels to boot: found in Debian's archive, downloaded, unpacked into a cache; never installed.
 
 A kernel is a directory as packages leave it, lib/modules/RELEASE and boot/vmlinuz-RELEASE (or vmlinuz in the former),
-so that one of your own will do as well (INSTALL_PATH=DIR/boot, INSTALL_MOD_PATH=DIR). apt does the downloading and the checking of signatures,
-with sources, lists and cache of its own: the machine's are not touched.
+so that one of your own will do as well (INSTALL_PATH=DIR/boot, INSTALL_MOD_PATH=DIR). apt does the downloading and the
+checking of signatures, with sources, lists and cache of its own: the machine's are not touched.
 """
 import contextlib
 import fcntl

@@ -83,8 +83,8 @@ class Machine:
         self.kernel, self.name = kernel, name
         self.taps, self.namespace, self.output = list(taps), namespace, output
         self.cpus, self.memory_mb = cpus, memory_mb
-        self.job = {"name": name, "argv": list(argv), "cwd": cwd, "env": dict(env or {}), "shell": shell, "modules": kernel.modules,
-                    "insmod": [os.path.abspath(file) for file in insmod]}
+        self.job = {"name": name, "argv": list(argv), "cwd": cwd, "env": dict(env or {}), "shell": shell,
+                    "modules": kernel.modules, "insmod": [os.path.abspath(file) for file in insmod]}
         self.directory = None
         self.qemu = None
         self.dead = False  # killed, and not of itself
