@@ -479,6 +479,7 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 {
 	struct es_state *state = es_state_get();
 	struct es_rebuilt *rebuilt;
+	struct bpf_sock *full;
 	struct tcp_sock *tp;
 	__u64 flow_hash, now_ns;
 	int silent;
@@ -488,6 +489,13 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 	now_ns = bpf_ktime_get_coarse_ns();
 	silent = es_lease_is_over(state, now_ns);
 	if (!silent && !es_reply_is_bare(seg))
+		return ES_REPLY_LEAVES;
+	/*
+	 * Linux 6.12 sends what has no connection, RSTs and the ACKs of TIME_WAIT, in the name of a raw
+	 * socket of its own, and that passes for a TCP socket below.
+	 */
+	full = bpf_sk_fullsock(sk);
+	if (!full || full->type != SOCKET_TYPE_STREAM)
 		return ES_REPLY_LEAVES;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || !es_socket_is_unproven(tp) || es_reply_flow(ip, pkt, &flow_hash) < 0)

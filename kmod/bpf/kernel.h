@@ -97,6 +97,7 @@ enum {
 	TCP_STATE_LISTEN = 10
 };
 enum { PACKET_TYPE_HOST = 0 };
+enum { SOCKET_TYPE_STREAM = 1 };
 
 extern int bpf_sk_assign_tcp_reqsk(struct __sk_buff *skb, struct sock *sk, struct bpf_tcp_req_attrs *attrs,
 				   int attrs__sz) __ksym;

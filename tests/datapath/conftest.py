@@ -10,7 +10,8 @@ from node import BLIND, CRAMPED, CRAMPED_BLIND, EACH, EARSHOT, EARSHOTD, PROGRAM
 
 
 def pytest_addoption(parser):
-    parser.addoption("--datapath", choices=("bpf", "module"), default="bpf", help="the datapath under test")
+    parser.addoption("--datapath", choices=("bpf", "module"), default=os.environ.get("EARSHOT_DATAPATH") or "bpf",
+                     help="the datapath under test (default: $EARSHOT_DATAPATH, or bpf)")
 
 
 def pytest_configure(config):

@@ -225,7 +225,7 @@ class Node:
     @contextlib.contextmanager
     def leased(self, left_s=3600, attached=1, epoch=1):
         """As if membership could change, with a lease that holds so long. Everything is put back."""
-        with tables.Tables(self.namespace, "eth0") as found:
+        with tables.Tables(self.settings["datapath"], self.namespace, "eth0") as found:
             found.configure(leased=1, epoch=epoch)
             found.lease(left_s, attached)
             yield found
