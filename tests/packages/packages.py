@@ -15,7 +15,7 @@ CHANGELOG = """earshot ({version}) bookworm; urgency=medium
 
 """
 NODE = ("earshot", "libearshot-ring1", "earshot-resource-agents")
-OTHERS = ("earshot-lab", "earshot-sim", "libearshot-dev")
+OTHERS = ("earshot-lab", "earshot-sim", "libearshot1", "libearshot-dev")
 
 
 def run(*command, **keywords):
