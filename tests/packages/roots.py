@@ -123,7 +123,9 @@ def in_chroot(root, script, cwd="/"):
         return run("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-euc",
                    f"mount -t proc proc {root}/proc; mount --rbind /dev {root}/dev; mount --rbind /sys {root}/sys; "
                    f"mount -t tmpfs run {root}/run; "
-                   f'exec chroot {root} sh -euc "cd {cwd}; $1"', "sh", script, env=ENVIRONMENT)
+                   # Not chroot: whoever enters this mount namespace, as the lab does, would find itself outside of it.
+                   f'cd {root}; pivot_root . .; umount -l .; cd /; exec sh -euc "cd {cwd}; $1"', "sh", script,
+                   env=ENVIRONMENT)
     finally:
         os.unlink(policy)
 
