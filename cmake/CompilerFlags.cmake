@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Every userspace target links earshot_flags; the BPF objects have flags of their own (kmod/bpf).
 add_library(earshot_flags INTERFACE)
-target_compile_definitions(earshot_flags INTERFACE _GNU_SOURCE EARSHOT_VERSION="${PROJECT_VERSION}")
-target_include_directories(earshot_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/ring/include)
+target_compile_definitions(earshot_flags INTERFACE _GNU_SOURCE)
+# In a header of its own: another version compiles only those files again that tell it.
+configure_file(${CMAKE_CURRENT_LIST_DIR}/earshot_version.h.in ${PROJECT_BINARY_DIR}/include/earshot_version.h)
+target_include_directories(earshot_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/ring/include
+                           ${PROJECT_BINARY_DIR}/include)
 target_compile_options(earshot_flags INTERFACE
   -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
   -fno-strict-aliasing -fvisibility=hidden)

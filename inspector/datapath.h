@@ -65,6 +65,14 @@ int es_datapath_attach(struct es_datapath *datapath, char *err, size_t err_len);
  */
 int es_datapath_detach(const struct es_datapath_params *params);
 
+/**
+ * es_datapath_detach_all() - the same for what an ended daemon left, wherever in this network namespace that
+ * is Finds it by the programs' names, so no configuration is needed. @fn: called with the interface of each
+ * program that was taken off. Returns 0 or the first -errno; goes on after an error.
+ */
+typedef void (*es_datapath_detached_fn)(void *ctx, const char *interface, const char *program);
+int es_datapath_detach_all(es_datapath_detached_fn fn, void *ctx);
+
 /* Live state and decision table, shared with the kernel, valid until es_datapath_free(). */
 struct es_state *es_datapath_state(struct es_datapath *datapath);
 struct es_decision_set *es_datapath_decisions(struct es_datapath *datapath);
@@ -131,6 +139,9 @@ int es_datapath_left(struct es_datapath *datapath, __u64 flow_hash, int has_left
  * A grace period of the kernel: milliseconds.
  */
 int es_datapath_settle(void);
+
+/* Was there a running datapath whose tables have another layout, so that new and empty ones replace them? */
+int es_datapath_replaced(const struct es_datapath *datapath);
 
 /* Was a running datapath taken over? */
 int es_datapath_adopted(const struct es_datapath *datapath);

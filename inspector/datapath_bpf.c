@@ -18,12 +18,8 @@
 #include <bpf/libbpf.h>
 #include <net/if.h>
 #include "inspector/datapath.h"
+#include "inspector/tcx.h"
 #include "earshot.skel.h"
-
-/* linux/bpf.h of kernel 6.6; the build machine's may be older, the running kernel never is. */
-#define ES_TCX_INGRESS	 ((enum bpf_attach_type)46)
-#define ES_TCX_EGRESS	 ((enum bpf_attach_type)47)
-#define ES_TCX_PROGS_MAX 64
 
 struct es_datapath {
 	struct es_datapath_params params;
@@ -36,63 +32,9 @@ struct es_datapath {
 	es_datapath_response_fn response_fn;
 	void *response_ctx;
 	int adopted;
+	int replaced;
 	int reply_attached;
 };
-
-/*
- * Our program at @hook (tcx) of an interface: others may be attached beside it, so it is found by its name.
- * Returns a file descriptor of the caller, -ENOENT if it is not there, or -errno.
- */
-static int es_tcx_find(unsigned int ifindex, enum bpf_attach_type hook, const char *name)
-{
-	__u32 ids[ES_TCX_PROGS_MAX] = {};
-	LIBBPF_OPTS(bpf_prog_query_opts, query, .prog_ids = ids, .prog_cnt = ES_TCX_PROGS_MAX);
-	int rc = bpf_prog_query_opts((int)ifindex, hook, &query);
-
-	if (rc)
-		return rc;
-	for (__u32 i = 0; i < query.prog_cnt && i < ES_TCX_PROGS_MAX; i++) {
-		struct bpf_prog_info info = {};
-		__u32 len = sizeof(info);
-		int fd = bpf_prog_get_fd_by_id(ids[i]);
-
-		if (fd < 0)
-			continue;
-		if (!bpf_obj_get_info_by_fd(fd, &info, &len) && !strcmp(info.name, name))
-			return fd;
-		close(fd);
-	}
-	return -ENOENT;
-}
-
-/* Attach, in the place of an older program of ours if there is one: no packet passes between the two. */
-static int es_tcx_attach(unsigned int ifindex, enum bpf_attach_type hook, const struct bpf_program *prog)
-{
-	LIBBPF_OPTS(bpf_prog_attach_opts, opts);
-	int old = es_tcx_find(ifindex, hook, bpf_program__name(prog));
-	int rc;
-
-	if (old >= 0) {
-		opts.flags = BPF_F_REPLACE;
-		opts.replace_prog_fd = old;
-	}
-	rc = bpf_prog_attach_opts(bpf_program__fd(prog), (int)ifindex, hook, &opts);
-	if (old >= 0)
-		close(old);
-	return rc;
-}
-
-static int es_tcx_detach(unsigned int ifindex, enum bpf_attach_type hook, const char *name)
-{
-	int fd = es_tcx_find(ifindex, hook, name);
-	int rc;
-
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	rc = bpf_prog_detach2(fd, (int)ifindex, hook);
-	close(fd);
-	return rc;
-}
 
 /* The running program's configuration says whether its tables mean the same to us. */
 static int es_adopt_compatible(int map_fd, const struct bpf_map_info *info)
@@ -162,6 +104,8 @@ static void es_adopt(struct es_datapath *dp, unsigned int ifindex, const char *n
 			close(map_fd);
 		}
 	}
+	if (!compatible)
+		dp->replaced = 1;
 }
 
 static int es_queues_create(struct es_datapath *dp)
@@ -427,6 +371,11 @@ int es_datapath_queue_fd(struct es_datapath *dp, unsigned int worker)
 int es_datapath_adopted(const struct es_datapath *dp)
 {
 	return dp->adopted;
+}
+
+int es_datapath_replaced(const struct es_datapath *dp)
+{
+	return dp->replaced;
 }
 
 /* Sum over all CPUs; @values has room for one of each. */

@@ -7,12 +7,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include "earshot_version.h"
 #include "inspector/daemon.h"
 #include "inspector/log.h"
 
 #define ES_DEFAULT_CONFIG "/etc/earshot/earshot.conf"
 
-const char *argp_program_version = "earshotd " EARSHOT_VERSION;
+/* libc's name, which -fvisibility=hidden would hide from libc */
+__attribute__((visibility("default"))) const char *argp_program_version = "earshotd " EARSHOT_VERSION;
 
 static const char es_doc[] =
 	"The node daemon of Earshot: inspects requests and hands connections over.\v"
@@ -68,6 +70,10 @@ int main(int argc, char **argv)
 	       conf->nodes[daemon.cluster->self].name, conf->cluster.name, conf->node_count,
 	       conf->service_count, daemon.datapath_params.workers,
 	       es_datapath_adopted(daemon.datapath) ? "; took over a running datapath" : "");
+	if (es_datapath_replaced(daemon.datapath))
+		es_log(ES_LOG_WARNING,
+		       "the running datapath was of a version with other tables, which are empty now: "
+		       "open connections stay on this node, uninspected, until they end");
 	ev_run(daemon.loop, 0);
 	es_daemon_fini(&daemon);
 	return EXIT_SUCCESS;

@@ -3,6 +3,7 @@
  * Builds the replies of the control socket from the configuration and plain values (docs/json.md has their
  * shape). Where the values come from, and when, is the daemon's business.
  */
+#include "earshot_version.h"
 #include "inspector/report.h"
 #include "inspector/report_json.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include "earshot_version.h"
 #include "inspector/settings.h"
 
 /* Of the messages between nodes: handover header and bus. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "earshot_version.h"
 #include "sim/args.h"
 
 enum {

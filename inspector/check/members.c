@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "earshot_version.h"
 #include "inspector/check/check.h"
 #include "inspector/cli/cli.h"
 

@@ -74,13 +74,16 @@ struct es_cli_command {
 
 extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_flows,
 	es_cli_table, es_cli_explain, es_cli_drain, es_cli_undrain, es_cli_weight, es_cli_reload, es_cli_stop,
-	es_cli_keygen, es_cli_check, es_cli_check_config, es_cli_version;
+	es_cli_keygen, es_cli_check, es_cli_check_config, es_cli_version, es_cli_detach, es_cli_corosync_conf;
 
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
 int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* socket.c: the daemon's socket path for @cli. Return: an enum es_cli_exit, reported. */
 int es_cli_socket_path(const struct es_cli *cli, char *path, size_t size);
+
+/* Does a daemon answer on any socket of the directory? Its socket is then in @path. */
+int es_cli_daemon_runs(char *path, size_t size);
 
 /**
  * es_cli_request() - send @request and wait for the result (client.c)

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "earshot_version.h"
 #include "inspector/cli/cli.h"
 
 static const struct es_cli_command *const commands[] = {
-	&es_cli_status,	 &es_cli_nodes, &es_cli_ring,	      &es_cli_counters, &es_cli_flows,	&es_cli_table,
-	&es_cli_explain, &es_cli_drain, &es_cli_undrain,      &es_cli_weight,	&es_cli_reload, &es_cli_stop,
-	&es_cli_keygen,	 &es_cli_check, &es_cli_check_config, &es_cli_version,
+	&es_cli_status,	 &es_cli_nodes,	  &es_cli_ring,		 &es_cli_counters, &es_cli_flows,
+	&es_cli_table,	 &es_cli_explain, &es_cli_drain,	 &es_cli_undrain,  &es_cli_weight,
+	&es_cli_reload,	 &es_cli_stop,	  &es_cli_keygen,	 &es_cli_check,	   &es_cli_check_config,
+	&es_cli_version, &es_cli_detach,  &es_cli_corosync_conf,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -205,9 +207,11 @@ int main(int argc, char **argv)
 		       "  weight        change a node's share\n"
 		       "  reload        read the configuration and key file again\n"
 		       "  stop          detach the datapath and exit\n"
+		       "  detach        take off what an ended daemon left attached\n"
 		       "  keygen        make or rotate the cluster's key file\n"
 		       "  check         what would not work on this machine, and what to do\n"
 		       "  check-config  check a configuration file\n"
+		       "  corosync-conf print a corosync.conf for the nodes of a configuration\n"
 		       "  version       the version of this program\n"
 		       "\nearshot COMMAND --help tells more. Exit status: 0 done, 1 refused, 2 no daemon "
 		       "answers, 64 wrong "

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "inspector/cli/cli.h"
 #include "inspector/control.h"
@@ -72,6 +75,36 @@ static int only_path(char *path, size_t size)
 		free(entries[i]);
 	free(entries);
 	return r;
+}
+
+static int answers(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, ok;
+
+	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >=
+	    sizeof(address.sun_path))
+		return 0;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	ok = !connect(fd, (const struct sockaddr *)&address, sizeof(address));
+	close(fd);
+	return ok;
+}
+
+int es_cli_daemon_runs(char *path, size_t size)
+{
+	struct dirent **entries = NULL;
+	int n = scandir(directory(), &entries, is_socket_name, alphasort), runs = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (!runs && (size_t)snprintf(path, size, "%s/%s", directory(), entries[i]->d_name) < size)
+			runs = answers(path);
+		free(entries[i]);
+	}
+	free(entries);
+	return runs;
 }
 
 int es_cli_socket_path(const struct es_cli *cli, char *path, size_t size)

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "earshot_version.h"
 #include "inspector/cli/cli.h"
 
 static int run(const struct es_cli *cli)

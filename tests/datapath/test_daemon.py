@@ -8,7 +8,8 @@ import pytest
 
 import model
 import netns
-from node import BLIND, TURNS, VIP, WEB, wait_for
+import tables
+from node import BLIND, EACH, TURNS, VIP, WEB, wait_for
 from packet import ACK, PSH
 
 FALLBACK_MS = 300
@@ -161,6 +162,28 @@ def test_dead_daemon(own, client):
     assert turns_text in repeated.packet and repeated.sequence > given.sequence
     with own.counts(handover_replayed=1):
         own.message(message)
+    inspected(own, client)
+
+
+def test_another_version_of_the_tables(own, client):
+    """They are not taken over: what is open goes on, pinned; what is new is inspected."""
+    kept = client(EACH, at=own).serve()
+    kept.answer()
+    own.signal(signal.SIGTERM)
+    assert own.daemon.wait(10) == 0
+    with tables.Tables(own.namespace, "eth0") as found:
+        for active in (1, 0):  # both versions of the configuration
+            found.state.active = active
+            found.configure(abi=999)
+        own.start()
+    assert "took over" not in own.log() and "other tables" in own.log()
+    for _ in range(2):
+        text = kept.get(2)
+        kept.request(text=text)
+        assert kept.read(len(text)) == text
+        kept.answer()
+    seen = [f for f in own.ask("flows")["flows"] if f["port"] == kept.port]
+    assert [(f["state"], f["pin"]) for f in seen] == [("pinned", "unknown")]
     inspected(own, client)
 
 

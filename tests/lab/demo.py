@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""./dev demo: three nodes on this machine serve one address. Every step says what it checks, and fails if it does not
+"""Three nodes on this machine serve one address. Every step says what it checks, and fails if it does not
 hold. Also a test: exit status 0 means that everything held."""
 import argparse
 import collections
@@ -14,7 +14,7 @@ import sys
 
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
-from earshotlab import Lab, LabError, in_namespace, netns, server, topology, wait_for  # noqa: E402
+from earshotlab import Lab, LabError, daemon, in_namespace, netns, server, topology, wait_for  # noqa: E402
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NODES = 3
@@ -209,7 +209,7 @@ def interrupted(number, _):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="earshot-lab demo" if daemon.INSTALLED else "./dev demo", description=__doc__)
     parser.add_argument("--name", default="demo", help="of the lab; default demo")
     parser.add_argument("--keep", action="store_true", help="leave the lab up, to look around")
     arguments = parser.parse_args()
@@ -225,8 +225,8 @@ def main():
         lab.down()
         raise
     if arguments.keep:
-        print(f"\nThe lab stays: ./dev lab exec --name {lab.name} client -- curl -si {lab.url('/node')}\n"
-              f"               ./dev lab down --name {lab.name}")
+        print(f"\nThe lab stays: {daemon.COMMAND} exec --name {lab.name} client -- curl -si {lab.url('/node')}\n"
+              f"               {daemon.COMMAND} down --name {lab.name}")
     else:
         lab.down()
         left = [name for name in lab.net.namespaces if netns.exists(name)]

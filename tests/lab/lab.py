@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""./dev lab: a whole Earshot cluster in network namespaces of this machine (drawing: earshotlab/topology.py)."""
+"""A whole Earshot cluster in network namespaces of this machine (drawing: earshotlab/topology.py)."""
 import argparse
 import json
 import os
@@ -24,7 +24,7 @@ def setting(text):
 
 
 def parser():
-    root = argparse.ArgumentParser(prog="./dev lab", description=__doc__)
+    root = argparse.ArgumentParser(prog=daemon.COMMAND, description=__doc__)
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name, function, help_text, **keywords):
@@ -91,7 +91,10 @@ def parser():
     sub.add_argument("what", choices=services.FOR_PEOPLE)
     sub.add_argument("signal", metavar="SIGNAL", help="KILL, STOP, CONT, HUP, …")
 
-    run = command("exec", lab_exec, "run a command on a machine", usage="./dev lab exec [--name NAME] NODE -- CMD…")
+    demo = commands.add_parser("demo", add_help=False, help="three nodes serve one address: the main job, shown and checked")
+    demo.set_defaults(function=lab_demo)
+
+    run = command("exec", lab_exec, "run a command on a machine", usage=f"{daemon.COMMAND} exec [--name NAME] NODE -- CMD…")
     run.add_argument("node", metavar="NODE", help="n1, n2, …, client, switch or wire")
     run.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- CMD…")
     logs = command("logs", lab_logs, "a node's logs")
@@ -199,6 +202,11 @@ def lab_exec(arguments):
     os.execve(command[0], command, machine.environment())
 
 
+def lab_demo(_):
+    script = os.path.join(os.path.dirname(os.path.realpath(__file__)), "demo.py")
+    os.execv(sys.executable, [sys.executable, script, *sys.argv[2:]])
+
+
 def lab_logs(arguments):
     lab = Lab.attach(arguments.name)
     if arguments.node in lab.net.links:
@@ -254,7 +262,9 @@ def interrupted(number, _):
 def main():
     for number in ENDING:
         signal.signal(number, interrupted)
-    arguments = parser().parse_args()
+    arguments, more = parser().parse_known_args()
+    if more and arguments.function is not lab_demo:
+        parser().parse_args()  # says what is wrong
     try:
         arguments.function(arguments)
     except LabError as error:

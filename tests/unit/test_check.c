@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "earshot_version.h"
 #include "inspector/check/check.h"
 #include "inspector/check/cmap.h"
 #include "inspector/keyfile.h"

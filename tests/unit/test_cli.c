@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "earshot_version.h"
 #include "inspector/control.h"
 #include "tests/unit/doc_examples.h"
 
@@ -213,6 +214,10 @@ static void test_tables(void **state)
 	expect("reload", 0, "reloaded, epoch 4\n");
 	expect("stop", 0, "");
 	expect("version", 0, "earshot " EARSHOT_VERSION "\n");
+	/* The daemon, which is a thread of this test here, would be left without its datapath. */
+	assert_int_equal(earshot("detach 2>&1"), 1);
+	assert_non_null(strstr(output, "earshot: detach: a daemon answers on "));
+	assert_non_null(strstr(output, "/n1.sock and would be left without its datapath"));
 }
 
 static void expect_json(const char *arguments, const char *example_name)

@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
+#include "earshot_version.h"
 #include "inspector/plugin/host.h"
 #include "inspector/report.h"
 #include "inspector/report_plugins.h"

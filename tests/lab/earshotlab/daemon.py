@@ -11,8 +11,11 @@ from . import topology
 from .errors import LabError
 
 REPOSITORY = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
-BUILD = os.environ.get("EARSHOT_BUILD") or os.path.join(REPOSITORY, "build")
-BIN = os.path.join(BUILD, "bin")
+INSTALLED = not os.path.exists(os.path.join(REPOSITORY, "CMakePresets.json"))  # from the package earshot-lab
+COMMAND = "earshot-lab" if INSTALLED else "./dev lab"
+BUILD = os.environ.get("EARSHOT_BUILD") or ("" if INSTALLED else os.path.join(REPOSITORY, "build"))
+BIN = os.path.join(BUILD, "bin") if BUILD else "/usr/sbin"
+LIBEXEC = BIN if BUILD else "/usr/libexec/earshot"  # programs that are not for people
 CONTROL_DIR = "/run/earshot"
 SECTIONS = ("cluster", "datapath", "inspector", "service")
 DATAPATH = os.environ.get("EARSHOT_DATAPATH") or "bpf"  # of labs that do not name one
@@ -21,9 +24,10 @@ _BARE = re.compile(r"[A-Za-z0-9_.-]+")
 
 def binary(name):
     """The path of a built program, or LabError."""
-    path = os.path.join(BIN, name)
+    path = os.path.join(LIBEXEC if name == "earshot-wire" else BIN, name)
     if not os.access(path, os.X_OK):
-        raise LabError(f"{path} is not built: cmake --preset default && cmake --build build --target {name}")
+        raise LabError(f"{path} is not there: " + (
+            f"cmake --preset default && cmake --build build --target {name}" if BUILD else "apt-get install earshot"))
     return path
 
 

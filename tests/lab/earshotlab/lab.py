@@ -504,8 +504,8 @@ class Lab:
         return [self.node(name) for name in self.net.nodes]
 
     def machine(self, name):
-        """A node or the client."""
-        return self.client if name == "client" else self.node(name)
+        """A node, or "client", "switch" or "wire"."""
+        return Machine(self, name) if name in ("client", "switch", "wire") else self.node(name)
 
     def enter(self, machine, cwd=None):
         """The beginning of a command line that runs the rest on the machine."""

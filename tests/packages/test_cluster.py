@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The packages as operators use them: the README's commands, on three minimal Debian systems with a corosync and a
+Pacemaker each, of which nothing is from the source tree. One story; each test goes on where the last one ended."""
+import os
+import re
+import shutil
+
+import pytest
+
+import packages
+import prepared
+import readme
+import roots
+import tcx
+from earshotlab import Lab, in_namespace, wait_for
+from load import Load
+
+VIP = "10.77.0.100"
+README = readme.blocks()
+OLD, NEW = prepared.versions()
+LAYERS = [prepared.INSTALLED, prepared.BASE]
+
+
+@pytest.fixture(scope="session", name="directory")
+def _directory():
+    assert os.geteuid() == 0, "needs root"
+    assert os.path.isdir(prepared.INSTALLED), "test_build.py comes first"
+    path = os.path.join(prepared.DIRECTORY, "machines")
+    shutil.rmtree(path, ignore_errors=True)
+    os.makedirs(path)
+    yield path
+    shutil.rmtree(path)
+
+
+class Cluster:
+    def __init__(self, lab, machines):
+        self.lab = lab
+        self.machines = machines
+
+    def __iter__(self):
+        return iter(self.machines)
+
+    def wait_ring(self, names, timeout=60):
+        def stable():
+            for machine in self.machines:
+                if machine.name in names:
+                    status = machine.run("earshot --json status", check=False).stdout
+                    members = re.search(r'"members": (\d+)', status)
+                    if '"state": "inspecting"' not in status or not members or int(members[1]) != len(names):
+                        raise BlockingIOError(f"{machine.name}: {status[-600:]}")
+            return True
+
+        wait_for(stable, f"a ring of {', '.join(names)}", timeout)
+
+
+@pytest.fixture(scope="session", name="cluster")
+def _cluster(directory):
+    with Lab(nodes=3, server="none", earshot=False) as lab:
+        machines = [roots.Machine(name, lab.net.namespace(name), directory, LAYERS) for name in lab.net.nodes]
+        try:
+            # The README has the service address put there by hand.
+            for machine in machines:
+                packages.run("ip", "-n", machine.namespace, "address", "del", f"{VIP}/32", "dev", "lo")
+                machine.start(machines)
+            for machine in machines:
+                wait_for(machine.find, machine.name, 10)
+            yield Cluster(lab, machines)
+        finally:
+            for machine in machines:
+                machine.close()
+
+
+def online(machine):
+    text = machine.run("crm_mon -1", check=False).stdout
+    if "Online: [ n1 n2 n3 ]" not in text:
+        raise BlockingIOError(text)
+    return True
+
+
+def get(cluster):
+    """One request of the client."""
+    done = cluster.lab.client_run(["curl", "-s", "--max-time", "5", f"http://{VIP}/"], check=False)
+    return "nginx" in done.stdout
+
+
+def versions(machine):
+    """(of the running daemon, of the program on the disk)"""
+    running = re.search(r'"version": "([^"]+)"', machine.run("earshot --json status").stdout)[1]
+    return running, machine.run("earshotd --version").stdout.split()[1]
+
+
+def test_three_nodes_serve(cluster):
+    first = cluster.machines[0]
+    for machine in cluster:
+        machine.run(README["every node"])
+    first.run(README["one node"])
+    for machine in cluster:
+        machine.run("echo '# changed' >>/etc/default/earshot")  # the only conffile
+        machine.run(README["start"])
+    wait_for(lambda: online(first), "the nodes online in Pacemaker", 60)
+    first.run(README["once"])
+    cluster.wait_ring(["n1", "n2", "n3"])
+    assert all(get(cluster) for _ in range(20))
+    with Load(cluster.lab.net.client, VIP) as load:
+        wait_for(lambda: load.requests["new"] > 100, "requests", 30)
+    assert not load.failures, load.failures[:10]
+    # Each of the three inspects its share, and nothing runs in its place.
+    for machine in cluster:
+        counters = machine.run("earshot counters").stdout
+        assert re.search(r"^request_queued +[1-9]", counters, re.M), counters
+        assert not re.search(r"^request_(fallback|blind) ", counters, re.M), counters
+
+
+def test_check_finds_nothing_wrong(cluster):
+    """Also that corosync has what `earshot corosync-conf` wrote."""
+    for machine in cluster:
+        done = machine.run("earshot check", check=False)
+        assert done.returncode == 0, done.stdout
+
+
+def test_nothing_of_the_source_tree_is_used(cluster):
+    """What runs is what dpkg has put there, unchanged."""
+    for machine in cluster:
+        changed = machine.run(f"dpkg -V {' '.join(packages.NODE)}").stdout
+        assert changed == "??5?????? c /etc/default/earshot\n"  # by the test itself
+        found = machine.run('readlink /proc/$(pgrep -x earshotd)/exe; test ! -e /work; test ! -e ' + packages.SOURCE).stdout
+        assert found.strip() == "/usr/sbin/earshotd"
+
+
+def test_upgrade_under_load(cluster):
+    """Version N + 1 on one node after the other. Meanwhile both versions are one cluster."""
+    with Load(cluster.lab.net.client, VIP) as load:
+        wait_for(lambda: min(load.requests.values()) > 50, "requests", 30)
+        for machine in cluster:
+            prepared.put(NEW, machine.root)
+            assert versions(machine) == (OLD.version,) * 2
+            pid = machine.run("pgrep -x earshotd").stdout
+            install, _, restart = README["upgrade"].partition("crm_resource")
+            machine.run(install.replace("apt install", "apt -y install"), cwd=prepared.DEBS, timeout=120)
+            # Pacemaker's daemon is not the package's to restart.
+            assert machine.run("pgrep -x earshotd").stdout == pid
+            assert versions(machine) == (OLD.version, NEW.version)
+            machine.run("crm_resource" + restart, timeout=120)
+            cluster.wait_ring(["n1", "n2", "n3"])
+            assert versions(machine) == (NEW.version,) * 2
+            assert machine.run("pgrep -x earshotd").stdout != pid
+    print(f"{load.requests}, the longest took {load.longest:.3f} s")
+    assert not load.failures, load.failures[:10]
+
+
+def test_configuration_stays(cluster):
+    """What the operator wrote, and a changed conffile, survive an upgrade without a question."""
+    for machine in cluster:
+        assert machine.run("grep -c '^node' /etc/earshot/earshot.conf").stdout.strip() == "3"
+        assert machine.run("stat -c %a /etc/earshot/cluster.key").stdout.strip() == "600"
+        assert machine.run("tail -n 1 /etc/default/earshot").stdout == "# changed\n"
+        assert not machine.run("find /etc/earshot /etc/default -name '*.dpkg-*'").stdout
+
+
+def test_purge_leaves_nothing(cluster):
+    """n3 leaves, under load; of Earshot neither a file nor a program in the kernel stays there."""
+    machine = cluster.machines[2]
+    with Load(cluster.lab.net.client, VIP) as load:
+        wait_for(lambda: load.requests["new"] > 20, "requests", 30)
+        leave, _, rest = README["leave"].partition("systemctl")
+        machine.run(leave, timeout=120)
+        cluster.wait_ring(["n1", "n2"])
+    assert not load.failures, load.failures[:10]
+    disable, _, purge = rest.partition("apt")
+    machine.run("systemctl" + disable, timeout=120)
+    said = machine.run("apt" + purge, timeout=120).stdout
+    assert "eth0: es_public detached" in said and "eth1: es_cluster detached" in said, said
+    assert attached(machine) == []
+    left = machine.run("find / -xdev \\( -path /proc -o -path /sys -o -path /root -o -path /srv -o -path /var/log \\) -prune "
+                       "-o -iname '*earshot*' -print").stdout.splitlines()
+    assert not left, left
+    assert not machine.run("dpkg -l | grep earshot", check=False).stdout
+    assert VIP not in machine.run("ip address").stdout
+    assert get(cluster)
+
+
+def test_remove_keeps_the_configuration(cluster):
+    """n3 has the packages again, and does not start anything; removed, its configuration stays, and goes by a purge."""
+    machine = cluster.machines[2]
+    prepared.put(NEW, machine.root)
+    names = " ".join(packages.NODE)
+    machine.run("apt -y install --no-install-recommends ./*.deb", cwd=prepared.DEBS, timeout=120)
+    assert machine.run("earshot version").stdout == f"earshot {NEW.version}\n"
+    assert machine.run("pgrep -x earshotd", check=False).returncode == 1
+    machine.run("echo mine >/etc/earshot/earshot.conf")
+    said = machine.run(f"apt -y remove {names}", timeout=120).stdout
+    assert "nothing was attached" in said, said
+    assert machine.run("cat /etc/earshot/earshot.conf; ls /usr/sbin/earshot* || echo gone").stdout.startswith("mine\n")
+    assert machine.run("test -e /etc/default/earshot; test ! -e /usr/sbin/earshotd").returncode == 0
+    machine.run(f"apt -y purge {names}", timeout=120)
+    assert machine.run("ls -d /etc/earshot /etc/default/earshot 2>/dev/null", check=False).stdout == ""
+
+
+def attached(machine):
+    """Programs of ours at any interface, as another program sees them than the one that took them off."""
+    return in_namespace(machine.namespace, tcx.programs)
+
+
+def test_attached_can_tell(cluster):
+    """The same question at a node that is still one."""
+    found = attached(cluster.machines[0])
+    assert {("eth0", "es_public"), ("eth1", "es_cluster"), ("lo", "es_cluster")} <= set(found), found

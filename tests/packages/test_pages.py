@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is written for people and what the programs take, compared: manual pages, completion, versions, the unit. Each
+comparison goes both ways: nothing is missing, and nothing is described that is not there."""
+import ast
+import glob
+import json
+import os
+import re
+import subprocess
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+import packages
+from packages import SOURCE
+
+BIN = os.path.join(os.environ["EARSHOT_BUILD"], "bin")
+OPTION = re.compile(r"--[a-z][a-z-]*")
+USUAL = {"--help", "--usage", "--version"}
+
+
+def read(*path):
+    with open(os.path.join(SOURCE, *path), encoding="utf-8") as handle:
+        return handle.read()
+
+
+def page(name):
+    return read("docs/man", f"{name}.scd")
+
+
+def section(text, heading):
+    """What stands below "# HEADING"."""
+    found = re.search(rf"^# {heading}\n(.*?)(?=^# |\Z)", text, re.M | re.S)
+    assert found, heading
+    return found[1]
+
+
+def entries(text):
+    """The names of the definitions: what is bold on lines that begin with bold, and the text that is indented below."""
+    found = {}
+    for names, body in re.findall(r"^(\*[^\n]*)\n((?:\t[^\n]*\n)+)", text, re.M):
+        for name in re.findall(r"\*([^*]+)\*", names):
+            found[name] = found.get(name, "") + names + "\n" + body
+    return found
+
+
+def help_of(program, *command):
+    done = subprocess.run([os.path.join(BIN, program), *command, "--help"], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def options_of(program, *command):
+    return {option for line in help_of(program, *command).splitlines()
+            for option in re.findall(r"^ +(?:-\S, )?(--[a-z][a-z-]*)", line)}
+
+
+# earshot.conf(5)
+
+
+def parser_keys():
+    """{section: {key: (macro, its arguments)}} of inspector/config_keys.c."""
+    text = read("inspector/config_keys.c")
+    headers = text + read("inspector/config.h") + read("kmod/core/abi.h") + read("inspector/content/url_table.h")
+    constants = {name: str(int(number) << int(shift or 0)) for name, number, shift in re.findall(
+        r"#define (\w+)\s+\(?(\d+)u?(?: << (\d+)\))?\s", headers)}
+    says = re.search(r"#define RULE_SAYS\s*\\\n(.*?)\n\n", text, re.S)[1]
+    result = {}
+    for name, body in re.findall(r"struct es_conf_key (\w+)_keys\[\] = \{\n(.*?)\n\};", text, re.S):
+        body = body.replace("RULE_SAYS", says).replace("\\\n", "")
+        keys = result[name] = {}
+        for macro, arguments in re.findall(r"\b(NUMBER|CHOICE|VALUE|LIST|NAMED)\(([^()]*)\)", body):
+            words = [word.strip() for word in arguments.split(",")]
+            keys[words[1].strip('"')] = (macro, [constants.get(word, word) for word in words])
+        assert body.count(".name = NULL") == 1 and len(keys) == len(re.findall(r"\b[A-Z]+\(", body)), body
+    assert set(result) == set(re.findall(r'\{"(\w+)", [01], \w+_keys', text))
+    return result
+
+
+def test_configuration_keys():
+    text = page("earshot.conf.5")
+    described = {heading.lower(): entries(body) for heading, body in
+                 re.findall(r"^# SECTION (\w+)\n(.*?)(?=^# |\Z)", text, re.M | re.S)}
+    accepted = parser_keys()
+    assert set(described) == set(accepted)
+    for name, keys in accepted.items():
+        assert set(described[name]) == set(keys), name
+
+
+def test_configuration_ranges():
+    """A key's paragraph has its range, its default and its choices."""
+    text = page("earshot.conf.5")
+    seen = 0
+    for name, keys in parser_keys().items():
+        described = entries(section(text, f"SECTION {name.upper()}"))
+        for key, (macro, words) in keys.items():
+            body = described[key]
+            if macro == "NUMBER":
+                assert f"{words[3]}..{words[4]}" in body or "As in a rule" in body, (name, key, words)
+                seen += 1
+            if macro in ("NUMBER", "CHOICE", "VALUE") and words[2].startswith('"'):
+                assert f"_{words[2].strip(chr(34))}_" in body, (name, key, words)
+            if words[2] == "REQUIRED":
+                assert "Required." in body, (name, key)
+    assert seen > 20
+    choices = re.findall(r"^static const struct es_conf_choice \w+\[\] = \{\n(.*?)\n\};", read("inspector/config_keys.c"),
+                         re.M | re.S)
+    for word in re.findall(r'\{"([\w-]+)"', "".join(choices)):
+        assert f"_{word}_" in text, word
+
+
+def test_policies():
+    listed = subprocess.run(
+        [os.path.join(BIN, "earshot-sim"), "policies", "--json"], capture_output=True, text=True, check=True).stdout
+    names = {policy["name"] for policy in json.loads(listed)}
+    assert "lard-r" in names
+    body = entries(section(page("earshot.conf.5"), "SECTION SERVICE"))["policy"]
+    assert names == set(re.findall(r"[a-z-]+", body.split("request: ")[1].split("\n\t(")[0])) - {"or"}
+
+
+# Programs
+
+
+def commands():
+    return re.findall(r"^  ([a-z-]+) +\S", help_of("earshot").split("Commands:")[1], re.M)
+
+
+def cli_names():
+    """All commands, those too that the summary tells of in another one's line."""
+    return set(re.findall(r"^\t\.name = \"([a-z-]+)\",", "".join(
+        read(path) for path in glob.glob(os.path.join(SOURCE, "inspector/cli/*.c"))), re.M))
+
+
+def test_cli_commands():
+    described = re.findall(r"^\*([a-z-]+)(?: lookup)?\*", section(page("earshot.8"), "COMMANDS"), re.M)
+    assert set(described) == cli_names() >= set(commands())
+
+
+@pytest.mark.parametrize("command", sorted(cli_names()))
+def test_cli_options(command):
+    """Each command's paragraph has its options, and no others."""
+    text = page("earshot.8")
+    common = set(OPTION.findall(section(text, "OPTIONS")))
+    own = {name: body for name, body in entries(section(text, "COMMANDS")).items() if name.split()[0] == command}
+    named = set(OPTION.findall("".join(own.values())))
+    assert named | common | USUAL == options_of("earshot", command) | common | USUAL
+    assert common <= options_of("earshot", command) | USUAL
+
+
+def test_daemon_options():
+    assert set(OPTION.findall(section(page("earshotd.8"), "OPTIONS"))) == options_of("earshotd")
+    assert subprocess.run([os.path.join(BIN, "earshotd"), "--version"], capture_output=True, text=True,
+                          check=True).stdout == f"earshotd {packages.version_of(os.path.join(SOURCE, 'CMakeLists.txt'))}\n"
+
+
+def test_plugin_test_options():
+    assert set(OPTION.findall(section(page("earshot-plugin-test.1"), "OPTIONS"))) == options_of("earshot-plugin-test")
+
+
+def test_simulator_options():
+    text = section(page("earshot-sim.1"), "OPTIONS")
+    names = re.findall(r"^  ([a-z]+) ", help_of("earshot-sim"), re.M)
+    assert set(re.findall(r"^\*([a-z]+)\*\n", section(page("earshot-sim.1"), "DESCRIPTION"), re.M)) == set(names)
+    taken = set().union(*(options_of("earshot-sim", name) for name in names))
+    assert set(OPTION.findall(text)) == taken
+    # and their defaults
+    for option, default in re.findall(r"^ +(--[a-z-]+)=(?:(?!\n +--)[^(])*?\(default\s+([0-9.]+)\)", help_of("earshot-sim", "run"),
+                                      re.M | re.S):
+        body = entries(text)
+        assert re.search(rf"Default[^\n]*\b{re.escape(default)}\b", next(
+            value for key, value in body.items() if key == option)), (option, default)
+
+
+def test_lab_commands():
+    """Every command and option of lab.py."""
+    tree = ast.parse(read("tests/lab/lab.py"))
+    taken, options = set(), set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+        attribute = getattr(node.func, "attr", getattr(node.func, "id", None))
+        if attribute == "add_argument" and isinstance(first, str) and first.startswith("--"):
+            options.add(first)
+        if attribute in ("command", "add_parser") and isinstance(first, str):
+            taken.add(first)
+    for names in re.findall(r"for name, help_text in \((.*?)\):", read("tests/lab/lab.py"), re.S):
+        taken |= set(re.findall(r'\("([a-z-]+)"', names))
+    text = page("earshot-lab.8")
+    described = {name for line in re.findall(r"^\*.*$", section(text, "COMMANDS"), re.M)
+                 for name in re.findall(r"\*([a-z-]+)\*", line) if not name.startswith("-")}
+    assert described == taken
+    assert set(OPTION.findall(text)) == options | {"--keep"}
+
+
+def test_agent_parameters():
+    agent = read("membership/ocf/earshotd")
+    metadata = ElementTree.fromstring(agent.split("cat <<END\n")[1].split("\nEND\n")[0])
+    described = entries(section(page("ocf_earshot_earshotd.7"), "PARAMETERS"))
+    parameters = {parameter.get("name"): parameter for parameter in metadata.iter("parameter")}
+    assert set(described) == set(parameters)
+    for name, parameter in parameters.items():
+        assert ("Reloadable" in described[name]) == (parameter.get("reloadable") == "1"), name
+        default = re.search(rf"^{name}_default=(.*)$", agent, re.M)
+        assert not default or default[1].startswith("/run") or default[1] in described[name], name
+    assert {action.get("name") for action in metadata.iter("action")} <= set(
+        re.findall(r"\*([a-z-]+)\*", section(page("ocf_earshot_earshotd.7"), "ACTIONS"))) | {"monitor"}
+
+
+def test_plugin_page():
+    header = re.sub(r"/\*.*?\*/", "", read("inspector/plugin/include/earshot/plugin.h"), flags=re.S)
+    text = page("earshot-plugin.7")
+    descriptor = re.search(r"^struct es_plugin \{(.*?)^\};", header, re.M | re.S)[1]
+    functions = set(re.findall(r"\(\*(\w+)\)", descriptor))
+    answers = set(re.findall(r"\b(ES_PLUGIN_(?:PASS|NODE|NODES|MORE|REJECT))\b", header))
+    described = set(re.findall(r"^\*(\w+)\*", section(text, "THE INTERFACE"), re.M)) | set(
+        re.findall(r"\*(\w+)\*\(\)", section(text, "THE INTERFACE")))
+    assert described == functions | answers
+    shipped = {name for name in os.listdir(os.path.join(SOURCE, "plugins")) if os.path.isdir(
+        os.path.join(SOURCE, "plugins", name))} - {"debug"}
+    assert set(entries(section(text, "SHIPPED PLUGINS"))) == shipped
+
+
+def test_completion():
+    """It knows every command, and its own shell syntax."""
+    path = os.path.join(SOURCE, "conf/completion/earshot")
+    script = f"""
+        _init_completion() {{ words=("${{COMP_WORDS[@]}}") cword=$COMP_CWORD cur=${{words[cword]}} prev=${{words[cword-1]}}; }}
+        PATH={BIN}:$PATH; . {path}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _earshot; printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+
+    def complete(*words):
+        return set(subprocess.run(["bash", "-c", script, "bash", "earshot", *words], capture_output=True, text=True,
+                                  check=True).stdout.split())
+
+    assert complete("") == cli_names()
+    assert complete("che") == {"check", "check-config"}
+    assert {"--strict", "--verbose", "--config="} <= complete("check", "--")
+    assert complete("check", "--st") == {"--strict"}
+    assert complete("ring", "l") == {"lookup"}
+
+
+# docs/
+
+
+def finding_names():
+    """Names that `earshot check` prints."""
+    text = "".join(read(path) for path in glob.glob(os.path.join(SOURCE, "inspector/check/*.c")))
+    return set(re.findall(r'^\t\{"([a-z0-9_]+)",\s', text, re.M))
+
+
+def counter_names():
+    names = set(re.findall(r"^\tX\((\w+),", read("kmod/core/counters.h"), re.M))
+    names |= {f"pin_{name}" for name in re.findall(r"^\tX\(prefix##(\w+),", read("kmod/core/pins.h"), re.M)}
+    return names | {f"inspect_{name}" for name in re.findall(r"^\tX\((\w+),", read("inspector/worker.h"), re.M)}
+
+
+def test_troubleshooting_names():
+    """Counters and findings are called what the code calls them."""
+    known = counter_names() | finding_names() | {key for keys in parser_keys().values() for key in keys}
+    assert {"syn_answered", "pin_tls", "inspect_nacks", "quorate", "mtu"} <= known
+    named = set(re.findall(r"`([a-z][a-z0-9_]*)`", read("docs/troubleshooting.md")))
+    assert named - known <= {"like_this", "earshotd"}, named - known - {"like_this"}
+    assert len(named & counter_names()) > 30
+
+
+def test_configurations_in_the_pages(tmp_path):
+    """Complete configurations are accepted, and corosync's are made of them."""
+    found = [block for path in ("README.md", "docs/walkthrough.md", "docs/install.md", "docs/migration.md")
+             for block in re.findall(r"^cluster \{\n.*?\n\}\n(?=```|END)", read(path), re.M | re.S)]
+    assert len(found) == 2
+    for text in found:
+        path = tmp_path / "earshot.conf"
+        path.write_text(text)
+        done = subprocess.run([os.path.join(BIN, "earshot"), "check-config", path], capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_corosync_configuration(tmp_path):
+    """`earshot corosync-conf` has the sample's values, and the nodes of the configuration."""
+    def values(text):
+        text = re.sub(r"^\s*#.*\n", "", text, flags=re.M)
+        return dict(re.findall(r"^\s*(\w+): (.*)$", text.split("nodelist")[0] + text.split("quorum {")[1], re.M))
+
+    done = subprocess.run([os.path.join(BIN, "earshot"), "corosync-conf", os.path.join(SOURCE, "conf/earshot.conf.example")],
+                          capture_output=True, text=True, check=True)
+    made, sample = values(done.stdout), values(read("conf/corosync/corosync.conf.example"))
+    assert made.pop("cluster_name") == "lab" and sample.pop("cluster_name") == "earshot"
+    assert made == sample and made["token"] == "1000"
+    assert re.findall(r"ring0_addr: (\S+)", done.stdout) == [f"10.78.0.{i}" for i in (1, 2, 3)]
+    two = tmp_path / "two.conf"
+    two.write_text(read("conf/earshot.conf.example").replace("node n3 { address = 10.78.0.3 }\n", ""))
+    done = subprocess.run([os.path.join(BIN, "earshot"), "corosync-conf", two], capture_output=True, text=True, check=True)
+    assert "quorum device" in done.stdout and "n3" not in done.stdout
+
+
+# The packages
+
+
+def test_versions_agree():
+    version = packages.version_of(os.path.join(SOURCE, "CMakeLists.txt"))
+    said = subprocess.run(["dpkg-parsechangelog", "-S", "Version"], cwd=SOURCE, capture_output=True, text=True,
+                          check=True).stdout.strip()
+    assert said == version
+    assert f"VERSION={version}" in packages.run("grep", "-h", "^CMAKE_PROJECT_VERSION:", os.path.join(
+        os.environ["EARSHOT_BUILD"], "CMakeCache.txt")).replace("CMAKE_PROJECT_VERSION:STATIC=", "VERSION=")
+
+
+def test_every_component_is_a_package():
+    """What CMake can install, debian/rules does; what is named twice is one."""
+    mapped = dict(re.findall(r"^COMPONENT_(\S+) = (\S+)$", read("debian/rules"), re.M))
+    components = set()
+    for path in glob.glob(os.path.join(os.environ["EARSHOT_BUILD"], "**", "cmake_install.cmake"), recursive=True):
+        with open(path, encoding="utf-8") as handle:
+            components |= set(re.findall(r'CMAKE_INSTALL_COMPONENT STREQUAL "([^"]+)"', handle.read()))
+    assert set(mapped.values()) == components
+    assert set(mapped) == set(re.findall(r"^Package: (\S+)$", read("debian/control"), re.M))
+
+
+def test_pages_are_well_formed():
+    """groff has nothing to say about them."""
+    pages = glob.glob(os.path.join(os.environ["EARSHOT_BUILD"], "docs", "*.[1-9]"))
+    assert len(pages) == len(glob.glob(os.path.join(SOURCE, "docs/man/*.scd"))) == 8
+    for path in pages:
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-K", "utf8", path], capture_output=True, text=True,
+                              check=True)
+        assert not done.stderr and len(done.stdout) > 500, (path, done.stderr)
+
+
+def test_unit_is_accepted(tmp_path):
+    """systemd itself does not run here: its checker reads the unit, as it would read it with what is installed."""
+    unit = tmp_path / "earshotd.service"
+    with open(os.path.join(os.environ["EARSHOT_BUILD"], "conf/earshotd.service"), encoding="utf-8") as handle:
+        text = handle.read()
+    assert text.count("/sbin/earshotd ") == 1
+    unit.write_text(re.sub(r"/usr\S*/sbin/(earshotd?)", rf"{BIN}/\1", text))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit], capture_output=True,
+                          text=True, check=False)
+    ours = [line for line in (done.stdout + done.stderr).splitlines() if "earshot" in line]
+    assert done.returncode == 0 and not ours, done
+    broken = tmp_path / "broken.service"
+    broken.write_text(unit.read_text().replace("Restart=on-failure", "Restart=perhaps"))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", broken], capture_output=True,
+                          text=True, check=False)
+    assert "broken.service:" in done.stderr, done
+    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=35", unit], capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
