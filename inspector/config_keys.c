@@ -49,7 +49,7 @@ static const struct es_conf_choice memberships[] = {
 static const struct es_conf_choice datapath_types[] = {
 	{"auto", ES_CONF_DATAPATH_AUTO, 0},
 	{"bpf", ES_CONF_DATAPATH_BPF, 0},
-	{"module", ES_CONF_DATAPATH_MODULE, 1},
+	{"module", ES_CONF_DATAPATH_MODULE, 0},
 	{NULL, 0, 0},
 };
 

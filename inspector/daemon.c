@@ -287,12 +287,26 @@ static void es_daemon_watch(struct es_daemon *d)
 	ev_signal_start(d->loop, &d->sighup);
 }
 
+static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *err)
+{
+	switch (d->conf->datapath.type) {
+	case ES_CONF_DATAPATH_BPF:
+		d->datapath_kind = ES_DATAPATH_BPF;
+		return 0;
+	case ES_CONF_DATAPATH_MODULE:
+		d->datapath_kind = ES_DATAPATH_MODULE;
+		return 0;
+	default:
+		return es_datapath_choose(err->text, sizeof(err->text), &d->datapath_kind);
+	}
+}
+
 static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_state *state;
 	int rc;
 
-	rc = es_datapath_new(&d->datapath_params, err->text, sizeof(err->text), &d->datapath);
+	rc = es_datapath_new(d->datapath_kind, &d->datapath_params, err->text, sizeof(err->text), &d->datapath);
 	if (rc)
 		return rc;
 	state = es_datapath_state(d->datapath);
@@ -328,7 +342,9 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	if (!rc)
 		rc = es_daemon_first_content(d, err);
 	if (!rc)
-		rc = es_network_probe(err);
+		rc = es_daemon_choose_datapath(d, err);
+	if (!rc)
+		rc = es_network_probe(d->datapath_kind, err);
 	if (!rc)
 		rc = es_network_read(d->conf, &d->network, err);
 	if (rc)
@@ -382,7 +398,7 @@ void es_daemon_fini(struct es_daemon *d)
 	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)
 		es_worker_free(&d->worker[i]);
 	if (d->datapath && d->detach_on_exit)
-		es_datapath_detach(&d->datapath_params);
+		es_datapath_detach(d->datapath_kind, &d->datapath_params);
 	es_datapath_free(&d->datapath);
 	es_daemon_targets_free(&d->targets);
 	es_content_set_fini(&d->content);

@@ -24,9 +24,9 @@ void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
 
 	facts->kernel_rc = es_network_probe_kernel(&err);
 	memcpy(facts->kernel_text, err.text, sizeof(facts->kernel_text));
-	facts->programs_rc = es_datapath_probe(facts->programs_text, sizeof(facts->programs_text));
+	facts->programs_rc = es_datapath_probe(ES_DATAPATH_BPF, facts->programs_text, sizeof(facts->programs_text));
 	facts->attached =
-		params.public_ifindex && params.cluster_ifindex ? es_datapath_is_attached(&params) : -ENODEV;
+		params.public_ifindex && params.cluster_ifindex ? es_datapath_is_attached(ES_DATAPATH_BPF, &params) : -ENODEV;
 	facts->clock_synced = adjtimex(&clock) < 0 ? -errno : !(clock.status & STA_UNSYNC);
 }
 
