@@ -306,7 +306,8 @@ static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *e
 	struct es_state *state;
 	int rc;
 
-	rc = es_datapath_new(d->datapath_kind, &d->datapath_params, err->text, sizeof(err->text), &d->datapath);
+	rc = es_datapath_new(d->datapath_kind, &d->datapath_params, err->text, sizeof(err->text),
+			     &d->datapath);
 	if (rc)
 		return rc;
 	state = es_datapath_state(d->datapath);

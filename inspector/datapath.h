@@ -3,8 +3,8 @@
 #define ES_DATAPATH_H
 
 /*
- * What the daemon needs of the part in the kernel, whichever it is: tc programs (datapath_bpf.c) or earshot.ko
- * (datapath_module.c). Its tables outlive the daemon; a daemon that starts takes them over.
+ * What the daemon needs of the part in the kernel, whichever it is: tc programs (datapath_bpf.c) or
+ * earshot.ko (datapath_module.c). Its tables outlive the daemon; a daemon that starts takes them over.
  */
 #include <stddef.h>
 #include "kmod/core/abi.h"
@@ -16,11 +16,7 @@
 
 struct es_datapath;
 
-enum es_datapath_kind {
-	ES_DATAPATH_BPF,
-	ES_DATAPATH_MODULE,
-	ES_DATAPATH_COUNT
-};
+enum es_datapath_kind { ES_DATAPATH_BPF, ES_DATAPATH_MODULE, ES_DATAPATH_COUNT };
 
 /* "bpf", "module" */
 const char *es_datapath_name(enum es_datapath_kind kind);
@@ -55,9 +51,9 @@ int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params 
 
 /**
  * es_datapath_probe() - would the kernel take the datapath?
- * bpf: loads all of it, small, and lets go of it again. module: asks earshot.ko, which the kernel may load for
- * that. Touches nothing that is attached.
- * Returns 0; -EPERM for who may not load programs; or -errno, with @err as of es_datapath_new().
+ * bpf: loads all of it, small, and lets go of it again. module: asks earshot.ko, which the kernel may load
+ * for that. Touches nothing that is attached. Returns 0; -EPERM for who may not load programs; or -errno,
+ * with @err as of es_datapath_new().
  */
 int es_datapath_probe(enum es_datapath_kind kind, char *err, size_t err_len);
 
@@ -84,7 +80,8 @@ int es_datapath_detach(enum es_datapath_kind kind, const struct es_datapath_para
 struct es_state *es_datapath_state(struct es_datapath *datapath);
 struct es_decision_set *es_datapath_decisions(struct es_datapath *datapath);
 
-/* File descriptor of a worker's ring buffer (inspector/ring_reader.h), and its size; owned by the datapath. */
+/* File descriptor of a worker's ring buffer (inspector/ring_reader.h), and its size; owned by the datapath.
+ */
 int es_datapath_queue_fd(struct es_datapath *datapath, unsigned int worker);
 size_t es_datapath_queue_bytes(const struct es_datapath *datapath);
 

@@ -161,8 +161,8 @@ static int es_queues_create(struct es_bpf *bpf)
 	int outer = bpf_map__fd(bpf->skel->maps.es_queues);
 
 	for (__u32 i = 0; i < bpf->base.params.workers; i++) {
-		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "es_queue", 0, 0, (__u32)bpf->base.params.queue_bytes,
-					NULL);
+		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "es_queue", 0, 0,
+					(__u32)bpf->base.params.queue_bytes, NULL);
 
 		if (fd < 0)
 			return -errno;
@@ -461,8 +461,7 @@ static void es_unproven_count(void *ctx, const void *entry)
 
 static int es_bpf_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
 {
-	struct bpf_link *link =
-		bpf_program__attach_iter(es_bpf_of(dp)->skel->progs.es_unproven_end, NULL);
+	struct bpf_link *link = bpf_program__attach_iter(es_bpf_of(dp)->skel->progs.es_unproven_end, NULL);
 
 	return link ? es_iterate(link, sizeof(struct es_connection_entry), es_unproven_count, ret_count)
 		    : -errno;

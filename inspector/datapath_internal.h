@@ -37,7 +37,8 @@ extern const struct es_datapath_ops es_datapath_module;
 
 /**
  * struct es_datapath - what every driver has
- * @queue_fd: of each worker's ring buffer, -1 if there is none; @responses_fd: of the ring of response lengths
+ * @queue_fd: of each worker's ring buffer, -1 if there is none; @responses_fd: of the ring of response
+ * lengths
  */
 struct es_datapath {
 	const struct es_datapath_ops *ops;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The driver of earshot.ko: what is done once goes over generic netlink, tables and queues are mapped from
- * /dev/earshot. The module keeps a node of its own for each network namespace, and it stays when the daemon goes.
+ * /dev/earshot. The module keeps a node of its own for each network namespace, and it stays when the daemon
+ * goes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -199,12 +200,9 @@ static int es_module_configure(struct es_datapath *dp, const struct es_config *c
 	const size_t part = sizeof(*ring) / ES_CONTROL_RING_PARTS;
 	const char *bytes = (const char *)ring;
 	const struct es_module_attribute attributes[] = {
-		{ES_ATTR_CONFIG, config, sizeof(*config)},
-		{ES_ATTR_RING0, bytes, part},
-		{ES_ATTR_RING1, bytes + part, part},
-		{ES_ATTR_RING2, bytes + 2 * part, part},
-		{ES_ATTR_RING3, bytes + 3 * part, part},
-		{0},
+		{ES_ATTR_CONFIG, config, sizeof(*config)}, {ES_ATTR_RING0, bytes, part},
+		{ES_ATTR_RING1, bytes + part, part},	   {ES_ATTR_RING2, bytes + 2 * part, part},
+		{ES_ATTR_RING3, bytes + 3 * part, part},   {0},
 	};
 
 	return es_module_command(es_module_of(dp)->control, ES_CMD_CONFIGURE, attributes, 0, NULL, NULL);

@@ -106,7 +106,7 @@ static int find_family(struct es_module_control *c)
 int es_module_control_new(struct es_module_control **ret_control)
 {
 	struct es_module_control *c = calloc(1, sizeof(*c));
-	int rc, room = 1 << 19;
+	int rc, room = 1 << 19, on = 1;
 
 	if (!c)
 		return -ENOMEM;
@@ -119,6 +119,11 @@ int es_module_control_new(struct es_module_control **ret_control)
 	/* A ring is sent in one message. */
 	if (setsockopt(mnl_socket_get_fd(c->socket), SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)))
 		setsockopt(mnl_socket_get_fd(c->socket), SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	/* Or an error brings the whole request back. */
+	if (mnl_socket_setsockopt(c->socket, NETLINK_CAP_ACK, &on, sizeof(on))) {
+		rc = -errno;
+		goto err_free;
+	}
 	rc = find_family(c);
 	if (rc)
 		goto err_free;
@@ -143,7 +148,8 @@ void es_module_control_free(struct es_module_control **control)
 }
 
 int es_module_command(struct es_module_control *c, enum es_command command,
-		      const struct es_module_attribute *attributes, int dump, es_module_answer_fn fn, void *ctx)
+		      const struct es_module_attribute *attributes, int dump, es_module_answer_fn fn,
+		      void *ctx)
 {
 	struct nlmsghdr *nlh = begin(c, c->family, (uint8_t)command, ES_CONTROL_VERSION, dump);
 	struct answer a = {.fn = fn, .ctx = ctx};

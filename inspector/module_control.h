@@ -3,8 +3,8 @@
 #define ES_MODULE_CONTROL_H
 
 /*
- * Talks to earshot.ko over generic netlink (kmod/core/control.h): a command and its answer at a time. Used by one
- * thread.
+ * Talks to earshot.ko over generic netlink (kmod/core/control.h): a command and its answer at a time. Used by
+ * one thread.
  */
 #include <stddef.h>
 #include "kmod/core/control.h"
@@ -35,6 +35,7 @@ void es_module_control_free(struct es_module_control **control);
  * Returns 0 or what the kernel answered (-errno).
  */
 int es_module_command(struct es_module_control *control, enum es_command command,
-		      const struct es_module_attribute *attributes, int dump, es_module_answer_fn fn, void *ctx);
+		      const struct es_module_attribute *attributes, int dump, es_module_answer_fn fn,
+		      void *ctx);
 
 #endif

@@ -71,7 +71,8 @@ int es_network_probe(enum es_datapath_kind kind, struct es_conf_error *err)
 	if (rc)
 		return rc;
 	/* The module makes its requests itself, whether the kernel sends cookies or not. */
-	if (kind == ES_DATAPATH_BPF && (es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) || !value)) {
+	if (kind == ES_DATAPATH_BPF &&
+	    (es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) || !value)) {
 		es_conf_error_set(
 			err,
 			"sysctl net.ipv4.tcp_syncookies is 0, and the kernel then rebuilds no connection; "

@@ -34,7 +34,8 @@ struct es_network {
  */
 int es_network_probe_kernel(struct es_conf_error *err);
 
-/* es_network_probe() - do kernel and sysctls let this datapath rebuild? Returns as es_network_probe_kernel(). */
+/* es_network_probe() - do kernel and sysctls let this datapath rebuild? Returns as es_network_probe_kernel().
+ */
 int es_network_probe(enum es_datapath_kind kind, struct es_conf_error *err);
 
 /* The longest client packet that fits into a handover message; below the minimum the daemon does not start.

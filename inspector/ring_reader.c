@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The consumer's side of a ring buffer: its own position is in the first page, which it writes; the producer's in
- * the second, with the data behind it, mapped twice so that no record is ever cut (kernel/bpf/ringbuf.c).
+ * The consumer's side of a ring buffer: its own position is in the first page, which it writes; the
+ * producer's in the second, with the data behind it, mapped twice so that no record is ever cut
+ * (kernel/bpf/ringbuf.c).
  */
 #include <errno.h>
 #include <stdint.h>

@@ -3,8 +3,9 @@
 #define ES_RING_READER_H
 
 /*
- * Reads a ring buffer of either datapath: one of BPF_MAP_TYPE_RINGBUF, or one of earshot.ko, which has the same
- * layout (kmod/core/control.h). One reader a ring. Its descriptor is readable while there is something to take.
+ * Reads a ring buffer of either datapath: one of BPF_MAP_TYPE_RINGBUF, or one of earshot.ko, which has the
+ * same layout (kmod/core/control.h). One reader a ring. Its descriptor is readable while there is something
+ * to take.
  */
 #include <stddef.h>
 

@@ -200,7 +200,8 @@ static int es_worker_start(struct es_worker *w)
 	sigset_t all, before;
 	int rc;
 
-	ev_io_init(&w->queue_io, es_worker_on_queue, es_datapath_queue_fd(w->params.datapath, w->params.id), EV_READ);
+	ev_io_init(&w->queue_io, es_worker_on_queue, es_datapath_queue_fd(w->params.datapath, w->params.id),
+		   EV_READ);
 	ev_io_init(&w->message_io, es_worker_on_message, es_handover_sender_fd(w->inspector.sender), EV_READ);
 	ev_timer_init(&w->tick, es_worker_on_tick, ES_TICK_S, ES_TICK_S);
 	ev_io_init(&w->wake_io, es_worker_on_wake, w->wake_fd, EV_READ);

@@ -12,19 +12,18 @@
  *
  *	command              request                      answer
  *	GET                  -                            ABI, STATUS
- *	NEW                  PARAMS                       ADOPTED   makes the node, or takes over the tables of
- *	                                                            the one that is there; the queues are new
- *	CONFIGURE            CONFIG, RING0 .. RING3       -         both in force at once
- *	ATTACH               -                            -         to the interfaces of PARAMS
- *	REMOVE               -                            -         detach, and forget everything
- *	COUNTERS             -                            COUNTERS  sums over all CPUs
- *	LOADS                -                            LOADS     one walk over the sockets
- *	FLOWS                dump                         ENTRIES   struct es_track_entry, any number
- *	CONNECTIONS          dump                         ENTRIES   struct es_connection_entry, any number
- *	END_UNPROVEN         -                            COUNT     0 unless the lease is over
+ *	NEW                  PARAMS                       ADOPTED   makes the node, or takes over the tables
+ *of the one that is there; the queues are new CONFIGURE            CONFIG, RING0 .. RING3       - both in
+ *force at once CONFIGURATION        -                            CONFIG, RING0 .. RING3   what is in force;
+ *its keys too ATTACH               -                            -         to the interfaces of PARAMS REMOVE
+ *-                            -         detach, and forget everything COUNTERS             - COUNTERS  sums
+ *over all CPUs LOADS                -                            LOADS     one walk over the sockets FLOWS
+ *dump                         ENTRIES   struct es_track_entry, any number CONNECTIONS          dump ENTRIES
+ *struct es_connection_entry, any number END_UNPROVEN         -                            COUNT     0 unless
+ *the lease is over
  *
- *    Errors: -ENOENT there is no node; -EINVAL a value out of its bounds, an interface that is no Ethernet;
- *    -EPROTO another ES_ABI_VERSION; -ENODEV no such interface; -ENOMEM.
+ *    Errors: -ENOENT there is no node, or it has no configuration; -EINVAL a value out of its bounds, an
+ *interface that is no Ethernet; -EPROTO another ES_ABI_VERSION; -ENODEV no such interface; -ENOMEM.
  *
  * 2. The character device /dev/earshot: shared memory. An open file gets its meaning once, by
  *    ioctl(ES_IOC_TABLE, n) with n one of ES_TABLE_*, and is then mapped, and polled if it is a ring buffer.
@@ -51,15 +50,16 @@ enum es_command {
 	ES_CMD_FLOWS,
 	ES_CMD_CONNECTIONS,
 	ES_CMD_END_UNPROVEN,
+	ES_CMD_CONFIGURATION,
 };
 
 enum es_attribute {
-	ES_ATTR_ABI = 1,  /* __u32, ES_ABI_VERSION */
-	ES_ATTR_STATUS,	  /* struct es_module_status */
-	ES_ATTR_PARAMS,	  /* struct es_module_params */
-	ES_ATTR_ADOPTED,  /* __u32, 0 or 1 */
-	ES_ATTR_CONFIG,	  /* struct es_config */
-	ES_ATTR_RING0,	  /* struct es_ring_table, a quarter each: an attribute holds less than 64 KB */
+	ES_ATTR_ABI = 1, /* __u32, ES_ABI_VERSION */
+	ES_ATTR_STATUS,	 /* struct es_module_status */
+	ES_ATTR_PARAMS,	 /* struct es_module_params */
+	ES_ATTR_ADOPTED, /* __u32, 0 or 1 */
+	ES_ATTR_CONFIG,	 /* struct es_config */
+	ES_ATTR_RING0,	 /* struct es_ring_table, a quarter each: an attribute holds less than 64 KB */
 	ES_ATTR_RING1,
 	ES_ATTR_RING2,
 	ES_ATTR_RING3,

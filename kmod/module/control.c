@@ -17,13 +17,15 @@ static struct genl_family es_family;
 
 #define ES_RING_PART_BYTES (sizeof(struct es_ring_table) / ES_CONTROL_RING_PARTS)
 
+/* An exact length is a signed 16-bit number there, which a part of the ring is just beyond: checked by hand.
+ */
 static const struct nla_policy es_policy[ES_ATTR_MAX + 1] = {
 	[ES_ATTR_PARAMS] = NLA_POLICY_EXACT_LEN(sizeof(struct es_module_params)),
 	[ES_ATTR_CONFIG] = NLA_POLICY_EXACT_LEN(sizeof(struct es_config)),
-	[ES_ATTR_RING0] = NLA_POLICY_EXACT_LEN(ES_RING_PART_BYTES),
-	[ES_ATTR_RING1] = NLA_POLICY_EXACT_LEN(ES_RING_PART_BYTES),
-	[ES_ATTR_RING2] = NLA_POLICY_EXACT_LEN(ES_RING_PART_BYTES),
-	[ES_ATTR_RING3] = NLA_POLICY_EXACT_LEN(ES_RING_PART_BYTES),
+	[ES_ATTR_RING0] = {.type = NLA_BINARY, .len = ES_RING_PART_BYTES},
+	[ES_ATTR_RING1] = {.type = NLA_BINARY, .len = ES_RING_PART_BYTES},
+	[ES_ATTR_RING2] = {.type = NLA_BINARY, .len = ES_RING_PART_BYTES},
+	[ES_ATTR_RING3] = {.type = NLA_BINARY, .len = ES_RING_PART_BYTES},
 };
 
 /* An answer with one attribute. */
@@ -132,7 +134,8 @@ static int es_do_configure(struct sk_buff *skb, struct genl_info *info)
 	int rc = -EINVAL;
 
 	for (int i = ES_ATTR_CONFIG; i <= ES_ATTR_RING3; i++)
-		if (!info->attrs[i])
+		if (!info->attrs[i] ||
+		    (i >= ES_ATTR_RING0 && nla_len(info->attrs[i]) != (int)ES_RING_PART_BYTES))
 			return -EINVAL;
 	version = kvzalloc(sizeof(*version), GFP_KERNEL);
 	if (!version)
@@ -149,6 +152,43 @@ static int es_do_configure(struct sk_buff *skb, struct genl_info *info)
 	if (rc)
 		kvfree(version);
 	return rc;
+}
+
+static int es_version_put(struct sk_buff *msg, const struct es_version *version)
+{
+	int rc = nla_put(msg, ES_ATTR_CONFIG, sizeof(version->config), &version->config);
+
+	for (int i = 0; !rc && i < ES_CONTROL_RING_PARTS; i++)
+		rc = nla_put(msg, ES_ATTR_RING0 + i, ES_RING_PART_BYTES,
+			     (const u8 *)&version->ring + i * ES_RING_PART_BYTES);
+	return rc;
+}
+
+static int es_do_configuration(struct sk_buff *skb, struct genl_info *info)
+{
+	struct es_net *en = es_net_of(genl_info_net(info));
+	const struct es_version *version = NULL;
+	struct sk_buff *msg;
+	void *head;
+	int rc;
+
+	msg = genlmsg_new(nla_total_size(sizeof(struct es_config)) +
+				  ES_CONTROL_RING_PARTS * nla_total_size(ES_RING_PART_BYTES),
+			  GFP_KERNEL);
+	if (!msg)
+		return -ENOMEM;
+	head = genlmsg_put_reply(msg, info, &es_family, 0, info->genlhdr->cmd);
+	mutex_lock(&en->lock);
+	if (en->node)
+		version = rcu_dereference_protected(en->node->version, lockdep_is_held(&en->lock));
+	rc = !version ? -ENOENT : !head ? -EMSGSIZE : es_version_put(msg, version);
+	mutex_unlock(&en->lock);
+	if (rc) {
+		nlmsg_free(msg);
+		return rc;
+	}
+	genlmsg_end(msg, head);
+	return genlmsg_reply(msg, info);
 }
 
 static int es_do_attach(struct sk_buff *skb, struct genl_info *info)
@@ -187,7 +227,8 @@ static int es_do_counters(struct sk_buff *skb, struct genl_info *info)
 	mutex_lock(&en->lock);
 	if (en->node) {
 		rc = 0;
-		for_each_possible_cpu(cpu) {
+		for_each_possible_cpu(cpu)
+		{
 			const u64 *values = per_cpu_ptr(en->node->counters, cpu);
 
 			for (u32 i = 0; i < ES_COUNTER_COUNT; i++)
@@ -297,6 +338,7 @@ static const struct genl_small_ops es_ops[] = {
 	{.cmd = ES_CMD_LOADS, .doit = es_do_loads, .flags = GENL_UNS_ADMIN_PERM},
 	{.cmd = ES_CMD_FLOWS, .dumpit = es_dump_flows, .flags = GENL_UNS_ADMIN_PERM},
 	{.cmd = ES_CMD_CONNECTIONS, .dumpit = es_dump_connections, .flags = GENL_UNS_ADMIN_PERM},
+	{.cmd = ES_CMD_CONFIGURATION, .doit = es_do_configuration, .flags = GENL_UNS_ADMIN_PERM},
 	{.cmd = ES_CMD_END_UNPROVEN, .doit = es_do_end_unproven, .flags = GENL_UNS_ADMIN_PERM},
 };
 

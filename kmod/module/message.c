@@ -86,8 +86,8 @@ int es_message_nack(struct es_node *node, const struct es_config *cfg, const str
 	nack->target = h->source;
 	nack->source = (u8)cfg->self;
 	nack->stream = ES_STREAM_DATAPATH;
-	nack->sequence = (__force __be64)es_cpu_be64(
-		(u64)atomic64_fetch_inc((atomic64_t *)&node->state->sequence));
+	nack->sequence =
+		(__force __be64)es_cpu_be64((u64)atomic64_fetch_inc((atomic64_t *)&node->state->sequence));
 	skb_put_data(out, skb->data + ES_MESSAGE_PACKET_OFF, packet_len);
 	nack->mac = es_message_mac(&cfg->handover_key[0], nack, (const u8 *)(nack + 1));
 	out->protocol = htons(ETH_P_IP);

@@ -45,12 +45,7 @@ struct es_replay_slot {
 #define ES_RINGBUF_LENGTHS ES_WORKERS_MAX
 
 /* The places of a node's hooks on interfaces. */
-enum es_device_hook {
-	ES_HOOK_CLUSTER,
-	ES_HOOK_LO,
-	ES_HOOK_PUBLIC,
-	ES_HOOK_DEVICES
-};
+enum es_device_hook { ES_HOOK_CLUSTER, ES_HOOK_LO, ES_HOOK_PUBLIC, ES_HOOK_DEVICES };
 
 struct es_node {
 	struct net *net;

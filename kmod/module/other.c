@@ -74,7 +74,7 @@ unsigned int es_other_arp(struct es_node *node, const struct es_version *version
 		es_count(node, ES_COUNT_answer_failed);
 		return NF_DROP;
 	}
-	ether_addr_copy(eth_hdr(reply)->h_source, version->config.public_mac);
+	ether_addr_copy(((struct ethhdr *)reply->data)->h_source, version->config.public_mac);
 	es_count(node, net_xmit_eval(dev_queue_xmit(reply)) ? ES_COUNT_answer_failed : ES_COUNT_arp_answered);
 	return NF_DROP;
 }

@@ -79,8 +79,8 @@ static u32 es_carry_out_queue(struct es_inbound *in)
 	u32 counter = in->verdict.counter;
 
 	record->flow_hash = in->view.flow_hash;
-	record->len = in->view.seg.len + (u32)(sizeof(struct iphdr) + sizeof(struct tcphdr)) +
-		      in->pkt.options_len;
+	record->len =
+		in->view.seg.len + (u32)(sizeof(struct iphdr) + sizeof(struct tcphdr)) + in->pkt.options_len;
 	record->kind = in->verdict.action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
 	record->service = (u8)in->service;
 	if (!in->view.track && counter == ES_COUNT_moved_queued)
@@ -98,7 +98,8 @@ static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter
 	es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
 	if (!in->found.listener) {
 		/* As a stack without that port would: the client is told at once. */
-		*ret_counter = es_carry_out_answer(in) ? ES_COUNT_answer_failed : ES_COUNT_rebuild_no_listener;
+		*ret_counter =
+			es_carry_out_answer(in) ? ES_COUNT_answer_failed : ES_COUNT_rebuild_no_listener;
 		return NF_DROP;
 	}
 	if (es_rebuilt_lately(in->node->tracks, in->view.flow_hash, in->view.seg.seq, in->now_ns)) {

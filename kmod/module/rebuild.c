@@ -68,8 +68,8 @@ static void es_request_fill(struct request_sock *req, const struct sock *listene
 	treq->rcv_nxt = seg->seq;
 	treq->txhash = get_random_u32() | 1;
 	if (o->tstamp_ok)
-		treq->ts_off = seg->tsecr + ES_REBUILD_CLOCK_AHEAD_MS -
-			       (u32)div_u64(ktime_get_ns(), NSEC_PER_MSEC);
+		treq->ts_off =
+			seg->tsecr + ES_REBUILD_CLOCK_AHEAD_MS - (u32)div_u64(ktime_get_ns(), NSEC_PER_MSEC);
 	req->mss = max_t(u16, o->mss, ES_TCP_MSS_MIN);
 	req->ts_recent = o->tstamp_ok ? seg->tsval : 0;
 	req->num_retrans = 0;
@@ -92,6 +92,29 @@ static void es_request_fill(struct request_sock *req, const struct sock *listene
 	ireq->no_srccheck = 0;
 	ireq->smc_ok = 0;
 	RCU_INIT_POINTER(ireq->ireq_opt, NULL);
+}
+
+/*
+ * The receive window, as tcp_openreq_init_rwin() and tcp_select_initial_window() choose it for a handshake,
+ * but with the window scale that the SYN-ACK has promised, whatever the buffer's size suggests now.
+ */
+static void es_request_window(struct request_sock *req, const struct sock *listener,
+			      const struct dst_entry *dst, const struct es_tcp_options *o)
+{
+	u32 space = (u32)max(tcp_full_space(listener), 0);
+	u32 clamp = READ_ONCE(tcp_sk(listener)->window_clamp);
+	u8 wscale = o->wscale_ok ? o->rcv_wscale : 0;
+
+	if (!clamp)
+		clamp = dst_metric(dst, RTAX_WINDOW);
+	if (!clamp)
+		clamp = U16_MAX << ES_TCP_WSCALE_MAX;
+	if ((listener->sk_userlocks & SOCK_RCVBUF_LOCK) && clamp > space)
+		clamp = space;
+	space = min3(space, clamp, (u32)U16_MAX);
+	req->rsk_rcv_wnd = space > req->mss ? rounddown(space, req->mss) : space;
+	req->rsk_window_clamp = min_t(u32, clamp, U16_MAX << wscale);
+	inet_rsk(req)->rcv_wscale = wscale;
 }
 
 /*
@@ -118,9 +141,7 @@ static struct sock *es_rebuild_make(struct sock *listener, struct sk_buff *skb, 
 	dst = inet_csk_route_req(listener, &fl4, req);
 	if (!dst)
 		goto err_request;
-	tcp_openreq_init_rwin(req, listener, dst);
-	/* What the SYN-ACK has promised, whatever the buffer's size suggests now. */
-	inet_rsk(req)->rcv_wscale = o->wscale_ok ? o->rcv_wscale : 0;
+	es_request_window(req, listener, dst, o);
 	/* Takes dst over, also when it fails: because the accept queue is full, or the flow has a socket. */
 	child = es_syn_recv_sock(listener, skb, req, dst, &own_req);
 	if (!child)
@@ -198,8 +219,8 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	}
 	es_rebuild_done(node, flow_hash, seg.seq, child);
 	/*
-	 * Before the packet has arrived at it: an accept() that is so quick finds a connection on which nothing
-	 * can be read yet. Later is not possible: nothing of ours runs behind the stack.
+	 * Before the packet has arrived at it: an accept() that is so quick finds a connection on which
+	 * nothing can be read yet. Later is not possible: nothing of ours runs behind the stack.
 	 */
 	found.listener->sk_data_ready(found.listener);
 	sock_put(child);

@@ -3,11 +3,11 @@
 #define ES_MODULE_REBUILD_H
 
 /*
- * TCP Rebuilding. In two steps: on the interface the decision falls and a pending note is made; behind routing
- * and firewall (NF_INET_LOCAL_IN, last) the socket is made, in the state in which the kernel's own SYN cookies
- * make one (TCP_SYN_RECV, hashed, in the accept queue), and the packet goes on to the stack, which finds it
- * there, makes it established and takes the payload. Were the socket made at once, a firewall that drops the
- * packet would leave it behind.
+ * TCP Rebuilding. In two steps: on the interface the decision falls and a pending note is made; behind
+ * routing and firewall (NF_INET_LOCAL_IN, last) the socket is made, in the state in which the kernel's own
+ * SYN cookies make one (TCP_SYN_RECV, hashed, in the accept queue), and the packet goes on to the stack,
+ * which finds it there, makes it established and takes the payload. Were the socket made at once, a firewall
+ * that drops the packet would leave it behind.
  */
 #include <linux/netfilter.h>
 

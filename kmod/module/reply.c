@@ -52,8 +52,8 @@ static u32 es_reply_scan(struct es_response *response, const u8 *bytes, u32 len)
  * Payload bytes [@off, @end) of the packet, the first of which is @seq. Returns 1 if they complete a response
  * that is to be measured.
  */
-static int es_reply_read(struct es_node *node, const struct sk_buff *skb, struct es_track *t, u32 seq, u32 off,
-			 u32 end)
+static int es_reply_read(struct es_node *node, const struct sk_buff *skb, struct es_track *t, u32 seq,
+			 u32 off, u32 end)
 {
 	u32 known = t->response_seq - seq, at;
 	u8 chunk[ES_REPLY_CHUNK];
@@ -82,13 +82,13 @@ static int es_reply_read(struct es_node *node, const struct sk_buff *skb, struct
 
 /* Read what the server says, for the connection's track; also what is kept back, since it comes again. */
 static void es_reply_track(struct es_node *node, const struct sk_buff *skb, const struct sock *sk,
-			   const struct es_packet *client, u64 flow_hash, const struct es_segment *seg, u32 off)
+			   const struct es_packet *client, u64 flow_hash, const struct es_segment *seg,
+			   u32 off)
 {
 	struct es_note_bucket *bucket = es_tracks_lock(node->tracks, flow_hash);
 	struct es_note *note = es_track_create(node, bucket, sk, flow_hash, client);
 
-	if (note && !note->track.pin &&
-	    es_reply_read(node, skb, &note->track, seg->seq, off, off + seg->len))
+	if (note && !note->track.pin && es_reply_read(node, skb, &note->track, seg->seq, off, off + seg->len))
 		es_reply_measured(node, &note->track);
 	es_tracks_unlock(bucket);
 }

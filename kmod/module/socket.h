@@ -40,8 +40,8 @@ static inline void es_socket_lookup(struct net *net, struct sk_buff *skb, const 
 		return;
 	}
 	ret->old_rcv_nxt = es_timewait_rcv_nxt(ret->sk);
-	ret->kind = es_timewait_substate(ret->sk) == TCP_FIN_WAIT2 ? ES_SOCKET_FIN_WAIT2
-								   : ES_SOCKET_TIME_WAIT;
+	ret->kind =
+		es_timewait_substate(ret->sk) == TCP_FIN_WAIT2 ? ES_SOCKET_FIN_WAIT2 : ES_SOCKET_TIME_WAIT;
 }
 
 /* A listening socket is wanted only where a connection is to be made. */

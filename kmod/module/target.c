@@ -160,8 +160,8 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 		if (es_message_open(in->skb))
 			break;
 		in->pkt.off = 0;
-		if (es_handover_answer_end(in, verdict->action == ES_LEAVE ? ES_RECORD_ENDED
-									   : ES_RECORD_KEPT)) {
+		if (es_handover_answer_end(in,
+					   verdict->action == ES_LEAVE ? ES_RECORD_ENDED : ES_RECORD_KEPT)) {
 			counter = ES_COUNT_drop_queue_full;
 		} else if (verdict->action == ES_LEAVE) {
 			es_left(in);
@@ -214,8 +214,7 @@ static unsigned int es_handover_received(struct es_received *in)
 	in->pkt.off = ES_MESSAGE_PACKET_OFF;
 	in->pkt.saddr = ip->saddr;
 	in->pkt.daddr = ip->daddr;
-	if (es_packet_tcp(in->skb, &in->pkt, len, &v->seg) ||
-	    es_packet_options(in->skb, &in->pkt, &v->seg))
+	if (es_packet_tcp(in->skb, &in->pkt, len, &v->seg) || es_packet_options(in->skb, &in->pkt, &v->seg))
 		goto malformed;
 	/* Only a segment of an open connection makes, or meets, a socket. */
 	if ((v->seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK ||
@@ -230,8 +229,8 @@ static unsigned int es_handover_received(struct es_received *in)
 	v->kind = in->h.kind;
 	v->silent = (u8)es_handover_is_silent(in->node);
 	v->stale = (u8)es_handover_is_stale(in);
-	v->rebuilt = (u8)es_rebuilt_lately(in->node->tracks, in->flow_hash, v->seg.seq,
-					   ktime_get_coarse_ns());
+	v->rebuilt =
+		(u8)es_rebuilt_lately(in->node->tracks, in->flow_hash, v->seg.seq, ktime_get_coarse_ns());
 	es_handover_view_socket(in);
 	if (v->kind == ES_HANDOVER_END)
 		v->may_leave = (u8)es_may_leave(in);

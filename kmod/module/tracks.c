@@ -35,9 +35,8 @@ struct es_note *es_tracks_find(const struct es_note_bucket *bucket, u64 flow_has
 {
 	struct es_note *note;
 
-	hlist_for_each_entry(note, &bucket->notes, node)
-		if (note->flow_hash == flow_hash && note->sk == sk)
-			return note;
+	hlist_for_each_entry(note, &bucket->notes,
+			     node) if (note->flow_hash == flow_hash && note->sk == sk) return note;
 	return NULL;
 }
 
@@ -45,9 +44,8 @@ static struct es_note *es_tracks_find_request(const struct es_note_bucket *bucke
 {
 	struct es_note *note;
 
-	hlist_for_each_entry(note, &bucket->notes, node)
-		if (note->flow_hash == flow_hash && note->seq == seq)
-			return note;
+	hlist_for_each_entry(note, &bucket->notes,
+			     node) if (note->flow_hash == flow_hash && note->seq == seq) return note;
 	return NULL;
 }
 
@@ -70,7 +68,8 @@ static void es_tracks_trim(struct es_note_bucket *bucket)
 	struct es_note *note, *oldest = NULL;
 	unsigned int count = 0;
 
-	hlist_for_each_entry(note, &bucket->notes, node) {
+	hlist_for_each_entry(note, &bucket->notes, node)
+	{
 		count++;
 		/* Of two, the one without a socket. */
 		if (!oldest || (!note->sk && oldest->sk) ||
@@ -107,7 +106,8 @@ void es_tracks_built(struct es_note_bucket *bucket, struct es_note *note, const 
 {
 	struct es_note *other;
 
-	hlist_for_each_entry(other, &bucket->notes, node) {
+	hlist_for_each_entry(other, &bucket->notes, node)
+	{
 		if (other->flow_hash != note->flow_hash)
 			continue;
 		other->sk = NULL;
@@ -133,9 +133,8 @@ int es_left_lately(struct es_tracks *tracks, u64 flow_hash, u64 now_ns)
 	const struct es_note *note;
 	int rc = 0;
 
-	hlist_for_each_entry(note, &bucket->notes, node)
-		rc |= note->flow_hash == flow_hash && note->left_ns &&
-		      now_ns - note->left_ns < ES_LEFT_HOLD_NS;
+	hlist_for_each_entry(note, &bucket->notes, node) rc |=
+		note->flow_hash == flow_hash && note->left_ns && now_ns - note->left_ns < ES_LEFT_HOLD_NS;
 	es_tracks_unlock(bucket);
 	return rc;
 }
@@ -148,7 +147,8 @@ u8 es_note_tcp_state(struct net *net, const struct es_note *note)
 	if (!note->sk)
 		return 0;
 	rcu_read_lock();
-	sk = es_lookup_established(net, note->client, note->client_port, note->service, note->service_port, 0);
+	sk = es_lookup_established(net, note->client, note->client_port, note->service, note->service_port,
+				   0);
 	if (sk == note->sk)
 		rc = READ_ONCE(sk->sk_state);
 	if (sk)
@@ -172,10 +172,11 @@ static void es_tracks_sweep(struct work_struct *work)
 			continue;
 		spin_lock_bh(&bucket->lock);
 		now_ns = ktime_get_coarse_ns();
-		hlist_for_each_entry_safe(note, next, &bucket->notes, node)
-			if (now_ns - note->at_ns >= ES_REBUILT_HOLD_NS &&
-			    now_ns - note->left_ns >= ES_LEFT_HOLD_NS && !es_note_tcp_state(tracks->net, note))
-				es_note_remove(note);
+		hlist_for_each_entry_safe(note, next, &bucket->notes,
+					  node) if (now_ns - note->at_ns >= ES_REBUILT_HOLD_NS &&
+						    now_ns - note->left_ns >= ES_LEFT_HOLD_NS &&
+						    !es_note_tcp_state(tracks->net, note))
+			es_note_remove(note);
 		spin_unlock_bh(&bucket->lock);
 		cond_resched();
 	}
@@ -211,8 +212,7 @@ void es_tracks_free(struct es_tracks **tracks)
 		struct es_note *note;
 		struct hlist_node *next;
 
-		hlist_for_each_entry_safe(note, next, &t->bucket[i].notes, node)
-			es_note_remove(note);
+		hlist_for_each_entry_safe(note, next, &t->bucket[i].notes, node) es_note_remove(note);
 	}
 	vfree(t);
 	*tracks = NULL;

@@ -3,9 +3,9 @@
 #define ES_MODULE_TRACKS_H
 
 /*
- * What a node knows of the connections it has made: one struct es_note each. It does what es_rebuilts, es_left
- * and es_tracks do in kmod/bpf/: a module has no storage of its own in a socket, and must not hook a socket's
- * destructor, which would outlive it.
+ * What a node knows of the connections it has made: one struct es_note each. It does what es_rebuilts,
+ * es_left and es_tracks do in kmod/bpf/: a module has no storage of its own in a socket, and must not hook a
+ * socket's destructor, which would outlive it.
  *
  * A note begins as pending, when the decision to make a socket falls (on the interface), and becomes built
  * when the socket is made (behind routing and firewall). It names its socket by address and never looks into
@@ -74,7 +74,8 @@ int es_tracks_new(struct net *net, struct es_tracks **ret_tracks);
 /* es_tracks_free() - nobody may use it any more. Takes NULL. May sleep. */
 void es_tracks_free(struct es_tracks **tracks);
 
-/* es_tracks_lock() - the bucket of @flow_hash; es_tracks_unlock() gives it back. From any context but irqs. */
+/* es_tracks_lock() - the bucket of @flow_hash; es_tracks_unlock() gives it back. From any context but irqs.
+ */
 struct es_note_bucket *es_tracks_lock(struct es_tracks *tracks, u64 flow_hash);
 void es_tracks_unlock(struct es_note_bucket *bucket);
 

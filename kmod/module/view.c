@@ -31,9 +31,8 @@ void es_view_complete(const struct es_node *node, const struct es_version *versi
 				       cfg->slot_s);
 	worker = es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1);
 	/* Signed: the coarse clock may lie a tick behind the worker's. */
-	v->inspector_alive = cfg->workers &&
-			     (s64)(now_ns - READ_ONCE(state->worker[worker].heartbeat_ns)) <
-				     (s64)cfg->fallback_after_ms * NSEC_PER_MSEC;
+	v->inspector_alive = cfg->workers && (s64)(now_ns - READ_ONCE(state->worker[worker].heartbeat_ns)) <
+						     (s64)cfg->fallback_after_ms * NSEC_PER_MSEC;
 	if (v->socket != ES_SOCKET_ESTABLISHED && (v->seg.len || (v->seg.flags & ES_TCP_FIN)))
 		v->decision = es_decision_lookup(es_decision_set_of(node, v->flow_hash),
 						 es_decision_key(v->flow_hash, v->seg.ack - 1));

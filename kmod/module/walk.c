@@ -46,9 +46,10 @@ static int es_walk_is_ours(const struct es_node *node, const struct es_version *
 	return 1;
 }
 
-/* Calls @fn for each socket of a service in one bucket, under the bucket's lock, until it returns non-zero. */
-typedef int (*es_walk_fn)(struct es_node *node, const struct es_version *version, const struct es_walked *walked,
-			  void *ctx);
+/* Calls @fn for each socket of a service in one bucket, under the bucket's lock, until it returns non-zero.
+ */
+typedef int (*es_walk_fn)(struct es_node *node, const struct es_version *version,
+			  const struct es_walked *walked, void *ctx);
 static int es_walk_bucket(struct es_node *node, unsigned int slot, es_walk_fn fn, void *ctx)
 {
 	struct inet_hashinfo *hashinfo = es_hashinfo(node->net);
@@ -64,7 +65,8 @@ static int es_walk_bucket(struct es_node *node, unsigned int slot, es_walk_fn fn
 	rcu_read_lock();
 	version = es_version_get(node);
 	spin_lock_bh(lock);
-	sk_nulls_for_each(sk, position, &hashinfo->ehash[slot].chain) {
+	sk_nulls_for_each(sk, position, &hashinfo->ehash[slot].chain)
+	{
 		if (version && es_walk_is_ours(node, version, sk, &walked))
 			rc = fn(node, version, &walked, ctx);
 		if (rc)
@@ -75,8 +77,8 @@ static int es_walk_bucket(struct es_node *node, unsigned int slot, es_walk_fn fn
 	return rc;
 }
 
-static int es_walk_load(struct es_node *node, const struct es_version *version, const struct es_walked *walked,
-			void *ctx)
+static int es_walk_load(struct es_node *node, const struct es_version *version,
+			const struct es_walked *walked, void *ctx)
 {
 	struct es_load_sums *sums = ctx;
 	struct es_load_sum *sum = &sums->service[walked->service];
@@ -145,8 +147,8 @@ static int es_walk_connection(struct es_node *node, const struct es_version *ver
 	return 0;
 }
 
-unsigned int es_walk_connections(struct es_node *node, unsigned long at[2], struct es_connection_entry *entries,
-				 unsigned int room)
+unsigned int es_walk_connections(struct es_node *node, unsigned long at[2],
+				 struct es_connection_entry *entries, unsigned int room)
 {
 	struct es_walk_list list = {.entries = entries, .room = room};
 	unsigned int mask = es_hashinfo(node->net)->ehash_mask;
@@ -176,7 +178,8 @@ unsigned int es_walk_flows(struct es_node *node, unsigned long at[2], struct es_
 		if (hlist_empty(&bucket->notes))
 			continue;
 		spin_lock_bh(&bucket->lock);
-		hlist_for_each_entry(note, &bucket->notes, node) {
+		hlist_for_each_entry(note, &bucket->notes, node)
+		{
 			u8 tcp_state = es_note_tcp_state(node->net, note);
 
 			if (seen++ < at[1] || !tcp_state)

@@ -3,8 +3,9 @@
 #define ES_MODULE_WALK_H
 
 /*
- * Walks over this node's connections: what it has in hand (kmod/core/load.h), which of them another node could
- * be asked to make once more, and what `earshot flows` shows. All may sleep; the caller holds es_net.lock.
+ * Walks over this node's connections: what it has in hand (kmod/core/load.h), which of them another node
+ * could be asked to make once more, and what `earshot flows` shows. All may sleep; the caller holds
+ * es_net.lock.
  */
 #include "kmod/core/load.h"
 #include "node.h"
@@ -18,8 +19,8 @@ void es_walk_loads(struct es_node *node, struct es_load_sums *ret_sums);
  * functions tell by returning 0. Connections that come or go meanwhile may be missed.
  * Returns how many entries were written.
  */
-unsigned int es_walk_connections(struct es_node *node, unsigned long at[2], struct es_connection_entry *entries,
-				 unsigned int room);
+unsigned int es_walk_connections(struct es_node *node, unsigned long at[2],
+				 struct es_connection_entry *entries, unsigned int room);
 unsigned int es_walk_flows(struct es_node *node, unsigned long at[2], struct es_track_entry *entries,
 			   unsigned int room);
 
