@@ -40,26 +40,25 @@ static unsigned long *position(struct ring *r, int which)
 	return (unsigned long *)(r->memory + (size_t)which * r->page);
 }
 
-/* Put @bytes at a position of the data, in both copies. */
-static void put(struct ring *r, unsigned long at, const void *bytes, size_t len)
+/* Put @word at a position of the data, in both copies. */
+static void put(struct ring *r, unsigned long at, uint32_t word)
 {
-	for (size_t i = 0; i < len; i++) {
+	for (size_t i = 0; i < sizeof(word); i++) {
 		size_t off = (at + i) & (r->page - 1);
-		unsigned char byte = ((const unsigned char *)bytes)[i];
 
-		r->memory[2 * r->page + off] = byte;
-		r->memory[3 * r->page + off] = byte;
+		memcpy(r->memory + 2 * r->page + off, (const char *)&word + i, 1);
+		memcpy(r->memory + 3 * r->page + off, (const char *)&word + i, 1);
 	}
 }
 
 static unsigned long produce(struct ring *r, uint32_t len, uint32_t flags, uint32_t word)
 {
 	unsigned long at = *position(r, 1);
-	const uint32_t head[2] = {len | flags, 0};
 
-	put(r, at, head, sizeof(head));
-	put(r, at + sizeof(head), &word, sizeof(word));
-	__atomic_store_n(position(r, 1), at + ((len + sizeof(head) + 7) & ~7UL), __ATOMIC_RELEASE);
+	put(r, at, len | flags);
+	put(r, at + 4, 0);
+	put(r, at + BPF_RINGBUF_HDR_SZ, word);
+	__atomic_store_n(position(r, 1), at + ((len + BPF_RINGBUF_HDR_SZ + 7) & ~7UL), __ATOMIC_RELEASE);
 	return at;
 }
 
@@ -109,12 +108,11 @@ static void test_busy_stops(void **state)
 {
 	struct ring *r = *state;
 	unsigned long busy = produce(r, 4, BPF_RINGBUF_BUSY_BIT, 21);
-	const uint32_t done = 4;
 
 	produce(r, 4, 0, 22);
 	assert_int_equal(es_ring_reader_consume(r->reader), 0);
 	assert_int_equal(*position(r, 0), busy);
-	put(r, busy, &done, sizeof(done));
+	put(r, busy, 4);
 	assert_int_equal(es_ring_reader_consume(r->reader), 2);
 	assert_int_equal(r->taken[0], 21);
 	assert_int_equal(r->taken[1], 22);
