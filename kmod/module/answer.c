@@ -63,6 +63,7 @@ int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const
 	const u32 room = sizeof(struct iphdr) + sizeof(struct tcphdr) + ES_SYNACK_OPTIONS_LEN;
 	struct net_device *dev = skb->dev;
 	struct sk_buff *out = alloc_skb(LL_RESERVED_SPACE(dev) + room + dev->needed_tailroom, GFP_ATOMIC);
+	int rc;
 
 	if (!out)
 		return -ENOMEM;
@@ -77,7 +78,8 @@ int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const
 		return -EINVAL;
 	}
 	skb_reset_mac_header(out);
-	return net_xmit_eval(dev_queue_xmit(out)) ? -ENOBUFS : 0;
+	rc = dev_queue_xmit(out);
+	return net_xmit_eval(rc) ? -ENOBUFS : 0;
 }
 
 int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_nxt)

@@ -58,6 +58,7 @@ int es_message_nack(struct es_node *node, const struct es_config *cfg, const str
 	struct sk_buff *out;
 	struct udphdr *udp;
 	struct iphdr *ip;
+	int rc;
 
 	out = alloc_skb(LL_RESERVED_SPACE(dev) + len + dev->needed_tailroom, GFP_ATOMIC);
 	if (!out)
@@ -100,7 +101,8 @@ int es_message_nack(struct es_node *node, const struct es_config *cfg, const str
 		return -EINVAL;
 	}
 	skb_reset_mac_header(out);
-	return net_xmit_eval(dev_queue_xmit(out)) ? -ENOBUFS : 0;
+	rc = dev_queue_xmit(out);
+	return net_xmit_eval(rc) ? -ENOBUFS : 0;
 }
 
 int es_message_open(struct sk_buff *skb)

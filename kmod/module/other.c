@@ -54,6 +54,7 @@ unsigned int es_other_arp(struct es_node *node, const struct es_version *version
 	} __packed buf, *arp;
 	__be32 sender, target;
 	struct sk_buff *reply;
+	int rc;
 
 	arp = skb_header_pointer(skb, 0, sizeof(buf), &buf);
 	if (!arp || arp->header.ar_op != htons(ARPOP_REQUEST) || arp->header.ar_pro != htons(ETH_P_IP) ||
@@ -75,7 +76,8 @@ unsigned int es_other_arp(struct es_node *node, const struct es_version *version
 		return NF_DROP;
 	}
 	ether_addr_copy(((struct ethhdr *)reply->data)->h_source, version->config.public_mac);
-	es_count(node, net_xmit_eval(dev_queue_xmit(reply)) ? ES_COUNT_answer_failed : ES_COUNT_arp_answered);
+	rc = dev_queue_xmit(reply);
+	es_count(node, net_xmit_eval(rc) ? ES_COUNT_answer_failed : ES_COUNT_arp_answered);
 	return NF_DROP;
 }
 
