@@ -39,7 +39,8 @@
  * @sk: its socket's address, never looked into; NULL before it is made and when it is over
  * @seq: of its first request's first byte; @at_ns: when that was decided
  * @left_ns: when the socket was ended here so that it could move, 0 if it was not
- * @source: the node that inspected the request; @is_built: the socket was made
+ * @source: the node that inspected the request; @is_built: the socket was made; @is_seen: and a packet on it
+ * was looked at, as es_track_create() does where each request is inspected
  */
 struct es_note {
 	struct hlist_node node;
@@ -54,6 +55,7 @@ struct es_note {
 	u32 seq;
 	u16 source;
 	u8 is_built;
+	u8 is_seen;
 	struct es_track track;
 };
 

@@ -52,8 +52,10 @@ struct es_note *es_track_create(struct es_node *node, struct es_note_bucket *buc
 	struct es_note *note = es_tracks_find(bucket, flow_hash, sk);
 	u32 first_seq = es_socket_first_seq(sk);
 
-	if (note)
+	if (note && note->is_seen)
 		return note;
+	if (note)
+		goto seen;
 	/* Made this very moment, on another CPU, which has not got round to saying so? */
 	note = es_tracks_pending(bucket, flow_hash, first_seq);
 	if (!note) {
@@ -64,6 +66,8 @@ struct es_note *es_track_create(struct es_node *node, struct es_note_bucket *buc
 		note->source = ES_NODE_NONE;
 	}
 	es_tracks_built(bucket, note, sk);
+seen:
+	note->is_seen = 1;
 	if (note->track.pin)
 		es_count(node, ES_COUNT_pin_pipelined + note->track.pin - ES_PIN_pipelined);
 	return note;

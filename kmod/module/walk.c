@@ -182,7 +182,7 @@ unsigned int es_walk_flows(struct es_node *node, unsigned long at[2], struct es_
 		{
 			u8 tcp_state = es_note_tcp_state(node->net, note);
 
-			if (seen++ < at[1] || !tcp_state)
+			if (seen++ < at[1] || !note->is_seen || !tcp_state)
 				continue;
 			if (count == room) {
 				at[1] = seen - 1;
