@@ -43,11 +43,11 @@ for headers in /usr/src/linux-headers-*; do
 	strip -g -o "$work/earshot.ko" "$tree/kmod/module/earshot.ko"
 
 	# A kernel that lacks something: the build must stop, and say what.
-	grep -v $'\tinet_csk_route_req\t' "$headers/Module.symvers" >"$work/symvers"
+	grep -v $'\tinet_reqsk_alloc\t' "$headers/Module.symvers" >"$work/symvers"
 	if (cd "$tree" && eval "${MAKE[0]} es_symvers=$work/symvers modules") >"$work/log-lacking" 2>&1; then
-		fail "$release: builds for a kernel without inet_csk_route_req"
+		fail "$release: builds for a kernel without inet_reqsk_alloc"
 	fi
-	grep -q 'does not export inet_csk_route_req (finding its route to the client)' "$work/log-lacking" || {
+	grep -q 'does not export inet_reqsk_alloc (making a request for a socket that is to be rebuilt)' "$work/log-lacking" || {
 		cat "$work/log-lacking" >&2
 		fail "$release: the reason is not given"
 	}

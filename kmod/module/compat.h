@@ -52,12 +52,12 @@ static inline struct sock *es_lookup_listener(struct net *net, struct sk_buff *s
 }
 
 static inline struct sock *es_syn_recv_sock(struct sock *listener, struct sk_buff *skb,
-					    struct request_sock *req, struct dst_entry *dst, bool *own_req)
+					    struct request_sock *req, bool *own_req)
 {
 #ifdef ES_HAVE_SYN_RECV_SOCK_CHILD_INIT
-	return inet_csk(listener)->icsk_af_ops->syn_recv_sock(listener, skb, req, dst, NULL, own_req, NULL);
+	return inet_csk(listener)->icsk_af_ops->syn_recv_sock(listener, skb, req, NULL, NULL, own_req, NULL);
 #else
-	return inet_csk(listener)->icsk_af_ops->syn_recv_sock(listener, skb, req, dst, NULL, own_req);
+	return inet_csk(listener)->icsk_af_ops->syn_recv_sock(listener, skb, req, NULL, NULL, own_req);
 #endif
 }
 

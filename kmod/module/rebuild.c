@@ -99,14 +99,12 @@ static void es_request_fill(struct request_sock *req, const struct sock *listene
  * but with the window scale that the SYN-ACK has promised, whatever the buffer's size suggests now.
  */
 static void es_request_window(struct request_sock *req, const struct sock *listener,
-			      const struct dst_entry *dst, const struct es_tcp_options *o)
+			      const struct es_tcp_options *o)
 {
 	u32 space = (u32)max(tcp_full_space(listener), 0);
 	u32 clamp = READ_ONCE(tcp_sk(listener)->window_clamp);
 	u8 wscale = o->wscale_ok ? o->rcv_wscale : 0;
 
-	if (!clamp)
-		clamp = dst_metric(dst, RTAX_WINDOW);
 	if (!clamp)
 		clamp = U16_MAX << ES_TCP_WSCALE_MAX;
 	if ((listener->sk_userlocks & SOCK_RCVBUF_LOCK) && clamp > space)
@@ -125,9 +123,7 @@ static struct sock *es_rebuild_make(struct sock *listener, struct sk_buff *skb, 
 				    const struct es_tcp_options *o)
 {
 	struct request_sock *req;
-	struct dst_entry *dst;
 	struct sock *child;
-	struct flowi4 fl4;
 	bool own_req;
 
 	/* Not attached to the listener, so without a timer and in no table. */
@@ -138,12 +134,9 @@ static struct sock *es_rebuild_make(struct sock *listener, struct sk_buff *skb, 
 	es_request_fill(req, listener, skb, seg, o);
 	if (security_inet_conn_request(listener, skb, req))
 		goto err_request;
-	dst = inet_csk_route_req(listener, &fl4, req);
-	if (!dst)
-		goto err_request;
-	es_request_window(req, listener, dst, o);
-	/* Takes dst over, also when it fails: because the accept queue is full, or the flow has a socket. */
-	child = es_syn_recv_sock(listener, skb, req, dst, &own_req);
+	es_request_window(req, listener, o);
+	/* NULL when the accept queue is full, the flow has a socket, or there is no route to the client. */
+	child = es_syn_recv_sock(listener, skb, req, &own_req);
 	if (!child)
 		goto err_request;
 	tcp_sk(child)->tsoffset = tcp_rsk(req)->ts_off;
