@@ -82,6 +82,24 @@ int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const
 	return net_xmit_eval(rc) ? -ENOBUFS : 0;
 }
 
+int es_answer_route(struct net *net, const struct sk_buff *skb, const struct es_answer *a)
+{
+	const u32 room = sizeof(struct iphdr) + sizeof(struct tcphdr) + ES_SYNACK_OPTIONS_LEN;
+	struct sk_buff *out = alloc_skb(MAX_HEADER + room, GFP_ATOMIC);
+	int rc;
+
+	if (!out)
+		return -ENOMEM;
+	skb_reserve(out, MAX_HEADER);
+	skb_reset_network_header(out);
+	skb_set_transport_header(out, sizeof(struct iphdr));
+	skb_put(out, es_answer_write(out->data, a));
+	out->protocol = htons(ETH_P_IP);
+	skb_dst_copy(out, skb);
+	rc = ip_local_out(net, NULL, out);
+	return net_xmit_eval(rc) ? -ENOBUFS : 0;
+}
+
 int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_nxt)
 {
 	const struct es_answer rst = {

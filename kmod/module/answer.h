@@ -34,6 +34,9 @@ void es_answer_synack(const struct es_config *cfg, const struct es_packet *pkt, 
  */
 int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const struct es_answer *a);
 
+/* es_answer_route() - send @a the way that the outgoing packet @skb goes. Returns 0 or -errno. */
+int es_answer_route(struct net *net, const struct sk_buff *skb, const struct es_answer *a);
+
 /**
  * es_answer_end_old() - make @skb a RST for the socket that it met: exactly the byte it expects
  * @skb's data must begin with its IP header. Returns 0, and the packet is to be delivered; or -errno.

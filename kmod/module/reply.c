@@ -4,12 +4,18 @@
  */
 #include <net/ip.h>
 
+#include "answer.h"
 #include "kmod/core/response.h"
 #include "other.h"
 #include "reply.h"
 #include "view.h"
 
 #define ES_REPLY_CHUNK 256
+
+/* How long a client that waits in vain is not told yet: kmod/bpf/reply.h. */
+#define ES_REPLY_TELL_NS 1000000000ULL
+
+enum es_reply_fate { ES_REPLY_LEAVES, ES_REPLY_STAYS, ES_REPLY_TELLS };
 
 /* Tell the daemon how long a response was. It looks by itself; nobody is woken. */
 static void es_reply_measured(struct es_node *node, const struct es_track *t)
@@ -93,6 +99,72 @@ static void es_reply_track(struct es_node *node, const struct sk_buff *skb, cons
 	es_tracks_unlock(bucket);
 }
 
+/* An acknowledgement and nothing else. */
+static int es_reply_is_bare(const struct es_segment *seg)
+{
+	return !seg->len && !(seg->flags & (ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST));
+}
+
+/*
+ * What of a connection that is not proven may leave: everything while the lease holds, and nothing when it is
+ * over. In between, what keeps the client from repeating its request does not leave any more; and who was
+ * kept from it is told.
+ */
+static enum es_reply_fate es_reply_fate(struct es_node *node, const struct sock *sk, u64 flow_hash,
+					const struct es_segment *seg)
+{
+	const struct es_state *state = node->state;
+	u64 lease_ns = READ_ONCE(state->lease_ns);
+	u64 now_ns = ktime_get_coarse_ns();
+	struct es_note_bucket *bucket;
+	struct es_note *note;
+	int silent, waits;
+
+	if (!lease_ns || !es_socket_is_tcp(sk))
+		return ES_REPLY_LEAVES;
+	silent = es_lease_is_over(node, now_ns);
+	if ((!silent && !es_reply_is_bare(seg)) || !es_socket_is_unproven(sk))
+		return ES_REPLY_LEAVES;
+	if (!silent && (s64)(now_ns - READ_ONCE(state->firm_ns)) >= 0) {
+		es_count(node, ES_COUNT_reply_unsure);
+		return ES_REPLY_STAYS;
+	}
+	bucket = es_tracks_lock(node->tracks, flow_hash);
+	note = es_tracks_find(bucket, flow_hash, sk);
+	if (note && !silent)
+		note->is_acknowledged = 1;
+	waits = note && note->is_acknowledged;
+	es_tracks_unlock(bucket);
+	if (!silent)
+		return ES_REPLY_LEAVES;
+	if (waits && tcp_sk(sk)->snd_nxt == tcp_sk(sk)->snd_una) {
+		if (seg->flags & ES_TCP_RST) {
+			es_count(node, ES_COUNT_reply_told);
+			return ES_REPLY_LEAVES;
+		}
+		if (now_ns - lease_ns >= ES_REPLY_TELL_NS)
+			return ES_REPLY_TELLS;
+	}
+	es_count(node, ES_COUNT_reply_silent);
+	return ES_REPLY_STAYS;
+}
+
+/* Send the client a RST in place of this packet; for the stack, that was lost. See kmod/bpf/reply.h. */
+static void es_reply_tell(struct es_node *node, const struct sk_buff *skb, const struct es_packet *pkt,
+			  u32 seq)
+{
+	const struct es_answer rst = {
+		.saddr = pkt->saddr,
+		.daddr = pkt->daddr,
+		.sport = pkt->sport,
+		.dport = pkt->dport,
+		.seq = seq,
+		.flags = ES_TCP_RST,
+	};
+
+	es_count(node, es_answer_route(node->net, skb, &rst) ? ES_COUNT_answer_failed : ES_COUNT_reply_told);
+}
+
 static unsigned int es_reply_segment(struct es_node *node, const struct es_version *version,
 				     struct sk_buff *skb)
 {
@@ -125,9 +197,14 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 	if (seg.len && inspect == ES_INSPECT_EVERY && es_socket_is_tcp(sk))
 		es_reply_track(node, skb, sk, &client, flow_hash, &seg,
 			       (u32)(sizeof(struct iphdr) + sizeof(struct tcphdr)) + pkt.options_len);
-	if (es_is_silent(node) && es_socket_is_tcp(sk) && es_socket_is_unproven(sk)) {
-		es_count(node, ES_COUNT_reply_silent);
+	switch (es_reply_fate(node, sk, flow_hash, &seg)) {
+	case ES_REPLY_STAYS:
 		return NF_DROP;
+	case ES_REPLY_TELLS:
+		es_reply_tell(node, skb, &pkt, seg.seq);
+		return NF_DROP;
+	default:
+		break;
 	}
 	if ((seg.flags & ES_TCP_RST) && inspect == ES_INSPECT_EVERY &&
 	    es_left_lately(node->tracks, flow_hash, ktime_get_coarse_ns())) {

@@ -56,6 +56,7 @@ struct es_note {
 	u16 source;
 	u8 is_built;
 	u8 is_seen;
+	u8 is_acknowledged; /* without an answer: the client does not repeat its request any more */
 	struct es_track track;
 };
 
