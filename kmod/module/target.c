@@ -251,9 +251,12 @@ static unsigned int es_cluster_message(struct es_received *in, const struct iphd
 	const struct es_config *cfg = &in->version->config;
 	const struct es_handover *h = &in->h;
 	u32 counter;
+	int is_short = skb_copy_bits(in->skb, ES_MESSAGE_HEADER_OFF, &in->h, sizeof(in->h));
 
-	if (skb_copy_bits(in->skb, ES_MESSAGE_HEADER_OFF, &in->h, sizeof(in->h)) ||
-	    h->magic != htonl(ES_HANDOVER_MAGIC) || h->version != ES_HANDOVER_VERSION ||
+	/* The daemons tell each other their loads on the same port. */
+	if (!is_short && h->magic == htonl(ES_LOADS_MAGIC))
+		return NF_ACCEPT;
+	if (is_short || h->magic != htonl(ES_HANDOVER_MAGIC) || h->version != ES_HANDOVER_VERSION ||
 	    ntohs(udp->len) != sizeof(*udp) + sizeof(*h) + ntohs(h->packet_len) ||
 	    ntohs(ip->tot_len) != sizeof(*ip) + ntohs(udp->len) || skb_is_gso(in->skb) ||
 	    (ip->frag_off & htons(IP_MF | IP_OFFSET)))
