@@ -9,6 +9,7 @@ import struct
 import netns
 
 NETLINK_GENERIC = 16
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 REQUEST, ACK, DUMP = 1, 4, 0x300
 ERROR, DONE = 2, 3
 GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 16, 3, 1, 2
@@ -37,7 +38,8 @@ class Control:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_GENERIC)
         self._socket.bind((0, 0))
         self._socket.settimeout(10)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 19)
+        for buffer in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):  # a ring is one message
+            self._socket.setsockopt(socket.SOL_SOCKET, buffer, 1 << 20)
         self._sequence = 0
         answer = self._transact(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, attribute(CTRL_ATTR_FAMILY_NAME, b"earshot\0"))
         self._family = struct.unpack("=H", dict(answer)[CTRL_ATTR_FAMILY_ID])[0]
