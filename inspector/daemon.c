@@ -287,18 +287,21 @@ static void es_daemon_watch(struct es_daemon *d)
 	ev_signal_start(d->loop, &d->sighup);
 }
 
+/* auto: bpf where the kernel has what that needs, else the module if there is one. */
 static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *err)
 {
-	switch (d->conf->datapath.type) {
-	case ES_CONF_DATAPATH_BPF:
-		d->datapath_kind = ES_DATAPATH_BPF;
+	struct es_conf_error kernel = {};
+	char module[256] = "";
+
+	d->datapath_kind =
+		d->conf->datapath.type == ES_CONF_DATAPATH_MODULE ? ES_DATAPATH_MODULE : ES_DATAPATH_BPF;
+	if (d->conf->datapath.type != ES_CONF_DATAPATH_AUTO || !es_network_probe_kernel(&kernel))
 		return 0;
-	case ES_CONF_DATAPATH_MODULE:
-		d->datapath_kind = ES_DATAPATH_MODULE;
+	d->datapath_kind = ES_DATAPATH_MODULE;
+	if (!es_datapath_probe(ES_DATAPATH_MODULE, module, sizeof(module)))
 		return 0;
-	default:
-		return es_datapath_choose(err->text, sizeof(err->text), &d->datapath_kind);
-	}
+	es_conf_error_set(err, "%s; %s", kernel.text, module);
+	return -ENOTSUP;
 }
 
 static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *err)

@@ -26,23 +26,6 @@ int es_datapath_probe(enum es_datapath_kind kind, char *err, size_t err_len)
 	return drivers[kind]->probe(err, err_len);
 }
 
-int es_datapath_choose(char *err, size_t err_len, enum es_datapath_kind *ret_kind)
-{
-	char bpf[256] = "", module[256] = "";
-	int rc = es_datapath_probe(ES_DATAPATH_BPF, bpf, sizeof(bpf));
-
-	if (!rc) {
-		*ret_kind = ES_DATAPATH_BPF;
-		return 0;
-	}
-	if (!es_datapath_probe(ES_DATAPATH_MODULE, module, sizeof(module))) {
-		*ret_kind = ES_DATAPATH_MODULE;
-		return 0;
-	}
-	snprintf(err, err_len, "no datapath works here: %s; %s", bpf, module);
-	return rc;
-}
-
 int es_datapath_is_attached(enum es_datapath_kind kind, const struct es_datapath_params *params)
 {
 	return drivers[kind]->is_attached(params);

@@ -22,12 +22,6 @@ enum es_datapath_kind { ES_DATAPATH_BPF, ES_DATAPATH_MODULE, ES_DATAPATH_COUNT }
 const char *es_datapath_name(enum es_datapath_kind kind);
 
 /**
- * es_datapath_choose() - the first kind that works here: bpf, module
- * Returns 0; or -errno, with @err saying why neither does.
- */
-int es_datapath_choose(char *err, size_t err_len, enum es_datapath_kind *ret_kind);
-
-/**
  * struct es_datapath_params - what is fixed for the life of a datapath
  * @public_ifindex: where the switch's broadcast arrives; @cluster_ifindex: where handover messages arrive
  * @workers: 1..ES_WORKERS_MAX; @queue_bytes: ring buffer of each worker, a power of two of pages
