@@ -46,6 +46,40 @@ u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct s
 	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
 }
 
+/* Make the header at @nack, with the packet behind it, the NACK of a message. */
+static void es_nack_write(struct es_node *node, const struct es_config *cfg, struct es_handover *nack,
+			  u8 reason)
+{
+	nack->kind = ES_HANDOVER_NACK;
+	nack->nack = reason;
+	nack->target = nack->source;
+	nack->source = (u8)cfg->self;
+	nack->stream = ES_STREAM_DATAPATH;
+	nack->sequence =
+		(__force __be64)es_cpu_be64((u64)atomic64_fetch_inc((atomic64_t *)&node->state->sequence));
+	nack->mac = es_message_mac(&cfg->handover_key[0], nack, (const u8 *)(nack + 1));
+}
+
+int es_message_nack_here(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
+			 const struct es_handover *h, u8 reason)
+{
+	struct udphdr *udp;
+	struct iphdr *ip;
+
+	if (skb_ensure_writable(skb, ES_MESSAGE_PACKET_OFF + ntohs(h->packet_len)))
+		return -ENOMEM;
+	ip = (struct iphdr *)skb->data;
+	udp = (struct udphdr *)(ip + 1);
+	/* Neither sum changes when the two change places; the UDP checksum goes, the MAC says more. */
+	swap(ip->saddr, ip->daddr);
+	swap(udp->source, udp->dest);
+	udp->check = 0;
+	es_nack_write(node, cfg, (struct es_handover *)(udp + 1), reason);
+	skb->ip_summed = CHECKSUM_NONE;
+	skb->csum_valid = 0;
+	return 0;
+}
+
 int es_message_nack(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
 		    const struct es_handover *h, u8 reason)
 {
@@ -82,15 +116,8 @@ int es_message_nack(struct es_node *node, const struct es_config *cfg, const str
 	udp->dest = udp_in->source;
 	udp->len = htons((u16)(len - sizeof(*ip)));
 	nack = skb_put_data(out, h, sizeof(*h));
-	nack->kind = ES_HANDOVER_NACK;
-	nack->nack = reason;
-	nack->target = h->source;
-	nack->source = (u8)cfg->self;
-	nack->stream = ES_STREAM_DATAPATH;
-	nack->sequence =
-		(__force __be64)es_cpu_be64((u64)atomic64_fetch_inc((atomic64_t *)&node->state->sequence));
 	skb_put_data(out, skb->data + ES_MESSAGE_PACKET_OFF, packet_len);
-	nack->mac = es_message_mac(&cfg->handover_key[0], nack, (const u8 *)(nack + 1));
+	es_nack_write(node, cfg, nack, reason);
 	out->protocol = htons(ETH_P_IP);
 	out->dev = dev;
 	/* To ourselves: a packet on lo carries its route, and would be a martian without. */

@@ -30,6 +30,13 @@ u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct s
 int es_message_nack(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
 		    const struct es_handover *h, u8 reason);
 
+/**
+ * es_message_nack_here() - the same where the source is this node: @skb becomes the NACK, to be delivered
+ * Returns 0 or -errno.
+ */
+int es_message_nack_here(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
+			 const struct es_handover *h, u8 reason);
+
 /* es_message_open() - take the envelope off: @skb is the client's packet then. Returns 0 or -errno. */
 int es_message_open(struct sk_buff *skb);
 

@@ -141,6 +141,19 @@ static int es_handover_is_stale(const struct es_received *in)
 	return (es_ring_table_lookup(&in->version->ring, in->flow_hash) & ES_RING_NODE) != h->source;
 }
 
+/* Back to who sent it, which may be this node itself. Returns the hook's verdict. */
+static unsigned int es_handover_nack(struct es_received *in, u8 reason)
+{
+	const struct es_config *cfg = &in->version->config;
+	int is_own = in->h.source == cfg->self;
+	int rc = is_own ? es_message_nack_here(in->node, cfg, in->skb, &in->h, reason)
+			: es_message_nack(in->node, cfg, in->skb, &in->h, reason);
+
+	if (rc)
+		es_count(in->node, ES_COUNT_answer_failed);
+	return is_own && !rc ? NF_ACCEPT : NF_DROP;
+}
+
 /* Carry the verdict out. Returns the hook's. */
 static unsigned int es_handover_carry_out(struct es_received *in, const struct es_verdict *verdict)
 {
@@ -170,9 +183,7 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 		}
 		break;
 	case ES_NACK:
-		if (es_message_nack(in->node, cfg, in->skb, &in->h,
-				    in->view.silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER))
-			es_count(in->node, ES_COUNT_answer_failed);
+		rc = es_handover_nack(in, in->view.silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER);
 		break;
 	case ES_END_OLD:
 		/* A NACK asks the sender to try here again; the packet itself ends the old socket. */
