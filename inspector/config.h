@@ -69,8 +69,9 @@ struct es_conf_inspector {
 	unsigned int gather_flows;
 	unsigned int decision_entries;
 	unsigned int race_window_ms;
-	unsigned int target_entries; /* of each service's target table */
-	unsigned int url_entries;    /* of each service's URL table */
+	unsigned int target_entries;	       /* of each service's target table */
+	unsigned int url_entries;	       /* of each service's URL table */
+	char program_group[ES_CONF_NAME_SIZE]; /* may hand connections over; "": only root */
 };
 
 /* @address: on the private network */
@@ -131,6 +132,8 @@ struct es_conf_rule {
 /*
  * @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none
  * @handover_cost: what moving an open connection must gain at least, in requests; of ES_INSPECT_EVERY
+ * @server_address, @server_port: where the server listens to which programs hand connections over; port 0:
+ * none do
  * @params: of the policy, in its order; @document_root: "" for none
  * @admit_low, @admit_normal: mean requests in hand of a node from which on requests of that priority are
  * refused; 0: never
@@ -141,6 +144,8 @@ struct es_conf_service {
 	unsigned int port;
 	char policy[ES_CONF_NAME_SIZE];
 	enum es_inspect inspect;
+	struct es_addr server_address;
+	unsigned int server_port;
 	unsigned int load_bound;
 	unsigned int handover_cost;
 	struct es_conf_list parameters;

@@ -140,6 +140,28 @@ static int es_check_plugins(struct es_conf_parse *p)
 	return 0;
 }
 
+/* The server of handed over connections listens elsewhere than the program that hands them over. */
+static int es_check_server(struct es_conf_parse *p, unsigned int i)
+{
+	const struct es_conf_service *service = &p->conf->services[i];
+
+	/* Two would decide where an open connection goes, and each could send it somewhere else. */
+	if (service->server_port && service->inspect == ES_INSPECT_EVERY)
+		return es_conf_fail(
+			p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "server_port"),
+			"service %s: server_port = %u: with inspect = every no program hands over: "
+			"expected inspect = first or never",
+			service->name, service->server_port);
+	if (service->server_port != service->port ||
+	    !es_addr_equal(&service->server_address, &service->address))
+		return 0;
+	return es_conf_fail(
+		p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "server_port"),
+		"service %s: server_port = %u: there the program listens: expected the server's own "
+		"address or port",
+		service->name, service->server_port);
+}
+
 static int es_check_services(struct es_conf_parse *p)
 {
 	const struct es_conf *conf = p->conf;
@@ -161,7 +183,7 @@ static int es_check_services(struct es_conf_parse *p)
 					"expected another address or port",
 					service->name, es_conf_addr_text(&service->address, text),
 					service->port, conf->services[k].name);
-		if (es_check_policy(p, i) || es_conf_check_parameters(p, i))
+		if (es_check_server(p, i) || es_check_policy(p, i) || es_conf_check_parameters(p, i))
 			return -EINVAL;
 	}
 	return 0;

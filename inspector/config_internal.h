@@ -28,6 +28,7 @@ enum es_conf_kind {
 	ES_CONF_KIND_CONFIG, /* any text */
 	ES_CONF_KIND_IFNAME,
 	ES_CONF_KIND_ADDRESS,
+	ES_CONF_KIND_LOCAL, /* an address, perhaps of lo */
 	ES_CONF_KIND_MAC,
 	ES_CONF_KIND_POLICY,
 	ES_CONF_KIND_HEADER,

@@ -137,6 +137,7 @@ static const struct es_conf_key inspector_keys[] = {
 	NUMBER(inspector, url_entries, "65536", ES_URL_ENTRIES_MIN, ES_URL_ENTRIES_MAX, "files and programs",
 	       NULL),
 	NUMBER(inspector, race_window_ms, "50", 0, 10000, "milliseconds", NULL),
+	VALUE(inspector, program_group, OPTIONAL, TEXT),
 	{.name = NULL},
 };
 
@@ -151,6 +152,8 @@ static const struct es_conf_key service_keys[] = {
 	NUMBER(service, port, REQUIRED, 1, 65535, NULL, NULL),
 	VALUE(service, policy, OPTIONAL, POLICY),
 	CHOICE(service, inspect, "first", inspects),
+	VALUE(service, server_address, "127.0.0.1", LOCAL),
+	NUMBER(service, server_port, "0", 1, 65535, NULL, "no program hands connections over"),
 	NUMBER(service, load_bound, "125", 100, 1000, "percent", "none"),
 	NUMBER(service, handover_cost, "1", 0, 1000, "requests", NULL),
 	LIST(service, "parameters", parameters, PARAMETER),

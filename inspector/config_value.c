@@ -178,7 +178,7 @@ static int es_value_address(const struct es_value *v, struct es_addr *field)
 	if (!es_addr_is_v4(&address) || strchr(v->text, ':'))
 		return es_value_fail(v, "IPv6 is not available in this version, expected an IPv4 address");
 	v4 = es_ntohl(address.w[3]);
-	if (v4 >> 24 == 0 || v4 >> 24 == 127 || v4 >> 28 >= 0xe)
+	if (v4 >> 24 == 0 || (v4 >> 24 == 127 && v->key->kind != ES_CONF_KIND_LOCAL) || v4 >> 28 >= 0xe)
 		return es_value_fail(v, "expected a unicast IPv4 address of a network");
 	*field = address;
 	return 0;
@@ -284,6 +284,7 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 	case ES_CONF_KIND_IFNAME:
 		return es_value_ifname(&v, field);
 	case ES_CONF_KIND_ADDRESS:
+	case ES_CONF_KIND_LOCAL:
 		return es_value_address(&v, field);
 	case ES_CONF_KIND_MAC:
 		return es_value_mac(&v, field);

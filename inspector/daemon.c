@@ -13,6 +13,7 @@
 #include "inspector/daemon_plugins.h"
 #include "inspector/log.h"
 #include "inspector/policy/policy.h"
+#include "program/wire.h"
 #include "kmod/core/cookie.h"
 
 #define ES_QUEUE_BYTES	(4u << 20)
@@ -89,6 +90,8 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 		int inspects = (policy && policy->inspects) || es_plugins_has(cluster->plugins, i);
 
 		ret->service[i].inspect = (__u8)(inspects ? conf->services[i].inspect : ES_INSPECT_NEVER);
+		ret->service[i].server = conf->services[i].server_address;
+		ret->service[i].server_port = es_htons(conf->services[i].server_port);
 	}
 }
 
@@ -259,15 +262,15 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 
 static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err)
 {
-	char path[256];
 	int rc = 0;
 
 	if (d->options.control_path)
-		snprintf(path, sizeof(path), "%s", d->options.control_path);
+		snprintf(d->control_path, sizeof(d->control_path), "%s", d->options.control_path);
 	else
-		rc = es_control_path(d->conf->nodes[d->cluster->self].name, path, sizeof(path));
+		rc = es_control_path(d->conf->nodes[d->cluster->self].name, d->control_path,
+				     sizeof(d->control_path));
 	if (!rc)
-		rc = es_control_new(d->loop, path, &d->control, err);
+		rc = es_control_new(d->loop, d->control_path, &d->control, err);
 	if (!rc)
 		rc = es_daemon_register(d);
 	return rc;
@@ -287,6 +290,23 @@ static void es_daemon_watch(struct es_daemon *d)
 	ev_signal_start(d->loop, &d->sighup);
 }
 
+/* What this node's datapath cannot do, it must not promise. */
+static int es_daemon_check_datapath(const struct es_daemon *d, const struct es_conf *conf,
+				    struct es_conf_error *err)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		if (!conf->services[i].server_port || es_datapath_takes_programs(d->datapath_kind))
+			continue;
+		es_conf_error_set(
+			err,
+			"service %s: server_port: programs cannot hand connections over with the %s "
+			"datapath; it needs the bpf datapath on all nodes",
+			conf->services[i].name, es_datapath_name(d->datapath_kind));
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
 /* auto: bpf where the kernel has what that needs, else the module if there is one. */
 static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *err)
 {
@@ -295,13 +315,49 @@ static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *
 
 	d->datapath_kind =
 		d->conf->datapath.type == ES_CONF_DATAPATH_MODULE ? ES_DATAPATH_MODULE : ES_DATAPATH_BPF;
-	if (d->conf->datapath.type != ES_CONF_DATAPATH_AUTO || !es_network_probe_kernel(&kernel))
-		return 0;
-	d->datapath_kind = ES_DATAPATH_MODULE;
-	if (!es_datapath_probe(ES_DATAPATH_MODULE, module, sizeof(module)))
-		return 0;
-	es_conf_error_set(err, "%s; %s", kernel.text, module);
-	return -ENOTSUP;
+	if (d->conf->datapath.type == ES_CONF_DATAPATH_AUTO && es_network_probe_kernel(&kernel)) {
+		d->datapath_kind = ES_DATAPATH_MODULE;
+		if (es_datapath_probe(ES_DATAPATH_MODULE, module, sizeof(module))) {
+			es_conf_error_set(err, "%s; %s", kernel.text, module);
+			return -ENOTSUP;
+		}
+	}
+	return es_daemon_check_datapath(d, d->conf, err);
+}
+
+/* A worker is the only writer of its part of the decision table. */
+static void es_daemon_note(void *ctx, __u64 flow_hash, __u32 cookie, __u32 first_seq, unsigned int node)
+{
+	const struct es_proof proof = {
+		.flow_hash = flow_hash,
+		.cookie = cookie,
+		.first_seq = first_seq,
+		.node = node,
+	};
+	struct es_daemon *d = ctx;
+
+	es_worker_learn(d->worker[es_worker_of(flow_hash, d->datapath_params.workers)], &proof, 1);
+}
+
+/* Its socket lies beside the control socket: n1.sock, n1.handover. */
+static int es_daemon_start_programs(struct es_daemon *d, struct es_conf_error *err)
+{
+	const struct es_programs_params params = {
+		.path = d->program_path,
+		.group = d->conf->inspector.program_group,
+		.datapath = d->datapath,
+		.packet_max = d->network.packet_max,
+		.note = es_daemon_note,
+		.note_ctx = d,
+	};
+	size_t len = strlen(d->control_path);
+
+	if (len > 5 && !strcmp(d->control_path + len - 5, ".sock"))
+		len -= 5;
+	if ((size_t)snprintf(d->program_path, sizeof(d->program_path), "%.*s" ES_PROGRAM_SUFFIX, (int)len,
+			     d->control_path) >= sizeof(d->program_path))
+		return -ENAMETOOLONG;
+	return es_programs_new(&params, d->cluster, &d->keys, &d->programs, err);
 }
 
 static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *err)
@@ -368,6 +424,8 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 		rc = es_daemon_start_datapath(d, err);
 	if (!rc)
 		rc = es_daemon_start_workers(d, err);
+	if (!rc)
+		rc = es_daemon_start_programs(d, err);
 	if (rc)
 		goto err_fini;
 	es_daemon_warn_addresses(d->conf);
@@ -399,6 +457,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_control_free(&d->control);
 	es_daemon_load_stop(d);
 	es_membership_free(&d->membership);
+	es_programs_free(&d->programs);
 	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)
 		es_worker_free(&d->worker[i]);
 	if (d->datapath && d->detach_on_exit)
@@ -433,12 +492,15 @@ static const char *es_daemon_fixed_difference(const struct es_conf *a, const str
 	if (a->inspector.gather_flows != b->inspector.gather_flows ||
 	    a->inspector.gather_bytes != b->inspector.gather_bytes)
 		return "inspector: gather_flows and gather_bytes";
+	if (strcmp(a->inspector.program_group, b->inspector.program_group) != 0)
+		return "inspector: program_group";
 	return NULL;
 }
 
 static void es_daemon_set_workers(struct es_daemon *d, const struct es_cluster *cluster,
 				  const struct es_keys *keys)
 {
+	es_programs_set_cluster(d->programs, cluster, keys);
 	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
 		es_worker_set_cluster(d->worker[i], cluster, keys);
 }
@@ -517,6 +579,8 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	if (rc)
 		return rc;
 	rc = es_daemon_reload_check(d, conf, self, &keys, err);
+	if (!rc)
+		rc = es_daemon_check_datapath(d, conf, err);
 	if (!rc)
 		rc = es_daemon_next_cluster(d, conf, self, &next, err);
 	if (!rc)

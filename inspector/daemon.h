@@ -20,6 +20,7 @@
 #include "inspector/keyfile.h"
 #include "inspector/network.h"
 #include "inspector/plugin/host.h"
+#include "inspector/programs.h"
 #include "inspector/worker.h"
 
 /* struct es_daemon_options - the command line */
@@ -51,6 +52,9 @@ struct es_daemon {
 	struct es_health health;
 	struct es_worker *worker[ES_WORKERS_MAX];
 	struct es_control *control;
+	struct es_programs *programs;
+	char control_path[256];
+	char program_path[256];
 	struct ev_timer clock_timer;
 	struct ev_signal sigterm, sigint, sighup;
 	ev_tstamp started;

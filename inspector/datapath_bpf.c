@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <linux/if_ether.h>
+#include <time.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <net/if.h>
@@ -287,14 +289,16 @@ static void es_bpf_free(struct es_datapath *dp)
 	earshot_bpf__destroy(es_bpf_of(dp)->skel);
 }
 
-/* Replies are looked at only where a service inspects every request or there is a lease: others do not pay.
+/*
+ * Replies are looked at only where a service inspects every request or has programs that hand connections
+ * over, or there is a lease: others do not pay.
  */
 static int es_reply_switch(struct es_bpf *bpf, const struct es_config *config)
 {
 	int wanted = config->leased, rc;
 
 	for (__u32 i = 0; i < config->service_count; i++)
-		wanted |= config->service[i].inspect == ES_INSPECT_EVERY;
+		wanted |= config->service[i].inspect == ES_INSPECT_EVERY || config->service[i].server_port;
 	if (wanted && bpf->reply_attached) /* the kernel refuses to put a program in its own place */
 		return 0;
 	rc = wanted ? es_tcx_attach(bpf->base.params.public_ifindex, ES_TCX_EGRESS, bpf->skel->progs.es_reply)
@@ -478,6 +482,38 @@ static int es_bpf_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
 		    : -errno;
 }
 
+static int es_bpf_connection(struct es_datapath *dp, const void *packet, size_t len,
+			     struct es_connection_state *ret_state)
+{
+	unsigned char frame[2048] = {[12] = 0x08}, out[sizeof(frame)];
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = (__u32)(ETH_HLEN + len),
+		    .data_out = out, .data_size_out = sizeof(out));
+	int rc;
+
+	if (len > sizeof(frame) - ETH_HLEN)
+		return -EMSGSIZE;
+	memcpy(frame + ETH_HLEN, packet, len);
+	rc = bpf_prog_test_run_opts(bpf_program__fd(es_bpf_of(dp)->skel->progs.es_connection), &run);
+	if (rc || run.retval || run.data_size_out < sizeof(*ret_state))
+		return rc ? rc : -EPROTO;
+	memcpy(ret_state, out, sizeof(*ret_state));
+	return ret_state->is_found ? 0 : -ENOTCONN;
+}
+
+static int es_bpf_left(struct es_datapath *dp, __u64 flow_hash, int has_left)
+{
+	int fd = bpf_map__fd(es_bpf_of(dp)->skel->maps.es_left);
+	struct timespec now;
+	__u64 now_ns;
+
+	if (!has_left)
+		return bpf_map_delete_elem(fd, &flow_hash) ? -errno : 0;
+	/* The datapath compares it with bpf_ktime_get_coarse_ns(). */
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	now_ns = (__u64)now.tv_sec * 1000000000ULL + (__u64)now.tv_nsec;
+	return bpf_map_update_elem(fd, &flow_hash, &now_ns, BPF_ANY) ? -errno : 0;
+}
+
 const struct es_datapath_ops es_datapath_bpf = {
 	.name = "bpf",
 	.size = sizeof(struct es_bpf),
@@ -493,4 +529,6 @@ const struct es_datapath_ops es_datapath_bpf = {
 	.connections = es_bpf_connections,
 	.loads = es_bpf_loads,
 	.end_unproven = es_bpf_end_unproven,
+	.connection = es_bpf_connection,
+	.left = es_bpf_left,
 };

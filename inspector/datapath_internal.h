@@ -11,6 +11,7 @@
 
 /**
  * struct es_datapath_ops - a driver; each function as the one of the same name in datapath.h
+ * @connection, @left: NULL if programs cannot hand connections over
  * @create: fills in all of struct es_datapath but @ops and @params, which are there already
  * @free: of what the driver has made; the common part is let go of before, the memory after it
  */
@@ -30,6 +31,9 @@ struct es_datapath_ops {
 	int (*connections)(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx);
 	int (*loads)(struct es_datapath *dp, struct es_load_sums *ret_sums);
 	int (*end_unproven)(struct es_datapath *dp, unsigned int *ret_count);
+	int (*connection)(struct es_datapath *dp, const void *packet, size_t len,
+			  struct es_connection_state *ret_state);
+	int (*left)(struct es_datapath *dp, __u64 flow_hash, int has_left);
 };
 
 extern const struct es_datapath_ops es_datapath_bpf;

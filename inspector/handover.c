@@ -283,7 +283,8 @@ static int es_nack_check(const struct es_handover *h, const uint8_t *packet, ssi
 	size_t len;
 
 	if (got <= (ssize_t)sizeof(*h) || h->magic != es_htonl(ES_HANDOVER_MAGIC) ||
-	    h->version != ES_HANDOVER_VERSION || h->kind != ES_HANDOVER_NACK)
+	    h->version != ES_HANDOVER_VERSION ||
+	    (h->kind != ES_HANDOVER_NACK && h->kind != ES_HANDOVER_ANSWER))
 		return -EBADMSG;
 	len = (size_t)got - sizeof(*h);
 	if (len != es_ntohs(h->packet_len))

@@ -80,7 +80,7 @@ unsigned int es_handover_flush(struct es_handover_sender *sender);
 int es_handover_sender_fd(const struct es_handover_sender *sender);
 
 /**
- * es_handover_receive() - take one NACK, or one error
+ * es_handover_receive() - take one NACK, one answer about a program's connection, or one error
  * @ret_node: the node that it is about
  * @ret_header, @ret_packet: of a NACK; room for ES_HANDOVER_PACKET_MAX bytes
  * Returns the packet's length; 0 if there is nothing now; -EBADMSG for a message that is no authentic NACK;

@@ -94,7 +94,7 @@ void es_inspect_messages(struct es_inspector *in)
 		len = es_handover_receive(in->sender, keys, in->keys.count, &node, &header, packet);
 		if (!len)
 			break;
-		if (len > 0) {
+		if (len > 0 && header.kind == ES_HANDOVER_NACK) {
 			es_inspect_nack(in, &header, packet, (size_t)len);
 		} else if (len == -ECONNREFUSED) {
 			es_inspect_count(in, ES_WORKER_unreachable);

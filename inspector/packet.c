@@ -160,6 +160,21 @@ size_t es_ip_packet_answer(const struct es_ip_packet *packet, uint32_t ack, uint
 	return IP_HEADER + header + len;
 }
 
+size_t es_ip_packet_make(const struct es_flow *flow, const struct es_segment *seg, const uint8_t *payload,
+			 uint8_t *ret_bytes)
+{
+	/* From the client, so the other way round than an answer. */
+	const struct es_ip_packet from = {
+		.flow = {.client = flow->service,
+			 .service = flow->client,
+			 .client_port = flow->service_port,
+			 .service_port = flow->client_port},
+		.seg = {.ack = seg->seq, .has_ts = seg->has_ts, .tsval = seg->tsecr, .tsecr = seg->tsval},
+	};
+
+	return es_ip_packet_answer(&from, seg->ack, seg->flags, payload, seg->len, ret_bytes);
+}
+
 void es_ip_packet_reset(const struct es_ip_packet *packet, uint8_t *ret_bytes)
 {
 	es_answer_headers(packet, TCP_HEADER, TCP_HEADER, ret_bytes)[13] = ES_TCP_RST;

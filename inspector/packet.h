@@ -52,6 +52,14 @@ size_t es_ip_packet_cut(const struct es_ip_packet *packet, size_t offset, size_t
 size_t es_ip_packet_answer(const struct es_ip_packet *packet, uint32_t ack, uint8_t flags,
 			   const void *payload, size_t len, uint8_t *ret_bytes);
 
+/**
+ * es_ip_packet_make() - a segment as the client of @flow sends it
+ * @seg: with has_ts it has a timestamp option; its len bytes are at @payload
+ * @ret_bytes: room for ES_ANSWER_HEADER_MAX + seg->len. Returns the packet's length.
+ */
+size_t es_ip_packet_make(const struct es_flow *flow, const struct es_segment *seg, const uint8_t *payload,
+			 uint8_t *ret_bytes);
+
 /* es_ip_packet_reset() - the RST that answers @packet; 40 bytes at @ret_bytes */
 void es_ip_packet_reset(const struct es_ip_packet *packet, uint8_t *ret_bytes);
 

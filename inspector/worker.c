@@ -47,6 +47,7 @@ struct es_worker {
 	int wake_fd;
 	int late;
 	pthread_t thread;
+	pthread_mutex_t calling; /* one caller at a time */
 	/* What the control thread asks for; under @lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t done;
@@ -231,6 +232,7 @@ static void es_worker_destroy(struct es_worker *w)
 		close(w->wake_fd);
 	pthread_cond_destroy(&w->done);
 	pthread_mutex_destroy(&w->lock);
+	pthread_mutex_destroy(&w->calling);
 	free(w);
 }
 
@@ -244,6 +246,7 @@ int es_worker_new(const struct es_worker_params *params, const struct es_cluster
 		return -ENOMEM;
 	w->params = *params;
 	pthread_mutex_init(&w->lock, NULL);
+	pthread_mutex_init(&w->calling, NULL);
 	pthread_cond_init(&w->done, NULL);
 	w->wake_fd = -1;
 	rc = es_inspector_init(&w->inspector, &w->params, cluster);
@@ -275,6 +278,7 @@ err_destroy:
 
 void es_worker_call(struct es_worker *w, es_worker_fn fn, void *ctx)
 {
+	pthread_mutex_lock(&w->calling);
 	pthread_mutex_lock(&w->lock);
 	w->fn = fn;
 	w->fn_ctx = ctx;
@@ -282,6 +286,7 @@ void es_worker_call(struct es_worker *w, es_worker_fn fn, void *ctx)
 	while (w->fn)
 		pthread_cond_wait(&w->done, &w->lock);
 	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&w->calling);
 }
 
 struct cluster_change {

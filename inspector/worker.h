@@ -79,8 +79,8 @@ struct es_worker_params {
 int es_worker_new(const struct es_worker_params *params, const struct es_cluster *cluster,
 		  struct es_worker **ret_worker);
 
-/* es_worker_call() - run @fn in the worker's thread, between two packets, and wait for it. Control thread
- * only. */
+/* es_worker_call() - run @fn in the worker's thread, between two packets, and wait for it. Any other thread.
+ */
 struct es_inspector;
 typedef void (*es_worker_fn)(struct es_inspector *inspector, void *ctx);
 void es_worker_call(struct es_worker *worker, es_worker_fn fn, void *ctx);
@@ -104,8 +104,7 @@ struct es_proof {
 	unsigned int node;
 };
 
-/* es_worker_learn() - returns when the worker has taken in those of @proofs that are its own. Control thread.
- */
+/* es_worker_learn() - returns when the worker has taken in those of @proofs that are its own. */
 void es_worker_learn(struct es_worker *worker, const struct es_proof *proofs, size_t count);
 
 /* es_worker_free() - stop and join the thread */

@@ -40,18 +40,43 @@ static int is_any(const struct es_addr *a)
 	return !a->w[0] && !a->w[1] && !a->w[2] && !a->w[3];
 }
 
-/* Would the kernel give this socket a connection to the service? */
-static int takes(const struct es_facts_listener *l, const struct es_conf_service *service)
+/* Where something must listen: a service's own address and port, and where a program's connections go. */
+struct place {
+	const char *service;
+	const struct es_addr *address;
+	unsigned int port;
+};
+
+/* The places, one after the other by @at, which begins at 0. Returns 0 behind the last. */
+static int place_next(const struct es_conf *conf, unsigned int *at, struct place *ret_place)
 {
-	if (l->port != service->port || (l->v6 && l->v6only))
+	while (*at / 2 < conf->service_count) {
+		const struct es_conf_service *service = &conf->services[*at / 2];
+		int is_server = (*at)++ % 2;
+
+		*ret_place = (struct place){
+			.service = service->name,
+			.address = is_server ? &service->server_address : &service->address,
+			.port = is_server ? service->server_port : service->port,
+		};
+		if (ret_place->port)
+			return 1;
+	}
+	return 0;
+}
+
+/* Would the kernel give this socket a connection to the place? */
+static int takes(const struct es_facts_listener *l, const struct place *place)
+{
+	if (l->port != place->port || (l->v6 && l->v6only))
 		return 0;
-	return is_any(&l->address) || es_addr_equal(&l->address, &service->address);
+	return is_any(&l->address) || es_addr_equal(&l->address, place->address);
 }
 
 typedef int (*listener_test)(const struct es_facts_listener *l);
 
-/* The first socket that listens for the service and that @test, if any, is true of. */
-static const struct es_facts_listener *listener_find(const struct es_check *check, unsigned int service,
+/* The first socket that listens there and that @test, if any, is true of. */
+static const struct es_facts_listener *listener_find(const struct es_check *check, const struct place *place,
 						     listener_test test)
 {
 	size_t i;
@@ -59,7 +84,7 @@ static const struct es_facts_listener *listener_find(const struct es_check *chec
 	for (i = 0; i < check->facts->listener_count; i++) {
 		const struct es_facts_listener *l = &check->facts->listeners[i];
 
-		if (takes(l, &check->conf->services[service]) && (!test || test(l)))
+		if (takes(l, place) && (!test || test(l)))
 			return l;
 	}
 	return NULL;
@@ -77,20 +102,20 @@ static void check_listen(struct es_check *check)
 {
 	const struct es_conf *conf = check->conf;
 	char text[INET6_ADDRSTRLEN];
-	unsigned int i, wrong = 0;
+	unsigned int at = 0, wrong = 0;
+	struct place place;
 
 	if (unread(check))
 		return;
-	for (i = 0; i < conf->service_count; i++) {
-		if (listener_find(check, i, NULL))
+	while (place_next(conf, &at, &place)) {
+		if (listener_find(check, &place, NULL))
 			continue;
 		wrong++;
-		es_conf_addr_text(&conf->services[i].address, text);
+		es_conf_addr_text(place.address, text);
 		es_check_error(check,
 			       es_check_action("start the server, listening on %s:%u or on all addresses",
-					       text, conf->services[i].port),
-			       "service %s: nothing listens on %s port %u", conf->services[i].name, text,
-			       conf->services[i].port);
+					       text, place.port),
+			       "service %s: nothing listens on %s port %u", place.service, text, place.port);
 	}
 	if (!wrong)
 		es_check_ok(check, "a server listens for each service");
@@ -104,19 +129,20 @@ static int is_mptcp(const struct es_facts_listener *l)
 static void check_mptcp(struct es_check *check)
 {
 	const struct es_conf *conf = check->conf;
-	unsigned int i, wrong = 0;
+	unsigned int at = 0, wrong = 0;
+	struct place place;
 
 	if (unread(check))
 		return;
-	for (i = 0; i < conf->service_count; i++) {
-		if (!listener_find(check, i, is_mptcp))
+	while (place_next(conf, &at, &place)) {
+		if (!listener_find(check, &place, is_mptcp))
 			continue;
 		wrong++;
 		es_check_error(check,
 			       "turn MPTCP off in the server (Go: GODEBUG=multipathtcp=0) or sysctl -w "
 			       "net.mptcp.enabled=0, and restart it",
-			       "service %s: the server's socket for port %u is one of MPTCP",
-			       conf->services[i].name, conf->services[i].port);
+			       "service %s: the server's socket for port %u is one of MPTCP", place.service,
+			       place.port);
 	}
 	if (!wrong)
 		es_check_ok(check, "no server listens with MPTCP");
@@ -131,12 +157,13 @@ static void check_backlog(struct es_check *check)
 {
 	const struct es_conf *conf = check->conf;
 	const struct es_facts_listener *l;
-	unsigned int i, wrong = 0;
+	unsigned int at = 0, wrong = 0;
+	struct place place;
 
 	if (unread(check))
 		return;
-	for (i = 0; i < conf->service_count; i++) {
-		l = listener_find(check, i, is_cramped);
+	while (place_next(conf, &at, &place)) {
+		l = listener_find(check, &place, is_cramped);
 		if (!l)
 			continue;
 		wrong++;
@@ -144,7 +171,7 @@ static void check_backlog(struct es_check *check)
 				 "a longer backlog in the server (nginx: listen 80 backlog=4096), and "
 				 "sysctl -w net.core.somaxconn=4096",
 				 "service %s: %u connections wait to be accepted on port %u, of at most %u",
-				 conf->services[i].name, l->waiting, l->port, l->backlog);
+				 place.service, l->waiting, l->port, l->backlog);
 	}
 	if (!wrong)
 		es_check_ok(check, "the servers' accept queues are long enough, and not full");

@@ -21,6 +21,7 @@
 #include "socket.h"
 #include "tracks.h"
 #include "target.h"
+#include "connection.h"
 #include "reply.h"
 #include "list.h"
 #include "loads.h"
@@ -425,6 +426,11 @@ int es_cluster(struct __sk_buff *skb)
 		es_count(ES_COUNT_handover_nack_received);
 		return TC_ACT_OK;
 	}
+	if (h.kind == ES_HANDOVER_ANSWER)
+		return TC_ACT_OK;
+	if (udp.dest == cfg->handover_port &&
+	    (h.kind == ES_HANDOVER_CONNECTION || h.kind == ES_HANDOVER_ASK || h.kind == ES_HANDOVER_CANCEL))
+		return es_connection_message(skb, cfg, &h);
 	if ((h.kind != ES_HANDOVER_REQUEST && h.kind != ES_HANDOVER_FOLLOW && h.kind != ES_HANDOVER_STAY &&
 	     h.kind != ES_HANDOVER_END) ||
 	    (h.kind >= ES_HANDOVER_STAY && h.source != cfg->self)) {
@@ -473,6 +479,7 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 {
 	struct es_state *state = es_state_get();
 	struct es_rebuilt *rebuilt;
+	struct bpf_sock *full;
 	struct tcp_sock *tp;
 	__u64 flow_hash, now_ns;
 	int silent;
@@ -482,6 +489,13 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 	now_ns = bpf_ktime_get_coarse_ns();
 	silent = es_lease_is_over(state, now_ns);
 	if (!silent && !es_reply_is_bare(seg))
+		return ES_REPLY_LEAVES;
+	/*
+	 * Linux 6.12 sends what has no connection, RSTs and the ACKs of TIME_WAIT, in the name of a raw
+	 * socket of its own, and that passes for a TCP socket below.
+	 */
+	full = bpf_sk_fullsock(sk);
+	if (!full || full->type != SOCKET_TYPE_STREAM)
 		return ES_REPLY_LEAVES;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || !es_socket_is_unproven(tp) || es_reply_flow(ip, pkt, &flow_hash) < 0)
@@ -555,7 +569,7 @@ int es_reply(struct __sk_buff *skb)
 	default:
 		break;
 	}
-	if ((seg.flags & ES_TCP_RST) && es_reply_flow(&ip, &pkt, &flow_hash) == ES_INSPECT_EVERY &&
+	if ((seg.flags & ES_TCP_RST) && es_reply_flow(&ip, &pkt, &flow_hash) >= 0 &&
 	    es_reply_is_stray(flow_hash)) {
 		es_count(ES_COUNT_reply_stray_rst);
 		return TC_ACT_SHOT;

@@ -24,7 +24,12 @@ struct sock {
 	__u32 sk_max_ack_backlog;
 };
 
+struct tcp_options_received {
+	__u32 ts_recent;
+};
+
 struct tcp_sock {
+	struct tcp_options_received rx_opt;
 	__u32 rcv_nxt;
 	__u32 copied_seq;
 	__u32 snd_una;
@@ -92,6 +97,7 @@ enum {
 	TCP_STATE_LISTEN = 10
 };
 enum { PACKET_TYPE_HOST = 0 };
+enum { SOCKET_TYPE_STREAM = 1 };
 
 extern int bpf_sk_assign_tcp_reqsk(struct __sk_buff *skb, struct sock *sk, struct bpf_tcp_req_attrs *attrs,
 				   int attrs__sz) __ksym;

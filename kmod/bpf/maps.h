@@ -91,8 +91,11 @@ struct es_rebuilt_key {
 
 struct es_rebuilt {
 	__u64 at_ns;
-	__u32 source;	    /* the node that handed it over */
-	__u32 acknowledged; /* without an answer: the client does not repeat its request any more */
+	__u32 source;	   /* the node that handed it over */
+	__u8 acknowledged; /* without an answer: the client does not repeat its request any more */
+	__u8 is_cancelled; /* a program's handover that was called off: there is no socket of it */
+	__u8 pad[2];
+	__be64 handover; /* a program's: the id in its messages, else 0 */
 	struct es_track track;
 };
 

@@ -100,11 +100,12 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 }
 
 /**
- * es_message_nack() - turn the message round
+ * es_message_answer() - turn the message round
+ * @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its field nack
  * Returns the program's verdict: out again to the sender, or up to the daemon if the sender is this node.
  */
-static __noinline int es_message_nack(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h,
-				      __u32 reason)
+static __noinline int es_message_answer(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h,
+					__u32 kind, __u32 reason)
 {
 	struct es_state *state = es_state_get();
 	struct {
@@ -124,7 +125,7 @@ static __noinline int es_message_nack(struct __sk_buff *skb, struct es_config *c
 	out.addr[1] = in.addr[0];
 	out.port[0] = in.port[1];
 	out.port[1] = in.port[0];
-	h->kind = ES_HANDOVER_NACK;
+	h->kind = (__u8)kind;
 	h->nack = (__u8)reason;
 	h->target = h->source;
 	h->source = (__u8)cfg->self;
@@ -144,6 +145,12 @@ static __noinline int es_message_nack(struct __sk_buff *skb, struct es_config *c
 failed:
 	es_count(ES_COUNT_answer_failed);
 	return TC_ACT_SHOT;
+}
+
+static __always_inline int es_message_nack(struct __sk_buff *skb, struct es_config *cfg,
+					   struct es_handover *h, __u32 reason)
+{
+	return es_message_answer(skb, cfg, h, ES_HANDOVER_NACK, reason);
 }
 
 #endif

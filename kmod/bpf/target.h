@@ -137,20 +137,23 @@ static __noinline int es_handover_is_stale(const struct es_handover *h, __u64 fl
 	return (es_ring_owner(state, flow_hash) & ES_RING_NODE) != h->source;
 }
 
-static __always_inline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg,
-					       struct es_handover *h)
+/* A function of its own, for its stack. */
+static __noinline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
 {
-	struct es_handover_view view = {.kind = h->kind};
+	struct es_handover_view view = {};
 	struct es_packet pkt = {.off = ES_MESSAGE_PACKET_OFF};
 	struct es_verdict verdict = {};
-	__u32 len = es_ntohs(h->packet_len);
-	__u32 old_rcv_nxt = 0, counter;
+	__u32 old_rcv_nxt = 0, counter, len;
 	int service, rc = TC_ACT_SHOT;
 	struct es_flow flow;
 	struct bpf_sock *sk;
 	__u64 hash, now_ns;
 	struct iphdr ip;
 
+	if (!cfg || !h)
+		return TC_ACT_SHOT;
+	view.kind = h->kind;
+	len = es_ntohs(h->packet_len);
 	if (bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &ip, sizeof(ip)) || ip.ihl != 5 ||
 	    ip.version != 4 || ip.protocol != IPPROTO_TCP || es_ntohs(ip.tot_len) != len ||
 	    (ip.frag_off & es_htons(0x3fff))) {

@@ -10,7 +10,7 @@
 #include "siphash.h"
 #include "tcp.h"
 
-#define ES_ABI_VERSION	5
+#define ES_ABI_VERSION	6
 #define ES_SERVICES_MAX 64
 #define ES_WORKERS_MAX	8
 
@@ -20,13 +20,22 @@ enum es_inspect {
 	ES_INSPECT_EVERY = 2,
 };
 
-/* struct es_service_entry - one service; @inspect is an enum es_inspect */
+/**
+ * struct es_service_entry - one service
+ * @inspect: an enum es_inspect
+ * @server, @server_port: where the server listens that gets the connections that a program hands over
+ * (docs/programs.md); port 0: nobody does that here
+ */
 struct es_service_entry {
 	struct es_addr address;
 	__be16 port;
 	__u8 inspect;
 	__u8 pad;
+	struct es_addr server;
+	__be16 server_port;
+	__u8 pad1[2];
 };
+_Static_assert(sizeof(struct es_service_entry) == 40, "entries are ABI");
 
 /**
  * struct es_config - one version of the datapath's configuration
@@ -175,6 +184,24 @@ struct es_response_entry {
 	__u8 request_flags;
 };
 _Static_assert(sizeof(struct es_response_entry) == 16, "entries are ABI");
+
+/**
+ * struct es_connection_state - what no socket option tells of an established socket
+ * @ts_recent: the client's newest timestamp
+ * @is_found: there is such a socket, established, and the rest is valid
+ */
+struct es_connection_state {
+	__u64 flow_hash;
+	__u64 bytes_received;
+	__u64 bytes_acked;
+	__u32 rcv_nxt;
+	__u32 copied_seq;
+	__u32 snd_una;
+	__u32 write_seq;
+	__u32 ts_recent;
+	__u32 is_found;
+};
+_Static_assert(sizeof(struct es_connection_state) == 48, "it fits into a frame's headers");
 
 /*
  * How the datapath wakes a worker that sleeps: a frame of this protocol (IEEE 802's number for local

@@ -75,6 +75,11 @@
 	X(reply_stray_rst, "RST of this node's stack, dropped: its connection had moved away a moment ago")  \
 	X(end_refused, "socket not ended: server or client had gone on meanwhile")                           \
 	X(response_unmeasured, "response whose length was lost: the daemon did not take them in time")       \
+	X(connection_rebuilt, "connection that a program handed over, rebuilt here")                         \
+	X(connection_asked, "question about a program's handover, answered")                                 \
+	X(connection_refused, "program's handover refused: no server, no room, no quorum, ports in use")     \
+	X(connection_cancelled, "program's handover that was called off")                                    \
+	X(connection_old, "message of a program's handover that is long settled")                            \
 	ES_PINS(X, pin_)
 
 enum es_counter {

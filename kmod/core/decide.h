@@ -160,6 +160,9 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 		if (cfg->leased && !v->inspector_alive)
 			ES_VERDICT(ret, ES_DROP, drop_silent);
 		es_decide_options(cfg, seg, &ret->options);
+		/* A program has handed it over; there, its socket answers the repeated segment. */
+		if (blind && v->decision && es_decision_node(v->decision) != cfg->self)
+			ES_VERDICT(ret, ES_DROP, drop_decided);
 		if (blind)
 			ES_VERDICT(ret, ES_REBUILD, request_blind);
 		if (v->inspector_alive)

@@ -22,7 +22,8 @@
 	X(prefix##overlap, "a segment that holds the end of one request and the start of another")           \
 	X(prefix##half_closed, "the client closed its side with a request")                                  \
 	X(prefix##uninspected, "a request came while the inspector was not running")                         \
-	X(prefix##unknown, "a connection that was made without inspection")
+	X(prefix##unknown, "a connection that was made without inspection")                                  \
+	X(prefix##program, "a program handed it over")
 
 enum es_pin {
 	ES_PIN_none = 0,

@@ -6,11 +6,12 @@ import pytest
 
 import netns
 from client import Client
-from node import BLIND, CRAMPED, CRAMPED_BLIND, EACH, EARSHOT, EARSHOTD, TURNS, WEB, Node
+from node import BLIND, CRAMPED, CRAMPED_BLIND, EACH, EARSHOT, EARSHOTD, PROGRAM, SERVER, TURNS, WEB, Node
 
 
 def pytest_addoption(parser):
-    parser.addoption("--datapath", choices=("bpf", "module"), default="bpf", help="the datapath under test")
+    parser.addoption("--datapath", choices=("bpf", "module"), default=os.environ.get("EARSHOT_DATAPATH") or "bpf",
+                     help="the datapath under test (default: $EARSHOT_DATAPATH, or bpf)")
 
 
 def pytest_configure(config):
@@ -47,8 +48,9 @@ def make_node(request):
 def serving(node):
     """Starts the daemon and all servers."""
     node.start()
-    for port in (WEB, BLIND, TURNS, EACH):
+    for port in (WEB, BLIND, TURNS, EACH, PROGRAM):
         node.listen(port)
+    node.listen(SERVER, address="127.0.0.1")
     for port in (CRAMPED, CRAMPED_BLIND):
         node.listen(port, backlog=0)
     return node
@@ -95,5 +97,5 @@ def client(node):
     yield make
     for made in clients:
         made.abort()
-    for port in (WEB, BLIND, TURNS, EACH, CRAMPED, CRAMPED_BLIND):
+    for port in (WEB, BLIND, TURNS, EACH, PROGRAM, SERVER, CRAMPED, CRAMPED_BLIND):
         node.pending(port)

@@ -170,11 +170,13 @@ def cookie(key, hash_, slot, isn, options):
 
 
 REQUEST, FOLLOW, NACK, STAY, END = 1, 2, 3, 4, 5
+CONNECTION, ASK, CANCEL, ANSWER = 6, 7, 8, 9
+READY, HERE, OVER, CANCELLED, NO_LISTENER, FULL, UNSURE, OCCUPIED = range(1, 9)
 F_MOVED = 0x10
 PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguous", "truncated", "chunked", "length",
-        "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown"]  # from 1
+        "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown", "program"]  # from 1
 NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY, NACK_SILENT = 1, 2, 3, 4
-STREAM_DATAPATH = 15
+STREAM_DATAPATH, STREAM_PROGRAMS = 15, 14
 REPLAY_WINDOW = 31 * 64
 
 

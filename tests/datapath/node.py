@@ -44,10 +44,11 @@ MSS = 1500 - (20 + 8 + 64) - 40  # a full segment fits into a message on an ordi
 WINDOW = 10 * MSS
 
 # Port, policy. DEAD and DEAD_BLIND have no server, CRAMPED one with hardly any accept queue.
-# EACH inspects every request.
-WEB, BLIND, DEAD, CRAMPED, DEAD_BLIND, TURNS, CRAMPED_BLIND, EACH = range(80, 88)
+# EACH inspects every request. On PROGRAM a program listens, which hands connections over to servers on SERVER.
+WEB, BLIND, DEAD, CRAMPED, DEAD_BLIND, TURNS, CRAMPED_BLIND, EACH, PROGRAM = range(80, 89)
+SERVER = 90
 SERVICES = {WEB: "uri-hash", BLIND: "ring", DEAD: "uri-hash", CRAMPED: "uri-hash", DEAD_BLIND: "ring", TURNS: "wrr",
-            CRAMPED_BLIND: "ring", EACH: "uri-hash"}
+            CRAMPED_BLIND: "ring", EACH: "uri-hash", PROGRAM: "ring"}
 SERVICE_INDEX = {port: i for i, port in enumerate(SERVICES)}
 
 ESTABLISHED, FIN_WAIT2, TIME_WAIT = 1, 5, 6
@@ -152,7 +153,8 @@ class Node:
             *(f'node n{n} {{ address = "{a}" }}' for n, a in enumerate(CLUSTER, 1)),
             *(f'service s{port} {{ address = "{VIP}" port = {port} '
               f'{"inspect = never" if policy == "ring" else f"policy = {policy} load_bound = 0"}'
-              f'{" inspect = every" if port == EACH else ""} }}'
+              f'{" inspect = every" if port == EACH else ""}'
+              f'{f" server_port = {SERVER}" if port == PROGRAM else ""} }}'
               for port, policy in SERVICES.items())]
         with open(self.config_path, "w", encoding="ascii") as handle:
             handle.write("\n".join(lines) + "\n")
@@ -223,7 +225,7 @@ class Node:
     @contextlib.contextmanager
     def leased(self, left_s=3600, attached=1, epoch=1):
         """As if membership could change, with a lease that holds so long. Everything is put back."""
-        with tables.Tables(self.namespace, "eth0") as found:
+        with tables.Tables(self.settings["datapath"], self.namespace, "eth0") as found:
             found.configure(leased=1, epoch=epoch)
             found.lease(left_s, attached)
             yield found

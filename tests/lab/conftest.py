@@ -9,7 +9,13 @@ from earshotlab import daemon
 from helpers import cli, traces
 
 
+def pytest_addoption(parser):
+    parser.addoption("--datapath", choices=("bpf", "module"), help="of all labs (default: $EARSHOT_DATAPATH, or bpf)")
+
+
 def pytest_configure(config):
+    if config.getoption("datapath"):  # also for the command line in processes of its own
+        os.environ["EARSHOT_DATAPATH"] = daemon.DATAPATH = config.getoption("datapath")
     config.addinivalue_line("markers", "earshot: needs a built earshotd and a kernel that it runs on")
     config.addinivalue_line("markers", "wire: needs a built earshot-wire")
     config.addinivalue_line("markers", "corosync: needs corosync")
@@ -27,6 +33,8 @@ def _missing(item):
             for name in names:
                 if not os.access(os.path.join(daemon.BIN, name), os.X_OK):
                     return f"{name} is not built in {daemon.BIN}"
+    if item.get_closest_marker("earshot") and daemon.DATAPATH == "module" and not os.path.exists("/sys/module/earshot"):
+        return "earshot.ko is not loaded"
     for marker, programs in (("corosync", ("corosync", "nft")), ("pacemaker", ("pacemakerd", "crm_mon", "crm"))):
         if item.get_closest_marker(marker):
             for program in programs:

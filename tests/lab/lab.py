@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 
-from earshotlab import LabError, corosync, services, state, switch
+from earshotlab import LabError, corosync, daemon, services, state, switch
 from earshotlab.lab import TIMEOUT, Lab, clean_up
 from earshotlab.wire import DIRECTIONS, set_segmentation
 
@@ -46,7 +46,8 @@ def parser():
     up.add_argument("--agents", metavar="DIR", help="OCF agents that the nodes see as provider earshot")
     up.add_argument("--manual", choices=services.OPTIONAL, action="append", default=[],
                     help="do not start this: it is started by hand, or by pacemaker")
-    up.add_argument("--datapath", choices=("bpf", "module"), default="bpf")
+    up.add_argument("--datapath", choices=("bpf", "module"), default=daemon.DATAPATH,
+                    help="default: $EARSHOT_DATAPATH, or bpf")
     up.add_argument("--server", choices=("nginx", "none"), default="nginx")
     up.add_argument("--docroot", metavar="DIR", help="what the servers serve (default: generated files)")
     up.add_argument("--config", metavar="FILE", help="a configuration to use as it is, for all nodes")

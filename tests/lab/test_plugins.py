@@ -67,7 +67,7 @@ def _lab(plugins, tmp_path_factory):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                     "-days", "2", "-subj", "/CN=example.org", "-keyout", key, "-out", cert], check=True,
                    capture_output=True)
-    with Lab(nodes=3, policy="uri-hash", client_addresses=200) as lab, contextlib.ExitStack() as stack:
+    with Lab(nodes=3, policy="uri-hash", client_addresses=200, settings={"service.load_bound": 0}) as lab, contextlib.ExitStack() as stack:
         lab.plain = open(lab.config_file, encoding="utf-8").read()
         for node in ALL:
             place = str(tmp_path_factory.mktemp(node))

@@ -515,11 +515,17 @@ static void test_neighbours(void **state)
 static void test_server(void **state)
 {
 	struct es_facts_listener *l = &facts.listeners[1];
+	struct es_conf_service *service = &conf->services[1];
 
 	(void)state;
 	l->port = 81;
 	expect_one("server.listen", ES_CHECK_ERROR, "service api: nothing listens on 10.77.0.100 port 8080");
 	l->port = 8080;
+	/* What a program hands over needs a server, too. */
+	service->server_port = 8081;
+	assert_int_equal(es_conf_addr_parse("127.0.0.1", &service->server_address), 0);
+	expect_one("server.listen", ES_CHECK_ERROR, "service api: nothing listens on 127.0.0.1 port 8081");
+	service->server_port = 0;
 	l->v6 = 1;
 	run_again();
 	assert_int_equal(finding("server.listen")->severity, ES_CHECK_OK);

@@ -102,13 +102,21 @@ static void test_everything_set(void **state)
 		" cluster_mac = \"02:bf:0a:4D:00:fE\" receive_window_scale = 14  mtu = 9000\n"
 		" cookie_lifetime_s = 120 fallback_after_ms = 60000 }\n"
 		"inspector { workers = 8 gather_timeout_ms = 1 gather_bytes = 1460 gather_flows = 1\n"
-		" decision_entries = 1024 race_window_ms = 0 } // end\n"
+		" decision_entries = 1024 race_window_ms = 0 program_group = www-data } // end\n"
 		"node n-1.a_B { weight = 0 address = 10.78.0.1 }\nnode 2 { address = \"10.78.0.2\" weight = "
 		"1000 }\n"
 		"service b { port = 443 address = 10.77.0.102 policy = 'lard' load_bound = 100 }\n"
-		"service c { port = 80 address = 10.77.0.102 inspect = never }");
+		"service c { port = 80 address = 10.77.0.102 inspect = never server_port = 80 }\n"
+		"service d { port = 81 address = 10.77.0.102 server_port = 82 server_address = 10.77.0.102 "
+		"}");
 
 	(void)state;
+	assert_string_equal(conf->inspector.program_group, "www-data");
+	assert_int_equal(conf->services[1].server_port, 0);
+	assert_int_equal(conf->services[2].server_port, 80);
+	assert_int_equal(conf->services[2].server_address.w[3], inet_addr("127.0.0.1"));
+	assert_int_equal(conf->services[3].server_port, 82);
+	assert_int_equal(conf->services[3].server_address.w[3], inet_addr("10.77.0.102"));
 	assert_string_equal(conf->cluster.name, "the lab, nr. 1");
 	assert_string_equal(conf->cluster.key_file, "/tmp/k");
 	assert_int_equal(conf->cluster.handover_port, 1);
@@ -133,7 +141,7 @@ static void test_everything_set(void **state)
 	assert_int_equal(conf->nodes[0].weight, 0);
 	assert_string_equal(conf->nodes[1].name, "2");
 	assert_int_equal(conf->nodes[1].weight, 1000);
-	assert_int_equal(conf->service_count, 3);
+	assert_int_equal(conf->service_count, 4);
 	assert_string_equal(conf->services[0].policy, "ring");
 	assert_int_equal(conf->services[0].inspect, ES_INSPECT_NEVER);
 	assert_int_equal(conf->services[0].load_bound, 0);
@@ -199,6 +207,17 @@ static const struct {
 	 "t.conf:1: datapath: mac_mode = broadcast: expected multicast | unicast"},
 	{"service web { handover_cost = 1001 }",
 	 "t.conf:1: service web: handover_cost = 1001: expected 0..1000 (requests)"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\nserver_port = 80 server_address = 10.77.0.100 }",
+	 "t.conf:4: service web: server_port = 80: there the program listens: expected the server's own "
+	 "address or "
+	 "port"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80 inspect = every server_port = 81 }",
+	 "t.conf:3: service web: server_port = 81: with inspect = every no program hands over: expected "
+	 "inspect = "
+	 "first or never"},
+	{"service web { server_address = 0.0.0.0 }",
+	 "t.conf:1: service web: server_address = 0.0.0.0: expected a unicast IPv4 address of a network"},
 	{"service web { inspect = yes }",
 	 "t.conf:1: service web: inspect = yes: expected first | every | never"},
 	{"service web { policy = round-robin }", "t.conf:1: service web: policy = round-robin: expected ring "
@@ -248,7 +267,8 @@ static const struct {
 	 "membership | handover_port | virtual_nodes"},
 	{"service web { adress = 10.77.0.100 }",
 	 "t.conf:1: service web: unknown key \"adress\": expected address | "
-	 "port | policy | inspect | load_bound | handover_cost | parameters | document_root | admit_low | "
+	 "port | policy | inspect | server_address | server_port | load_bound | handover_cost | parameters | "
+	 "document_root | admit_low | "
 	 "admit_normal | retry_after_s | plugin NAME {"},
 	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
 			   "| node | service | rule | location"},

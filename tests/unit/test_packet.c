@@ -174,12 +174,39 @@ static void test_answer(void **state)
 	}
 }
 
+/* A client's packet, made from what is known of the connection: as one that was received, again. */
+static void test_make(void **state)
+{
+	uint8_t p[200], bytes[200];
+	struct es_ip_packet packet, made;
+	size_t len = make(p, 100, ES_TCP_ACK | ES_TCP_PSH);
+
+	(void)state;
+	assert_int_equal(es_ip_packet_parse(p, len, &packet), 0);
+	for (int has_ts = 0; has_ts < 2; has_ts++) {
+		packet.seg.has_ts = (uint8_t)has_ts;
+		len = es_ip_packet_make(&packet.flow, &packet.seg, es_ip_packet_payload(&packet), bytes);
+		assert_int_equal(len, (has_ts ? 52 : 40) + 100);
+		assert_true(checksums_hold(bytes, len));
+		assert_int_equal(es_ip_packet_parse(bytes, len, &made), 0);
+		assert_memory_equal(&made.flow, &packet.flow, sizeof(made.flow));
+		assert_int_equal(made.seg.seq, packet.seg.seq);
+		assert_int_equal(made.seg.ack, packet.seg.ack);
+		assert_int_equal(made.seg.flags, packet.seg.flags);
+		assert_int_equal(made.seg.len, 100);
+		assert_int_equal(made.seg.has_ts, has_ts);
+		assert_int_equal(made.seg.tsval, has_ts ? packet.seg.tsval : 0);
+		assert_int_equal(made.seg.tsecr, has_ts ? packet.seg.tsecr : 0);
+		assert_memory_equal(es_ip_packet_payload(&made), es_ip_packet_payload(&packet), 100);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),	   cmocka_unit_test(test_cut_whole),
-		cmocka_unit_test(test_cut_pieces), cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_answer),
+		cmocka_unit_test(test_parse),	  cmocka_unit_test(test_make),
+		cmocka_unit_test(test_cut_whole), cmocka_unit_test(test_cut_pieces),
+		cmocka_unit_test(test_reset),	  cmocka_unit_test(test_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@ BUILD = os.environ.get("EARSHOT_BUILD") or os.path.join(REPOSITORY, "build")
 BIN = os.path.join(BUILD, "bin")
 CONTROL_DIR = "/run/earshot"
 SECTIONS = ("cluster", "datapath", "inspector", "service")
+DATAPATH = os.environ.get("EARSHOT_DATAPATH") or "bpf"  # of labs that do not name one
 _BARE = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -52,7 +53,7 @@ def parse_settings(settings):
     return sections
 
 
-def config_text(net, key_file, policy=None, datapath="bpf", membership="static", settings=None):
+def config_text(net, key_file, policy=None, datapath=DATAPATH, membership="static", settings=None):
     """The configuration file of all nodes of the lab."""
     content = {
         "cluster": {"name": net.name, "key_file": key_file, "membership": membership},

@@ -16,7 +16,7 @@ from .wait import wait_for
 from .wire import Wire, set_segmentation
 
 _numbers = itertools.count(1)
-TIMEOUT = 20.0
+TIMEOUT = float(os.environ.get("EARSHOT_LAB_TIMEOUT") or 20)  # longer where the machine is emulated
 
 
 class Lab:
@@ -30,6 +30,7 @@ class Lab:
     settings    further configuration: {"service.inspect": "every", "inspector.workers": 1, "node.n1.weight": 50}
     config      a configuration file to use as it is, instead
     earshot     False: no daemons, only network and servers
+    datapath    "bpf" or "module"; None: $EARSHOT_DATAPATH, or "bpf"
     membership  "static"; "corosync": a real corosync on each node (corosync.py), also without earshotd
     pacemaker   True, or a dict of cluster properties: with corosync, a real pacemaker on each node (pacemaker.py)
     token       corosync's, in milliseconds; transport: "knet" or "udpu"
@@ -43,7 +44,7 @@ class Lab:
     segment     True: no super-frames on the wired links, so that one loss is the loss of one segment
     """
 
-    def __init__(self, name=None, nodes=3, *, policy="uri-hash", membership="static", datapath="bpf", server="nginx",
+    def __init__(self, name=None, nodes=3, *, policy="uri-hash", membership="static", datapath=None, server="nginx",
                  docroot=None, config=None, settings=None, earshot=True, wires=(), wire_seed=None, segment=False,
                  client_addresses=1, timeout=TIMEOUT, pacemaker=False, token=corosync.TOKEN, transport="knet",
                  corosync=None, agents=None, autostart=services.OPTIONAL):
@@ -52,7 +53,8 @@ class Lab:
             name = f"t{os.getpid()}-{next(_numbers)}"
             owner = {"pid": os.getpid(), "start": process.start_time(os.getpid())}
         self.options = {
-            "name": name, "nodes": nodes, "policy": policy, "membership": membership, "datapath": datapath,
+            "name": name, "nodes": nodes, "policy": policy, "membership": membership,
+            "datapath": datapath or daemon.DATAPATH,
             "server": server, "docroot": docroot, "config": config, "settings": dict(settings or {}),
             "earshot": earshot, "wires": list(wires), "wire_seed": wire_seed, "segment": segment,
             "client_addresses": client_addresses, "timeout": timeout, "owner": owner, "pacemaker": pacemaker,

@@ -51,7 +51,7 @@ _COMMON_SYSCTLS = {
     "net.ipv4.tcp_timestamps": 1,
     "net.ipv4.tcp_ecn": 2,
 }
-_NODE_SYSCTLS = {
+NODE_SYSCTLS = {
     **_COMMON_SYSCTLS,
     "net.ipv4.conf.all.arp_ignore": 1,
     "net.ipv4.conf.all.arp_announce": 2,
@@ -190,7 +190,7 @@ class Topology:
             return _CLIENT_SYSCTLS
         if namespace == self.switch:
             return _SWITCH_SYSCTLS
-        return _COMMON_SYSCTLS if namespace == self.wire else _NODE_SYSCTLS
+        return _COMMON_SYSCTLS if namespace == self.wire else NODE_SYSCTLS
 
     def _switch_commands(self, link):
         machine_end = f"name {link.interface} address {link.mac} netns {link.namespace}"
@@ -206,6 +206,10 @@ class Topology:
 
     def set_up_machine(self, machine):
         """Addresses of a machine whose interfaces are there but bare."""
+        netns.ip_batch(self.namespace(machine), self.machine_commands(machine))
+
+    def machine_commands(self, machine):
+        """The same as arguments of `ip`, wherever the machine is (tests/vm)."""
         commands = ["link set lo up"]
         if machine == "client":
             commands += [f"address add {address}/16 dev eth0" for address in self.client_addresses]
@@ -215,7 +219,7 @@ class Topology:
                          f"address add {self.public_address(machine)}/16 dev eth0",
                          f"address add {self.cluster_address(machine)}/24 dev eth1",
                          "link set eth0 up", "link set eth1 up"]
-        netns.ip_batch(self.namespace(machine), commands)
+        return commands
 
     def replace_node(self, node):
         """Give the node a new, empty kernel: what a machine has after a power cut. Its cables stay plugged in.

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_CONNECTION_H
+#define ES_BPF_CONNECTION_H
+
+/*
+ * What a node does with the messages about a program's connection (kmod/core/connection.h), and what the
+ * daemon that sends them reads of its own sockets.
+ */
+#include "target.h"
+#include "kmod/core/connection.h"
+
+/* What a message is about, and what the server that it is for expects next. */
+struct es_connection_found {
+	struct es_packet pkt;
+	struct es_segment seg;
+	struct es_rebuilt_key key;
+	__u32 rcv_nxt;
+};
+
+/* The packet in the message; -1 if it is none of a service that has a server here. */
+static __noinline int es_connection_parse(struct __sk_buff *skb, const struct es_handover *h,
+					  struct es_connection_found *ret)
+{
+	__u32 len;
+	struct iphdr ip;
+
+	if (!h || !ret || bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &ip, sizeof(ip)))
+		return -1;
+	len = es_ntohs(h->packet_len);
+	if (ip.ihl != 5 || ip.version != 4 || ip.protocol != IPPROTO_TCP || es_ntohs(ip.tot_len) != len ||
+	    (ip.frag_off & es_htons(0x3fff)))
+		return -1;
+	ret->pkt.off = ES_MESSAGE_PACKET_OFF;
+	ret->pkt.saddr = ip.saddr;
+	ret->pkt.daddr = ip.daddr;
+	if (es_packet_tcp(skb, &ret->pkt, len, &ret->seg) || es_packet_options(skb, &ret->pkt, &ret->seg))
+		return -1;
+	return (ret->seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_FIN | ES_TCP_ACK)) == ES_TCP_ACK ? 0 : -1;
+}
+
+/* The socket that listens for the server; the caller releases it. */
+static __always_inline struct bpf_sock *es_connection_server(struct __sk_buff *skb,
+							     const struct es_packet *pkt,
+							     const struct es_service_entry *service)
+{
+	struct es_packet to = *pkt;
+
+	if (!service->server_port)
+		return (void *)0;
+	to.daddr = service->server.w[3];
+	to.dport = service->server_port;
+	return es_socket_lookup(skb, &to);
+}
+
+/* Fill in what the sockets say. */
+static __noinline int es_connection_look(struct __sk_buff *skb, struct es_connection_found *f,
+					 struct es_connection_view *v, const struct es_service_entry *service)
+{
+	__u32 nothing = 0;
+	struct bpf_sock *sk;
+	__u8 listening = 0;
+
+	if (!f || !v || !service)
+		return -1;
+	sk = es_socket_lookup(skb, &f->pkt);
+	v->socket = es_socket_classify(sk, &nothing, &listening);
+	if (sk) {
+		struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+		if (tp && v->socket == ES_SOCKET_ESTABLISHED)
+			f->rcv_nxt = tp->rcv_nxt;
+		bpf_sk_release(sk);
+	}
+	sk = es_connection_server(skb, &f->pkt, service);
+	if (sk) {
+		es_socket_classify(sk, &nothing, &v->listening);
+		v->accept_full = v->listening && es_listener_is_full(sk);
+		bpf_sk_release(sk);
+	}
+	return 0;
+}
+
+/* Make the socket; 0 or -1. */
+static __noinline int es_connection_rebuild(struct __sk_buff *skb, const struct es_handover *h,
+					    const struct es_connection_found *f,
+					    const struct es_service_entry *service)
+{
+	struct es_rebuilt rebuilt = {};
+	struct bpf_sock *sk;
+	int rc = -1;
+
+	if (!h || !f || !service)
+		return -1;
+	sk = es_connection_server(skb, &f->pkt, service);
+	if (!sk)
+		return -1;
+	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
+	rebuilt.source = h->source;
+	rebuilt.acknowledged = 1; /* by the node that had it: its client does not repeat it */
+	rebuilt.handover = h->content;
+	es_handover_options_get(h, &rebuilt.track.options);
+	rebuilt.track.requests = 1;
+	rebuilt.track.pin = ES_PIN_program;
+	rebuilt.track.service = h->service;
+	if (sk->state == TCP_STATE_LISTEN && !es_message_open(skb))
+		rc = es_rebuild(skb, sk, &f->seg, f->key.flow_hash, &rebuilt);
+	bpf_sk_release(sk);
+	return rc;
+}
+
+static __noinline int es_connection_cancel(const struct es_handover *h, const struct es_rebuilt_key *key)
+{
+	struct es_rebuilt rebuilt = {.is_cancelled = 1};
+
+	if (!h || !key)
+		return -1;
+	rebuilt.source = h->source;
+	rebuilt.handover = h->content;
+	return (int)bpf_map_update_elem(&es_rebuilts, key, &rebuilt, BPF_ANY);
+}
+
+/*
+ * Returns the answer to be sent, 0 for a packet that is dropped, ES_CONNECTION_DELIVER for one that makes the
+ * socket. A function of its own, so that its stack is free again when the answer is made.
+ */
+#define ES_CONNECTION_DELIVER 255
+static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handover *h)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_connection_found f = {};
+	struct es_connection_view v = {};
+	struct es_verdict verdict = {};
+	struct es_service_entry *entry;
+	struct es_rebuilt *noted;
+	struct es_flow flow;
+	int service;
+	__u8 answer;
+
+	if (!cfg || !h)
+		return 0;
+	if (es_connection_parse(skb, h, &f)) {
+		es_count(ES_COUNT_handover_malformed);
+		return 0;
+	}
+	service = es_service_find(f.pkt.daddr, f.pkt.dport);
+	if (service < 0 || service >= ES_SERVICES_MAX) {
+		es_count(ES_COUNT_handover_wrong_target);
+		return 0;
+	}
+	entry = &cfg->service[service];
+	es_packet_flow(&f.pkt, &flow);
+	f.key.flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	f.key.seq = f.seg.seq;
+	v.id = es_cpu_be64((__u64)h->content);
+	v.kind = h->kind;
+	v.source = h->source;
+	v.is_self = h->source == cfg->self;
+	v.silent = (__u8)es_handover_is_silent();
+	v.stale = cfg->leased && h->epoch != es_htonl(cfg->epoch);
+	noted = bpf_map_lookup_elem(&es_rebuilts, &f.key);
+	if (noted) {
+		v.noted_id = es_cpu_be64((__u64)noted->handover);
+		v.noted_source = (__u8)noted->source;
+		v.noted_cancelled = noted->is_cancelled;
+	}
+	if (es_connection_look(skb, &f, &v, entry))
+		return 0;
+	answer = es_decide_connection(&v, &verdict);
+	if (verdict.action == ES_REBUILD) {
+		if (!es_connection_rebuild(skb, h, &f, entry)) {
+			es_count(verdict.counter);
+			return ES_CONNECTION_DELIVER;
+		}
+		/* Perhaps without its envelope, so it cannot be answered; who asks again is. */
+		es_count(ES_COUNT_rebuild_refused);
+		return 0;
+	}
+	if (verdict.action == ES_NACK && answer == ES_CONNECTION_CANCELLED && !v.noted_cancelled &&
+	    es_connection_cancel(h, &f.key))
+		verdict.action = ES_DROP; /* no promise that is not kept */
+	es_count(verdict.counter);
+	if (verdict.action != ES_NACK)
+		return 0;
+	h->next_request_seq = es_htonl(f.rcv_nxt);
+	return answer;
+}
+
+/* Returns the program's verdict. */
+static __noinline int es_connection_message(struct __sk_buff *skb, struct es_config *cfg,
+					    struct es_handover *h)
+{
+	int answer = es_connection_take(skb, h);
+
+	if (answer == ES_CONNECTION_DELIVER)
+		return TC_ACT_OK;
+	return answer ? es_message_answer(skb, cfg, h, ES_HANDOVER_ANSWER, (__u32)answer) : TC_ACT_SHOT;
+}
+
+/*
+ * Run by the daemon, never attached: a client's packet goes in, struct es_connection_state of the
+ * connection's socket comes out in its place.
+ */
+SEC("tc")
+int es_connection(struct __sk_buff *skb)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_connection_state s = {};
+	struct es_packet pkt = {.off = ETH_HLEN};
+	struct es_segment seg;
+	struct es_flow flow;
+	struct bpf_sock *sk;
+	struct tcp_sock *tp;
+	struct iphdr ip;
+
+	if (!cfg || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+		return -1;
+	pkt.saddr = ip.saddr;
+	pkt.daddr = ip.daddr;
+	if (es_packet_tcp(skb, &pkt, es_ntohs(ip.tot_len), &seg))
+		return -1;
+	es_packet_flow(&pkt, &flow);
+	s.flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	sk = es_socket_lookup(skb, &pkt);
+	if (sk) {
+		tp = bpf_skc_to_tcp_sock(sk);
+		if (tp && sk->state == TCP_STATE_ESTABLISHED) {
+			s.bytes_received = tp->bytes_received;
+			s.bytes_acked = tp->bytes_acked;
+			s.rcv_nxt = tp->rcv_nxt;
+			s.copied_seq = tp->copied_seq;
+			s.snd_una = tp->snd_una;
+			s.write_seq = tp->write_seq;
+			s.ts_recent = tp->rx_opt.ts_recent;
+			s.is_found = 1;
+		}
+		bpf_sk_release(sk);
+	}
+	return (int)bpf_skb_store_bytes(skb, 0, &s, sizeof(s), 0);
+}
+
+#endif

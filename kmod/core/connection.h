@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_CONNECTION_H
+#define ES_CORE_CONNECTION_H
+
+/*
+ * Connections that programs hand over (docs/programs.md), at the target. Other than a client's request, which
+ * the client repeats, the bytes of such a connection are acknowledged: what is lost is lost for good. So the
+ * sender keeps its own socket, silent, until this node says that it has one; and this node remembers of each
+ * handover (its @id) whether it has made the socket, or has promised not to.
+ */
+#include "decide.h"
+
+/**
+ * struct es_connection_view - what the target knows about a message of kind CONNECTION, ASK or CANCEL
+ * @id: names the handover; grows from one of a source to its next
+ * @noted_id, @noted_source, @noted_cancelled: what is remembered of this connection; id 0: nothing
+ * @socket: an enum es_socket; @listening, @accept_full: the server's listening socket
+ * @is_self: the source is this node, so the socket that ASK finds is the one that is to be handed over
+ * @stale: another version of the ring is in force here; @silent: this node takes no new connection
+ */
+struct es_connection_view {
+	__u64 id;
+	__u64 noted_id;
+	__u8 noted_source;
+	__u8 noted_cancelled;
+	__u8 source;
+	__u8 kind;
+	__u8 socket;
+	__u8 listening;
+	__u8 accept_full;
+	__u8 is_self;
+	__u8 stale;
+	__u8 silent;
+};
+
+#define ES_CONNECTION_VERDICT(a, c, n)                                                                       \
+	do {                                                                                                 \
+		ret->action = (a);                                                                           \
+		ret->counter = ES_COUNT_##c;                                                                 \
+		return (n);                                                                                  \
+	} while (0)
+
+/**
+ * es_decide_connection() - what to do with it
+ * @ret: action ES_REBUILD; ES_NACK, send the answer that is returned; ES_DROP; or, with ES_NACK and
+ * CANCELLED, first note that. One socket is made from one handover, however often its messages come; none
+ * after CANCELLED.
+ */
+static __always_inline __u8 es_decide_connection(const struct es_connection_view *v, struct es_verdict *ret)
+{
+	if (v->noted_id == v->id) {
+		if (v->noted_cancelled)
+			ES_CONNECTION_VERDICT(ES_NACK, connection_cancelled, ES_CONNECTION_CANCELLED);
+		if (v->socket == ES_SOCKET_ESTABLISHED)
+			ES_CONNECTION_VERDICT(ES_NACK, connection_asked, ES_CONNECTION_HERE);
+		ES_CONNECTION_VERDICT(ES_NACK, connection_asked, ES_CONNECTION_OVER);
+	}
+	/* Of a handover before the one that is noted: it came late, and its sender has settled it. */
+	if (v->noted_id && v->noted_source == v->source && v->id < v->noted_id)
+		ES_CONNECTION_VERDICT(ES_DROP, connection_old, 0);
+	if (v->kind == ES_HANDOVER_CANCEL)
+		ES_CONNECTION_VERDICT(ES_NACK, connection_cancelled, ES_CONNECTION_CANCELLED);
+	if (v->silent || v->stale)
+		ES_CONNECTION_VERDICT(ES_NACK, connection_refused, ES_CONNECTION_SILENT);
+	if (v->socket != ES_SOCKET_NONE && !(v->is_self && v->kind == ES_HANDOVER_ASK))
+		ES_CONNECTION_VERDICT(ES_NACK, connection_refused, ES_CONNECTION_OCCUPIED);
+	if (!v->listening)
+		ES_CONNECTION_VERDICT(ES_NACK, connection_refused, ES_CONNECTION_NO_LISTENER);
+	if (v->accept_full)
+		ES_CONNECTION_VERDICT(ES_NACK, connection_refused, ES_CONNECTION_FULL);
+	if (v->kind == ES_HANDOVER_ASK)
+		ES_CONNECTION_VERDICT(ES_NACK, connection_asked, ES_CONNECTION_READY);
+	ES_CONNECTION_VERDICT(ES_REBUILD, connection_rebuilt, 0);
+}
+
+#endif

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A program's connection at its target: one socket for a handover, however often and late its messages come."""
+import itertools
+
+import pytest
+
+import model
+from client import LINUX, PLAIN, WINDOWS
+from model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OCCUPIED, OVER, READY,
+                   UNSURE)
+from node import ESTABLISHED, PROGRAM, SERVER
+from packet import ACK, PSH
+
+MASK = 0xFFFFFFFF
+_ids = itertools.count(1 << 40)
+
+
+class Given:
+    """A connection that a program of n2 hands over to n1: some bytes of it, from somewhere in its middle."""
+
+    def __init__(self, node, client, offer=LINUX, size=700):
+        self.node, self.id = node, next(_ids)
+        self.client = client(PROGRAM, owner=2, offer=offer)
+        self.client.forge()
+        self.text = bytes(range(256)) * (size // 256 + 1)
+        self.text = self.text[:size]
+
+    def send(self, kind, text=b"", at=0, **fields):
+        c = self.client
+        packet = c.ip_packet(ACK | PSH, text, seq=(c.next + at) & MASK)
+        return self.node.message(c.handover(packet, kind, content=fields.pop("id", self.id), stream=14, **fields))
+
+    def build(self, **fields):
+        return self.send(CONNECTION, self.text, **fields)
+
+    def answered(self, what, expects=None, **fields):
+        """The answer to all that was asked; nothing else is said."""
+        message = self.node.taken(2, ANSWER)
+        assert message.nack == what and message.content == fields.get("id", self.id)
+        assert message.stream == model.STREAM_DATAPATH and message.ports == (7350, 40000)
+        if expects is not None:
+            assert message.next_request_seq == (self.client.next + expects) & MASK
+        self.node.no_message()
+
+    def ask(self, what, expects=None, **fields):
+        self.send(ASK, **fields)
+        self.answered(what, expects, **fields)
+
+    def accept(self):
+        server, (ip, port) = self.node.listeners[SERVER].accept()
+        assert (ip, port) == (self.client.ip, self.client.port)
+        assert server.getsockname() == ("10.77.0.100", PROGRAM)  # as if it had listened there
+        server.settimeout(5)
+        self.client.server = server
+        return server
+
+
+@pytest.fixture
+def given(node, client):
+    return lambda *arguments, **keywords: Given(node, client, *arguments, **keywords)
+
+
+def received(server, size):
+    data = b""
+    while len(data) < size:
+        data += server.recv(size - len(data)) or pytest.fail(f"the end after {len(data)} bytes")
+    return data
+
+
+@pytest.mark.parametrize("offer", [LINUX, WINDOWS, PLAIN], ids=lambda o: o.name)
+def test_rebuilt(node, given, offer):
+    """The server on the other port has it, with the options of the old socket; and the client goes on with it."""
+    g = given(offer)
+    with node.counts(handover_received=3, connection_rebuilt=1, connection_asked=2):
+        g.ask(READY)
+        g.build()
+        g.ask(HERE, len(g.text))
+        server = g.accept()
+        assert received(server, len(g.text)) == g.text
+    assert node.sockets(g.client) == [ESTABLISHED]
+    g.client.sent(g.text)
+    segments = g.client.answer(bytes(3000))
+    assert all(s.ack == g.client.next for s in segments)
+    g.client.send(ACK | PSH, b"more")
+    assert received(server, 4) == b"more"
+
+
+def test_without_bytes(node, given):
+    """The program has read nothing and decided by the address."""
+    g = given(size=0)
+    g.build()
+    g.ask(HERE, 0)
+    server = g.accept()
+    g.client.send(ACK | PSH, b"first")
+    assert received(server, 5) == b"first"
+
+
+def test_again(node, given):
+    """Messages that are repeated because their answers were lost make nothing new, also when all is over."""
+    g = given()
+    with node.counts(handover_received=5, connection_rebuilt=1, connection_asked=4):
+        g.build()
+        g.ask(HERE, len(g.text))
+        g.build()
+        g.answered(HERE, len(g.text))
+        g.accept()
+        g.client.abort()  # the server resets the connection
+        g.ask(OVER)
+        g.build()
+        g.answered(OVER)
+    assert node.pending(SERVER) == 0 and node.sockets(g.client) == []
+
+
+def test_cancelled(node, given):
+    """What was called off is not made by a message that was overtaken; another handover of it is."""
+    g = given()
+    late = g.id
+    with node.counts(handover_received=5, connection_cancelled=3, connection_rebuilt=1, connection_asked=1):
+        g.send(CANCEL)
+        g.answered(CANCELLED)
+        g.build()
+        g.answered(CANCELLED)
+        g.send(CANCEL)
+        g.answered(CANCELLED)
+        g.id = next(_ids)
+        g.build()
+        g.ask(HERE, len(g.text))
+    with node.counts(handover_received=2, connection_old=2):
+        g.send(CONNECTION, g.text, id=late)
+        g.send(CANCEL, id=late)
+        node.no_message()
+    assert node.pending(SERVER) == 1
+
+
+def test_cancelled_too_late(node, given):
+    """It is here: then that is the answer, and it stays."""
+    g = given()
+    g.build()
+    with node.counts(handover_received=1, connection_asked=1):
+        g.send(CANCEL)
+        g.answered(HERE, len(g.text))
+    assert received(g.accept(), len(g.text)) == g.text
+
+
+def test_rest(node, given):
+    """More bytes than one message has; each answer says what is still missing."""
+    g = given(size=3800)
+    g.send(CONNECTION, g.text[:1000])
+    g.ask(HERE, 1000)
+    g.send(FOLLOW, g.text[2000:3000], at=2000)
+    g.ask(HERE, 1000)
+    g.send(FOLLOW, g.text[1000:2000], at=1000)
+    g.ask(HERE, 3000)
+    g.send(FOLLOW, g.text[2500:], at=2500)
+    g.ask(HERE, 3800)
+    assert received(g.accept(), 3800) == g.text
+
+
+@pytest.mark.parametrize("kind", [ASK, CONNECTION])
+def test_no_server(node, given, kind):
+    g = given()
+    node.listeners.pop(SERVER).close()
+    try:
+        with node.counts(handover_received=1, connection_refused=1):
+            g.send(kind, g.text)
+            g.answered(NO_LISTENER)
+    finally:
+        node.listen(SERVER, address="127.0.0.1")
+    assert node.sockets(g.client) == []
+
+
+def test_full(node, given):
+    """A server that does not accept: refused before anything is made, and not swallowed by its kernel."""
+    node.listeners.pop(SERVER).close()
+    node.listen(SERVER, backlog=0, address="127.0.0.1")
+    try:
+        one, two = given(), given()
+        one.build()
+        one.ask(HERE)
+        with node.counts(handover_received=2, connection_refused=2):
+            two.ask(FULL)
+            two.build()
+            two.answered(FULL)
+        one.accept()
+        two.build()
+        two.ask(HERE)
+    finally:
+        node.pending(SERVER)
+        node.listeners.pop(SERVER).close()
+        node.listen(SERVER, address="127.0.0.1")
+
+
+def test_other_connection_of_these_ports(node, given):
+    """It is not touched, not even by what names its bytes."""
+    g = given()
+    g.build()
+    server = g.accept()
+    g.id = next(_ids)
+    for kind in (ASK, CONNECTION):
+        g.send(kind, g.text)
+        g.answered(OCCUPIED)
+    assert received(server, len(g.text)) == g.text
+
+
+@pytest.mark.parametrize("lease,epoch", [(3600, 2), (-1, 1)])
+def test_membership(node, given, lease, epoch):
+    """A node with another ring, or without a lease, takes nothing."""
+    g = given()
+    with node.leased(lease, epoch=epoch), node.counts(handover_received=2, connection_refused=2):
+        g.ask(UNSURE)
+        g.build()
+        g.answered(UNSURE)
+    assert node.sockets(g.client) == []
+
+
+def test_malformed(node, given):
+    """No packet of a connection, or none of a service."""
+    g = given()
+    with node.counts(handover_received=2, handover_malformed=2):
+        for flags in (ACK | 2, ACK | 4):  # SYN, RST
+            packet = g.client.ip_packet(flags, g.text)
+            node.message(g.client.handover(packet, CONNECTION, content=g.id))
+    g.client.service = 99
+    with node.counts(handover_received=1, handover_wrong_target=1):
+        g.build()
+    node.no_message()

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that accept, read, decide and hand the connection over (docs/programs.md)."""
+import concurrent.futures
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import random
+import sys
+
+import pytest
+
+import raw
+from earshotlab import Lab, daemon, netns, server, topology, wait_for
+
+pytestmark = [pytest.mark.earshot, pytest.mark.wire]
+
+ALL = ["n1", "n2", "n3"]
+PROGRAM, EXAMPLE = (topology.VIP, 8000), (topology.VIP, 8001)
+LINKS = ["client", "n1-clu", "n2-clu", "n3-clu"]
+LIBRARY = os.path.join(daemon.BUILD, "lib", "libearshot.so.1")
+SERVICES = "".join(f"""\
+service {name} {{
+    address = {topology.VIP}
+    port = {port}
+    inspect = never
+    server_port = {topology.PORT}
+}}
+""" for name, (_, port) in {"programs": PROGRAM, "example": EXAMPLE}.items())
+
+
+def start(stack, node, command, port):
+    """Run a program on a node until the end of the tests."""
+    environment = node.environment()
+    if node.lab.options["membership"] == "static":  # or it has a /run/earshot of its own, and only one socket there
+        environment["EARSHOT_HANDOVER_SOCKET"] = daemon.control_path(node.namespace).replace(".sock", ".handover")
+    child = node.popen(command, env=environment)
+    stack.callback(child.wait)
+    stack.callback(child.kill)
+    wait_for(lambda: f"{topology.VIP}:{port} " in node.exec(["ss", "-ltn"]).stdout, f"program of {node.name}")
+    return child
+
+
+def serve(lab, stack):
+    """The services of the programs on all nodes, and a program for each."""
+    with open(lab.config_file, "a", encoding="utf-8") as handle:
+        handle.write(SERVICES)
+    for node in lab.nodes:
+        node.exec(["earshot", "reload"])
+        start(stack, node, [sys.executable, "-I", os.path.join(os.path.dirname(__file__), "program.py"), LIBRARY,
+                            PROGRAM[0], str(PROGRAM[1])], PROGRAM[1])
+        start(stack, node, [daemon.binary("upload-inspector"), EXAMPLE[0], str(EXAMPLE[1]), "n2"], EXAMPLE[1])
+
+
+@pytest.fixture(scope="module", name="lab")
+def _lab():
+    with Lab(nodes=3, policy="uri-hash", wires=LINKS) as lab, contextlib.ExitStack() as stack:
+        serve(lab, stack)
+        yield lab
+
+
+def ask(lab, uri, method="GET", body=b"", before=None, connect=None, **named):
+    """One request to a program; its answer, read to the end."""
+    with connect or raw.connect(lab.client, PROGRAM, before=before, timeout=30) as sock:
+        length = {"Content_Length": len(body)} if body else {}
+        sock.sendall(raw.head(uri, method, Connection="close", **length, **named) + body)
+        return raw.receive(sock)
+
+
+def total(lab, name):
+    return sum(lab.counters(node)[name] for node in ALL)
+
+
+def right(response, name="100k"):
+    """It is the file, whole."""
+    wanted = hashlib.sha256(server.file_content(name, server.FILES[name])).hexdigest()
+    return response.status == 200 and response.digest.hexdigest() == wanted
+
+
+@pytest.mark.parametrize("target", ALL + ["self"])
+def test_download(lab, target):
+    """From whichever node, to each: its real server answers, and sees the client's own address."""
+    made, seen = total(lab, "connection_rebuilt"), set()
+    for _ in range(12):
+        sock = raw.connect(lab.client, PROGRAM)
+        name = "%s:%d" % sock.getsockname()
+        response = ask(lab, "/100k", connect=sock, X_To=target)
+        assert right(response) and (target == "self" or response.node == target)
+        wait_for(lambda: any(line.startswith(name + " ") for line in lab.node(response.node).access_log()), "the log")
+        seen.add(response.node)
+    assert target != "self" or seen == set(ALL)
+    assert total(lab, "connection_rebuilt") == made + 12
+
+
+@pytest.mark.parametrize("read", [1, 100, 4096, 60000])
+@pytest.mark.parametrize("linger", [0, 60])
+def test_upload(lab, read, linger):
+    """Read a byte of it or much; what the kernel has unread travels along, and the client goes on sending."""
+    body = random.Random(read + linger).randbytes(700_000)
+    for target in ("n1", "n3"):
+        response = ask(lab, "/upload", "POST", body, X_To=target, X_Read=read, X_Linger=linger)
+        told = json.loads(response.text)
+        assert told["bytes"] == len(body) and told["sha256"] == hashlib.sha256(body).hexdigest()
+        assert response.node == target
+
+
+def test_later_request(lab):
+    """The program answers itself for a while, and hands the connection over with its third request."""
+    for target in ALL:
+        with raw.connect(lab.client, PROGRAM) as sock:
+            for size in (10, 50_000):
+                sock.sendall(raw.head("/", X_Hello=size))
+                response = raw.receive(sock)
+                assert (response.node, response.size) == ("program", size)
+            sock.sendall(raw.head("/100k", X_To=target))
+            assert right(raw.receive(sock))
+            sock.sendall(raw.head("/node"))  # and it stays there
+            assert raw.receive(sock).node == target
+
+
+@pytest.mark.parametrize("off", [["tcp_timestamps"], ["tcp_sack"], ["tcp_window_scaling"],
+                                 ["tcp_timestamps", "tcp_sack", "tcp_window_scaling"]], ids="-".join)
+def test_options(lab, off):
+    """What a connection has agreed on goes on, or large transfers would crawl or stop."""
+    netns.set_sysctls(lab.net.client, {f"net.ipv4.{option}": 0 for option in off})
+    try:
+        body = random.Random(1).randbytes(3_000_000)
+        for target in ALL:
+            assert right(ask(lab, "/1m", X_To=target), "1m")
+            told = json.loads(ask(lab, "/upload", "POST", body, X_To=target).text)
+            assert told["sha256"] == hashlib.sha256(body).hexdigest()
+    finally:
+        netns.set_sysctls(lab.net.client, {f"net.ipv4.{option}": 1 for option in off})
+
+
+def crowd(lab, count, parallel):
+    """Uploads and downloads at a time; the nodes that served them. All bytes are right."""
+    def one(number):
+        target = ALL[number % 3] if number % 4 else "self"
+        if number % 2:
+            response = ask(lab, "/100k", X_To=target, X_Linger=number % 50)
+            assert right(response)
+        else:
+            body = random.Random(number).randbytes(20_000 + number % 7 * 30_000)
+            response = ask(lab, "/upload", "POST", body, X_To=target, X_Read=1 + number * 97 % 9000)
+            assert json.loads(response.text)["sha256"] == hashlib.sha256(body).hexdigest()
+        assert target in ("self", response.node)
+        return response.node
+
+    with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
+        return list(pool.map(one, range(count)))
+
+
+def test_many_at_a_time(lab):
+    made = total(lab, "connection_rebuilt")
+    assert set(crowd(lab, 600, 250)) == set(ALL)
+    assert total(lab, "connection_rebuilt") == made + 600
+
+
+def test_loss(lab):
+    """1% of all packets lost, doubled and out of order, to the client and between the nodes."""
+    made = total(lab, "connection_rebuilt")
+    try:
+        for link in LINKS:
+            lab.wire(link).zero()
+            lab.wire(link).set(loss=0.01, dup=0.01, reorder=0.01)
+        crowd(lab, 250, 40)
+        assert all(lab.wire(link).stats()[way]["lost"] for link in ("client", "n1-clu") for way in ("in", "out"))
+    finally:
+        for link in LINKS:
+            lab.wire(link).set(loss=0, dup=0, reorder=0)
+    assert total(lab, "connection_rebuilt") == made + 250
+
+
+def test_refused(lab):
+    """A node without a server: the program hears it, and the next one takes the connection; or nobody does."""
+    lab.stop("n3", "nginx")
+    try:
+        for _ in range(6):
+            assert ask(lab, "/node", X_To="n3, n1").node == "n1"
+            with raw.connect(lab.client, PROGRAM) as sock:
+                sock.sendall(raw.head("/1k", X_To="n3, n9", X_Read=20))
+                response = raw.receive(sock)
+                assert response.status == 299 and json.loads(response.text) == [-errno.ECONNREFUSED, -errno.ENOENT]
+    finally:
+        lab.start("n3", "nginx")
+    assert ask(lab, "/node", X_To="n3, n1").node == "n3"
+
+
+def test_no_answer(lab):
+    """A node that is cut off: nothing is given to it, and the connection goes elsewhere."""
+    lab.cut("n3", "cluster", silent=True)
+    try:
+        nodes = {}
+        for number in range(12):
+            sock = raw.connect(lab.client, PROGRAM)
+            nodes[number] = ask(lab, "/node", connect=sock, X_To="n3, self").node
+        assert {"n1", "n2"} <= set(nodes.values()), nodes
+    finally:
+        lab.mend("n3", "cluster")
+
+
+def test_too_much_given(lab):
+    """More than was ever read: nothing is done, or the server would read what no client has sent."""
+    with raw.connect(lab.client, PROGRAM) as sock:
+        sock.sendall(raw.head("/100k", X_To="n2", X_Give="more"))
+        response = raw.receive(sock)
+        assert response.status == 299 and json.loads(response.text) == [-errno.EINVAL]
+
+
+@pytest.mark.corosync
+def test_node_dies():
+    """A node loses its power while connections are handed to it: they go to others, or end; none is mixed up."""
+    def one(number):
+        try:
+            connection = raw.connect(lab.client, PROGRAM, timeout=5)
+            response = ask(lab, "/100k", connect=connection, X_To="n3, n1" if number % 2 else "n3, self", X_Read=30)
+        except (OSError, EOFError):
+            return "broken"
+        if response.status == 299:  # nobody was sure of the ring: the program has it still
+            assert not set(json.loads(response.text)) - {-errno.EHOSTUNREACH, -errno.ECONNREFUSED, -errno.EAGAIN}
+            return "kept"
+        assert right(response), response.fields
+        return response.node
+
+    with Lab(nodes=3, membership="corosync", policy="uri-hash", token=500) as lab, contextlib.ExitStack() as stack:
+        serve(lab, stack)
+        with concurrent.futures.ThreadPoolExecutor(20) as pool:
+            assert set(pool.map(one, range(60))) == {"n3"}
+            during = [pool.submit(one, number) for number in range(200)]
+            lab.kill("n3")
+            nodes = {future.result() for future in during}
+            assert nodes <= {"n1", "n2", "n3", "kept", "broken"}
+            wait_for(lambda: set(pool.map(one, range(20))) == {"n1", "n2"}, "n1 and n2 to serve all", 20)
+
+
+def test_example(lab):
+    """The program that is shipped: uploads to n2, all else stays."""
+    body = random.Random(2).randbytes(300_000)
+    for _ in range(6):
+        with raw.connect(lab.client, EXAMPLE) as sock:
+            sock.sendall(raw.head("/upload", "POST", Content_Length=len(body), Connection="close") + body)
+            response = raw.receive(sock)
+            assert response.node == "n2"
+            assert json.loads(response.text)["sha256"] == hashlib.sha256(body).hexdigest()
+    nodes = set()
+    for _ in range(12):
+        with raw.connect(lab.client, EXAMPLE) as sock:
+            sock.sendall(raw.head("/100k", Connection="close"))
+            response = raw.receive(sock)
+            assert right(response)
+            nodes.add(response.node)
+    assert nodes == set(ALL)

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# libearshot, without a daemon.
+find_package(Threads REQUIRED)
+
+earshot_unit_test(program earshot::earshot Threads::Threads)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Earshot on Debian's kernels: one without what the bpf datapath needs, one with it, and a cluster of machines."""
+import http.client
+import os
+
+from earshotvm import cluster
+from earshotvm.cluster import Lab, daemon, topology
+from earshotvm.machine import ENVIRONMENT, PYTHON, Machine
+from earshotvm.remote import Remote
+
+TOP = daemon.REPOSITORY
+NODE = """\
+cluster { name = "alone" key_file = "/run/key" }
+datapath { type = bpf interface = eth0 cluster_interface = eth1 }
+node n1 { address = "10.78.0.1" }
+service web { address = "10.77.0.100" port = 80 }
+"""
+
+
+def test_what_the_kernel_lacks(kernel):
+    """earshotd says it in one line and does not start. And a machine that crashes is not taken for a good one."""
+    with Remote(kernel("6.1"), name="old") as machine:
+        machine.exec(["ip", "-batch", "-"], stdin="link add eth0 up type dummy\nlink add eth1 up type dummy\n"
+                                                  "address add 10.78.0.1/24 dev eth1\n")
+        machine.write("/run/node.conf", NODE)
+        machine.exec([daemon.binary("earshot"), "keygen", "/run/key"])
+        done = machine.exec([daemon.binary("earshotd"), "--config", "/run/node.conf"], check=False)
+        assert done.returncode not in (0, None)
+        assert (done.stdout + done.stderr).splitlines() == [
+            "earshotd: error: kernel: no bpf_sk_assign_tcp_reqsk(); "
+            "the bpf datapath needs Linux 6.9 or later with CONFIG_SYN_COOKIES"]
+
+        machine.spawn(["sh", "-c", "sleep 0.5; echo c >/proc/sysrq-trigger"], "/run/crash.log")
+        result = machine.wait(60)
+        assert result.status is None and not result.good
+        assert "sysrq triggered crash" in result.troubles[0]
+
+
+def test_suites(kernel, tmp_path):
+    """With the bpf datapath on 6.12: some of the packet suite, and a lab, a cluster of namespaces in the machine."""
+    command = f"""set -e
+    {PYTHON} -m pytest -q -rs -p no:cacheprovider --datapath=bpf tests/datapath/test_lease.py -k TestNothingNew
+    lab='{PYTHON} tests/lab/lab.py'
+    $lab up --nodes 2 --datapath bpf
+    for i in $(seq 20); do
+        $lab exec client -- curl -sSf -o /dev/null -D - http://10.77.0.100/u/1k/$i
+    done >/run/headers
+    grep -q 'X-Node: n1' /run/headers
+    grep -q 'X-Node: n2' /run/headers
+    $lab down
+    """
+    with open(tmp_path / "output", "w+b") as output:
+        with Machine(kernel("6.12"), ["sh", "-c", command], cwd=TOP, output=output.fileno(), env={
+                **ENVIRONMENT, "EARSHOT_BUILD": daemon.BUILD, "EARSHOT_REQUIRED": "1"}) as machine:
+            result = machine.wait(180)
+        output.seek(0)
+        assert result.good, "\n".join([output.read().decode(errors="replace"), *result.troubles])
+    assert result.release == kernel("6.12").release != os.uname().release
+
+
+def served(lab):
+    """A request per connection, to enough different pages that each node inspects some and serves some."""
+    nodes = set()
+    for number in range(100):
+        status, headers, body = lab.client.get(f"/u/1k/{number}")
+        assert status == 200 and len(body) == 1024
+        nodes.add(headers["X-Node"])
+    assert nodes == set(lab.net.nodes)
+
+
+def test_cluster(kernel):
+    """Three machines with 6.12 and a namespace of this kernel are one server; connections move between all of them."""
+    with Lab(nodes=4, policy="uri-hash", settings={"service.inspect": "every"}, autostart=[]) as lab:
+        machines = [node for node in lab.net.nodes if node != "n4"]
+        with cluster.nodes(lab, {node: kernel("6.12") for node in machines}) as vms:
+            lab.start("n4", "nginx")
+            lab.start("n4", "earshotd")
+            served(lab)
+            with lab.client.socket() as client:
+                client.settimeout(20)
+                client.connect((topology.VIP, topology.PORT))
+                connection = http.client.HTTPConnection(topology.VIP)
+                connection.sock = client
+                answered = []
+                for number in range(40):
+                    connection.request("GET", f"/u/13k/{number}")
+                    response = connection.getresponse()
+                    assert response.status == 200 and len(response.read()) == 13 << 10
+                    answered.append(response.headers["X-Node"])
+            assert set(answered) == set(lab.net.nodes)  # the same connection, on each of them
+            moves = sum(before != after for before, after in zip(answered, answered[1:]))
+            counters = [vm.counters() for vm in vms.values()] + [lab.counters("n4")]
+            assert all(of["handover_rebuilt"] and of["inspect_handovers"] and of["end_done"] for of in counters)
+            assert sum(of["end_done"] for of in counters) >= moves
