@@ -51,7 +51,6 @@ enum es_conf_item {
 struct es_conf_choice {
 	const char *name;
 	int value;
-	int unavailable;
 };
 
 /**

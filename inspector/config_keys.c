@@ -41,68 +41,68 @@
 #define VIRTUAL_NODES_MAX 1024
 
 static const struct es_conf_choice memberships[] = {
-	{"static", ES_CONF_MEMBERSHIP_STATIC, 0},
-	{"corosync", ES_CONF_MEMBERSHIP_COROSYNC, 0},
-	{NULL, 0, 0},
+	{"static", ES_CONF_MEMBERSHIP_STATIC},
+	{"corosync", ES_CONF_MEMBERSHIP_COROSYNC},
+	{NULL, 0},
 };
 
 static const struct es_conf_choice datapath_types[] = {
-	{"auto", ES_CONF_DATAPATH_AUTO, 0},
-	{"bpf", ES_CONF_DATAPATH_BPF, 0},
-	{"module", ES_CONF_DATAPATH_MODULE, 1},
-	{NULL, 0, 0},
+	{"auto", ES_CONF_DATAPATH_AUTO},
+	{"bpf", ES_CONF_DATAPATH_BPF},
+	{"module", ES_CONF_DATAPATH_MODULE},
+	{NULL, 0},
 };
 
 static const struct es_conf_choice mac_modes[] = {
-	{"multicast", ES_CONF_MAC_MULTICAST, 0},
-	{"unicast", ES_CONF_MAC_UNICAST, 0},
-	{NULL, 0, 0},
+	{"multicast", ES_CONF_MAC_MULTICAST},
+	{"unicast", ES_CONF_MAC_UNICAST},
+	{NULL, 0},
 };
 
 static const struct es_conf_choice inspects[] = {
-	{"first", ES_INSPECT_FIRST, 0},
-	{"every", ES_INSPECT_EVERY, 0},
-	{"never", ES_INSPECT_NEVER, 0},
-	{NULL, 0, 0},
+	{"first", ES_INSPECT_FIRST},
+	{"every", ES_INSPECT_EVERY},
+	{"never", ES_INSPECT_NEVER},
+	{NULL, 0},
 };
 
 static const struct es_conf_choice fails[] = {
-	{"open", ES_CONF_FAIL_OPEN, 0},
-	{"closed", ES_CONF_FAIL_CLOSED, 0},
-	{NULL, 0, 0},
+	{"open", ES_CONF_FAIL_OPEN},
+	{"closed", ES_CONF_FAIL_CLOSED},
+	{NULL, 0},
 };
 
 static const struct es_conf_choice otherwises[] = {
-	{"any", ES_CONF_OTHERWISE_ANY, 0},
-	{"reject", ES_CONF_OTHERWISE_REJECT, 0},
-	{NULL, 0, 0},
+	{"any", ES_CONF_OTHERWISE_ANY},
+	{"reject", ES_CONF_OTHERWISE_REJECT},
+	{NULL, 0},
 };
 
 static const struct es_conf_choice types[] = {
-	{"static", ES_CONF_TYPE_STATIC, 0},
-	{"dynamic", ES_CONF_TYPE_DYNAMIC, 0},
-	{NULL, 0, 0},
+	{"static", ES_CONF_TYPE_STATIC},
+	{"dynamic", ES_CONF_TYPE_DYNAMIC},
+	{NULL, 0},
 };
 
 static const struct es_conf_choice classes[] = {
-	{"normal", 1 + ES_CLASS_NORMAL, 0},
-	{"cpu", 1 + ES_CLASS_CPU, 0},
-	{"disk", 1 + ES_CLASS_DISK, 0},
-	{"disk-cpu", 1 + ES_CLASS_DISK_CPU, 0},
-	{NULL, 0, 0},
+	{"normal", 1 + ES_CLASS_NORMAL},
+	{"cpu", 1 + ES_CLASS_CPU},
+	{"disk", 1 + ES_CLASS_DISK},
+	{"disk-cpu", 1 + ES_CLASS_DISK_CPU},
+	{NULL, 0},
 };
 
 static const struct es_conf_choice priorities[] = {
-	{"high", 1 + ES_PRIORITY_HIGH, 0},
-	{"normal", 1 + ES_PRIORITY_NORMAL, 0},
-	{"low", 1 + ES_PRIORITY_LOW, 0},
-	{NULL, 0, 0},
+	{"high", 1 + ES_PRIORITY_HIGH},
+	{"normal", 1 + ES_PRIORITY_NORMAL},
+	{"low", 1 + ES_PRIORITY_LOW},
+	{NULL, 0},
 };
 
 static const struct es_conf_choice yes_no[] = {
-	{"yes", 1, 0},
-	{"no", 0, 0},
-	{NULL, 0, 0},
+	{"yes", 1},
+	{"no", 0},
+	{NULL, 0},
 };
 
 static const struct es_conf_key cluster_keys[] = {

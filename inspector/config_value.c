@@ -113,22 +113,17 @@ void es_conf_alternative(char *why, size_t size, int *alternatives, const char *
 static int es_value_choice(const struct es_value *v, int *field)
 {
 	const struct es_conf_choice *c;
-	int unavailable = 0, alternatives = 0;
-	char why[160];
+	int alternatives = 0;
+	char why[160] = "expected ";
 
 	for (c = v->key->choices; c->name; c++) {
-		if (strcmp(c->name, v->text) != 0)
-			continue;
-		if (!c->unavailable) {
+		if (!strcmp(c->name, v->text)) {
 			*field = c->value;
 			return 0;
 		}
-		unavailable = 1;
 	}
-	snprintf(why, sizeof(why), "%sexpected ", unavailable ? "not available in this version, " : "");
 	for (c = v->key->choices; c->name; c++)
-		if (!c->unavailable)
-			es_conf_alternative(why, sizeof(why), &alternatives, c->name);
+		es_conf_alternative(why, sizeof(why), &alternatives, c->name);
 	return es_value_fail(v, why);
 }
 

@@ -290,6 +290,41 @@ static void es_daemon_watch(struct es_daemon *d)
 	ev_signal_start(d->loop, &d->sighup);
 }
 
+/* What this node's datapath cannot do, it must not promise. */
+static int es_daemon_check_datapath(const struct es_daemon *d, const struct es_conf *conf,
+				    struct es_conf_error *err)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		if (!conf->services[i].server_port || es_datapath_takes_programs(d->datapath_kind))
+			continue;
+		es_conf_error_set(
+			err,
+			"service %s: server_port: programs cannot hand connections over with the %s "
+			"datapath; it needs the bpf datapath on all nodes",
+			conf->services[i].name, es_datapath_name(d->datapath_kind));
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+/* auto: bpf where the kernel has what that needs, else the module if there is one. */
+static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *err)
+{
+	struct es_conf_error kernel = {};
+	char module[256] = "";
+
+	d->datapath_kind =
+		d->conf->datapath.type == ES_CONF_DATAPATH_MODULE ? ES_DATAPATH_MODULE : ES_DATAPATH_BPF;
+	if (d->conf->datapath.type == ES_CONF_DATAPATH_AUTO && es_network_probe_kernel(&kernel)) {
+		d->datapath_kind = ES_DATAPATH_MODULE;
+		if (es_datapath_probe(ES_DATAPATH_MODULE, module, sizeof(module))) {
+			es_conf_error_set(err, "%s; %s", kernel.text, module);
+			return -ENOTSUP;
+		}
+	}
+	return es_daemon_check_datapath(d, d->conf, err);
+}
+
 /* A worker is the only writer of its part of the decision table. */
 static void es_daemon_note(void *ctx, __u64 flow_hash, __u32 cookie, __u32 first_seq, unsigned int node)
 {
@@ -330,7 +365,8 @@ static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *e
 	struct es_state *state;
 	int rc;
 
-	rc = es_datapath_new(&d->datapath_params, err->text, sizeof(err->text), &d->datapath);
+	rc = es_datapath_new(d->datapath_kind, &d->datapath_params, err->text, sizeof(err->text),
+			     &d->datapath);
 	if (rc)
 		return rc;
 	state = es_datapath_state(d->datapath);
@@ -366,7 +402,9 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	if (!rc)
 		rc = es_daemon_first_content(d, err);
 	if (!rc)
-		rc = es_network_probe(err);
+		rc = es_daemon_choose_datapath(d, err);
+	if (!rc)
+		rc = es_network_probe(d->datapath_kind, err);
 	if (!rc)
 		rc = es_network_read(d->conf, &d->network, err);
 	if (rc)
@@ -423,7 +461,7 @@ void es_daemon_fini(struct es_daemon *d)
 	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)
 		es_worker_free(&d->worker[i]);
 	if (d->datapath && d->detach_on_exit)
-		es_datapath_detach(&d->datapath_params);
+		es_datapath_detach(d->datapath_kind, &d->datapath_params);
 	es_datapath_free(&d->datapath);
 	es_daemon_targets_free(&d->targets);
 	es_content_set_fini(&d->content);
@@ -541,6 +579,8 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	if (rc)
 		return rc;
 	rc = es_daemon_reload_check(d, conf, self, &keys, err);
+	if (!rc)
+		rc = es_daemon_check_datapath(d, conf, err);
 	if (!rc)
 		rc = es_daemon_next_cluster(d, conf, self, &next, err);
 	if (!rc)

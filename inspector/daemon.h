@@ -45,6 +45,7 @@ struct es_daemon {
 	struct es_daemon_observed observed;
 	struct es_keys keys;
 	struct es_network network;
+	enum es_datapath_kind datapath_kind;
 	struct es_datapath_params datapath_params;
 	struct es_datapath *datapath;
 	struct es_handover_order *orders; /* of the decision table; see decision_table.h */

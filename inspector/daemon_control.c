@@ -76,7 +76,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 	struct es_report_status status = {
 		.conf = d->cluster->conf,
 		.self = d->cluster->self,
-		.datapath_type = "bpf",
+		.datapath_type = es_datapath_name(d->datapath_kind),
 		.datapath_state = "inspecting",
 		.uptime_s = ev_time() - d->started,
 		.epoch = d->cluster->epoch,

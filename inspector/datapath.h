@@ -3,8 +3,8 @@
 #define ES_DATAPATH_H
 
 /*
- * A datapath driver: what the daemon needs of the part in the kernel, whichever it is. One exists: tc
- * programs (datapath_bpf.c). Its tables outlive the daemon; a daemon that starts takes them over.
+ * What the daemon needs of the part in the kernel, whichever it is: tc programs (datapath_bpf.c) or
+ * earshot.ko (datapath_module.c). Its tables outlive the daemon; a daemon that starts takes them over.
  */
 #include <stddef.h>
 #include "kmod/core/abi.h"
@@ -15,6 +15,11 @@
 #include "kmod/core/track.h"
 
 struct es_datapath;
+
+enum es_datapath_kind { ES_DATAPATH_BPF, ES_DATAPATH_MODULE, ES_DATAPATH_COUNT };
+
+/* "bpf", "module" */
+const char *es_datapath_name(enum es_datapath_kind kind);
 
 /**
  * struct es_datapath_params - what is fixed for the life of a datapath
@@ -35,18 +40,19 @@ struct es_datapath_params {
  * Nothing is attached yet. @err gets one line that says what failed and what to do.
  * Returns 0 or -errno.
  */
-int es_datapath_new(const struct es_datapath_params *params, char *err, size_t err_len,
-		    struct es_datapath **ret_datapath);
+int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params *params, char *err,
+		    size_t err_len, struct es_datapath **ret_datapath);
 
 /**
  * es_datapath_probe() - would the kernel take the datapath?
- * Loads all of it, small, and lets go of it again; touches nothing that is attached.
- * Returns 0; -EPERM for who may not load programs; or -errno, with @err as of es_datapath_new().
+ * bpf: loads all of it, small, and lets go of it again. module: asks earshot.ko, which the kernel may load
+ * for that. Touches nothing that is attached. Returns 0; -EPERM for who may not load programs; or -errno,
+ * with @err as of es_datapath_new().
  */
-int es_datapath_probe(char *err, size_t err_len);
+int es_datapath_probe(enum es_datapath_kind kind, char *err, size_t err_len);
 
-/* Are the programs attached where @params says? Returns 1, 0 or -errno. */
-int es_datapath_is_attached(const struct es_datapath_params *params);
+/* Is it attached where @params says? Returns 1, 0 or -errno. */
+int es_datapath_is_attached(enum es_datapath_kind kind, const struct es_datapath_params *params);
 
 /* es_datapath_free() - let go of the datapath; what is attached stays attached and serves content-blind. */
 void es_datapath_free(struct es_datapath **datapath);
@@ -61,9 +67,8 @@ int es_datapath_configure(struct es_datapath *datapath, const struct es_config *
 /* es_datapath_attach() - attach, replacing older programs of ours without a gap. Returns 0 or -errno. */
 int es_datapath_attach(struct es_datapath *datapath, char *err, size_t err_len);
 
-/* es_datapath_detach() - take the programs off the three interfaces. Connections that are open stop working.
- */
-int es_datapath_detach(const struct es_datapath_params *params);
+/* es_datapath_detach() - take it off the interfaces. Connections that are open stop working. */
+int es_datapath_detach(enum es_datapath_kind kind, const struct es_datapath_params *params);
 
 /**
  * es_datapath_detach_all() - the same for what an ended daemon left, wherever in this network namespace that
@@ -77,8 +82,10 @@ int es_datapath_detach_all(es_datapath_detached_fn fn, void *ctx);
 struct es_state *es_datapath_state(struct es_datapath *datapath);
 struct es_decision_set *es_datapath_decisions(struct es_datapath *datapath);
 
-/* File descriptor of a worker's ring buffer; owned by the datapath. */
+/* File descriptor of a worker's ring buffer (inspector/ring_reader.h), and its size; owned by the datapath.
+ */
 int es_datapath_queue_fd(struct es_datapath *datapath, unsigned int worker);
+size_t es_datapath_queue_bytes(const struct es_datapath *datapath);
 
 /* es_datapath_counters() - sums over all CPUs, ES_COUNTER_COUNT values. Returns 0 or -errno. */
 int es_datapath_counters(struct es_datapath *datapath, unsigned long long *ret_values);
@@ -133,6 +140,10 @@ int es_datapath_connection(struct es_datapath *datapath, const void *packet, siz
  * Packets that are on their way to it will meet none; for a second, RSTs to the client are kept back.
  */
 int es_datapath_left(struct es_datapath *datapath, __u64 flow_hash, int has_left);
+
+/* es_datapath_takes_programs() - can programs hand connections over, to and from a node with this datapath?
+ */
+int es_datapath_takes_programs(enum es_datapath_kind kind);
 
 /**
  * es_datapath_settle() - wait until no packet is being decided by a version that was replaced before

@@ -8,33 +8,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <linux/if_ether.h>
-#include <linux/membarrier.h>
 #include <time.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <net/if.h>
-#include "inspector/datapath.h"
+#include "inspector/datapath_internal.h"
 #include "inspector/tcx.h"
 #include "earshot.skel.h"
 
-struct es_datapath {
-	struct es_datapath_params params;
+struct es_bpf {
+	struct es_datapath base;
 	struct earshot_bpf *skel;
-	struct es_state *state;
-	struct es_decision_set *decisions;
-	size_t decisions_bytes;
-	int queue_fd[ES_WORKERS_MAX];
-	struct ring_buffer *responses;
-	es_datapath_response_fn response_fn;
-	void *response_ctx;
-	int adopted;
-	int replaced;
 	int reply_attached;
 };
+
+static struct es_bpf *es_bpf_of(struct es_datapath *dp)
+{
+	return (struct es_bpf *)dp;
+}
 
 /* The running program's configuration says whether its tables mean the same to us. */
 static int es_adopt_compatible(int map_fd, const struct bpf_map_info *info)
@@ -71,7 +64,7 @@ static int es_adopt_map(struct earshot_bpf *skel, int map_fd, const struct bpf_m
 }
 
 /* Take over the tables of an attached program. Anything unexpected means: start with fresh ones. */
-static void es_adopt(struct es_datapath *dp, unsigned int ifindex, const char *name)
+static void es_adopt(struct es_bpf *bpf, unsigned int ifindex, const char *name)
 {
 	struct bpf_prog_info prog = {};
 	struct bpf_map_info info;
@@ -98,57 +91,30 @@ static void es_adopt(struct es_datapath *dp, unsigned int ifindex, const char *n
 			if (!bpf_obj_get_info_by_fd(map_fd, &info, &len)) {
 				if (pass == 0 && !strcmp(info.name, "es_configs"))
 					compatible = es_adopt_compatible(map_fd, &info);
-				else if (pass == 1 && !es_adopt_map(dp->skel, map_fd, &info))
-					dp->adopted = 1;
+				else if (pass == 1 && !es_adopt_map(bpf->skel, map_fd, &info))
+					bpf->base.adopted = 1;
 			}
 			close(map_fd);
 		}
 	}
 	if (!compatible)
-		dp->replaced = 1;
+		bpf->base.replaced = 1;
 }
 
-static int es_queues_create(struct es_datapath *dp)
+static int es_queues_create(struct es_bpf *bpf)
 {
-	int outer = bpf_map__fd(dp->skel->maps.es_queues);
+	int outer = bpf_map__fd(bpf->skel->maps.es_queues);
 
-	for (__u32 i = 0; i < dp->params.workers; i++) {
-		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "es_queue", 0, 0, (__u32)dp->params.queue_bytes,
-					NULL);
+	for (__u32 i = 0; i < bpf->base.params.workers; i++) {
+		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "es_queue", 0, 0,
+					(__u32)bpf->base.params.queue_bytes, NULL);
 
 		if (fd < 0)
 			return -errno;
-		dp->queue_fd[i] = fd;
+		bpf->base.queue_fd[i] = fd;
 		if (bpf_map_update_elem(outer, &i, &fd, BPF_ANY))
 			return -errno;
 	}
-	return 0;
-}
-
-static int es_tables_map(struct es_datapath *dp)
-{
-	void *p;
-
-	p = mmap(NULL, sizeof(struct es_state), PROT_READ | PROT_WRITE, MAP_SHARED,
-		 bpf_map__fd(dp->skel->maps.es_states), 0);
-	if (p == MAP_FAILED)
-		return -errno;
-	dp->state = p;
-	dp->decisions_bytes = (size_t)dp->params.decision_sets * sizeof(struct es_decision_set);
-	p = mmap(NULL, dp->decisions_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-		 bpf_map__fd(dp->skel->maps.es_decisions), 0);
-	if (p == MAP_FAILED)
-		return -errno;
-	dp->decisions = p;
-	return 0;
-}
-
-static int es_on_response(void *ctx, void *data, size_t size)
-{
-	struct es_datapath *dp = ctx;
-
-	if (size >= sizeof(struct es_response_entry))
-		dp->response_fn(dp->response_ctx, data);
 	return 0;
 }
 
@@ -160,63 +126,62 @@ static int es_libbpf_silent(enum libbpf_print_level level, const char *format, v
 	return 0;
 }
 
-int es_datapath_new(const struct es_datapath_params *params, char *err, size_t err_len,
-		    struct es_datapath **ret_datapath)
+/* The static analyzer takes the generated code's error path, where libbpf frees, for a leak: not for its
+ * eyes. */
+#ifdef __clang_analyzer__
+struct earshot_bpf *es_skeleton_open(void);
+#else
+static struct earshot_bpf *es_skeleton_open(void)
 {
-	struct es_datapath *dp = calloc(1, sizeof(*dp));
+	return earshot_bpf__open();
+}
+#endif
+
+static int es_bpf_create(struct es_datapath *dp, char *err, size_t err_len)
+{
+	struct es_bpf *bpf = es_bpf_of(dp);
 	struct bpf_program *prog;
 	const char *step = "opening the BPF object";
 	int rc;
 
-	if (!dp)
-		return -ENOMEM;
 	if (!getenv("EARSHOT_BPF_DEBUG"))
 		libbpf_set_print(es_libbpf_silent);
-	dp->params = *params;
-	for (int i = 0; i < ES_WORKERS_MAX; i++)
-		dp->queue_fd[i] = -1;
-	dp->skel = earshot_bpf__open();
-	if (!dp->skel) {
+	bpf->skel = es_skeleton_open();
+	if (!bpf->skel) {
 		rc = -errno;
-		goto err_free;
+		goto err_step;
 	}
-	bpf_object__for_each_program(prog, dp->skel->obj) if (!strcmp(bpf_program__section_name(prog), "tc"))
+	bpf_object__for_each_program(prog, bpf->skel->obj) if (!strcmp(bpf_program__section_name(prog), "tc"))
 		bpf_program__set_type(prog, BPF_PROG_TYPE_SCHED_CLS);
 	step = "sizing the decision table";
-	rc = bpf_map__set_max_entries(dp->skel->maps.es_decisions, params->decision_sets);
+	rc = bpf_map__set_max_entries(bpf->skel->maps.es_decisions, dp->params.decision_sets);
 	if (rc)
-		goto err_free;
+		goto err_step;
 	/* Neither program uses all of them. */
-	es_adopt(dp, params->public_ifindex, "es_public");
-	es_adopt(dp, params->cluster_ifindex, "es_cluster");
+	es_adopt(bpf, dp->params.public_ifindex, "es_public");
+	es_adopt(bpf, dp->params.cluster_ifindex, "es_cluster");
 	step = "loading the BPF programs (EARSHOT_BPF_DEBUG=1 shows the verifier's reason)";
-	rc = earshot_bpf__load(dp->skel);
+	rc = earshot_bpf__load(bpf->skel);
 	if (rc)
-		goto err_free;
+		goto err_step;
 	step = "creating the workers' ring buffers";
-	rc = es_queues_create(dp);
+	rc = es_queues_create(bpf);
 	if (rc)
-		goto err_free;
+		goto err_step;
 	step = "mapping the tables";
-	rc = es_tables_map(dp);
+	rc = es_datapath_map(dp, bpf_map__fd(bpf->skel->maps.es_states),
+			     bpf_map__fd(bpf->skel->maps.es_decisions));
 	if (rc)
-		goto err_free;
-	step = "opening the ring buffer of response lengths";
-	dp->responses = ring_buffer__new(bpf_map__fd(dp->skel->maps.es_responses), es_on_response, dp, NULL);
-	if (!dp->responses) {
-		rc = -errno;
-		goto err_free;
-	}
-	*ret_datapath = dp;
+		goto err_step;
+	dp->responses_fd = bpf_map__fd(bpf->skel->maps.es_responses);
 	return 0;
 
-err_free:
+err_step:
 	snprintf(err, err_len, "bpf datapath: %s failed: %s", step, strerror(-rc));
-	es_datapath_free(&dp);
 	return rc;
 }
 
-int es_datapath_probe(char *err, size_t err_len)
+static int es_bpf_probe(char *err, size_t err_len)
 {
 	/* On no interface, so that there is nothing to take over. */
 	const struct es_datapath_params params = {
@@ -225,7 +190,7 @@ int es_datapath_probe(char *err, size_t err_len)
 		.decision_sets = 256,
 	};
 	struct es_datapath *dp = NULL;
-	int rc = es_datapath_new(&params, err, err_len, &dp);
+	int rc = es_datapath_new(ES_DATAPATH_BPF, &params, err, err_len, &dp);
 
 	es_datapath_free(&dp);
 	if (rc)
@@ -241,7 +206,7 @@ int es_datapath_probe(char *err, size_t err_len)
 	return rc;
 }
 
-int es_datapath_is_attached(const struct es_datapath_params *params)
+static int es_bpf_is_attached(const struct es_datapath_params *params)
 {
 	const struct {
 		unsigned int ifindex;
@@ -262,71 +227,59 @@ int es_datapath_is_attached(const struct es_datapath_params *params)
 	return 1;
 }
 
-void es_datapath_free(struct es_datapath **datapath)
+static void es_bpf_free(struct es_datapath *dp)
 {
-	struct es_datapath *dp = *datapath;
-
-	if (!dp)
-		return;
-	if (dp->decisions)
-		munmap(dp->decisions, dp->decisions_bytes);
-	if (dp->state)
-		munmap(dp->state, sizeof(struct es_state));
-	for (int i = 0; i < ES_WORKERS_MAX; i++)
-		if (dp->queue_fd[i] >= 0)
-			close(dp->queue_fd[i]);
-	ring_buffer__free(dp->responses);
-	earshot_bpf__destroy(dp->skel);
-	free(dp);
-	*datapath = NULL;
+	earshot_bpf__destroy(es_bpf_of(dp)->skel);
 }
 
 /*
  * Replies are looked at only where a service inspects every request or has programs that hand connections
  * over, or there is a lease: others do not pay.
  */
-static int es_reply_switch(struct es_datapath *dp, const struct es_config *config)
+static int es_reply_switch(struct es_bpf *bpf, const struct es_config *config)
 {
 	int wanted = config->leased, rc;
 
 	for (__u32 i = 0; i < config->service_count; i++)
 		wanted |= config->service[i].inspect == ES_INSPECT_EVERY || config->service[i].server_port;
-	if (wanted && dp->reply_attached) /* the kernel refuses to put a program in its own place */
+	if (wanted && bpf->reply_attached) /* the kernel refuses to put a program in its own place */
 		return 0;
-	rc = wanted ? es_tcx_attach(dp->params.public_ifindex, ES_TCX_EGRESS, dp->skel->progs.es_reply)
-		    : es_tcx_detach(dp->params.public_ifindex, ES_TCX_EGRESS, "es_reply");
+	rc = wanted ? es_tcx_attach(bpf->base.params.public_ifindex, ES_TCX_EGRESS, bpf->skel->progs.es_reply)
+		    : es_tcx_detach(bpf->base.params.public_ifindex, ES_TCX_EGRESS, "es_reply");
 	if (!rc)
-		dp->reply_attached = wanted;
+		bpf->reply_attached = wanted;
 	return rc;
 }
 
-int es_datapath_configure(struct es_datapath *dp, const struct es_config *config,
-			  const struct es_ring_table *ring)
+static int es_bpf_configure(struct es_datapath *dp, const struct es_config *config,
+			    const struct es_ring_table *ring)
 {
+	struct es_bpf *bpf = es_bpf_of(dp);
 	__u32 next = !(dp->state->active & 1);
-	int rc = es_reply_switch(dp, config);
+	int rc = es_reply_switch(bpf, config);
 
 	if (rc)
 		return rc;
 
-	if (bpf_map_update_elem(bpf_map__fd(dp->skel->maps.es_rings), &next, ring, BPF_ANY))
+	if (bpf_map_update_elem(bpf_map__fd(bpf->skel->maps.es_rings), &next, ring, BPF_ANY))
 		return -errno;
-	if (bpf_map_update_elem(bpf_map__fd(dp->skel->maps.es_configs), &next, config, BPF_ANY))
+	if (bpf_map_update_elem(bpf_map__fd(bpf->skel->maps.es_configs), &next, config, BPF_ANY))
 		return -errno;
 	__atomic_store_n(&dp->state->active, next, __ATOMIC_RELEASE);
 	return 0;
 }
 
-int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
+static int es_bpf_attach(struct es_datapath *dp, char *err, size_t err_len)
 {
+	const struct es_bpf *bpf = es_bpf_of(dp);
 	const struct {
 		unsigned int ifindex;
 		struct bpf_program *prog;
 	} at[] = {
 		/* The receiving side first: when requests are given away, someone is there to take them. */
-		{dp->params.cluster_ifindex, dp->skel->progs.es_cluster},
-		{if_nametoindex("lo"), dp->skel->progs.es_cluster},
-		{dp->params.public_ifindex, dp->skel->progs.es_public},
+		{bpf->base.params.cluster_ifindex, bpf->skel->progs.es_cluster},
+		{if_nametoindex("lo"), bpf->skel->progs.es_cluster},
+		{bpf->base.params.public_ifindex, bpf->skel->progs.es_public},
 	};
 	char name[IF_NAMESIZE] = "?";
 
@@ -343,7 +296,7 @@ int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
 	return 0;
 }
 
-int es_datapath_detach(const struct es_datapath_params *params)
+static int es_bpf_detach(const struct es_datapath_params *params)
 {
 	int rc = es_tcx_detach(params->public_ifindex, ES_TCX_INGRESS, "es_public");
 	int rc2 = es_tcx_detach(params->cluster_ifindex, ES_TCX_INGRESS, "es_cluster");
@@ -351,31 +304,6 @@ int es_datapath_detach(const struct es_datapath_params *params)
 	int rc4 = es_tcx_detach(params->public_ifindex, ES_TCX_EGRESS, "es_reply");
 
 	return rc ? rc : rc2 ? rc2 : rc3 ? rc3 : rc4;
-}
-
-struct es_state *es_datapath_state(struct es_datapath *dp)
-{
-	return dp->state;
-}
-
-struct es_decision_set *es_datapath_decisions(struct es_datapath *dp)
-{
-	return dp->decisions;
-}
-
-int es_datapath_queue_fd(struct es_datapath *dp, unsigned int worker)
-{
-	return worker < dp->params.workers ? dp->queue_fd[worker] : -1;
-}
-
-int es_datapath_adopted(const struct es_datapath *dp)
-{
-	return dp->adopted;
-}
-
-int es_datapath_replaced(const struct es_datapath *dp)
-{
-	return dp->replaced;
 }
 
 /* Sum over all CPUs; @values has room for one of each. */
@@ -390,10 +318,10 @@ static unsigned long long es_counter_sum(int fd, __u32 counter, __u64 *values, i
 	return sum;
 }
 
-int es_datapath_counters(struct es_datapath *dp, unsigned long long *ret_values)
+static int es_bpf_counters(struct es_datapath *dp, unsigned long long *ret_values)
 {
 	int cpus = libbpf_num_possible_cpus();
-	int fd = bpf_map__fd(dp->skel->maps.es_counters);
+	int fd = bpf_map__fd(es_bpf_of(dp)->skel->maps.es_counters);
 	__u64 *values;
 
 	if (cpus < 1)
@@ -405,33 +333,6 @@ int es_datapath_counters(struct es_datapath *dp, unsigned long long *ret_values)
 		ret_values[i] = es_counter_sum(fd, i, values, cpus);
 	free(values);
 	return 0;
-}
-
-int es_datapath_accepted(struct es_datapath *dp, unsigned long long *ret_count)
-{
-	static const __u32 counters[] = {ES_COUNT_handover_rebuilt, ES_COUNT_stay_delivered,
-					 ES_COUNT_request_blind, ES_COUNT_request_fallback};
-	int cpus = libbpf_num_possible_cpus();
-	int fd = bpf_map__fd(dp->skel->maps.es_counters);
-	__u64 *values;
-
-	if (cpus < 1)
-		return -EIO;
-	values = calloc((size_t)cpus, sizeof(*values));
-	if (!values)
-		return -ENOMEM;
-	*ret_count = 0;
-	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
-		*ret_count += es_counter_sum(fd, counters[i], values, cpus);
-	free(values);
-	return 0;
-}
-
-int es_datapath_responses(struct es_datapath *dp, es_datapath_response_fn fn, void *ctx)
-{
-	dp->response_fn = fn;
-	dp->response_ctx = ctx;
-	return ring_buffer__consume(dp->responses);
 }
 
 /* Reads an iterator's entries of @size bytes, at most 256, one after the other. */
@@ -460,26 +361,29 @@ static int es_iterate(struct bpf_link *link, size_t size, void (*fn)(void *ctx, 
 	return rc;
 }
 
-int es_datapath_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
+static int es_bpf_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
 {
-	union bpf_iter_link_info info = {.map = {.map_fd = (__u32)bpf_map__fd(dp->skel->maps.es_tracks)}};
+	struct es_bpf *bpf = es_bpf_of(dp);
+	union bpf_iter_link_info info = {.map = {.map_fd = (__u32)bpf_map__fd(bpf->skel->maps.es_tracks)}};
 	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(dp->skel->progs.es_list, &opts);
+	struct bpf_link *link = bpf_program__attach_iter(bpf->skel->progs.es_list, &opts);
 
 	return link ? es_iterate(link, sizeof(struct es_track_entry), fn, ctx) : -errno;
 }
 
-int es_datapath_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx)
+static int es_bpf_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx)
 {
-	struct bpf_link *link = bpf_program__attach_iter(dp->skel->progs.es_connections, NULL);
+	struct es_bpf *bpf = es_bpf_of(dp);
+	struct bpf_link *link = bpf_program__attach_iter(bpf->skel->progs.es_connections, NULL);
 
 	return link ? es_iterate(link, sizeof(struct es_connection_entry), fn, ctx) : -errno;
 }
 
-int es_datapath_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
+static int es_bpf_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
 {
+	struct es_bpf *bpf = es_bpf_of(dp);
 	static const struct es_load_sums nothing;
-	int table = bpf_map__fd(dp->skel->maps.es_load_table), fd, rc = 0;
+	int table = bpf_map__fd(bpf->skel->maps.es_load_table), fd, rc = 0;
 	struct bpf_link *link;
 	__u32 zero = 0;
 	ssize_t got;
@@ -487,7 +391,7 @@ int es_datapath_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
 
 	if (bpf_map_update_elem(table, &zero, &nothing, BPF_ANY))
 		return -errno;
-	link = bpf_program__attach_iter(dp->skel->progs.es_loads, NULL);
+	link = bpf_program__attach_iter(bpf->skel->progs.es_loads, NULL);
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
@@ -513,17 +417,16 @@ static void es_unproven_count(void *ctx, const void *entry)
 	++*(unsigned int *)ctx;
 }
 
-int es_datapath_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
+static int es_bpf_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
 {
-	struct bpf_link *link = bpf_program__attach_iter(dp->skel->progs.es_unproven_end, NULL);
+	struct bpf_link *link = bpf_program__attach_iter(es_bpf_of(dp)->skel->progs.es_unproven_end, NULL);
 
-	*ret_count = 0;
 	return link ? es_iterate(link, sizeof(struct es_connection_entry), es_unproven_count, ret_count)
 		    : -errno;
 }
 
-int es_datapath_connection(struct es_datapath *dp, const void *packet, size_t len,
-			   struct es_connection_state *ret_state)
+static int es_bpf_connection(struct es_datapath *dp, const void *packet, size_t len,
+			     struct es_connection_state *ret_state)
 {
 	unsigned char frame[2048] = {[12] = 0x08}, out[sizeof(frame)];
 	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = (__u32)(ETH_HLEN + len),
@@ -533,16 +436,16 @@ int es_datapath_connection(struct es_datapath *dp, const void *packet, size_t le
 	if (len > sizeof(frame) - ETH_HLEN)
 		return -EMSGSIZE;
 	memcpy(frame + ETH_HLEN, packet, len);
-	rc = bpf_prog_test_run_opts(bpf_program__fd(dp->skel->progs.es_connection), &run);
+	rc = bpf_prog_test_run_opts(bpf_program__fd(es_bpf_of(dp)->skel->progs.es_connection), &run);
 	if (rc || run.retval || run.data_size_out < sizeof(*ret_state))
 		return rc ? rc : -EPROTO;
 	memcpy(ret_state, out, sizeof(*ret_state));
 	return ret_state->is_found ? 0 : -ENOTCONN;
 }
 
-int es_datapath_left(struct es_datapath *dp, __u64 flow_hash, int has_left)
+static int es_bpf_left(struct es_datapath *dp, __u64 flow_hash, int has_left)
 {
-	int fd = bpf_map__fd(dp->skel->maps.es_left);
+	int fd = bpf_map__fd(es_bpf_of(dp)->skel->maps.es_left);
 	struct timespec now;
 	__u64 now_ns;
 
@@ -554,7 +457,21 @@ int es_datapath_left(struct es_datapath *dp, __u64 flow_hash, int has_left)
 	return bpf_map_update_elem(fd, &flow_hash, &now_ns, BPF_ANY) ? -errno : 0;
 }
 
-int es_datapath_settle(void)
-{
-	return syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) ? -errno : 0;
-}
+const struct es_datapath_ops es_datapath_bpf = {
+	.name = "bpf",
+	.size = sizeof(struct es_bpf),
+	.probe = es_bpf_probe,
+	.create = es_bpf_create,
+	.free = es_bpf_free,
+	.is_attached = es_bpf_is_attached,
+	.detach = es_bpf_detach,
+	.configure = es_bpf_configure,
+	.attach = es_bpf_attach,
+	.counters = es_bpf_counters,
+	.flows = es_bpf_flows,
+	.connections = es_bpf_connections,
+	.loads = es_bpf_loads,
+	.end_unproven = es_bpf_end_unproven,
+	.connection = es_bpf_connection,
+	.left = es_bpf_left,
+};

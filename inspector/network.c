@@ -64,13 +64,15 @@ int es_network_probe_kernel(struct es_conf_error *err)
 	return 0;
 }
 
-int es_network_probe(struct es_conf_error *err)
+int es_network_probe(enum es_datapath_kind kind, struct es_conf_error *err)
 {
-	int value = 0, rc = es_network_probe_kernel(err);
+	int value = 0, rc = kind == ES_DATAPATH_BPF ? es_network_probe_kernel(err) : 0;
 
 	if (rc)
 		return rc;
-	if (es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) || !value) {
+	/* The module makes its requests itself, whether the kernel sends cookies or not. */
+	if (kind == ES_DATAPATH_BPF &&
+	    (es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) || !value)) {
 		es_conf_error_set(
 			err,
 			"sysctl net.ipv4.tcp_syncookies is 0, and the kernel then rebuilds no connection; "

@@ -8,6 +8,7 @@
  */
 #include "inspector/config.h"
 #include "inspector/config_error.h"
+#include "inspector/datapath.h"
 
 /**
  * struct es_network - facts about this node
@@ -33,8 +34,9 @@ struct es_network {
  */
 int es_network_probe_kernel(struct es_conf_error *err);
 
-/* es_network_probe() - and do this node's sysctls let it? Returns as es_network_probe_kernel(). */
-int es_network_probe(struct es_conf_error *err);
+/* es_network_probe() - do kernel and sysctls let this datapath rebuild? Returns as es_network_probe_kernel().
+ */
+int es_network_probe(enum es_datapath_kind kind, struct es_conf_error *err);
 
 /* The longest client packet that fits into a handover message; below the minimum the daemon does not start.
  */

@@ -29,7 +29,7 @@ struct es_report_service {
 
 /**
  * struct es_report_status - what `status` shows besides the configuration
- * @datapath_type: "bpf"; @datapath_state: "inspecting", "fallback" or "detached"
+ * @datapath_type: "bpf" or "module"; @datapath_state: "inspecting", "fallback" or "detached"
  * @node_states: es_report_node_state() of each node; NULL: all "up"
  * @weights: those in force; NULL: as configured
  * @ring_shares: of each node, 0..1; NULL: all 0

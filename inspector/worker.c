@@ -4,7 +4,6 @@
  * sends the handovers it led to in one batch, and shows the datapath that somebody is looking (the
  * heartbeat).
  */
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <ev.h>
 #include <pthread.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 #include "inspector/clock.h"
 #include "inspector/inspect.h"
+#include "inspector/ring_reader.h"
 #include "inspector/wake.h"
 #include "inspector/worker.h"
 
@@ -37,7 +37,7 @@ const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT] = {
 struct es_worker {
 	struct es_worker_params params;
 	struct es_inspector inspector;
-	struct ring_buffer *ring;
+	struct es_ring_reader *ring;
 	struct ev_loop *loop;
 	struct ev_io queue_io;
 	struct ev_io message_io;
@@ -69,7 +69,7 @@ static void es_worker_clock(struct es_worker *w)
 	 */
 	if (w->inspector.now_ns - *heartbeat >= late_ns) {
 		w->late = 1;
-		ring_buffer__consume(w->ring);
+		es_ring_reader_consume(w->ring);
 		w->late = 0;
 		es_inspect_forget(&w->inspector);
 	}
@@ -87,7 +87,7 @@ static void es_worker_flush(struct es_worker *w)
 					  memory_order_relaxed);
 }
 
-static int es_worker_on_record(void *ctx, void *data, size_t size)
+static void es_worker_on_record(void *ctx, const void *data, size_t size)
 {
 	const struct es_record *record = data;
 	struct es_worker *w = ctx;
@@ -96,7 +96,6 @@ static int es_worker_on_record(void *ctx, void *data, size_t size)
 		es_inspect_skip(&w->inspector);
 	else if (size >= sizeof(*record) + record->len)
 		es_inspect_record(&w->inspector, record, (const uint8_t *)(record + 1));
-	return 0;
 }
 
 /*
@@ -112,13 +111,13 @@ static void es_worker_drain(struct es_worker *w)
 	for (int turn = 0; turn < ES_DRAIN_TURNS; turn++) {
 		__atomic_store_n(awake, 1, __ATOMIC_RELAXED);
 		es_worker_clock(w);
-		taken = ring_buffer__consume(w->ring);
+		taken = es_ring_reader_consume(w->ring);
 		es_worker_flush(w);
 		if (taken > 0)
 			continue;
 		__atomic_store_n(awake, 0, __ATOMIC_SEQ_CST);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		if (ring_buffer__consume(w->ring) <= 0)
+		if (es_ring_reader_consume(w->ring) <= 0)
 			return;
 		es_worker_flush(w);
 	}
@@ -202,7 +201,8 @@ static int es_worker_start(struct es_worker *w)
 	sigset_t all, before;
 	int rc;
 
-	ev_io_init(&w->queue_io, es_worker_on_queue, ring_buffer__epoll_fd(w->ring), EV_READ);
+	ev_io_init(&w->queue_io, es_worker_on_queue, es_datapath_queue_fd(w->params.datapath, w->params.id),
+		   EV_READ);
 	ev_io_init(&w->message_io, es_worker_on_message, es_handover_sender_fd(w->inspector.sender), EV_READ);
 	ev_timer_init(&w->tick, es_worker_on_tick, ES_TICK_S, ES_TICK_S);
 	ev_io_init(&w->wake_io, es_worker_on_wake, w->wake_fd, EV_READ);
@@ -224,7 +224,7 @@ static int es_worker_start(struct es_worker *w)
 
 static void es_worker_destroy(struct es_worker *w)
 {
-	ring_buffer__free(w->ring);
+	es_ring_reader_free(&w->ring);
 	if (w->loop)
 		ev_loop_destroy(w->loop);
 	es_inspector_fini(&w->inspector);
@@ -257,11 +257,13 @@ int es_worker_new(const struct es_worker_params *params, const struct es_cluster
 	rc = w->wake_fd = es_wake_open(params->id);
 	if (rc < 0)
 		goto err_destroy;
+	rc = es_ring_reader_new(es_datapath_queue_fd(params->datapath, params->id),
+				es_datapath_queue_bytes(params->datapath), es_worker_on_record, w, &w->ring);
+	if (rc)
+		goto err_destroy;
 	rc = -ENOMEM;
-	w->ring = ring_buffer__new(es_datapath_queue_fd(params->datapath, params->id), es_worker_on_record, w,
-				   NULL);
 	w->loop = ev_loop_new(EVFLAG_AUTO);
-	if (!w->ring || !w->loop)
+	if (!w->loop)
 		goto err_destroy;
 	rc = es_worker_start(w);
 	if (rc)

@@ -20,13 +20,21 @@ void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
 		.cluster_ifindex = if_nametoindex(conf->datapath.cluster_interface),
 	};
 	struct es_conf_error err = {};
+	enum es_datapath_kind kind = ES_DATAPATH_BPF;
 	struct timex clock = {};
 
 	facts->kernel_rc = es_network_probe_kernel(&err);
 	memcpy(facts->kernel_text, err.text, sizeof(facts->kernel_text));
-	facts->programs_rc = es_datapath_probe(facts->programs_text, sizeof(facts->programs_text));
-	facts->attached =
-		params.public_ifindex && params.cluster_ifindex ? es_datapath_is_attached(&params) : -ENODEV;
+	/* As earshotd chooses. */
+	if (conf->datapath.type == ES_CONF_DATAPATH_MODULE ||
+	    (conf->datapath.type == ES_CONF_DATAPATH_AUTO && facts->kernel_rc &&
+	     !es_datapath_probe(ES_DATAPATH_MODULE, err.text, sizeof(err.text))))
+		kind = ES_DATAPATH_MODULE;
+	facts->is_module = kind == ES_DATAPATH_MODULE;
+	facts->programs_rc = es_datapath_probe(kind, facts->programs_text, sizeof(facts->programs_text));
+	facts->attached = params.public_ifindex && params.cluster_ifindex
+				  ? es_datapath_is_attached(kind, &params)
+				  : -ENODEV;
 	facts->clock_synced = adjtimex(&clock) < 0 ? -errno : !(clock.status & STA_UNSYNC);
 }
 

@@ -94,6 +94,7 @@ struct es_facts_daemon {
 struct es_facts {
 	const char *root;    /* "" for this machine */
 	char self_text[512]; /* why it is not known which node this is */
+	int is_module;	     /* the datapath is earshot.ko; 0: the BPF programs */
 	int kernel_rc;
 	char kernel_text[512];
 	int programs_rc;

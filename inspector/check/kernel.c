@@ -14,9 +14,13 @@
 
 static void check_reqsk(struct es_check *check)
 {
-	if (check->facts->kernel_rc)
-		es_check_error(check, "install a kernel with it, from Debian's backports for example", "%s",
-			       check->facts->kernel_text);
+	if (check->facts->is_module)
+		es_check_ok(check, "the module earshot makes the sockets");
+	else if (check->facts->kernel_rc)
+		es_check_error(check,
+			       "install a kernel with it, from Debian's backports for example, or the module "
+			       "earshot",
+			       "%s", check->facts->kernel_text);
 	else
 		es_check_ok(check, "the kernel has bpf_sk_assign_tcp_reqsk()");
 }
@@ -26,11 +30,16 @@ static void check_programs(struct es_check *check)
 	const struct es_facts *f = check->facts;
 
 	if (f->programs_rc == -EPERM || f->programs_rc == -EACCES)
-		es_check_unchecked(check, "BPF programs may not be loaded by this user: run it as root");
+		es_check_unchecked(check, "%s: run it as root",
+				   f->is_module ? "the module may not be used by this user"
+						: "BPF programs may not be loaded by this user");
+	else if (f->programs_rc && f->is_module)
+		es_check_error(check, "modprobe earshot", "%s", f->programs_text);
 	else if (f->programs_rc)
 		es_check_error(check, "EARSHOT_BPF_DEBUG=1 earshot check", "%s", f->programs_text);
 	else
-		es_check_ok(check, "the kernel takes the datapath's programs");
+		es_check_ok(check, f->is_module ? "the module earshot is there, and of this version"
+						: "the kernel takes the datapath's programs");
 }
 
 static void check_clock(struct es_check *check)
@@ -81,7 +90,9 @@ static void check_syncookies(struct es_check *check)
 {
 	long value;
 
-	if (!read_own(check, &value))
+	if (check->facts->is_module)
+		es_check_ok(check, "the module needs no net.ipv4.tcp_syncookies");
+	else if (!read_own(check, &value))
 		judge_own(check, !value, ES_CHECK_ERROR, value, 1);
 }
 
@@ -170,7 +181,10 @@ static void check_jit(struct es_check *check)
 	long value;
 	int n = es_facts_sysctl(check->facts, "net/core/bpf_jit_enable", &value, 1);
 
-	if (n == -ENOENT) /* compiled in as always on, or this is a network namespace that does not show it */
+	if (check->facts->is_module)
+		es_check_ok(check, "the module is not a BPF program");
+	else if (n ==
+		 -ENOENT) /* compiled in as always on, or this is a network namespace that does not show it */
 		es_check_ok(check, "net.core.bpf_jit_enable is not for this network namespace to set");
 	else if (n != 1)
 		es_check_unchecked(check, "sysctl net.core.bpf_jit_enable cannot be read: %s", strerror(-n));

@@ -56,7 +56,7 @@
 	X(handover_nack_received, "NACK passed to the daemon")                                               \
 	X(handover_accept_full, "handover dropped: the server's accept queue is full")                       \
 	X(handover_time_wait, "handover that first had to end a TIME_WAIT or stale socket here")             \
-	X(rebuild_refused, "bpf_sk_assign_tcp_reqsk() refused (MPTCP listener, sysctl)")                     \
+	X(rebuild_refused, "the kernel would make no socket on that listener (MPTCP, sysctl, security)")     \
 	X(rebuild_no_listener, "no listening socket for a request to be served here, answered with RST")     \
 	X(arp_answered, "ARP request for a service address answered")                                        \
 	X(arp_not_mine, "ARP request for a service address that another node answers")                       \

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_MODULE_ANSWER_H
+#define ES_MODULE_ANSWER_H
+
+/*
+ * Answers without a socket: SYN-ACK, ACK and RST leave by the interface that the packet came from. A RST for
+ * a socket of our own is written over the packet and goes up the stack.
+ */
+#include "kmod/core/decide.h"
+#include "packet.h"
+
+struct es_answer {
+	__be32 saddr;
+	__be32 daddr;
+	__be16 sport;
+	__be16 dport;
+	u32 seq;
+	u32 ack;
+	u16 window;
+	u8 flags;
+	u8 options_len; /* 0, 12 or 20 */
+	u8 options[ES_SYNACK_OPTIONS_LEN];
+};
+
+/* Fill in addresses and ports of an answer to @pkt, zero the rest. */
+void es_answer_to(const struct es_packet *pkt, struct es_answer *ret);
+
+void es_answer_synack(const struct es_config *cfg, const struct es_packet *pkt, const struct es_segment *seg,
+		      const struct es_verdict *v, struct es_answer *ret);
+
+/**
+ * es_answer_send() - send @a to whoever sent the frame @skb, which stays as it is
+ * The cluster MAC is never a source: switches would learn it. Returns 0 or -errno.
+ */
+int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const struct es_answer *a);
+
+/* es_answer_route() - send @a the way that the outgoing packet @skb goes. Returns 0 or -errno. */
+int es_answer_route(struct net *net, const struct sk_buff *skb, const struct es_answer *a);
+
+/**
+ * es_answer_end_old() - make @skb a RST for the socket that it met: exactly the byte it expects
+ * @skb's data must begin with its IP header. Returns 0, and the packet is to be delivered; or -errno.
+ */
+int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_nxt);
+
+#endif

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Checks, opens and answers handover messages. What they mean is target.c's.
+ */
+#include <linux/etherdevice.h>
+#include <net/ip.h>
+
+#include "message.h"
+
+static __be64 es_message_mac(const struct es_sipkey *key, const struct es_handover *h, const u8 *packet)
+{
+	u32 len = ntohs(h->packet_len), off;
+	struct es_sipstate sip;
+	u64 word;
+
+	es_handover_mac_begin(&sip, key, h);
+	for (off = 0; off + 8 <= len; off += 8) {
+		memcpy(&word, packet + off, 8);
+		es_siphash_word(&sip, es_cpu_le64(word));
+	}
+	word = 0;
+	memcpy(&word, packet + off, len - off);
+	return es_handover_mac_end(&sip, es_cpu_le64(word), len);
+}
+
+u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
+		     const struct es_handover *h)
+{
+	u32 len = ntohs(h->packet_len);
+	struct es_replay_slot *slot;
+	const u8 *packet;
+	int fresh;
+
+	/* An id beyond the table has no window. */
+	if (h->source >= ES_NODES_MAX || len > ES_MESSAGE_PACKET_MAX || skb_shared(skb) ||
+	    !pskb_may_pull(skb, (u32)ES_MESSAGE_PACKET_OFF + len))
+		return ES_COUNT_handover_malformed;
+	packet = skb->data + ES_MESSAGE_PACKET_OFF;
+	if (es_message_mac(&cfg->handover_key[0], h, packet) != h->mac &&
+	    (cfg->key_count < 2 || es_message_mac(&cfg->handover_key[1], h, packet) != h->mac))
+		return ES_COUNT_handover_bad_mac;
+	slot = &node->replays[h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1))];
+	spin_lock_bh(&slot->lock);
+	fresh = es_replay_accept(&slot->replay, es_cpu_be64((__force u64)h->sequence));
+	spin_unlock_bh(&slot->lock);
+	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
+}
+
+/* Make the header at @nack, with the packet behind it, the NACK of a message. */
+static void es_nack_write(struct es_node *node, const struct es_config *cfg, struct es_handover *nack,
+			  u8 reason)
+{
+	nack->kind = ES_HANDOVER_NACK;
+	nack->nack = reason;
+	nack->target = nack->source;
+	nack->source = (u8)cfg->self;
+	nack->stream = ES_STREAM_DATAPATH;
+	nack->sequence =
+		(__force __be64)es_cpu_be64((u64)atomic64_fetch_inc((atomic64_t *)&node->state->sequence));
+	nack->mac = es_message_mac(&cfg->handover_key[0], nack, (const u8 *)(nack + 1));
+}
+
+int es_message_nack_here(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
+			 const struct es_handover *h, u8 reason)
+{
+	struct udphdr *udp;
+	struct iphdr *ip;
+
+	if (skb_ensure_writable(skb, ES_MESSAGE_PACKET_OFF + ntohs(h->packet_len)))
+		return -ENOMEM;
+	ip = (struct iphdr *)skb->data;
+	udp = (struct udphdr *)(ip + 1);
+	/* Neither sum changes when the two change places; the UDP checksum goes, the MAC says more. */
+	swap(ip->saddr, ip->daddr);
+	swap(udp->source, udp->dest);
+	udp->check = 0;
+	es_nack_write(node, cfg, (struct es_handover *)(udp + 1), reason);
+	skb->ip_summed = CHECKSUM_NONE;
+	skb->csum_valid = 0;
+	return 0;
+}
+
+int es_message_nack(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
+		    const struct es_handover *h, u8 reason)
+{
+	u32 packet_len = ntohs(h->packet_len);
+	u32 len = (u32)ES_MESSAGE_PACKET_OFF + packet_len;
+	const struct iphdr *ip_in = (const struct iphdr *)skb->data;
+	const struct udphdr *udp_in = (const struct udphdr *)(ip_in + 1);
+	struct net_device *dev = skb->dev;
+	struct es_handover *nack;
+	struct sk_buff *out;
+	struct udphdr *udp;
+	struct iphdr *ip;
+	int rc;
+
+	out = alloc_skb(LL_RESERVED_SPACE(dev) + len + dev->needed_tailroom, GFP_ATOMIC);
+	if (!out)
+		return -ENOMEM;
+	skb_reserve(out, LL_RESERVED_SPACE(dev));
+	skb_reset_network_header(out);
+	skb_set_transport_header(out, sizeof(*ip));
+	ip = skb_put_zero(out, sizeof(*ip));
+	ip->version = 4;
+	ip->ihl = sizeof(*ip) / 4;
+	ip->tot_len = htons((u16)len);
+	ip->frag_off = htons(IP_DF);
+	ip->ttl = IPDEFTTL;
+	ip->protocol = IPPROTO_UDP;
+	ip->saddr = ip_in->daddr;
+	ip->daddr = ip_in->saddr;
+	ip_send_check(ip);
+	/* No UDP checksum: the MAC says more. */
+	udp = skb_put_zero(out, sizeof(*udp));
+	udp->source = udp_in->dest;
+	udp->dest = udp_in->source;
+	udp->len = htons((u16)(len - sizeof(*ip)));
+	nack = skb_put_data(out, h, sizeof(*h));
+	skb_put_data(out, skb->data + ES_MESSAGE_PACKET_OFF, packet_len);
+	es_nack_write(node, cfg, nack, reason);
+	out->protocol = htons(ETH_P_IP);
+	out->dev = dev;
+	/* To ourselves: a packet on lo carries its route, and would be a martian without. */
+	if (dev->flags & IFF_LOOPBACK)
+		skb_dst_copy(out, skb);
+	if (dev_hard_header(out, dev, ETH_P_IP, eth_hdr(skb)->h_source, dev->dev_addr, out->len) < 0) {
+		kfree_skb(out);
+		return -EINVAL;
+	}
+	skb_reset_mac_header(out);
+	rc = dev_queue_xmit(out);
+	return net_xmit_eval(rc) ? -ENOBUFS : 0;
+}
+
+int es_message_open(struct sk_buff *skb)
+{
+	if (skb->ip_summed != CHECKSUM_COMPLETE)
+		skb->ip_summed = CHECKSUM_NONE; /* what is known is about the envelope */
+	skb->csum_valid = 0;
+	skb->csum_level = 0;
+	if (!skb_pull_rcsum(skb, ES_MESSAGE_PACKET_OFF))
+		return -EINVAL;
+	skb_reset_network_header(skb);
+	skb_reset_mac_header(skb);
+	skb_reset_mac_len(skb);
+	skb_clear_hash(skb);
+	skb->pkt_type = PACKET_HOST;
+	return 0;
+}

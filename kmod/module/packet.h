@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_MODULE_PACKET_H
+#define ES_MODULE_PACKET_H
+
+/*
+ * From the bytes of a packet to a segment and a flow. Headers are read by skb_header_pointer(), so that paged
+ * data need not be pulled for packets that are dropped anyway.
+ */
+#include <linux/ip.h>
+#include <linux/skbuff.h>
+#include <linux/tcp.h>
+
+#include "kmod/core/flow.h"
+#include "kmod/core/tcp.h"
+
+/**
+ * struct es_packet - a TCP/IPv4 packet
+ * @off: offset of the IP header from skb->data; @options_len: bytes of TCP options
+ */
+struct es_packet {
+	u32 off;
+	u32 options_len;
+	__be32 saddr;
+	__be32 daddr;
+	__be16 sport;
+	__be16 dport;
+};
+
+static inline void es_packet_flow(const struct es_packet *pkt, struct es_flow *ret)
+{
+	ret->client = es_addr_from_v4(pkt->saddr);
+	ret->service = es_addr_from_v4(pkt->daddr);
+	ret->client_port = pkt->sport;
+	ret->service_port = pkt->dport;
+}
+
+/**
+ * es_packet_tcp() - read the TCP header behind an IPv4 header without options
+ * @len: bytes from the IP header's first to the packet's last (its tot_len)
+ * Returns 0, or -EINVAL if the lengths contradict each other.
+ */
+static inline int es_packet_tcp(const struct sk_buff *skb, struct es_packet *pkt, u32 len,
+				struct es_segment *ret_seg)
+{
+	struct tcphdr buf;
+	const struct tcphdr *th;
+	u32 doff;
+
+	th = skb_header_pointer(skb, (int)(pkt->off + sizeof(struct iphdr)), sizeof(buf), &buf);
+	if (!th)
+		return -EINVAL;
+	doff = th->doff * 4;
+	if (doff < sizeof(*th) || sizeof(struct iphdr) + doff > len)
+		return -EINVAL;
+	pkt->options_len = doff - sizeof(*th);
+	pkt->sport = th->source;
+	pkt->dport = th->dest;
+	memset(ret_seg, 0, sizeof(*ret_seg));
+	ret_seg->seq = ntohl(th->seq);
+	ret_seg->ack = ntohl(th->ack_seq);
+	ret_seg->len = len - sizeof(struct iphdr) - doff;
+	ret_seg->flags = ((const u8 *)th)[13];
+	return 0;
+}
+
+/* Options are read only where a decision needs them: nothing of this runs for an established connection. */
+static inline int es_packet_options(const struct sk_buff *skb, const struct es_packet *pkt,
+				    struct es_segment *seg)
+{
+	struct es_tcp_option_scan scan = {.len = pkt->options_len};
+
+	if (!scan.len)
+		return 0;
+	if (skb_copy_bits(skb, (int)(pkt->off + sizeof(struct iphdr) + sizeof(struct tcphdr)), scan.block,
+			  (int)scan.len))
+		return -EINVAL;
+	scan.seg = *seg;
+	es_tcp_options_parse(&scan);
+	*seg = scan.seg;
+	return 0;
+}
+
+#endif

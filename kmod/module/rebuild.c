@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Makes sockets, by what the kernel exports for every protocol: the same calls as cookie_v4_check() and
+ * tcp_get_cookie_sock() (net/ipv4/syncookies.c), with values that the handover message or the cookie brings
+ * instead of the kernel's own cookie.
+ */
+#include <linux/netfilter_ipv4.h>
+#include <linux/random.h>
+#include <linux/security.h>
+#include <net/ip.h>
+#include <net/mptcp.h>
+#include <net/request_sock.h>
+
+#include "other.h"
+#include "rebuild.h"
+#include "socket.h"
+
+/*
+ * tcp_create_openreq_child() asks it, and nothing else of a request that was never in the kernel's queue of
+ * half-open connections. Nobody looks at it once the child exists, so it need not outlive the module: a
+ * request sock in the accept queue is freed through rsk_ops, and those are the kernel's.
+ */
+#ifdef CONFIG_TCP_MD5SIG
+static struct tcp_md5sig_key *es_request_md5_lookup(const struct sock *sk, const struct sock *addr_sk)
+{
+	return NULL;
+}
+#endif
+
+static const struct tcp_request_sock_ops es_request_ops = {
+#ifdef CONFIG_TCP_MD5SIG
+	.req_md5_lookup = es_request_md5_lookup,
+#endif
+};
+
+int es_rebuild_note(struct es_node *node, const struct es_packet *pkt, u32 seq, u64 flow_hash, u16 source,
+		    const struct es_track *track)
+{
+	struct es_note_bucket *bucket = es_tracks_lock(node->tracks, flow_hash);
+	struct es_note *note = es_tracks_add(bucket, flow_hash, seq, pkt);
+
+	if (note) {
+		note->source = source;
+		note->track = *track;
+	}
+	es_tracks_unlock(bucket);
+	return note ? 0 : -ENOMEM;
+}
+
+int es_listener_is_usable(const struct sock *listener)
+{
+	return !sk_is_mptcp(listener);
+}
+
+/* Every field: the slab's object is as its last owner left it. */
+static void es_request_fill(struct request_sock *req, const struct sock *listener, struct sk_buff *skb,
+			    const struct es_segment *seg, const struct es_tcp_options *o)
+{
+	struct inet_request_sock *ireq = inet_rsk(req);
+	struct tcp_request_sock *treq = tcp_rsk(req);
+	const struct iphdr *ip = ip_hdr(skb);
+	const struct tcphdr *th = tcp_hdr(skb);
+
+	memset((u8 *)treq + sizeof(treq->req), 0, sizeof(*treq) - sizeof(treq->req));
+	treq->af_specific = &es_request_ops;
+	treq->rcv_isn = seg->seq - 1;
+	treq->snt_isn = seg->ack - 1;
+	treq->rcv_nxt = seg->seq;
+	treq->txhash = get_random_u32() | 1;
+	if (o->tstamp_ok)
+		treq->ts_off =
+			seg->tsecr + ES_REBUILD_CLOCK_AHEAD_MS - (u32)div_u64(ktime_get_ns(), NSEC_PER_MSEC);
+	req->mss = max_t(u16, o->mss, ES_TCP_MSS_MIN);
+	req->ts_recent = o->tstamp_ok ? seg->tsval : 0;
+	req->num_retrans = 0;
+	req->num_timeout = 0;
+	req->syncookie = 1;
+	req->secid = 0;
+	req->peer_secid = 0;
+	ireq->ir_num = ntohs(th->dest);
+	ireq->ir_rmt_port = th->source;
+	sk_rcv_saddr_set(req_to_sk(req), ip->daddr);
+	sk_daddr_set(req_to_sk(req), ip->saddr);
+	ireq->ir_mark = inet_request_mark(listener, skb);
+	ireq->ir_iif = inet_request_bound_dev_if(listener, skb);
+	ireq->snd_wscale = o->wscale_ok ? o->snd_wscale : 0;
+	ireq->wscale_ok = o->wscale_ok;
+	ireq->sack_ok = o->sack_ok;
+	ireq->tstamp_ok = o->tstamp_ok;
+	ireq->ecn_ok = o->ecn_ok;
+	ireq->acked = 0;
+	ireq->no_srccheck = 0;
+	ireq->smc_ok = 0;
+	RCU_INIT_POINTER(ireq->ireq_opt, NULL);
+}
+
+/*
+ * The receive window, as tcp_openreq_init_rwin() and tcp_select_initial_window() choose it for a handshake,
+ * but with the window scale that the SYN-ACK has promised, whatever the buffer's size suggests now.
+ */
+static void es_request_window(struct request_sock *req, const struct sock *listener,
+			      const struct es_tcp_options *o)
+{
+	u32 space = (u32)max(tcp_full_space(listener), 0);
+	u32 clamp = READ_ONCE(tcp_sk(listener)->window_clamp);
+	u8 wscale = o->wscale_ok ? o->rcv_wscale : 0;
+
+	if (!clamp)
+		clamp = U16_MAX << ES_TCP_WSCALE_MAX;
+	if ((listener->sk_userlocks & SOCK_RCVBUF_LOCK) && clamp > space)
+		clamp = space;
+	space = min3(space, clamp, (u32)U16_MAX);
+	req->rsk_rcv_wnd = space > req->mss ? rounddown(space, req->mss) : space;
+	req->rsk_window_clamp = min_t(u32, clamp, U16_MAX << wscale);
+	inet_rsk(req)->rcv_wscale = wscale;
+}
+
+/*
+ * Make the socket and put it into @listener's accept queue. Returns it with a reference, unlocked; NULL if
+ * the kernel would not.
+ */
+static struct sock *es_rebuild_make(struct sock *listener, struct sk_buff *skb, const struct es_segment *seg,
+				    const struct es_tcp_options *o)
+{
+	struct request_sock *req;
+	struct sock *child;
+	bool own_req;
+
+	/* Not attached to the listener, so without a timer and in no table. */
+	req = inet_reqsk_alloc(tcp_prot.rsk_prot, listener, false);
+	if (!req)
+		return NULL;
+	refcount_set(&req->rsk_refcnt, 1);
+	es_request_fill(req, listener, skb, seg, o);
+	if (security_inet_conn_request(listener, skb, req))
+		goto err_request;
+	es_request_window(req, listener, o);
+	/* NULL when the accept queue is full, the flow has a socket, or there is no route to the client. */
+	child = es_syn_recv_sock(listener, skb, req, &own_req);
+	if (!child)
+		goto err_request;
+	tcp_sk(child)->tsoffset = tcp_rsk(req)->ts_off;
+	/* The queue takes the request over, and its reference; or forgets the child: the listener is gone. */
+	if (!inet_csk_reqsk_queue_add(listener, req, child)) {
+		bh_unlock_sock(child);
+		sock_put(child);
+		goto err_request;
+	}
+	bh_unlock_sock(child);
+	return child;
+
+err_request:
+	reqsk_put(req);
+	return NULL;
+}
+
+/* What the note says, if there is a pending one for this packet. */
+static int es_rebuild_pending(struct es_node *node, u64 flow_hash, u32 seq, struct es_tcp_options *ret)
+{
+	struct es_note_bucket *bucket = es_tracks_lock(node->tracks, flow_hash);
+	const struct es_note *note = es_tracks_pending(bucket, flow_hash, seq);
+
+	if (note)
+		*ret = note->track.options;
+	es_tracks_unlock(bucket);
+	return note != NULL;
+}
+
+static void es_rebuild_done(struct es_node *node, u64 flow_hash, u32 seq, const struct sock *child)
+{
+	struct es_note_bucket *bucket = es_tracks_lock(node->tracks, flow_hash);
+	struct es_note *note = es_tracks_pending(bucket, flow_hash, seq);
+
+	/* Not there: another CPU has met the socket meanwhile, and es_track_create() has done it. */
+	if (note)
+		es_tracks_built(bucket, note, child);
+	es_tracks_unlock(bucket);
+}
+
+static unsigned int es_rebuild_packet(struct es_node *node, const struct es_version *version,
+				      struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	struct es_packet pkt = {.saddr = ip_hdr(skb)->saddr, .daddr = ip_hdr(skb)->daddr};
+	struct es_socket_found found = {};
+	struct es_tcp_options options;
+	struct es_segment seg;
+	struct es_flow flow;
+	struct sock *child;
+	u64 flow_hash;
+
+	if (es_packet_tcp(skb, &pkt, skb->len, &seg) || !seg.len ||
+	    es_service_find(version, pkt.daddr, pkt.dport) < 0)
+		return NF_ACCEPT;
+	es_packet_flow(&pkt, &flow);
+	flow_hash = es_flow_hash(&version->config.ring_key, &flow);
+	if (!es_rebuild_pending(node, flow_hash, seg.seq, &options))
+		return NF_ACCEPT;
+	/* The stack drops and counts a packet with a wrong checksum; no socket must come of it. */
+	if (nf_ip_checksum(skb, state->hook, ip_hdrlen(skb), IPPROTO_TCP))
+		return NF_ACCEPT;
+	if (!pskb_may_pull(skb, ip_hdrlen(skb) + (u32)sizeof(struct tcphdr) + pkt.options_len) ||
+	    es_packet_options(skb, &pkt, &seg))
+		return NF_DROP;
+	es_socket_lookup_listener(state->net, skb, &pkt, &found);
+	child = found.listener && es_listener_is_usable(found.listener)
+			? es_rebuild_make(found.listener, skb, &seg, &options)
+			: NULL;
+	if (!child) {
+		/* The stack would answer with a RST; the client's retransmission shall try again. */
+		es_count(node, ES_COUNT_rebuild_refused);
+		return NF_DROP;
+	}
+	es_rebuild_done(node, flow_hash, seg.seq, child);
+	/*
+	 * Before the packet has arrived at it: an accept() that is so quick finds a connection on which
+	 * nothing can be read yet. Later is not possible: nothing of ours runs behind the stack.
+	 */
+	found.listener->sk_data_ready(found.listener);
+	sock_put(child);
+	return NF_ACCEPT;
+}
+
+unsigned int es_rebuild_hook(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	struct es_node *node = priv;
+	const struct es_version *version = es_version_get(node);
+
+	/* Early demultiplexing has found a socket: that is nearly every packet. */
+	if (!version || skb->sk || ip_hdr(skb)->protocol != IPPROTO_TCP || ip_hdr(skb)->ihl != 5)
+		return NF_ACCEPT;
+	return es_rebuild_packet(node, version, skb, state);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_MODULE_REBUILD_H
+#define ES_MODULE_REBUILD_H
+
+/*
+ * TCP Rebuilding. In two steps: on the interface the decision falls and a pending note is made; behind
+ * routing and firewall (NF_INET_LOCAL_IN, last) the socket is made, in the state in which the kernel's own
+ * SYN cookies make one (TCP_SYN_RECV, hashed, in the accept queue), and the packet goes on to the stack,
+ * which finds it there, makes it established and takes the payload. Were the socket made at once, a firewall
+ * that drops the packet would leave it behind.
+ */
+#include <linux/netfilter.h>
+
+#include "node.h"
+#include "packet.h"
+
+/*
+ * How far the new socket's timestamp clock stands ahead of what the client echoes, in ms: see
+ * kmod/bpf/rebuild.h for why.
+ */
+#define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
+
+/**
+ * es_rebuild_note() - note that this packet is to become a socket
+ * @track: what to know about the connection; its options are the handshake's
+ * Returns 0; -ENOMEM.
+ */
+int es_rebuild_note(struct es_node *node, const struct es_packet *pkt, u32 seq, u64 flow_hash, u16 source,
+		    const struct es_track *track);
+
+/* May @listener be given a connection? Not an MPTCP one: its children are of another kind. */
+int es_listener_is_usable(const struct sock *listener);
+
+/* The hook at NF_INET_LOCAL_IN; @priv is the node. */
+unsigned int es_rebuild_hook(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_MODULE_SOCKET_H
+#define ES_MODULE_SOCKET_H
+
+/*
+ * The kernel's socket table, which is the connection table.
+ */
+#include <linux/netdevice.h>
+
+#include "compat.h"
+#include "kmod/core/decide.h"
+#include "kmod/core/track.h"
+#include "packet.h"
+
+/**
+ * struct es_socket_found - what the look-up found
+ * @sk: an established-like or TIME_WAIT socket, with a reference; NULL if there is none
+ * @listener: without one (rcu_read_lock() keeps it); NULL if there is none, or was not looked for
+ * @kind: an enum es_socket; @old_rcv_nxt: of a TIME_WAIT socket
+ */
+struct es_socket_found {
+	struct sock *sk;
+	struct sock *listener;
+	u32 old_rcv_nxt;
+	u8 kind;
+};
+
+/* es_socket_lookup() - under rcu_read_lock(); es_socket_put() gives back what it found. */
+static inline void es_socket_lookup(struct net *net, struct sk_buff *skb, const struct es_packet *pkt,
+				    struct es_socket_found *ret)
+{
+	int dif = skb->dev->ifindex;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->sk = es_lookup_established(net, pkt->saddr, pkt->sport, pkt->daddr, pkt->dport, dif);
+	if (!ret->sk)
+		return;
+	if (ret->sk->sk_state != TCP_TIME_WAIT) {
+		ret->kind = ES_SOCKET_ESTABLISHED;
+		return;
+	}
+	ret->old_rcv_nxt = es_timewait_rcv_nxt(ret->sk);
+	ret->kind =
+		es_timewait_substate(ret->sk) == TCP_FIN_WAIT2 ? ES_SOCKET_FIN_WAIT2 : ES_SOCKET_TIME_WAIT;
+}
+
+/* A listening socket is wanted only where a connection is to be made. */
+static inline void es_socket_lookup_listener(struct net *net, struct sk_buff *skb,
+					     const struct es_packet *pkt, struct es_socket_found *found)
+{
+	int doff = (int)(sizeof(struct tcphdr) + pkt->options_len);
+
+	found->listener = es_lookup_listener(net, skb, doff, pkt->saddr, pkt->sport, pkt->daddr, pkt->dport,
+					     skb->dev->ifindex);
+}
+
+static inline void es_socket_put(struct es_socket_found *found)
+{
+	if (found->sk)
+		sock_gen_put(found->sk);
+	found->sk = NULL;
+}
+
+/*
+ * Is @sk a whole TCP socket, whose struct tcp_sock may be read? Not a request's, not TIME_WAIT; nor the raw
+ * one with TCP's protocol number by which the stack sends what belongs to no connection.
+ */
+static inline int es_socket_is_tcp(const struct sock *sk)
+{
+	return sk && sk_fullsock(sk) && sk->sk_type == SOCK_STREAM && sk->sk_protocol == IPPROTO_TCP;
+}
+
+/**
+ * es_socket_is_unproven() - may the request that made this socket come again, to another node?
+ * The client has acknowledged nothing of what was sent here, see kmod/bpf/tracks.h.
+ */
+static inline int es_socket_is_unproven(const struct sock *sk)
+{
+	return !READ_ONCE(tcp_sk(sk)->bytes_acked);
+}
+
+/* Sequence number of the first byte that the client sent to this socket; off by one after a FIN. */
+static inline u32 es_socket_first_seq(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return READ_ONCE(tp->rcv_nxt) - (u32)READ_ONCE(tp->bytes_received);
+}
+
+/* End a connection; the kernel sends the client a RST. The caller holds a reference. May sleep. */
+static inline int es_socket_abort(struct sock *sk)
+{
+	return sk->sk_prot->diag_destroy ? sk->sk_prot->diag_destroy(sk, ECONNABORTED) : -EOPNOTSUPP;
+}
+
+static inline void es_socket_read(const struct sock *sk, struct es_track_socket *ret)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	ret->rcv_nxt = READ_ONCE(tp->rcv_nxt);
+	ret->copied_seq = READ_ONCE(tp->copied_seq);
+	ret->snd_una = READ_ONCE(tp->snd_una);
+	ret->write_seq = READ_ONCE(tp->write_seq);
+	ret->is_established = READ_ONCE(sk->sk_state) == TCP_ESTABLISHED;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_MODULE_VIEW_H
+#define ES_MODULE_VIEW_H
+
+/*
+ * What es_decide() wants to know of a packet: of its flow, its socket and that socket's track.
+ */
+#include "kmod/core/decide.h"
+#include "node.h"
+#include "packet.h"
+#include "socket.h"
+
+/* Everything about a flow that the packet and its socket do not tell. */
+void es_view_complete(const struct es_node *node, const struct es_version *version,
+		      const struct es_packet *pkt, struct es_view *v, u64 now_ns);
+
+/**
+ * es_view_track() - a client's payload for @sk, where each request is inspected: does it begin one?
+ * Sets v->track; if that is to be queued, also what @ret_record says of the connection.
+ */
+void es_view_track(struct es_node *node, const struct es_version *version, const struct sock *sk,
+		   const struct es_packet *pkt, struct es_view *v, u64 now_ns, struct es_record *ret_record);
+
+/**
+ * es_track_create() - the first look at a socket: its note, made when it was rebuilt, or a new one
+ * @bucket: locked, of @flow_hash; @pkt: client and service, as on the way in. A socket that was not made here
+ * is pinned. Returns NULL if there is no memory.
+ */
+struct es_note *es_track_create(struct es_node *node, struct es_note_bucket *bucket, const struct sock *sk,
+				u64 flow_hash, const struct es_packet *pkt);
+
+/* es_track_pin() - for good, and counted; what is pinned stays so */
+void es_track_pin(struct es_node *node, struct es_track *t, u32 pin);
+
+#endif

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of earshot.ko as a module: not of what it does to packets (../datapath, ../lab do that), but of its life.
+
+They load and unload it, so they run in a virtual machine only: see CONTRIBUTING.md.
+"""
+import os
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../lab"), os.path.join(HERE, "../datapath")]
+
+import ko  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def module():
+    if not os.path.exists(ko.FILE):
+        pytest.fail(f"no {ko.FILE}: ./dev check module builds it, for the kernels whose headers are installed")
+    ko.load()
+    before = len(ko.kernel_log())
+    yield
+    log = ko.kernel_log()[before:]
+    for word in ("WARNING:", "BUG:", "Oops", "Call Trace"):
+        assert word not in log, log
