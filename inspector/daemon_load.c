@@ -7,6 +7,7 @@
 #include <string.h>
 #include "inspector/clock.h"
 #include "inspector/daemon.h"
+#include "inspector/log.h"
 
 /* A walk may take one part in so many of a CPU. */
 #define ES_LOAD_WALK_SHARE 50
@@ -178,6 +179,19 @@ int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
 	d->load.timer.data = d;
 	ev_timer_start(d->loop, &d->load.timer);
 	return 0;
+}
+
+void es_daemon_load_rebind(struct es_daemon *d)
+{
+	const struct sockaddr_in *self = &d->cluster->handover_address[d->cluster->self];
+	const struct sockaddr_in *bound = &d->load.exchange.bound;
+	struct es_conf_error err = {};
+
+	if (self->sin_port == bound->sin_port && self->sin_addr.s_addr == bound->sin_addr.s_addr)
+		return;
+	es_daemon_load_stop(d);
+	if (es_daemon_load_start(d, &err))
+		es_log(ES_LOG_ERR, "%s; this node's load is not known to the others any more", err.text);
 }
 
 void es_daemon_load_stop(struct es_daemon *d)

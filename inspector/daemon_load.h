@@ -61,6 +61,9 @@ void es_daemon_load_word(const struct es_daemon *daemon, struct es_wire_load *re
 /* es_daemon_load_start() - count, tell and listen from now on. Returns 0, or -errno and @err. */
 int es_daemon_load_start(struct es_daemon *daemon, struct es_conf_error *err);
 
+/* es_daemon_load_rebind() - after a reload: the port may be another one */
+void es_daemon_load_rebind(struct es_daemon *daemon);
+
 /* es_daemon_load_stop() - may be called without start */
 void es_daemon_load_stop(struct es_daemon *daemon);
 

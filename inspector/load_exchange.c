@@ -29,6 +29,7 @@ int es_load_exchange_open(struct es_load_exchange *exchange, const struct es_clu
 
 	memset(exchange, 0, sizeof(*exchange));
 	exchange->sequence = es_clock_ns(CLOCK_REALTIME);
+	exchange->bound = *self;
 	exchange->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (exchange->fd < 0)
 		return -errno;

@@ -37,11 +37,12 @@ _Static_assert(ES_WIRE_LOAD_SIZE <= ES_LOADS_PAYLOAD_SIZE, "room for what a node
 
 /**
  * struct es_load_exchange
- * @fd: -1 until es_load_exchange_open(); @heard: the last sequence of each node
+ * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
  * @refused: datagrams that were no authentic, fresh message of another node
  */
 struct es_load_exchange {
 	int fd;
+	struct sockaddr_in bound;
 	__u64 sequence;
 	__u64 heard[ES_NODES_MAX];
 	unsigned long long sent;

@@ -17,9 +17,9 @@ def said(node, since):
     return [m for m in heard if m.sequence > since]
 
 
-def tell(node, message, source=2):
+def tell(node, message, source=2, port=HANDOVER_PORT):
     data = message if isinstance(message, bytes) else message.bytes(node.keys.handover[0])
-    datagram = packet.udp(CLUSTER[source - 1], CLUSTER[0], HANDOVER_PORT, HANDOVER_PORT, data)
+    datagram = packet.udp(CLUSTER[source - 1], CLUSTER[0], port, port, data)
     node.cluster.send(packet.eth(netns.hardware_address(node.namespace, "eth1"), PEER_MAC[source - 1], packet.ETH_IP,
                                  packet.ip(CLUSTER[source - 1], CLUSTER[0], packet.UDP, datagram)))
 
@@ -68,3 +68,19 @@ def test_taken_and_refused(node):
         wait_for(lambda: exchange(node)["received"] == before["received"] + 2, "another node's, which has its own count")
     with node.counts(handover_malformed=1):
         tell(node, later[:60])
+
+
+def test_another_port(own_node):
+    """After a reload they are told, and heard, on the new one."""
+    node = own_node()
+    with open(node.config_path, encoding="ascii") as handle:
+        text = handle.read()
+    with open(node.config_path, "w", encoding="ascii") as handle:
+        handle.write(text.replace(f"handover_port = {HANDOVER_PORT}", f"handover_port = {HANDOVER_PORT + 1}"))
+    node.reload()
+    node.cluster.clear()
+    wait_for(lambda: said(node, 0), "a message")
+    assert all(f.udp.dport == HANDOVER_PORT + 1 for f in node.cluster.loads if f.ip.dst == CLUSTER[1])
+    before = exchange(node)["received"]
+    tell(node, model.Loads(sequence=node.sequence << 8), port=HANDOVER_PORT + 1)
+    wait_for(lambda: exchange(node)["received"] == before + 1, "a message that is taken")
