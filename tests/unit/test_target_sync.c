@@ -28,8 +28,8 @@ struct member {
 	struct es_target_sync *sync;
 	struct es_group_id id;
 	int is_in;
-	size_t at;
 	unsigned int given;
+	size_t at;
 };
 
 static struct event *event;

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""earshot.ko on Debian 12's own kernel: its life, packets by the packet suite, and a cluster of both datapaths."""
+import http.client
+import os
+
+from earshotvm import cluster
+from earshotvm.cluster import Lab, daemon, topology
+from earshotvm.machine import ENVIRONMENT, PYTHON, Machine
+
+OLD = "6.1"
+
+
+def module_of(kernel):
+    """The build tree's for that kernel; ctest's module.build makes it."""
+    file = os.path.join(daemon.BUILD, "module", kernel.release, "earshot.ko")
+    assert os.path.exists(file), f"no {file}: built by ./dev check module, with the kernel's headers installed"
+    return file
+
+
+def test_packets(kernel, tmp_path):
+    """Loaded, asked, unloaded with connections open and under traffic; then first and later requests, NACKs, leases."""
+    command = f"""set -e
+    pytest='{PYTHON} -m pytest -q -rs -p no:cacheprovider'
+    $pytest tests/module
+    insmod {module_of(kernel(OLD))}
+    cd tests/datapath
+    $pytest --datapath=module test_nack.py test_later_requests.py test_lease.py -k 'TestMove or TestGoesOn or nack'
+    rmmod earshot
+    """
+    with open(tmp_path / "output", "w+b") as output:
+        with Machine(kernel(OLD), ["sh", "-c", command], cwd=daemon.REPOSITORY, output=output.fileno(), env={
+                **ENVIRONMENT, "EARSHOT_BUILD": daemon.BUILD, "EARSHOT_REQUIRED": "1"}) as machine:
+            result = machine.wait(300)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    print(text)
+    assert result.good, "\n".join([text, *result.troubles])
+
+
+def test_mixed_cluster(kernel):
+    """A machine with 6.1 and the module, and two namespaces with BPF: one connection is served by all three."""
+    old = kernel(OLD)
+    with Lab(nodes=3, policy="uri-hash", settings={"service.inspect": "every", "service.load_bound": 0},
+             autostart=[]) as lab:
+        with cluster.nodes(lab, {"n3": old}, before_earshotd=[["insmod", module_of(old)]]) as vms:
+            for node in ("n1", "n2"):
+                lab.start(node, "nginx")
+                lab.start(node, "earshotd")
+            lab.wait_serving()
+            assert vms["n3"].ask("status")["datapath"]["type"] == "module" and lab.status("n1")["datapath"]["type"] == "bpf"
+            for number in range(60):
+                status, _, body = lab.client.get(f"/u/1k/{number}")
+                assert status == 200 and len(body) == 1024
+            with lab.client.socket() as client:
+                client.settimeout(20)
+                client.connect((topology.VIP, topology.PORT))
+                connection = http.client.HTTPConnection(topology.VIP)
+                connection.sock = client
+                answered = []
+                for number in range(40):
+                    connection.request("GET", f"/u/13k/{number}")
+                    response = connection.getresponse()
+                    assert response.status == 200 and len(response.read()) == 13 << 10
+                    answered.append(response.headers["X-Node"])
+            assert set(answered) == {"n1", "n2", "n3"}
+            for counters in (vms["n3"].counters(), lab.counters("n1"), lab.counters("n2")):
+                assert counters["handover_rebuilt"] and counters["inspect_handovers"] and counters["end_done"], counters
