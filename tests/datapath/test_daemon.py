@@ -171,7 +171,7 @@ def test_another_version_of_the_tables(own, client):
     kept.answer()
     own.signal(signal.SIGTERM)
     assert own.daemon.wait(10) == 0
-    with tables.Tables(own.namespace, "eth0") as found:
+    with tables.Tables(own.settings["datapath"], own.namespace, "eth0") as found:
         for active in (1, 0):  # both versions of the configuration
             found.state.active = active
             found.configure(abi=999)

@@ -51,7 +51,11 @@ def refused(error, call, *arguments, **keywords):
 
 def opened(table):
     fd = os.open("/dev/earshot", os.O_RDWR)
-    fcntl.ioctl(fd, IOC_TABLE, table)
+    try:
+        fcntl.ioctl(fd, IOC_TABLE, table)
+    except OSError:
+        os.close(fd)  # or the module stays in use
+        raise
     return fd
 
 

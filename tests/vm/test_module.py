@@ -19,10 +19,10 @@ def module_of(kernel):
 
 def test_packets(kernel, tmp_path):
     """Loaded, asked, unloaded with connections open and under traffic; then first and later requests, NACKs, leases."""
+    module_of(kernel(OLD))
     command = f"""set -e
     pytest='{PYTHON} -m pytest -q -rs -p no:cacheprovider'
-    $pytest tests/module
-    insmod {module_of(kernel(OLD))}
+    EARSHOT_UNLOADS=4 $pytest tests/module
     cd tests/datapath
     $pytest --datapath=module test_nack.py test_later_requests.py test_lease.py -k 'TestMove or TestGoesOn or nack'
     rmmod earshot
@@ -40,7 +40,7 @@ def test_packets(kernel, tmp_path):
 def test_mixed_cluster(kernel):
     """A machine with 6.1 and the module, and two namespaces with BPF: one connection is served by all three."""
     old = kernel(OLD)
-    with Lab(nodes=3, policy="uri-hash", settings={"service.inspect": "every", "service.load_bound": 0},
+    with Lab(nodes=3, policy="uri-hash", datapath="auto", settings={"service.inspect": "every", "service.load_bound": 0},
              autostart=[]) as lab:
         with cluster.nodes(lab, {"n3": old}, before_earshotd=[["insmod", module_of(old)]]) as vms:
             for node in ("n1", "n2"):
