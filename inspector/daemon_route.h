@@ -25,7 +25,7 @@ void es_daemon_route_load(struct es_daemon_route *route, unsigned int node,
 			  const struct es_load_report *report);
 
 /**
- * es_daemon_route_alone() - there is no bus: only this node's own @report is known
+ * es_daemon_route_alone() - not all nodes are heard: only this node's own @report is known
  * Its load is not compared with nothing: all nodes are judged by what was sent to them from here, as if
  * requests took as long there as here.
  */
