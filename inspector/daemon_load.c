@@ -59,22 +59,6 @@ static int walk(struct es_daemon *d, unsigned long long now_ns)
 	return 1;
 }
 
-int es_daemon_load_update(struct es_daemon *d)
-{
-	struct es_daemon_load *load = &d->load;
-	unsigned long long now_ns = es_clock_now_ns();
-
-	if (now_ns >= load->slow_ns) {
-		load->slow_ns = now_ns + ES_LOAD_SLOW_MS * 1000000ULL;
-		es_datapath_responses(d->datapath, es_observed_response, d);
-		es_observed_flush(d);
-		es_node_load_read(&load->node, now_ns);
-		load->report.cpu = (unsigned short)load->node.cpu;
-		load->report.disk = (unsigned short)load->node.disk;
-	}
-	return now_ns >= load->next_ns && walk(d, now_ns);
-}
-
 void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_load)
 {
 	const struct es_load_report *report = &d->load.report;
@@ -128,21 +112,44 @@ void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_
 		take(d, node, load);
 }
 
-static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
+/* What was counted is for the others, and for this node's own workers, at once. */
+static void tell(struct es_daemon *d)
 {
-	struct es_daemon *d = timer->data;
 	struct es_wire_load load = {.is_new = 1};
 
-	(void)loop;
-	(void)events;
-	if (!es_daemon_load_update(d))
-		return;
 	es_daemon_load_word(d, &load);
 	es_load_exchange_send(&d->load.exchange, d->cluster, &d->keys, &load);
 	if (all_are_heard(d))
 		take(d, d->cluster->self, &load);
 	else
 		es_daemon_route_alone(&d->route, d->conf->node_count, &d->load.report);
+}
+
+int es_daemon_load_update(struct es_daemon *d)
+{
+	struct es_daemon_load *load = &d->load;
+	unsigned long long now_ns = es_clock_now_ns();
+
+	if (now_ns >= load->slow_ns) {
+		load->slow_ns = now_ns + ES_LOAD_SLOW_MS * 1000000ULL;
+		es_datapath_responses(d->datapath, es_observed_response, d);
+		es_observed_flush(d);
+		es_node_load_read(&load->node, now_ns);
+		load->report.cpu = (unsigned short)load->node.cpu;
+		load->report.disk = (unsigned short)load->node.disk;
+	}
+	if (now_ns < load->next_ns || !walk(d, now_ns))
+		return 0;
+	if (ev_is_active(&load->timer))
+		tell(d);
+	return 1;
+}
+
+static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	(void)loop;
+	(void)events;
+	es_daemon_load_update(timer->data);
 }
 
 static void on_message(struct ev_loop *loop, struct ev_io *io, int events)

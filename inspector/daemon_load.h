@@ -49,7 +49,7 @@ struct es_daemon_load {
 #define ES_LOAD_SILENCE_MS 1000
 
 /**
- * es_daemon_load_update() - count again, if it is time
+ * es_daemon_load_update() - count again, if it is time, and tell the others
  * Returns 1 if report, sums and connections are new. The exchange does it by itself; this is for who cannot
  * wait.
  */

@@ -129,9 +129,11 @@ def test_random_schedule(inspect, policy):
             assert traffic.nodes(healthy) == set(ALL)
         answered = witness.assert_one_answer_each()
         if policy == "lard-r":
-            for table in tables(lab):
+            found = tables(lab)
+            for table in found:
                 print({name: table[name] for name in ("assigned", "evicted", "overtaken", "snapshots", "differences")})
-                assert table["evicted"] and not table["refused"]
+                assert not table["refused"]
+            assert any(table["evicted"] for table in found)  # a daemon that has just started has counted little
         print(f"{len(history)} disturbances, {answered} requests answered, once each; "
               f"{len(traffic.failures('kept'))} kept and {len(traffic.failures('fresh'))} fresh connections broke; fresh ones took "
               f"{distribution(traffic.slow(0))}")
