@@ -30,6 +30,16 @@ def _missing(config):
     return None
 
 
+PROGRAMS = {"test_program.py", "test_connection.py"}  # the module takes no connections from programs
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("datapath") == "module":
+        left_out = [item for item in items if item.path.name in PROGRAMS]
+        items[:] = [item for item in items if item.path.name not in PROGRAMS]
+        config.hook.pytest_deselected(items=left_out)
+
+
 def pytest_runtest_setup(item):
     reason = None if item.get_closest_marker("model") else _missing(item.config)
     if reason and os.environ.get("EARSHOT_REQUIRED"):
