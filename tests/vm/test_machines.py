@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Earshot on Debian's kernels: one without what the bpf datapath needs, one with it, and a cluster of machines."""
-import http.client
 import os
 
 from earshotvm import cluster
-from earshotvm.cluster import Lab, daemon, topology
+from earshotvm.cluster import Lab, daemon
 from earshotvm.machine import ENVIRONMENT, PYTHON, Machine
 from earshotvm.remote import Remote
+from serving import on_one_connection
 
 TOP = daemon.REPOSITORY
 NODE = """\
@@ -76,17 +76,7 @@ def test_cluster(kernel):
             lab.start("n4", "nginx")
             lab.start("n4", "earshotd")
             served(lab)
-            with lab.client.socket() as client:
-                client.settimeout(20)
-                client.connect((topology.VIP, topology.PORT))
-                connection = http.client.HTTPConnection(topology.VIP)
-                connection.sock = client
-                answered = []
-                for number in range(40):
-                    connection.request("GET", f"/u/13k/{number}")
-                    response = connection.getresponse()
-                    assert response.status == 200 and len(response.read()) == 13 << 10
-                    answered.append(response.headers["X-Node"])
+            answered = on_one_connection(lab)
             assert set(answered) == set(lab.net.nodes)  # the same connection, on each of them
             moves = sum(before != after for before, after in zip(answered, answered[1:]))
             counters = [vm.counters() for vm in vms.values()] + [lab.counters("n4")]

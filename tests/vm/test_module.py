@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """earshot.ko on Debian 12's own kernel: its life, packets by the packet suite, and a cluster of both datapaths."""
-import http.client
 import os
 
 from earshotvm import cluster
-from earshotvm.cluster import Lab, daemon, topology
+from earshotvm.cluster import Lab, daemon
 from earshotvm.machine import ENVIRONMENT, PYTHON, Machine
+from serving import on_one_connection
 
 OLD = "6.1"
 
@@ -51,17 +51,7 @@ def test_mixed_cluster(kernel):
             for number in range(60):
                 status, _, body = lab.client.get(f"/u/1k/{number}")
                 assert status == 200 and len(body) == 1024
-            with lab.client.socket() as client:
-                client.settimeout(20)
-                client.connect((topology.VIP, topology.PORT))
-                connection = http.client.HTTPConnection(topology.VIP)
-                connection.sock = client
-                answered = []
-                for number in range(40):
-                    connection.request("GET", f"/u/13k/{number}")
-                    response = connection.getresponse()
-                    assert response.status == 200 and len(response.read()) == 13 << 10
-                    answered.append(response.headers["X-Node"])
+            answered = on_one_connection(lab)
             assert set(answered) == {"n1", "n2", "n3"}
             for counters in (vms["n3"].counters(), lab.counters("n1"), lab.counters("n2")):
                 assert counters["handover_rebuilt"] and counters["inspect_handovers"] and counters["end_done"], counters
