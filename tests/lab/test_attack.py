@@ -145,9 +145,11 @@ def message_of(lab, tap, source, target):
         response = raw.receive(sock)
         assert raw.right(response, "1k")
         if response.node == target:
+            # Told by its magic: the nodes' loads come to the same port.
             found = tap.frames(lambda data: data[12:14] == b"\x08\x00" and data[23] == floods.UDP and
-                               data[26:30] == address and data[36:38] == struct.pack("!H", HANDOVER_PORT), 1)
-            assert len(found) == 1 and found[0][UDP_PAYLOAD:UDP_PAYLOAD + 4] == b"ESH1"
+                               data[26:30] == address and data[36:38] == struct.pack("!H", HANDOVER_PORT) and
+                               data[UDP_PAYLOAD:UDP_PAYLOAD + 4] == b"ESH1", 1)
+            assert len(found) == 1
             return found[0], sock
         sock.close()
     raise AssertionError("no connection was handed over")

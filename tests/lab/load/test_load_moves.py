@@ -97,7 +97,9 @@ def test_every_cable_bad(docroot):
         assert report["ok"] == 1500 and report["requests"] == 1500 * 20, report
         assert counted["inspect_moved"] == report["node_changes"] > 0.5 * 1500 * 19, report
         # A connection whose boundaries two CPUs saw differently is pinned, which is right; it must stay very rare.
-        assert sum(value for name, value in counted.items() if name.startswith("pin_")) <= 3, counted
+        pinned = {name: value for name, value in counted.items() if name.startswith("pin_") and value}
+        print(f"pinned: {pinned}")
+        assert sum(pinned.values()) <= 3, pinned
         assert report["moved"] < 0.01 * 1500 * 20, report
         assert counted["inspect_repeated"] > 0.005 * 1500 * 20 and counted["handover_duplicate"] > 0, counted
         for never in NEVER:
