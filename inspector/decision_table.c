@@ -41,32 +41,57 @@ const struct es_handover_order *es_decision_table_order(const struct es_decision
 	return NULL;
 }
 
-void es_decision_table_put(struct es_decision_table *table, __u64 flow_hash, __u32 cookie, __u32 client_isn,
-			   __u8 node, const struct es_handover_order *moved, __u32 now_ms)
+/* Was this entry's decision about a later request of its connection? */
+static int es_decision_is_later(const struct es_decision_table *table, const struct es_decision *d)
 {
-	struct es_decision_set *set = es_set_of(table, flow_hash);
-	__u64 key = es_decision_key(flow_hash, cookie);
-	struct es_decision *victim = &set->way[0];
+	return table->orders[d - table->sets[0].way].requests > 0;
+}
+
+/*
+ * Which entry of the set makes room. A connection has at most one later request under way: the client sends
+ * the next one when it has the whole answer. So the flow's own last one goes first. Otherwise a busy
+ * connection fills its set within milliseconds, and another one's request whose message was lost is
+ * forgotten before its client sends it again; nobody would answer it then. The first request's decision
+ * stays: as long as its cookie is valid, a late copy of it would be taken for a new connection's.
+ */
+static struct es_decision *es_decision_victim(const struct es_decision_table *table,
+					      struct es_decision_set *set, __u64 key,
+					      const struct es_handover_order *order, __u32 now_ms)
+{
+	struct es_decision *own = NULL, *empty = NULL, *oldest = &set->way[0];
 
 	for (int i = 0; i < ES_DECISION_WAYS; i++) {
 		struct es_decision *d = &set->way[i];
 
-		if (d->key == key) {
-			victim = d;
-			break;
-		}
-		if (!victim->key)
+		if (d->key == key)
+			return d;
+		if (!d->key) {
+			empty = d;
 			continue;
-		if (!d->key ||
-		    es_decision_age_ms(d->value, now_ms) > es_decision_age_ms(victim->value, now_ms))
-			victim = d;
+		}
+		if (order->requests && (__u32)d->key == (__u32)key && es_decision_is_later(table, d))
+			own = d;
+		if (es_decision_age_ms(d->value, now_ms) > es_decision_age_ms(oldest->value, now_ms))
+			oldest = d;
 	}
-	__atomic_store_n(&victim->key, 0, __ATOMIC_RELAXED);
+	return own ? own : empty ? empty : oldest;
+}
+
+void es_decision_table_put(struct es_decision_table *table, __u64 flow_hash, __u32 cookie, __u32 client_isn,
+			   __u8 node, const struct es_handover_order *order, __u32 now_ms)
+{
+	static const struct es_handover_order unknown;
+	__u64 key = es_decision_key(flow_hash, cookie);
+	struct es_decision *d;
+
+	if (!order)
+		order = &unknown;
+	d = es_decision_victim(table, es_set_of(table, flow_hash), key, order, now_ms);
+	__atomic_store_n(&d->key, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	__atomic_store_n(&victim->value,
-			 es_decision_value(client_isn, node, now_ms) | (moved ? ES_DECISION_MOVED : 0),
+	__atomic_store_n(&d->value,
+			 es_decision_value(client_isn, node, now_ms) | (order->moved ? ES_DECISION_MOVED : 0),
 			 __ATOMIC_RELAXED);
-	if (moved)
-		table->orders[(set - table->sets) * ES_DECISION_WAYS + (victim - set->way)] = *moved;
-	__atomic_store_n(&victim->key, key, __ATOMIC_RELEASE);
+	table->orders[d - table->sets[0].way] = *order;
+	__atomic_store_n(&d->key, key, __ATOMIC_RELEASE);
 }

@@ -12,8 +12,8 @@
 /**
  * struct es_decision_table - a window on the table
  * @count: sets, a power of two
- * @orders: one for each entry; of requests that moved a connection, all that its socket knew. Of this daemon
- * only: another one cannot repeat them.
+ * @orders: one for each entry: with what the request was handed over. Of this daemon only: another one cannot
+ * repeat requests that moved a connection, and takes those of an earlier one for first requests.
  */
 struct es_decision_table {
 	struct es_decision_set *sets;
@@ -40,11 +40,11 @@ const struct es_handover_order *es_decision_table_order(const struct es_decision
 							__u64 flow_hash, __u32 cookie);
 
 /**
- * es_decision_table_put() - remember @node; replaces the flow's entry, else an empty one, else the set's
- * oldest
- * @moved: of a request that moves the connection away; else NULL
+ * es_decision_table_put() - remember @node; replaces this request's entry, else (for a later request) that of
+ * the flow's later request before it, else an empty one, else the set's oldest
+ * @order: copied; NULL for a first request of which no more is known
  */
 void es_decision_table_put(struct es_decision_table *table, __u64 flow_hash, __u32 cookie, __u32 client_isn,
-			   __u8 node, const struct es_handover_order *moved, __u32 now_ms);
+			   __u8 node, const struct es_handover_order *order, __u32 now_ms);
 
 #endif

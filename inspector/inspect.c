@@ -170,8 +170,8 @@ void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, 
 {
 	unsigned long long n = atomic_load_explicit(&in->sent_to[target], memory_order_relaxed);
 
-	es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1, (__u8)target,
-			      order->moved ? order : NULL, es_inspect_now_ms(in));
+	es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1, (__u8)target, order,
+			      es_inspect_now_ms(in));
 	es_route_sent(&in->router, target, order->cost, in->now_ns);
 	atomic_store_explicit(&in->sent_to[target], n + 1, memory_order_relaxed);
 }

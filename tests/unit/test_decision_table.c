@@ -8,11 +8,13 @@
 static void test_decision_table(void **state)
 {
 	struct es_decision_set *sets = calloc(256, sizeof(*sets));
-	struct es_decision_table table = {.sets = sets, .count = 256};
+	struct es_handover_order *orders = calloc(256 * ES_DECISION_WAYS, sizeof(*orders));
+	struct es_decision_table table = {.sets = sets, .count = 256, .orders = orders};
 	__u64 flow = 0x1111222233334444ULL;
 
 	(void)state;
 	assert_non_null(sets);
+	assert_non_null(orders);
 	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), -1);
 	es_decision_table_put(&table, flow, 5, 6, 3, NULL, 0xffff00);
 	assert_int_equal(es_decision_table_get(&table, flow, 5, 6), 3);
@@ -43,13 +45,52 @@ static void test_decision_table(void **state)
 			owner[index] = (int)worker;
 		}
 	}
+	free(orders);
 	free(sets);
+}
+
+/*
+ * A connection that goes from node to node quickly takes two entries of its set and no more: what others wait
+ * for stays.
+ */
+static void test_busy_connection(void **state)
+{
+	struct es_decision_set sets[16] = {};
+	struct es_handover_order orders[16 * ES_DECISION_WAYS] = {};
+	struct es_decision_table table = {.sets = sets, .count = 16, .orders = orders};
+	struct es_handover_order first = {.kind = ES_HANDOVER_REQUEST},
+				 moved = {.kind = ES_HANDOVER_REQUEST, .moved = 1, .requests = 1},
+				 stayed = {.kind = ES_HANDOVER_STAY, .requests = 1};
+	__u64 quiet = 0x1234500000000001ULL, busy = 0x1234500000000002ULL;
+
+	(void)state;
+	assert_int_equal(es_decision_index(quiet, 16), es_decision_index(busy, 16));
+	es_decision_table_put(&table, quiet, 5, 6, 1, &moved, 1000);
+	es_decision_table_put(&table, busy, 100, 6, 1, &first, 1001);
+	for (__u32 i = 1; i <= 20; i++) {
+		const struct es_handover_order *order = i % 3 ? &moved : &stayed;
+
+		es_decision_table_put(&table, busy, 100 + i, 6 + i, 2, order, 1001 + i);
+		assert_int_equal(es_decision_table_get(&table, busy, 100 + i, 6 + i), 2);
+		assert_int_equal(es_decision_table_get(&table, busy, 99 + i, 5 + i), i == 1 ? 1 : -1);
+		assert_int_equal(!!es_decision_table_order(&table, busy, 100 + i), i % 3 != 0);
+	}
+	assert_int_equal(es_decision_table_get(&table, quiet, 5, 6), 1);
+	assert_non_null(es_decision_table_order(&table, quiet, 5));
+	/* A late copy of the first request would look like a new connection's. */
+	assert_int_equal(es_decision_table_get(&table, busy, 100, 6), 1);
+	/* Another connection of the same ports: its first request forgets nothing. */
+	es_decision_table_put(&table, busy, 200, 7, 3, &first, 1030);
+	assert_int_equal(es_decision_table_get(&table, busy, 120, 26), 2);
+	assert_int_equal(es_decision_table_get(&table, busy, 100, 6), 1);
+	assert_int_equal(es_decision_table_get(&table, quiet, 5, 6), 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_decision_table),
+		cmocka_unit_test(test_busy_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
