@@ -12,7 +12,7 @@ from lxml import etree
 
 import netns
 from agent import (AGENT, ARGS, CONFIGURED, GENERIC, INSTALLED, NOT_RUNNING, OCF_ROOT, SUCCESS, UNIMPLEMENTED)
-from node import wait_for
+from node import EARSHOTD, wait_for
 
 
 @contextlib.contextmanager
@@ -199,6 +199,25 @@ def test_control_socket_missing(agent):
     assert result.rc == GENERIC and "does not answer" in result.reason and agent.node.control in result.reason
     result = agent.run("stop", drain="always")
     assert result.rc == SUCCESS and result.seconds < 5 and pid not in agent.runs()
+
+
+# A process is without a command line while it becomes another program: here for long enough to be seen.
+BARE = """#!/usr/bin/python3
+import ctypes, os, sys, time
+with open("/proc/self/stat") as handle:
+    start, end = map(int, handle.read().rpartition(")")[2].split()[45:47])
+ctypes.memset(start, 0, end - start)
+with open("/proc/self/cmdline", "rb") as handle:
+    assert not handle.read().strip(bytes(1))
+time.sleep(1)
+os.execv({earshotd!r}, [{earshotd!r}, *sys.argv[1:]])
+"""
+
+
+def test_becomes_the_daemon_slowly(agent):
+    binary = agent._script("earshotd", BARE.format(earshotd=EARSHOTD))
+    agent.start(binary=binary)
+    assert agent.run("monitor", binary=binary).rc == SUCCESS
 
 
 def test_agent_killed_while_it_starts(agent):
