@@ -118,9 +118,9 @@ def inspector(lab, port, service="web"):
     return lab.nodes[0].ask({"command": "ring", "lookup": lookup})["lookup"]["node"]
 
 
-def ports(lab, node, first=20000):
+def ports(lab, node, first=20000, service="web"):
     """Client ports whose connections that node inspects; up to 29999 no other connection has them (topology.py)."""
-    return (port for port in range(first, 65536) if inspector(lab, port) == node)
+    return (port for port in range(first, 65536) if inspector(lab, port, service) == node)
 
 
 def total(lab, *counters):

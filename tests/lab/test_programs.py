@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs that accept, read, decide and hand the connection over (docs/programs.md)."""
+import collections
 import concurrent.futures
 import contextlib
 import errno
 import hashlib
+import itertools
 import json
 import os
 import random
+import socket
 import sys
+import time
 
 import pytest
 
@@ -42,21 +46,28 @@ def start(stack, node, command, port):
     return child
 
 
+def start_program(stack, node):
+    return start(stack, node, [sys.executable, "-I", os.path.join(os.path.dirname(__file__), "program.py"), LIBRARY,
+                               PROGRAM[0], str(PROGRAM[1])], PROGRAM[1])
+
+
 def serve(lab, stack):
-    """The services of the programs on all nodes, and a program for each."""
+    """The services of the programs on all nodes, and a program for each: {node: its program}."""
+    programs = {}
     with open(lab.config_file, "a", encoding="utf-8") as handle:
         handle.write(SERVICES)
     for node in lab.nodes:
         node.exec(["earshot", "reload"])
-        start(stack, node, [sys.executable, "-I", os.path.join(os.path.dirname(__file__), "program.py"), LIBRARY,
-                            PROGRAM[0], str(PROGRAM[1])], PROGRAM[1])
+        programs[node.name] = start_program(stack, node)
         start(stack, node, [daemon.binary("upload-inspector"), EXAMPLE[0], str(EXAMPLE[1]), "n2"], EXAMPLE[1])
+    return programs
 
 
 @pytest.fixture(scope="module", name="lab")
 def _lab():
     with Lab(nodes=3, policy="uri-hash", wires=LINKS) as lab, contextlib.ExitStack() as stack:
-        serve(lab, stack)
+        lab.programs = serve(lab, stack)
+        lab.stack = stack
         yield lab
 
 
@@ -207,6 +218,86 @@ def test_too_much_given(lab):
         sock.sendall(raw.head("/100k", X_To="n2", X_Give="more"))
         response = raw.receive(sock)
         assert response.status == 299 and json.loads(response.text) == [-errno.EINVAL]
+
+
+def delay(lab, milliseconds):
+    for link in ("n1-clu", "n3-clu"):
+        lab.wire(link).set(delay=milliseconds)
+
+
+@pytest.fixture(name="slow")
+def _slow(lab):
+    """A handover takes several times 40 ms: whatever happens, happens in the middle of many."""
+    delay(lab, 20)
+    yield lab
+    delay(lab, 0)
+
+
+def handed_over(lab, port):
+    """What comes of a connection that is to go to n3: the node, "kept" by the program
+    since n3 did not answer in time, "broken" if its end is heard, "silence" if nothing is."""
+    try:
+        response = ask(lab, "/100k", connect=raw.connect(lab.client, PROGRAM, timeout=4, port=port), X_To="n3",
+                       X_Read=(30, 4096)[port % 2], X_Linger=port % 3 * 60)
+    except socket.timeout:
+        return "silence"
+    except (OSError, EOFError):
+        return "broken"
+    if response.status == 299:
+        assert set(json.loads(response.text)) <= {-errno.EHOSTUNREACH, -errno.ENOLINK}
+        return "kept"
+    assert right(response), response.fields
+    return response.node
+
+
+def in_the_middle(lab, happens):
+    """Connections in all phases of a handover from n1 to n3 while that happens; what comes of each."""
+    ports = list(itertools.islice(raw.ports(lab, "n1", random.randrange(20000, 29000), "programs"), 90))
+    with concurrent.futures.ThreadPoolExecutor(91) as pool:
+        results = []
+        for number, port in enumerate(ports):
+            if number == 45:
+                happened = pool.submit(happens)
+            results.append(pool.submit(handed_over, lab, port))
+            time.sleep(0.005)
+        happened.result()
+        return collections.Counter(result.result() for result in results)
+
+
+def all_is_well(lab):
+    """Nothing of it is left: no socket of the programs that stands still, and all connections go to n3."""
+    def left(node):
+        return node.exec(["ss", "-Htn", "state", "established", "sport", f"= :{PROGRAM[1]}"]).stdout
+
+    for node in lab.nodes:
+        wait_for(lambda node=node: not left(node), f"the end of all connections on {node.name}", timeout=10)
+    delay(lab, 0)
+    results = in_the_middle(lab, lambda: None)
+    assert results["n3"] + results["kept"] == 90 and results["n3"] > 80, results
+
+
+def test_program_killed(slow):
+    """Its connections go on to the node, or break, as they do when any program dies. All others are served."""
+    results = in_the_middle(slow, slow.programs["n1"].kill)
+    slow.programs["n1"].wait()
+    slow.programs["n1"] = start_program(slow.stack, slow.node("n1"))
+    assert set(results) <= {"n3", "broken", "kept"} and results["broken"], results
+    all_is_well(slow)
+
+
+@pytest.mark.parametrize("node", ["n1", "n3"])
+def test_earshotd_killed(slow, node):
+    """Of the node that gives, or of the one that takes, whose datapath goes on: it needs no daemon for that."""
+    try:
+        results = in_the_middle(slow, lambda: slow.node(node).signal("earshotd"))
+    finally:
+        slow.start(node, "earshotd")
+    wait_for(lambda: slow.status(node)["datapath"]["state"] == "inspecting", "inspection")
+    if node == "n3":
+        assert results["n3"] + results["kept"] == 90 and results["n3"], results
+    else:
+        assert set(results) <= {"n3", "broken", "kept", "silence"} and 0 < results["n3"] < 90, results
+    all_is_well(slow)
 
 
 @pytest.mark.corosync
