@@ -126,7 +126,7 @@ def test_random_schedule(inspect, policy):
             settled(lab, timeout=30)
             healthy = traffic.now()
             traffic.run(2)
-            assert traffic.nodes(healthy) == set(ALL)
+            traffic.wait_nodes(ALL, healthy)
         answered = witness.assert_one_answer_each()
         if policy == "lard-r":
             found = tables(lab)

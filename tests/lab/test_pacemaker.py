@@ -67,7 +67,7 @@ def test_standby_drains(lab):
     """500 persistent connections leave the node, and only then does its daemon stop; then it comes back."""
     with Traffic(lab, kept=500, fresh=10, pause=0.5) as traffic:
         traffic.run(2)
-        assert traffic.nodes() == set(ALL)
+        traffic.wait_nodes(ALL)
         lab.node("n3").pacemaker.standby()
         lab.node("n1").pacemaker.wait_resource("earshotd", ["n1", "n2", "n4"], timeout=60)
         assert "drained: n3 is drained, after " in agent_log(lab, "n3")
@@ -79,7 +79,7 @@ def test_standby_drains(lab):
         settled(lab)
         back = traffic.now()
         traffic.run(2)
-        assert traffic.nodes(back) == set(ALL)
+        traffic.wait_nodes(ALL, back)
     traffic.assert_whole()
 
 

@@ -13,7 +13,7 @@ import itertools
 import threading
 import time
 
-from earshotlab import topology
+from earshotlab import topology, wait_for
 
 Answer = collections.namedtuple("Answer", "kind client began seconds node")
 # `node` is the one that gave the connection's last answer, None before the first; `idle` says that no request was open.
@@ -131,6 +131,10 @@ class Traffic:
 
     def nodes(self, since=0):
         return {a.node for a in list(self.answers) if a.began >= since}
+
+    def wait_nodes(self, nodes, since=0, timeout=30):
+        """Until all these nodes, and no others, have answered something that was asked since then."""
+        wait_for(lambda: self.nodes(since) == set(nodes), f"answers of {', '.join(nodes)}", timeout)
 
     def assert_whole(self, since=0):
         """Nothing failed."""
