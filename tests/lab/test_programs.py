@@ -7,60 +7,20 @@ import errno
 import hashlib
 import itertools
 import json
-import os
 import random
 import socket
-import sys
 import time
 
 import pytest
 
 import raw
-from earshotlab import Lab, daemon, netns, server, topology, wait_for
+from earshotlab import Lab, netns, server, wait_for
+from programs import EXAMPLE, PROGRAM, serve, start_program
 
 pytestmark = [pytest.mark.earshot, pytest.mark.wire]
 
 ALL = ["n1", "n2", "n3"]
-PROGRAM, EXAMPLE = (topology.VIP, 8000), (topology.VIP, 8001)
 LINKS = ["client", "n1-clu", "n2-clu", "n3-clu"]
-LIBRARY = os.path.join(daemon.BUILD, "lib", "libearshot.so.1")
-SERVICES = "".join(f"""\
-service {name} {{
-    address = {topology.VIP}
-    port = {port}
-    inspect = never
-    server_port = {topology.PORT}
-}}
-""" for name, (_, port) in {"programs": PROGRAM, "example": EXAMPLE}.items())
-
-
-def start(stack, node, command, port):
-    """Run a program on a node until the end of the tests."""
-    environment = node.environment()
-    if node.lab.options["membership"] == "static":  # or it has a /run/earshot of its own, and only one socket there
-        environment["EARSHOT_HANDOVER_SOCKET"] = daemon.control_path(node.namespace).replace(".sock", ".handover")
-    child = node.popen(command, env=environment)
-    stack.callback(child.wait)
-    stack.callback(child.kill)
-    wait_for(lambda: f"{topology.VIP}:{port} " in node.exec(["ss", "-ltn"]).stdout, f"program of {node.name}")
-    return child
-
-
-def start_program(stack, node):
-    return start(stack, node, [sys.executable, "-I", os.path.join(os.path.dirname(__file__), "program.py"), LIBRARY,
-                               PROGRAM[0], str(PROGRAM[1])], PROGRAM[1])
-
-
-def serve(lab, stack):
-    """The services of the programs on all nodes, and a program for each: {node: its program}."""
-    programs = {}
-    with open(lab.config_file, "a", encoding="utf-8") as handle:
-        handle.write(SERVICES)
-    for node in lab.nodes:
-        node.exec(["earshot", "reload"])
-        programs[node.name] = start_program(stack, node)
-        start(stack, node, [daemon.binary("upload-inspector"), EXAMPLE[0], str(EXAMPLE[1]), "n2"], EXAMPLE[1])
-    return programs
 
 
 @pytest.fixture(scope="module", name="lab")
