@@ -88,7 +88,8 @@ def test_syn_flood(lab):
     assert up["inspect_requests"] == len(times) and not up.get("request_fallback")
     for each in (*during, memory(lab)):
         for node, (inuse, orphan, half, rss) in each.items():
-            assert inuse <= before[node][0] + 3 and orphan <= before[node][1] + 3 and half == 0, (before, each)
+            # A few of our own requests' are closing; the flood's would be thousands.
+            assert inuse <= before[node][0] + 3 and orphan <= before[node][1] + 30 and half == 0, (before, each)
             assert rss <= before[node][3] + 2048, (before, each)
 
 
