@@ -176,8 +176,7 @@ static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handov
 		es_count(ES_COUNT_rebuild_refused);
 		return 0;
 	}
-	if (verdict.action == ES_NACK && answer == ES_CONNECTION_CANCELLED && !v.noted_cancelled &&
-	    es_connection_cancel(h, &f.key))
+	if (es_connection_is_new_promise(&v, answer) && es_connection_cancel(h, &f.key))
 		verdict.action = ES_DROP; /* no promise that is not kept */
 	es_count(verdict.counter);
 	if (verdict.action != ES_NACK)

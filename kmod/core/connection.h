@@ -73,4 +73,11 @@ static __always_inline __u8 es_decide_connection(const struct es_connection_view
 	ES_CONNECTION_VERDICT(ES_REBUILD, connection_rebuilt, 0);
 }
 
+/* Is CANCELLED, said of this handover, a promise that is not noted yet? One of the handover before is
+ * another. */
+static __always_inline int es_connection_is_new_promise(const struct es_connection_view *v, __u8 answer)
+{
+	return answer == ES_CONNECTION_CANCELLED && !(v->noted_cancelled && v->noted_id == v->id);
+}
+
 #endif

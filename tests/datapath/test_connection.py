@@ -132,6 +132,19 @@ def test_cancelled(node, given):
     assert node.pending(SERVER) == 1
 
 
+def test_cancelled_again(node, given):
+    """Each handover has a promise of its own, whatever was promised of the one before."""
+    g = given()
+    for _ in range(2):
+        g.id = next(_ids)
+        g.send(CANCEL)
+        g.answered(CANCELLED)
+    with node.counts(handover_received=1, connection_cancelled=1):
+        g.build()
+        g.answered(CANCELLED)
+    assert node.pending(SERVER) == 0 and node.sockets(g.client) == []
+
+
 def test_cancelled_too_late(node, given):
     """It is here: then that is the answer, and it stays."""
     g = given()

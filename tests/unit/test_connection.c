@@ -102,7 +102,7 @@ static void test_noted(void **state)
 	EXPECT(&v, ES_NACK, ES_CONNECTION_OVER);
 }
 
-/* A target, as kmod/bpf/connection.h keeps it, of one connection. */
+/* A target, as kmod/bpf and kmod/module keep it, of one connection. */
 struct world {
 	struct es_connection_view target;
 	unsigned int made[4];
@@ -122,8 +122,10 @@ static int deliver(struct world *w, unsigned int attempt, __u8 kind)
 		w->target.noted_cancelled = 0;
 		w->target.socket = ES_SOCKET_ESTABLISHED;
 	}
-	if (verdict.action == ES_NACK && answer == ES_CONNECTION_CANCELLED) {
+	if (answer == ES_CONNECTION_CANCELLED)
 		w->promised[attempt] = 1;
+	if (es_connection_is_new_promise(&w->target, (__u8)answer)) {
+		assert_int_equal(verdict.action, ES_NACK);
 		w->target.noted_id = w->target.id;
 		w->target.noted_cancelled = 1;
 	}
