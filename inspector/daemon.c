@@ -289,22 +289,6 @@ static void es_daemon_watch(struct es_daemon *d)
 	ev_signal_start(d->loop, &d->sighup);
 }
 
-/* What this node's datapath cannot do, it must not promise. */
-int es_daemon_check_datapath(const struct es_daemon *d, const struct es_conf *conf, struct es_conf_error *err)
-{
-	for (unsigned int i = 0; i < conf->service_count; i++) {
-		if (!conf->services[i].server_port || es_datapath_takes_programs(d->datapath_kind))
-			continue;
-		es_conf_error_set(
-			err,
-			"service %s: server_port: programs cannot hand connections over with the %s "
-			"datapath; it needs the bpf datapath on all nodes",
-			conf->services[i].name, es_datapath_name(d->datapath_kind));
-		return -ENOTSUP;
-	}
-	return 0;
-}
-
 /* auto: bpf where the kernel has what that needs, else the module if there is one. */
 static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *err)
 {
@@ -320,7 +304,7 @@ static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *
 			return -ENOTSUP;
 		}
 	}
-	return es_daemon_check_datapath(d, d->conf, err);
+	return 0;
 }
 
 /* A worker is the only writer of its part of the decision table. */

@@ -12,11 +12,6 @@
 int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_keys,
 		   struct es_conf **ret_conf, unsigned int *ret_self, struct es_conf_error *err);
 
-/* es_daemon_check_datapath() - can the datapath that runs do what @conf wants? Returns 0, or -errno and @err.
- */
-int es_daemon_check_datapath(const struct es_daemon *daemon, const struct es_conf *conf,
-			     struct es_conf_error *err);
-
 /* es_daemon_configure() - put a version of the cluster in force in the datapath. Returns 0 or -errno. */
 int es_daemon_configure(struct es_daemon *daemon, const struct es_cluster *cluster,
 			const struct es_keys *keys);

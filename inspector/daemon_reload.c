@@ -89,8 +89,6 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 		return rc;
 	rc = es_daemon_reload_check(d, conf, self, &keys, err);
 	if (!rc)
-		rc = es_daemon_check_datapath(d, conf, err);
-	if (!rc)
 		rc = es_daemon_next_cluster(d, conf, self, &next, err);
 	if (!rc)
 		rc = es_plugins_new(conf, ES_PLUGINS_MISSING_FAILS, &plugins, err);

@@ -200,17 +200,12 @@ int es_datapath_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
 int es_datapath_connection(struct es_datapath *dp, const void *packet, size_t len,
 			   struct es_connection_state *ret_state)
 {
-	return dp->ops->connection ? dp->ops->connection(dp, packet, len, ret_state) : -EOPNOTSUPP;
+	return dp->ops->connection(dp, packet, len, ret_state);
 }
 
 int es_datapath_left(struct es_datapath *dp, __u64 flow_hash, int has_left)
 {
-	return dp->ops->left ? dp->ops->left(dp, flow_hash, has_left) : -EOPNOTSUPP;
-}
-
-int es_datapath_takes_programs(enum es_datapath_kind kind)
-{
-	return drivers[kind]->connection && drivers[kind]->left;
+	return dp->ops->left(dp, flow_hash, has_left);
 }
 
 /* Programs and hooks both run as RCU readers. */

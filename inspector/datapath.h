@@ -129,8 +129,8 @@ int es_datapath_end_unproven(struct es_datapath *datapath, unsigned int *ret_cou
 /**
  * es_datapath_connection() - what a connection's socket on this node knows
  * @packet: any packet of its client, @len bytes; at most one frame
- * Of the network namespace of the calling thread. Returns 0, -ENOTCONN if there is no established socket, or
- * -errno.
+ * Of the network namespace of the calling thread. This and es_datapath_left() are for one thread, which may
+ * be another than that of the rest. Returns 0, -ENOTCONN if there is no established socket, or -errno.
  */
 int es_datapath_connection(struct es_datapath *datapath, const void *packet, size_t len,
 			   struct es_connection_state *ret_state);
@@ -140,10 +140,6 @@ int es_datapath_connection(struct es_datapath *datapath, const void *packet, siz
  * Packets that are on their way to it will meet none; for a second, RSTs to the client are kept back.
  */
 int es_datapath_left(struct es_datapath *datapath, __u64 flow_hash, int has_left);
-
-/* es_datapath_takes_programs() - can programs hand connections over, to and from a node with this datapath?
- */
-int es_datapath_takes_programs(enum es_datapath_kind kind);
 
 /**
  * es_datapath_settle() - wait until no packet is being decided by a version that was replaced before

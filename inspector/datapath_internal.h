@@ -11,7 +11,6 @@
 
 /**
  * struct es_datapath_ops - a driver; each function as the one of the same name in datapath.h
- * @connection, @left: NULL if programs cannot hand connections over
  * @create: fills in all of struct es_datapath but @ops and @params, which are there already
  * @free: of what the driver has made; the common part is let go of before, the memory after it
  */

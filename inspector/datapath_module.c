@@ -13,10 +13,13 @@
 #include <unistd.h>
 #include "inspector/datapath_internal.h"
 #include "inspector/module_control.h"
+#include "inspector/packet.h"
 
+/* struct es_module - @programs: for the thread that hands programs' connections over */
 struct es_module {
 	struct es_datapath base;
 	struct es_module_control *control;
+	struct es_module_control *programs;
 };
 
 static struct es_module *es_module_of(struct es_datapath *dp)
@@ -147,7 +150,10 @@ static int es_module_create(struct es_datapath *dp, char *err, size_t err_len)
 
 	if (rc)
 		return rc;
-	rc = es_module_ask(m->control, ES_CMD_NEW, attributes, ES_ATTR_ADOPTED, &adopted, sizeof(adopted));
+	rc = es_module_control_new(&m->programs);
+	if (!rc)
+		rc = es_module_ask(m->control, ES_CMD_NEW, attributes, ES_ATTR_ADOPTED, &adopted,
+				   sizeof(adopted));
 	if (!rc) {
 		dp->adopted = (int)adopted;
 		step = "mapping the tables of " ES_CONTROL_DEVICE;
@@ -162,6 +168,7 @@ static void es_module_free(struct es_datapath *dp)
 {
 	if (dp->responses_fd >= 0)
 		close(dp->responses_fd);
+	es_module_control_free(&es_module_of(dp)->programs);
 	es_module_control_free(&es_module_of(dp)->control);
 }
 
@@ -277,6 +284,32 @@ static int es_module_end_unproven(struct es_datapath *dp, unsigned int *ret_coun
 			     sizeof(*ret_count));
 }
 
+static int es_module_connection(struct es_datapath *dp, const void *packet, size_t len,
+				struct es_connection_state *ret_state)
+{
+	struct es_module_attribute attributes[] = {{ES_ATTR_FLOW, NULL, sizeof(struct es_flow)}, {0}};
+	struct es_ip_packet parsed;
+	int rc = es_ip_packet_parse(packet, len, &parsed);
+
+	if (rc)
+		return rc;
+	attributes[0].data = &parsed.flow;
+	return es_module_ask(es_module_of(dp)->programs, ES_CMD_CONNECTION, attributes, ES_ATTR_SOCKET,
+			     ret_state, sizeof(*ret_state));
+}
+
+static int es_module_left(struct es_datapath *dp, __u64 flow_hash, int has_left)
+{
+	const __u32 value = has_left != 0;
+	const struct es_module_attribute attributes[] = {
+		{ES_ATTR_FLOW_HASH, &flow_hash, sizeof(flow_hash)},
+		{ES_ATTR_HAS_LEFT, &value, sizeof(value)},
+		{0},
+	};
+
+	return es_module_command(es_module_of(dp)->programs, ES_CMD_LEFT, attributes, 0, NULL, NULL);
+}
+
 const struct es_datapath_ops es_datapath_module = {
 	.name = "module",
 	.size = sizeof(struct es_module),
@@ -292,4 +325,6 @@ const struct es_datapath_ops es_datapath_module = {
 	.connections = es_module_connections,
 	.loads = es_module_loads,
 	.end_unproven = es_module_end_unproven,
+	.connection = es_module_connection,
+	.left = es_module_left,
 };

@@ -10,20 +10,26 @@
  *    the structures of kmod/core/ as it lies in memory. A command is answered by the kernel's ACK, preceded
  *    by one message of the same command where it returns something. A datapath of one namespace is a "node".
  *
- *	command              request                      answer
- *	GET                  -                            ABI, STATUS
- *	NEW                  PARAMS                       ADOPTED   makes the node, or takes over the tables
- *of the one that is there; the queues are new CONFIGURE            CONFIG, RING0 .. RING3       - both in
- *force at once CONFIGURATION        -                            CONFIG, RING0 .. RING3   what is in force;
- *its keys too ATTACH               -                            -         to the interfaces of PARAMS REMOVE
- *-                            -         detach, and forget everything COUNTERS             - COUNTERS  sums
- *over all CPUs LOADS                -                            LOADS     one walk over the sockets FLOWS
- *dump                         ENTRIES   struct es_track_entry, any number CONNECTIONS          dump ENTRIES
- *struct es_connection_entry, any number END_UNPROVEN         -                            COUNT     0 unless
- *the lease is over
+ *    request -> answer, "-" for nothing:
+ *
+ *    - GET: - -> ABI, STATUS
+ *    - NEW: PARAMS -> ADOPTED. Makes the node, or takes over the tables of the one that is there; the queues
+ *      are new
+ *    - CONFIGURE: CONFIG, RING0 .. RING3 -> -. Both in force at once
+ *    - CONFIGURATION: - -> CONFIG, RING0 .. RING3. What is in force; its keys too
+ *    - ATTACH: - -> -. To the interfaces of PARAMS
+ *    - REMOVE: - -> -. Detach, and forget everything
+ *    - COUNTERS: - -> COUNTERS. Sums over all CPUs
+ *    - LOADS: - -> LOADS. One walk over the sockets
+ *    - FLOWS: a dump of ENTRIES, any number of struct es_track_entry
+ *    - CONNECTIONS: a dump of ENTRIES, any number of struct es_connection_entry
+ *    - END_UNPROVEN: - -> COUNT, 0 unless the lease is over
+ *    - CONNECTION: FLOW -> SOCKET. What the flow's socket knows
+ *    - LEFT: FLOW_HASH, HAS_LEFT -> -. See es_datapath_left()
  *
  *    Errors: -ENOENT there is no node, or it has no configuration; -EINVAL a value out of its bounds, an
- *interface that is no Ethernet; -EPROTO another ES_ABI_VERSION; -ENODEV no such interface; -ENOMEM.
+ *    interface that is no Ethernet; -EPROTO another ES_ABI_VERSION; -ENODEV no such interface; -ENOTCONN the
+ *    flow has no established socket here; -ENOMEM.
  *
  * 2. The character device /dev/earshot: shared memory. An open file gets its meaning once, by
  *    ioctl(ES_IOC_TABLE, n) with n one of ES_TABLE_*, and is then mapped, and polled if it is a ring buffer.
@@ -36,7 +42,7 @@
 #include "abi.h"
 
 #define ES_CONTROL_FAMILY  "earshot"
-#define ES_CONTROL_VERSION 1
+#define ES_CONTROL_VERSION 2
 #define ES_CONTROL_DEVICE  "/dev/earshot"
 
 enum es_command {
@@ -51,6 +57,8 @@ enum es_command {
 	ES_CMD_CONNECTIONS,
 	ES_CMD_END_UNPROVEN,
 	ES_CMD_CONFIGURATION,
+	ES_CMD_CONNECTION,
+	ES_CMD_LEFT,
 };
 
 enum es_attribute {
@@ -63,10 +71,14 @@ enum es_attribute {
 	ES_ATTR_RING1,
 	ES_ATTR_RING2,
 	ES_ATTR_RING3,
-	ES_ATTR_COUNTERS, /* __u64[], ES_COUNTER_COUNT of this version or of an older one */
-	ES_ATTR_LOADS,	  /* struct es_load_sums */
-	ES_ATTR_ENTRIES,  /* an array */
-	ES_ATTR_COUNT,	  /* __u32 */
+	ES_ATTR_COUNTERS,  /* __u64[], ES_COUNTER_COUNT of this version or of an older one */
+	ES_ATTR_LOADS,	   /* struct es_load_sums */
+	ES_ATTR_ENTRIES,   /* an array */
+	ES_ATTR_COUNT,	   /* __u32 */
+	ES_ATTR_FLOW,	   /* struct es_flow */
+	ES_ATTR_SOCKET,	   /* struct es_connection_state */
+	ES_ATTR_FLOW_HASH, /* __u64 */
+	ES_ATTR_HAS_LEFT,  /* __u32, 0 or 1 */
 	ES_ATTR_END
 };
 #define ES_ATTR_MAX (ES_ATTR_END - 1)

@@ -46,22 +46,25 @@ u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct s
 	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
 }
 
-/* Make the header at @nack, with the packet behind it, the NACK of a message. */
-static void es_nack_write(struct es_node *node, const struct es_config *cfg, struct es_handover *nack,
-			  u8 reason)
+/* Make of @h the answer to it, in front of the packet. */
+static void es_answer_header_write(struct es_node *node, const struct es_config *cfg,
+				   const struct es_handover *h, u8 kind, u8 reason, u8 *at)
 {
-	nack->kind = ES_HANDOVER_NACK;
-	nack->nack = reason;
-	nack->target = nack->source;
-	nack->source = (u8)cfg->self;
-	nack->stream = ES_STREAM_DATAPATH;
-	nack->sequence =
+	struct es_handover answer = *h;
+
+	answer.kind = kind;
+	answer.nack = reason;
+	answer.target = h->source;
+	answer.source = (u8)cfg->self;
+	answer.stream = ES_STREAM_DATAPATH;
+	answer.sequence =
 		(__force __be64)es_cpu_be64((u64)atomic64_fetch_inc((atomic64_t *)&node->state->sequence));
-	nack->mac = es_message_mac(&cfg->handover_key[0], nack, (const u8 *)(nack + 1));
+	answer.mac = es_message_mac(&cfg->handover_key[0], &answer, at + sizeof(answer));
+	memcpy(at, &answer, sizeof(answer));
 }
 
-int es_message_nack_here(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
-			 const struct es_handover *h, u8 reason)
+static int es_message_answer_here(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
+				  const struct es_handover *h, u8 kind, u8 reason)
 {
 	struct udphdr *udp;
 	struct iphdr *ip;
@@ -74,24 +77,24 @@ int es_message_nack_here(struct es_node *node, const struct es_config *cfg, stru
 	swap(ip->saddr, ip->daddr);
 	swap(udp->source, udp->dest);
 	udp->check = 0;
-	es_nack_write(node, cfg, (struct es_handover *)(udp + 1), reason);
+	es_answer_header_write(node, cfg, h, kind, reason, (u8 *)(udp + 1));
 	skb->ip_summed = CHECKSUM_NONE;
 	skb->csum_valid = 0;
 	return 0;
 }
 
-int es_message_nack(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
-		    const struct es_handover *h, u8 reason)
+int es_message_send(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
+		    const struct es_handover *h, u8 kind, u8 reason)
 {
 	u32 packet_len = ntohs(h->packet_len);
 	u32 len = (u32)ES_MESSAGE_PACKET_OFF + packet_len;
 	const struct iphdr *ip_in = (const struct iphdr *)skb->data;
 	const struct udphdr *udp_in = (const struct udphdr *)(ip_in + 1);
 	struct net_device *dev = skb->dev;
-	struct es_handover *nack;
 	struct sk_buff *out;
 	struct udphdr *udp;
 	struct iphdr *ip;
+	u8 *header;
 	int rc;
 
 	out = alloc_skb(LL_RESERVED_SPACE(dev) + len + dev->needed_tailroom, GFP_ATOMIC);
@@ -115,9 +118,9 @@ int es_message_nack(struct es_node *node, const struct es_config *cfg, const str
 	udp->source = udp_in->dest;
 	udp->dest = udp_in->source;
 	udp->len = htons((u16)(len - sizeof(*ip)));
-	nack = skb_put_data(out, h, sizeof(*h));
+	header = skb_put(out, sizeof(*h));
 	skb_put_data(out, skb->data + ES_MESSAGE_PACKET_OFF, packet_len);
-	es_nack_write(node, cfg, nack, reason);
+	es_answer_header_write(node, cfg, h, kind, reason, header);
 	out->protocol = htons(ETH_P_IP);
 	out->dev = dev;
 	/* To ourselves: a packet on lo carries its route, and would be a martian without. */
@@ -130,6 +133,37 @@ int es_message_nack(struct es_node *node, const struct es_config *cfg, const str
 	skb_reset_mac_header(out);
 	rc = dev_queue_xmit(out);
 	return net_xmit_eval(rc) ? -ENOBUFS : 0;
+}
+
+unsigned int es_message_answer(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
+			       const struct es_handover *h, u8 kind, u8 reason)
+{
+	int is_own = h->source == cfg->self;
+	int rc = is_own ? es_message_answer_here(node, cfg, skb, h, kind, reason)
+			: es_message_send(node, cfg, skb, h, kind, reason);
+
+	if (rc)
+		es_count(node, ES_COUNT_answer_failed);
+	return is_own && !rc ? NF_ACCEPT : NF_DROP;
+}
+
+int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, struct es_packet *ret_pkt,
+		      struct es_segment *ret_seg)
+{
+	u32 len = ntohs(h->packet_len);
+	const struct iphdr *ip;
+	struct iphdr buf;
+
+	ip = skb_header_pointer(skb, ES_MESSAGE_PACKET_OFF, sizeof(buf), &buf);
+	if (!ip || ip->ihl != 5 || ip->version != 4 || ip->protocol != IPPROTO_TCP ||
+	    ntohs(ip->tot_len) != len || (ip->frag_off & htons(IP_MF | IP_OFFSET)))
+		return -EINVAL;
+	ret_pkt->off = ES_MESSAGE_PACKET_OFF;
+	ret_pkt->saddr = ip->saddr;
+	ret_pkt->daddr = ip->daddr;
+	if (es_packet_tcp(skb, ret_pkt, len, ret_seg) || es_packet_options(skb, ret_pkt, ret_seg))
+		return -EINVAL;
+	return 0;
 }
 
 int es_message_open(struct sk_buff *skb)

@@ -3,12 +3,14 @@
 #define ES_MODULE_MESSAGE_H
 
 /*
- * Handover messages at the target: is it one, is it authentic, is it fresh, and how it goes back as a NACK.
+ * Handover messages at the target: is it one, is it authentic, is it fresh, and how it goes back as a NACK or
+ * an answer.
  */
 #include <linux/ip.h>
 #include <linux/udp.h>
 
 #include "node.h"
+#include "packet.h"
 
 /* From skb->data, which is the outer IP header. */
 #define ES_MESSAGE_HEADER_OFF (sizeof(struct iphdr) + sizeof(struct udphdr))
@@ -24,18 +26,24 @@ u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct s
 		     const struct es_handover *h);
 
 /**
- * es_message_nack() - send the message back to its source, with @reason; @skb stays as it is
- * Returns 0 or -errno.
+ * es_message_packet() - read the client's packet in the message, which is linear
+ * Returns 0; -EINVAL: it is no TCP/IPv4 segment, or its lengths contradict each other.
  */
-int es_message_nack(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
-		    const struct es_handover *h, u8 reason);
+int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, struct es_packet *ret_pkt,
+		      struct es_segment *ret_seg);
 
 /**
- * es_message_nack_here() - the same where the source is this node: @skb becomes the NACK, to be delivered
- * Returns 0 or -errno.
+ * es_message_answer() - send the message back to its source, which may be this node
+ * @h: its header, and what it shall be beyond what every answer has; @kind: ES_HANDOVER_NACK or _ANSWER;
+ * @reason: its field nack. Counts answer_failed. Returns the hook's verdict: to its own daemon, @skb itself
+ * becomes the answer.
  */
-int es_message_nack_here(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
-			 const struct es_handover *h, u8 reason);
+unsigned int es_message_answer(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
+			       const struct es_handover *h, u8 kind, u8 reason);
+
+/* es_message_send() - the same as a packet of its own: @skb stays as it is. Returns 0 or -errno. */
+int es_message_send(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
+		    const struct es_handover *h, u8 kind, u8 reason);
 
 /* es_message_open() - take the envelope off: @skb is the client's packet then. Returns 0 or -errno. */
 int es_message_open(struct sk_buff *skb);

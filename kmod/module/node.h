@@ -123,6 +123,12 @@ static inline int es_is_silent(const struct es_node *node)
 	return es_lease_is_over(node, ktime_get_coarse_ns());
 }
 
+/* A node that takes no new flow takes none from others either. */
+static inline int es_handover_is_silent(const struct es_node *node)
+{
+	return READ_ONCE(node->state->lease_ns) && (!READ_ONCE(node->state->attached) || es_is_silent(node));
+}
+
 /* Does the ring give @hash to this node, and may it answer? */
 static inline int es_ring_is_mine(const struct es_node *node, const struct es_version *version, u64 hash)
 {

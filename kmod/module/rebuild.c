@@ -154,16 +154,38 @@ err_request:
 	return NULL;
 }
 
-/* What the note says, if there is a pending one for this packet. */
-static int es_rebuild_pending(struct es_node *node, u64 flow_hash, u32 seq, struct es_tcp_options *ret)
+/* What the note says, if there is a pending one for this packet. @ret_handover: a program's, or 0. */
+static int es_rebuild_pending(struct es_node *node, u64 flow_hash, u32 seq, struct es_tcp_options *ret,
+			      u64 *ret_handover)
 {
 	struct es_note_bucket *bucket = es_tracks_lock(node->tracks, flow_hash);
 	const struct es_note *note = es_tracks_pending(bucket, flow_hash, seq);
 
-	if (note)
+	if (note) {
 		*ret = note->track.options;
+		*ret_handover = note->handover;
+	}
 	es_tracks_unlock(bucket);
 	return note != NULL;
+}
+
+/*
+ * The kernel would make no socket. A client's request comes again and shall be tried again. A program's
+ * handover is forgotten, so that who asks what became of it hears that it may send it again.
+ */
+static void es_rebuild_refused(struct es_node *node, u64 flow_hash, u32 seq, u64 handover)
+{
+	struct es_note_bucket *bucket;
+	struct es_note *note;
+
+	es_count(node, ES_COUNT_rebuild_refused);
+	if (!handover)
+		return;
+	bucket = es_tracks_lock(node->tracks, flow_hash);
+	note = es_tracks_pending(bucket, flow_hash, seq);
+	if (note && note->handover == handover)
+		es_note_remove(note);
+	es_tracks_unlock(bucket);
 }
 
 static void es_rebuild_done(struct es_node *node, u64 flow_hash, u32 seq, const struct sock *child)
@@ -186,14 +208,18 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	struct es_segment seg;
 	struct es_flow flow;
 	struct sock *child;
-	u64 flow_hash;
+	u64 flow_hash, handover;
+	int service;
 
-	if (es_packet_tcp(skb, &pkt, skb->len, &seg) || !seg.len ||
-	    es_service_find(version, pkt.daddr, pkt.dport) < 0)
+	if (es_packet_tcp(skb, &pkt, skb->len, &seg))
+		return NF_ACCEPT;
+	service = es_service_find(version, pkt.daddr, pkt.dport);
+	if (service < 0)
 		return NF_ACCEPT;
 	es_packet_flow(&pkt, &flow);
 	flow_hash = es_flow_hash(&version->config.ring_key, &flow);
-	if (!es_rebuild_pending(node, flow_hash, seg.seq, &options))
+	/* A program may hand over a connection of which it has read nothing. */
+	if (!es_rebuild_pending(node, flow_hash, seg.seq, &options, &handover) || (!seg.len && !handover))
 		return NF_ACCEPT;
 	/* The stack drops and counts a packet with a wrong checksum; no socket must come of it. */
 	if (nf_ip_checksum(skb, state->hook, ip_hdrlen(skb), IPPROTO_TCP))
@@ -201,13 +227,16 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	if (!pskb_may_pull(skb, ip_hdrlen(skb) + (u32)sizeof(struct tcphdr) + pkt.options_len) ||
 	    es_packet_options(skb, &pkt, &seg))
 		return NF_DROP;
-	es_socket_lookup_listener(state->net, skb, &pkt, &found);
+	if (handover)
+		es_socket_lookup_server(state->net, skb, &pkt, &version->config.service[service], &found);
+	else
+		es_socket_lookup_listener(state->net, skb, &pkt, &found);
 	child = found.listener && es_listener_is_usable(found.listener)
 			? es_rebuild_make(found.listener, skb, &seg, &options)
 			: NULL;
 	if (!child) {
-		/* The stack would answer with a RST; the client's retransmission shall try again. */
-		es_count(node, ES_COUNT_rebuild_refused);
+		/* The stack would answer with a RST. */
+		es_rebuild_refused(node, flow_hash, seg.seq, handover);
 		return NF_DROP;
 	}
 	es_rebuild_done(node, flow_hash, seg.seq, child);

@@ -183,7 +183,7 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 	if (service < 0)
 		return NF_ACCEPT;
 	inspect = cfg->service[service].inspect;
-	if (!cfg->leased && inspect != ES_INSPECT_EVERY)
+	if (!cfg->leased && inspect != ES_INSPECT_EVERY && !cfg->service[service].server_port)
 		return NF_ACCEPT;
 	/* The client's view of the flow. */
 	client = (struct es_packet){
@@ -206,8 +206,7 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 	default:
 		break;
 	}
-	if ((seg.flags & ES_TCP_RST) && inspect == ES_INSPECT_EVERY &&
-	    es_left_lately(node->tracks, flow_hash, ktime_get_coarse_ns())) {
+	if ((seg.flags & ES_TCP_RST) && es_left_lately(node->tracks, flow_hash, ktime_get_coarse_ns())) {
 		es_count(node, ES_COUNT_reply_stray_rst);
 		return NF_DROP;
 	}

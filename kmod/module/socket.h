@@ -54,6 +54,21 @@ static inline void es_socket_lookup_listener(struct net *net, struct sk_buff *sk
 					     skb->dev->ifindex);
 }
 
+/* The same for the server that gets a service's connections from programs; none if nobody does that here. */
+static inline void es_socket_lookup_server(struct net *net, struct sk_buff *skb, const struct es_packet *pkt,
+					   const struct es_service_entry *service,
+					   struct es_socket_found *found)
+{
+	struct es_packet to = *pkt;
+
+	found->listener = NULL;
+	if (!service->server_port)
+		return;
+	to.daddr = service->server.w[3];
+	to.dport = service->server_port;
+	es_socket_lookup_listener(net, skb, &to, found);
+}
+
 static inline void es_socket_put(struct es_socket_found *found)
 {
 	if (found->sk)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a node does with a handover message: rebuild, deliver, refuse, and for its own later requests stay and
- * end. The counterpart of es_cluster and kmod/bpf/target.h.
+ * What a node does with a handover message about a request: rebuild, deliver, refuse, and for its own later
+ * requests stay and end. The counterpart of es_cluster and kmod/bpf/target.h.
  */
 #include <linux/if_vlan.h>
 #include <linux/udp.h>
 
 #include "answer.h"
+#include "connection.h"
 #include "message.h"
 #include "other.h"
 #include "rebuild.h"
@@ -123,12 +124,6 @@ static int es_handover_answer_end(struct es_received *in, u8 kind)
 	return es_queue_push(in->node, in->version->config.workers, in->skb, &record);
 }
 
-/* A node that takes no new flow takes none from others either. */
-static int es_handover_is_silent(const struct es_node *node)
-{
-	return READ_ONCE(node->state->lease_ns) && (!READ_ONCE(node->state->attached) || es_is_silent(node));
-}
-
 /* Is this a first request whose sender the ring here does not name, and which another node may have? */
 static int es_handover_is_stale(const struct es_received *in)
 {
@@ -139,19 +134,6 @@ static int es_handover_is_stale(const struct es_received *in)
 	    h->epoch == htonl(cfg->epoch))
 		return 0;
 	return (es_ring_table_lookup(&in->version->ring, in->flow_hash) & ES_RING_NODE) != h->source;
-}
-
-/* Back to who sent it, which may be this node itself. Returns the hook's verdict. */
-static unsigned int es_handover_nack(struct es_received *in, u8 reason)
-{
-	const struct es_config *cfg = &in->version->config;
-	int is_own = in->h.source == cfg->self;
-	int rc = is_own ? es_message_nack_here(in->node, cfg, in->skb, &in->h, reason)
-			: es_message_nack(in->node, cfg, in->skb, &in->h, reason);
-
-	if (rc)
-		es_count(in->node, ES_COUNT_answer_failed);
-	return is_own && !rc ? NF_ACCEPT : NF_DROP;
 }
 
 /* Carry the verdict out. Returns the hook's. */
@@ -183,11 +165,12 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 		}
 		break;
 	case ES_NACK:
-		rc = es_handover_nack(in, in->view.silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER);
+		rc = es_message_answer(in->node, cfg, in->skb, &in->h, ES_HANDOVER_NACK,
+				       in->view.silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER);
 		break;
 	case ES_END_OLD:
 		/* A NACK asks the sender to try here again; the packet itself ends the old socket. */
-		if (es_message_nack(in->node, cfg, in->skb, &in->h, ES_NACK_RETRY)) {
+		if (es_message_send(in->node, cfg, in->skb, &in->h, ES_HANDOVER_NACK, ES_NACK_RETRY)) {
 			es_count(in->node, ES_COUNT_answer_failed);
 			break;
 		}
@@ -210,27 +193,18 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 /* The packet in the message: read it, look for its socket, decide. */
 static unsigned int es_handover_received(struct es_received *in)
 {
-	u32 len = ntohs(in->h.packet_len);
 	struct es_handover_view *v = &in->view;
 	struct es_verdict verdict = {};
-	const struct iphdr *ip;
 	struct es_flow flow;
-	struct iphdr buf;
 	unsigned int rc;
 
-	ip = skb_header_pointer(in->skb, ES_MESSAGE_PACKET_OFF, sizeof(buf), &buf);
-	if (!ip || ip->ihl != 5 || ip->version != 4 || ip->protocol != IPPROTO_TCP ||
-	    ntohs(ip->tot_len) != len || (ip->frag_off & htons(IP_MF | IP_OFFSET)))
-		goto malformed;
-	in->pkt.off = ES_MESSAGE_PACKET_OFF;
-	in->pkt.saddr = ip->saddr;
-	in->pkt.daddr = ip->daddr;
-	if (es_packet_tcp(in->skb, &in->pkt, len, &v->seg) || es_packet_options(in->skb, &in->pkt, &v->seg))
-		goto malformed;
 	/* Only a segment of an open connection makes, or meets, a socket. */
-	if ((v->seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK ||
-	    (!v->seg.len && (in->h.kind != ES_HANDOVER_FOLLOW || !(v->seg.flags & ES_TCP_FIN))))
-		goto malformed;
+	if (es_message_packet(in->skb, &in->h, &in->pkt, &v->seg) ||
+	    (v->seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK ||
+	    (!v->seg.len && (in->h.kind != ES_HANDOVER_FOLLOW || !(v->seg.flags & ES_TCP_FIN)))) {
+		es_count(in->node, ES_COUNT_handover_malformed);
+		return NF_DROP;
+	}
 	if (es_service_find(in->version, in->pkt.daddr, in->pkt.dport) < 0) {
 		es_count(in->node, ES_COUNT_handover_wrong_target);
 		return NF_DROP;
@@ -249,10 +223,6 @@ static unsigned int es_handover_received(struct es_received *in)
 	rc = es_handover_carry_out(in, &verdict);
 	es_socket_put(&in->found);
 	return rc;
-
-malformed:
-	es_count(in->node, ES_COUNT_handover_malformed);
-	return NF_DROP;
 }
 
 /* Is @h, to or from the handover port, a message, and one that this node wants? */
@@ -284,6 +254,11 @@ static unsigned int es_cluster_message(struct es_received *in, const struct iphd
 		es_count(in->node, ES_COUNT_handover_nack_received);
 		return NF_ACCEPT;
 	}
+	if (h->kind == ES_HANDOVER_ANSWER)
+		return NF_ACCEPT;
+	if (udp->dest == cfg->handover_port && (h->kind == ES_HANDOVER_CONNECTION ||
+						h->kind == ES_HANDOVER_ASK || h->kind == ES_HANDOVER_CANCEL))
+		return es_connection_message(in->node, in->version, in->skb, h);
 	if ((h->kind != ES_HANDOVER_REQUEST && h->kind != ES_HANDOVER_FOLLOW && h->kind != ES_HANDOVER_STAY &&
 	     h->kind != ES_HANDOVER_END) ||
 	    (h->kind >= ES_HANDOVER_STAY && h->source != cfg->self) || udp->dest != cfg->handover_port)

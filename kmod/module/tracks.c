@@ -40,26 +40,35 @@ struct es_note *es_tracks_find(const struct es_note_bucket *bucket, u64 flow_has
 	return NULL;
 }
 
-static struct es_note *es_tracks_find_request(const struct es_note_bucket *bucket, u64 flow_hash, u32 seq)
+struct es_note *es_tracks_request(const struct es_note_bucket *bucket, u64 flow_hash, u32 seq)
 {
 	struct es_note *note;
 
-	hlist_for_each_entry(note, &bucket->notes,
-			     node) if (note->flow_hash == flow_hash && note->seq == seq) return note;
+	hlist_for_each_entry(note, &bucket->notes, node)
+	{
+		if (note->flow_hash == flow_hash && note->seq == seq && !note->is_flow)
+			return note;
+	}
 	return NULL;
 }
 
 struct es_note *es_tracks_pending(const struct es_note_bucket *bucket, u64 flow_hash, u32 seq)
 {
-	struct es_note *note = es_tracks_find_request(bucket, flow_hash, seq);
+	struct es_note *note = es_tracks_request(bucket, flow_hash, seq);
 
-	return note && !note->is_built ? note : NULL;
+	return note && !note->is_built && !note->is_cancelled ? note : NULL;
 }
 
-static void es_note_remove(struct es_note *note)
+void es_note_remove(struct es_note *note)
 {
 	hlist_del(&note->node);
 	kfree(note);
+}
+
+/* Something is lost with it: a connection's track, or what was promised to a program. */
+static int es_note_matters(const struct es_note *note)
+{
+	return note->sk || note->handover;
 }
 
 /* Room for one more. */
@@ -72,8 +81,8 @@ static void es_tracks_trim(struct es_note_bucket *bucket)
 	{
 		count++;
 		/* Of two, the one without a socket. */
-		if (!oldest || (!note->sk && oldest->sk) ||
-		    (!note->sk == !oldest->sk && note->at_ns < oldest->at_ns))
+		if (!oldest || (!es_note_matters(note) && es_note_matters(oldest)) ||
+		    (es_note_matters(note) == es_note_matters(oldest) && note->at_ns < oldest->at_ns))
 			oldest = note;
 	}
 	if (count >= ES_NOTE_WAYS)
@@ -83,14 +92,18 @@ static void es_tracks_trim(struct es_note_bucket *bucket)
 struct es_note *es_tracks_add(struct es_note_bucket *bucket, u64 flow_hash, u32 seq,
 			      const struct es_packet *pkt)
 {
-	struct es_note *note = es_tracks_find_request(bucket, flow_hash, seq);
+	struct es_note *note = es_tracks_request(bucket, flow_hash, seq);
+	u64 left_ns = 0;
 
-	if (note)
+	if (note) {
+		left_ns = note->left_ns; /* until it has a socket again */
 		es_note_remove(note);
+	}
 	es_tracks_trim(bucket);
 	note = kzalloc(sizeof(*note), GFP_ATOMIC | __GFP_NOWARN);
 	if (!note)
 		return NULL;
+	note->left_ns = left_ns;
 	note->flow_hash = flow_hash;
 	note->seq = seq;
 	note->client = pkt->saddr;
@@ -120,7 +133,7 @@ void es_tracks_built(struct es_note_bucket *bucket, struct es_note *note, const 
 int es_rebuilt_lately(struct es_tracks *tracks, u64 flow_hash, u32 seq, u64 now_ns)
 {
 	struct es_note_bucket *bucket = es_tracks_lock(tracks, flow_hash);
-	const struct es_note *note = es_tracks_find_request(bucket, flow_hash, seq);
+	const struct es_note *note = es_tracks_request(bucket, flow_hash, seq);
 	int rc = note && note->is_built && now_ns - note->at_ns < ES_REBUILT_HOLD_NS;
 
 	es_tracks_unlock(bucket);
@@ -137,6 +150,32 @@ int es_left_lately(struct es_tracks *tracks, u64 flow_hash, u64 now_ns)
 		note->flow_hash == flow_hash && note->left_ns && now_ns - note->left_ns < ES_LEFT_HOLD_NS;
 	es_tracks_unlock(bucket);
 	return rc;
+}
+
+int es_left_note(struct es_tracks *tracks, u64 flow_hash, int has_left)
+{
+	struct es_note_bucket *bucket = es_tracks_lock(tracks, flow_hash);
+	u64 left_ns = has_left ? ktime_get_coarse_ns() : 0;
+	const struct es_packet nobody = {};
+	struct es_note *note;
+	int found = 0;
+
+	hlist_for_each_entry(note, &bucket->notes, node)
+	{
+		if (note->flow_hash != flow_hash)
+			continue;
+		note->left_ns = left_ns;
+		found = 1;
+	}
+	/* A connection that was not made here, or whose note a full bucket has lost. */
+	note = found || !has_left ? NULL : es_tracks_add(bucket, flow_hash, 0, &nobody);
+	if (note) {
+		note->is_flow = 1;
+		note->left_ns = left_ns;
+		found = 1;
+	}
+	es_tracks_unlock(bucket);
+	return found || !has_left ? 0 : -ENOMEM;
 }
 
 u8 es_note_tcp_state(struct net *net, const struct es_note *note)
@@ -172,11 +211,14 @@ static void es_tracks_sweep(struct work_struct *work)
 			continue;
 		spin_lock_bh(&bucket->lock);
 		now_ns = ktime_get_coarse_ns();
-		hlist_for_each_entry_safe(note, next, &bucket->notes,
-					  node) if (now_ns - note->at_ns >= ES_REBUILT_HOLD_NS &&
-						    now_ns - note->left_ns >= ES_LEFT_HOLD_NS &&
-						    !es_note_tcp_state(tracks->net, note))
-			es_note_remove(note);
+		hlist_for_each_entry_safe(note, next, &bucket->notes, node)
+		{
+			if (now_ns - note->at_ns >= ES_REBUILT_HOLD_NS &&
+			    now_ns - note->left_ns >= ES_LEFT_HOLD_NS &&
+			    (!note->handover || now_ns - note->handover_ns >= ES_HANDOVER_HOLD_NS) &&
+			    !es_note_tcp_state(tracks->net, note))
+				es_note_remove(note);
+		}
 		spin_unlock_bh(&bucket->lock);
 		cond_resched();
 	}

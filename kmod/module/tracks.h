@@ -34,6 +34,9 @@
 /* How long the stack's RSTs are kept back for a connection that has moved away. */
 #define ES_LEFT_HOLD_NS 1000000000ULL
 
+/* How long a program's handover is remembered: longer than any of its messages can be on their way. */
+#define ES_HANDOVER_HOLD_NS 60000000000ULL
+
 /**
  * struct es_note - one connection
  * @sk: its socket's address, never looked into; NULL before it is made and when it is over
@@ -41,6 +44,10 @@
  * @left_ns: when the socket was ended here so that it could move, 0 if it was not
  * @source: the node that inspected the request; @is_built: the socket was made; @is_seen: and a packet on it
  * was looked at, as es_track_create() does where each request is inspected
+ * @handover: the id of the program's handover that it is about (kmod/core/connection.h), 0 if of none;
+ * @handover_source, @handover_ns: from which node, and when; @is_cancelled: it was called off, and makes no
+ * socket
+ * @is_flow: about the flow alone, for @left_ns: not of a request, nor of a socket
  */
 struct es_note {
 	struct hlist_node node;
@@ -53,7 +60,12 @@ struct es_note {
 	__be16 client_port;
 	__be16 service_port;
 	u32 seq;
+	u64 handover;
+	u64 handover_ns;
 	u16 source;
+	u8 handover_source;
+	u8 is_cancelled;
+	u8 is_flow;
 	u8 is_built;
 	u8 is_seen;
 	u8 is_acknowledged; /* without an answer: the client does not repeat its request any more */
@@ -85,12 +97,18 @@ void es_tracks_unlock(struct es_note_bucket *bucket);
 /* es_tracks_find() - the note of @sk, a socket of flow @flow_hash; NULL if it has none */
 struct es_note *es_tracks_find(const struct es_note_bucket *bucket, u64 flow_hash, const struct sock *sk);
 
+/* es_tracks_request() - the note of a request, of which @seq is the first byte; NULL if there is none */
+struct es_note *es_tracks_request(const struct es_note_bucket *bucket, u64 flow_hash, u32 seq);
+
 /**
  * es_tracks_add() - a note of a request, in the place of one of the same request
  * @pkt: its client and service. Returns NULL if there is no memory.
  */
 struct es_note *es_tracks_add(struct es_note_bucket *bucket, u64 flow_hash, u32 seq,
 			      const struct es_packet *pkt);
+
+/* es_note_remove() - forget it. Under its bucket's lock. */
+void es_note_remove(struct es_note *note);
 
 /* es_tracks_pending() - the note of a request that is to be made a socket; NULL if there is none */
 struct es_note *es_tracks_pending(const struct es_note_bucket *bucket, u64 flow_hash, u32 seq);
@@ -106,5 +124,8 @@ int es_rebuilt_lately(struct es_tracks *tracks, u64 flow_hash, u32 seq, u64 now_
 
 /* Has this flow's connection just moved away from here? See es_reply_is_stray() in kmod/bpf/reply.h. */
 int es_left_lately(struct es_tracks *tracks, u64 flow_hash, u64 now_ns);
+
+/* es_left_note() - it is about to, or (@has_left 0) it has not. Returns 0 or -ENOMEM. */
+int es_left_note(struct es_tracks *tracks, u64 flow_hash, int has_left);
 
 #endif

@@ -16,6 +16,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "model: needs neither root nor a build")
+    config.addinivalue_line("markers", "bpf(why): does not hold for the module, and is not run with it")
 
 
 def _missing(config):
@@ -30,13 +31,10 @@ def _missing(config):
     return None
 
 
-PROGRAMS = {"test_program.py", "test_connection.py"}  # the module takes no connections from programs
-
-
 def pytest_collection_modifyitems(config, items):
     if config.getoption("datapath") == "module":
-        left_out = [item for item in items if item.path.name in PROGRAMS]
-        items[:] = [item for item in items if item.path.name not in PROGRAMS]
+        left_out = [item for item in items if item.get_closest_marker("bpf")]
+        items[:] = [item for item in items if not item.get_closest_marker("bpf")]
         config.hook.pytest_deselected(items=left_out)
 
 

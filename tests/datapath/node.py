@@ -154,7 +154,7 @@ class Node:
             *(f'service s{port} {{ address = "{VIP}" port = {port} '
               f'{"inspect = never" if policy == "ring" else f"policy = {policy} load_bound = 0"}'
               f'{" inspect = every" if port == EACH else ""}'
-              f'{f" server_port = {SERVER}" if port == PROGRAM and s["datapath"] == "bpf" else ""} }}'
+              f'{f" server_port = {SERVER}" if port == PROGRAM else ""} }}'
               for port, policy in SERVICES.items())]
         with open(self.config_path, "w", encoding="ascii") as handle:
             handle.write("\n".join(lines) + "\n")

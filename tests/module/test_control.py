@@ -14,7 +14,11 @@ import tables_module
 from tables_module import ATTR_CONFIG, ATTR_RING0, IOC_TABLE, Control, attribute
 
 CMD_GET, CMD_NEW, CMD_CONFIGURE, CMD_ATTACH, CMD_REMOVE, CMD_COUNTERS = 1, 2, 3, 4, 5, 6
+CMD_CONNECTION, CMD_LEFT = 12, 13
 ATTR_ABI, ATTR_PARAMS = 1, 3
+ATTR_FLOW, ATTR_FLOW_HASH, ATTR_HAS_LEFT = 14, 16, 17
+FLOW, FLOW_HASH, LEFT = attribute(ATTR_FLOW, bytes(36)), attribute(ATTR_FLOW_HASH, bytes(8)), (
+    attribute(ATTR_HAS_LEFT, bytes(4)), attribute(ATTR_HAS_LEFT, struct.pack("=I", 1)))
 STATE, DECISIONS, RESPONSES, TABLES = 8, 9, 10, 11
 PAGE = mmap.PAGESIZE
 
@@ -64,7 +68,22 @@ def test_nothing_without_a_node(control, namespace):
         refused(errno.ENOENT, control.ask, command)
     for command in (tables_module.CMD_FLOWS, tables_module.CMD_CONNECTIONS):
         refused(errno.ENOENT, control.ask, command, flags=tables_module.DUMP)
+    refused(errno.ENOENT, control.ask, CMD_CONNECTION, FLOW)
+    refused(errno.ENOENT, control.ask, CMD_LEFT, FLOW_HASH + LEFT[1])
     refused(errno.ENOENT, netns.inside, namespace, opened, STATE)
+
+
+def test_programs(control):
+    """What is asked and said of programs' connections, where there is none."""
+    control.ask(CMD_NEW, params(control))
+    refused(errno.ENOENT, control.ask, CMD_CONNECTION, FLOW)  # no configuration, so no hash
+    for payload in (b"", attribute(ATTR_FLOW, bytes(35)), attribute(ATTR_FLOW, bytes(40))):
+        refused(errno.EINVAL, control.ask, CMD_CONNECTION, payload)
+    for payload in (b"", FLOW_HASH, LEFT[1]):
+        refused(errno.EINVAL, control.ask, CMD_LEFT, payload)
+    refused(errno.ERANGE, control.ask, CMD_LEFT, FLOW_HASH + attribute(ATTR_HAS_LEFT, struct.pack("=I", 2)))
+    for has_left in (LEFT[1], LEFT[1], LEFT[0], LEFT[0]):
+        control.ask(CMD_LEFT, FLOW_HASH + has_left)
 
 
 def test_parameters_are_checked(control):
@@ -141,10 +160,11 @@ def test_garbage(control):
     config = bytes(2048)
     for round_ in range(4000):
         command = random.choice((CMD_GET, CMD_NEW, CMD_CONFIGURE, CMD_ATTACH, CMD_REMOVE, CMD_COUNTERS, 7, 8, 9, 10, 11,
-                                 random.randrange(256)))
+                                 CMD_CONNECTION, CMD_LEFT, random.randrange(256)))
         body = bytearray(struct.pack("=BBH", command, 1, 0))
         for _ in range(random.randrange(6)):
-            kind = random.choice((ATTR_PARAMS, ATTR_CONFIG, ATTR_RING0, random.randrange(65536)))
+            kind = random.choice((ATTR_PARAMS, ATTR_CONFIG, ATTR_RING0, ATTR_FLOW, ATTR_FLOW_HASH, ATTR_HAS_LEFT,
+                                  random.randrange(65536)))
             value = random.choice((os.urandom(random.randrange(64)), config[:random.randrange(2048)], bytes(32768),
                                    struct.pack("=6I", abi(control) if not round_ % 50 else 4,
                                                *(random.choice((0, 1, 8, 4096, 65536)) for _ in range(5)))))

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Programs' connections: carries out what kmod/core/connection.h decides. What is known of a handover is its
+ * note (tracks.h), so looking, deciding and noting are one step, under the lock of the flow's bucket; the
+ * socket itself is made behind the firewall, by rebuild.c.
+ */
+#include "connection.h"
+#include "message.h"
+#include "other.h"
+#include "rebuild.h"
+#include "socket.h"
+
+/* struct es_given - a message under decision. @rcv_nxt: what the socket that is here expects next */
+struct es_given {
+	struct es_node *node;
+	const struct es_service_entry *service;
+	struct sk_buff *skb;
+	const struct es_handover *h;
+	struct es_packet pkt;
+	struct es_segment seg;
+	u64 flow_hash;
+	u32 rcv_nxt;
+	u8 is_usable; /* the listening socket */
+};
+
+/* What the sockets say. */
+static void es_given_look(struct es_given *in, struct es_connection_view *v)
+{
+	struct es_socket_found found;
+
+	es_socket_lookup(in->node->net, in->skb, &in->pkt, &found);
+	v->socket = found.kind;
+	if (v->socket == ES_SOCKET_ESTABLISHED && es_socket_is_tcp(found.sk))
+		in->rcv_nxt = READ_ONCE(tcp_sk(found.sk)->rcv_nxt);
+	es_socket_put(&found);
+	es_socket_lookup_server(in->node->net, in->skb, &in->pkt, in->service, &found);
+	if (!found.listener)
+		return;
+	v->listening = 1;
+	v->accept_full = sk_acceptq_is_full(found.listener);
+	in->is_usable = es_listener_is_usable(found.listener);
+}
+
+static void es_given_view(struct es_given *in, const struct es_config *cfg, const struct es_note *note,
+			  struct es_connection_view *ret)
+{
+	const struct es_handover *h = in->h;
+
+	*ret = (struct es_connection_view){
+		.id = es_cpu_be64((__force u64)h->content),
+		.kind = h->kind,
+		.source = h->source,
+		.is_self = h->source == cfg->self,
+		.silent = (u8)es_handover_is_silent(in->node),
+		.stale = cfg->leased && h->epoch != htonl(cfg->epoch),
+	};
+	if (note) {
+		ret->noted_id = note->handover;
+		ret->noted_source = note->handover_source;
+		ret->noted_cancelled = note->is_cancelled;
+	}
+	es_given_look(in, ret);
+}
+
+static void es_given_name(const struct es_given *in, struct es_note *note, u64 id)
+{
+	note->handover = id;
+	note->handover_source = in->h->source;
+	note->handover_ns = ktime_get_coarse_ns();
+}
+
+/* Note what the socket is to be made from; the envelope is off. */
+static int es_given_rebuild(struct es_given *in, struct es_note_bucket *bucket, u64 id)
+{
+	struct es_note *note = es_tracks_add(bucket, in->flow_hash, in->seg.seq, &in->pkt);
+
+	if (!note)
+		return -ENOMEM;
+	note->source = in->h->source;
+	es_given_name(in, note, id);
+	note->is_acknowledged = 1; /* by the node that had it: its client does not repeat it */
+	es_handover_options_get(in->h, &note->track.options);
+	note->track.requests = 1;
+	note->track.pin = ES_PIN_program;
+	note->track.service = in->h->service;
+	return 0;
+}
+
+/* Note the promise; what is known of a socket that is here for another reason stays. */
+static int es_given_cancel(struct es_given *in, struct es_note_bucket *bucket, struct es_note *note, u64 id)
+{
+	if (!note)
+		note = es_tracks_add(bucket, in->flow_hash, in->seg.seq, &in->pkt);
+	if (!note)
+		return -ENOMEM;
+	es_given_name(in, note, id);
+	note->is_cancelled = 1;
+	return 0;
+}
+
+/*
+ * Decides, and notes what follows from it. Returns the answer that is to be sent; 0 for a packet that is
+ * dropped, ES_GIVEN_DELIVER for one that makes the socket.
+ */
+#define ES_GIVEN_DELIVER 255
+static u8 es_given_take(struct es_given *in, const struct es_config *cfg)
+{
+	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
+	struct es_note *note = es_tracks_request(bucket, in->flow_hash, in->seg.seq);
+	struct es_verdict verdict = {};
+	struct es_connection_view v;
+	u8 answer;
+
+	es_given_view(in, cfg, note, &v);
+	answer = es_decide_connection(&v, &verdict);
+	if (verdict.action == ES_REBUILD) {
+		answer = ES_GIVEN_DELIVER;
+		if (!in->is_usable || es_message_open(in->skb) || es_given_rebuild(in, bucket, v.id)) {
+			/* Perhaps without its envelope, so it cannot be answered; who asks again is. */
+			verdict.counter = ES_COUNT_rebuild_refused;
+			answer = 0;
+		}
+	} else if (verdict.action != ES_NACK ||
+		   (es_connection_is_new_promise(&v, answer) && es_given_cancel(in, bucket, note, v.id))) {
+		answer = 0; /* no promise that is not kept */
+	}
+	es_tracks_unlock(bucket);
+	es_count(in->node, verdict.counter);
+	return answer;
+}
+
+unsigned int es_connection_message(struct es_node *node, const struct es_version *version,
+				   struct sk_buff *skb, const struct es_handover *h)
+{
+	struct es_given in = {.node = node, .skb = skb, .h = h};
+	const struct es_config *cfg = &version->config;
+	struct es_handover reply;
+	struct es_flow flow;
+	int service;
+	u8 answer;
+
+	if (es_message_packet(skb, h, &in.pkt, &in.seg) ||
+	    (in.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_FIN | ES_TCP_ACK)) != ES_TCP_ACK) {
+		es_count(node, ES_COUNT_handover_malformed);
+		return NF_DROP;
+	}
+	service = es_service_find(version, in.pkt.daddr, in.pkt.dport);
+	if (service < 0) {
+		es_count(node, ES_COUNT_handover_wrong_target);
+		return NF_DROP;
+	}
+	in.service = &cfg->service[service];
+	es_packet_flow(&in.pkt, &flow);
+	in.flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	answer = es_given_take(&in, cfg);
+	if (answer == ES_GIVEN_DELIVER)
+		return NF_ACCEPT;
+	if (!answer)
+		return NF_DROP;
+	reply = *h;
+	reply.next_request_seq = htonl(in.rcv_nxt);
+	return es_message_answer(node, cfg, skb, &reply, ES_HANDOVER_ANSWER, answer);
+}
+
+static void es_socket_state_read(struct sock *sk, struct es_connection_state *ret)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	/* Whoever works on it, program or packet, has finished that. */
+	lock_sock(sk);
+	if (sk->sk_state == TCP_ESTABLISHED) {
+		ret->bytes_received = tp->bytes_received;
+		ret->bytes_acked = tp->bytes_acked;
+		ret->rcv_nxt = tp->rcv_nxt;
+		ret->copied_seq = tp->copied_seq;
+		ret->snd_una = tp->snd_una;
+		ret->write_seq = tp->write_seq;
+		ret->ts_recent = (u32)tp->rx_opt.ts_recent;
+		ret->is_found = 1;
+	}
+	release_sock(sk);
+}
+
+int es_connection_state_read(struct es_node *node, const struct es_flow *flow,
+			     struct es_connection_state *ret)
+{
+	const struct es_version *version;
+	struct sock *sk = NULL;
+
+	rcu_read_lock();
+	version = es_version_get(node);
+	if (version) {
+		ret->flow_hash = es_flow_hash(&version->config.ring_key, flow);
+		sk = es_lookup_established(node->net, flow->client.w[3], flow->client_port,
+					   flow->service.w[3], flow->service_port,
+					   (int)version->config.public_ifindex);
+	}
+	rcu_read_unlock();
+	if (!version)
+		return -ENOENT;
+	if (!sk)
+		return -ENOTCONN;
+	if (es_socket_is_tcp(sk))
+		es_socket_state_read(sk, ret);
+	sock_gen_put(sk);
+	return ret->is_found ? 0 : -ENOTCONN;
+}
