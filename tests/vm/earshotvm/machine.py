@@ -38,6 +38,7 @@ _libc = ctypes.CDLL(None)
 _KERNEL_ARGUMENTS = (
     "console=ttyS0", "loglevel=5", "panic=-1", "oops=panic", "net.ifnames=0", "mitigations=off", "nokaslr",
     "tsc=reliable", "random.trust_cpu=on", "nmi_watchdog=0",
+    "no_timer_check",  # whether the timer ticks: it may not in time, when the host is busy
     "log_buf_len=8M",  # what a long suite says of its interfaces must not push out a warning
     f"rcupdate.rcu_cpu_stall_timeout={STALL_S}", "sysctl.kernel.watchdog_thresh=60",
     f"sysctl.kernel.hung_task_timeout_secs={STALL_S}",
