@@ -165,6 +165,7 @@ def test_dead_daemon(own, client):
     inspected(own, client)
 
 
+@pytest.mark.bpf("the kernel refuses a module's daemon of another version: tests/module")
 def test_another_version_of_the_tables(own, client):
     """They are not taken over: what is open goes on, pinned; what is new is inspected."""
     kept = client(EACH, at=own).serve()
@@ -221,7 +222,8 @@ class TestRefusal:
         for word in words:
             assert word in lines[0]
 
-    @pytest.mark.parametrize("sysctl, value", [("tcp_syncookies", 0), ("tcp_rfc1337", 1)])
+    @pytest.mark.parametrize("sysctl, value", [
+        pytest.param("tcp_syncookies", 0, marks=pytest.mark.bpf("the module does not need it")), ("tcp_rfc1337", 1)])
     def test_sysctl(self, unstarted, sysctl, value):
         netns.sysctl(unstarted.namespace, {f"net.ipv4.{sysctl}": value})
         self.refused(unstarted, f"net.ipv4.{sysctl}", f"is {value}", f"set it to {1 - value}")

@@ -235,8 +235,10 @@ class TestMove:
         assert self.moved(node, c2, 3).target == 2
         assert message.target == 1
 
-    def test_its_body_follows(self, node, idle):
-        c = idle()
+    def test_its_body_follows(self, own_node, idle):
+        """Within the race window, which is as long as a slow machine may take for this."""
+        node = own_node(race_window_ms=1000)
+        c = idle(at=node)
         head = f"POST {node.uri(2)} HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n".encode()
         message = self.moved(node, c, text=head)
         assert message.next_request_seq == c.next + 10
