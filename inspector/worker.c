@@ -121,14 +121,18 @@ static void es_worker_drain(struct es_worker *w)
 			return;
 		es_worker_flush(w);
 	}
-	ev_feed_event(w->loop, &w->queue_io, EV_READ);
+	ev_feed_event(w->loop, &w->queue_io, EV_READ | EV_CUSTOM);
 }
 
 static void es_worker_on_queue(struct ev_loop *loop, struct ev_io *io, int events)
 {
+	struct es_worker *w = io->data;
+
 	(void)loop;
-	(void)events;
-	es_worker_drain(io->data);
+	/* The module wakes through the ring buffer; what comes from es_worker_drain() is no wake-up. */
+	if (!(events & EV_CUSTOM))
+		atomic_fetch_add_explicit(&w->inspector.count[ES_WORKER_woken], 1, memory_order_relaxed);
+	es_worker_drain(w);
 }
 
 static void es_worker_on_wake(struct ev_loop *loop, struct ev_io *io, int events)
