@@ -172,7 +172,7 @@ class Node:
 
     def start(self):
         self.daemon = self.spawn()
-        wait_for(lambda: "is serving" in self.log() or self.daemon.poll() is not None, "earshotd serving", 30)
+        wait_for(lambda: "is serving" in self.log() or self.daemon.poll() is not None, "earshotd serving", 4 * TIMEOUT_S)
         assert self.daemon.poll() is None, f"earshotd: {self.log()}"
         return self
 

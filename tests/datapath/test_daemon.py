@@ -11,6 +11,7 @@ import netns
 import tables
 from node import BLIND, EACH, TURNS, VIP, WEB, wait_for
 from packet import ACK, PSH
+from wire import TIMEOUT_S
 
 FALLBACK_MS = 300
 
@@ -48,7 +49,7 @@ def inspected(node, client):
         except AssertionError:
             return False
 
-    wait_for(handed, "inspection", 20)
+    wait_for(handed, "inspection", 3 * TIMEOUT_S)
 
 
 def test_sleeping_worker_is_woken(node, client):
@@ -171,7 +172,7 @@ def test_another_version_of_the_tables(own, client):
     kept = client(EACH, at=own).serve()
     kept.answer()
     own.signal(signal.SIGTERM)
-    assert own.daemon.wait(10) == 0
+    assert own.daemon.wait(TIMEOUT_S) == 0
     with tables.Tables(own.settings["datapath"], own.namespace, "eth0") as found:
         for active in (1, 0):  # both versions of the configuration
             found.state.active = active
@@ -191,12 +192,12 @@ def test_another_version_of_the_tables(own, client):
 def test_stopped_daemon(own, client):
     """SIGTERM leaves the datapath, and `earshot stop` does not."""
     own.signal(signal.SIGTERM)
-    assert own.daemon.wait(10) == 0
+    assert own.daemon.wait(TIMEOUT_S) == 0
     assert fallback(own, client).answer()
     own.start()
     inspected(own, client)
     own.earshot("stop")
-    assert own.daemon.wait(10) == 0
+    assert own.daemon.wait(TIMEOUT_S) == 0
     c = client(at=own)
     own.public.send(c.syn_frame())
     c.silence()
@@ -216,7 +217,7 @@ class TestRefusal:
             yield node
 
     def refused(self, node, *words):
-        assert node.spawn().wait(20) != 0
+        assert node.spawn().wait(3 * TIMEOUT_S) != 0
         lines = node.log().splitlines()
         assert len(lines) == 1, lines
         for word in words:
