@@ -77,8 +77,9 @@ def test_programs(control):
     """What is asked and said of programs' connections, where there is none."""
     control.ask(CMD_NEW, params(control))
     refused(errno.ENOENT, control.ask, CMD_CONNECTION, FLOW)  # no configuration, so no hash
-    for payload in (b"", attribute(ATTR_FLOW, bytes(35)), attribute(ATTR_FLOW, bytes(40))):
-        refused(errno.EINVAL, control.ask, CMD_CONNECTION, payload)
+    refused(errno.EINVAL, control.ask, CMD_CONNECTION)
+    for size in (35, 40):
+        refused(errno.ERANGE, control.ask, CMD_CONNECTION, attribute(ATTR_FLOW, bytes(size)))
     for payload in (b"", FLOW_HASH, LEFT[1]):
         refused(errno.EINVAL, control.ask, CMD_LEFT, payload)
     refused(errno.ERANGE, control.ask, CMD_LEFT, FLOW_HASH + attribute(ATTR_HAS_LEFT, struct.pack("=I", 2)))

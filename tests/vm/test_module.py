@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """earshot.ko on Debian 12's own kernel: its life, packets by the packet suite, and a cluster of both datapaths."""
+import contextlib
 import os
 
 from earshotvm import cluster
-from earshotvm.cluster import Lab, daemon
+from earshotvm.cluster import Lab, daemon, wait_for
 from earshotvm.machine import ENVIRONMENT, PYTHON, Machine
 from serving import on_one_connection
+import test_programs as programs  # of tests/lab
 
 OLD = "6.1"
+
+# Of tests/datapath, what fits into two minutes and meets every file of kmod/module; all of it: README.md.
+PACKETS = """test_connection.py test_program.py test_handshake.py test_time_wait.py test_other.py test_nack.py
+    test_later_requests.py test_lease.py::TestGoesOn test_unproven.py::TestEnd test_load.py::TestActive"""
 
 
 def module_of(kernel):
@@ -18,30 +24,57 @@ def module_of(kernel):
 
 
 def test_packets(kernel, tmp_path):
-    """Loaded, asked, unloaded with connections open and under traffic; then first and later requests, NACKs, leases."""
+    """Loaded, asked, unloaded with connections open and under traffic; then PACKETS."""
     module_of(kernel(OLD))
     command = f"""set -e
     pytest='{PYTHON} -m pytest -q -rs -p no:cacheprovider'
     EARSHOT_UNLOADS=4 $pytest tests/module
     cd tests/datapath
-    $pytest --datapath=module test_nack.py test_later_requests.py test_lease.py -k 'TestMove or TestGoesOn or nack'
+    $pytest --datapath=module --durations=5 {" ".join(PACKETS.split())}
     rmmod earshot
     """
     with open(tmp_path / "output", "w+b") as output:
         with Machine(kernel(OLD), ["sh", "-c", command], cwd=daemon.REPOSITORY, output=output.fileno(), env={
                 **ENVIRONMENT, "EARSHOT_BUILD": daemon.BUILD, "EARSHOT_REQUIRED": "1"}) as machine:
-            result = machine.wait(300)
+            result = machine.wait(450)
         output.seek(0)
         text = output.read().decode(errors="replace")
     print(text)
     assert result.good, "\n".join([text, *result.troubles])
 
 
+def start_programs(lab, vms, stack):
+    """tests/lab/program.py on each node."""
+    for node in ("n1", "n2"):
+        programs.start_program(stack, lab.node(node))
+    vms["n3"].spawn([PYTHON, "-I", os.path.join(cluster.LAB, "program.py"), programs.LIBRARY,
+                     *map(str, programs.PROGRAM)], "/run/program.log")
+    wait_for(lambda: f":{programs.PROGRAM[1]} " in vms["n3"].exec(["ss", "-ltn"]).stdout, "program of n3")
+
+
+def hand_over(lab, vms):
+    """Programs of nodes of both kinds, to servers of both kinds: each file is whole, from the node that was named."""
+    def counted(name):
+        return [counters[name] for counters in (lab.counters("n1"), lab.counters("n2"), vms["n3"].counters())]
+
+    for number in range(90):
+        target = programs.ALL[number % 3]
+        response = programs.ask(lab, "/100k", X_To=target)
+        assert programs.right(response) and response.node == target
+        # As many programs as nodes have had connections, most of which went elsewhere.
+        if number >= 20 and min(counted("request_blind")) > 4:
+            break
+    assert min(counted("request_blind")) > 4 and min(counted("connection_rebuilt")) > 4
+    assert sum(counted("connection_rebuilt")) == number + 1
+
+
 def test_mixed_cluster(kernel):
     """A machine with 6.1 and the module, and two namespaces with BPF: one connection is served by all three."""
     old = kernel(OLD)
     with Lab(nodes=3, policy="uri-hash", datapath="auto", settings={"service.inspect": "every", "service.load_bound": 0},
-             autostart=[]) as lab:
+             autostart=[]) as lab, contextlib.ExitStack() as stack:
+        with open(lab.config_file, "a", encoding="utf-8") as handle:
+            handle.write(programs.SERVICES)
         with cluster.nodes(lab, {"n3": old}, before_earshotd=[["insmod", module_of(old)]]) as vms:
             for node in ("n1", "n2"):
                 lab.start(node, "nginx")
@@ -55,3 +88,5 @@ def test_mixed_cluster(kernel):
             assert set(answered) == {"n1", "n2", "n3"}
             for counters in (vms["n3"].counters(), lab.counters("n1"), lab.counters("n2")):
                 assert counters["handover_rebuilt"] and counters["inspect_handovers"] and counters["end_done"], counters
+            start_programs(lab, vms, stack)
+            hand_over(lab, vms)

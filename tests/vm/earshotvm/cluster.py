@@ -22,7 +22,7 @@ from .errors import VmError
 from .machine import PYTHON
 from .remote import Remote
 
-__all__ = ["Lab", "LabError", "VmNode", "daemon", "nodes", "plug", "topology"]  # what tests take from the lab, too
+__all__ = ["Lab", "LabError", "VmNode", "daemon", "nodes", "plug", "topology", "wait_for"]  # what tests take from the lab, too
 
 LAB = os.path.dirname(os.path.dirname(os.path.abspath(daemon.__file__)))
 DIRECTORY = "/run/node"  # the node's, in the machine
