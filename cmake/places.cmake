@@ -2,7 +2,7 @@
 # Which tests may run beside each other. The machine has as many places as `./dev check` tells ctest (--parallel 6), and a
 # test's PROCESSORS are those that it takes; one by default.
 set(EARSHOT_PLACES_SHARED 2)   # uses CPU time, and judges by what happens, not by when
-set(EARSHOT_PLACES_MACHINES 4) # emulates machines with two CPUs; patient
+set(EARSHOT_PLACES_MACHINES 3) # emulates machines with two CPUs; patient
 set(EARSHOT_PLACES_ALONE 5)    # judges by time, or uses all CPUs: beside it only what runs in the idle class
 
 # Long work that nobody waits for, with this before its command: it gets the CPU time that the tests leave while they

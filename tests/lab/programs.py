@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Services whose connections programs hand over (docs/programs.md): program.py and the shipped example on each node."""
+import hashlib
 import os
 import sys
 
-from earshotlab import daemon, topology, wait_for
+import raw
+from earshotlab import daemon, server, topology, wait_for
 
+ALL = ["n1", "n2", "n3"]
 PROGRAM, EXAMPLE = (topology.VIP, 8000), (topology.VIP, 8001)
 LIBRARY = os.path.join(daemon.BUILD, "lib", "libearshot.so.1")
 SERVICES = "".join(f"""\
@@ -44,3 +47,17 @@ def serve(lab, stack):
         programs[node.name] = start_program(stack, node)
         start(stack, node, [daemon.binary("upload-inspector"), EXAMPLE[0], str(EXAMPLE[1]), "n2"], EXAMPLE[1])
     return programs
+
+
+def ask(lab, uri, method="GET", body=b"", before=None, connect=None, **named):
+    """One request to a program; its answer, read to the end."""
+    with connect or raw.connect(lab.client, PROGRAM, before=before, timeout=30) as sock:
+        length = {"Content_Length": len(body)} if body else {}
+        sock.sendall(raw.head(uri, method, Connection="close", **length, **named) + body)
+        return raw.receive(sock)
+
+
+def right(response, name="100k"):
+    """It is the file, whole."""
+    wanted = hashlib.sha256(server.file_content(name, server.FILES[name])).hexdigest()
+    return response.status == 200 and response.digest.hexdigest() == wanted

@@ -14,12 +14,11 @@ import time
 import pytest
 
 import raw
-from earshotlab import Lab, netns, server, wait_for
-from programs import EXAMPLE, PROGRAM, serve, start_program
+from earshotlab import Lab, netns, wait_for
+from programs import ALL, EXAMPLE, PROGRAM, ask, right, serve, start_program
 
 pytestmark = [pytest.mark.earshot, pytest.mark.wire]
 
-ALL = ["n1", "n2", "n3"]
 LINKS = ["client", "n1-clu", "n2-clu", "n3-clu"]
 
 
@@ -31,22 +30,8 @@ def _lab():
         yield lab
 
 
-def ask(lab, uri, method="GET", body=b"", before=None, connect=None, **named):
-    """One request to a program; its answer, read to the end."""
-    with connect or raw.connect(lab.client, PROGRAM, before=before, timeout=30) as sock:
-        length = {"Content_Length": len(body)} if body else {}
-        sock.sendall(raw.head(uri, method, Connection="close", **length, **named) + body)
-        return raw.receive(sock)
-
-
 def total(lab, name):
     return sum(lab.counters(node)[name] for node in ALL)
-
-
-def right(response, name="100k"):
-    """It is the file, whole."""
-    wanted = hashlib.sha256(server.file_content(name, server.FILES[name])).hexdigest()
-    return response.status == 200 and response.digest.hexdigest() == wanted
 
 
 @pytest.mark.parametrize("target", ALL + ["self"])

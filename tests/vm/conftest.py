@@ -15,8 +15,6 @@ def pytest_runtest_setup(item):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "host: boots nothing and needs no root")
-    for marker in ("earshot", "wire", "corosync"):
-        config.addinivalue_line("markers", f"{marker}: of tests/lab, whose helpers are used here, too")
 
 
 @pytest.fixture(scope="session", name="kernel")
