@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Loading and unloading while connections are open and requests come in."""
+import functools
 import http.client
 import os
 import random
@@ -54,6 +55,12 @@ def test_connections_outlive_it():
         connection.close()
 
 
+@functools.cache
+def content(name):
+    """Of a file that every node has."""
+    return server.file_content(name, server.FILES[name])
+
+
 class Kept:
     """A connection that is open all the time. What it gets is compared, byte by byte."""
 
@@ -76,8 +83,7 @@ class Kept:
 
     def finish(self):
         """Read the rest of it; the node that has served it."""
-        body = self._first + self._response.read()
-        assert body == server.file_content(self._name, server.FILES[self._name])
+        assert self._first + self._response.read() == content(self._name)
         return self._response.headers["X-Node"]
 
     def get(self, name="13k"):
