@@ -12,11 +12,10 @@ import struct
 import pytest
 
 import ko
-import model
 import netns
 import packet
 from client import LINUX, PLAIN, WINDOWS, Client
-from node import BLIND, CLUSTER, DEAD, EACH, HANDOVER_PORT, PEER_MAC, VIP, WEB, Node
+from node import BLIND, CLUSTER, DEAD, EACH, HANDOVER_PORT, PEER_MAC, WEB, Node
 from packet import ACK, PSH
 from tables_module import ATTR_CONFIG, ATTR_RING0, CMD_CONFIGURATION, CMD_CONFIGURE, RING_PARTS, Control, attribute
 
