@@ -214,7 +214,8 @@ class Targets:
             done = lab.node(PROXY).exec([tool, *command], check=False)
             if done.returncode:
                 raise LabError(f"ipvsadm {' '.join(command)}: {done.stderr.strip()} (a kernel without ip_vs?)")
-        wait_for(lambda: receives(lab.net.client, topology.VIP, topology.PORT), f"answer through LVS at {service}")
+        wait_for(lambda: receives(lab.net.client, topology.VIP, topology.PORT), f"answer through LVS at {service}",
+                 lab.options["timeout"])
 
     @staticmethod
     def _start(lab, node, command, log):
@@ -225,6 +226,7 @@ class Targets:
     def _wait(lab, node, port, log):
         address = lab.node(node).public_address
         try:
-            wait_for(lambda: receives(lab.net.client, address, port), f"answer of {node} at {address}:{port}")
+            wait_for(lambda: receives(lab.net.client, address, port), f"answer of {node} at {address}:{port}",
+                     lab.options["timeout"])
         except LabError as error:
             raise LabError(str(error), process.log_tail(os.path.join(lab.node_directory(node), log))) from error
