@@ -58,8 +58,9 @@ def test_more_than_there_is(controls):
         assert left > before - len(fitting) * NODE_KB - SPARE_KB, "what was refused has kept memory"
         # One that is there already and is to grow stays what it is.
         last.ask(CMD_NEW, params(last, decision_sets=1024))
-        refused(errno.ENOMEM, last.ask, CMD_NEW, params(last, **{**largest, "decision_sets": 1024}))
-        assert last.ask(CMD_COUNTERS)
+        for sets in (1024, DECISION_SETS):
+            refused(errno.ENOMEM, last.ask, CMD_NEW, params(last, **{**largest, "decision_sets": sets}))
+            assert last.ask(CMD_COUNTERS)
         Client(node).serve().abort()
         for control in (*fitting, last):
             control.ask(CMD_REMOVE)
