@@ -164,11 +164,13 @@ def counters(control, names):
 
 def serves(node):
     """A first request inspected here, and one that another node has given away; their bytes arrive."""
+    for port in node.listeners:
+        node.pending(port)
+    # Each of those that were closed has said so: more than the wire's socket holds.
+    node.public.clear()
     node.settle()
     node.public.clear()
     node.cluster.clear()
-    for port in node.listeners:
-        node.pending(port)
     before = node.counters()
     try:
         Client(node).serve().abort()
