@@ -18,6 +18,7 @@ import packet
 from client import LINUX, PLAIN, WINDOWS, Client
 from node import BLIND, CLUSTER, DEAD, EACH, HANDOVER_PORT, PEER_MAC, WEB, Node
 from packet import ACK, PSH
+from wire import TIMEOUT_S
 from tables_module import ATTR_CONFIG, ATTR_RING0, CMD_CONFIGURATION, CMD_CONFIGURE, RING_PARTS, Control, attribute
 
 SEED = int(os.environ.get("EARSHOT_SEED") or 53)
@@ -162,6 +163,17 @@ def counters(control, names):
     return dict(zip(names, struct.unpack(f"={len(values) // 8}Q", values)))
 
 
+def accept(c):
+    """This client's connection; those of requests that the daemon found when it woke up are ended."""
+    while True:
+        connection, peer = c.node.listeners[c.service].accept()
+        if peer == (c.ip, c.port):
+            connection.settimeout(TIMEOUT_S)
+            c.server = connection
+            return
+        connection.close()
+
+
 def serves(node):
     """A first request inspected here, and one that another node has given away; their bytes arrive."""
     for port in node.listeners:
@@ -173,7 +185,12 @@ def serves(node):
     node.cluster.clear()
     before = node.counters()
     try:
-        Client(node).serve().abort()
+        c = Client(node).shake()
+        text = c.get()
+        c.request(text=text)
+        accept(c)
+        assert c.read(len(text)) == text
+        c.abort()
     except AssertionError as error:
         after = node.counters()
         error.add_note(f"counted { {name: after[name] - before[name] for name in after if after[name] != before[name]} }")
@@ -183,6 +200,7 @@ def serves(node):
     text = c.get()
     node.message(c.handover(c.ip_packet(ACK | PSH, text), stream=0))
     c.sent(text)
+    accept(c)
     assert c.read(len(text)) == text
     c.abort()
 

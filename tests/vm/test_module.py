@@ -28,7 +28,7 @@ def test_packets(kernel, tmp_path):
     module_of(kernel(OLD))
     command = f"""set -e
     pytest='{PYTHON} -m pytest -q -rs -p no:cacheprovider'
-    EARSHOT_UNLOADS=2 EARSHOT_FUZZ=400 $pytest --durations=10 tests/module
+    EARSHOT_UNLOADS=2 EARSHOT_FUZZ=300 $pytest --durations=10 tests/module
     cd tests/datapath
     $pytest --datapath=module --durations=5 {" ".join(PACKETS.split())}
     rmmod earshot
