@@ -401,6 +401,9 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	/* The control socket early: it refuses to start beside another daemon of this node. */
 	rc = es_daemon_open_control(d, err);
 	if (!rc)
+		rc = es_datapath_check_alone(d->datapath_kind, &d->datapath_params, err->text,
+					     sizeof(err->text));
+	if (!rc)
 		rc = es_network_prepare(d->conf, err);
 	if (!rc)
 		rc = es_daemon_start_datapath(d, err);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,6 +30,42 @@ int es_datapath_probe(enum es_datapath_kind kind, char *err, size_t err_len)
 int es_datapath_is_attached(enum es_datapath_kind kind, const struct es_datapath_params *params)
 {
 	return drivers[kind]->is_attached(params);
+}
+
+int es_datapath_check_alone(enum es_datapath_kind kind, const struct es_datapath_params *params, char *err,
+			    size_t err_len)
+{
+	for (int other = 0; other < ES_DATAPATH_COUNT; other++) {
+		int rc = other == (int)kind ? 0 : drivers[other]->is_around(params);
+
+		if (!rc)
+			continue;
+		if (rc > 0)
+			snprintf(err, err_len,
+				 "%s datapath: the %s datapath is attached in this network namespace, and "
+				 "both "
+				 "would handle each packet; end its daemon by \"earshot stop\", or take off "
+				 "by "
+				 "\"earshot detach\" what an ended one has left",
+				 drivers[kind]->name, drivers[other]->name);
+		else
+			snprintf(err, err_len, "%s datapath: looking for the %s datapath failed: %s",
+				 drivers[kind]->name, drivers[other]->name, strerror(-rc));
+		return rc > 0 ? -EBUSY : rc;
+	}
+	return 0;
+}
+
+int es_datapath_detach_all(es_datapath_detached_fn fn, void *ctx)
+{
+	int rc = 0;
+
+	for (int kind = 0; kind < ES_DATAPATH_COUNT; kind++) {
+		int rc2 = drivers[kind]->detach_all(fn, ctx);
+
+		rc = rc ? rc : rc2;
+	}
+	return rc;
 }
 
 int es_datapath_detach(enum es_datapath_kind kind, const struct es_datapath_params *params)
@@ -120,7 +157,17 @@ int es_datapath_configure(struct es_datapath *dp, const struct es_config *config
 
 int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
 {
-	return dp->ops->attach(dp, err, err_len);
+	enum es_datapath_kind kind =
+		dp->ops == drivers[ES_DATAPATH_MODULE] ? ES_DATAPATH_MODULE : ES_DATAPATH_BPF;
+	int rc = dp->ops->attach(dp, err, err_len);
+
+	if (rc)
+		return rc;
+	/* Afterwards: who looks before may be overtaken, and so may the other. */
+	rc = es_datapath_check_alone(kind, &dp->params, err, err_len);
+	if (rc)
+		dp->ops->detach(&dp->params);
+	return rc;
 }
 
 struct es_state *es_datapath_state(struct es_datapath *dp)

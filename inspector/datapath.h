@@ -64,16 +64,29 @@ void es_datapath_free(struct es_datapath **datapath);
 int es_datapath_configure(struct es_datapath *datapath, const struct es_config *config,
 			  const struct es_ring_table *ring);
 
-/* es_datapath_attach() - attach, replacing older programs of ours without a gap. Returns 0 or -errno. */
+/**
+ * es_datapath_check_alone() - no datapath of the other kind may be attached in this network namespace
+ * Each would handle every packet: two answers to a SYN, two sockets for a request.
+ * Returns 0; -EBUSY, with @err that says what to do; or -errno, with @err.
+ */
+int es_datapath_check_alone(enum es_datapath_kind kind, const struct es_datapath_params *params, char *err,
+			    size_t err_len);
+
+/**
+ * es_datapath_attach() - attach, replacing older programs of ours without a gap
+ * Of two of different kinds that start at the same moment, at least one is off again when it returns.
+ * Returns 0, -EBUSY as of es_datapath_check_alone(), or -errno.
+ */
 int es_datapath_attach(struct es_datapath *datapath, char *err, size_t err_len);
 
 /* es_datapath_detach() - take it off the interfaces. Connections that are open stop working. */
 int es_datapath_detach(enum es_datapath_kind kind, const struct es_datapath_params *params);
 
 /**
- * es_datapath_detach_all() - the same for what an ended daemon left, wherever in this network namespace that
- * is Finds it by the programs' names, so no configuration is needed. @fn: called with the interface of each
- * program that was taken off. Returns 0 or the first -errno; goes on after an error.
+ * es_datapath_detach_all() - the same for what an ended daemon left, wherever in this network namespace
+ * Whichever kind it is; it is found by the programs' names, and by asking the module, so no configuration is
+ * needed. @fn: called with the interface of each program that was taken off. Returns 0 or the first -errno;
+ * goes on after an error.
  */
 typedef void (*es_datapath_detached_fn)(void *ctx, const char *interface, const char *program);
 int es_datapath_detach_all(es_datapath_detached_fn fn, void *ctx);

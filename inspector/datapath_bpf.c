@@ -227,6 +227,32 @@ static int es_bpf_is_attached(const struct es_datapath_params *params)
 	return 1;
 }
 
+static int es_bpf_is_around(const struct es_datapath_params *params)
+{
+	const struct {
+		unsigned int ifindex;
+		const char *program;
+	} at[] = {
+		/* Wherever else it is attached, it is on lo. */
+		{if_nametoindex("lo"), "es_cluster"},
+		{params->public_ifindex, "es_public"},
+		{params->cluster_ifindex, "es_cluster"},
+	};
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		int fd = es_tcx_find(at[i].ifindex, ES_TCX_INGRESS, at[i].program);
+
+		if (fd >= 0) {
+			close(fd);
+			return 1;
+		}
+		/* EINVAL: a kernel without tcx, on which nothing of it can be attached. */
+		if (fd != -ENOENT && fd != -EINVAL)
+			return fd;
+	}
+	return 0;
+}
+
 static void es_bpf_free(struct es_datapath *dp)
 {
 	earshot_bpf__destroy(es_bpf_of(dp)->skel);
@@ -464,7 +490,9 @@ const struct es_datapath_ops es_datapath_bpf = {
 	.create = es_bpf_create,
 	.free = es_bpf_free,
 	.is_attached = es_bpf_is_attached,
+	.is_around = es_bpf_is_around,
 	.detach = es_bpf_detach,
+	.detach_all = es_tcx_detach_all,
 	.configure = es_bpf_configure,
 	.attach = es_bpf_attach,
 	.counters = es_bpf_counters,

@@ -11,6 +11,7 @@
 
 /**
  * struct es_datapath_ops - a driver; each function as the one of the same name in datapath.h
+ * @is_around: is any part of it attached in this network namespace? 1, 0 or -errno
  * @create: fills in all of struct es_datapath but @ops and @params, which are there already
  * @free: of what the driver has made; the common part is let go of before, the memory after it
  */
@@ -21,7 +22,9 @@ struct es_datapath_ops {
 	int (*create)(struct es_datapath *dp, char *err, size_t err_len);
 	void (*free)(struct es_datapath *dp);
 	int (*is_attached)(const struct es_datapath_params *params);
+	int (*is_around)(const struct es_datapath_params *params);
 	int (*detach)(const struct es_datapath_params *params);
+	int (*detach_all)(es_datapath_detached_fn fn, void *ctx);
 	int (*configure)(struct es_datapath *dp, const struct es_config *config,
 			 const struct es_ring_table *ring);
 	int (*attach)(struct es_datapath *dp, char *err, size_t err_len);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <net/if.h>
 #include "inspector/datapath_internal.h"
 #include "inspector/module_control.h"
 #include "inspector/packet.h"
@@ -172,20 +173,41 @@ static void es_module_free(struct es_datapath *dp)
 	es_module_control_free(&es_module_of(dp)->control);
 }
 
-static int es_module_is_attached(const struct es_datapath_params *params)
+/* Of this network namespace's node; all zero when the module is not loaded. Loads nothing. */
+static int es_module_status(struct es_module_status *ret_status)
 {
-	struct es_module_status status = {};
 	struct es_module_control *control;
-	int rc = es_module_control_new(&control);
+	int rc;
 
+	memset(ret_status, 0, sizeof(*ret_status));
+	if (access("/sys/module/earshot", F_OK))
+		return 0;
+	rc = es_module_control_new(&control);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
-	rc = es_module_ask(control, ES_CMD_GET, NULL, ES_ATTR_STATUS, &status, sizeof(status));
+	rc = es_module_ask(control, ES_CMD_GET, NULL, ES_ATTR_STATUS, ret_status, sizeof(*ret_status));
 	es_module_control_free(&control);
+	return rc;
+}
+
+static int es_module_is_attached(const struct es_datapath_params *params)
+{
+	struct es_module_status status;
+	int rc = es_module_status(&status);
+
 	if (rc)
 		return rc;
 	return status.exists && status.public_ifindex == params->public_ifindex &&
 	       status.cluster_ifindex == params->cluster_ifindex;
+}
+
+static int es_module_is_around(const struct es_datapath_params *params)
+{
+	struct es_module_status status;
+	int rc = es_module_status(&status);
+
+	(void)params; /* a namespace has one */
+	return rc ? rc : status.public_ifindex || status.cluster_ifindex;
 }
 
 static int es_module_detach(const struct es_datapath_params *params)
@@ -199,6 +221,24 @@ static int es_module_detach(const struct es_datapath_params *params)
 	rc = es_module_command(control, ES_CMD_REMOVE, NULL, 0, NULL, NULL);
 	es_module_control_free(&control);
 	return rc == -ENOENT ? 0 : rc;
+}
+
+static int es_module_detach_all(es_datapath_detached_fn fn, void *ctx)
+{
+	char name[IF_NAMESIZE];
+	struct es_module_status status;
+	int rc = es_module_status(&status);
+
+	if (rc || !status.exists)
+		return rc;
+	rc = es_module_detach(NULL);
+	if (rc)
+		return rc;
+	if (if_indextoname(status.public_ifindex, name))
+		fn(ctx, name, "earshot.ko");
+	if (if_indextoname(status.cluster_ifindex, name))
+		fn(ctx, name, "earshot.ko");
+	return 0;
 }
 
 static int es_module_configure(struct es_datapath *dp, const struct es_config *config,
@@ -317,7 +357,9 @@ const struct es_datapath_ops es_datapath_module = {
 	.create = es_module_create,
 	.free = es_module_free,
 	.is_attached = es_module_is_attached,
+	.is_around = es_module_is_around,
 	.detach = es_module_detach,
+	.detach_all = es_module_detach_all,
 	.configure = es_module_configure,
 	.attach = es_module_attach,
 	.counters = es_module_counters,

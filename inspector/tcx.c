@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <net/if.h>
-#include "inspector/datapath.h"
 #include "inspector/tcx.h"
 
 #define ES_TCX_PROGS_MAX 64
@@ -63,7 +62,7 @@ int es_tcx_detach(unsigned int ifindex, enum bpf_attach_type hook, const char *n
 	return rc;
 }
 
-int es_datapath_detach_all(es_datapath_detached_fn fn, void *ctx)
+int es_tcx_detach_all(es_datapath_detached_fn fn, void *ctx)
 {
 	static const struct {
 		enum bpf_attach_type hook;

@@ -4,6 +4,7 @@
 
 /* Where the BPF datapath's programs hang; private to its driver. */
 #include <bpf/libbpf.h>
+#include "inspector/datapath.h"
 
 /* linux/bpf.h of kernel 6.6; the build machine's may be older, the running kernel never is. */
 #define ES_TCX_INGRESS ((enum bpf_attach_type)46)
@@ -24,5 +25,8 @@ int es_tcx_attach(unsigned int ifindex, enum bpf_attach_type hook, const struct 
 
 /* es_tcx_detach() - take it off, if it is there. Returns 0 or -errno. */
 int es_tcx_detach(unsigned int ifindex, enum bpf_attach_type hook, const char *name);
+
+/* es_tcx_detach_all() - the BPF datapath's part of es_datapath_detach_all() */
+int es_tcx_detach_all(es_datapath_detached_fn fn, void *ctx);
 
 #endif

@@ -94,6 +94,7 @@ static int es_params_check(const struct es_module_params *p)
 static int es_do_new(struct sk_buff *skb, struct genl_info *info)
 {
 	struct es_net *en = es_net_of(genl_info_net(info));
+	struct es_node *fresh = NULL;
 	struct es_module_params params;
 	u32 adopted = 0;
 	int rc;
@@ -106,13 +107,16 @@ static int es_do_new(struct sk_buff *skb, struct genl_info *info)
 		return rc;
 	rtnl_lock();
 	mutex_lock(&en->lock);
-	if (en->node && en->node->params.decision_sets != params.decision_sets)
-		es_node_free(&en->node);
-	if (en->node) {
+	if (en->node && en->node->params.decision_sets == params.decision_sets) {
 		adopted = 1;
 		rc = es_node_renew(en->node, &params);
 	} else {
-		rc = es_node_new(genl_info_net(info), &params, &en->node);
+		/* The old one goes when there is another: if there is no memory for that, it serves on. */
+		rc = es_node_new(genl_info_net(info), &params, &fresh);
+		if (!rc) {
+			es_node_free(&en->node);
+			en->node = fresh;
+		}
 	}
 	mutex_unlock(&en->lock);
 	rtnl_unlock();

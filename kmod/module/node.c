@@ -69,12 +69,12 @@ int es_node_new(struct net *net, const struct es_module_params *params, struct e
 	rc = es_table_new(sizeof(struct es_state), &node->state_table);
 	if (rc)
 		goto err_replays;
-	node->state = node->state_table->memory;
+	node->state = node->state_table->memory.at;
 	rc = es_table_new(sizeof(struct es_decision_set) * (size_t)params->decision_sets,
 			  &node->decision_table);
 	if (rc)
 		goto err_state;
-	node->decisions = node->decision_table->memory;
+	node->decisions = node->decision_table->memory.at;
 	rc = es_tracks_new(net, &node->tracks);
 	if (rc)
 		goto err_decisions;

@@ -6,7 +6,6 @@
 #include <linux/bpf.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "node.h"
@@ -17,54 +16,32 @@
 int es_ringbuf_new(unsigned int bytes, struct es_ringbuf **ret_ring)
 {
 	struct es_ringbuf *ring = kzalloc(sizeof(*ring), GFP_KERNEL);
-	unsigned int data_pages = bytes >> PAGE_SHIFT;
-	unsigned int listed = ES_RINGBUF_HEAD_PAGES + 2 * data_pages;
+	int rc;
 
 	if (!ring)
 		return -ENOMEM;
-	ring->pages = kvcalloc(listed, sizeof(*ring->pages), GFP_KERNEL);
-	if (!ring->pages)
-		goto err_free;
-	for (; ring->page_count < ES_RINGBUF_HEAD_PAGES + data_pages; ring->page_count++) {
-		struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
-
-		if (!page)
-			goto err_pages;
-		ring->pages[ring->page_count] = page;
-		/* The data twice, one after the other: no record is ever cut. */
-		if (ring->page_count >= ES_RINGBUF_HEAD_PAGES)
-			ring->pages[ring->page_count + data_pages] = page;
+	/* The data twice, one after the other: no record is ever cut. */
+	rc = es_memory_new(ES_RINGBUF_HEAD_PAGES, bytes >> PAGE_SHIFT, &ring->memory);
+	if (rc) {
+		kfree(ring);
+		return rc;
 	}
-	ring->memory = vmap(ring->pages, listed, VM_MAP | VM_USERMAP, PAGE_KERNEL);
-	if (!ring->memory)
-		goto err_pages;
 	kref_init(&ring->ref);
 	spin_lock_init(&ring->lock);
 	init_waitqueue_head(&ring->wait);
 	ring->mask = bytes - 1;
-	ring->consumer = ring->memory;
-	ring->producer = ring->memory + PAGE_SIZE;
-	ring->data = ring->memory + ES_RINGBUF_HEAD_PAGES * PAGE_SIZE;
+	ring->consumer = ring->memory.at;
+	ring->producer = ring->memory.at + PAGE_SIZE;
+	ring->data = ring->memory.at + ES_RINGBUF_HEAD_PAGES * PAGE_SIZE;
 	*ret_ring = ring;
 	return 0;
-
-err_pages:
-	while (ring->page_count)
-		__free_page(ring->pages[--ring->page_count]);
-	kvfree(ring->pages);
-err_free:
-	kfree(ring);
-	return -ENOMEM;
 }
 
 static void es_ringbuf_free(struct kref *ref)
 {
 	struct es_ringbuf *ring = container_of(ref, struct es_ringbuf, ref);
 
-	vunmap(ring->memory);
-	while (ring->page_count)
-		__free_page(ring->pages[--ring->page_count]);
-	kvfree(ring->pages);
+	es_memory_free(&ring->memory);
 	kfree(ring);
 }
 
@@ -118,7 +95,7 @@ int es_ringbuf_mmap(struct es_ringbuf *ring, struct vm_area_struct *vma)
 	} else {
 		es_vma_forbid_write(vma);
 	}
-	return remap_vmalloc_range(vma, ring->memory, vma->vm_pgoff);
+	return remap_vmalloc_range(vma, ring->memory.at, vma->vm_pgoff);
 }
 
 __poll_t es_ringbuf_poll(struct es_ringbuf *ring, struct file *file, struct poll_table_struct *poll)

@@ -8,13 +8,13 @@
  * (inspector/ring_reader.c). Any number of producers, one consumer; a full one drops.
  */
 #include <linux/kref.h>
-#include <linux/mm_types.h>
 #include <linux/poll.h>
 #include <linux/skbuff.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
 #include "kmod/core/abi.h"
+#include "memory.h"
 
 struct es_node;
 
@@ -31,9 +31,7 @@ struct es_ringbuf {
 	unsigned long *consumer;
 	unsigned long *producer;
 	u8 *data;
-	void *memory;
-	struct page **pages;
-	unsigned int page_count;
+	struct es_memory memory;
 	wait_queue_head_t wait;
 };
 

@@ -11,14 +11,15 @@
 int es_table_new(size_t bytes, struct es_table **ret_table)
 {
 	struct es_table *table = kzalloc(sizeof(*table), GFP_KERNEL);
+	int rc;
 
 	if (!table)
 		return -ENOMEM;
 	table->bytes = PAGE_ALIGN(bytes);
-	table->memory = vmalloc_user(table->bytes);
-	if (!table->memory) {
+	rc = es_memory_new((unsigned int)(table->bytes >> PAGE_SHIFT), 0, &table->memory);
+	if (rc) {
 		kfree(table);
-		return -ENOMEM;
+		return rc;
 	}
 	kref_init(&table->ref);
 	*ret_table = table;
@@ -29,7 +30,7 @@ static void es_table_free(struct kref *ref)
 {
 	struct es_table *table = container_of(ref, struct es_table, ref);
 
-	vfree(table->memory);
+	es_memory_free(&table->memory);
 	kfree(table);
 }
 
@@ -48,5 +49,5 @@ int es_table_mmap(struct es_table *table, struct vm_area_struct *vma)
 {
 	if (vma->vm_pgoff || vma->vm_end - vma->vm_start > table->bytes)
 		return -EINVAL;
-	return remap_vmalloc_range(vma, table->memory, 0);
+	return remap_vmalloc_range(vma, table->memory.at, 0);
 }

@@ -7,12 +7,13 @@
  * open file that maps it. Mappings hold its pages themselves, so they may outlive both.
  */
 #include <linux/kref.h>
-#include <linux/mm_types.h>
+
+#include "memory.h"
 
 struct es_table {
 	struct kref ref;
 	size_t bytes;
-	void *memory; /* zeroed, page aligned */
+	struct es_memory memory;
 };
 
 /* es_table_new() - Returns 0 or -ENOMEM. The caller holds one reference. */

@@ -14,9 +14,12 @@ import load  # noqa: E402
 import perf  # noqa: E402
 import runs  # noqa: E402
 import targets  # noqa: E402
-from earshotlab import process  # noqa: E402
+from earshotlab import LabError, process  # noqa: E402
 
 CONNECTIONS = ("close", "keep-alive")
+VM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vm", "vm.py")
+# Of --kernel, in front of what is asked for: an emulated machine is ten times as slow.
+IN_VM = ["--modes", "direct,earshot,lvs-dr,haproxy", "--sizes", "1k,13k", "--clients", "16", "--seconds", "4"]
 
 
 def parser():
@@ -41,11 +44,33 @@ def parser():
     root.add_argument("--top", type=int, default=40, metavar="N", help="symbols shown by --profile; default 40")
     root.add_argument("--perf-data", metavar="FILE", help="keep the recordings of --profile as FILE.MODE")
     root.add_argument("--quiet", action="store_true", help="no line per run")
+    root.add_argument("--kernel", metavar="K",
+                      help=f"all of it inside a machine with that kernel (./dev vm --list) and earshot.ko; default there: "
+                           f"{' '.join(IN_VM)}")
     return root
+
+
+def in_vm(kernel, words):
+    """Become ./dev vm, which runs this program again."""
+    argv = [sys.executable, VM, "--kernel", kernel, "--datapath", "module", "run", "--", sys.executable,
+            os.path.abspath(__file__), *IN_VM, *words]
+    os.execv(argv[0], argv)
+
+
+def without_kernel(words):
+    """The arguments but --kernel, for the machine."""
+    only = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    only.add_argument("--kernel")
+    return only.parse_known_args(words)[1]
 
 
 def options():
     arguments = parser().parse_args()
+    if arguments.kernel:
+        if arguments.json or arguments.profile:
+            raise LabError("--kernel: the machine's files are gone when it ends, and it has no perf: "
+                           "not together with --json or --profile")
+        in_vm(arguments.kernel, without_kernel(sys.argv[1:]))
     workloads = [load.Workload(name, [name]) for name in arguments.connections or CONNECTIONS]
     arguments.cells = list(itertools.product(arguments.sizes, workloads))
     arguments.rounds = arguments.rounds or (1 if arguments.fast else 3)

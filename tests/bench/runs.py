@@ -209,7 +209,7 @@ def report(here, arguments, remarks=None):
     """Measure the cells, print the table and `remarks(rows, runs)`, write the JSON file; the exit status."""
     started = time.time()
     for mode in arguments.modes:
-        here.lab(mode)
+        here.check(mode)
     done = measure_all(here, arguments)
     rows = summarise(done)
     print(table(rows), *(remarks(rows, done) if remarks else ()), *notes(done), sep="\n")

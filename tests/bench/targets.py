@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is measured: the modes, and the labs, servers and proxies behind them.
 
-    plain lab    client -- brpub -- n1, n2, n3 (nginx) and n4 (haproxy, nginx as a proxy), no earshotd, no tc program
+    plain lab    client -- brpub -- n1, n2, n3 (nginx) and n4 (haproxy, nginx as a proxy, LVS), no earshotd, no tc program
     earshot labs client -- brpub -- n1, n2, n3 (nginx, earshotd), one lab for each configuration
 
 The servers are the same everywhere: nginx with one worker, the same configuration, the same files, no access log.
@@ -10,8 +10,8 @@ The proxies reach them over the private network. A lab that is not being measure
 import os
 import shutil
 
-from earshotlab import Lab, LabError, netns, process, server, wait_for
-from earshotlab.probe import receives
+from earshotlab import Lab, LabError, netns, process, server, topology, wait_for
+from earshotlab.probe import get, receives
 
 import load
 
@@ -25,8 +25,9 @@ EARSHOT = {
     "earshot-uri": ("uri-hash", {}),
     "earshot-every": ("uri-hash", {"service.inspect": "every", "service.load_bound": 0}),
 }
+LVS = "lvs-dr"
 DEFAULT_MODES = ("direct", "earshot", "haproxy", "nginx-proxy")
-MODES = ("direct", *EARSHOT, *PROXY_PORTS)
+MODES = ("direct", *EARSHOT, *PROXY_PORTS, LVS)
 
 _NGINX = """\
 daemon off;
@@ -110,12 +111,16 @@ class Targets:
         self.stack = stack
         self.docroot = docroot
         self.labs = {}
+        self.balanced = False  # is the director set up?
 
     def lab(self, mode):
         """The lab of a mode."""
         key = mode if mode in EARSHOT else "plain"
         if key not in self.labs:
             self.labs[key] = self._make(key)
+        if mode == LVS and not self.balanced:
+            self._balance(self.labs[key])
+            self.balanced = True
         return self.labs[key]
 
     def url(self, mode):
@@ -124,7 +129,18 @@ class Targets:
             return lab.url("").rstrip("/")
         if mode == "direct":
             return f"http://{lab.node('n1').public_address}"
+        if mode == LVS:
+            return f"http://{topology.VIP}"
         return f"http://{lab.node(PROXY).public_address}:{PROXY_PORTS[mode]}"
+
+    def check(self, mode):
+        """What the mode serves is what all serve; LabError if it is not."""
+        url = self.url(mode).removeprefix("http://")
+        host, _, port = url.partition(":")
+        for size, length in SIZES.items():
+            status, _, body = get(self.lab(mode).net.client, host, int(port or topology.PORT), f"/{size}/0", 30)
+            if status != 200 or body != server.file_content(size, length):
+                raise LabError(f"{mode}: GET http://{url}/{size}/0: status {status}, {len(body)} bytes, not the file")
 
     def identities(self):
         """The namespaces of all labs."""
@@ -182,6 +198,25 @@ class Targets:
         self._wait(lab, PROXY, PROXY_PORTS["nginx-proxy"], "bench-proxy.log")
         self._wait(lab, PROXY, PROXY_PORTS["haproxy"], "haproxy.log")
 
+    def _balance(self, lab):
+        """LVS with direct routing: the proxies' machine is the director. The nodes have the address on lo as they have it
+        for Earshot, and do not answer ARP for it (topology.py): the director has it on the wire."""
+        address = f"{topology.VIP}/32"
+        netns.ip_batch(lab.net.namespace(PROXY), [f"address del {address} dev lo", f"address add {address} dev eth0"])
+        tool = shutil.which("ipvsadm") or shutil.which("ipvsadm", path="/usr/sbin:/sbin")
+        if not tool:
+            raise LabError("ipvsadm is not installed: apt-get install ipvsadm")
+        service = f"{topology.VIP}:{topology.PORT}"
+        # The same choice as "earshot" makes: in turn.
+        for command in [["-A", "-t", service, "-s", "rr"],
+                        *(["-a", "-t", service, "-r", lab.node(f"n{number}").public_address, "-g"]
+                          for number in range(1, NODES + 1))]:
+            done = lab.node(PROXY).exec([tool, *command], check=False)
+            if done.returncode:
+                raise LabError(f"ipvsadm {' '.join(command)}: {done.stderr.strip()} (a kernel without ip_vs?)")
+        wait_for(lambda: receives(lab.net.client, topology.VIP, topology.PORT), f"answer through LVS at {service}",
+                 lab.options["timeout"])
+
     @staticmethod
     def _start(lab, node, command, log):
         with open(log, "ab") as handle:
@@ -191,6 +226,7 @@ class Targets:
     def _wait(lab, node, port, log):
         address = lab.node(node).public_address
         try:
-            wait_for(lambda: receives(lab.net.client, address, port), f"answer of {node} at {address}:{port}")
+            wait_for(lambda: receives(lab.net.client, address, port), f"answer of {node} at {address}:{port}",
+                     lab.options["timeout"])
         except LabError as error:
             raise LabError(str(error), process.log_tail(os.path.join(lab.node_directory(node), log))) from error

@@ -14,6 +14,19 @@ sys.path[:0] = [HERE, os.path.join(HERE, "../lab"), os.path.join(HERE, "../datap
 import ko  # noqa: E402
 
 
+def _takes_bpf():
+    """Whether this kernel has the function without which there is no bpf datapath."""
+    with open("/sys/kernel/btf/vmlinux", "rb") as handle:
+        return b"\0bpf_sk_assign_tcp_reqsk\0" in handle.read()
+
+
+def pytest_collection_modifyitems(config, items):
+    both = [item for item in items if item.path.name == "test_both.py"]
+    if both and not _takes_bpf():
+        items[:] = [item for item in items if item not in both]
+        config.hook.pytest_deselected(items=both)
+
+
 @pytest.fixture(autouse=True)
 def module():
     if not os.path.exists(ko.FILE):

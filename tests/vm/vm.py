@@ -81,10 +81,12 @@ def command(arguments, rest):
             "-R", f"^({'|'.join(map(re.escape, names))})$"], TOP
 
 
-def run_cluster(kernel):
+def run_cluster(kernel, datapath, modules):
     """Machines that serve together, for a person: lines of standard input are commands for one of them."""
-    with cluster.Lab("vm", nodes=len(NODES), settings={"service.inspect": "every"}, autostart=[]) as lab:
-        with cluster.nodes(lab, {node: kernel for node in NODES}) as machines:
+    with cluster.Lab("vm", nodes=len(NODES), settings={"service.inspect": "every"}, autostart=[],
+                     datapath=datapath or "bpf") as lab:
+        with cluster.nodes(lab, {node: kernel for node in NODES},
+                           before_earshotd=[["insmod", os.path.abspath(file)] for file in modules]) as machines:
             lab.wait_serving()
             everybody = {**machines, "client": lab.client}
             print(f"{', '.join(everybody)}: a name and a command, e.g.\n"
@@ -112,12 +114,24 @@ def terminal_kept():
         termios.tcsetattr(0, termios.TCSADRAIN, before)
 
 
+def modules_of(arguments, kernel):
+    """The files that are to be loaded."""
+    modules = arguments.insmod
+    if arguments.datapath == "module" and not modules:
+        modules = [os.path.join(os.path.abspath(arguments.build), "module", kernel.release, "earshot.ko")]
+    for file in modules:
+        if not os.path.exists(file):
+            raise VmError(f"{file} is not there: the module must have been built for {kernel.release}")
+    return modules
+
+
 def run(arguments, rest):
     if arguments.words[:1] == ["fetch"]:
         print(f"vm: {arguments.kernel} is {kernels.find(arguments.kernel, update=True).release}")
         return 0
     if arguments.words[:1] == ["cluster"]:
-        return run_cluster(kernels.find(arguments.kernel))
+        kernel = kernels.find(arguments.kernel)
+        return run_cluster(kernel, arguments.datapath, modules_of(arguments, kernel))
     shell = arguments.words[:1] == ["shell"]
     argv, cwd = command(arguments, rest)
     if shell and not sys.stdin.isatty():
@@ -128,12 +142,7 @@ def run(arguments, rest):
     if shell:
         env["TERM"] = os.environ.get("TERM", "linux")
     kernel = kernels.find(arguments.kernel)
-    modules = arguments.insmod
-    if arguments.datapath == "module" and not modules:
-        modules = [os.path.join(os.path.abspath(arguments.build), "module", kernel.release, "earshot.ko")]
-    for file in modules:
-        if not os.path.exists(file):
-            raise VmError(f"{file} is not there: the module must have been built for {kernel.release}")
+    modules = modules_of(arguments, kernel)
     print(f"vm: {arguments.kernel} is {kernel.release}", file=sys.stderr)
     with terminal_kept(), Machine(kernel, argv, cwd=cwd, env=env, shell=shell, insmod=modules,
                                   cpus=arguments.cpus, memory_mb=arguments.memory) as machine:

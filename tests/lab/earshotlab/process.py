@@ -6,6 +6,7 @@ which is that pid. Whatever is to be signalled must also be in the namespace tha
 used again, namespaces of the lab are the lab's.
 """
 import contextlib
+import glob
 import os
 import signal
 import time
@@ -14,6 +15,8 @@ from . import netns
 from .errors import LabError
 
 TERM_PATIENCE = 5.0
+# Who does not go by then hangs in the kernel; where the machine is emulated, more has to happen before.
+KILL_PATIENCE = max(TERM_PATIENCE, float(os.environ.get("EARSHOT_LAB_TIMEOUT") or 0))
 
 
 def _stat(pid):
@@ -136,13 +139,22 @@ def end(records, patience=TERM_PATIENCE):
     _reap(records)
 
 
+def _where(pid):
+    """Where its threads are in the kernel."""
+    lines = []
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with contextlib.suppress(OSError), open(f"{task}/stack", encoding="ascii") as stack:
+            lines.append(f"{task}: {stack.read().strip()}")
+    return "\n".join(lines)
+
+
 def kill(list_pids):
     """SIGKILL what `list_pids` lists, until it lists nothing: they may fork meanwhile."""
-    deadline = time.monotonic() + TERM_PATIENCE
+    deadline = time.monotonic() + KILL_PATIENCE
     while pids := list_pids():
         signal_pids(pids, signal.SIGKILL)
         if time.monotonic() >= deadline:
-            raise LabError(f"processes survive SIGKILL: {pids}")
+            raise LabError(f"processes survive SIGKILL: {pids}", "\n".join(map(_where, pids)))
         time.sleep(0.002)
 
 

@@ -9,6 +9,7 @@
 
 The cables keep their names, so that `lab.cut("n3")` and partitions work. Power is the machine's: kill() it.
 """
+import base64
 import contextlib
 import json
 import os
@@ -16,7 +17,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../lab"))
-from earshotlab import Lab, LabError, daemon, netns, topology, wait_for
+from earshotlab import Lab, LabError, corosync, daemon, netns, services, topology, wait_for
 
 from .errors import VmError
 from .machine import PYTHON
@@ -42,8 +43,6 @@ print(json.dumps(server.configure(directory, sys.argv[3], directory + "/docroot"
 
 def plug(lab, node):
     """Put tap devices in place of the node's cables; what ran on the node is dead. Returns Machine's `taps`."""
-    if lab.options["membership"] != "static":
-        raise VmError(f"{node} of lab {lab.name}: machines know static membership only")
     if node not in lab.dead:
         lab.kill(node)
     links = lab.net.node_links(node)
@@ -78,8 +77,27 @@ class VmNode(Remote):
         self.exec(["chmod", "600", os.path.join(self.lab.directory, "cluster.key")])
         for command in before_earshotd:
             self.exec(command)
+        if self.lab.options["membership"] == "corosync":
+            self._set_up_corosync()
         self.spawn(daemon.command_line(self.lab.config_file, self.node, CONTROL), f"{DIRECTORY}/earshotd.log")
         wait_for(self._serves, f"earshotd of {self.node} serves", SERVE_S)
+
+    def _set_up_corosync(self):
+        """The machine's /etc is the host's, but what is written there stays in the machine's memory."""
+        disk = services.node_mounts(self.lab, self.node)
+        for name in ("corosync.conf", "authkey"):
+            with open(disk.path(f"/etc/corosync/{name}"), "rb") as handle:
+                text = base64.b64encode(handle.read()).decode()
+            self.exec(["sh", "-c", 'umask 77; base64 -d >"$1"', "sh", f"/etc/corosync/{name}"], stdin=text)
+        self.exec(["mkdir", "-p", "/run/corosync", "/var/lib/corosync"])
+        self.spawn(corosync.command_line(), f"{DIRECTORY}/corosync.log")
+        wait_for(self._is_quorate, f"corosync of {self.node} is quorate", SERVE_S)
+
+    def _is_quorate(self):
+        done = self.exec(["corosync-quorumtool", "-s"], check=False)
+        if "Quorate:" not in done.stdout:
+            raise ConnectionError((done.stderr or done.stdout).strip())
+        return "Yes" in done.stdout.partition("Quorate:")[2].splitlines()[0]
 
     def _serves(self):
         log = self.exec(["cat", f"{DIRECTORY}/earshotd.log"]).stdout

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_MODULE_MEMORY_H
+#define ES_MODULE_MEMORY_H
+
+/*
+ * Pages that kernel and daemon share. How many is the daemon's wish, so a wish that cannot be granted is an
+ * error of the daemon's and must cost nobody else: no process is killed to make room for it.
+ */
+#include <linux/mm_types.h>
+
+/**
+ * struct es_memory
+ * @at: zeroed, page aligned; may be mapped with remap_vmalloc_range()
+ */
+struct es_memory {
+	void *at;
+	struct page **pages;
+	unsigned int count;
+};
+
+/**
+ * es_memory_new() - @once pages, and behind them @twice others, mapped twice in a row
+ * Charged to the caller's memory cgroup. Sleeps. Returns 0, or -ENOMEM: @ret_memory is untouched.
+ */
+int es_memory_new(unsigned int once, unsigned int twice, struct es_memory *ret_memory);
+
+/* es_memory_free() - who has it mapped holds the pages themselves. */
+void es_memory_free(struct es_memory *memory);
+
+#endif
