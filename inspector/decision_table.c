@@ -82,16 +82,22 @@ void es_decision_table_put(struct es_decision_table *table, __u64 flow_hash, __u
 {
 	static const struct es_handover_order unknown;
 	__u64 key = es_decision_key(flow_hash, cookie);
+	struct es_handover_order *place;
 	struct es_decision *d;
 
 	if (!order)
 		order = &unknown;
 	d = es_decision_victim(table, es_set_of(table, flow_hash), key, order, now_ms);
+	place = &table->orders[d - table->sets[0].way];
 	__atomic_store_n(&d->key, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&d->value,
 			 es_decision_value(client_isn, node, now_ms) | (order->moved ? ES_DECISION_MOVED : 0),
 			 __ATOMIC_RELAXED);
-	table->orders[d - table->sets[0].way] = *order;
+	/* Of a first request nothing is asked later; its place's page stays untouched. */
+	if (order->moved || order->requests)
+		*place = *order;
+	else if (place->requests)
+		place->requests = 0;
 	__atomic_store_n(&d->key, key, __ATOMIC_RELEASE);
 }

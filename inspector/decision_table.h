@@ -12,8 +12,8 @@
 /**
  * struct es_decision_table - a window on the table
  * @count: sets, a power of two
- * @orders: one for each entry: with what the request was handed over. Of this daemon only: another one cannot
- * repeat requests that moved a connection, and takes those of an earlier one for first requests.
+ * @orders: one for each entry: with what a later request was handed over. Of this daemon only: another one
+ * cannot repeat requests that moved a connection, and takes those of an earlier one for first requests.
  */
 struct es_decision_table {
 	struct es_decision_set *sets;

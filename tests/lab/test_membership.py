@@ -281,6 +281,12 @@ def test_refused(lab, what):
     settled(lab)
 
 
+def states(lab, port):
+    """What everybody's kernel knows of a connection."""
+    return {machine.name: machine.exec(["ss", "-Htanoie", f"sport = :{port} or dport = :{port}"], check=False).stdout
+            for machine in (lab.client, *lab.nodes) if machine.name not in lab.dead}
+
+
 @pytest.mark.wire
 @pytest.mark.parametrize("how", ["leave", "daemon", "power"])
 def test_request_under_way(how):
@@ -291,7 +297,7 @@ def test_request_under_way(how):
         machine = lab.client
         connections = [machine.socket() for _ in range(count)]
         for connection in connections:
-            connection.settimeout(45)
+            connection.settimeout(10)
             connection.connect((topology.VIP, topology.PORT))
         ports = [connection.getsockname() for connection in connections]
         asked = [lab.node("n1").ask({"command": "ring", "lookup": {"address": a, "port": p}}) for a, p in ports]
@@ -299,6 +305,7 @@ def test_request_under_way(how):
         assert of_n2 > count / 10
         with Witness(lab) as witness:
             lab.wire("client").set("in", loss=1)
+            began = time.monotonic()
             for number, connection in enumerate(connections):
                 connection.sendall(f"GET /1k?{number} HTTP/1.1\r\nHost: lab\r\n\r\n".encode())
             wait_for(lambda: sum(n["connections"] for n in lab.status("n1")["nodes"]) >= count, "the sockets", 5)
@@ -317,11 +324,17 @@ def test_request_under_way(how):
 
             wait_for(lambda: repeated() > before + count / 2, "retransmissions under the new ring, without an answer", 15)
             lab.wire("client").set("in", loss=0)
+            silence = time.monotonic() - began
             nodes = []
-            for connection in connections:
+            for connection, (_, port) in zip(connections, ports):
+                # Whoever retransmits waits as long again as it has waited in all, or less.
+                connection.settimeout(15 + silence)
                 data = b""
                 while b"X-Node: " not in data or len(data) < 1024:
-                    data += connection.recv(65536)
+                    try:
+                        data += connection.recv(65536)
+                    except TimeoutError:
+                        pytest.fail(f"port {port}: {len(data)} bytes, after {silence:.1f} s of loss; {states(lab, port)}")
                 nodes.append(re.search(rb"X-Node: (\S+)", data).group(1).decode())
         assert witness.assert_one_answer_each() == count
         print(f"{how}: {of_n2} of {count} requests inspected by n2, {nodes.count('n2')} answered by n2")

@@ -61,7 +61,7 @@ static void test_busy_connection(void **state)
 	struct es_handover_order first = {.kind = ES_HANDOVER_REQUEST},
 				 moved = {.kind = ES_HANDOVER_REQUEST, .moved = 1, .requests = 1},
 				 stayed = {.kind = ES_HANDOVER_STAY, .requests = 1};
-	__u64 quiet = 0x1234500000000001ULL, busy = 0x1234500000000002ULL;
+	__u64 quiet = 0x1234500000000001ULL, busy = 0x1234500000000002ULL, lone = 0x100003;
 
 	(void)state;
 	assert_int_equal(es_decision_index(quiet, 16), es_decision_index(busy, 16));
@@ -84,6 +84,12 @@ static void test_busy_connection(void **state)
 	assert_int_equal(es_decision_table_get(&table, busy, 120, 26), 2);
 	assert_int_equal(es_decision_table_get(&table, busy, 100, 6), 1);
 	assert_int_equal(es_decision_table_get(&table, quiet, 5, 6), 1);
+	/* A first request in the place of a later one is none, and no later one replaces it. */
+	es_decision_table_put(&table, lone, 5, 6, 1, &moved, 1000);
+	es_decision_table_put(&table, lone, 5, 6, 1, &first, 1001);
+	es_decision_table_put(&table, lone, 6, 7, 1, &moved, 1002);
+	assert_int_equal(es_decision_table_get(&table, lone, 5, 6), 1);
+	assert_null(es_decision_table_order(&table, lone, 5));
 }
 
 int main(void)

@@ -16,7 +16,7 @@ from .errors import LabError
 
 TERM_PATIENCE = 5.0
 # Who does not go by then hangs in the kernel; where the machine is emulated, more has to happen before.
-KILL_PATIENCE = max(TERM_PATIENCE, float(os.environ.get("EARSHOT_LAB_TIMEOUT") or 0))
+KILL_PATIENCE = max(30, float(os.environ.get("EARSHOT_LAB_TIMEOUT") or 0))
 
 
 def _stat(pid):
