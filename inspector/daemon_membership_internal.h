@@ -40,6 +40,7 @@ struct es_membership {
 	int is_silent;
 	int must_end;
 	int must_rejoin;
+	int has_left; /* in order, so the others wait for what this node has: its lease stays what it is */
 	uint8_t is_dropped[ES_NODES_MAX];
 	char why[ES_GROUP_TEXT_SIZE];
 	void (*leave_done)(struct es_daemon *daemon);
@@ -59,7 +60,10 @@ void es_membership_silence(struct es_membership *membership, const char *why);
 /* Tell the others how busy this node is; the lease begins anew when that comes back. */
 void es_membership_load_send(struct es_membership *membership);
 
-/* The lease in the datapath: a time, or ES_LEASE_NEVER */
+/*
+ * The lease in the datapath: a time, or ES_LEASE_NEVER. Nothing changes it once the node has left: a report
+ * of its own that comes back late would let it end, and all that waits for an answer with it.
+ */
 void es_lease_set(struct es_membership *membership, unsigned long long until_ns);
 
 /* The lease is over, now if it was not before. */

@@ -15,6 +15,8 @@ void es_lease_set(struct es_membership *m, unsigned long long until_ns)
 {
 	struct es_state *state = es_datapath_state(m->daemon->datapath);
 
+	if (m->has_left)
+		return;
 	__atomic_store_n(&state->firm_ns, until_ns - m->lease_ms * 500000ULL, __ATOMIC_RELEASE);
 	__atomic_store_n(&state->lease_ns, until_ns, __ATOMIC_RELEASE);
 }
@@ -33,7 +35,7 @@ void es_lease_renew(struct es_membership *m, const void *payload, size_t len)
 	struct es_state *state = es_datapath_state(m->daemon->datapath);
 	struct es_wire_load load;
 
-	if (!es_group_is_in(&m->group) || m->must_rejoin || m->must_end ||
+	if (!es_group_is_in(&m->group) || m->has_left || m->must_rejoin || m->must_end ||
 	    es_wire_get_load(payload, len, &load))
 		return;
 	es_lease_set(m, load.sent_ns + m->lease_ms * 1000000ULL);

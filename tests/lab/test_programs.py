@@ -281,7 +281,7 @@ def test_example(lab):
             assert response.node == "n2"
             assert json.loads(response.text)["sha256"] == hashlib.sha256(body).hexdigest()
     nodes = set()
-    for _ in range(12):
+    for _ in range(40):
         with raw.connect(lab.client, EXAMPLE) as sock:
             sock.sendall(raw.head("/100k", Connection="close"))
             response = raw.receive(sock)
