@@ -8,7 +8,8 @@
  * in memory that the datapath owns and the daemon maps. The daemon's workers write (each its own sets: a set
  * belongs to the worker es_worker_of() names), the datapath only reads; no locks.
  *
- * 4-way sets of one cache line; the oldest entry of a full set is replaced. Bounded by construction.
+ * 4-way sets of one cache line. A connection's later request takes the place of its one before; else the
+ * oldest entry of a full set is replaced. Bounded by construction.
  */
 #include "types.h"
 
