@@ -109,9 +109,7 @@ static void on_left(void *ctx)
 	struct es_membership *m = ctx;
 
 	/* What is here goes on, since all others know of it. */
-	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->attached, 0, __ATOMIC_RELEASE);
-	es_lease_set(m, ES_LEASE_NEVER);
-	m->has_left = 1;
+	es_lease_keep(m);
 	es_log(ES_LOG_INFO, "left the cluster in order");
 	if (m->leave_done)
 		m->leave_done(m->daemon);

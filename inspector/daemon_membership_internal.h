@@ -3,8 +3,8 @@
 #define ES_DAEMON_MEMBERSHIP_INTERNAL_H
 
 /*
- * What daemon_membership.c (the bus, the group, when to join) and daemon_ring.c (rings, proofs and the lease,
- * what the group's decisions do to datapath and workers) share.
+ * What daemon_membership.c (the bus, the group, when to join) and daemon_ring.c (rings and proofs,
+ * what the group's decisions do to datapath and workers) and daemon_lease.c share.
  */
 #include "inspector/clock.h"
 #include "inspector/daemon.h"
@@ -61,10 +61,11 @@ void es_membership_silence(struct es_membership *membership, const char *why);
 void es_membership_load_send(struct es_membership *membership);
 
 /*
- * The lease in the datapath: a time, or ES_LEASE_NEVER. Nothing changes it once the node has left: a report
- * of its own that comes back late would let it end, and all that waits for an answer with it.
+ * This node has left in order: it takes nothing new and keeps what it has, without end. Nothing changes that
+ * any more: a report of its own that comes back late would let the lease end, and all that waits for an
+ * answer with it.
  */
-void es_lease_set(struct es_membership *membership, unsigned long long until_ns);
+void es_lease_keep(struct es_membership *membership);
 
 /* The lease is over, now if it was not before. */
 void es_lease_end(struct es_membership *membership);

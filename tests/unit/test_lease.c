@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Until when the datapath may serve, as membership tells it: begun anew, ended, and kept by a node that has
+ * left. */
+#include "cmocka_all.h"
+#include <string.h>
+#include "inspector/daemon_membership_internal.h"
+#include "inspector/log.h"
+
+#define LEASE_MS 1000
+
+static struct es_state state;
+static struct es_daemon owner;
+static struct es_membership m;
+
+struct es_state *es_datapath_state(struct es_datapath *dp)
+{
+	(void)dp;
+	return &state;
+}
+
+void es_log(enum es_log_level level, const char *format, ...)
+{
+	(void)level;
+	(void)format;
+}
+
+static int setup(void **test_state)
+{
+	(void)test_state;
+	memset(&state, 0, sizeof(state));
+	memset(&m, 0, sizeof(m));
+	m.daemon = &owner;
+	m.lease_ms = LEASE_MS;
+	m.group.phase = ES_GROUP_STABLE;
+	m.group.node[0].is_accepted = 1;
+	return 0;
+}
+
+/* A report of this node's own has come back that was sent at that time. */
+static void back(unsigned long long sent_ns)
+{
+	const struct es_wire_load load = {.sent_ns = sent_ns};
+	uint8_t buf[64];
+	size_t len = es_wire_put_load(buf, sizeof(buf), &load);
+
+	assert_true(len > 0);
+	es_lease_renew(&m, buf, len);
+}
+
+static void test_renewed(void **test_state)
+{
+	unsigned long long now_ns = es_clock_now_ns();
+
+	(void)test_state;
+	back(now_ns);
+	assert_int_equal(state.attached, 1);
+	assert_true(state.lease_ns == now_ns + LEASE_MS * 1000000ULL);
+	assert_true(state.firm_ns == now_ns + LEASE_MS * 500000ULL);
+	es_lease_end(&m);
+	assert_true(state.lease_ns < es_clock_now_ns());
+	m.must_rejoin = 1;
+	back(now_ns);
+	assert_true(state.lease_ns < es_clock_now_ns());
+}
+
+/* What it has, the others leave to it for good: it must not stand still. */
+static void test_left(void **test_state)
+{
+	(void)test_state;
+	back(es_clock_now_ns());
+	es_lease_keep(&m);
+	assert_true(state.lease_ns == ES_LEASE_NEVER);
+	back(es_clock_now_ns()); /* sent as the ring without it came into force */
+	assert_true(state.lease_ns == ES_LEASE_NEVER);
+	assert_int_equal(state.attached, 0);
+	es_lease_end(&m); /* as when corosync ends before the daemon does */
+	assert_true(state.lease_ns == ES_LEASE_NEVER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_renewed, setup),
+		cmocka_unit_test_setup(test_left, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
