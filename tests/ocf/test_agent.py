@@ -229,7 +229,7 @@ def test_agent_killed_while_it_starts(agent):
         wait_for(agent.runs, "a daemon")
         os.killpg(starting.pid, signal.SIGKILL)
     agent.answer("status", None)
-    assert agent.run("monitor").rc == SUCCESS
+    wait_for(lambda: agent.run("monitor").rc == SUCCESS, "a daemon that answers")  # nobody waited for it
     assert agent.run("stop").rc == SUCCESS and not agent.runs()
 
 
