@@ -527,7 +527,9 @@ static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_soc
 					   const struct es_packet *pkt, const struct es_segment *seg)
 {
 	struct es_track *t = es_track_of(sk);
+	struct tcp_sock *tp;
 	__u64 flow_hash;
+	int complete;
 	__u32 off;
 
 	if (!t) {
@@ -535,10 +537,18 @@ static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_soc
 			return;
 		t = es_track_create(sk, flow_hash);
 	}
-	if (!t || t->pin)
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!t || t->pin || !tp)
 		return;
-	off = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
-	if (es_reply_read(skb, t, seg->seq, off, off + seg->len))
+	complete = es_track_skip(t, seg->seq);
+	if (!es_seq_before(t->response_seq, seg->seq)) {
+		off = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
+		complete |= es_reply_read(skb, t, seg->seq, off, off + seg->len);
+	} else if (es_seq_before(t->response_seq, tp->snd_una)) {
+		es_track_pin(t, ES_PIN_response_unclear); /* acknowledged, so gone */
+	}
+	complete |= es_track_skip(t, tp->snd_nxt);
+	if (complete)
 		es_reply_measured(t);
 }
 

@@ -186,8 +186,8 @@ static __noinline int es_reply_measured(struct es_track *t)
 }
 
 /*
- * Payload bytes [@off, @end) of the packet, the first of which is @seq. Returns 1 if they complete a response
- * that is to be measured.
+ * Payload bytes [@off, @end) of the packet, the first of which is @seq and not behind those that were read.
+ * Returns 1 if they complete a response that is to be measured.
  */
 static __always_inline int es_reply_read(struct __sk_buff *skb, struct es_track *t, __u32 seq, __u32 off,
 					 __u32 end)
@@ -195,10 +195,6 @@ static __always_inline int es_reply_read(struct __sk_buff *skb, struct es_track 
 	struct es_reply_loop loop = {.skb = skb, .end = end};
 	__u32 known = t->response_seq - seq;
 
-	if (es_seq_before(t->response_seq, seq)) {
-		es_track_pin(t, ES_PIN_response_unclear); /* bytes that we never saw */
-		return 0;
-	}
 	if (known >= end - off)
 		return 0; /* a retransmission */
 	loop.at = off + known;

@@ -92,6 +92,23 @@ static __always_inline int es_track_answered(struct es_track *t, __u32 bytes)
 }
 
 /**
+ * es_track_skip() - bytes of the response up to @seq went out unread; those of a body only count
+ * Bytes are unread when something ahead of the datapath, such as a queue that waits for a neighbour's
+ * address, dropped a packet: it is read when it is sent again, but those behind it need not come again.
+ * Returns 1 as es_track_answered() does. What must be read stays, and @t->response_seq with it.
+ */
+static __always_inline int es_track_skip(struct es_track *t, __u32 seq)
+{
+	__u32 skipped;
+
+	if (!es_seq_before(t->response_seq, seq) || es_response_reads(&t->response))
+		return 0;
+	skipped = es_response_skip(&t->response, seq - t->response_seq);
+	t->response_seq += skipped;
+	return es_track_answered(t, skipped);
+}
+
+/**
  * es_track_inbound() - what to do with a client's segment
  * @rcv_nxt: what the socket expects next; @alive: the flow's worker is there
  * Changes nothing but the state; the caller stores a pin.

@@ -55,19 +55,14 @@ static u32 es_reply_scan(struct es_response *response, const u8 *bytes, u32 len)
 }
 
 /*
- * Payload bytes [@off, @end) of the packet, the first of which is @seq. Returns 1 if they complete a response
- * that is to be measured.
+ * Payload bytes [@off, @end) of the packet, the first of which is @seq and not behind those that were read.
+ * Returns 1 if they complete a response that is to be measured.
  */
-static int es_reply_read(struct es_node *node, const struct sk_buff *skb, struct es_track *t, u32 seq,
-			 u32 off, u32 end)
+static int es_reply_read(const struct sk_buff *skb, struct es_track *t, u32 seq, u32 off, u32 end)
 {
 	u32 known = t->response_seq - seq, at;
 	u8 chunk[ES_REPLY_CHUNK];
 
-	if (es_seq_before(t->response_seq, seq)) {
-		es_track_pin(node, t, ES_PIN_response_unclear); /* bytes that we never saw */
-		return 0;
-	}
 	if (known >= end - off)
 		return 0; /* a retransmission */
 	for (at = off + known; at < end;) {
@@ -93,9 +88,19 @@ static void es_reply_track(struct es_node *node, const struct sk_buff *skb, cons
 {
 	struct es_note_bucket *bucket = es_tracks_lock(node->tracks, flow_hash);
 	struct es_note *note = es_track_create(node, bucket, sk, flow_hash, client);
+	struct es_track *t = note && !note->track.pin ? &note->track : NULL;
+	int complete = 0;
 
-	if (note && !note->track.pin && es_reply_read(node, skb, &note->track, seg->seq, off, off + seg->len))
-		es_reply_measured(node, &note->track);
+	if (t) {
+		complete = es_track_skip(t, seg->seq);
+		if (!es_seq_before(t->response_seq, seg->seq))
+			complete |= es_reply_read(skb, t, seg->seq, off, off + seg->len);
+		else if (es_seq_before(t->response_seq, READ_ONCE(tcp_sk(sk)->snd_una)))
+			es_track_pin(node, t, ES_PIN_response_unclear); /* acknowledged, so gone */
+		complete |= es_track_skip(t, READ_ONCE(tcp_sk(sk)->snd_nxt));
+	}
+	if (complete)
+		es_reply_measured(node, t);
 	es_tracks_unlock(bucket);
 }
 

@@ -288,6 +288,17 @@ class Node:
 
         netns.inside(self.namespace, send)
 
+    @contextlib.contextmanager
+    def gateway_unknown(self):
+        """The gateway does not say its address: of all packets to clients, the last one is kept until it does."""
+        gateway = f"{GATEWAY} dev eth0"
+        netns.sysctl(self.namespace, {"net.ipv4.neigh.eth0.unres_qlen_bytes": 0})
+        netns.ip("-n", self.namespace, "neigh", "del", *gateway.split())
+        try:
+            yield
+        finally:
+            netns.ip("-n", self.namespace, "neigh", "replace", *gateway.split(), "lladdr", GATEWAY_MAC, "nud", "permanent")
+
     def pending(self, port):
         """How many connections wait to be accepted."""
         listener = self.listeners[port]

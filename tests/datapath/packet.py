@@ -81,6 +81,11 @@ def opt_ts(value, echo):
     return struct.pack(">BBII", 8, 10, value, echo)
 
 
+def opt_sack(left, right):
+    """One block that has arrived (RFC 2018, 3)."""
+    return struct.pack(">BBII", 5, 10, left, right & 0xFFFFFFFF)
+
+
 OPT_SACK = b"\4\2"
 NOP = b"\1"
 

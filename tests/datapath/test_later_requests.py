@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Later requests on a connection that this node has: each stays here or moves the connection, or pins it."""
+import random
 import socket
 import struct
 
@@ -8,7 +9,7 @@ import pytest
 import model
 from model import PINS
 from node import EACH, SERVICE_INDEX, WEB, wait_for
-from packet import ACK, FIN, PSH, RST
+from packet import ACK, FIN, NOP, PSH, RST, opt_sack
 
 EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
 KEPT = dict(request_queued=1, inspect_requests=1, inspect_kept=1, handover_received=1, handover_rebuilt=1)
@@ -402,6 +403,41 @@ class TestResponse:
         again = c.take("the retransmission")
         assert again.payload
         stays(node, c)
+
+    def lost_inside(self, node, c, response):
+        """The node loses all but the response's last packet, in a queue that waits for the gateway's address."""
+        c.take("the acknowledgement of the request")
+        c.server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with node.gateway_unknown():
+            for at in range(0, len(response), 1000):
+                c.server.sendall(response[at:at + 1000])
+        start = c.ack
+        got = {}  # offset: bytes
+        while sum(map(len, got.values())) < len(response):
+            segment = c.take("a segment of the response")
+            got[(segment.seq - start) & 0xFFFFFFFF] = segment.payload
+            assert len(got) > 1 or 0 not in got, "nothing was lost"
+            while (piece := got.get((c.ack - start) & 0xFFFFFFFF)):  # what was lost is in order again
+                c.ack = (c.ack + len(piece)) & 0xFFFFFFFF
+            c.send(ACK, options=c.options() + NOP * 2 + opt_sack(segment.seq, segment.seq + len(segment.payload)))
+        assert b"".join(piece for at, piece in sorted(got.items())) == response
+        node.settle()
+
+    def test_its_beginning_is_lost_inside_the_node(self, node, served):
+        """What is behind it was not to be read, and does not come again: but a body's bytes only count."""
+        c = served()
+        body = random.randbytes(5 * c.offer.means.mss)
+        self.lost_inside(node, c, b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        stays(node, c)
+
+    def test_its_beginning_is_lost_and_its_end_must_be_read(self, node, served):
+        """The module reads what leaves before that queue."""
+        c = served()
+        self.lost_inside(node, c, CHUNKED + b"1\r\na\r\n" * 1000 + b"0\r\n\r\n")
+        if node.settings["datapath"] == "bpf":
+            pinned(node, c, "pipelined")
+        else:
+            stays(node, c)
 
 
 class TestPin:

@@ -154,6 +154,39 @@ static void test_answered(void **state)
 	assert_int_equal(t.response_bytes, ~0u);
 }
 
+/* What went out unread is counted if it is of a body, and else waited for. */
+static void test_skip(void **state)
+{
+	struct es_track t = track();
+
+	(void)state;
+	t.response.phase = ES_RESPONSE_STATUS;
+	assert_false(es_track_skip(&t, ACK + 100));
+	assert_int_equal(t.response_seq, ACK);
+
+	t.request_flags = ES_REQUEST_F_MEASURE;
+	t.response.phase = ES_RESPONSE_BODY;
+	t.response.left = 100;
+	assert_false(es_track_skip(&t, ACK - 10)); /* read long ago */
+	assert_false(es_track_skip(&t, ACK + 99));
+	assert_int_equal(t.response_seq, ACK + 99);
+	assert_int_equal(t.response.phase, ES_RESPONSE_BODY);
+	assert_true(es_track_skip(&t, ACK + 100));
+	assert_int_equal(t.response.phase, ES_RESPONSE_DONE);
+	assert_int_equal(t.response_bytes, 100);
+	assert_false(es_track_skip(&t, ACK + 100));
+	assert_int_equal(t.response.phase, ES_RESPONSE_DONE);
+	assert_false(es_track_skip(&t, ACK + 101)); /* a byte too many */
+	assert_int_equal(t.response.phase, ES_RESPONSE_UNCLEAR);
+
+	t = track();
+	t.response.phase = ES_RESPONSE_CHUNK;
+	t.response.left = 50;
+	es_track_skip(&t, ACK + 100);
+	assert_int_equal(t.response_seq, ACK + 50);
+	assert_int_equal(t.response.phase, ES_RESPONSE_CHUNK_END);
+}
+
 /* Each state of socket and request: is it active, and what does it cost? */
 static void test_load(void **state)
 {
@@ -239,10 +272,11 @@ static void test_may_leave(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_request),	 cmocka_unit_test(test_body),
-		cmocka_unit_test(test_response), cmocka_unit_test(test_wrap),
-		cmocka_unit_test(test_serve),	 cmocka_unit_test(test_answered),
-		cmocka_unit_test(test_load),	 cmocka_unit_test(test_may_leave),
+		cmocka_unit_test(test_request),	  cmocka_unit_test(test_body),
+		cmocka_unit_test(test_response),  cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_serve),	  cmocka_unit_test(test_answered),
+		cmocka_unit_test(test_skip),	  cmocka_unit_test(test_load),
+		cmocka_unit_test(test_may_leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
