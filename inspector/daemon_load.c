@@ -35,20 +35,39 @@ static void add_up(struct es_daemon_load *load)
 	load->report.load = saturated(cost);
 }
 
+/* Does anything depend on loads? Plugins may ask for them. */
+static int are_used(const struct es_conf *conf)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_conf_service *service = &conf->services[i];
+		const struct es_policy *policy = es_policy_find(service->policy);
+
+		if ((policy && policy->needs_loads) || service->admit_low || service->admit_normal)
+			return 1;
+	}
+	return conf->plugin_count > 0;
+}
+
+static unsigned long long pause_ns(const struct es_daemon *d)
+{
+	unsigned int interval_ms = are_used(d->conf) ? ES_LOAD_INTERVAL_MS : ES_LOAD_UNUSED_INTERVAL_MS;
+	unsigned long long interval_ns = interval_ms * 1000000ULL,
+			   share_ns = d->load.walk_ns * ES_LOAD_WALK_SHARE;
+
+	return share_ns > interval_ns ? share_ns : interval_ns;
+}
+
 static int walk(struct es_daemon *d, unsigned long long now_ns)
 {
 	struct es_daemon_load *load = &d->load;
-	unsigned long long start_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID), pause_ns, accepted;
+	unsigned long long start_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID), accepted;
 	struct es_load_sums sums;
 	int rc = es_datapath_loads(d->datapath, &sums);
 
 	if (!rc)
 		rc = es_datapath_accepted(d->datapath, &accepted);
 	load->walk_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
-	pause_ns = load->walk_ns * ES_LOAD_WALK_SHARE;
-	if (pause_ns < ES_LOAD_INTERVAL_MS * 1000000ULL)
-		pause_ns = ES_LOAD_INTERVAL_MS * 1000000ULL;
-	load->next_ns = now_ns + pause_ns;
+	load->next_ns = now_ns + pause_ns(d);
 	if (rc)
 		return 0;
 	load->sums = sums;
@@ -112,13 +131,17 @@ void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_
 		take(d, node, load);
 }
 
-/* What was counted is for the others, and for this node's own workers, at once. */
-static void tell(struct es_daemon *d)
+/* What was counted is for the others, and for this node's own workers, at once. Old figures are only a sign
+ * of life. */
+static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 {
-	struct es_wire_load load = {.is_new = 1};
+	struct es_wire_load load = {.is_new = (uint8_t)is_new};
 
 	es_daemon_load_word(d, &load);
 	es_load_exchange_send(&d->load.exchange, d->cluster, &d->keys, &load);
+	d->load.told_ns = now_ns;
+	if (!is_new)
+		return;
 	if (all_are_heard(d))
 		take(d, d->cluster->self, &load);
 	else
@@ -129,6 +152,7 @@ int es_daemon_load_update(struct es_daemon *d)
 {
 	struct es_daemon_load *load = &d->load;
 	unsigned long long now_ns = es_clock_now_ns();
+	int is_new = 0;
 
 	if (now_ns >= load->slow_ns) {
 		load->slow_ns = now_ns + ES_LOAD_SLOW_MS * 1000000ULL;
@@ -138,11 +162,12 @@ int es_daemon_load_update(struct es_daemon *d)
 		load->report.cpu = (unsigned short)load->node.cpu;
 		load->report.disk = (unsigned short)load->node.disk;
 	}
-	if (now_ns < load->next_ns || !walk(d, now_ns))
-		return 0;
-	if (ev_is_active(&load->timer))
-		tell(d);
-	return 1;
+	if (now_ns >= load->next_ns && walk(d, now_ns))
+		is_new = 1;
+	if (ev_is_active(&load->timer) &&
+	    (is_new || now_ns - load->told_ns >= ES_LOAD_SILENCE_MS * 1000000ULL / 2))
+		tell(d, is_new, now_ns);
+	return is_new;
 }
 
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
@@ -165,7 +190,7 @@ static void on_message(struct ev_loop *loop, struct ev_io *io, int events)
 		if (rc < 0)
 			continue;
 		d->load.heard_ns[node] = es_clock_now_ns();
-		if (all_are_heard(d))
+		if (load.is_new && all_are_heard(d))
 			take(d, node, &load);
 	}
 }

@@ -3,9 +3,10 @@
 #define ES_DAEMON_LOAD_H
 
 /*
- * How busy this node is, and the others. Counts what its connections have in hand, many times a second but
- * for no more than a fiftieth of a CPU, and how long requests take; takes what the datapath has measured; and
- * exchanges that with the other nodes (load_exchange.h). With membership, it is said on the bus, too, some
+ * How busy this node is, and the others. Counts what its connections have in hand, and how long requests
+ * take: many times a second but for no more than a fiftieth of a CPU where something is decided by it, and
+ * else only so often that it can be shown. Takes what the datapath has measured; and exchanges all that with
+ * the other nodes (load_exchange.h). With membership, it is said on the bus, too, some
  * times a second (daemon_membership.c): that is a sign of life, and makes up for datagrams that a firewall
  * eats.
  */
@@ -24,7 +25,7 @@ struct es_daemon;
  * @sums: by service; @connections: of all services, those that are closing included
  * @walk_ns: CPU time that the last count took; @next_ns: when the next one is due; @counted: how many there
  * were
- * @heard_ns: when each node last said how busy it is
+ * @told_ns: when this node last said how busy it is; @heard_ns: when each node did
  */
 struct es_daemon_load {
 	struct es_load_sums sums;
@@ -36,6 +37,7 @@ struct es_daemon_load {
 	unsigned long long next_ns;
 	unsigned long long slow_ns;
 	unsigned int counted;
+	unsigned long long told_ns;
 	unsigned long long heard_ns[ES_NODES_MAX];
 	struct es_load_exchange exchange;
 	struct ev_timer timer;
@@ -44,6 +46,9 @@ struct es_daemon_load {
 
 /* How often it is counted when that is cheap. */
 #define ES_LOAD_INTERVAL_MS 25
+
+/* How often if no policy, plugin or rule asks for it. */
+#define ES_LOAD_UNUSED_INTERVAL_MS 400
 
 /* Who said nothing for so long is not known. */
 #define ES_LOAD_SILENCE_MS 1000

@@ -21,6 +21,7 @@ const struct es_policy es_policy_cahrd = {
 	.name = "cahrd",
 	.description = "CAWLL for dynamic requests, xLARD/R for others (CAHRD, LVS-CAD section 5.3)",
 	.inspects = 1,
+	.needs_loads = 1,
 	.needs_targets = 1,
 	.params = es_xlard_r_params,
 	.new = es_xlard_r_new,

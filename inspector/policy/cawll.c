@@ -57,5 +57,6 @@ const struct es_policy es_policy_cawll = {
 	.name = "cawll",
 	.description = "the least load, as the requests' costs (CAWLL, LVS-CAD section 5.1)",
 	.inspects = 1,
+	.needs_loads = 1,
 	.route = es_cawll_route,
 };

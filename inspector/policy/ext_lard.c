@@ -171,6 +171,7 @@ const struct es_policy es_policy_ext_lard = {
 	.name = "ext-lard",
 	.description = "LARD that keeps a connection where the disk is idle (extLARD, Aron et al. 1999)",
 	.inspects = 1,
+	.needs_loads = 1,
 	.needs_targets = 1,
 	.params = es_ext_lard_params,
 	.new = es_ext_lard_new,

@@ -129,6 +129,7 @@ const struct es_policy es_policy_hylard = {
 	.name = "hylard",
 	.description = "LARD for large files, LARD/R for others, few moves (HyLARD, Zhuang and Chiang)",
 	.inspects = 1,
+	.needs_loads = 1,
 	.needs_targets = 1,
 	.params = es_hylard_params,
 	.new = es_hylard_new,

@@ -85,6 +85,7 @@ const struct es_policy es_policy_lard = {
 	.name = "lard",
 	.description = "one node serves a target, unless it gets too busy (LARD, Pai et al. 1998)",
 	.inspects = 1,
+	.needs_loads = 1,
 	.needs_targets = 1,
 	.params = es_lard_params,
 	.new = es_lard_new,

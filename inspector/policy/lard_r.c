@@ -49,6 +49,7 @@ const struct es_policy es_policy_lard_r = {
 	.name = "lard-r",
 	.description = "a set of nodes serves a target, as large as it needs (LARD/R, Pai et al. 1998)",
 	.inspects = 1,
+	.needs_loads = 1,
 	.needs_targets = 1,
 	.params = es_lard_r_params,
 	.new = es_lard_new,

@@ -141,6 +141,7 @@ struct es_policy_settings {
 /**
  * struct es_policy - one policy
  * @inspects: needs the request; without, the datapath serves at layer 4 and route() is never called
+ * @needs_loads: uses the nodes' @active, @load, @cpu or @disk; others may find them old
  * @needs_targets: uses the target table
  * @params: ends with a name that is NULL; NULL if there are none
  * @new: makes an instance; returns 0 or -errno
@@ -151,6 +152,7 @@ struct es_policy {
 	const char *name;
 	const char *description;
 	int inspects;
+	int needs_loads;
 	int needs_targets;
 	const struct es_policy_param *params;
 	int (*new)(const struct es_policy_settings *settings, void **ret_state);

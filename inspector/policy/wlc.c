@@ -60,6 +60,7 @@ const struct es_policy es_policy_wlc = {
 	.name = "wlc",
 	.description = "weighted least connections",
 	.inspects = 1,
+	.needs_loads = 1,
 	.new = es_wlc_new,
 	.free = free,
 	.route = es_wlc_route,

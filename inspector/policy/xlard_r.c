@@ -118,6 +118,7 @@ const struct es_policy es_policy_xlard_r = {
 	.name = "xlard-r",
 	.description = "LARD/R with the costs of handoff and disk (xLARD/R, LVS-CAD section 5.2)",
 	.inspects = 1,
+	.needs_loads = 1,
 	.needs_targets = 1,
 	.params = es_xlard_r_params,
 	.new = es_xlard_r_new,

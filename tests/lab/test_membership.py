@@ -281,12 +281,6 @@ def test_refused(lab, what):
     settled(lab)
 
 
-def states(lab, port):
-    """What everybody's kernel knows of a connection."""
-    return {machine.name: machine.exec(["ss", "-Htanoie", f"sport = :{port} or dport = :{port}"], check=False).stdout
-            for machine in (lab.client, *lab.nodes) if machine.name not in lab.dead}
-
-
 @pytest.mark.wire
 @pytest.mark.parametrize("how", ["leave", "daemon", "power"])
 def test_request_under_way(how):

@@ -16,8 +16,15 @@ import time
 from earshotlab import topology, wait_for
 
 Answer = collections.namedtuple("Answer", "kind client began seconds node")
-# `node` is the one that gave the connection's last answer, None before the first; `idle` says that no request was open.
-Failure = collections.namedtuple("Failure", "kind client began at error node idle target")
+# `node` is the one that gave the connection's last answer, None before the first; `idle` says that no request was open;
+# `known` is what states() said of one that was silent for too long.
+Failure = collections.namedtuple("Failure", "kind client began at error node idle target known")
+
+
+def states(lab, port):
+    """What everybody's kernel knows of a connection."""
+    return {machine.name: machine.exec(["ss", "-Htanoie", f"sport = :{port} or dport = :{port}"], check=False).stdout
+            for machine in (lab.client, *lab.nodes) if machine.name not in lab.dead}
 
 
 class Connection:
@@ -112,7 +119,9 @@ class Traffic:
                     await asyncio.sleep(self.pause)
                     continue
             except (OSError, asyncio.TimeoutError) as error:
-                self.broken.append(Failure(kind, number, began, self.now(), error, connection.node, idle, target))
+                silent = connection.socket and isinstance(error, asyncio.TimeoutError)
+                known = states(self.lab, connection.socket.getsockname()[1]) if silent else None
+                self.broken.append(Failure(kind, number, began, self.now(), error, connection.node, idle, target, known))
             connection.close()
             connection = Connection(self.lab.client)
             await asyncio.sleep(self.pause)
