@@ -510,14 +510,9 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 			rebuilt->acknowledged = 1;
 		return ES_REPLY_LEAVES;
 	}
-	if (rebuilt && rebuilt->acknowledged && tp->snd_nxt == tp->snd_una) {
-		if (seg->flags & ES_TCP_RST) {
-			es_count(ES_COUNT_reply_told);
-			return ES_REPLY_LEAVES;
-		}
-		if (now_ns - state->lease_ns >= ES_REPLY_TELL_NS)
-			return ES_REPLY_TELLS;
-	}
+	if (rebuilt && rebuilt->acknowledged &&
+	    ((seg->flags & ES_TCP_RST) || now_ns - state->lease_ns >= ES_REPLY_TELL_NS))
+		return ES_REPLY_TELLS;
 	es_count(ES_COUNT_reply_silent);
 	return ES_REPLY_STAYS;
 }
@@ -558,6 +553,7 @@ int es_reply(struct __sk_buff *skb)
 	struct bpf_sock *sk = skb->sk;
 	struct es_packet pkt = {};
 	struct es_segment seg;
+	struct tcp_sock *tp;
 	struct iphdr ip;
 	__u64 flow_hash;
 
@@ -575,7 +571,8 @@ int es_reply(struct __sk_buff *skb)
 	case ES_REPLY_STAYS:
 		return TC_ACT_SHOT;
 	case ES_REPLY_TELLS:
-		return es_reply_tell(skb, &ip, &pkt, seg.seq);
+		tp = bpf_skc_to_tcp_sock(sk);
+		return tp ? es_reply_tell(skb, &ip, &pkt, tp->snd_una, tp->snd_nxt) : TC_ACT_SHOT;
 	default:
 		break;
 	}

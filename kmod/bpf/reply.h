@@ -122,13 +122,15 @@ static __always_inline int es_reply_is_bare(const struct es_segment *seg)
 }
 
 /**
- * es_reply_tell() - send the client a RST in place of a packet of which @seq is the first byte
- * Nothing before @seq has left, so it is what the client expects next (RFC 5961, 3.2), unless it has an
- * answer. It leaves as a copy: for the stack, its packet was lost, so that the client is told again when it
- * tries again. Returns the program's verdict.
+ * es_reply_tell() - send the client RSTs in place of a packet
+ * A client takes one whose sequence number is the very byte that it expects next (RFC 5961, 3.2). That is the
+ * first one that it has not acknowledged, @snd_una, if nothing of the answer has arrived; and the first one
+ * that was not sent, @snd_nxt, if all has and its acknowledgement came too late. Else, and if another node
+ * answers it, it does not take them. They leave as copies: for the stack, its packet was lost, so that the
+ * client is told again when it tries again. Returns the program's verdict.
  */
 static __noinline int es_reply_tell(struct __sk_buff *skb, const struct iphdr *ip,
-				    const struct es_packet *pkt, __u32 seq)
+				    const struct es_packet *pkt, __u32 snd_una, __u32 snd_nxt)
 {
 	struct es_answer answer = {};
 
@@ -138,14 +140,18 @@ static __noinline int es_reply_tell(struct __sk_buff *skb, const struct iphdr *i
 	answer.daddr = ip->daddr;
 	answer.sport = pkt->sport;
 	answer.dport = pkt->dport;
-	answer.seq = seq;
 	answer.flags = ES_TCP_RST;
-	if (es_answer_write(skb, &answer)) {
-		es_count(ES_COUNT_answer_failed);
-		return TC_ACT_SHOT;
+	for (int i = 0; i < 2; i++) {
+		answer.seq = i ? snd_nxt : snd_una;
+		if (es_answer_write(skb, &answer)) {
+			es_count(ES_COUNT_answer_failed);
+			return TC_ACT_SHOT;
+		}
+		es_count(ES_COUNT_reply_told);
+		bpf_clone_redirect(skb, skb->ifindex, 0);
+		if (snd_nxt == snd_una)
+			break;
 	}
-	es_count(ES_COUNT_reply_told);
-	bpf_clone_redirect(skb, skb->ifindex, 0);
 	return TC_ACT_SHOT;
 }
 

@@ -142,31 +142,29 @@ static enum es_reply_fate es_reply_fate(struct es_node *node, const struct sock 
 	es_tracks_unlock(bucket);
 	if (!silent)
 		return ES_REPLY_LEAVES;
-	if (waits && tcp_sk(sk)->snd_nxt == tcp_sk(sk)->snd_una) {
-		if (seg->flags & ES_TCP_RST) {
-			es_count(node, ES_COUNT_reply_told);
-			return ES_REPLY_LEAVES;
-		}
-		if (now_ns - lease_ns >= ES_REPLY_TELL_NS)
-			return ES_REPLY_TELLS;
-	}
+	if (waits && ((seg->flags & ES_TCP_RST) || now_ns - lease_ns >= ES_REPLY_TELL_NS))
+		return ES_REPLY_TELLS;
 	es_count(node, ES_COUNT_reply_silent);
 	return ES_REPLY_STAYS;
 }
 
-/* Send the client a RST in place of this packet; for the stack, that was lost. See kmod/bpf/reply.h. */
+/* Send the client RSTs in place of this packet; for the stack, that was lost. See kmod/bpf/reply.h. */
 static void es_reply_tell(struct es_node *node, const struct sk_buff *skb, const struct es_packet *pkt,
-			  u32 seq)
+			  u32 snd_una, u32 snd_nxt)
 {
-	const struct es_answer rst = {
+	struct es_answer rst = {
 		.saddr = pkt->saddr,
 		.daddr = pkt->daddr,
 		.sport = pkt->sport,
 		.dport = pkt->dport,
-		.seq = seq,
+		.seq = snd_una,
 		.flags = ES_TCP_RST,
 	};
 
+	es_count(node, es_answer_route(node->net, skb, &rst) ? ES_COUNT_answer_failed : ES_COUNT_reply_told);
+	if (snd_nxt == snd_una)
+		return;
+	rst.seq = snd_nxt;
 	es_count(node, es_answer_route(node->net, skb, &rst) ? ES_COUNT_answer_failed : ES_COUNT_reply_told);
 }
 
@@ -206,7 +204,8 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 	case ES_REPLY_STAYS:
 		return NF_DROP;
 	case ES_REPLY_TELLS:
-		es_reply_tell(node, skb, &pkt, seg.seq);
+		es_reply_tell(node, skb, &pkt, READ_ONCE(tcp_sk(sk)->snd_una),
+			      READ_ONCE(tcp_sk(sk)->snd_nxt));
 		return NF_DROP;
 	default:
 		break;

@@ -9,7 +9,7 @@ import netns
 from leases import (BUILT, OK, SOME, begins, each_service, from_another, goes_on, leased, moved_here, stands, told,
                     unheard)
 from node import BLIND, EACH, ESTABLISHED, WEB, wait_for
-from packet import ACK, PSH
+from packet import ACK, PSH, RST
 
 __all__ = ["leased"]  # a fixture
 
@@ -93,14 +93,20 @@ class TestUnproven:
         leased.lease(3600)
         assert c.take_data(OK)
 
-    def test_answered_in_part(self, node, client, leased):
-        """What the client expects next nobody knows: a RST might meet another node's answer."""
+    def test_acknowledged_and_the_answer_is_lost(self, node, client, leased):
+        """Or its acknowledgement is: one of two RSTs fits. A client that has a part of it takes neither."""
         c = begins(node, client)
-        c.answer(OK[:20], acknowledge=False)
-        leased.lease(-2)
-        with node.counts(reply_silent=SOME):
-            c.server.sendall(OK[20:])
-            stands(node, c)
+        start = c.ack
+        c.answer(OK, acknowledge=False)
+        leased.lease(0)
+        with node.counts(reply_silent=range(0, 100), reply_told=SOME):
+            c.silence()
+            leased.lease(-2)
+            resets = [c.take("a RST") for _ in range(4)]
+        assert all(reset.flags & RST and not reset.payload for reset in resets)
+        assert [reset.seq for reset in resets] == 2 * [start, c.ack]
+        assert node.sockets(c) == [ESTABLISHED]
+        leased.lease(3600)
 
     def test_no_acknowledgement_while_the_lease_runs_out(self, node, client, leased):
         """So that the client repeats its request, should the answer come too late; and hears it, if it does not."""
@@ -234,4 +240,15 @@ class TestEnd:
         with node.counts(reply_told=1):
             assert [e.flow_hash for e in leased.end_unproven()] == [c.hash]
             told(c)
+        assert not node.sockets(c)
+
+    def test_end_tells_who_has_lost_the_answer(self, node, client, leased):
+        """The stack's own RST stands behind the answer: a client that waits for its beginning would not take it."""
+        c = begins(node, client)
+        start = c.ack
+        c.answer(OK, acknowledge=False)
+        leased.lease(0)
+        with node.counts(reply_silent=range(0, 100), reply_told=2):
+            assert [e.flow_hash for e in leased.end_unproven()] == [c.hash]
+            assert [c.take("a RST").seq for _ in range(2)] == [start, c.ack]
         assert not node.sockets(c)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """HTTP by hand, on sockets that tests may treat as badly as they like."""
 import hashlib
+import http.client
 import socket
 import struct
 import time
@@ -35,6 +36,14 @@ def connect(machine, address=SERVICE, timeout=10.0, port=None, before=None):
         sock.close()
         raise
     return sock
+
+
+def http_connection(machine, timeout=10.0):
+    """The same for http.client. One that has ended is a failure, not a reason for a new one."""
+    connection = http.client.HTTPConnection(topology.VIP)
+    connection.auto_open = False
+    connection.sock = connect(machine, timeout=timeout)
+    return connection
 
 
 def reset(sock):
@@ -109,7 +118,9 @@ def sockets(node, port=None):
 
 
 def sockets_everywhere(lab, port):
-    return {node.name: sockets(node, port) for node in lab.nodes}
+    """What everybody's kernel knows of a client's connection, timers and counters included."""
+    return {machine.name: machine.exec(["ss", "-Htanoie", f"sport = :{port} or dport = :{port}"], check=False).stdout
+            for machine in (lab.client, *lab.nodes) if machine.name not in lab.dead}
 
 
 def inspector(lab, port, service="web"):

@@ -11,8 +11,8 @@ import pytest
 import raw
 from backend import content
 from earshotlab import Lab, server
-from every import (MOVES, NODES, SETTINGS, Mover, ask, connection, homes, sha256, snmp, start_backends, steps,
-                   there_and_back, walk)
+from every import MOVES, NODES, SETTINGS, Mover, ask, homes, snmp, start_backends, steps, there_and_back, walk
+from reader import connection, sha256
 
 pytestmark = pytest.mark.earshot
 

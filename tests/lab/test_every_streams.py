@@ -16,8 +16,9 @@ import pytest
 import raw
 from backend import content
 from earshotlab import Lab, netns, wait_for
-from every import (MOVES, NODES, SETTINGS, Mover, Reader, ask, connection, digest, homes, sha256, snmp, start_backends,
-                   steps, there_and_back, to_the_end, walk)
+from every import (MOVES, NODES, SETTINGS, Mover, ask, homes, snmp, start_backends, steps, there_and_back, to_the_end,
+                   walk)
+from reader import Reader, connection, digest, sha256
 from scripted import SCRIPTS
 from test_moves import chunked, frame
 

@@ -3,10 +3,10 @@
 import base64
 import contextlib
 import hashlib
+import itertools
 import os
 import socket
 import struct
-import sys
 import threading
 import time
 
@@ -14,7 +14,9 @@ import pytest
 
 import raw
 from backend import content
-from earshotlab import Lab, topology, wait_for
+from earshotlab import Lab, wait_for
+from every import homes, start_backends
+from reader import Reader, connection
 
 pytestmark = pytest.mark.earshot
 
@@ -25,89 +27,15 @@ EVERY = {"service.inspect": "every", "service.load_bound": 0}
 @pytest.fixture(scope="module", name="lab")
 def _lab():
     with Lab(nodes=NODES, policy="uri-hash", server="none", settings=EVERY) as lab:
-        program = os.path.join(os.path.dirname(__file__), "backend.py")
-        for node in lab.nodes:
-            child = node.popen([sys.executable, program, node.name, topology.VIP, str(topology.PORT)], stdout=-1)
-            assert child.stdout.readline() == "listening\n"
-        lab.homes = homes(lab)
+        start_backends(lab, "backend.py")
+        lab.homes = homes(lab, (f"/len/{300 + 37 * number}?{number}" for number in itertools.count()), 12)
         yield lab
-
-
-def homes(lab):
-    """For each node targets that live there; found out on connections of their own."""
-    found = {node.name: [] for node in lab.nodes}
-    number = 0
-    while min(len(targets) for targets in found.values()) < 12:
-        target = f"/len/{300 + 37 * number}?{number}"
-        with raw.connect(lab.client) as sock:
-            sock.sendall(raw.head(target))
-            found[Reader(sock).response(target).node].append(target)
-        number += 1
-    return found
 
 
 def rotation(lab, count, step=1):
     """Targets each of which lives on another node than the one before."""
     lists = list(lab.homes.values())
     return [lists[i * step % len(lists)][i // len(lists) % 12] for i in range(count)]
-
-
-class Reader:
-    """Responses from a connection, one after the other; what is behind one is kept for the next."""
-
-    def __init__(self, sock):
-        self.sock = sock
-        self.data = b""
-
-    def more(self):
-        piece = self.sock.recv(1 << 18)
-        if not piece:
-            raise EOFError(f"the connection ended after {self.data[:200]!r}")
-        self.data += piece
-
-    def until(self, end):
-        while end not in self.data:
-            self.more()
-        text, _, self.data = self.data.partition(end)
-        return text
-
-    def exactly(self, size):
-        while len(self.data) < size:
-            self.more()
-        text, self.data = self.data[:size], self.data[size:]
-        return text
-
-    def response(self, target=None, method="GET", interim=False):
-        """The next final response; if its target is given, its body must be that target's."""
-        response = raw.Response(self.until(b"\r\n\r\n"))
-        if 100 <= response.status < 200 and response.status != 101 and not interim:
-            return self.response(target, method)
-        if response.fields.get("transfer-encoding") == "chunked":
-            while size := int(self.until(b"\r\n").partition(b";")[0], 16):
-                response.add(self.exactly(size))
-                assert self.exactly(2) == b"\r\n"
-            while self.until(b"\r\n"):
-                pass
-        elif method != "HEAD" and response.status not in (101, 204, 304):
-            response.add(self.exactly(int(response.fields.get("content-length", 0))))
-        if target and method == "GET":
-            assert response.status == 200 and response.text == content(target, len(response.text)), target
-            assert len(response.text) == int(target.split("/")[2].split("?")[0]), target
-        return response
-
-    def nothing(self, seconds=0.05):
-        """The server has no more to say."""
-        assert self.data == b""
-        self.sock.settimeout(seconds)
-        with contextlib.suppress(socket.timeout):
-            assert self.sock.recv(1) == b"", "bytes behind the last response"
-        self.sock.settimeout(10)
-
-
-@contextlib.contextmanager
-def connection(lab):
-    with raw.connect(lab.client) as sock:
-        yield sock, Reader(sock)
 
 
 def good(lab, sock, reader, targets):

@@ -13,18 +13,13 @@ import itertools
 import threading
 import time
 
+import raw
 from earshotlab import topology, wait_for
 
 Answer = collections.namedtuple("Answer", "kind client began seconds node")
 # `node` is the one that gave the connection's last answer, None before the first; `idle` says that no request was open;
-# `known` is what states() said of one that was silent for too long.
+# `known` tells the sockets of one that was silent for too long.
 Failure = collections.namedtuple("Failure", "kind client began at error node idle target known")
-
-
-def states(lab, port):
-    """What everybody's kernel knows of a connection."""
-    return {machine.name: machine.exec(["ss", "-Htanoie", f"sport = :{port} or dport = :{port}"], check=False).stdout
-            for machine in (lab.client, *lab.nodes) if machine.name not in lab.dead}
 
 
 class Connection:
@@ -120,7 +115,7 @@ class Traffic:
                     continue
             except (OSError, asyncio.TimeoutError) as error:
                 silent = connection.socket and isinstance(error, asyncio.TimeoutError)
-                known = states(self.lab, connection.socket.getsockname()[1]) if silent else None
+                known = raw.sockets_everywhere(self.lab, connection.socket.getsockname()[1]) if silent else None
                 self.broken.append(Failure(kind, number, began, self.now(), error, connection.node, idle, target, known))
             connection.close()
             connection = Connection(self.lab.client)

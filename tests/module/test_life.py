@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Loading and unloading while connections are open and requests come in."""
 import functools
-import http.client
 import os
 import random
 import threading
 import time
 
+import raw
 from earshotlab import Lab, daemon, server, topology
 from ko import FILE, load, unload
 
@@ -65,12 +65,7 @@ class Kept:
     """A connection that is open all the time. What it gets is compared, byte by byte."""
 
     def __init__(self, lab):
-        self._socket = lab.client.socket()
-        self._socket.settimeout(PATIENCE_S)
-        self._socket.connect((topology.VIP, topology.PORT))
-        self._http = http.client.HTTPConnection(topology.VIP)
-        self._http.auto_open = False  # one that has ended is a failure, not a reason for a new one
-        self._http.sock = self._socket
+        self._http = raw.http_connection(lab.client, PATIENCE_S)
         self._response = self._name = self._first = None
 
     def begin(self, name="1m"):
@@ -92,7 +87,7 @@ class Kept:
         return self.finish()
 
     def close(self):
-        self._socket.close()
+        self._http.close()
 
 
 def _kill_daemons(lab):

@@ -3,37 +3,18 @@
 
 Takes minutes, so ./dev check leaves it out: README.md has the command.
 """
-import http.client
 import itertools
 
 import pytest
 
 from earshotvm import cluster
-from earshotvm.cluster import Lab, topology
+from earshotvm.cluster import Lab
+import raw  # of tests/lab
+from serving import TIMEOUT_S, get
 from test_module import OLD, module_of
 
 NODES = ("n1", "n2", "n3")
-TIMEOUT_S = 60  # of an answer: the machines are emulated, and may lose a packet to a full queue
 TOKEN_MS = 5000  # of corosync: they may also stand still for a second
-
-
-class Connection:
-    """One connection of the client, for all of a test."""
-
-    def __init__(self, lab):
-        self.socket = lab.client.socket()
-        self.socket.settimeout(TIMEOUT_S)
-        self.socket.connect((topology.VIP, topology.PORT))
-        self.http = http.client.HTTPConnection(topology.VIP)
-        self.http.auto_open = False
-        self.http.sock = self.socket
-
-    def get(self, number):
-        """The node that answers; its answer is whole."""
-        self.http.request("GET", f"/u/13k/{number}")
-        response = self.http.getresponse()
-        assert response.status == 200 and len(response.read()) == 13 << 10
-        return response.headers["X-Node"]
 
 
 def home(lab):
@@ -57,10 +38,10 @@ def test_three_machines(kernel, membership):
             own = home(lab)
             assert set(own) == set(NODES)
             before = {node: vm.counters() for node, vm in vms.items()}
-            connection = Connection(lab)
+            connection = raw.http_connection(lab.client, TIMEOUT_S)
             # Each request is another node's than the one before: each moves the connection.
             turns = [node for _ in range(10) for node in NODES]
-            answered = [connection.get(next(own[node])) for node in turns]
+            answered = [get(connection, next(own[node])) for node in turns]
             assert answered == turns
             after = {node: vm.counters() for node, vm in vms.items()}
             moved = sum(after[node]["end_done"] - before[node]["end_done"] for node in NODES)
@@ -73,11 +54,11 @@ def test_three_machines(kernel, membership):
 
 def the_others_go_on(lab, vms, connection, own):
     """One machine loses its power while another has the connection."""
-    assert connection.get(next(own["n1"])) == "n1"
+    assert get(connection, next(own["n1"])) == "n1"
     vms["n3"].kill()
     cluster.wait_for(lambda: len(vms["n1"].ask("nodes")["nodes"]) and not alive(vms["n1"], "n3"), "n3 is gone", TIMEOUT_S)
     for number in range(30):  # what n3 had is the others' now, on old connections and on new ones
-        assert connection.get(number) in ("n1", "n2")
+        assert get(connection, number) in ("n1", "n2")
         status, headers, _ = lab.client.get(f"/u/13k/{number}", timeout=TIMEOUT_S)
         assert status == 200 and headers["X-Node"] in ("n1", "n2")
 
