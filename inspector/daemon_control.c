@@ -67,7 +67,7 @@ static void es_daemon_report_content(const struct es_daemon *d, struct json_obje
 static int es_daemon_status(void *ctx, struct json_object *request, struct json_object **ret_result,
 			    struct es_conf_error *err)
 {
-	const struct es_daemon *d = ctx;
+	struct es_daemon *d = ctx;
 	struct es_report_service services[ES_CONF_SERVICES_MAX];
 	struct es_report_membership membership = {.self = d->cluster->self};
 	unsigned int weights[ES_NODES_MAX];
@@ -90,6 +90,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 
 	(void)request;
 	(void)err;
+	es_daemon_load_ask(d);
 	es_ring_shares(d->cluster->ring, shares, ES_NODES_MAX);
 	for (unsigned int i = 0; i < d->cluster->conf->node_count; i++) {
 		enum es_node_state state = es_health_state(&d->health, i);

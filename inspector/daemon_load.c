@@ -48,12 +48,15 @@ static int are_used(const struct es_conf *conf)
 	return conf->plugin_count > 0;
 }
 
-static unsigned long long pause_ns(const struct es_daemon *d)
+static unsigned long long pause_ns(const struct es_daemon *d, unsigned long long now_ns)
 {
-	unsigned int interval_ms = are_used(d->conf) ? ES_LOAD_INTERVAL_MS : ES_LOAD_UNUSED_INTERVAL_MS;
-	unsigned long long interval_ns = interval_ms * 1000000ULL,
-			   share_ns = d->load.walk_ns * ES_LOAD_WALK_SHARE;
+	const struct es_daemon_load *load = &d->load;
+	unsigned int interval_ms = ES_LOAD_UNUSED_INTERVAL_MS;
+	unsigned long long interval_ns, share_ns = load->walk_ns * ES_LOAD_WALK_SHARE;
 
+	if (now_ns - load->asked_ns < ES_LOAD_ASKED_MS * 1000000ULL || are_used(d->conf))
+		interval_ms = ES_LOAD_INTERVAL_MS;
+	interval_ns = interval_ms * 1000000ULL;
 	return share_ns > interval_ns ? share_ns : interval_ns;
 }
 
@@ -67,7 +70,7 @@ static int walk(struct es_daemon *d, unsigned long long now_ns)
 	if (!rc)
 		rc = es_datapath_accepted(d->datapath, &accepted);
 	load->walk_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
-	load->next_ns = now_ns + pause_ns(d);
+	load->counted_ns = now_ns;
 	if (rc)
 		return 0;
 	load->sums = sums;
@@ -162,12 +165,18 @@ int es_daemon_load_update(struct es_daemon *d)
 		load->report.cpu = (unsigned short)load->node.cpu;
 		load->report.disk = (unsigned short)load->node.disk;
 	}
-	if (now_ns >= load->next_ns && walk(d, now_ns))
+	if (now_ns - load->counted_ns >= pause_ns(d, now_ns) && walk(d, now_ns))
 		is_new = 1;
 	if (ev_is_active(&load->timer) &&
 	    (is_new || now_ns - load->told_ns >= ES_LOAD_SILENCE_MS * 1000000ULL / 2))
 		tell(d, is_new, now_ns);
 	return is_new;
+}
+
+void es_daemon_load_ask(struct es_daemon *d)
+{
+	d->load.asked_ns = es_clock_now_ns();
+	es_daemon_load_update(d);
 }
 
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)

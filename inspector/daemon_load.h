@@ -23,8 +23,8 @@ struct es_daemon;
 /**
  * struct es_daemon_load
  * @sums: by service; @connections: of all services, those that are closing included
- * @walk_ns: CPU time that the last count took; @next_ns: when the next one is due; @counted: how many there
- * were
+ * @walk_ns: CPU time that the last count took; @counted_ns: when that was, 0 if another one is due;
+ * @counted: how many there were; @asked_ns: when somebody last looked
  * @told_ns: when this node last said how busy it is; @heard_ns: when each node did
  */
 struct es_daemon_load {
@@ -34,7 +34,8 @@ struct es_daemon_load {
 	struct es_load_meter meter;
 	struct es_node_load node;
 	unsigned long long walk_ns;
-	unsigned long long next_ns;
+	unsigned long long counted_ns;
+	unsigned long long asked_ns;
 	unsigned long long slow_ns;
 	unsigned int counted;
 	unsigned long long told_ns;
@@ -47,8 +48,9 @@ struct es_daemon_load {
 /* How often it is counted when that is cheap. */
 #define ES_LOAD_INTERVAL_MS 25
 
-/* How often if no policy, plugin or rule asks for it. */
-#define ES_LOAD_UNUSED_INTERVAL_MS 400
+/* How often if no policy, plugin or rule asks for it, nor a person for so long. */
+#define ES_LOAD_UNUSED_INTERVAL_MS 1000
+#define ES_LOAD_ASKED_MS	   2000
 
 /* Who said nothing for so long is not known. */
 #define ES_LOAD_SILENCE_MS 1000
@@ -59,6 +61,9 @@ struct es_daemon_load {
  * wait.
  */
 int es_daemon_load_update(struct es_daemon *daemon);
+
+/* es_daemon_load_ask() - somebody looks at the figures: count if they are old, and often for a while */
+void es_daemon_load_ask(struct es_daemon *daemon);
 
 /* es_daemon_load_word() - what this node says of itself; sent_ns, queue and state are left to the caller */
 void es_daemon_load_word(const struct es_daemon *daemon, struct es_wire_load *ret_load);

@@ -73,7 +73,7 @@ void es_membership_load_send(struct es_membership *m)
 	}
 	/* What was counted in another state says nothing about this one. */
 	if (m->counted_in != state_now)
-		m->daemon->load.next_ns = 0;
+		m->daemon->load.counted_ns = 0;
 	if (es_daemon_load_update(m->daemon))
 		m->counted_in = (uint8_t)state_now;
 	load.is_new = m->counted != m->daemon->load.counted;
