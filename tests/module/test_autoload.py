@@ -1,36 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Installed as dkms does it, the module is loaded by the kernel itself when earshotd asks for its netlink family."""
 import contextlib
+import glob
 import os
+import shutil
 import subprocess
 
 from earshotlab import Lab
 from ko import FILE, loaded, unload
 
 RELEASE = os.uname().release
-INSTALLED = os.path.join("/lib/modules", RELEASE)
+MODULES = os.path.join("/lib/modules", RELEASE)  # the virtual machine's own, and gone with it
+INSTALLED = os.path.join(MODULES, "updates/dkms/earshot.ko")
 
 
 @contextlib.contextmanager
-def installed(base):
-    """This kernel's modules are earshot.ko and no others."""
-    modules = os.path.join(base, "lib/modules", RELEASE)
-    os.makedirs(os.path.join(modules, "updates/dkms"))
-    for name in ("modules.builtin", "modules.order"):
-        open(os.path.join(modules, name), "w", encoding="ascii").close()
-    os.symlink(FILE, os.path.join(modules, "updates/dkms/earshot.ko"))
-    subprocess.run(["depmod", "-b", base, RELEASE], check=True)
-    subprocess.run(["mount", "--bind", modules, INSTALLED], check=True)
+def installed(kept):
+    """The index has this module alone: one of all takes an emulated machine 40 s."""
+    index = glob.glob(f"{MODULES}/modules.*")
+    for file in index:
+        shutil.copy(file, kept)
+    os.makedirs(os.path.dirname(INSTALLED))
+    shutil.copy(FILE, INSTALLED)
     try:
+        subprocess.run(["depmod", RELEASE, INSTALLED], check=True)
         yield
     finally:
-        subprocess.run(["umount", INSTALLED], check=True)
+        os.unlink(INSTALLED)
+        for file in index:
+            shutil.copy(os.path.join(kept, os.path.basename(file)), file)
+
+
+def serves():
+    with Lab(nodes=2, datapath="module") as lab:
+        assert lab.client.get("/1k")[0] == 200
 
 
 def test_loaded_when_it_is_asked_for(tmp_path):
+    serves()  # and all else that it needs is loaded now
     assert unload() == 0
-    with installed(str(tmp_path)):
+    with installed(tmp_path):
         assert not loaded()
-        with Lab(nodes=2, datapath="module") as lab:
-            assert loaded()
-            assert lab.client.get("/1k")[0] == 200
+        serves()
+        assert loaded()
