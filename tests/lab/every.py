@@ -112,7 +112,7 @@ def stuck(lab, walker):
     flows = {node.name: flow for node in lab.nodes for flow in node.ask({"command": "flows", "limit": 50000})["flows"]
              if flow["port"] == port}
     return {"port": port, "target": walker.target, "home": walker.node, "seen": walker.seen[-6:], "flows": flows,
-            "inspector": raw.inspector(lab, port), "sockets": raw.sockets_everywhere(lab, port)}
+            "inspector": raw.inspector(lab, port), "sockets": raw.states(lab, port)}
 
 
 def walk(lab, patterns, expect, seconds=None, requests=None, patience=20, strays=0.0):

@@ -118,7 +118,11 @@ def sockets(node, port=None):
 
 
 def sockets_everywhere(lab, port):
-    """What everybody's kernel knows of a client's connection, timers and counters included."""
+    return {node.name: sockets(node, port) for node in lab.nodes}
+
+
+def states(lab, port):
+    """What everybody's kernel knows of a client's connection, the client's too: timers, counters."""
     return {machine.name: machine.exec(["ss", "-Htanoie", f"sport = :{port} or dport = :{port}"], check=False).stdout
             for machine in (lab.client, *lab.nodes) if machine.name not in lab.dead}
 

@@ -332,7 +332,7 @@ def test_request_under_way(how):
                     try:
                         data += connection.recv(65536)
                     except TimeoutError:
-                        pytest.fail(f"port {port}: {len(data)} bytes, after {silence:.1f} s of loss; {raw.sockets_everywhere(lab, port)}")
+                        pytest.fail(f"port {port}: {len(data)} bytes, after {silence:.1f} s of loss; {raw.states(lab, port)}")
                 nodes.append(re.search(rb"X-Node: (\S+)", data).group(1).decode())
         assert witness.assert_one_answer_each() == count
         print(f"{how}: {of_n2} of {count} requests inspected by n2, {nodes.count('n2')} answered by n2")

@@ -115,7 +115,7 @@ class Traffic:
                     continue
             except (OSError, asyncio.TimeoutError) as error:
                 silent = connection.socket and isinstance(error, asyncio.TimeoutError)
-                known = raw.sockets_everywhere(self.lab, connection.socket.getsockname()[1]) if silent else None
+                known = raw.states(self.lab, connection.socket.getsockname()[1]) if silent else None
                 self.broken.append(Failure(kind, number, began, self.now(), error, connection.node, idle, target, known))
             connection.close()
             connection = Connection(self.lab.client)
