@@ -11,7 +11,7 @@ import time
 import pytest
 
 import raw
-from earshotlab import netns, topology
+from earshotlab import netns, topology, wait_for
 from reader import Reader
 
 INSPECT = os.environ.get("EARSHOT_INSPECT", "every")  # first: the same clients, the same answers, one node a connection
@@ -26,6 +26,8 @@ def start_backends(lab, program="scripted.py"):
     for node in lab.nodes:
         child = node.popen([sys.executable, path, node.name, topology.VIP, str(topology.PORT)], stdout=-1)
         assert child.stdout.readline() == "listening\n"
+    # A node that refused something before is not asked for a while.
+    wait_for(lambda: all(n["state"] == "up" for node in lab.nodes for n in lab.status(node.name)["nodes"]), "the servers")
 
 
 def homes(lab, targets, count):
