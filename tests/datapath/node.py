@@ -316,11 +316,12 @@ class Node:
         return [state for address, port, peer, peer_port, state in netns.tcp_sockets(self.namespace)
                 if (address, port, peer, peer_port) == (VIP, client.service, client.ip, client.port)]
 
-    def place(self, service, owner):
+    def place(self, service, owner, network=None):
         """An unused client address and port for which the ring names `owner` (n1 is 1) the inspecting node."""
         while True:
             number = next(self._ports)
-            ip, port = f"198.51.{100 + number // 40000}.{random.randint(1, 254)}", 1024 + number % 60000
+            ip = f"{network or f'198.51.{100 + number // 40000}'}.{random.randint(1, 254)}"
+            port = 1024 + number % 60000
             hash_ = model.flow_hash(self.keys, ip, port, VIP, service)
             if self.ring.sampled(hash_) == owner - 1:
                 return ip, port, hash_

@@ -186,7 +186,8 @@ def icmp_error(node, c, kind, code, rest, segment):
 @OWNERS
 def test_path_mtu(node, client, owner):
     """An ICMP error goes to all stacks; the one whose connection it is about sends smaller segments."""
-    c = served(node, client, owner)
+    # From where no other test's client comes: the kernel remembers it for ten minutes.
+    c = served(node, client, owner, place=node.place(WEB, owner, "203.0.113"))
     big = c.answer(bytes(1400), acknowledge=False)
     assert len(big[0].payload) == 1400
     with node.counts(icmp_error=1):
