@@ -134,8 +134,10 @@ void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_
 		take(d, node, load);
 }
 
-/* What was counted is for the others, and for this node's own workers, at once. Old figures are only a sign
- * of life. */
+/*
+ * What was counted is for the others, and for this node's own workers, at once. Old figures are only a sign
+ * of life.
+ */
 static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 {
 	struct es_wire_load load = {.is_new = (uint8_t)is_new};

@@ -5,7 +5,7 @@
 /*
  * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h).
  * Drops no packet but the stack's stray RSTs and what a silent node must not say, and changes none but into
- * the RST for a client that would wait for ever.
+ * the RSTs for a client that would wait for ever.
  */
 #include "answer.h"
 #include "tracks.h"
@@ -125,9 +125,11 @@ static __always_inline int es_reply_is_bare(const struct es_segment *seg)
  * es_reply_tell() - send the client RSTs in place of a packet
  * A client takes one whose sequence number is the very byte that it expects next (RFC 5961, 3.2). That is the
  * first one that it has not acknowledged, @snd_una, if nothing of the answer has arrived; and the first one
- * that was not sent, @snd_nxt, if all has and its acknowledgement came too late. Else, and if another node
- * answers it, it does not take them. They leave as copies: for the stack, its packet was lost, so that the
- * client is told again when it tries again. Returns the program's verdict.
+ * that was not sent, @snd_nxt, if all has and its acknowledgement came too late. A client that has a part of
+ * it takes neither. Nor does one that another node has answered, because our acknowledgement was lost, too;
+ * unless that answer is just as long: then its connection ends behind it. They leave as copies: for the
+ * stack, its packet was lost, so that the client is told again when it tries again. Returns the program's
+ * verdict.
  */
 static __noinline int es_reply_tell(struct __sk_buff *skb, const struct iphdr *ip,
 				    const struct es_packet *pkt, __u32 snd_una, __u32 snd_nxt)

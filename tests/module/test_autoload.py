@@ -20,13 +20,13 @@ def installed(kept):
     index = glob.glob(f"{MODULES}/modules.*")
     for file in index:
         shutil.copy(file, kept)
-    os.makedirs(os.path.dirname(INSTALLED))
-    shutil.copy(FILE, INSTALLED)
     try:
+        os.makedirs(os.path.dirname(INSTALLED), exist_ok=True)
+        shutil.copy(FILE, INSTALLED)
         subprocess.run(["depmod", RELEASE, INSTALLED], check=True)
         yield
     finally:
-        os.unlink(INSTALLED)
+        shutil.rmtree(os.path.dirname(INSTALLED))
         for file in index:
             shutil.copy(os.path.join(kept, os.path.basename(file)), file)
 
