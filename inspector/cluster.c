@@ -11,15 +11,25 @@
 /* Slots that are ours but not to inspect yet, and those that we have but are not ours any more. */
 static void es_cluster_restrict(struct es_cluster *cluster, const struct es_share *may)
 {
+	__u16 *node = cluster->slots->table.node;
+
 	for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++) {
-		int is_ours = cluster->table->node[slot] == cluster->self;
+		int is_ours = node[slot] == cluster->self;
 		int has = may->bits[slot / 64] >> (slot % 64) & 1;
 
 		if (is_ours && !has)
-			cluster->table->node[slot] |= ES_RING_WAIT;
-		else if (!is_ours && has && cluster->table->node[slot] != ES_NODE_NONE)
-			cluster->table->node[slot] |= ES_RING_ANSWER;
+			node[slot] |= ES_RING_WAIT;
+		else if (!is_ours && has && node[slot] != ES_NODE_NONE)
+			node[slot] |= ES_RING_ANSWER;
 	}
+}
+
+/* When all flags are set: which slots are anything to this node. */
+static void es_cluster_mark_answered(struct es_cluster *cluster)
+{
+	for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++)
+		if (es_ring_answers(cluster->slots->table.node[slot], cluster->self))
+			cluster->slots->answered[slot / 64] |= 1ULL << (slot % 64);
 }
 
 int es_cluster_new(const struct es_conf *conf, unsigned int self, unsigned int epoch,
@@ -53,12 +63,13 @@ int es_cluster_new(const struct es_conf *conf, unsigned int self, unsigned int e
 	if (rc)
 		goto err_free;
 	rc = -ENOMEM;
-	cluster->table = malloc(sizeof(*cluster->table));
-	if (!cluster->table)
+	cluster->slots = calloc(1, sizeof(*cluster->slots));
+	if (!cluster->slots)
 		goto err_free;
-	es_ring_fill_table(cluster->ring, cluster->table);
+	es_ring_fill_table(cluster->ring, &cluster->slots->table);
 	if (may)
 		es_cluster_restrict(cluster, may);
+	es_cluster_mark_answered(cluster);
 	*ret_cluster = cluster;
 	return 0;
 
@@ -72,7 +83,7 @@ void es_cluster_free(struct es_cluster **cluster)
 	if (!*cluster)
 		return;
 	es_ring_free(&(*cluster)->ring);
-	free((*cluster)->table);
+	free((*cluster)->slots);
 	free(*cluster);
 	*cluster = NULL;
 }
@@ -81,7 +92,7 @@ void es_cluster_share(const struct es_cluster *cluster, struct es_share *ret_sha
 {
 	memset(ret_share, 0, sizeof(*ret_share));
 	for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++)
-		if (cluster->table->node[slot] == cluster->self)
+		if (cluster->slots->table.node[slot] == cluster->self)
 			ret_share->bits[slot / 64] |= 1ULL << (slot % 64);
 }
 

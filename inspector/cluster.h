@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <earshot/ring.h>
 #include "inspector/config.h"
-#include "kmod/core/ring.h"
+#include "kmod/core/node_ring.h"
 #include "membership/node_state.h"
 
 /**
@@ -40,14 +40,14 @@ struct es_share {
  * @plugins: those of @conf, NULL if it has none; not owned
  * @urls: of services that have one (content/url_table.h); not owned
  * @weight: 0 for a node that is not on this ring
- * @table: the ring as the datapath looks it up; slots that this node gains or loses have a flag
+ * @slots: the ring as the datapath looks it up; slots that this node gains or loses have a flag
  */
 struct es_cluster {
 	unsigned int epoch;
 	unsigned int self;
 	const struct es_conf *conf;
 	struct es_ring *ring;
-	struct es_ring_table *table;
+	struct es_node_ring *slots;
 	unsigned int weight[ES_NODES_MAX];
 	struct sockaddr_in handover_address[ES_NODES_MAX];
 	struct es_targets *targets[ES_CONF_SERVICES_MAX];
@@ -69,7 +69,13 @@ void es_cluster_free(struct es_cluster **cluster);
 /* Does this node inspect the first requests of the flows at @hash? */
 static inline int es_cluster_inspects(const struct es_cluster *cluster, __u64 hash)
 {
-	return es_ring_table_lookup(cluster->table, hash) == cluster->self;
+	return es_ring_table_lookup(&cluster->slots->table, hash) == cluster->self;
+}
+
+/* The node whose slot @hash is, whether or not it inspects there yet; ES_NODE_NONE on an empty ring. */
+static inline unsigned int es_cluster_owner(const struct es_cluster *cluster, __u64 hash)
+{
+	return es_ring_table_lookup(&cluster->slots->table, hash) & ES_RING_NODE;
 }
 
 /* es_cluster_share() - all slots that this node inspects */

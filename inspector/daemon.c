@@ -101,7 +101,7 @@ int es_daemon_configure(struct es_daemon *d, const struct es_cluster *cluster, c
 	struct es_config config;
 
 	es_config_fill(d, cluster, keys, &config);
-	return es_datapath_configure(d->datapath, &config, cluster->table);
+	return es_datapath_configure(d->datapath, &config, cluster->slots);
 }
 
 /* A datapath without a daemon must still know the time: keep the distance of its clock to the wall's. */

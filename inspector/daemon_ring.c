@@ -48,7 +48,7 @@ static void proof_add(void *ctx, const void *data)
 	const struct es_connection_entry *entry = data;
 	struct proofs *p = ctx;
 	const struct es_cluster *cluster = p->m->daemon->cluster;
-	unsigned int owner = es_ring_table_lookup(cluster->table, entry->flow_hash) & ES_RING_NODE;
+	unsigned int owner = es_cluster_owner(cluster, entry->flow_hash);
 
 	/* A later request is repeated by the node that moved it here. */
 	if (!entry->unproven || entry->is_moved || owner == cluster->self || owner >= p->m->group.node_count)
@@ -131,8 +131,7 @@ void es_ring_on_proofs(void *ctx, unsigned int node, const struct es_wire_proof 
 	size_t n = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if ((es_ring_table_lookup(d->cluster->table, proofs[i].flow_hash) & ES_RING_NODE) ==
-		    d->cluster->self)
+		if (es_cluster_owner(d->cluster, proofs[i].flow_hash) == d->cluster->self)
 			mine[n++] = (struct es_proof){.flow_hash = proofs[i].flow_hash,
 						      .cookie = proofs[i].cookie,
 						      .first_seq = proofs[i].first_seq,

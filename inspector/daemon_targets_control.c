@@ -106,8 +106,7 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 	report->conf = d->cluster->conf;
 	report->service = q.service;
 	report->request = &q.request;
-	report->inspecting =
-		(int)(es_ring_table_lookup(d->cluster->table, q.request.flow_hash) & ES_RING_NODE);
+	report->inspecting = (int)es_cluster_owner(d->cluster, q.request.flow_hash);
 	if (report->inspecting >= (int)d->cluster->conf->node_count)
 		report->inspecting = -1;
 	es_worker_call(d->worker[es_worker_of(q.request.flow_hash, d->datapath_params.workers)], answer, &q);

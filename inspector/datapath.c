@@ -150,7 +150,7 @@ void es_datapath_free(struct es_datapath **datapath)
 }
 
 int es_datapath_configure(struct es_datapath *dp, const struct es_config *config,
-			  const struct es_ring_table *ring)
+			  const struct es_node_ring *ring)
 {
 	return dp->ops->configure(dp, config, ring);
 }

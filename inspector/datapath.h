@@ -11,7 +11,7 @@
 #include "kmod/core/counters.h"
 #include "kmod/core/decisions.h"
 #include "kmod/core/load.h"
-#include "kmod/core/ring.h"
+#include "kmod/core/node_ring.h"
 #include "kmod/core/track.h"
 
 struct es_datapath;
@@ -62,7 +62,7 @@ void es_datapath_free(struct es_datapath **datapath);
  * Writes the version that is not in use and then switches, so no packet sees half of each.
  */
 int es_datapath_configure(struct es_datapath *datapath, const struct es_config *config,
-			  const struct es_ring_table *ring);
+			  const struct es_node_ring *ring);
 
 /**
  * es_datapath_check_alone() - no datapath of the other kind may be attached in this network namespace

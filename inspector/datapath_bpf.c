@@ -278,7 +278,7 @@ static int es_reply_switch(struct es_bpf *bpf, const struct es_config *config)
 }
 
 static int es_bpf_configure(struct es_datapath *dp, const struct es_config *config,
-			    const struct es_ring_table *ring)
+			    const struct es_node_ring *ring)
 {
 	struct es_bpf *bpf = es_bpf_of(dp);
 	__u32 next = !(dp->state->active & 1);

@@ -26,7 +26,7 @@ struct es_datapath_ops {
 	int (*detach)(const struct es_datapath_params *params);
 	int (*detach_all)(es_datapath_detached_fn fn, void *ctx);
 	int (*configure)(struct es_datapath *dp, const struct es_config *config,
-			 const struct es_ring_table *ring);
+			 const struct es_node_ring *ring);
 	int (*attach)(struct es_datapath *dp, char *err, size_t err_len);
 	int (*counters)(struct es_datapath *dp, unsigned long long *ret_values);
 	int (*flows)(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx);

@@ -242,7 +242,7 @@ static int es_module_detach_all(es_datapath_detached_fn fn, void *ctx)
 }
 
 static int es_module_configure(struct es_datapath *dp, const struct es_config *config,
-			       const struct es_ring_table *ring)
+			       const struct es_node_ring *ring)
 {
 	const size_t part = sizeof(*ring) / ES_CONTROL_RING_PARTS;
 	const char *bytes = (const char *)ring;

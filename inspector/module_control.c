@@ -10,7 +10,7 @@
 #include <string.h>
 #include "inspector/module_control.h"
 
-#define ES_REQUEST_ROOM (sizeof(struct es_config) + sizeof(struct es_ring_table) + 4096)
+#define ES_REQUEST_ROOM (sizeof(struct es_config) + sizeof(struct es_node_ring) + 4096)
 #define ES_ANSWER_ROOM	(1 << 17)
 
 struct es_module_control {

@@ -8,7 +8,7 @@
  */
 #include <stddef.h>
 #include "kmod/core/control.h"
-#include "kmod/core/ring.h"
+#include "kmod/core/node_ring.h"
 
 struct es_module_control;
 

@@ -43,10 +43,14 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 	es_packet_flow(pkt, &flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
 	if (v->socket != ES_SOCKET_ESTABLISHED) {
-		__u32 owner = es_ring_owner(state, v->flow_hash);
+		struct es_node_ring *ring = es_ring_get(state);
 
-		v->mine = state->attached && es_ring_answers(owner, cfg->self);
-		v->waits = (owner & (ES_RING_WAIT | ES_RING_ANSWER)) != 0;
+		if (!ring)
+			return -1;
+		if (es_node_ring_answers(ring, v->flow_hash)) {
+			v->mine = state->attached != 0;
+			v->waits = es_node_ring_waits(ring, v->flow_hash);
+		}
 		/* A request that moved its connection away from here concerns this node all the same, and so
 		 * does the end of a connection that its inspector has answered. */
 		if (!v->mine &&
@@ -314,7 +318,7 @@ int es_public(struct __sk_buff *skb)
 		return es_other_arp(skb);
 	if (skb->protocol != es_htons(ETH_P_IP))
 		return TC_ACT_OK;
-	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+	if (es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return TC_ACT_OK;
 	state = es_state_get();
 	cfg = state ? es_config_get(state) : (void *)0;
@@ -345,7 +349,7 @@ int es_public(struct __sk_buff *skb)
 	view.socket = es_socket_classify(sk, &view.old_rcv_nxt, &listening);
 	view.inspect = cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
 	now_ns = bpf_ktime_get_coarse_ns();
-	view.silent = (__u8)es_is_silent(state);
+	view.silent = (__u8)es_lease_is_over(state, now_ns);
 	if (view.socket == ES_SOCKET_ESTABLISHED) {
 		if (view.silent)
 			view.unproven = (__u8)es_view_is_unproven(sk);
@@ -389,7 +393,7 @@ int es_cluster(struct __sk_buff *skb)
 	struct iphdr ip;
 	int counter;
 
-	if (skb->protocol != es_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+	if (skb->protocol != es_htons(ETH_P_IP) || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return TC_ACT_OK;
 	if (ip.protocol != IPPROTO_UDP || ip.ihl != 5)
 		return TC_ACT_OK;
@@ -557,7 +561,7 @@ int es_reply(struct __sk_buff *skb)
 	struct iphdr ip;
 	__u64 flow_hash;
 
-	if (!sk || skb->protocol != es_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+	if (!sk || skb->protocol != es_htons(ETH_P_IP) || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return TC_ACT_OK;
 	if (ip.protocol != IPPROTO_TCP || ip.ihl != 5)
 		return TC_ACT_OK;

@@ -11,7 +11,7 @@
 #include "kmod/core/decisions.h"
 #include "kmod/core/handover.h"
 #include "kmod/core/replay.h"
-#include "kmod/core/ring.h"
+#include "kmod/core/node_ring.h"
 #include "kmod/core/track.h"
 
 /* Two versions of configuration and ring: the inactive one is written, then es_state.active is switched. */
@@ -26,7 +26,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 2);
 	__type(key, __u32);
-	__type(value, struct es_ring_table);
+	__type(value, struct es_node_ring);
 } es_rings SEC(".maps");
 
 struct {
@@ -153,13 +153,12 @@ static __always_inline struct es_config *es_config_get(const struct es_state *st
 	return bpf_map_lookup_elem(&es_configs, &active);
 }
 
-/* What the ring in force says of @hash: a node id, perhaps with a flag, or ES_NODE_NONE. */
-static __always_inline __u32 es_ring_owner(const struct es_state *state, __u64 hash)
+/* The ring in force. */
+static __always_inline struct es_node_ring *es_ring_get(const struct es_state *state)
 {
 	__u32 active = state->active & 1;
-	struct es_ring_table *ring = bpf_map_lookup_elem(&es_rings, &active);
 
-	return ring ? es_ring_table_lookup(ring, hash) : ES_NODE_NONE;
+	return bpf_map_lookup_elem(&es_rings, &active);
 }
 
 /* Is this node's lease over? */
@@ -174,11 +173,11 @@ static __always_inline int es_is_silent(const struct es_state *state)
 }
 
 /* Does the ring give @hash to this node, and may it answer? */
-static __always_inline int es_ring_is_mine(const struct es_state *state, const struct es_config *cfg,
-					   __u64 hash)
+static __always_inline int es_ring_is_mine(const struct es_state *state, __u64 hash)
 {
-	return state->attached && es_ring_answers(es_ring_owner(state, hash), cfg->self) &&
-	       !es_is_silent(state);
+	struct es_node_ring *ring = es_ring_get(state);
+
+	return state->attached && ring && es_node_ring_answers(ring, hash) && !es_is_silent(state);
 }
 
 #endif

@@ -75,7 +75,7 @@ static __always_inline int es_address_is_mine(const struct es_state *state, cons
 {
 	struct es_addr client = es_addr_from_v4(v4);
 
-	return es_ring_is_mine(state, cfg, es_addr_hash(&cfg->ring_key, &client));
+	return es_ring_is_mine(state, es_addr_hash(&cfg->ring_key, &client));
 }
 
 /**

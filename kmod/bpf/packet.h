@@ -3,9 +3,8 @@
 #define ES_BPF_PACKET_H
 
 /*
- * From the bytes of a packet to a segment and a flow. Headers are copied to the stack by
- * bpf_skb_load_bytes(), which works on linear and paged data alike and survives every later change of the
- * packet.
+ * From the bytes of a packet to a segment and a flow. Headers are copied to the stack, which survives every
+ * later change of the packet.
  */
 #include <linux/if_ether.h>
 #include <linux/ip.h>
@@ -28,6 +27,22 @@ struct es_packet {
 	__be16 dport;
 };
 
+/**
+ * es_packet_load() - bpf_skb_load_bytes(), without the call where the bytes are in the linear part
+ * There headers nearly always are. For the ones that each packet heard is read by, most of which are another
+ * node's.
+ * @off, @len: constants
+ */
+static __always_inline long es_packet_load(struct __sk_buff *skb, __u32 off, void *to, __u32 len)
+{
+	const char *from = (const char *)(long)skb->data + off;
+
+	if (from + len > (const char *)(long)skb->data_end)
+		return bpf_skb_load_bytes(skb, off, to, len);
+	__builtin_memcpy(to, from, len);
+	return 0;
+}
+
 static __always_inline void es_packet_flow(const struct es_packet *pkt, struct es_flow *ret)
 {
 	ret->client = es_addr_from_v4(pkt->saddr);
@@ -47,7 +62,7 @@ static __always_inline int es_packet_tcp(struct __sk_buff *skb, struct es_packet
 	struct tcphdr th;
 	__u32 doff;
 
-	if (bpf_skb_load_bytes(skb, pkt->off + sizeof(struct iphdr), &th, sizeof(th)))
+	if (es_packet_load(skb, pkt->off + sizeof(struct iphdr), &th, sizeof(th)))
 		return -1;
 	doff = th.doff * 4;
 	if (doff < sizeof(th) || sizeof(struct iphdr) + doff > len)

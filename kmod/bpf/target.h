@@ -130,11 +130,12 @@ static __noinline int es_handover_is_stale(const struct es_handover *h, __u64 fl
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_node_ring *ring = state ? es_ring_get(state) : (void *)0;
 
-	if (!cfg || !h || !cfg->leased || h->kind != ES_HANDOVER_REQUEST ||
+	if (!cfg || !ring || !h || !cfg->leased || h->kind != ES_HANDOVER_REQUEST ||
 	    (h->flags & ES_HANDOVER_F_MOVED) || h->epoch == es_htonl(cfg->epoch))
 		return 0;
-	return (es_ring_owner(state, flow_hash) & ES_RING_NODE) != h->source;
+	return (es_ring_table_lookup(&ring->table, flow_hash) & ES_RING_NODE) != h->source;
 }
 
 /* A function of its own, for its stack. */

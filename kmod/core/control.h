@@ -67,7 +67,7 @@ enum es_attribute {
 	ES_ATTR_PARAMS,	 /* struct es_module_params */
 	ES_ATTR_ADOPTED, /* __u32, 0 or 1 */
 	ES_ATTR_CONFIG,	 /* struct es_config */
-	ES_ATTR_RING0,	 /* struct es_ring_table, a quarter each: an attribute holds less than 64 KB */
+	ES_ATTR_RING0,	 /* struct es_node_ring, a quarter each: an attribute holds less than 64 KB */
 	ES_ATTR_RING1,
 	ES_ATTR_RING2,
 	ES_ATTR_RING3,

@@ -16,7 +16,7 @@
 
 static struct genl_family es_family;
 
-#define ES_RING_PART_BYTES (sizeof(struct es_ring_table) / ES_CONTROL_RING_PARTS)
+#define ES_RING_PART_BYTES (sizeof(struct es_node_ring) / ES_CONTROL_RING_PARTS)
 
 /* An exact length is a signed 16-bit number there, which a part of the ring is just beyond: checked by hand.
  */

@@ -22,7 +22,7 @@
 #include "kmod/core/decisions.h"
 #include "kmod/core/handover.h"
 #include "kmod/core/replay.h"
-#include "kmod/core/ring.h"
+#include "kmod/core/node_ring.h"
 #include "queue.h"
 #include "table.h"
 #include "tracks.h"
@@ -31,7 +31,7 @@
 struct es_version {
 	struct rcu_head rcu;
 	struct es_config config;
-	struct es_ring_table ring;
+	struct es_node_ring ring;
 };
 
 /* Anti-replay window of one sender: source node * ES_STREAMS_MAX + stream. */
@@ -132,8 +132,7 @@ static inline int es_handover_is_silent(const struct es_node *node)
 /* Does the ring give @hash to this node, and may it answer? */
 static inline int es_ring_is_mine(const struct es_node *node, const struct es_version *version, u64 hash)
 {
-	return READ_ONCE(node->state->attached) &&
-	       es_ring_answers(es_ring_table_lookup(&version->ring, hash), version->config.self) &&
+	return READ_ONCE(node->state->attached) && es_node_ring_answers(&version->ring, hash) &&
 	       !es_is_silent(node);
 }
 

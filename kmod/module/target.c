@@ -133,7 +133,7 @@ static int es_handover_is_stale(const struct es_received *in)
 	if (!cfg->leased || h->kind != ES_HANDOVER_REQUEST || (h->flags & ES_HANDOVER_F_MOVED) ||
 	    h->epoch == htonl(cfg->epoch))
 		return 0;
-	return (es_ring_table_lookup(&in->version->ring, in->flow_hash) & ES_RING_NODE) != h->source;
+	return (es_ring_table_lookup(&in->version->ring.table, in->flow_hash) & ES_RING_NODE) != h->source;
 }
 
 /* Carry the verdict out. Returns the hook's. */

@@ -15,10 +15,10 @@ void es_view_complete(const struct es_node *node, const struct es_version *versi
 	es_packet_flow(pkt, &flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
 	if (v->socket != ES_SOCKET_ESTABLISHED) {
-		u32 owner = es_ring_table_lookup(&version->ring, v->flow_hash);
-
-		v->mine = READ_ONCE(state->attached) && es_ring_answers(owner, cfg->self);
-		v->waits = (owner & (ES_RING_WAIT | ES_RING_ANSWER)) != 0;
+		if (es_node_ring_answers(&version->ring, v->flow_hash)) {
+			v->mine = READ_ONCE(state->attached) != 0;
+			v->waits = es_node_ring_waits(&version->ring, v->flow_hash);
+		}
 		/* A request that moved its connection away from here concerns this node all the same, and so
 		 * does the end of a connection that its inspector has answered. */
 		if (!v->mine &&

@@ -56,7 +56,8 @@ class State(Structure):
         ("worker", c_uint64 * 8 * WORKERS_MAX)]
 
 
-Ring = c_uint16 * RING_SLOTS
+class Ring(Structure):
+    _fields_ = [("node", c_uint16 * RING_SLOTS), ("answered", c_uint64 * (RING_SLOTS // 64))]
 
 
 @dataclass
@@ -114,7 +115,11 @@ class Tables:
     def give(self, hash_, node, flags=0):
         """The slot of the ring in force that has this hash goes to a node (n1 is 1)."""
         ring = self._get("es_rings", Ring)
-        ring[hash_ >> 48] = (node - 1) | flags
+        slot, bit = hash_ >> 48, 1 << (hash_ >> 48) % 64
+        ring.node[slot] = (node - 1) | flags
+        ring.answered[slot // 64] &= ~bit
+        if node - 1 == self._get("es_configs", Config).self or flags & RING_ANSWER:
+            ring.answered[slot // 64] |= bit
         self._put("es_rings", ring)
 
     def lease(self, left_s, attached=1, firm=True):

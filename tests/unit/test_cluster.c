@@ -54,13 +54,14 @@ static void test_without_a_share(void **state)
 	es_cluster_share(c, &share);
 	assert_int_equal(c->epoch, 7);
 	for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++) {
-		__u16 node = c->table->node[slot];
+		__u16 node = c->slots->table.node[slot];
 
 		assert_in_range(node, 0, NODES - 1);
 		count[node]++;
 		assert_int_equal(is_in(&share, slot), node == SELF);
 		assert_int_equal(es_cluster_inspects(c, hash_of(slot)), node == SELF);
 		assert_int_equal(es_ring_answers(node, SELF), node == SELF);
+		assert_int_equal(es_node_ring_answers(c->slots, hash_of(slot)), node == SELF);
 	}
 	for (unsigned int i = 0; i < NODES; i++) {
 		assert_int_equal(c->weight[i], 100);
@@ -81,13 +82,13 @@ static void test_weights(void **state)
 
 	(void)state;
 	for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++) {
-		assert_in_range(two->table->node[slot], 0, 1);
-		if (all->table->node[slot] != 2)
-			assert_int_equal(two->table->node[slot], all->table->node[slot]);
-		if (lighter->table->node[slot] == SELF)
-			assert_int_equal(all->table->node[slot], SELF);
-		before += all->table->node[slot] == SELF;
-		after += lighter->table->node[slot] == SELF;
+		assert_in_range(two->slots->table.node[slot], 0, 1);
+		if (all->slots->table.node[slot] != 2)
+			assert_int_equal(two->slots->table.node[slot], all->slots->table.node[slot]);
+		if (lighter->slots->table.node[slot] == SELF)
+			assert_int_equal(all->slots->table.node[slot], SELF);
+		before += all->slots->table.node[slot] == SELF;
+		after += lighter->slots->table.node[slot] == SELF;
 	}
 	assert_true(after > before / 4 && after < before * 3 / 4);
 	assert_memory_equal(two->weight, weights, sizeof(weights));
@@ -95,10 +96,10 @@ static void test_weights(void **state)
 	conf->nodes[2].weight = 0;
 	es_cluster_free(&lighter);
 	lighter = cluster(conf, all->weight, NULL);
-	assert_memory_equal(lighter->table, all->table, sizeof(*all->table));
+	assert_memory_equal(lighter->slots, all->slots, sizeof(*all->slots));
 	es_cluster_free(&lighter);
 	lighter = cluster(conf, NULL, NULL);
-	assert_memory_equal(lighter->table, two->table, sizeof(*two->table));
+	assert_memory_equal(lighter->slots, two->slots, sizeof(*two->slots));
 	es_cluster_free(&lighter);
 	es_cluster_free(&two);
 	es_cluster_free(&all);
@@ -117,14 +118,17 @@ static void change(const unsigned int *from, const unsigned int *to)
 	c = cluster(conf, to, &had);
 	es_cluster_share(c, &left);
 	for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++) {
-		int was = old->table->node[slot] == SELF, is = new->table->node[slot] == SELF;
-		__u16 found = c->table->node[slot];
+		int was = old->slots->table.node[slot] == SELF, is = new->slots->table.node[slot] == SELF;
+		__u16 found = c->slots->table.node[slot];
 
-		assert_int_equal(found & ES_RING_NODE, new->table->node[slot]);
+		assert_int_equal(found & ES_RING_NODE, new->slots->table.node[slot]);
 		assert_int_equal(!!(found & ES_RING_WAIT), is && !was);
 		assert_int_equal(!!(found & ES_RING_ANSWER), was && !is);
 		/* SYNs are answered all the while, by who had the slot and by who gets it. */
 		assert_int_equal(es_ring_answers(found, SELF), was || is);
+		assert_int_equal(es_node_ring_answers(c->slots, hash_of(slot)), was || is);
+		/* The datapath looks for flags only where this node answers. */
+		assert_true(was || is || !es_node_ring_waits(c->slots, hash_of(slot)));
 		assert_int_equal(es_cluster_inspects(c, hash_of(slot)), was && is);
 		assert_int_equal(is_in(&left, slot), was && is);
 	}
@@ -168,8 +172,9 @@ static void test_empty_ring(void **state)
 		c = cluster(conf, none, with_share ? &share : NULL);
 		es_cluster_share(c, &share);
 		for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++) {
-			assert_int_equal(c->table->node[slot], ES_NODE_NONE);
-			assert_false(es_ring_answers(c->table->node[slot], SELF));
+			assert_int_equal(c->slots->table.node[slot], ES_NODE_NONE);
+			assert_false(es_ring_answers(c->slots->table.node[slot], SELF));
+			assert_false(es_node_ring_answers(c->slots, hash_of(slot)));
 			assert_false(es_cluster_inspects(c, hash_of(slot)));
 			assert_false(is_in(&share, slot));
 		}
