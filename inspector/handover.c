@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The sending side of handovers: builds messages into a batch and sends the batch with sendmmsg(). The
- * receiving side is the datapath (kmod/bpf); only NACKs come back to userspace.
+ * receiving side is the datapath (kmod/bpf); only NACKs come back to userspace, and the kernels' word that a
+ * message was not received.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,11 +11,25 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/errqueue.h> /* wants <time.h> */
 #include "inspector/handover.h"
 
 struct es_message {
 	struct es_handover header;
 	uint8_t packet[ES_HANDOVER_PACKET_MAX];
+};
+
+/*
+ * Messages whose ICMP error is still believed. It comes within a round trip, or when ARP gives up after some
+ * seconds.
+ */
+#define ES_SENT_KEPT 1024
+
+/* A message that was sent. Its MAC is known to who sees it only: an ICMP error that quotes it is no
+ * invention. */
+struct es_sent {
+	__be64 sequence;
+	__be64 mac;
 };
 
 /*
@@ -32,6 +47,7 @@ struct es_handover_sender {
 	unsigned int target[ES_HANDOVER_BATCH];
 	struct iovec iov[ES_HANDOVER_BATCH];
 	struct es_message message[ES_HANDOVER_BATCH];
+	struct es_sent sent[ES_SENT_KEPT];
 };
 
 __be64 es_handover_mac(const struct es_sipkey *key, const struct es_handover *header, const uint8_t *packet,
@@ -63,6 +79,7 @@ static int es_sender_socket(const struct es_cluster *cluster, unsigned int node)
 	self.sin_port = 0;
 	/* The MAC covers all that a UDP checksum would; and the packet inside has its own. */
 	setsockopt(fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
 	if (bind(fd, (struct sockaddr *)&self, sizeof(self)) ||
 	    connect(fd, (const struct sockaddr *)to, sizeof(*to))) {
@@ -210,6 +227,8 @@ int request_handover(struct es_handover_sender *sender, const struct es_cluster 
 	es_handover_options_put(h, &order->options);
 	if (order->moved)
 		h->flags |= ES_HANDOVER_F_MOVED;
+	if (order->repeat)
+		h->flags |= ES_HANDOVER_F_REPEAT;
 	h->requests = es_htonl(order->requests);
 	h->next_request_seq = es_htonl(order->next_request_seq);
 	h->moves = es_htons(order->moves);
@@ -219,11 +238,18 @@ int request_handover(struct es_handover_sender *sender, const struct es_cluster 
 	h->pin = order->pin;
 	memcpy(m->packet, packet, len);
 	h->mac = es_handover_mac(&sender->key, h, m->packet, len);
+	sender->sent[sender->sequence % ES_SENT_KEPT] =
+		(struct es_sent){.sequence = h->sequence, .mac = h->mac};
 	sender->iov[sender->count].iov_base = m;
 	sender->iov[sender->count].iov_len = sizeof(*h) + len;
 	sender->target[sender->count] = target;
 	sender->count++;
 	return 0;
+}
+
+static int is_icmp_error(int error)
+{
+	return error == ECONNREFUSED || error == EHOSTUNREACH;
 }
 
 /* Send @count messages to one node; returns how many were lost. */
@@ -236,8 +262,9 @@ static unsigned int es_sender_send(int fd, struct mmsghdr *messages, unsigned in
 
 		if (sent > 0) {
 			at += (unsigned int)sent;
-		} else if (sent < 0 && (errno == EINTR || errno == ECONNREFUSED) && errors < 2) {
-			/* An ICMP error of an earlier message is reported once, in place of sending. */
+		} else if (sent < 0 && (errno == EINTR || is_icmp_error(errno)) && errors <= count) {
+			/* An ICMP error of an earlier message is reported once, in place of sending; in a
+			 * batch to a node that is not there, perhaps one for each. */
 			errors++;
 		} else {
 			lost++;
@@ -295,23 +322,68 @@ static int es_nack_check(const struct es_handover *h, const uint8_t *packet, ssi
 	return -EBADMSG;
 }
 
-int es_handover_receive(struct es_handover_sender *sender, const struct es_sipkey *keys,
-			unsigned int key_count, unsigned int *ret_node, struct es_handover *ret_header,
-			uint8_t *ret_packet)
+/* Is it a message of this sender's to that node? */
+static int es_was_sent(const struct es_handover_sender *sender, const struct es_handover *h,
+		       unsigned int node)
+{
+	const struct es_sent *sent = &sender->sent[es_cpu_be64((__u64)h->sequence) % ES_SENT_KEPT];
+
+	return h->magic == es_htonl(ES_HANDOVER_MAGIC) && h->sequence && h->target == node &&
+	       h->sequence == sent->sequence && h->mac == sent->mac;
+}
+
+/* Take an error from @fd's queue. Returns 1 if it says that a message was not received. */
+static int es_error_receive(const struct es_handover_sender *sender, int fd, struct es_handover_back *ret)
 {
 	struct iovec iov[2] = {
-		{.iov_base = ret_header, .iov_len = sizeof(*ret_header)},
-		{.iov_base = ret_packet, .iov_len = ES_HANDOVER_PACKET_MAX},
+		{.iov_base = &ret->header, .iov_len = sizeof(ret->header)},
+		{.iov_base = ret->packet, .iov_len = sizeof(ret->packet)},
+	};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in))];
+	} control;
+	struct msghdr msg = {
+		.msg_iov = iov, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)};
+	ssize_t got = recvmsg(fd, &msg, MSG_ERRQUEUE);
+	struct sock_extended_err error;
+
+	if (got < 0)
+		return 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR)
+			continue;
+		memcpy(&error, CMSG_DATA(c), sizeof(error));
+		if (error.ee_origin != SO_EE_ORIGIN_ICMP || !is_icmp_error((int)error.ee_errno))
+			return 0;
+		if (got > (ssize_t)sizeof(ret->header) && es_was_sent(sender, &ret->header, ret->node))
+			ret->quoted = (size_t)got - sizeof(ret->header);
+		return 1;
+	}
+	return 0;
+}
+
+int es_handover_receive(struct es_handover_sender *sender, const struct es_sipkey *keys,
+			unsigned int key_count, struct es_handover_back *ret)
+{
+	struct iovec iov[2] = {
+		{.iov_base = &ret->header, .iov_len = sizeof(ret->header)},
+		{.iov_base = ret->packet, .iov_len = sizeof(ret->packet)},
 	};
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 	struct epoll_event event;
 	ssize_t got;
+	int fd;
 
 	if (epoll_wait(sender->epoll_fd, &event, 1, 0) != 1 || event.data.u32 >= sender->node_count)
 		return 0;
-	*ret_node = event.data.u32;
-	got = recvmsg(sender->fd[event.data.u32], &msg, 0);
+	ret->node = event.data.u32;
+	ret->quoted = 0;
+	fd = sender->fd[ret->node];
+	if ((event.events & EPOLLERR) && es_error_receive(sender, fd, ret))
+		return -ECONNREFUSED;
+	got = recvmsg(fd, &msg, 0);
 	if (got < 0)
-		return errno == ECONNREFUSED ? -ECONNREFUSED : errno == EAGAIN ? 0 : -EBADMSG;
-	return es_nack_check(ret_header, ret_packet, got, keys, key_count);
+		return is_icmp_error(errno) ? -ECONNREFUSED : errno == EAGAIN ? 0 : -EBADMSG;
+	return es_nack_check(&ret->header, ret->packet, got, keys, key_count);
 }

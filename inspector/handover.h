@@ -40,6 +40,7 @@ void es_handover_sender_free(struct es_handover_sender **sender);
  * @rejection: of a request that is answered instead of being given to a node; @next_request_seq is then where
  * what the answer acknowledges ends
  * @moved: a later request, of a connection that was on another node
+ * @repeat: this node was given the request before; its client has sent it again
  */
 struct es_handover_order {
 	enum es_handover_kind kind;
@@ -54,10 +55,11 @@ struct es_handover_order {
 	uint8_t request_flags;
 	uint8_t pin;
 	uint8_t moved;
+	uint8_t repeat;
 	struct es_rejection rejection;
 };
 
-/* es_handover_order_of() - the order that made a message, which came back as a NACK */
+/* es_handover_order_of() - the order that made a message, which came back */
 void es_handover_order_of(const struct es_handover *header, struct es_handover_order *ret_order);
 
 /**
@@ -80,15 +82,27 @@ unsigned int es_handover_flush(struct es_handover_sender *sender);
 int es_handover_sender_fd(const struct es_handover_sender *sender);
 
 /**
+ * struct es_handover_back - what came back to a sender
+ * @node: that it is about
+ * @header, @packet: of a NACK or an answer; of a message that was not received, as far as it is quoted
+ * @quoted: bytes of that message's packet, perhaps less than it has; 0: it is not known which one it was
+ */
+struct es_handover_back {
+	unsigned int node;
+	size_t quoted;
+	struct es_handover header;
+	uint8_t packet[ES_HANDOVER_PACKET_MAX];
+};
+
+/**
  * es_handover_receive() - take one NACK, one answer about a program's connection, or one error
- * @ret_node: the node that it is about
- * @ret_header, @ret_packet: of a NACK; room for ES_HANDOVER_PACKET_MAX bytes
  * Returns the packet's length; 0 if there is nothing now; -EBADMSG for a message that is no authentic NACK;
- * -ECONNREFUSED when the node's kernel said that no datapath takes handovers there (ICMP port unreachable).
+ * -ECONNREFUSED when a message was not received, since no datapath takes handovers there (ICMP port
+ * unreachable) or nobody is there (host unreachable, which this node's own kernel says). Routers and kernels
+ * tell of some such messages only, RFC 1812 section 4.3.2.8.
  */
 int es_handover_receive(struct es_handover_sender *sender, const struct es_sipkey *keys,
-			unsigned int key_count, unsigned int *ret_node, struct es_handover *ret_header,
-			uint8_t *ret_packet);
+			unsigned int key_count, struct es_handover_back *ret);
 
 /* es_handover_mac() - MAC of a message: header fields before mac, and the packet */
 __be64 es_handover_mac(const struct es_sipkey *key, const struct es_handover *header, const uint8_t *packet,

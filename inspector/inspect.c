@@ -459,6 +459,7 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 		    es_health_state(in->params->health, (unsigned int)target) != ES_NODE_ABSENT) {
 			es_order_init(in, record, packet, &order);
 			es_order_bound_again(in, packet, &order);
+			order.repeat = 1;
 			es_inspect_count(in, ES_WORKER_repeated);
 			es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
 			return;

@@ -140,6 +140,7 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		return;
 	}
 	order = *known;
+	order.repeat = 1;
 	if (target == ES_NODE_REJECT) {
 		es_inspect_reject_again(in, record, packet, &order);
 		return;
@@ -155,6 +156,7 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 			es_inspect_refuse(in, packet->bytes, packet->len);
 			return;
 		}
+		order.repeat = 0;
 		es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target, &order);
 	}
 	if (record->kind != ES_RECORD_FIRST)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What comes back to the worker's socket: requests that their target refused (NACK), whole, which are given
- * to another node, and the kernel's word that no datapath runs there.
+ * to another node, and the kernels' word that a message was not received.
  */
 #include <errno.h>
+#include <netinet/ip.h>
 #include "inspector/inspect_internal.h"
 
 /* How long a node that refused a request is left alone. */
@@ -31,76 +32,108 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 	return es_route_again(&in->router, order->service, &request, in->now_ns, &order->rejection);
 }
 
-/* A target refused: the packet comes back whole, so it is decided again without any state kept for it. */
-static void es_inspect_nack(struct es_inspector *in, const struct es_handover *nack, const uint8_t *bytes,
-			    size_t len)
+/*
+ * A request that its node refused, or that did not arrive there: it came back, so it is decided again without
+ * any state kept for it. The node's own word, or the kernels', is that it has no socket for it.
+ * @reason: 0 if it did not arrive; @missing: bytes at the end of @packet that did not come back
+ */
+static void es_inspect_again(struct es_inspector *in, unsigned int node, enum es_nack_reason reason,
+			     const struct es_ip_packet *packet, struct es_handover_order *order,
+			     size_t missing)
 {
-	struct es_handover_order order;
-	struct es_ip_packet packet;
-	unsigned int source = nack->source;
-	__u64 flow_hash;
-	uint32_t cookie;
+	__u64 flow_hash = es_flow_hash(&in->keys.ring, &packet->flow);
+	uint32_t cookie = packet->seg.ack - 1;
 	int target;
 
-	if (source >= in->cluster->conf->node_count || es_ip_packet_parse(bytes, len, &packet)) {
+	order->attempt++;
+	if (!order->moved && !es_inspect_is_mine(in, flow_hash)) {
+		es_inspect_count(in, ES_WORKER_not_mine);
+		return;
+	}
+	if (reason == ES_NACK_RETRY && order->attempt <= in->cluster->conf->node_count) {
+		target = (int)node;
+	} else {
+		if (reason)
+			es_inspect_count(in, ES_WORKER_nacks);
+		es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
+		target = order->attempt > in->cluster->conf->node_count
+				 ? -1
+				 : es_inspect_route_again(in, flow_hash, packet, order);
+	}
+	if (target == ES_ROUTE_REJECT) {
+		es_inspect_reject(in, flow_hash, packet,
+				  packet->seg.seq + packet->seg.len + (uint32_t)missing, order);
+		return;
+	}
+	if (target < 0) {
+		es_inspect_refuse(in, packet->bytes, packet->len);
+		return;
+	}
+	if (order->moved)
+		es_inspect_note(in, flow_hash, cookie, packet->seg.seq, (unsigned int)target, order);
+	else
+		es_inspect_note_first(in, flow_hash, cookie, packet->seg.seq, (unsigned int)target, order);
+	if (!missing)
+		es_inspect_send(in, order, packet, 0, (unsigned int)target);
+}
+
+static void es_inspect_nack(struct es_inspector *in, const struct es_handover_back *back, size_t len)
+{
+	const struct es_handover *nack = &back->header;
+	struct es_handover_order order;
+	struct es_ip_packet packet;
+
+	if (nack->source >= in->cluster->conf->node_count || es_ip_packet_parse(back->packet, len, &packet)) {
 		es_inspect_count(in, ES_WORKER_nack_bad);
 		return;
 	}
 	es_handover_order_of(nack, &order);
-	order.attempt++;
-	cookie = packet.seg.ack - 1;
-	flow_hash = es_flow_hash(&in->keys.ring, &packet.flow);
-	if (!order.moved && !es_inspect_is_mine(in, flow_hash)) {
-		es_inspect_count(in, ES_WORKER_not_mine);
-		return;
-	}
 	if (nack->nack == ES_NACK_SILENT)
 		in->unsure_until_ns = in->now_ns + ES_SUSPEND_NS;
-	if (nack->nack == ES_NACK_RETRY && order.attempt <= in->cluster->conf->node_count) {
-		target = (int)source;
-	} else {
-		es_inspect_count(in, ES_WORKER_nacks);
-		es_health_suspend(in->params->health, source, in->now_ns + ES_SUSPEND_NS);
-		target = order.attempt > in->cluster->conf->node_count
-				 ? -1
-				 : es_inspect_route_again(in, flow_hash, &packet, &order);
-	}
-	if (target == ES_ROUTE_REJECT) {
-		es_inspect_reject(in, flow_hash, &packet, packet.seg.seq + packet.seg.len, &order);
+	es_inspect_again(in, nack->source, (enum es_nack_reason)nack->nack, &packet, &order, 0);
+}
+
+/*
+ * Nobody takes handovers there. The request goes to another node, at once if the error quotes it whole (an
+ * ICMP error has 576 bytes at most, RFC 1812 section 4.3.2.3), else when its client sends it again. Not so a
+ * request that was repeated: of its first message nothing is known, and the node may have served it.
+ */
+static void es_inspect_unreachable(struct es_inspector *in, struct es_handover_back *back)
+{
+	const struct es_handover *h = &back->header;
+	size_t missing = es_ntohs(h->packet_len) - back->quoted;
+	struct es_handover_order order;
+	struct es_ip_packet packet;
+
+	es_inspect_count(in, ES_WORKER_unreachable);
+	es_health_suspend(in->params->health, back->node, in->now_ns + ES_SUSPEND_NS);
+	if (!back->quoted || h->kind != ES_HANDOVER_REQUEST || (h->flags & ES_HANDOVER_F_REPEAT))
 		return;
-	}
-	if (target < 0) {
-		es_inspect_refuse(in, bytes, len);
+	if (missing && back->quoted > sizeof(struct iphdr))
+		((struct iphdr *)back->packet)->tot_len = es_htons(back->quoted);
+	if (es_ip_packet_parse(back->packet, back->quoted, &packet) || !packet.seg.len)
 		return;
-	}
-	if (order.moved)
-		es_inspect_note(in, flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
-	else
-		es_inspect_note_first(in, flow_hash, cookie, packet.seg.seq, (unsigned int)target, &order);
-	es_inspect_send(in, &order, &packet, 0, (unsigned int)target);
+	es_handover_order_of(h, &order);
+	es_inspect_again(in, back->node, 0, &packet, &order, missing);
 }
 
 void es_inspect_messages(struct es_inspector *in)
 {
-	uint8_t packet[ES_HANDOVER_PACKET_MAX];
 	struct es_sipkey keys[ES_KEYS_MAX];
-	struct es_handover header;
-	unsigned int node = 0;
+	struct es_handover_back back;
 	int len;
 
 	for (unsigned int i = 0; i < in->keys.count; i++)
 		keys[i] = in->keys.key[i].handover;
 	for (unsigned int i = 0; i < ES_HANDOVER_BATCH; i++) {
-		len = es_handover_receive(in->sender, keys, in->keys.count, &node, &header, packet);
+		len = es_handover_receive(in->sender, keys, in->keys.count, &back);
 		if (!len)
 			break;
-		if (len > 0 && header.kind == ES_HANDOVER_NACK) {
-			es_inspect_nack(in, &header, packet, (size_t)len);
-		} else if (len == -ECONNREFUSED) {
-			es_inspect_count(in, ES_WORKER_unreachable);
-			es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
-		} else {
+		if (len > 0 && back.header.kind == ES_HANDOVER_NACK)
+			es_inspect_nack(in, &back, (size_t)len);
+		else if (len == -ECONNREFUSED)
+			es_inspect_unreachable(in, &back);
+		else
 			es_inspect_count(in, ES_WORKER_nack_bad);
-		}
 	}
 }

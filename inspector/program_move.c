@@ -366,28 +366,26 @@ static void es_moves_unreachable(struct es_programs *p, unsigned int node)
 
 void es_program_moves_messages(struct es_programs *p)
 {
-	uint8_t packet[ES_HANDOVER_PACKET_MAX];
 	struct es_sipkey keys[ES_KEYS_MAX];
+	struct es_handover_back back;
 	struct es_program_move *m;
-	struct es_handover h;
-	unsigned int node = 0;
 	__u64 id;
 	int len;
 
 	for (unsigned int i = 0; i < p->keys.count; i++)
 		keys[i] = p->keys.key[i].handover;
 	for (unsigned int i = 0; i < 4 * ES_HANDOVER_BATCH; i++) {
-		len = es_handover_receive(p->sender, keys, p->keys.count, &node, &h, packet);
+		len = es_handover_receive(p->sender, keys, p->keys.count, &back);
 		if (!len)
 			break;
 		if (len == -ECONNREFUSED)
-			es_moves_unreachable(p, node);
-		if (len < 0 || h.kind != ES_HANDOVER_ANSWER)
+			es_moves_unreachable(p, back.node);
+		if (len < 0 || back.header.kind != ES_HANDOVER_ANSWER)
 			continue;
-		id = es_cpu_be64((__u64)h.content);
+		id = es_cpu_be64((__u64)back.header.content);
 		m = &p->moves[id & (ES_PROGRAM_MOVES_MAX - 1)];
-		if (m->phase > ES_PROGRAM_CONNECTED && m->id == id && m->target == h.source)
-			es_move_answered(p, m, &h);
+		if (m->phase > ES_PROGRAM_CONNECTED && m->id == id && m->target == back.header.source)
+			es_move_answered(p, m, &back.header);
 	}
 }
 

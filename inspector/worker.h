@@ -30,7 +30,7 @@ struct es_worker;
 	X(ambiguous, "requests whose framing is ambiguous")                                                  \
 	X(nacks, "handovers refused by their target and sent elsewhere")                                     \
 	X(nack_bad, "messages on the worker's socket that are no authentic NACK")                            \
-	X(unreachable, "handovers to a node on which no datapath runs")                                      \
+	X(unreachable, "handovers that did not arrive: no datapath runs there, or nobody is there")          \
 	X(rejected, "requests refused by a rule, answered by the inspector")                                 \
 	X(no_target, "requests that no node can serve, answered with RST")                                   \
 	X(bad_packet, "packets that could not be parsed")                                                    \

@@ -106,6 +106,7 @@ _Static_assert(sizeof(struct es_handover) == 64, "the header of version 2 is 64 
 #define ES_HANDOVER_F_TS     0x04
 #define ES_HANDOVER_F_ECN    0x08
 #define ES_HANDOVER_F_MOVED  0x10 /* a later request of a connection that was on another node */
+#define ES_HANDOVER_F_REPEAT 0x20 /* the client sent it again: an earlier message may have been received */
 
 #define ES_HANDOVER_HEADER_WORDS 7 /* 64-bit words before the MAC */
 

@@ -173,6 +173,7 @@ REQUEST, FOLLOW, NACK, STAY, END = 1, 2, 3, 4, 5
 CONNECTION, ASK, CANCEL, ANSWER = 6, 7, 8, 9
 READY, HERE, OVER, CANCELLED, NO_LISTENER, FULL, UNSURE, OCCUPIED = range(1, 9)
 F_MOVED = 0x10
+F_REPEAT = 0x20
 PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguous", "truncated", "chunked", "length",
         "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown", "program"]  # from 1
 NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY, NACK_SILENT = 1, 2, 3, 4

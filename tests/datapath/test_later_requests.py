@@ -225,7 +225,8 @@ class TestMove:
                 c.send(ACK | PSH, text, seq=c.next - len(text))
                 again = node.taken(2)
             assert again.sequence > message.sequence
-            for name in ("flags", "requests", "moves", "next_request_seq", "mss", "snd_wscale", "rcv_wscale"):
+            assert again.flags == message.flags | model.F_REPEAT
+            for name in ("requests", "moves", "next_request_seq", "mss", "snd_wscale", "rcv_wscale"):
                 assert getattr(again, name) == getattr(message, name), name
 
     def test_also_where_the_ring_names_another_node(self, node, idle):

@@ -272,7 +272,6 @@ def test_stop_detaches(lab):
     wait_for(lambda: raw.ask(lab.client, raw.head("/1k"), port=own[0])[0].status == 200, "n1 is back", 5)
 
 
-@pytest.mark.xfail(reason="a decision for a node that turns out to be unreachable is repeated to it for ever", strict=True)
 def test_stopped_node_is_left_out(lab):
     """The others ask a node without datapath in vain once in a while; that client's retransmission goes elsewhere."""
     home = homes(lab)

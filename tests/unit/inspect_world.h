@@ -204,6 +204,21 @@ static inline int request(unsigned int number)
 	return sent_to(&m);
 }
 
+/* All but @node are down for now, so that it gets what comes. */
+static inline void only(unsigned int node)
+{
+	memset(&health, 0, sizeof(health));
+	for (unsigned int i = 0; i < NODES; i++)
+		es_health_set_state(&health, i, i == node ? ES_NODE_UP : ES_NODE_DOWN);
+}
+
+/* The node's datapath is gone; its kernel says of each message that nobody takes it. */
+static inline void vanish(unsigned int node)
+{
+	close(receiver[node]);
+	receiver[node] = -1;
+}
+
 #define COUNT(name) ((int)in.count[ES_WORKER_##name])
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

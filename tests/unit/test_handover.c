@@ -163,14 +163,13 @@ static void test_trip(void **state)
 	struct es_handover_order order = {
 		.kind = ES_HANDOVER_REQUEST, .service = 3, .attempt = 1, .cost = 70000, .content = 42};
 	struct es_handover_sender *sender = NULL;
-	struct es_handover back;
-	uint8_t packet[200], returned[ES_HANDOVER_PACKET_MAX];
+	struct es_handover_back back = {.node = 99};
+	uint8_t packet[200];
 	struct sockaddr_in from;
 	socklen_t from_len = sizeof(from);
 	struct message m;
 	__u64 last = 0;
 	uint16_t port;
-	unsigned int node = 99;
 	int fd = receiver(&port), got;
 	struct es_cluster *c = cluster(port);
 
@@ -207,21 +206,66 @@ static void test_trip(void **state)
 		assert_int_equal(
 			sendto(fd, &m, sizeof(m.h) + sizeof(packet), 0, (struct sockaddr *)&from, from_len),
 			sizeof(m.h) + sizeof(packet));
-		got = es_handover_receive(sender, &key, 1, &node, &back, returned);
+		got = es_handover_receive(sender, &key, 1, &back);
 		assert_int_equal(got, good ? (int)sizeof(packet) : -EBADMSG);
-		assert_int_equal(node, 1);
+		assert_int_equal(back.node, 1);
 	}
-	assert_memory_equal(returned, m.packet, sizeof(packet));
-	assert_int_equal(es_handover_receive(sender, &key, 1, &node, &back, returned), 0);
+	assert_memory_equal(back.packet, m.packet, sizeof(packet));
+	assert_int_equal(es_handover_receive(sender, &key, 1, &back), 0);
 	/* Nobody there any more: the kernel says so, about the right node. */
 	close(fd);
 	request_handover(sender, c, &order, packet, sizeof(packet), 1);
 	es_handover_flush(sender);
-	node = 99;
-	assert_int_equal(es_handover_receive(sender, &key, 1, &node, &back, returned), -ECONNREFUSED);
-	assert_int_equal(node, 1);
+	back.node = 99;
+	assert_int_equal(es_handover_receive(sender, &key, 1, &back), -ECONNREFUSED);
+	assert_int_equal(back.node, 1);
+	/* And which message it was. */
+	assert_int_equal(back.quoted, sizeof(packet));
+	assert_int_equal(back.header.kind, ES_HANDOVER_REQUEST);
+	assert_memory_equal(back.packet, packet, sizeof(packet));
+	assert_int_equal(es_handover_receive(sender, &key, 1, &back), 0);
 	es_handover_sender_free(&sender);
 	assert_null(sender);
+	cluster_free(c);
+}
+
+/* An ICMP error quotes the beginning of a long message. */
+static void test_quoted(void **state)
+{
+	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST, .repeat = 1};
+	struct es_handover_sender *sender = NULL;
+	struct es_handover_back back;
+	uint8_t packet[1400];
+	uint16_t port;
+	int fd = receiver(&port);
+	struct es_cluster *c = cluster(port);
+	enum { BATCH = 9 };
+
+	(void)state;
+	close(fd);
+	for (size_t i = 0; i < sizeof(packet); i++)
+		packet[i] = (uint8_t)i;
+	assert_int_equal(es_handover_sender_new(c, 5, &key, &sender), 0);
+	assert_int_equal(request_handover(sender, c, &order, packet, sizeof(packet), 1), 0);
+	assert_int_equal(es_handover_flush(sender), 0);
+	assert_int_equal(es_handover_receive(sender, &key, 1, &back), -ECONNREFUSED);
+	assert_in_range(back.quoted, 100, sizeof(packet) - 1);
+	assert_memory_equal(back.packet, packet, back.quoted);
+	assert_int_equal(es_ntohs(back.header.packet_len), sizeof(packet));
+	assert_int_equal(back.header.flags & ES_HANDOVER_F_REPEAT, ES_HANDOVER_F_REPEAT);
+	/* Each message of a batch has its own, and is sent whatever became of the one before. */
+	for (unsigned int i = 0; i < BATCH; i++) {
+		packet[0] = (uint8_t)i;
+		request_handover(sender, c, &order, packet, 100, 1);
+	}
+	assert_int_equal(es_handover_flush(sender), 0);
+	for (unsigned int i = 0; i < BATCH; i++) {
+		assert_int_equal(es_handover_receive(sender, &key, 1, &back), -ECONNREFUSED);
+		assert_int_equal(back.quoted, 100);
+		assert_int_equal(back.packet[0], i);
+	}
+	assert_int_equal(es_handover_receive(sender, &key, 1, &back), 0);
+	es_handover_sender_free(&sender);
 	cluster_free(c);
 }
 
@@ -230,7 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout), cmocka_unit_test(test_options),
 		cmocka_unit_test(test_cost),   cmocka_unit_test(test_mac_covers_everything),
-		cmocka_unit_test(test_trip),
+		cmocka_unit_test(test_trip),   cmocka_unit_test(test_quoted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The inspector while membership changes.
+ * The inspector while membership changes, and when a node is not there.
  */
 #include "cmocka_all.h"
 #include "tests/unit/inspect_world.h"
@@ -74,6 +74,104 @@ static void test_moved(void **state)
 		inspect(flow, ES_FLOW_MOVED, 5, "later");
 		assert_int_equal(sent_to(&m), other);
 	}
+}
+
+/* Take what the kernel says, and return the node that gets a request for it. */
+static int told(struct message *m)
+{
+	es_inspect_messages(&in);
+	es_handover_flush(in.sender);
+	return sent_to(m);
+}
+
+/* A request that did not arrive is given to another node, and stays there. */
+static void test_unreachable(void **state)
+{
+	unsigned int number = flow_find(1, 1);
+	struct message m;
+	int other;
+
+	(void)state;
+	only(2);
+	vanish(2);
+	assert_int_equal(request(number), -1);
+	memset(&health, 0, sizeof(health));
+	other = told(&m);
+	assert_true(other == 0 || other == 1);
+	assert_int_equal(m.h.attempt, 1);
+	assert_int_equal(m.h.flags & ES_HANDOVER_F_REPEAT, 0);
+	assert_int_equal(m.len, 40 + strlen(REQUEST));
+	assert_memory_equal(m.packet + 40, REQUEST, strlen(REQUEST));
+	assert_int_equal(COUNT(unreachable), 1);
+	assert_int_equal(request(number), other);
+	assert_int_equal(COUNT(repeated), 1);
+	/* The node is left alone for a while. */
+	assert_false(es_cluster_is_target(cluster, &health, 2, in.now_ns));
+	assert_true(es_cluster_is_target(cluster, &health, 2, in.now_ns + 2000000000ULL));
+}
+
+/* A long one is not quoted whole: it goes there when the client sends it again. */
+static void test_unreachable_long(void **state)
+{
+	char text[1200] = "GET / HTTP/1.1\r\nHost: x\r\nCookie: ";
+	unsigned int number = flow_find(1, 1);
+	struct message m;
+	int other;
+
+	(void)state;
+	memset(text + strlen(text), 'c', sizeof(text) - strlen(text) - 20);
+	memcpy(text + sizeof(text) - 20, "\r\n\r\n", 5);
+	only(2);
+	vanish(2);
+	inspect(number, ES_FLOW_NEW, 0, text);
+	assert_int_equal(sent_to(&m), -1);
+	memset(&health, 0, sizeof(health));
+	assert_int_equal(told(&m), -1);
+	assert_int_equal(COUNT(unreachable), 1);
+	inspect(number, ES_FLOW_NEW, 0, text);
+	other = sent_to(&m);
+	assert_true(other == 0 || other == 1);
+	assert_int_equal(m.len, 40 + strlen(text));
+	assert_true(m.h.flags & ES_HANDOVER_F_REPEAT);
+}
+
+/* A message that was repeated says nothing: the node may have had the first one, and have served it. */
+static void test_unreachable_later(void **state)
+{
+	unsigned int number = flow_find(1, 1);
+	struct message m;
+
+	(void)state;
+	only(2);
+	assert_int_equal(request(number), 2);
+	vanish(2);
+	memset(&health, 0, sizeof(health));
+	for (int i = 1; i <= 3; i++) {
+		assert_int_equal(request(number), -1);
+		assert_int_equal(told(&m), -1);
+		assert_int_equal(COUNT(unreachable), i);
+		assert_int_equal(COUNT(repeated), i);
+	}
+	/* Nor does what follows the first segment. */
+	inspect(number, ES_FLOW_NEW, 5, "later");
+	assert_int_equal(told(&m), -1);
+	assert_int_equal(COUNT(followed), 1);
+	assert_int_equal(COUNT(unreachable), 4);
+	assert_int_equal(request(number), -1);
+}
+
+/* Nobody is left: the client is told, as it is when all refuse. */
+static void test_unreachable_all(void **state)
+{
+	unsigned int number = flow_find(1, 1);
+	struct message m;
+
+	(void)state;
+	only(2);
+	vanish(2);
+	assert_int_equal(request(number), -1);
+	assert_int_equal(told(&m), -1);
+	assert_int_equal(COUNT(no_target), 1);
 }
 
 /* What the ring does not give this node, or not yet, or not any more, is not inspected. */
@@ -271,6 +369,10 @@ int main(void)
 		TEST(test_nack_silent_everywhere),
 		TEST(test_nack_while_silent),
 		TEST(test_learn),
+		TEST(test_unreachable),
+		TEST(test_unreachable_long),
+		TEST(test_unreachable_later),
+		TEST(test_unreachable_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

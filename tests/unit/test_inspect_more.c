@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Rules that need more of a request before they decide: it is gathered for them, they are asked again, and
- * told when it does not come.
+ * told when it does not come. And one that refuses what came back.
  */
 #include "cmocka_all.h"
 #include <earshot/plugin.h>
@@ -155,6 +155,28 @@ static void test_more_for_ever(void **state)
 	expect_segments(1);
 }
 
+/* A rule refuses a request whose node is not there, and of which the error quotes the beginning only: the
+ * answer acknowledges all of it. */
+static void test_refused_when_unreachable(void **state)
+{
+	char text[1200] = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
+	unsigned int number = flow_find(1, 1);
+	const struct es_handover_order *order;
+
+	(void)state;
+	memset(text + strlen(text), 'b', 1000);
+	only(2);
+	vanish(2);
+	inspect(number, ES_FLOW_NEW, 0, text);
+	plugin_begin("answer reject 403 7");
+	es_inspect_messages(&in);
+	assert_int_equal(COUNT(unreachable), 1);
+	assert_int_equal(COUNT(rejected), 1);
+	order = es_decision_table_order(&in.decisions, hash_of(number), COOKIE);
+	assert_non_null(order);
+	assert_int_equal(order->next_request_seq, ISN + 1 + strlen(text));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +184,7 @@ int main(void)
 		TEST(test_more_does_not_come),
 		TEST(test_more_than_there_is_room),
 		TEST(test_more_for_ever),
+		TEST(test_refused_when_unreachable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
