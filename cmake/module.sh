@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Usage: module.sh BUILD_TREE: installs the DKMS tree somewhere, and builds earshot.ko from it for every kernel whose
-# headers are installed, as DKMS would, but with warnings as errors. Leaves BUILD_TREE/module/RELEASE/earshot.ko.
+# headers are installed, as DKMS would, but with warnings as errors. Leaves BUILD_TREE/module/RELEASE/earshot.ko, and in
+# its directory faults/ one whose allocations can be made to fail.
 set -euo pipefail
 
 build=$(cd "$1" && pwd)
+faults=$(realpath "$(dirname "$0")/../tests/module/faults.h")
 jobs=$(nproc)
 shopt -s nullglob
 found=
@@ -41,6 +43,13 @@ for headers in /usr/src/linux-headers-*; do
 	fi
 	modinfo -F vermagic "$tree/kmod/module/earshot.ko" | grep -q "^$release " || fail "$release: built for another kernel"
 	strip -g -o "$work/earshot.ko" "$tree/kmod/module/earshot.ko"
+
+	(cd "$tree" && eval "${MAKE[0]} -j$jobs EARSHOT_WERROR=y EARSHOT_FAULTS=$faults modules") >"$work/log-faults" 2>&1 || {
+		cat "$work/log-faults" >&2
+		fail "$release: does not build with faults"
+	}
+	mkdir "$work/faults"
+	strip -g -o "$work/faults/earshot.ko" "$tree/kmod/module/earshot.ko"
 
 	# A kernel that lacks something: the build must stop, and say what.
 	grep -v $'\tinet_reqsk_alloc\t' "$headers/Module.symvers" >"$work/symvers"

@@ -187,7 +187,9 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 	sk = es_socket_lookup(skb, &pkt);
 	es_handover_view_socket(sk, &view, &old_rcv_nxt);
 	if (view.kind == ES_HANDOVER_END)
-		view.may_leave = (__u8)es_may_leave(sk, &view.seg);
+		/* The inspector is told that it has ended before it has: that must not fail any more, and
+		 * does not with a packet that is writable as a whole. */
+		view.may_leave = (__u8)(es_may_leave(sk, &view.seg) && !bpf_skb_pull_data(skb, skb->len));
 	es_decide_handover(&view, &verdict);
 	counter = verdict.counter;
 

@@ -100,6 +100,14 @@ int es_answer_route(struct net *net, const struct sk_buff *skb, const struct es_
 	return net_xmit_eval(rc) ? -ENOBUFS : 0;
 }
 
+int es_answer_prepare(struct sk_buff *skb)
+{
+	/* Others that hold this very buffer (not a clone) must not see it change. */
+	if (skb_shared(skb))
+		return -EBUSY;
+	return skb_unclone(skb, GFP_ATOMIC) || skb_linearize(skb) ? -ENOMEM : 0;
+}
+
 int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_nxt)
 {
 	const struct es_answer rst = {
@@ -111,12 +119,13 @@ int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_
 		.flags = ES_TCP_RST,
 	};
 	const u32 len = sizeof(struct iphdr) + sizeof(struct tcphdr);
+	int rc = es_answer_prepare(skb);
 
-	/* Others that hold this very buffer (not a clone) must not see it change. */
-	if (skb_shared(skb))
-		return -EBUSY;
-	if (!pskb_may_pull(skb, len) || skb_ensure_writable(skb, (int)len) || pskb_trim(skb, len))
-		return -ENOMEM;
+	if (rc)
+		return rc;
+	if (skb->len < len)
+		return -EINVAL;
+	skb_trim(skb, len);
 	if (skb_is_gso(skb))
 		skb_gso_reset(skb);
 	es_answer_write(skb->data, &rst);

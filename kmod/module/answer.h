@@ -37,6 +37,9 @@ int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const
 /* es_answer_route() - send @a the way that the outgoing packet @skb goes. Returns 0 or -errno. */
 int es_answer_route(struct net *net, const struct sk_buff *skb, const struct es_answer *a);
 
+/* es_answer_prepare() - when it returns 0, es_answer_end_old() of @skb will not fail; else -errno */
+int es_answer_prepare(struct sk_buff *skb);
+
 /**
  * es_answer_end_old() - make @skb a RST for the socket that it met: exactly the byte it expects
  * @skb's data must begin with its IP header. Returns 0, and the packet is to be delivered; or -errno.

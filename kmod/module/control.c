@@ -32,20 +32,35 @@ static const struct nla_policy es_policy[ES_ATTR_MAX + 1] = {
 	[ES_ATTR_HAS_LEFT] = NLA_POLICY_MAX(NLA_U32, 1),
 };
 
-/* An answer with one attribute. */
-static int es_reply_attribute(struct genl_info *info, int attribute, const void *data, size_t bytes)
+/* An answer with one attribute, whose @bytes are still to be written to @ret_data. NULL: no memory. */
+static struct sk_buff *es_reply_new(struct genl_info *info, int attribute, size_t bytes, void **ret_data)
 {
 	struct sk_buff *msg = genlmsg_new(nla_total_size((int)bytes), GFP_KERNEL);
+	struct nlattr *place = NULL;
 	void *head;
 
 	if (!msg)
-		return -ENOMEM;
+		return NULL;
 	head = genlmsg_put_reply(msg, info, &es_family, 0, info->genlhdr->cmd);
-	if (!head || nla_put(msg, attribute, (int)bytes, data)) {
+	if (head)
+		place = nla_reserve(msg, attribute, (int)bytes);
+	if (!place) {
 		nlmsg_free(msg);
-		return -EMSGSIZE;
+		return NULL;
 	}
 	genlmsg_end(msg, head);
+	*ret_data = nla_data(place);
+	return msg;
+}
+
+static int es_reply_attribute(struct genl_info *info, int attribute, const void *data, size_t bytes)
+{
+	void *place;
+	struct sk_buff *msg = es_reply_new(info, attribute, bytes, &place);
+
+	if (!msg)
+		return -ENOMEM;
+	memcpy(place, data, bytes);
 	return genlmsg_reply(msg, info);
 }
 
@@ -96,7 +111,9 @@ static int es_do_new(struct sk_buff *skb, struct genl_info *info)
 	struct es_net *en = es_net_of(genl_info_net(info));
 	struct es_node *fresh = NULL;
 	struct es_module_params params;
+	struct sk_buff *msg;
 	u32 adopted = 0;
+	void *place;
 	int rc;
 
 	if (!info->attrs[ES_ATTR_PARAMS])
@@ -105,6 +122,10 @@ static int es_do_new(struct sk_buff *skb, struct genl_info *info)
 	rc = es_params_check(&params);
 	if (rc)
 		return rc;
+	/* First, so that nothing has been done when there is no memory to say so. */
+	msg = es_reply_new(info, ES_ATTR_ADOPTED, sizeof(adopted), &place);
+	if (!msg)
+		return -ENOMEM;
 	rtnl_lock();
 	mutex_lock(&en->lock);
 	if (en->node && en->node->params.decision_sets == params.decision_sets) {
@@ -120,7 +141,12 @@ static int es_do_new(struct sk_buff *skb, struct genl_info *info)
 	}
 	mutex_unlock(&en->lock);
 	rtnl_unlock();
-	return rc ? rc : es_reply_attribute(info, ES_ATTR_ADOPTED, &adopted, sizeof(adopted));
+	if (rc) {
+		nlmsg_free(msg);
+		return rc;
+	}
+	memcpy(place, &adopted, sizeof(adopted));
+	return genlmsg_reply(msg, info);
 }
 
 /* What the packet path takes for granted. */

@@ -218,7 +218,8 @@ static unsigned int es_handover_received(struct es_received *in)
 		(u8)es_rebuilt_lately(in->node->tracks, in->flow_hash, v->seg.seq, ktime_get_coarse_ns());
 	es_handover_view_socket(in);
 	if (v->kind == ES_HANDOVER_END)
-		v->may_leave = (u8)es_may_leave(in);
+		/* The inspector is told that it has ended before it has: that must not fail any more. */
+		v->may_leave = (u8)(es_may_leave(in) && !es_answer_prepare(in->skb));
 	es_decide_handover(v, &verdict);
 	rc = es_handover_carry_out(in, &verdict);
 	es_socket_put(&in->found);

@@ -8,20 +8,11 @@ import time
 
 import raw
 from earshotlab import Lab, daemon, server, topology
-from ko import FILE, load, unload
+from ko import FILE, PATIENCE_S, load, unload, unload_patiently
 
 ROUNDS = int(os.environ.get("EARSHOT_UNLOADS") or 10)
 SEED = int(os.environ.get("EARSHOT_SEED") or 7)
-PATIENCE_S = float(os.environ.get("EARSHOT_LAB_TIMEOUT") or 20)
 KEPT = 6  # connections that live through all of it
-
-
-def _unloaded():
-    """Who was killed lets go of the module a moment later."""
-    deadline = time.monotonic() + PATIENCE_S
-    while unload():
-        assert time.monotonic() < deadline, "the module is still in use"
-        time.sleep(0.02)
 
 
 def _serve(lab, nodes):
@@ -35,7 +26,7 @@ def test_not_under_a_daemon():
         assert lab.client.get("/1k")[0] == 200
         assert unload() != 0
         assert lab.client.get("/1k")[0] == 200
-    _unloaded()
+    unload_patiently()
     load()
 
 
@@ -50,7 +41,7 @@ def test_connections_outlive_it():
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         for node in ("n1", "n2"):
             lab.crash(node, "earshotd")
-        _unloaded()
+        unload_patiently()
         load()
         connection.close()
 
@@ -124,7 +115,7 @@ def test_again_and_again_under_traffic():
                 for connection in kept[::2]:
                     connection.begin()
                 _kill_daemons(lab)
-                _unloaded()
+                unload_patiently()
                 load()
                 _serve(lab, ("n1", "n2"))
                 after = [c.get() if i % 2 else c.finish() for i, c in enumerate(kept)]
@@ -156,7 +147,7 @@ def test_a_daemon_is_killed_wherever_it_is():
                 time.sleep(chance.uniform(0, 1.2 * takes))
                 child.kill()
                 child.wait()
-            _unloaded()
+            unload_patiently()
             load()
         _serve(lab, ("n1", "n2"))
         assert lab.client.get("/1k")[0] == 200

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tables for which there is no memory: the daemon is told so, nobody is killed for it, and nothing stays behind.
 
-What fails here are the large tables, because they are asked for until they do not fit. That the small allocations may
-fail too (a note, a request, an answer) is not tested: Debian's kernels have no fault injection.
+What fails here are the large tables, because they are asked for until they do not fit. The small allocations (a note, a
+request, an answer) fail in test_faults.py.
 """
 import errno
 import os

@@ -27,6 +27,7 @@ TROUBLES = (
     "<3>[    9.1] BUG: scheduling while atomic: swapper/0/0/0x00000100",
     "<3>[    9.1] BUG: KASAN: use-after-free in es_lookup+0x12/0x40 [earshot]",
     "<3>[    9.1] BUG: KFENCE: use-after-free read in es_free+0x22/0x40 [earshot]",
+    "<3>[    9.1] BUG kmalloc-64 (Tainted: G           OE     ): Right Redzone overwritten",
     "<2>[    9.1] kernel BUG at net/core/skbuff.c:112!",
     "<4>[    9.1] Oops: 0002 [#1] PREEMPT SMP NOPTI",
     "<4>[    9.1] general protection fault, probably for non-canonical address 0xdead000000000122: 0000 [#1]",

@@ -5,7 +5,7 @@ import os
 
 from earshotvm import cluster
 from earshotvm.cluster import Lab, daemon, wait_for
-from earshotvm.machine import ENVIRONMENT, PYTHON, Machine
+from earshotvm.machine import ENVIRONMENT, PYTHON, SLUB_DEBUG, Machine
 from serving import on_one_connection
 import programs  # of tests/lab
 
@@ -24,7 +24,8 @@ def module_of(kernel):
 
 
 def test_packets(kernel, tmp_path):
-    """Loaded, asked, lied to, short of memory, unloaded with connections open and under traffic; then PACKETS."""
+    """Loaded, asked, lied to, short of memory, unloaded with connections open and under traffic; then PACKETS. All that
+    under a kernel that watches its memory."""
     module_of(kernel(OLD))
     command = f"""set -e
     pytest='{PYTHON} -m pytest -q -rs -p no:cacheprovider'
@@ -35,9 +36,9 @@ def test_packets(kernel, tmp_path):
     """
     with open(tmp_path / "output", "w+b") as output:
         # Little memory: a test takes it all, and zeroing it is slow where the machine is emulated.
-        with Machine(kernel(OLD), ["sh", "-c", command], cwd=daemon.REPOSITORY, output=output.fileno(), memory_mb=1200, env={
-                **ENVIRONMENT, "EARSHOT_BUILD": daemon.BUILD, "EARSHOT_REQUIRED": "1"}) as machine:
-            result = machine.wait(450)
+        with Machine(kernel(OLD), ["sh", "-c", command], cwd=daemon.REPOSITORY, output=output.fileno(), memory_mb=1200,
+                     append=[SLUB_DEBUG], env={**ENVIRONMENT, "EARSHOT_BUILD": daemon.BUILD, "EARSHOT_REQUIRED": "1"}) as machine:
+            result = machine.wait(700)
         output.seek(0)
         text = output.read().decode(errors="replace")
     print(text)

@@ -13,7 +13,7 @@ import sys
 import termios
 
 from earshotvm import VmError, cluster, kernels
-from earshotvm.machine import CPUS, ENVIRONMENT, MEMORY_MB, Machine
+from earshotvm.machine import CPUS, ENVIRONMENT, MEMORY_MB, SLUB_DEBUG, Machine
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 SUITES = ("unit", "lab.requests")  # what is checked if nothing is named
@@ -41,6 +41,8 @@ def parser():
     root.add_argument("--cpus", type=int, default=CPUS, metavar="N")
     root.add_argument("--memory", type=int, default=MEMORY_MB, metavar="MB")
     root.add_argument("--timeout", type=float, metavar="SECONDS", help="then the power is cut (default: never)")
+    root.add_argument("--append", action="append", default=[], metavar="ARGUMENT",
+                      help=f"of the kernel, e.g. {SLUB_DEBUG}")
     root.add_argument("--dmesg", action="store_true", help="print the kernel's log afterwards")
     root.add_argument("words", nargs="*", metavar="SUITE")
     return root
@@ -145,7 +147,7 @@ def run(arguments, rest):
     modules = modules_of(arguments, kernel)
     print(f"vm: {arguments.kernel} is {kernel.release}", file=sys.stderr)
     with terminal_kept(), Machine(kernel, argv, cwd=cwd, env=env, shell=shell, insmod=modules,
-                                  cpus=arguments.cpus, memory_mb=arguments.memory) as machine:
+                                  append=arguments.append, cpus=arguments.cpus, memory_mb=arguments.memory) as machine:
         result = machine.wait(arguments.timeout)
         if arguments.dmesg:
             print(machine.read("dmesg") or machine.read("console"), end="")

@@ -14,7 +14,7 @@ _TROUBLE = re.compile("|".join((
     r"refcount_t: ", r"list_(add|del) corruption", r"detected stalls? on", r"self-detected stall",
     r"blocked for more than \d+ seconds", r"(soft|hard) lockup", r"hard LOCKUP",
     r"unregister_netdevice: waiting for", r"Unable to handle kernel", r"protection fault", r"Out of memory: Killed",
-    r"invoked oom-killer", r"stack-protector", r"(Slab|SLUB|Object) .*(corrupt|overwritten)", r"Bad page",
+    r"invoked oom-killer", r"stack-protector", r"\bBUG \S+ \(", r"(Slab|SLUB|Object) .*(corrupt|overwritten)", r"Bad page",
     r"earshot-vm: .* failed")))
 
 # Documentation/admin-guide/tainted-kernels.rst. Out-of-tree and unsigned modules are what we are here for.

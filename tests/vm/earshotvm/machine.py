@@ -35,6 +35,8 @@ POWER_OFF_S = 20
 ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "EARSHOT_LAB_TIMEOUT": "120"}
 _libc = ctypes.CDLL(None)
 
+# Debian's kernels have no KASAN and no kmemleak; this they have: red zones, poison, and who allocated what.
+SLUB_DEBUG = "slub_debug=FZPU"
 _KERNEL_ARGUMENTS = (
     "console=ttyS0", "loglevel=5", "panic=-1", "oops=panic", "net.ifnames=0", "mitigations=off", "nokaslr",
     "tsc=reliable", "random.trust_cpu=on", "nmi_watchdog=0",
@@ -77,12 +79,13 @@ class Machine:
     shell       the terminal is for a person
     insmod      files of modules of ours, loaded before and unloaded after
     output      where the job's output goes: a file descriptor, None for ours
+    append      further arguments of the kernel
     """
 
     def __init__(self, kernel, argv, *, cwd="/", env=None, taps=(), namespace=None, shell=False, insmod=(),
-                 output=None, cpus=CPUS, memory_mb=MEMORY_MB, name="vm"):
+                 output=None, append=(), cpus=CPUS, memory_mb=MEMORY_MB, name="vm"):
         self.kernel, self.name = kernel, name
-        self.taps, self.namespace, self.output = list(taps), namespace, output
+        self.taps, self.namespace, self.output, self.append = list(taps), namespace, output, append
         self.cpus, self.memory_mb = cpus, memory_mb
         self.job = {"name": name, "argv": list(argv), "cwd": cwd, "env": dict(env or {}), "shell": shell,
                     "modules": kernel.modules, "insmod": [os.path.abspath(file) for file in insmod]}
@@ -117,7 +120,7 @@ class Machine:
                  "-display", "none", "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,la57=off",
                  "-smp", str(self.cpus), "-m", str(self.memory_mb),
                  "-kernel", self.kernel.image, "-initrd", self._path("initramfs"),
-                 "-append", " ".join(_KERNEL_ARGUMENTS),
+                 "-append", " ".join((*_KERNEL_ARGUMENTS, *self.append)),
                  "-serial", f"file:{self._path('console')}",
                  "-device", "virtio-serial-pci", "-chardev", "stdio,id=terminal,signal=off",
                  "-device", "virtconsole,chardev=terminal",
