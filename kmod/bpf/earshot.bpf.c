@@ -302,7 +302,7 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 SEC("tc")
 int es_public(struct __sk_buff *skb)
 {
-	struct es_verdict verdict = {};
+	struct es_verdict verdict;
 	struct es_packet pkt = {};
 	struct es_view view = {};
 	struct es_config *cfg;
@@ -360,11 +360,16 @@ int es_public(struct __sk_buff *skb)
 	} else {
 		if (es_view_complete(&pkt, &view, now_ns))
 			goto drop;
+		if (es_is_anothers(&view)) {
+			es_count(ES_COUNT_drop_not_mine);
+			goto drop;
+		}
 		if (view.mine && es_packet_options(skb, &pkt, &view.seg)) {
 			es_count(ES_COUNT_drop_malformed);
 			goto drop;
 		}
 	}
+	verdict = (struct es_verdict){};
 	if (es_view_decide(&view, &verdict))
 		goto drop;
 	if ((verdict.action == ES_SYNACK || verdict.action == ES_END_OLD_AND_SYNACK) &&

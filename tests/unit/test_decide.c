@@ -565,6 +565,9 @@ static void test_properties(void **state)
 			v.seg.ack = (__u32)(q >> 32);
 		got = decide(&cfg, &v);
 		assert_true(got.action <= ES_NACK && got.counter < ES_COUNTER_COUNT);
+		/* What a datapath does without es_decide() is what that says. */
+		if (es_is_anothers(&v))
+			assert_true(got.action == ES_DROP && got.counter == ES_COUNT_drop_not_mine);
 		if (got.counter == ES_COUNT_drop_silent)
 			assert_true(v.silent || (cfg.leased && !v.inspector_alive));
 		if (v.socket == ES_SOCKET_ESTABLISHED) {
