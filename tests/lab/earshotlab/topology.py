@@ -58,6 +58,8 @@ NODE_SYSCTLS = {
     "net.ipv4.tcp_syncookies": 1,
     "net.ipv4.tcp_max_syn_backlog": 4096,
     "net.core.somaxconn": 4096,
+    # A small machine's 8,192 are used up in seconds; then clients' last FINs find no TIME_WAIT and are not answered.
+    "net.ipv4.tcp_max_tw_buckets": 131072,
 }
 # A switch has no firewall: on by default, the bridge would take every frame through iptables' hooks, once per port.
 _SWITCH_SYSCTLS = {
