@@ -134,6 +134,8 @@ void es_facts_read_corosync(struct es_facts *facts);
 int es_facts_file(const struct es_facts *facts, const char *path, char **ret_text);
 /* Up to @max numbers of a sysctl, "net/ipv4/tcp_rmem". Return: how many, or -errno. */
 int es_facts_sysctl(const struct es_facts *facts, const char *name, long *ret_values, int max);
+/* The TIME_WAIT sockets that there are. Return: 0 or -errno. */
+int es_facts_time_wait(const struct es_facts *facts, long *ret_count);
 /* Does /proc/net/dev_mcast list @mac for an interface? Return: 1, 0 or -errno. */
 int es_facts_has_multicast(const struct es_facts *facts, const char *interface, const unsigned char *mac);
 /* The interface of the default route, "" without one. Return: 0 or -errno. */

@@ -68,6 +68,21 @@ int es_facts_sysctl(const struct es_facts *facts, const char *name, long *ret_va
 	return n ? n : -EINVAL;
 }
 
+/* "TCP: inuse 3 orphan 0 tw 8 alloc 5 mem 0" */
+int es_facts_time_wait(const struct es_facts *facts, long *ret_count)
+{
+	char *text = NULL, *line;
+	int rc = es_facts_file(facts, "/proc/net/sockstat", &text);
+
+	if (rc)
+		return rc;
+	line = strstr(text, "TCP: ");
+	if (!line || sscanf(line, "TCP: inuse %*d orphan %*d tw %ld", ret_count) != 1)
+		rc = -EINVAL;
+	free(text);
+	return rc;
+}
+
 /* "2    eth0            1     0     03bf0a4d0064" */
 int es_facts_has_multicast(const struct es_facts *facts, const char *interface, const unsigned char *mac)
 {

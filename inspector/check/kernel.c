@@ -106,10 +106,15 @@ static void check_rfc1337(struct es_check *check)
 
 static void check_tw_buckets(struct es_check *check)
 {
-	long value;
+	long max, count = 0;
 
-	if (!read_own(check, &value))
-		judge_own(check, value <= 0, ES_CHECK_ERROR, value, 131072);
+	if (read_own(check, &max))
+		return;
+	if (max > 0 && !es_facts_time_wait(check->facts, &count) && count > max / 10 * 9)
+		es_check_warning(check, es_check_action("sysctl -w net.ipv4.tcp_max_tw_buckets=%ld", 4 * max),
+				 "%ld of at most %ld connections are in TIME_WAIT", count, max);
+	else
+		judge_own(check, max <= 0, ES_CHECK_ERROR, max, 131072);
 }
 
 /* Window scaling, SACK, timestamps: on by default. */
@@ -262,7 +267,8 @@ static const struct es_check_item items[] = {
 	 "Clients that use a port again would have to wait for TIME_WAIT to end, and earshotd does not "
 	 "start.",
 	 check_rfc1337},
-	{"tcp_max_tw_buckets", "Without TIME_WAIT, clients hang at the end of a connection.",
+	{"tcp_max_tw_buckets",
+	 "Without TIME_WAIT, clients hang at the end of a connection: no other node can tell that it is over.",
 	 check_tw_buckets},
 	{"tcp_window_scaling",
 	 "Connections from nodes that have it on are refused here, and uploads are slow.", check_option},

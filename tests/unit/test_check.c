@@ -100,6 +100,7 @@ static const struct {
 	{"proc/sys/net/ipv4/conf/lo/accept_local", "1\n"},
 	{"proc/net/dev_mcast",
 	 "2    eth0            1     0     01005e000001\n2    eth0            1     0     03bf0a4d0064\n"},
+	{"proc/net/sockstat", "sockets: used 99\nTCP: inuse 3 orphan 0 tw 100 alloc 5 mem 0\nUDP: inuse 0 mem 0\n"},
 	{"proc/net/route",
 	 "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
 	 "eth0\t00000000\tFE004D0A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"},
@@ -291,6 +292,8 @@ static void test_files(void **state)
 		{"net/ipv4/tcp_syncookies", "0\n", "kernel.tcp_syncookies", ES_CHECK_ERROR, "= 0"},
 		{"net/ipv4/tcp_rfc1337", "1\n", "kernel.tcp_rfc1337", ES_CHECK_ERROR, "= 1"},
 		{"net/ipv4/tcp_max_tw_buckets", "0\n", "kernel.tcp_max_tw_buckets", ES_CHECK_ERROR, "= 0"},
+		{"net/ipv4/tcp_max_tw_buckets", "110\n", "kernel.tcp_max_tw_buckets", ES_CHECK_WARNING,
+		 "100 of at most 110"},
 		{"net/ipv4/tcp_window_scaling", "0\n", "kernel.tcp_window_scaling", ES_CHECK_WARNING, "= 0"},
 		{"net/ipv4/tcp_sack", "0\n", "kernel.tcp_sack", ES_CHECK_WARNING, "= 0"},
 		{"net/ipv4/tcp_timestamps", "0\n", "kernel.tcp_timestamps", ES_CHECK_WARNING, "= 0"},
