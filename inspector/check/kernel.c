@@ -268,7 +268,8 @@ static const struct es_check_item items[] = {
 	 "start.",
 	 check_rfc1337},
 	{"tcp_max_tw_buckets",
-	 "Without TIME_WAIT, clients hang at the end of a connection: no other node can tell that it is over.",
+	 "Without TIME_WAIT, clients hang at the end of a connection: no other node can tell that it is "
+	 "over.",
 	 check_tw_buckets},
 	{"tcp_window_scaling",
 	 "Connections from nodes that have it on are refused here, and uploads are slow.", check_option},

@@ -227,8 +227,8 @@ static __always_inline void es_decide_bare_ack(const struct es_config *cfg, cons
 
 /**
  * es_is_anothers() - is @v of a flow that this node has nothing to do with?
- * es_decide() then drops it and counts drop_not_mine. A datapath may ask this first and spare itself the rest: it is
- * what a node hears most.
+ * es_decide() then drops it and counts drop_not_mine. A datapath may ask this first and spare itself the
+ * rest: it is what a node hears most.
  */
 static __always_inline int es_is_anothers(const struct es_view *v)
 {

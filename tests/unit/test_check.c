@@ -100,7 +100,8 @@ static const struct {
 	{"proc/sys/net/ipv4/conf/lo/accept_local", "1\n"},
 	{"proc/net/dev_mcast",
 	 "2    eth0            1     0     01005e000001\n2    eth0            1     0     03bf0a4d0064\n"},
-	{"proc/net/sockstat", "sockets: used 99\nTCP: inuse 3 orphan 0 tw 100 alloc 5 mem 0\nUDP: inuse 0 mem 0\n"},
+	{"proc/net/sockstat",
+	 "sockets: used 99\nTCP: inuse 3 orphan 0 tw 100 alloc 5 mem 0\nUDP: inuse 0 mem 0\n"},
 	{"proc/net/route",
 	 "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
 	 "eth0\t00000000\tFE004D0A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"},
