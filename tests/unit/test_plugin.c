@@ -96,7 +96,8 @@ static unsigned long long failures(unsigned int index)
 	return sum;
 }
 
-/* Not measured: on a busy machine any call may take longer than a budget. Those of test_too_slow() are. */
+/* Not measured: on a busy machine any call may take longer than a budget. Those of
+ * test_answers_that_come_too_late() are. */
 #define DEBUG_BUDGET(name, us, more) "plugin " name " { file = \"debug.so\" budget_us = " us " " more " }\n"
 #define DEBUG(name, more)	     DEBUG_BUDGET(name, "0", more)
 
@@ -183,7 +184,7 @@ static void test_wrong_answers(void **state)
 
 /* An answer that comes too late is not used, whatever it is. The other calls may be late, too: they are not
  * judged. */
-static void test_too_slow(void **state)
+static void test_answers_that_come_too_late(void **state)
 {
 	static const char *const wishes[] = {"spin 2000", "spin 2000 1"};
 
@@ -477,12 +478,18 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),	     cmocka_unit_test(test_wrong_answers),
-		cmocka_unit_test(test_too_slow),     cmocka_unit_test(test_last_error),
-		cmocka_unit_test(test_more),	     cmocka_unit_test(test_chain),
-		cmocka_unit_test(test_tls),	     cmocka_unit_test(test_explain),
-		cmocka_unit_test(test_reload),	     cmocka_unit_test(test_reload_other_file),
-		cmocka_unit_test(test_timer),	     cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_wrong_answers),
+		cmocka_unit_test(test_answers_that_come_too_late),
+		cmocka_unit_test(test_last_error),
+		cmocka_unit_test(test_more),
+		cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_tls),
+		cmocka_unit_test(test_explain),
+		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_reload_other_file),
+		cmocka_unit_test(test_timer),
+		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_thread_fails),
 	};
 
