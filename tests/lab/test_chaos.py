@@ -136,7 +136,7 @@ def test_random_schedule(inspect, policy):
             traffic.run(2)
             traffic.wait_nodes(ALL, healthy)
             if policy == "lard-r":  # a daemon that has just started has counted little
-                wait_for(lambda: a_table_was_full(lab), "a target table that is full", timeout=60)
+                wait_for(lambda: a_table_was_full(lab), "a target table that is full", timeout=240)
         answered = witness.assert_one_answer_each()
         if policy == "lard-r":
             found = tables(lab)
