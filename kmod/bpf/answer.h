@@ -8,6 +8,7 @@
  * stack.
  */
 #include "packet.h"
+#include "checksum.h"
 #include "kmod/core/decide.h"
 
 struct es_answer {
@@ -24,22 +25,6 @@ struct es_answer {
 };
 
 #define ES_ANSWER_MAX (sizeof(struct iphdr) + sizeof(struct tcphdr) + ES_SYNACK_OPTIONS_LEN)
-
-static __always_inline __u16 es_csum_fold(__u32 sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (__u16)sum;
-}
-
-static __always_inline __u32 es_csum_words(const __u16 *p, int n)
-{
-	__u32 sum = 0;
-
-	for (int i = 0; i < n; i++)
-		sum += p[i];
-	return sum;
-}
 
 /**
  * es_answer_write() - replace the packet's IP header and all behind it by @a

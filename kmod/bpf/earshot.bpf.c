@@ -13,6 +13,7 @@
 #include "kernel.h"
 #include "maps.h"
 #include "packet.h"
+#include "checksum.h"
 #include "answer.h"
 #include "rebuild.h"
 #include "queue.h"
@@ -270,6 +271,12 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 		rc = es_answer_end_old(skb, pkt, v->old_rcv_nxt);
 		break;
 	case ES_REBUILD:
+		/* The stack drops and counts it; no socket must come of it. */
+		if (es_packet_is_damaged(skb, pkt, v->seg.len)) {
+			bpf_skb_change_type(skb, PACKET_TYPE_HOST);
+			rc = TC_ACT_OK;
+			break;
+		}
 		if (!listening) {
 			/* As a stack without that port would: the client is told at once. */
 			counter = ES_COUNT_rebuild_no_listener;

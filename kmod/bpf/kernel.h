@@ -88,7 +88,7 @@ struct bpf_tcp_req_attrs {
 	__u8 reserved[3];
 };
 
-enum { CHECKSUM_PARTIAL = 3 };
+enum { CHECKSUM_UNNECESSARY = 1, CHECKSUM_PARTIAL = 3 };
 enum {
 	TCP_STATE_ESTABLISHED = 1,
 	TCP_STATE_FIN_WAIT2 = 5,

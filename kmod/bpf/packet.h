@@ -111,11 +111,4 @@ static __noinline int es_packet_options(struct __sk_buff *skb, const struct es_p
 	return 0;
 }
 
-static __always_inline int es_packet_csum_partial(struct __sk_buff *skb)
-{
-	struct sk_buff *kskb = bpf_cast_to_kern_ctx(skb);
-
-	return BPF_CORE_READ_BITFIELD(kskb, ip_summed) == CHECKSUM_PARTIAL;
-}
-
 #endif

@@ -7,6 +7,7 @@
  * since a first request never goes up this node's stack as it is.
  */
 #include "packet.h"
+#include "checksum.h"
 #include "maps.h"
 
 /*

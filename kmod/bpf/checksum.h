@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_CHECKSUM_H
+#define ES_BPF_CHECKSUM_H
+
+/*
+ * The Internet checksum (RFC 1071): of what is sent, and of what nobody has checked yet.
+ */
+#include "packet.h"
+
+static __always_inline __u16 es_csum_fold(__u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (__u16)sum;
+}
+
+static __always_inline __u32 es_csum_words(const __u16 *p, int n)
+{
+	__u32 sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += p[i];
+	return sum;
+}
+
+static __always_inline __u32 es_packet_ip_summed(struct __sk_buff *skb)
+{
+	struct sk_buff *kskb = bpf_cast_to_kern_ctx(skb);
+
+	return BPF_CORE_READ_BITFIELD(kskb, ip_summed);
+}
+
+static __always_inline int es_packet_csum_partial(struct __sk_buff *skb)
+{
+	return es_packet_ip_summed(skb) == CHECKSUM_PARTIAL;
+}
+
+#define ES_CSUM_CHUNK	   128
+#define ES_CSUM_CHUNKS_MAX (65536 / ES_CSUM_CHUNK)
+
+/* @at, @left: of what is not added to @sum yet */
+struct es_csum_scan {
+	struct __sk_buff *skb;
+	__u32 at;
+	__u32 left;
+	__u32 sum;
+	__s32 rc;
+};
+
+static long es_csum_step(__u32 i, void *ctx)
+{
+	__u32 chunk[ES_CSUM_CHUNK / 4] = {};
+	struct es_csum_scan *scan = ctx;
+	__u32 n = scan->left < ES_CSUM_CHUNK ? scan->left : ES_CSUM_CHUNK;
+
+	(void)i;
+	if (!n)
+		return 1;
+	if (n > ES_CSUM_CHUNK || bpf_skb_load_bytes(scan->skb, scan->at, chunk, n)) {
+		scan->rc = -1;
+		return 1;
+	}
+	scan->sum = (__u32)bpf_csum_diff((void *)0, 0, chunk, sizeof(chunk), scan->sum);
+	scan->at += n;
+	scan->left -= n;
+	return 0;
+}
+
+/**
+ * es_packet_is_damaged() - is the TCP checksum wrong, and has nobody looked at it yet?
+ * Of a packet that a socket is made from without an inspector: the stack looks only when that is done.
+ * @payload: its bytes
+ */
+static __noinline int es_packet_is_damaged(struct __sk_buff *skb, const struct es_packet *pkt, __u32 payload)
+{
+	__u32 summed = es_packet_ip_summed(skb);
+	struct es_csum_scan scan = {.skb = skb};
+	__u32 sum, len;
+
+	if (!pkt)
+		return 1;
+	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_PARTIAL)
+		return 0;
+	len = sizeof(struct tcphdr) + pkt->options_len + payload;
+	scan.left = len;
+	scan.at = pkt->off + sizeof(struct iphdr);
+	sum = es_htons(IPPROTO_TCP) + es_htons(len);
+	scan.sum = (__u32)bpf_csum_diff((void *)0, 0, &sum, sizeof(sum), 0);
+	sum = pkt->saddr;
+	scan.sum = (__u32)bpf_csum_diff((void *)0, 0, &sum, sizeof(sum), scan.sum);
+	sum = pkt->daddr;
+	scan.sum = (__u32)bpf_csum_diff((void *)0, 0, &sum, sizeof(sum), scan.sum);
+	bpf_loop(ES_CSUM_CHUNKS_MAX, es_csum_step, &scan, 0);
+	return scan.rc || scan.left || es_csum_fold(scan.sum) != 0xffff;
+}
+
+#endif
