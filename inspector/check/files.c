@@ -71,13 +71,16 @@ int es_facts_sysctl(const struct es_facts *facts, const char *name, long *ret_va
 /* "TCP: inuse 3 orphan 0 tw 8 alloc 5 mem 0" */
 int es_facts_time_wait(const struct es_facts *facts, long *ret_count)
 {
-	char *text = NULL, *line;
+	char *text = NULL, *at, *end;
 	int rc = es_facts_file(facts, "/proc/net/sockstat", &text);
 
 	if (rc)
 		return rc;
-	line = strstr(text, "TCP: ");
-	if (!line || sscanf(line, "TCP: inuse %*d orphan %*d tw %ld", ret_count) != 1)
+	at = strstr(text, "TCP: ");
+	at = at ? strstr(at, " tw ") : NULL;
+	if (at)
+		*ret_count = strtol(at + 4, &end, 10);
+	if (!at || end == at + 4)
 		rc = -EINVAL;
 	free(text);
 	return rc;
