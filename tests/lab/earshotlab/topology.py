@@ -68,6 +68,10 @@ _SWITCH_SYSCTLS = {
     "net.bridge.bridge-nf-call-ip6tables": 0,
     "net.bridge.bridge-nf-call-iptables": 0,
 }
+# Where nobody has joined a group and there is a querier, a bridge sends what is for the group to the ports that are said to
+# lead to routers: here to all, like a switch that floods. Otherwise it takes a copy of each frame to the service itself, as
+# if it were a host, too. It believes in its own querier after the response interval, in 10 ms.
+_MULTICAST = "mcast_snooping 1 mcast_query_response_interval 10 mcast_router 0"
 _CLIENT_SYSCTLS = {
     **_COMMON_SYSCTLS,
     "net.ipv4.ip_local_port_range": "1024 65535",
@@ -91,6 +95,12 @@ class Link:
     def wire_interfaces(self):
         """The shim's two interfaces: the switch's side ("a") and the machine's side ("b")."""
         return f"{self.name}-a", f"{self.name}-b"
+
+    @property
+    def port_commands(self):
+        """What makes the interface in the switch's namespace, which is there, one of its ports."""
+        router = f"link set {self.name} type bridge_slave mcast_router 2"
+        return [f"link set {self.name} master {self.bridge} up", *([router] if self.bridge == PUBLIC_BRIDGE else [])]
 
     @property
     def parked(self):
@@ -169,10 +179,12 @@ class Topology:
         for namespace in self.namespaces:
             netns.ip("netns", "add", namespace)
             netns.set_sysctls(namespace, self._sysctls(namespace))
-        bridge = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
+        bridge = "type bridge stp_state 0 forward_delay 0"
         netns.ip_batch(self.switch, [
             "link set lo up",
-            *(f"link add {name} {bridge}" for name in (PUBLIC_BRIDGE, CLUSTER_BRIDGE)),
+            f"link add {PUBLIC_BRIDGE} {bridge} {_MULTICAST}",
+            f"link set {PUBLIC_BRIDGE} type bridge mcast_querier 1",
+            f"link add {CLUSTER_BRIDGE} {bridge} mcast_snooping 0",
             *(f"link set {name} up" for name in (PUBLIC_BRIDGE, CLUSTER_BRIDGE)),
             *(command for link in self.links.values() for command in self._switch_commands(link)),
         ])
@@ -198,7 +210,7 @@ class Topology:
         machine_end = f"name {link.interface} address {link.mac} netns {link.namespace}"
         wire_end = f"name {link.wire_interfaces[0]} netns {self.wire}"
         return [f"link add {link.name} mtu 1500 type veth peer {wire_end if link.wired else machine_end}",
-                f"link set {link.name} master {link.bridge} up"]
+                *link.port_commands]
 
     def _wire_commands(self, link):
         a, b = link.wire_interfaces

@@ -48,7 +48,7 @@ def plug(lab, node):
     links = lab.net.node_links(node)
     netns.ip_batch(lab.net.switch, [
         command for link in links for command in (f"link del {link.name}", f"tuntap add dev {link.name} mode tap",
-                                                  f"link set {link.name} mtu 1500 master {link.bridge} up")])
+                                                  f"link set {link.name} mtu 1500", *link.port_commands)])
     return [(link.name, link.mac) for link in links]
 
 
