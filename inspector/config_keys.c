@@ -128,7 +128,7 @@ static const struct es_conf_key datapath_keys[] = {
 };
 
 static const struct es_conf_key inspector_keys[] = {
-	NUMBER(inspector, workers, "0", 1, ES_WORKERS_MAX, NULL, "as many as CPUs, at most 4"),
+	NUMBER(inspector, workers, "0", 1, ES_WORKERS_MAX, NULL, "one for each two CPUs, at most 8"),
 	NUMBER(inspector, gather_timeout_ms, "200", 1, 10000, "milliseconds", NULL),
 	NUMBER(inspector, gather_bytes, "65536", 1460, 1048576, "bytes per flow", NULL),
 	NUMBER(inspector, gather_flows, "4096", 1, 1048576, "flows", NULL),

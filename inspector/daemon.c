@@ -16,8 +16,7 @@
 #include "program/wire.h"
 #include "kmod/core/cookie.h"
 
-#define ES_QUEUE_BYTES	(4u << 20)
-#define ES_WORKERS_AUTO 4
+#define ES_QUEUE_BYTES (4u << 20)
 
 /* Ten full segments: what a client sends before it hears an ACK (RFC 6928), and no more than the inspector
  * keeps. */
@@ -28,13 +27,17 @@ static unsigned int es_synack_window(const struct es_network *network)
 	return window > 65535 ? 65535 : window;
 }
 
+/*
+ * To inspect a request costs a fraction of serving it. With a worker on each CPU each one sleeps between two
+ * requests, and every request pays for a wake-up; with fewer, a worker that wakes finds several.
+ */
 static unsigned int es_worker_number(const struct es_conf *conf)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned int n = conf->inspector.workers;
 
 	if (!n)
-		n = cpus < 1 ? 1 : cpus > ES_WORKERS_AUTO ? ES_WORKERS_AUTO : (unsigned int)cpus;
+		n = cpus <= 2 ? 1 : (unsigned int)cpus / 2;
 	return n > ES_WORKERS_MAX ? ES_WORKERS_MAX : n;
 }
 

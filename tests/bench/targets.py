@@ -19,11 +19,12 @@ SIZES = {"1k": 1 << 10, "13k": 13 << 10, "100k": 100 << 10, "1m": 1 << 20}
 NODES = 3
 PROXY = f"n{NODES + 1}"
 PROXY_PORTS = {"haproxy": 8001, "nginx-proxy": 8002}
+WORKERS = {"inspector.workers": 0}
 EARSHOT = {
-    "earshot": ("wrr", {}),
-    "earshot-ring": ("ring", {}),
-    "earshot-uri": ("uri-hash", {}),
-    "earshot-every": ("uri-hash", {"service.inspect": "every", "service.load_bound": 0}),
+    "earshot": ("wrr", WORKERS),
+    "earshot-ring": ("ring", WORKERS),
+    "earshot-uri": ("uri-hash", WORKERS),
+    "earshot-every": ("uri-hash", {**WORKERS, "service.inspect": "every", "service.load_bound": 0}),
 }
 LVS = "lvs-dr"
 DEFAULT_MODES = ("direct", "earshot", "haproxy", "nginx-proxy")

@@ -71,9 +71,10 @@ def wait_for(condition, what, timeout=TIMEOUT_S):
 class Node:
     """One earshotd in its network. Use it as a context manager; whatever happens, nothing of it is left."""
 
-    def __init__(self, datapath="bpf", mac_mode="multicast", fallback_after_ms=4000, race_window_ms=50):
+    def __init__(self, datapath="bpf", mac_mode="multicast", fallback_after_ms=4000, race_window_ms=50,
+                 workers=1):
         self.settings = {"datapath": datapath, "mac_mode": mac_mode, "fallback_after_ms": fallback_after_ms,
-                         "race_window_ms": race_window_ms}
+                         "race_window_ms": race_window_ms, "workers": workers}
         self.cluster_mac = CLUSTER_MAC[mac_mode]
         name = f"{netns.PREFIX}{os.getpid()}-{next(_instances)}"
         self.namespace, self.far = f"{name}-node", f"{name}-far"
@@ -149,7 +150,7 @@ class Node:
             f'datapath {{ type = {s["datapath"]} interface = {interface} cluster_interface = eth1 '
             f'mac_mode = {s["mac_mode"]} receive_window_scale = {RCV_WSCALE} '
             f'cookie_lifetime_s = {COOKIE_LIFETIME_S} fallback_after_ms = {s["fallback_after_ms"]} }}',
-            f'inspector {{ workers = 1 race_window_ms = {s["race_window_ms"]} }}',
+            f'inspector {{ workers = {s["workers"]} race_window_ms = {s["race_window_ms"]} }}',
             *(f'node n{n} {{ address = "{a}" }}' for n, a in enumerate(CLUSTER, 1)),
             *(f'service s{port} {{ address = "{VIP}" port = {port} '
               f'{"inspect = never" if policy == "ring" else f"policy = {policy} load_bound = 0"}'

@@ -2,6 +2,7 @@
 """The datapath with a daemon that hangs, dies, comes back or does not start; and what the daemon says of itself."""
 import contextlib
 import json
+import os
 import signal
 
 import pytest
@@ -262,6 +263,16 @@ def test_mtu_of_the_private_network(make_node, client):
         synack = own.public.take(c.mine).tcp
         assert int.from_bytes(synack.options[2], "big") == 1000 - 20 - 8 - 64 - 40
         assert synack.window == 10 * (1000 - 132)
+
+
+@pytest.mark.parametrize("workers, count", [(0, max(1, min(8, os.cpu_count() // 2))), (3, 3)], ids=["0", "3"])
+def test_workers(own_node, client, workers, count):
+    """As many as configured, or one for each two CPUs; and all of them get requests, of different clients."""
+    own = own_node(workers=workers)
+    for _ in range(16 * count):
+        client(at=own).serve()
+    shares = [worker["requests"] for worker in own.ask("status")["workers"]]
+    assert len(shares) == count and all(shares), shares
 
 
 def test_ring_is_the_models(node):

@@ -216,7 +216,7 @@ def main():
     for number in ENDING:
         signal.signal(number, interrupted)
 
-    lab = Lab(arguments.name, NODES, policy="wrr")
+    lab = Lab(arguments.name, NODES, policy="wrr", settings={"inspector.workers": 0})
     lab.up()
     demo = Demo(lab)
     try:

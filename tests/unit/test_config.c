@@ -192,7 +192,7 @@ static const struct {
 	{"datapath { fallback_after_ms = 0 }",
 	 "t.conf:1: datapath: fallback_after_ms = 0: expected 100..60000 (milliseconds)"},
 	{"inspector { workers = 9 }",
-	 "t.conf:1: inspector: workers = 9: expected 0 (as many as CPUs, at most 4) or 1..8"},
+	 "t.conf:1: inspector: workers = 9: expected 0 (one for each two CPUs, at most 8) or 1..8"},
 	{"service web { load_bound = 99 }",
 	 "t.conf:1: service web: load_bound = 99: expected 0 (none) or 100..1000 (percent)"},
 	{"service web { load_bound = 125% }",

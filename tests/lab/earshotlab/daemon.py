@@ -17,6 +17,7 @@ BUILD = os.environ.get("EARSHOT_BUILD") or ("" if INSTALLED else os.path.join(RE
 BIN = os.path.join(BUILD, "bin") if BUILD else "/usr/sbin"
 LIBEXEC = BIN if BUILD else "/usr/libexec/earshot"  # programs that are not for people
 CONTROL_DIR = "/run/earshot"
+WORKERS = 2  # more than these few CPUs ask for, so that what workers share is tested; 0: as many as anywhere
 SECTIONS = ("cluster", "datapath", "inspector", "service")
 DATAPATH = os.environ.get("EARSHOT_DATAPATH") or "bpf"  # of labs that do not name one
 _BARE = re.compile(r"[A-Za-z0-9_.-]+")
@@ -62,7 +63,7 @@ def config_text(net, key_file, policy=None, datapath=DATAPATH, membership="stati
     content = {
         "cluster": {"name": net.name, "key_file": key_file, "membership": membership},
         "datapath": {"type": datapath, "interface": "eth0", "cluster_interface": "eth1", "mac_mode": "multicast"},
-        "inspector": {},
+        "inspector": {"workers": WORKERS},
         **{f"node {node}": {"address": net.cluster_address(node)} for node in net.nodes},
         "service": {"address": topology.VIP, "port": topology.PORT, **({"policy": policy} if policy else {})},
     }
