@@ -160,6 +160,11 @@ class Node:
         with open(self.config_path, "w", encoding="ascii") as handle:
             handle.write("\n".join(lines) + "\n")
 
+    def configure(self, **settings):
+        """Other settings, for the next start()."""
+        self.settings.update(settings)
+        self._write_config()
+
     # The daemon
 
     def spawn(self):

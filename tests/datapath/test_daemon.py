@@ -265,14 +265,21 @@ def test_mtu_of_the_private_network(make_node, client):
         assert synack.window == 10 * (1000 - 132)
 
 
-@pytest.mark.parametrize("workers, count", [(0, max(1, min(8, os.cpu_count() // 2))), (3, 3)], ids=["0", "3"])
-def test_workers(own_node, client, workers, count):
-    """As many as configured, or one for each two CPUs; and all of them get requests, of different clients."""
-    own = own_node(workers=workers)
-    for _ in range(16 * count):
-        client(at=own).serve()
-    shares = [worker["requests"] for worker in own.ask("status")["workers"]]
-    assert len(shares) == count and all(shares), shares
+def test_workers(own, client):
+    """As many as configured, 0: one for each two CPUs, also behind a datapath that had another number; each gets requests."""
+    kept = client(at=own).serve()
+    for workers, count in ((0, max(1, min(8, os.cpu_count() // 2))), (3, 3), (1, 1)):
+        own.kill()
+        own.configure(workers=workers)
+        own.start()
+        assert "took over" in own.log()
+        for _ in range(16 * count):
+            client(at=own).serve()
+        shares = [worker["requests"] for worker in own.ask("status")["workers"]]
+        assert len(shares) == count and all(shares), shares
+        kept.request(text=b"again")
+        assert kept.read(5) == b"again"
+        assert kept.answer()
 
 
 def test_ring_is_the_models(node):
