@@ -312,9 +312,9 @@ def log(lab, node):
 
 BROKEN = {
     "syntax": (lambda text: text + "service {\n", "earshot.conf:"),
-    "unknown key": (lambda text: text.replace("inspector {", "inspector {\n wrokers = 2") if "inspector {" in text
-                    else text + "inspector { wrokers = 2 }\n", "wrokers"),
-    "value": (lambda text: text + "inspector { gather_timeout_ms = 0 }\n", "gather_timeout_ms"),
+    "unknown key": (lambda text: text.replace("workers =", "wrokers ="), "wrokers"),
+    "value": (lambda text: text.replace("inspector {", "inspector {\n gather_timeout_ms = 0"), "gather_timeout_ms"),
+    "second section": (lambda text: text + "inspector { workers = 1 }\n", "expected one inspector section"),
     "key file": (lambda text: re.sub(r"key_file = .*", 'key_file = "/nonexistent/key"', text), "/nonexistent/key"),
     "interface": (lambda text: text.replace("interface = eth0", "interface = eth7"), "interface"),
     "no nodes": (lambda text: re.sub(r'"node n\d" \{.*?\}|node n\d \{.*?\}', "", text, flags=re.S), "node"),
