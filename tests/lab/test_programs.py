@@ -195,9 +195,12 @@ def handed_over(lab, port):
     return response.node
 
 
+_first_port = itertools.count(20000, 600)  # each time others: the client cannot bind those that it has in TIME_WAIT
+
+
 def in_the_middle(lab, happens):
     """Connections in all phases of a handover from n1 to n3 while that happens; what comes of each."""
-    ports = list(itertools.islice(raw.ports(lab, "n1", random.randrange(20000, 29000), "programs"), 90))
+    ports = list(itertools.islice(raw.ports(lab, "n1", next(_first_port), "programs"), 90))
     with concurrent.futures.ThreadPoolExecutor(91) as pool:
         results = []
         for number, port in enumerate(ports):
