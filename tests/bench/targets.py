@@ -19,7 +19,7 @@ SIZES = {"1k": 1 << 10, "13k": 13 << 10, "100k": 100 << 10, "1m": 1 << 20}
 NODES = 3
 PROXY = f"n{NODES + 1}"
 PROXY_PORTS = {"haproxy": 8001, "nginx-proxy": 8002}
-WORKERS = {"inspector.workers": 0}
+WORKERS = {"inspector.workers": 0}  # what a user gets; the labs of tests have more
 EARSHOT = {
     "earshot": ("wrr", WORKERS),
     "earshot-ring": ("ring", WORKERS),
