@@ -250,11 +250,6 @@ int es_datapath_connection(struct es_datapath *dp, const void *packet, size_t le
 	return dp->ops->connection(dp, packet, len, ret_state);
 }
 
-int es_datapath_left(struct es_datapath *dp, __u64 flow_hash, int has_left)
-{
-	return dp->ops->left(dp, flow_hash, has_left);
-}
-
 /* Programs and hooks both run as RCU readers. */
 int es_datapath_settle(void)
 {

@@ -142,17 +142,11 @@ int es_datapath_end_unproven(struct es_datapath *datapath, unsigned int *ret_cou
 /**
  * es_datapath_connection() - what a connection's socket on this node knows
  * @packet: any packet of its client, @len bytes; at most one frame
- * Of the network namespace of the calling thread. This and es_datapath_left() are for one thread, which may
- * be another than that of the rest. Returns 0, -ENOTCONN if there is no established socket, or -errno.
+ * Of the network namespace of the calling thread. This is for one thread, which may be another than that of
+ * the rest. Returns 0, -ENOTCONN if there is no established socket, or -errno.
  */
 int es_datapath_connection(struct es_datapath *datapath, const void *packet, size_t len,
 			   struct es_connection_state *ret_state);
-
-/**
- * es_datapath_left() - a flow's socket is about to leave this node, or (@has_left 0) has not left it
- * Packets that are on their way to it will meet none; for a second, RSTs to the client are kept back.
- */
-int es_datapath_left(struct es_datapath *datapath, __u64 flow_hash, int has_left);
 
 /**
  * es_datapath_settle() - wait until no packet is being decided by a version that was replaced before

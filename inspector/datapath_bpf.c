@@ -469,20 +469,6 @@ static int es_bpf_connection(struct es_datapath *dp, const void *packet, size_t 
 	return ret_state->is_found ? 0 : -ENOTCONN;
 }
 
-static int es_bpf_left(struct es_datapath *dp, __u64 flow_hash, int has_left)
-{
-	int fd = bpf_map__fd(es_bpf_of(dp)->skel->maps.es_left);
-	struct timespec now;
-	__u64 now_ns;
-
-	if (!has_left)
-		return bpf_map_delete_elem(fd, &flow_hash) ? -errno : 0;
-	/* The datapath compares it with bpf_ktime_get_coarse_ns(). */
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	now_ns = (__u64)now.tv_sec * 1000000000ULL + (__u64)now.tv_nsec;
-	return bpf_map_update_elem(fd, &flow_hash, &now_ns, BPF_ANY) ? -errno : 0;
-}
-
 const struct es_datapath_ops es_datapath_bpf = {
 	.name = "bpf",
 	.size = sizeof(struct es_bpf),
@@ -501,5 +487,4 @@ const struct es_datapath_ops es_datapath_bpf = {
 	.loads = es_bpf_loads,
 	.end_unproven = es_bpf_end_unproven,
 	.connection = es_bpf_connection,
-	.left = es_bpf_left,
 };

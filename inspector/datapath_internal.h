@@ -35,7 +35,6 @@ struct es_datapath_ops {
 	int (*end_unproven)(struct es_datapath *dp, unsigned int *ret_count);
 	int (*connection)(struct es_datapath *dp, const void *packet, size_t len,
 			  struct es_connection_state *ret_state);
-	int (*left)(struct es_datapath *dp, __u64 flow_hash, int has_left);
 };
 
 extern const struct es_datapath_ops es_datapath_bpf;

@@ -338,18 +338,6 @@ static int es_module_connection(struct es_datapath *dp, const void *packet, size
 			     ret_state, sizeof(*ret_state));
 }
 
-static int es_module_left(struct es_datapath *dp, __u64 flow_hash, int has_left)
-{
-	const __u32 value = has_left != 0;
-	const struct es_module_attribute attributes[] = {
-		{ES_ATTR_FLOW_HASH, &flow_hash, sizeof(flow_hash)},
-		{ES_ATTR_HAS_LEFT, &value, sizeof(value)},
-		{0},
-	};
-
-	return es_module_command(es_module_of(dp)->programs, ES_CMD_LEFT, attributes, 0, NULL, NULL);
-}
-
 const struct es_datapath_ops es_datapath_module = {
 	.name = "module",
 	.size = sizeof(struct es_module),
@@ -368,5 +356,4 @@ const struct es_datapath_ops es_datapath_module = {
 	.loads = es_module_loads,
 	.end_unproven = es_module_end_unproven,
 	.connection = es_module_connection,
-	.left = es_module_left,
 };

@@ -111,8 +111,6 @@ static void es_move_reset(struct es_programs *p, const struct es_program_move *m
 	if (es_ip_packet_parse(bytes, es_connection_packet(&m->connection, 0, 0, bytes), &packet))
 		return;
 	es_ip_packet_reset(&packet, rst);
-	es_datapath_left(p->params.datapath, m->connection.state.flow_hash,
-			 0); /* or this one is kept back too */
 	if (sendto(p->reset_fd, rst, sizeof(rst), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
 		errno = 0; /* like one that the network has lost */
 }
@@ -201,19 +199,12 @@ static void es_move_note(struct es_programs *p, const struct es_program_move *m)
 		       s->rcv_nxt - (__u32)s->bytes_received, m->target);
 }
 
-/* Whatever happens to the old socket now, its client must not hear of it. */
-static void es_move_hush(struct es_programs *p, const struct es_program_move *m)
-{
-	es_datapath_left(p->params.datapath, m->connection.state.flow_hash, 1);
-}
-
 static int es_move_depart(struct es_programs *p, struct es_program_move *m)
 {
 	int rc = es_connection_read(&m->connection, p->params.datapath);
 
 	if (rc)
 		return rc;
-	es_move_hush(p, m);
 	if (es_is_self(p, m)) {
 		/* The new socket has the same addresses: this one must be gone first. */
 		es_move_note(p, m);
@@ -254,7 +245,6 @@ void es_program_moves_depart(struct es_programs *p)
 
 		if (!rc)
 			continue;
-		es_datapath_left(p->params.datapath, frozen[i]->connection.state.flow_hash, 0);
 		es_connection_thaw(&frozen[i]->connection);
 		es_program_move_finish(frozen[i], rc);
 	}
@@ -270,7 +260,6 @@ static void es_move_back(struct es_programs *p, struct es_program_move *m)
 		es_program_move_finish(m, -ECONNRESET);
 		return;
 	}
-	es_datapath_left(p->params.datapath, m->connection.state.flow_hash, 0);
 	es_connection_thaw(&m->connection);
 	es_program_move_finish(m, m->error);
 }
@@ -284,7 +273,6 @@ static void es_move_here(struct es_programs *p, struct es_program_move *m, uint3
 	if (m->phase != ES_PROGRAM_FOLLOWING) {
 		if (!es_is_self(p, m)) {
 			es_move_note(p, m);
-			es_move_hush(p, m);
 			es_connection_vanish(&m->connection);
 		}
 		es_move_phase(p, m, ES_PROGRAM_FOLLOWING);
@@ -417,14 +405,12 @@ static void es_move_silence(struct es_programs *p, struct es_program_move *m)
 			es_move_send(p, m, ES_HANDOVER_ASK, 0, 0);
 		break;
 	case ES_PROGRAM_BUILDING:
-		es_move_hush(p, m);
 		if (waited_ns > BUILDING_LIMIT_NS)
 			es_move_cancel(p, m, -EHOSTUNREACH);
 		else
 			es_move_send_connection(p, m);
 		break;
 	case ES_PROGRAM_CANCELLING:
-		es_move_hush(p, m);
 		if (waited_ns <= CANCEL_LIMIT_NS) {
 			es_move_send(p, m, ES_HANDOVER_CANCEL, 0, 0);
 			break;

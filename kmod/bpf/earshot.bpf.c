@@ -250,8 +250,7 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 
 	switch (verdict->action) {
 	case ES_DELIVER:
-		bpf_skb_change_type(skb, PACKET_TYPE_HOST);
-		rc = TC_ACT_OK;
+		rc = es_socket_deliver(skb, sk);
 		break;
 	case ES_QUEUE_FIRST:
 	case ES_QUEUE_LATER:
@@ -571,7 +570,6 @@ int es_reply(struct __sk_buff *skb)
 	struct es_segment seg;
 	struct tcp_sock *tp;
 	struct iphdr ip;
-	__u64 flow_hash;
 
 	if (!sk || skb->protocol != es_htons(ETH_P_IP) || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return TC_ACT_OK;
@@ -590,12 +588,6 @@ int es_reply(struct __sk_buff *skb)
 		tp = bpf_skc_to_tcp_sock(sk);
 		return tp ? es_reply_tell(skb, &ip, &pkt, tp->snd_una, tp->snd_nxt) : TC_ACT_SHOT;
 	default:
-		break;
+		return TC_ACT_OK;
 	}
-	if ((seg.flags & ES_TCP_RST) && es_reply_flow(&ip, &pkt, &flow_hash) >= 0 &&
-	    es_reply_is_stray(flow_hash)) {
-		es_count(ES_COUNT_reply_stray_rst);
-		return TC_ACT_SHOT;
-	}
-	return TC_ACT_OK;
 }

@@ -106,17 +106,6 @@ struct {
 	__type(value, struct es_rebuilt);
 } es_rebuilts SEC(".maps");
 
-/*
- * Flows whose socket was ended here so that they could move, and when: to tell the stack's RSTs for them, see
- * es_reply_is_stray().
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, __u64);
-	__type(value, __u64);
-} es_left SEC(".maps");
-
 /* Connections of services that inspect every request: lives and dies with the socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);

@@ -4,8 +4,8 @@
 
 /*
  * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h).
- * Drops no packet but the stack's stray RSTs and what a silent node must not say, and changes none but into
- * the RSTs for a client that would wait for ever.
+ * Drops no packet but what a silent node must not say, and changes none but into the RSTs for a client that
+ * would wait for ever.
  */
 #include "answer.h"
 #include "tracks.h"
@@ -155,21 +155,6 @@ static __noinline int es_reply_tell(struct __sk_buff *skb, const struct iphdr *i
 			break;
 	}
 	return TC_ACT_SHOT;
-}
-
-#define ES_LEFT_HOLD_NS 1000000000ULL
-
-/**
- * es_reply_is_stray() - is this RST about a connection that has just moved away from here?
- * While one CPU ended the socket, another had a packet of the client on its way from our program to the
- * stack: an acknowledgement that came late, doubled or selective. It finds no socket any more, and the stack
- * answers with a RST, which would break the connection at its new node.
- */
-static __always_inline int es_reply_is_stray(__u64 flow_hash)
-{
-	const __u64 *at_ns = bpf_map_lookup_elem(&es_left, &flow_hash);
-
-	return at_ns && bpf_ktime_get_coarse_ns() - *at_ns < ES_LEFT_HOLD_NS;
 }
 
 /* Tell the daemon how long a response was. It looks by itself; nobody is woken. */

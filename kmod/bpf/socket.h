@@ -45,4 +45,17 @@ static __always_inline struct bpf_sock *es_socket_lookup(struct __sk_buff *skb, 
 	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
 }
 
+/**
+ * es_socket_deliver() - let the packet go up, to the very socket about which it was decided
+ * The stack would look again; and if another CPU has ended that socket meanwhile, it would find the listening
+ * one, and send the client a RST. But the client's connection may be at another node by now, or this be a
+ * packet of its next one. A socket that has ended says nothing. Returns the program's verdict.
+ */
+static __noinline int es_socket_deliver(struct __sk_buff *skb, struct bpf_sock *sk)
+{
+	if (!sk || bpf_skb_change_type(skb, PACKET_TYPE_HOST) || bpf_sk_assign(skb, sk, 0))
+		return TC_ACT_SHOT;
+	return TC_ACT_OK;
+}
+
 #endif

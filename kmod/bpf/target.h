@@ -66,8 +66,6 @@ static __noinline int es_handover_rebuild(struct __sk_buff *skb, struct bpf_sock
 	 */
 	t->pin = !h->pin && !h->next_request_seq ? ES_PIN_unknown : h->pin;
 	t->service = h->service;
-	if (t->moves)
-		bpf_map_delete_elem(&es_left, &flow_hash); /* it is back */
 	return es_rebuild(skb, sk, seg, flow_hash, &rebuilt);
 }
 
@@ -198,7 +196,7 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 		if (view.kind == ES_HANDOVER_STAY)
 			es_stay(sk, h, &view.seg);
 		if (!es_message_open(skb))
-			rc = TC_ACT_OK;
+			rc = es_socket_deliver(skb, sk);
 		break;
 	case ES_LEAVE:
 	case ES_KEEP:
@@ -207,10 +205,8 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 		if (es_handover_answer_end(skb, h, hash,
 					   verdict.action == ES_LEAVE ? ES_RECORD_ENDED : ES_RECORD_KEPT))
 			counter = ES_COUNT_drop_queue_full;
-		else if (verdict.action == ES_LEAVE) {
-			bpf_map_update_elem(&es_left, &hash, &now_ns, BPF_ANY);
+		else if (verdict.action == ES_LEAVE)
 			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
-		}
 		break;
 	case ES_NACK:
 		rc = es_message_nack(skb, cfg, h, view.silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER);

@@ -10,7 +10,7 @@
 #include "siphash.h"
 #include "tcp.h"
 
-#define ES_ABI_VERSION	7
+#define ES_ABI_VERSION	8
 #define ES_SERVICES_MAX 64
 #define ES_WORKERS_MAX	8
 

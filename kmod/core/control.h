@@ -25,7 +25,6 @@
  *    - CONNECTIONS: a dump of ENTRIES, any number of struct es_connection_entry
  *    - END_UNPROVEN: - -> COUNT, 0 unless the lease is over
  *    - CONNECTION: FLOW -> SOCKET. What the flow's socket knows
- *    - LEFT: FLOW_HASH, HAS_LEFT -> -. See es_datapath_left()
  *
  *    Errors: -ENOENT there is no node, or it has no configuration; -EINVAL a value out of its bounds, an
  *    interface that is no Ethernet; -EPROTO another ES_ABI_VERSION; -ENODEV no such interface; -ENOTCONN the
@@ -58,7 +57,6 @@ enum es_command {
 	ES_CMD_END_UNPROVEN,
 	ES_CMD_CONFIGURATION,
 	ES_CMD_CONNECTION,
-	ES_CMD_LEFT,
 };
 
 enum es_attribute {
@@ -77,8 +75,6 @@ enum es_attribute {
 	ES_ATTR_COUNT,	   /* __u32 */
 	ES_ATTR_FLOW,	   /* struct es_flow */
 	ES_ATTR_SOCKET,	   /* struct es_connection_state */
-	ES_ATTR_FLOW_HASH, /* __u64 */
-	ES_ATTR_HAS_LEFT,  /* __u32, 0 or 1 */
 	ES_ATTR_END
 };
 #define ES_ATTR_MAX (ES_ATTR_END - 1)

@@ -72,7 +72,6 @@
 	X(stay_delivered, "later request delivered to the socket that has its connection")                   \
 	X(stay_lost, "later request that was to stay, but its socket is gone")                               \
 	X(end_done, "socket ended so that its connection could move")                                        \
-	X(reply_stray_rst, "RST of this node's stack, dropped: its connection had moved away a moment ago")  \
 	X(end_refused, "socket not ended: server or client had gone on meanwhile")                           \
 	X(response_unmeasured, "response whose length was lost: the daemon did not take them in time")       \
 	X(connection_rebuilt, "connection that a program handed over, rebuilt here")                         \

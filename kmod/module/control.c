@@ -28,8 +28,6 @@ static const struct nla_policy es_policy[ES_ATTR_MAX + 1] = {
 	[ES_ATTR_RING2] = {.type = NLA_BINARY, .len = ES_RING_PART_BYTES},
 	[ES_ATTR_RING3] = {.type = NLA_BINARY, .len = ES_RING_PART_BYTES},
 	[ES_ATTR_FLOW] = NLA_POLICY_EXACT_LEN(sizeof(struct es_flow)),
-	[ES_ATTR_FLOW_HASH] = {.type = NLA_U64},
-	[ES_ATTR_HAS_LEFT] = NLA_POLICY_MAX(NLA_U32, 1),
 };
 
 /* An answer with one attribute, whose @bytes are still to be written to @ret_data. NULL: no memory. */
@@ -325,21 +323,6 @@ static int es_do_connection(struct sk_buff *skb, struct genl_info *info)
 	return rc ? rc : es_reply_attribute(info, ES_ATTR_SOCKET, &state, sizeof(state));
 }
 
-static int es_do_left(struct sk_buff *skb, struct genl_info *info)
-{
-	struct es_net *en = es_net_of(genl_info_net(info));
-	int rc = -ENOENT;
-
-	if (!info->attrs[ES_ATTR_FLOW_HASH] || !info->attrs[ES_ATTR_HAS_LEFT])
-		return -EINVAL;
-	mutex_lock(&en->lock);
-	if (en->node)
-		rc = es_left_note(en->node->tracks, nla_get_u64(info->attrs[ES_ATTR_FLOW_HASH]),
-				  (int)nla_get_u32(info->attrs[ES_ATTR_HAS_LEFT]));
-	mutex_unlock(&en->lock);
-	return rc;
-}
-
 /*
  * One message of a dump: as many entries of @size as fit. cb->args[0..1] are the walk's position.
  * Returns the message's length, 0 at the end, or -errno.
@@ -407,7 +390,6 @@ static const struct genl_small_ops es_ops[] = {
 	{.cmd = ES_CMD_CONFIGURATION, .doit = es_do_configuration, .flags = GENL_UNS_ADMIN_PERM},
 	{.cmd = ES_CMD_END_UNPROVEN, .doit = es_do_end_unproven, .flags = GENL_UNS_ADMIN_PERM},
 	{.cmd = ES_CMD_CONNECTION, .doit = es_do_connection, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_LEFT, .doit = es_do_left, .flags = GENL_UNS_ADMIN_PERM},
 };
 
 static struct genl_family es_family __ro_after_init = {

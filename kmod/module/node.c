@@ -170,7 +170,7 @@ static int es_stack_hook(struct es_node *node)
 
 static void es_node_detach(struct es_node *node)
 {
-	/* First what takes on new flows, last what keeps stray packets back. */
+	/* First what takes on new flows, last what keeps packets back. */
 	es_device_unhook(node, ES_HOOK_PUBLIC);
 	es_device_unhook(node, ES_HOOK_LO);
 	es_device_unhook(node, ES_HOOK_CLUSTER);

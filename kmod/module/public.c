@@ -127,8 +127,7 @@ static unsigned int es_carry_out(struct es_inbound *in)
 
 	switch (in->verdict.action) {
 	case ES_DELIVER:
-		in->skb->pkt_type = PACKET_HOST;
-		rc = NF_ACCEPT;
+		rc = es_socket_deliver(in->skb, &in->found);
 		break;
 	case ES_QUEUE_FIRST:
 	case ES_QUEUE_LATER:

@@ -208,13 +208,8 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 			      READ_ONCE(tcp_sk(sk)->snd_nxt));
 		return NF_DROP;
 	default:
-		break;
+		return NF_ACCEPT;
 	}
-	if ((seg.flags & ES_TCP_RST) && es_left_lately(node->tracks, flow_hash, ktime_get_coarse_ns())) {
-		es_count(node, ES_COUNT_reply_stray_rst);
-		return NF_DROP;
-	}
-	return NF_ACCEPT;
 }
 
 unsigned int es_reply_hook(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)

@@ -5,8 +5,8 @@
 #include <linux/netfilter.h>
 
 /*
- * The hook at NF_INET_POST_ROUTING: reads where our servers' responses end, and keeps back the stack's stray
- * RSTs and what a silent node must not say. Changes no packet. @priv is the node.
+ * The hook at NF_INET_POST_ROUTING: reads where our servers' responses end, and keeps back what a silent node
+ * must not say. Changes no packet. @priv is the node.
  */
 unsigned int es_reply_hook(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
 

@@ -77,6 +77,22 @@ static inline void es_socket_put(struct es_socket_found *found)
 }
 
 /*
+ * Let the packet go up, to the very socket about which it was decided, whose reference it takes along: see
+ * es_socket_deliver() in kmod/bpf/socket.h. Returns the hook's verdict.
+ */
+static inline unsigned int es_socket_deliver(struct sk_buff *skb, struct es_socket_found *found)
+{
+	if (!found->sk)
+		return NF_DROP;
+	skb->pkt_type = PACKET_HOST;
+	skb_orphan(skb);
+	skb->sk = found->sk;
+	skb->destructor = sock_pfree;
+	found->sk = NULL;
+	return NF_ACCEPT;
+}
+
+/*
  * Is @sk a whole TCP socket, whose struct tcp_sock may be read? Not a request's, not TIME_WAIT; nor the raw
  * one with TCP's protocol number by which the stack sends what belongs to no connection.
  */

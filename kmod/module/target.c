@@ -99,17 +99,6 @@ static int es_may_leave(struct es_received *in)
 	return rc;
 }
 
-/* From now on the stack's RSTs about this connection are strays. */
-static void es_left(struct es_received *in)
-{
-	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
-	struct es_note *note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
-
-	if (note)
-		note->left_ns = ktime_get_coarse_ns();
-	es_tracks_unlock(bucket);
-}
-
 /* Tell the inspector what came of its ES_HANDOVER_END; the packet goes along. */
 static int es_handover_answer_end(struct es_received *in, u8 kind)
 {
@@ -148,7 +137,7 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 		if (in->view.kind == ES_HANDOVER_STAY)
 			es_stay(in);
 		if (!es_message_open(in->skb))
-			rc = NF_ACCEPT;
+			rc = es_socket_deliver(in->skb, &in->found);
 		break;
 	case ES_LEAVE:
 	case ES_KEEP:
@@ -158,10 +147,9 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 		if (es_handover_answer_end(in,
 					   verdict->action == ES_LEAVE ? ES_RECORD_ENDED : ES_RECORD_KEPT)) {
 			counter = ES_COUNT_drop_queue_full;
-		} else if (verdict->action == ES_LEAVE) {
-			es_left(in);
-			if (!es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
-				rc = NF_ACCEPT;
+		} else if (verdict->action == ES_LEAVE &&
+			   !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt)) {
+			rc = NF_ACCEPT;
 		}
 		break;
 	case ES_NACK:

@@ -46,7 +46,7 @@ struct es_note *es_tracks_request(const struct es_note_bucket *bucket, u64 flow_
 
 	hlist_for_each_entry(note, &bucket->notes, node)
 	{
-		if (note->flow_hash == flow_hash && note->seq == seq && !note->is_flow)
+		if (note->flow_hash == flow_hash && note->seq == seq)
 			return note;
 	}
 	return NULL;
@@ -93,17 +93,13 @@ struct es_note *es_tracks_add(struct es_note_bucket *bucket, u64 flow_hash, u32 
 			      const struct es_packet *pkt)
 {
 	struct es_note *note = es_tracks_request(bucket, flow_hash, seq);
-	u64 left_ns = 0;
 
-	if (note) {
-		left_ns = note->left_ns; /* until it has a socket again */
+	if (note)
 		es_note_remove(note);
-	}
 	es_tracks_trim(bucket);
 	note = kzalloc(sizeof(*note), GFP_ATOMIC | __GFP_NOWARN);
 	if (!note)
 		return NULL;
-	note->left_ns = left_ns;
 	note->flow_hash = flow_hash;
 	note->seq = seq;
 	note->client = pkt->saddr;
@@ -121,10 +117,8 @@ void es_tracks_built(struct es_note_bucket *bucket, struct es_note *note, const 
 
 	hlist_for_each_entry(other, &bucket->notes, node)
 	{
-		if (other->flow_hash != note->flow_hash)
-			continue;
-		other->sk = NULL;
-		other->left_ns = 0; /* it is back */
+		if (other->flow_hash == note->flow_hash)
+			other->sk = NULL;
 	}
 	note->sk = sk;
 	note->is_built = 1;
@@ -138,44 +132,6 @@ int es_rebuilt_lately(struct es_tracks *tracks, u64 flow_hash, u32 seq, u64 now_
 
 	es_tracks_unlock(bucket);
 	return rc;
-}
-
-int es_left_lately(struct es_tracks *tracks, u64 flow_hash, u64 now_ns)
-{
-	struct es_note_bucket *bucket = es_tracks_lock(tracks, flow_hash);
-	const struct es_note *note;
-	int rc = 0;
-
-	hlist_for_each_entry(note, &bucket->notes, node) rc |=
-		note->flow_hash == flow_hash && note->left_ns && now_ns - note->left_ns < ES_LEFT_HOLD_NS;
-	es_tracks_unlock(bucket);
-	return rc;
-}
-
-int es_left_note(struct es_tracks *tracks, u64 flow_hash, int has_left)
-{
-	struct es_note_bucket *bucket = es_tracks_lock(tracks, flow_hash);
-	u64 left_ns = has_left ? ktime_get_coarse_ns() : 0;
-	const struct es_packet nobody = {};
-	struct es_note *note;
-	int found = 0;
-
-	hlist_for_each_entry(note, &bucket->notes, node)
-	{
-		if (note->flow_hash != flow_hash)
-			continue;
-		note->left_ns = left_ns;
-		found = 1;
-	}
-	/* A connection that was not made here, or whose note a full bucket has lost. */
-	note = found || !has_left ? NULL : es_tracks_add(bucket, flow_hash, 0, &nobody);
-	if (note) {
-		note->is_flow = 1;
-		note->left_ns = left_ns;
-		found = 1;
-	}
-	es_tracks_unlock(bucket);
-	return found || !has_left ? 0 : -ENOMEM;
 }
 
 u8 es_note_tcp_state(struct net *net, const struct es_note *note)
@@ -214,7 +170,6 @@ static void es_tracks_sweep(struct work_struct *work)
 		hlist_for_each_entry_safe(note, next, &bucket->notes, node)
 		{
 			if (now_ns - note->at_ns >= ES_REBUILT_HOLD_NS &&
-			    now_ns - note->left_ns >= ES_LEFT_HOLD_NS &&
 			    (!note->handover || now_ns - note->handover_ns >= ES_HANDOVER_HOLD_NS) &&
 			    !es_note_tcp_state(tracks->net, note))
 				es_note_remove(note);

@@ -3,9 +3,9 @@
 #define ES_MODULE_TRACKS_H
 
 /*
- * What a node knows of the connections it has made: one struct es_note each. It does what es_rebuilts,
- * es_left and es_tracks do in kmod/bpf/: a module has no storage of its own in a socket, and must not hook a
- * socket's destructor, which would outlive it.
+ * What a node knows of the connections it has made: one struct es_note each. It does what es_rebuilts and
+ * es_tracks do in kmod/bpf/: a module has no storage of its own in a socket, and must not hook a socket's
+ * destructor, which would outlive it.
  *
  * A note begins as pending, when the decision to make a socket falls (on the interface), and becomes built
  * when the socket is made (behind routing and firewall). It names its socket by address and never looks into
@@ -31,9 +31,6 @@
 /* How long a request that was rebuilt here is remembered after its connection may be over. */
 #define ES_REBUILT_HOLD_NS 4000000000ULL
 
-/* How long the stack's RSTs are kept back for a connection that has moved away. */
-#define ES_LEFT_HOLD_NS 1000000000ULL
-
 /* How long a program's handover is remembered: longer than any of its messages can be on their way. */
 #define ES_HANDOVER_HOLD_NS 60000000000ULL
 
@@ -41,20 +38,17 @@
  * struct es_note - one connection
  * @sk: its socket's address, never looked into; NULL before it is made and when it is over
  * @seq: of its first request's first byte; @at_ns: when that was decided
- * @left_ns: when the socket was ended here so that it could move, 0 if it was not
  * @source: the node that inspected the request; @is_built: the socket was made; @is_seen: and a packet on it
  * was looked at, as es_track_create() does where each request is inspected
  * @handover: the id of the program's handover that it is about (kmod/core/connection.h), 0 if of none;
  * @handover_source, @handover_ns: from which node, and when; @is_cancelled: it was called off, and makes no
  * socket
- * @is_flow: about the flow alone, for @left_ns: not of a request, nor of a socket
  */
 struct es_note {
 	struct hlist_node node;
 	const struct sock *sk;
 	u64 flow_hash;
 	u64 at_ns;
-	u64 left_ns;
 	__be32 client;
 	__be32 service;
 	__be16 client_port;
@@ -65,7 +59,6 @@ struct es_note {
 	u16 source;
 	u8 handover_source;
 	u8 is_cancelled;
-	u8 is_flow;
 	u8 is_built;
 	u8 is_seen;
 	u8 is_acknowledged; /* without an answer: the client does not repeat its request any more */
@@ -121,11 +114,5 @@ u8 es_note_tcp_state(struct net *net, const struct es_note *note);
 
 /* Was a socket made from this request lately? */
 int es_rebuilt_lately(struct es_tracks *tracks, u64 flow_hash, u32 seq, u64 now_ns);
-
-/* Has this flow's connection just moved away from here? See es_reply_is_stray() in kmod/bpf/reply.h. */
-int es_left_lately(struct es_tracks *tracks, u64 flow_hash, u64 now_ns);
-
-/* es_left_note() - it is about to, or (@has_left 0) it has not. Returns 0 or -ENOMEM. */
-int es_left_note(struct es_tracks *tracks, u64 flow_hash, int has_left);
 
 #endif

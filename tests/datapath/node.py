@@ -286,14 +286,6 @@ class Node:
         self.listeners[port] = netns.inside(self.namespace, make)
         return self.listeners[port]
 
-    def overtaken(self, ip_packet):
-        """Give the stack a packet that our programs let pass a moment ago, when its socket was still there."""
-        def send():
-            with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
-                s.sendto(ip_packet, (VIP, 0))
-
-        netns.inside(self.namespace, send)
-
     @contextlib.contextmanager
     def gateway_unknown(self):
         """The gateway does not say its address: of all packets to clients, the last one is kept until it does."""

@@ -153,17 +153,6 @@ def test_handover(node, program, offer):
     assert node.pending(PROGRAM) == 0 and node.sockets(c) == []
 
 
-def test_overtaken(node, program):
-    """A packet that our program let pass a moment before finds no socket: the stack's RST is kept back."""
-    p = program().request().go()
-    p.agreed()
-    p.answer(p.taken(ASK), HERE, p.client.next)
-    assert p.result() == 0
-    with node.counts(reply_stray_rst=1):
-        node.overtaken(p.client.ip_packet(ACK | PSH, b"too late"))
-        p.client.silence()
-
-
 def test_unread(node, program):
     """What the program left unread goes along; what comes while the socket is frozen is not acknowledged."""
     p = program().request(b"x" * 900 + b"y" * 100, read=100)
