@@ -21,7 +21,6 @@
 struct es_bpf {
 	struct es_datapath base;
 	struct earshot_bpf *skel;
-	int reply_attached;
 };
 
 static struct es_bpf *es_bpf_of(struct es_datapath *dp)
@@ -258,34 +257,11 @@ static void es_bpf_free(struct es_datapath *dp)
 	earshot_bpf__destroy(es_bpf_of(dp)->skel);
 }
 
-/*
- * Replies are looked at only where a service inspects every request or has programs that hand connections
- * over, or there is a lease: others do not pay.
- */
-static int es_reply_switch(struct es_bpf *bpf, const struct es_config *config)
-{
-	int wanted = config->leased, rc;
-
-	for (__u32 i = 0; i < config->service_count; i++)
-		wanted |= config->service[i].inspect == ES_INSPECT_EVERY || config->service[i].server_port;
-	if (wanted && bpf->reply_attached) /* the kernel refuses to put a program in its own place */
-		return 0;
-	rc = wanted ? es_tcx_attach(bpf->base.params.public_ifindex, ES_TCX_EGRESS, bpf->skel->progs.es_reply)
-		    : es_tcx_detach(bpf->base.params.public_ifindex, ES_TCX_EGRESS, "es_reply");
-	if (!rc)
-		bpf->reply_attached = wanted;
-	return rc;
-}
-
 static int es_bpf_configure(struct es_datapath *dp, const struct es_config *config,
 			    const struct es_node_ring *ring)
 {
-	struct es_bpf *bpf = es_bpf_of(dp);
+	const struct es_bpf *bpf = es_bpf_of(dp);
 	__u32 next = !(dp->state->active & 1);
-	int rc = es_reply_switch(bpf, config);
-
-	if (rc)
-		return rc;
 
 	if (bpf_map_update_elem(bpf_map__fd(bpf->skel->maps.es_rings), &next, ring, BPF_ANY))
 		return -errno;
@@ -300,22 +276,24 @@ static int es_bpf_attach(struct es_datapath *dp, char *err, size_t err_len)
 	const struct es_bpf *bpf = es_bpf_of(dp);
 	const struct {
 		unsigned int ifindex;
+		enum bpf_attach_type hook;
 		struct bpf_program *prog;
 	} at[] = {
 		/* The receiving side first: when requests are given away, someone is there to take them. */
-		{bpf->base.params.cluster_ifindex, bpf->skel->progs.es_cluster},
-		{if_nametoindex("lo"), bpf->skel->progs.es_cluster},
-		{bpf->base.params.public_ifindex, bpf->skel->progs.es_public},
+		{bpf->base.params.public_ifindex, ES_TCX_EGRESS, bpf->skel->progs.es_reply},
+		{bpf->base.params.cluster_ifindex, ES_TCX_INGRESS, bpf->skel->progs.es_cluster},
+		{if_nametoindex("lo"), ES_TCX_INGRESS, bpf->skel->progs.es_cluster},
+		{bpf->base.params.public_ifindex, ES_TCX_INGRESS, bpf->skel->progs.es_public},
 	};
 	char name[IF_NAMESIZE] = "?";
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
-		int rc = es_tcx_attach(at[i].ifindex, ES_TCX_INGRESS, at[i].prog);
+		int rc = es_tcx_attach(at[i].ifindex, at[i].hook, at[i].prog);
 
 		if (rc) {
 			if_indextoname(at[i].ifindex, name);
-			snprintf(err, err_len, "bpf datapath: attaching to tc ingress of %s failed: %s", name,
-				 strerror(-rc));
+			snprintf(err, err_len, "bpf datapath: attaching to tc %s of %s failed: %s",
+				 at[i].hook == ES_TCX_INGRESS ? "ingress" : "egress", name, strerror(-rc));
 			return rc;
 		}
 	}

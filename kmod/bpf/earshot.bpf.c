@@ -2,8 +2,8 @@
 /*
  * The BPF datapath: tc programs. es_public (ingress) sees what the switch broadcasts, es_cluster (ingress, on
  * the private network and on lo) sees handover messages. Both only make the view, call the decision function
- * of kmod/core and carry its verdict out. es_reply (egress, only where a service inspects every request or
- * membership changes) reads where our servers' responses end, and keeps back what must not leave.
+ * of kmod/core and carry its verdict out. es_reply (egress) reads where our servers' responses end, keeps
+ * back what must not leave, and notes whom the stack has sent a RST.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -31,6 +31,16 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+/* Has this node ended the packet's connection? It is seldom asked: only for a while after it ended any. */
+static __always_inline int es_view_is_ended(const struct es_view *v, __u64 now_ns)
+{
+	struct es_reset *slot = es_reset_slot(v->flow_hash);
+
+	if (slot && (v->seg.flags & ES_TCP_SYN))
+		es_reset_forget(slot, v->flow_hash);
+	return slot && es_reset_is_of(slot, v->flow_hash, v->seg.ack, (__u32)(now_ns / 1000000));
+}
+
 /* Everything about a flow that es_decide() wants to know, and the packet and its socket do not tell. */
 static __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, __u64 now_ns)
 {
@@ -43,6 +53,9 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 		return -1;
 	es_packet_flow(pkt, &flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	if (v->socket == ES_SOCKET_NONE && state->reset_ns &&
+	    (__s64)(now_ns - state->reset_ns) < ES_RESET_HOLD_MS * 1000000LL)
+		v->ended = (__u8)es_view_is_ended(v, now_ns);
 	if (v->socket != ES_SOCKET_ESTABLISHED) {
 		struct es_node_ring *ring = es_ring_get(state);
 
@@ -459,29 +472,34 @@ int es_cluster(struct __sk_buff *skb)
 	return es_handover_request(skb, cfg, &h);
 }
 
-/*
- * The hash of a packet's flow that leaves here, if it is a service's; returns the service's enum es_inspect,
- * or -1.
- */
-static __noinline int es_reply_flow(const struct iphdr *ip, const struct es_packet *pkt, __u64 *ret_flow_hash)
+/* The enum es_inspect of the service that a packet leaves, or -1. */
+static __noinline int es_reply_inspect(const struct iphdr *ip, const struct es_packet *pkt)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	int service;
+
+	if (!cfg || !ip || !pkt)
+		return -1;
+	service = es_service_find(ip->saddr, pkt->sport);
+	return service < 0 ? -1 : cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
+}
+
+/* The hash of the flow of a packet that leaves here. */
+static __noinline __u64 es_reply_flow(const struct iphdr *ip, const struct es_packet *pkt)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_flow flow;
-	int service;
 
-	if (!cfg || !ip || !pkt || !ret_flow_hash)
-		return -1;
-	service = es_service_find(ip->saddr, pkt->sport);
-	if (service < 0)
-		return -1;
+	if (!cfg || !ip || !pkt)
+		return 0;
 	/* The client's view of the flow. */
 	flow.client = es_addr_from_v4(ip->daddr);
 	flow.service = es_addr_from_v4(ip->saddr);
 	flow.client_port = pkt->dport;
 	flow.service_port = pkt->sport;
-	*ret_flow_hash = es_flow_hash(&cfg->ring_key, &flow);
-	return cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
+	return es_flow_hash(&cfg->ring_key, &flow);
 }
 
 /*
@@ -496,7 +514,7 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 	struct es_rebuilt *rebuilt;
 	struct bpf_sock *full;
 	struct tcp_sock *tp;
-	__u64 flow_hash, now_ns;
+	__u64 now_ns;
 	int silent;
 
 	if (!state || !state->lease_ns || !sk || !seg)
@@ -513,13 +531,13 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 	if (!full || full->type != SOCKET_TYPE_STREAM)
 		return ES_REPLY_LEAVES;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || !es_socket_is_unproven(tp) || es_reply_flow(ip, pkt, &flow_hash) < 0)
+	if (!tp || !es_socket_is_unproven(tp))
 		return ES_REPLY_LEAVES;
 	if (!silent && (__s64)(now_ns - state->firm_ns) >= 0) {
 		es_count(ES_COUNT_reply_unsure);
 		return ES_REPLY_STAYS;
 	}
-	rebuilt = es_rebuilt_of(tp, flow_hash);
+	rebuilt = es_rebuilt_of(tp, es_reply_flow(ip, pkt));
 	if (!silent) {
 		if (rebuilt)
 			rebuilt->acknowledged = 1;
@@ -532,21 +550,36 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 	return ES_REPLY_STAYS;
 }
 
+/* The stack ends a connection: from now on this node says so whenever it is asked. */
+static __noinline int es_reply_ended(const struct iphdr *ip, const struct es_packet *pkt, __u32 seq)
+{
+	struct es_state *state = es_state_get();
+	struct es_reset *slot;
+	__u64 flow_hash, now_ns;
+
+	if (!state)
+		return 0;
+	flow_hash = es_reply_flow(ip, pkt);
+	slot = es_reset_slot(flow_hash);
+	if (!slot)
+		return 0;
+	now_ns = bpf_ktime_get_coarse_ns();
+	es_reset_note(slot, flow_hash, seq, (__u32)(now_ns / 1000000));
+	state->reset_ns = now_ns;
+	return 0;
+}
+
 /* Read what the server says, for the connection's track; also what is kept back, since it comes again. */
 static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_sock *sk, const struct iphdr *ip,
 					   const struct es_packet *pkt, const struct es_segment *seg)
 {
 	struct es_track *t = es_track_of(sk);
 	struct tcp_sock *tp;
-	__u64 flow_hash;
 	int complete;
 	__u32 off;
 
-	if (!t) {
-		if (es_reply_flow(ip, pkt, &flow_hash) != ES_INSPECT_EVERY)
-			return;
-		t = es_track_create(sk, flow_hash);
-	}
+	if (!t)
+		t = es_track_create(sk, es_reply_flow(ip, pkt));
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!t || t->pin || !tp)
 		return;
@@ -570,6 +603,7 @@ int es_reply(struct __sk_buff *skb)
 	struct es_segment seg;
 	struct tcp_sock *tp;
 	struct iphdr ip;
+	int inspect;
 
 	if (!sk || skb->protocol != es_htons(ETH_P_IP) || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return TC_ACT_OK;
@@ -579,7 +613,10 @@ int es_reply(struct __sk_buff *skb)
 	/* Not tot_len: it says nothing of a packet that the network card will cut. */
 	if (es_packet_tcp(skb, &pkt, skb->len - ETH_HLEN, &seg))
 		return TC_ACT_OK;
-	if (seg.len)
+	inspect = es_reply_inspect(&ip, &pkt);
+	if (inspect < 0)
+		return TC_ACT_OK;
+	if (seg.len && inspect == ES_INSPECT_EVERY)
 		es_reply_track(skb, sk, &ip, &pkt, &seg);
 	switch (es_reply_fate(sk, &ip, &pkt, &seg)) {
 	case ES_REPLY_STAYS:
@@ -588,6 +625,8 @@ int es_reply(struct __sk_buff *skb)
 		tp = bpf_skc_to_tcp_sock(sk);
 		return tp ? es_reply_tell(skb, &ip, &pkt, tp->snd_una, tp->snd_nxt) : TC_ACT_SHOT;
 	default:
+		if (seg.flags & ES_TCP_RST)
+			es_reply_ended(&ip, &pkt, seg.seq);
 		return TC_ACT_OK;
 	}
 }

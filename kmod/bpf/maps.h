@@ -11,6 +11,7 @@
 #include "kmod/core/decisions.h"
 #include "kmod/core/handover.h"
 #include "kmod/core/replay.h"
+#include "kmod/core/resets.h"
 #include "kmod/core/node_ring.h"
 #include "kmod/core/track.h"
 
@@ -106,6 +107,14 @@ struct {
 	__type(value, struct es_rebuilt);
 } es_rebuilts SEC(".maps");
 
+/* Connections that the stack here has ended with a RST. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ES_RESETS);
+	__type(key, __u32);
+	__type(value, struct es_reset);
+} es_resets SEC(".maps");
+
 /* Connections of services that inspect every request: lives and dies with the socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -148,6 +157,13 @@ static __always_inline struct es_node_ring *es_ring_get(const struct es_state *s
 	__u32 active = state->active & 1;
 
 	return bpf_map_lookup_elem(&es_rings, &active);
+}
+
+static __always_inline struct es_reset *es_reset_slot(__u64 flow_hash)
+{
+	__u32 index = es_reset_index(flow_hash);
+
+	return bpf_map_lookup_elem(&es_resets, &index);
 }
 
 /* Is this node's lease over? */

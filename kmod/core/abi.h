@@ -98,6 +98,7 @@ _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
  * @lease_ns: CLOCK_MONOTONIC time until which the other nodes leave this one its share of the ring, 0 without
  * membership. When it is over, the node is silent: it takes no new flow, and what others may have taken over
  * stands still.
+ * @reset_ns: when the stack last ended a connection with a RST (resets.h), 0 if it never did
  * @firm_ns: until when before that this node may acknowledge a request that it has not answered: the client
  * does not repeat it then, so it had better be answered while the lease lasts
  * @wall_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC, so that a datapath without a daemon still knows the time
@@ -113,7 +114,8 @@ struct es_state {
 	__u32 served_epoch;
 	__u32 pad0;
 	__u64 firm_ns;
-	__u64 pad[2];
+	__u64 reset_ns;
+	__u64 pad;
 	struct es_worker_state worker[ES_WORKERS_MAX];
 };
 

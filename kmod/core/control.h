@@ -69,12 +69,12 @@ enum es_attribute {
 	ES_ATTR_RING1,
 	ES_ATTR_RING2,
 	ES_ATTR_RING3,
-	ES_ATTR_COUNTERS,  /* __u64[], ES_COUNTER_COUNT of this version or of an older one */
-	ES_ATTR_LOADS,	   /* struct es_load_sums */
-	ES_ATTR_ENTRIES,   /* an array */
-	ES_ATTR_COUNT,	   /* __u32 */
-	ES_ATTR_FLOW,	   /* struct es_flow */
-	ES_ATTR_SOCKET,	   /* struct es_connection_state */
+	ES_ATTR_COUNTERS, /* __u64[], ES_COUNTER_COUNT of this version or of an older one */
+	ES_ATTR_LOADS,	  /* struct es_load_sums */
+	ES_ATTR_ENTRIES,  /* an array */
+	ES_ATTR_COUNT,	  /* __u32 */
+	ES_ATTR_FLOW,	  /* struct es_flow */
+	ES_ATTR_SOCKET,	  /* struct es_connection_state */
 	ES_ATTR_END
 };
 #define ES_ATTR_MAX (ES_ATTR_END - 1)

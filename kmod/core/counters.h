@@ -29,6 +29,7 @@
 	X(cookie_expired, "first request or FIN with an expired cookie, answered with RST")                  \
 	X(fin_before_request, "FIN before any request, answered with RST")                                   \
 	X(reset_after_reject, "more of a connection whose request the inspector refused, answered with RST") \
+	X(reset_repeated, "more of a connection that this node has ended with a RST, answered with another") \
 	X(keepalive_answered, "keep-alive probe before any request, answered")                               \
 	X(request_queued, "first segment of a request given to the inspector")                               \
 	X(request_later_queued, "later segment of a first request given to the inspector")                   \

@@ -43,6 +43,7 @@ enum es_action {
  * @track: what es_track_inbound() says, of an established socket
  * @old_rcv_nxt: of a TIME_WAIT socket
  * @waits: the ring names this node, but not yet, or not any more, for requests (kmod/core/ring.h)
+ * @ended: without a socket: this node has ended the connection with a RST, see es_reset_is_of()
  * @silent: this node's lease is over; @unproven: of an established socket then, see es_socket_is_unproven()
  * @inspect: the service's enum es_inspect; @inspector_alive: the flow's worker has a fresh heartbeat
  * @slot: wall-clock cookie slot; @now_ms: monotonic milliseconds
@@ -62,6 +63,7 @@ struct es_view {
 	__u8 waits;
 	__u8 silent;
 	__u8 unproven;
+	__u8 ended;
 };
 
 /**
@@ -232,7 +234,7 @@ static __always_inline void es_decide_bare_ack(const struct es_config *cfg, cons
  */
 static __always_inline int es_is_anothers(const struct es_view *v)
 {
-	return v->socket == ES_SOCKET_NONE && !v->mine && !v->silent && !v->decision;
+	return v->socket == ES_SOCKET_NONE && !v->mine && !v->silent && !v->decision && !v->ended;
 }
 
 /**
@@ -274,6 +276,8 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 	}
 	if (v->silent)
 		ES_VERDICT(ret, ES_DROP, drop_silent);
+	if (v->ended && v->socket == ES_SOCKET_NONE && (type & ~ES_TCP_FIN) == ES_TCP_ACK)
+		ES_VERDICT(ret, ES_ANSWER_RST, reset_repeated);
 	/* It follows the answer that the inspector gave and closed with: nothing is left to be said. */
 	if ((seg->len || (type & ES_TCP_FIN)) && (type & ~ES_TCP_FIN) == ES_TCP_ACK &&
 	    es_decision_node(v->decision) == ES_NODE_REJECT && !es_decision_is_moved(v->decision))

@@ -66,9 +66,12 @@ int es_node_new(struct net *net, const struct es_module_params *params, struct e
 		goto err_counters;
 	for (u32 i = 0; i < ES_NODES_MAX * ES_STREAMS_MAX; i++)
 		spin_lock_init(&node->replays[i].lock);
+	node->resets = vzalloc(sizeof(*node->resets) * ES_RESETS);
+	if (!node->resets)
+		goto err_replays;
 	rc = es_table_new(sizeof(struct es_state), &node->state_table);
 	if (rc)
-		goto err_replays;
+		goto err_resets;
 	node->state = node->state_table->memory.at;
 	rc = es_table_new(sizeof(struct es_decision_set) * (size_t)params->decision_sets,
 			  &node->decision_table);
@@ -90,6 +93,8 @@ err_decisions:
 	es_table_put(node->decision_table);
 err_state:
 	es_table_put(node->state_table);
+err_resets:
+	vfree(node->resets);
 err_replays:
 	vfree(node->replays);
 err_counters:
@@ -237,6 +242,7 @@ void es_node_free(struct es_node **node)
 	es_tracks_free(&n->tracks);
 	es_table_put(n->decision_table);
 	es_table_put(n->state_table);
+	vfree(n->resets);
 	vfree(n->replays);
 	free_percpu(n->counters);
 	kfree(n);

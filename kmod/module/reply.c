@@ -168,6 +168,15 @@ static void es_reply_tell(struct es_node *node, const struct sk_buff *skb, const
 	es_count(node, es_answer_route(node->net, skb, &rst) ? ES_COUNT_answer_failed : ES_COUNT_reply_told);
 }
 
+/* The stack ends a connection: from now on this node says so whenever it is asked. */
+static void es_reply_ended(struct es_node *node, u64 flow_hash, u32 seq)
+{
+	u64 now_ns = ktime_get_coarse_ns();
+
+	es_reset_note(es_reset_slot(node, flow_hash), flow_hash, seq, (u32)div_u64(now_ns, NSEC_PER_MSEC));
+	WRITE_ONCE(node->state->reset_ns, now_ns);
+}
+
 static unsigned int es_reply_segment(struct es_node *node, const struct es_version *version,
 				     struct sk_buff *skb)
 {
@@ -186,7 +195,7 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 	if (service < 0)
 		return NF_ACCEPT;
 	inspect = cfg->service[service].inspect;
-	if (!cfg->leased && inspect != ES_INSPECT_EVERY && !cfg->service[service].server_port)
+	if (!cfg->leased && inspect != ES_INSPECT_EVERY && !(seg.flags & ES_TCP_RST))
 		return NF_ACCEPT;
 	/* The client's view of the flow. */
 	client = (struct es_packet){
@@ -208,6 +217,9 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 			      READ_ONCE(tcp_sk(sk)->snd_nxt));
 		return NF_DROP;
 	default:
+		/* Not ours in the name of the stack: those have no socket. */
+		if (sk && (seg.flags & ES_TCP_RST))
+			es_reply_ended(node, flow_hash, seg.seq);
 		return NF_ACCEPT;
 	}
 }

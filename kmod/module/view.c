@@ -4,16 +4,30 @@
  */
 #include "view.h"
 
+/* Has this node ended the packet's connection? It is seldom asked: only for a while after it ended any. */
+static int es_view_is_ended(const struct es_node *node, const struct es_view *v, u64 now_ns)
+{
+	struct es_reset *slot = es_reset_slot(node, v->flow_hash);
+
+	if (v->seg.flags & ES_TCP_SYN)
+		es_reset_forget(slot, v->flow_hash);
+	return es_reset_is_of(slot, v->flow_hash, v->seg.ack, (u32)div_u64(now_ns, NSEC_PER_MSEC));
+}
+
 void es_view_complete(const struct es_node *node, const struct es_version *version,
 		      const struct es_packet *pkt, struct es_view *v, u64 now_ns)
 {
 	const struct es_config *cfg = &version->config;
 	const struct es_state *state = node->state;
+	u64 reset_ns = READ_ONCE(state->reset_ns);
 	struct es_flow flow;
 	u32 worker;
 
 	es_packet_flow(pkt, &flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	if (v->socket == ES_SOCKET_NONE && reset_ns &&
+	    (s64)(now_ns - reset_ns) < (s64)ES_RESET_HOLD_MS * NSEC_PER_MSEC)
+		v->ended = (u8)es_view_is_ended(node, v, now_ns);
 	if (v->socket != ES_SOCKET_ESTABLISHED) {
 		if (es_node_ring_answers(&version->ring, v->flow_hash)) {
 			v->mine = READ_ONCE(state->attached) != 0;

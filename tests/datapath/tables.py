@@ -52,7 +52,7 @@ class State(Structure):
     _fields_ = [
         ("active", c_uint32), ("attached", c_uint32), ("wall_offset_ns", c_uint64), ("sequence", c_uint64),
         ("lease_ns", c_uint64), ("served_epoch", c_uint32), ("pad0", c_uint32),
-        ("firm_ns", c_uint64), ("pad", c_uint64 * 2),
+        ("firm_ns", c_uint64), ("reset_ns", c_uint64), ("pad", c_uint64),
         ("worker", c_uint64 * 8 * WORKERS_MAX)]
 
 

@@ -558,6 +558,7 @@ static void test_properties(void **state)
 		v.unproven = r >> 27 & 1;
 		v.waits = r >> 28 & 1;
 		cfg.leased = r >> 29 & 1;
+		v.ended = (q & 15) == 3;
 		is_moved = v.seg.len &&
 			   (v.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) == ES_TCP_ACK &&
 			   es_decision_is_moved(v.decision);
@@ -582,6 +583,11 @@ static void test_properties(void **state)
 			assert_true(got.action == ES_DROP ||
 				    (v.inspector_alive &&
 				     (got.action == ES_QUEUE_FIRST || got.action == ES_QUEUE_LATER)));
+			continue;
+		}
+		if (got.counter == ES_COUNT_reset_repeated) {
+			assert_true(v.ended && v.socket == ES_SOCKET_NONE && !v.silent);
+			assert_true((v.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) == ES_TCP_ACK);
 			continue;
 		}
 		if (got.counter == ES_COUNT_reset_after_reject) {
@@ -677,6 +683,41 @@ static void test_after_reject(void **state)
 	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
 }
 
+/* What comes of a connection that the stack here has ended gets another RST, whoever inspects the flow. */
+static void test_ended(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	for (v.mine = 0; v.mine < 2; v.mine++) {
+		v.ended = 1;
+		EXPECT(&cfg, &v, ES_ANSWER_RST, reset_repeated);
+		v.inspector_alive = !v.inspector_alive; /* the first request too, which made the connection */
+		EXPECT(&cfg, &v, ES_ANSWER_RST, reset_repeated);
+		v.silent = 1; /* another node may have it by now */
+		EXPECT(&cfg, &v, ES_DROP, drop_silent);
+		v.silent = 0;
+		v.socket = ES_SOCKET_ESTABLISHED;
+		EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+		v.socket = ES_SOCKET_NONE;
+	}
+	v.mine = 1;
+	v.seg.len = 0;
+	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_repeated);
+	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
+	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_repeated);
+	v.seg.flags = ES_TCP_ACK | ES_TCP_RST;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+	v.seg.flags = ES_TCP_SYN;
+	EXPECT(&cfg, &v, ES_SYNACK, syn_answered);
+	v.seg.flags = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_bad_flags);
+	v.mine = 0;
+	v.seg.flags = ES_TCP_ACK | ES_TCP_RST;
+	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -698,6 +739,7 @@ int main(void)
 		cmocka_unit_test(test_later_segment_that_looks_first),
 		cmocka_unit_test(test_properties),
 		cmocka_unit_test(test_after_reject),
+		cmocka_unit_test(test_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

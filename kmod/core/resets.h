@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_RESETS_H
+#define ES_CORE_RESETS_H
+
+/*
+ * Connections that the stack here has ended with a RST. That may get lost; or the client, which lacks what
+ * was sent before it, asks whether it was meant (RFC 5961 section 3.2). Either way it sends something more,
+ * and a stack answers what belongs to no connection with a RST (RFC 9293 section 3.10.7.1). A node must not:
+ * the connection may be another's. But the one that has ended it knows, and says so again.
+ *
+ * One entry a slot, the newest: who loses his to another flow waits for his own timeout. Any CPU writes, none
+ * locks. An entry that two have written at once names a flow and another one's number, which es_reset_is_of()
+ * finds too far off.
+ */
+#include "types.h"
+
+#define ES_RESETS 16384 /* a power of two; 256 KB */
+
+/* A client sends again what was lost five times and more in this time. */
+#define ES_RESET_HOLD_MS 60000
+
+/*
+ * How far what a client acknowledges may be from the RST's sequence number: what was under way, so a send
+ * buffer. This tells a connection from the next one of the same ports, of whose SYN this node has not heard.
+ */
+#define ES_RESET_REACH (1u << 24)
+
+/* struct es_reset - @seq: of the RST; @at_ms: monotonic. All zero: empty. */
+struct es_reset {
+	__u64 flow_hash;
+	__u32 seq;
+	__u32 at_ms;
+};
+_Static_assert(sizeof(struct es_reset) == 16, "four to a cache line");
+
+static __always_inline __u32 es_reset_index(__u64 flow_hash)
+{
+	return (__u32)(flow_hash >> 20) & (ES_RESETS - 1);
+}
+
+static __always_inline void es_reset_note(struct es_reset *slot, __u64 flow_hash, __u32 seq, __u32 now_ms)
+{
+	volatile struct es_reset *r = slot;
+
+	r->flow_hash = flow_hash;
+	r->seq = seq;
+	r->at_ms = now_ms;
+}
+
+/* The flow begins anew. */
+static __always_inline void es_reset_forget(struct es_reset *slot, __u64 flow_hash)
+{
+	volatile struct es_reset *r = slot;
+
+	if (r->flow_hash == flow_hash)
+		r->flow_hash = 0;
+}
+
+/* es_reset_is_of() - is a segment of @flow_hash that acknowledges @ack of the connection that was ended? */
+static __always_inline int es_reset_is_of(const struct es_reset *slot, __u64 flow_hash, __u32 ack,
+					  __u32 now_ms)
+{
+	const volatile struct es_reset *r = slot;
+
+	return r->flow_hash == flow_hash && now_ms - r->at_ms < ES_RESET_HOLD_MS &&
+	       ack - r->seq + ES_RESET_REACH < 2 * ES_RESET_REACH;
+}
+
+#endif

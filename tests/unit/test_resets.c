@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Which segments are of a connection that was ended here with a RST. */
+#include "cmocka_all.h"
+#include "kmod/core/resets.h"
+
+#define FLOW 0x123456789abcdefULL
+#define NOW  0xfffffff0u /* the clock wraps soon */
+
+static void test_nothing_noted(void **state)
+{
+	const struct es_reset empty = {};
+
+	(void)state;
+	assert_false(es_reset_is_of(&empty, FLOW, 0, 0));
+	assert_false(es_reset_is_of(&empty, FLOW, 0, ES_RESET_HOLD_MS));
+}
+
+static void test_for_a_while(void **state)
+{
+	struct es_reset r = {};
+
+	(void)state;
+	es_reset_note(&r, FLOW, 1000, NOW);
+	assert_true(es_reset_is_of(&r, FLOW, 1000, NOW));
+	assert_true(es_reset_is_of(&r, FLOW, 1000, NOW + ES_RESET_HOLD_MS - 1));
+	assert_false(es_reset_is_of(&r, FLOW, 1000, NOW + ES_RESET_HOLD_MS));
+	assert_false(es_reset_is_of(&r, FLOW ^ 1ULL << 63, 1000, NOW));
+}
+
+/* Sequence numbers wrap too. */
+static void test_within_reach(void **state)
+{
+	static const __u32 seqs[] = {0, 1000, 0x80000000, 0xfffffff0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(seqs) / sizeof(seqs[0]); i++) {
+		struct es_reset r = {};
+		__u32 seq = seqs[i];
+
+		es_reset_note(&r, FLOW, seq, NOW);
+		assert_true(es_reset_is_of(&r, FLOW, seq - ES_RESET_REACH, NOW));
+		assert_true(es_reset_is_of(&r, FLOW, seq + ES_RESET_REACH - 1, NOW));
+		assert_false(es_reset_is_of(&r, FLOW, seq - ES_RESET_REACH - 1, NOW));
+		assert_false(es_reset_is_of(&r, FLOW, seq + ES_RESET_REACH, NOW));
+		assert_false(es_reset_is_of(&r, FLOW, seq + 0x80000000, NOW));
+	}
+}
+
+static void test_begins_anew(void **state)
+{
+	struct es_reset r = {};
+
+	(void)state;
+	es_reset_note(&r, FLOW, 1000, NOW);
+	es_reset_forget(&r, FLOW + 1); /* another flow's */
+	assert_true(es_reset_is_of(&r, FLOW, 1000, NOW));
+	es_reset_forget(&r, FLOW);
+	assert_false(es_reset_is_of(&r, FLOW, 1000, NOW));
+	es_reset_note(&r, FLOW, 2000, NOW);
+	es_reset_note(&r, FLOW + 1, 3000, NOW); /* the newest has the slot */
+	assert_false(es_reset_is_of(&r, FLOW, 2000, NOW));
+	assert_true(es_reset_is_of(&r, FLOW + 1, 3000, NOW));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_noted),
+		cmocka_unit_test(test_for_a_while),
+		cmocka_unit_test(test_within_reach),
+		cmocka_unit_test(test_begins_anew),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
