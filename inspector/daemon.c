@@ -93,6 +93,7 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 		int inspects = (policy && policy->inspects) || es_plugins_has(cluster->plugins, i);
 
 		ret->service[i].inspect = (__u8)(inspects ? conf->services[i].inspect : ES_INSPECT_NEVER);
+		ret->reads_replies |= ret->service[i].inspect == ES_INSPECT_EVERY;
 		ret->service[i].server = conf->services[i].server_address;
 		ret->service[i].server_port = es_htons(conf->services[i].server_port);
 	}

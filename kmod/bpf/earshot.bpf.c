@@ -600,6 +600,8 @@ int es_reply(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct es_packet pkt = {};
+	struct es_config *cfg;
+	struct es_state *state;
 	struct es_segment seg;
 	struct tcp_sock *tp;
 	struct iphdr ip;
@@ -612,6 +614,10 @@ int es_reply(struct __sk_buff *skb)
 	pkt.off = ETH_HLEN;
 	/* Not tot_len: it says nothing of a packet that the network card will cut. */
 	if (es_packet_tcp(skb, &pkt, skb->len - ETH_HLEN, &seg))
+		return TC_ACT_OK;
+	state = es_state_get();
+	cfg = state ? es_config_get(state) : (void *)0;
+	if (!cfg || (!cfg->reads_replies && !state->lease_ns && !(seg.flags & ES_TCP_RST)))
 		return TC_ACT_OK;
 	inspect = es_reply_inspect(&ip, &pkt);
 	if (inspect < 0)

@@ -45,6 +45,7 @@ _Static_assert(sizeof(struct es_service_entry) == 40, "entries are ABI");
  * @mss: what we announce; a full segment still fits into a handover message
  * @leased: membership changes: this node may serve only as long as its lease says, never without its daemon,
  * and the epochs in handover messages mean something
+ * @reads_replies: some service inspects every request, so where responses end matters
  * @offer_*: what the node's TCP can keep: never promise in the SYN-ACK what a sysctl forbids the socket
  */
 struct es_config {
@@ -74,7 +75,8 @@ struct es_config {
 	__u8 cluster_mac[6];
 	__u8 public_mac[6];
 	__u8 leased;
-	__u8 pad[2];
+	__u8 reads_replies;
+	__u8 pad;
 	struct es_addr self_address;
 	struct es_service_entry service[ES_SERVICES_MAX];
 };

@@ -45,7 +45,7 @@ class Config(Structure):
         ("fallback_after_ms", c_uint32), ("public_ifindex", c_uint32), ("cluster_ifindex", c_uint32), ("mss", c_uint16),
         ("handover_port", c_uint16), ("rcv_wscale", c_uint8), ("offer_wscale", c_uint8), ("offer_sack", c_uint8),
         ("offer_ts", c_uint8), ("offer_ecn", c_uint8), ("cluster_mac", c_uint8 * 6), ("public_mac", c_uint8 * 6),
-        ("leased", c_uint8), ("pad", c_uint8 * 2), ("self_address", Address), ("service", Service * SERVICES_MAX)]
+        ("leased", c_uint8), ("reads_replies", c_uint8), ("pad", c_uint8), ("self_address", Address), ("service", Service * SERVICES_MAX)]
 
 
 class State(Structure):
