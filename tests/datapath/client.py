@@ -102,6 +102,13 @@ class Client:
         self.ts_recent = tsval if self.offer.means.ts else 0
         return self.cookie, tsval
 
+    def no_cookie(self, ack):
+        """The first acknowledgment from `ack` on that is not taken for one of a handshake of this flow: what is not is,
+        by a chance of 1 in 2,048, as the flow's tag in a cookie is 10 bits, and half of all slots are in time."""
+        while any(model.is_of_flow(key, self.hash, self.node.slot(), (ack - 1) & MASK) for key in self.node.keys.cookie):
+            ack += 1
+        return ack & MASK
+
     def synack_bytes(self):
         """The frame that must answer our SYN."""
         cookie, tsval = self.forge()

@@ -160,13 +160,21 @@ def slot_of(slot_s, guard_s=0.1):
         time.sleep(guard_s / 10)
 
 
+def _flow_tag(key, hash_, slot, packed):
+    return siphash(key, struct.pack("<QIB", hash_, slot & MASK32, packed)) >> 54
+
+
 def cookie(key, hash_, slot, isn, options):
     """(ISN, TSval) of the SYN-ACK."""
     packed = options.packed()
-    flow = struct.pack("<Q", hash_)
-    flow_tag = siphash(key, flow + struct.pack("<IB", slot & MASK32, packed)) >> 54
-    mac = siphash(key, flow + struct.pack("<IIB", slot & MASK32, isn, packed))
-    return (slot & 7) << 29 | (mac >> 53) << 18 | packed << 10 | flow_tag, mac & MASK32
+    mac = siphash(key, struct.pack("<QIIB", hash_, slot & MASK32, isn, packed))
+    return (slot & 7) << 29 | (mac >> 53) << 18 | packed << 10 | _flow_tag(key, hash_, slot, packed), mac & MASK32
+
+
+def is_of_flow(key, hash_, slot, number):
+    """Has this number the tag of a cookie of the flow, of whichever slot around this one it names?"""
+    named = next(s for s in range(slot + 1, slot - 7, -1) if s & 7 == number >> 29)
+    return number & 0x3FF == _flow_tag(key, hash_, named, number >> 10 & 0xFF)
 
 
 REQUEST, FOLLOW, NACK, STAY, END = 1, 2, 3, 4, 5

@@ -40,10 +40,11 @@ def test_reset_of_no_flow(node, client, flags):
 
 def test_unknown_flow(node, client):
     c = client()
+    c.ack = c.no_cookie(12345)
     with node.counts(drop_no_flow=1, cookie_invalid=2):
-        c.send(ACK, ack=12345)
-        c.send(ACK | PSH, c.get(), ack=12345)
-        c.send(ACK | FIN, ack=12345)
+        c.send(ACK)
+        c.send(ACK | PSH, c.get())
+        c.send(ACK | FIN)
         c.silence()
 
 

@@ -31,6 +31,15 @@ def test_cookie_fields():
     assert model.Options().packed() == 15 << 2
 
 
+def test_cookie_is_of_its_flow():
+    options = model.Options(mss=1460, wscale=7, sack=True)
+    for slot in range(20, 28):
+        cookie, _ = model.cookie((1, 2), 3, slot, 4, options)
+        assert all(model.is_of_flow((1, 2), 3, now, cookie) for now in range(slot - 1, slot + 7))
+        assert not model.is_of_flow((1, 2), 3, slot, cookie ^ 1)
+        assert not model.is_of_flow((1, 2), 5, slot, cookie)
+
+
 def test_handover_round_trip():
     message = model.Handover(packet=b"x" * 45, sequence=1 << 40, nack=3)
     packed = message.pack((5, 6))

@@ -98,6 +98,7 @@ def test_retransmitted_fin(node, client, owner):
 def test_anything_else(node, client):
     """As if there were no socket."""
     c = mine(client)
+    c.ack = c.no_cookie(c.ack)
     with node.counts(drop_no_flow=2, cookie_invalid=2, drop_bad_flags=1):
         c.send(ACK)
         c.send(RST)

@@ -16,11 +16,10 @@ import tables_module
 from tables_module import ATTR_CONFIG, ATTR_RING0, IOC_TABLE, Control, attribute
 
 CMD_GET, CMD_NEW, CMD_CONFIGURE, CMD_ATTACH, CMD_REMOVE, CMD_COUNTERS = 1, 2, 3, 4, 5, 6
-CMD_CONNECTION, CMD_LEFT = 12, 13
+CMD_CONNECTION = 12
 ATTR_ABI, ATTR_PARAMS = 1, 3
-ATTR_FLOW, ATTR_FLOW_HASH, ATTR_HAS_LEFT = 14, 16, 17
-FLOW, FLOW_HASH, LEFT = attribute(ATTR_FLOW, bytes(36)), attribute(ATTR_FLOW_HASH, bytes(8)), (
-    attribute(ATTR_HAS_LEFT, bytes(4)), attribute(ATTR_HAS_LEFT, struct.pack("=I", 1)))
+ATTR_FLOW = 14
+FLOW = attribute(ATTR_FLOW, bytes(36))
 STATE, DECISIONS, RESPONSES, TABLES = 8, 9, 10, 11
 PAGE = mmap.PAGESIZE
 RING_PART = ctypes.sizeof(tables.Ring) // tables_module.RING_PARTS
@@ -57,7 +56,6 @@ def test_nothing_without_a_node(control, namespace):
     for command in (tables_module.CMD_FLOWS, tables_module.CMD_CONNECTIONS):
         refused(errno.ENOENT, control.ask, command, flags=tables_module.DUMP)
     refused(errno.ENOENT, control.ask, CMD_CONNECTION, FLOW)
-    refused(errno.ENOENT, control.ask, CMD_LEFT, FLOW_HASH + LEFT[1])
     refused(errno.ENOENT, netns.inside, namespace, opened, STATE)
 
 
@@ -68,11 +66,6 @@ def test_programs(control):
     refused(errno.EINVAL, control.ask, CMD_CONNECTION)
     for size in (35, 40):
         refused(errno.ERANGE, control.ask, CMD_CONNECTION, attribute(ATTR_FLOW, bytes(size)))
-    for payload in (b"", FLOW_HASH, LEFT[1]):
-        refused(errno.EINVAL, control.ask, CMD_LEFT, payload)
-    refused(errno.ERANGE, control.ask, CMD_LEFT, FLOW_HASH + attribute(ATTR_HAS_LEFT, struct.pack("=I", 2)))
-    for has_left in (LEFT[1], LEFT[1], LEFT[0], LEFT[0]):
-        control.ask(CMD_LEFT, FLOW_HASH + has_left)
 
 
 def test_parameters_are_checked(control):
@@ -149,10 +142,10 @@ def test_garbage(control):
     config = bytes(2048)
     for round_ in range(4000):
         command = random.choice((CMD_GET, CMD_NEW, CMD_CONFIGURE, CMD_ATTACH, CMD_REMOVE, CMD_COUNTERS, 7, 8, 9, 10, 11,
-                                 CMD_CONNECTION, CMD_LEFT, random.randrange(256)))
+                                 CMD_CONNECTION, random.randrange(256)))
         body = bytearray(struct.pack("=BBH", command, 1, 0))
         for _ in range(random.randrange(6)):
-            kind = random.choice((ATTR_PARAMS, ATTR_CONFIG, ATTR_RING0, ATTR_FLOW, ATTR_FLOW_HASH, ATTR_HAS_LEFT,
+            kind = random.choice((ATTR_PARAMS, ATTR_CONFIG, ATTR_RING0, ATTR_FLOW,
                                   random.randrange(65536)))
             value = random.choice((os.urandom(random.randrange(64)), config[:random.randrange(2048)], bytes(RING_PART),
                                    struct.pack("=6I", abi(control) if not round_ % 50 else 4,
