@@ -503,6 +503,17 @@ static __noinline __u64 es_reply_flow(const struct iphdr *ip, const struct es_pa
 }
 
 /*
+ * The connection that a packet is sent by, NULL if by none. Linux 6.12 sends what has none, RSTs and the ACKs
+ * of TIME_WAIT, in the name of a raw socket of its own, and that passes for a TCP socket, too.
+ */
+static __always_inline struct tcp_sock *es_reply_connection(struct bpf_sock *sk)
+{
+	struct bpf_sock *full = sk ? bpf_sk_fullsock(sk) : (void *)0;
+
+	return full && full->type == SOCKET_TYPE_STREAM ? bpf_skc_to_tcp_sock(sk) : (void *)0;
+}
+
+/*
  * What of a connection that is not proven may leave: everything while the lease holds, and nothing when it is
  * over. In between, what keeps the client from repeating its request does not leave any more; and who was
  * kept from it is told.
@@ -512,7 +523,6 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 {
 	struct es_state *state = es_state_get();
 	struct es_rebuilt *rebuilt;
-	struct bpf_sock *full;
 	struct tcp_sock *tp;
 	__u64 now_ns;
 	int silent;
@@ -523,14 +533,7 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 	silent = es_lease_is_over(state, now_ns);
 	if (!silent && !es_reply_is_bare(seg))
 		return ES_REPLY_LEAVES;
-	/*
-	 * Linux 6.12 sends what has no connection, RSTs and the ACKs of TIME_WAIT, in the name of a raw
-	 * socket of its own, and that passes for a TCP socket below.
-	 */
-	full = bpf_sk_fullsock(sk);
-	if (!full || full->type != SOCKET_TYPE_STREAM)
-		return ES_REPLY_LEAVES;
-	tp = bpf_skc_to_tcp_sock(sk);
+	tp = es_reply_connection(sk);
 	if (!tp || !es_socket_is_unproven(tp))
 		return ES_REPLY_LEAVES;
 	if (!silent && (__s64)(now_ns - state->firm_ns) >= 0) {
@@ -551,9 +554,11 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip,
 }
 
 /* The stack ends a connection: from now on this node says so whenever it is asked. */
-static __noinline int es_reply_ended(const struct iphdr *ip, const struct es_packet *pkt, __u32 seq)
+static __noinline int es_reply_ended(struct bpf_sock *sk, const struct iphdr *ip, const struct es_packet *pkt,
+				     __u32 seq)
 {
 	struct es_state *state = es_state_get();
+	struct tcp_sock *tp = es_reply_connection(sk);
 	struct es_reset *slot;
 	__u64 flow_hash, now_ns;
 
@@ -564,7 +569,8 @@ static __noinline int es_reply_ended(const struct iphdr *ip, const struct es_pac
 	if (!slot)
 		return 0;
 	now_ns = bpf_ktime_get_coarse_ns();
-	es_reset_note(slot, flow_hash, seq, (__u32)(now_ns / 1000000));
+	es_reset_note(slot, flow_hash, tp ? tp->snd_una : seq,
+		      tp ? tp->snd_nxt - tp->snd_una : ES_RESET_UNDER_WAY, (__u32)(now_ns / 1000000));
 	state->reset_ns = now_ns;
 	return 0;
 }
@@ -607,6 +613,11 @@ int es_reply(struct __sk_buff *skb)
 	struct iphdr ip;
 	int inspect;
 
+	/* What came in goes out again: our own answer. Over a virtual link it may even bring its sender's
+	 * socket.
+	 */
+	if (skb->ingress_ifindex)
+		return TC_ACT_OK;
 	if (!sk || skb->protocol != es_htons(ETH_P_IP) || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return TC_ACT_OK;
 	if (ip.protocol != IPPROTO_TCP || ip.ihl != 5)
@@ -632,7 +643,7 @@ int es_reply(struct __sk_buff *skb)
 		return tp ? es_reply_tell(skb, &ip, &pkt, tp->snd_una, tp->snd_nxt) : TC_ACT_SHOT;
 	default:
 		if (seg.flags & ES_TCP_RST)
-			es_reply_ended(&ip, &pkt, seg.seq);
+			es_reply_ended(sk, &ip, &pkt, seg.seq);
 		return TC_ACT_OK;
 	}
 }

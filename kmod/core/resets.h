@@ -8,42 +8,53 @@
  * and a stack answers what belongs to no connection with a RST (RFC 9293 section 3.10.7.1). A node must not:
  * the connection may be another's. But the one that has ended it knows, and says so again.
  *
+ * Only what acknowledges something that was under way then is of that connection, and not of the next one of
+ * the same ports, of whose SYN this node may not have heard.
+ *
  * One entry a slot, the newest: who loses his to another flow waits for his own timeout. Any CPU writes, none
- * locks. An entry that two have written at once names a flow and another one's number, which es_reset_is_of()
- * finds too far off.
+ * locks. An entry that two have written at once names a flow and another one's numbers, in which that one's
+ * packets are not.
  */
 #include "types.h"
 
-#define ES_RESETS 16384 /* a power of two; 256 KB */
+#define ES_RESETS 16384 /* a power of two; 384 KB */
 
 /* A client sends again what was lost five times and more in this time. */
 #define ES_RESET_HOLD_MS 60000
 
 /*
- * How far what a client acknowledges may be from the RST's sequence number: what was under way, so a send
- * buffer. This tells a connection from the next one of the same ports, of whose SYN this node has not heard.
+ * With a RST that answers a packet, the stack does not say what was under way behind what that packet
+ * acknowledges: most often nothing.
  */
-#define ES_RESET_REACH (1u << 24)
+#define ES_RESET_UNDER_WAY (1u << 20)
 
-/* struct es_reset - @seq: of the RST; @at_ms: monotonic. All zero: empty. */
+/**
+ * struct es_reset - a connection that was ended
+ * @first: what the client had acknowledged; @under_way: so many bytes were sent behind that
+ * @at_ms: monotonic. All zero: empty.
+ */
 struct es_reset {
 	__u64 flow_hash;
-	__u32 seq;
+	__u32 first;
+	__u32 under_way;
 	__u32 at_ms;
+	__u32 pad;
 };
-_Static_assert(sizeof(struct es_reset) == 16, "four to a cache line");
+_Static_assert(sizeof(struct es_reset) == 24, "no padding but this");
 
 static __always_inline __u32 es_reset_index(__u64 flow_hash)
 {
 	return (__u32)(flow_hash >> 20) & (ES_RESETS - 1);
 }
 
-static __always_inline void es_reset_note(struct es_reset *slot, __u64 flow_hash, __u32 seq, __u32 now_ms)
+static __always_inline void es_reset_note(struct es_reset *slot, __u64 flow_hash, __u32 first,
+					  __u32 under_way, __u32 now_ms)
 {
 	volatile struct es_reset *r = slot;
 
 	r->flow_hash = flow_hash;
-	r->seq = seq;
+	r->first = first;
+	r->under_way = under_way;
 	r->at_ms = now_ms;
 }
 
@@ -63,7 +74,7 @@ static __always_inline int es_reset_is_of(const struct es_reset *slot, __u64 flo
 	const volatile struct es_reset *r = slot;
 
 	return r->flow_hash == flow_hash && now_ms - r->at_ms < ES_RESET_HOLD_MS &&
-	       ack - r->seq + ES_RESET_REACH < 2 * ES_RESET_REACH;
+	       ack - r->first <= r->under_way;
 }
 
 #endif

@@ -169,11 +169,15 @@ static void es_reply_tell(struct es_node *node, const struct sk_buff *skb, const
 }
 
 /* The stack ends a connection: from now on this node says so whenever it is asked. */
-static void es_reply_ended(struct es_node *node, u64 flow_hash, u32 seq)
+static void es_reply_ended(struct es_node *node, const struct sock *sk, u64 flow_hash, u32 seq)
 {
+	int is_its_own = es_socket_is_tcp(sk);
+	u32 first = is_its_own ? READ_ONCE(tcp_sk(sk)->snd_una) : seq;
 	u64 now_ns = ktime_get_coarse_ns();
 
-	es_reset_note(es_reset_slot(node, flow_hash), flow_hash, seq, (u32)div_u64(now_ns, NSEC_PER_MSEC));
+	es_reset_note(es_reset_slot(node, flow_hash), flow_hash, first,
+		      is_its_own ? READ_ONCE(tcp_sk(sk)->snd_nxt) - first : ES_RESET_UNDER_WAY,
+		      (u32)div_u64(now_ns, NSEC_PER_MSEC));
 	WRITE_ONCE(node->state->reset_ns, now_ns);
 }
 
@@ -219,7 +223,7 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 	default:
 		/* Not ours in the name of the stack: those have no socket. */
 		if (sk && (seg.flags & ES_TCP_RST))
-			es_reply_ended(node, flow_hash, seg.seq);
+			es_reply_ended(node, sk, flow_hash, seg.seq);
 		return NF_ACCEPT;
 	}
 }

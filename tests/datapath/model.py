@@ -187,7 +187,7 @@ PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguou
 NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY, NACK_SILENT = 1, 2, 3, 4
 STREAM_DATAPATH, STREAM_PROGRAMS = 15, 14
 REPLAY_WINDOW = 31 * 64
-RESET_REACH = 1 << 24
+RESET_UNDER_WAY = 1 << 20
 
 
 @dataclass

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from model import RESET_REACH
+from model import RESET_UNDER_WAY
 from node import BLIND, EACH, MSS, WEB
 from packet import ACK, FIN, PSH, RST, SYN
 from test_established import OWNERS, served
@@ -80,6 +80,10 @@ def test_reset_by_the_stack(node, client):
     c.send(ACK | PSH, text)
     assert c.take("the stack's RST").flags & RST
     told(c, ACK | PSH, text)
+    told(c, ACK, ack=(c.ack + RESET_UNDER_WAY) & MASK)
+    c.send(ACK, ack=(c.ack + RESET_UNDER_WAY + 1) & MASK)
+    c.send(ACK, ack=(c.ack - 1) & MASK)
+    c.silence()
 
 
 def test_no_answer_to_a_reset(node, client):
@@ -111,15 +115,19 @@ def test_the_next_connection(node, client, owner):
 
 
 @OWNERS
-def test_the_next_connection_whose_syn_was_not_heard(node, client, owner):
+@pytest.mark.parametrize("sent", [0, 3 * MSS])
+def test_the_next_connection_whose_syn_was_not_heard(node, client, owner, sent):
+    """Nothing of it acknowledges what the ended one had under way."""
     c = served(node, client, owner)
     c.answer()
+    c.server.sendall(b"x" * sent)
     reset(c)
-    for away in (RESET_REACH + 100000, -RESET_REACH - 100000, 1 << 31):
+    for away in (-1, sent + 1, 1 << 24, 1 << 31):
         c.send(ACK, ack=(c.ack + away) & MASK)
         c.send(ACK | PSH, b"GET / HTTP/1.1\r\n\r\n", ack=(c.ack + away) & MASK)
     c.silence()
-    told(c, ACK)
+    for ack in (c.ack, c.ack + sent):
+        told(c, ACK, ack=ack & MASK)
 
 
 def test_not_while_silent(node, client):

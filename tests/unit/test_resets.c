@@ -20,7 +20,7 @@ static void test_for_a_while(void **state)
 	struct es_reset r = {};
 
 	(void)state;
-	es_reset_note(&r, FLOW, 1000, NOW);
+	es_reset_note(&r, FLOW, 1000, 100, NOW);
 	assert_true(es_reset_is_of(&r, FLOW, 1000, NOW));
 	assert_true(es_reset_is_of(&r, FLOW, 1000, NOW + ES_RESET_HOLD_MS - 1));
 	assert_false(es_reset_is_of(&r, FLOW, 1000, NOW + ES_RESET_HOLD_MS));
@@ -28,21 +28,24 @@ static void test_for_a_while(void **state)
 }
 
 /* Sequence numbers wrap too. */
-static void test_within_reach(void **state)
+static void test_what_was_under_way(void **state)
 {
-	static const __u32 seqs[] = {0, 1000, 0x80000000, 0xfffffff0};
+	static const __u32 firsts[] = {0, 1000, 0x80000000, 0xfffffff0};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(seqs) / sizeof(seqs[0]); i++) {
+	for (size_t i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++) {
 		struct es_reset r = {};
-		__u32 seq = seqs[i];
+		__u32 first = firsts[i];
 
-		es_reset_note(&r, FLOW, seq, NOW);
-		assert_true(es_reset_is_of(&r, FLOW, seq - ES_RESET_REACH, NOW));
-		assert_true(es_reset_is_of(&r, FLOW, seq + ES_RESET_REACH - 1, NOW));
-		assert_false(es_reset_is_of(&r, FLOW, seq - ES_RESET_REACH - 1, NOW));
-		assert_false(es_reset_is_of(&r, FLOW, seq + ES_RESET_REACH, NOW));
-		assert_false(es_reset_is_of(&r, FLOW, seq + 0x80000000, NOW));
+		es_reset_note(&r, FLOW, first, 5000, NOW);
+		assert_true(es_reset_is_of(&r, FLOW, first, NOW));
+		assert_true(es_reset_is_of(&r, FLOW, first + 5000, NOW));
+		assert_false(es_reset_is_of(&r, FLOW, first - 1, NOW));
+		assert_false(es_reset_is_of(&r, FLOW, first + 5001, NOW));
+		assert_false(es_reset_is_of(&r, FLOW, first + 0x80000000, NOW));
+		es_reset_note(&r, FLOW, first, 0, NOW);
+		assert_true(es_reset_is_of(&r, FLOW, first, NOW));
+		assert_false(es_reset_is_of(&r, FLOW, first + 1, NOW));
 	}
 }
 
@@ -51,13 +54,13 @@ static void test_begins_anew(void **state)
 	struct es_reset r = {};
 
 	(void)state;
-	es_reset_note(&r, FLOW, 1000, NOW);
+	es_reset_note(&r, FLOW, 1000, 100, NOW);
 	es_reset_forget(&r, FLOW + 1); /* another flow's */
 	assert_true(es_reset_is_of(&r, FLOW, 1000, NOW));
 	es_reset_forget(&r, FLOW);
 	assert_false(es_reset_is_of(&r, FLOW, 1000, NOW));
-	es_reset_note(&r, FLOW, 2000, NOW);
-	es_reset_note(&r, FLOW + 1, 3000, NOW); /* the newest has the slot */
+	es_reset_note(&r, FLOW, 2000, 100, NOW);
+	es_reset_note(&r, FLOW + 1, 3000, 100, NOW); /* the newest has the slot */
 	assert_false(es_reset_is_of(&r, FLOW, 2000, NOW));
 	assert_true(es_reset_is_of(&r, FLOW + 1, 3000, NOW));
 }
@@ -67,7 +70,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_noted),
 		cmocka_unit_test(test_for_a_while),
-		cmocka_unit_test(test_within_reach),
+		cmocka_unit_test(test_what_was_under_way),
 		cmocka_unit_test(test_begins_anew),
 	};
 
