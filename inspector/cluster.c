@@ -101,11 +101,21 @@ int es_cluster_is_target(const struct es_cluster *cluster, const struct es_healt
 {
 	return node < cluster->conf->node_count && cluster->weight[node] > 0 &&
 	       es_health_state(health, node) == ES_NODE_UP &&
-	       atomic_load_explicit(&health->suspended_until_ns[node], memory_order_relaxed) <= now_ns;
+	       atomic_load_explicit(&health->suspended_until_ns[node], memory_order_acquire) <= now_ns;
 }
 
 void es_health_suspend(struct es_health *health, unsigned int node, unsigned long long until_ns)
 {
 	if (node < ES_NODES_MAX)
-		atomic_store_explicit(&health->suspended_until_ns[node], until_ns, memory_order_relaxed);
+		atomic_store_explicit(&health->suspended_until_ns[node], until_ns, memory_order_release);
+}
+
+void es_health_set_unsure(struct es_health *health, unsigned long long until_ns)
+{
+	atomic_store_explicit(&health->unsure_until_ns, until_ns, memory_order_relaxed);
+}
+
+int es_health_is_unsure(const struct es_health *health, unsigned long long now_ns)
+{
+	return now_ns < atomic_load_explicit(&health->unsure_until_ns, memory_order_relaxed);
 }

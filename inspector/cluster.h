@@ -18,9 +18,11 @@
  * struct es_health - for each node id, until when (CLOCK_MONOTONIC ns) it is no target, and an enum
  * es_node_state
  * A node that answered NACK or is unreachable is left alone for a while; it still inspects.
+ * @unsure_until_ns: some node has refused for want of a lease
  */
 struct es_health {
 	_Atomic unsigned long long suspended_until_ns[ES_NODES_MAX];
+	_Atomic unsigned long long unsure_until_ns;
 	_Atomic unsigned char state[ES_NODES_MAX];
 };
 
@@ -86,6 +88,13 @@ int es_cluster_is_target(const struct es_cluster *cluster, const struct es_healt
 			 unsigned long long now_ns);
 
 void es_health_suspend(struct es_health *health, unsigned int node, unsigned long long until_ns);
+
+/*
+ * es_health_set_unsure() - a node is about to be suspended that has lost its lease: membership is changing
+ * Who finds all nodes suspended finds this, too, whichever worker it is.
+ */
+void es_health_set_unsure(struct es_health *health, unsigned long long until_ns);
+int es_health_is_unsure(const struct es_health *health, unsigned long long now_ns);
 
 static inline enum es_node_state es_health_state(const struct es_health *health, unsigned int node)
 {

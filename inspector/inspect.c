@@ -106,7 +106,7 @@ void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len
 {
 	/* Nodes that are not sure of their membership will be, or others will have their place, in a moment.
 	 */
-	if (in->now_ns < in->unsure_until_ns) {
+	if (es_health_is_unsure(in->params->health, in->now_ns)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}

@@ -89,7 +89,7 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover_ba
 	}
 	es_handover_order_of(nack, &order);
 	if (nack->nack == ES_NACK_SILENT)
-		in->unsure_until_ns = in->now_ns + ES_SUSPEND_NS;
+		es_health_set_unsure(in->params->health, in->now_ns + ES_SUSPEND_NS);
 	es_inspect_again(in, nack->source, (enum es_nack_reason)nack->nack, &packet, &order, 0);
 }
 

@@ -318,6 +318,27 @@ static void test_nack_silent_everywhere(void **state)
 	assert_int_equal(COUNT(not_mine), 1);
 }
 
+/* The nodes have refused what one worker sent; another one finds them all suspended, and does not know why.
+ */
+static void test_nack_silent_to_another_worker(void **state)
+{
+	struct es_inspector *other = malloc(sizeof(*other));
+	struct message m;
+
+	(void)state;
+	assert_non_null(other);
+	memcpy(other, &in, sizeof(in)); /* it has seen nothing */
+	inspect(flow_find(1, 1), ES_FLOW_NEW, 0, REQUEST);
+	while (sent_to(&m) >= 0)
+		nack(&m, ES_NACK_SILENT);
+	memcpy(&in, other, sizeof(in));
+	free(other);
+	inspect(flow_find(100, 1), ES_FLOW_NEW, 0, REQUEST);
+	assert_int_equal(sent_to(&m), -1);
+	assert_int_equal(COUNT(no_target), 0);
+	assert_int_equal(COUNT(not_mine), 1);
+}
+
 /* A NACK that finds this node without a lease: nothing, and above all no RST. */
 static void test_nack_while_silent(void **state)
 {
@@ -367,6 +388,7 @@ int main(void)
 		TEST(test_silent_gathered),
 		TEST(test_nack_silent),
 		TEST(test_nack_silent_everywhere),
+		TEST(test_nack_silent_to_another_worker),
 		TEST(test_nack_while_silent),
 		TEST(test_learn),
 		TEST(test_unreachable),
