@@ -3,11 +3,12 @@
 #define ES_BPF_REPLY_H
 
 /*
- * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h).
- * Drops no packet but what a silent node must not say, and changes none but into the RSTs for a client that
- * would wait for ever.
+ * What our servers answer, read on the way out to know where each response ends (kmod/core/response.h), and
+ * which connections the stack has ended (kmod/core/resets.h). Drops no packet but what a silent node must not
+ * say, and changes none but into the RSTs for a client that would wait for ever.
  */
 #include "answer.h"
+#include "other.h"
 #include "tracks.h"
 #include "kmod/core/response.h"
 
@@ -198,6 +199,135 @@ static __always_inline int es_reply_read(struct __sk_buff *skb, struct es_track 
 	t->response = loop.response;
 	t->response_seq = seq + (end - off);
 	return es_track_answered(t, end - off - known);
+}
+
+/* The enum es_inspect of the service that a packet leaves, or -1. */
+static __noinline int es_reply_inspect(const struct iphdr *ip, const struct es_packet *pkt)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	int service;
+
+	if (!cfg || !ip || !pkt)
+		return -1;
+	service = es_service_find(ip->saddr, pkt->sport);
+	return service < 0 ? -1 : cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
+}
+
+/* The hash of the flow of a packet that leaves here. */
+static __noinline __u64 es_reply_flow(const struct iphdr *ip, const struct es_packet *pkt)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_flow flow;
+
+	if (!cfg || !ip || !pkt)
+		return 0;
+	/* The client's view of the flow. */
+	flow.client = es_addr_from_v4(ip->daddr);
+	flow.service = es_addr_from_v4(ip->saddr);
+	flow.client_port = pkt->dport;
+	flow.service_port = pkt->sport;
+	return es_flow_hash(&cfg->ring_key, &flow);
+}
+
+/*
+ * The connection that a packet is sent by, NULL if by none. Linux 6.12 sends what has none, RSTs and the ACKs
+ * of TIME_WAIT, in the name of a raw socket of its own, and that passes for a TCP socket, too.
+ */
+static __always_inline struct tcp_sock *es_reply_connection(struct bpf_sock *sk)
+{
+	struct bpf_sock *full = sk ? bpf_sk_fullsock(sk) : (void *)0;
+
+	return full && full->type == SOCKET_TYPE_STREAM ? bpf_skc_to_tcp_sock(sk) : (void *)0;
+}
+
+/*
+ * What of a connection that is not proven may leave: everything while the lease holds, and nothing when it is
+ * over. In between, what keeps the client from repeating its request does not leave any more; and who was
+ * kept from it is told.
+ */
+static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip, const struct es_packet *pkt,
+				    const struct es_segment *seg)
+{
+	struct es_state *state = es_state_get();
+	struct es_rebuilt *rebuilt;
+	struct tcp_sock *tp;
+	__u64 now_ns;
+	int silent;
+
+	if (!state || !state->lease_ns || !sk || !seg)
+		return ES_REPLY_LEAVES;
+	now_ns = bpf_ktime_get_coarse_ns();
+	silent = es_lease_is_over(state, now_ns);
+	if (!silent && !es_reply_is_bare(seg))
+		return ES_REPLY_LEAVES;
+	tp = es_reply_connection(sk);
+	if (!tp || !es_socket_is_unproven(tp))
+		return ES_REPLY_LEAVES;
+	if (!silent && (__s64)(now_ns - state->firm_ns) >= 0) {
+		es_count(ES_COUNT_reply_unsure);
+		return ES_REPLY_STAYS;
+	}
+	rebuilt = es_rebuilt_of(tp, es_reply_flow(ip, pkt));
+	if (!silent) {
+		if (rebuilt)
+			rebuilt->acknowledged = 1;
+		return ES_REPLY_LEAVES;
+	}
+	if (rebuilt && rebuilt->acknowledged &&
+	    ((seg->flags & ES_TCP_RST) || now_ns - state->lease_ns >= ES_REPLY_TELL_NS))
+		return ES_REPLY_TELLS;
+	es_count(ES_COUNT_reply_silent);
+	return ES_REPLY_STAYS;
+}
+
+/* The stack ends a connection: from now on this node says so whenever it is asked. */
+static __noinline int es_reply_ended(struct bpf_sock *sk, const struct iphdr *ip, const struct es_packet *pkt,
+				     __u32 seq)
+{
+	struct es_state *state = es_state_get();
+	struct tcp_sock *tp = es_reply_connection(sk);
+	struct es_reset *slot;
+	__u64 flow_hash, now_ns;
+
+	if (!state)
+		return 0;
+	flow_hash = es_reply_flow(ip, pkt);
+	slot = es_reset_slot(flow_hash);
+	if (!slot)
+		return 0;
+	now_ns = bpf_ktime_get_coarse_ns();
+	es_reset_note(slot, flow_hash, tp ? tp->snd_una : seq,
+		      tp ? tp->snd_nxt - tp->snd_una : ES_RESET_UNDER_WAY, (__u32)(now_ns / 1000000));
+	state->reset_ns = now_ns;
+	return 0;
+}
+
+/* Read what the server says, for the connection's track; also what is kept back, since it comes again. */
+static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_sock *sk, const struct iphdr *ip,
+					   const struct es_packet *pkt, const struct es_segment *seg)
+{
+	struct es_track *t = es_track_of(sk);
+	struct tcp_sock *tp;
+	int complete;
+	__u32 off;
+
+	if (!t)
+		t = es_track_create(sk, es_reply_flow(ip, pkt));
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!t || t->pin || !tp)
+		return;
+	complete = es_track_skip(t, seg->seq);
+	if (!es_seq_before(t->response_seq, seg->seq)) {
+		off = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
+		complete |= es_reply_read(skb, t, seg->seq, off, off + seg->len);
+	} else if (es_seq_before(t->response_seq, tp->snd_una)) {
+		es_track_pin(t, ES_PIN_response_unclear); /* acknowledged, so gone */
+	}
+	complete |= es_track_skip(t, tp->snd_nxt);
+	if (complete)
+		es_reply_measured(t);
 }
 
 #endif
