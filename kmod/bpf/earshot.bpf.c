@@ -53,8 +53,7 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 		return -1;
 	es_packet_flow(pkt, &flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
-	if (v->socket == ES_SOCKET_NONE && state->reset_ns &&
-	    (__s64)(now_ns - state->reset_ns) < ES_RESET_HOLD_MS * 1000000LL)
+	if (v->socket == ES_SOCKET_NONE && es_resets_are_fresh(state->reset_ns, now_ns))
 		v->ended = (__u8)es_view_is_ended(v, now_ns);
 	if (v->socket != ES_SOCKET_ESTABLISHED) {
 		struct es_node_ring *ring = es_ring_get(state);

@@ -58,6 +58,12 @@ static __always_inline void es_reset_note(struct es_reset *slot, __u64 flow_hash
 	r->at_ms = now_ms;
 }
 
+/* Is it worth a look at the table? @reset_ns: struct es_state's */
+static __always_inline int es_resets_are_fresh(__u64 reset_ns, __u64 now_ns)
+{
+	return reset_ns && (__s64)(now_ns - reset_ns) < ES_RESET_HOLD_MS * 1000000LL;
+}
+
 /* The flow begins anew. */
 static __always_inline void es_reset_forget(struct es_reset *slot, __u64 flow_hash)
 {

@@ -19,14 +19,12 @@ void es_view_complete(const struct es_node *node, const struct es_version *versi
 {
 	const struct es_config *cfg = &version->config;
 	const struct es_state *state = node->state;
-	u64 reset_ns = READ_ONCE(state->reset_ns);
 	struct es_flow flow;
 	u32 worker;
 
 	es_packet_flow(pkt, &flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
-	if (v->socket == ES_SOCKET_NONE && reset_ns &&
-	    (s64)(now_ns - reset_ns) < (s64)ES_RESET_HOLD_MS * NSEC_PER_MSEC)
+	if (v->socket == ES_SOCKET_NONE && es_resets_are_fresh(READ_ONCE(state->reset_ns), now_ns))
 		v->ended = (u8)es_view_is_ended(node, v, now_ns);
 	if (v->socket != ES_SOCKET_ESTABLISHED) {
 		if (es_node_ring_answers(&version->ring, v->flow_hash)) {

@@ -30,6 +30,7 @@ def _repeat(wire, frames, processor):
 def _race(node):
     """race(frame, end): frame many times on one processor, and meanwhile end() on the other."""
     processors = sorted(os.sched_getaffinity(0))
+    assert len(processors) > 1, "nothing is at once on one processor"
     ours, theirs = multiprocessing.Pipe()
     other = multiprocessing.get_context("fork").Process(
         target=_repeat, args=(node.public, theirs, processors[-1]), daemon=True)

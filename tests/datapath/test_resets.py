@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A connection that the stack has ended with a RST, which the client has not got: it is told again, by this node alone."""
-import socket
-import struct
-
 import pytest
 
+import tables
 from model import RESET_UNDER_WAY
 from node import BLIND, EACH, MSS, WEB
 from packet import ACK, FIN, PSH, RST, SYN
@@ -15,9 +13,7 @@ MASK = 0xFFFFFFFF
 
 def reset(c):
     """The server ends the connection; the RST is lost."""
-    c.server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    c.server.close()
-    c.server = None
+    c.abort()
     segment = c.take("the server's RST")
     while not segment.flags & RST:
         segment = c.take("the server's RST")
@@ -141,6 +137,16 @@ def test_not_while_silent(node, client):
             c.send(ACK)
             c.silence()
     told(c, ACK)
+
+
+def test_where_responses_are_not_read(node, client):
+    """No service inspects later requests, and there is no lease: of what leaves here, RSTs alone matter."""
+    with tables.Tables(node.settings["datapath"], node.namespace, "eth0") as found:
+        found.configure(reads_replies=0)
+        c = client().serve()
+        c.answer()
+        reset(c)
+        told(c, ACK)
 
 
 def test_other_connections_are_nobodys(node, client):

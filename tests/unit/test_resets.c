@@ -27,6 +27,20 @@ static void test_for_a_while(void **state)
 	assert_false(es_reset_is_of(&r, FLOW ^ 1ULL << 63, 1000, NOW));
 }
 
+/* Nobody looks when nothing can be found. */
+static void test_worth_a_look(void **state)
+{
+	const __u64 at_ns = 5000000000ULL, hold_ns = ES_RESET_HOLD_MS * 1000000ULL;
+
+	(void)state;
+	assert_false(es_resets_are_fresh(0, 0));
+	assert_false(es_resets_are_fresh(0, at_ns));
+	assert_true(es_resets_are_fresh(at_ns, at_ns));
+	assert_true(es_resets_are_fresh(at_ns, at_ns - 1)); /* another CPU's clock */
+	assert_true(es_resets_are_fresh(at_ns, at_ns + hold_ns - 1));
+	assert_false(es_resets_are_fresh(at_ns, at_ns + hold_ns));
+}
+
 /* Sequence numbers wrap too. */
 static void test_what_was_under_way(void **state)
 {
@@ -68,9 +82,8 @@ static void test_begins_anew(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_noted),
-		cmocka_unit_test(test_for_a_while),
-		cmocka_unit_test(test_what_was_under_way),
+		cmocka_unit_test(test_nothing_noted), cmocka_unit_test(test_for_a_while),
+		cmocka_unit_test(test_worth_a_look),  cmocka_unit_test(test_what_was_under_way),
 		cmocka_unit_test(test_begins_anew),
 	};
 
