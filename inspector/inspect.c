@@ -91,7 +91,7 @@ void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const
 }
 
 /* Tell the client at once, instead of letting it retransmit into silence. */
-static void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
+void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
 {
 	struct es_ip_packet packet;
 	uint8_t rst[40];
@@ -535,13 +535,16 @@ void es_inspect_record(struct es_inspector *in, const struct es_record *record, 
 		es_inspect_count(in, ES_WORKER_bad_checksum);
 		return;
 	}
-	if (record->flow == ES_FLOW_NEW && record->kind <= ES_RECORD_LATER &&
-	    !es_inspect_is_mine(in, record->flow_hash)) {
+	if (record->kind == ES_RECORD_ENDED || record->kind == ES_RECORD_KEPT) {
+		es_inspect_left(in, record, packet.seg.ack - 1);
+		return;
+	}
+	if (record->flow == ES_FLOW_NEW && !es_inspect_is_mine(in, record->flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
-	if (record->kind == ES_RECORD_ENDED || record->kind == ES_RECORD_KEPT) {
-		es_inspect_left(in, record, packet.seg.ack - 1);
+	if (record->kind == ES_RECORD_STRAY) {
+		es_inspect_stray(in, record, &packet);
 	} else if (record->flow == ES_FLOW_MOVED) {
 		es_inspect_moved(in, record, &packet, packet.seg.ack - 1);
 	} else if (record->kind != ES_RECORD_FIRST || es_inspect_is_later(in, record, &packet)) {

@@ -26,6 +26,8 @@ struct es_inspector {
 	struct es_http_head head; /* of a request that came in one segment */
 	int reply_fd;		  /* raw socket, for answers to clients that no node serves */
 	unsigned long long now_ns;
+	unsigned long long strays_since_ns; /* the second in which strays are counted */
+	unsigned int strays;
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
 	_Atomic unsigned long long sent_to[ES_NODES_MAX];
 };

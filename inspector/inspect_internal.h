@@ -28,6 +28,20 @@ void es_inspect_reject_gathered(struct es_inspector *in, const struct es_gather 
 void es_inspect_reject_again(struct es_inspector *in, const struct es_record *record,
 			     const struct es_ip_packet *packet, const struct es_handover_order *order);
 
+/* Tell a client with a RST that there is no such connection. */
+void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len);
+
+/**
+ * es_inspect_stray() - a segment that nobody takes has come again: ask all nodes whose it is
+ * (inspect_stray.c)
+ */
+void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet);
+
+/* The connection of the stray segment in @nack is not at the node that sends it back. */
+void es_inspect_stray_not_there(struct es_inspector *in, const struct es_handover *nack,
+				const struct es_ip_packet *packet);
+
 /* No node can serve this packet's request: tell the client with a RST. */
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len);
 

@@ -87,6 +87,10 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover_ba
 		es_inspect_count(in, ES_WORKER_nack_bad);
 		return;
 	}
+	if (nack->nack == ES_NACK_NOT_HERE) {
+		es_inspect_stray_not_there(in, nack, &packet);
+		return;
+	}
 	es_handover_order_of(nack, &order);
 	if (nack->nack == ES_NACK_SILENT)
 		es_health_set_unsure(in->params->health, in->now_ns + ES_SUSPEND_NS);

@@ -33,6 +33,9 @@ struct es_worker;
 	X(unreachable, "handovers that did not arrive: no datapath runs there, or nobody is there")          \
 	X(rejected, "requests refused by a rule, answered by the inspector")                                 \
 	X(no_target, "requests that no node can serve, answered with RST")                                   \
+	X(strays, "connections that are not known here, about which all nodes were asked")                   \
+	X(stray_resets, "connections that no node has, answered with RST")                                   \
+	X(stray_limited, "segments of connections that are not known here, too many to ask about")           \
 	X(bad_packet, "packets that could not be parsed")                                                    \
 	X(bad_checksum, "packets with a wrong TCP checksum")                                                 \
 	X(fin_before_request, "FINs of connections without a request, answered with RST")                    \

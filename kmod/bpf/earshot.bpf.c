@@ -217,15 +217,21 @@ static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock 
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_record record = {};
+	__u32 worker, counter;
 	int service, rc;
-	__u32 worker;
 
 	if (!cfg || !pkt || !v || !verdict)
 		return TC_ACT_SHOT;
+	counter = verdict->counter;
+	if (verdict->action == ES_STRAY) {
+		record.kind = ES_RECORD_STRAY;
+		counter = ES_COUNT_stray_queued;
+	} else {
+		record.kind = verdict->action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
+	}
 	service = es_service_find(pkt->daddr, pkt->dport);
 	record.flow_hash = v->flow_hash;
 	record.len = v->seg.len + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
-	record.kind = verdict->action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
 	record.service = (__u8)service;
 	if (v->track)
 		es_record_here(sk, &record);
@@ -233,8 +239,15 @@ static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock 
 		record.flow = ES_FLOW_MOVED;
 	worker = es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1);
 	rc = es_queue_push(skb, &record, worker);
-	es_count(rc < 0 ? ES_COUNT_drop_queue_full : verdict->counter);
+	es_count(rc < 0 ? ES_COUNT_drop_queue_full : counter);
 	return rc > 0 ? es_queue_wake(skb, worker) : TC_ACT_SHOT;
+}
+
+static __noinline int es_view_is_stray(const struct es_view *v)
+{
+	struct es_stray *slot = v ? es_stray_slot(v->flow_hash) : (void *)0;
+
+	return slot && es_stray_came_again(slot, v->flow_hash, v->seg.seq, v->now_ms);
 }
 
 /* Make the socket here, without an inspector; 0 or -1. */
@@ -267,6 +280,10 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 	case ES_QUEUE_FIRST:
 	case ES_QUEUE_LATER:
 		return es_carry_out_queue(skb, sk, pkt, v, verdict);
+	case ES_STRAY:
+		if (es_view_is_stray(v))
+			return es_carry_out_queue(skb, sk, pkt, v, verdict);
+		break;
 	case ES_SYNACK:
 	case ES_END_OLD_AND_SYNACK:
 	case ES_ANSWER_ACK:
@@ -458,13 +475,7 @@ int es_cluster(struct __sk_buff *skb)
 	if (udp.dest == cfg->handover_port &&
 	    (h.kind == ES_HANDOVER_CONNECTION || h.kind == ES_HANDOVER_ASK || h.kind == ES_HANDOVER_CANCEL))
 		return es_connection_message(skb, cfg, &h);
-	if ((h.kind != ES_HANDOVER_REQUEST && h.kind != ES_HANDOVER_FOLLOW && h.kind != ES_HANDOVER_STAY &&
-	     h.kind != ES_HANDOVER_END) ||
-	    (h.kind >= ES_HANDOVER_STAY && h.source != cfg->self)) {
-		es_count(ES_COUNT_handover_malformed);
-		return TC_ACT_SHOT;
-	}
-	if (udp.dest != cfg->handover_port) {
+	if (udp.dest != cfg->handover_port || !es_handover_is_for_target(h.kind, h.source == cfg->self)) {
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
 	}

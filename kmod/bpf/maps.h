@@ -12,6 +12,7 @@
 #include "kmod/core/handover.h"
 #include "kmod/core/replay.h"
 #include "kmod/core/resets.h"
+#include "kmod/core/strays.h"
 #include "kmod/core/node_ring.h"
 #include "kmod/core/track.h"
 
@@ -115,6 +116,14 @@ struct {
 	__type(value, struct es_reset);
 } es_resets SEC(".maps");
 
+/* Segments that may be nobody's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ES_STRAYS);
+	__type(key, __u32);
+	__type(value, struct es_stray);
+} es_strays SEC(".maps");
+
 /* Connections of services that inspect every request: lives and dies with the socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -164,6 +173,13 @@ static __always_inline struct es_reset *es_reset_slot(__u64 flow_hash)
 	__u32 index = es_reset_index(flow_hash);
 
 	return bpf_map_lookup_elem(&es_resets, &index);
+}
+
+static __always_inline struct es_stray *es_stray_slot(__u64 flow_hash)
+{
+	__u32 index = es_stray_index(flow_hash);
+
+	return bpf_map_lookup_elem(&es_strays, &index);
 }
 
 /* Is this node's lease over? */

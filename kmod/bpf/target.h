@@ -136,6 +136,21 @@ static __noinline int es_handover_is_stale(const struct es_handover *h, __u64 fl
 	return (es_ring_table_lookup(&ring->table, flow_hash) & ES_RING_NODE) != h->source;
 }
 
+/* Has this node given a request away that acknowledged @ack? */
+static __noinline int es_handover_is_decided(__u64 flow_hash, __u32 ack)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_decision_set *decisions;
+	__u32 set;
+
+	if (!cfg || !cfg->decision_sets)
+		return 0;
+	set = es_decision_index(flow_hash, cfg->decision_sets);
+	decisions = bpf_map_lookup_elem(&es_decisions, &set);
+	return decisions && es_decision_lookup(decisions, es_decision_key(flow_hash, ack - 1)) != 0;
+}
+
 /* A function of its own, for its stack. */
 static __noinline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
 {
@@ -167,7 +182,7 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 	}
 	/* Only a segment of an open connection makes, or meets, a socket. */
 	if ((view.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK ||
-	    (!view.seg.len && (h->kind != ES_HANDOVER_FOLLOW || !(view.seg.flags & ES_TCP_FIN)))) {
+	    (!view.seg.len && !(es_handover_may_be_fin(h->kind) && (view.seg.flags & ES_TCP_FIN)))) {
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
 	}
@@ -182,6 +197,8 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 	view.silent = (__u8)es_handover_is_silent();
 	view.stale = (__u8)es_handover_is_stale(h, hash);
 	view.rebuilt = (__u8)es_rebuilt_lately(hash, view.seg.seq, now_ns);
+	if (view.kind == ES_HANDOVER_STRAY)
+		view.decided = (__u8)es_handover_is_decided(hash, view.seg.ack);
 	sk = es_socket_lookup(skb, &pkt);
 	es_handover_view_socket(sk, &view, &old_rcv_nxt);
 	if (view.kind == ES_HANDOVER_END)
@@ -209,7 +226,7 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
 		break;
 	case ES_NACK:
-		rc = es_message_nack(skb, cfg, h, view.silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER);
+		rc = es_message_nack(skb, cfg, h, es_handover_nack_reason(&view));
 		break;
 	case ES_END_OLD:
 		/* A NACK asks the sender to try here again; the packet itself ends the old socket. */

@@ -10,7 +10,7 @@
 #include "siphash.h"
 #include "tcp.h"
 
-#define ES_ABI_VERSION	8
+#define ES_ABI_VERSION	9
 #define ES_SERVICES_MAX 64
 #define ES_WORKERS_MAX	8
 
@@ -126,6 +126,7 @@ enum es_record_kind {
 	ES_RECORD_LATER = 2, /* a later segment of a first request: only the flow is proven */
 	ES_RECORD_ENDED = 3, /* the answer to ES_HANDOVER_END: the socket is gone */
 	ES_RECORD_KEPT = 4,  /* the answer to ES_HANDOVER_END: the connection cannot leave its socket */
+	ES_RECORD_STRAY = 5, /* a segment that nobody takes, come again (strays.h) */
 };
 
 /* Whose flow a packet is. */

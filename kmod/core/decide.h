@@ -32,6 +32,7 @@ enum es_action {
 	ES_ANSWER_ACK,
 	ES_ANSWER_RST,
 	ES_REBUILD, /* make the socket here, from this packet */
+	ES_STRAY,   /* drop, but to the inspector if es_stray_came_again() */
 	ES_NACK,    /* send the message back to its source */
 	ES_LEAVE,   /* tell the inspector ES_RECORD_ENDED, then end the local socket */
 	ES_KEEP,    /* tell the inspector ES_RECORD_KEPT */
@@ -187,6 +188,10 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 	case ES_COOKIE_EXPIRED:
 		ES_VERDICT(ret, ES_ANSWER_RST, cookie_expired);
 	default:
+		/* One byte may ask whether a closed window has opened; its node answers, but does not take
+		 * it. */
+		if (v->inspector_alive && seg->len != 1)
+			ES_VERDICT(ret, ES_STRAY, cookie_invalid);
 		ES_VERDICT(ret, ES_DROP, cookie_invalid);
 	}
 }
@@ -309,6 +314,7 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
  * @rebuilt: this very request was rebuilt here a moment ago
  * @may_leave: what es_track_may_leave() says, for ES_HANDOVER_END
  * @stale: a first request from a node that the ring here does not name: another may have it by now
+ * @decided: for ES_HANDOVER_STRAY, this node has given a request of the connection away
  * @silent: this node's lease is over
  */
 struct es_handover_view {
@@ -322,8 +328,30 @@ struct es_handover_view {
 	__u8 rebuilt;
 	__u8 may_leave;
 	__u8 stale;
+	__u8 decided;
 	__u8 silent;
 };
+
+/* Why a message goes back, for the verdict ES_NACK. */
+static __always_inline enum es_nack_reason es_handover_nack_reason(const struct es_handover_view *v)
+{
+	if (v->kind == ES_HANDOVER_STRAY)
+		return ES_NACK_NOT_HERE;
+	return v->silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER;
+}
+
+/*
+ * Is the segment's connection not here, and not on its way from here either? What could be so is: who asks
+ * hears nothing then, and leaves the client alone.
+ */
+static __always_inline int es_handover_is_nobodys(const struct es_handover_view *v)
+{
+	if (v->silent || v->decided || v->rebuilt)
+		return 0;
+	if (v->socket == ES_SOCKET_TIME_WAIT)
+		return !(v->seg.flags & ES_TCP_FIN); /* which it may still acknowledge */
+	return v->socket == ES_SOCKET_NONE;
+}
 
 /**
  * es_decide_handover() - the verdict for a handover message at its target
@@ -343,6 +371,11 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 		if (v->socket == ES_SOCKET_ESTABLISHED)
 			ES_VERDICT(ret, ES_DELIVER, stay_delivered);
 		ES_VERDICT(ret, ES_DROP, stay_lost);
+	}
+	if (v->kind == ES_HANDOVER_STRAY) {
+		if (es_handover_is_nobodys(v))
+			ES_VERDICT(ret, ES_NACK, stray_not_here);
+		ES_VERDICT(ret, ES_DROP, stray_here);
 	}
 	if (v->stale)
 		ES_VERDICT(ret, ES_DROP, handover_stale);

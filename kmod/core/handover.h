@@ -32,13 +32,17 @@ enum es_handover_kind {
 	ES_HANDOVER_ASK = 7,	    /* what is there of it? */
 	ES_HANDOVER_CANCEL = 8,	    /* never rebuild it, unless it is here already */
 	ES_HANDOVER_ANSWER = 9,	    /* one of these three that comes back; @nack is the answer */
+	/* A segment that its client sends again and again (strays.h): if its connection is not there, a NACK:
+	 */
+	ES_HANDOVER_STRAY = 10,
 };
 
 enum es_nack_reason {
 	ES_NACK_NO_LISTENER = 1,
-	ES_NACK_REFUSED = 2, /* the kernel would not rebuild on that listener */
-	ES_NACK_SILENT = 4,  /* the target is not sure of its membership */
-	ES_NACK_RETRY = 3,   /* an old socket was in the way and is gone now: the same node again */
+	ES_NACK_REFUSED = 2,  /* the kernel would not rebuild on that listener */
+	ES_NACK_SILENT = 4,   /* the target is not sure of its membership */
+	ES_NACK_RETRY = 3,    /* an old socket was in the way and is gone now: the same node again */
+	ES_NACK_NOT_HERE = 5, /* the answer to a STRAY */
 };
 
 /**
@@ -107,6 +111,28 @@ _Static_assert(sizeof(struct es_handover) == 64, "the header of version 2 is 64 
 #define ES_HANDOVER_F_ECN    0x08
 #define ES_HANDOVER_F_MOVED  0x10 /* a later request of a connection that was on another node */
 #define ES_HANDOVER_F_REPEAT 0x20 /* the client sent it again: an earlier message may have been received */
+
+/* Is a message of this kind about a client's segment and its connection here, and may its source send it? */
+static __always_inline int es_handover_is_for_target(__u8 kind, int is_own)
+{
+	switch (kind) {
+	case ES_HANDOVER_REQUEST:
+	case ES_HANDOVER_FOLLOW:
+	case ES_HANDOVER_STRAY:
+		return 1;
+	case ES_HANDOVER_STAY:
+	case ES_HANDOVER_END:
+		return is_own;
+	default:
+		return 0;
+	}
+}
+
+/* May the segment in it be a FIN without payload? */
+static __always_inline int es_handover_may_be_fin(__u8 kind)
+{
+	return kind == ES_HANDOVER_FOLLOW || kind == ES_HANDOVER_STRAY;
+}
 
 #define ES_HANDOVER_HEADER_WORDS 7 /* 64-bit words before the MAC */
 

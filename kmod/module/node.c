@@ -69,9 +69,12 @@ int es_node_new(struct net *net, const struct es_module_params *params, struct e
 	node->resets = vzalloc(sizeof(*node->resets) * ES_RESETS);
 	if (!node->resets)
 		goto err_replays;
+	node->strays = vzalloc(sizeof(*node->strays) * ES_STRAYS);
+	if (!node->strays)
+		goto err_resets;
 	rc = es_table_new(sizeof(struct es_state), &node->state_table);
 	if (rc)
-		goto err_resets;
+		goto err_strays;
 	node->state = node->state_table->memory.at;
 	rc = es_table_new(sizeof(struct es_decision_set) * (size_t)params->decision_sets,
 			  &node->decision_table);
@@ -93,6 +96,8 @@ err_decisions:
 	es_table_put(node->decision_table);
 err_state:
 	es_table_put(node->state_table);
+err_strays:
+	vfree(node->strays);
 err_resets:
 	vfree(node->resets);
 err_replays:
@@ -242,6 +247,7 @@ void es_node_free(struct es_node **node)
 	es_tracks_free(&n->tracks);
 	es_table_put(n->decision_table);
 	es_table_put(n->state_table);
+	vfree(n->strays);
 	vfree(n->resets);
 	vfree(n->replays);
 	free_percpu(n->counters);

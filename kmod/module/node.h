@@ -23,6 +23,7 @@
 #include "kmod/core/handover.h"
 #include "kmod/core/replay.h"
 #include "kmod/core/resets.h"
+#include "kmod/core/strays.h"
 #include "kmod/core/node_ring.h"
 #include "queue.h"
 #include "table.h"
@@ -59,6 +60,7 @@ struct es_node {
 	struct es_ringbuf __rcu *queue[ES_RINGBUFS];
 	struct es_replay_slot *replays;
 	struct es_reset *resets;
+	struct es_stray *strays;
 	struct es_tracks *tracks;
 	u64 __percpu *counters;
 	/* Under rtnl and es_net.lock: an interface that goes takes its hook along. */
@@ -141,6 +143,11 @@ static inline int es_ring_is_mine(const struct es_node *node, const struct es_ve
 static inline struct es_reset *es_reset_slot(const struct es_node *node, u64 flow_hash)
 {
 	return &node->resets[es_reset_index(flow_hash)];
+}
+
+static inline struct es_stray *es_stray_slot(const struct es_node *node, u64 flow_hash)
+{
+	return &node->strays[es_stray_index(flow_hash)];
 }
 
 /* Set entry of the decision table for @flow_hash, NULL if there is no table. */

@@ -78,10 +78,15 @@ static u32 es_carry_out_queue(struct es_inbound *in)
 	struct es_record *record = &in->record;
 	u32 counter = in->verdict.counter;
 
+	if (in->verdict.action == ES_STRAY) {
+		record->kind = ES_RECORD_STRAY;
+		counter = ES_COUNT_stray_queued;
+	} else {
+		record->kind = in->verdict.action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
+	}
 	record->flow_hash = in->view.flow_hash;
 	record->len =
 		in->view.seg.len + (u32)(sizeof(struct iphdr) + sizeof(struct tcphdr)) + in->pkt.options_len;
-	record->kind = in->verdict.action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
 	record->service = (u8)in->service;
 	if (!in->view.track && counter == ES_COUNT_moved_queued)
 		record->flow = ES_FLOW_MOVED;
@@ -132,6 +137,11 @@ static unsigned int es_carry_out(struct es_inbound *in)
 	case ES_QUEUE_FIRST:
 	case ES_QUEUE_LATER:
 		counter = es_carry_out_queue(in);
+		break;
+	case ES_STRAY:
+		if (es_stray_came_again(es_stray_slot(in->node, in->view.flow_hash), in->view.flow_hash,
+					in->view.seg.seq, in->view.now_ms))
+			counter = es_carry_out_queue(in);
 		break;
 	case ES_SYNACK:
 	case ES_ANSWER_ACK:

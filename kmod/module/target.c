@@ -154,7 +154,7 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 		break;
 	case ES_NACK:
 		rc = es_message_answer(in->node, cfg, in->skb, &in->h, ES_HANDOVER_NACK,
-				       in->view.silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER);
+				       es_handover_nack_reason(&in->view));
 		break;
 	case ES_END_OLD:
 		/* A NACK asks the sender to try here again; the packet itself ends the old socket. */
@@ -189,7 +189,7 @@ static unsigned int es_handover_received(struct es_received *in)
 	/* Only a segment of an open connection makes, or meets, a socket. */
 	if (es_message_packet(in->skb, &in->h, &in->pkt, &v->seg) ||
 	    (v->seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK ||
-	    (!v->seg.len && (in->h.kind != ES_HANDOVER_FOLLOW || !(v->seg.flags & ES_TCP_FIN)))) {
+	    (!v->seg.len && !(es_handover_may_be_fin(in->h.kind) && (v->seg.flags & ES_TCP_FIN)))) {
 		es_count(in->node, ES_COUNT_handover_malformed);
 		return NF_DROP;
 	}
@@ -204,6 +204,9 @@ static unsigned int es_handover_received(struct es_received *in)
 	v->stale = (u8)es_handover_is_stale(in);
 	v->rebuilt =
 		(u8)es_rebuilt_lately(in->node->tracks, in->flow_hash, v->seg.seq, ktime_get_coarse_ns());
+	if (v->kind == ES_HANDOVER_STRAY)
+		v->decided = es_decision_lookup(es_decision_set_of(in->node, in->flow_hash),
+						es_decision_key(in->flow_hash, v->seg.ack - 1)) != 0;
 	es_handover_view_socket(in);
 	if (v->kind == ES_HANDOVER_END)
 		/* The inspector is told that it has ended before it has: that must not fail any more. */
@@ -248,9 +251,7 @@ static unsigned int es_cluster_message(struct es_received *in, const struct iphd
 	if (udp->dest == cfg->handover_port && (h->kind == ES_HANDOVER_CONNECTION ||
 						h->kind == ES_HANDOVER_ASK || h->kind == ES_HANDOVER_CANCEL))
 		return es_connection_message(in->node, in->version, in->skb, h);
-	if ((h->kind != ES_HANDOVER_REQUEST && h->kind != ES_HANDOVER_FOLLOW && h->kind != ES_HANDOVER_STAY &&
-	     h->kind != ES_HANDOVER_END) ||
-	    (h->kind >= ES_HANDOVER_STAY && h->source != cfg->self) || udp->dest != cfg->handover_port)
+	if (udp->dest != cfg->handover_port || !es_handover_is_for_target(h->kind, h->source == cfg->self))
 		goto malformed;
 	return es_handover_received(in);
 

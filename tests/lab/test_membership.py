@@ -72,6 +72,71 @@ def test_power_cut(lab):
     settled(lab)
 
 
+def idle_connections(lab, count=24):
+    """{socket: the node that serves it}, of connections that have had an answer and are kept open."""
+    idle = {}
+    for _ in range(count):
+        sock = raw.connect(lab.client, timeout=8)
+        sock.sendall(raw.head("/1k"))
+        idle[sock] = raw.receive(sock).node
+    assert set(idle.values()) == set(ALL)
+    return idle
+
+
+def asked_again(idle):
+    """What becomes of a request on each of them, all sent at once: the node that answers, or an error's class; and the
+    seconds that the slowest one took."""
+    began = time.monotonic()
+    outcome = {}
+    for sock in idle:
+        sock.sendall(raw.head("/1k"))
+    for sock in idle:
+        try:
+            outcome[sock] = raw.receive(sock).node
+        except OSError as error:
+            outcome[sock] = type(error)
+    return outcome, time.monotonic() - began
+
+
+def test_power_cut_while_idle(lab):
+    """Who asks next on a connection of the node that is gone hears so, as from any host without that connection, and may
+    connect anew; the others' connections go on."""
+    def resets():
+        return sum(lab.counters(node)["inspect_stray_resets"] for node in others("n2"))
+
+    idle = idle_connections(lab)
+    before = resets()
+    lab.kill("n2")
+    try:
+        settled(lab, ["n1", "n3", "n4"])
+        outcome, seconds = asked_again(idle)
+        assert outcome == {sock: ConnectionResetError if node == "n2" else node for sock, node in idle.items()}
+        print(f"clients of n2 were told within {seconds:.1f} s")
+        assert resets() - before == list(idle.values()).count("n2")
+    finally:
+        lab.heal("n2")
+        for sock in idle:
+            sock.close()
+    settled(lab)
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["carrier-lost", "frames-lost"])
+def test_cluster_cable_pulled_while_idle(lab, silent):
+    """A node that is cut off from the others goes on with what it has: nobody says that there is no such connection."""
+    idle = idle_connections(lab)
+    lab.node("n4").cut("cluster", silent=silent)
+    try:
+        settled(lab, ["n1", "n2", "n3"])
+        for _ in range(2):
+            assert asked_again(idle)[0] == idle
+            time.sleep(1)
+    finally:
+        lab.node("n4").mend("cluster")
+        for sock in idle:
+            sock.close()
+    settled(lab)
+
+
 @pytest.mark.parametrize("what", ["earshotd", "corosync"])
 def test_killed_process(lab, what):
     """No client notices that a daemon or its corosync dies: what the node has goes on, the others take over the rest."""

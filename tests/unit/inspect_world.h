@@ -204,6 +204,22 @@ static inline int request(unsigned int number)
 	return sent_to(&m);
 }
 
+/* Send the message back. */
+static inline void nack(struct message *m, enum es_nack_reason reason)
+{
+	__u8 node = m->h.target;
+
+	m->h.kind = ES_HANDOVER_NACK;
+	m->h.nack = (__u8)reason;
+	m->h.target = m->h.source;
+	m->h.source = node;
+	m->h.mac = es_handover_mac(&in.keys.key[0].handover, &m->h, m->packet, m->len);
+	assert_true(sendto(receiver[node], m, sizeof(m->h) + m->len, 0, (struct sockaddr *)&m->from,
+			   sizeof(m->from)) > 0);
+	es_inspect_messages(&in);
+	es_handover_flush(in.sender);
+}
+
 /* All but @node are down for now, so that it gets what comes. */
 static inline void only(unsigned int node)
 {

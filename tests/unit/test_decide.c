@@ -179,7 +179,42 @@ static void test_first_request(void **state)
 	v = request(&cfg, 0, SLOT - 3);
 	EXPECT(&cfg, &v, ES_ANSWER_RST, cookie_expired);
 	v.seg.ack ^= 1;
+	EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
+}
+
+/* Of a connection that is not here: nobody's, if it comes again and again. The inspector can find out. */
+static void test_stray(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.seg.ack = 777777; /* no cookie */
+	for (v.inspect = ES_INSPECT_NEVER; v.inspect <= ES_INSPECT_EVERY; v.inspect++)
+		EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
+	v.inspect = ES_INSPECT_FIRST;
+	v.inspector_alive = 0;
 	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
+	v.inspector_alive = 1;
+	v.socket = ES_SOCKET_TIME_WAIT; /* of a connection before this one, or of this one's */
+	EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
+	v.socket = ES_SOCKET_NONE;
+	v.waits = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_ring_change);
+	v.waits = 0;
+	v.silent = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+	v.silent = 0;
+	v.mine = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	v.mine = 1;
+	v.seg.len = 1; /* a probe of a closed window, or a keep-alive */
+	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
+	v.seg.len = 0;
+	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
+	EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
+	v.seg.flags = ES_TCP_ACK;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
 }
 
 static void test_later_segment(void **state)
@@ -294,7 +329,7 @@ static void test_key_rotation(void **state)
 	struct es_view v = request(&cfg, 1, SLOT);
 
 	(void)state;
-	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
+	EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
 	cfg.key_count = 2;
 	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
 	v = request(&cfg, 0, SLOT);
@@ -611,6 +646,9 @@ static void test_properties(void **state)
 			assert_true(v.inspect == ES_INSPECT_NEVER || !v.inspector_alive);
 			assert_true(!cfg.leased || v.inspector_alive);
 		}
+		if (got.action == ES_STRAY)
+			assert_true(v.mine && !v.silent && v.inspector_alive && v.seg.len != 1 &&
+				    v.socket != ES_SOCKET_ESTABLISHED);
 		if (v.waits && !is_moved && (v.seg.len || (v.seg.flags & ES_TCP_FIN)))
 			assert_true(got.action == ES_DROP || got.action == ES_DELIVER ||
 				    (v.seg.flags & ES_TCP_SYN));
@@ -662,7 +700,7 @@ static void test_after_reject(void **state)
 
 	(void)state;
 	v.seg = (struct es_segment){.seq = 5000, .ack = 7000, .flags = ES_TCP_FIN | ES_TCP_ACK};
-	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
+	EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
 	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS - 5000);
 	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_after_reject);
 	v.mine = 0;
@@ -726,6 +764,7 @@ int main(void)
 		cmocka_unit_test(test_not_mine),
 		cmocka_unit_test(test_syn),
 		cmocka_unit_test(test_first_request),
+		cmocka_unit_test(test_stray),
 		cmocka_unit_test(test_later_segment),
 		cmocka_unit_test(test_before_any_request),
 		cmocka_unit_test(test_key_rotation),

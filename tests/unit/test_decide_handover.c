@@ -167,18 +167,54 @@ static void test_stale(void **state)
 	}
 }
 
+/* A question about a segment that nobody takes: "not here" only where that is certain. */
+static void test_stray(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_STRAY,
+		.listening = 1,
+		.seg = {.seq = ISN + 1, .len = 1, .flags = ES_TCP_ACK},
+	};
+
+	(void)state;
+	EXPECT_HANDOVER(&v, ES_NACK, stray_not_here);
+	assert_int_equal(es_handover_nack_reason(&v), ES_NACK_NOT_HERE);
+	v.stale = 1; /* whoever asks */
+	v.listening = 0;
+	v.accept_full = 1;
+	EXPECT_HANDOVER(&v, ES_NACK, stray_not_here);
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT_HANDOVER(&v, ES_DROP, stray_here);
+	v.socket = ES_SOCKET_FIN_WAIT2;
+	EXPECT_HANDOVER(&v, ES_DROP, stray_here);
+	v.socket = ES_SOCKET_TIME_WAIT;
+	EXPECT_HANDOVER(&v, ES_NACK, stray_not_here);
+	v.seg.flags |= ES_TCP_FIN;
+	EXPECT_HANDOVER(&v, ES_DROP, stray_here);
+	v.socket = ES_SOCKET_NONE;
+	EXPECT_HANDOVER(&v, ES_NACK, stray_not_here);
+	v.silent = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, stray_here);
+	v.silent = 0;
+	v.decided = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, stray_here);
+	v.decided = 0;
+	v.rebuilt = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, stray_here);
+}
+
 /* Whatever the message and the state: what never may happen does not. */
 static void test_properties(void **state)
 {
 	static const __u8 kinds[] = {ES_HANDOVER_REQUEST, ES_HANDOVER_FOLLOW, ES_HANDOVER_STAY,
-				     ES_HANDOVER_END};
+				     ES_HANDOVER_END, ES_HANDOVER_STRAY};
 	uint64_t seed = 6;
 
 	(void)state;
 	for (int i = 0; i < 1000000; i++) {
 		__u64 r = es_test_random(&seed);
 		struct es_handover_view v = {
-			.kind = kinds[r & 3],
+			.kind = kinds[(r >> 56) % 5],
 			.socket = r >> 2 & 3,
 			.listening = r >> 4 & 1,
 			.accept_full = r >> 5 & 1,
@@ -186,6 +222,7 @@ static void test_properties(void **state)
 			.may_leave = r >> 7 & 1,
 			.stale = r >> 8 & 1,
 			.silent = r >> 9 & 1,
+			.decided = r >> 13 & 1,
 			.seg = {.seq = ISN + 1 + (r >> 10 & 1), .len = 100},
 			.first_seq = r >> 11 & 1 ? ISN + 1 : (__u32)(r >> 32),
 			.rcv_nxt = r >> 12 & 1 ? ISN + 101 : (__u32)(r >> 16),
@@ -201,8 +238,13 @@ static void test_properties(void **state)
 				    v.listening && !v.accept_full && !v.rebuilt && !v.silent && !v.stale);
 		/* What is sent back is made elsewhere: it must not have been made here. */
 		if (got.action == ES_NACK)
-			assert_true(v.kind == ES_HANDOVER_REQUEST && !v.rebuilt && !v.stale &&
-				    v.socket != ES_SOCKET_ESTABLISHED && (v.silent || !v.listening));
+			assert_true(v.socket != ES_SOCKET_ESTABLISHED && !v.rebuilt &&
+				    (v.kind == ES_HANDOVER_STRAY
+					     ? !v.silent && !v.decided
+					     : v.kind == ES_HANDOVER_REQUEST && !v.stale &&
+						       (v.silent || !v.listening)));
+		if (v.kind == ES_HANDOVER_STRAY)
+			assert_true(got.action == ES_NACK || got.action == ES_DROP);
 		if (got.action == ES_DELIVER)
 			assert_int_equal(v.socket, ES_SOCKET_ESTABLISHED);
 		if (got.action == ES_END_OLD)
@@ -222,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_handover_meets_socket),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_stray),
 		cmocka_unit_test(test_properties),
 	};
 

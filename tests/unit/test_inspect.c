@@ -265,22 +265,6 @@ static void test_silent_gathered(void **state)
 	assert_int_equal(es_gather_count(in.gathers), 0);
 }
 
-/* Send the message back. */
-static void nack(struct message *m, enum es_nack_reason reason)
-{
-	__u8 node = m->h.target;
-
-	m->h.kind = ES_HANDOVER_NACK;
-	m->h.nack = (__u8)reason;
-	m->h.target = m->h.source;
-	m->h.source = node;
-	m->h.mac = es_handover_mac(&in.keys.key[0].handover, &m->h, m->packet, m->len);
-	assert_true(sendto(receiver[node], m, sizeof(m->h) + m->len, 0, (struct sockaddr *)&m->from,
-			   sizeof(m->from)) > 0);
-	es_inspect_messages(&in);
-	es_handover_flush(in.sender);
-}
-
 /* A target that is not sure of its membership: another one, which is remembered. */
 static void test_nack_silent(void **state)
 {

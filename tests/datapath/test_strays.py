@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a client sends again and again, and nobody takes: all nodes are asked whose it is, and with everybody's "no" the
+client is told that there is no such connection."""
+import random
+import time
+
+import pytest
+
+import model
+from leases import each_service, leased, moved_here, silent
+from node import DEAD, ESTABLISHED, FIN_WAIT2, MSS, TIME_WAIT, wait_for
+from packet import ACK, FIN, PSH, RST
+from test_established import OWNERS, served
+from test_nack import refuse
+
+__all__ = ["leased", "silent"]  # fixtures
+OTHERS = (2, 3)
+OWN_NO = dict(handover_received=1, stray_not_here=1)  # to its own worker, over lo
+NO = dict(handover_received=1, handover_nack_received=1)
+
+
+def elsewhere(client, *arguments, **keywords):
+    """A connection whose socket is nowhere near; its client has sent and heard something."""
+    c = client(*arguments, **keywords)
+    c.next = random.getrandbits(32)
+    c.ack = c.no_cookie(random.getrandbits(32))
+    return c
+
+
+def sums(*counted):
+    return {name: sum(c.get(name, 0) for c in counted) for name in {name for c in counted for name in c}}
+
+
+def comes_again(c, *arguments, **keywords):
+    """The client sends, and again when nobody has acknowledged it; returns the second packet."""
+    with c.node.counts(cookie_invalid=2):
+        c.send(*arguments, **keywords)
+        c.send(*arguments, **keywords)  # a probe for lost segments, soon behind it
+        c.silence()
+    c.node.no_message()
+    time.sleep(model.STRAY_AGAIN_S)
+    return c.send(*arguments, **keywords)
+
+
+def says_no(node, target):
+    """The model node has no such connection; returns the question."""
+    question = node.taken(target, model.STRAY)
+    refuse(node, question, model.NACK_NOT_HERE)
+    return question
+
+
+def told(c):
+    reset = c.take("the RST")
+    assert (reset.flags, reset.seq, reset.payload) == (RST, c.ack, b"")
+    c.silence("one RST")
+
+
+ASKED = dict(stray_queued=1, inspect_strays=1)
+TOLD = sums(ASKED, OWN_NO, OWN_NO, *[NO] * 4, dict(inspect_stray_resets=1))
+
+
+@each_service
+def test_nobodys(node, client, service):
+    """A request on a connection whose node is no more; what follows it is answered at once."""
+    c = elsewhere(client, service)
+    text = c.get(extra=f"X: {'x' * 1000}\r\n")
+    with node.counts(cookie_invalid=2, **TOLD):
+        sent = comes_again(c, ACK | PSH, text)
+        questions = [says_no(node, target) for target in OTHERS * 2]
+        told(c)
+    assert [q.attempt for q in questions] == [0, 0, 1, 1]
+    for question in questions:
+        # One byte tells whose it is.
+        assert question.packet[20:33] == sent[20:33] and question.packet[52:] == text[:1]
+    with node.counts(reset_repeated=1):
+        c.send(ACK | PSH, text)
+        told(c)
+
+
+def test_fin(node, client):
+    """A client that closes what has long been closed at the other end."""
+    c = elsewhere(client)
+    with node.counts(cookie_invalid=2, **TOLD):
+        comes_again(c, ACK | FIN)
+        for target in OTHERS * 2:
+            says_no(node, target)
+        told(c)
+
+
+def test_begins_anew_at_once(node, client):
+    c = elsewhere(client)
+    comes_again(c, ACK | PSH, c.get())
+    for target in OTHERS * 2:
+        says_no(node, target)
+    told(c)
+    c.renew()
+    c.serve().answer()
+
+
+@pytest.mark.parametrize("answers", [0, 1, 2, 3])
+def test_another_node_has_it(node, client, answers):
+    """Who says nothing may have it, in the first round or, when it has moved meanwhile, in the second."""
+    c = elsewhere(client)
+    own = 1 + (answers >= 2)
+    with node.counts(cookie_invalid=2, **sums(ASKED, *[OWN_NO] * own, *[NO] * answers)):
+        comes_again(c, ACK | PSH, c.get())
+        for target in (OTHERS * 2)[:answers]:
+            says_no(node, target)
+        assert node.taken((OTHERS * 2)[answers], model.STRAY)
+        node.no_message()
+        c.silence()
+    # The next time it may be another matter.
+    time.sleep(model.STRAY_AGAIN_S)
+    with node.counts(**TOLD):
+        c.send(ACK | PSH, c.get())
+        for target in OTHERS * 2:
+            says_no(node, target)
+        told(c)
+
+
+class TestNotAsked:
+    """Nobody is asked about what somebody has, or may have."""
+
+    def test_goes_on(self, node, client):
+        """Data that another node acknowledges."""
+        c = elsewhere(client)
+        with node.counts(cookie_invalid=3):
+            for _ in range(3):
+                c.request(text=b"x" * MSS)
+                time.sleep(model.STRAY_AGAIN_S)
+            c.silence()
+        node.no_message()
+
+    @pytest.mark.parametrize("payload", [b"", b"x"])
+    def test_probe(self, node, client, payload):
+        """Has a closed window opened? Is the connection alive? Its node answers, but does not take the byte."""
+        c = elsewhere(client)
+        with node.counts(**{"cookie_invalid" if payload else "drop_no_flow": 2}):
+            c.send(ACK, payload)
+            time.sleep(model.STRAY_AGAIN_S)
+            c.send(ACK, payload)
+            c.silence()
+        node.no_message()
+
+    def test_not_mine(self, node, client):
+        c = elsewhere(client, owner=2)
+        with node.counts(drop_not_mine=2):
+            c.send(ACK | PSH, b"more")
+            time.sleep(model.STRAY_AGAIN_S)
+            c.send(ACK | PSH, b"more")
+            c.silence()
+        node.no_message()
+
+    def test_silent(self, node, client, silent):
+        """Without a lease others ask."""
+        c = elsewhere(client)
+        with node.counts(drop_silent=2):
+            c.send(ACK | PSH, b"more")
+            time.sleep(model.STRAY_AGAIN_S)
+            c.send(ACK | PSH, b"more")
+            c.silence()
+        node.no_message()
+
+    def test_here(self, node, client):
+        """The server does not read: its window is full, and what comes again is acknowledged by the stack."""
+        c = client().serve()
+        c.answer()
+        size = 1000
+        sent = []
+        while not sent or node.public.inbox == [] and len(sent) < 9:
+            sent.append(c.request(text=b"x" * size))
+        node.settle()
+        node.public.clear()
+        time.sleep(model.STRAY_AGAIN_S)
+        with node.counts(deliver_established=1):
+            c.send(ACK | PSH, sent[-1][52:], seq=c.next - size)
+            assert c.take("the duplicate ACK").flags & ACK
+        node.no_message()
+
+
+def ask(node, c, *arguments, **keywords):
+    """n2 asks about a segment of the client's."""
+    packet_ = c.ip_packet(*(arguments or (ACK | PSH, b"x")), **keywords)
+    return node.message(c.handover(packet_, kind=model.STRAY), sport=40001)
+
+
+def not_here(node, c, *arguments, **keywords):
+    with node.counts(handover_received=1, stray_not_here=1):
+        question = ask(node, c, *arguments, **keywords)
+        back = node.taken(2, model.NACK)
+        assert (back.nack, back.packet, back.attempt) == (model.NACK_NOT_HERE, question.packet, question.attempt)
+        assert back.ports[1] == 40001
+    c.silence()
+
+
+def no_answer(node, c, *arguments, **keywords):
+    with node.counts(handover_received=1, stray_here=1):
+        ask(node, c, *arguments, **keywords)
+        node.no_message()
+    c.silence()
+
+
+@OWNERS
+class TestAsked:
+    """What this node says of itself."""
+
+    def test_nothing_of_it(self, node, client, owner):
+        c = elsewhere(client, owner=owner)
+        not_here(node, c)
+        not_here(node, c, ACK | FIN)
+
+    def test_no_server(self, node, client, owner):
+        """Whether one listens is not the question."""
+        not_here(node, elsewhere(client, DEAD, owner=owner))
+
+    def test_connection(self, node, client, owner):
+        c = served(node, client, owner)
+        assert c.take("the acknowledgement").ack == c.next
+        no_answer(node, c)
+        c.answer()
+        no_answer(node, c)
+        no_answer(node, c, ACK | FIN)
+        c.server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            c.server.recv(1)  # nothing came of the questions
+        assert node.sockets(c) == [ESTABLISHED]
+
+    def test_half_closed(self, node, client, owner):
+        c = served(node, client, owner)
+        c.answer()
+        c.server.close()
+        c.server = None
+        c.take_fin()
+        no_answer(node, c)
+        c.send(ACK)
+        wait_for(lambda: node.sockets(c) == [FIN_WAIT2], "FIN_WAIT2")
+        no_answer(node, c)
+
+    def test_time_wait(self, node, client, owner):
+        """It answers its client's FIN; all else is of no connection."""
+        c = served(node, client, owner)
+        c.answer()
+        c.time_wait()
+        no_answer(node, c, ACK | FIN, seq=c.fin_seq)
+        not_here(node, c)
+        assert node.sockets(c) == [TIME_WAIT]
+
+    def test_silent(self, node, client, owner, silent):
+        no_answer(node, elsewhere(client, owner=owner))
+
+    def test_on_its_way_from_here(self, node, client, owner):
+        """The request was given to another node, which may not have got it."""
+        if owner == 1:
+            c = client()
+            c.shake()
+            c.request(target=3)
+        else:
+            c = moved_here(node, client)
+            c.answer()
+            c.request(target=3)
+        sent = node.taken(3, model.REQUEST)
+        no_answer(node, c, ACK | PSH, sent.packet[52:], seq=c.next - len(sent.packet[52:]))
+        no_answer(node, c)
+
+    def test_rebuilt_a_moment_ago(self, node, client, owner):
+        """The request's socket was here and is gone: its repetition comes to nothing by itself."""
+        c = served(node, client, owner)
+        c.abort()
+        while not c.take("the server's RST").flags & RST:
+            pass
+        no_answer(node, c, ACK | PSH, b"GET", seq=c.isn + 1)
+
+    @pytest.mark.parametrize("flags", [ACK, ACK | PSH | RST, PSH])
+    def test_malformed(self, node, client, owner, flags):
+        c = elsewhere(client, owner=owner)
+        with node.counts(handover_received=1, handover_malformed=1):
+            ask(node, c, flags, b"" if flags == ACK else b"x")
+            node.no_message()
+        c.silence()
