@@ -123,6 +123,10 @@ def test_second_key(node, given):
     with node.counts(**BUILT):
         node.message(c.handover(original), key=node.keys.handover[1])
         built(c, text)
+    for _ in range(2):  # the staged one becomes the only one
+        node.earshot("keygen", "--rotate", node.key_file)
+    node.load_keys()
+    node.reload()
 
 
 class TestRefused:
