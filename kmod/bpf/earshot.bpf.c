@@ -41,6 +41,13 @@ static __always_inline int es_view_is_ended(const struct es_view *v, __u64 now_n
 	return slot && es_reset_is_of(slot, v->flow_hash, v->seg.ack, (__u32)(now_ns / 1000000));
 }
 
+static __always_inline __u32 es_view_again_ms(const struct es_view *v)
+{
+	struct es_stray *slot = es_stray_slot(v->flow_hash);
+
+	return slot ? es_stray_note(slot, v->flow_hash, v->seg.seq, v->now_ms) : 0;
+}
+
 /* Everything about a flow that es_decide() wants to know, and the packet and its socket do not tell. */
 static __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, __u64 now_ns)
 {
@@ -86,13 +93,16 @@ static __noinline int es_view_complete(const struct es_packet *pkt, struct es_vi
 		if (decisions)
 			v->decision =
 				es_decision_lookup(decisions, es_decision_key(v->flow_hash, v->seg.ack - 1));
+		if (v->mine)
+			v->again_ms = es_view_again_ms(v);
 	}
 	return 0;
 }
 
 static __always_inline int es_view_is_unproven(struct bpf_sock *sk)
 {
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	/* Asked for the verifier, which may not see that what is established is there. */
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : (void *)0;
 
 	return tp && es_socket_is_unproven(tp);
 }
@@ -217,17 +227,18 @@ static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock 
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_record record = {};
-	__u32 worker, counter;
+	struct es_stray *stray;
 	int service, rc;
+	__u32 worker;
 
 	if (!cfg || !pkt || !v || !verdict)
 		return TC_ACT_SHOT;
-	counter = verdict->counter;
-	if (verdict->action == ES_STRAY) {
+	record.kind = verdict->action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
+	if (verdict->action == ES_QUEUE_STRAY) {
 		record.kind = ES_RECORD_STRAY;
-		counter = ES_COUNT_stray_queued;
-	} else {
-		record.kind = verdict->action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
+		stray = es_stray_slot(v->flow_hash);
+		if (stray)
+			es_stray_asked(stray, v->now_ms);
 	}
 	service = es_service_find(pkt->daddr, pkt->dport);
 	record.flow_hash = v->flow_hash;
@@ -239,15 +250,8 @@ static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock 
 		record.flow = ES_FLOW_MOVED;
 	worker = es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1);
 	rc = es_queue_push(skb, &record, worker);
-	es_count(rc < 0 ? ES_COUNT_drop_queue_full : counter);
+	es_count(rc < 0 ? ES_COUNT_drop_queue_full : verdict->counter);
 	return rc > 0 ? es_queue_wake(skb, worker) : TC_ACT_SHOT;
-}
-
-static __noinline int es_view_is_stray(const struct es_view *v)
-{
-	struct es_stray *slot = v ? es_stray_slot(v->flow_hash) : (void *)0;
-
-	return slot && es_stray_came_again(slot, v->flow_hash, v->seg.seq, v->now_ms);
 }
 
 /* Make the socket here, without an inspector; 0 or -1. */
@@ -279,11 +283,8 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 		break;
 	case ES_QUEUE_FIRST:
 	case ES_QUEUE_LATER:
+	case ES_QUEUE_STRAY:
 		return es_carry_out_queue(skb, sk, pkt, v, verdict);
-	case ES_STRAY:
-		if (es_view_is_stray(v))
-			return es_carry_out_queue(skb, sk, pkt, v, verdict);
-		break;
 	case ES_SYNACK:
 	case ES_END_OLD_AND_SYNACK:
 	case ES_ANSWER_ACK:

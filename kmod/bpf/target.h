@@ -136,19 +136,20 @@ static __noinline int es_handover_is_stale(const struct es_handover *h, __u64 fl
 	return (es_ring_table_lookup(&ring->table, flow_hash) & ES_RING_NODE) != h->source;
 }
 
-/* Has this node given a request away that acknowledged @ack? */
-static __noinline int es_handover_is_decided(__u64 flow_hash, __u32 ack)
+static __noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segment *seg, __u64 now_ns)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_decision_set *decisions;
 	__u32 set;
 
-	if (!cfg || !cfg->decision_sets)
+	if (!cfg || !seg || !cfg->decision_sets)
 		return 0;
 	set = es_decision_index(flow_hash, cfg->decision_sets);
 	decisions = bpf_map_lookup_elem(&es_decisions, &set);
-	return decisions && es_decision_lookup(decisions, es_decision_key(flow_hash, ack - 1)) != 0;
+	return decisions &&
+	       es_stray_is_on_its_way(es_decision_lookup(decisions, es_decision_key(flow_hash, seg->ack - 1)),
+				      seg->seq, (__u32)(now_ns / 1000000));
 }
 
 /* A function of its own, for its stack. */
@@ -198,7 +199,7 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 	view.stale = (__u8)es_handover_is_stale(h, hash);
 	view.rebuilt = (__u8)es_rebuilt_lately(hash, view.seg.seq, now_ns);
 	if (view.kind == ES_HANDOVER_STRAY)
-		view.decided = (__u8)es_handover_is_decided(hash, view.seg.ack);
+		view.on_its_way = (__u8)es_stray_may_be_on_its_way(hash, &view.seg, now_ns);
 	sk = es_socket_lookup(skb, &pkt);
 	es_handover_view_socket(sk, &view, &old_rcv_nxt);
 	if (view.kind == ES_HANDOVER_END)

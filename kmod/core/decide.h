@@ -12,6 +12,7 @@
 #include "counters.h"
 #include "decisions.h"
 #include "handover.h"
+#include "strays.h"
 #include "track.h"
 
 enum es_socket {
@@ -26,13 +27,13 @@ enum es_action {
 	ES_DELIVER,
 	ES_QUEUE_FIRST, /* to the inspector, kind ES_RECORD_FIRST */
 	ES_QUEUE_LATER,
+	ES_QUEUE_STRAY,
 	ES_SYNACK,
 	ES_END_OLD,	       /* feed the local socket a RST with seq = old_rcv_nxt */
 	ES_END_OLD_AND_SYNACK, /* that, and answer the SYN */
 	ES_ANSWER_ACK,
 	ES_ANSWER_RST,
 	ES_REBUILD, /* make the socket here, from this packet */
-	ES_STRAY,   /* drop, but to the inspector if es_stray_came_again() */
 	ES_NACK,    /* send the message back to its source */
 	ES_LEAVE,   /* tell the inspector ES_RECORD_ENDED, then end the local socket */
 	ES_KEEP,    /* tell the inspector ES_RECORD_KEPT */
@@ -47,6 +48,7 @@ enum es_action {
  * @ended: without a socket: this node has ended the connection with a RST, see es_reset_is_of()
  * @silent: this node's lease is over; @unproven: of an established socket then, see es_socket_is_unproven()
  * @inspect: the service's enum es_inspect; @inspector_alive: the flow's worker has a fresh heartbeat
+ * @again_ms: for how long the client has been sending a segment with payload or FIN, see es_stray_note()
  * @slot: wall-clock cookie slot; @now_ms: monotonic milliseconds
  */
 struct es_view {
@@ -56,6 +58,7 @@ struct es_view {
 	__u32 old_rcv_nxt;
 	__u32 slot;
 	__u32 now_ms;
+	__u32 again_ms;
 	__u8 socket;
 	__u8 mine;
 	__u8 inspect;
@@ -140,6 +143,16 @@ static __always_inline int es_decide_is_later(const struct es_view *v)
 	return !v->seg.has_ts && v->decision && es_decision_isn(v->decision) != v->seg.seq - 1;
 }
 
+/*
+ * A segment that nobody takes, though its client repeats it: perhaps the connection is nobody's. One byte may
+ * ask whether a closed window has opened; its node answers that, but does not take it.
+ */
+static __always_inline int es_decide_is_stray(const struct es_view *v, __u32 again_ms)
+{
+	return v->again_ms >= again_ms && v->mine && !v->silent && !v->waits && v->inspector_alive &&
+	       v->seg.len != 1;
+}
+
 /* A segment that carries payload or a FIN of a flow that has no socket here, on the flow's ring node. */
 static __always_inline void es_decide_request(const struct es_config *cfg, const struct es_view *v,
 					      struct es_verdict *ret)
@@ -180,6 +193,8 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 		 */
 		if (seg->len == 1 && seg->has_ts && es_decide_cookie(cfg, v, seg->seq) == ES_COOKIE_VALID)
 			ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
+		if (es_decide_is_stray(v, v->decision ? ES_STRAY_AGAIN_MS : ES_STRAY_AGAIN_LATER_MS))
+			ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
 		if (blind || !v->inspector_alive)
 			ES_VERDICT(ret, ES_DROP, drop_no_flow);
 		if (v->decision && es_decision_age_ms(v->decision, v->now_ms) > cfg->race_window_ms)
@@ -188,10 +203,8 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 	case ES_COOKIE_EXPIRED:
 		ES_VERDICT(ret, ES_ANSWER_RST, cookie_expired);
 	default:
-		/* One byte may ask whether a closed window has opened; its node answers, but does not take
-		 * it. */
-		if (v->inspector_alive && seg->len != 1)
-			ES_VERDICT(ret, ES_STRAY, cookie_invalid);
+		if (es_decide_is_stray(v, ES_STRAY_AGAIN_MS))
+			ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
 		ES_VERDICT(ret, ES_DROP, cookie_invalid);
 	}
 }
@@ -207,6 +220,8 @@ static __always_inline void es_decide_moved(const struct es_config *cfg, const s
 		ES_VERDICT(ret, ES_DROP, drop_moved);
 	if (es_decision_isn(v->decision) == v->seg.seq - 1)
 		ES_VERDICT(ret, ES_QUEUE_FIRST, moved_queued);
+	if (es_decide_is_stray(v, ES_STRAY_AGAIN_MS))
+		ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
 	if (es_decision_age_ms(v->decision, v->now_ms) > cfg->race_window_ms)
 		ES_VERDICT(ret, ES_DROP, drop_moved);
 	ES_VERDICT(ret, ES_QUEUE_LATER, moved_queued);
@@ -314,7 +329,7 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
  * @rebuilt: this very request was rebuilt here a moment ago
  * @may_leave: what es_track_may_leave() says, for ES_HANDOVER_END
  * @stale: a first request from a node that the ring here does not name: another may have it by now
- * @decided: for ES_HANDOVER_STRAY, this node has given a request of the connection away
+ * @on_its_way: for ES_HANDOVER_STRAY, see es_stray_is_on_its_way()
  * @silent: this node's lease is over
  */
 struct es_handover_view {
@@ -328,7 +343,7 @@ struct es_handover_view {
 	__u8 rebuilt;
 	__u8 may_leave;
 	__u8 stale;
-	__u8 decided;
+	__u8 on_its_way;
 	__u8 silent;
 };
 
@@ -346,7 +361,7 @@ static __always_inline enum es_nack_reason es_handover_nack_reason(const struct 
  */
 static __always_inline int es_handover_is_nobodys(const struct es_handover_view *v)
 {
-	if (v->silent || v->decided || v->rebuilt)
+	if (v->silent || v->on_its_way || v->rebuilt)
 		return 0;
 	if (v->socket == ES_SOCKET_TIME_WAIT)
 		return !(v->seg.flags & ES_TCP_FIN); /* which it may still acknowledge */

@@ -78,11 +78,10 @@ static u32 es_carry_out_queue(struct es_inbound *in)
 	struct es_record *record = &in->record;
 	u32 counter = in->verdict.counter;
 
-	if (in->verdict.action == ES_STRAY) {
+	record->kind = in->verdict.action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
+	if (in->verdict.action == ES_QUEUE_STRAY) {
 		record->kind = ES_RECORD_STRAY;
-		counter = ES_COUNT_stray_queued;
-	} else {
-		record->kind = in->verdict.action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
+		es_stray_asked(es_stray_slot(in->node, in->view.flow_hash), in->view.now_ms);
 	}
 	record->flow_hash = in->view.flow_hash;
 	record->len =
@@ -136,12 +135,8 @@ static unsigned int es_carry_out(struct es_inbound *in)
 		break;
 	case ES_QUEUE_FIRST:
 	case ES_QUEUE_LATER:
+	case ES_QUEUE_STRAY:
 		counter = es_carry_out_queue(in);
-		break;
-	case ES_STRAY:
-		if (es_stray_came_again(es_stray_slot(in->node, in->view.flow_hash), in->view.flow_hash,
-					in->view.seg.seq, in->view.now_ms))
-			counter = es_carry_out_queue(in);
 		break;
 	case ES_SYNACK:
 	case ES_ANSWER_ACK:

@@ -205,8 +205,10 @@ static unsigned int es_handover_received(struct es_received *in)
 	v->rebuilt =
 		(u8)es_rebuilt_lately(in->node->tracks, in->flow_hash, v->seg.seq, ktime_get_coarse_ns());
 	if (v->kind == ES_HANDOVER_STRAY)
-		v->decided = es_decision_lookup(es_decision_set_of(in->node, in->flow_hash),
-						es_decision_key(in->flow_hash, v->seg.ack - 1)) != 0;
+		v->on_its_way = (u8)es_stray_is_on_its_way(
+			es_decision_lookup(es_decision_set_of(in->node, in->flow_hash),
+					   es_decision_key(in->flow_hash, v->seg.ack - 1)),
+			v->seg.seq, (u32)div_u64(ktime_get_coarse_ns(), NSEC_PER_MSEC));
 	es_handover_view_socket(in);
 	if (v->kind == ES_HANDOVER_END)
 		/* The inspector is told that it has ended before it has: that must not fail any more. */

@@ -45,9 +45,13 @@ void es_view_complete(const struct es_node *node, const struct es_version *versi
 	/* Signed: the coarse clock may lie a tick behind the worker's. */
 	v->inspector_alive = cfg->workers && (s64)(now_ns - READ_ONCE(state->worker[worker].heartbeat_ns)) <
 						     (s64)cfg->fallback_after_ms * NSEC_PER_MSEC;
-	if (v->socket != ES_SOCKET_ESTABLISHED && (v->seg.len || (v->seg.flags & ES_TCP_FIN)))
-		v->decision = es_decision_lookup(es_decision_set_of(node, v->flow_hash),
-						 es_decision_key(v->flow_hash, v->seg.ack - 1));
+	if (v->socket == ES_SOCKET_ESTABLISHED || !(v->seg.len || (v->seg.flags & ES_TCP_FIN)))
+		return;
+	v->decision = es_decision_lookup(es_decision_set_of(node, v->flow_hash),
+					 es_decision_key(v->flow_hash, v->seg.ack - 1));
+	if (v->mine)
+		v->again_ms =
+			es_stray_note(es_stray_slot(node, v->flow_hash), v->flow_hash, v->seg.seq, v->now_ms);
 }
 
 void es_track_pin(struct es_node *node, struct es_track *t, u32 pin)

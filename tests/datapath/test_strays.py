@@ -8,7 +8,7 @@ import pytest
 
 import model
 from leases import each_service, leased, moved_here, silent
-from node import DEAD, ESTABLISHED, FIN_WAIT2, MSS, TIME_WAIT, wait_for
+from node import BLIND, DEAD, EACH, ESTABLISHED, FIN_WAIT2, MSS, TIME_WAIT, WEB, wait_for
 from packet import ACK, FIN, PSH, RST
 from test_established import OWNERS, served
 from test_nack import refuse
@@ -95,6 +95,62 @@ def test_begins_anew_at_once(node, client):
     told(c)
     c.renew()
     c.serve().answer()
+
+
+def given_away(node, client, service):
+    """A long request, whose connection n1 has given to n3."""
+    c = client(service)
+    if service == EACH:
+        c.serve().answer()
+    else:
+        c.shake()
+    c.request(target=3)
+    node.taken(3, model.REQUEST)
+    return c
+
+
+def test_the_rest_of_a_request(node, client):
+    """Its node has crashed in the middle of it. Not before it is certain that the beginning has arrived."""
+    clients = {"drop_decided": given_away(node, client, WEB), "drop_moved": given_away(node, client, EACH)}
+    time.sleep(0.1)  # longer than the inspector sends all after it that comes
+    for dropped, c in clients.items():
+        with node.counts(**{dropped: 1}):
+            c.send(ACK | PSH, b"x" * MSS)
+            c.silence()
+    time.sleep(model.STRAY_AGAIN_S)
+    for c in clients.values():
+        with node.counts(**ASKED, handover_received=1, stray_here=1):
+            c.send(ACK | PSH, b"x" * MSS)
+            c.silence()
+    node.no_message()
+    time.sleep(model.STRAY_ON_ITS_WAY_S - model.STRAY_AGAIN_S)
+    for c in clients.values():
+        with node.counts(**TOLD):
+            c.send(ACK | PSH, b"x" * MSS)
+            for target in OTHERS * 2:
+                says_no(node, target)
+            told(c)
+
+
+def test_the_rest_of_a_request_inspected_elsewhere(node, client):
+    """By the node that has crashed. It looks as if its beginning had been lost, but then that would come again."""
+    clients = [client(service) for service in (WEB, BLIND)]
+    with node.counts(request_later_queued=2, inspect_gather_forgotten={1, 2}, drop_no_flow=2):
+        for c in clients:
+            c.forge()
+            c.next += 100000
+            c.send(ACK | PSH, b"x" * MSS)
+        time.sleep(model.STRAY_AGAIN_LATER_S / 2)  # no tail loss probe is later
+        for c in clients:
+            c.send(ACK | PSH, b"x" * MSS)
+        time.sleep(model.STRAY_AGAIN_LATER_S / 2)
+    node.no_message()
+    for c in clients:
+        with node.counts(**TOLD):
+            c.send(ACK | PSH, b"x" * MSS)
+            for target in OTHERS * 2:
+                says_no(node, target)
+            told(c)
 
 
 @pytest.mark.parametrize("answers", [0, 1, 2, 3])

@@ -18,6 +18,7 @@ ALL = ["n1", "n2", "n3", "n4"]
 TOKEN = 0.5
 # Consensus after the token's loss, then the rings' change; on a machine with two cores.
 DETECTED = 2.2 * TOKEN + 1.5
+HALF = b"x" * 50000  # of a request's body
 
 
 def settled(lab, members=ALL, timeout=15):
@@ -83,14 +84,31 @@ def idle_connections(lab, count=24):
     return idle
 
 
-def asked_again(idle):
-    """What becomes of a request on each of them, all sent at once: the node that answers, or an error's class; and the
-    seconds that the slowest one took."""
+def uploads(lab, count=24):
+    """{socket: the node that serves it}, of requests of which a half is there: half the connections had another before."""
+    begun = {}
+    for number in range(count):
+        sock = raw.connect(lab.client, timeout=20)
+        if number % 2:
+            sock.sendall(raw.head("/1k"))
+            raw.receive(sock)
+        sock.sendall(raw.head(f"/upload/{number}", method="PUT", Content_Length=2 * len(HALF)) + HALF)
+        begun[sock] = sock.getsockname()[1]
+    held = {}
+    for node in lab.nodes:
+        held.update({int(line.split()[4].rpartition(":")[2]): node.name for line in raw.sockets(node)})
+    assert set(held.values()) == set(ALL)
+    return {sock: held[port] for sock, port in begun.items()}
+
+
+def go_on(connections, data):
+    """What becomes of it when all clients send this: the node that answers, or an error's class; and the seconds that the
+    slowest one took."""
     began = time.monotonic()
     outcome = {}
-    for sock in idle:
-        sock.sendall(raw.head("/1k"))
-    for sock in idle:
+    for sock in connections:
+        sock.sendall(data)
+    for sock in connections:
         try:
             outcome[sock] = raw.receive(sock).node
         except OSError as error:
@@ -98,25 +116,27 @@ def asked_again(idle):
     return outcome, time.monotonic() - began
 
 
-def test_power_cut_while_idle(lab):
-    """Who asks next on a connection of the node that is gone hears so, as from any host without that connection, and may
+def test_power_cut_with_open_connections(lab):
+    """Who goes on with a connection of the node that is gone hears so, as from any host without that connection, and may
     connect anew; the others' connections go on."""
     def resets():
         return sum(lab.counters(node)["inspect_stray_resets"] for node in others("n2"))
 
-    idle = idle_connections(lab)
+    kinds = [(idle_connections(lab), raw.head("/1k")), (uploads(lab), HALF)]
     before = resets()
     lab.kill("n2")
     try:
         settled(lab, ["n1", "n3", "n4"])
-        outcome, seconds = asked_again(idle)
-        assert outcome == {sock: ConnectionResetError if node == "n2" else node for sock, node in idle.items()}
-        print(f"clients of n2 were told within {seconds:.1f} s")
-        assert resets() - before == list(idle.values()).count("n2")
+        for connections, data in kinds:
+            outcome, seconds = go_on(connections, data)
+            assert outcome == {sock: ConnectionResetError if node == "n2" else node for sock, node in connections.items()}
+            print(f"clients of n2 were told within {seconds:.1f} s")
+        assert resets() - before == sum(list(connections.values()).count("n2") for connections, _ in kinds)
     finally:
         lab.heal("n2")
-        for sock in idle:
-            sock.close()
+        for connections, _ in kinds:
+            for sock in connections:
+                sock.close()
     settled(lab)
 
 
@@ -128,7 +148,7 @@ def test_cluster_cable_pulled_while_idle(lab, silent):
     try:
         settled(lab, ["n1", "n2", "n3"])
         for _ in range(2):
-            assert asked_again(idle)[0] == idle
+            assert go_on(idle, raw.head("/1k"))[0] == idle
             time.sleep(1)
     finally:
         lab.node("n4").mend("cluster")

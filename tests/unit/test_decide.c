@@ -179,10 +179,10 @@ static void test_first_request(void **state)
 	v = request(&cfg, 0, SLOT - 3);
 	EXPECT(&cfg, &v, ES_ANSWER_RST, cookie_expired);
 	v.seg.ack ^= 1;
-	EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
+	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
 }
 
-/* Of a connection that is not here: nobody's, if it comes again and again. The inspector can find out. */
+/* Of a connection that is not here, come again: perhaps nobody's. */
 static void test_stray(void **state)
 {
 	struct es_config cfg = config();
@@ -190,14 +190,17 @@ static void test_stray(void **state)
 
 	(void)state;
 	v.seg.ack = 777777; /* no cookie */
+	v.again_ms = ES_STRAY_AGAIN_MS - 1;
+	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
+	v.again_ms = ES_STRAY_AGAIN_MS;
 	for (v.inspect = ES_INSPECT_NEVER; v.inspect <= ES_INSPECT_EVERY; v.inspect++)
-		EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
+		EXPECT(&cfg, &v, ES_QUEUE_STRAY, stray_queued);
 	v.inspect = ES_INSPECT_FIRST;
 	v.inspector_alive = 0;
 	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
 	v.inspector_alive = 1;
 	v.socket = ES_SOCKET_TIME_WAIT; /* of a connection before this one, or of this one's */
-	EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
+	EXPECT(&cfg, &v, ES_QUEUE_STRAY, stray_queued);
 	v.socket = ES_SOCKET_NONE;
 	v.waits = 1;
 	EXPECT(&cfg, &v, ES_DROP, drop_ring_change);
@@ -212,9 +215,64 @@ static void test_stray(void **state)
 	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
 	v.seg.len = 0;
 	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
-	EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
+	EXPECT(&cfg, &v, ES_QUEUE_STRAY, stray_queued);
 	v.seg.flags = ES_TCP_ACK;
 	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+}
+
+/* The same behind a first request, of a long upload: its node has crashed. */
+static void test_stray_behind_request(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.again_ms = 60000;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued); /* the request itself */
+	v.seg.seq += 100000;
+	v.decision = es_decision_value(ISN, SELF + 1, NOW_MS - 70000);
+	EXPECT(&cfg, &v, ES_QUEUE_STRAY, stray_queued);
+	v.again_ms = ES_STRAY_AGAIN_MS - 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_decided);
+	/* The request may have been lost, and this be a tail loss probe. */
+	v.decision = 0;
+	v.again_ms = ES_STRAY_AGAIN_LATER_MS - 1;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	v.inspect = ES_INSPECT_NEVER;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+	v.again_ms++;
+	EXPECT(&cfg, &v, ES_QUEUE_STRAY, stray_queued);
+	v.inspect = ES_INSPECT_FIRST;
+	EXPECT(&cfg, &v, ES_QUEUE_STRAY, stray_queued);
+	v.inspector_alive = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+}
+
+/* And behind one that moved its connection away from here. */
+static void test_stray_behind_moved(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.inspect = ES_INSPECT_EVERY;
+	v.seg.ack = 777777;
+	v.again_ms = 60000;
+	v.decision = es_decision_value(v.seg.seq - 1, 3, NOW_MS - 70000) | ES_DECISION_MOVED;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, moved_queued);
+	v.seg.seq += 100000;
+	EXPECT(&cfg, &v, ES_QUEUE_STRAY, stray_queued);
+	v.again_ms = ES_STRAY_AGAIN_MS - 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_moved);
+	v.again_ms = 60000;
+	v.waits = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_moved);
+	v.waits = 0;
+	v.silent = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_moved);
+	v.silent = 0;
+	v.mine = 0; /* its inspecting node asks */
+	EXPECT(&cfg, &v, ES_DROP, drop_moved);
 }
 
 static void test_later_segment(void **state)
@@ -329,7 +387,7 @@ static void test_key_rotation(void **state)
 	struct es_view v = request(&cfg, 1, SLOT);
 
 	(void)state;
-	EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
+	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
 	cfg.key_count = 2;
 	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
 	v = request(&cfg, 0, SLOT);
@@ -594,6 +652,7 @@ static void test_properties(void **state)
 		v.waits = r >> 28 & 1;
 		cfg.leased = r >> 29 & 1;
 		v.ended = (q & 15) == 3;
+		v.again_ms = (q >> 4 & 3) * 400;
 		is_moved = v.seg.len &&
 			   (v.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) == ES_TCP_ACK &&
 			   es_decision_is_moved(v.decision);
@@ -606,6 +665,11 @@ static void test_properties(void **state)
 			assert_true(got.action == ES_DROP && got.counter == ES_COUNT_drop_not_mine);
 		if (got.counter == ES_COUNT_drop_silent)
 			assert_true(v.silent || (cfg.leased && !v.inspector_alive));
+		if (got.action == ES_QUEUE_STRAY) {
+			assert_true(v.mine && !v.silent && !v.waits && v.inspector_alive && v.seg.len != 1 &&
+				    v.again_ms >= ES_STRAY_AGAIN_MS && v.socket != ES_SOCKET_ESTABLISHED);
+			continue;
+		}
 		if (v.socket == ES_SOCKET_ESTABLISHED) {
 			if (v.silent && v.unproven)
 				assert_int_equal(got.counter, ES_COUNT_drop_silent);
@@ -646,9 +710,6 @@ static void test_properties(void **state)
 			assert_true(v.inspect == ES_INSPECT_NEVER || !v.inspector_alive);
 			assert_true(!cfg.leased || v.inspector_alive);
 		}
-		if (got.action == ES_STRAY)
-			assert_true(v.mine && !v.silent && v.inspector_alive && v.seg.len != 1 &&
-				    v.socket != ES_SOCKET_ESTABLISHED);
 		if (v.waits && !is_moved && (v.seg.len || (v.seg.flags & ES_TCP_FIN)))
 			assert_true(got.action == ES_DROP || got.action == ES_DELIVER ||
 				    (v.seg.flags & ES_TCP_SYN));
@@ -700,7 +761,7 @@ static void test_after_reject(void **state)
 
 	(void)state;
 	v.seg = (struct es_segment){.seq = 5000, .ack = 7000, .flags = ES_TCP_FIN | ES_TCP_ACK};
-	EXPECT(&cfg, &v, ES_STRAY, cookie_invalid);
+	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
 	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS - 5000);
 	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_after_reject);
 	v.mine = 0;
@@ -765,6 +826,8 @@ int main(void)
 		cmocka_unit_test(test_syn),
 		cmocka_unit_test(test_first_request),
 		cmocka_unit_test(test_stray),
+		cmocka_unit_test(test_stray_behind_request),
+		cmocka_unit_test(test_stray_behind_moved),
 		cmocka_unit_test(test_later_segment),
 		cmocka_unit_test(test_before_any_request),
 		cmocka_unit_test(test_key_rotation),

@@ -196,9 +196,9 @@ static void test_stray(void **state)
 	v.silent = 1;
 	EXPECT_HANDOVER(&v, ES_DROP, stray_here);
 	v.silent = 0;
-	v.decided = 1;
+	v.on_its_way = 1;
 	EXPECT_HANDOVER(&v, ES_DROP, stray_here);
-	v.decided = 0;
+	v.on_its_way = 0;
 	v.rebuilt = 1;
 	EXPECT_HANDOVER(&v, ES_DROP, stray_here);
 }
@@ -222,7 +222,7 @@ static void test_properties(void **state)
 			.may_leave = r >> 7 & 1,
 			.stale = r >> 8 & 1,
 			.silent = r >> 9 & 1,
-			.decided = r >> 13 & 1,
+			.on_its_way = r >> 13 & 1,
 			.seg = {.seq = ISN + 1 + (r >> 10 & 1), .len = 100},
 			.first_seq = r >> 11 & 1 ? ISN + 1 : (__u32)(r >> 32),
 			.rcv_nxt = r >> 12 & 1 ? ISN + 101 : (__u32)(r >> 16),
@@ -240,7 +240,7 @@ static void test_properties(void **state)
 		if (got.action == ES_NACK)
 			assert_true(v.socket != ES_SOCKET_ESTABLISHED && !v.rebuilt &&
 				    (v.kind == ES_HANDOVER_STRAY
-					     ? !v.silent && !v.decided
+					     ? !v.silent && !v.on_its_way
 					     : v.kind == ES_HANDOVER_REQUEST && !v.stale &&
 						       (v.silent || !v.listening)));
 		if (v.kind == ES_HANDOVER_STRAY)

@@ -11,16 +11,14 @@ static void test_again_and_again(void **state)
 	struct es_stray s = {};
 
 	(void)state;
-	assert_false(es_stray_came_again(&s, FLOW, 1000, NOW));
-	assert_false(es_stray_came_again(&s, FLOW, 1000, NOW));
-	assert_false(es_stray_came_again(&s, FLOW, 1000, NOW + ES_STRAY_AGAIN_MS - 1));
-	assert_true(es_stray_came_again(&s, FLOW, 1000, NOW + ES_STRAY_AGAIN_MS));
-	/* Not with each segment from now on. */
-	assert_false(es_stray_came_again(&s, FLOW, 1000, NOW + ES_STRAY_AGAIN_MS));
-	assert_false(es_stray_came_again(&s, FLOW, 1000, NOW + 2 * ES_STRAY_AGAIN_MS - 1));
-	assert_true(es_stray_came_again(&s, FLOW, 1000, NOW + 2 * ES_STRAY_AGAIN_MS));
+	assert_int_equal(es_stray_note(&s, FLOW, 1000, NOW), 0);
+	assert_int_equal(es_stray_note(&s, FLOW, 1000, NOW), 0);
+	assert_int_equal(es_stray_note(&s, FLOW, 1000, NOW + 499), 499);
+	assert_int_equal(es_stray_note(&s, FLOW, 1000, NOW + 1400), 1400);
+	es_stray_asked(&s, NOW + 1400);
+	assert_int_equal(es_stray_note(&s, FLOW, 1000, NOW + 1500), 100);
 	/* A client that waits long between two tries: 120 s at most, RFC 6298 section 2. */
-	assert_true(es_stray_came_again(&s, FLOW, 1000, NOW + 240000));
+	assert_int_equal(es_stray_note(&s, FLOW, 1000, NOW + 241400), 240000);
 }
 
 /* What goes on is acknowledged by somebody. */
@@ -30,11 +28,27 @@ static void test_another_segment(void **state)
 	__u32 now = NOW;
 
 	(void)state;
-	for (__u32 seq = 0xfffff000; seq != 0x1000; seq += 0x100, now += ES_STRAY_AGAIN_MS)
-		assert_false(es_stray_came_again(&s, FLOW, seq, now));
-	assert_false(es_stray_came_again(&s, FLOW + 1, 0xf00, now));
-	assert_false(
-		es_stray_came_again(&s, FLOW, 0xf00, now + ES_STRAY_AGAIN_MS)); /* the newest has the slot */
+	for (__u32 seq = 0xfffff000; seq != 0x1000; seq += 0x100, now += 1000)
+		assert_int_equal(es_stray_note(&s, FLOW, seq, now), 0);
+	assert_int_equal(es_stray_note(&s, FLOW + 1, 0xf00, now), 0);
+	assert_int_equal(es_stray_note(&s, FLOW, 0xf00, now + 1000), 0); /* the newest has the slot */
+}
+
+/* A request that this node gave away, with the segment's acknowledgment. */
+static void test_on_its_way(void **state)
+{
+	__u64 decision = es_decision_value(1000, 2, NOW);
+
+	(void)state;
+	assert_false(es_stray_is_on_its_way(0, 1001, NOW));
+	/* Its first segment: sent again to its target, however long ago that was. */
+	assert_true(es_stray_is_on_its_way(decision, 1001, NOW));
+	assert_true(es_stray_is_on_its_way(decision, 1001, NOW + 1000000));
+	/* What comes behind it. */
+	assert_true(es_stray_is_on_its_way(decision, 5001, NOW));
+	assert_true(es_stray_is_on_its_way(decision, 5001, NOW - 10)); /* another CPU's clock */
+	assert_true(es_stray_is_on_its_way(decision, 5001, NOW + ES_STRAY_ON_ITS_WAY_MS - 1));
+	assert_false(es_stray_is_on_its_way(decision, 5001, NOW + ES_STRAY_ON_ITS_WAY_MS));
 }
 
 static void test_index(void **state)
@@ -49,6 +63,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_again_and_again),
 		cmocka_unit_test(test_another_segment),
+		cmocka_unit_test(test_on_its_way),
 		cmocka_unit_test(test_index),
 	};
 

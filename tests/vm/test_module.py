@@ -13,7 +13,7 @@ OLD = "6.1"
 
 # Of tests/datapath, what fits into two minutes and meets every file of kmod/module; all of it: README.md.
 PACKETS = """test_connection.py test_program.py test_handshake.py test_time_wait.py test_other.py test_nack.py
-    test_later_requests.py test_lease.py::TestGoesOn test_lease_unproven.py::TestEnd test_load.py::TestActive"""
+    test_later_requests.py test_lease.py::TestGoesOn test_lease_unproven.py::TestEnd test_load.py::TestActive test_strays.py"""
 
 
 def module_of(kernel):
