@@ -570,6 +570,7 @@ void es_inspect_forget(struct es_inspector *in)
 		es_inspect_count(in, ES_WORKER_gather_forgotten);
 		es_gather_remove(in->gathers, g);
 	}
+	in->strays.count = 0;
 }
 
 void es_inspect_deadlines(struct es_inspector *in)
@@ -577,6 +578,7 @@ void es_inspect_deadlines(struct es_inspector *in)
 	double now_ms = (double)in->now_ns / 1e6;
 	struct es_gather *g;
 
+	es_inspect_strays_due(in);
 	while ((g = es_gather_oldest(in->gathers)) && g->deadline <= now_ms) {
 		if (g->has_first && !g->leaving) {
 			es_inspect_decide_gathered(in, g, 1);

@@ -13,6 +13,31 @@
 #include "inspector/route.h"
 #include "inspector/worker.h"
 
+#define ES_STRAYS_WAITING   256
+#define ES_STRAY_PACKET_MAX 81 /* both headers, and one byte */
+
+/* struct es_stray_case - a stray segment, until those have answered that may not be there */
+struct es_stray_case {
+	__u64 flow_hash;
+	unsigned long long deadline_ns;
+	struct es_handover_order order;
+	size_t len;
+	int is_here;
+	uint8_t packet[ES_STRAY_PACKET_MAX];
+};
+
+/**
+ * struct es_strays - inspect_stray.c's
+ * @waiting: a queue in order of their deadlines; @first: its head; @count: so many
+ * @since_ns: the second in which they are limited; @seen: so many in it
+ */
+struct es_strays {
+	struct es_stray_case waiting[ES_STRAYS_WAITING];
+	unsigned int first, count;
+	unsigned long long since_ns;
+	unsigned int seen;
+};
+
 struct es_inspector {
 	const struct es_worker_params *params;
 	struct es_keys keys;
@@ -26,8 +51,7 @@ struct es_inspector {
 	struct es_http_head head; /* of a request that came in one segment */
 	int reply_fd;		  /* raw socket, for answers to clients that no node serves */
 	unsigned long long now_ns;
-	unsigned long long strays_since_ns; /* the second in which strays are counted */
-	unsigned int strays;
+	struct es_strays strays;
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
 	_Atomic unsigned long long sent_to[ES_NODES_MAX];
 };

@@ -38,9 +38,13 @@ void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
 void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 		      const struct es_ip_packet *packet);
 
-/* The connection of the stray segment in @nack is not at the node that sends it back. */
-void es_inspect_stray_not_there(struct es_inspector *in, const struct es_handover *nack,
-				const struct es_ip_packet *packet);
+/* es_inspect_stray_answer() - what the node says that a stray segment was sent to, which comes back in @nack
+ */
+void es_inspect_stray_answer(struct es_inspector *in, const struct es_handover *nack,
+			     const struct es_ip_packet *packet);
+
+/* es_inspect_strays_due() - those that are no members have had their time to answer */
+void es_inspect_strays_due(struct es_inspector *in);
 
 /* No node can serve this packet's request: tell the client with a RST. */
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len);

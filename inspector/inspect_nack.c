@@ -87,8 +87,8 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover_ba
 		es_inspect_count(in, ES_WORKER_nack_bad);
 		return;
 	}
-	if (nack->nack == ES_NACK_NOT_HERE) {
-		es_inspect_stray_not_there(in, nack, &packet);
+	if (nack->nack == ES_NACK_NOT_HERE || nack->nack == ES_NACK_HERE) {
+		es_inspect_stray_answer(in, nack, &packet);
 		return;
 	}
 	es_handover_order_of(nack, &order);

@@ -347,25 +347,25 @@ struct es_handover_view {
 	__u8 silent;
 };
 
-/* Why a message goes back, for the verdict ES_NACK. */
-static __always_inline enum es_nack_reason es_handover_nack_reason(const struct es_handover_view *v)
-{
-	if (v->kind == ES_HANDOVER_STRAY)
-		return ES_NACK_NOT_HERE;
-	return v->silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER;
-}
-
 /*
- * Is the segment's connection not here, and not on its way from here either? What could be so is: who asks
- * hears nothing then, and leaves the client alone.
+ * Is the segment's connection not here, and not on its way from here either? A node knows that of itself with
+ * a lease or without.
  */
 static __always_inline int es_handover_is_nobodys(const struct es_handover_view *v)
 {
-	if (v->silent || v->on_its_way || v->rebuilt)
+	if (v->on_its_way || v->rebuilt)
 		return 0;
 	if (v->socket == ES_SOCKET_TIME_WAIT)
 		return !(v->seg.flags & ES_TCP_FIN); /* which it may still acknowledge */
 	return v->socket == ES_SOCKET_NONE;
+}
+
+/* Why a message goes back, for the verdict ES_NACK. */
+static __always_inline enum es_nack_reason es_handover_nack_reason(const struct es_handover_view *v)
+{
+	if (v->kind == ES_HANDOVER_STRAY)
+		return es_handover_is_nobodys(v) ? ES_NACK_NOT_HERE : ES_NACK_HERE;
+	return v->silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER;
 }
 
 /**
@@ -390,7 +390,7 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 	if (v->kind == ES_HANDOVER_STRAY) {
 		if (es_handover_is_nobodys(v))
 			ES_VERDICT(ret, ES_NACK, stray_not_here);
-		ES_VERDICT(ret, ES_DROP, stray_here);
+		ES_VERDICT(ret, ES_NACK, stray_here);
 	}
 	if (v->stale)
 		ES_VERDICT(ret, ES_DROP, handover_stale);

@@ -32,8 +32,7 @@ enum es_handover_kind {
 	ES_HANDOVER_ASK = 7,	    /* what is there of it? */
 	ES_HANDOVER_CANCEL = 8,	    /* never rebuild it, unless it is here already */
 	ES_HANDOVER_ANSWER = 9,	    /* one of these three that comes back; @nack is the answer */
-	/* A segment that its client sends again and again (strays.h): if its connection is not there, a NACK:
-	 */
+	/* Is the connection there of this segment, which nobody takes (strays.h)? A NACK is the answer: */
 	ES_HANDOVER_STRAY = 10,
 };
 
@@ -42,7 +41,8 @@ enum es_nack_reason {
 	ES_NACK_REFUSED = 2,  /* the kernel would not rebuild on that listener */
 	ES_NACK_SILENT = 4,   /* the target is not sure of its membership */
 	ES_NACK_RETRY = 3,    /* an old socket was in the way and is gone now: the same node again */
-	ES_NACK_NOT_HERE = 5, /* the answer to a STRAY */
+	ES_NACK_NOT_HERE = 5, /* the answers to a STRAY */
+	ES_NACK_HERE = 6,     /* or it may be */
 };
 
 /**

@@ -153,16 +153,18 @@ def test_the_rest_of_a_request_inspected_elsewhere(node, client):
             told(c)
 
 
-@pytest.mark.parametrize("answers", [0, 1, 2, 3])
-def test_another_node_has_it(node, client, answers):
-    """Who says nothing may have it, in the first round or, when it has moved meanwhile, in the second."""
+@pytest.mark.parametrize("answers,says_so", [(0, True), (1, False), (2, False), (3, True)])
+def test_another_node_has_it(node, client, answers, says_so):
+    """In the first round or, when it has moved meanwhile, in the second. Who says nothing may have it, too."""
     c = elsewhere(client)
     own = 1 + (answers >= 2)
-    with node.counts(cookie_invalid=2, **sums(ASKED, *[OWN_NO] * own, *[NO] * answers)):
+    with node.counts(cookie_invalid=2, **sums(ASKED, *[OWN_NO] * own, *[NO] * (answers + says_so))):
         comes_again(c, ACK | PSH, c.get())
         for target in (OTHERS * 2)[:answers]:
             says_no(node, target)
-        assert node.taken((OTHERS * 2)[answers], model.STRAY)
+        question = node.taken((OTHERS * 2)[answers], model.STRAY)
+        if says_so:
+            refuse(node, question, model.NACK_HERE)
         node.no_message()
         c.silence()
     # The next time it may be another matter.
@@ -240,20 +242,22 @@ def ask(node, c, *arguments, **keywords):
     return node.message(c.handover(packet_, kind=model.STRAY), sport=40001)
 
 
-def not_here(node, c, *arguments, **keywords):
-    with node.counts(handover_received=1, stray_not_here=1):
+def answered(node, c, reason, *arguments, **keywords):
+    with node.counts(**{"handover_received": 1, "stray_here" if reason == model.NACK_HERE else "stray_not_here": 1}):
         question = ask(node, c, *arguments, **keywords)
         back = node.taken(2, model.NACK)
-        assert (back.nack, back.packet, back.attempt) == (model.NACK_NOT_HERE, question.packet, question.attempt)
+        assert (back.nack, back.packet, back.attempt) == (reason, question.packet, question.attempt)
         assert back.ports[1] == 40001
     c.silence()
+    node.no_message()
 
 
-def no_answer(node, c, *arguments, **keywords):
-    with node.counts(handover_received=1, stray_here=1):
-        ask(node, c, *arguments, **keywords)
-        node.no_message()
-    c.silence()
+def not_here(node, c, *arguments, **keywords):
+    answered(node, c, model.NACK_NOT_HERE, *arguments, **keywords)
+
+
+def may_be_here(node, c, *arguments, **keywords):
+    answered(node, c, model.NACK_HERE, *arguments, **keywords)
 
 
 @OWNERS
@@ -272,10 +276,10 @@ class TestAsked:
     def test_connection(self, node, client, owner):
         c = served(node, client, owner)
         assert c.take("the acknowledgement").ack == c.next
-        no_answer(node, c)
+        may_be_here(node, c)
         c.answer()
-        no_answer(node, c)
-        no_answer(node, c, ACK | FIN)
+        may_be_here(node, c)
+        may_be_here(node, c, ACK | FIN)
         c.server.settimeout(0)
         with pytest.raises(BlockingIOError):
             c.server.recv(1)  # nothing came of the questions
@@ -287,22 +291,28 @@ class TestAsked:
         c.server.close()
         c.server = None
         c.take_fin()
-        no_answer(node, c)
+        may_be_here(node, c)
         c.send(ACK)
         wait_for(lambda: node.sockets(c) == [FIN_WAIT2], "FIN_WAIT2")
-        no_answer(node, c)
+        may_be_here(node, c)
 
     def test_time_wait(self, node, client, owner):
         """It answers its client's FIN; all else is of no connection."""
         c = served(node, client, owner)
         c.answer()
         c.time_wait()
-        no_answer(node, c, ACK | FIN, seq=c.fin_seq)
+        may_be_here(node, c, ACK | FIN, seq=c.fin_seq)
         not_here(node, c)
         assert node.sockets(c) == [TIME_WAIT]
 
     def test_silent(self, node, client, owner, silent):
-        no_answer(node, elsewhere(client, owner=owner))
+        """What it has, it knows."""
+        not_here(node, elsewhere(client, owner=owner))
+        silent.lease(3600)
+        c = served(node, client, owner)
+        c.answer()
+        silent.lease(0)
+        may_be_here(node, c)
 
     def test_on_its_way_from_here(self, node, client, owner):
         """The request was given to another node, which may not have got it."""
@@ -315,8 +325,8 @@ class TestAsked:
             c.answer()
             c.request(target=3)
         sent = node.taken(3, model.REQUEST)
-        no_answer(node, c, ACK | PSH, sent.packet[52:], seq=c.next - len(sent.packet[52:]))
-        no_answer(node, c)
+        may_be_here(node, c, ACK | PSH, sent.packet[52:], seq=c.next - len(sent.packet[52:]))
+        may_be_here(node, c)
 
     def test_rebuilt_a_moment_ago(self, node, client, owner):
         """The request's socket was here and is gone: its repetition comes to nothing by itself."""
@@ -324,7 +334,7 @@ class TestAsked:
         c.abort()
         while not c.take("the server's RST").flags & RST:
             pass
-        no_answer(node, c, ACK | PSH, b"GET", seq=c.isn + 1)
+        may_be_here(node, c, ACK | PSH, b"GET", seq=c.isn + 1)
 
     @pytest.mark.parametrize("flags", [ACK, ACK | PSH | RST, PSH])
     def test_malformed(self, node, client, owner, flags):

@@ -2,6 +2,7 @@
 """The ring while machines die, are cut off, come and go: real corosync, real clients."""
 import re
 import signal
+import threading
 import time
 
 import pytest
@@ -140,11 +141,10 @@ def test_power_cut_with_open_connections(lab):
     settled(lab)
 
 
-@pytest.mark.parametrize("silent", [False, True], ids=["carrier-lost", "frames-lost"])
-def test_cluster_cable_pulled_while_idle(lab, silent):
-    """A node that is cut off from the others goes on with what it has: nobody says that there is no such connection."""
+def test_open_connections_of_a_node_that_is_cut_off(lab):
+    """It goes on with what it has: nobody says that there is no such connection."""
     idle = idle_connections(lab)
-    lab.node("n4").cut("cluster", silent=silent)
+    lab.node("n4").cut("cluster")
     try:
         settled(lab, ["n1", "n2", "n3"])
         for _ in range(2):
@@ -152,6 +152,31 @@ def test_cluster_cable_pulled_while_idle(lab, silent):
             time.sleep(1)
     finally:
         lab.node("n4").mend("cluster")
+        for sock in idle:
+            sock.close()
+    settled(lab)
+
+
+def test_open_connections_of_a_node_that_does_not_answer(lab):
+    """Its daemon has crashed, and nothing comes through its public cable for a while. Its kernel says that it has them."""
+    def asked():
+        return sum(lab.counters(node)["inspect_strays"] for node in others("n3"))
+
+    idle = idle_connections(lab)
+    before = asked()
+    lab.node("n3").signal("earshotd", signal.SIGKILL)
+    lab.node("n3").cut("public", silent=True)
+    try:
+        settled(lab, ["n1", "n2", "n4"])
+        mending = threading.Timer(3, lab.node("n3").mend, ["public"])
+        mending.start()
+        outcome, seconds = go_on(idle, raw.head("/1k"))
+        mending.join()
+        assert outcome == idle and seconds > 3
+        assert asked() - before >= list(idle.values()).count("n3")
+    finally:
+        lab.node("n3").mend("public")
+        lab.start("n3", "earshotd")
         for sock in idle:
             sock.close()
     settled(lab)
