@@ -87,7 +87,7 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover_ba
 		es_inspect_count(in, ES_WORKER_nack_bad);
 		return;
 	}
-	if (nack->nack == ES_NACK_NOT_HERE || nack->nack == ES_NACK_HERE) {
+	if (es_nack_is_stray(nack->nack)) {
 		es_inspect_stray_answer(in, nack, &packet);
 		return;
 	}

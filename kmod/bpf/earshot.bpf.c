@@ -468,7 +468,8 @@ int es_cluster(struct __sk_buff *skb)
 	if (counter != ES_COUNT_handover_received)
 		return TC_ACT_SHOT;
 	if (h.kind == ES_HANDOVER_NACK) {
-		es_count(ES_COUNT_handover_nack_received);
+		es_count(es_nack_is_stray(h.nack) ? ES_COUNT_stray_answered
+						  : ES_COUNT_handover_nack_received);
 		return TC_ACT_OK;
 	}
 	if (h.kind == ES_HANDOVER_ANSWER)

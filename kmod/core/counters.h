@@ -34,6 +34,7 @@
 	  "segment of a connection that is not here, come again: the inspector asks all nodes")              \
 	X(stray_not_here, "another node's question whether a connection is here, answered: no")              \
 	X(stray_here, "another node's question whether a connection is here, answered: it may be")           \
+	X(stray_answered, "another node's answer to this node's question whether a connection is there")     \
 	X(keepalive_answered, "keep-alive probe before any request, answered")                               \
 	X(request_queued, "first segment of a request given to the inspector")                               \
 	X(request_later_queued, "later segment of a first request given to the inspector")                   \

@@ -112,6 +112,11 @@ _Static_assert(sizeof(struct es_handover) == 64, "the header of version 2 is 64 
 #define ES_HANDOVER_F_MOVED  0x10 /* a later request of a connection that was on another node */
 #define ES_HANDOVER_F_REPEAT 0x20 /* the client sent it again: an earlier message may have been received */
 
+static __always_inline int es_nack_is_stray(__u8 reason)
+{
+	return reason == ES_NACK_NOT_HERE || reason == ES_NACK_HERE;
+}
+
 /* Is a message of this kind about a client's segment and its connection here, and may its source send it? */
 static __always_inline int es_handover_is_for_target(__u8 kind, int is_own)
 {

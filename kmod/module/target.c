@@ -245,7 +245,8 @@ static unsigned int es_cluster_message(struct es_received *in, const struct iphd
 	if (counter != ES_COUNT_handover_received)
 		return NF_DROP;
 	if (h->kind == ES_HANDOVER_NACK) {
-		es_count(in->node, ES_COUNT_handover_nack_received);
+		es_count(in->node, es_nack_is_stray(h->nack) ? ES_COUNT_stray_answered
+							     : ES_COUNT_handover_nack_received);
 		return NF_ACCEPT;
 	}
 	if (h->kind == ES_HANDOVER_ANSWER)

@@ -16,7 +16,7 @@ from test_nack import refuse
 __all__ = ["leased", "silent"]  # fixtures
 OTHERS = (2, 3)
 OWN_NO = dict(handover_received=1, stray_not_here=1)  # to its own worker, over lo
-NO = dict(handover_received=1, handover_nack_received=1)
+NO = dict(handover_received=1, stray_answered=1)
 
 
 def elsewhere(client, *arguments, **keywords):
