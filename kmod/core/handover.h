@@ -65,7 +65,7 @@ enum es_connection_answer {
 /**
  * struct es_handover - header of a handover message
  * @source, @target: node ids; @service: index in the cluster's service list
- * @attempt: how many nodes were tried before; @nack: reason, in a NACK
+ * @attempt: how many nodes were tried before, of a STRAY how often; @nack: reason, in a NACK
  * @packet_len: bytes of the original IP packet behind this header
  * @requests, @moves: of this connection, before this request and with this move
  * @next_request_seq: client sequence number at which the next request starts, unless @pin says that it is
