@@ -12,6 +12,7 @@ target_compile_definitions(test_report PRIVATE EARSHOT_PLUGINS="${CMAKE_BINARY_D
 add_dependencies(test_report canary)
 earshot_unit_test(cli earshot-control)
 earshot_unit_test(check earshot-check)
+earshot_unit_test(check_cluster earshot-check)
 add_dependencies(test_cli earshot)
 foreach(concept config config_rules report cli)
   target_compile_definitions(test_${concept} PRIVATE EARSHOT_SOURCE="${PROJECT_SOURCE_DIR}")

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_TEST_GROUP_WORLD_H
+#define ES_TEST_GROUP_WORLD_H
+
+/*
+ * Nodes that agree on the ring over a bus that is played: partitions, crashes, joins, leaves, stalls. It
+ * watches that at no time two nodes inspect the same slot. Include after cmocka.h.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "membership/group.h"
+
+#define NODES	    5
+#define SLOTS	    64
+#define LEASE_MS    1000
+#define PATIENCE_MS 3000
+#define QUEUE_MAX   4096
+#define FLIGHT_MAX  512
+
+struct event {
+	int is_view;
+	struct es_group_id from;
+	struct es_group_id members[NODES];
+	struct es_group_leaver leavers[NODES];
+	unsigned int count, leaver_count;
+	uint8_t type;
+	size_t len;
+	char *payload;
+};
+
+/* A daemon. What its node's datapath does in its name outlives it. */
+struct process {
+	struct es_group group;
+	unsigned int node;
+	int is_running;
+	int is_stalled;
+	int in_view;
+	int wants_rejoin;
+	int is_lost;
+	int has_left;
+	uint32_t pid;
+	uint64_t load_at;
+	struct event queue[QUEUE_MAX];
+	unsigned int head, tail;
+	struct event flight[FLIGHT_MAX];
+	unsigned int flight_head, flight_tail;
+};
+
+/* What a node's datapath does. */
+struct datapath {
+	uint64_t share;
+	uint64_t lease_until;
+};
+
+static struct process process[NODES];
+static struct datapath datapath[NODES];
+static unsigned int weights[NODES][NODES]; /* as each has installed them */
+static unsigned int part[NODES];	   /* which partition a node is in */
+static uint64_t frozen_until[NODES];	   /* of a partition: no token goes round */
+static uint32_t served[NODES];
+static uint64_t now, seed;
+
+static unsigned int random_below(unsigned int n)
+{
+	return (unsigned int)(es_test_random(&seed) % n);
+}
+
+static void trace(const char *what, unsigned int node, const char *more);
+
+static int owner(const unsigned int *w, unsigned int slot)
+{
+	uint64_t best = 0;
+	int result = -1;
+
+	for (unsigned int i = 0; i < NODES; i++) {
+		uint64_t mix = slot * 0x1000003ULL + i;
+		uint64_t score = es_test_random(&mix) >> 8;
+
+		if (w[i] && score * w[i] / 100 >= best) {
+			best = score * w[i] / 100;
+			result = (int)i;
+		}
+	}
+	return result;
+}
+
+static uint64_t owned(unsigned int node)
+{
+	uint64_t share = 0;
+
+	for (unsigned int slot = 0; slot < SLOTS; slot++)
+		if (owner(weights[node], slot) == (int)node)
+			share |= 1ULL << slot;
+	return share;
+}
+
+static void on_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
+{
+	struct process *p = ctx;
+	struct event *e = &p->flight[p->flight_tail++ % FLIGHT_MAX];
+
+	assert_true(p->flight_tail - p->flight_head < FLIGHT_MAX);
+	memset(e, 0, sizeof(*e));
+	e->from = (struct es_group_id){p->node + 1, p->pid};
+	e->type = (uint8_t)type;
+	e->len = len;
+	e->payload = malloc(len + 1);
+	assert_non_null(e->payload);
+	if (len)
+		memcpy(e->payload, payload, len);
+}
+
+static void on_stop(void *ctx, uint32_t epoch, const unsigned int *w)
+{
+	struct process *p = ctx;
+
+	(void)epoch;
+	memcpy(weights[p->node], w, sizeof(weights[p->node]));
+	datapath[p->node].share &= owned(p->node);
+	trace("stops", p->node, "");
+}
+
+static void on_serve(void *ctx, uint32_t epoch)
+{
+	struct process *p = ctx;
+
+	served[p->node] = epoch;
+	datapath[p->node].share = owned(p->node);
+	trace("serves", p->node, "");
+}
+
+static void on_proofs(void *ctx, unsigned int node, const struct es_wire_proof *proofs, size_t count)
+{
+	(void)ctx;
+	(void)node;
+	(void)proofs;
+	(void)count;
+}
+
+static void on_changed(void *ctx)
+{
+	(void)ctx;
+}
+
+static void silence(struct process *p)
+{
+	datapath[p->node].share = 0;
+	datapath[p->node].lease_until = 0;
+}
+
+static void on_rejoin(void *ctx, const char *reason)
+{
+	struct process *p = ctx;
+
+	(void)reason;
+	silence(p);
+	p->wants_rejoin = 1;
+}
+
+static void on_left(void *ctx)
+{
+	struct process *p = ctx;
+
+	silence(p);
+	p->has_left = 1;
+}
+
+static void on_log(void *ctx, const char *text)
+{
+	(void)ctx;
+	if (getenv("EARSHOT_TEST_VERBOSE"))
+		printf("%llu %s\n", (unsigned long long)now, text);
+}
+
+static const struct es_group_ops ops = {on_send,    on_stop,   on_serve, on_proofs,
+					on_changed, on_rejoin, on_left,	 on_log};
+
+static void drop_events(struct process *p)
+{
+	while (p->head != p->tail)
+		free(p->queue[p->head++ % QUEUE_MAX].payload);
+	while (p->flight_head != p->flight_tail)
+		free(p->flight[p->flight_head++ % FLIGHT_MAX].payload);
+}
+
+static void start(unsigned int node, const char *settings)
+{
+	static const char *const names[NODES] = {"n1", "n2", "n3", "n4", "n5"};
+	struct process *p = &process[node];
+
+	drop_events(p);
+	silence(p); /* as a daemon does that starts */
+	memset(&p->group, 0, sizeof(p->group));
+	es_group_init(&p->group, &ops, p, names, NODES, node, served[node], LEASE_MS, PATIENCE_MS);
+	es_group_describe(&p->group, 100, settings);
+	p->node = node;
+	p->pid++;
+	p->is_running = 1;
+	p->is_stalled = p->in_view = p->wants_rejoin = p->is_lost = p->has_left = 0;
+	p->load_at = 0;
+}
+
+static int is_quorate(unsigned int which)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < NODES; i++)
+		n += part[i] == which;
+	return n * 2 > NODES;
+}
+
+static void queue_add(struct process *p, const struct event *e)
+{
+	assert_true(p->tail - p->head < QUEUE_MAX);
+	p->queue[p->tail++ % QUEUE_MAX] = *e;
+}
+
+/*
+ * Give the members of a partition the view that they have now. @was: who was with whom in the last views, by
+ * partition; one that vanished from it is a leaver of the reason given.
+ */
+static void views_give(unsigned int which, const unsigned int *was, const int *was_in,
+		       const uint32_t *was_pid, enum es_group_reason reason)
+{
+	struct event view = {.is_view = 1};
+
+	for (unsigned int i = 0; i < NODES; i++)
+		if (part[i] == which && process[i].in_view)
+			view.members[view.count++] = (struct es_group_id){i + 1, process[i].pid};
+	for (unsigned int i = 0; i < NODES; i++) {
+		struct event mine = view;
+
+		if (part[i] != which || !process[i].in_view)
+			continue;
+		for (unsigned int j = 0; j < NODES; j++)
+			if (was_in[i] && was_in[j] && was[i] == was[j] &&
+			    (part[j] != which || !process[j].in_view || was_pid[j] != process[j].pid))
+				mine.leavers[mine.leaver_count++] = (struct es_group_leaver){
+					{j + 1, was_pid[j]}, part[j] != which ? ES_GROUP_NODE : reason};
+		queue_add(&process[i], &mine);
+	}
+}
+
+/* Some event of the world changed partitions or processes: tell everyone. */
+static void world_changed(const unsigned int *was, const int *was_in, const uint32_t *was_pid,
+			  enum es_group_reason reason)
+{
+	for (unsigned int which = 0; which < NODES; which++) {
+		int differs = 0;
+
+		for (unsigned int i = 0; i < NODES; i++)
+			differs |= (part[i] == which || was[i] == which) &&
+				   (part[i] != was[i] || process[i].in_view != was_in[i] ||
+				    process[i].pid != was_pid[i]);
+		if (!differs)
+			continue;
+		if (is_quorate(which)) {
+			for (unsigned int i = 0; i < NODES; i++)
+				if (part[i] == which && process[i].is_running && !process[i].in_view &&
+				    !process[i].has_left && !process[i].wants_rejoin && !process[i].is_lost)
+					process[i].in_view = 1;
+			views_give(which, was, was_in, was_pid, reason);
+			continue;
+		}
+		for (unsigned int i = 0; i < NODES; i++)
+			if (part[i] == which && process[i].in_view) {
+				process[i].in_view = 0;
+				process[i].is_lost = 1; /* noticed when the process runs */
+			}
+	}
+}
+
+static void snapshot(unsigned int *was, int *was_in, uint32_t *was_pid)
+{
+	for (unsigned int i = 0; i < NODES; i++) {
+		was[i] = part[i];
+		was_in[i] = process[i].in_view;
+		was_pid[i] = process[i].pid;
+	}
+}
+
+static void trace(const char *what, unsigned int node, const char *more)
+{
+	if (!getenv("EARSHOT_TEST_VERBOSE"))
+		return;
+	printf("%llu n%u %s %s |", (unsigned long long)now, node + 1, what, more);
+	for (unsigned int i = 0; i < NODES; i++)
+		printf(" p%u%s%s %s e%u share %016llx lease %lld;", part[i], process[i].in_view ? "v" : "",
+		       process[i].is_stalled ? "S" : "", es_group_phase_text(process[i].group.phase),
+		       process[i].group.epoch, (unsigned long long)datapath[i].share,
+		       (long long)(datapath[i].lease_until - now));
+	printf("\n");
+}
+
+static void check(void)
+{
+	for (unsigned int slot = 0; slot < SLOTS; slot++) {
+		int who = -1;
+
+		for (unsigned int i = 0; i < NODES; i++) {
+			if (!(datapath[i].share >> slot & 1) || now >= datapath[i].lease_until)
+				continue;
+			if (who >= 0)
+				fail_msg("slot %u is inspected by n%d and n%u at %llu ms", slot, who + 1,
+					 i + 1, (unsigned long long)now);
+			who = (int)i;
+		}
+	}
+}
+
+/* One process does one thing. */
+static void process_step(struct process *p)
+{
+	struct es_group_id self = {p->node + 1, p->pid};
+
+	if (!p->is_running || p->is_stalled)
+		return;
+	if (p->is_lost || p->wants_rejoin) {
+		unsigned int was[NODES];
+		uint32_t was_pid[NODES];
+		int was_in[NODES];
+
+		trace("rejoins", p->node, "");
+		snapshot(was, was_in, was_pid);
+		silence(p);
+		drop_events(p);
+		es_group_lost(&p->group, now);
+		p->is_lost = p->wants_rejoin = 0;
+		if (p->in_view) { /* leaves the bus, and joins it anew */
+			p->in_view = 0;
+			views_give(part[p->node], was, was_in, was_pid, ES_GROUP_PROCESS);
+			snapshot(was, was_in, was_pid);
+		}
+		if (is_quorate(part[p->node])) {
+			p->in_view = 1;
+			views_give(part[p->node], was, was_in, was_pid, ES_GROUP_PROCESS);
+		}
+		return;
+	}
+	if (p->head != p->tail) {
+		struct event e = p->queue[p->head++ % QUEUE_MAX];
+
+		if (e.is_view) {
+			es_group_view(&p->group, self, e.members, e.count, e.leavers, e.leaver_count, now);
+		} else {
+			es_group_message(&p->group, e.from, e.type, e.payload, e.len, now);
+			if (e.type == ES_WIRE_LOAD && e.from.nodeid == self.nodeid &&
+			    e.from.pid == self.pid && es_group_is_in(&p->group) && !p->wants_rejoin &&
+			    !p->has_left) {
+				struct es_wire_load load;
+
+				assert_int_equal(es_wire_get_load(e.payload, e.len, &load), 0);
+				datapath[p->node].lease_until = load.sent_ns / 1000000 + LEASE_MS;
+			}
+		}
+		free(e.payload);
+		check();
+		return;
+	}
+	es_group_tick(&p->group, now);
+	check();
+	if (p->in_view && now >= p->load_at && p->group.phase != ES_GROUP_OUT) {
+		struct es_wire_load load = {.sent_ns = now * 1000000};
+		char buf[32];
+
+		on_send(p, ES_WIRE_LOAD, buf, es_wire_put_load(buf, sizeof(buf), &load));
+		p->load_at = now + LEASE_MS / 3;
+	}
+}
+
+/* The bus takes one message of a random sender. */
+static void bus_step(void)
+{
+	struct process *p = &process[random_below(NODES)];
+	struct event e;
+
+	if (!p->in_view || p->flight_head == p->flight_tail || now < frozen_until[part[p->node]])
+		return;
+	e = p->flight[p->flight_head++ % FLIGHT_MAX];
+	for (unsigned int i = 0; i < NODES; i++) {
+		struct event copy = e;
+
+		if (part[i] != part[p->node] || !process[i].in_view)
+			continue;
+		copy.payload = malloc(e.len + 1);
+		assert_non_null(copy.payload);
+		memcpy(copy.payload, e.payload, e.len);
+		queue_add(&process[i], &copy);
+	}
+	free(e.payload);
+}
+
+static void run(uint64_t ms)
+{
+	uint64_t end = now + ms;
+
+	while (now < end) {
+		for (unsigned int i = 0; i < 12; i++) {
+			bus_step();
+			process_step(&process[random_below(NODES)]);
+		}
+		now += 1 + random_below(4);
+		check();
+	}
+}
+
+/* A cut: the token is lost, and after its timeout each side learns of it. */
+static void split(const unsigned int *to)
+{
+	unsigned int was[NODES];
+	uint32_t was_pid[NODES];
+	int was_in[NODES];
+
+	for (unsigned int i = 0; i < NODES; i++)
+		frozen_until[i] = now + LEASE_MS + random_below(400);
+	run(LEASE_MS);
+	snapshot(was, was_in, was_pid);
+	trace("split", 0, "");
+	memcpy(part, to, sizeof(part));
+	world_changed(was, was_in, was_pid, ES_GROUP_NODE);
+}
+
+static void merge(void)
+{
+	unsigned int was[NODES];
+	uint32_t was_pid[NODES];
+	int was_in[NODES];
+
+	snapshot(was, was_in, was_pid);
+	trace("merge", 0, "");
+	memset(part, 0, sizeof(part));
+	world_changed(was, was_in, was_pid, ES_GROUP_NODE);
+}
+
+static void crash(unsigned int node)
+{
+	unsigned int was[NODES];
+	uint32_t was_pid[NODES];
+	int was_in[NODES];
+
+	snapshot(was, was_in, was_pid);
+	trace("crashes", node, "");
+	process[node].is_running = process[node].in_view = 0;
+	drop_events(&process[node]);
+	world_changed(was, was_in, was_pid, ES_GROUP_PROCESS);
+}
+
+static void join(unsigned int node, const char *settings)
+{
+	unsigned int was[NODES];
+	uint32_t was_pid[NODES];
+	int was_in[NODES];
+
+	snapshot(was, was_in, was_pid);
+	trace("joins", node, "");
+	start(node, settings);
+	was_pid[node] = process[node].pid;
+	world_changed(was, was_in, was_pid, ES_GROUP_PROCESS);
+	/* world_changed() sees no difference of one that was not in a view. */
+	if (!process[node].in_view && is_quorate(part[node])) {
+		process[node].in_view = 1;
+		views_give(part[node], was, was_in, was_pid, ES_GROUP_PROCESS);
+	}
+}
+
+static const char same[] = "=protocol=1\n=key=aa bb\n";
+
+static void begin(void)
+{
+	unsigned int was[NODES] = {};
+	uint32_t was_pid[NODES] = {};
+	int was_in[NODES] = {};
+
+	now = 100000;
+	for (unsigned int i = 0; i < NODES; i++)
+		drop_events(&process[i]);
+	memset(process, 0, sizeof(process));
+	memset(weights, 0, sizeof(weights));
+	memset(served, 0, sizeof(served));
+	memset(part, 0, sizeof(part));
+	memset(frozen_until, 0, sizeof(frozen_until));
+	memset(datapath, 0, sizeof(datapath));
+	for (unsigned int i = 0; i < NODES; i++)
+		start(i, same);
+	world_changed(was, was_in, was_pid, ES_GROUP_PROCESS);
+}
+
+static void end(void)
+{
+	for (unsigned int i = 0; i < NODES; i++)
+		drop_events(&process[i]);
+}
+
+static uint64_t inspected(void)
+{
+	uint64_t all = 0;
+
+	for (unsigned int i = 0; i < NODES; i++)
+		if (now < datapath[i].lease_until)
+			all |= datapath[i].share;
+	return all;
+}
+
+static void assert_whole(void)
+{
+	for (unsigned int i = 0; i < NODES; i++) {
+		if (process[i].group.phase != ES_GROUP_STABLE)
+			fail_msg("n%u is %s", i + 1, es_group_phase_text(process[i].group.phase));
+		assert_int_equal(process[i].group.epoch, process[0].group.epoch);
+		assert_memory_equal(weights[i], weights[0], sizeof(weights[0]));
+	}
+	assert_true(inspected() == ~0ULL);
+}
+
+#endif
