@@ -95,19 +95,31 @@ static inline int es_faulty_skb_linearize(struct sk_buff *skb)
 #ifdef ES_FAULTS_MAIN
 #include <linux/moduleparam.h>
 #include <linux/random.h>
+#include <linux/sched.h>
 
 static unsigned int fail_at, fail_one_in, failed;
+static pid_t fail_process;
 
-module_param(fail_at, uint, 0644);
-MODULE_PARM_DESC(fail_at, "this allocation from now on fails; 0 when it has");
+/* Only of the process that asks for it: others go on meanwhile, a daemon, or the network. */
+static int es_fail_at_set(const char *text, const struct kernel_param *parameter)
+{
+	WRITE_ONCE(fail_process, task_tgid_nr(current));
+	return param_set_uint(text, parameter);
+}
+
+static const struct kernel_param_ops es_fail_at_ops = {.set = es_fail_at_set, .get = param_get_uint};
+
+module_param_cb(fail_at, &es_fail_at_ops, &fail_at, 0644);
+MODULE_PARM_DESC(fail_at, "this allocation of the writing process from now on fails; 0 when it has");
 module_param(fail_one_in, uint, 0644);
-MODULE_PARM_DESC(fail_one_in, "one of so many fails, by chance; 0: none");
+MODULE_PARM_DESC(fail_one_in, "one of so many fails, by chance, whoever asks; 0: none");
 module_param(failed, uint, 0644);
 MODULE_PARM_DESC(failed, "how many have");
 
 bool es_fault(void)
 {
-	unsigned int at = READ_ONCE(fail_at), one_in = READ_ONCE(fail_one_in);
+	bool is_asked = in_task() && task_tgid_nr(current) == READ_ONCE(fail_process);
+	unsigned int at = is_asked ? READ_ONCE(fail_at) : 0, one_in = READ_ONCE(fail_one_in);
 
 	if (at)
 		WRITE_ONCE(fail_at, at - 1);
