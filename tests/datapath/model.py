@@ -273,12 +273,13 @@ class Loads:
     load: int = 0
     mean_us: int = 0
     disk: int = 0
+    is_new: bool = True
     version: int = 1
     magic: bytes = LOADS_MAGIC
     SAID = ">QIHHBBIIIH"
 
     def _body(self):
-        said = struct.pack(self.SAID, 0, self.connections, self.cpu, 0, 0, 1, self.active, self.load, self.mean_us, self.disk)
+        said = struct.pack(self.SAID, 0, self.connections, self.cpu, 0, 0, self.is_new, self.active, self.load, self.mean_us, self.disk)
         return self.magic + struct.pack(">BBHQ40s", self.version, self.source, len(said), self.sequence, said)
 
     def bytes(self, key):
@@ -292,5 +293,5 @@ class Loads:
         assert len(data) == 64 and any(siphash(key, data[:-8]) == mac for key in keys.handover)
         version, source, length, sequence, said = struct.unpack(">BBHQ40s", data[4:-8])
         assert length == struct.calcsize(cls.SAID)
-        _, connections, cpu, _, _, _, active, load, mean_us, disk = struct.unpack(cls.SAID, said[:length])
-        return cls(source, sequence, connections, cpu, active, load, mean_us, disk, version, data[:4])
+        _, connections, cpu, _, _, is_new, active, load, mean_us, disk = struct.unpack(cls.SAID, said[:length])
+        return cls(source, sequence, connections, cpu, active, load, mean_us, disk, bool(is_new), version, data[:4])

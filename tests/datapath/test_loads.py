@@ -34,6 +34,20 @@ def test_to_each_other_node(node):
     assert sequences == sorted(set(sequences))
 
 
+def test_sign_of_life(own_node, client):
+    """Who counts seldom, as nobody asks, says in between what it said before: of a silent node nothing is known."""
+    node = own_node()
+    c = client(EACH, at=node).serve()
+    node.cluster.clear()
+    wait_for(lambda: sum(m.is_new for m in said(node, 0)) >= 3, "what was counted")
+    heard = said(node, 0)
+    assert not all(m.is_new for m in heard)
+    for before, m in zip(heard, heard[1:]):
+        assert m.is_new or (m.connections, m.active, m.load) == (before.connections, before.active, before.load)
+    assert heard[-1].active == 1
+    c.answer()
+
+
 def test_what_is_in_hand(node, client):
     """A request that the server has not answered; gone with its answer."""
     c = client(EACH).serve()
