@@ -23,6 +23,7 @@
 #define DATAGRAM_MAX 61440
 #define WINDOW	     8
 #define PENDING_MAX  (4u << 20)
+#define HELD_MAX     (16u << 20)
 
 /* What CPG brought and quorum has not judged yet. */
 struct es_event {
@@ -55,6 +56,7 @@ struct es_corosync {
 	uint64_t quorum_seq;
 	uint64_t cpg_seq;
 	struct es_event *first, **last;
+	size_t held_bytes;
 	unsigned int under_way;
 	char *pending;
 	size_t pending_len;
@@ -70,6 +72,7 @@ static void es_events_drop(struct es_corosync *c)
 		free(event);
 	}
 	c->last = &c->first;
+	c->held_bytes = 0;
 }
 
 static void es_cpg_close(struct es_corosync *c)
@@ -113,6 +116,9 @@ static void es_event_add(struct es_corosync *c, struct es_event *event)
 	event->next = NULL;
 	*c->last = event;
 	c->last = &event->next;
+	c->held_bytes += sizeof(*event) + event->len;
+	if (c->held_bytes > HELD_MAX)
+		c->is_failed = 1;
 }
 
 static void es_on_message(cpg_handle_t handle, const struct cpg_name *group, uint32_t nodeid, uint32_t pid,
@@ -341,6 +347,7 @@ static void es_events_report(struct es_corosync *c)
 		c->first = event->next;
 		if (!c->first)
 			c->last = &c->first;
+		c->held_bytes -= sizeof(*event) + event->len;
 		es_event_report(c, event);
 		free(event);
 	}
@@ -420,6 +427,11 @@ int es_corosync_flush(struct es_corosync *c)
 		memmove(c->pending, c->pending + len, c->pending_len);
 	}
 	return c->pending_len != 0;
+}
+
+void es_corosync_give_up(struct es_corosync *c, const char *why)
+{
+	es_corosync_close(c, why);
 }
 
 void es_corosync_rejoin(struct es_corosync *c)

@@ -4,7 +4,8 @@
 
 /*
  * The bus that group.h needs, made of corosync's CPG and quorum: views and messages in one order, and only
- * while this node's partition has the quorum. Nothing blocks for long; the caller waits for the descriptors.
+ * while this node's partition has the quorum. The caller waits for the descriptors. Any function may block
+ * for as long as corosync does not run on, so bus.h calls them in a thread of their own.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -49,6 +50,9 @@ void es_corosync_send(struct es_corosync *corosync, enum es_wire_type type, cons
 
 /* es_corosync_flush() - send what waits, as far as the bus takes it. Returns whether something is left. */
 int es_corosync_flush(struct es_corosync *corosync);
+
+/* es_corosync_give_up() - close the connection; @lost follows, if there was a @view */
+void es_corosync_give_up(struct es_corosync *corosync, const char *why);
 
 /* es_corosync_rejoin() - leave the group; the next es_corosync_connect() joins it again */
 void es_corosync_rejoin(struct es_corosync *corosync);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* The members, their descriptions and the views; the phases of a round are in group_round.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -116,6 +117,32 @@ static uint64_t hold_until(const struct es_group *group)
 	return until;
 }
 
+/* What this process has not seen, since it came later, may be what there are doubts about. */
+static void doubt_earlier(struct es_group *group)
+{
+	for (unsigned int i = 0; i < group->node_count; i++)
+		if (group->node[i].lost_ms < group->started_ms)
+			group->node[i].lost_ms = group->started_ms;
+}
+
+void es_group_doubt(struct es_group *group, uint64_t ms, uint64_t now_ms)
+{
+	uint64_t until_ms = now_ms + (ms < ES_GROUP_DOUBT_MS ? ms : ES_GROUP_DOUBT_MS);
+
+	if (until_ms <= now_ms || until_ms <= group->doubt_until_ms)
+		return;
+	group->doubt_until_ms = until_ms;
+	doubt_earlier(group);
+}
+
+void es_group_start(struct es_group *group, uint64_t doubt_until_ms, uint64_t now_ms)
+{
+	group->started_ms = now_ms;
+	group->doubt_until_ms = doubt_until_ms;
+	if (doubt_until_ms > now_ms)
+		doubt_earlier(group);
+}
+
 static void node_gone(struct es_group *group, struct es_group_node *node, enum es_group_reason reason,
 		      uint64_t now_ms)
 {
@@ -125,6 +152,10 @@ static void node_gone(struct es_group *group, struct es_group_node *node, enum e
 		node->hold_until_ms = now_ms + es_group_lease_max_ms(group);
 	else
 		node->hold_until_ms = node->heard_ms + es_group_lease_max_ms(group);
+	if (reason != ES_GROUP_LEFT && node->is_accepted) {
+		node->lost_ms = now_ms;
+		es_group_doubt(group, ES_GROUP_DOUBT_MS, now_ms);
+	}
 	node->is_member = 0;
 	node->is_accepted = 0;
 	node->reason = reason;
@@ -140,6 +171,8 @@ void es_group_begin(struct es_group *group, uint64_t now_ms)
 	stopped.epoch = ++group->epoch;
 	if (hold_until(group) > now_ms)
 		stopped.hold_ms = (uint32_t)(hold_until(group) - now_ms);
+	if (group->doubt_until_ms > now_ms)
+		stopped.doubt_ms = (uint32_t)(group->doubt_until_ms - now_ms);
 	for (unsigned int i = 0; i < group->member_count; i++) {
 		struct es_group_member *member = &group->member[i];
 
@@ -260,6 +293,7 @@ static void on_stopped(struct es_group *group, struct es_group_member *member, c
 		return;
 	if (now_ms + stopped.hold_ms > group->hold_until_ms)
 		group->hold_until_ms = now_ms + stopped.hold_ms;
+	es_group_doubt(group, stopped.doubt_ms, now_ms);
 	if (group->phase != ES_GROUP_STOPPING || stopped.epoch != group->epoch)
 		return;
 	member->has_stopped = 1;
@@ -384,10 +418,17 @@ void es_group_message(struct es_group *group, struct es_group_id from, uint8_t t
 	proceed(group, now_ms);
 }
 
+void es_group_was_away(struct es_group *group, uint64_t now_ms)
+{
+	for (unsigned int i = 0; i < group->node_count; i++)
+		group->node[i].lost_ms = now_ms;
+}
+
 void es_group_lost(struct es_group *group, uint64_t now_ms)
 {
 	struct es_group_node *self = &group->node[group->self];
 
+	es_group_was_away(group, now_ms);
 	for (unsigned int i = 0; i < group->node_count; i++)
 		if (i != group->self && group->node[i].is_member) {
 			node_gone(group, &group->node[i], ES_GROUP_SELF_LOST, now_ms);

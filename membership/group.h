@@ -11,16 +11,21 @@
  *   round     all HELLOs of the view are there: each member computes the same ring, the next epoch
  *   stopping  each inspects only what it had and keeps, and says STOPPED
  *   holding   all have stopped; a member that vanished without a word may believe for the rest of its lease
- * that it is one stable    each inspects all that the ring gives it
+ *             that it is one
+ *   stable    each inspects all that the ring gives it
  *
  * A node's state or weight, or a member that leaves in order, begin a new epoch at "stopping": all know
  * enough. A view in between begins anew at "view", and nothing that was stopped is started by it.
  */
+#include "kmod/core/firsts.h"
 #include "membership/wire.h"
 
 #define ES_GROUP_NODES_MAX   128
 #define ES_GROUP_MEMBERS_MAX 128 /* CPG's own limit */
 #define ES_GROUP_TEXT_SIZE   256
+
+/* How long a client may repeat what a node executed that was lost: kmod/core/firsts.h. */
+#define ES_GROUP_DOUBT_MS (ES_DOUBT_S * 1000U)
 
 /* struct es_group_id - a process on the bus */
 struct es_group_id {
@@ -52,6 +57,7 @@ enum es_group_reason {
  * @state, @weight: what it says of itself; @refused: why it is not accepted, or ""
  * @since_ms: of the last change of is_member; @heard_ms: of its last message; @hold_until_ms: until when it
  * may believe that it is a member, 0 if it knows that it is none
+ * @lost_ms: when it last went otherwise than in order, or this node lost it with all others; 0: never
  */
 struct es_group_node {
 	char name[ES_WIRE_NAME_SIZE];
@@ -63,6 +69,7 @@ struct es_group_node {
 	uint64_t since_ms;
 	uint64_t heard_ms;
 	uint64_t hold_until_ms;
+	uint64_t lost_ms;
 	struct es_wire_load load;
 	char settings[ES_WIRE_SETTINGS_SIZE];
 	char refused[ES_GROUP_TEXT_SIZE];
@@ -109,6 +116,7 @@ struct es_group_member {
  * @epoch: the highest known; @served: the highest that was in force where this node was; @is_serving: it
  * still is
  * @others_ahead: a ring was, or is, in force without this node: others may have what it had
+ * @doubt_until_ms: until then, what a node that was lost may have executed can come again, to another one
  * @patience_ms: after so long without a word, or the word that is waited for, a member is suspected
  */
 struct es_group {
@@ -124,9 +132,12 @@ struct es_group {
 	uint32_t served;
 	uint8_t is_serving;
 	uint8_t others_ahead;
+	uint8_t others_served; /* a ring that this node was not in, since the one that it was in */
 	uint64_t phase_since_ms;
 	uint64_t suspected_ms;
 	uint64_t hold_until_ms; /* as others say */
+	uint64_t doubt_until_ms;
+	uint64_t started_ms;
 	uint64_t tick_ms;
 	uint8_t hello_is_out;
 	uint8_t is_leaving;
@@ -143,6 +154,9 @@ struct es_group {
 void es_group_init(struct es_group *group, const struct es_group_ops *ops, void *ctx,
 		   const char *const *names, unsigned int count, unsigned int self, uint32_t served,
 		   uint64_t lease_ms, uint64_t patience_ms);
+
+/* es_group_start() - this process begins now; @doubt_until_ms: as the one before it knew */
+void es_group_start(struct es_group *group, uint64_t doubt_until_ms, uint64_t now_ms);
 
 /* es_group_describe() - what this node says of itself in its HELLO */
 void es_group_describe(struct es_group *group, unsigned int weight, const char *settings);
@@ -166,6 +180,9 @@ void es_group_message(struct es_group *group, struct es_group_id from, uint8_t t
 
 /* es_group_lost() - the bus is gone, or the quorum: this node is alone, and must be silent already */
 void es_group_lost(struct es_group *group, uint64_t now_ms);
+
+/* es_group_was_away() - this node did not see who came and went until now */
+void es_group_was_away(struct es_group *group, uint64_t now_ms);
 
 /* es_group_tick() - call it often, tens of milliseconds */
 void es_group_tick(struct es_group *group, uint64_t now_ms);

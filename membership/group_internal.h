@@ -25,6 +25,9 @@ static inline uint64_t es_group_lease_max_ms(const struct es_group *group)
 	return group->lease_ms + group->lease_ms / 3 + 20;
 }
 
+/* es_group_doubt() - for so long, at most, from now on */
+void es_group_doubt(struct es_group *group, uint64_t ms, uint64_t now_ms);
+
 void es_group_set_phase(struct es_group *group, enum es_group_phase phase, uint64_t now_ms);
 
 #endif

@@ -184,10 +184,14 @@ void es_group_round(struct es_group *group, uint64_t now_ms)
 	/* Nobody here knows who was in a ring before: it may have ended a moment ago. */
 	if (!reference->hello.in_ring && group->hold_until_ms < now_ms + es_group_lease_max_ms(group))
 		group->hold_until_ms = now_ms + es_group_lease_max_ms(group);
-	group->others_ahead = 0;
+	if (!reference->hello.in_ring)
+		es_group_doubt(group, ES_GROUP_DOUBT_MS, now_ms);
+	group->others_ahead = group->others_served = 0;
 	for (unsigned int i = 0; i < group->member_count; i++) {
 		const struct es_group_member *member = &group->member[i];
 
+		if (es_group_counts(member) && member->id.nodeid != group->self_id.nodeid)
+			group->others_served |= member->hello.served > group->served;
 		if (es_group_counts(member) && member->id.nodeid != group->self_id.nodeid)
 			group->others_ahead |= member->hello.in_ring || member->hello.served > group->served;
 	}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Puts messages of the bus into bytes and takes them out again; judges no content. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -177,6 +178,7 @@ size_t es_wire_put_stopped(void *buf, size_t size, const struct es_wire_stopped 
 
 	put32(&out, stopped->epoch);
 	put32(&out, stopped->hold_ms);
+	put32(&out, stopped->doubt_ms);
 	return put_done(&out);
 }
 
@@ -186,6 +188,7 @@ int es_wire_get_stopped(const void *data, size_t len, struct es_wire_stopped *re
 
 	ret->epoch = get32(&in);
 	ret->hold_ms = get32(&in);
+	ret->doubt_ms = in.left ? get32(&in) : 0;
 	return get_done(&in);
 }
 
@@ -225,6 +228,8 @@ size_t es_wire_put_load(void *buf, size_t size, const struct es_wire_load *load)
 	put32(&out, load->load);
 	put32(&out, load->mean_us);
 	put16(&out, load->disk);
+	if (load->understands)
+		put(&out, &load->understands, 1);
 	return put_done(&out);
 }
 
@@ -245,6 +250,7 @@ int es_wire_get_load(const void *data, size_t len, struct es_wire_load *ret)
 		load.load = get32(&in);
 		load.mean_us = get32(&in);
 		load.disk = get16(&in);
+		load.understands = in.left > 0 ? get8(&in) : 0;
 	}
 	if (in.failed)
 		return -EBADMSG;

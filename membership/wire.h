@@ -25,7 +25,7 @@ enum es_wire_type {
 	ES_WIRE_LEAVE,	   /* the sender leaves in order */
 	ES_WIRE_LOAD,	   /* the sender is alive, and this busy */
 	ES_WIRE_SUSPECT,   /* a member does not answer */
-	/* A service's target table; inspector/target_sync.h. */
+	/* A service's target table; inspector/cluster/target_sync.h. */
 	ES_WIRE_TARGETS,	 /* changes */
 	ES_WIRE_TARGETS_WANT,	 /* the sender has joined, and lacks the table */
 	ES_WIRE_TARGETS_BEGIN,	 /* a snapshot for one member: as of this place in the order */
@@ -33,7 +33,7 @@ enum es_wire_type {
 	ES_WIRE_TARGETS_END,
 	ES_WIRE_TARGETS_CHECK,	/* remember the digest of the table, as of this place in the order */
 	ES_WIRE_TARGETS_DIGEST, /* the sender's */
-	ES_WIRE_SIZES,		/* how long responses of a service were; inspector/daemon_observed.h */
+	ES_WIRE_SIZES,		/* how long responses of a service were; inspector/daemon/observed.h */
 };
 
 /**
@@ -56,13 +56,16 @@ struct es_wire_hello {
 /**
  * struct es_wire_stopped
  * @hold_ms: for how long yet a node that vanished may take itself for a member, as far as the sender knows
+ * @doubt_ms: for how long yet a client may repeat what one executed that was lost; 0 of a node that does not
+ * send it
  */
 struct es_wire_stopped {
 	uint32_t epoch;
 	uint32_t hold_ms;
+	uint32_t doubt_ms;
 };
 
-/* struct es_wire_proof - as struct es_proof (inspector/worker.h), of the sender */
+/* struct es_wire_proof - as struct es_proof (inspector/inspect/worker.h), of the sender */
 struct es_wire_proof {
 	uint64_t flow_hash;
 	uint32_t cookie;
@@ -79,12 +82,14 @@ struct es_wire_change {
 
 /**
  * struct es_wire_load
- * @sent_ns: the sender's own clock, for itself; @connections: open ones; @cpu: busy share in 1/1000; @queue:
- * requests that wait in its inspector
+ * @sent_ns: on the bus, the sender's own clock, for itself; in a datagram to each other node
+ * (inspector/load/exchange.h), its wall clock, 0 from a version that does not tell when it sends a handover;
+ * @connections: open ones; @cpu: busy share in 1/1000; @queue: requests that wait in its inspector
  * @has_requests: what follows is there; the first version's message ends before it
  * @is_new: it was counted since the sender's last message; a receiver must not take the same figures twice
  * @active: requests in hand; @load: the sum of their costs; @mean_us: how long one takes, 0: not known;
  * @disk: share of time in which something waited for a disk, in 1/1000
+ * @understands: ES_WIRE_UNDERSTANDS_*, what the sender's version does and others before it do not
  */
 struct es_wire_load {
 	uint64_t sent_ns;
@@ -98,9 +103,11 @@ struct es_wire_load {
 	uint32_t load;
 	uint32_t mean_us;
 	uint16_t disk;
+	uint8_t understands;
 };
 
-#define ES_WIRE_LOAD_SIZE 32 /* of the payload, at most */
+#define ES_WIRE_UNDERSTANDS_STRAYS 1  /* ES_HANDOVER_STRAYS */
+#define ES_WIRE_LOAD_SIZE	   33 /* of the payload, at most */
 
 /* struct es_wire_suspect - a member as the bus knows it */
 struct es_wire_suspect {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Options of the commands: their tables, and what is made of them. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* The modelled inspectors: whom they ask, what they hear of each other and when. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 #define ES_LARGE_RESPONSE (64 * 1024) /* from here on, content is a matter of the disk (CAP's DB) */
 #define ES_CHANGES_MAX	  16
 
-/* struct es_message - on the bus: changes by one inspector, or (@is_report) what the nodes say of themselves
- */
+/* struct es_message - on the bus: changes by one inspector,
+ * or (@is_report) what the nodes say of themselves */
 struct es_message {
 	struct es_message *next;
 	int is_report;
@@ -133,7 +134,8 @@ unsigned int es_frontend_inspector(const struct es_frontend *frontend, __u64 flo
 
 	if (frontend->inspector_count == 1)
 		return 0;
-	node = current >= 0 ? (__u16)current : es_ring_lookup(frontend->ring, flow_hash);
+	node = current >= 0 ? (__u16)current
+			    : es_ring_lookup(frontend->ring, es_ring_flow_position(flow_hash));
 	return node % frontend->inspector_count;
 }
 

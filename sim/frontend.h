@@ -33,8 +33,8 @@ int es_frontend_say(struct es_frontend *frontend, unsigned int inspector);
 /* es_frontend_hear() - the oldest message that was said is delivered, to all */
 void es_frontend_hear(struct es_frontend *frontend, __u64 now_ns);
 
-/* es_frontend_publish() - the nodes' loads as they are now are put on the bus; returns as es_frontend_say()
- */
+/* es_frontend_publish() - the nodes' loads as they are now are put on the bus;
+ * returns as es_frontend_say() */
 int es_frontend_publish(struct es_frontend *frontend);
 
 /* struct es_frontend_counts - of the first inspector's target table, and over all: @fallbacks: decisions that

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* When a modelled node has read, computed and sent what a request needs. */
 #include <errno.h>
 #include <stdlib.h>
 #include "sim/node.h"

@@ -52,7 +52,8 @@ int es_plot(struct json_object *json, const char *path)
 		dup2(ends[0], STDIN_FILENO);
 		close(ends[0]);
 		close(ends[1]);
-		execl("/usr/bin/python3", "python3", script, path, (char *)NULL);
+		/* By its path as argv[0], too: from a bare name Python would look in PATH for its library. */
+		execl("/usr/bin/python3", "/usr/bin/python3", script, path, (char *)NULL);
 		es_error("--plot: /usr/bin/python3: %s (Debian package python3)", strerror(errno));
 		_exit(127);
 	}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* A bar on the terminal while a simulation runs. */
 #include <stdio.h>
 #include <unistd.h>
 #include "sim/report.h"

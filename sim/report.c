@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Prints results in the three formats. */
 #include <errno.h>
 #include <stdio.h>
 #include "sim/report.h"

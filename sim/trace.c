@@ -226,8 +226,8 @@ static int es_trace_one(struct es_trace *trace, const char *data, size_t len)
 	return 0;
 }
 
-/* A log has no bytes of value 0; a WorldCup98 record has one at least, as numbers of clients end before 2^24.
- */
+/* A log has no bytes of value 0; a WorldCup98 record has one at least,
+ * as numbers of clients end before 2^24. */
 static void es_trace_detect(struct es_trace *trace, const char *data, size_t len)
 {
 	trace->format =

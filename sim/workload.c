@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Files and connections, as a trace or a generator adds them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Asks the network who has an address: ARP for the nodes' addresses, and ARP probes (RFC 5227, sender
  * 0.0.0.0, which no neighbour remembers) for this node's own and the services'. This node does not hear its

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "inspector/check/facts.h"
-#include "inspector/config.h"
+#include "inspector/config/config.h"
 
 /* In the order in which more matters. */
 enum es_check_severity {

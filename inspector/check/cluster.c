@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Checks of the configuration that is correct, but may not be what its author wants. What is wrong in itself,
  * loading it has refused already.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Look-ups in the text of corosync's map. It asks no corosync; names in the nodelist are resolved as corosync
  * does it, by the system's resolver.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Checks of the corosync that tells the daemon who is a member: quorum, timing, its nodes against ours, its
  * links. In a static cluster they are advice, so no more than warnings.
@@ -86,7 +86,8 @@ static int enter(struct es_check *check)
 	else if (rc == -ELIBACC)
 		es_check_error(check, "apt-get install corosync", "corosync's libraries are not installed");
 	else if (rc == -ETIMEDOUT)
-		es_check_error(check, "systemctl restart corosync", "corosync does not answer");
+		es_check_error(check, "systemctl restart corosync",
+			       "corosync hangs: it takes connections and answers nothing");
 	else if (rc == -EACCES)
 		es_check_unchecked(
 			check,

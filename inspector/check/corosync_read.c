@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Reads corosync's map and whether it is quorate, into text (cmap.h).
  *
@@ -22,7 +22,7 @@
 
 #include "inspector/check/facts.h"
 
-#define TIMEOUT_MS     6000 /* a call to a corosync that was killed takes 2 s */
+#define TIMEOUT_MS     2500 /* a call to a corosync that was killed takes 2 s */
 #define TEXT_MAX_BYTES (4U * 1024 * 1024)
 #define VALUE_BYTES    512
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Does the private network carry what the interface's MTU promises? Sends each other node two ICMP echo
  * requests that may not be fragmented, a short one and one of full length.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Reads the facts about this machine in order, those about its kernel itself. Nothing here judges, and
  * nothing changes a setting.
@@ -10,8 +10,8 @@
 #include <sys/timex.h>
 
 #include "inspector/check/facts.h"
-#include "inspector/datapath.h"
-#include "inspector/network.h"
+#include "inspector/datapath/datapath.h"
+#include "inspector/datapath/network.h"
 
 void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
 {
@@ -57,5 +57,6 @@ void es_facts_fini(struct es_facts *facts)
 	free(facts->listeners);
 	free(facts->corosync.text);
 	json_object_put(facts->daemon.status);
+	json_object_put(facts->daemon.counters);
 	memset(facts, 0, sizeof(*facts));
 }

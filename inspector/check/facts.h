@@ -10,7 +10,7 @@
 #include <json-c/json.h>
 #include <stddef.h>
 
-#include "inspector/config.h"
+#include "inspector/config/config.h"
 
 /**
  * struct es_facts_link - a network interface
@@ -85,10 +85,25 @@ struct es_facts_corosync {
 	char *text;
 };
 
-/* struct es_facts_daemon - @status: the reply to `status`, NULL if there was none */
+/**
+ * struct es_facts_packet_socket - a packet socket for IP alone (AF_PACKET, ETH_P_IP; not one for all
+ * protocols)
+ * @ifindex: the interface that it hears, 0: all; @process: one that has it open, @name: its name; 0: not
+ * found, or not to be seen by this user
+ */
+struct es_facts_packet_socket {
+	unsigned int ifindex;
+	unsigned long inode;
+	long process;
+	char name[32];
+};
+
+/* struct es_facts_daemon - @status, @counters: the replies to the commands of these names, NULL if there was
+ * none */
 struct es_facts_daemon {
 	int runs;
 	struct json_object *status;
+	struct json_object *counters;
 };
 
 struct es_facts {
@@ -138,6 +153,10 @@ int es_facts_sysctl(const struct es_facts *facts, const char *name, long *ret_va
 int es_facts_time_wait(const struct es_facts *facts, long *ret_count);
 /* Does /proc/net/dev_mcast list @mac for an interface? Return: 1, 0 or -errno. */
 int es_facts_has_multicast(const struct es_facts *facts, const char *interface, const unsigned char *mac);
+/* packet_sockets.c: up to @max packet sockets for IP of this network namespace. Return:
+ * how many, or -errno. */
+int es_facts_packet_sockets(const struct es_facts *facts, struct es_facts_packet_socket *ret_sockets,
+			    int max);
 /* The interface of the default route, "" without one. Return: 0 or -errno. */
 int es_facts_default_interface(const struct es_facts *facts, char *ret_name, size_t size);
 

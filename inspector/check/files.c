@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Files that the checks read, below the root of the facts: sysctls and the tables of /proc/net, which always
  * are those of the network namespace that asks (sysfs is not). It judges nothing.

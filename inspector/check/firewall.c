@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Reads whether packet filters see what comes in: nftables' base chains (iptables-nft makes such, too), and
  * the tables of iptables-legacy. What the rules say is nothing that a program could judge.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Checks of the kernel and its settings for TCP: can it rebuild connections, and will a rebuilt socket keep
  * what the SYN-ACK has promised?
@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "inspector/check/check.h"
-#include "inspector/network.h"
+#include "inspector/datapath/network.h"
 
-#define SYNACK_SEGMENTS 10 /* what a client may send before a socket exists (daemon.c) */
+#define SYNACK_SEGMENTS 10 /* what a client may send before a socket exists (daemon/daemon.c) */
 #define MSS_USUAL	1460
 
 static void check_reqsk(struct es_check *check)

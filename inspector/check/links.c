@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Reads the interfaces of the configuration (rtnetlink, one ethtool flag) and all addresses of this machine.
  */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Reads which TCP sockets listen here, from the kernel's sock_diag: /proc/net/tcp would tell neither the
  * length of the accept queue nor that a socket is one of MPTCP.

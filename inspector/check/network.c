@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Checks of the interfaces and addresses, and of what the daemon sets on them: before it runs, a setting of
  * its own is no fault; while it runs, somebody has undone it.
@@ -9,10 +9,11 @@
 #include <string.h>
 
 #include "inspector/check/check.h"
-#include "inspector/handover.h"
-#include "inspector/network.h"
+#include "inspector/handover/handover.h"
+#include "inspector/datapath/network.h"
 
-#define PACKET_USUAL 1500
+#define PACKET_SOCKETS_MAX 16
+#define PACKET_USUAL	   1500
 
 static int daemon_runs(const struct es_check *check)
 {
@@ -461,6 +462,59 @@ static void check_accept_local(struct es_check *check)
 		es_check_ok(check, "earshotd sets accept_local on lo when it starts");
 }
 
+/* Where sockets are made from packets. */
+static const char *heard_on(const struct es_check *check, const struct es_facts_packet_socket *s)
+{
+	const struct es_conf_datapath *dp = &check->conf->datapath;
+
+	if (!s->ifindex)
+		return "all interfaces";
+	if (!check->facts->public.rc && s->ifindex == check->facts->public.index)
+		return dp->interface;
+	if (!check->facts->cluster.rc && s->ifindex == check->facts->cluster.index)
+		return dp->cluster_interface;
+	return s->ifindex == if_nametoindex("lo") ? "lo" : NULL;
+}
+
+static void check_packet_sockets(struct es_check *check)
+{
+	struct es_facts_packet_socket sockets[PACKET_SOCKETS_MAX];
+	int n, wrong = 0;
+
+	if (check->facts->is_module) {
+		es_check_ok(check, "the module makes its sockets where packet sockets do no harm");
+		return;
+	}
+	n = es_facts_packet_sockets(check->facts, sockets, PACKET_SOCKETS_MAX);
+	if (n < 0) {
+		es_check_unchecked(check, "/proc/net/packet: %s", strerror(-n));
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		const char *where = heard_on(check, &sockets[i]);
+
+		if (!where)
+			continue;
+		wrong++;
+		if (sockets[i].process)
+			es_check_error(
+				check,
+				es_check_action("stop process %ld, or bind its socket to another interface "
+						"(a DHCP client: give %s a static address)",
+						sockets[i].process, check->conf->datapath.interface),
+				"%s (process %ld) has a packet socket for IP on %s, inode %lu",
+				sockets[i].name, sockets[i].process, where, sockets[i].inode);
+		else
+			es_check_error(
+				check, "as root: earshot check; ss -0 -p",
+				"a process that cannot be seen has a packet socket for IP on %s, inode %lu",
+				where, sockets[i].inode);
+	}
+	if (!wrong)
+		es_check_ok(check, "no packet socket for IP hears %s, %s or lo",
+			    check->conf->datapath.interface, check->conf->datapath.cluster_interface);
+}
+
 static const struct es_check_item items[] = {
 	{"public", "Clients' packets arrive there.", check_public},
 	{"private", "Handovers arrive there.", check_cluster},
@@ -492,6 +546,11 @@ static const struct es_check_item items[] = {
 	{"rp_filter",
 	 "The kernel drops connections that are handed over, since their way back is another interface.",
 	 check_rp_filter},
+	{"packet_sockets",
+	 "The kernel gives the stack a copy of what such a socket hears, and the copy has lost the "
+	 "connection that was "
+	 "made from the packet: the client gets a RST.",
+	 check_packet_sockets},
 	{"accept_local", "This node cannot tell itself that a handover to itself must be tried elsewhere.",
 	 check_accept_local},
 	{NULL, NULL, NULL},

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Checks of the server program and of the key file: what stands beside earshotd on a node.
  */
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "inspector/check/check.h"
-#include "inspector/keyfile.h"
+#include "inspector/config/keyfile.h"
 
 #define BACKLOG_LEAST 64
 

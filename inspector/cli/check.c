@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot check`: looks at this machine, with or without its daemon, and says what would not work and what
  * to do. It changes nothing. What it looks at and what it thinks of it is in check_*.c.
@@ -43,6 +43,8 @@ static void read_daemon(const struct es_cli *cli, const struct es_check *check, 
 	ret->runs = daemon_answers(&to);
 	if (ret->runs && es_cli_request(&to, es_cli_command_request("status"), &ret->status))
 		ret->status = NULL;
+	if (ret->status && es_cli_request(&to, es_cli_command_request("counters"), &ret->counters))
+		ret->counters = NULL;
 }
 
 /* Return: the node's index; -1 when its addresses do not tell, which is a finding; -2 when --node is wrong */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot check-config`: parses a configuration file as the daemon would and says what is in it, or what is
  * wrong. It asks no daemon and looks at nothing but the file and the plugins that it names.
@@ -8,7 +8,8 @@
 
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
-#include "inspector/config.h"
+#include "inspector/config/config.h"
+#include "inspector/plugin/guard.h"
 #include "inspector/plugin/host.h"
 
 static void print_nodes(const struct es_conf *conf)
@@ -97,6 +98,8 @@ static int run(const struct es_cli *cli)
 
 	if (es_conf_load(cli->args[0], &conf, &err))
 		return es_cli_fail("%s", err.text);
+	es_guard_install();
+	es_guard_thread();
 	if (es_plugins_new(conf, ES_PLUGINS_MISSING_SKIPPED, &plugins, &err)) {
 		es_conf_free(&conf);
 		return es_cli_fail("%s", err.text);

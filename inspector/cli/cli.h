@@ -7,6 +7,8 @@
 #include <json-c/json.h>
 #include <stddef.h>
 
+#include "inspector/base/json.h"
+
 /* Exit status; argp itself exits with 64 (EX_USAGE) for a wrong command line. */
 enum es_cli_exit {
 	ES_CLI_OK = 0,
@@ -96,15 +98,6 @@ struct json_object *es_cli_command_request(const char *command);
 
 /* Prints @object for a program to read. */
 void es_cli_print_json(struct json_object *object);
-
-/* Members of @object for people (print.c): "-" and 0 stand for what is missing or of another type. */
-const char *es_cli_string(struct json_object *object, const char *key);
-unsigned long long es_cli_number(struct json_object *object, const char *key);
-double es_cli_fraction(struct json_object *object, const char *key);
-int es_cli_is_true(struct json_object *object, const char *key);
-/* Never NULL: an empty array or object that lives as long as the program stands for what is missing. */
-struct json_object *es_cli_array(struct json_object *object, const char *key);
-struct json_object *es_cli_object(struct json_object *object, const char *key);
 
 /* nodes.c, used by status too: the table of a status reply's nodes */
 void es_cli_print_nodes(struct json_object *status);

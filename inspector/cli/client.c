@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * One request to the daemon and its reply: connects, sends a line, reads a line, unwraps {"ok":...}. Every
  * failure is reported here, once, so that commands have only results to deal with.
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "inspector/cli/cli.h"
-#include "inspector/control.h"
+#include "inspector/control/control.h"
 
 #define TIMEOUT_S   10
 #define FIRST_BYTES 65536
@@ -136,9 +136,9 @@ int es_cli_request(const struct es_cli *cli, struct json_object *request, struct
 	if (r)
 		return r;
 	if (json_object_object_get_ex(reply, "ok", &ok) && json_object_get_boolean(ok))
-		*ret_result = json_object_get(es_cli_object(reply, "result"));
+		*ret_result = json_object_get(es_json_object(reply, "result"));
 	else
-		r = es_cli_fail("%s", es_cli_string(reply, "error"));
+		r = es_cli_fail("%s", es_json_string(reply, "error"));
 	json_object_put(reply);
 	return r;
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot corosync-conf`: a corosync.conf for the nodes of a configuration, so that these are written down
  * once. Its values and the reasons for them are those of conf/corosync/corosync.conf.example.
@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "inspector/cli/cli.h"
-#include "inspector/config.h"
+#include "inspector/config/config.h"
 
 static const char totem[] =
 	"# Made by earshot corosync-conf from %s.\n"

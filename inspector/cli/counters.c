@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot counters`: what the datapath and the daemon have counted, by reason.
  */
@@ -15,19 +15,19 @@ static const struct argp_option options[] = {
 static void print_counters(struct json_object *report, int all)
 {
 	static const char *const headings[] = {"COUNTER", ">VALUE", "DESCRIPTION", NULL};
-	struct json_object *counters = es_cli_array(report, "counters");
+	struct json_object *counters = es_json_array(report, "counters");
 	struct es_table *table = es_table_new(headings);
 	size_t i;
 
 	for (i = 0; i < json_object_array_length(counters); i++) {
 		struct json_object *counter = json_object_array_get_idx(counters, i);
-		unsigned long long value = es_cli_number(counter, "value");
+		unsigned long long value = es_json_number(counter, "value");
 
 		if (!value && !all)
 			continue;
-		es_table_cell(table, "%s", es_cli_string(counter, "name"));
+		es_table_cell(table, "%s", es_json_string(counter, "name"));
 		es_table_cell(table, "%llu", value);
-		es_table_cell(table, "%s", es_cli_string(counter, "description"));
+		es_table_cell(table, "%s", es_json_string(counter, "description"));
 	}
 	es_table_print(table, stdout);
 	es_table_free(&table);

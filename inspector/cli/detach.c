@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot detach`: takes off the datapath that an ended daemon left, so that nothing of Earshot stays in the
  * kernel: before the software is removed, or when its daemon will not come back. It needs no configuration.
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "inspector/cli/cli.h"
-#include "inspector/datapath.h"
+#include "inspector/datapath/datapath.h"
 
 /* What was taken off, for both forms of the answer. */
 struct detached {

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot drain`, `undrain` and `weight`: a node's state and weight, told to the whole cluster by any
  * member.
@@ -35,7 +35,7 @@ static int command_send(const struct es_cli *cli, const char *name, long long we
 	r = es_cli_request(cli, request, &result);
 	if (r)
 		return r;
-	*ret_node = strdup(es_cli_string(result, "node"));
+	*ret_node = strdup(es_json_string(result, "node"));
 	if (cli->json && !cli->wait)
 		es_cli_print_json(result);
 	json_object_put(result);
@@ -45,12 +45,12 @@ static int command_send(const struct es_cli *cli, const char *name, long long we
 /* The node's element of a status reply, which the reply owns. */
 static struct json_object *node_find(struct json_object *status, const char *name)
 {
-	struct json_object *nodes = es_cli_array(status, "nodes");
+	struct json_object *nodes = es_json_array(status, "nodes");
 
 	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 
-		if (!strcmp(es_cli_string(node, "name"), name))
+		if (!strcmp(es_json_string(node, "name"), name))
 			return node;
 	}
 	return NULL;
@@ -59,13 +59,13 @@ static struct json_object *node_find(struct json_object *status, const char *nam
 /* Is there a node that could take what this one has? */
 static int others_are_up(struct json_object *status, const char *name)
 {
-	struct json_object *nodes = es_cli_array(status, "nodes");
+	struct json_object *nodes = es_json_array(status, "nodes");
 
 	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 
-		if (strcmp(es_cli_string(node, "name"), name) != 0 &&
-		    !strcmp(es_cli_string(node, "state"), "up"))
+		if (strcmp(es_json_string(node, "name"), name) != 0 &&
+		    !strcmp(es_json_string(node, "state"), "up"))
 			return 1;
 	}
 	return 0;
@@ -86,8 +86,8 @@ static int drain_wait(const struct es_cli *cli, const char *name, double limit_s
 		if (r)
 			return r;
 		node = node_find(status, name);
-		if (!node || !es_cli_is_true(node, "member") ||
-		    strcmp(es_cli_string(node, "state"), "draining") != 0) {
+		if (!node || !es_json_is_true(node, "member") ||
+		    strcmp(es_json_string(node, "state"), "draining") != 0) {
 			/* The change is on its way for the first moments. */
 			if (now_s() - start > 2) {
 				json_object_put(status);
@@ -95,8 +95,8 @@ static int drain_wait(const struct es_cli *cli, const char *name, double limit_s
 			}
 			empty = 0;
 		} else {
-			left = es_cli_number(node, "connections");
-			empty = es_cli_is_true(node, "drained") ? empty + 1 : 0;
+			left = es_json_number(node, "connections");
+			empty = es_json_is_true(node, "drained") ? empty + 1 : 0;
 		}
 		if (empty < 3 && !others_are_up(status, name)) {
 			json_object_put(status);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot explain`: which node a request would go to now, and why. Nothing is sent and nothing changes.
  */
@@ -63,19 +63,19 @@ static void print_nodes(struct json_object *result)
 {
 	static const char *const headings[] = {"NODE",	"TARGET", ">WEIGHT", ">ACTIVE",
 					       ">LOAD", ">CPU",	  ">DISK",   NULL};
-	struct json_object *nodes = es_cli_array(result, "nodes");
+	struct json_object *nodes = es_json_array(result, "nodes");
 	struct es_table *table = es_table_new(headings);
 
 	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 
-		es_table_cell(table, "%s", es_cli_string(node, "name"));
-		es_table_cell(table, "%s", es_cli_is_true(node, "target") ? "yes" : "no");
-		es_table_cell(table, "%llu", es_cli_number(node, "weight"));
-		es_table_cell(table, "%.1f", es_cli_fraction(node, "active"));
-		es_table_cell(table, "%.1f", es_cli_fraction(node, "load"));
-		es_table_cell(table, "%.0f%%", 100 * es_cli_fraction(node, "cpu"));
-		es_table_cell(table, "%.0f%%", 100 * es_cli_fraction(node, "disk"));
+		es_table_cell(table, "%s", es_json_string(node, "name"));
+		es_table_cell(table, "%s", es_json_is_true(node, "target") ? "yes" : "no");
+		es_table_cell(table, "%llu", es_json_number(node, "weight"));
+		es_table_cell(table, "%.1f", es_json_fraction(node, "active"));
+		es_table_cell(table, "%.1f", es_json_fraction(node, "load"));
+		es_table_cell(table, "%.0f%%", 100 * es_json_fraction(node, "cpu"));
+		es_table_cell(table, "%.0f%%", 100 * es_json_fraction(node, "disk"));
 	}
 	es_table_print(table, stdout);
 	es_table_free(&table);
@@ -83,16 +83,16 @@ static void print_nodes(struct json_object *result)
 
 static void print_explanation(struct json_object *result)
 {
-	struct json_object *steps = es_cli_array(result, "steps");
+	struct json_object *steps = es_json_array(result, "steps");
 
-	if (es_cli_number(result, "status"))
+	if (es_json_number(result, "status"))
 		printf("%s, policy %s: refused with status %llu; %s inspects this client's first request\n",
-		       es_cli_string(result, "service"), es_cli_string(result, "policy"),
-		       es_cli_number(result, "status"), es_cli_string(result, "inspecting"));
+		       es_json_string(result, "service"), es_json_string(result, "policy"),
+		       es_json_number(result, "status"), es_json_string(result, "inspecting"));
 	else
 		printf("%s, policy %s: %s would serve it; %s inspects this client's first request\n",
-		       es_cli_string(result, "service"), es_cli_string(result, "policy"),
-		       es_cli_string(result, "node"), es_cli_string(result, "inspecting"));
+		       es_json_string(result, "service"), es_json_string(result, "policy"),
+		       es_json_string(result, "node"), es_json_string(result, "inspecting"));
 	for (size_t i = 0; i < json_object_array_length(steps); i++)
 		printf("  %zu. %s\n", i + 1, json_object_get_string(json_object_array_get_idx(steps, i)));
 	printf("\n");

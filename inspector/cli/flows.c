@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot flows`: the connections of this node whose every request is inspected.
  */
@@ -18,23 +18,24 @@ static void print_flows(struct json_object *report)
 {
 	static const char *const headings[] = {"CLIENT",    ">PORT",  "SERVICE",   "STATE",
 					       ">REQUESTS", ">MOVES", "PINNED BY", NULL};
-	struct json_object *flows = es_cli_array(report, "flows"), *states = es_cli_object(report, "states");
+	struct json_object *flows = es_json_array(report, "flows"),
+			   *states = es_json_object(report, "states");
 	struct es_table *table = es_table_new(headings);
 
 	printf("%llu connections: %llu idle, %llu serving, %llu deciding, %llu pinned, %llu closing\n\n",
-	       es_cli_number(report, "total"), es_cli_number(states, "idle"),
-	       es_cli_number(states, "serving"), es_cli_number(states, "deciding"),
-	       es_cli_number(states, "pinned"), es_cli_number(states, "closing"));
+	       es_json_number(report, "total"), es_json_number(states, "idle"),
+	       es_json_number(states, "serving"), es_json_number(states, "deciding"),
+	       es_json_number(states, "pinned"), es_json_number(states, "closing"));
 	for (size_t i = 0; i < json_object_array_length(flows); i++) {
 		struct json_object *flow = json_object_array_get_idx(flows, i);
 
-		es_table_cell(table, "%s", es_cli_string(flow, "address"));
-		es_table_cell(table, "%llu", es_cli_number(flow, "port"));
-		es_table_cell(table, "%s", es_cli_string(flow, "service"));
-		es_table_cell(table, "%s", es_cli_string(flow, "state"));
-		es_table_cell(table, "%llu", es_cli_number(flow, "requests"));
-		es_table_cell(table, "%llu", es_cli_number(flow, "moves"));
-		es_table_cell(table, "%s", es_cli_string(flow, "pin"));
+		es_table_cell(table, "%s", es_json_string(flow, "address"));
+		es_table_cell(table, "%llu", es_json_number(flow, "port"));
+		es_table_cell(table, "%s", es_json_string(flow, "service"));
+		es_table_cell(table, "%s", es_json_string(flow, "state"));
+		es_table_cell(table, "%llu", es_json_number(flow, "requests"));
+		es_table_cell(table, "%llu", es_json_number(flow, "moves"));
+		es_table_cell(table, "%s", es_json_string(flow, "pin"));
 	}
 	es_table_print(table, stdout);
 	es_table_free(&table);

@@ -1,10 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot keygen`: makes the cluster's key file or the next version of it. Bringing it to the other nodes is
  * the administrator's part, since Earshot has no secret channel before there is a key.
  */
 #include "inspector/cli/cli.h"
-#include "inspector/keyfile.h"
+#include "inspector/config/keyfile.h"
 
 static const struct argp_option options[] = {
 	{"rotate", ES_CLI_OPT_ROTATE, NULL, 0,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * earshot, the command line of a node: reads the command line, in which the global options may stand before
  * or after the command, and runs the command. Each command has a file of its own.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot nodes`: the cluster's nodes, from the daemon's status. A star marks the node that was asked.
  */
@@ -31,13 +31,13 @@ static void print_load(struct es_table *table, struct json_object *node)
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		if (has(node, counts[i]))
-			es_table_cell(table, "%llu", es_cli_number(node, counts[i]));
+			es_table_cell(table, "%llu", es_json_number(node, counts[i]));
 		else
 			es_table_cell(table, "-");
-	print_time(table, es_cli_number(node, "mean_us"));
+	print_time(table, es_json_number(node, "mean_us"));
 	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
 		if (has(node, shares[i]))
-			es_table_cell(table, "%.0f%%", 100 * es_cli_fraction(node, shares[i]));
+			es_table_cell(table, "%.0f%%", 100 * es_json_fraction(node, shares[i]));
 		else
 			es_table_cell(table, "-");
 }
@@ -45,13 +45,15 @@ static void print_load(struct es_table *table, struct json_object *node)
 /* What a cluster whose members come and go shows besides. */
 static void print_membership(struct es_table *table, struct json_object *node)
 {
-	const char *refused = es_cli_string(node, "refused"), *reason = es_cli_string(node, "reason");
+	const char *refused = es_json_string(node, "refused"), *reason = es_json_string(node, "reason");
 	struct json_object *since = NULL;
 
 	if (json_object_object_get_ex(node, "since_s", &since))
-		es_table_cell(table, "%.0f s", es_cli_fraction(node, "since_s"));
+		es_table_cell(table, "%.0f s", es_json_fraction(node, "since_s"));
 	else
 		es_table_cell(table, "-");
+	if (!*refused && !*reason && has(node, "heard") && !es_json_is_true(node, "heard"))
+		reason = "not heard on the public network";
 	es_table_cell(table, "%s%s", *refused ? "refused: " : "", *refused ? refused : reason);
 }
 
@@ -63,8 +65,8 @@ void es_cli_print_nodes(struct json_object *status)
 	static const char *const static_headings[] = {"NODE",	"ADDRESS", ">WEIGHT", "STATE",
 						      ">SHARE", ">CONNS",  ">ACTIVE", ">LOAD",
 						      ">MEAN",	">CPU",	   ">DISK",   NULL};
-	struct json_object *nodes = es_cli_array(status, "nodes");
-	int changes = !strcmp(es_cli_string(es_cli_object(status, "membership"), "provider"), "corosync");
+	struct json_object *nodes = es_json_array(status, "nodes");
+	int changes = !strcmp(es_json_string(es_json_object(status, "membership"), "provider"), "corosync");
 	struct es_table *table = es_table_new(changes ? headings : static_headings);
 	size_t i;
 
@@ -73,12 +75,12 @@ void es_cli_print_nodes(struct json_object *status)
 
 		if (!json_object_is_type(node, json_type_object))
 			continue;
-		es_table_cell(table, "%s%s", es_cli_string(node, "name"),
-			      es_cli_is_true(node, "self") ? " *" : "");
-		es_table_cell(table, "%s", es_cli_string(node, "address"));
-		es_table_cell(table, "%llu", es_cli_number(node, "weight"));
-		es_table_cell(table, "%s", es_cli_string(node, "state"));
-		es_table_cell(table, "%.1f%%", 100 * es_cli_fraction(node, "ring_share"));
+		es_table_cell(table, "%s%s", es_json_string(node, "name"),
+			      es_json_is_true(node, "self") ? " *" : "");
+		es_table_cell(table, "%s", es_json_string(node, "address"));
+		es_table_cell(table, "%llu", es_json_number(node, "weight"));
+		es_table_cell(table, "%s", es_json_string(node, "state"));
+		es_table_cell(table, "%.1f%%", 100 * es_json_fraction(node, "ring_share"));
 		print_load(table, node);
 		if (changes)
 			print_membership(table, node);
@@ -96,7 +98,7 @@ static int run(const struct es_cli *cli)
 		return r;
 	if (cli->json) {
 		nodes = json_object_new_object();
-		json_object_object_add(nodes, "nodes", json_object_get(es_cli_array(status, "nodes")));
+		json_object_object_add(nodes, "nodes", json_object_get(es_json_array(status, "nodes")));
 		es_cli_print_json(nodes);
 		json_object_put(nodes);
 	} else {

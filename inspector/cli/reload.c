@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot reload`: asks the daemon to read its configuration and key file again. If they are wrong it says
  * so and keeps what it has.

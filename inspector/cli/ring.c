@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot ring`: the ring's members, its points, or which node inspects a client's connection. The daemon
  * computes all of it: the ring's key is not the user's to read.
@@ -19,17 +19,17 @@ static const struct argp_option options[] = {
 static void print_members(struct json_object *ring)
 {
 	static const char *const headings[] = {"MEMBER", "ADDRESS", ">VIRTUAL NODES", ">SHARE", NULL};
-	struct json_object *members = es_cli_array(ring, "members");
+	struct json_object *members = es_json_array(ring, "members");
 	struct es_table *table = es_table_new(headings);
 	size_t i;
 
 	for (i = 0; i < json_object_array_length(members); i++) {
 		struct json_object *member = json_object_array_get_idx(members, i);
 
-		es_table_cell(table, "%s", es_cli_string(member, "name"));
-		es_table_cell(table, "%s", es_cli_string(member, "address"));
-		es_table_cell(table, "%llu", es_cli_number(member, "virtual_nodes"));
-		es_table_cell(table, "%.1f%%", 100 * es_cli_fraction(member, "share"));
+		es_table_cell(table, "%s", es_json_string(member, "name"));
+		es_table_cell(table, "%s", es_json_string(member, "address"));
+		es_table_cell(table, "%llu", es_json_number(member, "virtual_nodes"));
+		es_table_cell(table, "%.1f%%", 100 * es_json_fraction(member, "share"));
 	}
 	es_table_print(table, stdout);
 	es_table_free(&table);
@@ -38,7 +38,7 @@ static void print_members(struct json_object *ring)
 static void print_points(struct json_object *ring)
 {
 	static const char *const headings[] = {"POSITION", "MEMBER", NULL};
-	struct json_object *points = es_cli_array(ring, "points");
+	struct json_object *points = es_json_array(ring, "points");
 	struct es_table *table = es_table_new(headings);
 	size_t i;
 
@@ -68,8 +68,8 @@ static int run_members(const struct es_cli *cli)
 	if (cli->json) {
 		es_cli_print_json(ring);
 	} else {
-		printf("epoch %llu, %llu virtual nodes at weight 100\n\n", es_cli_number(ring, "epoch"),
-		       es_cli_number(ring, "virtual_nodes"));
+		printf("epoch %llu, %llu virtual nodes at weight 100\n\n", es_json_number(ring, "epoch"),
+		       es_json_number(ring, "virtual_nodes"));
 		print_members(ring);
 		if (cli->points)
 			print_points(ring);
@@ -98,15 +98,15 @@ static int run_lookup(const struct es_cli *cli)
 	r = es_cli_request(cli, request, &ring);
 	if (r)
 		return r;
-	flow = es_cli_object(ring, "lookup");
+	flow = es_json_object(ring, "lookup");
 	if (cli->json)
 		es_cli_print_json(ring);
 	else
 		printf("%s (%s) inspects %s port %llu to service %s: position %s, epoch %llu\n",
-		       es_cli_string(flow, "node"), es_cli_string(flow, "node_address"),
-		       es_cli_string(flow, "address"), es_cli_number(flow, "port"),
-		       es_cli_string(flow, "service"), es_cli_string(flow, "position"),
-		       es_cli_number(ring, "epoch"));
+		       es_json_string(flow, "node"), es_json_string(flow, "node_address"),
+		       es_json_string(flow, "address"), es_json_number(flow, "port"),
+		       es_json_string(flow, "service"), es_json_string(flow, "position"),
+		       es_json_number(ring, "epoch"));
 	json_object_put(ring);
 	return ES_CLI_OK;
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Which daemon is meant: --control names its socket, --node or EARSHOT_NODE the node, and on a machine with
  * one daemon neither is needed. EARSHOT_DIRECTORY replaces /run/earshot, for tests.
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "inspector/cli/cli.h"
-#include "inspector/control.h"
+#include "inspector/control/control.h"
 
 #define SUFFIX ".sock"
 

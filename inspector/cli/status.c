@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot status`: the node, its datapath and workers, the cluster's nodes and services, as the daemon sees
  * them.
@@ -26,18 +26,18 @@ static void print_uptime(double uptime_s)
 static void print_services(struct json_object *status)
 {
 	static const char *const headings[] = {"SERVICE", "ADDRESS", ">PORT", "POLICY", "INSPECT", NULL};
-	struct json_object *services = es_cli_array(status, "services");
+	struct json_object *services = es_json_array(status, "services");
 	struct es_table *table = es_table_new(headings);
 	size_t i;
 
 	for (i = 0; i < json_object_array_length(services); i++) {
 		struct json_object *service = json_object_array_get_idx(services, i);
 
-		es_table_cell(table, "%s", es_cli_string(service, "name"));
-		es_table_cell(table, "%s", es_cli_string(service, "address"));
-		es_table_cell(table, "%llu", es_cli_number(service, "port"));
-		es_table_cell(table, "%s", es_cli_string(service, "policy"));
-		es_table_cell(table, "%s", es_cli_string(service, "inspect"));
+		es_table_cell(table, "%s", es_json_string(service, "name"));
+		es_table_cell(table, "%s", es_json_string(service, "address"));
+		es_table_cell(table, "%llu", es_json_number(service, "port"));
+		es_table_cell(table, "%s", es_json_string(service, "policy"));
+		es_table_cell(table, "%s", es_json_string(service, "inspect"));
 	}
 	puts("");
 	es_table_print(table, stdout);
@@ -48,7 +48,7 @@ static void print_services(struct json_object *status)
 static void print_workers(struct json_object *status)
 {
 	static const char *const headings[] = {"WORKERS", ">TOTAL", "EACH", NULL};
-	struct json_object *workers = es_cli_array(status, "workers");
+	struct json_object *workers = es_json_array(status, "workers");
 	size_t i, n = json_object_array_length(workers);
 	struct es_table *table;
 
@@ -66,7 +66,7 @@ static void print_workers(struct json_object *status)
 		if (!json_object_is_type(value, json_type_int))
 			continue;
 		for (i = 0; i < n; i++) {
-			unsigned long long one = es_cli_number(json_object_array_get_idx(workers, i), key);
+			unsigned long long one = es_json_number(json_object_array_get_idx(workers, i), key);
 
 			total += one;
 			if (used < sizeof(each))
@@ -88,7 +88,7 @@ static void print_plugins(struct json_object *status)
 					       ">NODES",   ">PASS",   ">MORE",	 ">REJECT", ">FAILED",
 					       ">MEAN US", ">MAX US", NULL};
 	static const char *const kinds[] = {"node", "nodes", "pass", "more", "reject"};
-	struct json_object *plugins = es_cli_array(status, "plugins");
+	struct json_object *plugins = es_json_array(status, "plugins");
 	struct es_table *table;
 
 	if (!json_object_array_length(plugins))
@@ -96,7 +96,7 @@ static void print_plugins(struct json_object *status)
 	table = es_table_new(headings);
 	for (size_t i = 0; i < json_object_array_length(plugins); i++) {
 		struct json_object *plugin = json_object_array_get_idx(plugins, i);
-		struct json_object *failures = es_cli_object(plugin, "failures");
+		struct json_object *failures = es_json_object(plugin, "failures");
 		unsigned long long failed = 0;
 
 		json_object_object_foreach(failures, reason, value)
@@ -104,16 +104,16 @@ static void print_plugins(struct json_object *status)
 			(void)reason;
 			failed += json_object_get_uint64(value);
 		}
-		es_table_cell(table, "%s", es_cli_string(plugin, "name"));
-		es_table_cell(table, "%s", es_cli_string(plugin, "service"));
-		es_table_cell(table, "%s", es_cli_string(plugin, "version"));
-		es_table_cell(table, "%llu", es_cli_number(plugin, "calls"));
+		es_table_cell(table, "%s", es_json_string(plugin, "name"));
+		es_table_cell(table, "%s", es_json_string(plugin, "service"));
+		es_table_cell(table, "%s", es_json_string(plugin, "version"));
+		es_table_cell(table, "%llu", es_json_number(plugin, "calls"));
 		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 			es_table_cell(table, "%llu",
-				      es_cli_number(es_cli_object(plugin, "answers"), kinds[k]));
+				      es_json_number(es_json_object(plugin, "answers"), kinds[k]));
 		es_table_cell(table, "%llu", failed);
-		es_table_cell(table, "%.1f", es_cli_fraction(plugin, "mean_us"));
-		es_table_cell(table, "%.1f", es_cli_fraction(plugin, "max_us"));
+		es_table_cell(table, "%.1f", es_json_fraction(plugin, "mean_us"));
+		es_table_cell(table, "%.1f", es_json_fraction(plugin, "max_us"));
 	}
 	puts("");
 	es_table_print(table, stdout);
@@ -121,39 +121,59 @@ static void print_plugins(struct json_object *status)
 	for (size_t i = 0; i < json_object_array_length(plugins); i++) {
 		struct json_object *plugin = json_object_array_get_idx(plugins, i);
 
-		if (*es_cli_string(plugin, "last_error"))
+		if (*es_json_string(plugin, "last_error"))
 			printf("plugin %s of service %s failed last with: %s\n",
-			       es_cli_string(plugin, "name"), es_cli_string(plugin, "service"),
-			       es_cli_string(plugin, "last_error"));
+			       es_json_string(plugin, "name"), es_json_string(plugin, "service"),
+			       es_json_string(plugin, "last_error"));
+		if (es_json_is_true(plugin, "is_off"))
+			printf("plugin %s of service %s is OFF: it has crashed or hung %llu times\n",
+			       es_json_string(plugin, "name"), es_json_string(plugin, "service"),
+			       es_json_number(plugin, "crashes"));
+	}
+}
+
+/* Once for each node that may be hit by it; loud, since somebody must look for the reason. */
+static void print_poison(struct json_object *status)
+{
+	struct json_object *poison = es_json_array(status, "poison");
+
+	for (size_t i = 0; i < json_object_array_length(poison); i++) {
+		struct json_object *p = json_object_array_get_idx(poison, i);
+
+		printf("POISON    a request of %s port %llu, %.0f s ago: the daemon of %s %s; it is not "
+		       "inspected again\n",
+		       es_json_string(p, "client"), es_json_number(p, "port"), es_json_fraction(p, "age_s"),
+		       es_json_string(p, "node"), es_json_string(p, "daemon"));
 	}
 }
 
 static void print_membership(struct json_object *membership)
 {
-	if (strcmp(es_cli_string(membership, "provider"), "corosync") != 0)
+	if (strcmp(es_json_string(membership, "provider"), "corosync") != 0)
 		return;
 	printf("members   corosync, %s, epoch %llu, %s for %.0f s\n",
-	       !es_cli_is_true(membership, "connected") ? "not connected"
-	       : es_cli_is_true(membership, "quorate")	? "quorate"
-							: "no quorum",
-	       es_cli_number(membership, "epoch"), es_cli_string(membership, "phase"),
-	       es_cli_fraction(membership, "phase_s"));
-	if (es_cli_is_true(membership, "silent"))
-		printf("SILENT    %s\n", es_cli_string(membership, "why"));
+	       !es_json_is_true(membership, "connected") ? "not connected"
+	       : es_json_is_true(membership, "quorate")	 ? "quorate"
+							 : "no quorum",
+	       es_json_number(membership, "epoch"), es_json_string(membership, "phase"),
+	       es_json_fraction(membership, "phase_s"));
+	if (es_json_is_true(membership, "silent"))
+		printf("SILENT    %s\n", es_json_string(membership, "why"));
 }
 
 static void print_status(struct json_object *status)
 {
-	struct json_object *datapath = es_cli_object(status, "datapath");
-	struct json_object *ring = es_cli_object(status, "ring");
+	struct json_object *datapath = es_json_object(status, "datapath");
+	struct json_object *ring = es_json_object(status, "ring");
 
-	printf("node      %s of cluster %s, earshotd %s, up ", es_cli_string(status, "node"),
-	       es_cli_string(status, "cluster"), es_cli_string(status, "version"));
-	print_uptime(es_cli_fraction(status, "uptime_s"));
-	printf("\ndatapath  %s, %s\n", es_cli_string(datapath, "type"), es_cli_string(datapath, "state"));
-	printf("ring      epoch %llu, members %llu\n", es_cli_number(ring, "epoch"),
-	       es_cli_number(ring, "members"));
-	print_membership(es_cli_object(status, "membership"));
+	printf("node      %s of cluster %s, earshotd %s, up ", es_json_string(status, "node"),
+	       es_json_string(status, "cluster"), es_json_string(status, "version"));
+	print_uptime(es_json_fraction(status, "uptime_s"));
+	printf("\ndatapath  %s, %s\n", es_json_string(datapath, "type"), es_json_string(datapath, "state"));
+	printf("ring      epoch %llu, members %llu\n", es_json_number(ring, "epoch"),
+	       es_json_number(ring, "members"));
+	print_membership(es_json_object(status, "membership"));
+	print_poison(status);
 	puts("");
 	es_cli_print_nodes(status);
 	print_services(status);

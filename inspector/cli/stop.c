@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot stop`: asks the daemon to take the datapath off and to exit. (A daemon that is merely killed
  * leaves the datapath, which then serves content-blind.)

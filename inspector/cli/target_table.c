@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * `earshot table`: the targets that are asked for most, with their server sets, and the state of the table.
  */
@@ -16,7 +16,7 @@ static const struct argp_option options[] = {
 
 static void print_nodes(struct es_table *table, struct json_object *target)
 {
-	struct json_object *nodes = es_cli_array(target, "nodes");
+	struct json_object *nodes = es_json_array(target, "nodes");
 	char text[512] = "";
 	size_t used = 0;
 
@@ -29,19 +29,19 @@ static void print_nodes(struct es_table *table, struct json_object *target)
 static void print_targets(struct json_object *result)
 {
 	static const char *const headings[] = {">REQUESTS", ">UNCHANGED", "NODES", "TARGET", NULL};
-	struct json_object *targets = es_cli_array(result, "targets"), *changed;
+	struct json_object *targets = es_json_array(result, "targets"), *changed;
 	struct es_table *table = es_table_new(headings);
 
 	for (size_t i = 0; i < json_object_array_length(targets); i++) {
 		struct json_object *target = json_object_array_get_idx(targets, i);
 
-		es_table_cell(table, "%llu", es_cli_number(target, "requests"));
+		es_table_cell(table, "%llu", es_json_number(target, "requests"));
 		if (json_object_object_get_ex(target, "changed_s", &changed))
 			es_table_cell(table, "%.1f s", json_object_get_double(changed));
 		else
 			es_table_cell(table, "-");
 		print_nodes(table, target);
-		es_table_cell(table, "%s", es_cli_string(target, "uri"));
+		es_table_cell(table, "%s", es_json_string(target, "uri"));
 	}
 	es_table_print(table, stdout);
 	es_table_free(&table);
@@ -49,19 +49,19 @@ static void print_targets(struct json_object *result)
 
 static void print_state(struct json_object *result)
 {
-	struct json_object *table = es_cli_object(result, "table");
+	struct json_object *table = es_json_object(result, "table");
 
-	printf("service %s, policy %s", es_cli_string(result, "service"), es_cli_string(result, "policy"));
+	printf("service %s, policy %s", es_json_string(result, "service"), es_json_string(result, "policy"));
 	if (!json_object_object_get_ex(result, "table", NULL)) {
 		printf(" (keeps no server sets)\n\n");
 		return;
 	}
-	printf(": %llu of %llu targets, %s\n", es_cli_number(table, "entries"),
-	       es_cli_number(table, "max_entries"), es_cli_string(table, "state"));
+	printf(": %llu of %llu targets, %s\n", es_json_number(table, "entries"),
+	       es_json_number(table, "max_entries"), es_json_string(table, "state"));
 	printf("changes: %llu assigned, %llu added, %llu removed, %llu moved, %llu evicted\n\n",
-	       es_cli_number(table, "assigned"), es_cli_number(table, "added"),
-	       es_cli_number(table, "removed"), es_cli_number(table, "moved"),
-	       es_cli_number(table, "evicted"));
+	       es_json_number(table, "assigned"), es_json_number(table, "added"),
+	       es_json_number(table, "removed"), es_json_number(table, "moved"),
+	       es_json_number(table, "evicted"));
 }
 
 static int run(const struct es_cli *cli)

@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-#include "inspector/clock.h"
+#include "inspector/base/clock.h"
 #include "inspector/content/docroot.h"
 
 #define ES_SLICE      256u

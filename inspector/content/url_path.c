@@ -4,18 +4,8 @@
  * name is the tree's to say.
  */
 #include <errno.h>
+#include "inspector/base/hex.h"
 #include "inspector/content/url_path.h"
-
-static int es_hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
 
 /* Decodes up to the next '/' or the end, behind what @ret has. */
 static int es_component_decode(const char *path, size_t len, size_t *at, struct es_url_path *ret)
@@ -26,8 +16,8 @@ static int es_component_decode(const char *path, size_t len, size_t *at, struct 
 		int c = (unsigned char)path[*at];
 
 		if (c == '%') {
-			int high = len - *at > 2 ? es_hex(path[*at + 1]) : -1;
-			int low = len - *at > 2 ? es_hex(path[*at + 2]) : -1;
+			int high = len - *at > 2 ? es_hex_digit(path[*at + 1]) : -1;
+			int low = len - *at > 2 ? es_hex_digit(path[*at + 2]) : -1;
 
 			if (high < 0 || low < 0)
 				return -EINVAL;

@@ -7,12 +7,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/clock.h"
+#include "inspector/base/clock.h"
+#include "inspector/plugin/guard.h"
 #include "inspector/plugin/host_internal.h"
 
 #define FAIL_STATUS	   503
 #define FAIL_RETRY_AFTER_S 1
 #define TIMER_MS_MIN	   10
+
+/* So long a call may take that the keeper does not watch, before it is left. */
+#define TIMER_MS 400
+#define SETUP_MS 2000 /* which reads a configuration, or prepares what it says */
+#define ROUTE_MS 2000 /* in a tool; of the daemon's, the keeper watches each */
+
+/* So old the look at the thread's CPU time may be that a call's is reckoned from. */
+#define CPU_LOOK_NS 1000000ULL
 
 const char *const es_plugin_failure_name[ES_PLUGIN_FAILURE_COUNT] = {
 #define X(name, description) #name,
@@ -73,12 +82,58 @@ int es_plugins_has(const struct es_plugins *plugins, unsigned int service)
 	return 0;
 }
 
+/* A call into the plugin has ended by a signal: it is one more of the few that it may. */
+static void es_plugin_crashed(struct es_plugin_instance *instance, int signal)
+{
+	atomic_fetch_add_explicit(&instance->crashes, 1, memory_order_relaxed);
+	pthread_mutex_lock(&instance->lock);
+	snprintf(instance->last_error, sizeof(instance->last_error),
+		 signal == ES_GUARD_SIGNAL ? "%s, and was left" : "it crashed: %s",
+		 es_guard_signal_name(signal));
+	pthread_mutex_unlock(&instance->lock);
+}
+
+struct es_thread_call {
+	struct es_plugin_thread *thread;
+	int rc;
+};
+
+static void es_thread_new_call(void *ctx)
+{
+	struct es_thread_call *call = ctx;
+	struct es_plugin_instance *instance = call->thread->instance;
+
+	call->rc = instance->plugin.thread_new(instance->state, &call->thread->state);
+}
+
+/* Also after a crash, which may have left the state half changed: nothing frees that. */
+static void es_plugin_thread_make(struct es_plugin_thread *thread)
+{
+	struct es_plugin_instance *instance = thread->instance;
+	struct es_thread_call call = {.thread = thread};
+	int signal;
+
+	thread->state = instance->state;
+	thread->failed = 0;
+	if (!instance->object || !instance->plugin.thread_new || es_plugin_is_off(instance))
+		return;
+	signal = es_guard_call(SETUP_MS, es_thread_new_call, &call);
+	if (signal)
+		es_plugin_crashed(instance, signal);
+	thread->failed = signal || call.rc;
+}
+
+static void es_thread_free_call(void *ctx)
+{
+	struct es_plugin_thread *thread = ctx;
+
+	thread->instance->plugin.thread_free(thread->state);
+}
+
 static void es_plugin_thread_begin(struct es_plugin_instance *instance, struct es_plugin_thread *thread)
 {
 	thread->instance = instance;
-	thread->state = instance->state;
-	if (instance->object && instance->plugin.thread_new)
-		thread->failed = !!instance->plugin.thread_new(instance->state, &thread->state);
+	es_plugin_thread_make(thread);
 	pthread_mutex_lock(&instance->lock);
 	thread->next = instance->threads;
 	instance->threads = thread;
@@ -96,8 +151,8 @@ static void es_plugin_thread_end(struct es_plugin_thread *thread)
 	*link = thread->next;
 	pthread_mutex_unlock(&instance->lock);
 	if (!thread->failed && instance->object && instance->plugin.thread_new &&
-	    instance->plugin.thread_free)
-		instance->plugin.thread_free(thread->state);
+	    instance->plugin.thread_free && !es_plugin_is_off(instance))
+		(void)es_guard_call(SETUP_MS, es_thread_free_call, thread);
 }
 
 int es_plugins_thread_new(struct es_plugins *plugins, struct es_plugins_thread **ret_thread)
@@ -112,6 +167,7 @@ int es_plugins_thread_new(struct es_plugins *plugins, struct es_plugins_thread *
 	if (!t)
 		return -ENOMEM;
 	t->plugins = plugins;
+	es_guard_thread();
 	rc = es_content_hasher_new(&t->hasher);
 	if (rc) {
 		free(t);
@@ -236,6 +292,8 @@ static void es_call_explain(const struct es_plugin_instance *instance, int kind,
 	const char *name = instance->conf->name;
 	char set[ES_EXPLAIN_STEP_SIZE / 2];
 
+	if (failure == ES_PLUGIN_FAILURE_hung && view->explain)
+		snprintf(view->explain->hung, sizeof(view->explain->hung), "%s", name);
 	if (failure != ES_PLUGIN_FAILURE_NONE)
 		es_explain(view, "plugin %s: wrong answer, %s: %s", name, es_plugin_failure_name[failure],
 			   instance->conf->fail == ES_CONF_FAIL_CLOSED ? "refused with 503"
@@ -253,25 +311,74 @@ static void es_call_explain(const struct es_plugin_instance *instance, int kind,
 		es_explain(view, "plugin %s: refuses with %u", name, answer->status);
 }
 
+/*
+ * Was it the plugin that took longer than its budget, or the machine that did not let it run? To ask for a
+ * thread's CPU time is a system call, many times dearer than the clock: it is asked for once in a while.
+ */
+static void es_cpu_look(struct es_plugins_thread *t, unsigned long long now_ns)
+{
+	if (now_ns - t->cpu_at_ns < CPU_LOOK_NS)
+		return;
+	t->cpu_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	t->cpu_at_ns = now_ns;
+}
+
+static int es_is_too_slow(const struct es_plugins_thread *t, const struct es_conf_plugin *conf,
+			  unsigned long long start_ns, unsigned long long took_ns)
+{
+	unsigned long long budget_ns = conf->budget_us * 1000ULL;
+
+	return budget_ns && took_ns > budget_ns &&
+	       es_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->cpu_ns > budget_ns + (start_ns - t->cpu_at_ns);
+}
+
+struct es_route_call {
+	struct es_plugin_thread *thread;
+	const struct es_plugin_request *asked;
+	const struct es_plugin_cluster *cluster;
+	struct es_plugin_answer *answer;
+	int kind;
+};
+
+static void es_route_call(void *ctx)
+{
+	struct es_route_call *call = ctx;
+	const struct es_plugin_thread *thread = call->thread;
+
+	call->kind = thread->instance->plugin.route(thread->state, call->asked, call->cluster, call->answer);
+}
+
 /* Ask one plugin. Returns its answer, or what its failure is taken for. */
-static int es_plugin_ask(struct es_plugin_thread *thread, const struct es_plugin_request *asked,
-			 const struct es_plugin_cluster *cluster, struct es_request_view *request,
-			 struct es_plugin_answer *ret_answer)
+static int es_plugin_ask(struct es_plugins_thread *t, struct es_plugin_thread *thread,
+			 const struct es_plugin_request *asked, const struct es_plugin_cluster *cluster,
+			 struct es_request_view *request, struct es_plugin_answer *ret_answer)
 {
 	_Alignas(16) unsigned char room[ES_PLUGIN_ANSWER_ROOM] = {};
-	const struct es_plugin_instance *instance = thread->instance;
+	struct es_plugin_instance *instance = thread->instance;
 	const struct es_plugin_answer *answer = (const void *)room;
 	enum es_plugin_failure failure = ES_PLUGIN_FAILURE_no_thread;
 	unsigned long long start_ns = es_clock_now_ns(), took_ns = 0;
 	struct es_request_view before = *request;
-	int kind = -EIO;
+	struct es_route_call call = {thread, asked, cluster, (struct es_plugin_answer *)room, -EIO};
+	int kind = -EIO, signal;
 
-	if (!thread->failed) {
-		kind = instance->plugin.route(thread->state, asked, cluster, (struct es_plugin_answer *)room);
+	if (es_plugin_is_off(instance)) {
+		failure = ES_PLUGIN_FAILURE_off;
+	} else if (!thread->failed) {
+		es_cpu_look(t, start_ns);
+		signal = es_guard_call(ROUTE_MS, es_route_call, &call);
 		took_ns = es_clock_now_ns() - start_ns;
-		failure = es_answer_check(kind, answer, request, cluster->view);
-		if (failure == ES_PLUGIN_FAILURE_NONE && instance->conf->budget_us &&
-		    took_ns > instance->conf->budget_us * 1000ULL) {
+		kind = call.kind;
+		if (signal) {
+			failure = signal == ES_GUARD_SIGNAL ? ES_PLUGIN_FAILURE_hung
+							    : ES_PLUGIN_FAILURE_crashed;
+			es_plugin_crashed(instance, signal);
+			es_plugin_thread_make(thread);
+		} else {
+			failure = es_answer_check(kind, answer, request, cluster->view);
+		}
+		if (failure == ES_PLUGIN_FAILURE_NONE &&
+		    es_is_too_slow(t, instance->conf, start_ns, took_ns)) {
 			failure = ES_PLUGIN_FAILURE_too_slow;
 			*request = before;
 		}
@@ -294,15 +401,18 @@ enum es_plugins_verdict es_plugins_route(struct es_plugins_thread *thread, unsig
 	struct es_plugin_answer answer;
 	int has_hello = 0;
 
+	if (thread)
+		thread->normal.state = ES_PLUGIN_NORMAL_UNASKED;
+
 	for (unsigned int i = 0; thread && i < thread->plugins->count; i++) {
 		struct es_plugin_thread *t = &thread->thread[i];
 		struct es_plugin_request asked = {request, thread->plugins->conf->services[service].name,
-						  &thread->hello, &has_hello};
+						  &thread->hello, &has_hello, &thread->normal};
 		struct es_plugin_cluster cluster = {view, thread->plugins->conf, thread->hasher, t};
 
 		if (t->instance->conf->service != service || !t->instance->object)
 			continue;
-		switch (es_plugin_ask(t, &asked, &cluster, request, &answer)) {
+		switch (es_plugin_ask(thread, t, &asked, &cluster, request, &answer)) {
 		case ES_PLUGIN_NODE:
 			ret_answer->node = answer.node;
 			return ES_PLUGINS_NODE;
@@ -342,16 +452,32 @@ unsigned int es_plugins_timer_ms(const struct es_plugins *plugins)
 	return least;
 }
 
+struct es_timer_call {
+	const struct es_plugin_instance *instance;
+	const struct es_plugin_cluster *cluster;
+};
+
+static void es_timer_call(void *ctx)
+{
+	const struct es_timer_call *call = ctx;
+
+	call->instance->plugin.timer(call->instance->state, call->cluster);
+}
+
 void es_plugins_tick(struct es_plugins *plugins, const struct es_cluster_view *view)
 {
 	for (unsigned int i = 0; plugins && i < plugins->count; i++) {
 		struct es_plugin_instance *instance = &plugins->instance[i];
 		struct es_plugin_cluster cluster = {view, plugins->conf, plugins->hasher, &instance->control};
+		struct es_timer_call call = {instance, &cluster};
 		unsigned int ms = es_plugin_timer_ms(instance);
+		int signal;
 
-		if (!ms || view->now_ns < instance->timer_due_ns)
+		if (!ms || view->now_ns < instance->timer_due_ns || es_plugin_is_off(instance))
 			continue;
 		instance->timer_due_ns = view->now_ns + ms * 1000000ULL;
-		instance->plugin.timer(instance->state, &cluster);
+		signal = es_guard_call(TIMER_MS, es_timer_call, &call);
+		if (signal)
+			es_plugin_crashed(instance, signal);
 	}
 }

@@ -9,7 +9,7 @@
  * A struct es_plugins belongs to one configuration and is made and freed by the control thread. Each worker
  * has a struct es_plugins_thread of it; es_plugins_free() needs all of them gone.
  */
-#include "inspector/config.h"
+#include "inspector/config/config.h"
 #include "inspector/policy/policy.h"
 #include "kmod/core/flow.h"
 
@@ -28,7 +28,10 @@ struct es_plugins_thread;
 	X(bad_more, "more bytes asked for than are missing, or after no more came")                          \
 	X(bad_status, "a rejection without a status of 400..599")                                            \
 	X(too_slow, "a call that took longer than its budget")                                               \
-	X(no_thread, "no thread state: thread_new() had failed")
+	X(no_thread, "no thread state: thread_new() had failed")                                             \
+	X(crashed, "a call that crashed: SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT")                        \
+	X(hung, "a call that did not return, and was left")                                                  \
+	X(off, "no call: the plugin is off, as it has crashed or hung three times")
 
 enum es_plugin_failure {
 #define X(name, description) ES_PLUGIN_FAILURE_##name,
@@ -39,8 +42,8 @@ enum es_plugin_failure {
 
 extern const char *const es_plugin_failure_name[ES_PLUGIN_FAILURE_COUNT];
 
-/* es_plugins_dir() - where relative files are looked up: as installed, unless the environment says otherwise
- */
+/* es_plugins_dir() - where relative files are looked up: as installed,
+ * unless the environment says otherwise */
 const char *es_plugins_dir(void);
 
 /* What es_plugins_new() does about a file that is not there. */
@@ -109,6 +112,7 @@ enum es_plugin_count { ES_PLUGIN_KINDS = 5, ES_PLUGIN_METRICS_MAX = 64, ES_PLUGI
  * @file: as it was found; @digest: of its configuration text
  * @answers: by enum es_plugin_answer_kind; @mean_us, @max_us: of a call
  * @last_error: what the plugin said of the last request that it failed for; ""
+ * @crashes: calls that crashed or hung; @is_off: too many, so it is not called any more
  */
 struct es_plugin_report {
 	unsigned int service;
@@ -127,6 +131,8 @@ struct es_plugin_report {
 	double mean_us;
 	double max_us;
 	char last_error[ES_PLUGIN_ERROR_SIZE];
+	unsigned int crashes;
+	int is_off;
 	unsigned int metric_count;
 	struct {
 		const char *name;

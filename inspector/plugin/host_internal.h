@@ -10,8 +10,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include "inspector/content/url_path.h"
 #include "inspector/plugin/host.h"
-#include "inspector/tls_hello.h"
+#include "inspector/http/tls_hello.h"
 
 /* A plugin of a newer minor version may write answers that are longer than ours; up to here there is room. */
 #define ES_PLUGIN_ANSWER_ROOM 512
@@ -37,6 +38,9 @@ struct es_plugin_thread {
 	_Atomic unsigned long long metric[ES_PLUGIN_METRICS_MAX];
 };
 
+/* So often a plugin may crash, or not return, before it is off: for the configuration's life. */
+#define ES_PLUGIN_CRASHES_MAX 3
+
 /**
  * struct es_plugin_instance - a line of the configuration, loaded
  * @what: why it is not loaded; "" if it is
@@ -44,6 +48,7 @@ struct es_plugin_thread {
  * @fd: the file, open as long as it is loaded
  * @lock: of the list of threads, and of @last_error
  * @control: what the timer counts
+ * @crashes: of all threads
  */
 struct es_plugin_instance {
 	const struct es_conf_plugin *conf;
@@ -61,6 +66,7 @@ struct es_plugin_instance {
 	struct es_plugin_thread control;
 	_Atomic long long gauge[ES_PLUGIN_METRICS_MAX];
 	unsigned long long timer_due_ns;
+	_Atomic unsigned int crashes;
 	char last_error[ES_PLUGIN_ERROR_SIZE];
 };
 
@@ -71,10 +77,23 @@ struct es_plugins {
 	struct es_plugin_instance instance[];
 };
 
+/* struct es_plugin_normal - a request's path, normalised when a plugin asks for it; @state: of enum
+ * es_plugin_normal_state */
+enum es_plugin_normal_state { ES_PLUGIN_NORMAL_UNASKED, ES_PLUGIN_NORMAL_NONE, ES_PLUGIN_NORMAL_THERE };
+
+struct es_plugin_normal {
+	enum es_plugin_normal_state state;
+	struct es_url_path path;
+};
+
+/* @cpu_ns: the thread's CPU time at @cpu_at_ns of the clock, the last time that it was looked at */
 struct es_plugins_thread {
 	struct es_plugins *plugins;
 	struct es_content_hasher *hasher;
+	unsigned long long cpu_ns;
+	unsigned long long cpu_at_ns;
 	struct es_tls_hello hello; /* of the request at hand */
+	struct es_plugin_normal normal;
 	struct es_plugin_thread thread[];
 };
 
@@ -96,6 +115,7 @@ struct es_plugin_request {
 	const char *service;
 	struct es_tls_hello *hello; /* is filled in when the first plugin asks */
 	int *has_hello;
+	struct es_plugin_normal *normal;
 };
 
 struct es_plugin_cluster {
@@ -112,6 +132,11 @@ static inline void es_plugin_bump(_Atomic unsigned long long *number, unsigned l
 {
 	atomic_store_explicit(number, atomic_load_explicit(number, memory_order_relaxed) + add,
 			      memory_order_relaxed);
+}
+
+static inline int es_plugin_is_off(const struct es_plugin_instance *instance)
+{
+	return atomic_load_explicit(&instance->crashes, memory_order_relaxed) >= ES_PLUGIN_CRASHES_MAX;
 }
 
 /* load.c: returns 0, or -errno and @err; es_plugin_unload() is due in both cases */

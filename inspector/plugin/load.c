@@ -13,7 +13,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "inspector/plugin/guard.h"
 #include "inspector/plugin/host_internal.h"
+
+/* So long a plugin may take to read its configuration, and to give back what it made of it. */
+#define CONFIGURE_MS 2000
 
 #define CONFIG_MAX_BYTES (1024 * 1024)
 
@@ -177,6 +181,27 @@ static int es_text_read(const char *path, char **ret_text, size_t *ret_len)
 	return 0;
 }
 
+struct es_configure_call {
+	struct es_plugin_instance *instance;
+	struct es_plugin_config *config;
+	int rc;
+};
+
+static void es_configure_call(void *ctx)
+{
+	struct es_configure_call *call = ctx;
+	struct es_plugin_instance *instance = call->instance;
+
+	call->rc = instance->plugin.configure(&es_plugin_host, call->config, &instance->state);
+}
+
+static void es_release_call(void *ctx)
+{
+	struct es_plugin_instance *instance = ctx;
+
+	instance->plugin.release(instance->state);
+}
+
 static int es_plugin_configure(const struct es_conf *conf, struct es_plugin_instance *instance,
 			       struct es_conf_error *err)
 {
@@ -190,8 +215,9 @@ static int es_plugin_configure(const struct es_conf *conf, struct es_plugin_inst
 		.len = strlen(plugin->config),
 		.err = err,
 	};
+	struct es_configure_call call = {.instance = instance, .config = &config};
+	int rc, signal = 0;
 	char *text = NULL;
-	int rc;
 
 	if (plugin->config_file[0]) {
 		rc = es_text_read(plugin->config_file, &text, &config.len);
@@ -208,14 +234,24 @@ static int es_plugin_configure(const struct es_conf *conf, struct es_plugin_inst
 		if (config.len)
 			rc = es_plugin_host.config_fail(&config, config.line, "it takes no configuration");
 	} else {
-		rc = instance->plugin.configure(&es_plugin_host, &config, &instance->state);
+		signal = es_guard_call(CONFIGURE_MS, es_configure_call, &call);
+		rc = call.rc;
+		if (signal == ES_GUARD_SIGNAL)
+			rc = es_load_fail(conf, plugin, err,
+					  "configure() did not return within %d ms, and was left",
+					  CONFIGURE_MS);
+		else if (signal)
+			rc = es_load_fail(conf, plugin, err, "configure() crashed: %s",
+					  es_guard_signal_name(signal));
 		if (rc > 0)
 			rc = -EINVAL;
 		if (config.failed)
 			rc = -EINVAL;
-		else if (rc)
+		else if (rc && !signal)
 			es_load_fail(conf, plugin, err, "its configuration failed: %s", strerror(-rc));
 		instance->is_configured = !rc;
+		if (signal)
+			instance->object = NULL; /* what it has begun may go on, and needs its code */
 	}
 	free(text);
 	return rc;
@@ -247,8 +283,9 @@ int es_plugin_load(const struct es_conf *conf, const struct es_conf_plugin *plug
 
 void es_plugin_unload(struct es_plugin_instance *instance)
 {
-	if (instance->is_configured && instance->plugin.release)
-		instance->plugin.release(instance->state);
+	if (instance->is_configured && instance->plugin.release &&
+	    es_guard_call(CONFIGURE_MS, es_release_call, instance))
+		instance->object = NULL; /* as above */
 	if (instance->object)
 		dlclose(instance->object);
 	if (instance->fd >= 0)

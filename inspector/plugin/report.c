@@ -65,6 +65,8 @@ void es_plugins_describe(struct es_plugins *plugins, unsigned int index, struct 
 	};
 	if (!instance->object)
 		return;
+	ret_report->crashes = atomic_load_explicit(&instance->crashes, memory_order_relaxed);
+	ret_report->is_off = es_plugin_is_off(instance);
 	describe(instance, ret_report);
 	add(ret_report, &time_ns, &max_ns, &instance->control);
 	pthread_mutex_lock(&instance->lock);

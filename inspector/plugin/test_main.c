@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/http_head.h"
+#include "inspector/config/explain_text.h"
+#include "inspector/http/head.h"
+#include "inspector/plugin/guard.h"
 #include "inspector/plugin/host.h"
 
 #define REQUEST_MAX  (1024 * 1024)
@@ -159,6 +161,22 @@ static int list_has(const char *list, const char *name)
 	return 0;
 }
 
+/* A file, or else an installed plugin, with its ".so" or without. Returns 0, or -1 and errno. */
+static int file_find(const char *name, char path[PATH_MAX])
+{
+	static const char *const suffixes[] = {"", ".so"};
+	char installed[PATH_MAX];
+
+	if (realpath(name, path) && strstr(path, ".so"))
+		return 0;
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]) && !strchr(name, '/'); i++) {
+		snprintf(installed, sizeof(installed), "%s/%s%s", es_plugins_dir(), name, suffixes[i]);
+		if (realpath(installed, path))
+			return 0;
+	}
+	return realpath(name, path) ? 0 : -1;
+}
+
 /* A configuration as the daemon's would be, with the plugin as its only rule. */
 static int conf_make(struct tool *t)
 {
@@ -170,7 +188,7 @@ static int conf_make(struct tool *t)
 		return EXIT_TROUBLE;
 	t->conf = calloc(1, sizeof(*t->conf));
 	plugin = calloc(1, sizeof(*plugin));
-	if (!t->conf || !plugin || !realpath(t->plugin, path) || strlen(path) >= sizeof(plugin->file)) {
+	if (!t->conf || !plugin || file_find(t->plugin, path) || strlen(path) >= sizeof(plugin->file)) {
 		free(plugin);
 		return trouble(t->plugin, strerror(errno ? errno : ENAMETOOLONG));
 	}
@@ -377,7 +395,7 @@ static int request_run(struct tool *t, const char *path)
 	struct es_request_view request;
 	enum es_plugins_verdict verdict;
 	const char *failure;
-	char said[512];
+	char said[512], step[ES_EXPLAIN_TEXT_SIZE];
 	size_t len = file_read(path, text);
 
 	if (!len)
@@ -395,7 +413,13 @@ static int request_run(struct tool *t, const char *path)
 		t->explain.count = 0;
 		request_ask(t, text, len, &answer, &request, 1);
 		for (unsigned int i = 0; i < t->explain.count; i++)
-			printf("  %u. %s\n", i + 1, t->explain.step[i]);
+			printf("  %u. %s\n", i + 1, es_explain_text(t->conf, t->explain.step[i], step));
+	}
+	if (!t->expect && failure &&
+	    (failure == es_plugin_failure_name[ES_PLUGIN_FAILURE_hung] ||
+	     failure == es_plugin_failure_name[ES_PLUGIN_FAILURE_crashed])) {
+		es_plugins_describe(t->plugins, 0, &before);
+		return trouble(path, before.last_error);
 	}
 	if (is_expected(t, said))
 		return 0;
@@ -445,8 +469,9 @@ int main(int argc, char **argv)
 {
 	static const struct argp argp = {options,
 					 parse,
-					 "PLUGIN.so REQUEST…",
+					 "PLUGIN REQUEST…",
 					 "Runs requests through a plugin, without a cluster.\v"
+					 "PLUGIN is a file, or the name of an installed plugin. "
 					 "A REQUEST is a file (- for standard input) with the bytes that a "
 					 "client sends: an HTTP/1.x request with "
 					 "its CRLFs, a TLS ClientHello with its record header, or anything "
@@ -460,6 +485,8 @@ int main(int argc, char **argv)
 	int rc;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &t);
+	es_guard_install();
+	es_guard_thread();
 	rc = run(&t);
 	es_plugins_thread_free(&t.thread);
 	es_plugins_free(&t.plugins);

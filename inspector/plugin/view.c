@@ -7,8 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "inspector/http_head.h"
-#include "inspector/http_text.h"
+#include "inspector/http/head.h"
+#include "inspector/http/text.h"
 #include "inspector/plugin/host_internal.h"
 
 /* --- configuration */
@@ -107,6 +107,22 @@ static struct es_plugin_text target(const struct es_plugin_request *r)
 static struct es_plugin_text path(const struct es_plugin_request *r)
 {
 	return head_of(r) && r->view->head->path.len ? span(r, r->view->head->path) : none;
+}
+
+static struct es_plugin_text normal_path(const struct es_plugin_request *r)
+{
+	struct es_plugin_text as_sent = path(r);
+	struct es_plugin_normal *normal = r->normal;
+
+	if (!as_sent.data)
+		return none;
+	if (normal->state == ES_PLUGIN_NORMAL_UNASKED)
+		normal->state = es_url_path_normalize(as_sent.data, as_sent.len, &normal->path)
+					? ES_PLUGIN_NORMAL_NONE
+					: ES_PLUGIN_NORMAL_THERE;
+	if (normal->state == ES_PLUGIN_NORMAL_NONE)
+		return none;
+	return (struct es_plugin_text){normal->path.text, normal->path.len};
 }
 
 static struct es_plugin_text query(const struct es_plugin_request *r)
@@ -410,4 +426,5 @@ const struct es_plugin_host es_plugin_host = {
 	.gauge = gauge,
 	.config_node_name = config_node_name,
 	.fail = fail,
+	.normal_path = normal_path,
 };

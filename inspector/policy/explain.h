@@ -11,8 +11,10 @@
 #define ES_EXPLAIN_STEPS_MAX 32
 #define ES_EXPLAIN_STEP_SIZE 160
 
+/* @hung: a plugin that did not return; "" if none */
 struct es_explain {
 	unsigned int count;
+	char hung[ES_EXPLAIN_STEP_SIZE];
 	char step[ES_EXPLAIN_STEPS_MAX][ES_EXPLAIN_STEP_SIZE];
 };
 

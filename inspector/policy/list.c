@@ -71,7 +71,7 @@ int es_policy_fallback(const struct es_request_view *request, const struct es_cl
 	struct es_ring_walk walk;
 	__u16 node;
 
-	es_ring_walk_init(&walk, view->ring, request->flow_hash);
+	es_ring_walk_init(&walk, view->ring, es_ring_flow_position(request->flow_hash));
 	while (es_ring_walk_next(&walk, &node)) {
 		if (es_view_is_target(request, view, node)) {
 			es_explain(view, "the flow's own place on the ring: #%u", node);
@@ -79,7 +79,7 @@ int es_policy_fallback(const struct es_request_view *request, const struct es_cl
 		}
 	}
 	/* Better a node that wants no more than an error. */
-	es_ring_walk_init(&walk, view->ring, request->flow_hash);
+	es_ring_walk_init(&walk, view->ring, es_ring_flow_position(request->flow_hash));
 	while (es_ring_walk_next(&walk, &node)) {
 		if (node < view->count && view->node[node].is_draining) {
 			es_explain(view, "no node is a target: #%u, which drains", node);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Estimates another node's load between two of its words. */
 #include <math.h>
 #include <string.h>
 #include "inspector/policy/load.h"

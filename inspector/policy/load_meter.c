@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Averages for Little's law. */
 #include <limits.h>
 #include <math.h>
 #include "inspector/policy/load_meter.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Steps on server sets that the LARD family shares: look up, find the least loaded, grow, shrink. */
 #include <stdio.h>
 #include "inspector/policy/sets.h"
 

@@ -82,8 +82,8 @@ void es_targets_propose(struct es_targets *targets, __u64 target, enum es_target
 /* es_targets_take() - up to @max proposals, oldest first, to be delivered to all; returns how many */
 size_t es_targets_take(struct es_targets *targets, struct es_target_change *ret_changes, size_t max);
 
-/* es_targets_on_proposal() - call @notify(@ctx), in the proposing thread, when there is a first one to take
- */
+/* es_targets_on_proposal() - call @notify(@ctx), in the proposing thread,
+ * when there is a first one to take */
 void es_targets_on_proposal(struct es_targets *targets, void (*notify)(void *ctx), void *ctx);
 
 /**

@@ -3,25 +3,10 @@
 #define ES_BPF_CHECKSUM_H
 
 /*
- * The Internet checksum (RFC 1071): of what is sent, and of what nobody has checked yet.
+ * Who computes a packet's TCP checksum, and is it right where nobody has checked it yet?
  */
 #include "packet.h"
-
-static __always_inline __u16 es_csum_fold(__u32 sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (__u16)sum;
-}
-
-static __always_inline __u32 es_csum_words(const __u16 *p, int n)
-{
-	__u32 sum = 0;
-
-	for (int i = 0; i < n; i++)
-		sum += p[i];
-	return sum;
-}
+#include "kmod/core/checksum.h"
 
 static __always_inline __u32 es_packet_ip_summed(struct __sk_buff *skb)
 {
@@ -70,8 +55,9 @@ static long es_csum_step(__u32 i, void *ctx)
  * es_packet_is_damaged() - is the TCP checksum wrong, and has nobody looked at it yet?
  * Of a packet that a socket is made from without an inspector: the stack looks only when that is done.
  * @payload: its bytes
+ * A global function, so that it is verified once.
  */
-static __noinline int es_packet_is_damaged(struct __sk_buff *skb, const struct es_packet *pkt, __u32 payload)
+__noinline int es_packet_is_damaged(struct __sk_buff *skb, const struct es_packet *pkt, __u32 payload)
 {
 	__u32 summed = es_packet_ip_summed(skb);
 	struct es_csum_scan scan = {.skb = skb};

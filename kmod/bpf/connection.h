@@ -98,10 +98,7 @@ static __noinline int es_connection_rebuild(struct __sk_buff *skb, const struct 
 	rebuilt.source = h->source;
 	rebuilt.acknowledged = 1; /* by the node that had it: its client does not repeat it */
 	rebuilt.handover = h->content;
-	es_handover_options_get(h, &rebuilt.track.options);
-	rebuilt.track.requests = 1;
-	rebuilt.track.pin = ES_PIN_program;
-	rebuilt.track.service = h->service;
+	es_track_begin_program(&rebuilt.track, h);
 	if (sk->state == TCP_STATE_LISTEN && !es_message_open(skb))
 		rc = es_rebuild(skb, sk, &f->seg, f->key.flow_hash, &rebuilt);
 	bpf_sk_release(sk);
@@ -134,7 +131,7 @@ static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handov
 	struct es_service_entry *entry;
 	struct es_rebuilt *noted;
 	struct es_flow flow;
-	int service;
+	int service, is_new;
 	__u8 answer;
 
 	if (!cfg || !h)
@@ -168,10 +165,15 @@ static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handov
 		return 0;
 	answer = es_decide_connection(&v, &verdict);
 	if (verdict.action == ES_REBUILD) {
+		/* Its id has decided; but a client's request may be the same, and come again. */
+		is_new = ES_SETTLED_AS(es_settle(f.key.flow_hash, f.seg.seq, ES_SETTLED_MAKE, 0xff)) ==
+			 ES_SETTLED_NOT;
 		if (!es_connection_rebuild(skb, h, &f, entry)) {
 			es_count(verdict.counter);
 			return ES_CONNECTION_DELIVER;
 		}
+		if (is_new)
+			es_settle(f.key.flow_hash, f.seg.seq, ES_SETTLED_UNDO, 0);
 		/* Perhaps without its envelope, so it cannot be answered; who asks again is. */
 		es_count(ES_COUNT_rebuild_refused);
 		return 0;
@@ -192,7 +194,7 @@ static __noinline int es_connection_message(struct __sk_buff *skb, struct es_con
 	int answer = es_connection_take(skb, h);
 
 	if (answer == ES_CONNECTION_DELIVER)
-		return TC_ACT_OK;
+		return ES_TC_NEXT;
 	return answer ? es_message_answer(skb, cfg, h, ES_HANDOVER_ANSWER, (__u32)answer) : TC_ACT_SHOT;
 }
 

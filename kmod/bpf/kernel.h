@@ -6,6 +6,16 @@
  * The few kernel types that the programs read. CO-RE relocates every access, so only the names matter and no
  * vmlinux.h of the build machine is needed.
  */
+
+/*
+ * TCX_NEXT: what is not ours, and what we deliver or make a socket of, is for the other programs and tc
+ * filters of the interface, too: an operator's filter that drops it keeps its say, as the firewall has. They
+ * see the client's own packet; if they drop it, no socket is made, and the client sends it again. TC_ACT_OK
+ * passes them by, so it is for packets of our own that must reach this node's stack: the RST for a socket
+ * whose connection goes elsewhere, a NACK to this node itself, the frame that wakes a worker.
+ */
+#define ES_TC_NEXT TC_ACT_UNSPEC
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct sock_common {

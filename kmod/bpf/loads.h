@@ -5,7 +5,8 @@
 /*
  * What this node has in hand (kmod/core/load.h): one walk over its sockets adds it up in es_load_table, which
  * the daemon clears before. Nothing is written to the reader, who would have to be called for each page of
- * it.
+ * it. What is found that should have ended (ES_TRACK_ENDING) is ended; the client hears nothing of it, see
+ * es_reply_is_held().
  */
 #include "maps.h"
 #include "other.h"
@@ -70,6 +71,11 @@ int es_loads(struct bpf_iter__tcp *ctx)
 		rebuilt = t ? (void *)0 : es_load_rebuilt(tp);
 		if (rebuilt)
 			t = &rebuilt->track;
+	}
+	if (t && t->state == ES_TRACK_ENDING) {
+		if (!bpf_sock_destroy(skc))
+			es_count(ES_COUNT_end_late);
+		return 0;
 	}
 	cost = es_load_cost(t, tcp_state, tp->snd_nxt != tp->write_seq);
 	sum->flows++;

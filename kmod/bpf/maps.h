@@ -4,15 +4,18 @@
 
 /*
  * The datapath's tables. All are bounded; none needs the daemon to be alive. A daemon that starts adopts
- * those of a datapath that is attached already (inspector/datapath_bpf.c), by name.
+ * those of a datapath that is attached already (inspector/datapath/bpf.c), by name.
  */
 #include "kmod/core/abi.h"
 #include "kmod/core/counters.h"
 #include "kmod/core/decisions.h"
+#include "kmod/core/firsts.h"
 #include "kmod/core/handover.h"
+#include "kmod/core/lease.h"
 #include "kmod/core/replay.h"
 #include "kmod/core/resets.h"
 #include "kmod/core/strays.h"
+#include "kmod/core/syns.h"
 #include "kmod/core/node_ring.h"
 #include "kmod/core/track.h"
 
@@ -82,8 +85,8 @@ struct {
 } es_replays SEC(".maps");
 
 /*
- * Requests rebuilt here lately, so that a late duplicate does not build a socket for a connection that is
- * over; and what is known of the connection until its socket exists and can keep that itself.
+ * Requests rebuilt here lately: what is known of the connection until its socket exists and can keep that
+ * itself.
  */
 struct es_rebuilt_key {
 	__u64 flow_hash;
@@ -123,6 +126,30 @@ struct {
 	__type(key, __u32);
 	__type(value, struct es_stray);
 } es_strays SEC(".maps");
+
+/* SYNs that were heard, whoever answered them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ES_SYNS);
+	__type(key, __u32);
+	__type(value, struct es_overheard);
+} es_syns SEC(".maps");
+
+/* First requests that were heard when they were another node's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ES_FIRSTS);
+	__type(key, __u32);
+	__type(value, struct es_overheard);
+} es_firsts SEC(".maps");
+
+/* Flows of which a SYN was heard. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ES_HEARD_FLOWS);
+	__type(key, __u32);
+	__type(value, struct es_overheard);
+} es_heard_flows SEC(".maps");
 
 /* Connections of services that inspect every request: lives and dies with the socket. */
 struct {
@@ -182,15 +209,30 @@ static __always_inline struct es_stray *es_stray_slot(__u64 flow_hash)
 	return bpf_map_lookup_elem(&es_strays, &index);
 }
 
-/* Is this node's lease over? */
-static __always_inline int es_lease_is_over(const struct es_state *state, __u64 now_ns)
+static __always_inline struct es_overheard *es_syn_slot(__u64 key)
 {
-	return state->lease_ns && (__s64)(now_ns - state->lease_ns) >= 0;
+	__u32 index = es_overheard_index(key, ES_SYNS);
+
+	return bpf_map_lookup_elem(&es_syns, &index);
+}
+
+static __always_inline struct es_overheard *es_heard_flow_slot(__u64 key)
+{
+	__u32 index = es_overheard_index(key, ES_HEARD_FLOWS);
+
+	return bpf_map_lookup_elem(&es_heard_flows, &index);
+}
+
+static __always_inline struct es_overheard *es_first_slot(__u64 key)
+{
+	__u32 index = es_overheard_index(key, ES_FIRSTS);
+
+	return bpf_map_lookup_elem(&es_firsts, &index);
 }
 
 static __always_inline int es_is_silent(const struct es_state *state)
 {
-	return es_lease_is_over(state, bpf_ktime_get_coarse_ns());
+	return es_lease_is_over(state->lease_ns, bpf_ktime_get_coarse_ns());
 }
 
 /* Does the ring give @hash to this node, and may it answer? */

@@ -72,6 +72,36 @@ static __noinline int es_message_mac(struct __sk_buff *skb, const struct es_sipk
 	return 0;
 }
 
+/* The wall clock's stamp, as the daemon has told. */
+static __noinline __u32 es_message_stamp(void)
+{
+	const struct es_state *state = es_state_get();
+
+	return state ? (__u32)((bpf_ktime_get_coarse_ns() + state->wall_offset_ns) / ES_HANDOVER_STAMP_NS)
+		     : 0;
+}
+
+/* A counter to count and drop by, or ES_COUNT_handover_received: was it sent when it may be taken? */
+static __noinline int es_message_check_time(const struct es_config *cfg, const struct es_handover *h)
+{
+	const struct es_state *state = es_state_get();
+	__u32 time;
+
+	if (!cfg || !h || !state)
+		return ES_COUNT_handover_malformed;
+	time = es_handover_time(h, es_message_stamp());
+	if (time == ES_HANDOVER_LATE)
+		return ES_COUNT_handover_late;
+	if (time == ES_HANDOVER_UNTIMED && cfg->requires_time)
+		return ES_COUNT_handover_untimed;
+	/* What a node tells itself is seen by nobody. */
+	if (h->source != cfg->self && es_handover_is_early(h, state->began[h->source & (ES_NODES_MAX - 1)],
+							   state->began[cfg->self & (ES_NODES_MAX - 1)],
+							   bpf_ktime_get_ns() - state->began_ns))
+		return ES_COUNT_handover_early;
+	return ES_COUNT_handover_received;
+}
+
 /* A counter to count and drop by, or ES_COUNT_handover_received. */
 static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *cfg,
 				       const struct es_handover *h)
@@ -79,7 +109,7 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 	struct es_replay_slot *slot;
 	__be64 mac = 0;
 	__u32 index;
-	int fresh;
+	int fresh, time;
 
 	if (!cfg || !h)
 		return ES_COUNT_handover_malformed;
@@ -89,6 +119,11 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 		es_message_mac(skb, &cfg->handover_key[1], h, &mac);
 	if (mac != h->mac)
 		return ES_COUNT_handover_bad_mac;
+	if (!es_handover_options_ok(h))
+		return ES_COUNT_handover_malformed;
+	time = es_message_check_time(cfg, h);
+	if (time != ES_COUNT_handover_received)
+		return time;
 	index = (__u32)h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1));
 	slot = bpf_map_lookup_elem(&es_replays, &index);
 	if (!slot)
@@ -99,13 +134,36 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
 }
 
+/* es_message_cut() - keep the first @len bytes of the message's packet, for its answer. Returns 0 or -1. */
+__noinline int es_message_cut(struct __sk_buff *skb, struct es_handover *h, __u32 len)
+{
+	__be16 ip_len, old_ip_len, udp_len;
+
+	if (!h || bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct iphdr, tot_len), &old_ip_len,
+				     sizeof(old_ip_len)))
+		return -1;
+	len &= 0xff;
+	h->packet_len = es_htons(len);
+	udp_len = es_htons(sizeof(struct udphdr) + sizeof(*h) + len);
+	ip_len = es_htons(sizeof(struct iphdr) + sizeof(struct udphdr) + sizeof(*h) + len);
+	if (bpf_skb_change_tail(skb, ES_MESSAGE_PACKET_OFF + len, 0) ||
+	    bpf_l3_csum_replace(skb, ETH_HLEN + offsetof(struct iphdr, check), old_ip_len, ip_len,
+				sizeof(ip_len)) ||
+	    bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct iphdr, tot_len), &ip_len, sizeof(ip_len),
+				0) ||
+	    bpf_skb_store_bytes(skb, ETH_HLEN + sizeof(struct iphdr) + offsetof(struct udphdr, len), &udp_len,
+				sizeof(udp_len), 0))
+		return -1;
+	return 0;
+}
+
 /**
  * es_message_answer() - turn the message round
  * @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its field nack
  * Returns the program's verdict: out again to the sender, or up to the daemon if the sender is this node.
  */
-static __noinline int es_message_answer(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h,
-					__u32 kind, __u32 reason)
+__noinline int es_message_answer(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h,
+				 __u32 kind, __u32 reason)
 {
 	struct es_state *state = es_state_get();
 	struct {
@@ -130,6 +188,7 @@ static __noinline int es_message_answer(struct __sk_buff *skb, struct es_config 
 	h->target = h->source;
 	h->source = (__u8)cfg->self;
 	h->stream = ES_STREAM_DATAPATH;
+	es_handover_sent_put(h, es_message_stamp());
 	h->sequence = (__be64)es_cpu_be64(__sync_fetch_and_add(&state->sequence, 1));
 	if (es_message_mac(skb, &cfg->handover_key[0], h, &mac))
 		goto failed;

@@ -90,12 +90,12 @@ static __noinline int es_other_arp(struct __sk_buff *skb)
 	__be32 sender, target;
 
 	if (!cfg || bpf_skb_load_bytes(skb, ETH_HLEN, &arp, sizeof(arp)))
-		return TC_ACT_OK;
+		return ES_TC_NEXT;
 	__builtin_memcpy(&target, arp.target_ip, 4);
 	__builtin_memcpy(&sender, arp.sender_ip, 4);
 	if (arp.operation != es_htons(1) || arp.protocol != es_htons(ETH_P_IP) ||
 	    !es_is_service_address(target))
-		return TC_ACT_OK;
+		return ES_TC_NEXT;
 	if (!es_address_is_mine(state, cfg, sender)) {
 		es_count(ES_COUNT_arp_not_mine);
 		return TC_ACT_SHOT;
@@ -120,7 +120,7 @@ static __always_inline int es_other_deliver(struct __sk_buff *skb, __u32 counter
 {
 	es_count(counter);
 	bpf_skb_change_type(skb, PACKET_TYPE_HOST);
-	return TC_ACT_OK;
+	return ES_TC_NEXT;
 }
 
 static __noinline int es_other_ip(struct __sk_buff *skb, const struct iphdr *ip)
@@ -130,7 +130,7 @@ static __noinline int es_other_ip(struct __sk_buff *skb, const struct iphdr *ip)
 	__u32 mine = ES_COUNT_other_mine;
 
 	if (!cfg || !ip)
-		return TC_ACT_OK;
+		return ES_TC_NEXT;
 	if (ip->protocol == IPPROTO_ICMP) {
 		__u8 type = ES_ICMP_ECHO;
 

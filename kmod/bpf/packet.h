@@ -11,21 +11,22 @@
 #include <linux/tcp.h>
 #include <linux/udp.h>
 
-#include "kmod/core/flow.h"
+#include "kmod/core/packet.h"
 #include "kmod/core/tcp.h"
 
+#define ES_VLAN_ID 0xfff /* of a tag; above it are priority and drop eligibility */
+
 /**
- * struct es_packet - a TCP/IPv4 packet
- * @off: offset of the IP header in the skb; @options_len: bytes of TCP options
+ * es_packet_is_of_vlan() - is the frame none of this interface's, but of one above it?
+ * A tag with number 0 names no VLAN, only a priority (IEEE 802.1Q): the stack takes it off, and so does this,
+ * or our answers would carry it. Before anything else is read of the packet.
  */
-struct es_packet {
-	__u32 off;
-	__u32 options_len;
-	__be32 saddr;
-	__be32 daddr;
-	__be16 sport;
-	__be16 dport;
-};
+static __always_inline int es_packet_is_of_vlan(struct __sk_buff *skb)
+{
+	if (es_likely(!skb->vlan_present))
+		return 0;
+	return (skb->vlan_tci & ES_VLAN_ID) || bpf_skb_vlan_pop(skb);
+}
 
 /**
  * es_packet_load() - bpf_skb_load_bytes(), without the call where the bytes are in the linear part
@@ -41,14 +42,6 @@ static __always_inline long es_packet_load(struct __sk_buff *skb, __u32 off, voi
 		return bpf_skb_load_bytes(skb, off, to, len);
 	__builtin_memcpy(to, from, len);
 	return 0;
-}
-
-static __always_inline void es_packet_flow(const struct es_packet *pkt, struct es_flow *ret)
-{
-	ret->client = es_addr_from_v4(pkt->saddr);
-	ret->service = es_addr_from_v4(pkt->daddr);
-	ret->client_port = pkt->sport;
-	ret->service_port = pkt->dport;
 }
 
 /**
@@ -84,9 +77,11 @@ static long es_packet_option_step(__u32 i, void *scan)
 	return es_tcp_option_step(scan);
 }
 
-/* Options are read only where a decision needs them: nothing of this runs for an established connection. */
-static __noinline int es_packet_options(struct __sk_buff *skb, const struct es_packet *pkt,
-					struct es_segment *seg)
+/*
+ * Options are read only where a decision needs them: nothing of this runs for an established connection.
+ * A global function, so that it is verified once.
+ */
+__noinline int es_packet_options(struct __sk_buff *skb, const struct es_packet *pkt, struct es_segment *seg)
 {
 	struct es_tcp_option_scan scan = {};
 

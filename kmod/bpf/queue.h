@@ -14,7 +14,7 @@
  * The ring buffer's own wake-up is an interrupt that the CPU sends to itself, which in a virtual machine
  * costs more than all the rest. So it is not used for packets from the network. A worker that is awake is not
  * woken: it says so in es_worker_state.awake, and looks once more after it has taken that back. One that
- * sleeps is woken through a packet socket (inspector/wake.h): the packet, which ends here anyway, goes to lo
+ * sleeps is woken through a packet socket (inspector/datapath/wake.h): the packet, which ends here anyway, goes to lo
  * as a frame of that socket's protocol. Who wakes sets the flag, so that a burst wakes once.
  */
 static __always_inline int es_queue_must_wake(__u32 *awake)
@@ -63,11 +63,11 @@ static __always_inline int es_queue_wake(struct __sk_buff *skb, __u32 worker)
 	}
 ES_QUEUE_RECORD(small, ES_RECORD_SMALL)
 ES_QUEUE_RECORD(large, ES_RECORD_LARGE)
+ES_QUEUE_RECORD(max, ES_RECORD_MAX)
 
 /**
  * es_queue_push() - copy the packet to the flow's worker
- * Returns 0; 1 if the caller has to wake the worker; -1 if there is no room. A merged packet beyond the
- * promised window is cut there; the client sends the rest again, to the socket.
+ * Returns 0; 1 if the caller has to wake the worker; -1 if there is no room.
  */
 static __noinline int es_queue_push(struct __sk_buff *skb, struct es_record *record, __u32 worker)
 {
@@ -85,9 +85,10 @@ static __noinline int es_queue_push(struct __sk_buff *skb, struct es_record *rec
 	record->gso_size = (__u16)skb->gso_size;
 	if (record->len <= ES_RECORD_SMALL)
 		return es_queue_push_small(ring, skb, record, awake);
-	if (record->len > ES_RECORD_LARGE)
-		record->len = ES_RECORD_LARGE;
-	return es_queue_push_large(ring, skb, record, awake);
+	if (record->len <= ES_RECORD_LARGE)
+		return es_queue_push_large(ring, skb, record, awake);
+	/* Only on a connection whose socket is here does a client send so much at once. */
+	return es_queue_push_max(ring, skb, record, awake);
 }
 
 /* es_queue_push() where the packet is still needed: the ring buffer wakes. Returns 0 or -1. */

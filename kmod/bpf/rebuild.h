@@ -8,7 +8,7 @@
  * net/core/filter.c).
  */
 #include "packet.h"
-#include "maps.h"
+#include "settled.h"
 #include "kmod/core/decide.h"
 
 /*
@@ -20,22 +20,12 @@
  */
 #define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
 
-/* How long a request that was rebuilt here is remembered after its connection may be over. */
-#define ES_REBUILT_HOLD_NS 4000000000ULL
-
-static __always_inline int es_rebuilt_lately(__u64 flow_hash, __u32 seq, __u64 now_ns)
-{
-	struct es_rebuilt_key key = {.flow_hash = flow_hash, .seq = seq};
-	struct es_rebuilt *rebuilt = bpf_map_lookup_elem(&es_rebuilts, &key);
-
-	return rebuilt && now_ns - rebuilt->at_ns < ES_REBUILT_HOLD_NS;
-}
-
 /**
  * es_rebuild() - give the packet, which must begin with its own IP header now, to a listening socket
  * @sk: the listening socket (a reference of the caller)
  * @rebuilt: what to remember; its track has the connection's options
- * Returns 0; -1 if the kernel refuses.
+ * That it is made is noted already (ES_SETTLED_MAKE). Returns 0; -1 if the kernel refuses, and the caller
+ * takes the note back.
  */
 static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk,
 				      const struct es_segment *seg, __u64 flow_hash,

@@ -9,7 +9,9 @@
  */
 #include "answer.h"
 #include "other.h"
+#include "settled.h"
 #include "tracks.h"
+#include "kmod/core/reply.h"
 #include "kmod/core/response.h"
 
 #define ES_REPLY_CHUNK 64
@@ -106,53 +108,30 @@ static long es_reply_step(__u32 i, void *data)
 	return 0;
 }
 
-/*
- * A client whose request was acknowledged by a node that then lost its lease: it does not repeat the request,
- * so nobody else is asked, and this node may not answer. It may not know of the acknowledgement, though, and
- * repeat: so first there is time for the lease to begin anew, or for another node to answer. Then this RST
- * means nothing to it.
- */
-#define ES_REPLY_TELL_NS 1000000000ULL
-
-enum es_reply_fate { ES_REPLY_LEAVES, ES_REPLY_STAYS, ES_REPLY_TELLS };
-
-/* An acknowledgement and nothing else. */
-static __always_inline int es_reply_is_bare(const struct es_segment *seg)
-{
-	return !seg->len && !(seg->flags & (ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST));
-}
-
 /**
- * es_reply_tell() - send the client RSTs in place of a packet
- * A client takes one whose sequence number is the very byte that it expects next (RFC 5961, 3.2). That is the
- * first one that it has not acknowledged, @snd_una, if nothing of the answer has arrived; and the first one
- * that was not sent, @snd_nxt, if all has and its acknowledgement came too late. A client that has a part of
- * it takes neither. Nor does one that another node has answered, because our acknowledgement was lost, too;
- * unless that answer is just as long: then its connection ends behind it. They leave as copies: for the
- * stack, its packet was lost, so that the client is told again when it tries again. Returns the program's
- * verdict.
+ * es_reply_tell() - send the client es_reply_resets() in place of a packet
+ * They leave as copies: for the stack, its packet was lost, so that the client is told again when it tries
+ * again. Returns the program's verdict.
  */
-static __noinline int es_reply_tell(struct __sk_buff *skb, const struct iphdr *ip,
-				    const struct es_packet *pkt, __u32 snd_una, __u32 snd_nxt)
+static __noinline int es_reply_tell(struct __sk_buff *skb, const struct es_packet *pkt, __u32 snd_una,
+				    __u32 snd_nxt)
 {
-	struct es_answer answer = {};
+	__u32 seq[2], count;
+	struct es_answer rst;
 
-	if (!ip || !pkt)
+	if (!pkt)
 		return TC_ACT_SHOT;
-	answer.saddr = ip->saddr;
-	answer.daddr = ip->daddr;
-	answer.sport = pkt->sport;
-	answer.dport = pkt->dport;
-	answer.flags = ES_TCP_RST;
-	for (int i = 0; i < 2; i++) {
-		answer.seq = i ? snd_nxt : snd_una;
-		if (es_answer_write(skb, &answer)) {
+	es_answer_reset(pkt, 0, &rst);
+	count = es_reply_resets(snd_una, snd_nxt, seq);
+	for (__u32 i = 0; i < 2; i++) {
+		rst.seq = seq[i];
+		if (es_answer_put(skb, &rst)) {
 			es_count(ES_COUNT_answer_failed);
 			return TC_ACT_SHOT;
 		}
 		es_count(ES_COUNT_reply_told);
 		bpf_clone_redirect(skb, skb->ifindex, 0);
-		if (snd_nxt == snd_una)
+		if (count == 1)
 			break;
 	}
 	return TC_ACT_SHOT;
@@ -170,64 +149,55 @@ static __noinline int es_reply_measured(struct es_track *t)
 		es_count(ES_COUNT_response_unmeasured);
 		return 0;
 	}
-	entry->content = t->content;
-	entry->bytes = t->response_bytes;
-	entry->status = t->response.status;
-	entry->service = t->service;
-	entry->request_flags = t->request_flags;
+	es_reply_entry(t, entry);
 	bpf_ringbuf_submit(entry, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
 /*
- * Payload bytes [@off, @end) of the packet, the first of which is @seq and not behind those that were read.
- * Returns 1 if they complete a response that is to be measured.
+ * Read the payload of a segment, whose first byte is at @off in the packet, from byte @from on. Returns 1 if
+ * it completes a response that is to be measured.
  */
-static __always_inline int es_reply_read(struct __sk_buff *skb, struct es_track *t, __u32 seq, __u32 off,
-					 __u32 end)
+static __always_inline int es_reply_scan_segment(struct __sk_buff *skb, struct es_track *t,
+						 const struct es_segment *seg, __u32 off, __u32 from)
 {
-	struct es_reply_loop loop = {.skb = skb, .end = end};
-	__u32 known = t->response_seq - seq;
+	struct es_reply_loop loop = {.skb = skb, .end = off + seg->len};
 
-	if (known >= end - off)
-		return 0; /* a retransmission */
-	loop.at = off + known;
+	loop.at = off + from;
 	loop.response = t->response;
 	bpf_loop(ES_REPLY_STEPS, es_reply_step, &loop, 0);
-	if (loop.at < end)
+	if (loop.at < loop.end)
 		loop.response.phase = ES_RESPONSE_UNCLEAR;
 	t->response = loop.response;
-	t->response_seq = seq + (end - off);
-	return es_track_answered(t, end - off - known);
+	return es_reply_read(t, seg, from);
 }
 
 /* The enum es_inspect of the service that a packet leaves, or -1. */
-static __noinline int es_reply_inspect(const struct iphdr *ip, const struct es_packet *pkt)
+static __noinline int es_reply_inspect(const struct es_packet *pkt)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	int service;
 
-	if (!cfg || !ip || !pkt)
+	if (!cfg || !pkt)
 		return -1;
-	service = es_service_find(ip->saddr, pkt->sport);
+	service = es_service_find(pkt->saddr, pkt->sport);
 	return service < 0 ? -1 : cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
 }
 
 /* The hash of the flow of a packet that leaves here. */
-static __noinline __u64 es_reply_flow(const struct iphdr *ip, const struct es_packet *pkt)
+static __noinline __u64 es_reply_flow(const struct es_packet *pkt)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_packet client;
 	struct es_flow flow;
 
-	if (!cfg || !ip || !pkt)
+	if (!cfg || !pkt)
 		return 0;
 	/* The client's view of the flow. */
-	flow.client = es_addr_from_v4(ip->daddr);
-	flow.service = es_addr_from_v4(ip->saddr);
-	flow.client_port = pkt->dport;
-	flow.service_port = pkt->sport;
+	es_packet_turn(pkt, &client);
+	es_packet_flow(&client, &flow);
 	return es_flow_hash(&cfg->ring_key, &flow);
 }
 
@@ -242,49 +212,49 @@ static __always_inline struct tcp_sock *es_reply_connection(struct bpf_sock *sk)
 	return full && full->type == SOCKET_TYPE_STREAM ? bpf_skc_to_tcp_sock(sk) : (void *)0;
 }
 
-/*
- * What of a connection that is not proven may leave: everything while the lease holds, and nothing when it is
- * over. In between, what keeps the client from repeating its request does not leave any more; and who was
- * kept from it is told.
- */
-static __noinline int es_reply_fate(struct bpf_sock *sk, const struct iphdr *ip, const struct es_packet *pkt,
+/* A socket speaks, of whose request the first byte is @seq, or the one before: it was made. */
+static __always_inline void es_reply_settled(__u64 flow_hash, __u32 seq)
+{
+	/* Whether a FIN counts as a received byte differs between kernels. */
+	if (ES_SETTLED_AS(es_settle(flow_hash, seq, ES_SETTLED_SEEN, 0)) == ES_SETTLED_NOT)
+		es_settle(flow_hash, seq - 1, ES_SETTLED_SEEN, 0);
+}
+
+/* Makes the view for es_decide_reply(). Returns an enum es_reply_action. */
+static __noinline int es_reply_fate(struct bpf_sock *sk, const struct es_packet *pkt,
 				    const struct es_segment *seg)
 {
+	struct es_rebuilt *rebuilt = (void *)0;
 	struct es_state *state = es_state_get();
-	struct es_rebuilt *rebuilt;
+	struct es_reply_verdict verdict;
+	struct es_reply_view view = {};
 	struct tcp_sock *tp;
-	__u64 now_ns;
-	int silent;
 
 	if (!state || !state->lease_ns || !sk || !seg)
 		return ES_REPLY_LEAVES;
-	now_ns = bpf_ktime_get_coarse_ns();
-	silent = es_lease_is_over(state, now_ns);
-	if (!silent && !es_reply_is_bare(seg))
+	view.now_ns = bpf_ktime_get_coarse_ns();
+	view.lease_ns = state->lease_ns;
+	view.firm_ns = state->firm_ns;
+	view.len = seg->len;
+	view.flags = seg->flags;
+	if (!es_reply_needs_proof(&view))
 		return ES_REPLY_LEAVES;
 	tp = es_reply_connection(sk);
 	if (!tp || !es_socket_is_unproven(tp))
 		return ES_REPLY_LEAVES;
-	if (!silent && (__s64)(now_ns - state->firm_ns) >= 0) {
-		es_count(ES_COUNT_reply_unsure);
-		return ES_REPLY_STAYS;
-	}
-	rebuilt = es_rebuilt_of(tp, es_reply_flow(ip, pkt));
-	if (!silent) {
-		if (rebuilt)
-			rebuilt->acknowledged = 1;
-		return ES_REPLY_LEAVES;
-	}
-	if (rebuilt && rebuilt->acknowledged &&
-	    ((seg->flags & ES_TCP_RST) || now_ns - state->lease_ns >= ES_REPLY_TELL_NS))
-		return ES_REPLY_TELLS;
-	es_count(ES_COUNT_reply_silent);
-	return ES_REPLY_STAYS;
+	view.unproven = 1;
+	rebuilt = es_rebuilt_of(tp, es_reply_flow(pkt));
+	view.acknowledged = rebuilt && rebuilt->acknowledged;
+	es_decide_reply(&view, &verdict);
+	if (rebuilt && verdict.acknowledges)
+		rebuilt->acknowledged = 1;
+	if (verdict.counter < ES_COUNTER_COUNT)
+		es_count(verdict.counter);
+	return (int)verdict.action;
 }
 
 /* The stack ends a connection: from now on this node says so whenever it is asked. */
-static __noinline int es_reply_ended(struct bpf_sock *sk, const struct iphdr *ip, const struct es_packet *pkt,
-				     __u32 seq)
+static __noinline int es_reply_ended(struct bpf_sock *sk, const struct es_packet *pkt, __u32 seq)
 {
 	struct es_state *state = es_state_get();
 	struct tcp_sock *tp = es_reply_connection(sk);
@@ -293,37 +263,49 @@ static __noinline int es_reply_ended(struct bpf_sock *sk, const struct iphdr *ip
 
 	if (!state)
 		return 0;
-	flow_hash = es_reply_flow(ip, pkt);
+	flow_hash = es_reply_flow(pkt);
 	slot = es_reset_slot(flow_hash);
 	if (!slot)
 		return 0;
 	now_ns = bpf_ktime_get_coarse_ns();
 	es_reset_note(slot, flow_hash, tp ? tp->snd_una : seq,
-		      tp ? tp->snd_nxt - tp->snd_una : ES_RESET_UNDER_WAY, (__u32)(now_ns / 1000000));
+		      tp ? tp->snd_nxt - tp->snd_una : ES_RESET_UNDER_WAY, es_ns_to_ms(now_ns));
 	state->reset_ns = now_ns;
 	return 0;
 }
 
+/* Does the server say something on a connection that is just leaving it? */
+static __noinline int es_reply_is_held(struct bpf_sock *sk, const struct es_segment *seg)
+{
+	const struct es_track *t;
+
+	if (!sk || !seg || es_reply_is_bare(seg->len, seg->flags))
+		return 0;
+	t = es_track_of(sk);
+	return t && es_track_holds(t, seg);
+}
+
 /* Read what the server says, for the connection's track; also what is kept back, since it comes again. */
-static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_sock *sk, const struct iphdr *ip,
+static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_sock *sk,
 					   const struct es_packet *pkt, const struct es_segment *seg)
 {
 	struct es_track *t = es_track_of(sk);
+	__u8 pin = ES_PIN_none;
 	struct tcp_sock *tp;
+	__u32 off, from;
 	int complete;
-	__u32 off;
 
 	if (!t)
-		t = es_track_create(sk, es_reply_flow(ip, pkt));
+		t = es_track_create(sk, es_reply_flow(pkt));
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!t || t->pin || !tp)
 		return;
 	complete = es_track_skip(t, seg->seq);
-	if (!es_seq_before(t->response_seq, seg->seq)) {
+	from = es_reply_unread(t, seg, tp->snd_una, &pin);
+	es_track_pin(t, pin);
+	if (from < seg->len) {
 		off = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
-		complete |= es_reply_read(skb, t, seg->seq, off, off + seg->len);
-	} else if (es_seq_before(t->response_seq, tp->snd_una)) {
-		es_track_pin(t, ES_PIN_response_unclear); /* acknowledged, so gone */
+		complete |= es_reply_scan_segment(skb, t, seg, off, from);
 	}
 	complete |= es_track_skip(t, tp->snd_nxt);
 	if (complete)

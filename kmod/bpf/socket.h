@@ -55,7 +55,7 @@ static __noinline int es_socket_deliver(struct __sk_buff *skb, struct bpf_sock *
 {
 	if (!sk || bpf_skb_change_type(skb, PACKET_TYPE_HOST) || bpf_sk_assign(skb, sk, 0))
 		return TC_ACT_SHOT;
-	return TC_ACT_OK;
+	return ES_TC_NEXT;
 }
 
 #endif

@@ -7,11 +7,13 @@
  * later requests stay and end.
  */
 #include "answer.h"
+#include "heard.h"
 #include "message.h"
 #include "other.h"
 #include "queue.h"
 #include "rebuild.h"
 #include "socket.h"
+#include "strays.h"
 #include "tracks.h"
 #include "kmod/core/decide.h"
 
@@ -52,58 +54,82 @@ static __noinline int es_handover_rebuild(struct __sk_buff *skb, struct bpf_sock
 					  __u64 flow_hash)
 {
 	struct es_rebuilt rebuilt = {};
-	struct es_track *t = &rebuilt.track;
 
 	if (!sk || !h || !seg)
 		return -1;
 	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
 	rebuilt.source = h->source;
-	es_handover_options_get(h, &t->options);
-	t->requests = es_ntohl(h->requests);
-	es_track_serve(t, seg->ack, h);
-	t->moves = es_ntohs(h->moves);
-	/* A service that inspects first requests only does not say where they end, and may be changed later.
-	 */
-	t->pin = !h->pin && !h->next_request_seq ? ES_PIN_unknown : h->pin;
-	t->service = h->service;
+	es_track_begin(&rebuilt.track, seg->ack, h);
+	/* It may have come here before its first packet on the public network did. */
+	es_first_note(flow_hash, seg->seq, rebuilt.at_ns);
 	return es_rebuild(skb, sk, seg, flow_hash, &rebuilt);
 }
 
-/* The inspector left a later request on this connection where it is. */
-static __always_inline void es_stay(struct bpf_sock *sk, const struct es_handover *h,
-				    const struct es_segment *seg)
+/* The inspector left a later request on this connection where it is. Returns -1 if its socket is leaving. */
+static __always_inline int es_stay(struct bpf_sock *sk, const struct es_handover *h,
+				   const struct es_segment *seg)
 {
 	struct es_track *t = sk ? es_track_of(sk) : (void *)0;
 
-	if (!t || t->pin || t->state != ES_TRACK_QUEUED || t->next_request_seq != seg->seq)
-		return; /* come again: the socket has it already */
-	es_track_serve(t, seg->ack, h);
-	es_track_pin(t, h->pin);
+	if (!t)
+		return 0;
+	/* Otherwise it has come again: the socket has it already. */
+	if (es_track_has_queued(t, seg->seq) && es_track_step(t, ES_TRACK_QUEUED, ES_TRACK_SERVED))
+		es_track_pin(t, es_track_stay(t, seg, h));
+	return es_track_is_leaving(t) ? -1 : 0;
 }
 
-static __noinline int es_may_leave(struct bpf_sock *sk, const struct es_segment *seg)
+/*
+ * What es_handover_view wants to know for ES_HANDOVER_END and _GONE. A connection that may leave is
+ * ES_TRACK_LEAVING then.
+ */
+static __noinline int es_leave_begin(struct __sk_buff *skb, struct bpf_sock *sk, struct es_handover_view *v)
 {
 	struct es_track_socket socket = {};
 	struct es_track *t;
 
-	if (!sk || !seg)
+	if (!sk || !v)
 		return 0;
 	t = es_track_of(sk);
 	if (!t)
 		return 0;
+	if (v->kind == ES_HANDOVER_GONE) {
+		v->leaving = t->state == ES_TRACK_ENDING;
+		return 0;
+	}
+	/* A packet that is writable as a whole becomes a RST without fail. */
+	if (bpf_skb_pull_data(skb, skb->len))
+		return 0;
+	if (!es_track_step(t, ES_TRACK_QUEUED, ES_TRACK_LEAVING)) {
+		v->leaving = (__u8)es_track_is_leaving(t);
+		return 0;
+	}
 	es_track_socket_read(sk, &socket);
-	return es_track_may_leave(t, seg, &socket);
+	v->may_leave = (__u8)es_track_may_leave(t, &v->seg, &socket);
+	if (!v->may_leave)
+		t->state = ES_TRACK_QUEUED;
+	return 0;
 }
 
-/* Tell the inspector what came of its ES_HANDOVER_END; the packet goes along. */
+/* Who has made it ES_TRACK_LEAVING settles it: ES_TRACK_ENDING, unless the inspector could not be told. */
+static __noinline int es_leave_settle(struct bpf_sock *sk, int failed)
+{
+	struct es_track *t = sk ? es_track_of(sk) : (void *)0;
+
+	if (t)
+		*(volatile __u8 *)&t->state = failed ? ES_TRACK_QUEUED : ES_TRACK_ENDING;
+	return !failed;
+}
+
+/* Tell the inspector what came of its ES_HANDOVER_END or _GONE; the packet goes along. */
 static __noinline int es_handover_answer_end(struct __sk_buff *skb, const struct es_handover *h,
-					     __u64 flow_hash, __u32 kind)
+					     __u64 flow_hash, __u32 action)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_record record = {
 		.flow_hash = flow_hash,
-		.kind = (__u8)kind,
+		.kind = (__u8)es_leave_record(action),
 		.flow = ES_FLOW_HERE,
 	};
 
@@ -120,11 +146,11 @@ static __always_inline int es_handover_is_silent(void)
 {
 	const struct es_state *state = es_state_get();
 
-	return state && state->lease_ns && (!state->attached || es_is_silent(state));
+	return state && es_lease_refuses(state->lease_ns, state->attached, bpf_ktime_get_coarse_ns());
 }
 
 /* Is this a first request whose sender the ring here does not name, and which another node may have? */
-static __noinline int es_handover_is_stale(const struct es_handover *h, __u64 flow_hash)
+__noinline int es_handover_is_stale(const struct es_handover *h, __u64 flow_hash)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
@@ -136,20 +162,43 @@ static __noinline int es_handover_is_stale(const struct es_handover *h, __u64 fl
 	return (es_ring_table_lookup(&ring->table, flow_hash) & ES_RING_NODE) != h->source;
 }
 
-static __noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segment *seg, __u64 now_ns)
+/*
+ * Note what is about to become of a request. Returns -1 if another CPU has settled it otherwise since it was
+ * looked at; its copy, if it is one, comes again.
+ */
+__noinline int es_handover_settle(struct es_handover *h, __u64 flow_hash, __u32 seq, __u32 action)
 {
-	struct es_state *state = es_state_get();
-	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
-	struct es_decision_set *decisions;
-	__u32 set;
+	int settled;
 
-	if (!cfg || !seg || !cfg->decision_sets)
+	if (!h || h->kind != ES_HANDOVER_REQUEST)
 		return 0;
-	set = es_decision_index(flow_hash, cfg->decision_sets);
-	decisions = bpf_map_lookup_elem(&es_decisions, &set);
-	return decisions &&
-	       es_stray_is_on_its_way(es_decision_lookup(decisions, es_decision_key(flow_hash, seg->ack - 1)),
-				      seg->seq, (__u32)(now_ns / 1000000));
+	switch (action) {
+	case ES_REBUILD:
+		return ES_SETTLED_AS(es_settle(flow_hash, seq, ES_SETTLED_MAKE, h->attempt)) == ES_SETTLED_NOT
+			       ? 0
+			       : -1;
+	case ES_NACK:
+	case ES_END_OLD:
+		settled = es_settle(flow_hash, seq, ES_SETTLED_REFUSE, h->attempt);
+		if (ES_SETTLED_AS(settled) != ES_SETTLED_REFUSED)
+			return -1;
+		/* The sender goes on behind all that was refused here, also if it does not know of it. */
+		h->attempt = (__u8)ES_SETTLED_ATTEMPT(settled);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* A function of its own, for its stack. */
+static __noinline __u64 es_handover_flow(const struct es_config *cfg, const struct es_packet *pkt)
+{
+	struct es_flow flow;
+
+	if (!cfg || !pkt)
+		return 0;
+	es_packet_flow(pkt, &flow);
+	return es_flow_hash(&cfg->ring_key, &flow);
 }
 
 /* A function of its own, for its stack. */
@@ -159,10 +208,9 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 	struct es_packet pkt = {.off = ES_MESSAGE_PACKET_OFF};
 	struct es_verdict verdict = {};
 	__u32 old_rcv_nxt = 0, counter, len;
-	int service, rc = TC_ACT_SHOT;
-	struct es_flow flow;
+	int service, settled, failed, rc = TC_ACT_SHOT;
 	struct bpf_sock *sk;
-	__u64 hash, now_ns;
+	__u64 hash;
 	struct iphdr ip;
 
 	if (!cfg || !h)
@@ -181,9 +229,7 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
 	}
-	/* Only a segment of an open connection makes, or meets, a socket. */
-	if ((view.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK ||
-	    (!view.seg.len && !(es_handover_may_be_fin(h->kind) && (view.seg.flags & ES_TCP_FIN)))) {
+	if (!es_handover_is_about(h->kind, &view.seg)) {
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
 	}
@@ -192,38 +238,46 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 		es_count(ES_COUNT_handover_wrong_target);
 		return TC_ACT_SHOT;
 	}
-	now_ns = bpf_ktime_get_coarse_ns();
-	es_packet_flow(&pkt, &flow);
-	hash = es_flow_hash(&cfg->ring_key, &flow);
+	if (view.kind == ES_HANDOVER_STRAY)
+		return es_message_nack(skb, cfg, h, (__u32)es_stray_look(skb, &pkt, &view.seg));
+	hash = es_handover_flow(cfg, &pkt);
 	view.silent = (__u8)es_handover_is_silent();
 	view.stale = (__u8)es_handover_is_stale(h, hash);
-	view.rebuilt = (__u8)es_rebuilt_lately(hash, view.seg.seq, now_ns);
-	if (view.kind == ES_HANDOVER_STRAY)
-		view.on_its_way = (__u8)es_stray_may_be_on_its_way(hash, &view.seg, now_ns);
+	settled = es_settle(hash, view.seg.seq, ES_SETTLED_LOOK, 0);
+	view.rebuilt = (__u8)es_settled_is_built(settled);
+	view.refused =
+		ES_SETTLED_AS(settled) == ES_SETTLED_REFUSED && h->attempt <= ES_SETTLED_ATTEMPT(settled);
 	sk = es_socket_lookup(skb, &pkt);
 	es_handover_view_socket(sk, &view, &old_rcv_nxt);
-	if (view.kind == ES_HANDOVER_END)
-		/* The inspector is told that it has ended before it has: that must not fail any more, and
-		 * does not with a packet that is writable as a whole. */
-		view.may_leave = (__u8)(es_may_leave(sk, &view.seg) && !bpf_skb_pull_data(skb, skb->len));
+	if (view.kind == ES_HANDOVER_END || view.kind == ES_HANDOVER_GONE)
+		es_leave_begin(skb, sk, &view);
 	es_decide_handover(&view, &verdict);
+	if (es_handover_settle(h, hash, view.seg.seq, verdict.action)) {
+		verdict.action = ES_DROP;
+		verdict.counter = ES_COUNT_handover_old;
+	}
 	counter = verdict.counter;
 
 	switch (verdict.action) {
 	case ES_DELIVER:
-		if (view.kind == ES_HANDOVER_STAY)
-			es_stay(sk, h, &view.seg);
+		if (view.kind == ES_HANDOVER_STAY && es_stay(sk, h, &view.seg)) {
+			counter = ES_COUNT_stay_lost;
+			break;
+		}
 		if (!es_message_open(skb))
 			rc = es_socket_deliver(skb, sk);
 		break;
 	case ES_LEAVE:
 	case ES_KEEP:
-		if (es_message_open(skb))
-			break;
-		if (es_handover_answer_end(skb, h, hash,
-					   verdict.action == ES_LEAVE ? ES_RECORD_ENDED : ES_RECORD_KEPT))
+	case ES_GONE:
+		failed = es_message_open(skb) || es_handover_answer_end(skb, h, hash, verdict.action);
+		if (failed)
 			counter = ES_COUNT_drop_queue_full;
-		else if (verdict.action == ES_LEAVE)
+		if (verdict.action == ES_LEAVE && es_leave_settle(sk, failed))
+			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
+		break;
+	case ES_LEAVE_AGAIN:
+		if (!es_message_open(skb))
 			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
 		break;
 	case ES_NACK:
@@ -238,10 +292,12 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
 		break;
 	case ES_REBUILD:
-		if (sk && !es_message_open(skb) && !es_handover_rebuild(skb, sk, h, &view.seg, hash))
-			rc = TC_ACT_OK;
-		else
-			counter = ES_COUNT_rebuild_refused;
+		if (sk && !es_message_open(skb) && !es_handover_rebuild(skb, sk, h, &view.seg, hash)) {
+			rc = ES_TC_NEXT;
+			break;
+		}
+		counter = ES_COUNT_rebuild_refused;
+		es_settle(hash, view.seg.seq, ES_SETTLED_UNDO, 0);
 		break;
 	default:
 		break;

@@ -12,10 +12,10 @@
 
 static __always_inline void es_track_pin(struct es_track *t, __u32 pin)
 {
-	if (t->pin != ES_PIN_none || pin >= ES_PIN_COUNT || !pin)
-		return;
-	t->pin = (__u8)pin;
-	es_count(ES_COUNT_pin_pipelined + pin - ES_PIN_pipelined);
+	__u32 counter = es_track_set_pin(t, pin);
+
+	if (counter < ES_COUNTER_COUNT)
+		es_count(counter);
 }
 
 /* What was noted when a socket was rebuilt: under its request's, so its stream's, first byte. */
@@ -47,7 +47,7 @@ static __always_inline int es_socket_is_unproven(const struct tcp_sock *tp)
 /* The first look at a socket: what was noted when it was rebuilt, from now on with it. */
 static __noinline struct es_track *es_track_create(struct bpf_sock *sk, __u64 flow_hash)
 {
-	struct es_track fresh = {.pin = ES_PIN_unknown};
+	struct es_track fresh = {};
 	struct es_rebuilt *rebuilt;
 	struct tcp_sock *tp;
 	struct es_track *t;
@@ -60,11 +60,13 @@ static __noinline struct es_track *es_track_create(struct bpf_sock *sk, __u64 fl
 	rebuilt = es_rebuilt_of(tp, flow_hash);
 	if (rebuilt)
 		fresh = rebuilt->track;
+	else
+		es_track_begin_unknown(&fresh);
 	t = bpf_sk_storage_get(&es_tracks, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!t) /* another CPU was first */
 		return bpf_sk_storage_get(&es_tracks, sk, (void *)0, 0);
 	if (t->pin)
-		es_count(ES_COUNT_pin_pipelined + t->pin - ES_PIN_pipelined);
+		es_count(es_track_counter(t));
 	return t;
 }
 

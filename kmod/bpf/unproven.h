@@ -8,6 +8,7 @@
  */
 #include "maps.h"
 #include "other.h"
+#include "settled.h"
 #include "tracks.h"
 #include "kmod/core/flow.h"
 
@@ -69,11 +70,13 @@ int es_unproven_end(struct bpf_iter__tcp *ctx)
 	struct sock_common *skc = ctx->sk_common;
 	struct tcp_sock *tp = skc ? bpf_skc_to_tcp_sock(skc) : (void *)0;
 
-	if (!tp || !state || !es_lease_is_over(state, bpf_ktime_get_ns()) ||
+	if (!tp || !state || !es_lease_is_over(state->lease_ns, bpf_ktime_get_ns()) ||
 	    !es_connection_read(tp, &entry) || !es_socket_is_unproven(tp))
 		return 0;
 	if (bpf_sock_destroy(skc))
 		return 0;
+	/* Nobody has heard of it: its client's request may be served here like any other. */
+	es_settle(entry.flow_hash, entry.first_seq, ES_SETTLED_FORGET, 0);
 	entry.unproven = 1;
 	bpf_seq_write(ctx->meta->seq, &entry, sizeof(entry));
 	return 0;

@@ -7,10 +7,13 @@
  * state (mapped by both) and the records in which packets travel to the inspector. Sizes are part of the ABI:
  * a daemon that starts takes over a running datapath's tables only if ES_ABI_VERSION is the same.
  */
+#include "guesses.h"
+#include "poison.h"
+#include "ring.h"
 #include "siphash.h"
 #include "tcp.h"
 
-#define ES_ABI_VERSION	9
+#define ES_ABI_VERSION	10
 #define ES_SERVICES_MAX 64
 #define ES_WORKERS_MAX	8
 
@@ -20,9 +23,16 @@ enum es_inspect {
 	ES_INSPECT_EVERY = 2,
 };
 
+/* Which requests may have been executed once, and must not be again, when their node is lost. */
+enum es_unsafe {
+	ES_UNSAFE_ONCE = 0, /* those whose method is not safe (RFC 9110 section 9.2.1) */
+	ES_UNSAFE_AGAIN,    /* none */
+	ES_UNSAFE_ALL,	    /* those, and whatever cannot be read */
+};
+
 /**
  * struct es_service_entry - one service
- * @inspect: an enum es_inspect
+ * @inspect: an enum es_inspect; @unsafe: an enum es_unsafe
  * @server, @server_port: where the server listens that gets the connections that a program hands over
  * (docs/programs.md); port 0: nobody does that here
  */
@@ -30,7 +40,7 @@ struct es_service_entry {
 	struct es_addr address;
 	__be16 port;
 	__u8 inspect;
-	__u8 pad;
+	__u8 unsafe;
 	struct es_addr server;
 	__be16 server_port;
 	__u8 pad1[2];
@@ -45,6 +55,7 @@ _Static_assert(sizeof(struct es_service_entry) == 40, "entries are ABI");
  * @mss: what we announce; a full segment still fits into a handover message
  * @leased: membership changes: this node may serve only as long as its lease says, never without its daemon,
  * and the epochs in handover messages mean something
+ * @requires_time: all nodes tell when they send a handover message; one that does not say is recorded
  * @reads_replies: some service inspects every request, so where responses end matters
  * @offer_*: what the node's TCP can keep: never promise in the SYN-ACK what a sysctl forbids the socket
  */
@@ -76,7 +87,7 @@ struct es_config {
 	__u8 public_mac[6];
 	__u8 leased;
 	__u8 reads_replies;
-	__u8 pad;
+	__u8 requires_time;
 	struct es_addr self_address;
 	struct es_service_entry service[ES_SERVICES_MAX];
 };
@@ -103,9 +114,16 @@ _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
  * @reset_ns: when the stack last ended a connection with a RST (resets.h), 0 if it never did
  * @firm_ns: until when before that this node may acknowledge a request that it has not answered: the client
  * does not repeat it then, so it had better be answered while the lease lasts
+ * @hears_ns: since when this node hears, and notes, all that arrives on the public network (overheard.h); 0:
+ * not yet; @heard_slot_s: the configuration's slot_s by which it did
+ * @doubt_ns: until when a lost node may have executed what its client repeats (firsts.h)
+ * @guesses: how many first requests without a cookie of ours came lately
  * @wall_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC, so that a datapath without a daemon still knows the time
  * @sequence: the datapath's own handover sequence (its NACKs)
  * @served_epoch: the daemon's, for the next one: the last epoch that was in force here
+ * @began_ns: CLOCK_MONOTONIC time since which this node takes handover messages, with windows that were empty
+ * @mark, @poisons: the daemon's, for the next one (poison.h)
+ * @began: what stamp each node's clock showed at began_ns, 0 if it has not told (es_handover_is_early())
  */
 struct es_state {
 	__u32 active;
@@ -114,26 +132,37 @@ struct es_state {
 	__u64 sequence;
 	__u64 lease_ns;
 	__u32 served_epoch;
-	__u32 pad0;
+	__u32 heard_slot_s;
 	__u64 firm_ns;
 	__u64 reset_ns;
-	__u64 pad;
+	__u64 hears_ns;
+	__u64 doubt_ns;
+	struct es_guesses guesses;
+	__u64 began_ns;
+	__u64 pad[4];
 	struct es_worker_state worker[ES_WORKERS_MAX];
+	struct es_mark mark[ES_WORKERS_MAX];
+	struct es_poisons poisons;
+	__u32 began[ES_NODES_MAX];
 };
 
 enum es_record_kind {
 	ES_RECORD_FIRST = 1, /* first segment of a request: cookie and client ISN proven */
 	ES_RECORD_LATER = 2, /* a later segment of a first request: only the flow is proven */
-	ES_RECORD_ENDED = 3, /* the answer to ES_HANDOVER_END: the socket is gone */
+	ES_RECORD_ENDED = 3, /* the answer to ES_HANDOVER_GONE: it is */
 	ES_RECORD_KEPT = 4,  /* the answer to ES_HANDOVER_END: the connection cannot leave its socket */
 	ES_RECORD_STRAY = 5, /* a segment that nobody takes, come again (strays.h) */
+	ES_RECORD_ENDING =
+		6, /* the answer to ES_HANDOVER_END: the socket gets nothing more, and is being ended */
 };
 
 /* Whose flow a packet is. */
 enum es_record_flow {
-	ES_FLOW_NEW = 0, /* without a socket: a first request */
-	ES_FLOW_HERE,	 /* its socket is here; the record has its track */
-	ES_FLOW_MOVED,	 /* this node has moved it away with a request that now comes again */
+	ES_FLOW_NEW = 0,  /* without a socket: a first request */
+	ES_FLOW_HERE,	  /* its socket is here; the record has its track */
+	ES_FLOW_DOUBTFUL, /* the same, and a node that is lost may have executed it (firsts.h) */
+	ES_FLOW_MOVED,	  /* this node has moved it away with a request that now comes again */
+	ES_FLOW_HEARD,	  /* of a stray: it did exist, by more than that segment's word (strays.h) */
 };
 
 /**
@@ -220,5 +249,6 @@ _Static_assert(sizeof(struct es_connection_state) == 48, "it fits into a frame's
 
 #define ES_RECORD_SMALL 1600  /* a frame of an ordinary network */
 #define ES_RECORD_LARGE 17000 /* a merged packet of at most the promised window */
+#define ES_RECORD_MAX	65536 /* more than any IPv4 packet, merged or not */
 
 #endif

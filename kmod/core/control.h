@@ -6,7 +6,8 @@
  * How the daemon and earshot.ko talk. Two ways, both into the network namespace of whoever asks:
  *
  * 1. Generic netlink, family "earshot", version ES_CONTROL_VERSION: whatever is done once. All commands but
- *    ES_CMD_GET need CAP_NET_ADMIN in the namespace. Every attribute holds host byte order numbers or one of
+ *    ES_CMD_GET need the machine's CAP_NET_ADMIN: not a user namespace's, whose users nobody trusts with the
+ *    kernel's memory. Every attribute holds host byte order numbers or one of
  *    the structures of kmod/core/ as it lies in memory. A command is answered by the kernel's ACK, preceded
  *    by one message of the same command where it returns something. A datapath of one namespace is a "node".
  *
@@ -34,7 +35,7 @@
  *    ioctl(ES_IOC_TABLE, n) with n one of ES_TABLE_*, and is then mapped, and polled if it is a ring buffer.
  *    ES_TABLE_STATE is a struct es_state, ES_TABLE_DECISIONS an array of struct es_decision_set; both are
  *    mapped from offset 0, readable and writable. The others are ring buffers with the layout of
- *    BPF_MAP_TYPE_RINGBUF (linux/bpf.h, inspector/ring_reader.h): one page for the consumer, writable; one
+ *    BPF_MAP_TYPE_RINGBUF (linux/bpf.h, inspector/datapath/ring_reader.h): one page for the consumer, writable; one
  *    for the producer and behind it the data, twice, readable. What is mapped stays valid when the node goes,
  *    but nothing is written there any more.
  */

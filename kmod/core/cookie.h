@@ -19,7 +19,8 @@
  *
  * Against a forger, that is. A client's own later segments all acknowledge cookie + 1 until the server's
  * first byte, and only the ISN tag (and the TSval) tells them from the first: 1 in 2,048 looks like one
- * without timestamps. es_decide_is_later() and the inspector know better.
+ * without timestamps. es_decide_is_later(), the inspector and the SYNs that were heard (syns.h) know better,
+ * and while many such segments come, a cookie alone is not believed (guesses.h).
  *
  * MSS is in the four classes of the kernel's own syncookies; rounding down is safe, never up.
  */

@@ -27,7 +27,7 @@
 	X(syn_time_wait, "SYN that ended a TIME_WAIT socket here")                                           \
 	X(cookie_invalid, "payload whose acknowledgment is no cookie of ours")                               \
 	X(cookie_expired, "first request or FIN with an expired cookie, answered with RST")                  \
-	X(fin_before_request, "FIN before any request, answered with RST")                                   \
+	X(fin_before_request, "FIN before any request: the server here gets the connection")                 \
 	X(reset_after_reject, "more of a connection whose request the inspector refused, answered with RST") \
 	X(reset_repeated, "more of a connection that this node has ended with a RST, answered with another") \
 	X(stray_queued,                                                                                      \
@@ -50,6 +50,8 @@
 	X(reply_unsure,                                                                                      \
 	  "acknowledgement kept back, so that the request comes again: the lease is running out")            \
 	X(reply_told, "RST to a client whose request was acknowledged here and cannot be answered any more") \
+	X(reply_leaving,                                                                                     \
+	  "packet of a server behind its answer, dropped: the connection is just moving away")               \
 	X(handover_stale, "request from a node that the ring does not name any more")                        \
 	X(handover_silent, "request sent back: this node is not sure of its membership")                     \
 	X(handover_follow, "later segment of a first request, delivered to its rebuilt socket")              \
@@ -59,6 +61,8 @@
 	X(handover_replayed, "handover message whose sequence number was seen before")                       \
 	X(handover_wrong_target, "handover message for another node or an unknown service")                  \
 	X(handover_nacked, "handover answered with NACK: no listening socket")                               \
+	X(handover_refused, "request sent back that this node has refused before, and would serve now: the " \
+			    "sender numbers it anew")                                                        \
 	X(handover_nack_received, "NACK passed to the daemon")                                               \
 	X(handover_accept_full, "handover dropped: the server's accept queue is full")                       \
 	X(handover_time_wait, "handover that first had to end a TIME_WAIT or stale socket here")             \
@@ -85,6 +89,22 @@
 	X(connection_refused, "program's handover refused: no server, no room, no quorum, ports in use")     \
 	X(connection_cancelled, "program's handover that was called off")                                    \
 	X(connection_old, "message of a program's handover that is long settled")                            \
+	X(request_doubtful,                                                                                  \
+	  "first segment of a request that a lost node may have had, given to the inspector")                \
+	X(reset_doubtful,                                                                                    \
+	  "first request that a lost node may have executed, not read here, answered with RST")              \
+	X(handover_late,                                                                                     \
+	  "handover message sent over two minutes ago, or ahead: recorded, or one of the clocks is wrong")   \
+	X(handover_untimed, "handover message that does not say when it was sent, though all nodes do")      \
+	X(handover_public, "UDP to or from the handover port that came from the clients' side")              \
+	X(settled_forgot,                                                                                    \
+	  "what became of an earlier request forgotten, for want of room (decision_entries)")                \
+	X(request_unheard, "segment without timestamps that would be a first request, had its SYN been "     \
+			   "heard: too many guess")                                                          \
+	X(end_seen, "socket that was ended so that its connection could move, looked for again: it is gone") \
+	X(end_again, "socket that was to be ended before and is still there: ended again")                   \
+	X(end_late, "socket whose connection was moving, and that no RST had reached: ended all the same")   \
+	X(handover_early, "handover message sent before this node began to take any: recorded, perhaps")     \
 	ES_PINS(X, pin_)
 
 enum es_counter {

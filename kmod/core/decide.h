@@ -11,8 +11,10 @@
 #include "cookie.h"
 #include "counters.h"
 #include "decisions.h"
+#include "firsts.h"
 #include "handover.h"
 #include "strays.h"
+#include "syns.h"
 #include "track.h"
 
 enum es_socket {
@@ -33,10 +35,12 @@ enum es_action {
 	ES_END_OLD_AND_SYNACK, /* that, and answer the SYN */
 	ES_ANSWER_ACK,
 	ES_ANSWER_RST,
-	ES_REBUILD, /* make the socket here, from this packet */
-	ES_NACK,    /* send the message back to its source */
-	ES_LEAVE,   /* tell the inspector ES_RECORD_ENDED, then end the local socket */
-	ES_KEEP,    /* tell the inspector ES_RECORD_KEPT */
+	ES_REBUILD,	/* make the socket here, from this packet */
+	ES_NACK,	/* send the message back to its source */
+	ES_LEAVE,	/* tell the inspector ES_RECORD_ENDING, then end the local socket */
+	ES_LEAVE_AGAIN, /* end the local socket, which is still there */
+	ES_GONE,	/* tell the inspector ES_RECORD_ENDED */
+	ES_KEEP,	/* tell the inspector ES_RECORD_KEPT */
 };
 
 /**
@@ -49,6 +53,13 @@ enum es_action {
  * @silent: this node's lease is over; @unproven: of an established socket then, see es_socket_is_unproven()
  * @inspect: the service's enum es_inspect; @inspector_alive: the flow's worker has a fresh heartbeat
  * @again_ms: for how long the client has been sending a segment with payload or FIN, see es_stray_note()
+ * @heard: this node has heard a SYN with the ISN es_syn_isn() of the segment; needed where that has no
+ * timestamps
+ * @heard_all: it would have, if its cookie is still good
+ * @many_guesses: see es_guesses_are_many(); needed where @heard is
+ * @unsafe: the service's enum es_unsafe
+ * @has_doubts: this node is a member where one was lost lately; @doubtful: that may have had this request,
+ * see es_view_is_doubtful()
  * @slot: wall-clock cookie slot; @now_ms: monotonic milliseconds
  */
 struct es_view {
@@ -68,15 +79,25 @@ struct es_view {
 	__u8 silent;
 	__u8 unproven;
 	__u8 ended;
+	__u8 heard;
+	__u8 heard_all;
+	__u8 many_guesses;
+	__u8 unsafe;
+	__u8 has_doubts;
+	__u8 doubtful;
 };
 
 /**
  * struct es_verdict
  * @counter: the reason; @cookie, @tsval, @options: of an answered SYN or, for ES_REBUILD, of the handshake
+ * @proven: of ES_QUEUE_STRAY: the connection did exist, for the segment has a cookie of the flow, or is of a
+ * request that this node has decided; @guess: without timestamps, it had to be a cookie of ours, and is not
  */
 struct es_verdict {
 	__u32 action;
 	__u32 counter;
+	__u32 proven;
+	__u32 guess;
 	__u32 cookie;
 	__u32 tsval;
 	struct es_tcp_options options;
@@ -90,6 +111,21 @@ struct es_verdict {
 	} while (0)
 
 /*
+ * Without timestamps, few bits say that a segment proves its client's ISN: without the SYN it does not. Only
+ * where this node was not there to hear it, a request is worth the risk; a RST for somebody's connection is
+ * not.
+ */
+static __always_inline enum es_cookie_state es_decide_heard(const struct es_view *v,
+							    enum es_cookie_state state)
+{
+	if (v->seg.has_ts || v->heard)
+		return state;
+	if (state == ES_COOKIE_EXPIRED)
+		return ES_COOKIE_INVALID;
+	return state == ES_COOKIE_VALID && v->heard_all ? ES_COOKIE_FLOW : state;
+}
+
+/*
  * es_cookie_check() under the current key and, during a rotation, the other one. The flow tag alone is 10
  * bits: one in 1,024 first segments of the other key looks like a later segment of this one, so only a whole
  * match settles it.
@@ -101,10 +137,12 @@ static __always_inline enum es_cookie_state es_decide_cookie(const struct es_con
 	__u32 cookie = v->seg.ack - 1;
 	enum es_cookie_state state, other;
 
-	state = es_cookie_check(&cfg->cookie_key[0], v->flow_hash, v->slot, cookie, client_isn, tsecr);
+	state = es_decide_heard(
+		v, es_cookie_check(&cfg->cookie_key[0], v->flow_hash, v->slot, cookie, client_isn, tsecr));
 	if (state == ES_COOKIE_VALID || state == ES_COOKIE_EXPIRED || cfg->key_count < 2)
 		return state;
-	other = es_cookie_check(&cfg->cookie_key[1], v->flow_hash, v->slot, cookie, client_isn, tsecr);
+	other = es_decide_heard(
+		v, es_cookie_check(&cfg->cookie_key[1], v->flow_hash, v->slot, cookie, client_isn, tsecr));
 	return other == ES_COOKIE_INVALID ? state : other;
 }
 
@@ -144,6 +182,15 @@ static __always_inline int es_decide_is_later(const struct es_view *v)
 }
 
 /*
+ * Few bits say that this is a first request, and so many segments come that one of them will have them by
+ * chance. What this node has decided as such before, it has believed.
+ */
+static __always_inline int es_decide_is_unheard(const struct es_view *v)
+{
+	return v->many_guesses && !v->seg.has_ts && !v->heard && !v->decision;
+}
+
+/*
  * A segment that nobody takes, though its client repeats it: perhaps the connection is nobody's. One byte may
  * ask whether a closed window has opened; its node answers that, but does not take it.
  */
@@ -153,34 +200,51 @@ static __always_inline int es_decide_is_stray(const struct es_view *v, __u32 aga
 	       v->seg.len != 1;
 }
 
-/* A segment that carries payload or a FIN of a flow that has no socket here, on the flow's ring node. */
+/* Payload, a FIN or a RST of a flow that has no socket here, on the flow's ring node. */
 static __always_inline void es_decide_request(const struct es_config *cfg, const struct es_view *v,
 					      struct es_verdict *ret)
 {
 	const struct es_segment *seg = &v->seg;
 	int blind = v->inspect == ES_INSPECT_NEVER;
 	enum es_cookie_state state = es_decide_cookie(cfg, v, seg->seq - 1);
+	int unheard = state == ES_COOKIE_VALID && es_decide_is_unheard(v);
 
+	if (unheard)
+		state = ES_COOKIE_FLOW;
 	if ((state == ES_COOKIE_VALID || state == ES_COOKIE_EXPIRED) && es_decide_is_later(v))
 		state = ES_COOKIE_FLOW;
+	if (seg->flags & ES_TCP_RST) {
+		/* A part of the request may lie with the inspector: no server needs it any more. */
+		if (state == ES_COOKIE_FLOW && !blind && v->inspector_alive)
+			ES_VERDICT(ret, ES_QUEUE_LATER, request_later_queued);
+		ES_VERDICT(ret, ES_DROP, drop_no_flow);
+	}
 	switch (state) {
 	case ES_COOKIE_VALID:
-		if (!seg->len) {
-			/* Is it a FIN behind a request that the worker has but did not decide yet? It knows.
-			 */
-			if (!seg->has_ts && !blind && v->inspector_alive)
-				ES_VERDICT(ret, ES_QUEUE_FIRST, request_later_queued);
-			ES_VERDICT(ret, ES_ANSWER_RST, fin_before_request);
-		}
 		/* Without its daemon a node cannot know that another has taken its share. */
 		if (cfg->leased && !v->inspector_alive)
 			ES_VERDICT(ret, ES_DROP, drop_silent);
 		es_decide_options(cfg, seg, &ret->options);
+		if (!seg->len) {
+			/* Is it a FIN behind a request that the worker has but did not
+			 * decide yet? It knows. */
+			if (!seg->has_ts && !blind && v->inspector_alive)
+				ES_VERDICT(ret, ES_QUEUE_FIRST, request_later_queued);
+			/* A program has handed it over. */
+			if (v->decision && es_decision_node(v->decision) != cfg->self)
+				ES_VERDICT(ret, ES_DROP, drop_decided);
+			/* Nothing is to be inspected or served: what comes of it is for a server to say. */
+			ES_VERDICT(ret, ES_REBUILD, fin_before_request);
+		}
 		/* A program has handed it over; there, its socket answers the repeated segment. */
 		if (blind && v->decision && es_decision_node(v->decision) != cfg->self)
 			ES_VERDICT(ret, ES_DROP, drop_decided);
+		if (blind && v->doubtful && !v->decision && v->unsafe == ES_UNSAFE_ALL)
+			ES_VERDICT(ret, ES_ANSWER_RST, reset_doubtful);
 		if (blind)
 			ES_VERDICT(ret, ES_REBUILD, request_blind);
+		if (v->inspector_alive && v->doubtful)
+			ES_VERDICT(ret, ES_QUEUE_FIRST, request_doubtful);
 		if (v->inspector_alive)
 			ES_VERDICT(ret, ES_QUEUE_FIRST, request_queued);
 		if (v->decision && es_decision_node(v->decision) != cfg->self)
@@ -193,8 +257,12 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 		 */
 		if (seg->len == 1 && seg->has_ts && es_decide_cookie(cfg, v, seg->seq) == ES_COOKIE_VALID)
 			ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
+		ret->proven = 1;
 		if (es_decide_is_stray(v, v->decision ? ES_STRAY_AGAIN_MS : ES_STRAY_AGAIN_LATER_MS))
 			ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
+		if (unheard)
+			ES_VERDICT(ret, blind || !v->inspector_alive ? ES_DROP : ES_QUEUE_LATER,
+				   request_unheard);
 		if (blind || !v->inspector_alive)
 			ES_VERDICT(ret, ES_DROP, drop_no_flow);
 		if (v->decision && es_decision_age_ms(v->decision, v->now_ms) > cfg->race_window_ms)
@@ -203,6 +271,8 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 	case ES_COOKIE_EXPIRED:
 		ES_VERDICT(ret, ES_ANSWER_RST, cookie_expired);
 	default:
+		ret->proven = v->decision != 0;
+		ret->guess = !seg->has_ts && !v->decision;
 		if (es_decide_is_stray(v, ES_STRAY_AGAIN_MS))
 			ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
 		ES_VERDICT(ret, ES_DROP, cookie_invalid);
@@ -216,10 +286,13 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 static __always_inline void es_decide_moved(const struct es_config *cfg, const struct es_view *v,
 					    struct es_verdict *ret)
 {
-	if (!v->inspector_alive)
+	int is_first = es_decision_isn(v->decision) == v->seg.seq - 1;
+
+	if (!v->inspector_alive || (is_first && !v->seg.len))
 		ES_VERDICT(ret, ES_DROP, drop_moved);
-	if (es_decision_isn(v->decision) == v->seg.seq - 1)
+	if (is_first)
 		ES_VERDICT(ret, ES_QUEUE_FIRST, moved_queued);
+	ret->proven = 1;
 	if (es_decide_is_stray(v, ES_STRAY_AGAIN_MS))
 		ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
 	if (es_decision_age_ms(v->decision, v->now_ms) > cfg->race_window_ms)
@@ -242,9 +315,13 @@ static __always_inline void es_decide_bare_ack(const struct es_config *cfg, cons
 		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
 	if (es_decide_cookie(cfg, v, v->seg.seq - 1) == probe)
 		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
-	if (probe == ES_COOKIE_EXPIRED)
-		ES_VERDICT(ret, ES_ANSWER_RST, cookie_expired);
-	ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
+	if (probe == ES_COOKIE_VALID)
+		ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
+	/* Its client will hear of it when it sends a request;
+	 * an acknowledgment in a download looks the same. */
+	if (!v->seg.has_ts)
+		ES_VERDICT(ret, ES_DROP, drop_no_flow);
+	ES_VERDICT(ret, ES_ANSWER_RST, cookie_expired);
 }
 
 /**
@@ -257,9 +334,33 @@ static __always_inline int es_is_anothers(const struct es_view *v)
 	return v->socket == ES_SOCKET_NONE && !v->mine && !v->silent && !v->decision && !v->ended;
 }
 
+/* es_view_needs_heard() - does the verdict depend on @heard and @heard_all?
+ * Asked when the options are read. */
+static __always_inline int es_view_needs_heard(const struct es_view *v)
+{
+	return v->socket != ES_SOCKET_ESTABLISHED && v->mine && !(v->seg.flags & ES_TCP_SYN) &&
+	       (!v->seg.has_ts || (v->has_doubts && v->seg.len));
+}
+
+/*
+ * es_view_is_overheard() - may this be a first request, and is it another node's to take? Then this node must
+ * know later on that it was heard.
+ */
+static __always_inline int es_view_is_overheard(const struct es_view *v)
+{
+	return v->socket != ES_SOCKET_ESTABLISHED && v->seg.len && !(v->seg.flags & ES_TCP_SYN) &&
+	       (!v->mine || v->waits || v->silent);
+}
+
+/* es_view_is_doubtful() - @was_overheard: its first byte is noted */
+static __always_inline int es_view_is_doubtful(const struct es_view *v, int was_overheard)
+{
+	return v->has_doubts && v->seg.len && (!v->heard || was_overheard);
+}
+
 /**
  * es_decide() - the verdict for one inbound TCP segment to a service
- * The order of the table in DESIGN section 3. Never fails; every path sets action and counter.
+ * Never fails; every path sets action and counter.
  */
 static __always_inline void es_decide(const struct es_config *cfg, const struct es_view *v,
 				      struct es_verdict *ret)
@@ -290,7 +391,8 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 		if ((type & ES_TCP_FIN) && es_seq_before(seg->seq, v->old_rcv_nxt))
 			ES_VERDICT(ret, ES_DELIVER, deliver_time_wait);
 	}
-	if (seg->len && (type & ~ES_TCP_FIN) == ES_TCP_ACK && es_decision_is_moved(v->decision)) {
+	if ((seg->len || (type & ES_TCP_FIN)) && (type & ~ES_TCP_FIN) == ES_TCP_ACK &&
+	    es_decision_is_moved(v->decision)) {
 		es_decide_moved(cfg, v, ret);
 		return;
 	}
@@ -308,11 +410,11 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 		es_decide_syn(cfg, v, ret);
 		ES_VERDICT(ret, ES_SYNACK, syn_answered);
 	}
-	if (type & ES_TCP_RST)
+	if ((type & ES_TCP_RST) && type != (ES_TCP_RST | ES_TCP_ACK))
 		ES_VERDICT(ret, ES_DROP, drop_no_flow);
 	if ((type & ES_TCP_SYN) || !(type & ES_TCP_ACK))
 		ES_VERDICT(ret, ES_DROP, drop_bad_flags);
-	if (seg->len || (type & ES_TCP_FIN)) {
+	if (seg->len || (type & (ES_TCP_FIN | ES_TCP_RST))) {
 		if (v->waits)
 			ES_VERDICT(ret, ES_DROP, drop_ring_change);
 		es_decide_request(cfg, v, ret);
@@ -326,8 +428,10 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
  * @first_seq, @rcv_nxt: of an established socket: its first payload byte (or one before) and the next it
  * expects
  * @listening: a listening socket was found; @accept_full: its accept queue has no place
- * @rebuilt: this very request was rebuilt here a moment ago
+ * @rebuilt: this very request was rebuilt here (settled.h); for ES_HANDOVER_STRAY, a moment ago
+ * @refused: this attempt of it was refused here
  * @may_leave: what es_track_may_leave() says, for ES_HANDOVER_END
+ * @leaving: for that, the connection was leaving before; for ES_HANDOVER_GONE: it is ES_TRACK_ENDING
  * @stale: a first request from a node that the ring here does not name: another may have it by now
  * @on_its_way: for ES_HANDOVER_STRAY, see es_stray_is_on_its_way()
  * @silent: this node's lease is over
@@ -341,7 +445,9 @@ struct es_handover_view {
 	__u8 listening;
 	__u8 accept_full;
 	__u8 rebuilt;
+	__u8 refused;
 	__u8 may_leave;
+	__u8 leaving;
 	__u8 stale;
 	__u8 on_its_way;
 	__u8 silent;
@@ -365,22 +471,43 @@ static __always_inline enum es_nack_reason es_handover_nack_reason(const struct 
 {
 	if (v->kind == ES_HANDOVER_STRAY)
 		return es_handover_is_nobodys(v) ? ES_NACK_NOT_HERE : ES_NACK_HERE;
-	return v->silent ? ES_NACK_SILENT : ES_NACK_NO_LISTENER;
+	if (v->silent)
+		return ES_NACK_SILENT;
+	return v->socket == ES_SOCKET_NONE && !v->listening ? ES_NACK_NO_LISTENER : ES_NACK_RETRY;
+}
+
+/* What the inspector is told with ES_LEAVE, ES_KEEP and ES_GONE. */
+static __always_inline enum es_record_kind es_leave_record(__u32 action)
+{
+	if (action == ES_GONE)
+		return ES_RECORD_ENDED;
+	return action == ES_LEAVE ? ES_RECORD_ENDING : ES_RECORD_KEPT;
 }
 
 /**
  * es_decide_handover() - the verdict for a handover message at its target
  * At most one socket is made from one request: the client's retransmission, repeated by the inspecting node,
- * finds the socket (the stack drops the duplicate) or the note that it was here.
+ * finds the socket (the stack drops the duplicate) or the note that it was here, or was refused. The caller
+ * notes ES_REBUILD, and a request's ES_NACK and ES_END_OLD, before it carries them out (es_settled_step()).
  */
 static __always_inline void es_decide_handover(const struct es_handover_view *v, struct es_verdict *ret)
 {
 	const struct es_segment *seg = &v->seg;
 
 	if (v->kind == ES_HANDOVER_END) {
+		/* The inspector has been told, or is just being told, what came of it. */
+		if (v->leaving)
+			ES_VERDICT(ret, ES_DROP, end_again);
 		if (v->socket == ES_SOCKET_ESTABLISHED && v->may_leave)
 			ES_VERDICT(ret, ES_LEAVE, end_done);
 		ES_VERDICT(ret, ES_KEEP, end_refused);
+	}
+	if (v->kind == ES_HANDOVER_GONE) {
+		if (v->socket == ES_SOCKET_NONE)
+			ES_VERDICT(ret, ES_GONE, end_seen);
+		if (v->socket != ES_SOCKET_ESTABLISHED || v->leaving)
+			ES_VERDICT(ret, ES_LEAVE_AGAIN, end_again);
+		ES_VERDICT(ret, ES_DROP, end_refused); /* another connection of these ports by now */
 	}
 	if (v->kind == ES_HANDOVER_STAY) {
 		if (v->socket == ES_SOCKET_ESTABLISHED)
@@ -420,6 +547,10 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 		ES_VERDICT(ret, ES_END_OLD, handover_time_wait);
 	if (!v->listening)
 		ES_VERDICT(ret, ES_NACK, handover_nacked);
+	/* The sender may be giving it to another node already;
+	 * under the next number it may come here, too. */
+	if (v->refused)
+		ES_VERDICT(ret, ES_NACK, handover_refused);
 	if (v->accept_full)
 		ES_VERDICT(ret, ES_DROP, handover_accept_full);
 	ES_VERDICT(ret, ES_REBUILD, handover_rebuilt);

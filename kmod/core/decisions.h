@@ -66,15 +66,24 @@ static __always_inline __u8 es_decision_node(__u64 value)
 	return (__u8)(value >> 24) & 0x7f;
 }
 
+/* How far the datapath's coarse clock may lie behind the daemon's, and more. */
+#define ES_DECISION_AHEAD_MS 1000
+
 /*
- * Milliseconds since the decision; wraps after 4.6 hours. The datapath's coarse clock may lie a tick behind
- * the daemon's: what seems to come from the future was decided just now.
+ * So old, nothing asks for a decision any more: no cookie lives longer (cookie_lifetime_s is 3600 at most),
+ * and no client repeats a request for so long. The daemon forgets it before its age wraps.
+ */
+#define ES_DECISION_OLD_MS 3600000
+
+/*
+ * Milliseconds since the decision; wraps after 4.6 hours. What seems to come from just ahead was decided just
+ * now.
  */
 static __always_inline __u32 es_decision_age_ms(__u64 value, __u32 now_ms)
 {
 	__u32 age = (now_ms - (__u32)value) & 0xffffff;
 
-	return age < 0x800000 ? age : 0;
+	return age <= 0xffffff - ES_DECISION_AHEAD_MS ? age : 0;
 }
 
 /* Which set of @sets (a power of two); disjoint from the bits that make the ring position. */

@@ -9,12 +9,16 @@
  * Authentic: @mac is SipHash-2-4 over the header (with mac = 0) and the packet, under the cluster's handover
  * key. Fresh: @sequence counts up per (source, stream); the receiver keeps a window (replay.h). A sender that
  * starts anew begins at its wall-clock seconds << 24, so sequences never go back while the clock does not.
+ * And timely:
+ * @sent is when it was sent; the window of a node that has just started is empty, and would take what
+ * somebody has recorded. What was sent before that node's own start is not taken at all, see
+ * es_handover_is_early().
  */
 #include "siphash.h"
 #include "tcp.h"
 
 #define ES_HANDOVER_MAGIC   0x45534831u /* "ESH1" */
-#define ES_LOADS_MAGIC	    0x45534c31u /* "ESL1": not for the datapath (inspector/load_exchange.h) */
+#define ES_LOADS_MAGIC	    0x45534c31u /* "ESL1": not for the datapath (inspector/load/exchange.h) */
 #define ES_HANDOVER_VERSION 2
 #define ES_STREAMS_MAX	    16 /* per node: one a worker, the last for the datapath's own NACKs */
 #define ES_STREAM_DATAPATH  15
@@ -34,6 +38,8 @@ enum es_handover_kind {
 	ES_HANDOVER_ANSWER = 9,	    /* one of these three that comes back; @nack is the answer */
 	/* Is the connection there of this segment, which nobody takes (strays.h)? A NACK is the answer: */
 	ES_HANDOVER_STRAY = 10,
+	ES_HANDOVER_STRAYS = 11, /* the same of many: behind the header, struct es_stray_service and so on */
+	ES_HANDOVER_GONE = 12, /* to oneself, after END: is the socket gone? ES_RECORD_ENDED is the answer */
 };
 
 enum es_nack_reason {
@@ -43,6 +49,7 @@ enum es_nack_reason {
 	ES_NACK_RETRY = 3,    /* an old socket was in the way and is gone now: the same node again */
 	ES_NACK_NOT_HERE = 5, /* the answers to a STRAY */
 	ES_NACK_HERE = 6,     /* or it may be */
+	ES_NACK_STRAYS = 7,   /* the answer to STRAYS, see struct es_stray_service */
 };
 
 /**
@@ -65,7 +72,9 @@ enum es_connection_answer {
 /**
  * struct es_handover - header of a handover message
  * @source, @target: node ids; @service: index in the cluster's service list
- * @attempt: how many nodes were tried before, of a STRAY how often; @nack: reason, in a NACK
+ * @attempt: how many nodes were tried before, of STRAY and STRAYS how often
+ * @nack: reason, in a NACK or ANSWER; @sent_low: in any other, a part of when it was sent
+ * @sent_high, @sent: when it was sent, see es_handover_sent()
  * @packet_len: bytes of the original IP packet behind this header
  * @requests, @moves: of this connection, before this request and with this move
  * @next_request_seq: client sequence number at which the next request starts, unless @pin says that it is
@@ -85,21 +94,24 @@ struct es_handover {
 	__u8 service;
 	__u8 stream;
 	__u8 attempt;
-	__u8 nack;
+	union {
+		__u8 nack;
+		__u8 sent_low;
+	};
 	__be64 sequence;
 	__be16 packet_len;
 	__be16 mss;
 	__u8 snd_wscale;
 	__u8 rcv_wscale;
 	__u8 flags;
-	__u8 reserved;
+	__u8 sent_high;
 	__be32 requests;
 	__be32 next_request_seq;
 	__be16 moves;
 	__u8 request_flags;
 	__u8 pin;
 	__be16 cost;
-	__u8 spare[2];
+	__be16 sent;
 	__be64 content;
 	__be64 mac;
 };
@@ -112,9 +124,95 @@ _Static_assert(sizeof(struct es_handover) == 64, "the header of version 2 is 64 
 #define ES_HANDOVER_F_MOVED  0x10 /* a later request of a connection that was on another node */
 #define ES_HANDOVER_F_REPEAT 0x20 /* the client sent it again: an earlier message may have been received */
 
+/* A message that was sent so long ago, or will be, is not taken: it was recorded, or a clock is wrong. */
+#define ES_HANDOVER_LATE_S 120
+
+enum es_handover_time {
+	ES_HANDOVER_TIMELY,
+	ES_HANDOVER_UNTIMED, /* of a version before the time was told */
+	ES_HANDOVER_LATE,
+};
+
+/* A stamp is a wall clock's time in so many nanoseconds, 1/256 s, its lower 32 bits: half a year. */
+#define ES_HANDOVER_STAMP_NS 3906250
+
+static __always_inline int es_handover_is_answer(__u8 kind)
+{
+	return kind == ES_HANDOVER_NACK || kind == ES_HANDOVER_ANSWER;
+}
+
+/* The sender's wall-clock seconds, their lower 24 bits; never 0, which says that it is not told. */
+static __always_inline __u32 es_handover_sent(const struct es_handover *h)
+{
+	return (__u32)h->sent_high << 16 | es_ntohs(h->sent);
+}
+
+/* Of what is told in seconds only, the end of the second. */
+static __always_inline __u32 es_handover_stamp(const struct es_handover *h)
+{
+	return es_handover_sent(h) << 8 | (es_handover_is_answer(h->kind) ? 0xff : h->sent_low);
+}
+
+/* For an answer: its seconds. */
+static __always_inline void es_handover_sent_put(struct es_handover *h, __u32 stamp)
+{
+	__u32 sent = stamp >> 8;
+
+	if (!sent)
+		sent = 1;
+	h->sent_high = (__u8)(sent >> 16);
+	h->sent = es_htons(sent);
+}
+
+/* For any other message. */
+static __always_inline void es_handover_stamp_put(struct es_handover *h, __u32 stamp)
+{
+	es_handover_sent_put(h, stamp);
+	h->sent_low = (__u8)stamp;
+}
+
+/* es_handover_time() - is a message timely, by this node's wall clock? Of one that is authentic. */
+static __always_inline enum es_handover_time es_handover_time(const struct es_handover *h, __u32 stamp)
+{
+	__u32 sent = es_handover_sent(h), age;
+
+	if (!sent)
+		return ES_HANDOVER_UNTIMED;
+	/* From -LATE_S to +LATE_S, on a circle of 2^24. */
+	age = ((stamp >> 8) - sent + ES_HANDOVER_LATE_S) & 0xffffff;
+	return age <= 2 * ES_HANDOVER_LATE_S ? ES_HANDOVER_TIMELY : ES_HANDOVER_LATE;
+}
+
+/*
+ * For so long after its start, something that was sent before may pass for timely: clocks differ by less than
+ * ES_HANDOVER_LATE_S.
+ */
+#define ES_HANDOVER_EARLY_NS (2 * ES_HANDOVER_LATE_S * 1000000000ULL)
+
+/* For so long, nothing is taken of a node that has not told its time; then it has ours, as far as we know. */
+#define ES_HANDOVER_UNTOLD_NS 2000000000ULL
+
+/**
+ * es_handover_is_early() - may a message have been sent before this node began to take any?
+ * Then its sequence number says nothing: the window is empty. Honest ones, of the moment of the start, are
+ * dropped with the recorded ones: the client repeats its request, and its inspecting node the message. No
+ * NACK, which a recorded one would have, too, and its sender would act upon.
+ * @began: the moment of the start as a stamp of the sender's clock, 0 if that is not known; @own: of this
+ * node's, 0 if no daemon has started it; @since_ns: how long ago it was
+ */
+static __always_inline int es_handover_is_early(const struct es_handover *h, __u32 began, __u32 own,
+						__u64 since_ns)
+{
+	if (!own || since_ns >= ES_HANDOVER_EARLY_NS || !es_handover_sent(h))
+		return 0;
+	if (!began && since_ns < ES_HANDOVER_UNTOLD_NS)
+		return 1;
+	return (__s32)(es_handover_stamp(h) - (began ? began : own)) < 0;
+}
+
 static __always_inline int es_nack_is_stray(__u8 reason)
 {
-	return reason == ES_NACK_NOT_HERE || reason == ES_NACK_HERE;
+	return reason == ES_NACK_NOT_HERE || reason == ES_NACK_HERE || reason == ES_NACK_STRAYS;
 }
 
 /* Is a message of this kind about a client's segment and its connection here, and may its source send it? */
@@ -127,16 +225,29 @@ static __always_inline int es_handover_is_for_target(__u8 kind, int is_own)
 		return 1;
 	case ES_HANDOVER_STAY:
 	case ES_HANDOVER_END:
+	case ES_HANDOVER_GONE:
 		return is_own;
 	default:
 		return 0;
 	}
 }
 
-/* May the segment in it be a FIN without payload? */
-static __always_inline int es_handover_may_be_fin(__u8 kind)
+/* es_handover_is_about() - may a message of this kind be about this segment? Only one of an open connection
+ * makes, or meets, a socket. */
+static __always_inline int es_handover_is_about(__u8 kind, const struct es_segment *seg)
 {
-	return kind == ES_HANDOVER_FOLLOW || kind == ES_HANDOVER_STRAY;
+	if ((seg->flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK)
+		return 0;
+	switch (kind) {
+	case ES_HANDOVER_REQUEST:
+	case ES_HANDOVER_FOLLOW:
+	case ES_HANDOVER_STRAY:
+		return seg->len || (seg->flags & ES_TCP_FIN);
+	case ES_HANDOVER_GONE:
+		return 1;
+	default:
+		return seg->len != 0;
+	}
 }
 
 #define ES_HANDOVER_HEADER_WORDS 7 /* 64-bit words before the MAC */
@@ -153,6 +264,12 @@ static __always_inline void es_handover_options_get(const struct es_handover *h,
 	ret->sack_ok = !!(h->flags & ES_HANDOVER_F_SACK);
 	ret->tstamp_ok = !!(h->flags & ES_HANDOVER_F_TS);
 	ret->ecn_ok = !!(h->flags & ES_HANDOVER_F_ECN);
+}
+
+/* Are the options some that a kernel makes a socket with? RFC 7323, 2.3: none shifts by more than 14. */
+static __always_inline int es_handover_options_ok(const struct es_handover *h)
+{
+	return h->snd_wscale <= ES_TCP_WSCALE_MAX && h->rcv_wscale <= ES_TCP_WSCALE_MAX;
 }
 
 static __always_inline void es_handover_options_put(struct es_handover *h, const struct es_tcp_options *o)

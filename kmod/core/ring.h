@@ -29,11 +29,19 @@ struct es_ring_table {
 	__u16 node[ES_RING_SLOTS];
 };
 
-/* es_ring_table_lookup() - node id that owns @hash, perhaps with a flag; ES_NODE_NONE on an empty ring
- */
+/* es_ring_table_lookup() - node id that owns @hash, perhaps with a flag; ES_NODE_NONE on an empty ring */
 static __always_inline __u16 es_ring_table_lookup(const struct es_ring_table *table, __u64 hash)
 {
 	return table->node[hash >> 48];
+}
+
+/*
+ * es_ring_flow_position() - where a flow lies on the exact ring: at its slot. By its whole hash, one in some
+ * hundreds would belong to another node there than in the table.
+ */
+static __always_inline __u64 es_ring_flow_position(__u64 hash)
+{
+	return hash >> 48 << 48;
 }
 
 /* es_ring_answers() - does @self answer handshakes at what es_ring_table_lookup() returned? */

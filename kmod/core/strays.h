@@ -6,13 +6,15 @@
  * Segments of connections that are not here, and that their clients send again and again: nobody acknowledges
  * them. Then nobody may have the connection any more: its node has lost its power, or the server has closed
  * it while the client slept. A stack would answer with a RST (RFC 9293 section 3.10.7.1); a node that knows
- * of its own sockets only must ask the others first, see inspector/inspect_stray.c. Here is what makes it
+ * of its own sockets only must ask the others first, see inspector/inspect/stray.c. Here is what makes it
  * ask.
  *
  * One entry a slot, the newest; any CPU writes, none locks. What two have written at once makes a segment
  * come again that did not, or the other way round: a question too many, or a later one.
  */
 #include "decisions.h"
+#include "overheard.h"
+#include "tcp.h"
 
 #define ES_STRAYS 16384 /* a power of two; 256 KB */
 
@@ -33,6 +35,26 @@
  * So long may a request that was given to a node, and what follows it, be on its way there.
  */
 #define ES_STRAY_ON_ITS_WAY_MS 5000
+
+/*
+ * Flows of which a SYN was heard, whoever answered it: questions about these have a budget of their own, so
+ * that invented segments do not use up that of the connections that were lost. A power of two; 1 MB. Of flows
+ * without a SYN, one in 16 is found, too, where 1,000 connections a second are made.
+ */
+#define ES_HEARD_FLOWS 65536
+
+/* So long, and up to twice that, a SYN vouches for its flow. */
+#define ES_HEARD_FLOW_LIFE_S 600
+
+static __always_inline __u64 es_heard_flow_key(__u64 flow_hash)
+{
+	return es_overheard_key(flow_hash, 0);
+}
+
+static __always_inline __u32 es_heard_flow_generation(__u32 now_s)
+{
+	return es_overheard_generation(now_s, ES_HEARD_FLOW_LIFE_S);
+}
 
 /**
  * struct es_stray - a segment that was not for this node's sockets
@@ -79,6 +101,52 @@ static __always_inline int es_stray_is_on_its_way(__u64 decision, __u32 seq, __u
 {
 	return decision && (es_decision_isn(decision) == seq - 1 ||
 			    es_decision_age_ms(decision, now_ms) < ES_STRAY_ON_ITS_WAY_MS);
+}
+
+/* So many are asked about in one message: a bit each in the answer's field content. */
+#define ES_STRAYS_MANY 64
+
+/**
+ * struct es_stray_service - what is behind the header of ES_HANDOVER_STRAYS, and alone behind its answer's
+ * @address, @port: the service; @count: so many struct es_stray_question follow, of its clients
+ * The header's @requests names the message. It comes back in the answer, whose @content has a one for each
+ * question whose connection may be at the answering node, the first question's in the lowest bit.
+ */
+struct es_stray_service {
+	__be32 address;
+	__be16 port;
+	__be16 count;
+};
+_Static_assert(sizeof(struct es_stray_service) == 8, "no padding");
+
+/* struct es_stray_question - whose is this segment? @flags: its TCP flags. IPv4, for these are many. */
+struct es_stray_question {
+	__be32 client;
+	__be16 port;
+	__u8 flags;
+	__u8 pad;
+	__be32 seq;
+	__be32 ack;
+};
+_Static_assert(sizeof(struct es_stray_question) == 16, "no padding");
+
+/* es_strays_len() - of the message's packet_len, for so many questions; 0 if they cannot be so many */
+static __always_inline __u32 es_strays_len(__u32 count)
+{
+	if (!count || count > ES_STRAYS_MANY)
+		return 0;
+	return (__u32)(sizeof(struct es_stray_service) + count * sizeof(struct es_stray_question));
+}
+
+/* es_stray_segment() - as es_decide_handover() wants it. Returns 0, or -1 if it is of no open connection. */
+static __always_inline int es_stray_segment(const struct es_stray_question *q, struct es_segment *ret)
+{
+	if ((q->flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK)
+		return -1;
+	ret->seq = es_ntohl(q->seq);
+	ret->ack = es_ntohl(q->ack);
+	ret->flags = q->flags;
+	return 0;
 }
 
 #endif

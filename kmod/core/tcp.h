@@ -113,6 +113,12 @@ static __always_inline int es_tcp_option_step(struct es_tcp_option_scan *s)
 	return 0;
 }
 
+/* A SYN of a client's, as es_decide() answers it. */
+static __always_inline int es_tcp_is_syn(const struct es_segment *seg)
+{
+	return (seg->flags & (ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN)) == ES_TCP_SYN;
+}
+
 /* The layout that nearly every data segment has (RFC 7323 appendix A): NOP, NOP, timestamps. */
 static __always_inline int es_tcp_options_are_ts(const struct es_tcp_option_scan *s)
 {

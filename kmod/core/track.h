@@ -9,6 +9,7 @@
  * response is complete (read on the way out) and this very segment acknowledges its last byte. Whatever
  * cannot be proven pins the connection: it stays on this node, uninspected, until it ends.
  */
+#include "counters.h"
 #include "flow.h"
 #include "handover.h"
 #include "pins.h"
@@ -18,10 +19,22 @@
 enum es_track_state {
 	ES_TRACK_SERVED = 0, /* the server has the request; its response is read */
 	ES_TRACK_QUEUED,     /* the inspector has the beginning of the next request */
+	ES_TRACK_LEAVING,    /* it leaves for another node, if it may: es_track_may_leave() */
+	ES_TRACK_ENDING,     /* it does: the socket is being ended, and whoever finds it ends it */
 };
 
 #define ES_REQUEST_F_HEAD    0x01 /* its response has no body */
 #define ES_REQUEST_F_MEASURE 0x02 /* the inspector wants to know how long its response is */
+
+/* union es_track_word - what of a track changes in one step (es_track_step()) */
+union es_track_word {
+	struct {
+		__u16 moves;
+		__u8 state;
+		__u8 pin;
+	};
+	__u32 word;
+};
 
 /**
  * struct es_track - one connection
@@ -30,7 +43,7 @@ enum es_track_state {
  * @requests, @moves: over the connection's life, on all nodes
  * @cost, @content, @request_flags: of the request that is served, as its handover message said
  * @response_bytes: of its response so far, head included; stays at 2^32 - 1
- * @pin: an enum es_pin; with one, nothing else matters
+ * @state: an enum es_track_state; @pin: an enum es_pin; with one, nothing else matters
  */
 struct es_track {
 	struct es_response response;
@@ -38,9 +51,14 @@ struct es_track {
 	__u32 next_request_seq;
 	__u32 response_seq;
 	__u32 requests;
-	__u16 moves;
-	__u8 state;
-	__u8 pin;
+	union { /* an es_track_word */
+		struct {
+			__u16 moves;
+			__u8 state;
+			__u8 pin;
+		};
+		__u32 word;
+	};
 	__u8 service;
 	__u8 request_flags;
 	__u16 cost;
@@ -67,6 +85,24 @@ enum es_track_verdict {
 	ES_TRACK_PIN,	      /* deliver; @ret_pin says why nothing is inspected any more */
 };
 
+/*
+ * es_track_step() - from one state to another, unless another CPU was first or has pinned the connection
+ * Returns 1 if that is done; it is a full barrier then.
+ */
+static __always_inline int es_track_step(struct es_track *t, __u8 from, __u8 to)
+{
+	union es_track_word before = {.moves = t->moves, .state = from, .pin = ES_PIN_none};
+	union es_track_word after = {.moves = t->moves, .state = to, .pin = ES_PIN_none};
+
+	return __sync_val_compare_and_swap(&t->word, before.word, after.word) == before.word;
+}
+
+/* Is the socket being ended, or just about to be? It gets nothing new, and says nothing new. */
+static __always_inline int es_track_is_leaving(const struct es_track *t)
+{
+	return *(const volatile __u8 *)&t->state >= ES_TRACK_LEAVING;
+}
+
 /* A request was given to the server here, as @h says; its response begins at @ack. */
 static __always_inline void es_track_serve(struct es_track *t, __u32 ack, const struct es_handover *h)
 {
@@ -79,6 +115,61 @@ static __always_inline void es_track_serve(struct es_track *t, __u32 ack, const 
 	t->content = es_cpu_be64((__u64)h->content);
 	t->requests++;
 	t->state = ES_TRACK_SERVED;
+}
+
+/*
+ * A track's set-up, all of it zero before: what is known of a connection when its socket is made.
+ *
+ * es_track_begin() - from a request that was handed over, as @h says; its response begins at @ack
+ */
+static __always_inline void es_track_begin(struct es_track *t, __u32 ack, const struct es_handover *h)
+{
+	es_handover_options_get(h, &t->options);
+	t->requests = es_ntohl(h->requests);
+	es_track_serve(t, ack, h);
+	t->moves = es_ntohs(h->moves);
+	/* A service that inspects first requests only does not say where they end,
+	 * and may be changed later. */
+	t->pin = !h->pin && !h->next_request_seq ? ES_PIN_unknown : h->pin;
+	t->service = h->service;
+}
+
+/* es_track_begin_program() - from a program's connection (connection.h) */
+static __always_inline void es_track_begin_program(struct es_track *t, const struct es_handover *h)
+{
+	es_handover_options_get(h, &t->options);
+	t->requests = 1;
+	t->pin = ES_PIN_program;
+	t->service = h->service;
+}
+
+/* es_track_begin_uninspected() - from a request that no inspector has seen */
+static __always_inline void es_track_begin_uninspected(struct es_track *t,
+						       const struct es_tcp_options *options)
+{
+	t->options = *options;
+	t->pin = ES_PIN_uninspected;
+}
+
+/* es_track_begin_unknown() - of a socket that was made otherwise, or so long ago that it is forgotten */
+static __always_inline void es_track_begin_unknown(struct es_track *t)
+{
+	t->pin = ES_PIN_unknown;
+}
+
+/* es_track_counter() - the reason by which a track's pin is counted; ES_COUNTER_COUNT if it has none */
+static __always_inline __u32 es_track_counter(const struct es_track *t)
+{
+	return t->pin ? ES_COUNT_pin_pipelined + (__u32)t->pin - ES_PIN_pipelined : ES_COUNTER_COUNT;
+}
+
+/* es_track_set_pin() - for good: what is pinned stays so. Returns the reason to count if it is new. */
+static __always_inline __u32 es_track_set_pin(struct es_track *t, __u32 pin)
+{
+	if (t->pin != ES_PIN_none || pin == ES_PIN_none || pin >= ES_PIN_COUNT)
+		return ES_COUNTER_COUNT;
+	t->pin = (__u8)pin;
+	return es_track_counter(t);
 }
 
 /* @bytes more of the response were read. Returns 1 if it is complete now and the inspector asked for that. */
@@ -108,17 +199,57 @@ static __always_inline int es_track_skip(struct es_track *t, __u32 seq)
 	return es_track_answered(t, skipped);
 }
 
+/* es_track_reads() - has a client's segment a meaning for what es_track_inbound() says? */
+static __always_inline int es_track_reads(const struct es_segment *seg)
+{
+	return seg->len || (seg->flags & (ES_TCP_FIN | ES_TCP_URG));
+}
+
+/*
+ * What is to become of a segment for a socket that is leaving? The inspector knows who gets what is new; a
+ * FIN that claims the place of the request's first byte is new, too.
+ */
+static __always_inline enum es_track_verdict es_track_left(const struct es_track *t,
+							   const struct es_segment *seg)
+{
+	int is_fin = seg->flags & ES_TCP_FIN;
+
+	if (!es_seq_before(t->next_request_seq, seg->seq + seg->len) &&
+	    (!is_fin || es_seq_before(seg->seq + seg->len, t->next_request_seq)))
+		return ES_TRACK_DELIVER;
+	return seg->len && seg->seq == t->next_request_seq ? ES_TRACK_QUEUE_FIRST : ES_TRACK_QUEUE_LATER;
+}
+
 /**
  * es_track_inbound() - what to do with a client's segment
  * @rcv_nxt: what the socket expects next; @alive: the flow's worker is there
- * Changes nothing but the state; the caller stores a pin.
+ * Changes nothing but the state; the caller stores a pin, and then asks es_track_pinned().
  */
 static __always_inline enum es_track_verdict
 es_track_inbound(struct es_track *t, const struct es_segment *seg, __u32 rcv_nxt, int alive, __u8 *ret_pin)
 {
+	int is_fin = seg->flags & ES_TCP_FIN;
+	int is_behind = (seg->len || is_fin) && es_seq_before(t->next_request_seq, seg->seq);
 	__u32 end = seg->seq + seg->len;
 
-	if (t->pin != ES_PIN_none || !seg->len || (seg->flags & ES_TCP_RST))
+	if (!es_track_reads(seg) || (seg->flags & ES_TCP_RST))
+		return ES_TRACK_DELIVER;
+	if (es_track_is_leaving(t) && es_track_left(t, seg) != ES_TRACK_DELIVER)
+		return es_track_left(t, seg);
+	if (t->pin != ES_PIN_none)
+		return ES_TRACK_DELIVER;
+	/* The server reads it apart from the rest, or not at all; and it may be in the next request. */
+	if (seg->flags & ES_TCP_URG) {
+		*ret_pin = ES_PIN_ambiguous;
+		return ES_TRACK_PIN;
+	}
+	/*
+	 * The client closes its side behind a request that the socket has not got yet: that goes where the
+	 * request goes. The socket would keep it out of order, and leave without it.
+	 */
+	if (t->state == ES_TRACK_QUEUED && is_fin && is_behind && alive)
+		return ES_TRACK_QUEUE_LATER;
+	if (!seg->len)
 		return ES_TRACK_DELIVER;
 	if (es_seq_before(seg->seq, t->next_request_seq)) {
 		if (!es_seq_before(t->next_request_seq, end))
@@ -147,7 +278,7 @@ es_track_inbound(struct es_track *t, const struct es_segment *seg, __u32 rcv_nxt
 		*ret_pin = ES_PIN_pipelined;
 		return ES_TRACK_PIN;
 	}
-	if (seg->flags & (ES_TCP_FIN | ES_TCP_URG | ES_TCP_SYN)) {
+	if (seg->flags & (ES_TCP_FIN | ES_TCP_SYN)) {
 		*ret_pin = ES_PIN_half_closed;
 		return ES_TRACK_PIN;
 	}
@@ -155,8 +286,22 @@ es_track_inbound(struct es_track *t, const struct es_segment *seg, __u32 rcv_nxt
 		*ret_pin = ES_PIN_uninspected;
 		return ES_TRACK_PIN;
 	}
-	t->state = ES_TRACK_QUEUED;
+	/* Or another CPU was first; and what that has begun since must not be undone. */
+	es_track_step(t, ES_TRACK_SERVED, ES_TRACK_QUEUED);
 	return seg->seq == t->next_request_seq ? ES_TRACK_QUEUE_FIRST : ES_TRACK_QUEUE_LATER;
+}
+
+/**
+ * es_track_pinned() - may a segment get to the socket whose verdict was ES_TRACK_PIN, now that this is
+ * stored? On another CPU the connection may have begun to leave since the verdict. Here the pin is stored,
+ * then the state is looked at; there the state is changed only if there is no pin (es_track_step()). Both
+ * have a full barrier in between, so one of the two sees the other: what brings the socket something new
+ * keeps it here, or does not get there, however long it was on its way.
+ */
+static __always_inline enum es_track_verdict es_track_pinned(struct es_track *t, const struct es_segment *seg)
+{
+	__sync_fetch_and_add(&t->word, 0); /* the full barrier */
+	return es_track_is_leaving(t) ? es_track_left(t, seg) : ES_TRACK_DELIVER;
 }
 
 /**
@@ -171,17 +316,54 @@ struct es_track_socket {
 	__u8 is_established;
 };
 
+/* Has the inspector a request of this connection that begins at @seq? */
+static __always_inline int es_track_has_queued(const struct es_track *t, __u32 seq)
+{
+	return t->pin == ES_PIN_none && t->state == ES_TRACK_QUEUED && t->next_request_seq == seq;
+}
+
 /**
  * es_track_may_leave() - may the local socket be ended, and the request @seg be served elsewhere?
- * Asked when the inspector's decision comes back, since server and client went on meanwhile.
+ * Asked when the inspector's decision comes back, since server and client went on meanwhile. They still do,
+ * on other CPUs. So first the state is made ES_TRACK_LEAVING, and then @s is read, with a full barrier in
+ * between: what the server writes from then on, or closes, does not leave this node (es_track_holds()); what
+ * it did before is seen here. What the client sends from then on does not get into the socket, and if
+ * something new of it was on its way there, the track is pinned (es_track_pinned()). If the answer is no, the
+ * state is ES_TRACK_QUEUED again, else ES_TRACK_ENDING, and the socket gets a RST; which may have to wait for
+ * a server that is in the middle of a system call, or be dropped on its way. So nobody else gets the request
+ * before a look-up has found no socket (ES_HANDOVER_GONE). In the meantime, all that the socket could do is
+ * acknowledge again what the client knows to have arrived.
  */
 static __always_inline int es_track_may_leave(const struct es_track *t, const struct es_segment *seg,
 					      const struct es_track_socket *s)
 {
-	return t->pin == ES_PIN_none && t->state == ES_TRACK_QUEUED && seg->seq == t->next_request_seq &&
+	return t->pin == ES_PIN_none && t->state == ES_TRACK_LEAVING && seg->seq == t->next_request_seq &&
 	       t->response.phase == ES_RESPONSE_DONE && s->is_established && s->rcv_nxt == seg->seq &&
 	       s->copied_seq == seg->seq && s->write_seq == seg->ack && t->response_seq == seg->ack &&
 	       !es_seq_before(seg->ack, s->snd_una);
+}
+
+/*
+ * Must this segment of the server's not leave the node? The next node's answer has the same sequence numbers:
+ * the client would read a mixture of both, or take the connection for closed.
+ */
+static __always_inline int es_track_holds(const struct es_track *t, const struct es_segment *seg)
+{
+	return es_track_is_leaving(t) && (seg->len || (seg->flags & (ES_TCP_FIN | ES_TCP_RST)));
+}
+
+/**
+ * es_track_stay() - the request at @seg is delivered to the socket here after all, as @h says
+ * Returns the pin, with which nothing is read any more: what the server has said since the request came is no
+ * answer to it.
+ */
+static __always_inline __u8 es_track_stay(struct es_track *t, const struct es_segment *seg,
+					  const struct es_handover *h)
+{
+	if (t->response.phase != ES_RESPONSE_DONE || t->response_seq != seg->ack)
+		return ES_PIN_response_unclear;
+	es_track_serve(t, seg->ack, h);
+	return h->pin;
 }
 
 #endif

@@ -9,12 +9,16 @@
 #include <linux/types.h>
 
 #ifdef __KERNEL__
+#include <linux/math64.h>
 #include <linux/string.h>
 #define es_memcpy memcpy
 #define es_memset memset
+/* A machine of 32 bits does not divide 64 by itself. */
+#define es_div64(n, d) div_u64(n, d)
 #else
-#define es_memcpy __builtin_memcpy
-#define es_memset __builtin_memset
+#define es_div64(n, d) ((__u64)(n) / (d))
+#define es_memcpy      __builtin_memcpy
+#define es_memset      __builtin_memset
 #endif
 
 #ifndef __always_inline
@@ -73,6 +77,17 @@ static __always_inline int es_addr_is_v4(const struct es_addr *a)
 static __always_inline int es_addr_equal(const struct es_addr *a, const struct es_addr *b)
 {
 	return a->w[0] == b->w[0] && a->w[1] == b->w[1] && a->w[2] == b->w[2] && a->w[3] == b->w[3];
+}
+
+/* Of a clock in nanoseconds; milliseconds wrap after 49 days. */
+static __always_inline __u32 es_ns_to_ms(__u64 ns)
+{
+	return (__u32)es_div64(ns, 1000000);
+}
+
+static __always_inline __u32 es_ns_to_s(__u64 ns)
+{
+	return (__u32)es_div64(ns, 1000000000);
 }
 
 /* Sequence-number comparison modulo 2^32 (RFC 9293 section 3.4). */

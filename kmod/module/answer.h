@@ -6,27 +6,8 @@
  * Answers without a socket: SYN-ACK, ACK and RST leave by the interface that the packet came from. A RST for
  * a socket of our own is written over the packet and goes up the stack.
  */
-#include "kmod/core/decide.h"
+#include "kmod/core/answer.h"
 #include "packet.h"
-
-struct es_answer {
-	__be32 saddr;
-	__be32 daddr;
-	__be16 sport;
-	__be16 dport;
-	u32 seq;
-	u32 ack;
-	u16 window;
-	u8 flags;
-	u8 options_len; /* 0, 12 or 20 */
-	u8 options[ES_SYNACK_OPTIONS_LEN];
-};
-
-/* Fill in addresses and ports of an answer to @pkt, zero the rest. */
-void es_answer_to(const struct es_packet *pkt, struct es_answer *ret);
-
-void es_answer_synack(const struct es_config *cfg, const struct es_packet *pkt, const struct es_segment *seg,
-		      const struct es_verdict *v, struct es_answer *ret);
 
 /**
  * es_answer_send() - send @a to whoever sent the frame @skb, which stays as it is

@@ -8,6 +8,7 @@
 #include "message.h"
 #include "other.h"
 #include "rebuild.h"
+#include "settled.h"
 #include "socket.h"
 
 /* struct es_given - a message under decision. @rcv_nxt: what the socket that is here expects next */
@@ -70,7 +71,8 @@ static void es_given_name(const struct es_given *in, struct es_note *note, u64 i
 }
 
 /* Note what the socket is to be made from; the envelope is off. */
-static int es_given_rebuild(struct es_given *in, struct es_note_bucket *bucket, u64 id)
+static int es_given_rebuild(struct es_given *in, const struct es_config *cfg, struct es_note_bucket *bucket,
+			    u64 id)
 {
 	struct es_note *note = es_tracks_add(bucket, in->flow_hash, in->seg.seq, &in->pkt);
 
@@ -79,10 +81,9 @@ static int es_given_rebuild(struct es_given *in, struct es_note_bucket *bucket, 
 	note->source = in->h->source;
 	es_given_name(in, note, id);
 	note->is_acknowledged = 1; /* by the node that had it: its client does not repeat it */
-	es_handover_options_get(in->h, &note->track.options);
-	note->track.requests = 1;
-	note->track.pin = ES_PIN_program;
-	note->track.service = in->h->service;
+	/* Its id has decided; but a client's request may be the same, and come again. */
+	es_settle(in->node, cfg, in->flow_hash, in->seg.seq, ES_SETTLED_MAKE, 0xff);
+	es_track_begin_program(&note->track, in->h);
 	return 0;
 }
 
@@ -115,7 +116,7 @@ static u8 es_given_take(struct es_given *in, const struct es_config *cfg)
 	answer = es_decide_connection(&v, &verdict);
 	if (verdict.action == ES_REBUILD) {
 		answer = ES_GIVEN_DELIVER;
-		if (!in->is_usable || es_message_open(in->skb) || es_given_rebuild(in, bucket, v.id)) {
+		if (!in->is_usable || es_message_open(in->skb) || es_given_rebuild(in, cfg, bucket, v.id)) {
 			/* Perhaps without its envelope, so it cannot be answered; who asks again is. */
 			verdict.counter = ES_COUNT_rebuild_refused;
 			answer = 0;

@@ -18,8 +18,8 @@ static struct genl_family es_family;
 
 #define ES_RING_PART_BYTES (sizeof(struct es_node_ring) / ES_CONTROL_RING_PARTS)
 
-/* An exact length is a signed 16-bit number there, which a part of the ring is just beyond: checked by hand.
- */
+/* An exact length is a signed 16-bit number there, which a part of the ring is just beyond:
+ * checked by hand. */
 static const struct nla_policy es_policy[ES_ATTR_MAX + 1] = {
 	[ES_ATTR_PARAMS] = NLA_POLICY_EXACT_LEN(sizeof(struct es_module_params)),
 	[ES_ATTR_CONFIG] = NLA_POLICY_EXACT_LEN(sizeof(struct es_config)),
@@ -169,7 +169,7 @@ static int es_do_configure(struct sk_buff *skb, struct genl_info *info)
 		if (!info->attrs[i] ||
 		    (i >= ES_ATTR_RING0 && nla_len(info->attrs[i]) != (int)ES_RING_PART_BYTES))
 			return -EINVAL;
-	version = kvzalloc(sizeof(*version), GFP_KERNEL);
+	version = es_memory_zalloc(sizeof(*version));
 	if (!version)
 		return -ENOMEM;
 	nla_memcpy(&version->config, info->attrs[ES_ATTR_CONFIG], sizeof(version->config));
@@ -379,17 +379,17 @@ static int es_dump_connections(struct sk_buff *skb, struct netlink_callback *cb)
 
 static const struct genl_small_ops es_ops[] = {
 	{.cmd = ES_CMD_GET, .doit = es_do_get},
-	{.cmd = ES_CMD_NEW, .doit = es_do_new, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_CONFIGURE, .doit = es_do_configure, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_ATTACH, .doit = es_do_attach, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_REMOVE, .doit = es_do_remove, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_COUNTERS, .doit = es_do_counters, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_LOADS, .doit = es_do_loads, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_FLOWS, .dumpit = es_dump_flows, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_CONNECTIONS, .dumpit = es_dump_connections, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_CONFIGURATION, .doit = es_do_configuration, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_END_UNPROVEN, .doit = es_do_end_unproven, .flags = GENL_UNS_ADMIN_PERM},
-	{.cmd = ES_CMD_CONNECTION, .doit = es_do_connection, .flags = GENL_UNS_ADMIN_PERM},
+	{.cmd = ES_CMD_NEW, .doit = es_do_new, .flags = GENL_ADMIN_PERM},
+	{.cmd = ES_CMD_CONFIGURE, .doit = es_do_configure, .flags = GENL_ADMIN_PERM},
+	{.cmd = ES_CMD_ATTACH, .doit = es_do_attach, .flags = GENL_ADMIN_PERM},
+	{.cmd = ES_CMD_REMOVE, .doit = es_do_remove, .flags = GENL_ADMIN_PERM},
+	{.cmd = ES_CMD_COUNTERS, .doit = es_do_counters, .flags = GENL_ADMIN_PERM},
+	{.cmd = ES_CMD_LOADS, .doit = es_do_loads, .flags = GENL_ADMIN_PERM},
+	{.cmd = ES_CMD_FLOWS, .dumpit = es_dump_flows, .flags = GENL_ADMIN_PERM},
+	{.cmd = ES_CMD_CONNECTIONS, .dumpit = es_dump_connections, .flags = GENL_ADMIN_PERM},
+	{.cmd = ES_CMD_CONFIGURATION, .doit = es_do_configuration, .flags = GENL_ADMIN_PERM},
+	{.cmd = ES_CMD_END_UNPROVEN, .doit = es_do_end_unproven, .flags = GENL_ADMIN_PERM},
+	{.cmd = ES_CMD_CONNECTION, .doit = es_do_connection, .flags = GENL_ADMIN_PERM},
 };
 
 static struct genl_family es_family __ro_after_init = {

@@ -22,7 +22,7 @@ struct es_file {
 
 static int es_file_open(struct inode *inode, struct file *file)
 {
-	struct es_file *f = kzalloc(sizeof(*f), GFP_KERNEL);
+	struct es_file *f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
 
 	if (!f)
 		return -ENOMEM;
@@ -76,7 +76,7 @@ static long es_file_ioctl(struct file *file, unsigned int command, unsigned long
 		return -ENOTTY;
 	if (what >= ES_TABLE_COUNT)
 		return -EINVAL;
-	if (!ns_capable(net->user_ns, CAP_NET_ADMIN))
+	if (!capable(CAP_NET_ADMIN))
 		return -EPERM;
 	mutex_lock(&f->lock);
 	mutex_lock(&en->lock);

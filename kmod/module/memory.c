@@ -15,9 +15,14 @@
  */
 #define ES_MEMORY_GFP (GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN | __GFP_ZERO)
 
-static int es_memory_is_there(unsigned int pages)
+void *es_memory_zalloc(size_t bytes)
 {
-	return si_mem_available() > (long)pages;
+	return kvzalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+}
+
+int es_memory_is_there(size_t bytes)
+{
+	return si_mem_available() > (long)(bytes >> PAGE_SHIFT);
 }
 
 int es_memory_new(unsigned int once, unsigned int twice, struct es_memory *ret_memory)
@@ -25,7 +30,7 @@ int es_memory_new(unsigned int once, unsigned int twice, struct es_memory *ret_m
 	unsigned int listed = once + 2 * twice;
 	struct es_memory m = {};
 
-	if (!es_memory_is_there(once + twice))
+	if (!es_memory_is_there((size_t)(once + twice) << PAGE_SHIFT))
 		return -ENOMEM;
 	m.pages = kvcalloc(listed, sizeof(*m.pages), GFP_KERNEL_ACCOUNT);
 	if (!m.pages)

@@ -8,6 +8,14 @@
  */
 #include <linux/mm_types.h>
 
+/* es_memory_is_there() - asked before a wish for several tables is granted, so that none of them is made in
+ * vain */
+int es_memory_is_there(size_t bytes);
+
+/* es_memory_zalloc() - @bytes of the kernel's own, zeroed. Charged as those; sleeps. NULL; or kvfree() frees
+ * it. */
+void *es_memory_zalloc(size_t bytes);
+
 /**
  * struct es_memory
  * @at: zeroed, page aligned; may be mapped with remap_vmalloc_range()

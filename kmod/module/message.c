@@ -23,12 +23,39 @@ static __be64 es_message_mac(const struct es_sipkey *key, const struct es_handov
 	return es_handover_mac_end(&sip, es_cpu_le64(word), len);
 }
 
+/* The wall clock's stamp, as the daemon has told. */
+static u32 es_message_stamp(const struct es_node *node)
+{
+	return (u32)div_u64(ktime_get_coarse_ns() + READ_ONCE(node->state->wall_offset_ns),
+			    ES_HANDOVER_STAMP_NS);
+}
+
+/* A counter to count and drop by, or ES_COUNT_handover_received: was it sent when it may be taken? */
+static u32 es_message_check_time(const struct es_node *node, const struct es_config *cfg,
+				 const struct es_handover *h)
+{
+	enum es_handover_time time = es_handover_time(h, es_message_stamp(node));
+	const struct es_state *state = node->state;
+
+	if (time == ES_HANDOVER_LATE)
+		return ES_COUNT_handover_late;
+	if (time == ES_HANDOVER_UNTIMED && cfg->requires_time)
+		return ES_COUNT_handover_untimed;
+	/* What a node tells itself is seen by nobody. */
+	if (h->source != cfg->self &&
+	    es_handover_is_early(h, READ_ONCE(state->began[h->source]), READ_ONCE(state->began[cfg->self]),
+				 ktime_get_ns() - READ_ONCE(state->began_ns)))
+		return ES_COUNT_handover_early;
+	return ES_COUNT_handover_received;
+}
+
 u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
 		     const struct es_handover *h)
 {
 	u32 len = ntohs(h->packet_len);
 	struct es_replay_slot *slot;
 	const u8 *packet;
+	u32 counter;
 	int fresh;
 
 	/* An id beyond the table has no window. */
@@ -39,6 +66,11 @@ u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct s
 	if (es_message_mac(&cfg->handover_key[0], h, packet) != h->mac &&
 	    (cfg->key_count < 2 || es_message_mac(&cfg->handover_key[1], h, packet) != h->mac))
 		return ES_COUNT_handover_bad_mac;
+	if (!es_handover_options_ok(h))
+		return ES_COUNT_handover_malformed;
+	counter = es_message_check_time(node, cfg, h);
+	if (counter != ES_COUNT_handover_received)
+		return counter;
 	slot = &node->replays[h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1))];
 	spin_lock_bh(&slot->lock);
 	fresh = es_replay_accept(&slot->replay, es_cpu_be64((__force u64)h->sequence));
@@ -57,6 +89,7 @@ static void es_answer_header_write(struct es_node *node, const struct es_config 
 	answer.target = h->source;
 	answer.source = (u8)cfg->self;
 	answer.stream = ES_STREAM_DATAPATH;
+	es_handover_sent_put(&answer, es_message_stamp(node));
 	answer.sequence =
 		(__force __be64)es_cpu_be64((u64)atomic64_fetch_inc((atomic64_t *)&node->state->sequence));
 	answer.mac = es_message_mac(&cfg->handover_key[0], &answer, at + sizeof(answer));
@@ -66,16 +99,20 @@ static void es_answer_header_write(struct es_node *node, const struct es_config 
 static int es_message_answer_here(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
 				  const struct es_handover *h, u8 kind, u8 reason)
 {
+	u32 len = (u32)ES_MESSAGE_PACKET_OFF + ntohs(h->packet_len);
 	struct udphdr *udp;
 	struct iphdr *ip;
 
-	if (skb_ensure_writable(skb, ES_MESSAGE_PACKET_OFF + ntohs(h->packet_len)))
+	if (skb_ensure_writable(skb, len) || pskb_trim(skb, len))
 		return -ENOMEM;
 	ip = (struct iphdr *)skb->data;
 	udp = (struct udphdr *)(ip + 1);
-	/* Neither sum changes when the two change places; the UDP checksum goes, the MAC says more. */
 	swap(ip->saddr, ip->daddr);
 	swap(udp->source, udp->dest);
+	ip->tot_len = htons((u16)len);
+	udp->len = htons((u16)(len - sizeof(*ip)));
+	ip_send_check(ip);
+	/* No UDP checksum: the MAC says more. */
 	udp->check = 0;
 	es_answer_header_write(node, cfg, h, kind, reason, (u8 *)(udp + 1));
 	skb->ip_summed = CHECKSUM_NONE;

@@ -34,7 +34,8 @@ int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, st
 
 /**
  * es_message_answer() - send the message back to its source, which may be this node
- * @h: its header, and what it shall be beyond what every answer has; @kind: ES_HANDOVER_NACK or _ANSWER;
+ * @h: its header, and what it shall be beyond what every answer has; with a smaller packet_len, so much of
+ * the packet goes along; @kind: ES_HANDOVER_NACK or _ANSWER;
  * @reason: its field nack. Counts answer_failed. Returns the hook's verdict: to its own daemon, @skb itself
  * becomes the answer.
  */

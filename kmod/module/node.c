@@ -8,7 +8,6 @@
 #include <linux/netfilter_ipv4.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "node.h"
 #include "public.h"
@@ -52,29 +51,49 @@ err_rings:
 
 int es_node_new(struct net *net, const struct es_module_params *params, struct es_node **ret_node)
 {
-	struct es_node *node = kzalloc(sizeof(*node), GFP_KERNEL);
+	size_t tables = sizeof(struct es_decision_set) * (size_t)params->decision_sets +
+			sizeof(*(*ret_node)->settled) * (size_t)es_settled_sets(params->decision_sets);
+	struct es_node *node;
 	int rc = -ENOMEM;
 
+	if (!es_memory_is_there(tables))
+		return -ENOMEM;
+	node = kzalloc(sizeof(*node), GFP_KERNEL_ACCOUNT);
 	if (!node)
 		return -ENOMEM;
 	node->net = net;
-	node->counters = __alloc_percpu(sizeof(u64) * ES_COUNTER_COUNT, sizeof(u64));
+	node->counters = __alloc_percpu_gfp(sizeof(u64) * ES_COUNTER_COUNT, sizeof(u64), GFP_KERNEL_ACCOUNT);
 	if (!node->counters)
 		goto err_node;
-	node->replays = vzalloc(sizeof(*node->replays) * ES_NODES_MAX * ES_STREAMS_MAX);
+	node->replays = es_memory_zalloc(sizeof(*node->replays) * ES_NODES_MAX * ES_STREAMS_MAX);
 	if (!node->replays)
 		goto err_counters;
 	for (u32 i = 0; i < ES_NODES_MAX * ES_STREAMS_MAX; i++)
 		spin_lock_init(&node->replays[i].lock);
-	node->resets = vzalloc(sizeof(*node->resets) * ES_RESETS);
-	if (!node->resets)
+	node->settled =
+		es_memory_zalloc(sizeof(*node->settled) * (size_t)es_settled_sets(params->decision_sets));
+	if (!node->settled)
 		goto err_replays;
-	node->strays = vzalloc(sizeof(*node->strays) * ES_STRAYS);
+	for (u32 i = 0; i < es_settled_sets(params->decision_sets); i++)
+		spin_lock_init(&node->settled[i].lock);
+	node->resets = es_memory_zalloc(sizeof(*node->resets) * ES_RESETS);
+	if (!node->resets)
+		goto err_settled;
+	node->strays = es_memory_zalloc(sizeof(*node->strays) * ES_STRAYS);
 	if (!node->strays)
 		goto err_resets;
+	node->syns = es_memory_zalloc(sizeof(*node->syns) * ES_SYNS);
+	if (!node->syns)
+		goto err_strays;
+	node->firsts = es_memory_zalloc(sizeof(*node->firsts) * ES_FIRSTS);
+	if (!node->firsts)
+		goto err_syns;
+	node->heard_flows = es_memory_zalloc(sizeof(*node->heard_flows) * ES_HEARD_FLOWS);
+	if (!node->heard_flows)
+		goto err_firsts;
 	rc = es_table_new(sizeof(struct es_state), &node->state_table);
 	if (rc)
-		goto err_strays;
+		goto err_heard_flows;
 	node->state = node->state_table->memory.at;
 	rc = es_table_new(sizeof(struct es_decision_set) * (size_t)params->decision_sets,
 			  &node->decision_table);
@@ -96,12 +115,20 @@ err_decisions:
 	es_table_put(node->decision_table);
 err_state:
 	es_table_put(node->state_table);
+err_heard_flows:
+	kvfree(node->heard_flows);
+err_firsts:
+	kvfree(node->firsts);
+err_syns:
+	kvfree(node->syns);
 err_strays:
-	vfree(node->strays);
+	kvfree(node->strays);
 err_resets:
-	vfree(node->resets);
+	kvfree(node->resets);
+err_settled:
+	kvfree(node->settled);
 err_replays:
-	vfree(node->replays);
+	kvfree(node->replays);
 err_counters:
 	free_percpu(node->counters);
 err_node:
@@ -247,9 +274,13 @@ void es_node_free(struct es_node **node)
 	es_tracks_free(&n->tracks);
 	es_table_put(n->decision_table);
 	es_table_put(n->state_table);
-	vfree(n->strays);
-	vfree(n->resets);
-	vfree(n->replays);
+	kvfree(n->heard_flows);
+	kvfree(n->firsts);
+	kvfree(n->syns);
+	kvfree(n->strays);
+	kvfree(n->resets);
+	kvfree(n->settled);
+	kvfree(n->replays);
 	free_percpu(n->counters);
 	kfree(n);
 }

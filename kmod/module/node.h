@@ -20,10 +20,14 @@
 #include "kmod/core/control.h"
 #include "kmod/core/counters.h"
 #include "kmod/core/decisions.h"
+#include "kmod/core/firsts.h"
 #include "kmod/core/handover.h"
+#include "kmod/core/lease.h"
 #include "kmod/core/replay.h"
 #include "kmod/core/resets.h"
+#include "kmod/core/settled.h"
 #include "kmod/core/strays.h"
+#include "kmod/core/syns.h"
 #include "kmod/core/node_ring.h"
 #include "queue.h"
 #include "table.h"
@@ -40,6 +44,12 @@ struct es_version {
 struct es_replay_slot {
 	spinlock_t lock;
 	struct es_replay replay;
+};
+
+/* What has become of requests: es_settled_sets() of them. */
+struct es_settled_slot {
+	spinlock_t lock;
+	struct es_settled_set set;
 };
 
 /* A ring buffer for each worker, and one for the lengths of responses. */
@@ -60,7 +70,11 @@ struct es_node {
 	struct es_ringbuf __rcu *queue[ES_RINGBUFS];
 	struct es_replay_slot *replays;
 	struct es_reset *resets;
+	struct es_settled_slot *settled;
 	struct es_stray *strays;
+	struct es_overheard *syns;
+	struct es_overheard *firsts;
+	struct es_overheard *heard_flows;
 	struct es_tracks *tracks;
 	u64 __percpu *counters;
 	/* Under rtnl and es_net.lock: an interface that goes takes its hook along. */
@@ -115,22 +129,16 @@ static inline void es_count(const struct es_node *node, u32 counter)
 }
 
 /* Is this node's lease over? */
-static inline int es_lease_is_over(const struct es_node *node, u64 now_ns)
-{
-	u64 lease_ns = READ_ONCE(node->state->lease_ns);
-
-	return lease_ns && (s64)(now_ns - lease_ns) >= 0;
-}
-
 static inline int es_is_silent(const struct es_node *node)
 {
-	return es_lease_is_over(node, ktime_get_coarse_ns());
+	return es_lease_is_over(READ_ONCE(node->state->lease_ns), ktime_get_coarse_ns());
 }
 
 /* A node that takes no new flow takes none from others either. */
 static inline int es_handover_is_silent(const struct es_node *node)
 {
-	return READ_ONCE(node->state->lease_ns) && (!READ_ONCE(node->state->attached) || es_is_silent(node));
+	return es_lease_refuses(READ_ONCE(node->state->lease_ns), READ_ONCE(node->state->attached),
+				ktime_get_coarse_ns());
 }
 
 /* Does the ring give @hash to this node, and may it answer? */
@@ -148,6 +156,21 @@ static inline struct es_reset *es_reset_slot(const struct es_node *node, u64 flo
 static inline struct es_stray *es_stray_slot(const struct es_node *node, u64 flow_hash)
 {
 	return &node->strays[es_stray_index(flow_hash)];
+}
+
+static inline struct es_overheard *es_syn_slot(const struct es_node *node, u64 key)
+{
+	return &node->syns[es_overheard_index(key, ES_SYNS)];
+}
+
+static inline struct es_overheard *es_heard_flow_slot(const struct es_node *node, u64 key)
+{
+	return &node->heard_flows[es_overheard_index(key, ES_HEARD_FLOWS)];
+}
+
+static inline struct es_overheard *es_first_slot(const struct es_node *node, u64 key)
+{
+	return &node->firsts[es_overheard_index(key, ES_FIRSTS)];
 }
 
 /* Set entry of the decision table for @flow_hash, NULL if there is no table. */

@@ -6,32 +6,26 @@
  * From the bytes of a packet to a segment and a flow. Headers are read by skb_header_pointer(), so that paged
  * data need not be pulled for packets that are dropped anyway.
  */
+#include <linux/if_vlan.h>
 #include <linux/ip.h>
 #include <linux/skbuff.h>
 #include <linux/tcp.h>
 
-#include "kmod/core/flow.h"
+#include "kmod/core/packet.h"
 #include "kmod/core/tcp.h"
 
 /**
- * struct es_packet - a TCP/IPv4 packet
- * @off: offset of the IP header from skb->data; @options_len: bytes of TCP options
+ * es_packet_is_of_vlan() - is the frame none of this interface's, but of one above it?
+ * A tag with number 0 names no VLAN, only a priority (IEEE 802.1Q): the stack takes it off, and so does this.
  */
-struct es_packet {
-	u32 off;
-	u32 options_len;
-	__be32 saddr;
-	__be32 daddr;
-	__be16 sport;
-	__be16 dport;
-};
-
-static inline void es_packet_flow(const struct es_packet *pkt, struct es_flow *ret)
+static inline int es_packet_is_of_vlan(struct sk_buff *skb)
 {
-	ret->client = es_addr_from_v4(pkt->saddr);
-	ret->service = es_addr_from_v4(pkt->daddr);
-	ret->client_port = pkt->sport;
-	ret->service_port = pkt->dport;
+	if (likely(!skb_vlan_tag_present(skb)))
+		return 0;
+	if (skb_vlan_tag_get_id(skb))
+		return 1;
+	__vlan_hwaccel_clear_tag(skb);
+	return 0;
 }
 
 /**

@@ -4,12 +4,13 @@
  * verdict out. The counterpart of es_public in kmod/bpf/earshot.bpf.c, at the same place: ingress of the
  * device, before any protocol, where frames for a MAC that is not the interface's have not been dropped yet.
  */
-#include <linux/if_vlan.h>
+#include <linux/udp.h>
 
 #include "answer.h"
 #include "other.h"
 #include "public.h"
 #include "rebuild.h"
+#include "settled.h"
 #include "view.h"
 
 /* struct es_inbound - a packet under decision, for the functions below */
@@ -26,100 +27,60 @@ struct es_inbound {
 	int service;
 };
 
-/*
- * Did another connection of these ports get this very cookie a moment ago? See es_cookie_is_taken() in
- * kmod/bpf/earshot.bpf.c.
- */
-static int es_cookie_is_taken(const struct es_inbound *in)
-{
-	u64 value = es_decision_lookup(es_decision_set_of(in->node, in->view.flow_hash),
-				       es_decision_key(in->view.flow_hash, in->verdict.cookie));
-
-	return value && es_decision_isn(value) != in->view.seg.seq;
-}
-
 /* The verdicts that send something to the client. Returns 0 or -errno. */
 static int es_carry_out_answer(const struct es_inbound *in)
 {
 	const struct es_config *cfg = &in->version->config;
-	const struct es_segment *seg = &in->view.seg;
-	struct es_tcp_options options;
 	struct es_answer answer;
 
-	switch (in->verdict.action) {
-	case ES_SYNACK:
-	case ES_END_OLD_AND_SYNACK:
-		es_answer_synack(cfg, &in->pkt, seg, &in->verdict, &answer);
-		break;
-	case ES_ANSWER_ACK:
-		es_answer_to(&in->pkt, &answer);
-		answer.seq = seg->ack;
-		answer.ack = seg->seq + 1;
-		es_cookie_options_unpack(seg->ack - 1, &options);
-		answer.window = (u16)(cfg->synack_window >> (options.wscale_ok ? cfg->rcv_wscale : 0));
-		answer.flags = ES_TCP_ACK;
-		if (seg->has_ts) {
-			answer.options_len = ES_TIMESTAMP_OPTION_LEN;
-			es_timestamp_option_write(answer.options, seg->tsecr, seg->tsval);
-		}
-		break;
-	default:
-		es_answer_to(&in->pkt, &answer);
-		answer.seq = seg->ack;
-		answer.flags = ES_TCP_RST;
-		break;
-	}
+	es_answer_make(cfg, &in->pkt, &in->view.seg, &in->verdict, &answer);
 	return es_answer_send(in->skb, cfg, &answer);
 }
 
 /* Give the packet to the inspector; it ends here. Returns the counter to count by. */
 static u32 es_carry_out_queue(struct es_inbound *in)
 {
-	struct es_record *record = &in->record;
-	u32 counter = in->verdict.counter;
+	int was_heard = es_verdict_needs_flow(&in->verdict) &&
+			es_flow_was_heard(in->node, in->view.flow_hash, in->now_ns);
 
-	record->kind = in->verdict.action == ES_QUEUE_FIRST ? ES_RECORD_FIRST : ES_RECORD_LATER;
-	if (in->verdict.action == ES_QUEUE_STRAY) {
-		record->kind = ES_RECORD_STRAY;
+	if (in->verdict.action == ES_QUEUE_STRAY)
 		es_stray_asked(es_stray_slot(in->node, in->view.flow_hash), in->view.now_ms);
-	}
-	record->flow_hash = in->view.flow_hash;
-	record->len =
-		in->view.seg.len + (u32)(sizeof(struct iphdr) + sizeof(struct tcphdr)) + in->pkt.options_len;
-	record->service = (u8)in->service;
-	if (!in->view.track && counter == ES_COUNT_moved_queued)
-		record->flow = ES_FLOW_MOVED;
-	return es_queue_push(in->node, in->version->config.workers, in->skb, record)
+	es_view_record(&in->view, &in->verdict, &in->pkt, (u32)in->service, was_heard, &in->record);
+	return es_queue_push(in->node, in->version->config.workers, in->skb, &in->record)
 		       ? ES_COUNT_drop_queue_full
-		       : counter;
+		       : in->verdict.counter;
 }
 
 /* Make the socket here, without an inspector. Returns the hook's verdict. */
 static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter)
 {
-	const struct es_track track = {.pin = ES_PIN_uninspected, .options = in->verdict.options};
+	const struct es_config *cfg = &in->version->config;
+	struct es_track track = {};
 
-	es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
-	if (!in->found.listener) {
-		/* As a stack without that port would: the client is told at once. */
-		*ret_counter =
-			es_carry_out_answer(in) ? ES_COUNT_answer_failed : ES_COUNT_rebuild_no_listener;
-		return NF_DROP;
-	}
-	if (es_rebuilt_lately(in->node->tracks, in->view.flow_hash, in->view.seg.seq, in->now_ns)) {
+	/* Rebuilt before; or refused, while there was an inspector, and another node may have it. */
+	if (!es_settle_make(in->node, cfg, in->view.flow_hash, in->view.seg.seq, 0)) {
 		*ret_counter = ES_COUNT_handover_old;
 		return NF_DROP;
 	}
-	if (sk_acceptq_is_full(in->found.listener)) {
+	es_track_begin_uninspected(&track, &in->verdict.options);
+	es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
+	if (!in->found.listener)
+		/* As a stack without that port would: the client is told at once. */
+		*ret_counter =
+			es_carry_out_answer(in) ? ES_COUNT_answer_failed : ES_COUNT_rebuild_no_listener;
+	else if (sk_acceptq_is_full(in->found.listener))
 		*ret_counter = ES_COUNT_handover_accept_full;
-		return NF_DROP;
-	}
-	if (!es_listener_is_usable(in->found.listener) ||
-	    es_rebuild_note(in->node, &in->pkt, in->view.seg.seq, in->view.flow_hash,
-			    (u16)in->version->config.self, &track)) {
+	else if (!es_listener_is_usable(in->found.listener) ||
+		 es_rebuild_note(in->node, &in->pkt, in->view.seg.seq, in->view.flow_hash, (u16)cfg->self,
+				 &track))
 		*ret_counter = ES_COUNT_rebuild_refused;
+	if (*ret_counter != in->verdict.counter) {
+		es_settle(in->node, cfg, in->view.flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
 		return NF_DROP;
 	}
+	/* This node, too, may be lost, and be asked again when what it has made is gone. */
+	if (in->version->config.leased)
+		es_first_note(in->node, in->view.flow_hash, in->view.seg.seq, in->now_ns);
 	in->skb->pkt_type = PACKET_HOST;
 	return NF_ACCEPT;
 }
@@ -178,12 +139,12 @@ static unsigned int es_public_segment(struct es_inbound *in)
 	v->socket = in->found.kind;
 	v->old_rcv_nxt = in->found.old_rcv_nxt;
 	v->inspect = cfg->service[in->service].inspect;
+	v->unsafe = cfg->service[in->service].unsafe;
 	v->silent = (u8)es_is_silent(in->node);
 	if (v->socket == ES_SOCKET_ESTABLISHED) {
 		if (v->silent && es_socket_is_tcp(in->found.sk))
 			v->unproven = (u8)es_socket_is_unproven(in->found.sk);
-		/* A packet that is dropped says nothing about the connection. */
-		if (v->inspect == ES_INSPECT_EVERY && v->seg.len && !v->unproven)
+		if (es_view_reads_track(v))
 			es_view_track(in->node, in->version, in->found.sk, &in->pkt, v, in->now_ns,
 				      &in->record);
 	} else {
@@ -192,14 +153,36 @@ static unsigned int es_public_segment(struct es_inbound *in)
 			es_count(in->node, ES_COUNT_drop_malformed);
 			return NF_DROP;
 		}
+		v->has_doubts =
+			cfg->leased && es_first_has_doubts(READ_ONCE(in->node->state->doubt_ns), in->now_ns);
+		if (es_view_needs_heard(v))
+			es_view_heard(in->node, in->version, v, in->now_ns);
+		if (v->has_doubts && v->mine)
+			es_view_doubt(in->node, v, in->now_ns);
 	}
 	es_decide(cfg, v, &in->verdict);
-	if ((in->verdict.action == ES_SYNACK || in->verdict.action == ES_END_OLD_AND_SYNACK) &&
-	    !in->verdict.options.tstamp_ok && es_cookie_is_taken(in)) {
+	if (es_verdict_may_collide(&in->verdict) &&
+	    es_view_cookie_is_taken(v, es_decision_set_of(in->node, v->flow_hash), in->verdict.cookie)) {
 		v->slot++; /* the next slot's cookie is valid already */
 		es_decide(cfg, v, &in->verdict);
 	}
+	if (in->verdict.guess)
+		es_guess_note(&in->node->state->guesses, es_ns_to_s(in->now_ns));
 	return es_carry_out(in);
+}
+
+/* See kmod/bpf/earshot.bpf.c. */
+static int es_public_is_message(const struct sk_buff *skb, const struct es_config *cfg,
+				const struct iphdr *ip)
+{
+	const struct udphdr *udp;
+	struct udphdr buf;
+
+	if (ip->protocol != IPPROTO_UDP || ip->daddr != cfg->self_address.w[3] ||
+	    cfg->public_ifindex == cfg->cluster_ifindex || (ip->frag_off & htons(IP_OFFSET)))
+		return 0;
+	udp = skb_header_pointer(skb, ip->ihl * 4, sizeof(buf), &buf);
+	return udp && (udp->dest == cfg->handover_port || udp->source == cfg->handover_port);
 }
 
 static unsigned int es_public_ip(struct es_inbound *in)
@@ -210,8 +193,14 @@ static unsigned int es_public_ip(struct es_inbound *in)
 	u32 len;
 
 	ip = skb_header_pointer(in->skb, 0, sizeof(buf), &buf);
-	if (!ip || !es_is_service_address(in->version, ip->daddr))
+	if (!ip)
 		return NF_ACCEPT;
+	if (!es_is_service_address(in->version, ip->daddr)) {
+		if (!es_public_is_message(in->skb, &in->version->config, ip))
+			return NF_ACCEPT;
+		es_count(in->node, ES_COUNT_handover_public);
+		return NF_DROP;
+	}
 	if (ip->protocol != IPPROTO_TCP)
 		return es_other_ip(in->node, in->version, in->skb, ip);
 	if (ip->frag_off & htons(IP_MF | IP_OFFSET)) {
@@ -238,8 +227,7 @@ unsigned int es_public_hook(void *priv, struct sk_buff *skb, const struct nf_hoo
 	struct es_inbound in = {.node = priv, .skb = skb};
 
 	in.version = es_version_get(in.node);
-	/* A frame of a VLAN is not this interface's, but one's above it. */
-	if (!in.version || skb_vlan_tag_present(skb))
+	if (!in.version || es_packet_is_of_vlan(skb))
 		return NF_ACCEPT;
 	if (skb->protocol == htons(ETH_P_ARP))
 		return es_other_arp(in.node, in.version, skb);

@@ -15,7 +15,7 @@
 
 int es_ringbuf_new(unsigned int bytes, struct es_ringbuf **ret_ring)
 {
-	struct es_ringbuf *ring = kzalloc(sizeof(*ring), GFP_KERNEL);
+	struct es_ringbuf *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
 	int rc;
 
 	if (!ring)
@@ -116,8 +116,6 @@ int es_queue_push(const struct es_node *node, u32 workers, struct sk_buff *skb, 
 		return -ENOSPC;
 	record->csum_partial = skb->ip_summed == CHECKSUM_PARTIAL;
 	record->gso_size = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : 0;
-	if (record->len > ES_RECORD_LARGE)
-		record->len = ES_RECORD_LARGE;
 	room = es_ringbuf_reserve(ring, sizeof(*record) + record->len);
 	if (!room)
 		return -ENOSPC;

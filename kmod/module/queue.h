@@ -5,7 +5,7 @@
 /*
  * Ring buffers into the daemon's memory: the way of packets to the inspector, and of measured responses. The
  * layout is that of BPF_MAP_TYPE_RINGBUF, so that the daemon reads either datapath's with the same code
- * (inspector/ring_reader.c). Any number of producers, one consumer; a full one drops.
+ * (inspector/datapath/ring_reader.c). Any number of producers, one consumer; a full one drops.
  */
 #include <linux/kref.h>
 #include <linux/poll.h>
@@ -54,8 +54,7 @@ __poll_t es_ringbuf_poll(struct es_ringbuf *ring, struct file *file, struct poll
 
 /**
  * es_queue_push() - copy the packet, from its IP header on, to the worker that @record's flow belongs to
- * Sets @record's csum_partial and gso_size. Wakes the worker if it sleeps. A merged packet beyond the
- * promised window is cut there; the client sends the rest again, to the socket.
+ * Sets @record's csum_partial and gso_size. Wakes the worker if it sleeps.
  * Returns 0, or -ENOSPC.
  */
 int es_queue_push(const struct es_node *node, u32 workers, struct sk_buff *skb, struct es_record *record);

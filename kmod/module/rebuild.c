@@ -13,6 +13,7 @@
 
 #include "other.h"
 #include "rebuild.h"
+#include "settled.h"
 #include "socket.h"
 
 /*
@@ -68,8 +69,7 @@ static void es_request_fill(struct request_sock *req, const struct sock *listene
 	treq->rcv_nxt = seg->seq;
 	treq->txhash = get_random_u32() | 1;
 	if (o->tstamp_ok)
-		treq->ts_off =
-			seg->tsecr + ES_REBUILD_CLOCK_AHEAD_MS - (u32)div_u64(ktime_get_ns(), NSEC_PER_MSEC);
+		treq->ts_off = seg->tsecr + ES_REBUILD_CLOCK_AHEAD_MS - es_ns_to_ms(ktime_get_ns());
 	req->mss = max_t(u16, o->mss, ES_TCP_MSS_MIN);
 	req->ts_recent = o->tstamp_ok ? seg->tsval : 0;
 	req->num_retrans = 0;
@@ -173,12 +173,14 @@ static int es_rebuild_pending(struct es_node *node, u64 flow_hash, u32 seq, stru
  * The kernel would make no socket. A client's request comes again and shall be tried again. A program's
  * handover is forgotten, so that who asks what became of it hears that it may send it again.
  */
-static void es_rebuild_refused(struct es_node *node, u64 flow_hash, u32 seq, u64 handover)
+static void es_rebuild_refused(struct es_node *node, const struct es_config *cfg, u64 flow_hash, u32 seq,
+			       u64 handover)
 {
 	struct es_note_bucket *bucket;
 	struct es_note *note;
 
 	es_count(node, ES_COUNT_rebuild_refused);
+	es_settle(node, cfg, flow_hash, seq, ES_SETTLED_UNDO, 0);
 	if (!handover)
 		return;
 	bucket = es_tracks_lock(node->tracks, flow_hash);
@@ -219,7 +221,8 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	es_packet_flow(&pkt, &flow);
 	flow_hash = es_flow_hash(&version->config.ring_key, &flow);
 	/* A program may hand over a connection of which it has read nothing. */
-	if (!es_rebuild_pending(node, flow_hash, seg.seq, &options, &handover) || (!seg.len && !handover))
+	if (!es_rebuild_pending(node, flow_hash, seg.seq, &options, &handover) ||
+	    (!seg.len && !handover && !(seg.flags & ES_TCP_FIN)))
 		return NF_ACCEPT;
 	/* The stack drops and counts a packet with a wrong checksum; no socket must come of it. */
 	if (nf_ip_checksum(skb, state->hook, ip_hdrlen(skb), IPPROTO_TCP))
@@ -236,10 +239,13 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 			: NULL;
 	if (!child) {
 		/* The stack would answer with a RST. */
-		es_rebuild_refused(node, flow_hash, seg.seq, handover);
+		es_rebuild_refused(node, &version->config, flow_hash, seg.seq, handover);
 		return NF_DROP;
 	}
 	es_rebuild_done(node, flow_hash, seg.seq, child);
+	/* Noted again: another CPU may have taken the note back, which was about to make the same socket. */
+	es_settle(node, &version->config, flow_hash, seg.seq, ES_SETTLED_MAKE, 0xff);
+	es_settle(node, &version->config, flow_hash, seg.seq, ES_SETTLED_SEEN, 0);
 	/*
 	 * Before the packet has arrived at it: an accept() that is so quick finds a connection on which
 	 * nothing can be read yet. Later is not possible: nothing of ours runs behind the stack.

@@ -5,17 +5,13 @@
 #include <net/ip.h>
 
 #include "answer.h"
+#include "kmod/core/reply.h"
 #include "kmod/core/response.h"
 #include "other.h"
 #include "reply.h"
 #include "view.h"
 
 #define ES_REPLY_CHUNK 256
-
-/* How long a client that waits in vain is not told yet: kmod/bpf/reply.h. */
-#define ES_REPLY_TELL_NS 1000000000ULL
-
-enum es_reply_fate { ES_REPLY_LEAVES, ES_REPLY_STAYS, ES_REPLY_TELLS };
 
 /* Tell the daemon how long a response was. It looks by itself; nobody is woken. */
 static void es_reply_measured(struct es_node *node, const struct es_track *t)
@@ -27,11 +23,7 @@ static void es_reply_measured(struct es_node *node, const struct es_track *t)
 		es_count(node, ES_COUNT_response_unmeasured);
 		return;
 	}
-	entry->content = t->content;
-	entry->bytes = t->response_bytes;
-	entry->status = t->response.status;
-	entry->service = t->service;
-	entry->request_flags = t->request_flags;
+	es_reply_entry(t, entry);
 	es_ringbuf_commit(entry, 0);
 }
 
@@ -55,17 +47,16 @@ static u32 es_reply_scan(struct es_response *response, const u8 *bytes, u32 len)
 }
 
 /*
- * Payload bytes [@off, @end) of the packet, the first of which is @seq and not behind those that were read.
- * Returns 1 if they complete a response that is to be measured.
+ * Read the payload of a segment, whose first byte is at @off in the packet, from byte @from on. Returns 1 if
+ * it completes a response that is to be measured.
  */
-static int es_reply_read(const struct sk_buff *skb, struct es_track *t, u32 seq, u32 off, u32 end)
+static int es_reply_scan_segment(const struct sk_buff *skb, struct es_track *t, const struct es_segment *seg,
+				 u32 off, u32 from)
 {
-	u32 known = t->response_seq - seq, at;
+	u32 end = off + seg->len, at;
 	u8 chunk[ES_REPLY_CHUNK];
 
-	if (known >= end - off)
-		return 0; /* a retransmission */
-	for (at = off + known; at < end;) {
+	for (at = off + from; at < end;) {
 		u32 len = min_t(u32, end - at, ES_REPLY_CHUNK);
 
 		if (!es_response_reads(&t->response)) {
@@ -77,95 +68,88 @@ static int es_reply_read(const struct sk_buff *skb, struct es_track *t, u32 seq,
 			at += es_reply_scan(&t->response, chunk, len);
 		}
 	}
-	t->response_seq = seq + (end - off);
-	return es_track_answered(t, end - off - known);
+	return es_reply_read(t, seg, from);
 }
 
-/* Read what the server says, for the connection's track; also what is kept back, since it comes again. */
-static void es_reply_track(struct es_node *node, const struct sk_buff *skb, const struct sock *sk,
-			   const struct es_packet *client, u64 flow_hash, const struct es_segment *seg,
-			   u32 off)
+/*
+ * Read what the server says, for the connection's track; also what is kept back, since it comes again.
+ * Returns 1 if it must not leave at all: the connection is just leaving the server.
+ */
+static int es_reply_track(struct es_node *node, const struct sk_buff *skb, const struct sock *sk,
+			  const struct es_packet *client, u64 flow_hash, const struct es_segment *seg,
+			  u32 off)
 {
-	struct es_note_bucket *bucket = es_tracks_lock(node->tracks, flow_hash);
-	struct es_note *note = es_track_create(node, bucket, sk, flow_hash, client);
-	struct es_track *t = note && !note->track.pin ? &note->track : NULL;
-	int complete = 0;
+	struct es_note_bucket *bucket;
+	struct es_note *note;
+	int complete = 0, is_held;
+	u8 pin = ES_PIN_none;
+	struct es_track *t;
+	u32 from;
 
-	if (t) {
+	smp_mb(); /* behind what the server did to its socket, see es_track_may_leave() */
+	bucket = es_tracks_lock(node->tracks, flow_hash);
+	if (seg->len)
+		note = es_track_create(node, bucket, sk, flow_hash, client);
+	else
+		note = es_tracks_find(bucket, flow_hash, sk);
+	is_held = note && es_track_holds(&note->track, seg);
+	t = note && !note->track.pin ? &note->track : NULL;
+	if (t && seg->len && !is_held) {
 		complete = es_track_skip(t, seg->seq);
-		if (!es_seq_before(t->response_seq, seg->seq))
-			complete |= es_reply_read(skb, t, seg->seq, off, off + seg->len);
-		else if (es_seq_before(t->response_seq, READ_ONCE(tcp_sk(sk)->snd_una)))
-			es_track_pin(node, t, ES_PIN_response_unclear); /* acknowledged, so gone */
+		from = es_reply_unread(t, seg, READ_ONCE(tcp_sk(sk)->snd_una), &pin);
+		es_track_pin(node, t, pin);
+		if (from < seg->len)
+			complete |= es_reply_scan_segment(skb, t, seg, off, from);
 		complete |= es_track_skip(t, READ_ONCE(tcp_sk(sk)->snd_nxt));
 	}
 	if (complete)
 		es_reply_measured(node, t);
 	es_tracks_unlock(bucket);
+	return is_held;
 }
 
-/* An acknowledgement and nothing else. */
-static int es_reply_is_bare(const struct es_segment *seg)
+/* Makes the view for es_decide_reply(). Returns an enum es_reply_action. */
+static u32 es_reply_fate(struct es_node *node, const struct sock *sk, u64 flow_hash,
+			 const struct es_segment *seg)
 {
-	return !seg->len && !(seg->flags & (ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST));
-}
-
-/*
- * What of a connection that is not proven may leave: everything while the lease holds, and nothing when it is
- * over. In between, what keeps the client from repeating its request does not leave any more; and who was
- * kept from it is told.
- */
-static enum es_reply_fate es_reply_fate(struct es_node *node, const struct sock *sk, u64 flow_hash,
-					const struct es_segment *seg)
-{
-	const struct es_state *state = node->state;
-	u64 lease_ns = READ_ONCE(state->lease_ns);
-	u64 now_ns = ktime_get_coarse_ns();
+	struct es_reply_view view = {
+		.now_ns = ktime_get_coarse_ns(),
+		.lease_ns = READ_ONCE(node->state->lease_ns),
+		.firm_ns = READ_ONCE(node->state->firm_ns),
+		.len = seg->len,
+		.flags = seg->flags,
+	};
+	struct es_reply_verdict verdict;
 	struct es_note_bucket *bucket;
 	struct es_note *note;
-	int silent, waits;
 
-	if (!lease_ns || !es_socket_is_tcp(sk))
+	if (!es_reply_needs_proof(&view) || !es_socket_is_tcp(sk) || !es_socket_is_unproven(sk))
 		return ES_REPLY_LEAVES;
-	silent = es_lease_is_over(node, now_ns);
-	if ((!silent && !es_reply_is_bare(seg)) || !es_socket_is_unproven(sk))
-		return ES_REPLY_LEAVES;
-	if (!silent && (s64)(now_ns - READ_ONCE(state->firm_ns)) >= 0) {
-		es_count(node, ES_COUNT_reply_unsure);
-		return ES_REPLY_STAYS;
-	}
+	view.unproven = 1;
 	bucket = es_tracks_lock(node->tracks, flow_hash);
 	note = es_tracks_find(bucket, flow_hash, sk);
-	if (note && !silent)
+	view.acknowledged = note && note->is_acknowledged;
+	es_decide_reply(&view, &verdict);
+	if (note && verdict.acknowledges)
 		note->is_acknowledged = 1;
-	waits = note && note->is_acknowledged;
 	es_tracks_unlock(bucket);
-	if (!silent)
-		return ES_REPLY_LEAVES;
-	if (waits && ((seg->flags & ES_TCP_RST) || now_ns - lease_ns >= ES_REPLY_TELL_NS))
-		return ES_REPLY_TELLS;
-	es_count(node, ES_COUNT_reply_silent);
-	return ES_REPLY_STAYS;
+	es_count(node, verdict.counter);
+	return verdict.action;
 }
 
-/* Send the client RSTs in place of this packet; for the stack, that was lost. See kmod/bpf/reply.h. */
+/* Send the client es_reply_resets() in place of this packet; for the stack, that was lost. */
 static void es_reply_tell(struct es_node *node, const struct sk_buff *skb, const struct es_packet *pkt,
 			  u32 snd_una, u32 snd_nxt)
 {
-	struct es_answer rst = {
-		.saddr = pkt->saddr,
-		.daddr = pkt->daddr,
-		.sport = pkt->sport,
-		.dport = pkt->dport,
-		.seq = snd_una,
-		.flags = ES_TCP_RST,
-	};
+	u32 seq[2], count = es_reply_resets(snd_una, snd_nxt, seq);
+	struct es_answer rst;
 
-	es_count(node, es_answer_route(node->net, skb, &rst) ? ES_COUNT_answer_failed : ES_COUNT_reply_told);
-	if (snd_nxt == snd_una)
-		return;
-	rst.seq = snd_nxt;
-	es_count(node, es_answer_route(node->net, skb, &rst) ? ES_COUNT_answer_failed : ES_COUNT_reply_told);
+	es_answer_reset(pkt, 0, &rst);
+	for (u32 i = 0; i < count; i++) {
+		rst.seq = seq[i];
+		es_count(node, es_answer_route(node->net, skb, &rst) ? ES_COUNT_answer_failed
+								     : ES_COUNT_reply_told);
+	}
 }
 
 /* The stack ends a connection: from now on this node says so whenever it is asked. */
@@ -177,7 +161,7 @@ static void es_reply_ended(struct es_node *node, const struct sock *sk, u64 flow
 
 	es_reset_note(es_reset_slot(node, flow_hash), flow_hash, first,
 		      is_its_own ? READ_ONCE(tcp_sk(sk)->snd_nxt) - first : ES_RESET_UNDER_WAY,
-		      (u32)div_u64(now_ns, NSEC_PER_MSEC));
+		      es_ns_to_ms(now_ns));
 	WRITE_ONCE(node->state->reset_ns, now_ns);
 }
 
@@ -202,17 +186,15 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 	if (!cfg->leased && inspect != ES_INSPECT_EVERY && !(seg.flags & ES_TCP_RST))
 		return NF_ACCEPT;
 	/* The client's view of the flow. */
-	client = (struct es_packet){
-		.saddr = pkt.daddr,
-		.daddr = pkt.saddr,
-		.sport = pkt.dport,
-		.dport = pkt.sport,
-	};
+	es_packet_turn(&pkt, &client);
 	es_packet_flow(&client, &flow);
 	flow_hash = es_flow_hash(&cfg->ring_key, &flow);
-	if (seg.len && inspect == ES_INSPECT_EVERY && es_socket_is_tcp(sk))
-		es_reply_track(node, skb, sk, &client, flow_hash, &seg,
-			       (u32)(sizeof(struct iphdr) + sizeof(struct tcphdr)) + pkt.options_len);
+	if (inspect == ES_INSPECT_EVERY && !es_reply_is_bare(seg.len, seg.flags) && es_socket_is_tcp(sk) &&
+	    es_reply_track(node, skb, sk, &client, flow_hash, &seg,
+			   (u32)(sizeof(struct iphdr) + sizeof(struct tcphdr)) + pkt.options_len)) {
+		es_count(node, ES_COUNT_reply_leaving);
+		return NF_DROP;
+	}
 	switch (es_reply_fate(node, sk, flow_hash, &seg)) {
 	case ES_REPLY_STAYS:
 		return NF_DROP;

@@ -10,7 +10,7 @@
 
 int es_table_new(size_t bytes, struct es_table **ret_table)
 {
-	struct es_table *table = kzalloc(sizeof(*table), GFP_KERNEL);
+	struct es_table *table = kzalloc(sizeof(*table), GFP_KERNEL_ACCOUNT);
 	int rc;
 
 	if (!table)

@@ -3,7 +3,6 @@
  * What a node does with a handover message about a request: rebuild, deliver, refuse, and for its own later
  * requests stay and end. The counterpart of es_cluster and kmod/bpf/target.h.
  */
-#include <linux/if_vlan.h>
 #include <linux/udp.h>
 
 #include "answer.h"
@@ -11,6 +10,7 @@
 #include "message.h"
 #include "other.h"
 #include "rebuild.h"
+#include "settled.h"
 #include "target.h"
 #include "view.h"
 
@@ -56,50 +56,77 @@ static int es_handover_rebuild(struct es_received *in)
 
 	if (!es_listener_is_usable(in->found.listener))
 		return -EPROTONOSUPPORT;
-	es_handover_options_get(h, &t.options);
-	t.requests = ntohl(h->requests);
-	es_track_serve(&t, in->view.seg.ack, h);
-	t.moves = ntohs(h->moves);
-	/* A service that inspects first requests only does not say where they end, and may be changed later.
-	 */
-	t.pin = !h->pin && !h->next_request_seq ? ES_PIN_unknown : h->pin;
-	t.service = h->service;
+	es_track_begin(&t, in->view.seg.ack, h);
+	/* It may have come here before its first packet on the public network did. */
+	es_first_note(in->node, in->flow_hash, in->view.seg.seq, ktime_get_coarse_ns());
 	return es_rebuild_note(in->node, &in->pkt, in->view.seg.seq, in->flow_hash, h->source, &t);
 }
 
-/* The inspector left a later request on this connection where it is. */
-static void es_stay(struct es_received *in)
+/* The inspector left a later request on this connection where it is. Returns -EBUSY if its socket is leaving.
+ */
+static int es_stay(struct es_received *in)
 {
 	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
 	struct es_note *note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
 	struct es_track *t = note ? &note->track : NULL;
+	int rc = t && es_track_is_leaving(t) ? -EBUSY : 0;
 
 	/* Otherwise it comes again: the socket has it already. */
-	if (t && !t->pin && t->state == ES_TRACK_QUEUED && t->next_request_seq == in->view.seg.seq) {
-		es_track_serve(t, in->view.seg.ack, &in->h);
-		es_track_pin(in->node, t, in->h.pin);
-	}
-	es_tracks_unlock(bucket);
-}
-
-static int es_may_leave(struct es_received *in)
-{
-	struct es_note_bucket *bucket;
-	struct es_track_socket socket;
-	struct es_note *note;
-	int rc;
-
-	if (!es_socket_is_tcp(in->found.sk))
-		return 0;
-	es_socket_read(in->found.sk, &socket);
-	bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
-	note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
-	rc = note && es_track_may_leave(&note->track, &in->view.seg, &socket);
+	if (t && es_track_has_queued(t, in->view.seg.seq))
+		es_track_pin(in->node, t, es_track_stay(t, &in->view.seg, &in->h));
 	es_tracks_unlock(bucket);
 	return rc;
 }
 
-/* Tell the inspector what came of its ES_HANDOVER_END; the packet goes along. */
+/* What es_handover_view wants to know for ES_HANDOVER_END. If it may leave, it is ES_TRACK_LEAVING now. */
+static void es_leave_begin(struct es_received *in)
+{
+	struct es_handover_view *v = &in->view;
+	struct es_note_bucket *bucket;
+	struct es_track_socket socket;
+	struct es_note *note;
+
+	if (!es_socket_is_tcp(in->found.sk))
+		return;
+	bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
+	note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
+	if (!note)
+		goto unlock;
+	/* es_track_may_leave() says why; a step that is taken is a full barrier. */
+	if (!es_track_step(&note->track, ES_TRACK_QUEUED, ES_TRACK_LEAVING)) {
+		v->leaving = (u8)es_track_is_leaving(&note->track);
+		goto unlock;
+	}
+	es_socket_read(in->found.sk, &socket);
+	v->may_leave = (u8)es_track_may_leave(&note->track, &v->seg, &socket);
+	if (!v->may_leave)
+		WRITE_ONCE(note->track.state, ES_TRACK_QUEUED);
+unlock:
+	es_tracks_unlock(bucket);
+}
+
+/* Who has made it ES_TRACK_LEAVING settles it: ES_TRACK_ENDING, unless the inspector could not be told. */
+static void es_leave_settle(struct es_received *in, enum es_track_state state)
+{
+	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
+	struct es_note *note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
+
+	if (note)
+		WRITE_ONCE(note->track.state, (u8)state);
+	es_tracks_unlock(bucket);
+}
+
+static int es_leave_is_settled(struct es_received *in)
+{
+	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
+	const struct es_note *note = es_tracks_find(bucket, in->flow_hash, in->found.sk);
+	int rc = note && note->track.state == ES_TRACK_ENDING;
+
+	es_tracks_unlock(bucket);
+	return rc;
+}
+
+/* Tell the inspector what came of its ES_HANDOVER_END or _GONE; the packet goes along. */
 static int es_handover_answer_end(struct es_received *in, u8 kind)
 {
 	struct es_record record = {
@@ -125,32 +152,70 @@ static int es_handover_is_stale(const struct es_received *in)
 	return (es_ring_table_lookup(&in->version->ring.table, in->flow_hash) & ES_RING_NODE) != h->source;
 }
 
+/*
+ * Note what is about to become of a request. Returns -EALREADY if another CPU has settled it otherwise since
+ * it was looked at; its copy, if it is one, comes again.
+ */
+static int es_handover_settle(struct es_received *in, u32 action)
+{
+	const struct es_config *cfg = &in->version->config;
+	struct es_settled_answer settled;
+
+	if (in->view.kind != ES_HANDOVER_REQUEST)
+		return 0;
+	switch (action) {
+	case ES_REBUILD:
+		return es_settle_make(in->node, cfg, in->flow_hash, in->view.seg.seq, in->h.attempt)
+			       ? 0
+			       : -EALREADY;
+	case ES_NACK:
+	case ES_END_OLD:
+		settled = es_settle(in->node, cfg, in->flow_hash, in->view.seg.seq, ES_SETTLED_REFUSE,
+				    in->h.attempt);
+		if (settled.as != ES_SETTLED_REFUSED)
+			return -EALREADY;
+		/* The sender goes on behind all that was refused here, also if it does not know of it. */
+		in->h.attempt = settled.attempt;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
 /* Carry the verdict out. Returns the hook's. */
 static unsigned int es_handover_carry_out(struct es_received *in, const struct es_verdict *verdict)
 {
 	const struct es_config *cfg = &in->version->config;
 	u32 counter = verdict->counter;
 	unsigned int rc = NF_DROP;
+	int failed;
 
 	switch (verdict->action) {
 	case ES_DELIVER:
-		if (in->view.kind == ES_HANDOVER_STAY)
-			es_stay(in);
+		if (in->view.kind == ES_HANDOVER_STAY && es_stay(in)) {
+			counter = ES_COUNT_stay_lost;
+			break;
+		}
 		if (!es_message_open(in->skb))
 			rc = es_socket_deliver(in->skb, &in->found);
 		break;
 	case ES_LEAVE:
 	case ES_KEEP:
-		if (es_message_open(in->skb))
-			break;
+	case ES_GONE:
 		in->pkt.off = 0;
-		if (es_handover_answer_end(in,
-					   verdict->action == ES_LEAVE ? ES_RECORD_ENDED : ES_RECORD_KEPT)) {
+		failed = es_message_open(in->skb) ||
+			 es_handover_answer_end(in, es_leave_record(verdict->action));
+		if (failed)
 			counter = ES_COUNT_drop_queue_full;
-		} else if (verdict->action == ES_LEAVE &&
-			   !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt)) {
+		if (verdict->action != ES_LEAVE)
+			break;
+		es_leave_settle(in, failed ? ES_TRACK_QUEUED : ES_TRACK_ENDING);
+		if (!failed && !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
 			rc = NF_ACCEPT;
-		}
+		break;
+	case ES_LEAVE_AGAIN:
+		if (!es_message_open(in->skb) && !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
+			rc = NF_ACCEPT;
 		break;
 	case ES_NACK:
 		rc = es_message_answer(in->node, cfg, in->skb, &in->h, ES_HANDOVER_NACK,
@@ -166,10 +231,12 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 			rc = NF_ACCEPT;
 		break;
 	case ES_REBUILD:
-		if (!es_message_open(in->skb) && !es_handover_rebuild(in))
+		if (!es_message_open(in->skb) && !es_handover_rebuild(in)) {
 			rc = NF_ACCEPT;
-		else
-			counter = ES_COUNT_rebuild_refused;
+			break;
+		}
+		counter = ES_COUNT_rebuild_refused;
+		es_settle(in->node, cfg, in->flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
 		break;
 	default:
 		break;
@@ -178,18 +245,82 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 	return rc;
 }
 
+/* Whose is this segment that nobody takes (kmod/core/strays.h)? Counts. */
+static enum es_nack_reason es_stray_look(struct es_received *in)
+{
+	struct es_handover_view *v = &in->view;
+	struct es_settled_answer settled;
+	struct es_verdict verdict = {};
+	struct es_flow flow;
+
+	es_packet_flow(&in->pkt, &flow);
+	in->flow_hash = es_flow_hash(&in->version->config.ring_key, &flow);
+	v->kind = ES_HANDOVER_STRAY;
+	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
+	v->rebuilt = es_settled_is_built(&settled) && settled.is_recent;
+	v->on_its_way =
+		(u8)es_stray_is_on_its_way(es_decision_lookup(es_decision_set_of(in->node, in->flow_hash),
+							      es_decision_key(in->flow_hash, v->seg.ack - 1)),
+					   v->seg.seq, (u32)div_u64(ktime_get_coarse_ns(), NSEC_PER_MSEC));
+	es_socket_lookup(in->node->net, in->skb, &in->pkt, &in->found);
+	v->socket = in->found.kind;
+	es_socket_put(&in->found);
+	es_decide_handover(v, &verdict);
+	es_count(in->node, verdict.counter);
+	return es_handover_nack_reason(v);
+}
+
+/* A message about many; it is linear. Returns the hook's verdict. */
+static unsigned int es_strays_answer(struct es_received *in)
+{
+	const u8 *packet = in->skb->data + ES_MESSAGE_PACKET_OFF;
+	u32 len = ntohs(in->h.packet_len), count;
+	struct es_stray_question question;
+	struct es_stray_service service;
+	u64 here = 0;
+
+	if (len < sizeof(service))
+		goto malformed;
+	memcpy(&service, packet, sizeof(service));
+	count = ntohs(service.count);
+	if (len != es_strays_len(count))
+		goto malformed;
+	if (es_service_find(in->version, service.address, service.port) < 0) {
+		es_count(in->node, ES_COUNT_handover_wrong_target);
+		return NF_DROP;
+	}
+	in->pkt.daddr = service.address;
+	in->pkt.dport = service.port;
+	for (u32 i = 0; i < count; i++) {
+		memcpy(&question, packet + sizeof(service) + i * sizeof(question), sizeof(question));
+		if (es_stray_segment(&question, &in->view.seg))
+			goto malformed;
+		in->pkt.saddr = question.client;
+		in->pkt.sport = question.port;
+		if (es_stray_look(in) != ES_NACK_NOT_HERE)
+			here |= 1ULL << i;
+	}
+	in->h.content = (__force __be64)es_cpu_be64(here);
+	in->h.packet_len = htons(sizeof(service));
+	return es_message_answer(in->node, &in->version->config, in->skb, &in->h, ES_HANDOVER_NACK,
+				 ES_NACK_STRAYS);
+
+malformed:
+	es_count(in->node, ES_COUNT_handover_malformed);
+	return NF_DROP;
+}
+
 /* The packet in the message: read it, look for its socket, decide. */
 static unsigned int es_handover_received(struct es_received *in)
 {
 	struct es_handover_view *v = &in->view;
+	struct es_settled_answer settled;
 	struct es_verdict verdict = {};
 	struct es_flow flow;
 	unsigned int rc;
 
-	/* Only a segment of an open connection makes, or meets, a socket. */
 	if (es_message_packet(in->skb, &in->h, &in->pkt, &v->seg) ||
-	    (v->seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK ||
-	    (!v->seg.len && !(es_handover_may_be_fin(in->h.kind) && (v->seg.flags & ES_TCP_FIN)))) {
+	    !es_handover_is_about(in->h.kind, &v->seg)) {
 		es_count(in->node, ES_COUNT_handover_malformed);
 		return NF_DROP;
 	}
@@ -197,23 +328,27 @@ static unsigned int es_handover_received(struct es_received *in)
 		es_count(in->node, ES_COUNT_handover_wrong_target);
 		return NF_DROP;
 	}
+	if (in->h.kind == ES_HANDOVER_STRAY)
+		return es_message_answer(in->node, &in->version->config, in->skb, &in->h, ES_HANDOVER_NACK,
+					 es_stray_look(in));
 	es_packet_flow(&in->pkt, &flow);
 	in->flow_hash = es_flow_hash(&in->version->config.ring_key, &flow);
 	v->kind = in->h.kind;
 	v->silent = (u8)es_handover_is_silent(in->node);
 	v->stale = (u8)es_handover_is_stale(in);
-	v->rebuilt =
-		(u8)es_rebuilt_lately(in->node->tracks, in->flow_hash, v->seg.seq, ktime_get_coarse_ns());
-	if (v->kind == ES_HANDOVER_STRAY)
-		v->on_its_way = (u8)es_stray_is_on_its_way(
-			es_decision_lookup(es_decision_set_of(in->node, in->flow_hash),
-					   es_decision_key(in->flow_hash, v->seg.ack - 1)),
-			v->seg.seq, (u32)div_u64(ktime_get_coarse_ns(), NSEC_PER_MSEC));
+	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
+	v->rebuilt = (u8)es_settled_is_built(&settled);
+	v->refused = settled.as == ES_SETTLED_REFUSED && in->h.attempt <= settled.attempt;
 	es_handover_view_socket(in);
-	if (v->kind == ES_HANDOVER_END)
-		/* The inspector is told that it has ended before it has: that must not fail any more. */
-		v->may_leave = (u8)(es_may_leave(in) && !es_answer_prepare(in->skb));
+	if (v->kind == ES_HANDOVER_END && !es_answer_prepare(in->skb))
+		es_leave_begin(in);
+	if (v->kind == ES_HANDOVER_GONE)
+		v->leaving = (u8)es_leave_is_settled(in);
 	es_decide_handover(v, &verdict);
+	if (es_handover_settle(in, verdict.action)) {
+		verdict.action = ES_DROP;
+		verdict.counter = ES_COUNT_handover_old;
+	}
 	rc = es_handover_carry_out(in, &verdict);
 	es_socket_put(&in->found);
 	return rc;
@@ -254,6 +389,8 @@ static unsigned int es_cluster_message(struct es_received *in, const struct iphd
 	if (udp->dest == cfg->handover_port && (h->kind == ES_HANDOVER_CONNECTION ||
 						h->kind == ES_HANDOVER_ASK || h->kind == ES_HANDOVER_CANCEL))
 		return es_connection_message(in->node, in->version, in->skb, h);
+	if (udp->dest == cfg->handover_port && h->kind == ES_HANDOVER_STRAYS)
+		return es_strays_answer(in);
 	if (udp->dest != cfg->handover_port || !es_handover_is_for_target(h->kind, h->source == cfg->self))
 		goto malformed;
 	return es_handover_received(in);
@@ -271,7 +408,7 @@ unsigned int es_cluster_hook(void *priv, struct sk_buff *skb, const struct nf_ho
 	const void *p;
 
 	in.version = es_version_get(in.node);
-	if (!in.version || skb->protocol != htons(ETH_P_IP) || skb_vlan_tag_present(skb))
+	if (!in.version || es_packet_is_of_vlan(skb) || skb->protocol != htons(ETH_P_IP))
 		return NF_ACCEPT;
 	p = skb_header_pointer(skb, 0, sizeof(ip_buf), &ip_buf);
 	if (!p)

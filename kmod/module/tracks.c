@@ -4,9 +4,9 @@
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
-#include <linux/vmalloc.h>
 
 #include "compat.h"
+#include "memory.h"
 #include "tracks.h"
 
 /* The whole table every ES_SWEEP_STEPS / HZ * ES_SWEEP_DELAY seconds. */
@@ -124,16 +124,6 @@ void es_tracks_built(struct es_note_bucket *bucket, struct es_note *note, const 
 	note->is_built = 1;
 }
 
-int es_rebuilt_lately(struct es_tracks *tracks, u64 flow_hash, u32 seq, u64 now_ns)
-{
-	struct es_note_bucket *bucket = es_tracks_lock(tracks, flow_hash);
-	const struct es_note *note = es_tracks_request(bucket, flow_hash, seq);
-	int rc = note && note->is_built && now_ns - note->at_ns < ES_REBUILT_HOLD_NS;
-
-	es_tracks_unlock(bucket);
-	return rc;
-}
-
 u8 es_note_tcp_state(struct net *net, const struct es_note *note)
 {
 	struct sock *sk;
@@ -169,7 +159,7 @@ static void es_tracks_sweep(struct work_struct *work)
 		now_ns = ktime_get_coarse_ns();
 		hlist_for_each_entry_safe(note, next, &bucket->notes, node)
 		{
-			if (now_ns - note->at_ns >= ES_REBUILT_HOLD_NS &&
+			if (now_ns - note->at_ns >= ES_NOTE_HOLD_NS &&
 			    (!note->handover || now_ns - note->handover_ns >= ES_HANDOVER_HOLD_NS) &&
 			    !es_note_tcp_state(tracks->net, note))
 				es_note_remove(note);
@@ -184,7 +174,7 @@ static void es_tracks_sweep(struct work_struct *work)
 
 int es_tracks_new(struct net *net, struct es_tracks **ret_tracks)
 {
-	struct es_tracks *tracks = vzalloc(sizeof(*tracks));
+	struct es_tracks *tracks = es_memory_zalloc(sizeof(*tracks));
 
 	if (!tracks)
 		return -ENOMEM;
@@ -211,6 +201,6 @@ void es_tracks_free(struct es_tracks **tracks)
 
 		hlist_for_each_entry_safe(note, next, &t->bucket[i].notes, node) es_note_remove(note);
 	}
-	vfree(t);
+	kvfree(t);
 	*tracks = NULL;
 }

@@ -28,8 +28,8 @@
 #define ES_NOTE_BUCKETS 32768 /* a power of two */
 #define ES_NOTE_WAYS	16
 
-/* How long a request that was rebuilt here is remembered after its connection may be over. */
-#define ES_REBUILT_HOLD_NS 4000000000ULL
+/* How long a note is kept of which no socket is there: for one that is being made. */
+#define ES_NOTE_HOLD_NS 4000000000ULL
 
 /* How long a program's handover is remembered: longer than any of its messages can be on their way. */
 #define ES_HANDOVER_HOLD_NS 60000000000ULL
@@ -82,8 +82,8 @@ int es_tracks_new(struct net *net, struct es_tracks **ret_tracks);
 /* es_tracks_free() - nobody may use it any more. Takes NULL. May sleep. */
 void es_tracks_free(struct es_tracks **tracks);
 
-/* es_tracks_lock() - the bucket of @flow_hash; es_tracks_unlock() gives it back. From any context but irqs.
- */
+/* es_tracks_lock() - the bucket of @flow_hash; es_tracks_unlock() gives it back.
+ * From any context but irqs. */
 struct es_note_bucket *es_tracks_lock(struct es_tracks *tracks, u64 flow_hash);
 void es_tracks_unlock(struct es_note_bucket *bucket);
 
@@ -111,8 +111,5 @@ void es_tracks_built(struct es_note_bucket *bucket, struct es_note *note, const 
 
 /* es_note_tcp_state() - the state of its socket, 0 if that is not in the kernel's table any more */
 u8 es_note_tcp_state(struct net *net, const struct es_note *note);
-
-/* Was a socket made from this request lately? */
-int es_rebuilt_lately(struct es_tracks *tracks, u64 flow_hash, u32 seq, u64 now_ns);
 
 #endif

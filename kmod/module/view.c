@@ -4,14 +4,69 @@
  */
 #include "view.h"
 
-/* Has this node ended the packet's connection? It is seldom asked: only for a while after it ended any. */
-static int es_view_is_ended(const struct es_node *node, const struct es_view *v, u64 now_ns)
+static void es_syn_note(const struct es_node *node, const struct es_config *cfg, const struct es_view *v,
+			u64 now_ns)
 {
-	struct es_reset *slot = es_reset_slot(node, v->flow_hash);
+	u64 key = es_syn_key(v->flow_hash, v->seg.seq, READ_ONCE(node->state->hears_ns));
 
-	if (v->seg.flags & ES_TCP_SYN)
-		es_reset_forget(slot, v->flow_hash);
-	return es_reset_is_of(slot, v->flow_hash, v->seg.ack, (u32)div_u64(now_ns, NSEC_PER_MSEC));
+	es_overheard_note(es_syn_slot(node, key), key, es_syn_generation(es_ns_to_s(now_ns), cfg->slot_s));
+}
+
+static int es_syn_was_heard(const struct es_node *node, const struct es_config *cfg, const struct es_view *v,
+			    u64 now_ns)
+{
+	u64 key = es_syn_key(v->flow_hash, es_syn_isn(&v->seg), READ_ONCE(node->state->hears_ns));
+
+	return es_overheard_has(es_syn_slot(node, key), key,
+				es_syn_generation(es_ns_to_s(now_ns), cfg->slot_s));
+}
+
+static void es_flow_note(const struct es_node *node, u64 flow_hash, u64 now_ns)
+{
+	u64 key = es_heard_flow_key(flow_hash);
+
+	es_overheard_note(es_heard_flow_slot(node, key), key, es_heard_flow_generation(es_ns_to_s(now_ns)));
+}
+
+int es_flow_was_heard(const struct es_node *node, u64 flow_hash, u64 now_ns)
+{
+	u64 key = es_heard_flow_key(flow_hash);
+
+	return es_overheard_has(es_heard_flow_slot(node, key), key,
+				es_heard_flow_generation(es_ns_to_s(now_ns)));
+}
+
+void es_view_heard(const struct es_node *node, const struct es_version *version, struct es_view *v,
+		   u64 now_ns)
+{
+	const struct es_config *cfg = &version->config;
+
+	v->heard = (u8)es_syn_was_heard(node, cfg, v, now_ns);
+	v->heard_all = (u8)es_syns_are_complete(READ_ONCE(node->state->hears_ns), now_ns, cfg->slot_s);
+	v->many_guesses = (u8)es_guesses_are_many(&node->state->guesses, es_ns_to_s(now_ns));
+}
+
+void es_view_doubt(const struct es_node *node, struct es_view *v, u64 now_ns)
+{
+	u64 key = es_overheard_key(v->flow_hash, v->seg.seq);
+
+	v->doubtful = (u8)es_view_is_doubtful(
+		v, es_overheard_has(es_first_slot(node, key), key, es_first_generation(es_ns_to_s(now_ns))));
+}
+
+void es_first_note(const struct es_node *node, u64 flow_hash, u32 seq, u64 now_ns)
+{
+	u64 key = es_overheard_key(flow_hash, seq);
+
+	es_overheard_note(es_first_slot(node, key), key, es_first_generation(es_ns_to_s(now_ns)));
+}
+
+/* Another node's to take: if it is a first request, it must be known later on that it was heard. */
+static void es_view_overhear(const struct es_node *node, const struct es_config *cfg, const struct es_view *v,
+			     u64 now_ns)
+{
+	if (es_syn_was_heard(node, cfg, v, now_ns))
+		es_first_note(node, v->flow_hash, v->seg.seq, now_ns);
 }
 
 void es_view_complete(const struct es_node *node, const struct es_version *version,
@@ -19,47 +74,31 @@ void es_view_complete(const struct es_node *node, const struct es_version *versi
 {
 	const struct es_config *cfg = &version->config;
 	const struct es_state *state = node->state;
-	struct es_flow flow;
-	u32 worker;
 
-	es_packet_flow(pkt, &flow);
-	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
-	if (v->socket == ES_SOCKET_NONE && es_resets_are_fresh(READ_ONCE(state->reset_ns), now_ns))
-		v->ended = (u8)es_view_is_ended(node, v, now_ns);
-	if (v->socket != ES_SOCKET_ESTABLISHED) {
-		if (es_node_ring_answers(&version->ring, v->flow_hash)) {
-			v->mine = READ_ONCE(state->attached) != 0;
-			v->waits = es_node_ring_waits(&version->ring, v->flow_hash);
-		}
-		/* A request that moved its connection away from here concerns this node all the same, and so
-		 * does the end of a connection that its inspector has answered. */
-		if (!v->mine &&
-		    (v->inspect != ES_INSPECT_EVERY || !(v->seg.len || (v->seg.flags & ES_TCP_FIN))))
-			return;
+	es_view_begin(v, cfg, pkt);
+	if (es_view_opens(v)) {
+		es_syn_note(node, cfg, v, now_ns);
+		es_flow_note(node, v->flow_hash, now_ns);
 	}
-	v->now_ms = (u32)div_u64(now_ns, NSEC_PER_MSEC);
-	if (cfg->slot_s)
-		v->slot = (u32)div_u64(div_u64(now_ns + READ_ONCE(state->wall_offset_ns), NSEC_PER_SEC),
-				       cfg->slot_s);
-	worker = es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1);
-	/* Signed: the coarse clock may lie a tick behind the worker's. */
-	v->inspector_alive = cfg->workers && (s64)(now_ns - READ_ONCE(state->worker[worker].heartbeat_ns)) <
-						     (s64)cfg->fallback_after_ms * NSEC_PER_MSEC;
-	if (v->socket == ES_SOCKET_ESTABLISHED || !(v->seg.len || (v->seg.flags & ES_TCP_FIN)))
+	if (es_view_may_be_ended(v, READ_ONCE(state->reset_ns), now_ns))
+		es_view_ended(v, es_reset_slot(node, v->flow_hash), now_ns);
+	if (v->socket != ES_SOCKET_ESTABLISHED) {
+		es_view_ring(v, &version->ring, READ_ONCE(state->attached));
+		if (cfg->leased && es_view_is_overheard(v))
+			es_view_overhear(node, cfg, v, now_ns);
+	}
+	if (!es_view_concerns(v))
 		return;
-	v->decision = es_decision_lookup(es_decision_set_of(node, v->flow_hash),
-					 es_decision_key(v->flow_hash, v->seg.ack - 1));
-	if (v->mine)
-		v->again_ms =
-			es_stray_note(es_stray_slot(node, v->flow_hash), v->flow_hash, v->seg.seq, v->now_ms);
+	es_view_time(v, cfg, READ_ONCE(state->worker[es_view_worker(v, cfg)].heartbeat_ns),
+		     READ_ONCE(state->wall_offset_ns), now_ns);
+	if (es_view_needs_decision(v))
+		es_view_decision(v, es_decision_set_of(node, v->flow_hash),
+				 es_stray_slot(node, v->flow_hash));
 }
 
 void es_track_pin(struct es_node *node, struct es_track *t, u32 pin)
 {
-	if (t->pin != ES_PIN_none || pin >= ES_PIN_COUNT || !pin)
-		return;
-	t->pin = (u8)pin;
-	es_count(node, ES_COUNT_pin_pipelined + pin - ES_PIN_pipelined);
+	es_count(node, es_track_set_pin(t, pin));
 }
 
 struct es_note *es_track_create(struct es_node *node, struct es_note_bucket *bucket, const struct sock *sk,
@@ -78,14 +117,13 @@ struct es_note *es_track_create(struct es_node *node, struct es_note_bucket *buc
 		note = es_tracks_add(bucket, flow_hash, first_seq, pkt);
 		if (!note)
 			return NULL;
-		note->track.pin = ES_PIN_unknown;
+		es_track_begin_unknown(&note->track);
 		note->source = ES_NODE_NONE;
 	}
 	es_tracks_built(bucket, note, sk);
 seen:
 	note->is_seen = 1;
-	if (note->track.pin)
-		es_count(node, ES_COUNT_pin_pipelined + note->track.pin - ES_PIN_pipelined);
+	es_count(node, es_track_counter(&note->track));
 	return note;
 }
 
@@ -105,7 +143,10 @@ void es_view_track(struct es_node *node, const struct es_version *version, const
 		return;
 	es_view_complete(node, version, pkt, v, now_ns);
 	bucket = es_tracks_lock(node->tracks, v->flow_hash);
-	note = es_track_create(node, bucket, sk, v->flow_hash, pkt);
+	if (v->seg.len || (v->seg.flags & ES_TCP_URG))
+		note = es_track_create(node, bucket, sk, v->flow_hash, pkt);
+	else
+		note = es_tracks_find(bucket, v->flow_hash, sk);
 	if (!note)
 		goto unlock;
 	t = &note->track;
@@ -113,12 +154,9 @@ void es_view_track(struct es_node *node, const struct es_version *version, const
 	es_socket_read(sk, &socket);
 	v->track = (u8)es_track_inbound(t, &v->seg, socket.rcv_nxt, v->inspector_alive, &pin);
 	if (v->track == ES_TRACK_PIN) {
-		es_track_pin(node, t, pin);
+		es_track_pin(node, t, pin); /* under the lock: nobody was faster */
 	} else if (v->track != ES_TRACK_DELIVER) {
-		ret_record->flow = ES_FLOW_HERE;
-		ret_record->options = t->options;
-		ret_record->requests = t->requests;
-		ret_record->moves = t->moves;
+		es_view_record_track(t, ret_record);
 	}
 unlock:
 	es_tracks_unlock(bucket);

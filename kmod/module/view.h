@@ -5,7 +5,7 @@
 /*
  * What es_decide() wants to know of a packet: of its flow, its socket and that socket's track.
  */
-#include "kmod/core/decide.h"
+#include "kmod/core/view.h"
 #include "node.h"
 #include "packet.h"
 #include "socket.h"
@@ -13,6 +13,19 @@
 /* Everything about a flow that the packet and its socket do not tell. */
 void es_view_complete(const struct es_node *node, const struct es_version *version,
 		      const struct es_packet *pkt, struct es_view *v, u64 now_ns);
+
+/* es_view_heard() - has this node heard the SYN that the segment may prove? Where es_view_needs_heard(). */
+void es_view_heard(const struct es_node *node, const struct es_version *version, struct es_view *v,
+		   u64 now_ns);
+
+/* es_flow_was_heard() - a SYN of it, in the last ten minutes or some more */
+int es_flow_was_heard(const struct es_node *node, u64 flow_hash, u64 now_ns);
+
+/* es_view_doubt() - may a lost node have had the request? Where there are doubts, behind es_view_heard(). */
+void es_view_doubt(const struct es_node *node, struct es_view *v, u64 now_ns);
+
+/* es_first_note() - this first request was heard, or is executed here */
+void es_first_note(const struct es_node *node, u64 flow_hash, u32 seq, u64 now_ns);
 
 /**
  * es_view_track() - a client's payload for @sk, where each request is inspected: does it begin one?

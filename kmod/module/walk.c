@@ -6,6 +6,7 @@
 #include <net/inet_hashtables.h>
 
 #include "other.h"
+#include "settled.h"
 #include "socket.h"
 #include "walk.h"
 
@@ -46,8 +47,8 @@ static int es_walk_is_ours(const struct es_node *node, const struct es_version *
 	return 1;
 }
 
-/* Calls @fn for each socket of a service in one bucket, under the bucket's lock, until it returns non-zero.
- */
+/* Calls @fn for each socket of a service in one bucket, under the bucket's lock,
+ * until it returns non-zero. */
 typedef int (*es_walk_fn)(struct es_node *node, const struct es_version *version,
 			  const struct es_walked *walked, void *ctx);
 static int es_walk_bucket(struct es_node *node, unsigned int slot, es_walk_fn fn, void *ctx)
@@ -77,14 +78,33 @@ static int es_walk_bucket(struct es_node *node, unsigned int slot, es_walk_fn fn
 	return rc;
 }
 
+/* Sockets that are to be ended, with a reference each: a socket's own lock may sleep. */
+struct es_abort_batch {
+	struct sock *sk[ES_ABORT_BATCH];
+	unsigned int count;
+};
+
+static void es_abort_batch_add(struct es_abort_batch *batch, struct sock *sk)
+{
+	if (batch->count < ES_ABORT_BATCH && refcount_inc_not_zero(&sk->sk_refcnt))
+		batch->sk[batch->count++] = sk;
+}
+
+/* Where loads are added up, and what was found that should have ended. */
+struct es_walk_sums {
+	struct es_load_sums *sums;
+	struct es_abort_batch ending;
+};
+
 static int es_walk_load(struct es_node *node, const struct es_version *version,
 			const struct es_walked *walked, void *ctx)
 {
-	struct es_load_sums *sums = ctx;
-	struct es_load_sum *sum = &sums->service[walked->service];
+	struct es_walk_sums *to = ctx;
+	struct es_load_sum *sum = &to->sums->service[walked->service];
 	const struct tcp_sock *tp = tcp_sk(walked->sk);
 	const struct es_note *note = NULL;
 	struct es_note_bucket *bucket;
+	int is_ending;
 	u32 cost;
 
 	bucket = es_tracks_lock(node->tracks, walked->flow_hash);
@@ -92,7 +112,13 @@ static int es_walk_load(struct es_node *node, const struct es_version *version,
 		note = es_tracks_find(bucket, walked->flow_hash, walked->sk);
 	cost = es_load_cost(note ? &note->track : NULL, walked->sk->sk_state,
 			    READ_ONCE(tp->snd_nxt) != READ_ONCE(tp->write_seq));
+	is_ending = note && note->track.state == ES_TRACK_ENDING;
 	es_tracks_unlock(bucket);
+	if (is_ending) {
+		/* The client hears nothing of it, see es_reply_track(). */
+		es_abort_batch_add(&to->ending, walked->sk);
+		return 0;
+	}
 	sum->flows++;
 	sum->active += cost != 0;
 	sum->load += cost;
@@ -102,10 +128,18 @@ static int es_walk_load(struct es_node *node, const struct es_version *version,
 void es_walk_loads(struct es_node *node, struct es_load_sums *ret_sums)
 {
 	unsigned int mask = es_hashinfo(node->net)->ehash_mask;
+	struct es_walk_sums to = {.sums = ret_sums};
 
 	memset(ret_sums, 0, sizeof(*ret_sums));
 	for (unsigned int slot = 0; slot <= mask; slot++) {
-		es_walk_bucket(node, slot, es_walk_load, ret_sums);
+		es_walk_bucket(node, slot, es_walk_load, &to);
+		while (to.ending.count) {
+			struct sock *sk = to.ending.sk[--to.ending.count];
+
+			if (!es_socket_abort(sk))
+				es_count(node, ES_COUNT_end_late);
+			sock_put(sk);
+		}
 		cond_resched();
 	}
 }
@@ -204,20 +238,21 @@ unsigned int es_walk_flows(struct es_node *node, unsigned long at[2], struct es_
 	return count;
 }
 
-/* Sockets that are to be ended, with a reference each: a socket's own lock may sleep. */
-struct es_abort_batch {
-	struct sock *sk[ES_ABORT_BATCH];
-	unsigned int count;
-};
-
 static int es_walk_unproven(struct es_node *node, const struct es_version *version,
 			    const struct es_walked *walked, void *ctx)
 {
 	struct es_abort_batch *batch = ctx;
 
-	if (!es_socket_is_unproven(walked->sk) || !refcount_inc_not_zero(&walked->sk->sk_refcnt))
+	unsigned int count = batch->count;
+
+	if (!es_socket_is_unproven(walked->sk))
 		return 0;
-	batch->sk[batch->count++] = walked->sk;
+	es_abort_batch_add(batch, walked->sk);
+	if (batch->count == count)
+		return 0;
+	/* Nobody has heard of it: its client's request may be served here like any other. */
+	es_settle(node, &version->config, walked->flow_hash, es_socket_first_seq(walked->sk),
+		  ES_SETTLED_FORGET, 0);
 	return batch->count == ES_ABORT_BATCH;
 }
 
@@ -230,7 +265,7 @@ unsigned int es_walk_end_unproven(struct es_node *node)
 	for (unsigned int slot = 0; slot <= mask; slot++) {
 		do {
 			batch.count = 0;
-			if (!es_lease_is_over(node, ktime_get_ns()))
+			if (!es_lease_is_over(READ_ONCE(node->state->lease_ns), ktime_get_ns()))
 				return ended;
 			more = es_walk_bucket(node, slot, es_walk_unproven, &batch);
 			for (unsigned int i = 0; i < batch.count; i++) {

@@ -10,7 +10,8 @@
 #include "kmod/core/load.h"
 #include "node.h"
 
-/* es_walk_loads() - what the connections are busy with. One pass over the kernel's socket table. */
+/* es_walk_loads() - what the connections are busy with. One pass over the kernel's socket table; what is
+ * found that should have ended (ES_TRACK_ENDING) is ended. May sleep. */
 void es_walk_loads(struct es_node *node, struct es_load_sums *ret_sums);
 
 /**

@@ -6,17 +6,23 @@
  *	answer WORDS…           of every request, but for those with a header X-Debug: WORDS…
  *	thread fail             thread_new() fails
  *	fail LINE-OFFSET        configure() refuses that line
+ *	harm configure|thread|timer WORD   what a harmful WORD does, there
  *
- * WORDS: pass | node N | nodes MASK | more BYTES | reject STATUS [RETRY] | kind N | error | spin MICROSECONDS
- *[MASK] | view (calls every function of the host and passes) | once-more BYTES (asks for more whatever the
- * host says)
+ * WORDS: pass | node N | nodes MASK | more BYTES | reject STATUS [RETRY] | kind N | error |
+ * spin MICROSECONDS [MASK] | wait MICROSECONDS [MASK] | view (calls every function of the host and passes) |
+ * once-more BYTES (asks for more whatever the host says)
+ *
+ * Harm: crash (SIGSEGV) | abort | hang (never returns) | overflow (of the stack)
+ * What no daemon survives: die (SIGKILL) | fatal (abort) | stuck (never returns)
  */
 #include <earshot/plugin.h>
 #include <earshot/plugin_config.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { METRIC_CALLS, METRIC_LEN, METRIC_TICKS, METRIC_BAD };
 
@@ -33,6 +39,7 @@ struct debug {
 	int thread_fails;
 	unsigned int contradictions;
 	char answer[128];
+	char harm_thread[16], harm_timer[16];
 };
 
 /* A thread state of its own, so that its life is tested too. */
@@ -40,6 +47,56 @@ struct debug_thread {
 	const struct debug *debug;
 	unsigned long long calls;
 };
+
+/* Whose crash is wanted: a sanitizer would end the program instead. */
+#define CRASHES __attribute__((no_sanitize("address", "undefined")))
+
+/* Deeper than any stack; what is behind the call keeps it from being a loop. */
+CRASHES static unsigned int overflow(unsigned int depth)
+{
+	volatile char room[4096];
+
+	room[0] = (char)depth;
+	return depth ? overflow(depth - 1) + (unsigned int)room[0] : 0;
+}
+
+static int *volatile nowhere;
+
+/* Harm that a plugin can do to the daemon. Returns for words that are none of it. */
+CRASHES static void harm(const char *word)
+{
+	sigset_t all;
+
+	if (!strcmp(word, "crash"))
+		*nowhere = 1;
+	if (!strcmp(word, "abort"))
+		abort();
+	if (!strcmp(word, "overflow"))
+		overflow(1U << 20);
+	if (!strcmp(word, "die"))
+		kill(getpid(), SIGKILL);
+	if (!strcmp(word, "fatal")) {
+		signal(SIGABRT, SIG_DFL);
+		abort();
+	}
+	if (!strcmp(word, "stuck")) {
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, NULL);
+	}
+	if (!strcmp(word, "hang") || !strcmp(word, "stuck"))
+		for (volatile unsigned int i = 0;; i++)
+			;
+}
+
+static void harm_configure(struct debug *d, const struct es_plugin_statement *s)
+{
+	char word[16];
+
+	snprintf(word, sizeof(word), "%.*s", (int)s->word[2].len, s->word[2].data);
+	if (es_plugin_word_is(s->word[1], "configure"))
+		harm(word);
+	memcpy(es_plugin_word_is(s->word[1], "thread") ? d->harm_thread : d->harm_timer, word, sizeof(word));
+}
 
 static int configure(const struct es_plugin_host *host, struct es_plugin_config *config, void **ret_state)
 {
@@ -63,6 +120,8 @@ static int configure(const struct es_plugin_host *host, struct es_plugin_config 
 				 s.word[1].data);
 		} else if (es_plugin_word_is(s.word[0], "thread")) {
 			d->thread_fails = 1;
+		} else if (es_plugin_word_is(s.word[0], "harm") && s.count == 3) {
+			harm_configure(d, &s);
 		} else if (es_plugin_word_is(s.word[0], "fail")) {
 			rc = host->config_fail(config, s.line, "told to fail: expected something else in %s",
 					       host->config_file(config));
@@ -90,6 +149,7 @@ static int thread_new(void *state, void **ret_thread)
 	const struct debug *d = state;
 	struct debug_thread *thread = calloc(1, sizeof(*thread));
 
+	harm(d->harm_thread);
 	if (!thread || d->thread_fails) {
 		free(thread);
 		return -ENOMEM;
@@ -119,6 +179,7 @@ static unsigned int view(const struct es_plugin_host *h, const struct es_plugin_
 	bad += h->protocol(r) != ES_PLUGIN_TLS && (hello || h->sni(r).data || h->alpn(r, 0).data);
 	bad += (hello == ES_PLUGIN_HELLO_PARTIAL) != (more > bytes.len);
 	bad += h->hello(r, NULL) != hello;
+	bad += (h->normal_path(r).data && !path.data) || h->normal_path(r).len > path.len;
 	bad += h->header(r, "", 0).data || h->header(r, "Host", 1000).data;
 	h->client(r, &client);
 	h->content(r, &content);
@@ -148,9 +209,9 @@ static void spin(long us)
 {
 	struct timespec from, to;
 
-	clock_gettime(CLOCK_MONOTONIC, &from);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
 	do
-		clock_gettime(CLOCK_MONOTONIC, &to);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
 	while ((to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000 < us);
 }
 
@@ -184,11 +245,15 @@ static int answer(const struct debug *d, const char *text, const struct es_plugi
 		return (int)a;
 	if (!strcmp(word, "error"))
 		return d->host->fail(cluster, "told to fail: %s", "\033[2J");
-	if (!strcmp(word, "spin")) {
-		spin((long)a);
+	if (!strcmp(word, "spin") || !strcmp(word, "wait")) {
+		if (*word == 's')
+			spin((long)a);
+		else
+			usleep((useconds_t)a);
 		ret_answer->nodes.bits[0] = b;
 		return b ? ES_PLUGIN_NODES : ES_PLUGIN_PASS;
 	}
+	harm(word);
 	if (!strcmp(word, "view"))
 		d->host->count(cluster, METRIC_BAD, d->contradictions + view(d->host, request, cluster));
 	return ES_PLUGIN_PASS;
@@ -215,6 +280,7 @@ static void timer(void *state, const struct es_plugin_cluster *cluster)
 	const struct debug *d = state;
 
 	d->host->count(cluster, METRIC_TICKS, 1);
+	harm(d->harm_timer);
 }
 
 const struct es_plugin earshot_plugin = {

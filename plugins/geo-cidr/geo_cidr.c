@@ -25,8 +25,8 @@ static const struct es_plugin_metric metrics[] = {
 	{NULL, NULL, 0},
 };
 
-/* @line: that named this network; 0: none did. Children are indices, 0 for none: the root is nobody's child.
- */
+/* @line: that named this network; 0: none did. Children are indices, 0 for none:
+ * the root is nobody's child. */
 struct vertex {
 	uint32_t child[2];
 	unsigned int line;

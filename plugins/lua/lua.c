@@ -294,8 +294,8 @@ static int configure(const struct es_plugin_host *host, struct es_plugin_config 
 	char why[256] = "out of memory";
 	int rc;
 
-	if (host->abi_major == 1 && host->abi_minor < 2)
-		return host->config_fail(config, 0, "it needs plugin ABI 1.2: expected a newer earshotd");
+	if (host->abi_major == 1 && host->abi_minor < 3)
+		return host->config_fail(config, 0, "it needs plugin ABI 1.3: expected a newer earshotd");
 	if (!host->config_text(config).len)
 		return host->config_fail(config, host->config_line(config),
 					 "no script: expected config_file = FILE.lua, with a function route");

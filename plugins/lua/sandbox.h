@@ -32,7 +32,8 @@ enum es_lua_stop {
  * struct es_lua_limits - what one call may take
  * @instructions: a 16th of one for each byte that is allocated
  * @memory_bytes: of the whole state
- * @time_ns: by the clock; looked at every 100 instructions, and whenever something is charged
+ * @time_ns: of the thread's CPU, and at most an eighth more; looked at every 100 instructions, and whenever
+ * something is charged. Time in which the thread does not run is not the code's.
  */
 struct es_lua_limits {
 	long long instructions;
@@ -44,6 +45,8 @@ struct es_lua_limits {
  * struct es_lua_sandbox - one state; one thread's
  * @owner: the caller's; @name: of the script, for errors that have no line
  * @left: of the budget; @used_bytes: of memory
+ * @look_ns: by the clock, when the thread's CPU time is to be looked at next; @cpu_end_ns: what that may be,
+ * 0 until it was looked at
  * @refused: the last allocation was, and Lua collects its garbage before it tries again;
  * @collections: how often in this call
  * @stop: an enum es_lua_stop
@@ -56,7 +59,8 @@ struct es_lua_sandbox {
 	struct es_lua_limits limits;
 	long long left;
 	size_t used_bytes;
-	uint64_t deadline_ns;
+	uint64_t look_ns;
+	uint64_t cpu_end_ns;
 	int refused;
 	unsigned int collections;
 	enum es_lua_stop stop;

@@ -18,8 +18,8 @@ enum es_lua_metric {
 	ES_LUA_METRIC_GAUGE_1 = ES_LUA_METRIC_COUNT_1 + ES_LUA_METRICS,
 };
 
-/* struct es_lua_script - the plugin's state: the text, and what may be asked of the configuration only then
- */
+/* struct es_lua_script - the plugin's state: the text,
+ * and what may be asked of the configuration only then */
 struct es_lua_script {
 	const struct es_plugin_host *host;
 	char *file;
@@ -70,8 +70,8 @@ int es_lua_node_id(lua_State *lua, int index);
 /* es_lua_answer_open() - puts the functions of answer.c into the table on the top */
 void es_lua_answer_open(lua_State *lua);
 
-/* es_lua_answer_read() - what route() has returned, on the top of the stack, into thread->kind and ->answer
- */
+/* es_lua_answer_read() - what route() has returned, on the top of the stack,
+ * into thread->kind and ->answer */
 void es_lua_answer_read(lua_State *lua);
 
 #endif

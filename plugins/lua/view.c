@@ -128,6 +128,7 @@ enum request_field {
 	R_METHOD,
 	R_TARGET,
 	R_PATH,
+	R_NORMAL_PATH,
 	R_QUERY,
 	R_HOST,
 	R_SERVICE,
@@ -146,9 +147,9 @@ enum request_field {
 };
 
 static const char *const request_fields[] = {
-	"protocol",	"method",      "target", "path", "query", "host",	 "service",
-	"client",	"client_port", "sni",	 "alpn", "hello", "hello_bytes", "length",
-	"is_truncated", "current",     "size",	 "cost", "class", NULL};
+	"protocol", "method",	    "target",	   "path", "normal_path", "query", "host",
+	"service",  "client",	    "client_port", "sni",  "alpn",	  "hello", "hello_bytes",
+	"length",   "is_truncated", "current",	   "size", "cost",	  "class", NULL};
 
 static int alpn_push(lua_State *lua, const struct es_lua_thread *t)
 {
@@ -203,6 +204,9 @@ static int request_field(lua_State *lua, int field)
 		break;
 	case R_PATH:
 		text_push(lua, host->path(t->request));
+		break;
+	case R_NORMAL_PATH:
+		text_push(lua, host->normal_path(t->request));
 		break;
 	case R_QUERY:
 		text_push(lua, host->query(t->request));

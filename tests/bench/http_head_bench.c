@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Time to scan a request head with inspector/http_head.h, in one piece and in segments. Prints the best of
+ * Time to scan a request head with inspector/http/head.h, in one piece and in segments. Prints the best of
  * some rounds: the others measure the machine's other work.
  */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "inspector/http_head.h"
+#include "inspector/http/head.h"
 
 #define ROUNDS	   20
 #define ITERATIONS 20000

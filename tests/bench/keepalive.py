@@ -3,12 +3,11 @@
 """./dev bench keepalive: every request of persistent connections inspected, beside one nginx and two proxies (README.md)."""
 import argparse
 import math
-import os
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab"))
 # pylint: disable=wrong-import-position
+import paths  # noqa: E402, F401
 import load  # noqa: E402
 import runs  # noqa: E402
 import targets  # noqa: E402

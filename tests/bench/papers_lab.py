@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab"))
 # pylint: disable=wrong-import-position
+import paths  # noqa: E402, F401
 import runs  # noqa: E402
 from papers_client import PHASES  # noqa: E402
 from papers_content import FILES  # noqa: E402

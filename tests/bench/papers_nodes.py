@@ -22,26 +22,12 @@ SAMPLE_S = 0.25  # between looks at who waits for the disk
 
 # One worker, as everywhere here. Reads are in threads: a disk with many waiting must not keep it from serving others.
 # What it has once opened stays open, so that reads are of the files themselves.
-_NGINX = """\
-daemon off;
-user root;
-worker_processes 1;
+_MAIN = """\
 worker_rlimit_nofile 65536;
-pid {directory}/nginx.pid;
-error_log {directory}/error.log;
-thread_pool disk threads=64;
-events {{ worker_connections 8192; }}
-http {{
+thread_pool disk threads=64;"""
+_HTTP = """\
     access_log off;
-    client_body_temp_path {directory}/tmp-body;
-    proxy_temp_path {directory}/tmp-proxy;
-    fastcgi_temp_path {directory}/tmp-fastcgi;
-    uwsgi_temp_path {directory}/tmp-uwsgi;
-    scgi_temp_path {directory}/tmp-scgi;
-    default_type application/octet-stream;
-    sendfile on;
     aio threads=disk;
-    tcp_nopush on;
     keepalive_requests 100000000;
     open_file_cache max=4096 inactive=1h;
     open_file_cache_valid 1h;
@@ -50,9 +36,7 @@ http {{
         root {docroot};
         add_header X-Node {node} always;
         location = /node {{ return 200 "{node}\\n"; }}
-    }}
-}}
-"""
+    }}"""
 
 
 class Nodes:
@@ -102,10 +86,7 @@ class Nodes:
 
     def _nginx(self, lab, node):
         directory = lab.node_directory(node)
-        config = os.path.join(directory, "nginx.conf")
-        with open(config, "w", encoding="utf-8") as handle:
-            handle.write(_NGINX.format(directory=directory, node=node, docroot=self.docroot(node)))
-        argv = [server.command(), "-p", directory, "-c", config, "-e", os.path.join(directory, "error.log")]
+        argv = server.nginx(directory, _HTTP.format(node=node, docroot=self.docroot(node)), main=_MAIN, connections=8192)
         with open(os.path.join(directory, "nginx.log"), "ab") as log:
             lab.node(node).popen(argv, stdout=log, stderr=log, preexec_fn=self.groups[node].join)
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "inspector/route.h"
+#include "inspector/inspect/route.h"
 #include "tests/hello.h"
 
 #define NODES	 8

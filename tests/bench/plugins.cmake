@@ -8,7 +8,4 @@ add_executable(plugin_bench ${CMAKE_CURRENT_LIST_DIR}/plugin_bench.c)
 target_link_libraries(plugin_bench PRIVATE earshot_flags earshot-inspect)
 add_dependencies(plugin_bench bench-my-rule canary debug geo-cidr header-hash lua path-map sni-map)
 
-add_test(NAME lab.bench-plugins COMMAND /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider test_plugin_bench.py
-         WORKING_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
-set_tests_properties(lab.bench-plugins PROPERTIES LABELS lab TIMEOUT 60
-  ENVIRONMENT "EARSHOT_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
+earshot_pytest(lab.bench-plugins TIMEOUT 60 PROCESSORS 1 ARGUMENTS test_plugin_bench.py)

@@ -9,8 +9,10 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
+# pylint: disable=wrong-import-position
+import paths  # noqa: E402, F401
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "lab"))
 BUILD = os.environ.get("EARSHOT_BUILD", os.path.join(HERE, "..", "..", "build"))
 
 # In the lab all of them leave the request to the policy, so that the same nodes serve the same requests.

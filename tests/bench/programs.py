@@ -11,13 +11,12 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "lab"))
-
+# pylint: disable=wrong-import-position
 import cpu  # noqa: E402
-import raw  # noqa: E402
+import paths  # noqa: E402, F401
+from cluster.programs import PROGRAM, serve  # noqa: E402
 from earshotlab import Lab, LabError, topology  # noqa: E402
-from programs import PROGRAM, serve  # noqa: E402
+from web import raw  # noqa: E402
 
 SERVICES = {"inspector": (topology.VIP, topology.PORT), "program": PROGRAM}
 FIGURES = ("median_ms", "longest_ms", "per_s", "cpu_us")

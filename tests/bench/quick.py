@@ -8,8 +8,8 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab"))
 # pylint: disable=wrong-import-position
+import paths  # noqa: E402, F401
 import load  # noqa: E402
 import perf  # noqa: E402
 import runs  # noqa: E402

@@ -31,27 +31,9 @@ DEFAULT_MODES = ("direct", "earshot", "haproxy", "nginx-proxy")
 MODES = ("direct", *EARSHOT, *PROXY_PORTS, LVS)
 
 _NGINX = """\
-daemon off;
-user root;
-worker_processes {workers};
-worker_rlimit_nofile 8192;
-pid {directory}/bench-{role}.pid;
-error_log {directory}/bench-{role}.log;
-events {{ worker_connections 4096; }}
-http {{
     access_log off;
-    client_body_temp_path {directory}/tmp-body;
-    proxy_temp_path {directory}/tmp-proxy;
-    fastcgi_temp_path {directory}/tmp-fastcgi;
-    uwsgi_temp_path {directory}/tmp-uwsgi;
-    scgi_temp_path {directory}/tmp-scgi;
-    default_type application/octet-stream;
-    sendfile on;
-    tcp_nopush on;
     keepalive_requests 100000000;
-{content}
-}}
-"""
+{content}"""
 _SERVER = """\
     server {{
         listen 80 backlog=4096;
@@ -177,11 +159,10 @@ class Targets:
     def _nginx(self, lab, node, role, workers, content):
         directory = lab.node_directory(node)
         os.makedirs(directory, exist_ok=True)
-        config = os.path.join(directory, f"bench-{role}.conf")
-        with open(config, "w", encoding="utf-8") as handle:
-            handle.write(_NGINX.format(workers=workers, directory=directory, role=role, content=content))
-        log = os.path.join(directory, f"bench-{role}.log")
-        self._start(lab, node, [server.command(), "-p", directory, "-c", config, "-e", log], log)
+        log = f"bench-{role}.log"
+        argv = server.nginx(directory, _NGINX.format(content=content), f"bench-{role}", log,
+                            f"worker_processes {workers};\nworker_rlimit_nofile 8192;")
+        self._start(lab, node, argv, os.path.join(directory, log))
 
     def _proxies(self, lab):
         servers = [lab.node(f"n{number}").cluster_address for number in range(1, NODES + 1)]

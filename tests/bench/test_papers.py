@@ -2,18 +2,15 @@
 """What papers_lab.py is made of, without a cluster: content, control groups, the clients' judgement, the tables."""
 import os
 import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab"))
-# pylint: disable=wrong-import-position
-import cgroups  # noqa: E402
-import papers_client  # noqa: E402
-import papers_lab  # noqa: E402
-from earshotlab import LabError  # noqa: E402
-from papers_content import LARGE_BYTES, Content  # noqa: E402
+import cgroups
+import papers_client
+import papers_lab
+from earshotlab import LabError
+from papers_content import LARGE_BYTES, Content
 
 MB = 1 << 20
 

@@ -4,23 +4,18 @@ import os
 
 import pytest
 
-from site_of_two import BUILD, Site, delete_stale
+import namespaces
+from site_of_two import PREFIX, Site
+from tree import EARSHOT, EARSHOTD, skip, unbuilt
 
 
 def pytest_runtest_setup(item):
-    reason = "needs root" if os.geteuid() else None
-    for program in ("bin/earshot", "bin/earshotd"):
-        if not reason and not os.access(os.path.join(BUILD, program), os.X_OK):
-            reason = f"{program} is not built"
-    if reason and os.environ.get("EARSHOT_REQUIRED"):
-        pytest.fail(reason)
-    if reason:
-        pytest.skip(reason)
+    skip("needs root" if os.geteuid() else unbuilt(EARSHOT, EARSHOTD))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def stale():
-    delete_stale()
+    namespaces.delete_stale(PREFIX)
 
 
 @pytest.fixture

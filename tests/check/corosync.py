@@ -5,7 +5,8 @@ import os
 import shutil
 import subprocess
 
-from site_of_two import BUILD, wait_for
+from earshotlab import wait_for
+from tree import EARSHOT
 
 START = """
 mount --make-rprivate / && mount -t tmpfs none /run && mkdir -p /run/lock && mount -t tmpfs none /var/lib/corosync &&
@@ -25,7 +26,7 @@ def membership():
     with open(path, "w", encoding="ascii") as handle:
         handle.write("cluster { membership = corosync }\ndatapath { interface = a cluster_interface = b }\n"
                      "node n1 { address = 10.78.0.1 }\nservice web { address = 10.77.0.100 port = 80 }\n")
-    done = subprocess.run([os.path.join(BUILD, "bin/earshot"), "check-config", path], capture_output=True)
+    done = subprocess.run([EARSHOT, "check-config", path], capture_output=True)
     os.unlink(path)
     return "static" if done.returncode else "corosync"
 

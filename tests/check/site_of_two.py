@@ -6,43 +6,24 @@
     eth1 10.78.0.1/24 ------ the private network ------- eth1 10.78.0.2/24
     lo   10.77.0.100/32, a server on port 80            lo   10.77.0.100/32
 """
-import ctypes
 import glob
-import itertools
 import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
-import tempfile
-import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../datapath"))
-import netns  # noqa: E402
+import namespaces
+import node_logs
+from earshotlab import netns, wait_for
+from tree import EARSHOT, EARSHOTD
 
-netns.PREFIX = "esck"
-BUILD = os.path.abspath(os.environ.get("EARSHOT_BUILD") or os.path.join(os.path.dirname(__file__), "../../build"))
+PREFIX = "esck"
 VIP = "10.77.0.100"
 CLUSTER_MAC = "03:bf:0a:4d:00:64"
 NOBODY = 65534
 # The machine's, not the site's: whether its clock is kept right; and this site is static.
 ALWAYS = {"kernel.clock", "cluster.membership"}
-_instances = itertools.count()
-_libc = ctypes.CDLL(None)
-delete_stale = netns.delete_stale
-
-
-def die_with_test():
-    _libc.prctl(1, signal.SIGKILL)
-
-
-def wait_for(condition, what, timeout=20):
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
-        time.sleep(0.02)
 
 
 class Result:
@@ -69,28 +50,21 @@ class Result:
         return wrong
 
 
-class Site:
-    """A context manager; whatever happens, nothing of it is left."""
+class Site(namespaces.Site):
+    """The two, with what runs on them."""
 
     def __init__(self):
-        name = f"{netns.PREFIX}{os.getpid()}-{next(_instances)}"
-        self.n1, self.n2 = f"{name}-n1", f"{name}-n2"
-        self.directory = tempfile.mkdtemp(prefix=f"{name}-")
+        super().__init__(PREFIX, "n1", "n2")
+        self.n1, self.n2 = self.namespaces
         self.key = os.path.join(self.directory, "key")
         self.config = os.path.join(self.directory, "earshot.conf")
         self.control = os.path.join(self.directory, "control")
         self.sockets, self.processes = [], []
-        try:
+        with self.setting_up():
             self._make()
-        except BaseException:
-            self.close()
-            raise
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
+    def log_ends(self):
+        return node_logs.of_files("site", f"{self.directory}/log*", f"{self.directory}/*.log")
 
     def close(self):
         for process in self.processes:
@@ -109,9 +83,7 @@ class Site:
                     shutil.rmtree(left) if os.path.isdir(left) else os.unlink(left)
         for s in self.sockets:
             s.close()
-        for namespace in (self.n1, self.n2):
-            netns.delete(namespace)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        super().close()
 
     def _make(self):
         for namespace in (self.n1, self.n2):
@@ -125,7 +97,7 @@ class Site:
             self.sysctl({f"net.ipv4.conf.{conf}.rp_filter": 0 for conf in ("all", "eth0", "eth1", "lo")} |
                         {"net.ipv4.conf.eth0.arp_ignore": 1, "net.ipv4.conf.eth0.arp_announce": 2}, namespace)
         self.configure()
-        subprocess.run([os.path.join(BUILD, "bin/earshot"), "keygen", self.key], check=True)
+        subprocess.run([EARSHOT, "keygen", self.key], check=True)
         self.listen()
 
     def configure(self, cluster="", datapath="", more=""):
@@ -137,25 +109,15 @@ class Site:
                          f"service web {{ address = {VIP} port = 80 }}\n{more}\n")
 
     def ip(self, namespace, *lines):
-        netns.batch(namespace, list(lines))
+        netns.ip_batch(namespace, list(lines))
 
     def sysctl(self, values, namespace=None):
-        netns.sysctl(namespace or self.n1, values)
+        netns.set_sysctls(namespace or self.n1, values)
 
-    def listen(self, address=VIP, port=80, backlog=128, protocol=0, v6only=None):
-        def make():
-            family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            s = socket.socket(family, socket.SOCK_STREAM, protocol)
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if v6only is not None:
-                s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, v6only)
-            s.bind((address, port))
-            s.listen(backlog)
-            return s
-
+    def listen(self, address=VIP, port=80, **options):
         for s in self.sockets:
             s.close()
-        self.sockets = [netns.inside(self.n1, make)]
+        self.sockets = [namespaces.listen(self.n1, address, port, **options)]
 
     def command(self, namespace, *arguments, user=None):
         become = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
@@ -165,7 +127,7 @@ class Site:
         with open(os.path.join(self.directory, log), "ab") as handle:
             self.processes.append(subprocess.Popen(
                 self.command(namespace, *arguments), stdin=subprocess.DEVNULL, stdout=handle, stderr=handle,
-                preexec_fn=die_with_test))
+                preexec_fn=namespaces.die_with_test))
         return self.processes[-1]
 
     def text(self, name):
@@ -175,7 +137,7 @@ class Site:
     def start_daemon(self, namespace=None, config=None):
         """earshotd, on n1 if nothing else is said."""
         control, log = (self.control, "log") if namespace in (None, self.n1) else (self.control + "2", "log2")
-        daemon = self.spawn(namespace or self.n1, os.path.join(BUILD, "bin/earshotd"), "--config", config or self.config,
+        daemon = self.spawn(namespace or self.n1, EARSHOTD, "--config", config or self.config,
                             "--control", control, log=log)
         wait_for(lambda: "is serving" in self.text(log) or daemon.poll() is not None, "earshotd serving")
         assert daemon.poll() is None, self.text(log)
@@ -183,7 +145,7 @@ class Site:
 
     def run(self, *arguments, user=None, timeout=60):
         return subprocess.run(
-            self.command(self.n1, os.path.join(BUILD, "bin/earshot"), "check", "--config", self.config,
+            self.command(self.n1, EARSHOT, "check", "--config", self.config,
                          "--control", self.control, *arguments, user=user),
             capture_output=True, text=True, timeout=timeout)
 
@@ -198,7 +160,8 @@ class Site:
         result = self.check()
         expected = dict(pair.split() for pair in ids)
         # Nobody to ask, or nothing to compare in a static cluster.
-        expected["members.settings" if os.path.exists(self.control) else "members.daemon"] = "unchecked"
+        for name in ("settings", "clocks") if os.path.exists(self.control) else ("daemon",):
+            expected[f"members.{name}"] = "unchecked"
         wrong = result.wrong()
         assert wrong == expected, [f for f in result.findings if f["id"] in {*wrong, *expected}]
         return result

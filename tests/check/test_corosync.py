@@ -3,11 +3,14 @@
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 
 import corosync
-from site_of_two import NOBODY, wait_for
+from earshotlab import wait_for
+from site_of_two import NOBODY
+from tree import skip
 
 CRYPTO = ("crypto_cipher: none\ncrypto_hash: none\n"
           "interface {\nlinknumber: 0\nknet_ping_interval: 300\nknet_ping_timeout: 1500\n}\n")
@@ -18,11 +21,7 @@ USUAL = {**TWO_NODES, **NO_CRYPTO}
 
 @pytest.fixture(autouse=True, scope="module")
 def installed():
-    reason = corosync.missing()
-    if reason and os.environ.get("EARSHOT_REQUIRED"):
-        pytest.fail(reason)
-    if reason:
-        pytest.skip(reason)
+    skip(corosync.missing())
 
 
 @pytest.fixture(scope="module")
@@ -186,11 +185,21 @@ def test_not_this_user(site):
     assert f"user {NOBODY}" in found(result, "running")
 
 
+def hangs(site):
+    """The command says that corosync hangs, in little more than the time that it gives corosync (2.5 s)."""
+    begun = time.monotonic()
+    result = site.check()
+    took = time.monotonic() - begun
+    assert found(result, "running") == "corosync hangs: it takes connections and answers nothing"
+    assert took < 6, f"it took {took:.1f} s"
+    return result
+
+
 def test_stopped(site, error):
     """A corosync that hangs does not hang the command."""
     first = corosync.start(site, site.n1)
     first.send_signal(signal.SIGSTOP)
-    assert found(site.check(), "running") == "corosync does not answer"
+    hangs(site)
     first.send_signal(signal.SIGCONT)
     assert of_corosync(site.check())["corosync.quorate"] == error
 
@@ -221,6 +230,15 @@ def test_members(site, members):
     site.processes[-1].kill()
     until(lambda: of_members(site.check()) == {"members.away": "warning", "members.settings": "unchecked"})
     assert found_in(site.check(), "members.away") == "node n2 is no member: its daemon died"
+
+
+def test_member_whose_corosync_hangs(site, members):
+    """The daemon answers all the same, and says why it is silent."""
+    members()
+    until(lambda: not of_members(site.check()))
+    site.processes[0].send_signal(signal.SIGSTOP)
+    until(lambda: of_members(hangs(site)).get("members.membership") == "error")
+    assert "does not answer" in found_in(site.check(), "members.membership")
 
 
 def test_members_differ(site, members):

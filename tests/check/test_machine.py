@@ -7,8 +7,10 @@ import subprocess
 
 import pytest
 
-import netns
-from site_of_two import BUILD, CLUSTER_MAC, NOBODY, VIP
+import namespaces
+from earshotlab import netns
+from site_of_two import CLUSTER_MAC, NOBODY, VIP
+from tree import EARSHOT
 
 IPPROTO_MPTCP = 262
 
@@ -33,6 +35,8 @@ def test_all_well_with_daemon(site):
     ("tcp_syncookies", 0, "error"), ("tcp_rfc1337", 1, "error"), ("tcp_max_tw_buckets", 0, "error"),
     ("tcp_window_scaling", 0, "warning"), ("tcp_sack", 0, "warning"), ("tcp_timestamps", 0, "warning"),
     ("tcp_ecn", 0, "warning"), ("tcp_rmem", "4096 16384 6291456", "error")])
+
+
 def test_tcp(site, name, value, severity):
     """And the action that it names cures it."""
     site.sysctl({f"net.ipv4.{name}": value})
@@ -178,6 +182,8 @@ def test_arp_before_the_daemon(site, name):
 @pytest.mark.parametrize("name, value, check", [
     ("eth0.arp_ignore", 0, "arp_ignore"), ("eth0.arp_announce", 0, "arp_announce"), ("eth1.rp_filter", 1, "rp_filter"),
     ("lo.rp_filter", 1, "rp_filter"), ("lo.accept_local", 0, "accept_local")])
+
+
 def test_undone_while_the_daemon_runs(site, name, value, check):
     """What the daemon has set, and somebody has undone; the action cures it."""
     site.sysctl({f"net.ipv4.conf.{name}": value})
@@ -186,6 +192,25 @@ def test_undone_while_the_daemon_runs(site, name, value, check):
     site.sysctl({f"net.ipv4.conf.{name}": value})
     found = site.expect(f"network.{check} error").of(f"network.{check}")[0]
     subprocess.run(site.command(site.n1, "sh", "-c", found["action"]), check=True, capture_output=True)
+    site.expect()
+
+
+@pytest.mark.parametrize("interface", ["eth0", "eth1", "lo", None])
+def test_packet_socket(site, interface):
+    """A packet socket for IP, as a DHCP client has one; one for all protocols, as tcpdump's, does no harm."""
+    def opened(protocol):
+        s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0 if interface else socket.htons(protocol))
+        if interface:
+            s.bind((interface, protocol))
+        return s
+
+    with netns.in_namespace(site.n1, opened, 0x0003):
+        site.expect()
+    with netns.in_namespace(site.n1, opened, 0x0800):
+        result = site.expect("network.packet_sockets error")
+    found, = result.of("network.packet_sockets")
+    assert f"(process {os.getpid()}) has a packet socket for IP on {interface or 'all interfaces'}" in found["found"]
+    assert str(os.getpid()) in found["action"]
     site.expect()
 
 
@@ -202,7 +227,7 @@ def test_cluster_mac(site):
     site.ip(site.n1, f"maddress del {CLUSTER_MAC} dev eth0")
     found = site.expect("network.cluster_mac error").of("network.cluster_mac")[0]
     assert CLUSTER_MAC in found["found"] and f"ip maddress add {CLUSTER_MAC} dev eth0" in found["action"]
-    subprocess.run([os.path.join(BUILD, "bin/earshot"), "--control", site.control, "reload"], check=True,
+    subprocess.run([EARSHOT, "--control", site.control, "reload"], check=True,
                    capture_output=True)
     site.expect()
 
@@ -228,14 +253,14 @@ def test_datapath_gone(site):
 
 def test_own_address_twice(site):
     site.ip(site.n2, "addr add 10.78.0.1/24 dev eth1")
-    mac = netns.hardware_address(site.n2, "eth1")
+    mac = namespaces.hardware_address(site.n2, "eth1")
     result = site.check()
     assert result.of("neighbours.own_address")[0]["found"].startswith(f"{mac} has 10.78.0.1, too")
 
 
 def test_others_answer_for_the_service(site):
     site.sysctl({"net.ipv4.conf.eth0.arp_ignore": 0}, site.n2)
-    mac = netns.hardware_address(site.n2, "eth0")
+    mac = namespaces.hardware_address(site.n2, "eth0")
     found = site.expect("neighbours.service_arp error").of("neighbours.service_arp")[0]
     assert found["found"] == f"service web: {mac} answers ARP for {VIP}"
 

@@ -1,34 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The packet suite's options and fixtures."""
+"""The packet suite's fixtures."""
 import os
 
 import pytest
 
-import netns
-from client import Client
-from node import BLIND, CRAMPED, CRAMPED_BLIND, EACH, EARSHOT, EARSHOTD, PROGRAM, SERVER, TURNS, WEB, Node
-
-
-def pytest_addoption(parser):
-    parser.addoption("--datapath", choices=("bpf", "module"), default=os.environ.get("EARSHOT_DATAPATH") or "bpf",
-                     help="the datapath under test (default: $EARSHOT_DATAPATH, or bpf)")
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "model: needs neither root nor a build")
-    config.addinivalue_line("markers", "bpf(why): does not hold for the module, and is not run with it")
+import namespaces
+from packets.client import Client
+from packets.node import BLIND, CRAMPED, CRAMPED_BLIND, EACH, PREFIX, PROGRAM, SERVER, TURNS, WEB, Node
+from tree import EARSHOT, EARSHOTD, skip, unbuilt
 
 
 def _missing(config):
     """Why nothing but the model can be tested here, or None."""
     if os.geteuid():
         return "needs root"
-    for program in (EARSHOTD, EARSHOT):
-        if not os.access(program, os.X_OK):
-            return f"{program} is not built"
     if config.getoption("datapath") == "module" and not os.path.exists("/sys/module/earshot"):
         return "earshot.ko is not loaded"
-    return None
+    return unbuilt(EARSHOT, EARSHOTD)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -39,23 +27,19 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_runtest_setup(item):
-    reason = None if item.get_closest_marker("model") else _missing(item.config)
-    if reason and os.environ.get("EARSHOT_REQUIRED"):
-        pytest.fail(reason)  # ./dev check has installed and built everything: a skipped test would hide a fault
-    if reason:
-        pytest.skip(reason)
+    skip(None if item.get_closest_marker("model") else _missing(item.config))
 
 
 @pytest.fixture(scope="session")
 def make_node(request):
     """Node(…) with the datapath under test."""
-    netns.delete_stale()
+    namespaces.delete_stale(PREFIX)
     return lambda **settings: Node(datapath=request.config.getoption("datapath"), **settings)
 
 
-def serving(node):
+def serving(node, tells=True):
     """Starts the daemon and all servers."""
-    node.start()
+    node.start(tells)
     for port in (WEB, BLIND, TURNS, EACH, PROGRAM):
         node.listen(port)
     node.listen(SERVER, address="127.0.0.1")
@@ -84,9 +68,9 @@ def own_node(make_node):
     """For what would disturb others; takes Node's settings."""
     nodes = []
 
-    def make(**settings):
+    def make(tells=True, **settings):
         nodes.append(make_node(**settings))
-        return serving(nodes[-1])
+        return serving(nodes[-1], tells)
 
     yield make
     for made in nodes:

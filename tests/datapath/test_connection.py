@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-import model
-from client import LINUX, PLAIN, WINDOWS
-from model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OCCUPIED, OVER, READY,
-                   UNSURE)
-from node import ESTABLISHED, PROGRAM, SERVER
-from packet import ACK, PSH
+from packets import model
+from packets.client import LINUX, PLAIN, WINDOWS
+from packets.model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OCCUPIED, OVER,
+                           READY, UNSURE)
+from packets.node import ESTABLISHED, PROGRAM, SERVER
+from packets.packet import ACK, PSH
 
 MASK = 0xFFFFFFFF
 _ids = itertools.count(1 << 40)

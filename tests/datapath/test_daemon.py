@@ -7,12 +7,11 @@ import signal
 
 import pytest
 
-import model
-import netns
-import tables
-from node import BLIND, EACH, TURNS, VIP, WEB, wait_for
-from packet import ACK, PSH
-from wire import TIMEOUT_S
+from earshotlab import netns, wait_for
+from packets import model, tables
+from packets.node import BLIND, EACH, TURNS, VIP, WEB
+from packets.packet import ACK, PSH
+from packets.wire import TIMEOUT_S
 
 FALLBACK_MS = 300
 
@@ -227,11 +226,11 @@ class TestRefusal:
     @pytest.mark.parametrize("sysctl, value", [
         pytest.param("tcp_syncookies", 0, marks=pytest.mark.bpf("the module does not need it")), ("tcp_rfc1337", 1)])
     def test_sysctl(self, unstarted, sysctl, value):
-        netns.sysctl(unstarted.namespace, {f"net.ipv4.{sysctl}": value})
+        netns.set_sysctls(unstarted.namespace, {f"net.ipv4.{sysctl}": value})
         self.refused(unstarted, f"net.ipv4.{sysctl}", f"is {value}", f"set it to {1 - value}")
 
     def test_interface(self, unstarted):
-        unstarted._write_config(interface="eth7")
+        unstarted.configure(interface="eth7")
         self.refused(unstarted, "eth7")
 
     def test_cluster_address(self, unstarted):

@@ -5,11 +5,11 @@ import struct
 
 import pytest
 
-import netns
-import packet
-from client import LINUX, PLAIN
-from node import GATEWAY_MAC, PUBLIC, VIP, WEB
-from packet import ACK, CWR, ECE, FIN, PSH, RST, SYN, URG
+from earshotlab import netns
+from packets import packet
+from packets.client import LINUX, PLAIN
+from packets.node import GATEWAY_MAC, PUBLIC, VIP, WEB
+from packets.packet import ACK, CWR, ECE, FIN, PSH, RST, SYN, URG
 
 BAD_FLAGS = {
     "none": 0, "fin": FIN, "psh": PSH, "urg": URG, "fin-psh-urg": FIN | PSH | URG, "syn-fin": SYN | FIN,
@@ -99,6 +99,8 @@ def malformed(c):
     "ip-options", "ip-header-of-16-bytes", "ip-header-of-60-bytes", "longer-than-the-frame",
     "shorter-than-its-headers", "total-length-0", "tcp-header-cut", "tcp-header-cut-and-padded",
     "tcp-header-of-16-bytes", "tcp-header-of-0-bytes", "tcp-options-behind-the-end", "nothing-behind-ip"])
+
+
 def test_malformed(node, client, name):
     c = client()
     c.forge()
@@ -165,7 +167,7 @@ class TestNotOurs:
             return s
 
         with node.counts():
-            s = netns.inside(node.namespace, connect)
+            s = netns.in_namespace(node.namespace, connect)
             syn = node.public.take(lambda f: f.tcp and f.ip.dst == "203.0.113.7")
             assert (syn.tcp.flags, syn.ip.src) == (SYN | (syn.tcp.flags & (ECE | CWR)), PUBLIC)
             synack = packet.tcp("203.0.113.7", PUBLIC, WEB, syn.tcp.sport, seq=9, ack=syn.tcp.seq + 1, flags=SYN | ACK)

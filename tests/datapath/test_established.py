@@ -4,26 +4,14 @@ import struct
 
 import pytest
 
-import packet
-from client import LINUX
-from node import ESTABLISHED, FIN_WAIT2, GATEWAY_MAC, MSS, TIME_WAIT, VIP, WEB, WINDOW, wait_for
-from packet import ACK, FIN, NOP, PSH, RST, SYN, opt_ts
+from earshotlab import wait_for
+from packets import packet
+from packets.client import LINUX
+from packets.established import OWNERS, served
+from packets.node import ESTABLISHED, FIN_WAIT2, GATEWAY_MAC, MSS, TIME_WAIT, VIP, WEB, WINDOW
+from packets.packet import ACK, FIN, NOP, PSH, RST, SYN, opt_ts
 
 MASK = 0xFFFFFFFF
-OWNERS = pytest.mark.parametrize("owner", [1, 2], ids=["mine", "not-mine"])
-
-
-def served(node, client, owner, **keywords):
-    """A connection here. One of a flow that n2 inspects came in a handover message."""
-    c = client(owner=owner, **keywords)
-    if owner == 1:
-        return c.serve()
-    c.forge()
-    text = c.get()
-    node.message(c.handover(c.ip_packet(ACK | PSH, text)))
-    c.sent(text)
-    assert c.read(len(text)) == text
-    return c
 
 
 @OWNERS

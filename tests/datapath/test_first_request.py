@@ -2,10 +2,11 @@
 """First requests: a socket is rebuilt from one where it belongs, exactly once, or the request goes elsewhere whole."""
 import pytest
 
-import model
-from client import LINUX, PLAIN, WINDOWS, Offer
-from node import BLIND, DEAD_BLIND, ESTABLISHED, HANDOVER_PORT, MSS, RCV_WSCALE, SERVICE_INDEX, TURNS, WEB, wait_for
-from packet import ACK, CWR, ECE, FIN, NOP, PSH, RST, opt_mss, opt_wscale
+from earshotlab import wait_for
+from packets import model
+from packets.client import LINUX, PLAIN, WINDOWS, Offer
+from packets.node import BLIND, DEAD_BLIND, ESTABLISHED, HANDOVER_PORT, MSS, RCV_WSCALE, SERVICE_INDEX, TURNS, WEB
+from packets.packet import ACK, CWR, ECE, FIN, NOP, PSH, RST, opt_mss, opt_wscale
 
 MASK = 0xFFFFFFFF
 ECN = Offer("ecn", LINUX.block, model.Options(mss=1460, wscale=7, sack=True, ts=True, ecn=True), ECE | CWR)
@@ -62,6 +63,8 @@ def test_rebuilt(node, client, offer, service):
 
 @pytest.mark.parametrize("offer, field, limit", [(LINUX, 40, 40 << 7), (WSCALE_14, 1, 1 << 14), (WSCALE_0, 5000, 5000),
                                                  (PLAIN, 5000, 5000)], ids=lambda p: getattr(p, "name", ""))
+
+
 def test_client_window_is_scaled(node, client, offer, field, limit):
     """The server sends what the window allows, scaled as the handshake said, and then waits."""
     c = client(offer=offer)
@@ -181,6 +184,8 @@ def test_not_complete_in_time(node, client):
                                            (b"SSH-2.0-test\r\n", "inspect_not_http"),
                                            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "inspect_http2")],
                          ids=["tls", "ssh", "http2"])
+
+
 def test_not_http(node, client, text, counter):
     """The ring decides: this node."""
     c = client()
@@ -203,7 +208,7 @@ def test_handed_over(node, client, target):
         node.no_message()
     expected = c.handover(sent)
     assert (message.kind, message.service, message.attempt, message.nack) == (model.REQUEST, SERVICE_INDEX[WEB], 0, 0)
-    for name in ("mss", "snd_wscale", "rcv_wscale", "flags", "epoch", "stream", "reserved", "requests",
+    for name in ("mss", "snd_wscale", "rcv_wscale", "flags", "epoch", "stream", "requests",
                  "next_request_seq"):
         if name != "epoch":
             assert getattr(message, name) == getattr(expected, name), name

@@ -2,12 +2,12 @@
 """Handover messages at the target: what builds a socket, what reaches one, and what is thrown away and why."""
 import pytest
 
-import model
-import packet
-from client import LINUX, PLAIN, WINDOWS
-from node import (CLUSTER, CRAMPED, CRAMPED_BLIND, DEAD, ESTABLISHED, HANDOVER_PORT, MSS, PEER_MAC, SERVICE_INDEX,
-                  TIME_WAIT, VIP, WEB, wait_for)
-from packet import ACK, FIN, PSH, RST, SYN
+from earshotlab import wait_for
+from packets import model, packet
+from packets.client import LINUX, PLAIN, WINDOWS
+from packets.node import (CLUSTER, CRAMPED, CRAMPED_BLIND, DEAD, ESTABLISHED, HANDOVER_PORT, MSS, PEER_MAC, SERVICE_INDEX,
+                          TIME_WAIT, VIP, WEB)
+from packets.packet import ACK, FIN, PSH, RST, SYN
 
 MASK = 0xFFFFFFFF
 BUILT = dict(handover_received=1, handover_rebuilt=1)
@@ -29,6 +29,13 @@ def built(c, text):
     c.sent(text)
     assert c.read(len(text)) == text
     assert c.node.sockets(c) == [ESTABLISHED]
+
+
+def test_largest_window_scales(node, given):
+    c, text, original = given()
+    with node.counts(**BUILT):
+        node.message(c.handover(original, snd_wscale=14, rcv_wscale=14))
+        built(c, text)
 
 
 @pytest.mark.parametrize("source", [2, 3])
@@ -186,6 +193,12 @@ class TestRefused:
     @pytest.mark.parametrize("packet_len", [0, 1, 39, 40, 9999, 65535])
     def test_packet_length(self, node, given, packet_len):
         self.refused(node, given, "handover_malformed", packet_len=packet_len)
+
+    @pytest.mark.parametrize("scale", [15, 16, 64, 255])
+    @pytest.mark.parametrize("whose", ["snd_wscale", "rcv_wscale"])
+    def test_window_scale(self, node, given, whose, scale):
+        """No kernel shifts a window by more than 14 (RFC 7323, 2.3)."""
+        self.refused(node, given, "handover_malformed", **{whose: scale})
 
     @pytest.mark.parametrize("length", [8, 63, 64, 70])
     def test_datagram_length(self, node, given, length):
@@ -567,14 +580,3 @@ class TestNotMessages:
         with node.counts():
             node.cluster.send(packet.eth(node.cluster.node_mac, PEER_MAC[1], packet.ETH_IP, packet.ip(
                 CLUSTER[1], "10.78.0.9", packet.UDP, packet.udp(CLUSTER[1], "10.78.0.9", 40000, HANDOVER_PORT, data))))
-
-    def test_message_from_the_public_network(self, node, given):
-        """The public interface knows no handovers: what is not for the service goes to the stack, where nobody listens."""
-        c, _, original = given()
-        data = c.handover(original, source=1, sequence=node.sequence + 1).pack(node.keys.handover[0])
-        with node.counts():
-            node.public.send(packet.eth(node.mac, PEER_MAC[1], packet.ETH_IP, packet.ip(
-                "198.51.100.7", CLUSTER[0], packet.UDP,
-                packet.udp("198.51.100.7", CLUSTER[0], 40000, HANDOVER_PORT, data))))
-            node.public.all(lambda f: f.icmp)
-        assert not node.sockets(c)

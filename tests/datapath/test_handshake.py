@@ -2,10 +2,10 @@
 """Between the SYN-ACK and the first request: nothing is kept, and what must be answered is answered."""
 import pytest
 
-import model
-from client import LINUX, PLAIN, WINDOWS
-from node import BLIND, RCV_WSCALE, WEB, WINDOW
-from packet import ACK, FIN, NOP, PSH, RST, opt_ts
+from packets import model
+from packets.client import LINUX, PLAIN, WINDOWS
+from packets.node import BLIND, RCV_WSCALE, WEB, WINDOW
+from packets.packet import ACK, FIN, NOP, PSH, RST, opt_ts
 
 MASK = 0xFFFFFFFF
 OFFERS = pytest.mark.parametrize("offer", [LINUX, WINDOWS, PLAIN], ids=lambda o: o.name)
@@ -65,17 +65,6 @@ def test_keepalive_probe(node, client, offer, garbage):
         c.silence("one answer each")
     c.request()
     assert c.read(4) == b"GET "
-
-
-@pytest.mark.parametrize("service", [WEB, BLIND])
-def test_fin_before_request(node, client, service):
-    c = client(service)
-    c.shake()
-    with node.counts(fin_before_request=1):
-        c.send(ACK | FIN)
-        reset = c.take("the RST")
-        assert (reset.flags, reset.seq, reset.ack, reset.block, reset.payload) == (RST, c.ack, 0, b"", b"")
-    c.silence("one answer")
 
 
 @pytest.mark.parametrize("service", [WEB, BLIND])

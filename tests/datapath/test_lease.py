@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-import model
-import netns
-import packet
-from leases import BUILT, OK, SOME, STAYED, each_service, from_another, goes_on, leased, moved_here, nacked, silent
-from node import BLIND, EACH, ESTABLISHED, PUBLIC, TIME_WAIT, VIP, WEB, wait_for
-from packet import ACK, FIN, PSH, RST, SYN
-from test_nack import refuse
-from test_other import mine_and_others, to_vip, who_has
+from earshotlab import netns, wait_for
+from packets import model, packet
+from packets.leases import (BUILT, OK, SOME, STAYED, each_service, from_another, goes_on, leased, moved_here, nacked,
+                            silent)
+from packets.nack import refuse
+from packets.node import BLIND, EACH, ESTABLISHED, PUBLIC, TIME_WAIT, VIP, WEB
+from packets.other import mine_and_others, to_vip, who_has
+from packets.packet import ACK, FIN, PSH, RST, SYN
 
 __all__ = ["leased", "silent"]  # fixtures
 FALLBACK_MS = 300
@@ -163,7 +163,8 @@ class TestGoesOn:
                 c.request(text=text)
                 assert c.read(len(text)) == text
             c.answer(OK)
-        with node.counts(owned_queued=1, inspect_owned=1, inspect_moved=1, handover_received=1, end_done=1):
+        with node.counts(owned_queued=1, inspect_owned=1, inspect_moved=1, handover_received=2, end_done=1,
+                         end_seen=1):
             sent = c.request(2)
             assert node.taken(2, model.REQUEST).packet == sent
         # And repeats, for no other node knows where it went.
@@ -207,7 +208,7 @@ class TestGoesOn:
 
         with node.counts():
             for source in (PUBLIC, VIP):
-                with netns.inside(node.namespace, connect, source):
+                with netns.in_namespace(node.namespace, connect, source):
                     assert node.public.take(lambda f: f.tcp and f.ip.dst == "203.0.113.9").tcp.flags & SYN
 
 

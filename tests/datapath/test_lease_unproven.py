@@ -5,11 +5,11 @@ import socket
 
 import pytest
 
-import netns
-from leases import (BUILT, OK, SOME, begins, each_service, from_another, goes_on, leased, moved_here, stands, told,
-                    unheard)
-from node import BLIND, EACH, ESTABLISHED, WEB, wait_for
-from packet import ACK, PSH, RST
+from earshotlab import netns, wait_for
+from packets.leases import (BUILT, OK, SOME, begins, each_service, from_another, goes_on, leased, moved_here, stands,
+                            told, unheard)
+from packets.node import BLIND, EACH, ESTABLISHED, WEB
+from packets.packet import ACK, PSH, RST
 
 __all__ = ["leased"]  # a fixture
 
@@ -207,8 +207,8 @@ class TestEnd:
         wait_for(lambda: node.sockets(waiting), "a connection that nobody accepts")
         unproven = [*accepted, waiting, closed, moved_here(node, client, reply_unsure=1)]
         # Of no service.
-        listener = netns.inside(node.namespace, socket.create_server, ("127.0.0.1", 0))
-        own = netns.inside(node.namespace, socket.create_connection, listener.getsockname())
+        listener = netns.in_namespace(node.namespace, socket.create_server, ("127.0.0.1", 0))
+        own = netns.in_namespace(node.namespace, socket.create_connection, listener.getsockname())
         with node.counts(drop_silent=0):
             for attached in (1, 0):
                 leased.lease(3600, attached, firm=False)

@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from model import F_MOVED
-from node import BLIND, EACH, SERVICE_INDEX, WEB, wait_for
-from packet import ACK, FIN, PSH, RST
+from earshotlab import wait_for
+from packets.model import F_MOVED
+from packets.node import BLIND, EACH, SERVICE_INDEX, WEB
+from packets.packet import ACK, FIN, PSH, RST
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789"
 EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"

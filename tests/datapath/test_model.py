@@ -2,7 +2,7 @@
 """The model itself: published test vectors, and what it says about itself."""
 import pytest
 
-import model
+from packets import model
 
 pytestmark = pytest.mark.model
 

@@ -11,12 +11,13 @@ import time
 
 import pytest
 
-import model
-import packet
-from client import LINUX, PLAIN, WINDOWS
-from model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OVER, READY)
-from node import (BUILD, CLUSTER, HANDOVER_PORT, PEER_MAC, PROGRAM, SERVER, SERVICE_INDEX, WEB, wait_for)
-from packet import ACK, FIN, PSH, RST
+from earshotlab import wait_for
+from packets import model, packet
+from packets.client import LINUX, PLAIN, WINDOWS
+from packets.model import ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OVER, READY
+from packets.node import CLUSTER, HANDOVER_PORT, PEER_MAC, PROGRAM, SERVER, SERVICE_INDEX, WEB
+from packets.packet import ACK, FIN, PSH, RST
+from tree import BUILD
 
 MASK = 0xFFFFFFFF
 

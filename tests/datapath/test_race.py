@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from node import EACH
-from packet import ACK, RST
+from packets.node import EACH
+from packets.packet import ACK, RST
 
 TRIALS = 100
 COPIES = 400  # some milliseconds of them

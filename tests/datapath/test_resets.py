@@ -2,11 +2,11 @@
 """A connection that the stack has ended with a RST, which the client has not got: it is told again, by this node alone."""
 import pytest
 
-import tables
-from model import RESET_UNDER_WAY
-from node import BLIND, EACH, MSS, WEB
-from packet import ACK, FIN, PSH, RST, SYN
-from test_established import OWNERS, served
+from packets import tables
+from packets.established import OWNERS, served
+from packets.model import RESET_UNDER_WAY
+from packets.node import BLIND, EACH, MSS, WEB
+from packets.packet import ACK, FIN, PSH, RST, SYN
 
 MASK = 0xFFFFFFFF
 

@@ -2,12 +2,11 @@
 """While the ring changes: slots that this node gains or loses, and messages of the ring before."""
 import pytest
 
-import model
-import packet
-from node import BLIND, EACH, ESTABLISHED, VIP, WEB
-from packet import ACK, FIN, PSH
-from tables import RING_ANSWER, RING_WAIT
-from test_other import mine_and_others, to_vip, who_has
+from packets import model, packet
+from packets.node import BLIND, EACH, ESTABLISHED, VIP, WEB
+from packets.other import mine_and_others, to_vip, who_has
+from packets.packet import ACK, FIN, PSH
+from packets.tables import RING_ANSWER, RING_WAIT
 
 EPOCH = 7
 BUILT = dict(handover_received=1, handover_rebuilt=1)

@@ -2,34 +2,21 @@
 """What a client sends again and again, and nobody takes: all nodes are asked whose it is, and with everybody's "no" the
 client is told that there is no such connection."""
 import random
-import time
 
 import pytest
 
-import model
-from leases import each_service, leased, moved_here, silent
-from node import BLIND, DEAD, EACH, ESTABLISHED, FIN_WAIT2, MSS, TIME_WAIT, WEB, wait_for
-from packet import ACK, FIN, PSH, RST
-from test_established import OWNERS, served
-from test_nack import refuse
+from earshotlab import wait_for
+from packets import model
+from packets.established import OWNERS, served
+from packets.leases import each_service, leased, moved_here, silent
+from packets.nack import refuse
+from packets.node import BLIND, DEAD, EACH, ESTABLISHED, FIN_WAIT2, MSS, TIME_WAIT, WEB
+from packets.packet import ACK, FIN, PSH, RST
+from packets.strays import OTHERS, elsewhere, lets_pass, told
 
 __all__ = ["leased", "silent"]  # fixtures
-OTHERS = (2, 3)
 OWN_NO = dict(handover_received=1, stray_not_here=1)  # to its own worker, over lo
 NO = dict(handover_received=1, stray_answered=1)
-
-
-def elsewhere(client, *arguments, **keywords):
-    """A connection whose socket is nowhere near; its client has sent and heard something."""
-    c = client(*arguments, **keywords)
-    c.next = random.getrandbits(32)
-    c.ack = c.no_cookie(random.getrandbits(32))
-    return c
-
-
-def lets_pass(seconds):
-    """The node's clock may lie behind: by a tick, up to 10 ms, and by more where a virtual machine gets its ticks late."""
-    time.sleep(seconds + 0.1)
 
 
 def sums(*counted):
@@ -52,12 +39,6 @@ def says_no(node, target):
     question = node.taken(target, model.STRAY)
     refuse(node, question, model.NACK_NOT_HERE)
     return question
-
-
-def told(c):
-    reset = c.take("the RST")
-    assert (reset.flags, reset.seq, reset.payload) == (RST, c.ack, b"")
-    c.silence("one RST")
 
 
 ASKED = dict(stray_queued=1, inspect_strays=1)
@@ -176,6 +157,50 @@ def test_another_node_has_it(node, client, answers, says_so):
     lets_pass(model.STRAY_AGAIN_S)
     with node.counts(**TOLD):
         c.send(ACK | PSH, c.get())
+        for target in OTHERS * 2:
+            says_no(node, target)
+        told(c)
+
+
+def invented(client, node, count):
+    """Segments of so many connections that never were, each sent again when nobody has acknowledged it."""
+    clients = [elsewhere(client, at=node) for _ in range(count)]
+    for c in clients:
+        c.send(ACK | PSH, b"invented")
+    lets_pass(model.STRAY_AGAIN_S)
+    for c in clients:
+        c.send(ACK | PSH, b"invented")
+    node.settle()
+
+
+def heard(client, node):
+    """A connection of which this node has heard the SYN, and which is elsewhere now."""
+    c = client(at=node)
+    c.shake()
+    c.next = random.getrandbits(32)
+    c.ack = c.no_cookie(random.getrandbits(32))
+    return c
+
+
+def test_invented_segments(own_node, client):
+    """A flood of them finds a small budget, and leaves that of the others alone.
+
+    A question costs 1.2 kB on the cluster network, so it lasts for less than 200; the flood itself is for some 30 more."""
+    node, count = own_node(), 500
+    before = node.counters()
+    invented(client, node, count)
+
+    def counted(name):
+        return node.counters()[name] - before[name]
+
+    wait_for(lambda: counted("inspect_strays") + counted("inspect_stray_limited") >= count - 50, "all are decided on")
+    assert 100 < counted("inspect_strays") < 300
+    lets_pass(model.STRAY_GATHER_S)
+    assert counted("stray_queued") > count - 50
+    for _ in range(5):
+        c = heard(client, node)
+        node.cluster.clear()
+        comes_again(c, ACK | PSH, c.get())
         for target in OTHERS * 2:
             says_no(node, target)
         told(c)

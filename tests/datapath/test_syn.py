@@ -2,10 +2,10 @@
 """SYNs are answered without state: byte by byte, by exactly the ring's node."""
 import pytest
 
-import model
-from client import LINUX, PLAIN, WINDOWS, Client, Offer
-from node import DEAD, VIP
-from packet import CWR, ECE, NOP, OPT_SACK, SYN, opt_mss, opt_ts, opt_wscale
+from packets import model
+from packets.client import LINUX, PLAIN, WINDOWS, Client, Offer
+from packets.node import DEAD, VIP
+from packets.packet import CWR, ECE, NOP, OPT_SACK, SYN, opt_mss, opt_ts, opt_wscale
 
 OFFERS = [
     PLAIN,

@@ -2,9 +2,9 @@
 """A server that closes first leaves TIME_WAIT behind; the client's next connection must end it on every node."""
 import pytest
 
-from client import LINUX, WINDOWS
-from node import ESTABLISHED, TIME_WAIT, WEB
-from packet import ACK, FIN, PSH, RST
+from packets.client import LINUX, WINDOWS
+from packets.node import ESTABLISHED, TIME_WAIT, WEB
+from packets.packet import ACK, FIN, PSH, RST
 
 MASK = 0xFFFFFFFF
 

@@ -1,10 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inspector/config.h: whatever the bytes are, parsing gives either a structure
+ * inspector/config/config.h: whatever the bytes are, parsing gives either a structure
  * within its bounds or an error text, leaks nothing, and leaves the parser fit for the next file.
  */
 #include "tests/fuzz/fuzz.h"
-#include "inspector/config.h"
+#include "inspector/config/config.h"
 
 static const char correct[] =
 	"datapath { interface = a cluster_interface = b }\nnode n1 { address = 10.78.0.1 }\n"

@@ -76,9 +76,13 @@ static void check_round_trip(uint8_t type, const char *payload, size_t len)
 	}
 	if (type == ES_WIRE_PROOFS && !es_wire_get_proofs(payload, len, &epoch, proofs, &count))
 		written = es_wire_put_proofs(back, sizeof(back), epoch, proofs, count);
-	else if (type == ES_WIRE_STOPPED && !es_wire_get_stopped(payload, len, &stopped))
+	else if (type == ES_WIRE_STOPPED && !es_wire_get_stopped(payload, len, &stopped)) {
 		written = es_wire_put_stopped(back, sizeof(back), &stopped);
-	else if (type == ES_WIRE_CHANGE && !es_wire_get_change(payload, len, &change))
+		if (written > len) { /* of the version before, which tells no doubt */
+			FUZZ_CHECK(!stopped.doubt_ms);
+			written = len;
+		}
+	} else if (type == ES_WIRE_CHANGE && !es_wire_get_change(payload, len, &change))
 		written = es_wire_put_change(back, sizeof(back), &change);
 	else if (type == ES_WIRE_LOAD && !es_wire_get_load(payload, len, &load))
 		written = es_wire_put_load(back, sizeof(back), &load);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inspector/http_chunked.h: any cut gives the same result, and a body that ends is one that a naive decoder
+ * inspector/http/chunked.h: any cut gives the same result, and a body that ends is one that a naive decoder
  * (strtoull() and strstr() over the whole) ends at the same byte.
  */
 #include "tests/fuzz/fuzz.h"
-#include "inspector/http_chunked.h"
+#include "inspector/http/chunked.h"
 
 static size_t scan_part(struct es_http_chunked *c, const uint8_t *data, size_t len)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inspector/http_head.h: any cut gives the same state, all offsets are inside, and a head that is beyond
+ * inspector/http/head.h: any cut gives the same state, all offsets are inside, and a head that is beyond
  * doubt passes a second, naive check which shares no code with the scanner.
  */
 #include <strings.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "inspector/http_head.h"
+#include "inspector/http/head.h"
 
 static int same(const struct es_http_head *a, const struct es_http_head *b)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inspector/tls_hello.h: fewer bytes never say something else, only less; what is asked for is more than
+ * inspector/http/tls_hello.h: fewer bytes never say something else, only less; what is asked for is more than
  * there is, and what is found lies in the bytes.
  */
 #include "tests/fuzz/fuzz.h"
-#include "inspector/tls_hello.h"
+#include "inspector/http/tls_hello.h"
 
 static enum es_tls_result parse(const uint8_t *data, size_t size, struct es_tls_hello *ret)
 {

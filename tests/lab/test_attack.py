@@ -6,14 +6,14 @@ import random
 import socket
 import struct
 import subprocess
-import sys
 import time
 
 import pytest
 
-import floods
-import raw
-from earshotlab import Lab, topology, wait_for
+import tree
+from cluster import floods
+from earshotlab import Lab, in_namespace, topology, wait_for
+from web import raw
 
 pytestmark = pytest.mark.earshot
 
@@ -66,9 +66,9 @@ def cluster_frame(lab, packet):
 def test_syn_flood(lab):
     # Warm up: what a few ordinary requests take is not the flood's.
     before, counters = memory(lab), total(lab)
-    flood = lab.client.popen([sys.executable, floods.__file__, "--interface", "eth0", "--count", str(SYNS),
+    flood = lab.client.popen([*tree.module("cluster.floods"), "--interface", "eth0", "--count", str(SYNS),
                               "--source", lab.net.link("client").mac, "--target", CLUSTER_MAC],
-                             stdout=subprocess.PIPE, env={**lab.client.environment(), "PYTHONDONTWRITEBYTECODE": "1"})
+                             stdout=subprocess.PIPE)
     times, during = [], []
     while flood.poll() is None:
         begin = time.monotonic()
@@ -91,6 +91,66 @@ def test_syn_flood(lab):
             # A few of our own requests' are closing; the flood's would be thousands.
             assert inuse <= before[node][0] + 3 and orphan <= before[node][1] + 30 and half == 0, (before, each)
             assert rss <= before[node][3] + 2048, (before, each)
+
+
+def received(lab, links):
+    """Bytes that the switch has got from the links."""
+    stats = json.loads(subprocess.run(["ip", "-json", "-stats", "-netns", lab.net.switch, "link"], check=True,
+                                      capture_output=True).stdout)
+    return sum(link["stats64"]["rx"]["bytes"] for link in stats if link["ifname"] in links)
+
+
+def told(lab, count):
+    """Clients go on with connections whose node has lost its power, and of which the others have heard the SYN: how often
+    each has sent its request until it is told that there is no such connection."""
+    address = lab.net.client_addresses[0]
+    packed, sent = socket.inet_aton(address), {}
+    with in_namespace(lab.net.client, socket.socket, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP) as answers, \
+            floods.Tap(lab.net.client, "eth0", floods.ETH_P_ARP) as tap:
+        answers.bind((address, 0))
+        requests = {}
+        for port in range(29000, 29000 + count):
+            tap.send(cluster_frame(lab, floods.tcp(packed, port, random.randrange(1 << 32), 0, floods.SYN)))
+            requests[port] = cluster_frame(lab, floods.tcp(packed, port, random.randrange(1 << 32), random.randrange(1 << 32),
+                                                           floods.ACK | floods.PSH, raw.head("/1k", Cookie="x" * 100)))
+        for number in range(1, 16):
+            for frame in requests.values():
+                tap.send(frame)
+            deadline = time.monotonic() + floods.AGAIN_S
+            while (left := deadline - time.monotonic()) > 0 and requests:
+                answers.settimeout(left)
+                with contextlib.suppress(socket.timeout):
+                    data = answers.recv(2048)
+                    port = int.from_bytes(data[22:24], "big")
+                    if data[12:16] == socket.inet_aton(topology.VIP) and data[33] & floods.RST and requests.pop(port, None):
+                        sent[port] = number
+    assert not requests, f"{len(requests)} clients were not told; the others had sent so often: {sorted(sent.values())}"
+    return sorted(sent.values())
+
+
+@pytest.mark.parametrize("kind", ["strays", "syns-strays"])
+def test_flood_of_strays(lab, kind):
+    """Segments of connections that never were, repeated: all nodes are asked about them. That costs less on the cluster
+    network than the flood on the public one, and clients of connections that were lost are told beside it."""
+    clusters = [f"{node.name}-clu" for node in lab.nodes]
+    before, attack, cost = total(lab), received(lab, ["client"]), received(lab, clusters)
+    flood = lab.client.popen([*tree.module("cluster.floods"), "--interface", "eth0", "--count", "1000000", "--rate", "12000",
+                              "--kind", kind, "--source", lab.net.link("client").mac, "--target", CLUSTER_MAC],
+                             stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: risen(lab, before).get("inspect_strays", 0) > 2000, "questions", 20)
+        tries = told(lab, 20)
+        assert flood.poll() is None, "the clients were told after the flood"
+        wait_for(lambda: received(lab, ["client"]) - attack > 4e6, "a flood", 60)
+    finally:
+        flood.terminate()
+        flood.wait()
+    time.sleep(1)  # the last questions
+    attack, cost = received(lab, ["client"]) - attack, received(lab, clusters) - cost
+    up = risen(lab, before)
+    print(f"{kind}: {attack} bytes, on the cluster network {cost}: {cost / attack:.2f}; {up['inspect_strays']} questions, "
+          f"{up.get('inspect_stray_limited', 0)} not asked; told after {tries}")
+    assert cost <= attack
 
 
 @pytest.mark.parametrize("timestamps", [False, True], ids=["plain", "timestamps"])

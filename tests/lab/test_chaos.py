@@ -1,104 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kills, cuts, partitions, leaves and joins in random order, on a cable that loses frames, while clients go on.
+"""All kinds of failures in random order, two at a time, while clients go on, and what must hold nevertheless: no unsafe
+request is executed twice, no request is answered by two nodes, no answer is another one's, and nobody waits for long when
+all is well again.
 
-EARSHOT_CHAOS_SECONDS sets the time (default 30), EARSHOT_SEED the schedule, which is printed.
+EARSHOT_CHAOS_SECONDS sets the time, EARSHOT_SEED the schedule, which is printed; EARSHOT_FULL is for longer.
 """
 import collections
 import contextlib
 import os
 import random
-import signal
-import time
 
 import pytest
 
-from earshotlab import Lab, wait_for
-from test_membership import ALL, settled
-from traffic import Traffic, distribution
-from witness import Witness
+from cluster.deeds import Deeds
+from cluster.membership import ALL, settled
+from cluster.nemesis import Nemesis
+from cluster.ring_changes import RingChanges
+from cluster.witness import Witness
+from earshotlab import Lab, process, wait_for
+from web.traffic import distribution
 
 pytestmark = [pytest.mark.earshot, pytest.mark.corosync, pytest.mark.wire]
 
-SECONDS = float(os.environ.get("EARSHOT_CHAOS_SECONDS", "30"))
-SEED = int(os.environ.get("EARSHOT_SEED", random.randrange(1 << 32)))
-HEALTHY_S = 1.0  # after the end of a disturbance, what began earlier may still fail from it
+SECONDS = float(os.environ.get("EARSHOT_CHAOS_SECONDS") or (90 if os.environ.get("EARSHOT_FULL") else 15))
+SEED = int(os.environ.get("EARSHOT_SEED") or 17)
+WELL_S = 10  # after corosync is whole again, all nodes serve
+HEALTHY_S = 1.0  # after the end of a failure, what began earlier may still break from it
 
 
-class Disturbance:
-    """Something that is wrong with some nodes from begin() to end()."""
-
-    def __init__(self, lab, what, nodes, begin, end):
-        self.lab, self.what, self.nodes, self.begin, self.end = lab, what, set(nodes), begin, end
-        self.began = self.until = self.ended = None
-
-    def __str__(self):
-        return f"{self.what} {'+'.join(sorted(self.nodes))}"
-
-
-def catalogue(lab, chance):
-    """One disturbance at random."""
-    name = chance.choice(ALL)
-    node = lab.node(name)
-
-    def ask(*arguments):
-        with contextlib.suppress(Exception):  # a node that is no member cannot be told anything
-            lab.node(chance.choice(ALL)).exec(["earshot", *arguments], timeout=10)
-
-    def sides():
-        shuffled = chance.sample(ALL, len(ALL))
-        size = chance.choice((1, 1, 2))
-        return [shuffled[size:], shuffled[:size]]
-
-    kind = chance.choice(("daemon", "daemon", "corosync", "power", "cable", "cable", "hang", "leave", "leave", "drain", "weight",
-                          "partition"))
-    if kind == "daemon":
-        return Disturbance(lab, "kill earshotd", [name], lambda: node.signal("earshotd", signal.SIGKILL),
-                           lambda: lab.start(name, "earshotd"))
-    if kind == "corosync":
-        return Disturbance(lab, "kill corosync", [name], node.corosync.kill, node.corosync.start)
-    if kind == "power":
-        return Disturbance(lab, "power off", [name], lambda: lab.kill(name), lambda: lab.heal(name))
-    if kind == "cable":
-        network, silent = chance.choice(("cluster", "public")), chance.random() < 0.5
-        return Disturbance(lab, f"cut {network}{' silently' if silent else ''}", [name],
-                           lambda: node.cut(network, silent=silent), lambda: node.mend(network))
-    if kind == "hang":
-        return Disturbance(lab, "stop earshotd for a while", [name], lambda: node.signal("earshotd", signal.SIGSTOP),
-                           lambda: node.signal("earshotd", signal.SIGCONT))
-    if kind == "leave":
-        return Disturbance(lab, "leave", [name], lambda: lab.stop(name, "earshotd"), lambda: lab.start(name, "earshotd"))
-    if kind == "drain":
-        return Disturbance(lab, "drain", [name], lambda: ask("drain", name), lambda: ask("undrain", name))
-    if kind == "weight":
-        weight = str(chance.choice((10, 50, 300)))
-        return Disturbance(lab, f"weight {weight}", [name], lambda: ask("weight", name, weight),
-                           lambda: ask("weight", name, "100"))
-    groups = sides()
-    return Disturbance(lab, f"partition {groups}", ALL, lambda: lab.partition(groups, networks=["cluster"]),
-                       lab.heal_partition)
-
-
-def play(lab, chance, seconds):
-    """The schedule. Returns what was done."""
-    history, active = [], []
-    end = time.monotonic() + seconds
-    while time.monotonic() < end or active:
-        now = time.monotonic()
-        for one in [a for a in active if now >= a.until or now >= end]:
-            one.end()
-            one.ended = time.monotonic()
-            active.remove(one)
-        if now < end and len(active) < 2 and chance.random() < 0.3:
-            one = catalogue(lab, chance)
-            if not any(a.nodes & one.nodes for a in active):
-                print(f"{now:.1f} {one}", flush=True)
-                one.began = now
-                one.begin()
-                one.until = time.monotonic() + chance.choice((0.3, 1, 2, 4))
-                active.append(one)
-                history.append(one)
-        time.sleep(0.1)
-    return history
+@contextlib.contextmanager
+def logs_of_failure(lab):
+    """The ends of the daemons' logs."""
+    try:
+        yield
+    except BaseException:
+        for node in lab.nodes:
+            print(f"--- earshotd of {node.name}\n{process.log_tail(os.path.join(node.directory, 'earshotd.log'), 40)}")
+        raise
 
 
 def a_table_was_full(lab):
@@ -115,48 +53,64 @@ def tables(lab):
     return wait_for(check, "target tables that agree")
 
 
+def well_again(lab, nemesis, deeds):
+    """All nodes serve soon after corosync is whole, and nobody waits for long."""
+    whole = deeds.now()
+    wait_for(lambda: all(node.corosync.sees(True, ALL) for node in lab.nodes), "a whole corosync", 30)
+    settled(lab, timeout=WELL_S)
+    nemesis.restore()
+    settled(lab)
+    healthy = deeds.now()
+    deeds.wait_nodes(ALL, healthy, timeout=WELL_S)
+    deeds.wait_told(whole)
+    return healthy
+
+
+def unexcused(deeds, history, changes, moves):
+    """Connections that broke though nothing was wrong with their node while they were open; with any, if they had none yet,
+    or may just have moved. Less than two minutes after a loss, a POST that its client repeats while the ring changes is in
+    doubt (docs/failures.md), though it is an operator's order or a node's return that changes it."""
+    def excused(broken):
+        if deeds.is_unsafe(broken.target) and changes.between(broken.began - HEALTHY_S, broken.at + HEALTHY_S):
+            return True
+        return any((broken.node is None or moves or broken.node in one.nodes)
+                   and one.began <= broken.at and broken.began <= one.ended + HEALTHY_S for one in history)
+
+    return [broken for broken in deeds.broken if not excused(broken)]
+
+
 @pytest.mark.parametrize("inspect,policy", [("first", "wrr"), ("every", "lard-r")])
 def test_random_schedule(inspect, policy):
-    print(f"EARSHOT_SEED={SEED}")
-    chance = random.Random(SEED)
+    print(f"\nEARSHOT_SEED={SEED} EARSHOT_CHAOS_SECONDS={SECONDS:g} repeats this")
     # Each request is for a target of its own, so that the table is soon full.
     settings = {"service.inspect": inspect, "service.handover_cost": 0, "inspector.target_entries": 1024}
-    with Lab(nodes=4, membership="corosync", policy=policy, token=500, wires=["client"], settings=settings) as lab:
-        settled(lab)
+    with Lab(nodes=4, membership="corosync", policy=policy, token=500, wires=["client", "n1-clu", "n2-pub"], settings=settings,
+             server="none") as lab, logs_of_failure(lab):
         lab.wire("client").set(loss=0.01, dup=0.01, reorder=0.01)
-        with Witness(lab) as witness, Traffic(lab, kept=30, fresh=30, pause=0.02, patience=15) as traffic:
-            traffic.run(1)
-            history = play(lab, chance, SECONDS)
-            settled(lab, timeout=30)
-            for name in ALL:  # who was asked to take it back may have been no member
-                lab.node(name).exec(["earshot", "undrain", name])
-                lab.node(name).exec(["earshot", "weight", name, "100"])
-            settled(lab)
-            healthy = traffic.now()
-            traffic.run(2)
-            traffic.wait_nodes(ALL, healthy)
+        deeds = Deeds(lab)
+        settled(lab)
+        wait_for(lambda: all(n["state"] == "up" for node in ALL for n in lab.status(node)["nodes"]), "the servers")
+        with Witness(lab) as witness, RingChanges(lab) as changes, deeds:
+            deeds.run(1)
+            nemesis = Nemesis(lab, deeds.servers, random.Random(SEED))
+            history = nemesis.play(SECONDS)
+            print(dict(collections.Counter(one.what.split(" [")[0] for one in history)))
+            healthy = well_again(lab, nemesis, deeds)
+            deeds.run(2)
             if policy == "lard-r":  # a daemon that has just started has counted little
                 wait_for(lambda: a_table_was_full(lab), "a target table that is full", timeout=240)
-        answered = witness.assert_one_answer_each()
+        print(f"{len(history)} failures, {len(deeds.answers)} requests answered; {len(deeds.failures('kept'))} kept and "
+              f"{len(deeds.failures('fresh'))} fresh connections broke; fresh ones took {distribution(deeds.slow(0))}")
+        problems = deeds.problems() + witness.problems()
+        broken = unexcused(deeds, history, changes, inspect == "every")
+        broken += [one for one in deeds.broken if one.began > healthy + HEALTHY_S and one not in broken]
+        if broken:
+            problems += [f"{len(broken)} connections broke without a reason: {broken[:3]}"]
+        assert not problems, "\n".join(problems)
         if policy == "lard-r":
-            found = tables(lab)
-            for table in found:
+            for table in tables(lab):
                 print({name: table[name] for name in ("assigned", "evicted", "overtaken", "snapshots", "differences")})
                 assert not table["refused"]
-        print(f"{len(history)} disturbances, {answered} requests answered, once each; "
-              f"{len(traffic.failures('kept'))} kept and {len(traffic.failures('fresh'))} fresh connections broke; fresh ones took "
-              f"{distribution(traffic.slow(0))}")
-        print(collections.Counter(one.what.split(" [")[0] for one in history))
-
-        def excused(failure):
-            """Something was wrong with the failure's node (with any, if it had none yet, or may just have moved) while
-            it was open."""
-            return any((failure.node is None or inspect == "every" or failure.node in one.nodes)
-                       and one.began <= failure.at and failure.began <= one.ended + HEALTHY_S for one in history)
-
-        unexcused = [failure for failure in traffic.broken if not excused(failure)]
-        assert not unexcused, unexcused[:3]
-        assert not [failure for failure in traffic.broken if failure.began > healthy]
 
 
 @pytest.fixture(autouse=True)

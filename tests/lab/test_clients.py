@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-import raw
 from earshotlab import Lab, netns, wait_for
+from web import raw
 
 pytestmark = pytest.mark.earshot
 

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-import raw
-from backend import content
+from cluster.every import MOVES, NODES, SETTINGS, Mover, ask, homes, snmp, start_backends, steps, there_and_back, walk
 from earshotlab import Lab, server
-from every import MOVES, NODES, SETTINGS, Mover, ask, homes, snmp, start_backends, steps, there_and_back, walk
-from reader import connection, sha256
+from web import raw
+from web.backend import content
+from web.reader import connection, sha256
 
 pytestmark = pytest.mark.earshot
 

@@ -13,14 +13,14 @@ import time
 
 import pytest
 
-import raw
-from backend import content
+from cluster.every import (MOVES, NODES, SETTINGS, Mover, ask, homes, snmp, start_backends, steps, there_and_back,
+                           to_the_end, walk)
 from earshotlab import Lab, netns, wait_for
-from every import (MOVES, NODES, SETTINGS, Mover, ask, homes, snmp, start_backends, steps, there_and_back, to_the_end,
-                   walk)
-from reader import Reader, connection, digest, sha256
-from scripted import SCRIPTS
-from test_moves import chunked, frame
+from web import raw
+from web.backend import content
+from web.frames import chunked, frame
+from web.reader import Reader, connection, digest, sha256
+from web.scripted import SCRIPTS
 
 pytestmark = pytest.mark.earshot
 

@@ -15,8 +15,8 @@ import time
 
 import pytest
 
-import raw
 from earshotlab import Lab, process, topology, wait_for
+from web import raw
 
 pytestmark = pytest.mark.earshot
 

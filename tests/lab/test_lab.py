@@ -13,8 +13,9 @@ import time
 
 import pytest
 
+from cluster.command import SCRIPT, cli, network, traces
 from earshotlab import Lab, daemon, in_namespace, netns, process, server, state, topology, wait_for
-from helpers import SCRIPT, cli, network, traces
+from tree import PYTHON_PATH, SOURCE
 
 CLUSTER_MAC = bytes([0x03, 0xbf, 10, 77, 0, 100])
 
@@ -37,6 +38,64 @@ def test_context_manager_takes_the_lab_down_when_the_test_fails():
         lab.client.popen(["sleep", "60"])
         1 / 0  # pylint: disable=pointless-statement
     assert not traces(lab.name)
+
+
+FAILING = """
+import pytest
+from cluster.command import network
+from earshotlab import wait_for
+from web.reader import Reader
+
+@pytest.fixture(scope="module")
+def lab():
+    with network(1) as made:
+        yield made
+
+def ask(lab, target):
+    return lab.client.get(target, host="10.77.0.1")[0]
+
+def test_lab_of_a_fixture(lab):
+    assert ask(lab, "/of-a-fixture") == 200
+
+def test_lab_of_the_test():
+    with network(1) as made:
+        assert ask(made, "/of-the-test") == 200
+
+def test_waits():
+    wait_for(lambda: "", "the moon", 0.05, lambda: "only stars")
+
+def test_assertion_in_the_library():
+    reader = Reader(None)
+    reader.data = b"more"
+    reader.nothing()
+"""
+
+
+def test_what_a_failure_tells(tmp_path):
+    """What was expected and seen, for how long it waited, and the ends of the nodes' logs."""
+    (tmp_path / "test_failing.py").write_text(FAILING)
+    tests = os.path.join(SOURCE, "tests")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-c", f"{tests}/pytest.ini", "-p", "conftest", tmp_path],
+                          cwd=tests, env={**os.environ, "PYTHONPATH": PYTHON_PATH}, check=False, text=True,
+                          capture_output=True, timeout=60)
+    for told in ("4 failed", "assert 404 == 200", "/docroot/of-a-fixture", "/docroot/of-the-test",
+                 "the moon: not within 0.05 s", "s, seen last: only stars", "assert b'more' == b''"):
+        assert told in done.stdout, f"{told} is not in:\n{done.stdout}"
+    assert "Nodes' logs" in done.stdout and "nginx of n1 (running)" in done.stdout
+
+
+def test_a_process_has_nothing_open_of_who_started_the_lab(tmp_path):
+    """`flock FILE ./dev lab up` gives the lock back when it returns."""
+    with open(tmp_path / "lock", "wb") as lock:
+        os.set_inheritable(lock.fileno(), True)
+        record = process.spawn("sleep", "host", None, ["/bin/sleep", "60"], str(tmp_path / "log"), enter=["/usr/bin/env"])
+        try:
+            wait_for(lambda: os.readlink(f"/proc/{record['pid']}/exe").endswith("sleep"), "sleep")
+            opened = {os.readlink(f"/proc/{record['pid']}/fd/{fd}") for fd in os.listdir(f"/proc/{record['pid']}/fd")}
+        finally:
+            os.kill(record["pid"], signal.SIGKILL)
+            os.waitpid(record["pid"], 0)
+    assert opened == {"/dev/null", str(tmp_path / "log")}
 
 
 def test_two_labs_side_by_side():
@@ -390,6 +449,8 @@ def test_killed_node_serves_again_after_heal():
         lab.heal("n2")
         lab.wait_serving()
         assert lab.status("n2")["node"] == "n2"
+        with open(os.path.join(lab.node("n2").directory, "earshotd.log"), encoding="utf-8") as log:
+            assert "took over a running datapath" not in log.read(), "its kernel still knows what it knew before"
 
 
 def _command(pid):

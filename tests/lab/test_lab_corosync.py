@@ -9,8 +9,8 @@ import time
 
 import pytest
 
+from cluster.command import cli, network, traces
 from earshotlab import Lab, LabError, corosync, process, state, switch, wait_for
-from helpers import cli, network, traces
 
 TOKEN = 0.5  # seconds, the lab's default
 NOTICED = 10 * TOKEN  # on a busy machine; a corosync with times of its own would take longer still
@@ -179,6 +179,19 @@ def test_cut_and_mend_a_network(lab, silent):
     assert carrier(node, "eth0") == silent and not reaches(lab.client, "10.77.0.4")
     node.mend()
     see(lab, ALL)
+    wait_for(lambda: reaches(lab.client, "10.77.0.4"), "way over the mended link")
+
+
+def test_frames_lost_one_way(lab):
+    node = lab.node("n4")
+    node.cut("public", silent="out")
+    assert carrier(node, "eth0") and not reaches(lab.client, "10.77.0.4")
+    assert "link n4-pub: loses all out" in lab.overview()
+    received = node.exec(["cat", "/sys/class/net/eth0/statistics/rx_packets"]).stdout
+    lab.client.exec(["ping", "-q", "-c", "1", "-W", "1", "10.77.0.4"], check=False)
+    assert node.exec(["cat", "/sys/class/net/eth0/statistics/rx_packets"]).stdout != received
+    node.mend()
+    assert "loses" not in lab.overview()
     wait_for(lambda: reaches(lab.client, "10.77.0.4"), "way over the mended link")
 
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-import raw
 from earshotlab import Lab, wait_for
+from web import raw
 
 pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
 

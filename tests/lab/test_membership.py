@@ -7,30 +7,16 @@ import time
 
 import pytest
 
-import raw
+from cluster.every import start_backends
+from cluster.membership import ALL, DETECTED, TOKEN, settled
+from cluster.witness import Witness
 from earshotlab import Lab, topology, wait_for
-from every import start_backends
-from traffic import Traffic, distribution
-from witness import Witness
+from web import raw
+from web.traffic import Traffic, distribution
 
 pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
 
-ALL = ["n1", "n2", "n3", "n4"]
-TOKEN = 0.5
-# Consensus after the token's loss, then the rings' change; on a machine with two cores.
-DETECTED = 2.2 * TOKEN + 1.5
 HALF = b"x" * 50000  # of a request's body
-
-
-def settled(lab, members=ALL, timeout=15):
-    """All of these are members, and the same ring is in force on all of them."""
-    def check():
-        seen = [lab.status(node) for node in members]
-        return (all(s["membership"]["phase"] == "stable" and not s["membership"]["silent"] for s in seen)
-                and len({s["membership"]["epoch"] for s in seen}) == 1
-                and all({n["name"] for n in s["nodes"] if n["member"]} == set(members) for s in seen))
-
-    wait_for(check, f"a ring of {members}", timeout)
 
 
 @pytest.fixture(scope="module", name="module_lab")
@@ -268,6 +254,59 @@ def test_suspended_daemon(lab):
         settled(lab)
         traffic.wait_nodes(ALL, traffic.now())
     assert not traffic.failures("kept"), traffic.failures("kept")[:3]
+
+
+def asked(lab, node):
+    """A node's status, and how long it took to answer."""
+    begun = time.monotonic()
+    status = lab.status(node)
+    return status, time.monotonic() - begun
+
+
+def ended(lab, node):
+    """End its daemon in order; returns how long that took."""
+    begun = time.monotonic()
+    lab.stop(node, "earshotd")
+    return time.monotonic() - begun
+
+
+def test_suspended_corosync(lab):
+    """A daemon never waits for a corosync that hangs: it answers, says so, and ends, whether it was a member or starts.
+
+    A call to a hanging corosync lasts as long as that hangs; an answer of the daemon is one turn of its loop."""
+    def says_so():
+        status, took = asked(lab, "n1")
+        assert took < 2, f"status took {took:.1f} s"
+        membership = status["membership"]
+        return membership["silent"] and "does not answer" in membership["why"]
+
+    with Traffic(lab) as traffic:
+        traffic.run(0.5)
+        lab.node("n1").signal("corosync", signal.SIGSTOP)
+        try:
+            wait_for(says_so, "the reason of its silence", 10)
+            settled(lab, ["n2", "n3", "n4"])
+            since = traffic.now()
+            traffic.run(1)
+            assert not [f for f in traffic.broken if f.began > since]
+        finally:
+            lab.node("n1").signal("corosync", signal.SIGCONT)
+        settled(lab)
+        traffic.wait_nodes(ALL, traffic.now())
+    lab.node("n1").signal("corosync", signal.SIGSTOP)
+    try:
+        wait_for(says_so, "the reason of its silence", 10)
+        # It may wait for the thread that waits for corosync for a second, and for its workers.
+        took = ended(lab, "n1")
+        assert took < 4, f"a member took {took:.1f} s to end"
+        lab.start("n1", "earshotd")
+        wait_for(says_so, "the reason of its silence", 10)
+        took = ended(lab, "n1")
+        assert took < 4, f"one that never was a member took {took:.1f} s to end"
+    finally:
+        lab.node("n1").signal("corosync", signal.SIGCONT)
+    lab.start("n1", "earshotd")
+    settled(lab)
 
 
 def test_all_at_once(lab):

@@ -12,11 +12,12 @@ import time
 
 import pytest
 
-import raw
-from backend import content
+from cluster.every import homes, start_backends
 from earshotlab import Lab, wait_for
-from every import homes, start_backends
-from reader import Reader, connection
+from web import raw
+from web.backend import content
+from web.frames import chunked, frame
+from web.reader import Reader, connection
 
 pytestmark = pytest.mark.earshot
 
@@ -27,7 +28,7 @@ EVERY = {"service.inspect": "every", "service.load_bound": 0}
 @pytest.fixture(scope="module", name="lab")
 def _lab():
     with Lab(nodes=NODES, policy="uri-hash", server="none", settings=EVERY) as lab:
-        start_backends(lab, "backend.py")
+        start_backends(lab, "backend")
         lab.homes = homes(lab, (f"/len/{300 + 37 * number}?{number}" for number in itertools.count()), 12)
         yield lab
 
@@ -133,6 +134,8 @@ def test_after_a_slow_response(lab):
 @pytest.mark.parametrize("target,method,status", [
     ("/len/5000", "HEAD", 200), ("/status/204", "GET", 204), ("/status/304", "GET", 304), ("/hints/500", "GET", 200),
     ("/status/500", "GET", 500)])
+
+
 def test_responses_without_a_body_and_interim_ones(lab, target, method, status):
     with connection(lab) as (sock, reader):
         for _ in range(3):
@@ -152,11 +155,6 @@ def test_response_that_ends_with_the_connection(lab):
             while True:
                 reader.more()
         assert reader.data == content("/close/70000", 70000)
-
-
-def chunked(pieces, extension="", trailers=""):
-    return b"".join(b"%x%s\r\n%s\r\n" % (len(piece), extension.encode(), piece) for piece in pieces) + \
-        b"0\r\n" + trailers.encode() + b"\r\n"
 
 
 @pytest.mark.parametrize("extension,trailers", [("", ""), (";name=\"v\";x", ""), ("", "A: b\r\nC: d\r\n"), (";e", "A: b\r\n")])
@@ -246,12 +244,6 @@ class Traffic(threading.Thread):
         self.ended.set()
         self.join(20)
         assert self.error is None and self.requests, self.error
-
-
-def frame(data):
-    mask = os.urandom(4)
-    size = bytes((0x82, 128 | len(data))) if len(data) < 126 else struct.pack(">BBH", 0x82, 254, len(data))
-    return size + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(data))
 
 
 def test_websocket(lab):

@@ -1,27 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """earshotd as a resource of Pacemaker on four nodes, under load: what serves a node costs no client anything."""
+import contextlib
 import os
+import re
 import shutil
 
 import pytest
 
-from earshotlab import Lab, daemon
-from test_membership import ALL, TOKEN, settled
-from traffic import Traffic
+from cluster.membership import ALL, TOKEN, settled
+from cluster.poison import ask, plugin_load
+from earshotlab import Lab, LabError, daemon, wait_for
+from sizes import FULL
+from web.traffic import Traffic
 
 pytestmark = [pytest.mark.earshot, pytest.mark.corosync, pytest.mark.pacemaker]
 
 AGENT = os.path.join(os.path.dirname(__file__), "../../membership/ocf/earshotd")
 
-# nginx is the lab's own here: tests/ocf has it as a resource, with the sample configuration.
+# nginx is the lab's own here: tests/ocf has it as a resource, with the sample configuration, from which the failures are
+# that a node may have.
 CLONE = """<clone id="earshotd-clone">
   <meta_attributes id="earshotd-clone-meta"><nvpair id="interleave" name="interleave" value="true"/></meta_attributes>
   <primitive id="earshotd" class="ocf" provider="earshot" type="earshotd">
+    <meta_attributes id="earshotd-meta">
+      <nvpair id="earshotd-migration-threshold" name="migration-threshold" value="3"/>
+      <nvpair id="earshotd-failure-timeout" name="failure-timeout" value="120s"/>
+    </meta_attributes>
     <instance_attributes id="earshotd-parameters">
       <nvpair id="earshotd-config" name="config" value="{config}"/>
       <nvpair id="earshotd-binary" name="binary" value="{earshotd}"/>
       <nvpair id="earshotd-client" name="client" value="{earshot}"/>
-      <nvpair id="earshotd-logfile" name="logfile" value="/var/log/earshotd.log"/>
+      <nvpair id="earshotd-logfile" name="logfile" value="/var/log/pacemaker/earshotd.log"/>
       <nvpair id="earshotd-drain-timeout" name="drain_timeout" value="30"/>
     </instance_attributes>
     <operations>
@@ -145,4 +154,79 @@ def test_pacemaker_stops(lab):
         lab.node("n4").pacemaker.start()
         lab.node("n1").pacemaker.wait_resource("earshotd", ALL, timeout=60)
         settled(lab)
+    traffic.assert_whole()
+
+
+# --- requests that harm who reads them; the plugin `debug` does what their header says
+
+REPEATS = 12  # three for each node
+PLUGIN_HARM = [("crash", REPEATS), ("hang", 1)] + [("abort", REPEATS), ("overflow", REPEATS)] * FULL
+DAEMON_HARM = ["die", "stuck"] + ["fatal"] * FULL  # three: more, and for a minute none is inspected (ES_POISON_STORM)
+
+
+@pytest.fixture(name="harmed")
+def _harmed(lab):
+    """The plugin is in force everywhere, as if it had never failed; so is Pacemaker's opinion of the daemons, then."""
+    if not lab.status("n1")["plugins"]:
+        plugin_load(lab)
+    for node in ALL:
+        lab.node(node).exec(["earshot", "reload"])
+    yield lab
+    lab.node("n1").exec(["crm_resource", "--cleanup", "--resource", "earshotd"])
+
+
+def statuses(lab):
+    """Of all daemons; none if one does not answer."""
+    try:
+        return [lab.status(node) for node in ALL]
+    except (OSError, LabError):
+        return []
+
+
+def starts(lab):
+    """How often Pacemaker has started each node's daemon."""
+    return [agent_log(lab, node).count(") serves") for node in ALL]
+
+
+def failures(lab):
+    """How often a daemon has failed, as Pacemaker sees it."""
+    text = lab.node("n1").exec(["crm_mon", "-1", "--failcounts", "--output-as=xml"]).stdout
+    return sum(int(count) for count in re.findall(r'fail-count="(\d+)"', text))
+
+
+@pytest.mark.parametrize("wish,times", PLUGIN_HARM)
+def test_request_that_harms_a_plugin(harmed, wish, times):
+    """No daemon ends, so Pacemaker has nothing to do; the one who asks is served, too."""
+    before = starts(harmed)
+    with Traffic(harmed, kept=20, fresh=5, pause=0.1, patience=30) as traffic:
+        traffic.wait_nodes(ALL)
+        assert [ask(harmed, wish) for _ in range(times)] == [200] * times
+        traffic.run(1)
+    assert sum(s["plugins"][0]["crashes"] for s in statuses(harmed))
+    assert starts(harmed) == before
+    assert not failures(harmed)
+    traffic.assert_whole()
+
+
+@pytest.mark.parametrize("wish", DAEMON_HARM)
+def test_request_that_ends_a_daemon(harmed, wish):
+    """Pacemaker starts that daemon again, once; its client repeats the request, and no other node's daemon ends."""
+    lab, before = harmed, starts(harmed)
+    known = [len(s["poison"]) for s in statuses(lab)]
+    answers = []
+    with Traffic(lab, kept=20, fresh=5, pause=0.1, patience=30) as traffic:
+        traffic.wait_nodes(ALL)
+        for _ in range(REPEATS):
+            with contextlib.suppress(OSError):
+                answers.append(ask(lab, wish))
+        wait_for(lambda: sum(starts(lab)) > sum(before), "a daemon that is started again", 30)
+        lab.node("n1").pacemaker.wait_resource("earshotd", ALL)
+        settled(lab)
+        wait_for(lambda: [len(s["poison"]) for s in statuses(lab)] == [n + 1 for n in known], "all nodes know it", 15,
+                 lambda: [s["poison"] for s in statuses(lab)])
+        assert [ask(lab, wish) for _ in range(REPEATS)] == [200] * REPEATS
+        traffic.run(1)
+    assert sum(starts(lab)) == sum(before) + 1, (before, starts(lab))
+    assert failures(lab) == 1
+    assert answers[-1] == 200, answers
     traffic.assert_whole()

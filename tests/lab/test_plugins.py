@@ -13,9 +13,9 @@ import time
 
 import pytest
 
-import raw
 from earshotlab import Lab, daemon, server, topology, wait_for
-from traffic import Traffic
+from web import raw
+from web.traffic import Traffic
 
 pytestmark = pytest.mark.earshot
 
@@ -24,26 +24,13 @@ ALL = ["n1", "n2", "n3"]
 TLS = (topology.VIP, 443)
 
 NGINX_TLS = """\
-daemon off;
-user root;
-pid {directory}/tls.pid;
-error_log {directory}/tls-error.log;
-events {{ worker_connections 512; }}
-http {{
     access_log off;
-    client_body_temp_path {directory}/tls-body;
-    proxy_temp_path {directory}/tls-proxy;
-    fastcgi_temp_path {directory}/tls-fastcgi;
-    uwsgi_temp_path {directory}/tls-uwsgi;
-    scgi_temp_path {directory}/tls-scgi;
     server {{
         listen 443 ssl;
         ssl_certificate {cert};
         ssl_certificate_key {key};
         location / {{ default_type text/plain; return 200 "{node}\\n"; }}
-    }}
-}}
-"""
+    }}"""
 
 
 @pytest.fixture(scope="module", name="plugins")
@@ -72,11 +59,7 @@ def _lab(plugins, tmp_path_factory):
         lab.plain = open(lab.config_file, encoding="utf-8").read()
         for node in ALL:
             place = str(tmp_path_factory.mktemp(node))
-            config = os.path.join(place, "tls.conf")
-            with open(config, "w", encoding="utf-8") as handle:
-                handle.write(NGINX_TLS.format(directory=place, cert=cert, key=key, node=node))
-            nginx = lab.node(node).popen([server.command(), "-p", place, "-c", config,
-                                          "-e", os.path.join(place, "tls-error.log")])
+            nginx = lab.node(node).popen(server.nginx(place, NGINX_TLS.format(cert=cert, key=key, node=node), "tls"))
             stack.callback(nginx.wait)
             stack.callback(nginx.terminate)
             wait_for(lambda node=node: ":443 " in lab.node(node).exec(["ss", "-ltn"]).stdout, "nginx with TLS")

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-import raw
 from earshotlab import Lab, wait_for
-from traffic import Traffic
+from web import raw
+from web.traffic import Traffic
 
 pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
 
@@ -143,6 +143,8 @@ def test_four_inspectors_decide_as_one(lab):
     (["table", "--service", "nope"], 'no service "nope"'),
     (["table", "--limit", "many"], 'bad limit "many"'),
 ])
+
+
 def test_wrong_questions(lab, arguments, message):
     done = lab.node("n1").exec(["earshot", *arguments], check=False)
     assert done.returncode == 1 and message in done.stderr, done

@@ -13,9 +13,9 @@ import time
 
 import pytest
 
-import raw
+from cluster.programs import ALL, EXAMPLE, PROGRAM, ask, right, serve, start_program
 from earshotlab import Lab, netns, wait_for
-from programs import ALL, EXAMPLE, PROGRAM, ask, right, serve, start_program
+from web import raw
 
 pytestmark = [pytest.mark.earshot, pytest.mark.wire]
 
@@ -77,6 +77,8 @@ def test_later_request(lab):
 
 @pytest.mark.parametrize("off", [["tcp_timestamps"], ["tcp_sack"], ["tcp_window_scaling"],
                                  ["tcp_timestamps", "tcp_sack", "tcp_window_scaling"]], ids="-".join)
+
+
 def test_options(lab, off):
     """What a connection has agreed on goes on, or large transfers would crawl or stop."""
     netns.set_sysctls(lab.net.client, {f"net.ipv4.{option}": 0 for option in off})

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-import raw
 from earshotlab import Lab, topology, wait_for
+from web import raw
 
 pytestmark = pytest.mark.earshot
 

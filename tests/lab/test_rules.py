@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-import raw
 from earshotlab import Lab, wait_for
+from web import raw
 
 pytestmark = pytest.mark.earshot
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
+from cluster.command import network
 from earshotlab import LabError, process, server, wait_for
-from helpers import network
 
 pytestmark = pytest.mark.wire
 DATAGRAMS = 2000

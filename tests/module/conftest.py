@@ -5,16 +5,13 @@ They load and unload it, so they run in a virtual machine only: see CONTRIBUTING
 """
 import os
 import re
-import sys
 
 import pytest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "../lab"), os.path.join(HERE, "../datapath")]
-
-import ko  # noqa: E402
-import netns  # noqa: E402
-from tables_module import Control  # noqa: E402
+import ko
+from earshotlab import netns
+from packets.node import PREFIX
+from packets.tables_module import Control
 
 
 def _takes_bpf():
@@ -43,7 +40,7 @@ def module():
 
 @pytest.fixture
 def namespace():
-    name = f"{netns.PREFIX}{os.getpid()}-module"
+    name = f"{PREFIX}{os.getpid()}-module"
     netns.ip("netns", "add", name)
     yield name
     netns.delete(name)
@@ -51,6 +48,6 @@ def namespace():
 
 @pytest.fixture
 def control(namespace):
-    c = netns.inside(namespace, Control)
+    c = netns.in_namespace(namespace, Control)
     yield c
     c.close()

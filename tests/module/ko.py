@@ -7,10 +7,12 @@ import re
 import subprocess
 import time
 
-BUILD = os.path.abspath(os.environ.get("EARSHOT_BUILD") or os.path.join(os.path.dirname(__file__), "../../build"))
+from tree import BUILD
+
 FILE = os.path.join(BUILD, "module", os.uname().release, "earshot.ko")
 FAULTS = os.path.join(BUILD, "module", os.uname().release, "faults", "earshot.ko")  # see faults.h
 _OURS = re.compile(r"\S+ \[earshot\]")
+_ASKED_BY_US = re.compile(r"^ *\d+ (\S+ \[earshot\])")  # the line that begins an entry names who called the allocator
 PATIENCE_S = float(os.environ.get("EARSHOT_LAB_TIMEOUT") or 20)
 
 
@@ -45,12 +47,14 @@ def traces():
 def kept():
     """Where the module's functions have allocated something that is not freed, and how often: a Counter of lines of the
     kernel's lists. To be compared with what there was when the module had been loaded: where it is now, another one's
-    code may have been."""
+    code may have been. In caches of one kind of object (sockets, requests) also what the kernel's functions have made for
+    the module counts; in those for everything it does not: what a socket brought about there, the kernel may keep."""
     found = collections.Counter()
     for name in ("/proc/vmallocinfo", *traces()):
+        ours = _ASKED_BY_US if "/slab/kmalloc-" in name else _OURS
         try:
             with open(name, encoding="ascii", errors="replace") as handle:
-                found.update(f"{name}: {match[0]}" for match in map(_OURS.search, handle) if match)
+                found.update(f"{name}: {match[match.lastindex or 0]}" for match in map(ours.search, handle) if match)
         except OSError:
             pass  # a cache that has gone meanwhile
     return found

@@ -9,9 +9,10 @@ import subprocess
 
 import pytest
 
-from client import Client
-from node import EARSHOT, EARSHOTD, WEB, Node
-import netns
+from earshotlab import netns
+from packets.client import Client
+from packets.node import WEB, Node
+from tree import EARSHOT, EARSHOTD
 
 
 @pytest.mark.parametrize("first, second", [("bpf", "module"), ("module", "bpf")])

@@ -6,48 +6,22 @@ import fcntl
 import mmap
 import os
 import random
+import socket
 import struct
+import subprocess
+import traceback
 
 import pytest
 
-import netns
-import tables
-import tables_module
-from tables_module import ATTR_CONFIG, ATTR_RING0, IOC_TABLE, Control, attribute
+from earshotlab import netns
+from module_control import FLOW, PAGE, RING_PART, abi, opened, params, refused
+from packets import tables_module
+from packets.tables_module import (ATTR_CONFIG, ATTR_FLOW, ATTR_PARAMS, ATTR_RING0, CMD_ATTACH, CMD_CONFIGURE,
+                                   CMD_CONNECTION, CMD_COUNTERS, CMD_GET, CMD_NEW, CMD_REMOVE, DECISIONS, IOC_TABLE,
+                                   RESPONSES, STATE, TABLES, Control, attribute)
 
-CMD_GET, CMD_NEW, CMD_CONFIGURE, CMD_ATTACH, CMD_REMOVE, CMD_COUNTERS = 1, 2, 3, 4, 5, 6
-CMD_CONNECTION = 12
-ATTR_ABI, ATTR_PARAMS = 1, 3
-ATTR_FLOW = 14
-FLOW = attribute(ATTR_FLOW, bytes(36))
-STATE, DECISIONS, RESPONSES, TABLES = 8, 9, 10, 11
-PAGE = mmap.PAGESIZE
-RING_PART = ctypes.sizeof(tables.Ring) // tables_module.RING_PARTS
-
-
-def abi(control):
-    return struct.unpack("=I", dict(control.ask(CMD_GET))[ATTR_ABI])[0]
-
-
-def params(control, public=1, cluster=1, workers=1, queue_bytes=65536, decision_sets=1024, version=None):
-    version = abi(control) if version is None else version
-    return attribute(ATTR_PARAMS, struct.pack("=6I", version, public, cluster, workers, queue_bytes, decision_sets))
-
-
-def refused(error, call, *arguments, **keywords):
-    with pytest.raises(OSError) as info:
-        call(*arguments, **keywords)
-    assert info.value.errno == error, info.value
-
-
-def opened(table):
-    fd = os.open("/dev/earshot", os.O_RDWR)
-    try:
-        fcntl.ioctl(fd, IOC_TABLE, table)
-    except OSError:
-        os.close(fd)  # or the module stays in use
-        raise
-    return fd
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+SYNS_BYTES = 262144 * 16  # ES_SYNS of them
 
 
 def test_nothing_without_a_node(control, namespace):
@@ -56,7 +30,7 @@ def test_nothing_without_a_node(control, namespace):
     for command in (tables_module.CMD_FLOWS, tables_module.CMD_CONNECTIONS):
         refused(errno.ENOENT, control.ask, command, flags=tables_module.DUMP)
     refused(errno.ENOENT, control.ask, CMD_CONNECTION, FLOW)
-    refused(errno.ENOENT, netns.inside, namespace, opened, STATE)
+    refused(errno.ENOENT, netns.in_namespace, namespace, opened, STATE)
 
 
 def test_programs(control):
@@ -93,16 +67,74 @@ def test_interfaces_are_checked(control):
 
 
 def test_a_namespace_that_goes_takes_its_node_along(namespace):
-    c = netns.inside(namespace, Control)
+    c = netns.in_namespace(namespace, Control)
     c.ask(CMD_NEW, params(c))
     c.ask(CMD_ATTACH)
     c.close()  # and the namespace at the fixture's end
 
 
+def in_child(function):
+    """The number that it returns in a process of its own."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.write(writer, str(function() or 0).encode())
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    os.close(writer)
+    with os.fdopen(reader) as handle:
+        result = handle.read()
+    assert os.waitpid(pid, 0)[1] == 0, "it failed there"
+    return int(result)
+
+
+def test_not_for_a_user_namespace():
+    """Anybody can be root in one, and have a network namespace there: the kernel's memory is not theirs to take."""
+    def run():
+        assert not ctypes.CDLL(None).unshare(CLONE_NEWUSER | CLONE_NEWNET)
+        # Who is nobody outside may not have large buffers.
+        tables_module.SO_SNDBUFFORCE, tables_module.SO_RCVBUFFORCE = socket.SO_SNDBUF, socket.SO_RCVBUF
+        c = Control()
+        assert abi(c)
+        refused(errno.EPERM, c.ask, CMD_NEW, params(c))
+        refused(errno.EPERM, c.ask, CMD_COUNTERS)
+
+    in_child(run)
+
+
+def test_memory_is_charged(namespace, tmp_path):
+    """To the group of who made the node: a container's limit is one for its tables, too."""
+    group = tmp_path / "cgroup"
+    group.mkdir()
+    subprocess.run(["mount", "-t", "cgroup2", "none", group], check=True)
+    inner = group / f"esmod{os.getpid()}"
+
+    def run():
+        (inner / "cgroup.procs").write_text(str(os.getpid()))
+        before = int((inner / "memory.current").read_text())
+        c = netns.in_namespace(namespace, Control)
+        c.ask(CMD_NEW, params(c))
+        return int((inner / "memory.current").read_text()) - before
+
+    try:
+        if "memory" not in (group / "cgroup.subtree_control").read_text():
+            (group / "cgroup.subtree_control").write_text("+memory")
+        inner.mkdir()
+        charged = in_child(run)
+    finally:
+        if inner.exists():
+            inner.rmdir()
+        subprocess.run(["umount", group], check=True)
+    assert charged > SYNS_BYTES, f"{charged} bytes were charged, and the SYNs alone are {SYNS_BYTES}"
+
+
 def test_consumer_may_write_its_own_page_only(control, namespace):
     control.ask(CMD_NEW, params(control))
     for table in (0, RESPONSES):
-        fd = netns.inside(namespace, opened, table)
+        fd = netns.in_namespace(namespace, opened, table)
         try:
             mmap.mmap(fd, PAGE).close()
             mmap.mmap(fd, 2 * PAGE, prot=mmap.PROT_READ, offset=PAGE).close()
@@ -113,17 +145,17 @@ def test_consumer_may_write_its_own_page_only(control, namespace):
             refused(errno.EBUSY, fcntl.ioctl, fd, IOC_TABLE, STATE)
         finally:
             os.close(fd)
-    fd = netns.inside(namespace, opened, DECISIONS)
+    fd = netns.in_namespace(namespace, opened, DECISIONS)
     with pytest.raises(OSError):
         mmap.mmap(fd, 1024 * 64 + PAGE)
     os.close(fd)
-    refused(errno.EINVAL, netns.inside, namespace, opened, TABLES)
-    refused(errno.ENOENT, netns.inside, namespace, opened, 1)  # there is one worker
+    refused(errno.EINVAL, netns.in_namespace, namespace, opened, TABLES)
+    refused(errno.ENOENT, netns.in_namespace, namespace, opened, 1)  # there is one worker
 
 
 def test_memory_outlives_its_node(control, namespace):
     control.ask(CMD_NEW, params(control))
-    fds = [netns.inside(namespace, opened, table) for table in (0, STATE, DECISIONS)]
+    fds = [netns.in_namespace(namespace, opened, table) for table in (0, STATE, DECISIONS)]
     maps = [mmap.mmap(fd, PAGE) for fd in fds]
     control.ask(CMD_REMOVE)
     for m in maps:

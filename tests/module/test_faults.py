@@ -13,13 +13,12 @@ import time
 import pytest
 
 import ko
-import netns
-import raw
-from earshotlab import Lab, server, wait_for
-from tables_module import (ATTR_CONFIG, ATTR_RING0, CMD_CONFIGURATION, CMD_CONNECTIONS, CMD_END_UNPROVEN, CMD_FLOWS, DUMP,
-                           RING_PARTS, Control, attribute)
-from test_control import (CMD_ATTACH, CMD_CONFIGURE, CMD_CONNECTION, CMD_COUNTERS, CMD_GET, CMD_NEW, CMD_REMOVE, FLOW,
-                          STATE, opened, params, refused)
+from earshotlab import Lab, netns, server, wait_for
+from module_control import FLOW, opened, params, refused
+from packets.tables_module import (ATTR_CONFIG, ATTR_RING0, CMD_ATTACH, CMD_CONFIGURATION, CMD_CONFIGURE, CMD_CONNECTION,
+                                   CMD_CONNECTIONS, CMD_COUNTERS, CMD_END_UNPROVEN, CMD_FLOWS, CMD_GET, CMD_NEW,
+                                   CMD_REMOVE, DUMP, RING_PARTS, STATE, Control, attribute)
+from web import raw
 
 CMD_LOADS = 7
 ONE_IN = 12
@@ -88,7 +87,7 @@ def test_commands(control, namespace):
     assert sweep(lambda: control.ask(CMD_COUNTERS)) == 1
     assert sweep(lambda: control.ask(CMD_LOADS)) == 2
     sweep(lambda: control.ask(CMD_ATTACH))
-    assert sweep(lambda: os.close(netns.inside(namespace, opened, STATE))) == 1
+    assert sweep(lambda: os.close(netns.in_namespace(namespace, opened, STATE))) == 1
     # New queues for the same node: it stays whole with the ones that it had.
     assert sweep(lambda: control.ask(CMD_NEW, new)) >= 2
     assert control.ask(CMD_COUNTERS)
@@ -98,7 +97,7 @@ def test_commands_of_a_cluster():
     """The same of what needs a configuration: a daemon's."""
     with Lab(nodes=1, datapath="module") as lab:
         name = lab.node("n1").namespace
-        c = netns.inside(name, Control)
+        c = netns.in_namespace(name, Control)
         try:
             answer = dict(c.ask(CMD_CONFIGURATION))
             same = b"".join(attribute(kind, answer[kind]) for kind in (ATTR_CONFIG, *range(ATTR_RING0, ATTR_RING0 + RING_PARTS)))

@@ -12,14 +12,14 @@ import struct
 import pytest
 
 import ko
-import model
-import netns
-import packet
-from client import LINUX, PLAIN, WINDOWS, Client
-from node import BLIND, CLUSTER, DEAD, EACH, HANDOVER_PORT, PEER_MAC, WEB, Node
-from packet import ACK, PSH
-from wire import TIMEOUT_S
-from tables_module import ATTR_CONFIG, ATTR_RING0, CMD_CONFIGURATION, CMD_CONFIGURE, RING_PARTS, Control, attribute
+from earshotlab import netns
+from packets import model, packet
+from packets.client import LINUX, PLAIN, WINDOWS, Client
+from packets.node import BLIND, CLUSTER, DEAD, EACH, HANDOVER_PORT, PEER_MAC, PREFIX, WEB, Node
+from packets.packet import ACK, PSH
+from packets.tables_module import (ATTR_CONFIG, ATTR_RING0, CMD_CONFIGURATION, CMD_CONFIGURE, RING_PARTS, Control,
+                                   attribute)
+from packets.wire import TIMEOUT_S
 
 SEED = int(os.environ.get("EARSHOT_SEED") or 53)
 COUNT = int(os.environ.get("EARSHOT_FUZZ") or 1200)
@@ -52,7 +52,7 @@ def node():
 
 @contextlib.contextmanager
 def control_of(node):
-    control = netns.inside(node.namespace, Control)
+    control = netns.in_namespace(node.namespace, Control)
     try:
         yield control
     finally:
@@ -308,10 +308,10 @@ def broken(chance, attributes):
 def test_control(node, chance):
     """Every command with attributes that are wrong, and parameters that are huge, beside a node that serves."""
     refused = 0
-    empty = f"{netns.PREFIX}{os.getpid()}-empty"
+    empty = f"{PREFIX}{os.getpid()}-empty"
     netns.ip("netns", "add", empty)
     try:
-        control = netns.inside(empty, Control)
+        control = netns.in_namespace(empty, Control)
         abi = struct.unpack("=I", dict(control.ask(CMD_GET))[ATTR_ABI])[0]
         with control_of(node) as other:
             right = dict(other.ask(CMD_CONFIGURATION))

@@ -6,9 +6,9 @@ import random
 import threading
 import time
 
-import raw
 from earshotlab import Lab, daemon, server, topology
 from ko import FILE, PATIENCE_S, load, unload, unload_patiently
+from web import raw
 
 ROUNDS = int(os.environ.get("EARSHOT_UNLOADS") or 10)
 SEED = int(os.environ.get("EARSHOT_SEED") or 7)

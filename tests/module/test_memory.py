@@ -10,14 +10,15 @@ import os
 import pytest
 
 import ko
-import netns
-from client import Client
-from node import WEB, Node, wait_for
-from tables_module import Control
-from test_control import CMD_COUNTERS, CMD_GET, CMD_NEW, CMD_REMOVE, params, refused
+from earshotlab import netns, wait_for
+from module_control import params, refused
+from packets.client import Client
+from packets.node import PREFIX, WEB, Node
+from packets.tables_module import CMD_COUNTERS, CMD_GET, CMD_NEW, CMD_REMOVE, Control
 
 WORKERS, QUEUE_BYTES, DECISION_SETS = 8, 64 << 20, 1 << 22  # the bounds of control.h
-NODE_KB = (WORKERS * QUEUE_BYTES + DECISION_SETS * 64) >> 10
+SETTLED_BYTES = 120  # and its lock, of struct es_settled_set: half as many sets
+NODE_KB = (WORKERS * QUEUE_BYTES + DECISION_SETS * 64 + DECISION_SETS // 2 * SETTLED_BYTES) >> 10
 SPARE_KB = 64 << 10  # what the machine may do with its memory meanwhile
 
 
@@ -31,9 +32,9 @@ def controls():
     """As many namespaces as hold all of the machine's memory, and one more."""
     made = []
     for number in range(available_kb() // NODE_KB + 1):
-        name = f"{netns.PREFIX}{os.getpid()}-memory{number}"
+        name = f"{PREFIX}{os.getpid()}-memory{number}"
         netns.ip("netns", "add", name)
-        made.append((name, netns.inside(name, Control)))
+        made.append((name, netns.in_namespace(name, Control)))
     yield [control for _, control in made]
     for name, control in made:
         control.close()

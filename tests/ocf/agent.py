@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The resource agent as Pacemaker would call it: in the namespace of one node, with a client that can be told lies.
 
-The node is the packet suite's (tests/datapath/node.py): a network namespace with all that earshotd needs. The agent
+The node is the packet suite's (tests/lib/packets/node.py): a network namespace with all that earshotd needs. The agent
 starts the real daemon there. `client` is a script before the real one: it notes each call, and answers itself when
 there is a file of the command's name in `answers`: that is sourced by the shell. Of the programs that the agent asks
 about the cluster, crm_attribute and crm_node, there are copies that answer from files, too.
@@ -12,11 +12,11 @@ import signal
 import subprocess
 import time
 
-from node import EARSHOT, EARSHOTD, wait_for
-import netns
+import node_logs
+from earshotlab import netns, wait_for
+from tree import EARSHOT, EARSHOTD, SOURCE
 
-TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
-AGENT = os.path.join(TOP, "membership/ocf/earshotd")
+AGENT = os.path.join(SOURCE, "membership/ocf/earshotd")
 OCF_ROOT = "/usr/lib/ocf"
 
 SUCCESS, GENERIC, ARGS, UNIMPLEMENTED, INSTALLED, CONFIGURED, NOT_RUNNING = 0, 1, 2, 3, 5, 6, 7
@@ -75,6 +75,10 @@ class Agent:
         self.parameters = {"config": node.config_path, "binary": EARSHOTD, "client": self.client,
                            "control": node.control, "pidfile": self.pidfile, "logfile": self.logfile}
         self.write("attributes/quorum", "1\n")
+        node_logs.watch(self)
+
+    def log_ends(self):
+        return node_logs.of_files("the agent", *map(self.path, ("daemon.log", "agent.log", "syslog")))
 
     def close(self):
         """Ends what the agent has left in the namespace, one by one."""
@@ -83,7 +87,7 @@ class Agent:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        wait_for(lambda: not self.processes(), "an empty namespace")
+        wait_for(lambda: not self.processes(), "an empty namespace", seen=self.processes)
 
     def processes(self):
         done = subprocess.run(["ip", "netns", "pids", self.node.namespace], capture_output=True, text=True, check=True)
@@ -179,11 +183,13 @@ class Agent:
         return int(self.read("run/earshotd.pid"))
 
     def runs(self):
-        """Processes of the daemon's program in the namespace."""
+        """Processes of the daemon's program in the namespace, but their keepers, which end a moment after them."""
         found = []
         for pid in self.processes():
             try:
-                if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(EARSHOTD):
+                with open(f"/proc/{pid}/comm", encoding="ascii") as handle:
+                    is_keeper = handle.read() == "earshotd-keeper\n"
+                if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(EARSHOTD) and not is_keeper:
                     found.append(pid)
             except OSError:
                 pass  # it has ended

@@ -9,12 +9,14 @@ import os
 import shutil
 import subprocess
 
-import netns
-from agent import AGENT, TOP, Agent
-from node import CLUSTER, VIP, wait_for
+import node_logs
+from agent import AGENT, Agent
+from earshotlab import netns, wait_for
+from packets.node import CLUSTER, VIP
+from tree import SOURCE
 
 RESOURCES = "/usr/lib/ocf/resource.d"
-SAMPLE_CRM = os.path.join(TOP, "conf/pacemaker/earshot.crm")
+SAMPLE_CRM = os.path.join(SOURCE, "conf/pacemaker/earshot.crm")
 
 SETUP = """
 set -e
@@ -104,10 +106,18 @@ class Pacemaker:
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
         try:
             self.init = wait_for(self._find_init, "the namespaces")
-            wait_for(lambda: "Online: [ n1 ]" in self.run("crm_mon", "-1", check=False), "the node online", 40)
-        except BaseException:
+            wait_for(lambda: "Online: [ n1 ]" in self.run("crm_mon", "-1", check=False), "the node online", 40,
+                     self._shown)
+        except BaseException as error:
+            node_logs.log_note(self, error)
             self.close()
             raise
+        node_logs.watch(self)
+
+    def log_ends(self):
+        """/var/log is a file system of theirs."""
+        logs = f"/proc/{self.init}/root/var/log"
+        return node_logs.of_files("the node", f"{logs}/corosync/*.log", f"{logs}/pacemaker/*.log", f"{logs}/nginx/error.log")
 
     def _find_init(self):
         assert self.process.poll() is None, "corosync or pacemaker: set-up failed"
@@ -158,17 +168,20 @@ class Pacemaker:
     def nginx(self):
         return (self.pids("nginx") or [None])[0]
 
+    def _shown(self):
+        return self.run("crm_mon", "-1", "--failcounts", check=False)
+
     def idle(self):
         """Waits until Pacemaker has nothing to do, or does not know it yet."""
-        wait_for(lambda: "S_IDLE" in self.run("crmadmin", "--status", "n1", check=False), "an idle Pacemaker", 60)
+        wait_for(lambda: "S_IDLE" in self.run("crmadmin", "--status", "n1", check=False), "an idle Pacemaker", 60, self._shown)
 
     def serving(self):
-        wait_for(lambda: self.earshotd() and self.nginx(), "earshotd and nginx", 30)
+        wait_for(lambda: self.earshotd() and self.nginx(), "earshotd and nginx", 30, self._shown)
         self.idle()
         return self.earshotd(), self.nginx()
 
     def stopped(self):
-        wait_for(lambda: not self.earshotd() and not self.nginx(), "earshotd's and nginx's end", 30)
+        wait_for(lambda: not self.earshotd() and not self.nginx(), "earshotd's and nginx's end", 30, self._shown)
         self.idle()
 
     def log(self, since=0):

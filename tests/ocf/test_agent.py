@@ -10,9 +10,9 @@ import time
 import pytest
 from lxml import etree
 
-import netns
 from agent import (AGENT, ARGS, CONFIGURED, GENERIC, INSTALLED, NOT_RUNNING, OCF_ROOT, SUCCESS, UNIMPLEMENTED)
-from node import EARSHOTD, wait_for
+from earshotlab import netns, wait_for
+from tree import EARSHOTD
 
 
 @contextlib.contextmanager
@@ -264,6 +264,8 @@ def test_daemon_refuses(agent, logfile):
     ("drain", "sometimes", CONFIGURED, "expected leaving, always or never"),
     ("drain_timeout", "1min", CONFIGURED, "expected seconds"),
 ])
+
+
 def test_wrong_parameter(agent, parameter, value, rc, words):
     for action in ("validate-all", "start"):
         result = agent.run(action, **{parameter: value})
@@ -313,6 +315,8 @@ SILENT = {"datapath": "silent", "silent": True}
     ({**SILENT, "phase": "out", "why": "the bus"}, 1, "silent: the bus"),
     ({**SILENT, "refused": "ring_secret is 1 there, 2 in the cluster"}, 1, "refuses this node: ring_secret is 1 there"),
 ])
+
+
 def test_not_serving(agent, status, quorum, words):
     agent.start()
     agent.answer_status(**status)
@@ -331,6 +335,8 @@ def test_not_serving(agent, status, quorum, words):
     ({**SILENT, "phase": "out", "why": "the public interface eth0 has no carrier"}, 1),
     ({"other": "draining"}, 1),
 ])
+
+
 def test_serving_as_it_should(agent, status, quorum):
     agent.start()
     agent.answer_status(**status)

@@ -7,9 +7,8 @@ import subprocess
 
 import pytest
 
-import netns
 from agent import AGENT, SUCCESS
-from node import wait_for
+from earshotlab import netns, wait_for
 
 DRAINED = "echo 'drained in 0.4 s'; exit 0"
 TIMED_OUT = "echo 'earshot: 3 flows are left after 4 s' >&2; exit 1"
@@ -34,6 +33,8 @@ def stopped(agent, **settings):
 
 @pytest.mark.parametrize("name,lifetime,value", [
     ("standby", "forever", "on"), ("standby", "reboot", "true"), ("shutdown", "reboot", "1753000000")])
+
+
 def test_node_is_left(drainable, name, lifetime, value):
     drainable.attribute(name, lifetime, value)
     stopped(drainable, timeout_s=90)
@@ -44,6 +45,8 @@ def test_node_is_left(drainable, name, lifetime, value):
 @pytest.mark.parametrize("name,lifetime,value,node", [
     (None, None, None, None), ("standby", "forever", "off", "n1"), ("shutdown", "reboot", "0", "n1"),
     ("standby", "forever", "on", "n2")])
+
+
 def test_restart(drainable, name, lifetime, value, node):
     """Recovery, another parameter, `crm resource restart`, a ban: the server stays, and so do its connections."""
     if name:
@@ -65,6 +68,8 @@ def test_parameter(drainable):
 @pytest.mark.parametrize("membership", [
     {"connected": False, "quorate": False, "silent": True}, {"quorate": False, "silent": True}, {"other": "draining"},
     {"other": "down"}])
+
+
 def test_nobody_to_take_over(drainable, membership):
     drainable.answer_status(**membership)
     stopped(drainable, drain="always")

@@ -9,8 +9,9 @@ import signal
 
 import pytest
 
-from node import VIP, wait_for
+from earshotlab import wait_for
 from pacemaker import Pacemaker
+from packets.node import VIP
 
 DRAIN = f"""
 bash -c 'exec 3<>/dev/tcp/{VIP}/80 && printf "GET / HTTP/1.0\\r\\n\\r\\n" >&3 && grep -q served <&3' &&

@@ -8,12 +8,12 @@ import subprocess
 import pytest
 from lxml import etree
 
-import netns
-from agent import TOP
+from earshotlab import netns
 from pacemaker import RESOURCES, SAMPLE_CRM, resources_with_ours
+from tree import SOURCE
 
-SAMPLE_PCS = os.path.join(TOP, "conf/pacemaker/earshot.pcs.sh")
-SAMPLE_COROSYNC = os.path.join(TOP, "conf/corosync/corosync.conf.example")
+SAMPLE_PCS = os.path.join(SOURCE, "conf/pacemaker/earshot.pcs.sh")
+SAMPLE_COROSYNC = os.path.join(SOURCE, "conf/corosync/corosync.conf.example")
 NODES = ("n1", "n2", "n3", "n4")
 
 

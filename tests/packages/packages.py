@@ -11,7 +11,7 @@ CHANGELOG = """earshot ({version}) bookworm; urgency=medium
 
   * The next version, for the test of upgrades.
 
- -- Earshot developers <earshot@example.org>  Sat, 21 Nov 2026 13:00:00 +0000
+ -- Earshot <earshot@earshot.invalid>  Sat, 21 Nov 2026 13:00:00 +0000
 
 """
 NODE = ("earshot", "libearshot-ring1", "earshot-resource-agents")
@@ -53,9 +53,14 @@ class Packages:
         return found[0]
 
 
+def _environment(directory, options):
+    """ccache, if `./dev check` uses it, takes paths in the packages' source for relative ones."""
+    return {**os.environ, "DEB_BUILD_OPTIONS": options, "CCACHE_BASEDIR": os.path.join(directory, "source")}
+
+
 def build(directory):
     """Version N."""
-    run(os.path.join(SOURCE, "cmake/packages.sh"), directory, env={**os.environ, "DEB_BUILD_OPTIONS": "noautodbgsym"})
+    run(os.path.join(SOURCE, "cmake/packages.sh"), directory, env=_environment(directory, "noautodbgsym"))
     return Packages(directory, version_of(os.path.join(SOURCE, "CMakeLists.txt")))
 
 
@@ -76,7 +81,7 @@ def build_next(packages):
         path = os.path.join(source, stamp)
         shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
     run("dpkg-buildpackage", "-b", "-uc", "-us", "-nc", cwd=source,
-        env={**os.environ, "DEB_BUILD_OPTIONS": f"noautodbgsym nocheck parallel={os.cpu_count()}"})
+        env=_environment(packages.directory, f"noautodbgsym nocheck parallel={os.cpu_count()}"))
     directory = os.path.join(packages.directory, "next")
     os.makedirs(directory, exist_ok=True)
     for path in glob.glob(f"{packages.directory}/*_{version}_*.deb"):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Minimal Debian systems: one base root, layers above it, and machines that run in them.
 
-    base            mmdebstrap --variant=minbase, from the mirrors of this machine's apt
+    base            mmdebstrap --variant=minbase, from the mirrors of this machine's apt; kept for a week in CACHE, and
+                    so is what apt has downloaded into any layer
     layer           base + what was installed in it, in a chroot with this machine's network
     Machine         a layer + a disk of its own, in namespaces: mount, pid, uts, and a network of the lab
 
@@ -10,12 +11,18 @@ real one does to the disk (enable, disable), and starts what the unit's ExecStar
 other machine's disk.
 """
 import contextlib
+import glob
+import hashlib
 import os
 import shutil
 import subprocess
+import time
 
+import node_logs
 from packages import run
 
+CACHE = "/var/cache/earshot/roots"  # what all clones on this machine share
+KEPT_S = 7 * 86400
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"PATH": PATH, "HOME": "/root", "LC_ALL": "C.UTF-8", "TERM": "dumb", "DEBIAN_FRONTEND": "noninteractive",
                "USER": "root"}
@@ -92,10 +99,37 @@ def _mirrors():
     return lines
 
 
+def _replace(made, path):
+    """Another clone may make the same file at the same time."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        made(temporary)
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _forget_old(directory):
+    for path in glob.glob(f"{directory}/*"):
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(path).st_mtime < time.time() - KEPT_S:
+                os.unlink(path)
+
+
 def make_base(directory):
-    """A minimal Debian 12, with apt's lists; about 20 s, most of them the network's."""
-    run("mmdebstrap", "--variant=minbase", "--mode=root", "--format=directory", "--skip=cleanup/apt/lists",
-        '--aptopt=Acquire::Check-Valid-Until "false"', "bookworm", directory, *_mirrors())
+    """A minimal Debian 12."""
+    mirrors = _mirrors()
+    tarball = os.path.join(CACHE, f"base-{hashlib.sha256(' '.join(mirrors).encode()).hexdigest()[:16]}.tar")
+    _forget_old(CACHE)
+    if not os.path.exists(tarball):
+        _replace(lambda path: run(
+            "mmdebstrap", "--variant=minbase", "--mode=root", "--format=tar", "--skip=cleanup/apt/lists",
+            '--aptopt=Acquire::Check-Valid-Until "false"', '--aptopt=Binary::apt::APT::Keep-Downloaded-Packages "true"',
+            "bookworm", path, *mirrors), tarball)
+    os.makedirs(directory)
+    run("tar", "xf", tarball, "-C", directory, "--xattrs", "--xattrs-include=*", "--numeric-owner")
     return directory
 
 
@@ -130,6 +164,24 @@ def in_chroot(root, script, cwd="/"):
         os.unlink(policy)
 
 
+def apt(root, script, cwd="/"):
+    """in_chroot() for a script that installs packages: what has been downloaded before is not downloaded again."""
+    kept, archives = os.path.join(CACHE, "archives"), os.path.join(root, "var/cache/apt/archives")
+    os.makedirs(kept, exist_ok=True)
+    os.makedirs(archives, exist_ok=True)
+    _forget_old(kept)
+    for path in glob.glob(f"{kept}/*.deb"):
+        with contextlib.suppress(FileNotFoundError):  # another clone forgets it just now
+            shutil.copy2(path, archives)
+    said = in_chroot(root, f"apt-get -q update\n{script}", cwd)  # the base's lists may be a week old
+    for path in glob.glob(f"{archives}/*.deb"):
+        if not os.path.exists(os.path.join(kept, os.path.basename(path))):
+            os.utime(path)
+            _replace(lambda to, path=path: shutil.copy2(path, to), os.path.join(kept, os.path.basename(path)))
+    shutil.rmtree(archives)
+    return said
+
+
 class Machine:
     """One node's system, running in a network namespace."""
 
@@ -142,6 +194,7 @@ class Machine:
         self._stack.enter_context(overlay(self.root, lower, self.disk))
         self._holder = None
         self.pid = None
+        node_logs.watch(self)
 
     def write(self, path, text, mode=0o755):
         path = self.root + path
@@ -185,6 +238,11 @@ class Machine:
             "find / -xdev \\( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /srv -o "
             "-path /var/log -o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /root "
             "-o -name __pycache__ \\) -prune -o -print").stdout.splitlines())
+
+    def log_ends(self):
+        """What it has logged to files, which are on its disk."""
+        return node_logs.of_files(self.name, f"{self.disk}/var/log/pacemaker/*.log", f"{self.disk}/var/log/earshot*",
+                                  f"{self.disk}/var/log/corosync/*.log", f"{self.disk}/var/log/nginx/error.log")
 
     def close(self):
         """Switch it off. The kernel kills what runs in it."""

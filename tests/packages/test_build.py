@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The packages are built, twice with different versions, and installed into a minimal Debian 12 by the README's command."""
+"""The packages are built, twice with different versions, and installed into a minimal Debian 12 by the command of docs/install.md."""
 import concurrent.futures
+import glob
 import os
 import re
-import shutil
 import subprocess
 
 import packages
+import pasted
 import prepared
-import readme
 import roots
 
 
@@ -28,13 +28,14 @@ def test_packages_and_base():
 
 
 def test_files_that_the_pages_name():
-    """Manual pages, README and units name files of the packages as they are there."""
+    """Manual pages and the operators' pages name files of the packages as they are there."""
     listed = "".join(packages.run("dpkg-deb", "-c", prepared.versions()[0].path(name)) for name in
                      packages.NODE + packages.OTHERS)
     there = set(re.findall(r" \.(/\S+?)/?(?: -> \S+)?$", listed, re.M))
     assert "/usr/sbin/earshotd" in there and "/usr/sbin/earshot-lab" in there
     named = set()
-    for path in ["README.md", *(f"docs/man/{name}" for name in os.listdir(f"{packages.SOURCE}/docs/man"))]:
+    for path in ["README.md", *(f"docs/{name}.md" for name in ("install", "walkthrough", "migration", "pacemaker")),
+                 *glob.glob("docs/man/*", root_dir=packages.SOURCE)]:
         with open(os.path.join(packages.SOURCE, path), encoding="utf-8") as handle:
             named |= set(re.findall(r"(/(?:usr|etc/default)/[\w./-]*earshot[\w./-]*\w)", handle.read()))
     assert len(named) > 8 and not named - there, named - there
@@ -56,8 +57,7 @@ def test_installs_into_a_minimal_system():
         before = os.listdir(root + "/usr/sbin")
         assert not {"earshotd", "corosync", "nginx"} & set(before)
         prepared.put(prepared.versions()[0], root)
-        roots.in_chroot(root, readme.blocks()["install"].replace("apt install", "apt -y install"), prepared.DEBS)
+        roots.apt(root, pasted.blocks()["install"].replace("apt install", "apt -y install"), prepared.DEBS)
         said = roots.in_chroot(root, "earshotd --version; earshot version; "
                                      "/usr/lib/ocf/resource.d/earshot/earshotd meta-data | head -2")
         assert said.count(prepared.versions()[0].version) == 2 and "<?xml" in said, said
-        shutil.rmtree(os.path.join(root, "var/cache/apt/archives"))

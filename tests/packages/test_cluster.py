@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The packages as operators use them: the README's commands, on three minimal Debian systems with a corosync and a
+"""The packages as operators use them: the commands of docs/install.md, on three minimal Debian systems with a corosync and a
 Pacemaker each, of which nothing is from the source tree. One story; each test goes on where the last one ended."""
 import os
 import re
@@ -8,15 +8,15 @@ import shutil
 import pytest
 
 import packages
+import pasted
 import prepared
-import readme
 import roots
 import tcx
 from earshotlab import Lab, in_namespace, wait_for
 from load import Load
 
 VIP = "10.77.0.100"
-README = readme.blocks()
+PAGE = pasted.blocks()
 OLD, NEW = prepared.versions()
 LAYERS = [prepared.INSTALLED, prepared.BASE]
 
@@ -32,10 +32,31 @@ def _directory():
     shutil.rmtree(path)
 
 
+# What the daemon sets on a node's interfaces; and what 50-earshot.conf sets.
+INTERFACES = ("conf/eth0/arp_ignore", "conf/eth0/arp_announce", "conf/eth1/rp_filter", "conf/lo/rp_filter", "conf/lo/accept_local")
+OF_ALL = ("tcp_syncookies", "tcp_rfc1337", "tcp_window_scaling", "tcp_sack", "tcp_timestamps", "tcp_ecn", "tcp_rmem")
+# systemd as far as a package's scripts ask for it: its sysctl service, which is active.
+SYSTEMD_SYSCTL = """\
+#!/bin/sh
+case "$*" in
+*is-active*systemd-sysctl.service) ;;
+*restart*systemd-sysctl.service) cat /usr/lib/sysctl.d/50-earshot.conf /etc/sysctl.d/60-earshot.conf | sysctl -q -p - ;;
+*) exit 1 ;;
+esac
+"""
+
+
+def sysctls(machine, names):
+    """{name below net/ipv4: value}"""
+    values = machine.run(f"cd /proc/sys/net/ipv4; for name in {' '.join(names)}; do tr '\t' ' ' <$name; done").stdout
+    return dict(zip(names, values.splitlines(), strict=True))
+
+
 class Cluster:
     def __init__(self, lab, machines):
         self.lab = lab
         self.machines = machines
+        self.found = {machine.name: sysctls(machine, INTERFACES) for machine in machines}
 
     def __iter__(self):
         return iter(self.machines)
@@ -58,7 +79,7 @@ def _cluster(directory):
     with Lab(nodes=3, server="none", earshot=False) as lab:
         machines = [roots.Machine(name, lab.net.namespace(name), directory, LAYERS) for name in lab.net.nodes]
         try:
-            # The README has the service address put there by hand.
+            # The page has the service address put there by hand.
             for machine in machines:
                 packages.run("ip", "-n", machine.namespace, "address", "del", f"{VIP}/32", "dev", "lo")
                 machine.start(machines)
@@ -92,13 +113,13 @@ def versions(machine):
 def test_three_nodes_serve(cluster):
     first = cluster.machines[0]
     for machine in cluster:
-        machine.run(README["every node"])
-    first.run(README["one node"])
+        machine.run(PAGE["every node"])
+    first.run(PAGE["one node"])
     for machine in cluster:
         machine.run("echo '# changed' >>/etc/default/earshot")  # the only conffile
-        machine.run(README["start"])
+        machine.run(PAGE["start"])
     wait_for(lambda: online(first), "the nodes online in Pacemaker", 60)
-    first.run(README["once"])
+    first.run(PAGE["once"])
     cluster.wait_ring(["n1", "n2", "n3"])
     assert all(get(cluster) for _ in range(20))
     with Load(cluster.lab.net.client, VIP) as load:
@@ -136,7 +157,7 @@ def test_upgrade_under_load(cluster):
             assert versions(machine) == (OLD.version,) * 2
             # The oldest of that name: the resource agent, which comes and goes, is another one.
             pid = machine.run("pgrep -ox earshotd").stdout
-            install, _, restart = README["upgrade"].partition("crm_resource")
+            install, _, restart = PAGE["upgrade"].partition("crm_resource")
             machine.run(install.replace("apt install", "apt -y install"), cwd=prepared.DEBS, timeout=120)
             # Pacemaker's daemon is not the package's to restart.
             assert machine.run("pgrep -ox earshotd").stdout == pid
@@ -163,11 +184,12 @@ def test_purge_leaves_nothing(cluster):
     machine = cluster.machines[2]
     with Load(cluster.lab.net.client, VIP) as load:
         wait_for(lambda: load.requests["new"] > 20, "requests", 30)
-        leave, _, rest = README["leave"].partition("systemctl")
+        leave, _, rest = PAGE["leave"].partition("systemctl")
         machine.run(leave, timeout=120)
         cluster.wait_ring(["n1", "n2"])
     assert not load.failures, load.failures[:10]
     disable, _, purge = rest.partition("apt")
+    assert sysctls(machine, INTERFACES) != cluster.found[machine.name]
     machine.run("systemctl" + disable, timeout=120)
     said = machine.run("apt" + purge, timeout=120).stdout
     assert "eth0: es_public detached" in said and "eth1: es_cluster detached" in said, said
@@ -177,6 +199,7 @@ def test_purge_leaves_nothing(cluster):
     assert not left, left
     assert not machine.run("dpkg -l | grep earshot", check=False).stdout
     assert VIP not in machine.run("ip address").stdout
+    assert sysctls(machine, INTERFACES) == cluster.found[machine.name]
     assert get(cluster)
 
 
@@ -195,6 +218,48 @@ def test_remove_keeps_the_configuration(cluster):
     assert machine.run("test -e /etc/default/earshot; test ! -e /usr/sbin/earshotd").returncode == 0
     machine.run(f"apt -y purge {names}", timeout=120)
     assert machine.run("ls -d /etc/earshot /etc/default/earshot 2>/dev/null", check=False).stdout == ""
+
+
+def test_remove_puts_sysctls_back(cluster):
+    """On n3, with systemd: removing sets what the installation has set to what it was, and leaves what somebody set since."""
+    machine = cluster.machines[2]
+    names = " ".join(packages.NODE)
+    apt = "apt -y -o DPkg::Path=$PATH"  # scripts of packages find the stand-in before the real systemctl
+    install = f"{apt} install --no-install-recommends ./*.deb"
+    systemctl = machine.run("cat /usr/local/sbin/systemctl").stdout
+    before = {**dict.fromkeys(OF_ALL, "1"), "tcp_sack": "0", "tcp_rmem": "4096 87380 4194304"}
+    machine.run("\n".join(f"echo '{value}' >/proc/sys/net/ipv4/{name}" for name, value in before.items()))
+    assert sysctls(machine, OF_ALL) == before
+    machine.write("/usr/local/sbin/systemctl", SYSTEMD_SYSCTL)
+    machine.write("/etc/sysctl.d/60-earshot.conf", "net.ipv4.tcp_rfc1337 = 1\n", 0o644)  # the operator's own, as before
+    prepared.put(NEW, machine.root)
+    machine.run("mkdir -p /run/systemd/system")
+    try:
+        machine.run(install, cwd=prepared.DEBS, timeout=120)
+        ours = sysctls(machine, OF_ALL)
+        assert ours == {**before, "tcp_ecn": "2", "tcp_sack": "1", "tcp_rmem": "4096 131072 6291456"}, ours
+        machine.run("echo 0 >/proc/sys/net/ipv4/tcp_ecn; echo 0 >/proc/sys/net/ipv4/tcp_timestamps")  # somebody, later
+        later = {**before, "tcp_ecn": "0", "tcp_timestamps": "0"}
+        # Installing it again, while it is there, sets nothing and forgets nothing.
+        machine.run(install.replace(" install", " install --reinstall"), cwd=prepared.DEBS, timeout=120)
+        assert sysctls(machine, ("tcp_ecn", "tcp_timestamps")) == {"tcp_ecn": "0", "tcp_timestamps": "0"}
+        machine.run(f"{apt} remove {names}", timeout=120)
+        assert sysctls(machine, OF_ALL) == later
+        # And once more, from what is left of it.
+        machine.run(install, cwd=prepared.DEBS, timeout=120)
+        assert sysctls(machine, OF_ALL) == {**ours, "tcp_timestamps": "1"}
+        # Where an address is left on lo, ARP is not answered for it.
+        machine.run(f"ip address add {VIP}/32 dev lo; echo 1 >/proc/sys/net/ipv4/conf/eth0/arp_ignore; mkdir -p /run/earshot; "
+                    "printf 'net/ipv4/conf/eth0/arp_ignore\\t0\\t1\\n' >/run/earshot/n3.sysctl")
+        said = machine.run(f"{apt} purge {names}", timeout=120).stdout
+        assert "net/ipv4/conf/eth0/arp_ignore stays 1" in said, said
+        assert sysctls(machine, OF_ALL) == later
+        assert sysctls(machine, ("conf/eth0/arp_ignore",)) == {"conf/eth0/arp_ignore": "1"}
+    finally:
+        machine.run(f"rm -rf /run/systemd /etc/sysctl.d/60-earshot.conf; ip address del {VIP}/32 dev lo || true; "
+                    "echo 0 >/proc/sys/net/ipv4/conf/eth0/arp_ignore")
+        machine.write("/usr/local/sbin/systemctl", systemctl)
+    assert not machine.run("ls -d /var/lib/earshot 2>/dev/null", check=False).stdout
 
 
 def attached(machine):

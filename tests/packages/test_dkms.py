@@ -33,8 +33,8 @@ def test_dkms():
     first, second = prepared.versions()
     with roots.overlay(os.path.join(prepared.DIRECTORY, "dkms"), [prepared.BASE], disk) as root:
         put(first, root)
-        roots.in_chroot(root, f"apt -y install --no-install-recommends linux-headers-{packages.architecture()} ./*.deb",
-                        prepared.DEBS)
+        roots.apt(root, f"apt -y install --no-install-recommends linux-headers-{packages.architecture()} ./*.deb",
+                  prepared.DEBS)
         module, = built(root)
         kernel = module.split("/")[-4]
         assert status(root) == [(first.version, kernel, "installed")]

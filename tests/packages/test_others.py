@@ -19,7 +19,7 @@ def test_autopkgtests():
     others = sorted(name for name in depends if "earshot" not in name)
     with roots.overlay(os.path.join(prepared.DIRECTORY, "others"), [prepared.INSTALLED, prepared.BASE], disk) as root:
         prepared.put(prepared.versions()[0], root, packages.OTHERS)
-        roots.in_chroot(root, f"apt -y install --no-install-recommends ./*.deb {' '.join(others)}", prepared.DEBS)
+        roots.apt(root, f"apt -y install --no-install-recommends ./*.deb {' '.join(others)}", prepared.DEBS)
         for name in re.findall(r"^Tests: (\S+)$", control, re.M):
             shutil.copy(os.path.join(packages.SOURCE, "debian/tests", name), root + prepared.DEBS)
             said = roots.in_chroot(root, f"./{name}", prepared.DEBS)

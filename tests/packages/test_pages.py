@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 import packages
+import pasted
 from packages import SOURCE
 
 BIN = os.path.join(os.environ["EARSHOT_BUILD"], "bin")
@@ -58,9 +59,9 @@ def options_of(program, *command):
 
 
 def parser_keys():
-    """{section: {key: (macro, its arguments)}} of inspector/config_keys.c."""
-    text = read("inspector/config_keys.c")
-    headers = text + read("inspector/config.h") + read("kmod/core/abi.h") + read("inspector/content/url_table.h")
+    """{section: {key: (macro, its arguments)}} of inspector/config/keys.c."""
+    text = read("inspector/config/keys.c")
+    headers = text + read("inspector/config/config.h") + read("kmod/core/abi.h") + read("inspector/content/url_table.h")
     constants = {name: str(int(number) << int(shift or 0)) for name, number, shift in re.findall(
         r"#define (\w+)\s+\(?(\d+)u?(?: << (\d+)\))?\s", headers)}
     says = re.search(r"#define RULE_SAYS\s*\\\n(.*?)\n\n", text, re.S)[1]
@@ -102,7 +103,7 @@ def test_configuration_ranges():
             if words[2] == "REQUIRED":
                 assert "Required." in body, (name, key)
     assert seen > 20
-    choices = re.findall(r"^static const struct es_conf_choice \w+\[\] = \{\n(.*?)\n\};", read("inspector/config_keys.c"),
+    choices = re.findall(r"^static const struct es_conf_choice \w+\[\] = \{\n(.*?)\n\};", read("inspector/config/keys.c"),
                          re.M | re.S)
     for word in re.findall(r'\{"([\w-]+)"', "".join(choices)):
         assert f"_{word}_" in text, word
@@ -172,7 +173,7 @@ def test_simulator_options():
 
 def test_lab_commands():
     """Every command and option of lab.py."""
-    tree = ast.parse(read("tests/lab/lab.py"))
+    tree = ast.parse(read("lab/lab.py"))
     taken, options = set(), set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
@@ -183,7 +184,7 @@ def test_lab_commands():
             options.add(first)
         if attribute in ("command", "add_parser") and isinstance(first, str):
             taken.add(first)
-    for names in re.findall(r"for name, help_text in \((.*?)\):", read("tests/lab/lab.py"), re.S):
+    for names in re.findall(r"for name, help_text in \((.*?)\):", read("lab/lab.py"), re.S):
         taken |= set(re.findall(r'\("([a-z-]+)"', names))
     text = page("earshot-lab.8")
     described = {name for line in re.findall(r"^\*.*$", section(text, "COMMANDS"), re.M)
@@ -251,7 +252,7 @@ def finding_names():
 def counter_names():
     names = set(re.findall(r"^\tX\((\w+),", read("kmod/core/counters.h"), re.M))
     names |= {f"pin_{name}" for name in re.findall(r"^\tX\(prefix##(\w+),", read("kmod/core/pins.h"), re.M)}
-    return names | {f"inspect_{name}" for name in re.findall(r"^\tX\((\w+),", read("inspector/worker.h"), re.M)}
+    return names | {f"inspect_{name}" for name in re.findall(r"^\tX\((\w+),", read("inspector/inspect/worker.h"), re.M)}
 
 
 def test_troubleshooting_names():
@@ -274,6 +275,41 @@ def test_configurations_in_the_pages(tmp_path):
         done = subprocess.run([os.path.join(BIN, "earshot"), "check-config", path], capture_output=True, text=True,
                               check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_quick_start_is_what_is_tested():
+    """README's commands are among those of docs/install.md, which run as they stand (test_cluster.py)."""
+    page = "".join(pasted.blocks().values())
+    short = [text for _, text in pasted.found("README.md")]
+    assert len(short) == 2
+    for text in short:
+        for command in text.replace("\\\n", "\0").splitlines(True):
+            assert command.replace("\0", "\\\n") in page, f"README.md: docs/install.md has no {command}"
+
+
+def test_links_between_pages():
+    """Each leads to a file, and to a heading that is there."""
+    def headings(path):
+        return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", read(path), re.M)}
+
+    pages = [os.path.relpath(path, SOURCE) for pattern in ("*.md", "docs/*.md", "tests/**/*.md")
+             for path in glob.glob(os.path.join(SOURCE, pattern), recursive=True)]
+    found = 0
+    for page in pages:
+        for link in re.findall(r"\]\(([^)\s:]+)\)", re.sub(r"^```.*?^```$", "", read(page), flags=re.M | re.S)):
+            path, _, heading = link.partition("#")
+            path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+            assert os.path.exists(os.path.join(SOURCE, path)), f"{page}: {link}: no file {path}"
+            assert not heading or heading in headings(path), f"{page}: {link}: {path} has no such heading"
+            found += 1
+    assert found > 50
+
+
+def test_index_names_all_pages():
+    """docs/README.md, for its readers."""
+    pages = {os.path.basename(path) for path in glob.glob(os.path.join(SOURCE, "docs/*.md"))} - {"README.md"}
+    missing = pages - set(re.findall(r"\]\(([\w-]+\.md)\)", read("docs/README.md")))
+    assert not missing, f"docs/README.md does not name {missing}"
 
 
 def test_corosync_configuration(tmp_path):
@@ -308,12 +344,12 @@ def test_versions_agree():
 
 def test_every_component_is_a_package():
     """What CMake can install, debian/rules does; what is named twice is one."""
-    mapped = dict(re.findall(r"^COMPONENT_(\S+) = (\S+)$", read("debian/rules"), re.M))
+    mapped = dict(re.findall(r"^COMPONENT_(\S+) = (\S.*)$", read("debian/rules"), re.M))
     components = set()
     for path in glob.glob(os.path.join(os.environ["EARSHOT_BUILD"], "**", "cmake_install.cmake"), recursive=True):
         with open(path, encoding="utf-8") as handle:
             components |= set(re.findall(r'CMAKE_INSTALL_COMPONENT STREQUAL "([^"]+)"', handle.read()))
-    assert set(mapped.values()) == components
+    assert sorted(" ".join(mapped.values()).split()) == sorted(components)
     assert set(mapped) == set(re.findall(r"^Package: (\S+)$", read("debian/control"), re.M))
 
 
@@ -346,3 +382,35 @@ def test_unit_is_accepted(tmp_path):
     done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=35", unit], capture_output=True,
                           text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+# tests/README.md
+
+
+def test_the_tests_readme_names_every_test():
+    """In its table `_x` stands for the file beside the one before it."""
+    named = set()
+    for row in section(read("tests/README.md").replace("## ", "# "), "Which files test what").splitlines():
+        directory = prefix = None
+        for name in re.findall(r"`([a-z0-9_/*]+)`", row) if row.startswith("| ") else ():
+            if "/" in name:
+                directory = os.path.dirname(name)
+                prefix = "fuzz" if directory == "fuzz" else "test"
+            path = name if "/" in name else f"{directory}/{prefix}{name}"
+            files = glob.glob(f"tests/{path}.c", root_dir=SOURCE) + glob.glob(f"tests/{path}.py", root_dir=SOURCE)
+            assert files, f"tests/README.md: {name}: no tests/{path}"
+            named |= set(files)
+    there = {path for pattern in ("**/test_*.py", "unit/test_*.c", "fuzz/fuzz_*.c")
+             for path in glob.glob(f"tests/{pattern}", root_dir=SOURCE, recursive=True)} - {"tests/fuzz/fuzz_main.c"}
+    assert not there - named, f"tests/README.md does not say what these test: {sorted(there - named)}"
+
+
+def test_no_test_takes_something_from_another():
+    """What two files need is in tests/lib, and pytest.ini finds it."""
+    found = []
+    for path in glob.glob(os.path.join(SOURCE, "tests/**/*.py"), recursive=True):
+        if os.path.basename(path).startswith(("test_", "conftest")):
+            with open(path, encoding="utf-8") as handle:
+                found += [f"{path}: {line}" for line in handle.read().splitlines()
+                          if re.match(r"from test_|import test_|from conftest|.*\bsys\.path\b", line)]
+    assert not found, "\n".join(found)

@@ -2,8 +2,10 @@
 """The plugin lua by earshot-plugin-test: what scripts see and answer, and all that they might try to get away with."""
 import os
 import re
+import signal
 import ssl
 import subprocess
+import time
 
 import pytest
 
@@ -95,7 +97,7 @@ def test_needed_bytes(ask):
 
 VIEWS = [
     ("req.protocol", "http"), ("req.method", "GET"), ("req.target", "/images/a.png?size=3&q=x"),
-    ("req.path", "/images/a.png"), ("req.query", "size=3&q=x"), ("req.host", "www.example.org:81"),
+    ("req.path", "/images/a.png"), ("req.normal_path", "/images/a.png"), ("req.query", "size=3&q=x"), ("req.host", "www.example.org:81"),
     ("req:header('x-user')", "alice"), ("req:header('X-USER', 2)", "bob"), ("req:header('X-User', 3)", "nil"),
     ("req:cookie('sid')", "42"), ("req:cookie('SID')", "nil"), ("req.client", "192.0.2.9"), ("req.client_port", "77"),
     ("req.service", "web"), ("req.current", "n3"), ("req.sni", "nil"), ("#req.alpn", "0"), ("req.hello", "none"),
@@ -115,6 +117,20 @@ VIEWS = [
 
 def test_views(ask):
     check_all(ask, VIEWS, "--client", "192.0.2.9:77", "--current", "n3", "--down", "n2")
+
+
+@pytest.mark.parametrize("target,normal", [
+    ("/admin", "/admin"), ("//admin", "/admin"), ("/%61dmin", "/admin"), ("/x/../admin", "/admin"), ("/./admin", "/admin"),
+    ("/x/%2e%2E/admin", "/admin"), ("http://www.example.org//admin?a=/b", "/admin"), ("/admin/", "/admin/"), ("/", "/"),
+    ("/%2561dmin", "/%61dmin"), ("/x%2fadmin", "nil"), ("/x%00", "nil"), ("/100%", "nil"), ("/" + "x" * 3000, "nil"),
+    ("*", "nil"),
+])
+def test_normal_path(ask, target, normal):
+    """One path, however it is spelt; none where servers do not agree."""
+    method = "OPTIONS" if target == "*" else "GET"
+    done = ask("function route(req) explain(req.path, 'is', req.normal_path) end",
+               request=f"{method} {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    assert re.search(rf"1\. plugin lua: .* is {re.escape(normal)}$", done.stdout, flags=re.M) or len(target) > 2048, done
 
 
 def test_tls(ask):
@@ -223,7 +239,7 @@ def test_endless(ask, body):
     done = ask(f"local n = 0\nfunction route(req, cluster) n = n + 1 if n == 2 then return 'n2' end\n{body} end")
     assert answer(done) == "failed=error", done
     assert sum(value for name, value in metrics(done).items() if name.startswith("over_")) == 1, done
-    assert "1. plugin lua: node #1" in done.stdout, done  # the explanation is the second call
+    assert "1. plugin lua: node n2" in done.stdout, done  # the explanation is the second call
     slow = float(re.search(r"([0-9.]+) us at most", done.stdout)[1])
     assert slow < 1e6, f"{slow} us"
     first = ask(f"function route(req, cluster)\n{body} end")
@@ -248,6 +264,28 @@ def test_time(ask):
     assert "1. plugin lua: route.lua:3: more than 30 ms" in done.stdout and metrics(done)["over_time"] == 1, done
     done = ask("limits = { instructions = 100000000, time_ms = 30 }\nfunction route()\n return ('a'):rep(100000):find('.-.-.-.-b') end")
     assert "1. plugin lua: route.lua:3: more than 30 ms" in done.stdout and metrics(done)["over_time"] == 1, done
+
+
+def cpu_s(process):
+    with open(f"/proc/{process.pid}/stat", encoding="utf-8") as handle:
+        return int(handle.read().rpartition(")")[2].split()[11]) / os.sysconf("SC_CLK_TCK")
+
+
+def test_time_in_which_the_thread_does_not_run(tmp_path):
+    """It is not the script's, however long it is: a busy machine must cost no request its rule."""
+    limit_s = 1
+    (tmp_path / "route.lua").write_text(f"""limits = {{ instructions = 100000000, time_ms = {limit_s * 1000} }}
+function route() for i = 1, 20000000 do end return "n2" end""")
+    (tmp_path / "request").write_bytes(REQUEST)
+    with subprocess.Popen([TOOL, "--quiet", "--config-file", "route.lua", PLUGIN, "request"], cwd=tmp_path, text=True,
+                          stdout=subprocess.PIPE) as process:
+        while process.poll() is None and cpu_s(process) < 0.03:  # it is in route() then, all else takes a few milliseconds
+            time.sleep(0.001)
+        process.send_signal(signal.SIGSTOP)
+        assert cpu_s(process) < limit_s, "the script ran longer than it may before it could be stopped"
+        time.sleep(1.5 * limit_s)
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate(timeout=PATIENCE_S)[0] == "request: node=n2\n"
 
 
 HARMLESS = [

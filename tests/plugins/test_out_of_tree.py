@@ -28,6 +28,13 @@ def _prefix(tmp_path_factory):
     return prefix
 
 
+def test_installed_alone(prefix):
+    """The component dev is whole: no link leads out of it, and what it has is for plugins."""
+    dangling = [path for path in prefix.rglob("*") if path.is_symlink() and not path.exists()]
+    assert not dangling
+    assert {path.name for path in (prefix / "include/earshot").iterdir()} == {"plugin.h", "plugin_config.h"}
+
+
 def build(source, prefix, where):
     """A copy of the plugin's directory, built there."""
     shutil.copytree(source, where / "source")
@@ -135,8 +142,31 @@ def test_answers(prefix, plugins, requests, name, config, request_name, options,
     assert f"{name} 1.0: 1 calls" in done.stdout or "--cut" in options, done.stdout
 
 
+@pytest.mark.parametrize("name", ["header-hash", "header-hash.so"])
+def test_installed_plugin_by_its_name(prefix, plugins, requests, tmp_path, name):
+    """Found where the daemon finds it; and nodes have their names in what it says."""
+    shutil.copy(plugins["header-hash"], tmp_path / "header-hash.so")
+    done = run(prefix / "bin/earshot-plugin-test", "--config", "header X-User", "--nodes", "red,green", name, requests / "alice",
+               cwd=tmp_path.parent, env={**os.environ, "EARSHOT_PLUGIN_DIR": str(tmp_path)})
+    assert re.search(r"alice: node=(red|green)\n(.*\n)*  \d\. plugin header-hash: node \1\n", done.stdout), done.stdout
+    done = run(prefix / "bin/earshot-plugin-test", "no-such-rule", requests / "alice", check=False)
+    assert done.returncode == 2 and "no-such-rule: No such file or directory" in done.stderr, done
+
+
 def test_every_plugin_has_cases():
     assert {case[0] for case in CASES} == set(SHIPPED)
+
+
+@pytest.mark.parametrize("config,error", [
+    ("answer hang", "plain: it did not return, and was left"),
+    ("answer crash", "plain: it crashed: SIGSEGV"),
+    ("harm configure hang", ":1: service web: plugin debug: configure() did not return within 2000 ms, and was left"),
+    ("harm configure crash", ":1: service web: plugin debug: configure() crashed: SIGSEGV"),
+])
+def test_harm(prefix, plugins, requests, config, error):
+    """It ends, and says why."""
+    done = run(prefix / "bin/earshot-plugin-test", "--config", config, plugins["debug"], requests / "plain", check=False)
+    assert done.returncode == 2 and error in done.stderr, done
 
 
 def test_expectations_can_fail(prefix, plugins, requests):
@@ -202,9 +232,9 @@ PLAIN = "ES_PLUGIN_EXPORT const struct es_plugin earshot_plugin = {"
      "ES_PLUGIN_MAGIC, 1, 9, sizeof(struct longer), sizeof(struct es_plugin_answer) + 64, "
      "sizeof(struct es_plugin_node) + 64, COMMON } };", None),
     (PLAIN + "ES_PLUGIN_MAGIC, 2, 0, sizeof(struct es_plugin), sizeof(struct es_plugin_answer), "
-     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 2.0, and this is 1.2: expected a plugin of ABI 1.x"),
+     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 2.0, and this is 1.3: expected a plugin of ABI 1.x"),
     (PLAIN + "ES_PLUGIN_MAGIC, 0, 7, sizeof(struct es_plugin), sizeof(struct es_plugin_answer), "
-     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 0.7, and this is 1.2"),
+     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 0.7, and this is 1.3"),
     (PLAIN + "ES_PLUGIN_MAGIC, 1, 0, 8, 8, 8, COMMON };", "its descriptor's sizes (8, 8, 8)"),
     (PLAIN + "ES_PLUGIN_MAGIC, 1, 1, sizeof(struct es_plugin), 100000, sizeof(struct es_plugin_node), COMMON };",
      "its descriptor's sizes"),

@@ -5,7 +5,8 @@ import json
 import os
 import subprocess
 
-BUILD = os.environ.get("EARSHOT_BUILD", os.path.join(os.path.dirname(__file__), "../../build"))
+from tree import BUILD
+
 SIM = os.path.join(BUILD, "bin/earshot-sim")
 
 # Small enough for a test; the working set of zipf (340 MB) is beyond one cache.

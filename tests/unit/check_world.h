@@ -18,7 +18,7 @@
 #include "earshot_version.h"
 #include "inspector/check/check.h"
 #include "inspector/check/cmap.h"
-#include "inspector/keyfile.h"
+#include "inspector/config/keyfile.h"
 
 static const char config[] = "cluster { name = t }\n"
 			     "datapath { interface = eth0 cluster_interface = eth1 }\n"
@@ -58,7 +58,8 @@ static const char corosync[] = "totem.transport = knet\n"
 			       "quorate = 1\n";
 
 #define MEMBER(name)                                                                                         \
-	"{\"name\": \"" name "\", \"member\": true, \"reason\": \"\", \"refused\": \"\", \"settings\": "     \
+	"{\"name\": \"" name "\", \"member\": true, \"reason\": \"\", \"refused\": \"\", "                   \
+	"\"clock_ahead_ms\": 0, \"heard\": true, \"hears\": true, \"settings\": "                            \
 	"{\"wscale\": \"10\", \"key\": \"aa\", \"kernel\": \"6.9\", \"tcp_rmem\": \"4096 131072 6291456\"}}"
 
 static const char reply[] =
@@ -97,6 +98,9 @@ static const struct {
 	{"proc/sys/net/ipv4/conf/lo/accept_local", "1\n"},
 	{"proc/net/dev_mcast",
 	 "2    eth0            1     0     01005e000001\n2    eth0            1     0     03bf0a4d0064\n"},
+	{"proc/net/packet", "sk       RefCnt Type Proto  Iface R Rmem   User   Inode\n"
+			    "00000000c0ffee01 3      3    0003   1     1 0      0      41\n"
+			    "00000000c0ffee02 3      3    88b5   1     1 0      0      42\n"},
 	{"proc/net/sockstat",
 	 "sockets: used 99\nTCP: inuse 3 orphan 0 tw 100 alloc 5 mem 0\nUDP: inuse 0 mem 0\n"},
 	{"proc/net/route",
@@ -196,6 +200,7 @@ static inline int setup(void **state)
 	}
 	facts.daemon.runs = 1;
 	facts.daemon.status = json_tokener_parse(reply);
+	facts.daemon.counters = json_tokener_parse("{\"counters\": []}");
 	facts.corosync.text = strdup(corosync);
 	for (i = 0; i < sizeof(tree) / sizeof(tree[0]); i++)
 		put(tree[i].path, tree[i].text);

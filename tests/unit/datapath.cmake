@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-earshot_unit_test(ring_reader earshot-kernel)
+earshot_unit_test(ring_reader earshot-datapath)

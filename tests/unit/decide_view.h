@@ -43,6 +43,8 @@ static inline struct es_view request(const struct es_config *cfg, unsigned int k
 		.mine = 1,
 		.inspect = ES_INSPECT_FIRST,
 		.inspector_alive = 1,
+		.heard = 1,
+		.heard_all = 1,
 		.seg = {.seq = ISN + 1, .len = 100, .flags = ES_TCP_ACK | ES_TCP_PSH},
 	};
 	__u32 tsval;

@@ -2,8 +2,8 @@
 #ifndef ES_TEST_DOC_EXAMPLES_H
 #define ES_TEST_DOC_EXAMPLES_H
 
-/* The example replies of docs/json.md: the JSON after the line <!-- reply: NAME -->. Include after cmocka.h.
- */
+/* The example replies of docs/json.md: the JSON after the line <!-- reply: NAME -->.
+ * Include after cmocka.h. */
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>

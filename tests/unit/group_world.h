@@ -29,6 +29,18 @@ struct event {
 	char *payload;
 };
 
+struct process;
+
+/* What else a world has, besides the ring: called behind what its nodes do. */
+struct world_hooks {
+	void (*stop)(struct process *p);
+	void (*serve)(struct process *p);
+	void (*proofs)(struct process *p, unsigned int node, const struct es_wire_proof *proofs,
+		       size_t count);
+	void (*start)(struct process *p);
+	void (*tick)(void);
+};
+
 /* A daemon. What its node's datapath does in its name outlives it. */
 struct process {
 	struct es_group group;
@@ -39,6 +51,7 @@ struct process {
 	int wants_rejoin;
 	int is_lost;
 	int has_left;
+	int must_end; /* what is unproven, before its lease begins again */
 	uint32_t pid;
 	uint64_t load_at;
 	struct event queue[QUEUE_MAX];
@@ -53,6 +66,13 @@ struct datapath {
 	uint64_t lease_until;
 };
 
+/* Who was with whom in the last views: partition, whether in its view, and as which process. */
+struct views {
+	unsigned int part[NODES];
+	int is_in[NODES];
+	uint32_t pid[NODES];
+};
+
 static struct process process[NODES];
 static struct datapath datapath[NODES];
 static unsigned int weights[NODES][NODES]; /* as each has installed them */
@@ -60,6 +80,7 @@ static unsigned int part[NODES];	   /* which partition a node is in */
 static uint64_t frozen_until[NODES];	   /* of a partition: no token goes round */
 static uint32_t served[NODES];
 static uint64_t now, seed;
+static const struct world_hooks *hooks;
 
 static unsigned int random_below(unsigned int n)
 {
@@ -119,6 +140,10 @@ static void on_stop(void *ctx, uint32_t epoch, const unsigned int *w)
 	memcpy(weights[p->node], w, sizeof(weights[p->node]));
 	datapath[p->node].share &= owned(p->node);
 	trace("stops", p->node, "");
+	if (hooks)
+		hooks->stop(p);
+	if (p->group.others_ahead)
+		p->must_end = 0;
 }
 
 static void on_serve(void *ctx, uint32_t epoch)
@@ -128,14 +153,15 @@ static void on_serve(void *ctx, uint32_t epoch)
 	served[p->node] = epoch;
 	datapath[p->node].share = owned(p->node);
 	trace("serves", p->node, "");
+	if (hooks)
+		hooks->serve(p);
+	p->must_end = 0;
 }
 
 static void on_proofs(void *ctx, unsigned int node, const struct es_wire_proof *proofs, size_t count)
 {
-	(void)ctx;
-	(void)node;
-	(void)proofs;
-	(void)count;
+	if (hooks)
+		hooks->proofs(ctx, node, proofs, count);
 }
 
 static void on_changed(void *ctx)
@@ -147,6 +173,7 @@ static void silence(struct process *p)
 {
 	datapath[p->node].share = 0;
 	datapath[p->node].lease_until = 0;
+	p->must_end = 1;
 }
 
 static void on_rejoin(void *ctx, const char *reason)
@@ -163,6 +190,7 @@ static void on_left(void *ctx)
 	struct process *p = ctx;
 
 	silence(p);
+	p->must_end = 0;
 	p->has_left = 1;
 }
 
@@ -188,9 +216,11 @@ static void start(unsigned int node, const char *settings)
 {
 	static const char *const names[NODES] = {"n1", "n2", "n3", "n4", "n5"};
 	struct process *p = &process[node];
+	int had_left = p->has_left;
 
 	drop_events(p);
 	silence(p); /* as a daemon does that starts */
+	p->must_end = !had_left;
 	memset(&p->group, 0, sizeof(p->group));
 	es_group_init(&p->group, &ops, p, names, NODES, node, served[node], LEASE_MS, PATIENCE_MS);
 	es_group_describe(&p->group, 100, settings);
@@ -199,6 +229,8 @@ static void start(unsigned int node, const char *settings)
 	p->is_running = 1;
 	p->is_stalled = p->in_view = p->wants_rejoin = p->is_lost = p->has_left = 0;
 	p->load_at = 0;
+	if (hooks)
+		hooks->start(p);
 }
 
 static int is_quorate(unsigned int which)
@@ -217,11 +249,10 @@ static void queue_add(struct process *p, const struct event *e)
 }
 
 /*
- * Give the members of a partition the view that they have now. @was: who was with whom in the last views, by
- * partition; one that vanished from it is a leaver of the reason given.
+ * Give the members of a partition the view that they have now; one that vanished from the last one is a leaver
+ * of the reason given.
  */
-static void views_give(unsigned int which, const unsigned int *was, const int *was_in,
-		       const uint32_t *was_pid, enum es_group_reason reason)
+static void views_give(unsigned int which, const struct views *was, enum es_group_reason reason)
 {
 	struct event view = {.is_view = 1};
 
@@ -234,25 +265,24 @@ static void views_give(unsigned int which, const unsigned int *was, const int *w
 		if (part[i] != which || !process[i].in_view)
 			continue;
 		for (unsigned int j = 0; j < NODES; j++)
-			if (was_in[i] && was_in[j] && was[i] == was[j] &&
-			    (part[j] != which || !process[j].in_view || was_pid[j] != process[j].pid))
+			if (was->is_in[i] && was->is_in[j] && was->part[i] == was->part[j] &&
+			    (part[j] != which || !process[j].in_view || was->pid[j] != process[j].pid))
 				mine.leavers[mine.leaver_count++] = (struct es_group_leaver){
-					{j + 1, was_pid[j]}, part[j] != which ? ES_GROUP_NODE : reason};
+					{j + 1, was->pid[j]}, part[j] != which ? ES_GROUP_NODE : reason};
 		queue_add(&process[i], &mine);
 	}
 }
 
 /* Some event of the world changed partitions or processes: tell everyone. */
-static void world_changed(const unsigned int *was, const int *was_in, const uint32_t *was_pid,
-			  enum es_group_reason reason)
+static void world_changed(const struct views *was, enum es_group_reason reason)
 {
 	for (unsigned int which = 0; which < NODES; which++) {
 		int differs = 0;
 
 		for (unsigned int i = 0; i < NODES; i++)
-			differs |= (part[i] == which || was[i] == which) &&
-				   (part[i] != was[i] || process[i].in_view != was_in[i] ||
-				    process[i].pid != was_pid[i]);
+			differs |= (part[i] == which || was->part[i] == which) &&
+				   (part[i] != was->part[i] || process[i].in_view != was->is_in[i] ||
+				    process[i].pid != was->pid[i]);
 		if (!differs)
 			continue;
 		if (is_quorate(which)) {
@@ -260,7 +290,7 @@ static void world_changed(const unsigned int *was, const int *was_in, const uint
 				if (part[i] == which && process[i].is_running && !process[i].in_view &&
 				    !process[i].has_left && !process[i].wants_rejoin && !process[i].is_lost)
 					process[i].in_view = 1;
-			views_give(which, was, was_in, was_pid, reason);
+			views_give(which, was, reason);
 			continue;
 		}
 		for (unsigned int i = 0; i < NODES; i++)
@@ -271,12 +301,12 @@ static void world_changed(const unsigned int *was, const int *was_in, const uint
 	}
 }
 
-static void snapshot(unsigned int *was, int *was_in, uint32_t *was_pid)
+static void snapshot(struct views *ret_was)
 {
 	for (unsigned int i = 0; i < NODES; i++) {
-		was[i] = part[i];
-		was_in[i] = process[i].in_view;
-		was_pid[i] = process[i].pid;
+		ret_was->part[i] = part[i];
+		ret_was->is_in[i] = process[i].in_view;
+		ret_was->pid[i] = process[i].pid;
 	}
 }
 
@@ -317,24 +347,22 @@ static void process_step(struct process *p)
 	if (!p->is_running || p->is_stalled)
 		return;
 	if (p->is_lost || p->wants_rejoin) {
-		unsigned int was[NODES];
-		uint32_t was_pid[NODES];
-		int was_in[NODES];
+		struct views was;
 
 		trace("rejoins", p->node, "");
-		snapshot(was, was_in, was_pid);
+		snapshot(&was);
 		silence(p);
 		drop_events(p);
 		es_group_lost(&p->group, now);
 		p->is_lost = p->wants_rejoin = 0;
 		if (p->in_view) { /* leaves the bus, and joins it anew */
 			p->in_view = 0;
-			views_give(part[p->node], was, was_in, was_pid, ES_GROUP_PROCESS);
-			snapshot(was, was_in, was_pid);
+			views_give(part[p->node], &was, ES_GROUP_PROCESS);
+			snapshot(&was);
 		}
 		if (is_quorate(part[p->node])) {
 			p->in_view = 1;
-			views_give(part[p->node], was, was_in, was_pid, ES_GROUP_PROCESS);
+			views_give(part[p->node], &was, ES_GROUP_PROCESS);
 		}
 		return;
 	}
@@ -347,7 +375,7 @@ static void process_step(struct process *p)
 			es_group_message(&p->group, e.from, e.type, e.payload, e.len, now);
 			if (e.type == ES_WIRE_LOAD && e.from.nodeid == self.nodeid &&
 			    e.from.pid == self.pid && es_group_is_in(&p->group) && !p->wants_rejoin &&
-			    !p->has_left) {
+			    !p->has_left && !p->must_end) {
 				struct es_wire_load load;
 
 				assert_int_equal(es_wire_get_load(e.payload, e.len, &load), 0);
@@ -400,6 +428,8 @@ static void run(uint64_t ms)
 			bus_step();
 			process_step(&process[random_below(NODES)]);
 		}
+		if (hooks)
+			hooks->tick();
 		now += 1 + random_below(4);
 		check();
 	}
@@ -408,59 +438,51 @@ static void run(uint64_t ms)
 /* A cut: the token is lost, and after its timeout each side learns of it. */
 static void split(const unsigned int *to)
 {
-	unsigned int was[NODES];
-	uint32_t was_pid[NODES];
-	int was_in[NODES];
+	struct views was;
 
 	for (unsigned int i = 0; i < NODES; i++)
 		frozen_until[i] = now + LEASE_MS + random_below(400);
 	run(LEASE_MS);
-	snapshot(was, was_in, was_pid);
+	snapshot(&was);
 	trace("split", 0, "");
 	memcpy(part, to, sizeof(part));
-	world_changed(was, was_in, was_pid, ES_GROUP_NODE);
+	world_changed(&was, ES_GROUP_NODE);
 }
 
 static void merge(void)
 {
-	unsigned int was[NODES];
-	uint32_t was_pid[NODES];
-	int was_in[NODES];
+	struct views was;
 
-	snapshot(was, was_in, was_pid);
+	snapshot(&was);
 	trace("merge", 0, "");
 	memset(part, 0, sizeof(part));
-	world_changed(was, was_in, was_pid, ES_GROUP_NODE);
+	world_changed(&was, ES_GROUP_NODE);
 }
 
 static void crash(unsigned int node)
 {
-	unsigned int was[NODES];
-	uint32_t was_pid[NODES];
-	int was_in[NODES];
+	struct views was;
 
-	snapshot(was, was_in, was_pid);
+	snapshot(&was);
 	trace("crashes", node, "");
 	process[node].is_running = process[node].in_view = 0;
 	drop_events(&process[node]);
-	world_changed(was, was_in, was_pid, ES_GROUP_PROCESS);
+	world_changed(&was, ES_GROUP_PROCESS);
 }
 
 static void join(unsigned int node, const char *settings)
 {
-	unsigned int was[NODES];
-	uint32_t was_pid[NODES];
-	int was_in[NODES];
+	struct views was;
 
-	snapshot(was, was_in, was_pid);
+	snapshot(&was);
 	trace("joins", node, "");
 	start(node, settings);
-	was_pid[node] = process[node].pid;
-	world_changed(was, was_in, was_pid, ES_GROUP_PROCESS);
+	was.pid[node] = process[node].pid;
+	world_changed(&was, ES_GROUP_PROCESS);
 	/* world_changed() sees no difference of one that was not in a view. */
 	if (!process[node].in_view && is_quorate(part[node])) {
 		process[node].in_view = 1;
-		views_give(part[node], was, was_in, was_pid, ES_GROUP_PROCESS);
+		views_give(part[node], &was, ES_GROUP_PROCESS);
 	}
 }
 
@@ -468,9 +490,7 @@ static const char same[] = "=protocol=1\n=key=aa bb\n";
 
 static void begin(void)
 {
-	unsigned int was[NODES] = {};
-	uint32_t was_pid[NODES] = {};
-	int was_in[NODES] = {};
+	const struct views was = {};
 
 	now = 100000;
 	for (unsigned int i = 0; i < NODES; i++)
@@ -483,13 +503,72 @@ static void begin(void)
 	memset(datapath, 0, sizeof(datapath));
 	for (unsigned int i = 0; i < NODES; i++)
 		start(i, same);
-	world_changed(was, was_in, was_pid, ES_GROUP_PROCESS);
+	world_changed(&was, ES_GROUP_PROCESS);
 }
 
 static void end(void)
 {
 	for (unsigned int i = 0; i < NODES; i++)
 		drop_events(&process[i]);
+}
+
+/* What happens to a node, or to all, in worlds that go at random. */
+enum deed { SPLIT, MERGE, CRASH, COME_BACK, POWER_OFF, LEAVE, STALL, CHANGE };
+
+/* Does it to @node if it can be done; but for COME_BACK and POWER_OFF, which differ from world to world. */
+static void world_do(enum deed deed, unsigned int node)
+{
+	struct process *p = &process[node];
+	unsigned int to[NODES];
+
+	switch (deed) {
+	case SPLIT:
+		for (unsigned int n = 0; n < NODES; n++)
+			to[n] = random_below(2);
+		split(to);
+		break;
+	case MERGE:
+		merge();
+		break;
+	case CRASH:
+		if (p->is_running)
+			crash(node);
+		break;
+	case LEAVE:
+		if (p->in_view && !p->group.is_leaving)
+			es_group_leave(&p->group);
+		break;
+	case STALL:
+		p->is_stalled = !p->is_stalled;
+		break;
+	case CHANGE:
+		if (p->in_view)
+			es_group_change(&p->group, random_below(NODES), ES_WIRE_CHANGE_WEIGHT,
+					(uint16_t)(50 * random_below(5)));
+		break;
+	default:
+		break;
+	}
+}
+
+/* All is well again: who is away comes back by @come_back, and there is one partition. */
+static void world_mend(void (*come_back)(unsigned int node))
+{
+	for (unsigned int i = 0; i < NODES; i++) {
+		process[i].is_stalled = 0;
+		if (!process[i].is_running || process[i].group.is_leaving)
+			come_back(i);
+	}
+	merge();
+	run(12000);
+}
+
+/* A number from the environment, as EARSHOT_SEED. */
+static uint64_t world_setting(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 0) : otherwise;
 }
 
 static uint64_t inspected(void)

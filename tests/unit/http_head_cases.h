@@ -3,7 +3,7 @@
 #define EARSHOT_TESTS_UNIT_HTTP_HEAD_CASES_H
 /* The table of test_http_head.c: request heads and what must be read from them. */
 
-#include "inspector/http_head.h"
+#include "inspector/http/head.h"
 
 /* Expected flags; all of them are compared when the result is ES_HTTP_DONE. */
 #define F_KEEP	     (1u << 0)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "inspector/inspect.h"
+#include "inspector/inspect/inspect.h"
 
 #define NODES	3
 #define SELF	0

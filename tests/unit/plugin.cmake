@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 earshot_unit_test(tls_hello earshot-plugin-host)
+earshot_unit_test(guard earshot-plugin-host)
 earshot_unit_test(plugin earshot-inspect)
 target_compile_definitions(test_plugin PRIVATE EARSHOT_PLUGINS="${CMAKE_BINARY_DIR}/plugins")
 add_dependencies(test_plugin debug header-hash)
+earshot_unit_test(plugin_hang earshot-inspect)
+target_compile_definitions(test_plugin_hang PRIVATE EARSHOT_PLUGINS="${CMAKE_BINARY_DIR}/plugins")
+add_dependencies(test_plugin_hang debug)
 # The plugin lua's own matcher, beside Lua's.
 pkg_search_module(LUA REQUIRED IMPORTED_TARGET lua5.4 lua-5.4 lua54)
 earshot_unit_test(lua_pattern PkgConfig::LUA)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inspector/boundary.h: where the next request starts, or why that is not known.
+ * inspector/http/boundary.h: where the next request starts, or why that is not known.
  */
 #include "cmocka_all.h"
 #include <string.h>
-#include "inspector/boundary.h"
+#include "inspector/http/boundary.h"
 
 static struct es_boundary find(const char *text, int truncate)
 {

@@ -97,6 +97,48 @@ static void test_rp_filter_public(void **state)
 	assert_int_equal(finding("network.rp_filter_public")->severity, ES_CHECK_OK);
 }
 
+static void packet_socket(unsigned int ifindex)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "sk       RefCnt Type Proto  Iface R Rmem   User   Inode\n"
+		 "00000000c0ffee01 3      3    0003   %u     1 0      0      41\n"
+		 "00000000c0ffee02 3      3    0800   %u     1 0      0      42\n",
+		 ifindex, ifindex);
+	put("proc/net/packet", text);
+}
+
+static void test_packet_sockets(void **state)
+{
+	char path[256];
+
+	(void)state;
+	facts.public.index = 1000;
+	facts.cluster.index = 1001;
+	put("proc/77/comm", "dhcp client\n");
+	put("proc/77/fd/0", "");
+	snprintf(path, sizeof(path), "%s/proc/77/fd/5", root);
+	assert_int_equal(symlink("socket:[42]", path), 0);
+	packet_socket(0);
+	expect_one("network.packet_sockets", ES_CHECK_ERROR,
+		   "dhcp client (process 77) has a packet socket for IP on all interfaces, inode 42");
+	packet_socket(facts.public.index);
+	expect_one("network.packet_sockets", ES_CHECK_ERROR, "on eth0");
+	packet_socket(facts.cluster.index);
+	expect_one("network.packet_sockets", ES_CHECK_ERROR, "on eth1");
+	assert_non_null(strstr(finding("network.packet_sockets")->action, "process 77"));
+	assert_int_equal(unlink(path), 0);
+	expect_one("network.packet_sockets", ES_CHECK_ERROR, "a process that cannot be seen");
+	facts.is_module = 1;
+	run_again();
+	assert_int_equal(finding("network.packet_sockets")->severity, ES_CHECK_OK);
+	facts.is_module = 0;
+	packet_socket(1002);
+	run_again();
+	assert_int_equal(finding("network.packet_sockets")->severity, ES_CHECK_OK);
+}
+
 /* What the daemon will set is no fault while it does not run. */
 static void test_before_the_daemon(void **state)
 {
@@ -368,6 +410,7 @@ int main(void)
 		TEST(test_files),
 		TEST(test_no_conntrack),
 		TEST(test_rp_filter_public),
+		TEST(test_packet_sockets),
 		TEST(test_before_the_daemon),
 		TEST(test_links),
 		TEST(test_mtu),

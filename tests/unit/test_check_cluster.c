@@ -178,7 +178,7 @@ static void test_corosync_out_of_reach(void **state)
 	assert_int_equal(check.totals[ES_CHECK_UNCHECKED], 1);
 	facts.corosync.rc = -ETIMEDOUT;
 	run_again();
-	assert_non_null(strstr(finding("corosync.running")->found, "does not answer"));
+	assert_non_null(strstr(finding("corosync.running")->found, "corosync hangs"));
 	facts.corosync.rc = -ELIBACC;
 	run_again();
 	assert_non_null(strstr(finding("corosync.running")->found, "libraries"));
@@ -284,6 +284,121 @@ static void test_members(void **state)
 	expect_one("members.daemon", ES_CHECK_UNCHECKED, "does not answer");
 }
 
+static void set_clock(size_t node, int ahead_ms)
+{
+	json_object_object_add(node_of(node), "clock_ahead_ms", json_object_new_int(ahead_ms));
+}
+
+static void test_clocks(void **state)
+{
+	(void)state;
+	status_reset();
+	json_object_object_add(node_of(0), "self", json_object_new_boolean(1));
+	set_clock(1, 1900);
+	set_clock(2, -1900);
+	run_again();
+	assert_int_equal(finding("members.clocks")->severity, ES_CHECK_OK);
+	set_clock(1, 2500);
+	expect_one("members.clocks", ES_CHECK_WARNING, "node n2: its clock is 2.5 s ahead");
+	set_clock(1, -75000);
+	expect_one("members.clocks", ES_CHECK_ERROR, "node n2: its clock is 75.0 s behind");
+	/* All the others agree with each other: it is this node's. */
+	set_clock(2, -74000);
+	expect_one("members.clocks", ES_CHECK_ERROR, "node n1: its clock is 74.0 s ahead");
+	json_object_object_add(node_of(2), "clock_ahead_ms", NULL); /* of two nobody knows which one it is */
+	expect_one("members.clocks", ES_CHECK_ERROR, "node n2: its clock is 75.0 s behind");
+	json_object_object_add(node_of(1), "clock_ahead_ms", NULL);
+	expect_one("members.clocks", ES_CHECK_UNCHECKED, "no other node has told its time");
+	status_reset();
+}
+
+static void counters_set(const char *reply_text)
+{
+	json_object_put(facts.daemon.counters);
+	facts.daemon.counters = reply_text ? json_tokener_parse(reply_text) : NULL;
+}
+
+static void test_decisions(void **state)
+{
+	static const char early[] = "{\"counters\": [{\"name\": \"inspect_requests\", \"value\": 9}, "
+				    "{\"name\": \"inspect_decisions_early\", \"value\": 7}]}";
+
+	(void)state;
+	status_reset();
+	counters_set(early);
+	expect_one("members.decisions", ES_CHECK_WARNING,
+		   "7 decisions were forgotten early, with connection_rate = 500");
+	assert_non_null(strstr(finding("members.decisions")->action, "connection_rate = 1000"));
+	conf->inspector.decision_entries = 1024;
+	expect_one("members.decisions", ES_CHECK_WARNING, "with decision_entries = 1024");
+	conf->inspector.decision_entries = 0;
+	counters_set(NULL);
+	expect_one("members.decisions", ES_CHECK_UNCHECKED, "has not told its counters");
+	counters_set("{\"counters\": []}");
+	run_again();
+	assert_int_equal(finding("members.decisions")->severity, ES_CHECK_OK);
+}
+
+static void set_bool(struct json_object *object, const char *key, int value)
+{
+	json_object_object_add(object, key, json_object_new_boolean(value));
+}
+
+static void test_heard(void **state)
+{
+	(void)state;
+	status_reset();
+	run_again();
+	assert_int_equal(finding("members.heard")->severity, ES_CHECK_OK);
+	set_bool(node_of(1), "hears", 0);
+	run_again();
+	assert_int_equal(finding("members.heard")->severity, ES_CHECK_OK); /* n3 does */
+	set_bool(node_of(0), "hears", 0);
+	set_bool(node_of(2), "hears", 0);
+	expect_one("members.heard", ES_CHECK_WARNING, "none of them hears it");
+	status_reset();
+	set_bool(node_of(2), "heard", 0);
+	json_object_object_del(node_of(2), "hears");
+	expect_one("members.heard", ES_CHECK_WARNING, "node n3 is a member, and not heard");
+	set_bool(node_of(2), "member", 0);
+	run_again();
+	assert_int_equal(finding("members.heard")->severity, ES_CHECK_OK);
+	status_reset();
+	for (size_t i = 0; i < 3; i++) {
+		json_object_object_del(node_of(i), "heard");
+		json_object_object_del(node_of(i), "hears");
+	}
+	run_again();
+	assert_int_equal(finding("members.heard")->severity, ES_CHECK_INFO);
+}
+
+/* What a request or a plugin has done to a daemon must be seen. */
+static void test_poison(void **state)
+{
+	(void)state;
+	status_reset();
+	json_object_object_add(facts.daemon.status, "poison",
+			       json_tokener_parse("[{\"node\": \"n2\", \"service\": \"web\", \"client\": "
+						  "\"198.51.100.7\", \"port\": 4711, "
+						  "\"daemon\": \"hung\", \"age_s\": 12.5}]"));
+	expect_one("members.poison", ES_CHECK_ERROR, "198.51.100.7 port 4711 ended the daemon of n2");
+	status_reset();
+	json_object_object_add(
+		facts.daemon.status, "plugins",
+		json_tokener_parse(
+			"[{\"name\": \"a\", \"service\": \"web\", \"crashes\": 0, \"is_off\": false}, "
+			"{\"name\": \"b\", \"service\": \"web\", \"crashes\": 1, \"is_off\": false}]"));
+	expect_one("members.plugins", ES_CHECK_WARNING,
+		   "plugin b of service web has crashed or hung 1 times");
+	json_object_object_add(
+		facts.daemon.status, "plugins",
+		json_tokener_parse(
+			"[{\"name\": \"b\", \"service\": \"web\", \"crashes\": 3, \"is_off\": true}]"));
+	expect_one("members.plugins", ES_CHECK_ERROR, "plugin b of service web is off");
+	json_object_put(facts.daemon.status);
+	facts.daemon.status = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +409,10 @@ int main(void)
 		TEST(test_corosync_out_of_reach),
 		TEST(test_settings),
 		TEST(test_members),
+		TEST(test_clocks),
+		TEST(test_decisions),
+		TEST(test_heard),
+		TEST(test_poison),
 	};
 
 	return cmocka_run_group_tests_name("check_cluster", tests, group_setup, group_teardown);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The earshot program as a user runs it: its output for the example replies of docs/json.md, which daemon it
  * picks, its exit statuses. The daemon's place is taken by a control socket server in a child process.
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "earshot_version.h"
-#include "inspector/control.h"
+#include "inspector/control/control.h"
 #include "tests/unit/doc_examples.h"
 
 static char directory[] = "/tmp/earshot-cli-XXXXXX";

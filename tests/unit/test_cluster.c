@@ -4,7 +4,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/cluster.h"
+#include "inspector/cluster/cluster.h"
 
 #define NODES 3
 #define SELF  1
@@ -157,6 +157,43 @@ static void test_change(void **state)
 	change(none, all);
 }
 
+/* A slot is this node's since the change that gave it to it, whatever changed later; once it was another's,
+ * anew. */
+static void test_tenure(void **state)
+{
+	static const unsigned int steps[][NODES] = {
+		{100, 100, 0}, {100, 100, 100}, {100, 40, 100}, {100, 100, 100}, {100, 100, 0}};
+	struct es_conf *conf = conf_new();
+	struct es_cluster *all = cluster(conf, NULL, NULL);
+	static struct es_tenure tenure;
+	struct es_share share = {}, before;
+	static uint64_t since[ES_RING_SLOTS];
+
+	(void)state;
+	assert_true(es_cluster_since_ms(all, hash_of(0)) == UINT64_MAX &&
+		    es_cluster_has_doubts(all, hash_of(0)));
+	for (uint64_t now_ms = 1000; now_ms <= 5000; now_ms += 1000) {
+		struct es_cluster *c = cluster(conf, steps[now_ms / 1000 - 1], NULL);
+
+		before = share;
+		es_cluster_share(c, &share);
+		es_tenure_set(&tenure, &share, now_ms);
+		tenure.doubts_ms = 3000;
+		assert_int_equal(es_cluster_set_tenure(c, &tenure), 0);
+		for (unsigned int slot = 0; slot < ES_RING_SLOTS; slot++) {
+			if (!is_in(&share, slot))
+				since[slot] = UINT64_MAX;
+			else if (!is_in(&before, slot))
+				since[slot] = now_ms;
+			assert_true(es_cluster_since_ms(c, hash_of(slot)) == since[slot]);
+			assert_int_equal(es_cluster_has_doubts(c, hash_of(slot)), since[slot] >= 3000);
+		}
+		es_cluster_free(&c);
+	}
+	es_cluster_free(&all);
+	es_conf_free(&conf);
+}
+
 /* Nobody is on it: nobody is answered, whatever this node had. */
 static void test_empty_ring(void **state)
 {
@@ -231,11 +268,9 @@ static void test_is_target(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_without_a_share),
-		cmocka_unit_test(test_weights),
-		cmocka_unit_test(test_change),
-		cmocka_unit_test(test_empty_ring),
-		cmocka_unit_test(test_flags_and_ids_are_apart),
+		cmocka_unit_test(test_without_a_share), cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_change),		cmocka_unit_test(test_tenure),
+		cmocka_unit_test(test_empty_ring),	cmocka_unit_test(test_flags_and_ids_are_apart),
 		cmocka_unit_test(test_is_target),
 	};
 

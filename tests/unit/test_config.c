@@ -1,49 +1,12 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The configuration file: what a correct one gives, and for each way of being wrong the exact message,
- * because the message is what the administrator works with.
+ * What a correct configuration file gives: defaults, each key, the shipped examples, and files that cannot be
+ * read.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/config_text.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "inspector/config.h"
-
-#define DATAPATH "datapath { interface = eth0  cluster_interface = eth1 }\n"
-#define NODE	 "node n1 { address = 10.78.0.1 }\n"
-#define SERVICE	 "service web { address = 10.77.0.100  port = 80 }\n"
-#define MINIMAL	 DATAPATH NODE SERVICE
-
-static struct es_conf *parse_ok(const char *text)
-{
-	struct es_conf_error err;
-	struct es_conf *conf = NULL;
-
-	if (es_conf_parse(text, strlen(text), "t.conf", &conf, &err))
-		fail_msg("%s\nin: %s", err.text, text);
-	assert_string_equal(err.text, "");
-	return conf;
-}
-
-static void check_error(const char *text, size_t size, const char *expected)
-{
-	struct es_conf *conf = (void *)&conf; /* must stay untouched */
-	struct es_conf_error err;
-
-	assert_int_equal(es_conf_parse(text, size, "t.conf", &conf, &err), -EINVAL);
-	if (strcmp(err.text, expected) != 0)
-		fail_msg("in: %s\nexpected: %s\n     got: %s", text, expected, err.text);
-	assert_ptr_equal(conf, (void *)&conf);
-}
 
 static void test_defaults(void **state)
 {
@@ -70,7 +33,9 @@ static void test_defaults(void **state)
 	assert_int_equal(conf->inspector.gather_timeout_ms, 200);
 	assert_int_equal(conf->inspector.gather_bytes, 65536);
 	assert_int_equal(conf->inspector.gather_flows, 4096);
-	assert_int_equal(conf->inspector.decision_entries, 262144);
+	assert_int_equal(conf->inspector.decision_entries, 0);
+	assert_int_equal(conf->inspector.connection_rate, 500);
+	assert_int_equal(es_conf_decision_entries(conf), 192000);
 	assert_int_equal(conf->inspector.race_window_ms, 50);
 	assert_int_equal(conf->node_count, 1);
 	assert_string_equal(conf->nodes[0].name, "n1");
@@ -135,6 +100,7 @@ static void test_everything_set(void **state)
 	assert_int_equal(conf->inspector.gather_bytes, 1460);
 	assert_int_equal(conf->inspector.gather_flows, 1);
 	assert_int_equal(conf->inspector.decision_entries, 1024);
+	assert_int_equal(es_conf_decision_entries(conf), 1024);
 	assert_int_equal(conf->inspector.race_window_ms, 0);
 	assert_int_equal(conf->node_count, 2);
 	assert_string_equal(conf->nodes[0].name, "n-1.a_B");
@@ -160,298 +126,6 @@ static void test_unicast_default_mac(void **state)
 	(void)state;
 	assert_memory_equal(conf->datapath.cluster_mac, mac, 6);
 	es_conf_free(&conf);
-}
-
-/* Wrong files and what is said about them. */
-static const struct {
-	const char *text;
-	const char *error;
-} errors[] = {
-	/* values */
-	{DATAPATH NODE "service web {\n address = 10.77.0.100\n port = 70000\n}",
-	 "t.conf:5: service web: port = 70000: expected 1..65535"},
-	{"service web { port = 0 }", "t.conf:1: service web: port = 0: expected 1..65535"},
-	{"service web { port = -1 }", "t.conf:1: service web: port = -1: expected a plain number 1..65535"},
-	{"service web { port = 0x50 }",
-	 "t.conf:1: service web: port = 0x50: expected a plain number 1..65535"},
-	{"service web { port = http }",
-	 "t.conf:1: service web: port = http: expected a plain number 1..65535"},
-	{"service web { port = '' }", "t.conf:1: service web: port = : expected a plain number 1..65535"},
-	{"service web { port = 99999999999999999999 }",
-	 "t.conf:1: service web: port = 99999999999999999999: expected 1..65535"},
-	{"inspector { gather_timeout_ms = 200ms }",
-	 "t.conf:1: inspector: gather_timeout_ms = 200ms: expected a plain number 1..10000 (milliseconds)"},
-	{"datapath { cookie_lifetime_s = 60 }",
-	 "t.conf:1: datapath: cookie_lifetime_s = 60: expected 120..3600 (seconds)"},
-	{"datapath { cookie_lifetime_s = 5m }",
-	 "t.conf:1: datapath: cookie_lifetime_s = 5m: expected a plain number 120..3600 (seconds)"},
-	{"datapath { mtu = 100 }",
-	 "t.conf:1: datapath: mtu = 100: expected 0 (ask the interface) or 576..65535 (bytes)"},
-	{"datapath { receive_window_scale = 15 }",
-	 "t.conf:1: datapath: receive_window_scale = 15: expected 0..14"},
-	{"datapath { fallback_after_ms = 0 }",
-	 "t.conf:1: datapath: fallback_after_ms = 0: expected 100..60000 (milliseconds)"},
-	{"inspector { workers = 9 }",
-	 "t.conf:1: inspector: workers = 9: expected 0 (one for each two CPUs, at most 8) or 1..8"},
-	{"service web { load_bound = 99 }",
-	 "t.conf:1: service web: load_bound = 99: expected 0 (none) or 100..1000 (percent)"},
-	{"service web { load_bound = 125% }",
-	 "t.conf:1: service web: load_bound = 125%: expected a plain number 0 (none) or 100..1000 (percent)"},
-	{"node n1 { weight = 1001 }", "t.conf:1: node n1: weight = 1001: expected 0..1000"},
-	{"cluster { virtual_nodes = 0 }",
-	 "t.conf:1: cluster: virtual_nodes = 0: expected 1..1024 (of a node with weight 100)"},
-	{"cluster { membership = zookeeper }",
-	 "t.conf:1: cluster: membership = zookeeper: expected static | corosync"},
-	{"datapath { type = xdp }", "t.conf:1: datapath: type = xdp: expected auto | bpf | module"},
-	{"datapath { mac_mode = broadcast }",
-	 "t.conf:1: datapath: mac_mode = broadcast: expected multicast | unicast"},
-	{"service web { handover_cost = 1001 }",
-	 "t.conf:1: service web: handover_cost = 1001: expected 0..1000 (requests)"},
-	{DATAPATH NODE
-	 "service web { address = 10.77.0.100 port = 80\nserver_port = 80 server_address = 10.77.0.100 }",
-	 "t.conf:4: service web: server_port = 80: there the program listens: expected the server's own "
-	 "address or "
-	 "port"},
-	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80 inspect = every server_port = 81 }",
-	 "t.conf:3: service web: server_port = 81: with inspect = every no program hands over: expected "
-	 "inspect = "
-	 "first or never"},
-	{"service web { server_address = 0.0.0.0 }",
-	 "t.conf:1: service web: server_address = 0.0.0.0: expected a unicast IPv4 address of a network"},
-	{"service web { inspect = yes }",
-	 "t.conf:1: service web: inspect = yes: expected first | every | never"},
-	{"service web { policy = round-robin }", "t.conf:1: service web: policy = round-robin: expected ring "
-						 "| wrr | wlc | cap | uri-hash | ward | lard | "
-						 "lard-r | ext-lard | hylard | cawll | xlard-r | cahrd"},
-	{"service web { address = 10.77.0 }",
-	 "t.conf:1: service web: address = 10.77.0: expected an IPv4 address"},
-	{"service web { address = www.example.org }",
-	 "t.conf:1: service web: address = www.example.org: expected an IPv4 address"},
-	{"service web { address = 2001:db8::1 }", "t.conf:1: service web: address = 2001:db8::1: IPv6 is not "
-						  "available in this version, expected an IPv4 "
-						  "address"},
-	{"service web { address = ::ffff:10.77.0.100 }",
-	 "t.conf:1: service web: address = ::ffff:10.77.0.100: IPv6 is not available in this version, "
-	 "expected an "
-	 "IPv4 address"},
-	{"service web { address = 127.0.0.1 }",
-	 "t.conf:1: service web: address = 127.0.0.1: expected a unicast IPv4 address of a network"},
-	{"node n1 { address = 0.0.0.0 }",
-	 "t.conf:1: node n1: address = 0.0.0.0: expected a unicast IPv4 address of a network"},
-	{"node n1 { address = 224.0.0.1 }",
-	 "t.conf:1: node n1: address = 224.0.0.1: expected a unicast IPv4 address of a network"},
-	{"datapath { cluster_mac = 03:bf:0a:4d:00 }",
-	 "t.conf:1: datapath: cluster_mac = 03:bf:0a:4d:00: expected a MAC address like 03:bf:0a:4d:00:64"},
-	{"datapath { cluster_mac = 03-bf-0a-4d-00-64 }",
-	 "t.conf:1: datapath: cluster_mac = 03-bf-0a-4d-00-64: expected a MAC address like "
-	 "03:bf:0a:4d:00:64"},
-	{"datapath { cluster_mac = 03:bf:0a:4d:00:64:00 }",
-	 "t.conf:1: datapath: cluster_mac = 03:bf:0a:4d:00:64:00: expected a MAC address like "
-	 "03:bf:0a:4d:00:64"},
-	{"datapath { interface = averyveryverylong }",
-	 "t.conf:1: datapath: interface = averyveryverylong: expected the name of a network interface, 1..15 "
-	 "characters"},
-	{"datapath { interface = a/b }",
-	 "t.conf:1: datapath: interface = a/b: expected the name of a network interface, 1..15 characters"},
-	{"cluster { key_file = cluster.key }",
-	 "t.conf:1: cluster: key_file = cluster.key: expected an absolute path"},
-	{"cluster { name = \"\" }", "t.conf:1: cluster: name = : expected 1..63 characters"},
-	{"cluster { name = 0123456789012345678901234567890123456789012345678901234567890123 }",
-	 "t.conf:1: cluster: name = 0123456789012345678901234567890123456789012345678901234567890123: "
-	 "expected 1..63 "
-	 "characters"},
-
-	/* structure */
-	{"cluster {\n\n colour = red\n}",
-	 "t.conf:3: cluster: unknown key \"colour\": expected name | key_file | "
-	 "membership | handover_port | virtual_nodes"},
-	{"service web { adress = 10.77.0.100 }",
-	 "t.conf:1: service web: unknown key \"adress\": expected address | "
-	 "port | policy | inspect | server_address | server_port | load_bound | handover_cost | parameters | "
-	 "document_root | admit_low | "
-	 "admit_normal | retry_after_s | plugin NAME {"},
-	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
-			   "| node | service | rule | location"},
-	{"port = 80", "t.conf:1: unknown section \"port\": expected cluster | datapath | inspector | node | "
-		      "service | rule | location"},
-	{"cluster {\n name = a\n name = a\n}",
-	 "t.conf:3: cluster: name = a: first set on line 2: expected it once"},
-	{"cluster {\n name = a\n}\ncluster {\n name = b\n}",
-	 "t.conf:4: cluster: first defined on line 1: expected one cluster section"},
-	{"cluster {\n}\ncluster {\n}",
-	 "t.conf:4: cluster: first defined on line 2: expected one cluster section"},
-	{NODE NODE, "t.conf:2: node n1: first defined on line 1: expected another name"},
-	{NODE "node n2 { address = 10.78.0.2 }\nnode n1 { }",
-	 "t.conf:3: node n1: first defined on line 1: expected another name"},
-	{SERVICE SERVICE, "t.conf:2: service web: first defined on line 1: expected another name"},
-	{"node n1 {\n weight = 1\n}", "t.conf:1: node n1: address is missing: expected address = VALUE"},
-	{"service web {\n address = 10.77.0.100\n}",
-	 "t.conf:1: service web: port is missing: expected port = VALUE"},
-	{"service web {\n}", "t.conf:2: service web: address is missing: expected address = VALUE"},
-	{"node { address = 10.78.0.1 }", "t.conf:1: node: name is missing: expected one before \"{\""},
-	{"node a b { }", "t.conf:1: node: expected \"{\""},
-	{"node 'a b' { weight = 1 }",
-	 "t.conf:1: node a b: bad name: expected 1..63 letters, digits, '.', '_' or '-', "
-	 "starting with a letter or digit"},
-	{"node -a { weight = 1 }",
-	 "t.conf:1: node -a: bad name: expected 1..63 letters, digits, '.', '_' or '-', "
-	 "starting with a letter or digit"},
-	{"cluster x { }", "t.conf:1: cluster: expected \"{\""},
-	{"cluster { name lab }", "t.conf:1: cluster: name: expected \"=\" and a value"},
-	{"cluster { name = }", "t.conf:1: cluster: unexpected \"}\": expected KEY = VALUE"},
-	{"cluster { name = = a }", "t.conf:1: cluster: unexpected \"=\": expected KEY = VALUE"},
-	/* comments count as many lines as they have, wherever they stand */
-	{"# a\n# b\nservices { }",
-	 "t.conf:3: unknown section \"services\": expected cluster | datapath | inspector | "
-	 "node | service | rule | location"},
-	{"/* a\n b */\ncluster /* c */ { // d\n handover_port = # e\n /**/ 0 /***/ }",
-	 "t.conf:5: cluster: handover_port = 0: expected 1..65535"},
-	{"cluster { name = /*a\n\xc3\xa4*/ c\n x = y }",
-	 "t.conf:3: cluster: unknown key \"x\": expected name | key_file | membership | handover_port | "
-	 "virtual_nodes"},
-	{"cluster { handover_port = 1/*2*/ }",
-	 "t.conf:1: unexpected \"*\": expected a word, \"=\", \"{\", \"}\" or quotes"},
-	{"/*/ cluster { }", "t.conf:1: comment without its end: expected */"},
-	{"cluster { = a }", "t.conf:1: cluster: unexpected \"=\": expected KEY = VALUE"},
-	{"node", "t.conf:1: premature end of file: expected SECTION { KEY = VALUE }"},
-	{"'' = x", "t.conf:1: syntax error: expected SECTION { KEY = VALUE }"},
-	{"cluster { '' = x }", "t.conf:1: syntax error: expected SECTION { KEY = VALUE }"},
-
-	/* what libconfuse would have let pass */
-	{"cluster {\n name = a\n", "t.conf:1: \"{\" without \"}\": expected it before the end of the file"},
-	{"cluster {\n name = a\n node n1 {\n}",
-	 "t.conf:3: \"{\" inside the section opened at line 1: expected \"}\" first"},
-	{"\n}", "t.conf:2: \"}\" without \"{\": expected a section or the end"},
-	{"\ncluster { name = \"lab }\n}",
-	 "t.conf:2: string without its closing \": expected it on the same line"},
-	{"cluster { name = 'lab", "t.conf:1: string without its closing ': expected it on the same line"},
-	{MINIMAL "/* forgotten", "t.conf:4: comment without its end: expected */"},
-	{"cluster { name = \"a\\x41\" }", "t.conf:1: backslash in a string: expected no escapes"},
-	{"cluster { name = \"${HOME}\" }",
-	 "t.conf:1: \"${\" in a string: expected no variables, the file is the same on all nodes"},
-	{"cluster { name = ${HOME} }",
-	 "t.conf:1: unexpected \"$\": expected a word, \"=\", \"{\", \"}\" or quotes"},
-	{"cluster { handover_port = *80 }",
-	 "t.conf:1: unexpected \"*\": expected a word, \"=\", \"{\", \"}\" or quotes"},
-	{"cluster { name += b }",
-	 "t.conf:1: unexpected \"+\": expected a word, \"=\", \"{\", \"}\" or quotes"},
-	{"include(\"x\")", "t.conf:1: unexpected \"(\": expected a word, \"=\", \"{\", \"}\" or quotes"},
-	{"cluster { name = \"a\tb\" }", "t.conf:1: control character 0x09: expected text"},
-	{"cluster { name = \"a\x7f\" }", "t.conf:1: control character 0x7f: expected text"},
-	{"cluster { }\n# bell \a\n", "t.conf:2: control character 0x07: expected text"},
-	{"a\rb", "t.conf:1: control character 0x0d: expected text"},
-	{"cluster { name = \"\xc3\xa4\" }",
-	 "t.conf:1: unexpected byte 0xc3: expected ASCII outside comments"},
-	{"\xef\xbb\xbf", "t.conf:1: unexpected byte 0xef: expected ASCII outside comments"},
-
-	/* the whole */
-	{"", "t.conf: datapath: interface is missing: expected interface = VALUE"},
-	{"# nothing\n", "t.conf: datapath: interface is missing: expected interface = VALUE"},
-	{NODE SERVICE "\ndatapath {\n interface = eth0\n}",
-	 "t.conf:4: datapath: cluster_interface is missing: expected cluster_interface = VALUE"},
-	{DATAPATH SERVICE, "t.conf: no node: expected node NAME { address = ADDRESS } for each node"},
-	{DATAPATH NODE, "t.conf: no service: expected service NAME { address = ADDRESS  port = PORT }"},
-	{MINIMAL "node n2 {\n address = 10.78.0.1\n}",
-	 "t.conf:5: node n2: address = 10.78.0.1: also of node n1: expected one of its own"},
-	{MINIMAL "node n2 { address = 10.77.0.100 }",
-	 "t.conf:4: node n2: address = 10.77.0.100: also of service web: expected the node's address on the "
-	 "private "
-	 "network"},
-	{MINIMAL "service b {\n address = 10.77.0.100\n port = 80\n}",
-	 "t.conf:6: service b: address = 10.77.0.100 and port = 80: also of service web: expected another "
-	 "address or "
-	 "port"},
-	{DATAPATH NODE
-	 "service web {\n address = 10.77.0.100\n port = 80\n inspect = never\n policy = lard\n}",
-	 "t.conf:7: service web: policy = lard: with inspect = never expected ring"},
-	{DATAPATH SERVICE "node n1 { address = 10.78.0.1\n weight = 0 }\n",
-	 "t.conf:4: node n1: weight = 0: as of all nodes: expected at least one above 0"},
-	{NODE SERVICE "datapath { interface = a cluster_interface = b\n cluster_mac = 02:bf:0a:4d:00:64 }",
-	 "t.conf:4: datapath: cluster_mac: with mac_mode = multicast expected a group address (first byte "
-	 "odd)"},
-	{NODE SERVICE "datapath { interface = a cluster_interface = b mac_mode = unicast\n cluster_mac = "
-		      "03:bf:0a:4d:00:64 }",
-	 "t.conf:4: datapath: cluster_mac: with mac_mode = unicast expected a station address (first byte "
-	 "even)"},
-	{NODE SERVICE "datapath { interface = a cluster_interface = b mac_mode = unicast\n cluster_mac = "
-		      "00:00:00:00:00:00 }",
-	 "t.conf:4: datapath: cluster_mac: expected an address other than 0"},
-};
-
-static void test_errors(void **state)
-{
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-		struct es_conf *conf;
-
-		check_error(errors[i].text, strlen(errors[i].text), errors[i].error);
-		/* and nothing of it is left for the next file, in libconfuse's lexer least of all */
-		conf = parse_ok(MINIMAL);
-		es_conf_free(&conf);
-	}
-}
-
-static void test_nul(void **state)
-{
-	static const char text[] = "cluster { name = \"a\0b\" }";
-
-	(void)state;
-	check_error(text, sizeof(text) - 1, "t.conf:1: control character 0x00: expected text");
-}
-
-/* @count sections of one kind, made of @format with the number twice */
-static char *many(const char *head, unsigned int count, const char *format)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *file = open_memstream(&text, &size);
-	unsigned int i;
-
-	assert_non_null(file);
-	fputs(head, file);
-	for (i = 1; i <= count; i++)
-		fprintf(file, format, i, i);
-	fclose(file);
-	return text;
-}
-
-static void test_bounds(void **state)
-{
-	static const char node[] = "node n%u { address = 10.78.1.%u }\n";
-	static const char service[] = "service s%u { address = 10.77.0.100 port = %u }\n";
-	struct es_conf *conf;
-	char *text;
-
-	(void)state;
-	text = many(DATAPATH SERVICE, 127, node);
-	conf = parse_ok(text);
-	assert_int_equal(conf->node_count, 127);
-	assert_string_equal(conf->nodes[126].name, "n127");
-	es_conf_free(&conf);
-	free(text);
-	text = many(DATAPATH SERVICE "cluster {\n virtual_nodes = 129\n}\n", 127, node);
-	conf = parse_ok(text);
-	es_conf_free(&conf);
-	free(text);
-	text = many(DATAPATH SERVICE "cluster {\n virtual_nodes = 130\n}\n", 127, node);
-	check_error(text, strlen(text),
-		    "t.conf:4: cluster: virtual_nodes = 130: with the nodes' weights 16510 points on the "
-		    "ring: expected "
-		    "at most 16384");
-	free(text);
-	text = many(DATAPATH SERVICE, 128, node);
-	check_error(text, strlen(text), "t.conf:130: node n128: too many nodes: expected at most 127");
-	free(text);
-	text = many(DATAPATH NODE, 64, service);
-	conf = parse_ok(text);
-	assert_int_equal(conf->service_count, 64);
-	es_conf_free(&conf);
-	free(text);
-	text = many(DATAPATH NODE, 65, service);
-	check_error(text, strlen(text), "t.conf:67: service s65: too many services: expected at most 64");
-	free(text);
 }
 
 static void test_load(void **state)
@@ -531,79 +205,15 @@ static void test_example_defaults(void **state)
 	free(text);
 }
 
-static void test_find_self_by_name(void **state)
-{
-	struct es_conf *conf = parse_ok(MINIMAL "node n2 { address = 10.78.0.2 }");
-	struct es_conf_error err;
-	unsigned int index = 77;
-
-	(void)state;
-	assert_int_equal(es_conf_find_self(conf, "n3", &index, &err), -ENOENT);
-	assert_string_equal(err.text,
-			    "t.conf: no node named \"n3\": expected n1 (10.78.0.1), n2 (10.78.0.2)");
-	assert_int_equal(index, 77);
-	assert_int_equal(es_conf_find_self(conf, "n2", &index, &err), 0);
-	assert_int_equal(index, 1);
-	es_conf_free(&conf);
-}
-
-static void test_find_self_by_address(void **state)
-{
-	struct es_conf *conf =
-		parse_ok(MINIMAL "node n2 { address = 10.78.0.2 }\nnode n3 { address = 10.78.0.3 }\n");
-	struct es_conf_error err;
-	unsigned int i, index = 77;
-
-	(void)state;
-	/* addresses that no machine has, later one that every machine has; a file may hold neither */
-	for (i = 0; i < 3; i++)
-		conf->nodes[i].address.w[3] = htonl(0xf0000001 + i);
-	assert_int_equal(es_conf_find_self(conf, NULL, &index, &err), -ENOENT);
-	assert_string_equal(err.text,
-			    "t.conf: this machine has no node's address: expected one of n1 (240.0.0.1), n2 "
-			    "(240.0.0.2), n3 (240.0.0.3) on an interface, or --node NAME");
-	conf->nodes[1].address.w[3] = inet_addr("127.0.0.1");
-	assert_int_equal(es_conf_find_self(conf, NULL, &index, &err), 0);
-	assert_int_equal(index, 1);
-	conf->nodes[2].address.w[3] = inet_addr("127.0.0.1");
-	index = 77;
-	assert_int_equal(es_conf_find_self(conf, NULL, &index, &err), -EEXIST);
-	assert_string_equal(err.text,
-			    "t.conf: this machine has the addresses of 2 nodes: expected --node NAME of n1 "
-			    "(240.0.0.1), n2 (127.0.0.1), n3 (127.0.0.1)");
-	assert_int_equal(index, 77);
-	es_conf_free(&conf);
-}
-
-static void test_find_self_long_list(void **state)
-{
-	char *text = many(DATAPATH SERVICE, 127, "node n%u { address = 192.0.2.%u }\n");
-	struct es_conf *conf = parse_ok(text);
-	struct es_conf_error err;
-	unsigned int index;
-
-	(void)state;
-	assert_int_equal(es_conf_find_self(conf, "x", &index, &err), -ENOENT);
-	assert_non_null(strstr(err.text, "n14 (192.0.2.14), ..."));
-	es_conf_free(&conf);
-	free(text);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_everything_set),
 		cmocka_unit_test(test_unicast_default_mac),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_nul),
-		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_examples),
 		cmocka_unit_test(test_example_defaults),
-		cmocka_unit_test(test_find_self_by_name),
-		cmocka_unit_test(test_find_self_by_address),
-		cmocka_unit_test(test_find_self_long_list),
 	};
 
 	return cmocka_run_group_tests_name("config", tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspector/config.h"
+#include "inspector/config/config.h"
 
 #define BASE                                                                                                 \
 	"datapath { interface = eth0 cluster_interface = eth1 }\n"                                           \

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The control socket: its protocol, its bounds, and the socket file. The server's loop runs in a thread of
  * its own, the tests are blocking clients.
@@ -22,7 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "inspector/control.h"
+#include "inspector/control/control.h"
 
 #define BAD_REQUEST                                                                                          \
 	"{\"ok\":false,\"error\":\"bad request, expected one JSON object with a \\\"command\\\" on each "    \

@@ -58,7 +58,7 @@ static void test_golden(void **state)
 	__u32 cookie = es_cookie_make(&key, FLOW, 13631488, 0xdeadbeef, &o, &tsval);
 
 	(void)state;
-	/* As tests/datapath/model.py computes it too: a change here breaks a mixed cluster. */
+	/* As tests/lib/packets/model.py computes it too: a change here breaks a mixed cluster. */
 	assert_int_equal(cookie >> 29, 13631488 & 7);
 	assert_int_equal(ES_COOKIE_OPTIONS(cookie), 3 | 7 << 2 | 1 << 6);
 	assert_int_equal(es_cookie_make(&key, FLOW, 13631488, 0xdeadbeef, &o, &again), cookie);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The decision function: the table of the design, row by row, and what must hold for any view whatever.
+ * The decision function, row by row of its table, and what must hold for any view whatever.
  */
 #include "cmocka_all.h"
 #include "decide_view.h"
@@ -123,6 +123,51 @@ static void test_first_request(void **state)
 	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
 }
 
+/* Without timestamps, a cookie proves an ISN only if there was a SYN with it. */
+static void test_unheard(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT), old = request(&cfg, 0, SLOT - 3);
+
+	(void)state;
+	v.heard = old.heard = 0;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	v.seg.flags |= ES_TCP_FIN;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	v.inspect = ES_INSPECT_NEVER;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+	v.seg.len = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+	/* This node was not there: it believes a request, and ends nobody's connection. */
+	v = request(&cfg, 0, SLOT);
+	v.heard = v.heard_all = 0;
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+	for (old.heard_all = 0; old.heard_all < 2; old.heard_all++)
+		EXPECT(&cfg, &old, ES_DROP, cookie_invalid);
+	/* During a rotation, too. */
+	cfg.key_count = 2;
+	v = request(&cfg, 1, SLOT);
+	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+	v.heard = 0;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	assert_true(es_view_needs_heard(&v));
+	v.seg.has_ts = 1;
+	assert_false(es_view_needs_heard(&v));
+}
+
+/* The ISN that was heard is the one that the verdict is about. */
+static void test_heard_isn(void **state)
+{
+	struct es_segment seg = {.seq = 0, .flags = ES_TCP_ACK};
+
+	(void)state;
+	assert_int_equal(es_syn_isn(&seg), 0);
+	seg.flags |= ES_TCP_FIN;
+	assert_int_equal(es_syn_isn(&seg), 0xffffffff);
+	seg = (struct es_segment){.seq = 0, .len = 1, .flags = ES_TCP_ACK};
+	assert_int_equal(es_syn_isn(&seg), 0xffffffff);
+}
+
 static void test_later_segment(void **state)
 {
 	struct es_config cfg = config();
@@ -163,9 +208,9 @@ static void test_before_any_request(void **state)
 	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
 	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_later_queued);
 	v.inspector_alive = 0;
-	EXPECT(&cfg, &v, ES_ANSWER_RST, fin_before_request);
+	EXPECT(&cfg, &v, ES_REBUILD, fin_before_request);
 	v.inspector_alive = 1;
-	/* Timestamps prove it. */
+	/* Timestamps prove it: the server says what becomes of it. */
 	v.seg = (struct es_segment){.seq = ISN, .flags = ES_TCP_SYN, .has_ts = 1};
 	syn = decide(&cfg, &v);
 	v.seg = (struct es_segment){.seq = ISN + 1,
@@ -173,12 +218,31 @@ static void test_before_any_request(void **state)
 				    .flags = ES_TCP_ACK | ES_TCP_FIN,
 				    .has_ts = 1,
 				    .tsecr = syn.tsval};
-	EXPECT(&cfg, &v, ES_ANSWER_RST, fin_before_request);
+	EXPECT(&cfg, &v, ES_REBUILD, fin_before_request);
+	v.decision = es_decision_value(ISN, 3, NOW_MS); /* a program has handed the connection over */
+	EXPECT(&cfg, &v, ES_DROP, drop_decided);
+	v.decision = 0;
 	v.seg.flags = ES_TCP_ACK;
 	v.seg.seq = ISN;
 	v.seg.len = 1;
 	EXPECT(&cfg, &v, ES_ANSWER_ACK, keepalive_answered);
 	v.seg.flags = ES_TCP_ACK | ES_TCP_RST;
+	v.seg.seq = ISN + 1;
+	v.seg.len = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+	/* Behind a part of a request: the inspector has that. */
+	v.seg.seq = ISN + 100;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	v.waits = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_ring_change);
+	v.waits = 0;
+	v.inspector_alive = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+	v.inspector_alive = 1;
+	v.seg.ack++;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+	v.seg.ack--;
+	v.seg.flags = ES_TCP_RST;
 	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
 	v.seg.flags = ES_TCP_SYN | ES_TCP_ACK;
 	EXPECT(&cfg, &v, ES_DROP, drop_bad_flags);
@@ -329,14 +393,13 @@ static void test_properties(void **state)
 			assert_int_not_equal(got.action, ES_DELIVER);
 		if (!is_moved && (got.action == ES_REBUILD || got.action == ES_QUEUE_FIRST)) {
 			assert_true((r & 7) <= 2);
-			assert_true(v.seg.len > 0 ||
-				    (got.action == ES_QUEUE_FIRST && (v.seg.flags & ES_TCP_FIN)));
+			assert_true(v.seg.len > 0 || (v.seg.flags & ES_TCP_FIN));
 			assert_int_equal(es_cookie_check(&cfg.cookie_key[0], FLOW, SLOT, v.seg.ack - 1,
 							 v.seg.seq - 1, NULL),
 					 ES_COOKIE_VALID);
 		}
 		if (got.action == ES_REBUILD) {
-			assert_true(v.inspect == ES_INSPECT_NEVER || !v.inspector_alive);
+			assert_true(v.inspect == ES_INSPECT_NEVER || !v.inspector_alive || !v.seg.len);
 			assert_true(!cfg.leased || v.inspector_alive);
 		}
 		if (v.waits && !is_moved && (v.seg.len || (v.seg.flags & ES_TCP_FIN)))
@@ -381,8 +444,8 @@ static void test_moved(void **state)
 	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
 }
 
-/* The inspector answered in the server's place and closed; wherever this node stands now, it ends the rest.
- */
+/* The inspector answered in the server's place and closed; wherever this node stands now,
+ * it ends the rest. */
 static void test_after_reject(void **state)
 {
 	struct es_config cfg = config();
@@ -454,6 +517,8 @@ int main(void)
 		cmocka_unit_test(test_not_mine),
 		cmocka_unit_test(test_syn),
 		cmocka_unit_test(test_first_request),
+		cmocka_unit_test(test_unheard),
+		cmocka_unit_test(test_heard_isn),
 		cmocka_unit_test(test_later_segment),
 		cmocka_unit_test(test_before_any_request),
 		cmocka_unit_test(test_later_segment_that_looks_first),

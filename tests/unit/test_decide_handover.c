@@ -42,6 +42,38 @@ static void test_stay_and_end(void **state)
 	EXPECT_HANDOVER(&v, ES_LEAVE, end_done);
 	v.socket = ES_SOCKET_NONE;
 	EXPECT_HANDOVER(&v, ES_KEEP, end_refused);
+	/* Asked twice, on two CPUs perhaps: one answer. */
+	v.socket = ES_SOCKET_ESTABLISHED;
+	v.may_leave = 0;
+	v.leaving = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, end_again);
+}
+
+/* It has ended only when it is seen to be gone. */
+static void test_gone(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_GONE,
+		.socket = ES_SOCKET_ESTABLISHED,
+		.listening = 1,
+		.seg = {.seq = ISN + 1},
+		.silent = 1,
+	};
+
+	(void)state;
+	EXPECT_HANDOVER(&v, ES_DROP, end_refused); /* of a younger connection, which nobody wants to end */
+	v.leaving = 1;
+	EXPECT_HANDOVER(&v, ES_LEAVE_AGAIN, end_again);
+	v.leaving = 0;
+	v.socket = ES_SOCKET_TIME_WAIT;
+	EXPECT_HANDOVER(&v, ES_LEAVE_AGAIN, end_again);
+	v.socket = ES_SOCKET_FIN_WAIT2;
+	EXPECT_HANDOVER(&v, ES_LEAVE_AGAIN, end_again);
+	v.socket = ES_SOCKET_NONE;
+	EXPECT_HANDOVER(&v, ES_GONE, end_seen);
+	assert_int_equal(es_leave_record(ES_GONE), ES_RECORD_ENDED);
+	assert_int_equal(es_leave_record(ES_LEAVE), ES_RECORD_ENDING);
+	assert_int_equal(es_leave_record(ES_KEEP), ES_RECORD_KEPT);
 }
 
 static void test_handover(void **state)
@@ -60,7 +92,21 @@ static void test_handover(void **state)
 	v.rebuilt = 1;
 	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
 	v.rebuilt = 0;
+	/* What was refused is refused, for whatever reason there is now. */
+	v.refused = 1;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_refused);
+	assert_int_equal(es_handover_nack_reason(&v), ES_NACK_RETRY);
+	v.accept_full = 1;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_refused);
+	v.accept_full = 0;
+	v.silent = 1;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_silent);
+	assert_int_equal(es_handover_nack_reason(&v), ES_NACK_SILENT);
+	v.silent = 0;
 	v.listening = 0;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_nacked);
+	assert_int_equal(es_handover_nack_reason(&v), ES_NACK_NO_LISTENER);
+	v.refused = 0;
 	EXPECT_HANDOVER(&v, ES_NACK, handover_nacked);
 	v.socket = ES_SOCKET_TIME_WAIT;
 	EXPECT_HANDOVER(&v, ES_END_OLD, handover_time_wait);
@@ -226,6 +272,7 @@ static void test_properties(void **state)
 			.stale = r >> 8 & 1,
 			.silent = r >> 9 & 1,
 			.on_its_way = r >> 13 & 1,
+			.refused = r >> 14 & 1,
 			.seg = {.seq = ISN + 1 + (r >> 10 & 1), .len = 100},
 			.first_seq = r >> 11 & 1 ? ISN + 1 : (__u32)(r >> 32),
 			.rcv_nxt = r >> 12 & 1 ? ISN + 101 : (__u32)(r >> 16),
@@ -238,7 +285,8 @@ static void test_properties(void **state)
 			assert_int_equal(got.counter, ES_COUNT_handover_stale);
 		if (got.action == ES_REBUILD)
 			assert_true(v.kind == ES_HANDOVER_REQUEST && v.socket == ES_SOCKET_NONE &&
-				    v.listening && !v.accept_full && !v.rebuilt && !v.silent && !v.stale);
+				    v.listening && !v.accept_full && !v.rebuilt && !v.refused && !v.silent &&
+				    !v.stale);
 		/* What is sent back is made elsewhere: it must not have been made here. */
 		if (v.kind == ES_HANDOVER_STRAY) {
 			assert_int_equal(got.action, ES_NACK);
@@ -248,7 +296,8 @@ static void test_properties(void **state)
 		}
 		if (got.action == ES_NACK)
 			assert_true(v.kind == ES_HANDOVER_REQUEST && !v.rebuilt && !v.stale &&
-				    v.socket != ES_SOCKET_ESTABLISHED && (v.silent || !v.listening));
+				    v.socket != ES_SOCKET_ESTABLISHED &&
+				    (v.silent || !v.listening || v.refused));
 		if (got.action == ES_DELIVER)
 			assert_int_equal(v.socket, ES_SOCKET_ESTABLISHED);
 		if (got.action == ES_END_OLD)
@@ -263,13 +312,10 @@ static void test_properties(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stay_and_end),
-		cmocka_unit_test(test_handover),
-		cmocka_unit_test(test_handover_meets_socket),
-		cmocka_unit_test(test_silent),
-		cmocka_unit_test(test_stale),
-		cmocka_unit_test(test_stray),
-		cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_stay_and_end), cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_handover),     cmocka_unit_test(test_handover_meets_socket),
+		cmocka_unit_test(test_silent),	     cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_stray),	     cmocka_unit_test(test_properties),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,7 +187,7 @@ static void test_leased_without_inspector(void **state)
 	v.seg.len = 0;
 	EXPECT(&cfg, &v, ES_SYNACK, syn_answered);
 	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
-	EXPECT(&cfg, &v, ES_ANSWER_RST, fin_before_request);
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
 	v = request(&cfg, 0, SLOT - 3);
 	v.inspector_alive = 0;
 	EXPECT(&cfg, &v, ES_ANSWER_RST, cookie_expired);
@@ -214,14 +214,100 @@ static void test_moved_while_membership_changes(void **state)
 		EXPECT(&cfg, &v, ES_DROP, drop_moved);
 		v.inspector_alive = 1;
 	}
-	/* Of the flow, only the segments with data are the moved request's. */
+	/* The FIN behind it goes along; and after a while it has its socket. */
 	v.silent = 1;
+	v.seg.seq += 100;
 	v.seg.len = 0;
 	v.seg.flags = ES_TCP_ACK | ES_TCP_FIN;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, moved_queued);
+	v.decision = es_decision_value(ISN, 3, NOW_MS - cfg.race_window_ms - 1) | ES_DECISION_MOVED;
+	EXPECT(&cfg, &v, ES_DROP, drop_moved);
+	v.decision = es_decision_value(v.seg.seq - 1, 3, NOW_MS) | ES_DECISION_MOVED;
+	EXPECT(&cfg, &v, ES_DROP, drop_moved); /* none behind that request */
+	v.seg.flags = ES_TCP_ACK;
 	EXPECT(&cfg, &v, ES_DROP, drop_silent);
 	v.seg.len = 100;
 	v.seg.flags = ES_TCP_ACK | ES_TCP_RST;
 	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+}
+
+/* A lost node may have had it: the inspector is told, and what it does not read is not executed again. */
+static void test_doubtful(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	cfg.leased = 1;
+	for (unsigned int unsafe = ES_UNSAFE_ONCE; unsafe <= ES_UNSAFE_ALL; unsafe++)
+		for (int doubtful = 0; doubtful < 2; doubtful++) {
+			v.unsafe = (__u8)unsafe;
+			v.doubtful = (__u8)doubtful;
+			v.inspect = ES_INSPECT_FIRST;
+			if (doubtful)
+				EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_doubtful);
+			else
+				EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+			v.inspect = ES_INSPECT_NEVER;
+			if (doubtful && unsafe == ES_UNSAFE_ALL)
+				EXPECT(&cfg, &v, ES_ANSWER_RST, reset_doubtful);
+			else
+				EXPECT(&cfg, &v, ES_REBUILD, request_blind);
+			/* Where it was given is known; there it is, or nothing was lost. */
+			v.decision = es_decision_value(ISN, SELF + 1, NOW_MS);
+			EXPECT(&cfg, &v, ES_DROP, drop_decided);
+			v.decision = 0;
+		}
+}
+
+/* What makes it doubtful. */
+static void test_view_doubtful(void **state)
+{
+	struct es_config cfg = config();
+
+	(void)state;
+	for (unsigned int bits = 0; bits < 16; bits++) {
+		struct es_view v = request(&cfg, 0, SLOT);
+		int was_overheard = bits >> 2 & 1;
+
+		v.has_doubts = bits & 1;
+		v.heard = bits >> 1 & 1;
+		v.seg.len = bits & 8 ? 100 : 0;
+		assert_int_equal(es_view_is_doubtful(&v, was_overheard),
+				 v.has_doubts && v.seg.len && (!v.heard || was_overheard));
+		v.seg.has_ts = 1;
+		assert_int_equal(es_view_needs_heard(&v), v.has_doubts && v.seg.len);
+	}
+	assert_false(es_first_has_doubts(0, 5));
+	assert_true(es_first_has_doubts(6, 5));
+	assert_false(es_first_has_doubts(5, 5));
+}
+
+static void test_view_overheard(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	assert_false(es_view_is_overheard(&v));
+	v.waits = 1;
+	assert_true(es_view_is_overheard(&v));
+	v.waits = 0;
+	v.silent = 1;
+	assert_true(es_view_is_overheard(&v));
+	v.silent = 0;
+	v.mine = 0;
+	assert_true(es_view_is_overheard(&v));
+	v.socket = ES_SOCKET_TIME_WAIT; /* an older connection's */
+	assert_true(es_view_is_overheard(&v));
+	v.socket = ES_SOCKET_ESTABLISHED;
+	assert_false(es_view_is_overheard(&v));
+	v.socket = ES_SOCKET_NONE;
+	v.seg.len = 0;
+	assert_false(es_view_is_overheard(&v));
+	v.seg.len = 1;
+	v.seg.flags = ES_TCP_SYN;
+	assert_false(es_view_is_overheard(&v));
 }
 
 int main(void)
@@ -233,6 +319,9 @@ int main(void)
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_leased_without_inspector),
 		cmocka_unit_test(test_moved_while_membership_changes),
+		cmocka_unit_test(test_doubtful),
+		cmocka_unit_test(test_view_doubtful),
+		cmocka_unit_test(test_view_overheard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

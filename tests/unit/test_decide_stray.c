@@ -43,6 +43,30 @@ static void test_stray(void **state)
 	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
 }
 
+/* Who has a cookie of the flow, or was decided about here, has not invented its connection. */
+static void test_proven(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+	struct es_verdict verdict = {};
+
+	(void)state;
+	v.again_ms = 60000;
+	v.seg.seq += 100000;
+	es_decide(&cfg, &v, &verdict);
+	assert_int_equal(verdict.action, ES_QUEUE_STRAY);
+	assert_int_equal(verdict.proven, 1);
+	v.seg.ack = 777777; /* no cookie */
+	verdict = (struct es_verdict){};
+	es_decide(&cfg, &v, &verdict);
+	assert_int_equal(verdict.action, ES_QUEUE_STRAY);
+	assert_int_equal(verdict.proven, 0);
+	v.decision = es_decision_value(ISN, SELF + 1, NOW_MS - 70000);
+	es_decide(&cfg, &v, &verdict);
+	assert_int_equal(verdict.action, ES_QUEUE_STRAY);
+	assert_int_equal(verdict.proven, 1);
+}
+
 /* The same behind a first request, of a long upload: its node has crashed. */
 static void test_stray_behind_request(void **state)
 {
@@ -102,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stray),
+		cmocka_unit_test(test_proven),
 		cmocka_unit_test(test_stray_behind_request),
 		cmocka_unit_test(test_stray_behind_moved),
 	};

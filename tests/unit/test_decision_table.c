@@ -3,7 +3,7 @@
 #include "cmocka_all.h"
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/decision_table.h"
+#include "inspector/inspect/decision_table.h"
 
 static void test_decision_table(void **state)
 {
@@ -92,11 +92,68 @@ static void test_busy_connection(void **state)
 	assert_null(es_decision_table_order(&table, lone, 5));
 }
 
+/* Who makes room is told how young what is forgotten was, if that was a first request's. */
+static void test_forgotten(void **state)
+{
+	struct es_decision_set sets[16] = {};
+	struct es_handover_order orders[16 * ES_DECISION_WAYS] = {};
+	struct es_decision_table table = {.sets = sets, .count = 16, .orders = orders};
+	const struct es_handover_order later = {.requests = 1};
+
+	(void)state;
+	for (__u32 i = 1; i <= ES_DECISION_WAYS; i++) {
+		assert_int_equal(es_decision_table_put(&table, i, 5, 6, 1, i == 2 ? &later : NULL, 1000 * i),
+				 ES_DECISION_NONE_MS);
+		assert_int_equal(es_decision_table_put(&table, i, 5, 6, 2, i == 2 ? &later : NULL, 1000 * i),
+				 ES_DECISION_NONE_MS);
+	}
+	assert_int_equal(es_decision_table_put(&table, 8, 5, 6, 1, NULL, 11000), 10000);
+	assert_int_equal(es_decision_table_put(&table, 9, 5, 6, 1, NULL, 11000), ES_DECISION_NONE_MS);
+	assert_int_equal(es_decision_table_get(&table, 2, 5, 6), -1);
+	assert_int_equal(es_decision_table_put(&table, 10, 5, 6, 1, NULL, 11500), 8500);
+}
+
+/* A quiet night's entries: they are old, however long ago it was, and make room for what comes. */
+static void test_old(void **state)
+{
+	static const __u32 minutes[] = {1, 59, 139, 140, 141, 180, 200, 240, 279};
+	struct es_decision_set sets[16] = {};
+	struct es_handover_order orders[16 * ES_DECISION_WAYS] = {};
+	struct es_decision_table table = {.sets = sets, .count = 16, .orders = orders};
+	__u32 evening = 36000000;
+
+	(void)state;
+	for (size_t m = 0; m < sizeof(minutes) / sizeof(minutes[0]); m++) {
+		__u32 morning = evening + minutes[m] * 60000;
+
+		memset(sets, 0, sizeof(sets));
+		for (__u32 i = 1; i <= 3; i++)
+			es_decision_table_put(&table, 0x100000 + i, 5, 6, 1, NULL, evening + i);
+		assert_int_equal(es_decision_age_ms(es_decision_value(5, 1, evening), morning),
+				 minutes[m] * 60000);
+		es_decision_table_put(&table, 0x100008, 5, 6, 2, NULL, morning);
+		es_decision_table_put(&table, 0x100009, 5, 6, 3, NULL, morning + 200);
+		assert_int_equal(es_decision_table_get(&table, 0x100008, 5, 6), 2);
+		assert_int_equal(es_decision_table_get(&table, 0x100009, 5, 6), 3);
+		assert_int_equal(es_decision_table_get(&table, 0x100001, 5, 6), -1);
+		/* They are forgotten before it is so long ago that it cannot be told. */
+		for (__u32 i = 0; i < 16; i++)
+			es_decision_table_forget(&table, i, morning + 200);
+		assert_int_equal(es_decision_table_get(&table, 0x100002, 5, 6), minutes[m] > 60 ? -1 : 1);
+		assert_int_equal(es_decision_table_get(&table, 0x100008, 5, 6), 2);
+		assert_int_equal(es_decision_table_get(&table, 0x100009, 5, 6), 3);
+	}
+	/* The datapath's clock may lie a tick behind. */
+	assert_int_equal(es_decision_age_ms(es_decision_value(1, 1, evening), evening - 4), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_decision_table),
 		cmocka_unit_test(test_busy_connection),
+		cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_old),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

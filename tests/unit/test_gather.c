@@ -3,7 +3,7 @@
 #include "cmocka_all.h"
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/gather.h"
+#include "inspector/inspect/gather.h"
 
 #define HEADER 40
 
@@ -60,6 +60,46 @@ static void test_any_order(void **state)
 	}
 	assert_int_equal(es_gather_count(table), 0);
 	es_gather_table_free(&table);
+}
+
+static enum es_gather_result add_at(struct es_gather_table *table, struct es_gather *g, uint32_t seq,
+				    const char *text, int is_first)
+{
+	uint8_t bytes[HEADER + 100] = {};
+	size_t len = strlen(text);
+
+	memcpy(bytes + HEADER, text, len + 1);
+	return es_gather_add(table, g, bytes, HEADER + len, HEADER, seq, is_first);
+}
+
+/* What begins below the first byte is none of the request, whether it comes before that or after. */
+static void test_below_the_first_byte(void **state)
+{
+	static const uint32_t firsts[] = {1000, 0, 1, 2}; /* and where sequence numbers wrap */
+	struct es_gather_table *table = NULL;
+	int evicted;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++) {
+		uint32_t first = firsts[i];
+		struct es_gather *g;
+
+		assert_int_equal(es_gather_table_new(16, 65536, &table), 0);
+		g = es_gather_insert(table, 1, 2, 0, &evicted);
+		assert_int_equal(add_at(table, g, first - 1, "?", 0), ES_GATHER_ADDED);
+		assert_int_equal(add_at(table, g, first - 2, "?????", 0), ES_GATHER_ADDED);
+		assert_int_equal(add_at(table, g, first + 3, "def", 0), ES_GATHER_ADDED);
+		assert_int_equal(g->count, 3);
+		assert_int_equal(add_at(table, g, first, "abc", 1), ES_GATHER_ADDED);
+		assert_int_equal(add_at(table, g, first - 1, "?", 0), ES_GATHER_REPEATED);
+		assert_int_equal(add_at(table, g, first - 1, "?xyz", 0), ES_GATHER_REPEATED);
+		assert_int_equal(g->count, 2);
+		assert_int_equal(g->bytes, 6);
+		assert_true(g->segment[0].seq == first && g->segment[1].seq == first + 3);
+		assert_int_equal(g->text_len, 6);
+		assert_memory_equal(g->text, "abcdef", 6);
+		es_gather_table_free(&table);
+	}
 }
 
 static void test_repeated(void **state)
@@ -132,6 +172,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_any_order),
+		cmocka_unit_test(test_below_the_first_byte),
 		cmocka_unit_test(test_repeated),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_nothing_without_the_first),

@@ -172,6 +172,39 @@ static void test_stalled(void **state)
 	end();
 }
 
+/* Has a ring been in force that this node was not in? Where all are late, and where one dies, it has not. */
+static void test_others_served(void **state)
+{
+	const unsigned int cut_off[NODES] = {0, 0, 0, 0, 1};
+
+	(void)state;
+	seed = 8;
+	begin();
+	run(3000);
+	for (unsigned int i = 0; i < NODES; i++)
+		frozen_until[i] = now + 2 * LEASE_MS;
+	run(2 * LEASE_MS);
+	assert_int_equal(inspected(), 0);
+	crash(3);
+	run(4000);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(process[i].group.phase, ES_GROUP_STABLE);
+		assert_true(process[i].group.others_ahead && !process[i].group.others_served);
+	}
+	join(3, same);
+	run(3000);
+	assert_whole();
+	assert_true(process[3].group.others_served && !process[0].group.others_served);
+	split(cut_off);
+	run(4000);
+	merge();
+	run(4000);
+	assert_whole();
+	for (unsigned int i = 0; i < NODES; i++)
+		assert_int_equal(process[i].group.others_served, i == 4);
+	end();
+}
+
 static void test_settings(void **state)
 {
 	char text[256];
@@ -187,72 +220,36 @@ static void test_settings(void **state)
 	assert_int_equal(es_group_settings_differ("junk", "=", text, sizeof(text)), 0);
 }
 
-static uint64_t setting(const char *name, uint64_t otherwise)
+static void come_back(unsigned int node)
 {
-	const char *text = getenv(name);
-
-	return text ? strtoull(text, NULL, 0) : otherwise;
+	if (process[node].is_running)
+		crash(node);
+	join(node, same);
 }
 
 static void test_random_worlds(void **state)
 {
-	uint64_t first = setting("EARSHOT_SEED", 1000), worlds = setting("EARSHOT_WORLDS", 60);
+	static const enum deed deeds[] = {SPLIT, MERGE, CRASH, COME_BACK, LEAVE, STALL, CHANGE, CHANGE};
+	uint64_t first = world_setting("EARSHOT_SEED", 1000), worlds = world_setting("EARSHOT_WORLDS", 60);
 
 	(void)state;
 	for (uint64_t world = first; world < first + worlds; world++) {
 		seed = world;
 		begin();
 		for (unsigned int i = 0; i < 25; i++) {
-			unsigned int to[NODES], node = random_below(NODES);
+			unsigned int node = random_below(NODES);
+			enum deed deed;
 
 			run(1 + random_below(random_below(4) ? 60 : 4000));
 			trace("world", node, "");
-			switch (random_below(8)) {
-			case 0:
-				for (unsigned int n = 0; n < NODES; n++)
-					to[n] = random_below(2);
-				split(to);
-				break;
-			case 1:
-				merge();
-				break;
-			case 2:
-				if (process[node].is_running)
-					crash(node);
-				break;
-			case 3:
-				if (!process[node].is_running || process[node].has_left) {
-					if (process[node].is_running)
-						crash(node);
-					join(node, same);
-				}
-				break;
-			case 4:
-				if (process[node].in_view && !process[node].group.is_leaving)
-					es_group_leave(&process[node].group);
-				break;
-			case 5:
-				process[node].is_stalled = !process[node].is_stalled;
-				break;
-			default:
-				if (process[node].in_view)
-					es_group_change(&process[node].group, random_below(NODES),
-							ES_WIRE_CHANGE_WEIGHT,
-							(uint16_t)(50 * random_below(5)));
-				break;
-			}
+			deed = deeds[random_below(sizeof(deeds) / sizeof(deeds[0]))];
+			if (deed != COME_BACK)
+				world_do(deed, node);
+			else if (!process[node].is_running || process[node].has_left)
+				come_back(node);
 		}
 		print_message("world %llu\n", (unsigned long long)world);
-		for (unsigned int i = 0; i < NODES; i++) {
-			process[i].is_stalled = 0;
-			if (!process[i].is_running || process[i].group.is_leaving) {
-				if (process[i].is_running)
-					crash(i);
-				join(i, same);
-			}
-		}
-		merge();
-		run(12000);
+		world_mend(come_back);
 		for (unsigned int i = 0; i < NODES; i++)
 			es_group_change(&process[i].group, i, ES_WIRE_CHANGE_WEIGHT, 100);
 		run(3000);
@@ -264,11 +261,12 @@ static void test_random_worlds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_leave_in_order),
-		cmocka_unit_test(test_crash),	 cmocka_unit_test(test_crash_while_leaving),
-		cmocka_unit_test(test_minority), cmocka_unit_test(test_weight),
-		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_stalled),
-		cmocka_unit_test(test_settings), cmocka_unit_test(test_random_worlds),
+		cmocka_unit_test(test_forms),	      cmocka_unit_test(test_leave_in_order),
+		cmocka_unit_test(test_crash),	      cmocka_unit_test(test_crash_while_leaving),
+		cmocka_unit_test(test_minority),      cmocka_unit_test(test_weight),
+		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_stalled),
+		cmocka_unit_test(test_settings),      cmocka_unit_test(test_random_worlds),
+		cmocka_unit_test(test_others_served),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

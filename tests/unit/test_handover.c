@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "inspector/handover.h"
+#include "inspector/handover/handover.h"
 #include "kmod/core/track.h"
 
 static const struct es_sipkey key = {.k0 = 0x0706050403020100ULL, .k1 = 0x0f0e0d0c0b0a0908ULL};
@@ -269,9 +269,85 @@ static void test_quoted(void **state)
 	cluster_free(c);
 }
 
+static __u32 stamp_of(__u64 wall_s)
+{
+	return (__u32)(wall_s << 8);
+}
+
+/* When a message was sent, on a circle of half a year: taken for two minutes in either direction. */
+static void test_time(void **state)
+{
+	static const __u64 now[] = {1700000000, 0xffffff,   0x1000000, 0x1000001,
+				    0x100003c,	0x5fffffff, 100000};
+	struct es_handover h = {.kind = ES_HANDOVER_REQUEST};
+
+	(void)state;
+	assert_int_equal(es_handover_time(&h, stamp_of(1700000000)), ES_HANDOVER_UNTIMED);
+	for (size_t i = 0; i < sizeof(now) / sizeof(now[0]); i++) {
+		for (int ago = -1000; ago <= 1000; ago++) {
+			es_handover_stamp_put(&h, stamp_of(now[i] - (__u64)(__s64)ago));
+			assert_int_not_equal(es_handover_sent(&h), 0);
+			if (ago == ES_HANDOVER_LATE_S || ago == -ES_HANDOVER_LATE_S)
+				continue; /* 0 is told as 1 */
+			assert_int_equal(es_handover_time(&h, stamp_of(now[i])),
+					 ago > ES_HANDOVER_LATE_S || ago < -ES_HANDOVER_LATE_S
+						 ? ES_HANDOVER_LATE
+						 : ES_HANDOVER_TIMELY);
+		}
+		es_handover_stamp_put(&h, stamp_of(now[i] - 86400));
+		assert_int_equal(es_handover_time(&h, stamp_of(now[i])), ES_HANDOVER_LATE);
+		es_handover_stamp_put(&h, stamp_of(now[i] - 0x800000));
+		assert_int_equal(es_handover_time(&h, stamp_of(now[i])), ES_HANDOVER_LATE);
+	}
+}
+
+/* What may have been sent before the node began, by the sender's clock or by its own: on the same circle. */
+static void test_early(void **state)
+{
+	static const __u32 began[] = {0x100, 0xdeadbe00, 0xfffffff0, 1};
+	const __u64 second_ns = 1000000000ULL;
+	struct es_handover h = {.kind = ES_HANDOVER_REQUEST};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(began) / sizeof(began[0]); i++) {
+		__u32 own = began[i] + 5000; /* which says nothing, where the sender's is known */
+
+		for (__u32 by = 1; by < 130 * 256; by++) {
+			es_handover_stamp_put(&h, began[i] + by - 1);
+			if (es_handover_stamp(&h) != began[i] + by - 1)
+				continue; /* 0 s are told as 1 s */
+			assert_false(es_handover_is_early(&h, began[i], own, second_ns));
+			es_handover_stamp_put(&h, began[i] - by);
+			if (es_handover_stamp(&h) != began[i] - by)
+				continue;
+			assert_true(es_handover_is_early(&h, began[i], own, second_ns));
+			assert_true(es_handover_is_early(&h, began[i], own, ES_HANDOVER_EARLY_NS - 1));
+			assert_false(es_handover_is_early(&h, began[i], own, ES_HANDOVER_EARLY_NS));
+		}
+	}
+	/* It has not told its time. */
+	es_handover_stamp_put(&h, 70000);
+	assert_true(es_handover_is_early(&h, 0, 60000, 0));
+	assert_true(es_handover_is_early(&h, 0, 60000, ES_HANDOVER_UNTOLD_NS - 1));
+	assert_false(es_handover_is_early(&h, 0, 60000, ES_HANDOVER_UNTOLD_NS));
+	assert_true(es_handover_is_early(&h, 0, 70001, ES_HANDOVER_UNTOLD_NS));
+	/* No daemon: tests of the module. */
+	assert_false(es_handover_is_early(&h, 0, 0, 0));
+	/* A refusal says the second only: what is not before, by that, may be taken. */
+	h.kind = ES_HANDOVER_NACK;
+	h.nack = ES_NACK_RETRY;
+	es_handover_sent_put(&h, 70000);
+	assert_int_equal(h.nack, ES_NACK_RETRY);
+	assert_false(es_handover_is_early(&h, 70100, 1, 0));
+	assert_true(es_handover_is_early(&h, 70000 + 256, 1, 0));
+	/* Nor does the version before tell anything. */
+	assert_false(es_handover_is_early(&(struct es_handover){.kind = ES_HANDOVER_REQUEST}, 70000, 1, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_time),   cmocka_unit_test(test_early),
 		cmocka_unit_test(test_layout), cmocka_unit_test(test_options),
 		cmocka_unit_test(test_cost),   cmocka_unit_test(test_mac_covers_everything),
 		cmocka_unit_test(test_trip),   cmocka_unit_test(test_quoted),

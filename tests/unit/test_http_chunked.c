@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inspector/http_chunked.h: bodies in one piece and cut in every way, and each way to be malformed.
+ * inspector/http/chunked.h: bodies in one piece and cut in every way, and each way to be malformed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "inspector/http_chunked.h"
+#include "inspector/http/chunked.h"
 
 struct chunked_case {
 	const char *name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inspector/http_head.h: the table of cases in one piece and cut in every way, look-ups, limits, garbage.
+ * inspector/http/head.h: the table of cases in one piece and cut in every way, look-ups, limits, garbage.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "inspector/http_head.h"
+#include "inspector/http/head.h"
 #include "tests/unit/http_head_cases.h"
 
 static enum es_http_result scan(struct es_http_head *h, const char *buf, size_t len)
@@ -109,7 +109,7 @@ static void test_each_ambiguity_is_in_the_table(void **state)
 {
 	(void)state;
 	for (unsigned int why = 1; why < ES_HTTP_AMBIGUITY_COUNT; why++) {
-		bool found = why == ES_HTTP_AMBIGUITY_TRUNCATED;
+		bool found = why == ES_HTTP_AMBIGUITY_TRUNCATED || why == ES_HTTP_AMBIGUITY_URGENT;
 
 		for (size_t i = 0; i < HTTP_HEAD_CASES; i++)
 			found |= http_head_cases[i].ambiguity == why;
@@ -120,6 +120,24 @@ static void test_each_ambiguity_is_in_the_table(void **state)
 	}
 	assert_string_equal(es_http_ambiguity_str(ES_HTTP_AMBIGUITY_COUNT), "?");
 	assert_string_equal(es_http_result_str((enum es_http_result)99), "?");
+}
+
+/* Whatever was read before, nothing of it is used, and more bytes change nothing. */
+static void test_distrust(void **state)
+{
+	static const char text[] = "GET /index.html HTTP/1.1\r\nHost: x\r\n\r\n";
+	struct es_http_head h;
+
+	(void)state;
+	for (size_t len = 0; len < sizeof(text); len++) {
+		es_http_head_init(&h);
+		es_http_head_scan(&h, text, len);
+		assert_int_equal(es_http_head_distrust(&h), ES_HTTP_AMBIGUOUS);
+		assert_int_equal(es_http_head_scan(&h, text, sizeof(text) - 1), ES_HTTP_AMBIGUOUS);
+		assert_int_equal(h.ambiguity, ES_HTTP_AMBIGUITY_URGENT);
+		assert_true(h.pin && !h.target_complete && !h.truncated && !h.path.len && !h.header_count);
+		assert_int_equal(es_http_head_truncate(&h), ES_HTTP_AMBIGUOUS);
+	}
 }
 
 /* After every byte, the state is that of a scanner that was given all of them at once. */
@@ -460,6 +478,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_each_ambiguity_is_in_the_table),
+		cmocka_unit_test(test_distrust),
 		cmocka_unit_test(test_growth_by_one_byte),
 		cmocka_unit_test(test_every_cut_in_two_and_three),
 		cmocka_unit_test(test_outcomes_are_final),

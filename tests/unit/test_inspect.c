@@ -5,8 +5,8 @@
 #include "cmocka_all.h"
 #include "tests/unit/inspect_world.h"
 
-/* A repeated request goes where it went, whatever has become of that node, unless it is no member any more.
- */
+/* A repeated request goes where it went, whatever has become of that node,
+ * unless it is no member any more. */
 static void test_repeated(void **state)
 {
 	int other = -1;
@@ -76,6 +76,25 @@ static void test_moved(void **state)
 	}
 }
 
+/* A message has eight bits for the attempt. When all are used up, the client is told, and nothing is numbered
+ * anew: its target would take that for an attempt that it has refused before, and this node the answer for a
+ * late one, for ever. */
+static void test_moved_too_often(void **state)
+{
+	struct es_handover_order order = {
+		.kind = ES_HANDOVER_REQUEST, .moved = 1, .moves = 1, .requests = 3, .attempt = 255};
+	unsigned int flow = flow_find(100, 1);
+	struct message m;
+
+	(void)state;
+	es_decision_table_put(&in.decisions, hash_of(flow), COOKIE, ISN, 2, &order,
+			      (__u32)(NOW_NS / 1000000));
+	es_health_set_state(&health, 2, ES_NODE_ABSENT);
+	inspect(flow, ES_FLOW_MOVED, 0, REQUEST);
+	assert_int_equal(sent_to(&m), -1);
+	assert_int_equal(COUNT(no_target), 1);
+}
+
 /* Take what the kernel says, and return the node that gets a request for it. */
 static int told(struct message *m)
 {
@@ -133,6 +152,24 @@ static void test_unreachable_long(void **state)
 	assert_true(other == 0 || other == 1);
 	assert_int_equal(m.len, 40 + strlen(text));
 	assert_true(m.h.flags & ES_HANDOVER_F_REPEAT);
+}
+
+/* What its kernel says is about the first message; meanwhile the client has repeated it, and that one may be
+ * there. */
+static void test_unreachable_and_repeated(void **state)
+{
+	unsigned int number = flow_find(1, 1);
+	struct message m;
+
+	(void)state;
+	only(2);
+	vanish(2);
+	assert_int_equal(request(number), -1);
+	memset(&health, 0, sizeof(health));
+	assert_int_equal(request(number), -1);
+	assert_int_equal(COUNT(repeated), 1);
+	assert_int_equal(told(&m), -1);
+	assert_true(COUNT(unreachable) > 0);
 }
 
 /* A message that was repeated says nothing: the node may have had the first one, and have served it. */
@@ -284,8 +321,8 @@ static void test_nack_silent(void **state)
 	assert_int_equal(COUNT(nacks), 1);
 }
 
-/* All are unsure for the moment, this one among them: the client's retransmission will find one that is not.
- */
+/* All are unsure for the moment, this one among them:
+ * the client's retransmission will find one that is not. */
 static void test_nack_silent_everywhere(void **state)
 {
 	unsigned int number = flow_find(1, 1), tries = 0;
@@ -302,8 +339,27 @@ static void test_nack_silent_everywhere(void **state)
 	assert_int_equal(COUNT(not_mine), 1);
 }
 
-/* The nodes have refused what one worker sent; another one finds them all suspended, and does not know why.
- */
+/* A node that drains is better than none; but not one that has just refused. */
+static void test_nack_silent_draining(void **state)
+{
+	unsigned int number = flow_find(1, 1), tries = 0;
+	struct message m;
+
+	(void)state;
+	for (unsigned int i = 0; i < NODES; i++)
+		es_health_set_state(&health, i, ES_NODE_DRAINING);
+	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	while (sent_to(&m) >= 0) {
+		assert_true(++tries <= NODES);
+		nack(&m, ES_NACK_SILENT);
+	}
+	assert_int_equal(tries, NODES);
+	assert_int_equal(COUNT(no_target), 0);
+	assert_int_equal(COUNT(not_mine), 1);
+}
+
+/* The nodes have refused what one worker sent; another one finds them all suspended,
+ * and does not know why. */
 static void test_nack_silent_to_another_worker(void **state)
 {
 	struct es_inspector *other = malloc(sizeof(*other));
@@ -367,16 +423,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_repeated),
 		TEST(test_moved),
+		TEST(test_moved_too_often),
 		TEST(test_not_mine),
 		TEST(test_silent),
 		TEST(test_silent_gathered),
 		TEST(test_nack_silent),
 		TEST(test_nack_silent_everywhere),
+		TEST(test_nack_silent_draining),
 		TEST(test_nack_silent_to_another_worker),
 		TEST(test_nack_while_silent),
 		TEST(test_learn),
 		TEST(test_unreachable),
 		TEST(test_unreachable_long),
+		TEST(test_unreachable_and_repeated),
 		TEST(test_unreachable_later),
 		TEST(test_unreachable_all),
 	};

@@ -26,8 +26,8 @@ static void plugin_begin(const char *answer)
 	assert_int_equal(es_router_init(&in.router, cluster, &health, NULL), 0);
 }
 
-/* So often was it asked, the last time about so many bytes; these of its answers were more, and these wrong.
- */
+/* So often was it asked, the last time about so many bytes; these of its answers were more,
+ * and these wrong. */
 static void expect_asked(unsigned long long calls, long long len, unsigned long long more,
 			 unsigned long long bad_more)
 {

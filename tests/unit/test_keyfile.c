@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The key file: golden vectors of the derivation (made with Python's hmac, RFC 5869), what is refused, and
  * what rotation keeps.
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "inspector/keyfile.h"
+#include "inspector/config/keyfile.h"
 
 #define RING "ring 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
 #define HEX1 "808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f"

@@ -3,8 +3,8 @@
  * left. */
 #include "cmocka_all.h"
 #include <string.h>
-#include "inspector/daemon_membership_internal.h"
-#include "inspector/log.h"
+#include "inspector/daemon/membership_internal.h"
+#include "inspector/base/log.h"
 
 #define LEASE_MS 1000
 
@@ -77,11 +77,80 @@ static void test_left(void **test_state)
 	assert_true(state.lease_ns == ES_LEASE_NEVER);
 }
 
+/* As long ago as it takes: the lease that was given by a message of that time is over. */
+#define LONG_AGO_NS (LEASE_MS * 1000000ULL + 1000000)
+
+/* The lease runs out while nobody says anything, and this node's messages come back later. */
+static void lapse(void)
+{
+	back(es_clock_now_ns() - LONG_AGO_NS);
+	assert_true(state.lease_ns <= es_clock_now_ns());
+	es_lease_watch(&m);
+	assert_true(m.must_end);
+}
+
+static int holds(void)
+{
+	return state.lease_ns > es_clock_now_ns();
+}
+
+/* A corosync that stood still hands out, with a token that is long over, all that it had to send. */
+static void test_lapsed(void **test_state)
+{
+	unsigned long long sent_ns;
+
+	(void)test_state;
+	lapse();
+	sent_ns = es_clock_now_ns();
+	back(sent_ns - LONG_AGO_NS);
+	for (unsigned int i = 0; i < 3; i++)
+		back(sent_ns + i);
+	assert_false(holds());
+	back(es_clock_now_ns()); /* sent when those had come back: the token goes round */
+	assert_true(holds());
+	assert_false(m.must_end);
+}
+
+/* Nobody has looked meanwhile. */
+static void test_lapsed_unnoticed(void **test_state)
+{
+	(void)test_state;
+	back(es_clock_now_ns() - LONG_AGO_NS);
+	back(es_clock_now_ns());
+	assert_false(holds());
+	assert_true(m.must_end);
+	back(es_clock_now_ns());
+	assert_true(holds());
+}
+
+/* The others have made a ring, or are about to: what is unproven ends first. */
+static void test_lapsed_and_the_ring_changes(void **test_state)
+{
+	(void)test_state;
+	for (unsigned int i = 0; i < 3; i++) {
+		setup(NULL);
+		lapse();
+		m.group.phase = i ? ES_GROUP_STABLE : ES_GROUP_VIEW;
+		m.group.epoch += i == 1;
+		if (i == 2)
+			m.lapse = 0; /* as es_membership_silence() does, which has its reasons */
+		for (unsigned int n = 0; n < 4; n++)
+			back(es_clock_now_ns());
+		assert_false(holds());
+		m.must_end = 0;
+		back(es_clock_now_ns());
+		assert_true(holds());
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_renewed, setup),
 		cmocka_unit_test_setup(test_left, setup),
+		cmocka_unit_test_setup(test_lapsed, setup),
+		cmocka_unit_test_setup(test_lapsed_unnoticed, setup),
+		cmocka_unit_test_setup(test_lapsed_and_the_ring_changes, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ static void test_same_as_lua(void **state)
 		COMPOSE(pattern, pieces, 7);
 		COMPOSE(repl, repls, 2);
 		s.left = limits.instructions;
-		s.deadline_ns = UINT64_MAX;
+		s.look_ns = UINT64_MAX;
 		failed = ask(lua, name, text, pattern, repl);
 		own_failed = ask(s.lua, name, text, pattern, repl);
 		errors += (unsigned int)failed;

@@ -10,8 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
-#include "inspector/route.h"
+#include "inspector/plugin/guard.h"
+#include "inspector/inspect/route.h"
 #include "tests/hello.h"
 
 #define DOWN 3
@@ -110,7 +114,7 @@ static void test_answers(void **state)
 	policy = ask("pass");
 	assert_in_range(policy, 0, 2);
 	for (int node = 0; node < DOWN; node++) {
-		char wish[16];
+		char wish[32];
 
 		snprintf(wish, sizeof(wish), "node %d", node);
 		assert_int_equal(ask(wish), node);
@@ -206,6 +210,72 @@ static void test_answers_that_come_too_late(void **state)
 		assert_int_equal(rejection.status, 503);
 		end();
 	}
+}
+
+/* Time in which the thread does not run is not the plugin's. */
+static void test_answer_of_a_thread_that_waited(void **state)
+{
+	(void)state;
+	begin(DEBUG_BUDGET("d", "1000", ""));
+	ask("wait 5000 2");
+	assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_too_slow], 0);
+	assert_int_equal(report_of(0)->answers[ES_PLUGIN_NODES], 1);
+	assert_true(report_of(0)->max_us >= 5000);
+	end();
+}
+
+/* What a plugin has allocated when it crashes is lost: nobody knows in what state it is. */
+static void lsan_disable(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	__lsan_disable();
+#endif
+}
+
+static void lsan_enable(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	__lsan_enable();
+#endif
+}
+
+/* A call that crashes is an answer that is wrong; after some, the plugin is not called any more. */
+static void test_crashes(void **state)
+{
+	static const char *const wishes[] = {"crash", "abort", "overflow"};
+	int policy;
+
+	(void)state;
+	es_guard_install(); /* cmocka has handlers of its own */
+	lsan_disable();
+	begin(DEBUG("d", "") DEBUG("next", "config = \"answer pass\""));
+	policy = ask("pass");
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(report_of(0)->crashes, i);
+		assert_false(report_of(0)->is_off);
+		assert_int_equal(ask("node 1"), 1);
+		/* The second of the chain crashes too: each has its own count. */
+		assert_int_equal(ask(wishes[i]), policy);
+		assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_crashed], i + 1);
+		assert_int_equal(failures(0), i + 1);
+	}
+	assert_string_equal(report_of(0)->last_error, "it crashed: SIGSEGV");
+	assert_int_equal(report_of(0)->crashes, 3);
+	assert_true(report_of(0)->is_off);
+	for (int i = 1; i <= 5; i++) {
+		assert_int_equal(ask("node 1"), policy);
+		assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_off], i);
+	}
+	end();
+	begin(DEBUG("d", "fail = closed"));
+	for (unsigned int i = 0; i < 5; i++) {
+		assert_int_equal(ask("crash"), ES_ROUTE_REJECT);
+		assert_int_equal(rejection.status, 503);
+	}
+	assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_crashed], 3);
+	assert_int_equal(report_of(0)->failures[ES_PLUGIN_FAILURE_off], 2);
+	end();
+	lsan_enable();
 }
 
 /* Why there is no answer is kept, in characters that do a terminal no harm; not of what is only explained. */
@@ -481,6 +551,8 @@ int main(void)
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_wrong_answers),
 		cmocka_unit_test(test_answers_that_come_too_late),
+		cmocka_unit_test(test_answer_of_a_thread_that_waited),
+		cmocka_unit_test(test_crashes),
 		cmocka_unit_test(test_last_error),
 		cmocka_unit_test(test_more),
 		cmocka_unit_test(test_chain),

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/policy/list.h"
-#include "inspector/route.h"
+#include "inspector/inspect/route.h"
 
 static struct es_health health;
 
@@ -242,8 +242,8 @@ static void test_never_a_node_that_is_none(void **state)
 	cluster_free(c);
 }
 
-/* A request that no policy can judge: the ring's order, and of those that want no more, none before all else.
- */
+/* A request that no policy can judge: the ring's order, and of those that want no more,
+ * none before all else. */
 static void test_fallback(void **state)
 {
 	static const unsigned int weights[] = {100, 100, 100, 100, 0};
@@ -266,11 +266,12 @@ static void test_fallback(void **state)
 			es_health_set_state(&health, n, (enum es_node_state)s);
 			es_health_suspend(&health, n, r >> (20 + n) & 1 ? 6 : 0);
 		}
-		es_ring_walk_init(&walk, c->ring, request.flow_hash);
+		es_ring_walk_init(&walk, c->ring, es_ring_flow_position(request.flow_hash));
 		while (es_ring_walk_next(&walk, &node)) {
 			if (up < 0 && es_health_state(&health, node) == ES_NODE_UP && !(r >> (20 + node) & 1))
 				up = node;
-			if (draining < 0 && es_health_state(&health, node) == ES_NODE_DRAINING)
+			if (draining < 0 && es_health_state(&health, node) == ES_NODE_DRAINING &&
+			    !(r >> (20 + node) & 1))
 				draining = node;
 		}
 		got = es_route_fallback(router, &request, 5);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "program/wire.h"
+#include "libearshot/wire.h"
 
 static char directory[64], path[108];
 

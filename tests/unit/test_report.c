@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The replies of the control socket: what report.c builds has the shape that docs/json.md promises, member by
  * member and type by type, and the values of the configuration.
@@ -14,9 +14,11 @@
 
 #include "earshot_version.h"
 #include "inspector/plugin/host.h"
-#include "inspector/report.h"
-#include "inspector/report_plugins.h"
-#include "inspector/report_content.h"
+#include "inspector/report/report.h"
+#include "inspector/inspect/poison.h"
+#include "inspector/report/plugins.h"
+#include "inspector/report/poison.h"
+#include "inspector/report/content.h"
 #include "kmod/core/counters.h"
 #include "tests/unit/doc_examples.h"
 
@@ -136,6 +138,7 @@ static void test_status(void **state)
 	static const char *const states[] = {"up", "draining"};
 	static const double shares[] = {0.25, 0.75};
 	static const struct es_report_service services[] = {{17, 3, 300, 2, 3001}, {}};
+	static const struct es_node_clocks clocks = {.node = {{.ahead_ms = -1500, .is_told = 1}}};
 	struct es_report_status status = {
 		.conf = conf,
 		.self = 1,
@@ -147,6 +150,7 @@ static void test_status(void **state)
 		.loads = {3, 2, 1},
 		.node_states = states,
 		.ring_shares = shares,
+		.clocks = &clocks,
 		.services = services,
 		.workers = json_object_new_array(),
 	};
@@ -172,13 +176,15 @@ static void test_status(void **state)
 		"bytes\":0}],"
 		"\"nodes\":[{\"name\":\"n1\",\"address\":\"10.78.0.1\",\"weight\":100,\"state\":\"up\","
 		"\"self\":false,"
-		"\"ring_share\":0.250000},{\"name\":\"n2\",\"address\":\"10.78.0.2\",\"weight\":50,\"state\":"
-		"\"draining\",\"self\":true,\"ring_share\":0.750000}]}");
+		"\"ring_share\":0.250000,\"clock_ahead_ms\":-1500},{\"name\":\"n2\",\"address\":\"10.78.0."
+		"2\",\"weight\":50,\"state\":"
+		"\"draining\",\"self\":true,\"ring_share\":0.750000,\"clock_ahead_ms\":0}]}");
 	json_object_put(report);
 	status.workers = NULL;
 	status.services = NULL;
 	status.node_states = NULL;
 	status.ring_shares = NULL;
+	status.clocks = NULL;
 	report = es_report_status(&status);
 	assert_non_null(
 		strstr(json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN), "\"workers\":[]"));
@@ -215,7 +221,9 @@ static void test_membership(void **state)
 {
 	static struct es_group group = {
 		.node_count = 2, .phase = ES_GROUP_STABLE, .epoch = 12, .phase_since_ms = 900};
+	static struct es_hearing hearing = {.count = 2};
 	struct es_report_membership membership = {.group = &group,
+						  .hearing = &hearing,
 						  .is_connected = 1,
 						  .is_quorate = 1,
 						  .why = "",
@@ -249,6 +257,26 @@ static void test_membership(void **state)
 		json_object_to_json_string_ext(json_object_array_get_idx(nodes, 1), JSON_C_TO_STRING_PLAIN),
 		"{\"member\":false,\"reason\":\"its machine or network "
 		"died\",\"refused\":\"\",\"since_s\":1.0}");
+	json_object_put(report);
+	/* Heard on the public network, and not any more. */
+	hearing.peer[1].heard_ms = 1900 - ES_HEARING_LOST_MS + 1;
+	hearing.peer[1].word.hears[0] = 1;
+	report = json_tokener_parse("{\"nodes\":[{},{}]}");
+	es_report_membership(report, &membership);
+	nodes = json_object_object_get(report, "nodes");
+	assert_null(json_object_object_get(json_object_array_get_idx(nodes, 0), "heard"));
+	assert_true(json_object_get_boolean(
+		json_object_object_get(json_object_array_get_idx(nodes, 1), "heard")));
+	assert_true(json_object_get_boolean(
+		json_object_object_get(json_object_array_get_idx(nodes, 1), "hears")));
+	json_object_put(report);
+	hearing.peer[1].heard_ms--;
+	report = json_tokener_parse("{\"nodes\":[{},{}]}");
+	es_report_membership(report, &membership);
+	nodes = json_object_object_get(report, "nodes");
+	assert_false(json_object_get_boolean(
+		json_object_object_get(json_object_array_get_idx(nodes, 1), "heard")));
+	assert_null(json_object_object_get(json_object_array_get_idx(nodes, 1), "hears"));
 	json_object_put(report);
 	/* Of an older version: it does not say. */
 	group.node[0].load.has_requests = 0;
@@ -415,6 +443,27 @@ static void test_counters(void **state)
 }
 
 /* A plugin as it is loaded is what the example shows: its members, and what it says of itself. */
+static void test_poison(void **state)
+{
+	struct es_poisons poisons = {};
+	struct json_object *built = json_object_new_object(), *example = doc_example("poison");
+	struct es_poison poison = {
+		.flow_hash = 1,
+		.client = es_addr_from_v4(htonl(0xc6336407)),
+		.client_port = htons(40312),
+		.node = 1,
+	};
+
+	(void)state;
+	assert_int_equal(es_poison_note(&poisons, &poison, 1000000000ULL), 1);
+	json_object_object_add(built, "poison", es_report_poison(conf, &poisons, 13500000000ULL));
+	expect_as_documented("poison", built);
+	assert_string_equal(json_object_to_json_string(json_object_object_get(built, "poison")),
+			    json_object_to_json_string(json_object_object_get(example, "poison")));
+	json_object_put(built);
+	json_object_put(example);
+}
+
 static void test_plugins(void **state)
 {
 	static const char text[] =
@@ -471,7 +520,7 @@ int main(void)
 		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
 		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_flows),	      cmocka_unit_test(test_plugins),
-		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_poison),	      cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);

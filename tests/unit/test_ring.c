@@ -99,6 +99,30 @@ static void test_golden_table(void **state)
 	es_ring_free(&ring);
 }
 
+/* A flow's node is the same on the exact ring and in the table, also just before and behind each point. */
+static void test_flow_position(void **state)
+{
+	const struct es_ring_point *points;
+	struct es_ring_table *table;
+	struct es_ring *ring;
+	size_t count;
+
+	(void)state;
+	ring = make(3, ES_RING_VIRTUAL_NODES_DEFAULT);
+	table = table_of(ring);
+	points = es_ring_points(ring, &count);
+	assert_true(count > 100);
+	for (size_t i = 0; i < count; i++)
+		for (int near = -1; near <= 1; near++) {
+			__u64 hash = points[i].position + (__u64)near;
+
+			assert_int_equal(es_ring_lookup(ring, es_ring_flow_position(hash)),
+					 es_ring_table_lookup(table, hash));
+		}
+	free(table);
+	es_ring_free(&ring);
+}
+
 static void test_content(void **state)
 {
 	struct es_content_hasher *hasher = NULL;
@@ -347,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden_positions),
 		cmocka_unit_test(test_golden_table),
+		cmocka_unit_test(test_flow_position),
 		cmocka_unit_test(test_content),
 		cmocka_unit_test(test_empty_and_single),
 		cmocka_unit_test(test_errors),

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "inspector/ring_reader.h"
+#include "inspector/datapath/ring_reader.h"
 
 #define RECORDS_MAX 8
 

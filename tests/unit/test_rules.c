@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspector/content/rules.h"
-#include "inspector/http_head.h"
+#include "inspector/rules/rules.h"
+#include "inspector/http/head.h"
 
 #define BASE                                                                                                 \
 	"datapath { interface = eth0 cluster_interface = eth1 }\n"                                           \

@@ -2,7 +2,7 @@
 /* Which responses are measured: those whose size is not known for sure, each now and then, and never too
  * many. */
 #include "cmocka_all.h"
-#include "inspector/sampler.h"
+#include "inspector/inspect/sampler.h"
 
 #define NOW 5000000000000ULL
 

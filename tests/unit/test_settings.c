@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "inspector/plugin/host.h"
-#include "inspector/settings.h"
+#include "inspector/member/settings.h"
 #include "membership/group.h"
 
 #define BASE                                                                                                 \
@@ -75,6 +75,9 @@ static void test_parameters(void **state)
 	      "service.web.T_low is 20 there, 30 in the cluster");
 	check("admit_low = 1 admit_normal = 2", "", "admit_low = 1 admit_normal = 3", "",
 	      "service.web.admit is 1,2 there, 1,3 in the cluster");
+	check("", "", "unsafe = once", "", "");
+	check("unsafe = all", "", "unsafe = again", "",
+	      "service.web.unsafe is all there, again in the cluster");
 }
 
 /* More than fits: those that are not there singly are in the line of all. */

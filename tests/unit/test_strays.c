@@ -58,6 +58,26 @@ static void test_index(void **state)
 		assert_in_range(es_stray_index(i * 0x9e3779b97f4a7c15ULL), 0, ES_STRAYS - 1);
 }
 
+static void test_many(void **state)
+{
+	struct es_stray_question question = {
+		.flags = ES_TCP_ACK | ES_TCP_FIN, .seq = es_htonl(7), .ack = es_htonl(9)};
+	struct es_segment seg = {};
+
+	(void)state;
+	assert_int_equal(es_strays_len(0), 0);
+	assert_int_equal(es_strays_len(1), 24);
+	assert_int_equal(es_strays_len(64), 1032);
+	assert_int_equal(es_strays_len(65), 0);
+	assert_int_equal(es_stray_segment(&question, &seg), 0);
+	assert_true(seg.seq == 7 && seg.ack == 9 && seg.flags == (ES_TCP_ACK | ES_TCP_FIN));
+	for (unsigned int flags = 0; flags < 256; flags++) {
+		question.flags = (__u8)flags;
+		assert_int_equal(!es_stray_segment(&question, &seg),
+				 (flags & ES_TCP_ACK) && !(flags & (ES_TCP_SYN | ES_TCP_RST)));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -65,6 +85,7 @@ int main(void)
 		cmocka_unit_test(test_another_segment),
 		cmocka_unit_test(test_on_its_way),
 		cmocka_unit_test(test_index),
+		cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

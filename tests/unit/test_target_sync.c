@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/target_sync.h"
+#include "inspector/cluster/target_sync.h"
 
 #define NODES	   5
 #define EVENTS_MAX 400000

@@ -353,8 +353,8 @@ static void test_agreement(void **state)
 					(unsigned int)(r >> 44) % 4, (unsigned int)(r >> 48) % 4, step);
 			}
 			if (step == 1500) {
-				/* At one place in the order; what follows is heard by the joiner as by all.
-				 */
+				/* At one place in the order; what follows is heard by the
+				 * joiner as by all. */
 				assert_int_equal(es_targets_list(bus->table[0], &entries, &count, &clock), 0);
 				es_targets_restore(bus->table[tables - 1], entries, count, clock, step);
 				bus->at[tables - 1] = bus->at[0];

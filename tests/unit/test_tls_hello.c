@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * inspector/tls_hello.h: names and protocols are found however the message is cut, and what no server would
+ * inspector/http/tls_hello.h: names and protocols are found however the message is cut, and what no server would
  * take is none.
  */
 #include "tests/unit/cmocka_all.h"
 
 #include <stdlib.h>
 
-#include "inspector/tls_hello.h"
+#include "inspector/http/tls_hello.h"
 #include "tests/hello.h"
 
 /* With a key share as of X25519MLKEM768, in front of what is looked for. */

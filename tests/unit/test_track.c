@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kmod/core/track.h: when a segment may begin a request, and when a connection may leave its socket.
+ * kmod/core/track.h: when a segment may begin a request, where responses end, how a track begins.
  */
 #include "cmocka_all.h"
 #include <string.h>
 #include "kmod/core/load.h"
 #include "kmod/core/track.h"
-
-#define NEXT 5000u /* where the next request starts */
-#define ACK  9000u /* behind the last byte of the response */
-
-/* A connection on which one request is answered. */
-static struct es_track track(void)
-{
-	struct es_track t = {.requests = 1, .next_request_seq = NEXT, .response_seq = ACK};
-
-	t.response.phase = ES_RESPONSE_DONE;
-	return t;
-}
-
-static struct es_segment segment(void)
-{
-	struct es_segment seg = {.seq = NEXT, .ack = ACK, .len = 100, .flags = ES_TCP_ACK | ES_TCP_PSH};
-
-	return seg;
-}
+#include "track_view.h"
 
 static void expect(struct es_track t, struct es_segment seg, __u32 rcv_nxt, int alive,
 		   enum es_track_verdict verdict, enum es_pin pin)
@@ -55,6 +37,71 @@ static void test_request(void **state)
 	expect(t, seg, NEXT, 1, ES_TRACK_PIN, ES_PIN_half_closed);
 	t.pin = ES_PIN_upgrade;
 	expect(t, segment(), NEXT, 1, ES_TRACK_DELIVER, ES_PIN_none);
+}
+
+/* Urgent data may be any byte behind the segment's first: the next request's, too. */
+static void test_urgent(void **state)
+{
+	struct es_segment seg = segment();
+
+	(void)state;
+	seg.flags |= ES_TCP_URG;
+	expect(track(), seg, NEXT, 1, ES_TRACK_PIN, ES_PIN_ambiguous);
+	seg.len = 0;
+	expect(track(), seg, NEXT, 1, ES_TRACK_PIN, ES_PIN_ambiguous);
+	seg.seq = NEXT - 100;
+	seg.len = 50; /* in the body before it */
+	expect(track(), seg, NEXT - 100, 1, ES_TRACK_PIN, ES_PIN_ambiguous);
+	seg.flags |= ES_TCP_RST;
+	expect(track(), seg, NEXT - 100, 1, ES_TRACK_DELIVER, ES_PIN_none);
+}
+
+/* The client closes its side: with a request, between two, and behind one that the inspector has. */
+static void test_half_close(void **state)
+{
+	struct es_segment seg = segment();
+	struct es_track t = track();
+	__u8 pin = ES_PIN_none;
+
+	(void)state;
+	seg.len = 0;
+	seg.flags = ES_TCP_ACK | ES_TCP_FIN;
+	expect(t, seg, NEXT, 1, ES_TRACK_DELIVER, ES_PIN_none);
+	t.state = ES_TRACK_QUEUED;
+	seg.seq += 100;
+	expect(t, seg, NEXT, 1, ES_TRACK_QUEUE_LATER, ES_PIN_none);
+	seg.len = 20; /* with the end of that request's head */
+	expect(t, seg, NEXT, 1, ES_TRACK_QUEUE_LATER, ES_PIN_none);
+	assert_int_equal(es_track_inbound(&t, &seg, NEXT, 0, &pin),
+			 ES_TRACK_PIN); /* nobody to take it there */
+	t.pin = ES_PIN_upgrade;
+	assert_int_equal(es_track_inbound(&t, &seg, NEXT, 1, &pin), ES_TRACK_DELIVER);
+	t.pin = ES_PIN_none;
+	seg.flags = ES_TCP_ACK;
+	seg.len = 0;
+	assert_int_equal(es_track_inbound(&t, &seg, NEXT, 1, &pin), ES_TRACK_DELIVER);
+}
+
+/* A request stays: what the server has said meanwhile is not the beginning of its answer. */
+static void test_stay(void **state)
+{
+	const struct es_handover h = {.next_request_seq = es_htonl(NEXT + 100), .pin = ES_PIN_connect};
+	const struct es_segment seg = segment();
+	struct es_track t = track();
+
+	(void)state;
+	t.state = ES_TRACK_QUEUED;
+	assert_true(es_track_has_queued(&t, NEXT));
+	assert_false(es_track_has_queued(&t, NEXT + 1));
+	t.response_seq = ACK + 10;
+	assert_int_equal(es_track_stay(&t, &seg, &h), ES_PIN_response_unclear);
+	t.response_seq = ACK;
+	t.response.phase = ES_RESPONSE_UNCLEAR;
+	assert_int_equal(es_track_stay(&t, &seg, &h), ES_PIN_response_unclear);
+	t.response.phase = ES_RESPONSE_DONE;
+	assert_int_equal(es_track_stay(&t, &seg, &h), ES_PIN_connect);
+	assert_int_equal(t.next_request_seq, NEXT + 100);
+	assert_false(es_track_has_queued(&t, NEXT + 100));
 }
 
 static void test_body(void **state)
@@ -229,54 +276,88 @@ static void test_load(void **state)
 	}
 }
 
-/* One thing that is not as it must be at a time. */
-static void test_may_leave(void **state)
+/* The four ways in which a connection with a socket here begins, and by what each is counted. */
+static void test_begin(void **state)
 {
-	const struct es_track_socket good = {
-		.rcv_nxt = NEXT, .copied_seq = NEXT, .snd_una = ACK, .write_seq = ACK, .is_established = 1};
-	struct es_segment seg = segment();
-	struct es_track_socket s = good;
+	static const struct {
+		const char *what;
+		__be32 next;
+		enum es_pin told, pin;
+		__u32 counter;
+	} rows[] = {
+		{"inspected", es_htonl(NEXT), ES_PIN_none, ES_PIN_none, ES_COUNTER_COUNT},
+		{"pinned by the inspector", es_htonl(NEXT), ES_PIN_tls, ES_PIN_tls, ES_COUNT_pin_tls},
+		{"of a service that inspects first requests", 0, ES_PIN_none, ES_PIN_unknown,
+		 ES_COUNT_pin_unknown},
+		{"pinned, and its end not known", 0, ES_PIN_connect, ES_PIN_connect, ES_COUNT_pin_connect},
+	};
+	const struct es_tcp_options options = {.mss = 1300, .snd_wscale = 7, .wscale_ok = 1, .ecn_ok = 1};
+	struct es_handover h = {
+		.requests = es_htonl(4), .moves = es_htons(2), .service = 6, .cost = es_htons(9)};
+	struct es_track t;
+
+	(void)state;
+	es_handover_options_put(&h, &options);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		t = (struct es_track){};
+		h.next_request_seq = rows[i].next;
+		h.pin = (__u8)rows[i].told;
+		es_track_begin(&t, ACK, &h);
+		if (t.pin != rows[i].pin || es_track_counter(&t) != rows[i].counter)
+			fail_msg("%s: expected pin %d and counter %u, got %u and %u", rows[i].what,
+				 rows[i].pin, rows[i].counter, t.pin, es_track_counter(&t));
+		assert_memory_equal(&t.options, &options, sizeof(options));
+		assert_int_equal(t.response_seq, ACK);
+		assert_int_equal(t.next_request_seq, rows[i].next ? NEXT : 0);
+		assert_int_equal(t.requests, 5);
+		assert_int_equal(t.moves, 2);
+		assert_int_equal(t.service, 6);
+		assert_int_equal(t.cost, 9);
+	}
+
+	t = (struct es_track){};
+	es_track_begin_program(&t, &h);
+	assert_memory_equal(&t.options, &options, sizeof(options));
+	assert_int_equal(t.requests, 1);
+	assert_int_equal(t.service, 6);
+	assert_int_equal(es_track_counter(&t), ES_COUNT_pin_program);
+	t = (struct es_track){};
+	es_track_begin_uninspected(&t, &options);
+	assert_memory_equal(&t.options, &options, sizeof(options));
+	assert_int_equal(es_track_counter(&t), ES_COUNT_pin_uninspected);
+	t = (struct es_track){};
+	es_track_begin_unknown(&t);
+	assert_int_equal(es_track_counter(&t), ES_COUNT_pin_unknown);
+}
+
+/* A pin is counted once, and never changes. */
+static void test_set_pin(void **state)
+{
 	struct es_track t = track();
 
 	(void)state;
-	assert_false(es_track_may_leave(&t, &seg, &good)); /* not with the inspector */
-	t.state = ES_TRACK_QUEUED;
-	assert_true(es_track_may_leave(&t, &seg, &good));
-	s.snd_una = ACK - 50; /* this segment acknowledges the rest */
-	assert_true(es_track_may_leave(&t, &seg, &s));
-	s = good;
-	s.rcv_nxt++;
-	assert_false(es_track_may_leave(&t, &seg, &s)); /* the stack has this request */
-	s = good;
-	s.copied_seq--;
-	assert_false(es_track_may_leave(&t, &seg, &s)); /* the server has not read all of the last one */
-	s = good;
-	s.write_seq++;
-	assert_false(es_track_may_leave(&t, &seg, &s)); /* the server has more to say */
-	s = good;
-	s.is_established = 0;
-	assert_false(es_track_may_leave(&t, &seg, &s));
-	t.pin = ES_PIN_pipelined;
-	assert_false(es_track_may_leave(&t, &seg, &good));
-	t.pin = ES_PIN_none;
-	t.response.phase = ES_RESPONSE_BODY;
-	assert_false(es_track_may_leave(&t, &seg, &good));
-	t.response.phase = ES_RESPONSE_DONE;
-	seg.ack--;
-	assert_false(es_track_may_leave(&t, &seg, &good));
-	seg = segment();
-	seg.seq++;
-	assert_false(es_track_may_leave(&t, &seg, &good));
+	assert_int_equal(es_track_set_pin(&t, ES_PIN_none), ES_COUNTER_COUNT);
+	assert_int_equal(es_track_set_pin(&t, ES_PIN_COUNT), ES_COUNTER_COUNT);
+	assert_int_equal(t.pin, ES_PIN_none);
+	assert_int_equal(es_track_set_pin(&t, ES_PIN_pipelined), ES_COUNT_pin_pipelined);
+	assert_int_equal(es_track_set_pin(&t, ES_PIN_tls), ES_COUNTER_COUNT);
+	assert_int_equal(t.pin, ES_PIN_pipelined);
+	for (__u32 pin = ES_PIN_none + 1; pin < ES_PIN_COUNT; pin++) {
+		t.pin = ES_PIN_none;
+		assert_int_equal(es_track_set_pin(&t, pin), ES_COUNT_pin_pipelined + pin - 1);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_request),	  cmocka_unit_test(test_body),
-		cmocka_unit_test(test_response),  cmocka_unit_test(test_wrap),
-		cmocka_unit_test(test_serve),	  cmocka_unit_test(test_answered),
-		cmocka_unit_test(test_skip),	  cmocka_unit_test(test_load),
-		cmocka_unit_test(test_may_leave),
+		cmocka_unit_test(test_request),	 cmocka_unit_test(test_urgent),
+		cmocka_unit_test(test_body),	 cmocka_unit_test(test_response),
+		cmocka_unit_test(test_wrap),	 cmocka_unit_test(test_serve),
+		cmocka_unit_test(test_answered), cmocka_unit_test(test_skip),
+		cmocka_unit_test(test_load),	 cmocka_unit_test(test_half_close),
+		cmocka_unit_test(test_stay),	 cmocka_unit_test(test_begin),
+		cmocka_unit_test(test_set_pin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ static void test_small_ones(void **state)
 				    .state = 1},
 			    load2;
 	struct es_wire_suspect suspect = {1, 0xffffffff}, suspect2;
-	struct es_wire_stopped stopped = {77, 1000}, stopped2;
+	struct es_wire_stopped stopped = {77, 1000, 60000}, stopped2;
 	char buf[64];
 
 	(void)state;
@@ -72,6 +72,10 @@ static void test_small_ones(void **state)
 			 0);
 	assert_memory_equal(&stopped, &stopped2, sizeof(stopped));
 	assert_int_not_equal(es_wire_get_stopped(buf, 7, &stopped2), 0);
+	/* A node of the version before has no doubts, and reads the first eight bytes only. */
+	assert_int_equal(es_wire_get_stopped(buf, 8, &stopped2), 0);
+	assert_true(stopped2.epoch == 77 && stopped2.hold_ms == 1000 && stopped2.doubt_ms == 0);
+	assert_int_not_equal(es_wire_get_stopped(buf, 11, &stopped2), 0);
 }
 
 /* Of an older node, of this version, of a later one; cut anywhere else it is none. */
@@ -88,6 +92,7 @@ static void test_load(void **state)
 	full.load = 0xfffffffe;
 	full.mean_us = 1500;
 	full.disk = 999;
+	full.understands = ES_WIRE_UNDERSTANDS_STRAYS;
 	short_len = es_wire_put_load(buf, sizeof(buf), &old);
 	assert_int_equal(short_len, 17); /* as it always was */
 	memset(&back, 0xff, sizeof(back));
@@ -97,12 +102,15 @@ static void test_load(void **state)
 	len = es_wire_put_load(buf, ES_WIRE_LOAD_SIZE, &full);
 	assert_int_equal(len, ES_WIRE_LOAD_SIZE);
 	for (size_t i = 0; i <= sizeof(buf); i++) {
-		int is_whole = i == short_len || i >= len;
+		/* The version before ends one earlier. */
+		int is_whole = i == short_len || i >= len - 1;
 
 		memset(&back, 0x5a, sizeof(back));
 		assert_int_equal(es_wire_get_load(buf, i, &back) == 0, is_whole);
 		if (!is_whole)
 			assert_int_equal(back.active, 0x5a5a5a5a); /* untouched */
+		else
+			assert_int_equal(back.understands, i >= len ? ES_WIRE_UNDERSTANDS_STRAYS : 0);
 	}
 	assert_true(back.sent_ns == 1 && back.connections == 2 && back.cpu == 3 && back.state == 1);
 	assert_true(back.has_requests && back.is_new && back.active == full.active &&

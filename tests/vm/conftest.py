@@ -13,10 +13,6 @@ def pytest_runtest_setup(item):
         pytest.fail("needs root")
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "host: boots nothing and needs no root")
-
-
 @pytest.fixture(scope="session", name="kernel")
 def fixture_kernel():
     """kernel("6.12"): the Kernel of that name."""

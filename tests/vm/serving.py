@@ -2,7 +2,7 @@
 """What a cluster with machines in it must do, whatever its nodes are."""
 import contextlib
 
-import raw  # of tests/lab
+from web import raw
 
 TIMEOUT_S = 60  # of an answer: the machines are emulated, and may lose a packet to a full queue
 

@@ -36,3 +36,15 @@ def test_no_mirror(tmp_path, monkeypatch):
         kernels.find("6.1")
     assert "\n" not in str(failed.value)
     assert not any(kernels.cached().values())
+
+
+def test_machine_without_mirror(tmp_path, monkeypatch):
+    """What apt of the machine reads is all that there is: no host stands in for it."""
+    monkeypatch.setattr(kernels, "CACHE", str(tmp_path))
+    monkeypatch.setattr(kernels, "_run", lambda *command, **_: "")
+    with pytest.raises(VmError, match="apt of this machine has read no mirror"):
+        kernels.find("6.12")
+    told = ("http://192.0.2.1/debian/ oldstable-security Debian\nhttp://192.0.2.2/debian/ oldstable Debian\n"
+            "http://192.0.2.3/ bookworm Other\n")
+    monkeypatch.setattr(kernels, "_run", lambda *command, **_: told)
+    assert kernels._mirrors() == ("http://192.0.2.2/debian", "http://192.0.2.1/debian")

@@ -39,8 +39,8 @@ def test_what_the_kernel_lacks(kernel):
 def test_suites(kernel, tmp_path):
     """With the bpf datapath on 6.12: some of the packet suite, and a lab, a cluster of namespaces in the machine."""
     command = f"""set -e
-    {PYTHON} -m pytest -q -rs -p no:cacheprovider --datapath=bpf tests/datapath/test_lease.py -k TestNothingNew
-    lab='{PYTHON} tests/lab/lab.py'
+    {PYTHON} -m pytest -q --datapath=bpf tests/datapath/test_lease.py -k TestNothingNew
+    lab='{PYTHON} lab/lab.py'
     $lab up --nodes 2 --datapath bpf
     for i in $(seq 20); do
         $lab exec client -- curl -sSf -o /dev/null -D - http://10.77.0.100/u/1k/$i

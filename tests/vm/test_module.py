@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """earshot.ko on Debian 12's own kernel: its life, packets by the packet suite, and a cluster of both datapaths."""
 import contextlib
-import os
 
+from cluster import programs
 from earshotvm import cluster
 from earshotvm.cluster import Lab, daemon, wait_for
 from earshotvm.machine import ENVIRONMENT, PYTHON, SLUB_DEBUG, Machine
+from earshotvm.modules import OLD, module_of
 from serving import on_one_connection
-import programs  # of tests/lab
+from sizes import FULL, size
 
-OLD = "6.1"
-
-# Of tests/datapath, what fits into two minutes and meets every file of kmod/module; all of it: README.md.
-PACKETS = """test_connection.py test_program.py test_handshake.py test_time_wait.py test_other.py test_nack.py
-    test_later_requests.py test_lease.py::TestGoesOn test_lease_unproven.py::TestEnd test_load.py::TestActive test_strays.py"""
-
-
-def module_of(kernel):
-    """The build tree's for that kernel; ctest's module.build makes it."""
-    file = os.path.join(daemon.BUILD, "module", kernel.release, "earshot.ko")
-    assert os.path.exists(file), f"no {file}: built by ./dev check module, with the kernel's headers installed"
-    return file
+# Of tests/datapath, each feature of the module once, in little more than a minute; in full runs all of it. What its headers
+# decide as they do for BPF, tests/unit and the same files have with that.
+PACKETS = "." if FULL else """
+    test_handshake.py::test_every_option_class_survives test_overheard.py::test_first_request test_below_first.py test_urgent.py
+    test_merged.py test_vlan.py
+    test_handover.py::test_request test_freshness.py::TestTime::test_late test_freshness.py::TestPublicSide test_nack.py::test_retry
+    test_nack.py::test_options_come_back test_settled.py::TestRefused test_doubt.py::TestOverheard::test_refused
+    test_doubt.py::TestNotHeard::test_refused
+    test_later_requests.py::TestStay test_later_requests.py::TestMove test_later_requests.py::TestResponse::test_complete
+    test_half_close.py test_time_wait.py test_resets.py::test_told_again test_resets.py::test_reset_by_the_stack
+    test_strays.py::test_nobodys test_strays.py::TestAsked test_strays_many.py::test_answers test_other.py
+    test_ring_change.py::TestSlot::test_request
+    test_lease.py::TestGoesOn test_lease_unproven.py::TestEnd test_load.py::TestActive
+    test_connection.py test_program.py::test_handover test_program.py::test_lost_messages test_program.py::test_there_and_back
+    """
 
 
 def test_packets(kernel, tmp_path):
@@ -28,7 +32,7 @@ def test_packets(kernel, tmp_path):
     under a kernel that watches its memory."""
     module_of(kernel(OLD))
     command = f"""set -e
-    pytest='{PYTHON} -m pytest -q -rs -p no:cacheprovider'
+    pytest='{PYTHON} -m pytest -q'
     EARSHOT_UNLOADS=2 EARSHOT_FUZZ=300 $pytest --durations=10 tests/module
     cd tests/datapath
     $pytest --datapath=module --durations=5 {" ".join(PACKETS.split())}
@@ -36,9 +40,9 @@ def test_packets(kernel, tmp_path):
     """
     with open(tmp_path / "output", "w+b") as output:
         # Little memory: a test takes it all, and zeroing it is slow where the machine is emulated.
-        with Machine(kernel(OLD), ["sh", "-c", command], cwd=daemon.REPOSITORY, output=output.fileno(), memory_mb=1200,
+        with Machine(kernel(OLD), ["sh", "-c", command], cwd=daemon.REPOSITORY, output=output.fileno(), memory_mb=1500,
                      append=[SLUB_DEBUG], env={**ENVIRONMENT, "EARSHOT_BUILD": daemon.BUILD, "EARSHOT_REQUIRED": "1"}) as machine:
-            result = machine.wait(700)
+            result = machine.wait(size(700, 3600))
         output.seek(0)
         text = output.read().decode(errors="replace")
     print(text)
@@ -46,10 +50,10 @@ def test_packets(kernel, tmp_path):
 
 
 def start_programs(lab, vms, stack):
-    """tests/lab/program.py on each node."""
+    """Its program on each node."""
     for node in ("n1", "n2"):
         programs.start_program(stack, lab.node(node))
-    vms["n3"].spawn([PYTHON, "-I", os.path.join(cluster.LAB, "program.py"), programs.LIBRARY,
+    vms["n3"].spawn([PYTHON, "-I", programs.FILE, programs.LIBRARY,
                      *map(str, programs.PROGRAM)], "/run/program.log")
     wait_for(lambda: f":{programs.PROGRAM[1]} " in vms["n3"].exec(["ss", "-ltn"]).stdout, "program of n3")
 

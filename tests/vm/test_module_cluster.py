@@ -9,9 +9,9 @@ import pytest
 
 from earshotvm import cluster
 from earshotvm.cluster import Lab
-import raw  # of tests/lab
+from earshotvm.modules import OLD, module_of
 from serving import TIMEOUT_S, get
-from test_module import OLD, module_of
+from web import raw
 
 NODES = ("n1", "n2", "n3")
 TOKEN_MS = 5000  # of corosync: they may also stand still for a second

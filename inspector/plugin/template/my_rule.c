@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: 0BSD */
+// SPDX-License-Identifier: 0BSD
 /*
  * A rule to begin with: requests whose path begins with a prefix go to one node. Copy the directory, rename
  * what is called my-rule, and change route(). Configuration:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Compiles on every kernel that the module can be built for. If it does not, no other probe means anything.
- */
+/* Compiles on every kernel that the module can be built for. If it does not,
+ * no other probe means anything. */
 #include <linux/mm.h>
 #include <linux/netfilter.h>
 #include <linux/skbuff.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* One connection of the load: opens, asks, compares, ends as it should, and says what came of it. */
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>

@@ -56,5 +56,9 @@ def check_impaired(lab, link, *what, rate=0.01):
     for direction in DIRECTIONS:
         frames = stats[direction]["received"]
         assert frames > 1000, stats
+        expected = rate * frames
+        # Half as many more or less; of few frames, where chance counts for more, five standard deviations.
+        tolerance = max(0.5 * expected, 5 * expected ** 0.5)
         for name in what:
-            assert 0.5 * rate < stats[direction][name] / frames < 1.5 * rate, (name, stats)
+            assert 0 < stats[direction][name], (name, stats)
+            assert abs(stats[direction][name] - expected) < tolerance, (name, expected, stats)

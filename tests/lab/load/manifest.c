@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Reads the list of objects. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

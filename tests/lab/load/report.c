@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Counts results, and prints them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Reads a response and compares it with its object. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>

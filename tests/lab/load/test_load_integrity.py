@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every byte of 20,000 connections, over good and bad cables, whoever closes first.
-
-EARSHOT_CONNECTIONS sets another number: in a machine of ./dev vm, 4,000.
-"""
-import os
-
+"""Every byte of thousands of connections, over good and bad cables, whoever closes first."""
 import pytest
 
 from earshotlab import Lab
 from loading import check, check_impaired, load
 from make_docroot import make_docroot
+from sizes import size
 
 pytestmark = pytest.mark.earshot
 
-CONNECTIONS = int(os.environ.get("EARSHOT_CONNECTIONS", "20000"))
+CONNECTIONS = size(4000, 20000, "EARSHOT_CONNECTIONS")
 CLUSTER_LINKS = ("n1-clu", "n2-clu", "n3-clu")
 
 

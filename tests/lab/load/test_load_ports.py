@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Client ports that come back while some node still has a socket of their last connection.
-
-EARSHOT_PORTS sets how many: in a machine of ./dev vm 20,000, or TIME_WAIT would be over before they come back.
-"""
-import os
-
+"""Client ports that come back while some node still has a socket of their last connection."""
 import pytest
 
 from earshotlab import Lab
 from loading import check, check_impaired, load
 from make_docroot import make_docroot
+from sizes import size
 
 pytestmark = pytest.mark.earshot
 
 FIRST, LAST = 1024, 65535
-PORTS = int(os.environ.get("EARSHOT_PORTS", LAST - FIRST + 1))
+PORTS = size(20000, LAST - FIRST + 1, "EARSHOT_PORTS")  # in an emulated machine TIME_WAIT is over before more come back
 SYN_TIMEOUT_US = 1000000  # after which a client sends a SYN again
 
 

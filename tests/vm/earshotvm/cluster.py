@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Machines as nodes of a lab (tests/lab): all of them, or some beside nodes that are namespaces of the host.
+"""Machines as nodes of a lab (lab/): all of them, or some beside nodes that are namespaces of the host.
 
     lab NAME: client --- brpub, brclu in NAME-sw --- n1, n2: namespaces
                            |      |
@@ -13,10 +13,9 @@ import base64
 import contextlib
 import json
 import os
-import sys
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../lab"))
 from earshotlab import Lab, LabError, corosync, daemon, netns, services, topology, wait_for
 
 from .errors import VmError
@@ -118,6 +117,12 @@ class VmNode(Remote):
         """{name: value}"""
         return {counter["name"]: counter["value"] for counter in self.ask("counters")["counters"]}
 
+    def log_ends(self):
+        try:
+            return self.exec(["sh", "-c", f"tail -n 15 {DIRECTORY}/*.log"], check=False).stdout
+        except (OSError, VmError, subprocess.TimeoutExpired) as error:
+            return f"{self.node}: {error}"
+
     def earshotd_log(self):
         return self.exec(["cat", f"{DIRECTORY}/earshotd.log"]).stdout
 
@@ -133,7 +138,11 @@ def nodes(lab, kernels_of, **options):
         made = {node: stack.enter_context(VmNode(lab, node, kernel)) for node, kernel in kernels_of.items()}
         with ThreadPoolExecutor(len(made)) as pool:
             list(pool.map(lambda machine: machine.set_up(**options), made.values()))
-        yield made
+        try:
+            yield made
+        except BaseException as error:
+            error.add_note("\n".join(machine.log_ends() for machine in made.values() if not machine.dead))
+            raise
         made = {node: machine for node, machine in made.items() if not machine.dead}
         for machine in made.values():
             machine.ask_to_end()

@@ -20,7 +20,6 @@ CACHE = os.environ.get("EARSHOT_KERNELS") or "/var/cache/earshot/kernels"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 META = "linux-image-amd64"
 PACKAGE = re.compile(r"linux-(base|image|binary|modules)-\d")  # those behind META that have files in them
-ARCHIVE, SECURITY = "http://deb.debian.org/debian", "http://deb.debian.org/debian-security"
 
 # What `--kernel` takes: the name, and the suite whose newest linux-image-amd64 it is.
 SUITES = {
@@ -97,16 +96,18 @@ def _locked():
 
 
 def _mirrors():
-    """The mirrors that this machine's own apt uses, of the archive and of security."""
-    archive, security = ARCHIVE, SECURITY
-    with contextlib.suppress(VmError):
-        for line in _run("apt-get", "indextargets", "--format", "$(REPO_URI) $(SUITE) $(ORIGIN)",
-                         "Created-By: Packages").splitlines():
-            uri, suite, origin = (line.split() + ["", ""])[:3]
-            if origin == "Debian" and "security" in suite:
-                security = uri.rstrip("/")
-            elif origin == "Debian":
-                archive = uri.rstrip("/")
+    """The mirrors that this machine's own apt uses, of the archive and of security (None: it uses none)."""
+    archive = security = None
+    for line in _run("apt-get", "indextargets", "--format", "$(REPO_URI) $(SUITE) $(ORIGIN)",
+                     "Created-By: Packages").splitlines():
+        uri, suite, origin = (line.split() + ["", ""])[:3]
+        if origin == "Debian" and "security" in suite:
+            security = uri.rstrip("/")
+        elif origin == "Debian":
+            archive = uri.rstrip("/")
+    if not archive:
+        raise VmError("apt of this machine has read no mirror of Debian's archive, which kernels come from: "
+                      "put one into its sources, then apt-get update")
     return archive, security
 
 
@@ -118,7 +119,8 @@ def _update():
     with open(os.path.join(CACHE, "apt/sources.list"), "w", encoding="ascii") as handle:
         for suite in SUITES.values():
             mirror = security if suite.endswith("-security") else archive
-            handle.write(f"deb [arch=amd64 signed-by={KEYRING}] {mirror} {suite} main\n")
+            if mirror:
+                handle.write(f"deb [arch=amd64 signed-by={KEYRING}] {mirror} {suite} main\n")
     with open(os.path.join(CACHE, "apt/apt.conf"), "w", encoding="ascii") as handle:
         handle.write(_APT_CONFIG.format(cache=CACHE))
     _apt("apt-get", "-o", "APT::Update::Error-Mode=any", "update")
@@ -133,7 +135,7 @@ def _candidates(suite):
         if f" {suite}/main " in f"{source} ":
             versions.setdefault(package, version)
     if META not in versions:
-        raise VmError(f"{suite} has no {META}")
+        raise VmError(f"no {META} of {suite} at the mirrors of this machine's apt (apt-get indextargets lists them)")
     version = versions[META]
     while todo:
         package = todo.pop()

@@ -31,9 +31,8 @@ MEMORY_MB = 2048
 CPUS = 2
 STALL_S = 300  # an emulated CPU may stand still for long when the host is busy; a real stall lasts for ever
 POWER_OFF_S = 20
-# For our tests in a machine: no traces in the overlay's memory, patience, and less of what takes minutes.
-ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "EARSHOT_LAB_TIMEOUT": "120", "EARSHOT_CONNECTIONS": "4000",
-               "EARSHOT_MOVES_CONNECTIONS": "15000", "EARSHOT_PORTS": "20000"}
+# For our tests in a machine: no traces in the overlay's memory, and patience.
+ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "EARSHOT_LAB_TIMEOUT": "120"}
 _libc = ctypes.CDLL(None)
 
 # Debian's kernels have no KASAN and no kmemleak; this they have: red zones, poison, and who allocated what.

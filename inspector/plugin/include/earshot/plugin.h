@@ -19,13 +19,16 @@
  * thread_free() and route() run on the inspector thread that the thread state belongs to, never two at a time
  * with the same thread state, but at the same time as all others: what is in the state is read-only for
  * route(), or atomic, or locked for an instant. route() must not wait: no file, no socket, no name server.
- * All packets of the thread's connections wait with it, and above `budget_us` its answer is not used any
- * more.
+ * All packets of the thread's connections wait with it. An answer that took more CPU time than `budget_us` is
+ * not used.
  *
  * Harm. What a plugin answers is checked. An answer that cannot be right is counted by reason, and the
- * request goes on as if the plugin had passed (`fail = open`), or is refused with 503 (`fail = closed`). But
- * a plugin is code of the daemon: one that crashes ends it, and the datapath serves without inspection until
- * it is back.
+ * request goes on as if the plugin had passed (`fail = open`), or is refused with 503 (`fail = closed`). The
+ * same happens when a call crashes, or has not returned after 400 ms: it is left where it is, with all that it
+ * holds, and thread_new() makes another thread state. After three of these the plugin is off until the next
+ * reload. configure(), release(), thread_new() and thread_free() have 2 s; a configure() that crashes or is left
+ * is a configuration that is refused. Constructors are not watched. But a plugin is code of the daemon: what it
+ * has broken may end the daemon later.
  *
  * Versions. Within a major version structures and the host's table only grow at their ends, by minor
  * versions; each says how large it is, and what is behind the end of an older one is taken as NULL or 0.
@@ -34,6 +37,7 @@
  *	1.1	es_plugin.timer, es_plugin.timer_ms, es_plugin.metrics, es_plugin_host.count,
  *		es_plugin_host.gauge
  *	1.2	es_plugin_host.config_node_name, es_plugin_host.fail
+ *	1.3	es_plugin_host.normal_path
  *
  * Strings that come from the host are not terminated unless they are said to be. They and all pointers that a
  * host function returns are valid until the call of the plugin that asked for them returns.
@@ -47,7 +51,7 @@ extern "C" {
 
 #define ES_PLUGIN_MAGIC	    0x4553504cu /* "ESPL" */
 #define ES_PLUGIN_ABI_MAJOR 1
-#define ES_PLUGIN_ABI_MINOR 2
+#define ES_PLUGIN_ABI_MINOR 3
 #define ES_PLUGIN_SYMBOL    "earshot_plugin"
 
 /* No node. */
@@ -82,8 +86,7 @@ static inline int es_plugin_set_has(const struct es_plugin_set *set, unsigned in
 	return node < ES_PLUGIN_NODES_MAX && (int)(set->bits[node / 64] >> (node % 64) & 1);
 }
 
-/* struct es_plugin_address - IPv6, or IPv4 as ::ffff:a.b.c.d, in network byte order; @port in host byte order
- */
+/* struct es_plugin_address - IPv6, or IPv4 as ::ffff:a.b.c.d, in network byte order; @port in host byte order */
 struct es_plugin_address {
 	uint8_t bytes[16];
 	uint16_t port;
@@ -153,8 +156,7 @@ struct es_plugin_node {
 enum es_plugin_answer_kind {
 	/* This rule says nothing: the next one is asked, and after the last the policy. */
 	ES_PLUGIN_PASS = 0,
-	/* @node serves it; no other rule is asked. It must be a target, and in the sets of the rules before.
-	 */
+	/* @node serves it; no other rule is asked. It must be a target, and in the sets of the rules before. */
 	ES_PLUGIN_NODE = 1,
 	/* One of @nodes serves it: the rules that follow and the policy choose among them. At least one must
 	 * be a target. */
@@ -290,7 +292,8 @@ struct es_plugin_host {
 	struct es_plugin_text (*method)(const struct es_plugin_request *request);
 	/* The request target as sent: "/path?query", "http://host/path", "*", "host:port". */
 	struct es_plugin_text (*target)(const struct es_plugin_request *request);
-	/* Its path, not decoded; "*" and "host:port" have none. */
+	/* Its path, not decoded; "*" and "host:port" have none. One file has many of them: compare
+	 * normal_path() with what must not be missed. */
 	struct es_plugin_text (*path)(const struct es_plugin_request *request);
 	/* What is behind the first '?'; empty, but not NULL, in "/path?". */
 	struct es_plugin_text (*query)(const struct es_plugin_request *request);
@@ -365,6 +368,12 @@ struct es_plugin_host {
 	/* 1.2: In route() only: tell why there is no answer. `earshot explain` shows it, `earshot status`
 	 * the last one. Returns -EIO, for route() to return. */
 	int (*fail)(const struct es_plugin_cluster *cluster, const char *format, ...) ES_PLUGIN_PRINTF(2, 3);
+
+	/* 1.3: In route() only: the path as rules see it: percent-decoded, without dot-segments and double
+	 * slashes, so that "/a", "//a", "/b/../a" and "/%61" are one. NULL where servers do not agree: no
+	 * path, a path without its first slash, "%2F", NUL, a '%' without two digits, or more than 2,048
+	 * bytes. */
+	struct es_plugin_text (*normal_path)(const struct es_plugin_request *request);
 };
 
 #ifdef __cplusplus

@@ -17,8 +17,7 @@
 
 #define ES_PLUGIN_WORDS_MAX 32
 
-/* struct es_plugin_statement - the statement at hand: @count words, on line @line; the rest is the reader's
- */
+/* struct es_plugin_statement - the statement at hand: @count words, on line @line; the rest is the reader's */
 struct es_plugin_statement {
 	const struct es_plugin_host *host;
 	struct es_plugin_config *config;

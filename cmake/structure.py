@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rooms of the tree use each other in one direction only, and no header includes itself by way of others.
+
+    structure.py             prints file, line and include of what breaks that
+
+A room is a folder; ROOMS and inspector/CMakeLists.txt name them, the lowest first. A file includes files of its own room and
+of rooms named before it. Tests may include anything. Before it reads the tree, the check proves that it can fail.
+"""
+import os
+import re
+import subprocess
+import sys
+
+SOURCE = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+BELOW = ("kmod/core", "ring", "libearshot", "membership")
+ABOVE = ("sim", "lab")
+# Rooms that nothing else of the tree may include, and what they may.
+APART = {"kmod/bpf": ("kmod/core",), "kmod/module": ("kmod/core",), "plugins": ("inspector/plugin/include",)}
+INSTALLED = ("ring/include", "libearshot/include", "inspector/plugin/include")  # <earshot/...>
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"\n]+)"|<(earshot/[^>\n]+)>)', re.M)
+
+
+def rooms_of_inspector(text):
+    """The folders of inspector/, in the order in which its CMakeLists.txt has them."""
+    return tuple(f"inspector/{name}" for name in re.findall(r"^add_subdirectory\((\w+)\)", text, re.M))
+
+
+def room_of(path, rooms):
+    return next((room for room in (*APART, *rooms) if path.startswith(room + "/")), None)
+
+
+def includes(files):
+    """{path: [(line, path of the included file)]}; what is not in the tree is left out."""
+    found = {}
+    for path, text in files.items():
+        folder = os.path.dirname(path)
+        found[path] = []
+        for match in INCLUDE.finditer(text):
+            name = match[1] or match[2]
+            places = [name, os.path.join(folder, name)] if match[1] else []
+            places += [os.path.join(root, name) for root in INSTALLED]
+            target = next((place for place in map(os.path.normpath, places) if place in files), None)
+            if target:
+                found[path].append((text.count("\n", 0, match.start()) + 1, target))
+    return found
+
+
+def wrong_ways(graph, rooms):
+    """Includes of what is above."""
+    for path, targets in sorted(graph.items()):
+        here = room_of(path, rooms)
+        for line, target in targets:
+            there = room_of(target, rooms)
+            if here is None or here == there or any(target.startswith(f"{root}/") for root in APART.get(here, ())):
+                continue
+            if here in APART or there in APART:
+                yield f"{path}:{line}: includes {target}: {here} and {there or 'the rest'} do not know each other"
+            elif there is None:
+                yield f"{path}:{line}: includes {target}, which is in no room"
+            elif rooms.index(there) > rooms.index(here):
+                yield f"{path}:{line}: includes {target}: {there} is built on {here}, not the other way round"
+
+
+def cycles(graph):
+    """Each circle of includes once, from the header at which it was entered."""
+    done, way = set(), []
+
+    def visit(path):
+        if path in way:
+            yield " -> ".join([*way[way.index(path):], path])
+            return
+        if path in done:
+            return
+        way.append(path)
+        for _, target in graph.get(path, ()):
+            yield from visit(target)
+        way.pop()
+        done.add(path)
+
+    for path in sorted(graph):
+        yield from (f"circle of includes: {circle}" for circle in visit(path))
+
+
+def homeless(files, rooms):
+    """Files of the inspector that no room has."""
+    return [f"{path}: in no room of inspector/CMakeLists.txt" for path in sorted(files)
+            if path.startswith("inspector/") and room_of(path, rooms) is None]
+
+
+def problems(files, rooms):
+    graph = includes(files)
+    return [*wrong_ways(graph, rooms), *cycles(graph), *homeless(files, rooms)]
+
+
+def prove():
+    """It fails for each thing that it is there for, and for nothing else."""
+    rooms = ("kmod/core", "inspector/base", "inspector/daemon")
+    well = {"kmod/core/a.h": "", "inspector/base/log.h": '#include "kmod/core/a.h"\n',
+            "inspector/daemon/main.c": '#include "inspector/base/log.h"\n#include <stdio.h>\n', "kmod/bpf/b.h": '#include "../core/a.h"\n'}
+    assert not problems(well, rooms)
+    for path, text, words in (
+            ("inspector/base/log.c", '#include "inspector/daemon/d.h"', "not the other way round"),
+            ("kmod/core/c.h", '\n# include "d.h"', "circle of includes"),
+            ("kmod/module/m.c", '#include "inspector/base/log.h"', "do not know each other"),
+            ("inspector/new.c", "", "in no room")):
+        found = problems({**well, "inspector/daemon/d.h": "", "kmod/core/d.h": '#include "c.h"', path: text}, rooms)
+        assert len(found) == 1 and words in found[0], (path, found)
+
+
+def main():
+    prove()
+    names = subprocess.run(["git", "-C", SOURCE, "ls-files", "--cached", "--others", "--exclude-standard", "*.c", "*.h"],
+                           check=True, capture_output=True, text=True).stdout.split("\n")
+    files = {}
+    for name in filter(None, names):
+        if os.path.exists(os.path.join(SOURCE, name)):
+            with open(os.path.join(SOURCE, name), encoding="utf-8") as handle:
+                files[name] = handle.read()
+    with open(os.path.join(SOURCE, "inspector/CMakeLists.txt"), encoding="utf-8") as handle:
+        rooms = (*BELOW, *rooms_of_inspector(handle.read()), *ABOVE)
+    found = problems(files, rooms)
+    print("\n".join(found) or f"{len(files)} files, {len(rooms) + len(APART)} rooms")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

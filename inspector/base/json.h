@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_JSON_H
+#define ES_JSON_H
+
+#include <json-c/json.h>
+
+/* Members of @object for people: "-" and 0 stand for what is missing or of another type. */
+const char *es_json_string(struct json_object *object, const char *key);
+unsigned long long es_json_number(struct json_object *object, const char *key);
+double es_json_fraction(struct json_object *object, const char *key);
+int es_json_is_true(struct json_object *object, const char *key);
+/* Never NULL: an empty array or object that lives as long as the program stands for what is missing. */
+struct json_object *es_json_array(struct json_object *object, const char *key);
+struct json_object *es_json_object(struct json_object *object, const char *key);
+
+#endif

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Defaults of the configuration, and what must hold once a section or the whole file is read: nothing
+ * required is missing, nothing that must be unique is there twice, no two values contradict each other. It
+ * reads no text.
+ */
+#include <arpa/inet.h>
+#include <earshot/ring.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inspector/config/internal.h"
+
+int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section,
+			     void *section_data)
+{
+	const struct es_conf_key *key;
+
+	for (key = section->keys; key->name; key++)
+		if (key->def && *key->def &&
+		    es_conf_value_set(p, 0, section->name, key, key->def, section_data))
+			return -EINVAL;
+	return 0;
+}
+
+int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section,
+			     const char *label, const struct es_conf_lines *lines)
+{
+	unsigned int i;
+
+	for (i = 0; section->keys[i].name; i++)
+		if (!section->keys[i].def && !lines->key[i])
+			return es_conf_fail(p, lines->open, "%s: %s is missing: expected %s = VALUE", label,
+					    section->keys[i].name, section->keys[i].name);
+	return 0;
+}
+
+int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key)
+{
+	int index = es_conf_key_index(&es_conf_sections[section], key);
+
+	return index >= 0 && lines->key[index] ? lines->key[index] : lines->open;
+}
+
+static int es_check_nodes(struct es_conf_parse *p)
+{
+	const struct es_conf *conf = p->conf;
+	char text[INET6_ADDRSTRLEN];
+	unsigned int i, k, weights = 0;
+
+	if (!conf->node_count)
+		return es_conf_fail(p, 0, "no node: expected node NAME { address = ADDRESS } for each node");
+	for (i = 0; i < conf->node_count; i++) {
+		const struct es_conf_node *node = &conf->nodes[i];
+		int line = es_conf_line_of(&p->nodes[i], ES_CONF_NODE, "address");
+
+		weights += node->weight;
+		es_conf_addr_text(&node->address, text);
+		for (k = 0; k < i; k++)
+			if (es_addr_equal(&node->address, &conf->nodes[k].address))
+				return es_conf_fail(
+					p, line,
+					"node %s: address = %s: also of node %s: expected one of its own",
+					node->name, text, conf->nodes[k].name);
+		for (k = 0; k < conf->service_count; k++)
+			if (es_addr_equal(&node->address, &conf->services[k].address))
+				return es_conf_fail(
+					p, line,
+					"node %s: address = %s: also of service %s: expected the node's "
+					"address on the private network",
+					node->name, text, conf->services[k].name);
+	}
+	if (!weights)
+		return es_conf_fail(p, es_conf_line_of(&p->nodes[0], ES_CONF_NODE, "weight"),
+				    "node %s: weight = 0: as of all nodes: expected at least one above 0",
+				    conf->nodes[0].name);
+	return 0;
+}
+
+/* As many as es_ring_new() will place for the nodes, es_ring_virtual_nodes() each. */
+static int es_check_ring(struct es_conf_parse *p)
+{
+	const struct es_conf *conf = p->conf;
+	unsigned long long points = 0, one;
+	unsigned int i;
+
+	for (i = 0; i < conf->node_count; i++) {
+		one = ((unsigned long long)conf->cluster.virtual_nodes * conf->nodes[i].weight + 50) / 100;
+		points += conf->nodes[i].weight && !one ? 1 : one;
+	}
+	if (points <= ES_RING_POINTS_MAX)
+		return 0;
+	return es_conf_fail(
+		p, es_conf_line_of(&p->cluster, ES_CONF_CLUSTER, "virtual_nodes"),
+		"cluster: virtual_nodes = %u: with the nodes' weights %llu points on the ring: expected at "
+		"most %d",
+		conf->cluster.virtual_nodes, points, ES_RING_POINTS_MAX);
+}
+
+/* A layer-4 service is served by the inspecting node, which no other policy than the ring can change. */
+static int es_check_policy(struct es_conf_parse *p, unsigned int i)
+{
+	struct es_conf_service *service = &p->conf->services[i];
+	int never = service->inspect == ES_INSPECT_NEVER;
+
+	if (!service->policy[0]) {
+		snprintf(service->policy, sizeof(service->policy), "%s", never ? "ring" : "uri-hash");
+		return 0;
+	}
+	if (never && strcmp(service->policy, "ring") != 0)
+		return es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "policy"),
+				    "service %s: policy = %s: with inspect = never expected ring",
+				    service->name, service->policy);
+	return 0;
+}
+
+static int es_check_plugins(struct es_conf_parse *p)
+{
+	int config = es_conf_key_index(&es_conf_sections[ES_CONF_PLUGIN], "config");
+
+	for (unsigned int i = 0; i < p->conf->plugin_count; i++) {
+		struct es_conf_plugin *plugin = &p->conf->plugins[i];
+		const struct es_conf_service *service = &p->conf->services[plugin->service];
+
+		plugin->line = p->plugins[i].open;
+		plugin->config_line = p->plugins[i].key[config];
+		if (plugin->config_line && plugin->config_file[0])
+			return es_conf_fail(
+				p, es_conf_line_of(&p->plugins[i], ES_CONF_PLUGIN, "config_file"),
+				"plugin %s: config_file: config was set on line %d: expected one of "
+				"them",
+				plugin->name, plugin->config_line);
+		if (service->inspect == ES_INSPECT_NEVER)
+			return es_conf_fail(p, plugin->line,
+					    "service %s: plugin %s: with inspect = never no request is seen: "
+					    "expected inspect = first or every",
+					    service->name, plugin->name);
+	}
+	return 0;
+}
+
+/* The server of handed over connections listens elsewhere than the program that hands them over. */
+static int es_check_server(struct es_conf_parse *p, unsigned int i)
+{
+	const struct es_conf_service *service = &p->conf->services[i];
+
+	/* Two would decide where an open connection goes, and each could send it somewhere else. */
+	if (service->server_port && service->inspect == ES_INSPECT_EVERY)
+		return es_conf_fail(
+			p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "server_port"),
+			"service %s: server_port = %u: with inspect = every no program hands over: "
+			"expected inspect = first or never",
+			service->name, service->server_port);
+	if (service->server_port != service->port ||
+	    !es_addr_equal(&service->server_address, &service->address))
+		return 0;
+	return es_conf_fail(
+		p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "server_port"),
+		"service %s: server_port = %u: there the program listens: expected the server's own "
+		"address or port",
+		service->name, service->server_port);
+}
+
+static int es_check_services(struct es_conf_parse *p)
+{
+	const struct es_conf *conf = p->conf;
+	char text[INET6_ADDRSTRLEN];
+	unsigned int i, k;
+
+	if (!conf->service_count)
+		return es_conf_fail(p, 0,
+				    "no service: expected service NAME { address = ADDRESS  port = PORT }");
+	for (i = 0; i < conf->service_count; i++) {
+		const struct es_conf_service *service = &conf->services[i];
+
+		for (k = 0; k < i; k++)
+			if (service->port == conf->services[k].port &&
+			    es_addr_equal(&service->address, &conf->services[k].address))
+				return es_conf_fail(
+					p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "port"),
+					"service %s: address = %s and port = %u: also of service %s: "
+					"expected another address or port",
+					service->name, es_conf_addr_text(&service->address, text),
+					service->port, conf->services[k].name);
+		if (es_check_server(p, i) || es_check_policy(p, i) || es_conf_check_parameters(p, i))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* The bit that tells a group address from a station's (IEEE 802) decides which frames a switch floods. */
+static int es_check_cluster_mac(struct es_conf_parse *p)
+{
+	static const unsigned char none[6];
+	struct es_conf_datapath *datapath = &p->conf->datapath;
+	int multicast = datapath->mac_mode == ES_CONF_MAC_MULTICAST;
+	const char *why = NULL;
+
+	if (!p->datapath.key[es_conf_key_index(&es_conf_sections[ES_CONF_DATAPATH], "cluster_mac")]) {
+		datapath->cluster_mac[0] = multicast ? 0x03 : 0x02;
+		datapath->cluster_mac[1] = 0xbf;
+		memcpy(datapath->cluster_mac + 2, &p->conf->services[0].address.w[3], 4);
+		return 0;
+	}
+	if (multicast && !(datapath->cluster_mac[0] & 1))
+		why = "with mac_mode = multicast expected a group address (first byte odd)";
+	else if (!multicast && (datapath->cluster_mac[0] & 1))
+		why = "with mac_mode = unicast expected a station address (first byte even)";
+	else if (!memcmp(datapath->cluster_mac, none, sizeof(none)))
+		why = "expected an address other than 0";
+	if (!why)
+		return 0;
+	return es_conf_fail(p, es_conf_line_of(&p->datapath, ES_CONF_DATAPATH, "cluster_mac"),
+			    "datapath: cluster_mac: %s", why);
+}
+
+int es_conf_check(struct es_conf_parse *p)
+{
+	if (es_conf_section_complete(p, &es_conf_sections[ES_CONF_CLUSTER], "cluster", &p->cluster) ||
+	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_DATAPATH], "datapath", &p->datapath) ||
+	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_INSPECTOR], "inspector", &p->inspector))
+		return -EINVAL;
+	if (es_check_services(p) || es_check_plugins(p) || es_check_nodes(p) || es_check_ring(p) ||
+	    es_conf_check_rules(p))
+		return -EINVAL;
+	return es_check_cluster_mac(p);
+}

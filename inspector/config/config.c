@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Loads the configuration file: reads it whole, has scan.c look at the text, lets libconfuse parse it,
+ * and takes each key the moment it is parsed, because only then libconfuse knows the line. All errors,
+ * libconfuse's too, end up as one text; the first one wins. What keys there are is in keys.c, what
+ * values are right in value.c, what sections must have in check.c.
+ */
+#include "inspector/config/config.h"
+
+#include <confuse.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "inspector/config/internal.h"
+
+#define FILE_MAX_BYTES (1024 * 1024)
+#define LABEL_SIZE     128
+
+/* struct es_conf_reader - what libconfuse's callbacks work on */
+struct es_conf_reader {
+	struct es_conf_parse parse;
+	cfg_t *root;
+	const struct es_conf_section *section; /* that is open, the innermost one; or NULL */
+	struct es_conf_lines *lines;
+	void *data;
+};
+
+/* libconfuse gives its callbacks no context of ours, and its lexer is a global anyway. */
+static struct es_conf_reader *reader;
+
+int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
+{
+	char what[sizeof(p->err->text)];
+	va_list ap;
+
+	if (p->failed)
+		return -EINVAL;
+	p->failed = 1;
+	va_start(ap, format);
+	vsnprintf(what, sizeof(what), format, ap);
+	va_end(ap);
+	if (line > 0)
+		es_conf_error_set(p->err, "%s:%d: %s", p->path, line, what);
+	else
+		es_conf_error_set(p->err, "%s: %s", p->path, what);
+	return -EINVAL;
+}
+
+/* "service web" or "datapath"; "" for the file itself */
+static const char *label_of(cfg_t *cfg, char *label)
+{
+	label[0] = 0;
+	if (cfg && cfg != reader->root)
+		snprintf(label, LABEL_SIZE, "%s%s%.80s", cfg_name(cfg), cfg_title(cfg) ? " " : "",
+			 cfg_title(cfg) ? cfg_title(cfg) : "");
+	return label;
+}
+
+static const struct es_conf_section *section_find(const char *name)
+{
+	int i;
+
+	for (i = 0; name && i < ES_CONF_SECTIONS; i++)
+		if (!strcmp(es_conf_sections[i].name, name))
+			return &es_conf_sections[i];
+	return NULL;
+}
+
+static int node_open(const char *label, const char *name, int line)
+{
+	struct es_conf_parse *p = &reader->parse;
+	unsigned int i, n = p->conf->node_count;
+
+	for (i = 0; i < n; i++)
+		if (!strcmp(p->conf->nodes[i].name, name))
+			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
+					    label, p->nodes[i].open);
+	if (n == ES_CONF_NODES_MAX)
+		return es_conf_fail(p, line, "%s: too many nodes: expected at most %d", label,
+				    ES_CONF_NODES_MAX);
+	snprintf(p->conf->nodes[n].name, ES_CONF_NAME_SIZE, "%s", name); /* a valid name, so it fits */
+	reader->lines = &p->nodes[n];
+	reader->data = &p->conf->nodes[n];
+	p->conf->node_count++;
+	return 0;
+}
+
+static int service_open(const char *label, const char *name, int line)
+{
+	struct es_conf_parse *p = &reader->parse;
+	unsigned int i, n = p->conf->service_count;
+
+	for (i = 0; i < n; i++)
+		if (!strcmp(p->conf->services[i].name, name))
+			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
+					    label, p->services[i].open);
+	if (n == ES_CONF_SERVICES_MAX)
+		return es_conf_fail(p, line, "%s: too many services: expected at most %d", label,
+				    ES_CONF_SERVICES_MAX);
+	snprintf(p->conf->services[n].name, ES_CONF_NAME_SIZE, "%s", name);
+	reader->lines = &p->services[n];
+	reader->data = &p->conf->services[n];
+	p->conf->service_count++;
+	return 0;
+}
+
+static int plugin_open(const char *label, const char *name, int line)
+{
+	struct es_conf_parse *p = &reader->parse;
+	unsigned int i, n = p->conf->plugin_count, service = p->conf->service_count - 1;
+	struct es_conf_plugin *plugins;
+
+	for (i = 0; i < n; i++)
+		if (p->conf->plugins[i].service == service && !strcmp(p->conf->plugins[i].name, name))
+			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
+					    label, p->plugins[i].open);
+	if (n == ES_CONF_PLUGINS_MAX)
+		return es_conf_fail(p, line, "%s: too many plugins: expected at most %d", label,
+				    ES_CONF_PLUGINS_MAX);
+	plugins = realloc(p->conf->plugins, (n + 1) * sizeof(*plugins));
+	if (!plugins)
+		return es_conf_fail(p, line, "%s: out of memory", label);
+	p->conf->plugins = plugins;
+	memset(&plugins[n], 0, sizeof(plugins[n]));
+	snprintf(plugins[n].name, ES_CONF_NAME_SIZE, "%s", name);
+	plugins[n].service = service;
+	reader->lines = &p->plugins[n];
+	reader->data = &plugins[n];
+	p->conf->plugin_count++;
+	return 0;
+}
+
+/* A rule or a location; the latter's path may be there once for each service, which is checked at the end. */
+static int rule_open(const char *label, const char *name, int line, int is_location)
+{
+	struct es_conf_parse *p = &reader->parse;
+	unsigned int i, n = p->conf->rule_count;
+	struct es_conf_rule *rules;
+
+	for (i = 0; !is_location && i < n; i++)
+		if (!p->conf->rules[i].is_location && !strcmp(p->conf->rules[i].name, name))
+			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
+					    label, p->rules[i].open);
+	if (n == ES_CONF_RULES_MAX)
+		return es_conf_fail(p, line, "%s: too many rules and locations: expected at most %d", label,
+				    ES_CONF_RULES_MAX);
+	rules = realloc(p->conf->rules, (n + 1) * sizeof(*rules));
+	if (!rules)
+		return es_conf_fail(p, line, "%s: out of memory", label);
+	p->conf->rules = rules;
+	memset(&rules[n], 0, sizeof(rules[n]));
+	snprintf(rules[n].name, sizeof(rules[n].name), "%s", name);
+	rules[n].is_location = is_location;
+	rules[n].line = line;
+	reader->lines = &p->rules[n];
+	reader->data = &rules[n];
+	p->conf->rule_count++;
+	return 0;
+}
+
+static int title_check(const struct es_conf_section *section, const char *label, const char *title, int line)
+{
+	const char *expected;
+
+	if (section != &es_conf_sections[ES_CONF_LOCATION]) {
+		if (es_conf_name_is_valid(title))
+			return 0;
+		expected = ES_CONF_NAME_EXPECTED;
+	} else if (es_conf_item_is_valid(ES_CONF_ITEM_PATH, title, &expected)) {
+		return 0;
+	}
+	return es_conf_fail(&reader->parse, line, "%s: bad %s: expected %s", label,
+			    section == &es_conf_sections[ES_CONF_LOCATION] ? "path" : "name", expected);
+}
+
+/* Sections of which there is one; their defaults were set before the file was read. */
+static int single_open(const struct es_conf_section *section, int line)
+{
+	struct es_conf_parse *p = &reader->parse;
+
+	switch (section - es_conf_sections) {
+	case ES_CONF_CLUSTER:
+		reader->lines = &p->cluster;
+		reader->data = &p->conf->cluster;
+		break;
+	case ES_CONF_DATAPATH:
+		reader->lines = &p->datapath;
+		reader->data = &p->conf->datapath;
+		break;
+	default:
+		reader->lines = &p->inspector;
+		reader->data = &p->conf->inspector;
+		break;
+	}
+	if (reader->lines->open)
+		return es_conf_fail(p, line, "%s: first defined on line %d: expected one %s section",
+				    section->name, reader->lines->open, section->name);
+	return 0;
+}
+
+/* Called at a section's first key, or at its end if it has none. */
+static int section_open_one(cfg_t *cfg, int line)
+{
+	const struct es_conf_section *section = section_find(cfg_name(cfg));
+	struct es_conf_parse *p = &reader->parse;
+	char label[LABEL_SIZE];
+	int r;
+
+	if (!section)
+		return es_conf_fail(p, line, "key outside of a section: expected a section");
+	label_of(cfg, label);
+	if (section->titled && title_check(section, label, cfg_title(cfg), line))
+		return -EINVAL;
+	if (section == &es_conf_sections[ES_CONF_NODE])
+		r = node_open(label, cfg_title(cfg), line);
+	else if (section == &es_conf_sections[ES_CONF_SERVICE])
+		r = service_open(label, cfg_title(cfg), line);
+	else if (section == &es_conf_sections[ES_CONF_PLUGIN])
+		r = plugin_open(label, cfg_title(cfg), line);
+	else if (section == &es_conf_sections[ES_CONF_RULE] || section == &es_conf_sections[ES_CONF_LOCATION])
+		r = rule_open(label, cfg_title(cfg), line, section == &es_conf_sections[ES_CONF_LOCATION]);
+	else
+		r = single_open(section, line);
+	if (r)
+		return r;
+	reader->section = section;
+	reader->lines->open = line;
+	if (section->titled)
+		return es_conf_section_defaults(p, section, reader->data);
+	return 0;
+}
+
+/* The service that has @plugin inside. libconfuse knows the way down only. */
+static cfg_t *service_of(const cfg_t *plugin)
+{
+	const char *inner = es_conf_sections[ES_CONF_PLUGIN].name;
+	cfg_opt_t *services = cfg_getopt(reader->root, es_conf_sections[ES_CONF_SERVICE].name);
+
+	for (unsigned int i = 0; i < cfg_opt_size(services); i++) {
+		cfg_t *service = cfg_opt_getnsec(services, i);
+
+		for (unsigned int k = 0; k < cfg_size(service, inner); k++)
+			if (cfg_getnsec(service, inner, k) == plugin)
+				return service;
+	}
+	return NULL;
+}
+
+/* A section inside another opens that one first, if nothing has yet. */
+static int section_open(cfg_t *cfg, int line)
+{
+	cfg_t *service =
+		section_find(cfg_name(cfg)) == &es_conf_sections[ES_CONF_PLUGIN] ? service_of(cfg) : NULL;
+
+	if (service && !reader->section && section_open_one(service, reader->root->line))
+		return -EINVAL;
+	return section_open_one(cfg, service ? service->line : line);
+}
+
+static int section_is_open(const cfg_t *cfg)
+{
+	return reader->section && !strcmp(reader->section->name, cfg_name((cfg_t *)cfg));
+}
+
+/* Back from a section inside a service. */
+static void section_close(void)
+{
+	struct es_conf_parse *p = &reader->parse;
+	unsigned int service = p->conf->service_count - 1;
+
+	if (reader->section != &es_conf_sections[ES_CONF_PLUGIN]) {
+		reader->section = NULL;
+		return;
+	}
+	reader->section = &es_conf_sections[ES_CONF_SERVICE];
+	reader->lines = &p->services[service];
+	reader->data = &p->conf->services[service];
+}
+
+/* libconfuse: a key of @cfg has been read. While a section is open, its parent's line is the "{". */
+static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+	struct es_conf_parse *p = &reader->parse;
+	char label[LABEL_SIZE];
+	int index;
+
+	if (!section_is_open(cfg) && section_open(cfg, reader->root->line))
+		return -1;
+	label_of(cfg, label);
+	index = es_conf_key_index(reader->section, cfg_opt_name(opt));
+	if (index < 0)
+		return es_conf_fail(p, cfg->line, "%s: unexpected key", label);
+	/* A list's values come one by one; the first of another list of that name comes as its first. */
+	if (reader->lines->key[index] &&
+	    (reader->section->keys[index].kind != ES_CONF_KIND_LIST || cfg_opt_size(opt) <= 1))
+		return es_conf_fail(p, cfg->line, "%s: %s = %.80s: first set on line %d: expected it once",
+				    label, cfg_opt_name(opt), value, reader->lines->key[index]);
+	if (!reader->lines->key[index])
+		reader->lines->key[index] = cfg->line;
+	if (es_conf_value_set(p, cfg->line, label, &reader->section->keys[index], value, reader->data))
+		return -1;
+	*(const char **)result = value;
+	return 0;
+}
+
+/* The section of @opt that ended on @line: not always the last,
+ * since a repeated name replaces its section. */
+static cfg_t *section_ended(cfg_opt_t *opt, int line)
+{
+	unsigned int i = cfg_opt_size(opt);
+
+	while (i-- > 1)
+		if (cfg_opt_getnsec(opt, i)->line == line)
+			return cfg_opt_getnsec(opt, i);
+	return cfg_opt_getnsec(opt, 0);
+}
+
+/* libconfuse: one of @opt's sections has been closed. */
+static int on_section_end(cfg_t *cfg, cfg_opt_t *opt)
+{
+	cfg_t *section_cfg = section_ended(opt, cfg->line);
+	char label[LABEL_SIZE];
+
+	if (!section_is_open(section_cfg) && section_open(section_cfg, cfg->line))
+		return -1;
+	label_of(section_cfg, label);
+	if (reader->section->titled &&
+	    es_conf_section_complete(&reader->parse, reader->section, label, reader->lines))
+		return -1;
+	section_close();
+	return 0;
+}
+
+static void unknown_key(cfg_t *cfg, const char *prefix, const char *name)
+{
+	const struct es_conf_section *section = cfg == reader->root ? NULL : section_find(cfg_name(cfg));
+	char accepted[384] = "";
+	size_t used = 0;
+	int i;
+
+	for (i = 0; section ? !!section->keys[i].name : i < ES_CONF_PLUGIN; i++)
+		used += (size_t)snprintf(accepted + used, sizeof(accepted) - used, "%s%s", i ? " | " : "",
+					 section ? section->keys[i].name : es_conf_sections[i].name);
+	if (section && section->inner)
+		snprintf(accepted + used, sizeof(accepted) - used, " | %s NAME {", section->inner->name);
+	es_conf_fail(&reader->parse, cfg->line, "%sunknown %s \"%.80s\": expected %s", prefix,
+		     section ? "key" : "section", name, accepted);
+}
+
+/* libconfuse's own errors, in our words; those without an entry are passed on as they are. */
+static const struct {
+	const char *format;
+	const char *ours; /* one %s for the prefix, one for the argument */
+} messages[] = {
+	{"missing equal sign after option '%s'", "%s%.80s: expected \"=\" and a value"},
+	{"missing opening brace for section '%s'", "%s%.80s: expected \"{\""},
+	{"missing title for section '%s'", "%s%.80s: name is missing: expected one before \"{\""},
+	{"unexpected token '%s'", "%sunexpected \"%.80s\": expected KEY = VALUE"},
+};
+
+static void on_error(cfg_t *cfg, const char *format, va_list ap)
+{
+	struct es_conf_parse *p = &reader->parse;
+	char label[LABEL_SIZE], prefix[LABEL_SIZE + 2], text[256];
+	int line = cfg->line;
+	size_t i;
+
+	label_of(cfg, label);
+	snprintf(prefix, sizeof(prefix), "%s%s", label, label[0] ? ": " : "");
+	if (!strcmp(format, "no such option '%s'")) {
+		unknown_key(cfg, prefix, va_arg(ap, const char *));
+		return;
+	}
+	for (i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+		if (strcmp(format, messages[i].format) != 0)
+			continue;
+		es_conf_fail(p, line, messages[i].ours, prefix, va_arg(ap, const char *));
+		return;
+	}
+	vsnprintf(text, sizeof(text), format, ap);
+	es_conf_fail(p, line, "%s%s: expected SECTION { KEY = VALUE }", prefix, text);
+}
+
+/* The options as libconfuse wants them; it copies them, names included. */
+static cfg_t *options_new(void)
+{
+	static const cfg_opt_t key_option = CFG_STR_CB(NULL, NULL, CFGF_NODEFAULT, on_value);
+	cfg_opt_t keys[ES_CONF_SECTIONS][ES_CONF_KEYS_MAX + 2] = {0};
+	cfg_opt_t sections[ES_CONF_SECTIONS + 1] = {0};
+	int i, k;
+
+	/* From the last on: those that are inside others come behind them. */
+	for (i = ES_CONF_SECTIONS - 1; i >= 0; i--) {
+		const struct es_conf_section *section = &es_conf_sections[i];
+
+		for (k = 0; section->keys[k].name; k++) {
+			keys[i][k] = key_option;
+			keys[i][k].name = section->keys[k].name;
+			if (section->keys[k].kind == ES_CONF_KIND_LIST)
+				keys[i][k].flags |= CFGF_LIST;
+		}
+		sections[i] = (cfg_opt_t)CFG_SEC(section->name, keys[i],
+						 CFGF_MULTI | (section->titled ? CFGF_TITLE : 0));
+		sections[i].validcb = on_section_end;
+		if (section->inner)
+			keys[i][k] = sections[section->inner - es_conf_sections];
+	}
+	sections[ES_CONF_PLUGIN] = (cfg_opt_t)CFG_END();
+	return cfg_init(sections, CFGF_NONE);
+}
+
+static int parse_text(struct es_conf_parse *p, char *text, size_t size)
+{
+	FILE *file;
+	int r;
+
+	if (!size)
+		return 0;
+	reader->root = options_new();
+	if (!reader->root)
+		return -ENOMEM;
+	cfg_set_error_function(reader->root, on_error);
+	file = fmemopen(text, size, "r");
+	if (!file) {
+		cfg_free(reader->root);
+		return -ENOMEM;
+	}
+	r = cfg_parse_fp(reader->root, file);
+	fclose(file);
+	if (r != CFG_SUCCESS && !p->failed)
+		es_conf_fail(p, reader->root->line, "syntax error: expected SECTION { KEY = VALUE }");
+	cfg_free(reader->root); /* also resets the lexer, which an error may have left inside a string */
+	return p->failed ? -EINVAL : 0;
+}
+
+static int parse_all(struct es_conf_parse *p, const char *text, size_t size)
+{
+	char *blanked;
+	int r;
+
+	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_CLUSTER], &p->conf->cluster) ||
+	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_DATAPATH], &p->conf->datapath) ||
+	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_INSPECTOR], &p->conf->inspector))
+		return -EINVAL;
+	blanked = malloc(size + 1);
+	if (!blanked)
+		return -ENOMEM;
+	memcpy(blanked, text, size);
+	r = es_conf_scan(p, blanked, size);
+	if (!r)
+		r = parse_text(p, blanked, size);
+	free(blanked);
+	return r ? r : es_conf_check(p);
+}
+
+int es_conf_parse(const char *text, size_t size, const char *path, struct es_conf **ret_conf,
+		  struct es_conf_error *err)
+{
+	struct es_conf_error unwanted;
+	int r = -ENOMEM;
+
+	if (!err)
+		err = &unwanted;
+	es_conf_error_set(err, "%s: out of memory", path);
+	reader = calloc(1, sizeof(*reader));
+	if (!reader)
+		return -ENOMEM;
+	reader->parse.path = path;
+	reader->parse.err = err;
+	reader->parse.conf = calloc(1, sizeof(*reader->parse.conf));
+	if (reader->parse.conf) {
+		snprintf(reader->parse.conf->path, sizeof(reader->parse.conf->path), "%s", path);
+		r = parse_all(&reader->parse, text, size);
+	}
+	if (!r) {
+		err->text[0] = 0;
+		*ret_conf = reader->parse.conf;
+		reader->parse.conf = NULL;
+	}
+	es_conf_free(&reader->parse.conf);
+	free(reader);
+	reader = NULL;
+	return r;
+}
+
+/* Reads all of @fd, at most FILE_MAX_BYTES. */
+static int read_all(int fd, char *text, size_t *ret_size)
+{
+	size_t size = 0;
+	ssize_t n;
+
+	do {
+		n = read(fd, text + size, FILE_MAX_BYTES + 1 - size);
+		if (n > 0)
+			size += (size_t)n;
+	} while ((n > 0 && size <= FILE_MAX_BYTES) || (n < 0 && errno == EINTR));
+	if (n < 0)
+		return -errno;
+	if (size > FILE_MAX_BYTES)
+		return -EFBIG;
+	*ret_size = size;
+	return 0;
+}
+
+int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_error *err)
+{
+	size_t size = 0;
+	char *text;
+	int fd, r;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		r = -errno;
+		es_conf_error_set(err, "%s: cannot be opened: %s", path, strerror(-r));
+		return r;
+	}
+	text = malloc(FILE_MAX_BYTES + 1);
+	r = text ? read_all(fd, text, &size) : -ENOMEM;
+	close(fd);
+	if (r == -EFBIG)
+		es_conf_error_set(err, "%s: too long: expected at most %d bytes", path, FILE_MAX_BYTES);
+	else if (r)
+		es_conf_error_set(err, "%s: cannot be read: %s", path, strerror(-r));
+	else
+		r = es_conf_parse(text, size, path, ret_conf, err);
+	free(text);
+	return r;
+}
+
+void es_conf_free(struct es_conf **conf)
+{
+	if (!conf || !*conf)
+		return;
+	free((*conf)->plugins);
+	free((*conf)->rules);
+	free(*conf);
+	*conf = NULL;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECTOR_CONFIG_H
+#define ES_INSPECTOR_CONFIG_H
+
+/*
+ * The configuration file, the same on all nodes (conf/earshot.conf.example explains each key). Loading it
+ * gives a plain structure in which every value is within its range and every default is filled in, or an
+ * error text and nothing at all. Numbers are in host byte order, addresses in network byte order.
+ */
+#include <stddef.h>
+
+#include "inspector/base/error.h"
+#include "inspector/content/url_info.h"
+#include "inspector/policy/policy.h"
+#include "kmod/core/abi.h"
+
+#define ES_CONF_NODES_MAX    127 /* the decision table has one number for another use */
+#define ES_CONF_SERVICES_MAX 64
+#define ES_CONF_NAME_SIZE    64 /* with the final NUL, as all sizes here */
+#define ES_CONF_PATH_SIZE    256
+#define ES_CONF_IFNAME_SIZE  16
+#define ES_CONF_WEIGHT_MAX   1000
+#define ES_CONF_PLUGINS_MAX  64 /* of all services together */
+#define ES_CONF_TEXT_SIZE    2048
+#define ES_CONF_RULES_MAX    256 /* rules and locations together */
+#define ES_CONF_LIST_SIZE    512
+
+enum es_conf_membership {
+	ES_CONF_MEMBERSHIP_STATIC,
+	ES_CONF_MEMBERSHIP_COROSYNC,
+};
+
+enum es_conf_datapath_type {
+	ES_CONF_DATAPATH_AUTO,
+	ES_CONF_DATAPATH_BPF,
+	ES_CONF_DATAPATH_MODULE,
+};
+
+enum es_conf_mac_mode {
+	ES_CONF_MAC_MULTICAST,
+	ES_CONF_MAC_UNICAST,
+};
+
+struct es_conf_cluster {
+	char name[ES_CONF_NAME_SIZE];
+	char key_file[ES_CONF_PATH_SIZE];
+	enum es_conf_membership membership;
+	unsigned int handover_port;
+	unsigned int virtual_nodes; /* of a node with weight 100 */
+};
+
+struct es_conf_datapath {
+	enum es_conf_datapath_type type;
+	char interface[ES_CONF_IFNAME_SIZE];
+	char cluster_interface[ES_CONF_IFNAME_SIZE];
+	enum es_conf_mac_mode mac_mode;
+	unsigned char
+		cluster_mac[6]; /* the default is filled in: 03:bf (unicast: 02:bf) + first service's IPv4 */
+	unsigned int receive_window_scale;
+	unsigned int mtu; /* of the private network; 0: ask the interface */
+	unsigned int cookie_lifetime_s;
+	unsigned int fallback_after_ms;
+};
+
+/* What becomes of a request like one that has ended a daemon: served without inspection, or refused. */
+enum es_conf_poison { ES_CONF_POISON_SERVE, ES_CONF_POISON_REFUSE };
+
+struct es_conf_inspector {
+	unsigned int workers; /* 0: min(CPUs, 4) */
+	unsigned int gather_timeout_ms;
+	unsigned int gather_bytes;
+	unsigned int gather_flows;
+	unsigned int connection_rate;
+	unsigned int decision_entries; /* 0: es_conf_decision_entries() knows */
+	unsigned int race_window_ms;
+	enum es_conf_poison poison;
+	unsigned int target_entries;	       /* of each service's target table */
+	unsigned int url_entries;	       /* of each service's URL table */
+	char program_group[ES_CONF_NAME_SIZE]; /* may hand connections over; "": only root */
+};
+
+/* @address: on the private network */
+struct es_conf_node {
+	char name[ES_CONF_NAME_SIZE];
+	struct es_addr address;
+	unsigned int weight;
+};
+
+/* struct es_conf_list - { "a", "b" }: @count texts, one behind the other, each with its NUL; 0: not there */
+struct es_conf_list {
+	unsigned int count;
+	unsigned int used;
+	char text[ES_CONF_LIST_SIZE];
+};
+
+/* The next text after @item, from NULL on; NULL after the last. */
+static inline const char *es_conf_list_next(const struct es_conf_list *list, const char *item)
+{
+	item = item ? item + __builtin_strlen(item) + 1 : list->text;
+	return item < list->text + list->used ? item : (const char *)0;
+}
+
+enum es_conf_type { ES_CONF_TYPE_UNSET, ES_CONF_TYPE_STATIC, ES_CONF_TYPE_DYNAMIC };
+enum es_conf_otherwise { ES_CONF_OTHERWISE_ANY, ES_CONF_OTHERWISE_REJECT };
+
+/**
+ * struct es_conf_rule - a rule or a location; content/rules.h says what they mean
+ * @name: of a rule; of a location, its path. @service: -1: all that are inspected
+ * @class, @priority: 1 + enum es_request_class, enum es_priority; 0, as all zeros here: nothing is said
+ */
+struct es_conf_rule {
+	char name[ES_CONF_PATH_SIZE];
+	int is_location;
+	int line;
+	int service;
+	char service_name[ES_CONF_NAME_SIZE];
+	/* what it matches */
+	struct es_conf_list methods;
+	struct es_conf_list hosts;
+	struct es_conf_list paths;
+	struct es_conf_list suffixes;
+	struct es_conf_list clients;
+	char header[ES_CONF_PATH_SIZE];
+	char cookie[ES_CONF_NAME_SIZE];
+	/* what it says */
+	struct es_conf_list node_names;
+	struct es_node_set nodes;
+	enum es_conf_otherwise otherwise;
+	enum es_conf_type type;
+	int class;
+	int priority;
+	int affinity;
+	unsigned int cost;
+	unsigned int size_bytes;
+};
+
+/*
+ * @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none
+ * @handover_cost: what moving an open connection must gain at least, in requests; of ES_INSPECT_EVERY
+ * @server_address, @server_port: where the server listens to which programs hand connections over; port 0:
+ * none do
+ * @params: of the policy, in its order; @document_root: "" for none
+ * @admit_low, @admit_normal: mean requests in hand of a node from which on requests of that priority are
+ * refused; 0: never
+ */
+struct es_conf_service {
+	char name[ES_CONF_NAME_SIZE];
+	struct es_addr address;
+	unsigned int port;
+	char policy[ES_CONF_NAME_SIZE];
+	enum es_inspect inspect;
+	enum es_unsafe unsafe;
+	struct es_addr server_address;
+	unsigned int server_port;
+	unsigned int load_bound;
+	unsigned int handover_cost;
+	struct es_conf_list parameters;
+	double params[ES_POLICY_PARAMS_MAX];
+	char document_root[ES_CONF_PATH_SIZE];
+	unsigned int admit_low;
+	unsigned int admit_normal;
+	unsigned int retry_after_s;
+};
+
+enum es_conf_fail { ES_CONF_FAIL_OPEN, ES_CONF_FAIL_CLOSED };
+
+/**
+ * struct es_conf_plugin - a plugin of a service (plugin/host.h)
+ * @service: index; @line: where its section begins
+ * @file: "": NAME.so; a relative one is in the directory of the plugins
+ * @config: its configuration, on line @config_line (0: there is none); or @config_file has it
+ */
+struct es_conf_plugin {
+	char name[ES_CONF_NAME_SIZE];
+	unsigned int service;
+	int line;
+	char file[ES_CONF_PATH_SIZE];
+	enum es_conf_fail fail;
+	unsigned int budget_us;
+	char config[ES_CONF_TEXT_SIZE];
+	int config_line;
+	char config_file[ES_CONF_PATH_SIZE];
+};
+
+/* Nodes, services, plugins and rules stand in the order of the file. */
+struct es_conf {
+	char path[ES_CONF_PATH_SIZE]; /* what it was loaded from, for messages */
+	struct es_conf_cluster cluster;
+	struct es_conf_datapath datapath;
+	struct es_conf_inspector inspector;
+	unsigned int node_count;
+	unsigned int service_count;
+	struct es_conf_node nodes[ES_CONF_NODES_MAX];
+	struct es_conf_service services[ES_CONF_SERVICES_MAX];
+	unsigned int plugin_count;
+	struct es_conf_plugin *plugins;
+	unsigned int rule_count;
+	struct es_conf_rule *rules; /* locations among them */
+};
+
+#define ES_DECISION_ENTRIES_MAX 16777216
+
+/* es_conf_decision_entries() - how many decisions are remembered at least: as long as their requests may come
+ * again */
+static inline unsigned int es_conf_decision_entries(const struct es_conf *conf)
+{
+	unsigned long long entries =
+		(unsigned long long)conf->inspector.connection_rate * conf->datapath.cookie_lifetime_s;
+
+	if (conf->inspector.decision_entries)
+		return conf->inspector.decision_entries;
+	return entries < ES_DECISION_ENTRIES_MAX ? (unsigned int)entries : ES_DECISION_ENTRIES_MAX;
+}
+
+/**
+ * es_conf_load() - read and check a configuration file
+ * @err: gets the first error, with file, line, key and what would be accepted; may be NULL
+ * The caller owns *@ret_conf. Not reentrant (libconfuse's lexer is global): one thread at a time.
+ * Return: 0, -EINVAL for what the file says, -ENOMEM, or the error of reading the file.
+ */
+int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
+
+/* The same from memory; @path only names it in messages. @text need not end in NUL. */
+int es_conf_parse(const char *text, size_t size, const char *path, struct es_conf **ret_conf,
+		  struct es_conf_error *err);
+
+void es_conf_free(struct es_conf **conf);
+
+/**
+ * es_conf_find_self() - which node of @conf this machine is
+ * @name: the operator's word for it (--node), or NULL to compare the nodes' addresses with the local interfaces
+ *
+ * Return: 0 and the index into @conf->nodes; -ENOENT when no node fits, -EEXIST when several do,
+ * or getifaddrs()' error.
+ */
+int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int *ret_index,
+		      struct es_conf_error *err);
+
+/* es_conf_rule_digest() - the same for two rules that say the same, on any machine */
+__u64 es_conf_rule_digest(const struct es_conf_rule *rule);
+
+/* es_conf_network_parse() - "192.0.2.0/24" or an address; bits behind the prefix must be 0. 0 or -EINVAL. */
+int es_conf_network_parse(const char *text, struct es_addr *ret_address, unsigned int *ret_prefix);
+
+/* Text of an address ("10.0.0.1"; IPv6 as RFC 5952); @text has room for INET6_ADDRSTRLEN bytes. Returns
+ * @text. */
+const char *es_conf_addr_text(const struct es_addr *address, char *text);
+
+/* Parses an IPv4 address, or an IPv6 one. Return: 0 or -EINVAL. */
+int es_conf_addr_parse(const char *text, struct es_addr *ret_address);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECTOR_CONFIG_INTERNAL_H
+#define ES_INSPECTOR_CONFIG_INTERNAL_H
+
+/* Shared by the parts of the configuration parser; nobody else includes this. */
+#include "inspector/config/config.h"
+
+#define ES_CONF_KEYS_MAX 20 /* keys of the largest section */
+
+enum es_conf_section_id {
+	ES_CONF_CLUSTER,
+	ES_CONF_DATAPATH,
+	ES_CONF_INSPECTOR,
+	ES_CONF_NODE,
+	ES_CONF_SERVICE,
+	ES_CONF_RULE,
+	ES_CONF_LOCATION,
+	ES_CONF_PLUGIN, /* inside a service */
+	ES_CONF_SECTIONS
+};
+
+enum es_conf_kind {
+	ES_CONF_KIND_NUMBER,
+	ES_CONF_KIND_CHOICE,
+	ES_CONF_KIND_TEXT,
+	ES_CONF_KIND_PATH,
+	ES_CONF_KIND_FILE,   /* a path, or a name */
+	ES_CONF_KIND_CONFIG, /* any text */
+	ES_CONF_KIND_IFNAME,
+	ES_CONF_KIND_ADDRESS,
+	ES_CONF_KIND_LOCAL, /* an address, perhaps of lo */
+	ES_CONF_KIND_MAC,
+	ES_CONF_KIND_POLICY,
+	ES_CONF_KIND_HEADER,
+	ES_CONF_KIND_TOKEN,
+	ES_CONF_KIND_LIST,
+};
+
+/* What the values of a list are. */
+enum es_conf_item {
+	ES_CONF_ITEM_NODE,
+	ES_CONF_ITEM_METHOD,
+	ES_CONF_ITEM_HOST,
+	ES_CONF_ITEM_PATH,
+	ES_CONF_ITEM_SUFFIX,
+	ES_CONF_ITEM_NETWORK,
+	ES_CONF_ITEM_PARAMETER,
+};
+
+/* @unavailable: known, but refused in this version */
+struct es_conf_choice {
+	const char *name;
+	int value;
+};
+
+/**
+ * struct es_conf_key - one key of a section
+ * @offset, @size: of the field in the section's structure
+ * @min, @max, @unit, @zero: for numbers; @zero is the meaning of a 0 outside the range, NULL if there is none
+ * @def: default as it would stand in the file; NULL: required, "": optional, nothing is stored
+ */
+struct es_conf_key {
+	const char *name;
+	enum es_conf_kind kind;
+	enum es_conf_item item; /* of a list */
+	size_t offset;
+	size_t size;
+	const char *def;
+	unsigned int min;
+	unsigned int max;
+	const char *unit;
+	const char *zero;
+	const struct es_conf_choice *choices;
+};
+
+/* @keys ends with a nameless one; @inner: NULL, or a section that it may have inside */
+struct es_conf_section {
+	const char *name;
+	int titled;
+	const struct es_conf_key *keys;
+	const struct es_conf_section *inner;
+};
+
+extern const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS];
+
+/* Index of the key @name in @section, or -1. */
+int es_conf_key_index(const struct es_conf_section *section, const char *name);
+
+/* Where things stand in the file; a line is 0 for what is not there. */
+struct es_conf_lines {
+	int open;
+	int key[ES_CONF_KEYS_MAX];
+};
+
+/* struct es_conf_parse - a parse under way */
+struct es_conf_parse {
+	const char *path;
+	struct es_conf *conf;
+	struct es_conf_error *err;
+	int failed;
+	struct es_conf_lines cluster, datapath, inspector;
+	struct es_conf_lines nodes[ES_CONF_NODES_MAX];
+	struct es_conf_lines services[ES_CONF_SERVICES_MAX];
+	struct es_conf_lines plugins[ES_CONF_PLUGINS_MAX];
+	struct es_conf_lines rules[ES_CONF_RULES_MAX];
+};
+
+/* Notes the first error, "path:line: what"; line 0 is left out. Return: -EINVAL. */
+int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* scan.c: refuses what libconfuse would silently accept or drop, and blanks comments in @text. */
+int es_conf_scan(struct es_conf_parse *p, char *text, size_t size);
+
+/* value.c: stores @value into @section_data. @label ("service web") is for the message. */
+int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, const struct es_conf_key *key,
+		      const char *value, void *section_data);
+
+/* Appends one of the accepted words to @why, " | " between them; what does not fit is left out. */
+void es_conf_alternative(char *why, size_t size, int *alternatives, const char *word);
+
+/* item.c: is @text right for a list of these? If not, @ret_expected says what would be. */
+int es_conf_item_is_valid(enum es_conf_item item, const char *text, const char **ret_expected);
+int es_conf_token_is_valid(const char *text, size_t len);
+
+int es_conf_name_is_valid(const char *name);
+#define ES_CONF_NAME_EXPECTED "1..63 letters, digits, '.', '_' or '-', starting with a letter or digit"
+
+/* check.c: defaults, and what must hold between sections. */
+int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section,
+			     void *section_data);
+int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section,
+			     const char *label, const struct es_conf_lines *lines);
+int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key);
+int es_conf_check(struct es_conf_parse *p);
+
+/* rules.c: the same for rules and locations, and for what services say to the policy. */
+int es_conf_check_rules(struct es_conf_parse *p);
+int es_conf_check_parameters(struct es_conf_parse *p, unsigned int service);
+
+#endif

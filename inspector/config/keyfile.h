@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECTOR_KEYFILE_H
+#define ES_INSPECTOR_KEYFILE_H
+
+/*
+ * The cluster's secrets, one text file that is the same on all nodes:
+ *
+ *	# comment
+ *	ring <64 hex digits>
+ *	key <id> <64 hex digits>
+ *	key <id> <64 hex digits>
+ *
+ * The first key signs, both verify. The second is the previous one, still valid, or (higher id) the next one,
+ * already valid. The ring's secret stands apart because rotation must not move flows.
+ */
+#include "inspector/base/error.h"
+#include "kmod/core/siphash.h"
+
+#define ES_KEYS_MAX 2
+
+/* struct es_key - the keys derived from one `key` line, one per use */
+struct es_key {
+	unsigned int id;
+	struct es_sipkey cookie;
+	struct es_sipkey handover;
+};
+
+/* struct es_keys - @key[0] signs, all @count verify */
+struct es_keys {
+	struct es_sipkey ring;
+	unsigned int count;
+	struct es_key key[ES_KEYS_MAX];
+};
+
+/**
+ * es_keyfile_load() - read a key file and derive the keys of each use
+ * The derivation is HKDF-SHA256 (RFC 5869) without salt; info is "earshot ring", "earshot cookie" or "earshot
+ * handover", 16 bytes, k0 then k1, little endian.
+ * Return: 0; -EPERM when others than its owner may read the file or the owner is neither root nor we; -EINVAL
+ * for what it says; or the error of reading it. @err never holds key material.
+ */
+int es_keyfile_load(const char *path, struct es_keys *ret_keys, struct es_conf_error *err);
+
+/* Overwrites derived keys that are no longer needed. */
+void es_keys_wipe(struct es_keys *keys);
+
+/* Writes a new file, mode 0600, with fresh secrets. -EEXIST when there is one already. */
+int es_keyfile_create(const char *path, struct es_conf_error *err);
+
+/**
+ * es_keyfile_stage() - add a fresh key as the second one: every node accepts it, none signs with it yet
+ * The step before es_keyfile_rotate() that makes a rotation lossless: a node that signs with a key that
+ * another does not have yet would have its handovers and cookies refused there. Return: as es_keyfile_load().
+ */
+int es_keyfile_stage(const char *path, struct es_conf_error *err);
+
+/**
+ * es_keyfile_rotate() - make the staged key, or else a fresh one, the current one; keep the old one as
+ * previous The file is replaced as a whole, its ring line stays. Return: as es_keyfile_load().
+ */
+int es_keyfile_rotate(const char *path, struct es_conf_error *err);
+
+#endif

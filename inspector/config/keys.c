@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The table of the configuration's sections and keys: type, range, unit and default of each, and the field
+ * that it fills. A new key is a line here, a field in config.h and a paragraph in conf/earshot.conf.example.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "inspector/config/internal.h"
+#include "inspector/content/url_table.h"
+
+#define FIELD(section, field)                                                                                \
+	.offset = offsetof(struct es_conf_##section, field),                                                 \
+	.size = sizeof(((struct es_conf_##section *)0)->field)
+#define NUMBER(section, field, default_, min_, max_, unit_, zero_)                                           \
+	{                                                                                                    \
+		.name = #field, .kind = ES_CONF_KIND_NUMBER, FIELD(section, field), .def = (default_),       \
+		.min = (min_), .max = (max_), .unit = (unit_), .zero = (zero_)                               \
+	}
+#define CHOICE(section, field, default_, choices_)                                                           \
+	{                                                                                                    \
+		.name = #field, .kind = ES_CONF_KIND_CHOICE, FIELD(section, field), .def = (default_),       \
+		.choices = (choices_)                                                                        \
+	}
+#define VALUE(section, field, default_, kind_)                                                               \
+	{                                                                                                    \
+		.name = #field, .kind = ES_CONF_KIND_##kind_, FIELD(section, field), .def = (default_)       \
+	}
+#define LIST(section, key, field, item_)                                                                     \
+	{                                                                                                    \
+		.name = (key), .kind = ES_CONF_KIND_LIST, FIELD(section, field), .def = OPTIONAL,            \
+		.item = ES_CONF_ITEM_##item_                                                                 \
+	}
+#define NAMED(section, key, field, kind_)                                                                    \
+	{                                                                                                    \
+		.name = (key), .kind = ES_CONF_KIND_##kind_, FIELD(section, field), .def = OPTIONAL          \
+	}
+#define REQUIRED NULL
+#define OPTIONAL ""
+
+#define VIRTUAL_NODES_MAX 1024
+
+static const struct es_conf_choice memberships[] = {
+	{"static", ES_CONF_MEMBERSHIP_STATIC},
+	{"corosync", ES_CONF_MEMBERSHIP_COROSYNC},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice datapath_types[] = {
+	{"auto", ES_CONF_DATAPATH_AUTO},
+	{"bpf", ES_CONF_DATAPATH_BPF},
+	{"module", ES_CONF_DATAPATH_MODULE},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice mac_modes[] = {
+	{"multicast", ES_CONF_MAC_MULTICAST},
+	{"unicast", ES_CONF_MAC_UNICAST},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice inspects[] = {
+	{"first", ES_INSPECT_FIRST},
+	{"every", ES_INSPECT_EVERY},
+	{"never", ES_INSPECT_NEVER},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice unsafes[] = {
+	{"once", ES_UNSAFE_ONCE},
+	{"again", ES_UNSAFE_AGAIN},
+	{"all", ES_UNSAFE_ALL},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice fails[] = {
+	{"open", ES_CONF_FAIL_OPEN},
+	{"closed", ES_CONF_FAIL_CLOSED},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice poisons[] = {
+	{"serve", ES_CONF_POISON_SERVE},
+	{"refuse", ES_CONF_POISON_REFUSE},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice otherwises[] = {
+	{"any", ES_CONF_OTHERWISE_ANY},
+	{"reject", ES_CONF_OTHERWISE_REJECT},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice types[] = {
+	{"static", ES_CONF_TYPE_STATIC},
+	{"dynamic", ES_CONF_TYPE_DYNAMIC},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice classes[] = {
+	{"normal", 1 + ES_CLASS_NORMAL},
+	{"cpu", 1 + ES_CLASS_CPU},
+	{"disk", 1 + ES_CLASS_DISK},
+	{"disk-cpu", 1 + ES_CLASS_DISK_CPU},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice priorities[] = {
+	{"high", 1 + ES_PRIORITY_HIGH},
+	{"normal", 1 + ES_PRIORITY_NORMAL},
+	{"low", 1 + ES_PRIORITY_LOW},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice yes_no[] = {
+	{"yes", 1},
+	{"no", 0},
+	{NULL, 0},
+};
+
+static const struct es_conf_key cluster_keys[] = {
+	VALUE(cluster, name, "earshot", TEXT),
+	VALUE(cluster, key_file, "/etc/earshot/cluster.key", PATH),
+	CHOICE(cluster, membership, "static", memberships),
+	NUMBER(cluster, handover_port, "7350", 1, 65535, NULL, NULL),
+	NUMBER(cluster, virtual_nodes, "63", 1, VIRTUAL_NODES_MAX, "of a node with weight 100", NULL),
+	{.name = NULL},
+};
+
+static const struct es_conf_key datapath_keys[] = {
+	CHOICE(datapath, type, "auto", datapath_types),
+	VALUE(datapath, interface, REQUIRED, IFNAME),
+	VALUE(datapath, cluster_interface, REQUIRED, IFNAME),
+	CHOICE(datapath, mac_mode, "multicast", mac_modes),
+	VALUE(datapath, cluster_mac, OPTIONAL, MAC),
+	NUMBER(datapath, receive_window_scale, "10", 0, 14, NULL, NULL),
+	NUMBER(datapath, mtu, "0", 576, 65535, "bytes", "ask the interface"),
+	NUMBER(datapath, cookie_lifetime_s, "384", 120, 3600, "seconds", NULL),
+	NUMBER(datapath, fallback_after_ms, "1000", 100, 60000, "milliseconds", NULL),
+	{.name = NULL},
+};
+
+static const struct es_conf_key inspector_keys[] = {
+	NUMBER(inspector, workers, "0", 1, ES_WORKERS_MAX, NULL, "one for each two CPUs, at most 8"),
+	NUMBER(inspector, gather_timeout_ms, "200", 1, 10000, "milliseconds", NULL),
+	NUMBER(inspector, gather_bytes, "65536", 1460, 1048576, "bytes per flow", NULL),
+	NUMBER(inspector, gather_flows, "4096", 1, 1048576, "flows", NULL),
+	NUMBER(inspector, connection_rate, "500", 1, 1000000, "new connections a second", NULL),
+	NUMBER(inspector, decision_entries, "0", 1024, ES_DECISION_ENTRIES_MAX, "flows",
+	       "connection_rate times cookie_lifetime_s"),
+	NUMBER(inspector, target_entries, "100000", 1024, 16777216, "targets", NULL),
+	NUMBER(inspector, url_entries, "65536", ES_URL_ENTRIES_MIN, ES_URL_ENTRIES_MAX, "files and programs",
+	       NULL),
+	NUMBER(inspector, race_window_ms, "50", 0, 10000, "milliseconds", NULL),
+	CHOICE(inspector, poison, "serve", poisons),
+	VALUE(inspector, program_group, OPTIONAL, TEXT),
+	{.name = NULL},
+};
+
+static const struct es_conf_key node_keys[] = {
+	VALUE(node, address, REQUIRED, ADDRESS),
+	NUMBER(node, weight, "100", 0, ES_CONF_WEIGHT_MAX, NULL, NULL),
+	{.name = NULL},
+};
+
+static const struct es_conf_key service_keys[] = {
+	VALUE(service, address, REQUIRED, ADDRESS),
+	NUMBER(service, port, REQUIRED, 1, 65535, NULL, NULL),
+	VALUE(service, policy, OPTIONAL, POLICY),
+	CHOICE(service, inspect, "first", inspects),
+	CHOICE(service, unsafe, "once", unsafes),
+	VALUE(service, server_address, "127.0.0.1", LOCAL),
+	NUMBER(service, server_port, "0", 1, 65535, NULL, "no program hands connections over"),
+	NUMBER(service, load_bound, "125", 100, 1000, "percent", "none"),
+	NUMBER(service, handover_cost, "1", 0, 1000, "requests", NULL),
+	LIST(service, "parameters", parameters, PARAMETER),
+	VALUE(service, document_root, OPTIONAL, PATH),
+	NUMBER(service, admit_low, "0", 1, 1000000, "requests per node", "always"),
+	NUMBER(service, admit_normal, "0", 1, 1000000, "requests per node", "always"),
+	NUMBER(service, retry_after_s, "5", 1, 3600, "seconds", NULL),
+	{.name = NULL},
+};
+
+#define RULE_SAYS                                                                                            \
+	LIST(rule, "nodes", node_names, NODE), CHOICE(rule, otherwise, OPTIONAL, otherwises),                \
+		CHOICE(rule, type, OPTIONAL, types), CHOICE(rule, class, OPTIONAL, classes),                 \
+		NUMBER(rule, cost, OPTIONAL, 1, 1000000, "response packets", NULL),                          \
+		CHOICE(rule, priority, OPTIONAL, priorities)
+
+static const struct es_conf_key rule_keys[] = {
+	NAMED(rule, "service", service_name, TEXT),
+	LIST(rule, "method", methods, METHOD),
+	LIST(rule, "host", hosts, HOST),
+	LIST(rule, "path", paths, PATH),
+	LIST(rule, "suffix", suffixes, SUFFIX),
+	LIST(rule, "client", clients, NETWORK),
+	NAMED(rule, "header", header, HEADER),
+	NAMED(rule, "cookie", cookie, TOKEN),
+	RULE_SAYS,
+	CHOICE(rule, affinity, OPTIONAL, yes_no),
+	{.name = NULL},
+};
+
+static const struct es_conf_key location_keys[] = {
+	NAMED(rule, "service", service_name, TEXT),
+	RULE_SAYS,
+	NUMBER(rule, size_bytes, OPTIONAL, 1, 4294967295, "bytes", NULL),
+	{.name = NULL},
+};
+
+static const struct es_conf_key plugin_keys[] = {
+	VALUE(plugin, file, OPTIONAL, FILE),
+	CHOICE(plugin, fail, "open", fails),
+	NUMBER(plugin, budget_us, "10000", 1, 1000000, "microseconds", "not measured against any"),
+	VALUE(plugin, config, OPTIONAL, CONFIG),
+	VALUE(plugin, config_file, OPTIONAL, PATH),
+	{.name = NULL},
+};
+
+#define KEY_COUNT(keys) (sizeof(keys) / sizeof((keys)[0]))
+_Static_assert(KEY_COUNT(rule_keys) <= ES_CONF_KEYS_MAX + 1,
+	       "ES_CONF_KEYS_MAX is that of the largest section");
+
+const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
+	[ES_CONF_CLUSTER] = {"cluster", 0, cluster_keys, NULL},
+	[ES_CONF_DATAPATH] = {"datapath", 0, datapath_keys, NULL},
+	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys, NULL},
+	[ES_CONF_NODE] = {"node", 1, node_keys, NULL},
+	[ES_CONF_SERVICE] = {"service", 1, service_keys, &es_conf_sections[ES_CONF_PLUGIN]},
+	[ES_CONF_RULE] = {"rule", 1, rule_keys, NULL},
+	[ES_CONF_LOCATION] = {"location", 1, location_keys, NULL},
+	[ES_CONF_PLUGIN] = {"plugin", 1, plugin_keys, NULL},
+};
+
+int es_conf_key_index(const struct es_conf_section *section, const char *name)
+{
+	int i;
+
+	for (i = 0; section->keys[i].name; i++)
+		if (!strcmp(section->keys[i].name, name))
+			return i;
+	return -1;
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What must hold of rules, locations and a policy's parameters once the whole file is read: what they name is
+ * there, what they say makes sense together. Also the digest that nodes compare.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspector/config/internal.h"
+#include "kmod/core/siphash.h"
+
+/* A rule that is being checked. */
+struct es_rule_check {
+	struct es_conf_parse *p;
+	struct es_conf_rule *rule;
+	const struct es_conf_lines *lines;
+	enum es_conf_section_id section;
+};
+
+__attribute__((format(printf, 3, 4))) static int es_rule_fail(const struct es_rule_check *c, const char *key,
+							      const char *format, ...)
+{
+	char why[384];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(why, sizeof(why), format, arguments);
+	va_end(arguments);
+	return es_conf_fail(c->p, es_conf_line_of(c->lines, c->section, key), "%s %.80s: %s",
+			    es_conf_sections[c->section].name, c->rule->name, why);
+}
+
+static int es_check_rule_service(const struct es_rule_check *c)
+{
+	const struct es_conf *conf = c->p->conf;
+	struct es_conf_rule *rule = c->rule;
+	int alternatives = 0;
+	char names[256] = "";
+
+	rule->service = -1;
+	if (!rule->service_name[0])
+		return 0;
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		es_conf_alternative(names, sizeof(names), &alternatives, conf->services[i].name);
+		if (!strcmp(conf->services[i].name, rule->service_name))
+			rule->service = (int)i;
+	}
+	if (rule->service < 0)
+		return es_rule_fail(c, "service", "service = %s: no service of that name: expected %s",
+				    rule->service_name, names);
+	if (conf->services[rule->service].inspect == ES_INSPECT_NEVER)
+		return es_rule_fail(
+			c, "service",
+			"service = %s: it has inspect = never: expected one whose requests are inspected",
+			rule->service_name);
+	return 0;
+}
+
+static int es_check_rule_nodes(const struct es_rule_check *c)
+{
+	const struct es_conf *conf = c->p->conf;
+	int alternatives = 0;
+	char names[256] = "";
+
+	for (const char *name = NULL; (name = es_conf_list_next(&c->rule->node_names, name));) {
+		unsigned int i = 0;
+
+		while (i < conf->node_count && strcmp(conf->nodes[i].name, name) != 0)
+			i++;
+		if (i < conf->node_count) {
+			es_node_set_add(&c->rule->nodes, i);
+			continue;
+		}
+		for (i = 0; i < conf->node_count; i++)
+			es_conf_alternative(names, sizeof(names), &alternatives, conf->nodes[i].name);
+		return es_rule_fail(c, "nodes", "nodes = %s: no node of that name: expected %s", name, names);
+	}
+	if (!c->rule->node_names.count && c->rule->otherwise == ES_CONF_OTHERWISE_REJECT)
+		return es_rule_fail(c, "otherwise",
+				    "otherwise = reject: there are no nodes: expected nodes = {...} besides");
+	return 0;
+}
+
+static int es_check_rule_says(const struct es_rule_check *c)
+{
+	const struct es_conf_rule *rule = c->rule;
+
+	if (rule->affinity && !rule->cookie[0] == !rule->header[0])
+		return es_rule_fail(c, "affinity",
+				    "affinity = yes: expected either cookie or header besides");
+	if (rule->affinity && strchr(rule->header, ':'))
+		return es_rule_fail(
+			c, "header",
+			"header = %.80s: always the same value: with affinity = yes expected a name",
+			rule->header);
+	if (rule->node_names.count || rule->type || rule->class || rule->cost || rule->priority ||
+	    rule->affinity || rule->size_bytes)
+		return 0;
+	return es_rule_fail(c, "",
+			    "says nothing: expected one of nodes | type | class | cost | priority | %s",
+			    rule->is_location ? "size_bytes" : "affinity");
+}
+
+static int es_check_location_twice(const struct es_rule_check *c)
+{
+	const struct es_conf *conf = c->p->conf;
+
+	for (const struct es_conf_rule *other = conf->rules; other < c->rule; other++) {
+		if (!other->is_location || strcmp(other->name, c->rule->name) != 0)
+			continue;
+		if (other->service < 0 || c->rule->service < 0 || other->service == c->rule->service)
+			return es_rule_fail(c, "service",
+					    "first defined on line %d: expected another path or service",
+					    other->line);
+	}
+	return 0;
+}
+
+int es_conf_check_rules(struct es_conf_parse *p)
+{
+	for (unsigned int i = 0; i < p->conf->rule_count; i++) {
+		struct es_rule_check c = {.p = p, .rule = &p->conf->rules[i], .lines = &p->rules[i]};
+
+		c.section = c.rule->is_location ? ES_CONF_LOCATION : ES_CONF_RULE;
+		if (es_check_rule_service(&c) || es_check_rule_nodes(&c) || es_check_rule_says(&c))
+			return -EINVAL;
+		if (c.rule->is_location && es_check_location_twice(&c))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* "T_low (0..1e+06), ..." */
+static void es_param_list(const struct es_policy *policy, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (const struct es_policy_param *param = policy->params; param->name && used < size; param++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s (%g..%g)",
+					 param == policy->params ? "" : ", ", param->name, param->min,
+					 param->max);
+}
+
+static int es_check_parameter(struct es_conf_parse *p, unsigned int i, const struct es_policy *policy,
+			      const char *text)
+{
+	struct es_conf_service *service = &p->conf->services[i];
+	int line = es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "parameters");
+	size_t len = strcspn(text, "=");
+	char name[ES_CONF_NAME_SIZE], known[256], *end;
+	double value;
+	int index;
+
+	if (!policy->params || !policy->params[0].name)
+		return es_conf_fail(p, line,
+				    "service %s: parameters = %.80s: policy %s has none: expected none",
+				    service->name, text, policy->name);
+	snprintf(name, sizeof(name), "%.*s", (int)len, text);
+	index = es_policy_param_index(policy, name);
+	if (index < 0) {
+		es_param_list(policy, known, sizeof(known));
+		return es_conf_fail(p, line, "service %s: parameters = %.80s: policy %s expected %s",
+				    service->name, text, policy->name, known);
+	}
+	value = strtod(text + len + 1, &end);
+	if (*end || !(value >= policy->params[index].min && value <= policy->params[index].max))
+		return es_conf_fail(p, line, "service %s: parameters = %.80s: expected %s=%g..%g (%s)",
+				    service->name, text, name, policy->params[index].min,
+				    policy->params[index].max, policy->params[index].description);
+	service->params[index] = value;
+	return 0;
+}
+
+/* Is @name set by an earlier one of the list than @item? */
+static int es_parameter_is_set(const struct es_conf_list *list, const char *item)
+{
+	size_t len = strcspn(item, "=") + 1;
+
+	for (const char *other = NULL; (other = es_conf_list_next(list, other)) != item;)
+		if (!strncmp(other, item, len))
+			return 1;
+	return 0;
+}
+
+int es_conf_check_parameters(struct es_conf_parse *p, unsigned int i)
+{
+	struct es_conf_service *service = &p->conf->services[i];
+	const struct es_policy *policy = es_policy_find(service->policy);
+	struct es_policy_settings settings;
+
+	es_policy_defaults(policy, &settings);
+	memcpy(service->params, settings.param, sizeof(service->params));
+	for (const char *item = NULL; (item = es_conf_list_next(&service->parameters, item));) {
+		if (es_parameter_is_set(&service->parameters, item))
+			return es_conf_fail(
+				p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "parameters"),
+				"service %s: parameters = %.80s: expected each once", service->name, item);
+		if (es_check_parameter(p, i, policy, item))
+			return -EINVAL;
+	}
+	if (service->admit_low && service->admit_normal && service->admit_low > service->admit_normal)
+		return es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "admit_low"),
+				    "service %s: admit_low = %u: expected at most %u, which admit_normal is",
+				    service->name, service->admit_low, service->admit_normal);
+	return 0;
+}
+
+/* A hash of text that comes in pieces. */
+struct es_digest {
+	struct es_sipstate state;
+	__u64 word;
+	unsigned int bytes;
+};
+
+static void es_digest_put(struct es_digest *digest, const void *data, size_t len)
+{
+	const unsigned char *bytes = data;
+
+	for (size_t i = 0; i < len; i++) {
+		digest->word |= (__u64)bytes[i] << 8 * (digest->bytes++ % 8);
+		if (digest->bytes % 8)
+			continue;
+		es_siphash_word(&digest->state, digest->word);
+		digest->word = 0;
+	}
+}
+
+__u64 es_conf_rule_digest(const struct es_conf_rule *rule)
+{
+	static const struct es_sipkey key; /* no secret: it compares files that the operator has */
+	const struct es_conf_section *section =
+		&es_conf_sections[rule->is_location ? ES_CONF_LOCATION : ES_CONF_RULE];
+	struct es_digest digest = {};
+	char number[16];
+
+	es_siphash_init(&digest.state, &key);
+	es_digest_put(&digest, rule->name, strlen(rule->name) + 1);
+	for (const struct es_conf_key *k = section->keys; k->name; k++) {
+		const void *field = (const char *)rule + k->offset;
+		const struct es_conf_list *list = field;
+
+		es_digest_put(&digest, k->name, strlen(k->name) + 1);
+		if (k->kind == ES_CONF_KIND_LIST) {
+			es_digest_put(&digest, list->text, list->used);
+		} else if (k->kind == ES_CONF_KIND_NUMBER || k->kind == ES_CONF_KIND_CHOICE) {
+			snprintf(number, sizeof(number), "%u", *(const unsigned int *)field);
+			es_digest_put(&digest, number, strlen(number) + 1);
+		} else {
+			es_digest_put(&digest, field, strlen(field) + 1);
+		}
+	}
+	return es_siphash_final(&digest.state, digest.word, digest.bytes);
+}

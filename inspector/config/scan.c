@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * First look at the text of a configuration file. libconfuse 3.3 accepts a missing last "}", an unterminated
+ * comment or string, drops characters that it cannot use and replaces ${VARIABLES}; all of that would make
+ * nodes run with something else than what the file says. This pass refuses it, with the line. It also blanks
+ * the comments: libconfuse counts their lines twice and more. It knows only characters, quotes, comments and
+ * braces: keys and values are libconfuse's and config.c's business.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "inspector/config/internal.h"
+
+enum es_scan_state {
+	ES_SCAN_PLAIN,
+	ES_SCAN_WORD,
+	ES_SCAN_STRING,
+	ES_SCAN_LINE_COMMENT,
+	ES_SCAN_BLOCK_COMMENT,
+};
+
+struct es_scan {
+	struct es_conf_parse *p;
+	char *pos;
+	const char *end;
+	int line;
+	enum es_scan_state state;
+	char quote;
+	int begun; /* line on which the string or comment began */
+	int brace; /* line of the open brace, 0: none */
+	int inner; /* of the one inside it */
+	const char *text;
+	int list;  /* of the open list */
+	char last; /* character before this one, without space and comments */
+};
+
+static int es_scan_next_is(const struct es_scan *s, char c)
+{
+	return s->pos + 1 < s->end && s->pos[1] == c;
+}
+
+static int es_scan_control(struct es_scan *s, unsigned char c)
+{
+	if (c == '\t' || c == '\n' || (c == '\r' && es_scan_next_is(s, '\n')))
+		return 0;
+	if (c < 0x20 || c == 0x7f)
+		return es_conf_fail(s->p, s->line, "control character 0x%02x: expected text", c);
+	return 0;
+}
+
+/* Back over blanks and then over a word, quoted or not; NULL if there is none. */
+static const char *es_scan_word_before(const struct es_scan *s, const char *pos)
+{
+	const char *end;
+
+	while (pos > s->text && isspace((unsigned char)pos[-1]))
+		pos--;
+	end = pos;
+	while (pos > s->text && !isspace((unsigned char)pos[-1]) && !strchr("={}", pos[-1]))
+		pos--;
+	return pos < end ? pos : NULL;
+}
+
+/* Does this brace open a section that may be inside another: plugin NAME {? Only there is one inside another
+ * no sign of a "}" that was forgotten. */
+static int es_scan_is_inner(const struct es_scan *s)
+{
+	const char *name = es_scan_word_before(s, s->pos);
+	const char *word = name ? es_scan_word_before(s, name) : NULL;
+
+	return word && !strncmp(word, "plugin", 6) && isspace((unsigned char)word[6]);
+}
+
+static int es_scan_list(struct es_scan *s, char c)
+{
+	if (c == '{' && s->list)
+		return es_conf_fail(s->p, s->line,
+				    "\"{\" inside the list opened at line %d: expected \"}\" first", s->list);
+	if (c == '{') {
+		s->list = s->line;
+	} else {
+		if (s->last == '{' || s->last == ',')
+			return es_conf_fail(s->p, s->line, "\"%c\" behind \"%c\" in a list: expected a value",
+					    c, s->last);
+		if (c == '}')
+			s->list = 0;
+	}
+	return 0;
+}
+
+static int es_scan_brace(struct es_scan *s, char c)
+{
+	if (s->list || (c == '{' && s->last == '='))
+		return es_scan_list(s, c);
+	if (c == '{' && s->brace && !s->inner && es_scan_is_inner(s)) {
+		s->inner = s->line;
+	} else if (c == '}' && s->inner) {
+		s->inner = 0;
+	} else if (c == '{') {
+		if (s->brace)
+			return es_conf_fail(
+				s->p, s->line,
+				"\"{\" inside the section opened at line %d: expected \"}\" first", s->brace);
+		s->brace = s->line;
+	} else {
+		if (!s->brace)
+			return es_conf_fail(s->p, s->line,
+					    "\"}\" without \"{\": expected a section or the end");
+		s->brace = 0;
+	}
+	return 0;
+}
+
+/* Outside strings and comments. */
+static int es_scan_plain(struct es_scan *s, char c)
+{
+	/* libconfuse takes slashes inside a word as part of it,
+	 * so a comment starts only where a word could */
+	if (c == '#' || (s->state == ES_SCAN_PLAIN && c == '/' && es_scan_next_is(s, '/'))) {
+		s->state = ES_SCAN_LINE_COMMENT;
+		*s->pos = ' ';
+		return 0;
+	}
+	if (s->state == ES_SCAN_PLAIN && c == '/' && es_scan_next_is(s, '*')) {
+		s->state = ES_SCAN_BLOCK_COMMENT;
+		s->begun = s->line;
+		*s->pos++ = ' ';
+		*s->pos = ' ';
+		return 0;
+	}
+	if (c == '"' || c == '\'') {
+		s->state = ES_SCAN_STRING;
+		s->quote = c;
+		s->begun = s->line;
+		return 0;
+	}
+	if (c == '{' || c == '}') {
+		s->state = ES_SCAN_PLAIN;
+		return es_scan_brace(s, c);
+	}
+	if (c == ',' && s->list) {
+		s->state = ES_SCAN_PLAIN;
+		return es_scan_list(s, c);
+	}
+	if (c == '=' || isspace((unsigned char)c)) {
+		s->state = ES_SCAN_PLAIN;
+		return 0;
+	}
+	if (isascii((unsigned char)c) && (isalnum((unsigned char)c) || strchr("._:/-%", c))) {
+		s->state = ES_SCAN_WORD;
+		return 0;
+	}
+	if (isascii((unsigned char)c))
+		return es_conf_fail(s->p, s->line,
+				    "unexpected \"%c\": expected a word, \"=\", \"{\", \"}\" or quotes", c);
+	return es_conf_fail(s->p, s->line, "unexpected byte 0x%02x: expected ASCII outside comments",
+			    (unsigned char)c);
+}
+
+static int es_scan_string(struct es_scan *s, char c)
+{
+	if (c == s->quote) {
+		s->state = ES_SCAN_PLAIN;
+		return 0;
+	}
+	if (c == '\n')
+		return es_conf_fail(s->p, s->begun,
+				    "string without its closing %c: expected it on the same line", s->quote);
+	if (c == '\t' || c == '\r')
+		return es_conf_fail(s->p, s->line, "control character 0x%02x: expected text",
+				    (unsigned char)c);
+	if (c == '\\')
+		return es_conf_fail(s->p, s->line, "backslash in a string: expected no escapes");
+	if (c == '$' && es_scan_next_is(s, '{'))
+		return es_conf_fail(
+			s->p, s->line,
+			"\"${\" in a string: expected no variables, the file is the same on all nodes");
+	if (!isascii((unsigned char)c))
+		return es_conf_fail(s->p, s->line, "unexpected byte 0x%02x: expected ASCII outside comments",
+				    (unsigned char)c);
+	return 0;
+}
+
+static int es_scan_char(struct es_scan *s)
+{
+	char c = *s->pos;
+
+	if (es_scan_control(s, (unsigned char)c))
+		return -EINVAL;
+	switch (s->state) {
+	case ES_SCAN_PLAIN:
+	case ES_SCAN_WORD:
+		return es_scan_plain(s, c);
+	case ES_SCAN_STRING:
+		return es_scan_string(s, c);
+	case ES_SCAN_LINE_COMMENT:
+		if (c == '\n')
+			s->state = ES_SCAN_PLAIN;
+		else
+			*s->pos = ' ';
+		return 0;
+	case ES_SCAN_BLOCK_COMMENT:
+		if (c == '*' && es_scan_next_is(s, '/')) {
+			s->state = ES_SCAN_PLAIN;
+			*s->pos++ = ' ';
+		}
+		if (c != '\n')
+			*s->pos = ' ';
+		return 0;
+	}
+	return 0;
+}
+
+int es_conf_scan(struct es_conf_parse *p, char *text, size_t size)
+{
+	struct es_scan s = {.p = p, .text = text, .pos = text, .end = text + size, .line = 1};
+
+	for (; s.pos < s.end; s.pos++) {
+		char c = *s.pos;
+
+		if (es_scan_char(&s))
+			return -EINVAL;
+		/* Comments are blanks by now. */
+		if (!isspace((unsigned char)*s.pos))
+			s.last = *s.pos;
+		if (c == '\n')
+			s.line++;
+	}
+	if (s.state == ES_SCAN_STRING)
+		return es_conf_fail(p, s.begun, "string without its closing %c: expected it on the same line",
+				    s.quote);
+	if (s.state == ES_SCAN_BLOCK_COMMENT)
+		return es_conf_fail(p, s.begun, "comment without its end: expected */");
+	if (s.list)
+		return es_conf_fail(p, s.list, "\"{\" without \"}\": expected it before the end of the file");
+	if (s.brace)
+		return es_conf_fail(p, s.inner ? s.inner : s.brace,
+				    "\"{\" without \"}\": expected it before the end of the file");
+	return 0;
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Values of configuration keys: from the text in the file to the field of the section's structure, each kind
+ * with its own range check and with a message that says what would be accepted. A value is judged alone here;
+ * what must hold between values is check.c's.
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspector/config/internal.h"
+
+/* Everything about one value that a message needs. */
+struct es_value {
+	struct es_conf_parse *p;
+	int line;
+	const char *label;
+	const struct es_conf_key *key;
+	const char *text;
+};
+
+static int es_value_fail(const struct es_value *v, const char *why)
+{
+	return es_conf_fail(v->p, v->line, "%s: %s = %.80s: %s", v->label, v->key->name, v->text, why);
+}
+
+int es_conf_name_is_valid(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (!len || len >= ES_CONF_NAME_SIZE || !isalnum((unsigned char)name[0]))
+		return 0;
+	return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == len;
+}
+
+const char *es_conf_addr_text(const struct es_addr *address, char *text)
+{
+	if (es_addr_is_v4(address))
+		inet_ntop(AF_INET, &address->w[3], text, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
+	return text;
+}
+
+int es_conf_addr_parse(const char *text, struct es_addr *ret_address)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, text, &v4) == 1) {
+		*ret_address = es_addr_from_v4(v4.s_addr);
+		return 0;
+	}
+	if (inet_pton(AF_INET6, text, &v6) == 1) {
+		memcpy(ret_address->b, v6.s6_addr, sizeof(ret_address->b));
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Digits to a number; -EINVAL for anything else, -ERANGE beyond 32 bits. */
+static int es_value_digits(const char *text, unsigned int *ret_number)
+{
+	unsigned long long number = 0;
+	const char *c;
+
+	if (!*text)
+		return -EINVAL;
+	for (c = text; *c; c++) {
+		if (!isdigit((unsigned char)*c))
+			return -EINVAL;
+		if (number <= 0xffffffffULL)
+			number = number * 10 + (unsigned int)(*c - '0');
+	}
+	if (number > 0xffffffffULL)
+		return -ERANGE;
+	*ret_number = (unsigned int)number;
+	return 0;
+}
+
+static int es_value_number(const struct es_value *v, unsigned int *field)
+{
+	const struct es_conf_key *key = v->key;
+	unsigned int number = 0;
+	char why[128];
+	size_t used;
+	int r;
+
+	r = es_value_digits(v->text, &number);
+	if (!r && ((number >= key->min && number <= key->max) || (number == 0 && key->zero))) {
+		*field = number;
+		return 0;
+	}
+	used = (size_t)snprintf(why, sizeof(why), "expected %s", r == -EINVAL ? "a plain number " : "");
+	if (key->zero && key->min > 0)
+		used += (size_t)snprintf(why + used, sizeof(why) - used, "0 (%s) or ", key->zero);
+	used += (size_t)snprintf(why + used, sizeof(why) - used, "%u..%u", key->min, key->max);
+	if (key->unit)
+		snprintf(why + used, sizeof(why) - used, " (%s)", key->unit);
+	return es_value_fail(v, why);
+}
+
+void es_conf_alternative(char *why, size_t size, int *alternatives, const char *word)
+{
+	size_t used = strlen(why);
+
+	snprintf(why + used, size - used, "%s%s", (*alternatives)++ ? " | " : "", word);
+}
+
+static int es_value_choice(const struct es_value *v, int *field)
+{
+	const struct es_conf_choice *c;
+	int alternatives = 0;
+	char why[160] = "expected ";
+
+	for (c = v->key->choices; c->name; c++) {
+		if (!strcmp(c->name, v->text)) {
+			*field = c->value;
+			return 0;
+		}
+	}
+	for (c = v->key->choices; c->name; c++)
+		es_conf_alternative(why, sizeof(why), &alternatives, c->name);
+	return es_value_fail(v, why);
+}
+
+static int es_value_store(const struct es_value *v, char *field, const char *expected)
+{
+	size_t len = strlen(v->text);
+
+	if (len >= v->key->size)
+		return es_value_fail(v, expected);
+	memcpy(field, v->text, len + 1);
+	return 0;
+}
+
+static int es_value_text(const struct es_value *v, char *field)
+{
+	if (!*v->text)
+		return es_value_fail(v, "expected 1..63 characters");
+	return es_value_store(v, field, "expected 1..63 characters");
+}
+
+static int es_value_path(const struct es_value *v, char *field)
+{
+	if (v->text[0] != '/')
+		return es_value_fail(v, "expected an absolute path");
+	return es_value_store(v, field, "expected a path of at most 255 characters");
+}
+
+/* Of a plugin: in the plugins' directory, or anywhere. */
+static int es_value_file(const struct es_value *v, char *field)
+{
+	if (v->text[0] != '/' && (!*v->text || strchr(v->text, '/')))
+		return es_value_fail(v, "expected the name of a file, or an absolute path");
+	return es_value_store(v, field, "expected at most 255 characters");
+}
+
+static int es_value_ifname(const struct es_value *v, char *field)
+{
+	static const char expected[] = "expected the name of a network interface, 1..15 characters";
+
+	if (!*v->text || !strcmp(v->text, ".") || !strcmp(v->text, "..") || strpbrk(v->text, "/ :%"))
+		return es_value_fail(v, expected);
+	return es_value_store(v, field, expected);
+}
+
+static int es_value_address(const struct es_value *v, struct es_addr *field)
+{
+	struct es_addr address;
+	__u32 v4;
+
+	if (es_conf_addr_parse(v->text, &address))
+		return es_value_fail(v, "expected an IPv4 address");
+	if (!es_addr_is_v4(&address) || strchr(v->text, ':'))
+		return es_value_fail(v, "IPv6 is not available in this version, expected an IPv4 address");
+	v4 = es_ntohl(address.w[3]);
+	if (v4 >> 24 == 0 || (v4 >> 24 == 127 && v->key->kind != ES_CONF_KIND_LOCAL) || v4 >> 28 >= 0xe)
+		return es_value_fail(v, "expected a unicast IPv4 address of a network");
+	*field = address;
+	return 0;
+}
+
+/* Six pairs of hexadecimal digits with colons between them. */
+static int es_value_mac(const struct es_value *v, unsigned char *field)
+{
+	static const char expected[] = "expected a MAC address like 03:bf:0a:4d:00:64";
+	unsigned char mac[6];
+	const char *pos = v->text;
+	char *end;
+	size_t i;
+
+	for (i = 0; i < sizeof(mac); i++) {
+		if (!isxdigit((unsigned char)pos[0]) || !isxdigit((unsigned char)pos[1]))
+			return es_value_fail(v, expected);
+		mac[i] = (unsigned char)strtoul(pos, &end, 16);
+		if (end != pos + 2 || *end != (i < 5 ? ':' : 0))
+			return es_value_fail(v, expected);
+		pos = end + 1;
+	}
+	memcpy(field, mac, sizeof(mac));
+	return 0;
+}
+
+static int es_value_policy(const struct es_value *v, char *field)
+{
+	int alternatives = 0;
+	char why[384];
+
+	if (es_policy_find(v->text))
+		return es_value_store(v, field, "expected a shorter name");
+	snprintf(why, sizeof(why), "expected ");
+	for (const struct es_policy *const *known = es_policy_list(); *known; known++)
+		es_conf_alternative(why, sizeof(why), &alternatives, (*known)->name);
+	return es_value_fail(v, why);
+}
+
+static int es_value_token(const struct es_value *v, char *field)
+{
+	static const char expected[] = "expected 1..63 characters without space or any of ()<>@,;:/[]?={}";
+
+	if (!es_conf_token_is_valid(v->text, strlen(v->text)))
+		return es_value_fail(v, expected);
+	return es_value_store(v, field, expected);
+}
+
+/* "Name", or "Name: value" */
+static int es_value_header(const struct es_value *v, char *field)
+{
+	static const char expected[] = "expected \"Name\" or \"Name: value\", at most 255 characters";
+	size_t len = strcspn(v->text, ":");
+	const char *value = v->text + len;
+
+	if (!es_conf_token_is_valid(v->text, len))
+		return es_value_fail(v, expected);
+	if (*value && (value[1] != ' ' || !value[2] || value[2] == ' ' || value[strlen(value) - 1] == ' '))
+		return es_value_fail(v, expected);
+	return es_value_store(v, field, expected);
+}
+
+static int es_value_list(const struct es_value *v, struct es_conf_list *field)
+{
+	size_t len = strlen(v->text) + 1;
+	const char *expected;
+	char why[128];
+
+	if (!es_conf_item_is_valid(v->key->item, v->text, &expected)) {
+		snprintf(why, sizeof(why), "expected %s", expected);
+		return es_value_fail(v, why);
+	}
+	if (field->used + len > sizeof(field->text)) {
+		snprintf(why, sizeof(why), "too many: expected at most %zu characters in all",
+			 sizeof(field->text) - 1);
+		return es_value_fail(v, why);
+	}
+	memcpy(field->text + field->used, v->text, len);
+	field->used += (unsigned int)len;
+	field->count++;
+	return 0;
+}
+
+int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, const struct es_conf_key *key,
+		      const char *value, void *section_data)
+{
+	const struct es_value v = {.p = p, .line = line, .label = label, .key = key, .text = value};
+	void *field = (char *)section_data + key->offset;
+
+	switch (key->kind) {
+	case ES_CONF_KIND_NUMBER:
+		return es_value_number(&v, field);
+	case ES_CONF_KIND_CHOICE:
+		return es_value_choice(&v, field);
+	case ES_CONF_KIND_TEXT:
+		return es_value_text(&v, field);
+	case ES_CONF_KIND_PATH:
+		return es_value_path(&v, field);
+	case ES_CONF_KIND_FILE:
+		return es_value_file(&v, field);
+	case ES_CONF_KIND_CONFIG:
+		return es_value_store(&v, field, "expected at most 2047 characters, or a config_file");
+	case ES_CONF_KIND_IFNAME:
+		return es_value_ifname(&v, field);
+	case ES_CONF_KIND_ADDRESS:
+	case ES_CONF_KIND_LOCAL:
+		return es_value_address(&v, field);
+	case ES_CONF_KIND_MAC:
+		return es_value_mac(&v, field);
+	case ES_CONF_KIND_POLICY:
+		return es_value_policy(&v, field);
+	case ES_CONF_KIND_HEADER:
+		return es_value_header(&v, field);
+	case ES_CONF_KIND_TOKEN:
+		return es_value_token(&v, field);
+	case ES_CONF_KIND_LIST:
+		return es_value_list(&v, field);
+	}
+	return -EINVAL;
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The control commands: what `earshot status`, `ring`, `counters`, `reload` and `stop` ask for.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/base/clock.h"
+#include "inspector/daemon/commands.h"
+#include "inspector/policy/policy.h"
+#include "inspector/report/report.h"
+#include "inspector/report/plugins.h"
+#include "inspector/report/content.h"
+
+static struct json_object *es_daemon_report_workers(const struct es_daemon *d)
+{
+	const char *names[ES_WORKER_COUNTER_COUNT + 2] = {};
+	unsigned long long values[ES_WORKER_COUNTER_COUNT + 1];
+	struct json_object *workers = json_object_new_array();
+
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++) {
+		for (unsigned int c = 0; c < ES_WORKER_COUNTER_COUNT; c++) {
+			names[c] = es_worker_counter_name[c];
+			values[c] = es_worker_count(d->worker[i], (enum es_worker_counter)c);
+		}
+		names[ES_WORKER_COUNTER_COUNT] = "gathering";
+		values[ES_WORKER_COUNTER_COUNT] = es_worker_gathering(d->worker[i]);
+		json_object_array_add(workers, es_report_worker(i, names, values));
+	}
+	return workers;
+}
+
+static unsigned int es_daemon_virtual_nodes(const struct es_daemon *d, unsigned int node)
+{
+	const struct es_conf *conf = d->cluster->conf;
+
+	return es_ring_virtual_nodes(conf->cluster.virtual_nodes, d->cluster->weight[node]);
+}
+
+static void es_daemon_report_services(const struct es_daemon *d, struct es_report_service *ret_services)
+{
+	for (unsigned int i = 0; i < d->cluster->conf->service_count; i++)
+		ret_services[i] = (struct es_report_service){
+			.connections = d->load.sums.service[i].flows,
+			.active = d->load.sums.service[i].active,
+			.load = d->load.sums.service[i].load,
+			.measured = d->observed.mean[i].count,
+			.measured_bytes = d->observed.mean[i].bytes,
+		};
+}
+
+static void es_daemon_report_content(const struct es_daemon *d, struct json_object *status)
+{
+	const struct es_conf *conf = d->cluster->conf;
+
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		struct es_report_content content = {.service = conf->services[i].name};
+
+		if (!es_content_set_stats(&d->content, i, &content.table, &content.has_root, &content.root))
+			continue;
+		content.path = conf->services[i].document_root;
+		es_report_content_add(status, &content);
+	}
+}
+
+static int es_daemon_status(void *ctx, struct json_object *request, struct json_object **ret_result,
+			    struct es_conf_error *err)
+{
+	struct es_daemon *d = ctx;
+	struct es_report_service services[ES_CONF_SERVICES_MAX];
+	struct es_report_membership membership = {.self = d->cluster->self};
+	unsigned int weights[ES_NODES_MAX];
+	const char *states[ES_NODES_MAX];
+	double shares[ES_NODES_MAX] = {};
+	struct es_report_status status = {
+		.conf = d->cluster->conf,
+		.self = d->cluster->self,
+		.datapath_type = es_datapath_name(d->datapath_kind),
+		.datapath_state = "inspecting",
+		.uptime_s = ev_time() - d->started,
+		.epoch = d->cluster->epoch,
+		.node_states = states,
+		.weights = weights,
+		.ring_shares = shares,
+		.clocks = &d->load.clocks,
+		.services = services,
+		.loads = {d->load.exchange.sent, d->load.exchange.received, d->load.exchange.refused},
+	};
+	unsigned long long now_ns = es_clock_now_ns();
+
+	(void)request;
+	(void)err;
+	es_daemon_load_ask(d);
+	es_ring_shares(d->cluster->ring, shares, ES_NODES_MAX);
+	for (unsigned int i = 0; i < d->cluster->conf->node_count; i++) {
+		enum es_node_state state = es_health_state(&d->health, i);
+
+		/* One that is suspended for having refused something is down for the moment. */
+		if (state == ES_NODE_UP && !es_cluster_is_target(d->cluster, &d->health, i, now_ns))
+			state = ES_NODE_DOWN;
+		/* To people, only one that said so has left. */
+		if (state == ES_NODE_LEFT &&
+		    es_membership_group(d->membership)->node[i].reason != ES_GROUP_LEFT)
+			state = ES_NODE_ABSENT;
+		states[i] = es_report_node_state(state);
+		weights[i] = d->membership ? es_membership_group(d->membership)->node[i].weight
+					   : d->conf->nodes[i].weight;
+		status.members += es_daemon_virtual_nodes(d, i) > 0;
+	}
+	status.workers = es_daemon_report_workers(d);
+	es_daemon_report_services(d, services);
+	es_daemon_load_word(d, &membership.own);
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+		membership.own.queue += (uint16_t)es_worker_gathering(d->worker[i]);
+	if (d->membership) {
+		es_membership_report(d->membership, &membership);
+		if (membership.is_silent)
+			status.datapath_state = "silent";
+	}
+	*ret_result = es_report_status(&status);
+	es_report_membership(*ret_result, &membership);
+	json_object_object_add(*ret_result, "plugins", es_report_plugins(d->conf, d->plugins));
+	json_object_object_add(*ret_result, "poison", es_daemon_poison_report(d));
+	es_daemon_report_content(d, *ret_result);
+	return 0;
+}
+
+static int es_daemon_ring_lookup(const struct es_daemon *d, struct json_object *request,
+				 struct json_object **ret_result, struct es_conf_error *err)
+{
+	struct es_flow flow = {};
+	unsigned int service = 0;
+	__u64 hash;
+	int rc = es_report_lookup_flow(d->cluster->conf, request, &flow, &service, err);
+
+	if (rc)
+		return rc;
+	hash = es_flow_hash(&d->keys.ring, &flow);
+	/* As the datapath looks it up: in the table, where a position counts by its upper 16 bits. */
+	*ret_result = es_report_lookup(d->cluster->conf, d->cluster->epoch, &flow, service, hash,
+				       es_ring_lookup(d->cluster->ring, es_ring_flow_position(hash)));
+	return 0;
+}
+
+static int es_daemon_ring(void *ctx, struct json_object *request, struct json_object **ret_result,
+			  struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	unsigned int virtual_nodes[ES_NODES_MAX];
+	double shares[ES_NODES_MAX] = {};
+	struct es_report_ring report = {
+		.conf = d->cluster->conf,
+		.epoch = d->cluster->epoch,
+		.virtual_nodes = virtual_nodes,
+		.shares = shares,
+	};
+	const struct es_ring_point *points;
+	struct es_report_point *copy = NULL;
+	int rc = es_daemon_ring_lookup(d, request, ret_result, err);
+
+	if (rc != -ENOENT)
+		return rc;
+	es_ring_shares(d->cluster->ring, shares, ES_NODES_MAX);
+	for (unsigned int i = 0; i < d->cluster->conf->node_count; i++)
+		virtual_nodes[i] = es_daemon_virtual_nodes(d, i);
+	if (es_report_wants_points(request)) {
+		points = es_ring_points(d->cluster->ring, &report.point_count);
+		copy = calloc(report.point_count ? report.point_count : 1, sizeof(*copy));
+		if (!copy)
+			return -ENOMEM;
+		for (size_t i = 0; i < report.point_count; i++) {
+			copy[i].position = points[i].position;
+			copy[i].node = points[i].id;
+		}
+		report.points = copy;
+	}
+	*ret_result = es_report_ring(&report);
+	free(copy);
+	return 0;
+}
+
+static int es_daemon_counters(void *ctx, struct json_object *request, struct json_object **ret_result,
+			      struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	unsigned long long values[ES_COUNTER_COUNT];
+	int rc = es_datapath_counters(d->datapath, values);
+
+	(void)request;
+	if (rc) {
+		es_conf_error_set(err, "datapath: its counters cannot be read: %s", strerror(-rc));
+		return rc;
+	}
+	*ret_result = es_report_counters(values);
+	for (unsigned int c = 0; c < ES_WORKER_COUNTER_COUNT; c++) {
+		unsigned long long sum = 0;
+		char name[64];
+
+		for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+			sum += es_worker_count(d->worker[i], (enum es_worker_counter)c);
+		snprintf(name, sizeof(name), "inspect_%s", es_worker_counter_name[c]);
+		es_report_counter_add(*ret_result, name, sum, es_worker_counter_description[c]);
+	}
+	es_report_plugins_counters(*ret_result, d->conf, d->plugins);
+	return 0;
+}
+
+static int es_daemon_flows(void *ctx, struct json_object *request, struct json_object **ret_result,
+			   struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	struct es_report_flows report;
+	int rc;
+
+	es_report_flows_init(&report, d->cluster->conf, request);
+	rc = es_datapath_flows(d->datapath, es_report_flows_add, &report);
+	*ret_result = es_report_flows_finish(&report);
+	if (rc) {
+		es_conf_error_set(err, "datapath: its connections cannot be listed: %s", strerror(-rc));
+		json_object_put(*ret_result);
+		*ret_result = NULL;
+	}
+	return rc;
+}
+
+/* The node that a request names, or this one; -1 and @err for an unknown one. */
+static int es_daemon_named_node(const struct es_daemon *d, struct json_object *request,
+				struct es_conf_error *err)
+{
+	struct json_object *name = NULL;
+
+	if (!json_object_object_get_ex(request, "node", &name))
+		return (int)d->cluster->self;
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (!strcmp(d->conf->nodes[i].name, json_object_get_string(name)))
+			return (int)i;
+	es_conf_error_set(err, "no node \"%.64s\" is configured", json_object_get_string(name));
+	return -1;
+}
+
+static int es_daemon_changed(const struct es_daemon *d, int node, int rc, struct json_object **ret_result,
+			     struct es_conf_error *err)
+{
+	if (rc == -EINVAL)
+		es_conf_error_set(err, "membership is static: change the configuration, and reload it");
+	else if (rc)
+		es_conf_error_set(err, "%s or this node is no member of the cluster now",
+				  d->conf->nodes[node].name);
+	if (rc)
+		return rc;
+	*ret_result = json_object_new_object();
+	json_object_object_add(*ret_result, "node", json_object_new_string(d->conf->nodes[node].name));
+	return 0;
+}
+
+static int es_daemon_set_state(struct es_daemon *d, struct json_object *request, enum es_node_state state,
+			       struct json_object **ret_result, struct es_conf_error *err)
+{
+	int node = es_daemon_named_node(d, request, err);
+	int rc = -EINVAL;
+
+	if (node < 0)
+		return -ENOENT;
+	if (d->membership)
+		rc = es_membership_set_state(d->membership, (unsigned int)node, state);
+	return es_daemon_changed(d, node, rc, ret_result, err);
+}
+
+static int es_daemon_drain(void *ctx, struct json_object *request, struct json_object **ret_result,
+			   struct es_conf_error *err)
+{
+	return es_daemon_set_state(ctx, request, ES_NODE_DRAINING, ret_result, err);
+}
+
+static int es_daemon_undrain(void *ctx, struct json_object *request, struct json_object **ret_result,
+			     struct es_conf_error *err)
+{
+	return es_daemon_set_state(ctx, request, ES_NODE_UP, ret_result, err);
+}
+
+static int es_daemon_weight(void *ctx, struct json_object *request, struct json_object **ret_result,
+			    struct es_conf_error *err)
+{
+	struct json_object *weight = NULL;
+	struct es_daemon *d = ctx;
+	int node = es_daemon_named_node(d, request, err);
+	int rc = -EINVAL;
+	int64_t value;
+
+	if (node < 0)
+		return -ENOENT;
+	json_object_object_get_ex(request, "weight", &weight);
+	value = json_object_is_type(weight, json_type_int) ? json_object_get_int64(weight) : -1;
+	if (value < 0 || value > ES_CONF_WEIGHT_MAX) {
+		es_conf_error_set(err, "weight: expected 0..%u", ES_CONF_WEIGHT_MAX);
+		return -EINVAL;
+	}
+	if (d->membership)
+		rc = es_membership_set_weight(d->membership, (unsigned int)node, (unsigned int)value);
+	return es_daemon_changed(d, node, rc, ret_result, err);
+}
+
+static int es_daemon_command_reload(void *ctx, struct json_object *request, struct json_object **ret_result,
+				    struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	int rc = es_daemon_reload(ctx, err);
+
+	(void)request;
+	if (!rc)
+		*ret_result = es_report_reload(d->cluster->epoch);
+	return rc;
+}
+
+static int es_daemon_command_stop(void *ctx, struct json_object *request, struct json_object **ret_result,
+				  struct es_conf_error *err)
+{
+	struct es_daemon *d = ctx;
+
+	(void)request;
+	(void)ret_result;
+	(void)err;
+	d->detach_on_exit = 1;
+	es_daemon_stop(d);
+	return 0;
+}
+
+int es_daemon_register(struct es_daemon *d)
+{
+	static const struct {
+		const char *name;
+		es_control_fn fn;
+	} command[] = {
+		{"status", es_daemon_status},	  {"ring", es_daemon_ring},
+		{"counters", es_daemon_counters}, {"reload", es_daemon_command_reload},
+		{"stop", es_daemon_command_stop}, {"flows", es_daemon_flows},
+		{"drain", es_daemon_drain},	  {"undrain", es_daemon_undrain},
+		{"weight", es_daemon_weight},	  {"table", es_daemon_table},
+		{"explain", es_daemon_explain},
+	};
+
+	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {
+		int rc = es_control_register(d->control, command[i].name, command[i].fn, d);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}

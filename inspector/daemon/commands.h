@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_CONTROL_H
+#define ES_DAEMON_CONTROL_H
+
+/* Control commands that have a file of their own; each is an es_control_fn whose context is the daemon. */
+#include "inspector/daemon/daemon.h"
+
+int es_daemon_table(void *ctx, struct json_object *request, struct json_object **ret_result,
+		    struct es_conf_error *err);
+int es_daemon_explain(void *ctx, struct json_object *request, struct json_object **ret_result,
+		      struct es_conf_error *err);
+
+#endif

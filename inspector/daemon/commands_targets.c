@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The control commands about where requests go: `earshot table` and `earshot explain`.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/base/clock.h"
+#include "inspector/daemon/commands.h"
+#include "inspector/inspect/inspect.h"
+#include "inspector/inspect/poison.h"
+#include "inspector/report/targets.h"
+
+#define HOT_MAX (ES_WORKERS_MAX * ES_HOT_SETS * ES_HOT_WAYS)
+
+struct collection {
+	unsigned int service;
+	struct es_hot_target *entries;
+	size_t count;
+};
+
+static void collect(struct es_inspector *inspector, void *ctx)
+{
+	struct collection *c = ctx;
+
+	es_hot_collect(&inspector->hot, c->service, c->entries, HOT_MAX, &c->count);
+}
+
+static int by_requests(const void *a, const void *b)
+{
+	__u32 x = ((const struct es_hot_target *)a)->requests,
+	      y = ((const struct es_hot_target *)b)->requests;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+int es_daemon_table(void *ctx, struct json_object *request, struct json_object **ret_result,
+		    struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	struct es_report_table report = {.conf = d->cluster->conf, .now_ns = es_clock_now_ns()};
+	struct collection c = {};
+	int rc = es_report_service(d->cluster->conf, request, &report.service, err);
+
+	if (rc)
+		return rc;
+	c.service = report.service;
+	c.entries = calloc(HOT_MAX, sizeof(*c.entries));
+	if (!c.entries)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+		es_worker_call(d->worker[i], collect, &c);
+	qsort(c.entries, c.count, sizeof(*c.entries), by_requests);
+	report.targets = es_daemon_targets_of(d->targets, report.service, &report.sync);
+	report.hot = c.entries;
+	report.hot_count = c.count;
+	*ret_result = es_report_table(&report, request);
+	free(c.entries);
+	return 0;
+}
+
+struct question {
+	struct es_report_explanation *report;
+	struct es_request_view request;
+	unsigned int service;
+};
+
+static void answer(struct es_inspector *inspector, void *ctx)
+{
+	struct question *q = ctx;
+
+	/* Not a request's, so nobody is told of it; but the keeper watches. */
+	es_mark_set(inspector->params->mark, q->request.flow_hash, q->service, (const uint8_t *)"", 0);
+	q->report->node = es_route(&inspector->router, q->service, &q->request, inspector->now_ns,
+				   &q->report->explain, &q->report->rejection);
+	es_mark_clear(inspector->params->mark);
+	q->report->node_count = inspector->cluster->conf->node_count;
+	memcpy(q->report->nodes, inspector->router.node, sizeof(q->report->nodes));
+}
+
+int es_daemon_explain(void *ctx, struct json_object *request, struct json_object **ret_result,
+		      struct es_conf_error *err)
+{
+	const struct es_daemon *d = ctx;
+	struct es_report_explanation *report;
+	struct question q = {.request = {.current = -1}};
+	struct es_http_head head;
+	struct es_flow flow = {};
+	const char *text;
+	int rc = es_report_explain_request(d->cluster->conf, request, &flow, &q.service, &q.request.current,
+					   &text, err);
+
+	if (rc)
+		return rc;
+	es_http_head_init(&head);
+	if (es_http_head_scan(&head, text, strlen(text)) != ES_HTTP_DONE) {
+		es_conf_error_set(err,
+				  "this is no complete HTTP/1.x request head that the inspector would route");
+		return -EINVAL;
+	}
+	report = calloc(1, sizeof(*report));
+	if (!report)
+		return -ENOMEM;
+	es_request_describe(&q.request, &head, text, strlen(text));
+	q.request.flow_hash = es_flow_hash(&d->keys.ring, &flow);
+	q.request.client = &flow.client;
+	q.request.client_port = es_ntohs(flow.client_port);
+	q.report = report;
+	report->conf = d->cluster->conf;
+	report->service = q.service;
+	report->request = &q.request;
+	report->inspecting = (int)es_cluster_owner(d->cluster, q.request.flow_hash);
+	if (report->inspecting >= (int)d->cluster->conf->node_count)
+		report->inspecting = -1;
+	es_worker_call(d->worker[es_worker_of(q.request.flow_hash, d->datapath_params.workers)], answer, &q);
+	if (report->explain.hung[0]) {
+		es_conf_error_set(err,
+				  "plugin %s of service %s does not return from this request: it was left, "
+				  "as it is when a client sends one; after three times it is off",
+				  report->explain.hung, d->cluster->conf->services[q.service].name);
+		rc = -ETIMEDOUT;
+	} else {
+		*ret_result = es_report_explain(report);
+	}
+	free(report);
+	return rc;
+}

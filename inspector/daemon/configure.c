@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What the datapath is told: a version of the cluster with its configuration, keys and this machine's network
+ * as the one structure that tc programs and module read (kmod/core/abi.h).
+ */
+#include <string.h>
+#include "inspector/daemon/internal.h"
+#include "inspector/policy/policy.h"
+#include "kmod/core/cookie.h"
+
+/* Ten full segments: what a client sends before it hears an ACK (RFC 6928), and no more than the inspector
+ * keeps. */
+static unsigned int es_synack_window(const struct es_network *network)
+{
+	unsigned int window = 10 * network->mss;
+
+	return window > 65535 ? 65535 : window;
+}
+
+static void es_config_fill(const struct es_daemon *d, const struct es_cluster *cluster,
+			   const struct es_keys *keys, struct es_config *ret)
+{
+	const struct es_conf *conf = cluster->conf;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->abi = ES_ABI_VERSION;
+	ret->epoch = cluster->epoch;
+	ret->self = cluster->self;
+	ret->ring_key = keys->ring;
+	for (unsigned int i = 0; i < keys->count; i++) {
+		ret->cookie_key[i] = keys->key[i].cookie;
+		ret->handover_key[i] = keys->key[i].handover;
+	}
+	ret->key_count = keys->count;
+	ret->slot_s = conf->datapath.cookie_lifetime_s / ES_COOKIE_SLOTS_VALID;
+	ret->synack_window = es_synack_window(&d->network);
+	ret->decision_sets = d->datapath_params.decision_sets;
+	ret->workers = d->datapath_params.workers;
+	ret->race_window_ms = conf->inspector.race_window_ms;
+	ret->fallback_after_ms = conf->datapath.fallback_after_ms;
+	ret->public_ifindex = d->network.public_ifindex;
+	ret->cluster_ifindex = d->network.cluster_ifindex;
+	ret->mss = (__u16)d->network.mss;
+	ret->handover_port = es_htons(conf->cluster.handover_port);
+	ret->rcv_wscale = (__u8)conf->datapath.receive_window_scale;
+	ret->offer_wscale = (__u8)d->network.wscale;
+	ret->offer_sack = (__u8)d->network.sack;
+	ret->offer_ts = (__u8)d->network.timestamps;
+	ret->offer_ecn = (__u8)d->network.ecn;
+	ret->requires_time = (__u8)d->load.requires_time;
+	ret->leased = conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC;
+	memcpy(ret->cluster_mac, conf->datapath.cluster_mac, sizeof(ret->cluster_mac));
+	memcpy(ret->public_mac, d->network.public_mac, sizeof(ret->public_mac));
+	ret->self_address = conf->nodes[cluster->self].address;
+	ret->service_count = conf->service_count;
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_policy *policy = es_policy_find(conf->services[i].policy);
+
+		ret->service[i].address = conf->services[i].address;
+		ret->service[i].port = es_htons(conf->services[i].port);
+		int inspects = (policy && policy->inspects) || es_plugins_has(cluster->plugins, i);
+
+		ret->service[i].inspect = (__u8)(inspects ? conf->services[i].inspect : ES_INSPECT_NEVER);
+		ret->service[i].unsafe = (__u8)conf->services[i].unsafe;
+		ret->reads_replies |= ret->service[i].inspect == ES_INSPECT_EVERY;
+		ret->service[i].server = conf->services[i].server_address;
+		ret->service[i].server_port = es_htons(conf->services[i].server_port);
+	}
+}
+
+/* Put a version of the cluster in force in the datapath. */
+int es_daemon_configure(struct es_daemon *d, const struct es_cluster *cluster, const struct es_keys *keys)
+{
+	struct es_config config;
+
+	es_config_fill(d, cluster, keys, &config);
+	return es_datapath_configure(d->datapath, &config, cluster->slots);
+}

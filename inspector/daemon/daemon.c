@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Builds the daemon from its parts and takes it apart again. What a command answers is in commands.c,
+ * what happens to a packet in inspect/worker.c and inspect/inspect.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "inspector/base/clock.h"
+#include "inspector/daemon/internal.h"
+#include "inspector/daemon/plugins.h"
+#include "inspector/base/log.h"
+#include "inspector/plugin/guard.h"
+#include "libearshot/wire.h"
+
+#define ES_QUEUE_BYTES (4u << 20)
+
+/*
+ * To inspect a request costs a fraction of serving it. With a worker on each CPU each one sleeps between two
+ * requests, and every request pays for a wake-up; with fewer, a worker that wakes finds several.
+ */
+static unsigned int es_worker_number(const struct es_conf *conf)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned int n = conf->inspector.workers;
+
+	if (!n)
+		n = cpus <= 2 ? 1 : (unsigned int)cpus / 2;
+	return n > ES_WORKERS_MAX ? ES_WORKERS_MAX : n;
+}
+
+static unsigned int es_decision_sets(const struct es_conf *conf)
+{
+	unsigned int sets = 256; /* at least as many as es_worker_of() tells apart */
+
+	while (sets * ES_DECISION_WAYS < es_conf_decision_entries(conf))
+		sets *= 2;
+	return sets;
+}
+
+/* A datapath without a daemon must still know the time: keep the distance of its clock to the wall's. */
+static void es_daemon_set_clock(struct es_daemon *d)
+{
+	struct es_state *state = es_datapath_state(d->datapath);
+	struct timespec wall, mono;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_MONOTONIC, &mono);
+	__atomic_store_n(&state->wall_offset_ns,
+			 (__u64)(wall.tv_sec - mono.tv_sec) * 1000000000ULL +
+				 (__u64)(wall.tv_nsec - mono.tv_nsec),
+			 __ATOMIC_RELAXED);
+}
+
+static void es_daemon_on_clock(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	(void)loop;
+	(void)events;
+	es_daemon_set_clock(timer->data);
+}
+
+static void es_daemon_end(struct es_daemon *d)
+{
+	ev_break(d->loop, EVBREAK_ALL);
+}
+
+void es_daemon_stop(struct es_daemon *d)
+{
+	if (d->membership)
+		es_membership_leave(d->membership, es_daemon_end);
+	else
+		es_daemon_end(d);
+}
+
+static void es_daemon_on_stop(struct ev_loop *loop, struct ev_signal *signal, int events)
+{
+	struct es_daemon *d = signal->data;
+
+	(void)loop;
+	(void)events;
+	es_log(ES_LOG_INFO, "signal %d: stopping; the datapath stays%s", signal->signum,
+	       d->membership ? "" : " and serves without inspection");
+	es_daemon_stop(d);
+}
+
+static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, int events)
+{
+	struct es_conf_error err = {};
+
+	(void)loop;
+	(void)events;
+	if (es_daemon_reload(signal->data, &err))
+		es_log(ES_LOG_ERR, "reload failed: %s; the old configuration stays in force", err.text);
+}
+
+int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_keys,
+		   struct es_conf **ret_conf, unsigned int *ret_self, struct es_conf_error *err)
+{
+	struct es_conf *conf = NULL;
+	int rc;
+
+	rc = es_conf_load(options->config_path, &conf, err);
+	if (rc)
+		return rc;
+	rc = es_conf_find_self(conf, options->node, ret_self, err);
+	if (!rc)
+		rc = es_keyfile_load(conf->cluster.key_file, ret_keys, err);
+	if (rc)
+		es_conf_free(&conf);
+	*ret_conf = conf;
+	return rc;
+}
+
+/* The version that membership starts with is a ring of no nodes. */
+static int es_daemon_first_conf(struct es_daemon *d, struct es_conf_error *err)
+{
+	static const unsigned int nobody[ES_NODES_MAX];
+	unsigned int self = 0;
+	int is_static, rc;
+
+	rc = es_daemon_load(&d->options, &d->keys, &d->conf, &self, err);
+	if (rc)
+		return rc;
+	is_static = d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC;
+	rc = es_cluster_new(d->conf, self, is_static ? 1 : 0, is_static ? NULL : nobody, NULL, &d->cluster);
+	if (rc)
+		es_conf_error_set(err, "ring: cannot be computed: %s", strerror(-rc));
+	return rc;
+}
+
+static int es_daemon_first_targets(struct es_daemon *d, struct es_conf_error *err)
+{
+	struct es_table_set set;
+	int rc = es_daemon_targets_new(d->loop, &es_membership_sync_ops, d, &d->targets);
+
+	(void)err;
+	if (!rc)
+		rc = es_daemon_targets_prepare(d->targets, d->conf, &set);
+	if (rc)
+		return rc;
+	es_daemon_targets_commit(d->targets, &set);
+	es_table_set_fill(d->targets, NULL, d->cluster);
+	return 0;
+}
+
+static int es_daemon_first_content(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = es_content_set_init(&d->content, NULL, d->conf, &d->keys.ring, err);
+
+	if (!rc)
+		es_content_set_fill(&d->content, d->cluster);
+	return rc;
+}
+
+/* Missing service addresses are no reason to stay down, but nobody would find this one by himself. */
+void es_daemon_warn_addresses(const struct es_conf *conf)
+{
+	char text[64];
+
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (!es_network_has_address(&conf->services[i].address))
+			es_log(ES_LOG_WARNING,
+			       "service %s: %s is no address of this node: its requests are lost here; do: "
+			       "ip address add %s/32 dev lo",
+			       conf->services[i].name, es_conf_addr_text(&conf->services[i].address, text),
+			       text);
+}
+
+static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *err)
+{
+	d->orders = calloc((size_t)d->datapath_params.decision_sets * ES_DECISION_WAYS, sizeof(*d->orders));
+	if (!d->orders)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++) {
+		struct es_worker_params params = {
+			.id = i,
+			.count = d->datapath_params.workers,
+			.datapath = d->datapath,
+			.decisions =
+				{
+					.sets = es_datapath_decisions(d->datapath),
+					.count = d->datapath_params.decision_sets,
+					.orders = d->orders,
+				},
+			.health = &d->health,
+			.route = &d->route.shared,
+			.lease_ns = &es_datapath_state(d->datapath)->lease_ns,
+			.mark = &es_datapath_state(d->datapath)->mark[i],
+			.poisons = &es_datapath_state(d->datapath)->poisons,
+			.keys = d->keys,
+			.packet_max = d->network.packet_max,
+		};
+		int rc = es_worker_new(&params, d->cluster, &d->worker[i]);
+
+		if (rc) {
+			es_conf_error_set(err, "worker %u: cannot be started: %s", i, strerror(-rc));
+			return rc;
+		}
+	}
+	return 0;
+}
+
+/* A file beside the control socket, with @suffix in place of ".sock". */
+static int es_daemon_file_beside(const struct es_daemon *d, const char *suffix, char *ret_path, size_t size)
+{
+	size_t len = strlen(d->control_path);
+
+	if (len > 5 && !strcmp(d->control_path + len - 5, ".sock"))
+		len -= 5;
+	return (size_t)snprintf(ret_path, size, "%.*s%s", (int)len, d->control_path, suffix) < size
+		       ? 0
+		       : -ENAMETOOLONG;
+}
+
+static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = 0;
+
+	if (d->options.control_path)
+		snprintf(d->control_path, sizeof(d->control_path), "%s", d->options.control_path);
+	else
+		rc = es_control_path(d->conf->nodes[d->cluster->self].name, d->control_path,
+				     sizeof(d->control_path));
+	if (!rc)
+		rc = es_daemon_file_beside(d, ".sysctl", d->sysctl_path, sizeof(d->sysctl_path));
+	if (!rc)
+		rc = es_control_new(d->loop, d->control_path, &d->control, err);
+	if (!rc)
+		rc = es_daemon_register(d);
+	return rc;
+}
+
+static void es_daemon_watch(struct es_daemon *d)
+{
+	ev_timer_init(&d->clock_timer, es_daemon_on_clock, 1, 1);
+	d->clock_timer.data = d;
+	ev_timer_start(d->loop, &d->clock_timer);
+	ev_signal_init(&d->sigterm, es_daemon_on_stop, SIGTERM);
+	ev_signal_init(&d->sigint, es_daemon_on_stop, SIGINT);
+	ev_signal_init(&d->sighup, es_daemon_on_reload, SIGHUP);
+	d->sigterm.data = d->sigint.data = d->sighup.data = d;
+	ev_signal_start(d->loop, &d->sigterm);
+	ev_signal_start(d->loop, &d->sigint);
+	ev_signal_start(d->loop, &d->sighup);
+}
+
+/* auto: bpf where the kernel has what that needs, else the module if there is one. */
+static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *err)
+{
+	struct es_conf_error kernel = {};
+	char module[256] = "";
+
+	d->datapath_kind =
+		d->conf->datapath.type == ES_CONF_DATAPATH_MODULE ? ES_DATAPATH_MODULE : ES_DATAPATH_BPF;
+	if (d->conf->datapath.type == ES_CONF_DATAPATH_AUTO && es_network_probe_kernel(&kernel)) {
+		d->datapath_kind = ES_DATAPATH_MODULE;
+		if (es_datapath_probe(ES_DATAPATH_MODULE, module, sizeof(module))) {
+			es_conf_error_set(err, "%s; %s", kernel.text, module);
+			return -ENOTSUP;
+		}
+	}
+	return 0;
+}
+
+/* A worker is the only writer of its part of the decision table. */
+static void es_daemon_note(void *ctx, __u64 flow_hash, __u32 cookie, __u32 first_seq, unsigned int node)
+{
+	const struct es_proof proof = {
+		.flow_hash = flow_hash,
+		.cookie = cookie,
+		.first_seq = first_seq,
+		.node = node,
+	};
+	struct es_daemon *d = ctx;
+
+	es_worker_learn(d->worker[es_worker_of(flow_hash, d->datapath_params.workers)], &proof, 1);
+}
+
+/* Its socket lies beside the control socket: n1.sock, n1.handover. */
+static int es_daemon_start_programs(struct es_daemon *d, struct es_conf_error *err)
+{
+	const struct es_programs_params params = {
+		.path = d->program_path,
+		.group = d->conf->inspector.program_group,
+		.datapath = d->datapath,
+		.packet_max = d->network.packet_max,
+		.note = es_daemon_note,
+		.note_ctx = d,
+	};
+	int rc = es_daemon_file_beside(d, ES_PROGRAM_SUFFIX, d->program_path, sizeof(d->program_path));
+
+	if (rc)
+		return rc;
+	return es_programs_new(&params, d->cluster, &d->keys, &d->programs, err);
+}
+
+static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *err)
+{
+	struct es_state *state;
+	int rc;
+
+	rc = es_datapath_new(d->datapath_kind, &d->datapath_params, err->text, sizeof(err->text),
+			     &d->datapath);
+	if (rc)
+		return rc;
+	state = es_datapath_state(d->datapath);
+	if (!state->sequence)
+		state->sequence = (__u64)time(NULL) << 24;
+	es_daemon_set_clock(d);
+	/* Not taken over: its windows are as empty as its state. */
+	if (!state->began_ns) {
+		state->began[d->cluster->self] = es_node_clock_began(0, es_clock_ns(CLOCK_REALTIME), 0);
+		state->began_ns = es_clock_now_ns();
+	}
+	rc = es_daemon_configure(d, d->cluster, &d->keys);
+	if (rc)
+		es_conf_error_set(err, "datapath: its configuration cannot be written: %s", strerror(-rc));
+	return rc;
+}
+
+static int es_daemon_start_route(struct es_daemon *d, struct es_conf_error *err)
+{
+	(void)err;
+	d->loop = ev_default_loop(EVFLAG_AUTO);
+	d->started = ev_time();
+	return d->loop ? es_daemon_route_init(&d->route) : -ENOMEM;
+}
+
+static int es_daemon_start_plugins(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = es_plugins_new(d->conf, ES_PLUGINS_MISSING_FAILS, &d->plugins, err);
+
+	if (!rc)
+		d->cluster->plugins = d->plugins;
+	return rc;
+}
+
+/* What the machine can do, and how large the datapath's tables are to be. */
+static int es_daemon_read_network(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = es_network_probe(d->datapath_kind, err);
+
+	if (!rc)
+		rc = es_network_read(d->conf, &d->network, err);
+	if (rc)
+		return rc;
+	d->datapath_params = (struct es_datapath_params){
+		.public_ifindex = d->network.public_ifindex,
+		.cluster_ifindex = d->network.cluster_ifindex,
+		.workers = es_worker_number(d->conf),
+		.queue_bytes = ES_QUEUE_BYTES,
+		.decision_sets = es_decision_sets(d->conf),
+	};
+	return 0;
+}
+
+static int es_daemon_be_alone(struct es_daemon *d, struct es_conf_error *err)
+{
+	return es_datapath_check_alone(d->datapath_kind, &d->datapath_params, err->text, sizeof(err->text));
+}
+
+static int es_daemon_prepare_network(struct es_daemon *d, struct es_conf_error *err)
+{
+	return es_network_prepare(d->conf, d->sysctl_path, err);
+}
+
+static int es_daemon_start_keeper(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = es_daemon_poison_start(d);
+
+	if (rc)
+		es_conf_error_set(err, "keeper: cannot be started: %s", strerror(-rc));
+	return rc;
+}
+
+static int es_daemon_start_membership(struct es_daemon *d, struct es_conf_error *err)
+{
+	struct es_state *state = es_datapath_state(d->datapath);
+
+	(void)err;
+	es_daemon_warn_addresses(d->conf);
+	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC)
+		return es_membership_new(d, &d->membership);
+	state->lease_ns = 0;
+	__atomic_store_n(&state->attached, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int es_daemon_attach(struct es_daemon *d, struct es_conf_error *err)
+{
+	return es_datapath_attach(d->datapath, err->text, sizeof(err->text));
+}
+
+int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options, struct es_conf_error *err)
+{
+	/* The control socket refuses to start beside another daemon of this node, so it comes before all that
+	 * would harm that. */
+	static int (*const step[])(struct es_daemon *, struct es_conf_error *) = {
+		es_daemon_start_route,	   es_daemon_first_conf,     es_daemon_start_plugins,
+		es_daemon_first_targets,   es_daemon_first_content,  es_daemon_choose_datapath,
+		es_daemon_read_network,	   es_daemon_open_control,   es_daemon_be_alone,
+		es_daemon_prepare_network, es_daemon_start_datapath, es_daemon_start_keeper,
+		es_daemon_start_workers,   es_daemon_start_programs, es_daemon_start_membership,
+		es_daemon_load_start,	   es_daemon_attach,
+	};
+	int rc = 0;
+
+	memset(d, 0, sizeof(*d));
+	es_guard_install();
+	es_guard_thread();
+	d->options = *options;
+	for (size_t i = 0; i < sizeof(step) / sizeof(step[0]) && !rc; i++)
+		rc = step[i](d, err);
+	if (rc) {
+		es_daemon_fini(d);
+		return rc;
+	}
+	es_daemon_watch(d);
+	es_daemon_plugins_watch(d);
+	return 0;
+}
+
+void es_daemon_fini(struct es_daemon *d)
+{
+	es_control_free(&d->control);
+	es_daemon_load_stop(d);
+	es_membership_free(&d->membership);
+	es_programs_free(&d->programs);
+	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)
+		es_worker_free(&d->worker[i]);
+	es_daemon_poison_stop(d);
+	if (d->datapath && d->detach_on_exit)
+		es_datapath_detach(d->datapath_kind, &d->datapath_params);
+	es_datapath_free(&d->datapath);
+	es_daemon_targets_free(&d->targets);
+	es_content_set_fini(&d->content);
+	free(d->orders);
+	d->orders = NULL;
+	es_plugins_free(&d->plugins);
+	es_daemon_route_fini(&d->route);
+	es_cluster_free(&d->cluster);
+	es_conf_free(&d->conf);
+	es_keys_wipe(&d->keys);
+}
+
+void es_daemon_set_workers(struct es_daemon *d, const struct es_cluster *cluster, const struct es_keys *keys)
+{
+	es_keeper_tell(d->poison.keeper, cluster, keys);
+	es_programs_set_cluster(d->programs, cluster, keys);
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+		es_worker_set_cluster(d->worker[i], cluster, keys);
+}
+
+int es_daemon_install(struct es_daemon *d, struct es_cluster *next)
+{
+	struct es_cluster *old = d->cluster;
+	int rc;
+
+	es_table_set_fill(d->targets, NULL, next);
+	next->plugins = d->plugins;
+	es_content_set_fill(&d->content, next);
+	/* The datapath first: what it does not queue any more, a worker need not drop. */
+	rc = es_daemon_configure(d, next, &d->keys);
+	if (rc)
+		return rc;
+	es_daemon_set_workers(d, next, &d->keys);
+	d->cluster = next;
+	es_cluster_free(&old);
+	return 0;
+}

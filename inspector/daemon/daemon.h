@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_H
+#define ES_DAEMON_H
+
+/*
+ * The daemon's parts and their life: configuration, cluster, datapath, workers, control socket. One instance,
+ * used by the control thread.
+ */
+#include <ev.h>
+#include "inspector/cluster/cluster.h"
+#include "inspector/config/config.h"
+#include "inspector/control/control.h"
+#include "inspector/daemon/content.h"
+#include "inspector/daemon/load.h"
+#include "inspector/daemon/membership.h"
+#include "inspector/daemon/observed.h"
+#include "inspector/daemon/poison.h"
+#include "inspector/daemon/route.h"
+#include "inspector/daemon/targets.h"
+#include "inspector/datapath/datapath.h"
+#include "inspector/config/keyfile.h"
+#include "inspector/datapath/network.h"
+#include "inspector/plugin/host.h"
+#include "inspector/program/programs.h"
+#include "inspector/inspect/worker.h"
+
+/* struct es_daemon_options - the command line */
+struct es_daemon_options {
+	const char *config_path;
+	const char *node;	  /* NULL: found by address */
+	const char *control_path; /* NULL: by node name */
+};
+
+struct es_daemon {
+	struct es_daemon_options options;
+	struct ev_loop *loop;
+	struct es_conf *conf;
+	struct es_cluster *cluster;
+	struct es_membership *membership; /* NULL: static */
+	struct es_daemon_targets *targets;
+	struct es_plugins *plugins;
+	struct ev_timer plugin_timer;
+	struct es_content_set content;
+	struct es_daemon_route route;
+	struct es_daemon_load load;
+	struct es_daemon_observed observed;
+	struct es_daemon_poison poison;
+	struct es_keys keys;
+	struct es_network network;
+	enum es_datapath_kind datapath_kind;
+	struct es_datapath_params datapath_params;
+	struct es_datapath *datapath;
+	struct es_handover_order *orders; /* of the decision table; see inspect/decision_table.h */
+	struct es_health health;
+	struct es_worker *worker[ES_WORKERS_MAX];
+	struct es_control *control;
+	struct es_programs *programs;
+	char control_path[256];
+	char program_path[256];
+	char sysctl_path[256]; /* what sysctls were before the first daemon */
+	struct ev_timer clock_timer;
+	struct ev_signal sigterm, sigint, sighup;
+	ev_tstamp started;
+	int detach_on_exit;
+};
+
+/**
+ * es_daemon_init() - everything up to an attached datapath, in the order in which a failure costs least
+ * Returns 0, or -errno and @err; then nothing of it is left, and a datapath that was attached before is
+ * untouched.
+ */
+int es_daemon_init(struct es_daemon *daemon, const struct es_daemon_options *options,
+		   struct es_conf_error *err);
+
+/* es_daemon_stop() - leave the cluster in order, if there is membership, and end the loop */
+void es_daemon_stop(struct es_daemon *daemon);
+
+/* es_daemon_fini() - stop workers and control socket; the datapath stays and serves content-blind */
+void es_daemon_fini(struct es_daemon *daemon);
+
+/**
+ * es_daemon_reload() - read configuration and keys again and put them in force
+ * A failure changes nothing. What a running datapath cannot change is refused by name.
+ */
+int es_daemon_reload(struct es_daemon *daemon, struct es_conf_error *err);
+
+/**
+ * es_daemon_install() - put another version of the cluster in force, in the datapath and in the workers
+ * Takes @next over; on failure it stays the caller's, and the old one in force. Returns 0 or -errno.
+ */
+int es_daemon_install(struct es_daemon *daemon, struct es_cluster *next);
+
+/* es_daemon_register() - the control commands (commands.c) */
+int es_daemon_register(struct es_daemon *daemon);
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Until when the datapath may serve: as long as the others leave this node its share of the ring.
+ */
+#include "inspector/daemon/membership_internal.h"
+#include "inspector/base/log.h"
+
+/* More than a tick of the coarse clock by which packets are judged. */
+#define LEASE_TICK_NS 20000000ULL
+
+static void lease_set(struct es_membership *m, unsigned long long until_ns)
+{
+	struct es_state *state = es_datapath_state(m->daemon->datapath);
+
+	if (m->has_left)
+		return;
+	__atomic_store_n(&state->firm_ns, until_ns - m->lease_ms * 500000ULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&state->lease_ns, until_ns, __ATOMIC_RELEASE);
+}
+
+void es_lease_end(struct es_membership *m)
+{
+	unsigned long long over_ns = es_clock_now_ns() - LEASE_TICK_NS;
+	unsigned long long until_ns = es_datapath_state(m->daemon->datapath)->lease_ns;
+
+	if (!until_ns || until_ns > over_ns)
+		lease_set(m, over_ns);
+}
+
+/* Its own messages that must come back before a node that was late is a member again. */
+#define LAPSE_MESSAGES 2
+
+void es_lease_watch(struct es_membership *m)
+{
+	unsigned long long until_ns = es_datapath_state(m->daemon->datapath)->lease_ns;
+
+	if (!m->has_lease || es_clock_now_ns() < until_ns)
+		return;
+	m->has_lease = 0;
+	m->must_end = 1;
+	m->lapse = LAPSE_MESSAGES;
+	m->lapse_ns = until_ns;
+	m->lapse_epoch = m->group.epoch;
+}
+
+/*
+ * The lease ran out, and here is a message that this node sent at @sent_ns. Is it a member? A corosync that
+ * stood still finds a token of the ring that it was in, and hands out with that what it had to send, though
+ * the others may have another ring by now. But such a token comes once: it does not go round any more. So of
+ * what was sent since the lease was over, the first message that comes back says nothing; one that was sent
+ * behind that came with another token. Without a new ring in between, nobody has had this node's share.
+ */
+static int lapse_is_over(struct es_membership *m, unsigned long long sent_ns)
+{
+	if (sent_ns <= m->lapse_ns)
+		return 0;
+	m->lapse_ns = es_clock_now_ns();
+	if (--m->lapse)
+		return 0;
+	if (m->group.phase == ES_GROUP_STABLE && m->group.epoch == m->lapse_epoch)
+		m->must_end = 0;
+	return 1;
+}
+
+void es_lease_renew(struct es_membership *m, const void *payload, size_t len)
+{
+	struct es_state *state = es_datapath_state(m->daemon->datapath);
+	struct es_wire_load load;
+
+	if (!es_group_is_in(&m->group) || m->has_left || m->must_rejoin ||
+	    es_wire_get_load(payload, len, &load))
+		return;
+	es_lease_watch(m);
+	if ((m->lapse && !lapse_is_over(m, load.sent_ns)) || m->must_end)
+		return;
+	lease_set(m, load.sent_ns + m->lease_ms * 1000000ULL);
+	m->has_lease = 1;
+	__atomic_store_n(&state->attached, 1, __ATOMIC_RELEASE);
+	if (m->is_silent || m->why[0])
+		es_log(ES_LOG_INFO, "member of the cluster, epoch %u", m->group.epoch);
+	m->is_silent = 0;
+	m->why[0] = 0;
+}
+
+void es_lease_keep(struct es_membership *m)
+{
+	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->attached, 0, __ATOMIC_RELEASE);
+	lease_set(m, ES_LEASE_NEVER);
+	m->has_lease = 0;
+	m->has_left = 1;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_LOAD_H
+#define ES_DAEMON_LOAD_H
+
+/*
+ * How busy this node is, and the others. Counts what its connections have in hand, and how long requests
+ * take: many times a second but for no more than a fiftieth of a CPU where something is decided by it, and
+ * else only so often that it can be shown. Takes what the datapath has measured; and exchanges all that with
+ * the other nodes (load/exchange.h). With membership, it is said on the bus, too, some
+ * times a second (membership.c): that is a sign of life, and makes up for datagrams that a firewall
+ * eats.
+ */
+#include <ev.h>
+#include "inspector/load/exchange.h"
+#include "inspector/load/node_clocks.h"
+#include "inspector/load/node_load.h"
+#include "inspector/policy/load.h"
+#include "inspector/policy/load_meter.h"
+#include "kmod/core/load.h"
+#include "membership/wire.h"
+
+struct es_daemon;
+
+/**
+ * struct es_daemon_load
+ * @sums: by service; @connections: of all services, those that are closing included
+ * @walk_ns: CPU time that the last count took; @counted_ns: when that was, 0 if another one is due;
+ * @counted: how many there were; @asked_ns: when somebody last looked
+ * @told_ns: when this node last said how busy it is; @heard_ns: when each node did; @clocks: and what time it
+ * had then; @requires_time: all of them tell it (struct es_config)
+ */
+struct es_daemon_load {
+	struct es_load_sums sums;
+	struct es_load_report report;
+	unsigned int connections;
+	struct es_load_meter meter;
+	struct es_node_load node;
+	unsigned long long walk_ns;
+	unsigned long long counted_ns;
+	unsigned long long asked_ns;
+	unsigned long long slow_ns;
+	unsigned int counted;
+	unsigned long long told_ns;
+	unsigned long long heard_ns[ES_NODES_MAX];
+	struct es_node_clocks clocks;
+	int requires_time;
+	struct es_load_exchange exchange;
+	struct ev_timer timer;
+	struct ev_io io;
+	struct ev_timer pause; /* of reading, after a flood */
+};
+
+/* How often it is counted when that is cheap. */
+#define ES_LOAD_INTERVAL_MS 25
+
+/* How often if no policy, plugin or rule asks for it, nor a person for so long. */
+#define ES_LOAD_UNUSED_INTERVAL_MS 1000
+#define ES_LOAD_ASKED_MS	   2000
+
+/* Who said nothing for so long is not known. */
+#define ES_LOAD_SILENCE_MS 1000
+
+/**
+ * es_daemon_load_update() - count again, if it is time, and tell the others
+ * Returns 1 if report, sums and connections are new. The exchange does it by itself; this is for who cannot
+ * wait.
+ */
+int es_daemon_load_update(struct es_daemon *daemon);
+
+/* es_daemon_load_ask() - somebody looks at the figures: count if they are old, and often for a while */
+void es_daemon_load_ask(struct es_daemon *daemon);
+
+/* es_daemon_load_word() - what this node says of itself; sent_ns, queue and state are left to the caller */
+void es_daemon_load_word(const struct es_daemon *daemon, struct es_wire_load *ret_load);
+
+/* es_daemon_load_start() - count, tell and listen from now on. Returns 0, or -errno and @err. */
+int es_daemon_load_start(struct es_daemon *daemon, struct es_conf_error *err);
+
+/* es_daemon_load_rebind() - after a reload: the port may be another one */
+void es_daemon_load_rebind(struct es_daemon *daemon);
+
+/* es_daemon_load_stop() - may be called without start */
+void es_daemon_load_stop(struct es_daemon *daemon);
+
+/* es_daemon_load_bus() - what @node said of itself on the bus; used if the exchange does not hear it */
+void es_daemon_load_bus(struct es_daemon *daemon, unsigned int node, const struct es_wire_load *load);
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * earshotd: the command line, and the run from start to end. Always in the foreground: systemd, Pacemaker and
+ * the lab start it and read its standard error.
+ */
+#include <argp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include "earshot_version.h"
+#include "inspector/daemon/daemon.h"
+#include "inspector/base/log.h"
+
+#define ES_DEFAULT_CONFIG "/etc/earshot/earshot.conf"
+
+/* libc's name, which -fvisibility=hidden would hide from libc */
+__attribute__((visibility("default"))) const char *argp_program_version = "earshotd " EARSHOT_VERSION;
+
+static const char es_doc[] =
+	"The node daemon of Earshot: inspects requests and hands connections over.\v"
+	"SIGHUP reads the configuration again. SIGTERM ends the daemon and leaves the datapath "
+	"attached, which then serves without inspection until a daemon starts again; "
+	"'earshot stop' ends both.";
+
+static const struct argp_option es_options[] = {
+	{"config", 'c', "FILE", 0, "configuration (default " ES_DEFAULT_CONFIG ")", 0},
+	{"node", 'n', "NAME", 0, "which node this is (default: the one whose address is local)", 0},
+	{"control", 's', "PATH", 0, "control socket (default " ES_CONTROL_DIRECTORY "/NODE.sock)", 0},
+	{0},
+};
+
+static error_t es_parse(int key, char *arg, struct argp_state *state)
+{
+	struct es_daemon_options *options = state->input;
+
+	switch (key) {
+	case 'c':
+		options->config_path = arg;
+		return 0;
+	case 'n':
+		options->node = arg;
+		return 0;
+	case 's':
+		options->control_path = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument '%s'", arg);
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {es_options, es_parse, NULL, es_doc, NULL, NULL, NULL};
+	struct es_daemon_options options = {.config_path = ES_DEFAULT_CONFIG};
+	struct es_conf_error err = {};
+	static struct es_daemon daemon;
+	const struct es_conf *conf;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &options);
+	signal(SIGPIPE, SIG_IGN);
+	if (es_daemon_init(&daemon, &options, &err)) {
+		es_log(ES_LOG_ERR, "%s", err.text[0] ? err.text : "cannot start");
+		return EXIT_FAILURE;
+	}
+	conf = daemon.conf;
+	es_log(ES_LOG_INFO, "node %s of %s (%u nodes, %u services, %u workers) is serving%s",
+	       conf->nodes[daemon.cluster->self].name, conf->cluster.name, conf->node_count,
+	       conf->service_count, daemon.datapath_params.workers,
+	       es_datapath_adopted(daemon.datapath) ? "; took over a running datapath" : "");
+	if (es_datapath_replaced(daemon.datapath))
+		es_log(ES_LOG_WARNING,
+		       "datapath: the running one had other tables, those of another version, and this one "
+		       "begins with empty ones; open connections stay on this node, uninspected, until they "
+		       "end");
+	ev_run(daemon.loop, 0);
+	es_daemon_fini(&daemon);
+	return EXIT_SUCCESS;
+}

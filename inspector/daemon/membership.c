@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The bus and the group in the daemon's event loop: when this node joins, stays silent, leaves; what it says
+ * of itself. What the group decides is carried out in ring.c.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/daemon/membership_internal.h"
+#include "inspector/base/log.h"
+#include "inspector/report/report.h"
+#include "inspector/member/settings.h"
+
+#define TICK_S		0.02
+#define SERVER_CHECK_S	1.0
+#define LEAVE_S		3.0
+#define PATIENCE_MS	3000
+#define LEASE_MAX_MS	2000
+#define LEASE_DEFAULT	100
+#define TARGETS_KEEP_MS 60000
+#define BUS_LOAD_S	0.2 /* between messages about our load: each makes the token run for a while */
+
+void es_membership_silence(struct es_membership *m, const char *why)
+{
+	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->attached, 0, __ATOMIC_RELEASE);
+	memset(&m->share, 0, sizeof(m->share));
+	m->must_end = 1;
+	m->has_lease = 0;
+	m->lapse = 0; /* the next ring tells */
+	if (!m->is_silent || strcmp(m->why, why) != 0)
+		es_log(ES_LOG_WARNING, "silent: %s", why);
+	m->is_silent = 1;
+	snprintf(m->why, sizeof(m->why), "%s", why);
+}
+
+void es_membership_load_send(struct es_membership *m)
+{
+	struct es_wire_load load = {.sent_ns = es_clock_now_ns()};
+	unsigned int state_now = m->group.node[m->daemon->cluster->self].state;
+	uint8_t buf[ES_WIRE_LOAD_SIZE];
+	unsigned int queue = 0;
+	struct es_bus_state bus;
+	ev_tstamp pause;
+
+	/* What a corosync that hangs would send later, says nothing then. */
+	es_bus_state(m->bus, &bus);
+	if (bus.hangs_ms > m->lease_ms)
+		return;
+	/* A node whose workers hang must not look alive. */
+	for (unsigned int i = 0; i < m->daemon->datapath_params.workers; i++) {
+		const struct es_state *state = es_datapath_state(m->daemon->datapath);
+
+		if (load.sent_ns - state->worker[i].heartbeat_ns >
+		    m->daemon->conf->datapath.fallback_after_ms * 1000000ULL)
+			return;
+		queue += es_worker_gathering(m->daemon->worker[i]);
+	}
+	/* What was counted in another state says nothing about this one. */
+	if (m->counted_in != state_now)
+		m->daemon->load.counted_ns = 0;
+	if (es_daemon_load_update(m->daemon))
+		m->counted_in = (uint8_t)state_now;
+	load.is_new = m->counted != m->daemon->load.counted;
+	m->counted = m->daemon->load.counted;
+	es_daemon_load_word(m->daemon, &load);
+	load.state = m->counted_in;
+	load.queue = (uint16_t)queue;
+	es_bus_send(m->bus, ES_WIRE_LOAD, buf, es_wire_put_load(buf, sizeof(buf), &load));
+	/* The lease must be renewed in time, and the others want to know. */
+	pause = m->lease_ms / 3000.0;
+	if (pause > BUS_LOAD_S)
+		pause = BUS_LOAD_S;
+	m->load_at = ev_now(m->daemon->loop) + pause;
+}
+
+static void on_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
+{
+	struct es_membership *m = ctx;
+
+	es_bus_send(m->bus, type, payload, len);
+}
+
+static void on_rejoin(void *ctx, const char *reason)
+{
+	struct es_membership *m = ctx;
+
+	es_membership_silence(m, reason);
+	m->must_rejoin = 1;
+}
+
+static void on_left(void *ctx)
+{
+	struct es_membership *m = ctx;
+
+	/* What is here goes on, since all others know of it. */
+	es_lease_keep(m);
+	es_log(ES_LOG_INFO, "left the cluster in order");
+	if (m->leave_done)
+		m->leave_done(m->daemon);
+	m->leave_done = NULL;
+}
+
+static void on_log(void *ctx, const char *text)
+{
+	(void)ctx;
+	es_log(ES_LOG_WARNING, "%s", text);
+}
+
+static void on_target_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
+{
+	struct es_daemon *d = ctx;
+
+	es_bus_send(d->membership->bus, type, payload, len);
+}
+
+static void on_target_given(void *ctx, unsigned int node)
+{
+	struct es_daemon *d = ctx;
+
+	es_daemon_route_heard(&d->route, node);
+}
+
+const struct es_target_sync_ops es_membership_sync_ops = {.send = on_target_send, .given = on_target_given};
+
+static const struct es_group_ops group_ops = {
+	.send = on_send,
+	.stop = es_ring_on_stop,
+	.serve = es_ring_on_serve,
+	.proofs = es_ring_on_proofs,
+	.changed = es_ring_on_changed,
+	.rejoin = on_rejoin,
+	.left = on_left,
+	.log = on_log,
+};
+
+/* A node that the others have given up has heard nothing for the token's timeout at least. */
+static void lease_measure(struct es_membership *m, unsigned int token_ms)
+{
+	if (token_ms)
+		m->lease_ms = m->group.lease_ms = token_ms > LEASE_MAX_MS ? LEASE_MAX_MS : token_ms;
+}
+
+static void on_view(void *ctx, struct es_group_id self, const struct es_group_id *members, unsigned int count,
+		    const struct es_group_leaver *leavers, unsigned int leaver_count)
+{
+	struct es_membership *m = ctx;
+	struct es_bus_state bus;
+
+	es_bus_state(m->bus, &bus);
+	lease_measure(m, bus.token_ms);
+	es_group_view(&m->group, self, members, count, leavers, leaver_count, es_membership_now_ms());
+	es_daemon_targets_view(m->daemon->targets, self, members, count, es_membership_now_ms());
+}
+
+/* What a node says of itself is for the workers, too. */
+static void load_take(struct es_membership *m, struct es_group_id from, const void *payload, size_t len)
+{
+	struct es_wire_load load;
+	int node = es_group_node_of(&m->group, from);
+
+	if (node >= 0 && !es_wire_get_load(payload, len, &load))
+		es_daemon_load_bus(m->daemon, (unsigned int)node, &load);
+}
+
+static void on_datagram(void *ctx, struct es_group_id from, const void *data, size_t len)
+{
+	struct es_membership *m = ctx;
+	size_t at = 0, payload_len;
+	const void *payload;
+	uint8_t type;
+
+	while (!m->must_rejoin && es_wire_next(data, len, &at, &type, &payload, &payload_len) > 0) {
+		es_group_message(&m->group, from, type, payload, payload_len, es_membership_now_ms());
+		if (type == ES_WIRE_LOAD && from.nodeid == m->group.self_id.nodeid &&
+		    from.pid == m->group.self_id.pid)
+			es_lease_renew(m, payload, payload_len);
+		if (type == ES_WIRE_LOAD)
+			load_take(m, from, payload, payload_len);
+		if (type == ES_WIRE_SIZES)
+			es_observed_message(m->daemon, payload, payload_len);
+		es_daemon_targets_message(m->daemon->targets, from, type, payload, payload_len,
+					  es_clock_now_ns());
+	}
+}
+
+static void on_lost(void *ctx, const char *why)
+{
+	struct es_membership *m = ctx;
+
+	es_membership_silence(m, why);
+	es_group_lost(&m->group, es_membership_now_ms());
+	es_daemon_targets_lost(m->daemon->targets);
+	if (m->leave_done)
+		m->leave_done(m->daemon);
+	m->leave_done = NULL;
+}
+
+static const struct es_corosync_ops bus_ops = {.view = on_view, .datagram = on_datagram, .lost = on_lost};
+
+static void rejoin(struct es_membership *m)
+{
+	m->must_rejoin = 0;
+	es_bus_rejoin(m->bus);
+	es_group_lost(&m->group, es_membership_now_ms());
+	es_daemon_targets_lost(m->daemon->targets);
+}
+
+/* A node that hears no clients, or is not heard by them, must leave its share to others. */
+static int public_link_is_up(struct es_membership *m)
+{
+	const struct es_conf *conf = m->daemon->conf;
+	const char *wrong =
+		es_public_link_check(&m->link, conf, m->group.member_count > 1, es_membership_now_ms());
+	char why[ES_GROUP_TEXT_SIZE];
+
+	if (!wrong) {
+		if (m->was_deaf)
+			es_datapath_hears_anew(m->daemon->datapath);
+		m->was_deaf = 0;
+		return 1;
+	}
+	m->was_deaf = 1;
+	snprintf(why, sizeof(why), "the public interface %s %s", conf->datapath.interface, wrong);
+	if (m->group.phase != ES_GROUP_OUT) {
+		es_membership_silence(m, why);
+		rejoin(m);
+	} else if (strcmp(why, m->why) != 0) {
+		es_membership_silence(m, why);
+	}
+	return 0;
+}
+
+/* Why there is no bus, and how long it may be silent. */
+static void bus_watch(struct es_membership *m)
+{
+	struct es_bus_state bus;
+
+	es_bus_state(m->bus, &bus);
+	lease_measure(m, bus.token_ms);
+	if (!bus.why[0] || !strcmp(bus.why, m->why))
+		return;
+	if (!bus.is_joined) {
+		es_membership_silence(m, bus.why);
+	} else if (es_clock_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns) {
+		/* It may come back before anybody has noticed: then nothing has happened. */
+		es_log(ES_LOG_WARNING, "silent: %s", bus.why);
+		snprintf(m->why, sizeof(m->why), "%s", bus.why);
+	}
+}
+
+static void server_watch(struct es_membership *m)
+{
+	unsigned int self = m->daemon->cluster->self;
+	unsigned int state = m->group.node[self].state;
+	int listens;
+
+	if (ev_now(m->daemon->loop) < m->server_at || !es_group_is_in(&m->group))
+		return;
+	m->server_at = ev_now(m->daemon->loop) + SERVER_CHECK_S;
+	listens = es_node_listens(m->daemon->conf);
+	if (state == ES_NODE_UP && !listens)
+		es_group_change(&m->group, self, ES_WIRE_CHANGE_STATE, ES_NODE_DOWN);
+	else if (state == ES_NODE_DOWN && listens)
+		es_group_change(&m->group, self, ES_WIRE_CHANGE_STATE, ES_NODE_UP);
+}
+
+/* What a node had in memory is gone when it has been away for long: it may have no targets when it comes
+ * back. */
+static void targets_watch(struct es_membership *m)
+{
+	uint64_t now_ms = es_membership_now_ms();
+
+	es_daemon_targets_tick(m->daemon->targets, now_ms);
+	for (unsigned int i = 0; i < m->group.node_count; i++) {
+		const struct es_group_node *node = &m->group.node[i];
+		int is_gone = m->group.phase == ES_GROUP_STABLE && !node->is_member &&
+			      node->reason != ES_GROUP_NEVER && now_ms - node->since_ms > TARGETS_KEEP_MS;
+
+		/* Each member says it: once more does no harm, and the one that were to say it may go. */
+		if (is_gone && !m->is_dropped[i])
+			es_daemon_targets_drop(m->daemon->targets, i, es_clock_now_ns());
+		m->is_dropped[i] = is_gone;
+	}
+}
+
+static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	struct es_membership *m = timer->data;
+
+	(void)events;
+	es_lease_watch(m);
+	if (m->must_rejoin)
+		rejoin(m);
+	es_bus_want(m->bus, public_link_is_up(m));
+	bus_watch(m);
+	es_group_tick(&m->group, es_membership_now_ms());
+	if (m->group.phase != ES_GROUP_OUT && ev_now(loop) >= m->load_at)
+		es_membership_load_send(m);
+	server_watch(m);
+	targets_watch(m);
+	es_bus_dispatch(m->bus);
+	if (m->leave_done && ev_now(loop) >= m->leave_until) {
+		es_log(ES_LOG_WARNING,
+		       "leaving: the other nodes did not take over in time; this node ends all the same");
+		m->leave_done(m->daemon);
+		m->leave_done = NULL;
+	}
+}
+
+static void on_readable(struct ev_loop *loop, struct ev_io *io, int events)
+{
+	struct es_membership *m = io->data;
+
+	(void)loop;
+	(void)events;
+	es_bus_dispatch(m->bus);
+}
+
+static void describe(struct es_membership *m)
+{
+	struct es_daemon *d = m->daemon;
+	char settings[ES_WIRE_SETTINGS_SIZE];
+
+	es_settings_text(d->conf, &d->keys, &d->network, d->plugins, settings, sizeof(settings));
+	es_group_describe(&m->group, d->conf->nodes[d->cluster->self].weight, settings);
+}
+
+int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership)
+{
+	struct es_membership *m = calloc(1, sizeof(*m));
+	const struct sched_param priority = {.sched_priority = 1};
+	const char *names[ES_NODES_MAX];
+	struct es_state *state = es_datapath_state(d->datapath);
+	int rc;
+
+	if (!m)
+		return -ENOMEM;
+	m->daemon = d;
+	rc = es_public_link_open(&m->link, d->conf, d->cluster->self, d->network.public_ifindex,
+				 d->network.public_mac, &d->keys.ring);
+	/* Late is silent: this thread and the bus's, which inherits that, go before whatever else the machine
+	 * is busy with. They have little to do. */
+	if (!rc && pthread_setschedparam(pthread_self(), SCHED_RR, &priority))
+		es_log(ES_LOG_WARNING, "membership: no real-time priority for its thread; while this machine "
+				       "is busy, it may lose its place in the cluster");
+	if (!rc)
+		rc = es_bus_new(&bus_ops, m, &m->bus);
+	if (rc) {
+		es_public_link_close(&m->link);
+		free(m);
+		return rc;
+	}
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		names[i] = d->conf->nodes[i].name;
+	m->lease_ms = LEASE_DEFAULT;
+	es_group_init(&m->group, &group_ops, m, names, d->conf->node_count, d->cluster->self,
+		      state->served_epoch, m->lease_ms, PATIENCE_MS);
+	es_group_start(&m->group, state->doubt_ns / 1000000, es_membership_now_ms());
+	describe(m);
+	m->is_silent = 1;
+	snprintf(m->why, sizeof(m->why), "starting");
+	/* A daemon before this one that left in order told the others what it has. */
+	m->must_end = !es_datapath_adopted(d->datapath) || state->lease_ns != ES_LEASE_NEVER;
+	if (m->must_end) {
+		es_lease_end(m);
+		es_group_was_away(&m->group, es_membership_now_ms());
+	}
+	state->attached = 0;
+	es_ring_on_changed(m);
+	ev_io_init(&m->io, on_readable, es_bus_fd(m->bus), EV_READ);
+	m->io.data = m;
+	ev_io_start(d->loop, &m->io);
+	ev_timer_init(&m->tick, on_tick, 0, TICK_S);
+	m->tick.data = m;
+	ev_timer_start(d->loop, &m->tick);
+	*ret_membership = m;
+	return 0;
+}
+
+void es_membership_free(struct es_membership **membership)
+{
+	struct es_membership *m = *membership;
+
+	if (!m)
+		return;
+	ev_timer_stop(m->daemon->loop, &m->tick);
+	ev_io_stop(m->daemon->loop, &m->io);
+	es_bus_free(&m->bus);
+	es_public_link_close(&m->link);
+	free(m);
+	*membership = NULL;
+}
+
+void es_membership_leave(struct es_membership *m, void (*done)(struct es_daemon *daemon))
+{
+	struct es_bus_state bus;
+
+	if (m->leave_done)
+		return;
+	/* Through a corosync that hangs nobody leaves in order:
+	 * the others take over when the lease is over. */
+	es_bus_state(m->bus, &bus);
+	if (!es_group_is_in(&m->group) || bus.hangs_ms > m->lease_ms) {
+		done(m->daemon);
+		return;
+	}
+	m->leave_done = done;
+	m->leave_until = ev_now(m->daemon->loop) + LEAVE_S;
+	es_group_leave(&m->group);
+	es_bus_flush(m->bus);
+}
+
+void es_membership_reloaded(struct es_membership *m)
+{
+	unsigned int self = m->daemon->cluster->self;
+	unsigned int before = m->group.node[self].weight;
+	unsigned int after = m->daemon->conf->nodes[self].weight;
+
+	describe(m);
+	m->group.node[self].weight = (uint16_t)before;
+	if (before != after)
+		es_group_change(&m->group, self, ES_WIRE_CHANGE_WEIGHT, (uint16_t)after);
+}
+
+const unsigned int *es_membership_weights(const struct es_membership *m)
+{
+	return m->weights;
+}
+
+const struct es_share *es_membership_share(const struct es_membership *m)
+{
+	return &m->share;
+}
+
+const struct es_tenure *es_membership_tenure(const struct es_membership *m)
+{
+	return &m->tenure;
+}
+
+int es_membership_set_state(struct es_membership *m, unsigned int node, enum es_node_state state)
+{
+	if (!es_group_is_in(&m->group) || node >= m->group.node_count || !m->group.node[node].is_member)
+		return -ENOTCONN;
+	es_group_change(&m->group, node, ES_WIRE_CHANGE_STATE, (uint16_t)state);
+	return 0;
+}
+
+int es_membership_set_weight(struct es_membership *m, unsigned int node, unsigned int weight)
+{
+	if (!es_group_is_in(&m->group) || node >= m->group.node_count || !m->group.node[node].is_member)
+		return -ENOTCONN;
+	es_group_change(&m->group, node, ES_WIRE_CHANGE_WEIGHT, (uint16_t)weight);
+	return 0;
+}
+
+const struct es_group *es_membership_group(const struct es_membership *m)
+{
+	return &m->group;
+}
+
+void es_membership_report(const struct es_membership *m, struct es_report_membership *ret)
+{
+	struct es_bus_state state;
+
+	es_bus_state(m->bus, &state);
+	ret->group = &m->group;
+	ret->hearing = &m->link.hearing;
+	ret->is_connected = state.is_connected;
+	ret->is_quorate = state.is_quorate;
+	ret->is_silent =
+		m->is_silent || es_clock_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
+	ret->why = m->why;
+	ret->lease_ms = m->lease_ms;
+	ret->now_ms = es_membership_now_ms();
+}

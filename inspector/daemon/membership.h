@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_MEMBERSHIP_H
+#define ES_DAEMON_MEMBERSHIP_H
+
+/*
+ * Membership that changes: ties the group (membership/group.h) and its bus (membership/bus.h) to the
+ * ring, the workers, the datapath and its lease. Static clusters have none of it.
+ */
+#include <ev.h>
+#include "inspector/cluster/cluster.h"
+#include "inspector/cluster/target_sync.h"
+#include "membership/bus.h"
+#include "membership/group.h"
+
+struct es_daemon;
+struct es_membership;
+
+/**
+ * es_membership_new() - this node is silent from now on, until it is a member
+ * Joins as soon as corosync and quorum allow it. Returns 0 or -errno.
+ */
+int es_membership_new(struct es_daemon *daemon, struct es_membership **ret_membership);
+
+/* es_membership_free() - leaves the bus, whatever that costs; see es_membership_leave() */
+void es_membership_free(struct es_membership **membership);
+
+/**
+ * es_membership_leave() - leave in order; @done(daemon) when the others have taken over, at the latest after
+ * some seconds
+ */
+void es_membership_leave(struct es_membership *membership, void (*done)(struct es_daemon *daemon));
+
+/* For the target tables: the way to the bus. Their context is the daemon. */
+extern const struct es_target_sync_ops es_membership_sync_ops;
+
+/* es_membership_reloaded() - the configuration is another one now: tell the others */
+void es_membership_reloaded(struct es_membership *membership);
+
+/* es_membership_weights() - of the ring in force, for a version of the cluster made for another reason */
+const unsigned int *es_membership_weights(const struct es_membership *membership);
+const struct es_share *es_membership_share(const struct es_membership *membership);
+const struct es_tenure *es_membership_tenure(const struct es_membership *membership);
+
+/* es_membership_set_state() - of any node, by an operator's word. Returns 0; -ENOTCONN without a group. */
+int es_membership_set_state(struct es_membership *membership, unsigned int node, enum es_node_state state);
+int es_membership_set_weight(struct es_membership *membership, unsigned int node, unsigned int weight);
+
+const struct es_group *es_membership_group(const struct es_membership *membership);
+
+/* es_membership_report() - as es_report_membership() wants it */
+struct es_report_membership;
+void es_membership_report(const struct es_membership *membership, struct es_report_membership *ret_report);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_MEMBERSHIP_INTERNAL_H
+#define ES_DAEMON_MEMBERSHIP_INTERNAL_H
+
+/*
+ * What membership.c (the bus, the group, when to join) and ring.c (rings and proofs,
+ * what the group's decisions do to datapath and workers) and lease.c share.
+ */
+#include "inspector/base/clock.h"
+#include "inspector/daemon/daemon.h"
+#include "inspector/daemon/membership.h"
+#include "inspector/load/node_load.h"
+#include "inspector/member/public_link.h"
+
+/* CLOCK_MONOTONIC time in the datapath's es_state.lease_ns: a lease without end. */
+#define ES_LEASE_NEVER (1ULL << 62)
+
+/**
+ * struct es_membership
+ * @share: the slots that this node inspects now; @tenure: since when; @weights: of the ring in force
+ * @stopped_ms: when the last ring began to change
+ * @is_silent: the lease was taken back, or never given
+ * @is_dropped: the target tables know that the node is gone
+ * @was_deaf: the public network was not heard when it was last looked at
+ * @must_end: others may have taken over: end what is unproven before the lease begins again
+ * @has_lease: it was given, and nobody has noticed yet that it is over; @lapse: so many messages of this node
+ * must come back that were sent after @lapse_ns, each after the one before had, since it ran out in
+ * @lapse_epoch
+ * @counted_in: this node's state when its connections were counted; @counted: that count's number, as told
+ */
+struct es_membership {
+	struct es_daemon *daemon;
+	struct es_bus *bus;
+	struct es_group group;
+	struct es_share share;
+	struct es_tenure tenure;
+	uint64_t stopped_ms;
+	unsigned int weights[ES_NODES_MAX];
+	struct es_public_link link;
+	uint8_t counted_in;
+	unsigned int counted;
+	struct ev_io io;
+	struct ev_timer tick;
+	ev_tstamp load_at, server_at, leave_until;
+	unsigned int lease_ms;
+	int is_silent;
+	int was_deaf;
+	int must_end;
+	int has_lease;
+	unsigned int lapse;
+	unsigned long long lapse_ns;
+	uint32_t lapse_epoch;
+	int must_rejoin;
+	int has_left; /* in order, so the others wait for what this node has: its lease stays what it is */
+	uint8_t is_dropped[ES_NODES_MAX];
+	char why[ES_GROUP_TEXT_SIZE];
+	void (*leave_done)(struct es_daemon *daemon);
+};
+
+static inline uint64_t es_membership_now_ms(void)
+{
+	return es_clock_now_ns() / 1000000;
+}
+
+/*
+ * This node takes nothing new any more. What it has goes on until the lease is over, and stands still then,
+ * as far as another node may be asked for it.
+ */
+void es_membership_silence(struct es_membership *membership, const char *why);
+
+/* Tell the others how busy this node is; the lease begins anew when that comes back. */
+void es_membership_load_send(struct es_membership *membership);
+
+/*
+ * This node has left in order: it takes nothing new and keeps what it has, without end. Nothing changes that
+ * any more: a report of its own that comes back late would let the lease end, and all that waits for an
+ * answer with it.
+ */
+void es_lease_keep(struct es_membership *membership);
+
+/* The lease is over, now if it was not before. */
+void es_lease_end(struct es_membership *membership);
+
+/* Has the lease run out, without a word of anybody? Then others may have taken over, as when one was lost. */
+void es_lease_watch(struct es_membership *membership);
+
+/* Our own ES_WIRE_LOAD came back: since it was sent, the others had us among them. */
+void es_lease_renew(struct es_membership *membership, const void *payload, size_t len);
+
+/* struct es_group_ops of the same names */
+void es_ring_on_stop(void *ctx, uint32_t epoch, const unsigned int *weights);
+void es_ring_on_serve(void *ctx, uint32_t epoch);
+void es_ring_on_proofs(void *ctx, unsigned int node, const struct es_wire_proof *proofs, size_t count);
+void es_ring_on_changed(void *ctx);
+
+#endif

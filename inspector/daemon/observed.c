@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Collects the measured lengths of responses from the datapath, sends them to the other nodes, and puts what
+ * they send into the URL tables.
+ */
+#include <string.h>
+#include "inspector/daemon/daemon.h"
+#include "membership/number.h"
+
+#define HTTP_OK	   200
+#define TAG_SIZE   4
+#define ENTRY_SIZE 16
+
+void es_observed_response(void *ctx, const struct es_response_entry *entry)
+{
+	struct es_daemon *d = ctx;
+	struct es_daemon_observed *o = &d->observed;
+	__u8 *at;
+
+	/* 304, 206, 404 and their like say nothing of the content's length. */
+	if (entry->status != HTTP_OK || !entry->content || entry->service >= d->conf->service_count)
+		return;
+	o->mean[entry->service].count++;
+	o->mean[entry->service].bytes += entry->bytes;
+	if (o->count == ES_OBSERVED_MAX || (o->count && o->service != entry->service))
+		es_observed_flush(d);
+	o->service = entry->service;
+	at = o->payload + TAG_SIZE + o->count++ * ENTRY_SIZE;
+	es_put64(at, entry->content);
+	es_put64(at + 8, entry->bytes);
+}
+
+void es_observed_flush(struct es_daemon *d)
+{
+	struct es_daemon_observed *o = &d->observed;
+	size_t len = TAG_SIZE + o->count * ENTRY_SIZE;
+
+	if (!o->count)
+		return;
+	es_put32(o->payload, es_target_sync_tag(d->conf->services[o->service].name));
+	if (d->membership)
+		es_membership_sync_ops.send(d, ES_WIRE_SIZES, o->payload, len);
+	else
+		es_observed_message(d, o->payload, len);
+	o->count = 0;
+}
+
+void es_observed_reset(struct es_daemon *d)
+{
+	memset(&d->observed, 0, sizeof(d->observed));
+}
+
+void es_observed_message(struct es_daemon *d, const void *payload, size_t len)
+{
+	const __u8 *at = payload;
+	struct es_url_table *table = NULL;
+
+	if (len < TAG_SIZE)
+		return;
+	for (unsigned int i = 0; i < d->conf->service_count; i++)
+		if (es_target_sync_tag(d->conf->services[i].name) == es_get32(payload))
+			table = d->cluster->urls[i];
+	for (at += TAG_SIZE, len -= TAG_SIZE; table && len >= ENTRY_SIZE; at += ENTRY_SIZE, len -= ENTRY_SIZE)
+		(void)es_url_observe_key(table, es_get64(at), es_get64(at + 8));
+}

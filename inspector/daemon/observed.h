@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_OBSERVED_H
+#define ES_DAEMON_OBSERVED_H
+
+/*
+ * What the nodes learn about the content that they serve: how long responses are. The datapath of the node
+ * that serves measures those that an inspector asked for (ES_REQUEST_F_MEASURE), complete ones with status
+ * 200; all nodes hear of them over the bus, since any may inspect the next request. Content is named by
+ * es_url_key(), whose secret the nodes share.
+ *
+ * ES_WIRE_SIZES: the service's tag (es_target_sync_tag()), 4 bytes, then 16 for each response: key and bytes.
+ */
+#include <stddef.h>
+#include "inspector/config/config.h"
+#include "kmod/core/abi.h"
+
+struct es_daemon;
+
+#define ES_OBSERVED_MAX 256
+
+/* struct es_observed_mean - of a service's responses that were measured here, since the configuration was
+ * read */
+struct es_observed_mean {
+	unsigned long long count;
+	unsigned long long bytes;
+};
+
+/* struct es_daemon_observed - @count: what is to be told of @service yet,
+ * in @payload behind room for the tag */
+struct es_daemon_observed {
+	struct es_observed_mean mean[ES_CONF_SERVICES_MAX];
+	unsigned int service;
+	size_t count;
+	__u8 payload[4 + ES_OBSERVED_MAX * 16];
+};
+
+/* es_observed_response() - an es_datapath_response_fn; @ctx: the daemon */
+void es_observed_response(void *ctx, const struct es_response_entry *entry);
+
+/* es_observed_flush() - tell the others, or take it in ourselves if there are none */
+void es_observed_flush(struct es_daemon *daemon);
+
+/* es_observed_reset() - services may have other numbers now */
+void es_observed_reset(struct es_daemon *daemon);
+
+/* es_observed_message() - an ES_WIRE_SIZES, own ones too */
+void es_observed_message(struct es_daemon *daemon, const void *payload, size_t len);
+
+#endif

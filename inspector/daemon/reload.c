@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Another configuration, or other keys, for a daemon that runs: all of it is made beside what is in force,
+ * and takes its place at once, or not at all.
+ */
+#include <errno.h>
+#include <string.h>
+#include "inspector/daemon/internal.h"
+#include "inspector/daemon/plugins.h"
+#include "inspector/base/log.h"
+
+/* What is fixed while the datapath runs; the name of the first key that differs, or NULL. */
+static const char *es_daemon_fixed_difference(const struct es_conf *a, const struct es_conf *b)
+{
+	if (strcmp(a->datapath.interface, b->datapath.interface) != 0)
+		return "datapath: interface";
+	if (strcmp(a->datapath.cluster_interface, b->datapath.cluster_interface) != 0)
+		return "datapath: cluster_interface";
+	if (a->cluster.membership != b->cluster.membership)
+		return "cluster: membership";
+	if (a->inspector.workers != b->inspector.workers)
+		return "inspector: workers";
+	if (a->inspector.decision_entries != b->inspector.decision_entries)
+		return "inspector: decision_entries";
+	if (a->inspector.connection_rate != b->inspector.connection_rate)
+		return "inspector: connection_rate";
+	if (a->inspector.target_entries != b->inspector.target_entries)
+		return "inspector: target_entries";
+	if (a->inspector.gather_flows != b->inspector.gather_flows ||
+	    a->inspector.gather_bytes != b->inspector.gather_bytes)
+		return "inspector: gather_flows and gather_bytes";
+	if (strcmp(a->inspector.program_group, b->inspector.program_group) != 0)
+		return "inspector: program_group";
+	return NULL;
+}
+
+/* The node's ring, as it is, of another configuration. */
+static int es_daemon_next_cluster(const struct es_daemon *d, const struct es_conf *conf, unsigned int self,
+				  struct es_cluster **ret_cluster, struct es_conf_error *err)
+{
+	int rc;
+
+	if (d->membership)
+		rc = es_cluster_new(conf, self, d->cluster->epoch, es_membership_weights(d->membership),
+				    es_membership_share(d->membership), ret_cluster);
+	else
+		rc = es_cluster_new(conf, self, d->cluster->epoch + 1, NULL, NULL, ret_cluster);
+	if (!rc && d->membership)
+		rc = es_cluster_set_tenure(*ret_cluster, es_membership_tenure(d->membership));
+	if (rc)
+		es_conf_error_set(err, "ring: cannot be computed: %s", strerror(-rc));
+	return rc;
+}
+
+/* May @conf and @keys replace those in force while the daemon runs? */
+static int es_daemon_reload_check(const struct es_daemon *d, const struct es_conf *conf, unsigned int self,
+				  const struct es_keys *keys, struct es_conf_error *err)
+{
+	const char *fixed = es_daemon_fixed_difference(d->conf, conf);
+
+	if (!fixed && d->membership && conf->node_count != d->conf->node_count)
+		fixed = "the number of nodes";
+	if (fixed)
+		es_conf_error_set(err, "%s: %s cannot change while the daemon runs; restart it", conf->path,
+				  fixed);
+	else if (self != d->cluster->self)
+		es_conf_error_set(
+			err, "%s: this node's place in the list of nodes cannot change while the daemon runs",
+			conf->path);
+	else if (keys->ring.k0 != d->keys.ring.k0 || keys->ring.k1 != d->keys.ring.k1)
+		es_conf_error_set(
+			err, "%s: another ring secret would move every connection; stop the cluster for it",
+			conf->cluster.key_file);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+/* All that a reload makes before it changes anything. */
+struct es_daemon_next {
+	struct es_keys keys;
+	struct es_conf *conf;
+	unsigned int self;
+	struct es_cluster *cluster;
+	struct es_plugins *plugins;
+	struct es_network network;
+	struct es_table_set tables;
+	struct es_content_set content;
+};
+
+static int es_daemon_next_prepare(struct es_daemon *d, struct es_daemon_next *next, struct es_conf_error *err)
+{
+	int rc = es_daemon_load(&d->options, &next->keys, &next->conf, &next->self, err);
+
+	if (!rc)
+		rc = es_daemon_reload_check(d, next->conf, next->self, &next->keys, err);
+	if (!rc)
+		rc = es_daemon_next_cluster(d, next->conf, next->self, &next->cluster, err);
+	if (!rc)
+		rc = es_plugins_new(next->conf, ES_PLUGINS_MISSING_FAILS, &next->plugins, err);
+	if (!rc)
+		rc = es_network_read(next->conf, &next->network, err);
+	if (!rc)
+		rc = es_network_prepare(next->conf, d->sysctl_path, err);
+	if (!rc)
+		rc = es_daemon_targets_prepare(d->targets, next->conf, &next->tables);
+	if (!rc)
+		rc = es_content_set_init(&next->content, &d->content, next->conf, &next->keys.ring, err);
+	if (rc)
+		return rc;
+	es_table_set_fill(d->targets, &next->tables, next->cluster);
+	next->cluster->plugins = next->plugins;
+	es_content_set_fill(&next->content, next->cluster);
+	return 0;
+}
+
+/* Workers first: they must know a service before its requests come. */
+static int es_daemon_next_use(struct es_daemon *d, struct es_daemon_next *next, struct es_conf_error *err)
+{
+	const struct es_network old = d->network;
+	int rc;
+
+	d->network = next->network;
+	es_daemon_set_workers(d, next->cluster, &next->keys);
+	rc = es_daemon_configure(d, next->cluster, &next->keys);
+	if (rc) {
+		d->network = old;
+		es_daemon_set_workers(d, d->cluster, &d->keys);
+		es_conf_error_set(err, "datapath: its configuration cannot be written: %s", strerror(-rc));
+	}
+	return rc;
+}
+
+/* It is in force: what was before goes, which no worker has any more. */
+static void es_daemon_next_commit(struct es_daemon *d, struct es_daemon_next *next)
+{
+	es_daemon_targets_commit(d->targets, &next->tables);
+	es_content_set_fini(&d->content);
+	d->content = next->content;
+	es_cluster_free(&d->cluster);
+	d->cluster = next->cluster;
+	d->keys = next->keys;
+	es_plugins_free(&d->plugins);
+	d->plugins = next->plugins;
+	es_conf_free(&d->conf);
+	d->conf = next->conf;
+}
+
+static void es_daemon_next_discard(struct es_daemon *d, struct es_daemon_next *next)
+{
+	es_daemon_targets_discard(d->targets, &next->tables);
+	es_plugins_free(&next->plugins);
+	es_content_set_fini(&next->content);
+	es_cluster_free(&next->cluster);
+	es_conf_free(&next->conf);
+}
+
+int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
+{
+	struct es_daemon_next next = {};
+	int rc = es_daemon_next_prepare(d, &next, err);
+
+	if (!rc)
+		rc = es_daemon_next_use(d, &next, err);
+	if (rc) {
+		es_daemon_next_discard(d, &next);
+		es_keys_wipe(&next.keys);
+		return rc;
+	}
+	es_daemon_next_commit(d, &next);
+	es_keys_wipe(&next.keys);
+	es_daemon_plugins_watch(d);
+	es_observed_reset(d);
+	es_daemon_load_rebind(d);
+	if (d->membership)
+		es_membership_reloaded(d->membership);
+	es_daemon_warn_addresses(d->conf);
+	es_log(ES_LOG_INFO, "reloaded %s: %u nodes, %u services, epoch %u", d->conf->path,
+	       d->conf->node_count, d->conf->service_count, d->cluster->epoch);
+	return 0;
+}

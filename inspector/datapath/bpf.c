@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The BPF datapath's driver: loads the programs, attaches them to tc ingress (tcx, without a link, so that
+ * they stay when the daemon goes), writes configuration and ring, maps live state and decision table. It
+ * knows nothing of policies or packets.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/if_ether.h>
+#include <time.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <net/if.h>
+#include "inspector/datapath/internal.h"
+#include "kmod/core/settled.h"
+#include "inspector/datapath/tcx.h"
+#include "earshot.skel.h"
+
+struct es_bpf {
+	struct es_datapath base;
+	struct earshot_bpf *skel;
+};
+
+static struct es_bpf *es_bpf_of(struct es_datapath *dp)
+{
+	return (struct es_bpf *)dp;
+}
+
+/* The running program's configuration says whether its tables mean the same to us. */
+static int es_adopt_compatible(int map_fd, const struct bpf_map_info *info)
+{
+	struct es_config *config;
+	__u32 zero = 0;
+	int ok;
+
+	if (info->value_size != sizeof(*config))
+		return 0;
+	config = calloc(1, sizeof(*config));
+	if (!config)
+		return 0;
+	ok = !bpf_map_lookup_elem(map_fd, &zero, config) && config->abi == ES_ABI_VERSION;
+	if (!ok) {
+		zero = 1;
+		ok = !bpf_map_lookup_elem(map_fd, &zero, config) && config->abi == ES_ABI_VERSION;
+	}
+	free(config);
+	return ok;
+}
+
+/* Use @map_fd for our map of the same name if kind and sizes are the same. Ring buffers are always new. */
+static int es_adopt_map(struct earshot_bpf *skel, int map_fd, const struct bpf_map_info *info)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(skel->obj, info->name);
+
+	if (!map || !strcmp(info->name, "es_queues"))
+		return 0;
+	if (info->type != bpf_map__type(map) || info->key_size != bpf_map__key_size(map) ||
+	    info->value_size != bpf_map__value_size(map) || info->max_entries != bpf_map__max_entries(map))
+		return 0;
+	return bpf_map__reuse_fd(map, map_fd);
+}
+
+/* Take over the tables of an attached program. Anything unexpected means: start with fresh ones. */
+static void es_adopt(struct es_bpf *bpf, unsigned int ifindex, const char *name)
+{
+	struct bpf_prog_info prog = {};
+	struct bpf_map_info info;
+	__u32 ids[32], len = sizeof(prog);
+	int fd, map_fd, compatible = 0;
+
+	fd = es_tcx_find(ifindex, ES_TCX_INGRESS, name);
+	if (fd < 0)
+		return;
+	prog.nr_map_ids = sizeof(ids) / sizeof(ids[0]);
+	prog.map_ids = (__u64)(unsigned long)ids;
+	if (bpf_obj_get_info_by_fd(fd, &prog, &len) || prog.nr_map_ids > sizeof(ids) / sizeof(ids[0]))
+		prog.nr_map_ids = 0;
+	close(fd);
+	for (int pass = 0; pass < 2; pass++) {
+		if (pass == 1 && !compatible)
+			break;
+		for (__u32 i = 0; i < prog.nr_map_ids; i++) {
+			map_fd = bpf_map_get_fd_by_id(ids[i]);
+			if (map_fd < 0)
+				continue;
+			memset(&info, 0, sizeof(info));
+			len = sizeof(info);
+			if (!bpf_obj_get_info_by_fd(map_fd, &info, &len)) {
+				if (pass == 0 && !strcmp(info.name, "es_configs"))
+					compatible = es_adopt_compatible(map_fd, &info);
+				else if (pass == 1 && !es_adopt_map(bpf->skel, map_fd, &info))
+					bpf->base.adopted = 1;
+			}
+			close(map_fd);
+		}
+	}
+	if (!compatible)
+		bpf->base.replaced = 1;
+}
+
+static int es_queues_create(struct es_bpf *bpf)
+{
+	int outer = bpf_map__fd(bpf->skel->maps.es_queues);
+
+	for (__u32 i = 0; i < bpf->base.params.workers; i++) {
+		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "es_queue", 0, 0,
+					(__u32)bpf->base.params.queue_bytes, NULL);
+
+		if (fd < 0)
+			return -errno;
+		bpf->base.queue_fd[i] = fd;
+		if (bpf_map_update_elem(outer, &i, &fd, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
+static int es_libbpf_silent(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+/* The static analyzer takes the generated code's error path, where libbpf frees, for a leak: not for its
+ * eyes. */
+#ifdef __clang_analyzer__
+struct earshot_bpf *es_skeleton_open(void);
+#else
+static struct earshot_bpf *es_skeleton_open(void)
+{
+	return earshot_bpf__open();
+}
+#endif
+
+static int es_bpf_create(struct es_datapath *dp, char *err, size_t err_len)
+{
+	struct es_bpf *bpf = es_bpf_of(dp);
+	struct bpf_program *prog;
+	const char *step = "opening the BPF object";
+	int rc;
+
+	if (!getenv("EARSHOT_BPF_DEBUG"))
+		libbpf_set_print(es_libbpf_silent);
+	bpf->skel = es_skeleton_open();
+	if (!bpf->skel) {
+		rc = -errno;
+		goto err_step;
+	}
+	bpf_object__for_each_program(prog, bpf->skel->obj) if (!strcmp(bpf_program__section_name(prog), "tc"))
+		bpf_program__set_type(prog, BPF_PROG_TYPE_SCHED_CLS);
+	step = "sizing the decision table";
+	rc = bpf_map__set_max_entries(bpf->skel->maps.es_decisions, dp->params.decision_sets);
+	if (!rc)
+		rc = bpf_map__set_max_entries(bpf->skel->maps.es_settleds,
+					      es_settled_sets(dp->params.decision_sets));
+	if (rc)
+		goto err_step;
+	/* Neither program uses all of them. */
+	es_adopt(bpf, dp->params.public_ifindex, "es_public");
+	es_adopt(bpf, dp->params.cluster_ifindex, "es_cluster");
+	step = "loading the BPF programs (EARSHOT_BPF_DEBUG=1 shows the verifier's reason)";
+	rc = earshot_bpf__load(bpf->skel);
+	if (rc)
+		goto err_step;
+	step = "creating the workers' ring buffers";
+	rc = es_queues_create(bpf);
+	if (rc)
+		goto err_step;
+	step = "mapping the tables";
+	rc = es_datapath_map(dp, bpf_map__fd(bpf->skel->maps.es_states),
+			     bpf_map__fd(bpf->skel->maps.es_decisions));
+	if (rc)
+		goto err_step;
+	dp->responses_fd = bpf_map__fd(bpf->skel->maps.es_responses);
+	return 0;
+
+err_step:
+	snprintf(err, err_len, "bpf datapath: %s failed: %s", step, strerror(-rc));
+	return rc;
+}
+
+static int es_bpf_probe(char *err, size_t err_len)
+{
+	/* On no interface, so that there is nothing to take over. */
+	const struct es_datapath_params params = {
+		.workers = 1,
+		.queue_bytes = (size_t)sysconf(_SC_PAGESIZE),
+		.decision_sets = 256,
+	};
+	struct es_datapath *dp = NULL;
+	int rc = es_datapath_new(ES_DATAPATH_BPF, &params, err, err_len, &dp);
+
+	es_datapath_free(&dp);
+	if (rc)
+		return rc;
+	rc = es_tcx_find(if_nametoindex("lo"), ES_TCX_INGRESS, "es_cluster");
+	if (rc >= 0) {
+		close(rc);
+		rc = 0;
+	}
+	if (!rc || rc == -ENOENT)
+		return 0;
+	snprintf(err, err_len, "bpf datapath: no tcx hooks (CONFIG_NET_XGRESS): %s", strerror(-rc));
+	return rc;
+}
+
+static int es_bpf_is_attached(const struct es_datapath_params *params)
+{
+	const struct {
+		unsigned int ifindex;
+		const char *program;
+	} at[] = {
+		{params->public_ifindex, "es_public"},
+		{params->cluster_ifindex, "es_cluster"},
+		{if_nametoindex("lo"), "es_cluster"},
+	};
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		int fd = es_tcx_find(at[i].ifindex, ES_TCX_INGRESS, at[i].program);
+
+		if (fd < 0)
+			return fd == -ENOENT ? 0 : fd;
+		close(fd);
+	}
+	return 1;
+}
+
+static int es_bpf_is_around(const struct es_datapath_params *params)
+{
+	const struct {
+		unsigned int ifindex;
+		const char *program;
+	} at[] = {
+		/* Wherever else it is attached, it is on lo. */
+		{if_nametoindex("lo"), "es_cluster"},
+		{params->public_ifindex, "es_public"},
+		{params->cluster_ifindex, "es_cluster"},
+	};
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		int fd = es_tcx_find(at[i].ifindex, ES_TCX_INGRESS, at[i].program);
+
+		if (fd >= 0) {
+			close(fd);
+			return 1;
+		}
+		/* EINVAL: a kernel without tcx, on which nothing of it can be attached. */
+		if (fd != -ENOENT && fd != -EINVAL)
+			return fd;
+	}
+	return 0;
+}
+
+static void es_bpf_free(struct es_datapath *dp)
+{
+	earshot_bpf__destroy(es_bpf_of(dp)->skel);
+}
+
+static int es_bpf_configure(struct es_datapath *dp, const struct es_config *config,
+			    const struct es_node_ring *ring)
+{
+	const struct es_bpf *bpf = es_bpf_of(dp);
+	__u32 next = !(dp->state->active & 1);
+
+	if (bpf_map_update_elem(bpf_map__fd(bpf->skel->maps.es_rings), &next, ring, BPF_ANY))
+		return -errno;
+	if (bpf_map_update_elem(bpf_map__fd(bpf->skel->maps.es_configs), &next, config, BPF_ANY))
+		return -errno;
+	__atomic_store_n(&dp->state->active, next, __ATOMIC_RELEASE);
+	return 0;
+}
+
+struct es_bpf_place {
+	unsigned int ifindex;
+	enum bpf_attach_type hook;
+	struct bpf_program *prog;
+};
+
+/*
+ * With one interface for clients and handovers, es_public comes first: the client's packet that es_cluster
+ * takes out of a message is none that es_public may see again.
+ */
+static int es_bpf_put_in_order(struct es_bpf_place *cluster, struct es_bpf_place *public)
+{
+	const struct es_bpf_place first = *public;
+	int fd;
+
+	if (cluster->ifindex != public->ifindex)
+		return 0;
+	*public = *cluster;
+	*cluster = first;
+	fd = es_tcx_find(first.ifindex, ES_TCX_INGRESS, "es_public");
+	if (fd == -ENOENT) /* what is there of before is attached behind it */
+		return es_tcx_detach(first.ifindex, ES_TCX_INGRESS, "es_cluster");
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static int es_bpf_attach(struct es_datapath *dp, char *err, size_t err_len)
+{
+	const struct es_bpf *bpf = es_bpf_of(dp);
+	struct es_bpf_place at[] = {
+		/* The receiving side first: when requests are given away, someone is there to take them. */
+		{bpf->base.params.public_ifindex, ES_TCX_EGRESS, bpf->skel->progs.es_reply},
+		{bpf->base.params.cluster_ifindex, ES_TCX_INGRESS, bpf->skel->progs.es_cluster},
+		{if_nametoindex("lo"), ES_TCX_INGRESS, bpf->skel->progs.es_cluster},
+		{bpf->base.params.public_ifindex, ES_TCX_INGRESS, bpf->skel->progs.es_public},
+	};
+	char name[IF_NAMESIZE] = "?";
+	int rc = es_bpf_put_in_order(&at[1], &at[3]);
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		if (!rc)
+			rc = es_tcx_attach(at[i].ifindex, at[i].hook, at[i].prog);
+		if (rc) {
+			if_indextoname(at[i].ifindex, name);
+			snprintf(err, err_len, "bpf datapath: attaching to tc %s of %s failed: %s",
+				 at[i].hook == ES_TCX_INGRESS ? "ingress" : "egress", name, strerror(-rc));
+			return rc;
+		}
+	}
+	return 0;
+}
+
+static int es_bpf_detach(const struct es_datapath_params *params)
+{
+	int rc = es_tcx_detach(params->public_ifindex, ES_TCX_INGRESS, "es_public");
+	int rc2 = es_tcx_detach(params->cluster_ifindex, ES_TCX_INGRESS, "es_cluster");
+	int rc3 = es_tcx_detach(if_nametoindex("lo"), ES_TCX_INGRESS, "es_cluster");
+	int rc4 = es_tcx_detach(params->public_ifindex, ES_TCX_EGRESS, "es_reply");
+
+	return rc ? rc : rc2 ? rc2 : rc3 ? rc3 : rc4;
+}
+
+/* Sum over all CPUs; @values has room for one of each. */
+static unsigned long long es_counter_sum(int fd, __u32 counter, __u64 *values, int cpus)
+{
+	unsigned long long sum = 0;
+
+	if (bpf_map_lookup_elem(fd, &counter, values))
+		return 0;
+	for (int cpu = 0; cpu < cpus; cpu++)
+		sum += values[cpu];
+	return sum;
+}
+
+static int es_bpf_counters(struct es_datapath *dp, unsigned long long *ret_values)
+{
+	int cpus = libbpf_num_possible_cpus();
+	int fd = bpf_map__fd(es_bpf_of(dp)->skel->maps.es_counters);
+	__u64 *values;
+
+	if (cpus < 1)
+		return -EIO;
+	values = calloc((size_t)cpus, sizeof(*values));
+	if (!values)
+		return -ENOMEM;
+	for (__u32 i = 0; i < ES_COUNTER_COUNT; i++)
+		ret_values[i] = es_counter_sum(fd, i, values, cpus);
+	free(values);
+	return 0;
+}
+
+/* Reads an iterator's entries of @size bytes, at most 256, one after the other. */
+static int es_iterate(struct bpf_link *link, size_t size, void (*fn)(void *ctx, const void *entry), void *ctx)
+{
+	char entries[64 * 256];
+	size_t left = 0;
+	ssize_t got;
+	int fd, rc;
+
+	fd = bpf_iter_create(bpf_link__fd(link));
+	bpf_link__destroy(link);
+	if (fd < 0)
+		return -errno;
+	/* A read may end inside an entry. */
+	while ((got = read(fd, entries + left, sizeof(entries) - left)) > 0) {
+		size_t count = ((size_t)got + left) / size;
+
+		for (size_t i = 0; i < count; i++)
+			fn(ctx, entries + i * size);
+		left = ((size_t)got + left) % size;
+		memmove(entries, entries + count * size, left);
+	}
+	rc = got < 0 ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+static int es_bpf_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
+{
+	struct es_bpf *bpf = es_bpf_of(dp);
+	union bpf_iter_link_info info = {.map = {.map_fd = (__u32)bpf_map__fd(bpf->skel->maps.es_tracks)}};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(bpf->skel->progs.es_list, &opts);
+
+	return link ? es_iterate(link, sizeof(struct es_track_entry), fn, ctx) : -errno;
+}
+
+static int es_bpf_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx)
+{
+	struct es_bpf *bpf = es_bpf_of(dp);
+	struct bpf_link *link = bpf_program__attach_iter(bpf->skel->progs.es_connections, NULL);
+
+	return link ? es_iterate(link, sizeof(struct es_connection_entry), fn, ctx) : -errno;
+}
+
+static int es_bpf_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
+{
+	struct es_bpf *bpf = es_bpf_of(dp);
+	static const struct es_load_sums nothing;
+	int table = bpf_map__fd(bpf->skel->maps.es_load_table), fd, rc = 0;
+	struct bpf_link *link;
+	__u32 zero = 0;
+	ssize_t got;
+	char byte;
+
+	if (bpf_map_update_elem(table, &zero, &nothing, BPF_ANY))
+		return -errno;
+	link = bpf_program__attach_iter(bpf->skel->progs.es_loads, NULL);
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	bpf_link__destroy(link);
+	if (fd < 0)
+		return -errno;
+	/* It says nothing: the end of it is the end of the walk. EAGAIN is the kernel's pause,
+	 * in a long one. */
+	do
+		got = read(fd, &byte, sizeof(byte));
+	while (got > 0 || (got < 0 && errno == EAGAIN));
+	if (got < 0)
+		rc = -errno;
+	close(fd);
+	if (!rc && bpf_map_lookup_elem(table, &zero, ret_sums))
+		rc = -errno;
+	return rc;
+}
+
+static void es_unproven_count(void *ctx, const void *entry)
+{
+	(void)entry;
+	++*(unsigned int *)ctx;
+}
+
+static int es_bpf_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
+{
+	struct bpf_link *link = bpf_program__attach_iter(es_bpf_of(dp)->skel->progs.es_unproven_end, NULL);
+
+	return link ? es_iterate(link, sizeof(struct es_connection_entry), es_unproven_count, ret_count)
+		    : -errno;
+}
+
+static int es_bpf_connection(struct es_datapath *dp, const void *packet, size_t len,
+			     struct es_connection_state *ret_state)
+{
+	unsigned char frame[2048] = {[12] = 0x08}, out[sizeof(frame)];
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = (__u32)(ETH_HLEN + len),
+		    .data_out = out, .data_size_out = sizeof(out));
+	int rc;
+
+	if (len > sizeof(frame) - ETH_HLEN)
+		return -EMSGSIZE;
+	memcpy(frame + ETH_HLEN, packet, len);
+	rc = bpf_prog_test_run_opts(bpf_program__fd(es_bpf_of(dp)->skel->progs.es_connection), &run);
+	if (rc || run.retval || run.data_size_out < sizeof(*ret_state))
+		return rc ? rc : -EPROTO;
+	memcpy(ret_state, out, sizeof(*ret_state));
+	return ret_state->is_found ? 0 : -ENOTCONN;
+}
+
+const struct es_datapath_ops es_datapath_bpf = {
+	.name = "bpf",
+	.size = sizeof(struct es_bpf),
+	.probe = es_bpf_probe,
+	.create = es_bpf_create,
+	.free = es_bpf_free,
+	.is_attached = es_bpf_is_attached,
+	.is_around = es_bpf_is_around,
+	.detach = es_bpf_detach,
+	.detach_all = es_tcx_detach_all,
+	.configure = es_bpf_configure,
+	.attach = es_bpf_attach,
+	.counters = es_bpf_counters,
+	.flows = es_bpf_flows,
+	.connections = es_bpf_connections,
+	.loads = es_bpf_loads,
+	.end_unproven = es_bpf_end_unproven,
+	.connection = es_bpf_connection,
+};

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The datapath, whichever it is: which driver, and what all drivers have in common.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <linux/membarrier.h>
+#include "inspector/base/clock.h"
+#include "inspector/datapath/internal.h"
+
+static const struct es_datapath_ops *const drivers[ES_DATAPATH_COUNT] = {
+	[ES_DATAPATH_BPF] = &es_datapath_bpf,
+	[ES_DATAPATH_MODULE] = &es_datapath_module,
+};
+
+const char *es_datapath_name(enum es_datapath_kind kind)
+{
+	return drivers[kind]->name;
+}
+
+int es_datapath_probe(enum es_datapath_kind kind, char *err, size_t err_len)
+{
+	return drivers[kind]->probe(err, err_len);
+}
+
+int es_datapath_is_attached(enum es_datapath_kind kind, const struct es_datapath_params *params)
+{
+	return drivers[kind]->is_attached(params);
+}
+
+int es_datapath_check_alone(enum es_datapath_kind kind, const struct es_datapath_params *params, char *err,
+			    size_t err_len)
+{
+	for (int other = 0; other < ES_DATAPATH_COUNT; other++) {
+		int rc = other == (int)kind ? 0 : drivers[other]->is_around(params);
+
+		if (!rc)
+			continue;
+		if (rc > 0)
+			snprintf(err, err_len,
+				 "%s datapath: the %s datapath is attached in this network namespace, and "
+				 "both "
+				 "would handle each packet; end its daemon by \"earshot stop\", or take off "
+				 "by "
+				 "\"earshot detach\" what an ended one has left",
+				 drivers[kind]->name, drivers[other]->name);
+		else
+			snprintf(err, err_len, "%s datapath: looking for the %s datapath failed: %s",
+				 drivers[kind]->name, drivers[other]->name, strerror(-rc));
+		return rc > 0 ? -EBUSY : rc;
+	}
+	return 0;
+}
+
+int es_datapath_detach_all(es_datapath_detached_fn fn, void *ctx)
+{
+	int rc = 0;
+
+	for (int kind = 0; kind < ES_DATAPATH_COUNT; kind++) {
+		int rc2 = drivers[kind]->detach_all(fn, ctx);
+
+		rc = rc ? rc : rc2;
+	}
+	return rc;
+}
+
+int es_datapath_detach(enum es_datapath_kind kind, const struct es_datapath_params *params)
+{
+	return drivers[kind]->detach(params);
+}
+
+static void on_response(void *ctx, const void *data, size_t size)
+{
+	struct es_datapath *dp = ctx;
+
+	if (size >= sizeof(struct es_response_entry))
+		dp->response_fn(dp->response_ctx, data);
+}
+
+int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params *params, char *err,
+		    size_t err_len, struct es_datapath **ret_datapath)
+{
+	struct es_datapath *dp = calloc(1, drivers[kind]->size);
+	int rc;
+
+	if (!dp)
+		return -ENOMEM;
+	dp->ops = drivers[kind];
+	dp->params = *params;
+	dp->responses_fd = -1;
+	for (int i = 0; i < ES_WORKERS_MAX; i++)
+		dp->queue_fd[i] = -1;
+	rc = dp->ops->create(dp, err, err_len);
+	if (rc)
+		goto err_free;
+	rc = es_ring_reader_new(dp->responses_fd, ES_RESPONSES_BYTES, on_response, dp, &dp->responses);
+	if (rc) {
+		snprintf(err, err_len, "%s datapath: mapping the ring buffer of response lengths failed",
+			 dp->ops->name);
+		goto err_free;
+	}
+	*ret_datapath = dp;
+	return 0;
+
+err_free:
+	es_datapath_free(&dp);
+	return rc;
+}
+
+static size_t decisions_bytes(const struct es_datapath *dp)
+{
+	return (size_t)dp->params.decision_sets * sizeof(struct es_decision_set);
+}
+
+int es_datapath_map(struct es_datapath *dp, int state_fd, int decisions_fd)
+{
+	void *p = mmap(NULL, sizeof(struct es_state), PROT_READ | PROT_WRITE, MAP_SHARED, state_fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	dp->state = p;
+	p = mmap(NULL, decisions_bytes(dp), PROT_READ | PROT_WRITE, MAP_SHARED, decisions_fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	dp->decisions = p;
+	return 0;
+}
+
+void es_datapath_free(struct es_datapath **datapath)
+{
+	struct es_datapath *dp = *datapath;
+
+	if (!dp)
+		return;
+	es_ring_reader_free(&dp->responses);
+	if (dp->decisions)
+		munmap(dp->decisions, decisions_bytes(dp));
+	if (dp->state)
+		munmap(dp->state, sizeof(struct es_state));
+	for (int i = 0; i < ES_WORKERS_MAX; i++)
+		if (dp->queue_fd[i] >= 0)
+			close(dp->queue_fd[i]);
+	dp->ops->free(dp);
+	free(dp);
+	*datapath = NULL;
+}
+
+void es_datapath_hears_anew(struct es_datapath *dp)
+{
+	__atomic_store_n(&dp->state->hears_ns, es_clock_now_ns(), __ATOMIC_RELEASE);
+}
+
+int es_datapath_configure(struct es_datapath *dp, const struct es_config *config,
+			  const struct es_node_ring *ring)
+{
+	/* How long a generation is depends on it. */
+	if (dp->state->heard_slot_s != config->slot_s) {
+		es_datapath_hears_anew(dp);
+		dp->state->heard_slot_s = config->slot_s;
+	}
+	return dp->ops->configure(dp, config, ring);
+}
+
+int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
+{
+	enum es_datapath_kind kind =
+		dp->ops == drivers[ES_DATAPATH_MODULE] ? ES_DATAPATH_MODULE : ES_DATAPATH_BPF;
+	int heard = dp->ops->is_attached(&dp->params) > 0;
+	int rc = dp->ops->attach(dp, err, err_len);
+
+	if (rc)
+		return rc;
+	if (!heard || !dp->state->hears_ns)
+		es_datapath_hears_anew(dp);
+	/* Afterwards: who looks before may be overtaken, and so may the other. */
+	rc = es_datapath_check_alone(kind, &dp->params, err, err_len);
+	if (rc)
+		dp->ops->detach(&dp->params);
+	return rc;
+}
+
+struct es_state *es_datapath_state(struct es_datapath *dp)
+{
+	return dp->state;
+}
+
+struct es_decision_set *es_datapath_decisions(struct es_datapath *dp)
+{
+	return dp->decisions;
+}
+
+int es_datapath_queue_fd(struct es_datapath *dp, unsigned int worker)
+{
+	return worker < dp->params.workers ? dp->queue_fd[worker] : -1;
+}
+
+size_t es_datapath_queue_bytes(const struct es_datapath *dp)
+{
+	return dp->params.queue_bytes;
+}
+
+int es_datapath_replaced(const struct es_datapath *dp)
+{
+	return dp->replaced;
+}
+
+int es_datapath_adopted(const struct es_datapath *dp)
+{
+	return dp->adopted;
+}
+
+int es_datapath_counters(struct es_datapath *dp, unsigned long long *ret_values)
+{
+	return dp->ops->counters(dp, ret_values);
+}
+
+int es_datapath_accepted(struct es_datapath *dp, unsigned long long *ret_count)
+{
+	unsigned long long values[ES_COUNTER_COUNT];
+	int rc = es_datapath_counters(dp, values);
+
+	if (!rc)
+		*ret_count = values[ES_COUNT_handover_rebuilt] + values[ES_COUNT_stay_delivered] +
+			     values[ES_COUNT_request_blind] + values[ES_COUNT_request_fallback];
+	return rc;
+}
+
+int es_datapath_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
+{
+	return dp->ops->flows(dp, fn, ctx);
+}
+
+int es_datapath_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx)
+{
+	return dp->ops->connections(dp, fn, ctx);
+}
+
+int es_datapath_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
+{
+	return dp->ops->loads(dp, ret_sums);
+}
+
+int es_datapath_responses(struct es_datapath *dp, es_datapath_response_fn fn, void *ctx)
+{
+	dp->response_fn = fn;
+	dp->response_ctx = ctx;
+	return es_ring_reader_consume(dp->responses);
+}
+
+int es_datapath_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
+{
+	*ret_count = 0;
+	return dp->ops->end_unproven(dp, ret_count);
+}
+
+int es_datapath_connection(struct es_datapath *dp, const void *packet, size_t len,
+			   struct es_connection_state *ret_state)
+{
+	return dp->ops->connection(dp, packet, len, ret_state);
+}
+
+/* Programs and hooks both run as RCU readers. */
+int es_datapath_settle(void)
+{
+	return syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) ? -errno : 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DATAPATH_INTERNAL_H
+#define ES_DATAPATH_INTERNAL_H
+
+/*
+ * What a driver is: the functions of datapath.h that differ, and what all have in common. A driver's own
+ * structure begins with struct es_datapath.
+ */
+#include "inspector/datapath/datapath.h"
+#include "inspector/datapath/ring_reader.h"
+
+/**
+ * struct es_datapath_ops - a driver; each function as the one of the same name in datapath.h
+ * @is_around: is any part of it attached in this network namespace? 1, 0 or -errno
+ * @create: fills in all of struct es_datapath but @ops and @params, which are there already
+ * @free: of what the driver has made; the common part is let go of before, the memory after it
+ */
+struct es_datapath_ops {
+	const char *name;
+	size_t size; /* of its structure */
+	int (*probe)(char *err, size_t err_len);
+	int (*create)(struct es_datapath *dp, char *err, size_t err_len);
+	void (*free)(struct es_datapath *dp);
+	int (*is_attached)(const struct es_datapath_params *params);
+	int (*is_around)(const struct es_datapath_params *params);
+	int (*detach)(const struct es_datapath_params *params);
+	int (*detach_all)(es_datapath_detached_fn fn, void *ctx);
+	int (*configure)(struct es_datapath *dp, const struct es_config *config,
+			 const struct es_node_ring *ring);
+	int (*attach)(struct es_datapath *dp, char *err, size_t err_len);
+	int (*counters)(struct es_datapath *dp, unsigned long long *ret_values);
+	int (*flows)(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx);
+	int (*connections)(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx);
+	int (*loads)(struct es_datapath *dp, struct es_load_sums *ret_sums);
+	int (*end_unproven)(struct es_datapath *dp, unsigned int *ret_count);
+	int (*connection)(struct es_datapath *dp, const void *packet, size_t len,
+			  struct es_connection_state *ret_state);
+};
+
+extern const struct es_datapath_ops es_datapath_bpf;
+extern const struct es_datapath_ops es_datapath_module;
+
+/**
+ * struct es_datapath - what every driver has
+ * @queue_fd: of each worker's ring buffer, -1 if there is none; @responses_fd: of the ring of response
+ * lengths
+ */
+struct es_datapath {
+	const struct es_datapath_ops *ops;
+	struct es_datapath_params params;
+	int adopted;
+	int replaced;
+	struct es_state *state;
+	struct es_decision_set *decisions;
+	int queue_fd[ES_WORKERS_MAX];
+	int responses_fd;
+	struct es_ring_reader *responses;
+	es_datapath_response_fn response_fn;
+	void *response_ctx;
+};
+
+/* es_datapath_map() - map state and decision table, from the files that hold them. Returns 0 or -errno. */
+int es_datapath_map(struct es_datapath *dp, int state_fd, int decisions_fd);
+
+#endif

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Reads and prepares the node's network through ioctls and /proc/sys. Runs once, before the datapath is
+ * attached.
+ */
+#include <bpf/btf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/handover/handover.h"
+#include "inspector/datapath/network.h"
+#include "inspector/datapath/sysctl.h"
+
+int es_network_probe_kernel(struct es_conf_error *err)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	int found;
+
+	if (!btf) {
+		es_conf_error_set(err, "kernel: no type information in /sys/kernel/btf/vmlinux; "
+				       "the bpf datapath needs a kernel with CONFIG_DEBUG_INFO_BTF");
+		return -ENOTSUP;
+	}
+	found = btf__find_by_name_kind(btf, "bpf_sk_assign_tcp_reqsk", BTF_KIND_FUNC);
+	btf__free(btf);
+	if (found < 0) {
+		es_conf_error_set(err, "kernel: no bpf_sk_assign_tcp_reqsk(); "
+				       "the bpf datapath needs Linux 6.9 or later with CONFIG_SYN_COOKIES");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+int es_network_probe(enum es_datapath_kind kind, struct es_conf_error *err)
+{
+	int value = 0, rc = kind == ES_DATAPATH_BPF ? es_network_probe_kernel(err) : 0;
+
+	if (rc)
+		return rc;
+	/* The module makes its requests itself, whether the kernel sends cookies or not. */
+	if (kind == ES_DATAPATH_BPF &&
+	    (es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) || !value)) {
+		es_conf_error_set(
+			err,
+			"sysctl net.ipv4.tcp_syncookies is 0, and the kernel then rebuilds no connection; "
+			"set it to 1");
+		return -ENOTSUP;
+	}
+	if (!es_sysctl_read("/proc/sys/net/ipv4/tcp_rfc1337", &value) && value) {
+		es_conf_error_set(
+			err, "sysctl net.ipv4.tcp_rfc1337 is 1, and clients that reuse a port would wait for "
+			     "TIME_WAIT to end; set it to 0");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+static int es_ioctl(int request, struct ifreq *ifr)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = ioctl(fd, (unsigned long)request, ifr) ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+static void es_ifreq(struct ifreq *ifr, const char *name)
+{
+	memset(ifr, 0, sizeof(*ifr));
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", name);
+}
+
+static int es_interface_mtu(const char *name, unsigned int *ret_mtu)
+{
+	struct ifreq ifr;
+	int rc;
+
+	es_ifreq(&ifr, name);
+	rc = es_ioctl(SIOCGIFMTU, &ifr);
+	if (!rc)
+		*ret_mtu = (unsigned int)ifr.ifr_mtu;
+	return rc;
+}
+
+static int es_sysctl_flag(const char *path)
+{
+	int value = 0;
+
+	return !es_sysctl_read(path, &value) && value;
+}
+
+unsigned int es_network_packet_max(unsigned int cluster_mtu, unsigned int public_mtu)
+{
+	unsigned int max = cluster_mtu > ES_HANDOVER_OVERHEAD_V4 ? cluster_mtu - ES_HANDOVER_OVERHEAD_V4 : 0;
+
+	if (max > public_mtu)
+		max = public_mtu;
+	return max > ES_HANDOVER_PACKET_MAX ? ES_HANDOVER_PACKET_MAX : max;
+}
+
+int es_network_read(const struct es_conf *conf, struct es_network *ret, struct es_conf_error *err)
+{
+	const struct es_conf_datapath *dp = &conf->datapath;
+	unsigned int public_mtu = 0, cluster_mtu = 0;
+	struct ifreq ifr;
+	int value = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->public_ifindex = if_nametoindex(dp->interface);
+	ret->cluster_ifindex = if_nametoindex(dp->cluster_interface);
+	if (!ret->public_ifindex || !ret->cluster_ifindex) {
+		es_conf_error_set(err, "datapath: no interface %s on this node",
+				  ret->public_ifindex ? dp->cluster_interface : dp->interface);
+		return -ENODEV;
+	}
+	es_ifreq(&ifr, dp->interface);
+	if (es_ioctl(SIOCGIFHWADDR, &ifr) || es_interface_mtu(dp->interface, &public_mtu) ||
+	    es_interface_mtu(dp->cluster_interface, &cluster_mtu)) {
+		es_conf_error_set(err, "datapath: cannot read hardware address or MTU of %s or %s",
+				  dp->interface, dp->cluster_interface);
+		return -EIO;
+	}
+	memcpy(ret->public_mac, ifr.ifr_hwaddr.sa_data, sizeof(ret->public_mac));
+	if (dp->mtu)
+		cluster_mtu = dp->mtu;
+	ret->packet_max = es_network_packet_max(cluster_mtu, public_mtu);
+	if (ret->packet_max < ES_NETWORK_PACKET_MIN) {
+		es_conf_error_set(err,
+				  "datapath: an MTU of %u on %s leaves no room for a handover message; "
+				  "expected a larger one, or the key mtu",
+				  cluster_mtu, dp->cluster_interface);
+		return -EINVAL;
+	}
+	ret->mss = ret->packet_max - 40;
+	/* Never promise what the rebuilt socket may not keep. */
+	ret->wscale = es_sysctl_flag("/proc/sys/net/ipv4/tcp_window_scaling");
+	ret->sack = es_sysctl_flag("/proc/sys/net/ipv4/tcp_sack");
+	ret->timestamps = es_sysctl_flag("/proc/sys/net/ipv4/tcp_timestamps");
+	ret->ecn = !es_sysctl_read("/proc/sys/net/ipv4/tcp_ecn", &value) && value;
+	return 0;
+}
+
+/* @or_else says what happens without it. */
+static int es_prepare_sysctl(const char *found, const char *path, int value, const char *or_else,
+			     struct es_conf_error *err)
+{
+	int rc = es_sysctl_set(found, path, value);
+
+	if (rc)
+		es_conf_error_set(err, "cannot set %s to %d, or note in %s what it was: %s; otherwise %s",
+				  path, value, found, strerror(-rc), or_else);
+	return rc;
+}
+
+/* Strict rp_filter drops a client's packet that came in a handover message: the way back is another
+ * interface. */
+static int es_prepare_rp_filter(const char *found, const char *interface, struct es_conf_error *err)
+{
+	char path[128];
+	int all = 0, own = 0;
+
+	es_sysctl_read("/proc/sys/net/ipv4/conf/all/rp_filter", &all);
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/rp_filter", interface);
+	if (es_sysctl_read(path, &own) || (all != 1 && own != 1))
+		return 0;
+	/* The kernel takes the larger of the two; 2 is loose. */
+	return es_prepare_sysctl(found, path, 2, "strict reverse-path filtering drops handovers", err);
+}
+
+static int es_prepare_arp(const char *found, const char *interface, struct es_conf_error *err)
+{
+	const struct {
+		const char *name;
+		int value;
+	} setting[] = {{"arp_ignore", 1}, {"arp_announce", 2}};
+	char path[128];
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof(setting) / sizeof(setting[0]) && !rc; i++) {
+		snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/%s", interface, setting[i].name);
+		rc = es_prepare_sysctl(found, path, setting[i].value,
+				       "the node answers ARP for the service address with its own MAC", err);
+	}
+	return rc;
+}
+
+/* A NACK to this node itself comes over lo as a copy without a route; its source is local,
+ * and must be taken. */
+static int es_prepare_lo(const char *found, struct es_conf_error *err)
+{
+	return es_prepare_sysctl(found, "/proc/sys/net/ipv4/conf/lo/accept_local", 1,
+				 "this node cannot tell itself to try again", err);
+}
+
+static int es_prepare_mac(const struct es_conf_datapath *dp, struct es_conf_error *err)
+{
+	struct ifreq ifr;
+	int rc;
+
+	es_ifreq(&ifr, dp->interface);
+	if (dp->mac_mode == ES_CONF_MAC_MULTICAST) {
+		ifr.ifr_hwaddr.sa_family = AF_UNSPEC;
+		memcpy(ifr.ifr_hwaddr.sa_data, dp->cluster_mac, sizeof(dp->cluster_mac));
+		rc = es_ioctl(SIOCADDMULTI, &ifr);
+	} else {
+		/* The frames are addressed to a MAC that is nobody's own. */
+		rc = es_ioctl(SIOCGIFFLAGS, &ifr);
+		if (!rc && !(ifr.ifr_flags & IFF_PROMISC)) {
+			ifr.ifr_flags |= IFF_PROMISC;
+			rc = es_ioctl(SIOCSIFFLAGS, &ifr);
+		}
+	}
+	if (rc && rc != -EEXIST) {
+		es_conf_error_set(err, "cannot make %s take frames for the cluster MAC: %s", dp->interface,
+				  strerror(-rc));
+		return rc;
+	}
+	return 0;
+}
+
+int es_network_prepare(const struct es_conf *conf, const char *found, struct es_conf_error *err)
+{
+	const struct es_conf_datapath *dp = &conf->datapath;
+	int rc = es_prepare_mac(dp, err);
+
+	if (!rc)
+		rc = es_prepare_arp(found, dp->interface, err);
+	if (!rc)
+		rc = es_prepare_rp_filter(found, dp->cluster_interface, err);
+	if (!rc)
+		rc = es_prepare_rp_filter(found, "lo", err);
+	if (!rc)
+		rc = es_prepare_lo(found, err);
+	return rc;
+}
+
+int es_network_has_address(const struct es_addr *address)
+{
+	struct ifaddrs *list, *i;
+	int found = 0;
+
+	if (getifaddrs(&list))
+		return 0;
+	for (i = list; i; i = i->ifa_next)
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET &&
+		    ((struct sockaddr_in *)i->ifa_addr)->sin_addr.s_addr == address->w[3])
+			found = 1;
+	freeifaddrs(list);
+	return found;
+}
+
+int es_network_has_carrier(const char *interface)
+{
+	struct ifreq request = {};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc;
+
+	if (fd < 0)
+		return 1;
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interface);
+	rc = ioctl(fd, SIOCGIFFLAGS, &request);
+	if (rc)
+		rc = -errno;
+	close(fd);
+	return rc ? rc != -ENODEV : (request.ifr_flags & IFF_RUNNING) != 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETWORK_H
+#define ES_NETWORK_H
+
+/*
+ * The node's network as the datapath needs it: what is there (interfaces, MTU, which TCP options the sysctls
+ * allow), whether the kernel can do it at all, and the few settings that the daemon makes itself.
+ */
+#include "inspector/config/config.h"
+#include "inspector/base/error.h"
+#include "inspector/datapath/datapath.h"
+
+/**
+ * struct es_network - facts about this node
+ * @packet_max: bytes of the longest client packet that fits into a handover message
+ * @mss: what a SYN-ACK announces, so that a full segment is no longer than that
+ */
+struct es_network {
+	unsigned int public_ifindex;
+	unsigned int cluster_ifindex;
+	unsigned int packet_max;
+	unsigned int mss;
+	unsigned char public_mac[6];
+	int wscale;
+	int sack;
+	int timestamps;
+	int ecn;
+};
+
+/**
+ * es_network_probe_kernel() - does this kernel have what the BPF datapath is built on?
+ * Asks the kernel's own type information for bpf_sk_assign_tcp_reqsk(), never the version.
+ * Returns 0, or -ENOTSUP and in @err what is missing and what to do, in one line.
+ */
+int es_network_probe_kernel(struct es_conf_error *err);
+
+/* es_network_probe() - do kernel and sysctls let this datapath rebuild?
+ * Returns as es_network_probe_kernel(). */
+int es_network_probe(enum es_datapath_kind kind, struct es_conf_error *err);
+
+/* The longest client packet that fits into a handover message;
+ * below the minimum the daemon does not start. */
+#define ES_NETWORK_PACKET_MIN (40 + ES_TCP_MSS_MIN)
+unsigned int es_network_packet_max(unsigned int cluster_mtu, unsigned int public_mtu);
+
+/* es_network_read() - returns 0, or -errno and @err */
+int es_network_read(const struct es_conf *conf, struct es_network *ret_network, struct es_conf_error *err);
+
+/**
+ * es_network_prepare() - make the settings that belong to the datapath
+ * The public interface takes frames for the cluster MAC; rp_filter is loose where handovers arrive; the node
+ * never answers or announces ARP for the service address by itself. What sysctls were before is noted in the
+ * file @found (sysctl.h). Idempotent. Returns 0, or -errno and @err.
+ */
+int es_network_prepare(const struct es_conf *conf, const char *found, struct es_conf_error *err);
+
+/* Is there a cable in @interface, with something at its other end? 1 also if the kernel does not tell. */
+int es_network_has_carrier(const char *interface);
+
+/* Is @address one of this node's? */
+int es_network_has_address(const struct es_addr *address);
+
+#endif

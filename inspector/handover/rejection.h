@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_REJECTION_H
+#define ES_REJECTION_H
+
+#include <stddef.h>
+
+#include "inspector/http/head.h"
+
+/**
+ * struct es_rejection - what to answer a request that no node shall serve
+ * @retry_after_s: 0 for none; @is_head: the answer has no body; @protocol: an enum es_http_result: what the
+ * client understands
+ * @more_bytes: with ES_ROUTE_MORE instead: ask again when the request has so many
+ */
+struct es_rejection {
+	size_t more_bytes;
+	enum es_http_result protocol;
+	unsigned int status;
+	unsigned int retry_after_s;
+	int is_head;
+};
+
+#endif

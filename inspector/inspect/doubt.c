@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Requests that may have been executed once: their node was lost before the client heard the answer, and the
+ * client repeats them. Who executes one again answers; but what is not safe must not be executed twice.
+ * Nobody can say whether it was, so its client is told with a RST, as by any server that goes down with a
+ * request (docs/failures.md).
+ */
+#include <string.h>
+#include "inspector/inspect/internal.h"
+
+/* Safe by RFC 9110 section 9.2.1. By the text, since the first segment may not have the whole line. */
+static int es_method_is_safe(const char *text, size_t len)
+{
+	static const char *const methods[] = {"GET ", "HEAD ", "OPTIONS ", "TRACE "};
+
+	while (len && (*text == '\r' || *text == '\n')) { /* which servers pass over */
+		text++;
+		len--;
+	}
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (len >= strlen(methods[i]) && !memcmp(text, methods[i], strlen(methods[i])))
+			return 1;
+	return 0;
+}
+
+int es_inspect_is_unsafe(const struct es_inspector *in, unsigned int service, const struct es_http_head *head,
+			 const char *text, size_t len)
+{
+	enum es_unsafe setting = in->cluster->conf->services[service].unsafe;
+
+	if (setting == ES_UNSAFE_AGAIN)
+		return 0;
+	switch (head->result) {
+	case ES_HTTP_TLS:
+	case ES_HTTP_H2:
+	case ES_HTTP_NOT_HTTP:
+		return setting == ES_UNSAFE_ALL;
+	case ES_HTTP_DONE:
+		/* Behind a head without a body there is another request, of which no more is known. */
+		if (head->body == ES_HTTP_BODY_NONE && head->head_len_bytes < len)
+			return 1;
+		return !es_method_is_safe(text, len);
+	default:
+		return !es_method_is_safe(text, len);
+	}
+}
+
+int es_inspect_bytes_are_unsafe(const struct es_inspector *in, unsigned int service, const char *text,
+				size_t len)
+{
+	enum es_unsafe setting = in->cluster->conf->services[service].unsafe;
+	const char *end = memmem(text, len, "\r\n\r\n", 4);
+
+	if (setting == ES_UNSAFE_AGAIN)
+		return 0;
+	if (!len || *text < 'A' || *text > 'z')
+		return setting == ES_UNSAFE_ALL;
+	return !es_method_is_safe(text, len) || (end && end + 4 < text + len);
+}
+
+int es_inspect_packet_is_unsafe(struct es_inspector *in, unsigned int service,
+				const struct es_ip_packet *packet)
+{
+	const char *text = (const char *)es_ip_packet_payload(packet);
+
+	if (es_inspect_is_poison(in, es_flow_hash(&in->keys.ring, &packet->flow), packet->bytes, packet->len))
+		return es_inspect_bytes_are_unsafe(in, service, text, packet->seg.len);
+	es_http_head_init(&in->head);
+	es_http_head_scan(&in->head, text, packet->seg.len);
+	return es_inspect_is_unsafe(in, service, &in->head, text, packet->seg.len);
+}
+
+int es_inspect_was_lost(const struct es_inspector *in, const struct es_record *record, uint32_t cookie,
+			unsigned int target)
+{
+	unsigned long long lost_ns = es_health_lost_ns(in->params->health, target);
+	__u32 now_ms = es_inspect_now_ms(in);
+	__u32 age_ms = es_decision_table_age_ms(&in->decisions, record->flow_hash, cookie, now_ms);
+
+	if (es_health_state(in->params->health, target) == ES_NODE_ABSENT)
+		return 1;
+	/* It was another node's since, which may have given it to a third one: PROOFS would know that are no
+	 * older than the ring by which it came back. */
+	if (record->flow == ES_FLOW_DOUBTFUL &&
+	    in->now_ns / 1000000 - age_ms < es_cluster_since_ms(in->cluster, record->flow_hash))
+		return 1;
+	/* Decided in the same millisecond is decided before: it was chosen as a member. */
+	return lost_ns && in->now_ns / 1000000 <= lost_ns / 1000000 + age_ms;
+}
+
+void es_inspect_doubt(struct es_inspector *in, const uint8_t *bytes, size_t len)
+{
+	es_inspect_count(in, ES_WORKER_doubtful);
+	es_inspect_reset(in, bytes, len);
+}

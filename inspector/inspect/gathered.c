@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Requests that come in several segments: kept until there is enough of them to decide, or no more to expect,
+ * and given to their node as a whole. What is kept, and its bounds, is gather.c.
+ */
+#include "inspector/inspect/internal.h"
+
+/* A client without an ACK sends its initial window and stops: RFC 6928. */
+#define ES_INITIAL_WINDOW_SEGMENTS 10
+
+/* Decide a gathered request with what there is, and give all its segments to the node. Returns 0 if a rule
+ * wants more of it, which it cannot if @truncated. */
+static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather *g, int truncated)
+{
+	struct es_request_view request = {
+		.flow_hash = g->flow_hash,
+		.truncated = truncated,
+		.current = g->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
+	};
+	struct es_ip_packet packet;
+	int target;
+
+	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet)) {
+		request.client = &packet.flow.client;
+		request.client_port = es_ntohs(packet.flow.client_port);
+	}
+	if (truncated) {
+		es_inspect_count(in, ES_WORKER_gather_timeout);
+		es_http_head_truncate(&g->head);
+	}
+	if (g->flow == ES_FLOW_DOUBTFUL &&
+	    es_inspect_is_unsafe(in, g->order.service, &g->head, g->text, g->text_len)) {
+		es_inspect_doubt(in, g->segment[0].bytes, g->segment[0].len);
+		es_gather_remove(in->gathers, g);
+		return 1;
+	}
+	es_request_describe(&request, &g->head, g->text, g->text_len);
+	target = es_inspect_route(in, g->order.service, &request, &g->order.rejection);
+	if (target == ES_ROUTE_MORE) {
+		g->wanted = g->order.rejection.more_bytes;
+		return 0;
+	}
+	if (es_inspect_is_overtaken(in, (enum es_record_flow)g->flow, g->flow_hash)) {
+		es_gather_remove(in->gathers, g);
+		return 1;
+	}
+	es_inspect_count(in, ES_WORKER_gathered);
+	es_inspect_complete(in, &request, g->first_seq, &g->order);
+	if (g->flow == ES_FLOW_HERE) {
+		es_inspect_move_gathered(in, g, target);
+		return 1;
+	}
+	if (!es_inspect_is_mine(in, g->flow_hash)) {
+		es_inspect_count(in, ES_WORKER_not_mine);
+	} else if (target == ES_ROUTE_REJECT) {
+		es_inspect_reject_gathered(in, g);
+	} else if (target < 0) {
+		es_inspect_refuse(in, g->segment[0].bytes, g->segment[0].len);
+	} else {
+		es_inspect_give_gathered(in, g, (unsigned int)target);
+	}
+	es_gather_remove(in->gathers, g);
+	return 1;
+}
+
+static int es_gather_is_stuck(const struct es_inspector *in, const struct es_gather *g)
+{
+	/* All that the client will ever send is here, or all before it hears an ACK: more will not come by
+	 * itself. */
+	return es_gather_is_closed(g) || g->count >= ES_INITIAL_WINDOW_SEGMENTS ||
+	       g->count == ES_GATHER_SEGMENTS || g->text_len >= in->cluster->conf->inspector.gather_bytes;
+}
+
+enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather *g,
+				      const struct es_record *record, const struct es_ip_packet *packet,
+				      int is_first)
+{
+	size_t segment = record->gso_size;
+	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
+	enum es_gather_result result = ES_GATHER_ADDED;
+	size_t room = in->params->packet_max - packet->header_len;
+
+	if (is_first || !g->has_first) {
+		g->flow = record->flow;
+		es_inspect_order(in, record, packet, &g->order);
+	}
+	if (es_inspect_is_urgent(packet))
+		g->urgent = 1;
+	if (packet->seg.flags & ES_TCP_FIN) {
+		g->has_fin = 1;
+		g->fin_seq = packet->seg.seq + packet->seg.len;
+	}
+	if (!segment || segment > room)
+		segment = room;
+	for (size_t at = 0; at == 0 || at < packet->seg.len; at += segment) {
+		size_t len = packet->seg.len - at < segment ? packet->seg.len - at : segment;
+		size_t total = es_ip_packet_cut(packet, at, len, bytes);
+
+		result = es_gather_add(in->gathers, g, bytes, total, packet->header_len,
+				       packet->seg.seq + (uint32_t)at, is_first && at == 0);
+		if (result == ES_GATHER_FULL)
+			break;
+	}
+	return result;
+}
+
+void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struct es_record *record,
+		       const struct es_ip_packet *packet, int is_first)
+{
+	enum es_gather_result result = es_inspect_keep(in, g, record, packet, is_first);
+	enum es_http_result scan = ES_HTTP_MORE;
+
+	if (!g->has_first || g->leaving)
+		return;
+	if (g->urgent)
+		scan = es_http_head_distrust(&g->head);
+	else if (g->text_len)
+		scan = es_http_head_scan(&g->head, g->text, g->text_len);
+	if (scan != ES_HTTP_MORE && g->text_len >= g->wanted && es_inspect_decide_gathered(in, g, 0))
+		return;
+	/* A later segment is repeated after two round trips already, as a tail loss probe: more may come. */
+	if (result == ES_GATHER_FULL || (result == ES_GATHER_REPEATED && is_first) ||
+	    es_gather_is_stuck(in, g))
+		es_inspect_decide_gathered(in, g, 1);
+}
+
+/* Until when, from now on, is waited for the rest of a request. */
+static double es_inspect_deadline(const struct es_inspector *in)
+{
+	return (double)in->now_ns / 1e6 + in->cluster->conf->inspector.gather_timeout_ms;
+}
+
+struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, uint32_t cookie)
+{
+	int evicted = 0;
+	struct es_gather *g =
+		es_gather_insert(in->gathers, flow_hash, cookie, es_inspect_deadline(in), &evicted);
+
+	if (evicted || !g)
+		es_inspect_count(in, ES_WORKER_gather_forgotten);
+	return g;
+}
+
+void es_inspect_gathers_forget(struct es_inspector *in)
+{
+	unsigned int left = es_gather_count(in->gathers);
+	struct es_gather *g;
+
+	for (; left && (g = es_gather_oldest(in->gathers)); left--) {
+		/* Its socket gets nothing more, be it that the datapath does without us. */
+		if (g->leaving == ES_GATHER_ENDING) {
+			es_gather_renew(in->gathers, g, es_inspect_deadline(in));
+			continue;
+		}
+		es_inspect_count(in, ES_WORKER_gather_forgotten);
+		es_gather_remove(in->gathers, g);
+	}
+}
+
+void es_inspect_gathers_due(struct es_inspector *in)
+{
+	double now_ms = (double)in->now_ns / 1e6;
+	struct es_gather *g;
+
+	while ((g = es_gather_oldest(in->gathers)) && g->deadline <= now_ms) {
+		if (g->has_first && !g->leaving) {
+			es_mark_set(in->params->mark, g->flow_hash, g->order.service, g->segment[0].bytes,
+				    g->segment[0].len);
+			es_inspect_decide_gathered(in, g, 1);
+			es_mark_clear(in->params->mark);
+		} else if (g->leaving && now_ms - g->left_ms < ES_LEAVE_MS) {
+			es_gather_renew(in->gathers, g, es_inspect_deadline(in));
+			/* Its server was in the middle of a system call, or the RST was dropped on its way.
+			 */
+			if (g->leaving == ES_GATHER_ENDING)
+				es_inspect_leave_again(in, g);
+		} else {
+			es_inspect_count(in, ES_WORKER_gather_forgotten);
+			es_gather_remove(in->gathers, g);
+		}
+	}
+}

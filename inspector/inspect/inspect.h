@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECT_H
+#define ES_INSPECT_H
+
+/*
+ * What a worker does with a packet: find out which request it belongs to, decide, hand over. One instance per
+ * worker; time comes in with each call.
+ */
+#include "inspector/inspect/gather.h"
+#include "inspector/handover/handover.h"
+#include "inspector/inspect/hot.h"
+#include "inspector/inspect/sampler.h"
+#include "inspector/inspect/route.h"
+#include "inspector/inspect/worker.h"
+#include "kmod/core/strays.h"
+
+#define ES_STRAY_GROUPS	    32
+#define ES_STRAY_SOURCES    256
+#define ES_STRAY_PACKET_MAX 81 /* both headers, and one byte */
+
+/* struct es_stray_case - a stray segment about which is asked; @seq: of its first byte */
+struct es_stray_case {
+	__u64 flow_hash;
+	size_t len;
+	uint32_t seq;
+	uint8_t packet[ES_STRAY_PACKET_MAX];
+};
+
+enum es_stray_state {
+	ES_STRAY_FREE,
+	ES_STRAY_GATHERING,
+	ES_STRAY_ASKED_AWAY, /* those that are no members */
+	ES_STRAY_ASKED,	     /* one member, in one of the rounds */
+};
+
+/**
+ * struct es_stray_group - strays of one service about which is asked together
+ * @id: of the questions about them; @node, @round: who is asked, and how often all were before
+ * @away: the nodes that were no members when the first was asked
+ * @open: a bit for each stray that no node has said to have; @said: that @node has said something about
+ */
+struct es_stray_group {
+	enum es_stray_state state;
+	uint32_t id;
+	unsigned int service, count, node, round;
+	__u64 open, said;
+	unsigned long long deadline_ns;
+	uint8_t away[ES_NODES_MAX];
+	struct es_stray_case stray[ES_STRAYS_MANY];
+};
+
+/* struct es_stray_budget - @bytes: that may be sent now; @since_ns: when that was so, 0: never */
+struct es_stray_budget {
+	double bytes;
+	unsigned long long since_ns;
+};
+
+/* struct es_stray_source - @bytes: what questions about clients with addresses of this slot have cost in the
+ * @second, beyond what they brought */
+struct es_stray_source {
+	unsigned int second;
+	double bytes;
+};
+
+/**
+ * struct es_strays - stray.c's
+ * @id: of the last group that was asked about
+ * @budget: of bytes on the cluster network, for flows that are not known to have existed, and for those that
+ * are
+ * @source: who has been asked about in this second
+ */
+struct es_strays {
+	struct es_stray_group group[ES_STRAY_GROUPS];
+	uint32_t id;
+	struct es_stray_budget budget[2];
+	struct es_stray_source source[ES_STRAY_SOURCES];
+};
+
+struct es_inspector {
+	const struct es_worker_params *params;
+	struct es_keys keys;
+	const struct es_cluster *cluster;
+	struct es_decision_table decisions;
+	struct es_gather_table *gathers;
+	struct es_handover_sender *sender;
+	struct es_router router;
+	struct es_hot hot;
+	struct es_sampler sampler;
+	struct es_http_head head; /* of a request that came in one segment */
+	int reply_fd;		  /* raw socket, for answers to clients that no node serves */
+	unsigned long long now_ns;
+	struct es_strays strays;
+	__u32 swept; /* the set of the decision table that is looked through next */
+	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
+	_Atomic unsigned long long sent_to[ES_NODES_MAX];
+};
+
+/* es_inspector_init() - returns 0 or -errno; on failure nothing is left behind */
+int es_inspector_init(struct es_inspector *in, const struct es_worker_params *params,
+		      const struct es_cluster *cluster);
+void es_inspector_fini(struct es_inspector *in);
+
+/* es_inspector_set_cluster() - use another version and other keys; with another configuration, policies start
+ * anew */
+int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster,
+			     const struct es_keys *keys);
+
+/* es_inspector_learn() - where requests of flows that this node now inspects have gone already */
+void es_inspector_learn(struct es_inspector *in, const struct es_proof *proofs, size_t count);
+
+/* es_inspect_record() - one packet from the datapath; @packet has record->len bytes */
+void es_inspect_record(struct es_inspector *in, const struct es_record *record, const uint8_t *packet);
+
+/**
+ * es_inspect_late() - es_inspect_record() of one that has lain for so long that the datapath has done without
+ * us A request may have come again since, and been served: it is counted only. But of one whose socket was to
+ * be ended, nobody else knows.
+ */
+void es_inspect_late(struct es_inspector *in, const struct es_record *record, const uint8_t *bytes);
+
+/* es_inspect_forget() - forget what is being gathered and the datapath may have served meanwhile */
+void es_inspect_forget(struct es_inspector *in);
+
+/* es_inspect_messages() - take NACKs and errors from the sender's socket */
+void es_inspect_messages(struct es_inspector *in);
+
+/* es_inspect_deadlines() - decide, or forget, what was gathered for too long */
+void es_inspect_deadlines(struct es_inspector *in);
+
+#endif

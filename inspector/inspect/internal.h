@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECT_INTERNAL_H
+#define ES_INSPECT_INTERNAL_H
+
+/*
+ * What the inspector's files share: inspect.c, which has the decision about a packet, and inspect_*.c.
+ */
+#include "inspector/http/boundary.h"
+#include "inspector/inspect/inspect.h"
+#include "inspector/inspect/poison.h"
+#include "kmod/core/track.h"
+
+/*
+ * So long is a request kept whose socket is being ended. That takes microseconds; but if this thread does not
+ * run for a while, or the RST does not reach the socket, nobody else has the request.
+ */
+#define ES_LEAVE_MS 5000.0
+
+void es_inspect_count(struct es_inspector *in, enum es_worker_counter counter);
+uint32_t es_inspect_now_ms(const struct es_inspector *in);
+
+/* Send a packet of our own making to a client. */
+void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const uint8_t *bytes, size_t len);
+
+/* A request's attempts, by all its nodes together: as many as a message can number. */
+#define ES_ATTEMPTS_MAX 255
+
+/**
+ * es_inspect_reject() - answer a request in the server's place, and end the connection (reject.c)
+ * @packet: its first segment; @end_seq: behind what there is of it; @order: with the rejection
+ * There is no socket: a first request's was never made, a later one's is ended.
+ */
+void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es_ip_packet *packet,
+		       uint32_t end_seq, const struct es_handover_order *order);
+void es_inspect_reject_gathered(struct es_inspector *in, const struct es_gather *g);
+
+/* The client has not heard the answer, or goes on sending. */
+void es_inspect_reject_again(struct es_inspector *in, const struct es_record *record,
+			     const struct es_ip_packet *packet, const struct es_handover_order *order);
+
+/* Tell a client with a RST that there is no such connection. */
+void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len);
+
+/**
+ * es_inspect_stray() - a segment that nobody takes has come again: ask all nodes whose it is
+ * (stray.c)
+ */
+void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet);
+
+/* es_inspect_strays_answer() - what a node says about the strays that it was asked about */
+void es_inspect_strays_answer(struct es_inspector *in, const struct es_handover *nack);
+
+/* The same of one that is asked about each alone; the segment comes back in @nack. */
+void es_inspect_stray_answer(struct es_inspector *in, const struct es_handover *nack,
+			     const struct es_ip_packet *packet);
+
+/* es_inspect_strays_due() - enough is gathered, or who has not answered does not */
+void es_inspect_strays_due(struct es_inspector *in);
+
+/* es_inspect_strays_forget() - all that is asked about; clients send again */
+void es_inspect_strays_forget(struct es_inspector *in);
+
+/* No node can serve this packet's request: tell the client with a RST. */
+void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len);
+
+/* Is it a first request, on a connection without a socket? */
+static inline int es_inspect_is_new(unsigned int flow)
+{
+	return flow == ES_FLOW_NEW || flow == ES_FLOW_DOUBTFUL;
+}
+
+/**
+ * es_inspect_is_unsafe() - must a request not be executed twice? (doubt.c)
+ * @head: of what there is of it, @text; the service's setting unsafe decides
+ */
+int es_inspect_is_unsafe(const struct es_inspector *in, unsigned int service, const struct es_http_head *head,
+			 const char *text, size_t len);
+
+/* The same by a request's first bytes, for one that must not be read: when in doubt, it is. */
+int es_inspect_bytes_are_unsafe(const struct es_inspector *in, unsigned int service, const char *text,
+				size_t len);
+
+/* The same for a packet with which a request begins. Uses the inspector's head. */
+int es_inspect_packet_is_unsafe(struct es_inspector *in, unsigned int service,
+				const struct es_ip_packet *packet);
+
+/* es_inspect_was_lost() - was @target lost since this request was given to it? It may have been executed. */
+int es_inspect_was_lost(const struct es_inspector *in, const struct es_record *record, uint32_t cookie,
+			unsigned int target);
+
+/* es_inspect_doubt() - nobody can say whether this packet's request was executed: its client gets a RST */
+void es_inspect_doubt(struct es_inspector *in, const uint8_t *bytes, size_t len);
+
+/* Send one packet to @target, cut into messages; the first is of the order's kind, the others follow it. */
+void es_inspect_send(struct es_inspector *in, const struct es_handover_order *order,
+		     const struct es_ip_packet *packet, size_t segment, unsigned int target);
+
+/* es_inspect_send() for all segments of a gathered request */
+void es_inspect_send_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target);
+
+/* A request went to @target as @order says: remember it, for retransmissions and for the load there. */
+void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+		     unsigned int target, const struct es_handover_order *order);
+
+/* The same for a first request, and count it. */
+void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+			   unsigned int target, const struct es_handover_order *order);
+
+/* es_inspect_give() - a first request in one packet is @target's: note, count and send it */
+void es_inspect_give(struct es_inspector *in, const struct es_record *record,
+		     const struct es_ip_packet *packet, const struct es_handover_order *order,
+		     unsigned int target);
+
+/* The same for a gathered one, which is still there afterwards. */
+void es_inspect_give_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target);
+
+/* es_inspect_give_again() - a first request comes again: to the node that it was given to, as the same
+ * attempt */
+void es_inspect_give_again(struct es_inspector *in, const struct es_record *record,
+			   const struct es_ip_packet *packet, struct es_handover_order *order,
+			   const struct es_decided *decided);
+
+/**
+ * es_inspect_route() - ask rules, plugins and policy, and count what kind of request it was
+ * Returns the node, -1 for none, ES_ROUTE_REJECT or ES_ROUTE_MORE, each with @ret_rejection.
+ */
+int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_request_view *request,
+		     struct es_rejection *ret_rejection);
+
+/* Add to @order what the whole request tells: where the next one starts, what it costs, whether to measure
+ * it. */
+void es_inspect_complete(struct es_inspector *in, const struct es_request_view *request, uint32_t first_seq,
+			 struct es_handover_order *order);
+
+/*
+ * Rules of others' making may have taken their time, a plugin that did not return most of all: others may
+ * have served meanwhile what the client has sent again.
+ */
+int es_inspect_is_overtaken(struct es_inspector *in, enum es_record_flow flow, __u64 flow_hash);
+
+/*
+ * A server reads urgent data apart from the rest, or not at all (RFC 6093), at a place that its stack
+ * chooses: what the inspector reads is not what it reads.
+ */
+static inline int es_inspect_is_urgent(const struct es_ip_packet *packet)
+{
+	return (packet->seg.flags & ES_TCP_URG) != 0;
+}
+
+/* Is this first request still this node's?
+ * What came before the lease was over may be another one's by now. */
+int es_inspect_is_mine(const struct es_inspector *in, __u64 flow_hash);
+
+/* Keep a segment of a request, cut into pieces that fit into messages. */
+enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather *g,
+				      const struct es_record *record, const struct es_ip_packet *packet,
+				      int is_first);
+
+struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, uint32_t cookie);
+
+/* es_inspect_gather() - keep a segment of an incomplete request; decide if that completes it
+ * (gathered.c) */
+void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struct es_record *record,
+		       const struct es_ip_packet *packet, int is_first);
+
+/* Requests that have waited long enough: decide them with what there is, or forget them. */
+void es_inspect_gathers_due(struct es_inspector *in);
+
+void es_inspect_gathers_forget(struct es_inspector *in);
+
+/**
+ * es_inspect_move() - carry out what the policy says of a later request, in one segment
+ * @target: the policy's node, -1 for none
+ */
+void es_inspect_move(struct es_inspector *in, const struct es_record *record,
+		     const struct es_ip_packet *packet, const struct es_handover_order *order, int target);
+
+/* The same for a gathered request, which is kept until its socket is ended, or let go of. */
+void es_inspect_move_gathered(struct es_inspector *in, struct es_gather *g, int target);
+
+/* es_inspect_is_poison() - has this packet's request, or one with its bytes, ended a daemon?
+ * (poisoned.c) */
+int es_inspect_is_poison(const struct es_inspector *in, __u64 flow_hash, const uint8_t *packet, size_t len);
+
+/**
+ * es_inspect_poison() - serve the request without inspection, or refuse it, if it is poison
+ * Returns 0 if it is none.
+ */
+int es_inspect_poison(struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet);
+
+/* What is known of a connection from one of its packets. */
+void es_inspect_order(const struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet, struct es_handover_order *ret_order);
+
+/* Is it the datapath's answer to ES_HANDOVER_END or _GONE? */
+static inline int es_inspect_is_left(const struct es_record *record)
+{
+	return record->kind == ES_RECORD_ENDING || record->kind == ES_RECORD_ENDED ||
+	       record->kind == ES_RECORD_KEPT;
+}
+
+/* Ask the datapath once more to end the socket of a request that leaves, or whether it is gone. */
+void es_inspect_leave_again(struct es_inspector *in, const struct es_gather *g);
+
+/* The datapath has answered. */
+void es_inspect_left(struct es_inspector *in, const struct es_record *record, uint32_t cookie);
+
+/* A segment of a request that has moved its connection away from this node. */
+void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet, uint32_t cookie);
+
+#endif

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Later requests, on connections whose sockets are here. Each stays, that is, goes to the
+ * socket, or moves its connection. A move has three steps: the datapath ends the local socket, if server and
+ * client have nothing left for it, and says so (END); it looks again, until the socket is gone (GONE); only
+ * then the request is handed over. Otherwise a connection that comes back soon would meet its own old socket,
+ * and one whose server just spoke would have two.
+ */
+#include "inspector/inspect/internal.h"
+
+/* May this request leave, by its own form? What is no request beyond doubt is left alone. */
+static int es_move_is_safe(const struct es_handover_order *order)
+{
+	switch (order->pin) {
+	case ES_PIN_none:
+	case ES_PIN_connect:
+	case ES_PIN_chunked:
+	case ES_PIN_length:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static unsigned int es_move_target(struct es_inspector *in, const struct es_handover_order *order, int target)
+{
+	es_inspect_count(in, ES_WORKER_owned);
+	if (target == ES_ROUTE_REJECT && es_move_is_safe(order))
+		return ES_NODE_REJECT;
+	/* The node has the connection: it may be no target for new ones, and still goes on with this. */
+	return target < 0 || !es_move_is_safe(order) ? in->cluster->self : (unsigned int)target;
+}
+
+/*
+ * Send one original packet in one or more messages: a packet that the network card or a virtual link merged
+ * is cut into segments again. The first piece of a request makes the socket, the others follow it.
+ */
+void es_inspect_send(struct es_inspector *in, const struct es_handover_order *order,
+		     const struct es_ip_packet *packet, size_t segment, unsigned int target)
+{
+	struct es_handover_order piece = *order;
+	size_t room = in->params->packet_max - packet->header_len;
+	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
+
+	if (!segment || segment > room)
+		segment = room;
+	if (packet->seg.len <= segment) {
+		request_handover(in->sender, in->cluster, order, packet->bytes, packet->len, target);
+		return;
+	}
+	for (size_t at = 0; at < packet->seg.len; at += segment) {
+		size_t len = packet->seg.len - at < segment ? packet->seg.len - at : segment;
+
+		request_handover(in->sender, in->cluster, &piece, bytes,
+				 es_ip_packet_cut(packet, at, len, bytes), target);
+		piece.kind = ES_HANDOVER_FOLLOW;
+	}
+}
+
+void es_inspect_send_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target)
+{
+	struct es_handover_order order = g->order;
+	struct es_ip_packet packet;
+
+	for (unsigned int i = 0; i < g->count; i++) {
+		if (es_ip_packet_parse(g->segment[i].bytes, g->segment[i].len, &packet))
+			continue;
+		if (i)
+			es_inspect_count(in, ES_WORKER_followed);
+		es_inspect_send(in, &order, &packet, 0, target);
+		order.kind = ES_HANDOVER_FOLLOW;
+	}
+}
+
+static void es_stay_gathered(struct es_inspector *in, struct es_gather *g)
+{
+	g->order.kind = ES_HANDOVER_STAY;
+	es_inspect_count(in, ES_WORKER_stayed);
+	es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, in->cluster->self, &g->order);
+	es_inspect_send_gathered(in, g, in->cluster->self);
+	es_gather_remove(in->gathers, g);
+}
+
+/*
+ * Ask the datapath to end the socket; es_inspect_left() goes on. Until then nobody has the connection, and
+ * this thread may not run, or hang with another request: who asks meanwhile whose it is must not hear that it
+ * is nobody's. A decision for another first byte says so, for ES_STRAY_ON_ITS_WAY_MS, and nothing else.
+ */
+static void es_leave(struct es_inspector *in, struct es_gather *g, unsigned int target)
+{
+	g->target = target;
+	g->leaving = ES_GATHER_LEAVING;
+	g->left_ms = (double)in->now_ns / 1e6;
+	es_decision_table_put(&in->decisions, g->flow_hash, g->cookie, g->first_seq, (__u8)in->cluster->self,
+			      &g->order, es_inspect_now_ms(in));
+	es_inspect_leave_again(in, g);
+}
+
+/* The question may have been lost, or the answer have found no room. A second answer finds nothing to do. */
+void es_inspect_leave_again(struct es_inspector *in, const struct es_gather *g)
+{
+	struct es_handover_order order = {.kind = ES_HANDOVER_END, .service = g->order.service};
+	const uint8_t *bytes = g->segment[0].bytes;
+	size_t len = g->segment[0].len;
+	struct es_ip_packet packet;
+	uint8_t head[120];
+
+	if (g->leaving == ES_GATHER_ENDING && !es_ip_packet_parse(bytes, len, &packet)) {
+		order.kind = ES_HANDOVER_GONE;
+		len = es_ip_packet_cut(&packet, 0, 0, head);
+		bytes = head;
+	}
+	request_handover(in->sender, in->cluster, &order, bytes, len, in->cluster->self);
+}
+
+void es_inspect_move_gathered(struct es_inspector *in, struct es_gather *g, int target)
+{
+	unsigned int node = es_move_target(in, &g->order, target);
+
+	if (node == in->cluster->self)
+		es_stay_gathered(in, g);
+	else
+		es_leave(in, g, node);
+}
+
+void es_inspect_move(struct es_inspector *in, const struct es_record *record,
+		     const struct es_ip_packet *packet, const struct es_handover_order *order, int target)
+{
+	unsigned int node = es_move_target(in, order, target);
+	struct es_handover_order message = *order;
+	uint32_t cookie = packet->seg.ack - 1;
+	struct es_gather *g;
+
+	if (node != in->cluster->self) {
+		g = es_inspect_gather_begin(in, record->flow_hash, cookie);
+		if (!g)
+			return;
+		es_inspect_keep(in, g, record, packet, 1);
+		g->order = *order;
+		es_leave(in, g, node);
+		return;
+	}
+	message.kind = ES_HANDOVER_STAY;
+	es_inspect_count(in, ES_WORKER_stayed);
+	es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, node, &message);
+	es_inspect_send(in, &message, packet, record->gso_size, node);
+}
+
+void es_inspect_left(struct es_inspector *in, const struct es_record *record, uint32_t cookie)
+{
+	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
+
+	/* Given up meanwhile, or answered twice: the client retransmits. */
+	if (!g || !g->leaving)
+		return;
+	if ((double)in->now_ns / 1e6 - g->left_ms >= ES_LEAVE_MS) {
+		es_inspect_count(in, ES_WORKER_gather_forgotten);
+		es_gather_remove(in->gathers, g);
+		return;
+	}
+	if (record->kind == ES_RECORD_ENDING) {
+		g->leaving = ES_GATHER_ENDING;
+		es_inspect_leave_again(in, g);
+		return;
+	}
+	/* An answer to an earlier question. */
+	if ((record->kind == ES_RECORD_ENDED) != (g->leaving == ES_GATHER_ENDING))
+		return;
+	if (record->kind == ES_RECORD_KEPT) {
+		es_inspect_count(in, ES_WORKER_move_refused);
+		es_stay_gathered(in, g);
+		return;
+	}
+	if (g->target == ES_NODE_REJECT) {
+		es_inspect_reject_gathered(in, g);
+		es_gather_remove(in->gathers, g);
+		return;
+	}
+	g->order.kind = ES_HANDOVER_REQUEST;
+	g->order.moved = 1;
+	if (g->order.moves < UINT16_MAX)
+		g->order.moves++;
+	es_inspect_count(in, ES_WORKER_moved);
+	es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, g->target, &g->order);
+	es_inspect_send_gathered(in, g, g->target);
+	es_gather_remove(in->gathers, g);
+}
+
+void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet, uint32_t cookie)
+{
+	const struct es_handover_order *known =
+		es_decision_table_order(&in->decisions, record->flow_hash, cookie);
+	int target = es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
+	struct es_handover_order order;
+
+	if (!known || target < 0) {
+		/* An earlier daemon's: only it knew the connection. */
+		es_inspect_count(in, ES_WORKER_move_forgotten);
+		es_inspect_refuse(in, packet->bytes, packet->len);
+		return;
+	}
+	order = *known;
+	order.repeat = 1;
+	if (target == ES_NODE_REJECT) {
+		es_inspect_reject_again(in, record, packet, &order);
+		return;
+	}
+	if (known->unsafe && es_inspect_was_lost(in, record, cookie, (unsigned int)target)) {
+		es_inspect_doubt(in, packet->bytes, packet->len);
+		return;
+	}
+	if (es_health_state(in->params->health, (unsigned int)target) == ES_NODE_ABSENT) {
+		/* It crashed, and the client has no answer: another node goes on with the connection. */
+		struct es_request_view request = {.flow_hash = record->flow_hash, .current = -1};
+
+		if (record->kind != ES_RECORD_FIRST)
+			return; /* its first segment comes too, and brings it to a node */
+		target = order.attempt < ES_ATTEMPTS_MAX
+				 ? es_route_fallback(&in->router, &request, in->now_ns)
+				 : -1;
+		if (target < 0) {
+			es_inspect_refuse(in, packet->bytes, packet->len);
+			return;
+		}
+		order.repeat = 0;
+		order.attempt++;
+		es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target, &order);
+	}
+	if (record->kind == ES_RECORD_FIRST)
+		es_decision_table_repeat(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);
+	else
+		order.kind = ES_HANDOVER_FOLLOW;
+	es_inspect_count(in, record->kind == ES_RECORD_FIRST ? ES_WORKER_repeated : ES_WORKER_followed);
+	es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Requests that have ended a daemon, here or on another node: nobody reads them, nor asks a rule, a plugin or
+ * a policy about them. They are served as without a daemon, by the node that the ring gives them to, or
+ * refused.
+ */
+#include "inspector/inspect/internal.h"
+
+static const struct es_poison *es_poison_look(const struct es_inspector *in, __u64 flow_hash,
+					      const uint8_t *packet, size_t len)
+{
+	const struct es_poisons *poisons = in->params->poisons;
+
+	if (!poisons || in->now_ns >= __atomic_load_n(&poisons->until_ns, __ATOMIC_ACQUIRE))
+		return NULL;
+	return es_poison_find(poisons, flow_hash, es_poison_request(&in->keys.ring, packet, len), in->now_ns);
+}
+
+int es_inspect_is_poison(const struct es_inspector *in, __u64 flow_hash, const uint8_t *packet, size_t len)
+{
+	return es_poison_look(in, flow_hash, packet, len) != NULL;
+}
+
+/* The next may be another request that ends a daemon; those that are known came too fast. */
+static int es_inspect_is_storm(const struct es_inspector *in, const struct es_record *record)
+{
+	return es_inspect_is_new(record->flow) && in->params->poisons &&
+	       in->now_ns < in->params->poisons->storm_until_ns;
+}
+
+/* Give what has been gathered of it to the node, or to the socket that is here. */
+static void es_poison_serve_gathered(struct es_inspector *in, struct es_gather *g)
+{
+	struct es_request_view request = {.flow_hash = g->flow_hash, .current = -1};
+	int target = es_route_fallback(&in->router, &request, in->now_ns);
+
+	g->order.cost = 1;
+	g->order.pin = ES_PIN_unknown;
+	g->order.unsafe = (uint8_t)es_inspect_bytes_are_unsafe(in, g->order.service, g->text, g->text_len);
+	if (g->flow == ES_FLOW_HERE) {
+		es_inspect_move_gathered(in, g, (int)in->cluster->self);
+		return;
+	}
+	if (g->flow == ES_FLOW_DOUBTFUL && g->order.unsafe) {
+		es_inspect_doubt(in, g->segment[0].bytes, g->segment[0].len);
+	} else if (target < 0) {
+		es_inspect_refuse(in, g->segment[0].bytes, g->segment[0].len);
+	} else {
+		es_inspect_give_gathered(in, g, (unsigned int)target);
+	}
+	es_gather_remove(in->gathers, g);
+}
+
+/* A first request: again to the node that it was given to, or to the ring's. */
+static void es_poison_serve_first(struct es_inspector *in, const struct es_record *record,
+				  const struct es_ip_packet *packet, struct es_handover_order *order)
+{
+	struct es_request_view request = {.flow_hash = record->flow_hash, .current = -1};
+	uint32_t cookie = packet->seg.ack - 1, isn = packet->seg.seq - 1;
+	struct es_decided decided;
+	int target;
+	int is_known = !es_decision_table_find(&in->decisions, record->flow_hash, cookie, isn,
+					       es_inspect_now_ms(in), &decided) &&
+		       decided.node != ES_NODE_REJECT;
+
+	if (order->unsafe && (is_known ? es_inspect_was_lost(in, record, cookie, decided.node)
+				       : record->flow == ES_FLOW_DOUBTFUL)) {
+		es_inspect_doubt(in, packet->bytes, packet->len);
+		return;
+	}
+	if (is_known && es_health_state(in->params->health, decided.node) != ES_NODE_ABSENT) {
+		es_inspect_give_again(in, record, packet, order, &decided);
+		return;
+	}
+	target = es_route_fallback(&in->router, &request, in->now_ns);
+	if (target < 0)
+		es_inspect_refuse(in, packet->bytes, packet->len);
+	else
+		es_inspect_give(in, record, packet, order, (unsigned int)target);
+}
+
+static void es_poison_serve(struct es_inspector *in, const struct es_record *record,
+			    const struct es_ip_packet *packet)
+{
+	struct es_handover_order order;
+	uint32_t cookie = packet->seg.ack - 1;
+	int target;
+
+	es_inspect_order(in, record, packet, &order);
+	order.cost = 1;
+	order.pin = ES_PIN_unknown;
+	order.unsafe = (uint8_t)es_inspect_bytes_are_unsafe(
+		in, record->service, (const char *)es_ip_packet_payload(packet), packet->seg.len);
+	if (record->flow == ES_FLOW_HERE) {
+		/* It stays, and is read no more. */
+		if (record->kind == ES_RECORD_FIRST)
+			es_inspect_move(in, record, packet, &order, (int)in->cluster->self);
+		return;
+	}
+	if (record->kind == ES_RECORD_FIRST) {
+		es_poison_serve_first(in, record, packet, &order);
+		return;
+	}
+	/* What comes before the first segment comes again. */
+	target = es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
+	if (target < 0 || target == ES_NODE_REJECT)
+		return;
+	order.kind = ES_HANDOVER_FOLLOW;
+	es_inspect_count(in, ES_WORKER_followed);
+	es_inspect_send(in, &order, packet, record->gso_size, (unsigned int)target);
+}
+
+int es_inspect_poison(struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet)
+{
+	int is_poison = es_inspect_is_poison(in, record->flow_hash, packet->bytes, packet->len);
+	int is_refused = is_poison && in->cluster->conf->inspector.poison == ES_CONF_POISON_REFUSE;
+	struct es_gather *g;
+
+	if (!packet->seg.len || (!is_poison && !es_inspect_is_storm(in, record)))
+		return 0;
+	es_inspect_count(in, ES_WORKER_poisoned);
+	g = es_gather_lookup(in->gathers, record->flow_hash, packet->seg.ack - 1);
+	if (g && g->leaving)
+		return 1; /* it goes as soon as its socket is ended */
+	if (g && g->has_first && !is_refused) {
+		es_inspect_keep(in, g, record, packet, record->kind == ES_RECORD_FIRST);
+		es_poison_serve_gathered(in, g);
+		return 1;
+	}
+	/* Without its first segment there is nothing to be served: all of it comes again. */
+	if (g)
+		es_gather_remove(in->gathers, g);
+	if (is_refused)
+		es_inspect_reset(in, packet->bytes, packet->len);
+	else
+		es_poison_serve(in, record, packet);
+	return 1;
+}

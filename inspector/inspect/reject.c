@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Requests that a rule refuses are answered here, without a socket: one segment with status, reason and FIN.
+ * The decision table remembers it twice: for a client that did not hear it, and, under what one that did
+ * acknowledges, so that the datapath ends what else comes with a RST.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "inspector/inspect/internal.h"
+
+void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const uint8_t *bytes, size_t len)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = flow->client.w[3]};
+
+	if (sendto(in->reply_fd, bytes, len, 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+		es_inspect_count(in, ES_WORKER_send_failed);
+}
+
+/* Tell the client at once, instead of letting it retransmit into silence. */
+void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
+{
+	struct es_ip_packet packet;
+	uint8_t rst[40];
+
+	if (es_ip_packet_parse(bytes, len, &packet))
+		return;
+	es_ip_packet_reset(&packet, rst);
+	es_inspect_reply(in, &packet.flow, rst, sizeof(rst));
+}
+
+void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)
+{
+	/* Nodes that are not sure of their membership will be, or others will have their place,
+	 * in a moment. */
+	if (es_health_is_unsure(in->params->health, in->now_ns)) {
+		es_inspect_count(in, ES_WORKER_not_mine);
+		return;
+	}
+	es_inspect_count(in, ES_WORKER_no_target);
+	es_inspect_reset(in, bytes, len);
+}
+
+#define ES_ANSWER_SIZE 512
+
+static const char *es_status_reason(unsigned int status)
+{
+	switch (status) {
+	case 403:
+		return "Forbidden";
+	case 404:
+		return "Not Found";
+	case 410:
+		return "Gone";
+	case 429:
+		return "Too Many Requests";
+	case 503:
+		return "Service Unavailable";
+	default:
+		return status < 500 ? "Refused" : "Unavailable";
+	}
+}
+
+/* RFC 9110: 15.6.4 (503), 10.2.3 (Retry-After). A response to HEAD has no body, and says how long it would
+ * be. */
+static size_t es_answer_text(const struct es_handover_order *order, char *text)
+{
+	const struct es_rejection *rejection = &order->rejection;
+	const char *reason = es_status_reason(rejection->status);
+	char retry[48] = "", body[64];
+	int len = snprintf(body, sizeof(body), "%u %s\n", rejection->status, reason);
+	/* RFC 8446 section 6: a fatal alert, access_denied, in the clear as no key is agreed on. */
+	static const char alert[] = {21, 3, 3, 0, 2, 2, 49};
+
+	if (rejection->protocol == ES_HTTP_TLS) {
+		memcpy(text, alert, sizeof(alert));
+		return sizeof(alert);
+	}
+	if (rejection->protocol == ES_HTTP_H2 || rejection->protocol == ES_HTTP_NOT_HTTP)
+		return 0;
+	if (rejection->retry_after_s)
+		snprintf(retry, sizeof(retry), "Retry-After: %u\r\n", rejection->retry_after_s);
+	return (size_t)snprintf(text, ES_ANSWER_SIZE,
+				"HTTP/1.1 %u %s\r\n"
+				"Content-Type: text/plain\r\n"
+				"Content-Length: %d\r\n"
+				"%s"
+				"Connection: close\r\n"
+				"\r\n"
+				"%s",
+				rejection->status, reason, len, retry, rejection->is_head ? "" : body);
+}
+
+/* Returns the answer's length, which is the same each time. */
+static size_t es_answer_send(struct es_inspector *in, const struct es_ip_packet *packet,
+			     const struct es_handover_order *order)
+{
+	uint8_t bytes[ES_ANSWER_HEADER_MAX + ES_ANSWER_SIZE];
+	char text[ES_ANSWER_SIZE];
+	size_t len = es_answer_text(order, text);
+
+	es_inspect_reply(in, &packet->flow, bytes,
+			 es_ip_packet_answer(packet, order->next_request_seq,
+					     ES_TCP_ACK | ES_TCP_PSH | ES_TCP_FIN, text, len, bytes));
+	return len;
+}
+
+void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es_ip_packet *packet,
+		       uint32_t end_seq, const struct es_handover_order *order)
+{
+	struct es_handover_order answered = *order;
+	size_t len;
+
+	/* As with a request that moved its connection away: this node answers for its retransmissions. */
+	answered.moved = 1;
+	answered.next_request_seq = end_seq;
+	es_inspect_count(in, ES_WORKER_rejected);
+	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack - 1, packet->seg.seq - 1,
+			      ES_NODE_REJECT, &answered, es_inspect_now_ms(in));
+	len = es_answer_send(in, packet, &answered);
+	/* Whatever the client sends when it has the answer acknowledges it; the datapath resets it then. */
+	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack + (uint32_t)len, end_seq - 1,
+			      ES_NODE_REJECT, NULL, es_inspect_now_ms(in));
+}
+
+void es_inspect_reject_gathered(struct es_inspector *in, const struct es_gather *g)
+{
+	struct es_ip_packet packet;
+
+	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
+		es_inspect_reject(in, g->flow_hash, &packet, g->first_seq + (uint32_t)g->text_len, &g->order);
+}
+
+void es_inspect_reject_again(struct es_inspector *in, const struct es_record *record,
+			     const struct es_ip_packet *packet, const struct es_handover_order *order)
+{
+	/* What else there is of a body was sent before the answer came; it comes again, and is reset then. */
+	if (record->kind != ES_RECORD_FIRST)
+		return;
+	es_inspect_count(in, ES_WORKER_repeated);
+	es_answer_send(in, packet, order);
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Asks content rules, plugins and the policy in this order, and gives each the view that it may have. */
+#include <errno.h>
+#include <string.h>
+#include "inspector/inspect/route.h"
+
+static void es_router_policies_fini(struct es_router *router)
+{
+	es_plugins_thread_free(&router->plugins);
+	for (unsigned int i = 0; i < ES_CONF_SERVICES_MAX; i++) {
+		if (router->policy[i] && router->policy[i]->free)
+			router->policy[i]->free(router->state[i]);
+		router->policy[i] = NULL;
+		router->state[i] = NULL;
+	}
+	es_rules_free(&router->rules);
+}
+
+static int es_router_policies_init(struct es_router *router)
+{
+	const struct es_conf *conf = router->cluster->conf;
+	int rc;
+
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_policy *policy = es_policy_find(conf->services[i].policy);
+		struct es_policy_settings settings;
+
+		if (!policy)
+			return -ENOENT;
+		es_policy_defaults(policy, &settings);
+		if (conf->services[i].parameters.count)
+			memcpy(settings.param, conf->services[i].params, sizeof(settings.param));
+		settings.load_bound = conf->services[i].load_bound;
+		settings.handover_cost = conf->services[i].handover_cost;
+		rc = policy->new ? policy->new (&settings, &router->state[i]) : 0;
+		if (rc)
+			return rc;
+		router->policy[i] = policy;
+	}
+	rc = es_rules_new(conf, &router->rules);
+	return rc ? rc : es_plugins_thread_new(router->cluster->plugins, &router->plugins);
+}
+
+int es_router_init(struct es_router *router, const struct es_cluster *cluster, const struct es_health *health,
+		   const struct es_route_shared *shared)
+{
+	int rc;
+
+	memset(router, 0, sizeof(*router));
+	router->cluster = cluster;
+	router->health = health;
+	router->shared = shared;
+	router->random.state = cluster->self;
+	rc = es_router_policies_init(router);
+	if (rc)
+		es_router_fini(router);
+	return rc;
+}
+
+void es_router_fini(struct es_router *router)
+{
+	es_router_policies_fini(router);
+}
+
+int es_router_set_cluster(struct es_router *router, const struct es_cluster *cluster)
+{
+	int is_new = cluster->conf != router->cluster->conf;
+
+	router->cluster = cluster;
+	if (!is_new)
+		return 0; /* what a policy has learned is worth more than one change of the ring */
+	es_router_policies_fini(router);
+	return es_router_policies_init(router);
+}
+
+void es_request_describe(struct es_request_view *request, const struct es_http_head *head, const char *text,
+			 size_t len)
+{
+	request->head = head;
+	request->text = text;
+	request->len = len;
+	request->cost = 1;
+	if (!head->target_complete || !head->path.len)
+		return;
+	request->uri = text + head->path.off;
+	request->uri_len = head->path.len + (head->has_query ? 1 + head->query.len : 0);
+	request->target = es_target_hash(request->uri, request->uri_len);
+}
+
+/* The nodes at @now_ns. Their state is looked at each time, as a NACK may just have changed it; their load
+ * once for all packets of a batch. */
+static void es_router_look(struct es_router *router, unsigned long long now_ns)
+{
+	const struct es_cluster *cluster = router->cluster;
+	int is_new = router->now_ns != now_ns;
+
+	router->now_ns = now_ns;
+	for (unsigned int i = 0; i < cluster->conf->node_count; i++) {
+		struct es_node_view *node = &router->node[i];
+
+		node->weight = cluster->weight[i];
+		node->is_target = es_cluster_is_target(cluster, router->health, i, now_ns);
+		node->is_draining = es_cluster_is_last_resort(cluster, router->health, i, now_ns);
+		if (is_new && router->shared && router->shared->load)
+			es_load_estimate(&router->shared->load[i], now_ns, node);
+	}
+}
+
+static void es_router_view(struct es_router *router, unsigned long long now_ns,
+			   struct es_cluster_view *ret_view)
+{
+	es_router_look(router, now_ns);
+	*ret_view = (struct es_cluster_view){
+		.self = router->cluster->self,
+		.count = router->cluster->conf->node_count,
+		.node = router->node,
+		.ring = router->cluster->ring,
+		.now_ns = now_ns,
+		.random = &router->random,
+	};
+}
+
+static int es_head_is_http(const struct es_http_head *head)
+{
+	return head->result == ES_HTTP_DONE || head->result == ES_HTTP_AMBIGUOUS;
+}
+
+/* What the rules make of a request: ES_RULES_PASS, ES_ROUTE_REJECT or a node. They know HTTP/1.x only. */
+static int es_route_rules(struct es_router *router, unsigned int service, struct es_request_view *request,
+			  const struct es_cluster_view *view, struct es_rejection *ret_rejection)
+{
+	struct es_rules_refusal refusal;
+	int node = ES_RULES_PASS;
+
+	*ret_rejection = (struct es_rejection){
+		.is_head = request->head->method == ES_HTTP_METHOD_HEAD,
+		.protocol = request->head->result,
+	};
+	if (es_head_is_http(request->head))
+		node = es_rules_apply(router->rules, service, router->cluster->urls[service], request, view,
+				      &refusal);
+	if (node != ES_RULES_REJECT)
+		return node;
+	ret_rejection->status = refusal.status;
+	ret_rejection->retry_after_s = refusal.retry_after_s;
+	return ES_ROUTE_REJECT;
+}
+
+/* The plugins' word, as es_route() says it; -1 if the policy has it, within @request's nodes then. */
+static int es_route_plugins(struct es_router *router, unsigned int service, struct es_request_view *request,
+			    const struct es_cluster_view *view, struct es_rejection *ret_rejection)
+{
+	struct es_plugins_answer answer;
+
+	switch (es_plugins_route(router->plugins, service, request, view, &answer)) {
+	case ES_PLUGINS_NODE:
+		return (int)answer.node;
+	case ES_PLUGINS_MORE:
+		ret_rejection->more_bytes = answer.more_bytes;
+		return ES_ROUTE_MORE;
+	case ES_PLUGINS_REJECT:
+		ret_rejection->status = answer.status;
+		ret_rejection->retry_after_s = answer.retry_after_s;
+		return ES_ROUTE_REJECT;
+	default:
+		return -1;
+	}
+}
+
+int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
+	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
+{
+	struct es_request_view before;
+	struct es_cluster_view view;
+	int node = -1;
+
+	es_router_view(router, now_ns, &view);
+	view.targets = router->cluster->targets[service];
+	view.explain = explain;
+	node = es_route_rules(router, service, request, &view, ret_rejection);
+	if (node != ES_RULES_PASS)
+		return node;
+	before = *request;
+	node = es_route_plugins(router, service, request, &view, ret_rejection);
+	if (node == ES_ROUTE_MORE && explain) {
+		*request = before; /* nobody will gather it */
+		request->truncated = 1;
+		node = es_route_plugins(router, service, request, &view, ret_rejection);
+	}
+	if (node != -1)
+		return node;
+	if (request->uri)
+		node = router->policy[service]->route(router->state[service], request, &view);
+	/* A policy that names a node that is none must not cost the client its request. */
+	return node >= 0 && es_view_is_target(request, &view, (unsigned int)node)
+		       ? node
+		       : es_policy_fallback(request, &view);
+}
+
+int es_route_again(struct es_router *router, unsigned int service, struct es_request_view *request,
+		   unsigned long long now_ns, struct es_rejection *ret_rejection)
+{
+	struct es_cluster_view view;
+	int node;
+
+	es_router_view(router, now_ns, &view);
+	node = es_route_rules(router, service, request, &view, ret_rejection);
+	if (node == ES_RULES_PASS) {
+		request->truncated = 1; /* what was gathered of it is not here any more */
+		node = es_route_plugins(router, service, request, &view, ret_rejection);
+	}
+	return node != ES_RULES_PASS ? node : es_policy_fallback(request, &view);
+}
+
+int es_route_fallback(struct es_router *router, const struct es_request_view *request,
+		      unsigned long long now_ns)
+{
+	struct es_cluster_view view;
+
+	es_router_view(router, now_ns, &view);
+	return es_policy_fallback(request, &view);
+}
+
+void es_route_sent(struct es_router *router, unsigned int node, unsigned int cost, unsigned long long now_ns)
+{
+	if (node < ES_NODES_MAX && router->shared && router->shared->load)
+		es_load_sent(&router->shared->load[node], cost, now_ns, &router->node[node]);
+}

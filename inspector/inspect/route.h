@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_ROUTE_H
+#define ES_ROUTE_H
+
+/*
+ * From a request to its node: what a worker knows of cluster and content is put into the views that a policy
+ * sees (policy/policy.h), and the policy of the service is asked.
+ */
+#include "inspector/cluster/cluster.h"
+#include "inspector/rules/rules.h"
+#include "inspector/handover/rejection.h"
+#include "inspector/http/head.h"
+#include "inspector/plugin/host.h"
+#include "inspector/policy/load.h"
+#include "inspector/policy/policy.h"
+
+/**
+ * struct es_route_shared - what all workers of a node share; outlives them
+ * @load: of each node; NULL: nothing is known
+ */
+struct es_route_shared {
+	struct es_load *load;
+};
+
+struct es_router {
+	const struct es_cluster *cluster;
+	const struct es_health *health;
+	const struct es_route_shared *shared;
+	const struct es_policy *policy[ES_CONF_SERVICES_MAX];
+	void *state[ES_CONF_SERVICES_MAX];
+	struct es_plugins_thread *plugins;
+	struct es_rules *rules;
+	struct es_random random;
+	unsigned long long now_ns; /* of the loads in @node */
+	struct es_node_view node[ES_NODES_MAX];
+};
+
+/* es_router_init() - returns 0 or -errno; on failure nothing is left behind. @shared may be NULL. */
+int es_router_init(struct es_router *router, const struct es_cluster *cluster, const struct es_health *health,
+		   const struct es_route_shared *shared);
+void es_router_fini(struct es_router *router);
+
+/* es_router_set_cluster() - use another version; with another configuration, policies start anew */
+int es_router_set_cluster(struct es_router *router, const struct es_cluster *cluster);
+
+/* es_request_describe() - fills in what @head tells of the request: its URI and target */
+void es_request_describe(struct es_request_view *request, const struct es_http_head *head, const char *text,
+			 size_t len);
+
+#define ES_ROUTE_REJECT (-2)
+#define ES_ROUTE_MORE	(-3)
+
+/**
+ * es_route() - the node for a request, as rules, plugins and @service's policy say, in this order; -1 if none
+ * @request gets what rules and URL table know of it, its cost among that. ES_ROUTE_REJECT and @ret_rejection
+ * if a rule refuses it; ES_ROUTE_MORE if a plugin wants more of it, never if it is truncated. What is no
+ * HTTP/1.x is shown to the plugins only. The caller says with es_route_sent() if the request went to the
+ * node.
+ */
+int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
+	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection);
+
+/**
+ * es_route_again() - for a request that came back from the node that es_route() had named
+ * What the rules say holds still; else the flow's own place on the ring, and not the policy, decides: it made
+ * its choice, and is not told that this was none. Returns as es_route().
+ */
+int es_route_again(struct es_router *router, unsigned int service, struct es_request_view *request,
+		   unsigned long long now_ns, struct es_rejection *ret_rejection);
+
+/* es_route_fallback() - without asking the policy: es_policy_fallback() */
+int es_route_fallback(struct es_router *router, const struct es_request_view *request,
+		      unsigned long long now_ns);
+
+/* es_route_sent() - a request was given to @node */
+void es_route_sent(struct es_router *router, unsigned int node, unsigned int cost, unsigned long long now_ns);
+
+#endif

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Segments of a connection that nobody acknowledges (kmod/core/strays.h). A stack answers what belongs to
+ * none of its connections with a RST, and the client begins anew at once; here, no node knows of the others'
+ * connections. So the inspecting node asks them, about many in one message: it gathers questions for a
+ * moment.
+ *
+ * First those that are no members: their daemon may be gone, while their kernels go on with what they have.
+ * Who does not answer within a moment has nothing any more. Then the members, one after another, this node
+ * included. Each must say no. If one does not, or does not answer, the client is left alone, and the question
+ * begins anew when it sends again.
+ *
+ * The members are asked twice: a connection may leave one that is still to be asked for one that has been
+ * asked already (a program hands it over), where the second round finds it.
+ *
+ * A node of a version that does not understand a message about many gets one for each.
+ */
+#include "inspector/inspect/internal.h"
+#include "membership/wire.h"
+
+#define ES_STRAY_ROUNDS 2
+#define ES_STRAY_AWAY                                                                                        \
+	0xff /* in a message's field attempt, instead of the round: to a node that is no member */
+
+/* So long are questions gathered. */
+#define ES_STRAY_GATHER_NS 100000000ULL
+
+/* So long a node is waited for that is perhaps not there, and one that must answer. */
+#define ES_STRAY_AWAY_NS   200000000ULL
+#define ES_STRAY_MEMBER_NS 1000000000ULL
+
+/*
+ * What questions may cost on the cluster network in a second beyond what their segments have cost on the
+ * public one, answers included, and all nodes together: of flows of which more is known than the segment, and
+ * of others. A flood of invented segments finds only the small budget; one that begins with SYNs the other,
+ * too.
+ */
+static const double es_stray_bytes_per_s[2] = {40e3, 160e3};
+
+/* So many seconds' worth is saved up: a node's connections come back in the first moments, by and by in the
+ * next. */
+static const double es_stray_saved_s[2] = {16, 4};
+
+/*
+ * Of what a segment has cost, so much may its question. With what is free above, a flood costs no more than
+ * it is from 800 kB/s on. Where it is enough for the whole question, as of real requests in a cluster of some
+ * nodes, no flood keeps anybody from being asked about.
+ */
+#define ES_STRAY_PART		0.75
+#define ES_STRAY_FRAME_MIN	60
+#define ES_STRAY_FRAME_OVERHEAD 14
+#define ES_STRAY_UDP_OVERHEAD	(14 + 20 + 8)
+
+/* Of what is free, one client's address may use so much. */
+#define ES_STRAY_SOURCE_PART 8
+
+struct es_strays_message {
+	struct es_stray_service service;
+	struct es_stray_question question[ES_STRAYS_MANY];
+};
+
+static int es_stray_is_away(const struct es_inspector *in, unsigned int node)
+{
+	return node != in->cluster->self && es_health_state(in->params->health, node) >= ES_NODE_LEFT;
+}
+
+static int es_stray_understands_many(const struct es_inspector *in, unsigned int node)
+{
+	return node == in->cluster->self ||
+	       (atomic_load_explicit(&in->params->health->understands[node], memory_order_relaxed) &
+		ES_WIRE_UNDERSTANDS_STRAYS);
+}
+
+/* What it costs to ask all others, on the cluster network: for the question, and for a message about many. */
+static void es_stray_cost(const struct es_inspector *in, size_t len, double *ret_question,
+			  double *ret_message)
+{
+	const size_t header = ES_STRAY_UDP_OVERHEAD + sizeof(struct es_handover);
+	size_t question = 0, message = 0;
+
+	for (unsigned int node = 0; node < in->cluster->conf->node_count; node++) {
+		size_t times = es_stray_is_away(in, node) ? 1 : ES_STRAY_ROUNDS;
+
+		if (node == in->cluster->self)
+			continue;
+		if (es_stray_understands_many(in, node)) {
+			question += times * sizeof(struct es_stray_question);
+			message += times * 2 * (header + sizeof(struct es_stray_service));
+		} else {
+			question += times * 2 * (header + len);
+		}
+	}
+	*ret_question = (double)question;
+	*ret_message = (double)message;
+}
+
+/* This worker's part of what is free for all nodes in a second. */
+static double es_stray_share(const struct es_inspector *in, int is_heard)
+{
+	unsigned int workers = in->params->count ? in->params->count : 1;
+
+	return es_stray_bytes_per_s[is_heard] / in->cluster->conf->node_count / workers;
+}
+
+static void es_stray_budget_grow(struct es_inspector *in, struct es_stray_budget *b, int is_heard,
+				 double brought, double cost)
+{
+	double share = es_stray_share(in, is_heard), most = share * es_stray_saved_s[is_heard];
+
+	/* One question must be possible, however much it costs. */
+	most = most < 2 * cost ? 2 * cost : most;
+	if (!b->since_ns)
+		b->bytes = most;
+	else
+		b->bytes += share * (double)(in->now_ns - b->since_ns) / 1e9 + brought;
+	b->since_ns = in->now_ns;
+	if (b->bytes > most)
+		b->bytes = most;
+}
+
+/* Who brings what its questions cost takes nothing of the others'. */
+static int es_stray_source_may(struct es_inspector *in, const struct es_flow *flow, int is_heard, double cost)
+{
+	__u64 hash = es_addr_hash(&in->keys.ring, &flow->client);
+	struct es_stray_source *source = &in->strays.source[hash % ES_STRAY_SOURCES];
+	unsigned int second = (unsigned int)(in->now_ns / 1000000000ULL);
+	double most = es_stray_share(in, is_heard) * es_stray_saved_s[is_heard] / ES_STRAY_SOURCE_PART;
+
+	if (source->second != second)
+		*source = (struct es_stray_source){.second = second};
+	if (source->bytes > 0 && source->bytes + cost > most)
+		return 0;
+	source->bytes += cost;
+	if (source->bytes < 0)
+		source->bytes = 0;
+	return 1;
+}
+
+/* May all be asked about a segment that has come again? @is_first: its message is about no other yet */
+static int es_stray_may_ask(struct es_inspector *in, const struct es_record *record,
+			    const struct es_ip_packet *packet, size_t len, int is_first)
+{
+	int is_heard = record->flow == ES_FLOW_HEARD;
+	struct es_stray_budget *b = &in->strays.budget[is_heard];
+	size_t frame = ES_STRAY_FRAME_OVERHEAD + packet->len;
+	double brought, cost, message;
+
+	brought = ES_STRAY_PART * (double)(frame < ES_STRAY_FRAME_MIN ? ES_STRAY_FRAME_MIN : frame);
+	es_stray_cost(in, len, &cost, &message);
+	es_stray_budget_grow(in, b, is_heard, brought, cost + message);
+	if (is_first)
+		cost += message;
+	if (b->bytes < cost || !es_stray_source_may(in, &packet->flow, is_heard, cost - brought))
+		return 0;
+	b->bytes -= cost;
+	return 1;
+}
+
+static __u64 es_stray_bits(unsigned int count)
+{
+	return count < 64 ? (1ULL << count) - 1 : ~0ULL;
+}
+
+/* Forget those that are somewhere, or about which a node said nothing. */
+static void es_stray_group_sift(struct es_stray_group *g)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < g->count; i++)
+		if (g->open & 1ULL << i)
+			g->stray[kept++] = g->stray[i];
+	g->count = kept;
+	g->open = es_stray_bits(kept);
+	g->said = 0;
+}
+
+static void es_stray_ask_node(struct es_inspector *in, const struct es_stray_group *g, unsigned int node,
+			      unsigned int attempt)
+{
+	struct es_handover_order order = {
+		.kind = ES_HANDOVER_STRAY,
+		.service = g->service,
+		.attempt = attempt,
+		.requests = g->id,
+	};
+	struct es_strays_message m = {};
+	struct es_ip_packet packet;
+
+	for (unsigned int i = 0; i < g->count; i++) {
+		const struct es_stray_case *c = &g->stray[i];
+
+		if (!es_stray_understands_many(in, node)) {
+			request_handover(in->sender, in->cluster, &order, c->packet, c->len, node);
+			continue;
+		}
+		if (es_ip_packet_parse(c->packet, c->len, &packet))
+			continue;
+		m.service.address = packet.flow.service.w[3];
+		m.service.port = packet.flow.service_port;
+		m.question[i] = (struct es_stray_question){
+			.client = packet.flow.client.w[3],
+			.port = packet.flow.client_port,
+			.flags = packet.seg.flags,
+			.seq = es_htonl(packet.seg.seq),
+			.ack = es_htonl(packet.seg.ack),
+		};
+	}
+	if (!es_stray_understands_many(in, node))
+		return;
+	m.service.count = es_htons(g->count);
+	order.kind = ES_HANDOVER_STRAYS;
+	request_handover(in->sender, in->cluster, &order, (const uint8_t *)&m, es_strays_len(g->count), node);
+}
+
+/* Nobody has them. */
+static void es_stray_tell(struct es_inspector *in, const struct es_stray_group *g)
+{
+	for (unsigned int i = 0; i < g->count; i++) {
+		const struct es_stray_case *c = &g->stray[i];
+
+		if (!es_inspect_is_mine(in, c->flow_hash)) {
+			es_inspect_count(in, ES_WORKER_not_mine);
+			continue;
+		}
+		es_inspect_count(in, ES_WORKER_stray_resets);
+		es_inspect_reset(in, c->packet, c->len);
+	}
+}
+
+/* Ask the first member from @node on; behind the last one of the last round, nobody has the connections. */
+static void es_stray_ask(struct es_inspector *in, struct es_stray_group *g, unsigned int node)
+{
+	const struct es_cluster *cluster = in->cluster;
+
+	es_stray_group_sift(g);
+	for (; g->count && g->round < ES_STRAY_ROUNDS; g->round++, node = 0) {
+		/* Who has left since then was asked by nobody. */
+		while (node < cluster->conf->node_count && g->away[node] && es_stray_is_away(in, node))
+			node++;
+		if (node < cluster->conf->node_count) {
+			g->state = ES_STRAY_ASKED;
+			g->node = node;
+			g->deadline_ns = in->now_ns + ES_STRAY_MEMBER_NS;
+			es_stray_ask_node(in, g, node, g->round);
+			return;
+		}
+	}
+	es_stray_tell(in, g);
+	g->state = ES_STRAY_FREE;
+}
+
+/* What was gathered is asked about: first all that are no members. */
+static void es_stray_begin(struct es_inspector *in, struct es_stray_group *g)
+{
+	unsigned int asked = 0;
+
+	g->open = es_stray_bits(g->count);
+	g->id = ++in->strays.id;
+	g->round = 0;
+	for (unsigned int node = 0; node < in->cluster->conf->node_count; node++) {
+		g->away[node] = (uint8_t)es_stray_is_away(in, node);
+		if (!g->away[node])
+			continue;
+		es_stray_ask_node(in, g, node, ES_STRAY_AWAY);
+		asked++;
+	}
+	if (!asked) {
+		es_stray_ask(in, g, 0);
+		return;
+	}
+	g->state = ES_STRAY_ASKED_AWAY;
+	g->deadline_ns = in->now_ns + ES_STRAY_AWAY_NS;
+}
+
+/* The group that gathers questions about the service, or a free one, which may do so; NULL if there is none.
+ */
+static struct es_stray_group *es_stray_group_of(struct es_strays *strays, unsigned int service)
+{
+	struct es_stray_group *found = NULL;
+
+	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++) {
+		struct es_stray_group *g = &strays->group[i];
+
+		if (g->state == ES_STRAY_GATHERING && g->service == service)
+			return g;
+		if (g->state == ES_STRAY_FREE)
+			found = g;
+	}
+	return found;
+}
+
+void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet)
+{
+	struct es_stray_group *g = es_stray_group_of(&in->strays, record->service);
+	/* One byte stands for all: its place in the stream is what matters. A FIN has none. */
+	size_t payload = packet->seg.len ? 1 : 0;
+	struct es_stray_case *c;
+
+	if (!g || packet->header_len + payload > sizeof(c->packet) ||
+	    !es_stray_may_ask(in, record, packet, packet->header_len + payload, g->state == ES_STRAY_FREE)) {
+		es_inspect_count(in, ES_WORKER_stray_limited);
+		return;
+	}
+	es_inspect_count(in, ES_WORKER_strays);
+	if (g->state == ES_STRAY_FREE) {
+		g->state = ES_STRAY_GATHERING;
+		g->service = record->service;
+		g->count = 0;
+		g->deadline_ns = in->now_ns + ES_STRAY_GATHER_NS;
+	}
+	c = &g->stray[g->count++];
+	c->flow_hash = record->flow_hash;
+	c->seq = packet->seg.seq;
+	c->len = es_ip_packet_cut(packet, 0, payload, c->packet);
+	if (g->count == ES_STRAYS_MANY)
+		es_stray_begin(in, g);
+}
+
+void es_inspect_strays_due(struct es_inspector *in)
+{
+	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++) {
+		struct es_stray_group *g = &in->strays.group[i];
+
+		if (g->state == ES_STRAY_FREE || g->deadline_ns > in->now_ns)
+			continue;
+		switch (g->state) {
+		case ES_STRAY_GATHERING:
+			es_stray_begin(in, g);
+			break;
+		case ES_STRAY_ASKED_AWAY:
+			es_stray_ask(in, g, 0);
+			break;
+		default:
+			g->open &= g->said;
+			es_stray_ask(in, g, g->node + 1);
+			break;
+		}
+	}
+}
+
+void es_inspect_strays_forget(struct es_inspector *in)
+{
+	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++)
+		in->strays.group[i].state = ES_STRAY_FREE;
+}
+
+/* Is what comes back as @nack the group's question that is open? */
+static int es_stray_is_asked(const struct es_stray_group *g, const struct es_handover *nack)
+{
+	if (g->id != es_ntohl(nack->requests))
+		return 0;
+	if (nack->attempt == ES_STRAY_AWAY)
+		return g->state == ES_STRAY_ASKED_AWAY;
+	return g->state == ES_STRAY_ASKED && g->node == nack->source && g->round == nack->attempt;
+}
+
+/* A node has said something about @said, and that it may have @here of them. */
+static void es_stray_said(struct es_inspector *in, struct es_stray_group *g, __u64 said, __u64 here)
+{
+	g->open &= ~here;
+	if (g->state != ES_STRAY_ASKED)
+		return; /* others may have more; it is waited for them all */
+	g->said |= said;
+	if (!(g->open & ~g->said))
+		es_stray_ask(in, g, g->node + 1);
+}
+
+void es_inspect_strays_answer(struct es_inspector *in, const struct es_handover *nack)
+{
+	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++) {
+		struct es_stray_group *g = &in->strays.group[i];
+
+		if (es_stray_is_asked(g, nack)) {
+			es_stray_said(in, g, ~0ULL, es_cpu_be64((__u64)nack->content));
+			return;
+		}
+	}
+}
+
+void es_inspect_stray_answer(struct es_inspector *in, const struct es_handover *nack,
+			     const struct es_ip_packet *packet)
+{
+	__u64 flow_hash = es_flow_hash(&in->keys.ring, &packet->flow);
+
+	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++) {
+		struct es_stray_group *g = &in->strays.group[i];
+		__u64 about = 0;
+
+		if (!es_stray_is_asked(g, nack))
+			continue;
+		for (unsigned int k = 0; k < g->count; k++)
+			if (g->stray[k].flow_hash == flow_hash && g->stray[k].seq == packet->seg.seq)
+				about |= 1ULL << k;
+		if (about)
+			es_stray_said(in, g, about, nack->nack == ES_NACK_HERE ? about : 0);
+	}
+}

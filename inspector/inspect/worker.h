@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_WORKER_H
+#define ES_WORKER_H
+
+/*
+ * A worker thread: takes packets from its ring buffer, decides, hands over. Workers share nothing that is
+ * written per packet.
+ */
+#include "inspector/cluster/cluster.h"
+#include "inspector/datapath/datapath.h"
+#include "inspector/inspect/decision_table.h"
+#include "inspector/config/keyfile.h"
+#include "inspector/inspect/route.h"
+#include "kmod/core/poison.h"
+
+struct es_worker;
+
+/* What a worker counts; read by the control thread at any time. */
+#define ES_WORKER_COUNTERS(X)                                                                                \
+	X(requests, "first requests decided")                                                                \
+	X(handovers, "first requests handed over to another node")                                           \
+	X(kept, "first requests handed over to this node itself")                                            \
+	X(repeated, "retransmitted requests sent to the same node again")                                    \
+	X(followed, "later segments of a request sent after it")                                             \
+	X(gathered, "requests that spanned segments")                                                        \
+	X(gather_timeout, "requests decided before their head was complete")                                 \
+	X(gather_forgotten, "incomplete requests given up (bound reached, or no first segment came)")        \
+	X(not_http, "requests that are not HTTP/1.x, routed by the ring")                                    \
+	X(tls, "TLS connections, routed by the ring")                                                        \
+	X(http2, "HTTP/2 connections, routed by the ring")                                                   \
+	X(ambiguous, "requests whose framing is ambiguous")                                                  \
+	X(nacks, "handovers refused by their target and sent elsewhere")                                     \
+	X(nack_late,                                                                                         \
+	  "refusals of a request that has been given to another node, or for another time, since")           \
+	X(nack_bad, "messages on the worker's socket that are no authentic NACK")                            \
+	X(unreachable, "handovers that did not arrive: no datapath runs there, or nobody is there")          \
+	X(rejected, "requests refused by a rule, answered by the inspector")                                 \
+	X(doubtful, "requests that a lost node may have executed and that are not safe, answered with RST")  \
+	X(no_target, "requests that no node can serve, answered with RST")                                   \
+	X(strays, "connections that are not known here, about which all nodes were asked")                   \
+	X(stray_resets, "connections that no node has, answered with RST")                                   \
+	X(stray_limited, "segments of connections that are not known here, too many to ask about")           \
+	X(bad_packet, "packets that could not be parsed")                                                    \
+	X(bad_checksum, "packets with a wrong TCP checksum")                                                 \
+	X(fin_before_request, "FINs of connections without a request, given to the server here")             \
+	X(send_failed, "messages that could not be sent")                                                    \
+	X(owned, "later requests decided, of connections that this node has")                                \
+	X(stayed, "later requests left on this node")                                                        \
+	X(moved, "later requests that moved their connection to another node")                               \
+	X(move_refused, "later requests left on this node because server or client had gone on")             \
+	X(move_forgotten, "retransmitted requests of moved connections that are not known any more")         \
+	X(woken, "times the datapath woke the worker")                                                       \
+	X(not_mine, "requests left to the client's retransmission: the ring changes")                        \
+	X(late, "packets left to the client's retransmission: the datapath had served without the daemon")   \
+	X(poisoned, "packets of requests that are not inspected, as one like them has ended a daemon")       \
+	X(decisions_early,                                                                                   \
+	  "decisions forgotten while their requests may come again: connection_rate is higher")              \
+	X(client_reset, "incomplete first requests whose client has given the connection up")
+
+enum es_worker_counter {
+#define X(name, description) ES_WORKER_##name,
+	ES_WORKER_COUNTERS(X)
+#undef X
+		ES_WORKER_COUNTER_COUNT
+};
+
+extern const char *const es_worker_counter_name[ES_WORKER_COUNTER_COUNT];
+extern const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT];
+
+/**
+ * struct es_worker_params - what a worker needs; all outlives it
+ * @id: its number of @count, also its stream of handover messages
+ * @route: for the policies; may be NULL
+ * @lease_ns: struct es_state's; @mark, @poisons: in it, too (kmod/core/poison.h); NULL: none
+ * @packet_max: bytes of the longest client packet that fits into a handover message
+ */
+struct es_worker_params {
+	unsigned int id;
+	unsigned int count;
+	struct es_datapath *datapath;
+	struct es_decision_table decisions;
+	struct es_health *health;
+	const struct es_route_shared *route;
+	const __u64 *lease_ns;
+	struct es_mark *mark;
+	const struct es_poisons *poisons;
+	struct es_keys keys;
+	size_t packet_max;
+};
+
+/* es_worker_new() - start the thread. @cluster stays the caller's. Returns 0 or -errno. */
+int es_worker_new(const struct es_worker_params *params, const struct es_cluster *cluster,
+		  struct es_worker **ret_worker);
+
+/* es_worker_call() - run @fn in the worker's thread, between two packets, and wait for it.
+ * Any other thread. */
+struct es_inspector;
+typedef void (*es_worker_fn)(struct es_inspector *inspector, void *ctx);
+void es_worker_call(struct es_worker *worker, es_worker_fn fn, void *ctx);
+
+/**
+ * es_worker_set_cluster() - use another version, and these keys, from now on
+ * Returns when the worker has let go of the old one, which may then be freed. Control thread only.
+ */
+int es_worker_set_cluster(struct es_worker *worker, const struct es_cluster *cluster,
+			  const struct es_keys *keys);
+
+/**
+ * struct es_proof - the node that has the socket of a connection whose client may not know it yet
+ * Found when the ring changes: the connection's new inspecting node must give a repeated request to that
+ * node.
+ */
+struct es_proof {
+	__u64 flow_hash;
+	__u32 cookie;
+	__u32 first_seq;
+	unsigned int node;
+};
+
+/* es_worker_learn() - returns when the worker has taken in those of @proofs that are its own. */
+void es_worker_learn(struct es_worker *worker, const struct es_proof *proofs, size_t count);
+
+/* es_worker_free() - stop and join the thread */
+void es_worker_free(struct es_worker **worker);
+
+unsigned long long es_worker_count(const struct es_worker *worker, enum es_worker_counter counter);
+
+/* First requests that this worker gave to @node. */
+unsigned long long es_worker_sent_to(const struct es_worker *worker, unsigned int node);
+
+unsigned int es_worker_gathering(const struct es_worker *worker);
+
+#endif

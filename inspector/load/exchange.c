@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The datagrams by which nodes tell each other their loads: the socket, the signature, the sequence numbers.
+ * What is in them is daemon/load.c's.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/base/clock.h"
+#include "inspector/load/exchange.h"
+#include "inspector/inspect/poison.h"
+
+#define ES_LOADS_MAC_WORDS (offsetof(struct es_loads_message, mac) / 8)
+
+static __be64 es_loads_mac(const struct es_sipkey *key, const struct es_loads_message *message)
+{
+	struct es_sipstate sip;
+
+	es_siphash_init(&sip, key);
+	for (size_t i = 0; i < ES_LOADS_MAC_WORDS; i++) {
+		__u64 word;
+
+		memcpy(&word, (const __u8 *)message + i * 8, sizeof(word));
+		es_siphash_word(&sip, es_cpu_le64(word));
+	}
+	return (__be64)es_cpu_be64(es_siphash_final(&sip, 0, ES_LOADS_MAC_WORDS * 8));
+}
+
+int es_load_exchange_open(struct es_load_exchange *exchange, const struct es_cluster *cluster)
+{
+	const struct sockaddr_in *self = &cluster->handover_address[cluster->self];
+	int rc;
+
+	memset(exchange, 0, sizeof(*exchange));
+	exchange->sequence = es_clock_ns(CLOCK_REALTIME);
+	exchange->bound = *self;
+	exchange->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (exchange->fd < 0)
+		return -errno;
+	if (bind(exchange->fd, (const struct sockaddr *)self, sizeof(*self))) {
+		rc = -errno;
+		es_load_exchange_close(exchange);
+		return rc;
+	}
+	return 0;
+}
+
+void es_load_exchange_close(struct es_load_exchange *exchange)
+{
+	if (exchange->fd >= 0)
+		close(exchange->fd);
+	exchange->fd = -1;
+}
+
+void es_load_exchange_send(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			   const struct es_keys *keys, const struct es_wire_load *load)
+{
+	struct es_loads_message message = {
+		.magic = es_htonl(ES_LOADS_MAGIC),
+		.version = ES_LOADS_VERSION,
+		.source = (__u8)cluster->self,
+		.sequence = (__be64)es_cpu_be64(++exchange->sequence),
+	};
+	struct iovec iov = {.iov_base = &message, .iov_len = sizeof(message)};
+	struct mmsghdr to[ES_NODES_MAX];
+	unsigned int count = 0, at = 0;
+
+	message.len = es_htons((__u16)es_wire_put_load(message.payload, sizeof(message.payload), load));
+	message.mac = es_loads_mac(&keys->key[0].handover, &message);
+	for (unsigned int i = 0; i < cluster->conf->node_count; i++) {
+		if (i == cluster->self)
+			continue;
+		memset(&to[count], 0, sizeof(to[count]));
+		to[count].msg_hdr.msg_name = (void *)&cluster->handover_address[i];
+		to[count].msg_hdr.msg_namelen = sizeof(cluster->handover_address[i]);
+		to[count].msg_hdr.msg_iov = &iov;
+		to[count].msg_hdr.msg_iovlen = 1;
+		count++;
+	}
+	/* Each step ends with a message that was sent, or that cannot be. */
+	while (at < count) {
+		int sent = sendmmsg(exchange->fd, &to[at], count - at, 0);
+
+		exchange->sent += sent > 0 ? (unsigned int)sent : 0;
+		at += sent > 0 ? (unsigned int)sent : 1;
+	}
+}
+
+static int es_loads_is_authentic(const struct es_loads_message *message, const struct es_keys *keys)
+{
+	for (unsigned int i = 0; i < keys->count; i++)
+		if (es_loads_mac(&keys->key[i].handover, message) == message->mac)
+			return 1;
+	return 0;
+}
+
+int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			     const struct es_keys *keys, unsigned int *ret_node,
+			     struct es_wire_load *ret_load)
+{
+	struct es_loads_message message;
+	ssize_t got = recv(exchange->fd, &message, sizeof(message), MSG_TRUNC);
+	__u64 sequence;
+
+	/* An ICMP error of what was sent before is no message. */
+	if (got < 0)
+		return errno == ECONNREFUSED || errno == EHOSTUNREACH ? -EBADMSG : 0;
+	if (got == sizeof(message) && message.version == ES_POISON_MESSAGE_VERSION && exchange->other &&
+	    !exchange->other(exchange->ctx, &message, sizeof(message)))
+		return -EBADMSG; /* no load, and no reason to count it as refused */
+	if (got != sizeof(message) || message.magic != es_htonl(ES_LOADS_MAGIC) ||
+	    message.version != ES_LOADS_VERSION || message.source == cluster->self ||
+	    message.source >= cluster->conf->node_count || !es_loads_is_authentic(&message, keys))
+		goto refused;
+	sequence = es_cpu_be64((__u64)message.sequence);
+	if (sequence <= exchange->heard[message.source])
+		goto refused;
+	if (es_ntohs(message.len) > sizeof(message.payload) ||
+	    es_wire_get_load(message.payload, es_ntohs(message.len), ret_load) || !ret_load->has_requests)
+		goto refused;
+	exchange->heard[message.source] = sequence;
+	exchange->received++;
+	*ret_node = message.source;
+	return 1;
+refused:
+	exchange->refused++;
+	return -EBADMSG;
+}
+
+int es_load_exchange_drain(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			   const struct es_keys *keys,
+			   void (*fn)(void *ctx, unsigned int node, const struct es_wire_load *load),
+			   void *ctx)
+{
+	struct es_wire_load load;
+	unsigned int node;
+
+	for (int i = 0; i < ES_LOADS_AT_A_TIME; i++) {
+		int rc = es_load_exchange_receive(exchange, cluster, keys, &node, &load);
+
+		if (!rc)
+			return 0;
+		if (rc > 0)
+			fn(ctx, node, &load);
+	}
+	return 1;
+}

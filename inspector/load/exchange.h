@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_LOAD_EXCHANGE_H
+#define ES_LOAD_EXCHANGE_H
+
+/*
+ * Nodes tell each other how busy they are, many times a second: one datagram to each other node, to the
+ * handover port, from where the datapath lets it pass (ES_LOADS_MAGIC). Not over the ordered bus: loads need
+ * no order, and each message there makes corosync's token run around the ring some dozens of times. What is
+ * lost is made up for by the next one.
+ *
+ * Authentic by SipHash-2-4 under the cluster's handover key, fresh by a sequence number that counts up (the
+ * wall clock's nanoseconds at first).
+ */
+#include "inspector/cluster/cluster.h"
+#include "inspector/config/keyfile.h"
+#include "kmod/core/handover.h"
+#include "membership/wire.h"
+
+#define ES_LOADS_VERSION      1
+#define ES_LOADS_PAYLOAD_SIZE 40
+
+/**
+ * struct es_loads_message - in network byte order; @len: bytes of @payload (es_wire_put_load()), zeros behind
+ * As long as a handover message's header, which the datapath reads first.
+ */
+struct es_loads_message {
+	__be32 magic;
+	__u8 version;
+	__u8 source;
+	__be16 len;
+	__be64 sequence;
+	__u8 payload[ES_LOADS_PAYLOAD_SIZE];
+	__be64 mac;
+};
+_Static_assert(sizeof(struct es_loads_message) == sizeof(struct es_handover), "one size");
+_Static_assert(ES_WIRE_LOAD_SIZE <= ES_LOADS_PAYLOAD_SIZE, "room for what a node says of itself");
+
+/**
+ * struct es_load_exchange
+ * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
+ * @other: gets what begins as a message and is of another version, with @ctx (inspector/inspect/poison.h); may be
+ * NULL
+ * @refused: datagrams that were no authentic, fresh message of another node
+ */
+struct es_load_exchange {
+	int fd;
+	struct sockaddr_in bound;
+	__u64 sequence;
+	__u64 heard[ES_NODES_MAX];
+	unsigned long long sent;
+	unsigned long long received;
+	unsigned long long refused;
+	int (*other)(void *ctx, const void *data, size_t len);
+	void *ctx;
+};
+
+/* es_load_exchange_open() - listen at this node's cluster address. Returns 0 or -errno. */
+int es_load_exchange_open(struct es_load_exchange *exchange, const struct es_cluster *cluster);
+void es_load_exchange_close(struct es_load_exchange *exchange);
+
+/* es_load_exchange_send() - to all other nodes; what cannot be sent is lost */
+void es_load_exchange_send(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			   const struct es_keys *keys, const struct es_wire_load *load);
+
+/**
+ * es_load_exchange_receive() - take one message
+ * Returns 1, 0 if there is none, -EBADMSG for one that was refused.
+ */
+int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			     const struct es_keys *keys, unsigned int *ret_node,
+			     struct es_wire_load *ret_load);
+
+/*
+ * So many datagrams are taken at a time: twice what all other nodes send in the pause that follows when there
+ * were as many. More is a flood, and the thread that reads has real-time priority.
+ */
+#define ES_LOADS_AT_A_TIME 128
+#define ES_LOADS_PAUSE_S   0.025
+
+/* es_load_exchange_drain() - take what is there; @fn gets each message. Returns 0, or 1 if there was too
+ * much. */
+int es_load_exchange_drain(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			   const struct es_keys *keys,
+			   void (*fn)(void *ctx, unsigned int node, const struct es_wire_load *load),
+			   void *ctx);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_SETTINGS_H
+#define ES_SETTINGS_H
+
+/*
+ * What a node says of its settings when it joins: "name=value\n" lines. Those with '=' before the name must
+ * be alike on all nodes (es_group_settings_differ()), the others are for people to compare.
+ */
+#include <stddef.h>
+#include "inspector/config/config.h"
+#include "inspector/config/keyfile.h"
+#include "inspector/datapath/network.h"
+#include "inspector/plugin/host.h"
+
+/* es_settings_text() - @plugins: those of @conf; returns the length; what does not fit into @size is left out
+ * by whole lines */
+size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
+			const struct es_network *network, struct es_plugins *plugins, char *text,
+			size_t size);
+
+#endif

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * One handover of a program's connection, step by step; the rules of it are kmod/core/connection.h's. The
+ * order keeps two promises. One socket at a time: ours hears and says nothing from before the first message
+ * that could make another one, until the target has promised not to make it. No byte lost: ours is not ended
+ * before the target has its own; only where both are on this node the old one has to go first.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/base/clock.h"
+#include "inspector/datapath/close_apart.h"
+#include "inspector/handover/packet.h"
+#include "inspector/program/internal.h"
+#include "libearshot/wire.h"
+
+#define MS		   1000000ULL
+#define RESEND_FIRST_NS	   (10 * MS)
+#define RESEND_LAST_NS	   (160 * MS)
+#define CONNECTED_LIMIT_NS (5000 * MS)
+#define ASKING_LIMIT_NS	   (300 * MS)
+#define BUILDING_LIMIT_NS  (1000 * MS)
+#define CANCEL_LIMIT_NS	   (3000 * MS)
+#define FOLLOWING_LIMIT_NS (10000 * MS) /* without a byte more */
+/* So long a socket that is gone again is asked for, before it counts as one that never was. */
+#define OVER_LIMIT_NS (200 * MS)
+#define FOLLOW_WINDOW 32 /* messages */
+
+static void es_move_phase(struct es_programs *p, struct es_program_move *m, enum es_program_phase phase)
+{
+	m->phase = phase;
+	m->since_ns = p->now_ns;
+	m->next_ns = p->now_ns + RESEND_FIRST_NS;
+	m->tries = 0;
+}
+
+void es_program_move_finish(struct es_program_move *m, int result)
+{
+	const struct es_program_reply reply = {.magic = ES_PROGRAM_MAGIC, .result = result};
+
+	/* A program that is gone does not mind. */
+	if (send(m->client_fd, &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		errno = 0;
+	close(m->client_fd);
+	if (m->connection.fd >= 0)
+		es_close_apart(m->connection.fd);
+	es_connection_fini(&m->connection);
+	m->phase = ES_PROGRAM_FREE;
+}
+
+static int es_is_self(const struct es_programs *p, const struct es_program_move *m)
+{
+	return m->target == p->cluster->self;
+}
+
+/* --- what is sent */
+
+static void es_move_send(struct es_programs *p, struct es_program_move *m, enum es_handover_kind kind,
+			 size_t offset, size_t len)
+{
+	const struct es_handover_order order = {
+		.kind = kind,
+		.service = m->service,
+		.options = m->connection.options,
+		.content = m->id,
+	};
+	uint8_t packet[ES_HANDOVER_PACKET_MAX];
+	size_t packet_len = es_connection_packet(&m->connection, offset, len, packet);
+
+	/* A target that has left the configuration does not answer either. */
+	request_handover(p->sender, p->cluster, &order, packet, packet_len, m->target);
+}
+
+static size_t es_move_piece(const struct es_programs *p, const struct es_program_move *m, size_t offset)
+{
+	size_t room = p->params.packet_max - ES_ANSWER_HEADER_MAX, left = m->connection.len - offset;
+
+	return left < room ? left : room;
+}
+
+/* The message that makes the socket, and behind it the question whether it did. */
+static void es_move_send_connection(struct es_programs *p, struct es_program_move *m)
+{
+	es_move_send(p, m, ES_HANDOVER_CONNECTION, 0, es_move_piece(p, m, 0));
+	es_move_send(p, m, ES_HANDOVER_ASK, 0, 0);
+}
+
+/* As much of the rest as may be on its way, and the question how far it came. */
+static void es_move_send_rest(struct es_programs *p, struct es_program_move *m)
+{
+	size_t at = m->arrived;
+
+	for (unsigned int i = 0; i < FOLLOW_WINDOW && at < m->connection.len; i++) {
+		size_t len = es_move_piece(p, m, at);
+
+		es_move_send(p, m, ES_HANDOVER_FOLLOW, at, len);
+		at += len;
+	}
+	es_move_send(p, m, ES_HANDOVER_ASK, 0, 0);
+}
+
+/* Tell the client that its connection is over, where no socket is left to say so. */
+static void es_move_reset(struct es_programs *p, const struct es_program_move *m)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = m->connection.flow.client.w[3]};
+	uint8_t bytes[ES_ANSWER_HEADER_MAX], rst[40];
+	struct es_ip_packet packet;
+
+	if (es_ip_packet_parse(bytes, es_connection_packet(&m->connection, 0, 0, bytes), &packet))
+		return;
+	es_ip_packet_reset(&packet, rst);
+	if (sendto(p->reset_fd, rst, sizeof(rst), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+		errno = 0; /* like one that the network has lost */
+}
+
+/* --- the beginning */
+
+static int es_move_find(struct es_programs *p, struct es_program_move *m, const char *node)
+{
+	const struct es_conf *conf = p->cluster->conf;
+	const struct es_flow *flow = &m->connection.flow;
+	unsigned int i = 0;
+
+	m->target = p->cluster->self;
+	if (*node) {
+		while (i < conf->node_count && strcmp(conf->nodes[i].name, node) != 0)
+			i++;
+		if (i == conf->node_count)
+			return -ENOENT;
+		m->target = i;
+	}
+	for (i = 0; i < conf->service_count; i++)
+		if (es_addr_equal(&conf->services[i].address, &flow->service) &&
+		    es_htons(conf->services[i].port) == flow->service_port && conf->services[i].server_port)
+			break;
+	m->service = i;
+	return i < conf->service_count ? 0 : -EOPNOTSUPP;
+}
+
+/*
+ * A client that may not have heard yet that its request arrived repeats it to the node that the ring names.
+ * Where that can be another one than this, it is this node that it was told to ask (struct es_proof).
+ */
+static int es_move_is_provable(const struct es_programs *p, const struct es_program_move *m)
+{
+	const struct es_connection_state *s = &m->connection.state;
+
+	return p->cluster->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC || s->bytes_acked ||
+	       es_is_self(p, m) || es_cluster_inspects(p->cluster, s->flow_hash);
+}
+
+/* Two threads with one socket: it cannot go to two nodes. */
+static int es_move_is_twin(const struct es_programs *p, const struct es_program_move *m)
+{
+	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
+		const struct es_program_move *other = &p->moves[i];
+
+		if (other != m && other->phase > ES_PROGRAM_CONNECTED &&
+		    other->connection.state.flow_hash == m->connection.state.flow_hash)
+			return 1;
+	}
+	return 0;
+}
+
+void es_program_move_begin(struct es_programs *p, struct es_program_move *m, const char *node, int fd,
+			   uint8_t *bytes, size_t len)
+{
+	int rc = es_connection_init(&m->connection, fd, bytes, len);
+
+	if (rc) {
+		free(bytes);
+		m->connection.bytes = NULL;
+		m->connection.fd = fd;
+	}
+	if (!rc)
+		rc = es_move_find(p, m, node);
+	if (!rc)
+		rc = es_connection_look(&m->connection, p->params.datapath);
+	if (!rc && (es_move_is_twin(p, m) || !es_move_is_provable(p, m)))
+		rc = -EAGAIN;
+	if (rc) {
+		es_program_move_finish(m, rc);
+		return;
+	}
+	m->id = ++p->count * ES_PROGRAM_MOVES_MAX + (__u64)(m - p->moves);
+	es_move_phase(p, m, ES_PROGRAM_ASKING);
+	es_move_send(p, m, ES_HANDOVER_ASK, 0, 0);
+}
+
+/* --- the departure */
+
+static void es_move_note(struct es_programs *p, const struct es_program_move *m)
+{
+	const struct es_connection_state *s = &m->connection.state;
+
+	p->params.note(p->params.note_ctx, s->flow_hash, s->snd_una - (__u32)s->bytes_acked - 1,
+		       s->rcv_nxt - (__u32)s->bytes_received, m->target);
+}
+
+static int es_move_depart(struct es_programs *p, struct es_program_move *m)
+{
+	int rc = es_connection_read(&m->connection, p->params.datapath);
+
+	if (rc)
+		return rc;
+	if (es_is_self(p, m)) {
+		/* The new socket has the same addresses: this one must be gone first. */
+		es_move_note(p, m);
+		rc = es_connection_vanish(&m->connection);
+		if (rc)
+			return rc;
+	}
+	es_move_phase(p, m, ES_PROGRAM_BUILDING);
+	es_move_send_connection(p, m);
+	return 0;
+}
+
+void es_program_moves_depart(struct es_programs *p)
+{
+	struct es_program_move *frozen[ES_PROGRAM_MOVES_MAX];
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
+		struct es_program_move *m = &p->moves[i];
+		int rc;
+
+		if (m->phase != ES_PROGRAM_READY)
+			continue;
+		rc = es_connection_freeze(&m->connection);
+		if (rc)
+			es_program_move_finish(m, rc);
+		else
+			frozen[count++] = m;
+	}
+	if (!count)
+		return;
+	pthread_mutex_unlock(&p->lock);
+	es_datapath_settle();
+	pthread_mutex_lock(&p->lock);
+	p->now_ns = es_clock_now_ns();
+	for (unsigned int i = 0; i < count; i++) {
+		int rc = es_move_depart(p, frozen[i]);
+
+		if (!rc)
+			continue;
+		es_connection_thaw(&frozen[i]->connection);
+		es_program_move_finish(frozen[i], rc);
+	}
+}
+
+/* --- answers */
+
+/* Nothing was made of it, and nothing will be. */
+static void es_move_back(struct es_programs *p, struct es_program_move *m)
+{
+	if (es_is_self(p, m)) {
+		es_move_reset(p, m);
+		es_program_move_finish(m, -ECONNRESET);
+		return;
+	}
+	es_connection_thaw(&m->connection);
+	es_program_move_finish(m, m->error);
+}
+
+/* The target has the connection, and @rcv_nxt is what it expects next. */
+static void es_move_here(struct es_programs *p, struct es_program_move *m, uint32_t rcv_nxt)
+{
+	/* The client goes on behind our bytes, so there can be more of them than we have sent. */
+	size_t arrived = rcv_nxt - m->connection.first_seq;
+
+	if (m->phase != ES_PROGRAM_FOLLOWING) {
+		if (!es_is_self(p, m)) {
+			es_move_note(p, m);
+			es_connection_vanish(&m->connection);
+		}
+		es_move_phase(p, m, ES_PROGRAM_FOLLOWING);
+		m->arrived = 0;
+		m->next_ns = p->now_ns;
+	}
+	if (arrived >= m->connection.len) {
+		es_program_move_finish(m, 0);
+		return;
+	}
+	if (arrived <= m->arrived)
+		return; /* deadlines() sends it again */
+	m->arrived = arrived;
+	m->since_ns = p->now_ns;
+	m->next_ns = p->now_ns + RESEND_FIRST_NS;
+	m->tries = 0;
+	es_move_send_rest(p, m);
+}
+
+static void es_move_over(struct es_programs *p, struct es_program_move *m)
+{
+	if (m->phase == ES_PROGRAM_FOLLOWING) {
+		es_program_move_finish(m, 0); /* what the server has not taken it did not want */
+		return;
+	}
+	/* Made and over before we could see it, or swallowed by the target's kernel:
+	 * the client knows which. */
+	if (p->now_ns - m->since_ns < OVER_LIMIT_NS && m->phase == ES_PROGRAM_BUILDING)
+		return;
+	es_move_note(p, m);
+	es_connection_vanish(&m->connection);
+	es_move_reset(p, m);
+	es_program_move_finish(m, -ECONNRESET);
+}
+
+static void es_move_cancel(struct es_programs *p, struct es_program_move *m, int error)
+{
+	m->error = error;
+	es_move_phase(p, m, ES_PROGRAM_CANCELLING);
+	es_move_send(p, m, ES_HANDOVER_CANCEL, 0, 0);
+}
+
+static void es_move_answered(struct es_programs *p, struct es_program_move *m, const struct es_handover *h)
+{
+	switch (h->nack) {
+	case ES_CONNECTION_READY:
+		if (m->phase == ES_PROGRAM_ASKING)
+			es_move_phase(p, m, ES_PROGRAM_READY);
+		/* If BUILDING, the message was lost, or came behind the question: deadlines() sends both. */
+		break;
+	case ES_CONNECTION_HERE:
+		if (m->phase >= ES_PROGRAM_BUILDING)
+			es_move_here(p, m, es_ntohl(h->next_request_seq));
+		break;
+	case ES_CONNECTION_OVER:
+		if (m->phase >= ES_PROGRAM_BUILDING)
+			es_move_over(p, m);
+		break;
+	case ES_CONNECTION_CANCELLED:
+		if (m->phase == ES_PROGRAM_CANCELLING)
+			es_move_back(p, m);
+		break;
+	default:
+		if (m->phase == ES_PROGRAM_ASKING)
+			es_program_move_finish(m, -ECONNREFUSED);
+		else if (m->phase == ES_PROGRAM_BUILDING)
+			es_move_cancel(p, m, -ECONNREFUSED);
+		break;
+	}
+}
+
+/* Its kernel says that no datapath is there: true before anything was given to it, a guess after. */
+static void es_moves_unreachable(struct es_programs *p, unsigned int node)
+{
+	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)
+		if (p->moves[i].phase == ES_PROGRAM_ASKING && p->moves[i].target == node)
+			es_program_move_finish(&p->moves[i], -EHOSTUNREACH);
+}
+
+void es_program_moves_messages(struct es_programs *p)
+{
+	struct es_sipkey keys[ES_KEYS_MAX];
+	struct es_handover_back back;
+	struct es_program_move *m;
+	__u64 id;
+	int len;
+
+	for (unsigned int i = 0; i < p->keys.count; i++)
+		keys[i] = p->keys.key[i].handover;
+	for (unsigned int i = 0; i < 4 * ES_HANDOVER_BATCH; i++) {
+		len = es_handover_receive(p->sender, keys, p->keys.count, &back);
+		if (!len)
+			break;
+		if (len == -ECONNREFUSED)
+			es_moves_unreachable(p, back.node);
+		if (len < 0 || back.header.kind != ES_HANDOVER_ANSWER)
+			continue;
+		id = es_cpu_be64((__u64)back.header.content);
+		m = &p->moves[id & (ES_PROGRAM_MOVES_MAX - 1)];
+		if (m->phase > ES_PROGRAM_CONNECTED && m->id == id && m->target == back.header.source)
+			es_move_answered(p, m, &back.header);
+	}
+}
+
+void es_program_move_abandon(struct es_program_move *m)
+{
+	if (m->phase < ES_PROGRAM_BUILDING) {
+		es_program_move_finish(m, -EAGAIN);
+		return;
+	}
+	es_connection_vanish(&m->connection);
+	es_program_move_finish(m, -ETIMEDOUT);
+}
+
+/* --- silence */
+
+static void es_move_silence(struct es_programs *p, struct es_program_move *m)
+{
+	unsigned long long waited_ns = p->now_ns - m->since_ns;
+
+	switch (m->phase) {
+	case ES_PROGRAM_CONNECTED:
+		if (waited_ns > CONNECTED_LIMIT_NS)
+			es_program_move_finish(m, -EINVAL);
+		break;
+	case ES_PROGRAM_ASKING:
+		if (waited_ns > ASKING_LIMIT_NS)
+			es_program_move_finish(m, -EHOSTUNREACH);
+		else
+			es_move_send(p, m, ES_HANDOVER_ASK, 0, 0);
+		break;
+	case ES_PROGRAM_BUILDING:
+		if (waited_ns > BUILDING_LIMIT_NS)
+			es_move_cancel(p, m, -EHOSTUNREACH);
+		else
+			es_move_send_connection(p, m);
+		break;
+	case ES_PROGRAM_CANCELLING:
+		if (waited_ns <= CANCEL_LIMIT_NS) {
+			es_move_send(p, m, ES_HANDOVER_CANCEL, 0, 0);
+			break;
+		}
+		/* It may have the connection, and may serve it: one that hangs is better than one that is
+		 * mixed. */
+		es_move_note(p, m);
+		es_connection_vanish(&m->connection);
+		es_program_move_finish(m, -ETIMEDOUT);
+		break;
+	case ES_PROGRAM_FOLLOWING:
+		if (waited_ns > FOLLOWING_LIMIT_NS)
+			es_program_move_finish(m, -ETIMEDOUT);
+		else
+			es_move_send_rest(p, m);
+		break;
+	default:
+		break;
+	}
+}
+
+void es_program_moves_deadlines(struct es_programs *p)
+{
+	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
+		struct es_program_move *m = &p->moves[i];
+		unsigned long long wait_ns = RESEND_FIRST_NS << m->tries;
+
+		if (m->phase == ES_PROGRAM_FREE || m->phase == ES_PROGRAM_READY || p->now_ns < m->next_ns)
+			continue;
+		if (wait_ns < RESEND_LAST_NS)
+			m->tries++;
+		m->next_ns = p->now_ns + wait_ns;
+		es_move_silence(p, m);
+	}
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The socket of a program that hands its connection over. Only socket options and the datapath's look at it;
+ * whom it goes to, and when, is program_handover.c's.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/program/socket.h"
+#include "inspector/handover/packet.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71 /* linux 5.14 */
+#endif
+
+#define TCP_STATE_ESTABLISHED 1
+#define TCP_STATE_CLOSE_WAIT  8
+
+static int es_option_get(int fd, int level, int name)
+{
+	socklen_t len = sizeof(int);
+	int value = 0;
+
+	return getsockopt(fd, level, name, &value, &len) ? -errno : value;
+}
+
+static int es_option_set(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof(value)) ? -errno : 0;
+}
+
+/* An address as the kernel says it; of IPv6 sockets only those that speak IPv4. */
+static int es_address_of(const struct sockaddr_storage *from, struct es_addr *ret_address, __be16 *ret_port)
+{
+	if (from->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+
+		*ret_address = es_addr_from_v4(in->sin_addr.s_addr);
+		*ret_port = in->sin_port;
+		return 0;
+	}
+	if (from->ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
+
+		memcpy(ret_address, &in6->sin6_addr, sizeof(*ret_address));
+		*ret_port = in6->sin6_port;
+		return es_addr_is_v4(ret_address) ? 0 : -EOPNOTSUPP;
+	}
+	return -EOPNOTSUPP;
+}
+
+static int es_flow_of(int fd, struct es_flow *ret)
+{
+	struct sockaddr_storage local = {}, remote = {};
+	socklen_t local_len = sizeof(local), remote_len = sizeof(remote);
+	int rc;
+
+	if (getsockname(fd, (struct sockaddr *)&local, &local_len) ||
+	    getpeername(fd, (struct sockaddr *)&remote, &remote_len))
+		return -errno;
+	rc = es_address_of(&local, &ret->service, &ret->service_port);
+	return rc ? rc : es_address_of(&remote, &ret->client, &ret->client_port);
+}
+
+/* Is it a socket of the namespace that the datapath looks into? */
+static int es_netns_is_ours(int fd)
+{
+	uint64_t theirs = 0, ours = 0;
+	socklen_t len = sizeof(theirs);
+	int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+
+	if (probe < 0)
+		return 0;
+	rc = getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &theirs, &len) ||
+	     getsockopt(probe, SOL_SOCKET, SO_NETNS_COOKIE, &ours, &len);
+	close(probe);
+	return !rc && theirs == ours;
+}
+
+/* What sits between the program and the stream, or before the socket, would not move. */
+static int es_socket_is_plain(int fd)
+{
+	struct sock_filter filter[1];
+	socklen_t filter_len = 0;
+	char ulp[16] = "";
+	socklen_t ulp_len = sizeof(ulp);
+
+	if (es_option_get(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_TCP)
+		return 0;
+	if (getsockopt(fd, IPPROTO_TCP, TCP_ULP, ulp, &ulp_len) || ulp_len)
+		return 0;
+	/* In: room for how many instructions; out: how many there are. */
+	return !getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, filter, &filter_len) && !filter_len;
+}
+
+static int es_info_get(int fd, struct tcp_info *ret)
+{
+	socklen_t len = sizeof(*ret);
+
+	memset(ret, 0, sizeof(*ret));
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, ret, &len) ? -EOPNOTSUPP : 0;
+}
+
+int es_connection_init(struct es_connection *c, int fd, uint8_t *bytes, size_t len)
+{
+	struct tcp_info info;
+	int rc;
+
+	memset(c, 0, sizeof(*c));
+	if (!es_socket_is_plain(fd) || !es_netns_is_ours(fd))
+		return -EOPNOTSUPP;
+	rc = es_info_get(fd, &info);
+	if (rc)
+		return rc;
+	if (info.tcpi_state != TCP_STATE_ESTABLISHED)
+		return info.tcpi_state == TCP_STATE_CLOSE_WAIT ? -EPIPE : -ENOTCONN;
+	rc = es_flow_of(fd, &c->flow);
+	if (rc)
+		return rc;
+	c->fd = fd;
+	c->bytes = bytes;
+	c->len = c->given = len;
+	return 0;
+}
+
+void es_connection_fini(struct es_connection *c)
+{
+	free(c->bytes);
+	c->bytes = NULL;
+}
+
+int es_connection_look(struct es_connection *c, struct es_datapath *datapath)
+{
+	uint8_t packet[ES_ANSWER_HEADER_MAX];
+	struct es_segment seg = {.flags = ES_TCP_ACK};
+	uint32_t unread;
+	size_t len;
+	int rc;
+
+	len = es_ip_packet_make(&c->flow, &seg, c->bytes, packet);
+	rc = es_datapath_connection(datapath, packet, len, &c->state);
+	if (rc)
+		return rc;
+	if (c->state.write_seq != c->state.snd_una)
+		return -EBUSY;
+	unread = c->state.rcv_nxt - c->state.copied_seq;
+	if (unread > ES_CONNECTION_UNREAD_MAX)
+		return -EMSGSIZE;
+	if (c->given > c->state.bytes_received - unread)
+		return -EINVAL;
+	c->first_seq = c->state.copied_seq - (uint32_t)c->given;
+	return 0;
+}
+
+int es_connection_freeze(struct es_connection *c)
+{
+	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog program = {.len = 1, .filter = &drop};
+	int rc;
+
+	c->reuse = es_option_get(c->fd, SOL_SOCKET, SO_REUSEADDR);
+	if (setsockopt(c->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)))
+		return -errno;
+	rc = es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR, TCP_REPAIR_ON);
+	if (rc)
+		es_connection_thaw(c);
+	return rc;
+}
+
+void es_connection_thaw(struct es_connection *c)
+{
+	int none = 0;
+
+	es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR, TCP_REPAIR_OFF_NO_WP);
+	/* The kernel has taken it away, and the program could not bind its port again while this lives. */
+	es_option_set(c->fd, SOL_SOCKET, SO_REUSEADDR, c->reuse > 0);
+	setsockopt(c->fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+}
+
+static int es_options_read(struct es_connection *c)
+{
+	struct tcp_info info;
+	int rc = es_info_get(c->fd, &info);
+	int mss = es_option_get(c->fd, IPPROTO_TCP, TCP_MAXSEG); /* in repair: what the client announced */
+	int clock = es_option_get(c->fd, IPPROTO_TCP, TCP_TIMESTAMP);
+
+	if (rc || mss < 0)
+		return rc ? rc : mss;
+	if (info.tcpi_state != TCP_STATE_ESTABLISHED)
+		return info.tcpi_state == TCP_STATE_CLOSE_WAIT ? -EPIPE : -ENOTCONN;
+	c->clock = (uint32_t)clock;
+	c->options = (struct es_tcp_options){
+		.mss = (__u16)mss,
+		.snd_wscale = info.tcpi_snd_wscale,
+		.rcv_wscale = info.tcpi_rcv_wscale,
+		.wscale_ok = !!(info.tcpi_options & TCPI_OPT_WSCALE),
+		.sack_ok = !!(info.tcpi_options & TCPI_OPT_SACK),
+		.tstamp_ok = !!(info.tcpi_options & TCPI_OPT_TIMESTAMPS),
+		.ecn_ok = !!(info.tcpi_options & TCPI_OPT_ECN),
+	};
+	return 0;
+}
+
+/* The receive queue, behind what was given. */
+static int es_unread_read(struct es_connection *c)
+{
+	size_t unread = c->state.rcv_nxt - c->state.copied_seq, at = 0;
+	uint8_t *bytes = realloc(c->bytes, c->given + unread + 1);
+	ssize_t got = 0;
+
+	if (!bytes)
+		return -ENOMEM;
+	c->bytes = bytes;
+	if (unread)
+		got = recv(c->fd, bytes + c->given, unread, MSG_PEEK | MSG_DONTWAIT);
+	at = got > 0 ? (size_t)got : 0;
+	/* Urgent data is not in the queue's order, and cannot be sent on. */
+	if (at != unread)
+		return -EBUSY;
+	c->len = c->given + unread;
+	return 0;
+}
+
+int es_connection_read(struct es_connection *c, struct es_datapath *datapath)
+{
+	/*
+	 * This waits for whoever is in a system call on the socket, and for the packets that it has kept from
+	 * the socket meanwhile: after it, nothing changes any more.
+	 */
+	int rc = es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE);
+
+	if (rc)
+		return rc;
+	rc = es_connection_look(c, datapath);
+	if (!rc)
+		rc = es_options_read(c);
+	if (!rc)
+		rc = es_unread_read(c);
+	es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_NO_QUEUE);
+	return rc;
+}
+
+int es_connection_vanish(struct es_connection *c)
+{
+	const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+
+	return connect(c->fd, &nobody, sizeof(nobody)) ? -errno : 0;
+}
+
+size_t es_connection_packet(const struct es_connection *c, size_t offset, size_t len, uint8_t *ret_packet)
+{
+	const struct es_segment seg = {
+		.seq = c->first_seq + (uint32_t)offset,
+		.ack = c->state.write_seq,
+		.len = (uint32_t)len,
+		.flags = ES_TCP_ACK | (len ? ES_TCP_PSH : 0),
+		.has_ts = c->options.tstamp_ok,
+		.tsval = c->state.ts_recent,
+		.tsecr = c->clock,
+	};
+
+	return es_ip_packet_make(&c->flow, &seg, c->bytes + offset, ret_packet);
+}

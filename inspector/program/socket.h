@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_INSPECTOR_CONNECTION_H
+#define ES_INSPECTOR_CONNECTION_H
+
+/*
+ * An established connection that a program has accepted on this node, and that is to leave it: made silent,
+ * read, and then ended without a packet, or given back. Needs CAP_NET_ADMIN (TCP_REPAIR).
+ *
+ * A socket in TCP_REPAIR goes on receiving, and acknowledges what comes. So a socket filter drops all that
+ * arrives; a packet that passed it before it was there has its effect before es_datapath_settle() returns.
+ * What the client sends meanwhile it sends again, to whichever socket then answers.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include "inspector/datapath/datapath.h"
+#include "kmod/core/flow.h"
+#include "kmod/core/tcp.h"
+
+/* Received, but not yet read by the program: so many bytes travel along at most. */
+#define ES_CONNECTION_UNREAD_MAX (1u << 20)
+
+/**
+ * struct es_connection - a connection and what travels with it
+ * @first_seq: the client's sequence number of the first of @len @bytes
+ * @clock: what our timestamps say now
+ */
+struct es_connection {
+	int fd;
+	int reuse; /* SO_REUSEADDR, which freezing disturbs */
+	struct es_flow flow;
+	struct es_tcp_options options;
+	struct es_connection_state state;
+	uint32_t first_seq;
+	uint32_t clock;
+	uint8_t *bytes;
+	size_t len;
+	size_t given;
+};
+
+/**
+ * es_connection_init() - is @fd a connection that can leave?
+ * @bytes: what the program has read last and the server shall read again, @len of them; taken over on success
+ * @fd is the caller's. Returns 0; -EOPNOTSUPP for what is no plain TCP connection of this network namespace
+ * (MPTCP, TLS in the kernel, with a socket filter); -ENOTCONN; -EPIPE if the client has closed its side.
+ */
+int es_connection_init(struct es_connection *connection, int fd, uint8_t *bytes, size_t len);
+
+/* es_connection_fini() - lets go of the bytes */
+void es_connection_fini(struct es_connection *connection);
+
+/**
+ * es_connection_look() - could it leave now?
+ * Fills in @state and @first_seq. Returns 0; -EBUSY while the client has not acknowledged everything; -EINVAL
+ * if more bytes were given than the program can have read; -EMSGSIZE; or -errno.
+ */
+int es_connection_look(struct es_connection *connection, struct es_datapath *datapath);
+
+/* es_connection_freeze() - it says nothing, hears nothing, and the program can neither read nor write it. */
+int es_connection_freeze(struct es_connection *connection);
+
+/* es_connection_thaw() - undoes that. The client's retransmissions bring what was missed. */
+void es_connection_thaw(struct es_connection *connection);
+
+/**
+ * es_connection_read() - all that its successor has to know, of a frozen and settled socket
+ * What was received and is not read yet goes behind the bytes that were given. Returns as
+ * es_connection_look().
+ */
+int es_connection_read(struct es_connection *connection, struct es_datapath *datapath);
+
+/* es_connection_vanish() - end the frozen socket without a packet, whoever has descriptors of it. */
+int es_connection_vanish(struct es_connection *connection);
+
+/**
+ * es_connection_packet() - the packet that brings @len of its bytes from @offset on
+ * @ret_packet: room for ES_ANSWER_HEADER_MAX + @len. Returns the packet's length.
+ */
+size_t es_connection_packet(const struct es_connection *connection, size_t offset, size_t len,
+			    uint8_t *ret_packet);
+
+#endif

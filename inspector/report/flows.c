@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The reply to `flows`: the connections of this node, as the datapath lists them.
+ */
+#include <arpa/inet.h>
+#include "inspector/report/report.h"
+
+static const char *const states[ES_REPORT_FLOW_STATES] = {
+	[ES_REPORT_FLOW_IDLE] = "idle",		[ES_REPORT_FLOW_SERVING] = "serving",
+	[ES_REPORT_FLOW_DECIDING] = "deciding", [ES_REPORT_FLOW_PINNED] = "pinned",
+	[ES_REPORT_FLOW_CLOSING] = "closing",
+};
+
+static const char *const pins[ES_PIN_COUNT] = {[ES_PIN_none] = "none",
+#define X(name, description) [ES_PIN_##name] = #name,
+					       ES_PINS(X, )
+#undef X
+};
+
+static enum es_report_flow_state es_flow_state(const struct es_track_entry *entry)
+{
+	if (entry->tcp_state != ES_REPORT_TCP_ESTABLISHED)
+		return ES_REPORT_FLOW_CLOSING;
+	if (entry->track.pin != ES_PIN_none)
+		return ES_REPORT_FLOW_PINNED;
+	if (entry->track.state != ES_TRACK_SERVED)
+		return ES_REPORT_FLOW_DECIDING;
+	return entry->track.response.phase == ES_RESPONSE_DONE ? ES_REPORT_FLOW_IDLE : ES_REPORT_FLOW_SERVING;
+}
+
+/* The service of the flow, by its address: the index in the datapath may be an older configuration's. */
+static const struct es_conf_service *es_flow_service(const struct es_conf *conf, const struct es_flow *flow)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (es_addr_equal(&conf->services[i].address, &flow->service) &&
+		    conf->services[i].port == es_ntohs(flow->service_port))
+			return &conf->services[i];
+	return NULL;
+}
+
+void es_report_flows_init(struct es_report_flows *report, const struct es_conf *conf,
+			  struct json_object *request)
+{
+	struct json_object *value;
+
+	*report = (struct es_report_flows){.conf = conf, .limit = ES_REPORT_FLOWS_DEFAULT};
+	report->flows = json_object_new_array();
+	if (json_object_object_get_ex(request, "limit", &value) && json_object_get_int64(value) >= 0)
+		report->limit = (unsigned long long)json_object_get_int64(value);
+	if (report->limit > ES_REPORT_FLOWS_MAX)
+		report->limit = ES_REPORT_FLOWS_MAX;
+	report->only_pinned =
+		json_object_object_get_ex(request, "pinned", &value) && json_object_get_boolean(value);
+}
+
+void es_report_flows_add(void *ctx, const void *data)
+{
+	const struct es_track_entry *entry = data;
+	const enum es_report_flow_state state = es_flow_state(entry);
+	struct es_report_flows *report = ctx;
+	const struct es_conf_service *service;
+	struct json_object *flow;
+	char text[INET6_ADDRSTRLEN];
+
+	report->total++;
+	report->states[state]++;
+	if ((report->only_pinned && entry->track.pin == ES_PIN_none) ||
+	    json_object_array_length(report->flows) >= report->limit)
+		return;
+	service = es_flow_service(report->conf, &entry->flow);
+	flow = json_object_new_object();
+	json_object_object_add(flow, "address",
+			       json_object_new_string(es_conf_addr_text(&entry->flow.client, text)));
+	json_object_object_add(flow, "port", json_object_new_int(es_ntohs(entry->flow.client_port)));
+	json_object_object_add(flow, "service", json_object_new_string(service ? service->name : "?"));
+	json_object_object_add(flow, "state", json_object_new_string(states[state]));
+	json_object_object_add(flow, "requests", json_object_new_uint64(entry->track.requests));
+	json_object_object_add(flow, "moves", json_object_new_uint64(entry->track.moves));
+	json_object_object_add(
+		flow, "pin",
+		json_object_new_string(entry->track.pin < ES_PIN_COUNT ? pins[entry->track.pin] : "?"));
+	json_object_array_add(report->flows, flow);
+}
+
+struct json_object *es_report_flows_finish(struct es_report_flows *report)
+{
+	struct json_object *result = json_object_new_object(), *by_state = json_object_new_object();
+
+	json_object_object_add(result, "total", json_object_new_uint64(report->total));
+	for (int i = 0; i < ES_REPORT_FLOW_STATES; i++)
+		json_object_object_add(by_state, states[i], json_object_new_uint64(report->states[i]));
+	json_object_object_add(result, "states", by_state);
+	json_object_object_add(result, "flows", report->flows);
+	report->flows = NULL;
+	return result;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What `status` says of membership: an object of its own, and more members in each of the nodes.
+ */
+#include <string.h>
+#include "inspector/report/report.h"
+
+static const char *const state_names[] = {
+	[ES_NODE_UP] = "up",	 [ES_NODE_DRAINING] = "draining", [ES_NODE_DOWN] = "down",
+	[ES_NODE_LEFT] = "left", [ES_NODE_ABSENT] = "absent",
+};
+
+const char *es_report_node_state(enum es_node_state state)
+{
+	return state_names[state <= ES_NODE_ABSENT ? state : ES_NODE_ABSENT];
+}
+
+static void add_bool(struct json_object *object, const char *key, int value)
+{
+	json_object_object_add(object, key, json_object_new_boolean(value));
+}
+
+static void add_seconds(struct json_object *object, const char *key, uint64_t ms)
+{
+	json_object_object_add(object, key, json_object_new_double((double)ms / 1000));
+}
+
+/* "name=value" lines as an object; the mark of those that must be alike is left out. */
+static struct json_object *settings_of(const char *text)
+{
+	struct json_object *settings = json_object_new_object();
+	char name[128];
+
+	while (*text) {
+		const char *end = strchr(text, '\n'), *line = text + (*text == '='), *equals;
+
+		if (!end)
+			break;
+		equals = memchr(line, '=', (size_t)(end - line));
+		if (equals && (size_t)(equals - line) < sizeof(name)) {
+			memcpy(name, line, (size_t)(equals - line));
+			name[equals - line] = 0;
+			json_object_object_add(
+				settings, name,
+				json_object_new_string_len(equals + 1, (int)(end - equals - 1)));
+		}
+		text = end + 1;
+	}
+	return settings;
+}
+
+/* A node's own word. */
+static void load_extend(struct json_object *object, const struct es_wire_load *load)
+{
+	json_object_object_add(object, "connections", json_object_new_int64(load->connections));
+	json_object_object_add(object, "cpu", json_object_new_double(load->cpu / 1000.0));
+	json_object_object_add(object, "queue", json_object_new_int(load->queue));
+	if (!load->has_requests)
+		return;
+	json_object_object_add(object, "active", json_object_new_int64(load->active));
+	json_object_object_add(object, "load", json_object_new_int64(load->load));
+	json_object_object_add(object, "mean_us", json_object_new_int64(load->mean_us));
+	json_object_object_add(object, "disk", json_object_new_double(load->disk / 1000.0));
+}
+
+static void node_extend(struct json_object *object, const struct es_group_node *node, uint64_t now_ms)
+{
+	const char *reason = node->is_member ? "" : es_group_reason_text(node->reason);
+
+	add_bool(object, "member", node->is_member);
+	json_object_object_add(object, "reason", json_object_new_string(reason));
+	json_object_object_add(object, "refused",
+			       json_object_new_string(node->is_member ? node->refused : ""));
+	if (node->since_ms)
+		add_seconds(object, "since_s", now_ms - node->since_ms);
+	if (!node->is_member)
+		return;
+	load_extend(object, &node->load);
+	add_bool(object, "drained",
+		 node->state == ES_NODE_DRAINING && node->load.state == ES_NODE_DRAINING &&
+			 !node->load.connections);
+	json_object_object_add(object, "settings", settings_of(node->settings));
+}
+
+/* Of another node, if it has been heard on the public network at all. */
+static void hearing_extend(struct json_object *object, const struct es_report_membership *m,
+			   unsigned int node)
+{
+	int is_heard = es_hearing_hears(m->hearing, node, m->now_ms);
+
+	if (!m->hearing->peer[node].heard_ms)
+		return;
+	add_bool(object, "heard", is_heard);
+	if (is_heard)
+		add_bool(object, "hears", es_hearing_is_heard_by(m->hearing, node, m->now_ms));
+}
+
+void es_report_membership(struct json_object *status, const struct es_report_membership *m)
+{
+	struct json_object *membership = json_object_new_object(), *nodes = NULL;
+
+	json_object_object_add(status, "membership", membership);
+	json_object_object_add(membership, "provider",
+			       json_object_new_string(m->group ? "corosync" : "static"));
+	json_object_object_get_ex(status, "nodes", &nodes);
+	if (!m->group) {
+		if (m->self < json_object_array_length(nodes))
+			load_extend(json_object_array_get_idx(nodes, m->self), &m->own);
+		return;
+	}
+	add_bool(membership, "connected", m->is_connected);
+	add_bool(membership, "quorate", m->is_quorate);
+	add_bool(membership, "silent", m->is_silent);
+	json_object_object_add(membership, "why", json_object_new_string(m->why));
+	json_object_object_add(membership, "epoch", json_object_new_int64(m->group->epoch));
+	json_object_object_add(membership, "phase",
+			       json_object_new_string(es_group_phase_text(m->group->phase)));
+	add_seconds(membership, "phase_s", m->now_ms - m->group->phase_since_ms);
+	json_object_object_add(membership, "lease_ms", json_object_new_int64(m->lease_ms));
+	for (unsigned int i = 0; i < m->group->node_count; i++) {
+		node_extend(json_object_array_get_idx(nodes, i), &m->group->node[i], m->now_ms);
+		hearing_extend(json_object_array_get_idx(nodes, i), m, i);
+	}
+}

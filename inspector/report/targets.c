@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The replies about target tables and explanations, and the reading of their requests. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/config/explain_text.h"
+#include "inspector/report/targets.h"
+#include "inspector/report/json.h"
+
+static void add_node(struct json_object *object, const char *key, const struct es_conf *conf, int node)
+{
+	json_object_object_add(object, key, node < 0 ? NULL : json_object_new_string(conf->nodes[node].name));
+}
+
+int es_report_service(const struct es_conf *conf, struct json_object *request, unsigned int *ret_service,
+		      struct es_conf_error *err)
+{
+	struct json_object *name = NULL;
+
+	if (!json_object_object_get_ex(request, "service", &name)) {
+		*ret_service = 0;
+		if (conf->service_count == 1)
+			return 0;
+		es_conf_error_set(err, "there are %u services: name one", conf->service_count);
+		return -EINVAL;
+	}
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		if (!strcmp(conf->services[i].name, json_object_get_string(name))) {
+			*ret_service = i;
+			return 0;
+		}
+	}
+	es_conf_error_set(err, "no service \"%.64s\" is configured", json_object_get_string(name));
+	return -EINVAL;
+}
+
+/* --- table */
+
+static struct json_object *node_names(const struct es_conf *conf, struct es_node_set set)
+{
+	struct json_object *nodes = json_object_new_array();
+
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		if (es_node_set_has(set, i))
+			json_object_array_add(nodes, json_object_new_string(conf->nodes[i].name));
+	return nodes;
+}
+
+static void add_table(struct json_object *result, const struct es_report_table *t)
+{
+	struct json_object *table = json_object_new_object();
+	struct es_targets_counts c;
+
+	es_targets_count(t->targets, &c);
+	es_json_string(table, "state", es_sync_phase_text(t->sync.phase));
+	es_json_number(table, "entries", c.entries);
+	es_json_number(table, "max_entries", c.max_entries);
+	es_json_number(table, "assigned", c.assigned);
+	es_json_number(table, "added", c.added);
+	es_json_number(table, "removed", c.removed);
+	es_json_number(table, "moved", c.moved);
+	es_json_number(table, "kept", c.kept);
+	es_json_number(table, "evicted", c.evicted);
+	es_json_number(table, "overtaken", c.overtaken);
+	es_json_number(table, "refused", c.refused);
+	es_json_number(table, "snapshots", t->sync.snapshots);
+	es_json_number(table, "differences", t->sync.differences);
+	json_object_object_add(result, "table", table);
+}
+
+struct json_object *es_report_table(const struct es_report_table *t, struct json_object *request)
+{
+	struct json_object *result = json_object_new_object(), *targets = json_object_new_array();
+	const struct es_conf_service *service = &t->conf->services[t->service];
+	struct json_object *limit = NULL;
+	size_t max = ES_REPORT_TARGETS_DEFAULT;
+
+	if (json_object_object_get_ex(request, "limit", &limit) && json_object_get_int64(limit) >= 0)
+		max = (size_t)json_object_get_int64(limit);
+	es_json_string(result, "service", service->name);
+	es_json_string(result, "policy", service->policy);
+	if (t->targets)
+		add_table(result, t);
+	for (size_t i = 0; i < t->hot_count && i < max; i++) {
+		struct json_object *target = json_object_new_object();
+		struct es_target_set set;
+
+		es_json_string(target, "uri", t->hot[i].uri);
+		es_json_number(target, "requests", t->hot[i].requests);
+		if (t->targets && es_targets_peek(t->targets, t->hot[i].target, &set)) {
+			json_object_object_add(target, "nodes", node_names(t->conf, set.nodes));
+			es_json_fraction(target, "changed_s", (double)(t->now_ns - set.changed_ns) / 1e9, 3);
+		}
+		json_object_array_add(targets, target);
+	}
+	json_object_object_add(result, "targets", targets);
+	return result;
+}
+
+/* --- explain */
+
+static int find_node(const struct es_conf *conf, struct json_object *name, int *ret_node,
+		     struct es_conf_error *err)
+{
+	for (unsigned int i = 0; i < conf->node_count; i++) {
+		if (!strcmp(conf->nodes[i].name, json_object_get_string(name))) {
+			*ret_node = (int)i;
+			return 0;
+		}
+	}
+	es_conf_error_set(err, "no node \"%.64s\" is configured", json_object_get_string(name));
+	return -EINVAL;
+}
+
+int es_report_explain_request(const struct es_conf *conf, struct json_object *request,
+			      struct es_flow *ret_flow, unsigned int *ret_service, int *ret_current,
+			      const char **ret_text, struct es_conf_error *err)
+{
+	struct json_object *text = NULL, *client = NULL, *port = NULL, *on = NULL;
+	int rc = es_report_service(conf, request, ret_service, err);
+
+	if (rc)
+		return rc;
+	if (!json_object_object_get_ex(request, "request", &text) ||
+	    !json_object_is_type(text, json_type_string)) {
+		es_conf_error_set(err, "explain: expected \"request\", the head of a request");
+		return -EINVAL;
+	}
+	*ret_text = json_object_get_string(text);
+	ret_flow->client = es_addr_from_v4(htonl(INADDR_LOOPBACK));
+	if (json_object_object_get_ex(request, "client", &client) &&
+	    (es_conf_addr_parse(json_object_get_string(client), &ret_flow->client) ||
+	     !es_addr_is_v4(&ret_flow->client))) {
+		es_conf_error_set(err, "bad client address \"%.80s\", expected an IPv4 address",
+				  json_object_get_string(client));
+		return -EINVAL;
+	}
+	json_object_object_get_ex(request, "port", &port);
+	ret_flow->client_port = htons((uint16_t)json_object_get_int(port));
+	ret_flow->service = conf->services[*ret_service].address;
+	ret_flow->service_port = htons((uint16_t)conf->services[*ret_service].port);
+	*ret_current = -1;
+	return json_object_object_get_ex(request, "on", &on) ? find_node(conf, on, ret_current, err) : 0;
+}
+
+static struct json_object *step_named(const struct es_conf *conf, const char *step)
+{
+	char text[ES_EXPLAIN_TEXT_SIZE];
+
+	return json_object_new_string(es_explain_text(conf, step, text));
+}
+
+static struct json_object *view_of(const struct es_report_explanation *e, unsigned int node)
+{
+	struct json_object *object = json_object_new_object();
+	const struct es_node_view *view = &e->nodes[node];
+
+	es_json_string(object, "name", e->conf->nodes[node].name);
+	json_object_object_add(object, "target", json_object_new_boolean(view->is_target));
+	es_json_number(object, "weight", (__u64)view->weight);
+	es_json_fraction(object, "active", view->active, 3);
+	es_json_fraction(object, "load", view->load, 3);
+	es_json_fraction(object, "cpu", view->cpu, 3);
+	es_json_fraction(object, "disk", view->disk, 3);
+	return object;
+}
+
+struct json_object *es_report_explain(const struct es_report_explanation *e)
+{
+	struct json_object *result = json_object_new_object();
+	struct json_object *steps = json_object_new_array(), *nodes = json_object_new_array();
+	const struct es_conf_service *service = &e->conf->services[e->service];
+
+	es_json_string(result, "service", service->name);
+	es_json_string(result, "policy", service->policy);
+	json_object_object_add(result, "uri",
+			       e->request->uri
+				       ? json_object_new_string_len(e->request->uri, (int)e->request->uri_len)
+				       : NULL);
+	add_node(result, "inspecting", e->conf, e->inspecting);
+	add_node(result, "node", e->conf, e->node);
+	if (e->node == ES_ROUTE_REJECT) {
+		es_json_number(result, "status", e->rejection.status);
+		es_json_number(result, "retry_after_s", e->rejection.retry_after_s);
+	}
+	es_json_number(result, "size_bytes", e->request->size_bytes);
+	es_json_number(result, "cost", e->request->cost);
+	for (unsigned int i = 0; i < e->explain.count; i++)
+		json_object_array_add(steps, step_named(e->conf, e->explain.step[i]));
+	json_object_object_add(result, "steps", steps);
+	for (unsigned int i = 0; i < e->node_count; i++)
+		json_object_array_add(nodes, view_of(e, i));
+	json_object_object_add(result, "nodes", nodes);
+	return result;
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The conditions of rules, one function each. What is not known of a request meets no condition.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "inspector/rules/match.h"
+#include "inspector/http/head.h"
+
+int es_rule_match_init(struct es_rule_match *match, const struct es_conf_rule *conf)
+{
+	*match = (struct es_rule_match){};
+	if (!conf->clients.count)
+		return 0;
+	match->network = calloc(conf->clients.count, sizeof(*match->network));
+	if (!match->network)
+		return -ENOMEM;
+	for (const char *item = NULL; (item = es_conf_list_next(&conf->clients, item));) {
+		struct es_rule_network *network = &match->network[match->network_count];
+		struct es_addr address;
+		unsigned int prefix;
+
+		if (es_conf_network_parse(item, &address, &prefix))
+			continue; /* the configuration was checked */
+		network->address = es_ntohl(address.w[3]);
+		network->mask = prefix ? ~0u << (32 - prefix) : 0;
+		match->network_count++;
+	}
+	return 0;
+}
+
+void es_rule_match_fini(struct es_rule_match *match)
+{
+	free(match->network);
+	match->network = NULL;
+}
+
+static int es_match_method(const struct es_conf_rule *conf, const struct es_request_view *request)
+{
+	const struct es_http_head *head = request->head;
+
+	if (!head || !head->target_complete)
+		return 0;
+	for (const char *item = NULL; (item = es_conf_list_next(&conf->methods, item));)
+		if (strlen(item) == head->method_name.len &&
+		    !memcmp(item, request->text + head->method_name.off, head->method_name.len))
+			return 1;
+	return 0;
+}
+
+/* @host without its port; an IPv6 address keeps its brackets. */
+static size_t es_host_len(const char *host, size_t len)
+{
+	const char *bracket = len && host[0] == '[' ? memchr(host, ']', len) : NULL;
+	const char *colon;
+
+	if (bracket)
+		return (size_t)(bracket - host) + 1;
+	colon = memchr(host, ':', len);
+	return colon ? (size_t)(colon - host) : len;
+}
+
+static int es_match_host(const struct es_conf_rule *conf, const struct es_request_view *request)
+{
+	const char *host;
+	size_t len;
+
+	if (!request->head || !es_http_head_host(request->head, request->text, &host, &len))
+		return 0;
+	len = es_host_len(host, len);
+	if (len && host[len - 1] == '.')
+		len--; /* the root of the name space says nothing */
+	for (const char *item = NULL; (item = es_conf_list_next(&conf->hosts, item));) {
+		size_t size = strlen(item);
+
+		if (item[0] != '*') {
+			if (size == len && !strncasecmp(item, host, len))
+				return 1;
+		} else if (len > size - 1 && !strncasecmp(item + 1, host + len - (size - 1), size - 1)) {
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static int es_match_path(const struct es_conf_rule *conf, const struct es_url_path *path)
+{
+	for (const char *item = NULL; path && (item = es_conf_list_next(&conf->paths, item));) {
+		size_t size = strlen(item);
+
+		if (item[size - 1] == '/' ? path->len >= size : path->len == size)
+			if (!memcmp(item, path->text, size))
+				return 1;
+	}
+	return 0;
+}
+
+static int es_match_suffix(const struct es_conf_rule *conf, const struct es_url_path *path)
+{
+	for (const char *item = NULL; path && (item = es_conf_list_next(&conf->suffixes, item));) {
+		size_t size = strlen(item);
+
+		if (path->len > size && !memcmp(item, path->text + path->len - size, size))
+			return 1;
+	}
+	return 0;
+}
+
+static int es_match_client(const struct es_rule_match *match, const struct es_request_view *request)
+{
+	__u32 address;
+
+	if (!request->client || !es_addr_is_v4(request->client))
+		return 0;
+	address = es_ntohl(request->client->w[3]);
+	for (unsigned int i = 0; i < match->network_count; i++)
+		if ((address & match->network[i].mask) == match->network[i].address)
+			return 1;
+	return 0;
+}
+
+static int es_match_header(const struct es_conf_rule *conf, const struct es_request_view *request)
+{
+	size_t name_len = strcspn(conf->header, ":"), len;
+	const char *wanted = conf->header + name_len, *value;
+	char name[ES_CONF_PATH_SIZE];
+
+	memcpy(name, conf->header, name_len);
+	name[name_len] = 0;
+	if (!request->head || !es_http_head_find(request->head, request->text, name, &value, &len))
+		return 0;
+	if (!*wanted)
+		return 1;
+	wanted += 2;
+	return strlen(wanted) == len && !memcmp(wanted, value, len);
+}
+
+static int es_match_cookie(const struct es_conf_rule *conf, const struct es_request_view *request)
+{
+	const char *value;
+	size_t len;
+
+	return request->head && es_http_head_cookie(request->head, request->text, conf->cookie, &value, &len);
+}
+
+int es_rule_matches(const struct es_rule_match *match, const struct es_conf_rule *conf,
+		    const struct es_request_view *request, const struct es_url_path *path)
+{
+	return (!conf->paths.count || es_match_path(conf, path)) &&
+	       (!conf->suffixes.count || es_match_suffix(conf, path)) &&
+	       (!conf->clients.count || es_match_client(match, request)) &&
+	       (!conf->methods.count || es_match_method(conf, request)) &&
+	       (!conf->hosts.count || es_match_host(conf, request)) &&
+	       (!conf->header[0] || es_match_header(conf, request)) &&
+	       (!conf->cookie[0] || es_match_cookie(conf, request));
+}
+
+int es_rule_affinity_value(const struct es_conf_rule *conf, const struct es_request_view *request,
+			   const char **ret_value, size_t *ret_len)
+{
+	if (!request->head)
+		return 0;
+	return conf->cookie[0]
+		       ? es_http_head_cookie(request->head, request->text, conf->cookie, ret_value, ret_len)
+		       : es_http_head_find(request->head, request->text, conf->header, ret_value, ret_len);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_RULES_MATCH_H
+#define ES_RULES_MATCH_H
+
+/* Does a request meet a rule's conditions? For rules.c only. */
+#include "inspector/config/config.h"
+#include "inspector/content/url_path.h"
+#include "inspector/policy/policy.h"
+
+struct es_rule_network {
+	__u32 address; /* host byte order */
+	__u32 mask;
+};
+
+struct es_rule_match {
+	unsigned int network_count;
+	struct es_rule_network *network;
+};
+
+/* es_rule_match_init() - returns 0 or -ENOMEM */
+int es_rule_match_init(struct es_rule_match *match, const struct es_conf_rule *conf);
+void es_rule_match_fini(struct es_rule_match *match);
+
+/* @path: normalised; NULL if it cannot be */
+int es_rule_matches(const struct es_rule_match *match, const struct es_conf_rule *conf,
+		    const struct es_request_view *request, const struct es_url_path *path);
+
+/* The value of the rule's cookie or header. Returns 0 if there is none. */
+int es_rule_affinity_value(const struct es_conf_rule *conf, const struct es_request_view *request,
+			   const char **ret_value, size_t *ret_len);
+
+#endif

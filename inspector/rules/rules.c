@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Applies the rules of the configuration to a request. It keeps nothing about requests; what is known of
+ * content is url_table.c's, and what a configuration may say config/rules.c's.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/rules/rules.h"
+#include "inspector/rules/match.h"
+
+/* struct es_rule - of @conf; its settings in the form that the URL table has, and its networks */
+struct es_rule {
+	const struct es_conf_rule *conf;
+	struct es_url_info info;
+	struct es_rule_match match;
+};
+
+struct es_rules {
+	const struct es_conf *conf;
+	struct es_content_hasher *hasher;
+	struct es_url_tree *locations[ES_CONF_SERVICES_MAX];
+	unsigned int count;
+	struct es_rule rule[];
+};
+
+static void es_rule_info(const struct es_conf_rule *conf, struct es_url_info *ret_info)
+{
+	*ret_info = (struct es_url_info){
+		.has = (conf->size_bytes ? ES_URL_SIZE : 0u) | (conf->type ? ES_URL_KIND : 0u) |
+		       (conf->class ? ES_URL_CLASS : 0u) | (conf->cost ? ES_URL_COST : 0u) |
+		       (conf->priority ? ES_URL_PRIORITY : 0u) | (conf->node_names.count ? ES_URL_NODES : 0u),
+		.size_bytes = conf->size_bytes,
+		.is_dynamic = conf->type == ES_CONF_TYPE_DYNAMIC,
+		.class = (__u8)(conf->class ? conf->class - 1 : 0),
+		.cost = conf->cost,
+		.priority = (__u8)(conf->priority ? conf->priority - 1 : 0),
+		.nodes = conf->nodes,
+		.only = conf->otherwise == ES_CONF_OTHERWISE_REJECT,
+	};
+}
+
+static int es_location_add(struct es_rules *rules, const struct es_conf_rule *conf, unsigned int service)
+{
+	struct es_url_tree **tree = &rules->locations[service];
+	__u32 entry;
+	int rc = 0;
+
+	/* A path of 255 characters has at most 127 components. */
+	if (!*tree)
+		rc = es_url_tree_new((size_t)ES_CONF_RULES_MAX * 128, tree);
+	if (!rc)
+		rc = es_url_tree_insert(*tree, conf->name, strlen(conf->name), &entry);
+	if (!rc)
+		es_rule_info(conf, es_url_tree_info(*tree, entry));
+	return rc;
+}
+
+int es_rules_new(const struct es_conf *conf, struct es_rules **ret_rules)
+{
+	struct es_rules *rules = calloc(1, sizeof(*rules) + conf->rule_count * sizeof(rules->rule[0]));
+	int rc;
+
+	if (!rules)
+		return -ENOMEM;
+	rules->conf = conf;
+	rc = es_content_hasher_new(&rules->hasher);
+	for (unsigned int i = 0; !rc && i < conf->rule_count; i++) {
+		const struct es_conf_rule *from = &conf->rules[i];
+		struct es_rule *rule = &rules->rule[rules->count];
+
+		if (!from->is_location) {
+			rule->conf = from;
+			es_rule_info(from, &rule->info);
+			rc = es_rule_match_init(&rule->match, from);
+			rules->count++;
+			continue;
+		}
+		for (unsigned int service = 0; !rc && service < conf->service_count; service++)
+			if (from->service < 0 || from->service == (int)service)
+				rc = es_location_add(rules, from, service);
+	}
+	if (rc) {
+		es_rules_free(&rules);
+		return rc;
+	}
+	*ret_rules = rules;
+	return 0;
+}
+
+void es_rules_free(struct es_rules **rules)
+{
+	if (!*rules)
+		return;
+	es_content_hasher_free(&(*rules)->hasher);
+	for (unsigned int i = 0; i < ES_CONF_SERVICES_MAX; i++)
+		es_url_tree_free(&(*rules)->locations[i]);
+	for (unsigned int i = 0; i < (*rules)->count; i++)
+		es_rule_match_fini(&(*rules)->rule[i].match);
+	free(*rules);
+	*rules = NULL;
+}
+
+static const char *es_nodes_text(struct es_node_set nodes, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (unsigned int i = 0; i < ES_NODES_MAX; i++) {
+		int len = es_node_set_has(nodes, i)
+				  ? snprintf(text + used, size - used, "%s#%u", used ? " " : "", i)
+				  : 0;
+
+		if (len < 0 || (size_t)len >= size - used)
+			break;
+		used += (size_t)len;
+	}
+	return text;
+}
+
+static const char *es_priority_name(unsigned int priority)
+{
+	static const char *const names[ES_PRIORITY_COUNT] = {"normal", "high", "low"};
+
+	return priority < ES_PRIORITY_COUNT ? names[priority] : "?";
+}
+
+static const char *es_class_name(unsigned int class)
+{
+	static const char *const names[ES_CLASS_COUNT] = {"normal", "cpu", "disk", "disk-cpu"};
+
+	return class < ES_CLASS_COUNT ? names[class] : "?";
+}
+
+/* "rule video" or "URL table", and the fields @which of @info that it says. */
+static void es_explain_info(const struct es_cluster_view *view, const char *who, const char *name,
+			    const struct es_url_info *info, __u32 which)
+{
+	char text[ES_EXPLAIN_STEP_SIZE] = "", nodes[64];
+	size_t used = 0;
+
+	which &= info->has;
+	if (!view->explain || !which)
+		return;
+#define SAY(field, ...)                                                                                      \
+	do {                                                                                                 \
+		if (which & (field) && used < sizeof(text))                                                  \
+			used += (size_t)snprintf(text + used, sizeof(text) - used, __VA_ARGS__);             \
+	} while (0)
+	SAY(ES_URL_NODES, " nodes %s, otherwise %s;", es_nodes_text(info->nodes, nodes, sizeof(nodes)),
+	    info->only ? "reject" : "any");
+	SAY(ES_URL_SIZE, " size %llu;", (unsigned long long)info->size_bytes);
+	SAY(ES_URL_KIND, " %s;", info->is_dynamic ? "dynamic" : "static");
+	SAY(ES_URL_CLASS, " class %s;", es_class_name(info->class));
+	SAY(ES_URL_COST, " cost %u;", info->cost);
+	SAY(ES_URL_PRIORITY, " priority %s;", es_priority_name(info->priority));
+#undef SAY
+	text[strlen(text) - 1] = 0; /* the last semicolon */
+	es_explain(view, "%s%s:%s", who, name, text);
+}
+
+/* All that is said of the request; the rule whose cookie or header is its affinity, or NULL. */
+static const struct es_rule *es_rules_ask(struct es_rules *rules, unsigned int service,
+					  struct es_url_table *table, struct es_request_view *request,
+					  const struct es_cluster_view *view, struct es_url_info *info)
+{
+	const struct es_rule *affinity = NULL;
+	struct es_url_entry entry;
+	struct es_url_path path;
+	int has_path;
+
+	if (!rules->count && !rules->locations[service] && !table)
+		return NULL;
+	has_path = request->uri && !es_url_path_normalize(request->uri, request->uri_len, &path);
+	for (unsigned int i = 0; i < rules->count; i++) {
+		const struct es_rule *rule = &rules->rule[i];
+		__u32 new = rule->info.has & ~info->has;
+
+		if (rule->conf->service >= 0 && rule->conf->service != (int)service)
+			continue;
+		if (!new && (affinity || !rule->conf->affinity))
+			continue;
+		if (!es_rule_matches(&rule->match, rule->conf, request, has_path ? &path : NULL))
+			continue;
+		es_explain_info(view, "rule ", rule->conf->name, &rule->info, new);
+		es_url_info_put(info, &rule->info, new);
+		if (rule->conf->affinity && !affinity)
+			affinity = rule;
+	}
+	if (!has_path) {
+		if (request->uri)
+			es_explain(view, "the path has no normal form: not looked up");
+		return affinity;
+	}
+	if (view->explain)
+		es_url_peek(table, rules->locations[service], &path, &entry);
+	else
+		es_url_lookup(table, rules->locations[service], &path, &entry);
+	es_explain_info(view, "URL table", "", &entry.info, ~info->has);
+	es_url_info_put(info, &entry.info, ~info->has);
+	if (table && (entry.size_from == ES_URL_FROM_NOWHERE || entry.size_from == ES_URL_FROM_RESPONSES))
+		request->content = es_url_key(table, &path);
+	return affinity;
+}
+
+#define ES_PACKET_BYTES 1460u
+
+static void es_request_complete(struct es_request_view *request, const struct es_url_info *info)
+{
+	__u64 packets = (info->size_bytes + ES_PACKET_BYTES - 1) / ES_PACKET_BYTES;
+
+	if (info->has & ES_URL_SIZE)
+		request->size_bytes = info->size_bytes;
+	if (info->has & ES_URL_KIND)
+		request->is_dynamic = info->is_dynamic;
+	if (info->has & ES_URL_CLASS)
+		request->class = info->class;
+	if (info->has & ES_URL_COST)
+		request->cost = info->cost;
+	else if (info->has & ES_URL_SIZE && packets)
+		request->cost = packets < 1000000 ? (unsigned int)packets : 1000000;
+}
+
+/* One of the request's nodes, from its place on the ring on: a target, or else one that drains. */
+static int es_nodes_walk(const struct es_request_view *request, const struct es_cluster_view *view,
+			 __u64 position, struct es_node_set nodes, int wants_target)
+{
+	struct es_ring_walk walk;
+	__u16 node;
+
+	es_ring_walk_init(&walk, view->ring, position);
+	while (es_ring_walk_next(&walk, &node)) {
+		if (node >= view->count || !es_node_set_has(nodes, node))
+			continue;
+		if (wants_target ? es_view_is_target(request, view, node) : view->node[node].is_draining)
+			return node;
+	}
+	return -1;
+}
+
+static int es_rules_place(struct es_request_view *request, const struct es_cluster_view *view,
+			  const struct es_url_info *info)
+{
+	__u64 position = es_ring_flow_position(request->flow_hash);
+	int node;
+
+	if (!(info->has & ES_URL_NODES))
+		return ES_RULES_PASS;
+	request->has_allowed = 1;
+	request->allowed = info->nodes;
+	if (es_nodes_walk(request, view, position, info->nodes, 1) >= 0)
+		return ES_RULES_PASS;
+	if (!info->only) {
+		es_explain(view, "none of the nodes is a target: otherwise any");
+		request->has_allowed = 0;
+		return ES_RULES_PASS;
+	}
+	node = es_nodes_walk(request, view, position, info->nodes, 0);
+	if (node >= 0) {
+		es_explain(view, "none of the nodes is a target: #%d, which drains", node);
+		return node;
+	}
+	es_explain(view, "none of the nodes is a target: otherwise reject");
+	return ES_RULES_REJECT;
+}
+
+/* Requests in hand of a node on average, as if all weights were 100. */
+static double es_mean_active(const struct es_cluster_view *view)
+{
+	double active = 0, weight = 0;
+
+	for (unsigned int i = 0; i < view->count; i++) {
+		if (!view->node[i].is_target || view->node[i].weight <= 0)
+			continue;
+		active += view->node[i].active;
+		weight += view->node[i].weight;
+	}
+	return weight > 0 ? active * 100 / weight : 0;
+}
+
+static int es_rules_admit(const struct es_conf_service *service, const struct es_cluster_view *view,
+			  unsigned int priority)
+{
+	unsigned int bound = priority == ES_PRIORITY_LOW      ? service->admit_low
+			     : priority == ES_PRIORITY_NORMAL ? service->admit_normal
+							      : 0;
+	double mean;
+
+	if (!bound)
+		return 1;
+	mean = es_mean_active(view);
+	es_explain(view, "priority %s: the nodes have %.1f requests in hand on average, %s of %u: %s",
+		   es_priority_name(priority), mean,
+		   priority == ES_PRIORITY_LOW ? "admit_low" : "admit_normal", bound,
+		   mean < bound ? "admitted" : "rejected");
+	return mean < bound;
+}
+
+static int es_rules_affinity(struct es_rules *rules, const struct es_rule *rule,
+			     const struct es_request_view *request, const struct es_cluster_view *view)
+{
+	struct es_node_set all;
+	const char *value;
+	__u64 position;
+	size_t len;
+	int node;
+
+	memset(&all, 0xff, sizeof(all));
+	if (!rule || !es_rule_affinity_value(rule->conf, request, &value, &len) || !len ||
+	    es_content_ring_hash(rules->hasher, value, len, &position))
+		return ES_RULES_PASS;
+	node = es_nodes_walk(request, view, position, all, 1);
+	if (node < 0)
+		return ES_RULES_PASS;
+	es_explain(view, "rule %s: %s %.40s is at %016llx of the content ring: #%d", rule->conf->name,
+		   rule->conf->cookie[0] ? "cookie" : "header",
+		   rule->conf->cookie[0] ? rule->conf->cookie : rule->conf->header,
+		   (unsigned long long)position, node);
+	return node;
+}
+
+int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_table *table,
+		   struct es_request_view *request, const struct es_cluster_view *view,
+		   struct es_rules_refusal *ret_refusal)
+{
+	const struct es_conf_service *conf = &rules->conf->services[service];
+	struct es_url_info info = {};
+	const struct es_rule *affinity;
+	int node;
+
+	affinity = es_rules_ask(rules, service, table, request, view, &info);
+	es_request_complete(request, &info);
+	node = es_rules_place(request, view, &info);
+	if (node != ES_RULES_REJECT && !es_rules_admit(conf, view, info.priority))
+		node = ES_RULES_REJECT;
+	if (node == ES_RULES_REJECT) {
+		*ret_refusal = (struct es_rules_refusal){.status = 503, .retry_after_s = conf->retry_after_s};
+		return node;
+	}
+	return node >= 0 ? node : es_rules_affinity(rules, affinity, request, view);
+}

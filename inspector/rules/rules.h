@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_RULES_H
+#define ES_RULES_H
+
+/*
+ * What the configuration says of a request before the policy is asked (Yang and Luo sections 2 and 4: content
+ * placement, segregation, session integrity, priority).
+ *
+ * `rule` sections are tried in the order of the file. All conditions of a rule must hold, and of a list any
+ * value. For each thing that rules can say (nodes, type, class, cost, priority, affinity) the first rule that
+ * matches and says it wins. What no rule says, the URL table does: `location` sections, where the longest
+ * path wins, then the document root, then responses (url_table.h).
+ *
+ * Then, in this order:
+ *   1. nodes: only these are left to the policy. If none of them is a target, `otherwise` decides: any = all
+ *      nodes again (the default: most clusters have most content everywhere, and a request at the wrong node
+ *      is slow or a 404, one that is refused is lost for sure), reject = 503; one that drains is better;
+ *   2. priority: where the nodes have as many requests in hand, on average, as the service's admit_low or
+ *      admit_normal says, requests of that priority get 503; high ones never do;
+ *   3. affinity: the value of the cookie or header, hashed on the content ring, is the node, and the policy
+ *      is not asked. Without a node that is a target and allowed, it is.
+ *
+ * A condition on the path looks at its normal form; a path without one (url_path.h) meets none of them.
+ */
+#include "inspector/config/config.h"
+#include "inspector/content/url_table.h"
+#include "inspector/policy/policy.h"
+
+struct es_rules;
+
+#define ES_RULES_PASS	(-1) /* the policy is asked */
+#define ES_RULES_REJECT (-2)
+
+struct es_rules_refusal {
+	unsigned int status;
+	unsigned int retry_after_s;
+};
+
+/* es_rules_new() - those of @conf, which outlives them. One thread at a time. Returns 0, -ENOMEM or -EIO. */
+int es_rules_new(const struct es_conf *conf, struct es_rules **ret_rules);
+void es_rules_free(struct es_rules **rules);
+
+/**
+ * es_rules_apply() - complete @request and say what the rules make of it
+ * @table: the service's, or NULL
+ * Fills in size_bytes, cost, is_dynamic, class and allowed. Returns a node that is a target, ES_RULES_PASS,
+ * or ES_RULES_REJECT and @ret_refusal.
+ */
+int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_table *table,
+		   struct es_request_view *request, const struct es_cluster_view *view,
+		   struct es_rules_refusal *ret_refusal);
+
+#endif

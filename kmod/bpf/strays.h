@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_STRAYS_H
+#define ES_BPF_STRAYS_H
+
+/*
+ * What this node says when another one asks whose a segment is that nobody takes (kmod/core/strays.h).
+ */
+#include "message.h"
+#include "settled.h"
+#include "socket.h"
+#include "kmod/core/decide.h"
+
+__noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segment *seg, __u64 now_ns)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_decision_set *decisions;
+	__u32 set;
+
+	if (!cfg || !seg || !cfg->decision_sets)
+		return 0;
+	set = es_decision_index(flow_hash, cfg->decision_sets);
+	decisions = bpf_map_lookup_elem(&es_decisions, &set);
+	return decisions &&
+	       es_stray_is_on_its_way(es_decision_lookup(decisions, es_decision_key(flow_hash, seg->ack - 1)),
+				      seg->seq, (__u32)(now_ns / 1000000));
+}
+
+/* es_stray_look() - whose is the segment? Counts. Returns an enum es_nack_reason. */
+__noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg)
+{
+	struct es_handover_view view = {.kind = ES_HANDOVER_STRAY};
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_verdict verdict = {};
+	struct es_flow flow;
+	struct bpf_sock *sk;
+	__u32 old_rcv_nxt;
+	__u64 hash;
+	int settled;
+
+	if (!cfg || !pkt || !seg)
+		return ES_NACK_HERE;
+	es_packet_flow(pkt, &flow);
+	hash = es_flow_hash(&cfg->ring_key, &flow);
+	view.seg.seq = seg->seq;
+	view.seg.flags = seg->flags;
+	settled = es_settle(hash, seg->seq, ES_SETTLED_LOOK, 0);
+	view.rebuilt = es_settled_is_built(settled) && ES_SETTLED_IS_RECENT(settled);
+	view.on_its_way = (__u8)es_stray_may_be_on_its_way(hash, seg, bpf_ktime_get_coarse_ns());
+	sk = es_socket_lookup(skb, pkt);
+	view.socket = es_socket_classify(sk, &old_rcv_nxt, &view.listening);
+	if (sk)
+		bpf_sk_release(sk);
+	es_decide_handover(&view, &verdict);
+	es_count(verdict.counter);
+	return (int)es_handover_nack_reason(&view);
+}
+
+struct es_strays_loop {
+	struct __sk_buff *skb;
+	__u64 here;
+	__u32 count;
+	__u32 failed;
+	struct es_packet pkt;
+};
+
+static long es_strays_step(__u32 i, void *data)
+{
+	struct es_strays_loop *loop = data;
+	struct es_stray_question question;
+	struct es_segment seg = {};
+
+	if (i >= loop->count)
+		return 1;
+	if (bpf_skb_load_bytes(loop->skb,
+			       ES_MESSAGE_PACKET_OFF + sizeof(struct es_stray_service) + i * sizeof(question),
+			       &question, sizeof(question)) ||
+	    es_stray_segment(&question, &seg)) {
+		loop->failed = 1;
+		return 1;
+	}
+	loop->pkt.saddr = question.client;
+	loop->pkt.sport = question.port;
+	if (es_stray_look(loop->skb, &loop->pkt, &seg) != ES_NACK_NOT_HERE)
+		loop->here |= 1ULL << (i & (ES_STRAYS_MANY - 1));
+	return 0;
+}
+
+/* A message about many; a function of its own, for its stack. Returns the program's verdict. */
+static __noinline int es_strays_answer(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
+{
+	struct es_strays_loop loop = {.skb = skb};
+	struct es_stray_service service;
+	__u32 len;
+
+	if (!cfg || !h)
+		return TC_ACT_SHOT;
+	len = es_ntohs(h->packet_len);
+	if (len < sizeof(service) ||
+	    bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &service, sizeof(service)) ||
+	    len != es_strays_len(es_ntohs(service.count))) {
+		es_count(ES_COUNT_handover_malformed);
+		return TC_ACT_SHOT;
+	}
+	if (es_service_find(service.address, service.port) < 0) {
+		es_count(ES_COUNT_handover_wrong_target);
+		return TC_ACT_SHOT;
+	}
+	loop.count = es_ntohs(service.count);
+	loop.pkt.daddr = service.address;
+	loop.pkt.dport = service.port;
+	bpf_loop(ES_STRAYS_MANY, es_strays_step, &loop, 0);
+	if (loop.failed) {
+		es_count(ES_COUNT_handover_malformed);
+		return TC_ACT_SHOT;
+	}
+	h->content = (__be64)es_cpu_be64(loop.here);
+	if (es_message_cut(skb, h, sizeof(service))) {
+		es_count(ES_COUNT_answer_failed);
+		return TC_ACT_SHOT;
+	}
+	return es_message_nack(skb, cfg, h, ES_NACK_STRAYS);
+}
+
+#endif

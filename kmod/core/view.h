@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_VIEW_H
+#define ES_CORE_VIEW_H
+
+/*
+ * How a view of a packet is completed from a node's tables, for es_decide(). The datapath looks up what these
+ * functions ask for, a step at a time, since most packets are another node's and need little of it:
+ *
+ *   es_view_begin() - es_view_opens(): the SYN is noted - es_view_may_be_ended(): es_view_ended() -
+ *   es_view_ring() - es_view_is_overheard() (decide.h): it is noted - es_view_concerns(), or that is all -
+ *   es_view_time() - es_view_needs_decision(): es_view_decision()
+ *
+ * And what the inspector is told of a packet, and a node by whom it is asked of a cookie.
+ */
+#include "decide.h"
+#include "node_ring.h"
+#include "packet.h"
+#include "resets.h"
+
+static __always_inline void es_view_begin(struct es_view *v, const struct es_config *cfg,
+					  const struct es_packet *pkt)
+{
+	struct es_flow flow;
+
+	es_packet_flow(pkt, &flow);
+	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+}
+
+/* es_view_opens() - is it a SYN that every node notes (syns.h, strays.h)? */
+static __always_inline int es_view_opens(const struct es_view *v)
+{
+	return es_tcp_is_syn(&v->seg) && v->socket != ES_SOCKET_ESTABLISHED;
+}
+
+/* es_view_may_be_ended() - is it worth a look at the table of resets? @reset_ns: struct es_state's */
+static __always_inline int es_view_may_be_ended(const struct es_view *v, __u64 reset_ns, __u64 now_ns)
+{
+	return v->socket == ES_SOCKET_NONE && es_resets_are_fresh(reset_ns, now_ns);
+}
+
+/* Has this node ended its connection? @slot: its flow's; a SYN begins that anew. */
+static __always_inline void es_view_ended(struct es_view *v, struct es_reset *slot, __u64 now_ns)
+{
+	if (v->seg.flags & ES_TCP_SYN)
+		es_reset_forget(slot, v->flow_hash);
+	v->ended = (__u8)es_reset_is_of(slot, v->flow_hash, v->seg.ack, es_ns_to_ms(now_ns));
+}
+
+/* Is its flow this node's? @attached: struct es_state's. Where there is no established socket. */
+static __always_inline void es_view_ring(struct es_view *v, const struct es_node_ring *ring, __u32 attached)
+{
+	if (!es_node_ring_answers(ring, v->flow_hash))
+		return;
+	v->mine = attached != 0;
+	v->waits = (__u8)es_node_ring_waits(ring, v->flow_hash);
+}
+
+/* A part of a request, or an end. */
+static __always_inline int es_view_says(const struct es_view *v)
+{
+	return v->seg.len || (v->seg.flags & ES_TCP_FIN);
+}
+
+/*
+ * es_view_concerns() - must this node know more of it? Else the view is complete.
+ * A request that moved its connection away from here concerns this node all the same, and so does the end of
+ * a connection that its inspector has answered.
+ */
+static __always_inline int es_view_concerns(const struct es_view *v)
+{
+	return v->socket == ES_SOCKET_ESTABLISHED || v->mine ||
+	       (v->inspect == ES_INSPECT_EVERY && es_view_says(v));
+}
+
+/* es_view_worker() - the worker that handles its flow */
+static __always_inline __u32 es_view_worker(const struct es_view *v, const struct es_config *cfg)
+{
+	return es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1);
+}
+
+/* @heartbeat_ns: of es_view_worker(); @wall_offset_ns: struct es_state's */
+static __always_inline void es_view_time(struct es_view *v, const struct es_config *cfg, __u64 heartbeat_ns,
+					 __u64 wall_offset_ns, __u64 now_ns)
+{
+	v->now_ms = es_ns_to_ms(now_ns);
+	if (cfg->slot_s)
+		v->slot = (__u32)es_div64(es_div64(now_ns + wall_offset_ns, 1000000000), cfg->slot_s);
+	/* Signed: the coarse clock may lie a tick behind the worker's. */
+	v->inspector_alive =
+		cfg->workers && (__s64)(now_ns - heartbeat_ns) < (__s64)cfg->fallback_after_ms * 1000000LL;
+}
+
+/* es_view_needs_decision() - may this node's inspector have decided about it? */
+static __always_inline int es_view_needs_decision(const struct es_view *v)
+{
+	return v->socket != ES_SOCKET_ESTABLISHED && es_view_says(v);
+}
+
+/* @decisions: its flow's set; @stray: its flow's slot, written to where the flow is this node's */
+static __always_inline void es_view_decision(struct es_view *v, const struct es_decision_set *decisions,
+					     struct es_stray *stray)
+{
+	v->decision = es_decision_lookup(decisions, es_decision_key(v->flow_hash, v->seg.ack - 1));
+	if (v->mine)
+		v->again_ms = es_stray_note(stray, v->flow_hash, v->seg.seq, v->now_ms);
+}
+
+/* es_view_reads_track() - is it the inspector's, perhaps? Of a packet for an established socket. */
+static __always_inline int es_view_reads_track(const struct es_view *v)
+{
+	/* A packet that is dropped says nothing about the connection. */
+	return v->inspect == ES_INSPECT_EVERY && es_track_reads(&v->seg) && !v->unproven;
+}
+
+/**
+ * es_view_cookie_is_taken() - did another connection of these ports get this very cookie a moment ago?
+ * @v: of a SYN; @decisions: its flow's set. For a client without timestamps the chance is 1 in 2,048 within a
+ * slot; its request would be taken for a part of the other one's.
+ */
+static __always_inline int es_view_cookie_is_taken(const struct es_view *v,
+						   const struct es_decision_set *decisions, __u32 cookie)
+{
+	__u64 value = es_decision_lookup(decisions, es_decision_key(v->flow_hash, cookie));
+
+	return value && es_decision_isn(value) != v->seg.seq;
+}
+
+/* es_verdict_may_collide() - does the verdict send a cookie that es_view_cookie_is_taken() must be asked of?
+ */
+static __always_inline int es_verdict_may_collide(const struct es_verdict *verdict)
+{
+	return (verdict->action == ES_SYNACK || verdict->action == ES_END_OLD_AND_SYNACK) &&
+	       !verdict->options.tstamp_ok;
+}
+
+/* es_verdict_needs_flow() - does what the inspector is told depend on whether a SYN of the flow was heard? */
+static __always_inline int es_verdict_needs_flow(const struct es_verdict *verdict)
+{
+	return verdict->action == ES_QUEUE_STRAY && !verdict->proven;
+}
+
+/**
+ * es_view_record() - what the inspector is told of a packet that goes to it
+ * @service: its index; @was_heard: a SYN of its flow, where es_verdict_needs_flow(). What its socket's track
+ * says is es_view_record_track()'s.
+ */
+static __always_inline void es_view_record(const struct es_view *v, const struct es_verdict *verdict,
+					   const struct es_packet *pkt, __u32 service, int was_heard,
+					   struct es_record *ret)
+{
+	ret->kind = verdict->action == ES_QUEUE_FIRST	? ES_RECORD_FIRST
+		    : verdict->action == ES_QUEUE_STRAY ? ES_RECORD_STRAY
+							: ES_RECORD_LATER;
+	ret->flow_hash = v->flow_hash;
+	ret->len = v->seg.len + 40 + pkt->options_len; /* with IP and TCP header */
+	ret->service = (__u8)service;
+	if (v->track)
+		return;
+	if (verdict->counter == ES_COUNT_moved_queued)
+		ret->flow = ES_FLOW_MOVED;
+	else if (verdict->action == ES_QUEUE_STRAY && (verdict->proven || was_heard))
+		ret->flow = ES_FLOW_HEARD;
+	else if (verdict->counter == ES_COUNT_request_doubtful)
+		ret->flow = ES_FLOW_DOUBTFUL;
+}
+
+/* The same of a connection whose socket is here. */
+static __always_inline void es_view_record_track(const struct es_track *t, struct es_record *ret)
+{
+	ret->flow = ES_FLOW_HERE;
+	ret->options = t->options;
+	ret->requests = t->requests;
+	ret->moves = t->moves;
+}
+
+#endif

@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every test case of a build tree, a line each, sorted: what a change of the test run must not lose.
+
+    cases.py [BUILD]      then compare two commits' lists: comm -23 before after
+
+A case is unit.CONCEPT::function, fuzz.NAME, FILE::function[parameters] of pytest, or the name of any other test.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+_CMOCKA = re.compile(r"cmocka_unit_test\w*\(\s*(\w+)")
+
+
+def ctest(build):
+    """[(name, command, directory)]"""
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True)
+    for test in json.loads(listed.stdout)["tests"]:
+        properties = {entry["name"]: entry["value"] for entry in test["properties"]}
+        yield test["name"], test.get("command", []), properties.get("WORKING_DIRECTORY", TOP)
+
+
+def cmocka(concept):
+    """The functions that tests/unit/test_<concept>.c registers."""
+    with open(os.path.join(TOP, "tests/unit", f"test_{concept}.c"), encoding="utf-8") as handle:
+        return _CMOCKA.findall(handle.read())
+
+
+def pytest(command, directory):
+    """What pytest would run, by file."""
+    words = [word for word in command[command.index("pytest") + 1:] if word not in ("-q", "-rs")]
+    done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-q", "--collect-only", *words], cwd=directory, text=True,
+                          capture_output=True, check=False)
+    cases = [line for line in done.stdout.splitlines() if "::" in line]
+    assert done.returncode == 0 and cases, f"{directory}: {' '.join(words)}\n{done.stdout}{done.stderr}"
+    return [f"{os.path.basename(case.split('::')[0])}::{case.split('::', 1)[1]}" for case in cases]
+
+
+def cases(build):
+    found = set()
+    for name, command, directory in ctest(build):
+        base = name.removesuffix(".plain")
+        if base.startswith("unit."):
+            found.update(f"{base}::{function}" for function in cmocka(base.split(".", 1)[1]))
+        elif "pytest" in command:
+            found.update(pytest(command, directory))
+        else:
+            found.add(base)
+    return sorted(found)
+
+
+if __name__ == "__main__":
+    tree = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(TOP, "build"))
+    os.environ.update(EARSHOT_BUILD=tree, EARSHOT_SOURCE=TOP, PYTHONDONTWRITEBYTECODE="1")
+    print("\n".join(cases(tree)))

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Labs of four nodes with corosync, and their ring."""
+from earshotlab import wait_for
+
+ALL = ["n1", "n2", "n3", "n4"]
+TOKEN = 0.5
+# Consensus after the token's loss, then the rings' change; on a machine with two cores.
+DETECTED = 2.2 * TOKEN + 1.5
+
+
+def settled(lab, members=ALL, timeout=15):
+    """All of these are members, and the same ring is in force on all of them."""
+    def check():
+        seen = [lab.status(node) for node in members]
+        return (all(s["membership"]["phase"] == "stable" and not s["membership"]["silent"] for s in seen)
+                and len({s["membership"]["epoch"] for s in seen}) == 1
+                and all({n["name"] for n in s["nodes"] if n["member"]} == set(members) for s in seen))
+
+    def rings():
+        found = {node: lab.status(node) for node in members}
+        return "".join(f"\n  {node}: members {[n['name'] for n in s['nodes'] if n['member']]}, {s['membership']}"
+                       for node, s in found.items())
+
+    wait_for(check, f"a ring of {members}", timeout, rings)

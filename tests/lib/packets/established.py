@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Connections whose socket is on the node, whoever inspects their flow."""
+import pytest
+
+from packets.packet import ACK, PSH
+
+OWNERS = pytest.mark.parametrize("owner", [1, 2], ids=["mine", "not-mine"])
+
+
+def served(node, client, owner, **keywords):
+    """A connection here. One of a flow that n2 inspects came in a handover message."""
+    c = client(owner=owner, **keywords)
+    if owner == 1:
+        return c.serve()
+    c.forge()
+    text = c.get()
+    node.message(c.handover(c.ip_packet(ACK | PSH, text)))
+    c.sent(text)
+    assert c.read(len(text)) == text
+    return c

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a packet must look like, worked out without a line of Earshot's code.
+
+Keys, flow hash, ring, cookies and handover messages, written from the comments of kmod/core/, ring/ring.h and
+inspector/config/keyfile.h. What this file and the datapath disagree about is a bug in one of them.
+"""
+import bisect
+import hashlib
+import hmac
+import itertools
+import socket
+import struct
+import time
+from dataclasses import dataclass, field
+
+MASK64 = (1 << 64) - 1
+MASK32 = (1 << 32) - 1
+
+
+def _rol(x, n):
+    return ((x << n) | (x >> (64 - n))) & MASK64
+
+
+def siphash(key, data):
+    """SipHash-2-4 of bytes under (k0, k1)."""
+    k0, k1 = key
+    v0, v1 = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D
+    v2, v3 = k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
+    tail = len(data) // 8 * 8
+    words = list(struct.unpack_from(f"<{tail // 8}Q", data))
+    words.append(int.from_bytes(data[tail:], "little") | (len(data) & 0xFF) << 56)
+    for index, word in enumerate([*words, None]):
+        if word is None:
+            v2 ^= 0xFF
+        else:
+            v3 ^= word
+        for _ in range(4 if word is None else 2):
+            v0 = (v0 + v1) & MASK64
+            v1 = _rol(v1, 13) ^ v0
+            v0 = _rol(v0, 32)
+            v2 = (v2 + v3) & MASK64
+            v3 = _rol(v3, 16) ^ v2
+            v0 = (v0 + v3) & MASK64
+            v3 = _rol(v3, 21) ^ v0
+            v2 = (v2 + v1) & MASK64
+            v1 = _rol(v1, 17) ^ v2
+            v2 = _rol(v2, 32)
+        if word is not None:
+            v0 ^= word
+    return v0 ^ v1 ^ v2 ^ v3
+
+
+def hkdf_sha256(secret, info, length, salt=b""):
+    """RFC 5869."""
+    prk = hmac.new(salt or bytes(32), secret, hashlib.sha256).digest()
+    out = block = b""
+    for i in itertools.count(1):
+        if len(out) >= length:
+            return out[:length]
+        block = hmac.new(prk, block + info + bytes([i]), hashlib.sha256).digest()
+        out += block
+
+
+def _sipkey(secret, use):
+    return struct.unpack("<QQ", hkdf_sha256(secret, f"earshot {use}".encode(), 16))
+
+
+@dataclass
+class Keys:
+    """Of one key file: `cookie` and `handover` hold the signing key first."""
+    ring: tuple
+    cookie: list = field(default_factory=list)
+    handover: list = field(default_factory=list)
+
+    @classmethod
+    def load(cls, path):
+        keys = None
+        secrets = []
+        with open(path, encoding="ascii") as handle:
+            for words in (line.split("#")[0].split() for line in handle):
+                if words and words[0] == "ring":
+                    keys = cls(_sipkey(bytes.fromhex(words[1]), "ring"))
+                elif words and words[0] == "key":
+                    secrets.append(bytes.fromhex(words[2]))
+        for secret in secrets:
+            keys.cookie.append(_sipkey(secret, "cookie"))
+            keys.handover.append(_sipkey(secret, "handover"))
+        return keys
+
+
+def address(text):
+    """An IPv4 address in its 128-bit form."""
+    return bytes(10) + b"\xff\xff" + socket.inet_aton(text)
+
+
+def flow_hash(keys, client, client_port, service, service_port):
+    return siphash(keys.ring, address(client) + address(service) + struct.pack(">HH", client_port, service_port))
+
+
+def address_hash(keys, client):
+    return siphash(keys.ring, address(client))
+
+
+class Ring:
+    """Nodes are numbers in the order of the configuration."""
+
+    def __init__(self, addresses, virtual_nodes=63):
+        points = sorted((self._position(address(text) + struct.pack(">I", v)), node)
+                        for node, text in enumerate(addresses) for v in range(virtual_nodes))
+        self.positions = [p for p, _ in points]
+        self.nodes = [n for _, n in points]
+
+    @staticmethod
+    def _position(key):
+        return int.from_bytes(hashlib.md5(key).digest()[:8], "big")
+
+    def at(self, position):
+        return self.nodes[bisect.bisect_right(self.positions, position) - 1]
+
+    def sampled(self, hash_):
+        """As the datapath looks it up: by the upper 16 bits."""
+        return self.at(hash_ & ~0xFFFFFFFFFFFF)
+
+    def content(self, uri):
+        return self.at(self._position(uri.encode()))
+
+    def walk(self, position):
+        """All nodes, in the order in which a key goes on to the next one."""
+        start = bisect.bisect_right(self.positions, position) - 1
+        return list(dict.fromkeys(self.nodes[start - i] for i in range(len(self.nodes))))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a handshake agreed on."""
+    mss: int = 536
+    wscale: int = None  # the client's
+    sack: bool = False
+    ts: bool = False
+    ecn: bool = False
+
+    def packed(self):
+        mss_class = sum(self.mss >= step for step in (1300, 1440, 1460))
+        return mss_class | (15 if self.wscale is None else self.wscale) << 2 | self.sack << 6 | self.ecn << 7
+
+    def kept_mss(self):
+        """What a node that sees only the cookie knows of the client's MSS."""
+        return (536, 1300, 1440, 1460)[self.packed() & 3]
+
+
+SLOTS_VALID = 3
+
+
+def slot_of(slot_s, guard_s=0.1):
+    """The wall clock's slot; waits out the end of one, so that it holds for a moment."""
+    while True:
+        now = time.time()
+        if slot_s - now % slot_s > guard_s and now % slot_s > guard_s:
+            return int(now // slot_s)
+        time.sleep(guard_s / 10)
+
+
+def _flow_tag(key, hash_, slot, packed):
+    return siphash(key, struct.pack("<QIB", hash_, slot & MASK32, packed)) >> 54
+
+
+def cookie(key, hash_, slot, isn, options):
+    """(ISN, TSval) of the SYN-ACK."""
+    packed = options.packed()
+    mac = siphash(key, struct.pack("<QIIB", hash_, slot & MASK32, isn, packed))
+    return (slot & 7) << 29 | (mac >> 53) << 18 | packed << 10 | _flow_tag(key, hash_, slot, packed), mac & MASK32
+
+
+def is_of_flow(key, hash_, slot, number):
+    """Has this number the tag of a cookie of the flow, of whichever slot around this one it names?"""
+    named = next(s for s in range(slot + 1, slot - 7, -1) if s & 7 == number >> 29)
+    return number & 0x3FF == _flow_tag(key, hash_, named, number >> 10 & 0xFF)
+
+
+REQUEST, FOLLOW, NACK, STAY, END, GONE = 1, 2, 3, 4, 5, 12
+CONNECTION, ASK, CANCEL, ANSWER, STRAY, STRAYS = 6, 7, 8, 9, 10, 11
+READY, HERE, OVER, CANCELLED, NO_LISTENER, FULL, UNSURE, OCCUPIED = range(1, 9)
+F_MOVED = 0x10
+F_REPEAT = 0x20
+PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguous", "truncated", "chunked", "length",
+        "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown", "program"]  # from 1
+NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY, NACK_SILENT = 1, 2, 3, 4
+NACK_NOT_HERE, NACK_HERE, NACK_STRAYS = 5, 6, 7
+STREAM_DATAPATH, STREAM_PROGRAMS = 15, 14
+REPLAY_WINDOW = 31 * 64
+RESET_UNDER_WAY = 1 << 20
+STRAY_AGAIN_S, STRAY_AGAIN_LATER_S, STRAY_ON_ITS_WAY_S = 0.5, 3, 5
+STRAYS_MANY, STRAY_GATHER_S, STRAY_MEMBER_S = 64, 0.1, 1
+
+
+@dataclass
+class Handover:
+    """A handover message. `options` and `packet` are the client's; the rest is the header's fields."""
+    FORMAT = ">IBBBBIBBBBQHHBBBBIIHBBHHQ"
+    SIZE = 64
+
+    kind: int = REQUEST
+    source: int = 1
+    target: int = 0
+    service: int = 0
+    sequence: int = 0
+    packet: bytes = b""
+    mss: int = 1460
+    snd_wscale: int = 0
+    rcv_wscale: int = 0
+    flags: int = 0
+    epoch: int = 1
+    stream: int = 0
+    attempt: int = 0
+    nack: int = 0
+    magic: int = 0x45534831
+    version: int = 2
+    sent: float = None  # seconds of the wall clock; None: now; 0: of a version that does not tell
+    requests: int = 0
+    next_request_seq: int = 0
+    moves: int = 0
+    request_flags: int = 0
+    pin: int = 0
+    cost: int = 0
+    content: int = 0
+    packet_len: int = None
+    mac: int = None
+
+    def __post_init__(self):
+        self.sent = time.time() if self.sent is None else self.sent
+
+    def _body(self):
+        length = len(self.packet) if self.packet_len is None else self.packet_len
+        sent = int(self.sent) & 0xFFFFFF
+        low = self.nack if self.kind in (NACK, ANSWER) else int(self.sent % 1 * 256)
+        return struct.pack(self.FORMAT, self.magic, self.version, self.kind, self.source, self.target, self.epoch,
+                           self.service, self.stream, self.attempt, low, self.sequence, length, self.mss,
+                           self.snd_wscale, self.rcv_wscale, self.flags, sent >> 16, self.requests,
+                           self.next_request_seq, self.moves, self.request_flags, self.pin, self.cost, sent & 0xFFFF,
+                           self.content)
+
+    def sign(self, key):
+        return siphash(key, self._body() + self.packet)
+
+    def pack(self, key):
+        """The datagram's payload; `mac`, if it is set, stands in for the right one."""
+        mac = self.sign(key) if self.mac is None else self.mac
+        return self._body() + struct.pack(">Q", mac) + self.packet
+
+    @classmethod
+    def parse(cls, data):
+        names = ("magic", "version", "kind", "source", "target", "epoch", "service", "stream", "attempt", "nack",
+                 "sequence", "packet_len", "mss", "snd_wscale", "rcv_wscale", "flags", "sent_high", "requests",
+                 "next_request_seq", "moves", "request_flags", "pin", "cost", "sent", "content")
+        values = dict(zip(names, struct.unpack_from(cls.FORMAT, data)))
+        values["sent"] |= values.pop("sent_high") << 16
+        if values["kind"] not in (NACK, ANSWER):
+            values["sent"] += values["nack"] / 256
+            values["nack"] = 0
+        return cls(**values, mac=int.from_bytes(data[56:64], "big"), packet=data[cls.SIZE:])
+
+    def authentic(self, keys):
+        return self.packet_len == len(self.packet) and any(self.sign(key) == self.mac for key in keys.handover)
+
+    def set_options(self, options, rcv_wscale):
+        """What the handshake agreed on, as the inspecting node tells it to the target."""
+        self.mss = options.kept_mss()
+        self.snd_wscale = options.wscale or 0
+        self.rcv_wscale = 0 if options.wscale is None else rcv_wscale
+        self.flags = ((options.wscale is not None) | options.sack << 1 | options.ts << 2 | options.ecn << 3)
+
+
+@dataclass
+class Strays:
+    """What is behind the header of STRAYS: a service, and segments of its clients: (address, port, flags, seq, ack)."""
+    service: str
+    port: int
+    segments: list
+    count: int = None
+
+    def pack(self):
+        count = len(self.segments) if self.count is None else self.count
+        return socket.inet_aton(self.service) + struct.pack(">HH", self.port, count) + b"".join(
+            socket.inet_aton(client) + struct.pack(">HBBII", port, flags, 0, seq & MASK32, ack & MASK32)
+            for client, port, flags, seq, ack in self.segments)
+
+    @classmethod
+    def parse(cls, data):
+        port, count = struct.unpack_from(">HH", data, 4)
+        assert len(data) == 8 + 16 * count
+        found = [(socket.inet_ntoa(data[at:at + 4]), *struct.unpack_from(">HBxII", data, at + 4))
+                 for at in range(8, len(data), 16)]
+        return cls(socket.inet_ntoa(data[:4]), port, found, count)
+
+
+LOADS_MAGIC = b"ESL1"
+UNDERSTANDS_STRAYS = 1
+
+
+@dataclass
+class Loads:
+    """What a node says of itself to the others (inspector/load/exchange.h)."""
+    source: int = 1
+    sequence: int = 0
+    connections: int = 0
+    cpu: int = 0
+    active: int = 0
+    load: int = 0
+    mean_us: int = 0
+    disk: int = 0
+    is_new: bool = True
+    version: int = 1
+    magic: bytes = LOADS_MAGIC
+    clock_ns: int = 0  # the sender's wall clock; 0: of a version that does not tell
+    understands: int = 0  # 0 is not told
+    SAID = ">QIHHBBIIIH"
+
+    def _body(self):
+        said = struct.pack(self.SAID, self.clock_ns, self.connections, self.cpu, 0, 0, self.is_new, self.active, self.load, self.mean_us, self.disk)
+        said += bytes([self.understands] if self.understands else [])
+        return self.magic + struct.pack(">BBHQ40s", self.version, self.source, len(said), self.sequence, said)
+
+    def bytes(self, key):
+        body = self._body()
+        return body + struct.pack(">Q", siphash(key, body))
+
+    @classmethod
+    def parse(cls, data, keys):
+        """Authentic ones only."""
+        mac, = struct.unpack(">Q", data[-8:])
+        assert len(data) == 64 and any(siphash(key, data[:-8]) == mac for key in keys.handover)
+        version, source, length, sequence, said = struct.unpack(">BBHQ40s", data[4:-8])
+        size = struct.calcsize(cls.SAID)
+        assert length == size + 1 and version == 1
+        clock_ns, connections, cpu, _, _, is_new, active, load, mean_us, disk = struct.unpack(cls.SAID, said[:size])
+        return cls(source, sequence, connections, cpu, active, load, mean_us, disk, bool(is_new), version, data[:4],
+                   clock_ns, said[size])
