@@ -395,10 +395,7 @@ static int es_iterate(struct bpf_link *link, size_t size, void (*fn)(void *ctx, 
 
 static int es_bpf_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
 {
-	struct es_bpf *bpf = es_bpf_of(dp);
-	union bpf_iter_link_info info = {.map = {.map_fd = (__u32)bpf_map__fd(bpf->skel->maps.es_tracks)}};
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(bpf->skel->progs.es_list, &opts);
+	struct bpf_link *link = bpf_program__attach_iter(es_bpf_of(dp)->skel->progs.es_list, NULL);
 
 	return link ? es_iterate(link, sizeof(struct es_track_entry), fn, ctx) : -errno;
 }

@@ -74,13 +74,6 @@ struct bpf_iter__tcp {
 	__u32 uid;
 };
 
-struct bpf_iter__bpf_sk_storage_map {
-	struct bpf_iter_meta *meta;
-	struct bpf_map *map;
-	struct sock *sk;
-	void *value;
-};
-
 #pragma clang attribute pop
 
 /* struct bpf_tcp_req_attrs, include/net/tcp.h: a kfunc argument, so laid out exactly, not relocated. */

@@ -3,28 +3,30 @@
 #define ES_BPF_LIST_H
 
 /*
- * The connections of this node, one struct es_track_entry each, for whoever reads the iterator (`earshot
- * flows`).
+ * The connections of this node that have a track, one struct es_track_entry each, for whoever reads the
+ * iterator (`earshot flows`). It walks the sockets and not the tracks' map: some kernels refuse an iterator
+ * that is given a map's elements (EPERM).
  */
 #include "maps.h"
 #include "kmod/core/flow.h"
 
-SEC("iter/bpf_sk_storage_map")
-int es_list(struct bpf_iter__bpf_sk_storage_map *ctx)
+SEC("iter/tcp")
+int es_list(struct bpf_iter__tcp *ctx)
 {
 	struct es_track_entry entry = {};
-	struct es_track *track = ctx->value;
-	struct sock *sk = ctx->sk;
+	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp = skc ? bpf_skc_to_tcp_sock(skc) : (void *)0;
+	struct es_track *track = tp ? bpf_sk_storage_get(&es_tracks, tp, (void *)0, 0) : (void *)0;
 
 	/* One that is over may be held by its server for a while. */
-	if (!sk || !track || sk->__sk_common.skc_state == TCP_STATE_CLOSE)
+	if (!track || skc->skc_state == TCP_STATE_CLOSE)
 		return 0;
 	entry.track = *track;
-	entry.flow.client = es_addr_from_v4(sk->__sk_common.skc_daddr);
-	entry.flow.service = es_addr_from_v4(sk->__sk_common.skc_rcv_saddr);
-	entry.flow.client_port = sk->__sk_common.skc_dport;
-	entry.flow.service_port = es_htons(sk->__sk_common.skc_num);
-	entry.tcp_state = sk->__sk_common.skc_state;
+	entry.flow.client = es_addr_from_v4(skc->skc_daddr);
+	entry.flow.service = es_addr_from_v4(skc->skc_rcv_saddr);
+	entry.flow.client_port = skc->skc_dport;
+	entry.flow.service_port = es_htons(skc->skc_num);
+	entry.tcp_state = skc->skc_state;
 	bpf_seq_write(ctx->meta->seq, &entry, sizeof(entry));
 	return 0;
 }
