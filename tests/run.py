@@ -4,57 +4,140 @@
 
     run.py BUILD [--full] [SUITE...]
 
-Passes on what ctest says. Before its summary, which stays last, come the ten slowest tests and every case that was skipped,
-with its reason. A skipped case that is not in MAY_BE_SKIPPED fails the run: `./dev check` installs what the tests need, so
-a skip would hide a fault.
+What fails is tried again when all others are done, one test at a time with nothing beside it, up to twice; what passes then
+has passed, and a table says so (CONTRIBUTING.md: a test in it has a defect, or has found one). More than eight failures are
+no chance: there is no second try. A test that tests/unsteady.txt lists runs and is reported, and does not decide.
+
+A skipped case that is not in MAY_BE_SKIPPED fails its test: `./dev check` installs what the tests need, so a skip would hide
+a fault. Before the last line, `N passed, N failed, N skipped`, come the ten slowest tests and what was skipped, with the
+reason. Exit status: 0 if nothing has failed, else 1.
 """
 import argparse
-import json
 import os
 import re
-import subprocess
+import shutil
 import sys
+
+import ctest
 
 PLACES = 8  # cmake/places.cmake
 MAY_BE_SKIPPED = (
     "this kernel has no MPTCP",  # CONFIG_MPTCP is the kernel builder's choice, and nothing installs it
 )
+TRIES = 3
+CHANCE = 8  # failures; if there are more, they have a cause
 SLOWEST = 10
-_RESULT = re.compile(r"^ *\d+/\d+ Test +#\d+: (\S+) \.* *(.*?) +([\d.]+) sec")
-_SUMMARY = re.compile(r"^\d+% tests passed, ")
+UNSTEADY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "unsteady.txt")
+UNSTEADY_MOST = 6
+_ENTRY = re.compile(r"(?P<test>\S+)\s+(?P<date>\d{4}-\d\d-\d\d)\s+(?P<what>\S.*)")
 
 
-def ctest(build, *arguments, full=False):
-    """The command line that runs tests of this tree; those with the label "full" are only in full runs."""
-    return ["ctest", "--test-dir", build, "--no-tests=error", *([] if full else ["-LE", "^full$"]), *arguments]
-
-
-def tests(build):
-    """{test: [label, …]} of all that the tree has."""
-    listed = json.loads(subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True,
-                                       check=True).stdout)
-    return {test["name"]: next((entry["value"] for entry in test["properties"] if entry["name"] == "LABELS"), [])
-            for test in listed["tests"]}
-
-
-def skipped(log):
-    """[(test, case and reason)] in ctest's log of a run, LastTest.log."""
-    found, test = [], None
-    for line in log.splitlines():
-        if re.match(r"\d+/\d+ Testing: ", line):
-            test = line.split(": ", 1)[1]
-        elif line.startswith("SKIPPED ["):  # pytest -rs
-            found.append((test, line.split("] ", 1)[1]))
-        elif line.startswith("[  SKIPPED ] ") and not line.rstrip().endswith("test(s)."):  # cmocka
-            found.append((test, line.split("] ", 1)[1].strip()))
-        elif line.startswith("Test Skipped") or "Required regular expression not found" in line:
-            found.append((test, line))
+def read_unsteady(path, known):
+    """{test: what was seen}, of a file with a line for each: its name, a date, what failed and how often."""
+    found = {}
+    if not os.path.exists(path):
+        return found
+    with open(path, encoding="utf-8") as handle:
+        for number, line in enumerate(handle, 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            entry = _ENTRY.fullmatch(line.strip())
+            if not entry:
+                sys.exit(f"check: {path}:{number}: not NAME YYYY-MM-DD WHAT: {line.strip()}")
+            if entry["test"] not in known:
+                sys.exit(f"check: {path}:{number}: there is no test {entry['test']}")
+            found[entry["test"]] = entry["what"]
+    if len(found) > UNSTEADY_MOST:
+        sys.exit(f"check: {path} lists {len(found)} tests, and may list {UNSTEADY_MOST}: mend or remove one")
     return found
 
 
-def read_log(build):
-    with open(os.path.join(build, "Testing/Temporary/LastTest.log"), encoding="utf-8", errors="replace") as handle:
-        return handle.read()
+def run(build, *arguments, full):
+    """The results of one round, whose output is passed on as it comes."""
+    results, said = ctest.run(build, *arguments, full=full, tell=lambda line: print(line, end="", flush=True))
+    print("".join(line for line in said.splitlines(True) if line.startswith("Total Test time")), end="")
+    for result in results:
+        hidden = [skip for skip in result.skipped() if not any(allowed in skip for allowed in MAY_BE_SKIPPED)]
+        if hidden and not result.why:
+            result.why = f"Skipped what must run here: {hidden[0]}"
+    return results
+
+
+def keep(directory, result, number):
+    """Write what a failed try has said to a file of its own. Returns its path."""
+    os.makedirs(directory, exist_ok=True)
+    path = os.path.join(directory, f"{result.name}.try{number}.log")
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write(f"{result.name}: {result.why}, {result.seconds:.1f} s\n{result.output}\n")
+    return path
+
+
+class Check:
+    """All rounds of one check."""
+
+    def __init__(self, build, full, unsteady):
+        self.build, self.full, self.unsteady = build, full, unsteady
+        self.logs = os.path.join(build, "unsteady")
+        shutil.rmtree(self.logs, ignore_errors=True)
+        self.first = []  # results of the first round
+        self.failed = {}  # {test: [(result, log) of each try that failed]}, in order
+        self.passed_at = {}  # {test: the try at which it passed}, of those that failed before
+
+    def note(self, results, number):
+        for result in results:
+            if result.why and (number == 1 or result.name in self.failed):
+                kept = keep(self.logs, result, number)
+                self.failed.setdefault(result.name, []).append((result, kept))
+            elif result.name in self.failed:
+                self.passed_at[result.name] = number
+
+    def still_failed(self):
+        return [name for name in self.failed if name not in self.passed_at]
+
+    def rounds(self, arguments, parallel):
+        self.first = run(self.build, "--parallel", str(parallel), *arguments, full=self.full)
+        self.note(self.first, 1)
+        if len(self.failed) > CHANCE:
+            print(f"\n{len(self.failed)} tests have failed: that is no chance, and nothing is tried again.")
+            return
+        for number in range(2, TRIES + 1):
+            again = self.still_failed()
+            if not again:
+                return
+            print(f"\nTry {number}, one at a time: {', '.join(again)}\n", flush=True)
+            only = f"^({'|'.join(map(re.escape, again))})$"
+            self.note(run(self.build, "--parallel", "1", "-R", only, full=self.full), number)
+
+    def table(self, title, names):
+        """The first failure's decisive lines, and where all that failed has its log."""
+        if not names:
+            return
+        print(f"\n{title}:")
+        for name in names:
+            result, _ = self.failed[name][0]
+            print(f"  {name} ({', '.join(log for _, log in self.failed[name])})")
+            for line in result.causes():
+                print(f"      {line}")
+
+    def report(self):
+        """Returns the exit status."""
+        slowest = sorted(self.first, key=lambda result: -result.seconds)[:SLOWEST]
+        print("\nThe slowest: " + ", ".join(f"{result.name} {result.seconds:.0f} s" for result in slowest))
+        skips = [(result.name, skip) for result in self.first for skip in result.skipped()]
+        print("Skipped: " + ("nothing" if not skips else ""))
+        for name, skip in skips:
+            print(f"  {name}: {skip}")
+
+        for number, word in enumerate(("second", "third"), 2):
+            self.table(f"Passed only at the {word} try", [name for name, at in self.passed_at.items() if at == number])
+        still = self.still_failed()
+        excused = [name for name in still if name in self.unsteady]
+        failed = [name for name in still if name not in self.unsteady]
+        self.table("Failed, and does not decide (tests/unsteady.txt)", excused)
+        self.table("Failed", failed)
+        print(f"\n{len(self.first) - len(still)} passed, {len(failed)} failed"
+              + (f", {len(skips) + len(excused)} skipped" if skips or excused else ""))
+        return 1 if failed else 0
 
 
 def main():
@@ -62,37 +145,20 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--full", action="store_true", help="all tests at full size, also those that `check` leaves out")
     parser.add_argument("--parallel", type=int, default=PLACES, help=argparse.SUPPRESS)
+    parser.add_argument("--unsteady", default=UNSTEADY, help=argparse.SUPPRESS)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="only these labels")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if options.full:
         os.environ["EARSHOT_FULL"] = "1"
-    known = {label for labels in tests(options.build).values() for label in labels}
+    tests = ctest.tests(options.build)
+    known = {label for labels in tests.values() for label in labels}
     for suite in options.suites:
         if suite not in known:
             sys.exit(f"check: no suite {suite}; there are {', '.join(sorted(known - {'full', 'build'}))}")
     select = ["-L", f"^({'|'.join(map(re.escape, options.suites))})$"] if options.suites else []
-    command = ctest(options.build, "--output-on-failure", "--parallel", str(options.parallel), *select, full=options.full)
-
-    times, summary = [], []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace", bufsize=1) as running:
-        for line in running.stdout:
-            result = _RESULT.match(line)
-            if result:
-                times.append((float(result[3]), result[1]))
-            if summary or _SUMMARY.match(line):
-                summary.append(line)
-            else:
-                print(line, end="", flush=True)
-
-    skips = skipped(read_log(options.build)) if times else []
-    hidden = [skip for skip in skips if not any(allowed in skip[1] for allowed in MAY_BE_SKIPPED)]
-    print("The slowest: " + ", ".join(f"{name} {seconds:.0f} s" for seconds, name in sorted(times, reverse=True)[:SLOWEST]))
-    print("Skipped: " + ("nothing" if not skips else ""))
-    for skip in skips:
-        print(f"  {skip[0]}: {skip[1]}" + (" - THIS MUST RUN HERE, so the run has failed" if skip in hidden else ""))
-    print()
-    print("".join(summary), end="", flush=True)
-    sys.exit(running.returncode or (1 if hidden else 0))
+    check = Check(options.build, options.full, read_unsteady(options.unsteady, tests))
+    check.rounds(select, options.parallel)
+    sys.exit(check.report())
 
 
 if __name__ == "__main__":

@@ -20,13 +20,11 @@ import subprocess
 import sys
 import time
 
-import run
+import ctest
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 WHOLE = ("unit", "fuzz")  # hundreds of tests of milliseconds each: one row of the table
 _BUSY = "while True: pass"
-_CAUSES = (re.compile(r"^E +(\S.*)"), re.compile(r"^\[  ERROR   \] --- (.*)"), re.compile(r".*\*\*\*(Timeout|Not Run|Exception.*)"),
-           re.compile(r"^(\S*Error: .*)"))
 
 
 def parser():
@@ -52,7 +50,7 @@ def commit():
 
 def series(build, wanted):
     """[(name, ctest's arguments)] of what is to be repeated."""
-    labels = {test: of for test, of in run.tests(build).items() if not {"full", "build"} & set(of)}
+    labels = {test: of for test, of in ctest.tests(build).items() if not {"full", "build"} & set(of)}
     rows = {}
     for name in wanted or sorted({label for of in labels.values() for label in of}):
         if name in WHOLE:
@@ -88,15 +86,6 @@ def kernel_messages():
     return done.stdout.splitlines() if done.returncode == 0 else []
 
 
-def first_cause(output):
-    for line in output.splitlines():
-        for cause in _CAUSES:
-            found = cause.match(line)
-            if found:
-                return found[1].strip()[:120]
-    return "see its output"
-
-
 class Results:
     """Of one commit: a line of JSON a run."""
 
@@ -128,13 +117,12 @@ class Results:
 
 
 def one_run(build, arguments, options, seed):
-    """(passed, output)"""
+    """(the first failure's cause or None, output)"""
     environment = {**os.environ, "EARSHOT_SEED": str(seed)}
     if not options.short:
         environment["EARSHOT_FULL"] = "1"
-    done = subprocess.run(run.ctest(build, "--output-on-failure", *arguments), env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
-    return done.returncode == 0, done.stdout
+    tests, output = ctest.run(build, *arguments, environment=environment)
+    return next((test.causes(most=1)[0] for test in tests if test.why), None), output
 
 
 def table(found):
@@ -161,12 +149,12 @@ def main():
                     break
                 seed = int(os.environ.get("EARSHOT_SEED") or random.randrange(1 << 30))
                 before, began, used = len(kernel_messages()), time.monotonic(), cpu_seconds()
-                passed, output = one_run(options.build, arguments, options, seed)
+                cause, output = one_run(options.build, arguments, options, seed)
                 took, used = time.monotonic() - began, cpu_seconds() - used
-                results.add({"suite": suite, "busy": options.busy, "short": options.short, "passed": passed, "seed": seed,
-                             "seconds": round(took, 1), "cpu": round(used, 1), "cause": None if passed else first_cause(output)},
+                results.add({"suite": suite, "busy": options.busy, "short": options.short, "passed": not cause, "seed": seed,
+                             "seconds": round(took, 1), "cpu": round(used, 1), "cause": cause},
                             output, kernel_messages()[before:])
-                print(f"{suite} {number}/{options.times}: {'passed' if passed else 'FAILED'}, {took:.0f} s, "
+                print(f"{suite} {number}/{options.times}: {'FAILED' if cause else 'passed'}, {took:.0f} s, "
                       f"CPU {used:.0f} s, seed {seed}", flush=True)
     found = results.read(options.busy, options.short)
     lines, good = table({suite: found[suite] for suite, _ in rows if found[suite]})
