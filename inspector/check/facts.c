@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timex.h>
+#include <unistd.h>
 
 #include "inspector/check/facts.h"
 #include "inspector/datapath/datapath.h"
@@ -31,6 +32,7 @@ void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
 	     !es_datapath_probe(ES_DATAPATH_MODULE, err.text, sizeof(err.text))))
 		kind = ES_DATAPATH_MODULE;
 	facts->is_module = kind == ES_DATAPATH_MODULE;
+	facts->is_root = !geteuid();
 	facts->programs_rc = es_datapath_probe(kind, facts->programs_text, sizeof(facts->programs_text));
 	facts->attached = params.public_ifindex && params.cluster_ifindex
 				  ? es_datapath_is_attached(kind, &params)

@@ -112,6 +112,7 @@ struct es_facts {
 	int is_module;	     /* the datapath is earshot.ko; 0: the BPF programs */
 	int kernel_rc;
 	char kernel_text[512];
+	int is_root;
 	int programs_rc;
 	char programs_text[512];
 	int attached;	  /* 1, 0 or -errno */

@@ -29,7 +29,7 @@ static void check_programs(struct es_check *check)
 {
 	const struct es_facts *f = check->facts;
 
-	if (f->programs_rc == -EPERM || f->programs_rc == -EACCES)
+	if (!f->is_root && (f->programs_rc == -EPERM || f->programs_rc == -EACCES))
 		es_check_unchecked(check, "%s: run it as root",
 				   f->is_module ? "the module may not be used by this user"
 						: "BPF programs may not be loaded by this user");
@@ -37,6 +37,8 @@ static void check_programs(struct es_check *check)
 		es_check_error(check, "modprobe earshot", "%s", f->programs_text);
 	else if (f->programs_rc)
 		es_check_error(check, "EARSHOT_BPF_DEBUG=1 earshot check", "%s", f->programs_text);
+	else if (*f->programs_text && !f->is_module)
+		es_check_info(check, "%s", f->programs_text);
 	else
 		es_check_ok(check, f->is_module ? "the module earshot is there, and of this version"
 						: "the kernel takes the datapath's programs");

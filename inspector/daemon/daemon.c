@@ -306,6 +306,8 @@ static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *e
 			     &d->datapath);
 	if (rc)
 		return rc;
+	if (*es_datapath_note(d->datapath))
+		es_log(ES_LOG_WARNING, "bpf datapath: %s", es_datapath_note(d->datapath));
 	state = es_datapath_state(d->datapath);
 	if (!state->sequence)
 		state->sequence = (__u64)time(NULL) << 24;

@@ -14,20 +14,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <net/if.h>
-#include "inspector/datapath/internal.h"
-#include "kmod/core/settled.h"
+#include "inspector/datapath/bpf.h"
 #include "inspector/datapath/tcx.h"
-#include "earshot.skel.h"
-
-struct es_bpf {
-	struct es_datapath base;
-	struct earshot_bpf *skel;
-};
-
-static struct es_bpf *es_bpf_of(struct es_datapath *dp)
-{
-	return (struct es_bpf *)dp;
-}
+#include "kmod/core/settled.h"
 
 /* The running program's configuration says whether its tables mean the same to us. */
 static int es_adopt_compatible(int map_fd, const struct bpf_map_info *info)
@@ -64,7 +53,7 @@ static int es_adopt_map(struct earshot_bpf *skel, int map_fd, const struct bpf_m
 }
 
 /* Take over the tables of an attached program. Anything unexpected means: start with fresh ones. */
-static void es_adopt(struct es_bpf *bpf, unsigned int ifindex, const char *name)
+static void es_adopt(struct es_bpf *bpf, struct earshot_bpf *skel, unsigned int ifindex, const char *name)
 {
 	struct bpf_prog_info prog = {};
 	struct bpf_map_info info;
@@ -91,7 +80,7 @@ static void es_adopt(struct es_bpf *bpf, unsigned int ifindex, const char *name)
 			if (!bpf_obj_get_info_by_fd(map_fd, &info, &len)) {
 				if (pass == 0 && !strcmp(info.name, "es_configs"))
 					compatible = es_adopt_compatible(map_fd, &info);
-				else if (pass == 1 && !es_adopt_map(bpf->skel, map_fd, &info))
+				else if (pass == 1 && !es_adopt_map(skel, map_fd, &info))
 					bpf->base.adopted = 1;
 			}
 			close(map_fd);
@@ -118,55 +107,37 @@ static int es_queues_create(struct es_bpf *bpf)
 	return 0;
 }
 
-static int es_libbpf_silent(enum libbpf_print_level level, const char *format, va_list args)
+/* Open the object, sized and with the tables of what is attached already, ready to be loaded. */
+static int es_bpf_prepare(void *ctx, struct earshot_bpf *skel)
 {
-	(void)level;
-	(void)format;
-	(void)args;
+	struct es_bpf *bpf = ctx;
+	const struct es_datapath_params *params = &bpf->base.params;
+	int rc = bpf_map__set_max_entries(skel->maps.es_decisions, params->decision_sets);
+
+	if (!rc)
+		rc = bpf_map__set_max_entries(skel->maps.es_settleds, es_settled_sets(params->decision_sets));
+	if (rc)
+		return rc;
+	bpf->base.adopted = bpf->base.replaced = 0;
+	/* Neither program uses all of them. */
+	es_adopt(bpf, skel, params->public_ifindex, "es_public");
+	es_adopt(bpf, skel, params->cluster_ifindex, "es_cluster");
 	return 0;
 }
-
-/* The static analyzer takes the generated code's error path, where libbpf frees, for a leak: not for its
- * eyes. */
-#ifdef __clang_analyzer__
-struct earshot_bpf *es_skeleton_open(void);
-#else
-static struct earshot_bpf *es_skeleton_open(void)
-{
-	return earshot_bpf__open();
-}
-#endif
 
 static int es_bpf_create(struct es_datapath *dp, char *err, size_t err_len)
 {
 	struct es_bpf *bpf = es_bpf_of(dp);
-	struct bpf_program *prog;
-	const char *step = "opening the BPF object";
-	int rc;
+	const char *step;
+	int rc = es_bpf_load(&bpf->loaded, es_bpf_prepare, bpf, err, err_len);
 
-	if (!getenv("EARSHOT_BPF_DEBUG"))
-		libbpf_set_print(es_libbpf_silent);
-	bpf->skel = es_skeleton_open();
-	if (!bpf->skel) {
-		rc = -errno;
-		goto err_step;
-	}
-	bpf_object__for_each_program(prog, bpf->skel->obj) if (!strcmp(bpf_program__section_name(prog), "tc"))
-		bpf_program__set_type(prog, BPF_PROG_TYPE_SCHED_CLS);
-	step = "sizing the decision table";
-	rc = bpf_map__set_max_entries(bpf->skel->maps.es_decisions, dp->params.decision_sets);
-	if (!rc)
-		rc = bpf_map__set_max_entries(bpf->skel->maps.es_settleds,
-					      es_settled_sets(dp->params.decision_sets));
 	if (rc)
-		goto err_step;
-	/* Neither program uses all of them. */
-	es_adopt(bpf, dp->params.public_ifindex, "es_public");
-	es_adopt(bpf, dp->params.cluster_ifindex, "es_cluster");
-	step = "loading the BPF programs (EARSHOT_BPF_DEBUG=1 shows the verifier's reason)";
-	rc = earshot_bpf__load(bpf->skel);
+		return rc;
+	bpf->skel = bpf->loaded.skel;
+	dp->note = bpf->loaded.note;
+	rc = es_bpf_can_end(bpf, err, err_len);
 	if (rc)
-		goto err_step;
+		return rc;
 	step = "creating the workers' ring buffers";
 	rc = es_queues_create(bpf);
 	if (rc)
@@ -195,6 +166,8 @@ static int es_bpf_probe(char *err, size_t err_len)
 	struct es_datapath *dp = NULL;
 	int rc = es_datapath_new(ES_DATAPATH_BPF, &params, err, err_len, &dp);
 
+	if (!rc)
+		snprintf(err, err_len, "%s", es_datapath_note(dp));
 	es_datapath_free(&dp);
 	if (rc)
 		return rc;
@@ -258,7 +231,7 @@ static int es_bpf_is_around(const struct es_datapath_params *params)
 
 static void es_bpf_free(struct es_datapath *dp)
 {
-	earshot_bpf__destroy(es_bpf_of(dp)->skel);
+	es_bpf_unload(&es_bpf_of(dp)->loaded);
 }
 
 static int es_bpf_configure(struct es_datapath *dp, const struct es_config *config,
@@ -320,8 +293,9 @@ static int es_bpf_attach(struct es_datapath *dp, char *err, size_t err_len)
 			rc = es_tcx_attach(at[i].ifindex, at[i].hook, at[i].prog);
 		if (rc) {
 			if_indextoname(at[i].ifindex, name);
-			snprintf(err, err_len, "bpf datapath: attaching to tc %s of %s failed: %s",
-				 at[i].hook == ES_TCX_INGRESS ? "ingress" : "egress", name, strerror(-rc));
+			snprintf(err, err_len, "bpf datapath: attaching to tc %s of %s failed: %s%s",
+				 at[i].hook == ES_TCX_INGRESS ? "ingress" : "egress", name, strerror(-rc),
+				 rc == -EPERM ? "; to see what is there already needs CAP_SYS_ADMIN" : "");
 			return rc;
 		}
 	}
@@ -365,93 +339,6 @@ static int es_bpf_counters(struct es_datapath *dp, unsigned long long *ret_value
 		ret_values[i] = es_counter_sum(fd, i, values, cpus);
 	free(values);
 	return 0;
-}
-
-/* Reads an iterator's entries of @size bytes, at most 256, one after the other. */
-static int es_iterate(struct bpf_link *link, size_t size, void (*fn)(void *ctx, const void *entry), void *ctx)
-{
-	char entries[64 * 256];
-	size_t left = 0;
-	ssize_t got;
-	int fd, rc;
-
-	fd = bpf_iter_create(bpf_link__fd(link));
-	bpf_link__destroy(link);
-	if (fd < 0)
-		return -errno;
-	/* A read may end inside an entry. */
-	while ((got = read(fd, entries + left, sizeof(entries) - left)) > 0) {
-		size_t count = ((size_t)got + left) / size;
-
-		for (size_t i = 0; i < count; i++)
-			fn(ctx, entries + i * size);
-		left = ((size_t)got + left) % size;
-		memmove(entries, entries + count * size, left);
-	}
-	rc = got < 0 ? -errno : 0;
-	close(fd);
-	return rc;
-}
-
-static int es_bpf_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
-{
-	struct bpf_link *link = bpf_program__attach_iter(es_bpf_of(dp)->skel->progs.es_list, NULL);
-
-	return link ? es_iterate(link, sizeof(struct es_track_entry), fn, ctx) : -errno;
-}
-
-static int es_bpf_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx)
-{
-	struct es_bpf *bpf = es_bpf_of(dp);
-	struct bpf_link *link = bpf_program__attach_iter(bpf->skel->progs.es_connections, NULL);
-
-	return link ? es_iterate(link, sizeof(struct es_connection_entry), fn, ctx) : -errno;
-}
-
-static int es_bpf_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
-{
-	struct es_bpf *bpf = es_bpf_of(dp);
-	static const struct es_load_sums nothing;
-	int table = bpf_map__fd(bpf->skel->maps.es_load_table), fd, rc = 0;
-	struct bpf_link *link;
-	__u32 zero = 0;
-	ssize_t got;
-	char byte;
-
-	if (bpf_map_update_elem(table, &zero, &nothing, BPF_ANY))
-		return -errno;
-	link = bpf_program__attach_iter(bpf->skel->progs.es_loads, NULL);
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	bpf_link__destroy(link);
-	if (fd < 0)
-		return -errno;
-	/* It says nothing: the end of it is the end of the walk. EAGAIN is the kernel's pause,
-	 * in a long one. */
-	do
-		got = read(fd, &byte, sizeof(byte));
-	while (got > 0 || (got < 0 && errno == EAGAIN));
-	if (got < 0)
-		rc = -errno;
-	close(fd);
-	if (!rc && bpf_map_lookup_elem(table, &zero, ret_sums))
-		rc = -errno;
-	return rc;
-}
-
-static void es_unproven_count(void *ctx, const void *entry)
-{
-	(void)entry;
-	++*(unsigned int *)ctx;
-}
-
-static int es_bpf_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
-{
-	struct bpf_link *link = bpf_program__attach_iter(es_bpf_of(dp)->skel->progs.es_unproven_end, NULL);
-
-	return link ? es_iterate(link, sizeof(struct es_connection_entry), es_unproven_count, ret_count)
-		    : -errno;
 }
 
 static int es_bpf_connection(struct es_datapath *dp, const void *packet, size_t len,

@@ -74,6 +74,11 @@ int es_datapath_detach(enum es_datapath_kind kind, const struct es_datapath_para
 	return drivers[kind]->detach(params);
 }
 
+const char *es_datapath_note(const struct es_datapath *dp)
+{
+	return dp->note ? dp->note : "";
+}
+
 static void on_response(void *ctx, const void *data, size_t size)
 {
 	struct es_datapath *dp = ctx;

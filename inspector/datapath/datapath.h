@@ -46,10 +46,16 @@ int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params 
 /**
  * es_datapath_probe() - would the kernel take the datapath?
  * bpf: loads all of it, small, and lets go of it again. module: asks earshot.ko, which the kernel may load
- * for that. Touches nothing that is attached. Returns 0; -EPERM for who may not load programs; or -errno,
- * with @err as of es_datapath_new().
+ * for that. Touches nothing that is attached. Returns 0, with @err as of es_datapath_note(); -EPERM for who
+ * may not load programs, or a kernel that refuses one; or -errno, with @err as of es_datapath_new().
  */
 int es_datapath_probe(enum es_datapath_kind kind, char *err, size_t err_len);
+
+/**
+ * es_datapath_note() - what this kernel refuses, and how the datapath does without
+ * One line, or "". Valid until es_datapath_free().
+ */
+const char *es_datapath_note(const struct es_datapath *datapath);
 
 /* Is it attached where @params says? Returns 1, 0 or -errno. */
 int es_datapath_is_attached(enum es_datapath_kind kind, const struct es_datapath_params *params);

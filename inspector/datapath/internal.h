@@ -42,6 +42,7 @@ extern const struct es_datapath_ops es_datapath_module;
 
 /**
  * struct es_datapath - what every driver has
+ * @note: as of es_datapath_note(), owned by the driver; NULL is ""
  * @queue_fd: of each worker's ring buffer, -1 if there is none; @responses_fd: of the ring of response
  * lengths
  */
@@ -50,6 +51,7 @@ struct es_datapath {
 	struct es_datapath_params params;
 	int adopted;
 	int replaced;
+	const char *note;
 	struct es_state *state;
 	struct es_decision_set *decisions;
 	int queue_fd[ES_WORKERS_MAX];

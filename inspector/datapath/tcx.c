@@ -16,7 +16,7 @@ int es_tcx_find(unsigned int ifindex, enum bpf_attach_type hook, const char *nam
 {
 	__u32 ids[ES_TCX_PROGS_MAX] = {};
 	LIBBPF_OPTS(bpf_prog_query_opts, query, .prog_ids = ids, .prog_cnt = ES_TCX_PROGS_MAX);
-	int rc = bpf_prog_query_opts((int)ifindex, hook, &query);
+	int rc = bpf_prog_query_opts((int)ifindex, hook, &query), denied = 0;
 
 	if (rc)
 		return rc;
@@ -25,13 +25,15 @@ int es_tcx_find(unsigned int ifindex, enum bpf_attach_type hook, const char *nam
 		__u32 len = sizeof(info);
 		int fd = bpf_prog_get_fd_by_id(ids[i]);
 
-		if (fd < 0)
+		if (fd < 0) {
+			denied |= errno == EPERM;
 			continue;
+		}
 		if (!bpf_obj_get_info_by_fd(fd, &info, &len) && !strcmp(info.name, name))
 			return fd;
 		close(fd);
 	}
-	return -ENOENT;
+	return denied ? -EPERM : -ENOENT;
 }
 
 int es_tcx_attach(unsigned int ifindex, enum bpf_attach_type hook, const struct bpf_program *prog)
@@ -40,6 +42,8 @@ int es_tcx_attach(unsigned int ifindex, enum bpf_attach_type hook, const struct 
 	int old = es_tcx_find(ifindex, hook, bpf_program__name(prog));
 	int rc;
 
+	if (old == -EPERM) /* one of ours may be there, and two would each answer every packet */
+		return old;
 	if (old >= 0) {
 		opts.flags = BPF_F_REPLACE;
 		opts.replace_prog_fd = old;

@@ -12,8 +12,8 @@
 
 /**
  * es_tcx_find() - our program at @hook of an interface
- * Needs CAP_SYS_ADMIN. Returns a file descriptor of the caller, -ENOENT if it is not there, -EINVAL on a
- * kernel without tcx, or -errno.
+ * Returns a file descriptor of the caller; -ENOENT if it is not there; -EPERM without CAP_SYS_ADMIN, where
+ * something is attached that may be it; -EINVAL on a kernel without tcx; or -errno.
  */
 int es_tcx_find(unsigned int ifindex, enum bpf_attach_type hook, const char *name);
 

@@ -28,6 +28,7 @@
 #include "list.h"
 #include "loads.h"
 #include "unproven.h"
+#include "look.h"
 #include "kmod/core/view.h"
 
 char LICENSE[] SEC("license") = "GPL";

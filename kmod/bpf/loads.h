@@ -6,7 +6,7 @@
  * What this node has in hand (kmod/core/load.h): one walk over its sockets adds it up in es_load_table, which
  * the daemon clears before. Nothing is written to the reader, who would have to be called for each page of
  * it. What is found that should have ended (ES_TRACK_ENDING) is ended; the client hears nothing of it, see
- * es_reply_is_held().
+ * es_reply_is_held(). Where the kernel refuses es_loads, the daemon walks the sockets itself (look.h).
  */
 #include "maps.h"
 #include "other.h"
@@ -37,22 +37,18 @@ static __noinline struct es_rebuilt *es_load_rebuilt(struct tcp_sock *tp)
 	return es_rebuilt_of(tp, es_flow_hash(&cfg->ring_key, &flow));
 }
 
-SEC("iter/tcp")
-int es_loads(struct bpf_iter__tcp *ctx)
+/* Is it a connection of a service? What it adds to the sums. */
+static __noinline int es_load_read(struct tcp_sock *tp, struct es_socket_load *ret)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
-	struct sock_common *skc = ctx->sk_common;
-	struct es_load_sums *sums;
-	struct es_load_sum *sum;
+	struct sock_common *skc = (struct sock_common *)tp;
 	struct es_rebuilt *rebuilt;
 	struct es_track *t = (void *)0;
-	struct tcp_sock *tp;
-	__u32 zero = 0, cost;
 	__u8 tcp_state;
 	int service;
 
-	if (!cfg || !skc)
+	if (!cfg || !tp || !ret)
 		return 0;
 	tcp_state = skc->skc_state;
 	if (tcp_state == TCP_STATE_LISTEN || tcp_state == TCP_STATE_TIME_WAIT || tcp_state == TCP_STATE_CLOSE)
@@ -60,27 +56,38 @@ int es_loads(struct bpf_iter__tcp *ctx)
 	service = es_service_find(skc->skc_rcv_saddr, es_htons(skc->skc_num));
 	if (service < 0)
 		return 0;
-	tp = bpf_skc_to_tcp_sock(skc);
-	sums = bpf_map_lookup_elem(&es_load_table, &zero);
-	if (!tp || !sums)
-		return 0;
 	service &= ES_SERVICES_MAX - 1;
-	sum = &sums->service[service];
 	if (cfg->service[service].inspect == ES_INSPECT_EVERY) {
 		t = bpf_sk_storage_get(&es_tracks, tp, (void *)0, 0);
 		rebuilt = t ? (void *)0 : es_load_rebuilt(tp);
 		if (rebuilt)
 			t = &rebuilt->track;
 	}
-	if (t && t->state == ES_TRACK_ENDING) {
+	ret->service = (__u8)service;
+	ret->is_ending = t && t->state == ES_TRACK_ENDING;
+	ret->cost = es_load_cost(t, tcp_state, tp->snd_nxt != tp->write_seq);
+	return 1;
+}
+
+SEC("iter/tcp")
+int es_loads(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp = skc ? bpf_skc_to_tcp_sock(skc) : (void *)0;
+	struct es_socket_load load = {};
+	struct es_load_sums *sums;
+	__u32 zero = 0;
+
+	if (!tp || !es_load_read(tp, &load))
+		return 0;
+	if (load.is_ending) {
 		if (!bpf_sock_destroy(skc))
 			es_count(ES_COUNT_end_late);
 		return 0;
 	}
-	cost = es_load_cost(t, tcp_state, tp->snd_nxt != tp->write_seq);
-	sum->flows++;
-	sum->active += cost != 0;
-	sum->load += cost;
+	sums = bpf_map_lookup_elem(&es_load_table, &zero);
+	if (sums)
+		es_load_add(&sums->service[load.service & (ES_SERVICES_MAX - 1)], load.cost);
 	return 0;
 }
 

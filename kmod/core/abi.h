@@ -207,6 +207,18 @@ struct es_connection_entry {
 _Static_assert(sizeof(struct es_connection_entry) == 32, "entries are ABI");
 
 /**
+ * struct es_socket_load - what one connection adds to its service's sums (load.h)
+ * @cost: of the request in hand, 0 if there is none
+ * @is_ending: its socket should have ended (ES_TRACK_ENDING); whoever finds it ends it, and it counts nothing
+ */
+struct es_socket_load {
+	__u32 cost;
+	__u8 service;
+	__u8 is_ending;
+	__u8 pad[2];
+};
+
+/**
  * struct es_response_entry - a complete response that the inspector asked to measure
  * @content: as in its handover message; @bytes: with its head; @request_flags: ES_REQUEST_F_*
  */

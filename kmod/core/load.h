@@ -62,4 +62,12 @@ static __always_inline __u32 es_load_cost(const struct es_track *t, __u8 tcp_sta
 	return t->cost ? t->cost : 1;
 }
 
+/* One more connection, whose active request costs @cost, 0 if it has none. */
+static __always_inline void es_load_add(struct es_load_sum *sum, __u32 cost)
+{
+	sum->flows++;
+	sum->active += cost != 0;
+	sum->load += cost;
+}
+
 #endif

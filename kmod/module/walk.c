@@ -119,9 +119,7 @@ static int es_walk_load(struct es_node *node, const struct es_version *version,
 		es_abort_batch_add(&to->ending, walked->sk);
 		return 0;
 	}
-	sum->flows++;
-	sum->active += cost != 0;
-	sum->load += cost;
+	es_load_add(sum, cost);
 	return 0;
 }
 

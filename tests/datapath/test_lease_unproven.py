@@ -171,7 +171,14 @@ class TestUnproven:
 
 
 class TestEnd:
-    """The iterators, as the daemon runs them: es_connections lists, es_unproven_end ends."""
+    """What the daemon is told of the connections, and what it ends."""
+
+    @pytest.fixture(params=[None, pytest.param("asked", marks=pytest.mark.bpf("the module has no iterators"))],
+                    ids=["walked", "asked"])
+    def leased(self, request, node):
+        """Walked by the kernel's iterators, and each asked for by itself, where the kernel refuses those."""
+        with node.leased(driver=request.param) as found:
+            yield found
 
     def test_list(self, node, client, leased):
         proven, unproven, moved = client().serve(), client(BLIND).serve(), moved_here(node, client)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """earshotd does its work with what its systemd unit leaves it: systemd does not run here, confined.py does the same."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from earshotlab import Lab, daemon, wait_for
 
 UNIT = os.path.join(os.environ["EARSHOT_BUILD"], "conf/earshotd.service")
+LEAST = "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_NET_RAW"  # earshotd(8)
 CONFINED = os.path.join(os.path.dirname(__file__), "confined.py")
 
 
@@ -63,6 +65,33 @@ def test_serves_and_takes_over(lab):
     assert lab.counters("n1")["request_queued"] >= 2
     lab.node("n1").ask({"command": "stop"})
     assert second.wait(10) == 0
+
+
+def with_capabilities(tmp_path, *names):
+    """The unit with these instead of its own."""
+    with open(UNIT, encoding="utf-8") as handle:
+        text = re.sub(r"^CapabilityBoundingSet=.*$", f"CapabilityBoundingSet={' '.join(names)}", handle.read(), flags=re.M)
+    unit = tmp_path / "earshotd.service"
+    unit.write_text(text)
+    return unit
+
+
+def test_least_capabilities(lab, tmp_path):
+    """Those of earshotd(8) are enough to serve; to take over what a daemon before it left attached, they are not, and then two
+    datapaths would answer each packet: it does not start."""
+    unit = with_capabilities(tmp_path, *LEAST)
+    first = start(lab, unit)
+    wait_for(lambda: answers(lab, first), "the daemon")
+    assert lab.client.get("/1k")[0] == 200 and "refuses" not in log_of(lab)
+    end(first)
+    second = start(lab, unit)
+    assert second.wait(10) and "needs CAP_SYS_ADMIN" in log_of(lab), log_of(lab)
+
+
+@pytest.mark.parametrize("less, said", (("CAP_PERFMON", "the kernel refuses the program"), ("CAP_BPF", "bpf datapath: ")))
+def test_less_than_the_least(lab, tmp_path, less, said):
+    process = start(lab, with_capabilities(tmp_path, *(name for name in LEAST if name != less)))
+    assert process.wait(10) and said in log_of(lab), log_of(lab)
 
 
 @pytest.mark.parametrize("line,less,said", [

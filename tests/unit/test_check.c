@@ -355,7 +355,15 @@ static void test_kernel(void **state)
 	expect_one("kernel.programs", ES_CHECK_ERROR, "verifier");
 	facts.programs_rc = -EPERM;
 	expect_one("kernel.programs", ES_CHECK_UNCHECKED, "root");
+	/* To root, that says nothing: the kernel has refused it. */
+	facts.is_root = 1;
+	snprintf(facts.programs_text, sizeof(facts.programs_text),
+		 "the kernel refuses the program es_public");
+	expect_one("kernel.programs", ES_CHECK_ERROR, "es_public");
 	facts.programs_rc = 0;
+	expect_one("kernel.programs", ES_CHECK_INFO, "es_public");
+	facts.programs_text[0] = '\0';
+	facts.is_root = 0;
 	facts.clock_synced = 0;
 	expect_one("kernel.clock", ES_CHECK_WARNING, "clock");
 	facts.clock_synced = 1;

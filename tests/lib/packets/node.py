@@ -68,6 +68,7 @@ class Node(namespaces.Site):
         self.config_path = os.path.join(self.directory, "earshot.conf")
         self.key_file = os.path.join(self.directory, "key")
         self.daemon = None
+        self.before = []  # in front of earshotd's command line
         self.listeners = {}
         self.ring = model.Ring(CLUSTER)
         self.sequence = int(time.time()) << 24
@@ -154,7 +155,7 @@ class Node(namespaces.Site):
         log = open(self.log_path, "wb")
         with log:
             return subprocess.Popen(
-                ["nsenter", f"--net={netns.path(self.namespace)}", EARSHOTD, "--config", self.config_path,
+                ["nsenter", f"--net={netns.path(self.namespace)}", *self.before, EARSHOTD, "--config", self.config_path,
                  "--control", self.control], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 preexec_fn=namespaces.die_with_test)
 
@@ -218,9 +219,10 @@ class Node(namespaces.Site):
     # The datapath's tables
 
     @contextlib.contextmanager
-    def leased(self, left_s=3600, attached=1, epoch=1):
-        """As if membership could change, with a lease that holds so long. Everything is put back."""
-        with tables.Tables(self.settings["datapath"], self.namespace, "eth0") as found:
+    def leased(self, left_s=3600, attached=1, epoch=1, driver=None):
+        """As if membership could change, with a lease that holds so long. Everything is put back. `driver`: of the tables, if
+        it is not the datapath's usual one."""
+        with tables.Tables(driver or self.settings["datapath"], self.namespace, "eth0") as found:
             found.configure(leased=1, epoch=epoch)
             found.lease(left_s, attached)
             yield found

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Asks the kernel for its TCP sockets (sock_diag(7)). The kernel makes an answer before recvfrom() returns, so
+ * nothing here waits.
+ */
+#include <errno.h>
+#include <string.h>
+#include <libmnl/libmnl.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include "inspector/datapath/sock_diag.h"
+#include "kmod/core/load.h"
+
+/* Those that have no connection: what listens, what waits for its time to be over, what is closed. */
+#define ES_WITHOUT_CONNECTION                                                                                \
+	(1U << ES_TCP_STATE_LISTEN | 1U << ES_TCP_STATE_TIME_WAIT | 1U << ES_TCP_STATE_CLOSE)
+#define ES_ALL_STATES 0xfffU
+#define ES_ROOM	      (1 << 15)
+
+struct walk {
+	es_sock_diag_fn fn;
+	void *ctx;
+};
+
+static int on_message(const struct nlmsghdr *nlh, void *data)
+{
+	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
+	const struct walk *walk = data;
+	struct es_sock_diag_id id;
+
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg) || msg->idiag_family != AF_INET)
+		return MNL_CB_OK;
+	/* The socket's own side is the service's. */
+	id.flow.service = es_addr_from_v4(msg->id.idiag_src[0]);
+	id.flow.client = es_addr_from_v4(msg->id.idiag_dst[0]);
+	id.flow.service_port = msg->id.idiag_sport;
+	id.flow.client_port = msg->id.idiag_dport;
+	memcpy(id.cookie, msg->id.idiag_cookie, sizeof(id.cookie));
+	walk->fn(walk->ctx, &id);
+	return MNL_CB_OK;
+}
+
+static struct inet_diag_req_v2 *begin(char *buf, __u16 type, __u16 flags, struct nlmsghdr **ret_nlh)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct inet_diag_req_v2 *req;
+
+	nlh->nlmsg_type = type;
+	nlh->nlmsg_flags = (__u16)(NLM_F_REQUEST | flags);
+	nlh->nlmsg_seq = 1;
+	req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
+	req->sdiag_family = AF_INET;
+	req->sdiag_protocol = IPPROTO_TCP;
+	*ret_nlh = nlh;
+	return req;
+}
+
+/* Send the request, and read what comes back until its end. */
+static int transact(const struct nlmsghdr *nlh, mnl_cb_t fn, void *ctx)
+{
+	struct mnl_socket *socket = mnl_socket_open2(NETLINK_SOCK_DIAG, SOCK_CLOEXEC);
+	char answer[ES_ROOM];
+	ssize_t got;
+	int rc = 0;
+
+	if (!socket)
+		return -errno;
+	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ||
+	    mnl_socket_sendto(socket, nlh, nlh->nlmsg_len) < 0)
+		rc = -errno;
+	while (!rc) {
+		got = mnl_socket_recvfrom(socket, answer, sizeof(answer));
+		if (got < 0)
+			rc = -errno;
+		else
+			got = mnl_cb_run(answer, (size_t)got, nlh->nlmsg_seq, mnl_socket_get_portid(socket),
+					 fn, ctx);
+		if (!rc && got < 0)
+			rc = -errno;
+		if (got <= MNL_CB_STOP)
+			break;
+	}
+	mnl_socket_close(socket);
+	return rc;
+}
+
+int es_sock_diag_walk(es_sock_diag_fn fn, void *ctx)
+{
+	struct walk walk = {.fn = fn, .ctx = ctx};
+	char buf[256];
+	struct nlmsghdr *nlh;
+	struct inet_diag_req_v2 *req = begin(buf, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &nlh);
+
+	req->idiag_states = ES_ALL_STATES & ~ES_WITHOUT_CONNECTION;
+	return transact(nlh, on_message, &walk);
+}
+
+int es_sock_diag_end(const struct es_sock_diag_id *id)
+{
+	char buf[256];
+	struct nlmsghdr *nlh;
+	struct inet_diag_req_v2 *req = begin(buf, SOCK_DESTROY, NLM_F_ACK, &nlh);
+
+	req->idiag_states = ES_ALL_STATES;
+	req->id.idiag_src[0] = id->flow.service.w[3];
+	req->id.idiag_dst[0] = id->flow.client.w[3];
+	req->id.idiag_sport = id->flow.service_port;
+	req->id.idiag_dport = id->flow.client_port;
+	memcpy(req->id.idiag_cookie, id->cookie, sizeof(id->cookie));
+	return transact(nlh, NULL, NULL);
+}

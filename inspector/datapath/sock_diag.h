@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_SOCK_DIAG_H
+#define ES_SOCK_DIAG_H
+
+/*
+ * The kernel's TCP sockets, by NETLINK_SOCK_DIAG: listed, and ended. Of the network namespace of the calling
+ * thread.
+ */
+#include "kmod/core/flow.h"
+
+/**
+ * struct es_sock_diag_id - names one socket, and never a later one of the same flow
+ * @cookie: the kernel's number for it
+ */
+struct es_sock_diag_id {
+	struct es_flow flow;
+	unsigned int cookie[2];
+};
+
+/**
+ * es_sock_diag_walk() - call @fn for each TCP socket of IPv4 that has a peer and is not in TIME_WAIT
+ * Those that come or go meanwhile may be missed. @fn: may end the socket. Returns 0 or -errno.
+ */
+typedef void (*es_sock_diag_fn)(void *ctx, const struct es_sock_diag_id *id);
+int es_sock_diag_walk(es_sock_diag_fn fn, void *ctx);
+
+/**
+ * es_sock_diag_end() - end a socket as its kernel would for an administrator: RST to the peer, error to its owner
+ * Needs CAP_NET_ADMIN. Returns 0; -ENOENT if it is gone; -EOPNOTSUPP for a kernel without
+ * CONFIG_INET_DIAG_DESTROY; or -errno.
+ */
+int es_sock_diag_end(const struct es_sock_diag_id *id);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_LOOK_H
+#define ES_CORE_LOOK_H
+
+/*
+ * What the daemon asks the BPF datapath about one connection where it must walk the sockets itself. No part of
+ * the datapath's tables, so it may change with each version.
+ */
+#include "abi.h"
+#include "track.h"
+
+enum es_look_step {
+	ES_LOOK_READ, /* tell of the flow's socket */
+	ES_LOOK_FORGET, /* @connection has been ended unheard: its client's request may be served like any other */
+};
+
+/**
+ * struct es_look - of one connection
+ * @flow: in; @step: in, an enum es_look_step
+ * @is_found: there is a socket of a service, and the rest is valid; @has_track: so is @track
+ */
+struct es_look {
+	struct es_flow flow;
+	__u32 step;
+	struct es_connection_entry connection;
+	struct es_track track;
+	struct es_socket_load load;
+	__u8 is_found;
+	__u8 has_track;
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct es_look) == 152, "es_look has no hidden padding");
+
+#endif
