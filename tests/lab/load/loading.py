@@ -55,7 +55,8 @@ def check_impaired(lab, link, *what, rate=0.01):
     stats = lab.wire(link).stats()
     for direction in DIRECTIONS:
         frames = stats[direction]["received"]
-        assert frames > 1000, stats
+        # A node gets two of nine of 4,000 requests from the others, and however many loads they had time to tell.
+        assert frames > 800, stats
         expected = rate * frames
         # Half as many more or less; of few frames, where chance counts for more, five standard deviations.
         tolerance = max(0.5 * expected, 5 * expected ** 0.5)
