@@ -144,8 +144,11 @@ __u32 es_decision_table_put(struct es_decision_table *table, __u64 flow_hash, __
 	if (d->key && d->key != key && !es_decision_is_later(table, d))
 		forgotten_ms = es_decision_age_ms(d->value, now_ms);
 	place = &table->orders[d - table->sets[0].way];
-	__atomic_store_n(&d->key, 0, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	/* A connection that is just leaving has its entry throughout: both values say so. */
+	if (d->key != key) {
+		__atomic_store_n(&d->key, 0, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+	}
 	__atomic_store_n(&d->value,
 			 es_decision_value(client_isn, node, now_ms) | (order->moved ? ES_DECISION_MOVED : 0),
 			 __ATOMIC_RELAXED);

@@ -259,17 +259,20 @@ static __noinline int es_reply_ended(struct bpf_sock *sk, const struct es_packet
 	struct es_state *state = es_state_get();
 	struct tcp_sock *tp = es_reply_connection(sk);
 	struct es_reset *slot;
+	struct bpf_sock *full;
 	__u64 flow_hash, now_ns;
 
-	if (!state)
+	if (!state || !sk)
 		return 0;
 	flow_hash = es_reply_flow(pkt);
 	slot = es_reset_slot(flow_hash);
 	if (!slot)
 		return 0;
 	now_ns = bpf_ktime_get_coarse_ns();
+	full = bpf_sk_fullsock(sk);
 	es_reset_note(slot, flow_hash, tp ? tp->snd_una : seq,
-		      tp ? tp->snd_nxt - tp->snd_una : ES_RESET_UNDER_WAY, es_ns_to_ms(now_ns));
+		      tp ? tp->snd_nxt - tp->snd_una : es_reset_under_way(full ? full->protocol : 0),
+		      es_ns_to_ms(now_ns));
 	state->reset_ns = now_ns;
 	return 0;
 }

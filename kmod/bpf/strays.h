@@ -22,8 +22,7 @@ __noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segme
 	set = es_decision_index(flow_hash, cfg->decision_sets);
 	decisions = bpf_map_lookup_elem(&es_decisions, &set);
 	return decisions &&
-	       es_stray_is_on_its_way(es_decision_lookup(decisions, es_decision_key(flow_hash, seg->ack - 1)),
-				      seg->seq, (__u32)(now_ns / 1000000));
+	       es_stray_is_on_its_way(decisions, flow_hash, seg->seq, seg->ack, es_ns_to_ms(now_ns));
 }
 
 /* es_stray_look() - whose is the segment? Counts. Returns an enum es_nack_reason. */
@@ -47,11 +46,12 @@ __noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt,
 	view.seg.flags = seg->flags;
 	settled = es_settle(hash, seg->seq, ES_SETTLED_LOOK, 0);
 	view.rebuilt = es_settled_is_built(settled) && ES_SETTLED_IS_RECENT(settled);
-	view.on_its_way = (__u8)es_stray_may_be_on_its_way(hash, seg, bpf_ktime_get_coarse_ns());
 	sk = es_socket_lookup(skb, pkt);
 	view.socket = es_socket_classify(sk, &old_rcv_nxt, &view.listening);
 	if (sk)
 		bpf_sk_release(sk);
+	/* In this order: before a socket leaves, it is noted that its connection is on its way. */
+	view.on_its_way = (__u8)es_stray_may_be_on_its_way(hash, seg, bpf_ktime_get_coarse_ns());
 	es_decide_handover(&view, &verdict);
 	es_count(verdict.counter);
 	return (int)es_handover_nack_reason(&view);

@@ -28,6 +28,19 @@
  */
 #define ES_RESET_UNDER_WAY (1u << 20)
 
+/*
+ * es_reset_under_way() - the same of a RST that is sent by a raw socket, of IP protocol @protocol
+ * The stack has one of its own, with TCP's. An inspector's has the one that it writes its own headers with.
+ * What an inspector ends waits for an answer, and no node has it that could have sent a part of one. So a
+ * client that acknowledges more has gone on elsewhere, and its connection is alive.
+ */
+#define ES_RESET_PROTOCOL_RAW 255 /* IPPROTO_RAW */
+
+static __always_inline __u32 es_reset_under_way(__u32 protocol)
+{
+	return protocol == ES_RESET_PROTOCOL_RAW ? 0 : ES_RESET_UNDER_WAY;
+}
+
 /**
  * struct es_reset - a connection that was ended
  * @first: what the client had acknowledged; @under_way: so many bytes were sent behind that

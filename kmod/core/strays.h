@@ -92,15 +92,40 @@ static __always_inline void es_stray_asked(struct es_stray *slot, __u32 now_ms)
 }
 
 /*
- * es_stray_is_on_its_way() - may the connection of a segment be under way from here to another node?
- * @decision: this node's about a request with the same acknowledgment, 0 if there is none
- * If the segment is the request's first one, this node sends it again. One behind it is repeated by the
- * client only when the target has acknowledged the first: that is there, or was.
+ * A question is some time on its way: it is gathered, and nodes are asked one after another. Its client may
+ * have been answered meanwhile, and its connection may move from node to node, with a request a few
+ * milliseconds, and be nowhere where and when somebody looks. What it sent last is known by who decided it.
  */
-static __always_inline int es_stray_is_on_its_way(__u64 decision, __u32 seq, __u32 now_ms)
+static __always_inline int es_stray_is_outdated(const struct es_decision_set *set, __u64 flow_hash, __u32 ack,
+						__u32 now_ms)
 {
-	return decision && (es_decision_isn(decision) == seq - 1 ||
-			    es_decision_age_ms(decision, now_ms) < ES_STRAY_ON_ITS_WAY_MS);
+	for (int i = 0; i < ES_DECISION_WAYS; i++) {
+		const volatile struct es_decision *d = &set->way[i];
+		__u64 key = d->key, value = d->value;
+
+		if (key && (__u32)key == (__u32)flow_hash && d->key == key &&
+		    es_seq_before(ack - 1, (__u32)(key >> 32)) &&
+		    es_decision_age_ms(value, now_ms) < ES_STRAY_ON_ITS_WAY_MS)
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * es_stray_is_on_its_way() - may the connection of a segment be under way from here to another node?
+ * @set: of its flow, with what this node has decided; @seq, @ack: the segment's
+ * If the segment is the first one of a request that was decided here, this node sends it again. One behind it
+ * is repeated by the client only when the target has acknowledged the first: that is there, or was.
+ */
+static __always_inline int es_stray_is_on_its_way(const struct es_decision_set *set, __u64 flow_hash,
+						  __u32 seq, __u32 ack, __u32 now_ms)
+{
+	__u64 decision = es_decision_lookup(set, es_decision_key(flow_hash, ack - 1));
+
+	if (decision && (es_decision_isn(decision) == seq - 1 ||
+			 es_decision_age_ms(decision, now_ms) < ES_STRAY_ON_ITS_WAY_MS))
+		return 1;
+	return es_stray_is_outdated(set, flow_hash, ack, now_ms);
 }
 
 /* So many are asked about in one message: a bit each in the answer's field content. */

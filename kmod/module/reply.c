@@ -157,10 +157,11 @@ static void es_reply_ended(struct es_node *node, const struct sock *sk, u64 flow
 {
 	int is_its_own = es_socket_is_tcp(sk);
 	u32 first = is_its_own ? READ_ONCE(tcp_sk(sk)->snd_una) : seq;
+	u32 protocol = sk_fullsock(sk) ? sk->sk_protocol : 0;
 	u64 now_ns = ktime_get_coarse_ns();
 
 	es_reset_note(es_reset_slot(node, flow_hash), flow_hash, first,
-		      is_its_own ? READ_ONCE(tcp_sk(sk)->snd_nxt) - first : ES_RESET_UNDER_WAY,
+		      is_its_own ? READ_ONCE(tcp_sk(sk)->snd_nxt) - first : es_reset_under_way(protocol),
 		      es_ns_to_ms(now_ns));
 	WRITE_ONCE(node->state->reset_ns, now_ns);
 }

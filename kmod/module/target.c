@@ -258,13 +258,13 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 	v->kind = ES_HANDOVER_STRAY;
 	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
 	v->rebuilt = es_settled_is_built(&settled) && settled.is_recent;
-	v->on_its_way =
-		(u8)es_stray_is_on_its_way(es_decision_lookup(es_decision_set_of(in->node, in->flow_hash),
-							      es_decision_key(in->flow_hash, v->seg.ack - 1)),
-					   v->seg.seq, (u32)div_u64(ktime_get_coarse_ns(), NSEC_PER_MSEC));
 	es_socket_lookup(in->node->net, in->skb, &in->pkt, &in->found);
 	v->socket = in->found.kind;
 	es_socket_put(&in->found);
+	/* In this order: before a socket leaves, it is noted that its connection is on its way. */
+	v->on_its_way =
+		(u8)es_stray_is_on_its_way(es_decision_set_of(in->node, in->flow_hash), in->flow_hash,
+					   v->seg.seq, v->seg.ack, es_ns_to_ms(ktime_get_coarse_ns()));
 	es_decide_handover(v, &verdict);
 	es_count(in->node, verdict.counter);
 	return es_handover_nack_reason(v);

@@ -15,6 +15,7 @@ from packets.packet import ACK, FIN, PSH, RST
 from packets.strays import OTHERS, elsewhere, lets_pass, told
 
 __all__ = ["leased", "silent"]  # fixtures
+MASK = 0xFFFFFFFF
 OWN_NO = dict(handover_received=1, stray_not_here=1)  # to its own worker, over lo
 NO = dict(handover_received=1, stray_answered=1)
 
@@ -61,6 +62,22 @@ def test_nobodys(node, client, service):
     with node.counts(reset_repeated=1):
         c.send(ACK | PSH, text)
         told(c)
+
+
+@each_service
+def test_has_gone_on(node, client, service):
+    """The client was answered, and has sent the next request, while all were asked: the RST means nothing to it, and is not
+    said again. A connection that moves may be nowhere at the moment when somebody looks."""
+    c = elsewhere(client, service)
+    text = c.get()
+    with node.counts(cookie_invalid=3, reset_repeated=0, **TOLD):
+        comes_again(c, ACK | PSH, text)
+        for target in OTHERS * 2:
+            says_no(node, target)
+        told(c)
+        c.next, c.ack = c.next + len(text), c.no_cookie(c.ack + 1000)
+        c.send(ACK | PSH, c.get())
+        c.silence()
 
 
 def test_fin(node, client):
@@ -350,6 +367,9 @@ class TestAsked:
         sent = node.taken(3, model.REQUEST)
         may_be_here(node, c, ACK | PSH, sent.packet[52:], seq=c.next - len(sent.packet[52:]))
         may_be_here(node, c)
+        # The client has sent this long ago, and the request since.
+        may_be_here(node, c, ACK | PSH, b"GET", seq=(c.next - 10000) & MASK, ack=(c.ack - 1000) & MASK)
+        not_here(node, c, ack=(c.ack + 1000) & MASK)  # it was answered by n3, which had this then
 
     def test_rebuilt_a_moment_ago(self, node, client, owner):
         """The request's socket was here and is gone: its repetition comes to nothing by itself."""

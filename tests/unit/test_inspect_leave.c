@@ -142,10 +142,8 @@ static int is_on_its_way(void)
 
 	assert_int_equal(es_ip_packet_parse(bytes, record.len, &packet), 0);
 	return es_stray_is_on_its_way(
-		es_decision_lookup(
-			&in.decisions.sets[es_decision_index(record.flow_hash, in.decisions.count)],
-			es_decision_key(record.flow_hash, packet.seg.ack - 1)),
-		packet.seg.seq, (__u32)(in.now_ns / 1000000));
+		&in.decisions.sets[es_decision_index(record.flow_hash, in.decisions.count)], record.flow_hash,
+		packet.seg.seq, packet.seg.ack, (__u32)(in.now_ns / 1000000));
 }
 
 /*

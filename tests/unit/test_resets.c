@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Which segments are of a connection that was ended here with a RST. */
+#include <netinet/in.h>
 #include "cmocka_all.h"
 #include "kmod/core/resets.h"
 
@@ -63,6 +64,15 @@ static void test_what_was_under_way(void **state)
 	}
 }
 
+/* What no socket of the connection's says: an inspector knows that nothing was under way. */
+static void test_raw(void **state)
+{
+	(void)state;
+	assert_int_equal(es_reset_under_way(IPPROTO_RAW), 0);
+	assert_int_equal(es_reset_under_way(IPPROTO_TCP), ES_RESET_UNDER_WAY);
+	assert_int_equal(es_reset_under_way(0), ES_RESET_UNDER_WAY);
+}
+
 static void test_begins_anew(void **state)
 {
 	struct es_reset r = {};
@@ -84,7 +94,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_noted), cmocka_unit_test(test_for_a_while),
 		cmocka_unit_test(test_worth_a_look),  cmocka_unit_test(test_what_was_under_way),
-		cmocka_unit_test(test_begins_anew),
+		cmocka_unit_test(test_begins_anew),   cmocka_unit_test(test_raw),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

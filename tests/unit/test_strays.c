@@ -34,21 +34,51 @@ static void test_another_segment(void **state)
 	assert_int_equal(es_stray_note(&s, FLOW, 0xf00, now + 1000), 0); /* the newest has the slot */
 }
 
+/* What this node has decided, of requests that acknowledged @ack. */
+static struct es_decision decided(__u64 flow_hash, __u32 ack, __u64 value)
+{
+	return (struct es_decision){.key = es_decision_key(flow_hash, ack - 1), .value = value};
+}
+
 /* A request that this node gave away, with the segment's acknowledgment. */
 static void test_on_its_way(void **state)
 {
-	__u64 decision = es_decision_value(1000, 2, NOW);
+	const struct es_decision_set none = {};
+	struct es_decision_set set = {.way[3] = decided(FLOW, 77, es_decision_value(1000, 2, NOW))};
 
 	(void)state;
-	assert_false(es_stray_is_on_its_way(0, 1001, NOW));
+	assert_false(es_stray_is_on_its_way(&none, FLOW, 1001, 77, NOW));
+	assert_false(es_stray_is_on_its_way(&set, FLOW + 1, 1001, 77, NOW));
 	/* Its first segment: sent again to its target, however long ago that was. */
-	assert_true(es_stray_is_on_its_way(decision, 1001, NOW));
-	assert_true(es_stray_is_on_its_way(decision, 1001, NOW + 1000000));
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 1001, 77, NOW));
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 1001, 77, NOW + 1000000));
 	/* What comes behind it. */
-	assert_true(es_stray_is_on_its_way(decision, 5001, NOW));
-	assert_true(es_stray_is_on_its_way(decision, 5001, NOW - 10)); /* another CPU's clock */
-	assert_true(es_stray_is_on_its_way(decision, 5001, NOW + ES_STRAY_ON_ITS_WAY_MS - 1));
-	assert_false(es_stray_is_on_its_way(decision, 5001, NOW + ES_STRAY_ON_ITS_WAY_MS));
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 5001, 77, NOW));
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 5001, 77, NOW - 10)); /* another CPU's clock */
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 5001, 77, NOW + ES_STRAY_ON_ITS_WAY_MS - 1));
+	assert_false(es_stray_is_on_its_way(&set, FLOW, 5001, 77, NOW + ES_STRAY_ON_ITS_WAY_MS));
+}
+
+/*
+ * The client was answered while the question was on its way, and has sent another request, which moved its
+ * connection. Then nobody may have it at this moment, and nobody remembers that one.
+ */
+static void test_outdated(void **state)
+{
+	static const __u32 acks[] = {1, 77, 0x80000000, 0xfffffff0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(acks) / sizeof(acks[0]); i++) {
+		__u32 later = acks[i] + 1000, now = NOW + ES_STRAY_ON_ITS_WAY_MS - 1;
+		struct es_decision_set set = {
+			.way[1] = decided(FLOW, later, es_decision_value(3000, 2, NOW) | ES_DECISION_MOVED)};
+
+		assert_true(es_stray_is_on_its_way(&set, FLOW, 1001, acks[i], now));
+		assert_false(es_stray_is_on_its_way(&set, FLOW, 1001, acks[i], now + 1));
+		assert_false(es_stray_is_on_its_way(&set, FLOW + 1, 1001, acks[i], now));
+		/* It is about another request: who has moved this one's connection away has it no more. */
+		assert_false(es_stray_is_on_its_way(&set, FLOW, 5001, later + 1, now));
+	}
 }
 
 static void test_index(void **state)
@@ -81,11 +111,9 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_again_and_again),
-		cmocka_unit_test(test_another_segment),
-		cmocka_unit_test(test_on_its_way),
-		cmocka_unit_test(test_index),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_again_and_again), cmocka_unit_test(test_another_segment),
+		cmocka_unit_test(test_on_its_way),	cmocka_unit_test(test_outdated),
+		cmocka_unit_test(test_index),		cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
