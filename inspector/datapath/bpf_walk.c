@@ -135,9 +135,11 @@ static void es_see_load(struct es_walk *walk, const struct es_sock_diag_id *id, 
 	struct es_load_sums *sums = walk->ctx;
 
 	/* One that should have ended: the client hears nothing of it (es_reply_is_held()). */
-	if (look->load.is_ending)
-		es_sock_diag_end(id);
-	else
+	if (look->load.is_ending && !es_sock_diag_end(id)) {
+		look->step = ES_LOOK_LATE;
+		es_look(walk->bpf, look);
+	}
+	if (!look->load.is_ending)
 		es_load_add(&sums->service[look->load.service % ES_SERVICES_MAX], look->load.cost);
 }
 

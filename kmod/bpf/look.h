@@ -23,6 +23,10 @@ int es_look(struct __sk_buff *skb)
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &look.flow, sizeof(look.flow)) ||
 	    bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct es_look, step), &look.step, sizeof(look.step)))
 		return -1;
+	if (look.step == ES_LOOK_LATE) {
+		es_count(ES_COUNT_end_late);
+		return 0;
+	}
 	if (look.step == ES_LOOK_FORGET) {
 		if (bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct es_look, connection), &look.connection,
 				       sizeof(look.connection)))

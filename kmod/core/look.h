@@ -12,6 +12,7 @@
 enum es_look_step {
 	ES_LOOK_READ, /* tell of the flow's socket */
 	ES_LOOK_FORGET, /* @connection has been ended unheard: its client's request may be served like any other */
+	ES_LOOK_LATE, /* a socket that should have ended has been: count it */
 };
 
 /**

@@ -12,6 +12,7 @@ from packets import model
 from packets.client import LINUX, WINDOWS
 from packets.node import BLIND, DEAD, DEAD_BLIND, EACH, WEB
 from packets.packet import ACK, FIN, RST
+from packets.tables_asked import ITERATORS, refusing
 
 EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
 CLOSED = dict(handover_received=1, handover_rebuilt=1)
@@ -175,10 +176,12 @@ class TestServerThatGoesOn:
     """It says more, or closes, behind a complete answer. Once its socket is being ended, that does not leave the node:
     the client would take it for the beginning of the next node's answer, or for the end."""
 
-    @pytest.fixture
-    def node(self, own_node):
-        """What ends sockets does not reach them: a firewall drops it, or the server is in the middle of a system call."""
-        node = own_node()
+    @pytest.fixture(params=[(), pytest.param(refusing(*ITERATORS), marks=pytest.mark.bpf("the module has no iterators"))],
+                    ids=["walked", "asked"])
+    def node(self, own_node, request):
+        """What ends sockets does not reach them: a firewall drops it, or the server is in the middle of a system call. The
+        daemon finds them, by iterators or where the kernel refuses those."""
+        node = own_node(before=request.param)
 
         def nft(script):
             subprocess.run(["ip", "netns", "exec", node.namespace, shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin"),

@@ -22,10 +22,8 @@ def _refused(make_node):
     nodes = []
 
     def make(*names):
-        node = make_node()
-        nodes.append(node)
-        node.before = refusing(*names)
-        return node
+        nodes.append(make_node(before=refusing(*names)))
+        return nodes[-1]
 
     yield make
     for node in nodes:

@@ -57,7 +57,8 @@ class Node(namespaces.Site):
     """One earshotd in its network."""
 
     def __init__(self, datapath="bpf", mac_mode="multicast", fallback_after_ms=4000, race_window_ms=50,
-                 workers=1):
+                 workers=1, before=()):
+        """`before` stands in front of earshotd's command line."""
         self.settings = {"datapath": datapath, "mac_mode": mac_mode, "fallback_after_ms": fallback_after_ms,
                          "race_window_ms": race_window_ms, "workers": workers, "interface": "eth0", "cluster_interface": "eth1"}
         self.cluster_mac = CLUSTER_MAC[mac_mode]
@@ -68,7 +69,7 @@ class Node(namespaces.Site):
         self.config_path = os.path.join(self.directory, "earshot.conf")
         self.key_file = os.path.join(self.directory, "key")
         self.daemon = None
-        self.before = []  # in front of earshotd's command line
+        self.before = before
         self.listeners = {}
         self.ring = model.Ring(CLUSTER)
         self.sequence = int(time.time()) << 24
