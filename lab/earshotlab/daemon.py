@@ -32,9 +32,9 @@ def binary(name):
     return path
 
 
-def command_line(config, node, control):
-    """How earshotd is started on a node; it stays in the foreground."""
-    return [binary("earshotd"), "--config", config, "--node", node, "--control", control]
+def command_line(config, node, control, program=None):
+    """How earshotd, or that program of another version, is started on a node; it stays in the foreground."""
+    return [program or binary("earshotd"), "--config", config, "--node", node, "--control", control]
 
 
 def control_path(namespace):
