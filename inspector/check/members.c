@@ -181,9 +181,11 @@ static void check_heard(struct es_check *check)
 		es_check_warning(check, "the cable and switch port of this node's public network",
 				 "this node hears others on the public network, and none of them hears it");
 	else if (!heard && n > 1 && !lost)
-		es_check_info(check,
-			      "no other node's frames arrive on the public network (older versions, or "
-			      "isolated switch ports): a node that is mute there would not be found");
+		es_check_info(
+			check,
+			"no other node's frames arrive on the public network (older versions, isolated "
+			"switch ports, or a switch that does not send the cluster MAC to this one): a node "
+			"that is mute or deaf there would not be found");
 	else if (!lost)
 		es_check_ok(check, "the nodes hear each other on the public network");
 }

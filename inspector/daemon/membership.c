@@ -208,14 +208,36 @@ static void rejoin(struct es_membership *m)
 	es_daemon_targets_lost(m->daemon->targets);
 }
 
+static int node_is_there(void *ctx, unsigned int node)
+{
+	const struct es_membership *m = ctx;
+	unsigned long long at_ns = m->daemon->load.heard_ns[node];
+
+	return at_ns && es_clock_now_ns() - at_ns < ES_LOAD_SILENCE_MS * 1000000ULL;
+}
+
+static uint64_t clients_heard(void *ctx)
+{
+	const struct es_membership *m = ctx;
+	unsigned long long count;
+
+	return es_datapath_heard(m->daemon->datapath, &count) ? 0 : count;
+}
+
 /* A node that hears no clients, or is not heard by them, must leave its share to others. */
 static int public_link_is_up(struct es_membership *m)
 {
 	const struct es_conf *conf = m->daemon->conf;
-	const char *wrong =
-		es_public_link_check(&m->link, conf, m->group.member_count > 1, es_membership_now_ms());
+	const struct es_public_link_others others = {
+		.has_others = m->group.member_count > 1,
+		.is_there = node_is_there,
+		.clients = clients_heard,
+		.ctx = m,
+	};
+	const char *wrong = es_public_link_check(&m->link, conf, &others, es_membership_now_ms());
 	char why[ES_GROUP_TEXT_SIZE];
 
+	es_datapath_state(m->daemon->datapath)->was_deaf = m->link.deaf.kind == ES_DEAF_MAC;
 	if (!wrong) {
 		if (m->was_deaf)
 			es_datapath_hears_anew(m->daemon->datapath);
@@ -341,6 +363,8 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 	m->daemon = d;
 	rc = es_public_link_open(&m->link, d->conf, d->cluster->self, d->network.public_ifindex,
 				 d->network.public_mac, &d->keys.ring);
+	if (!rc && es_datapath_adopted(d->datapath) && state->was_deaf)
+		es_public_link_begin_deaf(&m->link, clients_heard(m), es_membership_now_ms());
 	/* Late is silent: this thread and the bus's, which inherits that, go before whatever else the machine
 	 * is busy with. They have little to do. */
 	if (!rc && pthread_setschedparam(pthread_self(), SCHED_RR, &priority))

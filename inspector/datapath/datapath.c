@@ -235,6 +235,30 @@ int es_datapath_accepted(struct es_datapath *dp, unsigned long long *ret_count)
 	return rc;
 }
 
+int es_datapath_heard(struct es_datapath *dp, unsigned long long *ret_count)
+{
+	static const enum es_counter of_clients[] = {
+		ES_COUNT_drop_not_mine,	      ES_COUNT_deliver_established, ES_COUNT_deliver_syn_established,
+		ES_COUNT_deliver_time_wait,   ES_COUNT_drop_handshake_ack,  ES_COUNT_drop_no_flow,
+		ES_COUNT_drop_bad_flags,      ES_COUNT_drop_decided,	    ES_COUNT_drop_silent,
+		ES_COUNT_drop_ring_change,    ES_COUNT_drop_moved,	    ES_COUNT_syn_answered,
+		ES_COUNT_syn_time_wait,	      ES_COUNT_request_queued,	    ES_COUNT_request_later_queued,
+		ES_COUNT_request_blind,	      ES_COUNT_owned_queued,	    ES_COUNT_owned_later_queued,
+		ES_COUNT_keepalive_answered,  ES_COUNT_reset_repeated,	    ES_COUNT_icmp_echo_mine,
+		ES_COUNT_fin_before_request,  ES_COUNT_cookie_invalid,	    ES_COUNT_cookie_expired,
+		ES_COUNT_rebuild_no_listener, ES_COUNT_other_mine,	    ES_COUNT_other_not_mine,
+	};
+	unsigned long long values[ES_COUNTER_COUNT];
+	int rc = es_datapath_counters(dp, values);
+
+	if (rc)
+		return rc;
+	*ret_count = 0;
+	for (size_t i = 0; i < sizeof(of_clients) / sizeof(of_clients[0]); i++)
+		*ret_count += values[of_clients[i]];
+	return 0;
+}
+
 int es_datapath_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
 {
 	return dp->ops->flows(dp, fn, ctx);

@@ -135,6 +135,13 @@ int es_datapath_loads(struct es_datapath *datapath, struct es_load_sums *ret_sum
  */
 int es_datapath_accepted(struct es_datapath *datapath, unsigned long long *ret_count);
 
+/*
+ * es_datapath_heard() - packets of clients that arrived for a service address, since the datapath was loaded
+ * Whichever node's they are; all of them are sent to the cluster MAC. Not all are counted here: that there are more
+ * than before is what this is for.
+ */
+int es_datapath_heard(struct es_datapath *datapath, unsigned long long *ret_count);
+
 /**
  * es_datapath_responses() - call @fn for each response that was measured since the last time
  * Returns how many, or -errno.

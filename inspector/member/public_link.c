@@ -21,9 +21,8 @@
 #include "kmod/core/abi.h"
 #include "kmod/core/types.h"
 
-#define DEAF_AFTER_MS 1500
-#define RECEIVE_MAX   256 /* frames at once: somebody else may send more than we like */
-#define REPLAY_MS     10000
+#define RECEIVE_MAX 256 /* frames at once: somebody else may send more than we like */
+#define REPLAY_MS   10000
 
 #define MAC_WORDS (offsetof(struct es_public_link_message, mac) / 8)
 
@@ -104,6 +103,12 @@ void es_public_link_close(struct es_public_link *link)
 	link->fd = -1;
 }
 
+void es_public_link_begin_deaf(struct es_public_link *link, uint64_t clients, uint64_t now_ms)
+{
+	es_deaf_begin(&link->deaf, clients, now_ms);
+	link->began_deaf = 1;
+}
+
 static void probe_send(struct es_public_link *link, uint64_t now_ms)
 {
 	struct sockaddr_ll to = {
@@ -139,6 +144,7 @@ static void frame_take(struct es_public_link *link, const unsigned char *frame, 
 	    now_ms - link->hearing.peer[message.source].heard_ms < REPLAY_MS)
 		return;
 	link->sequence_of[message.source] = sequence;
+	link->probe_ms = now_ms;
 	es_hearing_heard(&link->hearing, message.source, &word, now_ms);
 }
 
@@ -173,16 +179,29 @@ static uint64_t received_read(const char *interface)
 	return received;
 }
 
-static int is_deaf(struct es_public_link *link, const char *interface, int has_others, uint64_t now_ms)
+/* Is there a node whose frames should come? Not every version sends them, but those that were missed before do. */
+static int others_are_there(const struct es_public_link *link, const struct es_public_link_others *others)
 {
-	uint64_t received = received_read(interface);
+	for (unsigned int i = 0; i < link->hearing.count; i++)
+		if ((link->hearing.peer[i].heard_ms || link->began_deaf) && others->is_there(others->ctx, i))
+			return 1;
+	return 0;
+}
 
-	/* After a sleep, what was sent meanwhile is still to be counted. */
-	if (received != link->received || (!has_others && !link->is_deaf) ||
-	    now_ms - link->probed_ms >= DEAF_AFTER_MS)
-		link->heard_ms = now_ms;
-	link->received = received;
-	return now_ms - link->heard_ms >= DEAF_AFTER_MS;
+static void deaf_look(struct es_public_link *link, const char *interface,
+		      const struct es_public_link_others *others, uint64_t now_ms)
+{
+	struct es_deaf_signs signs = {
+		.any = received_read(interface),
+		.probe_ms = link->probe_ms,
+		.has_others = others->has_others,
+	};
+
+	if (signs.probe_ms == link->deaf.probe_ms) {
+		signs.clients = others->clients(others->ctx);
+		signs.others_are_there = others_are_there(link, others);
+	}
+	es_deaf_look(&link->deaf, &signs, now_ms);
 }
 
 /* What is wrong, from when it begins until it is over, or NULL. */
@@ -201,8 +220,8 @@ static const char *mute_check(struct es_public_link *link, const struct es_conf 
 	return link->mute;
 }
 
-const char *es_public_link_check(struct es_public_link *link, const struct es_conf *conf, int has_others,
-				 uint64_t now_ms)
+const char *es_public_link_check(struct es_public_link *link, const struct es_conf *conf,
+				 const struct es_public_link_others *others, uint64_t now_ms)
 {
 	const char *interface = conf->datapath.interface;
 
@@ -210,11 +229,15 @@ const char *es_public_link_check(struct es_public_link *link, const struct es_co
 	if (!es_network_has_carrier(interface))
 		return "has no carrier";
 	if (now_ms - link->probed_ms >= ES_HEARING_EVERY_MS) {
-		link->is_deaf = is_deaf(link, interface, has_others, now_ms);
+		deaf_look(link, interface, others, now_ms);
 		link->probed_ms = now_ms;
 		probe_send(link, now_ms);
 	}
-	if (link->is_deaf)
+	if (link->deaf.kind == ES_DEAF_ALL)
 		return "receives nothing";
+	if (link->deaf.kind == ES_DEAF_MAC)
+		return "receives nothing that is sent to the cluster MAC, only other frames: the switch does "
+		       "not "
+		       "send it to this port any more (IGMP snooping?)";
 	return mute_check(link, conf, now_ms);
 }

@@ -5,13 +5,14 @@
 /*
  * Does this node hear the clients' network, and is it heard there? A cable that was pulled has no carrier; a
  * switch that loses everything has one. So each node sends a small frame to the cluster MAC some times a
- * second, which all others receive: one that receives nothing at all for a while, though there are others, is
- * deaf; one that the others do not hear is mute (hearing.h).
+ * second, which all others receive: one that receives nothing for a while that is sent there, though there are
+ * others, is deaf (deaf.h); one that the others do not hear is mute (hearing.h).
  */
 #include <linux/types.h>
 #include <stdint.h>
 #include "inspector/config/config.h"
 #include "inspector/config/keyfile.h"
+#include "inspector/member/deaf.h"
 #include "membership/hearing.h"
 
 #define ES_PUBLIC_LINK_MAGIC   0x45736850 /* "EshP" */
@@ -44,16 +45,19 @@ struct es_public_link {
 	uint64_t sequence;
 	uint64_t sequence_of[ES_NODES_MAX];
 	struct es_hearing hearing;
-	uint64_t received;
-	uint64_t heard_ms;
+	struct es_deaf deaf;
+	int began_deaf;
+	uint64_t probe_ms; /* the last frame of another node */
 	uint64_t probed_ms;
-	int is_deaf;
 	char mute[ES_GROUP_TEXT_SIZE];
 };
 
 /* es_public_link_open() - @self: of the nodes; @public_mac: its own there. Returns 0 or -errno. */
 int es_public_link_open(struct es_public_link *link, const struct es_conf *conf, unsigned int self,
 			unsigned int ifindex, const unsigned char *public_mac, const struct es_sipkey *ring);
+
+/* es_public_link_begin_deaf() - after open: so the daemon before this one has ended; @clients as below */
+void es_public_link_begin_deaf(struct es_public_link *link, uint64_t clients, uint64_t now_ms);
 void es_public_link_close(struct es_public_link *link);
 
 /* es_public_link_put(), es_public_link_get() - a message of node @source; the latter: 0 or -EBADMSG */
@@ -63,11 +67,23 @@ int es_public_link_get(const struct es_public_link_message *message, const struc
 		       struct es_hearing_word *ret_word);
 
 /**
- * es_public_link_check() - say that we are here, and look what we heard; call it often
+ * struct es_public_link_others - what is known of the cluster by other ways
  * @has_others: there are members that do the same
+ * @is_there: does the node tell its load? @clients: clients' packets that arrived here; with @ctx. Both are asked
+ * only when no frame of another node comes.
+ */
+struct es_public_link_others {
+	int has_others;
+	int (*is_there)(void *ctx, unsigned int node);
+	uint64_t (*clients)(void *ctx);
+	void *ctx;
+};
+
+/**
+ * es_public_link_check() - say that we are here, and look what we heard; call it often
  * Returns what is wrong, for the operator, or NULL.
  */
-const char *es_public_link_check(struct es_public_link *link, const struct es_conf *conf, int has_others,
-				 uint64_t now_ms);
+const char *es_public_link_check(struct es_public_link *link, const struct es_conf *conf,
+				 const struct es_public_link_others *others, uint64_t now_ms);
 
 #endif

@@ -123,6 +123,7 @@ _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
  * @served_epoch: the daemon's, for the next one: the last epoch that was in force here
  * @began_ns: CLOCK_MONOTONIC time since which this node takes handover messages, with windows that were empty
  * @mark, @poisons: the daemon's, for the next one (poison.h)
+ * @was_deaf: the daemon's, for the next one: the clients' network is not heard (inspector/member/deaf.h)
  * @began: what stamp each node's clock showed at began_ns, 0 if it has not told (es_handover_is_early())
  */
 struct es_state {
@@ -139,7 +140,8 @@ struct es_state {
 	__u64 doubt_ns;
 	struct es_guesses guesses;
 	__u64 began_ns;
-	__u64 pad[4];
+	__u64 was_deaf;
+	__u64 pad[3];
 	struct es_worker_state worker[ES_WORKERS_MAX];
 	struct es_mark mark[ES_WORKERS_MAX];
 	struct es_poisons poisons;

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A node that hears the clients' network and is not heard there: the switch loses all frames that it sends."""
+"""A node that hears the clients' network and is not heard there: the switch loses all frames that it sends. And one that
+hears broadcasts only."""
 import json
+import threading
 
 import pytest
 
 from cluster.membership import ALL, settled
 from earshotlab import Lab, wait_for
+from earshotlab.netns import ip
+from earshotlab.switch import link_name
 from web.traffic import Traffic, distribution
 
 pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
@@ -91,4 +95,53 @@ def test_mute_from_the_start(lab):
     assert finding["severity"] == "warning" and "node n4" in finding["found"]
     settled(lab)
     lab.node("n4").mend("public")
+    all_hear_all(lab)
+
+
+class Broadcasts:
+    """Somebody on the clients' network goes on asking for addresses, as on any network."""
+    def __init__(self, lab):
+        self.lab = lab
+        self.end = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self.end.wait(0.2):
+            self.lab.client.exec(["ip", "neighbour", "flush", "dev", "eth0"], check=False)
+            self.lab.client.exec(["ping", "-c1", "-W0.1", "10.77.0.250"], check=False)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.end.set()
+        self.thread.join()
+
+
+def forget_cluster_mac(lab, node, forgets=True):
+    """A switch with IGMP snooping, which nobody told of this port: group addresses end there, broadcasts do not."""
+    router, flood = ("0", "off") if forgets else ("2", "on")
+    ip("-n", lab.net.switch, "link", "set", link_name(node, "public"), "type", "bridge_slave", "mcast_router", router,
+       "mcast_flood", flood)
+
+
+def test_hears_broadcasts_only(lab):
+    """It leaves, also while something arrives; another daemon does not come back before it is heard again."""
+    all_hear_all(lab)
+    with Broadcasts(lab):
+        forget_cluster_mac(lab, "n4")
+        wait_for(lambda: lab.status("n4")["membership"]["silent"], "silence", 1.5 + FOUND + ASKED)
+        why = lab.status("n4")["membership"]["why"]
+        assert "receives nothing that is sent to the cluster MAC" in why, why
+        assert "cluster MAC" in findings(lab, "n4")["members.membership"]["found"]
+        settled(lab, ["n1", "n2", "n3"])
+        assert {lab.client.get(f"/{i}")[0] for i in range(12)} <= {200, 404}
+        lab.stop("n4", "earshotd")
+        epoch = lab.status("n1")["membership"]["epoch"]
+        lab.start("n4", "earshotd")
+        wait_for(lambda: "cluster MAC" in lab.status("n4")["membership"]["why"], "the next daemon's silence")
+        assert lab.status("n1")["membership"]["epoch"] == epoch
+        forget_cluster_mac(lab, "n4", False)
+        settled(lab)
     all_hear_all(lab)

@@ -16,4 +16,5 @@ earshot_unit_test(daemon_ring earshot-group earshot-inspect)
 target_sources(test_daemon_ring PRIVATE ${PROJECT_SOURCE_DIR}/inspector/daemon/ring.c
   ${PROJECT_SOURCE_DIR}/inspector/daemon/lease.c)
 earshot_unit_test(hearing earshot-group)
+earshot_unit_test(deaf earshot-member)
 earshot_unit_test(public_link earshot-member)
