@@ -18,7 +18,7 @@
 
 #include "inspector/config/internal.h"
 
-#define FILE_MAX_BYTES (1024 * 1024)
+#define FILE_MAX_BYTES (16 * 1024 * 1024)
 #define LABEL_SIZE     128
 
 /* struct es_conf_reader - what libconfuse's callbacks work on */
@@ -49,6 +49,14 @@ int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
 	else
 		es_conf_error_set(p->err, "%s: %s", p->path, what);
 	return -EINVAL;
+}
+
+/* What scan.c has hidden from libconfuse is itself again. */
+static void backslashes_restore(char *text)
+{
+	for (char *at = text; at && *at; at++)
+		if (*at == ES_CONF_BACKSLASH)
+			*at = '\\';
 }
 
 /* "service web" or "datapath"; "" for the file itself */
@@ -141,6 +149,7 @@ static int rule_open(const char *label, const char *name, int line, int is_locat
 	struct es_conf_parse *p = &reader->parse;
 	unsigned int i, n = p->conf->rule_count;
 	struct es_conf_rule *rules;
+	const char *expected;
 
 	for (i = 0; !is_location && i < n; i++)
 		if (!p->conf->rules[i].is_location && !strcmp(p->conf->rules[i].name, name))
@@ -154,7 +163,8 @@ static int rule_open(const char *label, const char *name, int line, int is_locat
 		return es_conf_fail(p, line, "%s: out of memory", label);
 	p->conf->rules = rules;
 	memset(&rules[n], 0, sizeof(rules[n]));
-	snprintf(rules[n].name, sizeof(rules[n].name), "%s", name);
+	if (!is_location || !es_conf_item_read(ES_CONF_ITEM_PATH, name, rules[n].name, &expected))
+		snprintf(rules[n].name, sizeof(rules[n].name), "%s", name);
 	rules[n].is_location = is_location;
 	rules[n].line = line;
 	reader->lines = &p->rules[n];
@@ -165,13 +175,14 @@ static int rule_open(const char *label, const char *name, int line, int is_locat
 
 static int title_check(const struct es_conf_section *section, const char *label, const char *title, int line)
 {
+	char path[ES_CONF_PATH_SIZE];
 	const char *expected;
 
 	if (section != &es_conf_sections[ES_CONF_LOCATION]) {
 		if (es_conf_name_is_valid(title))
 			return 0;
 		expected = ES_CONF_NAME_EXPECTED;
-	} else if (es_conf_item_is_valid(ES_CONF_ITEM_PATH, title, &expected)) {
+	} else if (es_conf_item_read(ES_CONF_ITEM_PATH, title, path, &expected)) {
 		return 0;
 	}
 	return es_conf_fail(&reader->parse, line, "%s: bad %s: expected %s", label,
@@ -211,6 +222,7 @@ static int section_open_one(cfg_t *cfg, int line)
 	char label[LABEL_SIZE];
 	int r;
 
+	backslashes_restore((char *)cfg_title(cfg));
 	if (!section)
 		return es_conf_fail(p, line, "key outside of a section: expected a section");
 	label_of(cfg, label);
@@ -286,8 +298,8 @@ static void section_close(void)
 static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 {
 	struct es_conf_parse *p = &reader->parse;
-	char label[LABEL_SIZE];
-	int index;
+	char label[LABEL_SIZE], *text;
+	int index, rc;
 
 	if (!section_is_open(cfg) && section_open(cfg, reader->root->line))
 		return -1;
@@ -302,10 +314,14 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 				    label, cfg_opt_name(opt), value, reader->lines->key[index]);
 	if (!reader->lines->key[index])
 		reader->lines->key[index] = cfg->line;
-	if (es_conf_value_set(p, cfg->line, label, &reader->section->keys[index], value, reader->data))
-		return -1;
+	text = strdup(value);
+	if (!text)
+		return es_conf_fail(p, cfg->line, "%s: out of memory", label);
+	backslashes_restore(text);
+	rc = es_conf_value_set(p, cfg->line, label, &reader->section->keys[index], text, reader->data);
+	free(text);
 	*(const char **)result = value;
-	return 0;
+	return rc ? -1 : 0;
 }
 
 /* The section of @opt that ended on @line: not always the last,
@@ -532,10 +548,24 @@ int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_err
 	return r;
 }
 
+static void rule_free(struct es_conf_rule *rule)
+{
+	free(rule->methods.text);
+	free(rule->hosts.text);
+	free(rule->paths.text);
+	free(rule->suffixes.text);
+	free(rule->clients.text);
+	free(rule->node_names.text);
+}
+
 void es_conf_free(struct es_conf **conf)
 {
 	if (!conf || !*conf)
 		return;
+	for (unsigned int i = 0; i < (*conf)->rule_count; i++)
+		rule_free(&(*conf)->rules[i]);
+	for (unsigned int i = 0; i < (*conf)->service_count; i++)
+		free((*conf)->services[i].parameters.text);
 	free((*conf)->plugins);
 	free((*conf)->rules);
 	free(*conf);

@@ -22,8 +22,8 @@
 #define ES_CONF_WEIGHT_MAX   1000
 #define ES_CONF_PLUGINS_MAX  64 /* of all services together */
 #define ES_CONF_TEXT_SIZE    2048
-#define ES_CONF_RULES_MAX    256 /* rules and locations together */
-#define ES_CONF_LIST_SIZE    512
+#define ES_CONF_RULES_MAX    4096 /* rules and locations together */
+#define ES_CONF_LIST_MAX     4096 /* values of a list */
 
 enum es_conf_membership {
 	ES_CONF_MEMBERSHIP_STATIC,
@@ -86,16 +86,22 @@ struct es_conf_node {
 	unsigned int weight;
 };
 
-/* struct es_conf_list - { "a", "b" }: @count texts, one behind the other, each with its NUL; 0: not there */
+/**
+ * struct es_conf_list - { "a", "b" }
+ * @count: of values; 0: the list is not there
+ * @used: bytes of @text, which has the values one behind the other, each with its NUL; the configuration owns it
+ */
 struct es_conf_list {
 	unsigned int count;
 	unsigned int used;
-	char text[ES_CONF_LIST_SIZE];
+	char *text;
 };
 
 /* The next text after @item, from NULL on; NULL after the last. */
 static inline const char *es_conf_list_next(const struct es_conf_list *list, const char *item)
 {
+	if (!list->count)
+		return (const char *)0;
 	item = item ? item + __builtin_strlen(item) + 1 : list->text;
 	return item < list->text + list->used ? item : (const char *)0;
 }
@@ -105,7 +111,7 @@ enum es_conf_otherwise { ES_CONF_OTHERWISE_ANY, ES_CONF_OTHERWISE_REJECT };
 
 /**
  * struct es_conf_rule - a rule or a location; content/rules.h says what they mean
- * @name: of a rule; of a location, its path. @service: -1: all that are inspected
+ * @name: of a rule; of a location, its path, decoded. @service: -1: all that are inspected
  * @class, @priority: 1 + enum es_request_class, enum es_priority; 0, as all zeros here: nothing is said
  */
 struct es_conf_rule {

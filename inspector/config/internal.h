@@ -109,7 +109,11 @@ struct es_conf_parse {
 int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* scan.c: refuses what libconfuse would silently accept or drop, and blanks comments in @text. */
+/* Stands for a backslash while libconfuse, which takes that for an escape, has the text. */
+#define ES_CONF_BACKSLASH '\001'
+
+/* scan.c: refuses what libconfuse would silently accept or drop, blanks comments in @text, and puts
+ * ES_CONF_BACKSLASH where there is one. */
 int es_conf_scan(struct es_conf_parse *p, char *text, size_t size);
 
 /* value.c: stores @value into @section_data. @label ("service web") is for the message. */
@@ -119,8 +123,12 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 /* Appends one of the accepted words to @why, " | " between them; what does not fit is left out. */
 void es_conf_alternative(char *why, size_t size, int *alternatives, const char *word);
 
-/* item.c: is @text right for a list of these? If not, @ret_expected says what would be. */
-int es_conf_item_is_valid(enum es_conf_item item, const char *text, const char **ret_expected);
+/**
+ * es_conf_item_read() - a value of a list, in the form in which requests are compared with it (item.c)
+ * @ret_value: has room for ES_CONF_PATH_SIZE bytes; of a path, it is decoded
+ * Return: 1; 0 if @text is none of these, and @ret_expected says what would be.
+ */
+int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value, const char **ret_expected);
 int es_conf_token_is_valid(const char *text, size_t len);
 
 int es_conf_name_is_valid(const char *name);

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The values that stand in lists of the configuration: what is a path, a network, a host name, ... Each is
- * judged alone; whether a node of that name is there is rules.c's to say.
+ * The values that stand in lists of the configuration: what is a path, a network, a host name, ... What no
+ * request can meet is refused, with what to write. Each is judged alone; whether a node of that name is there is
+ * rules.c's to say.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspector/base/hex.h"
 #include "inspector/config/internal.h"
 #include "inspector/content/url_path.h"
 
-#define ALPHA "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define DIGIT "0123456789"
+#define ALPHA	   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGIT	   "0123456789"
+#define METHOD_MAX 32 /* http/head.h takes no longer word for a method */
 
 /* A token of RFC 9110 section 5.6.2. */
 int es_conf_token_is_valid(const char *text, size_t len)
@@ -20,28 +23,112 @@ int es_conf_token_is_valid(const char *text, size_t len)
 	return len && strspn(text, ALPHA DIGIT "!#$%&'*+-.^_`|~") >= len;
 }
 
-/* Only the normal form: another spelling would look as if it could match something else. */
-static int es_path_is_valid(const char *text)
-{
-	struct es_url_path normal;
-	char copy[ES_CONF_PATH_SIZE];
-	size_t len = strlen(text);
+#define PATH_EXPECTED                                                                                        \
+	"/directory/ with all below it, or /file; %XX or UTF-8; without \"//\", \".\", \"..\", ? and #"
 
-	if (!len || len >= sizeof(copy) || strpbrk(text, "?#"))
-		return 0;
-	memcpy(copy, text, len + 1);
-	for (size_t i = 0; i < len; i++)
-		if (copy[i] == '%')
-			copy[i] = '_'; /* it means itself here */
-	return !es_url_path_normalize(copy, len, &normal) && normal.len == len &&
-	       !memcmp(normal.text, copy, len);
+/* @text with each %XX decoded, as a request's path is before it is compared. */
+static int es_item_decode(const char *text, char *ret_value, const char **ret_expected)
+{
+	size_t len = 0;
+
+	for (const char *at = text; *at; at++) {
+		int high, low, c = (unsigned char)*at;
+
+		if (c == '*') {
+			*ret_expected =
+				"no *: /directory/ is all below it, a suffix any name that ends so; the "
+				"character itself is %2A";
+			return 0;
+		}
+		if (c == '%') {
+			high = es_hex_digit(at[1]);
+			low = high < 0 ? -1 : es_hex_digit(at[2]);
+			if (low < 0) {
+				*ret_expected =
+					"two hexadecimal digits behind %; the character itself is %25";
+				return 0;
+			}
+			c = high << 4 | low;
+			at += 2;
+			if (c == '/') {
+				*ret_expected = "no %2F, which servers read differently: it meets no rule";
+				return 0;
+			}
+		}
+		if (c < ' ' || c == 0x7f) {
+			*ret_expected = "no control characters";
+			return 0;
+		}
+		if (len == ES_CONF_PATH_SIZE - 1) {
+			*ret_expected = "at most 255 characters";
+			return 0;
+		}
+		ret_value[len++] = (char)c;
+	}
+	ret_value[len] = 0;
+	return 1;
 }
 
-static int es_host_is_valid(const char *text)
+/* Only the normal form: another spelling would look as if it could match something else. */
+static int es_path_read(const char *text, char *ret_value, const char **ret_expected)
 {
+	struct es_url_path normal;
+
+	if (strpbrk(text, "?#") || text[0] != '/') {
+		*ret_expected = PATH_EXPECTED;
+		return 0;
+	}
+	if (!es_item_decode(text, ret_value, ret_expected))
+		return 0;
+	*ret_expected = PATH_EXPECTED;
+	return !es_url_path_normalize(text, strlen(text), &normal) && normal.len == strlen(ret_value) &&
+	       !memcmp(normal.text, ret_value, normal.len);
+}
+
+static int es_suffix_read(const char *text, char *ret_value, const char **ret_expected)
+{
+	if (*text && !strpbrk(text, "/?#"))
+		return es_item_decode(text, ret_value, ret_expected);
+	*ret_expected = "the end of a path like .mp4, without /";
+	return 0;
+}
+
+/* What no request's host is, and what people mean by it; NULL if there is nothing to say. */
+static const char *es_host_mistake(const char *text)
+{
+	for (const char *at = text; *at; at++)
+		if ((unsigned char)*at >= 0x80)
+			return "the name as clients send it, in ASCII: xn--...";
+	if (strstr(text, "://"))
+		return "a host name alone, without http://";
+	if (*text == '[' || strchr(text, ':'))
+		return "a host name without port, or *.DOMAIN: any port matches";
+	if (*text == '.')
+		return "*.DOMAIN for all names below it, DOMAIN for itself";
+	if (*text && text[strlen(text) - 1] == '.')
+		return "no final dot: it is taken off the request's host, too";
+	return NULL;
+}
+
+static int es_host_is_valid(const char *text, const char **ret_expected)
+{
+	const char *mistake = es_host_mistake(text);
+
+	*ret_expected = mistake ? mistake : "a host name without port, or *.DOMAIN";
+	if (mistake)
+		return 0;
 	if (!strncmp(text, "*.", 2))
 		text += 2;
 	return *text && *text != '.' && strspn(text, ALPHA DIGIT "-._") == strlen(text);
+}
+
+static int es_method_is_valid(const char *text, const char **ret_expected)
+{
+	*ret_expected = "a method like GET";
+	if (strlen(text) >= METHOD_MAX || !es_conf_token_is_valid(text, strlen(text)))
+		return 0;
+	*ret_expected = "capital letters, as in GET: methods are compared as they are sent";
+	return !text[strcspn(text, "abcdefghijklmnopqrstuvwxyz")];
 }
 
 static int es_parameter_is_valid(const char *text)
@@ -81,35 +168,54 @@ int es_conf_network_parse(const char *text, struct es_addr *ret_address, unsigne
 	return 0;
 }
 
-int es_conf_item_is_valid(enum es_conf_item item, const char *text, const char **ret_expected)
+/* Is this a network that clients can be in? */
+static int es_network_is_valid(const char *text, const char **ret_expected)
 {
 	struct es_addr address;
 	unsigned int prefix;
+	__u32 first;
+
+	*ret_expected = "an IPv4 address, or a network like 192.0.2.0/24 without bits behind its prefix";
+	if (es_conf_network_parse(text, &address, &prefix))
+		return 0;
+	first = es_ntohl(address.w[3]) >> 24;
+	*ret_expected =
+		"a network that clients have addresses of: a machine's requests to itself are not seen";
+	return prefix < 8 || (first && first != 127 && first < 224);
+}
+
+int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value, const char **ret_expected)
+{
+	int is_valid = 0;
 
 	switch (item) {
+	case ES_CONF_ITEM_PATH:
+		return es_path_read(text, ret_value, ret_expected);
+	case ES_CONF_ITEM_SUFFIX:
+		return es_suffix_read(text, ret_value, ret_expected);
 	case ES_CONF_ITEM_NODE:
 		*ret_expected = "the name of a node";
-		return es_conf_name_is_valid(text);
+		is_valid = es_conf_name_is_valid(text);
+		break;
 	case ES_CONF_ITEM_METHOD:
-		*ret_expected = "a method like GET";
-		return strlen(text) < 32 && es_conf_token_is_valid(text, strlen(text));
+		is_valid = es_method_is_valid(text, ret_expected);
+		break;
 	case ES_CONF_ITEM_HOST:
-		*ret_expected = "a host name without port, or *.DOMAIN";
-		return es_host_is_valid(text);
-	case ES_CONF_ITEM_PATH:
-		*ret_expected = "/directory/ with all below it, or /file; decoded, without \"//\", \".\", "
-				"\"..\", ? and #";
-		return es_path_is_valid(text);
-	case ES_CONF_ITEM_SUFFIX:
-		*ret_expected = "the end of a path like .mp4, without /";
-		return *text && !strpbrk(text, "/?#");
+		is_valid = es_host_is_valid(text, ret_expected);
+		break;
 	case ES_CONF_ITEM_NETWORK:
-		*ret_expected =
-			"an IPv4 address, or a network like 192.0.2.0/24 without bits behind its prefix";
-		return !es_conf_network_parse(text, &address, &prefix);
+		is_valid = es_network_is_valid(text, ret_expected);
+		break;
 	case ES_CONF_ITEM_PARAMETER:
 		*ret_expected = "NAME=VALUE";
-		return es_parameter_is_valid(text);
+		is_valid = es_parameter_is_valid(text);
+		break;
 	}
-	return 0;
+	if (is_valid && strlen(text) >= ES_CONF_PATH_SIZE) {
+		*ret_expected = "at most 255 characters";
+		return 0;
+	}
+	if (is_valid)
+		memcpy(ret_value, text, strlen(text) + 1);
+	return is_valid;
 }

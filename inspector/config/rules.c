@@ -104,6 +104,33 @@ static int es_check_rule_says(const struct es_rule_check *c)
 			    rule->is_location ? "size_bytes" : "affinity");
 }
 
+/* Does one of @paths have an end of @suffixes, or have directories names below them that do? */
+static int es_paths_may_end_so(const struct es_conf_list *paths, const struct es_conf_list *suffixes)
+{
+	for (const char *path = NULL; (path = es_conf_list_next(paths, path));) {
+		size_t len = strlen(path);
+
+		if (path[len - 1] == '/')
+			return 1;
+		for (const char *suffix = NULL; (suffix = es_conf_list_next(suffixes, suffix));)
+			if (len > strlen(suffix) && !strcmp(path + len - strlen(suffix), suffix))
+				return 1;
+	}
+	return 0;
+}
+
+static int es_check_rule_conditions(const struct es_rule_check *c)
+{
+	const struct es_conf_rule *rule = c->rule;
+
+	if (rule->paths.count && rule->suffixes.count && !es_paths_may_end_so(&rule->paths, &rule->suffixes))
+		return es_rule_fail(c, "suffix",
+				    "suffix = %s: no path of the rule ends so, and all conditions must hold: "
+				    "expected two rules",
+				    rule->suffixes.text);
+	return 0;
+}
+
 static int es_check_location_twice(const struct es_rule_check *c)
 {
 	const struct es_conf *conf = c->p->conf;
@@ -125,7 +152,8 @@ int es_conf_check_rules(struct es_conf_parse *p)
 		struct es_rule_check c = {.p = p, .rule = &p->conf->rules[i], .lines = &p->rules[i]};
 
 		c.section = c.rule->is_location ? ES_CONF_LOCATION : ES_CONF_RULE;
-		if (es_check_rule_service(&c) || es_check_rule_nodes(&c) || es_check_rule_says(&c))
+		if (es_check_rule_service(&c) || es_check_rule_nodes(&c) || es_check_rule_says(&c) ||
+		    es_check_rule_conditions(&c))
 			return -EINVAL;
 		if (c.rule->is_location && es_check_location_twice(&c))
 			return -EINVAL;
@@ -186,6 +214,19 @@ static int es_parameter_is_set(const struct es_conf_list *list, const char *item
 	return 0;
 }
 
+static int es_check_contradiction(struct es_conf_parse *p, unsigned int i, const struct es_policy *policy)
+{
+	const struct es_conf_service *service = &p->conf->services[i];
+	int bound, index = es_policy_contradiction(policy, service->params, &bound);
+
+	if (index < 0)
+		return 0;
+	return es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "parameters"),
+			    "service %s: parameters: %s is %g: expected at most %g, which %s is",
+			    service->name, policy->params[index].name, service->params[index],
+			    service->params[bound], policy->params[bound].name);
+}
+
 int es_conf_check_parameters(struct es_conf_parse *p, unsigned int i)
 {
 	struct es_conf_service *service = &p->conf->services[i];
@@ -202,6 +243,8 @@ int es_conf_check_parameters(struct es_conf_parse *p, unsigned int i)
 		if (es_check_parameter(p, i, policy, item))
 			return -EINVAL;
 	}
+	if (es_check_contradiction(p, i, policy))
+		return -EINVAL;
 	if (service->admit_low && service->admit_normal && service->admit_low > service->admit_normal)
 		return es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "admit_low"),
 				    "service %s: admit_low = %u: expected at most %u, which admit_normal is",

@@ -3,13 +3,15 @@
  * First look at the text of a configuration file. libconfuse 3.3 accepts a missing last "}", an unterminated
  * comment or string, drops characters that it cannot use and replaces ${VARIABLES}; all of that would make
  * nodes run with something else than what the file says. This pass refuses it, with the line. It also blanks
- * the comments: libconfuse counts their lines twice and more. It knows only characters, quotes, comments and
- * braces: keys and values are libconfuse's and config.c's business.
+ * the comments, whose lines libconfuse counts twice and more, and a byte order mark, and hides backslashes, which
+ * are no escapes here. It knows only characters, quotes, comments and braces: keys and values are libconfuse's
+ * and config.c's business.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
+#include "inspector/base/utf8.h"
 #include "inspector/config/internal.h"
 
 enum es_scan_state {
@@ -154,8 +156,23 @@ static int es_scan_plain(struct es_scan *s, char c)
 	if (isascii((unsigned char)c))
 		return es_conf_fail(s->p, s->line,
 				    "unexpected \"%c\": expected a word, \"=\", \"{\", \"}\" or quotes", c);
-	return es_conf_fail(s->p, s->line, "unexpected byte 0x%02x: expected ASCII outside comments",
+	return es_conf_fail(s->p, s->line,
+			    "unexpected byte 0x%02x: expected ASCII outside quotes and comments",
 			    (unsigned char)c);
+}
+
+/* A character outside ASCII in a string: in UTF-8, or nobody knows which one it is. */
+static int es_scan_wide(struct es_scan *s)
+{
+	size_t len = es_utf8_len(s->pos, (size_t)(s->end - s->pos));
+
+	if (!len)
+		return es_conf_fail(
+			s->p, s->line,
+			"byte 0x%02x in a string is no UTF-8: expected UTF-8, or %%%02X in a path",
+			(unsigned char)*s->pos, (unsigned char)*s->pos);
+	s->pos += len - 1;
+	return 0;
 }
 
 static int es_scan_string(struct es_scan *s, char c)
@@ -170,16 +187,21 @@ static int es_scan_string(struct es_scan *s, char c)
 	if (c == '\t' || c == '\r')
 		return es_conf_fail(s->p, s->line, "control character 0x%02x: expected text",
 				    (unsigned char)c);
-	if (c == '\\')
-		return es_conf_fail(s->p, s->line, "backslash in a string: expected no escapes");
+	if (c == '\\') {
+		if (es_scan_next_is(s, s->quote))
+			return es_conf_fail(
+				s->p, s->line,
+				"\"\\%c\" in a string: expected no escapes: a backslash is itself, and "
+				"a text with %s stands in %s quotes",
+				s->quote, s->quote == '"' ? "\"" : "'",
+				s->quote == '"' ? "single" : "double");
+		*s->pos = ES_CONF_BACKSLASH;
+	}
 	if (c == '$' && es_scan_next_is(s, '{'))
 		return es_conf_fail(
 			s->p, s->line,
 			"\"${\" in a string: expected no variables, the file is the same on all nodes");
-	if (!isascii((unsigned char)c))
-		return es_conf_fail(s->p, s->line, "unexpected byte 0x%02x: expected ASCII outside comments",
-				    (unsigned char)c);
-	return 0;
+	return isascii((unsigned char)c) ? 0 : es_scan_wide(s);
 }
 
 static int es_scan_char(struct es_scan *s)
@@ -216,6 +238,9 @@ int es_conf_scan(struct es_conf_parse *p, char *text, size_t size)
 {
 	struct es_scan s = {.p = p, .text = text, .pos = text, .end = text + size, .line = 1};
 
+	if (es_utf16_is(text, size))
+		return es_conf_fail(p, 0, "UTF-16: expected UTF-8, as iconv -f UTF-16 -t UTF-8 makes it");
+	memset(text, ' ', es_utf8_mark_len(text, size));
 	for (; s.pos < s.end; s.pos++) {
 		char c = *s.pos;
 

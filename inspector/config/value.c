@@ -243,20 +243,25 @@ static int es_value_header(const struct es_value *v, char *field)
 
 static int es_value_list(const struct es_value *v, struct es_conf_list *field)
 {
-	size_t len = strlen(v->text) + 1;
+	char value[ES_CONF_PATH_SIZE], why[192], *text;
 	const char *expected;
-	char why[128];
+	size_t len;
 
-	if (!es_conf_item_is_valid(v->key->item, v->text, &expected)) {
+	if (!es_conf_item_read(v->key->item, v->text, value, &expected)) {
 		snprintf(why, sizeof(why), "expected %s", expected);
 		return es_value_fail(v, why);
 	}
-	if (field->used + len > sizeof(field->text)) {
-		snprintf(why, sizeof(why), "too many: expected at most %zu characters in all",
-			 sizeof(field->text) - 1);
+	if (field->count == ES_CONF_LIST_MAX) {
+		snprintf(why, sizeof(why), "too many: expected at most %d values in a list",
+			 ES_CONF_LIST_MAX);
 		return es_value_fail(v, why);
 	}
-	memcpy(field->text + field->used, v->text, len);
+	len = strlen(value) + 1;
+	text = realloc(field->text, field->used + len);
+	if (!text)
+		return es_value_fail(v, "out of memory");
+	field->text = text;
+	memcpy(text + field->used, value, len);
 	field->used += (unsigned int)len;
 	field->count++;
 	return 0;

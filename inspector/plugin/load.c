@@ -13,13 +13,15 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "inspector/base/utf8.h"
 #include "inspector/plugin/guard.h"
 #include "inspector/plugin/host_internal.h"
 
 /* So long a plugin may take to read its configuration, and to give back what it made of it. */
 #define CONFIGURE_MS 2000
 
-#define CONFIG_MAX_BYTES (1024 * 1024)
+#define CONFIG_MAX_MB	 16
+#define CONFIG_MAX_BYTES (CONFIG_MAX_MB * 1024 * 1024)
 
 static const char *const es_plugin_where = EARSHOT_PLUGIN_DIR_DEFAULT;
 
@@ -150,12 +152,12 @@ static int es_plugin_judge(struct es_plugin_instance *instance, struct es_conf_e
 	return 0;
 }
 
-/* All of a text file, with a NUL behind it; the caller frees it. */
+/* All of a text file but a byte order mark, with a NUL behind it; the caller frees it. */
 static int es_text_read(const char *path, char **ret_text, size_t *ret_len)
 {
+	size_t len, mark;
 	FILE *file = fopen(path, "re");
 	char *text;
-	size_t len;
 	int rc = 0;
 
 	if (!file)
@@ -170,15 +172,29 @@ static int es_text_read(const char *path, char **ret_text, size_t *ret_len)
 		rc = -EIO;
 	else if (len > CONFIG_MAX_BYTES)
 		rc = -EFBIG;
+	else if (es_utf16_is(text, len))
+		rc = -EILSEQ;
 	fclose(file);
 	if (rc) {
 		free(text);
 		return rc;
 	}
+	mark = es_utf8_mark_len(text, len);
+	len -= mark;
+	memmove(text, text + mark, len);
 	text[len] = 0;
 	*ret_text = text;
 	*ret_len = len;
 	return 0;
+}
+
+static const char *es_text_error(int rc, char *text, size_t size)
+{
+	if (rc == -EFBIG)
+		snprintf(text, size, "too long: expected at most %d MiB", CONFIG_MAX_MB);
+	else
+		snprintf(text, size, "%s", rc == -EILSEQ ? "UTF-16: expected UTF-8" : strerror(-rc));
+	return text;
 }
 
 struct es_configure_call {
@@ -217,13 +233,13 @@ static int es_plugin_configure(const struct es_conf *conf, struct es_plugin_inst
 	};
 	struct es_configure_call call = {.instance = instance, .config = &config};
 	int rc, signal = 0;
-	char *text = NULL;
+	char *text = NULL, why[64];
 
 	if (plugin->config_file[0]) {
 		rc = es_text_read(plugin->config_file, &text, &config.len);
 		if (rc)
 			return es_load_fail(conf, plugin, err, "config_file = %s: %s", plugin->config_file,
-					    strerror(-rc));
+					    es_text_error(rc, why, sizeof(why)));
 		config.text = text;
 		config.file = plugin->config_file;
 		config.line = 1;

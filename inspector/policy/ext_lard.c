@@ -43,7 +43,8 @@ struct es_ext_lard {
 enum { ES_EXT_L_IDLE, ES_EXT_L_OVERLOAD, ES_EXT_MISS_COST, ES_EXT_DISK_IDLE, ES_EXT_K };
 
 static const struct es_policy_param es_ext_lard_params[] = {
-	[ES_EXT_L_IDLE] = {"L_idle", "a node with fewer requests has resources to spare", 30, 0, 1e6},
+	[ES_EXT_L_IDLE] = {"L_idle", "a node with fewer requests has resources to spare", 30, 0, 1e6,
+			   "L_overload"},
 	[ES_EXT_L_OVERLOAD] = {"L_overload", "a node with more requests is given none", 130, 1, 1e6},
 	[ES_EXT_MISS_COST] = {"miss_cost", "what a cache miss costs, in cached requests", 50, 0, 1e6},
 	[ES_EXT_DISK_IDLE] = {"disk_idle", "a disk that was busy for a smaller share of the time is idle",

@@ -16,7 +16,8 @@
 #include "inspector/policy/list.h"
 
 static const struct es_policy_param es_lard_params[] = {
-	[ES_LARD_T_LOW] = {"T_low", "a node with fewer requests has resources to spare", 25, 0, 1e6},
+	[ES_LARD_T_LOW] = {"T_low", "a node with fewer requests has resources to spare", 25, 0, 1e6,
+			   "T_high"},
 	[ES_LARD_T_HIGH] = {"T_high", "a node with more requests is slow", 65, 1, 1e6},
 	[ES_LARD_K] = {},
 };

@@ -66,6 +66,21 @@ int es_policy_param_index(const struct es_policy *policy, const char *name)
 	return -1;
 }
 
+int es_policy_contradiction(const struct es_policy *policy, const double *param, int *ret_bound)
+{
+	for (int i = 0; policy->params && policy->params[i].name; i++) {
+		int bound = policy->params[i].at_most
+				    ? es_policy_param_index(policy, policy->params[i].at_most)
+				    : -1;
+
+		if (bound < 0 || param[i] <= param[bound])
+			continue;
+		*ret_bound = bound;
+		return i;
+	}
+	return -1;
+}
+
 int es_policy_fallback(const struct es_request_view *request, const struct es_cluster_view *view)
 {
 	struct es_ring_walk walk;

@@ -124,6 +124,7 @@ struct es_policy_param {
 	double value; /* the default */
 	double min;
 	double max;
+	const char *at_most; /* the parameter that this one must not exceed, or NULL */
 };
 
 /**
@@ -174,6 +175,12 @@ void es_policy_defaults(const struct es_policy *policy, struct es_policy_setting
 
 /* es_policy_param_index() - of the parameter of that name, or -1 */
 int es_policy_param_index(const struct es_policy *policy, const char *name);
+
+/**
+ * es_policy_contradiction() - a parameter of @param, in the policy's order, that exceeds the one that bounds it
+ * Returns its index and @ret_bound, that of the other; -1 if there is none.
+ */
+int es_policy_contradiction(const struct es_policy *policy, const double *param, int *ret_bound);
 
 /**
  * es_policy_fallback() - the first target at or after the flow's own place on the ring

@@ -18,7 +18,7 @@
 #include <pcre2.h>
 #include <stdlib.h>
 
-#define LINES_MAX   256
+#define LINES_MAX   65536
 #define MATCH_LIMIT 20000
 
 enum { METRIC_MATCHED, METRIC_UNMATCHED, METRIC_TOO_COSTLY };
@@ -44,7 +44,7 @@ struct line {
 struct path_map {
 	const struct es_plugin_host *host;
 	unsigned int count;
-	struct line line[LINES_MAX];
+	struct line *line; /* @count of them, and room for more up to the next power of two */
 };
 
 /* The matcher's working memory, which no two threads may share. */
@@ -62,6 +62,7 @@ static void release(void *state)
 		pcre2_code_free(map->line[i].code);
 		free(map->line[i].text);
 	}
+	free(map->line);
 	free(map);
 }
 
@@ -81,14 +82,32 @@ static int regex_compile(const struct es_plugin_statement *s, struct line *line)
 	return 0;
 }
 
+/* Room for another line; it is not counted yet. */
+static struct line *line_new(struct path_map *map)
+{
+	struct line *line = map->line;
+
+	if (!(map->count & (map->count - 1))) {
+		line = realloc(line, (map->count ? 2 * (size_t)map->count : 1) * sizeof(*line));
+		if (!line)
+			return NULL;
+		map->line = line;
+	}
+	memset(&line[map->count], 0, sizeof(*line));
+	return &line[map->count];
+}
+
 static int line_read(const struct es_plugin_statement *s, void *state)
 {
 	struct path_map *map = state;
-	struct line *line = &map->line[map->count];
+	struct line *line;
 
 	if (map->count == LINES_MAX)
 		return s->host->config_fail(s->config, s->line, "too many lines: expected at most %d",
 					    LINES_MAX);
+	line = line_new(map);
+	if (!line)
+		return -ENOMEM;
 	if (es_plugin_word_is(s->word[0], "prefix"))
 		line->kind = PREFIX;
 	else if (es_plugin_word_is(s->word[0], "exact"))
@@ -102,6 +121,12 @@ static int line_read(const struct es_plugin_statement *s, void *state)
 		return s->host->config_fail(s->config, s->line, "expected %s",
 					    line->kind == REGEX ? "a regular expression"
 								: "a path, which begins with /");
+	if (line->kind != REGEX && memchr(s->word[1].data, '*', s->word[1].len))
+		return s->host->config_fail(
+			s->config, s->line,
+			"%.*s: expected no *: prefix /a/ is all below it, regex takes patterns, "
+			"and the character itself is regex '\\*'",
+			(int)s->word[1].len, s->word[1].data);
 	line->number = s->line;
 	line->len = s->word[1].len;
 	line->text = strndup(s->word[1].data, line->len);

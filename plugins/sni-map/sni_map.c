@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#define LINES_MAX 256
+#define LINES_MAX 65536
 #define ALPN_MAX  64
 
 enum { METRIC_MATCHED, METRIC_UNMATCHED, METRIC_CUT };
@@ -41,18 +41,44 @@ struct line {
 struct sni_map {
 	const struct es_plugin_host *host;
 	unsigned int count;
-	struct line line[LINES_MAX];
+	struct line *line; /* @count of them, and room for more up to the next power of two */
 };
+
+static void release(void *state)
+{
+	struct sni_map *map = state;
+
+	free(map->line);
+	free(map);
+}
+
+/* Room for another line; it is not counted yet. */
+static struct line *line_new(struct sni_map *map)
+{
+	struct line *line = map->line;
+
+	if (!(map->count & (map->count - 1))) {
+		line = realloc(line, (map->count ? 2 * (size_t)map->count : 1) * sizeof(*line));
+		if (!line)
+			return NULL;
+		map->line = line;
+	}
+	memset(&line[map->count], 0, sizeof(*line));
+	return &line[map->count];
+}
 
 static int line_read(const struct es_plugin_statement *s, void *state)
 {
 	struct sni_map *map = state;
 	struct es_plugin_text name = s->word[1];
-	struct line *line = &map->line[map->count];
+	struct line *line;
 
 	if (map->count == LINES_MAX)
 		return s->host->config_fail(s->config, s->line, "too many lines: expected at most %d",
 					    LINES_MAX);
+	line = line_new(map);
+	if (!line)
+		return -ENOMEM;
 	line->is_alpn = es_plugin_word_is(s->word[0], "alpn");
 	if (!line->is_alpn && !es_plugin_word_is(s->word[0], "sni"))
 		return s->host->config_fail(s->config, s->line, "\"%.*s\": expected sni or alpn",
@@ -68,6 +94,10 @@ static int line_read(const struct es_plugin_statement *s, void *state)
 				(int)name.len, name.data);
 		if (line->is_wildcard)
 			name.data++, name.len--;
+		if (name.data[name.len - 1] == '.')
+			return s->host->config_fail(s->config, s->line,
+						    "%.*s: expected no final dot, which no client sends here",
+						    (int)name.len, name.data);
 		if (es_plugin_word_is(name, "-"))
 			name.len = 0;
 	}
@@ -85,7 +115,7 @@ static int configure(const struct es_plugin_host *host, struct es_plugin_config 
 	if (!map)
 		return -ENOMEM;
 	map->host = host;
-	return es_plugin_statements_read(host, config, line_read, free, map, ret_state);
+	return es_plugin_statements_read(host, config, line_read, release, map, ret_state);
 }
 
 static int line_matches(const struct sni_map *map, const struct line *line,
@@ -137,6 +167,6 @@ static int route(void *state, const struct es_plugin_request *request,
 const struct es_plugin earshot_plugin = {
 	ES_PLUGIN_HEADER,	.name = "sni-map",
 	.version = "1.0",	.description = "TLS server names and protocols to sets of nodes",
-	.configure = configure, .release = free,
+	.configure = configure, .release = release,
 	.route = route,		.metrics = metrics,
 };

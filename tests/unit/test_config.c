@@ -140,7 +140,7 @@ static void test_load(void **state)
 	assert_int_equal(es_conf_load("/", &conf, &err), -EISDIR);
 	assert_string_equal(err.text, "/: cannot be read: Is a directory");
 	assert_int_equal(es_conf_load("/dev/zero", &conf, &err), -EFBIG);
-	assert_string_equal(err.text, "/dev/zero: too long: expected at most 1048576 bytes");
+	assert_string_equal(err.text, "/dev/zero: too long: expected at most 16777216 bytes");
 	assert_null(conf);
 }
 

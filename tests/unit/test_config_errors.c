@@ -170,7 +170,14 @@ static const struct {
 	 "t.conf:2: string without its closing \": expected it on the same line"},
 	{"cluster { name = 'lab", "t.conf:1: string without its closing ': expected it on the same line"},
 	{MINIMAL "/* forgotten", "t.conf:4: comment without its end: expected */"},
-	{"cluster { name = \"a\\x41\" }", "t.conf:1: backslash in a string: expected no escapes"},
+	{"cluster { name = \"a\\\" }", "t.conf:1: \"\\\"\" in a string: expected no escapes: a backslash is "
+				       "itself, and a text with \" stands in "
+				       "single quotes"},
+	{"cluster { name = 'a\\' }", "t.conf:1: \"\\'\" in a string: expected no escapes: a backslash is "
+				     "itself, and a text with ' stands in "
+				     "double quotes"},
+	{"cluster { name = \\x41 }",
+	 "t.conf:1: unexpected \"\\\": expected a word, \"=\", \"{\", \"}\" or quotes"},
 	{"cluster { name = \"${HOME}\" }",
 	 "t.conf:1: \"${\" in a string: expected no variables, the file is the same on all nodes"},
 	{"cluster { name = ${HOME} }",
@@ -184,9 +191,20 @@ static const struct {
 	{"cluster { name = \"a\x7f\" }", "t.conf:1: control character 0x7f: expected text"},
 	{"cluster { }\n# bell \a\n", "t.conf:2: control character 0x07: expected text"},
 	{"a\rb", "t.conf:1: control character 0x0d: expected text"},
-	{"cluster { name = \"\xc3\xa4\" }",
-	 "t.conf:1: unexpected byte 0xc3: expected ASCII outside comments"},
-	{"\xef\xbb\xbf", "t.conf:1: unexpected byte 0xef: expected ASCII outside comments"},
+	{"cluster { name = \xc3\xa4 }",
+	 "t.conf:1: unexpected byte 0xc3: expected ASCII outside quotes and comments"},
+	{"cluster {\n name = \"caf\xe9\" }",
+	 "t.conf:2: byte 0xe9 in a string is no UTF-8: expected UTF-8, or %E9 in a path"},
+	{"cluster { name = \"\xc3\" }",
+	 "t.conf:1: byte 0xc3 in a string is no UTF-8: expected UTF-8, or %C3 in a path"},
+	{"cluster { name = \"\xed\xa0\x80\" }",
+	 "t.conf:1: byte 0xed in a string is no UTF-8: expected UTF-8, or %ED in a path"},
+	{"cluster { name = \"\xc0\xaf\" }",
+	 "t.conf:1: byte 0xc0 in a string is no UTF-8: expected UTF-8, or %C0 in a path"},
+	{"\xef\xbb\xbf\xef\xbb\xbf",
+	 "t.conf:1: unexpected byte 0xef: expected ASCII outside quotes and comments"},
+	{"\xff\xfe#", "t.conf: UTF-16: expected UTF-8, as iconv -f UTF-16 -t UTF-8 makes it"},
+	{"\xef\xbb\xbf", "t.conf: datapath: interface is missing: expected interface = VALUE"},
 
 	/* the whole */
 	{"", "t.conf: datapath: interface is missing: expected interface = VALUE"},

@@ -35,16 +35,17 @@ static struct es_conf *parse_ok(const char *text)
 /* @line: in @text, from 1 */
 static void check_error(const char *text, int line, const char *expected)
 {
-	char all[32768], error[600];
+	char *all = NULL, error[600];
 	struct es_conf *conf = NULL;
 	struct es_conf_error err;
 
-	snprintf(all, sizeof(all), BASE "%s", text);
+	assert_true(asprintf(&all, BASE "%s", text) > 0);
 	snprintf(error, sizeof(error), "t.conf:%d: %s", LINES + line, expected);
 	assert_int_equal(es_conf_parse(all, strlen(all), "t.conf", &conf, &err), -EINVAL);
 	if (strcmp(err.text, error) != 0)
 		fail_msg("in: %s\nexpected: %s\n     got: %s", text, error, err.text);
 	assert_null(conf);
+	free(all);
 }
 
 /* @expected: all values, with '|' behind each */
@@ -86,7 +87,7 @@ static void test_everything_set(void **state)
 	assert_int_equal(rule->service, 0);
 	check_list(&rule->methods, "GET|HEAD|");
 	check_list(&rule->hosts, "www.example.org|*.example.com|");
-	check_list(&rule->paths, "/a/|/b c%20|");
+	check_list(&rule->paths, "/a/|/b c |");
 	check_list(&rule->suffixes, ".mp4|");
 	check_list(&rule->clients, "10.0.0.0/8|192.0.2.1|");
 	check_list(&rule->node_names, "n3|n1|");
@@ -156,11 +157,40 @@ static const struct {
 	{"rule r {\n service = tls nodes = n1 }", 2,
 	 "rule r: service = tls: it has inspect = never: expected one whose requests are inspected"},
 	{"rule r { method = 'GE T' }", 1, "rule r: method = GE T: expected a method like GET"},
+	{"rule r { method = get }", 1,
+	 "rule r: method = get: expected capital letters, as in GET: methods are compared as they are sent"},
 	{"rule r { host = 'a:80' }", 1,
-	 "rule r: host = a:80: expected a host name without port, or *.DOMAIN"},
+	 "rule r: host = a:80: expected a host name without port, or *.DOMAIN: any port matches"},
+	{"rule r { host = 'www.example.org.' }", 1,
+	 "rule r: host = www.example.org.: expected no final dot: it is taken off the request's host, too"},
+	{"rule r { host = '.example.org' }", 1,
+	 "rule r: host = .example.org: expected *.DOMAIN for all names below it, DOMAIN for itself"},
+	{"rule r { host = 'http://a' }", 1,
+	 "rule r: host = http://a: expected a host name alone, without http://"},
+	{"rule r { host = 'b\xc3\xbc"
+	 "cher.example' }",
+	 1,
+	 "rule r: host = b\xc3\xbc"
+	 "cher.example: expected the name as clients send it, in ASCII: xn--..."},
+	{"rule r { host = 'www.*.org' }", 1,
+	 "rule r: host = www.*.org: expected a host name without port, or *.DOMAIN"},
 	{"rule r { host = '*' }", 1, "rule r: host = *: expected a host name without port, or *.DOMAIN"},
 #define PATH_EXPECTED                                                                                        \
-	"expected /directory/ with all below it, or /file; decoded, without \"//\", \".\", \"..\", ? and #"
+	"expected /directory/ with all below it, or /file; %XX or UTF-8; without \"//\", \".\", \"..\", ? "  \
+	"and #"
+#define STAR_EXPECTED                                                                                        \
+	"expected no *: /directory/ is all below it, a suffix any name that ends so; the character itself "  \
+	"is %2A"
+	{"rule r { path = '/video/*' }", 1, "rule r: path = /video/*: " STAR_EXPECTED},
+	{"rule r { suffix = '*.mp4' }", 1, "rule r: suffix = *.mp4: " STAR_EXPECTED},
+	{"location '/video/*' { cost = 1 }", 1, "location /video/*: bad path: " STAR_EXPECTED},
+	{"rule r { path = '/100%/' }", 1,
+	 "rule r: path = /100%/: expected two hexadecimal digits behind %; the character itself is %25"},
+	{"rule r { path = '/a%2fb' }", 1,
+	 "rule r: path = /a%2fb: expected no %2F, which servers read differently: it meets no rule"},
+	{"rule r { path = '/a%0ab' }", 1, "rule r: path = /a%0ab: expected no control characters"},
+	{"rule r { path = '/%2e%2E/a' }", 1, "rule r: path = /%2e%2E/a: " PATH_EXPECTED},
+	{"rule r { path = '/a/%2e/' }", 1, "rule r: path = /a/%2e/: " PATH_EXPECTED},
 	{"rule r { path = 'a' }", 1, "rule r: path = a: " PATH_EXPECTED},
 	{"rule r { path = '' }", 1, "rule r: path = : " PATH_EXPECTED},
 	{"rule r { path = '/a//' }", 1, "rule r: path = /a//: " PATH_EXPECTED},
@@ -174,6 +204,10 @@ static const struct {
 	{"rule r { client = 10.0.0.1/8 }", 1, "rule r: client = 10.0.0.1/8: " NETWORK_EXPECTED},
 	{"rule r { client = 10.0.0.0/33 }", 1, "rule r: client = 10.0.0.0/33: " NETWORK_EXPECTED},
 	{"rule r { client = 10.0.0.0/ }", 1, "rule r: client = 10.0.0.0/: " NETWORK_EXPECTED},
+#define CLIENT_EXPECTED                                                                                      \
+	"expected a network that clients have addresses of: a machine's requests to itself are not seen"
+	{"rule r { client = 127.0.0.1 }", 1, "rule r: client = 127.0.0.1: " CLIENT_EXPECTED},
+	{"rule r { client = 239.0.0.0/8 }", 1, "rule r: client = 239.0.0.0/8: " CLIENT_EXPECTED},
 	{"rule r { client = 2001:db8::/32 }", 1, "rule r: client = 2001:db8::/32: " NETWORK_EXPECTED},
 	{"rule r { header = 'X-A:b' }", 1,
 	 "rule r: header = X-A:b: expected \"Name\" or \"Name: value\", at most 255 characters"},
@@ -199,6 +233,11 @@ static const struct {
 	 "rule r: header = a: b: always the same value: with affinity = yes expected a name"},
 	{"rule r { cost = 1\n otherwise = reject\n}", 2,
 	 "rule r: otherwise = reject: there are no nodes: expected nodes = {...} besides"},
+	{"rule r { cost = 1 path = {'/a.png', '/b.mp4x'}\n suffix = {.mp4, .webm} }", 2,
+	 "rule r: suffix = .mp4: no path of the rule ends so, and all conditions must hold: expected two "
+	 "rules"},
+	{"location '/caf%c3%A9/' { cost = 1 }\nlocation '/caf\xc3\xa9/' {\n cost = 2 service = web }", 3,
+	 "location /caf\xc3\xa9/: first defined on line 5: expected another path or service"},
 	{"location /a { cost = 1 }\nlocation /a {\n cost = 2 service = web }", 3,
 	 "location /a: first defined on line 5: expected another path or service"},
 	/* services */
@@ -225,45 +264,118 @@ static void test_errors(void **state)
 	}
 }
 
+static __u64 digest(const char *text)
+{
+	struct es_conf *conf = parse_ok(text);
+	__u64 value = es_conf_rule_digest(&conf->rules[0]);
+
+	es_conf_free(&conf);
+	return value;
+}
+
+/* A list that is as long as those of real networks are; what is longer is refused, and the limit named. */
 static void test_bounds(void **state)
 {
-	char *text = NULL;
+	char *text = NULL, path[512];
 	struct es_conf *conf;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	(void)state;
-	fprintf(out, "rule r { nodes = n1 path = {");
-	for (int i = 0; i < 64; i++)
-		fprintf(out, "%s\"/%06d\"", i ? ", " : "", i); /* 8 bytes each with its NUL */
+	fprintf(out, "rule r { nodes = n1 client = {");
+	for (int i = 0; i < ES_CONF_LIST_MAX; i++)
+		fprintf(out, "%s10.%d.%d.0/24", i ? ", " : "", i / 256, i % 256);
 	fprintf(out, "} }");
 	fclose(out);
 	conf = parse_ok(text);
-	assert_int_equal(conf->rules[0].paths.count, 64);
+	assert_int_equal(conf->rules[0].clients.count, 4096);
+	assert_string_equal(conf->rules[0].clients.text, "10.0.0.0/24");
 	es_conf_free(&conf);
 	free(text);
 
 	out = open_memstream(&text, &size);
 	fprintf(out, "rule r { path = {");
-	for (int i = 0; i < 65; i++)
+	for (int i = 0; i <= ES_CONF_LIST_MAX; i++)
 		fprintf(out, "%s\"/%06d\"", i ? ", " : "", i);
 	fprintf(out, "} }");
 	fclose(out);
-	check_error(text, 1, "rule r: path = /000064: too many: expected at most 511 characters in all");
+	check_error(text, 1, "rule r: path = /004096: too many: expected at most 4096 values in a list");
 	free(text);
 
 	out = open_memstream(&text, &size);
-	for (int i = 0; i < 257; i++)
+	for (int i = 0; i <= ES_CONF_RULES_MAX; i++)
 		fprintf(out, "rule r%d { nodes = n1 }\n", i);
 	fclose(out);
-	check_error(text, 257, "rule r256: too many rules and locations: expected at most 256");
+	check_error(text, 4097, "rule r4096: too many rules and locations: expected at most 4096");
 	free(text);
+
+	/* The limit is that of the decoded path. */
+	snprintf(path, sizeof(path), "location \"/%0254d\" { nodes = n1 }", 0);
+	conf = parse_ok(path);
+	es_conf_free(&conf);
+	snprintf(path, sizeof(path), "location \"/%0253d%%41\" { nodes = n1 }", 0);
+	conf = parse_ok(path);
+	assert_int_equal(strlen(conf->rules[0].name), 255);
+	es_conf_free(&conf);
+	snprintf(path, sizeof(path), "rule r { path = \"/%0255d\" }", 0);
+	check_error(path, 1,
+		    "rule r: path = "
+		    "/0000000000000000000000000000000000000000000000000000000000000000000000000000000: "
+		    "expected at most 255 characters");
+}
+
+/* A path is one path, however it is spelt: nodes with different spellings have the same rules. */
+static void test_spellings(void **state)
+{
+	static const char *const same[] = {
+		"location '/caf\xc3\xa9/' { cost = 1 }",
+		"location '/caf%C3%A9/' { cost = 1 }",
+		"location '/%63af%c3%a9/' { cost = 1 }",
+	};
+	struct es_conf *conf;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+		conf = parse_ok(same[i]);
+		assert_string_equal(conf->rules[0].name, "/caf\xc3\xa9/");
+		es_conf_free(&conf);
+		assert_true(digest(same[i]) == digest(same[0]));
+	}
+	conf = parse_ok(
+		"rule r { path = {'/p%C3%A2t\xc3\xa9/', '/a%20b', '/%2A%3f%25', '/%E9'} suffix = '.m%704'\n"
+		" header = 'X-A: b\\c\xc3\xa9' cost = 1 }");
+	check_list(&conf->rules[0].paths, "/p\xc3\xa2t\xc3\xa9/|/a b|/*?%|/\xe9|");
+	check_list(&conf->rules[0].suffixes, ".mp4|");
+	assert_string_equal(conf->rules[0].header, "X-A: b\\c\xc3\xa9");
+	es_conf_free(&conf);
+}
+
+#define WITH(policy, parameters)                                                                             \
+	"service b { address = 10.77.0.1 port = 80 policy = " policy "\n parameters = " parameters "\n}"
+
+/* Of a policy's parameters, in each policy that has them, and also against a default. */
+static void test_contradictions(void **state)
+{
+	(void)state;
+	check_error(WITH("lard", "{\"T_low=70\", \"T_high=60\"}"), 2,
+		    "service b: parameters: T_low is 70: expected at most 60, which T_high is");
+	check_error(WITH("lard-r", "\"T_low=66\""), 2,
+		    "service b: parameters: T_low is 66: expected at most 65, which T_high is");
+	check_error(WITH("ext-lard", "\"L_overload=29\""), 2,
+		    "service b: parameters: L_idle is 30: expected at most 29, which L_overload is");
+	for (const struct es_policy *const *policy = es_policy_list(); *policy; policy++) {
+		struct es_policy_settings settings;
+		int bound;
+
+		es_policy_defaults(*policy, &settings);
+		assert_int_equal(es_policy_contradiction(*policy, settings.param, &bound), -1);
+		for (const struct es_policy_param *p = (*policy)->params; p && p->name; p++)
+			assert_true(!p->at_most || es_policy_param_index(*policy, p->at_most) >= 0);
+	}
 }
 
 static void test_parameters(void **state)
 {
-#define WITH(policy, parameters)                                                                             \
-	"service b { address = 10.77.0.1 port = 80 policy = " policy "\n parameters = " parameters "\n}"
 	struct es_conf *conf = parse_ok(WITH("lard-r", "{\"K=7.5\", \"T_low=1e1\"}"));
 	const struct es_policy *lard = es_policy_find("lard-r");
 
@@ -292,15 +404,6 @@ static void test_parameters(void **state)
 	check_error(WITH("lard", "T_low"), 2, "service b: parameters = T_low: expected NAME=VALUE");
 	check_error(WITH("wrr", "\"x=1\""), 2,
 		    "service b: parameters = x=1: policy wrr has none: expected none");
-}
-
-static __u64 digest(const char *text)
-{
-	struct es_conf *conf = parse_ok(text);
-	__u64 value = es_conf_rule_digest(&conf->rules[0]);
-
-	es_conf_free(&conf);
-	return value;
 }
 
 static void test_digest(void **state)
@@ -353,6 +456,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_everything_set), cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_bounds),	       cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_spellings),      cmocka_unit_test(test_contradictions),
 		cmocka_unit_test(test_digest),	       cmocka_unit_test(test_document),
 	};
 

@@ -152,6 +152,21 @@ static void test_conditions(void **state)
 	assert_int_equal(cost("GET /a%2fx", "", NULL), 1);
 	assert_int_equal(cost("GET /a/../x", "", NULL), 1);
 
+	/* One path, however the file and the client spell it. */
+	with("rule r { path = {'/caf%C3%A9/', '/th\xc3\xa9', '/a%20b', '/100%25'} cost = 2 }");
+	assert_int_equal(cost("GET /caf%C3%A9/x", "", NULL), 2);
+	assert_int_equal(cost("GET /%63af%c3%a9/x", "", NULL), 2);
+	assert_int_equal(cost("GET /th%C3%A9", "", NULL), 2);
+	assert_int_equal(cost("GET /a%20b", "", NULL), 2);
+	assert_int_equal(cost("GET /100%25", "", NULL), 2);
+	assert_int_equal(cost("GET /caf%E9/x", "", NULL), 1);
+	assert_int_equal(cost("GET /a%2520b", "", NULL), 1);
+	with("location '/caf%C3%A9/' { cost = 2 } location '/th\xc3\xa9' { cost = 3 } rule r { suffix = "
+	     "'.%C3%A9' cost = 4 }");
+	assert_int_equal(cost("GET /caf%C3%A9/x", "", NULL), 2);
+	assert_int_equal(cost("GET /th%C3%A9", "", NULL), 3);
+	assert_int_equal(cost("GET /x.%C3%A9", "", NULL), 4);
+
 	with("rule r { suffix = {.mp4, .webm} cost = 2 }");
 	assert_int_equal(cost("GET /v/film.webm?x=.y", "", NULL), 2);
 	assert_int_equal(cost("GET /film.mp%34", "", NULL), 2);

@@ -15,7 +15,7 @@
 #include <earshot/plugin.h>
 #include <string.h>
 
-#define ES_PLUGIN_WORDS_MAX 32
+#define ES_PLUGIN_WORDS_MAX 160 /* each node of the largest cluster, and what comes before them */
 
 /* struct es_plugin_statement - the statement at hand: @count words, on line @line; the rest is the reader's */
 struct es_plugin_statement {
