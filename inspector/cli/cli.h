@@ -37,7 +37,7 @@ enum es_cli_option {
 };
 
 #define ES_CLI_ARGS_MAX	   3
-#define ES_CLI_HEADERS_MAX 64
+#define ES_CLI_HEADERS_MAX 512
 
 /* struct es_cli - the command line; options that a command does not have stay 0 */
 struct es_cli {

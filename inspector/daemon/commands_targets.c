@@ -12,6 +12,9 @@
 #include "inspector/inspect/poison.h"
 #include "inspector/report/targets.h"
 
+/* What all clients send before they hear anything: ten segments of an ordinary network (RFC 6928). */
+#define ES_UNHEARD_BYTES 14000u
+
 #define HOT_MAX (ES_WORKERS_MAX * ES_HOT_SETS * ES_HOT_WAYS)
 
 struct collection {
@@ -79,6 +82,23 @@ static void answer(struct es_inspector *inspector, void *ctx)
 	memcpy(q->report->nodes, inspector->router.node, sizeof(q->report->nodes));
 }
 
+/* What a worker might not see of such a head. */
+static void explain_head(const struct es_conf *conf, const struct es_http_head *head,
+			 struct es_explain *explain)
+{
+	if (head->header_count > ES_HTTP_HEADERS_MAX)
+		es_explain_add(explain, "%u headers: rules and plugins see the first %u, and Host",
+			       head->header_count, ES_HTTP_HEADERS_MAX);
+	if (head->head_len_bytes > conf->inspector.gather_bytes)
+		es_explain_add(explain, "a head of %u bytes: only the first %u (gather_bytes) decide",
+			       head->head_len_bytes, conf->inspector.gather_bytes);
+	else if (head->head_len_bytes > ES_UNHEARD_BYTES)
+		es_explain_add(
+			explain,
+			"a head of %u bytes: of a client without SACK only the first ten segments decide",
+			head->head_len_bytes);
+}
+
 int es_daemon_explain(void *ctx, struct json_object *request, struct json_object **ret_result,
 		      struct es_conf_error *err)
 {
@@ -102,6 +122,7 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 	report = calloc(1, sizeof(*report));
 	if (!report)
 		return -ENOMEM;
+	explain_head(d->cluster->conf, &head, &report->explain);
 	es_request_describe(&q.request, &head, text, strlen(text));
 	q.request.flow_hash = es_flow_hash(&d->keys.ring, &flow);
 	q.request.client = &flow.client;

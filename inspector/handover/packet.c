@@ -138,6 +138,19 @@ static uint8_t *es_answer_headers(const struct es_ip_packet *packet, size_t len,
 	return tcp;
 }
 
+/* The timestamps of an answer to @packet, if its client has them; returns their length. */
+static size_t es_answer_timestamps(const struct es_ip_packet *packet, uint8_t *option)
+{
+	if (!packet->seg.has_ts)
+		return 0;
+	option[0] = option[1] = 1; /* no operation */
+	option[2] = 8;
+	option[3] = 10;
+	es_put_be32(option + 4, packet->seg.tsecr);
+	es_put_be32(option + 8, packet->seg.tsval);
+	return 12;
+}
+
 size_t es_ip_packet_answer(const struct es_ip_packet *packet, uint32_t ack, uint8_t flags,
 			   const void *payload, size_t len, uint8_t *ret_bytes)
 {
@@ -147,16 +160,29 @@ size_t es_ip_packet_answer(const struct es_ip_packet *packet, uint32_t ack, uint
 	es_put_be32(tcp + 8, ack);
 	tcp[13] = flags;
 	es_put16(tcp + 14, 0xffff);
-	if (packet->seg.has_ts) {
-		tcp[20] = tcp[21] = 1; /* no operation */
-		tcp[22] = 8;
-		tcp[23] = 10;
-		es_put_be32(tcp + 24, packet->seg.tsecr);
-		es_put_be32(tcp + 28, packet->seg.tsval);
-	}
+	es_answer_timestamps(packet, tcp + TCP_HEADER);
 	memcpy(tcp + header, payload, len);
 	es_checksums_fill(ret_bytes, IP_HEADER + header + len);
 	return IP_HEADER + header + len;
+}
+
+size_t es_ip_packet_sack(const struct es_ip_packet *packet, uint32_t ack, uint32_t from, uint32_t to,
+			 unsigned int wscale, uint8_t *ret_bytes)
+{
+	size_t header = TCP_HEADER + (packet->seg.has_ts ? 12 : 0) + ES_SACK_SIZE;
+	uint8_t *tcp = es_answer_headers(packet, header, header, ret_bytes), *option = tcp + TCP_HEADER;
+
+	es_put_be32(tcp + 8, ack);
+	tcp[13] = ES_TCP_ACK;
+	es_put16(tcp + 14, 0xffff >> wscale);
+	option += es_answer_timestamps(packet, option);
+	option[0] = option[1] = 1; /* no operation */
+	option[2] = 5;
+	option[3] = 10;
+	es_put_be32(option + 4, from);
+	es_put_be32(option + 8, to);
+	es_checksums_fill(ret_bytes, IP_HEADER + header);
+	return IP_HEADER + header;
 }
 
 size_t es_ip_packet_make(const struct es_flow *flow, const struct es_segment *seg, const uint8_t *payload,

@@ -53,6 +53,16 @@ size_t es_ip_packet_answer(const struct es_ip_packet *packet, uint32_t ack, uint
 			   const void *payload, size_t len, uint8_t *ret_bytes);
 
 /**
+ * es_ip_packet_sack() - an acknowledgment of @ack that tells of the bytes [@from, @to) behind a gap, too
+ * RFC 2018: the client may send as much more, and keeps what it has sent until it is acknowledged in full.
+ * @wscale: the scale that the SYN-ACK told: the window stays the one that it told, 64 KB at most
+ * @ret_bytes: room for ES_ANSWER_HEADER_MAX + ES_SACK_SIZE. Returns the packet's length.
+ */
+#define ES_SACK_SIZE 12
+size_t es_ip_packet_sack(const struct es_ip_packet *packet, uint32_t ack, uint32_t from, uint32_t to,
+			 unsigned int wscale, uint8_t *ret_bytes);
+
+/**
  * es_ip_packet_make() - a segment as the client of @flow sends it
  * @seg: with has_ts it has a timestamp option; its len bytes are at @payload
  * @ret_bytes: room for ES_ANSWER_HEADER_MAX + seg->len. Returns the packet's length.

@@ -22,7 +22,7 @@
 /* A head that does not end within so many bytes is truncated; bytes past it are never looked at. */
 #define ES_HTTP_HEAD_MAX 65536u
 /* Headers kept for look-up; further ones are counted, and read for framing. */
-#define ES_HTTP_HEADERS_MAX 64u
+#define ES_HTTP_HEADERS_MAX 256u
 /* A longer first word is no method (the longest registered one has 17 characters). */
 #define ES_HTTP_METHOD_MAX 32u
 /* Empty lines skipped before the request line; RFC 9112 section 2.2 asks for at least one. */
@@ -202,6 +202,10 @@ static inline uint32_t es_http_head_headers(const struct es_http_head *h)
  */
 bool es_http_head_find(const struct es_http_head *h, const char *buf, const char *name,
 		       const char **ret_value, size_t *ret_len);
+
+/* The same for the @n-th header of that name, from 0 on (RFC 9110 section 5.3: they may be repeated). */
+bool es_http_head_find_nth(const struct es_http_head *h, const char *buf, const char *name, uint32_t n,
+			   const char **ret_value, size_t *ret_len);
 
 /*
  * Looks up the first cookie @name, with regard to case, in all recorded Cookie headers (RFC 6265

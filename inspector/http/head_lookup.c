@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-bool es_http_head_find(const struct es_http_head *h, const char *buf, const char *name,
-		       const char **ret_value, size_t *ret_len)
+bool es_http_head_find_nth(const struct es_http_head *h, const char *buf, const char *name, uint32_t n,
+			   const char **ret_value, size_t *ret_len)
 {
 	size_t len = strlen(name);
 
@@ -17,13 +17,19 @@ bool es_http_head_find(const struct es_http_head *h, const char *buf, const char
 		const struct es_http_header *header = &h->headers[i];
 
 		if (!len || header->name.len != len ||
-		    !es_http_equals_nocase(buf + header->name.off, name, len))
+		    !es_http_equals_nocase(buf + header->name.off, name, len) || n--)
 			continue;
 		*ret_value = buf + header->value.off;
 		*ret_len = header->value.len;
 		return true;
 	}
 	return false;
+}
+
+bool es_http_head_find(const struct es_http_head *h, const char *buf, const char *name,
+		       const char **ret_value, size_t *ret_len)
+{
+	return es_http_head_find_nth(h, buf, name, 0, ret_value, ret_len);
 }
 
 bool es_http_head_cookie(const struct es_http_head *h, const char *buf, const char *name,

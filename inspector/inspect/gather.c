@@ -156,6 +156,24 @@ static void es_gather_drop_below(struct es_gather *g)
 	memmove(&g->segment[0], &g->segment[below], g->count * sizeof(g->segment[0]));
 }
 
+/* Room for another segment. */
+static int es_gather_reserve(struct es_gather *g)
+{
+	unsigned int room = g->room ? g->room * 2 : 8;
+	struct es_gather_segment *segment;
+
+	if (g->count < g->room)
+		return 0;
+	if (g->room == ES_GATHER_SEGMENTS)
+		return -ENOSPC;
+	segment = reallocarray(g->segment, room, sizeof(*segment));
+	if (!segment)
+		return -ENOMEM;
+	g->segment = segment;
+	g->room = room;
+	return 0;
+}
+
 enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gather *g, const uint8_t *bytes,
 				    size_t len, size_t header_len, uint32_t seq, int is_first)
 {
@@ -174,7 +192,7 @@ enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gat
 		at++;
 	if (at < g->count && g->segment[at].seq == seq && g->segment[at].payload_len >= payload_len)
 		return ES_GATHER_REPEATED;
-	if (g->count == ES_GATHER_SEGMENTS || g->bytes + payload_len > table->flow_bytes || len > UINT16_MAX)
+	if (g->bytes + payload_len > table->flow_bytes || len > UINT16_MAX || es_gather_reserve(g))
 		return ES_GATHER_FULL;
 	memmove(&g->segment[at + 1], &g->segment[at], (g->count - at) * sizeof(*s));
 	s = &g->segment[at];
@@ -212,6 +230,7 @@ void es_gather_remove(struct es_gather_table *table, struct es_gather *g)
 	table->count--;
 	for (unsigned int i = 0; i < g->count; i++)
 		free(g->segment[i].bytes);
+	free(g->segment);
 	free(g->text);
 	free(g);
 }

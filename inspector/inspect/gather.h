@@ -13,7 +13,7 @@
 #include "inspector/http/head.h"
 #include "kmod/core/types.h"
 
-#define ES_GATHER_SEGMENTS 64
+#define ES_GATHER_SEGMENTS 256
 
 /* struct es_gather_segment - one original packet of a flow; owned by its es_gather */
 struct es_gather_segment {
@@ -37,6 +37,7 @@ enum es_gather_leaving {
  * @urgent: some segment has urgent data
  * @leaving: an enum es_gather_leaving: it is decided, and waits for the local socket to be ended before it
  * goes to @target; since @left_ms
+ * @asked: the client has been asked for more than it sends unheard (es_inspect_ask()); @full: a bound was met
  * @has_fin: the client has closed its side, behind @fin_seq
  * @wanted: bytes of text that a rule has asked for before it decides
  * @text, @text_len: payload that is contiguous from the first byte on; @head: its scan so far
@@ -54,8 +55,11 @@ struct es_gather {
 	uint8_t urgent;
 	uint8_t leaving;
 	uint8_t has_fin;
+	uint8_t asked;
+	uint8_t full;
 	uint32_t fin_seq;
 	unsigned int count;
+	unsigned int room;
 	size_t bytes;
 	double deadline;
 	double left_ms;
@@ -64,7 +68,7 @@ struct es_gather {
 	size_t text_len;
 	size_t text_room;
 	struct es_http_head head;
-	struct es_gather_segment segment[ES_GATHER_SEGMENTS]; /* in order of seq */
+	struct es_gather_segment *segment; /* @count of @room, in order of seq */
 };
 
 /* Is all here that the client will ever send? */

@@ -8,6 +8,33 @@
 /* A client without an ACK sends its initial window and stops: RFC 6928. */
 #define ES_INITIAL_WINDOW_SEGMENTS 10
 
+/*
+ * To hear more than that without acknowledging anything: what is here is told as received behind a gap, which
+ * the first segment is said to be. The client sends as much more, and keeps all of it until a socket
+ * acknowledges it (RFC 2018 section 8), so whatever happens to this node, nothing is lost.
+ */
+static int es_gather_may_ask(const struct es_gather *g)
+{
+	return g->order.options.sack_ok && g->count > 1 && g->text_len > g->segment[0].payload_len;
+}
+
+static void es_inspect_ask(struct es_inspector *in, struct es_gather *g)
+{
+	uint8_t bytes[ES_ANSWER_HEADER_MAX + ES_SACK_SIZE];
+	struct es_ip_packet packet;
+
+	/* The last one: its timestamp is the newest. */
+	if (es_ip_packet_parse(g->segment[g->count - 1].bytes, g->segment[g->count - 1].len, &packet))
+		return;
+	if (!g->asked)
+		es_inspect_count(in, ES_WORKER_gather_asked);
+	g->asked = 1;
+	es_inspect_reply(in, &packet.flow, bytes,
+			 es_ip_packet_sack(&packet, g->first_seq, g->first_seq + g->segment[0].payload_len,
+					   g->first_seq + (uint32_t)g->text_len, g->order.options.rcv_wscale,
+					   bytes));
+}
+
 /* Decide a gathered request with what there is, and give all its segments to the node. Returns 0 if a rule
  * wants more of it, which it cannot if @truncated. */
 static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather *g, int truncated)
@@ -26,6 +53,8 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 	}
 	if (truncated) {
 		es_inspect_count(in, ES_WORKER_gather_timeout);
+		if (g->full)
+			es_inspect_count(in, ES_WORKER_gather_full);
 		es_http_head_truncate(&g->head);
 	}
 	if (g->flow == ES_FLOW_DOUBTFUL &&
@@ -63,12 +92,19 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 	return 1;
 }
 
-static int es_gather_is_stuck(const struct es_inspector *in, const struct es_gather *g)
+/* A bound is met, or the client has sent all that it does before it hears something. */
+static int es_gather_is_full(const struct es_inspector *in, const struct es_gather *g)
 {
-	/* All that the client will ever send is here, or all before it hears an ACK: more will not come by
-	 * itself. */
-	return es_gather_is_closed(g) || g->count >= ES_INITIAL_WINDOW_SEGMENTS ||
-	       g->count == ES_GATHER_SEGMENTS || g->text_len >= in->cluster->conf->inspector.gather_bytes;
+	return g->count == ES_GATHER_SEGMENTS || g->text_len >= in->cluster->conf->inspector.gather_bytes ||
+	       (g->count >= ES_INITIAL_WINDOW_SEGMENTS && !es_gather_may_ask(g));
+}
+
+/* Does the client wait for an answer, so that more will not come by itself? */
+static int es_gather_waits(const struct es_gather *g, enum es_gather_result result, int is_first)
+{
+	/* A later segment is repeated after two round trips already, as a tail loss probe: more may come. So
+	 * it may behind the first one if the client takes that for lost, as it was told. */
+	return result == ES_GATHER_REPEATED && is_first && !g->asked;
 }
 
 enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather *g,
@@ -118,10 +154,12 @@ void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struc
 		scan = es_http_head_scan(&g->head, g->text, g->text_len);
 	if (scan != ES_HTTP_MORE && g->text_len >= g->wanted && es_inspect_decide_gathered(in, g, 0))
 		return;
-	/* A later segment is repeated after two round trips already, as a tail loss probe: more may come. */
-	if (result == ES_GATHER_FULL || (result == ES_GATHER_REPEATED && is_first) ||
-	    es_gather_is_stuck(in, g))
+	g->full = result == ES_GATHER_FULL || es_gather_is_full(in, g);
+	if (g->full || es_gather_is_closed(g) || es_gather_waits(g, result, is_first))
 		es_inspect_decide_gathered(in, g, 1);
+	else if (es_gather_may_ask(g) &&
+		 (g->count >= ES_INITIAL_WINDOW_SEGMENTS || result == ES_GATHER_REPEATED))
+		es_inspect_ask(in, g);
 }
 
 /* Until when, from now on, is waited for the rest of a request. */

@@ -178,6 +178,8 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 		target = es_route(&in->router, service, request, in->now_ns, NULL, ret_rejection);
 	if (target == ES_ROUTE_MORE)
 		return target;
+	if (request->head->header_count > ES_HTTP_HEADERS_MAX)
+		es_inspect_count(in, ES_WORKER_head_long);
 	if (result == ES_HTTP_AMBIGUOUS)
 		es_inspect_count(in, ES_WORKER_ambiguous);
 	else if (result == ES_HTTP_TLS)

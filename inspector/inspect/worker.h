@@ -55,7 +55,10 @@ struct es_worker;
 	X(poisoned, "packets of requests that are not inspected, as one like them has ended a daemon")       \
 	X(decisions_early,                                                                                   \
 	  "decisions forgotten while their requests may come again: connection_rate is higher")              \
-	X(client_reset, "incomplete first requests whose client has given the connection up")
+	X(client_reset, "incomplete first requests whose client has given the connection up")                \
+	X(gather_asked, "requests longer than what a client sends unheard, of which more was asked for")     \
+	X(gather_full, "requests decided in part: longer than gather_bytes, or than what the client sends")  \
+	X(head_long, "requests with more headers than the 256 that rules and plugins see")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,

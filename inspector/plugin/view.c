@@ -141,17 +141,11 @@ static struct es_plugin_text host(const struct es_plugin_request *r)
 
 static struct es_plugin_text header(const struct es_plugin_request *r, const char *name, unsigned int n)
 {
-	const struct es_http_head *head = head_of(r);
-	size_t len = name ? strlen(name) : 0;
+	struct es_plugin_text text = none;
 
-	for (uint32_t i = 0; head && len && i < es_http_head_headers(head); i++) {
-		const struct es_http_header *h = &head->headers[i];
-
-		if (h->name.len == len && es_http_equals_nocase(r->view->text + h->name.off, name, len) &&
-		    !n--)
-			return span(r, h->value);
-	}
-	return none;
+	if (head_of(r) && name)
+		es_http_head_find_nth(r->view->head, r->view->text, name, n, &text.data, &text.len);
+	return text;
 }
 
 static struct es_plugin_text cookie(const struct es_plugin_request *r, const char *name)

@@ -129,12 +129,13 @@ static int es_match_header(const struct es_conf_rule *conf, const struct es_requ
 
 	memcpy(name, conf->header, name_len);
 	name[name_len] = 0;
-	if (!request->head || !es_http_head_find(request->head, request->text, name, &value, &len))
-		return 0;
-	if (!*wanted)
-		return 1;
-	wanted += 2;
-	return strlen(wanted) == len && !memcmp(wanted, value, len);
+	if (*wanted)
+		wanted += 2;
+	for (uint32_t n = 0;
+	     request->head && es_http_head_find_nth(request->head, request->text, name, n, &value, &len); n++)
+		if (!*wanted || (strlen(wanted) == len && !memcmp(wanted, value, len)))
+			return 1;
+	return 0;
 }
 
 static int es_match_cookie(const struct es_conf_rule *conf, const struct es_request_view *request)

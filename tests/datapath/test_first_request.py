@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """First requests: a socket is rebuilt from one where it belongs, exactly once, or the request goes elsewhere whole."""
+import struct
+
 import pytest
 
 from earshotlab import wait_for
@@ -164,6 +166,52 @@ def test_segments_behind_a_decision(node, client):
 
     wait_for(decided, "the end of the race window")
     c.silence()
+
+
+@pytest.mark.parametrize("offer", [LINUX, WINDOWS], ids=lambda o: o.name)
+def test_longer_than_a_client_sends_unheard(node, client, offer):
+    """After its ten first segments it is told that they have arrived, behind a gap: it sends on and forgets nothing. The
+    server gets the whole of it."""
+    c = client(offer=offer)
+    c.shake()
+    size = 1300
+    text = c.get(extra="".join(f"A{i}: {'x' * 1000}\r\n" for i in range(20)))
+    parts = [text[i:i + size] for i in range(0, len(text), size)]
+    with node.counts(request_queued=1, request_later_queued=len(parts) - 1, inspect_gathered=1, inspect_gather_asked=1,
+                     inspect_requests=1, inspect_kept=1, inspect_followed=len(parts) - 1, handover_received=len(parts),
+                     handover_rebuilt=1, handover_follow=len(parts) - 1):
+        for n, part in enumerate(parts):
+            c.request(text=part)
+            if n < 9 or n == len(parts) - 1:
+                continue
+            asked = c.take("the question for more")
+            first = (c.isn + 1) & MASK
+            assert (asked.flags, asked.seq, asked.ack, asked.payload) == (ACK, c.ack, first, b"")
+            assert asked.options[5] == struct.pack(">II", (first + size) & MASK, c.next)
+            assert len(text) < asked.window << RCV_WSCALE <= 65535
+        assert c.read(len(text)) == text
+    assert node.sockets(c) == [ESTABLISHED]
+
+
+def test_longer_than_a_client_sends_unheard_at_all(node, client):
+    """It does not understand that it should send more: what there is decides, and it is counted."""
+    c = client(offer=PLAIN)
+    c.shake()
+    text = c.get(extra="".join(f"A{i}: {'x' * 1000}\r\n" for i in range(20)))
+    with node.counts(request_queued=1, request_later_queued=9, inspect_gathered=1, inspect_gather_timeout=1, inspect_gather_full=1,
+                     inspect_requests=1, inspect_ambiguous=1, inspect_kept=1, inspect_followed=9, handover_received=10,
+                     handover_rebuilt=1, handover_follow=9):
+        for n in range(10):
+            c.request(text=text[n * 1300:(n + 1) * 1300])
+        assert c.read(13000) == text[:13000]
+
+
+@pytest.mark.parametrize("headers, size, said", [(300, 10, "300 headers: rules and plugins see the first 256"),
+                                                 (20, 800, "only the first ten segments decide"), (10, 10, None)])
+def test_explain_tells_of_long_heads(node, headers, size, said):
+    arguments = [f"--header=A{n}: {'x' * size}" for n in range(headers - 1)] + ["--header=Host: x"]
+    told = node.earshot("explain", f"--service=s{WEB}", *arguments, "/").stdout
+    assert said in told if said else "segments" not in told and "headers" not in told
 
 
 def test_not_complete_in_time(node, client):

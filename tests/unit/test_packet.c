@@ -142,6 +142,35 @@ static void test_reset(void **state)
 	assert_int_equal(rst.flow.client_port, packet.flow.service_port);
 }
 
+static void test_sack(void **state)
+{
+	static const uint8_t option[] = {1, 1, 5, 10, 0, 0, 4, 0, 0, 0, 8, 0};
+	uint8_t p[200], out[ES_ANSWER_HEADER_MAX + ES_SACK_SIZE];
+	struct es_ip_packet packet, answer;
+	size_t len = make(p, 100, ES_TCP_ACK);
+
+	(void)state;
+	for (int has_ts = 1; has_ts >= 0; has_ts--) {
+		size_t header = has_ts ? 52 : 40, total;
+
+		if (!has_ts)
+			memset(p + 40, 1, 12); /* no operations instead */
+		assert_int_equal(es_ip_packet_parse(p, len, &packet), 0);
+		total = es_ip_packet_sack(&packet, 77, 1024, 2048, 3, out);
+		assert_int_equal(total, header + sizeof(option));
+		assert_true(checksums_hold(out, total));
+		assert_int_equal(es_ip_packet_parse(out, total, &answer), 0);
+		assert_int_equal(answer.seg.seq, packet.seg.ack);
+		assert_int_equal(answer.seg.ack, 77);
+		assert_int_equal(answer.seg.flags, ES_TCP_ACK);
+		assert_int_equal(answer.seg.len, 0);
+		assert_int_equal(answer.seg.has_ts, has_ts);
+		assert_int_equal(answer.seg.tsval, has_ts ? packet.seg.tsecr : 0);
+		assert_int_equal(out[34] << 8 | out[35], 0xffff >> 3);
+		assert_memory_equal(out + header, option, sizeof(option));
+	}
+}
+
 static void test_answer(void **state)
 {
 	uint8_t p[200], out[ES_ANSWER_HEADER_MAX + 100];
@@ -207,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_parse),	  cmocka_unit_test(test_make),
 		cmocka_unit_test(test_cut_whole), cmocka_unit_test(test_cut_pieces),
 		cmocka_unit_test(test_reset),	  cmocka_unit_test(test_answer),
+		cmocka_unit_test(test_sack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

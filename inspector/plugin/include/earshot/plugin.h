@@ -163,8 +163,8 @@ enum es_plugin_answer_kind {
 	ES_PLUGIN_NODES = 2,
 	/* Ask again, the whole chain, when @more_bytes bytes are there, counted from the request's first on.
 	 * The bytes are gathered as far as the inspector's limits go (gather_bytes, gather_timeout_ms, the
-	 * client's initial window); then route() is called with es_plugin_host.is_truncated() true, and must
-	 * not ask for more. */
+	 * initial window of a client without SACK); then route() is called with es_plugin_host.is_truncated()
+	 * true, and must not ask for more. */
 	ES_PLUGIN_MORE = 3,
 	/* Nobody serves it: the client gets @status (400..599) and Retry-After: @retry_after_s (0: without).
 	 * A TLS client gets the alert access_denied, others that are no HTTP/1.x a closed connection. */
@@ -299,7 +299,7 @@ struct es_plugin_host {
 	struct es_plugin_text (*query)(const struct es_plugin_request *request);
 	/* The target's authority, else the Host header; with its port. */
 	struct es_plugin_text (*host)(const struct es_plugin_request *request);
-	/* The value of header @name (terminated, in any case), the @n-th of that name from 0 on. The first 64
+	/* The value of header @name (terminated, in any case), the @n-th of that name from 0 on. The first 256
 	 * headers are known. */
 	struct es_plugin_text (*header)(const struct es_plugin_request *request, const char *name,
 					unsigned int n);
