@@ -49,7 +49,7 @@ static int explain(lua_State *lua)
 	for (int i = 1; i <= n; i++) {
 		if (i > 1)
 			luaL_addchar(&text, ' ');
-		luaL_tolstring(lua, i, NULL);
+		es_lua_text(lua, i, NULL);
 		luaL_addvalue(&text);
 	}
 	luaL_pushresult(&text);

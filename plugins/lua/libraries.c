@@ -4,14 +4,14 @@
  * stay outside. A function whose work is not bounded by what it is given charges the budget first. Not there,
  * besides what reaches the system (io, os, package, debug, load, dofile, require, print): metatables,
  * coroutines and xpcall, see sandbox.h; collectgarbage; table.move and utf8, whose loops no budget sees;
- * math.random, which would decide differently on each node and each time.
+ * math.random, which would decide differently on each node and each time. What else would is in order.c.
  */
 #include <lualib.h>
 #include <math.h>
 #include "sandbox.h"
 
-static const char *const base_names[] = {"assert", "error",  "ipairs",	 "next",     "pairs", "pcall",
-					 "select", "rawlen", "tonumber", "tostring", "type",  NULL};
+static const char *const base_names[] = {"assert", "error",    "ipairs", "pcall", "select",
+					 "rawlen", "tonumber", "type",	 NULL};
 static const char *const string_names[] = {"byte",    "char", "format", "len", "lower",
 					   "reverse", "sub",  "upper",	NULL};
 static const char *const table_names[] = {"pack", NULL};
@@ -53,7 +53,7 @@ static int table_sort(lua_State *lua)
 	for (size_t rest = n; rest > 1; rest /= 2)
 		steps++;
 	es_lua_charge(lua, 2 * steps * (n + bytes / 16));
-	return pass_on(lua);
+	return es_lua_sort(lua);
 }
 
 static int table_unpack(lua_State *lua)
@@ -130,8 +130,10 @@ void es_lua_libraries_open(lua_State *lua)
 	lua_newtable(lua);
 	copy(lua, base_names);
 	lua_remove(lua, -2);
+	es_lua_order_open(lua);
 	library(lua, LUA_STRLIBNAME, luaopen_string, string_names, string_guards);
 	es_lua_search_open(lua);
+	es_lua_format_open(lua);
 	/* s:find() is what string.find is here, not the library's. */
 	lua_pushliteral(lua, "");
 	lua_getmetatable(lua, -1);

@@ -44,6 +44,7 @@ static const struct es_plugin_metric metrics[] = {
 	{"gauge_6", "the script's gauge(6)", 1},
 	{"gauge_7", "the script's gauge(7)", 1},
 	{"gauge_8", "the script's gauge(8)", 1},
+	[ES_LUA_METRIC_RESTARTS] = {"restarts", "states that had used their memory up and began afresh", 0},
 	{NULL, NULL, 0},
 };
 
@@ -79,11 +80,22 @@ static int prepare(lua_State *lua)
 	return 0;
 }
 
+/* @text, @len: what is left of the script */
 struct reader {
-	const struct es_lua_script *script;
+	const char *text;
+	size_t len;
 	unsigned int lines;
-	int is_read;
 };
+
+/* A first line that begins with # is for a shell, as lua(1) has it, and stays as an empty one. */
+static struct reader reader_of(const struct es_lua_script *script)
+{
+	struct reader r = {script->text, script->len, script->first_line - 1};
+
+	for (int is_shells = r.len && *r.text == '#'; is_shells && r.len && *r.text != '\n'; r.text++)
+		r.len--;
+	return r;
+}
 
 /* Empty lines come before a script that does not begin on the first line of its file. */
 static const char *script_read(lua_State *lua, void *context, size_t *ret_len)
@@ -97,15 +109,15 @@ static const char *script_read(lua_State *lua, void *context, size_t *ret_len)
 		r->lines -= (unsigned int)*ret_len;
 		return lines;
 	}
-	*ret_len = r->is_read ? 0 : r->script->len;
-	r->is_read = 1;
-	return r->script->text;
+	*ret_len = r->len;
+	r->len = 0;
+	return r->text;
 }
 
 static int compile_and_run(lua_State *lua)
 {
 	const struct es_lua_script *script = es_lua_thread_of(lua)->script;
-	struct reader reader = {script, script->first_line - 1, 0};
+	struct reader reader = reader_of(script);
 
 	lua_pushfstring(lua, "@%s", script->file);
 	if (lua_load(lua, script_read, &reader, lua_tostring(lua, -1), "t"))
@@ -206,6 +218,7 @@ static int script_start(const struct es_lua_script *script, struct es_lua_thread
 		return -ENOMEM;
 	}
 	t->sandbox.owner = t;
+	t->sandbox.object_place = es_lua_node_place;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		lua_pushcfunction(t->sandbox.lua, steps[i]);
 		if (es_lua_sandbox_call(&t->sandbox, 0, 0)) {
@@ -336,6 +349,24 @@ static int route_call(lua_State *lua)
 	return 0;
 }
 
+/*
+ * What the script keeps between requests leaves no room for a request any more: without this every one of them
+ * would fail until somebody reloads. The script runs anew, and what it kept is gone.
+ */
+static void restart(struct es_lua_thread *t, const struct es_plugin_cluster *cluster)
+{
+	struct es_lua_thread *fresh;
+	char why[256];
+
+	if (script_start(t->script, &fresh, why, sizeof(why)))
+		return; /* there is no memory for it: the next request tries again */
+	es_lua_sandbox_fini(&t->sandbox);
+	es_lua_sandbox_move(&t->sandbox, &fresh->sandbox);
+	t->sandbox.owner = t;
+	free(fresh);
+	t->script->host->count(cluster, ES_LUA_METRIC_RESTARTS, 1);
+}
+
 static int route(void *thread, const struct es_plugin_request *request,
 		 const struct es_plugin_cluster *cluster, struct es_plugin_answer *ret_answer)
 {
@@ -357,7 +388,11 @@ static int route(void *thread, const struct es_plugin_request *request,
 	t->cluster = NULL;
 	if (rc) {
 		host->count(cluster, (unsigned int)reasons[t->sandbox.stop], 1);
-		return host->fail(cluster, "%s", t->sandbox.why);
+		rc = host->fail(cluster, "%s", t->sandbox.why);
+		if (t->sandbox.stop == ES_LUA_OUT_OF_MEMORY &&
+		    t->sandbox.used_bytes > t->limits.memory_bytes / 2)
+			restart(t, cluster);
+		return rc;
 	}
 	*ret_answer = t->answer;
 	return t->kind;

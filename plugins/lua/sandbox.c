@@ -260,6 +260,14 @@ int es_lua_sandbox_init(struct es_lua_sandbox *s, const char *name, const struct
 	return 0;
 }
 
+void es_lua_sandbox_move(struct es_lua_sandbox *to, struct es_lua_sandbox *from)
+{
+	*to = *from;
+	*(struct es_lua_sandbox **)lua_getextraspace(to->lua) = to;
+	lua_setallocf(to->lua, allocate, to);
+	from->lua = NULL;
+}
+
 void es_lua_sandbox_fini(struct es_lua_sandbox *s)
 {
 	if (s->lua)

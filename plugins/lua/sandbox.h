@@ -44,6 +44,8 @@ struct es_lua_limits {
 /**
  * struct es_lua_sandbox - one state; one thread's
  * @owner: the caller's; @name: of the script, for errors that have no line
+ * @object_place: may be NULL; the place, from 0 on, of an object of the caller's at that index among those that are
+ * keys of tables, the same everywhere; -1 for what is none
  * @left: of the budget; @used_bytes: of memory
  * @look_ns: by the clock, when the thread's CPU time is to be looked at next; @cpu_end_ns: what that may be,
  * 0 until it was looked at
@@ -56,6 +58,7 @@ struct es_lua_sandbox {
 	lua_State *lua;
 	void *owner;
 	const char *name;
+	int (*object_place)(lua_State *lua, int index);
 	struct es_lua_limits limits;
 	long long left;
 	size_t used_bytes;
@@ -70,6 +73,9 @@ struct es_lua_sandbox {
 /* es_lua_sandbox_init() - a new state with the libraries that scripts may use; 0 or -ENOMEM */
 int es_lua_sandbox_init(struct es_lua_sandbox *s, const char *name, const struct es_lua_limits *limits);
 void es_lua_sandbox_fini(struct es_lua_sandbox *s);
+
+/* es_lua_sandbox_move() - @from's state is @to's, which had none; @from has none */
+void es_lua_sandbox_move(struct es_lua_sandbox *to, struct es_lua_sandbox *from);
 
 /**
  * es_lua_sandbox_call() - call the function below @arguments on the stack, with a new budget
@@ -89,6 +95,15 @@ void es_lua_charge(lua_State *lua, size_t steps);
 
 /* libraries.c: the globals that scripts see, on the stack; the state's own are gone. May raise errors. */
 void es_lua_libraries_open(lua_State *lua);
+
+/* order.c: pairs, next and tostring, put into the table on the stack; string's format, that of the table on the
+ * stack, guarded; table.sort, which charges nothing itself */
+void es_lua_order_open(lua_State *lua);
+void es_lua_format_open(lua_State *lua);
+int es_lua_sort(lua_State *lua);
+
+/* es_lua_text() - luaL_tolstring() without addresses: "table" for a table. Pushes and returns it. */
+const char *es_lua_text(lua_State *lua, int index, size_t *ret_len);
 
 /* search.c: find, match, gmatch and gsub, put into the table on the stack */
 void es_lua_search_open(lua_State *lua);

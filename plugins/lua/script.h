@@ -16,6 +16,7 @@ enum es_lua_metric {
 	ES_LUA_METRIC_TIME,
 	ES_LUA_METRIC_COUNT_1,
 	ES_LUA_METRIC_GAUGE_1 = ES_LUA_METRIC_COUNT_1 + ES_LUA_METRICS,
+	ES_LUA_METRIC_RESTARTS = ES_LUA_METRIC_GAUGE_1 + ES_LUA_METRICS,
 };
 
 /* struct es_lua_script - the plugin's state: the text,
@@ -66,6 +67,9 @@ struct es_lua_thread *es_lua_thread_now(lua_State *lua);
 
 /* es_lua_node_id() - of the node, or its name, at @index; ES_PLUGIN_NONE for all else */
 int es_lua_node_id(lua_State *lua, int index);
+
+/* es_lua_node_place() - that of a node object among the nodes, -1 for what is none; for struct es_lua_sandbox */
+int es_lua_node_place(lua_State *lua, int index);
 
 /* es_lua_answer_open() - puts the functions of answer.c into the table on the top */
 void es_lua_answer_open(lua_State *lua);

@@ -48,6 +48,13 @@ static void node_push(lua_State *lua, int id)
 	lua_remove(lua, -2);
 }
 
+int es_lua_node_place(lua_State *lua, int index)
+{
+	const int *node = luaL_testudata(lua, index, NODE);
+
+	return node ? *node : -1;
+}
+
 int es_lua_node_id(lua_State *lua, int index)
 {
 	const int *node = luaL_testudata(lua, index, NODE);

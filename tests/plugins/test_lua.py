@@ -39,12 +39,13 @@ def metrics(done):
     return {name: int(value) for name, value in re.findall(r"^  (\w+) (-?\d+)$", done.stdout, flags=re.M)}
 
 
-def check_all(ask, cases, *options):
+def check_all(ask, cases, *options, before=""):
     """Many expressions in one process; which of them are not what they should be."""
     lines = "\n".join(f"    check({quoted(expression)}, {quoted(value)}, function() return {expression} end)"
                       for expression, value in cases)
     done = ask(f"""limits = {{ instructions = 10000000, time_ms = 5000 }}
 local wrong, right
+{before}
 local words
 words = function(first, ...)
     return tostring(first) .. (select("#", ...) > 0 and " " .. words(...) or "")
@@ -181,7 +182,94 @@ def test_patterns(ask):
     check_all(ask, PATTERNS)
 
 
+ORDER = [
+    # pairs(): numbers, texts, booleans, nodes; what is removed meanwhile is passed over, what is new is not seen.
+    ("walk({z = 1, a = 1, [2] = 1, [true] = 1, [-1] = 1, [0.5] = 1, b = 1, [false] = 1, aa = 1, ['1'] = 1, [1 << 62] = 1})",
+     "-1 0.5 2 4611686018427387904 1 a aa b z false true"),
+    ("walk({10, 20, nil, 40, x = 1})", "1 2 4 x"), ("walk({'a', 'b', 'c'})", "1 2 3"), ("walk({})", ""),
+    ("walk({[cluster:node('n3')] = 1, [cluster:node('n1')] = 1, n2 = 1})", "n2 n1 n3"),
+    ("walk({[{}] = 1, a = 1})", "a table"), ("walk({[print or route] = 1, a = 1})", "a function"),
+    ("select(2, pcall(pairs, {[{}] = 1, [route] = 1})):match('.- that is a table')", "more than one key that is a table"),
+    ("(function() local t, r = {c = 1, a = 1, b = 1}, '' for k in pairs(t) do t.b = nil r = r .. k end return r end)()", "ac"),
+    ("(function() local t, r = {1, 2, 3}, '' for k in pairs(t) do t[2] = nil t[k + 10] = 1 r = r .. k end return r end)()", "13"),
+    ("(function() local t, r = {1, 2, x = 3}, '' for k, v in pairs(t) do t[k] = v + 1 r = r .. k .. v end return r end)()", "1122x3"),
+    ("(function() local t = {1, 2, x = 3} for k in pairs(t) do t[k] = nil end return next(t) end)()", "nil"),
+    ("(function() local r = '' for k, v in pairs({1, 2, 3}) do if v == 2 then break end r = r .. k end return r end)()", "1"),
+    ("select(2, pcall(pairs, nil)):match('table expected, got nil')", "table expected, got nil"),
+    # next(): the same order, from any key, also one that is gone.
+    ("next({b = 2, a = 1})", "a 1"), ("next({b = 2, a = 1}, 'a')", "b 2"), ("next({b = 2, a = 1}, 'b')", "nil"), ("next({})", "nil"),
+    ("next({b = 2, d = 4}, 'c')", "d 4"), ("next({x = 1, 7, 8}, 2)", "x 1"), ("next({7, 8, x = 1}, 1)", "2 8"), ("next({[{}] = 5})", "table 5"),
+    ("(function() local r = '' for k in next, {c = 1, a = 1, 5, b = 1} do r = r .. k end return r end)()", "1abc"),
+    ("pcall(next, {[{}] = 1, [{}] = 1}) == false and next({[{}] = 1, [{}] = 1, a = 1}) == 'a'", "true"),
+    # Texts have no addresses.
+    ("tostring({})", "table"), ("tostring(route)", "function"), ("tostring(pairs)", "function"), ("tostring(cluster)", "userdata"),
+    ("tostring(reject(403))", "userdata"), ("tostring(cluster:node('n2'))", "n2"), ("tostring(nil) .. tostring(1.5)", "nil1.5"),
+    ("('%s %5s %d %%'):format({}, route, 7)", "table function 7 %"), ("('%s'):format(cluster:node('n1'))", "n1"), ("('%q'):format('a')", '"a"'),
+    ("select(2, pcall(string.format, '%-20p', 'x'))", "string.format: %p is an address: not the same everywhere"),
+    ("('%%p'):format()", "%p"), ("select(2, pcall(string.format, '%', 1)):match('invalid conversion')", "invalid conversion"),
+    # table.sort(): what is equal stays in its order, however long the table is; an error leaves it as it was.
+    ("(function() local t = {3, 1, 2} table.sort(t) return table.concat(t) end)()", "123"),
+    ("(function() local t = {'b', 'a', 'c'} table.sort(t, function(a, b) return a > b end) return table.concat(t) end)()", "cba"),
+    ("""(function() local t = {} for i = 1, 1000 do t[i] = {i * 7919 % 10, i} end
+        table.sort(t, function(a, b) return a[1] < b[1] end)
+        for i = 2, 1000 do if t[i - 1][1] > t[i][1] or t[i - 1][1] == t[i][1] and t[i - 1][2] > t[i][2] then return i end end
+        return 'sorted' end)()""", "sorted"),
+    ("""(function() local t, n = {}, 0 for i = 1, 50 do t[i] = i end
+        local ok = pcall(table.sort, t, function(a, b) n = n + 1 if n == 100 then error('x') end return a > b end)
+        return tostring(ok) .. #t .. t[1] .. t[50] end)()""", "false50150"),
+    ("(function() local t = {} for i = 1, 600 do t[i] = i * 7919 % 601 end table.sort(t) for i = 1, 600 do if t[i] ~= i then return i end end end)()",
+     "nil"),
+    ("select(2, pcall(table.sort, {1, 'x'})):match('attempt to compare')", "attempt to compare"),
+    ("select(2, pcall(table.sort, {1, 2}, 5)):match('function expected')", "function expected"), ("table.sort({}) == nil and #{} == 0", "true"),
+]
+
+
+def test_order(ask):
+    """Nothing depends on addresses, on the seed of a state's strings or on the clock, so all of it can be named here."""
+    walk = "local function walk(t) local r = {} for k in pairs(t) do r[#r + 1] = tostring(k) end return table.concat(r, ' ') end\n"
+    for _ in range(3):  # each process has another seed, and other addresses
+        check_all(ask, ORDER, before=walk)
+
+
+@pytest.mark.parametrize("kept,restarts", [("kept[#kept + 1] = ('x'):rep(10000) .. #kept", True), ("local _ = ('x'):rep(10000)", False)])
+def test_memory_that_is_kept(ask, kept, restarts):
+    """A script that fills its memory with what it keeps begins afresh, instead of failing for each request from then on."""
+    done = ask(f"limits = {{ memory_kb = 512 }}\nlocal kept, begun = {{}}, 0\nfunction route() begun = begun + 1 gauge(1, begun) {kept}\nreturn 'n2' end",
+               "--repeat", "1000")
+    counted = metrics(done)
+    assert counted["restarts"] == counted["over_memory"] and (20 < counted["restarts"] < 50) == restarts, done
+    assert sum(counted[name] for name in ("script_errors", "over_instructions", "over_time")) == 0, done
+    assert (counted["gauge_1"] < 60) == restarts, done
+
+
+def test_memory_of_one_request(ask):
+    """What one request alone takes is no reason to forget what the script keeps."""
+    done = ask("local n = 0\nfunction route() n = n + 1 gauge(1, n) local t = {} for i = 1, math.huge do t[i] = i end end", "--repeat", "10")
+    counted = metrics(done)
+    assert counted["gauge_1"] == 10 and counted["restarts"] == 0 and counted["over_memory"] + counted["over_instructions"] == 10, done
+
+
+@pytest.mark.parametrize("script", [b"\xef\xbb\xbf%s", b"#!/usr/bin/lua5.4\n%s", b"\xef\xbb\xbf#!/usr/bin/lua5.4\r\n%s", b"#\n%s"])
+def test_marks_and_shells(ask, script):
+    """What editors and shells put before a script is no part of it, and lines keep their numbers."""
+    assert answer(ask(script % b"function route() return 'n2' end")) == "node=n2"
+    lines = script.count(b"\n")
+    assert f"plugin lua: route.lua:{lines + 2}: mine\n" in ask(script % b"function route()\nerror('mine') end").stdout
+    assert ask(script % b"function route() x = = 5 end").stderr.count(f"route.lua:{lines + 1}: ") == 1
+
+
+@pytest.mark.parametrize("script,error", [(b"#!/usr/bin/lua5.4", "no function route"), (b"#", "no function route"), (b"\xef\xbb\xbf", "no script"),
+                                          ("function route() end".encode("utf-16"), "UTF-16: expected UTF-8")])
+def test_no_script_behind_them(ask, script, error):
+    done = ask(script)
+    assert done.returncode == 2 and error in done.stderr, done
+
+
 ENDLESS = [
+    "local t = {} for i = 1, 20000 do t['k' .. i] = i end while true do pairs(t) end",
+    "local t = {} for i = 1, 2000 do t['k' .. i] = i end while true do for _ in next, t do end end",
+    "local t = {} for i = 1, 200 do t[('x'):rep(100000) .. i] = i end while true do pcall(next, t) end",
+    "while true do pcall(string.format, '%s', {}) end",
     "while true do end",
     "repeat until false",
     "::again:: goto again",
