@@ -10,6 +10,6 @@ add_dependencies(test_plugin_hang debug)
 # The plugin lua's own matcher, beside Lua's.
 pkg_search_module(LUA REQUIRED IMPORTED_TARGET lua5.4 lua-5.4 lua54)
 earshot_unit_test(lua_pattern PkgConfig::LUA)
-foreach(source sandbox libraries search pattern)
+foreach(source sandbox libraries order search pattern)
   target_sources(test_lua_pattern PRIVATE ${PROJECT_SOURCE_DIR}/plugins/lua/${source}.c)
 endforeach()
