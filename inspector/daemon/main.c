@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "earshot_version.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/base/log.h"
@@ -51,6 +52,17 @@ static error_t es_parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* Workers have a socket for each node: the limit that most are started with is below what 127 nodes take. */
+static void es_raise_files(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {es_options, es_parse, NULL, es_doc, NULL, NULL, NULL};
@@ -61,6 +73,7 @@ int main(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
 	signal(SIGPIPE, SIG_IGN);
+	es_raise_files();
 	if (es_daemon_init(&daemon, &options, &err)) {
 		es_log(ES_LOG_ERR, "%s", err.text[0] ? err.text : "cannot start");
 		return EXIT_FAILURE;

@@ -35,14 +35,19 @@ def _directory():
 # What the daemon sets on a node's interfaces; and what 50-earshot.conf sets.
 INTERFACES = ("conf/eth0/arp_ignore", "conf/eth0/arp_announce", "conf/eth1/rp_filter", "conf/lo/rp_filter", "conf/lo/accept_local")
 OF_ALL = ("tcp_syncookies", "tcp_rfc1337", "tcp_window_scaling", "tcp_sack", "tcp_timestamps", "tcp_ecn", "tcp_rmem")
-# systemd as far as a package's scripts ask for it: its sysctl service, which is active.
+# systemd as far as a package's scripts ask for it: its sysctl service, which is active; and what that runs, asked for some keys.
 SYSTEMD_SYSCTL = """\
 #!/bin/sh
 case "$*" in
 *is-active*systemd-sysctl.service) ;;
-*restart*systemd-sysctl.service) cat /usr/lib/sysctl.d/50-earshot.conf /etc/sysctl.d/60-earshot.conf | sysctl -q -p - ;;
 *) exit 1 ;;
 esac
+"""
+SYSCTL_OF_SYSTEMD = """\
+#!/bin/sh
+keys=
+for argument; do keys="$keys|$(echo "${argument#--prefix=}" | tr / .)"; done
+cat /usr/lib/sysctl.d/*.conf /etc/sysctl.d/*.conf | grep -E "^(${keys#|}) *=" | sysctl -q -p -
 """
 
 
@@ -231,6 +236,10 @@ def test_remove_puts_sysctls_back(cluster):
     machine.run("\n".join(f"echo '{value}' >/proc/sys/net/ipv4/{name}" for name, value in before.items()))
     assert sysctls(machine, OF_ALL) == before
     machine.write("/usr/local/sbin/systemctl", SYSTEMD_SYSCTL)
+    if not os.path.exists(f"{machine.root}/lib/systemd/systemd-sysctl"):
+        machine.write("/lib/systemd/systemd-sysctl", SYSCTL_OF_SYSTEMD)
+    others = sysctls(machine, ("tcp_fin_timeout",))
+    machine.write("/etc/sysctl.d/70-others.conf", "net.ipv4.tcp_fin_timeout = 33\n", 0o644)  # changed since, by hand
     machine.write("/etc/sysctl.d/60-earshot.conf", "net.ipv4.tcp_rfc1337 = 1\n", 0o644)  # the operator's own, as before
     prepared.put(NEW, machine.root)
     machine.run("mkdir -p /run/systemd/system")
@@ -238,6 +247,7 @@ def test_remove_puts_sysctls_back(cluster):
         machine.run(install, cwd=prepared.DEBS, timeout=120)
         ours = sysctls(machine, OF_ALL)
         assert ours == {**before, "tcp_ecn": "2", "tcp_sack": "1", "tcp_rmem": "4096 131072 6291456"}, ours
+        assert sysctls(machine, ("tcp_fin_timeout",)) == others
         machine.run("echo 0 >/proc/sys/net/ipv4/tcp_ecn; echo 0 >/proc/sys/net/ipv4/tcp_timestamps")  # somebody, later
         later = {**before, "tcp_ecn": "0", "tcp_timestamps": "0"}
         # Installing it again, while it is there, sets nothing and forgets nothing.
@@ -256,7 +266,7 @@ def test_remove_puts_sysctls_back(cluster):
         assert sysctls(machine, OF_ALL) == later
         assert sysctls(machine, ("conf/eth0/arp_ignore",)) == {"conf/eth0/arp_ignore": "1"}
     finally:
-        machine.run(f"rm -rf /run/systemd /etc/sysctl.d/60-earshot.conf; ip address del {VIP}/32 dev lo || true; "
+        machine.run(f"rm -rf /run/systemd /etc/sysctl.d/60-earshot.conf /etc/sysctl.d/70-others.conf; ip address del {VIP}/32 dev lo || true; "
                     "echo 0 >/proc/sys/net/ipv4/conf/eth0/arp_ignore")
         machine.write("/usr/local/sbin/systemctl", systemctl)
     assert not machine.run("ls -d /var/lib/earshot 2>/dev/null", check=False).stdout
