@@ -166,7 +166,9 @@ static const struct argp_option es_trace_options[] = {
 
 static const struct argp_option es_run_options[] = {
 	{"trace", ES_OPT_TRACE, "FILE", 0,
-	 "replay an access log (common or combined log format, WorldCup98 binary; also gzipped; - for stdin)",
+	 "replay an access log (common or combined log format, HAProxy's, WorldCup98 binary; also gzipped; - "
+	 "for "
+	 "stdin)",
 	 1},
 	{"trace-format", ES_OPT_TRACE_FORMAT, "FORMAT", 0, "auto, log or wc98", 1},
 	{"synthetic", ES_OPT_SYNTHETIC, "KIND", 0, "or generate: worldcup98 or zipf", 1},
@@ -289,33 +291,21 @@ int es_args_policy(struct es_args *args, const char *but)
 
 /* --- the workload */
 
-int es_args_read_trace(const struct es_args *args, struct es_trace *ret_trace)
-{
-	int rc = es_trace_init(ret_trace, args->trace_format, (size_t)args->params.requests);
-
-	if (!rc)
-		rc = es_trace_read(ret_trace, args->trace);
-	if (rc)
-		es_error("%s: %s", args->trace,
-			 rc == -EIO ? "the compressed data are damaged" : strerror(-rc));
-	if (ret_trace->is_truncated)
-		es_error("%s: the compressed data end too early; what is there is used", args->trace);
-	return rc;
-}
-
-static int es_args_trace(const struct es_args *args, struct es_workload *ret_workload)
+static int es_args_trace(struct es_args *args, struct es_workload *ret_workload)
 {
 	struct es_trace trace = {};
 	int rc = es_args_read_trace(args, &trace);
 
 	if (!rc) {
+		es_trace_loss(&trace, &args->loss);
 		rc = es_trace_workload(&trace, (__u32)args->params.requests_per_connection,
 				       args->params.keepalive_s, ret_workload);
 		if (rc == -ENODATA)
-			es_error("%s: no request that could be replayed; 'earshot-sim trace %s' says why",
-				 args->trace, args->trace);
+			es_args_say_empty(args, &args->loss);
 		else if (rc)
 			es_error("%s: %s", args->trace, strerror(-rc));
+		else
+			es_args_say_loss(args, &args->loss);
 	}
 	es_trace_fini(&trace);
 	return rc;
@@ -349,7 +339,7 @@ static int es_args_synthetic(const struct es_args *args, struct es_workload *ret
 	return rc;
 }
 
-int es_args_workload(const struct es_args *args, struct es_workload *ret_workload)
+int es_args_workload(struct es_args *args, struct es_workload *ret_workload)
 {
 	int rc = args->trace ? es_args_trace(args, ret_workload) : es_args_synthetic(args, ret_workload);
 

@@ -16,6 +16,7 @@ enum es_format { ES_FORMAT_TEXT, ES_FORMAT_CSV, ES_FORMAT_JSON };
 /**
  * struct es_args - as given; strings belong to the command line
  * @policy_param: "NAME=VALUE"s in order
+ * @loss: of the trace that es_args_workload() read
  * @wants_requests: the command simulates, so policy and workload must be named
  */
 struct es_args {
@@ -32,6 +33,7 @@ struct es_args {
 	const char *plot;
 	int wants_requests;
 	int wants_sweep;
+	struct es_trace_loss loss;
 };
 
 void es_args_init(struct es_args *ret_args);
@@ -46,11 +48,21 @@ int es_args_policy(struct es_args *args, const char *but);
 /* es_args_number() - all of @text is a number; returns 1 */
 int es_args_number(const char *text, double *ret_value);
 
-/* es_args_workload() - generates or reads what is asked for; returns 0, or -errno with the reason printed */
-int es_args_workload(const struct es_args *args, struct es_workload *ret_workload);
+/* es_args_workload() - generates or reads what is asked for, and says on stderr how much of a trace is left out;
+ * returns 0, or -errno with the reason printed */
+int es_args_workload(struct es_args *args, struct es_workload *ret_workload);
 
-/* es_args_read_trace() - the same without connections; the caller has to es_trace_fini() it in any case */
+/* --- args_trace.c */
+
+/* es_args_read_trace() - reads the trace; returns 0, or -errno with the reason printed. The caller has to
+ * es_trace_fini() it in any case. */
 int es_args_read_trace(const struct es_args *args, struct es_trace *ret_trace);
+
+/* es_args_say_loss() - says on stderr what of a trace is not in the results, if it is worth a word */
+void es_args_say_loss(const struct es_args *args, const struct es_trace_loss *loss);
+
+/* es_args_say_empty() - says on stderr that nothing of a trace could be used, and why */
+void es_args_say_empty(const struct es_args *args, const struct es_trace_loss *loss);
 
 /* --- the commands; argv[0] is their name; return the exit status */
 int es_cmd_run(int argc, char **argv);

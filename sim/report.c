@@ -2,6 +2,8 @@
 /* Prints results in the three formats. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include "sim/report.h"
 
 unsigned int es_metrics(const struct es_sim_params *params, const struct es_sim_result *result,
@@ -57,6 +59,54 @@ struct json_object *es_json_number(double value, int decimals)
 	return json_object_new_double_s(value, text);
 }
 
+/* The length of the well-formed character at @at (RFC 3629); 0 if there is none. */
+static size_t es_utf8_len(const unsigned char *at)
+{
+	size_t len = *at < 0x80 ? 1 : *at < 0xc2 ? 0 : *at < 0xe0 ? 2 : *at < 0xf0 ? 3 : *at < 0xf5 ? 4 : 0;
+
+	for (size_t i = 1; i < len; i++)
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) || (*at == 0xf0 && at[1] < 0x90) ||
+	    (*at == 0xf4 && at[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+struct json_object *es_json_text(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	struct json_object *json;
+	char *clean = malloc(strlen(text) * 3 + 1), *to = clean;
+
+	if (!clean)
+		return NULL;
+	while (*at) {
+		size_t len = es_utf8_len(at);
+
+		memcpy(to, len ? (const char *)at : "\xef\xbf\xbd", len ? len : 3);
+		to += len ? len : 3;
+		at += len ? len : 1;
+	}
+	*to = 0;
+	json = json_object_new_string(clean);
+	free(clean);
+	return json;
+}
+
+void es_json_add_loss(struct json_object *json, const struct es_trace_loss *loss)
+{
+	struct json_object *lines = json_object_new_object();
+
+	for (int i = ES_TRACE_USED; i < ES_TRACE_SKIP_COUNT; i++)
+		json_object_object_add(lines, es_trace_skip_name((enum es_trace_skip)i),
+				       es_json_number((double)loss->skipped[i], 0));
+	json_object_object_add(json, "lines", lines);
+	json_object_object_add(json, "lines_unusable",
+			       es_json_number((double)es_trace_unusable(loss->skipped), 0));
+	json_object_object_add(json, "is_truncated", json_object_new_boolean(loss->is_truncated));
+}
+
 /* A setting, as people would write it. */
 static struct json_object *es_json_setting(double value)
 {
@@ -95,8 +145,7 @@ static struct json_object *es_json_workload(const struct es_args *args, const st
 
 	for (__u32 i = 0; i < workload->file_count; i++)
 		bytes += workload->file[i].is_dynamic ? 0 : (double)workload->size[i];
-	json_object_object_add(json, "source",
-			       json_object_new_string(args->trace ? args->trace : args->synthetic));
+	json_object_object_add(json, "source", es_json_text(args->trace ? args->trace : args->synthetic));
 	json_object_object_add(json, "files", json_object_new_int64(workload->file_count));
 	json_object_object_add(json, "bytes", json_object_new_int64((int64_t)bytes));
 	json_object_object_add(json, "requests", json_object_new_int64(workload->request_count));
@@ -164,6 +213,8 @@ struct json_object *es_json_run(const struct es_args *args, const struct es_work
 	json_object_object_add(json, "fallbacks", es_json_number((double)result->front.fallbacks, 0));
 	json_object_object_add(json, "settings", es_json_settings(params));
 	json_object_object_add(json, "workload", es_json_workload(args, workload));
+	if (args->trace)
+		es_json_add_loss(json, &args->loss);
 	json_object_object_add(json, "nodes", es_json_nodes(params, result));
 	json_object_object_add(json, "targets", es_json_targets(&result->front));
 	return json;

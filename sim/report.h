@@ -26,6 +26,12 @@ unsigned int es_metrics(const struct es_sim_params *params, const struct es_sim_
 /* es_json_number() - printed with so many decimals, so that it is the same text everywhere */
 struct json_object *es_json_number(double value, int decimals);
 
+/* es_json_text() - a name from the command line; bytes that are not UTF-8 become U+FFFD */
+struct json_object *es_json_text(const char *text);
+
+/* es_json_add_loss() - adds how much of a trace is not in the results */
+void es_json_add_loss(struct json_object *json, const struct es_trace_loss *loss);
+
 /* es_json_run() - one run */
 struct json_object *es_json_run(const struct es_args *args, const struct es_workload *workload,
 				const struct es_sim_result *result);

@@ -209,19 +209,22 @@ static int es_sweep_seed(struct es_sweep *sweep, unsigned int seed, const struct
 static int es_sweep_run(struct es_sweep *sweep)
 {
 	double first_seed = sweep->args->params.seed;
+	struct es_workload workload = {};
 	struct es_progress progress;
 	int rc = 0;
 
 	es_progress_begin(&progress, sweep->name);
 	for (unsigned int seed = 0; !rc && seed < sweep->args->seeds; seed++) {
-		struct es_workload workload = {};
-
 		sweep->args->params.seed = first_seed + seed;
-		rc = es_args_workload(sweep->args, &workload);
+		/* A trace is the same for all seeds, and standard input can be read once. */
+		if (!seed || !sweep->args->trace) {
+			es_workload_fini(&workload);
+			rc = es_args_workload(sweep->args, &workload);
+		}
 		if (!rc)
 			rc = es_sweep_seed(sweep, seed, &workload, &progress);
-		es_workload_fini(&workload);
 	}
+	es_workload_fini(&workload);
 	sweep->args->params.seed = first_seed;
 	es_progress_end(&progress);
 	return rc;
@@ -329,6 +332,8 @@ static struct json_object *es_json_sweep(const struct es_sweep *sweep, const str
 			json_object_array_add(as_good, es_json_number(sweep->value[i], 6));
 	}
 	json_object_object_add(json, "values", rows);
+	if (sweep->args->trace)
+		es_json_add_loss(json, &sweep->args->loss);
 	json_object_object_add(best, "value", es_json_number(sweep->value[r->best], 6));
 	json_object_object_add(best, "is_default", json_object_new_boolean(r->best == sweep->default_at));
 	json_object_object_add(best, "gain_percent", es_json_number(r->gain, 2));

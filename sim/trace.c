@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * From bytes to requests, and from requests to connections. Replayed is what a server reads a file for: GET
- * with 200, 206 or 304. The replay's clients have no caches of their own, so a 304 is asked for in full, as
- * httperf does it; a file's size is the largest that a 200 had.
+ * From bytes to requests. Replayed is what a server reads a file for: GET with 200, 206 or 304. The replay's
+ * clients have no caches of their own, so a 304 is asked for in full, as httperf does it. A file's size is the
+ * largest response that a 200 or, as a piece of it, a 206 had. A site's file is another one than that of the
+ * same name on another site, where the log says which site was asked.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
 #include "sim/trace.h"
-
-#define ES_DETECT_BYTES ES_WC98_RECORD_BYTES
 
 static const struct {
 	const char *name;
@@ -19,13 +17,15 @@ static const struct {
 } es_skips[ES_TRACE_SKIP_COUNT] = {
 	[ES_TRACE_USED] = {"used", "replayed"},
 	[ES_SKIP_EMPTY] = {"empty", "an empty line"},
+	[ES_SKIP_HOLE] = {"hole", "a hole of zeros"},
 	[ES_SKIP_TOO_LONG] = {"too_long", "a line of more than 64 KiB"},
 	[ES_SKIP_NO_CLIENT] = {"no_client", "no client at the line's start"},
-	[ES_SKIP_NO_TIME] = {"no_time", "no [day/month/year:hour:minute:second zone]"},
+	[ES_SKIP_NO_TIME] = {"no_time",
+			     "no [day/month/year:hour:minute:second zone], and no time in ISO 8601"},
 	[ES_SKIP_NO_REQUEST] = {"no_request", "no request in quotes"},
 	[ES_SKIP_BAD_REQUEST] = {"bad_request", "the request is no METHOD /path"},
 	[ES_SKIP_BAD_STATUS] = {"bad_status", "no status of three digits"},
-	[ES_SKIP_BAD_SIZE] = {"bad_size", "the size is neither a number nor -"},
+	[ES_SKIP_BAD_SIZE] = {"bad_size", "the size is neither a number up to 64 GiB nor -"},
 	[ES_SKIP_BAD_CODE] = {"bad_code", "no WorldCup98 record: method, status or type out of range"},
 	[ES_SKIP_CUT_OFF] = {"cut_off", "a record of less than 20 bytes at the end"},
 	[ES_SKIP_METHOD] = {"method", "not replayed: not GET"},
@@ -115,7 +115,7 @@ void es_trace_fini(struct es_trace *trace)
 		free(trace->file[i].uri);
 	free(trace->file);
 	free(trace->size);
-	free(trace->has_size);
+	free(trace->sized);
 	free(trace->request);
 	free(trace->kept);
 	es_map_fini(&trace->files);
@@ -143,7 +143,7 @@ static int es_trace_room(struct es_trace *trace)
 		size_t room = trace->file_room ? trace->file_room * 2 : 1024;
 		struct es_sim_file *file = reallocarray(trace->file, room, sizeof(*file));
 		__u64 *size;
-		__u8 *has_size;
+		__u8 *sized;
 
 		if (!file)
 			return -ENOMEM;
@@ -152,18 +152,33 @@ static int es_trace_room(struct es_trace *trace)
 		if (!size)
 			return -ENOMEM;
 		trace->size = size;
-		has_size = reallocarray(trace->has_size, room, sizeof(*has_size));
-		if (!has_size)
+		sized = reallocarray(trace->sized, room, sizeof(*sized));
+		if (!sized)
 			return -ENOMEM;
-		trace->has_size = has_size;
+		trace->sized = sized;
 		trace->file_room = room;
 	}
 	return 0;
 }
 
+/* The site's name is the same in capitals. */
+static __u64 es_trace_file_key(const struct es_trace_record *record)
+{
+	char host[256];
+	size_t len = record->host_len < sizeof(host) ? record->host_len : sizeof(host);
+	__u64 key = es_target_hash(record->uri, record->uri_len);
+
+	if (!len)
+		return key;
+	for (size_t i = 0; i < len; i++)
+		host[i] = (char)tolower((unsigned char)record->host[i]);
+	key ^= es_target_hash(host, len) * 0x9e3779b97f4a7c15ULL;
+	return key ? key : 1;
+}
+
 static int es_trace_file(struct es_trace *trace, const struct es_trace_record *record, __u32 *ret_file)
 {
-	int rc = es_map_get(&trace->files, es_target_hash(record->uri, record->uri_len), ret_file);
+	int rc = es_map_get(&trace->files, es_trace_file_key(record), ret_file);
 
 	if (rc <= 0)
 		return rc;
@@ -172,8 +187,20 @@ static int es_trace_file(struct es_trace *trace, const struct es_trace_record *r
 		.is_dynamic = (__u8)record->is_dynamic,
 	};
 	trace->size[*ret_file] = 0;
-	trace->has_size[*ret_file] = 0;
+	trace->sized[*ret_file] = ES_SIZE_UNKNOWN;
 	return trace->file[*ret_file].uri ? 0 : -ENOMEM;
+}
+
+static void es_trace_learn_size(struct es_trace *trace, __u32 file, const struct es_trace_record *record)
+{
+	__u8 sized = record->status == 200 ? ES_SIZE_WHOLE : ES_SIZE_OF_PIECES;
+
+	if (!record->has_size || record->status == 304)
+		return;
+	if (sized > trace->sized[file])
+		trace->sized[file] = sized;
+	if (record->size > trace->size[file])
+		trace->size[file] = record->size;
 }
 
 static int es_trace_add(struct es_trace *trace, const struct es_trace_record *record)
@@ -196,14 +223,59 @@ static int es_trace_add(struct es_trace *trace, const struct es_trace_record *re
 		rc = -ENOMEM;
 	if (rc)
 		return rc;
-	if (record->status == 200 && record->has_size) {
-		trace->has_size[request.file] = 1;
-		if (record->size > trace->size[request.file])
-			trace->size[request.file] = record->size;
-	}
+	es_trace_learn_size(trace, request.file, record);
 	trace->request[trace->request_count++] = request;
 	trace->skipped[ES_TRACE_USED]++;
 	return 0;
+}
+
+/* --- what is lost */
+
+__u64 es_trace_unusable(const __u64 *skipped)
+{
+	__u64 sum = 0;
+
+	for (int i = ES_SKIP_TOO_LONG; i < ES_SKIP_METHOD; i++)
+		sum += skipped[i];
+	return sum;
+}
+
+static void es_trace_lose(struct es_trace *trace, enum es_trace_skip skip, const char *data, size_t len)
+{
+	struct es_trace_bad *bad = &trace->bad;
+
+	trace->skipped[skip]++;
+	if (bad->line || skip < ES_SKIP_TOO_LONG || skip >= ES_SKIP_METHOD)
+		return;
+	bad->line = trace->line_count;
+	bad->skip = skip;
+	if (trace->format == ES_TRACE_WC98)
+		return;
+	if (len > sizeof(bad->text) - 1)
+		len = sizeof(bad->text) - 1;
+	for (size_t i = 0; i < len; i++)
+		bad->text[i] = data[i];
+	while (len && isspace((unsigned char)bad->text[len - 1]))
+		len--;
+	bad->text[len] = 0;
+	for (size_t i = 0; i < len; i++)
+		if (!isprint((unsigned char)bad->text[i]))
+			bad->text[i] = bad->text[i] == '\t' ? ' ' : '?';
+}
+
+void es_trace_loss(const struct es_trace *trace, struct es_trace_loss *ret_loss)
+{
+	*ret_loss = (struct es_trace_loss){
+		.line_count = trace->line_count,
+		.bad = trace->bad,
+		.files = trace->files.count,
+		.is_truncated = trace->is_truncated,
+	};
+	memcpy(ret_loss->skipped, trace->skipped, sizeof(ret_loss->skipped));
+	for (__u32 i = 0; i < trace->files.count; i++)
+		ret_loss->unsized_files += trace->sized[i] == ES_SIZE_UNKNOWN;
+	for (size_t i = 0; i < trace->request_count; i++)
+		ret_loss->unsized_requests += trace->sized[trace->request[i].file] == ES_SIZE_UNKNOWN;
 }
 
 /* --- pieces */
@@ -216,22 +288,15 @@ static int es_trace_one(struct es_trace *trace, const char *data, size_t len)
 
 	if (es_trace_is_full(trace))
 		return 0;
+	trace->line_count++;
 	if (trace->format == ES_TRACE_WC98)
 		skip = es_trace_wc98_record((const __u8 *)data, uri, &record);
 	else
 		skip = es_trace_log_line(data, len, &record);
 	if (skip == ES_TRACE_USED)
 		return es_trace_add(trace, &record);
-	trace->skipped[skip]++;
+	es_trace_lose(trace, skip, data, len);
 	return 0;
-}
-
-/* A log has no bytes of value 0; a WorldCup98 record has one at least,
- * as numbers of clients end before 2^24. */
-static void es_trace_detect(struct es_trace *trace, const char *data, size_t len)
-{
-	trace->format =
-		memchr(data, 0, len < ES_DETECT_BYTES ? len : ES_DETECT_BYTES) ? ES_TRACE_WC98 : ES_TRACE_LOG;
 }
 
 /* Keeps what has no end yet; of a line that is too long only that it is. */
@@ -253,9 +318,33 @@ static int es_trace_line_end(struct es_trace *trace)
 
 	trace->kept_len = 0;
 	trace->is_too_long = 0;
-	if (is_too_long && !es_trace_is_full(trace))
-		trace->skipped[ES_SKIP_TOO_LONG]++;
-	return is_too_long ? 0 : es_trace_one(trace, trace->kept, len);
+	if (!is_too_long)
+		return es_trace_one(trace, trace->kept, len);
+	if (!es_trace_is_full(trace)) {
+		trace->line_count++;
+		es_trace_lose(trace, ES_SKIP_TOO_LONG, "", 0);
+	}
+	return 0;
+}
+
+/* A machine that crashed, or a program that writes on behind the place where logrotate has cut its file, leaves
+ * zeros. They end a line, and the next one begins behind them. Sets how many bytes they are. */
+static int es_trace_feed_hole(struct es_trace *trace, const char *data, size_t len, size_t *ret_part)
+{
+	size_t part = 0;
+	int rc = 0;
+
+	while (part < len && !data[part])
+		part++;
+	*ret_part = part;
+	if (trace->is_in_hole)
+		return 0;
+	if (trace->kept_len || trace->is_too_long)
+		rc = es_trace_line_end(trace);
+	if (!es_trace_is_full(trace))
+		trace->skipped[ES_SKIP_HOLE]++;
+	trace->is_in_hole = 1;
+	return rc;
 }
 
 static int es_trace_feed_log(struct es_trace *trace, const char *data, size_t len)
@@ -263,9 +352,22 @@ static int es_trace_feed_log(struct es_trace *trace, const char *data, size_t le
 	int rc = 0;
 
 	while (!rc && len) {
-		const char *end = memchr(data, '\n', len);
+		const char *end = memchr(data, '\n', len), *hole;
 		size_t part = end ? (size_t)(end - data) : len;
 
+		if (!*data) {
+			rc = es_trace_feed_hole(trace, data, len, &part);
+			data += part;
+			len -= part;
+			continue;
+		}
+		trace->is_in_hole = 0;
+		hole = memchr(data, 0, part);
+		if (hole) {
+			/* Not the end of a line yet: the hole is. */
+			part = (size_t)(hole - data);
+			end = NULL;
+		}
 		if (!end || trace->kept_len || trace->is_too_long || part > ES_TRACE_LINE_MAX) {
 			es_trace_keep(trace, data, part);
 			if (end)
@@ -310,12 +412,15 @@ static int es_trace_feed_known(struct es_trace *trace, const char *data, size_t 
 					      : es_trace_feed_log(trace, data, len);
 }
 
-/* The format is known now: what was kept to find it out comes first. */
+/* Finds out the format; what was kept for that comes first. */
 static int es_trace_feed_kept(struct es_trace *trace)
 {
 	char kept[ES_DETECT_BYTES];
 	size_t len = trace->kept_len;
 
+	trace->format = es_trace_detect(trace->kept, len, &trace->foreign);
+	if (trace->format == ES_TRACE_AUTO)
+		return -ENOTSUP;
 	memcpy(kept, trace->kept, len);
 	trace->kept_len = 0;
 	return es_trace_feed_known(trace, kept, len);
@@ -327,8 +432,16 @@ int es_trace_feed(struct es_trace *trace, const void *data, size_t len)
 	int rc = 0;
 
 	if (trace->format == ES_TRACE_AUTO) {
-		size_t part = ES_DETECT_BYTES - trace->kept_len;
+		size_t part = 0;
 
+		if (!trace->kept_len) {
+			/* No format begins with zeros. */
+			if (len && !*at)
+				(void)es_trace_feed_hole(trace, at, len, &part);
+			at += part;
+			len -= part;
+		}
+		part = ES_DETECT_BYTES - trace->kept_len;
 		if (part > len)
 			part = len;
 		es_trace_keep(trace, at, part);
@@ -336,7 +449,6 @@ int es_trace_feed(struct es_trace *trace, const void *data, size_t len)
 		len -= part;
 		if (trace->kept_len < ES_DETECT_BYTES)
 			return 0;
-		es_trace_detect(trace, trace->kept, trace->kept_len);
 		rc = es_trace_feed_kept(trace);
 	}
 	return rc ? rc : es_trace_feed_known(trace, at, len);
@@ -346,123 +458,16 @@ int es_trace_finish(struct es_trace *trace)
 {
 	int rc = 0;
 
-	if (trace->format == ES_TRACE_AUTO) {
-		es_trace_detect(trace, trace->kept, trace->kept_len);
+	if (trace->format == ES_TRACE_AUTO)
 		rc = es_trace_feed_kept(trace);
-	}
 	if (rc || (!trace->kept_len && !trace->is_too_long))
 		return rc;
 	if (trace->format == ES_TRACE_LOG)
 		return es_trace_line_end(trace);
-	if (!es_trace_is_full(trace))
-		trace->skipped[ES_SKIP_CUT_OFF]++;
+	if (!es_trace_is_full(trace)) {
+		trace->line_count++;
+		es_trace_lose(trace, ES_SKIP_CUT_OFF, "", 0);
+	}
 	trace->kept_len = 0;
 	return 0;
-}
-
-int es_trace_read(struct es_trace *trace, const char *path)
-{
-	static char buffer[1 << 16];
-	int is_stdin = !strcmp(path, "-");
-	int copy = is_stdin ? dup(STDIN_FILENO) : -1;
-	gzFile file;
-	int rc = 0, len = 0, error = 0;
-
-	errno = 0;
-	file = is_stdin ? gzdopen(copy, "rb") : gzopen(path, "rbe");
-	if (!file)
-		return errno ? -errno : -ENOMEM;
-	while (!rc && !es_trace_is_full(trace)) {
-		errno = 0;
-		len = gzread(file, buffer, sizeof(buffer));
-		if (len <= 0)
-			break;
-		rc = es_trace_feed(trace, buffer, (size_t)len);
-	}
-	if (!rc)
-		rc = es_trace_finish(trace);
-	if (!rc && !es_trace_is_full(trace)) {
-		(void)gzerror(file, &error);
-		if (error == Z_ERRNO)
-			rc = errno ? -errno : -EIO;
-		else if (error == Z_BUF_ERROR)
-			trace->is_truncated =
-				1; /* a log that is still being written, or was cut: what is there counts */
-		else if (error != Z_OK && error != Z_STREAM_END)
-			rc = -EIO;
-	}
-	gzclose_r(file);
-	return rc;
-}
-
-/* --- connections */
-
-/* struct es_trace_client - its connection, and how many requests more this one takes */
-struct es_trace_client {
-	__u32 connection;
-	__u32 left;
-	__s64 last_s;
-};
-
-static __u32 es_trace_assign(const struct es_trace *trace, __u32 per_connection, double keepalive_s,
-			     struct es_trace_client *client, __u32 *ret_connection)
-{
-	__u32 count = 0;
-
-	for (size_t i = 0; i < trace->request_count; i++) {
-		const struct es_trace_request *r = &trace->request[i];
-		struct es_trace_client *c = &client[r->client];
-
-		if (!c->left || (double)(r->time_s - c->last_s) > keepalive_s) {
-			c->connection = count++;
-			c->left = per_connection;
-		}
-		c->left--;
-		c->last_s = r->time_s;
-		ret_connection[i] = c->connection;
-	}
-	return count;
-}
-
-int es_trace_workload(struct es_trace *trace, __u32 per_connection, double keepalive_s,
-		      struct es_workload *ret_workload)
-{
-	struct es_trace_client *client = calloc((size_t)trace->clients.count + 1, sizeof(*client));
-	__u32 *connection = calloc(trace->request_count + 1, sizeof(*connection));
-	struct es_workload w = {
-		.request_count = (__u32)trace->request_count,
-		.file_count = trace->files.count,
-	};
-	__u32 *next = NULL;
-	int rc = trace->request_count ? -ENOMEM : -ENODATA;
-
-	if (!client || !connection || !trace->request_count)
-		goto out;
-	w.connection_count = es_trace_assign(trace, per_connection, keepalive_s, client, connection);
-	w.first = calloc((size_t)w.connection_count + 1, sizeof(*w.first));
-	w.request = calloc(w.request_count, sizeof(*w.request));
-	next = calloc((size_t)w.connection_count + 1, sizeof(*next));
-	if (!w.first || !w.request || !next) {
-		free(w.first);
-		free(w.request);
-		goto out;
-	}
-	for (__u32 i = 0; i < w.request_count; i++)
-		w.first[connection[i] + 1]++;
-	for (__u32 i = 0; i < w.connection_count; i++)
-		w.first[i + 1] += w.first[i];
-	memcpy(next, w.first, ((size_t)w.connection_count + 1) * sizeof(*next));
-	for (__u32 i = 0; i < w.request_count; i++)
-		w.request[next[connection[i]]++] = trace->request[i].file;
-	w.file = trace->file;
-	w.size = trace->size;
-	trace->file = NULL;
-	trace->size = NULL;
-	*ret_workload = w;
-	rc = 0;
-out:
-	free(next);
-	free(connection);
-	free(client);
-	return rc;
 }

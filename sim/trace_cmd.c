@@ -13,16 +13,20 @@ static struct json_object *es_json_trace(const struct es_args *args, const struc
 					 const struct es_trace_stat *stat)
 {
 	struct json_object *json = json_object_new_object();
-	struct json_object *skipped = json_object_new_object();
 	struct json_object *curve = json_object_new_array();
+	struct es_trace_loss loss;
 
 	json_object_object_add(json, "command", json_object_new_string("trace"));
-	json_object_object_add(json, "file", json_object_new_string(args->trace));
+	json_object_object_add(json, "file", es_json_text(args->trace));
 	json_object_object_add(json, "format", json_object_new_string(es_format_names[trace->format]));
 	json_object_object_add(json, "requests", es_json_number((double)stat->requests, 0));
 	json_object_object_add(json, "clients", es_json_number((double)stat->clients, 0));
 	json_object_object_add(json, "files", es_json_number((double)stat->files, 0));
 	json_object_object_add(json, "files_of_known_size", es_json_number((double)stat->files_sized, 0));
+	json_object_object_add(json, "files_sized_by_pieces",
+			       es_json_number((double)stat->files_of_pieces, 0));
+	json_object_object_add(json, "requests_for_unknown_sizes",
+			       es_json_number((double)stat->unsized_requests, 0));
 	json_object_object_add(json, "dynamic_requests", es_json_number((double)stat->dynamic_requests, 0));
 	json_object_object_add(json, "bytes", es_json_number((double)stat->bytes, 0));
 	json_object_object_add(json, "working_set_bytes", es_json_number((double)stat->working_set_bytes, 0));
@@ -40,11 +44,8 @@ static struct json_object *es_json_trace(const struct es_args *args, const struc
 		json_object_array_add(curve, point);
 	}
 	json_object_object_add(json, "cache_curve", curve);
-	for (int i = ES_TRACE_USED; i < ES_TRACE_SKIP_COUNT; i++)
-		json_object_object_add(skipped, es_trace_skip_name((enum es_trace_skip)i),
-				       es_json_number((double)trace->skipped[i], 0));
-	json_object_object_add(json, "lines", skipped);
-	json_object_object_add(json, "is_truncated", json_object_new_boolean(trace->is_truncated));
+	es_trace_loss(trace, &loss);
+	es_json_add_loss(json, &loss);
 	return json;
 }
 
@@ -55,6 +56,13 @@ static void es_trace_print(const struct es_trace *trace, const struct es_trace_s
 	printf("requests           %llu by %llu clients in %lld s, %llu of them dynamic\n", stat->requests,
 	       stat->clients, stat->last_s - stat->first_s, stat->dynamic_requests);
 	printf("files              %llu, the size of %llu is known\n", stat->files, stat->files_sized);
+	if (stat->files_of_pieces)
+		printf("                   of %llu only pieces (206): they have so many bytes or more\n",
+		       stat->files_of_pieces);
+	if (stat->unsized_requests)
+		printf("                   %llu requests are for files of unknown size, which count as "
+		       "empty\n",
+		       stat->unsized_requests);
 	printf("bytes              %.1f MB in responses, %.1f MB in files, the largest has %.3f MB\n",
 	       (double)stat->bytes / 1e6, (double)stat->working_set_bytes / 1e6,
 	       (double)stat->largest_bytes / 1e6);
@@ -92,7 +100,8 @@ int es_cmd_trace(int argc, char **argv)
 	es_args_parse(
 		&args, argc, argv, "FILE",
 		"Say what is in an access log: requests, files, sizes, popularity, and what a page cache of "
-		"which size would hit. FILE may be gzipped, or - for standard input.");
+		"which size would hit. FILE may be gzipped, or - for standard input. The status is 1 if "
+		"nothing could be used.");
 	if (!args.trace) {
 		es_error("trace: which file?");
 		return 1;
@@ -111,6 +120,13 @@ int es_cmd_trace(int argc, char **argv)
 		es_trace_print(&trace, &stat);
 	if (!rc && fflush(stdout))
 		rc = -EIO;
+	if (!rc && !stat.requests) {
+		struct es_trace_loss loss;
+
+		es_trace_loss(&trace, &loss);
+		es_args_say_empty(&args, &loss);
+		rc = -ENODATA;
+	}
 	es_trace_fini(&trace);
 	return rc != 0;
 }

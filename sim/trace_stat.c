@@ -98,7 +98,8 @@ int es_trace_measure(const struct es_trace *trace, struct es_trace_stat *ret_sta
 	int rc;
 
 	for (__u32 i = 0; i < trace->files.count; i++) {
-		stat.files_sized += trace->has_size[i];
+		stat.files_sized += trace->sized[i] != ES_SIZE_UNKNOWN;
+		stat.files_of_pieces += trace->sized[i] == ES_SIZE_OF_PIECES;
 		if (trace->file[i].is_dynamic)
 			continue;
 		stat.working_set_bytes += trace->size[i];
@@ -109,6 +110,7 @@ int es_trace_measure(const struct es_trace *trace, struct es_trace_stat *ret_sta
 		const struct es_trace_request *r = &trace->request[i];
 
 		stat.bytes += trace->size[r->file];
+		stat.unsized_requests += trace->sized[r->file] == ES_SIZE_UNKNOWN;
 		stat.dynamic_requests += trace->file[r->file].is_dynamic;
 		if (!i || r->time_s < stat.first_s)
 			stat.first_s = r->time_s;

@@ -34,6 +34,14 @@ def run(policy, *args):
     return json.loads(output("run", "--policy", policy, *args, "--json"))
 
 
+def complaints(*args):
+    """What it says on standard error besides the result."""
+    done = call(*args)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    return done.stderr
+
+
 def refused(*args):
     """What it says to a command line that is wrong."""
     done = call(*args)

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reading access logs: lines and records made by hand, what is wrong with bad ones, pieces of any size, gzip,
- * and the grouping into connections.
+ * Reading access logs: lines and records made by hand, what is wrong with bad ones, pieces of any size, holes,
+ * sizes, and the grouping into connections.
  */
 #include "cmocka_all.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
 #include "sim/trace.h"
 
 #define WHEN "[10/Oct/2000:13:55:36 -0700]"
@@ -78,18 +75,26 @@ static void test_odd_but_good(void **state)
 
 static void test_dynamic(void **state)
 {
-	static const char *const uris[] = {"/a.php", "/A.PHP", "/x?y", "/cgi-bin/x", "/a/b.jsp"};
+	static const char *const uris[] = {"/a.php",	      "/A.PHP",	      "/x?y",	      "/cgi-bin/x",
+					   "/a/b.jsp",	      "/a.php?ver=1", "/a.php/b.css", "/?a.css",
+					   "/search?q=a.css", "/a.json?x"};
+	static const char *const files[] = {
+		"/php", "/a.css?ver=6.1", "/A.JS?6", "/x/y.woff2?a#b", "/a.html?utm_source=b", "/a.json",
+		"/do"};
 	struct es_trace_record r;
 	char line[200];
 
 	(void)state;
-	for (int i = 0; i < 5; i++) {
+	for (size_t i = 0; i < sizeof(uris) / sizeof(uris[0]); i++) {
 		snprintf(line, sizeof(line), "h - - %s \"GET %s HTTP/1.1\" 200 7", WHEN, uris[i]);
 		assert_int_equal(parse(line, &r), ES_TRACE_USED);
 		assert_true(r.is_dynamic);
 	}
-	assert_int_equal(parse("h - - " WHEN " \"GET /php HTTP/1.1\" 200 7", &r), ES_TRACE_USED);
-	assert_false(r.is_dynamic);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(line, sizeof(line), "h - - %s \"GET %s HTTP/1.1\" 200 7", WHEN, files[i]);
+		assert_int_equal(parse(line, &r), ES_TRACE_USED);
+		assert_false(r.is_dynamic);
+	}
 }
 
 static void test_malformed(void **state)
@@ -128,6 +133,8 @@ static void test_malformed(void **state)
 		{"h - - " WHEN " \"GET / HTTP/1.0\" 200 5x", ES_SKIP_BAD_SIZE},
 		{"h - - " WHEN " \"GET / HTTP/1.0\" 200 -5", ES_SKIP_BAD_SIZE},
 		{"h - - " WHEN " \"GET / HTTP/1.0\" 200 99999999999999999999", ES_SKIP_BAD_SIZE},
+		{"h - - " WHEN " \"GET / HTTP/1.0\" 200 18446744073709551615", ES_SKIP_BAD_SIZE},
+		{"h - - " WHEN " \"GET / HTTP/1.0\" 200 68719476737", ES_SKIP_BAD_SIZE}, /* 64 GiB and 1 */
 	};
 	struct es_trace_record r;
 
@@ -232,7 +239,7 @@ static void test_wc98(void **state)
 		assert_string_equal(t.file[0].uri, "/42");
 		assert_string_equal(t.file[1].uri, "/4294967295");
 		assert_int_equal(t.size[0], 5000);
-		assert_int_equal(t.has_size[1], 0);
+		assert_int_equal(t.sized[1], ES_SIZE_UNKNOWN);
 		assert_int_equal(t.skipped[ES_SKIP_STATUS], 1);
 		assert_int_equal(t.skipped[ES_SKIP_BAD_CODE], 1);
 		assert_int_equal(t.skipped[ES_SKIP_CUT_OFF], 1);
@@ -308,44 +315,100 @@ static void test_stat(void **state)
 	es_trace_fini(&t);
 }
 
-static void test_gzip(void **state)
+static void test_sizes(void **state)
 {
-	char path[] = "/tmp/earshot-sim-XXXXXX";
-	int fd = mkstemp(path);
+	static const char log[] = "a - - " WHEN " \"GET /pieces HTTP/1.0\" 206 100\n"
+				  "a - - " WHEN " \"GET /pieces HTTP/1.0\" 206 300\n"
+				  "a - - " WHEN " \"GET /both HTTP/1.0\" 206 700\n"
+				  "a - - " WHEN " \"GET /both HTTP/1.0\" 200 500\n"
+				  "a - - " WHEN " \"GET /unknown HTTP/1.0\" 304 9\n"
+				  "a - - " WHEN " \"GET /unknown HTTP/1.0\" 200 -\n"
+				  "a - - " WHEN " \"GET /empty HTTP/1.0\" 200 0\n";
+	static const __u8 sized[] = {ES_SIZE_OF_PIECES, ES_SIZE_WHOLE, ES_SIZE_UNKNOWN, ES_SIZE_WHOLE};
+	static const __u64 size[] = {300, 700, 0, 0};
+	struct es_trace_loss loss;
+	struct es_trace_stat stat;
 	struct es_trace t;
-	gzFile file;
-	long size;
 
 	(void)state;
-	assert_true(fd >= 0);
-	file = gzdopen(fd, "wb");
-	for (int i = 0; i < 5000; i++)
-		gzprintf(file, "h%d - - " WHEN " \"GET /%d HTTP/1.0\" 200 %d\n", i % 7, i * 7919 % 1000, i);
-	gzclose(file);
-	assert_int_equal(es_trace_init(&t, ES_TRACE_AUTO, 0), 0);
-	assert_int_equal(es_trace_read(&t, path), 0);
-	assert_int_equal(t.request_count, 5000);
-	assert_int_equal(t.files.count, 1000);
-	assert_false(t.is_truncated);
+	feed(&t, ES_TRACE_AUTO, log, sizeof(log) - 1, sizeof(log));
+	assert_int_equal(t.files.count, 4);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(t.sized[i], sized[i]);
+		assert_int_equal(t.size[i], size[i]);
+	}
+	assert_int_equal(es_trace_measure(&t, &stat), 0);
+	assert_int_equal(stat.files_sized, 3);
+	assert_int_equal(stat.files_of_pieces, 1);
+	assert_int_equal(stat.unsized_requests, 2);
+	es_trace_loss(&t, &loss);
+	assert_int_equal(loss.files, 4);
+	assert_int_equal(loss.unsized_files, 1);
+	assert_int_equal(loss.unsized_requests, 2);
+	assert_int_equal(loss.line_count, 7);
+	assert_int_equal(es_trace_unusable(loss.skipped), 0);
+	assert_int_equal(loss.bad.line, 0);
 	es_trace_fini(&t);
-	assert_int_equal(es_trace_init(&t, ES_TRACE_AUTO, 10), 0);
-	assert_int_equal(es_trace_read(&t, path), 0);
-	assert_int_equal(t.request_count, 10);
-	es_trace_fini(&t);
+}
 
-	/* Cut off: what is there counts. */
-	fd = open(path, O_RDWR);
-	size = lseek(fd, 0, SEEK_END);
-	assert_int_equal(ftruncate(fd, size / 2), 0);
-	close(fd);
-	assert_int_equal(es_trace_init(&t, ES_TRACE_AUTO, 0), 0);
-	assert_int_equal(es_trace_read(&t, path), 0);
-	assert_true(t.is_truncated && t.request_count > 100 && t.request_count < 5000);
-	es_trace_fini(&t);
-	unlink(path);
-	assert_int_equal(es_trace_init(&t, ES_TRACE_AUTO, 0), 0);
-	assert_int_equal(es_trace_read(&t, path), -ENOENT);
-	es_trace_fini(&t);
+/* Which lines are lost, and the first of them. */
+static void test_loss(void **state)
+{
+	static const char log[] =
+		"a - - " OK "\na - - " WHEN " \"POST / HTTP/1.0\" 200 1\nfirst\t\x01 bad \r\nsecond\n"
+		"a - - " WHEN " \"GET / HTTP/1.0\" 200 x\n";
+	struct es_trace t;
+
+	(void)state;
+	for (size_t piece = 1; piece <= sizeof(log); piece++) {
+		feed(&t, ES_TRACE_AUTO, log, sizeof(log) - 1, piece);
+		assert_int_equal(t.line_count, 6);
+		assert_int_equal(es_trace_unusable(t.skipped), 3);
+		assert_int_equal(t.skipped[ES_SKIP_NO_TIME], 2);
+		assert_int_equal(t.bad.line, 4);
+		assert_int_equal(t.bad.skip, ES_SKIP_NO_TIME);
+		assert_string_equal(t.bad.text, "first ? bad");
+		es_trace_fini(&t);
+	}
+}
+
+/* Zeros end a line, wherever they are. */
+static void test_holes(void **state)
+{
+	static const char log[] = "\0\0\0a - - " OK "\0\0b - - " OK "c - - [10/Oct\0\0\0\0d - - " OK "\0\0\0";
+	struct es_trace t;
+
+	(void)state;
+	for (size_t piece = 1; piece <= sizeof(log); piece++) {
+		feed(&t, ES_TRACE_AUTO, log, sizeof(log) - 1, piece);
+		assert_int_equal(t.format, ES_TRACE_LOG);
+		assert_int_equal(t.request_count, 3);
+		assert_int_equal(t.clients.count, 3);
+		assert_int_equal(t.skipped[ES_SKIP_HOLE], 4);
+		assert_int_equal(t.skipped[ES_SKIP_NO_TIME], 1);
+		assert_int_equal(t.skipped[ES_SKIP_EMPTY], 0);
+		es_trace_fini(&t);
+	}
+}
+
+/* A hole is no line that is too long. */
+static void test_large_hole(void **state)
+{
+	size_t hole = ES_TRACE_LINE_MAX * 2;
+	char *log = calloc(1, hole + 200);
+	struct es_trace t;
+
+	(void)state;
+	assert_non_null(log);
+	memcpy(log + hole, "a - - " OK, sizeof("a - - " OK) - 1);
+	for (size_t piece = 1000; piece < hole * 2; piece *= 3) {
+		feed(&t, ES_TRACE_AUTO, log, hole + sizeof("a - - " OK) - 1, piece);
+		assert_int_equal(t.request_count, 1);
+		assert_int_equal(t.skipped[ES_SKIP_HOLE], 1);
+		assert_int_equal(es_trace_unusable(t.skipped), 0);
+		es_trace_fini(&t);
+	}
+	free(log);
 }
 
 int main(void)
@@ -356,7 +419,8 @@ int main(void)
 		cmocka_unit_test(test_pieces),	    cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_wc98),	    cmocka_unit_test(test_wc98_type),
 		cmocka_unit_test(test_connections), cmocka_unit_test(test_stat),
-		cmocka_unit_test(test_gzip),
+		cmocka_unit_test(test_sizes),	    cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_holes),	    cmocka_unit_test(test_large_hole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
