@@ -166,9 +166,8 @@ static const struct argp_option es_trace_options[] = {
 
 static const struct argp_option es_run_options[] = {
 	{"trace", ES_OPT_TRACE, "FILE", 0,
-	 "replay an access log (common or combined log format, HAProxy's, WorldCup98 binary; also gzipped; - "
-	 "for "
-	 "stdin)",
+	 "replay an access log (common or combined log format, HAProxy's, "
+	 "WorldCup98 binary; also gzipped; - for stdin)",
 	 1},
 	{"trace-format", ES_OPT_TRACE_FORMAT, "FORMAT", 0, "auto, log or wc98", 1},
 	{"synthetic", ES_OPT_SYNTHETIC, "KIND", 0, "or generate: worldcup98 or zipf", 1},

@@ -79,9 +79,8 @@ void es_args_say_loss(const struct es_args *args, const struct es_trace_loss *lo
 			 reasons);
 	}
 	if ((double)loss->unsized_requests > ES_UNSIZED_SHARE * (double)used)
-		es_error("%s: the size of %llu of %llu files is unknown, as no 200 or 206 tells it: they "
-			 "count as "
-			 "empty, and %.3g%% of the requests are for them",
+		es_error("%s: the size of %llu of %llu files is unknown, as no 200 or 206 tells it: "
+			 "they count as empty, and %.3g%% of the requests are for them",
 			 args->trace, loss->unsized_files, loss->files,
 			 100.0 * (double)loss->unsized_requests / (double)used);
 }

@@ -11,11 +11,11 @@ static const char es_run_doc[] =
 	"Simulate one policy on a cluster.\v"
 	"Results, of the requests between warm-up and the opening of the last connection:\n"
 	"  throughput_rps  requests per simulated second\n"
-	"  hit_rate        hits / (hits + misses); a hit was in its node's page cache; a miss waited for the "
-	"disk\n"
+	"  hit_rate        hits / (hits + misses); "
+	"a hit was in its node's page cache; a miss waited for the disk\n"
 	"  moves           times that an open connection changed its node\n"
-	"  imbalance       mean number of requests in hand: the busiest node's / the mean of all nodes; 1 is "
-	"even\n"
+	"  imbalance       mean number of requests in hand: "
+	"the busiest node's / the mean of all nodes; 1 is even\n"
 	"docs/simulator.md has the others, and what is modelled.";
 
 static void es_print_text(const struct es_metric *metrics, unsigned int count)

@@ -406,10 +406,9 @@ static int es_sweep_report(const struct es_sweep *sweep)
 
 static const char es_sweep_doc[] =
 	"Simulate each value of one parameter with several seeds, and recommend one (HyLARD Fig. 3)."
-	"\vThe parameter is a --param NAME=FROM:TO:STEP or NAME=A,B,...; others have one value each. Numbers "
-	"are "
-	"medians over the seeds. A seed makes the same requests for all values, so they are compared seed by "
-	"seed. "
+	"\vThe parameter is a --param NAME=FROM:TO:STEP or NAME=A,B,...; others have one value each. "
+	"Numbers are medians over the seeds. "
+	"A seed makes the same requests for all values, so they are compared seed by seed. "
 	"With --trace only the flows differ between seeds.";
 
 int es_cmd_sweep(int argc, char **argv)

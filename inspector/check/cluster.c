@@ -151,9 +151,8 @@ static const struct es_check_item items[] = {
 	 check_self},
 	{"size", "Nobody takes over from a single node.", check_size},
 	{"membership",
-	 "A static cluster does not notice that a node has died: its share of new connections is not "
-	 "answered "
-	 "until it is back.",
+	 "A static cluster does not notice that a node has died: "
+	 "its share of new connections is not answered until it is back.",
 	 check_membership},
 	{"weights", "A node of weight 0 is not on the ring and is given no requests.", check_weights},
 	{"virtual_nodes", "A node gets more of the work than others when its part of the ring is larger.",

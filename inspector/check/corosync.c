@@ -481,8 +481,7 @@ static void check_links(struct es_check *check)
 	if (nodes && nodes[0].links > 1)
 		es_check_info(check,
 			      "%u links: a node that corosync reaches over another network than the "
-			      "handovers' stays a "
-			      "member without getting any",
+			      "handovers' stays a member without getting any",
 			      nodes[0].links);
 	else if (nodes)
 		es_check_info(check,

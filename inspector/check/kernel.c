@@ -248,9 +248,9 @@ static void check_firewall(struct es_check *check)
 		es_check_unchecked(check, "packet filter rules cannot be read: %s", strerror(-f->rc));
 	else if (f->chains)
 		es_check_warning(check,
-				 es_check_action("accept TCP to the service ports, before any rule about "
-						 "connection state, and "
-						 "UDP port %u, on %s, %s and lo",
+				 es_check_action("accept TCP to the service ports, "
+						 "before any rule about connection state, and UDP port %u, "
+						 "on %s, %s and lo",
 						 check->conf->cluster.handover_port, dp->interface,
 						 dp->cluster_interface),
 				 "%u packet filter chain%s for what comes in, %s first, %u with policy drop",

@@ -526,9 +526,8 @@ static const struct es_check_item items[] = {
 	{"cluster_mac", "The node does not hear the clients.", check_cluster_mac},
 	{"datapath", "The node answers nothing for the services.", check_datapath},
 	{"service_address",
-	 "The kernel takes packets for a service only if its address is local, and the network must not "
-	 "learn it "
-	 "from an interface of this node.",
+	 "The kernel takes packets for a service only if its address is local, "
+	 "and the network must not learn it from an interface of this node.",
 	 check_service_address},
 	{"node_address",
 	 "Other nodes send handovers to this address, and the datapath waits on that interface.",
@@ -547,9 +546,8 @@ static const struct es_check_item items[] = {
 	 "The kernel drops connections that are handed over, since their way back is another interface.",
 	 check_rp_filter},
 	{"packet_sockets",
-	 "The kernel gives the stack a copy of what such a socket hears, and the copy has lost the "
-	 "connection that was "
-	 "made from the packet: the client gets a RST.",
+	 "The kernel gives the stack a copy of what such a socket hears, "
+	 "and the copy has lost the connection that was made from the packet: the client gets a RST.",
 	 check_packet_sockets},
 	{"accept_local", "This node cannot tell itself that a handover to itself must be tried elsewhere.",
 	 check_accept_local},

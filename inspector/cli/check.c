@@ -112,12 +112,11 @@ static const struct argp_option options[] = {
 
 const struct es_cli_command es_cli_check = {
 	.name = "check",
-	.doc = "Look at this machine - kernel, interfaces, neighbours, server, corosync, other members - and "
-	       "say what "
-	       "would not work and what to do. Changes nothing, and needs no daemon; as root it sees all."
-	       "\vExit status: 0 no errors, 1 errors (with --strict: or warnings), 2 nothing could be "
-	       "checked: the "
-	       "configuration is wrong.",
+	.doc = "Look at this machine - kernel, interfaces, neighbours, server, corosync, other members - "
+	       "and say what would not work and what to do. "
+	       "Changes nothing, and needs no daemon; as root it sees all."
+	       "\vExit status: 0 no errors, 1 errors (with --strict: or warnings), "
+	       "2 nothing could be checked: the configuration is wrong.",
 	.options = options,
 	.run = run,
 };

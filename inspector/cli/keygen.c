@@ -37,9 +37,8 @@ const struct es_cli_command es_cli_keygen = {
 	.args_doc = "FILE",
 	.doc = "Make a key file, the same for all nodes of a cluster, readable by its owner only."
 	       "\vTo change the key without losing a request: --stage, copy the file to all nodes and reload "
-	       "them; then "
-	       "--rotate, copy and reload again. The ring's secret never changes, since that would move "
-	       "connections.",
+	       "them; then --rotate, copy and reload again. "
+	       "The ring's secret never changes, since that would move connections.",
 	.options = options,
 	.args_min = 1,
 	.args_max = 1,

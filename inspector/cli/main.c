@@ -213,9 +213,8 @@ int main(int argc, char **argv)
 		       "  check-config  check a configuration file\n"
 		       "  corosync-conf print a corosync.conf for the nodes of a configuration\n"
 		       "  version       the version of this program\n"
-		       "\nearshot COMMAND --help tells more. Exit status: 0 done, 1 refused, 2 no daemon "
-		       "answers, 64 wrong "
-		       "command line.",
+		       "\nearshot COMMAND --help tells more. "
+		       "Exit status: 0 done, 1 refused, 2 no daemon answers, 64 wrong command line.",
 		.children = global_child,
 	};
 	struct es_cli cli = {0};

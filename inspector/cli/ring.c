@@ -124,8 +124,7 @@ const struct es_cli_command es_cli_ring = {
 	.name = "ring",
 	.args_doc = "\nlookup ADDRESS PORT",
 	.doc = "Show the ring's members and their shares, or (lookup) the node that inspects the connection "
-	       "of the "
-	       "client with this address and port.",
+	       "of the client with this address and port.",
 	.options = options,
 	.args_max = 3,
 	.run = run,

@@ -96,9 +96,8 @@ static int run(const struct es_cli *cli)
 
 const struct es_cli_command es_cli_table = {
 	.name = "table",
-	.doc = "Show the targets that were asked for most lately, as this node's inspector has seen it, and "
-	       "the "
-	       "nodes that serve them.",
+	.doc = "Show the targets that were asked for most lately, as this node's inspector has seen it, "
+	       "and the nodes that serve them.",
 	.options = options,
 	.run = run,
 };

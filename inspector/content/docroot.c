@@ -306,9 +306,9 @@ static void es_scan_ended(struct es_docroot *d)
 	d->stats.directories = directories;
 	if (d->is_limited)
 		es_state_set(d, ES_DOCROOT_PARTLY,
-			     "document root %.160s: %zu directories can be watched for changes, and there "
-			     "are %zu: "
-			     "the rest is only scanned every %llu minutes; raise fs.inotify.max_user_watches",
+			     "document root %.160s: %zu directories can be watched for changes, "
+			     "and there are %zu: the rest is only scanned every %llu minutes; "
+			     "raise fs.inotify.max_user_watches",
 			     d->root, d->stats.watches, directories + 1, ES_RESCAN_MS / 60000);
 	else
 		es_state_set(d, ES_DOCROOT_WATCHED, "%s", "");

@@ -86,9 +86,8 @@ static unsigned int es_bpf_leave_out(struct es_bpf_loaded *loaded)
 	}
 	if (refused)
 		snprintf(loaded->note, sizeof(loaded->note),
-			 "this kernel refuses the BPF iterator%s %s (%s); the daemon asks for each "
-			 "connection by "
-			 "itself instead, which costs it more",
+			 "this kernel refuses the BPF iterator%s %s (%s); "
+			 "the daemon asks for each connection by itself instead, which costs it more",
 			 refused > 1 ? "s" : "", names, strerror(-rc));
 	return refused;
 }

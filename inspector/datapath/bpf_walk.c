@@ -238,10 +238,9 @@ int es_bpf_can_end(const struct es_bpf *bpf, char *err, size_t err_len)
 			return 0;
 	}
 	snprintf(err, err_len,
-		 "bpf datapath: a connection whose request another node may have cannot be ended: this "
-		 "kernel refuses "
-		 "the BPF iterator es_unproven_end, and SOCK_DESTROY of sock_diag "
-		 "(CONFIG_INET_DIAG_DESTROY): %s",
+		 "bpf datapath: a connection whose request another node may have cannot be ended: "
+		 "this kernel refuses the BPF iterator es_unproven_end, "
+		 "and SOCK_DESTROY of sock_diag (CONFIG_INET_DIAG_DESTROY): %s",
 		 strerror(-rc));
 	return rc;
 }

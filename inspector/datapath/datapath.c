@@ -43,11 +43,9 @@ int es_datapath_check_alone(enum es_datapath_kind kind, const struct es_datapath
 			continue;
 		if (rc > 0)
 			snprintf(err, err_len,
-				 "%s datapath: the %s datapath is attached in this network namespace, and "
-				 "both "
-				 "would handle each packet; end its daemon by \"earshot stop\", or take off "
-				 "by "
-				 "\"earshot detach\" what an ended one has left",
+				 "%s datapath: the %s datapath is attached in this network namespace, "
+				 "and both would handle each packet; end its daemon by \"earshot stop\", "
+				 "or take off by \"earshot detach\" what an ended one has left",
 				 drivers[kind]->name, drivers[other]->name);
 		else
 			snprintf(err, err_len, "%s datapath: looking for the %s datapath failed: %s",

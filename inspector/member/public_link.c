@@ -236,8 +236,7 @@ const char *es_public_link_check(struct es_public_link *link, const struct es_co
 	if (link->deaf.kind == ES_DEAF_ALL)
 		return "receives nothing";
 	if (link->deaf.kind == ES_DEAF_MAC)
-		return "receives nothing that is sent to the cluster MAC, only other frames: the switch does "
-		       "not "
-		       "send it to this port any more (IGMP snooping?)";
+		return "receives nothing that is sent to the cluster MAC, only other frames: "
+		       "the switch does not send it to this port any more (IGMP snooping?)";
 	return mute_check(link, conf, now_ms);
 }

@@ -49,9 +49,8 @@ static const struct argp_option options[] = {
 	{"repeat", OPT_REPEAT, "N", 0, "ask N times, and tell the time of one call", 0},
 	{"budget-us", OPT_BUDGET, "N", 0, "as in the configuration (default: none)", 0},
 	{"expect", OPT_EXPECT, "ANSWER", 0,
-	 "pass, node=NAME, nodes=N1,…, reject=STATUS, more or failed=REASON: exit with 1 if one request's "
-	 "answer "
-	 "is another one",
+	 "pass, node=NAME, nodes=N1,…, reject=STATUS, more or failed=REASON: "
+	 "exit with 1 if one request's answer is another one",
 	 0},
 	{"quiet", OPT_QUIET, NULL, 0, "only the answers", 0},
 	{0},
