@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The rooms of the tree use each other in one direction only, and no header includes itself by way of others.
+"""The rooms of the tree use each other in one direction only, no header includes itself by way of others, and the wall clock is
+read in two places only.
 
     structure.py             prints file, line and include of what breaks that
 
 A room is a folder; ROOMS and inspector/CMakeLists.txt name them, the lowest first. A file includes files of its own room and
-of rooms named before it. Tests may include anything. Before it reads the tree, the check proves that it can fail.
+of rooms named before it. Tests may include anything. Somebody may set the wall clock at any moment, so no deadline is told by it. Before it reads the tree, the check proves that it can fail.
 """
 import os
 import re
@@ -19,6 +20,12 @@ ABOVE = ("sim", "lab")
 APART = {"kmod/bpf": ("kmod/core",), "kmod/module": ("kmod/core",), "plugins": ("inspector/plugin/include",)}
 INSTALLED = ("ring/include", "libearshot/include", "inspector/plugin/include")  # <earshot/...>
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"\n]+)"|<(earshot/[^>\n]+)>)', re.M)
+
+
+TIMED = (*BELOW, "inspector", "kmod", "plugins")
+WALL_CLOCK = re.compile(r"\b(?:CLOCK_REALTIME(?:_COARSE)?\b|(?:ev_now|ev_time|gettimeofday|timespec_get|time|ktime_get_real\w*)\()")
+WALL_CLOCK_IN = ("inspector/base/wall.c", "inspector/daemon/clock.c")
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 
 
 def rooms_of_inspector(text):
@@ -88,9 +95,21 @@ def homeless(files, rooms):
             if path.startswith("inspector/") and room_of(path, rooms) is None]
 
 
+def wall_clocks(files):
+    """Places that read the wall clock, and may not."""
+    for path, text in sorted(files.items()):
+        if path in WALL_CLOCK_IN or not path.startswith(tuple(f"{root}/" for root in TIMED)):
+            continue
+        code = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+        for match in WALL_CLOCK.finditer(code):
+            line = code.count("\n", 0, match.start()) + 1
+            yield (f"{path}:{line}: {match[0].rstrip('(')} is the wall clock, which somebody may set: take es_clock_now_ns(), "
+                   f"or es_wall_ns() for what other nodes are told")
+
+
 def problems(files, rooms):
     graph = includes(files)
-    return [*wrong_ways(graph, rooms), *cycles(graph), *homeless(files, rooms)]
+    return [*wrong_ways(graph, rooms), *cycles(graph), *homeless(files, rooms), *wall_clocks(files)]
 
 
 def prove():
@@ -103,7 +122,9 @@ def prove():
             ("inspector/base/log.c", '#include "inspector/daemon/d.h"', "not the other way round"),
             ("kmod/core/c.h", '\n# include "d.h"', "circle of includes"),
             ("kmod/module/m.c", '#include "inspector/base/log.h"', "do not know each other"),
-            ("inspector/new.c", "", "in no room")):
+            ("inspector/new.c", "", "in no room"),
+            ("inspector/base/log.c", "/* ev_now() */\nx = my_time(a) + ev_now (b)\n + ev_now(loop);", "log.c:3: ev_now is the wall clock"),
+            ("kmod/bpf/t.h", "n = time(NULL); // CLOCK_REALTIME", "t.h:1: time is the wall clock")):
         found = problems({**well, "inspector/daemon/d.h": "", "kmod/core/d.h": '#include "c.h"', path: text}, rooms)
         assert len(found) == 1 and words in found[0], (path, found)
 

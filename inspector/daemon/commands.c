@@ -78,7 +78,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		.self = d->cluster->self,
 		.datapath_type = es_datapath_name(d->datapath_kind),
 		.datapath_state = "inspecting",
-		.uptime_s = ev_time() - d->started,
+		.uptime_s = (double)(es_clock_now_ns() - d->started_ns) / 1e9,
 		.epoch = d->cluster->epoch,
 		.node_states = states,
 		.weights = weights,

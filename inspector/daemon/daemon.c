@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/plugins.h"
 #include "inspector/base/log.h"
+#include "inspector/base/wall.h"
 #include "inspector/plugin/guard.h"
 #include "libearshot/wire.h"
 
@@ -39,27 +39,6 @@ static unsigned int es_decision_sets(const struct es_conf *conf)
 	while (sets * ES_DECISION_WAYS < es_conf_decision_entries(conf))
 		sets *= 2;
 	return sets;
-}
-
-/* A datapath without a daemon must still know the time: keep the distance of its clock to the wall's. */
-static void es_daemon_set_clock(struct es_daemon *d)
-{
-	struct es_state *state = es_datapath_state(d->datapath);
-	struct timespec wall, mono;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	__atomic_store_n(&state->wall_offset_ns,
-			 (__u64)(wall.tv_sec - mono.tv_sec) * 1000000000ULL +
-				 (__u64)(wall.tv_nsec - mono.tv_nsec),
-			 __ATOMIC_RELAXED);
-}
-
-static void es_daemon_on_clock(struct ev_loop *loop, struct ev_timer *timer, int events)
-{
-	(void)loop;
-	(void)events;
-	es_daemon_set_clock(timer->data);
 }
 
 static void es_daemon_end(struct es_daemon *d)
@@ -235,9 +214,7 @@ static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err
 
 static void es_daemon_watch(struct es_daemon *d)
 {
-	ev_timer_init(&d->clock_timer, es_daemon_on_clock, 1, 1);
-	d->clock_timer.data = d;
-	ev_timer_start(d->loop, &d->clock_timer);
+	es_daemon_clock_watch(d);
 	ev_signal_init(&d->sigterm, es_daemon_on_stop, SIGTERM);
 	ev_signal_init(&d->sigint, es_daemon_on_stop, SIGINT);
 	ev_signal_init(&d->sighup, es_daemon_on_reload, SIGHUP);
@@ -309,12 +286,10 @@ static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *e
 	if (*es_datapath_note(d->datapath))
 		es_log(ES_LOG_WARNING, "bpf datapath: %s", es_datapath_note(d->datapath));
 	state = es_datapath_state(d->datapath);
-	if (!state->sequence)
-		state->sequence = (__u64)time(NULL) << 24;
-	es_daemon_set_clock(d);
+	es_daemon_clock_start(d);
 	/* Not taken over: its windows are as empty as its state. */
 	if (!state->began_ns) {
-		state->began[d->cluster->self] = es_node_clock_began(0, es_clock_ns(CLOCK_REALTIME), 0);
+		state->began[d->cluster->self] = es_node_clock_began(0, es_wall_ns(), 0);
 		state->began_ns = es_clock_now_ns();
 	}
 	rc = es_daemon_configure(d, d->cluster, &d->keys);
@@ -327,7 +302,7 @@ static int es_daemon_start_route(struct es_daemon *d, struct es_conf_error *err)
 {
 	(void)err;
 	d->loop = ev_default_loop(EVFLAG_AUTO);
-	d->started = ev_time();
+	d->started_ns = es_clock_now_ns();
 	return d->loop ? es_daemon_route_init(&d->route) : -ENOMEM;
 }
 

@@ -10,6 +10,7 @@
 #include "inspector/cluster/cluster.h"
 #include "inspector/config/config.h"
 #include "inspector/control/control.h"
+#include "inspector/daemon/clock.h"
 #include "inspector/daemon/content.h"
 #include "inspector/daemon/load.h"
 #include "inspector/daemon/membership.h"
@@ -58,9 +59,9 @@ struct es_daemon {
 	char control_path[256];
 	char program_path[256];
 	char sysctl_path[256]; /* what sysctls were before the first daemon */
-	struct ev_timer clock_timer;
+	struct es_daemon_clock clock;
 	struct ev_signal sigterm, sigint, sighup;
-	ev_tstamp started;
+	unsigned long long started_ns; /* CLOCK_MONOTONIC */
 	int detach_on_exit;
 };
 

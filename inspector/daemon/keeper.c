@@ -99,12 +99,15 @@ static void tell(const struct watch *w, struct es_poison *poison, enum es_poison
 {
 	const struct facts *f = facts_of(w->shared);
 	struct es_poison_message message;
+	unsigned long long wall_ns;
 
 	poison->kind = (__u8)kind;
 	for (unsigned int i = 0; i < TELL_TIMES; i++) {
 		if (i)
 			poll(NULL, 0, TELL_PAUSE_MS);
-		es_poison_message_make(poison, f->self, &f->handover, es_clock_ns(CLOCK_REALTIME), &message);
+		/* The daemon's, which may be gone: a page of its own process would be a copy. */
+		wall_ns = es_clock_now_ns() + w->state->wall_offset_ns;
+		es_poison_message_make(poison, f->self, &f->handover, wall_ns, &message);
 		send_to_all(w, f, &message);
 	}
 }

@@ -13,6 +13,9 @@
 /* A walk may take one part in so many of a CPU. */
 #define ES_LOAD_WALK_SHARE 50
 
+/* Whatever packets come, the log says so no more often. */
+#define ES_LOAD_SAID_NS 60000000000ULL
+
 /* Between two looks at what changes slowly. */
 #define ES_LOAD_SLOW_MS 200
 
@@ -144,7 +147,7 @@ static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 	struct es_wire_load load = {.is_new = (uint8_t)is_new, .understands = ES_WIRE_UNDERSTANDS_STRAYS};
 
 	es_daemon_load_word(d, &load);
-	load.sent_ns = es_clock_ns(CLOCK_REALTIME);
+	load.sent_ns = es_daemon_clock_told_ns(d);
 	es_load_exchange_send(&d->load.exchange, d->cluster, &d->keys, &load);
 	d->load.told_ns = now_ns;
 	if (!is_new)
@@ -153,6 +156,12 @@ static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 		take(d, d->cluster->self, &load);
 	else
 		es_daemon_route_alone(&d->route, d->conf->node_count, &d->load.report);
+}
+
+void es_daemon_load_tell(struct es_daemon *d)
+{
+	if (ev_is_active(&d->load.timer))
+		tell(d, 0, es_clock_now_ns());
 }
 
 int es_daemon_load_update(struct es_daemon *d)
@@ -211,7 +220,7 @@ static void hear_clock(struct es_daemon *d, unsigned int node, const struct es_w
 	const struct es_node_clock *clock = &clocks->node[node];
 	int requires;
 
-	if (es_node_clock_hear(clocks, node, load->sent_ns, es_clock_ns(CLOCK_REALTIME)))
+	if (es_node_clock_hear(clocks, node, load->sent_ns, es_daemon_clock_told_ns(d)))
 		es_log(clock->is_wrong ? ES_LOG_ERR : ES_LOG_INFO,
 		       clock->is_wrong ? "node %s: its clock is %lld s ahead of this node's; from %u s on "
 					 "neither takes requests from the other; set both by NTP"
@@ -242,6 +251,26 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 		tell(d, 0, now_ns);
 	if (load->is_new && all_are_heard(d))
 		take(d, node, load);
+}
+
+static void on_outrun(void *ctx, unsigned int node, __u64 number)
+{
+	es_daemon_clock_outrun(ctx, node, number);
+}
+
+static void on_answered(void *ctx, unsigned int node, __u64 behind)
+{
+	struct es_daemon *d = ctx;
+	unsigned long long *said_ns = &d->load.said_behind_ns[node], now_ns = es_clock_now_ns();
+
+	if (*said_ns && now_ns - *said_ns < ES_LOAD_SAID_NS)
+		return;
+	*said_ns = now_ns;
+	es_log(ES_LOG_WARNING,
+	       "node %s: a message of it is numbered %.1f s before what was heard of it last: its clock is "
+	       "earlier "
+	       "than in its former life, or somebody has recorded this; it is told where its numbers go on",
+	       d->conf->nodes[node].name, (double)behind / 1e9);
 }
 
 /* What comes meanwhile and finds no room is lost, and made up for by what comes after it. */
@@ -275,6 +304,8 @@ int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
 		return rc;
 	}
 	d->load.exchange.other = es_daemon_poison_message;
+	d->load.exchange.outrun = on_outrun;
+	d->load.exchange.answered = on_answered;
 	d->load.exchange.ctx = d;
 	ev_io_init(&d->load.io, on_message, d->load.exchange.fd, EV_READ);
 	d->load.io.data = d;

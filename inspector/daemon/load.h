@@ -27,7 +27,8 @@ struct es_daemon;
  * @walk_ns: CPU time that the last count took; @counted_ns: when that was, 0 if another one is due;
  * @counted: how many there were; @asked_ns: when somebody last looked
  * @told_ns: when this node last said how busy it is; @heard_ns: when each node did; @clocks: and what time it
- * had then; @requires_time: all of them tell it (struct es_config)
+ * had then; @requires_time: all of them tell it (struct es_config); @said_behind_ns: when the log last said that a
+ * node's numbers are behind
  */
 struct es_daemon_load {
 	struct es_load_sums sums;
@@ -44,6 +45,7 @@ struct es_daemon_load {
 	unsigned long long heard_ns[ES_NODES_MAX];
 	struct es_node_clocks clocks;
 	int requires_time;
+	unsigned long long said_behind_ns[ES_NODES_MAX];
 	struct es_load_exchange exchange;
 	struct ev_timer timer;
 	struct ev_io io;
@@ -66,6 +68,9 @@ struct es_daemon_load {
  * wait.
  */
 int es_daemon_load_update(struct es_daemon *daemon);
+
+/* es_daemon_load_tell() - tell the others at once, even if there is nothing but the time to tell */
+void es_daemon_load_tell(struct es_daemon *daemon);
 
 /* es_daemon_load_ask() - somebody looks at the figures: count if they are old, and often for a while */
 void es_daemon_load_ask(struct es_daemon *daemon);

@@ -15,13 +15,13 @@
 #include "inspector/member/settings.h"
 
 #define TICK_S		0.02
-#define SERVER_CHECK_S	1.0
-#define LEAVE_S		3.0
+#define SERVER_CHECK_MS 1000
+#define LEAVE_MS	3000
 #define PATIENCE_MS	3000
 #define LEASE_MAX_MS	2000
 #define LEASE_DEFAULT	100
 #define TARGETS_KEEP_MS 60000
-#define BUS_LOAD_S	0.2 /* between messages about our load: each makes the token run for a while */
+#define BUS_LOAD_MS	200 /* between messages about our load: each makes the token run for a while */
 
 void es_membership_silence(struct es_membership *m, const char *why)
 {
@@ -43,7 +43,7 @@ void es_membership_load_send(struct es_membership *m)
 	uint8_t buf[ES_WIRE_LOAD_SIZE];
 	unsigned int queue = 0;
 	struct es_bus_state bus;
-	ev_tstamp pause;
+	unsigned int pause_ms;
 
 	/* What a corosync that hangs would send later, says nothing then. */
 	es_bus_state(m->bus, &bus);
@@ -70,10 +70,10 @@ void es_membership_load_send(struct es_membership *m)
 	load.queue = (uint16_t)queue;
 	es_bus_send(m->bus, ES_WIRE_LOAD, buf, es_wire_put_load(buf, sizeof(buf), &load));
 	/* The lease must be renewed in time, and the others want to know. */
-	pause = m->lease_ms / 3000.0;
-	if (pause > BUS_LOAD_S)
-		pause = BUS_LOAD_S;
-	m->load_at = ev_now(m->daemon->loop) + pause;
+	pause_ms = m->lease_ms / 3;
+	if (pause_ms > BUS_LOAD_MS)
+		pause_ms = BUS_LOAD_MS;
+	m->load_at_ms = es_membership_now_ms() + pause_ms;
 }
 
 static void on_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
@@ -277,11 +277,12 @@ static void server_watch(struct es_membership *m)
 {
 	unsigned int self = m->daemon->cluster->self;
 	unsigned int state = m->group.node[self].state;
+	uint64_t now_ms = es_membership_now_ms();
 	int listens;
 
-	if (ev_now(m->daemon->loop) < m->server_at || !es_group_is_in(&m->group))
+	if (now_ms < m->server_at_ms || !es_group_is_in(&m->group))
 		return;
-	m->server_at = ev_now(m->daemon->loop) + SERVER_CHECK_S;
+	m->server_at_ms = now_ms + SERVER_CHECK_MS;
 	listens = es_node_listens(m->daemon->conf);
 	if (state == ES_NODE_UP && !listens)
 		es_group_change(&m->group, self, ES_WIRE_CHANGE_STATE, ES_NODE_DOWN);
@@ -312,6 +313,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	struct es_membership *m = timer->data;
 
+	(void)loop;
 	(void)events;
 	es_lease_watch(m);
 	if (m->must_rejoin)
@@ -319,12 +321,12 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 	es_bus_want(m->bus, public_link_is_up(m));
 	bus_watch(m);
 	es_group_tick(&m->group, es_membership_now_ms());
-	if (m->group.phase != ES_GROUP_OUT && ev_now(loop) >= m->load_at)
+	if (m->group.phase != ES_GROUP_OUT && es_membership_now_ms() >= m->load_at_ms)
 		es_membership_load_send(m);
 	server_watch(m);
 	targets_watch(m);
 	es_bus_dispatch(m->bus);
-	if (m->leave_done && ev_now(loop) >= m->leave_until) {
+	if (m->leave_done && es_membership_now_ms() >= m->leave_until_ms) {
 		es_log(ES_LOG_WARNING,
 		       "leaving: the other nodes did not take over in time; this node ends all the same");
 		m->leave_done(m->daemon);
@@ -432,7 +434,7 @@ void es_membership_leave(struct es_membership *m, void (*done)(struct es_daemon 
 		return;
 	}
 	m->leave_done = done;
-	m->leave_until = ev_now(m->daemon->loop) + LEAVE_S;
+	m->leave_until_ms = es_membership_now_ms() + LEAVE_MS;
 	es_group_leave(&m->group);
 	es_bus_flush(m->bus);
 }

@@ -41,7 +41,7 @@ struct es_membership {
 	unsigned int counted;
 	struct ev_io io;
 	struct ev_timer tick;
-	ev_tstamp load_at, server_at, leave_until;
+	uint64_t load_at_ms, server_at_ms, leave_until_ms;
 	unsigned int lease_ms;
 	int is_silent;
 	int was_deaf;

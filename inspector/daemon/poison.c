@@ -10,6 +10,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/base/log.h"
+#include "inspector/base/wall.h"
 #include "inspector/inspect/poison.h"
 #include "inspector/report/poison.h"
 
@@ -42,8 +43,7 @@ static void tell(const struct es_daemon *d, const struct es_poison *poison)
 {
 	struct es_poison_message message;
 
-	es_poison_message_make(poison, d->cluster->self, &d->keys.key[0].handover,
-			       es_clock_ns(CLOCK_REALTIME), &message);
+	es_poison_message_make(poison, d->cluster->self, &d->keys.key[0].handover, es_wall_ns(), &message);
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (i != d->cluster->self)
 			(void)!sendto(d->load.exchange.fd, &message, sizeof(message), 0,
@@ -111,7 +111,7 @@ int es_daemon_poison_message(void *daemon, const void *data, size_t len)
 	struct es_daemon *d = daemon;
 	struct es_poison poison;
 	int rc = es_poison_message_read(data, len, d->cluster->self, d->conf->node_count, &d->keys,
-					es_clock_ns(CLOCK_REALTIME), &poison);
+					es_wall_ns(), &poison);
 
 	if (!rc && poison.kind == ES_POISON_OVER)
 		es_poison_forget(poisons_of(d), &poison, es_clock_now_ns());

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <linux/errqueue.h> /* wants <time.h> */
-#include "inspector/base/clock.h"
+#include "inspector/base/wall.h"
 #include "inspector/handover/handover.h"
 
 struct es_message {
@@ -44,6 +44,7 @@ struct es_handover_sender {
 	unsigned int stream;
 	struct es_sipkey key;
 	__u64 sequence;
+	unsigned long long number_offset_ns; /* by which it began */
 	unsigned int count;
 	unsigned int target[ES_HANDOVER_BATCH];
 	struct iovec iov[ES_HANDOVER_BATCH];
@@ -121,11 +122,23 @@ static void es_sender_close(struct es_handover_sender *sender)
 	sender->epoll_fd = -1;
 }
 
+/*
+ * Go on above everything that an earlier life of this node sent, be it in this very second: it never reached
+ * 10^7 messages a second. One by one from there: a window (replay.h) tells apart what is near.
+ */
+static void es_sender_renumber(struct es_handover_sender *sender)
+{
+	__u64 least = es_handover_number(es_number_ns());
+
+	sender->number_offset_ns = es_number_offset_ns();
+	if (sender->sequence < least)
+		sender->sequence = least;
+}
+
 int es_handover_sender_new(const struct es_cluster *cluster, unsigned int stream, const struct es_sipkey *key,
 			   struct es_handover_sender **ret_sender)
 {
 	struct es_handover_sender *sender = calloc(1, sizeof(*sender));
-	struct timespec now;
 	int rc;
 
 	if (!sender)
@@ -137,10 +150,7 @@ int es_handover_sender_new(const struct es_cluster *cluster, unsigned int stream
 	}
 	sender->stream = stream;
 	sender->key = *key;
-	/* Above everything that an earlier life of this node sent, be it in this very second: it never
-	 * reached 10^7 messages a second. */
-	clock_gettime(CLOCK_REALTIME, &now);
-	sender->sequence = (__u64)now.tv_sec << 24 | (__u64)now.tv_nsec >> 6;
+	es_sender_renumber(sender);
 	*ret_sender = sender;
 	return 0;
 }
@@ -211,6 +221,8 @@ int request_handover(struct es_handover_sender *sender, const struct es_cluster 
 		return -ENOENT;
 	if (sender->count == ES_HANDOVER_BATCH)
 		es_handover_flush(sender);
+	if (sender->number_offset_ns != es_number_offset_ns())
+		es_sender_renumber(sender);
 	m = &sender->message[sender->count];
 	h = &m->header;
 	memset(h, 0, sizeof(*h));
@@ -225,7 +237,7 @@ int request_handover(struct es_handover_sender *sender, const struct es_cluster 
 	h->attempt = (__u8)order->attempt;
 	h->sequence = (__be64)es_cpu_be64(++sender->sequence);
 	h->packet_len = es_htons(len);
-	es_handover_stamp_put(h, (__u32)(es_clock_ns(CLOCK_REALTIME) / ES_HANDOVER_STAMP_NS));
+	es_handover_stamp_put(h, (__u32)(es_wall_ns() / ES_HANDOVER_STAMP_NS));
 	es_handover_options_put(h, &order->options);
 	if (order->moved)
 		h->flags |= ES_HANDOVER_F_MOVED;

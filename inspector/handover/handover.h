@@ -16,6 +16,12 @@
 
 struct es_handover_sender;
 
+/* es_handover_number() - from where messages are numbered at a time of the number clock (base/wall.h) */
+static inline __u64 es_handover_number(__u64 number_ns)
+{
+	return number_ns / 1000000000 << 24 | number_ns % 1000000000 >> 6;
+}
+
 /**
  * es_handover_sender_new() - one worker's sender
  * @stream: its number, below ES_STREAM_DATAPATH, unique on this node

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
+#include "inspector/base/wall.h"
 #include "inspector/load/exchange.h"
 #include "inspector/inspect/poison.h"
 
@@ -33,7 +34,6 @@ int es_load_exchange_open(struct es_load_exchange *exchange, const struct es_clu
 	int rc;
 
 	memset(exchange, 0, sizeof(*exchange));
-	exchange->sequence = es_clock_ns(CLOCK_REALTIME);
 	exchange->bound = *self;
 	exchange->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (exchange->fd < 0)
@@ -56,16 +56,18 @@ void es_load_exchange_close(struct es_load_exchange *exchange)
 void es_load_exchange_send(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			   const struct es_keys *keys, const struct es_wire_load *load)
 {
+	__u64 number = es_number_ns();
 	struct es_loads_message message = {
 		.magic = es_htonl(ES_LOADS_MAGIC),
 		.version = ES_LOADS_VERSION,
 		.source = (__u8)cluster->self,
-		.sequence = (__be64)es_cpu_be64(++exchange->sequence),
 	};
 	struct iovec iov = {.iov_base = &message, .iov_len = sizeof(message)};
 	struct mmsghdr to[ES_NODES_MAX];
 	unsigned int count = 0, at = 0;
 
+	exchange->sequence = number > exchange->sequence ? number : exchange->sequence + 1;
+	message.sequence = (__be64)es_cpu_be64(exchange->sequence);
 	message.len = es_htons((__u16)es_wire_put_load(message.payload, sizeof(message.payload), load));
 	message.mac = es_loads_mac(&keys->key[0].handover, &message);
 	for (unsigned int i = 0; i < cluster->conf->node_count; i++) {
@@ -95,6 +97,36 @@ static int es_loads_is_authentic(const struct es_loads_message *message, const s
 	return 0;
 }
 
+/*
+ * What is authentic, and numbered before what was heard, was recorded; or its sender began anew with a clock
+ * that is earlier than the one before. That one needs to know. One that has recorded something learns nothing,
+ * and the node itself ignores what is no news.
+ */
+static void es_loads_answer(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			    const struct es_keys *keys, const struct es_loads_message *message)
+{
+	unsigned int node = message->source;
+	unsigned long long now_ns = es_clock_now_ns();
+	struct es_loads_message answer = {
+		.magic = es_htonl(ES_LOADS_MAGIC),
+		.version = ES_LOADS_ANSWER_VERSION,
+		.source = (__u8)cluster->self,
+		.sequence = (__be64)es_cpu_be64(exchange->heard[node]),
+		.payload = {(__u8)node},
+	};
+
+	if (exchange->answered_ns[node] && now_ns - exchange->answered_ns[node] < ES_LOADS_ANSWER_NS)
+		return;
+	if (exchange->answered)
+		exchange->answered(exchange->ctx, node,
+				   exchange->heard[node] - es_cpu_be64((__u64)message->sequence));
+	exchange->answered_ns[node] = now_ns;
+	answer.mac = es_loads_mac(&keys->key[0].handover, &answer);
+	(void)!sendto(exchange->fd, &answer, sizeof(answer), 0,
+		      (const struct sockaddr *)&cluster->handover_address[node],
+		      sizeof(cluster->handover_address[node]));
+}
+
 int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			     const struct es_keys *keys, unsigned int *ret_node,
 			     struct es_wire_load *ret_load)
@@ -110,10 +142,20 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	    !exchange->other(exchange->ctx, &message, sizeof(message)))
 		return -EBADMSG; /* no load, and no reason to count it as refused */
 	if (got != sizeof(message) || message.magic != es_htonl(ES_LOADS_MAGIC) ||
-	    message.version != ES_LOADS_VERSION || message.source == cluster->self ||
-	    message.source >= cluster->conf->node_count || !es_loads_is_authentic(&message, keys))
+	    (message.version != ES_LOADS_VERSION && message.version != ES_LOADS_ANSWER_VERSION) ||
+	    message.source == cluster->self || message.source >= cluster->conf->node_count ||
+	    !es_loads_is_authentic(&message, keys))
 		goto refused;
 	sequence = es_cpu_be64((__u64)message.sequence);
+	if (message.version == ES_LOADS_ANSWER_VERSION) {
+		if (message.payload[0] != cluster->self)
+			goto refused;
+		if (sequence > exchange->sequence && exchange->outrun)
+			exchange->outrun(exchange->ctx, message.source, sequence);
+		return -EBADMSG; /* no load, and no reason to count it as refused */
+	}
+	if (sequence < exchange->heard[message.source])
+		es_loads_answer(exchange, cluster, keys, &message);
 	if (sequence <= exchange->heard[message.source])
 		goto refused;
 	if (es_ntohs(message.len) > sizeof(message.payload) ||

@@ -8,19 +8,24 @@
  * no order, and each message there makes corosync's token run around the ring some dozens of times. What is
  * lost is made up for by the next one.
  *
- * Authentic by SipHash-2-4 under the cluster's handover key, fresh by a sequence number that counts up (the
- * wall clock's nanoseconds at first).
+ * Authentic by SipHash-2-4 under the cluster's handover key, fresh by a sequence number that goes up with the
+ * number clock (base/wall.h). Who hears one that is behind the last says what that was, so that a node whose
+ * clock is earlier than in its former life knows where to go on, with these and with all that it numbers.
  */
 #include "inspector/cluster/cluster.h"
 #include "inspector/config/keyfile.h"
 #include "kmod/core/handover.h"
 #include "membership/wire.h"
 
-#define ES_LOADS_VERSION      1
-#define ES_LOADS_PAYLOAD_SIZE 40
+#define ES_LOADS_VERSION	1
+#define ES_LOADS_ANSWER_VERSION 3	     /* 2: see inspector/inspect/poison.h */
+#define ES_LOADS_ANSWER_NS	100000000ULL /* not more often */
+#define ES_LOADS_PAYLOAD_SIZE	40
 
 /**
  * struct es_loads_message - in network byte order; @len: bytes of @payload (es_wire_put_load()), zeros behind
+ * Of an answer, @sequence is what was heard last of the node whose number is @payload's first byte, and which
+ * it is for; it needs no freshness, since no node goes back for it, nor beyond what it once was.
  * As long as a handover message's header, which the datapath reads first.
  */
 struct es_loads_message {
@@ -40,6 +45,8 @@ _Static_assert(ES_WIRE_LOAD_SIZE <= ES_LOADS_PAYLOAD_SIZE, "room for what a node
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
  * @other: gets what begins as a message and is of another version, with @ctx (inspector/inspect/poison.h); may be
  * NULL
+ * @answered_ns: when each node was last told that it is behind
+ * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
  * @refused: datagrams that were no authentic, fresh message of another node
  */
 struct es_load_exchange {
@@ -47,10 +54,13 @@ struct es_load_exchange {
 	struct sockaddr_in bound;
 	__u64 sequence;
 	__u64 heard[ES_NODES_MAX];
+	unsigned long long answered_ns[ES_NODES_MAX];
 	unsigned long long sent;
 	unsigned long long received;
 	unsigned long long refused;
 	int (*other)(void *ctx, const void *data, size_t len);
+	void (*answered)(void *ctx, unsigned int node, __u64 behind);
+	void (*outrun)(void *ctx, unsigned int node, __u64 number);
 	void *ctx;
 };
 

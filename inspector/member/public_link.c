@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "inspector/base/clock.h"
+#include "inspector/base/wall.h"
 #include "inspector/datapath/network.h"
 #include "inspector/member/public_link.h"
 #include "kmod/core/abi.h"
@@ -80,7 +80,6 @@ int es_public_link_open(struct es_public_link *link, const struct es_conf *conf,
 	memset(link, 0, sizeof(*link));
 	link->ifindex = ifindex;
 	link->ring = ring;
-	link->sequence = es_clock_ns(CLOCK_REALTIME);
 	es_hearing_init(&link->hearing, self, conf->node_count);
 	memcpy(link->frame, conf->datapath.cluster_mac, ETH_ALEN);
 	memcpy(link->frame + ETH_ALEN, public_mac, ETH_ALEN);
@@ -117,10 +116,12 @@ static void probe_send(struct es_public_link *link, uint64_t now_ms)
 		.sll_halen = ETH_ALEN,
 	};
 	struct es_public_link_message message;
+	uint64_t number = es_number_ns();
 	struct es_hearing_word word;
 
 	es_hearing_say(&link->hearing, now_ms, &word);
-	es_public_link_put(&message, link->ring, link->hearing.self, ++link->sequence, &word);
+	link->sequence = number > link->sequence ? number : link->sequence + 1;
+	es_public_link_put(&message, link->ring, link->hearing.self, link->sequence, &word);
 	memcpy(link->frame + ETH_HLEN, &message, sizeof(message));
 	memcpy(to.sll_addr, link->frame, ETH_ALEN);
 	/* What is lost is lost: the next one follows. */

@@ -22,7 +22,7 @@
 /**
  * struct es_public_link_message - what the frame says, behind its Ethernet header; in network byte order
  * Authentic by SipHash-2-4 under the ring's secret, since that is the same on all nodes while keys rotate.
- * @sequence counts up, from the wall clock's nanoseconds.
+ * @sequence counts up, with the number clock (base/wall.h).
  */
 struct es_public_link_message {
 	__be32 magic;

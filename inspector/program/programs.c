@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/datapath/close_apart.h"
@@ -295,8 +294,6 @@ int es_programs_new(const struct es_programs_params *params, const struct es_clu
 	p->keys = *keys;
 	p->listen_fd = p->epoll_fd = p->stop_fd = p->reset_fd = -1;
 	pthread_mutex_init(&p->lock, NULL);
-	/* Above every id of an earlier life: that did not make a million handovers a second. */
-	p->count = (__u64)time(NULL) << 20;
 	rc = es_programs_open(p, err);
 	if (!rc) {
 		/* Signals are the control thread's. */

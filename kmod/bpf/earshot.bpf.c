@@ -73,8 +73,7 @@ __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, 
 	}
 	if (!es_view_concerns(v))
 		return 0;
-	es_view_time(v, cfg, state->worker[es_view_worker(v, cfg)].heartbeat_ns, state->wall_offset_ns,
-		     now_ns);
+	es_view_time(v, cfg, state, state->worker[es_view_worker(v, cfg)].heartbeat_ns, now_ns);
 	if (!es_view_needs_decision(v))
 		return 0;
 	decisions = es_decision_set_of(cfg, v->flow_hash);

@@ -8,6 +8,7 @@
 #include "packet.h"
 #include "maps.h"
 #include "kmod/core/handover.h"
+#include "kmod/core/wall.h"
 
 #define ES_MESSAGE_HEADER_OFF (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr))
 #define ES_MESSAGE_PACKET_OFF (ES_MESSAGE_HEADER_OFF + sizeof(struct es_handover))
@@ -85,11 +86,13 @@ static __noinline __u32 es_message_stamp(void)
 static __noinline int es_message_check_time(const struct es_config *cfg, const struct es_handover *h)
 {
 	const struct es_state *state = es_state_get();
+	__u64 now_ns = bpf_ktime_get_coarse_ns();
 	__u32 time;
 
 	if (!cfg || !h || !state)
 		return ES_COUNT_handover_malformed;
-	time = es_handover_time(h, es_message_stamp());
+	time = es_handover_time_set(h, now_ns + state->wall_offset_ns,
+				    now_ns + es_wall_before(state, now_ns));
 	if (time == ES_HANDOVER_LATE)
 		return ES_COUNT_handover_late;
 	if (time == ES_HANDOVER_UNTIMED && cfg->requires_time)

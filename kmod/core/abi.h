@@ -124,6 +124,9 @@ _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
  * @began_ns: CLOCK_MONOTONIC time since which this node takes handover messages, with windows that were empty
  * @mark, @poisons: the daemon's, for the next one (poison.h)
  * @was_deaf: the daemon's, for the next one: the clients' network is not heard (inspector/member/deaf.h)
+ * @wall_before_ns, @wall_before_until_s: wall_offset_ns before the clock was set the last time, and until when
+ * that counts, in CLOCK_MONOTONIC's seconds (wall.h)
+ * @number_ns: the daemon's, for the next one: from what its messages are numbered (inspector/load/own_clock.h)
  * @began: what stamp each node's clock showed at began_ns, 0 if it has not told (es_handover_is_early())
  */
 struct es_state {
@@ -141,7 +144,10 @@ struct es_state {
 	struct es_guesses guesses;
 	__u64 began_ns;
 	__u64 was_deaf;
-	__u64 pad[3];
+	__u64 wall_before_ns;
+	__u64 number_ns;
+	__u32 wall_before_until_s;
+	__u32 pad;
 	struct es_worker_state worker[ES_WORKERS_MAX];
 	struct es_mark mark[ES_WORKERS_MAX];
 	struct es_poisons poisons;

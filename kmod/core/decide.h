@@ -60,7 +60,7 @@ enum es_action {
  * @unsafe: the service's enum es_unsafe
  * @has_doubts: this node is a member where one was lost lately; @doubtful: that may have had this request,
  * see es_view_is_doubtful()
- * @slot: wall-clock cookie slot; @now_ms: monotonic milliseconds
+ * @slot: wall-clock cookie slot; @slot_before: by the clock before it was set (wall.h), else the same; @now_ms: monotonic milliseconds
  */
 struct es_view {
 	struct es_segment seg;
@@ -68,6 +68,7 @@ struct es_view {
 	__u64 decision;
 	__u32 old_rcv_nxt;
 	__u32 slot;
+	__u32 slot_before;
 	__u32 now_ms;
 	__u32 again_ms;
 	__u8 socket;
@@ -130,20 +131,40 @@ static __always_inline enum es_cookie_state es_decide_heard(const struct es_view
  * bits: one in 1,024 first segments of the other key looks like a later segment of this one, so only a whole
  * match settles it.
  */
-static __always_inline enum es_cookie_state es_decide_cookie(const struct es_config *cfg,
-							     const struct es_view *v, __u32 client_isn)
+static __always_inline enum es_cookie_state
+es_decide_cookie_in(const struct es_config *cfg, const struct es_view *v, __u32 slot, __u32 client_isn)
 {
 	const __u32 *tsecr = v->seg.has_ts ? &v->seg.tsecr : (const __u32 *)0;
 	__u32 cookie = v->seg.ack - 1;
 	enum es_cookie_state state, other;
 
 	state = es_decide_heard(
-		v, es_cookie_check(&cfg->cookie_key[0], v->flow_hash, v->slot, cookie, client_isn, tsecr));
+		v, es_cookie_check(&cfg->cookie_key[0], v->flow_hash, slot, cookie, client_isn, tsecr));
 	if (state == ES_COOKIE_VALID || state == ES_COOKIE_EXPIRED || cfg->key_count < 2)
 		return state;
 	other = es_decide_heard(
-		v, es_cookie_check(&cfg->cookie_key[1], v->flow_hash, v->slot, cookie, client_isn, tsecr));
+		v, es_cookie_check(&cfg->cookie_key[1], v->flow_hash, slot, cookie, client_isn, tsecr));
 	return other == ES_COOKIE_INVALID ? state : other;
+}
+
+/* By the clock, and for a while after it was set by the one before: the cookie may have been made by either. */
+static __always_inline enum es_cookie_state es_decide_cookie(const struct es_config *cfg,
+							     const struct es_view *v, __u32 client_isn)
+{
+	enum es_cookie_state state = ES_COOKIE_INVALID, now;
+	__u32 slot = v->slot;
+
+	/* A loop, lest BPF have it twice. */
+	for (int i = 0; i < 2; i++) {
+		now = es_decide_cookie_in(cfg, v, slot, client_isn);
+		/* Only a whole match settles it, as above. */
+		if (state == ES_COOKIE_INVALID || now == ES_COOKIE_VALID || now == ES_COOKIE_EXPIRED)
+			state = now;
+		if (state == ES_COOKIE_VALID || slot == v->slot_before)
+			break;
+		slot = v->slot_before;
+	}
+	return state;
 }
 
 static __always_inline void es_decide_syn(const struct es_config *cfg, const struct es_view *v,

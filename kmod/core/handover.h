@@ -8,7 +8,7 @@
  *
  * Authentic: @mac is SipHash-2-4 over the header (with mac = 0) and the packet, under the cluster's handover
  * key. Fresh: @sequence counts up per (source, stream); the receiver keeps a window (replay.h). A sender that
- * starts anew begins at its wall-clock seconds << 24, so sequences never go back while the clock does not.
+ * starts anew begins at its number clock's seconds << 24, which never goes back (inspector/load/own_clock.h).
  * And timely:
  * @sent is when it was sent; the window of a node that has just started is empty, and would take what
  * somebody has recorded. What was sent before that node's own start is not taken at all, see
@@ -181,6 +181,21 @@ static __always_inline enum es_handover_time es_handover_time(const struct es_ha
 	/* From -LATE_S to +LATE_S, on a circle of 2^24. */
 	age = ((stamp >> 8) - sent + ES_HANDOVER_LATE_S) & 0xffffff;
 	return age <= 2 * ES_HANDOVER_LATE_S ? ES_HANDOVER_TIMELY : ES_HANDOVER_LATE;
+}
+
+/*
+ * es_handover_time_set() - the same, where somebody may have set this node's clock a moment ago
+ * @wall_ns: its time; @before_ns: by the clock before that, else the same. Who still goes by the other clock has
+ * sent a message that is no older for it.
+ */
+static __always_inline enum es_handover_time es_handover_time_set(const struct es_handover *h, __u64 wall_ns,
+								  __u64 before_ns)
+{
+	enum es_handover_time time = es_handover_time(h, (__u32)es_div64(wall_ns, ES_HANDOVER_STAMP_NS));
+
+	if (time != ES_HANDOVER_LATE || wall_ns == before_ns)
+		return time;
+	return es_handover_time(h, (__u32)es_div64(before_ns, ES_HANDOVER_STAMP_NS));
 }
 
 /*

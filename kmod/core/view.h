@@ -13,6 +13,7 @@
  * And what the inspector is told of a packet, and a node by whom it is asked of a cookie.
  */
 #include "decide.h"
+#include "wall.h"
 #include "node_ring.h"
 #include "packet.h"
 #include "resets.h"
@@ -78,13 +79,22 @@ static __always_inline __u32 es_view_worker(const struct es_view *v, const struc
 	return es_worker_of(v->flow_hash, cfg->workers) & (ES_WORKERS_MAX - 1);
 }
 
-/* @heartbeat_ns: of es_view_worker(); @wall_offset_ns: struct es_state's */
-static __always_inline void es_view_time(struct es_view *v, const struct es_config *cfg, __u64 heartbeat_ns,
-					 __u64 wall_offset_ns, __u64 now_ns)
+static __always_inline __u32 es_view_slot(const struct es_config *cfg, __u64 wall_ns)
 {
+	return cfg->slot_s ? (__u32)es_div64(es_div64(wall_ns, 1000000000), cfg->slot_s) : 0;
+}
+
+/* @heartbeat_ns: of es_view_worker() */
+static __always_inline void es_view_time(struct es_view *v, const struct es_config *cfg,
+					 const struct es_state *state, __u64 heartbeat_ns, __u64 now_ns)
+{
+	__u64 offset_ns = *(const volatile __u64 *)&state->wall_offset_ns;
+
 	v->now_ms = es_ns_to_ms(now_ns);
-	if (cfg->slot_s)
-		v->slot = (__u32)es_div64(es_div64(now_ns + wall_offset_ns, 1000000000), cfg->slot_s);
+	v->slot = es_view_slot(cfg, now_ns + offset_ns);
+	v->slot_before = es_ns_to_s(now_ns) < state->wall_before_until_s
+				 ? es_view_slot(cfg, now_ns + state->wall_before_ns)
+				 : v->slot;
 	/* Signed: the coarse clock may lie a tick behind the worker's. */
 	v->inspector_alive =
 		cfg->workers && (__s64)(now_ns - heartbeat_ns) < (__s64)cfg->fallback_after_ms * 1000000LL;

@@ -6,6 +6,7 @@
 #include <net/ip.h>
 
 #include "message.h"
+#include "kmod/core/wall.h"
 
 static __be64 es_message_mac(const struct es_sipkey *key, const struct es_handover *h, const u8 *packet)
 {
@@ -34,8 +35,10 @@ static u32 es_message_stamp(const struct es_node *node)
 static u32 es_message_check_time(const struct es_node *node, const struct es_config *cfg,
 				 const struct es_handover *h)
 {
-	enum es_handover_time time = es_handover_time(h, es_message_stamp(node));
 	const struct es_state *state = node->state;
+	u64 now_ns = ktime_get_coarse_ns();
+	enum es_handover_time time = es_handover_time_set(h, now_ns + READ_ONCE(state->wall_offset_ns),
+							  now_ns + es_wall_before(state, now_ns));
 
 	if (time == ES_HANDOVER_LATE)
 		return ES_COUNT_handover_late;

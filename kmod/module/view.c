@@ -89,8 +89,7 @@ void es_view_complete(const struct es_node *node, const struct es_version *versi
 	}
 	if (!es_view_concerns(v))
 		return;
-	es_view_time(v, cfg, READ_ONCE(state->worker[es_view_worker(v, cfg)].heartbeat_ns),
-		     READ_ONCE(state->wall_offset_ns), now_ns);
+	es_view_time(v, cfg, state, READ_ONCE(state->worker[es_view_worker(v, cfg)].heartbeat_ns), now_ns);
 	if (es_view_needs_decision(v))
 		es_view_decision(v, es_decision_set_of(node, v->flow_hash),
 				 es_stray_slot(node, v->flow_hash));

@@ -123,6 +123,41 @@ static void test_first_request(void **state)
 	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
 }
 
+/* The clock was set: a cookie is judged by the clock before, too; by neither, it is none. */
+static void test_clock_set(void **state)
+{
+	struct es_config cfg = config();
+
+	(void)state;
+	for (int ahead = -40; ahead <= 40; ahead++) {
+		struct es_view v = request(&cfg, 0, SLOT);
+		struct es_verdict verdict;
+
+		v.slot = SLOT + (__u32)ahead;
+		v.slot_before = SLOT;
+		EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+		v.seg.len = 0;
+		v.seg.seq = ISN;
+		EXPECT(&cfg, &v, ES_ANSWER_ACK, keepalive_answered);
+		v.seg.seq = ISN + 1;
+		EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
+		/* What is made now is made by the clock now, and good by it. */
+		v.seg = (struct es_segment){.seq = ISN, .flags = ES_TCP_SYN};
+		verdict = decide(&cfg, &v);
+		assert_int_equal(es_cookie_check(&cfg.cookie_key[0], FLOW, v.slot, verdict.cookie, ISN, NULL),
+				 ES_COOKIE_VALID);
+		v = request(&cfg, 0, SLOT + (__u32)ahead);
+		v.slot = SLOT + (__u32)ahead;
+		v.slot_before = SLOT;
+		EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+		v = request(&cfg, 0, SLOT - 100);
+		v.slot = SLOT + (__u32)ahead;
+		v.slot_before = SLOT;
+		verdict = decide(&cfg, &v);
+		assert_int_not_equal(verdict.action, ES_QUEUE_FIRST);
+	}
+}
+
 /* Without timestamps, a cookie proves an ISN only if there was a SYN with it. */
 static void test_unheard(void **state)
 {
@@ -517,6 +552,7 @@ int main(void)
 		cmocka_unit_test(test_not_mine),
 		cmocka_unit_test(test_syn),
 		cmocka_unit_test(test_first_request),
+		cmocka_unit_test(test_clock_set),
 		cmocka_unit_test(test_unheard),
 		cmocka_unit_test(test_heard_isn),
 		cmocka_unit_test(test_later_segment),

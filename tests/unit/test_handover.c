@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "inspector/base/wall.h"
 #include "inspector/handover/handover.h"
 #include "kmod/core/track.h"
 
@@ -301,6 +302,66 @@ static void test_time(void **state)
 	}
 }
 
+/* Somebody has set the clock: what its sender's clock, or this node's own one before, calls timely is. */
+static void test_time_set(void **state)
+{
+	const __u64 s = 1000000000ULL, now = 1700000000 * s, before = now - 3600 * s;
+	struct es_handover h = {.kind = ES_HANDOVER_REQUEST};
+
+	(void)state;
+	assert_int_equal(es_handover_time_set(&h, now, before), ES_HANDOVER_UNTIMED);
+	for (int ago = -4000; ago <= 8000; ago++) {
+		int by_now = ago < ES_HANDOVER_LATE_S && ago > -ES_HANDOVER_LATE_S;
+		int by_before = ago < 3600 + ES_HANDOVER_LATE_S && ago > 3600 - ES_HANDOVER_LATE_S;
+
+		if (ago == ES_HANDOVER_LATE_S || ago == -ES_HANDOVER_LATE_S ||
+		    ago == 3600 - ES_HANDOVER_LATE_S || ago == 3600 + ES_HANDOVER_LATE_S)
+			continue; /* a limit is in time */
+		es_handover_stamp_put(&h, stamp_of(1700000000 - (__u64)(__s64)ago));
+		assert_int_equal(es_handover_time_set(&h, now, now),
+				 by_now ? ES_HANDOVER_TIMELY : ES_HANDOVER_LATE);
+		assert_int_equal(es_handover_time_set(&h, now, before),
+				 by_now || by_before ? ES_HANDOVER_TIMELY : ES_HANDOVER_LATE);
+	}
+}
+
+/* Its numbers go on behind what was told, one by one again from there; and never go back. */
+static void test_renumber(void **state)
+{
+	const __u64 ahead_ns = 1ULL << 60, hour_ns = 3600000000000ULL;
+	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST};
+	struct es_handover_sender *sender = NULL;
+	uint8_t packet[40] = {};
+	struct message m;
+	uint16_t port;
+	int fd = receiver(&port);
+	struct es_cluster *c = cluster(port);
+	__u64 numbers[8];
+
+	(void)state;
+	assert_int_equal(es_handover_sender_new(c, 5, &key, &sender), 0);
+	for (size_t i = 0; i < 8; i++) {
+		if (i == 2)
+			es_wall_set(ahead_ns, ahead_ns);
+		if (i == 4)
+			es_wall_set(ahead_ns - hour_ns, ahead_ns + hour_ns);
+		if (i == 6)
+			es_wall_set(ahead_ns, 1);
+		assert_int_equal(request_handover(sender, c, &order, packet, sizeof(packet), 1), 0);
+		assert_int_equal(es_handover_flush(sender), 0);
+		assert_int_equal(recv(fd, &m, sizeof(m), 0), sizeof(m.h) + sizeof(packet));
+		numbers[i] = es_cpu_be64((__u64)m.h.sequence);
+	}
+	assert_true(numbers[1] == numbers[0] + 1);
+	assert_true(numbers[2] >= es_handover_number(ahead_ns) && numbers[3] == numbers[2] + 1);
+	assert_true(numbers[4] >= es_handover_number(ahead_ns + hour_ns) && numbers[5] == numbers[4] + 1);
+	assert_true(numbers[6] == numbers[5] + 1 && numbers[7] == numbers[6] + 1);
+	es_wall_set(0, 0);
+	es_handover_sender_free(&sender);
+	close(fd);
+	cluster_free(c);
+}
+
 /* What may have been sent before the node began, by the sender's clock or by its own: on the same circle. */
 static void test_early(void **state)
 {
@@ -347,10 +408,11 @@ static void test_early(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_time),   cmocka_unit_test(test_early),
-		cmocka_unit_test(test_layout), cmocka_unit_test(test_options),
-		cmocka_unit_test(test_cost),   cmocka_unit_test(test_mac_covers_everything),
-		cmocka_unit_test(test_trip),   cmocka_unit_test(test_quoted),
+		cmocka_unit_test(test_time),	 cmocka_unit_test(test_time_set),
+		cmocka_unit_test(test_renumber), cmocka_unit_test(test_early),
+		cmocka_unit_test(test_layout),	 cmocka_unit_test(test_options),
+		cmocka_unit_test(test_cost),	 cmocka_unit_test(test_mac_covers_everything),
+		cmocka_unit_test(test_trip),	 cmocka_unit_test(test_quoted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

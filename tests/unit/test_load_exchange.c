@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What nodes tell each other of their loads, from the socket: a flood of it is taken bit by bit. */
 #include "cmocka_all.h"
+#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "inspector/base/wall.h"
 #include "inspector/load/exchange.h"
 
 #define FLOOD 200 /* as many as a socket's buffer takes everywhere */
@@ -61,10 +63,80 @@ static void test_flood(void **state)
 	es_load_exchange_close(&others);
 }
 
+static unsigned int told_node, behind_node;
+static __u64 told, behind;
+
+static void on_outrun(void *ctx, unsigned int node, __u64 number)
+{
+	(void)ctx;
+	told_node = node;
+	told = number;
+}
+
+static void on_answered(void *ctx, unsigned int node, __u64 by)
+{
+	(void)ctx;
+	behind_node = node;
+	behind = by;
+}
+
+/* Who is behind its former life is told where to go on, and nobody is told what is no news. */
+static void test_behind(void **state)
+{
+	static struct es_cluster here, there;
+	static struct es_load_exchange mine, former, now;
+	static struct es_keys keys = {.count = 1};
+	static struct es_conf conf;
+	struct es_wire_load load = {.has_requests = 1}, got;
+	struct es_load_exchange *lives[] = {&former, &now};
+	struct sockaddr_in to;
+	socklen_t len = sizeof(to);
+	unsigned int node;
+
+	(void)state;
+	cluster_init(&here, &conf, 0);
+	cluster_init(&there, &conf, 1);
+	assert_int_equal(es_load_exchange_open(&mine, &here), 0);
+	assert_int_equal(getsockname(mine.fd, (struct sockaddr *)&to, &len), 0);
+	there.handover_address[0] = to;
+	mine.answered = on_answered;
+	es_wall_set(0, 3600ULL * 1000000000 * 24 * 365 * 70);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(es_load_exchange_open(lives[i], &there), 0);
+		assert_int_equal(
+			getsockname(lives[i]->fd, (struct sockaddr *)&here.handover_address[1], &len), 0);
+		lives[i]->outrun = on_outrun;
+		es_load_exchange_send(lives[i], &there, &keys, &load);
+		assert_int_equal(es_load_exchange_receive(&mine, &here, &keys, &node, &got),
+				 i ? -EBADMSG : 1);
+		es_wall_set(0, 0); /* the next life's numbers are the right time's */
+	}
+	assert_true(behind == former.sequence - now.sequence && behind_node == 1);
+	assert_int_equal(es_load_exchange_receive(&now, &there, &keys, &node, &got), -EBADMSG);
+	assert_true(told == former.sequence && told_node == 0 && !now.refused);
+	/* The former life is not behind. */
+	told = 0;
+	here.handover_address[1].sin_port = 0;
+	assert_int_equal(getsockname(former.fd, (struct sockaddr *)&here.handover_address[1], &len), 0);
+	mine.answered_ns[1] = 0;
+	es_load_exchange_send(&now, &there, &keys, &load);
+	assert_int_equal(es_load_exchange_receive(&mine, &here, &keys, &node, &got), -EBADMSG);
+	assert_int_equal(es_load_exchange_receive(&former, &there, &keys, &node, &got), -EBADMSG);
+	assert_true(!told && !former.refused);
+	/* And not more often than that. */
+	es_load_exchange_send(&now, &there, &keys, &load);
+	assert_int_equal(es_load_exchange_receive(&mine, &here, &keys, &node, &got), -EBADMSG);
+	assert_int_equal(es_load_exchange_receive(&former, &there, &keys, &node, &got), 0);
+	es_load_exchange_close(&mine);
+	es_load_exchange_close(&former);
+	es_load_exchange_close(&now);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_behind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

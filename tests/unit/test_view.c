@@ -161,6 +161,7 @@ static void test_time(void **state)
 		{"one that was late", 1, 999, 1},
 		{"one that hangs", 1, 1000, 0},
 	};
+	struct es_state set = {.wall_offset_ns = 7200ULL * 1000000000};
 	struct es_config cfg = config();
 
 	(void)state;
@@ -170,11 +171,22 @@ static void test_time(void **state)
 
 		cfg.workers = rows[i].workers;
 		cfg.slot_s = i ? 300 : 0;
-		es_view_time(&v, &cfg, NOW_NS - (__s64)(__s32)rows[i].age_ms * 1000000, 7200ULL * 1000000000,
-			     NOW_NS);
+		es_view_time(&v, &cfg, &set, NOW_NS - (__s64)(__s32)rows[i].age_ms * 1000000, NOW_NS);
 		EXPECT_BOOL(rows[i].what, v.inspector_alive, rows[i].alive);
 		assert_int_equal(v.now_ms, NOW_MS);
 		assert_int_equal(v.slot, i ? (7200 + NOW_MS / 1000) / 300 : 0);
+		assert_int_equal(v.slot_before, v.slot);
+	}
+	/* The clock was set back by an hour, and what was made before counts for one second more. */
+	set.wall_before_ns = set.wall_offset_ns;
+	set.wall_offset_ns -= 3600ULL * 1000000000;
+	set.wall_before_until_s = es_ns_to_s(NOW_NS) + 1;
+	for (__u64 ago = 0; ago < 2; ago++) {
+		struct es_view v = {.flow_hash = FLOW};
+
+		es_view_time(&v, &cfg, &set, NOW_NS, NOW_NS + ago * 1000000000);
+		assert_int_equal(v.slot, (3600 + NOW_MS / 1000 + ago) / 300);
+		assert_int_equal(v.slot_before, ago ? v.slot : (7200 + NOW_MS / 1000) / 300);
 	}
 	cfg.workers = 3;
 	for (__u64 hash = 0; hash < 1ULL << 30; hash += 1ULL << 20) {

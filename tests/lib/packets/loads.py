@@ -7,8 +7,18 @@ from packets.node import CLUSTER, HANDOVER_PORT
 def said(node, since):
     """What n1 has told n2 after that sequence number."""
     node.cluster.fence()
-    heard = [model.Loads.parse(f.udp.payload, node.keys) for f in node.cluster.loads if f.ip.dst == CLUSTER[1]]
+    heard = [model.Loads.parse(f.udp.payload, node.keys) for f in node.cluster.loads
+             if f.ip.dst == CLUSTER[1] and f.udp.payload[4] == 1]
     return [m for m in heard if m.sequence > since]
+
+
+def answers(node):
+    """The numbers that n1 has told n2, as the last that it heard of it."""
+    node.cluster.fence()
+    heard = [model.NumberAnswer.parse(f.udp.payload, node.keys) for f in node.cluster.loads
+             if f.ip.dst == CLUSTER[1] and f.udp.payload[4] == model.NumberAnswer.VERSION]
+    assert all((answer.source, answer.target) == (0, 1) for answer in heard), heard
+    return [answer.number for answer in heard]
 
 
 def tell(node, message, source=2, port=HANDOVER_PORT):

@@ -298,6 +298,27 @@ UNDERSTANDS_STRAYS = 1
 
 
 @dataclass
+class NumberAnswer:
+    """What a node says to one whose load messages are numbered before those that it has heard."""
+    source: int
+    target: int
+    number: int
+    VERSION = 3
+
+    def bytes(self, key):
+        body = LOADS_MAGIC + struct.pack(">BBHQB39x", self.VERSION, self.source, 0, self.number, self.target)
+        return body + struct.pack(">Q", siphash(key, body))
+
+    @classmethod
+    def parse(cls, data, keys):
+        """Authentic ones only."""
+        version, source, length, number, target = struct.unpack(">BBHQB", data[4:17])
+        answer = cls(source, target, number)
+        assert (version, length) == (cls.VERSION, 0) and any(answer.bytes(key) == data for key in keys.handover)
+        return answer
+
+
+@dataclass
 class Loads:
     """What a node says of itself to the others (inspector/load/exchange.h)."""
     source: int = 1

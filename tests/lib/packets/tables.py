@@ -54,7 +54,8 @@ class State(Structure):
         ("active", c_uint32), ("attached", c_uint32), ("wall_offset_ns", c_uint64), ("sequence", c_uint64),
         ("lease_ns", c_uint64), ("served_epoch", c_uint32), ("heard_slot_s", c_uint32),
         ("firm_ns", c_uint64), ("reset_ns", c_uint64), ("hears_ns", c_uint64), ("doubt_ns", c_uint64),
-        ("guesses", c_uint64 * 2), ("began_ns", c_uint64), ("pad", c_uint64 * 4),
+        ("guesses", c_uint64 * 2), ("began_ns", c_uint64), ("was_deaf", c_uint64),
+        ("wall_before_ns", c_uint64), ("number_ns", c_uint64), ("wall_before_until_s", c_uint32), ("pad", c_uint32),
         ("worker", c_uint64 * 8 * WORKERS_MAX), ("mark", c_uint64 * 128 * WORKERS_MAX),
         ("poisons", c_uint64 * (8 + 6 * 32)), ("began", c_uint32 * NODES_MAX)]
 
