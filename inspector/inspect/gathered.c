@@ -157,8 +157,7 @@ void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struc
 	g->full = result == ES_GATHER_FULL || es_gather_is_full(in, g);
 	if (g->full || es_gather_is_closed(g) || es_gather_waits(g, result, is_first))
 		es_inspect_decide_gathered(in, g, 1);
-	else if (es_gather_may_ask(g) &&
-		 (g->count >= ES_INITIAL_WINDOW_SEGMENTS || result == ES_GATHER_REPEATED))
+	else if (es_gather_may_ask(g) && g->count >= ES_INITIAL_WINDOW_SEGMENTS)
 		es_inspect_ask(in, g);
 }
 

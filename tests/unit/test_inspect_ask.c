@@ -79,8 +79,8 @@ static void test_asked(void **state)
 	assert_int_equal(COUNT(gather_full) + COUNT(gather_timeout), 0);
 }
 
-/* One that sends less at first repeats its last segment when it hears nothing. */
-static void test_asked_when_it_repeats_its_last(void **state)
+/* One that writes slowly repeats its last segment, but may send more: told of a gap, it would send less. */
+static void test_not_asked_when_it_repeats_its_last(void **state)
 {
 	unsigned int number = flow_find(1, 1);
 
@@ -89,14 +89,12 @@ static void test_asked_when_it_repeats_its_last(void **state)
 	head_make(5);
 	for (unsigned int n = 0; n < 4; n++)
 		send_segment(number, n);
-	assert_int_equal(COUNT(gather_asked), 0);
 	send_segment(number, 3);
-	assert_int_equal(COUNT(gather_asked), 1);
 	assert_int_equal(segments_sent(), 0);
 	send_segment(number, 4);
 	send_segment(number, 5);
 	assert_int_equal(segments_sent(), 6);
-	assert_int_equal(COUNT(gather_timeout), 0);
+	assert_int_equal(COUNT(gather_asked) + COUNT(gather_timeout), 0);
 }
 
 /* Nothing else can be asked for: what is there decides, and it is counted. */
@@ -157,7 +155,7 @@ static void test_gather_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_asked),	 TEST(test_asked_when_it_repeats_its_last),
+		TEST(test_asked),	 TEST(test_not_asked_when_it_repeats_its_last),
 		TEST(test_no_sack),	 TEST(test_asked_in_vain),
 		TEST(test_gather_bytes),
 	};
