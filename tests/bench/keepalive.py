@@ -15,14 +15,17 @@ import targets  # noqa: E402
 MODES = ("direct", "earshot-every", "haproxy", "nginx-proxy")
 SIZES = ("1k", "13k", "100k")
 SHARES = ("0", "10", "50", "67", "100")
+HOT_MODES = ("direct", "earshot-every", *targets.HOT, "haproxy", "nginx-proxy")
 
 
 def parser():
     root = argparse.ArgumentParser(prog="./dev bench keepalive", description=__doc__)
-    root.add_argument("--modes", type=runs.choice_list(targets.MODES), default=list(MODES), metavar="M,...",
-                      help=f"of {', '.join(targets.MODES)} (default: {','.join(MODES)})")
-    root.add_argument("--sizes", type=runs.choice_list(targets.SIZES), default=list(SIZES), metavar="S,...",
-                      help=f"bodies, of {', '.join(targets.SIZES)} (default: {','.join(SIZES)})")
+    root.add_argument("--hot", action="store_true",
+                      help="one hot file, and 1,000 by Zipf's law, with policies that may move connections")
+    root.add_argument("--modes", type=runs.choice_list(targets.MODES), metavar="M,...",
+                      help=f"of {', '.join(targets.MODES)} (default: {','.join(MODES)}; with --hot: {','.join(HOT_MODES)})")
+    root.add_argument("--sizes", type=runs.choice_list(targets.SIZES), metavar="S,...",
+                      help=f"bodies, of {', '.join(targets.SIZES)} (default: {','.join(SIZES)}; with --hot: 1k)")
     root.add_argument("--shares", type=runs.choice_list(SHARES), default=list(SHARES), metavar="P,...",
                       help="percent of the requests that are for another node than the one before")
     root.add_argument("--rounds", type=int, metavar="N", help="default 3")
@@ -71,15 +74,41 @@ def moved(rows, done):
         owned = sum(counters.get("inspect_owned", 0) for counters in counted)
         moves = sum(counters.get("inspect_moved", 0) for counters in counted)
         share = f"{moves / owned:.1%}" if owned else "-"
-        lines.append(f"{row['size']:>5} {row['connection']:10} {row['mode']}: {share} of the requests moved")
+        lines.append(f"{row['size']:>5} {row['connection']:10} {row['mode']}: {share} of the requests moved{why(counted, owned)}"
+                     f"{balance(counted)}")
     return lines
+
+
+def why(counted, owned):
+    """The reasons for which they moved, as far as Earshot told them."""
+    found = {name.removeprefix("inspect_moved_"): sum(counters.get(name, 0) for counters in counted)
+             for name in sorted({name for counters in counted for name in counters if name.startswith("inspect_moved_")})}
+    return f" ({', '.join(f'{name} {count / owned:.2%}' for name, count in found.items())})" if owned and found else ""
+
+
+def balance(counted):
+    """How many requests the busiest node had, to the mean."""
+    by_node = [sum(counters.get(f"inspect_owned@n{number}", 0) for counters in counted)
+               for number in range(1, targets.NODES + 1)]
+    return f", busiest node / mean {max(by_node) * targets.NODES / sum(by_node):.2f}" if sum(by_node) else ""
+
+
+def hot_workloads():
+    """One file; and Zipf's popularity, as the web has it, of files that fit into any node's memory."""
+    return [load.Workload("hot file", ["walk", "0", "0"]),
+            load.Workload("zipf", ["zipf", "0.9"], targets=load.FILES)]
 
 
 def main():
     arguments = parser().parse_args()
     arguments.rounds = arguments.rounds or (1 if arguments.fast else 3)
     arguments.seconds = arguments.seconds or (2 if arguments.fast else 3)
+    arguments.modes = arguments.modes or list(HOT_MODES if arguments.hot else MODES)
+    arguments.sizes = arguments.sizes or (["1k"] if arguments.hot else list(SIZES))
     with runs.world() as world:
+        if arguments.hot:
+            arguments.cells = [(size, workload) for size in arguments.sizes for workload in hot_workloads()]
+            return runs.report(world, arguments, moved)
         # Where a target lives depends on its path, so on the size too.
         lists = {size: homes(world.lab("earshot-every"), size) for size in arguments.sizes}
         arguments.cells = [(size, workload(share, lists[size])) for size in arguments.sizes for share in arguments.shares]

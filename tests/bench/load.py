@@ -13,23 +13,25 @@ ERRORS = ("connect", "read", "write", "timeout", "status")
 CONNECTIONS = 64
 THREADS = 2
 TARGETS = 240  # different URIs of each size: what hashes the URI has something to spread
+FILES = 1000  # that there are of each size
 
 
 @dataclass
 class Workload:
     """What wrk does. `arguments` are wrk.lua's, behind directory and count; `threads` None: one for each connection, so
-    that the script's order of requests is that of each connection."""
+    that the script's order of requests is that of each connection. `targets`: of these it asks."""
 
     name: str
     arguments: list
     threads: int = THREADS
+    targets: int = TARGETS
 
 
 def run(lab, url, directory, workload, seconds, connections=CONNECTIONS):
     """One run; wrk's figures, its CPU time in "client_cpu_s", and the sum of its errors in "errors"."""
     threads = min(workload.threads or connections, connections)
     command = ["wrk", "-t", str(threads), "-c", str(connections), "-d", f"{seconds}s",
-               "--timeout", "10s", "--latency", "-s", SCRIPT, url, "--", directory, str(TARGETS),
+               "--timeout", "10s", "--latency", "-s", SCRIPT, url, "--", directory, str(workload.targets),
                *workload.arguments]
     begin = time.monotonic()
     child = lab.client.popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -26,6 +26,10 @@ EARSHOT = {
     "earshot-uri": ("uri-hash", WORKERS),
     "earshot-every": ("uri-hash", {**WORKERS, "service.inspect": "every", "service.load_bound": 0}),
 }
+# Every request inspected, and the policy's own parameters: what moves, moves because the policy finds that worth it.
+HOT = {f"{policy}-{membership}": (policy, {**WORKERS, "service.inspect": "every"}, membership)
+       for policy in ("wlc", "uri-hash", "lard", "lard-r") for membership in ("static", "corosync")}
+EARSHOT.update(HOT)
 LVS = "lvs-dr"
 DEFAULT_MODES = ("direct", "earshot", "haproxy", "nginx-proxy")
 MODES = ("direct", *EARSHOT, *PROXY_PORTS, LVS)
@@ -83,7 +87,7 @@ def make_docroot(directory):
         first = os.path.join(directory, name, "0")
         with open(first, "wb") as handle:
             handle.write(server.file_content(name, size))
-        for number in range(1, load.TARGETS):
+        for number in range(1, load.FILES):
             os.link(first, os.path.join(directory, name, str(number)))
 
 
@@ -135,14 +139,17 @@ class Targets:
         for node in self.lab(mode).net.nodes if mode in EARSHOT else ():
             for name, value in self.lab(mode).counters(node).items():
                 total[name] = total.get(name, 0) + value
+                if name in ("inspect_owned", "inspect_requests"):
+                    total[f"{name}@{node}"] = value
         return total
 
     def _make(self, key):
         if key == "plain":
             lab = Lab(nodes=NODES + 1, earshot=False, server="none")
         else:
-            policy, settings = EARSHOT[key]
-            lab = Lab(nodes=NODES, policy=policy, settings=settings, server="none")
+            policy, settings, *membership = EARSHOT[key]
+            lab = Lab(nodes=NODES, policy=policy, settings=settings, server="none",
+                      membership=membership[0] if membership else "static")
         self.stack.enter_context(lab)
         # Otherwise a client that connects 30,000 times a second runs out of ports after two seconds.
         netns.set_sysctls(lab.net.client, {"net.ipv4.tcp_tw_reuse": 1})

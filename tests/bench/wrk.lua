@@ -4,6 +4,8 @@
 -- wrk -s wrk.lua URL -- DIRECTORY COUNT walk SHARE NUMBERS NUMBERS...
 --    Asks for targets out of lists of numbers ("3,17,20"), one list a node. A thread has a list of its own, and goes to
 --    the next one for a request with probability SHARE; with SHARE "turn" it takes them in turn.
+-- wrk -s wrk.lua URL -- DIRECTORY COUNT zipf EXPONENT
+--    The N-th target is asked for 1 / N^EXPONENT times as often as the first.
 
 local requests = {}
 local number = 0
@@ -11,6 +13,7 @@ local lists = {}
 local share
 local at = 1
 local threads = 0
+local popularity = {}
 
 function setup(thread)
    thread:set("id", threads)
@@ -35,13 +38,37 @@ function init(args)
          lists[#lists + 1] = list
       end
    end
+   if connection == "zipf" then
+      local sum = 0
+      for i = 1, count do
+         sum = sum + 1 / i ^ tonumber(args[4])
+         popularity[i] = sum
+      end
+   end
    -- Threads must not march through the targets side by side.
    math.randomseed(tonumber(tostring({}):sub(8)) or os.time())
    number = math.random(count)
    at = #lists > 0 and id % #lists + 1 or 1
 end
 
+-- The first target whose share, with those before it, reaches a random one.
+local function popular()
+   local wanted, low, high = math.random() * popularity[#popularity], 1, #popularity
+   while low < high do
+      local middle = math.floor((low + high) / 2)
+      if popularity[middle] < wanted then
+         low = middle + 1
+      else
+         high = middle
+      end
+   end
+   return requests[low]
+end
+
 function request()
+   if #popularity > 0 then
+      return popular()
+   end
    if share then
       local list = lists[at]
       if share == "turn" then
