@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "inspector/policy/stay.h"
 #include "sim/frontend.h"
 
 #define ES_LARGE_RESPONSE (64 * 1024) /* from here on, content is a matter of the disk (CAP's DB) */
@@ -24,6 +25,7 @@ struct es_message {
 
 struct es_inspector {
 	void *state;
+	struct es_policy_settings settings;
 	struct es_targets *targets;
 	struct es_random random;
 	struct es_load load[ES_NODES_MAX];
@@ -45,11 +47,14 @@ static int es_inspector_init(struct es_inspector *inspector, const struct es_sim
 			     unsigned int number)
 {
 	const struct es_policy *policy = params->policy;
-	struct es_policy_settings settings = params->settings;
+	struct es_policy_settings *settings = &inspector->settings;
 	int rc = 0;
 
-	settings.handover_cost = (unsigned int)params->handover_cost;
-	settings.load_bound = (unsigned int)params->load_bound;
+	*settings = params->settings;
+	settings->handover_cost = (unsigned int)params->handover_cost;
+	settings->load_bound = (unsigned int)params->load_bound;
+	/* A single one sees the nodes as they are: there is nothing to settle. */
+	settings->settle_ms = params->inspectors > 1 ? (unsigned int)params->settle_ms : 0;
 	inspector->random.state = (__u64)params->seed * 1000003 + number;
 	for (unsigned int i = 0; i < (unsigned int)params->nodes; i++) {
 		inspector->node[i].weight = 100;
@@ -57,11 +62,12 @@ static int es_inspector_init(struct es_inspector *inspector, const struct es_sim
 		rc = es_load_init(&inspector->load[i]);
 		if (rc)
 			return rc;
+		es_load_settle(&inspector->load[i], settings->settle_ms);
 	}
 	if (policy->needs_targets)
 		rc = es_targets_new((size_t)params->targets, &inspector->targets);
 	if (!rc && policy->new)
-		rc = policy->new (&settings, &inspector->state);
+		rc = policy->new (settings, &inspector->state);
 	return rc;
 }
 
@@ -180,7 +186,7 @@ static void es_file_describe(struct es_request_view *request, const struct es_si
 }
 
 int es_frontend_route(struct es_frontend *frontend, unsigned int inspector, const struct es_sim_file *file,
-		      __u64 size_bytes, __u64 flow_hash, int current, __u64 now_ns)
+		      __u64 size_bytes, __u64 flow_hash, int current, __u64 now_ns, enum es_move_why *ret_why)
 {
 	struct es_inspector *self = &frontend->inspector[inspector];
 	struct es_request_view request = {.flow_hash = flow_hash, .current = current};
@@ -192,6 +198,8 @@ int es_frontend_route(struct es_frontend *frontend, unsigned int inspector, cons
 		.now_ns = now_ns,
 		.random = &self->random,
 		.targets = self->targets,
+		.settings = &self->settings,
+		.why = &request.why,
 	};
 	int node;
 
@@ -203,8 +211,17 @@ int es_frontend_route(struct es_frontend *frontend, unsigned int inspector, cons
 		frontend->count.fallbacks++;
 		node = es_policy_fallback(&request, &view);
 	}
-	if (node >= 0 && frontend->inspector_count > 1)
+	if (node < 0)
+		return node;
+	*ret_why = current >= 0 ? es_stay_why(&request, &view, request.why) : ES_MOVE_LOCALITY;
+	if (frontend->inspector_count == 1)
+		return node;
+	if (current < 0 || node == current) {
 		es_load_sent(&self->load[node], request.cost, now_ns, &self->node[node]);
+	} else {
+		es_load_moved(&self->load[current], -1, request.cost, &self->node[current]);
+		es_load_moved(&self->load[node], 1, request.cost, &self->node[node]);
+	}
 	return node;
 }
 

@@ -22,9 +22,11 @@ void es_frontend_free(struct es_frontend **frontend);
  * node that has it */
 unsigned int es_frontend_inspector(const struct es_frontend *frontend, __u64 flow_hash, int current);
 
-/* es_frontend_route() - the node; -1 if there is none. What was proposed waits for es_frontend_say(). */
+/* es_frontend_route() - the node; -1 if there is none. @ret_why: why the connection moves, if it does. What was
+ * proposed waits for es_frontend_say(). */
 int es_frontend_route(struct es_frontend *frontend, unsigned int inspector, const struct es_sim_file *file,
-		      __u64 size_bytes, __u64 flow_hash, int current, __u64 now_ns);
+		      __u64 size_bytes, __u64 flow_hash, int current, __u64 now_ns,
+		      enum es_move_why *ret_why);
 
 /* es_frontend_say() - put this inspector's proposals on the bus; returns 1 if there are any, which are to be
  * heard one bus delay later, 0 if not, or -ENOMEM */

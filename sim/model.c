@@ -114,6 +114,8 @@ static void es_tally_add(struct es_sim_tally *sum, const struct es_sim_tally *ta
 	sum->disk_reads += tally->disk_reads;
 	sum->bytes += tally->bytes;
 	sum->moves += tally->moves;
+	for (int k = 0; k < ES_MOVE_WHY_COUNT; k++)
+		sum->moves_why[k] += tally->moves_why[k];
 	sum->active_ns += tally->active_ns;
 	for (int k = 0; k < ES_STATION_COUNT; k++)
 		sum->busy_ns[k] += tally->busy_ns[k];
@@ -130,6 +132,8 @@ static struct es_sim_tally es_tally_since(const struct es_sim_tally *now, const 
 	d.disk_reads -= before->disk_reads;
 	d.bytes -= before->bytes;
 	d.moves -= before->moves;
+	for (int k = 0; k < ES_MOVE_WHY_COUNT; k++)
+		d.moves_why[k] -= before->moves_why[k];
 	d.active_ns -= before->active_ns;
 	for (int k = 0; k < ES_STATION_COUNT; k++)
 		d.busy_ns[k] -= before->busy_ns[k];
@@ -186,7 +190,7 @@ static void es_client_open(struct es_sim *sim, __u32 i)
 /* --- nodes */
 
 /* The connection is at @node from now on; returns the CPU time that this costs there. */
-static __u64 es_client_connect(struct es_sim *sim, struct es_client *client, int node)
+static __u64 es_client_connect(struct es_sim *sim, struct es_client *client, int node, enum es_move_why why)
 {
 	const struct es_sim_params *params = sim->params;
 	int old = client->node;
@@ -199,6 +203,7 @@ static __u64 es_client_connect(struct es_sim *sim, struct es_client *client, int
 		return es_us(params->cpu_connect_us);
 	sim->node[old].connections--;
 	sim->total[node].moves++;
+	sim->total[node].moves_why[why]++;
 	es_station_work(&sim->node[old].station[ES_CPU], sim->now_ns, es_us(params->cpu_handover_us));
 	return es_us(params->cpu_handover_us);
 }
@@ -210,6 +215,7 @@ static void es_sim_ask(struct es_sim *sim, __u32 i)
 	__u32 number = es_client_file(sim, client);
 	const struct es_sim_file *file = &sim->workload->file[number];
 	__u64 size = sim->workload->size[number];
+	enum es_move_why why = ES_MOVE_LOCALITY;
 	int node = client->node;
 	__u64 work_ns;
 
@@ -218,7 +224,7 @@ static void es_sim_ask(struct es_sim *sim, __u32 i)
 		int said;
 
 		node = es_frontend_route(sim->front, inspector, file, size, client->flow_hash, client->node,
-					 sim->now_ns);
+					 sim->now_ns, &why);
 		said = es_frontend_say(sim->front, inspector);
 		if (said < 0 || node < 0) {
 			sim->error = said < 0 ? said : -ENETUNREACH;
@@ -230,7 +236,7 @@ static void es_sim_ask(struct es_sim *sim, __u32 i)
 		else if (said)
 			es_sim_at(sim, sim->now_ns + sim->bus_ns, ES_HEAR, 0);
 	}
-	work_ns = es_client_connect(sim, client, node) + es_us(params->cpu_request_us) +
+	work_ns = es_client_connect(sim, client, node, why) + es_us(params->cpu_request_us) +
 		  es_us(params->cpu_packet_us * (double)es_sim_packets(size));
 	if (file->is_dynamic)
 		work_ns += es_us(params->dynamic_cpu_ms * 1e3);

@@ -20,6 +20,7 @@ struct es_sim_tally {
 	__u64 disk_reads;
 	__u64 bytes;
 	__u64 moves;
+	__u64 moves_why[ES_MOVE_WHY_COUNT];
 	double active_ns;
 	__u64 busy_ns[ES_STATION_COUNT];
 };

@@ -30,6 +30,9 @@ const struct es_sim_param es_sim_param_list[] = {
 	 1, 0, 1e6, ES_FIELD(handover_cost), ES_WHOLE, g_cluster},
 	{"load-bound", "PCT", "load_bound as in earshot.conf (uri-hash), percent; 0: none", 0, 0, 1e6,
 	 ES_FIELD(load_bound), ES_WHOLE, g_cluster},
+	{"settle-ms", "MS",
+	 "settle_ms as in earshot.conf, of several inspectors; 0: loads count as they are at each moment",
+	 100, 0, 1e5, ES_FIELD(settle_ms), ES_WHOLE, g_cluster},
 
 	{"inspectors", "I", "inspectors; 1: the papers' front-end, which knows all loads exactly", 1, 1,
 	 ES_NODES_MAX, ES_FIELD(inspectors), ES_WHOLE, g_front},

@@ -22,6 +22,7 @@ struct es_sim_params {
 	double warmup;
 	double handover_cost;
 	double load_bound;
+	double settle_ms;
 	double inspectors;
 	double bus_delay_ms;
 	double publish_ms;

@@ -73,6 +73,7 @@ struct es_conf_inspector {
 	unsigned int connection_rate;
 	unsigned int decision_entries; /* 0: es_conf_decision_entries() knows */
 	unsigned int race_window_ms;
+	unsigned int settle_ms; /* what loads of open connections are means over */
 	enum es_conf_poison poison;
 	unsigned int target_entries;	       /* of each service's target table */
 	unsigned int url_entries;	       /* of each service's URL table */

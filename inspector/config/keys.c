@@ -153,6 +153,8 @@ static const struct es_conf_key inspector_keys[] = {
 	       NULL),
 	NUMBER(inspector, race_window_ms, "50", 0, 10000, "milliseconds", NULL),
 	CHOICE(inspector, poison, "serve", poisons),
+	NUMBER(inspector, settle_ms, "100", 10, 10000, "milliseconds",
+	       "loads count as they are at each moment"),
 	VALUE(inspector, program_group, OPTIONAL, TEXT),
 	{.name = NULL},
 };

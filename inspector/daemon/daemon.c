@@ -103,6 +103,7 @@ static int es_daemon_first_conf(struct es_daemon *d, struct es_conf_error *err)
 	rc = es_daemon_load(&d->options, &d->keys, &d->conf, &self, err);
 	if (rc)
 		return rc;
+	es_daemon_route_settle(&d->route, d->conf->inspector.settle_ms);
 	is_static = d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC;
 	rc = es_cluster_new(d->conf, self, is_static ? 1 : 0, is_static ? NULL : nobody, NULL, &d->cluster);
 	if (rc)

@@ -46,7 +46,10 @@ static int are_used(const struct es_conf *conf)
 		const struct es_conf_service *service = &conf->services[i];
 		const struct es_policy *policy = es_policy_find(service->policy);
 
-		if ((policy && policy->needs_loads) || service->admit_low || service->admit_normal)
+		if (policy && (policy->needs_loads == ES_LOADS_IF_BOUND ? service->load_bound > 0
+									: policy->needs_loads))
+			return 1;
+		if (service->admit_low || service->admit_normal)
 			return 1;
 	}
 	return conf->plugin_count > 0;

@@ -21,6 +21,12 @@ void es_daemon_route_fini(struct es_daemon_route *route)
 		es_load_fini(&route->load[i]);
 }
 
+void es_daemon_route_settle(struct es_daemon_route *route, unsigned int settle_ms)
+{
+	for (unsigned int i = 0; i < ES_NODES_MAX; i++)
+		es_load_settle(&route->load[i], settle_ms);
+}
+
 void es_daemon_route_heard(struct es_daemon_route *route, unsigned int node)
 {
 	if (node < ES_NODES_MAX)

@@ -17,6 +17,9 @@ struct es_daemon_route {
 int es_daemon_route_init(struct es_daemon_route *route);
 void es_daemon_route_fini(struct es_daemon_route *route);
 
+/* es_daemon_route_settle() - loads that last are means over so long */
+void es_daemon_route_settle(struct es_daemon_route *route, unsigned int settle_ms);
+
 /* es_daemon_route_heard() - another inspector has given a request to @node */
 void es_daemon_route_heard(struct es_daemon_route *route, unsigned int node);
 

@@ -47,6 +47,7 @@ void es_handover_sender_free(struct es_handover_sender **sender);
  * what the answer acknowledges ends
  * @moved: a later request, of a connection that was on another node
  * @unsafe: it must not be executed twice; for this node alone, it is not in the message
+ * @why: an enum es_move_why, of a request that moves its connection; for this node alone
  * @repeat: this node was given the request before; its client has sent it again
  */
 struct es_handover_order {
@@ -63,6 +64,7 @@ struct es_handover_order {
 	uint8_t pin;
 	uint8_t moved;
 	uint8_t unsafe;
+	uint8_t why;
 	uint8_t repeat;
 	struct es_rejection rejection;
 };

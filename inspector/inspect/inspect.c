@@ -120,8 +120,8 @@ void es_inspect_order(const struct es_inspector *in, const struct es_record *rec
 	ret->moves = record->moves;
 }
 
-void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
-		     unsigned int target, const struct es_handover_order *order)
+static void es_inspect_remember(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+				unsigned int target, const struct es_handover_order *order)
 {
 	unsigned long long n = atomic_load_explicit(&in->sent_to[target], memory_order_relaxed);
 	__u32 forgotten_ms = es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1,
@@ -130,8 +130,29 @@ void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, 
 	/* Its client may still send it again, or the rest of it. */
 	if (forgotten_ms < in->cluster->conf->datapath.cookie_lifetime_s * 1000)
 		es_inspect_count(in, ES_WORKER_decisions_early);
-	es_route_sent(&in->router, target, order->cost, in->now_ns);
 	atomic_store_explicit(&in->sent_to[target], n + 1, memory_order_relaxed);
+}
+
+void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+		     unsigned int target, const struct es_handover_order *order)
+{
+	es_inspect_remember(in, flow_hash, cookie, first_seq, target, order);
+	es_route_sent(&in->router, target, order->cost, in->now_ns);
+}
+
+void es_inspect_note_moved(struct es_inspector *in, const struct es_gather *g)
+{
+	static const enum es_worker_counter counters[ES_MOVE_WHY_COUNT] = {
+		[ES_MOVE_LOCALITY] = ES_WORKER_moved_locality, [ES_MOVE_LOAD] = ES_WORKER_moved_load,
+		[ES_MOVE_DRAIN] = ES_WORKER_moved_drain,       [ES_MOVE_RULE] = ES_WORKER_moved_rule,
+		[ES_MOVE_HOME] = ES_WORKER_moved_home,
+	};
+
+	es_inspect_count(in, ES_WORKER_moved);
+	if (g->order.why < ES_MOVE_WHY_COUNT)
+		es_inspect_count(in, counters[g->order.why]);
+	es_inspect_remember(in, g->flow_hash, g->cookie, g->first_seq, g->target, &g->order);
+	es_route_moved(&in->router, g->target, g->order.cost);
 }
 
 void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
@@ -238,6 +259,7 @@ void es_inspect_complete(struct es_inspector *in, const struct es_request_view *
 	es_order_bound(in, request, first_seq, order);
 	es_order_weigh(in, request, order);
 	es_order_measure(in, request, order);
+	order->why = (uint8_t)request->why;
 }
 
 /* The same for a request that comes again. One that had to be gathered is not gathered twice for this. */

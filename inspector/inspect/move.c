@@ -180,8 +180,7 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, ui
 	g->order.moved = 1;
 	if (g->order.moves < UINT16_MAX)
 		g->order.moves++;
-	es_inspect_count(in, ES_WORKER_moved);
-	es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, g->target, &g->order);
+	es_inspect_note_moved(in, g);
 	es_inspect_send_gathered(in, g, g->target);
 	es_gather_remove(in->gathers, g);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include "inspector/inspect/route.h"
+#include "inspector/policy/stay.h"
 
 static void es_router_policies_fini(struct es_router *router)
 {
@@ -23,16 +24,17 @@ static int es_router_policies_init(struct es_router *router)
 
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		const struct es_policy *policy = es_policy_find(conf->services[i].policy);
-		struct es_policy_settings settings;
+		struct es_policy_settings *settings = &router->settings[i];
 
 		if (!policy)
 			return -ENOENT;
-		es_policy_defaults(policy, &settings);
+		es_policy_defaults(policy, settings);
 		if (conf->services[i].parameters.count)
-			memcpy(settings.param, conf->services[i].params, sizeof(settings.param));
-		settings.load_bound = conf->services[i].load_bound;
-		settings.handover_cost = conf->services[i].handover_cost;
-		rc = policy->new ? policy->new (&settings, &router->state[i]) : 0;
+			memcpy(settings->param, conf->services[i].params, sizeof(settings->param));
+		settings->load_bound = conf->services[i].load_bound;
+		settings->handover_cost = conf->services[i].handover_cost;
+		settings->settle_ms = conf->inspector.settle_ms;
+		rc = policy->new ? policy->new (settings, &router->state[i]) : 0;
 		if (rc)
 			return rc;
 		router->policy[i] = policy;
@@ -167,34 +169,49 @@ static int es_route_plugins(struct es_router *router, unsigned int service, stru
 	}
 }
 
-int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
-	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
+static int es_route_decide(struct es_router *router, unsigned int service, struct es_request_view *request,
+			   const struct es_cluster_view *view, struct es_rejection *ret_rejection)
 {
 	struct es_request_view before;
-	struct es_cluster_view view;
-	int node = -1;
+	int node;
 
-	es_router_view(router, now_ns, &view);
-	view.targets = router->cluster->targets[service];
-	view.explain = explain;
-	node = es_route_rules(router, service, request, &view, ret_rejection);
+	node = es_route_rules(router, service, request, view, ret_rejection);
+	*view->why = ES_MOVE_RULE;
 	if (node != ES_RULES_PASS)
 		return node;
 	before = *request;
-	node = es_route_plugins(router, service, request, &view, ret_rejection);
-	if (node == ES_ROUTE_MORE && explain) {
+	node = es_route_plugins(router, service, request, view, ret_rejection);
+	if (node == ES_ROUTE_MORE && view->explain) {
 		*request = before; /* nobody will gather it */
 		request->truncated = 1;
-		node = es_route_plugins(router, service, request, &view, ret_rejection);
+		node = es_route_plugins(router, service, request, view, ret_rejection);
 	}
 	if (node != -1)
 		return node;
+	*view->why = ES_MOVE_LOCALITY;
 	if (request->uri)
-		node = router->policy[service]->route(router->state[service], request, &view);
+		node = router->policy[service]->route(router->state[service], request, view);
 	/* A policy that names a node that is none must not cost the client its request. */
-	return node >= 0 && es_view_is_target(request, &view, (unsigned int)node)
+	return node >= 0 && es_view_is_target(request, view, (unsigned int)node)
 		       ? node
-		       : es_policy_fallback(request, &view);
+		       : es_policy_fallback(request, view);
+}
+
+int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
+	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
+{
+	struct es_cluster_view view;
+	int node;
+
+	es_router_view(router, now_ns, &view);
+	view.targets = router->cluster->targets[service];
+	view.settings = &router->settings[service];
+	view.why = &request->why;
+	view.explain = explain;
+	node = es_route_decide(router, service, request, &view, ret_rejection);
+	if (node >= 0 && request->current >= 0 && node != request->current)
+		request->why = es_stay_why(request, &view, request->why);
+	return node;
 }
 
 int es_route_again(struct es_router *router, unsigned int service, struct es_request_view *request,
@@ -225,4 +242,14 @@ void es_route_sent(struct es_router *router, unsigned int node, unsigned int cos
 {
 	if (node < ES_NODES_MAX && router->shared && router->shared->load)
 		es_load_sent(&router->shared->load[node], cost, now_ns, &router->node[node]);
+}
+
+void es_route_moved(struct es_router *router, unsigned int node, unsigned int cost)
+{
+	unsigned int self = router->cluster->self;
+
+	if (node >= ES_NODES_MAX || !router->shared || !router->shared->load)
+		return;
+	es_load_moved(&router->shared->load[self], -1, cost, &router->node[self]);
+	es_load_moved(&router->shared->load[node], 1, cost, &router->node[node]);
 }

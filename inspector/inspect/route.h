@@ -28,6 +28,7 @@ struct es_router {
 	const struct es_route_shared *shared;
 	const struct es_policy *policy[ES_CONF_SERVICES_MAX];
 	void *state[ES_CONF_SERVICES_MAX];
+	struct es_policy_settings settings[ES_CONF_SERVICES_MAX];
 	struct es_plugins_thread *plugins;
 	struct es_rules *rules;
 	struct es_random random;
@@ -52,7 +53,7 @@ void es_request_describe(struct es_request_view *request, const struct es_http_h
 
 /**
  * es_route() - the node for a request, as rules, plugins and @service's policy say, in this order; -1 if none
- * @request gets what rules and URL table know of it, its cost among that. ES_ROUTE_REJECT and @ret_rejection
+ * @request gets why its connection moves, if it does, and what rules and URL table know of it, its cost among that. ES_ROUTE_REJECT and @ret_rejection
  * if a rule refuses it; ES_ROUTE_MORE if a plugin wants more of it, never if it is truncated. What is no
  * HTTP/1.x is shown to the plugins only. The caller says with es_route_sent() if the request went to the
  * node.
@@ -74,5 +75,8 @@ int es_route_fallback(struct es_router *router, const struct es_request_view *re
 
 /* es_route_sent() - a request was given to @node */
 void es_route_sent(struct es_router *router, unsigned int node, unsigned int cost, unsigned long long now_ns);
+
+/* es_route_moved() - a connection that this node had was given to @node, with a request of @cost */
+void es_route_moved(struct es_router *router, unsigned int node, unsigned int cost);
 
 #endif

@@ -58,7 +58,12 @@ struct es_worker;
 	X(client_reset, "incomplete first requests whose client has given the connection up")                \
 	X(gather_asked, "requests longer than what a client sends unheard, of which more was asked for")     \
 	X(gather_full, "requests decided in part: longer than gather_bytes, or than what the client sends")  \
-	X(head_long, "requests with more headers than the 256 that rules and plugins see")
+	X(head_long, "requests with more headers than the 256 that rules and plugins see")                   \
+	X(moved_locality, "later requests that moved their connection to their content")                     \
+	X(moved_load, "later requests that moved their connection to a node with less to do")                \
+	X(moved_drain, "later requests that moved their connection as the node takes none any more")         \
+	X(moved_rule, "later requests that moved their connection as a rule or plugin said")                 \
+	X(moved_home, "later requests that moved their connection to where their content has gone")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,

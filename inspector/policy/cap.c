@@ -10,10 +10,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "inspector/policy/list.h"
+#include "inspector/policy/stay.h"
 #include "inspector/policy/turns.h"
 
 struct es_cap {
-	unsigned int handover_cost;
 	struct es_turns turns[ES_CLASS_COUNT];
 };
 
@@ -28,9 +28,9 @@ static int es_cap_new(const struct es_policy_settings *settings, void **ret_stat
 {
 	struct es_cap *cap = calloc(1, sizeof(*cap));
 
+	(void)settings;
 	if (!cap)
 		return -ENOMEM;
-	cap->handover_cost = settings->handover_cost;
 	*ret_state = cap;
 	return 0;
 }
@@ -42,12 +42,12 @@ static int es_cap_route(void *state, const struct es_request_view *request,
 	struct es_cap *cap = state;
 
 	es_explain(view, "the request is %s", es_class_names[class]);
-	if (class == ES_CLASS_NORMAL && cap->handover_cost && request->current >= 0 &&
-	    es_view_is_target(request, view, (unsigned int)request->current)) {
+	if (class == ES_CLASS_NORMAL && es_stay_is_free(request, view)) {
 		es_explain(view, "the connection is at #%d, and a normal request is no reason to move it",
 			   request->current);
 		return request->current;
 	}
+	es_view_why(view, ES_MOVE_LOAD);
 	return es_turns_next(&cap->turns[class], request, view);
 }
 

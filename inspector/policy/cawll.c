@@ -3,8 +3,9 @@
  * Policy `cawll`: content-aware weighted least load, LVS-CAD section 5.1. The node with the least load by
  * weight, where load is what the requests in progress cost, by content, and not how many they are.
  *
- * As in the paper, what moving a connection costs does not count (CAHRD has that). The load is that before
- * the request. Of nodes with the same load the one that has the connection serves.
+ * In the paper, what moving a connection costs does not count (CAHRD has that); here handover_cost does, in
+ * requests that cost as much as this one. The load is that before the request. Of nodes with the same load
+ * the one that has the connection serves.
  */
 #include "inspector/policy/list.h"
 #include "inspector/policy/lvs_cad.h"
@@ -12,23 +13,9 @@
 int es_least_if_given(const struct es_request_view *request, const struct es_cluster_view *view, double cost,
 		      double handoff_cost, const struct es_node_set *among)
 {
-	unsigned int start = view->count ? (unsigned int)(request->target % view->count) : 0;
-	double least = 0;
-	int best = -1;
+	const struct es_stay stay = {.measure = ES_MEASURE_LOAD, .add = cost, .cost = handoff_cost};
 
-	for (unsigned int i = 0; i < view->count; i++) {
-		unsigned int node = (start + i) % view->count;
-		double load;
-
-		if ((among && !es_node_set_has(*among, node)) || !es_view_is_target(request, view, node))
-			continue;
-		load = es_load_if_given(request, view, node, cost, handoff_cost);
-		if (best < 0 || load < least || (load <= least && (int)node == request->current)) {
-			best = (int)node;
-			least = load;
-		}
-	}
-	return best;
+	return es_stay_pick(request, view, &stay, among);
 }
 
 int es_cawll_pick(const struct es_request_view *request, const struct es_cluster_view *view,
@@ -50,7 +37,8 @@ static int es_cawll_route(void *state, const struct es_request_view *request,
 			  const struct es_cluster_view *view)
 {
 	(void)state;
-	return es_cawll_pick(request, view, 0);
+	/* A request as this one is what handover_cost counts in. */
+	return es_cawll_pick(request, view, es_stay_requests(view).cost * request->cost);
 }
 
 const struct es_policy es_policy_cawll = {

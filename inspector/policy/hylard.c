@@ -52,77 +52,62 @@ static int es_hylard_new(const struct es_policy_settings *settings, void **ret_s
 /* How many requests more has @node than @other? */
 static double es_hylard_excess(const struct es_cluster_view *view, int node, int other)
 {
-	return es_view_measure(view, (unsigned int)node, ES_MEASURE_ACTIVE) -
-	       es_view_measure(view, (unsigned int)other, ES_MEASURE_ACTIVE);
+	return es_view_at_least(view, (unsigned int)node, ES_MEASURE_ACTIVE) -
+	       es_view_at_most(view, (unsigned int)other, ES_MEASURE_ACTIVE);
 }
 
 /* LARD/R's part: the set's least loaded node, or @least, which joins. */
-static int es_hylard_replicate(const struct es_hylard *hylard, const struct es_request_view *request,
-			       const struct es_cluster_view *view, int least, struct es_node_set *nodes)
+static void es_hylard_replicate(const struct es_hylard *hylard, const struct es_request_view *request,
+				const struct es_cluster_view *view, const struct es_target_set *set,
+				int least, struct es_node_set *nodes)
 {
-	int node = es_policy_least(request, view, ES_MEASURE_ACTIVE, nodes);
+	int node = es_set_least(request, view, ES_MEASURE_ACTIVE, nodes);
 
 	if (node == least)
-		return node;
+		return;
 	if (node >= 0) {
 		double excess = es_hylard_excess(view, node, least);
 
 		es_explain(view, "of the set #%d has the least, %.1f requests more than #%d (M = %g)", node,
 			   excess, least, hylard->overload);
-		if (excess < hylard->overload)
-			return node;
+		if (excess < hylard->overload || !es_set_may_change(view, set))
+			return;
 	}
 	es_set_change(request, view, ES_TARGET_ADD, (unsigned int)least, 0);
 	es_node_set_add(nodes, (unsigned int)least);
-	return least;
-}
-
-/* What moving the connection costs: it stays if it may. */
-static int es_hylard_stay(const struct es_hylard *hylard, const struct es_request_view *request,
-			  const struct es_cluster_view *view, int node, struct es_node_set nodes)
-{
-	int current = request->current;
-	double excess;
-
-	if (current < 0 || current == node || !es_node_set_has(nodes, (unsigned int)current))
-		return node;
-	excess = es_hylard_excess(view, current, node);
-	es_explain(view,
-		   "the connection is at #%d of the set, which has %.1f requests more than #%d (P = %g)",
-		   current, excess, node, hylard->handoff);
-	return excess <= hylard->handoff ? current : node;
 }
 
 static int es_hylard_route(void *state, const struct es_request_view *request,
 			   const struct es_cluster_view *view)
 {
-	int least = es_policy_least(request, view, ES_MEASURE_ACTIVE, NULL);
 	const struct es_hylard *hylard = state;
+	/* P: so many requests more are no reason to move an open connection; below 0 there is no such check. */
+	const struct es_stay stay = {.cost = hylard->handoff > 0 ? hylard->handoff : 0};
+	int least, most;
 	struct es_target_set set;
 	struct es_node_set nodes;
-	int node, most;
 
-	if (least < 0)
-		return -1;
-	if (!es_set_find(request, view, (unsigned int)least, &set))
+	if (!es_set_find(request, view, &stay, &set, &least))
 		return least;
 	nodes = es_set_targets(request, view, set.nodes);
+	least = es_set_least(request, view, ES_MEASURE_ACTIVE, NULL);
+	if (least < 0)
+		return -1;
 	if ((double)request->size_bytes >= hylard->threshold_bytes) {
 		es_explain(view, "%llu bytes: a large file (threshold = %g KB), for one node",
 			   (unsigned long long)request->size_bytes, hylard->threshold_bytes / 1024);
-		node = es_policy_least(request, view, ES_MEASURE_ACTIVE, &nodes);
-		if (node < 0) {
+		if (es_node_set_is_empty(nodes)) {
 			es_set_change(request, view, ES_TARGET_MOVE, (unsigned int)least,
 				      es_set_first(set.nodes));
-			return least;
+			es_node_set_add(&nodes, (unsigned int)least);
 		}
 	} else {
-		node = es_hylard_replicate(hylard, request, view, least, &nodes);
-		node = es_hylard_stay(hylard, request, view, node, nodes);
+		es_hylard_replicate(hylard, request, view, &set, least, &nodes);
 	}
 	most = es_set_most(view, ES_MEASURE_ACTIVE, 0, nodes);
 	es_set_shrink(request, view, &set, nodes, most, hylard->keep_s, "Q");
-	return node;
+	return hylard->handoff < 0 ? es_stay_pick(request, view, &stay, &nodes)
+				   : es_set_serve(request, view, &stay, &set, nodes);
 }
 
 const struct es_policy es_policy_hylard = {

@@ -6,7 +6,8 @@
  * n.load >= 2 * T_high; but not to one that has as much to do.
  *
  * Load is requests in progress, for a node of weight 100. Beyond the paper: a target whose node may not be
- * given the request goes to the least loaded one. If a set has several nodes, as another policy had left
+ * given the request goes to the least loaded one. An imbalance counts only when it has lasted, and a target
+ * that has just moved rests (sets.h); what is open stays or follows by the rule of stay.h. If a set has several nodes, as another policy had left
  * them, the least loaded of them is n. The paper bounds what is admitted to the cluster, (count - 1) * T_high
  * + T_low - 1 connections, so that not all nodes can pass 2 * T_high; that is not for a policy to do.
  */
@@ -38,8 +39,8 @@ int es_lard_new(const struct es_policy_settings *settings, void **ret_state)
 int es_lard_is_imbalance(const struct es_lard *lard, const struct es_cluster_view *view, unsigned int node,
 			 unsigned int least)
 {
-	double load = es_view_measure(view, node, ES_MEASURE_ACTIVE);
-	double idle = es_view_measure(view, least, ES_MEASURE_ACTIVE);
+	double load = es_view_at_least(view, node, ES_MEASURE_ACTIVE);
+	double idle = es_view_at_most(view, least, ES_MEASURE_ACTIVE);
 
 	if (idle >= load) {
 		es_explain(view, "#%u has %.1f requests, and no node has fewer", node, load);
@@ -60,26 +61,50 @@ int es_lard_is_imbalance(const struct es_lard *lard, const struct es_cluster_vie
 	return 0;
 }
 
+struct es_node_set es_lard_spared(const struct es_lard *lard, const struct es_request_view *request,
+				  const struct es_cluster_view *view)
+{
+	struct es_node_set spared = {};
+	int current = request->current;
+
+	if (current >= 0 && es_view_settle_ms(view) &&
+	    es_view_is_target(request, view, (unsigned int)current) &&
+	    es_view_lasting(view, (unsigned int)current, ES_MEASURE_ACTIVE) < lard->low)
+		es_node_set_add(&spared, (unsigned int)current);
+	return spared;
+}
+
 static int es_lard_route(void *state, const struct es_request_view *request,
 			 const struct es_cluster_view *view)
 {
-	int least = es_policy_least(request, view, ES_MEASURE_ACTIVE, NULL);
+	const struct es_stay stay = es_stay_requests(view);
+	int least, node;
 	const struct es_lard *lard = state;
+	struct es_node_set nodes, homes = {};
 	struct es_target_set set;
-	struct es_node_set nodes;
-	int node;
 
-	if (least < 0)
-		return -1;
-	if (!es_set_find(request, view, (unsigned int)least, &set))
+	if (!es_set_find(request, view, &stay, &set, &least))
 		return least;
 	nodes = es_set_targets(request, view, set.nodes);
-	node = es_policy_least(request, view, ES_MEASURE_ACTIVE, &nodes);
-	if (node >= 0 && !es_lard_is_imbalance(lard, view, (unsigned int)node, (unsigned int)least))
-		return node;
+	node = es_set_least(request, view, ES_MEASURE_ACTIVE, &nodes);
+	least = es_set_least(request, view, ES_MEASURE_ACTIVE, NULL);
+	if (least < 0)
+		return -1;
+	if (node >= 0) {
+		if (!es_lard_is_imbalance(lard, view, (unsigned int)node, (unsigned int)least))
+			return es_set_serve(request, view, &stay, &set, nodes);
+		if (!es_set_may_change(view, &set)) {
+			struct es_node_set spared = es_lard_spared(lard, request, view);
+
+			for (unsigned int i = 0; i < ES_NODES_MAX / 64; i++)
+				set.former.bits[i] |= spared.bits[i];
+			return es_set_serve(request, view, &stay, &set, nodes);
+		}
+	}
 	es_set_change(request, view, ES_TARGET_MOVE, (unsigned int)least,
 		      node >= 0 ? (unsigned int)node : es_set_first(set.nodes));
-	return least;
+	es_node_set_add(&homes, (unsigned int)least);
+	return es_stay_among(request, view, &stay, homes, nodes);
 }
 
 const struct es_policy es_policy_lard = {

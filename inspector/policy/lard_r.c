@@ -6,8 +6,8 @@
  * loaded one.
  *
  * As published, the most loaded node is the one before a node joined, and lastMod is written last: an old set
- * of one node that is too busy moves, as with LARD, and grows only when it is too busy again within K. Load
- * and nodes that are away: lard.c, sets.h.
+ * of one node that is too busy moves, as with LARD, and grows only when it is too busy again within K. Load,
+ * nodes that are away, connections that are open: lard.c, sets.h, stay.h.
  */
 #include <stdlib.h>
 #include "inspector/policy/lard.h"
@@ -24,26 +24,27 @@ static const struct es_policy_param es_lard_r_params[] = {
 static int es_lard_r_route(void *state, const struct es_request_view *request,
 			   const struct es_cluster_view *view)
 {
-	int least = es_policy_least(request, view, ES_MEASURE_ACTIVE, NULL);
+	const struct es_stay stay = es_stay_requests(view);
+	int least, node, most;
 	const struct es_lard *lard = state;
 	struct es_target_set set;
 	struct es_node_set nodes;
-	int node, most;
 
-	if (least < 0)
-		return -1;
-	if (!es_set_find(request, view, (unsigned int)least, &set))
+	if (!es_set_find(request, view, &stay, &set, &least))
 		return least;
 	nodes = es_set_targets(request, view, set.nodes);
-	node = es_policy_least(request, view, ES_MEASURE_ACTIVE, &nodes);
+	node = es_set_least(request, view, ES_MEASURE_ACTIVE, &nodes);
+	least = es_set_least(request, view, ES_MEASURE_ACTIVE, NULL);
+	if (least < 0)
+		return -1;
 	most = es_set_most(view, ES_MEASURE_ACTIVE, 0, nodes);
-	if (node < 0 || es_lard_is_imbalance(lard, view, (unsigned int)node, (unsigned int)least)) {
+	if (node < 0 || (es_lard_is_imbalance(lard, view, (unsigned int)node, (unsigned int)least) &&
+			 es_set_may_change(view, &set))) {
 		es_set_change(request, view, ES_TARGET_ADD, (unsigned int)least, 0);
 		es_node_set_add(&nodes, (unsigned int)least);
-		node = least;
 	}
 	es_set_shrink(request, view, &set, nodes, most, lard->keep_s, "K");
-	return node;
+	return es_set_serve(request, view, &stay, &set, nodes);
 }
 
 const struct es_policy es_policy_lard_r = {

@@ -49,10 +49,36 @@ static void es_load_add(struct es_load *load, double cost, unsigned long long no
 	load->load += cost;
 }
 
-void es_load_report(struct es_load *load, const struct es_load_report *report)
+void es_load_settle(struct es_load *load, unsigned int settle_ms)
 {
 	pthread_mutex_lock(&load->lock);
+	load->settle_ms = settle_ms;
+	pthread_mutex_unlock(&load->lock);
+}
+
+/* How much the newest word counts in a mean. The first one is all there is. */
+static double es_load_share(const struct es_load *load, unsigned long long at_ns, double times)
+{
+	if (!load->settle_ms || !load->report.at_ns)
+		return 1;
+	if (at_ns <= load->report.at_ns)
+		return 0;
+	return 1 - exp(-(double)(at_ns - load->report.at_ns) / (load->settle_ms * times * 1e6));
+}
+
+void es_load_report(struct es_load *load, const struct es_load_report *report)
+{
+	double share, settled;
+
+	pthread_mutex_lock(&load->lock);
 	es_load_decay(load, report->at_ns);
+	share = es_load_share(load, report->at_ns, 1);
+	settled = es_load_share(load, report->at_ns, ES_LOAD_SETTLED);
+	load->active_settled += (report->active - load->active_settled) * settled;
+	load->load_settled += (report->load - load->load_settled) * settled;
+	load->active_lasting += (report->active - load->active_lasting) * share;
+	load->load_lasting += (report->load - load->load_lasting) * share;
+	load->active_moved = load->load_moved = 0;
 	load->active_reported = load->active;
 	load->load_reported = load->load;
 	load->report = *report;
@@ -63,8 +89,13 @@ void es_load_estimate(struct es_load *load, unsigned long long now_ns, struct es
 {
 	pthread_mutex_lock(&load->lock);
 	es_load_decay(load, now_ns);
-	ret_node->active = fmax(load->report.active - load->active_reported + load->active, load->active);
-	ret_node->load = fmax(load->report.load - load->load_reported + load->load, load->load);
+	ret_node->active =
+		fmax(load->report.active - load->active_reported + load->active_moved, 0) + load->active;
+	ret_node->load = fmax(load->report.load - load->load_reported + load->load_moved, 0) + load->load;
+	ret_node->active_lasting = load->active_lasting;
+	ret_node->load_lasting = load->load_lasting;
+	ret_node->active_settled = load->active_settled;
+	ret_node->load_settled = load->load_settled;
 	ret_node->cpu = load->report.cpu / 1000.0;
 	ret_node->disk = load->report.disk / 1000.0;
 	pthread_mutex_unlock(&load->lock);
@@ -78,6 +109,26 @@ void es_load_sent(struct es_load *load, unsigned int cost, unsigned long long no
 	pthread_mutex_unlock(&load->lock);
 	node->active += 1;
 	node->load += cost;
+}
+
+void es_load_moved(struct es_load *load, int count, unsigned int cost, struct es_node_view *node)
+{
+	double by = (double)count * cost;
+
+	pthread_mutex_lock(&load->lock);
+	load->active_moved += count;
+	load->load_moved += by;
+	load->active_lasting = fmax(load->active_lasting + count, 0);
+	load->load_lasting = fmax(load->load_lasting + by, 0);
+	load->active_settled = fmax(load->active_settled + count, 0);
+	load->load_settled = fmax(load->load_settled + by, 0);
+	node->active_lasting = load->active_lasting;
+	node->load_lasting = load->load_lasting;
+	node->active_settled = load->active_settled;
+	node->load_settled = load->load_settled;
+	pthread_mutex_unlock(&load->lock);
+	node->active = fmax(node->active + count, 0);
+	node->load = fmax(node->load + by, 0);
 }
 
 void es_load_heard(struct es_load *load, unsigned long long now_ns)

@@ -14,9 +14,19 @@
  * that is, the other inspectors are taken to go on as they did. But they do not when they all find the same
  * node idle: a change of a server set that arrives from another inspector (policy/targets.h) tells of a
  * request that it has just sent there, and counts as one of ours.
+ *
+ * A connection that moves takes its requests along. It counts where it is, once, from the moment it was sent:
+ * not at the node it has left, and at the other one, until both have spoken again.
+ *
+ * What a node says also goes into means: over settle_ms, and over ES_LOAD_SETTLED times that. A mean is of what
+ * it said at different moments, so the nodes' means can be compared where single words cannot: at any moment
+ * some node has just taken all that its connections had for it.
  */
 #include <pthread.h>
 #include "inspector/policy/policy.h"
+
+/* A set may change ten times as soon as a connection moves: its changes are rare, and wrong ones cost more. */
+#define ES_LOAD_SETTLED 10
 
 /**
  * struct es_load_report - what a node said of itself
@@ -35,8 +45,11 @@ struct es_load_report {
 
 /**
  * struct es_load - one node's load; shared by all threads of an inspector
+ * @settle_ms: what the means are over
  * @active, @load: sent from here and in hand, as of @as_of_ns
  * @active_reported, @load_reported: what of @report that was
+ * @active_moved, @load_moved: of connections that came (or left: less than 0) since
+ * @active_lasting, @load_lasting, @active_settled, @load_settled: the means
  */
 struct es_load {
 	pthread_mutex_t lock; /* held for some ns */
@@ -45,6 +58,13 @@ struct es_load {
 	double load;
 	double active_reported;
 	double load_reported;
+	double active_moved;
+	double load_moved;
+	double active_lasting;
+	double load_lasting;
+	double active_settled;
+	double load_settled;
+	unsigned int settle_ms;
 	unsigned long long as_of_ns;
 };
 
@@ -52,15 +72,21 @@ struct es_load {
 int es_load_init(struct es_load *load);
 void es_load_fini(struct es_load *load);
 
+/* es_load_settle() - the means are over @settle_ms from now on */
+void es_load_settle(struct es_load *load, unsigned int settle_ms);
+
 /* es_load_report() - the node has said how busy it is */
 void es_load_report(struct es_load *load, const struct es_load_report *report);
 
-/* es_load_estimate() - fills active, load, cpu, disk of @ret_node */
+/* es_load_estimate() - fills active, load, their means, cpu, disk of @ret_node */
 void es_load_estimate(struct es_load *load, unsigned long long now_ns, struct es_node_view *ret_node);
 
 /* es_load_sent() - a request was given to the node from here; @node is brought up to date with it */
 void es_load_sent(struct es_load *load, unsigned int cost, unsigned long long now_ns,
 		  struct es_node_view *node);
+
+/* es_load_moved() - a connection has come (@count 1) or left (-1) with a request of @cost; @node as above */
+void es_load_moved(struct es_load *load, int count, unsigned int cost, struct es_node_view *node);
 
 /* es_load_heard() - another inspector has given it one; of what cost is not known: of that of others there */
 void es_load_heard(struct es_load *load, unsigned long long now_ns);

@@ -29,6 +29,16 @@ enum es_request_class {
 	ES_CLASS_COUNT,
 };
 
+/* Why a request moves its connection to another node. */
+enum es_move_why {
+	ES_MOVE_LOCALITY = 0, /* its content is there */
+	ES_MOVE_LOAD,	      /* there is less to do */
+	ES_MOVE_DRAIN,	      /* the node may not be given requests any more */
+	ES_MOVE_RULE,	      /* a rule or a plugin says so */
+	ES_MOVE_HOME,	      /* its content was here, and went there lately */
+	ES_MOVE_WHY_COUNT,
+};
+
 /**
  * struct es_request_view - the request to be routed
  * @flow_hash: the flow's place on the ring
@@ -36,6 +46,7 @@ enum es_request_class {
  * @target: what the table knows the content as: a hash of @uri, the same on all nodes; never 0 for a known
  * URI
  * @current: the node that has the connection; -1 before its first request
+ * @why: of a decision that moves it, why; whoever asks the policy fills it in
  * @content: what the URL table knows an observed path as (content/url_table.h); 0 if its size is known for
  * sure
  * @size_bytes: of the response, 0 if not known; @cost: what serving it takes, in response packets (LVS-CAD
@@ -52,6 +63,7 @@ struct es_request_view {
 	size_t uri_len;
 	__u64 target;
 	int current;
+	enum es_move_why why;
 	__u64 content;
 	__u64 size_bytes;
 	unsigned int cost;
@@ -75,6 +87,10 @@ struct es_request_view {
  * @active: requests that it serves at this moment; where only first requests are inspected, its connections.
  * An estimate (load.h).
  * @load: the sum of those requests' costs
+ * @active_lasting, @load_lasting: the same two as means of what the node has said for a while (settle_ms);
+ * for what should not change with each fluctuation
+ * @active_settled, @load_settled: over ten times as long; for connections that are open
+ * Connections that have moved since are counted in.
  * @cpu, @disk: shares of the last moment in which it was busy, 0..1
  */
 struct es_node_view {
@@ -83,6 +99,10 @@ struct es_node_view {
 	int is_draining;
 	double active;
 	double load;
+	double active_lasting;
+	double load_lasting;
+	double active_settled;
+	double load_settled;
 	double cpu;
 	double disk;
 };
@@ -93,6 +113,9 @@ struct es_node_view {
  * @ring: the content ring
  * @now_ns: a monotonic clock
  * @targets: for the policies that need them; the table of the service
+ * @settings: of the service; NULL: all of them 0
+ * @why: NULL, or what gets the reason why the connection moves, where the policy knows better than that it is
+ * the content
  * @explain: NULL, or what gets the reasons. With it nothing may change: no instance, no target, no random
  * number.
  */
@@ -104,6 +127,8 @@ struct es_cluster_view {
 	unsigned long long now_ns;
 	struct es_random *random;
 	struct es_targets *targets;
+	const struct es_policy_settings *settings;
+	enum es_move_why *why;
 	struct es_explain *explain;
 };
 
@@ -131,18 +156,35 @@ struct es_policy_param {
  * struct es_policy_settings - of one service
  * @param: in the order of the policy's list
  * @load_bound: percent of the mean load, 0: none
- * @handover_cost: what moving an open connection must gain at least, in requests
+ * @handover_cost: what moving an open connection must gain at least, in requests; 0: it costs nothing
+ * @settle_ms: load counts, for open connections and for what has a node already, as a mean over so long; 0:
+ * as it is at this moment
  */
 struct es_policy_settings {
 	double param[ES_POLICY_PARAMS_MAX];
 	unsigned int load_bound;
 	unsigned int handover_cost;
+	unsigned int settle_ms;
 };
+
+static inline unsigned int es_view_settle_ms(const struct es_cluster_view *view)
+{
+	return view->settings ? view->settings->settle_ms : 0;
+}
+
+static inline void es_view_why(const struct es_cluster_view *view, enum es_move_why why)
+{
+	if (view->why)
+		*view->why = why;
+}
+
+#define ES_LOADS_IF_BOUND 2
 
 /**
  * struct es_policy - one policy
  * @inspects: needs the request; without, the datapath serves at layer 4 and route() is never called
- * @needs_loads: uses the nodes' @active, @load, @cpu or @disk; others may find them old
+ * @needs_loads: uses the nodes' @active, @load, @cpu or @disk; others may find them old. ES_LOADS_IF_BOUND:
+ * only with a load bound
  * @needs_targets: uses the target table
  * @params: ends with a name that is NULL; NULL if there are none
  * @new: makes an instance; returns 0 or -errno
@@ -170,7 +212,7 @@ const struct es_policy *es_policy_find(const char *name);
 /* All policies, NULL-terminated. */
 const struct es_policy *const *es_policy_list(void);
 
-/* es_policy_defaults() - each parameter's default, no load bound, no handover cost */
+/* es_policy_defaults() - each parameter's default, all else 0 */
 void es_policy_defaults(const struct es_policy *policy, struct es_policy_settings *ret_settings);
 
 /* es_policy_param_index() - of the parameter of that name, or -1 */

@@ -49,6 +49,54 @@ struct es_node_set es_set_targets(const struct es_request_view *request, const s
 	return nodes;
 }
 
+int es_set_may_change(const struct es_cluster_view *view, const struct es_target_set *set)
+{
+	if (!es_view_settle_ms(view) || view->now_ns - set->changed_ns >= ES_SET_REST_NS ||
+	    !es_node_set_count(set->nodes))
+		return 1;
+	es_explain(view, "the set has changed %.2f s ago, and rests for %.0f s", es_set_age_s(view, set),
+		   (double)ES_SET_REST_NS / 1e9);
+	return 0;
+}
+
+int es_set_least(const struct es_request_view *request, const struct es_cluster_view *view,
+		 enum es_measure measure, const struct es_node_set *among)
+{
+	unsigned int start = view->count ? (unsigned int)(request->target % view->count) : 0;
+	double least = 0;
+	int best = -1;
+
+	for (unsigned int i = 0; i < view->count; i++) {
+		unsigned int node = (start + i) % view->count;
+		double value;
+
+		if ((among && !es_node_set_has(*among, node)) || !es_view_is_target(request, view, node))
+			continue;
+		value = es_view_at_most(view, node, measure);
+		if (best < 0 || value < least || (value <= least && (int)node == request->current)) {
+			best = (int)node;
+			least = value;
+		}
+	}
+	return best;
+}
+
+int es_set_serve(const struct es_request_view *request, const struct es_cluster_view *view,
+		 const struct es_stay *stay, const struct es_target_set *set, struct es_node_set nodes)
+{
+	int is_recent = view->now_ns < set->former_ns || view->now_ns - set->former_ns < ES_TARGET_FORMER_NS;
+	struct es_node_set former = is_recent ? set->former : (struct es_node_set){};
+	int node;
+
+	if (es_node_set_is_empty(nodes))
+		return -1;
+	node = es_stay_among(request, view, stay, nodes, former);
+	if (!is_recent && request->current >= 0 && node != request->current &&
+	    es_node_set_has(set->former, (unsigned int)request->current))
+		es_view_why(view, ES_MOVE_HOME);
+	return node;
+}
+
 unsigned int es_set_first(struct es_node_set nodes)
 {
 	unsigned int i = 0;
@@ -83,14 +131,17 @@ void es_set_change(const struct es_request_view *request, const struct es_cluste
 	}
 }
 
-int es_set_find(const struct es_request_view *request, const struct es_cluster_view *view, unsigned int node,
-		struct es_target_set *ret_set)
+int es_set_find(const struct es_request_view *request, const struct es_cluster_view *view,
+		const struct es_stay *stay, struct es_target_set *ret_set, int *ret_node)
 {
 	int found = es_set_lookup(request, view, ret_set);
 
-	if (!found)
-		es_set_change(request, view, ES_TARGET_ASSIGN, node, 0);
-	return found > 0;
+	if (found > 0)
+		return 1;
+	*ret_node = es_stay_pick(request, view, stay, NULL);
+	if (!found && *ret_node >= 0)
+		es_set_change(request, view, ES_TARGET_ASSIGN, (unsigned int)*ret_node, 0);
+	return 0;
 }
 
 int es_set_most(const struct es_cluster_view *view, enum es_measure measure, double more,

@@ -10,21 +10,37 @@
  * the request are looked at, and only those are counted when it is to shrink. So a set keeps a node that is
  * away, for when it is back, and never loses the last one that is not.
  */
-#include "inspector/policy/policy.h"
+#include "inspector/policy/stay.h"
+
+/* A set that has changed rests for so long: nothing goes back on what loads say that are older than it. */
+#define ES_SET_REST_NS 1000000000ULL
 
 /* es_set_lookup() - the request's set. Returns 1; 0 if it has none yet; -1 if it cannot have one: there is no
  * table, or the target is not known. */
 int es_set_lookup(const struct es_request_view *request, const struct es_cluster_view *view,
 		  struct es_target_set *ret_set);
 
-/* es_set_find() - es_set_lookup() for a policy that gives a new target to @node: then it has done so. Returns
- * whether there is a set to choose from. */
-int es_set_find(const struct es_request_view *request, const struct es_cluster_view *view, unsigned int node,
-		struct es_target_set *ret_set);
+/* es_set_find() - es_set_lookup() for a policy that gives a new target to the node that @stay picks of all.
+ * Returns 1 if there is a set to choose from; else 0, and @ret_node is what it has picked, -1 if there is no
+ * target. */
+int es_set_find(const struct es_request_view *request, const struct es_cluster_view *view,
+		const struct es_stay *stay, struct es_target_set *ret_set, int *ret_node);
 
 /* es_set_targets() - those of @nodes that may be given the request */
 struct es_node_set es_set_targets(const struct es_request_view *request, const struct es_cluster_view *view,
 				  struct es_node_set nodes);
+
+/* es_set_may_change() - has it rested since it was changed? Where loads are not late there is no need to. */
+int es_set_may_change(const struct es_cluster_view *view, const struct es_target_set *set);
+
+/* es_set_least() - as es_policy_least(), by es_view_at_most() */
+int es_set_least(const struct es_request_view *request, const struct es_cluster_view *view,
+		 enum es_measure measure, const struct es_node_set *among);
+
+/* es_set_serve() - the node of @nodes, the targets of @set, that serves the request, by stay.h's rule; -1 if
+ * there is none */
+int es_set_serve(const struct es_request_view *request, const struct es_cluster_view *view,
+		 const struct es_stay *stay, const struct es_target_set *set, struct es_node_set nodes);
 
 /* Any node of a set that is not empty: the one with the lowest id. */
 unsigned int es_set_first(struct es_node_set nodes);

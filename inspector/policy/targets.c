@@ -19,7 +19,8 @@
 
 /**
  * struct es_entry
- * @view: what policies see; @pending: own proposals under way
+ * @view: what policies see; @former: those that have left it, since @former_ns at the latest
+ * @pending: own proposals under way
  * @order: position in the table's clock when it was put in; 0: not agreed (any more), and not in the list
  * @keep_sent: it was proposed to be put in again
  */
@@ -29,6 +30,8 @@ struct es_entry {
 	__u64 target;
 	struct es_node_set agreed;
 	struct es_node_set view;
+	struct es_node_set former;
+	unsigned long long former_ns;
 	unsigned long long changed_ns;
 	__u64 hits;
 	__u64 order;
@@ -207,6 +210,23 @@ static int es_set_apply(struct es_node_set *set, enum es_target_op op, unsigned 
 	}
 }
 
+/* What policies see becomes @next. A node that leaves does not forget the content at once. */
+static void es_entry_view(struct es_entry *e, struct es_node_set next, unsigned long long now_ns)
+{
+	if (es_node_set_equal(e->view, next))
+		return;
+	if (now_ns > e->former_ns && now_ns - e->former_ns > ES_TARGET_FORMER_NS)
+		e->former = (struct es_node_set){};
+	for (unsigned int i = 0; i < ES_NODES_MAX / 64; i++) {
+		__u64 left = e->view.bits[i] & ~next.bits[i];
+
+		if (left)
+			e->former_ns = now_ns;
+		e->former.bits[i] = (e->former.bits[i] | left) & ~next.bits[i];
+	}
+	e->view = next;
+}
+
 /* --- policies */
 
 /* What es_queue_put() made of a proposal. */
@@ -245,7 +265,13 @@ static int es_entry_read(const struct es_entry *e, struct es_target_set *ret_set
 {
 	if (!e || es_node_set_is_empty(e->view))
 		return 0;
-	*ret_set = (struct es_target_set){.nodes = e->view, .changed_ns = e->changed_ns, .hits = e->hits};
+	*ret_set = (struct es_target_set){
+		.nodes = e->view,
+		.former = e->former,
+		.former_ns = e->former_ns,
+		.changed_ns = e->changed_ns,
+		.hits = e->hits,
+	};
 	return 1;
 }
 
@@ -296,7 +322,7 @@ void es_targets_propose(struct es_targets *targets, __u64 target, enum es_target
 		if (es_set_apply(&next, op, node, from)) {
 			queued = es_queue_put(targets, &change);
 			if (queued != ES_QUEUE_FULL) {
-				e->view = next;
+				es_entry_view(e, next, now_ns);
 				e->changed_ns = now_ns;
 				e->pending++;
 			}
@@ -401,7 +427,7 @@ static void es_deliver(struct es_targets *t, const struct es_target_change *c, i
 		if (changed && !is_own)
 			e->changed_ns = now_ns;
 		if (!e->pending)
-			e->view = e->agreed;
+			es_entry_view(e, e->agreed, now_ns);
 		if (is_own && !changed)
 			t->count.overtaken++;
 	}
@@ -446,6 +472,7 @@ void es_targets_drop_node(struct es_targets *targets, unsigned int node, unsigne
 			es_digest_add(targets, e, -1);
 			es_node_set_remove(&e->agreed, node);
 			es_node_set_remove(&e->view, node);
+			es_node_set_remove(&e->former, node);
 			e->changed_ns = now_ns;
 			es_digest_add(targets, e, 1);
 			if (es_node_set_is_empty(e->agreed))

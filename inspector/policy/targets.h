@@ -44,14 +44,20 @@ struct es_target_change {
 
 /**
  * struct es_target_set - what a policy sees
+ * @former: nodes that have left it lately, and so have the content still; @former_ns: when the last one did
  * @changed_ns: when its nodes changed, here; LARD's lastMod
  * @hits: look-ups on this node
  */
 struct es_target_set {
 	struct es_node_set nodes;
+	struct es_node_set former;
+	unsigned long long former_ns;
 	unsigned long long changed_ns;
 	__u64 hits;
 };
+
+/* So long a node that has left a set is taken to have the content in its memory yet. */
+#define ES_TARGET_FORMER_NS 20000000000ULL
 
 /**
  * es_targets_new() - an empty table for @max_entries targets, at least 16

@@ -4,25 +4,31 @@
  * is cached by one node. The URI is the request target's path and query.
  *
  * With a load bound (an addition to the paper; "consistent hashing with bounded loads", Mirrokni et al. 2016)
- * a node that gets more than bound percent of its fair share passes the request on to the next node on the
- * ring. Load is what this worker itself sent within the last seconds; below ES_BOUND_FLOOR requests there is
- * no imbalance worth a cache miss.
+ * a node that has more than bound percent of its fair share of the requests in progress passes the request on
+ * to the next node on the ring; below ES_BOUND_FLOOR requests there is no imbalance worth a cache miss. The
+ * load is one that has lasted, so that a moment's fluctuation sends nobody away and calls nobody back. An open
+ * connection stays where it is if its URI's own node has too much to do and its node has not, or if its node's
+ * disk is idle (stay.h). Without a bound each URI has its one node, whatever that costs.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include "inspector/policy/list.h"
+#include "inspector/policy/stay.h"
 
-#define ES_BOUND_HALF_LIFE_NS 1e9
-#define ES_BOUND_FLOOR	      64.0
+#define ES_BOUND_FLOOR 25.0
 
 struct es_uri_hash {
 	struct es_content_hasher *hasher;
 	unsigned int bound_percent;
-	unsigned int handover_cost;
-	double load[ES_NODES_MAX]; /* as of load_ns, halved every half-life */
-	double load_sum;
-	unsigned long long load_ns;
+};
+
+/* struct es_bound - @sum: of the load of all targets; @weights: of theirs; @is_open: for an open connection */
+struct es_bound {
+	int is_open;
+	double sum;
+	double weights;
+	unsigned int percent;
 };
 
 static void es_uri_hash_free(void *state)
@@ -42,7 +48,6 @@ static int es_uri_hash_new(const struct es_policy_settings *settings, void **ret
 	if (!uh)
 		return -ENOMEM;
 	uh->bound_percent = settings->load_bound;
-	uh->handover_cost = settings->handover_cost;
 	rc = es_content_hasher_new(&uh->hasher);
 	if (rc) {
 		es_uri_hash_free(uh);
@@ -52,93 +57,106 @@ static int es_uri_hash_new(const struct es_policy_settings *settings, void **ret
 	return 0;
 }
 
-static void es_load_decay(struct es_uri_hash *uh, unsigned long long now_ns)
+/* Requests in hand, not by weight. */
+static double es_bound_load(const struct es_bound *bound, const struct es_cluster_view *view,
+			    unsigned int node)
 {
-	double factor;
+	double load = bound->is_open ? es_view_settled(view, node, ES_MEASURE_ACTIVE)
+				     : es_view_lasting(view, node, ES_MEASURE_ACTIVE);
 
-	if (now_ns - uh->load_ns < (unsigned long long)(ES_BOUND_HALF_LIFE_NS / 50))
-		return;
-	factor = uh->load_ns ? exp2(-(double)(now_ns - uh->load_ns) / ES_BOUND_HALF_LIFE_NS) : 0;
-	for (unsigned int i = 0; i < ES_NODES_MAX; i++)
-		uh->load[i] *= factor;
-	uh->load_sum *= factor;
-	uh->load_ns = now_ns;
+	return load * view->node[node].weight / 100;
 }
 
-static double es_weight_sum(const struct es_request_view *request, const struct es_cluster_view *view)
+static struct es_bound es_bound_of(const struct es_request_view *request, const struct es_cluster_view *view,
+				   unsigned int percent)
 {
-	double sum = 0;
+	struct es_bound bound = {.percent = percent, .is_open = request->current >= 0};
 
-	for (unsigned int i = 0; i < view->count; i++)
-		if (es_view_is_target(request, view, i))
-			sum += view->node[i].weight;
-	return sum;
+	for (unsigned int i = 0; percent && i < view->count; i++) {
+		if (!es_view_is_target(request, view, i))
+			continue;
+		bound.sum += es_bound_load(&bound, view, i);
+		bound.weights += view->node[i].weight;
+	}
+	return bound;
 }
 
-static int es_within_bound(const struct es_uri_hash *uh, const struct es_cluster_view *view,
-			   unsigned int node, double weight_sum)
+/* May @node have @more requests than it has? */
+static int es_within_bound(const struct es_bound *bound, const struct es_cluster_view *view,
+			   unsigned int node, double more)
 {
-	double share = view->node[node].weight / weight_sum;
-	double bound = (uh->load_sum + 1) * share * uh->bound_percent / 100.0;
+	double weight = view->node[node].weight;
+	/* Rounded up, so that there is always a node with room. */
+	double share = ceil((bound->sum + more) * weight / bound->weights * bound->percent / 100.0);
+	double floor = ES_BOUND_FLOOR * weight / 100;
 
-	return uh->load[node] + 1 <= (bound > ES_BOUND_FLOOR ? bound : ES_BOUND_FLOOR);
+	return !bound->percent || es_bound_load(bound, view, node) + more <= (share > floor ? share : floor);
 }
 
-static int es_uri_hash_route(void *state, const struct es_request_view *request,
-			     const struct es_cluster_view *view)
+/* The first target on the ring at or after @hash that has room; the first one if none has. */
+static int es_bound_walk(const struct es_request_view *request, const struct es_cluster_view *view,
+			 const struct es_bound *bound, __u64 hash, int *ret_home)
 {
-	struct es_uri_hash *uh = state;
-	double weight_sum = 0;
 	struct es_ring_walk walk;
-	int first = -1;
-	__u64 hash;
 	__u16 node;
 
-	if (es_content_ring_hash(uh->hasher, request->uri, request->uri_len, &hash))
-		return es_policy_fallback(request, view);
-	if (uh->bound_percent) {
-		if (!view->explain)
-			es_load_decay(uh, view->now_ns);
-		weight_sum = es_weight_sum(request, view);
-	}
+	*ret_home = -1;
 	es_ring_walk_init(&walk, view->ring, hash);
 	while (es_ring_walk_next(&walk, &node)) {
 		if (!es_view_is_target(request, view, node)) {
 			es_explain(view, "on the content ring: #%u, which is no target", node);
 			continue;
 		}
-		if (first < 0)
-			first = node;
-		if (!uh->bound_percent || es_within_bound(uh, view, node, weight_sum)) {
+		if (*ret_home < 0)
+			*ret_home = node;
+		/* What a connection that is there asks for is in its load. */
+		if (es_within_bound(bound, view, node, (int)node == request->current ? 0 : 1)) {
 			es_explain(view, "on the content ring: #%u", node);
-			first = node;
-			break;
+			return node;
 		}
 		es_explain(
 			view,
-			"on the content ring: #%u, which has %.0f of %.0f requests, above %u%% of its share",
-			node, uh->load[node], uh->load_sum, uh->bound_percent);
-		/* The URI's own node has enough: any other is as good, so an open connection stays. */
-		if (request->current >= 0 && uh->handover_cost &&
-		    es_view_is_target(request, view, (unsigned int)request->current) &&
-		    es_within_bound(uh, view, (unsigned int)request->current, weight_sum)) {
-			es_explain(view, "the connection is at #%d, which is as good as the next",
-				   request->current);
-			first = request->current;
-			break;
-		}
+			"on the content ring: #%u, which has %.1f of %.1f requests, above %u%% of its share",
+			node, es_bound_load(bound, view, node), bound->sum, bound->percent);
 	}
-	if (first >= 0 && uh->bound_percent && !view->explain) {
-		uh->load[first]++;
-		uh->load_sum++;
+	return *ret_home;
+}
+
+static int es_uri_hash_route(void *state, const struct es_request_view *request,
+			     const struct es_cluster_view *view)
+{
+	const struct es_uri_hash *uh = state;
+	struct es_bound bound = es_bound_of(request, view, uh->bound_percent);
+	int current = request->current, node, home;
+	__u64 hash;
+
+	if (es_content_ring_hash(uh->hasher, request->uri, request->uri_len, &hash))
+		return es_policy_fallback(request, view);
+	node = es_bound_walk(request, view, &bound, hash, &home);
+	if (node < 0 || node == current || !bound.percent || !es_stay_is_free(request, view))
+		return node;
+	if (!es_within_bound(&bound, view, (unsigned int)current, 0)) {
+		es_explain(
+			view,
+			"the connection is at #%d, which has %.1f of %.1f requests, above %u%% of its share",
+			current, es_bound_load(&bound, view, (unsigned int)current), bound.sum,
+			bound.percent);
+		es_view_why(view, ES_MOVE_LOAD);
+		/* None has room: one as good as the other. */
+		return es_within_bound(&bound, view, (unsigned int)node, 1) ? node : current;
 	}
-	return first;
+	if (node != home) {
+		es_explain(view, "the connection is at #%d, which is as good as the next: it stays", current);
+		return current;
+	}
+	return es_stay_may_read(request, view) ? current : node;
 }
 
 const struct es_policy es_policy_uri_hash = {
 	.name = "uri-hash",
 	.description = "the node that owns MD5(URI) on the content ring (DTS Fig. 9)",
 	.inspects = 1,
+	.needs_loads = ES_LOADS_IF_BOUND,
 	.new = es_uri_hash_new,
 	.free = es_uri_hash_free,
 	.route = es_uri_hash_route,

@@ -23,6 +23,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "inspector/policy/list.h"
+#include "inspector/policy/stay.h"
 #include "inspector/policy/wlc.h"
 
 #define ES_WARD_SLOTS 256
@@ -34,7 +35,6 @@
  */
 struct es_ward {
 	struct es_content_hasher *hasher;
-	unsigned int handover_cost;
 	double core_hits;
 	double core_share;
 	double core_size_bytes;
@@ -75,7 +75,6 @@ static int es_ward_new(const struct es_policy_settings *settings, void **ret_sta
 
 	if (!ward)
 		return -ENOMEM;
-	ward->handover_cost = settings->handover_cost;
 	ward->core_hits = settings->param[ES_WARD_CORE_HITS];
 	ward->core_share = settings->param[ES_WARD_CORE_SHARE] / 100;
 	ward->core_size_bytes = settings->param[ES_WARD_CORE_SIZE] * 1024;
@@ -181,7 +180,7 @@ static int es_ward_route(void *state, const struct es_request_view *request,
 
 	if (es_ward_is_core(ward, request, view)) {
 		es_explain(view, "core: any node serves it");
-		return es_wlc_pick(request, view, ward->handover_cost);
+		return es_wlc_pick(request, view);
 	}
 	if (es_content_ring_hash(ward->hasher, request->uri, request->uri_len, &hash))
 		return es_policy_fallback(request, view);
@@ -189,7 +188,7 @@ static int es_ward_route(void *state, const struct es_request_view *request,
 	while (es_ring_walk_next(&walk, &node)) {
 		if (es_view_is_target(request, view, node)) {
 			es_explain(view, "not core: on the content ring: #%u", node);
-			return node;
+			return es_stay_or_go_home(request, view, node);
 		}
 		es_explain(view, "on the content ring: #%u, which is no target", node);
 	}
@@ -200,6 +199,7 @@ const struct es_policy es_policy_ward = {
 	.name = "ward",
 	.description = "all nodes serve what is asked for most, the rest is partitioned (WARD)",
 	.inspects = 1,
+	.needs_loads = 1,
 	.params = es_ward_params,
 	.new = es_ward_new,
 	.free = es_ward_free,

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/policy/list.h"
+#include "inspector/policy/stay.h"
 #include "inspector/policy/turns.h"
 
 struct es_wrr {
-	unsigned int handover_cost;
 	struct es_turns turns;
 };
 
@@ -48,9 +48,9 @@ static int es_wrr_new(const struct es_policy_settings *settings, void **ret_stat
 {
 	struct es_wrr *wrr = calloc(1, sizeof(*wrr));
 
+	(void)settings;
 	if (!wrr)
 		return -ENOMEM;
-	wrr->handover_cost = settings->handover_cost;
 	*ret_state = wrr;
 	return 0;
 }
@@ -61,8 +61,7 @@ static int es_wrr_route(void *state, const struct es_request_view *request,
 	struct es_wrr *wrr = state;
 
 	/* Equal turns for connections are as good as for requests: moving an open one gains nothing. */
-	if (request->current >= 0 && wrr->handover_cost &&
-	    es_view_is_target(request, view, (unsigned int)request->current)) {
+	if (es_stay_is_free(request, view)) {
 		es_explain(view, "the connection is at #%d, and a turn is no reason to move it",
 			   request->current);
 		return request->current;

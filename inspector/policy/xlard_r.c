@@ -47,32 +47,36 @@ int es_xlard_r_new(const struct es_policy_settings *settings, void **ret_state)
 	return 0;
 }
 
-static double es_load_a(const struct es_xlard_r *xlard, const struct es_request_view *request,
-			const struct es_cluster_view *view, unsigned int node)
-{
-	return es_load_if_given(request, view, node, request->cost, xlard->handoff_cost);
-}
-
+/* Of those that may have it anew: p. */
 static int es_least_b(const struct es_xlard_r *xlard, const struct es_request_view *request,
 		      const struct es_cluster_view *view)
 {
-	return es_least_if_given(request, view, request->cost * (1 + xlard->disk_cost), xlard->handoff_cost,
-				 NULL);
+	const struct es_stay stay = {
+		.is_of_set = 1,
+		.measure = ES_MEASURE_LOAD,
+		.add = request->cost * (1 + xlard->disk_cost),
+		.cost = xlard->handoff_cost,
+	};
+
+	return es_stay_pick(request, view, &stay, NULL);
 }
 
 /* 8: is @node overloaded, and another one light? */
 static int es_xlard_is_imbalance(const struct es_xlard_r *xlard, const struct es_request_view *request,
 				 const struct es_cluster_view *view, unsigned int node)
 {
-	double load = es_load_a(xlard, request, view, node);
+	double cost = request->cost + ((int)node == request->current ? 0 : xlard->handoff_cost);
+	double load = es_view_at_least(view, node, ES_MEASURE_LOAD) + cost * 100 / view->node[node].weight;
+	const struct es_stay stay = {.is_of_set = 1, .measure = ES_MEASURE_LOAD, .add = request->cost};
 	int light;
 
 	es_explain(view, "of the set #%u has the least load_A: %.1f (capacity = %g)", node, load,
 		   xlard->capacity);
 	if (load <= xlard->capacity)
 		return 0;
-	light = es_least_if_given(request, view, request->cost, 0, NULL);
-	load = es_load_if_given(request, view, (unsigned int)light, request->cost, 0);
+	light = es_stay_pick(request, view, &stay, NULL);
+	load = es_view_at_most(view, (unsigned int)light, ES_MEASURE_LOAD) +
+	       request->cost * 100.0 / view->node[light].weight;
 	es_explain(view, "overloaded; #%d has the least load_C of all: %.1f (capacity / 2 = %g)", light, load,
 		   xlard->capacity / 2);
 	return load < xlard->capacity / 2;
@@ -81,6 +85,10 @@ static int es_xlard_is_imbalance(const struct es_xlard_r *xlard, const struct es
 int es_xlard_r_pick(const struct es_xlard_r *xlard, const struct es_request_view *request,
 		    const struct es_cluster_view *view)
 {
+	const struct es_stay stay = {
+		.measure = ES_MEASURE_LOAD, .add = request->cost, .cost = xlard->handoff_cost};
+	const struct es_stay of_set = {
+		.is_of_set = 1, .measure = stay.measure, .add = stay.add, .cost = stay.cost};
 	struct es_target_set set;
 	struct es_node_set nodes;
 	int found, node, p, most;
@@ -96,12 +104,15 @@ int es_xlard_r_pick(const struct es_xlard_r *xlard, const struct es_request_view
 		return p;
 	}
 	nodes = es_set_targets(request, view, set.nodes);
-	node = es_least_if_given(request, view, request->cost, xlard->handoff_cost, &nodes); /* 6 */
-	if (node < 0 || es_xlard_is_imbalance(xlard, request, view, (unsigned int)node)) {   /* 7, 8 */
+	node = es_stay_pick(request, view, &of_set, &nodes);				    /* 6 */
+	if (node < 0 || (es_xlard_is_imbalance(xlard, request, view, (unsigned int)node) && /* 7, 8 */
+			 es_set_may_change(view, &set))) {
 		if (!es_node_set_has(nodes, (unsigned int)p))
 			es_set_change(request, view, ES_TARGET_ADD, (unsigned int)p, 0); /* 9 to 11 */
 		es_node_set_add(&nodes, (unsigned int)p);
 		node = p;
+	} else {
+		node = es_set_serve(request, view, &stay, &set, nodes);
 	}
 	most = es_set_most(view, ES_MEASURE_LOAD, request->cost, nodes); /* 12 to 15 */
 	es_set_shrink(request, view, &set, nodes, most, xlard->keep_s, "K");

@@ -72,6 +72,7 @@ static inline void world_init_ring(struct world *w, const struct es_policy *poli
 		.now_ns = 1000 * SECOND,
 		.random = &w->random,
 		.targets = w->targets,
+		.settings = &w->settings,
 	};
 }
 

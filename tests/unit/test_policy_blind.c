@@ -64,15 +64,17 @@ static void test_wlc_handover_cost(void **state)
 	(void)state;
 	world_init(&w, &es_policy_wlc, 3);
 	world_handover_cost(&w, 5);
-	ACTIVE(&w, 8.9, 4, 9);
-	assert_int_equal(get(&w, 0), 0);
+	ACTIVE(&w, 9, 4, 9.1);
+	assert_int_equal(get(&w, 0), 0); /* gains no more than it costs */
+	assert_true(world_explained(&w, "#1 would be 5.0 cheaper, a move costs 5.0: it stays"));
 	assert_int_equal(get(&w, 2), 1); /* just worth it */
+	assert_true(world_explained(&w, "#1 would be 5.1 cheaper, a move costs 5.0: it moves"));
 	assert_int_equal(get(&w, -1), 1);
 	/* Gains are by weight, too. */
 	w.node[0].weight = 50;
-	ACTIVE(&w, 4.4, 4, 9);
-	assert_int_equal(get(&w, 0), 0);
 	ACTIVE(&w, 4.5, 4, 9);
+	assert_int_equal(get(&w, 0), 0);
+	ACTIVE(&w, 4.6, 4, 9);
 	assert_int_equal(get(&w, 0), 1);
 	/* It cannot stay where it may not be. */
 	ACTIVE(&w, 1, 1.5, 2);

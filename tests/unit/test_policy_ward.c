@@ -194,6 +194,8 @@ static void test_rest(void **state)
 	request.current = 0;
 	assert_int_equal(world_route(&w, &request), 0);
 	request.current = 1;
+	assert_int_equal(world_route(&w, &request), 1); /* moving gains as much as it costs */
+	ACTIVE(&w, 4.5, 5.1, 5, 0);
 	assert_int_equal(world_route(&w, &request), CORE);
 	for (unsigned int i = 0; i < 4; i++)
 		w.node[i].is_target = 0;
