@@ -152,6 +152,8 @@ static void es_gather_drop_below(struct es_gather *g)
 		free(g->segment[below].bytes);
 		below++;
 	}
+	if (!below)
+		return;
 	g->count -= below;
 	memmove(&g->segment[0], &g->segment[below], g->count * sizeof(g->segment[0]));
 }
