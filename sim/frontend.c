@@ -174,6 +174,8 @@ static void es_file_describe(struct es_request_view *request, const struct es_si
 {
 	request->uri = file->uri;
 	request->uri_len = strlen(file->uri);
+	request->name = file->uri;
+	request->name_len = request->uri_len;
 	request->target = file->target;
 	request->size_bytes = size_bytes;
 	request->cost = file->cost;

@@ -161,29 +161,17 @@ static int es_trace_room(struct es_trace *trace)
 	return 0;
 }
 
-/* The site's name is the same in capitals. */
-static __u64 es_trace_file_key(const struct es_trace_record *record)
-{
-	char host[256];
-	size_t len = record->host_len < sizeof(host) ? record->host_len : sizeof(host);
-	__u64 key = es_target_hash(record->uri, record->uri_len);
-
-	if (!len)
-		return key;
-	for (size_t i = 0; i < len; i++)
-		host[i] = (char)tolower((unsigned char)record->host[i]);
-	key ^= es_target_hash(host, len) * 0x9e3779b97f4a7c15ULL;
-	return key ? key : 1;
-}
-
 static int es_trace_file(struct es_trace *trace, const struct es_trace_record *record, __u32 *ret_file)
 {
-	int rc = es_map_get(&trace->files, es_trace_file_key(record), ret_file);
+	struct es_name *name = &trace->name;
+	int rc;
 
+	es_name_make(name, record->host, record->host_len, record->uri, record->uri_len);
+	rc = es_map_get(&trace->files, es_target_hash(name->text, name->len), ret_file);
 	if (rc <= 0)
 		return rc;
 	trace->file[*ret_file] = (struct es_sim_file){
-		.uri = strndup(record->uri, record->uri_len),
+		.uri = strndup(name->text, name->len),
 		.is_dynamic = (__u8)record->is_dynamic,
 	};
 	trace->size[*ret_file] = 0;

@@ -7,6 +7,7 @@
  * logs of the Internet Traffic Archive in their binary format. A line that cannot be used is counted by reason
  * and left out; what is neither of the two is refused by its name.
  */
+#include "inspector/policy/name.h"
 #include "sim/workload.h"
 
 enum es_trace_format { ES_TRACE_AUTO, ES_TRACE_LOG, ES_TRACE_WC98, ES_TRACE_FORMAT_COUNT };
@@ -128,6 +129,7 @@ struct es_trace {
 	size_t kept_len;
 	int is_too_long;
 	int is_in_hole;
+	struct es_name name; /* of the record that is added */
 	int is_truncated;
 	const struct es_trace_foreign *foreign;
 };

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
@@ -27,17 +26,14 @@ static int request_text(const struct es_cli *cli, char *text, size_t size)
 	const char *line = cli->args[0];
 	size_t used = (size_t)snprintf(text, size, "%s%s%s\r\n", strchr(line, ' ') ? "" : "GET ", line,
 				       strstr(line, " HTTP/") ? "" : " HTTP/1.1");
-	int has_host = 0;
 
 	for (unsigned int i = 0; i < cli->header_count && used < size; i++) {
 		if (!strchr(cli->headers[i], ':'))
 			return es_cli_fail("bad header \"%.80s\": expected NAME: VALUE", cli->headers[i]);
-		has_host |= !strncasecmp(cli->headers[i], "host:", 5);
 		used += (size_t)snprintf(text + used, size - used, "%s\r\n", cli->headers[i]);
 	}
 	if (used < size)
-		used += (size_t)snprintf(text + used, size - used, "%s\r\n",
-					 has_host ? "" : "Host: localhost\r\n");
+		used += (size_t)snprintf(text + used, size - used, "\r\n");
 	return used < size ? ES_CLI_OK : es_cli_fail("the request is longer than %zu bytes", size);
 }
 
@@ -93,6 +89,8 @@ static void print_explanation(struct json_object *result)
 		printf("%s, policy %s: %s would serve it; %s inspects this client's first request\n",
 		       es_json_string(result, "service"), es_json_string(result, "policy"),
 		       es_json_string(result, "node"), es_json_string(result, "inspecting"));
+	if (*es_json_string(result, "content"))
+		printf("content %s\n", es_json_string(result, "content"));
 	for (size_t i = 0; i < json_object_array_length(steps); i++)
 		printf("  %zu. %s\n", i + 1, json_object_get_string(json_object_array_get_idx(steps, i)));
 	printf("\n");

@@ -143,6 +143,7 @@ struct es_conf_rule {
 
 /*
  * @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none
+ * @content_host: the host is part of what a request is for
  * @handover_cost: what moving an open connection must gain at least, in requests; of ES_INSPECT_EVERY
  * @server_address, @server_port: where the server listens to which programs hand connections over; port 0:
  * none do
@@ -161,6 +162,7 @@ struct es_conf_service {
 	unsigned int server_port;
 	unsigned int load_bound;
 	unsigned int handover_cost;
+	int content_host;
 	struct es_conf_list parameters;
 	double params[ES_POLICY_PARAMS_MAX];
 	char document_root[ES_CONF_PATH_SIZE];

@@ -99,12 +99,30 @@ static void explain_head(const struct es_conf *conf, const struct es_http_head *
 			head->head_len_bytes);
 }
 
+/* Nobody said which host: a client that knows the service by its address sends that. */
+static void explain_without_host(const struct es_conf_service *service, struct question *q,
+				 struct es_name *name)
+{
+	char address[INET6_ADDRSTRLEN];
+
+	if (!q->request.uri || !service->content_host || q->request.head->has_host ||
+	    q->request.head->authority.len)
+		return;
+	es_conf_addr_text(&service->address, address);
+	es_explain_add(&q->report->explain, "no Host was given: as if it were %s", address);
+	es_name_make(name, address, strlen(address), q->request.uri, q->request.uri_len);
+	q->request.name = name->text;
+	q->request.name_len = name->len;
+	q->request.target = es_target_hash(name->text, name->len);
+}
+
 int es_daemon_explain(void *ctx, struct json_object *request, struct json_object **ret_result,
 		      struct es_conf_error *err)
 {
 	const struct es_daemon *d = ctx;
 	struct es_report_explanation *report;
 	struct question q = {.request = {.current = -1}};
+	static struct es_name name; /* large; this is the control thread's */
 	struct es_http_head head;
 	struct es_flow flow = {};
 	const char *text;
@@ -123,11 +141,13 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 	if (!report)
 		return -ENOMEM;
 	explain_head(d->cluster->conf, &head, &report->explain);
-	es_request_describe(&q.request, &head, text, strlen(text));
+	es_request_describe(&q.request, &head, text, strlen(text),
+			    d->cluster->conf->services[q.service].content_host, &name);
 	q.request.flow_hash = es_flow_hash(&d->keys.ring, &flow);
 	q.request.client = &flow.client;
 	q.request.client_port = es_ntohs(flow.client_port);
 	q.report = report;
+	explain_without_host(&d->cluster->conf->services[q.service], &q, &name);
 	report->conf = d->cluster->conf;
 	report->service = q.service;
 	report->request = &q.request;

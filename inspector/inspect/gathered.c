@@ -63,7 +63,7 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 		es_gather_remove(in->gathers, g);
 		return 1;
 	}
-	es_request_describe(&request, &g->head, g->text, g->text_len);
+	es_inspect_describe(in, g->order.service, &request, &g->head, g->text, g->text_len);
 	target = es_inspect_route(in, g->order.service, &request, &g->order.rejection);
 	if (target == ES_ROUTE_MORE) {
 		g->wanted = g->order.rejection.more_bytes;

@@ -17,17 +17,17 @@ static void es_hot_halve(struct es_hot *hot, unsigned long long now_ns)
 
 static void es_hot_name(struct es_hot_target *place, const struct es_request_view *request)
 {
-	size_t len = request->uri_len < ES_HOT_URI_SIZE ? request->uri_len : ES_HOT_URI_SIZE - 1;
+	size_t len = request->name_len < ES_HOT_URI_SIZE ? request->name_len : ES_HOT_URI_SIZE - 1;
 
 	for (size_t i = 0; i < len; i++) {
-		char c = request->uri[i];
+		char c = request->name[i];
 
 		place->uri[i] = c;
 		if (c <= ' ' || c > '~')
 			place->uri[i] = '?';
 	}
 	place->uri[len] = 0;
-	if (len < request->uri_len)
+	if (len < request->name_len)
 		__builtin_memcpy(place->uri + len - 3, "...", 3);
 }
 

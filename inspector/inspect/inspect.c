@@ -188,6 +188,13 @@ void es_inspect_give_again(struct es_inspector *in, const struct es_record *reco
 	es_inspect_send(in, order, packet, record->gso_size, decided->node);
 }
 
+void es_inspect_describe(struct es_inspector *in, unsigned int service, struct es_request_view *request,
+			 const struct es_http_head *head, const char *text, size_t len)
+{
+	es_request_describe(request, head, text, len, in->cluster->conf->services[service].content_host,
+			    &in->name);
+}
+
 int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_request_view *request,
 		     struct es_rejection *ret_rejection)
 {
@@ -282,7 +289,7 @@ static void es_order_bound_again(struct es_inspector *in, const struct es_ip_pac
 		return;
 	}
 	es_order_bound(in, &request, packet->seg.seq, order);
-	es_request_describe(&request, &in->head, request.text, request.len);
+	es_inspect_describe(in, order->service, &request, &in->head, request.text, request.len);
 	es_order_weigh(in, &request, order);
 }
 
@@ -333,7 +340,7 @@ static int es_inspect_single(struct es_inspector *in, const struct es_record *re
 		es_http_head_distrust(&in->head);
 	else if (es_http_head_scan(&in->head, text, packet->seg.len) == ES_HTTP_MORE)
 		return 0;
-	es_request_describe(&request, &in->head, text, packet->seg.len);
+	es_inspect_describe(in, record->service, &request, &in->head, text, packet->seg.len);
 	if (record->flow == ES_FLOW_DOUBTFUL &&
 	    es_inspect_is_unsafe(in, record->service, &in->head, text, packet->seg.len)) {
 		es_inspect_doubt(in, packet->bytes, packet->len);

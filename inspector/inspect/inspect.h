@@ -87,6 +87,7 @@ struct es_inspector {
 	struct es_hot hot;
 	struct es_sampler sampler;
 	struct es_http_head head; /* of a request that came in one segment */
+	struct es_name name;	  /* of the request that is being decided */
 	int reply_fd;		  /* raw socket, for answers to clients that no node serves */
 	unsigned long long now_ns;
 	struct es_strays strays;

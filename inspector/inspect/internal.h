@@ -122,6 +122,10 @@ void es_inspect_give_again(struct es_inspector *in, const struct es_record *reco
 			   const struct es_ip_packet *packet, struct es_handover_order *order,
 			   const struct es_decided *decided);
 
+/* es_inspect_describe() - es_request_describe() as the service has it; until the next request is described */
+void es_inspect_describe(struct es_inspector *in, unsigned int service, struct es_request_view *request,
+			 const struct es_http_head *head, const char *text, size_t len);
+
 /**
  * es_inspect_route() - ask rules, plugins and policy, and count what kind of request it was
  * Returns the node, -1 for none, ES_ROUTE_REJECT or ES_ROUTE_MORE, each with @ret_rejection.

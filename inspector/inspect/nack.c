@@ -48,7 +48,7 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 		es_http_head_distrust(&in->head);
 	else
 		es_http_head_scan(&in->head, text, packet->seg.len);
-	es_request_describe(&request, &in->head, text, packet->seg.len);
+	es_inspect_describe(in, order->service, &request, &in->head, text, packet->seg.len);
 	if (in->head.result != ES_HTTP_DONE && in->head.result != ES_HTTP_AMBIGUOUS)
 		return es_route_fallback(&in->router, &request, in->now_ns);
 	return es_route_again(&in->router, order->service, &request, in->now_ns, &order->rejection);

@@ -76,17 +76,30 @@ int es_router_set_cluster(struct es_router *router, const struct es_cluster *clu
 }
 
 void es_request_describe(struct es_request_view *request, const struct es_http_head *head, const char *text,
-			 size_t len)
+			 size_t len, int has_host, struct es_name *name)
 {
+	const char *host = NULL;
+	size_t host_len = 0;
+
 	request->head = head;
 	request->text = text;
 	request->len = len;
 	request->cost = 1;
-	if (!head->target_complete || !head->path.len)
+	if (!head->target_complete || (!head->path.len && head->target_form != ES_HTTP_TARGET_ABSOLUTE))
 		return;
 	request->uri = text + head->path.off;
 	request->uri_len = head->path.len + (head->has_query ? 1 + head->query.len : 0);
-	request->target = es_target_hash(request->uri, request->uri_len);
+	if (has_host)
+		es_http_head_host(head, text, &host, &host_len);
+	es_name_make(name, host, host_len, request->uri, request->uri_len);
+	request->name = name->text;
+	request->name_len = name->len;
+	request->target = es_target_hash(name->text, name->len);
+	/* "http://host" and "http://host?query" */
+	if (!head->path.len) {
+		request->uri = "/";
+		request->uri_len = 1;
+	}
 }
 
 /* The nodes at @now_ns. Their state is looked at each time, as a NACK may just have changed it; their load

@@ -12,6 +12,7 @@
 #include "inspector/http/head.h"
 #include "inspector/plugin/host.h"
 #include "inspector/policy/load.h"
+#include "inspector/policy/name.h"
 #include "inspector/policy/policy.h"
 
 /**
@@ -44,9 +45,12 @@ void es_router_fini(struct es_router *router);
 /* es_router_set_cluster() - use another version; with another configuration, policies start anew */
 int es_router_set_cluster(struct es_router *router, const struct es_cluster *cluster);
 
-/* es_request_describe() - fills in what @head tells of the request: its URI and target */
+/**
+ * es_request_describe() - fills in what @head tells of the request: its URI, name and target
+ * @has_host: the host is part of the name; @name: keeps it as long as @request is used
+ */
 void es_request_describe(struct es_request_view *request, const struct es_http_head *head, const char *text,
-			 size_t len);
+			 size_t len, int has_host, struct es_name *name);
 
 #define ES_ROUTE_REJECT (-2)
 #define ES_ROUTE_MORE	(-3)

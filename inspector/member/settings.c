@@ -82,6 +82,8 @@ static void parameters_put(struct es_text *out, const struct es_conf_service *se
 	if (service->unsafe != ES_UNSAFE_ONCE)
 		line(out, "=service.%s.unsafe=%s\n", service->name,
 		     service->unsafe == ES_UNSAFE_ALL ? "all" : "again");
+	if (!service->content_host)
+		line(out, "=service.%s.content_host=no\n", service->name);
 	if (service->admit_low || service->admit_normal)
 		line(out, "=service.%s.admit=%u,%u\n", service->name, service->admit_low,
 		     service->admit_normal);

@@ -15,6 +15,7 @@
 #include "inspector/http/head.h"
 #include "inspector/plugin/guard.h"
 #include "inspector/plugin/host.h"
+#include "inspector/policy/name.h"
 
 #define REQUEST_MAX  (1024 * 1024)
 #define DOWN_MAX     128
@@ -296,6 +297,10 @@ static const char *failure_of(struct tool *t, const struct es_plugin_report *bef
 static void request_view(const struct tool *t, const char *text, size_t len, int is_all,
 			 struct es_http_head *head, struct es_request_view *ret)
 {
+	static struct es_name name; /* large */
+	const char *host = NULL;
+	size_t host_len = 0;
+
 	*ret = (struct es_request_view){.current = -1,
 					.cost = 1,
 					.head = head,
@@ -312,11 +317,15 @@ static void request_view(const struct tool *t, const char *text, size_t len, int
 		es_http_head_truncate(head);
 	if (!is_all)
 		es_http_head_scan(head, text, len);
-	if (!head->target_complete || !head->path.len)
+	if (!head->target_complete || (!head->path.len && head->target_form != ES_HTTP_TARGET_ABSOLUTE))
 		return;
+	es_http_head_host(head, text, &host, &host_len);
 	ret->uri = text + head->path.off;
 	ret->uri_len = head->path.len + (head->has_query ? 1 + head->query.len : 0);
-	ret->target = es_target_hash(ret->uri, ret->uri_len);
+	es_name_make(&name, host, host_len, ret->uri, ret->uri_len);
+	ret->name = name.text;
+	ret->name_len = name.len;
+	ret->target = es_target_hash(name.text, name.len);
 }
 
 /* As the inspector does: piece by piece, until a head is there and the plugin has decided. */

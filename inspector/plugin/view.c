@@ -106,7 +106,12 @@ static struct es_plugin_text target(const struct es_plugin_request *r)
 
 static struct es_plugin_text path(const struct es_plugin_request *r)
 {
-	return head_of(r) && r->view->head->path.len ? span(r, r->view->head->path) : none;
+	if (!head_of(r))
+		return none;
+	if (r->view->head->path.len)
+		return span(r, r->view->head->path);
+	/* "http://host" */
+	return r->view->head->target_form == ES_HTTP_TARGET_ABSOLUTE ? (struct es_plugin_text){"/", 1} : none;
 }
 
 static struct es_plugin_text normal_path(const struct es_plugin_request *r)

@@ -32,9 +32,9 @@ const struct es_policy *es_policy_find(const char *name)
 	return NULL;
 }
 
-__u64 es_target_hash(const char *uri, size_t len)
+__u64 es_target_hash(const char *name, size_t len)
 {
-	/* No secret: two URIs that somebody made to collide share a server set, which harms nobody. */
+	/* No secret: two names that somebody made to collide share a server set, which harms nobody. */
 	static const struct es_sipkey key;
 	struct es_sipstate state;
 	__u64 word = 0, hash;
@@ -42,11 +42,11 @@ __u64 es_target_hash(const char *uri, size_t len)
 
 	es_siphash_init(&state, &key);
 	for (; at + sizeof(word) <= len; at += sizeof(word)) {
-		memcpy(&word, uri + at, sizeof(word));
+		memcpy(&word, name + at, sizeof(word));
 		es_siphash_word(&state, le64toh(word));
 	}
 	word = 0;
-	memcpy(&word, uri + at, len - at);
+	memcpy(&word, name + at, len - at);
 	hash = es_siphash_final(&state, le64toh(word), (__u32)len);
 	return hash ? hash : 1;
 }

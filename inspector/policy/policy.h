@@ -42,8 +42,9 @@ enum es_move_why {
 /**
  * struct es_request_view - the request to be routed
  * @flow_hash: the flow's place on the ring
- * @uri, @uri_len: path and query; NULL if they are not known in full, and @target is 0 then
- * @target: what the table knows the content as: a hash of @uri, the same on all nodes; never 0 for a known
+ * @uri, @uri_len: path and query as sent; NULL if they are not known in full, and @target is 0 then
+ * @name, @name_len: of the content (name.h); known if @uri is
+ * @target: what the table knows the content as: a hash of @name, the same on all nodes; never 0 for a known
  * URI
  * @current: the node that has the connection; -1 before its first request
  * @why: of a decision that moves it, why; whoever asks the policy fills it in
@@ -61,6 +62,8 @@ struct es_request_view {
 	__u64 flow_hash;
 	const char *uri;
 	size_t uri_len;
+	const char *name;
+	size_t name_len;
 	__u64 target;
 	int current;
 	enum es_move_why why;
@@ -203,8 +206,8 @@ struct es_policy {
 	int (*route)(void *state, const struct es_request_view *request, const struct es_cluster_view *view);
 };
 
-/* es_target_hash() - struct es_request_view's target for a URI; the same everywhere and always */
-__u64 es_target_hash(const char *uri, size_t len);
+/* es_target_hash() - struct es_request_view's target for a name; the same everywhere and always */
+__u64 es_target_hash(const char *name, size_t len);
 
 /* es_policy_find() - the policy of that name, or NULL */
 const struct es_policy *es_policy_find(const char *name);

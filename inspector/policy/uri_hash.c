@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Policy `uri-hash`: the node that owns MD5(URI) on the content ring (DTS Fig. 9, line C), so that each file
- * is cached by one node. The URI is the request target's path and query.
+ * is cached by one node. The URI is the content's name (name.h): host, path and query.
  *
  * With a load bound (an addition to the paper; "consistent hashing with bounded loads", Mirrokni et al. 2016)
  * a node that has more than bound percent of its fair share of the requests in progress passes the request on
@@ -130,7 +130,7 @@ static int es_uri_hash_route(void *state, const struct es_request_view *request,
 	int current = request->current, node, home;
 	__u64 hash;
 
-	if (es_content_ring_hash(uh->hasher, request->uri, request->uri_len, &hash))
+	if (es_content_ring_hash(uh->hasher, request->name, request->name_len, &hash))
 		return es_policy_fallback(request, view);
 	node = es_bound_walk(request, view, &bound, hash, &home);
 	if (node < 0 || node == current || !bound.percent || !es_stay_is_free(request, view))

@@ -179,6 +179,10 @@ struct json_object *es_report_explain(const struct es_report_explanation *e)
 			       e->request->uri
 				       ? json_object_new_string_len(e->request->uri, (int)e->request->uri_len)
 				       : NULL);
+	if (e->request->name)
+		json_object_object_add(
+			result, "content",
+			json_object_new_string_len(e->request->name, (int)e->request->name_len));
 	add_node(result, "inspecting", e->conf, e->inspecting);
 	add_node(result, "node", e->conf, e->node);
 	if (e->node == ES_ROUTE_REJECT) {

@@ -8,6 +8,7 @@
 #include <strings.h>
 #include "inspector/rules/match.h"
 #include "inspector/http/head.h"
+#include "inspector/policy/name.h"
 
 int es_rule_match_init(struct es_rule_match *match, const struct es_conf_rule *conf)
 {
@@ -50,18 +51,6 @@ static int es_match_method(const struct es_conf_rule *conf, const struct es_requ
 	return 0;
 }
 
-/* @host without its port; an IPv6 address keeps its brackets. */
-static size_t es_host_len(const char *host, size_t len)
-{
-	const char *bracket = len && host[0] == '[' ? memchr(host, ']', len) : NULL;
-	const char *colon;
-
-	if (bracket)
-		return (size_t)(bracket - host) + 1;
-	colon = memchr(host, ':', len);
-	return colon ? (size_t)(colon - host) : len;
-}
-
 static int es_match_host(const struct es_conf_rule *conf, const struct es_request_view *request)
 {
 	const char *host;
@@ -69,9 +58,7 @@ static int es_match_host(const struct es_conf_rule *conf, const struct es_reques
 
 	if (!request->head || !es_http_head_host(request->head, request->text, &host, &len))
 		return 0;
-	len = es_host_len(host, len);
-	if (len && host[len - 1] == '.')
-		len--; /* the root of the name space says nothing */
+	len = es_name_host_len(host, len);
 	for (const char *item = NULL; (item = es_conf_list_next(&conf->hosts, item));) {
 		size_t size = strlen(item);
 

@@ -15,6 +15,8 @@
 #include "inspector/inspect/route.h"
 #include "tests/hello.h"
 
+static struct es_name name; /* large */
+
 #define NODES	 8
 #define NETWORKS 1000
 #define HTTP_FIELDS                                                                                          \
@@ -162,7 +164,7 @@ static double measure(struct world *w, int is_tls, unsigned int requests)
 
 		es_http_head_init(&head);
 		es_http_head_scan(&head, text, len);
-		es_request_describe(&request, &head, text, len);
+		es_request_describe(&request, &head, text, len, 1, &name);
 		if (es_route(&w->router, 0, &request, 1000 + i, NULL, &rejection) < 0)
 			die("route", "no node");
 	}

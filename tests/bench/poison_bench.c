@@ -19,6 +19,8 @@
 #include "inspector/inspect/poison.h"
 #include "inspector/inspect/route.h"
 
+static struct es_name name; /* large */
+
 #define NODES 8
 /* As a browser sends it; with headers of IP and TCP before it. */
 #define HEADERS 52
@@ -91,7 +93,7 @@ static void request_route(void *text)
 
 	es_http_head_init(&head);
 	es_http_head_scan(&head, bytes, sizeof(REQUEST) - 1);
-	es_request_describe(&request, &head, bytes, sizeof(REQUEST) - 1);
+	es_request_describe(&request, &head, bytes, sizeof(REQUEST) - 1, 1, &name);
 	if (es_route(&router, 0, &request, 1000, NULL, &rejection) < 0)
 		die("route", "no node");
 }

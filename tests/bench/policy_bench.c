@@ -91,6 +91,8 @@ static double best_ns(const struct es_policy *policy, unsigned int count)
 
 			for (request.uri_len = 0; request.uri[request.uri_len];)
 				request.uri_len++;
+			request.name = request.uri;
+			request.name_len = request.uri_len;
 			request.target = es_target_hash(request.uri, request.uri_len);
 			if (i % BATCH == 0) {
 				view.now_ns += BATCH * REQUEST_NS;

@@ -473,7 +473,7 @@ class TestPin:
 
     def test_chunked_body_that_is_not_all_there(self, node, idle):
         c = idle()
-        text = f"POST {node.uri(1)} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe".encode()
+        text = f"POST {node.uri(1)} HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhe".encode()
         with node.counts(pin_chunked=1, **STAYED):
             c.request(text=text)
             assert c.read(len(text)) == text
@@ -481,7 +481,7 @@ class TestPin:
 
     def test_whole_chunked_body(self, node, idle):
         c = idle()
-        text = f"POST {node.uri(1)} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" \
+        text = f"POST {node.uri(1)} HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n" \
                "5;a=b\r\nhello\r\n0\r\nT: u\r\n\r\n".encode()
         with node.counts(**STAYED):
             c.request(text=text)

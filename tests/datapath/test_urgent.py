@@ -15,7 +15,7 @@ services = pytest.mark.parametrize("service", [WEB, EACH])
 
 def disguised(c):
     """A request for n2 to the inspector; and what the server reads, without its urgent byte, at `at`."""
-    path = next(p for p in map("/u{}".format, range(1000)) if c.node.ring.content(p + "X") == 1)
+    path = next(p for p in map("/u{}".format, range(1000)) if c.node.ring.content(p + "X", "test") == 1)
     text = c.get(path=path)
     at = text.index(b" HTTP")
     return text[:at] + b"X" + text[at:], text, at

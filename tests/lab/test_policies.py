@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from earshotlab import Lab, wait_for
+from earshotlab import Lab, topology, wait_for
 from web import raw
 from web.traffic import Traffic
 
@@ -71,7 +71,8 @@ def test_one_home_for_each_target(lab):
         for number, uri in enumerate(list(homes)[::4]):
             assert ask(lab, uri, inspector, first + 20 * number) == homes[uri], (uri, inspector)
     for node in ALL:
-        seen = {each["uri"]: each["nodes"] for each in table(lab, node)["targets"] if each["uri"] in homes}
+        found = {each["uri"].removeprefix(f"//{topology.VIP}"): each["nodes"] for each in table(lab, node)["targets"]}
+        seen = {uri: nodes for uri, nodes in found.items() if uri in homes}
         assert seen and all(seen[uri] == [homes[uri]] for uri in seen), (node, seen)
 
 

@@ -127,6 +127,8 @@ static inline struct es_request_view world_get(const char *uri)
 	return (struct es_request_view){
 		.uri = uri,
 		.uri_len = strlen(uri),
+		.name = uri,
+		.name_len = strlen(uri),
 		.target = es_target_hash(uri, strlen(uri)),
 		.current = -1,
 		.cost = 1,

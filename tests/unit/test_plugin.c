@@ -18,6 +18,8 @@
 #include "inspector/inspect/route.h"
 #include "tests/hello.h"
 
+static struct es_name name; /* large */
+
 #define DOWN 3
 
 static struct es_conf *conf;
@@ -65,7 +67,7 @@ static int ask_bytes(const void *bytes, size_t len, int truncated)
 	es_http_head_init(&head);
 	es_http_head_scan(&head, bytes, len);
 	request = (struct es_request_view){.current = -1, .truncated = truncated};
-	es_request_describe(&request, &head, bytes, len);
+	es_request_describe(&request, &head, bytes, len, 1, &name);
 	return es_route(&router, 0, &request, 1000, NULL, &rejection);
 }
 
@@ -294,7 +296,7 @@ static void test_last_error(void **state)
 	es_http_head_init(&head);
 	es_http_head_scan(&head, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27);
 	request = (struct es_request_view){.current = -1};
-	es_request_describe(&request, &head, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27);
+	es_request_describe(&request, &head, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27, 1, &name);
 	es_route(&router, 0, &request, 1000, &explain, &rejection);
 	assert_string_equal(explain.step[0], "plugin d: told to fail: ?[2J");
 	assert_string_equal(report_of(0)->last_error, "");
@@ -398,7 +400,7 @@ static void test_explain(void **state)
 	assert_int_equal(report_of(0)->calls, 1);
 	explain.count = 0;
 	request = (struct es_request_view){.current = -1};
-	es_request_describe(&request, &head, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n", 28);
+	es_request_describe(&request, &head, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n", 28, 1, &name);
 	assert_in_range(es_route(&router, 0, &request, 1000, &explain, &rejection), 0, 2);
 	assert_int_equal(report_of(0)->calls, 1);
 	assert_int_equal(report_of(0)->metric[0].value, 1);

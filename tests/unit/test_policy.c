@@ -8,6 +8,9 @@
 #include "inspector/policy/list.h"
 #include "inspector/inspect/route.h"
 
+static struct es_name name; /* large */
+static int content_host;
+
 static struct es_health health;
 
 static void cluster_free(struct es_cluster *c)
@@ -67,8 +70,54 @@ static int route(struct es_router *router, const char *target, __u64 flow_hash, 
 
 	es_http_head_init(&head);
 	assert_int_equal(es_http_head_scan(&head, text, len), ES_HTTP_DONE);
-	es_request_describe(&request, &head, text, len);
+	es_request_describe(&request, &head, text, len, content_host, &name);
 	return es_route(router, 0, &request, now_ns, NULL, &rejection);
+}
+
+/* What the daemon makes of a request: which content it is for, and its path for rules. */
+static void describe(const char *bytes, int has_host, struct es_request_view *ret)
+{
+	static struct es_http_head head;
+
+	*ret = (struct es_request_view){.current = -1};
+	es_http_head_init(&head);
+	assert_int_equal(es_http_head_scan(&head, bytes, strlen(bytes)), ES_HTTP_DONE);
+	es_request_describe(ret, &head, bytes, strlen(bytes), has_host, &name);
+}
+
+static void test_describe(void **state)
+{
+	static const struct {
+		const char *bytes, *uri, *name, *name_without_host;
+	} cases[] = {
+		{"GET /%7ea HTTP/1.1\r\nHost: A:80\r\n\r\n", "/%7ea", "//a/~a", "/~a"},
+		{"GET http://B/x?y HTTP/1.1\r\nHost: a\r\n\r\n", "/x?y", "//b/x?y", "/x?y"},
+		{"GET http://b HTTP/1.1\r\nHost: b\r\n\r\n", "/", "//b/", "/"},
+		{"GET http://b?y HTTP/1.1\r\nHost: b\r\n\r\n", "/", "//b/?y", "/?y"},
+		{"GET /x HTTP/1.0\r\n\r\n", "/x", "/x", "/x"},
+		{"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", NULL, NULL, NULL},
+		{"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", NULL, NULL, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		for (int has_host = 0; has_host < 2; has_host++) {
+			const char *expected = has_host ? cases[i].name : cases[i].name_without_host;
+			struct es_request_view r;
+
+			describe(cases[i].bytes, has_host, &r);
+			if (!expected) {
+				assert_null(r.uri);
+				assert_int_equal(r.target, 0);
+				continue;
+			}
+			assert_int_equal(r.uri_len, strlen(cases[i].uri));
+			assert_memory_equal(r.uri, cases[i].uri, r.uri_len);
+			assert_int_equal(r.name_len, strlen(expected));
+			assert_memory_equal(r.name, expected, r.name_len);
+			assert_true(r.target == es_target_hash(expected, strlen(expected)));
+		}
+	}
 }
 
 static void test_list(void **state)
@@ -118,7 +167,7 @@ static void test_rules(void **state)
 	}
 	es_http_head_init(&head);
 	assert_int_equal(es_http_head_scan(&head, text, sizeof(text) - 1), ES_HTTP_DONE);
-	es_request_describe(&request, &head, text, sizeof(text) - 1);
+	es_request_describe(&request, &head, text, sizeof(text) - 1, 1, &name);
 	assert_int_equal(es_route(router, 0, &request, 1, NULL, &rejection), ES_ROUTE_REJECT);
 	assert_int_equal(rejection.status, 503);
 	assert_int_equal(rejection.retry_after_s, 9);
@@ -161,6 +210,17 @@ static void test_uri_hash(void **state)
 	/* MD5("/index.html") = d1546d73..., which node 1 owns (test_ring.c has the golden values). */
 	assert_int_equal(route(router, "/index.html", 0, 0), 1);
 	assert_int_equal(route(router, "http://any.example/index.html", 99, 0), 1);
+	/* The front pages of many sites are many contents. */
+	content_host = 1;
+	for (unsigned int i = 0; i < 60; i++) {
+		snprintf(uri, sizeof(uri), "http://s%u.example", i);
+		per_node[route(router, uri, i, 0)]++;
+	}
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_in_range(per_node[i], 10, 30);
+		per_node[i] = 0;
+	}
+	content_host = 0;
 	for (unsigned int i = 0; i < 3000; i++) {
 		snprintf(uri, sizeof(uri), "/f?id=%u", i);
 		where = route(router, uri, i, 0);
@@ -301,9 +361,13 @@ static void test_fallback(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),	   cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_wrr),	   cmocka_unit_test(test_uri_hash),
-		cmocka_unit_test(test_load_bound), cmocka_unit_test(test_never_a_node_that_is_none),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_describe),
+		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_wrr),
+		cmocka_unit_test(test_uri_hash),
+		cmocka_unit_test(test_load_bound),
+		cmocka_unit_test(test_never_a_node_that_is_none),
 		cmocka_unit_test(test_fallback),
 	};
 

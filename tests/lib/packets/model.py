@@ -121,8 +121,8 @@ class Ring:
         """As the datapath looks it up: by the upper 16 bits."""
         return self.at(hash_ & ~0xFFFFFFFFFFFF)
 
-    def content(self, uri):
-        return self.at(self._position(uri.encode()))
+    def content(self, uri, host=""):
+        return self.at(self._position((f"//{host}{uri}" if host else uri).encode()))
 
     def walk(self, position):
         """All nodes, in the order in which a key goes on to the next one."""

@@ -312,7 +312,7 @@ class Node(namespaces.Site):
         """An unused path that the policy uri-hash gives to `target`."""
         while True:
             path = f"/{next(self._paths)}"
-            if self.ring.content(path) == target - 1:
+            if self.ring.content(path, "test") == target - 1:
                 return path
 
     def slot(self):
