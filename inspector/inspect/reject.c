@@ -2,7 +2,7 @@
 /*
  * Requests that a rule refuses are answered here, without a socket: one segment with status, reason and FIN.
  * The decision table remembers it twice: for a client that did not hear it, and, under what one that did
- * acknowledges, so that the datapath ends what else comes with a RST.
+ * acknowledges, so that the datapath acknowledges and drops what else comes (ES_REJECT_LINGER_MS).
  */
 #include <stdio.h>
 #include <string.h>
@@ -92,15 +92,15 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text)
 
 /* Returns the answer's length, which is the same each time. */
 static size_t es_answer_send(struct es_inspector *in, const struct es_ip_packet *packet,
-			     const struct es_handover_order *order)
+			     const struct es_handover_order *order, uint32_t ack)
 {
 	uint8_t bytes[ES_ANSWER_HEADER_MAX + ES_ANSWER_SIZE];
 	char text[ES_ANSWER_SIZE];
 	size_t len = es_answer_text(order, text);
 
-	es_inspect_reply(in, &packet->flow, bytes,
-			 es_ip_packet_answer(packet, order->next_request_seq,
-					     ES_TCP_ACK | ES_TCP_PSH | ES_TCP_FIN, text, len, bytes));
+	es_inspect_reply(
+		in, &packet->flow, bytes,
+		es_ip_packet_answer(packet, ack, ES_TCP_ACK | ES_TCP_PSH | ES_TCP_FIN, text, len, bytes));
 	return len;
 }
 
@@ -116,8 +116,8 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 	es_inspect_count(in, ES_WORKER_rejected);
 	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack - 1, packet->seg.seq - 1,
 			      ES_NODE_REJECT, &answered, es_inspect_now_ms(in));
-	len = es_answer_send(in, packet, &answered);
-	/* Whatever the client sends when it has the answer acknowledges it; the datapath resets it then. */
+	len = es_answer_send(in, packet, &answered, end_seq);
+	/* Whatever the client sends when it has the answer acknowledges it; the datapath drops it then. */
 	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack + (uint32_t)len, end_seq - 1,
 			      ES_NODE_REJECT, NULL, es_inspect_now_ms(in));
 }
@@ -133,9 +133,12 @@ void es_inspect_reject_gathered(struct es_inspector *in, const struct es_gather 
 void es_inspect_reject_again(struct es_inspector *in, const struct es_record *record,
 			     const struct es_ip_packet *packet, const struct es_handover_order *order)
 {
-	/* What else there is of a body was sent before the answer came; it comes again, and is reset then. */
+	uint32_t ack = order->next_request_seq;
+
+	/* More of a body, sent before the answer came. That may be lost, so it goes with each acknowledgment
+	 * until the client has it. */
 	if (record->kind != ES_RECORD_FIRST)
-		return;
+		ack = packet->seg.seq + packet->seg.len + !!(packet->seg.flags & ES_TCP_FIN);
 	es_inspect_count(in, ES_WORKER_repeated);
-	es_answer_send(in, packet, order);
+	es_answer_send(in, packet, order, ack);
 }

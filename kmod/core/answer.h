@@ -141,9 +141,14 @@ static __always_inline void es_answer_make(const struct es_config *cfg, const st
 		es_synack_options_write(ret->options, &v->options, cfg->mss, v->tsval, seg->tsval);
 		break;
 	case ES_ANSWER_ACK:
-		ret->ack = seg->seq + 1;
-		es_cookie_options_unpack(seg->ack - 1, &options);
-		ret->window = (__u16)(cfg->synack_window >> (options.wscale_ok ? cfg->rcv_wscale : 0));
+		ret->ack = v->ack;
+		ret->window = (__u16)cfg->synack_window;
+		/* Before the first request, it is the cookie that is acknowledged. What is only dropped may be
+		 * as much as the client likes. */
+		if (v->counter == ES_COUNT_keepalive_answered) {
+			es_cookie_options_unpack(seg->ack - 1, &options);
+			ret->window >>= options.wscale_ok ? cfg->rcv_wscale : 0;
+		}
 		ret->flags = ES_TCP_ACK;
 		if (seg->has_ts) {
 			ret->options_len = ES_TIMESTAMP_OPTION_LEN;

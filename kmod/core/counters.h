@@ -105,6 +105,8 @@
 	X(end_again, "socket that was to be ended before and is still there: ended again")                   \
 	X(end_late, "socket whose connection was moving, and that no RST had reached: ended all the same")   \
 	X(handover_early, "handover message sent before this node began to take any: recorded, perhaps")     \
+	X(reject_dropped,                                                                                    \
+	  "more of a connection whose request the inspector refused, acknowledged and dropped")              \
 	ES_PINS(X, pin_)
 
 enum es_counter {

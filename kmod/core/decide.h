@@ -91,6 +91,7 @@ struct es_view {
 /**
  * struct es_verdict
  * @counter: the reason; @cookie, @tsval, @options: of an answered SYN or, for ES_REBUILD, of the handshake
+ * @ack: what ES_ANSWER_ACK acknowledges
  * @proven: of ES_QUEUE_STRAY: the connection did exist, for the segment has a cookie of the flow, or is of a
  * request that this node has decided; @guess: without timestamps, it had to be a cookie of ours, and is not
  */
@@ -101,6 +102,7 @@ struct es_verdict {
 	__u32 guess;
 	__u32 cookie;
 	__u32 tsval;
+	__u32 ack;
 	struct es_tcp_options options;
 };
 
@@ -276,8 +278,10 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 		 * A keep-alive probe may carry one byte of garbage (RFC 9293 section 3.8.4). Acknowledging a
 		 * byte that was none of it would lose it, so timestamps must prove it.
 		 */
-		if (seg->len == 1 && seg->has_ts && es_decide_cookie(cfg, v, seg->seq) == ES_COOKIE_VALID)
+		if (seg->len == 1 && seg->has_ts && es_decide_cookie(cfg, v, seg->seq) == ES_COOKIE_VALID) {
+			ret->ack = seg->seq + 1;
 			ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
+		}
 		ret->proven = 1;
 		if (es_decide_is_stray(v, v->decision ? ES_STRAY_AGAIN_MS : ES_STRAY_AGAIN_LATER_MS))
 			ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
@@ -300,6 +304,12 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 	}
 }
 
+/* A refusal is not old: see ES_REJECT_LINGER_MS. */
+static __always_inline int es_decide_lingers(const struct es_view *v)
+{
+	return es_decision_age_ms(v->decision, v->now_ms) < ES_REJECT_LINGER_MS;
+}
+
 /*
  * A request that moved its connection away from this node, come again: its target may not have got it. No
  * other node knows of it.
@@ -313,6 +323,9 @@ static __always_inline void es_decide_moved(const struct es_config *cfg, const s
 		ES_VERDICT(ret, ES_DROP, drop_moved);
 	if (is_first)
 		ES_VERDICT(ret, ES_QUEUE_FIRST, moved_queued);
+	/* Its client has not heard the refusal: it is told again, whatever part this is of what it sends. */
+	if (es_decision_node(v->decision) == ES_NODE_REJECT && es_decide_lingers(v))
+		ES_VERDICT(ret, ES_QUEUE_LATER, moved_queued);
 	ret->proven = 1;
 	if (es_decide_is_stray(v, ES_STRAY_AGAIN_MS))
 		ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
@@ -336,8 +349,10 @@ static __always_inline void es_decide_bare_ack(const struct es_config *cfg, cons
 		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
 	if (es_decide_cookie(cfg, v, v->seg.seq - 1) == probe)
 		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
-	if (probe == ES_COOKIE_VALID)
+	if (probe == ES_COOKIE_VALID) {
+		ret->ack = v->seg.seq + 1;
 		ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
+	}
 	/* Its client will hear of it when it sends a request;
 	 * an acknowledgment in a download looks the same. */
 	if (!v->seg.has_ts)
@@ -421,10 +436,15 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
 		ES_VERDICT(ret, ES_DROP, drop_silent);
 	if (v->ended && v->socket == ES_SOCKET_NONE && (type & ~ES_TCP_FIN) == ES_TCP_ACK)
 		ES_VERDICT(ret, ES_ANSWER_RST, reset_repeated);
-	/* It follows the answer that the inspector gave and closed with: nothing is left to be said. */
+	/* It follows the answer that the inspector gave and closed with: nothing is left to be said, but the
+	 * client may have to send all that it has before it reads that. */
 	if ((seg->len || (type & ES_TCP_FIN)) && (type & ~ES_TCP_FIN) == ES_TCP_ACK &&
-	    es_decision_node(v->decision) == ES_NODE_REJECT && !es_decision_is_moved(v->decision))
-		ES_VERDICT(ret, ES_ANSWER_RST, reset_after_reject);
+	    es_decision_node(v->decision) == ES_NODE_REJECT && !es_decision_is_moved(v->decision)) {
+		if (!es_decide_lingers(v))
+			ES_VERDICT(ret, ES_ANSWER_RST, reset_after_reject);
+		ret->ack = seg->seq + seg->len + !!(type & ES_TCP_FIN);
+		ES_VERDICT(ret, ES_ANSWER_ACK, reject_dropped);
+	}
 	if (!v->mine)
 		ES_VERDICT(ret, ES_DROP, drop_not_mine);
 	if (type == ES_TCP_SYN) {

@@ -18,6 +18,13 @@
 /* Of a request that the inspector refused with an answer of its own: in place of a node id. */
 #define ES_NODE_REJECT 127
 
+/*
+ * For how long what a client goes on sending behind a refusal is acknowledged, and dropped: a RST would make
+ * its system forget the refusal before the client, which sends first and reads then, has read it. nginx's
+ * lingering_time.
+ */
+#define ES_REJECT_LINGER_MS 30000
+
 /**
  * struct es_decision
  * @key: flow tag (the hash's low 32 bits) and, above it, the cookie: names one incarnation of the flow; 0 is

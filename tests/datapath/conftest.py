@@ -7,7 +7,7 @@ import pytest
 import namespaces
 from packets.client import Client
 from packets.node import BLIND, CRAMPED, CRAMPED_BLIND, EACH, PREFIX, PROGRAM, SERVER, TURNS, WEB, Node
-from tree import EARSHOT, EARSHOTD, skip, unbuilt
+from tree import BUILD, EARSHOT, EARSHOTD, skip, unbuilt
 
 
 def _missing(config):
@@ -75,6 +75,19 @@ def own_node(make_node):
     yield make
     for made in nodes:
         made.close()
+
+
+@pytest.fixture(name="own")
+def _own(own_node):
+    """A node whose plugin does what a request's header says."""
+    node = own_node()
+    with open(node.config_path, encoding="ascii") as handle:
+        text = handle.read()
+    rule = f'plugin debug {{ file = "{os.path.join(BUILD, "plugins", "debug.so")}" budget_us = 0 }}'
+    with open(node.config_path, "w", encoding="ascii") as handle:
+        handle.write(text.replace(f"service s{WEB} {{", f"service s{WEB} {{ {rule}"))
+    node.reload()
+    return node
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A request that ends the daemon: the others are told by who survives it, and nobody inspects it again."""
-import os
 import struct
 import time
 
@@ -11,24 +10,10 @@ from packets import model
 from packets.loads import tell
 from packets.node import CLUSTER, WEB
 from packets.packet import ACK, PSH
-from tree import BUILD
 
 VERSION = 2  # of a message that begins with LOADS_MAGIC
 DIED, HUNG, OVER = 0, 1, 2
 FORMAT = ">BBBBQQQ16sH6x"
-
-
-@pytest.fixture(name="own")
-def _own(own_node):
-    """A node whose plugin does what a request's header says."""
-    node = own_node()
-    with open(node.config_path, encoding="ascii") as handle:
-        text = handle.read()
-    rule = f'plugin debug {{ file = "{os.path.join(BUILD, "plugins", "debug.so")}" budget_us = 0 }}'
-    with open(node.config_path, "w", encoding="ascii") as handle:
-        handle.write(text.replace(f"service s{WEB} {{", f"service s{WEB} {{ {rule}"))
-    node.reload()
-    return node
 
 
 def message(node, flow, request, source=2, kind=DIED, sent_ns=None, key=None):

@@ -197,7 +197,12 @@ static void test_verdicts(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct row *r = &rows[i];
 		struct es_tcp_options o = {.mss = 1460, .wscale_ok = r->wscale_ok, .ecn_ok = r->ecn_ok};
-		struct es_verdict v = {.action = r->action, .cookie = 77, .tsval = 11, .options = o};
+		struct es_verdict v = {.action = r->action,
+				       .counter = ES_COUNT_keepalive_answered,
+				       .cookie = 77,
+				       .tsval = 11,
+				       .ack = SEQ + 1,
+				       .options = o};
 		struct es_segment seg = {
 			.seq = SEQ, .flags = r->flags, .has_ts = r->has_ts, .tsval = 21, .tsecr = 22};
 		struct es_answer got, expected = r->expected;
@@ -220,6 +225,28 @@ static void test_verdicts(void **state)
 				 got.seq, got.ack, got.window, got.flags, got.options_len);
 		expect_sound(&got);
 	}
+}
+
+/* What a client sends behind a refusal: taken in whole, with a window as large as can be. */
+static void test_dropped(void **state)
+{
+	struct es_config cfg = config();
+	struct es_packet pkt = packet();
+	const struct es_verdict v = {
+		.action = ES_ANSWER_ACK, .counter = ES_COUNT_reject_dropped, .ack = SEQ + 1000};
+	const struct es_tcp_options o = {.mss = 1460, .wscale_ok = 1};
+	struct es_segment seg = {.seq = SEQ, .len = 1000, .flags = ES_TCP_ACK};
+	struct es_answer got;
+
+	(void)state;
+	cfg.synack_window = 65000;
+	seg.ack = ((__u32)es_cookie_options_pack(&o) << 10) + 1;
+	es_answer_make(&cfg, &pkt, &seg, &v, &got);
+	assert_int_equal(got.seq, seg.ack);
+	assert_int_equal(got.ack, SEQ + 1000);
+	assert_int_equal(got.window, 65000);
+	assert_int_equal(got.flags, ES_TCP_ACK);
+	expect_sound(&got);
 }
 
 /* For a socket of this node's, in its client's name. */
@@ -254,8 +281,8 @@ static void test_turn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes), cmocka_unit_test(test_sums), cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_reset), cmocka_unit_test(test_turn),
+		cmocka_unit_test(test_bytes),	cmocka_unit_test(test_sums),  cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_dropped), cmocka_unit_test(test_reset), cmocka_unit_test(test_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -417,7 +417,7 @@ static void test_properties(void **state)
 			assert_true((v.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) == ES_TCP_ACK);
 			continue;
 		}
-		if (got.counter == ES_COUNT_reset_after_reject) {
+		if (got.counter == ES_COUNT_reset_after_reject || got.counter == ES_COUNT_reject_dropped) {
 			assert_true(!v.silent && es_decision_node(v.decision) == ES_NODE_REJECT);
 			continue;
 		}
@@ -489,20 +489,31 @@ static void test_after_reject(void **state)
 	(void)state;
 	v.seg = (struct es_segment){.seq = 5000, .ack = 7000, .flags = ES_TCP_FIN | ES_TCP_ACK};
 	EXPECT(&cfg, &v, ES_DROP, cookie_invalid);
-	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS - 5000);
-	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_after_reject);
-	v.mine = 0;
-	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_after_reject);
-	v.seg.flags = ES_TCP_ACK;
-	v.seg.len = 1000; /* more of a body */
-	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_after_reject);
+	for (int mine = 1; mine >= 0; mine--) {
+		v.mine = (__u8)mine;
+		v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS - ES_REJECT_LINGER_MS + 1);
+		v.seg.flags = ES_TCP_FIN | ES_TCP_ACK;
+		v.seg.len = 0;
+		EXPECT(&cfg, &v, ES_ANSWER_ACK, reject_dropped);
+		assert_int_equal(decide(&cfg, &v).ack, 5001);
+		v.seg.len = 1000;
+		assert_int_equal(decide(&cfg, &v).ack, 6001);
+		v.seg.flags = ES_TCP_ACK; /* more of a body */
+		EXPECT(&cfg, &v, ES_ANSWER_ACK, reject_dropped);
+		assert_int_equal(decide(&cfg, &v).ack, 6000);
+		v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS - ES_REJECT_LINGER_MS);
+		EXPECT(&cfg, &v, ES_ANSWER_RST, reset_after_reject);
+	}
 	v.decision = es_decision_value(4999, 3, NOW_MS);
 	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
-	/* The refused request again is the worker's, and what was sent behind it before the answer came
-	 * nobody's. */
+	/* The refused request again is the worker's, and so is what was sent behind it before the answer
+	 * came. */
 	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS - 5000) | ES_DECISION_MOVED;
 	EXPECT(&cfg, &v, ES_QUEUE_FIRST, moved_queued);
 	v.seg.seq += 1000;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, moved_queued);
+	v.decision =
+		es_decision_value(4999, ES_NODE_REJECT, NOW_MS - ES_REJECT_LINGER_MS) | ES_DECISION_MOVED;
 	EXPECT(&cfg, &v, ES_DROP, drop_moved);
 	v.decision = es_decision_value(4999, ES_NODE_REJECT, NOW_MS);
 	v.socket = ES_SOCKET_ESTABLISHED; /* never instead of a socket */
