@@ -229,7 +229,8 @@ int es_datapath_accepted(struct es_datapath *dp, unsigned long long *ret_count)
 
 	if (!rc)
 		*ret_count = values[ES_COUNT_handover_rebuilt] + values[ES_COUNT_stay_delivered] +
-			     values[ES_COUNT_request_blind] + values[ES_COUNT_request_fallback];
+			     values[ES_COUNT_request_blind] + values[ES_COUNT_request_fallback] +
+			     values[ES_COUNT_handshake_blind];
 	return rc;
 }
 
@@ -245,6 +246,7 @@ int es_datapath_heard(struct es_datapath *dp, unsigned long long *ret_count)
 		ES_COUNT_keepalive_answered,  ES_COUNT_reset_repeated,	    ES_COUNT_icmp_echo_mine,
 		ES_COUNT_fin_before_request,  ES_COUNT_cookie_invalid,	    ES_COUNT_cookie_expired,
 		ES_COUNT_rebuild_no_listener, ES_COUNT_other_mine,	    ES_COUNT_other_not_mine,
+		ES_COUNT_handshake_blind,
 	};
 	unsigned long long values[ES_COUNTER_COUNT];
 	int rc = es_datapath_counters(dp, values);

@@ -107,6 +107,8 @@
 	X(handover_early, "handover message sent before this node began to take any: recorded, perhaps")     \
 	X(reject_dropped,                                                                                    \
 	  "more of a connection whose request the inspector refused, acknowledged and dropped")              \
+	X(handshake_blind,                                                                                   \
+	  "handshake of a client served here without inspection: its server may speak first")                \
 	ES_PINS(X, pin_)
 
 enum es_counter {

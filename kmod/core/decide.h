@@ -335,19 +335,51 @@ static __always_inline void es_decide_moved(const struct es_config *cfg, const s
 }
 
 /*
+ * The handshake's ACK where nobody reads what the client sends: it makes the socket, as with any stack, so that
+ * its server may speak first. It does not come again: where it makes none, the client's first bytes will. One
+ * from before a node was lost could belong to a connection of that node's.
+ */
+static __always_inline void es_decide_handshake(const struct es_config *cfg, const struct es_view *v,
+						struct es_verdict *ret)
+{
+	if (v->waits)
+		ES_VERDICT(ret, ES_DROP, drop_ring_change);
+	if (cfg->leased && !v->inspector_alive)
+		ES_VERDICT(ret, ES_DROP, drop_silent);
+	if (es_decide_is_unheard(v))
+		ES_VERDICT(ret, ES_DROP, request_unheard);
+	/* A program has handed it over. */
+	if (v->decision && es_decision_node(v->decision) != cfg->self)
+		ES_VERDICT(ret, ES_DROP, drop_decided);
+	if (v->unsafe == ES_UNSAFE_ALL && v->has_doubts && !v->heard)
+		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
+	es_decide_options(cfg, &v->seg, &ret->options);
+	ES_VERDICT(ret, ES_REBUILD, handshake_blind);
+}
+
+/*
  * A bare ACK: the one that completes the handshake (seq = client ISN + 1), or a keep-alive probe (seq =
  * client ISN). What could be either is the first: it needs no answer.
  */
 static __always_inline void es_decide_bare_ack(const struct es_config *cfg, const struct es_view *v,
 					       struct es_verdict *ret)
 {
-	enum es_cookie_state probe = es_decide_cookie(cfg, v, v->seg.seq);
+	enum es_cookie_state probe = es_decide_cookie(cfg, v, v->seg.seq), first;
+	int blind = v->inspect == ES_INSPECT_NEVER;
 
-	if (probe == ES_COOKIE_INVALID)
+	if (probe == ES_COOKIE_INVALID) {
+		/* Each one that is none of ours brings who tries them all nearer to a socket. */
+		ret->guess = blind && !v->seg.has_ts && !v->decision;
 		ES_VERDICT(ret, ES_DROP, drop_no_flow);
-	if (probe == ES_COOKIE_FLOW)
+	}
+	if (probe == ES_COOKIE_FLOW && !blind)
 		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
-	if (es_decide_cookie(cfg, v, v->seg.seq - 1) == probe)
+	first = es_decide_cookie(cfg, v, v->seg.seq - 1);
+	if (blind && first == ES_COOKIE_VALID && (probe != ES_COOKIE_VALID || v->heard)) {
+		es_decide_handshake(cfg, v, ret);
+		return;
+	}
+	if (probe == ES_COOKIE_FLOW || first == probe)
 		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
 	if (probe == ES_COOKIE_VALID) {
 		ret->ack = v->seg.seq + 1;
@@ -375,7 +407,7 @@ static __always_inline int es_is_anothers(const struct es_view *v)
 static __always_inline int es_view_needs_heard(const struct es_view *v)
 {
 	return v->socket != ES_SOCKET_ESTABLISHED && v->mine && !(v->seg.flags & ES_TCP_SYN) &&
-	       (!v->seg.has_ts || (v->has_doubts && v->seg.len));
+	       (!v->seg.has_ts || (v->has_doubts && (v->seg.len || v->inspect == ES_INSPECT_NEVER)));
 }
 
 /*

@@ -220,9 +220,11 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 		return NF_ACCEPT;
 	es_packet_flow(&pkt, &flow);
 	flow_hash = es_flow_hash(&version->config.ring_key, &flow);
-	/* A program may hand over a connection of which it has read nothing. */
+	/* A program may hand over a connection of which it has read nothing; and where nobody reads, the
+	 * handshake's ACK is enough. */
 	if (!es_rebuild_pending(node, flow_hash, seg.seq, &options, &handover) ||
-	    (!seg.len && !handover && !(seg.flags & ES_TCP_FIN)))
+	    (!seg.len && !handover && !(seg.flags & ES_TCP_FIN) &&
+	     version->config.service[service].inspect != ES_INSPECT_NEVER))
 		return NF_ACCEPT;
 	/* The stack drops and counts a packet with a wrong checksum; no socket must come of it. */
 	if (nf_ip_checksum(skb, state->hook, ip_hdrlen(skb), IPPROTO_TCP))

@@ -4,8 +4,9 @@ import pytest
 
 from packets import model
 from packets.client import LINUX, PLAIN, WINDOWS
-from packets.node import BLIND, RCV_WSCALE, WEB, WINDOW
+from packets.node import BLIND, DEAD_BLIND, ESTABLISHED, RCV_WSCALE, WEB, WINDOW
 from packets.packet import ACK, FIN, NOP, PSH, RST, opt_ts
+from packets.wire import TIMEOUT_S
 
 MASK = 0xFFFFFFFF
 OFFERS = pytest.mark.parametrize("offer", [LINUX, WINDOWS, PLAIN], ids=lambda o: o.name)
@@ -34,6 +35,84 @@ def test_ethernet_padding_is_no_request(node, client):
     with node.counts(drop_handshake_ack=1):
         node.public.send(c.frame(ACK) + b"GET / ")
         c.silence()
+
+
+@OFFERS
+def test_server_speaks_first(node, client, offer):
+    """Where nobody inspects, the handshake's ACK makes the socket: the server says what it will, the client then answers."""
+    c = client(BLIND, offer=offer)
+    with node.counts(syn_answered=1, handshake_blind=1):
+        c.shake(ack=True)
+        c.accept()
+    assert node.sockets(c) == [ESTABLISHED]
+    with node.counts(deliver_established=range(1, 9)):
+        c.answer(b"220 ready\r\n")
+        text = b"EHLO client\r\n"
+        c.request(text=text)
+        assert c.read(len(text)) == text
+        c.answer(b"250 " + text)
+        c.send(ACK | FIN)
+        c.sent(b"", FIN)
+        assert c.server.recv(1) == b""
+
+
+@OFFERS
+def test_client_speaks_at_once(node, client, offer):
+    """The first bytes are right behind the ACK: one socket, one request."""
+    c = client(BLIND, offer=offer)
+    c.shake(ack=True)
+    text = c.get()
+    c.request(text=text)
+    assert c.read(len(text)) == text
+    assert node.sockets(c) == [ESTABLISHED]
+    node.listeners[BLIND].settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        node.listeners[BLIND].accept()
+    node.listeners[BLIND].settimeout(TIMEOUT_S)
+
+
+@OFFERS
+def test_acknowledged_twice(node, client, offer):
+    """While it is open, the ACK is its socket's; when it is over, nothing comes of it."""
+    c = client(BLIND, offer=offer)
+    c.shake(ack=True).accept()
+    with node.counts(deliver_established=1):
+        c.send(ACK)
+        c.silence()
+    first = dict(seq=c.next, ack=c.ack, options=c.options())
+    c.abort()
+    assert c.take("the server's RST").flags & RST
+    with node.counts(reset_repeated={0, 1}, handover_old={0, 1}):
+        c.send(ACK, **first)
+        node.settle()
+    assert not node.sockets(c) and not node.pending(BLIND)
+
+
+@pytest.mark.parametrize("service, counter", [(DEAD_BLIND, "rebuild_no_listener"), (WEB, "drop_handshake_ack")])
+def test_ack_makes_no_socket(node, client, service, counter):
+    """Without a server the client is told; where requests are inspected, the ACK says nothing."""
+    c = client(service)
+    c.shake(ack=False)
+    with node.counts(**{counter: 1}):
+        c.send(ACK)
+        if service == DEAD_BLIND:
+            assert c.take("the RST").flags == RST
+        c.silence()
+    assert not node.sockets(c)
+
+
+def test_ack_of_a_forger(node, client):
+    c = client(BLIND)
+    c.forge()
+    for seq, ack in ((c.next + 1, c.ack), (c.next, c.ack ^ 1 << 20), (c.next, c.ack ^ 1)):
+        with node.counts(drop_handshake_ack={0, 1}, drop_no_flow={0, 1}):
+            c.send(ACK, seq=seq, ack=ack)
+            c.silence()
+    c.ts_recent ^= 1
+    with node.counts(drop_handshake_ack=1):
+        c.send(ACK)
+        c.silence()
+    assert not node.sockets(c)
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\0"], ids=["0-bytes", "1-byte"])

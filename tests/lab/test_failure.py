@@ -418,9 +418,9 @@ service blind {{ address = "{topology.VIP}" port = 8080 inspect = never }}
         assert {raw.ask(lab.client, raw.head(uri))[0].node for _ in range(6)} == {home[uri]}
     found = [raw.ask(lab.client, raw.head(URIS[0]), address=(second, 80))[0].node for _ in range(40)]
     assert set(found) == {"n1", "n2", "n3"}
-    before = {node: lab.counters(node)["request_blind"] for node in lab.net.nodes}
+    before = {node: lab.counters(node)["handshake_blind"] for node in lab.net.nodes}
     expected = dict(before)
     for port in range(50000, 50020):
         assert raw.right(raw.ask(lab.client, raw.head("/1k"), address=(topology.VIP, 8080), port=port)[0], "1k")
         expected[raw.inspector(lab, port, service="blind")] += 1
-    assert {node: lab.counters(node)["request_blind"] for node in lab.net.nodes} == expected != before
+    assert {node: lab.counters(node)["handshake_blind"] for node in lab.net.nodes} == expected != before

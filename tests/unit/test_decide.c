@@ -428,7 +428,9 @@ static void test_properties(void **state)
 			assert_int_not_equal(got.action, ES_DELIVER);
 		if (!is_moved && (got.action == ES_REBUILD || got.action == ES_QUEUE_FIRST)) {
 			assert_true((r & 7) <= 2);
-			assert_true(v.seg.len > 0 || (v.seg.flags & ES_TCP_FIN));
+			assert_true(
+				v.seg.len > 0 || (v.seg.flags & ES_TCP_FIN) ||
+				(got.counter == ES_COUNT_handshake_blind && v.inspect == ES_INSPECT_NEVER));
 			assert_int_equal(es_cookie_check(&cfg.cookie_key[0], FLOW, SLOT, v.seg.ack - 1,
 							 v.seg.seq - 1, NULL),
 					 ES_COOKIE_VALID);
@@ -477,6 +479,101 @@ static void test_moved(void **state)
 	EXPECT(&cfg, &v, ES_QUEUE_LATER, owned_later_queued);
 	v.track = ES_TRACK_PIN;
 	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+}
+
+/* Where nobody reads, the ACK of the handshake makes the socket; nothing that is less certain does. */
+static void test_server_speaks_first(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT), good;
+	struct es_verdict syn, made;
+
+	(void)state;
+	v.seg.len = 0;
+	v.seg.flags = ES_TCP_ACK;
+	v.inspect = ES_INSPECT_NEVER;
+	v.heard = v.heard_all = 1;
+	good = v;
+	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
+	v.inspector_alive = 0; /* as ever without membership */
+	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
+	cfg.leased = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+	v.inspector_alive = 1;
+	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
+	v.silent = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_silent);
+	v = good;
+	v.mine = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_not_mine);
+	v = good;
+	v.waits = 1;
+	EXPECT(&cfg, &v, ES_DROP, drop_ring_change);
+	v = good;
+	v.ended = 1;
+	EXPECT(&cfg, &v, ES_ANSWER_RST, reset_repeated);
+	v = good;
+	v.socket = ES_SOCKET_ESTABLISHED;
+	EXPECT(&cfg, &v, ES_DELIVER, deliver_established);
+	v = good;
+	v.decision = es_decision_value(ISN, SELF + 1, NOW_MS); /* a program has handed it over */
+	EXPECT(&cfg, &v, ES_DROP, drop_decided);
+	for (unsigned int inspect = ES_INSPECT_FIRST; inspect <= ES_INSPECT_EVERY; inspect++) {
+		v = good;
+		v.inspect = (__u8)inspect;
+		EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
+	}
+	/* A keep-alive probe, of a client that has not sent anything. */
+	v = good;
+	v.seg.seq = ISN;
+	v.heard = 0;
+	v.heard_all = 0;
+	EXPECT(&cfg, &v, ES_ANSWER_ACK, keepalive_answered);
+	/* Too few bits, and the SYN was not heard. */
+	v = good;
+	v.heard = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
+	v.heard_all = 0;
+	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
+	v.many_guesses = 1;
+	EXPECT(&cfg, &v, ES_DROP, request_unheard);
+	v.heard = 1;
+	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
+	/* No cookie at all is a guess. */
+	v = good;
+	v.seg.ack ^= 1;
+	made = decide(&cfg, &v);
+	assert_int_equal(made.counter, ES_COUNT_drop_no_flow);
+	assert_true(made.guess);
+	v.inspect = ES_INSPECT_FIRST;
+	assert_false(decide(&cfg, &v).guess);
+	/* Of before a node was lost. */
+	v = good;
+	v.has_doubts = 1;
+	v.unsafe = ES_UNSAFE_ALL;
+	v.heard_all = 0;
+	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
+	v.heard = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
+	v.unsafe = ES_UNSAFE_ONCE;
+	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
+	/* With timestamps, and what was agreed on. */
+	v = good;
+	v.seg = (struct es_segment){
+		.seq = ISN, .flags = ES_TCP_SYN, .has_ts = 1, .mss = 1460, .sack_permitted = 1};
+	syn = decide(&cfg, &v);
+	v.seg = (struct es_segment){
+		.seq = ISN + 1, .ack = syn.cookie + 1, .flags = ES_TCP_ACK, .has_ts = 1, .tsecr = syn.tsval};
+	v.heard = v.heard_all = 0;
+	made = decide(&cfg, &v);
+	assert_int_equal(made.counter, ES_COUNT_handshake_blind);
+	assert_int_equal(made.options.mss, 1460);
+	assert_true(made.options.sack_ok && made.options.tstamp_ok);
+	v.seg.tsecr++;
+	EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
+	v.seg.tsecr--;
+	v.slot += ES_COOKIE_SLOTS_VALID;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
 }
 
 /* The inspector answered in the server's place and closed; wherever this node stands now,
@@ -573,6 +670,7 @@ int main(void)
 		cmocka_unit_test(test_properties),
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_after_reject),
+		cmocka_unit_test(test_server_speaks_first),
 		cmocka_unit_test(test_ended),
 	};
 

@@ -276,7 +276,8 @@ static void test_view_doubtful(void **state)
 		assert_int_equal(es_view_is_doubtful(&v, was_overheard),
 				 v.has_doubts && v.seg.len && (!v.heard || was_overheard));
 		v.seg.has_ts = 1;
-		assert_int_equal(es_view_needs_heard(&v), v.has_doubts && v.seg.len);
+		assert_int_equal(es_view_needs_heard(&v),
+				 v.has_doubts && (v.seg.len || v.inspect == ES_INSPECT_NEVER));
 	}
 	assert_false(es_first_has_doubts(0, 5));
 	assert_true(es_first_has_doubts(6, 5));

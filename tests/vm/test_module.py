@@ -68,9 +68,9 @@ def hand_over(lab, vms):
         response = programs.ask(lab, "/100k", X_To=target)
         assert programs.right(response) and response.node == target
         # As many programs as nodes have had connections, most of which went elsewhere.
-        if number >= 20 and min(counted("request_blind")) > 4:
+        if number >= 20 and min(counted("handshake_blind")) > 4:
             break
-    assert min(counted("request_blind")) > 4 and min(counted("connection_rebuilt")) > 4
+    assert min(counted("handshake_blind")) > 4 and min(counted("connection_rebuilt")) > 4
     assert sum(counted("connection_rebuilt")) == number + 1
 
 

@@ -46,7 +46,7 @@ def check(report, connections, nodes=3):
     # A refused request is decided again, but once: its double, from the cable, is refused too.
     again = counted["handover_nack_received"] - counted["inspect_nack_late"]
     assert counted["inspect_requests"] == connections + again, counted
-    for never in ("request_fallback", "request_blind", "rebuild_refused", "rebuild_no_listener", "drop_queue_full",
+    for never in ("request_fallback", "request_blind", "handshake_blind", "rebuild_refused", "rebuild_no_listener", "drop_queue_full",
                   "drop_malformed", "cookie_expired", "fin_before_request", "handover_bad_mac", "handover_malformed",
                   "handover_accept_full", "inspect_no_target", "inspect_send_failed", "answer_failed"):
         assert counted[never] == 0, (never, counted)

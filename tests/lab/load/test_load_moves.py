@@ -12,7 +12,7 @@ pytestmark = pytest.mark.earshot
 NODES = 4
 EVERY = {"service.inspect": "every", "service.load_bound": 0, "service.handover_cost": 0}
 LINKS = ("client", *(f"n{number}-{network}" for number in range(1, NODES + 1) for network in ("pub", "clu")))
-NEVER = ("request_fallback", "request_blind", "rebuild_refused", "rebuild_no_listener", "drop_malformed",
+NEVER = ("request_fallback", "request_blind", "handshake_blind", "rebuild_refused", "rebuild_no_listener", "drop_malformed",
          "handover_bad_mac", "handover_malformed", "handover_accept_full", "inspect_no_target",
          "inspect_move_forgotten", "inspect_bad_packet", "answer_failed")
 
