@@ -4,7 +4,6 @@
  * nothing changes a setting.
  */
 #include <errno.h>
-#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timex.h>
@@ -12,13 +11,14 @@
 
 #include "inspector/check/facts.h"
 #include "inspector/datapath/datapath.h"
+#include "inspector/datapath/interface.h"
 #include "inspector/datapath/network.h"
 
 void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
 {
 	const struct es_datapath_params params = {
-		.public_ifindex = if_nametoindex(conf->datapath.interface),
-		.cluster_ifindex = if_nametoindex(conf->datapath.cluster_interface),
+		.public_ifindex = es_interface_index(conf->datapath.interface),
+		.cluster_ifindex = es_interface_index(conf->datapath.cluster_interface),
 	};
 	struct es_conf_error err = {};
 	enum es_datapath_kind kind = ES_DATAPATH_BPF;

@@ -11,6 +11,7 @@
 
 #include "inspector/check/check.h"
 #include "inspector/cli/cli.h"
+#include "inspector/datapath/interface.h"
 
 #define CONFIG_DEFAULT "/etc/earshot/earshot.conf"
 #define CANNOT_CHECK   2
@@ -60,6 +61,16 @@ static int find_self(const struct es_cli *cli, const struct es_conf *conf, struc
 	return -2;
 }
 
+/* The kernel's files know no other. */
+static void use_real_name(char *name)
+{
+	char real[IF_NAMESIZE];
+
+	es_interface_real_name(name, real);
+	if (es_interface_index(name))
+		memcpy(name, real, sizeof(real));
+}
+
 static int judge(const struct es_cli *cli, const struct es_check *check)
 {
 	struct json_object *json;
@@ -90,6 +101,10 @@ static int run(const struct es_cli *cli)
 	}
 	check.conf = conf;
 	check.self = find_self(cli, conf, &err);
+	if (check.self >= 0)
+		es_conf_use_node(conf, (unsigned int)check.self);
+	use_real_name(conf->datapath.interface);
+	use_real_name(conf->datapath.cluster_interface);
 	if (check.self >= -1) {
 		es_facts_read(conf, check.self, &facts);
 		memcpy(facts.self_text, err.text, sizeof(facts.self_text));

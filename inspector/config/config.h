@@ -18,7 +18,7 @@
 #define ES_CONF_SERVICES_MAX 64
 #define ES_CONF_NAME_SIZE    64 /* with the final NUL, as all sizes here */
 #define ES_CONF_PATH_SIZE    256
-#define ES_CONF_IFNAME_SIZE  16
+#define ES_CONF_IFNAME_SIZE  128 /* an alternative name */
 #define ES_CONF_WEIGHT_MAX   1000
 #define ES_CONF_PLUGINS_MAX  64 /* of all services together */
 #define ES_CONF_TEXT_SIZE    2048
@@ -85,6 +85,8 @@ struct es_conf_node {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_addr address;
 	unsigned int weight;
+	char interface[ES_CONF_IFNAME_SIZE];
+	char cluster_interface[ES_CONF_IFNAME_SIZE];
 };
 
 /**
@@ -244,6 +246,9 @@ void es_conf_free(struct es_conf **conf);
  */
 int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int *ret_index,
 		      struct es_conf_error *err);
+
+/* es_conf_use_node() - this machine is node @self: what its section says of interfaces is in force */
+void es_conf_use_node(struct es_conf *conf, unsigned int self);
 
 /* es_conf_rule_digest() - the same for two rules that say the same, on any machine */
 __u64 es_conf_rule_digest(const struct es_conf_rule *rule);

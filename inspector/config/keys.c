@@ -162,6 +162,8 @@ static const struct es_conf_key inspector_keys[] = {
 static const struct es_conf_key node_keys[] = {
 	VALUE(node, address, REQUIRED, ADDRESS),
 	NUMBER(node, weight, "100", 0, ES_CONF_WEIGHT_MAX, NULL, NULL),
+	VALUE(node, interface, OPTIONAL, IFNAME),
+	VALUE(node, cluster_interface, OPTIONAL, IFNAME),
 	{.name = NULL},
 };
 

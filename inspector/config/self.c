@@ -67,6 +67,17 @@ static int is_local(const struct ifaddrs *addresses, const struct es_addr *addre
 	return 0;
 }
 
+void es_conf_use_node(struct es_conf *conf, unsigned int self)
+{
+	const struct es_conf_node *node = &conf->nodes[self];
+
+	if (*node->interface)
+		memcpy(conf->datapath.interface, node->interface, sizeof(node->interface));
+	if (*node->cluster_interface)
+		memcpy(conf->datapath.cluster_interface, node->cluster_interface,
+		       sizeof(node->cluster_interface));
+}
+
 int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int *ret_index,
 		      struct es_conf_error *err)
 {

@@ -161,7 +161,7 @@ static int es_value_file(const struct es_value *v, char *field)
 
 static int es_value_ifname(const struct es_value *v, char *field)
 {
-	static const char expected[] = "expected the name of a network interface, 1..15 characters";
+	static const char expected[] = "expected the name of a network interface, 1..127 characters";
 
 	if (!*v->text || !strcmp(v->text, ".") || !strcmp(v->text, "..") || strpbrk(v->text, "/ :%"))
 		return es_value_fail(v, expected);

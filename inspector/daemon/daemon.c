@@ -86,6 +86,8 @@ int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_
 		return rc;
 	rc = es_conf_find_self(conf, options->node, ret_self, err);
 	if (!rc)
+		es_conf_use_node(conf, *ret_self);
+	if (!rc)
 		rc = es_keyfile_load(conf->cluster.key_file, ret_keys, err);
 	if (rc)
 		es_conf_free(&conf);
@@ -382,7 +384,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 		es_daemon_read_network,	   es_daemon_open_control,   es_daemon_be_alone,
 		es_daemon_prepare_network, es_daemon_start_datapath, es_daemon_start_keeper,
 		es_daemon_start_workers,   es_daemon_start_programs, es_daemon_start_membership,
-		es_daemon_load_start,	   es_daemon_attach,
+		es_daemon_load_start,	   es_daemon_attach,	     es_daemon_interfaces_start,
 	};
 	int rc = 0;
 
@@ -404,6 +406,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 void es_daemon_fini(struct es_daemon *d)
 {
 	es_control_free(&d->control);
+	es_daemon_interfaces_stop(d);
 	es_daemon_load_stop(d);
 	es_membership_free(&d->membership);
 	es_programs_free(&d->programs);

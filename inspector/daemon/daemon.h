@@ -12,6 +12,7 @@
 #include "inspector/control/control.h"
 #include "inspector/daemon/clock.h"
 #include "inspector/daemon/content.h"
+#include "inspector/daemon/interfaces.h"
 #include "inspector/daemon/load.h"
 #include "inspector/daemon/membership.h"
 #include "inspector/daemon/observed.h"
@@ -30,6 +31,7 @@ struct es_daemon_options {
 	const char *config_path;
 	const char *node;	  /* NULL: found by address */
 	const char *control_path; /* NULL: by node name */
+	int waits;		  /* for interfaces and addresses that are late */
 };
 
 struct es_daemon {
@@ -48,6 +50,7 @@ struct es_daemon {
 	struct es_daemon_poison poison;
 	struct es_keys keys;
 	struct es_network network;
+	struct es_daemon_interfaces interfaces;
 	enum es_datapath_kind datapath_kind;
 	struct es_datapath_params datapath_params;
 	struct es_datapath *datapath;

@@ -11,6 +11,7 @@
 #include "earshot_version.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/base/log.h"
+#include "inspector/daemon/wait.h"
 
 #define ES_DEFAULT_CONFIG "/etc/earshot/earshot.conf"
 
@@ -27,6 +28,8 @@ static const struct argp_option es_options[] = {
 	{"config", 'c', "FILE", 0, "configuration (default " ES_DEFAULT_CONFIG ")", 0},
 	{"node", 'n', "NAME", 0, "which node this is (default: the one whose address is local)", 0},
 	{"control", 's', "PATH", 0, "control socket (default " ES_CONTROL_DIRECTORY "/NODE.sock)", 0},
+	{"wait", 'w', NULL, 0, "wait for interfaces and addresses that are not there yet, instead of failing",
+	 0},
 	{0},
 };
 
@@ -43,6 +46,9 @@ static error_t es_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 's':
 		options->control_path = arg;
+		return 0;
+	case 'w':
+		options->waits = 1;
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument '%s'", arg);
@@ -74,6 +80,8 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
 	signal(SIGPIPE, SIG_IGN);
 	es_raise_files();
+	if (options.waits)
+		es_daemon_wait(&options);
 	if (es_daemon_init(&daemon, &options, &err)) {
 		es_log(ES_LOG_ERR, "%s", err.text[0] ? err.text : "cannot start");
 		return EXIT_FAILURE;

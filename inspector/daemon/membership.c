@@ -234,18 +234,22 @@ static int public_link_is_up(struct es_membership *m)
 		.clients = clients_heard,
 		.ctx = m,
 	};
+	const char *missing = es_daemon_interfaces_wrong(m->daemon);
 	const char *wrong = es_public_link_check(&m->link, conf, &others, es_membership_now_ms());
 	char why[ES_GROUP_TEXT_SIZE];
 
 	es_datapath_state(m->daemon->datapath)->was_deaf = m->link.deaf.kind == ES_DEAF_MAC;
-	if (!wrong) {
+	if (!wrong && !missing) {
 		if (m->was_deaf)
 			es_datapath_hears_anew(m->daemon->datapath);
 		m->was_deaf = 0;
 		return 1;
 	}
 	m->was_deaf = 1;
-	snprintf(why, sizeof(why), "the public interface %s %s", conf->datapath.interface, wrong);
+	if (missing)
+		snprintf(why, sizeof(why), "%s", missing);
+	else
+		snprintf(why, sizeof(why), "the public interface %s %s", conf->datapath.interface, wrong);
 	if (m->group.phase != ES_GROUP_OUT) {
 		es_membership_silence(m, why);
 		rejoin(m);
@@ -449,6 +453,13 @@ void es_membership_reloaded(struct es_membership *m)
 	m->group.node[self].weight = (uint16_t)before;
 	if (before != after)
 		es_group_change(&m->group, self, ES_WIRE_CHANGE_WEIGHT, (uint16_t)after);
+}
+
+int es_membership_rebind(struct es_membership *m)
+{
+	const struct es_network *network = &m->daemon->network;
+
+	return es_public_link_bind(&m->link, network->public_ifindex, network->public_mac);
 }
 
 const unsigned int *es_membership_weights(const struct es_membership *m)

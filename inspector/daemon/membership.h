@@ -51,4 +51,7 @@ const struct es_group *es_membership_group(const struct es_membership *membershi
 struct es_report_membership;
 void es_membership_report(const struct es_membership *membership, struct es_report_membership *ret_report);
 
+/* es_membership_rebind() - the public interface is another one, struct es_network says which. Returns 0 or -errno. */
+int es_membership_rebind(struct es_membership *membership);
+
 #endif

@@ -159,8 +159,10 @@ static void es_daemon_next_discard(struct es_daemon *d, struct es_daemon_next *n
 int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_daemon_next next = {};
-	int rc = es_daemon_next_prepare(d, &next, err);
+	int rc = es_daemon_interfaces_reload(d, err); /* before all that a failure would have to take back */
 
+	if (!rc)
+		rc = es_daemon_next_prepare(d, &next, err);
 	if (!rc)
 		rc = es_daemon_next_use(d, &next, err);
 	if (rc) {

@@ -312,6 +312,17 @@ static int es_bpf_detach(const struct es_datapath_params *params)
 	return rc ? rc : rc2 ? rc2 : rc3 ? rc3 : rc4;
 }
 
+/* An interface that is gone has taken its programs along: what fails here, fails for that. */
+static void es_bpf_leave(const struct es_datapath_params *params, const struct es_datapath_params *next)
+{
+	if (params->public_ifindex != next->public_ifindex) {
+		es_tcx_detach(params->public_ifindex, ES_TCX_INGRESS, "es_public");
+		es_tcx_detach(params->public_ifindex, ES_TCX_EGRESS, "es_reply");
+	}
+	if (params->cluster_ifindex != next->cluster_ifindex)
+		es_tcx_detach(params->cluster_ifindex, ES_TCX_INGRESS, "es_cluster");
+}
+
 /* Sum over all CPUs; @values has room for one of each. */
 static unsigned long long es_counter_sum(int fd, __u32 counter, __u64 *values, int cpus)
 {
@@ -371,6 +382,7 @@ const struct es_datapath_ops es_datapath_bpf = {
 	.detach_all = es_tcx_detach_all,
 	.configure = es_bpf_configure,
 	.attach = es_bpf_attach,
+	.leave = es_bpf_leave,
 	.counters = es_bpf_counters,
 	.flows = es_bpf_flows,
 	.connections = es_bpf_connections,

@@ -169,6 +169,16 @@ int es_datapath_configure(struct es_datapath *dp, const struct es_config *config
 	return dp->ops->configure(dp, config, ring);
 }
 
+void es_datapath_move(struct es_datapath *dp, unsigned int public_ifindex, unsigned int cluster_ifindex)
+{
+	const struct es_datapath_params old = dp->params;
+
+	dp->params.public_ifindex = public_ifindex;
+	dp->params.cluster_ifindex = cluster_ifindex;
+	if (dp->ops->leave)
+		dp->ops->leave(&old, &dp->params);
+}
+
 int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
 {
 	enum es_datapath_kind kind =

@@ -86,6 +86,13 @@ int es_datapath_check_alone(enum es_datapath_kind kind, const struct es_datapath
 int es_datapath_attach(struct es_datapath *datapath, char *err, size_t err_len);
 
 /**
+ * es_datapath_move() - to other interfaces, or to such as were made anew: what to attach to from now on
+ * Takes effect with es_datapath_attach(). What was attached elsewhere is taken off, if it is there still.
+ */
+void es_datapath_move(struct es_datapath *datapath, unsigned int public_ifindex,
+		      unsigned int cluster_ifindex);
+
+/**
  * es_datapath_hears_anew() - what was said on the public network before this moment may not have been heard
  * So it proves nothing that this node has no note of it (kmod/core/overheard.h). es_datapath_attach() says so
  * where nothing was attached.

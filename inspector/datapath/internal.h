@@ -13,6 +13,7 @@
  * struct es_datapath_ops - a driver; each function as the one of the same name in datapath.h
  * @is_around: is any part of it attached in this network namespace? 1, 0 or -errno
  * @create: fills in all of struct es_datapath but @ops and @params, which are there already
+ * @leave: take off what is attached where @params says and @next does not; NULL if attach() does that
  * @free: of what the driver has made; the common part is let go of before, the memory after it
  */
 struct es_datapath_ops {
@@ -28,6 +29,7 @@ struct es_datapath_ops {
 	int (*configure)(struct es_datapath *dp, const struct es_config *config,
 			 const struct es_node_ring *ring);
 	int (*attach)(struct es_datapath *dp, char *err, size_t err_len);
+	void (*leave)(const struct es_datapath_params *params, const struct es_datapath_params *next);
 	int (*counters)(struct es_datapath *dp, unsigned long long *ret_values);
 	int (*flows)(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx);
 	int (*connections)(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx);

@@ -133,10 +133,9 @@ static int es_module_map(struct es_datapath *dp)
 	return dp->responses_fd < 0 ? dp->responses_fd : 0;
 }
 
-static int es_module_create(struct es_datapath *dp, char *err, size_t err_len)
+static struct es_module_params es_module_params_of(const struct es_datapath *dp)
 {
-	struct es_module *m = es_module_of(dp);
-	const struct es_module_params params = {
+	return (struct es_module_params){
 		.abi = ES_ABI_VERSION,
 		.public_ifindex = dp->params.public_ifindex,
 		.cluster_ifindex = dp->params.cluster_ifindex,
@@ -144,6 +143,12 @@ static int es_module_create(struct es_datapath *dp, char *err, size_t err_len)
 		.queue_bytes = (__u32)dp->params.queue_bytes,
 		.decision_sets = dp->params.decision_sets,
 	};
+}
+
+static int es_module_create(struct es_datapath *dp, char *err, size_t err_len)
+{
+	struct es_module *m = es_module_of(dp);
+	const struct es_module_params params = es_module_params_of(dp);
 	const struct es_module_attribute attributes[] = {{ES_ATTR_PARAMS, &params, sizeof(params)}, {0}};
 	const char *step = "making the tables";
 	__u32 adopted = 0;
@@ -257,7 +262,10 @@ static int es_module_configure(struct es_datapath *dp, const struct es_config *c
 
 static int es_module_attach(struct es_datapath *dp, char *err, size_t err_len)
 {
-	int rc = es_module_command(es_module_of(dp)->control, ES_CMD_ATTACH, NULL, 0, NULL, NULL);
+	/* They may be other ones than when the node was made. */
+	const struct es_module_params params = es_module_params_of(dp);
+	const struct es_module_attribute attributes[] = {{ES_ATTR_PARAMS, &params, sizeof(params)}, {0}};
+	int rc = es_module_command(es_module_of(dp)->control, ES_CMD_ATTACH, attributes, 0, NULL, NULL);
 
 	if (rc)
 		snprintf(err, err_len, "module datapath: attaching to the interfaces failed: %s",

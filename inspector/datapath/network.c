@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/handover/handover.h"
+#include "inspector/datapath/interface.h"
 #include "inspector/datapath/network.h"
 #include "inspector/datapath/sysctl.h"
 
@@ -112,21 +113,27 @@ unsigned int es_network_packet_max(unsigned int cluster_mtu, unsigned int public
 int es_network_read(const struct es_conf *conf, struct es_network *ret, struct es_conf_error *err)
 {
 	const struct es_conf_datapath *dp = &conf->datapath;
+	char public[IF_NAMESIZE], cluster[IF_NAMESIZE];
 	unsigned int public_mtu = 0, cluster_mtu = 0;
 	struct ifreq ifr;
 	int value = 0;
 
 	memset(ret, 0, sizeof(*ret));
-	ret->public_ifindex = if_nametoindex(dp->interface);
-	ret->cluster_ifindex = if_nametoindex(dp->cluster_interface);
+	ret->public_ifindex = es_interface_index(dp->interface);
+	ret->cluster_ifindex = es_interface_index(dp->cluster_interface);
 	if (!ret->public_ifindex || !ret->cluster_ifindex) {
-		es_conf_error_set(err, "datapath: no interface %s on this node",
-				  ret->public_ifindex ? dp->cluster_interface : dp->interface);
+		char there[256];
+
+		es_interfaces_text(there, sizeof(there));
+		es_conf_error_set(err, "datapath: no interface %s on this node: expected one of %s",
+				  ret->public_ifindex ? dp->cluster_interface : dp->interface, there);
 		return -ENODEV;
 	}
-	es_ifreq(&ifr, dp->interface);
-	if (es_ioctl(SIOCGIFHWADDR, &ifr) || es_interface_mtu(dp->interface, &public_mtu) ||
-	    es_interface_mtu(dp->cluster_interface, &cluster_mtu)) {
+	es_interface_real_name(dp->interface, public);
+	es_interface_real_name(dp->cluster_interface, cluster);
+	es_ifreq(&ifr, public);
+	if (es_ioctl(SIOCGIFHWADDR, &ifr) || es_interface_mtu(public, &public_mtu) ||
+	    es_interface_mtu(cluster, &cluster_mtu)) {
 		es_conf_error_set(err, "datapath: cannot read hardware address or MTU of %s or %s",
 				  dp->interface, dp->cluster_interface);
 		return -EIO;
@@ -203,12 +210,12 @@ static int es_prepare_lo(const char *found, struct es_conf_error *err)
 				 "this node cannot tell itself to try again", err);
 }
 
-static int es_prepare_mac(const struct es_conf_datapath *dp, struct es_conf_error *err)
+static int es_prepare_mac(const struct es_conf_datapath *dp, const char *interface, struct es_conf_error *err)
 {
 	struct ifreq ifr;
 	int rc;
 
-	es_ifreq(&ifr, dp->interface);
+	es_ifreq(&ifr, interface);
 	if (dp->mac_mode == ES_CONF_MAC_MULTICAST) {
 		ifr.ifr_hwaddr.sa_family = AF_UNSPEC;
 		memcpy(ifr.ifr_hwaddr.sa_data, dp->cluster_mac, sizeof(dp->cluster_mac));
@@ -232,12 +239,16 @@ static int es_prepare_mac(const struct es_conf_datapath *dp, struct es_conf_erro
 int es_network_prepare(const struct es_conf *conf, const char *found, struct es_conf_error *err)
 {
 	const struct es_conf_datapath *dp = &conf->datapath;
-	int rc = es_prepare_mac(dp, err);
+	char public[IF_NAMESIZE], cluster[IF_NAMESIZE];
+	int rc;
 
+	es_interface_real_name(dp->interface, public);
+	es_interface_real_name(dp->cluster_interface, cluster);
+	rc = es_prepare_mac(dp, public, err);
 	if (!rc)
-		rc = es_prepare_arp(found, dp->interface, err);
+		rc = es_prepare_arp(found, public, err);
 	if (!rc)
-		rc = es_prepare_rp_filter(found, dp->cluster_interface, err);
+		rc = es_prepare_rp_filter(found, cluster, err);
 	if (!rc)
 		rc = es_prepare_rp_filter(found, "lo", err);
 	if (!rc)
@@ -268,7 +279,7 @@ int es_network_has_carrier(const char *interface)
 
 	if (fd < 0)
 		return 1;
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interface);
+	es_interface_real_name(interface, request.ifr_name);
 	rc = ioctl(fd, SIOCGIFFLAGS, &request);
 	if (rc)
 		rc = -errno;

@@ -36,6 +36,14 @@ int es_tcx_find(unsigned int ifindex, enum bpf_attach_type hook, const char *nam
 	return denied ? -EPERM : -ENOENT;
 }
 
+static __u32 es_program_id(int fd)
+{
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &len) ? 0 : info.id;
+}
+
 int es_tcx_attach(unsigned int ifindex, enum bpf_attach_type hook, const struct bpf_program *prog)
 {
 	LIBBPF_OPTS(bpf_prog_attach_opts, opts);
@@ -44,6 +52,11 @@ int es_tcx_attach(unsigned int ifindex, enum bpf_attach_type hook, const struct 
 
 	if (old == -EPERM) /* one of ours may be there, and two would each answer every packet */
 		return old;
+	/* The very same one stays: the kernel does not replace a program by itself. */
+	if (old >= 0 && es_program_id(old) == es_program_id(bpf_program__fd(prog))) {
+		close(old);
+		return 0;
+	}
 	if (old >= 0) {
 		opts.flags = BPF_F_REPLACE;
 		opts.replace_prog_fd = old;

@@ -70,6 +70,18 @@ int es_public_link_get(const struct es_public_link_message *message, const struc
 int es_public_link_open(struct es_public_link *link, const struct es_conf *conf, unsigned int self,
 			unsigned int ifindex, const unsigned char *public_mac, const struct es_sipkey *ring)
 {
+	memset(link, 0, sizeof(*link));
+	link->fd = -1;
+	link->ring = ring;
+	es_hearing_init(&link->hearing, self, conf->node_count);
+	memcpy(link->frame, conf->datapath.cluster_mac, ETH_ALEN);
+	link->frame[12] = ES_WAKE_PROTOCOL >> 8;
+	link->frame[13] = ES_WAKE_PROTOCOL & 0xff;
+	return es_public_link_bind(link, ifindex, public_mac);
+}
+
+int es_public_link_bind(struct es_public_link *link, unsigned int ifindex, const unsigned char *public_mac)
+{
 	struct sockaddr_ll at = {
 		.sll_family = AF_PACKET,
 		.sll_protocol = htons(ES_WAKE_PROTOCOL),
@@ -77,14 +89,9 @@ int es_public_link_open(struct es_public_link *link, const struct es_conf *conf,
 	};
 	int rc;
 
-	memset(link, 0, sizeof(*link));
+	es_public_link_close(link);
 	link->ifindex = ifindex;
-	link->ring = ring;
-	es_hearing_init(&link->hearing, self, conf->node_count);
-	memcpy(link->frame, conf->datapath.cluster_mac, ETH_ALEN);
 	memcpy(link->frame + ETH_ALEN, public_mac, ETH_ALEN);
-	link->frame[12] = ES_WAKE_PROTOCOL >> 8;
-	link->frame[13] = ES_WAKE_PROTOCOL & 0xff;
 	link->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (link->fd < 0)
 		return -errno;
@@ -165,7 +172,7 @@ static void frames_take(struct es_public_link *link, uint64_t now_ms)
 }
 
 /* Frames that the interface has received; 0 if the kernel does not tell. */
-static uint64_t received_read(const char *interface)
+static uint64_t received_read(unsigned int ifindex)
 {
 	struct ifaddrs *list, *ifa;
 	uint64_t received = 0;
@@ -174,7 +181,7 @@ static uint64_t received_read(const char *interface)
 		return 0;
 	for (ifa = list; ifa; ifa = ifa->ifa_next)
 		if (ifa->ifa_addr && ifa->ifa_addr->sa_family == AF_PACKET && ifa->ifa_data &&
-		    !strcmp(ifa->ifa_name, interface))
+		    ((const struct sockaddr_ll *)(const void *)ifa->ifa_addr)->sll_ifindex == (int)ifindex)
 			received = ((const struct rtnl_link_stats *)ifa->ifa_data)->rx_packets;
 	freeifaddrs(list);
 	return received;
@@ -189,11 +196,11 @@ static int others_are_there(const struct es_public_link *link, const struct es_p
 	return 0;
 }
 
-static void deaf_look(struct es_public_link *link, const char *interface,
-		      const struct es_public_link_others *others, uint64_t now_ms)
+static void deaf_look(struct es_public_link *link, const struct es_public_link_others *others,
+		      uint64_t now_ms)
 {
 	struct es_deaf_signs signs = {
-		.any = received_read(interface),
+		.any = received_read(link->ifindex),
 		.probe_ms = link->probe_ms,
 		.has_others = others->has_others,
 	};
@@ -230,7 +237,7 @@ const char *es_public_link_check(struct es_public_link *link, const struct es_co
 	if (!es_network_has_carrier(interface))
 		return "has no carrier";
 	if (now_ms - link->probed_ms >= ES_HEARING_EVERY_MS) {
-		deaf_look(link, interface, others, now_ms);
+		deaf_look(link, others, now_ms);
 		link->probed_ms = now_ms;
 		probe_send(link, now_ms);
 	}

@@ -56,6 +56,9 @@ struct es_public_link {
 int es_public_link_open(struct es_public_link *link, const struct es_conf *conf, unsigned int self,
 			unsigned int ifindex, const unsigned char *public_mac, const struct es_sipkey *ring);
 
+/* es_public_link_bind() - to another interface, or the same made anew; what was heard stays. Returns 0 or -errno. */
+int es_public_link_bind(struct es_public_link *link, unsigned int ifindex, const unsigned char *public_mac);
+
 /* es_public_link_begin_deaf() - after open: so the daemon before this one has ended; @clients as below */
 void es_public_link_begin_deaf(struct es_public_link *link, uint64_t clients, uint64_t now_ms);
 void es_public_link_close(struct es_public_link *link);

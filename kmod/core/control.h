@@ -18,7 +18,8 @@
  *      are new
  *    - CONFIGURE: CONFIG, RING0 .. RING3 -> -. Both in force at once
  *    - CONFIGURATION: - -> CONFIG, RING0 .. RING3. What is in force; its keys too
- *    - ATTACH: - -> -. To the interfaces of PARAMS
+ *    - ATTACH: PARAMS -> -. To the interfaces that these name, which may be others than those of NEW; nothing else
+ *      of them counts. Without PARAMS, as older daemons say it: to those of NEW
  *    - REMOVE: - -> -. Detach, and forget everything
  *    - COUNTERS: - -> COUNTERS. Sums over all CPUs
  *    - LOADS: - -> LOADS. One walk over the sockets

@@ -226,10 +226,18 @@ static int es_do_configuration(struct sk_buff *skb, struct genl_info *info)
 static int es_do_attach(struct sk_buff *skb, struct genl_info *info)
 {
 	struct es_net *en = es_net_of(genl_info_net(info));
+	struct es_module_params params;
 	int rc;
 
+	if (info->attrs[ES_ATTR_PARAMS])
+		nla_memcpy(&params, info->attrs[ES_ATTR_PARAMS], sizeof(params));
 	rtnl_lock();
 	mutex_lock(&en->lock);
+	/* An interface that was made anew has another index. */
+	if (en->node && info->attrs[ES_ATTR_PARAMS]) {
+		en->node->params.public_ifindex = params.public_ifindex;
+		en->node->params.cluster_ifindex = params.cluster_ifindex;
+	}
 	rc = en->node ? es_node_attach(en->node) : -ENOENT;
 	mutex_unlock(&en->lock);
 	rtnl_unlock();

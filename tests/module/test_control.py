@@ -66,6 +66,14 @@ def test_interfaces_are_checked(control):
     refused(errno.ENODEV, control.ask, CMD_ATTACH)
 
 
+def test_attaches_to_interfaces_made_anew(control):
+    """Another index than when the node was made, and the tables stay."""
+    control.ask(CMD_NEW, params(control, public=4242))
+    refused(errno.ENODEV, control.ask, CMD_ATTACH)
+    control.ask(CMD_ATTACH, params(control))
+    refused(errno.ENODEV, control.ask, CMD_ATTACH, params(control, public=4242))
+
+
 def test_a_namespace_that_goes_takes_its_node_along(namespace):
     c = netns.in_namespace(namespace, Control)
     c.ask(CMD_NEW, params(c))

@@ -91,11 +91,10 @@ static const struct {
 	{"datapath { cluster_mac = 03:bf:0a:4d:00:64:00 }",
 	 "t.conf:1: datapath: cluster_mac = 03:bf:0a:4d:00:64:00: expected a MAC address like "
 	 "03:bf:0a:4d:00:64"},
-	{"datapath { interface = averyveryverylong }",
-	 "t.conf:1: datapath: interface = averyveryverylong: expected the name of a network interface, 1..15 "
-	 "characters"},
+	{"datapath { interface = \"eth 0\" }", "t.conf:1: datapath: interface = eth 0: expected the name of "
+					       "a network interface, 1..127 characters"},
 	{"datapath { interface = a/b }",
-	 "t.conf:1: datapath: interface = a/b: expected the name of a network interface, 1..15 characters"},
+	 "t.conf:1: datapath: interface = a/b: expected the name of a network interface, 1..127 characters"},
 	{"cluster { key_file = cluster.key }",
 	 "t.conf:1: cluster: key_file = cluster.key: expected an absolute path"},
 	{"cluster { name = \"\" }", "t.conf:1: cluster: name = : expected 1..63 characters"},

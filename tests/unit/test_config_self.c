@@ -51,6 +51,27 @@ static void test_find_self_by_address(void **state)
 	es_conf_free(&conf);
 }
 
+/* Nodes whose interfaces have other names. */
+static void test_use_node(void **state)
+{
+	struct es_conf *conf = parse_ok(MINIMAL "node n2 { address = 10.78.0.2  interface = enp1s0 }\n"
+						"node n3 { address = 10.78.0.3  cluster_interface = "
+						"\"a-name-of-more-than-fifteen-characters\" }\n");
+	const struct es_conf before = *conf;
+
+	(void)state;
+	es_conf_use_node(conf, 0);
+	assert_memory_equal(&conf->datapath, &before.datapath, sizeof(conf->datapath));
+	es_conf_use_node(conf, 1);
+	assert_string_equal(conf->datapath.interface, "enp1s0");
+	assert_string_equal(conf->datapath.cluster_interface, before.datapath.cluster_interface);
+	conf->datapath = before.datapath;
+	es_conf_use_node(conf, 2);
+	assert_string_equal(conf->datapath.interface, before.datapath.interface);
+	assert_string_equal(conf->datapath.cluster_interface, "a-name-of-more-than-fifteen-characters");
+	es_conf_free(&conf);
+}
+
 static void test_find_self_long_list(void **state)
 {
 	char *text = many(DATAPATH SERVICE, 127, "node n%u { address = 192.0.2.%u }\n");
@@ -71,6 +92,7 @@ int main(void)
 		cmocka_unit_test(test_find_self_by_name),
 		cmocka_unit_test(test_find_self_by_address),
 		cmocka_unit_test(test_find_self_long_list),
+		cmocka_unit_test(test_use_node),
 	};
 
 	return cmocka_run_group_tests_name("config_self", tests, NULL, NULL);
