@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "earshot_version.h"
+#include "inspector/base/help.h"
 #include "sim/args.h"
 
 enum {
@@ -88,6 +89,8 @@ static const char *const es_inspects[] = {"every", "first", NULL};
 
 static void es_parse_end(struct es_args *args, struct argp_state *state)
 {
+	if (args->wants_file && !args->trace)
+		argp_error(state, "which file?");
 	if (!args->wants_requests)
 		return;
 	if (!args->trace == !args->synthetic)
@@ -104,6 +107,8 @@ static error_t es_parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ES_OPT_TRACE:
+		if (args->trace)
+			argp_error(state, "--trace %s: there is %s already: expected one", arg, args->trace);
 		args->trace = arg;
 		return 0;
 	case ES_OPT_TRACE_FORMAT:
@@ -142,8 +147,8 @@ static error_t es_parse_option(int key, char *arg, struct argp_state *state)
 		args->plot = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (args->wants_requests || args->trace)
-			return ARGP_ERR_UNKNOWN;
+		if (!args->wants_file || args->trace)
+			argp_error(state, "unexpected argument \"%s\"", arg);
 		args->trace = arg;
 		return 0;
 	case ARGP_KEY_END:
@@ -158,7 +163,14 @@ static error_t es_parse_option(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option es_trace_options[] = {
+	{"trace", ES_OPT_TRACE, "FILE", 0, "the same as FILE alone, as it is of run and sweep", 1},
 	{"trace-format", ES_OPT_TRACE_FORMAT, "FORMAT", 0, "auto, log (common or combined), or wc98", 1},
+	{"format", ES_OPT_FORMAT, "FORMAT", 0, "text, csv or json", 1},
+	{"json", ES_OPT_JSON, NULL, 0, "--format=json", 1},
+	{},
+};
+
+static const struct argp_option es_policies_options[] = {
 	{"format", ES_OPT_FORMAT, "FORMAT", 0, "text, csv or json", 1},
 	{"json", ES_OPT_JSON, NULL, 0, "--format=json", 1},
 	{},
@@ -211,7 +223,8 @@ static void es_number_options(struct argp_option *options)
 void es_args_parse(struct es_args *args, int argc, char **argv, const char *args_doc, const char *doc)
 {
 	struct argp_option options[ES_OPTIONS_MAX] = {};
-	struct argp argp = {options, es_parse_option, args_doc, doc, NULL, NULL, NULL};
+	const struct argp_child children[] = {{&es_help_argp, 0, NULL, 0}, {}};
+	struct argp argp = {options, es_parse_option, args_doc, doc, children, NULL, NULL};
 	size_t count = 0;
 
 	if (args->wants_requests) {
@@ -221,7 +234,8 @@ void es_args_parse(struct es_args *args, int argc, char **argv, const char *args
 			options[count++] = es_seeds_option;
 		es_number_options(options + count);
 	} else {
-		memcpy(options, es_trace_options, sizeof(es_trace_options));
+		memcpy(options, args->wants_file ? es_trace_options : es_policies_options,
+		       args->wants_file ? sizeof(es_trace_options) : sizeof(es_policies_options));
 	}
 	argp_parse(&argp, argc, argv, 0, NULL, args);
 }
@@ -256,6 +270,27 @@ static int es_policy_is_blind(const struct es_policy *policy)
 	return !policy->inspects || !strcmp(policy->name, "wrr") || !strcmp(policy->name, "wlc");
 }
 
+/* Is @name set by an earlier --param? */
+static int es_param_is_set(const struct es_args *args, unsigned int before, const char *name, size_t len)
+{
+	for (unsigned int i = 0; i < before; i++)
+		if (strcspn(args->policy_param[i], "=") == len && !memcmp(args->policy_param[i], name, len))
+			return 1;
+	return 0;
+}
+
+int es_args_contradiction(const struct es_sim_params *params)
+{
+	const struct es_policy_param *param = params->policy->params;
+	int bound, index = es_policy_contradiction(params->policy, params->settings.param, &bound);
+
+	if (index < 0)
+		return 0;
+	es_error("--param: %s is %g: expected at most %g, which %s is", param[index].name,
+		 params->settings.param[index], params->settings.param[bound], param[bound].name);
+	return -EINVAL;
+}
+
 int es_args_policy(struct es_args *args, const char *but)
 {
 	struct es_sim_params *params = &args->params;
@@ -278,6 +313,10 @@ int es_args_policy(struct es_args *args, const char *but)
 		index = es_policy_param_index(policy, name);
 		if (index < 0)
 			return es_param_unknown(policy, text);
+		if (es_param_is_set(args, i, text, len)) {
+			es_error("--param %s: %s is set already: expected each once", text, name);
+			return -EINVAL;
+		}
 		if (but && !strcmp(but, name))
 			continue;
 		if (!text[len] || !es_args_number(text + len + 1, &value) ||
@@ -285,7 +324,7 @@ int es_args_policy(struct es_args *args, const char *but)
 			return es_param_unknown(policy, text);
 		params->settings.param[index] = value;
 	}
-	return 0;
+	return but ? 0 : es_args_contradiction(params);
 }
 
 /* --- the workload */

@@ -17,6 +17,7 @@ enum es_format { ES_FORMAT_TEXT, ES_FORMAT_CSV, ES_FORMAT_JSON };
  * struct es_args - as given; strings belong to the command line
  * @policy_param: "NAME=VALUE"s in order
  * @loss: of the trace that es_args_workload() read
+ * @wants_file: the command reads a trace, which must be named
  * @wants_requests: the command simulates, so policy and workload must be named
  */
 struct es_args {
@@ -31,6 +32,7 @@ struct es_args {
 	unsigned int seeds;
 	enum es_format format;
 	const char *plot;
+	int wants_file;
 	int wants_requests;
 	int wants_sweep;
 	struct es_trace_loss loss;
@@ -44,6 +46,10 @@ void es_args_parse(struct es_args *args, int argc, char **argv, const char *args
 /* es_args_policy() - finds the policy, and sets the parameters other than @but (a name, or NULL). Returns 0,
  * or -EINVAL with the reason printed. */
 int es_args_policy(struct es_args *args, const char *but);
+
+/* es_args_contradiction() - do two of the policy's parameters contradict each other? Returns 0, or -EINVAL with the
+ * reason printed. */
+int es_args_contradiction(const struct es_sim_params *params);
 
 /* es_args_number() - all of @text is a number; returns 1 */
 int es_args_number(const char *text, double *ret_value);

@@ -4,6 +4,8 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sysexits.h>
+#include "inspector/base/output.h"
 #include "sim/args.h"
 
 static const struct {
@@ -23,31 +25,60 @@ static void es_usage(FILE *out)
 	fprintf(out, "usage: earshot-sim COMMAND [OPTION...]\n\n");
 	for (size_t i = 0; i < ES_COMMAND_COUNT; i++)
 		fprintf(out, "  %-10s %s\n", es_commands[i].name, es_commands[i].help);
-	fprintf(out, "\n'earshot-sim COMMAND --help' has the options.\n");
+	fprintf(out, "\n'earshot-sim COMMAND --help', or 'earshot-sim help COMMAND', has the options. Exit "
+		     "status: 0 "
+		     "done, 1 refused or\nfailed, 64 wrong command line.\n");
 }
 
-int main(int argc, char **argv)
+static int es_run_command(const char *command, int argc, char **argv)
 {
-	const char *command = argc > 1 ? argv[1] : "";
 	char name[64];
 
 	for (size_t i = 0; i < ES_COMMAND_COUNT; i++) {
 		if (strcmp(command, es_commands[i].name) != 0)
 			continue;
 		snprintf(name, sizeof(name), "earshot-sim %s", command);
-		argv[1] = name;
-		return es_commands[i].run(argc - 1, argv + 1);
+		argv[0] = name;
+		return es_commands[i].run(argc, argv);
 	}
+	return -1;
+}
+
+static int es_is_one_of(const char *word, const char *const *words)
+{
+	while (*words && strcmp(word, *words) != 0)
+		words++;
+	return *words != NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const helps[] = {"--help", "-h", "-?", "--usage", "help", NULL};
+	static char option[] = "--help";
+	const char *command = argc > 1 ? argv[1] : "";
+	int rc;
+
+	es_output_watch();
+	if (argc > 2 && !strcmp(command, "help")) {
+		char *line[] = {argv[2], option, NULL};
+
+		command = argv[2];
+		rc = es_run_command(command, 2, line);
+	} else {
+		rc = argc > 1 ? es_run_command(command, argc - 1, argv + 1) : -1;
+	}
+	if (rc >= 0)
+		return rc;
 	if (!strcmp(command, "--version") || !strcmp(command, "-V")) {
 		printf("%s\n", argp_program_version);
 		return 0;
 	}
-	if (!strcmp(command, "--help") || !strcmp(command, "-?") || !strcmp(command, "help")) {
+	if (es_is_one_of(command, helps)) {
 		es_usage(stdout);
-		return 0;
+		return fflush(stdout) != 0;
 	}
 	if (*command)
 		fprintf(stderr, "earshot-sim: no command \"%s\"\n", command);
 	es_usage(stderr);
-	return 2;
+	return EX_USAGE;
 }

@@ -31,18 +31,29 @@ static struct json_object *es_json_policies(void)
 	return list;
 }
 
+/* One line for each parameter, and for each policy without any. */
+static int es_csv_policies(void)
+{
+	printf("policy,parameter,default,min,max\n");
+	for (const struct es_policy *const *p = es_policy_list(); *p; p++) {
+		if (!(*p)->params || !(*p)->params[0].name)
+			printf("%s,,,,\n", (*p)->name);
+		for (const struct es_policy_param *q = (*p)->params; q && q->name; q++)
+			printf("%s,%s,%g,%g,%g\n", (*p)->name, q->name, q->value, q->min, q->max);
+	}
+	return fflush(stdout) != 0;
+}
+
 int es_cmd_policies(int argc, char **argv)
 {
 	struct es_args args;
 
 	es_args_init(&args);
 	es_args_parse(&args, argc, argv, "", "List the policies and their parameters.");
-	if (args.trace) {
-		es_error("policies: unexpected argument \"%s\"", args.trace);
-		return 1;
-	}
 	if (args.format == ES_FORMAT_JSON)
 		return es_json_print(es_json_policies()) != 0;
+	if (args.format == ES_FORMAT_CSV)
+		return es_csv_policies();
 	for (const struct es_policy *const *p = es_policy_list(); *p; p++) {
 		printf("%-10s %s\n", (*p)->name, (*p)->description);
 		for (const struct es_policy_param *q = (*p)->params; q && q->name; q++)

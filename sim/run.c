@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sysexits.h>
 #include "sim/report.h"
 
 static const char es_run_doc[] =
@@ -71,7 +72,7 @@ int es_cmd_run(int argc, char **argv)
 	es_args_parse(&args, argc, argv, "(--trace FILE | --synthetic KIND) --policy P", es_run_doc);
 	rc = es_args_policy(&args, NULL);
 	if (rc)
-		return 1;
+		return EX_USAGE;
 	rc = es_args_workload(&args, &workload);
 	if (rc)
 		return 1;

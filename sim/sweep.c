@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include "sim/report.h"
 
 #define ES_VALUES_MAX 500
@@ -63,7 +64,8 @@ static int es_sweep_add(struct es_sweep *sweep, double value)
 		return -EINVAL;
 	}
 	sweep->value[sweep->count++] = value;
-	return 0;
+	sweep->args->params.settings.param[sweep->index] = value;
+	return es_args_contradiction(&sweep->args->params);
 }
 
 static int es_sweep_range(struct es_sweep *sweep, double from, double to, double step)
@@ -100,7 +102,8 @@ static int es_sweep_values(struct es_sweep *sweep, char *text)
 		es_error("--param %s: expected FROM:TO:STEP, or values with commas", sweep->name);
 		return -EINVAL;
 	}
-	for (char *part = strtok_r(text, ",", &save); part && !rc; part = strtok_r(NULL, ",", &save)) {
+	/* strtok_r() would pass over what is empty. */
+	for (char *part; !rc && (part = strsep(&text, ","));) {
 		if (!es_args_number(part, &number[0])) {
 			es_error("--param %s: \"%s\" is no number", sweep->name, part);
 			return -EINVAL;
@@ -415,7 +418,7 @@ int es_cmd_sweep(int argc, char **argv)
 {
 	struct es_args args;
 	struct es_sweep sweep = {.args = &args};
-	int rc;
+	int rc, is_wrong;
 
 	es_args_init(&args);
 	args.wants_requests = 1;
@@ -423,11 +426,12 @@ int es_cmd_sweep(int argc, char **argv)
 	es_args_parse(&args, argc, argv,
 		      "(--trace FILE | --synthetic KIND) --policy P --param NAME=FROM:TO:STEP", es_sweep_doc);
 	rc = es_sweep_prepare(&sweep);
+	is_wrong = rc == -EINVAL;
 	if (!rc)
 		rc = es_sweep_run(&sweep);
 	if (!rc)
 		rc = es_sweep_report(&sweep);
 	free(sweep.value);
 	free(sweep.point);
-	return rc != 0;
+	return is_wrong ? EX_USAGE : rc != 0;
 }

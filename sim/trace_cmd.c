@@ -97,15 +97,12 @@ int es_cmd_trace(int argc, char **argv)
 	int rc;
 
 	es_args_init(&args);
+	args.wants_file = 1;
 	es_args_parse(
 		&args, argc, argv, "FILE",
 		"Say what is in an access log: requests, files, sizes, popularity, and what a page cache of "
 		"which size would hit. FILE may be gzipped, or - for standard input. The status is 1 if "
 		"nothing could be used.");
-	if (!args.trace) {
-		es_error("trace: which file?");
-		return 1;
-	}
 	rc = es_args_read_trace(&args, &trace);
 	if (!rc) {
 		rc = es_trace_measure(&trace, &stat);

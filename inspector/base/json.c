@@ -1,12 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reading replies for people without ever stumbling: an older or newer daemon's reply may lack a member or
- * have it in another type, and then a "-" or a 0 is printed.
+ * Writing JSON that is JSON whatever it tells of, and reading replies for people without ever stumbling: an older
+ * or newer daemon's reply may lack a member or have it in another type, and then a "-" or a 0 is printed.
  */
-#include <err.h>
-#include <stdlib.h>
-
 #include "inspector/base/json.h"
+
+#include <err.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspector/base/utf8.h"
+
+int es_json_write(struct json_object *object, FILE *file)
+{
+	const char *text = json_object_to_json_string_ext(
+		object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
+	size_t len = text ? strlen(text) : 0;
+	char *valid = malloc(3 * len + 1);
+	int rc = 0;
+
+	if (!text || !valid) {
+		free(valid);
+		return -ENOMEM;
+	}
+	errno = 0;
+	len = es_utf8_copy(text, len, valid);
+	valid[len++] = '\n';
+	if (fwrite(valid, 1, len, file) != len || fflush(file))
+		rc = errno ? -errno : -EIO;
+	free(valid);
+	return rc;
+}
 
 static struct json_object *member(struct json_object *object, const char *key, enum json_type type)
 {

@@ -4,6 +4,15 @@
 
 #include <json-c/json.h>
 
+#include <stdio.h>
+
+/**
+ * es_json_write() - for programs to read, a newline behind it
+ * JSON is UTF-8 (RFC 8259), and names of files and paths of requests need not be: what is none becomes U+FFFD.
+ * Returns 0, or -errno of writing; @file is flushed.
+ */
+int es_json_write(struct json_object *object, FILE *file);
+
 /* Members of @object for people: "-" and 0 stand for what is missing or of another type. */
 const char *es_json_string(struct json_object *object, const char *key);
 unsigned long long es_json_number(struct json_object *object, const char *key);

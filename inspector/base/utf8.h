@@ -37,6 +37,23 @@ static inline size_t es_utf8_mark_len(const char *text, size_t size)
 	return size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
+/**
+ * es_utf8_copy() - copy @text as UTF-8: each byte that begins no character becomes U+FFFD, three bytes
+ * @ret: has room for 3 * @size bytes. Returns how many it has.
+ */
+static inline size_t es_utf8_copy(const char *text, size_t size, char *ret)
+{
+	size_t used = 0;
+
+	for (size_t at = 0, len; at < size; at += len) {
+		len = es_utf8_len(text + at, size - at);
+		memcpy(ret + used, len ? text + at : "\xef\xbf\xbd", len ? len : 3);
+		used += len ? len : 3;
+		len += !len;
+	}
+	return used;
+}
+
 /* es_utf16_is() - does @text begin with the mark of a file in UTF-16? */
 static inline int es_utf16_is(const char *text, size_t size)
 {

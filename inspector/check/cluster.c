@@ -146,6 +146,50 @@ static void check_port(struct es_check *check)
 		es_check_ok(check, "handover_port %ld is no port that programs get by chance", port);
 }
 
+static void check_program_group(struct es_check *check)
+{
+	const char *group = check->conf->inspector.program_group;
+
+	if (!*group)
+		es_check_ok(check, "no program_group: only root's programs hand connections over");
+	else if (check->facts->startup.no_group)
+		es_check_error(check, es_check_action("groupadd --system %s", group),
+			       "program_group = %s: there is no such group, so the daemon does not start",
+			       group);
+	else
+		es_check_ok(check, "the group %s is there", group);
+}
+
+static void check_document_roots(struct es_check *check)
+{
+	const struct es_conf *conf = check->conf;
+	unsigned int wrong = 0;
+
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_conf_service *service = &conf->services[i];
+
+		if (!check->facts->startup.root_rc[i])
+			continue;
+		wrong++;
+		es_check_warning(
+			check,
+			es_check_action("document_root of service %s in %s", service->name, conf->path),
+			"service %s: document_root = %s: %s", service->name, service->document_root,
+			strerror(-check->facts->startup.root_rc[i]));
+	}
+	if (!wrong)
+		es_check_ok(check, "all document roots are there");
+}
+
+static void check_plugins(struct es_check *check)
+{
+	if (check->facts->startup.plugins_text[0])
+		es_check_error(check, es_check_action("earshot check-config %s", check->conf->path), "%s",
+			       check->facts->startup.plugins_text);
+	else
+		es_check_ok(check, "%u plugins, all here", check->conf->plugin_count);
+}
+
 static const struct es_check_item items[] = {
 	{"self", "A node must know which of the nodes it is, by its address on the private network.",
 	 check_self},
@@ -157,6 +201,12 @@ static const struct es_check_item items[] = {
 	{"weights", "A node of weight 0 is not on the ring and is given no requests.", check_weights},
 	{"virtual_nodes", "A node gets more of the work than others when its part of the ring is larger.",
 	 check_ring},
+	{"program_group",
+	 "Programs hand connections over as members of it; without it the daemon does not start.",
+	 check_program_group},
+	{"document_root", "Policies that count sizes know none of files that are not found.",
+	 check_document_roots},
+	{"plugins", "Without one that the configuration names the daemon does not start.", check_plugins},
 	{"handover_port", "A program that gets this UDP port by chance loses its datagrams to the datapath.",
 	 check_port},
 	{NULL, NULL, NULL},

@@ -51,6 +51,7 @@ void es_facts_read(const struct es_conf *conf, int self, struct es_facts *ret_fa
 	es_facts_read_arp(conf, self, ret_facts);
 	es_facts_read_echo(conf, self, ret_facts);
 	es_facts_read_corosync(ret_facts);
+	es_facts_read_startup(conf, ret_facts);
 }
 
 void es_facts_fini(struct es_facts *facts)

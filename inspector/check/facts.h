@@ -106,6 +106,18 @@ struct es_facts_daemon {
 	struct json_object *counters;
 };
 
+/**
+ * struct es_facts_startup - what the daemon would stumble over when it starts
+ * @no_group: there is no program_group
+ * @root_rc: of each service's document_root
+ * @plugins_text: why they cannot be used; "" if they can
+ */
+struct es_facts_startup {
+	int no_group;
+	int root_rc[ES_CONF_SERVICES_MAX];
+	char plugins_text[512];
+};
+
 struct es_facts {
 	const char *root;    /* "" for this machine */
 	char self_text[512]; /* why it is not known which node this is */
@@ -131,7 +143,13 @@ struct es_facts {
 	struct es_facts_echo node_echo[ES_CONF_NODES_MAX];
 	struct es_facts_daemon daemon;
 	struct es_facts_corosync corosync;
+	struct es_facts_startup startup;
 };
+
+/* startup.c, for check-config too: is there no program_group of that name here? Of a service's document_root:
+ * 0, or -errno. */
+int es_startup_group_is_missing(const struct es_conf *conf);
+int es_startup_root_read(const struct es_conf_service *service);
 
 /* Reads everything but the daemon's part. @self: this node's index, or -1. */
 void es_facts_read(const struct es_conf *conf, int self, struct es_facts *ret_facts);
@@ -145,6 +163,7 @@ void es_facts_read_firewall(struct es_facts *facts);
 void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_echo(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_corosync(struct es_facts *facts);
+void es_facts_read_startup(const struct es_conf *conf, struct es_facts *facts);
 
 /* files.c: the bytes of a file below the root, with a NUL behind; the caller frees. 0 or -errno. */
 int es_facts_file(const struct es_facts *facts, const char *path, char **ret_text);

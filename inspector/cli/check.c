@@ -4,6 +4,7 @@
  * to do. It changes nothing. What it looks at and what it thinks of it is in check_*.c.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,6 +13,8 @@
 #include "inspector/check/check.h"
 #include "inspector/cli/cli.h"
 #include "inspector/datapath/interface.h"
+#include "inspector/plugin/guard.h"
+#include "inspector/plugin/host.h"
 
 #define CONFIG_DEFAULT "/etc/earshot/earshot.conf"
 #define CANNOT_CHECK   2
@@ -46,6 +49,20 @@ static void read_daemon(const struct es_cli *cli, const struct es_check *check, 
 		ret->status = NULL;
 	if (ret->status && es_cli_request(&to, es_cli_command_request("counters"), &ret->counters))
 		ret->counters = NULL;
+}
+
+/* Could the daemon load them? They are given back at once. */
+static void read_plugins(const struct es_conf *conf, struct es_facts_startup *startup)
+{
+	struct es_plugins *plugins = NULL;
+	struct es_conf_error err = {};
+
+	es_guard_install();
+	es_guard_thread();
+	if (es_plugins_new(conf, ES_PLUGINS_MISSING_FAILS, &plugins, &err))
+		snprintf(startup->plugins_text, sizeof(startup->plugins_text), "%s",
+			 err.text[0] ? err.text : "plugins: out of memory");
+	es_plugins_free(&plugins);
 }
 
 /* Return: the node's index; -1 when its addresses do not tell, which is a finding; -2 when --node is wrong */
@@ -109,6 +126,7 @@ static int run(const struct es_cli *cli)
 		es_facts_read(conf, check.self, &facts);
 		memcpy(facts.self_text, err.text, sizeof(facts.self_text));
 		read_daemon(cli, &check, &facts.daemon);
+		read_plugins(conf, &facts.startup);
 		es_check_run(&check);
 		r = judge(cli, &check);
 		es_check_fini(&check);

@@ -4,8 +4,11 @@
  * wrong. It asks no daemon and looks at nothing but the file and the plugins that it names.
  */
 #include <arpa/inet.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "inspector/check/facts.h"
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
 #include "inspector/config/config.h"
@@ -65,7 +68,43 @@ static void print_plugins(const struct es_conf *conf, struct es_plugins *plugins
 	es_table_free(&table);
 }
 
-static void print_summary_json(const struct es_conf *conf, struct es_plugins *plugins)
+static void warn(struct json_object *warnings, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void warn(struct json_object *warnings, const char *format, ...)
+{
+	char text[ES_CONF_WARNING_SIZE + ES_CONF_PATH_SIZE];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	json_object_array_add(warnings, json_object_new_string(text));
+}
+
+/* What is right in the file and may not be meant, or is not on this machine, which need not be one of the nodes. */
+static struct json_object *warnings_of(const struct es_conf *conf)
+{
+	struct json_object *warnings = json_object_new_array();
+
+	for (unsigned int i = 0; i < conf->warning_count; i++)
+		warn(warnings, "%s", conf->warning[i]);
+	if (es_startup_group_is_missing(conf))
+		warn(warnings,
+		     "%s: inspector: program_group = %s: no such group on this machine: earshotd does not "
+		     "start without",
+		     conf->path, conf->inspector.program_group);
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		int rc = es_startup_root_read(&conf->services[i]);
+
+		if (rc)
+			warn(warnings, "%s: service %s: document_root = %s: on this machine: %s", conf->path,
+			     conf->services[i].name, conf->services[i].document_root, strerror(-rc));
+	}
+	return warnings;
+}
+
+static void print_summary_json(const struct es_conf *conf, struct es_plugins *plugins,
+			       struct json_object *warnings)
 {
 	struct json_object *summary = json_object_new_object(), *array = json_object_new_array();
 	struct es_plugin_report report;
@@ -86,6 +125,7 @@ static void print_summary_json(const struct es_conf *conf, struct es_plugins *pl
 		json_object_array_add(array, plugin);
 	}
 	json_object_object_add(summary, "plugins", array);
+	json_object_object_add(summary, "warnings", json_object_get(warnings));
 	es_cli_print_json(summary);
 	json_object_put(summary);
 }
@@ -94,6 +134,7 @@ static int run(const struct es_cli *cli)
 {
 	struct es_conf *conf = NULL;
 	struct es_plugins *plugins = NULL;
+	struct json_object *warnings;
 	struct es_conf_error err;
 
 	if (es_conf_load(cli->args[0], &conf, &err))
@@ -104,8 +145,12 @@ static int run(const struct es_cli *cli)
 		es_conf_free(&conf);
 		return es_cli_fail("%s", err.text);
 	}
+	warnings = warnings_of(conf);
+	for (size_t i = 0; i < json_object_array_length(warnings); i++)
+		fprintf(stderr, "earshot: warning: %s\n",
+			json_object_get_string(json_object_array_get_idx(warnings, i)));
 	if (cli->json) {
-		print_summary_json(conf, plugins);
+		print_summary_json(conf, plugins, warnings);
 	} else {
 		printf("%s: correct, cluster %s\n\n", conf->path, conf->cluster.name);
 		print_nodes(conf);
@@ -116,6 +161,7 @@ static int run(const struct es_cli *cli)
 			print_plugins(conf, plugins);
 		}
 	}
+	json_object_put(warnings);
 	es_plugins_free(&plugins);
 	es_conf_free(&conf);
 	return ES_CLI_OK;

@@ -9,11 +9,12 @@
 
 #include "inspector/base/json.h"
 
-/* Exit status; argp itself exits with 64 (EX_USAGE) for a wrong command line. */
+/* Exit status; argp itself exits with ES_CLI_USAGE (EX_USAGE), too. */
 enum es_cli_exit {
 	ES_CLI_OK = 0,
 	ES_CLI_FAILED = 1,    /* refused, by the daemon or by us; the reason is on stderr */
 	ES_CLI_NO_DAEMON = 2, /* no daemon was reached */
+	ES_CLI_USAGE = 64,    /* the command line is wrong */
 };
 
 enum es_cli_option {
@@ -80,6 +81,15 @@ extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_
 
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
 int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same of a wrong command line. Return: ES_CLI_USAGE. */
+int es_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/**
+ * es_cli_number() - a whole number of the command line
+ * Return: ES_CLI_OK and @ret_number, or ES_CLI_USAGE, reported: "bad WHAT ...: expected LEAST..MOST".
+ */
+int es_cli_number(const char *what, const char *text, long least, long most, long *ret_number);
 
 /* socket.c: the daemon's socket path for @cli. Return: an enum es_cli_exit, reported. */
 int es_cli_socket_path(const struct es_cli *cli, char *path, size_t size);

@@ -124,7 +124,7 @@ static int drain_run(const struct es_cli *cli)
 	if (cli->wait && *cli->wait) {
 		limit_s = strtod(cli->wait, &end);
 		if (*end || !(limit_s >= 0))
-			return es_cli_fail("bad time \"%.80s\": expected seconds", cli->wait);
+			return es_cli_usage("bad time \"%.80s\": expected seconds", cli->wait);
 	}
 	r = command_send(cli, "drain", -1, &node);
 	if (!r && cli->wait)
@@ -144,12 +144,12 @@ static int undrain_run(const struct es_cli *cli)
 
 static int weight_run(const struct es_cli *cli)
 {
-	char *node = NULL, *end;
-	long weight = strtol(cli->args[1], &end, 10);
-	int r;
+	char *node = NULL;
+	long weight;
+	int r = es_cli_number("weight", cli->args[1], 0, 1000, &weight);
 
-	if (!*cli->args[1] || *end || weight < 0 || weight > 1000)
-		return es_cli_fail("bad weight \"%.80s\": expected 0..1000", cli->args[1]);
+	if (r)
+		return r;
 	r = command_send(cli, "weight", weight, &node);
 	free(node);
 	return r;

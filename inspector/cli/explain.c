@@ -2,10 +2,12 @@
 /*
  * `earshot explain`: which node a request would go to now, and why. Nothing is sent and nothing changes.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspector/base/utf8.h"
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
 
@@ -24,23 +26,44 @@ static const struct argp_option options[] = {
 static int request_text(const struct es_cli *cli, char *text, size_t size)
 {
 	const char *line = cli->args[0];
-	size_t used = (size_t)snprintf(text, size, "%s%s%s\r\n", strchr(line, ' ') ? "" : "GET ", line,
-				       strstr(line, " HTTP/") ? "" : " HTTP/1.1");
+	int is_path = *line == '/' || !strncmp(line, "http://", 7);
+	size_t used;
+
+	if (!is_path && !strchr(line, ' '))
+		return es_cli_usage("\"%.80s\": expected a path, which begins with /, or 'METHOD PATH'",
+				    line);
+	used = (size_t)snprintf(text, size, "%s%s%s\r\n", is_path ? "GET " : "", line,
+				strstr(line, " HTTP/") ? "" : " HTTP/1.1");
 
 	for (unsigned int i = 0; i < cli->header_count && used < size; i++) {
 		if (!strchr(cli->headers[i], ':'))
-			return es_cli_fail("bad header \"%.80s\": expected NAME: VALUE", cli->headers[i]);
+			return es_cli_usage("bad header \"%.80s\": expected NAME: VALUE", cli->headers[i]);
 		used += (size_t)snprintf(text + used, size - used, "%s\r\n", cli->headers[i]);
 	}
 	if (used < size)
 		used += (size_t)snprintf(text + used, size - used, "\r\n");
-	return used < size ? ES_CLI_OK : es_cli_fail("the request is longer than %zu bytes", size);
+	return used < size ? ES_CLI_OK : es_cli_usage("the request is longer than %zu bytes", size);
+}
+
+/* JSON is UTF-8, and what clients send need not be: then it stands in digits. */
+static void add_text(struct json_object *request, const char *text)
+{
+	static char copy[3 * TEXT_SIZE], hex[2 * TEXT_SIZE + 1];
+	size_t len = strlen(text), valid = es_utf8_copy(text, len, copy);
+	int is_utf8 = valid == len && !memcmp(copy, text, len);
+
+	json_object_object_add(request, "request", json_object_new_string(is_utf8 ? text : ""));
+	if (is_utf8)
+		return;
+	for (size_t i = 0; i < len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", (unsigned char)text[i]);
+	json_object_object_add(request, "request_hex", json_object_new_string(hex));
 }
 
 static int add_client(struct json_object *request, const char *client)
 {
 	const char *colon = strrchr(client, ':');
-	char *end = NULL;
+	char *end;
 	long port;
 
 	if (!colon) {
@@ -48,8 +71,8 @@ static int add_client(struct json_object *request, const char *client)
 		return ES_CLI_OK;
 	}
 	port = strtol(colon + 1, &end, 10);
-	if (!colon[1] || *end || port < 0 || port > 65535)
-		return es_cli_fail("bad client \"%.80s\": expected ADDRESS[:PORT]", client);
+	if (!isdigit((unsigned char)colon[1]) || *end || port > 65535)
+		return es_cli_usage("bad client \"%.80s\": expected ADDRESS[:PORT]", client);
 	json_object_object_add(request, "client", json_object_new_string_len(client, (int)(colon - client)));
 	json_object_object_add(request, "port", json_object_new_int((int)port));
 	return ES_CLI_OK;
@@ -106,7 +129,7 @@ static int run(const struct es_cli *cli)
 	if (r)
 		return r;
 	request = es_cli_command_request("explain");
-	json_object_object_add(request, "request", json_object_new_string(text));
+	add_text(request, text);
 	if (cli->service)
 		json_object_object_add(request, "service", json_object_new_string(cli->service));
 	if (cli->on)

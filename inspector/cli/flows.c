@@ -3,7 +3,6 @@
  * `earshot flows`: the connections of this node whose every request is inspected.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
@@ -44,19 +43,14 @@ static void print_flows(struct json_object *report)
 static int run(const struct es_cli *cli)
 {
 	struct json_object *report, *request;
-	char *end;
 	long limit;
 	int r;
 
+	if (cli->limit && es_cli_number("limit", cli->limit, 0, 1000000, &limit))
+		return ES_CLI_USAGE;
 	request = es_cli_command_request("flows");
-	if (cli->limit) {
-		limit = strtol(cli->limit, &end, 10);
-		if (!*cli->limit || *end || limit < 0) {
-			json_object_put(request);
-			return es_cli_fail("bad limit \"%.80s\": expected a number", cli->limit);
-		}
+	if (cli->limit)
 		json_object_object_add(request, "limit", json_object_new_int64(limit));
-	}
 	if (cli->pinned)
 		json_object_object_add(request, "pinned", json_object_new_boolean(1));
 	r = es_cli_request(cli, request, &report);

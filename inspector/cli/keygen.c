@@ -22,7 +22,7 @@ static int run(const struct es_cli *cli)
 	int r;
 
 	if (cli->rotate && cli->stage)
-		return es_cli_fail("keygen: expected either --stage or --rotate");
+		return es_cli_usage("keygen: expected either --stage or --rotate");
 	if (cli->stage)
 		r = es_keyfile_stage(cli->args[0], &err);
 	else if (cli->rotate)

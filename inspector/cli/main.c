@@ -3,11 +3,12 @@
  * earshot, the command line of a node: reads the command line, in which the global options may stand before
  * or after the command, and runs the command. Each command has a file of its own.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "earshot_version.h"
+#include "inspector/base/help.h"
+#include "inspector/base/output.h"
 #include "inspector/cli/cli.h"
 
 static const struct es_cli_command *const commands[] = {
@@ -49,7 +50,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp global_argp = {.options = global_options, .parser = parse_option};
-static const struct argp_child global_child[] = {{&global_argp, 0, "Global options:", 1}, {0}};
+static const struct argp_child global_child[] = {
+	{&global_argp, 0, "Global options:", 1}, {&es_help_argp, 0, NULL, 0}, {0}};
 
 /* What the parser of a command's own part of the line works on. */
 struct command_line {
@@ -144,6 +146,11 @@ static int run_command(struct es_cli *cli, const struct es_cli_command *command,
 
 	snprintf(name, sizeof(name), "earshot %s", command->name);
 	argv[0] = name; /* what argp's messages start with */
+	/* What is optional stands in the same word; a blank would make it the name of a node. */
+	for (int i = 1; i + 1 < argc; i++)
+		if (!strcmp(argv[i], "--wait") && argv[i + 1][strspn(argv[i + 1], "0123456789.")] == 0)
+			return es_cli_usage("%s: --wait %s: expected --wait=%s", command->name, argv[i + 1],
+					    argv[i + 1]);
 	if (argp_parse(&argp, argc, argv, 0, NULL, &line))
 		return ES_CLI_FAILED;
 	return command->run(cli);
@@ -166,6 +173,24 @@ struct top_line {
 	int index;
 };
 
+/* "help", or "help COMMAND": what --help says, there or of the command */
+static error_t help(struct top_line *top, struct argp_state *state)
+{
+	static char option[] = "--help";
+
+	if (state->next == state->argc) {
+		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
+		return 0;
+	}
+	top->command = command_find(state->argv[state->next]);
+	if (!top->command)
+		argp_error(state, "unknown command \"%s\"", state->argv[state->next]);
+	state->argv[state->argc - 1] = option;
+	top->index = state->argc - 2;
+	state->next = state->argc;
+	return 0;
+}
+
 static error_t parse_top(int key, char *arg, struct argp_state *state)
 {
 	struct top_line *top = state->input;
@@ -176,6 +201,8 @@ static error_t parse_top(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		top->command = command_find(arg);
+		if (!strcmp(arg, "help"))
+			return help(top, state);
 		if (!top->command)
 			argp_error(state, "unknown command \"%s\"", arg);
 		top->index = state->next - 1;
@@ -213,18 +240,15 @@ int main(int argc, char **argv)
 		       "  check-config  check a configuration file\n"
 		       "  corosync-conf print a corosync.conf for the nodes of a configuration\n"
 		       "  version       the version of this program\n"
-		       "\nearshot COMMAND --help tells more. "
+		       "\nearshot COMMAND --help, or earshot help COMMAND, tells more. "
 		       "Exit status: 0 done, 1 refused, 2 no daemon answers, 64 wrong command line.",
 		.children = global_child,
 	};
 	struct es_cli cli = {0};
 	struct top_line top = {.cli = &cli};
-	int r;
 
+	es_output_watch();
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &top) || !top.command)
 		return ES_CLI_FAILED;
-	r = run_command(&cli, top.command, argc - top.index, argv + top.index);
-	if (fflush(stdout) || ferror(stdout))
-		return es_cli_fail("standard output: %s", strerror(errno));
-	return r;
+	return run_command(&cli, top.command, argc - top.index, argv + top.index);
 }

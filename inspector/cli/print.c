@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Errors, and replies for programs to read. */
+#include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "inspector/cli/cli.h"
 
@@ -17,8 +20,33 @@ int es_cli_fail(const char *format, ...)
 	return ES_CLI_FAILED;
 }
 
+int es_cli_usage(const char *format, ...)
+{
+	va_list ap;
+
+	fputs("earshot: ", stderr);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return ES_CLI_USAGE;
+}
+
+int es_cli_number(const char *what, const char *text, long least, long most, long *ret_number)
+{
+	char *end = NULL;
+	long number;
+
+	errno = 0;
+	number = strtol(text, &end, 10);
+	/* strtol() passes over blanks and a sign. */
+	if (!isdigit((unsigned char)*text) || *end || errno || number < least || number > most)
+		return es_cli_usage("bad %s \"%.80s\": expected %ld..%ld", what, text, least, most);
+	*ret_number = number;
+	return ES_CLI_OK;
+}
+
 void es_cli_print_json(struct json_object *object)
 {
-	puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-							    JSON_C_TO_STRING_NOSLASHESCAPE));
+	es_json_write(object, stdout); /* main() looks whether it could be written */
 }

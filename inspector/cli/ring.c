@@ -81,13 +81,11 @@ static int run_members(const struct es_cli *cli)
 static int run_lookup(const struct es_cli *cli)
 {
 	struct json_object *ring, *flow, *lookup, *request;
-	char *end;
 	long port;
-	int r;
+	int r = es_cli_number("client port", cli->args[2], 1, 65535, &port);
 
-	port = strtol(cli->args[2], &end, 10);
-	if (!*cli->args[2] || *end || port < 1 || port > 65535)
-		return es_cli_fail("bad client port \"%.80s\": expected 1..65535", cli->args[2]);
+	if (r)
+		return r;
 	request = es_cli_command_request("ring");
 	lookup = json_object_new_object();
 	json_object_object_add(lookup, "address", json_object_new_string(cli->args[1]));
@@ -116,7 +114,7 @@ static int run(const struct es_cli *cli)
 	if (!cli->arg_count)
 		return run_members(cli);
 	if (strcmp(cli->args[0], "lookup") != 0 || cli->arg_count != 3)
-		return es_cli_fail("ring: expected nothing, or lookup ADDRESS PORT");
+		return es_cli_usage("ring: expected nothing, or lookup ADDRESS PORT");
 	return run_lookup(cli);
 }
 

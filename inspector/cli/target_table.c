@@ -66,21 +66,17 @@ static void print_state(struct json_object *result)
 
 static int run(const struct es_cli *cli)
 {
-	struct json_object *request = es_cli_command_request("table"), *result;
-	char *end;
+	struct json_object *request, *result;
 	long limit;
 	int r;
 
+	if (cli->limit && es_cli_number("limit", cli->limit, 0, 100000, &limit))
+		return ES_CLI_USAGE;
+	request = es_cli_command_request("table");
 	if (cli->service)
 		json_object_object_add(request, "service", json_object_new_string(cli->service));
-	if (cli->limit) {
-		limit = strtol(cli->limit, &end, 10);
-		if (*end || limit < 0 || limit > 100000) {
-			json_object_put(request);
-			return es_cli_fail("bad limit \"%.80s\": expected 0..100000", cli->limit);
-		}
+	if (cli->limit)
 		json_object_object_add(request, "limit", json_object_new_int64(limit));
-	}
 	r = es_cli_request(cli, request, &result);
 	if (r)
 		return r;

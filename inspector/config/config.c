@@ -51,6 +51,23 @@ int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
 	return -EINVAL;
 }
 
+void es_conf_warn(struct es_conf_parse *p, int line, const char *format, ...)
+{
+	struct es_conf *conf = p->conf;
+	char what[ES_CONF_WARNING_SIZE];
+	va_list ap;
+
+	if (!conf->warning)
+		conf->warning = calloc(ES_CONF_WARNINGS_MAX, sizeof(*conf->warning));
+	if (!conf->warning || conf->warning_count == ES_CONF_WARNINGS_MAX)
+		return;
+	va_start(ap, format);
+	vsnprintf(what, sizeof(what), format, ap);
+	va_end(ap);
+	snprintf(conf->warning[conf->warning_count++], sizeof(what), "%.100s:%d: %.256s", p->path, line,
+		 what);
+}
+
 /* What scan.c has hidden from libconfuse is itself again. */
 static void backslashes_restore(char *text)
 {
@@ -165,6 +182,8 @@ static int rule_open(const char *label, const char *name, int line, int is_locat
 	memset(&rules[n], 0, sizeof(rules[n]));
 	if (!is_location || !es_conf_item_read(ES_CONF_ITEM_PATH, name, rules[n].name, &expected))
 		snprintf(rules[n].name, sizeof(rules[n].name), "%s", name);
+	else if (es_conf_item_is_escaped(ES_CONF_ITEM_PATH, name))
+		es_conf_warn(p, line, "%s " ES_CONF_ESCAPED, label, rules[n].name);
 	rules[n].is_location = is_location;
 	rules[n].line = line;
 	reader->lines = &p->rules[n];
@@ -566,6 +585,7 @@ void es_conf_free(struct es_conf **conf)
 		rule_free(&(*conf)->rules[i]);
 	for (unsigned int i = 0; i < (*conf)->service_count; i++)
 		free((*conf)->services[i].parameters.text);
+	free((*conf)->warning);
 	free((*conf)->plugins);
 	free((*conf)->rules);
 	free(*conf);

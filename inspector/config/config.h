@@ -193,7 +193,11 @@ struct es_conf_plugin {
 	char config_file[ES_CONF_PATH_SIZE];
 };
 
-/* Nodes, services, plugins and rules stand in the order of the file. */
+#define ES_CONF_WARNINGS_MAX 64
+#define ES_CONF_WARNING_SIZE 384
+
+/* Nodes, services, plugins and rules stand in the order of the file. @warning: of what is taken, and may not be
+ * meant: "path:line: what"; further ones are left out. */
 struct es_conf {
 	char path[ES_CONF_PATH_SIZE]; /* what it was loaded from, for messages */
 	struct es_conf_cluster cluster;
@@ -207,6 +211,8 @@ struct es_conf {
 	struct es_conf_plugin *plugins;
 	unsigned int rule_count;
 	struct es_conf_rule *rules; /* locations among them */
+	unsigned int warning_count;
+	char (*warning)[ES_CONF_WARNING_SIZE];
 };
 
 #define ES_DECISION_ENTRIES_MAX 16777216

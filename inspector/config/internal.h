@@ -109,6 +109,10 @@ struct es_conf_parse {
 int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Notes a warning, "path:line: what"; without memory for it, nothing. */
+void es_conf_warn(struct es_conf_parse *p, int line, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* Stands for a backslash while libconfuse, which takes that for an escape, has the text. */
 #define ES_CONF_BACKSLASH '\001'
 
@@ -130,6 +134,10 @@ void es_conf_alternative(char *why, size_t size, int *alternatives, const char *
  */
 int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value, const char **ret_expected);
 int es_conf_token_is_valid(const char *text, size_t len);
+
+/* Has the path or suffix @text a %XX that is a character of ASCII, and need not be written so? */
+int es_conf_item_is_escaped(enum es_conf_item item, const char *text);
+#define ES_CONF_ESCAPED "is \"%.80s\": %%XX is decoded, and a percent sign itself is %%25"
 
 int es_conf_name_is_valid(const char *name);
 #define ES_CONF_NAME_EXPECTED "1..63 letters, digits, '.', '_' or '-', starting with a letter or digit"

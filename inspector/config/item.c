@@ -168,6 +168,19 @@ int es_conf_network_parse(const char *text, struct es_addr *ret_address, unsigne
 	return 0;
 }
 
+int es_conf_item_is_escaped(enum es_conf_item item, const char *text)
+{
+	if (item != ES_CONF_ITEM_PATH && item != ES_CONF_ITEM_SUFFIX)
+		return 0;
+	for (const char *at = strchr(text, '%'); at; at = strchr(at + 1, '%')) {
+		int c = es_hex_digit(at[1]) << 4 | es_hex_digit(at[2]);
+
+		if (c < 0x80 && !strchr("%*?#\"'\\", c))
+			return 1;
+	}
+	return 0;
+}
+
 /* Is this a network that clients can be in? */
 static int es_network_is_valid(const char *text, const char **ret_expected)
 {

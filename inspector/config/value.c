@@ -251,6 +251,9 @@ static int es_value_list(const struct es_value *v, struct es_conf_list *field)
 		snprintf(why, sizeof(why), "expected %s", expected);
 		return es_value_fail(v, why);
 	}
+	if (es_conf_item_is_escaped(v->key->item, v->text))
+		es_conf_warn(v->p, v->line, "%s: %s = %.80s " ES_CONF_ESCAPED, v->label, v->key->name,
+			     v->text, value);
 	if (field->count == ES_CONF_LIST_MAX) {
 		snprintf(why, sizeof(why), "too many: expected at most %d values in a list",
 			 ES_CONF_LIST_MAX);

@@ -86,6 +86,14 @@ static void answer(struct es_inspector *inspector, void *ctx)
 static void explain_head(const struct es_conf *conf, const struct es_http_head *head,
 			 struct es_explain *explain)
 {
+	/* They are routed all the same, as by a worker. */
+	if (head->result == ES_HTTP_AMBIGUOUS)
+		es_explain_add(explain,
+			       "servers may read it differently (%s): routed, and then its connection stays",
+			       es_http_ambiguity_str(head->ambiguity));
+	else if (head->result != ES_HTTP_DONE)
+		es_explain_add(explain, "%s: only plugins and the flow's place on the ring decide",
+			       es_http_result_str(head->result));
 	if (head->header_count > ES_HTTP_HEADERS_MAX)
 		es_explain_add(explain, "%u headers: rules and plugins see the first %u, and Host",
 			       head->header_count, ES_HTTP_HEADERS_MAX);
@@ -132,9 +140,9 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 	if (rc)
 		return rc;
 	es_http_head_init(&head);
-	if (es_http_head_scan(&head, text, strlen(text)) != ES_HTTP_DONE) {
+	if (es_http_head_scan(&head, text, strlen(text)) == ES_HTTP_MORE) {
 		es_conf_error_set(err,
-				  "this is no complete HTTP/1.x request head that the inspector would route");
+				  "this is no complete head of a request: the inspector would wait for more");
 		return -EINVAL;
 	}
 	report = calloc(1, sizeof(*report));

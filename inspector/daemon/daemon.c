@@ -84,6 +84,8 @@ int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_
 	rc = es_conf_load(options->config_path, &conf, err);
 	if (rc)
 		return rc;
+	for (unsigned int i = 0; i < conf->warning_count; i++)
+		es_log(ES_LOG_WARNING, "%s", conf->warning[i]);
 	rc = es_conf_find_self(conf, options->node, ret_self, err);
 	if (!rc)
 		es_conf_use_node(conf, *ret_self);

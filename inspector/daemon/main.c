@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "earshot_version.h"
+#include "inspector/base/help.h"
+#include "inspector/base/output.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/base/log.h"
 #include "inspector/daemon/wait.h"
@@ -71,12 +73,14 @@ static void es_raise_files(void)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {es_options, es_parse, NULL, es_doc, NULL, NULL, NULL};
+	static const struct argp_child children[] = {{&es_help_argp, 0, NULL, 0}, {0}};
+	static const struct argp argp = {es_options, es_parse, NULL, es_doc, children, NULL, NULL};
 	struct es_daemon_options options = {.config_path = ES_DEFAULT_CONFIG};
 	struct es_conf_error err = {};
 	static struct es_daemon daemon;
 	const struct es_conf *conf;
 
+	es_output_watch();
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
 	signal(SIGPIPE, SIG_IGN);
 	es_raise_files();

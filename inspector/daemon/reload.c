@@ -9,9 +9,20 @@
 #include "inspector/daemon/plugins.h"
 #include "inspector/base/log.h"
 
-/* What is fixed while the datapath runs; the name of the first key that differs, or NULL. */
-static const char *es_daemon_fixed_difference(const struct es_conf *a, const struct es_conf *b)
+/* Does the file ask for another datapath than the one that runs? auto is whichever that is. */
+static int es_daemon_wants_another_type(const struct es_daemon *d, const struct es_conf *conf)
 {
+	return conf->datapath.type != ES_CONF_DATAPATH_AUTO &&
+	       (conf->datapath.type == ES_CONF_DATAPATH_MODULE) != (d->datapath_kind == ES_DATAPATH_MODULE);
+}
+
+/* What is fixed while the datapath runs; the name of the first key that differs, or NULL. */
+static const char *es_daemon_fixed_difference(const struct es_daemon *d, const struct es_conf *b)
+{
+	const struct es_conf *a = d->conf;
+
+	if (es_daemon_wants_another_type(d, b))
+		return "datapath: type";
 	if (strcmp(a->datapath.interface, b->datapath.interface) != 0)
 		return "datapath: interface";
 	if (strcmp(a->datapath.cluster_interface, b->datapath.cluster_interface) != 0)
@@ -24,6 +35,9 @@ static const char *es_daemon_fixed_difference(const struct es_conf *a, const str
 		return "inspector: decision_entries";
 	if (a->inspector.connection_rate != b->inspector.connection_rate)
 		return "inspector: connection_rate";
+	/* The tables have room for as long as cookies live. */
+	if (es_conf_decision_entries(a) != es_conf_decision_entries(b))
+		return "datapath: cookie_lifetime_s, without decision_entries,";
 	if (a->inspector.target_entries != b->inspector.target_entries)
 		return "inspector: target_entries";
 	if (a->inspector.gather_flows != b->inspector.gather_flows ||
@@ -56,7 +70,7 @@ static int es_daemon_next_cluster(const struct es_daemon *d, const struct es_con
 static int es_daemon_reload_check(const struct es_daemon *d, const struct es_conf *conf, unsigned int self,
 				  const struct es_keys *keys, struct es_conf_error *err)
 {
-	const char *fixed = es_daemon_fixed_difference(d->conf, conf);
+	const char *fixed = es_daemon_fixed_difference(d, conf);
 
 	if (!fixed && d->membership && conf->node_count != d->conf->node_count)
 		fixed = "the number of nodes";

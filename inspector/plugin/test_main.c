@@ -5,12 +5,16 @@
  */
 #include <argp.h>
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <earshot/plugin.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "earshot_version.h"
+#include "inspector/base/help.h"
+#include "inspector/base/output.h"
 #include "inspector/config/explain_text.h"
 #include "inspector/http/head.h"
 #include "inspector/plugin/guard.h"
@@ -80,13 +84,20 @@ struct tool {
 	struct es_explain explain;
 };
 
+/* libc's name, which -fvisibility=hidden would hide from libc */
+__attribute__((visibility("default"))) const char *argp_program_version =
+	"earshot-plugin-test " EARSHOT_VERSION;
+
 static unsigned long number_of(const char *text, struct argp_state *state)
 {
 	char *end;
-	unsigned long n = strtoul(text, &end, 10);
+	unsigned long n;
 
-	if (!*text || *end)
-		argp_error(state, "%s: expected a number", text);
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	/* strtoul() would take "-1" for a very large one. */
+	if (!isdigit((unsigned char)*text) || *end || errno || n > INT_MAX)
+		argp_error(state, "%s: expected a number from 0 to %d", text, INT_MAX);
 	return n;
 }
 
@@ -209,6 +220,17 @@ static int conf_make(struct tool *t)
 	return 0;
 }
 
+/* The first node of that name, or as many as there are. */
+static unsigned int node_find(const struct tool *t, const char *name, size_t len)
+{
+	unsigned int n = 0;
+
+	while (n < t->conf->node_count &&
+	       (strlen(t->conf->nodes[n].name) != len || memcmp(t->conf->nodes[n].name, name, len) != 0))
+		n++;
+	return n;
+}
+
 static int nodes_make(struct tool *t)
 {
 	struct es_ring_node nodes[ES_CONF_NODES_MAX];
@@ -222,6 +244,8 @@ static int nodes_make(struct tool *t)
 		if (n == ES_CONF_NODES_MAX || !len || len >= ES_CONF_NAME_SIZE)
 			return trouble("--nodes", "expected NAME,NAME,…");
 		memcpy(t->conf->nodes[n].name, at, len);
+		if (node_find(t, at, len) != n)
+			return trouble("--nodes", "expected each name once");
 		t->conf->nodes[n].address = es_addr_from_v4(htonl(10u << 24 | 78u << 16 | (n + 1)));
 		nodes[n] = (struct es_ring_node){t->conf->nodes[n].address, ES_RING_VIRTUAL_NODES_DEFAULT,
 						 (__u16)n};
@@ -232,6 +256,13 @@ static int nodes_make(struct tool *t)
 		t->conf->node_count++;
 		at += len + (at[len] == ',');
 	}
+	if (!t->conf->node_count)
+		return trouble("--nodes", "expected NAME,NAME,…");
+	for (at = t->down; at && *at; at += strcspn(at, ","), at += *at == ',')
+		if (node_find(t, at, strcspn(at, ",")) == t->conf->node_count)
+			return trouble("--down", "expected names of --nodes");
+	if (t->current && node_find(t, t->current, strlen(t->current)) == t->conf->node_count)
+		return trouble("--current", "expected a name of --nodes");
 	rc = es_ring_new(nodes, t->conf->node_count, &t->ring);
 	return rc ? trouble("--nodes", strerror(-rc)) : 0;
 }
@@ -239,13 +270,18 @@ static int nodes_make(struct tool *t)
 static int client_make(struct tool *t)
 {
 	const char *colon = strrchr(t->client, ':');
-	char address[INET6_ADDRSTRLEN];
+	char address[INET6_ADDRSTRLEN], *end = NULL;
+	unsigned long port = 0;
 
 	snprintf(address, sizeof(address), "%.*s",
 		 (int)(colon ? (size_t)(colon - t->client) : strlen(t->client)), t->client);
 	if (es_conf_addr_parse(address, &t->flow.client))
 		return trouble("--client", "expected ADDRESS:PORT");
-	t->flow.client_port = htons((uint16_t)(colon ? strtoul(colon + 1, NULL, 10) : 0));
+	if (colon)
+		port = strtoul(colon + 1, &end, 10);
+	if (colon && (!isdigit((unsigned char)colon[1]) || *end || port > 65535))
+		return trouble("--client", "expected ADDRESS:PORT");
+	t->flow.client_port = htons((uint16_t)port);
 	t->flow.service = es_addr_from_v4(htonl(0xc6336401));
 	t->flow.service_port = htons(80);
 	return 0;
@@ -475,6 +511,7 @@ static int run(struct tool *t)
 
 int main(int argc, char **argv)
 {
+	static const struct argp_child children[] = {{&es_help_argp, 0, NULL, 0}, {0}};
 	static const struct argp argp = {options,
 					 parse,
 					 "PLUGIN REQUEST…",
@@ -485,13 +522,14 @@ int main(int argc, char **argv)
 					 "its CRLFs, a TLS ClientHello with its record header, or anything "
 					 "else. Exit status: 0; 1 if an answer was "
 					 "not the expected one; 2 if the plugin could not be used.",
-					 NULL,
+					 children,
 					 NULL,
 					 NULL};
 	static char *none[] = {NULL};
 	static struct tool t = {.node_names = "n1,n2,n3", .client = "192.0.2.1:40000", .files = none};
 	int rc;
 
+	es_output_watch();
 	argp_parse(&argp, argc, argv, 0, NULL, &t);
 	es_guard_install();
 	es_guard_thread();

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "inspector/base/hex.h"
 #include "inspector/config/explain_text.h"
 #include "inspector/report/targets.h"
 #include "inspector/report/json.h"
@@ -114,11 +115,33 @@ static int find_node(const struct es_conf *conf, struct json_object *name, int *
 	return -EINVAL;
 }
 
+/* Bytes that JSON cannot carry stand as digits, and become @text. Returns 0 or -EINVAL. */
+static int hex_take(struct json_object *hex, struct json_object *text)
+{
+	const char *digits = json_object_get_string(hex);
+	size_t len = digits ? strlen(digits) / 2 : 0;
+	char *bytes = malloc(len + 1);
+	int rc = bytes && digits && strlen(digits) == 2 * len ? 0 : -EINVAL;
+
+	for (size_t i = 0; i < len && !rc; i++) {
+		int high = es_hex_digit(digits[2 * i]), low = es_hex_digit(digits[2 * i + 1]);
+
+		if (high < 0 || low < 0 || !(high | low))
+			rc = -EINVAL;
+		else
+			bytes[i] = (char)(high << 4 | low);
+	}
+	if (!rc && !json_object_set_string_len(text, bytes, (int)len))
+		rc = -EINVAL;
+	free(bytes);
+	return rc;
+}
+
 int es_report_explain_request(const struct es_conf *conf, struct json_object *request,
 			      struct es_flow *ret_flow, unsigned int *ret_service, int *ret_current,
 			      const char **ret_text, struct es_conf_error *err)
 {
-	struct json_object *text = NULL, *client = NULL, *port = NULL, *on = NULL;
+	struct json_object *text = NULL, *client = NULL, *port = NULL, *on = NULL, *hex = NULL;
 	int rc = es_report_service(conf, request, ret_service, err);
 
 	if (rc)
@@ -126,6 +149,10 @@ int es_report_explain_request(const struct es_conf *conf, struct json_object *re
 	if (!json_object_object_get_ex(request, "request", &text) ||
 	    !json_object_is_type(text, json_type_string)) {
 		es_conf_error_set(err, "explain: expected \"request\", the head of a request");
+		return -EINVAL;
+	}
+	if (json_object_object_get_ex(request, "request_hex", &hex) && hex_take(hex, text)) {
+		es_conf_error_set(err, "explain: expected \"request_hex\", the same in hexadecimal digits");
 		return -EINVAL;
 	}
 	*ret_text = json_object_get_string(text);

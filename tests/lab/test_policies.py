@@ -135,7 +135,7 @@ def test_four_inspectors_decide_as_one(lab):
 
 
 @pytest.mark.parametrize("arguments,message", [
-    (["explain", "bad"], "no complete HTTP"),
+    (["explain", "bad"], "expected a path, which begins with /"),
     (["explain", "/", "--service", "nope"], 'no service "nope"'),
     (["explain", "/", "--on", "n9"], 'no node "n9"'),
     (["explain", "/", "-H", "nonsense"], "expected NAME: VALUE"),
@@ -148,7 +148,7 @@ def test_four_inspectors_decide_as_one(lab):
 
 def test_wrong_questions(lab, arguments, message):
     done = lab.node("n1").exec(["earshot", *arguments], check=False)
-    assert done.returncode == 1 and message in done.stderr, done
+    assert done.returncode in (1, 64) and message in done.stderr, done
 
 
 def test_restart_keeps_the_targets(lab):

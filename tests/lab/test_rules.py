@@ -14,6 +14,9 @@ pytestmark = pytest.mark.earshot
 RULES = """
 location "/u/1k/placed" { nodes = n3 }
 location "/u/1k/only" { nodes = n3  otherwise = reject }
+location "/u/1k/caf%C3%A9/" { nodes = n3 }
+location "/u/1k/thé" { nodes = n3 }
+rule umlaut { path = "/u/1k/p%C3%A2té/"  nodes = n3 }
 rule session { cookie = sid  affinity = yes }
 rule dear { path = "/u/"  header = "X-Dear: yes"  cost = 40  class = cpu }
 """
@@ -63,6 +66,26 @@ def test_placement(lab):
     assert {ask(lab, "/u/1k/placed").node for _ in range(12)} == {"n3"}
     assert {ask(lab, "/u/x/..//1k/pl%61ced?query").node for _ in range(12)} == {"n3"}
     assert {ask(lab, "/u/1k/other").node for _ in range(24)} == {"n1", "n2", "n3"}
+
+
+@pytest.mark.parametrize("uri", ["/u/1k/caf%C3%A9/x", "/u/1k/caf%c3%a9/x", "/u/1k/th%C3%A9", "/u/1k/p%C3%A2t%C3%A9/x"])
+def test_paths_outside_ascii(lab, uri):
+    """Written in UTF-8 or as in a URL, they are one path."""
+    assert {ask(lab, uri).node for _ in range(9)} == {"n3"}
+    assert explain(lab, uri)["node"] == "n3"
+
+
+@pytest.mark.parametrize("target,field", [
+    ("/u/1k/caf\u00e9/\u00fc".encode(), b""), (b"/u/1k/caf%C3%A9/\xe9", b""), (b"/u/1k/caf%C3%A9/x", b"X-Y : 1"),
+    (b"/u/1k/caf%C3%A9/x y", b""), (b"/u/1k/caf%C3%A9/x", b"Content-Length: 0"),
+], ids=["UTF-8", "Latin-1", "blank before colon", "blank in the path", "length"])
+def test_explain_decides_as_the_daemon(lab, target, field):
+    """What servers may read differently is routed, and only then pinned; explain says where, and not that it would not be."""
+    head = b"GET " + target + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + (field + b"\r\n" if field else b"") + b"\r\n"
+    seen = [raw.ask(lab.client, head)[0] for _ in range(6)]
+    options = ["-H", field.decode()] if field else []
+    said = explain(lab, "GET " + os.fsdecode(target), *options)
+    assert said["node"] == "n3" and {answer.node for answer in seen} == {"n3"}, (said, seen)
 
 
 def test_sessions(lab):

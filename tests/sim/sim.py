@@ -17,8 +17,8 @@ HYLARD = ("--synthetic", "worldcup98", "--requests", "500000", "--nodes", "8", "
 
 def call(*args, **kwargs):
     """The finished process."""
-    return subprocess.run([SIM, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
-                          check=False, **kwargs)
+    return subprocess.run([SIM, *map(str, args)], stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+                          **{"stdout": subprocess.PIPE, **kwargs})
 
 
 def output(*args):

@@ -85,10 +85,48 @@ def test_every_option_is_documented():
     (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1,x"], "no number"),
     (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=-5,1"], "out of range"),
     (["trace"], "which file?"),
+    (["trace", "a", "--trace", "b"], 'unexpected argument "a"'),
+    (["trace", "a", "b"], 'unexpected argument "b"'),
+    (["policies", "x"], 'unexpected argument "x"'),
+    (["policies", "--trace", "x"], "unrecognized option"),
+    (["run", "--policy", "lard", "--synthetic", "zipf", "--trace", "x", "--trace", "y"], "expected one"),
+    (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1", "--param", "T_low=2"], "expected each once"),
+    (["run", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=70"], "T_low is 70: expected at most 65, which T_high is"),
+    (["run", "--policy", "ext-lard", "--synthetic", "zipf", "--param", "L_overload=9"], "L_idle is 30: expected at most 9"),
+    (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=60:70:5"], "T_low is 70: expected at most 65"),
+    (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1,2,"], 'T_low: "" is no number'),
+    (["help", "sing"], 'no command "sing"'),
     (["sing"], 'no command "sing"'),
 ])
 def test_errors_say_what_would_be_accepted(args, says):
     assert says in refused(*args)
+
+
+@pytest.mark.parametrize("args", [["-h"], ["--help"], ["-?"], ["--usage"], ["help"], ["help", "run"], ["run", "-h"], ["policies", "-h"]])
+def test_help(args):
+    assert "earshot-sim" in output(*args)
+
+
+@pytest.mark.parametrize("args", [["sing"], ["help", "sing"], [], ["trace"], ["run"], ["policies", "x"],
+                                  ["run", "--policy", "lard", "--synthetic", "zipf", "--param", "x=1"],
+                                  ["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1,"]])
+def test_a_wrong_command_line_has_a_status_of_its_own(args):
+    assert call(*args).returncode == 64
+
+
+@pytest.mark.parametrize("args", [["-h"], ["run", "--help"], ["policies"], ["policies", "--json"], ["policies", "--format=csv"],
+                                  ["run", "--policy", "wrr", *SMALL], ["run", "--policy", "wrr", *SMALL, "--json"]])
+def test_output_that_fails(args):
+    with open("/dev/full", "wb") as full:
+        done = call(*args, stdout=full)
+    assert done.returncode == 1 and "standard output: " in done.stderr
+
+
+def test_policies_in_each_format():
+    rows = list(csv.DictReader(io.StringIO(output("policies", "--format", "csv"))))
+    listed = json.loads(output("policies", "--json"))
+    assert {row["policy"] for row in rows} == {policy["name"] for policy in listed}
+    assert {row["parameter"]: float(row["default"]) for row in rows if row["policy"] == "lard"} == {"T_low": 25, "T_high": 65}
 
 
 def test_csv_and_text_have_the_same_numbers():
@@ -134,6 +172,7 @@ def test_trace(log):
     assert data["working_set_bytes"] == sum(range(1000, 1500))
     assert data["cache_curve"][-1]["hit_rate"] == pytest.approx(1 - 500 / 5000)
     assert "left out" in output("trace", log)
+    assert output("trace", "--trace", log) == output("trace", log)
     assert output("trace", log, "--format", "csv").startswith("cache_bytes,hit_rate\n")
 
 

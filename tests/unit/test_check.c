@@ -71,6 +71,25 @@ static void test_files(void **state)
 	expect_one("kernel.tcp_sack", ES_CHECK_UNCHECKED, "net/ipv4/tcp_sack cannot be read: No such file");
 }
 
+/* What the daemon does not start without. */
+static void test_startup(void **state)
+{
+	(void)state;
+	snprintf(conf->inspector.program_group, sizeof(conf->inspector.program_group), "apps");
+	run_again();
+	assert_int_equal(finding("cluster.program_group")->severity, ES_CHECK_OK);
+	facts.startup.no_group = 1;
+	expect_one("cluster.program_group", ES_CHECK_ERROR, "program_group = apps: there is no such group");
+	conf->inspector.program_group[0] = 0;
+	facts.startup.no_group = 0;
+	snprintf(conf->services[0].document_root, sizeof(conf->services[0].document_root), "/no/such");
+	facts.startup.root_rc[0] = -ENOENT;
+	expect_one("cluster.document_root", ES_CHECK_WARNING, "document_root = /no/such: No such file");
+	facts.startup.root_rc[0] = 0;
+	snprintf(facts.startup.plugins_text, sizeof(facts.startup.plugins_text), "c:3: plugin x: what");
+	expect_one("cluster.plugins", ES_CHECK_ERROR, "c:3: plugin x: what");
+}
+
 static void test_no_conntrack(void **state)
 {
 	(void)state;
@@ -418,6 +437,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_all_well),
 		TEST(test_files),
+		TEST(test_startup),
 		TEST(test_no_conntrack),
 		TEST(test_rp_filter_public),
 		TEST(test_packet_sockets),

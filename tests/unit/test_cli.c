@@ -210,7 +210,7 @@ static void test_tables(void **state)
 	       "CLIENT      PORT  SERVICE  STATE   REQUESTS  MOVES  PINNED BY\n"
 	       "10.77.1.1  40312  web      idle          17      5  none\n"
 	       "10.77.1.1  40318  web      pinned         2      0  upgrade\n");
-	expect("flows --limit x 2>&1", 1, "earshot: bad limit \"x\": expected a number\n");
+	expect("flows --limit x 2>&1", 64, "earshot: bad limit \"x\": expected 0..1000000\n");
 	expect("reload", 0, "reloaded, epoch 4\n");
 	expect("stop", 0, "");
 	expect("version", 0, "earshot " EARSHOT_VERSION "\n");
@@ -258,8 +258,22 @@ static void test_requests(void **state)
 	       "earshot: asked: "
 	       "{\"command\":\"ring\",\"lookup\":{\"address\":\"192.0.2.7\",\"port\":1,\"service\":"
 	       "\"web\"}}\n");
-	expect("ring lookup 192.0.2.7 65536", 1, "earshot: bad client port \"65536\": expected 1..65535\n");
-	expect("ring lookup 192.0.2.7", 1, "earshot: ring: expected nothing, or lookup ADDRESS PORT\n");
+	expect("ring lookup 192.0.2.7 ' 1'", 64, "earshot: bad client port \" 1\": expected 1..65535\n");
+	expect("ring lookup 192.0.2.7 65536", 64, "earshot: bad client port \"65536\": expected 1..65535\n");
+	expect("ring lookup 192.0.2.7", 64, "earshot: ring: expected nothing, or lookup ADDRESS PORT\n");
+	expect("ring help", 64, "earshot: ring: expected nothing, or lookup ADDRESS PORT\n");
+	expect("flows --limit -1", 64, "earshot: bad limit \"-1\": expected 0..1000000\n");
+	expect("table --limit 100001", 64, "earshot: bad limit \"100001\": expected 0..100000\n");
+	expect("weight n1 -- -5", 64, "earshot: bad weight \"-5\": expected 0..1000\n");
+	expect("weight n1 5x", 64, "earshot: bad weight \"5x\": expected 0..1000\n");
+	expect("drain n1 --wait 20", 64, "earshot: drain: --wait 20: expected --wait=20\n");
+	expect("drain --wait 2.5", 64, "earshot: drain: --wait 2.5: expected --wait=2.5\n");
+	expect("drain --wait=soon n1", 64, "earshot: bad time \"soon\": expected seconds\n");
+	expect("explain nothing", 64,
+	       "earshot: \"nothing\": expected a path, which begins with /, or 'METHOD PATH'\n");
+	expect("explain / --client 192.0.2.1:-1", 64,
+	       "earshot: bad client \"192.0.2.1:-1\": expected ADDRESS[:PORT]\n");
+	expect("explain / -H X", 64, "earshot: bad header \"X\": expected NAME: VALUE\n");
 }
 
 static void test_which_daemon(void **state)
@@ -313,7 +327,37 @@ static void test_command_line(void **state)
 	assert_non_null(strstr(output, "--json"));
 	assert_int_equal(earshot("--version"), 0);
 	assert_string_equal(output, "earshot " EARSHOT_VERSION "\n");
-	assert_int_equal(earshot("status >/dev/full"), 1);
+	assert_int_equal(earshot("-h"), 0);
+	assert_non_null(strstr(output, "check-config"));
+	assert_int_equal(earshot("help"), 0);
+	assert_non_null(strstr(output, "check-config"));
+	assert_int_equal(earshot("keygen -h"), 0);
+	assert_non_null(strstr(output, "--stage"));
+	assert_int_equal(earshot("help keygen"), 0);
+	assert_non_null(strstr(output, "--stage"));
+	assert_int_equal(earshot("--node n1 help keygen"), 0);
+	assert_non_null(strstr(output, "--stage"));
+	assert_int_equal(earshot("help sing"), 64);
+	assert_non_null(strstr(output, "unknown command \"sing\""));
+}
+
+/* The result is the output: a disk that is full, or an end that nobody holds, is a failure. */
+static void test_output_that_fails(void **state)
+{
+	static const char *const commands[] = {"status",    "status --json", "version",
+					       "help",	    "--help",	     "-h",
+					       "keygen -h", "--version",     "version --json"};
+	char arguments[64], where[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		for (int closed = 0; closed < 2; closed++) {
+			snprintf(where, sizeof(where), "%s", closed ? ">&-" : ">/dev/full");
+			snprintf(arguments, sizeof(arguments), "%s 2>&1 %s #", commands[i], where);
+			assert_int_equal(earshot(arguments), 1);
+			if (strncmp(output, "earshot", 7) != 0 || !strstr(output, "standard output: "))
+				fail_msg("%s: %s", arguments, output);
+		}
 }
 
 /* What it says of a machine is tests/check's; here, how it ends when it cannot look. */
@@ -350,14 +394,14 @@ static void test_keygen(void **state)
 	snprintf(arguments, sizeof(arguments), "keygen -f %s", file);
 	expect(arguments, 0, "");
 	snprintf(arguments, sizeof(arguments), "keygen -f --stage %s", file);
-	expect(arguments, 1, "earshot: keygen: expected either --stage or --rotate\n");
+	expect(arguments, 64, "earshot: keygen: expected either --stage or --rotate\n");
 	assert_int_equal(unlink(file), 0);
 }
 
 static void test_check_config(void **state)
 {
 	static const char example[] = EARSHOT_SOURCE "/conf/earshot.conf.example";
-	char arguments[512], text[1024], file[80];
+	char arguments[512], text[2048], file[80];
 	FILE *conf;
 
 	(void)state;
@@ -377,10 +421,35 @@ static void test_check_config(void **state)
 	snprintf(arguments, sizeof(arguments), "check-config --json %s | tr -d '\\n'", example);
 	snprintf(text, sizeof(text),
 		 "{  \"path\": \"%s\",  \"cluster\": \"lab\",  \"nodes\": 3,  \"services\": 1,  \"plugins\": "
-		 "[  ]}",
+		 "[  ],  \"warnings\": [  ]}",
 		 example);
 	expect(arguments, 0, text);
 	snprintf(file, sizeof(file), "%s/c", directory);
+	conf = fopen(file, "w");
+	assert_non_null(conf);
+	fputs("cluster { name = \"caf\xc3\xa9\" }\ndatapath { interface = a cluster_interface = b }\n"
+	      "inspector { program_group = no-such-group }\nnode n1 { address = 10.78.0.1 }\n"
+	      "service s { address = 10.77.0.1 port = 80 document_root = /no/such }\n"
+	      "location /a%20b/ { cost = 1 }\nrule r {\n path = {/c%2A, /%C3%A9/} suffix = .m%704 cost = 1 "
+	      "}\n",
+	      conf);
+	fclose(conf);
+	snprintf(arguments, sizeof(arguments), "check-config %s 2>&1 >/dev/null #", file);
+	snprintf(text, sizeof(text),
+		 "earshot: warning: %1$s:6: location /a%%20b/ is \"/a b/\": %%XX is decoded, and a percent "
+		 "sign itself is "
+		 "%%25\n"
+		 "earshot: warning: %1$s:8: rule r: suffix = .m%%704 is \".mp4\": %%XX is decoded, and a "
+		 "percent sign "
+		 "itself is %%25\n"
+		 "earshot: warning: %1$s: inspector: program_group = no-such-group: no such group on this "
+		 "machine: earshotd "
+		 "does not start without\n"
+		 "earshot: warning: %1$s: service s: document_root = /no/such: on this machine: No such file "
+		 "or directory\n",
+		 file);
+	expect(arguments, 0, text);
+	assert_int_equal(unlink(file), 0);
 	conf = fopen(file, "w");
 	assert_non_null(conf);
 	fputs("cluster {\n  handover_port = 0\n}\n", conf);
@@ -391,13 +460,39 @@ static void test_check_config(void **state)
 	assert_int_equal(unlink(file), 0);
 }
 
+/* Names of files, and what clients send, are any bytes; JSON is UTF-8. */
+static void test_json_is_utf8(void **state)
+{
+	char path[80], arguments[160];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/caf\xe9\xc3.conf", directory);
+	snprintf(arguments, sizeof(arguments), "%s " EARSHOT_SOURCE "/conf/earshot.conf.example %s", "cp",
+		 path);
+	assert_int_equal(system(arguments), 0); /* NOLINT(cert-env33-c): as above */
+	snprintf(arguments, sizeof(arguments), "check-config --json %s", path);
+	assert_int_equal(earshot(arguments), 0);
+	assert_non_null(strstr(output, "/caf\xef\xbf\xbd\xef\xbf\xbd.conf\""));
+	assert_null(strstr(output, "\xe9"));
+	snprintf(arguments, sizeof(arguments), "check-config %s", path); /* text has the name as it is */
+	assert_int_equal(earshot(arguments), 0);
+	assert_non_null(strstr(output, path));
+	assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tables),	     cmocka_unit_test(test_json),
-		cmocka_unit_test(test_requests),     cmocka_unit_test(test_which_daemon),
-		cmocka_unit_test(test_command_line), cmocka_unit_test(test_keygen),
-		cmocka_unit_test(test_check),	     cmocka_unit_test(test_check_config),
+		cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_which_daemon),
+		cmocka_unit_test(test_command_line),
+		cmocka_unit_test(test_keygen),
+		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_check_config),
+		cmocka_unit_test(test_output_that_fails),
+		cmocka_unit_test(test_json_is_utf8),
 	};
 
 	return cmocka_run_group_tests_name("cli", tests, start, finish);
