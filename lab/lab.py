@@ -23,6 +23,25 @@ def setting(text):
     return key, value
 
 
+def whole(least, most):
+    """The type of an option: a whole number."""
+    def of(text):
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected {least}..{most}")
+        return int(text)
+    return of
+
+
+def seconds(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected seconds")
+    return value
+
+
 def parser():
     root = argparse.ArgumentParser(prog=daemon.COMMAND, description=__doc__)
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -39,7 +58,7 @@ def parser():
     up.add_argument("--policy", default="uri-hash", metavar="P")
     up.add_argument("--membership", choices=("static", "corosync"), default="static")
     up.add_argument("--pacemaker", action="store_true", help="with --membership corosync: pacemaker on each node")
-    up.add_argument("--token", type=int, default=corosync.TOKEN, metavar="MS", help="corosync's token timeout")
+    up.add_argument("--token", type=whole(1, 3600000), default=corosync.TOKEN, metavar="MS", help="corosync's token timeout")
     up.add_argument("--transport", choices=corosync.TRANSPORTS, default=corosync.TRANSPORTS[0])
     up.add_argument("--corosync", type=setting, action="append", default=[], metavar="SECTION.KEY=VALUE",
                     help="add to corosync.conf, e.g. quorum.auto_tie_breaker=1")
@@ -56,10 +75,10 @@ def parser():
     up.add_argument("--wire", action="append", default=[], metavar="LINK,…",
                     help="put an earshot-wire into these links: client, nI-pub, nI-clu, or all")
     up.add_argument("--wires", action="store_true", help="the same as --wire all")
-    up.add_argument("--wire-seed", type=int, metavar="N", help="of the shims' random numbers")
+    up.add_argument("--wire-seed", type=whole(0, 2 ** 32 - 1), metavar="N", help="of the shims' random numbers")
     up.add_argument("--segment", action="store_true", help="no super-frames on the wired links")
-    up.add_argument("--client-addresses", type=int, default=1, metavar="N", help="10.77.1.1, 10.77.1.2, …")
-    up.add_argument("--timeout", type=float, default=TIMEOUT, metavar="SECONDS", help="for each condition")
+    up.add_argument("--client-addresses", type=whole(1, 60000), default=1, metavar="N", help="10.77.1.1, 10.77.1.2, …")
+    up.add_argument("--timeout", type=seconds, default=TIMEOUT, metavar="SECONDS", help="for each condition")
     up.add_argument("--no-earshot", action="store_true", help="only network and servers")
 
     down = command("down", lab_down, "remove a lab, also a half-made one; kills only what it started")
@@ -100,7 +119,7 @@ def parser():
     run.add_argument("argv", nargs=argparse.REMAINDER, metavar="-- CMD…")
     logs = command("logs", lab_logs, "a node's logs")
     logs.add_argument("node", metavar="NODE", help="n1, …; or a wired link")
-    logs.add_argument("--lines", type=int, default=50, metavar="N")
+    logs.add_argument("--lines", type=whole(0, 1000000), default=50, metavar="N")
     logs.add_argument("--follow", "-f", action="store_true")
     logs.add_argument("--access", action="store_true", help="nginx' access log instead")
     wire = command("wire", lab_wire, "impair a wired link, or ask what happened on it")
@@ -266,6 +285,8 @@ def interrupted(number, _):
 def main():
     for number in ENDING:
         signal.signal(number, interrupted)
+    if sys.argv[1:2] == ["help"]:
+        sys.argv[1:] = [*sys.argv[2:3], "--help"]
     arguments, more = parser().parse_known_args()
     if more and arguments.function is not lab_demo:
         parser().parse_args()  # says what is wrong

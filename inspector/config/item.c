@@ -173,9 +173,9 @@ int es_conf_item_is_escaped(enum es_conf_item item, const char *text)
 	if (item != ES_CONF_ITEM_PATH && item != ES_CONF_ITEM_SUFFIX)
 		return 0;
 	for (const char *at = strchr(text, '%'); at; at = strchr(at + 1, '%')) {
-		int c = es_hex_digit(at[1]) << 4 | es_hex_digit(at[2]);
+		int high = es_hex_digit(at[1]), low = high < 0 ? -1 : es_hex_digit(at[2]);
 
-		if (c < 0x80 && !strchr("%*?#\"'\\", c))
+		if (low >= 0 && high < 8 && !strchr("%*?#\"'\\", 16 * high + low))
 			return 1;
 	}
 	return 0;

@@ -14,7 +14,8 @@ static void check_list(const struct es_conf_list *list)
 {
 	unsigned int n = 0;
 
-	FUZZ_CHECK(list->used <= sizeof(list->text));
+	FUZZ_CHECK(list->count <= ES_CONF_LIST_MAX && !list->used == !list->count &&
+		   !list->text == !list->count);
 	for (const char *item = NULL; (item = es_conf_list_next(list, item)); n++)
 		FUZZ_CHECK(item + strlen(item) < list->text + list->used);
 	FUZZ_CHECK(n == list->count);

@@ -129,10 +129,13 @@ def test_invocations_take_turns(name):
 def test_refusals(name):
     for arguments in (["--nodes", "0"], ["--nodes", "100"], ["--wire", "n9-pub"], ["--config", "/nonexistent"],
                       ["--pacemaker"], ["--corosync", "quorum.two_node=1"],  # without membership corosync
-                      ["--set", "web.inspect=every"], ["--set", "node.n9.weight=1"], ["--client-addresses", "0"]):
+                      ["--set", "web.inspect=every"], ["--set", "node.n9.weight=1"], ["--client-addresses", "0"],
+                      ["--client-addresses", "-1"], ["--timeout", "-3"], ["--token", "-1"], ["--wire-seed", "x"]):
         done = cli("up", "--name", name, "--no-earshot", *arguments, check=False)
         assert done.returncode and done.stderr and "Traceback" not in done.stderr, arguments
         assert not traces(name)
+    for arguments in (["help"], ["help", "up"], ["-h"], ["logs", "-h"]):
+        assert "usage: " in cli(*arguments).stdout, arguments
     for arguments in (["kill", "n1"], ["env"], ["exec", "n1", "--", "true"]):
         done = cli(arguments[0], "--name", name, *arguments[1:], check=False)
         assert done.returncode == 1 and "there is no lab" in done.stderr
