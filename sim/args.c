@@ -17,6 +17,7 @@ enum {
 	ES_OPT_POLICY,
 	ES_OPT_PARAM,
 	ES_OPT_INSPECT,
+	ES_OPT_CONTENT_HOST,
 	ES_OPT_SEEDS,
 	ES_OPT_JSON,
 	ES_OPT_FORMAT,
@@ -86,6 +87,7 @@ static const char *const es_formats[] = {"text", "csv", "json", NULL};
 static const char *const es_trace_formats[] = {"auto", "log", "wc98", NULL};
 static const char *const es_synthetics[] = {"worldcup98", "zipf", NULL};
 static const char *const es_inspects[] = {"every", "first", NULL};
+static const char *const es_yes_no[] = {"yes", "no", NULL};
 
 static void es_parse_end(struct es_args *args, struct argp_state *state)
 {
@@ -128,6 +130,9 @@ static error_t es_parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ES_OPT_INSPECT:
 		args->inspect = es_inspects[es_parse_choice("inspect", arg, es_inspects, state)];
+		return 0;
+	case ES_OPT_CONTENT_HOST:
+		args->no_host = es_parse_choice("content-host", arg, es_yes_no, state);
 		return 0;
 	case ES_OPT_SEEDS: {
 		double value;
@@ -187,6 +192,8 @@ static const struct argp_option es_run_options[] = {
 	{"param", ES_OPT_PARAM, "NAME=VALUE", 0, "a parameter of the policy; may be repeated", 1},
 	{"inspect", ES_OPT_INSPECT, "WHAT", 0,
 	 "every: decide for each request; first: for each connection (default for wrr, wlc and ring)", 1},
+	{"content-host", ES_OPT_CONTENT_HOST, "yes|no", 0,
+	 "as in earshot.conf: the same path on two sites is two contents to the policy (default yes)", 1},
 	{"format", ES_OPT_FORMAT, "FORMAT", 0, "text, csv or json", 1},
 	{"json", ES_OPT_JSON, NULL, 0, "--format=json", 1},
 	{"plot", ES_OPT_PLOT, "FILE", 0,
@@ -382,6 +389,6 @@ int es_args_workload(struct es_args *args, struct es_workload *ret_workload)
 	int rc = args->trace ? es_args_trace(args, ret_workload) : es_args_synthetic(args, ret_workload);
 
 	if (!rc)
-		es_workload_price(ret_workload, args->params.dynamic_cost);
+		es_workload_price(ret_workload, !args->no_host, args->params.dynamic_cost);
 	return rc;
 }

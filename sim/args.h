@@ -16,6 +16,7 @@ enum es_format { ES_FORMAT_TEXT, ES_FORMAT_CSV, ES_FORMAT_JSON };
 /**
  * struct es_args - as given; strings belong to the command line
  * @policy_param: "NAME=VALUE"s in order
+ * @no_host: the same path on two sites is one content to the policy
  * @loss: of the trace that es_args_workload() read
  * @wants_file: the command reads a trace, which must be named
  * @wants_requests: the command simulates, so policy and workload must be named
@@ -29,6 +30,7 @@ struct es_args {
 	const char *inspect;
 	const char *policy_param[ES_POLICY_ARGS_MAX];
 	unsigned int policy_param_count;
+	int no_host;
 	unsigned int seeds;
 	enum es_format format;
 	const char *plot;

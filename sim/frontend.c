@@ -172,10 +172,10 @@ static void es_frontend_look(struct es_frontend *frontend, struct es_inspector *
 static void es_file_describe(struct es_request_view *request, const struct es_sim_file *file,
 			     __u64 size_bytes)
 {
-	request->uri = file->uri;
-	request->uri_len = strlen(file->uri);
-	request->name = file->uri;
-	request->name_len = request->uri_len;
+	request->uri = file->uri + file->host_len;
+	request->uri_len = strlen(request->uri);
+	request->name = file->name;
+	request->name_len = strlen(file->name);
 	request->target = file->target;
 	request->size_bytes = size_bytes;
 	request->cost = file->cost;

@@ -161,6 +161,17 @@ static int es_trace_room(struct es_trace *trace)
 	return 0;
 }
 
+/* The length of "//host" before the path. A path may begin with two slashes, too. */
+static __u32 es_trace_host_len(const struct es_name *name, const struct es_trace_record *record)
+{
+	const char *path;
+
+	if (!record->host_len || !es_name_host_len(record->host, record->host_len))
+		return 0;
+	path = name->len > 2 ? memchr(name->text + 2, '/', name->len - 2) : NULL;
+	return path ? (__u32)(path - name->text) : 0;
+}
+
 static int es_trace_file(struct es_trace *trace, const struct es_trace_record *record, __u32 *ret_file)
 {
 	struct es_name *name = &trace->name;
@@ -172,6 +183,7 @@ static int es_trace_file(struct es_trace *trace, const struct es_trace_record *r
 		return rc;
 	trace->file[*ret_file] = (struct es_sim_file){
 		.uri = strndup(name->text, name->len),
+		.host_len = es_trace_host_len(name, record),
 		.is_dynamic = (__u8)record->is_dynamic,
 	};
 	trace->size[*ret_file] = 0;

@@ -16,13 +16,14 @@ void es_workload_fini(struct es_workload *workload)
 	*workload = (struct es_workload){};
 }
 
-void es_workload_price(struct es_workload *workload, double dynamic_cost)
+void es_workload_price(struct es_workload *workload, int has_host, double dynamic_cost)
 {
 	for (__u32 i = 0; i < workload->file_count; i++) {
 		struct es_sim_file *f = &workload->file[i];
 		__u64 packets = es_sim_packets(workload->size[i]);
 
-		f->target = es_target_hash(f->uri, strlen(f->uri));
+		f->name = has_host ? f->uri : f->uri + f->host_len;
+		f->target = es_target_hash(f->name, strlen(f->name));
 		f->cost = packets < 1u << 30 ? (__u32)packets : 1u << 30;
 		if (f->is_dynamic && dynamic_cost > 0)
 			f->cost = dynamic_cost < 1 ? 1 : (__u32)dynamic_cost;

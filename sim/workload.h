@@ -9,9 +9,16 @@
 #include <linux/types.h>
 #include "inspector/policy/policy.h"
 
-/* struct es_sim_file - @cost: in response packets; @target: its URI's hash */
+/**
+ * struct es_sim_file -
+ * @uri: path and query, behind "//host" (@host_len bytes) if it is known which site has the file
+ * @name: what the daemon would call it (inspector/policy/name.h), in @uri; @target: the hash of that
+ * @cost: in response packets
+ */
 struct es_sim_file {
 	char *uri;
+	const char *name;
+	__u32 host_len;
 	__u64 target;
 	__u32 cost;
 	__u8 is_dynamic;
@@ -45,9 +52,9 @@ static inline __u64 es_sim_packets(__u64 bytes)
 	return bytes ? (bytes + ES_SIM_PACKET_BYTES - 1) / ES_SIM_PACKET_BYTES : 1;
 }
 
-/* es_workload_price() - sets every file's target and cost; a dynamic one's is @dynamic_cost, 0 for its
- * packets */
-void es_workload_price(struct es_workload *workload, double dynamic_cost);
+/* es_workload_price() - sets every file's name, target and cost; @has_host: the host is part of the name;
+ * @dynamic_cost: a dynamic one's cost, 0 for its packets */
+void es_workload_price(struct es_workload *workload, int has_host, double dynamic_cost);
 
 /* es_workload_cut() - makes connections of @per_connection requests each; returns 0 or -ENOMEM */
 int es_workload_cut(struct es_workload *workload, __u32 per_connection);

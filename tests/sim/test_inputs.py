@@ -172,8 +172,27 @@ def test_haproxy(write):
 
 
 def test_sites_have_files_of_their_own(write):
-    lines = "".join(f"{site} 192.0.2.1 - - {REST}\n" for site in ("a.example", "b.example:80", "B.example", "a.example"))
+    lines = "".join(f"{site} 192.0.2.1 - - {REST}\n" for site in ("a.example", "b.example:80", "B.example", "a.example."))
     assert json.loads(output("trace", write(lines), "--json"))["files"] == 2
+
+
+def test_names_are_the_daemons(write):
+    """One content under several spellings, as es_name_make() has it."""
+    lines = "".join(f'192.0.2.1 - - [{TIME}] "GET {uri} HTTP/1.1" 200 10\n' for uri in (
+        "/~a", "/%7Ea", "/%7ea", "/b%2fc", "/b%2Fc", "/b/c", "/d?x=%41", "/d?x=A"))
+    assert json.loads(output("trace", write(lines), "--json"))["files"] == 4
+
+
+def test_the_site_is_part_of_the_name_or_not(write):
+    """60 sites' front pages on 3 nodes, by uri-hash: with the host they are spread, without it one node has them all."""
+    path = write("".join(f"site{i % 60}.example 192.0.2.{i % 200} - - {REST.replace('/a', '/')}\n" for i in range(6000)))
+    args = ("run", "--trace", path, "--policy", "uri-hash", "--nodes", "3", "--warmup", "0", "--json")
+    by_host, alike = (json.loads(output(*args, "--content-host", choice)) for choice in ("yes", "no"))
+    assert by_host["workload"]["files"] == alike["workload"]["files"] == 60
+    assert all(node["served"] > 500 for node in by_host["nodes"])
+    assert sorted(node["served"] for node in alike["nodes"])[:2] == [0, 0]
+    assert json.loads(output(*args))["nodes"] == by_host["nodes"]
+    assert "expected yes | no" in refused(*args, "--content-host", "maybe")
 
 
 def test_sizes_from_pieces(write):

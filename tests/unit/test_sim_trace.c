@@ -351,6 +351,35 @@ static void test_sizes(void **state)
 	es_trace_fini(&t);
 }
 
+static void test_names(void **state)
+{
+	static const char log[] = "a.example 10.0.0.1 - - " WHEN " \"GET /%7ex?%41 HTTP/1.0\" 200 1\n"
+				  "A.EXAMPLE:80 10.0.0.1 - - " WHEN " \"GET /~x?A HTTP/1.0\" 200 1\n"
+				  "b.example 10.0.0.1 - - " WHEN " \"GET /~x?A HTTP/1.0\" 200 1\n"
+				  "10.0.0.1 - - " WHEN " \"GET //b.example/~x?A HTTP/1.0\" 200 1\n";
+	static const char *const uris[] = {"//a.example/~x?A", "//b.example/~x?A"};
+	struct es_workload w;
+	struct es_trace t;
+
+	(void)state;
+	feed(&t, ES_TRACE_AUTO, log, sizeof(log) - 1, sizeof(log));
+	assert_int_equal(es_trace_workload(&t, 1, 15, &w), 0);
+	es_trace_fini(&t);
+	assert_int_equal(w.file_count, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_string_equal(w.file[i].uri, uris[i]);
+		assert_int_equal(w.file[i].host_len, 11);
+	}
+	es_workload_price(&w, 1, 0);
+	assert_string_equal(w.file[0].name, uris[0]);
+	assert_true(w.file[0].target == es_target_hash(uris[0], strlen(uris[0])));
+	assert_true(w.file[0].target != w.file[1].target);
+	es_workload_price(&w, 0, 0);
+	assert_string_equal(w.file[0].name, "/~x?A");
+	assert_true(w.file[0].target == w.file[1].target);
+	es_workload_fini(&w);
+}
+
 /* Which lines are lost, and the first of them. */
 static void test_loss(void **state)
 {
@@ -419,8 +448,9 @@ int main(void)
 		cmocka_unit_test(test_pieces),	    cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_wc98),	    cmocka_unit_test(test_wc98_type),
 		cmocka_unit_test(test_connections), cmocka_unit_test(test_stat),
-		cmocka_unit_test(test_sizes),	    cmocka_unit_test(test_loss),
-		cmocka_unit_test(test_holes),	    cmocka_unit_test(test_large_hole),
+		cmocka_unit_test(test_names),	    cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_loss),	    cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_large_hole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,7 +121,7 @@ static void test_dynamic(void **state)
 	for (__u32 i = 0; i < w.request_count; i++)
 		dynamic += w.file[w.request[i]].is_dynamic;
 	assert_true(fabs(dynamic / 200000.0 - 0.3) < 0.01);
-	es_workload_price(&w, 40);
+	es_workload_price(&w, 1, 40);
 	for (__u32 i = 0; i < w.file_count; i++) {
 		assert_int_equal(w.file[i].cost, w.file[i].is_dynamic ? 40 : (w.size[i] + 1459) / 1460);
 		assert_true(w.file[i].target == es_target_hash(w.file[i].uri, strlen(w.file[i].uri)));
