@@ -470,6 +470,29 @@ static void check_decisions(struct es_check *check)
 		es_check_ok(check, "decisions are remembered as long as requests may come again");
 }
 
+static void check_metrics(struct es_check *check)
+{
+	struct json_object *metrics = es_json_object(check->facts->daemon.status, "metrics");
+	const char *error = es_json_string(metrics, "error"), *address = es_json_string(metrics, "address");
+	unsigned long long port = es_json_number(metrics, "port");
+
+	if (!json_object_object_get_ex(check->facts->daemon.status, "metrics", NULL))
+		es_check_info(check,
+			      "earshotd does not say where its metrics are: it is of an earlier version");
+	else if (*error)
+		es_check_warning(
+			check,
+			es_check_action(
+				"ss -ltnp | grep %llu; or another address or port in status { } of %s, "
+				"then earshot reload",
+				port, check->conf->path),
+			"the metrics cannot be read: %s", error);
+	else if (!port)
+		es_check_ok(check, "metrics are not served: port = 0");
+	else
+		es_check_ok(check, "metrics are served at %s port %llu", address, port);
+}
+
 static const struct es_check_item items[] = {
 	{"state", "Requests are served without inspection, or not at all.", check_state},
 	{"version", "The daemon was not restarted when the program was upgraded.", check_version},
@@ -484,6 +507,7 @@ static const struct es_check_item items[] = {
 	 check_decisions},
 	{"settings", "A connection that moves finds a socket there that cannot keep what it was promised.",
 	 check_settings},
+	{"metrics", "Monitoring does not see this node.", check_metrics},
 	{"poison", "It is served without inspection, or refused, and so is what begins with the same bytes.",
 	 check_poison},
 	{"plugins", "What it was to decide goes past it, or is refused, as its fail = says.", check_plugins},

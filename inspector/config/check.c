@@ -162,6 +162,23 @@ static int es_check_server(struct es_conf_parse *p, unsigned int i)
 		service->name, service->server_port);
 }
 
+/* On a service's address clients would find it. */
+static int es_check_status(struct es_conf_parse *p)
+{
+	const struct es_conf *conf = p->conf;
+	char text[INET6_ADDRSTRLEN];
+
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (es_addr_equal(&conf->status.address, &conf->services[i].address))
+			return es_conf_fail(p, es_conf_line_of(&p->status, ES_CONF_STATUS, "address"),
+					    "status: address = %s: of service %s: expected none, which is "
+					    "the node's own, "
+					    "or 127.0.0.1",
+					    es_conf_addr_text(&conf->status.address, text),
+					    conf->services[i].name);
+	return 0;
+}
+
 static int es_check_services(struct es_conf_parse *p)
 {
 	const struct es_conf *conf = p->conf;
@@ -221,8 +238,8 @@ int es_conf_check(struct es_conf_parse *p)
 	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_DATAPATH], "datapath", &p->datapath) ||
 	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_INSPECTOR], "inspector", &p->inspector))
 		return -EINVAL;
-	if (es_check_services(p) || es_check_plugins(p) || es_check_nodes(p) || es_check_ring(p) ||
-	    es_conf_check_rules(p))
+	if (es_check_services(p) || es_check_status(p) || es_check_plugins(p) || es_check_nodes(p) ||
+	    es_check_ring(p) || es_conf_check_rules(p))
 		return -EINVAL;
 	return es_check_cluster_mac(p);
 }

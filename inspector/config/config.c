@@ -222,6 +222,10 @@ static int single_open(const struct es_conf_section *section, int line)
 		reader->lines = &p->datapath;
 		reader->data = &p->conf->datapath;
 		break;
+	case ES_CONF_STATUS:
+		reader->lines = &p->status;
+		reader->data = &p->conf->status;
+		break;
 	default:
 		reader->lines = &p->inspector;
 		reader->data = &p->conf->inspector;
@@ -480,7 +484,8 @@ static int parse_all(struct es_conf_parse *p, const char *text, size_t size)
 
 	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_CLUSTER], &p->conf->cluster) ||
 	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_DATAPATH], &p->conf->datapath) ||
-	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_INSPECTOR], &p->conf->inspector))
+	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_INSPECTOR], &p->conf->inspector) ||
+	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_STATUS], &p->conf->status))
 		return -EINVAL;
 	blanked = malloc(size + 1);
 	if (!blanked)
@@ -586,6 +591,7 @@ void es_conf_free(struct es_conf **conf)
 	for (unsigned int i = 0; i < (*conf)->service_count; i++)
 		free((*conf)->services[i].parameters.text);
 	free((*conf)->warning);
+	free((*conf)->status.allow.text);
 	free((*conf)->plugins);
 	free((*conf)->rules);
 	free(*conf);

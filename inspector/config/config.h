@@ -109,6 +109,16 @@ static inline const char *es_conf_list_next(const struct es_conf_list *list, con
 	return item < list->text + list->used ? item : (const char *)0;
 }
 
+/**
+ * struct es_conf_status - where the daemon tells its metrics
+ * @address: all zero: the node's own; @port: 0: nowhere; @allow: networks that may ask, none: all
+ */
+struct es_conf_status {
+	struct es_addr address;
+	unsigned int port;
+	struct es_conf_list allow;
+};
+
 enum es_conf_type { ES_CONF_TYPE_UNSET, ES_CONF_TYPE_STATIC, ES_CONF_TYPE_DYNAMIC };
 enum es_conf_otherwise { ES_CONF_OTHERWISE_ANY, ES_CONF_OTHERWISE_REJECT };
 
@@ -203,6 +213,7 @@ struct es_conf {
 	struct es_conf_cluster cluster;
 	struct es_conf_datapath datapath;
 	struct es_conf_inspector inspector;
+	struct es_conf_status status;
 	unsigned int node_count;
 	unsigned int service_count;
 	struct es_conf_node nodes[ES_CONF_NODES_MAX];

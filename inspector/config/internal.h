@@ -11,6 +11,7 @@ enum es_conf_section_id {
 	ES_CONF_CLUSTER,
 	ES_CONF_DATAPATH,
 	ES_CONF_INSPECTOR,
+	ES_CONF_STATUS,
 	ES_CONF_NODE,
 	ES_CONF_SERVICE,
 	ES_CONF_RULE,
@@ -44,6 +45,7 @@ enum es_conf_item {
 	ES_CONF_ITEM_PATH,
 	ES_CONF_ITEM_SUFFIX,
 	ES_CONF_ITEM_NETWORK,
+	ES_CONF_ITEM_PEERS, /* a network of machines that are no clients, this one perhaps */
 	ES_CONF_ITEM_PARAMETER,
 };
 
@@ -98,7 +100,7 @@ struct es_conf_parse {
 	struct es_conf *conf;
 	struct es_conf_error *err;
 	int failed;
-	struct es_conf_lines cluster, datapath, inspector;
+	struct es_conf_lines cluster, datapath, inspector, status;
 	struct es_conf_lines nodes[ES_CONF_NODES_MAX];
 	struct es_conf_lines services[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines plugins[ES_CONF_PLUGINS_MAX];

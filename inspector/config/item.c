@@ -181,6 +181,17 @@ int es_conf_item_is_escaped(enum es_conf_item item, const char *text)
 	return 0;
 }
 
+#define NETWORK_EXPECTED "an IPv4 address, or a network like 192.0.2.0/24 without bits behind its prefix"
+
+static int es_peers_are_valid(const char *text, const char **ret_expected)
+{
+	struct es_addr address;
+	unsigned int prefix;
+
+	*ret_expected = NETWORK_EXPECTED;
+	return !es_conf_network_parse(text, &address, &prefix);
+}
+
 /* Is this a network that clients can be in? */
 static int es_network_is_valid(const char *text, const char **ret_expected)
 {
@@ -188,7 +199,7 @@ static int es_network_is_valid(const char *text, const char **ret_expected)
 	unsigned int prefix;
 	__u32 first;
 
-	*ret_expected = "an IPv4 address, or a network like 192.0.2.0/24 without bits behind its prefix";
+	*ret_expected = NETWORK_EXPECTED;
 	if (es_conf_network_parse(text, &address, &prefix))
 		return 0;
 	first = es_ntohl(address.w[3]) >> 24;
@@ -218,6 +229,9 @@ int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value,
 		break;
 	case ES_CONF_ITEM_NETWORK:
 		is_valid = es_network_is_valid(text, ret_expected);
+		break;
+	case ES_CONF_ITEM_PEERS:
+		is_valid = es_peers_are_valid(text, ret_expected);
 		break;
 	case ES_CONF_ITEM_PARAMETER:
 		*ret_expected = "NAME=VALUE";

@@ -159,6 +159,13 @@ static const struct es_conf_key inspector_keys[] = {
 	{.name = NULL},
 };
 
+static const struct es_conf_key status_keys[] = {
+	VALUE(status, address, OPTIONAL, LOCAL),
+	NUMBER(status, port, "7351", 1, 65535, NULL, "nowhere"),
+	LIST(status, "allow", allow, PEERS),
+	{.name = NULL},
+};
+
 static const struct es_conf_key node_keys[] = {
 	VALUE(node, address, REQUIRED, ADDRESS),
 	NUMBER(node, weight, "100", 0, ES_CONF_WEIGHT_MAX, NULL, NULL),
@@ -230,6 +237,7 @@ const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
 	[ES_CONF_CLUSTER] = {"cluster", 0, cluster_keys, NULL},
 	[ES_CONF_DATAPATH] = {"datapath", 0, datapath_keys, NULL},
 	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys, NULL},
+	[ES_CONF_STATUS] = {"status", 0, status_keys, NULL},
 	[ES_CONF_NODE] = {"node", 1, node_keys, NULL},
 	[ES_CONF_SERVICE] = {"service", 1, service_keys, &es_conf_sections[ES_CONF_PLUGIN]},
 	[ES_CONF_RULE] = {"rule", 1, rule_keys, NULL},

@@ -122,6 +122,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 	es_report_membership(*ret_result, &membership);
 	json_object_object_add(*ret_result, "plugins", es_report_plugins(d->conf, d->plugins));
 	json_object_object_add(*ret_result, "poison", es_daemon_poison_report(d));
+	json_object_object_add(*ret_result, "metrics", es_daemon_metrics_report(d));
 	es_daemon_report_content(d, *ret_result);
 	return 0;
 }
@@ -203,6 +204,27 @@ static int es_daemon_counters(void *ctx, struct json_object *request, struct jso
 		es_report_counter_add(*ret_result, name, sum, es_worker_counter_description[c]);
 	}
 	es_report_plugins_counters(*ret_result, d->conf, d->plugins);
+	return 0;
+}
+
+static int es_daemon_metrics(void *ctx, struct json_object *request, struct json_object **ret_result,
+			     struct es_conf_error *err)
+{
+	struct json_object *wanted;
+	int is_open =
+		json_object_object_get_ex(request, "openmetrics", &wanted) && json_object_get_boolean(wanted);
+	char *text;
+	size_t len;
+	int rc = es_daemon_metrics_text(ctx, is_open ? ES_EXPOSITION_OPENMETRICS : ES_EXPOSITION_PROMETHEUS,
+					&text, &len);
+
+	if (rc) {
+		es_conf_error_set(err, "metrics: they cannot be written: %s", strerror(-rc));
+		return rc;
+	}
+	*ret_result = json_object_new_object();
+	json_object_object_add(*ret_result, "text", json_object_new_string_len(text, (int)len));
+	free(text);
 	return 0;
 }
 
@@ -337,7 +359,7 @@ int es_daemon_register(struct es_daemon *d)
 		{"stop", es_daemon_command_stop}, {"flows", es_daemon_flows},
 		{"drain", es_daemon_drain},	  {"undrain", es_daemon_undrain},
 		{"weight", es_daemon_weight},	  {"table", es_daemon_table},
-		{"explain", es_daemon_explain},
+		{"explain", es_daemon_explain},	  {"metrics", es_daemon_metrics},
 	};
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {

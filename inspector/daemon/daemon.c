@@ -387,6 +387,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 		es_daemon_prepare_network, es_daemon_start_datapath, es_daemon_start_keeper,
 		es_daemon_start_workers,   es_daemon_start_programs, es_daemon_start_membership,
 		es_daemon_load_start,	   es_daemon_attach,	     es_daemon_interfaces_start,
+		es_daemon_load_start,	   es_daemon_attach,	     es_daemon_metrics_start,
 	};
 	int rc = 0;
 
@@ -409,6 +410,7 @@ void es_daemon_fini(struct es_daemon *d)
 {
 	es_control_free(&d->control);
 	es_daemon_interfaces_stop(d);
+	es_daemon_metrics_stop(d);
 	es_daemon_load_stop(d);
 	es_membership_free(&d->membership);
 	es_programs_free(&d->programs);

@@ -15,6 +15,7 @@
 #include "inspector/daemon/interfaces.h"
 #include "inspector/daemon/load.h"
 #include "inspector/daemon/membership.h"
+#include "inspector/daemon/metrics.h"
 #include "inspector/daemon/observed.h"
 #include "inspector/daemon/poison.h"
 #include "inspector/daemon/route.h"
@@ -47,6 +48,7 @@ struct es_daemon {
 	struct es_daemon_route route;
 	struct es_daemon_load load;
 	struct es_daemon_observed observed;
+	struct es_daemon_metrics metrics;
 	struct es_daemon_poison poison;
 	struct es_keys keys;
 	struct es_network network;

@@ -96,6 +96,66 @@ int es_sock_diag_walk(es_sock_diag_fn fn, void *ctx)
 	return transact(nlh, on_message, &walk);
 }
 
+struct listeners {
+	es_sock_diag_listener_fn fn;
+	void *ctx;
+};
+
+/* One of IPv6 takes IPv4, too, unless it says otherwise; it then has no address, or one that is an IPv4 address. */
+static int is_v6only(const struct nlmsghdr *nlh)
+{
+	const struct nlattr *attribute;
+
+	mnl_attr_for_each(
+		attribute, nlh,
+		sizeof(struct inet_diag_msg)) if (mnl_attr_get_type(attribute) == INET_DIAG_SKV6ONLY &&
+						  mnl_attr_get_payload_len(
+							  attribute)) return mnl_attr_get_u8(attribute);
+	return 0;
+}
+
+static int on_listener(const struct nlmsghdr *nlh, void *data)
+{
+	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
+	const struct listeners *listeners = data;
+	struct es_sock_diag_listener listener = {};
+
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
+		return MNL_CB_OK;
+	if (msg->idiag_family == AF_INET6) {
+		if (is_v6only(nlh))
+			return MNL_CB_OK;
+		memcpy(&listener.address, msg->id.idiag_src, sizeof(listener.address));
+	} else if (msg->id.idiag_src[0]) {
+		listener.address = es_addr_from_v4(msg->id.idiag_src[0]);
+	}
+	listener.port = msg->id.idiag_sport;
+	listener.waiting = msg->idiag_rqueue;
+	listener.backlog = msg->idiag_wqueue;
+	listeners->fn(listeners->ctx, &listener);
+	return MNL_CB_OK;
+}
+
+int es_sock_diag_listeners(es_sock_diag_listener_fn fn, void *ctx)
+{
+	static const unsigned char families[] = {AF_INET, AF_INET6};
+	struct listeners listeners = {.fn = fn, .ctx = ctx};
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < sizeof(families); i++) {
+		char buf[256];
+		struct nlmsghdr *nlh;
+		struct inet_diag_req_v2 *req = begin(buf, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &nlh);
+
+		req->sdiag_family = families[i];
+		req->idiag_states = 1U << ES_TCP_STATE_LISTEN;
+		rc = transact(nlh, on_listener, &listeners);
+		if (rc == -ENOENT && families[i] == AF_INET6) /* a kernel without IPv6 */
+			rc = 0;
+	}
+	return rc;
+}
+
 int es_sock_diag_end(const struct es_sock_diag_id *id)
 {
 	char buf[256];

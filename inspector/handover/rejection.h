@@ -10,6 +10,7 @@
  * struct es_rejection - what to answer a request that no node shall serve
  * @retry_after_s: 0 for none; @is_head: the answer has no body; @protocol: an enum es_http_result: what the
  * client understands
+ * @by: who refuses it, an enum es_rules_by or beyond
  * @more_bytes: with ES_ROUTE_MORE instead: ask again when the request has so many
  */
 struct es_rejection {
@@ -17,6 +18,7 @@ struct es_rejection {
 	enum es_http_result protocol;
 	unsigned int status;
 	unsigned int retry_after_s;
+	unsigned int by;
 	int is_head;
 };
 

@@ -3,6 +3,7 @@
  * Requests that come in several segments: kept until there is enough of them to decide, or no more to expect,
  * and given to their node as a whole. What is kept, and its bounds, is gather.c.
  */
+#include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
 
 /* A client without an ACK sends its initial window and stops: RFC 6928. */
@@ -201,6 +202,7 @@ void es_inspect_gathers_due(struct es_inspector *in)
 
 	while ((g = es_gather_oldest(in->gathers)) && g->deadline <= now_ms) {
 		if (g->has_first && !g->leaving) {
+			in->began_ns = es_clock_now_ns();
 			es_mark_set(in->params->mark, g->flow_hash, g->order.service, g->segment[0].bytes,
 				    g->segment[0].len);
 			es_inspect_decide_gathered(in, g, 1);

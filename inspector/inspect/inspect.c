@@ -53,6 +53,8 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 		rc = es_handover_sender_new(cluster, params->id, &params->keys.key[0].handover, &in->sender);
 	if (!rc)
 		rc = es_router_init(&in->router, cluster, params->health, params->route);
+	if (!rc)
+		rc = es_tally_new(cluster->conf, NULL, NULL, &in->tally);
 	if (rc)
 		es_inspector_fini(in);
 	return rc;
@@ -63,9 +65,22 @@ void es_inspector_fini(struct es_inspector *in)
 	es_router_fini(&in->router);
 	es_handover_sender_free(&in->sender);
 	es_gather_table_free(&in->gathers);
+	es_tally_free(&in->tally);
 	if (in->reply_fd >= 0)
 		close(in->reply_fd);
 	in->reply_fd = -1;
+}
+
+/* Without memory the old table stays: it counts nothing that it has no place for. */
+static void es_inspector_renew_tally(struct es_inspector *in, const struct es_conf *conf)
+{
+	struct es_tally *next;
+
+	es_tally_sent(in->tally);
+	if (es_tally_new(conf, in->tally, in->cluster->conf, &next))
+		return;
+	es_tally_free(&in->tally);
+	in->tally = next;
 }
 
 int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster,
@@ -74,8 +89,10 @@ int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *c
 	int rc;
 
 	/* Nodes and services may have other numbers. */
-	if (cluster->conf != in->cluster->conf)
+	if (cluster->conf != in->cluster->conf) {
 		es_inspect_strays_forget(in);
+		es_inspector_renew_tally(in, cluster->conf);
+	}
 	in->cluster = cluster;
 	in->keys = *keys;
 	rc = es_router_set_cluster(&in->router, cluster);
@@ -155,6 +172,16 @@ void es_inspect_note_moved(struct es_inspector *in, const struct es_gather *g)
 	es_route_moved(&in->router, g->target, g->order.cost);
 }
 
+void es_inspect_tally(struct es_inspector *in, const struct es_handover_order *order, unsigned int target,
+		      enum es_tally_decision decision, unsigned long long decided_ns)
+{
+	es_tally_decided(in->tally, order->service, target, decision);
+	if (target == in->cluster->self)
+		return;
+	es_tally_handed(in->tally, order->service, target, ES_TALLY_sent);
+	es_tally_pending(in->tally, decided_ns);
+}
+
 void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
 			   unsigned int target, const struct es_handover_order *order)
 {
@@ -168,12 +195,14 @@ void es_inspect_give(struct es_inspector *in, const struct es_record *record,
 		     unsigned int target)
 {
 	es_inspect_note_first(in, record->flow_hash, packet->seg.ack - 1, packet->seg.seq, target, order);
+	es_inspect_tally(in, order, target, ES_TALLY_first, in->began_ns);
 	es_inspect_send(in, order, packet, record->gso_size, target);
 }
 
 void es_inspect_give_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target)
 {
 	es_inspect_note_first(in, g->flow_hash, g->cookie, g->first_seq, target, &g->order);
+	es_inspect_tally(in, &g->order, target, ES_TALLY_first, in->began_ns);
 	es_inspect_send_gathered(in, g, target);
 }
 
@@ -218,6 +247,9 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 		es_inspect_count(in, ES_WORKER_not_http);
 	if (request->uri)
 		es_hot_seen(&in->hot, service, request, in->now_ns);
+	if (request->target && target >= 0)
+		es_tally_content(in->tally, service, request->target, (unsigned int)target);
+	es_tally_took(in->tally, es_clock_now_ns() - in->began_ns);
 	return target;
 }
 
@@ -544,6 +576,7 @@ void es_inspect_record(struct es_inspector *in, const struct es_record *record, 
 {
 	struct es_record sure;
 
+	in->began_ns = es_clock_now_ns();
 	es_mark_set(in->params->mark, record->flow_hash, record->service, bytes, record->len);
 	if (record->flow == ES_FLOW_DOUBTFUL && !es_cluster_has_doubts(in->cluster, record->flow_hash)) {
 		sure = *record;

@@ -11,6 +11,7 @@
 #include "inspector/inspect/hot.h"
 #include "inspector/inspect/sampler.h"
 #include "inspector/inspect/route.h"
+#include "inspector/inspect/tally.h"
 #include "inspector/inspect/worker.h"
 #include "kmod/core/strays.h"
 
@@ -90,10 +91,12 @@ struct es_inspector {
 	struct es_name name;	  /* of the request that is being decided */
 	int reply_fd;		  /* raw socket, for answers to clients that no node serves */
 	unsigned long long now_ns;
+	unsigned long long began_ns; /* when this packet, or this request, was taken up */
 	struct es_strays strays;
 	__u32 swept; /* the set of the decision table that is looked through next */
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
 	_Atomic unsigned long long sent_to[ES_NODES_MAX];
+	struct es_tally *tally; /* NULL: for tests that do not look */
 };
 
 /* es_inspector_init() - returns 0 or -errno; on failure nothing is left behind */

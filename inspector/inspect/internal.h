@@ -104,7 +104,11 @@ void es_inspect_note_moved(struct es_inspector *in, const struct es_gather *g);
 void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
 		     unsigned int target, const struct es_handover_order *order);
 
-/* The same for a first request, and count it. */
+/* es_inspect_tally() - count for the metrics that a request, decided on at @decided_ns, is given to @target */
+void es_inspect_tally(struct es_inspector *in, const struct es_handover_order *order, unsigned int target,
+		      enum es_tally_decision decision, unsigned long long decided_ns);
+
+/* The same as es_inspect_note() for a first request, and count it. */
 void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
 			   unsigned int target, const struct es_handover_order *order);
 

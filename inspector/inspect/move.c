@@ -77,6 +77,7 @@ static void es_stay_gathered(struct es_inspector *in, struct es_gather *g)
 	g->order.kind = ES_HANDOVER_STAY;
 	es_inspect_count(in, ES_WORKER_stayed);
 	es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, in->cluster->self, &g->order);
+	es_inspect_tally(in, &g->order, in->cluster->self, ES_TALLY_stay, in->began_ns);
 	es_inspect_send_gathered(in, g, in->cluster->self);
 	es_gather_remove(in->gathers, g);
 }
@@ -143,6 +144,7 @@ void es_inspect_move(struct es_inspector *in, const struct es_record *record,
 	message.kind = ES_HANDOVER_STAY;
 	es_inspect_count(in, ES_WORKER_stayed);
 	es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, node, &message);
+	es_inspect_tally(in, &message, node, ES_TALLY_stay, in->began_ns);
 	es_inspect_send(in, &message, packet, record->gso_size, node);
 }
 
@@ -168,6 +170,7 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, ui
 		return;
 	if (record->kind == ES_RECORD_KEPT) {
 		es_inspect_count(in, ES_WORKER_move_refused);
+		es_tally_handed(in->tally, g->order.service, g->target, ES_TALLY_stayed);
 		es_stay_gathered(in, g);
 		return;
 	}
@@ -181,6 +184,7 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, ui
 	if (g->order.moves < UINT16_MAX)
 		g->order.moves++;
 	es_inspect_note_moved(in, g);
+	es_inspect_tally(in, &g->order, g->target, ES_TALLY_move, (unsigned long long)(g->left_ms * 1e6));
 	es_inspect_send_gathered(in, g, g->target);
 	es_gather_remove(in->gathers, g);
 }
@@ -225,6 +229,7 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		order.repeat = 0;
 		order.attempt++;
 		es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target, &order);
+		es_inspect_tally(in, &order, (unsigned int)target, ES_TALLY_again, in->began_ns);
 	}
 	if (record->kind == ES_RECORD_FIRST)
 		es_decision_table_repeat(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <netinet/ip.h>
+#include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
 
 /* How long a node that refused a request is left alone. */
@@ -83,8 +84,10 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 	if (reason == ES_NACK_RETRY && order->attempt <= ES_ATTEMPTS_RETRY_MAX) {
 		target = (int)node;
 	} else {
-		if (reason)
+		if (reason) {
 			es_inspect_count(in, ES_WORKER_nacks);
+			es_tally_handed(in->tally, order->service, node, ES_TALLY_refused);
+		}
 		es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
 		/* An earlier daemon may have made a later attempt, which is under way to the same node. A FIN
 		 * before any request is for the server here, or for none. */
@@ -108,6 +111,8 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 		es_inspect_note(in, flow_hash, cookie, packet->seg.seq, (unsigned int)target, order);
 	else
 		es_inspect_note_first(in, flow_hash, cookie, packet->seg.seq, (unsigned int)target, order);
+	if (target != (int)node)
+		es_inspect_tally(in, order, (unsigned int)target, ES_TALLY_again, in->began_ns);
 	if (!missing)
 		es_inspect_send(in, order, packet, 0, (unsigned int)target);
 }
@@ -118,6 +123,7 @@ static void es_inspect_again(struct es_inspector *in, unsigned int node, enum es
 {
 	__u64 flow_hash = es_flow_hash(&in->keys.ring, &packet->flow);
 
+	in->began_ns = es_clock_now_ns();
 	es_mark_set(in->params->mark, flow_hash, order->service, packet->bytes, packet->len);
 	es_inspect_decide_again(in, flow_hash, node, reason, packet, order, missing);
 	es_mark_clear(in->params->mark);
@@ -168,6 +174,7 @@ static void es_inspect_unreachable(struct es_inspector *in, struct es_handover_b
 	if (es_ip_packet_parse(back->packet, back->quoted, &packet) || !packet.seg.len)
 		return;
 	es_handover_order_of(h, &order);
+	es_tally_handed(in->tally, order.service, back->node, ES_TALLY_unreachable);
 	es_inspect_again(in, back->node, 0, &packet, &order, missing);
 }
 

@@ -114,6 +114,7 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 	answered.moved = 1;
 	answered.next_request_seq = end_seq;
 	es_inspect_count(in, ES_WORKER_rejected);
+	es_tally_rejected(in->tally, order->service, order->rejection.by);
 	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack - 1, packet->seg.seq - 1,
 			      ES_NODE_REJECT, &answered, es_inspect_now_ms(in));
 	len = es_answer_send(in, packet, &answered, end_seq);

@@ -158,6 +158,7 @@ static int es_route_rules(struct es_router *router, unsigned int service, struct
 		return node;
 	ret_rejection->status = refusal.status;
 	ret_rejection->retry_after_s = refusal.retry_after_s;
+	ret_rejection->by = refusal.by;
 	return ES_ROUTE_REJECT;
 }
 
@@ -176,6 +177,7 @@ static int es_route_plugins(struct es_router *router, unsigned int service, stru
 	case ES_PLUGINS_REJECT:
 		ret_rejection->status = answer.status;
 		ret_rejection->retry_after_s = answer.retry_after_s;
+		ret_rejection->by = ES_RULES_BY_PLUGIN;
 		return ES_ROUTE_REJECT;
 	default:
 		return -1;

@@ -83,6 +83,7 @@ static void es_worker_flush(struct es_worker *w)
 {
 	unsigned int lost = es_handover_flush(w->inspector.sender);
 
+	es_tally_sent(w->inspector.tally);
 	if (lost)
 		atomic_fetch_add_explicit(&w->inspector.count[ES_WORKER_send_failed], lost,
 					  memory_order_relaxed);
@@ -374,4 +375,9 @@ unsigned long long es_worker_sent_to(const struct es_worker *w, unsigned int nod
 unsigned int es_worker_gathering(const struct es_worker *w)
 {
 	return es_gather_count(w->inspector.gathers);
+}
+
+const struct es_tally *es_worker_tally(const struct es_worker *w)
+{
+	return w->inspector.tally;
 }

@@ -136,6 +136,10 @@ unsigned long long es_worker_count(const struct es_worker *worker, enum es_worke
 /* First requests that this worker gave to @node. */
 unsigned long long es_worker_sent_to(const struct es_worker *worker, unsigned int node);
 
+/* Its table for the metrics, until es_worker_set_cluster() is called; control thread only. */
+struct es_tally;
+const struct es_tally *es_worker_tally(const struct es_worker *worker);
+
 unsigned int es_worker_gathering(const struct es_worker *worker);
 
 #endif

@@ -273,6 +273,16 @@ struct json_object *es_report_lookup(const struct es_conf *conf, unsigned int ep
 	return report;
 }
 
+struct json_object *es_report_metrics(const struct es_addr *address, unsigned int port, const char *error)
+{
+	struct json_object *report = json_object_new_object();
+
+	add_address(report, "address", address);
+	es_json_number(report, "port", port);
+	es_json_string(report, "error", error);
+	return report;
+}
+
 struct json_object *es_report_reload(unsigned int epoch)
 {
 	struct json_object *report = json_object_new_object();

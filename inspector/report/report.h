@@ -112,6 +112,9 @@ struct es_report_ring {
 
 struct json_object *es_report_ring(const struct es_report_ring *ring);
 
+/* Where the metrics are served: the member "metrics" of `status`. @error: why not; "": they are. */
+struct json_object *es_report_metrics(const struct es_addr *address, unsigned int port, const char *error);
+
 /* Does a `ring` request ask for the points? */
 int es_report_wants_points(struct json_object *request);
 

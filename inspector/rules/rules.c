@@ -160,10 +160,12 @@ static void es_explain_info(const struct es_cluster_view *view, const char *who,
 	es_explain(view, "%s%s:%s", who, name, text);
 }
 
-/* All that is said of the request; the rule whose cookie or header is its affinity, or NULL. */
+/* All that is said of the request; the rule whose cookie or header is its affinity, or NULL. @ret_by: who says
+ * which nodes may serve it. */
 static const struct es_rule *es_rules_ask(struct es_rules *rules, unsigned int service,
 					  struct es_url_table *table, struct es_request_view *request,
-					  const struct es_cluster_view *view, struct es_url_info *info)
+					  const struct es_cluster_view *view, struct es_url_info *info,
+					  unsigned int *ret_by)
 {
 	const struct es_rule *affinity = NULL;
 	struct es_url_entry entry;
@@ -185,6 +187,8 @@ static const struct es_rule *es_rules_ask(struct es_rules *rules, unsigned int s
 			continue;
 		es_explain_info(view, "rule ", rule->conf->name, &rule->info, new);
 		es_url_info_put(info, &rule->info, new);
+		if (new &ES_URL_NODES)
+			*ret_by = ES_RULES_BY_RULE + (unsigned int)(rule->conf - rules->conf->rules);
 		if (rule->conf->affinity && !affinity)
 			affinity = rule;
 	}
@@ -325,17 +329,21 @@ int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_t
 		   struct es_rules_refusal *ret_refusal)
 {
 	const struct es_conf_service *conf = &rules->conf->services[service];
+	unsigned int by = ES_RULES_BY_LOCATION;
 	struct es_url_info info = {};
 	const struct es_rule *affinity;
 	int node;
 
-	affinity = es_rules_ask(rules, service, table, request, view, &info);
+	affinity = es_rules_ask(rules, service, table, request, view, &info, &by);
 	es_request_complete(request, &info);
 	node = es_rules_place(request, view, &info);
-	if (node != ES_RULES_REJECT && !es_rules_admit(conf, view, info.priority))
+	if (node != ES_RULES_REJECT && !es_rules_admit(conf, view, info.priority)) {
 		node = ES_RULES_REJECT;
+		by = info.priority == ES_PRIORITY_LOW ? ES_RULES_BY_ADMIT_LOW : ES_RULES_BY_ADMIT_NORMAL;
+	}
 	if (node == ES_RULES_REJECT) {
-		*ret_refusal = (struct es_rules_refusal){.status = 503, .retry_after_s = conf->retry_after_s};
+		*ret_refusal = (struct es_rules_refusal){
+			.by = by, .status = 503, .retry_after_s = conf->retry_after_s};
 		return node;
 	}
 	return node >= 0 ? node : es_rules_affinity(rules, affinity, request, view);

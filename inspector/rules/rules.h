@@ -31,7 +31,18 @@ struct es_rules;
 #define ES_RULES_PASS	(-1) /* the policy is asked */
 #define ES_RULES_REJECT (-2)
 
+/* Who refuses a request: one of these, or ES_RULES_BY_RULE and the rule's number in struct es_conf. */
+enum es_rules_by {
+	ES_RULES_BY_PLUGIN,
+	ES_RULES_BY_ADMIT_LOW,
+	ES_RULES_BY_ADMIT_NORMAL,
+	ES_RULES_BY_LOCATION,
+	ES_RULES_BY_RULE,
+};
+
+/* @by: an enum es_rules_by, or beyond */
 struct es_rules_refusal {
+	unsigned int by;
 	unsigned int status;
 	unsigned int retry_after_s;
 };

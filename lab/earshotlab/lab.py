@@ -559,6 +559,7 @@ class Lab:
             "ES_NAME": self.name,
             "ES_VIP": topology.VIP,
             "ES_PORT": str(topology.PORT),
+            "ES_STATUS_PORT": str(topology.STATUS_PORT),
             "ES_CLIENT": self.net.client,
             "ES_NODES": " ".join(self.net.namespace(node) for node in self.net.nodes),
             "ES_NODE_NAMES": " ".join(self.net.nodes),

@@ -31,6 +31,7 @@ from .errors import LabError
 
 VIP = "10.77.0.100"
 PORT = 80
+STATUS_PORT = 7351  # of each node's metrics, at its cluster address
 PUBLIC_BRIDGE = "brpub"
 CLUSTER_BRIDGE = "brclu"
 NODES_MAX = 99  # 10.77.0.100 is the service IP

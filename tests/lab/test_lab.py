@@ -275,7 +275,7 @@ def test_a_frame_to_the_cluster_mac_reaches_every_node():
 def test_shell_interface(name):
     cli("up", "--name", name, "--no-earshot", "--nodes", "2")
     shown = dict(word.split("=", 1) for word in shlex.split(cli("env", "--name", name).stdout))
-    assert shown["ES_VIP"] == "10.77.0.100" and shown["ES_PORT"] == "80"
+    assert shown["ES_VIP"] == "10.77.0.100" and shown["ES_PORT"] == "80" and shown["ES_STATUS_PORT"] == "7351"
     assert shown["ES_CLIENT"] == f"{name}-client" and shown["ES_NODES"] == f"{name}-n1 {name}-n2"
     assert shown["ES_SWITCH"] == f"{name}-sw" and shown["ES_BRIDGE"] == "brpub"
     netns.ip("-n", shown["ES_SWITCH"], "link", "show", shown["ES_BRIDGE"])

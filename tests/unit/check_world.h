@@ -67,6 +67,7 @@ static const char reply[] =
 	" \"membership\": {\"provider\": \"corosync\", \"connected\": true, \"quorate\": true, \"silent\": "
 	"false,"
 	" \"why\": \"\", \"phase\": \"stable\", \"phase_s\": 100.5},"
+	" \"metrics\": {\"address\": \"10.78.0.1\", \"port\": 7351, \"error\": \"\"},"
 	" \"nodes\": [" MEMBER("n1") "," MEMBER("n2") "," MEMBER("n3") "]}";
 
 static const struct {

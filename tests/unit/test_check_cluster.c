@@ -373,6 +373,22 @@ static void test_heard(void **state)
 }
 
 /* What a request or a plugin has done to a daemon must be seen. */
+static void test_metrics(void **state)
+{
+	(void)state;
+	status_reset();
+	json_object_object_add(facts.daemon.status, "metrics",
+			       json_tokener_parse("{\"address\": \"10.78.0.1\", \"port\": 7351, \"error\": "
+						  "\"10.78.0.1 port 7351: Address already in use\"}"));
+	expect_one("members.metrics", ES_CHECK_WARNING, "10.78.0.1 port 7351: Address already in use");
+	json_object_object_add(
+		facts.daemon.status, "metrics",
+		json_tokener_parse("{\"address\": \"10.78.0.1\", \"port\": 0, \"error\": \"\"}"));
+	run_again();
+	assert_int_equal(finding("members.metrics")->severity, ES_CHECK_OK);
+	status_reset();
+}
+
 static void test_poison(void **state)
 {
 	(void)state;
@@ -412,6 +428,7 @@ int main(void)
 		TEST(test_clocks),
 		TEST(test_decisions),
 		TEST(test_heard),
+		TEST(test_metrics),
 		TEST(test_poison),
 	};
 

@@ -19,6 +19,8 @@ static void test_defaults(void **state)
 	assert_string_equal(conf->cluster.key_file, "/etc/earshot/cluster.key");
 	assert_int_equal(conf->cluster.membership, ES_CONF_MEMBERSHIP_STATIC);
 	assert_int_equal(conf->cluster.handover_port, 7350);
+	assert_int_equal(conf->status.port, 7351);
+	assert_int_equal(conf->status.allow.count, 0);
 	assert_int_equal(conf->cluster.virtual_nodes, 63);
 	assert_int_equal(conf->datapath.type, ES_CONF_DATAPATH_AUTO);
 	assert_string_equal(conf->datapath.interface, "eth0");

@@ -115,9 +115,10 @@ static const struct {
 	 "document_root | admit_low | "
 	 "admit_normal | retry_after_s | plugin NAME {"},
 	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
-			   "| node | service | rule | location"},
-	{"port = 80", "t.conf:1: unknown section \"port\": expected cluster | datapath | inspector | node | "
-		      "service | rule | location"},
+			   "| status | node | service | rule | location"},
+	{"port = 80",
+	 "t.conf:1: unknown section \"port\": expected cluster | datapath | inspector | status | "
+	 "node | service | rule | location"},
 	{"cluster {\n name = a\n name = a\n}",
 	 "t.conf:3: cluster: name = a: first set on line 2: expected it once"},
 	{"cluster {\n name = a\n}\ncluster {\n name = b\n}",
@@ -147,7 +148,18 @@ static const struct {
 	/* comments count as many lines as they have, wherever they stand */
 	{"# a\n# b\nservices { }",
 	 "t.conf:3: unknown section \"services\": expected cluster | datapath | inspector | "
-	 "node | service | rule | location"},
+	 "status | node | service | rule | location"},
+	{"status { port = 70000 }", "t.conf:1: status: port = 70000: expected 0 (nowhere) or 1..65535"},
+	{"status { address = 0.0.0.0 }",
+	 "t.conf:1: status: address = 0.0.0.0: expected a unicast IPv4 address of a network"},
+	{"status { allow = {\"10.0.0.1/8\"} }",
+	 "t.conf:1: status: allow = 10.0.0.1/8: expected an IPv4 address, or a network like 192.0.2.0/24 "
+	 "without bits behind its prefix"},
+	{"status { host = x }", "t.conf:1: status: unknown key \"host\": expected address | port | allow"},
+	{"status { }\nstatus { }", "t.conf:2: status: first defined on line 1: expected one status section"},
+	{MINIMAL "status { address = 10.77.0.100 }", "t.conf:4: status: address = 10.77.0.100: of service "
+						     "web: expected none, which is the node's own, or "
+						     "127.0.0.1"},
 	{"/* a\n b */\ncluster /* c */ { // d\n handover_port = # e\n /**/ 0 /***/ }",
 	 "t.conf:5: cluster: handover_port = 0: expected 1..65535"},
 	{"cluster { name = /*a\n\xc3\xa4*/ c\n x = y }",

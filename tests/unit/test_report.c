@@ -443,6 +443,21 @@ static void test_counters(void **state)
 }
 
 /* A plugin as it is loaded is what the example shows: its members, and what it says of itself. */
+static void test_metrics(void **state)
+{
+	struct json_object *built = json_object_new_object(), *example = doc_example("metrics");
+	struct es_addr address;
+
+	(void)state;
+	assert_int_equal(es_conf_addr_parse("10.78.0.1", &address), 0);
+	json_object_object_add(
+		built, "metrics",
+		es_report_metrics(&address, 7351, "10.78.0.1 port 7351: Address already in use"));
+	assert_string_equal(json_object_to_json_string(built), json_object_to_json_string(example));
+	json_object_put(built);
+	json_object_put(example);
+}
+
 static void test_poison(void **state)
 {
 	struct es_poisons poisons = {};
@@ -520,7 +535,8 @@ int main(void)
 		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
 		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_flows),	      cmocka_unit_test(test_plugins),
-		cmocka_unit_test(test_poison),	      cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_metrics),	      cmocka_unit_test(test_poison),
+		cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Collects what the metrics tell, and gives it to the HTTP server. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/base/clock.h"
+#include "inspector/base/log.h"
+#include "inspector/base/wall.h"
+#include "inspector/daemon/daemon.h"
+#include "inspector/daemon/metrics.h"
+#include "inspector/datapath/sock_diag.h"
+#include "inspector/report/report.h"
+#include "inspector/status/metrics.h"
+#include "inspector/status/server.h"
+
+#define RETRY_S 5.0
+
+static void collect_nodes(const struct es_daemon *d, struct es_metrics *m)
+{
+	unsigned long long now_ns = es_clock_now_ns();
+
+	es_ring_shares(d->cluster->ring, m->shares, ES_NODES_MAX);
+	for (unsigned int i = 0; i < d->conf->node_count; i++) {
+		enum es_node_state state = es_health_state(&d->health, i);
+
+		m->is_draining[i] = state == ES_NODE_DRAINING;
+		m->is_up[i] = es_cluster_is_target(d->cluster, &d->health, i, now_ns);
+		m->members += d->cluster->weight[i] > 0;
+	}
+}
+
+static void collect_membership(const struct es_daemon *d, struct es_metrics *m)
+{
+	struct es_report_membership membership = {};
+	unsigned long long lease_ns, now_ns = es_clock_now_ns();
+
+	m->is_quorate = 1;
+	m->lease_remaining_s = NAN;
+	if (!d->membership)
+		return;
+	es_membership_report(d->membership, &membership);
+	lease_ns = __atomic_load_n(&es_datapath_state(d->datapath)->lease_ns, __ATOMIC_RELAXED);
+	m->is_quorate = membership.is_quorate;
+	m->is_silent = membership.is_silent;
+	m->lease_remaining_s = lease_ns > now_ns ? (double)(lease_ns - now_ns) / 1e9 : 0;
+}
+
+struct servers {
+	const struct es_conf *conf;
+	int *is_up;
+};
+
+static void on_listener(void *ctx, const struct es_sock_diag_listener *listener)
+{
+	static const struct es_addr any;
+	const struct servers *servers = ctx;
+
+	for (unsigned int i = 0; i < servers->conf->service_count; i++) {
+		const struct es_conf_service *service = &servers->conf->services[i];
+
+		if (listener->port == htons((uint16_t)service->port) &&
+		    (es_addr_equal(&listener->address, &service->address) ||
+		     es_addr_equal(&listener->address, &any)) &&
+		    listener->waiting <= listener->backlog)
+			servers->is_up[i] = 1;
+	}
+}
+
+static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
+{
+	struct servers servers = {.conf = d->conf, .is_up = m->server_up};
+
+	if (!es_sock_diag_listeners(on_listener, &servers))
+		return;
+	for (unsigned int i = 0; i < d->conf->service_count; i++)
+		m->server_up[i] = -1;
+}
+
+static void add_table(struct es_metrics *m, const char *name, unsigned long long entries,
+		      unsigned long long limit)
+{
+	if (limit)
+		m->tables[m->table_count++] = (struct es_metrics_table){name, entries, limit};
+}
+
+/* Of the tables that each service has its own of, all together. */
+static void collect_tables(const struct es_daemon *d, struct es_metrics *m)
+{
+	unsigned long long gathering = 0, targets = 0, targets_max = 0, urls = 0, urls_max = 0;
+
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+		gathering += es_worker_gathering(d->worker[i]);
+	for (unsigned int i = 0; i < d->conf->service_count; i++) {
+		struct es_target_sync_state state;
+		struct es_targets *table = es_daemon_targets_of(d->targets, i, &state);
+		struct es_targets_counts counts;
+		struct es_docroot_stats root;
+		struct es_url_stats stats;
+		int has_root;
+
+		if (table) {
+			es_targets_count(table, &counts);
+			targets += counts.entries;
+			targets_max += counts.max_entries;
+		}
+		if (es_content_set_stats(&d->content, i, &stats, &has_root, &root)) {
+			urls += stats.scanned + stats.observed;
+			urls_max += stats.max_entries;
+		}
+	}
+	add_table(m, "gathered_requests", gathering,
+		  (unsigned long long)d->conf->inspector.gather_flows * d->datapath_params.workers);
+	add_table(m, "targets", targets, targets_max);
+	add_table(m, "urls", urls, urls_max);
+}
+
+int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format, char **ret_text,
+			   size_t *ret_len)
+{
+	unsigned long long counters[ES_COUNTER_COUNT];
+	struct es_metrics m = {
+		.conf = d->conf,
+		.self = d->cluster->self,
+		.datapath = es_datapath_name(d->datapath_kind),
+		.start_time_s = d->metrics.start_time_s,
+		.epoch = d->cluster->epoch,
+		.sums = &d->load.sums,
+		.tally_count = d->datapath_params.workers,
+	};
+
+	es_daemon_load_update(d);
+	if (!es_datapath_counters(d->datapath, counters))
+		m.counters = counters;
+	for (unsigned int i = 0; i < m.tally_count; i++)
+		m.tallies[i] = es_worker_tally(d->worker[i]);
+	collect_nodes(d, &m);
+	collect_membership(d, &m);
+	collect_servers(d, &m);
+	collect_tables(d, &m);
+	return es_metrics_text(&m, format, ret_text, ret_len);
+}
+
+static void on_wanted(struct ev_loop *loop, struct ev_async *async, int events)
+{
+	struct es_daemon *d = async->data;
+
+	(void)loop;
+	(void)events;
+	for (int i = 0; d->metrics.server && i < ES_EXPOSITION_FORMATS; i++) {
+		enum es_exposition_format format = (enum es_exposition_format)i;
+		char *text = NULL;
+		size_t len = 0;
+
+		if (!es_status_server_wants(d->metrics.server, format))
+			continue;
+		if (es_daemon_metrics_text(d, format, &text, &len))
+			text = NULL;
+		es_status_server_give(d->metrics.server, format, text, len);
+	}
+}
+
+/* The server's thread. */
+static void ask(void *ctx)
+{
+	struct es_daemon *d = ctx;
+
+	ev_async_send(d->loop, &d->metrics.wanted);
+}
+
+static const struct es_addr *address_of(const struct es_daemon *d)
+{
+	static const struct es_addr none;
+
+	return es_addr_equal(&d->conf->status.address, &none) ? &d->conf->nodes[d->cluster->self].address
+							      : &d->conf->status.address;
+}
+
+static void serve(struct es_daemon *d)
+{
+	struct es_daemon_metrics *m = &d->metrics;
+	const struct es_status_params params = {
+		.address = *address_of(d),
+		.port = d->conf->status.port,
+		.allow = &d->conf->status.allow,
+		.node = d->conf->nodes[d->cluster->self].name,
+		.ask = ask,
+		.ctx = d,
+	};
+	char text[INET6_ADDRSTRLEN];
+	int is_retry = m->error[0] != 0, rc;
+
+	if (m->server && es_status_server_is(m->server, &params))
+		return;
+	es_status_server_free(&m->server);
+	ev_timer_stop(d->loop, &m->retry);
+	m->error[0] = 0;
+	if (!params.port)
+		return;
+	es_conf_addr_text(&params.address, text);
+	rc = es_status_server_new(&params, &m->server);
+	if (!rc) {
+		if (is_retry)
+			es_log(ES_LOG_INFO, "metrics: served at %s port %u now", text, params.port);
+		return;
+	}
+	snprintf(m->error, sizeof(m->error), "%s port %u: %s", text, params.port, strerror(-rc));
+	if (!is_retry)
+		es_log(ES_LOG_WARNING,
+		       "metrics: %s; nobody can read them until that is free; do: another address or port in "
+		       "status { }, or port = 0",
+		       m->error);
+	ev_timer_set(&m->retry, RETRY_S, 0);
+	ev_timer_start(d->loop, &m->retry);
+}
+
+static void on_retry(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	(void)loop;
+	(void)events;
+	serve(timer->data);
+}
+
+int es_daemon_metrics_start(struct es_daemon *d, struct es_conf_error *err)
+{
+	(void)err;
+	d->metrics.start_time_s = (double)es_wall_ns() / 1e9;
+	ev_async_init(&d->metrics.wanted, on_wanted);
+	ev_init(&d->metrics.retry, on_retry);
+	d->metrics.wanted.data = d->metrics.retry.data = d;
+	ev_async_start(d->loop, &d->metrics.wanted);
+	serve(d);
+	return 0;
+}
+
+void es_daemon_metrics_rebind(struct es_daemon *d)
+{
+	d->metrics.error[0] = 0; /* what is wrong now is told anew */
+	serve(d);
+}
+
+void es_daemon_metrics_stop(struct es_daemon *d)
+{
+	if (!ev_is_active(&d->metrics.wanted))
+		return;
+	es_status_server_free(&d->metrics.server);
+	ev_async_stop(d->loop, &d->metrics.wanted);
+	ev_timer_stop(d->loop, &d->metrics.retry);
+}
+
+struct json_object *es_daemon_metrics_report(const struct es_daemon *d)
+{
+	return es_report_metrics(address_of(d), d->conf->status.port, d->metrics.error);
+}

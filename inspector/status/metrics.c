@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Which metrics there are, what each is called and what it says. Where the values come from is the daemon's. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include "earshot_version.h"
+#include "inspector/rules/rules.h"
+#include "inspector/status/metrics.h"
+#include "kmod/core/counters.h"
+
+static const char *name_of(const struct es_metrics *m, unsigned int node)
+{
+	return m->conf->nodes[node].name;
+}
+
+static void put_node(struct es_exposition *e, const struct es_metrics *m)
+{
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "build_info", "What runs here; always 1");
+	es_exposition_add(e, 1, "version", EARSHOT_VERSION, "datapath", m->datapath, "cluster",
+			  m->conf->cluster.name, "node", name_of(m, m->self), NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "start_time_seconds",
+			     "When the daemon was started, in seconds since 1970");
+	es_exposition_add(e, m->start_time_s, NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "cluster_members", "Nodes on the ring");
+	es_exposition_add(e, m->members, NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "cluster_quorate",
+			     "Whether this side of the cluster counts; always 1 with static membership");
+	es_exposition_add(e, m->is_quorate, NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "ring_epoch", "Number of the ring that is in force");
+	es_exposition_add(e, m->epoch, NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "silent",
+			     "Whether this node takes no requests, as it is not sure of its membership");
+	es_exposition_add(e, m->is_silent, NULL);
+	if (isnan(m->lease_remaining_s))
+		return;
+	es_exposition_family(
+		e, ES_EXPOSITION_GAUGE, "lease_remaining_seconds",
+		"How long this node may still take itself for a member without hearing the others");
+	es_exposition_add(e, m->lease_remaining_s, NULL);
+}
+
+static void put_nodes(struct es_exposition *e, const struct es_metrics *m)
+{
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "ring_share_ratio",
+			     "Share of the ring, and so of the new connections, that the node inspects");
+	for (unsigned int i = 0; i < m->conf->node_count; i++)
+		es_exposition_add(e, m->shares[i], "node", name_of(m, i), NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "node_up",
+			     "Whether the node is given requests, as this node sees it");
+	for (unsigned int i = 0; i < m->conf->node_count; i++)
+		es_exposition_add(e, m->is_up[i], "node", name_of(m, i), NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "node_draining", "Whether the node is drained");
+	for (unsigned int i = 0; i < m->conf->node_count; i++)
+		es_exposition_add(e, m->is_draining[i], "node", name_of(m, i), NULL);
+}
+
+static void put_requests(struct es_exposition *e, const struct es_metrics *m)
+{
+	const struct es_conf *conf = m->conf;
+
+	es_exposition_family(e, ES_EXPOSITION_COUNTER, "requests",
+			     "Requests that this node decided on, by the node that serves them");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		for (unsigned int n = 0; n < conf->node_count; n++)
+			for (int k = 0; k < ES_TALLY_DECISION_COUNT; k++) {
+				unsigned long long sum = 0;
+
+				for (unsigned int w = 0; w < m->tally_count; w++)
+					sum += es_tally_request(m->tallies[w], s, n,
+								(enum es_tally_decision)k);
+				es_exposition_count(e, sum, "service", conf->services[s].name, "target",
+						    name_of(m, n), "decision", es_tally_decision_name[k],
+						    NULL);
+			}
+}
+
+static void put_handovers(struct es_exposition *e, const struct es_metrics *m)
+{
+	const struct es_conf *conf = m->conf;
+
+	es_exposition_family(e, ES_EXPOSITION_COUNTER, "handovers",
+			     "Connections handed over to another node, and those of them that came back");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		for (unsigned int n = 0; n < conf->node_count; n++)
+			for (int k = 0; n != m->self && k < ES_TALLY_RESULT_COUNT; k++) {
+				unsigned long long sum = 0;
+
+				for (unsigned int w = 0; w < m->tally_count; w++)
+					sum += es_tally_handover(m->tallies[w], s, n,
+								 (enum es_tally_result)k);
+				es_exposition_count(e, sum, "service", conf->services[s].name, "target",
+						    name_of(m, n), "result", es_tally_result_name[k], NULL);
+			}
+}
+
+/* No rule has such a name. */
+static const char *rule_name(const struct es_conf *conf, unsigned int rule)
+{
+	switch (rule) {
+	case ES_RULES_BY_PLUGIN:
+		return "(plugin)";
+	case ES_RULES_BY_ADMIT_LOW:
+		return "(admit_low)";
+	case ES_RULES_BY_ADMIT_NORMAL:
+		return "(admit_normal)";
+	case ES_RULES_BY_LOCATION:
+		return "(location)";
+	default:
+		return conf->rules[rule - ES_RULES_BY_RULE].name;
+	}
+}
+
+/* Of a rule that never says which nodes serve a request, nothing is refused. */
+static int may_reject(const struct es_conf *conf, unsigned int service, unsigned int rule)
+{
+	const struct es_conf_rule *r;
+
+	if (rule < ES_RULES_BY_RULE)
+		return 1;
+	r = &conf->rules[rule - ES_RULES_BY_RULE];
+	return !r->is_location && r->otherwise == ES_CONF_OTHERWISE_REJECT &&
+	       (r->service < 0 || r->service == (int)service);
+}
+
+static void put_rejections(struct es_exposition *e, const struct es_metrics *m)
+{
+	const struct es_conf *conf = m->conf;
+
+	es_exposition_family(e, ES_EXPOSITION_COUNTER, "requests_rejected",
+			     "Requests that this node refused, by the rule that said so");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		for (unsigned int r = 0; r < ES_RULES_BY_RULE + conf->rule_count; r++) {
+			unsigned long long sum = 0;
+
+			if (!may_reject(conf, s, r))
+				continue;
+			for (unsigned int w = 0; w < m->tally_count; w++)
+				sum += es_tally_rejection(m->tallies[w], s, r);
+			es_exposition_count(e, sum, "service", conf->services[s].name, "rule",
+					    rule_name(conf, r), NULL);
+		}
+}
+
+static void put_histograms(struct es_exposition *e, const struct es_metrics *m)
+{
+	unsigned long long decision[ES_HISTOGRAM_BOUNDS + 1] = {}, decision_ns = 0;
+	unsigned long long handover[ES_HISTOGRAM_BOUNDS + 1] = {}, handover_ns = 0;
+
+	for (unsigned int w = 0; w < m->tally_count; w++) {
+		es_histogram_read(&m->tallies[w]->decision, decision, &decision_ns);
+		es_histogram_read(&m->tallies[w]->handover, handover, &handover_ns);
+	}
+	es_exposition_family(e, ES_EXPOSITION_HISTOGRAM, "decision_duration_seconds",
+			     "Time from taking up a request's last packet until its node was known");
+	es_exposition_histogram(e, decision, decision_ns);
+	es_exposition_family(
+		e, ES_EXPOSITION_HISTOGRAM, "handover_duration_seconds",
+		"Time from taking up a request until its handover message was sent; of a move, from "
+		"the decision on, its socket's end included");
+	es_exposition_histogram(e, handover, handover_ns);
+}
+
+static void put_services(struct es_exposition *e, const struct es_metrics *m)
+{
+	const struct es_conf *conf = m->conf;
+
+	es_exposition_family(
+		e, ES_EXPOSITION_COUNTER, "locality_hits",
+		"Requests decided for the node that the one before for the same content went to, too");
+	for (unsigned int s = 0; s < conf->service_count; s++) {
+		unsigned long long sum = 0;
+
+		for (unsigned int w = 0; w < m->tally_count; w++)
+			sum += es_tally_hit(m->tallies[w], s);
+		es_exposition_count(e, sum, "service", conf->services[s].name, NULL);
+	}
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "connections", "Connections of this node");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		es_exposition_count(e, m->sums->service[s].flows, "service", conf->services[s].name, NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "requests_active",
+			     "Requests that the server of this node has in hand");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		es_exposition_count(e, m->sums->service[s].active, "service", conf->services[s].name, "node",
+				    name_of(m, m->self), NULL);
+	es_exposition_family(
+		e, ES_EXPOSITION_GAUGE, "server_up",
+		"Whether the service's server on this node listens, and its accept queue has room");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		if (m->server_up[s] >= 0)
+			es_exposition_add(e, m->server_up[s], "service", conf->services[s].name, NULL);
+}
+
+static void put_datapath(struct es_exposition *e, const struct es_metrics *m)
+{
+	static const char *const names[ES_COUNTER_COUNT] = {
+#define X(name, description) #name,
+		ES_COUNTERS(X)
+#undef X
+	};
+	static const char *const pins[ES_PIN_COUNT] = {"none",
+#define X(name, description) #name,
+						       ES_PINS(X, )
+#undef X
+	};
+	const int first_pin = ES_COUNTER_COUNT - (ES_PIN_COUNT - 1);
+
+	if (!m->counters)
+		return;
+	es_exposition_family(e, ES_EXPOSITION_COUNTER, "connections_pinned",
+			     "Connections of this node that are inspected no more, by reason");
+	for (int i = 1; i < ES_PIN_COUNT; i++)
+		es_exposition_count(e, m->counters[first_pin + i - 1], "reason", pins[i], NULL);
+	es_exposition_family(
+		e, ES_EXPOSITION_COUNTER, "datapath_packets",
+		"Packets that the datapath decided on, by what became of them (earshot counters)");
+	for (int i = 0; i < first_pin; i++)
+		es_exposition_count(e, m->counters[i], "verdict", names[i], NULL);
+}
+
+static void put_tables(struct es_exposition *e, const struct es_metrics *m)
+{
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "table_entries", "Entries of a table");
+	for (unsigned int i = 0; i < m->table_count; i++)
+		es_exposition_count(e, m->tables[i].entries, "table", m->tables[i].name, NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "table_limit", "Entries that a table has room for");
+	for (unsigned int i = 0; i < m->table_count; i++)
+		es_exposition_count(e, m->tables[i].limit, "table", m->tables[i].name, NULL);
+}
+
+int es_metrics_text(const struct es_metrics *m, enum es_exposition_format format, char **ret_text,
+		    size_t *ret_len)
+{
+	struct es_exposition e = {.format = format};
+	char *text = NULL;
+	int failed;
+
+	e.file = open_memstream(&text, ret_len);
+	if (!e.file)
+		return -ENOMEM;
+	put_node(&e, m);
+	put_nodes(&e, m);
+	put_requests(&e, m);
+	put_rejections(&e, m);
+	put_handovers(&e, m);
+	put_histograms(&e, m);
+	put_services(&e, m);
+	put_datapath(&e, m);
+	put_tables(&e, m);
+	es_exposition_end(&e);
+	failed = ferror(e.file);
+	if (fclose(e.file) || failed) {
+		free(text);
+		return -ENOMEM;
+	}
+	*ret_text = text;
+	return 0;
+}

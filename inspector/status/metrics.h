@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_METRICS_H
+#define ES_METRICS_H
+
+/*
+ * The metrics of a node, by Prometheus' conventions: base units, labels of few values (services, nodes, rules and
+ * reasons, of the configuration), never what a client sends.
+ */
+#include "inspector/config/config.h"
+#include "inspector/inspect/tally.h"
+#include "inspector/status/exposition.h"
+#include "kmod/core/load.h"
+
+/* struct es_metrics_table - a bounded table; @limit: how many entries it has room for */
+struct es_metrics_table {
+	const char *name;
+	unsigned long long entries;
+	unsigned long long limit;
+};
+
+/**
+ * struct es_metrics - what there is to tell at this moment
+ * @datapath: "bpf" or "module"; @start_time_s: the daemon's, seconds since 1970
+ * @members, @epoch: of the ring that is in force; @shares, @is_up, @is_draining: of each node
+ * @lease_remaining_s: 0: it is over; NAN: there are none
+ * @tallies: of each worker
+ * @sums: of the connections of this node
+ * @counters: ES_COUNTER_COUNT; NULL: they could not be read
+ * @server_up: of each service: 1: its server listens on this node and accepts; 0: it does not; -1: not known
+ */
+struct es_metrics {
+	const struct es_conf *conf;
+	unsigned int self;
+	const char *datapath;
+	double start_time_s;
+	unsigned int members;
+	unsigned int epoch;
+	int is_quorate;
+	int is_silent;
+	double lease_remaining_s;
+	double shares[ES_NODES_MAX];
+	int is_up[ES_NODES_MAX];
+	int is_draining[ES_NODES_MAX];
+	unsigned int tally_count;
+	const struct es_tally *tallies[ES_WORKERS_MAX];
+	const struct es_load_sums *sums;
+	const unsigned long long *counters;
+	int server_up[ES_CONF_SERVICES_MAX];
+	unsigned int table_count;
+	struct es_metrics_table tables[4];
+};
+
+/**
+ * es_metrics_text() - the document
+ * @ret_text: the caller frees it; @ret_len: its bytes, without the NUL behind. Returns 0 or -ENOMEM.
+ */
+int es_metrics_text(const struct es_metrics *metrics, enum es_exposition_format format, char **ret_text,
+		    size_t *ret_len);
+
+#endif

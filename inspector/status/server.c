@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Answers GET /metrics. The thread runs libmicrohttpd's loop itself, and not by libmicrohttpd's own thread, so that it
+ * can look after connections that take too long.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/base/clock.h"
+#include "inspector/status/connections.h"
+#include "inspector/status/server.h"
+
+#define NS_PER_MS   1000000ULL
+#define LOOK_MS	    500
+#define BACKLOG	    64
+#define OPENMETRICS "application/openmetrics-text"
+
+struct network {
+	__u32 address; /* in host byte order */
+	__u32 mask;
+};
+
+/* @text: NULL: none was made yet; @at_ns: when; @is_wanted: another one is asked for */
+struct document {
+	char *text;
+	size_t len;
+	unsigned long long at_ns;
+	int is_wanted;
+};
+
+/**
+ * struct es_status_server
+ * @wake: ends the thread's poll()
+ * @lock, @given: for what follows them; @failed_ns: when nobody had made a document in time
+ */
+struct es_status_server {
+	struct es_status_params params;
+	char node[ES_CONF_NAME_SIZE];
+	unsigned int network_count;
+	struct network *networks;
+	struct MHD_Daemon *http;
+	int listener;
+	int wake;
+	struct es_connections connections;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t given;
+	struct document document[ES_EXPOSITION_FORMATS];
+	unsigned long long failed_ns;
+	int is_ending;
+};
+
+static enum MHD_Result reply(struct MHD_Connection *connection, unsigned int status, const char *type,
+			     const char *text, size_t len)
+{
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	MHD_add_response_header(response, "Content-Type", type);
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	/* The time that a request may take is that of its connection. */
+	MHD_add_response_header(response, "Connection", "close");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, "Allow", "GET, HEAD");
+	result = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result reply_text(struct MHD_Connection *connection, unsigned int status, const char *text)
+{
+	return reply(connection, status, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+/* Wait for a document that is made from now on. Returns 0, or -ETIMEDOUT; under the lock. */
+static int wait_for(struct es_status_server *s, struct document *document, unsigned long long now_ns)
+{
+	unsigned long long until_ns = now_ns + ES_STATUS_WAIT_MS * NS_PER_MS;
+	struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
+				 .tv_nsec = (long)(until_ns % 1000000000)};
+
+	/* It did not come a moment ago: nobody else waits for so long. */
+	if (s->failed_ns && now_ns - s->failed_ns < ES_STATUS_WAIT_MS * NS_PER_MS)
+		return -ETIMEDOUT;
+	document->is_wanted = 1;
+	s->params.ask(s->params.ctx);
+	while (document->is_wanted && !s->is_ending)
+		if (pthread_cond_timedwait(&s->given, &s->lock, &until))
+			break;
+	if (!document->is_wanted)
+		return 0;
+	s->failed_ns = es_clock_now_ns();
+	return -ETIMEDOUT;
+}
+
+static enum MHD_Result metrics(struct es_status_server *s, struct MHD_Connection *connection)
+{
+	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	enum es_exposition_format format =
+		accept && strstr(accept, OPENMETRICS) ? ES_EXPOSITION_OPENMETRICS : ES_EXPOSITION_PROMETHEUS;
+	struct document *document = &s->document[format];
+	unsigned long long now_ns = es_clock_now_ns();
+	enum MHD_Result result;
+	int rc = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (!document->text || now_ns - document->at_ns >= ES_STATUS_FRESH_MS * NS_PER_MS)
+		rc = wait_for(s, document, now_ns);
+	if (rc || !document->text)
+		result = reply_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+				    "The daemon's control thread does not answer.\n");
+	else
+		result = reply(connection, MHD_HTTP_OK, es_exposition_content_type[format], document->text,
+			       document->len);
+	pthread_mutex_unlock(&s->lock);
+	return result;
+}
+
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
+				  const char *method, const char *version, const char *data, size_t *size,
+				  void **request)
+{
+	struct es_status_server *s = ctx;
+	char text[ES_CONF_NAME_SIZE + 64];
+
+	(void)version;
+	(void)data;
+	(void)size;
+	(void)request;
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return reply_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
+	if (!strcmp(url, "/metrics"))
+		return metrics(s, connection);
+	if (!strcmp(url, "/")) {
+		snprintf(text, sizeof(text), "Earshot, node %s: /metrics is for Prometheus.\n", s->node);
+		return reply_text(connection, MHD_HTTP_OK, text);
+	}
+	return reply_text(connection, MHD_HTTP_NOT_FOUND, "There is only /metrics.\n");
+}
+
+static enum MHD_Result on_accept(void *ctx, const struct sockaddr *address, socklen_t len)
+{
+	const struct es_status_server *s = ctx;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+	__u32 from;
+
+	if (!s->network_count)
+		return MHD_YES;
+	if (len < sizeof(*in) || in->sin_family != AF_INET)
+		return MHD_NO;
+	from = ntohl(in->sin_addr.s_addr);
+	for (unsigned int i = 0; i < s->network_count; i++)
+		if ((from & s->networks[i].mask) == s->networks[i].address)
+			return MHD_YES;
+	return MHD_NO;
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **socket,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct es_status_server *s = ctx;
+
+	(void)socket;
+	if (!info)
+		return;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		es_connections_add(&s->connections, info->connect_fd, es_clock_now_ns());
+	else
+		es_connections_remove(&s->connections, info->connect_fd);
+}
+
+static int is_ending(struct es_status_server *s)
+{
+	int ending;
+
+	pthread_mutex_lock(&s->lock);
+	ending = s->is_ending;
+	pthread_mutex_unlock(&s->lock);
+	return ending;
+}
+
+static void *run(void *arg)
+{
+	struct es_status_server *s = arg;
+	const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->http, MHD_DAEMON_INFO_EPOLL_FD);
+	struct pollfd fds[] = {{.fd = info->epoll_fd, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
+
+	while (!is_ending(s)) {
+		MHD_UNSIGNED_LONG_LONG wait_ms;
+		int timeout_ms = s->connections.count ? LOOK_MS : -1;
+
+		if (MHD_get_timeout(s->http, &wait_ms) == MHD_YES &&
+		    (timeout_ms < 0 || wait_ms < (unsigned int)timeout_ms))
+			timeout_ms = wait_ms < LOOK_MS ? (int)wait_ms : LOOK_MS;
+		poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_ms);
+		MHD_run(s->http);
+		es_connections_end(&s->connections, es_clock_now_ns(),
+				   ES_STATUS_REQUEST_S * 1000 * NS_PER_MS);
+	}
+	return NULL;
+}
+
+static int networks_new(const struct es_conf_list *allow, struct network **ret_networks)
+{
+	struct network *networks = calloc(allow->count + 1, sizeof(*networks));
+	unsigned int i = 0;
+
+	if (!networks)
+		return -ENOMEM;
+	for (const char *text = NULL; (text = es_conf_list_next(allow, text)) && i < allow->count; i++) {
+		struct es_addr address;
+		unsigned int prefix;
+
+		if (es_conf_network_parse(text, &address, &prefix))
+			continue; /* the configuration has none such */
+		networks[i].address = es_ntohl(address.w[3]);
+		networks[i].mask = prefix ? ~0U << (32 - prefix) : 0;
+	}
+	*ret_networks = networks;
+	return 0;
+}
+
+static int listen_on(const struct es_status_params *params)
+{
+	const struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)params->port),
+		.sin_addr.s_addr = params->address.w[3],
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1, rc;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (!bind(fd, (const struct sockaddr *)&sin, sizeof(sin)) && !listen(fd, BACKLOG))
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int start(struct es_status_server *s)
+{
+	sigset_t all, before;
+	int rc;
+
+	s->http = MHD_start_daemon(MHD_USE_EPOLL, 0, on_accept, s, on_request, s, MHD_OPTION_LISTEN_SOCKET,
+				   s->listener, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)ES_CONNECTIONS_MAX,
+				   MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int)ES_STATUS_ADDRESS_MAX,
+				   MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)ES_STATUS_REQUEST_S,
+				   MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)ES_STATUS_HEAD_BYTES,
+				   MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+	if (!s->http)
+		return -ENOMEM;
+	s->listener = -1; /* MHD_stop_daemon() closes it */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = -pthread_create(&s->thread, NULL, run, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+static void destroy(struct es_status_server *s)
+{
+	if (s->http)
+		MHD_stop_daemon(s->http);
+	if (s->listener >= 0)
+		close(s->listener);
+	if (s->wake >= 0)
+		close(s->wake);
+	for (int i = 0; i < ES_EXPOSITION_FORMATS; i++)
+		free(s->document[i].text);
+	pthread_cond_destroy(&s->given);
+	pthread_mutex_destroy(&s->lock);
+	free(s->networks);
+	free(s);
+}
+
+int es_status_server_new(const struct es_status_params *params, struct es_status_server **ret_server)
+{
+	struct es_status_server *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attributes;
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	s->params = *params;
+	s->params.allow = NULL;
+	s->network_count = params->allow->count;
+	snprintf(s->node, sizeof(s->node), "%s", params->node);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->given, &attributes);
+	pthread_condattr_destroy(&attributes);
+	s->listener = -1;
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = s->wake < 0 ? -errno : networks_new(params->allow, &s->networks);
+	if (!rc) {
+		s->listener = listen_on(params);
+		rc = s->listener < 0 ? s->listener : start(s);
+	}
+	if (rc) {
+		destroy(s);
+		return rc;
+	}
+	*ret_server = s;
+	return 0;
+}
+
+void es_status_server_free(struct es_status_server **server)
+{
+	struct es_status_server *s = *server;
+	const uint64_t one = 1;
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->is_ending = 1;
+	pthread_cond_signal(&s->given);
+	pthread_mutex_unlock(&s->lock);
+	/* It cannot fail: the counter is far from full. */
+	if (write(s->wake, &one, sizeof(one)) == sizeof(one))
+		pthread_join(s->thread, NULL);
+	destroy(s);
+	*server = NULL;
+}
+
+int es_status_server_is(const struct es_status_server *s, const struct es_status_params *params)
+{
+	struct network *networks;
+	int is_same;
+
+	if (!es_addr_equal(&s->params.address, &params->address) || s->params.port != params->port ||
+	    s->network_count != params->allow->count || strcmp(s->node, params->node) != 0 ||
+	    networks_new(params->allow, &networks))
+		return 0;
+	is_same = !memcmp(networks, s->networks, s->network_count * sizeof(*networks));
+	free(networks);
+	return is_same;
+}
+
+int es_status_server_wants(struct es_status_server *s, enum es_exposition_format format)
+{
+	int is_wanted;
+
+	pthread_mutex_lock(&s->lock);
+	is_wanted = s->document[format].is_wanted;
+	pthread_mutex_unlock(&s->lock);
+	return is_wanted;
+}
+
+void es_status_server_give(struct es_status_server *s, enum es_exposition_format format, char *text,
+			   size_t len)
+{
+	struct document *document = &s->document[format];
+
+	pthread_mutex_lock(&s->lock);
+	free(document->text);
+	document->text = text;
+	document->len = len;
+	document->at_ns = es_clock_now_ns();
+	document->is_wanted = 0;
+	s->failed_ns = 0;
+	pthread_cond_signal(&s->given);
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The metrics of a real cluster: right names and right numbers, and a server that no client can hurt."""
+import collections
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import time
+
+import pytest
+
+from earshotlab import Lab, topology, wait_for
+from web import raw
+
+pytestmark = pytest.mark.earshot
+
+SAMPLE = re.compile(r'^(earshot_\w+)(?:\{(.*)\})? (\S+)$')
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"(?:,|$)')
+PAGES = [f"/u/1k/{number}" for number in range(12)]
+FAMILIES = {
+    "build_info", "start_time_seconds", "cluster_members", "cluster_quorate", "ring_epoch", "ring_share_ratio", "node_up",
+    "node_draining", "requests_total", "requests_rejected_total", "handovers_total", "decision_duration_seconds",
+    "handover_duration_seconds", "connections", "connections_pinned_total", "requests_active", "locality_hits_total", "server_up",
+    "datapath_packets_total", "table_entries", "table_limit"}
+
+
+def fetch(lab, node, target="/metrics", machine=None, **fields):
+    """(response, text) of a node's status port, asked from another machine."""
+    machine = machine or lab.node("n2" if node == "n1" else "n1")
+    with raw.connect(machine, (lab.node(node).cluster_address, topology.STATUS_PORT), timeout=5) as sock:
+        sock.sendall(raw.head(target, **fields))
+        response = raw.receive(sock)
+    return response, response.text.decode()
+
+
+def samples(text):
+    """{(name, ((label, value), …)): number}; no sample is there twice."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        name, labels, value = SAMPLE.match(line).groups()
+        key = (name, tuple(LABEL.findall(labels or "")))
+        assert key not in found, line
+        found[key] = float(value)
+    return found
+
+
+def metrics(lab, node):
+    return samples(full_text(lab, node))
+
+
+def full_text(lab, node):
+    """The whole document: Response keeps only the beginning of a long one."""
+    command = ["curl", "-sSf", "--max-time", "5", f"http://{lab.node(node).cluster_address}:{topology.STATUS_PORT}/metrics"]
+    return lab.node(node).exec(command).stdout
+
+
+def total(found, name, **labels):
+    return sum(value for (sample, has), value in found.items() if sample == f"earshot_{name}" and labels.items() <= dict(has).items())
+
+
+@pytest.fixture(scope="module", name="lab")
+def _lab():
+    with Lab(nodes=3, policy="uri-hash", settings={"service.inspect": "every"}) as lab:
+        yield lab
+
+
+def by_target(lab):
+    """Requests by target, as all nodes count them: those that were given to it the first time."""
+    found = collections.Counter()
+    for node in lab.nodes:
+        of_node = metrics(lab, node.name)
+        for target in lab.nodes:
+            for decision in ("first", "stay", "move"):
+                found[target.name] += int(total(of_node, "requests_total", target=target.name, decision=decision))
+    return found
+
+
+def test_families_and_promtool(lab):
+    lab.client.get("/u/1k/warm")
+    for node in lab.nodes:
+        text = full_text(lab, node.name)
+        found = samples(text)
+        assert {f"earshot_{name}" for name in FAMILIES} <= {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True, check=False)
+        assert done.returncode == 0 and not done.stderr.strip() and not done.stdout.strip(), done
+        assert total(found, "cluster_members") == 3 and total(found, "cluster_quorate") == 1
+        assert total(found, "node_up") == 3 and total(found, "node_draining") == 0
+        assert total(found, "ring_share_ratio") == pytest.approx(1)
+        assert total(found, "server_up", service="web") == 1
+        assert abs(total(found, "start_time_seconds") - time.time()) < 3600
+
+
+def test_openmetrics(lab):
+    response, _ = fetch(lab, "n1", Accept="application/openmetrics-text; version=1.0.0, text/plain;q=0.5")
+    assert response.fields["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    text = lab.node("n1").exec(["earshot", "metrics", "--openmetrics"]).stdout
+    assert text.endswith("# EOF\n") and "# TYPE earshot_requests counter" in text and "earshot_requests_total{" in text
+    response, _ = fetch(lab, "n1")
+    assert response.fields["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+def test_requests_by_target_are_what_the_servers_say(lab):
+    """First requests, and requests of persistent connections, which move or stay."""
+    before, served = by_target(lab), collections.Counter()
+    for page in PAGES:
+        served[lab.client.get(page)[1]["X-Node"]] += 1
+    for _ in range(3):
+        connection = raw.http_connection(lab.client)
+        for page in PAGES:
+            connection.request("GET", page)
+            response = connection.getresponse()
+            response.read()
+            served[response.headers["X-Node"]] += 1
+        connection.close()
+    wait_for(lambda: by_target(lab) - before == served, "the metrics say what the servers said", 5,
+             seen=lambda: (by_target(lab) - before, served))
+    assert len(served) == 3 and sum(served.values()) == 4 * len(PAGES)
+    found = [metrics(lab, node.name) for node in lab.nodes]
+    assert sum(total(each, "requests_total", decision="move") for each in found) > 0
+    assert sum(total(each, "locality_hits_total", service="web") for each in found) > 0
+    sent = sum(total(each, "handovers_total", result="sent") for each in found)
+    assert sent == sum(total(each, "handover_duration_seconds_count") for each in found) > 0
+    assert sum(total(each, "decision_duration_seconds_count") for each in found) >= sum(served.values())
+
+
+def test_counters_go_on_after_a_reload(lab):
+    before = by_target(lab)
+    assert sum(before.values()) > 0
+    for node in lab.nodes:
+        node.exec(["earshot", "reload"])
+    assert by_target(lab) == before
+
+
+def test_text_file(lab, tmp_path):
+    path = tmp_path / "earshot.prom"
+    lab.node("n1").exec(["earshot", "metrics", "--output", str(path)])
+    assert total(samples(path.read_text(encoding="utf-8")), "cluster_members") == 3
+    assert os.listdir(tmp_path) == ["earshot.prom"] and path.stat().st_mode & 0o777 == 0o644
+    done = lab.node("n1").exec(["earshot", "metrics", "--output", "/nowhere/x"], check=False)
+    assert done.returncode == 1 and "/nowhere/x" in done.stderr
+
+
+def test_other_requests(lab):
+    assert fetch(lab, "n1", "/")[0].status == 200
+    assert fetch(lab, "n1", "/nothing")[0].status == 404
+    with raw.connect(lab.node("n2"), (lab.node("n1").cluster_address, topology.STATUS_PORT)) as sock:
+        sock.sendall(raw.head("/metrics", method="POST", Content_Length="5") + b"hello")
+        assert raw.receive(sock).status == 405
+
+
+def test_clients_do_not_see_it(lab):
+    """It is on the cluster's network alone."""
+    with pytest.raises(OSError):
+        raw.connect(lab.client, (topology.VIP, topology.STATUS_PORT), timeout=2).close()
+    with pytest.raises(OSError):
+        raw.connect(lab.client, (lab.node("n1").public_address, topology.STATUS_PORT), timeout=2).close()
+
+
+def open_connections(lab, node, number):
+    """As many as can be had, from n2."""
+    address = (lab.node(node).cluster_address, topology.STATUS_PORT)
+    connections = []
+    for _ in range(number):
+        sock = lab.node("n2").socket()
+        sock.setblocking(False)
+        sock.connect_ex(address)
+        connections.append(sock)
+    return connections
+
+
+def test_hostile_clients(lab):
+    """Hundreds of connections, heads without an end, and a byte now and then: another machine reads on all the while."""
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(sock) for sock in open_connections(lab, "n1", 400)]
+        time.sleep(0.3)
+        began, worst = time.monotonic(), 0
+        while time.monotonic() - began < 12:
+            for sock in slow:
+                with contextlib.suppress(OSError):
+                    sock.send(b"G")
+            asked = time.monotonic()
+            assert fetch(lab, "n1", machine=lab.node("n3"))[0].status == 200
+            worst = max(worst, time.monotonic() - asked)
+            assert lab.client.get("/u/1k/warm")[0] == 200
+            time.sleep(0.5)
+        assert worst < 2, worst
+        # Each of them is over, however many bytes it has brought.
+        for sock in slow:
+            sock.settimeout(5)
+            with contextlib.suppress(ConnectionError, TimeoutError):
+                while sock.recv(65536):
+                    pass
+        wait_for(lambda: not established(lab), "all connections are ended", 5, seen=lambda: established(lab))
+    with raw.connect(lab.node("n2"), (lab.node("n1").cluster_address, topology.STATUS_PORT)) as sock:
+        with contextlib.suppress(OSError):
+            sock.sendall(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 10_000_000)
+        with contextlib.suppress(OSError):
+            assert b" 200 " not in sock.recv(4096)
+    assert fetch(lab, "n1")[0].status == 200
+
+
+def established(lab):
+    """Connections to n1's status port, as n1's kernel lists them."""
+    shown = lab.node("n1").exec(["ss", "-Htn", "state", "established", f"sport = :{topology.STATUS_PORT}"]).stdout
+    return shown.splitlines()
+
+
+def configure(lab, node, old, new):
+    """Another text in the configuration, for one node; returns how to go back."""
+    with open(lab.config_file, encoding="utf-8") as handle:
+        before = handle.read()
+    with open(lab.config_file, "w", encoding="utf-8") as handle:
+        handle.write(before.replace(old, new) if old else before + new)
+    lab.node(node).exec(["earshot", "reload"])
+
+    def back():
+        with open(lab.config_file, "w", encoding="utf-8") as handle:
+            handle.write(before)
+        lab.node(node).exec(["earshot", "reload"])
+    return back
+
+
+def test_who_may_ask(lab):
+    back = configure(lab, "n1", "", f'\nstatus {{ allow = {{"{lab.node("n3").cluster_address}/32"}} }}\n')
+    try:
+        assert fetch(lab, "n1", machine=lab.node("n3"))[0].status == 200
+        with pytest.raises((OSError, EOFError)):
+            fetch(lab, "n1", machine=lab.node("n2"))
+    finally:
+        back()
+    assert fetch(lab, "n1", machine=lab.node("n2"))[0].status == 200
+
+
+def test_port_in_use(lab):
+    """The daemon serves clients without it, says so once, `check` names it, and it works when the port is free."""
+    node = lab.node("n1")
+    with node.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((node.cluster_address, 7399))
+        holder.listen()
+        back = configure(lab, "n1", "", "\nstatus { port = 7399 }\n")
+        try:
+            told = lab.status("n1")["metrics"]
+            assert told["port"] == 7399 and "Address already in use" in told["error"]
+            assert lab.client.get("/u/1k/warm")[0] == 200
+            control = f"/run/earshot/{node.environment()['EARSHOT_NODE']}.sock"
+            found = node.exec(["earshot", "check", "--config", lab.config_file, "--control", control], check=False).stdout
+            assert "metrics cannot be read" in " ".join(found.split()) and "Address already in use" in " ".join(found.split())
+            holder.close()
+            wait_for(lambda: lab.status("n1")["metrics"]["error"] == "", "the port is taken", 10)
+        finally:
+            back()
+    assert fetch(lab, "n1")[0].status == 200

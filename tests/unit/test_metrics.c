@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The metrics' text: names, labels and their escapes, what is left out, and how the two formats differ. */
+#include "tests/unit/config_text.h"
+#include <math.h>
+#include "inspector/rules/rules.h"
+#include "inspector/status/metrics.h"
+
+#define TEXT                                                                                                 \
+	DATAPATH "cluster { name = 'a \"b\" \\c' }\nnode n1 { address = 10.78.0.1 }\n"                       \
+		 "node n2 { address = 10.78.0.2 }\n" SERVICE                                                 \
+		 "rule only { path = \"/o/\"  nodes = n2  otherwise = reject }\n"                            \
+		 "rule all { path = \"/a/\"  nodes = n2 }\n"
+
+static struct es_load_sums sums;
+static unsigned long long counters[ES_COUNTER_COUNT];
+
+static char *text_of(struct es_metrics *m, enum es_exposition_format format)
+{
+	size_t len;
+	char *text;
+
+	m->conf = parse_ok(TEXT);
+	m->sums = &sums;
+	m->datapath = "bpf";
+	assert_int_equal(es_metrics_text(m, format, &text, &len), 0);
+	assert_int_equal(len, strlen(text));
+	es_conf_free((struct es_conf **)&m->conf);
+	return text;
+}
+
+static void expect(const char *text, const char *line)
+{
+	if (!strstr(text, line))
+		fail_msg("not there: %s\nin: %s", line, text);
+}
+
+static void expect_none(const char *text, const char *line)
+{
+	if (strstr(text, line))
+		fail_msg("there: %s\nin: %s", line, text);
+}
+
+static void test_samples(void **state)
+{
+	struct es_metrics m = {.members = 2, .epoch = 7, .is_quorate = 1, .lease_remaining_s = 0.25};
+	struct es_conf *conf = parse_ok(TEXT);
+	struct es_tally *tally[2];
+	char *text;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(es_tally_new(conf, NULL, NULL, &tally[i]), 0);
+		m.tallies[i] = tally[i];
+		es_tally_decided(tally[i], 0, 1, ES_TALLY_move);
+		es_tally_handed(tally[i], 0, 1, ES_TALLY_sent);
+		es_tally_took(tally[i], 7000);
+	}
+	es_tally_rejected(tally[1], 0, ES_RULES_BY_RULE);
+	m.tally_count = 2;
+	m.tables[0] = (struct es_metrics_table){"targets", 3, 100};
+	m.table_count = 1;
+	m.shares[1] = 0.5;
+	m.is_up[0] = 1;
+	sums.service[0] = (struct es_load_sum){.flows = 4, .active = 3};
+	counters[ES_COUNT_syn_answered] = 12345678901234ULL;
+	counters[ES_COUNT_pin_tls] = 9;
+	counters[ES_COUNT_pin_pipelined] = 1;
+	counters[ES_COUNT_pin_program] = 2;
+	m.counters = counters;
+	text = text_of(&m, ES_EXPOSITION_PROMETHEUS);
+	expect(text, "\nearshot_requests_total{service=\"web\",target=\"n2\",decision=\"move\"} 2\n");
+	expect(text, "\nearshot_requests_total{service=\"web\",target=\"n1\",decision=\"first\"} 0\n");
+	expect(text, "\nearshot_handovers_total{service=\"web\",target=\"n2\",result=\"sent\"} 2\n");
+	expect(text, "\nearshot_requests_rejected_total{service=\"web\",rule=\"only\"} 1\n");
+	expect(text, "\nearshot_requests_rejected_total{service=\"web\",rule=\"(admit_low)\"} 0\n");
+	expect(text, "\nearshot_decision_duration_seconds_bucket{le=\"5e-06\"} 0\n");
+	expect(text, "\nearshot_decision_duration_seconds_bucket{le=\"1e-05\"} 2\n");
+	expect(text, "\nearshot_decision_duration_seconds_bucket{le=\"+Inf\"} 2\n");
+	expect(text, "\nearshot_decision_duration_seconds_sum 1.4e-05\n");
+	expect(text, "\nearshot_decision_duration_seconds_count 2\n");
+	expect(text, "\nearshot_lease_remaining_seconds 0.25\n");
+	expect(text, "\nearshot_connections{service=\"web\"} 4\n");
+	expect(text, "\nearshot_requests_active{service=\"web\",node=\"n1\"} 3\n");
+	expect(text, "\nearshot_datapath_packets_total{verdict=\"syn_answered\"} 12345678901234\n");
+	expect(text, "\nearshot_connections_pinned_total{reason=\"tls\"} 9\n");
+	expect(text, "\nearshot_connections_pinned_total{reason=\"pipelined\"} 1\n");
+	expect(text, "\nearshot_connections_pinned_total{reason=\"program\"} 2\n");
+	expect(text, "\nearshot_table_limit{table=\"targets\"} 100\n");
+	expect(text, "\nearshot_ring_share_ratio{node=\"n2\"} 0.5\n");
+	expect(text, "\nearshot_ring_epoch 7\n");
+	expect(text, "cluster=\"a \\\"b\\\" \\\\c\",node=\"n1\"} 1\n");
+	expect(text, "# TYPE earshot_requests_total counter\n");
+	expect_none(text, "rule=\"all\"");
+	expect_none(text, "verdict=\"pin_");
+	expect_none(text, "# EOF");
+	free(text);
+	es_tally_free(&tally[0]);
+	es_tally_free(&tally[1]);
+	es_conf_free(&conf);
+}
+
+static void test_openmetrics(void **state)
+{
+	struct es_metrics m = {.lease_remaining_s = NAN, .server_up = {-1}};
+	char *text = text_of(&m, ES_EXPOSITION_OPENMETRICS);
+
+	(void)state;
+	expect(text, "# TYPE earshot_requests counter\n");
+	expect(text, "\nearshot_requests_total{");
+	expect(text, "_bucket{le=\"1.0\"} 0\n");
+	expect_none(text, "lease_remaining");
+	expect_none(text, "server_up{");
+	expect_none(text, "datapath_packets");
+	assert_string_equal(text + strlen(text) - 6, "# EOF\n");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples),
+					   cmocka_unit_test(test_openmetrics)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

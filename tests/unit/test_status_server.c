@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The HTTP server of the metrics: what it answers, who may ask, how many get one document, and what it says when
+ * nobody makes one.
+ */
+#include "tests/unit/config_text.h"
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/base/clock.h"
+#include "inspector/status/server.h"
+
+static struct es_status_server *server;
+static _Atomic unsigned int asked;
+static int gives = 1;
+
+/* As the daemon's control thread would, but at once. The lock of the server is held: another thread does it. */
+static void *give(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < ES_EXPOSITION_FORMATS; i++)
+		if (es_status_server_wants(server, (enum es_exposition_format)i))
+			es_status_server_give(server, (enum es_exposition_format)i,
+					      strdup(i ? "open" : "plain"), i ? 4 : 5);
+	return NULL;
+}
+
+static void ask(void *ctx)
+{
+	pthread_t thread;
+
+	(void)ctx;
+	asked++;
+	if (gives) {
+		assert_int_equal(pthread_create(&thread, NULL, give, NULL), 0);
+		pthread_detach(thread);
+	}
+}
+
+/* A port that was free a moment ago. */
+static unsigned int port_free(void)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(sin);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_false(bind(fd, (struct sockaddr *)&sin, sizeof(sin)));
+	getsockname(fd, (struct sockaddr *)&sin, &len);
+	close(fd);
+	return ntohs(sin.sin_port);
+}
+
+static unsigned int begin(const char *allow)
+{
+	struct es_conf_list list = {0};
+	struct es_status_params params = {
+		.address = es_addr_from_v4(htonl(INADDR_LOOPBACK)),
+		.allow = &list,
+		.node = "n1",
+		.ask = ask,
+	};
+	char text[32];
+	int rc;
+
+	if (allow) {
+		list = (struct es_conf_list){
+			.count = 1, .used = (unsigned int)strlen(allow) + 1, .text = text};
+		strcpy(text, allow);
+	}
+	asked = 0;
+	do {
+		params.port = port_free();
+		rc = es_status_server_new(&params, &server);
+	} while (rc == -EADDRINUSE);
+	assert_int_equal(rc, 0);
+	assert_true(es_status_server_is(server, &params));
+	return params.port;
+}
+
+/* All that comes for a request; "" if nothing does. */
+static char *answer(unsigned int port, const char *request, char *text, size_t size)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	size_t used = 0;
+	ssize_t n;
+
+	assert_false(connect(fd, (struct sockaddr *)&sin, sizeof(sin)));
+	if (send(fd, request, strlen(request), MSG_NOSIGNAL) > 0)
+		while (used < size - 1 && (n = recv(fd, text + used, size - 1 - used, 0)) > 0)
+			used += (size_t)n;
+	text[used] = 0;
+	close(fd);
+	return text;
+}
+
+#define GET(port, path) answer(port, "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n", text, sizeof(text))
+
+static void expect(const char *text, const char *what)
+{
+	if (!strstr(text, what))
+		fail_msg("not there: %s\nin: %s", what, text);
+}
+
+static void test_answers(void **state)
+{
+	unsigned int port = begin(NULL);
+	char text[4096];
+
+	(void)state;
+	expect(GET(port, "/metrics"), "HTTP/1.1 200 OK\r\n");
+	expect(text, "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n");
+	expect(text, "\r\n\r\nplain");
+	expect(answer(port,
+		      "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\r\n",
+		      text, sizeof(text)),
+	       "\r\n\r\nopen");
+	expect(text, "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n");
+	expect(GET(port, "/"), "node n1");
+	expect(GET(port, "/other"), "HTTP/1.1 404");
+	expect(answer(port, "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx", text,
+		      sizeof(text)),
+	       "HTTP/1.1 405");
+	expect(text, "Allow: GET, HEAD\r\n");
+	es_status_server_free(&server);
+}
+
+static void test_one_document_for_many(void **state)
+{
+	unsigned long long began_ns = es_clock_now_ns();
+	unsigned int port = begin(NULL);
+	char text[4096];
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		expect(GET(port, "/metrics"), "plain");
+	assert_true(asked >= 1);
+	assert_true(asked <= 1 + (es_clock_now_ns() - began_ns) / (ES_STATUS_FRESH_MS * 1000000ULL));
+	es_status_server_free(&server);
+}
+
+/* Nobody makes documents: clients are told so in time, the second one at once. */
+static void test_nobody_answers(void **state)
+{
+	unsigned int port = begin(NULL);
+	unsigned long long began_ns = es_clock_now_ns(), first_ns;
+	char text[4096];
+
+	(void)state;
+	gives = 0;
+	expect(GET(port, "/metrics"), "HTTP/1.1 503");
+	first_ns = es_clock_now_ns() - began_ns;
+	assert_true(first_ns >= ES_STATUS_WAIT_MS * 1000000ULL);
+	expect(GET(port, "/metrics"), "HTTP/1.1 503");
+	assert_true(es_clock_now_ns() - began_ns - first_ns < ES_STATUS_WAIT_MS * 1000000ULL / 2);
+	gives = 1;
+	give(NULL); /* it comes late */
+	expect(GET(port, "/metrics"), "plain");
+	es_status_server_free(&server);
+}
+
+static void test_who_may_ask(void **state)
+{
+	char text[4096];
+	unsigned int port = begin("127.0.0.0/8");
+
+	(void)state;
+	expect(GET(port, "/metrics"), "200 OK");
+	es_status_server_free(&server);
+	port = begin("10.0.0.0/8");
+	assert_string_equal(GET(port, "/metrics"), "");
+	assert_int_equal(asked, 0);
+	es_status_server_free(&server);
+}
+
+static void test_cannot_listen(void **state)
+{
+	const struct es_conf_list none = {0};
+	struct es_status_params params = {
+		.address = es_addr_from_v4(htonl(INADDR_LOOPBACK)), .allow = &none, .node = "n1", .ask = ask};
+	struct es_status_server *other = NULL;
+
+	(void)state;
+	params.port = begin(NULL);
+	assert_int_equal(es_status_server_new(&params, &other), -EADDRINUSE);
+	params.address = es_addr_from_v4(htonl(0xc0000201)); /* 192.0.2.1 is nobody's */
+	assert_int_equal(es_status_server_new(&params, &other), -EADDRNOTAVAIL);
+	assert_null(other);
+	assert_false(es_status_server_is(server, &params));
+	es_status_server_free(&server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_answers),	       cmocka_unit_test(test_one_document_for_many),
+		cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_who_may_ask),
+		cmocka_unit_test(test_cannot_listen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
