@@ -107,6 +107,7 @@ struct es_wire_load {
 };
 
 #define ES_WIRE_UNDERSTANDS_STRAYS 1  /* ES_HANDOVER_STRAYS */
+#define ES_WIRE_UNDERSTANDS_HOMES  2  /* ES_HOMES_VERSION (inspector/load/exchange.h) */
 #define ES_WIRE_LOAD_SIZE	   33 /* of the payload, at most */
 
 /* struct es_wire_suspect - a member as the bus knows it */

@@ -58,10 +58,11 @@ static void print_state(struct json_object *result)
 	}
 	printf(": %llu of %llu targets, %s\n", es_json_number(table, "entries"),
 	       es_json_number(table, "max_entries"), es_json_string(table, "state"));
-	printf("changes: %llu assigned, %llu added, %llu removed, %llu moved, %llu evicted\n\n",
+	printf("changes: %llu assigned, %llu added, %llu removed, %llu moved, %llu told by others, %llu "
+	       "evicted\n\n",
 	       es_json_number(table, "assigned"), es_json_number(table, "added"),
 	       es_json_number(table, "removed"), es_json_number(table, "moved"),
-	       es_json_number(table, "evicted"));
+	       es_json_number(table, "told"), es_json_number(table, "evicted"));
 }
 
 static int run(const struct es_cli *cli)

@@ -34,6 +34,7 @@ struct es_sending {
 
 /**
  * struct es_target_sync
+ * @node, @wall_ns: es_target_sync_clock()
  * @wants: how often this node has said WANT; @want_at_ms: when to say it next, or to give a snapshot up
  * @wanted, @wanted_by: a member waits for an answer
  * @giver: whose snapshot is received; @entries, @entry_count, @kept, @kept_count: of it
@@ -46,6 +47,8 @@ struct es_target_sync {
 	void *ctx;
 	struct es_target_sync_state state;
 	struct es_group_id self;
+	unsigned int node;
+	__u64 wall_ns;
 	int is_lowest;
 	unsigned int wants;
 	__u64 want_at_ms, check_at_ms;
@@ -356,6 +359,37 @@ void es_target_sync_message(struct es_target_sync *s, struct es_group_id from, _
 
 /* --- what this node says */
 
+void es_target_sync_clock(struct es_target_sync *s, unsigned int self, __u64 wall_ns)
+{
+	s->node = self;
+	s->wall_ns = wall_ns;
+}
+
+/* What has changed here, with the last word about it; and what others seem not to know. */
+static void tell(struct es_target_sync *s, const struct es_target_change *changes, size_t count)
+{
+	struct es_target_word word;
+
+	for (size_t i = 0; i < count && s->ops->tell; i++) {
+		const struct es_target_change *c = &changes[i];
+		int found = 0;
+
+		if (c->op == ES_TARGET_TELL)
+			found = es_targets_word(s->targets, c->target, &word);
+		else if (c->op != ES_TARGET_KEEP && c->op != ES_TARGET_DROP)
+			found = es_targets_stamp(s->targets, c->target, s->node, s->wall_ns, &word);
+		if (found)
+			s->ops->tell(s->ctx, s->tag, &word);
+	}
+}
+
+void es_target_sync_heard(struct es_target_sync *s, __u32 tag, const struct es_target_word *word,
+			  __u64 now_ns)
+{
+	if (s->state.phase == ES_SYNC_ALONE && tag == s->tag)
+		es_targets_hear(s->targets, word, now_ns);
+}
+
 void es_target_sync_flush(struct es_target_sync *s, __u64 now_ns)
 {
 	static struct es_target_change changes[ES_CHANGES_BATCH];
@@ -367,16 +401,21 @@ void es_target_sync_flush(struct es_target_sync *s, __u64 now_ns)
 
 		if (s->state.phase == ES_SYNC_ALONE) {
 			es_targets_deliver(s->targets, changes, count, 1, now_ns);
+			tell(s, changes, count);
 			continue;
 		}
-		for (size_t i = 0; i < count; i++, at += ES_CHANGE_SIZE) {
+		for (size_t i = 0; i < count; i++) {
+			if (changes[i].op == ES_TARGET_TELL)
+				continue; /* the bus tells all */
 			es_put64(at, changes[i].target);
 			at[8] = changes[i].op;
 			at[9] = changes[i].node;
 			at[10] = changes[i].from;
 			at[11] = 0;
+			at += ES_CHANGE_SIZE;
 		}
-		say(s, ES_WIRE_TARGETS, buf, (size_t)(at - buf));
+		if (at > buf + 4)
+			say(s, ES_WIRE_TARGETS, buf, (size_t)(at - buf));
 	}
 }
 

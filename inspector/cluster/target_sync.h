@@ -34,10 +34,12 @@ enum es_sync_phase {
 struct es_target_sync;
 
 /* @send: put a message on the bus; @given: another member has given a request to a node, by
- * es_target_op_gives() */
+ * es_target_op_gives(); @tell: without a bus: tell the others this of the table with that tag, if they can be told;
+ * may be NULL */
 struct es_target_sync_ops {
 	void (*send)(void *ctx, enum es_wire_type type, const void *payload, size_t len);
 	void (*given)(void *ctx, unsigned int node);
+	void (*tell)(void *ctx, __u32 tag, const struct es_target_word *word);
 };
 
 /**
@@ -63,8 +65,14 @@ void es_target_sync_lost(struct es_target_sync *sync);
 void es_target_sync_message(struct es_target_sync *sync, struct es_group_id from, __u8 type,
 			    const void *payload, size_t len, __u64 now_ns);
 
-/* es_target_sync_flush() - say what was proposed */
+/* es_target_sync_flush() - say what was proposed; @self: this node's number, @wall_ns: the time of day, which a word
+ * is stamped with */
 void es_target_sync_flush(struct es_target_sync *sync, __u64 now_ns);
+void es_target_sync_clock(struct es_target_sync *sync, unsigned int self, __u64 wall_ns);
+
+/* es_target_sync_heard() - without a bus: another node's word of a set. With one, it is ignored. */
+void es_target_sync_heard(struct es_target_sync *sync, __u32 tag, const struct es_target_word *word,
+			  __u64 now_ns);
 
 /* es_target_sync_tick() - all else that time brings; tens of milliseconds */
 void es_target_sync_tick(struct es_target_sync *sync, __u64 now_ms);

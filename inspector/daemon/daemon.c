@@ -121,8 +121,10 @@ static int es_daemon_first_targets(struct es_daemon *d, struct es_conf_error *er
 	int rc = es_daemon_targets_new(d->loop, &es_membership_sync_ops, d, &d->targets);
 
 	(void)err;
-	if (!rc)
+	if (!rc) {
+		es_daemon_targets_self(d->targets, d->cluster->self);
 		rc = es_daemon_targets_prepare(d->targets, d->conf, &set);
+	}
 	if (rc)
 		return rc;
 	es_daemon_targets_commit(d->targets, &set);

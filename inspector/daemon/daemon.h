@@ -12,6 +12,7 @@
 #include "inspector/control/control.h"
 #include "inspector/daemon/clock.h"
 #include "inspector/daemon/content.h"
+#include "inspector/daemon/homes.h"
 #include "inspector/daemon/interfaces.h"
 #include "inspector/daemon/load.h"
 #include "inspector/daemon/membership.h"
@@ -50,6 +51,7 @@ struct es_daemon {
 	struct es_daemon_observed observed;
 	struct es_daemon_metrics metrics;
 	struct es_daemon_poison poison;
+	struct es_homes homes;
 	struct es_keys keys;
 	struct es_network network;
 	struct es_daemon_interfaces interfaces;

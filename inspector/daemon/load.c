@@ -147,7 +147,10 @@ void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_
  */
 static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 {
-	struct es_wire_load load = {.is_new = (uint8_t)is_new, .understands = ES_WIRE_UNDERSTANDS_STRAYS};
+	struct es_wire_load load = {
+		.is_new = (uint8_t)is_new,
+		.understands = ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_HOMES,
+	};
 
 	es_daemon_load_word(d, &load);
 	load.sent_ns = es_daemon_clock_told_ns(d);
@@ -309,6 +312,7 @@ int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
 	d->load.exchange.other = es_daemon_poison_message;
 	d->load.exchange.outrun = on_outrun;
 	d->load.exchange.answered = on_answered;
+	d->load.exchange.home = es_daemon_home_heard;
 	d->load.exchange.ctx = d;
 	ev_io_init(&d->load.io, on_message, d->load.exchange.fd, EV_READ);
 	d->load.io.data = d;

@@ -123,7 +123,8 @@ static void on_target_given(void *ctx, unsigned int node)
 	es_daemon_route_heard(&d->route, node);
 }
 
-const struct es_target_sync_ops es_membership_sync_ops = {.send = on_target_send, .given = on_target_given};
+const struct es_target_sync_ops es_membership_sync_ops = {
+	.send = on_target_send, .given = on_target_given, .tell = es_daemon_home_tell};
 
 static const struct es_group_ops group_ops = {
 	.send = on_send,

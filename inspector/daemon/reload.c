@@ -158,6 +158,7 @@ static void es_daemon_next_commit(struct es_daemon *d, struct es_daemon_next *ne
 	d->plugins = next->plugins;
 	es_conf_free(&d->conf);
 	d->conf = next->conf;
+	es_daemon_targets_self(d->targets, d->cluster->self);
 	es_daemon_route_settle(&d->route, d->conf->inspector.settle_ms);
 }
 

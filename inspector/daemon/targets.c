@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/base/clock.h"
+#include "inspector/base/wall.h"
 #include "inspector/daemon/targets.h"
 #include "inspector/policy/policy.h"
 
@@ -22,12 +23,13 @@ struct es_service_table {
 	struct es_target_sync *sync;
 };
 
-/* @self, @members, @member_count: of the bus, for tables that come later; 0 members: none */
+/* @node: this one's number; @self, @members, @member_count: of the bus, for tables that come later; 0 members: none */
 struct es_daemon_targets {
 	struct ev_loop *loop;
 	const struct es_target_sync_ops *ops;
 	void *ctx;
 	struct es_table_set set;
+	unsigned int node;
 	struct es_group_id self;
 	struct es_group_id members[ES_GROUP_MEMBERS_MAX];
 	unsigned int member_count;
@@ -42,8 +44,10 @@ static void on_gathered(struct ev_loop *loop, struct ev_timer *timer, int events
 	(void)loop;
 	(void)events;
 	for (unsigned int i = 0; i < t->set.count; i++)
-		if (t->set.table[i])
+		if (t->set.table[i]) {
+			es_target_sync_clock(t->set.table[i]->sync, t->node, es_wall_ns());
 			es_target_sync_flush(t->set.table[i]->sync, es_clock_now_ns());
+		}
 }
 
 static void on_proposed(struct ev_loop *loop, struct ev_async *async, int events)
@@ -214,6 +218,19 @@ void es_daemon_targets_message(struct es_daemon_targets *t, struct es_group_id f
 	for (unsigned int i = 0; i < t->set.count; i++)
 		if (t->set.table[i])
 			es_target_sync_message(t->set.table[i]->sync, from, type, payload, len, time_ns);
+}
+
+void es_daemon_targets_self(struct es_daemon_targets *t, unsigned int self)
+{
+	t->node = self;
+}
+
+void es_daemon_targets_heard(struct es_daemon_targets *t, __u32 tag, const struct es_target_word *word,
+			     __u64 now_ns)
+{
+	for (unsigned int i = 0; i < t->set.count; i++)
+		if (t->set.table[i])
+			es_target_sync_heard(t->set.table[i]->sync, tag, word, now_ns);
 }
 
 void es_daemon_targets_lost(struct es_daemon_targets *t)

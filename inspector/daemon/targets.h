@@ -27,6 +27,9 @@ int es_daemon_targets_new(struct ev_loop *loop, const struct es_target_sync_ops 
 			  struct es_daemon_targets **ret_targets);
 void es_daemon_targets_free(struct es_daemon_targets **targets);
 
+/* es_daemon_targets_self() - this node's number, with which it signs what it says of sets */
+void es_daemon_targets_self(struct es_daemon_targets *targets, unsigned int self);
+
 /**
  * es_daemon_targets_prepare() - the tables that @conf needs: a service of the same name and policy keeps its own
  * Returns 0 or -ENOMEM. Then one of commit and discard.
@@ -48,6 +51,8 @@ void es_daemon_targets_message(struct es_daemon_targets *targets, struct es_grou
 			       const void *payload, size_t len, __u64 now_ns);
 void es_daemon_targets_lost(struct es_daemon_targets *targets);
 void es_daemon_targets_tick(struct es_daemon_targets *targets, __u64 now_ms);
+void es_daemon_targets_heard(struct es_daemon_targets *targets, __u32 tag, const struct es_target_word *word,
+			     __u64 now_ns);
 void es_daemon_targets_drop(struct es_daemon_targets *targets, unsigned int node, __u64 now_ns);
 
 /* es_daemon_targets_of() - a service's table and its state; NULL if it has none */

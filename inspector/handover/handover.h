@@ -47,6 +47,7 @@ void es_handover_sender_free(struct es_handover_sender **sender);
  * what the answer acknowledges ends
  * @moved: a later request, of a connection that was on another node
  * @unsafe: it must not be executed twice; for this node alone, it is not in the message
+ * @target: struct es_request_view's; for this node alone
  * @why: an enum es_move_why, of a request that moves its connection; for this node alone
  * @repeat: this node was given the request before; its client has sent it again
  */
@@ -59,6 +60,7 @@ struct es_handover_order {
 	uint32_t next_request_seq;
 	uint32_t cost;
 	uint64_t content;
+	uint64_t target;
 	uint16_t moves;
 	uint8_t request_flags;
 	uint8_t pin;

@@ -170,6 +170,7 @@ void es_inspect_note_moved(struct es_inspector *in, const struct es_gather *g)
 		es_inspect_count(in, counters[g->order.why]);
 	es_inspect_remember(in, g->flow_hash, g->cookie, g->first_seq, g->target, &g->order);
 	es_route_moved(&in->router, g->target, g->order.cost);
+	es_inspect_left_for_content(in, g);
 }
 
 void es_inspect_tally(struct es_inspector *in, const struct es_handover_order *order, unsigned int target,
@@ -299,6 +300,7 @@ void es_inspect_complete(struct es_inspector *in, const struct es_request_view *
 	es_order_weigh(in, request, order);
 	es_order_measure(in, request, order);
 	order->why = (uint8_t)request->why;
+	order->target = request->target;
 }
 
 /* The same for a request that comes again. One that had to be gathered is not gathered twice for this. */

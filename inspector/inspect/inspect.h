@@ -77,6 +77,16 @@ struct es_strays {
 	struct es_stray_source source[ES_STRAY_SOURCES];
 };
 
+/* struct es_left - a connection that was sent to its content's home, by request for @target and with @moves */
+struct es_left {
+	__u64 flow_hash;
+	__u64 target;
+	uint32_t at_ms;
+	uint16_t moves;
+};
+
+#define ES_LEFT_SLOTS 1024
+
 struct es_inspector {
 	const struct es_worker_params *params;
 	struct es_keys keys;
@@ -93,6 +103,7 @@ struct es_inspector {
 	unsigned long long now_ns;
 	unsigned long long began_ns; /* when this packet, or this request, was taken up */
 	struct es_strays strays;
+	struct es_left left[ES_LEFT_SLOTS];
 	__u32 swept; /* the set of the decision table that is looked through next */
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
 	_Atomic unsigned long long sent_to[ES_NODES_MAX];

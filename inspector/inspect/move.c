@@ -22,9 +22,57 @@ static int es_move_is_safe(const struct es_handover_order *order)
 	}
 }
 
-static unsigned int es_move_target(struct es_inspector *in, const struct es_handover_order *order, int target)
+/*
+ * Without a bus, two nodes may each take the other one for the home of the same content, until the last word has
+ * reached both (policy/targets.h). A connection that was sent there and has come straight back does not go again for
+ * a second.
+ */
+#define ES_LEFT_REST_MS 1000
+
+static struct es_left *es_left_slot(struct es_inspector *in, __u64 flow_hash, __u64 target)
+{
+	return &in->left[(flow_hash ^ target) % ES_LEFT_SLOTS];
+}
+
+static int es_move_is_for_content(const struct es_inspector *in, const struct es_handover_order *order)
+{
+	return (order->why == ES_MOVE_LOCALITY || order->why == ES_MOVE_HOME) && order->target &&
+	       in->cluster->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC &&
+	       in->cluster->targets[order->service];
+}
+
+void es_inspect_left_for_content(struct es_inspector *in, const struct es_gather *g)
+{
+	if (!es_move_is_for_content(in, &g->order))
+		return;
+	*es_left_slot(in, g->flow_hash, g->order.target) = (struct es_left){
+		.flow_hash = g->flow_hash,
+		.target = g->order.target,
+		.at_ms = es_inspect_now_ms(in),
+		.moves = g->order.moves,
+	};
+	/* Who has it meanwhile may not know. */
+	es_targets_tell(in->cluster->targets[g->order.service], g->order.target, in->now_ns);
+}
+
+static int es_move_is_back(struct es_inspector *in, __u64 flow_hash, const struct es_handover_order *order)
+{
+	const struct es_left *left = es_left_slot(in, flow_hash, order->target);
+
+	return es_move_is_for_content(in, order) && left->flow_hash == flow_hash &&
+	       left->target == order->target && order->moves == left->moves + 1 &&
+	       es_inspect_now_ms(in) - left->at_ms < ES_LEFT_REST_MS;
+}
+
+static unsigned int es_move_target(struct es_inspector *in, __u64 flow_hash,
+				   const struct es_handover_order *order, int target)
 {
 	es_inspect_count(in, ES_WORKER_owned);
+	if (target >= 0 && (unsigned int)target != in->cluster->self &&
+	    es_move_is_back(in, flow_hash, order)) {
+		es_inspect_count(in, ES_WORKER_came_back);
+		return in->cluster->self;
+	}
 	if (target == ES_ROUTE_REJECT && es_move_is_safe(order))
 		return ES_NODE_REJECT;
 	/* The node has the connection: it may be no target for new ones, and still goes on with this. */
@@ -116,7 +164,7 @@ void es_inspect_leave_again(struct es_inspector *in, const struct es_gather *g)
 
 void es_inspect_move_gathered(struct es_inspector *in, struct es_gather *g, int target)
 {
-	unsigned int node = es_move_target(in, &g->order, target);
+	unsigned int node = es_move_target(in, g->flow_hash, &g->order, target);
 
 	if (node == in->cluster->self)
 		es_stay_gathered(in, g);
@@ -127,7 +175,7 @@ void es_inspect_move_gathered(struct es_inspector *in, struct es_gather *g, int 
 void es_inspect_move(struct es_inspector *in, const struct es_record *record,
 		     const struct es_ip_packet *packet, const struct es_handover_order *order, int target)
 {
-	unsigned int node = es_move_target(in, order, target);
+	unsigned int node = es_move_target(in, record->flow_hash, order, target);
 	struct es_handover_order message = *order;
 	uint32_t cookie = packet->seg.ack - 1;
 	struct es_gather *g;

@@ -53,25 +53,31 @@ void es_load_exchange_close(struct es_load_exchange *exchange)
 	exchange->fd = -1;
 }
 
-void es_load_exchange_send(struct es_load_exchange *exchange, const struct es_cluster *cluster,
-			   const struct es_keys *keys, const struct es_wire_load *load)
+static struct es_loads_message es_loads_message(struct es_load_exchange *exchange,
+						const struct es_cluster *cluster, __u8 version)
 {
 	__u64 number = es_number_ns();
-	struct es_loads_message message = {
+
+	exchange->sequence = number > exchange->sequence ? number : exchange->sequence + 1;
+	return (struct es_loads_message){
 		.magic = es_htonl(ES_LOADS_MAGIC),
-		.version = ES_LOADS_VERSION,
+		.version = version,
 		.source = (__u8)cluster->self,
+		.sequence = (__be64)es_cpu_be64(exchange->sequence),
 	};
-	struct iovec iov = {.iov_base = &message, .iov_len = sizeof(message)};
+}
+
+/* To all other nodes, or to those only whose @understands has @what. */
+static void es_loads_send(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			  struct es_loads_message *message, const _Atomic unsigned char *understands,
+			  unsigned char what)
+{
+	struct iovec iov = {.iov_base = message, .iov_len = sizeof(*message)};
 	struct mmsghdr to[ES_NODES_MAX];
 	unsigned int count = 0, at = 0;
 
-	exchange->sequence = number > exchange->sequence ? number : exchange->sequence + 1;
-	message.sequence = (__be64)es_cpu_be64(exchange->sequence);
-	message.len = es_htons((__u16)es_wire_put_load(message.payload, sizeof(message.payload), load));
-	message.mac = es_loads_mac(&keys->key[0].handover, &message);
 	for (unsigned int i = 0; i < cluster->conf->node_count; i++) {
-		if (i == cluster->self)
+		if (i == cluster->self || (what && !(understands[i] & what)))
 			continue;
 		memset(&to[count], 0, sizeof(to[count]));
 		to[count].msg_hdr.msg_name = (void *)&cluster->handover_address[i];
@@ -87,6 +93,28 @@ void es_load_exchange_send(struct es_load_exchange *exchange, const struct es_cl
 		exchange->sent += sent > 0 ? (unsigned int)sent : 0;
 		at += sent > 0 ? (unsigned int)sent : 1;
 	}
+}
+
+void es_load_exchange_send(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			   const struct es_keys *keys, const struct es_wire_load *load)
+{
+	struct es_loads_message message = es_loads_message(exchange, cluster, ES_LOADS_VERSION);
+
+	message.len = es_htons((__u16)es_wire_put_load(message.payload, sizeof(message.payload), load));
+	message.mac = es_loads_mac(&keys->key[0].handover, &message);
+	es_loads_send(exchange, cluster, &message, NULL, 0);
+}
+
+void es_load_exchange_tell(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			   const struct es_keys *keys, const _Atomic unsigned char *understands,
+			   const struct es_home_wire *word)
+{
+	struct es_loads_message message = es_loads_message(exchange, cluster, ES_HOMES_VERSION);
+
+	message.len = es_htons(sizeof(*word));
+	memcpy(message.payload, word, sizeof(*word));
+	message.mac = es_loads_mac(&keys->key[0].handover, &message);
+	es_loads_send(exchange, cluster, &message, understands, ES_WIRE_UNDERSTANDS_HOMES);
 }
 
 static int es_loads_is_authentic(const struct es_loads_message *message, const struct es_keys *keys)
@@ -142,7 +170,8 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	    !exchange->other(exchange->ctx, &message, sizeof(message)))
 		return -EBADMSG; /* no load, and no reason to count it as refused */
 	if (got != sizeof(message) || message.magic != es_htonl(ES_LOADS_MAGIC) ||
-	    (message.version != ES_LOADS_VERSION && message.version != ES_LOADS_ANSWER_VERSION) ||
+	    (message.version != ES_LOADS_VERSION && message.version != ES_LOADS_ANSWER_VERSION &&
+	     message.version != ES_HOMES_VERSION) ||
 	    message.source == cluster->self || message.source >= cluster->conf->node_count ||
 	    !es_loads_is_authentic(&message, keys))
 		goto refused;
@@ -158,6 +187,15 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 		es_loads_answer(exchange, cluster, keys, &message);
 	if (sequence <= exchange->heard[message.source])
 		goto refused;
+	if (message.version == ES_HOMES_VERSION) {
+		struct es_home_wire word;
+
+		exchange->heard[message.source] = sequence;
+		memcpy(&word, message.payload, sizeof(word));
+		if (exchange->home && es_ntohs(message.len) == sizeof(word))
+			exchange->home(exchange->ctx, message.source, &word);
+		return -EBADMSG; /* no load */
+	}
 	if (es_ntohs(message.len) > sizeof(message.payload) ||
 	    es_wire_get_load(message.payload, es_ntohs(message.len), ret_load) || !ret_load->has_requests)
 		goto refused;

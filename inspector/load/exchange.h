@@ -40,6 +40,23 @@ struct es_loads_message {
 _Static_assert(sizeof(struct es_loads_message) == sizeof(struct es_handover), "one size");
 _Static_assert(ES_WIRE_LOAD_SIZE <= ES_LOADS_PAYLOAD_SIZE, "room for what a node says of itself");
 
+/*
+ * Without a bus, the same datagrams say who serves what (inspector/policy/targets.h): a message of this version, whose
+ * payload is a struct es_home_wire. A node that does not say that it understands them gets none.
+ */
+#define ES_HOMES_VERSION 4
+
+/* struct es_home_wire - in network byte order; @tag: the service's, es_target_sync_tag(); the rest is a
+ * struct es_target_word */
+struct es_home_wire {
+	__be64 target;
+	__be64 stamp;
+	__be64 nodes[2];
+	__be32 tag;
+	__be32 by;
+};
+_Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fills a payload");
+
 /**
  * struct es_load_exchange
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
@@ -47,6 +64,7 @@ _Static_assert(ES_WIRE_LOAD_SIZE <= ES_LOADS_PAYLOAD_SIZE, "room for what a node
  * NULL
  * @answered_ns: when each node was last told that it is behind
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
+ * @home: gets other nodes' words about sets, with @ctx; may be NULL
  * @refused: datagrams that were no authentic, fresh message of another node
  */
 struct es_load_exchange {
@@ -61,6 +79,7 @@ struct es_load_exchange {
 	int (*other)(void *ctx, const void *data, size_t len);
 	void (*answered)(void *ctx, unsigned int node, __u64 behind);
 	void (*outrun)(void *ctx, unsigned int node, __u64 number);
+	void (*home)(void *ctx, unsigned int node, const struct es_home_wire *word);
 	void *ctx;
 };
 
@@ -71,6 +90,11 @@ void es_load_exchange_close(struct es_load_exchange *exchange);
 /* es_load_exchange_send() - to all other nodes; what cannot be sent is lost */
 void es_load_exchange_send(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			   const struct es_keys *keys, const struct es_wire_load *load);
+
+/* es_load_exchange_tell() - a word about a set, to all that @understand it (by node); lost as loads are */
+void es_load_exchange_tell(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			   const struct es_keys *keys, const _Atomic unsigned char *understands,
+			   const struct es_home_wire *word);
 
 /**
  * es_load_exchange_receive() - take one message

@@ -23,6 +23,7 @@
  * @pending: own proposals under way
  * @order: position in the table's clock when it was put in; 0: not agreed (any more), and not in the list
  * @keep_sent: it was proposed to be put in again
+ * @stamp, @by: of the last word, struct es_target_word; @told_ns: when others were to be told last
  */
 struct es_entry {
 	struct es_entry *next;
@@ -37,6 +38,9 @@ struct es_entry {
 	__u64 order;
 	unsigned int pending;
 	unsigned char keep_sent;
+	unsigned char by;
+	__u64 stamp;
+	unsigned long long told_ns;
 };
 
 struct es_shard {
@@ -403,7 +407,8 @@ static void es_count_change(struct es_targets *t, enum es_target_op op)
 		[ES_TARGET_KEEP] = &t->count.kept,	 [ES_TARGET_DROP] = &t->count.removed,
 	};
 
-	++*counts[op];
+	if (counts[op])
+		++*counts[op];
 }
 
 static void es_deliver(struct es_targets *t, const struct es_target_change *c, int is_own,
@@ -417,7 +422,9 @@ static void es_deliver(struct es_targets *t, const struct es_target_change *c, i
 	if (!e)
 		goto out;
 	es_digest_add(t, e, -1);
-	if (c->op == ES_TARGET_KEEP) {
+	if (c->op == ES_TARGET_TELL) {
+		changed = 0;
+	} else if (c->op == ES_TARGET_KEEP) {
 		e->keep_sent = 0;
 		changed = e->order && es_is_old(t, e);
 	} else {
@@ -480,6 +487,89 @@ void es_targets_drop_node(struct es_targets *targets, unsigned int node, unsigne
 		}
 		es_shard_unlock(shard);
 	}
+}
+
+/* --- without a bus */
+
+#define ES_TELL_AGAIN_NS 1000000000ULL
+
+int es_targets_stamp(struct es_targets *targets, __u64 target, unsigned int by, __u64 wall_ns,
+		     struct es_target_word *ret_word)
+{
+	struct es_shard *shard = es_shard_lock(targets, target);
+	struct es_entry *e = *es_entry_slot(targets, shard, target);
+	int found = e && e->order;
+
+	if (found) {
+		e->stamp = wall_ns > e->stamp ? wall_ns : e->stamp + 1;
+		e->by = (unsigned char)by;
+		*ret_word = (struct es_target_word){
+			.target = target, .stamp = e->stamp, .nodes = e->agreed, .by = by};
+	}
+	es_shard_unlock(shard);
+	return found;
+}
+
+int es_targets_word(struct es_targets *targets, __u64 target, struct es_target_word *ret_word)
+{
+	struct es_shard *shard = es_shard_lock(targets, target);
+	const struct es_entry *e = *es_entry_slot(targets, shard, target);
+	int found = e && e->order && e->stamp;
+
+	if (found)
+		*ret_word = (struct es_target_word){
+			.target = target, .stamp = e->stamp, .nodes = e->agreed, .by = e->by};
+	es_shard_unlock(shard);
+	return found;
+}
+
+int es_targets_hear(struct es_targets *targets, const struct es_target_word *word, unsigned long long now_ns)
+{
+	struct es_shard *shard;
+	struct es_entry *e;
+	int counts = 0;
+
+	if (!word->target || es_node_set_is_empty(word->nodes))
+		return 0;
+	shard = es_shard_lock(targets, word->target);
+	e = es_entry_get(targets, shard, word->target);
+	counts = e && (word->stamp > e->stamp || (word->stamp == e->stamp && word->by > e->by));
+	if (counts) {
+		e->stamp = word->stamp;
+		e->by = (unsigned char)word->by;
+		es_digest_add(targets, e, -1);
+		if (!es_node_set_equal(e->agreed, word->nodes)) {
+			e->agreed = word->nodes;
+			e->changed_ns = now_ns;
+			targets->count.told++;
+		}
+		if (!e->pending)
+			es_entry_view(e, e->agreed, now_ns);
+		if (!e->order)
+			es_entry_enter(targets, e);
+		es_digest_add(targets, e, 1);
+	}
+	if (e)
+		es_entry_settle(targets, shard, e);
+	es_shard_unlock(shard);
+	while (targets->entries > targets->max_entries)
+		es_evict(targets);
+	return counts;
+}
+
+void es_targets_tell(struct es_targets *targets, __u64 target, unsigned long long now_ns)
+{
+	const struct es_target_change tell = {.target = target, .op = ES_TARGET_TELL};
+	struct es_shard *shard = es_shard_lock(targets, target);
+	struct es_entry *e = *es_entry_slot(targets, shard, target);
+	enum es_queued queued = ES_QUEUED;
+
+	if (e && e->order && e->stamp && (!e->told_ns || now_ns - e->told_ns >= ES_TELL_AGAIN_NS)) {
+		e->told_ns = now_ns;
+		queued = es_queue_put(targets, &tell);
+	}
+	es_shard_unlock(shard);
+	es_queue_notify(targets, queued);
 }
 
 /* --- snapshots, and reports */

@@ -25,6 +25,7 @@ enum es_target_op {
 	ES_TARGET_MOVE,	      /* from -> node, if from is in the set */
 	ES_TARGET_KEEP,	      /* it is used: put it in again; made by the table itself */
 	ES_TARGET_DROP,	      /* es_targets_drop_node(); of no target in particular */
+	ES_TARGET_TELL,	      /* nothing changes: others are to be told of the set; without a bus only */
 	ES_TARGET_OP_COUNT,
 };
 
@@ -103,6 +104,34 @@ void es_targets_deliver(struct es_targets *targets, const struct es_target_chang
  * (ES_TARGET_DROP). */
 void es_targets_drop_node(struct es_targets *targets, unsigned int node, unsigned long long now_ns);
 
+/* --- without a bus: nodes tell each other of the sets that they change, and the last word counts */
+
+/**
+ * struct es_target_word - what a node says of a set
+ * @stamp: when it was changed, in a clock that runs ahead with what is heard; of two words the later one
+ * counts, of two with the same stamp that of the node with the higher number
+ */
+struct es_target_word {
+	__u64 target;
+	__u64 stamp;
+	struct es_node_set nodes;
+	unsigned int by;
+};
+
+/* es_targets_stamp() - this node, @by, has changed the set just now, and has the last word about it. Returns 1,
+ * or 0 if there is no set. */
+int es_targets_stamp(struct es_targets *targets, __u64 target, unsigned int by, __u64 wall_ns,
+		     struct es_target_word *ret_word);
+
+/* es_targets_word() - the last word about a set. Returns 1, or 0 if there is none. */
+int es_targets_word(struct es_targets *targets, __u64 target, struct es_target_word *ret_word);
+
+/* es_targets_hear() - another node's word. Returns 1 if it counts, 0 if a later one is known. */
+int es_targets_hear(struct es_targets *targets, const struct es_target_word *word, unsigned long long now_ns);
+
+/* es_targets_tell() - any thread: have the others told of the set, at most once a second */
+void es_targets_tell(struct es_targets *targets, __u64 target, unsigned long long now_ns);
+
 /* --- snapshots, and reports */
 
 /* struct es_target_entry - one target, agreed; @hits: look-ups on this node; @order: the table's clock when
@@ -146,6 +175,7 @@ struct es_targets_counts {
 	__u64 evicted;
 	__u64 overtaken; /* own proposals that another inspector's had made moot */
 	__u64 refused;	 /* proposals that found no room */
+	__u64 told;	 /* sets that another node's word has changed, without a bus */
 };
 void es_targets_count(struct es_targets *targets, struct es_targets_counts *ret_counts);
 

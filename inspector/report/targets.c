@@ -66,6 +66,8 @@ static void add_table(struct json_object *result, const struct es_report_table *
 	es_json_number(table, "evicted", c.evicted);
 	es_json_number(table, "overtaken", c.overtaken);
 	es_json_number(table, "refused", c.refused);
+	es_json_number(table, "told", c.told);
+	es_json_number(table, "homes_changed", c.added + c.removed + c.moved + c.told);
 	es_json_number(table, "snapshots", t->sync.snapshots);
 	es_json_number(table, "differences", t->sync.differences);
 	json_object_object_add(result, "table", table);

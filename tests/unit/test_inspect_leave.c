@@ -228,12 +228,86 @@ static void test_others_do_not_wait(void **state)
 	assert_int_equal(COUNT(gather_timeout), 1);
 }
 
+/* --- back at once */
+
+static struct es_targets *table;
+
+/* The home of what is asked for is another node, as far as is known here; with static membership. */
+static void know_home(void)
+{
+	__u64 target = es_target_hash("/", 1);
+
+	assert_int_equal(es_targets_new(64, &table), 0);
+	es_targets_propose(table, target, ES_TARGET_ASSIGN, OTHER, 0, NOW_NS);
+	cluster->targets[0] = table;
+	conf->services[0].inspect = ES_INSPECT_EVERY;
+	strcpy(conf->services[0].policy, "lard");
+	es_router_fini(&in.router);
+	assert_int_equal(es_router_init(&in.router, cluster, &health, NULL), 0);
+}
+
+/* The @nth request of the connection, which has moved @moves times. Returns where it goes. */
+static enum es_handover_kind ask(unsigned int nth, unsigned int moves)
+{
+	uint8_t bytes[1500];
+	struct es_record record = segment(number, 0, REQUEST, bytes);
+	__be32 seq = htonl(ISN + 1 + nth * (uint32_t)strlen(REQUEST)), ack = htonl(COOKIE + 1 + nth * 1000);
+	struct message m;
+	int node;
+
+	memcpy(bytes + 24, &seq, sizeof(seq));
+	memcpy(bytes + 28, &ack, sizeof(ack));
+	record.flow = ES_FLOW_HERE;
+	record.moves = (__u16)moves;
+	es_inspect_record(&in, &record, bytes);
+	es_handover_flush(in.sender);
+	node = sent_to(&m);
+	assert_int_equal(node, SELF);
+	if (m.h.kind != ES_HANDOVER_END)
+		return m.h.kind;
+	record.kind = ES_RECORD_ENDING;
+	es_inspect_record(&in, &record, bytes);
+	record.kind = ES_RECORD_ENDED;
+	es_inspect_record(&in, &record, bytes);
+	es_handover_flush(in.sender);
+	for (int i = 0; i < 2; i++) /* GONE, and the request */
+		while (recv(receiver[i ? OTHER : SELF], &m, sizeof(m), 0) > 0)
+			node = i ? OTHER : SELF;
+	assert_int_equal(node, OTHER);
+	return m.h.kind;
+}
+
+/* The other node does not agree, and sends it back at once: it stays, for a second. */
+static void test_back_at_once(void **state)
+{
+	(void)state;
+	number = flow_find(number + 1, 1);
+	know_home();
+	assert_int_equal(ask(0, 0), ES_HANDOVER_REQUEST);
+	assert_int_equal(in.count[ES_WORKER_moved_locality], 1);
+	in.now_ns += 10000000;
+	assert_int_equal(ask(2, 2), ES_HANDOVER_STAY);
+	in.now_ns += 900000000;
+	assert_int_equal(ask(3, 2), ES_HANDOVER_STAY);
+	assert_int_equal(in.count[ES_WORKER_came_back], 2);
+	in.now_ns += 200000000;
+	assert_int_equal(ask(4, 2), ES_HANDOVER_REQUEST);
+	assert_int_equal(in.count[ES_WORKER_moved], 2);
+	assert_int_equal(in.count[ES_WORKER_moved_locality], 2);
+	/* One that has been elsewhere meanwhile is none that came straight back. */
+	in.now_ns += 10000000;
+	assert_int_equal(ask(7, 5), ES_HANDOVER_REQUEST);
+	assert_int_equal(in.count[ES_WORKER_came_back], 2);
+	cluster->targets[0] = NULL;
+	es_targets_free(&table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_hears_late),	     TEST(test_finds_it_late),	    TEST(test_too_late),
 		TEST(test_asks_again),	     TEST(test_others_do_not_wait), TEST(test_is_still_there),
-		TEST(test_is_not_forgotten), TEST(test_is_on_its_way),
+		TEST(test_is_not_forgotten), TEST(test_is_on_its_way),	    TEST(test_back_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

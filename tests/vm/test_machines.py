@@ -70,7 +70,7 @@ def served(lab):
 
 def test_cluster(kernel):
     """Three machines with 6.12 and a namespace of this kernel are one server; connections move between all of them."""
-    with Lab(nodes=4, policy="uri-hash", settings={"service.inspect": "every"}, autostart=[]) as lab:
+    with Lab(nodes=4, policy="uri-hash", settings={"service.inspect": "every", "service.load_bound": 0}, autostart=[]) as lab:
         machines = [node for node in lab.net.nodes if node != "n4"]
         with cluster.nodes(lab, {node: kernel("6.12") for node in machines}) as vms:
             lab.start("n4", "nginx")
