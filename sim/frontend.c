@@ -218,9 +218,9 @@ int es_frontend_route(struct es_frontend *frontend, unsigned int inspector, cons
 	*ret_why = current >= 0 ? es_stay_why(&request, &view, request.why) : ES_MOVE_LOCALITY;
 	if (frontend->inspector_count == 1)
 		return node;
-	if (current < 0 || node == current) {
+	if (current < 0) {
 		es_load_sent(&self->load[node], request.cost, now_ns, &self->node[node]);
-	} else {
+	} else if (node != current) { /* else it takes the place of the one before */
 		es_load_moved(&self->load[current], -1, request.cost, &self->node[current]);
 		es_load_moved(&self->load[node], 1, request.cost, &self->node[node]);
 	}

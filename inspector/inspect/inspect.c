@@ -157,6 +157,17 @@ void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, 
 	es_route_sent(&in->router, target, order->cost, in->now_ns);
 }
 
+/*
+ * It takes the place of the one before on its connection, which the node's own count has: were it counted on top of that, a
+ * node would seem to have more requests in hand than it has connections.
+ */
+void es_inspect_note_stayed(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+			    const struct es_handover_order *order)
+{
+	es_inspect_count(in, ES_WORKER_stayed);
+	es_inspect_remember(in, flow_hash, cookie, first_seq, in->cluster->self, order);
+}
+
 void es_inspect_note_moved(struct es_inspector *in, const struct es_gather *g)
 {
 	static const enum es_worker_counter counters[ES_MOVE_WHY_COUNT] = {

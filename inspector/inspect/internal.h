@@ -100,6 +100,8 @@ void es_inspect_send(struct es_inspector *in, const struct es_handover_order *or
 void es_inspect_send_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target);
 
 /* A request went to @target as @order says: remember it, for retransmissions and for the load there. */
+void es_inspect_note_stayed(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
+			    const struct es_handover_order *order);
 void es_inspect_left_for_content(struct es_inspector *in, const struct es_gather *g);
 void es_inspect_note_moved(struct es_inspector *in, const struct es_gather *g);
 void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,

@@ -123,8 +123,7 @@ void es_inspect_send_gathered(struct es_inspector *in, const struct es_gather *g
 static void es_stay_gathered(struct es_inspector *in, struct es_gather *g)
 {
 	g->order.kind = ES_HANDOVER_STAY;
-	es_inspect_count(in, ES_WORKER_stayed);
-	es_inspect_note(in, g->flow_hash, g->cookie, g->first_seq, in->cluster->self, &g->order);
+	es_inspect_note_stayed(in, g->flow_hash, g->cookie, g->first_seq, &g->order);
 	es_inspect_tally(in, &g->order, in->cluster->self, ES_TALLY_stay, in->began_ns);
 	es_inspect_send_gathered(in, g, in->cluster->self);
 	es_gather_remove(in->gathers, g);
@@ -190,8 +189,7 @@ void es_inspect_move(struct es_inspector *in, const struct es_record *record,
 		return;
 	}
 	message.kind = ES_HANDOVER_STAY;
-	es_inspect_count(in, ES_WORKER_stayed);
-	es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, node, &message);
+	es_inspect_note_stayed(in, record->flow_hash, cookie, packet->seg.seq, &message);
 	es_inspect_tally(in, &message, node, ES_TALLY_stay, in->began_ns);
 	es_inspect_send(in, &message, packet, record->gso_size, node);
 }

@@ -9,7 +9,7 @@
  *
  * Loads are late, and all inspectors see the same ones. Were they compared as they are at this moment, every
  * fluctuation would move connections, and all nodes would send them to the same one. So for a connection that
- * is open, loads are those that have lasted (ten times settle_ms, load.h); what would be gained must be a tenth of what
+ * is open, loads are those that have lasted (ten times settle_ms, load.h); what would be gained must be a fifth of what
  * the connection's node has beyond what the move costs; and only a node with more than the mean gives any
  * away: two that have too much do not fill the third one twice. Each move counts at once at both its ends, so
  * they stop when enough have moved. With settle_ms = 0, which is for those who see the nodes as they are,
@@ -17,8 +17,9 @@
  */
 #include "inspector/policy/policy.h"
 
-/* A tenth: so much of what the connection's node has must a move gain beyond its cost. */
-#define ES_STAY_SLACK 0.1
+/* So much of what the connection's node has must a move gain beyond its cost: of nodes that differ by less, none has
+ * a quarter more than the mean. */
+#define ES_STAY_SLACK 0.2
 
 /* A disk that was busy for a smaller share of the time has time for what the node lacks in memory. */
 #define ES_STAY_DISK_IDLE 0.1

@@ -112,11 +112,11 @@ static void test_load_must_last(void **state)
 	LASTING(&w, 40, 10, 10);
 	assert_int_equal(get(&w, "/a", 0), 1 + (int)(es_target_hash("/a", 2) % 3 == 2));
 	assert_int_equal(why_of(&w, "/a", 0), ES_MOVE_LOAD);
-	/* A tenth of what there is besides its cost: 23 - 20 = 3 < 1 + 2.3. */
-	LASTING(&w, 23, 20, 20);
+	/* A fifth of what there is besides its cost: 25 - 20 = 5 < 1 + 5. */
+	LASTING(&w, 25, 20, 20);
 	assert_int_equal(get(&w, "/a", 0), 0);
-	assert_true(world_explained(&w, "would be 3.0 cheaper, a move costs 3.3: it stays"));
-	LASTING(&w, 23.4, 20, 20);
+	assert_true(world_explained(&w, "would be 5.0 cheaper, a move costs 6.0: it stays"));
+	LASTING(&w, 26.5, 20, 20);
 	assert_int_not_equal(get(&w, "/a", 0), 0);
 	/* Two with too much do not fill the third one twice: only what has more than the mean gives. */
 	LASTING(&w, 20, 40, 0);
@@ -377,9 +377,9 @@ static void played_ask(struct played *p, struct client *c, unsigned long long *l
 		in->w.node[k].disk = 1;
 	node = in->w.policy->route(in->w.state, &request, &in->w.view);
 	assert_in_range(node, 0, NODES - 1);
-	if (c->node < 0 || node == c->node) {
+	if (c->node < 0) {
 		es_load_sent(&in->load[node], 1, p->now_ns, &in->w.node[node]);
-	} else {
+	} else if (node != c->node) {
 		es_load_moved(&in->load[self], -1, 1, &in->w.node[self]);
 		es_load_moved(&in->load[node], 1, 1, &in->w.node[node]);
 		p->moves++;
@@ -431,6 +431,29 @@ static void test_played(void **state)
 			assert_true(on[i] < 66);
 		played_fini(&p);
 	}
+}
+
+/* Where not all nodes are heard, first requests go by what was sent from here, and open connections stay. */
+static void test_alone(void **state)
+{
+	struct es_load_report only_time = {.mean_us = 100000, .at_ns = SECOND};
+	struct es_node_view node;
+	struct es_load load;
+
+	(void)state;
+	assert_int_equal(es_load_init(&load), 0);
+	es_load_settle(&load, 100);
+	for (int i = 0; i < 400; i++) {
+		for (int k = 0; k < 5; k++)
+			es_load_sent(&load, 1, only_time.at_ns, &node);
+		only_time.at_ns += SECOND / 40;
+		es_load_report(&load, &only_time);
+	}
+	es_load_estimate(&load, only_time.at_ns, &node);
+	/* 200 in a second, each for 0.1 s. */
+	assert_in_range((int)node.active_lasting, 16, 24);
+	assert_float_equal(node.active_settled, 0, 1e-6);
+	es_load_fini(&load);
 }
 
 /* A request that moves counts once: at its new node, from that moment on, until both have spoken. */
@@ -487,6 +510,7 @@ int main(void)
 		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_played),
 		cmocka_unit_test(test_counted_once),
+		cmocka_unit_test(test_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
