@@ -106,9 +106,14 @@ int es_stay_pick(const struct es_request_view *request, const struct es_cluster_
 		}
 		gain = es_stay_value(request, view, stay, (unsigned int)current, 0) -
 		       es_stay_value(request, view, stay, (unsigned int)best, 0);
-		es_explain(view,
-			   "the connection is at #%d: #%d would be %.1f cheaper, a move costs %.1f: it stays",
-			   current, best, gain, stay->cost + slack);
+		if (gain <= 0)
+			es_explain(view, "the connection is at #%d: #%d would be no cheaper: it stays",
+				   current, best);
+		else
+			es_explain(view,
+				   "the connection is at #%d: #%d would be %.1f cheaper, a move costs %.1f: "
+				   "it stays",
+				   current, best, gain, stay->cost + slack);
 		return current;
 	}
 	if (best == current)
