@@ -30,6 +30,7 @@ enum es_cli_option {
 	ES_CLI_OPT_STAGE = 0x100,
 	ES_CLI_OPT_PINNED,
 	ES_CLI_OPT_WAIT,
+	ES_CLI_OPT_UNTIL_RESTART,
 	ES_CLI_OPT_CONFIG,
 	ES_CLI_OPT_STRICT,
 	ES_CLI_OPT_VERBOSE,
@@ -55,6 +56,7 @@ struct es_cli {
 	int points;
 	int rotate;
 	int stage;
+	int until_restart;
 	const char *wait; /* "" without a limit, NULL: do not wait */
 	int strict;
 	int verbose;

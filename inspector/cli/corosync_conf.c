@@ -51,6 +51,22 @@ static const char logging[] = "}\n"
 			      "\ttimestamp: on\n"
 			      "}\n";
 
+/*
+ * Without ids in the configuration, the place in it is the id, which corosync must never see change. A cluster
+ * that was set up so goes on with these very numbers.
+ */
+static void ids_warn(const struct es_conf *conf)
+{
+	fputs("earshot: warning: the nodes have no id in their sections, so they are numbered by their "
+	      "places: when "
+	      "one is deleted or moved, others would be renumbered, and corosync must not see that; write "
+	      "into the "
+	      "configuration, on all nodes:\n",
+	      stderr);
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		fprintf(stderr, "  node %s { id = %u … }\n", conf->nodes[i].name, i + 1);
+}
+
 static int run(const struct es_cli *cli)
 {
 	const char *path = cli->arg_count ? cli->args[0] : "/etc/earshot/earshot.conf";
@@ -60,9 +76,12 @@ static int run(const struct es_cli *cli)
 
 	if (es_conf_load(path, &conf, &err))
 		return es_cli_fail("%s", err.text);
+	if (!conf->nodes[0].id)
+		ids_warn(conf);
 	printf(totem, conf->path, conf->cluster.name);
 	for (unsigned int i = 0; i < conf->node_count; i++)
-		printf(node, i + 1, conf->nodes[i].name, es_conf_addr_text(&conf->nodes[i].address, text));
+		printf(node, conf->nodes[i].id ? conf->nodes[i].id : i + 1, conf->nodes[i].name,
+		       es_conf_addr_text(&conf->nodes[i].address, text));
 	fputs(quorum, stdout);
 	if (conf->node_count == 2)
 		fputs(quorum_of_two, stdout);

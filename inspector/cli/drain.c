@@ -30,6 +30,8 @@ static int command_send(const struct es_cli *cli, const char *name, long long we
 
 	if (node)
 		json_object_object_add(request, "node", json_object_new_string(node));
+	if (cli->until_restart)
+		json_object_object_add(request, "until_restart", json_object_new_boolean(1));
 	if (weight >= 0)
 		json_object_object_add(request, "weight", json_object_new_int64(weight));
 	r = es_cli_request(cli, request, &result);
@@ -156,6 +158,8 @@ static int weight_run(const struct es_cli *cli)
 }
 
 static const struct argp_option drain_options[] = {
+	{"until-restart", ES_CLI_OPT_UNTIL_RESTART, NULL, 0,
+	 "of this node: the next start of its daemon ends it", 0},
 	{"wait", ES_CLI_OPT_WAIT, "SECONDS", OPTION_ARG_OPTIONAL,
 	 "return when the node has no connection left; fail after so many seconds", 0},
 	{0},

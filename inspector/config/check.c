@@ -43,6 +43,45 @@ int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id s
 	return index >= 0 && lines->key[index] ? lines->key[index] : lines->open;
 }
 
+static unsigned int es_ids_next(const struct es_conf *conf)
+{
+	unsigned int next = 1;
+
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		if (conf->nodes[i].id >= next)
+			next = conf->nodes[i].id + 1;
+	return next;
+}
+
+/* Of all nodes or of none, each its own: one that were numbered by its place could get another's. */
+static int es_check_ids(struct es_conf_parse *p)
+{
+	const struct es_conf *conf = p->conf;
+	unsigned int written = 0;
+
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		written += conf->nodes[i].id != 0;
+	for (unsigned int i = 0; written && i < conf->node_count; i++) {
+		const struct es_conf_node *node = &conf->nodes[i];
+		int line = es_conf_line_of(&p->nodes[i], ES_CONF_NODE, "id");
+
+		if (!node->id)
+			return es_conf_fail(
+				p, line,
+				"node %s: id is missing, which other nodes have: expected one of its "
+				"own; the next one is %u",
+				node->name, es_ids_next(conf));
+		for (unsigned int k = 0; k < i; k++)
+			if (node->id == conf->nodes[k].id)
+				return es_conf_fail(
+					p, line,
+					"node %s: id = %u: also of node %s: expected one of its own; the "
+					"next one is %u",
+					node->name, node->id, conf->nodes[k].name, es_ids_next(conf));
+	}
+	return 0;
+}
+
 static int es_check_nodes(struct es_conf_parse *p)
 {
 	const struct es_conf *conf = p->conf;
@@ -71,6 +110,8 @@ static int es_check_nodes(struct es_conf_parse *p)
 					"address on the private network",
 					node->name, text, conf->services[k].name);
 	}
+	if (es_check_ids(p))
+		return -EINVAL;
 	if (!weights)
 		return es_conf_fail(p, es_conf_line_of(&p->nodes[0], ES_CONF_NODE, "weight"),
 				    "node %s: weight = 0: as of all nodes: expected at least one above 0",

@@ -80,13 +80,14 @@ struct es_conf_inspector {
 	char program_group[ES_CONF_NAME_SIZE]; /* may hand connections over; "": only root */
 };
 
-/* @address: on the private network */
+/* @address: on the private network; @id: corosync's, 0: not written, of no node then */
 struct es_conf_node {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_addr address;
 	unsigned int weight;
 	char interface[ES_CONF_IFNAME_SIZE];
 	char cluster_interface[ES_CONF_IFNAME_SIZE];
+	unsigned int id;
 };
 
 /**

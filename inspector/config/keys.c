@@ -171,6 +171,7 @@ static const struct es_conf_key node_keys[] = {
 	NUMBER(node, weight, "100", 0, ES_CONF_WEIGHT_MAX, NULL, NULL),
 	VALUE(node, interface, OPTIONAL, IFNAME),
 	VALUE(node, cluster_interface, OPTIONAL, IFNAME),
+	NUMBER(node, id, "0", 0, 2147483647, "corosync's nodeid, which earshot corosync-conf prints", NULL),
 	{.name = NULL},
 };
 

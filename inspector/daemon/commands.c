@@ -292,6 +292,22 @@ static int es_daemon_set_state(struct es_daemon *d, struct json_object *request,
 static int es_daemon_drain(void *ctx, struct json_object *request, struct json_object **ret_result,
 			   struct es_conf_error *err)
 {
+	struct json_object *until = NULL;
+	struct es_daemon *d = ctx;
+	int node;
+
+	if (json_object_object_get_ex(request, "until_restart", &until) && json_object_get_boolean(until)) {
+		node = es_daemon_named_node(d, request, err);
+		if (node < 0)
+			return -ENOENT;
+		if ((unsigned int)node != d->cluster->self) {
+			es_conf_error_set(err, "until_restart: expected of the node that is asked, %s",
+					  d->conf->nodes[d->cluster->self].name);
+			return -EINVAL;
+		}
+		if (d->membership)
+			es_membership_drain_until_restart(d->membership);
+	}
 	return es_daemon_set_state(ctx, request, ES_NODE_DRAINING, ret_result, err);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
+#include "inspector/daemon/drained.h"
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/plugins.h"
 #include "inspector/base/log.h"
@@ -201,6 +202,20 @@ static int es_daemon_file_beside(const struct es_daemon *d, const char *suffix, 
 		       : -ENAMETOOLONG;
 }
 
+/*
+ * Where it lasts: below /var/lib/earshot, over the machine's restart, too; a daemon that was given a control
+ * socket of its own, beside one of the same name perhaps, has it there.
+ */
+static int es_drained_path(const struct es_daemon *d, char *ret_path, size_t size)
+{
+	if (d->options.control_path)
+		return es_daemon_file_beside(d, ".drained", ret_path, size);
+	return (size_t)snprintf(ret_path, size, ES_STATE_DIRECTORY "/%s.drained",
+				d->conf->nodes[d->cluster->self].name) < size
+		       ? 0
+		       : -ENAMETOOLONG;
+}
+
 static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err)
 {
 	int rc = 0;
@@ -212,6 +227,8 @@ static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err
 				     sizeof(d->control_path));
 	if (!rc)
 		rc = es_daemon_file_beside(d, ".sysctl", d->sysctl_path, sizeof(d->sysctl_path));
+	if (!rc)
+		rc = es_drained_path(d, d->drained_path, sizeof(d->drained_path));
 	if (!rc)
 		rc = es_control_new(d->loop, d->control_path, &d->control, err);
 	if (!rc)

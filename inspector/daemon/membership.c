@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "inspector/daemon/drained.h"
 #include "inspector/daemon/membership_internal.h"
 #include "inspector/base/log.h"
 #include "inspector/report/report.h"
@@ -126,12 +127,34 @@ static void on_target_given(void *ctx, unsigned int node)
 const struct es_target_sync_ops es_membership_sync_ops = {
 	.send = on_target_send, .given = on_target_given, .tell = es_daemon_home_tell};
 
+/* Drained is who was drained by somebody, until somebody ends it: what becomes of the server says nothing of that. */
+static void on_changed(void *ctx)
+{
+	struct es_membership *m = ctx;
+	unsigned int state = m->group.node[m->daemon->cluster->self].state;
+	int is_drained = m->is_drained, rc;
+
+	es_ring_on_changed(m);
+	if (state == ES_NODE_UP)
+		is_drained = m->until_restart = 0;
+	else if (state == ES_NODE_DRAINING && !m->until_restart)
+		is_drained = 1;
+	if (is_drained == m->is_drained)
+		return;
+	m->is_drained = is_drained;
+	rc = es_drained_set(m->daemon->drained_path, is_drained);
+	if (rc)
+		es_log(ES_LOG_ERR, "%s: cannot be %s: %s; after a restart this node is %s",
+		       m->daemon->drained_path, is_drained ? "made" : "removed", strerror(-rc),
+		       is_drained ? "not drained any more" : "drained");
+}
+
 static const struct es_group_ops group_ops = {
 	.send = on_send,
 	.stop = es_ring_on_stop,
 	.serve = es_ring_on_serve,
 	.proofs = es_ring_on_proofs,
-	.changed = es_ring_on_changed,
+	.changed = on_changed,
 	.rejoin = on_rejoin,
 	.left = on_left,
 	.log = on_log,
@@ -391,6 +414,13 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 		      state->served_epoch, m->lease_ms, PATIENCE_MS);
 	es_group_start(&m->group, state->doubt_ns / 1000000, es_membership_now_ms());
 	describe(m);
+	if (es_drained_is(d->drained_path)) {
+		m->is_drained = 1;
+		m->group.node[d->cluster->self].state = ES_NODE_DRAINING;
+		es_log(ES_LOG_WARNING,
+		       "this node is drained, as before it started: earshot undrain gives it requests "
+		       "again");
+	}
 	m->is_silent = 1;
 	snprintf(m->why, sizeof(m->why), "starting");
 	/* A daemon before this one that left in order told the others what it has. */
@@ -492,6 +522,12 @@ int es_membership_set_weight(struct es_membership *m, unsigned int node, unsigne
 		return -ENOTCONN;
 	es_group_change(&m->group, node, ES_WIRE_CHANGE_WEIGHT, (uint16_t)weight);
 	return 0;
+}
+
+void es_membership_drain_until_restart(struct es_membership *m)
+{
+	if (m->group.node[m->daemon->cluster->self].state != ES_NODE_DRAINING)
+		m->until_restart = 1;
 }
 
 const struct es_group *es_membership_group(const struct es_membership *m)

@@ -45,6 +45,9 @@ const struct es_tenure *es_membership_tenure(const struct es_membership *members
 int es_membership_set_state(struct es_membership *membership, unsigned int node, enum es_node_state state);
 int es_membership_set_weight(struct es_membership *membership, unsigned int node, unsigned int weight);
 
+/* es_membership_drain_until_restart() - what drains this node next ends with the daemon; see drained.h */
+void es_membership_drain_until_restart(struct es_membership *membership);
+
 const struct es_group *es_membership_group(const struct es_membership *membership);
 
 /* es_membership_report() - as es_report_membership() wants it */

@@ -26,6 +26,7 @@
  * @has_lease: it was given, and nobody has noticed yet that it is over; @lapse: so many messages of this node
  * must come back that were sent after @lapse_ns, each after the one before had, since it ran out in
  * @lapse_epoch
+ * @is_drained: the file says so (drained.h); @until_restart: this node's draining is none that lasts
  * @counted_in: this node's state when its connections were counted; @counted: that count's number, as told
  */
 struct es_membership {
@@ -46,6 +47,8 @@ struct es_membership {
 	int is_silent;
 	int was_deaf;
 	int must_end;
+	int is_drained;
+	int until_restart;
 	int has_lease;
 	unsigned int lapse;
 	unsigned long long lapse_ns;

@@ -74,6 +74,9 @@ static int es_daemon_reload_check(const struct es_daemon *d, const struct es_con
 
 	if (!fixed && d->membership && conf->node_count != d->conf->node_count)
 		fixed = "the number of nodes";
+	for (unsigned int i = 0; !fixed && d->membership && i < conf->node_count; i++)
+		if (strcmp(conf->nodes[i].name, d->conf->nodes[i].name) != 0)
+			fixed = "the list of nodes";
 	if (fixed)
 		es_conf_error_set(err, "%s: %s cannot change while the daemon runs; restart it", conf->path,
 				  fixed);

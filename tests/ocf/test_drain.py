@@ -38,7 +38,7 @@ def stopped(agent, **settings):
 def test_node_is_left(drainable, name, lifetime, value):
     drainable.attribute(name, lifetime, value)
     stopped(drainable, timeout_s=90)
-    assert drainable.calls("drain") == ["drain --wait=60"]
+    assert drainable.calls("drain") == ["drain --until-restart --wait=60"]
     assert "drained in 0.4 s" in drainable.log()
 
 
@@ -62,7 +62,7 @@ def test_parameter(drainable):
     os.unlink(drainable.path("attributes/n1.standby.forever"))
     drainable.start()
     stopped(drainable, drain="always", timeout_s=90, drain_timeout=33)
-    assert drainable.calls("drain") == ["drain --wait=33"]
+    assert drainable.calls("drain") == ["drain --until-restart --wait=33"]
 
 
 @pytest.mark.parametrize("membership", [
@@ -88,7 +88,7 @@ def test_member(drainable):
 def test_fits_into_the_stop(drainable, timeout_s, drain_timeout, at_least, at_most):
     stopped(drainable, drain="always", timeout_s=timeout_s, drain_timeout=drain_timeout)
     call, = drainable.calls("drain")
-    assert at_least <= int(re.fullmatch(r"drain --wait=(\d+)", call)[1]) <= at_most
+    assert at_least <= int(re.fullmatch(r"drain --until-restart --wait=(\d+)", call)[1]) <= at_most
     assert ("is cut to" in drainable.log()) == (at_most < drain_timeout)
 
 

@@ -326,9 +326,24 @@ def test_corosync_configuration(tmp_path):
     assert made == sample and made["token"] == "1000"
     assert re.findall(r"ring0_addr: (\S+)", done.stdout) == [f"10.78.0.{i}" for i in (1, 2, 3)]
     two = tmp_path / "two.conf"
-    two.write_text(read("conf/earshot.conf.example").replace("node n3 { address = 10.78.0.3 }\n", ""))
+    two.write_text(read("conf/earshot.conf.example").replace("node n3 { address = 10.78.0.3 id = 3 }\n", ""))
     done = subprocess.run([os.path.join(BIN, "earshot"), "corosync-conf", two], capture_output=True, text=True, check=True)
     assert "quorum device" in done.stdout and "n3" not in done.stdout
+
+
+def test_corosync_ids(tmp_path):
+    """A node's id is what its section says; numbered by place, it may become another's, which is said."""
+    def ids(*sections):
+        path = tmp_path / "ids.conf"
+        path.write_text(read("conf/earshot.conf.example").split("\nnode n1 {")[0] + "\nservice web { address = 10.77.0.100 port = 80 }\n" +
+                        "".join(f"node {name} {{ address = 10.78.0.{name[1:]} {more} }}\n" for name, more in sections))
+        done = subprocess.run([os.path.join(BIN, "earshot"), "corosync-conf", path], capture_output=True, text=True, check=True)
+        return {name: int(number) for number, name in re.findall(r"nodeid: (\d+)\n\s*name: (\w+)", done.stdout)}, done.stderr
+
+    assert ids(("n1", "id = 1"), ("n3", "id = 3"), ("n4", "id = 9")) == ({"n1": 1, "n3": 3, "n4": 9}, "")
+    assert ids(("n4", "id = 9"), ("n1", "id = 1")) == ({"n4": 9, "n1": 1}, "")
+    found, said = ids(("n1", ""), ("n3", ""))
+    assert found == {"n1": 1, "n3": 2} and "warning" in said and "node n3 { id = 2" in said, said
 
 
 # The packages
