@@ -228,8 +228,10 @@ size_t es_wire_put_load(void *buf, size_t size, const struct es_wire_load *load)
 	put32(&out, load->load);
 	put32(&out, load->mean_us);
 	put16(&out, load->disk);
-	if (load->understands)
+	if (load->understands || load->trouble)
 		put(&out, &load->understands, 1);
+	if (load->trouble)
+		put(&out, &load->trouble, 1);
 	return put_done(&out);
 }
 
@@ -251,6 +253,7 @@ int es_wire_get_load(const void *data, size_t len, struct es_wire_load *ret)
 		load.mean_us = get32(&in);
 		load.disk = get16(&in);
 		load.understands = in.left > 0 ? get8(&in) : 0;
+		load.trouble = in.left > 0 ? get8(&in) : 0;
 	}
 	if (in.failed)
 		return -EBADMSG;

@@ -90,6 +90,7 @@ struct es_wire_change {
  * @active: requests in hand; @load: the sum of their costs; @mean_us: how long one takes, 0: not known;
  * @disk: share of time in which something waited for a disk, in 1/1000
  * @understands: ES_WIRE_UNDERSTANDS_*, what the sender's version does and others before it do not
+ * @trouble: an enum es_trouble, 0 also from a version that does not tell
  */
 struct es_wire_load {
 	uint64_t sent_ns;
@@ -104,11 +105,12 @@ struct es_wire_load {
 	uint32_t mean_us;
 	uint16_t disk;
 	uint8_t understands;
+	uint8_t trouble;
 };
 
 #define ES_WIRE_UNDERSTANDS_STRAYS 1  /* ES_HANDOVER_STRAYS */
 #define ES_WIRE_UNDERSTANDS_HOMES  2  /* ES_HOMES_VERSION (inspector/load/exchange.h) */
-#define ES_WIRE_LOAD_SIZE	   33 /* of the payload, at most */
+#define ES_WIRE_LOAD_SIZE	   34 /* of the payload, at most */
 
 /* struct es_wire_suspect - a member as the bus knows it */
 struct es_wire_suspect {

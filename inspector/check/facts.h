@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "inspector/config/config.h"
+#include "inspector/datapath/sock_diag.h"
 
 /**
  * struct es_facts_link - a network interface
@@ -37,17 +38,6 @@ struct es_facts_address {
 	struct es_addr address;
 };
 
-/* @backlog: how many connections may wait to be accepted; @waiting: how many do */
-struct es_facts_listener {
-	struct es_addr address; /* any: all zero */
-	unsigned int port;
-	unsigned int backlog;
-	unsigned int waiting;
-	int v6;
-	int v6only;
-	int mptcp;
-};
-
 /* @answers: how many different hardware addresses answered an ARP request, the first two in @mac */
 struct es_facts_arp {
 	int rc;
@@ -66,12 +56,15 @@ struct es_facts_echo {
  * struct es_facts_firewall - packet filter rules that see what comes in
  * @chains: base chains with rules, or with a policy that drops; @dropping: those whose policy drops
  * @name: the first of them, for people
+ * @nat, @nat_name: of those that translate addresses, with rules
  */
 struct es_facts_firewall {
 	int rc;
 	unsigned int chains;
 	unsigned int dropping;
 	char name[96];
+	unsigned int nat;
+	char nat_name[96];
 };
 
 /**
@@ -135,7 +128,7 @@ struct es_facts {
 	struct es_facts_address *addresses;
 	int listeners_rc;
 	size_t listener_count;
-	struct es_facts_listener *listeners;
+	struct es_sock_diag_listener *listeners;
 	struct es_facts_firewall firewall;
 	struct es_facts_arp self_arp;			       /* for this node's own address */
 	struct es_facts_arp service_arp[ES_CONF_SERVICES_MAX]; /* for the services' */

@@ -47,7 +47,16 @@ static void firewall_add(struct es_facts_firewall *firewall, int dropping, const
 		snprintf(firewall->name, sizeof(firewall->name), "%s %.32s %.32s", kind, table, chain);
 }
 
-/* Address translation and routing chains do not filter; forwarding and what leaves is not our business. */
+static void nat_add(struct es_facts_firewall *firewall, const char *kind, const char *table,
+		    const char *chain)
+{
+	firewall->nat++;
+	if (!firewall->nat_name[0])
+		snprintf(firewall->nat_name, sizeof(firewall->nat_name), "%s %.32s %.32s", kind, table,
+			 chain);
+}
+
+/* Forwarding and what leaves is not our business. */
 static int sees_input(int family, const void *hook, size_t len)
 {
 	unsigned int number = attribute_be32(hook, len, NFTA_HOOK_HOOKNUM, ~0U);
@@ -71,8 +80,13 @@ static void on_chain(void *ctx, const void *data, size_t len)
 		return;
 	len -= NLMSG_ALIGN(sizeof(*m));
 	hook = es_netlink_attribute(attributes, len, NFTA_CHAIN_HOOK, &hook_len);
-	if (!hook || !sees_input(m->nfgen_family, hook, hook_len) ||
-	    strcmp(attribute_text(attributes, len, NFTA_CHAIN_TYPE), "filter") != 0)
+	if (!hook || !sees_input(m->nfgen_family, hook, hook_len))
+		return;
+	if (!strcmp(attribute_text(attributes, len, NFTA_CHAIN_TYPE), "nat") &&
+	    attribute_be32(attributes, len, NFTA_CHAIN_USE, 0))
+		nat_add(ctx, "nft", attribute_text(attributes, len, NFTA_CHAIN_TABLE),
+			attribute_text(attributes, len, NFTA_CHAIN_NAME));
+	if (strcmp(attribute_text(attributes, len, NFTA_CHAIN_TYPE), "filter") != 0)
 		return;
 	drops = attribute_be32(attributes, len, NFTA_CHAIN_POLICY, NF_ACCEPT) == NF_DROP;
 	if (drops || attribute_be32(attributes, len, NFTA_CHAIN_USE, 0))
@@ -102,8 +116,12 @@ static void read_legacy_table(int fd, const char *name, struct es_facts_firewall
 		return;
 	hooks = (unsigned int)__builtin_popcount(info.valid_hooks);
 	if (info.valid_hooks & (1u << NF_INET_LOCAL_IN | 1u << NF_INET_PRE_ROUTING) &&
-	    info.num_entries > hooks + 1)
-		firewall_add(firewall, 0, "iptables-legacy", name, "");
+	    info.num_entries > hooks + 1) {
+		if (!strcmp(name, "nat"))
+			nat_add(firewall, "iptables-legacy", name, "");
+		else
+			firewall_add(firewall, 0, "iptables-legacy", name, "");
+	}
 }
 
 static int read_legacy(struct es_facts *facts)
@@ -118,7 +136,7 @@ static int read_legacy(struct es_facts *facts)
 	if (fd < 0)
 		rc = -errno;
 	for (rest = text; !rc && (name = strsep(&rest, "\n"));)
-		if (*name && strcmp(name, "nat") != 0)
+		if (*name)
 			read_legacy_table(fd, name, &facts->firewall);
 	if (fd >= 0)
 		close(fd);

@@ -255,8 +255,16 @@ static void check_firewall(struct es_check *check)
 						 dp->cluster_interface),
 				 "%u packet filter chain%s for what comes in, %s first, %u with policy drop",
 				 f->chains, f->chains == 1 ? "" : "s", f->name, f->dropping);
-	else
+	else if (!f->nat)
 		es_check_ok(check, "no packet filter rules for what comes in");
+	if (!f->rc && f->nat)
+		es_check_warning(check,
+				 "let the server listen on the service's own address and port, and no rule "
+				 "translate what is for these (a container: its port on the host, not "
+				 "published by NAT)",
+				 "%u nat chain%s for what comes in, %s first: a request that is redirected "
+				 "reaches no connection that is made here",
+				 f->nat, f->nat == 1 ? "" : "s", f->nat_name);
 }
 
 static const struct es_check_item items[] = {

@@ -35,11 +35,6 @@ static void check_key(struct es_check *check)
 			       "%s", err.text);
 }
 
-static int is_any(const struct es_addr *a)
-{
-	return !a->w[0] && !a->w[1] && !a->w[2] && !a->w[3];
-}
-
 /* Where something must listen: a service's own address and port, and where a program's connections go. */
 struct place {
 	const char *service;
@@ -65,26 +60,18 @@ static int place_next(const struct es_conf *conf, unsigned int *at, struct place
 	return 0;
 }
 
-/* Would the kernel give this socket a connection to the place? */
-static int takes(const struct es_facts_listener *l, const struct place *place)
-{
-	if (l->port != place->port || (l->v6 && l->v6only))
-		return 0;
-	return is_any(&l->address) || es_addr_equal(&l->address, place->address);
-}
-
-typedef int (*listener_test)(const struct es_facts_listener *l);
+typedef int (*listener_test)(const struct es_sock_diag_listener *l);
 
 /* The first socket that listens there and that @test, if any, is true of. */
-static const struct es_facts_listener *listener_find(const struct es_check *check, const struct place *place,
-						     listener_test test)
+static const struct es_sock_diag_listener *listener_find(const struct es_check *check,
+							 const struct place *place, listener_test test)
 {
 	size_t i;
 
 	for (i = 0; i < check->facts->listener_count; i++) {
-		const struct es_facts_listener *l = &check->facts->listeners[i];
+		const struct es_sock_diag_listener *l = &check->facts->listeners[i];
 
-		if (takes(l, place) && (!test || test(l)))
+		if (es_sock_diag_takes(l, place->address, place->port) && (!test || test(l)))
 			return l;
 	}
 	return NULL;
@@ -121,9 +108,9 @@ static void check_listen(struct es_check *check)
 		es_check_ok(check, "a server listens for each service");
 }
 
-static int is_mptcp(const struct es_facts_listener *l)
+static int is_mptcp(const struct es_sock_diag_listener *l)
 {
-	return l->mptcp;
+	return l->is_mptcp;
 }
 
 static void check_mptcp(struct es_check *check)
@@ -148,7 +135,7 @@ static void check_mptcp(struct es_check *check)
 		es_check_ok(check, "no server listens with MPTCP");
 }
 
-static int is_cramped(const struct es_facts_listener *l)
+static int is_cramped(const struct es_sock_diag_listener *l)
 {
 	return l->backlog < BACKLOG_LEAST || l->waiting > l->backlog;
 }
@@ -156,7 +143,7 @@ static int is_cramped(const struct es_facts_listener *l)
 static void check_backlog(struct es_check *check)
 {
 	const struct es_conf *conf = check->conf;
-	const struct es_facts_listener *l;
+	const struct es_sock_diag_listener *l;
 	unsigned int at = 0, wrong = 0;
 	struct place place;
 

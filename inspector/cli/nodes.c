@@ -57,6 +57,19 @@ static void print_membership(struct es_table *table, struct json_object *node)
 	es_table_cell(table, "%s%s", *refused ? "refused: " : "", *refused ? refused : reason);
 }
 
+/* Why some of them do not serve, or not everything. */
+static void print_troubles(struct json_object *nodes)
+{
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+		struct json_object *trouble = NULL;
+
+		if (json_object_object_get_ex(node, "trouble", &trouble) &&
+		    json_object_get_string_len(trouble) > 0)
+			printf("%s: %s\n", es_json_string(node, "name"), json_object_get_string(trouble));
+	}
+}
+
 void es_cli_print_nodes(struct json_object *status)
 {
 	static const char *const headings[] = {"NODE",	 "ADDRESS", ">WEIGHT", "STATE", ">SHARE",
@@ -87,6 +100,7 @@ void es_cli_print_nodes(struct json_object *status)
 	}
 	es_table_print(table, stdout);
 	es_table_free(&table);
+	print_troubles(nodes);
 }
 
 static int run(const struct es_cli *cli)

@@ -71,7 +71,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 	struct es_report_service services[ES_CONF_SERVICES_MAX];
 	struct es_report_membership membership = {.self = d->cluster->self};
 	unsigned int weights[ES_NODES_MAX];
-	const char *states[ES_NODES_MAX];
+	const char *states[ES_NODES_MAX], *troubles[ES_NODES_MAX];
 	double shares[ES_NODES_MAX] = {};
 	struct es_report_status status = {
 		.conf = d->cluster->conf,
@@ -81,6 +81,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		.uptime_s = (double)(es_clock_now_ns() - d->started_ns) / 1e9,
 		.epoch = d->cluster->epoch,
 		.node_states = states,
+		.troubles = troubles,
 		.weights = weights,
 		.ring_shares = shares,
 		.clocks = &d->load.clocks,
@@ -104,6 +105,7 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		    es_membership_group(d->membership)->node[i].reason != ES_GROUP_LEFT)
 			state = ES_NODE_ABSENT;
 		states[i] = es_report_node_state(state);
+		troubles[i] = es_daemon_serving_text(d, i);
 		weights[i] = d->membership ? es_membership_group(d->membership)->node[i].weight
 					   : d->conf->nodes[i].weight;
 		status.members += es_daemon_virtual_nodes(d, i) > 0;

@@ -142,20 +142,6 @@ static int es_daemon_first_content(struct es_daemon *d, struct es_conf_error *er
 	return rc;
 }
 
-/* Missing service addresses are no reason to stay down, but nobody would find this one by himself. */
-void es_daemon_warn_addresses(const struct es_conf *conf)
-{
-	char text[64];
-
-	for (unsigned int i = 0; i < conf->service_count; i++)
-		if (!es_network_has_address(&conf->services[i].address))
-			es_log(ES_LOG_WARNING,
-			       "service %s: %s is no address of this node: its requests are lost here; do: "
-			       "ip address add %s/32 dev lo",
-			       conf->services[i].name, es_conf_addr_text(&conf->services[i].address, text),
-			       text);
-}
-
 static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *err)
 {
 	d->orders = calloc((size_t)d->datapath_params.decision_sets * ES_DECISION_WAYS, sizeof(*d->orders));
@@ -368,6 +354,14 @@ static int es_daemon_prepare_network(struct es_daemon *d, struct es_conf_error *
 	return es_network_prepare(d->conf, d->sysctl_path, err);
 }
 
+/* Before anything is given to this node. */
+static int es_daemon_start_serving(struct es_daemon *d, struct es_conf_error *err)
+{
+	(void)err;
+	es_daemon_serving_start(d);
+	return 0;
+}
+
 static int es_daemon_start_keeper(struct es_daemon *d, struct es_conf_error *err)
 {
 	int rc = es_daemon_poison_start(d);
@@ -382,7 +376,6 @@ static int es_daemon_start_membership(struct es_daemon *d, struct es_conf_error 
 	struct es_state *state = es_datapath_state(d->datapath);
 
 	(void)err;
-	es_daemon_warn_addresses(d->conf);
 	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC)
 		return es_membership_new(d, &d->membership);
 	state->lease_ns = 0;
@@ -400,13 +393,13 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	/* The control socket refuses to start beside another daemon of this node, so it comes before all that
 	 * would harm that. */
 	static int (*const step[])(struct es_daemon *, struct es_conf_error *) = {
-		es_daemon_start_route,	   es_daemon_first_conf,     es_daemon_start_plugins,
-		es_daemon_first_targets,   es_daemon_first_content,  es_daemon_choose_datapath,
-		es_daemon_read_network,	   es_daemon_open_control,   es_daemon_be_alone,
-		es_daemon_prepare_network, es_daemon_start_datapath, es_daemon_start_keeper,
-		es_daemon_start_workers,   es_daemon_start_programs, es_daemon_start_membership,
-		es_daemon_load_start,	   es_daemon_attach,	     es_daemon_interfaces_start,
-		es_daemon_load_start,	   es_daemon_attach,	     es_daemon_metrics_start,
+		es_daemon_start_route,	    es_daemon_first_conf,     es_daemon_start_plugins,
+		es_daemon_first_targets,    es_daemon_first_content,  es_daemon_choose_datapath,
+		es_daemon_read_network,	    es_daemon_open_control,   es_daemon_be_alone,
+		es_daemon_prepare_network,  es_daemon_start_datapath, es_daemon_start_serving,
+		es_daemon_start_keeper,	    es_daemon_start_workers,  es_daemon_start_programs,
+		es_daemon_start_membership, es_daemon_load_start,     es_daemon_attach,
+		es_daemon_interfaces_start, es_daemon_metrics_start,
 	};
 	int rc = 0;
 
@@ -430,6 +423,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_control_free(&d->control);
 	es_daemon_interfaces_stop(d);
 	es_daemon_metrics_stop(d);
+	es_daemon_serving_stop(d);
 	es_daemon_load_stop(d);
 	es_membership_free(&d->membership);
 	es_programs_free(&d->programs);

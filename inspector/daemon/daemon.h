@@ -20,6 +20,7 @@
 #include "inspector/daemon/observed.h"
 #include "inspector/daemon/poison.h"
 #include "inspector/daemon/route.h"
+#include "inspector/daemon/serving.h"
 #include "inspector/daemon/targets.h"
 #include "inspector/datapath/datapath.h"
 #include "inspector/config/keyfile.h"
@@ -48,6 +49,7 @@ struct es_daemon {
 	struct es_content_set content;
 	struct es_daemon_route route;
 	struct es_daemon_load load;
+	struct es_daemon_serving serving;
 	struct es_daemon_observed observed;
 	struct es_daemon_metrics metrics;
 	struct es_daemon_poison poison;

@@ -20,7 +20,4 @@ int es_daemon_configure(struct es_daemon *daemon, const struct es_cluster *clust
 void es_daemon_set_workers(struct es_daemon *daemon, const struct es_cluster *cluster,
 			   const struct es_keys *keys);
 
-/* es_daemon_warn_addresses() - log services whose address this node lacks */
-void es_daemon_warn_addresses(const struct es_conf *conf);
-
 #endif

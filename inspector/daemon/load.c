@@ -99,6 +99,7 @@ void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_loa
 	ret_load->load = report->load;
 	ret_load->mean_us = report->mean_us;
 	ret_load->disk = report->disk;
+	ret_load->trouble = (uint8_t)d->serving.now.trouble;
 }
 
 static void take(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
@@ -137,6 +138,8 @@ static int all_are_heard(const struct es_daemon *d)
 
 void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
+	if (load->has_requests && node != d->cluster->self)
+		es_daemon_serving_heard(d, node, load->trouble, 0);
 	if (load->has_requests && load->is_new && node != d->cluster->self && !is_heard(d, node))
 		take(d, node, load);
 }
@@ -154,6 +157,8 @@ static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 
 	es_daemon_load_word(d, &load);
 	load.sent_ns = es_daemon_clock_told_ns(d);
+	load.state = es_daemon_serving_is_down(d) ? ES_NODE_DOWN
+						  : ES_NODE_UP; /* with membership, the bus's counts */
 	es_load_exchange_send(&d->load.exchange, d->cluster, &d->keys, &load);
 	d->load.told_ns = now_ns;
 	if (!is_new)
@@ -251,6 +256,7 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 	d->load.heard_ns[node] = now_ns;
 	hear_began(d, node, load);
 	hear_clock(d, node, load);
+	es_daemon_serving_heard(d, node, load->trouble, load->state == ES_NODE_DOWN);
 	atomic_store_explicit(&d->health.understands[node], load->understands, memory_order_relaxed);
 	/* It takes no requests from who has not told his time. */
 	if (is_newcomer && now_ns - d->load.told_ns >= ES_LOAD_INTERVAL_MS * 1000000ULL)

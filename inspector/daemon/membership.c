@@ -306,16 +306,20 @@ static void server_watch(struct es_membership *m)
 	unsigned int self = m->daemon->cluster->self;
 	unsigned int state = m->group.node[self].state;
 	uint64_t now_ms = es_membership_now_ms();
-	int listens;
+	int can_serve = !es_daemon_serving_is_down(m->daemon);
 
 	if (now_ms < m->server_at_ms || !es_group_is_in(&m->group))
 		return;
 	m->server_at_ms = now_ms + SERVER_CHECK_MS;
-	listens = es_node_listens(m->daemon->conf);
-	if (state == ES_NODE_UP && !listens)
+	if (state == ES_NODE_UP && !can_serve)
 		es_group_change(&m->group, self, ES_WIRE_CHANGE_STATE, ES_NODE_DOWN);
-	else if (state == ES_NODE_DOWN && listens)
+	else if (state == ES_NODE_DOWN && can_serve)
 		es_group_change(&m->group, self, ES_WIRE_CHANGE_STATE, ES_NODE_UP);
+}
+
+void es_membership_serving(struct es_membership *m)
+{
+	m->server_at_ms = 0;
 }
 
 /* What a node had in memory is gone when it has been away for long: it may have no targets when it comes

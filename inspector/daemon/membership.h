@@ -47,6 +47,8 @@ int es_membership_set_weight(struct es_membership *membership, unsigned int node
 
 /* es_membership_drain_until_restart() - what drains this node next ends with the daemon; see drained.h */
 void es_membership_drain_until_restart(struct es_membership *membership);
+/* es_membership_serving() - whether this node can serve (daemon/serving.h) has changed: tell the others soon */
+void es_membership_serving(struct es_membership *membership);
 
 const struct es_group *es_membership_group(const struct es_membership *membership);
 

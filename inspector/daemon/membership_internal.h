@@ -9,7 +9,6 @@
 #include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/membership.h"
-#include "inspector/load/node_load.h"
 #include "inspector/member/public_link.h"
 
 /* CLOCK_MONOTONIC time in the datapath's es_state.lease_ns: a lease without end. */

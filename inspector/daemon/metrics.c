@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Collects what the metrics tell, and gives it to the HTTP server. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -54,15 +53,12 @@ struct servers {
 
 static void on_listener(void *ctx, const struct es_sock_diag_listener *listener)
 {
-	static const struct es_addr any;
 	const struct servers *servers = ctx;
 
 	for (unsigned int i = 0; i < servers->conf->service_count; i++) {
 		const struct es_conf_service *service = &servers->conf->services[i];
 
-		if (listener->port == htons((uint16_t)service->port) &&
-		    (es_addr_equal(&listener->address, &service->address) ||
-		     es_addr_equal(&listener->address, &any)) &&
+		if (es_sock_diag_takes(listener, &service->address, service->port) && !listener->is_mptcp &&
 		    listener->waiting <= listener->backlog)
 			servers->is_up[i] = 1;
 	}

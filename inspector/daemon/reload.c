@@ -196,7 +196,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	es_daemon_metrics_rebind(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);
-	es_daemon_warn_addresses(d->conf);
+	es_daemon_serving_look(d);
 	es_log(ES_LOG_INFO, "reloaded %s: %u nodes, %u services, epoch %u", d->conf->path,
 	       d->conf->node_count, d->conf->service_count, d->cluster->epoch);
 	return 0;

@@ -6,7 +6,8 @@
 #include <bpf/btf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
+#include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -170,19 +171,19 @@ static int es_prepare_sysctl(const char *found, const char *path, int value, con
 	return rc;
 }
 
-/* Strict rp_filter drops a client's packet that came in a handover message: the way back is another
- * interface. */
+/*
+ * Strict rp_filter drops a client's packet that came in a handover message: the way back is another interface.
+ * The kernel takes the larger of "all" and the interface's own, so 2, loose, holds whatever somebody writes
+ * to "all" later.
+ */
 static int es_prepare_rp_filter(const char *found, const char *interface, struct es_conf_error *err)
 {
+	int was_strict = es_network_rp_filter(interface) == 1, rc;
 	char path[128];
-	int all = 0, own = 0;
 
-	es_sysctl_read("/proc/sys/net/ipv4/conf/all/rp_filter", &all);
 	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/rp_filter", interface);
-	if (es_sysctl_read(path, &own) || (all != 1 && own != 1))
-		return 0;
-	/* The kernel takes the larger of the two; 2 is loose. */
-	return es_prepare_sysctl(found, path, 2, "strict reverse-path filtering drops handovers", err);
+	rc = es_prepare_sysctl(found, path, 2, "strict reverse-path filtering drops handovers", err);
+	return was_strict ? rc : 0;
 }
 
 static int es_prepare_arp(const char *found, const char *interface, struct es_conf_error *err)
@@ -256,19 +257,62 @@ int es_network_prepare(const struct es_conf *conf, const char *found, struct es_
 	return rc;
 }
 
+static int es_on_route(const struct nlmsghdr *nlh, void *data)
+{
+	const struct rtmsg *route = mnl_nlmsg_get_payload(nlh);
+
+	if (nlh->nlmsg_type == RTM_NEWROUTE && mnl_nlmsg_get_payload_len(nlh) >= sizeof(*route))
+		*(int *)data = route->rtm_type == RTN_LOCAL;
+	return MNL_CB_OK;
+}
+
+/* By the route there: an address of an interface has a local one, and so has what `ip route add local` says. */
 int es_network_has_address(const struct es_addr *address)
 {
-	struct ifaddrs *list, *i;
-	int found = 0;
+	struct mnl_socket *socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+	char buf[4096];
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	int is_local = 0;
+	struct rtmsg *route;
+	ssize_t got = -1;
 
-	if (getifaddrs(&list))
-		return 0;
-	for (i = list; i; i = i->ifa_next)
-		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET &&
-		    ((struct sockaddr_in *)i->ifa_addr)->sin_addr.s_addr == address->w[3])
-			found = 1;
-	freeifaddrs(list);
-	return found;
+	if (!socket)
+		return 1;
+	nlh->nlmsg_type = RTM_GETROUTE;
+	nlh->nlmsg_flags = NLM_F_REQUEST;
+	nlh->nlmsg_seq = 1;
+	route = mnl_nlmsg_put_extra_header(nlh, sizeof(*route));
+	route->rtm_family = AF_INET;
+	route->rtm_dst_len = 32;
+	mnl_attr_put_u32(nlh, RTA_DST, address->w[3]);
+	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) >= 0 &&
+	    mnl_socket_sendto(socket, nlh, nlh->nlmsg_len) >= 0)
+		got = mnl_socket_recvfrom(socket, buf, sizeof(buf));
+	/* An error is an answer, too: there is no route. */
+	if (got < 0)
+		is_local = 1;
+	else
+		mnl_cb_run(buf, (size_t)got, 1, mnl_socket_get_portid(socket), es_on_route, &is_local);
+	mnl_socket_close(socket);
+	return is_local;
+}
+
+int es_network_rp_filter(const char *interface)
+{
+	char path[128];
+	int all = 0, own = 0;
+
+	es_sysctl_read("/proc/sys/net/ipv4/conf/all/rp_filter", &all);
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/rp_filter", interface);
+	es_sysctl_read(path, &own);
+	return all > own ? all : own;
+}
+
+int es_network_mtu_is_enough(const char *cluster_interface, unsigned int packet_max)
+{
+	unsigned int mtu = 0;
+
+	return es_interface_mtu(cluster_interface, &mtu) || mtu >= packet_max + ES_HANDOVER_OVERHEAD_V4;
 }
 
 int es_network_has_carrier(const char *interface)

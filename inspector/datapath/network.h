@@ -57,7 +57,13 @@ int es_network_prepare(const struct es_conf *conf, const char *found, struct es_
 /* Is there a cable in @interface, with something at its other end? 1 also if the kernel does not tell. */
 int es_network_has_carrier(const char *interface);
 
-/* Is @address one of this node's? */
+/* Does the kernel take what is sent to @address, of IPv4, for its own? 1 also if it does not tell. */
 int es_network_has_address(const struct es_addr *address);
+
+/* The reverse-path filter in force on @interface: 1 is strict. */
+int es_network_rp_filter(const char *interface);
+
+/* Does a handover message with a packet of @packet_max bytes go through @cluster_interface as a whole? */
+int es_network_mtu_is_enough(const char *cluster_interface, unsigned int packet_max);
 
 #endif

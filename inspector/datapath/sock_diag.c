@@ -101,16 +101,15 @@ struct listeners {
 	void *ctx;
 };
 
-/* One of IPv6 takes IPv4, too, unless it says otherwise; it then has no address, or one that is an IPv4 address. */
-static int is_v6only(const struct nlmsghdr *nlh)
+/* Says in its ULP that its connections are subflows of MPTCP. */
+static int is_mptcp(const struct nlattr *ulp)
 {
-	const struct nlattr *attribute;
+	const struct nlattr *attr;
 
-	mnl_attr_for_each(
-		attribute, nlh,
-		sizeof(struct inet_diag_msg)) if (mnl_attr_get_type(attribute) == INET_DIAG_SKV6ONLY &&
-						  mnl_attr_get_payload_len(
-							  attribute)) return mnl_attr_get_u8(attribute);
+	mnl_attr_for_each_nested(attr, ulp) if (mnl_attr_get_type(attr) ==
+						INET_ULP_INFO_NAME) return mnl_attr_get_payload_len(attr) >=
+			5 &&
+		!memcmp(mnl_attr_get_payload(attr), "mptcp", 5);
 	return 0;
 }
 
@@ -118,21 +117,27 @@ static int on_listener(const struct nlmsghdr *nlh, void *data)
 {
 	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
 	const struct listeners *listeners = data;
-	struct es_sock_diag_listener listener = {};
+	struct es_sock_diag_listener l = {};
+	const struct nlattr *attr;
 
 	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
 		return MNL_CB_OK;
-	if (msg->idiag_family == AF_INET6) {
-		if (is_v6only(nlh))
-			return MNL_CB_OK;
-		memcpy(&listener.address, msg->id.idiag_src, sizeof(listener.address));
-	} else if (msg->id.idiag_src[0]) {
-		listener.address = es_addr_from_v4(msg->id.idiag_src[0]);
+	l.is_v6 = msg->idiag_family == AF_INET6;
+	if (l.is_v6)
+		memcpy(&l.address, msg->id.idiag_src, sizeof(l.address));
+	else if (msg->id.idiag_src[0])
+		l.address = es_addr_from_v4(msg->id.idiag_src[0]);
+	l.port = es_ntohs(msg->id.idiag_sport);
+	l.waiting = msg->idiag_rqueue;
+	l.backlog = msg->idiag_wqueue;
+	mnl_attr_for_each(attr, nlh, sizeof(*msg))
+	{
+		if (mnl_attr_get_type(attr) == INET_DIAG_SKV6ONLY && mnl_attr_get_payload_len(attr))
+			l.is_v6only = mnl_attr_get_u8(attr);
+		if (mnl_attr_get_type(attr) == INET_DIAG_ULP_INFO)
+			l.is_mptcp = is_mptcp(attr);
 	}
-	listener.port = msg->id.idiag_sport;
-	listener.waiting = msg->idiag_rqueue;
-	listener.backlog = msg->idiag_wqueue;
-	listeners->fn(listeners->ctx, &listener);
+	listeners->fn(listeners->ctx, &l);
 	return MNL_CB_OK;
 }
 
@@ -142,18 +147,31 @@ int es_sock_diag_listeners(es_sock_diag_listener_fn fn, void *ctx)
 	struct listeners listeners = {.fn = fn, .ctx = ctx};
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < sizeof(families); i++) {
+	for (size_t i = 0; i < sizeof(families) && !rc; i++) {
 		char buf[256];
 		struct nlmsghdr *nlh;
 		struct inet_diag_req_v2 *req = begin(buf, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &nlh);
 
 		req->sdiag_family = families[i];
 		req->idiag_states = 1U << ES_TCP_STATE_LISTEN;
+		req->idiag_ext = 1U << (INET_DIAG_INFO - 1);
 		rc = transact(nlh, on_listener, &listeners);
 		if (rc == -ENOENT && families[i] == AF_INET6) /* a kernel without IPv6 */
 			rc = 0;
 	}
 	return rc;
+}
+
+static int is_any(const struct es_addr *a)
+{
+	return !a->w[0] && !a->w[1] && !a->w[2] && !a->w[3];
+}
+
+int es_sock_diag_takes(const struct es_sock_diag_listener *l, const struct es_addr *address,
+		       unsigned int port)
+{
+	return l->port == port && !(l->is_v6 && l->is_v6only) &&
+	       (is_any(&l->address) || es_addr_equal(&l->address, address));
 }
 
 int es_sock_diag_end(const struct es_sock_diag_id *id)

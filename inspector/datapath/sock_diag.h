@@ -25,26 +25,33 @@ typedef void (*es_sock_diag_fn)(void *ctx, const struct es_sock_diag_id *id);
 int es_sock_diag_walk(es_sock_diag_fn fn, void *ctx);
 
 /**
- * struct es_sock_diag_listener - a socket that listens
- * @address: all zero: any; @port: in network byte order
- * @waiting: connections in its accept queue; @backlog: how many may be there
- */
-struct es_sock_diag_listener {
-	struct es_addr address;
-	__be16 port;
-	unsigned int waiting;
-	unsigned int backlog;
-};
-
-/* es_sock_diag_listeners() - call @fn for each TCP socket that listens for IPv4. Returns 0 or -errno. */
-typedef void (*es_sock_diag_listener_fn)(void *ctx, const struct es_sock_diag_listener *listener);
-int es_sock_diag_listeners(es_sock_diag_listener_fn fn, void *ctx);
-
-/**
  * es_sock_diag_end() - end a socket as its kernel would for an administrator: RST to the peer, error to its owner
  * Needs CAP_NET_ADMIN. Returns 0; -ENOENT if it is gone; -EOPNOTSUPP for a kernel without
  * CONFIG_INET_DIAG_DESTROY; or -errno.
  */
 int es_sock_diag_end(const struct es_sock_diag_id *id);
+
+/**
+ * struct es_sock_diag_listener - a socket that listens, of IPv4 or IPv6
+ * @address: all zero: any; @waiting: connections that wait to be accepted, of at most @backlog
+ * @is_mptcp: its connections are subflows of MPTCP
+ */
+struct es_sock_diag_listener {
+	struct es_addr address;
+	unsigned int port;
+	unsigned int backlog;
+	unsigned int waiting;
+	int is_v6;
+	int is_v6only;
+	int is_mptcp;
+};
+
+/* es_sock_diag_listeners() - call @fn for each. Returns 0 or -errno. */
+typedef void (*es_sock_diag_listener_fn)(void *ctx, const struct es_sock_diag_listener *listener);
+int es_sock_diag_listeners(es_sock_diag_listener_fn fn, void *ctx);
+
+/* es_sock_diag_takes() - would the kernel give it a connection to @address and @port? */
+int es_sock_diag_takes(const struct es_sock_diag_listener *listener, const struct es_addr *address,
+		       unsigned int port);
 
 #endif

@@ -88,6 +88,7 @@ static struct json_object *nodes_of(const struct es_report_status *status)
 		json_object_object_add(object, "self", json_object_new_boolean(i == status->self));
 		es_json_fraction(object, "ring_share", status->ring_shares ? status->ring_shares[i] : 0, 6);
 		json_object_object_add(object, "clock_ahead_ms", clock_of(status, i));
+		es_json_string(object, "trouble", status->troubles ? status->troubles[i] : "");
 		json_object_array_add(nodes, object);
 	}
 	return nodes;

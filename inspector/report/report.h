@@ -33,6 +33,7 @@ struct es_report_service {
  * struct es_report_status - what `status` shows besides the configuration
  * @datapath_type: "bpf" or "module"; @datapath_state: "inspecting", "fallback" or "detached"
  * @node_states: es_report_node_state() of each node; NULL: all "up"
+ * @troubles: why each cannot serve, or not all services; "" for nothing; NULL: nothing is known
  * @weights: those in force; NULL: as configured
  * @ring_shares: of each node, 0..1; NULL: all 0
  * @clocks: of each node; NULL: none is known
@@ -54,6 +55,7 @@ struct es_report_status {
 	unsigned int epoch;
 	unsigned int members;
 	const char *const *node_states;
+	const char *const *troubles;
 	const unsigned int *weights;
 	const double *ring_shares;
 	const struct es_node_clocks *clocks;

@@ -163,6 +163,8 @@ static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handov
 	}
 	if (es_connection_look(skb, &f, &v, entry))
 		return 0;
+	if (es_service_is_refused((__u32)service))
+		v.listening = 0;
 	answer = es_decide_connection(&v, &verdict);
 	if (verdict.action == ES_REBUILD) {
 		/* Its id has decided; but a client's request may be the same, and come again. */

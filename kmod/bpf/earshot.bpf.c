@@ -340,7 +340,7 @@ static __always_inline int es_public_decide(struct es_view *view, struct es_verd
 /* A TCP segment to a service, whose headers are read. */
 static __always_inline int es_public_segment(struct __sk_buff *skb, struct es_state *state,
 					     const struct es_config *cfg, const struct es_packet *pkt,
-					     struct es_view *view)
+					     struct es_view *view, __u32 service)
 {
 	__u64 now_ns = bpf_ktime_get_coarse_ns();
 	struct bpf_sock *sk = es_socket_lookup(skb, pkt);
@@ -349,6 +349,8 @@ static __always_inline int es_public_segment(struct __sk_buff *skb, struct es_st
 	__u8 listening;
 
 	view->socket = es_socket_classify(sk, &view->old_rcv_nxt, &listening);
+	if (es_serving_refuses(state, service, now_ns))
+		listening = 0;
 	view->silent = (__u8)es_lease_is_over(state->lease_ns, now_ns);
 	if (view->socket == ES_SOCKET_ESTABLISHED ? es_public_view_socket(sk, pkt, view, now_ns)
 						  : es_public_view_flow(skb, state, cfg, pkt, view, now_ns))
@@ -412,7 +414,7 @@ int es_public(struct __sk_buff *skb)
 		return es_other_ip(skb, &ip);
 	view.inspect = cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
 	view.unsafe = cfg->service[service & (ES_SERVICES_MAX - 1)].unsafe;
-	return es_public_segment(skb, state, cfg, &pkt, &view);
+	return es_public_segment(skb, state, cfg, &pkt, &view, (__u32)service);
 }
 
 SEC("tc")

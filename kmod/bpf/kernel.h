@@ -47,6 +47,7 @@ struct tcp_sock {
 	__u32 write_seq;
 	__u64 bytes_received;
 	__u64 bytes_acked;
+	_Bool is_mptcp; /* not in all kernels */
 };
 
 struct inet_timewait_sock {

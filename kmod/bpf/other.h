@@ -10,6 +10,7 @@
  */
 #include "packet.h"
 #include "maps.h"
+#include "kmod/core/serving.h"
 
 /* linux/icmp.h drags in the C library. */
 enum {
@@ -68,6 +69,14 @@ __noinline int es_service_find(__be32 v4, __u32 port)
 			return (int)i;
 	}
 	return -1;
+}
+
+/* Does this node make no connection for @service? A global function, see es_service_find(). */
+__noinline int es_service_is_refused(__u32 service)
+{
+	struct es_state *state = es_state_get();
+
+	return state && es_serving_refuses(state, service, bpf_ktime_get_coarse_ns());
 }
 
 static __always_inline int es_address_is_mine(const struct es_state *state, const struct es_config *cfg,

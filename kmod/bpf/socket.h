@@ -5,10 +5,23 @@
 /*
  * The kernel's socket table, which is the connection table.
  */
+#include <bpf/bpf_core_read.h>
+
 #include "packet.h"
 #include "kmod/core/decide.h"
 
-/* Classify what the look-up found; @ret_listener says whether @sk is a listening socket. */
+/*
+ * Does it listen, and may the kernel make connections for it? None of MPTCP: its own children are of another
+ * kind. It is known before the envelope comes off, so that the message can go back.
+ */
+static __always_inline __u8 es_socket_listens(struct bpf_sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	return !tp || !bpf_core_field_exists(tp->is_mptcp) || !tp->is_mptcp;
+}
+
+/* Classify what the look-up found; @ret_listener says whether @sk is a socket that listens, for us. */
 static __always_inline __u8 es_socket_classify(struct bpf_sock *sk, __u32 *ret_old_rcv_nxt,
 					       __u8 *ret_listener)
 {
@@ -18,7 +31,7 @@ static __always_inline __u8 es_socket_classify(struct bpf_sock *sk, __u32 *ret_o
 	if (!sk)
 		return ES_SOCKET_NONE;
 	if (sk->state == TCP_STATE_LISTEN) {
-		*ret_listener = 1;
+		*ret_listener = es_socket_listens(sk);
 		return ES_SOCKET_NONE;
 	}
 	if (sk->state != TCP_STATE_TIME_WAIT)

@@ -249,6 +249,8 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 		ES_SETTLED_AS(settled) == ES_SETTLED_REFUSED && h->attempt <= ES_SETTLED_ATTEMPT(settled);
 	sk = es_socket_lookup(skb, &pkt);
 	es_handover_view_socket(sk, &view, &old_rcv_nxt);
+	if (es_service_is_refused((__u32)service))
+		view.listening = 0;
 	if (view.kind == ES_HANDOVER_END || view.kind == ES_HANDOVER_GONE)
 		es_leave_begin(skb, sk, &view);
 	es_decide_handover(&view, &verdict);

@@ -96,11 +96,16 @@ struct es_config {
  * struct es_worker_state - what one worker and the datapath tell each other, on a cache line of its own
  * @heartbeat_ns: CLOCK_MONOTONIC time at which it last looked, to the millisecond
  * @awake: it is running, or was woken already: a packet need not wake it (kmod/bpf/queue.h)
+ * @refused_services, @refused_until_ns: of the first one, and not a worker's own: what the daemon does not let
+ * this node serve (serving.h)
  */
 struct es_worker_state {
 	__u64 heartbeat_ns;
 	__u32 awake;
-	__u32 pad[13];
+	__u32 pad0;
+	__u64 refused_services;
+	__u64 refused_until_ns;
+	__u32 pad[8];
 };
 _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
 

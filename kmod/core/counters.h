@@ -60,13 +60,13 @@
 	X(handover_bad_mac, "handover message with a wrong MAC")                                             \
 	X(handover_replayed, "handover message whose sequence number was seen before")                       \
 	X(handover_wrong_target, "handover message for another node or an unknown service")                  \
-	X(handover_nacked, "handover answered with NACK: no listening socket")                               \
+	X(handover_nacked, "handover answered with NACK: no listening socket of use")                        \
 	X(handover_refused, "request sent back that this node has refused before, and would serve now: the " \
 			    "sender numbers it anew")                                                        \
 	X(handover_nack_received, "NACK passed to the daemon")                                               \
 	X(handover_accept_full, "handover dropped: the server's accept queue is full")                       \
 	X(handover_time_wait, "handover that first had to end a TIME_WAIT or stale socket here")             \
-	X(rebuild_refused, "the kernel would make no socket on that listener (MPTCP, sysctl, security)")     \
+	X(rebuild_refused, "the kernel would make no socket on that listener (sysctl, security)")            \
 	X(rebuild_no_listener, "no listening socket for a request to be served here, answered with RST")     \
 	X(arp_answered, "ARP request for a service address answered")                                        \
 	X(arp_not_mine, "ARP request for a service address that another node answers")                       \

@@ -10,6 +10,7 @@
 #include "rebuild.h"
 #include "settled.h"
 #include "socket.h"
+#include "kmod/core/serving.h"
 
 /* struct es_given - a message under decision. @rcv_nxt: what the socket that is here expects next */
 struct es_given {
@@ -21,7 +22,7 @@ struct es_given {
 	struct es_segment seg;
 	u64 flow_hash;
 	u32 rcv_nxt;
-	u8 is_usable; /* the listening socket */
+	u32 service_index;
 };
 
 /* What the sockets say. */
@@ -35,11 +36,11 @@ static void es_given_look(struct es_given *in, struct es_connection_view *v)
 		in->rcv_nxt = READ_ONCE(tcp_sk(found.sk)->rcv_nxt);
 	es_socket_put(&found);
 	es_socket_lookup_server(in->node->net, in->skb, &in->pkt, in->service, &found);
-	if (!found.listener)
+	if (!found.listener || !es_listener_is_usable(found.listener) ||
+	    es_serving_refuses(in->node->state, in->service_index, ktime_get_coarse_ns()))
 		return;
 	v->listening = 1;
 	v->accept_full = sk_acceptq_is_full(found.listener);
-	in->is_usable = es_listener_is_usable(found.listener);
 }
 
 static void es_given_view(struct es_given *in, const struct es_config *cfg, const struct es_note *note,
@@ -116,7 +117,7 @@ static u8 es_given_take(struct es_given *in, const struct es_config *cfg)
 	answer = es_decide_connection(&v, &verdict);
 	if (verdict.action == ES_REBUILD) {
 		answer = ES_GIVEN_DELIVER;
-		if (!in->is_usable || es_message_open(in->skb) || es_given_rebuild(in, cfg, bucket, v.id)) {
+		if (es_message_open(in->skb) || es_given_rebuild(in, cfg, bucket, v.id)) {
 			/* Perhaps without its envelope, so it cannot be answered; who asks again is. */
 			verdict.counter = ES_COUNT_rebuild_refused;
 			answer = 0;
@@ -151,6 +152,7 @@ unsigned int es_connection_message(struct es_node *node, const struct es_version
 		return NF_DROP;
 	}
 	in.service = &cfg->service[service];
+	in.service_index = (u32)service;
 	es_packet_flow(&in.pkt, &flow);
 	in.flow_hash = es_flow_hash(&cfg->ring_key, &flow);
 	answer = es_given_take(&in, cfg);

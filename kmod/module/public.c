@@ -12,6 +12,7 @@
 #include "rebuild.h"
 #include "settled.h"
 #include "view.h"
+#include "kmod/core/serving.h"
 
 /* struct es_inbound - a packet under decision, for the functions below */
 struct es_inbound {
@@ -64,14 +65,14 @@ static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter
 	}
 	es_track_begin_uninspected(&track, &in->verdict.options);
 	es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
-	if (!in->found.listener)
+	if (!in->found.listener || !es_listener_is_usable(in->found.listener) ||
+	    es_serving_refuses(in->node->state, (u32)in->service, in->now_ns))
 		/* As a stack without that port would: the client is told at once. */
 		*ret_counter =
 			es_carry_out_answer(in) ? ES_COUNT_answer_failed : ES_COUNT_rebuild_no_listener;
 	else if (sk_acceptq_is_full(in->found.listener))
 		*ret_counter = ES_COUNT_handover_accept_full;
-	else if (!es_listener_is_usable(in->found.listener) ||
-		 es_rebuild_note(in->node, &in->pkt, in->view.seg.seq, in->view.flow_hash, (u16)cfg->self,
+	else if (es_rebuild_note(in->node, &in->pkt, in->view.seg.seq, in->view.flow_hash, (u16)cfg->self,
 				 &track))
 		*ret_counter = ES_COUNT_rebuild_refused;
 	if (*ret_counter != in->verdict.counter) {

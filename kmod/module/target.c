@@ -13,6 +13,7 @@
 #include "settled.h"
 #include "target.h"
 #include "view.h"
+#include "kmod/core/serving.h"
 
 /* struct es_received - a handover message that is authentic and fresh */
 struct es_received {
@@ -25,6 +26,7 @@ struct es_received {
 	struct es_socket_found found;
 	u64 flow_hash;
 	u32 old_rcv_nxt;
+	u32 service;
 };
 
 /* What the target knows about the packet in a message. */
@@ -37,7 +39,8 @@ static void es_handover_view_socket(struct es_received *in)
 	in->old_rcv_nxt = in->found.old_rcv_nxt;
 	if (!in->found.sk) {
 		es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
-		v->listening = in->found.listener != NULL;
+		v->listening = in->found.listener && es_listener_is_usable(in->found.listener) &&
+			       !es_serving_refuses(in->node->state, in->service, ktime_get_coarse_ns());
 		if (v->listening)
 			v->accept_full = sk_acceptq_is_full(in->found.listener);
 	} else if (v->socket == ES_SOCKET_ESTABLISHED && es_socket_is_tcp(in->found.sk)) {
@@ -54,8 +57,6 @@ static int es_handover_rebuild(struct es_received *in)
 	const struct es_handover *h = &in->h;
 	struct es_track t = {};
 
-	if (!es_listener_is_usable(in->found.listener))
-		return -EPROTONOSUPPORT;
 	es_track_begin(&t, in->view.seg.ack, h);
 	/* It may have come here before its first packet on the public network did. */
 	es_first_note(in->node, in->flow_hash, in->view.seg.seq, ktime_get_coarse_ns());
@@ -318,16 +319,19 @@ static unsigned int es_handover_received(struct es_received *in)
 	struct es_verdict verdict = {};
 	struct es_flow flow;
 	unsigned int rc;
+	int service;
 
 	if (es_message_packet(in->skb, &in->h, &in->pkt, &v->seg) ||
 	    !es_handover_is_about(in->h.kind, &v->seg)) {
 		es_count(in->node, ES_COUNT_handover_malformed);
 		return NF_DROP;
 	}
-	if (es_service_find(in->version, in->pkt.daddr, in->pkt.dport) < 0) {
+	service = es_service_find(in->version, in->pkt.daddr, in->pkt.dport);
+	if (service < 0) {
 		es_count(in->node, ES_COUNT_handover_wrong_target);
 		return NF_DROP;
 	}
+	in->service = (u32)service;
 	if (in->h.kind == ES_HANDOVER_STRAY)
 		return es_message_answer(in->node, &in->version->config, in->skb, &in->h, ES_HANDOVER_NACK,
 					 es_stray_look(in));

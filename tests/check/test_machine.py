@@ -68,8 +68,12 @@ def nft(site, text):
 def test_firewall(site):
     nft(site, "table inet t { chain out { type filter hook output priority 0; drop; }\n"
               "chain empty { type filter hook input priority 0; policy accept; }\n"
-              "chain nat { type nat hook prerouting priority 0;\n tcp dport 81 redirect to 80\n }\n }")
+              "chain nat { type nat hook prerouting priority 0;\n tcp dport 81 redirect to 80\n }\n "
+              "chain source { type nat hook postrouting priority 0;\n masquerade\n }\n }")
     nft(site, "flush chain inet t out")
+    found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
+    assert "1 nat chain for what comes in, nft t nat first" in found["found"]
+    nft(site, "flush chain inet t nat")
     site.expect()
     nft(site, "add rule inet t empty tcp dport 22 drop")
     found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
@@ -85,6 +89,10 @@ def test_legacy_firewall(site):
         pytest.skip("no iptables-legacy")
     subprocess.run(site.command(site.n1, legacy, "-A", "INPUT", "-p", "tcp", "--dport", "22", "-j", "DROP"), check=True)
     assert "iptables-legacy filter" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
+    subprocess.run(site.command(site.n1, legacy, "-F"), check=True)
+    subprocess.run(site.command(site.n1, legacy, "-t", "nat", "-A", "PREROUTING", "-p", "tcp", "--dport", "81", "-j", "REDIRECT"),
+                   check=True)
+    assert "nat chain for what comes in, iptables-legacy nat" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
 
 
 def test_interface_missing(site):

@@ -186,6 +186,30 @@ def test_all_servers_down(lab):
     wait_for(lambda: {raw.ask(lab.client, raw.head(uri))[0].node for uri in URIS} == {"n1", "n2", "n3"}, "service", 5)
 
 
+@pytest.mark.parametrize("membership", ["static", pytest.param("corosync", marks=pytest.mark.corosync)])
+def test_service_address_goes_and_comes(membership):
+    """A connection that is made without it is never heard of again: the others serve until it is there again."""
+    def answers():
+        return [raw.ask(lab.client, raw.head(uri), timeout=5) for uri in URIS]
+
+    def seen(by):
+        return next(node for node in lab.status(by)["nodes"] if node["name"] == "n2")
+
+    with Lab(nodes=3, policy="uri-hash", membership=membership, settings={"service.load_bound": 0}) as lab:
+        home = homes(lab)
+        address = ["ip", "address", "del", f"{topology.VIP}/32", "dev", "lo"]
+        lab.node("n2").exec(address)
+        wait_for(lambda: (seen("n1")["state"], seen("n1")["trouble"]) == ("down", "the service address is missing"), "n2 is down", 4,
+                 seen=lambda: seen("n1"))
+        assert topology.VIP in seen("n2")["trouble"]
+        for (response, seconds), uri in zip(answers(), URIS):
+            assert raw.right(response, "1k") and response.node != "n2" and seconds < 1, (uri, seconds)
+            assert home[uri] == "n2" or response.node == home[uri], "the others' URIs stay where they are"
+        address[2] = "add"
+        lab.node("n2").exec(address)
+        wait_for(lambda: [response.node for response, _ in answers()] == list(home.values()), "old places", 5)
+
+
 # --- daemons
 
 

@@ -153,7 +153,7 @@ static inline void address_add(const char *interface, const char *text, unsigned
 
 static inline void listener_add(unsigned int port)
 {
-	struct es_facts_listener *l = &facts.listeners[facts.listener_count++];
+	struct es_sock_diag_listener *l = &facts.listeners[facts.listener_count++];
 
 	l->port = port;
 	l->backlog = 511;

@@ -316,7 +316,7 @@ static void test_neighbours(void **state)
 
 static void test_server(void **state)
 {
-	struct es_facts_listener *l = &facts.listeners[1];
+	struct es_sock_diag_listener *l = &facts.listeners[1];
 	struct es_conf_service *service = &conf->services[1];
 
 	(void)state;
@@ -328,18 +328,18 @@ static void test_server(void **state)
 	assert_int_equal(es_conf_addr_parse("127.0.0.1", &service->server_address), 0);
 	expect_one("server.listen", ES_CHECK_ERROR, "service api: nothing listens on 127.0.0.1 port 8081");
 	service->server_port = 0;
-	l->v6 = 1;
+	l->is_v6 = 1;
 	run_again();
 	assert_int_equal(finding("server.listen")->severity, ES_CHECK_OK);
-	l->v6only = 1;
+	l->is_v6only = 1;
 	expect_one("server.listen", ES_CHECK_ERROR, "service api");
-	l->v6 = l->v6only = 0;
+	l->is_v6 = l->is_v6only = 0;
 	assert_int_equal(es_conf_addr_parse("10.77.0.1", &l->address), 0);
 	expect_one("server.listen", ES_CHECK_ERROR, "service api");
 	assert_int_equal(es_conf_addr_parse("10.77.0.100", &l->address), 0);
-	l->mptcp = 1;
+	l->is_mptcp = 1;
 	expect_one("server.mptcp", ES_CHECK_ERROR, "port 8080 is one of MPTCP");
-	l->mptcp = 0;
+	l->is_mptcp = 0;
 	l->backlog = 5;
 	expect_one("server.backlog", ES_CHECK_WARNING, "of at most 5");
 	l->backlog = 511;
@@ -391,6 +391,8 @@ static void test_kernel(void **state)
 	facts.firewall = (struct es_facts_firewall){.chains = 2, .dropping = 1, .name = "nft filter input"};
 	expect_one("kernel.firewall", ES_CHECK_WARNING,
 		   "2 packet filter chains for what comes in, nft filter input");
+	facts.firewall = (struct es_facts_firewall){.nat = 1, .nat_name = "nft t p"};
+	expect_one("kernel.firewall", ES_CHECK_WARNING, "1 nat chain for what comes in, nft t p first");
 	facts.firewall.rc = -EPERM;
 	expect_one("kernel.firewall", ES_CHECK_UNCHECKED, "cannot be read");
 	facts.firewall = (struct es_facts_firewall){0};

@@ -138,6 +138,7 @@ static void test_status(void **state)
 	static const char *const states[] = {"up", "draining"};
 	static const double shares[] = {0.25, 0.75};
 	static const struct es_report_service services[] = {{17, 3, 300, 2, 3001}, {}};
+	static const char *const troubles[] = {"the service address is missing", ""};
 	static const struct es_node_clocks clocks = {.node = {{.ahead_ms = -1500, .is_told = 1}}};
 	struct es_report_status status = {
 		.conf = conf,
@@ -149,6 +150,7 @@ static void test_status(void **state)
 		.members = 2,
 		.loads = {3, 2, 1},
 		.node_states = states,
+		.troubles = troubles,
 		.ring_shares = shares,
 		.clocks = &clocks,
 		.services = services,
@@ -176,13 +178,16 @@ static void test_status(void **state)
 		"bytes\":0}],"
 		"\"nodes\":[{\"name\":\"n1\",\"address\":\"10.78.0.1\",\"weight\":100,\"state\":\"up\","
 		"\"self\":false,"
-		"\"ring_share\":0.250000,\"clock_ahead_ms\":-1500},{\"name\":\"n2\",\"address\":\"10.78.0."
+		"\"ring_share\":0.250000,\"clock_ahead_ms\":-1500,\"trouble\":\"the service "
+		"address is missing\"},{\"name\":\"n2\",\"address\":\"10.78.0."
 		"2\",\"weight\":50,\"state\":"
-		"\"draining\",\"self\":true,\"ring_share\":0.750000,\"clock_ahead_ms\":0}]}");
+		"\"draining\",\"self\":true,\"ring_share\":0.750000,\"clock_ahead_ms\":0,\"trouble\":\"\"}]"
+		"}");
 	json_object_put(report);
 	status.workers = NULL;
 	status.services = NULL;
 	status.node_states = NULL;
+	status.troubles = NULL;
 	status.ring_shares = NULL;
 	status.clocks = NULL;
 	report = es_report_status(&status);

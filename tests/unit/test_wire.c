@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 #include <stdlib.h>
 #include <string.h>
+#include "membership/node_state.h"
 #include "membership/wire.h"
 
 static void test_hello(void **state)
@@ -93,6 +94,7 @@ static void test_load(void **state)
 	full.mean_us = 1500;
 	full.disk = 999;
 	full.understands = ES_WIRE_UNDERSTANDS_STRAYS;
+	full.trouble = ES_TROUBLE_RP_FILTER;
 	short_len = es_wire_put_load(buf, sizeof(buf), &old);
 	assert_int_equal(short_len, 17); /* as it always was */
 	memset(&back, 0xff, sizeof(back));
@@ -102,16 +104,21 @@ static void test_load(void **state)
 	len = es_wire_put_load(buf, ES_WIRE_LOAD_SIZE, &full);
 	assert_int_equal(len, ES_WIRE_LOAD_SIZE);
 	for (size_t i = 0; i <= sizeof(buf); i++) {
-		/* The version before ends one earlier. */
-		int is_whole = i == short_len || i >= len - 1;
+		/* The versions before end one and two earlier. */
+		int is_whole = i == short_len || i >= len - 2;
 
 		memset(&back, 0x5a, sizeof(back));
 		assert_int_equal(es_wire_get_load(buf, i, &back) == 0, is_whole);
 		if (!is_whole)
 			assert_int_equal(back.active, 0x5a5a5a5a); /* untouched */
 		else
-			assert_int_equal(back.understands, i >= len ? ES_WIRE_UNDERSTANDS_STRAYS : 0);
+			assert_true(back.understands == (i >= len - 1 ? ES_WIRE_UNDERSTANDS_STRAYS : 0) &&
+				    back.trouble == (i >= len ? ES_TROUBLE_RP_FILTER : 0));
 	}
+	full.understands = 0;
+	assert_int_equal(es_wire_put_load(buf, sizeof(buf), &full), len);
+	assert_int_equal(es_wire_get_load(buf, len, &back), 0);
+	assert_true(!back.understands && back.trouble == ES_TROUBLE_RP_FILTER);
 	assert_true(back.sent_ns == 1 && back.connections == 2 && back.cpu == 3 && back.state == 1);
 	assert_true(back.has_requests && back.is_new && back.active == full.active &&
 		    back.load == full.load && back.mean_us == 1500 && back.disk == 999);

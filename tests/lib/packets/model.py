@@ -334,11 +334,14 @@ class Loads:
     magic: bytes = LOADS_MAGIC
     clock_ns: int = 0  # the sender's wall clock; 0: of a version that does not tell
     understands: int = 0  # 0 is not told
+    state: int = 0
+    trouble: int = 0  # 0 is not told
     SAID = ">QIHHBBIIIH"
 
     def _body(self):
-        said = struct.pack(self.SAID, self.clock_ns, self.connections, self.cpu, 0, 0, self.is_new, self.active, self.load, self.mean_us, self.disk)
-        said += bytes([self.understands] if self.understands else [])
+        said = struct.pack(self.SAID, self.clock_ns, self.connections, self.cpu, 0, self.state, self.is_new, self.active, self.load, self.mean_us, self.disk)
+        said += bytes([self.understands] if self.understands or self.trouble else [])
+        said += bytes([self.trouble] if self.trouble else [])
         return self.magic + struct.pack(">BBHQ40s", self.version, self.source, len(said), self.sequence, said)
 
     def bytes(self, key):
@@ -352,7 +355,7 @@ class Loads:
         assert len(data) == 64 and any(siphash(key, data[:-8]) == mac for key in keys.handover)
         version, source, length, sequence, said = struct.unpack(">BBHQ40s", data[4:-8])
         size = struct.calcsize(cls.SAID)
-        assert length == size + 1 and version == 1
-        clock_ns, connections, cpu, _, _, is_new, active, load, mean_us, disk = struct.unpack(cls.SAID, said[:size])
+        assert length in (size + 1, size + 2) and version == 1
+        clock_ns, connections, cpu, _, state, is_new, active, load, mean_us, disk = struct.unpack(cls.SAID, said[:size])
         return cls(source, sequence, connections, cpu, active, load, mean_us, disk, bool(is_new), version, data[:4],
-                   clock_ns, said[size])
+                   clock_ns, said[size], state, said[size + 1])

@@ -228,6 +228,10 @@ class Node(namespaces.Site):
             found.lease(left_s, attached)
             yield found
 
+    def tables(self):
+        """The live words and tables as they are; put back at the end."""
+        return tables.Tables(self.settings["datapath"], self.namespace, "eth0")
+
     # Counters
 
     def counters(self):

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What follows from whether this node can serve, and from what other nodes say of that. */
+#include <string.h>
+#include "inspector/base/clock.h"
+#include "inspector/base/log.h"
+#include "inspector/daemon/daemon.h"
+#include "kmod/core/serving.h"
+
+#define LOOK_S 1.0
+
+static void log_change(const struct es_serving *before, const struct es_serving *now)
+{
+	if (!strcmp(before->text, now->text) && before->is_down == now->is_down)
+		return;
+	if (now->trouble)
+		/* A server that is stopped is somebody's wish. */
+		es_log(now->trouble == ES_TROUBLE_NO_SERVER ? ES_LOG_INFO : ES_LOG_WARNING, "%s%s", now->text,
+		       now->is_down ? "; until then the other nodes serve" : "");
+	else
+		es_log(ES_LOG_INFO, "this node can serve again");
+}
+
+/* Without membership nobody else notices that a node says nothing any more. */
+static void forget_silent(struct es_daemon *d)
+{
+	unsigned long long now_ns = es_clock_now_ns();
+
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (i != d->cluster->self && d->serving.trouble[i] &&
+		    now_ns - d->load.heard_ns[i] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL)
+			es_daemon_serving_heard(d, i, ES_TROUBLE_NONE, 0);
+}
+
+void es_daemon_serving_look(struct es_daemon *d)
+{
+	struct es_worker_state *first = &es_datapath_state(d->datapath)->worker[0];
+	const struct es_serving before = d->serving.now;
+	struct es_serving *now = &d->serving.now;
+
+	es_serving_look(d->conf, d->datapath_kind, d->network.packet_max, now);
+	__atomic_store_n(&first->refused_until_ns, es_clock_now_ns() + ES_SERVING_REFUSED_NS,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&first->refused_services, now->refused, __ATOMIC_RELAXED);
+	log_change(&before, now);
+	es_daemon_serving_heard(d, d->cluster->self, now->trouble, es_daemon_serving_is_down(d));
+	if (before.is_down != now->is_down || before.trouble != now->trouble) {
+		d->load.told_ns = 0; /* the others hear of it at once */
+		if (d->membership)
+			es_membership_serving(d->membership);
+	}
+	if (!d->membership)
+		forget_silent(d);
+}
+
+/*
+ * Without membership, a server that does not listen is told by each request that it refuses, and by the first
+ * one that it does not: it need not wait until this node has noticed.
+ */
+int es_daemon_serving_is_down(const struct es_daemon *d)
+{
+	const struct es_serving *now = &d->serving.now;
+
+	return now->is_down && (now->trouble != ES_TROUBLE_NO_SERVER ||
+				d->conf->cluster.membership != ES_CONF_MEMBERSHIP_STATIC);
+}
+
+void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, unsigned int trouble, int is_down)
+{
+	d->serving.trouble[node] = (unsigned char)trouble;
+	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC)
+		es_health_set_state(&d->health, node, is_down ? ES_NODE_DOWN : ES_NODE_UP);
+}
+
+const char *es_daemon_serving_text(const struct es_daemon *d, unsigned int node)
+{
+	return node == d->cluster->self ? d->serving.now.text : es_trouble_text(d->serving.trouble[node]);
+}
+
+static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	(void)loop;
+	(void)events;
+	es_daemon_serving_look(timer->data);
+}
+
+void es_daemon_serving_start(struct es_daemon *d)
+{
+	es_daemon_serving_look(d);
+	ev_timer_init(&d->serving.timer, on_timer, LOOK_S, LOOK_S);
+	d->serving.timer.data = d;
+	ev_timer_start(d->loop, &d->serving.timer);
+}
+
+void es_daemon_serving_stop(struct es_daemon *d)
+{
+	if (d->loop)
+		ev_timer_stop(d->loop, &d->serving.timer);
+}

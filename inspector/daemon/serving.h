@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_SERVING_H
+#define ES_DAEMON_SERVING_H
+
+/*
+ * Looks each second whether this node can serve (member/serving.h), and sees to it that nobody is lost if it
+ * cannot: the datapath refuses what is given to this node, and the others are told that it is down. It comes
+ * back by itself.
+ */
+#include <ev.h>
+#include "inspector/member/serving.h"
+#include "kmod/core/types.h"
+
+struct es_daemon;
+
+/* struct es_daemon_serving - @now: what was found last; @trouble: what each node says of itself */
+struct es_daemon_serving {
+	struct es_serving now;
+	unsigned char trouble[ES_NODES_MAX];
+	struct ev_timer timer;
+};
+
+/* es_daemon_serving_start() - look, and from then on each second */
+void es_daemon_serving_start(struct es_daemon *daemon);
+void es_daemon_serving_stop(struct es_daemon *daemon);
+
+/* es_daemon_serving_look() - now: something may have changed */
+void es_daemon_serving_look(struct es_daemon *daemon);
+
+/* es_daemon_serving_is_down() - does this node say that nobody shall give it anything new? */
+int es_daemon_serving_is_down(const struct es_daemon *daemon);
+
+/* es_daemon_serving_heard() - @node says what is wrong with it, and without membership whether it is down */
+void es_daemon_serving_heard(struct es_daemon *daemon, unsigned int node, unsigned int trouble, int is_down);
+
+/* What is wrong with @node, in a line; "" for nothing. */
+const char *es_daemon_serving_text(const struct es_daemon *daemon, unsigned int node);
+
+#endif

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Looks whether this node can serve. Some 100 us of system calls; nothing of it waits. */
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "inspector/datapath/network.h"
+#include "inspector/datapath/sock_diag.h"
+#include "inspector/datapath/sysctl.h"
+#include "inspector/load/node_load.h"
+#include "inspector/member/serving.h"
+
+static const char *const trouble_texts[] = {
+	[ES_TROUBLE_NONE] = "",
+	[ES_TROUBLE_NO_SERVER] = "nothing listens for the service",
+	[ES_TROUBLE_MPTCP] = "the server's socket is one of MPTCP",
+	[ES_TROUBLE_ADDRESS] = "the service address is missing",
+	[ES_TROUBLE_SYNCOOKIES] = "sysctl net.ipv4.tcp_syncookies is 0",
+	[ES_TROUBLE_RP_FILTER] = "sysctl rp_filter is strict",
+	[ES_TROUBLE_MTU] = "the MTU of the cluster interface is too small",
+	[ES_TROUBLE_VANISHING] = "connections that are made there are not heard of again",
+};
+
+const char *es_trouble_text(unsigned int trouble)
+{
+	return trouble < sizeof(trouble_texts) / sizeof(trouble_texts[0]) ? trouble_texts[trouble]
+									  : "something of a later version";
+}
+
+/* The first one is told. */
+__attribute__((format(printf, 3, 4))) static void found(struct es_serving *s, enum es_trouble trouble,
+							const char *format, ...)
+{
+	va_list args;
+
+	if (s->trouble)
+		return;
+	s->trouble = trouble;
+	va_start(args, format);
+	vsnprintf(s->text, sizeof(s->text), format, args);
+	va_end(args);
+}
+
+/* The services of @conf, as bits. */
+static __u64 all_of(const struct es_conf *conf)
+{
+	return conf->service_count >= 64 ? ~0ULL : (1ULL << conf->service_count) - 1;
+}
+
+static void look_at_kernel(const struct es_conf *conf, enum es_datapath_kind kind, unsigned int packet_max,
+			   struct es_serving *s)
+{
+	const char *cluster = conf->datapath.cluster_interface;
+	const char *const arrive_at[] = {cluster, "lo"};
+	int value = 0;
+
+	/* The module makes its requests itself. */
+	if (kind == ES_DATAPATH_BPF && !es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) && !value)
+		found(s, ES_TROUBLE_SYNCOOKIES,
+		      "sysctl net.ipv4.tcp_syncookies is 0, and the kernel then rebuilds no connection; do: "
+		      "sysctl -w net.ipv4.tcp_syncookies=1");
+	for (size_t i = 0; i < sizeof(arrive_at) / sizeof(arrive_at[0]); i++)
+		if (es_network_rp_filter(arrive_at[i]) == 1)
+			found(s, ES_TROUBLE_RP_FILTER,
+			      "sysctl rp_filter is strict on %s, and the kernel then drops what nodes hand "
+			      "over; do: sysctl -w net.ipv4.conf.%s.rp_filter=2",
+			      arrive_at[i], arrive_at[i]);
+	if (!es_network_mtu_is_enough(cluster, packet_max))
+		found(s, ES_TROUBLE_MTU,
+		      "the MTU of %s has become too small for handover messages; do: ip link set %s mtu "
+		      "1600 or more, as it was, or restart earshotd on all nodes",
+		      cluster, cluster);
+	if (s->trouble)
+		s->refused = all_of(conf);
+}
+
+static void look_at_addresses(const struct es_conf *conf, struct es_serving *s)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_conf_service *service = &conf->services[i];
+
+		if (es_network_has_address(&service->address))
+			continue;
+		s->refused |= 1ULL << i;
+		found(s, ES_TROUBLE_ADDRESS,
+		      "service %s: %s is no address of this node; do: ip address add %s/32 dev lo",
+		      service->name, es_conf_addr_text(&service->address, text), text);
+	}
+}
+
+/* struct listening - for which services, as bits: any socket listens; and one that is not of MPTCP */
+struct listening {
+	const struct es_conf *conf;
+	__u64 any;
+	__u64 usable;
+};
+
+static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
+{
+	struct listening *listening = ctx;
+	const struct es_conf *conf = listening->conf;
+
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		if (!es_sock_diag_takes(l, &conf->services[i].address, conf->services[i].port))
+			continue;
+		listening->any |= 1ULL << i;
+		listening->usable |= (__u64)!l->is_mptcp << i;
+	}
+}
+
+/* Returns the services for which a server listens. */
+static __u64 look_at_servers(const struct es_conf *conf, struct es_serving *s)
+{
+	struct listening listening = {.conf = conf};
+	char text[INET6_ADDRSTRLEN];
+
+	if (es_sock_diag_listeners(on_listener, &listening))
+		return es_node_listens(conf) ? all_of(conf) : 0; /* a kernel without sock_diag */
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_conf_service *service = &conf->services[i];
+
+		if (!(listening.usable >> i & 1) && (listening.any >> i & 1))
+			found(s, ES_TROUBLE_MPTCP,
+			      "service %s: the server's socket for port %u is one of MPTCP, for which the "
+			      "kernel rebuilds no connection; turn that off in the server (Go: "
+			      "GODEBUG=multipathtcp=0)",
+			      service->name, service->port);
+	}
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (!(listening.any >> i & 1))
+			found(s, ES_TROUBLE_NO_SERVER, "service %s: nothing listens on %s port %u",
+			      conf->services[i].name, es_conf_addr_text(&conf->services[i].address, text),
+			      conf->services[i].port);
+	return listening.usable;
+}
+
+void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, unsigned int packet_max,
+		     struct es_serving *ret)
+{
+	__u64 listening;
+
+	*ret = (struct es_serving){};
+	look_at_kernel(conf, kind, packet_max, ret);
+	look_at_addresses(conf, ret);
+	listening = look_at_servers(conf, ret);
+	ret->is_down = !(listening & ~ret->refused);
+}

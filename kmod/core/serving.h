@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ES_CORE_SERVING_H
+#define ES_CORE_SERVING_H
+
+/*
+ * A connection that is made for a service whose address is gone from this node, or whose packets the kernel
+ * drops on their way to the server, is never heard of again. The daemon looks, each second, and says which
+ * services this node does not serve: for these nothing listens here, whatever does. It says so for a few
+ * seconds, so that a datapath without a daemon tries again.
+ */
+#include "abi.h"
+
+#define ES_SERVING_REFUSED_NS 5000000000ULL
+
+/* es_serving_refuses() - does this node make no connection for @service? */
+static __always_inline int es_serving_refuses(const struct es_state *state, __u32 service, __u64 now_ns)
+{
+	const struct es_worker_state *first = &state->worker[0];
+
+	return (first->refused_services >> (service & (ES_SERVICES_MAX - 1)) & 1) &&
+	       (__s64)(first->refused_until_ns - now_ns) > 0;
+}
+
+#endif

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A node on which a connection would never be heard of again: it refuses what it is given, says why, and comes back."""
+import functools
+import socket
+import time
+
+import pytest
+
+import namespaces
+from earshotlab import netns, wait_for
+from packets import model
+from packets.leases import BUILT, from_another, nacked
+from packets.loads import said
+from packets.node import BLIND, CLUSTER, EACH, SERVICE_INDEX, VIP, WEB
+from packets.packet import ACK, PSH, RST
+
+IPPROTO_MPTCP = 262
+DOWN = 2
+ADDRESS, SYNCOOKIES, RP_FILTER, MTU = range(3, 7)
+
+
+def n1(node):
+    return node.ask("status")["nodes"][0]
+
+
+def is_known(node, trouble):
+    wait_for(lambda: trouble in n1(node)["trouble"], f"trouble: {trouble}", seen=lambda: n1(node))
+
+
+class Broken:
+    """What is done to a node's machine, and taken back."""
+
+    def __init__(self, what, trouble, text):
+        self.what, self.trouble, self.text = what, trouble, text
+
+    def set(self, node, broken):
+        at = node.namespace
+        if self.what == "address":
+            netns.ip("-n", at, "address", "del" if broken else "add", f"{VIP}/32", "dev", "lo")
+        elif self.what == "mtu":
+            netns.ip("-n", at, "link", "set", "eth1", "mtu", "1499" if broken else "1500")
+        elif self.what == "tcp_syncookies":
+            netns.set_sysctls(at, {"net.ipv4.tcp_syncookies": int(not broken)})
+        else:
+            netns.set_sysctls(at, {f"net.ipv4.conf.{self.what}.rp_filter": 1 if broken else 2})
+
+
+BROKEN = (Broken("address", ADDRESS, f"{VIP} is no address of this node"), Broken("mtu", MTU, "MTU of eth1"),
+          pytest.param(Broken("tcp_syncookies", SYNCOOKIES, "tcp_syncookies is 0"),
+                       marks=pytest.mark.bpf("the module makes its requests itself")),
+          Broken("eth1", RP_FILTER, "rp_filter is strict on eth1"), Broken("lo", RP_FILTER, "rp_filter is strict on lo"))
+
+
+def refuses(node, client, broken):
+    """What others give to it; its own requests go to another node at once, without a try here; who has none is told."""
+    wait_for(lambda: [(m.state, m.trouble) for m in said(node, 0)[-1:]] == [(DOWN, broken.trouble)], "n2 hears of it")
+    c, text, message = from_another(node, client, WEB)
+    with node.counts(handover_received=1, handover_nacked=1):
+        node.message(message)
+        nacked(node, c, message, model.NACK_NO_LISTENER)
+    c = client(WEB)
+    c.shake()
+    with node.counts(request_queued=1, inspect_requests=1, inspect_handovers=1):
+        c.request(target=1)
+        assert node.cluster.take(lambda f: f.udp and f.ip.dst in CLUSTER[1:] and f.udp.payload[5] == model.REQUEST
+                                 and f.udp.payload[:4] == b"ESH1", "its request, at another node")
+    c = client(BLIND)
+    c.shake()
+    with node.counts(rebuild_no_listener=1):
+        c.request()
+        assert c.take("the RST").flags & RST
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda b: b.what)
+def test_broken(own_node, client, broken):
+    """Noticed within a second or two: nothing is taken of others, own requests go to others, and all that is said; and back."""
+    node = own_node()
+    client = functools.partial(client, at=node)
+    try:
+        broken.set(node, True)
+        is_known(node, broken.text)
+        assert n1(node)["state"] == "down"
+        assert broken.text in node.log() and "until then the other nodes serve" in node.log()
+        if broken.what != "eth1":  # where a strict filter also drops what the test asks with
+            refuses(node, client, broken)
+        assert f"n1: {n1(node)['trouble']}" in node.earshot("nodes").stdout
+    finally:
+        broken.set(node, False)
+    wait_for(lambda: n1(node)["state"] == "up", "n1 is up again", seen=lambda: n1(node))
+    assert "can serve again" in node.log() or n1(node)["trouble"].startswith("service s82: nothing listens")
+    c, text, message = from_another(node, client, WEB)
+    with node.counts(**BUILT):
+        node.message(message)
+        c.sent(text)
+        assert c.read(len(text)) == text
+
+
+@pytest.fixture
+def mptcp():
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
+    except OSError:
+        pytest.skip("this kernel has no MPTCP")
+
+
+@pytest.mark.parametrize("port", [WEB, BLIND])
+def test_mptcp(make_node, client, mptcp, port):
+    """No connection is made for such a socket: its sender is told while the message is still whole."""
+    with make_node() as node:
+        client = functools.partial(client, at=node)
+        node.start()
+        with namespaces.listen(node.namespace, VIP, port, protocol=IPPROTO_MPTCP):
+            c, _, message = from_another(node, client, port)
+            with node.counts(handover_received=1, handover_nacked=1):
+                node.message(message)
+                nacked(node, c, message, model.NACK_NO_LISTENER)
+            is_known(node, "is one of MPTCP")
+            assert n1(node)["state"] == "down"
+        node.listen(port)
+        wait_for(lambda: n1(node)["state"] == "up", "n1 is up again", seen=lambda: n1(node))
+        c, text, message = from_another(node, client, port)
+        with node.counts(**BUILT):
+            node.message(message)
+            c.sent(text)
+            assert c.read(len(text)) == text
+
+
+def test_local_route(own_node):
+    """The kernel takes packets for its own by the route, so an address that no interface has may do."""
+    node = own_node()
+    netns.ip("-n", node.namespace, "address", "del", f"{VIP}/32", "dev", "lo")
+    netns.ip("-n", node.namespace, "route", "add", "local", "10.77.0.100/31", "dev", "lo")
+    time.sleep(2.5)
+    assert n1(node)["state"] == "up" and "is no address of this node" not in node.log()
+
+
+def test_one_service(node, client):
+    """What is refused of one service is no other's, and nothing is when the daemon has said nothing for seconds."""
+    mask, until_ns = 2, 3  # in the first worker's line
+    with node.tables() as tables:
+        words = tables.state.worker[0]
+        looked_ns = words[until_ns]
+        wait_for(lambda: words[until_ns] != looked_ns, "the daemon has just looked")
+        words[mask] = 1 << SERVICE_INDEX[WEB]
+        c, _, message = from_another(node, client, WEB)
+        with node.counts(handover_received=1, handover_nacked=1):
+            node.message(message)
+            nacked(node, c, message, model.NACK_NO_LISTENER)
+        c, text, message = from_another(node, client, EACH)
+        with node.counts(**BUILT):
+            node.message(message)
+            c.sent(text)
+            assert c.read(len(text)) == text
+        words[until_ns] = time.monotonic_ns() - 10**9
+        c, text, message = from_another(node, client, WEB)
+        with node.counts(**BUILT):
+            node.message(message)
+            c.sent(text)
+            assert c.read(len(text)) == text
+        del words  # or the tables cannot be let go
+
+
+def test_other_node_says_so(own_node, client):
+    """Without membership: it is given nothing until it says that it is up, or nothing any more."""
+    node = own_node()
+    client = functools.partial(client, at=node)
+    node.hear(2, time.time_ns(), state=DOWN, trouble=RP_FILTER)
+    n2 = node.ask("status")["nodes"][1]
+    assert (n2["state"], n2["trouble"]) == ("down", "sysctl rp_filter is strict")
+    assert "n2: sysctl rp_filter is strict" in node.earshot("nodes").stdout
+    c = client(WEB)
+    c.shake()
+    with node.counts(request_queued=1, inspect_requests=1, inspect_handovers={0, 1}, inspect_kept={0, 1}, handover_received={0, 1},
+                     handover_rebuilt={0, 1}):
+        c.request(target=2)
+        node.cluster.nothing(lambda f: f.udp and f.ip.dst == "10.78.0.2" and len(f.udp.payload) > 64, "nothing for n2")
+    node.hear(2, time.time_ns())
+    assert node.ask("status")["nodes"][1]["state"] == "up"
+    node.hear(2, time.time_ns(), state=DOWN, trouble=RP_FILTER)
+    wait_for(lambda: node.ask("status")["nodes"][1]["state"] == "up", "a node that says nothing is not known to be down")
