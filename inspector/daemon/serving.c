@@ -31,6 +31,19 @@ static void forget_silent(struct es_daemon *d)
 			es_daemon_serving_heard(d, i, ES_TROUBLE_NONE, 0);
 }
 
+/* Once a second, also when another look comes in between. */
+static int connections_vanish(struct es_daemon *d)
+{
+	unsigned long long values[ES_COUNTER_COUNT], now_ns = es_clock_now_ns();
+
+	if (now_ns < d->serving.counted_ns + (unsigned long long)(LOOK_S * 9e8) ||
+	    es_datapath_counters(d->datapath, values))
+		return now_ns / 1000000000 < d->serving.vanishing.until_s;
+	d->serving.counted_ns = now_ns;
+	return es_vanishing_look(&d->serving.vanishing, values[ES_COUNT_handover_vanished],
+				 values[ES_COUNT_handover_rebuilt], now_ns / 1000000000);
+}
+
 void es_daemon_serving_look(struct es_daemon *d)
 {
 	struct es_worker_state *first = &es_datapath_state(d->datapath)->worker[0];
@@ -38,6 +51,8 @@ void es_daemon_serving_look(struct es_daemon *d)
 	struct es_serving *now = &d->serving.now;
 
 	es_serving_look(d->conf, d->datapath_kind, d->network.packet_max, now);
+	if (connections_vanish(d))
+		es_serving_vanishes(now, d->conf);
 	__atomic_store_n(&first->refused_until_ns, es_clock_now_ns() + ES_SERVING_REFUSED_NS,
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&first->refused_services, now->refused, __ATOMIC_RELAXED);

@@ -16,7 +16,9 @@ struct es_daemon;
 /* struct es_daemon_serving - @now: what was found last; @trouble: what each node says of itself */
 struct es_daemon_serving {
 	struct es_serving now;
+	struct es_vanishing vanishing;
 	unsigned char trouble[ES_NODES_MAX];
+	unsigned long long counted_ns; /* when @vanishing was last told the counters */
 	struct ev_timer timer;
 };
 

@@ -81,6 +81,13 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
+	/* A program that holds packets back may let go of it later: what must not be executed twice, is not tried. */
+	if (reason == ES_NACK_VANISHED && es_inspect_packet_is_unsafe(in, order->service, packet)) {
+		es_inspect_count(in, ES_WORKER_nacks);
+		es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
+		es_inspect_refuse(in, packet->bytes, packet->len);
+		return;
+	}
 	if (reason == ES_NACK_RETRY && order->attempt <= ES_ATTEMPTS_RETRY_MAX) {
 		target = (int)node;
 	} else {
@@ -95,6 +102,10 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 				 ? -1
 				 : es_inspect_route_again(in, flow_hash, packet, order);
 	}
+	/* Where nobody else is, it may have been chance. */
+	if (target == -1 && reason == ES_NACK_VANISHED && order->attempt <= ES_ATTEMPTS_MAX &&
+	    !decided.is_inherited && packet->seg.len)
+		target = (int)node;
 	if (target == ES_ROUTE_REJECT) {
 		es_inspect_reject(in, flow_hash, packet,
 				  packet->seg.seq + packet->seg.len + (uint32_t)missing, order);

@@ -30,6 +30,43 @@ struct es_serving {
 void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, unsigned int packet_max,
 		     struct es_serving *ret);
 
+/*
+ * A rule that no look finds (a packet filter, address translation, whatever stands between us and the server)
+ * swallows the packets that sockets are to be made of. The requests come again, and the datapath counts those
+ * of whose sockets nothing was heard (handover_vanished).
+ */
+#define ES_VANISHING_LOOKS 4  /* of which the counts are added up */
+#define ES_VANISHING_LEAST 3  /* so many are no chance */
+#define ES_VANISHING_SHARE 4  /* nor is one part in so many of the requests that were taken meanwhile */
+#define ES_VANISHING_S	   10 /* so long nothing is taken then; twice as long if it goes on */
+#define ES_VANISHING_MAX_S 320
+
+/**
+ * struct es_vanishing - what was counted in the last looks, a second from one to the next
+ * @vanished, @taken: counters at each of them, @count of which are known; @hold_s: of the last time
+ * @until_s, @calm_s: by the monotonic clock, until when nothing is taken; and when it is forgotten that there was
+ * anything
+ */
+struct es_vanishing {
+	unsigned long long vanished[ES_VANISHING_LOOKS];
+	unsigned long long taken[ES_VANISHING_LOOKS];
+	unsigned int count;
+	unsigned int hold_s;
+	unsigned long long until_s;
+	unsigned long long calm_s;
+};
+
+/**
+ * es_vanishing_look() - once a second; @vanished, @taken: the counters by now
+ * Returns whether connections vanish here. When the time is over, the next requests are the test: who loses is
+ * given to another node after some seconds.
+ */
+int es_vanishing_look(struct es_vanishing *vanishing, unsigned long long vanished, unsigned long long taken,
+		      unsigned long long now_s);
+
+/* es_serving_vanishes() - add to what was found that connections vanish */
+void es_serving_vanishes(struct es_serving *serving, const struct es_conf *conf);
+
 /* What a trouble is, in some words, "" for none: all that is known of another node's. */
 const char *es_trouble_text(unsigned int trouble);
 

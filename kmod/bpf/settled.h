@@ -27,6 +27,7 @@ struct {
 #define ES_SETTLED_AS(answer)	     ((__u32)(answer)&0xff)
 #define ES_SETTLED_ATTEMPT(answer)   ((__u32)(answer) >> 8 & 0xff)
 #define ES_SETTLED_IS_RECENT(answer) (!!((__u32)(answer)&0x10000))
+#define ES_SETTLED_VANISHED(answer)  (!!((__u32)(answer)&0x20000))
 
 /*
  * es_settle() - es_settled_step() about a request
@@ -53,7 +54,7 @@ __noinline int es_settle(__u64 flow_hash, __u32 seq, __u32 step, __u32 attempt)
 	bpf_spin_unlock(&slot->lock);
 	if (answer.forgot)
 		es_count(ES_COUNT_settled_forgot);
-	return answer.as | answer.attempt << 8 | answer.is_recent << 16;
+	return answer.as | answer.attempt << 8 | answer.is_recent << 16 | answer.has_vanished << 17;
 }
 
 /* Is there, or was there, a socket of this request? */

@@ -245,6 +245,7 @@ static __noinline int es_handover_request(struct __sk_buff *skb, struct es_confi
 	view.stale = (__u8)es_handover_is_stale(h, hash);
 	settled = es_settle(hash, view.seg.seq, ES_SETTLED_LOOK, 0);
 	view.rebuilt = (__u8)es_settled_is_built(settled);
+	view.vanished = ES_SETTLED_VANISHED(settled);
 	view.refused =
 		ES_SETTLED_AS(settled) == ES_SETTLED_REFUSED && h->attempt <= ES_SETTLED_ATTEMPT(settled);
 	sk = es_socket_lookup(skb, &pkt);

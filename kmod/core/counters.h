@@ -109,6 +109,7 @@
 	  "more of a connection whose request the inspector refused, acknowledged and dropped")              \
 	X(handshake_blind,                                                                                   \
 	  "handshake of a client served here without inspection: its server may speak first")                \
+	X(handover_vanished, "handover come again that had made a socket of which nothing was heard")        \
 	ES_PINS(X, pin_)
 
 enum es_counter {

@@ -503,6 +503,7 @@ static __always_inline void es_decide(const struct es_config *cfg, const struct 
  * @listening: a listening socket was found; @accept_full: its accept queue has no place
  * @rebuilt: this very request was rebuilt here (settled.h); for ES_HANDOVER_STRAY, a moment ago
  * @refused: this attempt of it was refused here
+ * @vanished: it was to be rebuilt here, and nothing was heard of its socket (es_settled_answer)
  * @may_leave: what es_track_may_leave() says, for ES_HANDOVER_END
  * @leaving: for that, the connection was leaving before; for ES_HANDOVER_GONE: it is ES_TRACK_ENDING
  * @stale: a first request from a node that the ring here does not name: another may have it by now
@@ -519,6 +520,7 @@ struct es_handover_view {
 	__u8 accept_full;
 	__u8 rebuilt;
 	__u8 refused;
+	__u8 vanished;
 	__u8 may_leave;
 	__u8 leaving;
 	__u8 stale;
@@ -546,6 +548,8 @@ static __always_inline enum es_nack_reason es_handover_nack_reason(const struct 
 		return es_handover_is_nobodys(v) ? ES_NACK_NOT_HERE : ES_NACK_HERE;
 	if (v->silent)
 		return ES_NACK_SILENT;
+	if (v->vanished && v->socket == ES_SOCKET_NONE)
+		return ES_NACK_VANISHED;
 	return v->socket == ES_SOCKET_NONE && !v->listening ? ES_NACK_NO_LISTENER : ES_NACK_RETRY;
 }
 
@@ -612,12 +616,18 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 	}
 	if (v->kind == ES_HANDOVER_FOLLOW)
 		ES_VERDICT(ret, ES_DROP, handover_follow_lost);
+	/* While the kernel may still make it, nobody else is given the request. */
+	if (v->rebuilt && v->vanished && v->socket == ES_SOCKET_NONE)
+		ES_VERDICT(ret, ES_DROP, handover_vanished);
 	if (v->rebuilt)
 		ES_VERDICT(ret, ES_DROP, handover_old);
 	if (v->silent)
 		ES_VERDICT(ret, ES_NACK, handover_silent);
 	if (v->socket != ES_SOCKET_NONE)
 		ES_VERDICT(ret, ES_END_OLD, handover_time_wait);
+	/* Here it would vanish again. */
+	if (v->vanished)
+		ES_VERDICT(ret, ES_NACK, handover_vanished);
 	if (!v->listening)
 		ES_VERDICT(ret, ES_NACK, handover_nacked);
 	/* The sender may be giving it to another node already;

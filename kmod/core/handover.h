@@ -50,6 +50,7 @@ enum es_nack_reason {
 	ES_NACK_NOT_HERE = 5, /* the answers to a STRAY */
 	ES_NACK_HERE = 6,     /* or it may be */
 	ES_NACK_STRAYS = 7,   /* the answer to STRAYS, see struct es_stray_service */
+	ES_NACK_VANISHED = 8, /* its socket was to be made, and nothing was heard of it for seconds */
 };
 
 /**

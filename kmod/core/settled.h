@@ -28,8 +28,11 @@ enum es_settled_as {
 	ES_SETTLED_REFUSED, /* up to and including an attempt */
 };
 
-/* So long the kernel may take to make a socket; if there is none then, the next copy makes one. */
+/* So long the kernel may take to make a socket; if there is none then, there never will be. */
 #define ES_SETTLED_MADE_MS 4000
+
+/* A socket of which nothing was heard for so long is probably none: some rule has dropped its packet. */
+#define ES_SETTLED_VANISHED_MS 1000
 
 /*
  * For how long a request is remembered whose cookie lives for @cookie_s seconds. As long as that is valid,
@@ -88,6 +91,8 @@ enum es_settled_step {
 /**
  * struct es_settled_answer - what held before ES_SETTLED_MAKE, and holds after everything else
  * @attempt: of ES_SETTLED_REFUSED; @is_recent: since less than ES_SETTLED_MADE_MS
+ * @has_vanished: a socket was to be made more than ES_SETTLED_VANISHED_MS ago, and nothing was heard of it; also
+ * of an entry that is over
  * @forgot: an entry that would still have been needed made room: the table is too small
  */
 struct es_settled_answer {
@@ -95,6 +100,7 @@ struct es_settled_answer {
 	__u8 attempt;
 	__u8 is_recent;
 	__u8 forgot;
+	__u8 has_vanished;
 };
 
 /* Another CPU may have looked at the clock a moment later than this one. */
@@ -140,6 +146,9 @@ static __always_inline struct es_settled_answer es_settled_step(struct es_settle
 	int is_known = s->request == request && !es_settled_is_over(s, now_ms, hold_ms);
 	struct es_settled_answer answer = {};
 
+	if (s->request == request && s->as == ES_SETTLED_MADE)
+		answer.has_vanished = es_settled_age_ms(s, now_ms) >= ES_SETTLED_VANISHED_MS &&
+				      es_settled_age_ms(s, now_ms) < hold_ms;
 	if (is_known) {
 		answer.as = s->as;
 		answer.attempt = s->attempt;

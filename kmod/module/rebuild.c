@@ -211,7 +211,7 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	struct es_flow flow;
 	struct sock *child;
 	u64 flow_hash, handover;
-	int service;
+	int service, is_refused;
 
 	if (es_packet_tcp(skb, &pkt, skb->len, &seg))
 		return NF_ACCEPT;
@@ -236,7 +236,10 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 		es_socket_lookup_server(state->net, skb, &pkt, &version->config.service[service], &found);
 	else
 		es_socket_lookup_listener(state->net, skb, &pkt, &found);
-	child = found.listener && es_listener_is_usable(found.listener)
+	/* Held by a rule for so long that it was refused meanwhile: another node may have it. */
+	is_refused = es_settle(node, &version->config, flow_hash, seg.seq, ES_SETTLED_LOOK, 0).as ==
+		     ES_SETTLED_REFUSED;
+	child = found.listener && es_listener_is_usable(found.listener) && !is_refused
 			? es_rebuild_make(found.listener, skb, &seg, &options)
 			: NULL;
 	if (!child) {

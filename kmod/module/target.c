@@ -342,6 +342,7 @@ static unsigned int es_handover_received(struct es_received *in)
 	v->stale = (u8)es_handover_is_stale(in);
 	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
 	v->rebuilt = (u8)es_settled_is_built(&settled);
+	v->vanished = settled.has_vanished;
 	v->refused = settled.as == ES_SETTLED_REFUSED && in->h.attempt <= settled.attempt;
 	es_handover_view_socket(in);
 	if (v->kind == ES_HANDOVER_END && !es_answer_prepare(in->skb))

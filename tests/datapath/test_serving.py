@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A node on which a connection would never be heard of again: it refuses what it is given, says why, and comes back."""
+import contextlib
 import functools
 import socket
+import subprocess
 import time
 
 import pytest
@@ -123,6 +125,75 @@ def test_mptcp(make_node, client, mptcp, port):
             node.message(message)
             c.sent(text)
             assert c.read(len(text)) == text
+
+
+@contextlib.contextmanager
+def swallowed(node):
+    """A rule that no look finds takes the packets that connections are made of."""
+    nft = ["ip", "netns", "exec", node.namespace, "nft"]
+    subprocess.run([*nft, "-f", "-"], check=True, text=True, input="table inet t { chain in { type filter hook input priority 0;\n"
+                   f"iif eth1 tcp dport {WEB} drop\n }}\n }}")
+    try:
+        yield
+    finally:
+        subprocess.run([*nft, "delete", "table", "inet", "t"], check=True)
+
+
+def again(message):
+    """The same attempt, as its sender repeats it for the client's retransmission."""
+    message.sequence, message.mac = 0, None
+    return message
+
+
+def test_swallowed(own_node, client):
+    """While the kernel may still make the socket, nobody else may; then the request goes back, and is no more made here."""
+    node = own_node()
+    c, text, message = from_another(node, functools.partial(client, at=node), WEB)
+    with swallowed(node):
+        with node.counts(**BUILT):
+            node.message(message)
+        with node.counts(handover_received=1, handover_old=1):
+            node.message(again(message))
+        time.sleep(1.1)
+        with node.counts(handover_received=1, handover_vanished=1):
+            node.message(again(message))
+            node.no_message()
+        time.sleep(3)
+        with node.counts(handover_received=1, handover_vanished=1):
+            node.message(again(message))
+            nacked(node, c, message, model.NACK_VANISHED)
+    with node.counts(handover_received=1, handover_refused=1):
+        node.message(again(message))
+        nacked(node, c, message, model.NACK_RETRY)
+    with node.counts(**BUILT):
+        message.attempt += 1
+        node.message(again(message))
+        c.sent(text)
+        assert c.read(len(text)) == text
+
+
+def test_many_are_swallowed(own_node, client):
+    """The node is down, says why, and takes nothing for a while, whatever the cause."""
+    node = own_node()
+    given = [from_another(node, functools.partial(client, at=node), WEB) for _ in range(3)]
+    with swallowed(node):
+        for _, _, message in given:
+            node.message(message)
+        time.sleep(1.1)
+        for _, _, message in given:
+            node.message(again(message))
+        is_known(node, "not heard of again")
+        assert n1(node)["state"] == "down" and "not heard of again" in node.log()
+        c, _, message = from_another(node, functools.partial(client, at=node), WEB)
+        with node.counts(handover_received=1, handover_nacked=1):
+            node.message(message)
+            nacked(node, c, message, model.NACK_NO_LISTENER)
+    wait_for(lambda: n1(node)["state"] == "up", "n1 tries again", 15, seen=lambda: n1(node))
+    c, text, message = from_another(node, functools.partial(client, at=node), WEB)
+    with node.counts(**BUILT):
+        node.message(message)
+        c.sent(text)
+        assert c.read(len(text)) == text
 
 
 def test_local_route(own_node):

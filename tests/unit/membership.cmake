@@ -18,3 +18,4 @@ target_sources(test_daemon_ring PRIVATE ${PROJECT_SOURCE_DIR}/inspector/daemon/r
 earshot_unit_test(hearing earshot-group)
 earshot_unit_test(deaf earshot-member)
 earshot_unit_test(public_link earshot-member)
+earshot_unit_test(serving earshot-member)

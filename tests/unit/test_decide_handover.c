@@ -91,7 +91,18 @@ static void test_handover(void **state)
 	v.accept_full = 0;
 	v.rebuilt = 1;
 	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
+	/* Nothing was heard of its socket: as soon as there will be none, another node may have it. */
+	v.vanished = 1;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_vanished);
 	v.rebuilt = 0;
+	EXPECT_HANDOVER(&v, ES_NACK, handover_vanished);
+	assert_int_equal(es_handover_nack_reason(&v), ES_NACK_VANISHED);
+	v.socket = ES_SOCKET_ESTABLISHED;
+	v.first_seq = ISN + 1;
+	v.rcv_nxt = ISN + 101;
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
+	v.socket = ES_SOCKET_NONE;
+	v.vanished = 0;
 	/* What was refused is refused, for whatever reason there is now. */
 	v.refused = 1;
 	EXPECT_HANDOVER(&v, ES_NACK, handover_refused);

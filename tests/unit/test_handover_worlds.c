@@ -24,6 +24,9 @@ struct flying {
 
 struct target {
 	int listening, silent, full;
+	int swallows; /* a rule drops what a socket would be made of, or a program holds it back for a while */
+	struct message held[CLIENTS];
+	unsigned long long held_ms[CLIENTS]; /* since when, 0: nothing is */
 	struct es_settled_set settled;
 	int socket[CLIENTS]; /* it is there */
 	unsigned int made[CLIENTS];
@@ -107,6 +110,24 @@ static void collect(void)
 	}
 }
 
+/* The kernel makes it. */
+static void socket_make(struct target *t, const struct message *m, unsigned int client)
+{
+	settle(t, m, ES_SETTLED_SEEN);
+	t->socket[client] = 1;
+	t->made[client]++;
+}
+
+/* What was held back goes on, within the time that the kernel may take. */
+static void let_go(struct target *t, unsigned int client)
+{
+	if (t->held_ms[client] && !t->socket[client] && now_ms() - t->held_ms[client] < ES_SETTLED_MADE_MS) {
+		trace("let go", client, (unsigned int)(t - target), t->held[client].h.attempt);
+		socket_make(t, &t->held[client], client);
+	}
+	t->held_ms[client] = 0;
+}
+
 /* A request meets its target, as in kmod/bpf/target.h and kmod/module/target.c. */
 static void arrive(struct message *m)
 {
@@ -123,6 +144,7 @@ static void arrive(struct message *m)
 		.accept_full = (__u8)t->full,
 		.silent = (__u8)t->silent,
 		.rebuilt = settled.as == ES_SETTLED_MADE || settled.as == ES_SETTLED_BUILT,
+		.vanished = settled.has_vanished,
 		.refused = settled.as == ES_SETTLED_REFUSED && m->h.attempt <= settled.attempt,
 	};
 	struct es_verdict verdict = {};
@@ -136,9 +158,12 @@ static void arrive(struct message *m)
 	case ES_REBUILD:
 		if (settle(t, m, ES_SETTLED_MAKE).as != ES_SETTLED_NOT)
 			fail_msg("decided to make what must not be made");
-		settle(t, m, ES_SETTLED_SEEN);
-		t->socket[client] = 1;
-		t->made[client]++;
+		if (t->swallows) {
+			t->held[client] = *m;
+			t->held_ms[client] = now_ms();
+		} else {
+			socket_make(t, m, client);
+		}
 		break;
 	case ES_NACK:
 		if (!forgets_refusals) {
@@ -226,6 +251,12 @@ static void happen(void)
 	case 3:
 		t->full = !below(4);
 		break;
+	case 17:
+		t->swallows = !below(4);
+		break;
+	case 18:
+		let_go(t, below(CLIENTS));
+		break;
 	case 4: /* the connection ends */
 		t->socket[below(CLIENTS)] = 0;
 		break;
@@ -272,7 +303,7 @@ static void end_well(void)
 {
 	for (unsigned int i = 0; i < NODES; i++) {
 		target[i].listening = 1;
-		target[i].silent = target[i].full = 0;
+		target[i].silent = target[i].full = target[i].swallows = 0;
 	}
 	in.now_ns += 2000000000ULL; /* nobody is left alone any more */
 	for (unsigned int c = 0; c < CLIENTS; c++) {

@@ -249,6 +249,51 @@ static void test_overheard_of_a_slot_that_was_kept(void **state)
 	assert_int_equal(again(number, ES_FLOW_DOUBTFUL, POST), -1);
 }
 
+/* Its socket was to be made, and nothing is heard of it: what may be executed twice goes to another node. */
+static void test_vanished(void **state)
+{
+	static const struct {
+		const char *text;
+		int goes_elsewhere;
+	} cases[] = {{REQUEST, 1}, {POST, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned int number = flow_find(next_flow, 1);
+		struct message m;
+		int node;
+
+		next_flow = number + 1;
+		only(2);
+		inspect(number, ES_FLOW_NEW, 0, cases[i].text);
+		assert_int_equal(sent_to(&m), 2);
+		memset(&health, 0, sizeof(health));
+		memset(in.count, 0, sizeof(in.count));
+		nack(&m, ES_NACK_VANISHED);
+		node = sent_to(&m);
+		assert_int_equal(COUNT(nacks), 1);
+		assert_true(cases[i].goes_elsewhere ? node == 0 || node == 1 : node < 0);
+		assert_false(es_cluster_is_target(cluster, &health, 2, in.now_ns));
+	}
+}
+
+/* Where nobody else is, the same node is asked once more. */
+static void test_vanished_alone(void **state)
+{
+	unsigned int number = flow_find(next_flow, 1);
+	struct message m;
+
+	(void)state;
+	next_flow = number + 1;
+	only(2);
+	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	assert_int_equal(sent_to(&m), 2);
+	nack(&m, ES_NACK_VANISHED);
+	assert_int_equal(sent_to(&m), 2);
+	assert_int_equal(m.h.attempt, 1);
+	memset(&health, 0, sizeof(health));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +305,8 @@ int main(void)
 		TEST(test_overheard),
 		TEST(test_overheard_after_it_was_given),
 		TEST(test_overheard_of_a_slot_that_was_kept),
+		TEST(test_vanished),
+		TEST(test_vanished_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,16 +36,27 @@ static void test_made(void **state)
 	EXPECT(1, MAKE, 1, MADE);
 	EXPECT(1, REFUSE, 0, MADE); /* that would have it made once more elsewhere */
 	/* The kernel made none after all: not seen, so the next copy is taken. */
-	now_ms += ES_SETTLED_MADE_MS - 1;
+	assert_false(step(1, ES_SETTLED_LOOK, 0).has_vanished);
+	now_ms += ES_SETTLED_VANISHED_MS;
+	assert_true(step(1, ES_SETTLED_LOOK, 0).has_vanished);
+	EXPECT(1, REFUSE, 0, MADE); /* there may be one yet */
+	now_ms += ES_SETTLED_MADE_MS - ES_SETTLED_VANISHED_MS - 1;
 	EXPECT(1, MAKE, 0, MADE);
 	now_ms++;
 	EXPECT(1, LOOK, 0, NOT);
+	assert_true(step(1, ES_SETTLED_LOOK, 0).has_vanished);
 	EXPECT(1, MAKE, 0, NOT);
+	now_ms += ES_SETTLED_MADE_MS;
+	EXPECT(1, REFUSE, 2, REFUSED); /* or it is refused */
+	assert_false(step(1, ES_SETTLED_LOOK, 0).has_vanished);
+	EXPECT(1, MAKE, 2, REFUSED);
+	EXPECT(1, MAKE, 3, NOT);
 	/* It was seen: as long as anything can ask for it, there is no second one. */
 	EXPECT(1, SEEN, 0, BUILT);
 	assert_true(step(1, ES_SETTLED_LOOK, 0).is_recent);
 	now_ms += ES_SETTLED_MADE_MS;
 	assert_false(step(1, ES_SETTLED_LOOK, 0).is_recent);
+	assert_false(step(1, ES_SETTLED_LOOK, 0).has_vanished);
 	EXPECT(1, MAKE, 0, BUILT);
 	EXPECT(1, REFUSE, 9, BUILT);
 	EXPECT(1, UNDO, 0, BUILT); /* another CPU, which was to make the same one */

@@ -185,7 +185,7 @@ F_REPEAT = 0x20
 PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguous", "truncated", "chunked", "length",
         "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown", "program"]  # from 1
 NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY, NACK_SILENT = 1, 2, 3, 4
-NACK_NOT_HERE, NACK_HERE, NACK_STRAYS = 5, 6, 7
+NACK_NOT_HERE, NACK_HERE, NACK_STRAYS, NACK_VANISHED = 5, 6, 7, 8
 STREAM_DATAPATH, STREAM_PROGRAMS = 15, 14
 REPLAY_WINDOW = 31 * 64
 RESET_UNDER_WAY = 1 << 20
