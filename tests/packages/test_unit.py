@@ -125,7 +125,7 @@ def test_files_for_127_nodes(lab, tmp_path):
     with open(lab.config_file, encoding="utf-8") as handle:
         text = handle.read()
     text = re.sub(r"workers = .*", "workers = 8", text) if "workers =" in text else text + "inspector { workers = 8 }\n"
-    text += "".join(f"node x{i} {{ address = 10.78.0.{i + 1} }}\n" for i in range(1, 127))
+    text += "".join(f"node x{i} {{ address = 10.78.0.{i + 1} id = {i + 1000} }}\n" for i in range(1, 127))
     config = tmp_path / "earshot.conf"
     config.write_text(text)
     node = lab.node("n1")
