@@ -56,7 +56,8 @@ static __noinline int es_flow_was_heard(__u64 flow_hash)
 static __always_inline void es_view_heard(const struct es_state *state, const struct es_config *cfg,
 					  struct es_view *v, __u64 now_ns)
 {
-	v->heard = (__u8)es_syn_was_heard(v->flow_hash, es_syn_isn(&v->seg), now_ns);
+	v->heard = (__u8)es_syn_was_heard(v->flow_hash, es_syn_isn(&v->seg, v->inspect == ES_INSPECT_NEVER),
+					  now_ns);
 	v->heard_all = (__u8)es_syns_are_complete(state->hears_ns, now_ns, cfg->slot_s);
 	v->many_guesses = (__u8)es_guesses_are_many(&state->guesses, es_ns_to_s(now_ns));
 }
@@ -74,7 +75,7 @@ static __noinline int es_first_note(__u64 flow_hash, __u32 seq, __u64 now_ns)
 /* Another node's to take: if it is a first request, it must be known later on that it was heard. */
 static __always_inline void es_view_overhear(const struct es_view *v, __u64 now_ns)
 {
-	if (es_syn_was_heard(v->flow_hash, es_syn_isn(&v->seg), now_ns))
+	if (es_syn_was_heard(v->flow_hash, es_syn_isn(&v->seg, v->inspect == ES_INSPECT_NEVER), now_ns))
 		es_first_note(v->flow_hash, v->seg.seq, now_ns);
 }
 

@@ -369,7 +369,7 @@ static __always_inline void es_decide_bare_ack(const struct es_config *cfg, cons
 
 	if (probe == ES_COOKIE_INVALID) {
 		/* Each one that is none of ours brings who tries them all nearer to a socket. */
-		ret->guess = blind && !v->seg.has_ts && !v->decision;
+		ret->guess = blind && !v->seg.has_ts && !v->decision && v->socket == ES_SOCKET_NONE;
 		ES_VERDICT(ret, ES_DROP, drop_no_flow);
 	}
 	if (probe == ES_COOKIE_FLOW && !blind)

@@ -37,11 +37,11 @@ static __always_inline __u64 es_syn_key(__u64 flow_hash, __u32 isn, __u64 hears_
 	return es_overheard_key(flow_hash ^ hears_ns, isn);
 }
 
-/* The ISN that a segment without a SYN may prove: a bare ACK as a keep-alive probe,
- * another as the first one. */
-static __always_inline __u32 es_syn_isn(const struct es_segment *seg)
+/* The ISN that a segment without a SYN may prove: a bare ACK as a keep-alive probe, another as the first one.
+ * @blind: nobody inspects, so a bare ACK is the handshake's. */
+static __always_inline __u32 es_syn_isn(const struct es_segment *seg, int blind)
 {
-	return seg->len || (seg->flags & ES_TCP_FIN) ? seg->seq - 1 : seg->seq;
+	return blind || seg->len || (seg->flags & ES_TCP_FIN) ? seg->seq - 1 : seg->seq;
 }
 
 /**

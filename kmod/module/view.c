@@ -15,7 +15,8 @@ static void es_syn_note(const struct es_node *node, const struct es_config *cfg,
 static int es_syn_was_heard(const struct es_node *node, const struct es_config *cfg, const struct es_view *v,
 			    u64 now_ns)
 {
-	u64 key = es_syn_key(v->flow_hash, es_syn_isn(&v->seg), READ_ONCE(node->state->hears_ns));
+	u64 key = es_syn_key(v->flow_hash, es_syn_isn(&v->seg, v->inspect == ES_INSPECT_NEVER),
+			     READ_ONCE(node->state->hears_ns));
 
 	return es_overheard_has(es_syn_slot(node, key), key,
 				es_syn_generation(es_ns_to_s(now_ns), cfg->slot_s));

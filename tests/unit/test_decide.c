@@ -196,11 +196,12 @@ static void test_heard_isn(void **state)
 	struct es_segment seg = {.seq = 0, .flags = ES_TCP_ACK};
 
 	(void)state;
-	assert_int_equal(es_syn_isn(&seg), 0);
+	assert_int_equal(es_syn_isn(&seg, 0), 0);
+	assert_int_equal(es_syn_isn(&seg, 1), 0xffffffff);
 	seg.flags |= ES_TCP_FIN;
-	assert_int_equal(es_syn_isn(&seg), 0xffffffff);
+	assert_int_equal(es_syn_isn(&seg, 0), 0xffffffff);
 	seg = (struct es_segment){.seq = 0, .len = 1, .flags = ES_TCP_ACK};
-	assert_int_equal(es_syn_isn(&seg), 0xffffffff);
+	assert_int_equal(es_syn_isn(&seg, 0), 0xffffffff);
 }
 
 static void test_later_segment(void **state)
@@ -545,6 +546,9 @@ static void test_server_speaks_first(void **state)
 	made = decide(&cfg, &v);
 	assert_int_equal(made.counter, ES_COUNT_drop_no_flow);
 	assert_true(made.guess);
+	v.socket = ES_SOCKET_TIME_WAIT; /* the last ACK of a connection that was here */
+	assert_false(decide(&cfg, &v).guess);
+	v.socket = ES_SOCKET_NONE;
 	v.inspect = ES_INSPECT_FIRST;
 	assert_false(decide(&cfg, &v).guess);
 	/* Of before a node was lost. */
