@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "inspector/check/check.h"
+#include "inspector/datapath/interface.h"
 #include "inspector/handover/handover.h"
 #include "inspector/datapath/network.h"
 
@@ -22,10 +23,15 @@ static int daemon_runs(const struct es_check *check)
 
 static void judge_link(struct es_check *check, const char *name, const struct es_facts_link *link)
 {
+	char there[256];
+
+	es_interfaces_text(there, sizeof(there));
 	if (link->rc == -ENODEV)
 		es_check_error(check,
-			       es_check_action("its name in datapath { } of %s; ip link", check->conf->path),
-			       "no interface %s", name);
+			       es_check_action("its name in datapath { } of %s, or in this node's section; "
+					       "ip link",
+					       check->conf->path),
+			       "no interface %s; here are %s", name, there);
 	else if (link->rc)
 		es_check_unchecked(check, "interface %s cannot be read: %s", name, strerror(-link->rc));
 	else if (!(link->flags & IFF_UP))
