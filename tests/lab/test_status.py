@@ -63,7 +63,7 @@ def total(found, name, **labels):
 
 @pytest.fixture(scope="module", name="lab")
 def _lab():
-    with Lab(nodes=3, policy="uri-hash", settings={"service.inspect": "every"}) as lab:
+    with Lab(nodes=3, policy="uri-hash", settings={"service.inspect": "every", "service.load_bound": 0}) as lab:
         yield lab
 
 

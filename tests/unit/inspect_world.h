@@ -98,6 +98,7 @@ static int setup(void **state)
 	assert_int_equal(es_handover_sender_new(cluster, 0, &in.keys.key[0].handover, &in.sender), 0);
 	strcpy(conf->services[0].policy, "wrr");
 	assert_int_equal(es_router_init(&in.router, cluster, &health, NULL), 0);
+	assert_int_equal(es_tally_new(conf, NULL, NULL, &in.tally), 0);
 	return 0;
 }
 
@@ -234,6 +235,11 @@ static inline void vanish(unsigned int node)
 	close(receiver[node]);
 	receiver[node] = -1;
 }
+
+/* What is counted for the metrics, of the only service. */
+#define REQUESTS(node, decision)                                                                             \
+	((int)es_tally_request(in.tally, 0, (unsigned int)(node), ES_TALLY_##decision))
+#define HANDOVERS(node, result) ((int)es_tally_handover(in.tally, 0, (unsigned int)(node), ES_TALLY_##result))
 
 #define COUNT(name) ((int)in.count[ES_WORKER_##name])
 

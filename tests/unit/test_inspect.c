@@ -124,6 +124,10 @@ static void test_unreachable(void **state)
 	assert_int_equal(COUNT(unreachable), 1);
 	assert_int_equal(request(number), other);
 	assert_int_equal(COUNT(repeated), 1);
+	assert_int_equal(HANDOVERS(2, sent), 1);
+	assert_int_equal(HANDOVERS(2, unreachable), 1);
+	assert_int_equal(REQUESTS(2, first), 1);
+	assert_int_equal(REQUESTS(other, again), 1);
 	/* The node is left alone for a while. */
 	assert_false(es_cluster_is_target(cluster, &health, 2, in.now_ns));
 	assert_true(es_cluster_is_target(cluster, &health, 2, in.now_ns + 2000000000ULL));
@@ -319,6 +323,13 @@ static void test_nack_silent(void **state)
 	assert_false(es_cluster_is_target(cluster, &health, (unsigned int)first, in.now_ns));
 	assert_int_equal(request(number), second);
 	assert_int_equal(COUNT(nacks), 1);
+	/* Each is counted once: as a first request, and as one that another node gets. */
+	assert_int_equal(REQUESTS(first, first), 1);
+	assert_int_equal(REQUESTS(second, first), 0);
+	assert_int_equal(REQUESTS(second, again), 1);
+	assert_int_equal(HANDOVERS(first, sent), first != SELF);
+	assert_int_equal(HANDOVERS(first, refused), 1);
+	assert_int_equal(HANDOVERS(second, sent), second != SELF);
 }
 
 /* All are unsure for the moment, this one among them:

@@ -302,6 +302,7 @@ static void test_placement(void **state)
 	assert_int_equal(ask("GET /only/"), ES_RULES_REJECT);
 	assert_int_equal(refusal.status, 503);
 	assert_int_equal(refusal.retry_after_s, 7);
+	assert_int_equal(refusal.by, ES_RULES_BY_LOCATION);
 	assert_string_equal(explain.step[1], "none of the nodes is a target: otherwise reject");
 	/* One that drains is better than none, and one that is not on the ring is none. */
 	node[2].is_draining = 1;
@@ -312,6 +313,18 @@ static void test_placement(void **state)
 	assert_int_equal(ask("GET /only/"), 2);
 	node[1].weight = 1;
 	assert_int_equal(ask("GET /only/"), ES_RULES_PASS);
+}
+
+/* A refusal names the rule that said which nodes, by its number in the file, locations counted. */
+static void test_who_refuses(void **state)
+{
+	(void)state;
+	with("location /x/ { nodes = n1 }\nrule cheap { path = /o/ cost = 1 }\n"
+	     "rule only { path = /o/ nodes = {n1, n2} otherwise = reject }\n"
+	     "rule late { path = /o/ nodes = {n3} otherwise = any }");
+	node[1].is_target = node[2].is_target = 0;
+	assert_int_equal(ask("GET /o/"), ES_RULES_REJECT);
+	assert_int_equal(refusal.by, ES_RULES_BY_RULE + 2);
 }
 
 static void test_admission(void **state)
@@ -328,6 +341,7 @@ static void test_admission(void **state)
 	assert_int_equal(ask("GET /l"), ES_RULES_REJECT);
 	assert_int_equal(refusal.status, 503);
 	assert_int_equal(refusal.retry_after_s, 7);
+	assert_int_equal(refusal.by, ES_RULES_BY_ADMIT_LOW);
 	assert_string_equal(explain.step[1], "priority low: the nodes have 10.0 requests in hand on average, "
 					     "admit_low of 10: rejected");
 	assert_int_equal(ask("GET /n"), ES_RULES_PASS);
@@ -430,8 +444,8 @@ static void test_without_head(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(conditions), TEST(first_wins), TEST(table),	TEST(placement),
-		TEST(admission),  TEST(affinity),   TEST(without_head),
+		TEST(conditions),  TEST(first_wins), TEST(table),    TEST(placement),
+		TEST(who_refuses), TEST(admission),  TEST(affinity), TEST(without_head),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
