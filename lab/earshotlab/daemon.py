@@ -66,7 +66,7 @@ def parse_settings(settings):
 
 
 def config_text(net, key_file, policy=None, datapath=DATAPATH, membership="static", settings=None):
-    """The configuration file of all nodes of the lab."""
+    """The configuration file of all nodes of the lab. A setting that is None leaves the key out."""
     content = {
         "cluster": {"name": net.name, "key_file": key_file, "membership": membership},
         "datapath": {"type": datapath, "interface": "eth0", "cluster_interface": "eth1", "mac_mode": "multicast"},
@@ -78,6 +78,7 @@ def config_text(net, key_file, policy=None, datapath=DATAPATH, membership="stati
         if section not in content:
             raise LabError(f"setting of {section}: no such node")
         content[section].update(values)
+        content[section] = {key: value for key, value in content[section].items() if value is not None}
     lines = []
     for section, values in content.items():
         if values:
