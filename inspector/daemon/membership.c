@@ -4,7 +4,6 @@
  * of itself. What the group decides is carried out in ring.c.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -400,12 +399,14 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 	if (!rc && es_datapath_adopted(d->datapath) && state->was_deaf)
 		es_public_link_begin_deaf(&m->link, clients_heard(m), es_membership_now_ms());
 	/* Late is silent: this thread and the bus's, which inherits that, go before whatever else the machine
-	 * is busy with. They have little to do. */
-	if (!rc && pthread_setschedparam(pthread_self(), SCHED_RR, &priority))
+	 * is busy with. They have little to do. What is started afterwards has more, and inherits nothing. */
+	if (!rc && sched_setscheduler(0, SCHED_RR, &priority))
 		es_log(ES_LOG_WARNING, "membership: no real-time priority for its thread; while this machine "
 				       "is busy, it may lose its place in the cluster");
 	if (!rc)
 		rc = es_bus_new(&bus_ops, m, &m->bus);
+	if (!rc && sched_getscheduler(0) == SCHED_RR)
+		sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority);
 	if (rc) {
 		es_public_link_close(&m->link);
 		free(m);
