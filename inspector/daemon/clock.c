@@ -60,9 +60,8 @@ static int look(struct es_daemon *d)
 static void say(const struct es_daemon *d)
 {
 	es_log(ES_LOG_WARNING,
-	       "clock: this machine's clock was set %.1f s %s; no deadline depends on it, and what was made "
-	       "before "
-	       "that stays good",
+	       "clock: this machine's clock was set %.1f s %s; no deadline depends on it, "
+	       "and what was made before that stays good",
 	       (double)(d->clock.own.step_ns < 0 ? -d->clock.own.step_ns : d->clock.own.step_ns) / 1e9,
 	       d->clock.own.step_ns < 0 ? "back" : "forward");
 }

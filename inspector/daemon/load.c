@@ -279,9 +279,9 @@ static void on_answered(void *ctx, unsigned int node, __u64 behind)
 		return;
 	*said_ns = now_ns;
 	es_log(ES_LOG_WARNING,
-	       "node %s: a message of it is numbered %.1f s before what was heard of it last: its clock is "
-	       "earlier "
-	       "than in its former life, or somebody has recorded this; it is told where its numbers go on",
+	       "node %s: a message of it is numbered %.1f s before what was heard of it last: "
+	       "its clock is earlier than in its former life, or somebody has recorded this; "
+	       "it is told where its numbers go on",
 	       d->conf->nodes[node].name, (double)behind / 1e9);
 }
 

@@ -183,9 +183,9 @@ void es_serving_vanishes(struct es_serving *s, const struct es_conf *conf)
 	if (s->trouble == ES_TROUBLE_NO_SERVER) /* of another service */
 		s->trouble = ES_TROUBLE_NONE;
 	found(s, ES_TROUBLE_VANISHING,
-	      "connections that are made here are not heard of again: a packet filter, address translation "
-	      "or "
-	      "another rule drops or redirects what the server should get; earshot check says more");
+	      "connections that are made here are not heard of again: "
+	      "a packet filter, address translation or another rule drops or redirects "
+	      "what the server should get; earshot check says more");
 	s->refused = all_of(conf);
 	s->is_down = 1;
 }
