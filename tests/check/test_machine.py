@@ -8,7 +8,8 @@ import subprocess
 import pytest
 
 import namespaces
-from earshotlab import netns
+import tcx
+from earshotlab import in_namespace, netns, wait_for
 from site_of_two import CLUSTER_MAC, NOBODY, VIP
 from tree import EARSHOT
 
@@ -249,14 +250,23 @@ def test_cluster_mac_unicast(site):
 
 
 def test_datapath_gone(site):
-    """The interface was made anew under the running daemon, and its programs went with the old one."""
+    """Somebody has taken its programs off the interface."""
+    site.start_daemon()
+    in_namespace(site.n1, tcx.detach, "eth0")
+    site.expect("network.datapath error")
+    subprocess.run([EARSHOT, "--control", site.control, "reload"], check=True, capture_output=True)
+    site.expect()
+
+
+def test_interface_made_anew(site):
+    """The programs went with the old one, and the daemon attaches them to the new one."""
     site.start_daemon()
     site.ip(site.n1, "link del eth0", f"link add eth0 type veth peer name eth0 netns {site.n2}", "link set eth0 up",
             "addr add 10.77.0.1/24 dev eth0", "route add default via 10.77.0.254")
     site.ip(site.n2, "link set eth0 up")
     site.sysctl({"net.ipv4.conf.eth0.arp_ignore": 1, "net.ipv4.conf.eth0.arp_announce": 2})
-    wrong = site.check().wrong()
-    assert wrong["network.datapath"] == "error" and wrong["network.cluster_mac"] == "error"
+    wait_for(lambda: not {"network.datapath", "network.cluster_mac"} & set(site.check().wrong()), "the datapath",
+             seen=lambda: site.check().wrong())
 
 
 def test_own_address_twice(site):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which BPF programs are attached by tcx, by bpf(2) itself: bpftool and tc of Debian 12 are older than tcx."""
+"""The BPF programs that are attached by tcx, by bpf(2) itself: bpftool and tc of Debian 12 are older than tcx."""
 import ctypes
 import os
 import platform
 import socket
 
 _NR_BPF = {"x86_64": 321, "aarch64": 280}[platform.machine()]
-_PROG_GET_FD_BY_ID, _OBJ_GET_INFO_BY_FD, _PROG_QUERY = 13, 15, 16
+_PROG_DETACH, _PROG_GET_FD_BY_ID, _OBJ_GET_INFO_BY_FD, _PROG_QUERY = 9, 13, 15, 16
 _HOOKS = (46, 47)  # BPF_TCX_INGRESS, BPF_TCX_EGRESS
 _MAX = 64
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -21,6 +21,10 @@ class _Query(ctypes.Structure):
 
 class _Id(ctypes.Structure):
     _fields_ = [("id", ctypes.c_uint32), ("next", ctypes.c_uint32), ("flags", ctypes.c_uint32)]
+
+
+class _Detach(ctypes.Structure):
+    _fields_ = [("target", ctypes.c_uint32), ("fd", ctypes.c_uint32), ("hook", ctypes.c_uint32), ("flags", ctypes.c_uint32)]
 
 
 class _Info(ctypes.Structure):
@@ -46,13 +50,27 @@ def _name(number):
         os.close(fd)
 
 
+def _attached(index, hook):
+    """The programs' ids."""
+    ids = (ctypes.c_uint32 * _MAX)()
+    query = _Query(target=index, hook=hook, ids=ctypes.addressof(ids), count=_MAX)
+    _bpf(_PROG_QUERY, query)
+    return ids[:query.count]
+
+
 def programs():
     """[(interface, program)] of the calling thread's network namespace."""
-    found = []
-    for index, interface in socket.if_nameindex():
-        for hook in _HOOKS:
-            ids = (ctypes.c_uint32 * _MAX)()
-            query = _Query(target=index, hook=hook, ids=ctypes.addressof(ids), count=_MAX)
-            _bpf(_PROG_QUERY, query)
-            found += [(interface, _name(ids[i])) for i in range(query.count)]
-    return found
+    return [(interface, _name(number)) for index, interface in socket.if_nameindex() for hook in _HOOKS
+            for number in _attached(index, hook)]
+
+
+def detach(interface):
+    """Take all programs off an interface of the calling thread's network namespace, behind the back of who attached them."""
+    index = socket.if_nametoindex(interface)
+    for hook in _HOOKS:
+        for number in _attached(index, hook):
+            fd = _bpf(_PROG_GET_FD_BY_ID, _Id(id=number))
+            try:
+                _bpf(_PROG_DETACH, _Detach(target=index, fd=fd, hook=hook))
+            finally:
+                os.close(fd)
