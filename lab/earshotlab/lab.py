@@ -65,7 +65,7 @@ class Lab:
             "autostart": list(autostart)}
         self.net = Topology(name, nodes, wires, client_addresses)
         self.children = []  # started by Machine.popen()
-        self.programs = {}  # node: the earshotd that it starts, if not this tree's; for tests
+        self.daemons = {}  # node: the earshotd that it starts, if not this tree's; for tests
         self.dead = []  # nodes without power
         self.faults = {"partition": {}, "losing": {}}  # of the switch, see switch.py
         self.records = []  # processes, see process.py

@@ -111,7 +111,7 @@ class TestBehindALaterRequest:
         c = idle()
         text = c.get(2)
         with node.counts(owned_queued=1, owned_later_queued=1 if glued else 2, inspect_gathered=1, inspect_owned=1,
-                         inspect_moved=1, inspect_followed=1 if glued else 2, handover_received=2, end_done=1, end_seen=1):
+                         inspect_moved=1, inspect_moved_locality=1, inspect_followed=1 if glued else 2, handover_received=2, end_done=1, end_seen=1):
             first = c.request(text=text[:10])
             fin = c.send(ACK | FIN, text[10:] if glued else b"", seq=(c.next + (0 if glued else len(text) - 10)) % 2**32)
             second = fin if glued else c.request(text=text[10:])
@@ -216,7 +216,7 @@ class TestServerThatGoesOn:
     def test_nobody_else_gets_the_request_before_the_socket_is_gone(self, node, client):
         c = client(EACH, at=node).serve()
         c.answer(EMPTY)
-        with node.counts(owned_queued=1, inspect_owned=1, inspect_moved=1, handover_received=range(2, 100), end_done=1,
+        with node.counts(owned_queued=1, inspect_owned=1, inspect_moved=1, inspect_moved_locality=1, handover_received=range(2, 100), end_done=1,
                          end_again=range(100), end_late=1, end_seen=1, reply_leaving=range(2)):
             sent = c.request(target=2)
             message = node.taken(2)

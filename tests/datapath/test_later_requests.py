@@ -16,7 +16,7 @@ EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
 KEPT = dict(request_queued=1, inspect_requests=1, inspect_kept=1, handover_received=1, handover_rebuilt=1)
 STAYED = dict(owned_queued=1, inspect_owned=1, inspect_stayed=1, handover_received=1, stay_delivered=1)
 ENDED = dict(handover_received=2, end_done=1, end_seen=1)  # the question to end its socket, and the one whether it is gone
-MOVED = dict(owned_queued=1, inspect_owned=1, inspect_moved=1, **ENDED)
+MOVED = dict(owned_queued=1, inspect_owned=1, inspect_moved=1, inspect_moved_locality=1, **ENDED)
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ class TestMove:
         c = idle()
         text = c.get(2)
         with node.counts(owned_queued=1, owned_later_queued=1, inspect_gathered=1, inspect_followed=1, inspect_owned=1,
-                         inspect_moved=1, **ENDED):
+                         inspect_moved=1, inspect_moved_locality=1, **ENDED):
             first = c.request(text=text[:10])
             second = c.request(text=text[10:])
             message, follow = node.taken(2), node.taken(2)

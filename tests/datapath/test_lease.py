@@ -163,7 +163,7 @@ class TestGoesOn:
                 c.request(text=text)
                 assert c.read(len(text)) == text
             c.answer(OK)
-        with node.counts(owned_queued=1, inspect_owned=1, inspect_moved=1, handover_received=2, end_done=1,
+        with node.counts(owned_queued=1, inspect_owned=1, inspect_moved=1, inspect_moved_locality=1, handover_received=2, end_done=1,
                          end_seen=1):
             sent = c.request(2)
             assert node.taken(2, model.REQUEST).packet == sent

@@ -51,7 +51,7 @@ def drains(cluster):
 def test_standby_drains_first(quiet):
     quiet.run("crm", "node", "standby", "n1")
     quiet.stopped()
-    assert drains(quiet) == ["drain --wait=75", "served-while-draining"]
+    assert drains(quiet) == ["drain --until-restart --wait=75", "served-while-draining"]
     quiet.run("crm", "node", "online", "n1")
     quiet.serving()
 
@@ -158,4 +158,4 @@ def test_shutdown_drains(quiet):
     quiet.run("pacemakerd", "--shutdown", check=False)
     wait_for(lambda: not quiet.pids("pacemakerd"), "Pacemaker's end", 60)
     assert not quiet.earshotd() and not quiet.nginx()
-    assert drains(quiet)[0] == "drain --wait=70"
+    assert drains(quiet)[0] == "drain --until-restart --wait=70"

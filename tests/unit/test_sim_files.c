@@ -273,13 +273,11 @@ static void test_foreign(void **state)
 
 static void test_tar(void **state)
 {
+	static const char magic[8] = {'u', 's', 't', 'a', 'r', 0, '0', '0'};
 	char block[1024] = "access.log";
 
 	(void)state;
-	memcpy(block + 257,
-	       "ustar\0"
-	       "00",
-	       8);
+	memcpy(block + 257, magic, sizeof(magic));
 	write_file(block, sizeof(block), O_TRUNC);
 	expect_foreign(ES_TRACE_AUTO, "tar");
 	memcpy(block + 257, "ustar  ", 8);

@@ -6,6 +6,7 @@
 #include "tests/unit/config_text.h"
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
@@ -66,7 +67,7 @@ static unsigned int begin(const char *allow)
 	if (allow) {
 		list = (struct es_conf_list){
 			.count = 1, .used = (unsigned int)strlen(allow) + 1, .text = text};
-		strcpy(text, allow);
+		snprintf(text, sizeof(text), "%s", allow);
 	}
 	asked = 0;
 	do {

@@ -64,7 +64,7 @@ def test_node_by_node(membership, inspect, back):
     lab = Lab(nodes=3, server="none", policy="uri-hash", membership=membership, settings=settings)
     old = dict.fromkeys(lab.net.nodes, os.path.join(BEFORE, "bin/earshotd"))
     if not back:
-        lab.programs = dict(old)
+        lab.daemons = dict(old)
     with lab:
         start_backends(lab, "backend")
         lists = homes(lab, (f"/len/{LENGTH}?{number}" for number in itertools.count()), 3)
@@ -75,9 +75,9 @@ def test_node_by_node(membership, inspect, back):
             for node in lab.net.nodes:
                 lab.node(node).stop("earshotd")
                 if back:
-                    lab.programs[node] = old[node]
+                    lab.daemons[node] = old[node]
                 else:
-                    del lab.programs[node]
+                    del lab.daemons[node]
                 lab.node(node).start("earshotd")
                 wait_for(is_inspecting(lab, 3), f"a whole ring with {node} anew", 20)
                 traffic.run(SECONDS)
