@@ -8,15 +8,20 @@
 
 #include "inspector/cli/cli.h"
 
+static void say(const char *format, va_list ap)
+{
+	fputs("earshot: ", stderr);
+	vfprintf(stderr, format, ap);
+	fputc('\n', stderr);
+}
+
 int es_cli_fail(const char *format, ...)
 {
 	va_list ap;
 
-	fputs("earshot: ", stderr);
 	va_start(ap, format);
-	vfprintf(stderr, format, ap);
+	say(format, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 	return ES_CLI_FAILED;
 }
 
@@ -24,11 +29,9 @@ int es_cli_usage(const char *format, ...)
 {
 	va_list ap;
 
-	fputs("earshot: ", stderr);
 	va_start(ap, format);
-	vfprintf(stderr, format, ap);
+	say(format, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 	return ES_CLI_USAGE;
 }
 

@@ -105,8 +105,8 @@ int es_policy_fallback(const struct es_request_view *request, const struct es_cl
 	return -1;
 }
 
-int es_policy_least(const struct es_request_view *request, const struct es_cluster_view *view,
-		    enum es_measure measure, const struct es_node_set *among)
+int es_policy_least_by(const struct es_request_view *request, const struct es_cluster_view *view,
+		       es_measure_fn value_of, enum es_measure measure, const struct es_node_set *among)
 {
 	unsigned int start = view->count ? (unsigned int)(request->target % view->count) : 0;
 	double least = 0;
@@ -118,7 +118,7 @@ int es_policy_least(const struct es_request_view *request, const struct es_clust
 
 		if ((among && !es_node_set_has(*among, node)) || !es_view_is_target(request, view, node))
 			continue;
-		value = es_view_measure(view, node, measure);
+		value = value_of(view, node, measure);
 		/* Exact: two nodes are alike only if nothing at all tells them apart. */
 		if (best < 0 || value < least || (value <= least && (int)node == request->current)) {
 			best = (int)node;
@@ -126,6 +126,12 @@ int es_policy_least(const struct es_request_view *request, const struct es_clust
 		}
 	}
 	return best;
+}
+
+int es_policy_least(const struct es_request_view *request, const struct es_cluster_view *view,
+		    enum es_measure measure, const struct es_node_set *among)
+{
+	return es_policy_least_by(request, view, es_view_measure, measure, among);
 }
 
 void es_explain_add(struct es_explain *explain, const char *format, ...)

@@ -242,6 +242,12 @@ enum es_measure { ES_MEASURE_ACTIVE, ES_MEASURE_LOAD };
 int es_policy_least(const struct es_request_view *request, const struct es_cluster_view *view,
 		    enum es_measure measure, const struct es_node_set *among);
 
+/* es_policy_least_by() - the same by another value of a node than es_view_measure() */
+typedef double (*es_measure_fn)(const struct es_cluster_view *view, unsigned int node,
+				enum es_measure measure);
+int es_policy_least_by(const struct es_request_view *request, const struct es_cluster_view *view,
+		       es_measure_fn value_of, enum es_measure measure, const struct es_node_set *among);
+
 /* A node's @measure, as if its weight were 100. */
 static inline double es_view_measure(const struct es_cluster_view *view, unsigned int node,
 				     enum es_measure measure)

@@ -62,23 +62,7 @@ int es_set_may_change(const struct es_cluster_view *view, const struct es_target
 int es_set_least(const struct es_request_view *request, const struct es_cluster_view *view,
 		 enum es_measure measure, const struct es_node_set *among)
 {
-	unsigned int start = view->count ? (unsigned int)(request->target % view->count) : 0;
-	double least = 0;
-	int best = -1;
-
-	for (unsigned int i = 0; i < view->count; i++) {
-		unsigned int node = (start + i) % view->count;
-		double value;
-
-		if ((among && !es_node_set_has(*among, node)) || !es_view_is_target(request, view, node))
-			continue;
-		value = es_view_at_most(view, node, measure);
-		if (best < 0 || value < least || (value <= least && (int)node == request->current)) {
-			best = (int)node;
-			least = value;
-		}
-	}
-	return best;
+	return es_policy_least_by(request, view, es_view_at_most, measure, among);
 }
 
 int es_set_serve(const struct es_request_view *request, const struct es_cluster_view *view,
