@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from cluster.interfaces import link_of, make, remove
 from cluster.membership import settled
 from earshotlab import Lab, daemon, wait_for
 from earshotlab.netns import ip, ip_batch
@@ -37,23 +38,6 @@ def _lab(docroot):
 def _static(docroot):
     with Lab(nodes=2, policy="uri-hash", settings=SETTINGS, docroot=docroot) as lab:
         yield lab
-
-
-def link_of(lab, node, network):
-    return next(link for link in lab.net.node_links(node) if link.name.endswith(f"-{network}"))
-
-
-def remove(lab, node, network):
-    ip("-n", lab.net.switch, "link", "del", link_of(lab, node, network).name)
-
-
-def make(lab, node, network, name=None):
-    """The same again, as a network service does when it is started anew: with its name, MAC and address."""
-    link = link_of(lab, node, network)
-    address = {"pub": f"{lab.net.public_address(node)}/16", "clu": f"{lab.net.cluster_address(node)}/24"}[network]
-    ip_batch(lab.net.switch, [f"link add {link.name} mtu 1500 type veth peer name {name or link.interface} "
-                              f"address {link.mac} netns {link.namespace}", *link.port_commands])
-    ip_batch(link.namespace, [f"address add {address} dev {name or link.interface}", f"link set {name or link.interface} up"])
 
 
 def served(lab):

@@ -14,6 +14,9 @@ import signal
 import threading
 import time
 
+from cluster import interfaces
+from earshotlab import topology
+
 LASTING = (0.3, 1, 2, 4)
 PARTS = ("earshotd", "corosync", "server", "cluster", "public")
 
@@ -139,6 +142,11 @@ class Nemesis:
     def _processes(node):
         return {(node.name, "earshotd"), (node.name, "corosync")}
 
+    @staticmethod
+    def _serving(node):
+        """What the server gets: one such thing at a time, and no other server meanwhile."""
+        return {(node.name, "server")}
+
     # --- machines and processes
 
     @kind
@@ -225,6 +233,44 @@ class Nemesis:
         name = link.partition("-")[0]
         return Failure(f"bad cable {link} {settings}", {(None, link)}, lambda: self.lab.wire(link).set(**settings),
                        lambda: self.lab.wire(link).set(**before), nodes=[name] if name in self.names else self.names)
+
+    # --- what changes on a machine under a daemon that runs
+
+    @kind
+    def address_removed(self):
+        node = self._node()
+
+        def change(verb):
+            node.exec(["ip", "address", verb, f"{topology.VIP}/32", "dev", "lo"])
+
+        return Failure("no service address", self._serving(node), lambda: change("del"), lambda: change("add"))
+
+    @kind
+    def sysctl_changed(self):
+        node = self._node()
+        name, wrong = self.chance.choice((("net.ipv4.conf.all.rp_filter", "1"), ("net.ipv4.tcp_syncookies", "0")))
+        found = node.exec(["sysctl", "-n", name]).stdout.strip()
+        return Failure(f"sysctl {name}", self._serving(node), lambda: node.exec(["sysctl", "-q", "-w", f"{name}={wrong}"]),
+                       lambda: node.exec(["sysctl", "-q", "-w", f"{name}={found}"]))
+
+    @kind
+    def packets_dropped(self):
+        """A firewall that lets no request through to the server, and that no look finds."""
+        node = self._node()
+        table = (f"table inet nemesis {{ chain input {{ type filter hook input priority 0; "
+                 f"ip daddr {topology.VIP} tcp dport {topology.PORT} drop; }}; }}")
+        return Failure("firewall", self._serving(node), lambda: node.exec(["nft", table]),
+                       lambda: node.exec(["nft", "delete table inet nemesis"]))
+
+    @kind
+    def interface_made_anew(self):
+        node = self._node()
+        network, part = self.chance.choice((("clu", "cluster"), ("pub", "public")))
+        if interfaces.link_of(self.lab, node.name, network).wired:
+            return self._cut("cut", False)
+        return Failure(f"no {part} interface", {(node.name, part), (None, "partition")},
+                       lambda: interfaces.remove(self.lab, node.name, network),
+                       lambda: interfaces.make(self.lab, node.name, network))
 
     # --- operators
 
