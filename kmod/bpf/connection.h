@@ -18,24 +18,11 @@ struct es_connection_found {
 };
 
 /* The packet in the message; -1 if it is none of a service that has a server here. */
-static __noinline int es_connection_parse(struct __sk_buff *skb, const struct es_handover *h,
-					  struct es_connection_found *ret)
+static __always_inline int es_connection_parse(struct __sk_buff *skb, const struct es_handover *h,
+					       struct es_connection_found *ret)
 {
-	__u32 len;
-	struct iphdr ip;
-
-	if (!h || !ret || bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &ip, sizeof(ip)))
-		return -1;
-	len = es_ntohs(h->packet_len);
-	if (ip.ihl != 5 || ip.version != 4 || ip.protocol != IPPROTO_TCP || es_ntohs(ip.tot_len) != len ||
-	    (ip.frag_off & es_htons(0x3fff)))
-		return -1;
-	ret->pkt.off = ES_MESSAGE_PACKET_OFF;
-	ret->pkt.saddr = ip.saddr;
-	ret->pkt.daddr = ip.daddr;
-	if (es_packet_tcp(skb, &ret->pkt, len, &ret->seg) || es_packet_options(skb, &ret->pkt, &ret->seg))
-		return -1;
-	return (ret->seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_FIN | ES_TCP_ACK)) == ES_TCP_ACK ? 0 : -1;
+	return es_message_packet(skb, h, &ret->pkt, &ret->seg) || !es_message_is_connections(&ret->seg) ? -1
+													: 0;
 }
 
 /* The socket that listens for the server; the caller releases it. */

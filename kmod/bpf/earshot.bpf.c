@@ -417,15 +417,64 @@ int es_public(struct __sk_buff *skb)
 	return es_public_segment(skb, state, cfg, &pkt, &view, (__u32)service);
 }
 
+/* Carry out what es_decide_fresh() says of a message. Returns the program's verdict. */
+static __always_inline int es_cluster_carry_out(struct __sk_buff *skb, struct es_config *cfg,
+						struct es_handover *h, int is_to_port)
+{
+	struct es_message_verdict verdict;
+
+	es_decide_fresh(h, is_to_port, cfg->self, &verdict);
+	if (verdict.counter != ES_COUNTER_COUNT)
+		es_count(verdict.counter);
+	switch (verdict.action) {
+	case ES_MESSAGE_PASS:
+		return ES_TC_NEXT;
+	case ES_MESSAGE_CONNECTION:
+		return es_connection_message(skb, cfg, h);
+	case ES_MESSAGE_STRAYS:
+		return es_strays_answer(skb, cfg, h);
+	case ES_MESSAGE_SEGMENT:
+		return es_handover_message(skb, cfg, h);
+	default:
+		return TC_ACT_SHOT;
+	}
+}
+
+/* To or from the handover port: is it a message, and one that this node wants? */
+static __always_inline int es_cluster_message(struct __sk_buff *skb, struct es_config *cfg,
+					      const struct iphdr *ip, const struct udphdr *udp)
+{
+	struct es_message_verdict verdict;
+	struct es_handover h;
+	struct es_message_envelope envelope = {
+		.ip_len = es_ntohs(ip->tot_len),
+		.udp_len = es_ntohs(udp->len),
+		.is_short = bpf_skb_load_bytes(skb, ES_MESSAGE_HEADER_OFF, &h, sizeof(h)) != 0,
+		.is_partial = (ip->frag_off & es_htons(0x3fff)) != 0,
+	};
+	__u32 counter;
+
+	es_decide_envelope(&envelope, &h, cfg->self, &verdict);
+	if (verdict.action == ES_MESSAGE_PASS)
+		return ES_TC_NEXT;
+	if (verdict.action == ES_MESSAGE_REFUSE) {
+		es_count(verdict.counter);
+		return TC_ACT_SHOT;
+	}
+	counter = (__u32)es_message_check(skb, cfg, &h);
+	es_count(counter);
+	if (counter != ES_COUNT_handover_received)
+		return TC_ACT_SHOT;
+	return es_cluster_carry_out(skb, cfg, &h, udp->dest == cfg->handover_port);
+}
+
 SEC("tc")
 int es_cluster(struct __sk_buff *skb)
 {
-	struct es_handover h;
 	struct es_config *cfg;
 	struct es_state *state;
 	struct udphdr udp;
 	struct iphdr ip;
-	int counter;
 
 	if (skb->protocol == es_htons(ES_WAKE_PROTOCOL))
 		return TC_ACT_OK; /* our own */
@@ -441,46 +490,10 @@ int es_cluster(struct __sk_buff *skb)
 		return ES_TC_NEXT;
 	if (bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(ip), &udp, sizeof(udp)))
 		return ES_TC_NEXT;
-	if (udp.dest != cfg->handover_port) {
-		/* NACKs come from the handover port to the worker's own; they are checked here and go up. */
-		if (udp.source != cfg->handover_port)
-			return ES_TC_NEXT;
-	}
-	if (!bpf_skb_load_bytes(skb, ES_MESSAGE_HEADER_OFF, &h, sizeof(h)) &&
-	    h.magic == es_htonl(ES_LOADS_MAGIC))
+	/* NACKs come from the handover port to the worker's own; they are checked here and go up. */
+	if (udp.dest != cfg->handover_port && udp.source != cfg->handover_port)
 		return ES_TC_NEXT;
-	if (bpf_skb_load_bytes(skb, ES_MESSAGE_HEADER_OFF, &h, sizeof(h)) ||
-	    h.magic != es_htonl(ES_HANDOVER_MAGIC) || h.version != ES_HANDOVER_VERSION ||
-	    es_ntohs(udp.len) != sizeof(udp) + sizeof(h) + es_ntohs(h.packet_len) ||
-	    es_ntohs(ip.tot_len) != sizeof(ip) + es_ntohs(udp.len) || (ip.frag_off & es_htons(0x3fff))) {
-		es_count(ES_COUNT_handover_malformed);
-		return TC_ACT_SHOT;
-	}
-	if (h.target != cfg->self) {
-		es_count(ES_COUNT_handover_wrong_target);
-		return TC_ACT_SHOT;
-	}
-	counter = es_message_check(skb, cfg, &h);
-	es_count((__u32)counter);
-	if (counter != ES_COUNT_handover_received)
-		return TC_ACT_SHOT;
-	if (h.kind == ES_HANDOVER_NACK) {
-		es_count(es_nack_is_stray(h.nack) ? ES_COUNT_stray_answered
-						  : ES_COUNT_handover_nack_received);
-		return ES_TC_NEXT;
-	}
-	if (h.kind == ES_HANDOVER_ANSWER)
-		return ES_TC_NEXT;
-	if (udp.dest == cfg->handover_port &&
-	    (h.kind == ES_HANDOVER_CONNECTION || h.kind == ES_HANDOVER_ASK || h.kind == ES_HANDOVER_CANCEL))
-		return es_connection_message(skb, cfg, &h);
-	if (udp.dest == cfg->handover_port && h.kind == ES_HANDOVER_STRAYS)
-		return es_strays_answer(skb, cfg, &h);
-	if (udp.dest != cfg->handover_port || !es_handover_is_for_target(h.kind, h.source == cfg->self)) {
-		es_count(ES_COUNT_handover_malformed);
-		return TC_ACT_SHOT;
-	}
-	return es_handover_request(skb, cfg, &h);
+	return es_cluster_message(skb, cfg, &ip, &udp);
 }
 
 SEC("tc")

@@ -7,12 +7,11 @@
  */
 #include "packet.h"
 #include "maps.h"
-#include "kmod/core/handover.h"
+#include "kmod/core/message.h"
 #include "kmod/core/wall.h"
 
 #define ES_MESSAGE_HEADER_OFF (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr))
 #define ES_MESSAGE_PACKET_OFF (ES_MESSAGE_HEADER_OFF + sizeof(struct es_handover))
-#define ES_MESSAGE_PACKET_MAX 9216 /* jumbo frames */
 #define ES_MAC_CHUNK	      32
 
 struct es_mac_loop {
@@ -73,36 +72,31 @@ static __noinline int es_message_mac(struct __sk_buff *skb, const struct es_sipk
 	return 0;
 }
 
-/* The wall clock's stamp, as the daemon has told. */
-static __noinline __u32 es_message_stamp(void)
+/* What the clocks say. */
+static __always_inline void es_message_moment_get(const struct es_state *state, const struct es_config *cfg,
+						  const struct es_handover *h, struct es_message_moment *ret)
 {
-	const struct es_state *state = es_state_get();
+	__u64 now_ns = bpf_ktime_get_coarse_ns();
 
-	return state ? (__u32)((bpf_ktime_get_coarse_ns() + state->wall_offset_ns) / ES_HANDOVER_STAMP_NS)
-		     : 0;
+	ret->wall_ns = now_ns + state->wall_offset_ns;
+	ret->before_ns = now_ns + es_wall_before(state, now_ns);
+	ret->since_ns = bpf_ktime_get_ns() - state->began_ns;
+	ret->began = state->began[h->source & (ES_NODES_MAX - 1)];
+	ret->own_began = state->began[cfg->self & (ES_NODES_MAX - 1)];
 }
 
-/* A counter to count and drop by, or ES_COUNT_handover_received: was it sent when it may be taken? */
-static __noinline int es_message_check_time(const struct es_config *cfg, const struct es_handover *h)
+/* es_decide_authentic() in a stack frame of its own. Returns the counter, ES_COUNT_handover_received if it may be taken. */
+static __noinline int es_message_authentic(const struct es_config *cfg, const struct es_handover *h)
 {
 	const struct es_state *state = es_state_get();
-	__u64 now_ns = bpf_ktime_get_coarse_ns();
-	__u32 time;
+	struct es_message_verdict verdict;
+	struct es_message_moment moment;
 
 	if (!cfg || !h || !state)
 		return ES_COUNT_handover_malformed;
-	time = es_handover_time_set(h, now_ns + state->wall_offset_ns,
-				    now_ns + es_wall_before(state, now_ns));
-	if (time == ES_HANDOVER_LATE)
-		return ES_COUNT_handover_late;
-	if (time == ES_HANDOVER_UNTIMED && cfg->requires_time)
-		return ES_COUNT_handover_untimed;
-	/* What a node tells itself is seen by nobody. */
-	if (h->source != cfg->self && es_handover_is_early(h, state->began[h->source & (ES_NODES_MAX - 1)],
-							   state->began[cfg->self & (ES_NODES_MAX - 1)],
-							   bpf_ktime_get_ns() - state->began_ns))
-		return ES_COUNT_handover_early;
-	return ES_COUNT_handover_received;
+	es_message_moment_get(state, cfg, h, &moment);
+	es_decide_authentic(cfg, h, &moment, &verdict);
+	return (int)verdict.counter;
 }
 
 /* A counter to count and drop by, or ES_COUNT_handover_received. */
@@ -112,7 +106,7 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 	struct es_replay_slot *slot;
 	__be64 mac = 0;
 	__u32 index;
-	int fresh, time;
+	int fresh, counter;
 
 	if (!cfg || !h)
 		return ES_COUNT_handover_malformed;
@@ -122,11 +116,9 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 		es_message_mac(skb, &cfg->handover_key[1], h, &mac);
 	if (mac != h->mac)
 		return ES_COUNT_handover_bad_mac;
-	if (!es_handover_options_ok(h))
-		return ES_COUNT_handover_malformed;
-	time = es_message_check_time(cfg, h);
-	if (time != ES_COUNT_handover_received)
-		return time;
+	counter = es_message_authentic(cfg, h);
+	if (counter != ES_COUNT_handover_received)
+		return counter;
 	index = (__u32)h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1));
 	slot = bpf_map_lookup_elem(&es_replays, &index);
 	if (!slot)
@@ -135,6 +127,34 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 	fresh = es_replay_accept(&slot->replay, es_cpu_be64((__u64)h->sequence));
 	bpf_spin_unlock(&slot->lock);
 	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
+}
+
+/* The packet's headers. A function of its own, for its stack, which reading the options needs again. */
+static __noinline int es_message_headers(struct __sk_buff *skb, const struct es_handover *h,
+					 struct es_packet *ret_pkt, struct es_segment *ret_seg)
+{
+	struct iphdr ip;
+	__u32 len;
+
+	if (!h || !ret_pkt || !ret_seg)
+		return -1;
+	len = es_ntohs(h->packet_len);
+	if (bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &ip, sizeof(ip)) ||
+	    !es_message_packet_ok((const __u8 *)&ip, len))
+		return -1;
+	ret_pkt->off = ES_MESSAGE_PACKET_OFF;
+	ret_pkt->saddr = ip.saddr;
+	ret_pkt->daddr = ip.daddr;
+	return es_packet_tcp(skb, ret_pkt, len, ret_seg);
+}
+
+/* es_message_packet() - read the client's packet in the message; 0, or -1 if it is no TCP/IPv4 segment */
+static __always_inline int es_message_packet(struct __sk_buff *skb, const struct es_handover *h,
+					     struct es_packet *ret_pkt, struct es_segment *ret_seg)
+{
+	if (es_message_headers(skb, h, ret_pkt, ret_seg))
+		return -1;
+	return es_packet_options(skb, ret_pkt, ret_seg) ? -1 : 0;
 }
 
 /* es_message_cut() - keep the first @len bytes of the message's packet, for its answer. Returns 0 or -1. */
@@ -160,6 +180,33 @@ __noinline int es_message_cut(struct __sk_buff *skb, struct es_handover *h, __u3
 	return 0;
 }
 
+/* Addresses and ports change places. A function of its own, for its stack. Returns 0 or -1. */
+static __noinline int es_message_turn(struct __sk_buff *skb)
+{
+	struct {
+		__u8 mac[2][ETH_ALEN];
+		__be32 addr[2];
+		__be16 port[2];
+	} in, out;
+
+	if (bpf_skb_load_bytes(skb, 0, in.mac, sizeof(in.mac)) ||
+	    bpf_skb_load_bytes(skb, ETH_HLEN + 12, in.addr, sizeof(in.addr)) ||
+	    bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(struct iphdr), in.port, sizeof(in.port)))
+		return -1;
+	__builtin_memcpy(out.mac[0], in.mac[1], ETH_ALEN);
+	__builtin_memcpy(out.mac[1], in.mac[0], ETH_ALEN);
+	out.addr[0] = in.addr[1];
+	out.addr[1] = in.addr[0];
+	out.port[0] = in.port[1];
+	out.port[1] = in.port[0];
+	return bpf_skb_store_bytes(skb, 0, out.mac, sizeof(out.mac), 0) ||
+			       bpf_skb_store_bytes(skb, ETH_HLEN + 12, out.addr, sizeof(out.addr), 0) ||
+			       bpf_skb_store_bytes(skb, ETH_HLEN + sizeof(struct iphdr), out.port,
+						   sizeof(out.port), 0)
+		       ? -1
+		       : 0;
+}
+
 /**
  * es_message_answer() - turn the message round
  * @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its field nack
@@ -169,37 +216,17 @@ __noinline int es_message_answer(struct __sk_buff *skb, struct es_config *cfg, s
 				 __u32 kind, __u32 reason)
 {
 	struct es_state *state = es_state_get();
-	struct {
-		__u8 mac[2][ETH_ALEN];
-		__be32 addr[2];
-		__be16 port[2];
-	} in, out;
 	__be64 mac = 0;
 
-	if (!cfg || !h || !state || bpf_skb_load_bytes(skb, 0, in.mac, sizeof(in.mac)) ||
-	    bpf_skb_load_bytes(skb, ETH_HLEN + 12, in.addr, sizeof(in.addr)) ||
-	    bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(struct iphdr), in.port, sizeof(in.port)))
+	if (!cfg || !h || !state)
 		goto failed;
-	__builtin_memcpy(out.mac[0], in.mac[1], ETH_ALEN);
-	__builtin_memcpy(out.mac[1], in.mac[0], ETH_ALEN);
-	out.addr[0] = in.addr[1];
-	out.addr[1] = in.addr[0];
-	out.port[0] = in.port[1];
-	out.port[1] = in.port[0];
-	h->kind = (__u8)kind;
-	h->nack = (__u8)reason;
-	h->target = h->source;
-	h->source = (__u8)cfg->self;
-	h->stream = ES_STREAM_DATAPATH;
-	es_handover_sent_put(h, es_message_stamp());
-	h->sequence = (__be64)es_cpu_be64(__sync_fetch_and_add(&state->sequence, 1));
+	es_message_answer_put(h, cfg->self, (__u8)kind, (__u8)reason,
+			      bpf_ktime_get_coarse_ns() + state->wall_offset_ns,
+			      __sync_fetch_and_add(&state->sequence, 1));
 	if (es_message_mac(skb, &cfg->handover_key[0], h, &mac))
 		goto failed;
 	h->mac = mac;
-	if (bpf_skb_store_bytes(skb, 0, out.mac, sizeof(out.mac), 0) ||
-	    bpf_skb_store_bytes(skb, ETH_HLEN + 12, out.addr, sizeof(out.addr), 0) ||
-	    bpf_skb_store_bytes(skb, ETH_HLEN + sizeof(struct iphdr), out.port, sizeof(out.port), 0) ||
-	    bpf_skb_store_bytes(skb, ES_MESSAGE_HEADER_OFF, h, sizeof(*h), 0))
+	if (es_message_turn(skb) || bpf_skb_store_bytes(skb, ES_MESSAGE_HEADER_OFF, h, sizeof(*h), 0))
 		goto failed;
 	if (h->target == cfg->self)
 		return TC_ACT_OK;

@@ -23,11 +23,8 @@ struct {
 	__type(value, struct es_settled_slot);
 } es_settleds SEC(".maps");
 
-/* What es_settle() returns, in one number. */
-#define ES_SETTLED_AS(answer)	     ((__u32)(answer)&0xff)
-#define ES_SETTLED_ATTEMPT(answer)   ((__u32)(answer) >> 8 & 0xff)
-#define ES_SETTLED_IS_RECENT(answer) (!!((__u32)(answer)&0x10000))
-#define ES_SETTLED_VANISHED(answer)  (!!((__u32)(answer)&0x20000))
+/* What es_settle() returns, in one number: its field as; see es_settled_unpack(). */
+#define ES_SETTLED_AS(answer) ((__u32)(answer)&0xff)
 
 /*
  * es_settle() - es_settled_step() about a request
@@ -57,10 +54,17 @@ __noinline int es_settle(__u64 flow_hash, __u32 seq, __u32 step, __u32 attempt)
 	return answer.as | answer.attempt << 8 | answer.is_recent << 16 | answer.has_vanished << 17;
 }
 
-/* Is there, or was there, a socket of this request? */
-static __always_inline int es_settled_is_built(int answer)
+/* The same again as its struct. */
+static __always_inline struct es_settled_answer es_settled_unpack(int answer)
 {
-	return ES_SETTLED_AS(answer) == ES_SETTLED_MADE || ES_SETTLED_AS(answer) == ES_SETTLED_BUILT;
+	struct es_settled_answer unpacked = {
+		.as = (__u8)ES_SETTLED_AS(answer),
+		.attempt = (__u8)((__u32)answer >> 8),
+		.is_recent = !!(answer & 0x10000),
+		.has_vanished = !!(answer & 0x20000),
+	};
+
+	return unpacked;
 }
 
 #endif

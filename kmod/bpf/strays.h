@@ -8,7 +8,7 @@
 #include "message.h"
 #include "settled.h"
 #include "socket.h"
-#include "kmod/core/decide.h"
+#include "kmod/core/target.h"
 
 __noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segment *seg, __u64 now_ns)
 {
@@ -31,12 +31,12 @@ __noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt,
 	struct es_handover_view view = {.kind = ES_HANDOVER_STRAY};
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_settled_answer settled;
 	struct es_verdict verdict = {};
 	struct es_flow flow;
 	struct bpf_sock *sk;
 	__u32 old_rcv_nxt;
 	__u64 hash;
-	int settled;
 
 	if (!cfg || !pkt || !seg)
 		return ES_NACK_HERE;
@@ -44,8 +44,8 @@ __noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt,
 	hash = es_flow_hash(&cfg->ring_key, &flow);
 	view.seg.seq = seg->seq;
 	view.seg.flags = seg->flags;
-	settled = es_settle(hash, seg->seq, ES_SETTLED_LOOK, 0);
-	view.rebuilt = es_settled_is_built(settled) && ES_SETTLED_IS_RECENT(settled);
+	settled = es_settled_unpack(es_settle(hash, seg->seq, ES_SETTLED_LOOK, 0));
+	view.rebuilt = es_settled_is_built(&settled) && settled.is_recent;
 	sk = es_socket_lookup(skb, pkt);
 	view.socket = es_socket_classify(sk, &old_rcv_nxt, &view.listening);
 	if (sk)

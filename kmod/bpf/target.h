@@ -15,7 +15,7 @@
 #include "socket.h"
 #include "strays.h"
 #include "tracks.h"
-#include "kmod/core/decide.h"
+#include "kmod/core/target.h"
 
 /* What the target knows about the packet in a message. */
 static __always_inline void es_handover_view_socket(struct bpf_sock *sk, struct es_handover_view *v,
@@ -149,45 +149,29 @@ static __always_inline int es_handover_is_silent(void)
 	return state && es_lease_refuses(state->lease_ns, state->attached, bpf_ktime_get_coarse_ns());
 }
 
-/* Is this a first request whose sender the ring here does not name, and which another node may have? */
-__noinline int es_handover_is_stale(const struct es_handover *h, __u64 flow_hash)
+/* es_handover_is_stale() by the ring here; a global function, so that it is verified once. */
+__noinline int es_handover_is_stale_here(const struct es_handover *h, __u64 flow_hash)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_node_ring *ring = state ? es_ring_get(state) : (void *)0;
 
-	if (!cfg || !ring || !h || !cfg->leased || h->kind != ES_HANDOVER_REQUEST ||
-	    (h->flags & ES_HANDOVER_F_MOVED) || h->epoch == es_htonl(cfg->epoch))
-		return 0;
-	return (es_ring_table_lookup(&ring->table, flow_hash) & ES_RING_NODE) != h->source;
+	return cfg && ring && h && es_handover_is_stale(cfg, &ring->table, h, flow_hash);
 }
 
-/*
- * Note what is about to become of a request. Returns -1 if another CPU has settled it otherwise since it was
- * looked at; its copy, if it is one, comes again.
- */
+/* Note what is about to become of a request. Returns es_handover_is_settled(). */
 __noinline int es_handover_settle(struct es_handover *h, __u64 flow_hash, __u32 seq, __u32 action)
 {
-	int settled;
+	struct es_settled_answer settled;
+	enum es_settled_step step;
 
-	if (!h || h->kind != ES_HANDOVER_REQUEST)
-		return 0;
-	switch (action) {
-	case ES_REBUILD:
-		return ES_SETTLED_AS(es_settle(flow_hash, seq, ES_SETTLED_MAKE, h->attempt)) == ES_SETTLED_NOT
-			       ? 0
-			       : -1;
-	case ES_NACK:
-	case ES_END_OLD:
-		settled = es_settle(flow_hash, seq, ES_SETTLED_REFUSE, h->attempt);
-		if (ES_SETTLED_AS(settled) != ES_SETTLED_REFUSED)
-			return -1;
-		/* The sender goes on behind all that was refused here, also if it does not know of it. */
-		h->attempt = (__u8)ES_SETTLED_ATTEMPT(settled);
-		return 0;
-	default:
-		return 0;
-	}
+	if (!h)
+		return 1;
+	step = es_handover_step(h->kind, action);
+	if (step == ES_SETTLED_LOOK)
+		return 1;
+	settled = es_settled_unpack(es_settle(flow_hash, seq, step, h->attempt));
+	return es_handover_is_settled(step, &settled, 0, h);
 }
 
 /* A function of its own, for its stack. */
@@ -201,113 +185,154 @@ static __noinline __u64 es_handover_flow(const struct es_config *cfg, const stru
 	return es_flow_hash(&cfg->ring_key, &flow);
 }
 
-/* A function of its own, for its stack. */
-static __noinline int es_handover_request(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
-{
-	struct es_handover_view view = {};
-	struct es_packet pkt = {.off = ES_MESSAGE_PACKET_OFF};
-	struct es_verdict verdict = {};
-	__u32 old_rcv_nxt = 0, counter, len;
-	int service, settled, failed, rc = TC_ACT_SHOT;
+/* struct es_received - a message about a client's segment: @sk is held; with its verdict */
+struct es_received {
+	struct es_handover_view view;
+	struct es_packet pkt;
+	struct es_verdict verdict;
 	struct bpf_sock *sk;
 	__u64 hash;
-	struct iphdr ip;
+	__u32 old_rcv_nxt;
+	__u32 service;
+};
 
-	if (!cfg || !h)
-		return TC_ACT_SHOT;
-	view.kind = h->kind;
-	len = es_ntohs(h->packet_len);
-	if (bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &ip, sizeof(ip)) || ip.ihl != 5 ||
-	    ip.version != 4 || ip.protocol != IPPROTO_TCP || es_ntohs(ip.tot_len) != len ||
-	    (ip.frag_off & es_htons(0x3fff))) {
-		es_count(ES_COUNT_handover_malformed);
-		return TC_ACT_SHOT;
-	}
-	pkt.saddr = ip.saddr;
-	pkt.daddr = ip.daddr;
-	if (es_packet_tcp(skb, &pkt, len, &view.seg) || es_packet_options(skb, &pkt, &view.seg)) {
-		es_count(ES_COUNT_handover_malformed);
-		return TC_ACT_SHOT;
-	}
-	if (!es_handover_is_about(h->kind, &view.seg)) {
-		es_count(ES_COUNT_handover_malformed);
-		return TC_ACT_SHOT;
-	}
-	service = es_service_find(pkt.daddr, pkt.dport);
-	if (service < 0) {
-		es_count(ES_COUNT_handover_wrong_target);
-		return TC_ACT_SHOT;
-	}
-	if (view.kind == ES_HANDOVER_STRAY)
-		return es_message_nack(skb, cfg, h, (__u32)es_stray_look(skb, &pkt, &view.seg));
-	hash = es_handover_flow(cfg, &pkt);
-	view.silent = (__u8)es_handover_is_silent();
-	view.stale = (__u8)es_handover_is_stale(h, hash);
-	settled = es_settle(hash, view.seg.seq, ES_SETTLED_LOOK, 0);
-	view.rebuilt = (__u8)es_settled_is_built(settled);
-	view.vanished = ES_SETTLED_VANISHED(settled);
-	view.refused =
-		ES_SETTLED_AS(settled) == ES_SETTLED_REFUSED && h->attempt <= ES_SETTLED_ATTEMPT(settled);
-	sk = es_socket_lookup(skb, &pkt);
-	es_handover_view_socket(sk, &view, &old_rcv_nxt);
-	if (es_service_is_refused((__u32)service))
-		view.listening = 0;
-	if (view.kind == ES_HANDOVER_END || view.kind == ES_HANDOVER_GONE)
-		es_leave_begin(skb, sk, &view);
-	es_decide_handover(&view, &verdict);
-	if (es_handover_settle(h, hash, view.seg.seq, verdict.action)) {
-		verdict.action = ES_DROP;
-		verdict.counter = ES_COUNT_handover_old;
-	}
-	counter = verdict.counter;
+/* Read the packet in the message. Returns the counter to drop it by, ES_COUNTER_COUNT if it may be taken. */
+static __always_inline __u32 es_handover_read(struct __sk_buff *skb, const struct es_handover *h,
+					      struct es_received *in)
+{
+	int service;
 
-	switch (verdict.action) {
+	if (es_message_packet(skb, h, &in->pkt, &in->view.seg) ||
+	    !es_handover_is_about(h->kind, &in->view.seg))
+		return ES_COUNT_handover_malformed;
+	service = es_service_find(in->pkt.daddr, in->pkt.dport);
+	if (service < 0)
+		return ES_COUNT_handover_wrong_target;
+	in->service = (__u32)service;
+	return ES_COUNTER_COUNT;
+}
+
+/* All else that the decision wants to know. */
+static __always_inline void es_handover_look(struct __sk_buff *skb, const struct es_config *cfg,
+					     const struct es_handover *h, struct es_received *in)
+{
+	struct es_handover_view *v = &in->view;
+	struct es_settled_answer settled;
+
+	in->hash = es_handover_flow(cfg, &in->pkt);
+	v->silent = (__u8)es_handover_is_silent();
+	v->stale = (__u8)es_handover_is_stale_here(h, in->hash);
+	settled = es_settled_unpack(es_settle(in->hash, v->seg.seq, ES_SETTLED_LOOK, 0));
+	es_handover_view_settled(v, h, &settled);
+	in->sk = es_socket_lookup(skb, &in->pkt);
+	es_handover_view_socket(in->sk, v, &in->old_rcv_nxt);
+	if (es_service_is_refused(in->service))
+		v->listening = 0;
+	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)
+		es_leave_begin(skb, in->sk, v);
+}
+
+/* ES_DELIVER. This and what follows carry a verdict out, and return the program's. */
+static __always_inline int es_handover_deliver(struct __sk_buff *skb, const struct es_handover *h,
+					       struct es_received *in)
+{
+	if (in->view.kind == ES_HANDOVER_STAY && es_stay(in->sk, h, &in->view.seg)) {
+		in->verdict.counter = ES_COUNT_stay_lost;
+		return TC_ACT_SHOT;
+	}
+	return es_message_open(skb) ? TC_ACT_SHOT : es_socket_deliver(skb, in->sk);
+}
+
+static __always_inline int es_handover_end_old(struct __sk_buff *skb, const struct es_received *in)
+{
+	return es_message_open(skb) ? TC_ACT_SHOT : es_answer_end_old(skb, &in->pkt, in->old_rcv_nxt);
+}
+
+/* ES_LEAVE, ES_KEEP and ES_GONE: the inspector is told; with the first, the socket ends. */
+static __always_inline int es_handover_leave(struct __sk_buff *skb, const struct es_handover *h,
+					     struct es_received *in)
+{
+	int failed = es_message_open(skb) || es_handover_answer_end(skb, h, in->hash, in->verdict.action);
+
+	if (failed)
+		in->verdict.counter = ES_COUNT_drop_queue_full;
+	if (in->verdict.action != ES_LEAVE || !es_leave_settle(in->sk, failed))
+		return TC_ACT_SHOT;
+	return es_answer_end_old(skb, &in->pkt, in->old_rcv_nxt);
+}
+
+/* ES_END_OLD: a NACK asks the sender to try here again; the packet itself ends the old socket. */
+static __always_inline int es_handover_retry(struct __sk_buff *skb, struct es_config *cfg,
+					     struct es_handover *h, struct es_received *in)
+{
+	if (es_message_nack(skb, cfg, h, ES_NACK_RETRY) == TC_ACT_SHOT)
+		return TC_ACT_SHOT;
+	bpf_clone_redirect(skb, skb->ifindex, h->target == cfg->self ? BPF_F_INGRESS : 0);
+	return es_handover_end_old(skb, in);
+}
+
+/* ES_REBUILD */
+static __always_inline int es_handover_make(struct __sk_buff *skb, const struct es_handover *h,
+					    struct es_received *in)
+{
+	if (in->sk && !es_message_open(skb) && !es_handover_rebuild(skb, in->sk, h, &in->view.seg, in->hash))
+		return ES_TC_NEXT;
+	in->verdict.counter = ES_COUNT_rebuild_refused;
+	es_settle(in->hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
+	return TC_ACT_SHOT;
+}
+
+static __always_inline int es_handover_carry_out(struct __sk_buff *skb, struct es_config *cfg,
+						 struct es_handover *h, struct es_received *in)
+{
+	switch (in->verdict.action) {
 	case ES_DELIVER:
-		if (view.kind == ES_HANDOVER_STAY && es_stay(sk, h, &view.seg)) {
-			counter = ES_COUNT_stay_lost;
-			break;
-		}
-		if (!es_message_open(skb))
-			rc = es_socket_deliver(skb, sk);
-		break;
+		return es_handover_deliver(skb, h, in);
 	case ES_LEAVE:
 	case ES_KEEP:
 	case ES_GONE:
-		failed = es_message_open(skb) || es_handover_answer_end(skb, h, hash, verdict.action);
-		if (failed)
-			counter = ES_COUNT_drop_queue_full;
-		if (verdict.action == ES_LEAVE && es_leave_settle(sk, failed))
-			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
-		break;
+		return es_handover_leave(skb, h, in);
 	case ES_LEAVE_AGAIN:
-		if (!es_message_open(skb))
-			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
-		break;
+		return es_handover_end_old(skb, in);
 	case ES_NACK:
-		rc = es_message_nack(skb, cfg, h, es_handover_nack_reason(&view));
-		break;
+		return es_message_nack(skb, cfg, h, es_handover_nack_reason(&in->view));
 	case ES_END_OLD:
-		/* A NACK asks the sender to try here again; the packet itself ends the old socket. */
-		if (es_message_nack(skb, cfg, h, ES_NACK_RETRY) == TC_ACT_SHOT)
-			break;
-		bpf_clone_redirect(skb, skb->ifindex, h->target == cfg->self ? BPF_F_INGRESS : 0);
-		if (!es_message_open(skb))
-			rc = es_answer_end_old(skb, &pkt, old_rcv_nxt);
-		break;
+		return es_handover_retry(skb, cfg, h, in);
 	case ES_REBUILD:
-		if (sk && !es_message_open(skb) && !es_handover_rebuild(skb, sk, h, &view.seg, hash)) {
-			rc = ES_TC_NEXT;
-			break;
-		}
-		counter = ES_COUNT_rebuild_refused;
-		es_settle(hash, view.seg.seq, ES_SETTLED_UNDO, 0);
-		break;
+		return es_handover_make(skb, h, in);
 	default:
-		break;
+		return TC_ACT_SHOT;
 	}
-	if (sk)
-		bpf_sk_release(sk);
-	es_count(counter);
+}
+
+/*
+ * es_handover_message() - a message about a client's segment. Returns the program's verdict.
+ * A function of its own, for its stack.
+ */
+static __noinline int es_handover_message(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
+{
+	struct es_received in = {};
+	__u32 counter;
+	int rc;
+
+	if (!cfg || !h)
+		return TC_ACT_SHOT;
+	in.view.kind = h->kind;
+	counter = es_handover_read(skb, h, &in);
+	if (counter != ES_COUNTER_COUNT) {
+		es_count(counter);
+		return TC_ACT_SHOT;
+	}
+	if (in.view.kind == ES_HANDOVER_STRAY)
+		return es_message_nack(skb, cfg, h, (__u32)es_stray_look(skb, &in.pkt, &in.view.seg));
+	es_handover_look(skb, cfg, h, &in);
+	es_decide_handover(&in.view, &in.verdict);
+	if (!es_handover_settle(h, in.hash, in.view.seg.seq, in.verdict.action))
+		es_handover_unsettled(&in.verdict);
+	rc = es_handover_carry_out(skb, cfg, h, &in);
+	if (in.sk)
+		bpf_sk_release(in.sk);
+	es_count(in.verdict.counter);
 	return rc;
 }
 

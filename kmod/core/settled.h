@@ -103,6 +103,12 @@ struct es_settled_answer {
 	__u8 has_vanished;
 };
 
+/* Is there, or was there, a socket of this request? */
+static __always_inline int es_settled_is_built(const struct es_settled_answer *answer)
+{
+	return answer->as == ES_SETTLED_MADE || answer->as == ES_SETTLED_BUILT;
+}
+
 /* Another CPU may have looked at the clock a moment later than this one. */
 static __always_inline __u32 es_settled_age_ms(const struct es_settled *s, __u32 now_ms)
 {

@@ -141,8 +141,7 @@ unsigned int es_connection_message(struct es_node *node, const struct es_version
 	int service;
 	u8 answer;
 
-	if (es_message_packet(skb, h, &in.pkt, &in.seg) ||
-	    (in.seg.flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_FIN | ES_TCP_ACK)) != ES_TCP_ACK) {
+	if (es_message_packet(skb, h, &in.pkt, &in.seg) || !es_message_is_connections(&in.seg)) {
 		es_count(node, ES_COUNT_handover_malformed);
 		return NF_DROP;
 	}

@@ -24,56 +24,47 @@ static __be64 es_message_mac(const struct es_sipkey *key, const struct es_handov
 	return es_handover_mac_end(&sip, es_cpu_le64(word), len);
 }
 
-/* The wall clock's stamp, as the daemon has told. */
-static u32 es_message_stamp(const struct es_node *node)
+/* The time by which messages are stamped. */
+static u64 es_message_wall_ns(const struct es_node *node)
 {
-	return (u32)div_u64(ktime_get_coarse_ns() + READ_ONCE(node->state->wall_offset_ns),
-			    ES_HANDOVER_STAMP_NS);
+	return ktime_get_coarse_ns() + READ_ONCE(node->state->wall_offset_ns);
 }
 
-/* A counter to count and drop by, or ES_COUNT_handover_received: was it sent when it may be taken? */
-static u32 es_message_check_time(const struct es_node *node, const struct es_config *cfg,
-				 const struct es_handover *h)
+/* What the clocks say. */
+static void es_message_moment_get(const struct es_node *node, const struct es_config *cfg,
+				  const struct es_handover *h, struct es_message_moment *ret)
 {
 	const struct es_state *state = node->state;
 	u64 now_ns = ktime_get_coarse_ns();
-	enum es_handover_time time = es_handover_time_set(h, now_ns + READ_ONCE(state->wall_offset_ns),
-							  now_ns + es_wall_before(state, now_ns));
 
-	if (time == ES_HANDOVER_LATE)
-		return ES_COUNT_handover_late;
-	if (time == ES_HANDOVER_UNTIMED && cfg->requires_time)
-		return ES_COUNT_handover_untimed;
-	/* What a node tells itself is seen by nobody. */
-	if (h->source != cfg->self &&
-	    es_handover_is_early(h, READ_ONCE(state->began[h->source]), READ_ONCE(state->began[cfg->self]),
-				 ktime_get_ns() - READ_ONCE(state->began_ns)))
-		return ES_COUNT_handover_early;
-	return ES_COUNT_handover_received;
+	ret->wall_ns = now_ns + READ_ONCE(state->wall_offset_ns);
+	ret->before_ns = now_ns + es_wall_before(state, now_ns);
+	ret->since_ns = ktime_get_ns() - READ_ONCE(state->began_ns);
+	ret->began = READ_ONCE(state->began[h->source]);
+	ret->own_began = READ_ONCE(state->began[cfg->self]);
 }
 
 u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
 		     const struct es_handover *h)
 {
 	u32 len = ntohs(h->packet_len);
+	struct es_message_verdict verdict;
+	struct es_message_moment moment;
 	struct es_replay_slot *slot;
 	const u8 *packet;
-	u32 counter;
 	int fresh;
 
-	/* An id beyond the table has no window. */
-	if (h->source >= ES_NODES_MAX || len > ES_MESSAGE_PACKET_MAX || skb_shared(skb) ||
+	if (len > ES_MESSAGE_PACKET_MAX || skb_shared(skb) ||
 	    !pskb_may_pull(skb, (u32)ES_MESSAGE_PACKET_OFF + len))
 		return ES_COUNT_handover_malformed;
 	packet = skb->data + ES_MESSAGE_PACKET_OFF;
 	if (es_message_mac(&cfg->handover_key[0], h, packet) != h->mac &&
 	    (cfg->key_count < 2 || es_message_mac(&cfg->handover_key[1], h, packet) != h->mac))
 		return ES_COUNT_handover_bad_mac;
-	if (!es_handover_options_ok(h))
-		return ES_COUNT_handover_malformed;
-	counter = es_message_check_time(node, cfg, h);
-	if (counter != ES_COUNT_handover_received)
-		return counter;
+	es_message_moment_get(node, cfg, h, &moment);
+	es_decide_authentic(cfg, h, &moment, &verdict);
+	if (verdict.action != ES_MESSAGE_GO_ON)
+		return verdict.counter;
 	slot = &node->replays[h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1))];
 	spin_lock_bh(&slot->lock);
 	fresh = es_replay_accept(&slot->replay, es_cpu_be64((__force u64)h->sequence));
@@ -87,14 +78,8 @@ static void es_answer_header_write(struct es_node *node, const struct es_config 
 {
 	struct es_handover answer = *h;
 
-	answer.kind = kind;
-	answer.nack = reason;
-	answer.target = h->source;
-	answer.source = (u8)cfg->self;
-	answer.stream = ES_STREAM_DATAPATH;
-	es_handover_sent_put(&answer, es_message_stamp(node));
-	answer.sequence =
-		(__force __be64)es_cpu_be64((u64)atomic64_fetch_inc((atomic64_t *)&node->state->sequence));
+	es_message_answer_put(&answer, cfg->self, kind, reason, es_message_wall_ns(node),
+			      (u64)atomic64_fetch_inc((atomic64_t *)&node->state->sequence));
 	answer.mac = es_message_mac(&cfg->handover_key[0], &answer, at + sizeof(answer));
 	memcpy(at, &answer, sizeof(answer));
 }
@@ -195,8 +180,7 @@ int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, st
 	struct iphdr buf;
 
 	ip = skb_header_pointer(skb, ES_MESSAGE_PACKET_OFF, sizeof(buf), &buf);
-	if (!ip || ip->ihl != 5 || ip->version != 4 || ip->protocol != IPPROTO_TCP ||
-	    ntohs(ip->tot_len) != len || (ip->frag_off & htons(IP_MF | IP_OFFSET)))
+	if (!ip || !es_message_packet_ok((const u8 *)ip, len))
 		return -EINVAL;
 	ret_pkt->off = ES_MESSAGE_PACKET_OFF;
 	ret_pkt->saddr = ip->saddr;

@@ -11,15 +11,15 @@
 
 #include "node.h"
 #include "packet.h"
+#include "kmod/core/message.h"
 
 /* From skb->data, which is the outer IP header. */
 #define ES_MESSAGE_HEADER_OFF (sizeof(struct iphdr) + sizeof(struct udphdr))
 #define ES_MESSAGE_PACKET_OFF (ES_MESSAGE_HEADER_OFF + sizeof(struct es_handover))
-#define ES_MESSAGE_PACKET_MAX 9216 /* jumbo frames */
 
 /**
  * es_message_check() - is the message at @skb authentic and fresh?
- * @h: a copy of its header, whose lengths agree with the packet's; all of the message becomes linear.
+ * @h: a copy of its header, which es_decide_envelope() has let pass; all of the message becomes linear.
  * Returns a counter to count and drop by, or ES_COUNT_handover_received.
  */
 u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,

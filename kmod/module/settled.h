@@ -28,12 +28,6 @@ static inline struct es_settled_answer es_settle(struct es_node *node, const str
 	return answer;
 }
 
-/* Is there, or was there, a socket of this request? */
-static inline int es_settled_is_built(const struct es_settled_answer *answer)
-{
-	return answer->as == ES_SETTLED_MADE || answer->as == ES_SETTLED_BUILT;
-}
-
 /*
  * May a socket be made of it? What was to be made, and a firewall dropped before it was, may be tried again:
  * the stack itself makes no second one.

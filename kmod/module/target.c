@@ -14,6 +14,7 @@
 #include "target.h"
 #include "view.h"
 #include "kmod/core/serving.h"
+#include "kmod/core/target.h"
 
 /* struct es_received - a handover message that is authentic and fresh */
 struct es_received {
@@ -141,46 +142,18 @@ static int es_handover_answer_end(struct es_received *in, u8 kind)
 	return es_queue_push(in->node, in->version->config.workers, in->skb, &record);
 }
 
-/* Is this a first request whose sender the ring here does not name, and which another node may have? */
-static int es_handover_is_stale(const struct es_received *in)
-{
-	const struct es_config *cfg = &in->version->config;
-	const struct es_handover *h = &in->h;
-
-	if (!cfg->leased || h->kind != ES_HANDOVER_REQUEST || (h->flags & ES_HANDOVER_F_MOVED) ||
-	    h->epoch == htonl(cfg->epoch))
-		return 0;
-	return (es_ring_table_lookup(&in->version->ring.table, in->flow_hash) & ES_RING_NODE) != h->source;
-}
-
-/*
- * Note what is about to become of a request. Returns -EALREADY if another CPU has settled it otherwise since
- * it was looked at; its copy, if it is one, comes again.
- */
+/* Note what is about to become of a request. Returns es_handover_is_settled(). */
 static int es_handover_settle(struct es_received *in, u32 action)
 {
-	const struct es_config *cfg = &in->version->config;
+	enum es_settled_step step = es_handover_step(in->view.kind, action);
 	struct es_settled_answer settled;
 
-	if (in->view.kind != ES_HANDOVER_REQUEST)
-		return 0;
-	switch (action) {
-	case ES_REBUILD:
-		return es_settle_make(in->node, cfg, in->flow_hash, in->view.seg.seq, in->h.attempt)
-			       ? 0
-			       : -EALREADY;
-	case ES_NACK:
-	case ES_END_OLD:
-		settled = es_settle(in->node, cfg, in->flow_hash, in->view.seg.seq, ES_SETTLED_REFUSE,
-				    in->h.attempt);
-		if (settled.as != ES_SETTLED_REFUSED)
-			return -EALREADY;
-		/* The sender goes on behind all that was refused here, also if it does not know of it. */
-		in->h.attempt = settled.attempt;
-		return 0;
-	default:
-		return 0;
-	}
+	if (step == ES_SETTLED_LOOK)
+		return 1;
+	settled = es_settle(in->node, &in->version->config, in->flow_hash, in->view.seg.seq, step,
+			    in->h.attempt);
+	/* As in es_settle_make(). */
+	return es_handover_is_settled(step, &settled, 1, &in->h);
 }
 
 /* Carry the verdict out. Returns the hook's. */
@@ -339,70 +312,70 @@ static unsigned int es_handover_received(struct es_received *in)
 	in->flow_hash = es_flow_hash(&in->version->config.ring_key, &flow);
 	v->kind = in->h.kind;
 	v->silent = (u8)es_handover_is_silent(in->node);
-	v->stale = (u8)es_handover_is_stale(in);
+	v->stale = (u8)es_handover_is_stale(&in->version->config, &in->version->ring.table, &in->h,
+					    in->flow_hash);
 	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
-	v->rebuilt = (u8)es_settled_is_built(&settled);
-	v->vanished = settled.has_vanished;
-	v->refused = settled.as == ES_SETTLED_REFUSED && in->h.attempt <= settled.attempt;
+	es_handover_view_settled(v, &in->h, &settled);
 	es_handover_view_socket(in);
 	if (v->kind == ES_HANDOVER_END && !es_answer_prepare(in->skb))
 		es_leave_begin(in);
 	if (v->kind == ES_HANDOVER_GONE)
 		v->leaving = (u8)es_leave_is_settled(in);
 	es_decide_handover(v, &verdict);
-	if (es_handover_settle(in, verdict.action)) {
-		verdict.action = ES_DROP;
-		verdict.counter = ES_COUNT_handover_old;
-	}
+	if (!es_handover_settle(in, verdict.action))
+		es_handover_unsettled(&verdict);
 	rc = es_handover_carry_out(in, &verdict);
 	es_socket_put(&in->found);
 	return rc;
 }
 
-/* Is @h, to or from the handover port, a message, and one that this node wants? */
+/* Carry out what es_decide_fresh() says of a message. Returns the hook's verdict. */
+static unsigned int es_cluster_carry_out(struct es_received *in, int is_to_port)
+{
+	struct es_message_verdict verdict;
+
+	es_decide_fresh(&in->h, is_to_port, in->version->config.self, &verdict);
+	es_count(in->node, verdict.counter);
+	switch (verdict.action) {
+	case ES_MESSAGE_PASS:
+		return NF_ACCEPT;
+	case ES_MESSAGE_CONNECTION:
+		return es_connection_message(in->node, in->version, in->skb, &in->h);
+	case ES_MESSAGE_STRAYS:
+		return es_strays_answer(in);
+	case ES_MESSAGE_SEGMENT:
+		return es_handover_received(in);
+	default:
+		return NF_DROP;
+	}
+}
+
+/* To or from the handover port: is it a message, and one that this node wants? */
 static unsigned int es_cluster_message(struct es_received *in, const struct iphdr *ip,
 				       const struct udphdr *udp)
 {
 	const struct es_config *cfg = &in->version->config;
-	const struct es_handover *h = &in->h;
+	struct es_message_verdict verdict;
+	struct es_message_envelope envelope = {
+		.ip_len = ntohs(ip->tot_len),
+		.udp_len = ntohs(udp->len),
+		.is_short = skb_copy_bits(in->skb, ES_MESSAGE_HEADER_OFF, &in->h, sizeof(in->h)) != 0,
+		.is_partial = skb_is_gso(in->skb) || (ip->frag_off & htons(IP_MF | IP_OFFSET)),
+	};
 	u32 counter;
-	int is_short = skb_copy_bits(in->skb, ES_MESSAGE_HEADER_OFF, &in->h, sizeof(in->h));
 
-	/* The daemons tell each other their loads on the same port. */
-	if (!is_short && h->magic == htonl(ES_LOADS_MAGIC))
+	es_decide_envelope(&envelope, &in->h, cfg->self, &verdict);
+	if (verdict.action == ES_MESSAGE_PASS)
 		return NF_ACCEPT;
-	if (is_short || h->magic != htonl(ES_HANDOVER_MAGIC) || h->version != ES_HANDOVER_VERSION ||
-	    ntohs(udp->len) != sizeof(*udp) + sizeof(*h) + ntohs(h->packet_len) ||
-	    ntohs(ip->tot_len) != sizeof(*ip) + ntohs(udp->len) || skb_is_gso(in->skb) ||
-	    (ip->frag_off & htons(IP_MF | IP_OFFSET)))
-		goto malformed;
-	if (h->target != cfg->self) {
-		es_count(in->node, ES_COUNT_handover_wrong_target);
+	if (verdict.action == ES_MESSAGE_REFUSE) {
+		es_count(in->node, verdict.counter);
 		return NF_DROP;
 	}
-	counter = es_message_check(in->node, cfg, in->skb, h);
+	counter = es_message_check(in->node, cfg, in->skb, &in->h);
 	es_count(in->node, counter);
 	if (counter != ES_COUNT_handover_received)
 		return NF_DROP;
-	if (h->kind == ES_HANDOVER_NACK) {
-		es_count(in->node, es_nack_is_stray(h->nack) ? ES_COUNT_stray_answered
-							     : ES_COUNT_handover_nack_received);
-		return NF_ACCEPT;
-	}
-	if (h->kind == ES_HANDOVER_ANSWER)
-		return NF_ACCEPT;
-	if (udp->dest == cfg->handover_port && (h->kind == ES_HANDOVER_CONNECTION ||
-						h->kind == ES_HANDOVER_ASK || h->kind == ES_HANDOVER_CANCEL))
-		return es_connection_message(in->node, in->version, in->skb, h);
-	if (udp->dest == cfg->handover_port && h->kind == ES_HANDOVER_STRAYS)
-		return es_strays_answer(in);
-	if (udp->dest != cfg->handover_port || !es_handover_is_for_target(h->kind, h->source == cfg->self))
-		goto malformed;
-	return es_handover_received(in);
-
-malformed:
-	es_count(in->node, ES_COUNT_handover_malformed);
-	return NF_DROP;
+	return es_cluster_carry_out(in, udp->dest == cfg->handover_port);
 }
 
 unsigned int es_cluster_hook(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)

@@ -2,8 +2,10 @@
 /*
  * The decision about a handover message at its target, and what must hold for any view whatever.
  */
+#include <stdlib.h>
+
 #include "cmocka_all.h"
-#include "kmod/core/decide.h"
+#include "kmod/core/target.h"
 
 #define ISN 1000u
 
@@ -320,6 +322,101 @@ static void test_properties(void **state)
 	}
 }
 
+/* Who may be asked by two nodes at once: whose message is of another ring, and not of the one that is named. */
+static void test_is_stale(void **state)
+{
+	struct es_ring_table *table = calloc(1, sizeof(*table));
+	struct es_handover h = {.kind = ES_HANDOVER_REQUEST, .source = 3, .epoch = es_htonl(8)};
+	struct es_config cfg = {.leased = 1, .epoch = 9};
+	const __u64 hash = 7ULL << 48;
+
+	(void)state;
+	assert_non_null(table);
+	table->node[7] = 4;
+	assert_true(es_handover_is_stale(&cfg, table, &h, hash));
+	assert_true(es_handover_is_stale(&cfg, table, &h, hash + 0xffffffffffff));
+	table->node[7] = 3 | ES_RING_WAIT;
+	assert_false(es_handover_is_stale(&cfg, table, &h, hash));
+	assert_true(es_handover_is_stale(&cfg, table, &h, hash + (1ULL << 48)));
+	table->node[7] = 4;
+	h.flags = ES_HANDOVER_F_MOVED;
+	assert_false(es_handover_is_stale(&cfg, table, &h, hash));
+	h.flags = 0;
+	h.kind = ES_HANDOVER_FOLLOW;
+	assert_false(es_handover_is_stale(&cfg, table, &h, hash));
+	h.kind = ES_HANDOVER_REQUEST;
+	h.epoch = es_htonl(9);
+	assert_false(es_handover_is_stale(&cfg, table, &h, hash));
+	h.epoch = es_htonl(8);
+	cfg.leased = 0; /* without membership there is one ring */
+	assert_false(es_handover_is_stale(&cfg, table, &h, hash));
+	free(table);
+}
+
+static void test_view_settled(void **state)
+{
+	struct es_handover h = {.kind = ES_HANDOVER_REQUEST, .attempt = 2};
+	struct es_settled_answer s = {.as = ES_SETTLED_NOT, .has_vanished = 1};
+	struct es_handover_view v = {.rebuilt = 1, .refused = 1};
+
+	(void)state;
+	es_handover_view_settled(&v, &h, &s);
+	assert_true(!v.rebuilt && v.vanished && !v.refused);
+	s.as = ES_SETTLED_MADE;
+	es_handover_view_settled(&v, &h, &s);
+	assert_true(v.rebuilt && v.vanished && !v.refused);
+	s.as = ES_SETTLED_BUILT;
+	s.has_vanished = 0;
+	es_handover_view_settled(&v, &h, &s);
+	assert_true(v.rebuilt && !v.vanished && !v.refused);
+	/* A refusal is of an attempt and those before it. */
+	s.as = ES_SETTLED_REFUSED;
+	for (s.attempt = 1; s.attempt <= 3; s.attempt++) {
+		es_handover_view_settled(&v, &h, &s);
+		assert_true(!v.rebuilt && v.refused == (s.attempt >= 2));
+	}
+}
+
+/* Only of a request something is noted: that it is made, or that it will not be. */
+static void test_step(void **state)
+{
+	(void)state;
+	for (__u32 action = ES_DROP; action <= ES_KEEP; action++) {
+		enum es_settled_step step = action == ES_REBUILD			? ES_SETTLED_MAKE
+					    : action == ES_NACK || action == ES_END_OLD ? ES_SETTLED_REFUSE
+											: ES_SETTLED_LOOK;
+
+		assert_int_equal(es_handover_step(ES_HANDOVER_REQUEST, action), step);
+		assert_int_equal(es_handover_step(ES_HANDOVER_STRAY, action), ES_SETTLED_LOOK);
+		assert_int_equal(es_handover_step(ES_HANDOVER_END, action), ES_SETTLED_LOOK);
+	}
+}
+
+/* What another CPU has settled otherwise meanwhile is not carried out. */
+static void test_settled(void **state)
+{
+	struct es_verdict verdict = {.action = ES_REBUILD, .counter = ES_COUNT_handover_rebuilt};
+
+	(void)state;
+	es_handover_unsettled(&verdict);
+	assert_int_equal(verdict.action, ES_DROP);
+	assert_int_equal(verdict.counter, ES_COUNT_handover_old);
+	for (__u32 step = ES_SETTLED_LOOK; step <= ES_SETTLED_REFUSE; step++) {
+		for (__u32 bits = 0; bits < 8; bits++) {
+			int as = (int)(bits >> 1), makes_again = bits & 1;
+			struct es_settled_answer s = {.as = (__u8)as, .attempt = 5};
+			struct es_handover h = {.kind = ES_HANDOVER_REQUEST, .attempt = 2};
+			int goes_on = step == ES_SETTLED_LOOK ||
+				      (step == ES_SETTLED_REFUSE && as == ES_SETTLED_REFUSED) ||
+				      (step == ES_SETTLED_MAKE && as == ES_SETTLED_NOT) ||
+				      (step == ES_SETTLED_MAKE && as == ES_SETTLED_MADE && makes_again);
+
+			assert_int_equal(es_handover_is_settled(step, &s, makes_again, &h), goes_on);
+			assert_int_equal(h.attempt, goes_on && step == ES_SETTLED_REFUSE ? 5 : 2);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +424,8 @@ int main(void)
 		cmocka_unit_test(test_handover),     cmocka_unit_test(test_handover_meets_socket),
 		cmocka_unit_test(test_silent),	     cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_stray),	     cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_is_stale),     cmocka_unit_test(test_view_settled),
+		cmocka_unit_test(test_step),	     cmocka_unit_test(test_settled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

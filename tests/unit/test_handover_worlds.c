@@ -6,7 +6,7 @@
  * may come of one request, wherever it is made. And when all is well again, a client that goes on is served.
  */
 #include "cmocka_all.h"
-#include "kmod/core/decide.h"
+#include "kmod/core/target.h"
 #include "kmod/core/settled.h"
 #include "tests/unit/inspect_world.h"
 
