@@ -95,6 +95,10 @@ class Driver:
         name = _info(fd, _MapInfo()).name.decode()
         self._fd[name], self._id[name] = fd, map_id
 
+    def map_id(self, name):
+        """The kernel's number of the map."""
+        return self._id[name]
+
     def get(self, name, slot, size):
         value = ctypes.create_string_buffer(size)
         bpf("bpf_map_lookup_elem", self._fd[name], ctypes.byref(c_uint32(slot)), value)
