@@ -116,16 +116,16 @@ static void tell(const struct watch *w, struct es_poison *poison, enum es_poison
 static int worker_tell(const struct watch *w, unsigned int worker, enum es_poison_kind kind,
 		       struct es_poison *ret_poison)
 {
-	const __u8 *ip = &ret_poison->client.b[12];
+	char client[INET6_ADDRSTRLEN];
 
 	if (es_poison_of_mark(&w->state->mark[worker], &facts_of(w->shared)->ring, ret_poison))
 		return 0;
 	tell(w, ret_poison, kind);
 	es_log(ES_LOG_ERR,
-	       "worker %u %s while it inspected a request of %u.%u.%u.%u port %u; the other nodes "
+	       "worker %u %s while it inspected a request of %s port %u; the other nodes "
 	       "are told not to inspect it",
-	       worker, kind == ES_POISON_HUNG ? "hangs" : "died", ip[0], ip[1], ip[2], ip[3],
-	       es_ntohs(ret_poison->client_port));
+	       worker, kind == ES_POISON_HUNG ? "hangs" : "died",
+	       es_conf_addr_text(&ret_poison->client, client), es_ntohs(ret_poison->client_port));
 	return 1;
 }
 

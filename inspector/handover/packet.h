@@ -4,7 +4,7 @@
 
 /*
  * Client packets as the inspector gets them: parsing, checksums, cutting merged packets into segments again,
- * and the one packet that the inspector makes itself (a RST for a request that no node can serve).
+ * and the one packet that the inspector makes itself (a RST for a request that no node can serve). IPv4 and IPv6.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -12,24 +12,35 @@
 #include "kmod/core/tcp.h"
 
 /**
- * struct es_ip_packet - a parsed TCP/IPv4 packet; points into the buffer it was parsed from
- * @bytes: IP header to last payload byte, @len of them; @header_len: IP and TCP headers
+ * struct es_ip_packet - a parsed TCP packet; points into the buffer it was parsed from
+ * @bytes: IP header to last payload byte, @len of them
+ * @ip_len: the IP header and, of IPv6, options behind it; @header_len: that and the TCP header
  */
 struct es_ip_packet {
 	const uint8_t *bytes;
 	size_t len;
+	size_t ip_len;
 	size_t header_len;
 	struct es_flow flow;
 	struct es_segment seg;
 };
 
-/* es_ip_packet_parse() - returns 0, or -EBADMSG if the bytes are no consistent TCP/IPv4 packet */
+/* es_ip_header_len() - bytes before the TCP header, or 0 if the bytes do not begin a TCP packet */
+size_t es_ip_header_len(const uint8_t *bytes, size_t len);
+
+/* es_ip_addresses() - of a packet whose es_ip_header_len() is not 0 */
+void es_ip_addresses(const uint8_t *bytes, struct es_addr *ret_source, struct es_addr *ret_target);
+
+/* es_ip_packet_parse() - returns 0, or -EBADMSG if the bytes are no consistent TCP packet */
 int es_ip_packet_parse(const uint8_t *bytes, size_t len, struct es_ip_packet *ret_packet);
 
 static inline const uint8_t *es_ip_packet_payload(const struct es_ip_packet *packet)
 {
 	return packet->bytes + packet->header_len;
 }
+
+/* es_ip_packet_truncate() - let a packet's IP header say that it has @len bytes, which is less than it had */
+void es_ip_packet_truncate(uint8_t *bytes, size_t len);
 
 /* Does the TCP checksum hold? A damaged request must not be routed by what it says. */
 int es_ip_packet_checksum_ok(const struct es_ip_packet *packet);
@@ -48,7 +59,7 @@ size_t es_ip_packet_cut(const struct es_ip_packet *packet, size_t offset, size_t
  * last
  * @ret_bytes: room for ES_ANSWER_HEADER_MAX + @len. Returns the packet's length.
  */
-#define ES_ANSWER_HEADER_MAX 52
+#define ES_ANSWER_HEADER_MAX 72
 size_t es_ip_packet_answer(const struct es_ip_packet *packet, uint32_t ack, uint8_t flags,
 			   const void *payload, size_t len, uint8_t *ret_bytes);
 
@@ -70,7 +81,14 @@ size_t es_ip_packet_sack(const struct es_ip_packet *packet, uint32_t ack, uint32
 size_t es_ip_packet_make(const struct es_flow *flow, const struct es_segment *seg, const uint8_t *payload,
 			 uint8_t *ret_bytes);
 
-/* es_ip_packet_reset() - the RST that answers @packet; 40 bytes at @ret_bytes */
-void es_ip_packet_reset(const struct es_ip_packet *packet, uint8_t *ret_bytes);
+/* es_ip_packet_make_max() - the most header bytes that es_ip_packet_make() puts before a payload of @flow */
+static inline size_t es_ip_packet_make_max(const struct es_flow *flow)
+{
+	return es_addr_is_v4(&flow->client) ? ES_ANSWER_HEADER_MAX - 20 : ES_ANSWER_HEADER_MAX;
+}
+
+/* es_ip_packet_reset() - the RST that answers @packet; room for ES_RESET_MAX. Returns its length. */
+#define ES_RESET_MAX 60
+size_t es_ip_packet_reset(const struct es_ip_packet *packet, uint8_t *ret_bytes);
 
 #endif

@@ -45,9 +45,9 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 	in->keys = params->keys;
 	in->decisions = params->decisions;
 	in->decisions.since_ms = (uint32_t)(es_clock_now_ns() / 1000000);
-	in->reply_fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
-	if (in->reply_fd < 0)
-		return -errno;
+	rc = es_raw_open(&in->raw);
+	if (rc)
+		return rc;
 	rc = es_gather_table_new(conf->gather_flows, conf->gather_bytes, &in->gathers);
 	if (!rc)
 		rc = es_handover_sender_new(cluster, params->id, &params->keys.key[0].handover, &in->sender);
@@ -66,9 +66,7 @@ void es_inspector_fini(struct es_inspector *in)
 	es_handover_sender_free(&in->sender);
 	es_gather_table_free(&in->gathers);
 	es_tally_free(&in->tally);
-	if (in->reply_fd >= 0)
-		close(in->reply_fd);
-	in->reply_fd = -1;
+	es_raw_close(&in->raw);
 }
 
 /* Without memory the old table stays: it counts nothing that it has no place for. */

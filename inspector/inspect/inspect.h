@@ -8,6 +8,7 @@
  */
 #include "inspector/inspect/gather.h"
 #include "inspector/handover/handover.h"
+#include "inspector/handover/raw.h"
 #include "inspector/inspect/hot.h"
 #include "inspector/inspect/sampler.h"
 #include "inspector/inspect/route.h"
@@ -17,7 +18,7 @@
 
 #define ES_STRAY_GROUPS	    32
 #define ES_STRAY_SOURCES    256
-#define ES_STRAY_PACKET_MAX 81 /* both headers, and one byte */
+#define ES_STRAY_PACKET_MAX 101 /* both headers, IPv6 without extensions, and one byte */
 
 /* struct es_stray_case - a stray segment about which is asked; @seq: of its first byte */
 struct es_stray_case {
@@ -35,7 +36,7 @@ enum es_stray_state {
 };
 
 /**
- * struct es_stray_group - strays of one service about which is asked together
+ * struct es_stray_group - strays of one service and one family about which is asked together
  * @id: of the questions about them; @node, @round: who is asked, and how often all were before
  * @away: the nodes that were no members when the first was asked
  * @open: a bit for each stray that no node has said to have; @said: that @node has said something about
@@ -43,7 +44,7 @@ enum es_stray_state {
 struct es_stray_group {
 	enum es_stray_state state;
 	uint32_t id;
-	unsigned int service, count, node, round;
+	unsigned int service, is_v6, count, node, round;
 	__u64 open, said;
 	unsigned long long deadline_ns;
 	uint8_t away[ES_NODES_MAX];
@@ -99,7 +100,7 @@ struct es_inspector {
 	struct es_sampler sampler;
 	struct es_http_head head; /* of a request that came in one segment */
 	struct es_name name;	  /* of the request that is being decided */
-	int reply_fd;		  /* raw socket, for answers to clients that no node serves */
+	struct es_raw raw;	  /* for answers to clients that no node serves */
 	unsigned long long now_ns;
 	unsigned long long began_ns; /* when this packet, or this request, was taken up */
 	struct es_strays strays;

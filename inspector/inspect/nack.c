@@ -4,7 +4,6 @@
  * to another node, and the kernels' word that a message was not received.
  */
 #include <errno.h>
-#include <netinet/ip.h>
 #include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
 
@@ -180,8 +179,8 @@ static void es_inspect_unreachable(struct es_inspector *in, struct es_handover_b
 	es_health_suspend(in->params->health, back->node, in->now_ns + ES_SUSPEND_NS);
 	if (!back->quoted || h->kind != ES_HANDOVER_REQUEST || (h->flags & ES_HANDOVER_F_REPEAT))
 		return;
-	if (missing && back->quoted > sizeof(struct iphdr))
-		((struct iphdr *)back->packet)->tot_len = es_htons(back->quoted);
+	if (missing)
+		es_ip_packet_truncate(back->packet, back->quoted);
 	if (es_ip_packet_parse(back->packet, back->quoted, &packet) || !packet.seg.len)
 		return;
 	es_handover_order_of(h, &order);

@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include "inspector/handover/packet.h"
 #include "inspector/inspect/poison.h"
 
-#define IP_HEADER      20
 #define TCP_HEADER     20
 #define MESSAGE_AGE_NS (120ULL * 1000000000ULL)
 #define MAC_WORDS      (offsetof(struct es_poison_message, mac) / 8)
@@ -35,12 +35,16 @@ void es_mark_clear(struct es_mark *mark)
 
 __u64 es_poison_request(const struct es_sipkey *key, const uint8_t *packet, size_t len)
 {
-	size_t header = len < IP_HEADER + TCP_HEADER ? len : IP_HEADER + (packet[IP_HEADER + 12] >> 4) * 4U;
-	const uint8_t *at = packet + header;
+	size_t ip_len = es_ip_header_len(packet, len), header;
+	const uint8_t *at;
 	struct es_sipstate sip;
 	__u64 word = 0, hash;
 	size_t left;
 
+	if (!ip_len || len < ip_len + TCP_HEADER)
+		return 0;
+	header = ip_len + (packet[ip_len + 12] >> 4) * 4U;
+	at = packet + header;
 	if (header >= len)
 		return 0;
 	left = len - header < ES_POISON_REQUEST_BYTES ? len - header : ES_POISON_REQUEST_BYTES;
@@ -60,17 +64,20 @@ int es_poison_of_mark(const struct es_mark *mark, const struct es_sipkey *key, s
 {
 	size_t len = mark->len < ES_MARK_BYTES ? mark->len : ES_MARK_BYTES;
 	const uint8_t *packet = mark->packet;
-	__be32 client;
+	size_t ip_len = es_ip_header_len(packet, len);
+	struct es_addr service;
 
-	if (!__atomic_load_n(&mark->busy, __ATOMIC_ACQUIRE) || len < IP_HEADER + TCP_HEADER)
+	if (!__atomic_load_n(&mark->busy, __ATOMIC_ACQUIRE) || !len)
 		return -ENOENT;
 	memset(ret_poison, 0, sizeof(*ret_poison));
 	ret_poison->flow_hash = mark->flow_hash;
 	ret_poison->request = es_poison_request(key, packet, len);
-	memcpy(&client, packet + 12, sizeof(client));
-	ret_poison->client = es_addr_from_v4(client);
-	memcpy(&ret_poison->client_port, packet + IP_HEADER, sizeof(ret_poison->client_port));
 	ret_poison->service = mark->service;
+	/* With many options of IPv6 the TCP header may lie behind what is kept. */
+	if (!ip_len || len < ip_len + TCP_HEADER)
+		return 0;
+	es_ip_addresses(packet, &ret_poison->client, &service);
+	memcpy(&ret_poison->client_port, packet + ip_len, sizeof(ret_poison->client_port));
 	return 0;
 }
 

@@ -25,7 +25,8 @@ void es_mark_clear(struct es_mark *mark);
  * nodes. */
 __u64 es_poison_request(const struct es_sipkey *key, const uint8_t *packet, size_t len);
 
-/* es_poison_of_mark() - what a worker was busy with. Returns 0, or -ENOENT if it was idle. @ret_poison's node
+/* es_poison_of_mark() - what a worker was busy with. Returns 0, or -ENOENT if it was idle, or
+ * busy with a question of the operator's, which has no packet. @ret_poison's node
  * and time are the caller's to fill in. */
 int es_poison_of_mark(const struct es_mark *mark, const struct es_sipkey *key, struct es_poison *ret_poison);
 

@@ -10,9 +10,7 @@
 
 void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const uint8_t *bytes, size_t len)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = flow->client.w[3]};
-
-	if (sendto(in->reply_fd, bytes, len, 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+	if (es_raw_send(&in->raw, flow, bytes, len))
 		es_inspect_count(in, ES_WORKER_send_failed);
 }
 
@@ -20,12 +18,11 @@ void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const
 void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
 {
 	struct es_ip_packet packet;
-	uint8_t rst[40];
+	uint8_t rst[ES_RESET_MAX];
 
 	if (es_ip_packet_parse(bytes, len, &packet))
 		return;
-	es_ip_packet_reset(&packet, rst);
-	es_inspect_reply(in, &packet.flow, rst, sizeof(rst));
+	es_inspect_reply(in, &packet.flow, rst, es_ip_packet_reset(&packet, rst));
 }
 
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)

@@ -13,7 +13,8 @@
  * The members are asked twice: a connection may leave one that is still to be asked for one that has been
  * asked already (a program hands it over), where the second round finds it.
  *
- * A node of a version that does not understand a message about many gets one for each.
+ * A node of a version that does not understand a message about many gets one for each, and so does every node
+ * about clients with IPv6: addresses in a message about many are IPv4's.
  */
 #include "inspector/inspect/internal.h"
 #include "membership/wire.h"
@@ -64,15 +65,22 @@ static int es_stray_is_away(const struct es_inspector *in, unsigned int node)
 	return node != in->cluster->self && es_health_state(in->params->health, node) >= ES_NODE_LEFT;
 }
 
-static int es_stray_understands_many(const struct es_inspector *in, unsigned int node)
+static int es_stray_understands_many(const struct es_inspector *in, unsigned int node, unsigned int is_v6)
 {
+	if (is_v6)
+		return 0;
 	return node == in->cluster->self ||
 	       (atomic_load_explicit(&in->params->health->understands[node], memory_order_relaxed) &
 		ES_WIRE_UNDERSTANDS_STRAYS);
 }
 
+static unsigned int es_stray_is_v6(const struct es_ip_packet *packet)
+{
+	return !es_addr_is_v4(&packet->flow.client);
+}
+
 /* What it costs to ask all others, on the cluster network: for the question, and for a message about many. */
-static void es_stray_cost(const struct es_inspector *in, size_t len, double *ret_question,
+static void es_stray_cost(const struct es_inspector *in, size_t len, unsigned int is_v6, double *ret_question,
 			  double *ret_message)
 {
 	const size_t header = ES_STRAY_UDP_OVERHEAD + sizeof(struct es_handover);
@@ -83,7 +91,7 @@ static void es_stray_cost(const struct es_inspector *in, size_t len, double *ret
 
 		if (node == in->cluster->self)
 			continue;
-		if (es_stray_understands_many(in, node)) {
+		if (es_stray_understands_many(in, node, is_v6)) {
 			question += times * sizeof(struct es_stray_question);
 			message += times * 2 * (header + sizeof(struct es_stray_service));
 		} else {
@@ -146,7 +154,7 @@ static int es_stray_may_ask(struct es_inspector *in, const struct es_record *rec
 	double brought, cost, message;
 
 	brought = ES_STRAY_PART * (double)(frame < ES_STRAY_FRAME_MIN ? ES_STRAY_FRAME_MIN : frame);
-	es_stray_cost(in, len, &cost, &message);
+	es_stray_cost(in, len, es_stray_is_v6(packet), &cost, &message);
 	es_stray_budget_grow(in, b, is_heard, brought, cost + message);
 	if (is_first)
 		cost += message;
@@ -189,7 +197,7 @@ static void es_stray_ask_node(struct es_inspector *in, const struct es_stray_gro
 	for (unsigned int i = 0; i < g->count; i++) {
 		const struct es_stray_case *c = &g->stray[i];
 
-		if (!es_stray_understands_many(in, node)) {
+		if (!es_stray_understands_many(in, node, g->is_v6)) {
 			request_handover(in->sender, in->cluster, &order, c->packet, c->len, node);
 			continue;
 		}
@@ -205,7 +213,7 @@ static void es_stray_ask_node(struct es_inspector *in, const struct es_stray_gro
 			.ack = es_htonl(packet.seg.ack),
 		};
 	}
-	if (!es_stray_understands_many(in, node))
+	if (!es_stray_understands_many(in, node, g->is_v6))
 		return;
 	m.service.count = es_htons(g->count);
 	order.kind = ES_HANDOVER_STRAYS;
@@ -272,16 +280,17 @@ static void es_stray_begin(struct es_inspector *in, struct es_stray_group *g)
 	g->deadline_ns = in->now_ns + ES_STRAY_AWAY_NS;
 }
 
-/* The group that gathers questions about the service, or a free one, which may do so; NULL if there is none.
- */
-static struct es_stray_group *es_stray_group_of(struct es_strays *strays, unsigned int service)
+/* The group that gathers questions about the service in that family, or a free one, which may do so; NULL if
+ * there is none. */
+static struct es_stray_group *es_stray_group_of(struct es_strays *strays, unsigned int service,
+						unsigned int is_v6)
 {
 	struct es_stray_group *found = NULL;
 
 	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++) {
 		struct es_stray_group *g = &strays->group[i];
 
-		if (g->state == ES_STRAY_GATHERING && g->service == service)
+		if (g->state == ES_STRAY_GATHERING && g->service == service && g->is_v6 == is_v6)
 			return g;
 		if (g->state == ES_STRAY_FREE)
 			found = g;
@@ -292,7 +301,7 @@ static struct es_stray_group *es_stray_group_of(struct es_strays *strays, unsign
 void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 		      const struct es_ip_packet *packet)
 {
-	struct es_stray_group *g = es_stray_group_of(&in->strays, record->service);
+	struct es_stray_group *g = es_stray_group_of(&in->strays, record->service, es_stray_is_v6(packet));
 	/* One byte stands for all: its place in the stream is what matters. A FIN has none. */
 	size_t payload = packet->seg.len ? 1 : 0;
 	struct es_stray_case *c;
@@ -306,6 +315,7 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 	if (g->state == ES_STRAY_FREE) {
 		g->state = ES_STRAY_GATHERING;
 		g->service = record->service;
+		g->is_v6 = es_stray_is_v6(packet);
 		g->count = 0;
 		g->deadline_ns = in->now_ns + ES_STRAY_GATHER_NS;
 	}

@@ -264,7 +264,7 @@ int es_worker_new(const struct es_worker_params *params, const struct es_cluster
 	w->wake_fd = -1;
 	rc = es_inspector_init(&w->inspector, &w->params, cluster);
 	if (rc) {
-		w->inspector.reply_fd = -1;
+		w->inspector.raw = ES_RAW_CLOSED;
 		goto err_destroy;
 	}
 	rc = w->wake_fd = es_wake_open(params->id);

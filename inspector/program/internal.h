@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include "inspector/program/socket.h"
 #include "inspector/handover/handover.h"
+#include "inspector/handover/raw.h"
 #include "inspector/program/programs.h"
 
 #define ES_PROGRAM_MOVES_MAX 1024 /* a power of two: a move's slot is the low bits of its id */
@@ -64,7 +65,7 @@ struct es_programs {
 	int listen_fd;
 	int epoll_fd;
 	int stop_fd;
-	int reset_fd;
+	struct es_raw raw; /* for resets */
 	int is_stopping;
 	int is_full; /* nobody is accepted until a slot is free, and before @reopen_ns */
 	unsigned long long reopen_ns;

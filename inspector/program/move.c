@@ -77,7 +77,8 @@ static void es_move_send(struct es_programs *p, struct es_program_move *m, enum 
 
 static size_t es_move_piece(const struct es_programs *p, const struct es_program_move *m, size_t offset)
 {
-	size_t room = p->params.packet_max - ES_ANSWER_HEADER_MAX, left = m->connection.len - offset;
+	size_t room = p->params.packet_max - es_ip_packet_make_max(&m->connection.flow);
+	size_t left = m->connection.len - offset;
 
 	return left < room ? left : room;
 }
@@ -106,15 +107,13 @@ static void es_move_send_rest(struct es_programs *p, struct es_program_move *m)
 /* Tell the client that its connection is over, where no socket is left to say so. */
 static void es_move_reset(struct es_programs *p, const struct es_program_move *m)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = m->connection.flow.client.w[3]};
-	uint8_t bytes[ES_ANSWER_HEADER_MAX], rst[40];
+	uint8_t bytes[ES_ANSWER_HEADER_MAX], rst[ES_RESET_MAX];
 	struct es_ip_packet packet;
 
 	if (es_ip_packet_parse(bytes, es_connection_packet(&m->connection, 0, 0, bytes), &packet))
 		return;
-	es_ip_packet_reset(&packet, rst);
-	if (sendto(p->reset_fd, rst, sizeof(rst), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
-		errno = 0; /* like one that the network has lost */
+	/* One that cannot be sent is like one that the network has lost. */
+	(void)es_raw_send(&p->raw, &packet.flow, rst, es_ip_packet_reset(&packet, rst));
 }
 
 /* --- the beginning */

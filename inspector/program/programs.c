@@ -251,10 +251,12 @@ static int es_programs_open(struct es_programs *p, struct es_conf_error *err)
 		return rc;
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	p->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	p->reset_fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
-	if (p->epoll_fd < 0 || p->stop_fd < 0 || p->reset_fd < 0)
+	if (p->epoll_fd < 0 || p->stop_fd < 0)
 		return -errno;
-	rc = es_handover_sender_new(p->cluster, ES_STREAM_PROGRAMS, &p->keys.key[0].handover, &p->sender);
+	rc = es_raw_open(&p->raw);
+	if (!rc)
+		rc = es_handover_sender_new(p->cluster, ES_STREAM_PROGRAMS, &p->keys.key[0].handover,
+					    &p->sender);
 	if (!rc)
 		rc = es_watch(p, p->listen_fd, EVENT_LISTEN);
 	if (!rc)
@@ -266,7 +268,7 @@ static int es_programs_open(struct es_programs *p, struct es_conf_error *err)
 
 static void es_programs_destroy(struct es_programs *p)
 {
-	const int fds[] = {p->listen_fd, p->epoll_fd, p->stop_fd, p->reset_fd};
+	const int fds[] = {p->listen_fd, p->epoll_fd, p->stop_fd};
 
 	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)
 		if (p->moves[i].phase != ES_PROGRAM_FREE)
@@ -275,6 +277,7 @@ static void es_programs_destroy(struct es_programs *p)
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
+	es_raw_close(&p->raw);
 	pthread_mutex_destroy(&p->lock);
 	es_keys_wipe(&p->keys);
 	free(p);
@@ -292,7 +295,8 @@ int es_programs_new(const struct es_programs_params *params, const struct es_clu
 	p->params = *params;
 	p->cluster = cluster;
 	p->keys = *keys;
-	p->listen_fd = p->epoll_fd = p->stop_fd = p->reset_fd = -1;
+	p->listen_fd = p->epoll_fd = p->stop_fd = -1;
+	p->raw = ES_RAW_CLOSED;
 	pthread_mutex_init(&p->lock, NULL);
 	rc = es_programs_open(p, err);
 	if (!rc) {

@@ -36,7 +36,7 @@ static int es_option_set(int fd, int level, int name, int value)
 	return setsockopt(fd, level, name, &value, sizeof(value)) ? -errno : 0;
 }
 
-/* An address as the kernel says it; of IPv6 sockets only those that speak IPv4. */
+/* An address as the kernel says it; an IPv6 socket that speaks IPv4 has mapped ones. */
 static int es_address_of(const struct sockaddr_storage *from, struct es_addr *ret_address, __be16 *ret_port)
 {
 	if (from->ss_family == AF_INET) {
@@ -51,7 +51,7 @@ static int es_address_of(const struct sockaddr_storage *from, struct es_addr *re
 
 		memcpy(ret_address, &in6->sin6_addr, sizeof(*ret_address));
 		*ret_port = in6->sin6_port;
-		return es_addr_is_v4(ret_address) ? 0 : -EOPNOTSUPP;
+		return 0;
 	}
 	return -EOPNOTSUPP;
 }

@@ -5,7 +5,7 @@
 /*
  * An inspector to be tested: three nodes on 127.0.0.1 to 3, whose datapaths are sockets of ours. Without a
  * raw socket, so that no privileges are needed: a RST that it wants to send counts as send_failed. Include
- * after cmocka.h.
+ * after cmocka.h. TEST() runs a test with clients of each family, TEST_V4() with clients of IPv4 only.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -29,6 +29,7 @@ struct message {
 	struct sockaddr_in from;
 };
 
+static int clients_are_v6;
 static int receiver[NODES];
 static struct es_conf *conf;
 static struct es_cluster *cluster;
@@ -92,7 +93,7 @@ static int setup(void **state)
 	in.decisions.sets = calloc(SETS, sizeof(*in.decisions.sets));
 	in.decisions.orders = calloc(SETS * ES_DECISION_WAYS, sizeof(*in.decisions.orders));
 	in.decisions.count = SETS;
-	in.reply_fd = -1;
+	in.raw = ES_RAW_CLOSED;
 	in.now_ns = NOW_NS;
 	assert_int_equal(es_gather_table_new(16, 4096, &in.gathers), 0);
 	assert_int_equal(es_handover_sender_new(cluster, 0, &in.keys.key[0].handover, &in.sender), 0);
@@ -102,9 +103,16 @@ static int setup(void **state)
 	return 0;
 }
 
+static inline int setup_v6(void **state)
+{
+	clients_are_v6 = 1;
+	return setup(state);
+}
+
 static int teardown(void **state)
 {
 	(void)state;
+	clients_are_v6 = 0;
 	free(in.decisions.sets);
 	free(in.decisions.orders);
 	es_inspector_fini(&in);
@@ -116,14 +124,32 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Of 198.51.100.0 + @number or 2001:db8:1:: + @number, to 10.77.0.100 or 2001:db8::64. */
 static struct es_flow flow_of(unsigned int number)
 {
-	return (struct es_flow){
-		.client = es_addr_from_v4(htonl(0xc6336400 + number)),
-		.service = es_addr_from_v4(htonl(0x0a4d0064)),
-		.client_port = htons(40000),
-		.service_port = htons(80),
-	};
+	struct es_flow flow = {.client_port = htons(40000), .service_port = htons(80)};
+
+	if (clients_are_v6) {
+		flow.client.w[0] = flow.service.w[0] = htonl(0x20010db8);
+		flow.client.w[1] = htonl(0x00010000);
+		flow.client.w[3] = htonl(number);
+		flow.service.w[3] = htonl(0x64);
+		return flow;
+	}
+	flow.client = es_addr_from_v4(htonl(0xc6336400 + number));
+	flow.service = es_addr_from_v4(htonl(0x0a4d0064));
+	return flow;
+}
+
+/* Where the TCP header is in a packet, and where what follows it. */
+static inline size_t tcp_at(void)
+{
+	return clients_are_v6 ? 40 : 20;
+}
+
+static inline size_t text_at(void)
+{
+	return tcp_at() + 20;
 }
 
 static __u64 hash_of(unsigned int number)
@@ -141,28 +167,36 @@ static unsigned int flow_find(unsigned int from, int is_ours)
 	return from;
 }
 
+static void ip_header(const struct es_flow *flow, size_t len, uint8_t *bytes)
+{
+	const __u32 v4[] = {htonl(0x45000000 | (__u32)len), htonl(0x4000),
+			    htonl(64 << 24 | IPPROTO_TCP << 16), flow->client.w[3], flow->service.w[3]};
+	const __u32 v6[] = {htonl(0x60000000), htonl((__u32)(len - 40) << 16 | IPPROTO_TCP << 8 | 64)};
+
+	if (!clients_are_v6) {
+		memcpy(bytes, v4, sizeof(v4));
+		return;
+	}
+	memcpy(bytes, v6, sizeof(v6));
+	memcpy(bytes + 8, &flow->client, 16);
+	memcpy(bytes + 24, &flow->service, 16);
+}
+
 static struct es_record segment(unsigned int number, uint32_t at, const char *text, uint8_t *bytes)
 {
 	struct es_flow flow = flow_of(number);
 	struct es_record record = {
 		.flow_hash = hash_of(number),
-		.len = (__u32)(40 + strlen(text)),
+		.len = (__u32)(text_at() + strlen(text)),
 		.kind = at ? ES_RECORD_LATER : ES_RECORD_FIRST,
 		.csum_partial = 1,
 	};
-	__u32 words[] = {htonl(0x45000000 | record.len),
-			 htonl(0x4000),
-			 htonl(64 << 24 | IPPROTO_TCP << 16),
-			 flow.client.w[3],
-			 flow.service.w[3],
-			 htonl(40000U << 16 | 80),
-			 htonl(ISN + 1 + at),
-			 htonl(COOKIE + 1),
-			 htonl(0x50180000 | 65535),
-			 0};
+	__u32 words[] = {htonl(40000U << 16 | 80), htonl(ISN + 1 + at), htonl(COOKIE + 1),
+			 htonl(0x50180000 | 65535), 0};
 
-	memcpy(bytes, words, sizeof(words));
-	memcpy(bytes + 40, text, record.len - 40);
+	ip_header(&flow, record.len, bytes);
+	memcpy(bytes + tcp_at(), words, sizeof(words));
+	memcpy(bytes + text_at(), text, strlen(text));
 	return record;
 }
 
@@ -243,6 +277,11 @@ static inline void vanish(unsigned int node)
 
 #define COUNT(name) ((int)in.count[ES_WORKER_##name])
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST_V4(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f)                                                                                              \
+	TEST_V4(f),                                                                                          \
+	{                                                                                                    \
+#f " (IPv6)", f, setup_v6, teardown, NULL                                                    \
+	}
 
 #endif

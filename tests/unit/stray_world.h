@@ -15,7 +15,7 @@ static void stray_of(unsigned int number, const char *text, uint8_t flags, enum 
 
 	record.kind = ES_RECORD_STRAY;
 	record.flow = (uint8_t)flow;
-	bytes[33] = flags;
+	bytes[tcp_at() + 13] = flags;
 	es_inspect_record(&in, &record, bytes);
 	es_handover_flush(in.sender);
 }

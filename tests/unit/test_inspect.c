@@ -119,8 +119,8 @@ static void test_unreachable(void **state)
 	assert_true(other == 0 || other == 1);
 	assert_int_equal(m.h.attempt, 1);
 	assert_int_equal(m.h.flags & ES_HANDOVER_F_REPEAT, 0);
-	assert_int_equal(m.len, 40 + strlen(REQUEST));
-	assert_memory_equal(m.packet + 40, REQUEST, strlen(REQUEST));
+	assert_int_equal(m.len, text_at() + strlen(REQUEST));
+	assert_memory_equal(m.packet + text_at(), REQUEST, strlen(REQUEST));
 	assert_int_equal(COUNT(unreachable), 1);
 	assert_int_equal(request(number), other);
 	assert_int_equal(COUNT(repeated), 1);
@@ -154,7 +154,7 @@ static void test_unreachable_long(void **state)
 	inspect(number, ES_FLOW_NEW, 0, text);
 	other = sent_to(&m);
 	assert_true(other == 0 || other == 1);
-	assert_int_equal(m.len, 40 + strlen(text));
+	assert_int_equal(m.len, text_at() + strlen(text));
 	assert_true(m.h.flags & ES_HANDOVER_F_REPEAT);
 }
 

@@ -35,7 +35,7 @@ static void send_segment(unsigned int number, unsigned int n)
 
 	memcpy(text, head + at, len);
 	record = segment(number, at, text, bytes);
-	memcpy(bytes + 28, &ack, sizeof(ack));
+	memcpy(bytes + tcp_at() + 8, &ack, sizeof(ack));
 	record.flow = ES_FLOW_NEW;
 	es_inspect_record(&in, &record, bytes);
 	es_handover_flush(in.sender);

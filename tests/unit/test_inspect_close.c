@@ -15,7 +15,7 @@ static void inspect_fin(unsigned int number, enum es_record_flow flow, uint32_t 
 	uint8_t bytes[1500];
 	struct es_record record = segment(number, at, text, bytes);
 
-	bytes[33] |= ES_TCP_FIN;
+	bytes[tcp_at() + 13] |= ES_TCP_FIN;
 	record.flow = (__u8)flow;
 	es_inspect_record(&in, &record, bytes);
 	es_handover_flush(in.sender);
@@ -23,7 +23,7 @@ static void inspect_fin(unsigned int number, enum es_record_flow flow, uint32_t 
 
 static int is_fin(const struct message *m)
 {
-	return m->packet[33] & ES_TCP_FIN;
+	return m->packet[tcp_at() + 13] & ES_TCP_FIN;
 }
 
 /* What goes to one node: the first segment and @follows others, the last of which has the FIN. */
@@ -92,7 +92,7 @@ static void test_before_any_request(void **state)
 	assert_int_equal(sent_to(&m), SELF);
 	assert_int_equal(m.h.kind, ES_HANDOVER_REQUEST);
 	assert_true(is_fin(&m));
-	assert_int_equal(m.len, 40);
+	assert_int_equal(m.len, text_at());
 	assert_int_equal(COUNT(fin_before_request), 1);
 	nack(&m, ES_NACK_RETRY);
 	assert_int_equal(sent_to(&m), SELF);
@@ -138,7 +138,7 @@ static void inspect_reset(unsigned int number, enum es_record_flow flow, uint32_
 	uint8_t bytes[1500];
 	struct es_record record = segment(number, at, "", bytes);
 
-	bytes[33] |= ES_TCP_RST;
+	bytes[tcp_at() + 13] |= ES_TCP_RST;
 	record.kind = ES_RECORD_LATER;
 	record.flow = (__u8)flow;
 	es_inspect_record(&in, &record, bytes);

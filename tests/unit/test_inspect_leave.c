@@ -46,7 +46,7 @@ static void ending(int is_late)
 	answered(ES_RECORD_ENDING, is_late);
 	assert_int_equal(sent_to(&m), SELF);
 	assert_int_equal(m.h.kind, ES_HANDOVER_GONE);
-	assert_int_equal(m.len, 40);
+	assert_int_equal(m.len, text_at());
 }
 
 static void later(unsigned int ms)
@@ -256,7 +256,7 @@ static enum es_handover_kind ask(unsigned int nth, unsigned int moves)
 	int node;
 
 	memcpy(bytes + 24, &seq, sizeof(seq));
-	memcpy(bytes + 28, &ack, sizeof(ack));
+	memcpy(bytes + tcp_at() + 8, &ack, sizeof(ack));
 	record.flow = ES_FLOW_HERE;
 	record.moves = (__u16)moves;
 	es_inspect_record(&in, &record, bytes);

@@ -96,6 +96,43 @@ static void test_nobodys(void **state)
 		assert_true(es_cluster_is_target(cluster, &health, i, in.now_ns));
 }
 
+/* A message about many has room for addresses of IPv4: clients with IPv6 are asked about one by one, beside it. */
+static void test_families(void **state)
+{
+	unsigned int number = flow_find(1, 1), number_v6;
+	struct message m;
+
+	(void)state;
+	versions(ES_WIRE_UNDERSTANDS_STRAYS);
+	stray(number, REQUEST, ES_TCP_ACK | ES_TCP_PSH);
+	clients_are_v6 = 1;
+	number_v6 = flow_find(1, 1);
+	stray(number_v6, REQUEST, ES_TCP_ACK | ES_TCP_PSH);
+	in.now_ns += 100 * 1000000ULL;
+	es_inspect_deadlines(&in);
+	es_handover_flush(in.sender);
+	for (int round = 0; round < 2; round++) {
+		for (int node = 0; node < NODES; node++) {
+			struct message both[2];
+			int many;
+
+			assert_true(taken_by(node, &both[0]) && taken_by(node, &both[1]) &&
+				    !taken_by(node, &m));
+			many = both[1].h.kind == ES_HANDOVER_STRAYS;
+			assert_int_equal(count_of(&both[many]), 1);
+			assert_int_equal(question_of(&both[many], 0).client, htonl(0xc6336400 + number));
+			assert_int_equal(both[!many].h.kind, ES_HANDOVER_STRAY);
+			assert_int_equal(both[!many].packet[0] >> 4, 6);
+			assert_int_equal(both[!many].packet[23], number_v6);
+			assert_int_equal(both[!many].packet[60], 'G');
+			answer(&both[0], 0);
+			answer(&both[1], 0);
+		}
+	}
+	assert_int_equal(RSTS, 2);
+	assert_int_equal(COUNT(stray_resets), 2);
+}
+
 /* A node that does not understand many gets a message for each: no more of it than is needed. */
 static void test_version_before(void **state)
 {
@@ -431,6 +468,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nobodys, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_version_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_families, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fin, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_silence, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),

@@ -17,28 +17,45 @@
 static const struct es_sipkey ring = {.k0 = 1, .k1 = 2};
 static struct es_keys keys = {.count = 2, .key = {{.handover = {.k0 = 3}}, {.handover = {.k0 = 4}}}};
 static struct es_poisons poisons;
+static const uint8_t client_v6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7};
+static int is_v6;
 
 static int setup(void **state)
 {
 	(void)state;
+	is_v6 = 0;
 	memset(&poisons, 0, sizeof(poisons));
 	return 0;
 }
 
-/* A packet of 198.51.100.7:40000, with @options bytes of TCP options. */
+static int setup_v6(void **state)
+{
+	setup(state);
+	is_v6 = 1;
+	return 0;
+}
+
+/* A packet of 198.51.100.7:40000, or of 2001:db8::7, with @options bytes of TCP options. */
 static size_t packet_make(const char *payload, unsigned int options, uint8_t *packet)
 {
-	size_t len = strlen(payload);
+	size_t len = strlen(payload), ip_len = is_v6 ? 40 : 20;
 
-	memset(packet, 0, 40 + options);
-	packet[0] = 0x45;
-	memcpy(packet + 12, (const uint8_t[]){198, 51, 100, 7}, 4);
-	packet[20] = 40000 >> 8;
-	packet[21] = 40000 & 0xff;
-	packet[32] = (uint8_t)((20 + options) / 4 << 4);
+	memset(packet, 0, 60 + options);
+	if (is_v6) {
+		packet[0] = 0x60;
+		packet[6] = 6;
+		memcpy(packet + 8, client_v6, 16);
+	} else {
+		packet[0] = 0x45;
+		packet[9] = 6;
+		memcpy(packet + 12, (const uint8_t[]){198, 51, 100, 7}, 4);
+	}
+	packet[ip_len] = 40000 >> 8;
+	packet[ip_len + 1] = 40000 & 0xff;
+	packet[ip_len + 12] = (uint8_t)((20 + options) / 4 << 4);
 	for (size_t i = 0; i < len; i++)
-		packet[40 + options + i] = (uint8_t)payload[i];
-	return 40 + options + len;
+		packet[ip_len + 20 + options + i] = (uint8_t)payload[i];
+	return ip_len + 20 + options + len;
 }
 
 static __u64 request_of(const char *payload, unsigned int options)
@@ -77,16 +94,20 @@ static void test_mark(void **state)
 	size_t len;
 
 	(void)state;
+	memset(&mark, 0, sizeof(mark));
 	memset(text, 'y', sizeof(text) - 1);
 	text[sizeof(text) - 1] = 0;
-	len = packet_make(text, 12, packet);
+	len = packet_make(text, 40, packet);
 	assert_int_equal(es_poison_of_mark(&mark, &ring, &poison), -ENOENT);
 	es_mark_set(&mark, 77, 3, packet, len);
 	assert_int_equal(es_poison_of_mark(&mark, &ring, &poison), 0);
 	assert_int_equal(poison.flow_hash, 77);
 	assert_int_equal(poison.service, 3);
 	assert_int_equal(poison.request, es_poison_request(&ring, packet, len));
-	assert_int_equal(poison.client.w[3], inet_addr("198.51.100.7"));
+	if (is_v6)
+		assert_memory_equal(&poison.client, client_v6, 16);
+	else
+		assert_int_equal(poison.client.w[3], inet_addr("198.51.100.7"));
 	assert_int_equal(poison.client_port, htons(40000));
 	es_mark_clear(&mark);
 	assert_int_equal(es_poison_of_mark(&mark, &ring, &poison), -ENOENT);
@@ -96,6 +117,16 @@ static void test_mark(void **state)
 	assert_int_equal(mark.busy, UINT32_MAX);
 	es_mark_set(&mark, 77, 3, packet, len);
 	assert_int_equal(mark.busy, 1);
+	/* The TCP header is not among the bytes that are kept: its connection is known all the same. */
+	packet[0] = 0x60;
+	packet[6] = 60;
+	packet[41] = 255;
+	es_mark_set(&mark, 77, 3, packet, len);
+	assert_int_equal(es_poison_of_mark(&mark, &ring, &poison), 0);
+	assert_true(poison.flow_hash == 77 && poison.service == 3 && !poison.request && !poison.client_port);
+	/* What the operator asks has no packet, and is nobody's request. */
+	es_mark_set(&mark, 77, 3, packet, 0);
+	assert_int_equal(es_poison_of_mark(&mark, &ring, &poison), -ENOENT);
 	/* A worker without one. */
 	es_mark_set(NULL, 77, 3, packet, len);
 	es_mark_clear(NULL);
@@ -223,8 +254,15 @@ static void test_message(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_request), TEST(test_mark),   TEST(test_note),	   TEST(test_bound),
-		TEST(test_storm),   TEST(test_forget), TEST(test_message),
+		{"test_request (IPv6)", test_request, setup_v6, NULL, NULL},
+		{"test_mark (IPv6)", test_mark, setup_v6, NULL, NULL},
+		TEST(test_request),
+		TEST(test_mark),
+		TEST(test_note),
+		TEST(test_bound),
+		TEST(test_storm),
+		TEST(test_forget),
+		TEST(test_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
