@@ -4,6 +4,7 @@
  * wrong. It asks no daemon and looks at nothing but the file and the plugins that it names.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
 #include "inspector/config/config.h"
+#include "inspector/config/keyfile.h"
 #include "inspector/plugin/guard.h"
 #include "inspector/plugin/host.h"
 
@@ -130,20 +132,77 @@ static void print_summary_json(const struct es_conf *conf, struct es_plugins *pl
 	json_object_put(summary);
 }
 
+/* All on standard error; with --json in an array of standard output, too. */
+static int fail_all(const struct es_cli *cli, const struct es_conf_errors *errors)
+{
+	struct json_object *summary = json_object_new_object(), *array = json_object_new_array();
+
+	for (unsigned int i = 0; i < errors->count; i++) {
+		es_cli_fail("%s", errors->error[i].text);
+		json_object_array_add(array, json_object_new_string(errors->error[i].text));
+	}
+	if (errors->left_out)
+		es_cli_fail("%s: %u more errors", cli->args[0], errors->left_out);
+	json_object_object_add(summary, "path", json_object_new_string(cli->args[0]));
+	json_object_object_add(summary, "errors", array);
+	if (cli->json)
+		es_cli_print_json(summary);
+	json_object_put(summary);
+	return ES_CLI_FAILED;
+}
+
+static void add_error(struct es_conf_errors *errors, const struct es_conf_error *err)
+{
+	if (errors->count < ES_CONF_ERRORS_MAX)
+		errors->error[errors->count++] = *err;
+	else
+		errors->left_out++;
+}
+
+/*
+ * What a daemon would not find here. On a machine that is one of the nodes that is an error; another one, where
+ * files are written and checked, need not have the key and the plugins.
+ */
+static void look_at_machine(const struct es_conf *conf, struct es_plugins **ret_plugins,
+			    struct es_conf_errors *errors)
+{
+	struct es_conf_error err = {}, named;
+	unsigned int self;
+	int is_node = !es_conf_find_self(conf, NULL, &self, NULL);
+	struct es_keys keys;
+	int rc = is_node ? es_keyfile_load(conf->cluster.key_file, &keys, &err) : 0;
+
+	if (is_node && !rc)
+		es_keys_wipe(&keys);
+	if (rc && rc != -EACCES) { /* another user than root cannot tell */
+		es_conf_error_set(&named, "%s: cluster: key_file: %s", conf->path, err.text);
+		add_error(errors, &named);
+	}
+	memset(&err, 0, sizeof(err));
+	if (!es_plugins_new(conf, is_node ? ES_PLUGINS_MISSING_FAILS : ES_PLUGINS_MISSING_SKIPPED,
+			    ret_plugins, &err))
+		return;
+	if (!err.text[0])
+		es_conf_error_set(&err, "%s: plugins: out of memory", conf->path);
+	add_error(errors, &err);
+}
+
 static int run(const struct es_cli *cli)
 {
+	static struct es_conf_errors errors; /* large */
 	struct es_conf *conf = NULL;
 	struct es_plugins *plugins = NULL;
 	struct json_object *warnings;
-	struct es_conf_error err;
 
-	if (es_conf_load(cli->args[0], &conf, &err))
-		return es_cli_fail("%s", err.text);
+	if (es_conf_load_all(cli->args[0], &conf, &errors))
+		return fail_all(cli, &errors);
 	es_guard_install();
 	es_guard_thread();
-	if (es_plugins_new(conf, ES_PLUGINS_MISSING_SKIPPED, &plugins, &err)) {
+	look_at_machine(conf, &plugins, &errors);
+	if (errors.count) {
+		es_plugins_free(&plugins);
 		es_conf_free(&conf);
-		return es_cli_fail("%s", err.text);
+		return fail_all(cli, &errors);
 	}
 	warnings = warnings_of(conf);
 	for (size_t i = 0; i < json_object_array_length(warnings); i++)
@@ -170,7 +229,7 @@ static int run(const struct es_cli *cli)
 const struct es_cli_command es_cli_check_config = {
 	.name = "check-config",
 	.args_doc = "FILE",
-	.doc = "Check a configuration file as the daemon would; status 1 and the first error if it is wrong.",
+	.doc = "Check a configuration file as the daemon would; status 1 and all errors if it is wrong.",
 	.args_min = 1,
 	.args_max = 1,
 	.run = run,

@@ -27,13 +27,13 @@ int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_secti
 int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section,
 			     const char *label, const struct es_conf_lines *lines)
 {
-	unsigned int i;
+	int rc = 0;
 
-	for (i = 0; section->keys[i].name; i++)
+	for (unsigned int i = 0; section->keys[i].name; i++)
 		if (!section->keys[i].def && !lines->key[i])
-			return es_conf_fail(p, lines->open, "%s: %s is missing: expected %s = VALUE", label,
-					    section->keys[i].name, section->keys[i].name);
-	return 0;
+			rc = es_conf_fail(p, lines->open, "%s: %s is missing: expected %s = VALUE", label,
+					  section->keys[i].name, section->keys[i].name);
+	return rc;
 }
 
 int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key)
@@ -54,7 +54,7 @@ static unsigned int es_ids_next(const struct es_conf *conf)
 }
 
 /* Of all nodes or of none, each its own: one that were numbered by its place could get another's. */
-static int es_check_ids(struct es_conf_parse *p)
+static void es_check_ids(struct es_conf_parse *p)
 {
 	const struct es_conf *conf = p->conf;
 	unsigned int written = 0;
@@ -65,21 +65,21 @@ static int es_check_ids(struct es_conf_parse *p)
 		const struct es_conf_node *node = &conf->nodes[i];
 		int line = es_conf_line_of(&p->nodes[i], ES_CONF_NODE, "id");
 
+		if (p->nodes[i].wrong)
+			continue;
 		if (!node->id)
-			return es_conf_fail(
-				p, line,
-				"node %s: id is missing, which other nodes have: expected one of its "
-				"own; the next one is %u",
-				node->name, es_ids_next(conf));
+			es_conf_fail(p, line,
+				     "node %s: id is missing, which other nodes have: expected one of its "
+				     "own; the next one is %u",
+				     node->name, es_ids_next(conf));
 		for (unsigned int k = 0; k < i; k++)
-			if (node->id == conf->nodes[k].id)
-				return es_conf_fail(
+			if (node->id && node->id == conf->nodes[k].id)
+				es_conf_fail(
 					p, line,
 					"node %s: id = %u: also of node %s: expected one of its own; the "
 					"next one is %u",
 					node->name, node->id, conf->nodes[k].name, es_ids_next(conf));
 	}
-	return 0;
 }
 
 static int es_check_nodes(struct es_conf_parse *p)
@@ -94,24 +94,24 @@ static int es_check_nodes(struct es_conf_parse *p)
 		const struct es_conf_node *node = &conf->nodes[i];
 		int line = es_conf_line_of(&p->nodes[i], ES_CONF_NODE, "address");
 
-		weights += node->weight;
+		weights += node->weight || p->nodes[i].wrong;
+		if (p->nodes[i].wrong)
+			continue;
 		es_conf_addr_text(&node->address, text);
 		for (k = 0; k < i; k++)
 			if (es_addr_equal(&node->address, &conf->nodes[k].address))
-				return es_conf_fail(
+				es_conf_fail(
 					p, line,
 					"node %s: address = %s: also of node %s: expected one of its own",
 					node->name, text, conf->nodes[k].name);
 		for (k = 0; k < conf->service_count; k++)
 			if (es_addr_equal(&node->address, &conf->services[k].address))
-				return es_conf_fail(
-					p, line,
-					"node %s: address = %s: also of service %s: expected the node's "
-					"address on the private network",
-					node->name, text, conf->services[k].name);
+				es_conf_fail(p, line,
+					     "node %s: address = %s: also of service %s: expected the node's "
+					     "address on the private network",
+					     node->name, text, conf->services[k].name);
 	}
-	if (es_check_ids(p))
-		return -EINVAL;
+	es_check_ids(p);
 	if (!weights)
 		return es_conf_fail(p, es_conf_line_of(&p->nodes[0], ES_CONF_NODE, "weight"),
 				    "node %s: weight = 0: as of all nodes: expected at least one above 0",
@@ -156,7 +156,7 @@ static int es_check_policy(struct es_conf_parse *p, unsigned int i)
 	return 0;
 }
 
-static int es_check_plugins(struct es_conf_parse *p)
+static void es_check_plugins(struct es_conf_parse *p)
 {
 	int config = es_conf_key_index(&es_conf_sections[ES_CONF_PLUGIN], "config");
 
@@ -167,18 +167,16 @@ static int es_check_plugins(struct es_conf_parse *p)
 		plugin->line = p->plugins[i].open;
 		plugin->config_line = p->plugins[i].key[config];
 		if (plugin->config_line && plugin->config_file[0])
-			return es_conf_fail(
-				p, es_conf_line_of(&p->plugins[i], ES_CONF_PLUGIN, "config_file"),
-				"plugin %s: config_file: config was set on line %d: expected one of "
-				"them",
-				plugin->name, plugin->config_line);
-		if (service->inspect == ES_INSPECT_NEVER)
-			return es_conf_fail(p, plugin->line,
-					    "service %s: plugin %s: with inspect = never no request is seen: "
-					    "expected inspect = first or every",
-					    service->name, plugin->name);
+			es_conf_fail(p, es_conf_line_of(&p->plugins[i], ES_CONF_PLUGIN, "config_file"),
+				     "plugin %s: config_file: config was set on line %d: expected one of "
+				     "them",
+				     plugin->name, plugin->config_line);
+		if (service->inspect == ES_INSPECT_NEVER && !p->services[plugin->service].wrong)
+			es_conf_fail(p, plugin->line,
+				     "service %s: plugin %s: with inspect = never no request is seen: "
+				     "expected inspect = first or every",
+				     service->name, plugin->name);
 	}
-	return 0;
 }
 
 /* The server of handed over connections listens elsewhere than the program that hands them over. */
@@ -232,17 +230,19 @@ static int es_check_services(struct es_conf_parse *p)
 	for (i = 0; i < conf->service_count; i++) {
 		const struct es_conf_service *service = &conf->services[i];
 
+		if (p->services[i].wrong)
+			continue;
 		for (k = 0; k < i; k++)
 			if (service->port == conf->services[k].port &&
 			    es_addr_equal(&service->address, &conf->services[k].address))
-				return es_conf_fail(
-					p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "port"),
-					"service %s: address = %s and port = %u: also of service %s: "
-					"expected another address or port",
-					service->name, es_conf_addr_text(&service->address, text),
-					service->port, conf->services[k].name);
-		if (es_check_server(p, i) || es_check_policy(p, i) || es_conf_check_parameters(p, i))
-			return -EINVAL;
+				es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "port"),
+					     "service %s: address = %s and port = %u: also of service %s: "
+					     "expected another address or port",
+					     service->name, es_conf_addr_text(&service->address, text),
+					     service->port, conf->services[k].name);
+		es_check_server(p, i);
+		if (!es_check_policy(p, i))
+			es_conf_check_parameters(p, i);
 	}
 	return 0;
 }
@@ -275,12 +275,21 @@ static int es_check_cluster_mac(struct es_conf_parse *p)
 
 int es_conf_check(struct es_conf_parse *p)
 {
-	if (es_conf_section_complete(p, &es_conf_sections[ES_CONF_CLUSTER], "cluster", &p->cluster) ||
-	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_DATAPATH], "datapath", &p->datapath) ||
-	    es_conf_section_complete(p, &es_conf_sections[ES_CONF_INSPECTOR], "inspector", &p->inspector))
-		return -EINVAL;
-	if (es_check_services(p) || es_check_status(p) || es_check_plugins(p) || es_check_nodes(p) ||
-	    es_check_ring(p) || es_conf_check_rules(p))
-		return -EINVAL;
-	return es_check_cluster_mac(p);
+	p->cluster.wrong |=
+		!!es_conf_section_complete(p, &es_conf_sections[ES_CONF_CLUSTER], "cluster", &p->cluster);
+	p->datapath.wrong |=
+		!!es_conf_section_complete(p, &es_conf_sections[ES_CONF_DATAPATH], "datapath", &p->datapath);
+	p->inspector.wrong |= !!es_conf_section_complete(p, &es_conf_sections[ES_CONF_INSPECTOR], "inspector",
+							 &p->inspector);
+	es_check_services(p);
+	if (!p->status.wrong)
+		es_check_status(p);
+	es_check_plugins(p);
+	es_check_nodes(p);
+	if (!p->cluster.wrong)
+		es_check_ring(p);
+	es_conf_check_rules(p);
+	if (!p->datapath.wrong)
+		es_check_cluster_mac(p);
+	return p->failed ? -EINVAL : 0;
 }

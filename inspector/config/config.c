@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Loads the configuration file: reads it whole, has scan.c look at the text, lets libconfuse parse it,
+ * Parses the text of a configuration: has scan.c look at it, lets libconfuse parse it,
  * and takes each key the moment it is parsed, because only then libconfuse knows the line. All errors,
- * libconfuse's too, end up as one text; the first one wins. What keys there are is in keys.c, what
+ * libconfuse's too, end up in errors.c. What keys there are is in keys.c, what
  * values are right in value.c, what sections must have in check.c.
  */
 #include "inspector/config/config.h"
 
 #include <confuse.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "inspector/config/internal.h"
 
-#define FILE_MAX_BYTES (16 * 1024 * 1024)
-#define LABEL_SIZE     128
+#define LABEL_SIZE 128
+
+#define ES_CONF_UNKNOWN_MAX 16
+
+/**
+ * struct es_conf_unknown - keys that there are not, and which libconfuse is given nevertheless
+ * It ends at a key that it does not know. For all errors of a file, the file is parsed again with that key, too.
+ * @section: index of es_conf_sections; @again: one has come in since the parse began
+ */
+struct es_conf_unknown {
+	unsigned int count;
+	int again;
+	struct {
+		int section;
+		char name[ES_CONF_NAME_SIZE];
+	} key[ES_CONF_UNKNOWN_MAX];
+};
 
 /* struct es_conf_reader - what libconfuse's callbacks work on */
 struct es_conf_reader {
@@ -28,45 +41,11 @@ struct es_conf_reader {
 	const struct es_conf_section *section; /* that is open, the innermost one; or NULL */
 	struct es_conf_lines *lines;
 	void *data;
+	struct es_conf_unknown *unknown; /* NULL: one ends the parse */
 };
 
 /* libconfuse gives its callbacks no context of ours, and its lexer is a global anyway. */
 static struct es_conf_reader *reader;
-
-int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
-{
-	char what[sizeof(p->err->text)];
-	va_list ap;
-
-	if (p->failed)
-		return -EINVAL;
-	p->failed = 1;
-	va_start(ap, format);
-	vsnprintf(what, sizeof(what), format, ap);
-	va_end(ap);
-	if (line > 0)
-		es_conf_error_set(p->err, "%s:%d: %s", p->path, line, what);
-	else
-		es_conf_error_set(p->err, "%s: %s", p->path, what);
-	return -EINVAL;
-}
-
-void es_conf_warn(struct es_conf_parse *p, int line, const char *format, ...)
-{
-	struct es_conf *conf = p->conf;
-	char what[ES_CONF_WARNING_SIZE];
-	va_list ap;
-
-	if (!conf->warning)
-		conf->warning = calloc(ES_CONF_WARNINGS_MAX, sizeof(*conf->warning));
-	if (!conf->warning || conf->warning_count == ES_CONF_WARNINGS_MAX)
-		return;
-	va_start(ap, format);
-	vsnprintf(what, sizeof(what), format, ap);
-	va_end(ap);
-	snprintf(conf->warning[conf->warning_count++], sizeof(what), "%.100s:%d: %.256s", p->path, line,
-		 what);
-}
 
 /* What scan.c has hidden from libconfuse is itself again. */
 static void backslashes_restore(char *text)
@@ -317,6 +296,37 @@ static void section_close(void)
 	reader->data = &p->conf->services[service];
 }
 
+static void unknown_key(cfg_t *cfg, const char *name)
+{
+	const struct es_conf_section *section = cfg == reader->root ? NULL : section_find(cfg_name(cfg));
+	char label[LABEL_SIZE], accepted[384] = "";
+	size_t used = 0;
+	int i;
+
+	label_of(cfg, label);
+	for (i = 0; section ? !!section->keys[i].name : i < ES_CONF_PLUGIN; i++)
+		used += (size_t)snprintf(accepted + used, sizeof(accepted) - used, "%s%s", i ? " | " : "",
+					 section ? section->keys[i].name : es_conf_sections[i].name);
+	if (section && section->inner)
+		snprintf(accepted + used, sizeof(accepted) - used, " | %s NAME {", section->inner->name);
+	es_conf_fail(&reader->parse, cfg->line, "%s%sunknown %s \"%.80s\": expected %s", label,
+		     label[0] ? ": " : "", section ? "key" : "section", name, accepted);
+}
+
+/* The next parse takes it. */
+static void unknown_note(cfg_t *cfg, const char *name)
+{
+	const struct es_conf_section *section = cfg == reader->root ? NULL : section_find(cfg_name(cfg));
+	struct es_conf_unknown *unknown = reader->unknown;
+
+	if (!section || !unknown || unknown->count == ES_CONF_UNKNOWN_MAX ||
+	    strlen(name) >= ES_CONF_NAME_SIZE)
+		return;
+	unknown->key[unknown->count].section = (int)(section - es_conf_sections);
+	snprintf(unknown->key[unknown->count++].name, ES_CONF_NAME_SIZE, "%s", name);
+	unknown->again = 1;
+}
+
 /* libconfuse: a key of @cfg has been read. While a section is open, its parent's line is the "{". */
 static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 {
@@ -328,13 +338,19 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 		return -1;
 	label_of(cfg, label);
 	index = es_conf_key_index(reader->section, cfg_opt_name(opt));
-	if (index < 0)
-		return es_conf_fail(p, cfg->line, "%s: unexpected key", label);
+	*(const char **)result = value;
+	if (index < 0) {
+		unknown_key(cfg, cfg_opt_name(opt));
+		return 0;
+	}
 	/* A list's values come one by one; the first of another list of that name comes as its first. */
 	if (reader->lines->key[index] &&
-	    (reader->section->keys[index].kind != ES_CONF_KIND_LIST || cfg_opt_size(opt) <= 1))
-		return es_conf_fail(p, cfg->line, "%s: %s = %.80s: first set on line %d: expected it once",
-				    label, cfg_opt_name(opt), value, reader->lines->key[index]);
+	    (reader->section->keys[index].kind != ES_CONF_KIND_LIST || cfg_opt_size(opt) <= 1)) {
+		es_conf_fail(p, cfg->line, "%s: %s = %.80s: first set on line %d: expected it once", label,
+			     cfg_opt_name(opt), value, reader->lines->key[index]);
+		reader->lines->wrong = 1;
+		return 0;
+	}
 	if (!reader->lines->key[index])
 		reader->lines->key[index] = cfg->line;
 	text = strdup(value);
@@ -343,8 +359,8 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 	backslashes_restore(text);
 	rc = es_conf_value_set(p, cfg->line, label, &reader->section->keys[index], text, reader->data);
 	free(text);
-	*(const char **)result = value;
-	return rc ? -1 : 0;
+	reader->lines->wrong |= !!rc;
+	return 0;
 }
 
 /* The section of @opt that ended on @line: not always the last,
@@ -370,25 +386,9 @@ static int on_section_end(cfg_t *cfg, cfg_opt_t *opt)
 	label_of(section_cfg, label);
 	if (reader->section->titled &&
 	    es_conf_section_complete(&reader->parse, reader->section, label, reader->lines))
-		return -1;
+		reader->lines->wrong = 1;
 	section_close();
 	return 0;
-}
-
-static void unknown_key(cfg_t *cfg, const char *prefix, const char *name)
-{
-	const struct es_conf_section *section = cfg == reader->root ? NULL : section_find(cfg_name(cfg));
-	char accepted[384] = "";
-	size_t used = 0;
-	int i;
-
-	for (i = 0; section ? !!section->keys[i].name : i < ES_CONF_PLUGIN; i++)
-		used += (size_t)snprintf(accepted + used, sizeof(accepted) - used, "%s%s", i ? " | " : "",
-					 section ? section->keys[i].name : es_conf_sections[i].name);
-	if (section && section->inner)
-		snprintf(accepted + used, sizeof(accepted) - used, " | %s NAME {", section->inner->name);
-	es_conf_fail(&reader->parse, cfg->line, "%sunknown %s \"%.80s\": expected %s", prefix,
-		     section ? "key" : "section", name, accepted);
 }
 
 /* libconfuse's own errors, in our words; those without an entry are passed on as they are. */
@@ -406,13 +406,16 @@ static void on_error(cfg_t *cfg, const char *format, va_list ap)
 {
 	struct es_conf_parse *p = &reader->parse;
 	char label[LABEL_SIZE], prefix[LABEL_SIZE + 2], text[256];
+	const char *name;
 	int line = cfg->line;
 	size_t i;
 
 	label_of(cfg, label);
 	snprintf(prefix, sizeof(prefix), "%s%s", label, label[0] ? ": " : "");
 	if (!strcmp(format, "no such option '%s'")) {
-		unknown_key(cfg, prefix, va_arg(ap, const char *));
+		name = va_arg(ap, const char *);
+		unknown_key(cfg, name);
+		unknown_note(cfg, name);
 		return;
 	}
 	for (i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
@@ -425,11 +428,26 @@ static void on_error(cfg_t *cfg, const char *format, va_list ap)
 	es_conf_fail(p, line, "%s%s: expected SECTION { KEY = VALUE }", prefix, text);
 }
 
+/* Appends the unknown keys of a section; lists, which take a value without braces, too. Return: @k behind them. */
+static int unknown_put(int section, cfg_opt_t *keys, int k, const cfg_opt_t *option)
+{
+	const struct es_conf_unknown *unknown = reader->unknown;
+
+	for (unsigned int i = 0; unknown && i < unknown->count; i++) {
+		if (unknown->key[i].section != section)
+			continue;
+		keys[k] = *option;
+		keys[k].name = unknown->key[i].name;
+		keys[k++].flags |= CFGF_LIST;
+	}
+	return k;
+}
+
 /* The options as libconfuse wants them; it copies them, names included. */
 static cfg_t *options_new(void)
 {
 	static const cfg_opt_t key_option = CFG_STR_CB(NULL, NULL, CFGF_NODEFAULT, on_value);
-	cfg_opt_t keys[ES_CONF_SECTIONS][ES_CONF_KEYS_MAX + 2] = {0};
+	cfg_opt_t keys[ES_CONF_SECTIONS][ES_CONF_KEYS_MAX + ES_CONF_UNKNOWN_MAX + 2] = {0};
 	cfg_opt_t sections[ES_CONF_SECTIONS + 1] = {0};
 	int i, k;
 
@@ -443,6 +461,7 @@ static cfg_t *options_new(void)
 			if (section->keys[k].kind == ES_CONF_KIND_LIST)
 				keys[i][k].flags |= CFGF_LIST;
 		}
+		k = unknown_put(i, keys[i], k, &key_option);
 		sections[i] = (cfg_opt_t)CFG_SEC(section->name, keys[i],
 						 CFGF_MULTI | (section->titled ? CFGF_TITLE : 0));
 		sections[i].validcb = on_section_end;
@@ -474,7 +493,7 @@ static int parse_text(struct es_conf_parse *p, char *text, size_t size)
 	if (r != CFG_SUCCESS && !p->failed)
 		es_conf_fail(p, reader->root->line, "syntax error: expected SECTION { KEY = VALUE }");
 	cfg_free(reader->root); /* also resets the lexer, which an error may have left inside a string */
-	return p->failed ? -EINVAL : 0;
+	return r == CFG_SUCCESS ? 0 : -EINVAL;
 }
 
 static int parse_all(struct es_conf_parse *p, const char *text, size_t size)
@@ -495,23 +514,25 @@ static int parse_all(struct es_conf_parse *p, const char *text, size_t size)
 	if (!r)
 		r = parse_text(p, blanked, size);
 	free(blanked);
-	return r ? r : es_conf_check(p);
+	if (!r)
+		r = es_conf_check(p);
+	return p->failed ? -EINVAL : r;
 }
 
-int es_conf_parse(const char *text, size_t size, const char *path, struct es_conf **ret_conf,
-		  struct es_conf_error *err)
+/* One parse. @errors, @unknown: may be NULL, both. */
+static int parse_once(const char *text, size_t size, const char *path, struct es_conf_errors *errors,
+		      struct es_conf_unknown *unknown, struct es_conf **ret_conf, struct es_conf_error *err)
 {
-	struct es_conf_error unwanted;
 	int r = -ENOMEM;
 
-	if (!err)
-		err = &unwanted;
 	es_conf_error_set(err, "%s: out of memory", path);
 	reader = calloc(1, sizeof(*reader));
 	if (!reader)
 		return -ENOMEM;
 	reader->parse.path = path;
 	reader->parse.err = err;
+	reader->parse.errors = errors;
+	reader->unknown = unknown;
 	reader->parse.conf = calloc(1, sizeof(*reader->parse.conf));
 	if (reader->parse.conf) {
 		snprintf(reader->parse.conf->path, sizeof(reader->parse.conf->path), "%s", path);
@@ -528,47 +549,28 @@ int es_conf_parse(const char *text, size_t size, const char *path, struct es_con
 	return r;
 }
 
-/* Reads all of @fd, at most FILE_MAX_BYTES. */
-static int read_all(int fd, char *text, size_t *ret_size)
+int es_conf_parse(const char *text, size_t size, const char *path, struct es_conf **ret_conf,
+		  struct es_conf_error *err)
 {
-	size_t size = 0;
-	ssize_t n;
+	struct es_conf_error unwanted;
 
-	do {
-		n = read(fd, text + size, FILE_MAX_BYTES + 1 - size);
-		if (n > 0)
-			size += (size_t)n;
-	} while ((n > 0 && size <= FILE_MAX_BYTES) || (n < 0 && errno == EINTR));
-	if (n < 0)
-		return -errno;
-	if (size > FILE_MAX_BYTES)
-		return -EFBIG;
-	*ret_size = size;
-	return 0;
+	return parse_once(text, size, path, NULL, NULL, ret_conf, err ? err : &unwanted);
 }
 
-int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_error *err)
+int es_conf_parse_all(const char *text, size_t size, const char *path, struct es_conf **ret_conf,
+		      struct es_conf_errors *errors)
 {
-	size_t size = 0;
-	char *text;
-	int fd, r;
+	struct es_conf_unknown unknown = {};
+	struct es_conf_error first;
+	int r;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		r = -errno;
-		es_conf_error_set(err, "%s: cannot be opened: %s", path, strerror(-r));
-		return r;
-	}
-	text = malloc(FILE_MAX_BYTES + 1);
-	r = text ? read_all(fd, text, &size) : -ENOMEM;
-	close(fd);
-	if (r == -EFBIG)
-		es_conf_error_set(err, "%s: too long: expected at most %d bytes", path, FILE_MAX_BYTES);
-	else if (r)
-		es_conf_error_set(err, "%s: cannot be read: %s", path, strerror(-r));
-	else
-		r = es_conf_parse(text, size, path, ret_conf, err);
-	free(text);
+	do {
+		unknown.again = 0;
+		memset(errors, 0, sizeof(*errors));
+		r = parse_once(text, size, path, errors, &unknown, ret_conf, &first);
+	} while (unknown.again);
+	if (r && !errors->count)
+		errors->error[errors->count++] = first;
 	return r;
 }
 

@@ -253,6 +253,26 @@ int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_err
 int es_conf_parse(const char *text, size_t size, const char *path, struct es_conf **ret_conf,
 		  struct es_conf_error *err);
 
+#define ES_CONF_ERRORS_MAX 64
+
+/* struct es_conf_errors - what is wrong with a file, in the order in which it was found, each once */
+struct es_conf_errors {
+	unsigned int count;
+	unsigned int left_out; /* for which there was no room */
+	struct es_conf_error error[ES_CONF_ERRORS_MAX];
+};
+
+/**
+ * es_conf_load_all() - es_conf_load(), with all errors of the file and not only the first
+ * Behind an error of syntax, and behind the name of a section that is wrong or there already, nothing is read. A
+ * section with a wrong value is not compared with others.
+ */
+int es_conf_load_all(const char *path, struct es_conf **ret_conf, struct es_conf_errors *errors);
+
+/* The same from memory. */
+int es_conf_parse_all(const char *text, size_t size, const char *path, struct es_conf **ret_conf,
+		      struct es_conf_errors *errors);
+
 void es_conf_free(struct es_conf **conf);
 
 /**

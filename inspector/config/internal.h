@@ -88,9 +88,10 @@ extern const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS];
 /* Index of the key @name in @section, or -1. */
 int es_conf_key_index(const struct es_conf_section *section, const char *name);
 
-/* Where things stand in the file; a line is 0 for what is not there. */
+/* Where things stand in the file; a line is 0 for what is not there. @wrong: a value is, or one is missing */
 struct es_conf_lines {
 	int open;
+	int wrong;
 	int key[ES_CONF_KEYS_MAX];
 };
 
@@ -98,7 +99,8 @@ struct es_conf_lines {
 struct es_conf_parse {
 	const char *path;
 	struct es_conf *conf;
-	struct es_conf_error *err;
+	struct es_conf_error *err;     /* gets the first one */
+	struct es_conf_errors *errors; /* gets all of them, unless NULL */
 	int failed;
 	struct es_conf_lines cluster, datapath, inspector, status;
 	struct es_conf_lines nodes[ES_CONF_NODES_MAX];
@@ -107,7 +109,7 @@ struct es_conf_parse {
 	struct es_conf_lines rules[ES_CONF_RULES_MAX];
 };
 
-/* Notes the first error, "path:line: what"; line 0 is left out. Return: -EINVAL. */
+/* errors.c: notes an error, "path:line: what"; line 0 is left out. Return: -EINVAL. */
 int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -152,13 +152,16 @@ int es_conf_check_rules(struct es_conf_parse *p)
 		struct es_rule_check c = {.p = p, .rule = &p->conf->rules[i], .lines = &p->rules[i]};
 
 		c.section = c.rule->is_location ? ES_CONF_LOCATION : ES_CONF_RULE;
-		if (es_check_rule_service(&c) || es_check_rule_nodes(&c) || es_check_rule_says(&c) ||
-		    es_check_rule_conditions(&c))
-			return -EINVAL;
-		if (c.rule->is_location && es_check_location_twice(&c))
-			return -EINVAL;
+		es_check_rule_service(&c);
+		es_check_rule_nodes(&c);
+		if (!c.lines->wrong) {
+			es_check_rule_says(&c);
+			es_check_rule_conditions(&c);
+		}
+		if (c.rule->is_location)
+			es_check_location_twice(&c);
 	}
-	return 0;
+	return p->failed ? -EINVAL : 0;
 }
 
 /* "T_low (0..1e+06), ..." */
@@ -232,24 +235,25 @@ int es_conf_check_parameters(struct es_conf_parse *p, unsigned int i)
 	struct es_conf_service *service = &p->conf->services[i];
 	const struct es_policy *policy = es_policy_find(service->policy);
 	struct es_policy_settings settings;
+	int rc = 0;
 
 	es_policy_defaults(policy, &settings);
 	memcpy(service->params, settings.param, sizeof(service->params));
 	for (const char *item = NULL; (item = es_conf_list_next(&service->parameters, item));) {
 		if (es_parameter_is_set(&service->parameters, item))
-			return es_conf_fail(
-				p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "parameters"),
-				"service %s: parameters = %.80s: expected each once", service->name, item);
-		if (es_check_parameter(p, i, policy, item))
-			return -EINVAL;
+			rc = es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "parameters"),
+					  "service %s: parameters = %.80s: expected each once", service->name,
+					  item);
+		else if (es_check_parameter(p, i, policy, item))
+			rc = -EINVAL;
 	}
-	if (es_check_contradiction(p, i, policy))
-		return -EINVAL;
+	if (!rc)
+		rc = es_check_contradiction(p, i, policy);
 	if (service->admit_low && service->admit_normal && service->admit_low > service->admit_normal)
 		return es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "admit_low"),
 				    "service %s: admit_low = %u: expected at most %u, which admit_normal is",
 				    service->name, service->admit_low, service->admit_normal);
-	return 0;
+	return rc;
 }
 
 /* A hash of text that comes in pieces. */

@@ -379,3 +379,25 @@ def test_schema(site):
     for f in documented["findings"]:
         assert f["id"] in known, f"{f['id']} is in docs/json.md only"
         assert f["why"] == known[f["id"]]["why"], f"docs/json.md is behind for {f['id']}"
+
+
+def test_check_config_on_a_node(site):
+    """What a reload would not find is an error on a node, all of it at once, and a warning elsewhere at most."""
+    def check_config():
+        return subprocess.run(site.command(site.n1, EARSHOT, "check-config", site.config), capture_output=True, text=True,
+                              check=False)
+
+    assert check_config().returncode == 0
+    os.unlink(site.key)
+    site.configure(more="service more { address = 10.77.0.101 port = 80 plugin no-such { } }")
+    done = check_config()
+    assert done.returncode == 1
+    key, plugin = done.stderr.splitlines()
+    assert f"{site.config}: cluster: key_file: {site.key}: " in key
+    assert "plugin no-such: " in plugin and "no-such.so: No such file" in plugin
+    site.ip(site.n1, "addr del 10.78.0.1/24 dev eth1")
+    done = check_config()
+    assert done.returncode == 0, done.stderr
+    site.configure(cluster="handover_port = 0 virtual_nodes = 0", more="rule r { cost = 0 nodes = n9 }")
+    done = check_config()
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 4, done.stderr

@@ -63,6 +63,21 @@ static void check_error(const char *error, const char *text, size_t size)
 	FUZZ_CHECK(*end == ':' || end == error + 2);
 }
 
+/* Each of them a text as the first one, and no configuration either. */
+static void check_all_errors(const char *text, size_t size)
+{
+	static struct es_conf_errors errors;
+	struct es_conf *conf = NULL;
+
+	FUZZ_CHECK(es_conf_parse_all(text, size, "f", &conf, &errors));
+	FUZZ_CHECK(!conf);
+	FUZZ_CHECK(errors.count && errors.count <= ES_CONF_ERRORS_MAX);
+	for (unsigned int i = 0; i < errors.count; i++) {
+		FUZZ_CHECK(memchr(errors.error[i].text, 0, sizeof(errors.error[i].text)));
+		check_error(errors.error[i].text, text, size);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = fuzz_copy(data, size);
@@ -75,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(!conf);
 		FUZZ_CHECK(memchr(err.text, 0, sizeof(err.text)));
 		check_error(err.text, text, size);
+		check_all_errors(text, size);
 	} else {
 		check_conf(conf);
 	}

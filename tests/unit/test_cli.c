@@ -452,11 +452,26 @@ static void test_check_config(void **state)
 	assert_int_equal(unlink(file), 0);
 	conf = fopen(file, "w");
 	assert_non_null(conf);
-	fputs("cluster {\n  handover_port = 0\n}\n", conf);
+	fputs("cluster {\n  handover_port = 0\n  virtual_nodes = 0\n}\ndatapath { interface = a "
+	      "cluster_interface = b }\n"
+	      "node n1 { address = 10.78.0.1 }\nservice s { address = 10.77.0.1 port = 80 }\n",
+	      conf);
 	fclose(conf);
 	snprintf(arguments, sizeof(arguments), "check-config %s", file);
-	snprintf(text, sizeof(text), "earshot: %s:2: cluster: handover_port = 0: expected 1..65535\n", file);
+	snprintf(
+		text, sizeof(text),
+		"earshot: %1$s:2: cluster: handover_port = 0: expected 1..65535\n"
+		"earshot: %1$s:3: cluster: virtual_nodes = 0: expected 1..1024 (of a node with weight 100)\n",
+		file);
 	expect(arguments, 1, text);
+	snprintf(arguments, sizeof(arguments), "check-config --json %s 2>/dev/null | tr -d '\\n' #", file);
+	snprintf(text, sizeof(text),
+		 "{  \"path\": \"%1$s\",  \"errors\": [    \"%1$s:2: cluster: handover_port = 0: expected "
+		 "1..65535\",    \"%1$s:3: cluster: virtual_nodes = 0: expected 1..1024 (of a node with "
+		 "weight "
+		 "100)\"  ]}",
+		 file);
+	expect(arguments, 0, text);
 	assert_int_equal(unlink(file), 0);
 }
 

@@ -275,6 +275,74 @@ static void test_errors(void **state)
 	}
 }
 
+/* All that is wrong with a file, and nothing that only follows from it. */
+static void test_all_errors(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *expected[8];
+	} files[] = {
+		{MINIMAL, {NULL}},
+		{"cluster {\n handover_port = 0\n nmae = x\n virtual_nodes = 0\n}\n" MINIMAL,
+		 {"t.conf:2: cluster: handover_port = 0: expected 1..65535",
+		  "t.conf:3: cluster: unknown key \"nmae\": expected ",
+		  "t.conf:4: cluster: virtual_nodes = 0: expected 1..1024"}},
+		{DATAPATH "node n1 { address = 10.78.0 }\nnode n2 { address = 10.78 wieght = { 1, 2 } }\n"
+			  "service web { address = 10.77.0.100 polcy = ring }\n"
+			  "rule r { nodes = n7 }\n",
+		 {"t.conf:2: node n1: address = 10.78.0: expected",
+		  "t.conf:3: node n2: address = 10.78: expected", "t.conf:3: node n2: unknown key \"wieght\"",
+		  "t.conf:4: service web: unknown key \"polcy\"", "t.conf:4: service web: port is missing",
+		  "t.conf:5: rule r: nodes = n7: no node of that name: expected n1 | n2"}},
+		{NODE
+		 "service a { address = 10.77.0.100 port = 80 policy = lard inspect = never }\n"
+		 "service b { address = 10.77.0.100 port = 80 }\nservice c {\n address = 10.77.0.100\n"
+		 " port = 81\n port = 82\n plugin x { budget = 1 }\n}\nrule r { cost = 1 affinity = yes }\n",
+		 {"t.conf:7: service c: port = 82: first set on line 6",
+		  "t.conf:8: plugin x: unknown key \"budget\"", "t.conf: datapath: interface is missing",
+		  "t.conf: datapath: cluster_interface is missing",
+		  "t.conf:2: service a: policy = lard: with inspect = never expected ring",
+		  "t.conf:3: service b: address = 10.77.0.100 and port = 80: also of service a",
+		  "t.conf:10: rule r: affinity = yes: expected either cookie or header besides"}},
+		/* behind an error of syntax nothing is read */
+		{"inspector {\n workers = 9\n frob }\n",
+		 {"t.conf:2: inspector: workers = 9: ", "t.conf:3: "}},
+		{"frob { }\n" MINIMAL, {"t.conf:1: unknown section \"frob\": expected cluster"}},
+		{"cluster {", {"t.conf:1: \"{\" without \"}\""}},
+	};
+	static struct es_conf_errors found;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct es_conf *conf = NULL;
+		unsigned int k = 0;
+		int rc = es_conf_parse_all(files[i].text, strlen(files[i].text), "t.conf", &conf, &found);
+
+		for (; files[i].expected[k]; k++)
+			if (k >= found.count || !strstr(found.error[k].text, files[i].expected[k]))
+				fail_msg("in: %s\nexpected: %s\n     got: %s", files[i].text,
+					 files[i].expected[k], found.error[k].text);
+		if (found.count != k)
+			fail_msg("in: %s\nbesides: %s", files[i].text, found.error[k].text);
+		assert_int_equal(rc, k ? -EINVAL : 0);
+		es_conf_free(&conf);
+	}
+}
+
+/* Of more errors than there is room for, it is known how many. */
+static void test_many_errors(void **state)
+{
+	static struct es_conf_errors found;
+	char *text = many(DATAPATH SERVICE, 100, "node n%u { weight = 9999 address = 10.78.1.%u }\n");
+	struct es_conf *conf = NULL;
+
+	(void)state;
+	assert_int_equal(es_conf_parse_all(text, strlen(text), "t.conf", &conf, &found), -EINVAL);
+	assert_int_equal(found.count, ES_CONF_ERRORS_MAX);
+	assert_int_equal(found.count + found.left_out, 100);
+	free(text);
+}
+
 static void test_nul(void **state)
 {
 	static const char text[] = "cluster { name = \"a\0b\" }";
@@ -323,8 +391,8 @@ static void test_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_nul),
+		cmocka_unit_test(test_errors),	    cmocka_unit_test(test_all_errors),
+		cmocka_unit_test(test_many_errors), cmocka_unit_test(test_nul),
 		cmocka_unit_test(test_bounds),
 	};
 
