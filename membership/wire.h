@@ -108,9 +108,10 @@ struct es_wire_load {
 	uint8_t trouble;
 };
 
-#define ES_WIRE_UNDERSTANDS_STRAYS 1  /* ES_HANDOVER_STRAYS */
-#define ES_WIRE_UNDERSTANDS_HOMES  2  /* ES_HOMES_VERSION (inspector/load/exchange.h) */
-#define ES_WIRE_LOAD_SIZE	   34 /* of the payload, at most */
+#define ES_WIRE_UNDERSTANDS_STRAYS    1	 /* ES_HANDOVER_STRAYS */
+#define ES_WIRE_UNDERSTANDS_HOMES     2	 /* ES_HOMES_VERSION (inspector/load/exchange.h) */
+#define ES_WIRE_UNDERSTANDS_SNAPSHOTS 4	 /* ES_SNAPSHOT_VERSION (inspector/load/snapshots.h) */
+#define ES_WIRE_LOAD_SIZE	      34 /* of the payload, at most */
 
 /* struct es_wire_suspect - a member as the bus knows it */
 struct es_wire_suspect {

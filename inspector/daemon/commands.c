@@ -64,10 +64,8 @@ static void es_daemon_report_content(const struct es_daemon *d, struct json_obje
 	}
 }
 
-static int es_daemon_status(void *ctx, struct json_object *request, struct json_object **ret_result,
-			    struct es_conf_error *err)
+struct json_object *es_daemon_status_report(struct es_daemon *d)
 {
-	struct es_daemon *d = ctx;
 	struct es_report_service services[ES_CONF_SERVICES_MAX];
 	struct es_report_membership membership = {.self = d->cluster->self};
 	unsigned int weights[ES_NODES_MAX];
@@ -89,9 +87,8 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		.loads = {d->load.exchange.sent, d->load.exchange.received, d->load.exchange.refused},
 	};
 	unsigned long long now_ns = es_clock_now_ns();
+	struct json_object *report;
 
-	(void)request;
-	(void)err;
 	es_daemon_load_ask(d);
 	es_ring_shares(d->cluster->ring, shares, ES_NODES_MAX);
 	for (unsigned int i = 0; i < d->cluster->conf->node_count; i++) {
@@ -120,12 +117,21 @@ static int es_daemon_status(void *ctx, struct json_object *request, struct json_
 		if (membership.is_silent)
 			status.datapath_state = "silent";
 	}
-	*ret_result = es_report_status(&status);
-	es_report_membership(*ret_result, &membership);
-	json_object_object_add(*ret_result, "plugins", es_report_plugins(d->conf, d->plugins));
-	json_object_object_add(*ret_result, "poison", es_daemon_poison_report(d));
-	json_object_object_add(*ret_result, "metrics", es_daemon_metrics_report(d));
-	es_daemon_report_content(d, *ret_result);
+	report = es_report_status(&status);
+	es_report_membership(report, &membership);
+	json_object_object_add(report, "plugins", es_report_plugins(d->conf, d->plugins));
+	json_object_object_add(report, "poison", es_daemon_poison_report(d));
+	json_object_object_add(report, "metrics", es_daemon_metrics_report(d));
+	es_daemon_report_content(d, report);
+	return report;
+}
+
+static int es_daemon_status(void *ctx, struct json_object *request, struct json_object **ret_result,
+			    struct es_conf_error *err)
+{
+	(void)request;
+	(void)err;
+	*ret_result = es_daemon_status_report(ctx);
 	return 0;
 }
 
@@ -372,12 +378,13 @@ int es_daemon_register(struct es_daemon *d)
 		const char *name;
 		es_control_fn fn;
 	} command[] = {
-		{"status", es_daemon_status},	  {"ring", es_daemon_ring},
-		{"counters", es_daemon_counters}, {"reload", es_daemon_command_reload},
-		{"stop", es_daemon_command_stop}, {"flows", es_daemon_flows},
-		{"drain", es_daemon_drain},	  {"undrain", es_daemon_undrain},
-		{"weight", es_daemon_weight},	  {"table", es_daemon_table},
-		{"explain", es_daemon_explain},	  {"metrics", es_daemon_metrics},
+		{"status", es_daemon_status},	     {"ring", es_daemon_ring},
+		{"counters", es_daemon_counters},    {"reload", es_daemon_command_reload},
+		{"stop", es_daemon_command_stop},    {"flows", es_daemon_flows},
+		{"drain", es_daemon_drain},	     {"undrain", es_daemon_undrain},
+		{"weight", es_daemon_weight},	     {"table", es_daemon_table},
+		{"explain", es_daemon_explain},	     {"metrics", es_daemon_metrics},
+		{"cluster", es_daemon_view_command},
 	};
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {

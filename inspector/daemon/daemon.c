@@ -399,7 +399,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 		es_daemon_prepare_network,  es_daemon_start_datapath, es_daemon_start_serving,
 		es_daemon_start_keeper,	    es_daemon_start_workers,  es_daemon_start_programs,
 		es_daemon_start_membership, es_daemon_load_start,     es_daemon_attach,
-		es_daemon_interfaces_start, es_daemon_metrics_start,
+		es_daemon_interfaces_start, es_daemon_view_start,     es_daemon_metrics_start,
 	};
 	int rc = 0;
 
@@ -429,6 +429,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_programs_free(&d->programs);
 	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)
 		es_worker_free(&d->worker[i]);
+	es_daemon_view_stop(d);
 	es_daemon_poison_stop(d);
 	if (d->datapath && d->detach_on_exit)
 		es_datapath_detach(d->datapath_kind, &d->datapath_params);

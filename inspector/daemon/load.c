@@ -9,6 +9,7 @@
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/internal.h"
 #include "inspector/base/log.h"
+#include "inspector/load/snapshots.h"
 
 /* A walk may take one part in so many of a CPU. */
 #define ES_LOAD_WALK_SHARE 50
@@ -152,7 +153,8 @@ static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 {
 	struct es_wire_load load = {
 		.is_new = (uint8_t)is_new,
-		.understands = ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_HOMES,
+		.understands = ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_HOMES |
+			       ES_WIRE_UNDERSTANDS_SNAPSHOTS,
 	};
 
 	es_daemon_load_word(d, &load);
@@ -306,6 +308,13 @@ static void on_pause_over(struct ev_loop *loop, struct ev_timer *timer, int even
 	ev_io_start(loop, &d->load.io);
 }
 
+static int on_other(void *ctx, const void *data, size_t len)
+{
+	return ((const struct es_loads_message *)data)->version == ES_SNAPSHOT_VERSION
+		       ? es_daemon_view_message(ctx, data, len)
+		       : es_daemon_poison_message(ctx, data, len);
+}
+
 int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
 {
 	int rc = es_load_exchange_open(&d->load.exchange, d->cluster);
@@ -315,7 +324,7 @@ int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
 				  d->conf->cluster.handover_port, strerror(-rc));
 		return rc;
 	}
-	d->load.exchange.other = es_daemon_poison_message;
+	d->load.exchange.other = on_other;
 	d->load.exchange.outrun = on_outrun;
 	d->load.exchange.answered = on_answered;
 	d->load.exchange.home = es_daemon_home_heard;

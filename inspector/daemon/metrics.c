@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/base/clock.h"
+#include "inspector/base/json.h"
 #include "inspector/base/log.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
@@ -15,6 +16,7 @@
 #include "inspector/status/server.h"
 
 #define RETRY_S 5.0
+#define LATER_S 0.05 /* for the first answers of other nodes */
 
 static void collect_nodes(const struct es_daemon *d, struct es_metrics *m)
 {
@@ -138,23 +140,64 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 	return es_metrics_text(&m, format, ret_text, ret_len);
 }
 
+static void give_metrics(struct es_daemon *d, enum es_exposition_format format)
+{
+	char *text = NULL;
+	size_t len = 0;
+
+	if (es_daemon_metrics_text(d, format, &text, &len))
+		text = NULL;
+	es_status_server_give(d->metrics.server, format, text, len);
+}
+
+/* Bytes that are no UTF-8, of a file's name or a path, are not JSON's. */
+static void give_cluster(struct es_daemon *d)
+{
+	struct json_object *view = es_daemon_view(d);
+	char *text = NULL;
+	size_t len = 0;
+	FILE *file = open_memstream(&text, &len);
+	int rc = file ? es_json_write(view, file) : -ENOMEM;
+
+	if (file && fclose(file))
+		rc = -ENOMEM;
+	if (rc) {
+		free(text);
+		text = NULL;
+	}
+	es_status_server_give(d->metrics.server, ES_STATUS_CLUSTER, text, len);
+	json_object_put(view);
+}
+
+static void give(struct es_daemon *d)
+{
+	struct es_status_server *server = d->metrics.server;
+
+	for (int i = 0; server && i < ES_EXPOSITION_FORMATS; i++)
+		if (es_status_server_wants(server, (unsigned int)i))
+			give_metrics(d, (enum es_exposition_format)i);
+	if (!server || !es_status_server_wants(server, ES_STATUS_CLUSTER))
+		return;
+	if (es_daemon_view_look(d)) {
+		give_cluster(d);
+		return;
+	}
+	ev_timer_set(&d->metrics.later, LATER_S, 0);
+	ev_timer_start(d->loop, &d->metrics.later);
+}
+
 static void on_wanted(struct ev_loop *loop, struct ev_async *async, int events)
 {
-	struct es_daemon *d = async->data;
-
 	(void)loop;
 	(void)events;
-	for (int i = 0; d->metrics.server && i < ES_EXPOSITION_FORMATS; i++) {
-		enum es_exposition_format format = (enum es_exposition_format)i;
-		char *text = NULL;
-		size_t len = 0;
+	give(async->data);
+}
 
-		if (!es_status_server_wants(d->metrics.server, format))
-			continue;
-		if (es_daemon_metrics_text(d, format, &text, &len))
-			text = NULL;
-		es_status_server_give(d->metrics.server, format, text, len);
-	}
+static void on_later(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	(void)loop;
+	(void)events;
+	give(timer->data);
 }
 
 /* The server's thread. */
@@ -224,7 +267,8 @@ int es_daemon_metrics_start(struct es_daemon *d, struct es_conf_error *err)
 	d->metrics.start_time_s = (double)es_wall_ns() / 1e9;
 	ev_async_init(&d->metrics.wanted, on_wanted);
 	ev_init(&d->metrics.retry, on_retry);
-	d->metrics.wanted.data = d->metrics.retry.data = d;
+	ev_init(&d->metrics.later, on_later);
+	d->metrics.wanted.data = d->metrics.retry.data = d->metrics.later.data = d;
 	ev_async_start(d->loop, &d->metrics.wanted);
 	serve(d);
 	return 0;
@@ -243,6 +287,7 @@ void es_daemon_metrics_stop(struct es_daemon *d)
 	es_status_server_free(&d->metrics.server);
 	ev_async_stop(d->loop, &d->metrics.wanted);
 	ev_timer_stop(d->loop, &d->metrics.retry);
+	ev_timer_stop(d->loop, &d->metrics.later);
 }
 
 struct json_object *es_daemon_metrics_report(const struct es_daemon *d)

@@ -24,6 +24,7 @@ struct es_daemon_metrics {
 	struct es_status_server *server;
 	struct ev_async wanted;
 	struct ev_timer retry;
+	struct ev_timer later;
 	double start_time_s;
 	char error[128];
 };

@@ -193,6 +193,7 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	es_daemon_plugins_watch(d);
 	es_observed_reset(d);
 	es_daemon_load_rebind(d);
+	es_daemon_view_rebind(d);
 	es_daemon_metrics_rebind(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);

@@ -54,6 +54,8 @@ struct es_worker {
 	pthread_cond_t done;
 	es_worker_fn fn;
 	void *fn_ctx;
+	es_worker_fn posted;
+	void *posted_ctx;
 	int stop;
 };
 
@@ -184,6 +186,10 @@ static void es_worker_on_control(struct ev_loop *loop, struct ev_async *async, i
 		w->fn = NULL;
 		pthread_cond_signal(&w->done);
 	}
+	if (w->posted) {
+		w->posted(&w->inspector, w->posted_ctx);
+		w->posted = NULL;
+	}
 	if (w->stop)
 		ev_break(loop, EVBREAK_ALL);
 	pthread_mutex_unlock(&w->lock);
@@ -300,6 +306,22 @@ void es_worker_call(struct es_worker *w, es_worker_fn fn, void *ctx)
 		pthread_cond_wait(&w->done, &w->lock);
 	pthread_mutex_unlock(&w->lock);
 	pthread_mutex_unlock(&w->calling);
+}
+
+int es_worker_post(struct es_worker *w, es_worker_fn fn, void *ctx)
+{
+	int rc = -EBUSY;
+
+	if (pthread_mutex_trylock(&w->lock))
+		return rc;
+	if (!w->posted) {
+		w->posted = fn;
+		w->posted_ctx = ctx;
+		ev_async_send(w->loop, &w->control);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return rc;
 }
 
 struct cluster_change {

@@ -107,6 +107,10 @@ struct es_inspector;
 typedef void (*es_worker_fn)(struct es_inspector *inspector, void *ctx);
 void es_worker_call(struct es_worker *worker, es_worker_fn fn, void *ctx);
 
+/* es_worker_post() - run it there, too, but do not wait, not even for a worker that hangs. @ctx stays until @fn has
+ * run or the worker is freed. Returns 0, or -EBUSY: it has something else to do first; try again later. */
+int es_worker_post(struct es_worker *worker, es_worker_fn fn, void *ctx);
+
 /**
  * es_worker_set_cluster() - use another version, and these keys, from now on
  * Returns when the worker has let go of the old one, which may then be freed. Control thread only.

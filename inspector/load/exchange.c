@@ -9,8 +9,9 @@
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/wall.h"
-#include "inspector/load/exchange.h"
 #include "inspector/inspect/poison.h"
+#include "inspector/load/exchange.h"
+#include "inspector/load/snapshots.h"
 
 #define ES_LOADS_MAC_WORDS (offsetof(struct es_loads_message, mac) / 8)
 
@@ -155,20 +156,36 @@ static void es_loads_answer(struct es_load_exchange *exchange, const struct es_c
 		      sizeof(cluster->handover_address[node]));
 }
 
+/* A message of a kind that somebody else reads; returns whether that one took it. */
+static int es_loads_is_other(struct es_load_exchange *exchange, const void *data, size_t len)
+{
+	const struct es_loads_message *message = data;
+
+	if (!exchange->other || len < sizeof(*message) ||
+	    (message->version != ES_SNAPSHOT_VERSION &&
+	     (message->version != ES_POISON_MESSAGE_VERSION || len != sizeof(*message))))
+		return 0;
+	return !exchange->other(exchange->ctx, data, len);
+}
+
 int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			     const struct es_keys *keys, unsigned int *ret_node,
 			     struct es_wire_load *ret_load)
 {
+	union {
+		struct es_loads_message load;
+		struct es_snapshot_message snapshot;
+	} datagram;
+	ssize_t got = recv(exchange->fd, &datagram, sizeof(datagram), MSG_TRUNC);
 	struct es_loads_message message;
-	ssize_t got = recv(exchange->fd, &message, sizeof(message), MSG_TRUNC);
 	__u64 sequence;
 
 	/* An ICMP error of what was sent before is no message. */
 	if (got < 0)
 		return errno == ECONNREFUSED || errno == EHOSTUNREACH ? -EBADMSG : 0;
-	if (got == sizeof(message) && message.version == ES_POISON_MESSAGE_VERSION && exchange->other &&
-	    !exchange->other(exchange->ctx, &message, sizeof(message)))
+	if ((size_t)got <= sizeof(datagram) && es_loads_is_other(exchange, &datagram, (size_t)got))
 		return -EBADMSG; /* no load, and no reason to count it as refused */
+	message = datagram.load;
 	if (got != sizeof(message) || message.magic != es_htonl(ES_LOADS_MAGIC) ||
 	    (message.version != ES_LOADS_VERSION && message.version != ES_LOADS_ANSWER_VERSION &&
 	     message.version != ES_HOMES_VERSION) ||

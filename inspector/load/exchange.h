@@ -60,8 +60,8 @@ _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fil
 /**
  * struct es_load_exchange
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
- * @other: gets what begins as a message and is of another version, with @ctx (inspector/inspect/poison.h); may be
- * NULL
+ * @other: gets what begins as a message and is of another version, with @ctx (inspector/inspect/poison.h,
+ * snapshots.h); returns 0 if it took it; may be NULL
  * @answered_ns: when each node was last told that it is behind
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
  * @home: gets other nodes' words about sets, with @ctx; may be NULL

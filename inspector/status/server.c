@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Answers GET /metrics. The thread runs libmicrohttpd's loop itself, and not by libmicrohttpd's own thread, so that it
+ * Answers GET /metrics and /page.json. The thread runs libmicrohttpd's loop itself, and not by libmicrohttpd's own thread, so that it
  * can look after connections that take too long.
  */
 #include <arpa/inet.h>
@@ -54,7 +54,7 @@ struct es_status_server {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t given;
-	struct document document[ES_EXPOSITION_FORMATS];
+	struct document document[ES_STATUS_DOCUMENTS];
 	unsigned long long failed_ns;
 	int is_ending;
 };
@@ -106,12 +106,11 @@ static int wait_for(struct es_status_server *s, struct document *document, unsig
 	return -ETIMEDOUT;
 }
 
-static enum MHD_Result metrics(struct es_status_server *s, struct MHD_Connection *connection)
+/* Answer with a document that is fresh. */
+static enum MHD_Result give(struct es_status_server *s, struct MHD_Connection *connection, unsigned int which,
+			    const char *type)
 {
-	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
-	enum es_exposition_format format =
-		accept && strstr(accept, OPENMETRICS) ? ES_EXPOSITION_OPENMETRICS : ES_EXPOSITION_PROMETHEUS;
-	struct document *document = &s->document[format];
+	struct document *document = &s->document[which];
 	unsigned long long now_ns = es_clock_now_ns();
 	enum MHD_Result result;
 	int rc = 0;
@@ -123,10 +122,18 @@ static enum MHD_Result metrics(struct es_status_server *s, struct MHD_Connection
 		result = reply_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 				    "The daemon's control thread does not answer.\n");
 	else
-		result = reply(connection, MHD_HTTP_OK, es_exposition_content_type[format], document->text,
-			       document->len);
+		result = reply(connection, MHD_HTTP_OK, type, document->text, document->len);
 	pthread_mutex_unlock(&s->lock);
 	return result;
+}
+
+static enum MHD_Result metrics(struct es_status_server *s, struct MHD_Connection *connection)
+{
+	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	enum es_exposition_format format =
+		accept && strstr(accept, OPENMETRICS) ? ES_EXPOSITION_OPENMETRICS : ES_EXPOSITION_PROMETHEUS;
+
+	return give(s, connection, format, es_exposition_content_type[format]);
 }
 
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
@@ -134,7 +141,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 				  void **request)
 {
 	struct es_status_server *s = ctx;
-	char text[ES_CONF_NAME_SIZE + 64];
+	char text[ES_CONF_NAME_SIZE + 96];
 
 	(void)version;
 	(void)data;
@@ -144,11 +151,15 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 		return reply_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
 	if (!strcmp(url, "/metrics"))
 		return metrics(s, connection);
+	if (!strcmp(url, "/page.json"))
+		return give(s, connection, ES_STATUS_CLUSTER, "application/json");
 	if (!strcmp(url, "/")) {
-		snprintf(text, sizeof(text), "Earshot, node %s: /metrics is for Prometheus.\n", s->node);
+		snprintf(text, sizeof(text),
+			 "Earshot, node %s: /metrics is for Prometheus, /page.json is the cluster.\n",
+			 s->node);
 		return reply_text(connection, MHD_HTTP_OK, text);
 	}
-	return reply_text(connection, MHD_HTTP_NOT_FOUND, "There is only /metrics.\n");
+	return reply_text(connection, MHD_HTTP_NOT_FOUND, "There are /metrics and /page.json.\n");
 }
 
 static enum MHD_Result on_accept(void *ctx, const struct sockaddr *address, socklen_t len)
@@ -283,7 +294,7 @@ static void destroy(struct es_status_server *s)
 		close(s->listener);
 	if (s->wake >= 0)
 		close(s->wake);
-	for (int i = 0; i < ES_EXPOSITION_FORMATS; i++)
+	for (int i = 0; i < ES_STATUS_DOCUMENTS; i++)
 		free(s->document[i].text);
 	pthread_cond_destroy(&s->given);
 	pthread_mutex_destroy(&s->lock);
@@ -355,20 +366,19 @@ int es_status_server_is(const struct es_status_server *s, const struct es_status
 	return is_same;
 }
 
-int es_status_server_wants(struct es_status_server *s, enum es_exposition_format format)
+int es_status_server_wants(struct es_status_server *s, unsigned int which)
 {
 	int is_wanted;
 
 	pthread_mutex_lock(&s->lock);
-	is_wanted = s->document[format].is_wanted;
+	is_wanted = s->document[which].is_wanted;
 	pthread_mutex_unlock(&s->lock);
 	return is_wanted;
 }
 
-void es_status_server_give(struct es_status_server *s, enum es_exposition_format format, char *text,
-			   size_t len)
+void es_status_server_give(struct es_status_server *s, unsigned int which, char *text, size_t len)
 {
-	struct document *document = &s->document[format];
+	struct document *document = &s->document[which];
 
 	pthread_mutex_lock(&s->lock);
 	free(document->text);

@@ -2,3 +2,4 @@
 earshot_unit_test(tally earshot-inspect)
 earshot_unit_test(metrics earshot-status)
 earshot_unit_test(status_server earshot-status)
+earshot_unit_test(history earshot-status)

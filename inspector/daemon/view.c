@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Asks the nodes how they are while somebody looks, answers those that ask, and puts what they say together. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/base/clock.h"
+#include "inspector/base/wall.h"
+#include "inspector/daemon/commands.h"
+#include "inspector/daemon/daemon.h"
+#include "inspector/daemon/view.h"
+#include "inspector/inspect/inspect.h"
+#include "inspector/report/json.h"
+
+#define NS_PER_MS   1000000ULL
+#define NS_PER_S    1e9
+#define RING_PLACES 240
+
+static int is_looked_at(const struct es_daemon_view *view, unsigned long long now_ns)
+{
+	return view->looked_ns && now_ns - view->looked_ns < ES_VIEW_LOOKS_MS * NS_PER_MS;
+}
+
+static void send_to(struct es_daemon *d, unsigned int node, const struct es_snapshot_message *message,
+		    size_t len)
+{
+	const struct sockaddr_in *to = &d->cluster->handover_address[node];
+
+	/* What is lost is asked for again. */
+	(void)!sendto(d->load.exchange.fd, message, len, MSG_DONTWAIT, (const struct sockaddr *)to,
+		      sizeof(*to));
+}
+
+static int understands(const struct es_daemon *d, unsigned int node)
+{
+	return atomic_load_explicit(&d->health.understands[node], memory_order_relaxed) &
+	       ES_WIRE_UNDERSTANDS_SNAPSHOTS;
+}
+
+static void ask_nodes(struct es_daemon *d)
+{
+	unsigned long long number = es_number_ns();
+
+	for (unsigned int i = 0; i < d->conf->node_count; i++) {
+		struct es_snapshot_message message;
+
+		if (i == d->cluster->self || !understands(d, i))
+			continue;
+		es_snapshot_expect(&d->view.node[i].inbox, number);
+		send_to(d, i, &message,
+			es_snapshot_ask(&message, d->cluster->self, i, number, &d->keys.key[0].handover));
+	}
+}
+
+/* In the worker's thread. */
+static void copy_hot(struct es_inspector *inspector, void *ctx)
+{
+	struct es_view_hot *hot = ctx;
+
+	hot->hot = inspector->hot;
+	atomic_store_explicit(&hot->is_there, 1, memory_order_release);
+}
+
+/* Each worker gives a copy of it when it comes to that. */
+static void ask_workers(struct es_daemon *d)
+{
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++) {
+		struct es_view_hot *hot = &d->view.hot[i];
+		int was_there = atomic_load_explicit(&hot->is_there, memory_order_acquire);
+
+		if (hot->is_asked && !was_there)
+			continue;
+		atomic_store_explicit(&hot->is_there, 0, memory_order_relaxed);
+		hot->is_asked = !es_worker_post(d->worker[i], copy_hot, hot);
+		if (!hot->is_asked)
+			atomic_store_explicit(&hot->is_there, was_there, memory_order_relaxed);
+	}
+}
+
+static int make_room(struct es_daemon_view *view)
+{
+	if (!view->node)
+		view->node = calloc(ES_NODES_MAX, sizeof(*view->node));
+	if (!view->hot)
+		view->hot = calloc(ES_WORKERS_MAX, sizeof(*view->hot));
+	return view->node && view->hot ? 0 : -ENOMEM;
+}
+
+static void answer(struct es_daemon *d, unsigned int node, unsigned long long number)
+{
+	struct es_view_node *asker = &d->view.node[node];
+	unsigned long long now_ns = es_clock_now_ns();
+	struct es_snapshot_message message;
+	struct json_object *snapshot;
+	const char *text;
+	size_t len;
+
+	/* Somebody has recorded it, or asks too often. */
+	if (number <= asker->asked_number ||
+	    (asker->answered_ns && now_ns - asker->answered_ns < ES_SNAPSHOT_ANSWER_NS))
+		return;
+	asker->asked_number = number;
+	asker->answered_ns = now_ns;
+	snapshot = es_daemon_snapshot(d);
+	text = json_object_to_json_string_length(snapshot, JSON_C_TO_STRING_PLAIN, &len);
+	for (unsigned int part = 0; part < ES_SNAPSHOT_PARTS; part++) {
+		size_t size = es_snapshot_part(&message, d->cluster->self, node, number, text, len, part,
+					       &d->keys.key[0].handover);
+
+		if (size)
+			send_to(d, node, &message, size);
+	}
+	json_object_put(snapshot);
+	ask_workers(d);
+}
+
+int es_daemon_view_message(void *daemon, const void *data, size_t len)
+{
+	struct es_snapshot_message message;
+	struct es_daemon *d = daemon;
+	struct es_view_node *from;
+	int rc = es_snapshot_read(data, len, d->cluster->self, d->conf->node_count, &d->keys, &message);
+
+	if (rc || make_room(&d->view))
+		return rc;
+	from = &d->view.node[message.header.source];
+	if (message.header.kind == ES_SNAPSHOT_ASK) {
+		answer(d, message.header.source, es_cpu_be64((__u64)message.header.number));
+		return 0;
+	}
+	rc = es_snapshot_take(&from->inbox, &message);
+	if (rc <= 0)
+		return 0; /* one that was late is no attack */
+	memcpy(from->text, from->inbox.text, from->inbox.total);
+	from->text[from->inbox.total] = 0;
+	from->at_ns = es_clock_now_ns();
+	return 0;
+}
+
+static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	struct es_daemon *d = timer->data;
+
+	(void)events;
+	if (!is_looked_at(&d->view, es_clock_now_ns())) {
+		ev_timer_stop(loop, timer);
+		return;
+	}
+	ask_nodes(d);
+	ask_workers(d);
+}
+
+int es_daemon_view_look(struct es_daemon *d)
+{
+	unsigned long long now_ns = es_clock_now_ns();
+	struct es_daemon_view *view = &d->view;
+
+	if (make_room(view))
+		return 1;
+	if (!is_looked_at(view, now_ns)) {
+		view->began_ns = now_ns;
+		ask_nodes(d);
+		ask_workers(d);
+		ev_timer_again(d->loop, &view->timer);
+	}
+	view->looked_ns = now_ns;
+	if (now_ns - view->began_ns >= ES_VIEW_FIRST_MS * NS_PER_MS)
+		return 1;
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (i != d->cluster->self && understands(d, i) && view->node[i].at_ns < view->began_ns)
+			return 0;
+	return 1;
+}
+
+/* --- the document */
+
+static struct json_object *ring_of(const struct es_daemon *d)
+{
+	struct json_object *places = json_object_new_array_ext(RING_PLACES);
+	int has_members = 0;
+
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		has_members |= d->cluster->weight[i] > 0;
+	for (unsigned int i = 0; has_members && i < RING_PLACES; i++) {
+		__u64 position = (UINT64_MAX / RING_PLACES) * i;
+
+		json_object_array_add(places,
+				      json_object_new_int(es_ring_lookup(d->cluster->ring, position)));
+	}
+	return places;
+}
+
+/* What the node itself says, and whether that is how it is now. */
+static void add_word(const struct es_daemon *d, unsigned int node, struct json_object *object)
+{
+	const struct es_view_node *from = d->view.node ? &d->view.node[node] : NULL;
+	unsigned long long now_ns = es_clock_now_ns(), age_ns;
+	struct json_object *snapshot = from && from->at_ns ? json_tokener_parse(from->text) : NULL;
+
+	json_object_object_add(object, "tells", json_object_new_boolean(understands(d, node) > 0));
+	if (!snapshot) {
+		json_object_object_add(object, "answers", json_object_new_boolean(0));
+		json_object_object_add(object, "age_s", NULL);
+		json_object_object_add(object, "snapshot", NULL);
+		return;
+	}
+	age_ns = now_ns - from->at_ns;
+	json_object_object_add(object, "answers",
+			       json_object_new_boolean(age_ns < ES_VIEW_FRESH_MS * NS_PER_MS));
+	es_json_fraction(object, "age_s", (double)age_ns / NS_PER_S, 1);
+	json_object_object_add(object, "snapshot", snapshot);
+}
+
+struct json_object *es_daemon_view(struct es_daemon *d)
+{
+	struct json_object *view = es_daemon_status_report(d), *nodes = NULL;
+	unsigned int asked;
+
+	es_daemon_view_look(d);
+	json_object_object_get_ex(view, "nodes", &nodes);
+	asked = (unsigned int)json_object_array_length(nodes);
+	for (unsigned int i = 0; i < asked; i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+
+		if (i != d->cluster->self) {
+			add_word(d, i, node);
+			continue;
+		}
+		json_object_object_add(node, "tells", json_object_new_boolean(1));
+		json_object_object_add(node, "answers", json_object_new_boolean(1));
+		es_json_fraction(node, "age_s", 0, 1);
+		json_object_object_add(node, "snapshot", es_daemon_snapshot(d));
+	}
+	json_object_object_add(view, "ring_places", ring_of(d));
+	es_json_number(view, "at_s", es_wall_ns() / 1000000000);
+	return view;
+}
+
+int es_daemon_view_command(void *ctx, struct json_object *request, struct json_object **ret_result,
+			   struct es_conf_error *err)
+{
+	(void)request;
+	(void)err;
+	*ret_result = es_daemon_view(ctx);
+	return 0;
+}
+
+/* --- life */
+
+static void on_step(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	struct es_daemon *d = timer->data;
+	struct es_history_totals totals;
+
+	(void)loop;
+	(void)events;
+	es_daemon_snapshot_totals(d, &totals);
+	es_history_add(&d->view.history, &totals, es_clock_now_ns());
+}
+
+static unsigned long long identity_of(const struct es_conf *conf)
+{
+	unsigned long long hash = 14695981039346656037ULL; /* FNV-1a */
+
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		for (const char *at = conf->nodes[i].name;; at++) {
+			hash = (hash ^ (unsigned char)*at) * 1099511628211ULL;
+			if (!*at)
+				break;
+		}
+	return hash;
+}
+
+int es_daemon_view_start(struct es_daemon *d, struct es_conf_error *err)
+{
+	struct es_daemon_view *view = &d->view;
+
+	(void)err;
+	view->identity = identity_of(d->conf);
+	ev_timer_init(&view->step, on_step, 0, ES_HISTORY_STEP_S);
+	ev_timer_init(&view->timer, on_timer, 0, ES_VIEW_ASK_MS / 1000.0);
+	view->step.data = view->timer.data = d;
+	ev_timer_start(d->loop, &view->step);
+	return 0;
+}
+
+void es_daemon_view_rebind(struct es_daemon *d)
+{
+	unsigned long long identity = identity_of(d->conf);
+
+	if (identity == d->view.identity)
+		return;
+	d->view.identity = identity;
+	free(d->view.node);
+	d->view.node = NULL;
+	d->view.looked_ns = 0;
+}
+
+void es_daemon_view_stop(struct es_daemon *d)
+{
+	struct es_daemon_view *view = &d->view;
+
+	if (ev_is_active(&view->step)) {
+		ev_timer_stop(d->loop, &view->step);
+		ev_timer_stop(d->loop, &view->timer);
+	}
+	free(view->node);
+	free(view->hot);
+	view->node = NULL;
+	view->hot = NULL;
+}

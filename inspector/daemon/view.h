@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_VIEW_H
+#define ES_DAEMON_VIEW_H
+
+/*
+ * The whole cluster for people, on any node: each node tells of itself what it knows best (snapshot.c), and is asked once
+ * a second while somebody looks at the status page or `earshot top`, and never else. What a node said stays known after
+ * it falls silent, with its age.
+ */
+#include <ev.h>
+#include <json-c/json.h>
+#include <stdatomic.h>
+#include "inspector/inspect/hot.h"
+#include "inspector/load/snapshots.h"
+#include "inspector/status/history.h"
+#include "kmod/core/abi.h"
+
+struct es_daemon;
+
+/* Somebody looks for so long after he has asked. */
+#define ES_VIEW_LOOKS_MS 10000
+
+/* A node is asked so often. */
+#define ES_VIEW_ASK_MS 1000
+
+/* What is older is not how a node is now. */
+#define ES_VIEW_FRESH_MS 3500
+
+/* struct es_view_node - @text: what it said last, NUL behind; @at_ns: when, 0: never; @asked_number: its last question,
+ * @answered_ns: when that was answered */
+struct es_view_node {
+	struct es_snapshot_inbox inbox;
+	char text[ES_SNAPSHOT_MAX + 1];
+	unsigned long long at_ns;
+	unsigned long long asked_number;
+	unsigned long long answered_ns;
+};
+
+/* So long is waited for first answers before what there is is shown. */
+#define ES_VIEW_FIRST_MS 400
+
+/* struct es_view_hot - a worker's copy of what is asked for most; the worker's, unless @is_there */
+struct es_view_hot {
+	struct es_hot hot;
+	_Atomic int is_there;
+	int is_asked;
+};
+
+/**
+ * struct es_daemon_view
+ * @step: for the history; @timer: asks the nodes while somebody looks
+ * @looked_ns: when somebody last looked; 0: never; @began_ns: when he began
+ * @node: of each; allocated with the first look; @hot: of each worker, likewise
+ * @identity: of the list of nodes, es_history_totals'
+ */
+struct es_daemon_view {
+	struct ev_timer step;
+	struct ev_timer timer;
+	unsigned long long looked_ns;
+	unsigned long long began_ns;
+	struct es_history history;
+	struct es_view_node *node;
+	struct es_view_hot *hot;
+	unsigned long long identity;
+};
+
+/* es_daemon_view_start() - count from now on what the page shows of the past. Returns 0. */
+int es_daemon_view_start(struct es_daemon *daemon, struct es_conf_error *err);
+
+/* es_daemon_view_rebind() - after a reload: nodes may have other numbers */
+void es_daemon_view_rebind(struct es_daemon *daemon);
+
+/* es_daemon_view_stop() - may be called without start; after the workers have ended */
+void es_daemon_view_stop(struct es_daemon *daemon);
+
+/* es_daemon_view_message() - a datagram of es_snapshot_read(); returns 0, or -EBADMSG: it is none */
+int es_daemon_view_message(void *daemon, const void *data, size_t len);
+
+/* es_daemon_view_look() - somebody looks: nodes are asked. Returns 1, or 0: first answers may come in a moment. */
+int es_daemon_view_look(struct es_daemon *daemon);
+
+/* es_daemon_view() - somebody looks: the cluster, in the shape of docs/json.md; the caller's */
+struct json_object *es_daemon_view(struct es_daemon *daemon);
+
+/* es_daemon_view_command() - the control command `cluster`; an es_control_fn */
+int es_daemon_view_command(void *ctx, struct json_object *request, struct json_object **ret_result,
+			   struct es_conf_error *err);
+
+/* es_daemon_snapshot() (snapshot.c) - this node, as it tells others of itself; the caller's. At most ES_SNAPSHOT_MAX
+ * bytes of text, by leaving out the longest parts. */
+struct json_object *es_daemon_snapshot(struct es_daemon *daemon);
+
+/* es_daemon_snapshot_totals() (snapshot.c) - what the history is made of */
+void es_daemon_snapshot_totals(const struct es_daemon *daemon, struct es_history_totals *ret_totals);
+
+#endif
