@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * libearshot: asks this machine's earshotd to hand a connection over. It holds no key and no state: the
- * daemon does it, with the descriptor that is sent along.
+ * daemon does the work, with the descriptor that the library sends along.
  */
 #include <earshot/handover.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "libearshot/wire.h"
 
-/* Longer than the daemon can take for any answer. */
+/* Longer than the daemon takes for any answer. */
 #define REPLY_TIMEOUT_S 30
 
 _Static_assert(ES_HANDOVER_BYTES_MAX == ES_PROGRAM_BYTES_MAX, "what the daemon takes");

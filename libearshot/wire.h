@@ -4,7 +4,7 @@
 
 /*
  * Between libearshot and earshotd of the same machine: a Unix socket of type SOCK_SEQPACKET, one message each
- * way. The request has the connection's descriptor with it (SCM_RIGHTS) and the bytes behind the struct.
+ * way. The request carries the connection's descriptor (SCM_RIGHTS), and the bytes after the struct.
  */
 #include <stdint.h>
 
@@ -15,7 +15,7 @@
 #define ES_PROGRAM_DIRECTORY "/run/earshot"
 #define ES_PROGRAM_SUFFIX    ".handover"
 
-/* @node: its name, with a NUL; "": the node that is asked */
+/* @node: its name, with a NUL; "" for the node that is asked */
 struct es_program_request {
 	uint32_t magic;
 	uint32_t version;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Guarded calls: the signal handlers that end a call into a plugin in place of the process, and the stacks
+ * Guarded calls: the signal handlers that end a call into a plugin instead of the process, and the stacks
  * that they run on.
  */
 #include <pthread.h>
@@ -16,7 +16,7 @@
  * a call that has used up its own stack has no other. */
 #define STACK_SIZE (64 * 1024)
 
-/* A thread that is not let run gets one tick for all that it has missed. */
+/* A thread that was kept from running gets one tick for all that it has missed. */
 #define TICKS 4
 
 #ifndef sigev_notify_thread_id
@@ -43,7 +43,7 @@ static void leave(int signal)
 	siglongjmp(guard.jump, signal);
 }
 
-/* Of the thread itself: a fault, or abort(); not what another process or thread has sent. */
+/* True for a signal of the thread itself, a fault or abort(), and not one that another process or thread sent. */
 static int is_own(const siginfo_t *info)
 {
 	return info->si_code > 0 || (info->si_code == SI_TKILL && info->si_pid == getpid());
@@ -56,7 +56,7 @@ static void on_crash(int signal, siginfo_t *info, void *context)
 	(void)context;
 	if (guard.is_armed && is_own(info))
 		leave(signal);
-	/* The instruction faults again, abort() goes on; and what was sent is sent again. */
+	/* The instruction faults again, or abort() goes on; a signal that was sent is sent again. */
 	sigaction(signal, &ours, NULL);
 	if (info->si_code <= 0)
 		kill(getpid(), signal);
@@ -77,7 +77,7 @@ static void on_leave(int signal, siginfo_t *info, void *context)
 
 static void install_leave(void)
 {
-	/* A tick is none of the call's business. */
+	/* The call must not notice a tick. */
 	struct sigaction action = {.sa_sigaction = on_leave, .sa_flags = FLAGS | SA_RESTART};
 
 	sigaction(ES_GUARD_SIGNAL, &action, NULL);
@@ -111,7 +111,7 @@ void es_guard_number(const __u32 *busy)
 	guard.busy = busy;
 }
 
-/* A timer for one call: it is seldom that the keeper does not watch, and nothing is left of it. */
+/* A timer for one call, deleted after it. Such calls are rare: the keeper watches all others. */
 static int timer_begin(unsigned int limit_ms, timer_t *ret_timer)
 {
 	unsigned int tick_ms = limit_ms / TICKS;
@@ -152,7 +152,7 @@ int es_guard_call(unsigned int limit_ms, void (*fn)(void *ctx), void *ctx)
 	pthread_once(&leave_installed, install_leave);
 	guard.ticks = 0;
 	if (timer_begin(limit_ms, &timer))
-		return call(fn, ctx); /* better than not at all */
+		return call(fn, ctx); /* unwatched, but better than no call at all */
 	signal = call(fn, ctx);
 	timer_delete(timer);
 	return signal;

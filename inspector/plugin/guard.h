@@ -3,18 +3,18 @@
 #define ES_PLUGIN_GUARD_H
 
 /*
- * Calls into plugins that may crash: SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT of the calling thread end
- * the call and not the process; so does ES_GUARD_SIGNAL, by which a call is left that does not return. What
- * the call held (memory, a lock) it still holds. A crash outside of a guarded call ends the process as ever.
+ * Calls into plugins that may crash. SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT of the calling thread end the
+ * call and not the process; so does ES_GUARD_SIGNAL, which ends a call that does not return. Whatever the call
+ * held (memory, a lock) stays held. A crash outside of a guarded call ends the process as usual.
  *
- * The keeper watches what is called for a marked request; of any other call, a timer of its own does.
+ * The keeper watches the calls for a marked request; a timer watches each other call.
  */
 #include <signal.h>
 #include "kmod/core/types.h"
 
 #define ES_GUARD_SIGNAL (SIGRTMIN + 3)
 
-/* es_guard_install() - the handlers, for the whole process; once, or again */
+/* es_guard_install() - install the handlers, for the whole process; may be called again */
 void es_guard_install(void);
 
 /**
@@ -23,15 +23,16 @@ void es_guard_install(void);
  */
 void es_guard_thread(void);
 
-/* es_guard_number() - where the calling thread's es_mark.busy is; ES_GUARD_SIGNAL names the one that it is
- * for */
+/* es_guard_number() - say where the calling thread's es_mark.busy is; ES_GUARD_SIGNAL ends a call only if it
+ * carries that number */
 void es_guard_number(const __u32 *busy);
 
 /**
  * es_guard_call() - call @fn(@ctx)
- * @limit_ms: when it is left, where the keeper does not watch it. Time in which the machine did not let it
- * run, or a debugger, counts for a quarter of that at most. A call that sleeps is woken three times before.
- * Returns 0, or the signal that ended it; 0 too if @fn itself guards a call.
+ * @limit_ms: the call is abandoned after this time, unless the keeper watches it. Time in which the machine or a
+ * debugger did not let it run counts for a quarter of that at most. A call that sleeps is woken three times
+ * before.
+ * Returns 0, or the signal that ended the call; also 0 if @fn itself guards a call.
  */
 int es_guard_call(unsigned int limit_ms, void (*fn)(void *ctx), void *ctx);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The lives of plugins and of their threads, and the chain: each rule in the order of the configuration is
- * asked, measured and checked. What a plugin says wrong is counted and answered for it, as its `fail` says.
+ * asked, measured and checked. A wrong answer is counted, and the plugin's `fail` says what replaces it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,12 +15,12 @@
 #define FAIL_RETRY_AFTER_S 1
 #define TIMER_MS_MIN	   10
 
-/* So long a call may take that the keeper does not watch, before it is left. */
+/* Calls that the keeper does not watch are abandoned after these times. */
 #define TIMER_MS 400
 #define SETUP_MS 2000 /* which reads a configuration, or prepares what it says */
-#define ROUTE_MS 2000 /* in a tool; of the daemon's, the keeper watches each */
+#define ROUTE_MS 2000 /* in a tool; the keeper watches each of the daemon's */
 
-/* So old the look at the thread's CPU time may be that a call's is reckoned from. */
+/* The last reading of the thread's CPU time may be this old when the CPU time of a call is computed from it. */
 #define CPU_LOOK_NS 1000000ULL
 
 const char *const es_plugin_failure_name[ES_PLUGIN_FAILURE_COUNT] = {
@@ -82,7 +82,7 @@ int es_plugins_has(const struct es_plugins *plugins, unsigned int service)
 	return 0;
 }
 
-/* A call into the plugin has ended by a signal: it is one more of the few that it may. */
+/* A signal has ended a call into the plugin: count it, since only few are allowed. */
 static void es_plugin_crashed(struct es_plugin_instance *instance, int signal)
 {
 	atomic_fetch_add_explicit(&instance->crashes, 1, memory_order_relaxed);
@@ -106,7 +106,7 @@ static void es_thread_new_call(void *ctx)
 	call->rc = instance->plugin.thread_new(instance->state, &call->thread->state);
 }
 
-/* Also after a crash, which may have left the state half changed: nothing frees that. */
+/* Also after a crash, which may have left the state half changed, so that nothing frees it. */
 static void es_plugin_thread_make(struct es_plugin_thread *thread)
 {
 	struct es_plugin_instance *instance = thread->instance;
@@ -312,8 +312,8 @@ static void es_call_explain(const struct es_plugin_instance *instance, int kind,
 }
 
 /*
- * Was it the plugin that took longer than its budget, or the machine that did not let it run? To ask for a
- * thread's CPU time is a system call, many times dearer than the clock: it is asked for once in a while.
+ * Did the plugin itself take longer than its budget, or did the machine not let it run? Reading a thread's CPU
+ * time is a system call, many times dearer than the clock, so it is read once in a while only.
  */
 static void es_cpu_look(struct es_plugins_thread *t, unsigned long long now_ns)
 {
@@ -348,7 +348,7 @@ static void es_route_call(void *ctx)
 	call->kind = thread->instance->plugin.route(thread->state, call->asked, call->cluster, call->answer);
 }
 
-/* Ask one plugin. Returns its answer, or what its failure is taken for. */
+/* Ask one plugin. Returns its answer, or the one that replaces a failure. */
 static int es_plugin_ask(struct es_plugins_thread *t, struct es_plugin_thread *thread,
 			 const struct es_plugin_request *asked, const struct es_plugin_cluster *cluster,
 			 struct es_request_view *request, struct es_plugin_answer *ret_answer)

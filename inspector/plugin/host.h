@@ -3,8 +3,8 @@
 #define ES_PLUGIN_HOST_H
 
 /*
- * Plugins in the daemon: loads them, asks each service's chain for a request before the policy, checks what
- * they answer and counts it. What a plugin may rely on is in <earshot/plugin.h>.
+ * Plugins in the daemon: loads them, asks each service's chain about a request before the policy, checks and
+ * counts their answers. <earshot/plugin.h> says what a plugin may rely on.
  *
  * A struct es_plugins belongs to one configuration and is made and freed by the control thread. Each worker
  * has a struct es_plugins_thread of it; es_plugins_free() needs all of them gone.
@@ -42,33 +42,33 @@ enum es_plugin_failure {
 
 extern const char *const es_plugin_failure_name[ES_PLUGIN_FAILURE_COUNT];
 
-/* es_plugins_dir() - where relative files are looked up: as installed,
- * unless the environment says otherwise */
+/* es_plugins_dir() - the directory of files with relative names: that of the installation, unless the environment
+ * names another */
 const char *es_plugins_dir(void);
 
 /* What es_plugins_new() does about a file that is not there. */
 enum es_plugins_missing {
 	ES_PLUGINS_MISSING_FAILS,
-	ES_PLUGINS_MISSING_SKIPPED, /* es_plugins_describe() says so; for checks on other machines than nodes
-				     */
+	/* es_plugins_describe() says so; for checks on machines that are no nodes */
+	ES_PLUGINS_MISSING_SKIPPED,
 };
 
 /**
  * es_plugins_new() - load the plugins of @conf, and have them read their configurations
- * @conf outlives it. Returns 0; -errno and @err, which names file and line, and nothing is left.
+ * @conf must outlive them. Returns 0; or -errno and @err, which names file and line, with nothing left loaded.
  * *@ret_plugins is NULL if the configuration has none.
  */
 int es_plugins_new(const struct es_conf *conf, enum es_plugins_missing missing,
 		   struct es_plugins **ret_plugins, struct es_conf_error *err);
 void es_plugins_free(struct es_plugins **plugins);
 
-/* es_plugins_has() - has the service a chain? NULL has none. */
+/* es_plugins_has() - does the service have a chain? Not if @plugins is NULL. */
 int es_plugins_has(const struct es_plugins *plugins, unsigned int service);
 
 /**
  * es_plugins_thread_new() - a worker begins to use them; in that worker
- * @plugins may be NULL, and *@ret_thread is then. A plugin whose thread_new() fails fails by itself. Returns
- * 0 or -ENOMEM or -EIO.
+ * If @plugins is NULL, so is *@ret_thread. A plugin whose thread_new() fails does not affect the others. Returns
+ * 0, -ENOMEM or -EIO.
  */
 int es_plugins_thread_new(struct es_plugins *plugins, struct es_plugins_thread **ret_thread);
 void es_plugins_thread_free(struct es_plugins_thread **thread);
@@ -111,8 +111,8 @@ enum es_plugin_count { ES_PLUGIN_KINDS = 5, ES_PLUGIN_METRICS_MAX = 64, ES_PLUGI
  * @service: its index; @is_loaded: 0 if its file is not there, and all that follows is empty then
  * @file: as it was found; @digest: of its configuration text
  * @answers: by enum es_plugin_answer_kind; @mean_us, @max_us: of a call
- * @last_error: what the plugin said of the last request that it failed for; ""
- * @crashes: calls that crashed or hung; @is_off: too many, so it is not called any more
+ * @last_error: the plugin's reason for its last failure; ""
+ * @crashes: calls that crashed or hung; @is_off: there were too many, so it is not called any more
  */
 struct es_plugin_report {
 	unsigned int service;

@@ -3,8 +3,8 @@
 #define ES_PLUGIN_HOST_INTERNAL_H
 
 /*
- * What the parts of the host share: host.c (lives and the chain), load.c (files and descriptors), view.c (the
- * functions that plugins call), report.c (what was counted).
+ * Shared by the parts of the host: host.c (lives and the chain), load.c (files and descriptors), view.c (the
+ * functions that plugins call), report.c (the counts).
  */
 #include <earshot/plugin.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "inspector/plugin/host.h"
 #include "inspector/http/tls_hello.h"
 
-/* A plugin of a newer minor version may write answers that are longer than ours; up to here there is room. */
+/* A plugin of a newer minor version may write answers that are longer than ours; there is this much room. */
 #define ES_PLUGIN_ANSWER_ROOM 512
 /* The descriptor as version 1.0 had it. */
 #define ES_PLUGIN_SIZE_1_0 offsetof(struct es_plugin, timer)
@@ -38,7 +38,7 @@ struct es_plugin_thread {
 	_Atomic unsigned long long metric[ES_PLUGIN_METRICS_MAX];
 };
 
-/* So often a plugin may crash, or not return, before it is off: for the configuration's life. */
+/* After this many calls that crashed or did not return, a plugin is off, for the configuration's life. */
 #define ES_PLUGIN_CRASHES_MAX 3
 
 /**
@@ -86,7 +86,7 @@ struct es_plugin_normal {
 	struct es_url_path path;
 };
 
-/* @cpu_ns: the thread's CPU time at @cpu_at_ns of the clock, the last time that it was looked at */
+/* @cpu_ns: the thread's CPU time when it was last read, at @cpu_at_ns of the clock */
 struct es_plugins_thread {
 	struct es_plugins *plugins;
 	struct es_content_hasher *hasher;

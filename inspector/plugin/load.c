@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Finds a plugin's file, loads it beside whatever version of it is loaded already, judges its descriptor and
- * has it read its configuration. Nothing of a plugin runs before its descriptor is accepted, but its
- * constructors.
+ * has it read its configuration. Before its descriptor is accepted, only a plugin's constructors run.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +16,7 @@
 #include "inspector/plugin/guard.h"
 #include "inspector/plugin/host_internal.h"
 
-/* So long a plugin may take to read its configuration, and to give back what it made of it. */
+/* The time that a plugin has to read its configuration, and to release its state. */
 #define CONFIGURE_MS 2000
 
 #define CONFIG_MAX_MB	 16
@@ -63,11 +62,10 @@ static void es_plugin_path(const struct es_conf_plugin *plugin, char *path, size
 }
 
 /*
- * A path to the open file that was never used before. The loader takes a path that it knows for what it has
- * loaded by it, and would give the old version of a file that was replaced, or, as numbers of descriptors
- * come again, another plugin. It compares names as they are written, and the kernel does not mind how often a
- * directory is said to be itself. A file that is the same is still the same object, with one set of static
- * variables.
+ * A path to the open file that was never used before. For a path that it knows, the loader returns the object that
+ * it loaded by that path: the old version of a file that was replaced, or even another plugin, since numbers of
+ * descriptors are used again. It compares paths as they are written, and the kernel accepts any number of "./" in
+ * one. An unchanged file is still the same object, with one set of static variables.
  */
 static void es_plugin_loader_path(int fd, char *path, size_t size)
 {
@@ -101,7 +99,7 @@ static int es_plugin_open(struct es_plugin_instance *instance, struct es_conf_er
 	if (!instance->object) {
 		const char *text = dlerror();
 
-		/* The loader's text begins with our path, which tells nobody anything. */
+		/* The loader's text begins with our path, which means nothing to people. */
 		if (text && !strncmp(text, path, strlen(path)))
 			text += strlen(path) + (text[strlen(path)] == ':' ? 2 : 0);
 		es_conf_error_set(why, "%s: cannot be loaded: %s", instance->file, text ? text : "unknown");
@@ -110,7 +108,7 @@ static int es_plugin_open(struct es_plugin_instance *instance, struct es_conf_er
 	return 0;
 }
 
-/* May we use it, by what it says of itself? Reads no more than is there. */
+/* Judges the descriptor by its header. Reads no more than is there. */
 static int es_plugin_judge(struct es_plugin_instance *instance, struct es_conf_error *why)
 {
 	const struct es_plugin *found = dlsym(instance->object, ES_PLUGIN_SYMBOL);
@@ -152,7 +150,7 @@ static int es_plugin_judge(struct es_plugin_instance *instance, struct es_conf_e
 	return 0;
 }
 
-/* All of a text file but a byte order mark, with a NUL behind it; the caller frees it. */
+/* Reads a text file without its byte order mark, and adds a NUL; the caller frees it. */
 static int es_text_read(const char *path, char **ret_text, size_t *ret_len)
 {
 	size_t len, mark;
@@ -267,7 +265,7 @@ static int es_plugin_configure(const struct es_conf *conf, struct es_plugin_inst
 			es_load_fail(conf, plugin, err, "its configuration failed: %s", strerror(-rc));
 		instance->is_configured = !rc;
 		if (signal)
-			instance->object = NULL; /* what it has begun may go on, and needs its code */
+			instance->object = NULL; /* work that it has begun may go on, and needs its code */
 	}
 	free(text);
 	return rc;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What plugins are, and what was counted: sums over their threads, which go on counting meanwhile.
+ * Reports about plugins: their descriptions, and sums of the counts of their threads, which go on counting
+ * meanwhile.
  */
 #include <string.h>
 #include "inspector/plugin/host_internal.h"

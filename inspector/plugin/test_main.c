@@ -23,7 +23,7 @@
 
 #define REQUEST_MAX  (1024 * 1024)
 #define DOWN_MAX     128
-#define EXIT_OTHER   1 /* an answer that was not expected */
+#define EXIT_OTHER   1 /* another answer than expected */
 #define EXIT_TROUBLE 2
 
 enum {
@@ -318,7 +318,7 @@ static const char *nodes_text(const struct tool *t, struct es_node_set set, char
 	return text;
 }
 
-/* What the host has counted last, which is the plugin's own answer, wrong ones included. */
+/* The host's last count, which shows the plugin's own answer, even a wrong one. */
 static const char *failure_of(struct tool *t, const struct es_plugin_report *before)
 {
 	static struct es_plugin_report now;

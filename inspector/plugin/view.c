@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The functions that plugins call, in a table of their own so that a plugin needs no symbol of the daemon's.
- * Each answers from the views that the policies see too, and takes whatever a plugin gives it.
+ * Each answers from the views that the policies also see, and copes with any argument that a plugin passes.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -281,7 +281,7 @@ static int node(const struct es_plugin_cluster *c, unsigned int id, struct es_pl
 	found.load = view->load;
 	found.cpu = view->cpu;
 	found.disk = view->disk;
-	/* A newer plugin's is longer. */
+	/* A newer plugin's structure is longer. */
 	memset(ret_node, 0, size);
 	memcpy(ret_node, &found, size < sizeof(found) ? size : sizeof(found));
 	return 0;
@@ -371,7 +371,7 @@ static int fail(const struct es_plugin_cluster *c, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	/* It may quote what a client has sent, and goes to terminals and into JSON. */
+	/* The text may quote a client's bytes, and goes to terminals and into JSON. */
 	for (char *at = text; *at; at++)
 		if (*at < ' ' || *at > '~')
 			*at = '?';

@@ -14,10 +14,11 @@
 #define ES_PROGRAM_MOVES_MAX 1024 /* a power of two: a move's slot is the low bits of its id */
 
 /*
- * CONNECTED: the program is to say what it wants. ASKING: the target is asked whether it would; nothing has
- * happened to the connection. READY: it would; to be frozen with others. BUILDING: frozen, and the target has
- * got, or may have got, the message that makes the socket. CANCELLING: it shall promise not to make it.
- * FOLLOWING: the target has the connection, our socket is gone, and the rest of the bytes is on the way.
+ * CONNECTED: the program has not yet said what it wants. ASKING: we ask the target whether it would take the
+ * connection, which is untouched so far. READY: the target would; we freeze the connection together with others.
+ * BUILDING: the connection is frozen, and the target has, or may have, the message that makes the socket.
+ * CANCELLING: we ask the target to promise not to make it. FOLLOWING: the target has the connection, our socket is
+ * gone, and the rest of the bytes is on the way.
  */
 enum es_program_phase {
 	ES_PROGRAM_FREE = 0,
@@ -31,9 +32,9 @@ enum es_program_phase {
 
 /**
  * struct es_program_move - one handover
- * @id: in its messages; @client_fd: to the program; @since_ns: when the phase began
- * @next_ns: when something is sent again, each time after twice as long
- * @arrived: bytes that the target has; @error: of a refusal, for when it is cancelled
+ * @id: its number in messages; @client_fd: to the program; @since_ns: when the phase began
+ * @next_ns: when to send again; the interval doubles each time
+ * @arrived: bytes that the target has; @error: of a refusal, kept until the move is cancelled
  */
 struct es_program_move {
 	enum es_program_phase phase;
@@ -67,28 +68,28 @@ struct es_programs {
 	int stop_fd;
 	struct es_raw raw; /* for resets */
 	int is_stopping;
-	int is_full; /* nobody is accepted until a slot is free, and before @reopen_ns */
+	int is_full; /* accept no program until a slot is free, nor before @reopen_ns */
 	unsigned long long reopen_ns;
 	struct es_program_move moves[ES_PROGRAM_MOVES_MAX];
 };
 
-/* es_program_move_finish() - tell the program, and let go of everything */
+/* es_program_move_finish() - tell the program, and release everything */
 void es_program_move_finish(struct es_program_move *move, int result);
 
 /**
  * es_program_move_begin() - the program has said what it wants
- * @fd: the connection, taken over; @bytes: likewise, never NULL. Finishes the move if it cannot be.
+ * @fd: the connection, taken over; @bytes: likewise, never NULL. Finishes the move if it is impossible.
  */
 void es_program_move_begin(struct es_programs *programs, struct es_program_move *move, const char *node,
 			   int fd, uint8_t *bytes, size_t len);
 
-/* es_program_move_abandon() - the daemon ends and waits no longer */
+/* es_program_move_abandon() - give up, because the daemon ends and waits no longer */
 void es_program_move_abandon(struct es_program_move *move);
 
-/* es_program_moves_depart() - freeze all that is READY, in one grace period, and send it */
+/* es_program_moves_depart() - freeze all connections that are READY, in one grace period, and send them */
 void es_program_moves_depart(struct es_programs *programs);
 
-/* es_program_moves_messages() - what targets have answered */
+/* es_program_moves_messages() - handle the targets' answers */
 void es_program_moves_messages(struct es_programs *programs);
 
 /* es_program_moves_deadlines() - send again, or give up */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One handover of a program's connection, step by step; the rules of it are kmod/core/connection.h's. The
- * order keeps two promises. One socket at a time: ours hears and says nothing from before the first message
- * that could make another one, until the target has promised not to make it. No byte lost: ours is not ended
- * before the target has its own; only where both are on this node the old one has to go first.
+ * One handover of a program's connection, step by step; kmod/core/connection.h has the rules. The order of the
+ * steps guarantees two things. One socket at a time: our socket neither receives nor sends from before the first
+ * message that could make another one until the target has promised not to make it. No byte lost: our socket does
+ * not end before the target has its own; only where both are on this node, the old one has to go first.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -26,7 +26,7 @@
 #define BUILDING_LIMIT_NS  (1000 * MS)
 #define CANCEL_LIMIT_NS	   (3000 * MS)
 #define FOLLOWING_LIMIT_NS (10000 * MS) /* without a byte more */
-/* So long a socket that is gone again is asked for, before it counts as one that never was. */
+/* After asking this long for a socket that is not there, it counts as never made. */
 #define OVER_LIMIT_NS (200 * MS)
 #define FOLLOW_WINDOW 32 /* messages */
 
@@ -42,7 +42,7 @@ void es_program_move_finish(struct es_program_move *m, int result)
 {
 	const struct es_program_reply reply = {.magic = ES_PROGRAM_MAGIC, .result = result};
 
-	/* A program that is gone does not mind. */
+	/* If the program is gone, this fails without harm. */
 	if (send(m->client_fd, &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		errno = 0;
 	close(m->client_fd);
@@ -90,7 +90,7 @@ static void es_move_send_connection(struct es_programs *p, struct es_program_mov
 	es_move_send(p, m, ES_HANDOVER_ASK, 0, 0);
 }
 
-/* As much of the rest as may be on its way, and the question how far it came. */
+/* Sends as much of the rest as may be on its way, and asks how far it came. */
 static void es_move_send_rest(struct es_programs *p, struct es_program_move *m)
 {
 	size_t at = m->arrived;
@@ -141,8 +141,8 @@ static int es_move_find(struct es_programs *p, struct es_program_move *m, const 
 }
 
 /*
- * A client that may not have heard yet that its request arrived repeats it to the node that the ring names.
- * Where that can be another one than this, it is this node that it was told to ask (struct es_proof).
+ * A client that may not have heard yet that its request arrived repeats it to the node that the ring names. Where
+ * that may be another node, that node was told to ask this one (struct es_proof).
  */
 static int es_move_is_provable(const struct es_programs *p, const struct es_program_move *m)
 {
@@ -165,7 +165,7 @@ static int es_move_is_twin(const struct es_programs *p, const struct es_program_
 	return 0;
 }
 
-/* Above every id of an earlier life: that did not make a million handovers a second. */
+/* Above every id of an earlier life, which cannot have made a million handovers a second. */
 static void es_move_renumber(struct es_programs *p)
 {
 	__u64 least = es_number_ns() / 1000000000 << 20;
@@ -263,7 +263,7 @@ void es_program_moves_depart(struct es_programs *p)
 
 /* --- answers */
 
-/* Nothing was made of it, and nothing will be. */
+/* The target has made no socket, and will make none. */
 static void es_move_back(struct es_programs *p, struct es_program_move *m)
 {
 	if (es_is_self(p, m)) {
@@ -278,7 +278,7 @@ static void es_move_back(struct es_programs *p, struct es_program_move *m)
 /* The target has the connection, and @rcv_nxt is what it expects next. */
 static void es_move_here(struct es_programs *p, struct es_program_move *m, uint32_t rcv_nxt)
 {
-	/* The client goes on behind our bytes, so there can be more of them than we have sent. */
+	/* The client goes on after our bytes, so the target may have more than we have sent. */
 	size_t arrived = rcv_nxt - m->connection.first_seq;
 
 	if (m->phase != ES_PROGRAM_FOLLOWING) {
@@ -306,11 +306,11 @@ static void es_move_here(struct es_programs *p, struct es_program_move *m, uint3
 static void es_move_over(struct es_programs *p, struct es_program_move *m)
 {
 	if (m->phase == ES_PROGRAM_FOLLOWING) {
-		es_program_move_finish(m, 0); /* what the server has not taken it did not want */
+		es_program_move_finish(m, 0); /* the server did not want the bytes that it has not taken */
 		return;
 	}
-	/* Made and over before we could see it, or swallowed by the target's kernel:
-	 * the client knows which. */
+	/* The socket was made and ended before we could see it, or the target's kernel has swallowed it: the
+	 * client knows which. */
 	if (p->now_ns - m->since_ns < OVER_LIMIT_NS && m->phase == ES_PROGRAM_BUILDING)
 		return;
 	es_move_note(p, m);
@@ -332,7 +332,7 @@ static void es_move_answered(struct es_programs *p, struct es_program_move *m, c
 	case ES_CONNECTION_READY:
 		if (m->phase == ES_PROGRAM_ASKING)
 			es_move_phase(p, m, ES_PROGRAM_READY);
-		/* If BUILDING, the message was lost, or came behind the question: deadlines() sends both. */
+		/* If BUILDING, the message was lost, or came after the question: deadlines() sends both again. */
 		break;
 	case ES_CONNECTION_HERE:
 		if (m->phase >= ES_PROGRAM_BUILDING)
@@ -355,7 +355,7 @@ static void es_move_answered(struct es_programs *p, struct es_program_move *m, c
 	}
 }
 
-/* Its kernel says that no datapath is there: true before anything was given to it, a guess after. */
+/* The target's kernel says that no datapath is there: certain before we gave it anything, a guess after that. */
 static void es_moves_unreachable(struct es_programs *p, unsigned int node)
 {
 	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)

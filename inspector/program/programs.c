@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The thread behind libearshot: accepts programs, reads what each wants, and lets move.c work. A
- * thread of its own, because it waits for grace periods of the kernel, which neither workers nor the control
- * thread may do.
+ * The thread behind libearshot: accepts programs, reads what each wants, and lets move.c do the handover. It is a
+ * thread of its own because it waits for grace periods of the kernel, which neither workers nor the control thread
+ * may do.
  */
 #include <errno.h>
 #include <grp.h>
@@ -25,7 +25,7 @@
 #define SOCKET_MODE	0660
 #define TICK_MS		10
 #define EVENTS_MAX	64
-#define DESCRIPTORS_MAX 253 /* SCM_MAX_FD: what is cut off, the kernel closes at once, and waits for it */
+#define DESCRIPTORS_MAX 253 /* SCM_MAX_FD: the kernel closes any more, and waits for it */
 #define STOP_WAIT_NS	5000000000ULL
 
 /* In epoll's data, beside the slots of moves. */
@@ -97,7 +97,7 @@ static int es_descriptor_of(struct msghdr *msg)
 	return count == 1 ? fd : -1;
 }
 
-/* What a program says, once. */
+/* Reads the one message of a program. */
 static void es_program_read(struct es_programs *p, struct es_program_move *m)
 {
 	struct es_program_request request;
@@ -124,11 +124,11 @@ static void es_program_read(struct es_programs *p, struct es_program_move *m)
 		return;
 	}
 	got = recvmsg(m->client_fd, &msg, MSG_CMSG_CLOEXEC);
-	if (got < 0 && errno == EAGAIN) { /* the event was of the slot's owner before */
+	if (got < 0 && errno == EAGAIN) { /* the event belonged to the slot's former owner */
 		free(bytes);
 		return;
 	}
-	/* From now on only the program's end can come, which changes nothing. */
+	/* From now on the only event is the program's end, which changes nothing. */
 	epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, m->client_fd, NULL);
 	fd = got >= 0 ? es_descriptor_of(&msg) : -1;
 	if (got < (ssize_t)sizeof(request) || (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || fd < 0 ||
@@ -157,7 +157,7 @@ static void es_on_event(struct es_programs *p, uint32_t what)
 	}
 }
 
-/* Is anything under way that must come to its end? */
+/* Is any move under way that must be finished? */
 static int es_is_busy(const struct es_programs *p)
 {
 	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)
@@ -227,7 +227,7 @@ static int es_programs_listen(struct es_programs *p, struct es_conf_error *err)
 	p->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (p->listen_fd < 0)
 		return -errno;
-	/* Nobody else's: the control socket has made sure that no other daemon of this node runs. */
+	/* The old socket is no other daemon's: the control socket has made sure that none of this node runs. */
 	unlink(address.sun_path);
 	/* bind() gives the file this mode less the umask: never open to others, not for a moment */
 	if (fchmod(p->listen_fd, SOCKET_MODE) ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The socket of a program that hands its connection over. Only socket options and the datapath's look at it;
- * whom it goes to, and when, is program_handover.c's.
+ * The socket of a program that hands its connection over, by socket options and the datapath's look at it alone.
+ * move.c decides where the connection goes, and when.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -36,7 +36,7 @@ static int es_option_set(int fd, int level, int name, int value)
 	return setsockopt(fd, level, name, &value, sizeof(value)) ? -errno : 0;
 }
 
-/* An address as the kernel says it; an IPv6 socket that speaks IPv4 has mapped ones. */
+/* Reads an address of the kernel's; an IPv6 socket that speaks IPv4 has mapped ones. */
 static int es_address_of(const struct sockaddr_storage *from, struct es_addr *ret_address, __be16 *ret_port)
 {
 	if (from->ss_family == AF_INET) {
@@ -84,7 +84,7 @@ static int es_netns_is_ours(int fd)
 	return !rc && theirs == ours;
 }
 
-/* What sits between the program and the stream, or before the socket, would not move. */
+/* Anything between the program and the stream, or in front of the socket, would not move along. */
 static int es_socket_is_plain(int fd)
 {
 	struct sock_filter filter[1];
@@ -208,7 +208,7 @@ static int es_options_read(struct es_connection *c)
 	return 0;
 }
 
-/* The receive queue, behind what was given. */
+/* Reads the receive queue, after the bytes that were given. */
 static int es_unread_read(struct es_connection *c)
 {
 	size_t unread = c->state.rcv_nxt - c->state.copied_seq, at = 0;
@@ -231,8 +231,8 @@ static int es_unread_read(struct es_connection *c)
 int es_connection_read(struct es_connection *c, struct es_datapath *datapath)
 {
 	/*
-	 * This waits for whoever is in a system call on the socket, and for the packets that it has kept from
-	 * the socket meanwhile: after it, nothing changes any more.
+	 * This waits for any system call on the socket, and for the packets that such a call has held back from the
+	 * socket: after it, nothing changes any more.
 	 */
 	int rc = es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE);
 

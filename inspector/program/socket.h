@@ -3,12 +3,12 @@
 #define ES_INSPECTOR_CONNECTION_H
 
 /*
- * An established connection that a program has accepted on this node, and that is to leave it: made silent,
- * read, and then ended without a packet, or given back. Needs CAP_NET_ADMIN (TCP_REPAIR).
+ * An established connection that a program has accepted on this node, and that is to leave it. It is silenced,
+ * read, and then either ended without a packet or given back. Needs CAP_NET_ADMIN (TCP_REPAIR).
  *
- * A socket in TCP_REPAIR goes on receiving, and acknowledges what comes. So a socket filter drops all that
- * arrives; a packet that passed it before it was there has its effect before es_datapath_settle() returns.
- * What the client sends meanwhile it sends again, to whichever socket then answers.
+ * A socket in TCP_REPAIR goes on receiving and acknowledging, so a socket filter drops everything that arrives. A
+ * packet that came before the filter was there has its effect before es_datapath_settle() returns. The client
+ * repeats what it sends meanwhile, and gets its answer from whichever socket then has the connection.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -16,13 +16,13 @@
 #include "kmod/core/flow.h"
 #include "kmod/core/tcp.h"
 
-/* Received, but not yet read by the program: so many bytes travel along at most. */
+/* At most this many bytes that the program has not yet read travel along. */
 #define ES_CONNECTION_UNREAD_MAX (1u << 20)
 
 /**
  * struct es_connection - a connection and what travels with it
  * @first_seq: the client's sequence number of the first of @len @bytes
- * @clock: what our timestamps say now
+ * @clock: the current value of our timestamps
  */
 struct es_connection {
 	int fd;
@@ -45,7 +45,7 @@ struct es_connection {
  */
 int es_connection_init(struct es_connection *connection, int fd, uint8_t *bytes, size_t len);
 
-/* es_connection_fini() - lets go of the bytes */
+/* es_connection_fini() - free the bytes */
 void es_connection_fini(struct es_connection *connection);
 
 /**
@@ -55,15 +55,15 @@ void es_connection_fini(struct es_connection *connection);
  */
 int es_connection_look(struct es_connection *connection, struct es_datapath *datapath);
 
-/* es_connection_freeze() - it says nothing, hears nothing, and the program can neither read nor write it. */
+/* es_connection_freeze() - stop it from sending and receiving, and the program from reading and writing it. */
 int es_connection_freeze(struct es_connection *connection);
 
-/* es_connection_thaw() - undoes that. The client's retransmissions bring what was missed. */
+/* es_connection_thaw() - undo that. The client's retransmissions bring what was missed. */
 void es_connection_thaw(struct es_connection *connection);
 
 /**
- * es_connection_read() - all that its successor has to know, of a frozen and settled socket
- * What was received and is not read yet goes behind the bytes that were given. Returns as
+ * es_connection_read() - read all that its successor needs, from a frozen and settled socket
+ * Bytes that the program has not read yet are added after those that it gave. Returns as
  * es_connection_look().
  */
 int es_connection_read(struct es_connection *connection, struct es_datapath *datapath);

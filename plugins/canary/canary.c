@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * canary: a share of the clients is served by some of the nodes, all others by the others. A client stays on
- * its side for as long as the share is the same, and when the share grows nobody leaves the canary.
+ * canary: the canary's nodes serve a share of the clients, and the other nodes serve all other clients. A client
+ * stays on its side for as long as the share is the same, and when the share grows no client leaves the canary.
  *
  *	percent 5.5                     of the clients
  *	nodes n4 n5                     the canary's
  *	by address                      or: by cookie NAME, or by header NAME; without it, the address decides
- *	salt 2024-11                    another one draws other clients
- *	others pass                     or exclude (the default): may the others be served there, too?
+ *	salt 2024-11                    another word selects other clients
+ *	others pass                     the canary's nodes may serve other clients, too; or exclude (the default)
  */
 #include <earshot/plugin.h>
 #include <earshot/plugin_config.h>
@@ -39,7 +39,7 @@ struct canary {
 	struct es_plugin_set nodes;
 };
 
-/* "5", "5.25": at most 100, and at most four digits behind the point. */
+/* "5", "5.25": at most 100, and at most four digits after the point. */
 static int percent_read(struct es_plugin_text word, uint64_t *ret_units)
 {
 	uint64_t units = 0, scale = PERCENT_UNITS / 100, digits = 0;
@@ -138,7 +138,7 @@ static int configure(const struct es_plugin_host *host, struct es_plugin_config 
 	return 0;
 }
 
-/* What a client is recognised by; its address, if the value is not there. */
+/* The bytes that identify a client: the header's or cookie's value, or its address if there is none. */
 static size_t key_of(const struct canary *c, const struct es_plugin_request *request, char *key, size_t size)
 {
 	struct es_plugin_text value = {NULL, 0};

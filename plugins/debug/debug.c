@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * debug: does what it is told to, right or wrong, so that tests can see what the host makes of it. Not for
- * service.
+ * debug: does what its configuration or a request says, right or wrong, so that tests can see how the host
+ * reacts. Not for service.
  *
- *	answer WORDS…           of every request, but for those with a header X-Debug: WORDS…
+ *	answer WORDS…           to every request without a header X-Debug: WORDS…
  *	thread fail             thread_new() fails
  *	fail LINE-OFFSET        configure() refuses that line
  *	harm configure|thread|timer WORD   what a harmful WORD does, there
@@ -48,10 +48,10 @@ struct debug_thread {
 	unsigned long long calls;
 };
 
-/* Whose crash is wanted: a sanitizer would end the program instead. */
+/* These crashes are wanted; a sanitizer would end the program instead. */
 #define CRASHES __attribute__((no_sanitize("address", "undefined")))
 
-/* Deeper than any stack; what is behind the call keeps it from being a loop. */
+/* Recurses deeper than any stack; the work after the call keeps the compiler from making it a loop. */
 CRASHES static unsigned int overflow(unsigned int depth)
 {
 	volatile char room[4096];
@@ -62,7 +62,7 @@ CRASHES static unsigned int overflow(unsigned int depth)
 
 static int *volatile nowhere;
 
-/* Harm that a plugin can do to the daemon. Returns for words that are none of it. */
+/* Harm that a plugin can do to the daemon. Returns if the word names none. */
 CRASHES static void harm(const char *word)
 {
 	sigset_t all;
@@ -159,7 +159,7 @@ static int thread_new(void *state, void **ret_thread)
 	return 0;
 }
 
-/* Ask for everything there is; returns how often two answers did not fit together. */
+/* Calls every function of the host; returns how often two answers contradicted each other. */
 static unsigned int view(const struct es_plugin_host *h, const struct es_plugin_request *r,
 			 const struct es_plugin_cluster *c)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * geo-cidr: the network that a client comes from decides which nodes may serve it; the longest prefix wins.
- * Clients of no network are left to the next rule.
+ * geo-cidr: the client's network decides which nodes may serve it; the longest prefix wins. The plugin leaves
+ * clients of no listed network to the next rule.
  *
  *	192.0.2.0/24 n1 n2
  *	2001:db8::/32 n3
@@ -25,8 +25,8 @@ static const struct es_plugin_metric metrics[] = {
 	{NULL, NULL, 0},
 };
 
-/* @line: that named this network; 0: none did. Children are indices, 0 for none:
- * the root is nobody's child. */
+/* @line: of the configuration that names this network; 0 if none does. Children are indices; 0 means none,
+ * since the root is nobody's child. */
 struct vertex {
 	uint32_t child[2];
 	unsigned int line;
@@ -53,7 +53,7 @@ static void release(void *state)
 	free(geo);
 }
 
-/* An index, or 0 without memory. */
+/* Returns an index, or 0 if there is no memory. */
 static uint32_t vertex_new(struct geo *geo)
 {
 	if (geo->count == geo->room) {
@@ -69,7 +69,7 @@ static uint32_t vertex_new(struct geo *geo)
 	return geo->count++;
 }
 
-/* "192.0.2.0/24", "2001:db8::/32", or an address alone. Bits behind the prefix must be 0. */
+/* "192.0.2.0/24", "2001:db8::/32", or an address alone. Bits after the prefix must be 0. */
 static int network_read(struct es_plugin_text word, uint8_t *ret_address, unsigned int *ret_prefix)
 {
 	char text[INET6_ADDRSTRLEN + 5], *slash, *end;

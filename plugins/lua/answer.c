@@ -36,7 +36,7 @@ static int gauge(lua_State *lua)
 	return 0;
 }
 
-/* explain(…): values, with blanks between them; nothing is done unless somebody asks */
+/* explain(…): values, with blanks between them; does nothing unless `earshot explain` asks */
 static int explain(lua_State *lua)
 {
 	const struct es_lua_thread *t = es_lua_thread_now(lua);

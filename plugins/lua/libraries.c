@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What of Lua's libraries scripts get: names on a list, never all but some, so that a newer Lua's additions
- * stay outside. A function whose work is not bounded by what it is given charges the budget first. Not there,
- * besides what reaches the system (io, os, package, debug, load, dofile, require, print): metatables,
- * coroutines and xpcall, see sandbox.h; collectgarbage; table.move and utf8, whose loops no budget sees;
- * math.random, which would decide differently on each node and each time. What else would is in order.c.
+ * The parts of Lua's libraries that scripts get. A list names each function that is allowed, so that a newer
+ * Lua's additions stay outside. A function whose work is not bounded by its arguments charges the budget first.
+ * Left out, besides everything that reaches the system (io, os, package, debug, load, dofile, require, print):
+ * metatables, coroutines and xpcall, see sandbox.h; collectgarbage; table.move and utf8, whose loops no budget
+ * sees; math.random, which would decide differently on each node and each time. order.c deals with the other
+ * functions that would differ.
  */
 #include <lualib.h>
 #include <math.h>
@@ -19,7 +20,7 @@ static const char *const math_names[] = {"abs", "ceil", "exp",	     "floor",	   
 					 "log", "max",	"min",	     "maxinteger", "mininteger", "modf",
 					 "pi",	"sqrt", "tointeger", "type",	   "ult",	 NULL};
 
-/* Call the library's own function, which is the first upvalue, with the arguments that are there. */
+/* Call the library's own function, which is the first upvalue, with the same arguments. */
 static int pass_on(lua_State *lua)
 {
 	lua_pushvalue(lua, lua_upvalueindex(1));
@@ -36,8 +37,8 @@ static int table_walk(lua_State *lua)
 	return pass_on(lua);
 }
 
-/* n log n comparisons, each as long as the strings are; what a function of the script's compares is counted
- * there. */
+/* n log n comparisons, each as long as the strings are; a comparison function of the script is counted as it
+ * runs. */
 static int table_sort(lua_State *lua)
 {
 	size_t n, bytes = 0, steps = 1;
@@ -70,7 +71,7 @@ static int table_unpack(lua_State *lua)
 	return pass_on(lua);
 }
 
-/* ("").rep(1 << 60) takes no memory and for ever. */
+/* ("").rep(1 << 60) takes no memory, but never ends. */
 static int string_rep(lua_State *lua)
 {
 	lua_Integer times = luaL_checkinteger(lua, 2);
@@ -92,7 +93,7 @@ static const luaL_Reg table_guards[] = {{"concat", table_walk},	  {"insert", tab
 					{"remove", table_walk},	  {"sort", table_sort},
 					{"unpack", table_unpack}, {NULL, NULL}};
 
-/* Copy what is named from the library below the top to the table on the top. */
+/* Copy the named functions from the library below the top to the table on the top. */
 static void copy(lua_State *lua, const char *const *names)
 {
 	for (; *names; names++) {
@@ -134,7 +135,7 @@ void es_lua_libraries_open(lua_State *lua)
 	library(lua, LUA_STRLIBNAME, luaopen_string, string_names, string_guards);
 	es_lua_search_open(lua);
 	es_lua_format_open(lua);
-	/* s:find() is what string.find is here, not the library's. */
+	/* s:find() calls our string.find, not the library's. */
 	lua_pushliteral(lua, "");
 	lua_getmetatable(lua, -1);
 	lua_pushvalue(lua, -3);
@@ -144,7 +145,7 @@ void es_lua_libraries_open(lua_State *lua)
 	lua_pop(lua, 1);
 	library(lua, LUA_MATHLIBNAME, luaopen_math, math_names, NULL);
 	lua_pop(lua, 1);
-	/* What was loaded is out of reach anyway; now it is gone, too. */
+	/* The loaded libraries are out of reach anyway; this frees them, too. */
 	lua_pushnil(lua);
 	lua_setfield(lua, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
 }

@@ -17,7 +17,7 @@
 #include <string.h>
 #include "script.h"
 
-/* While the script is loaded, which happens once for each thread, in the time of its packets. */
+/* Limits while the script is loaded, which happens once for each thread and delays its packets. */
 #define LOAD_INSTRUCTIONS 2000000
 #define LOAD_TIME_NS	  1000000000u
 #define MEMORY_KB_MAX	  (64 * 1024)
@@ -52,7 +52,7 @@ const char es_lua_key_route;
 
 /* --- loading */
 
-/* Globals may be made while the script is loaded; a table with the real ones is the upvalue. */
+/* The script may set globals while it is loaded; the upvalue is the table with the real ones. */
 static int global_set(lua_State *lua)
 {
 	if (es_lua_thread_of(lua)->is_ready)
@@ -87,7 +87,7 @@ struct reader {
 	unsigned int lines;
 };
 
-/* A first line that begins with # is for a shell, as lua(1) has it, and stays as an empty one. */
+/* A first line that begins with # is for a shell, as with lua(1), and is read as an empty one. */
 static struct reader reader_of(const struct es_lua_script *script)
 {
 	struct reader r = {script->text, script->len, script->first_line - 1};
@@ -159,7 +159,7 @@ static void limits_read(lua_State *lua, struct es_lua_limits *limits)
 	}
 }
 
-/* What init() is given: { file = "…", nodes = { "n1", … } } */
+/* The argument of init(): { file = "…", nodes = { "n1", … } } */
 static void config_push(lua_State *lua, const struct es_lua_script *script)
 {
 	lua_createtable(lua, 0, 2);
@@ -283,7 +283,7 @@ static int script_new(const struct es_plugin_host *host, struct es_plugin_config
 	return 0;
 }
 
-/* "file:12: what" is an error of line 12; one without a line is of none. */
+/* "file:12: what" is an error of line 12; an error without a line belongs to none. */
 static int why_tell(const struct es_plugin_host *host, struct es_plugin_config *config, const char *why)
 {
 	size_t name_len = strlen(host->config_file(config));
@@ -315,7 +315,7 @@ static int configure(const struct es_plugin_host *host, struct es_plugin_config 
 	rc = script_new(host, config, &script);
 	if (rc)
 		return rc;
-	/* Tried here, so that what is wrong with it is said; each thread then makes its own. */
+	/* Try the script here, to report what is wrong with it; each thread then makes its own state. */
 	rc = script_start(script, &t, why, sizeof(why));
 	if (rc) {
 		release(script);
@@ -350,8 +350,8 @@ static int route_call(lua_State *lua)
 }
 
 /*
- * What the script keeps between requests leaves no room for a request any more: without this every one of them
- * would fail until somebody reloads. The script runs anew, and what it kept is gone.
+ * The script keeps so much between requests that no room is left for a request. Every request would fail until
+ * somebody reloads, so the script runs anew, without what it kept.
  */
 static void restart(struct es_lua_thread *t, const struct es_plugin_cluster *cluster)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What in Lua's own libraries depends on addresses, on the seed of a state's strings or on the clock, so that two
- * threads, processes or nodes would see it differently: the order in which tables are walked, what tables and
- * functions look like as text, and how table.sort picks its pivots. Here all of it follows from the values alone.
+ * Replaces the functions of Lua's libraries whose results depend on addresses, on the seed of a state's strings or
+ * on the clock, and so would differ between threads, processes or nodes: the order in which tables are walked, the
+ * text for tables and functions, and the pivots of table.sort. Here the results follow from the values alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static size_t steps_of(size_t n)
 	return steps;
 }
 
-/* The next element of an array that has its first upvalue's number of them; what has become nil is passed over. */
+/* The next element of an array; the first upvalue is its length. Skips elements that have become nil. */
 static int array_next(lua_State *lua)
 {
 	lua_Integer n = lua_tointeger(lua, lua_upvalueindex(1));
@@ -91,7 +91,7 @@ static int array_next(lua_State *lua)
 	return 0;
 }
 
-/* The same in the order of the keys: upvalues are the keys, their order, how many, and which one was the last. */
+/* The same in the order of the keys. Upvalues: the keys, their order, their number, and the last one visited. */
 static int sorted_next(lua_State *lua)
 {
 	const struct key *key = lua_touserdata(lua, lua_upvalueindex(2));
@@ -114,7 +114,7 @@ static int sorted_next(lua_State *lua)
 	return 0;
 }
 
-/* How many keys the table at 1 has; are they 1, 2, …? */
+/* Counts the keys of the table at 1, and says whether they are 1, 2, …. */
 static size_t keys_count(lua_State *lua, int *ret_is_array)
 {
 	lua_Unsigned len = lua_rawlen(lua, 1);
@@ -135,7 +135,7 @@ static size_t keys_count(lua_State *lua, int *ret_is_array)
 	return n;
 }
 
-/* pairs(t): the keys as they are now, in order; what is removed meanwhile is passed over. */
+/* pairs(t): the keys as they are now, in order; skips keys that are removed meanwhile. */
 static int pairs(lua_State *lua)
 {
 	size_t n, bytes = 0, others = 0;
@@ -175,7 +175,7 @@ static int pairs(lua_State *lua)
 	return 3;
 }
 
-/* next(t [, key]): the least key that is greater. It looks at all of them each time. */
+/* next(t [, key]): the least greater key. It looks at all keys each time. */
 static int next(lua_State *lua)
 {
 	struct key after, key, best = {};
@@ -241,7 +241,7 @@ static int text(lua_State *lua)
 	return 1;
 }
 
-/* string.format: without %p, and what would be an address is a word. The library's own is the first upvalue. */
+/* string.format: without %p, and with a word in place of an address. The first upvalue is the library's own. */
 static int format(lua_State *lua)
 {
 	int n = lua_gettop(lua);
@@ -307,7 +307,7 @@ static void merge(lua_State *lua, int from, int to, lua_Integer left, lua_Intege
 	}
 }
 
-/* A merge sort: what is equal stays in its order, and an error leaves the table as it was. */
+/* A merge sort: equal elements keep their order, and an error leaves the table as it was. */
 int es_lua_sort(lua_State *lua)
 {
 	lua_Integer n = (lua_Integer)lua_rawlen(lua, TABLE);

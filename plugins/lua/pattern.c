@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Patterns: made into items, then matched (pattern.h).
+ * Compiles patterns into items, and matches them (pattern.h).
  */
 #include <ctype.h>
 #include <string.h>
 #include "pattern.h"
 
-#define NOT_CLOSED (-1) /* the length of a capture whose ')' was not seen yet */
+#define NOT_CLOSED (-1) /* the length of a capture whose ')' has not come yet */
 
 /* --- making items */
 
@@ -61,7 +61,7 @@ static int set_has(const struct es_lua_item *item, unsigned char c)
 	return (int)(item->set[c / 64] >> (c % 64) & 1);
 }
 
-/* The ']' of the set whose members begin at @at: not the first character, and not behind a '%'. */
+/* The ']' of the set whose members begin at @at: not the first character, and not after a '%'. */
 static const char *set_end(lua_State *lua, const char *at, const char *end)
 {
 	do {
@@ -73,7 +73,7 @@ static const char *set_end(lua_State *lua, const char *at, const char *end)
 	return at;
 }
 
-/* A set, behind its '['. Returns what follows its ']'. */
+/* Reads a set, after its '['. Returns the place after its ']'. */
 static const char *set_make(lua_State *lua, const char *at, const char *end, struct es_lua_item *item)
 {
 	int is_not = at < end && *at == '^';
@@ -103,7 +103,7 @@ static const char *set_make(lua_State *lua, const char *at, const char *end, str
 	return end + 1;
 }
 
-/* What stands behind a '%'. Returns what follows it. */
+/* Reads the item after a '%'. Returns the place after it. */
 static const char *escape_make(struct es_lua_match *m, const char *at, const char *end,
 			       struct es_lua_item *item)
 {
@@ -281,7 +281,7 @@ static const char *back_end(struct es_lua_match *m, const struct es_lua_item *it
 
 static const char *run(struct es_lua_match *m, unsigned int i, const char *at);
 
-/* As many as there are, then fewer; or as few as will do. What follows the item decides. */
+/* Tries as many repetitions as there are, then fewer; or as few as possible, then more, until the rest matches. */
 static const char *run_repeated(struct es_lua_match *m, unsigned int i, const char *at)
 {
 	const struct es_lua_item *item = &m->item[i];

@@ -11,14 +11,14 @@
 
 #define HOOK_INSTRUCTIONS     100
 #define BYTES_PER_INSTRUCTION 16
-/* The instruction that asks for more than there is gets it if it is not more than this, so that the next one
- * can say on which line that was. */
+/* The instruction that exceeds the memory limit gets up to this much more, so that the next one can report on
+ * which line that was. */
 #define OVERDRAFT_BYTES (2 * ES_LUA_STRING_MAX + 4096)
-/* Collecting all garbage takes a while: who needs that more often than so in one call has no memory left. */
+/* Collecting all garbage takes a while: a call that needs it more often than this is out of memory. */
 #define COLLECTIONS_MAX 4
 #define STOP_TEXT_SIZE	96
 
-/* The CPU time is first looked at after so large a part of the limit by the clock. */
+/* The CPU time is first read when the clock has reached this part of the limit. */
 #define FIRST_LOOK 8
 
 static uint64_t now_ns(clockid_t clock)
@@ -36,9 +36,9 @@ static void time_begin(struct es_lua_sandbox *s)
 }
 
 /*
- * To ask for a thread's CPU time is a system call, many times dearer than the clock, and the clock bounds it:
- * who has run for a moment only is never asked, and others not before they can have used up what they had
- * left.
+ * Reading a thread's CPU time is a system call, many times dearer than the clock, and the CPU time is never more
+ * than what the clock says. So a short call never reads it, and a longer one reads it only when it can have used
+ * up the rest of its limit.
  */
 static int time_is_over(struct es_lua_sandbox *s)
 {
@@ -142,7 +142,7 @@ static int may_grow(struct es_lua_sandbox *s, size_t more, int is_string)
 	if (s->left < 0)
 		stop(s, ES_LUA_OUT_OF_INSTRUCTIONS);
 	if (is_over && !s->refused && s->collections < COLLECTIONS_MAX) {
-		s->refused = 1; /* Lua collects its garbage now, and asks again */
+		s->refused = 1; /* Lua now collects its garbage and asks again */
 		s->collections++;
 		return 0;
 	}
@@ -150,15 +150,15 @@ static int may_grow(struct es_lua_sandbox *s, size_t more, int is_string)
 	if (is_over || (is_string && more > ES_LUA_STRING_MAX + 64))
 		stop(s, ES_LUA_OUT_OF_MEMORY);
 	if (s->stop != ES_LUA_OUT_OF_MEMORY)
-		return !is_over; /* the next instruction says so, and on which line that was */
+		return !is_over; /* the next instruction reports it, with the line */
 	return more <= OVERDRAFT_BYTES && s->used_bytes + more <= s->limits.memory_bytes + OVERDRAFT_BYTES;
 }
 
-/* lua_Alloc; a block is never refused to shrink, which Lua relies on. */
+/* lua_Alloc. A block may always shrink: Lua relies on that. */
 static void *allocate(void *context, void *block, size_t old_bytes, size_t bytes)
 {
 	struct es_lua_sandbox *s = context;
-	size_t had = block ? old_bytes : 0; /* of a new block it is the type */
+	size_t had = block ? old_bytes : 0; /* for a new block, it is the type */
 	void *fresh;
 
 	if (!bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * string.find, match, gmatch and gsub, as the Lua 5.4 manual has them, on the patterns of pattern.h.
+ * string.find, match, gmatch and gsub, as the Lua 5.4 manual defines them, with the patterns of pattern.h.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem() */
@@ -42,7 +42,7 @@ static int captures_push(struct es_lua_match *m, const char *from, const char *t
 	return count;
 }
 
-/* Where to begin, from 0 on, by the optional argument @index: negative counts from the end. */
+/* The place to begin at, counted from 0, by the optional argument @index; a negative one counts from the end. */
 static size_t begin_of(lua_State *lua, int index, size_t len)
 {
 	lua_Integer begin = luaL_optinteger(lua, index, 1);
@@ -157,7 +157,7 @@ static int gmatch(lua_State *lua)
 	return 1;
 }
 
-/* The replacement string with what its %0 to %9 stand for. */
+/* Appends the replacement string, with %0 to %9 replaced by the captures. */
 static void expand(struct es_lua_match *m, luaL_Buffer *buffer, const char *from, const char *to)
 {
 	size_t len;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What scripts see of a request, of the cluster and of nodes: objects whose fields are read when they are
- * asked for.
+ * The objects that show scripts a request, the cluster and nodes. A field is read when the script asks for it.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -275,7 +274,7 @@ static int request_cookie(lua_State *lua)
 	return 1;
 }
 
-/* req:bytes([first [, last]]), from 1 on; all that are there by default */
+/* req:bytes([first [, last]]), counted from 1; by default all bytes that are there */
 static int request_bytes(lua_State *lua)
 {
 	const struct es_lua_thread *t = es_lua_thread_now(lua);
@@ -293,7 +292,7 @@ static int request_bytes(lua_State *lua)
 	return 1;
 }
 
-/* req:allows(node): have the rules before left it? */
+/* req:allows(node): do the earlier rules allow it? */
 static int request_allows(lua_State *lua)
 {
 	const struct es_lua_thread *t = es_lua_thread_now(lua);
@@ -340,7 +339,7 @@ static int cluster_node(lua_State *lua)
 	return 1;
 }
 
-/* cluster:ring(key [, n]): the n-th node from the key's place on, n from 1 on; up or not */
+/* cluster:ring(key [, n]): the n-th node from the key's place, counted from 1; up or not */
 static int cluster_ring(lua_State *lua)
 {
 	const struct es_lua_thread *t = es_lua_thread_now(lua);
@@ -422,7 +421,7 @@ static void members_set(lua_State *lua, lua_CFunction get, const char *const *fi
 	lua_setfield(lua, -2, "__index");
 }
 
-/* An object of which there is one, in the registry. */
+/* Makes an object that exists once, in the registry. */
 static void object_new(lua_State *lua, const char *key, lua_CFunction get, const char *const *fields,
 		       const luaL_Reg *methods)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * sni-map: the server name, or the protocol, that a TLS client asks for decides which nodes may serve it.
- * Lines are tried in order, the first that matches wins; what none matches is left to the next rule.
+ * The first line that matches wins; a client that matches no line is left to the next rule.
  *
  *	sni  shop.example.org n1 n2
  *	sni  *.example.org n3           one label or more in place of the asterisk
  *	sni  - n4                       a ClientHello without server name
  *	alpn h2 n5                      anywhere in the client's list
  *
- * A ClientHello spans segments where its key share is a post-quantum one: then more is asked for. If it does
- * not come, what is there decides.
+ * A ClientHello with a post-quantum key share spans several segments; the plugin then asks for more. If the rest
+ * does not come, the part that is there decides.
  */
 #include <earshot/plugin.h>
 #include <earshot/plugin_config.h>
@@ -33,7 +33,7 @@ struct line {
 	int is_alpn;
 	int is_wildcard;
 	unsigned int number; /* in the file */
-	char name[256];	     /* behind the asterisk; "" for none */
+	char name[256];	     /* the part after the asterisk; "" for none */
 	size_t len;
 	struct es_plugin_set nodes;
 };

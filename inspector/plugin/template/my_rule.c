@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: 0BSD
 /*
- * A rule to begin with: requests whose path begins with a prefix go to one node. Copy the directory, rename
- * what is called my-rule, and change route(). Configuration:
+ * A rule to start from: requests whose path begins with a prefix go to one node. Copy the directory, rename
+ * everything that is called my-rule, and change route(). Configuration:
  *
  *	prefix /beta/ n3
  */

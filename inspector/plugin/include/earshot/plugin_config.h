@@ -3,9 +3,9 @@
 #define EARSHOT_PLUGIN_CONFIG_H
 
 /*
- * A small reader for a plugin's configuration, for those that want one: statements of words, ended by a
- * newline or ';'. A word with blanks in it stands in quotes, '…' or "…"; '#' begins a comment that goes to
- * the end of the line. Errors go to es_plugin_host.config_fail() with their line.
+ * An optional small reader for a plugin's configuration: statements of words, each ended by a newline or ';'.
+ * A word with blanks in it stands in quotes, '…' or "…"; '#' begins a comment that goes to the end of the
+ * line. The reader reports errors by es_plugin_host.config_fail(), with their line.
  *
  *	struct es_plugin_statement s = es_plugin_statement_begin(host, config);
  *
@@ -15,9 +15,9 @@
 #include <earshot/plugin.h>
 #include <string.h>
 
-#define ES_PLUGIN_WORDS_MAX 160 /* each node of the largest cluster, and what comes before them */
+#define ES_PLUGIN_WORDS_MAX 160 /* each node of the largest cluster, and some words before them */
 
-/* struct es_plugin_statement - the statement at hand: @count words, on line @line; the rest is the reader's */
+/* struct es_plugin_statement - the current statement: @count words, on line @line; the rest is the reader's */
 struct es_plugin_statement {
 	const struct es_plugin_host *host;
 	struct es_plugin_config *config;
@@ -44,7 +44,7 @@ static inline struct es_plugin_statement es_plugin_statement_begin(const struct 
 	return s;
 }
 
-/* One word, or none at the end of the statement; -EINVAL for a quote without its end. */
+/* Reads one word. Returns 1; 0 at the end of the statement; -EINVAL, reported, if a quote does not end. */
 static inline int es_plugin_word_read(struct es_plugin_statement *s, struct es_plugin_text *ret_word)
 {
 	char quote;
@@ -74,7 +74,7 @@ static inline int es_plugin_word_read(struct es_plugin_statement *s, struct es_p
 	return 1;
 }
 
-/* The next statement that is not empty. Returns 1; 0 at the end; -EINVAL, told. */
+/* Reads the next statement that is not empty. Returns 1; 0 at the end; -EINVAL, reported. */
 static inline int es_plugin_statement_next(struct es_plugin_statement *s)
 {
 	struct es_plugin_text word = {NULL, 0};
@@ -105,7 +105,7 @@ static inline int es_plugin_word_is(struct es_plugin_text word, const char *text
 	return word.len == strlen(text) && !memcmp(word.data, text, word.len);
 }
 
-/* Names of nodes, from word @first on, as a set. At least one. Returns 0, or -EINVAL, told. */
+/* Reads the words from @first to the end, at least one, as a set of nodes. Returns 0, or -EINVAL, reported. */
 static inline int es_plugin_statement_nodes(const struct es_plugin_statement *s, unsigned int first,
 					    struct es_plugin_set *ret_nodes)
 {
@@ -129,9 +129,9 @@ static inline int es_plugin_statement_nodes(const struct es_plugin_statement *s,
 }
 
 /*
- * All statements, for a configure() that is no more than that: @read takes each into @state, which it gets
- * back. Returns 0 and *@ret_state; or what @read or a wrong quote has returned, and @state is given to
- * @release.
+ * Reads all statements, for a configure() that does no more than that: calls @read with @state for each.
+ * Returns 0 and @state in *@ret_state; or the error of @read or of the reader, after @release has freed
+ * @state.
  */
 static inline int es_plugin_statements_read(const struct es_plugin_host *host,
 					    struct es_plugin_config *config,
