@@ -4,7 +4,7 @@
 
 /*
  * Answers without a socket: SYN-ACK, ACK and RST leave by the interface that the packet came from. A RST for
- * a socket of our own is written over the packet and goes up the stack.
+ * a socket of this node is written over the packet and goes up the stack.
  */
 #include "kmod/core/answer.h"
 #include "packet.h"
@@ -18,7 +18,7 @@ int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const
 /* es_answer_route() - send @a the way that the outgoing packet @skb goes. Returns 0 or -errno. */
 int es_answer_route(struct net *net, const struct sk_buff *skb, const struct es_answer *a);
 
-/* es_answer_prepare() - when it returns 0, es_answer_end_old() of @skb will not fail; else -errno */
+/* es_answer_prepare() - make sure that es_answer_end_old() of @skb will not fail. Returns 0 or -errno. */
 int es_answer_prepare(struct sk_buff *skb);
 
 /**

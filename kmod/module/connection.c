@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Programs' connections: carries out what kmod/core/connection.h decides. What is known of a handover is its
- * note (tracks.h), so looking, deciding and noting are one step, under the lock of the flow's bucket; the
- * socket itself is made behind the firewall, by rebuild.c.
+ * Programs' connections: carries out what kmod/core/connection.h decides. The note (tracks.h) holds all that is
+ * known of a handover, so looking, deciding and noting are one step, under the lock of the flow's bucket;
+ * rebuild.c makes the socket itself, behind the firewall.
  */
 #include "connection.h"
 #include "message.h"
@@ -71,7 +71,7 @@ static void es_given_name(const struct es_given *in, struct es_note *note, u64 i
 	note->handover_ns = ktime_get_coarse_ns();
 }
 
-/* Note what the socket is to be made from; the envelope is off. */
+/* Note the values from which the socket is to be made; the envelope is off. */
 static int es_given_rebuild(struct es_given *in, const struct es_config *cfg, struct es_note_bucket *bucket,
 			    u64 id)
 {
@@ -81,14 +81,14 @@ static int es_given_rebuild(struct es_given *in, const struct es_config *cfg, st
 		return -ENOMEM;
 	note->source = in->h->source;
 	es_given_name(in, note, id);
-	note->is_acknowledged = 1; /* by the node that had it: its client does not repeat it */
+	note->is_acknowledged = 1; /* by the node that had it, so the client does not repeat it */
 	/* Its id has decided; but a client's request may be the same, and come again. */
 	es_settle(in->node, cfg, in->flow_hash, in->seg.seq, ES_SETTLED_MAKE, 0xff);
 	es_track_begin_program(&note->track, in->h);
 	return 0;
 }
 
-/* Note the promise; what is known of a socket that is here for another reason stays. */
+/* Note the promise; a note about a socket that is here for another reason stays. */
 static int es_given_cancel(struct es_given *in, struct es_note_bucket *bucket, struct es_note *note, u64 id)
 {
 	if (!note)
@@ -118,13 +118,13 @@ static u8 es_given_take(struct es_given *in, const struct es_config *cfg)
 	if (verdict.action == ES_REBUILD) {
 		answer = ES_GIVEN_DELIVER;
 		if (es_message_open(in->skb) || es_given_rebuild(in, cfg, bucket, v.id)) {
-			/* Perhaps without its envelope, so it cannot be answered; who asks again is. */
+			/* Perhaps its envelope is off, so it cannot be answered; the sender asks again. */
 			verdict.counter = ES_COUNT_rebuild_refused;
 			answer = 0;
 		}
 	} else if (verdict.action != ES_NACK ||
 		   (es_connection_is_new_promise(&v, answer) && es_given_cancel(in, bucket, note, v.id))) {
-		answer = 0; /* no promise that is not kept */
+		answer = 0; /* do not promise what cannot be kept */
 	}
 	es_tracks_unlock(bucket);
 	es_count(in->node, verdict.counter);
@@ -168,7 +168,7 @@ static void es_socket_state_read(struct sock *sk, struct es_connection_state *re
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	/* Whoever works on it, program or packet, has finished that. */
+	/* Any program or packet that was working on the socket has finished. */
 	lock_sock(sk);
 	if (sk->sk_state == TCP_ESTABLISHED) {
 		ret->bytes_received = tp->bytes_received;

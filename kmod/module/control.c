@@ -120,7 +120,7 @@ static int es_do_new(struct sk_buff *skb, struct genl_info *info)
 	rc = es_params_check(&params);
 	if (rc)
 		return rc;
-	/* First, so that nothing has been done when there is no memory to say so. */
+	/* First, so that nothing has been done if there is no memory for the answer. */
 	msg = es_reply_new(info, ES_ATTR_ADOPTED, sizeof(adopted), &place);
 	if (!msg)
 		return -ENOMEM;
@@ -130,7 +130,7 @@ static int es_do_new(struct sk_buff *skb, struct genl_info *info)
 		adopted = 1;
 		rc = es_node_renew(en->node, &params);
 	} else {
-		/* The old one goes when there is another: if there is no memory for that, it serves on. */
+		/* The old one goes once there is a new one; if there is no memory for that, it goes on serving. */
 		rc = es_node_new(genl_info_net(info), &params, &fresh);
 		if (!rc) {
 			es_node_free(&en->node);
@@ -147,7 +147,7 @@ static int es_do_new(struct sk_buff *skb, struct genl_info *info)
 	return genlmsg_reply(msg, info);
 }
 
-/* What the packet path takes for granted. */
+/* Checks everything that the packet path takes for granted. */
 static int es_config_check(const struct es_config *cfg, const struct es_module_params *params)
 {
 	if (cfg->abi != ES_ABI_VERSION)
@@ -368,7 +368,7 @@ static int es_dump(struct sk_buff *skb, struct netlink_callback *cb, u8 command,
 		genlmsg_cancel(skb, head);
 		return rc;
 	}
-	/* Give back what was not needed. */
+	/* Give back the room that was not needed. */
 	list->nla_len = (u16)nla_attr_size((int)(count * size));
 	skb_trim(skb, (unsigned int)((u8 *)list + nla_total_size((int)(count * size)) - skb->data));
 	genlmsg_end(skb, head);

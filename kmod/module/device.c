@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/earshot: shared memory for the daemon. A file holds what it was made for, not the node, so a node may
- * go while files are open; and the module's reference is held by each open file.
+ * /dev/earshot: shared memory for the daemon. A file holds its table or queue, not the node, so a node may go
+ * while files are open. Each open file holds a reference to the module.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -46,7 +46,7 @@ static int es_file_bind(struct es_file *f, struct es_node *node, unsigned long w
 	struct es_ringbuf *ring;
 	struct es_table *table;
 
-	/* Who maps or polls does not take the lock: the reference first, then what they see. */
+	/* mmap() and poll() do not take the lock: take the reference first, then publish what they see. */
 	switch (what) {
 	case ES_TABLE_STATE:
 	case ES_TABLE_DECISIONS:

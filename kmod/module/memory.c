@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory for what the daemon maps.
+ * Memory that the daemon maps.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -9,9 +9,9 @@
 #include "memory.h"
 
 /*
- * Single pages of the usual kind never fail: the kernel kills processes until it has one. With the second
- * flag it gives up instead; but then it has taken all there was until that point, and the next allocation of
- * anybody else's would be the one that kills. So first a look at whether there is enough at all.
+ * Ordinary allocations of single pages never fail: the kernel kills processes until it has one. With the second
+ * flag the kernel gives up instead, but only after it has handed out all memory there was, and then the next
+ * allocation of anybody else would kill. So first check whether there is enough at all.
  */
 #define ES_MEMORY_GFP (GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN | __GFP_ZERO)
 

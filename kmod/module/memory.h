@@ -3,13 +3,13 @@
 #define ES_MODULE_MEMORY_H
 
 /*
- * Pages that kernel and daemon share. How many is the daemon's wish, so a wish that cannot be granted is an
- * error of the daemon's and must cost nobody else: no process is killed to make room for it.
+ * Pages that kernel and daemon share. The daemon says how many, so a number that cannot be had is the daemon's
+ * error and must cost nobody else anything: no process is killed to make room.
  */
 #include <linux/mm_types.h>
 
-/* es_memory_is_there() - asked before a wish for several tables is granted, so that none of them is made in
- * vain */
+/* es_memory_is_there() - is there enough memory? Ask before making several tables, so that none is made in
+ * vain. */
 int es_memory_is_there(size_t bytes);
 
 /* es_memory_zalloc() - @bytes of the kernel's own, zeroed. Charged as those; sleeps. NULL; or kvfree() frees
@@ -32,7 +32,7 @@ struct es_memory {
  */
 int es_memory_new(unsigned int once, unsigned int twice, struct es_memory *ret_memory);
 
-/* es_memory_free() - who has it mapped holds the pages themselves. */
+/* es_memory_free() - mappings hold the pages themselves, and stay valid. */
 void es_memory_free(struct es_memory *memory);
 
 #endif

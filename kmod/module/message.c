@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Checks, opens and answers handover messages. What they mean is target.c's.
+ * Checks, opens and answers handover messages; target.c acts on their meaning.
  */
 #include <linux/etherdevice.h>
 #include <net/ip.h>
@@ -72,7 +72,7 @@ u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct s
 	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
 }
 
-/* Make of @h the answer to it, in front of the packet. */
+/* Turn @h into the answer to it, in front of the packet. */
 static void es_answer_header_write(struct es_node *node, const struct es_config *cfg,
 				   const struct es_handover *h, u8 kind, u8 reason, u8 *at)
 {
@@ -148,7 +148,7 @@ int es_message_send(struct es_node *node, const struct es_config *cfg, const str
 	es_answer_header_write(node, cfg, h, kind, reason, header);
 	out->protocol = htons(ETH_P_IP);
 	out->dev = dev;
-	/* To ourselves: a packet on lo carries its route, and would be a martian without. */
+	/* To this node itself: a packet on lo carries its route; without one it would be a martian. */
 	if (dev->flags & IFF_LOOPBACK)
 		skb_dst_copy(out, skb);
 	if (dev_hard_header(out, dev, ETH_P_IP, eth_hdr(skb)->h_source, dev->dev_addr, out->len) < 0) {
@@ -193,7 +193,7 @@ int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, st
 int es_message_open(struct sk_buff *skb)
 {
 	if (skb->ip_summed != CHECKSUM_COMPLETE)
-		skb->ip_summed = CHECKSUM_NONE; /* what is known is about the envelope */
+		skb->ip_summed = CHECKSUM_NONE; /* the old state was the envelope's */
 	skb->csum_valid = 0;
 	skb->csum_level = 0;
 	if (!skb_pull_rcsum(skb, ES_MESSAGE_PACKET_OFF))

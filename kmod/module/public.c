@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What arrives on the public interface: makes the view of a packet, has es_decide() decide, and carries the
- * verdict out. The counterpart of es_public in kmod/bpf/earshot.bpf.c, at the same place: ingress of the
- * device, before any protocol, where frames for a MAC that is not the interface's have not been dropped yet.
+ * Packets that arrive on the public interface: makes the view of a packet, has es_decide() decide, and carries the
+ * verdict out. The counterpart of es_public in kmod/bpf/earshot.bpf.c, at the same place: ingress of the device,
+ * before any protocol, where frames for a MAC that is not the interface's have not been dropped yet.
  */
 #include <linux/udp.h>
 
@@ -58,7 +58,7 @@ static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter
 	const struct es_config *cfg = &in->version->config;
 	struct es_track track = {};
 
-	/* Rebuilt before; or refused, while there was an inspector, and another node may have it. */
+	/* It was rebuilt before; or refused while there was an inspector, and another node may have it. */
 	if (!es_settle_make(in->node, cfg, in->view.flow_hash, in->view.seg.seq, 0)) {
 		*ret_counter = ES_COUNT_handover_old;
 		return NF_DROP;
@@ -67,7 +67,7 @@ static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter
 	es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
 	if (!in->found.listener || !es_listener_is_usable(in->found.listener) ||
 	    es_serving_refuses(in->node->state, (u32)in->service, in->now_ns))
-		/* As a stack without that port would: the client is told at once. */
+		/* Tell the client at once, as a stack without that port would. */
 		*ret_counter =
 			es_carry_out_answer(in) ? ES_COUNT_answer_failed : ES_COUNT_rebuild_no_listener;
 	else if (sk_acceptq_is_full(in->found.listener))
@@ -79,7 +79,7 @@ static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter
 		es_settle(in->node, cfg, in->view.flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
 		return NF_DROP;
 	}
-	/* This node, too, may be lost, and be asked again when what it has made is gone. */
+	/* This node, too, may be lost, and be asked again when its sockets are gone. */
 	if (in->version->config.leased)
 		es_first_note(in->node, in->view.flow_hash, in->view.seg.seq, in->now_ns);
 	in->skb->pkt_type = PACKET_HOST;

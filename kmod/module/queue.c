@@ -82,7 +82,7 @@ void es_ringbuf_commit(void *record, int discard)
 	u32 *head = (u32 *)record - BPF_RINGBUF_HDR_SZ / sizeof(*head);
 	u32 len = *head & ~BPF_RINGBUF_BUSY_BIT;
 
-	/* A full barrier: what follows looks whether the consumer sleeps. */
+	/* A full barrier, because the next step checks whether the consumer sleeps. */
 	xchg(head, discard ? len | BPF_RINGBUF_DISCARD_BIT : len);
 }
 
@@ -125,8 +125,8 @@ int es_queue_push(const struct es_node *node, u32 workers, struct sk_buff *skb, 
 		return -ENOSPC;
 	}
 	es_ringbuf_commit(room, 0);
-	/* A worker that is awake looks once more after it has taken that back. Who wakes sets the flag, so
-	 * that a burst wakes once. */
+	/* A worker that is awake looks once more after it has cleared this flag. The producer that wakes it sets the
+	 * flag, so that a burst wakes it once. */
 	if (!READ_ONCE(*awake)) {
 		WRITE_ONCE(*awake, 1);
 		wake_up_interruptible_poll(&ring->wait, EPOLLIN | EPOLLRDNORM);

@@ -53,7 +53,7 @@ int es_listener_is_usable(const struct sock *listener)
 	return !sk_is_mptcp(listener);
 }
 
-/* Every field: the slab's object is as its last owner left it. */
+/* Sets every field: the slab's object is as its last owner left it. */
 static void es_request_fill(struct request_sock *req, const struct sock *listener, struct sk_buff *skb,
 			    const struct es_segment *seg, const struct es_tcp_options *o)
 {
@@ -140,7 +140,7 @@ static struct sock *es_rebuild_make(struct sock *listener, struct sk_buff *skb, 
 	if (!child)
 		goto err_request;
 	tcp_sk(child)->tsoffset = tcp_rsk(req)->ts_off;
-	/* The queue takes the request over, and its reference; or forgets the child: the listener is gone. */
+	/* The queue takes over the request and its reference, or drops the child if the listener is gone. */
 	if (!inet_csk_reqsk_queue_add(listener, req, child)) {
 		bh_unlock_sock(child);
 		sock_put(child);
@@ -154,7 +154,7 @@ err_request:
 	return NULL;
 }
 
-/* What the note says, if there is a pending one for this packet. @ret_handover: a program's, or 0. */
+/* Reads the pending note for this packet, if there is one. @ret_handover: a program's, or 0. */
 static int es_rebuild_pending(struct es_node *node, u64 flow_hash, u32 seq, struct es_tcp_options *ret,
 			      u64 *ret_handover)
 {
@@ -170,8 +170,8 @@ static int es_rebuild_pending(struct es_node *node, u64 flow_hash, u32 seq, stru
 }
 
 /*
- * The kernel would make no socket. A client's request comes again and shall be tried again. A program's
- * handover is forgotten, so that who asks what became of it hears that it may send it again.
+ * The kernel refused to make the socket. A client repeats its request, which is then tried again. A program's
+ * handover is forgotten, so that a sender that asks about it hears that it may send it again.
  */
 static void es_rebuild_refused(struct es_node *node, const struct es_config *cfg, u64 flow_hash, u32 seq,
 			       u64 handover)
@@ -195,7 +195,7 @@ static void es_rebuild_done(struct es_node *node, u64 flow_hash, u32 seq, const 
 	struct es_note_bucket *bucket = es_tracks_lock(node->tracks, flow_hash);
 	struct es_note *note = es_tracks_pending(bucket, flow_hash, seq);
 
-	/* Not there: another CPU has met the socket meanwhile, and es_track_create() has done it. */
+	/* No pending note: another CPU has met the socket meanwhile, and es_track_create() has done this. */
 	if (note)
 		es_tracks_built(bucket, note, child);
 	es_tracks_unlock(bucket);
@@ -236,7 +236,7 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 		es_socket_lookup_server(state->net, skb, &pkt, &version->config.service[service], &found);
 	else
 		es_socket_lookup_listener(state->net, skb, &pkt, &found);
-	/* Held by a rule for so long that it was refused meanwhile: another node may have it. */
+	/* A rule has held the packet for so long that it was refused meanwhile: another node may have it. */
 	is_refused = es_settle(node, &version->config, flow_hash, seg.seq, ES_SETTLED_LOOK, 0).as ==
 		     ES_SETTLED_REFUSED;
 	child = found.listener && es_listener_is_usable(found.listener) && !is_refused
@@ -248,7 +248,7 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 		return NF_DROP;
 	}
 	es_rebuild_done(node, flow_hash, seg.seq, child);
-	/* Noted again: another CPU may have taken the note back, which was about to make the same socket. */
+	/* Note it again: another CPU that was about to make the same socket may have taken the note back. */
 	es_settle(node, &version->config, flow_hash, seg.seq, ES_SETTLED_MAKE, 0xff);
 	es_settle(node, &version->config, flow_hash, seg.seq, ES_SETTLED_SEEN, 0);
 	/*

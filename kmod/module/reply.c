@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What our servers answer, read on the way out. The counterpart of es_reply and kmod/bpf/reply.h.
+ * Reads this node's servers' responses on the way out. The counterpart of es_reply and kmod/bpf/reply.h.
  */
 #include <net/ip.h>
 
@@ -27,7 +27,7 @@ static void es_reply_measured(struct es_node *node, const struct es_track *t)
 	es_ringbuf_commit(entry, 0);
 }
 
-/* Read @bytes until the response wants no more of them; returns how many that were. */
+/* Read @bytes up to the end of the response; returns how many bytes that was. */
 static u32 es_reply_scan(struct es_response *response, const u8 *bytes, u32 len)
 {
 	u32 used = 0;
@@ -72,8 +72,8 @@ static int es_reply_scan_segment(const struct sk_buff *skb, struct es_track *t, 
 }
 
 /*
- * Read what the server says, for the connection's track; also what is kept back, since it comes again.
- * Returns 1 if it must not leave at all: the connection is just leaving the server.
+ * Read the server's bytes for the connection's track, even those that are kept back, since they come again.
+ * Returns 1 if they must not leave at all, because the connection is just leaving the server.
  */
 static int es_reply_track(struct es_node *node, const struct sk_buff *skb, const struct sock *sk,
 			  const struct es_packet *client, u64 flow_hash, const struct es_segment *seg,
@@ -137,7 +137,7 @@ static u32 es_reply_fate(struct es_node *node, const struct sock *sk, u64 flow_h
 	return verdict.action;
 }
 
-/* Send the client es_reply_resets() in place of this packet; for the stack, that was lost. */
+/* Send the client es_reply_resets() in place of this packet; to the stack, the packet is lost. */
 static void es_reply_tell(struct es_node *node, const struct sk_buff *skb, const struct es_packet *pkt,
 			  u32 snd_una, u32 snd_nxt)
 {
@@ -152,7 +152,7 @@ static void es_reply_tell(struct es_node *node, const struct sk_buff *skb, const
 	}
 }
 
-/* The stack ends a connection: from now on this node says so whenever it is asked. */
+/* The stack ends a connection: from now on this node repeats the RST when the client sends more. */
 static void es_reply_ended(struct es_node *node, const struct sock *sk, u64 flow_hash, u32 seq)
 {
 	int is_its_own = es_socket_is_tcp(sk);
@@ -204,7 +204,7 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 			      READ_ONCE(tcp_sk(sk)->snd_nxt));
 		return NF_DROP;
 	default:
-		/* Not ours in the name of the stack: those have no socket. */
+		/* Not this module's own segments: those have no socket. */
 		if (sk && (seg.flags & ES_TCP_RST))
 			es_reply_ended(node, sk, flow_hash, seg.seq);
 		return NF_ACCEPT;

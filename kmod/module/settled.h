@@ -3,7 +3,7 @@
 #define ES_MODULE_SETTLED_H
 
 /*
- * What has become of requests here (kmod/core/settled.h).
+ * The table of requests that were settled here (kmod/core/settled.h).
  */
 #include "kmod/core/cookie.h"
 #include "node.h"
@@ -29,8 +29,8 @@ static inline struct es_settled_answer es_settle(struct es_node *node, const str
 }
 
 /*
- * May a socket be made of it? What was to be made, and a firewall dropped before it was, may be tried again:
- * the stack itself makes no second one.
+ * May a socket be made of it? A request that a firewall dropped before its socket was made may be tried again:
+ * the stack itself makes no second socket.
  */
 static inline int es_settle_make(struct es_node *node, const struct es_config *cfg, u64 flow_hash, u32 seq,
 				 u8 attempt)

@@ -54,7 +54,7 @@ static inline void es_socket_lookup_listener(struct net *net, struct sk_buff *sk
 					     skb->dev->ifindex);
 }
 
-/* The same for the server that gets a service's connections from programs; none if nobody does that here. */
+/* The same for the server that gets a service's connections from programs; NULL if no program does that here. */
 static inline void es_socket_lookup_server(struct net *net, struct sk_buff *skb, const struct es_packet *pkt,
 					   const struct es_service_entry *service,
 					   struct es_socket_found *found)
@@ -77,7 +77,7 @@ static inline void es_socket_put(struct es_socket_found *found)
 }
 
 /*
- * Let the packet go up, to the very socket about which it was decided, whose reference it takes along: see
+ * Let the packet go up, to the very socket that the decision was about, and whose reference it takes along: see
  * es_socket_deliver() in kmod/bpf/socket.h. Returns the hook's verdict.
  */
 static inline unsigned int es_socket_deliver(struct sk_buff *skb, struct es_socket_found *found)

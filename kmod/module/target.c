@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a node does with a handover message about a request: rebuild, deliver, refuse, and for its own later
- * requests stay and end. The counterpart of es_cluster and kmod/bpf/target.h.
+ * Acts on handover messages about requests: rebuild, deliver, refuse, and for this node's own later requests stay
+ * and end. The counterpart of es_cluster and kmod/bpf/target.h.
  */
 #include <linux/udp.h>
 
@@ -30,7 +30,7 @@ struct es_received {
 	u32 service;
 };
 
-/* What the target knows about the packet in a message. */
+/* Makes the view of the packet in a message. */
 static void es_handover_view_socket(struct es_received *in)
 {
 	struct es_handover_view *v = &in->view;
@@ -52,7 +52,7 @@ static void es_handover_view_socket(struct es_received *in)
 	}
 }
 
-/* Note what the socket is to be made from; the envelope is off. */
+/* Note the values from which the socket is to be made; the envelope is off. */
 static int es_handover_rebuild(struct es_received *in)
 {
 	const struct es_handover *h = &in->h;
@@ -73,7 +73,7 @@ static int es_stay(struct es_received *in)
 	struct es_track *t = note ? &note->track : NULL;
 	int rc = t && es_track_is_leaving(t) ? -EBUSY : 0;
 
-	/* Otherwise it comes again: the socket has it already. */
+	/* Otherwise it is a repetition: the socket has it already. */
 	if (t && es_track_has_queued(t, in->view.seg.seq))
 		es_track_pin(in->node, t, es_track_stay(t, &in->view.seg, &in->h));
 	es_tracks_unlock(bucket);
@@ -107,7 +107,7 @@ unlock:
 	es_tracks_unlock(bucket);
 }
 
-/* Who has made it ES_TRACK_LEAVING settles it: ES_TRACK_ENDING, unless the inspector could not be told. */
+/* The CPU that made it ES_TRACK_LEAVING settles it: ES_TRACK_ENDING, unless the inspector could not be told. */
 static void es_leave_settle(struct es_received *in, enum es_track_state state)
 {
 	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
@@ -128,7 +128,7 @@ static int es_leave_is_settled(struct es_received *in)
 	return rc;
 }
 
-/* Tell the inspector what came of its ES_HANDOVER_END or _GONE; the packet goes along. */
+/* Tell the inspector the result of its ES_HANDOVER_END or _GONE; the packet goes along. */
 static int es_handover_answer_end(struct es_received *in, u8 kind)
 {
 	struct es_record record = {
@@ -219,7 +219,7 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 	return rc;
 }
 
-/* Whose is this segment that nobody takes (kmod/core/strays.h)? Counts. */
+/* Answer whose this segment is that no node takes (kmod/core/strays.h). Counts. */
 static enum es_nack_reason es_stray_look(struct es_received *in)
 {
 	struct es_handover_view *v = &in->view;
@@ -235,7 +235,7 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 	es_socket_lookup(in->node->net, in->skb, &in->pkt, &in->found);
 	v->socket = in->found.kind;
 	es_socket_put(&in->found);
-	/* In this order: before a socket leaves, it is noted that its connection is on its way. */
+	/* In this order, because a note that the connection is on its way is made before its socket leaves. */
 	v->on_its_way =
 		(u8)es_stray_is_on_its_way(es_decision_set_of(in->node, in->flow_hash), in->flow_hash,
 					   v->seg.seq, v->seg.ack, es_ns_to_ms(ktime_get_coarse_ns()));

@@ -65,7 +65,7 @@ void es_note_remove(struct es_note *note)
 	kfree(note);
 }
 
-/* Something is lost with it: a connection's track, or what was promised to a program. */
+/* Does its loss lose something: a connection's track, or a promise to a program? */
 static int es_note_matters(const struct es_note *note)
 {
 	return note->sk || note->handover;
@@ -80,7 +80,7 @@ static void es_tracks_trim(struct es_note_bucket *bucket)
 	hlist_for_each_entry(note, &bucket->notes, node)
 	{
 		count++;
-		/* Of two, the one without a socket. */
+		/* Of two, prefer the one without a socket. */
 		if (!oldest || (!es_note_matters(note) && es_note_matters(oldest)) ||
 		    (es_note_matters(note) == es_note_matters(oldest) && note->at_ns < oldest->at_ns))
 			oldest = note;
@@ -193,7 +193,7 @@ void es_tracks_free(struct es_tracks **tracks)
 
 	if (!t)
 		return;
-	/* The sweep starts itself anew; this waits for it and keeps it from that. */
+	/* The sweep schedules itself anew; this waits for it and stops that. */
 	cancel_delayed_work_sync(&t->sweep);
 	for (u32 i = 0; i < ES_NOTE_BUCKETS; i++) {
 		struct es_note *note;

@@ -3,9 +3,9 @@
 #define ES_MODULE_TRACKS_H
 
 /*
- * What a node knows of the connections it has made: one struct es_note each. It does what es_rebuilts and
- * es_tracks do in kmod/bpf/: a module has no storage of its own in a socket, and must not hook a socket's
- * destructor, which would outlive it.
+ * A node's knowledge of the connections that it has made: one struct es_note for each. It replaces es_rebuilts and
+ * es_tracks of kmod/bpf/: a module has no storage of its own in a socket, and must not hook a socket's destructor,
+ * which would outlive it.
  *
  * A note begins as pending, when the decision to make a socket falls (on the interface), and becomes built
  * when the socket is made (behind routing and firewall). It names its socket by address and never looks into
@@ -14,7 +14,7 @@
  * by es_rebuild(), whose es_tracks_built() takes the address off all older notes of the flow.
  *
  * Bounded: ES_NOTE_WAYS in each of ES_NOTE_BUCKETS; a full bucket loses the oldest, whose connection is then
- * pinned. A sweep removes what is over and done with. All of a flow's notes are in one bucket, under its
+ * pinned. A sweep removes notes of connections that are over. All of a flow's notes are in one bucket, under its
  * lock, and valid only while that is held.
  */
 #include <linux/list.h>
@@ -28,10 +28,10 @@
 #define ES_NOTE_BUCKETS 32768 /* a power of two */
 #define ES_NOTE_WAYS	16
 
-/* How long a note is kept of which no socket is there: for one that is being made. */
+/* How long to keep a note whose socket is not there, because it may still be being made. */
 #define ES_NOTE_HOLD_NS 4000000000ULL
 
-/* How long a program's handover is remembered: longer than any of its messages can be on their way. */
+/* How long to remember a program's handover: longer than any of its messages can be on their way. */
 #define ES_HANDOVER_HOLD_NS 60000000000ULL
 
 /**
@@ -61,7 +61,7 @@ struct es_note {
 	u8 is_cancelled;
 	u8 is_built;
 	u8 is_seen;
-	u8 is_acknowledged; /* without an answer: the client does not repeat its request any more */
+	u8 is_acknowledged; /* even without an answer, the client does not repeat its request any more */
 	struct es_track track;
 };
 
