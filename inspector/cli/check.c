@@ -19,7 +19,7 @@
 #define CONFIG_DEFAULT "/etc/earshot/earshot.conf"
 #define CANNOT_CHECK   2
 
-/* The control socket of this node's daemon, where `cli` does not say another. */
+/* The control socket of this node's daemon, unless `cli` names another. */
 static int daemon_answers(const struct es_cli *cli)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -51,7 +51,7 @@ static void read_daemon(const struct es_cli *cli, const struct es_check *check, 
 		ret->counters = NULL;
 }
 
-/* Could the daemon load them? They are given back at once. */
+/* Could the daemon load the plugins? They are unloaded at once. */
 static void read_plugins(const struct es_conf *conf, struct es_facts_startup *startup)
 {
 	struct es_plugins *plugins = NULL;
@@ -78,7 +78,7 @@ static int find_self(const struct es_cli *cli, const struct es_conf *conf, struc
 	return -2;
 }
 
-/* The kernel's files know no other. */
+/* The kernel's files name no other. */
 static void use_real_name(char *name)
 {
 	char real[IF_NAMESIZE];

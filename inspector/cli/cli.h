@@ -89,7 +89,7 @@ extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
 int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same of a wrong command line. Return: ES_CLI_USAGE. */
+/* The same for a wrong command line. Return: ES_CLI_USAGE. */
 int es_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /**

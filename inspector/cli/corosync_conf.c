@@ -39,7 +39,7 @@ static const char quorum[] = "}\n"
 			     "quorum {\n"
 			     "\tprovider: corosync_votequorum\n"
 			     "\twait_for_all: 0\n";
-/* With both halves quorate both would answer: the operator has to choose, not we. */
+/* If both halves had the quorum, both would answer, so the operator has to choose. */
 static const char quorum_of_two[] =
 	"\t# Two nodes have no majority without each other: while one is off, the other is silent, too.\n"
 	"\t# Use a quorum device (corosync.conf.example), or \"two_node: 1\" together with fencing.\n";
@@ -52,8 +52,8 @@ static const char logging[] = "}\n"
 			      "}\n";
 
 /*
- * Without ids in the configuration, the place in it is the id, which corosync must never see change. A cluster
- * that was set up so goes on with these very numbers.
+ * Without ids in the configuration, a node's place in it is its id, which corosync must never see change. A cluster
+ * that was set up this way keeps these numbers.
  */
 static void ids_warn(const struct es_conf *conf)
 {

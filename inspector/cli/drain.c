@@ -21,7 +21,7 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Send a command about a node, the one that is asked by default; *ret_node is its name, for free(). */
+/* Send a command about a node, by default the one that is asked; *ret_node is its name, for free(). */
 static int command_send(const struct es_cli *cli, const char *name, long long weight, char **ret_node)
 {
 	struct json_object *request = es_cli_command_request(name), *result;
@@ -58,7 +58,7 @@ static struct json_object *node_find(struct json_object *status, const char *nam
 	return NULL;
 }
 
-/* Is there a node that could take what this one has? */
+/* Is there a node that could take this one's connections? */
 static int others_are_up(struct json_object *status, const char *name)
 {
 	struct json_object *nodes = es_json_array(status, "nodes");
@@ -73,7 +73,8 @@ static int others_are_up(struct json_object *status, const char *name)
 	return 0;
 }
 
-/* Once more after it was empty: what was on its way when the others heard of it has arrived then. */
+/* Look once more after the node was empty: requests that were on their way when the others heard of the drain have
+ * arrived by then. */
 static int drain_wait(const struct es_cli *cli, const char *name, double limit_s)
 {
 	const struct timespec pause = {.tv_nsec = POLL_NS};
@@ -90,7 +91,7 @@ static int drain_wait(const struct es_cli *cli, const char *name, double limit_s
 		node = node_find(status, name);
 		if (!node || !es_json_is_true(node, "member") ||
 		    strcmp(es_json_string(node, "state"), "draining") != 0) {
-			/* The change is on its way for the first moments. */
+			/* At first the change is still on its way. */
 			if (now_s() - start > 2) {
 				json_object_put(status);
 				return es_cli_fail("%s does not drain (any more)", name);

@@ -45,7 +45,7 @@ static int request_text(const struct es_cli *cli, char *text, size_t size)
 	return used < size ? ES_CLI_OK : es_cli_usage("the request is longer than %zu bytes", size);
 }
 
-/* JSON is UTF-8, and what clients send need not be: then it stands in digits. */
+/* JSON is UTF-8, but clients' bytes need not be: others are written as hexadecimal digits. */
 static void add_text(struct json_object *request, const char *text)
 {
 	static char copy[3 * TEXT_SIZE], hex[2 * TEXT_SIZE + 1];

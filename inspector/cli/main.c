@@ -53,7 +53,7 @@ static const struct argp global_argp = {.options = global_options, .parser = par
 static const struct argp_child global_child[] = {
 	{&global_argp, 0, "Global options:", 1}, {&es_help_argp, 0, NULL, 0}, {0}};
 
-/* What the parser of a command's own part of the line works on. */
+/* The input of the parser for a command's own part of the line. */
 struct command_line {
 	struct es_cli *cli;
 	const struct es_cli_command *command;
@@ -155,7 +155,7 @@ static int run_command(struct es_cli *cli, const struct es_cli_command *command,
 
 	snprintf(name, sizeof(name), "earshot %s", command->name);
 	argv[0] = name; /* what argp's messages start with */
-	/* What is optional stands in the same word; a blank would make it the name of a node. */
+	/* An optional value stands in the same word; after a blank it would be the name of a node. */
 	for (int i = 1; i + 1 < argc; i++)
 		if (!strcmp(argv[i], "--wait") && argv[i + 1][strspn(argv[i + 1], "0123456789.")] == 0)
 			return es_cli_usage("%s: --wait %s: expected --wait=%s", command->name, argv[i + 1],

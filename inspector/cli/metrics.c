@@ -19,7 +19,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-/* Beside @path, whose place it then takes. */
+/* Writes a file beside @path, which then replaces it. */
 static int write_file(const char *path, const char *text)
 {
 	char *name = NULL;

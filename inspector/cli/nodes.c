@@ -23,7 +23,7 @@ static void print_time(struct es_table *table, unsigned long long us)
 		es_table_cell(table, "%.1f s", (double)us / 1e6);
 }
 
-/* How busy it is; of a node that has said nothing, nobody knows. */
+/* How busy it is; unknown if the node has reported nothing. */
 static void print_load(struct es_table *table, struct json_object *node)
 {
 	static const char *const counts[] = {"connections", "active", "load"};
@@ -42,7 +42,7 @@ static void print_load(struct es_table *table, struct json_object *node)
 			es_table_cell(table, "-");
 }
 
-/* What a cluster whose members come and go shows besides. */
+/* The further lines for a cluster whose members come and go. */
 static void print_membership(struct es_table *table, struct json_object *node)
 {
 	const char *refused = es_json_string(node, "refused"), *reason = es_json_string(node, "reason");
@@ -57,7 +57,7 @@ static void print_membership(struct es_table *table, struct json_object *node)
 	es_table_cell(table, "%s%s", *refused ? "refused: " : "", *refused ? refused : reason);
 }
 
-/* Why some of them do not serve, or not everything. */
+/* Says why some nodes do not serve, or not everything. */
 static void print_troubles(struct json_object *nodes)
 {
 	for (size_t i = 0; i < json_object_array_length(nodes); i++) {

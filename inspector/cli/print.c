@@ -51,5 +51,5 @@ int es_cli_number(const char *what, const char *text, long least, long most, lon
 
 void es_cli_print_json(struct json_object *object)
 {
-	es_json_write(object, stdout); /* main() looks whether it could be written */
+	es_json_write(object, stdout); /* main() checks that it could be written */
 }

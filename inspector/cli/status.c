@@ -132,7 +132,7 @@ static void print_plugins(struct json_object *status)
 	}
 }
 
-/* Once for each node that may be hit by it; loud, since somebody must look for the reason. */
+/* One line for each request that has ended a daemon; loud, since somebody must look for the reason. */
 static void print_poison(struct json_object *status)
 {
 	struct json_object *poison = es_json_array(status, "poison");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Aligned tables on a terminal or in a pipe: collects the cells, then prints each column as wide as its
- * widest cell. What is in the cells is the commands' business.
+ * widest cell. The commands decide what is in the cells.
  */
 #include "inspector/cli/table.h"
 
