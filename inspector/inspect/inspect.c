@@ -1,231 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The inspection of requests: single segment or gathered, new or repeated, decided by the service's policy.
- * A first request is given to its node with request_handover(); what becomes of a later one, on a connection
- * that this node has, is in move.c. Nothing here waits, logs or takes a lock.
+ * What becomes of a packet: a request in a single segment or gathered, new or repeated, is decided by the
+ * service's policy. A first request is given to its node with request_handover() (inspector.c); what becomes
+ * of a later one, on a connection that this node has, is in move.c. Nothing here waits, logs or takes a lock.
  */
-#include <errno.h>
-#include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/inspect/internal.h"
-#include "kmod/core/cookie.h"
 
 /* So many ticks of a worker (ES_TICK_S) are about an hour. */
 #define ES_DECISION_SWEEP_TICKS 180000
 
 /* Of so old a time, the lease may be over meanwhile. */
 #define ES_SLOW_NS 10000000ULL
-
-void es_inspect_count(struct es_inspector *in, enum es_worker_counter counter)
-{
-	unsigned long long n = atomic_load_explicit(&in->count[counter], memory_order_relaxed);
-
-	/* This thread is the only writer: no locked addition needed. */
-	atomic_store_explicit(&in->count[counter], n + 1, memory_order_relaxed);
-}
-
-uint32_t es_inspect_now_ms(const struct es_inspector *in)
-{
-	return (uint32_t)(in->now_ns / 1000000);
-}
-
-int es_inspector_init(struct es_inspector *in, const struct es_worker_params *params,
-		      const struct es_cluster *cluster)
-{
-	const struct es_conf_inspector *conf = &cluster->conf->inspector;
-	int rc;
-
-	memset(in, 0, sizeof(*in));
-	in->params = params;
-	in->cluster = cluster;
-	in->keys = params->keys;
-	in->decisions = params->decisions;
-	in->decisions.since_ms = (uint32_t)(es_clock_now_ns() / 1000000);
-	rc = es_raw_open(&in->raw);
-	if (rc)
-		return rc;
-	rc = es_gather_table_new(conf->gather_flows, conf->gather_bytes, &in->gathers);
-	if (!rc)
-		rc = es_handover_sender_new(cluster, params->id, &params->keys.key[0].handover, &in->sender);
-	if (!rc)
-		rc = es_router_init(&in->router, cluster, params->health, params->route);
-	if (!rc)
-		rc = es_tally_new(cluster->conf, NULL, NULL, &in->tally);
-	if (rc)
-		es_inspector_fini(in);
-	return rc;
-}
-
-void es_inspector_fini(struct es_inspector *in)
-{
-	es_router_fini(&in->router);
-	es_handover_sender_free(&in->sender);
-	es_gather_table_free(&in->gathers);
-	es_tally_free(&in->tally);
-	es_raw_close(&in->raw);
-}
-
-/* Without memory the old table stays: it counts nothing that it has no place for. */
-static void es_inspector_renew_tally(struct es_inspector *in, const struct es_conf *conf)
-{
-	struct es_tally *next;
-
-	es_tally_sent(in->tally);
-	if (es_tally_new(conf, in->tally, in->cluster->conf, &next))
-		return;
-	es_tally_free(&in->tally);
-	in->tally = next;
-}
-
-int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *cluster,
-			     const struct es_keys *keys)
-{
-	int rc;
-
-	/* Nodes and services may have other numbers. */
-	if (cluster->conf != in->cluster->conf) {
-		es_inspect_strays_forget(in);
-		es_inspector_renew_tally(in, cluster->conf);
-	}
-	in->cluster = cluster;
-	in->keys = *keys;
-	rc = es_router_set_cluster(&in->router, cluster);
-	return rc ? rc : es_handover_sender_set(in->sender, cluster, &keys->key[0].handover);
-}
-
-void es_inspector_learn(struct es_inspector *in, const struct es_proof *proofs, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		es_decision_table_put(&in->decisions, proofs[i].flow_hash, proofs[i].cookie,
-				      proofs[i].first_seq - 1, (__u8)proofs[i].node, NULL,
-				      es_inspect_now_ms(in));
-}
-
-/* What the handshake agreed on, as the cookie in the first segment's acknowledgment tells. */
-static void es_order_options(const struct es_inspector *in, uint32_t cookie, int has_ts,
-			     struct es_tcp_options *ret)
-{
-	es_cookie_options_unpack(cookie, ret);
-	ret->rcv_wscale = ret->wscale_ok ? (__u8)in->cluster->conf->datapath.receive_window_scale : 0;
-	ret->tstamp_ok = (__u8)has_ts;
-}
-
-void es_inspect_order(const struct es_inspector *in, const struct es_record *record,
-		      const struct es_ip_packet *packet, struct es_handover_order *ret)
-{
-	struct es_decided before;
-
-	memset(ret, 0, sizeof(*ret));
-	ret->kind = ES_HANDOVER_REQUEST;
-	ret->service = record->service;
-	if (es_inspect_is_new(record->flow)) {
-		es_order_options(in, packet->seg.ack - 1, packet->seg.has_ts, &ret->options);
-		/* Its node has crashed: what is under way there yet is of an attempt before. */
-		if (!es_decision_table_find(&in->decisions, record->flow_hash, packet->seg.ack - 1,
-					    packet->seg.seq - 1, es_inspect_now_ms(in), &before))
-			ret->attempt = before.attempt + 1;
-		return;
-	}
-	ret->options = record->options;
-	ret->requests = record->requests;
-	ret->moves = record->moves;
-}
-
-static void es_inspect_remember(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
-				unsigned int target, const struct es_handover_order *order)
-{
-	unsigned long long n = atomic_load_explicit(&in->sent_to[target], memory_order_relaxed);
-	__u32 forgotten_ms = es_decision_table_put(&in->decisions, flow_hash, cookie, first_seq - 1,
-						   (__u8)target, order, es_inspect_now_ms(in));
-
-	/* Its client may still send it again, or the rest of it. */
-	if (forgotten_ms < in->cluster->conf->datapath.cookie_lifetime_s * 1000)
-		es_inspect_count(in, ES_WORKER_decisions_early);
-	atomic_store_explicit(&in->sent_to[target], n + 1, memory_order_relaxed);
-}
-
-void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
-		     unsigned int target, const struct es_handover_order *order)
-{
-	es_inspect_remember(in, flow_hash, cookie, first_seq, target, order);
-	es_route_sent(&in->router, target, order->cost, in->now_ns);
-}
-
-/*
- * It takes the place of the one before on its connection, which the node's own count has: were it counted on top of that, a
- * node would seem to have more requests in hand than it has connections.
- */
-void es_inspect_note_stayed(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
-			    const struct es_handover_order *order)
-{
-	es_inspect_count(in, ES_WORKER_stayed);
-	es_inspect_remember(in, flow_hash, cookie, first_seq, in->cluster->self, order);
-}
-
-void es_inspect_note_moved(struct es_inspector *in, const struct es_gather *g)
-{
-	static const enum es_worker_counter counters[ES_MOVE_WHY_COUNT] = {
-		[ES_MOVE_LOCALITY] = ES_WORKER_moved_locality, [ES_MOVE_LOAD] = ES_WORKER_moved_load,
-		[ES_MOVE_DRAIN] = ES_WORKER_moved_drain,       [ES_MOVE_RULE] = ES_WORKER_moved_rule,
-		[ES_MOVE_HOME] = ES_WORKER_moved_home,
-	};
-
-	es_inspect_count(in, ES_WORKER_moved);
-	if (g->order.why < ES_MOVE_WHY_COUNT)
-		es_inspect_count(in, counters[g->order.why]);
-	es_inspect_remember(in, g->flow_hash, g->cookie, g->first_seq, g->target, &g->order);
-	es_route_moved(&in->router, g->target, g->order.cost);
-	es_inspect_left_for_content(in, g);
-}
-
-void es_inspect_tally(struct es_inspector *in, const struct es_handover_order *order, unsigned int target,
-		      enum es_tally_decision decision, unsigned long long decided_ns)
-{
-	es_tally_decided(in->tally, order->service, target, decision);
-	if (target == in->cluster->self)
-		return;
-	es_tally_handed(in->tally, order->service, target, ES_TALLY_sent);
-	es_tally_pending(in->tally, decided_ns);
-}
-
-void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
-			   unsigned int target, const struct es_handover_order *order)
-{
-	es_inspect_note(in, flow_hash, cookie, first_seq, target, order);
-	es_inspect_count(in, ES_WORKER_requests);
-	es_inspect_count(in, target == in->cluster->self ? ES_WORKER_kept : ES_WORKER_handovers);
-}
-
-void es_inspect_give(struct es_inspector *in, const struct es_record *record,
-		     const struct es_ip_packet *packet, const struct es_handover_order *order,
-		     unsigned int target)
-{
-	es_inspect_note_first(in, record->flow_hash, packet->seg.ack - 1, packet->seg.seq, target, order);
-	es_inspect_tally(in, order, target, ES_TALLY_first, in->began_ns);
-	es_inspect_send(in, order, packet, record->gso_size, target);
-}
-
-void es_inspect_give_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target)
-{
-	es_inspect_note_first(in, g->flow_hash, g->cookie, g->first_seq, target, &g->order);
-	es_inspect_tally(in, &g->order, target, ES_TALLY_first, in->began_ns);
-	es_inspect_send_gathered(in, g, target);
-}
-
-void es_inspect_give_again(struct es_inspector *in, const struct es_record *record,
-			   const struct es_ip_packet *packet, struct es_handover_order *order,
-			   const struct es_decided *decided)
-{
-	order->attempt = decided->attempt;
-	order->repeat = 1;
-	es_decision_table_repeat(&in->decisions, record->flow_hash, packet->seg.ack - 1, packet->seg.seq - 1);
-	es_inspect_count(in, ES_WORKER_repeated);
-	es_inspect_send(in, order, packet, record->gso_size, decided->node);
-}
 
 void es_inspect_describe(struct es_inspector *in, unsigned int service, struct es_request_view *request,
 			 const struct es_http_head *head, const char *text, size_t len)
@@ -261,79 +48,6 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 		es_tally_content(in->tally, service, request->target, (unsigned int)target);
 	es_tally_took(in->tally, es_clock_now_ns() - in->began_ns);
 	return target;
-}
-
-/* Where the next request on the connection will start; only services that inspect every request ask. */
-static void es_order_bound(const struct es_inspector *in, const struct es_request_view *request,
-			   uint32_t first_seq, struct es_handover_order *order)
-{
-	struct es_boundary boundary;
-
-	if (in->cluster->conf->services[order->service].inspect != ES_INSPECT_EVERY)
-		return;
-	es_boundary_find(request->head, request->text, request->len, &boundary);
-	order->next_request_seq = first_seq + boundary.len_bytes;
-	order->request_flags = boundary.is_head ? ES_REQUEST_F_HEAD : 0;
-	order->pin = (uint8_t)boundary.pin;
-}
-
-/*
- * What serving it costs, for the node that does; and its length, if that should be learned. Where only first
- * requests are inspected, nobody knows when one is over: a node's load is its connections then.
- */
-static void es_order_weigh(const struct es_inspector *in, const struct es_request_view *request,
-			   struct es_handover_order *order)
-{
-	int is_every = in->cluster->conf->services[order->service].inspect == ES_INSPECT_EVERY;
-
-	order->cost = is_every ? request->cost : 1;
-	order->content = request->content;
-	order->unsafe =
-		(uint8_t)es_inspect_is_unsafe(in, order->service, request->head, request->text, request->len);
-}
-
-/* A request that is decided for the first time; its bounds are known. */
-static void es_order_measure(struct es_inspector *in, const struct es_request_view *request,
-			     struct es_handover_order *order)
-{
-	if (in->cluster->conf->services[order->service].inspect == ES_INSPECT_EVERY &&
-	    order->pin == ES_PIN_none && !(order->request_flags & ES_REQUEST_F_HEAD) &&
-	    es_sampler_wants(&in->sampler, request, in->now_ns))
-		order->request_flags |= ES_REQUEST_F_MEASURE;
-}
-
-void es_inspect_complete(struct es_inspector *in, const struct es_request_view *request, uint32_t first_seq,
-			 struct es_handover_order *order)
-{
-	es_order_bound(in, request, first_seq, order);
-	es_order_weigh(in, request, order);
-	es_order_measure(in, request, order);
-	order->why = (uint8_t)request->why;
-	order->target = request->target;
-}
-
-/* The same for a request that comes again. One that had to be gathered is not gathered twice for this. */
-static void es_order_bound_again(struct es_inspector *in, const struct es_ip_packet *packet,
-				 struct es_handover_order *order)
-{
-	struct es_request_view request = {
-		.head = &in->head,
-		.text = (const char *)es_ip_packet_payload(packet),
-		.len = packet->seg.len,
-	};
-
-	if (in->cluster->conf->services[order->service].inspect != ES_INSPECT_EVERY)
-		return;
-	es_http_head_init(&in->head);
-	if (es_inspect_is_urgent(packet)) {
-		es_http_head_distrust(&in->head);
-	} else if (es_http_head_scan(&in->head, request.text, request.len) == ES_HTTP_MORE) {
-		order->pin = ES_PIN_unknown;
-		return;
-	}
-	es_order_bound(in, &request, packet->seg.seq, order);
-	es_inspect_describe(in, order->service, &request, &in->head, request.text, request.len);
-	es_order_weigh(in, &request, order);
 }
 
 int es_inspect_is_mine(const struct es_inspector *in, __u64 flow_hash)
@@ -445,7 +159,7 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 		/* A node that crashed with it: what it had is gone, and the client heard nothing. */
 		if (is_known && es_health_state(in->params->health, decided.node) != ES_NODE_ABSENT) {
 			es_inspect_order(in, record, packet, &order);
-			es_order_bound_again(in, packet, &order);
+			es_inspect_bound_again(in, packet, &order);
 			es_inspect_give_again(in, record, packet, &order, &decided);
 			return;
 		}

@@ -3,7 +3,7 @@
 #define ES_INSPECT_INTERNAL_H
 
 /*
- * What the inspector's files share: inspect.c, which has the decision about a packet, and inspect_*.c.
+ * What the inspector's files share: inspect.c, which has the decision about a packet, and those that it calls.
  */
 #include "inspector/http/boundary.h"
 #include "inspector/inspect/inspect.h"
@@ -144,6 +144,10 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
  * it. */
 void es_inspect_complete(struct es_inspector *in, const struct es_request_view *request, uint32_t first_seq,
 			 struct es_handover_order *order);
+
+/* The same for a request that comes again. One that had to be gathered is not gathered twice for this. */
+void es_inspect_bound_again(struct es_inspector *in, const struct es_ip_packet *packet,
+			    struct es_handover_order *order);
 
 /*
  * Rules of others' making may have taken their time, a plugin that did not return most of all: others may

@@ -3,6 +3,7 @@
 earshot_unit_test(siphash)
 earshot_unit_test(cookie)
 earshot_unit_test(decide)
+earshot_unit_test(decide_cookie)
 earshot_unit_test(decide_handover)
 earshot_unit_test(decide_membership)
 earshot_unit_test(decide_stray)

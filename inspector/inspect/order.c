@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What a request's node is told of it (struct es_handover_order): the handshake's options, where the next
+ * request begins, what this one costs, and whether its response is to be measured.
+ */
+#include <string.h>
+#include "inspector/inspect/internal.h"
+#include "kmod/core/cookie.h"
+
+/* What the handshake agreed on, as the cookie in the first segment's acknowledgment tells. */
+static void es_order_options(const struct es_inspector *in, uint32_t cookie, int has_ts,
+			     struct es_tcp_options *ret)
+{
+	es_cookie_options_unpack(cookie, ret);
+	ret->rcv_wscale = ret->wscale_ok ? (__u8)in->cluster->conf->datapath.receive_window_scale : 0;
+	ret->tstamp_ok = (__u8)has_ts;
+}
+
+void es_inspect_order(const struct es_inspector *in, const struct es_record *record,
+		      const struct es_ip_packet *packet, struct es_handover_order *ret)
+{
+	struct es_decided before;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->kind = ES_HANDOVER_REQUEST;
+	ret->service = record->service;
+	if (es_inspect_is_new(record->flow)) {
+		es_order_options(in, packet->seg.ack - 1, packet->seg.has_ts, &ret->options);
+		/* Its node has crashed: what is under way there yet is of an attempt before. */
+		if (!es_decision_table_find(&in->decisions, record->flow_hash, packet->seg.ack - 1,
+					    packet->seg.seq - 1, es_inspect_now_ms(in), &before))
+			ret->attempt = before.attempt + 1;
+		return;
+	}
+	ret->options = record->options;
+	ret->requests = record->requests;
+	ret->moves = record->moves;
+}
+
+/* Where the next request on the connection will start; only services that inspect every request ask. */
+static void es_order_bound(const struct es_inspector *in, const struct es_request_view *request,
+			   uint32_t first_seq, struct es_handover_order *order)
+{
+	struct es_boundary boundary;
+
+	if (in->cluster->conf->services[order->service].inspect != ES_INSPECT_EVERY)
+		return;
+	es_boundary_find(request->head, request->text, request->len, &boundary);
+	order->next_request_seq = first_seq + boundary.len_bytes;
+	order->request_flags = boundary.is_head ? ES_REQUEST_F_HEAD : 0;
+	order->pin = (uint8_t)boundary.pin;
+}
+
+/*
+ * What serving it costs, for the node that does; and its length, if that should be learned. Where only first
+ * requests are inspected, nobody knows when one is over: a node's load is its connections then.
+ */
+static void es_order_weigh(const struct es_inspector *in, const struct es_request_view *request,
+			   struct es_handover_order *order)
+{
+	int is_every = in->cluster->conf->services[order->service].inspect == ES_INSPECT_EVERY;
+
+	order->cost = is_every ? request->cost : 1;
+	order->content = request->content;
+	order->unsafe =
+		(uint8_t)es_inspect_is_unsafe(in, order->service, request->head, request->text, request->len);
+}
+
+/* A request that is decided for the first time; its bounds are known. */
+static void es_order_measure(struct es_inspector *in, const struct es_request_view *request,
+			     struct es_handover_order *order)
+{
+	if (in->cluster->conf->services[order->service].inspect == ES_INSPECT_EVERY &&
+	    order->pin == ES_PIN_none && !(order->request_flags & ES_REQUEST_F_HEAD) &&
+	    es_sampler_wants(&in->sampler, request, in->now_ns))
+		order->request_flags |= ES_REQUEST_F_MEASURE;
+}
+
+void es_inspect_complete(struct es_inspector *in, const struct es_request_view *request, uint32_t first_seq,
+			 struct es_handover_order *order)
+{
+	es_order_bound(in, request, first_seq, order);
+	es_order_weigh(in, request, order);
+	es_order_measure(in, request, order);
+	order->why = (uint8_t)request->why;
+	order->target = request->target;
+}
+
+void es_inspect_bound_again(struct es_inspector *in, const struct es_ip_packet *packet,
+			    struct es_handover_order *order)
+{
+	struct es_request_view request = {
+		.head = &in->head,
+		.text = (const char *)es_ip_packet_payload(packet),
+		.len = packet->seg.len,
+	};
+
+	if (in->cluster->conf->services[order->service].inspect != ES_INSPECT_EVERY)
+		return;
+	es_http_head_init(&in->head);
+	if (es_inspect_is_urgent(packet)) {
+		es_http_head_distrust(&in->head);
+	} else if (es_http_head_scan(&in->head, request.text, request.len) == ES_HTTP_MORE) {
+		order->pin = ES_PIN_unknown;
+		return;
+	}
+	es_order_bound(in, &request, packet->seg.seq, order);
+	es_inspect_describe(in, order->service, &request, &in->head, request.text, request.len);
+	es_order_weigh(in, &request, order);
+}
