@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Answers GET /metrics and /page.json. The thread runs libmicrohttpd's loop itself, and not by libmicrohttpd's own thread, so that it
+ * Answers GET / (the page), /metrics and /page.json. The thread runs libmicrohttpd's loop itself, and not by libmicrohttpd's own thread, so that it
  * can look after connections that take too long.
  */
 #include <arpa/inet.h>
@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/status/connections.h"
+#include "inspector/status/page.h"
 #include "inspector/status/server.h"
 
 #define NS_PER_MS   1000000ULL
@@ -59,8 +61,9 @@ struct es_status_server {
 	int is_ending;
 };
 
-static enum MHD_Result reply(struct MHD_Connection *connection, unsigned int status, const char *type,
-			     const char *text, size_t len)
+/* @policy: what a page may load and run; NULL: it is no page */
+static enum MHD_Result reply_with(struct MHD_Connection *connection, unsigned int status, const char *type,
+				  const char *text, size_t len, const char *policy)
 {
 	struct MHD_Response *response =
 		MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
@@ -71,6 +74,10 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned int sta
 	MHD_add_response_header(response, "Content-Type", type);
 	MHD_add_response_header(response, "Cache-Control", "no-store");
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	if (policy) {
+		MHD_add_response_header(response, "Content-Security-Policy", policy);
+		MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	}
 	/* The time that a request may take is that of its connection. */
 	MHD_add_response_header(response, "Connection", "close");
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
@@ -78,6 +85,12 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned int sta
 	result = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return result;
+}
+
+static enum MHD_Result reply(struct MHD_Connection *connection, unsigned int status, const char *type,
+			     const char *text, size_t len)
+{
+	return reply_with(connection, status, type, text, len, NULL);
 }
 
 static enum MHD_Result reply_text(struct MHD_Connection *connection, unsigned int status, const char *text)
@@ -127,6 +140,57 @@ static enum MHD_Result give(struct es_status_server *s, struct MHD_Connection *c
 	return result;
 }
 
+/* The JSON document of this moment for this thread alone; the caller's, NULL: there is none. */
+static struct json_object *cluster(struct es_status_server *s)
+{
+	struct document *document = &s->document[ES_STATUS_CLUSTER];
+	unsigned long long now_ns = es_clock_now_ns();
+	struct json_object *view = NULL;
+	int rc = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (!document->text || now_ns - document->at_ns >= ES_STATUS_FRESH_MS * NS_PER_MS)
+		rc = wait_for(s, document, now_ns);
+	if (!rc && document->text)
+		view = json_tokener_parse(document->text);
+	pthread_mutex_unlock(&s->lock);
+	return view;
+}
+
+static int nonce_make(char *nonce)
+{
+	unsigned char bytes[(ES_PAGE_NONCE_SIZE - 1) / 2];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return -EIO;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
+	return 0;
+}
+
+/* The page is made in this thread, not in the one that makes documents. */
+static enum MHD_Result page(struct es_status_server *s, struct MHD_Connection *connection)
+{
+	char nonce[ES_PAGE_NONCE_SIZE], policy[320], *html = NULL;
+	struct json_object *view = cluster(s);
+	enum MHD_Result result;
+	size_t len;
+
+	if (!view || nonce_make(nonce) || es_page_html(view, nonce, &html, &len)) {
+		json_object_put(view);
+		return reply_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+				  "The daemon's control thread does not answer.\n");
+	}
+	snprintf(policy, sizeof(policy),
+		 "default-src 'none'; style-src 'nonce-%s'; script-src 'nonce-%s'; connect-src 'self'; "
+		 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		 nonce, nonce);
+	result = reply_with(connection, MHD_HTTP_OK, "text/html; charset=utf-8", html, len, policy);
+	free(html);
+	json_object_put(view);
+	return result;
+}
+
 static enum MHD_Result metrics(struct es_status_server *s, struct MHD_Connection *connection)
 {
 	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
@@ -141,7 +205,6 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 				  void **request)
 {
 	struct es_status_server *s = ctx;
-	char text[ES_CONF_NAME_SIZE + 96];
 
 	(void)version;
 	(void)data;
@@ -153,13 +216,9 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 		return metrics(s, connection);
 	if (!strcmp(url, "/page.json"))
 		return give(s, connection, ES_STATUS_CLUSTER, "application/json");
-	if (!strcmp(url, "/")) {
-		snprintf(text, sizeof(text),
-			 "Earshot, node %s: /metrics is for Prometheus, /page.json is the cluster.\n",
-			 s->node);
-		return reply_text(connection, MHD_HTTP_OK, text);
-	}
-	return reply_text(connection, MHD_HTTP_NOT_FOUND, "There are /metrics and /page.json.\n");
+	if (!strcmp(url, "/"))
+		return page(s, connection);
+	return reply_text(connection, MHD_HTTP_NOT_FOUND, "There are /, /metrics and /page.json.\n");
 }
 
 static enum MHD_Result on_accept(void *ctx, const struct sockaddr *address, socklen_t len)

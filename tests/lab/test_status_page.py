@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The cluster as any node shows it: what each says of itself, and who does not answer."""
+import html
+import http.server
 import json
+import re
+import subprocess
+import threading
 
 import pytest
 
@@ -58,6 +63,20 @@ def test_any_node_shows_the_whole_cluster(lab):
         wait_for(lambda name=node.name: CONTENTS & hot(cluster(lab, name)), f"{node.name} shows the hottest content")
 
 
+def chromium(exec_, address, profile, *options):
+    """The page's DOM as the browser has it after some seconds of the page's own time."""
+    return exec_(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+                  f"--user-data-dir={profile}", *options, "--dump-dom", address])
+
+
+def text_of(dom, part):
+    """What people read in the element of that id."""
+    found = re.search(rf'<(\w+) id="{part}"[^>]*>(.*?)</\1>', dom, re.S)
+    assert found, f"no {part} in: {dom}"
+    inner = found[2]
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", inner)).split())
+
+
 def hot(view):
     return {target["uri"] for node in view["nodes"] for service in node["snapshot"]["hot"] for target in service["targets"]}
 
@@ -80,6 +99,81 @@ def test_a_command_has_the_same(lab):
     assert set(nodes(view)) == {"n1", "n2", "n3"} and all(node["answers"] for node in view["nodes"])
 
 
+def browse(lab, profile):
+    return chromium(lambda command: lab.node("n2").exec(command).stdout, url(lab, "n2", "/"), profile, "--virtual-time-budget=3000")
+
+
+def without_script(lab, _):
+    """What a browser gets that runs no script: all of it is there, and it renews itself."""
+    page = fetch(lab, "n2", "/")
+    assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in page
+    return re.sub(r"<script.*?</script>", "", page, flags=re.S)
+
+
+@pytest.mark.parametrize("seen", [browse, without_script])
+def test_the_page(lab, tmp_path, seen):
+    for page in PAGES:
+        lab.client.get(page)
+    wait_for(lambda: CONTENTS & hot(cluster(lab, "n2")) and all_answer(lab, "n2"), "there is something to show")
+    dom = seen(lab, tmp_path)
+    assert text_of(dom, "health") == "All 3 nodes are up."
+    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", dom) == ["Nodes", "Ring", "Requests by target", "Moves and pins", "Hottest content"]
+    assert dom.count("<caption>") == 5 and dom.count('<th scope="row">n') == 6
+    assert all(name in text_of(dom, "nodes") for name in ("n1", "n2 (this one)", "n3"))
+    assert any(content in text_of(dom, "hot") for content in CONTENTS)
+    assert len(re.findall(r"<polyline", dom)) == 3 and len(re.findall(r"<li>", dom)) == 3
+    shares = [float(share) for share in re.findall(r"<li>.*?: ([0-9.]+) %</li>", dom)]
+    assert sum(shares) == pytest.approx(100, abs=0.2)
+
+
+def test_markup_in_a_path_stays_text(lab):
+    """What a client asks for is shown as it is, and runs nowhere."""
+    evil = "/<script>alert(1)</script>&'x'"
+    for _ in range(40):
+        lab.client.exec(["curl", "-s", "--path-as-is", "--globoff", "-o", "/dev/null", f"http://{topology.VIP}{evil}"], check=False)
+    wait_for(lambda: any("alert(1)" in uri for uri in hot(cluster(lab, "n1"))), "it is among the hottest")
+    page = fetch(lab, "n1", "/")
+    assert "alert(1)" in page and page.count("<script") == 1
+    wait_for(lambda: "&lt;script&gt;alert(1)" in fetch(lab, "n1", "/"), "it is on the page")
+    head = fetch(lab, "n1", "/", "-I")
+    nonce = re.search(r"script-src 'nonce-(\w+)'", head)[1]
+    assert "default-src 'none'" in head and nonce not in page  # each answer has its own
+
+
+class Changing(http.server.BaseHTTPRequestHandler):
+    """The page, as a node that tells another health each time it is asked, and then fails."""
+    asked = 0
+    page = policy = ""
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        if self.path != "/":
+            return self.send_error(404)
+        Changing.asked += 1
+        if Changing.asked > 2:
+            return self.send_error(503)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Security-Policy", Changing.policy)
+        self.end_headers()
+        return self.wfile.write(Changing.page.replace("All 3 nodes are up.", f"Answer {Changing.asked}.").encode())
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
+def test_it_updates_itself_and_says_when_it_cannot(lab, tmp_path):
+    wait_for(lambda: "All 3 nodes are up." in fetch(lab, "n1", "/"), "all answer")
+    head, _, Changing.page = fetch(lab, "n1", "/", "-i").partition("\n\n")  # text: newlines are one character
+    Changing.policy = re.search(r"(?i)content-security-policy: (.*)", head)[1]
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Changing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        dom = chromium(lambda command: subprocess.run(command, check=True, text=True, capture_output=True, timeout=60).stdout,
+                       f"http://127.0.0.1:{server.server_port}/", tmp_path, "--virtual-time-budget=9000")
+        server.shutdown()
+    assert Changing.asked > 2
+    assert text_of(dom, "health") == "Answer 2." and '<body class="stale">' in dom
+
+
 def test_a_dead_node_is_not_shown_as_fresh(lab):
     wait_for(lambda: all_answer(lab, "n1"), "all answer")
     lab.kill("n3")
@@ -88,3 +182,7 @@ def test_a_dead_node_is_not_shown_as_fresh(lab):
     assert dead["age_s"] >= 3 and dead["snapshot"]["requests"] >= 0  # what it said last is still known
     assert nodes(cluster(lab, "n1"))["n2"]["answers"]
     wait_for(lambda: nodes(cluster(lab, "n1"))["n3"]["age_s"] > dead["age_s"], "its words grow old")
+    page = fetch(lab, "n1", "/")
+    assert "of 3 nodes are up" in text_of(page, "health") and "does not answer" in text_of(page, "health")
+    assert re.search(r'<th scope="row">n3</th><td class="warn">[^<]*not answering; last answer \d\d:\d\d:\d\d UTC</td>', page)
+    assert page.count("(old)</td>") == 7

@@ -19,11 +19,12 @@ static int gives = 1;
 /* As the daemon's control thread would, but at once. The lock of the server is held: another thread does it. */
 static void *give(void *arg)
 {
+	static const char *const text[ES_STATUS_DOCUMENTS] = {"plain", "open", "{\"node\":\"n1\"}"};
+
+	for (unsigned int i = 0; i < ES_STATUS_DOCUMENTS; i++)
+		if (es_status_server_wants(server, i))
+			es_status_server_give(server, i, strdup(text[i]), strlen(text[i]));
 	(void)arg;
-	for (int i = 0; i < ES_EXPOSITION_FORMATS; i++)
-		if (es_status_server_wants(server, (enum es_exposition_format)i))
-			es_status_server_give(server, (enum es_exposition_format)i,
-					      strdup(i ? "open" : "plain"), i ? 4 : 5);
 	return NULL;
 }
 
@@ -111,7 +112,7 @@ static void expect(const char *text, const char *what)
 static void test_answers(void **state)
 {
 	unsigned int port = begin(NULL);
-	char text[4096];
+	char text[32768];
 
 	(void)state;
 	expect(GET(port, "/metrics"), "HTTP/1.1 200 OK\r\n");
@@ -122,7 +123,11 @@ static void test_answers(void **state)
 		      text, sizeof(text)),
 	       "\r\n\r\nopen");
 	expect(text, "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n");
-	expect(GET(port, "/"), "node n1");
+	expect(GET(port, "/page.json"), "\r\n\r\n{\"node\":\"n1\"}");
+	expect(text, "Content-Type: application/json\r\n");
+	expect(GET(port, "/"), "seen from n1");
+	expect(text, "Content-Type: text/html; charset=utf-8\r\n");
+	expect(text, "Content-Security-Policy: default-src 'none'; style-src 'nonce-");
 	expect(GET(port, "/other"), "HTTP/1.1 404");
 	expect(answer(port, "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx", text,
 		      sizeof(text)),
@@ -135,7 +140,7 @@ static void test_one_document_for_many(void **state)
 {
 	unsigned long long began_ns = es_clock_now_ns();
 	unsigned int port = begin(NULL);
-	char text[4096];
+	char text[32768];
 
 	(void)state;
 	for (int i = 0; i < 20; i++)
@@ -150,7 +155,7 @@ static void test_nobody_answers(void **state)
 {
 	unsigned int port = begin(NULL);
 	unsigned long long began_ns = es_clock_now_ns(), first_ns;
-	char text[4096];
+	char text[32768];
 
 	(void)state;
 	gives = 0;
@@ -167,7 +172,7 @@ static void test_nobody_answers(void **state)
 
 static void test_who_may_ask(void **state)
 {
-	char text[4096];
+	char text[32768];
 	unsigned int port = begin("127.0.0.0/8");
 
 	(void)state;

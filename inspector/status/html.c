@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Text and numbers as HTML. */
+#include <string.h>
+#include <time.h>
+#include "inspector/status/html.h"
+
+void es_html_text(FILE *file, const char *text)
+{
+	for (const char *at = text; *at; at++)
+		switch (*at) {
+		case '&':
+			fputs("&amp;", file);
+			break;
+		case '<':
+			fputs("&lt;", file);
+			break;
+		case '>':
+			fputs("&gt;", file);
+			break;
+		case '"':
+			fputs("&quot;", file);
+			break;
+		case '\'':
+			fputs("&#39;", file);
+			break;
+		default:
+			fputc((unsigned char)*at < ' ' || *at == 0x7f ? ' ' : *at, file);
+		}
+}
+
+void es_html_count(FILE *file, unsigned long long number)
+{
+	char digits[32];
+	int len = snprintf(digits, sizeof(digits), "%llu", number);
+
+	for (int i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			fputs("\u202f", file); /* a narrow space that does not break */
+		fputc(digits[i], file);
+	}
+}
+
+void es_html_clock(FILE *file, unsigned long long seconds)
+{
+	time_t at = (time_t)seconds;
+	char text[32];
+	struct tm tm;
+
+	if (gmtime_r(&at, &tm) && strftime(text, sizeof(text), "%H:%M:%S UTC", &tm))
+		fputs(text, file);
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Of the status page: how the cluster is in one line, its nodes, and the ring. */
+#include <math.h>
+#include <string.h>
+#include "inspector/base/json.h"
+#include "inspector/status/html.h"
+#include "inspector/status/page.h"
+
+#define COLOURS	    8
+#define RADIUS	    80.0
+#define FULL_CIRCLE 6.283185307179586
+
+static struct json_object *node_at(struct json_object *nodes, size_t i)
+{
+	return json_object_array_get_idx(nodes, i);
+}
+
+static const char *state_of(struct json_object *node)
+{
+	return es_json_string(node, "state");
+}
+
+static int is_well(struct json_object *node)
+{
+	return !strcmp(state_of(node), "up") &&
+	       (es_json_is_true(node, "answers") || !es_json_is_true(node, "tells"));
+}
+
+/* What is the matter with one; no time that passes, since each change is read aloud. */
+static void complain(FILE *file, struct json_object *node)
+{
+	fputs(" ", file);
+	es_html_text(file, es_json_string(node, "name"));
+	if (!strcmp(state_of(node), "up"))
+		fputs(" does not answer.", file);
+	else {
+		fputs(" is ", file);
+		es_html_text(file, state_of(node));
+		fputs(es_json_is_true(node, "answers") ? "." : " and does not answer.", file);
+	}
+}
+
+void es_page_health(FILE *file, struct json_object *view)
+{
+	struct json_object *nodes = es_json_array(view, "nodes"),
+			   *membership = es_json_object(view, "membership");
+	size_t count = json_object_array_length(nodes), well = 0;
+	int is_silent = es_json_is_true(membership, "silent");
+
+	for (size_t i = 0; i < count; i++)
+		well += (size_t)is_well(node_at(nodes, i));
+	fprintf(file, "<p id=\"health\" role=\"status\" aria-live=\"polite\" class=\"%s\">",
+		is_silent || !well ? "bad"
+		: well < count	   ? "warn"
+				   : "ok");
+	if (is_silent) {
+		fputs("This node is silent: ", file);
+		es_html_text(file, es_json_string(membership, "why"));
+		fputs(". ", file);
+	}
+	if (well == count)
+		fprintf(file, "All %zu nodes are up.", count);
+	else
+		fprintf(file, "%zu of %zu nodes are up and answer.", well, count);
+	for (size_t i = 0; i < count; i++)
+		if (!is_well(node_at(nodes, i)))
+			complain(file, node_at(nodes, i));
+	fputs("</p>\n", file);
+}
+
+static void put_state(FILE *file, struct json_object *view, struct json_object *node)
+{
+	struct json_object *age = NULL;
+
+	fprintf(file, "<td class=\"%s\">", is_well(node) ? "ok" : "warn");
+	es_html_text(file, state_of(node));
+	if (!es_json_is_true(node, "answers")) {
+		json_object_object_get_ex(node, "age_s", &age);
+		if (age) {
+			fputs(", not answering; last answer ", file);
+			es_html_clock(file, es_json_number(view, "at_s") -
+						    (unsigned long long)es_json_fraction(node, "age_s"));
+		} else {
+			fputs(es_json_is_true(node, "tells")
+				      ? ", not answering"
+				      : ", has not told of itself (not heard, or an older version)",
+			      file);
+		}
+	}
+	fputs("</td>", file);
+}
+
+/* A number of the node's own; of one that does not answer it is old, and says so. */
+static void put_number(FILE *file, struct json_object *node, double value, int digits, const char *unit)
+{
+	int is_old = !es_json_is_true(node, "answers");
+
+	if (!json_object_object_get_ex(es_json_object(node, "snapshot"), "uptime_s", NULL)) {
+		fputs("<td class=\"n\">&ndash;</td>", file);
+		return;
+	}
+	fprintf(file, "<td class=\"n%s\">%.*f%s%s</td>", is_old ? " old" : "", digits, value, unit,
+		is_old ? " (old)" : "");
+}
+
+static void put_node(FILE *file, struct json_object *view, struct json_object *node)
+{
+	struct json_object *word = es_json_object(node, "snapshot");
+	const char *trouble = es_json_string(node, "trouble");
+
+	fputs("<tr><th scope=\"row\">", file);
+	es_html_text(file, es_json_string(node, "name"));
+	fputs(es_json_is_true(node, "self") ? " (this one)</th>" : "</th>", file);
+	put_state(file, view, node);
+	fprintf(file, "<td class=\"n\">%.1f %%</td>", 100 * es_json_fraction(node, "ring_share"));
+	put_number(file, node, es_json_fraction(word, "requests_s"), 1, "");
+	put_number(file, node, es_json_fraction(word, "errors_s"), 1, "");
+	put_number(file, node, (double)es_json_number(word, "connections"), 0, "");
+	put_number(file, node, (double)es_json_number(word, "active"), 0, "");
+	put_number(file, node, (double)es_json_number(word, "load"), 0, "");
+	put_number(file, node, (double)es_json_number(word, "mean_us") / 1000, 1, " ms");
+	put_number(file, node, 100 * es_json_fraction(word, "cpu"), 0, " %");
+	fputs("<td class=\"path\">", file);
+	if (strcmp(trouble, "-") != 0)
+		es_html_text(file, trouble);
+	fputs("</td></tr>\n", file);
+}
+
+void es_page_nodes(FILE *file, struct json_object *view)
+{
+	static const char *const headings[] = {"Node",	    "State",	   "Share of the ring", "Requests/s",
+					       "Errors/s",  "Connections", "In hand",		"Load",
+					       "Mean time", "CPU",	   "Trouble",		NULL};
+	struct json_object *nodes = es_json_array(view, "nodes");
+
+	es_page_section(file, "nodes", "Nodes");
+	es_page_table(file, "Requests that each node decided on, and what its server has in hand", headings);
+	for (size_t i = 0; i < json_object_array_length(nodes); i++)
+		put_node(file, view, node_at(nodes, i));
+	es_page_table_end(file);
+	fputs("</section>\n", file);
+}
+
+/* From place @from up to @to of @count, clockwise from the top. */
+static void put_arc(FILE *file, size_t from, size_t to, size_t count, int node)
+{
+	double a = FULL_CIRCLE * (double)from / (double)count, b = FULL_CIRCLE * (double)to / (double)count;
+
+	if (to - from == count)
+		fprintf(file, "<circle class=\"c%d\" cx=\"100\" cy=\"100\" r=\"80\"/>", node % COLOURS);
+	else
+		fprintf(file, "<path class=\"c%d\" d=\"M%.1f %.1fA80 80 0 %d 1 %.1f %.1f\"/>", node % COLOURS,
+			100 + RADIUS * sin(a), 100 - RADIUS * cos(a), b - a > FULL_CIRCLE / 2,
+			100 + RADIUS * sin(b), 100 - RADIUS * cos(b));
+}
+
+static int place_at(struct json_object *places, size_t i)
+{
+	return json_object_get_int(json_object_array_get_idx(places, i));
+}
+
+void es_page_ring(FILE *file, struct json_object *view)
+{
+	struct json_object *places = es_json_array(view, "ring_places"),
+			   *nodes = es_json_array(view, "nodes");
+	size_t count = json_object_array_length(places), from = 0;
+
+	es_page_section(file, "ring", "Ring");
+	fputs("<p>Who inspects new connections, around the ring of their hashes.</p><div class=\"pair\">"
+	      "<svg class=\"ring\" viewBox=\"0 0 200 200\" fill=\"none\" stroke-width=\"26\" "
+	      "aria-hidden=\"true\">",
+	      file);
+	for (size_t i = 1; i <= count; i++) {
+		if (i < count && place_at(places, i) == place_at(places, from))
+			continue;
+		put_arc(file, from, i, count, place_at(places, from));
+		from = i;
+	}
+	fputs("</svg>\n<ul>", file);
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		fprintf(file,
+			"<li><svg width=\"16\" height=\"16\" aria-hidden=\"true\"><path class=\"c%zu\" "
+			"stroke-width=\"16\" "
+			"d=\"M0 8h16\"/></svg>",
+			i % COLOURS);
+		es_html_text(file, es_json_string(node_at(nodes, i), "name"));
+		fprintf(file, ": %.1f %%</li>", 100 * es_json_fraction(node_at(nodes, i), "ring_share"));
+	}
+	fputs("</ul></div></section>\n", file);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The status page: nothing from outside becomes markup, what is old says so, and what is missing is no number. */
+#include "cmocka_all.h"
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/status/html.h"
+#include "inspector/status/page.h"
+
+#define EVIL "<script>alert('&\\\"')</script>"
+
+static char *html;
+
+static const char *page(const char *json)
+{
+	struct json_object *view = json_tokener_parse(json);
+	size_t len;
+
+	assert_non_null(view);
+	free(html);
+	assert_int_equal(es_page_html(view, "0123", &html, &len), 0);
+	assert_int_equal(strlen(html), len);
+	json_object_put(view);
+	return html;
+}
+
+static void expect(const char *what)
+{
+	if (!strstr(html, what))
+		fail_msg("not there: %s\nin: %s", what, html);
+}
+
+static unsigned int count(const char *what)
+{
+	unsigned int found = 0;
+
+	for (const char *at = html; (at = strstr(at, what)); at += strlen(what))
+		found++;
+	return found;
+}
+
+static void test_text(void **state)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *file = open_memstream(&text, &len);
+
+	(void)state;
+	es_html_text(file, "a<b>&\"'\x01\n\x7f\xc3\xa4");
+	es_html_count(file, 1234567);
+	es_html_count(file, 999);
+	fclose(file);
+	assert_string_equal(text, "a&lt;b&gt;&amp;&quot;&#39;   \xc3\xa4"
+				  "1\u202f234\u202f567999");
+	free(text);
+}
+
+static void test_escaping(void **state)
+{
+	(void)state;
+	page("{\"cluster\":\"" EVIL "\",\"node\":\"" EVIL "\",\"version\":\"" EVIL "\",\"at_s\":0,"
+	     "\"membership\":{\"silent\":true,\"why\":\"" EVIL "\"},\"ring_places\":[0,0],"
+	     "\"nodes\":[{\"name\":\"" EVIL "\",\"state\":\"" EVIL "\",\"trouble\":\"" EVIL
+	     "\",\"answers\":true,\"tells\":true,\"age_s\":0,\"snapshot\":{\"uptime_s\":1,"
+	     "\"moves\":{\"" EVIL "\":1},\"pins\":{\"" EVIL "\":2},"
+	     "\"hot\":[{\"service\":\"" EVIL "\",\"targets\":[{\"uri\":\"" EVIL
+	     "\",\"requests\":3,\"nodes\":[\"" EVIL "\"]}]}],\"history\":{\"targets\":{\"" EVIL
+	     "\":[1,2]}}}}]}");
+	assert_int_equal(count("<script>"), 0);
+	assert_int_equal(count("<script"), 1); /* the page's own, by its nonce */
+	expect("<script nonce=\"0123\">");
+	assert_true(count("&lt;script&gt;alert(&#39;&amp;&quot;&#39;)&lt;/script&gt;") >= 12);
+}
+
+static void test_old_figures(void **state)
+{
+	(void)state;
+	page("{\"cluster\":\"c\",\"node\":\"n1\",\"at_s\":3600,\"nodes\":["
+	     "{\"name\":\"n1\",\"state\":\"up\",\"self\":true,\"answers\":true,\"tells\":true,\"age_s\":0,"
+	     "\"snapshot\":{\"uptime_s\":9,\"requests_s\":12.5,\"pins\":{\"p\":1}}},"
+	     "{\"name\":\"n2\",\"state\":\"absent\",\"answers\":false,\"tells\":true,\"age_s\":60,"
+	     "\"snapshot\":{\"uptime_s\":9,\"requests_s\":77.5,\"pins\":{\"p\":1000}}},"
+	     "{\"name\":\"n3\",\"state\":\"up\",\"answers\":false,\"tells\":true,\"age_s\":null,\"snapshot\":"
+	     "null}]}");
+	expect("1 of 3 nodes are up and answer. n2 is absent and does not answer. n3 does not answer.");
+	expect("absent, not answering; last answer 00:59:00 UTC");
+	expect("<td class=\"n old\">77.5 (old)</td>");
+	expect("<td class=\"n\">12.5</td>");
+	expect("up, not answering</td>");
+	expect("<td class=\"n\">&ndash;</td>");
+	assert_int_equal(count("1\u202f001"), 0); /* what is old is in no sum */
+}
+
+static void test_nothing(void **state)
+{
+	(void)state;
+	page("{}");
+	expect("0 nodes");
+	page("{\"nodes\":7,\"ring_places\":\"x\",\"membership\":[]}");
+	expect("</html>");
+	free(html);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_escaping),
+		cmocka_unit_test(test_old_figures),
+		cmocka_unit_test(test_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
