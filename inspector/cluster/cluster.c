@@ -2,7 +2,6 @@
 /*
  * Makes a version of the cluster. Membership decides when there is a new one (daemon/membership.c).
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,9 +48,7 @@ int es_cluster_new(const struct es_conf *conf, unsigned int self, unsigned int e
 		const struct es_conf_node *node = &conf->nodes[i];
 
 		cluster->weight[i] = weights ? weights[i] : node->weight;
-		cluster->handover_address[i].sin_family = AF_INET;
-		cluster->handover_address[i].sin_port = htons((uint16_t)conf->cluster.handover_port);
-		cluster->handover_address[i].sin_addr.s_addr = node->address.w[3];
+		cluster->handover_address[i] = es_sockaddr_of(&node->address, conf->cluster.handover_port);
 		if (!cluster->weight[i])
 			continue;
 		nodes[count].address = node->address;

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <earshot/ring.h>
+#include "inspector/base/sockaddr.h"
 #include "inspector/config/config.h"
 #include "kmod/core/node_ring.h"
 #include "membership/node_state.h"
@@ -70,7 +71,7 @@ struct es_cluster {
 	struct es_node_ring *slots;
 	struct es_tenure *tenure;
 	unsigned int weight[ES_NODES_MAX];
-	struct sockaddr_in handover_address[ES_NODES_MAX];
+	union es_sockaddr handover_address[ES_NODES_MAX];
 	struct es_targets *targets[ES_CONF_SERVICES_MAX];
 	struct es_plugins *plugins;
 	struct es_url_table *urls[ES_CONF_SERVICES_MAX];

@@ -43,7 +43,7 @@
 struct facts {
 	unsigned int self;
 	unsigned int node_count;
-	struct sockaddr_in address[ES_NODES_MAX];
+	union es_sockaddr address[ES_NODES_MAX];
 	struct es_sipkey ring;
 	struct es_sipkey handover;
 };
@@ -91,8 +91,8 @@ static void send_to_all(const struct watch *w, const struct facts *f, const stru
 {
 	for (unsigned int i = 0; i < f->node_count; i++)
 		if (i != f->self)
-			(void)!sendto(w->socket_fd, message, sizeof(*message), 0,
-				      (const struct sockaddr *)&f->address[i], sizeof(f->address[i]));
+			(void)!sendto(w->socket_fd, message, sizeof(*message), 0, &f->address[i].sa,
+				      es_sockaddr_len(&f->address[i]));
 }
 
 static void tell(const struct watch *w, struct es_poison *poison, enum es_poison_kind kind)
@@ -293,7 +293,8 @@ int es_keeper_start(struct es_state *state, unsigned int workers, const struct e
 	}
 	es_keeper_tell(k, cluster, keys);
 	w.shared = k->shared;
-	w.socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	w.socket_fd = socket(cluster->handover_address[cluster->self].sa.sa_family,
+			     SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	rc = w.socket_fd < 0 || pipe2(pipe_fds, O_CLOEXEC) ? -errno : 0;
 	if (!rc) {
 		w.pipe_fd = pipe_fds[0];

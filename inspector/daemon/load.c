@@ -342,11 +342,10 @@ int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
 
 void es_daemon_load_rebind(struct es_daemon *d)
 {
-	const struct sockaddr_in *self = &d->cluster->handover_address[d->cluster->self];
-	const struct sockaddr_in *bound = &d->load.exchange.bound;
+	const union es_sockaddr *self = &d->cluster->handover_address[d->cluster->self];
 	struct es_conf_error err = {};
 
-	if (self->sin_port == bound->sin_port && self->sin_addr.s_addr == bound->sin_addr.s_addr)
+	if (es_sockaddr_equal(self, &d->load.exchange.bound))
 		return;
 	es_daemon_load_stop(d);
 	if (es_daemon_load_start(d, &err))

@@ -47,8 +47,8 @@ static void tell(const struct es_daemon *d, const struct es_poison *poison)
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (i != d->cluster->self)
 			(void)!sendto(d->load.exchange.fd, &message, sizeof(message), 0,
-				      (const struct sockaddr *)&d->cluster->handover_address[i],
-				      sizeof(d->cluster->handover_address[i]));
+				      &d->cluster->handover_address[i].sa,
+				      es_sockaddr_len(&d->cluster->handover_address[i]));
 }
 
 static void tell_all(struct es_daemon *d, unsigned long long now_ns)

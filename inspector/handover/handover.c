@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include <netinet/in.h>
+#include <linux/udp.h>
 #include <linux/errqueue.h> /* wants <time.h> */
 #include "inspector/base/wall.h"
 #include "inspector/handover/handover.h"
@@ -69,22 +71,35 @@ __be64 es_handover_mac(const struct es_sipkey *key, const struct es_handover *he
 	return es_handover_mac_end(&sip, es_cpu_le64(word), (__u32)len);
 }
 
+/*
+ * The MAC covers all that a UDP checksum would, and the packet inside has its own. IPv6 wants one all the same
+ * (RFC 6936): we send it, and do not ask for it.
+ */
+static void es_sender_options(int fd, int family)
+{
+	int on = 1, bytes = 1 << 20;
+
+	if (family == AF_INET6) {
+		setsockopt(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, &on, sizeof(on));
+		setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
+	} else {
+		setsockopt(fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on));
+		setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
+	}
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
+}
+
 static int es_sender_socket(const struct es_cluster *cluster, unsigned int node)
 {
-	struct sockaddr_in self = cluster->handover_address[cluster->self];
-	const struct sockaddr_in *to = &cluster->handover_address[node];
-	int on = 1, bytes = 1 << 20;
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	union es_sockaddr self = cluster->handover_address[cluster->self];
+	const union es_sockaddr *to = &cluster->handover_address[node];
+	int fd = socket(self.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
-	self.sin_port = 0;
-	/* The MAC covers all that a UDP checksum would; and the packet inside has its own. */
-	setsockopt(fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
-	if (bind(fd, (struct sockaddr *)&self, sizeof(self)) ||
-	    connect(fd, (const struct sockaddr *)to, sizeof(*to))) {
+	es_sockaddr_port_set(&self, 0);
+	es_sender_options(fd, self.sa.sa_family);
+	if (bind(fd, &self.sa, es_sockaddr_len(&self)) || connect(fd, &to->sa, es_sockaddr_len(to))) {
 		int rc = -errno;
 
 		close(fd);
@@ -346,6 +361,12 @@ static int es_was_sent(const struct es_handover_sender *sender, const struct es_
 	       h->sequence == sent->sequence && h->mac == sent->mac;
 }
 
+static int is_error_report(const struct cmsghdr *c)
+{
+	return (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
+	       (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR);
+}
+
 /* Take an error from @fd's queue. Returns 1 if it says that a message was not received. */
 static int es_error_receive(const struct es_handover_sender *sender, int fd, struct es_handover_back *ret)
 {
@@ -355,7 +376,7 @@ static int es_error_receive(const struct es_handover_sender *sender, int fd, str
 	};
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in))];
+		char bytes[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(union es_sockaddr))];
 	} control;
 	struct msghdr msg = {
 		.msg_iov = iov, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)};
@@ -365,10 +386,11 @@ static int es_error_receive(const struct es_handover_sender *sender, int fd, str
 	if (got < 0)
 		return 0;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
-		if (c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR)
+		if (!is_error_report(c))
 			continue;
 		memcpy(&error, CMSG_DATA(c), sizeof(error));
-		if (error.ee_origin != SO_EE_ORIGIN_ICMP || !is_icmp_error((int)error.ee_errno))
+		if ((error.ee_origin != SO_EE_ORIGIN_ICMP && error.ee_origin != SO_EE_ORIGIN_ICMP6) ||
+		    !is_icmp_error((int)error.ee_errno))
 			return 0;
 		if (got > (ssize_t)sizeof(ret->header) && es_was_sent(sender, &ret->header, ret->node))
 			ret->quoted = (size_t)got - sizeof(ret->header);

@@ -31,15 +31,15 @@ static __be64 es_loads_mac(const struct es_sipkey *key, const struct es_loads_me
 
 int es_load_exchange_open(struct es_load_exchange *exchange, const struct es_cluster *cluster)
 {
-	const struct sockaddr_in *self = &cluster->handover_address[cluster->self];
+	const union es_sockaddr *self = &cluster->handover_address[cluster->self];
 	int rc;
 
 	memset(exchange, 0, sizeof(*exchange));
 	exchange->bound = *self;
-	exchange->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	exchange->fd = socket(self->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (exchange->fd < 0)
 		return -errno;
-	if (bind(exchange->fd, (const struct sockaddr *)self, sizeof(*self))) {
+	if (bind(exchange->fd, &self->sa, es_sockaddr_len(self))) {
 		rc = -errno;
 		es_load_exchange_close(exchange);
 		return rc;
@@ -82,7 +82,7 @@ static void es_loads_send(struct es_load_exchange *exchange, const struct es_clu
 			continue;
 		memset(&to[count], 0, sizeof(to[count]));
 		to[count].msg_hdr.msg_name = (void *)&cluster->handover_address[i];
-		to[count].msg_hdr.msg_namelen = sizeof(cluster->handover_address[i]);
+		to[count].msg_hdr.msg_namelen = es_sockaddr_len(&cluster->handover_address[i]);
 		to[count].msg_hdr.msg_iov = &iov;
 		to[count].msg_hdr.msg_iovlen = 1;
 		count++;
@@ -151,9 +151,8 @@ static void es_loads_answer(struct es_load_exchange *exchange, const struct es_c
 				   exchange->heard[node] - es_cpu_be64((__u64)message->sequence));
 	exchange->answered_ns[node] = now_ns;
 	answer.mac = es_loads_mac(&keys->key[0].handover, &answer);
-	(void)!sendto(exchange->fd, &answer, sizeof(answer), 0,
-		      (const struct sockaddr *)&cluster->handover_address[node],
-		      sizeof(cluster->handover_address[node]));
+	(void)!sendto(exchange->fd, &answer, sizeof(answer), 0, &cluster->handover_address[node].sa,
+		      es_sockaddr_len(&cluster->handover_address[node]));
 }
 
 /* A message of a kind that somebody else reads; returns whether that one took it. */

@@ -69,7 +69,7 @@ _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fil
  */
 struct es_load_exchange {
 	int fd;
-	struct sockaddr_in bound;
+	union es_sockaddr bound;
 	__u64 sequence;
 	__u64 heard[ES_NODES_MAX];
 	unsigned long long answered_ns[ES_NODES_MAX];

@@ -124,6 +124,32 @@ static void cluster_free(struct es_cluster *c)
 	es_conf_free(&conf);
 }
 
+static int is_v6;
+
+static int setup(void **state)
+{
+	(void)state;
+	is_v6 = 0;
+	return 0;
+}
+
+/* Both nodes are at the only loopback address that there is. */
+static int setup_v6(void **state)
+{
+	(void)state;
+	is_v6 = 1;
+	return 0;
+}
+
+static struct es_addr address_of(unsigned int node)
+{
+	struct es_addr address = es_addr_from_v4(htonl(INADDR_LOOPBACK + node));
+
+	if (is_v6)
+		memcpy(&address, &in6addr_loopback, sizeof(address));
+	return address;
+}
+
 static struct es_cluster *cluster(uint16_t port)
 {
 	struct es_conf *conf = calloc(1, sizeof(*conf));
@@ -134,23 +160,29 @@ static struct es_cluster *cluster(uint16_t port)
 	conf->cluster.virtual_nodes = 63;
 	conf->node_count = 2;
 	for (unsigned int i = 0; i < 2; i++) {
-		conf->nodes[i].address = es_addr_from_v4(htonl(INADDR_LOOPBACK + i));
+		conf->nodes[i].address = es_addr_from_v4(htonl(INADDR_LOOPBACK + i)); /* the ring wants two */
 		conf->nodes[i].weight = 100;
 	}
 	assert_int_equal(es_cluster_new(conf, 0, 1, NULL, NULL, &result), 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct es_addr address = address_of(i);
+
+		result->handover_address[i] = es_sockaddr_of(&address, port);
+	}
 	return result;
 }
 
 static int receiver(uint16_t *ret_port)
 {
-	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1)};
+	const struct es_addr address = address_of(1);
+	union es_sockaddr sin = es_sockaddr_of(&address, 0);
 	socklen_t len = sizeof(sin);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(sin.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
-	*ret_port = ntohs(sin.sin_port);
+	assert_int_equal(bind(fd, &sin.sa, es_sockaddr_len(&sin)), 0);
+	assert_int_equal(getsockname(fd, &sin.sa, &len), 0);
+	*ret_port = ntohs(is_v6 ? sin.v6.sin6_port : sin.v4.sin_port);
 	return fd;
 }
 
@@ -166,7 +198,7 @@ static void test_trip(void **state)
 	struct es_handover_sender *sender = NULL;
 	struct es_handover_back back = {.node = 99};
 	uint8_t packet[200];
-	struct sockaddr_in from;
+	union es_sockaddr from;
 	socklen_t from_len = sizeof(from);
 	struct message m;
 	__u64 last = 0;
@@ -187,7 +219,7 @@ static void test_trip(void **state)
 			 -EMSGSIZE);
 	assert_int_equal(es_handover_flush(sender), 0);
 	for (size_t i = 0; i < ES_HANDOVER_BATCH + 3; i++) {
-		assert_int_equal(recvfrom(fd, &m, sizeof(m), 0, (struct sockaddr *)&from, &from_len),
+		assert_int_equal(recvfrom(fd, &m, sizeof(m), 0, &from.sa, &from_len),
 				 sizeof(m.h) + sizeof(packet));
 		assert_int_equal(m.packet[0], (uint8_t)i); /* in order */
 		assert_true(es_cpu_be64((__u64)m.h.sequence) > last);
@@ -204,9 +236,8 @@ static void test_trip(void **state)
 	m.h.kind = ES_HANDOVER_NACK;
 	for (int good = 0; good < 2; good++) {
 		m.h.mac = good ? es_handover_mac(&key, &m.h, m.packet, sizeof(packet)) : 0;
-		assert_int_equal(
-			sendto(fd, &m, sizeof(m.h) + sizeof(packet), 0, (struct sockaddr *)&from, from_len),
-			sizeof(m.h) + sizeof(packet));
+		assert_int_equal(sendto(fd, &m, sizeof(m.h) + sizeof(packet), 0, &from.sa, from_len),
+				 sizeof(m.h) + sizeof(packet));
 		got = es_handover_receive(sender, &key, 1, &back);
 		assert_int_equal(got, good ? (int)sizeof(packet) : -EBADMSG);
 		assert_int_equal(back.node, 1);
@@ -405,14 +436,25 @@ static void test_early(void **state)
 	assert_false(es_handover_is_early(&(struct es_handover){.kind = ES_HANDOVER_REQUEST}, 70000, 1, 0));
 }
 
+#define TEST(f)                                                                                              \
+	cmocka_unit_test_setup(f, setup),                                                                    \
+	{                                                                                                    \
+#f " (IPv6)", f, setup_v6, NULL, NULL                                                        \
+	}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_time),	 cmocka_unit_test(test_time_set),
-		cmocka_unit_test(test_renumber), cmocka_unit_test(test_early),
-		cmocka_unit_test(test_layout),	 cmocka_unit_test(test_options),
-		cmocka_unit_test(test_cost),	 cmocka_unit_test(test_mac_covers_everything),
-		cmocka_unit_test(test_trip),	 cmocka_unit_test(test_quoted),
+		cmocka_unit_test(test_time),
+		cmocka_unit_test(test_time_set),
+		TEST(test_renumber),
+		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_mac_covers_everything),
+		TEST(test_trip),
+		TEST(test_quoted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

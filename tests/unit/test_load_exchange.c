@@ -12,6 +12,23 @@
 #define FLOOD 200 /* as many as a socket's buffer takes everywhere */
 
 static unsigned int heard;
+static int is_v6;
+
+static int setup(void **state)
+{
+	(void)state;
+	heard = 0;
+	is_v6 = 0;
+	return 0;
+}
+
+/* Both nodes have the loopback address, and ports of their own. */
+static int setup_v6(void **state)
+{
+	setup(state);
+	is_v6 = 1;
+	return 0;
+}
 
 static void on_load(void *ctx, unsigned int node, const struct es_wire_load *load)
 {
@@ -28,8 +45,11 @@ static void cluster_init(struct es_cluster *cluster, struct es_conf *conf, unsig
 	cluster->conf = conf;
 	cluster->self = self;
 	for (unsigned int i = 0; i < 2; i++) {
-		cluster->handover_address[i].sin_family = AF_INET;
-		cluster->handover_address[i].sin_addr.s_addr = htonl(INADDR_LOOPBACK + i);
+		struct es_addr address = es_addr_from_v4(htonl(INADDR_LOOPBACK + i));
+
+		if (is_v6)
+			memcpy(&address, &in6addr_loopback, sizeof(address));
+		cluster->handover_address[i] = es_sockaddr_of(&address, 0);
 	}
 }
 
@@ -40,18 +60,18 @@ static void test_flood(void **state)
 	static struct es_keys keys = {.count = 1};
 	static struct es_conf conf;
 	struct es_wire_load load = {.has_requests = 1};
-	struct sockaddr_in to;
+	union es_sockaddr to = {};
 	socklen_t len = sizeof(to);
 
 	(void)state;
 	cluster_init(&here, &conf, 0);
 	cluster_init(&there, &conf, 1);
 	assert_int_equal(es_load_exchange_open(&mine, &here), 0);
-	assert_int_equal(getsockname(mine.fd, (struct sockaddr *)&to, &len), 0);
+	assert_int_equal(getsockname(mine.fd, &to.sa, &len), 0);
 	there.handover_address[0] = to;
 	assert_int_equal(es_load_exchange_open(&others, &there), 0);
 	for (int i = 0; i < FLOOD; i++)
-		assert_int_equal(sendto(others.fd, "no load", 7, 0, (struct sockaddr *)&to, len), 7);
+		assert_int_equal(sendto(others.fd, "no load", 7, 0, &to.sa, len), 7);
 	es_load_exchange_send(&others, &there, &keys, &load);
 	assert_int_equal(es_load_exchange_drain(&mine, &here, &keys, on_load, NULL), 1);
 	assert_int_equal(mine.refused, ES_LOADS_AT_A_TIME);
@@ -89,7 +109,7 @@ static void test_behind(void **state)
 	static struct es_conf conf;
 	struct es_wire_load load = {.has_requests = 1}, got;
 	struct es_load_exchange *lives[] = {&former, &now};
-	struct sockaddr_in to;
+	union es_sockaddr to = {};
 	socklen_t len = sizeof(to);
 	unsigned int node;
 
@@ -97,14 +117,13 @@ static void test_behind(void **state)
 	cluster_init(&here, &conf, 0);
 	cluster_init(&there, &conf, 1);
 	assert_int_equal(es_load_exchange_open(&mine, &here), 0);
-	assert_int_equal(getsockname(mine.fd, (struct sockaddr *)&to, &len), 0);
+	assert_int_equal(getsockname(mine.fd, &to.sa, &len), 0);
 	there.handover_address[0] = to;
 	mine.answered = on_answered;
 	es_wall_set(0, 3600ULL * 1000000000 * 24 * 365 * 70);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(es_load_exchange_open(lives[i], &there), 0);
-		assert_int_equal(
-			getsockname(lives[i]->fd, (struct sockaddr *)&here.handover_address[1], &len), 0);
+		assert_int_equal(getsockname(lives[i]->fd, &here.handover_address[1].sa, &len), 0);
 		lives[i]->outrun = on_outrun;
 		es_load_exchange_send(lives[i], &there, &keys, &load);
 		assert_int_equal(es_load_exchange_receive(&mine, &here, &keys, &node, &got),
@@ -116,8 +135,8 @@ static void test_behind(void **state)
 	assert_true(told == former.sequence && told_node == 0 && !now.refused);
 	/* The former life is not behind. */
 	told = 0;
-	here.handover_address[1].sin_port = 0;
-	assert_int_equal(getsockname(former.fd, (struct sockaddr *)&here.handover_address[1], &len), 0);
+	es_sockaddr_port_set(&here.handover_address[1], 0);
+	assert_int_equal(getsockname(former.fd, &here.handover_address[1].sa, &len), 0);
 	mine.answered_ns[1] = 0;
 	es_load_exchange_send(&now, &there, &keys, &load);
 	assert_int_equal(es_load_exchange_receive(&mine, &here, &keys, &node, &got), -EBADMSG);
@@ -135,8 +154,10 @@ static void test_behind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_behind),
+		cmocka_unit_test_setup(test_flood, setup),
+		cmocka_unit_test_setup(test_behind, setup),
+		{"test_flood (IPv6)", test_flood, setup_v6, NULL, NULL},
+		{"test_behind (IPv6)", test_behind, setup_v6, NULL, NULL},
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

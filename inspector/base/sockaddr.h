@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_SOCKADDR_H
+#define ES_SOCKADDR_H
+
+/*
+ * An address and port for the socket calls, of either family.
+ */
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "kmod/core/types.h"
+
+union es_sockaddr {
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* es_sockaddr_of() - @port: in host byte order. An IPv6 address has no scope: it is none of a link. */
+static inline union es_sockaddr es_sockaddr_of(const struct es_addr *address, unsigned int port)
+{
+	union es_sockaddr s;
+
+	memset(&s, 0, sizeof(s));
+	if (es_addr_is_v4(address)) {
+		s.v4.sin_family = AF_INET;
+		s.v4.sin_port = es_htons(port);
+		s.v4.sin_addr.s_addr = address->w[3];
+	} else {
+		s.v6.sin6_family = AF_INET6;
+		s.v6.sin6_port = es_htons(port);
+		memcpy(&s.v6.sin6_addr, address, sizeof(s.v6.sin6_addr));
+	}
+	return s;
+}
+
+static inline socklen_t es_sockaddr_len(const union es_sockaddr *s)
+{
+	return s->sa.sa_family == AF_INET6 ? sizeof(s->v6) : sizeof(s->v4);
+}
+
+static inline void es_sockaddr_port_set(union es_sockaddr *s, unsigned int port)
+{
+	if (s->sa.sa_family == AF_INET6)
+		s->v6.sin6_port = es_htons(port);
+	else
+		s->v4.sin_port = es_htons(port);
+}
+
+/* Both were made by es_sockaddr_of(), so what is not used is zero. */
+static inline int es_sockaddr_equal(const union es_sockaddr *a, const union es_sockaddr *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+#endif
