@@ -14,4 +14,10 @@ enum es_log_level {
 
 void es_log(enum es_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/**
+ * es_log_fields() - a line about an event; @text has no newline
+ * Where standard error is systemd's journal, it has the fields EARSHOT_EVENT (@kind) and EARSHOT_NODE (@node).
+ */
+void es_log_fields(enum es_log_level level, const char *kind, const char *node, const char *text);
+
 #endif

@@ -15,7 +15,7 @@ static const struct es_cli_command *const commands[] = {
 	&es_cli_status,	 &es_cli_nodes,	  &es_cli_ring,		 &es_cli_counters, &es_cli_flows,
 	&es_cli_table,	 &es_cli_explain, &es_cli_drain,	 &es_cli_undrain,  &es_cli_weight,
 	&es_cli_reload,	 &es_cli_stop,	  &es_cli_keygen,	 &es_cli_check,	   &es_cli_check_config,
-	&es_cli_version, &es_cli_detach,  &es_cli_corosync_conf, &es_cli_metrics,
+	&es_cli_version, &es_cli_detach,  &es_cli_corosync_conf, &es_cli_metrics, &es_cli_events,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -123,6 +123,15 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 		return 0;
 	case ES_CLI_OPT_OPENMETRICS:
 		line->cli->openmetrics = 1;
+		return 0;
+	case ES_CLI_OPT_FOLLOW:
+		line->cli->follow = 1;
+		return 0;
+	case ES_CLI_OPT_SINCE:
+		line->cli->since = arg;
+		return 0;
+	case ES_CLI_OPT_KIND:
+		line->cli->kind = arg;
 		return 0;
 	case ES_CLI_OPT_ON:
 		line->cli->on = arg;
@@ -237,6 +246,7 @@ int main(int argc, char **argv)
 		       "  ring          the ring's members; ring lookup ADDRESS PORT\n"
 		       "  counters      what was counted, and why\n"
 		       "  metrics       what was counted, for Prometheus\n"
+		       "  events        what happened to the node and its cluster\n"
 		       "  flows         the connections of this node, their requests and moves\n"
 		       "  table         the targets that are asked for most, and their nodes\n"
 		       "  explain       which node a request would go to, and why\n"

@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/daemon/drained.h"
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/plugins.h"
-#include "inspector/base/log.h"
+#include "inspector/base/event.h"
 #include "inspector/base/wall.h"
 #include "inspector/plugin/guard.h"
 #include "libearshot/wire.h"
@@ -61,8 +62,8 @@ static void es_daemon_on_stop(struct ev_loop *loop, struct ev_signal *signal, in
 
 	(void)loop;
 	(void)events;
-	es_log(ES_LOG_INFO, "signal %d: stopping; the datapath stays%s", signal->signum,
-	       d->membership ? "" : " and serves without inspection");
+	es_event(ES_EVENT_stop, ES_LOG_INFO, NULL, "signal %d: stopping; the datapath stays%s", signal->signum,
+		 d->membership ? "" : " and serves without inspection");
 	es_daemon_stop(d);
 }
 
@@ -72,8 +73,7 @@ static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, 
 
 	(void)loop;
 	(void)events;
-	if (es_daemon_reload(signal->data, &err))
-		es_log(ES_LOG_ERR, "reload failed: %s; the old configuration stays in force", err.text);
+	es_daemon_reload(signal->data, &err); /* says so itself */
 }
 
 int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_keys,
@@ -189,17 +189,31 @@ static int es_daemon_file_beside(const struct es_daemon *d, const char *suffix, 
 }
 
 /*
- * Where it lasts: below /var/lib/earshot, over the machine's restart, too; a daemon that was given a control
+ * Where something lasts: below /var/lib/earshot, over the machine's restart, too; a daemon that was given a control
  * socket of its own, beside one of the same name perhaps, has it there.
  */
-static int es_drained_path(const struct es_daemon *d, char *ret_path, size_t size)
+static int es_daemon_state_path(const struct es_daemon *d, const char *suffix, char *ret_path, size_t size)
 {
 	if (d->options.control_path)
-		return es_daemon_file_beside(d, ".drained", ret_path, size);
-	return (size_t)snprintf(ret_path, size, ES_STATE_DIRECTORY "/%s.drained",
-				d->conf->nodes[d->cluster->self].name) < size
+		return es_daemon_file_beside(d, suffix, ret_path, size);
+	return (size_t)snprintf(ret_path, size, ES_STATE_DIRECTORY "/%s%s",
+				d->conf->nodes[d->cluster->self].name, suffix) < size
 		       ? 0
 		       : -ENAMETOOLONG;
+}
+
+/* A node that cannot remember what happened serves all the same. */
+static void es_daemon_open_events(struct es_daemon *d)
+{
+	int rc = es_daemon_state_path(d, ES_EVENT_SUFFIX, d->events_path, sizeof(d->events_path));
+
+	if (!rc && !d->options.control_path)
+		mkdir(ES_STATE_DIRECTORY, 0755);
+	if (!rc)
+		rc = es_event_open(d->events_path, d->conf->nodes[d->cluster->self].name);
+	if (rc)
+		es_log(ES_LOG_WARNING, "%s: events cannot be written: %s; they are only in the log",
+		       d->events_path, strerror(-rc));
 }
 
 static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err)
@@ -214,11 +228,13 @@ static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err
 	if (!rc)
 		rc = es_daemon_file_beside(d, ".sysctl", d->sysctl_path, sizeof(d->sysctl_path));
 	if (!rc)
-		rc = es_drained_path(d, d->drained_path, sizeof(d->drained_path));
+		rc = es_daemon_state_path(d, ".drained", d->drained_path, sizeof(d->drained_path));
 	if (!rc)
 		rc = es_control_new(d->loop, d->control_path, &d->control, err);
 	if (!rc)
 		rc = es_daemon_register(d);
+	if (!rc)
+		es_daemon_open_events(d);
 	return rc;
 }
 
@@ -421,6 +437,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 void es_daemon_fini(struct es_daemon *d)
 {
 	es_control_free(&d->control);
+	es_event_close();
 	es_daemon_interfaces_stop(d);
 	es_daemon_metrics_stop(d);
 	es_daemon_serving_stop(d);

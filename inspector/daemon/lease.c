@@ -3,7 +3,7 @@
  * Until when the datapath may serve: as long as the others leave this node its share of the ring.
  */
 #include "inspector/daemon/membership_internal.h"
-#include "inspector/base/log.h"
+#include "inspector/base/event.h"
 
 /* More than a tick of the coarse clock by which packets are judged. */
 #define LEASE_TICK_NS 20000000ULL
@@ -77,7 +77,8 @@ void es_lease_renew(struct es_membership *m, const void *payload, size_t len)
 	m->has_lease = 1;
 	__atomic_store_n(&state->attached, 1, __ATOMIC_RELEASE);
 	if (m->is_silent || m->why[0])
-		es_log(ES_LOG_INFO, "member of the cluster, epoch %u", m->group.epoch);
+		es_event(ES_EVENT_serving, ES_LOG_INFO, NULL, "%s is serving: member of the cluster, epoch %u",
+			 m->group.node[m->group.self].name, m->group.epoch);
 	m->is_silent = 0;
 	m->why[0] = 0;
 }

@@ -12,7 +12,7 @@
 #include "inspector/base/help.h"
 #include "inspector/base/output.h"
 #include "inspector/daemon/daemon.h"
-#include "inspector/base/log.h"
+#include "inspector/base/event.h"
 #include "inspector/daemon/wait.h"
 
 #define ES_DEFAULT_CONFIG "/etc/earshot/earshot.conf"
@@ -91,10 +91,11 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	conf = daemon.conf;
-	es_log(ES_LOG_INFO, "node %s of %s (%u nodes, %u services, %u workers) is serving%s",
-	       conf->nodes[daemon.cluster->self].name, conf->cluster.name, conf->node_count,
-	       conf->service_count, daemon.datapath_params.workers,
-	       es_datapath_adopted(daemon.datapath) ? "; took over a running datapath" : "");
+	es_event(ES_EVENT_start, ES_LOG_INFO, NULL, "node %s of %s (%u nodes, %u services, %u workers) %s%s",
+		 conf->nodes[daemon.cluster->self].name, conf->cluster.name, conf->node_count,
+		 conf->service_count, daemon.datapath_params.workers,
+		 daemon.membership ? "has started; it serves when it is a member" : "is serving",
+		 es_datapath_adopted(daemon.datapath) ? "; took over a running datapath" : "");
 	if (es_datapath_replaced(daemon.datapath))
 		es_log(ES_LOG_WARNING,
 		       "datapath: the running one had other tables, those of another version, and this one "

@@ -10,7 +10,7 @@
 #include <string.h>
 #include "inspector/daemon/drained.h"
 #include "inspector/daemon/membership_internal.h"
-#include "inspector/base/log.h"
+#include "inspector/base/event.h"
 #include "inspector/report/report.h"
 #include "inspector/member/settings.h"
 
@@ -27,11 +27,12 @@ void es_membership_silence(struct es_membership *m, const char *why)
 {
 	__atomic_store_n(&es_datapath_state(m->daemon->datapath)->attached, 0, __ATOMIC_RELEASE);
 	memset(&m->share, 0, sizeof(m->share));
+	es_story_silence(m);
 	m->must_end = 1;
 	m->has_lease = 0;
 	m->lapse = 0; /* the next ring tells */
 	if (!m->is_silent || strcmp(m->why, why) != 0)
-		es_log(ES_LOG_WARNING, "silent: %s", why);
+		es_event(ES_EVENT_silent, ES_LOG_WARNING, NULL, "silent: %s", why);
 	m->is_silent = 1;
 	snprintf(m->why, sizeof(m->why), "%s", why);
 }
@@ -97,7 +98,7 @@ static void on_left(void *ctx)
 
 	/* What is here goes on, since all others know of it. */
 	es_lease_keep(m);
-	es_log(ES_LOG_INFO, "left the cluster in order");
+	es_event(ES_EVENT_leave, ES_LOG_INFO, NULL, "left the cluster in order");
 	if (m->leave_done)
 		m->leave_done(m->daemon);
 	m->leave_done = NULL;
@@ -134,6 +135,7 @@ static void on_changed(void *ctx)
 	int is_drained = m->is_drained, rc;
 
 	es_ring_on_changed(m);
+	es_story_changed(m);
 	if (state == ES_NODE_UP)
 		is_drained = m->until_restart = 0;
 	else if (state == ES_NODE_DRAINING && !m->until_restart)
@@ -288,6 +290,7 @@ static void bus_watch(struct es_membership *m)
 	struct es_bus_state bus;
 
 	es_bus_state(m->bus, &bus);
+	es_story_quorum(m, bus.is_quorate);
 	lease_measure(m, bus.token_ms);
 	if (!bus.why[0] || !strcmp(bus.why, m->why))
 		return;
@@ -295,7 +298,7 @@ static void bus_watch(struct es_membership *m)
 		es_membership_silence(m, bus.why);
 	} else if (es_clock_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns) {
 		/* It may come back before anybody has noticed: then nothing has happened. */
-		es_log(ES_LOG_WARNING, "silent: %s", bus.why);
+		es_event(ES_EVENT_silent, ES_LOG_WARNING, NULL, "silent: %s", bus.why);
 		snprintf(m->why, sizeof(m->why), "%s", bus.why);
 	}
 }
@@ -355,6 +358,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 	if (m->group.phase != ES_GROUP_OUT && es_membership_now_ms() >= m->load_at_ms)
 		es_membership_load_send(m);
 	server_watch(m);
+	es_story_tick(m);
 	targets_watch(m);
 	es_bus_dispatch(m->bus);
 	if (m->leave_done && es_membership_now_ms() >= m->leave_until_ms) {

@@ -7,12 +7,36 @@
  * what the group's decisions do to datapath and workers) and lease.c share.
  */
 #include "inspector/base/clock.h"
+#include "inspector/base/event.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/membership.h"
 #include "inspector/member/public_link.h"
 
 /* CLOCK_MONOTONIC time in the datapath's es_state.lease_ns: a lease without end. */
 #define ES_LEASE_NEVER (1ULL << 62)
+
+#define ES_STORY_MAX 16
+
+/**
+ * struct es_story - what was said of the nodes (story.c)
+ * @has_ring: this node has served a ring since it was silent: what is new since then is news
+ * @is_in, @is_draining, @weight: of each node, as last said
+ * @told: what a ring may follow from, not said yet, @count of it; @since_ms: the first of it
+ */
+struct es_story {
+	int has_ring;
+	int is_quorate;
+	uint8_t is_in[ES_NODES_MAX];
+	uint8_t is_draining[ES_NODES_MAX];
+	uint16_t weight[ES_NODES_MAX];
+	uint64_t since_ms;
+	unsigned int count;
+	struct {
+		enum es_event_kind kind;
+		unsigned int node;
+		char text[160];
+	} told[ES_STORY_MAX];
+};
 
 /**
  * struct es_membership
@@ -37,6 +61,7 @@ struct es_membership {
 	uint64_t stopped_ms;
 	unsigned int weights[ES_NODES_MAX];
 	struct es_public_link link;
+	struct es_story story;
 	uint8_t counted_in;
 	unsigned int counted;
 	struct ev_io io;
@@ -88,6 +113,16 @@ void es_lease_watch(struct es_membership *membership);
 
 /* Our own ES_WIRE_LOAD came back: since it was sent, the others had us among them. */
 void es_lease_renew(struct es_membership *membership, const void *payload, size_t len);
+
+/*
+ * story.c: what becomes of the nodes, as events. Those that a new ring follows from are told with it;
+ * es_story_tick() tells those that none follows from in time.
+ */
+void es_story_changed(struct es_membership *membership);
+void es_story_serve(struct es_membership *membership, uint32_t epoch);
+void es_story_silence(struct es_membership *membership);
+void es_story_quorum(struct es_membership *membership, int is_quorate);
+void es_story_tick(struct es_membership *membership);
 
 /* struct es_group_ops of the same names */
 void es_ring_on_stop(void *ctx, uint32_t epoch, const unsigned int *weights);

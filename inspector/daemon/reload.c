@@ -7,7 +7,7 @@
 #include <string.h>
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/plugins.h"
-#include "inspector/base/log.h"
+#include "inspector/base/event.h"
 
 /* Does the file ask for another datapath than the one that runs? auto is whichever that is. */
 static int es_daemon_wants_another_type(const struct es_daemon *d, const struct es_conf *conf)
@@ -174,7 +174,7 @@ static void es_daemon_next_discard(struct es_daemon *d, struct es_daemon_next *n
 	es_conf_free(&next->conf);
 }
 
-int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
+static int es_daemon_use_next(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_daemon_next next = {};
 	int rc = es_daemon_interfaces_reload(d, err); /* before all that a failure would have to take back */
@@ -198,7 +198,18 @@ int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
 	if (d->membership)
 		es_membership_reloaded(d->membership);
 	es_daemon_serving_look(d);
-	es_log(ES_LOG_INFO, "reloaded %s: %u nodes, %u services, epoch %u", d->conf->path,
-	       d->conf->node_count, d->conf->service_count, d->cluster->epoch);
+	es_event(ES_EVENT_reload, ES_LOG_INFO, NULL, "reloaded %s: %u nodes, %u services, epoch %u",
+		 d->conf->path, d->conf->node_count, d->conf->service_count, d->cluster->epoch);
 	return 0;
+}
+
+int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
+{
+	int rc = es_daemon_use_next(d, err);
+
+	if (rc)
+		es_event(ES_EVENT_reload_refused, ES_LOG_ERR, NULL,
+			 "reload failed: %s; the old configuration stays in force",
+			 err->text[0] ? err->text : strerror(-rc));
+	return rc;
 }

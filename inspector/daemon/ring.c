@@ -160,7 +160,7 @@ void es_ring_on_serve(void *ctx, uint32_t epoch)
 	es_datapath_state(m->daemon->datapath)->served_epoch = epoch;
 	cluster_install(m, epoch, NULL);
 	es_membership_load_send(m);
-	es_log(ES_LOG_INFO, "ring of epoch %u: in force", epoch);
+	es_story_serve(m, epoch);
 }
 
 void es_ring_on_proofs(void *ctx, unsigned int node, const struct es_wire_proof *proofs, size_t count)

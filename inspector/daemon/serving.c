@@ -2,7 +2,7 @@
 /* What follows from whether this node can serve, and from what other nodes say of that. */
 #include <string.h>
 #include "inspector/base/clock.h"
-#include "inspector/base/log.h"
+#include "inspector/base/event.h"
 #include "inspector/daemon/daemon.h"
 #include "kmod/core/serving.h"
 
@@ -14,10 +14,20 @@ static void log_change(const struct es_serving *before, const struct es_serving 
 		return;
 	if (now->trouble)
 		/* A server that is stopped is somebody's wish. */
-		es_log(now->trouble == ES_TROUBLE_NO_SERVER ? ES_LOG_INFO : ES_LOG_WARNING, "%s%s", now->text,
-		       now->is_down ? "; until then the other nodes serve" : "");
+		es_event(ES_EVENT_server_down,
+			 now->trouble == ES_TROUBLE_NO_SERVER ? ES_LOG_INFO : ES_LOG_WARNING, NULL, "%s%s",
+			 now->text, now->is_down ? "; until then the other nodes serve" : "");
 	else
-		es_log(ES_LOG_INFO, "this node can serve again");
+		es_event(ES_EVENT_server_up, ES_LOG_INFO, NULL, "this node can serve again");
+}
+
+static void log_other(const char *name, unsigned int trouble)
+{
+	if (trouble)
+		es_event(ES_EVENT_server_down, ES_LOG_INFO, name, "%s cannot serve: %s", name,
+			 es_trouble_text(trouble));
+	else
+		es_event(ES_EVENT_server_up, ES_LOG_INFO, name, "%s can serve again", name);
 }
 
 /* Without membership nobody else notices that a node says nothing any more. */
@@ -81,6 +91,8 @@ int es_daemon_serving_is_down(const struct es_daemon *d)
 
 void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, unsigned int trouble, int is_down)
 {
+	if (d->serving.trouble[node] != trouble && node != d->cluster->self)
+		log_other(d->conf->nodes[node].name, trouble);
 	d->serving.trouble[node] = (unsigned char)trouble;
 	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC)
 		es_health_set_state(&d->health, node, is_down ? ES_NODE_DOWN : ES_NODE_UP);

@@ -42,8 +42,9 @@ def control_path(namespace):
 
 
 def remove_files(namespace):
-    """The control socket's path, and beside it what the daemon has noted of sysctls, which is that namespace's alone."""
-    for path in (control_path(namespace), control_path(namespace).removesuffix(".sock") + ".sysctl"):
+    """The control socket's path, and beside it what the daemon has noted of sysctls and events, which is that namespace's alone."""
+    for suffix in (".sock", ".sysctl", ".events", ".events.1"):
+        path = control_path(namespace).removesuffix(".sock") + suffix
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 

@@ -83,6 +83,20 @@ void es_membership_load_send(struct es_membership *of)
 	(void)of;
 }
 
+void es_event(enum es_event_kind kind, enum es_log_level level, const char *node, const char *format, ...)
+{
+	(void)kind;
+	(void)level;
+	(void)node;
+	(void)format;
+}
+
+void es_story_serve(struct es_membership *of, uint32_t epoch)
+{
+	(void)of;
+	(void)epoch;
+}
+
 void es_log(enum es_log_level level, const char *format, ...)
 {
 	(void)level;

@@ -18,6 +18,14 @@ struct es_state *es_datapath_state(struct es_datapath *dp)
 	return &state;
 }
 
+void es_event(enum es_event_kind kind, enum es_log_level level, const char *node, const char *format, ...)
+{
+	(void)kind;
+	(void)level;
+	(void)node;
+	(void)format;
+}
+
 void es_log(enum es_log_level level, const char *format, ...)
 {
 	(void)level;

@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #include "earshot_version.h"
+#include "inspector/base/event.h"
 #include "inspector/plugin/host.h"
 #include "inspector/report/report.h"
 #include "inspector/inspect/poison.h"
@@ -463,6 +464,20 @@ static void test_metrics(void **state)
 	json_object_put(example);
 }
 
+static void test_events(void **state)
+{
+	struct json_object *example = doc_example("events"), *event = NULL, *built;
+	struct es_event read;
+
+	(void)state;
+	event = json_object_array_get_idx(json_object_object_get(example, "events"), 0);
+	assert_int_equal(es_event_parse(event, &read), 0);
+	built = es_event_json(&read);
+	assert_string_equal(json_object_to_json_string(built), json_object_to_json_string(event));
+	json_object_put(built);
+	json_object_put(example);
+}
+
 static void test_poison(void **state)
 {
 	struct es_poisons poisons = {};
@@ -540,7 +555,8 @@ int main(void)
 		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
 		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_flows),	      cmocka_unit_test(test_plugins),
-		cmocka_unit_test(test_metrics),	      cmocka_unit_test(test_poison),
+		cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_events),	      cmocka_unit_test(test_poison),
 		cmocka_unit_test(test_reload),
 	};
 

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the nodes of a real cluster tell of themselves: events over restarts of the daemon, and with it dead."""
+import json
+import re
+
+import pytest
+
+from cluster.membership import ALL, TOKEN, settled
+from earshotlab import Lab, wait_for
+
+pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
+
+
+@pytest.fixture(scope="module", name="lab")
+def _lab():
+    with Lab(nodes=4, membership="corosync", policy="wrr", token=int(TOKEN * 1000)) as lab:
+        settled(lab)
+        yield lab
+
+
+def events(lab, node, *arguments):
+    done = lab.node(node).exec(["earshot", "events", "--json", *arguments])
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def texts(lab, node, kind):
+    return [event["text"] for event in events(lab, node, "--kind", kind)]
+
+
+def wait_text(lab, node, kind, pattern):
+    wait_for(lambda: any(re.fullmatch(pattern, text) for text in texts(lab, node, kind)), f"{node}: {pattern}", 20,
+             lambda: texts(lab, node, kind))
+
+
+def test_machine_dies_and_returns(lab):
+    lab.kill("n3")
+    for node in ("n1", "n2", "n4"):
+        wait_text(lab, node, "crash", r"n3 left: its machine or network died; ring of n1, n2, n4, epoch \d+")
+    lab.heal("n3")
+    settled(lab)
+    for node in ("n1", "n2", "n4"):
+        wait_text(lab, node, "join", r"n3 joined; ring of n1, n2, n3, n4, epoch \d+")
+
+
+def test_drain_weight_and_server(lab):
+    lab.node("n1").exec(["earshot", "drain", "n2"])
+    wait_text(lab, "n4", "drain", "n2 is drained")
+    lab.node("n1").exec(["earshot", "undrain", "n2"])
+    wait_text(lab, "n4", "undrain", "n2 is not drained any more")
+    lab.node("n1").exec(["earshot", "weight", "n2", "50"])
+    wait_text(lab, "n4", "weight", r"n2 has weight 50, before \d+; ring of .*")
+    lab.node("n1").exec(["earshot", "weight", "n2", "100"])
+    lab.stop("n2", "nginx")
+    wait_text(lab, "n1", "server_down", r"n2 cannot serve: .+")
+    wait_text(lab, "n2", "server_down", r".+; until then the other nodes serve")
+    lab.start("n2", "nginx")
+    wait_text(lab, "n1", "server_up", "n2 can serve again")
+    settled(lab)
+
+
+def test_over_a_restart_and_with_the_daemon_dead(lab):
+    lab.node("n1").exec(["earshot", "reload"])
+    before = events(lab, "n1")
+    assert before[-1]["kind"] in ("reload", "ring") and "reload" in [event["kind"] for event in before], before[-3:]
+    lab.stop("n1", "earshotd")
+    wait_text(lab, "n2", "leave", r"n1 left in order; ring of n2, n3, n4, epoch \d+")
+    dead = lab.node("n1").exec(["earshot", "events", "--json"], check=False)
+    assert dead.returncode == 0, dead
+    left = [json.loads(line) for line in dead.stdout.splitlines()]
+    assert left[:len(before)] == before and left[-1]["kind"] == "leave", left[-3:]
+    assert "from the file that it left" in dead.stderr
+    lab.start("n1", "earshotd")
+    settled(lab)
+    after = events(lab, "n1")
+    assert after[:len(left)] == left
+    assert [event["id"] for event in after] == list(range(after[0]["id"], after[0]["id"] + len(after)))
+    news = [event["kind"] for event in after[len(left):]]
+    assert news[0] == "start" and "serving" in news, news
+    assert not events(lab, "n1", "--since", "0s")
+    assert events(lab, "n1", "--since", "1h") == after
+
+
+def test_words_that_are_wrong(lab):
+    for arguments, said in ((["--kind", "crush"], "expected some of start, stop"), (["--since", "soon"], "expected e.g. 30s")):
+        done = lab.node("n1").exec(["earshot", "events", *arguments], check=False)
+        assert done.returncode == 64 and said in done.stderr, done
+
+
+def test_all_nodes_served(lab):
+    for node in ALL:
+        assert texts(lab, node, "quorum"), node
