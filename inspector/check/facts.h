@@ -91,9 +91,17 @@ struct es_facts_packet_socket {
 	char name[32];
 };
 
-/* struct es_facts_daemon - @status, @counters: the replies to the commands of these names, NULL if there was
- * none */
+/**
+ * struct es_facts_daemon - what became of the attempt to ask this node's daemon
+ * @socket: its control socket; "" if that is not known
+ * @rc: of connecting to it: -ENOENT: there is none, as after a stop; -ECONNREFUSED: a daemon that died left it; -EAGAIN:
+ * nobody takes connections off it
+ * @runs: somebody listens there
+ * @status, @counters: the replies to the commands of these names, NULL if there was none
+ */
 struct es_facts_daemon {
+	char socket[108];
+	int rc;
 	int runs;
 	struct json_object *status;
 	struct json_object *counters;

@@ -3,6 +3,7 @@
  * Checks of what the running daemon says: of itself, and of the settings that the members have told each
  * other.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@
 
 static const struct es_check_item daemon_item = {
 	.name = "daemon",
-	.why = "Only the daemon knows what the other members have told it.",
+	.why = "A daemon that does not answer serves nothing new, and only it knows what the other members "
+	       "have told it.",
 };
 
 static int enter(struct es_check *check)
@@ -26,12 +28,22 @@ static int enter(struct es_check *check)
 	const struct es_facts_daemon *d = &check->facts->daemon;
 
 	check->item = &daemon_item;
-	if (!d->runs)
-		es_check_unchecked(check, "no earshotd of this node runs, so nobody knows the other members");
-	else if (!d->status)
-		es_check_unchecked(check, "earshotd does not answer");
-	else
+	if (d->runs && d->status)
 		return 0;
+	if (d->runs || d->rc == -EAGAIN)
+		es_check_error(check, "systemctl restart earshotd",
+			       "earshotd hangs: it has control socket %s and does not answer", d->socket);
+	else if (d->rc == -ECONNREFUSED)
+		es_check_error(check, "journalctl -u earshotd; systemctl start earshotd",
+			       "earshotd died: nobody has its control socket %s any more", d->socket);
+	else if (d->rc == -EACCES)
+		es_check_unchecked(check, "control socket %s is not this user's to ask: run it as root",
+				   d->socket);
+	else if (d->rc && d->rc != -ENOENT)
+		es_check_error(check, "systemctl status earshotd", "earshotd cannot be reached by %s: %s",
+			       d->socket, strerror(-d->rc));
+	else
+		es_check_unchecked(check, "no earshotd of this node runs, so nobody knows the other members");
 	return 1;
 }
 

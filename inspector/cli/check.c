@@ -5,8 +5,10 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,36 +21,81 @@
 #define CONFIG_DEFAULT "/etc/earshot/earshot.conf"
 #define CANNOT_CHECK   2
 
-/* The control socket of this node's daemon, unless `cli` names another. */
-static int daemon_answers(const struct es_cli *cli)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd, answers;
+#define CONNECT_TIMEOUT_S 10
 
-	if (es_cli_socket_path(cli, address.sun_path, sizeof(address.sun_path)))
-		return 0;
+/* Return: 0 if somebody listens on @path, or -errno; a queue of clients that nobody takes is -EAGAIN in time. */
+static int try_socket(const char *path)
+{
+	const struct timeval timeout = {.tv_sec = CONNECT_TIMEOUT_S};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, rc;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return 0;
-	answers = !connect(fd, (const void *)&address, sizeof(address));
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	rc = connect(fd, (const void *)&address, sizeof(address)) ? -errno : 0;
 	close(fd);
-	return answers;
+	return rc;
 }
 
-static void read_daemon(const struct es_cli *cli, const struct es_check *check, struct es_facts_daemon *ret)
+/* Asks the daemon of that socket, once. */
+static void ask_daemon(const struct es_cli *cli, const char *path, struct es_facts_daemon *ret)
 {
 	struct es_cli to = *cli;
 
 	memset(ret, 0, sizeof(*ret));
-	if (check->self >= 0)
-		to.node = es_check_self_name(check);
-	if (!to.control && !to.node)
+	if ((size_t)snprintf(ret->socket, sizeof(ret->socket), "%s", path) >= sizeof(ret->socket)) {
+		ret->rc = -ENAMETOOLONG;
 		return;
-	ret->runs = daemon_answers(&to);
+	}
+	to.control = ret->socket;
+	ret->rc = try_socket(path);
+	ret->runs = !ret->rc;
 	if (ret->runs && es_cli_request(&to, es_cli_command_request("status"), &ret->status))
 		ret->status = NULL;
 	if (ret->status && es_cli_request(&to, es_cli_command_request("counters"), &ret->counters))
 		ret->counters = NULL;
+}
+
+/* The daemon that is meant, before the configuration tells the node's name: as named, or one that runs here. */
+static void ask_named_daemon(const struct es_cli *cli, struct es_facts_daemon *ret)
+{
+	const char *node = getenv("EARSHOT_NODE");
+	char path[sizeof(ret->socket)];
+
+	memset(ret, 0, sizeof(*ret));
+	if (cli->control || cli->node || (node && *node) ? !es_cli_socket_path(cli, path, sizeof(path))
+							 : es_cli_only_daemon(path, sizeof(path)))
+		ask_daemon(cli, path, ret);
+}
+
+/* Of this node, if nothing else was said and none has been asked. */
+static void ask_own_daemon(const struct es_cli *cli, const struct es_check *check,
+			   struct es_facts_daemon *daemon)
+{
+	char path[sizeof(daemon->socket)];
+	struct es_cli to = *cli;
+
+	if (cli->control || check->self < 0)
+		return;
+	to.node = es_check_self_name(check);
+	if (es_cli_socket_path(&to, path, sizeof(path)) || !strcmp(path, daemon->socket))
+		return;
+	json_object_put(daemon->status);
+	json_object_put(daemon->counters);
+	ask_daemon(cli, path, daemon);
+}
+
+/* The file that the daemon uses, if it is absolute and so is the same for us. */
+static const char *config_of(const struct es_cli *cli, const struct es_facts_daemon *daemon)
+{
+	const char *path = daemon->status ? es_json_string(daemon->status, "config") : "";
+
+	if (cli->config)
+		return cli->config;
+	return *path == '/' ? path : CONFIG_DEFAULT;
 }
 
 /* Could the daemon load the plugins? They are unloaded at once. */
@@ -104,40 +151,58 @@ static int judge(const struct es_cli *cli, const struct es_check *check)
 	return ES_CLI_OK;
 }
 
-static int run(const struct es_cli *cli)
+/* Takes over the replies of @daemon. */
+static int check_machine(const struct es_cli *cli, struct es_conf *conf, struct es_facts_daemon *daemon)
 {
-	struct es_conf *conf = NULL;
 	struct es_conf_error err = {};
 	struct es_facts facts;
-	struct es_check check = {.facts = &facts};
-	int r = CANNOT_CHECK;
+	struct es_check check = {.conf = conf, .facts = &facts};
+	int r;
 
-	if (es_conf_load(cli->config ? cli->config : CONFIG_DEFAULT, &conf, &err)) {
-		es_cli_fail("%s", err.text);
+	check.self = find_self(cli, conf, &err);
+	if (check.self < -1) {
+		json_object_put(daemon->status);
+		json_object_put(daemon->counters);
 		return CANNOT_CHECK;
 	}
-	check.conf = conf;
-	check.self = find_self(cli, conf, &err);
 	if (check.self >= 0)
 		es_conf_use_node(conf, (unsigned int)check.self);
 	use_real_name(conf->datapath.interface);
 	use_real_name(conf->datapath.cluster_interface);
-	if (check.self >= -1) {
-		es_facts_read(conf, check.self, &facts);
-		memcpy(facts.self_text, err.text, sizeof(facts.self_text));
-		read_daemon(cli, &check, &facts.daemon);
-		read_plugins(conf, &facts.startup);
-		es_check_run(&check);
-		r = judge(cli, &check);
-		es_check_fini(&check);
-		es_facts_fini(&facts);
+	es_facts_read(conf, check.self, &facts);
+	memcpy(facts.self_text, err.text, sizeof(facts.self_text));
+	ask_own_daemon(cli, &check, daemon);
+	facts.daemon = *daemon;
+	read_plugins(conf, &facts.startup);
+	es_check_run(&check);
+	r = judge(cli, &check);
+	es_check_fini(&check);
+	es_facts_fini(&facts);
+	return r;
+}
+
+static int run(const struct es_cli *cli)
+{
+	struct es_conf *conf = NULL;
+	struct es_conf_error err = {};
+	struct es_facts_daemon daemon;
+	int r = CANNOT_CHECK;
+
+	ask_named_daemon(cli, &daemon);
+	if (es_conf_load(config_of(cli, &daemon), &conf, &err)) {
+		es_cli_fail("%s", err.text);
+		json_object_put(daemon.status);
+		json_object_put(daemon.counters);
+		return CANNOT_CHECK;
 	}
+	r = check_machine(cli, conf, &daemon);
 	es_conf_free(&conf);
 	return r;
 }
 
 static const struct argp_option options[] = {
-	{"config", ES_CLI_OPT_CONFIG, "FILE", 0, "configuration (default " CONFIG_DEFAULT ")", 0},
+	{"config", ES_CLI_OPT_CONFIG, "FILE", 0,
+	 "configuration (default: the running daemon's, or " CONFIG_DEFAULT ")", 0},
 	{"strict", ES_CLI_OPT_STRICT, NULL, 0, "status 1 for warnings, too", 0},
 	{"verbose", ES_CLI_OPT_VERBOSE, NULL, 0, "show also what is right", 0},
 	{0},
@@ -147,7 +212,8 @@ const struct es_cli_command es_cli_check = {
 	.name = "check",
 	.doc = "Look at this machine - kernel, interfaces, neighbours, server, corosync, other members - "
 	       "and say what would not work and what to do. "
-	       "Changes nothing, and needs no daemon; as root it sees all."
+	       "Changes nothing, and needs no daemon, but one that died or hangs is an error; as root it "
+	       "sees all."
 	       "\vExit status: 0 no errors, 1 errors (with --strict: or warnings), "
 	       "2 nothing could be checked: the configuration is wrong.",
 	.options = options,

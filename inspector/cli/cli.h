@@ -107,6 +107,9 @@ int es_cli_number(const char *what, const char *text, long least, long most, lon
 /* socket.c: the daemon's socket path for @cli. Return: an enum es_cli_exit, reported. */
 int es_cli_socket_path(const struct es_cli *cli, char *path, size_t size);
 
+/* Is there exactly one daemon's socket in the directory, dead or alive? It is then in @path. Reports nothing. */
+int es_cli_only_daemon(char *path, size_t size);
+
 /* Does a daemon answer on any socket of the directory? Its socket is then in @path. */
 int es_cli_daemon_runs(char *path, size_t size);
 

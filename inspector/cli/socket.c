@@ -77,6 +77,19 @@ static int only_path(char *path, size_t size)
 	return r;
 }
 
+int es_cli_only_daemon(char *path, size_t size)
+{
+	struct dirent **entries = NULL;
+	int n = scandir(directory(), &entries, is_socket_name, alphasort), found = 0;
+
+	if (n == 1)
+		found = (size_t)snprintf(path, size, "%s/%s", directory(), entries[0]->d_name) < size;
+	for (int i = 0; i < n; i++)
+		free(entries[i]);
+	free(entries);
+	return found;
+}
+
 static int answers(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -74,6 +74,7 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 	struct es_report_status status = {
 		.conf = d->cluster->conf,
 		.self = d->cluster->self,
+		.config_path = d->options.config_path,
 		.datapath_type = es_datapath_name(d->datapath_kind),
 		.datapath_state = "inspecting",
 		.uptime_s = (double)(es_clock_now_ns() - d->started_ns) / 1e9,

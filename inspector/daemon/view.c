@@ -23,11 +23,10 @@ static int is_looked_at(const struct es_daemon_view *view, unsigned long long no
 static void send_to(struct es_daemon *d, unsigned int node, const struct es_snapshot_message *message,
 		    size_t len)
 {
-	const struct sockaddr_in *to = &d->cluster->handover_address[node];
+	const union es_sockaddr *to = &d->cluster->handover_address[node];
 
 	/* What is lost is asked for again. */
-	(void)!sendto(d->load.exchange.fd, message, len, MSG_DONTWAIT, (const struct sockaddr *)to,
-		      sizeof(*to));
+	(void)!sendto(d->load.exchange.fd, message, len, MSG_DONTWAIT, &to->sa, es_sockaddr_len(to));
 }
 
 static int understands(const struct es_daemon *d, unsigned int node)

@@ -104,6 +104,8 @@ struct json_object *es_report_status(const struct es_report_status *status)
 	es_json_string(report, "version", EARSHOT_VERSION);
 	es_json_string(report, "cluster", status->conf->cluster.name);
 	es_json_string(report, "node", status->conf->nodes[status->self].name);
+	if (status->config_path)
+		es_json_string(report, "config", status->config_path);
 	es_json_string(datapath, "type", status->datapath_type);
 	es_json_string(datapath, "state", status->datapath_state);
 	json_object_object_add(report, "datapath", datapath);

@@ -31,6 +31,7 @@ struct es_report_service {
 
 /**
  * struct es_report_status - what `status` shows besides the configuration
+ * @config_path: the file that the daemon was started with; NULL leaves it out
  * @datapath_type: "bpf" or "module"; @datapath_state: "inspecting", "fallback" or "detached"
  * @node_states: es_report_node_state() of each node; NULL: all "up"
  * @troubles: why each cannot serve, or not all services; "" for nothing; NULL: nothing is known
@@ -49,6 +50,7 @@ struct es_report_status {
 		unsigned long long refused;
 	} loads;
 	unsigned int self;
+	const char *config_path;
 	const char *datapath_type;
 	const char *datapath_state;
 	double uptime_s;

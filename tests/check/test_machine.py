@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A node on which all is well, and then one real setting wrong after the other: just the check for it says so."""
+import contextlib
 import json
 import os
+import shutil
+import signal
 import socket
 import subprocess
 
@@ -10,7 +13,7 @@ import pytest
 import namespaces
 import tcx
 from earshotlab import in_namespace, netns, wait_for
-from site_of_two import CLUSTER_MAC, NOBODY, VIP
+from site_of_two import CLUSTER_MAC, NOBODY, VIP, Result
 from tree import EARSHOT
 
 IPPROTO_MPTCP = 262
@@ -401,3 +404,52 @@ def test_check_config_on_a_node(site):
     site.configure(cluster="handover_port = 0 virtual_nodes = 0", more="rule r { cost = 0 nodes = n9 }")
     done = check_config()
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 4, done.stderr
+
+
+def test_daemon_that_hangs_or_died(site):
+    """Status 1, with what is the matter; one that was never started or has been stopped is none."""
+    def members():
+        result = Result(site.run("--json"))
+        found, = result.of("members.daemon")
+        assert result.status == 1 and found["severity"] == "error" and found["action"], found
+        return found["found"]
+
+    daemon = site.start_daemon()
+    site.expect()
+    daemon.send_signal(signal.SIGSTOP)
+    try:
+        assert members() == f"earshotd hangs: it has control socket {site.control} and does not answer"
+        waiting = []
+        with contextlib.ExitStack() as stack:  # its queue is full: not even a connection comes about
+            with contextlib.suppress(BlockingIOError):
+                while len(waiting) < 1000:
+                    waiting.append(stack.enter_context(socket.socket(socket.AF_UNIX)))
+                    waiting[-1].setblocking(False)
+                    waiting[-1].connect(site.control)
+            assert "earshotd hangs" in members()
+    finally:
+        daemon.send_signal(signal.SIGCONT)
+    wait_for(lambda: site.run("--json").returncode == 0, "the daemon's answers")
+    daemon.kill()
+    daemon.wait()
+    assert members() == f"earshotd died: nobody has its control socket {site.control} any more"
+    os.unlink(site.control)
+    assert Result(site.run("--json")).of("members.daemon")[0]["severity"] == "unchecked"
+
+
+def test_configuration_of_the_daemon(site):
+    """Without --config it is the running daemon's."""
+    def config(*arguments):
+        done = subprocess.run(site.command(site.n1, EARSHOT, "--json", "check", "--control", site.control, *arguments),
+                              capture_output=True, text=True, check=False)
+        return json.loads(done.stdout)["config"] if done.stdout else done.stderr
+
+    if os.path.exists("/etc/earshot/earshot.conf"):
+        assert config() == "/etc/earshot/earshot.conf"
+    else:
+        assert "/etc/earshot/earshot.conf: cannot be opened" in config()
+    site.start_daemon()
+    assert config() == site.config
+    other = site.config + ".other"
+    shutil.copy(site.config, other)
+    assert config("--config", other) == other

@@ -168,6 +168,14 @@ static void test_before_the_daemon(void **state)
 	put("proc/sys/net/ipv4/conf/eth1/rp_filter", "1\n");
 	put("proc/sys/net/ipv4/conf/lo/accept_local", "0\n");
 	expect_one("members.daemon", ES_CHECK_UNCHECKED, "no earshotd");
+	facts.daemon.rc = -EACCES;
+	expect_one("members.daemon", ES_CHECK_UNCHECKED, "run it as root");
+	facts.daemon.rc = -ECONNREFUSED;
+	expect_one("members.daemon", ES_CHECK_ERROR, "earshotd died");
+	facts.daemon.rc = -EAGAIN;
+	expect_one("members.daemon", ES_CHECK_ERROR, "earshotd hangs");
+	facts.daemon.rc = -ENOENT;
+	run_again();
 	assert_int_equal(finding("network.cluster_mac")->severity, ES_CHECK_OK);
 	assert_int_equal(finding("network.rp_filter")->severity, ES_CHECK_OK);
 	assert_int_equal(finding("network.datapath")->severity, ES_CHECK_OK);

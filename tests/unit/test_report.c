@@ -145,6 +145,7 @@ static void test_status(void **state)
 		.conf = conf,
 		.self = 1,
 		.datapath_type = "bpf",
+		.config_path = "earshot.conf",
 		.datapath_state = "fallback",
 		.uptime_s = 3.25,
 		.epoch = 7,
@@ -165,7 +166,8 @@ static void test_status(void **state)
 	expect_as_documented("status", report);
 	assert_string_equal(
 		json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN),
-		"{\"version\":\"" EARSHOT_VERSION "\",\"cluster\":\"lab\",\"node\":\"n2\","
+		"{\"version\":\"" EARSHOT_VERSION
+		"\",\"cluster\":\"lab\",\"node\":\"n2\",\"config\":\"earshot.conf\","
 		"\"datapath\":{\"type\":\"bpf\",\"state\":\"fallback\"},\"uptime_s\":3.250000,"
 		"\"ring\":{\"epoch\":7,\"members\":2},"
 		"\"workers\":[{\"id\":0,\"requests\":12,\"handovers\":18446744073709551615}],"
