@@ -41,6 +41,8 @@ enum es_cli_option {
 	ES_CLI_OPT_FOLLOW,
 	ES_CLI_OPT_SINCE,
 	ES_CLI_OPT_KIND,
+	ES_CLI_OPT_ONCE,
+	ES_CLI_OPT_SORT,
 };
 
 #define ES_CLI_ARGS_MAX	   3
@@ -70,6 +72,8 @@ struct es_cli {
 	int follow;
 	const char *since;
 	const char *kind;
+	int once;
+	const char *sort;
 	unsigned int header_count;
 	const char *headers[ES_CLI_HEADERS_MAX];
 	unsigned int arg_count;
@@ -90,7 +94,7 @@ struct es_cli_command {
 extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_flows,
 	es_cli_table, es_cli_explain, es_cli_drain, es_cli_undrain, es_cli_weight, es_cli_reload, es_cli_stop,
 	es_cli_keygen, es_cli_check, es_cli_check_config, es_cli_version, es_cli_detach, es_cli_corosync_conf,
-	es_cli_metrics, es_cli_events;
+	es_cli_metrics, es_cli_events, es_cli_top;
 
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
 int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

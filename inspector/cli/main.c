@@ -15,7 +15,8 @@ static const struct es_cli_command *const commands[] = {
 	&es_cli_status,	 &es_cli_nodes,	  &es_cli_ring,		 &es_cli_counters, &es_cli_flows,
 	&es_cli_table,	 &es_cli_explain, &es_cli_drain,	 &es_cli_undrain,  &es_cli_weight,
 	&es_cli_reload,	 &es_cli_stop,	  &es_cli_keygen,	 &es_cli_check,	   &es_cli_check_config,
-	&es_cli_version, &es_cli_detach,  &es_cli_corosync_conf, &es_cli_metrics, &es_cli_events,
+	&es_cli_version, &es_cli_detach,  &es_cli_corosync_conf, &es_cli_metrics,  &es_cli_events,
+	&es_cli_top,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -133,6 +134,12 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 	case ES_CLI_OPT_KIND:
 		line->cli->kind = arg;
 		return 0;
+	case ES_CLI_OPT_ONCE:
+		line->cli->once = 1;
+		return 0;
+	case ES_CLI_OPT_SORT:
+		line->cli->sort = arg;
+		return 0;
 	case ES_CLI_OPT_ON:
 		line->cli->on = arg;
 		return 0;
@@ -243,6 +250,7 @@ int main(int argc, char **argv)
 		       "\vCommands:\n"
 		       "  status        the node, its datapath and workers, the cluster\n"
 		       "  nodes         the cluster's nodes\n"
+		       "  top           nodes and services of the cluster, each second anew\n"
 		       "  ring          the ring's members; ring lookup ADDRESS PORT\n"
 		       "  counters      what was counted, and why\n"
 		       "  metrics       what was counted, for Prometheus\n"

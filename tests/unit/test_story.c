@@ -85,7 +85,8 @@ static void test_crash_and_return(void **state)
 	es_story_changed(m);
 	m->group.node[1].is_accepted = 1;
 	es_story_serve(m, 8);
-	assert_newest(ES_EVENT_crash, "n3", "n3 left: its machine or network died; ring of n1, n2, n4, epoch 8");
+	assert_newest(ES_EVENT_crash, "n3",
+		      "n3 left: its machine or network died; ring of n1, n2, n4, epoch 8");
 	m->group.node[2].is_member = m->group.node[2].is_accepted = 1;
 	m->weights[2] = 10;
 	es_story_serve(m, 9);
