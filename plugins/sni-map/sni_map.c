@@ -41,7 +41,7 @@ struct line {
 struct sni_map {
 	const struct es_plugin_host *host;
 	unsigned int count;
-	struct line *line; /* @count of them, and room for more up to the next power of two */
+	struct line *line; /* @count of them, by es_plugin_array_grow() */
 };
 
 static void release(void *state)
@@ -50,21 +50,6 @@ static void release(void *state)
 
 	free(map->line);
 	free(map);
-}
-
-/* Room for another line; it is not counted yet. */
-static struct line *line_new(struct sni_map *map)
-{
-	struct line *line = map->line;
-
-	if (!(map->count & (map->count - 1))) {
-		line = realloc(line, (map->count ? 2 * (size_t)map->count : 1) * sizeof(*line));
-		if (!line)
-			return NULL;
-		map->line = line;
-	}
-	memset(&line[map->count], 0, sizeof(*line));
-	return &line[map->count];
 }
 
 static int line_read(const struct es_plugin_statement *s, void *state)
@@ -76,9 +61,11 @@ static int line_read(const struct es_plugin_statement *s, void *state)
 	if (map->count == LINES_MAX)
 		return s->host->config_fail(s->config, s->line, "too many lines: expected at most %d",
 					    LINES_MAX);
-	line = line_new(map);
+	line = es_plugin_array_grow(map->line, map->count, sizeof(*line));
 	if (!line)
 		return -ENOMEM;
+	map->line = line;
+	line += map->count; /* not counted yet */
 	line->is_alpn = es_plugin_word_is(s->word[0], "alpn");
 	if (!line->is_alpn && !es_plugin_word_is(s->word[0], "sni"))
 		return s->host->config_fail(s->config, s->line, "\"%.*s\": expected sni or alpn",

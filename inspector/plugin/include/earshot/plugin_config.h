@@ -13,6 +13,7 @@
  *		if (es_plugin_word_is(s.word[0], "header")) …
  */
 #include <earshot/plugin.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ES_PLUGIN_WORDS_MAX 160 /* each node of the largest cluster, and some words before them */
@@ -126,6 +127,20 @@ static inline int es_plugin_statement_nodes(const struct es_plugin_statement *s,
 		es_plugin_set_add(ret_nodes, (unsigned int)node);
 	}
 	return 0;
+}
+
+/*
+ * Makes room for one more element of @size bytes behind the @count elements of @array; the new one is zero.
+ * @array is NULL at first and grows by this function only. Returns the array, perhaps moved, to be freed with
+ * free(); NULL without memory, and @array stays as it is.
+ */
+static inline void *es_plugin_array_grow(void *array, unsigned int count, size_t size)
+{
+	if (!(count & (count - 1)))
+		array = realloc(array, (count ? 2 * (size_t)count : 1) * size);
+	if (array)
+		memset((char *)array + count * size, 0, size);
+	return array;
 }
 
 /*
