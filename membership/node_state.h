@@ -21,6 +21,7 @@ enum es_trouble {
 	ES_TROUBLE_RP_FILTER,  /* or drops what comes from another node */
 	ES_TROUBLE_MTU,	       /* or cannot receive it */
 	ES_TROUBLE_VANISHING,  /* connections that are made here are never heard of again */
+	ES_TROUBLE_CHECK,      /* the server fails its check */
 };
 
 #endif

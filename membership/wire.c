@@ -228,10 +228,14 @@ size_t es_wire_put_load(void *buf, size_t size, const struct es_wire_load *load)
 	put32(&out, load->load);
 	put32(&out, load->mean_us);
 	put16(&out, load->disk);
-	if (load->understands || load->trouble)
+	if (load->understands || load->trouble || load->failing)
 		put(&out, &load->understands, 1);
-	if (load->trouble)
+	if (load->trouble || load->failing)
 		put(&out, &load->trouble, 1);
+	if (load->failing) {
+		put16(&out, (uint16_t)(load->failing >> 32));
+		put32(&out, (uint32_t)load->failing);
+	}
 	return put_done(&out);
 }
 
@@ -254,6 +258,10 @@ int es_wire_get_load(const void *data, size_t len, struct es_wire_load *ret)
 		load.disk = get16(&in);
 		load.understands = in.left > 0 ? get8(&in) : 0;
 		load.trouble = in.left > 0 ? get8(&in) : 0;
+		if (in.left > 0) {
+			load.failing = (uint64_t)get16(&in) << 32;
+			load.failing |= get32(&in);
+		}
 	}
 	if (in.failed)
 		return -EBADMSG;

@@ -91,6 +91,8 @@ struct es_wire_change {
  * @disk: share of time in which something waited for a disk, in 1/1000
  * @understands: ES_WIRE_UNDERSTANDS_*, what the sender's version does and others before it do not
  * @trouble: an enum es_trouble, 0 also from a version that does not tell
+ * @failing: a bit for each of the first ES_WIRE_FAILING_MAX services whose server fails its check there; 0 also from
+ * a version that does not tell
  */
 struct es_wire_load {
 	uint64_t sent_ns;
@@ -106,12 +108,14 @@ struct es_wire_load {
 	uint16_t disk;
 	uint8_t understands;
 	uint8_t trouble;
+	uint64_t failing;
 };
 
-#define ES_WIRE_UNDERSTANDS_STRAYS    1	 /* ES_HANDOVER_STRAYS */
-#define ES_WIRE_UNDERSTANDS_HOMES     2	 /* ES_HOMES_VERSION (inspector/load/exchange.h) */
-#define ES_WIRE_UNDERSTANDS_SNAPSHOTS 4	 /* ES_SNAPSHOT_VERSION (inspector/load/snapshots.h) */
-#define ES_WIRE_LOAD_SIZE	      34 /* of the payload, at most */
+#define ES_WIRE_UNDERSTANDS_STRAYS    1 /* ES_HANDOVER_STRAYS */
+#define ES_WIRE_UNDERSTANDS_HOMES     2 /* ES_HOMES_VERSION (inspector/load/exchange.h) */
+#define ES_WIRE_UNDERSTANDS_SNAPSHOTS 4 /* ES_SNAPSHOT_VERSION (inspector/load/snapshots.h) */
+#define ES_WIRE_FAILING_MAX	      48
+#define ES_WIRE_LOAD_SIZE	      40 /* of the payload, at most */
 
 /* struct es_wire_suspect - a member as the bus knows it */
 struct es_wire_suspect {

@@ -201,6 +201,27 @@ static int es_check_server(struct es_conf_parse *p, unsigned int i)
 		service->name, service->server_port);
 }
 
+static int es_is_printable(const char *text)
+{
+	while (*text > ' ' && *text < 0x7f)
+		text++;
+	return !*text;
+}
+
+/* What is put into the check's request as it is. */
+static void es_check_health(struct es_conf_parse *p, unsigned int i)
+{
+	const struct es_conf_check *check = &p->conf->services[i].check;
+
+	if (!es_is_printable(check->path))
+		es_conf_fail(p, es_conf_line_of(&p->checks[i], ES_CONF_CHECK, "path"),
+			     "check: path = %s: expected ASCII without blanks: other characters are %%XX",
+			     check->path);
+	if (!es_is_printable(check->host))
+		es_conf_fail(p, es_conf_line_of(&p->checks[i], ES_CONF_CHECK, "host"),
+			     "check: host = %s: expected a host name, or HOST:PORT", check->host);
+}
+
 /* On a service's address clients would find it. */
 static int es_check_status(struct es_conf_parse *p)
 {
@@ -240,6 +261,7 @@ static int es_check_services(struct es_conf_parse *p)
 					     "expected another address or port",
 					     service->name, es_conf_addr_text(&service->address, text),
 					     service->port, conf->services[k].name);
+		es_check_health(p, i);
 		es_check_server(p, i);
 		if (!es_check_policy(p, i))
 			es_conf_check_parameters(p, i);

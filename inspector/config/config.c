@@ -110,6 +110,20 @@ static int service_open(const char *label, const char *name, int line)
 	reader->lines = &p->services[n];
 	reader->data = &p->conf->services[n];
 	p->conf->service_count++;
+	/* Whether or not there is such a section. */
+	return es_conf_section_defaults(p, &es_conf_sections[ES_CONF_CHECK], &p->conf->services[n].check);
+}
+
+static int check_open(const char *label, int line)
+{
+	struct es_conf_parse *p = &reader->parse;
+	unsigned int service = p->conf->service_count - 1;
+
+	reader->lines = &p->checks[service];
+	reader->data = &p->conf->services[service].check;
+	if (reader->lines->open)
+		return es_conf_fail(p, line, "service %s: %s: first defined on line %d: expected one",
+				    p->conf->services[service].name, label, reader->lines->open);
 	return 0;
 }
 
@@ -236,6 +250,8 @@ static int section_open_one(cfg_t *cfg, int line)
 		r = service_open(label, cfg_title(cfg), line);
 	else if (section == &es_conf_sections[ES_CONF_PLUGIN])
 		r = plugin_open(label, cfg_title(cfg), line);
+	else if (section == &es_conf_sections[ES_CONF_CHECK])
+		r = check_open(label, line);
 	else if (section == &es_conf_sections[ES_CONF_RULE] || section == &es_conf_sections[ES_CONF_LOCATION])
 		r = rule_open(label, cfg_title(cfg), line, section == &es_conf_sections[ES_CONF_LOCATION]);
 	else
@@ -249,27 +265,31 @@ static int section_open_one(cfg_t *cfg, int line)
 	return 0;
 }
 
-/* The service that has @plugin inside. libconfuse knows the way down only. */
-static cfg_t *service_of(const cfg_t *plugin)
+/* The service that has the section @inner inside. libconfuse knows the way down only. */
+static cfg_t *service_of(cfg_t *inner)
 {
-	const char *inner = es_conf_sections[ES_CONF_PLUGIN].name;
 	cfg_opt_t *services = cfg_getopt(reader->root, es_conf_sections[ES_CONF_SERVICE].name);
 
 	for (unsigned int i = 0; i < cfg_opt_size(services); i++) {
 		cfg_t *service = cfg_opt_getnsec(services, i);
 
-		for (unsigned int k = 0; k < cfg_size(service, inner); k++)
-			if (cfg_getnsec(service, inner, k) == plugin)
+		for (unsigned int k = 0; k < cfg_size(service, cfg_name(inner)); k++)
+			if (cfg_getnsec(service, cfg_name(inner), k) == inner)
 				return service;
 	}
 	return NULL;
 }
 
+static int section_is_inner(const struct es_conf_section *section)
+{
+	return section >= &es_conf_sections[ES_CONF_PLUGIN];
+}
+
 /* A section inside another opens that one first, if nothing has yet. */
 static int section_open(cfg_t *cfg, int line)
 {
-	cfg_t *service =
-		section_find(cfg_name(cfg)) == &es_conf_sections[ES_CONF_PLUGIN] ? service_of(cfg) : NULL;
+	const struct es_conf_section *section = section_find(cfg_name(cfg));
+	cfg_t *service = section && section_is_inner(section) ? service_of(cfg) : NULL;
 
 	if (service && !reader->section && section_open_one(service, reader->root->line))
 		return -EINVAL;
@@ -287,7 +307,7 @@ static void section_close(void)
 	struct es_conf_parse *p = &reader->parse;
 	unsigned int service = p->conf->service_count - 1;
 
-	if (reader->section != &es_conf_sections[ES_CONF_PLUGIN]) {
+	if (!section_is_inner(reader->section)) {
 		reader->section = NULL;
 		return;
 	}
@@ -307,8 +327,9 @@ static void unknown_key(cfg_t *cfg, const char *name)
 	for (i = 0; section ? !!section->keys[i].name : i < ES_CONF_PLUGIN; i++)
 		used += (size_t)snprintf(accepted + used, sizeof(accepted) - used, "%s%s", i ? " | " : "",
 					 section ? section->keys[i].name : es_conf_sections[i].name);
-	if (section && section->inner)
-		snprintf(accepted + used, sizeof(accepted) - used, " | %s NAME {", section->inner->name);
+	for (i = 0; section && i < ES_CONF_INNER_MAX && section->inner[i]; i++)
+		used += (size_t)snprintf(accepted + used, sizeof(accepted) - used, " | %s%s {",
+					 section->inner[i]->name, section->inner[i]->titled ? " NAME" : "");
 	es_conf_fail(&reader->parse, cfg->line, "%s%sunknown %s \"%.80s\": expected %s", label,
 		     label[0] ? ": " : "", section ? "key" : "section", name, accepted);
 }
@@ -447,7 +468,8 @@ static int unknown_put(int section, cfg_opt_t *keys, int k, const cfg_opt_t *opt
 static cfg_t *options_new(void)
 {
 	static const cfg_opt_t key_option = CFG_STR_CB(NULL, NULL, CFGF_NODEFAULT, on_value);
-	cfg_opt_t keys[ES_CONF_SECTIONS][ES_CONF_KEYS_MAX + ES_CONF_UNKNOWN_MAX + 2] = {0};
+	cfg_opt_t keys[ES_CONF_SECTIONS][ES_CONF_KEYS_MAX + ES_CONF_UNKNOWN_MAX + ES_CONF_INNER_MAX + 1] = {
+		0};
 	cfg_opt_t sections[ES_CONF_SECTIONS + 1] = {0};
 	int i, k;
 
@@ -465,8 +487,8 @@ static cfg_t *options_new(void)
 		sections[i] = (cfg_opt_t)CFG_SEC(section->name, keys[i],
 						 CFGF_MULTI | (section->titled ? CFGF_TITLE : 0));
 		sections[i].validcb = on_section_end;
-		if (section->inner)
-			keys[i][k] = sections[section->inner - es_conf_sections];
+		for (int j = 0; j < ES_CONF_INNER_MAX && section->inner[j]; j++)
+			keys[i][k + j] = sections[section->inner[j] - es_conf_sections];
 	}
 	sections[ES_CONF_PLUGIN] = (cfg_opt_t)CFG_END();
 	return cfg_init(sections, CFGF_NONE);

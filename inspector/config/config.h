@@ -154,6 +154,28 @@ struct es_conf_rule {
 	unsigned int size_bytes;
 };
 
+enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_NONE };
+
+/**
+ * struct es_conf_check - how the daemon finds out whether the node's own server works (health/check.h)
+ * @path, @host: what is asked for by HTTP; host "": the service's address
+ * @expect: the status that is right; 0: any of 200..399
+ * @rise, @fall: so many checks in a row that pass or fail change the verdict
+ */
+struct es_conf_check {
+	enum es_conf_check_type type;
+	char path[ES_CONF_PATH_SIZE];
+	char host[ES_CONF_PATH_SIZE];
+	unsigned int expect;
+	unsigned int interval_ms;
+	unsigned int timeout_ms;
+	unsigned int rise;
+	unsigned int fall;
+};
+
+/* What becomes of requests while the checks of all nodes fail. */
+enum es_conf_all_down { ES_CONF_ALL_DOWN_SERVE, ES_CONF_ALL_DOWN_REJECT };
+
 /*
  * @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none
  * @content_host: the host is part of what a request is for
@@ -182,6 +204,8 @@ struct es_conf_service {
 	unsigned int admit_low;
 	unsigned int admit_normal;
 	unsigned int retry_after_s;
+	enum es_conf_all_down when_all_down;
+	struct es_conf_check check;
 };
 
 enum es_conf_fail { ES_CONF_FAIL_OPEN, ES_CONF_FAIL_CLOSED };

@@ -16,7 +16,8 @@ enum es_conf_section_id {
 	ES_CONF_SERVICE,
 	ES_CONF_RULE,
 	ES_CONF_LOCATION,
-	ES_CONF_PLUGIN, /* inside a service */
+	ES_CONF_PLUGIN, /* this and the next inside a service */
+	ES_CONF_CHECK,
 	ES_CONF_SECTIONS
 };
 
@@ -75,12 +76,14 @@ struct es_conf_key {
 	const struct es_conf_choice *choices;
 };
 
-/* @keys ends with a nameless one; @inner: NULL, or a section that it may have inside */
+#define ES_CONF_INNER_MAX 2
+
+/* @keys ends with a nameless one; @inner: the sections that it may have inside, NULL behind them */
 struct es_conf_section {
 	const char *name;
 	int titled;
 	const struct es_conf_key *keys;
-	const struct es_conf_section *inner;
+	const struct es_conf_section *inner[ES_CONF_INNER_MAX];
 };
 
 extern const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS];
@@ -105,6 +108,7 @@ struct es_conf_parse {
 	struct es_conf_lines cluster, datapath, inspector, status;
 	struct es_conf_lines nodes[ES_CONF_NODES_MAX];
 	struct es_conf_lines services[ES_CONF_SERVICES_MAX];
+	struct es_conf_lines checks[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines plugins[ES_CONF_PLUGINS_MAX];
 	struct es_conf_lines rules[ES_CONF_RULES_MAX];
 };

@@ -85,6 +85,19 @@ static const struct es_conf_choice poisons[] = {
 	{NULL, 0},
 };
 
+static const struct es_conf_choice check_types[] = {
+	{"tcp", ES_CONF_CHECK_TCP},
+	{"http", ES_CONF_CHECK_HTTP},
+	{"none", ES_CONF_CHECK_NONE},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice all_downs[] = {
+	{"serve", ES_CONF_ALL_DOWN_SERVE},
+	{"reject", ES_CONF_ALL_DOWN_REJECT},
+	{NULL, 0},
+};
+
 static const struct es_conf_choice otherwises[] = {
 	{"any", ES_CONF_OTHERWISE_ANY},
 	{"reject", ES_CONF_OTHERWISE_REJECT},
@@ -191,6 +204,19 @@ static const struct es_conf_key service_keys[] = {
 	NUMBER(service, admit_low, "0", 1, 1000000, "requests per node", "always"),
 	NUMBER(service, admit_normal, "0", 1, 1000000, "requests per node", "always"),
 	NUMBER(service, retry_after_s, "5", 1, 3600, "seconds", NULL),
+	CHOICE(service, when_all_down, "serve", all_downs),
+	{.name = NULL},
+};
+
+static const struct es_conf_key check_keys[] = {
+	CHOICE(check, type, "tcp", check_types),
+	VALUE(check, path, "/", PATH),
+	VALUE(check, host, OPTIONAL, TEXT),
+	NUMBER(check, expect, "0", 100, 599, "a status", "any of 200..399"),
+	NUMBER(check, interval_ms, "1000", 100, 600000, "milliseconds", NULL),
+	NUMBER(check, timeout_ms, "2000", 10, 60000, "milliseconds", NULL),
+	NUMBER(check, rise, "2", 1, 100, "checks", NULL),
+	NUMBER(check, fall, "3", 1, 100, "checks", NULL),
 	{.name = NULL},
 };
 
@@ -235,15 +261,19 @@ _Static_assert(KEY_COUNT(rule_keys) <= ES_CONF_KEYS_MAX + 1,
 	       "ES_CONF_KEYS_MAX is that of the largest section");
 
 const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
-	[ES_CONF_CLUSTER] = {"cluster", 0, cluster_keys, NULL},
-	[ES_CONF_DATAPATH] = {"datapath", 0, datapath_keys, NULL},
-	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys, NULL},
-	[ES_CONF_STATUS] = {"status", 0, status_keys, NULL},
-	[ES_CONF_NODE] = {"node", 1, node_keys, NULL},
-	[ES_CONF_SERVICE] = {"service", 1, service_keys, &es_conf_sections[ES_CONF_PLUGIN]},
-	[ES_CONF_RULE] = {"rule", 1, rule_keys, NULL},
-	[ES_CONF_LOCATION] = {"location", 1, location_keys, NULL},
-	[ES_CONF_PLUGIN] = {"plugin", 1, plugin_keys, NULL},
+	[ES_CONF_CLUSTER] = {"cluster", 0, cluster_keys, {NULL}},
+	[ES_CONF_DATAPATH] = {"datapath", 0, datapath_keys, {NULL}},
+	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys, {NULL}},
+	[ES_CONF_STATUS] = {"status", 0, status_keys, {NULL}},
+	[ES_CONF_NODE] = {"node", 1, node_keys, {NULL}},
+	[ES_CONF_SERVICE] = {"service",
+			     1,
+			     service_keys,
+			     {&es_conf_sections[ES_CONF_PLUGIN], &es_conf_sections[ES_CONF_CHECK]}},
+	[ES_CONF_RULE] = {"rule", 1, rule_keys, {NULL}},
+	[ES_CONF_LOCATION] = {"location", 1, location_keys, {NULL}},
+	[ES_CONF_PLUGIN] = {"plugin", 1, plugin_keys, {NULL}},
+	[ES_CONF_CHECK] = {"check", 0, check_keys, {NULL}},
 };
 
 int es_conf_key_index(const struct es_conf_section *section, const char *name)

@@ -375,7 +375,7 @@ static int es_daemon_start_serving(struct es_daemon *d, struct es_conf_error *er
 {
 	(void)err;
 	es_daemon_serving_start(d);
-	return 0;
+	return es_daemon_checks_start(d);
 }
 
 static int es_daemon_start_keeper(struct es_daemon *d, struct es_conf_error *err)
@@ -440,6 +440,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_event_close();
 	es_daemon_interfaces_stop(d);
 	es_daemon_metrics_stop(d);
+	es_daemon_checks_stop(d);
 	es_daemon_serving_stop(d);
 	es_daemon_load_stop(d);
 	es_membership_free(&d->membership);

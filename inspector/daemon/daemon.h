@@ -10,6 +10,7 @@
 #include "inspector/cluster/cluster.h"
 #include "inspector/config/config.h"
 #include "inspector/control/control.h"
+#include "inspector/daemon/checks.h"
 #include "inspector/daemon/clock.h"
 #include "inspector/daemon/content.h"
 #include "inspector/daemon/homes.h"
@@ -51,6 +52,7 @@ struct es_daemon {
 	struct es_daemon_route route;
 	struct es_daemon_load load;
 	struct es_daemon_serving serving;
+	struct es_daemon_checks checks;
 	struct es_daemon_observed observed;
 	struct es_daemon_metrics metrics;
 	struct es_daemon_view view;

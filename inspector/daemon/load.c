@@ -101,6 +101,7 @@ void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_loa
 	ret_load->mean_us = report->mean_us;
 	ret_load->disk = report->disk;
 	ret_load->trouble = (uint8_t)d->serving.now.trouble;
+	ret_load->failing = d->serving.now.failing & ((1ULL << ES_WIRE_FAILING_MAX) - 1);
 }
 
 static void take(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
@@ -140,7 +141,7 @@ static int all_are_heard(const struct es_daemon *d)
 void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
 	if (load->has_requests && node != d->cluster->self)
-		es_daemon_serving_heard(d, node, load->trouble, 0);
+		es_daemon_serving_heard(d, node, load->trouble, load->failing, 0);
 	if (load->has_requests && load->is_new && node != d->cluster->self && !is_heard(d, node))
 		take(d, node, load);
 }
@@ -258,7 +259,7 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 	d->load.heard_ns[node] = now_ns;
 	hear_began(d, node, load);
 	hear_clock(d, node, load);
-	es_daemon_serving_heard(d, node, load->trouble, load->state == ES_NODE_DOWN);
+	es_daemon_serving_heard(d, node, load->trouble, load->failing, load->state == ES_NODE_DOWN);
 	atomic_store_explicit(&d->health.understands[node], load->understands, memory_order_relaxed);
 	/* It takes no requests from who has not told his time. */
 	if (is_newcomer && now_ns - d->load.told_ns >= ES_LOAD_INTERVAL_MS * 1000000ULL)

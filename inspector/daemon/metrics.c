@@ -70,8 +70,15 @@ static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
 {
 	struct servers servers = {.conf = d->conf, .is_up = m->server_up};
 
-	if (!es_sock_diag_listeners(on_listener, &servers))
+	const char *why;
+
+	for (unsigned int i = 0; i < d->conf->service_count; i++)
+		m->check_duration_s[i] = es_daemon_checks_duration_s(&d->checks, i);
+	if (!es_sock_diag_listeners(on_listener, &servers)) {
+		for (unsigned int i = 0; i < d->conf->service_count; i++)
+			m->server_up[i] &= !es_daemon_checks_fails(&d->checks, i, &why);
 		return;
+	}
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
 		m->server_up[i] = -1;
 }

@@ -38,7 +38,7 @@ static void forget_silent(struct es_daemon *d)
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (i != d->cluster->self && d->serving.trouble[i] &&
 		    now_ns - d->load.heard_ns[i] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL)
-			es_daemon_serving_heard(d, i, ES_TROUBLE_NONE, 0);
+			es_daemon_serving_heard(d, i, ES_TROUBLE_NONE, 0, 0);
 }
 
 /* Once a second, also when another look comes in between. */
@@ -54,6 +54,37 @@ static int connections_vanish(struct es_daemon *d)
 				 values[ES_COUNT_handover_rebuilt], now_ns / 1000000000);
 }
 
+/* Is there a node whose server is not known to fail for @service, and that may be given its requests? */
+static int another_serves(const struct es_daemon *d, unsigned int service)
+{
+	unsigned long long now_ns = es_clock_now_ns();
+
+	for (unsigned int i = 0; i < d->conf->node_count; i++) {
+		enum es_node_state state = es_health_state(&d->health, i);
+		unsigned int trouble = d->serving.trouble[i];
+
+		if (i != d->cluster->self && d->cluster->weight[i] &&
+		    (state == ES_NODE_UP || state == ES_NODE_DRAINING) &&
+		    (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_CHECK) &&
+		    !(d->serving.failing[i] >> service & 1) &&
+		    (d->membership || now_ns - d->load.heard_ns[i] < 2 * ES_LOAD_SILENCE_MS * 1000000ULL))
+			return 1;
+	}
+	return 0;
+}
+
+/* While no node passes, those that may have requests all the same (when_all_down) say that they are up. */
+static void add_checks(struct es_daemon *d, struct es_serving *now)
+{
+	const char *why;
+
+	for (unsigned int i = 0; i < d->conf->service_count; i++)
+		if (es_daemon_checks_fails(&d->checks, i, &why))
+			es_serving_fails(now, d->conf, i, why,
+					 d->conf->services[i].when_all_down == ES_CONF_ALL_DOWN_REJECT ||
+						 another_serves(d, i));
+}
+
 void es_daemon_serving_look(struct es_daemon *d)
 {
 	struct es_worker_state *first = &es_datapath_state(d->datapath)->worker[0];
@@ -61,14 +92,17 @@ void es_daemon_serving_look(struct es_daemon *d)
 	struct es_serving *now = &d->serving.now;
 
 	es_serving_look(d->conf, d->datapath_kind, d->network.packet_max, now);
+	add_checks(d, now);
 	if (connections_vanish(d))
 		es_serving_vanishes(now, d->conf);
 	__atomic_store_n(&first->refused_until_ns, es_clock_now_ns() + ES_SERVING_REFUSED_NS,
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&first->refused_services, now->refused, __ATOMIC_RELAXED);
 	log_change(&before, now);
-	es_daemon_serving_heard(d, d->cluster->self, now->trouble, es_daemon_serving_is_down(d));
-	if (before.is_down != now->is_down || before.trouble != now->trouble) {
+	es_daemon_serving_heard(d, d->cluster->self, now->trouble, now->failing,
+				es_daemon_serving_is_down(d));
+	if (before.is_down != now->is_down || before.trouble != now->trouble ||
+	    before.failing != now->failing) {
 		d->load.told_ns = 0; /* the others hear of it at once */
 		if (d->membership)
 			es_membership_serving(d->membership);
@@ -89,11 +123,13 @@ int es_daemon_serving_is_down(const struct es_daemon *d)
 				d->conf->cluster.membership != ES_CONF_MEMBERSHIP_STATIC);
 }
 
-void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, unsigned int trouble, int is_down)
+void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, unsigned int trouble, __u64 failing,
+			     int is_down)
 {
 	if (d->serving.trouble[node] != trouble && node != d->cluster->self)
 		log_other(d->conf->nodes[node].name, trouble);
 	d->serving.trouble[node] = (unsigned char)trouble;
+	d->serving.failing[node] = failing;
 	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC)
 		es_health_set_state(&d->health, node, is_down ? ES_NODE_DOWN : ES_NODE_UP);
 }

@@ -13,11 +13,12 @@
 
 struct es_daemon;
 
-/* struct es_daemon_serving - @now: what was found last; @trouble: what each node says of itself */
+/* struct es_daemon_serving - @now: what was found last; @trouble, @failing: what each node says of itself */
 struct es_daemon_serving {
 	struct es_serving now;
 	struct es_vanishing vanishing;
 	unsigned char trouble[ES_NODES_MAX];
+	__u64 failing[ES_NODES_MAX];   /* services whose check fails there */
 	unsigned long long counted_ns; /* when @vanishing was last told the counters */
 	struct ev_timer timer;
 };
@@ -32,8 +33,12 @@ void es_daemon_serving_look(struct es_daemon *daemon);
 /* es_daemon_serving_is_down() - does this node say that nobody shall give it anything new? */
 int es_daemon_serving_is_down(const struct es_daemon *daemon);
 
-/* es_daemon_serving_heard() - @node says what is wrong with it, and without membership whether it is down */
-void es_daemon_serving_heard(struct es_daemon *daemon, unsigned int node, unsigned int trouble, int is_down);
+/**
+ * es_daemon_serving_heard() - @node says what is wrong with it, and without membership whether it is down
+ * @failing: a bit for each service whose server fails its check there
+ */
+void es_daemon_serving_heard(struct es_daemon *daemon, unsigned int node, unsigned int trouble, __u64 failing,
+			     int is_down);
 
 /* What is wrong with @node, in a line; "" for nothing. */
 const char *es_daemon_serving_text(const struct es_daemon *daemon, unsigned int node);

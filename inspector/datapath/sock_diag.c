@@ -17,6 +17,7 @@
 	(1U << ES_TCP_STATE_LISTEN | 1U << ES_TCP_STATE_TIME_WAIT | 1U << ES_TCP_STATE_CLOSE)
 #define ES_ALL_STATES 0xfffU
 #define ES_ROOM	      (1 << 15)
+#define ES_SYN_RECV   3 /* of TCP's states */
 
 struct walk {
 	es_sock_diag_fn fn;
@@ -172,6 +173,39 @@ int es_sock_diag_takes(const struct es_sock_diag_listener *l, const struct es_ad
 {
 	return l->port == port && !(l->is_v6 && l->is_v6only) &&
 	       (is_any(&l->address) || es_addr_equal(&l->address, address));
+}
+
+/* What is accepted has an inode. */
+static int on_one(const struct nlmsghdr *nlh, void *data)
+{
+	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
+	int *is_waiting = data;
+
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
+		return MNL_CB_OK;
+	if (msg->idiag_state == ES_TCP_STATE_LISTEN || msg->idiag_state == ES_TCP_STATE_TIME_WAIT)
+		*is_waiting = -ENOENT;
+	else
+		*is_waiting = msg->idiag_state != ES_SYN_RECV && !msg->idiag_inode;
+	return MNL_CB_STOP;
+}
+
+int es_sock_diag_is_waiting(const struct es_addr *service, unsigned int port, const struct es_addr *client,
+			    unsigned int client_port)
+{
+	int is_waiting = -ENOENT, rc;
+	char buf[256];
+	struct nlmsghdr *nlh;
+	struct inet_diag_req_v2 *req = begin(buf, SOCK_DIAG_BY_FAMILY, 0, &nlh);
+
+	req->idiag_states = ES_ALL_STATES;
+	req->id.idiag_src[0] = service->w[3];
+	req->id.idiag_dst[0] = client->w[3];
+	req->id.idiag_sport = es_htons((__u16)port);
+	req->id.idiag_dport = es_htons((__u16)client_port);
+	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+	rc = transact(nlh, on_one, &is_waiting);
+	return rc ? rc : is_waiting;
 }
 
 int es_sock_diag_end(const struct es_sock_diag_id *id)

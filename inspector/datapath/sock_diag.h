@@ -50,6 +50,15 @@ struct es_sock_diag_listener {
 typedef void (*es_sock_diag_listener_fn)(void *ctx, const struct es_sock_diag_listener *listener);
 int es_sock_diag_listeners(es_sock_diag_listener_fn fn, void *ctx);
 
+/**
+ * es_sock_diag_is_waiting() - has nobody accepted this connection yet?
+ * @service, @port: the server's side; @client, @client_port: the other, both ports in host byte order
+ * Returns 1: it waits in the accept queue; 0: it was accepted, or its server waits for data before it is told of it;
+ * -ENOENT: there is no such connection (any more); or -errno.
+ */
+int es_sock_diag_is_waiting(const struct es_addr *service, unsigned int port, const struct es_addr *client,
+			    unsigned int client_port);
+
 /* es_sock_diag_takes() - would the kernel give it a connection to @address and @port? */
 int es_sock_diag_takes(const struct es_sock_diag_listener *listener, const struct es_addr *address,
 		       unsigned int port);

@@ -212,6 +212,22 @@ static int es_route_decide(struct es_router *router, unsigned int service, struc
 		       : es_policy_fallback(request, view);
 }
 
+/* Nobody can serve it: where the service says so, it is told to the client. */
+static int es_route_all_down(const struct es_router *router, unsigned int service,
+			     const struct es_request_view *request, unsigned long long now_ns,
+			     struct es_rejection *rejection)
+{
+	const struct es_conf_service *conf = &router->cluster->conf->services[service];
+
+	if (conf->when_all_down != ES_CONF_ALL_DOWN_REJECT || request->current >= 0 ||
+	    es_health_is_unsure(router->health, now_ns))
+		return -1;
+	rejection->status = 503;
+	rejection->retry_after_s = conf->retry_after_s;
+	rejection->by = ES_RULES_BY_ALL_DOWN;
+	return ES_ROUTE_REJECT;
+}
+
 int es_route(struct es_router *router, unsigned int service, struct es_request_view *request,
 	     unsigned long long now_ns, struct es_explain *explain, struct es_rejection *ret_rejection)
 {
@@ -224,6 +240,8 @@ int es_route(struct es_router *router, unsigned int service, struct es_request_v
 	view.why = &request->why;
 	view.explain = explain;
 	node = es_route_decide(router, service, request, &view, ret_rejection);
+	if (node == -1)
+		return es_route_all_down(router, service, request, now_ns, ret_rejection);
 	if (node >= 0 && request->current >= 0 && node != request->current)
 		request->why = es_stay_why(request, &view, request->why);
 	return node;
@@ -241,7 +259,9 @@ int es_route_again(struct es_router *router, unsigned int service, struct es_req
 		request->truncated = 1; /* what was gathered of it is not here any more */
 		node = es_route_plugins(router, service, request, &view, ret_rejection);
 	}
-	return node != ES_RULES_PASS ? node : es_policy_fallback(request, &view);
+	if (node == ES_RULES_PASS)
+		node = es_policy_fallback(request, &view);
+	return node == -1 ? es_route_all_down(router, service, request, now_ns, ret_rejection) : node;
 }
 
 int es_route_fallback(struct es_router *router, const struct es_request_view *request,

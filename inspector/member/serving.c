@@ -18,6 +18,7 @@ static const char *const trouble_texts[] = {
 	[ES_TROUBLE_SYNCOOKIES] = "sysctl net.ipv4.tcp_syncookies is 0",
 	[ES_TROUBLE_RP_FILTER] = "sysctl rp_filter is strict",
 	[ES_TROUBLE_MTU] = "the MTU of the cluster interface is too small",
+	[ES_TROUBLE_CHECK] = "the server fails its check",
 	[ES_TROUBLE_VANISHING] = "connections that are made there are not heard of again",
 };
 
@@ -139,13 +140,22 @@ static __u64 look_at_servers(const struct es_conf *conf, struct es_serving *s)
 void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, unsigned int packet_max,
 		     struct es_serving *ret)
 {
-	__u64 listening;
-
 	*ret = (struct es_serving){};
 	look_at_kernel(conf, kind, packet_max, ret);
 	look_at_addresses(conf, ret);
-	listening = look_at_servers(conf, ret);
-	ret->is_down = !(listening & ~ret->refused);
+	ret->listening = look_at_servers(conf, ret);
+	ret->is_down = !(ret->listening & ~ret->refused);
+}
+
+void es_serving_fails(struct es_serving *s, const struct es_conf *conf, unsigned int service, const char *why,
+		      int refuses)
+{
+	s->failing |= 1ULL << service;
+	found(s, ES_TROUBLE_CHECK, "service %s: the server fails its check: %s", conf->services[service].name,
+	      why);
+	if (refuses)
+		s->refused |= 1ULL << service;
+	s->is_down = !(s->listening & ~s->refused);
 }
 
 int es_vanishing_look(struct es_vanishing *v, unsigned long long vanished, unsigned long long taken,

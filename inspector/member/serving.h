@@ -15,12 +15,16 @@
  * struct es_serving - what was found
  * @refused: a bit for each service for which no connection may be made here (kmod/core/serving.h); where only
  * no server listens, the datapath sees that itself
+ * @listening: a bit for each service for which something usable listens
+ * @failing: a bit for each service whose server fails its check, whether or not it is refused
  * @is_down: none of the services can be served
  * @trouble, @text: the first thing that is wrong, be it with one service; and in a line what it is, and what to
  * do
  */
 struct es_serving {
 	__u64 refused;
+	__u64 listening;
+	__u64 failing;
 	int is_down;
 	enum es_trouble trouble;
 	char text[320];
@@ -63,6 +67,13 @@ struct es_vanishing {
  */
 int es_vanishing_look(struct es_vanishing *vanishing, unsigned long long vanished, unsigned long long taken,
 		      unsigned long long now_s);
+
+/**
+ * es_serving_fails() - add to what was found that the server of @service fails its check (health/check.h)
+ * @why: what the check says; @refuses: another node serves, so that nothing need be given to this server
+ */
+void es_serving_fails(struct es_serving *serving, const struct es_conf *conf, unsigned int service,
+		      const char *why, int refuses);
 
 /* es_serving_vanishes() - add to what was found that connections vanish */
 void es_serving_vanishes(struct es_serving *serving, const struct es_conf *conf);

@@ -37,6 +37,7 @@ enum es_rules_by {
 	ES_RULES_BY_ADMIT_LOW,
 	ES_RULES_BY_ADMIT_NORMAL,
 	ES_RULES_BY_LOCATION,
+	ES_RULES_BY_ALL_DOWN, /* when_all_down = reject */
 	ES_RULES_BY_RULE,
 };
 

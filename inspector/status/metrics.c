@@ -105,6 +105,8 @@ static const char *rule_name(const struct es_conf *conf, unsigned int rule)
 		return "(admit_normal)";
 	case ES_RULES_BY_LOCATION:
 		return "(location)";
+	case ES_RULES_BY_ALL_DOWN:
+		return "(all_down)";
 	default:
 		return conf->rules[rule - ES_RULES_BY_RULE].name;
 	}
@@ -182,12 +184,18 @@ static void put_services(struct es_exposition *e, const struct es_metrics *m)
 	for (unsigned int s = 0; s < conf->service_count; s++)
 		es_exposition_count(e, m->sums->service[s].active, "service", conf->services[s].name, "node",
 				    name_of(m, m->self), NULL);
-	es_exposition_family(
-		e, ES_EXPOSITION_GAUGE, "server_up",
-		"Whether the service's server on this node listens, and its accept queue has room");
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "server_up",
+			     "Whether the service's server on this node listens, has room in its accept "
+			     "queue and passes its check");
 	for (unsigned int s = 0; s < conf->service_count; s++)
 		if (m->server_up[s] >= 0)
 			es_exposition_add(e, m->server_up[s], "service", conf->services[s].name, NULL);
+	es_exposition_family(
+		e, ES_EXPOSITION_GAUGE, "server_check_duration_seconds",
+		"How long the last check that passed took: to connect, or by HTTP until the status");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		if (!isnan(m->check_duration_s[s]))
+			es_exposition_add(e, m->check_duration_s[s], "service", conf->services[s].name, NULL);
 }
 
 static void put_datapath(struct es_exposition *e, const struct es_metrics *m)

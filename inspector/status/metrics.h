@@ -26,7 +26,9 @@ struct es_metrics_table {
  * @tallies: of each worker
  * @sums: of the connections of this node
  * @counters: ES_COUNTER_COUNT; NULL: they could not be read
- * @server_up: of each service: 1: its server listens on this node and accepts; 0: it does not; -1: not known
+ * @server_up: of each service: 1: its server listens on this node, accepts and passes its check; 0: it does not;
+ * -1: not known
+ * @check_duration_s: of the last check that passed; NAN: there was none
  */
 struct es_metrics {
 	const struct es_conf *conf;
@@ -46,6 +48,7 @@ struct es_metrics {
 	const struct es_load_sums *sums;
 	const unsigned long long *counters;
 	int server_up[ES_CONF_SERVICES_MAX];
+	double check_duration_s[ES_CONF_SERVICES_MAX];
 	unsigned int table_count;
 	struct es_metrics_table tables[4];
 };

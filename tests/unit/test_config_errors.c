@@ -67,6 +67,12 @@ static const struct {
 	 "t.conf:3: service web: server_port = 81: with inspect = every no program hands over: expected "
 	 "inspect = "
 	 "first or never"},
+	{"service web { check { type = udp } }", "t.conf:1: check: type = udp: expected tcp | http | none"},
+	{"service web { check { fall = 0 } }", "t.conf:1: check: fall = 0: expected 1..100 (checks)"},
+	{"service web {\ncheck { rise = 1 }\ncheck { fall = 1 } }",
+	 "t.conf:3: service web: check: first defined on line 2: expected one"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { path = \"/a b\" } }",
+	 "t.conf:4: check: path = /a b: expected ASCII without blanks: other characters are %XX"},
 	{"service web { server_address = 0.0.0.0 }",
 	 "t.conf:1: service web: server_address = 0.0.0.0: expected a unicast IPv4 address of a network"},
 	{"service web { inspect = yes }",
@@ -121,7 +127,7 @@ static const struct {
 	 "content_host | "
 	 "parameters | "
 	 "document_root | admit_low | "
-	 "admit_normal | retry_after_s | plugin NAME {"},
+	 "admit_normal | retry_after_s | when_all_down | plugin NAME { | check {"},
 	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
 			   "| status | node | service | rule | location"},
 	{"port = 80",

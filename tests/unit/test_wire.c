@@ -95,6 +95,7 @@ static void test_load(void **state)
 	full.disk = 999;
 	full.understands = ES_WIRE_UNDERSTANDS_STRAYS;
 	full.trouble = ES_TROUBLE_RP_FILTER;
+	full.failing = 0x800000000001ULL;
 	short_len = es_wire_put_load(buf, sizeof(buf), &old);
 	assert_int_equal(short_len, 17); /* as it always was */
 	memset(&back, 0xff, sizeof(back));
@@ -104,16 +105,17 @@ static void test_load(void **state)
 	len = es_wire_put_load(buf, ES_WIRE_LOAD_SIZE, &full);
 	assert_int_equal(len, ES_WIRE_LOAD_SIZE);
 	for (size_t i = 0; i <= sizeof(buf); i++) {
-		/* The versions before end one and two earlier. */
-		int is_whole = i == short_len || i >= len - 2;
+		/* The versions before end six, seven and eight earlier. */
+		int is_whole = i == short_len || (i >= len - 8 && i <= len - 6) || i >= len;
 
 		memset(&back, 0x5a, sizeof(back));
 		assert_int_equal(es_wire_get_load(buf, i, &back) == 0, is_whole);
 		if (!is_whole)
 			assert_int_equal(back.active, 0x5a5a5a5a); /* untouched */
 		else
-			assert_true(back.understands == (i >= len - 1 ? ES_WIRE_UNDERSTANDS_STRAYS : 0) &&
-				    back.trouble == (i >= len ? ES_TROUBLE_RP_FILTER : 0));
+			assert_true(back.understands == (i >= len - 7 ? ES_WIRE_UNDERSTANDS_STRAYS : 0) &&
+				    back.trouble == (i >= len - 6 ? ES_TROUBLE_RP_FILTER : 0) &&
+				    back.failing == (i >= len ? full.failing : 0));
 	}
 	full.understands = 0;
 	assert_int_equal(es_wire_put_load(buf, sizeof(buf), &full), len);

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* When checks begin and end, and what follows from them. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "inspector/base/clock.h"
+#include "inspector/base/log.h"
+#include "inspector/daemon/daemon.h"
+
+/* At a check that is under way, whether somebody has accepted its connection: soon at first, so that it is there for no
+ * longer than needed, then twice as late each time. */
+#define LOOK_FIRST_S 0.001
+#define LOOK_S	     0.05
+
+static void again_in(struct es_daemon_check *c, double seconds)
+{
+	struct ev_loop *loop = c->daemon->loop;
+
+	ev_timer_stop(loop, &c->timer);
+	ev_timer_set(&c->timer, seconds, 0);
+	ev_timer_start(loop, &c->timer);
+}
+
+static void finish(struct es_daemon_check *c, int passed)
+{
+	const struct es_conf_check *conf = &c->check.conf;
+
+	c->is_running = 0;
+	if (passed)
+		c->duration_s = c->check.duration_s;
+	again_in(c, conf->interval_ms / 1e3);
+	if (!es_verdict_add(&c->verdict, passed, conf->rise, conf->fall))
+		return;
+	memcpy(c->why, c->check.why, sizeof(c->why));
+	es_daemon_serving_look(c->daemon);
+}
+
+static void go_on(struct es_daemon_check *c)
+{
+	struct ev_loop *loop = c->daemon->loop;
+	enum es_check_result result;
+
+	ev_io_stop(loop, &c->io); /* before the descriptor is closed */
+	result = es_check_step(&c->check, es_clock_now_ns());
+	if (result != ES_CHECK_PENDING) {
+		finish(c, result == ES_CHECK_PASSED);
+		return;
+	}
+	/* By TCP no event tells of what is accepted. */
+	if (es_check_wants_write(&c->check) || c->check.conf.type == ES_CONF_CHECK_HTTP) {
+		ev_io_set(&c->io, c->check.fd, es_check_wants_write(&c->check) ? EV_WRITE : EV_READ);
+		ev_io_start(loop, &c->io);
+	}
+	again_in(c, c->look_s);
+	c->look_s = 2 * c->look_s < LOOK_S ? 2 * c->look_s : LOOK_S;
+}
+
+static void on_io(struct ev_loop *loop, struct ev_io *io, int events)
+{
+	(void)loop;
+	(void)events;
+	go_on(io->data);
+}
+
+static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	struct es_daemon_check *c = timer->data;
+
+	(void)events;
+	if (!c->is_running && !(c->daemon->serving.now.listening >> c->service & 1)) {
+		/* Who listens next is another server. */
+		es_check_end(&c->check);
+		c->verdict = (struct es_verdict){};
+		again_in(c, c->check.conf.interval_ms / 1e3);
+		return;
+	}
+	if (!c->is_running) {
+		ev_io_stop(loop, &c->io);
+		es_check_begin(&c->check, es_clock_now_ns());
+		c->is_running = 1;
+		c->look_s = LOOK_FIRST_S;
+	}
+	go_on(c);
+}
+
+static void prepare(struct es_daemon *d, unsigned int service, struct es_daemon_check *c)
+{
+	const struct es_conf_service *conf = &d->conf->services[service];
+
+	*c = (struct es_daemon_check){.daemon = d, .service = service, .duration_s = NAN};
+	memcpy(c->name, conf->name, sizeof(c->name));
+	es_check_init(&c->check, conf);
+	ev_init(&c->timer, on_timer);
+	ev_init(&c->io, on_io);
+	c->timer.data = c->io.data = c;
+}
+
+/* @before: what is known of it, if it is the same check of the same server */
+static void inherit(struct es_daemon_check *c, const struct es_daemon_check *before)
+{
+	if (strcmp(c->name, before->name) != 0 || c->check.port != before->check.port ||
+	    !es_addr_equal(&c->check.address, &before->check.address) ||
+	    memcmp(&c->check.conf, &before->check.conf, sizeof(c->check.conf)) != 0)
+		return;
+	c->verdict = before->verdict;
+	c->duration_s = before->duration_s;
+	memcpy(c->why, before->why, sizeof(c->why));
+}
+
+int es_daemon_checks_start(struct es_daemon *d)
+{
+	const struct es_daemon_checks before = d->checks;
+	unsigned int count = d->conf->service_count;
+	struct es_daemon_check *of = calloc(count, sizeof(*of));
+
+	if (!of)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < count; i++) {
+		prepare(d, i, &of[i]);
+		for (unsigned int k = 0; k < before.count; k++)
+			inherit(&of[i], &before.of[k]);
+	}
+	es_daemon_checks_stop(d);
+	d->checks = (struct es_daemon_checks){.count = count, .of = of};
+	/* The first ones at once, but one after the other. */
+	for (unsigned int i = 0; i < count; i++)
+		if (of[i].check.conf.type != ES_CONF_CHECK_NONE)
+			again_in(&of[i], 0.01 * i);
+	return 0;
+}
+
+void es_daemon_checks_rebind(struct es_daemon *d)
+{
+	if (!es_daemon_checks_start(d))
+		return;
+	es_log(ES_LOG_WARNING, "no memory for checks: the servers are not checked until the next reload");
+	es_daemon_checks_stop(d);
+}
+
+void es_daemon_checks_stop(struct es_daemon *d)
+{
+	for (unsigned int i = 0; i < d->checks.count; i++) {
+		struct es_daemon_check *c = &d->checks.of[i];
+
+		ev_io_stop(d->loop, &c->io);
+		ev_timer_stop(d->loop, &c->timer);
+		es_check_end(&c->check);
+	}
+	free(d->checks.of);
+	d->checks = (struct es_daemon_checks){};
+}
+
+int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int service, const char **ret_why)
+{
+	if (service >= checks->count || !checks->of[service].verdict.is_down)
+		return 0;
+	*ret_why = checks->of[service].why;
+	return 1;
+}
+
+double es_daemon_checks_duration_s(const struct es_daemon_checks *checks, unsigned int service)
+{
+	return service < checks->count ? checks->of[service].duration_s : NAN;
+}

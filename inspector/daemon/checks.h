@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_CHECKS_H
+#define ES_DAEMON_CHECKS_H
+
+/*
+ * Checks the servers of this node (health/check.h), each service's at its own pace, on the control thread, which never
+ * waits for one. A service for which nothing listens is not checked: it is known to be down (member/serving.h), and up
+ * again as soon as something does.
+ */
+#include <ev.h>
+#include "inspector/health/check.h"
+#include "inspector/health/verdict.h"
+
+struct es_daemon;
+
+/**
+ * struct es_daemon_check - of one service
+ * @why: what the last check said before the verdict fell; @duration_s: NAN before one has passed
+ */
+struct es_daemon_check {
+	struct es_daemon *daemon;
+	unsigned int service;
+	char name[ES_CONF_NAME_SIZE];
+	struct es_check check;
+	struct es_verdict verdict;
+	int is_running;
+	double look_s;
+	double duration_s;
+	char why[sizeof(((struct es_check *)0)->why)];
+	struct ev_timer timer;
+	struct ev_io io;
+};
+
+struct es_daemon_checks {
+	unsigned int count;
+	struct es_daemon_check *of; /* a service each */
+};
+
+/* es_daemon_checks_start() - after the first look at the servers. Returns 0 or -ENOMEM. */
+int es_daemon_checks_start(struct es_daemon *daemon);
+
+/* es_daemon_checks_rebind() - after a reload; what is known of a check that is as before stays known */
+void es_daemon_checks_rebind(struct es_daemon *daemon);
+
+/* es_daemon_checks_stop() - may be called without start */
+void es_daemon_checks_stop(struct es_daemon *daemon);
+
+/* es_daemon_checks_fails() - is the server of @service down? *@ret_why: why, until the next check */
+int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int service, const char **ret_why);
+
+/* How long the last check that passed took; NAN before there was one. */
+double es_daemon_checks_duration_s(const struct es_daemon_checks *checks, unsigned int service);
+
+#endif

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A check of a server: the connection, what is said on it, and whether anybody has accepted it. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "inspector/datapath/sock_diag.h"
+#include "inspector/health/check.h"
+
+/* More than this between two looks is the daemon's own sleep. */
+#define ES_LOOK_MAX_MS 250
+
+void es_check_init(struct es_check *check, const struct es_conf_service *service)
+{
+	*check = (struct es_check){
+		.conf = service->check, .address = service->address, .port = service->port, .fd = -1};
+}
+
+void es_check_end(struct es_check *check)
+{
+	/* Nothing of it shall stay in TIME_WAIT. */
+	static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
+	if (check->fd >= 0) {
+		setsockopt(check->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+		close(check->fd);
+	}
+	check->fd = -1;
+	check->is_connected = check->is_sent = check->is_overdue = 0;
+	check->elapsed_ms = check->got = 0;
+}
+
+__attribute__((format(printf, 2, 3))) static enum es_check_result failed(struct es_check *check,
+									 const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(check->why, sizeof(check->why), format, args);
+	va_end(args);
+	es_check_end(check);
+	return ES_CHECK_FAILED;
+}
+
+static enum es_check_result passed(struct es_check *check)
+{
+	check->why[0] = 0;
+	es_check_end(check);
+	return ES_CHECK_PASSED;
+}
+
+void es_check_begin(struct es_check *check, unsigned long long now_ns)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)check->port),
+		.sin_addr.s_addr = check->address.w[3],
+	};
+
+	check->looked_ns = now_ns;
+	if (check->fd >= 0)
+		return;
+	check->began_ns = now_ns;
+	check->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (check->fd >= 0 && connect(check->fd, (struct sockaddr *)&to, sizeof(to)) &&
+	    errno != EINPROGRESS) {
+		failed(check, "%s", strerror(errno));
+		return;
+	}
+	if (check->fd < 0)
+		failed(check, "no socket: %s", strerror(errno));
+}
+
+/* Returns 1 if nobody has accepted the connection, else as es_sock_diag_is_waiting(). */
+static int is_waiting(const struct es_check *check)
+{
+	struct sockaddr_in own;
+	socklen_t len = sizeof(own);
+	struct es_addr address;
+
+	if (getsockname(check->fd, (struct sockaddr *)&own, &len))
+		return -errno;
+	address = es_addr_from_v4(own.sin_addr.s_addr);
+	return es_sock_diag_is_waiting(&check->address, check->port, &address, ntohs(own.sin_port));
+}
+
+static int send_request(struct es_check *check)
+{
+	char request[2 * ES_CONF_PATH_SIZE + 128], address[INET6_ADDRSTRLEN];
+	const char *host = check->conf.host;
+	int len;
+
+	if (!host[0])
+		host = es_conf_addr_text(&check->address, address);
+	len = snprintf(
+		request, sizeof(request),
+		"GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: earshot-check\r\nConnection: close\r\n\r\n",
+		check->conf.path, host);
+	/* It fits into the buffer of a new socket. */
+	return send(check->fd, request, (size_t)len, MSG_NOSIGNAL) == len ? 0 : -1;
+}
+
+/* "HTTP/1.1 200": so much of the answer is needed. */
+static enum es_check_result read_status(struct es_check *check)
+{
+	const unsigned int need = 12;
+	unsigned int expect = check->conf.expect, status;
+	ssize_t got = recv(check->fd, check->answer + check->got, need - check->got, 0);
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return ES_CHECK_PENDING;
+	if (got <= 0)
+		return failed(check, got ? "%s" : "the connection was closed without an answer",
+			      strerror(errno));
+	check->got += (unsigned int)got;
+	if (check->got < need)
+		return ES_CHECK_PENDING;
+	check->answer[need] = 0;
+	if (strncmp(check->answer, "HTTP/1.", 7) != 0 || check->answer[8] != ' ')
+		return failed(check, "the answer is not HTTP/1.x");
+	status = (unsigned int)strtoul(check->answer + 9, NULL, 10);
+	if (expect ? status != expect : status < 200 || status > 399)
+		return failed(check, "the answer to GET %.60s is %u", check->conf.path, status);
+	return passed(check);
+}
+
+/* By TCP: it is over when the server has accepted. */
+static enum es_check_result look_accepted(struct es_check *check)
+{
+	struct pollfd fd = {.fd = check->fd, .events = POLLIN};
+	int waits = is_waiting(check);
+
+	if (waits == 1) {
+		/* Its listening socket was closed. */
+		if (poll(&fd, 1, 0) > 0 && (fd.revents & (POLLERR | POLLHUP)))
+			return failed(check, "the connection was ended before it was accepted");
+		return ES_CHECK_PENDING;
+	}
+	/* Accepted; or ended already by who accepted it; or by the end of a server that had not. */
+	if (waits == -ENOENT && check->is_overdue)
+		return failed(check, "the connection was ended before it was accepted");
+	return passed(check);
+}
+
+static enum es_check_result go_on(struct es_check *check, unsigned long long now_ns)
+{
+	struct pollfd fd = {.fd = check->fd, .events = es_check_wants_write(check) ? POLLOUT : POLLIN};
+	enum es_check_result result;
+	socklen_t len = sizeof(int);
+	int error = 0;
+
+	if (!check->is_connected) {
+		if (poll(&fd, 1, 0) <= 0)
+			return ES_CHECK_PENDING;
+		getsockopt(check->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+		if (error)
+			return failed(check, "no connection: %s", strerror(error));
+		check->is_connected = 1;
+		check->duration_s = (double)(now_ns - check->began_ns) / 1e9;
+	}
+	if (check->conf.type != ES_CONF_CHECK_HTTP)
+		return look_accepted(check);
+	if (!check->is_sent && send_request(check))
+		return failed(check, "the request could not be sent: %s", strerror(errno));
+	check->is_sent = 1;
+	result = read_status(check);
+	if (result == ES_CHECK_PASSED)
+		check->duration_s = (double)(now_ns - check->began_ns) / 1e9;
+	return result;
+}
+
+static enum es_check_result time_out(struct es_check *check)
+{
+	if (!check->is_connected)
+		return failed(check, "no connection within %u ms: the accept queue is full",
+			      check->conf.timeout_ms);
+	if (is_waiting(check) != 1)
+		return failed(check, "no answer within %u ms", check->conf.timeout_ms);
+	check->is_overdue = 1;
+	snprintf(check->why, sizeof(check->why), "it accepts no connection within %u ms",
+		 check->conf.timeout_ms);
+	return ES_CHECK_FAILED; /* and goes on */
+}
+
+enum es_check_result es_check_step(struct es_check *check, unsigned long long now_ns)
+{
+	unsigned long long since_ms = (now_ns - check->looked_ns) / 1000000;
+	enum es_check_result result;
+
+	if (check->fd < 0)
+		return ES_CHECK_FAILED; /* it did not even begin */
+	check->looked_ns += since_ms * 1000000;
+	check->elapsed_ms += since_ms < ES_LOOK_MAX_MS ? (unsigned int)since_ms : ES_LOOK_MAX_MS;
+	result = go_on(check, now_ns);
+	if (result != ES_CHECK_PENDING || check->elapsed_ms < check->conf.timeout_ms)
+		return result;
+	return time_out(check);
+}
