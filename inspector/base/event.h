@@ -17,9 +17,23 @@
 #define ES_EVENT_FILE_MAX  (256U * 1024) /* bytes; then it becomes PATH.1, in the place of the one before */
 #define ES_EVENT_KEPT	   1024		 /* in memory */
 
-#define ES_EVENT_KINDS(X)                                                                                          \
-	X(start) X(stop) X(serving) X(silent) X(quorum) X(join) X(leave) X(crash) X(ring) X(drain) X(undrain)      \
-	X(weight) X(server_down) X(server_up) X(reload) X(reload_refused)
+#define ES_EVENT_KINDS(X)                                                                                    \
+	X(start)                                                                                             \
+	X(stop)                                                                                              \
+	X(serving)                                                                                           \
+	X(silent)                                                                                            \
+	X(quorum)                                                                                            \
+	X(join)                                                                                              \
+	X(leave)                                                                                             \
+	X(crash)                                                                                             \
+	X(ring)                                                                                              \
+	X(drain)                                                                                             \
+	X(undrain)                                                                                           \
+	X(weight)                                                                                            \
+	X(server_down)                                                                                       \
+	X(server_up)                                                                                         \
+	X(reload)                                                                                            \
+	X(reload_refused)
 
 enum es_event_kind {
 #define X(name) ES_EVENT_##name,

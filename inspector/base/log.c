@@ -31,7 +31,8 @@ static size_t line_begin(char *line, size_t size, enum es_log_level level)
 		return 0;
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
 	strftime(zone, sizeof(zone), "%z", &tm);
-	return (size_t)snprintf(line, size, "%s.%03u%s ", date, (unsigned int)(now_ns / 1000000 % 1000), zone);
+	return (size_t)snprintf(line, size, "%s.%03u%s ", date, (unsigned int)(now_ns / 1000000 % 1000),
+				zone);
 }
 
 static void line_write(enum es_log_level level, const char *text)

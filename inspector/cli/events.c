@@ -21,7 +21,8 @@
 static const struct argp_option options[] = {
 	{"follow", ES_CLI_OPT_FOLLOW, NULL, 0, "go on with new ones as they happen", 0},
 	{"since", ES_CLI_OPT_SINCE, "TIME", 0,
-	 "only those of so long ago at most: 30s, 10m, 2h, 7d; or since a local time, \"YYYY-MM-DD HH:MM\"", 0},
+	 "only those of so long ago at most: 30s, 10m, 2h, 7d; or since a local time, \"YYYY-MM-DD HH:MM\"",
+	 0},
 	{"kind", ES_CLI_OPT_KIND, "KIND[,KIND...]", 0, "only those of these kinds, e.g. crash,leave,join", 0},
 	{0},
 };
@@ -89,8 +90,8 @@ static int since_read(const char *text, unsigned long long *ret_ms)
 			*ret_ms = now_ms - (unsigned long long)(number * (double)units[i].ms);
 			return ES_CLI_OK;
 		}
-	return es_cli_usage("events: bad --since \"%s\": expected e.g. 30s, 10m, 2h, 7d or \"2026-11-25 09:30\"",
-			    text);
+	return es_cli_usage(
+		"events: bad --since \"%s\": expected e.g. 30s, 10m, 2h, 7d or \"2026-11-25 09:30\"", text);
 }
 
 static void show(void *ctx, const struct es_event *event)
@@ -219,7 +220,8 @@ static int run(const struct es_cli *cli)
 
 const struct es_cli_command es_cli_events = {
 	.name = "events",
-	.doc = "Show what happened to the node and its cluster: who joined, left or died, drains, weights, quorum, "
+	.doc = "Show what happened to the node and its cluster: who joined, left or died, drains, weights, "
+	       "quorum, "
 	       "servers, reloads. They outlive the daemon. --json prints an object on each line.",
 	.options = options,
 	.run = run,

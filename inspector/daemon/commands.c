@@ -385,8 +385,7 @@ int es_daemon_register(struct es_daemon *d)
 		{"drain", es_daemon_drain},	     {"undrain", es_daemon_undrain},
 		{"weight", es_daemon_weight},	     {"table", es_daemon_table},
 		{"explain", es_daemon_explain},	     {"metrics", es_daemon_metrics},
-		{"cluster", es_daemon_view_command},
-		{"events", es_daemon_events},
+		{"cluster", es_daemon_view_command}, {"events", es_daemon_events},
 	};
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {

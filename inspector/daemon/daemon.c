@@ -62,8 +62,8 @@ static void es_daemon_on_stop(struct ev_loop *loop, struct ev_signal *signal, in
 
 	(void)loop;
 	(void)events;
-	es_event(ES_EVENT_stop, ES_LOG_INFO, NULL, "signal %d: stopping; the datapath stays%s", signal->signum,
-		 d->membership ? "" : " and serves without inspection");
+	es_event(ES_EVENT_stop, ES_LOG_INFO, NULL, "signal %d: stopping; the datapath stays%s",
+		 signal->signum, d->membership ? "" : " and serves without inspection");
 	es_daemon_stop(d);
 }
 

@@ -73,7 +73,7 @@ struct es_daemon {
 	char program_path[256];
 	char drained_path[256]; /* is there while this node is drained */
 	char events_path[256];
-	char sysctl_path[256];	/* what sysctls were before the first daemon */
+	char sysctl_path[256]; /* what sysctls were before the first daemon */
 	struct es_daemon_clock clock;
 	struct ev_signal sigterm, sigint, sighup;
 	unsigned long long started_ns; /* CLOCK_MONOTONIC */

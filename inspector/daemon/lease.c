@@ -77,8 +77,9 @@ void es_lease_renew(struct es_membership *m, const void *payload, size_t len)
 	m->has_lease = 1;
 	__atomic_store_n(&state->attached, 1, __ATOMIC_RELEASE);
 	if (m->is_silent || m->why[0])
-		es_event(ES_EVENT_serving, ES_LOG_INFO, NULL, "%s is serving: member of the cluster, epoch %u",
-			 m->group.node[m->group.self].name, m->group.epoch);
+		es_event(ES_EVENT_serving, ES_LOG_INFO, NULL,
+			 "%s is serving: member of the cluster, epoch %u", m->group.node[m->group.self].name,
+			 m->group.epoch);
 	m->is_silent = 0;
 	m->why[0] = 0;
 }

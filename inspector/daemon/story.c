@@ -25,8 +25,9 @@ static void flush(struct es_membership *m, const char *ring)
 	struct es_story *s = &m->story;
 
 	for (unsigned int i = 0; i < s->count; i++)
-		es_event(s->told[i].kind, level_of(s->told[i].kind), node_of(m, s->told[i].node)->name, "%s%s%s",
-			 s->told[i].text, i + 1 == s->count && *ring ? "; " : "", i + 1 == s->count ? ring : "");
+		es_event(s->told[i].kind, level_of(s->told[i].kind), node_of(m, s->told[i].node)->name,
+			 "%s%s%s", s->told[i].text, i + 1 == s->count && *ring ? "; " : "",
+			 i + 1 == s->count ? ring : "");
 	s->count = 0;
 }
 
@@ -130,7 +131,8 @@ void es_story_quorum(struct es_membership *m, int is_quorate)
 		return;
 	m->story.is_quorate = is_quorate;
 	es_event(ES_EVENT_quorum, is_quorate ? ES_LOG_INFO : ES_LOG_WARNING, NULL, "%s",
-		 is_quorate ? "this side of the cluster has quorum" : "this side of the cluster has no quorum");
+		 is_quorate ? "this side of the cluster has quorum"
+			    : "this side of the cluster has no quorum");
 }
 
 void es_story_tick(struct es_membership *m)

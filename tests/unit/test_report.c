@@ -557,9 +557,8 @@ int main(void)
 		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
 		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_flows),	      cmocka_unit_test(test_plugins),
-		cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_events),	      cmocka_unit_test(test_poison),
-		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_metrics),	      cmocka_unit_test(test_events),
+		cmocka_unit_test(test_poison),	      cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);
