@@ -47,10 +47,14 @@ static inline void es_sockaddr_port_set(union es_sockaddr *s, unsigned int port)
 		s->v4.sin_port = es_htons(port);
 }
 
-/* Both were made by es_sockaddr_of(), so what is not used is zero. */
 static inline int es_sockaddr_equal(const union es_sockaddr *a, const union es_sockaddr *b)
 {
-	return !memcmp(a, b, sizeof(*a));
+	if (a->sa.sa_family != b->sa.sa_family)
+		return 0;
+	if (a->sa.sa_family == AF_INET6)
+		return a->v6.sin6_port == b->v6.sin6_port &&
+		       !memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr));
+	return a->v4.sin_port == b->v4.sin_port && a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
 }
 
 #endif

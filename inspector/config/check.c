@@ -94,9 +94,17 @@ static int es_check_nodes(struct es_conf_parse *p)
 		const struct es_conf_node *node = &conf->nodes[i];
 		int line = es_conf_line_of(&p->nodes[i], ES_CONF_NODE, "address");
 
+		p->conf->nodes[i].address_line = line;
 		weights += node->weight || p->nodes[i].wrong;
 		if (p->nodes[i].wrong)
 			continue;
+		if (!p->nodes[0].wrong &&
+		    es_addr_is_v4(&node->address) != es_addr_is_v4(&conf->nodes[0].address))
+			es_conf_fail(
+				p, line,
+				"node %s: address = %s: of another family than node %s's: expected a cluster "
+				"network of one family",
+				node->name, es_conf_addr_text(&node->address, text), conf->nodes[0].name);
 		es_conf_addr_text(&node->address, text);
 		for (k = 0; k < i; k++)
 			if (es_addr_equal(&node->address, &conf->nodes[k].address))
@@ -105,7 +113,7 @@ static int es_check_nodes(struct es_conf_parse *p)
 					"node %s: address = %s: also of node %s: expected one of its own",
 					node->name, text, conf->nodes[k].name);
 		for (k = 0; k < conf->service_count; k++)
-			if (es_addr_equal(&node->address, &conf->services[k].address))
+			if (es_conf_service_has(&conf->services[k], &node->address))
 				es_conf_fail(p, line,
 					     "node %s: address = %s: also of service %s: expected the node's "
 					     "address on the private network",
@@ -191,8 +199,7 @@ static int es_check_server(struct es_conf_parse *p, unsigned int i)
 			"service %s: server_port = %u: with inspect = every no program hands over: "
 			"expected inspect = first or never",
 			service->name, service->server_port);
-	if (service->server_port != service->port ||
-	    !es_addr_equal(&service->server_address, &service->address))
+	if (service->server_port != service->port || !es_conf_service_has(service, &service->server_address))
 		return 0;
 	return es_conf_fail(
 		p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "server_port"),
@@ -229,7 +236,7 @@ static int es_check_status(struct es_conf_parse *p)
 	char text[INET6_ADDRSTRLEN];
 
 	for (unsigned int i = 0; i < conf->service_count; i++)
-		if (es_addr_equal(&conf->status.address, &conf->services[i].address))
+		if (es_conf_service_has(&conf->services[i], &conf->status.address))
 			return es_conf_fail(p, es_conf_line_of(&p->status, ES_CONF_STATUS, "address"),
 					    "status: address = %s: of service %s: expected none, which is "
 					    "the node's own, "
@@ -237,6 +244,15 @@ static int es_check_status(struct es_conf_parse *p)
 					    es_conf_addr_text(&conf->status.address, text),
 					    conf->services[i].name);
 	return 0;
+}
+
+/* The address that both have; NULL: none. */
+static const struct es_addr *es_service_shares(const struct es_conf_service *a,
+					       const struct es_conf_service *b)
+{
+	if (es_conf_service_has(b, &a->address))
+		return &a->address;
+	return es_conf_service_has(b, &a->address6) ? &a->address6 : NULL;
 }
 
 static int es_check_services(struct es_conf_parse *p)
@@ -250,17 +266,20 @@ static int es_check_services(struct es_conf_parse *p)
 				    "no service: expected service NAME { address = ADDRESS  port = PORT }");
 	for (i = 0; i < conf->service_count; i++) {
 		const struct es_conf_service *service = &conf->services[i];
+		const struct es_addr *shared;
 
+		p->conf->services[i].address_line =
+			es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "address");
 		if (p->services[i].wrong)
 			continue;
 		for (k = 0; k < i; k++)
 			if (service->port == conf->services[k].port &&
-			    es_addr_equal(&service->address, &conf->services[k].address))
+			    (shared = es_service_shares(service, &conf->services[k])))
 				es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "port"),
 					     "service %s: address = %s and port = %u: also of service %s: "
 					     "expected another address or port",
-					     service->name, es_conf_addr_text(&service->address, text),
-					     service->port, conf->services[k].name);
+					     service->name, es_conf_addr_text(shared, text), service->port,
+					     conf->services[k].name);
 		es_check_health(p, i);
 		es_check_server(p, i);
 		if (!es_check_policy(p, i))
@@ -280,7 +299,7 @@ static int es_check_cluster_mac(struct es_conf_parse *p)
 	if (!p->datapath.key[es_conf_key_index(&es_conf_sections[ES_CONF_DATAPATH], "cluster_mac")]) {
 		datapath->cluster_mac[0] = multicast ? 0x03 : 0x02;
 		datapath->cluster_mac[1] = 0xbf;
-		memcpy(datapath->cluster_mac + 2, &p->conf->services[0].address.w[3], 4);
+		memcpy(datapath->cluster_mac + 2, &es_conf_service_address(&p->conf->services[0])->w[3], 4);
 		return 0;
 	}
 	if (multicast && !(datapath->cluster_mac[0] & 1))

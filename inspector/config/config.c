@@ -48,11 +48,16 @@ struct es_conf_reader {
 static struct es_conf_reader *reader;
 
 /* What scan.c has hidden from libconfuse is itself again. */
-static void backslashes_restore(char *text)
+static void hidden_restore(char *text)
 {
-	for (char *at = text; at && *at; at++)
+	for (char *at = text; at && *at; at++) {
 		if (*at == ES_CONF_BACKSLASH)
 			*at = '\\';
+		if (*at == ES_CONF_COMMA)
+			*at = ',';
+		if (*at == ES_CONF_BLANK)
+			*at = ' ';
+	}
 }
 
 /* "service web" or "datapath"; "" for the file itself */
@@ -238,7 +243,7 @@ static int section_open_one(cfg_t *cfg, int line)
 	char label[LABEL_SIZE];
 	int r;
 
-	backslashes_restore((char *)cfg_title(cfg));
+	hidden_restore((char *)cfg_title(cfg));
 	if (!section)
 		return es_conf_fail(p, line, "key outside of a section: expected a section");
 	label_of(cfg, label);
@@ -377,7 +382,7 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 	text = strdup(value);
 	if (!text)
 		return es_conf_fail(p, cfg->line, "%s: out of memory", label);
-	backslashes_restore(text);
+	hidden_restore(text);
 	rc = es_conf_value_set(p, cfg->line, label, &reader->section->keys[index], text, reader->data);
 	free(text);
 	reader->lines->wrong |= !!rc;

@@ -80,10 +80,11 @@ struct es_conf_inspector {
 	char program_group[ES_CONF_NAME_SIZE]; /* may hand connections over; "": only root */
 };
 
-/* @address: on the private network; @id: corosync's, 0: not written, of no node then */
+/* @address: on the private network, of either family, on line @address_line of the file; @id: corosync's, 0: not written, of no node then */
 struct es_conf_node {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_addr address;
+	int address_line;
 	unsigned int weight;
 	char interface[ES_CONF_IFNAME_SIZE];
 	char cluster_interface[ES_CONF_IFNAME_SIZE];
@@ -176,7 +177,13 @@ struct es_conf_check {
 /* What becomes of requests while the checks of all nodes fail. */
 enum es_conf_all_down { ES_CONF_ALL_DOWN_SERVE, ES_CONF_ALL_DOWN_REJECT };
 
+static inline int es_addr_is_set(const struct es_addr *address)
+{
+	return address->w[0] || address->w[1] || address->w[2] || address->w[3];
+}
+
 /*
+ * @address, @address6: one of each family at most, and one at least; all zeros: none. On line @address_line.
  * @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none
  * @content_host: the host is part of what a request is for
  * @handover_cost: what moving an open connection must gain at least, in requests; of ES_INSPECT_EVERY
@@ -189,6 +196,8 @@ enum es_conf_all_down { ES_CONF_ALL_DOWN_SERVE, ES_CONF_ALL_DOWN_REJECT };
 struct es_conf_service {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_addr address;
+	struct es_addr address6;
+	int address_line;
 	unsigned int port;
 	char policy[ES_CONF_NAME_SIZE];
 	enum es_inspect inspect;
@@ -273,7 +282,23 @@ static inline unsigned int es_conf_decision_entries(const struct es_conf *conf)
  */
 int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
 
-/* The same from memory; @path only names it in messages. @text need not end in NUL. */
+/* es_conf_family_check() - is it of a family that the datapath serves? 0 or -EINVAL. es_conf_load() and es_conf_load_all() ask. */
+int es_conf_family_check(const struct es_conf *conf, struct es_conf_error *err);
+
+/* es_conf_service_has() - is @address one of the service's? */
+static inline int es_conf_service_has(const struct es_conf_service *service, const struct es_addr *address)
+{
+	return es_addr_is_set(address) &&
+	       (es_addr_equal(&service->address, address) || es_addr_equal(&service->address6, address));
+}
+
+/* es_conf_service_address() - the first that it has */
+static inline const struct es_addr *es_conf_service_address(const struct es_conf_service *service)
+{
+	return es_addr_is_set(&service->address) ? &service->address : &service->address6;
+}
+
+/* From memory, and of any family; @path only names it in messages. @text need not end in NUL. */
 int es_conf_parse(const char *text, size_t size, const char *path, struct es_conf **ret_conf,
 		  struct es_conf_error *err);
 

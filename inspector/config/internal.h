@@ -30,7 +30,8 @@ enum es_conf_kind {
 	ES_CONF_KIND_CONFIG, /* any text */
 	ES_CONF_KIND_IFNAME,
 	ES_CONF_KIND_ADDRESS,
-	ES_CONF_KIND_LOCAL, /* an address, perhaps of lo */
+	ES_CONF_KIND_ADDRESSES, /* of a service: one, or one of each family with a comma between them */
+	ES_CONF_KIND_LOCAL,	/* an address, perhaps of lo */
 	ES_CONF_KIND_MAC,
 	ES_CONF_KIND_POLICY,
 	ES_CONF_KIND_HEADER,
@@ -124,8 +125,12 @@ void es_conf_warn(struct es_conf_parse *p, int line, const char *format, ...)
 /* Stands for a backslash while libconfuse, which takes that for an escape, has the text. */
 #define ES_CONF_BACKSLASH '\001'
 
+/* Stand for a comma outside of a list, and for the blanks before and behind it: a value that is made of two. */
+#define ES_CONF_COMMA '\002'
+#define ES_CONF_BLANK '\003'
+
 /* scan.c: refuses what libconfuse would silently accept or drop, blanks comments in @text, and puts
- * ES_CONF_BACKSLASH where there is one. */
+ * ES_CONF_BACKSLASH and ES_CONF_COMMA where there is one. */
 int es_conf_scan(struct es_conf_parse *p, char *text, size_t size);
 
 /* value.c: stores @value into @section_data. @label ("service web") is for the message. */

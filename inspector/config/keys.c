@@ -189,7 +189,7 @@ static const struct es_conf_key node_keys[] = {
 };
 
 static const struct es_conf_key service_keys[] = {
-	VALUE(service, address, REQUIRED, ADDRESS),
+	VALUE(service, address, REQUIRED, ADDRESSES),
 	NUMBER(service, port, REQUIRED, 1, 65535, NULL, NULL),
 	VALUE(service, policy, OPTIONAL, POLICY),
 	CHOICE(service, inspect, "first", inspects),

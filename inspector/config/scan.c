@@ -117,6 +117,37 @@ static int es_scan_brace(struct es_scan *s, char c)
 	return 0;
 }
 
+static int es_scan_is_word(char c)
+{
+	return isascii((unsigned char)c) && (isalnum((unsigned char)c) || strchr("._:/-%", c)) && c;
+}
+
+static int es_scan_is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* A comma between two words of one line joins them to one value. Return: 1 if it is one, and has been hidden. */
+static int es_scan_joins(struct es_scan *s)
+{
+	char *before = s->pos, *behind = s->pos + 1;
+
+	if (!es_scan_is_word(s->last))
+		return 0;
+	while (behind < s->end && es_scan_is_blank(*behind))
+		behind++;
+	while (before > s->text && es_scan_is_blank(before[-1]))
+		before--;
+	if (behind == s->end || !es_scan_is_word(*behind) || before == s->text ||
+	    !es_scan_is_word(before[-1]))
+		return 0;
+	memset(before, ES_CONF_BLANK, (size_t)(behind - before));
+	*s->pos = ES_CONF_COMMA;
+	s->pos = behind - 1;
+	s->state = ES_SCAN_WORD;
+	return 1;
+}
+
 /* Outside strings and comments. */
 static int es_scan_plain(struct es_scan *s, char c)
 {
@@ -148,11 +179,13 @@ static int es_scan_plain(struct es_scan *s, char c)
 		s->state = ES_SCAN_PLAIN;
 		return es_scan_list(s, c);
 	}
+	if (c == ',' && es_scan_joins(s))
+		return 0;
 	if (c == '=' || isspace((unsigned char)c)) {
 		s->state = ES_SCAN_PLAIN;
 		return 0;
 	}
-	if (isascii((unsigned char)c) && (isalnum((unsigned char)c) || strchr("._:/-%", c))) {
+	if (es_scan_is_word(c)) {
 		s->state = ES_SCAN_WORD;
 		return 0;
 	}

@@ -168,19 +168,71 @@ static int es_value_ifname(const struct es_value *v, char *field)
 	return es_value_store(v, field, expected);
 }
 
+/* One of a machine of its own: no group, none of a link, which would need an interface, none of IPv4 in disguise. */
+static int es_value_address6_is_valid(const struct es_addr *a)
+{
+	if (!a->w[0] && !a->w[1] && (!a->w[2] || a->w[2] == es_htonl(0xffff)))
+		return 0;
+	return a->b[0] != 0xff && !(a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80);
+}
+
+static int es_value_address_v6(const struct es_value *v, const struct es_addr *address)
+{
+	if (v->key->kind == ES_CONF_KIND_LOCAL)
+		return es_value_fail(v, "IPv6 is not available in this version, expected an IPv4 address");
+	if (!es_value_address6_is_valid(address))
+		return es_value_fail(v, "expected a unicast IPv6 address of a network, and none of a link");
+	return 0;
+}
+
 static int es_value_address(const struct es_value *v, struct es_addr *field)
 {
 	struct es_addr address;
 	__u32 v4;
 
 	if (es_conf_addr_parse(v->text, &address))
-		return es_value_fail(v, "expected an IPv4 address");
-	if (!es_addr_is_v4(&address) || strchr(v->text, ':'))
-		return es_value_fail(v, "IPv6 is not available in this version, expected an IPv4 address");
+		return es_value_fail(v, v->key->kind == ES_CONF_KIND_LOCAL ? "expected an IPv4 address"
+									   : "expected an IP address");
+	if (strchr(v->text, ':')) {
+		if (es_value_address_v6(v, &address))
+			return -EINVAL;
+		*field = address;
+		return 0;
+	}
 	v4 = es_ntohl(address.w[3]);
 	if (v4 >> 24 == 0 || (v4 >> 24 == 127 && v->key->kind != ES_CONF_KIND_LOCAL) || v4 >> 28 >= 0xe)
 		return es_value_fail(v, "expected a unicast IPv4 address of a network");
 	*field = address;
+	return 0;
+}
+
+/* One, or two of different families. */
+static int es_value_addresses(const struct es_value *v, struct es_conf_service *service)
+{
+	struct es_addr found[2] = {};
+	char copy[2 * INET6_ADDRSTRLEN], *save = NULL;
+	struct es_value one = *v;
+	const char *text = v->text;
+
+	if (strlen(text) >= sizeof(copy))
+		return es_value_fail(v, "expected an IP address, or one of each family");
+	memcpy(copy, text, strlen(text) + 1);
+	one.text = strtok_r(copy, ", ", &save);
+	if (!one.text)
+		return es_value_fail(v, "expected an IP address");
+	for (; one.text; one.text = strtok_r(NULL, ", ", &save)) {
+		struct es_addr address = {}, *place;
+
+		if (es_value_address(&one, &address))
+			return -EINVAL;
+		place = &found[!es_addr_is_v4(&address)];
+		if (es_addr_is_set(place))
+			return es_value_fail(v,
+					     "two of one family: expected one of each, or another service");
+		*place = address;
+	}
+	service->address = found[0];
+	service->address6 = found[1];
 	return 0;
 }
 
@@ -294,6 +346,8 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 	case ES_CONF_KIND_ADDRESS:
 	case ES_CONF_KIND_LOCAL:
 		return es_value_address(&v, field);
+	case ES_CONF_KIND_ADDRESSES:
+		return es_value_addresses(&v, section_data);
 	case ES_CONF_KIND_MAC:
 		return es_value_mac(&v, field);
 	case ES_CONF_KIND_POLICY:

@@ -133,7 +133,7 @@ static int es_move_find(struct es_programs *p, struct es_program_move *m, const 
 		m->target = i;
 	}
 	for (i = 0; i < conf->service_count; i++)
-		if (es_addr_equal(&conf->services[i].address, &flow->service) &&
+		if (es_conf_service_has(&conf->services[i], &flow->service) &&
 		    es_htons(conf->services[i].port) == flow->service_port && conf->services[i].server_port)
 			break;
 	m->service = i;

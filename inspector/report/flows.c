@@ -32,7 +32,7 @@ static enum es_report_flow_state es_flow_state(const struct es_track_entry *entr
 static const struct es_conf_service *es_flow_service(const struct es_conf *conf, const struct es_flow *flow)
 {
 	for (unsigned int i = 0; i < conf->service_count; i++)
-		if (es_addr_equal(&conf->services[i].address, &flow->service) &&
+		if (es_conf_service_has(&conf->services[i], &flow->service) &&
 		    conf->services[i].port == es_ntohs(flow->service_port))
 			return &conf->services[i];
 	return NULL;

@@ -55,6 +55,49 @@ static void test_defaults(void **state)
 	es_conf_free(&conf);
 }
 
+/* Addresses of each family, in any order; what the file says of them is kept. */
+static void test_families(void **state)
+{
+	static const uint8_t v6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10};
+	static const char *const both[] = {"192.0.2.10, 2001:db8::10", "2001:db8::10,192.0.2.10",
+					   "192.0.2.10\t , 2001:DB8::10", "'192.0.2.10, 2001:db8::10'"};
+	struct es_conf_error err;
+	struct es_conf *conf;
+	char text[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
+		snprintf(text, sizeof(text), DATAPATH NODE "service web {\n address = %s\n port = 80 }",
+			 both[i]);
+		conf = parse_ok(text);
+		assert_int_equal(conf->services[0].address.w[3], inet_addr("192.0.2.10"));
+		assert_memory_equal(&conf->services[0].address6, v6, 16);
+		assert_true(es_conf_service_has(&conf->services[0], &conf->services[0].address6));
+		assert_int_equal(es_conf_family_check(conf, &err), -EINVAL);
+		assert_string_equal(
+			err.text,
+			"t.conf:4: service web: address = 2001:db8::10: the datapath of this version "
+			"has no IPv6: expected an IPv4 address");
+		es_conf_free(&conf);
+	}
+	conf = parse_ok(DATAPATH "node n1 {\n address = 2001:db8::10 }\n" SERVICE);
+	assert_memory_equal(&conf->nodes[0].address, v6, 16);
+	assert_false(es_addr_is_set(&conf->services[0].address6));
+	assert_int_equal(es_conf_family_check(conf, &err), -EINVAL);
+	assert_string_equal(
+		err.text,
+		"t.conf:3: node n1: address = 2001:db8::10: the datapath of this version has no IPv6: "
+		"expected an IPv4 address");
+	es_conf_free(&conf);
+	conf = parse_ok(DATAPATH NODE "service web { address = 2001:db8::10 port = 80 }");
+	assert_false(es_addr_is_set(&conf->services[0].address));
+	assert_memory_equal(es_conf_service_address(&conf->services[0]), v6, 16);
+	es_conf_free(&conf);
+	conf = parse_ok(MINIMAL);
+	assert_int_equal(es_conf_family_check(conf, &err), 0);
+	es_conf_free(&conf);
+}
+
 static void test_everything_set(void **state)
 {
 	static const unsigned char mac[] = {0x02, 0xbf, 0x0a, 0x4d, 0x00, 0xfE};
@@ -211,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_families),
 		cmocka_unit_test(test_everything_set),
 		cmocka_unit_test(test_unicast_default_mac),
 		cmocka_unit_test(test_load),

@@ -81,16 +81,49 @@ static const struct {
 						 "| wrr | wlc | cap | uri-hash | ward | lard | "
 						 "lard-r | ext-lard | hylard | cawll | xlard-r | cahrd"},
 	{"service web { address = 10.77.0 }",
-	 "t.conf:1: service web: address = 10.77.0: expected an IPv4 address"},
+	 "t.conf:1: service web: address = 10.77.0: expected an IP address"},
 	{"service web { address = www.example.org }",
-	 "t.conf:1: service web: address = www.example.org: expected an IPv4 address"},
-	{"service web { address = 2001:db8::1 }", "t.conf:1: service web: address = 2001:db8::1: IPv6 is not "
-						  "available in this version, expected an IPv4 "
-						  "address"},
+	 "t.conf:1: service web: address = www.example.org: expected an IP address"},
+	{"service web { address = ' ' }", "t.conf:1: service web: address =  : expected an IP address"},
 	{"service web { address = ::ffff:10.77.0.100 }",
-	 "t.conf:1: service web: address = ::ffff:10.77.0.100: IPv6 is not available in this version, "
+	 "t.conf:1: service web: address = ::ffff:10.77.0.100: expected a unicast IPv6 address of a network, "
+	 "and none "
+	 "of a link"},
+	{"service web { address = 10.77.0.100, fe80::1 }",
+	 "t.conf:1: service web: address = fe80::1: expected a unicast IPv6 address of a network, and none "
+	 "of a link"},
+	{"node n1 { address = ff02::1 }", "t.conf:1: node n1: address = ff02::1: expected a unicast IPv6 "
+					  "address of a network, and none of a link"},
+	{"node n1 { address = ::1 }", "t.conf:1: node n1: address = ::1: expected a unicast IPv6 address of "
+				      "a network, and none of a link"},
+	{"service web { address = 10.77.0.100, 10.77.0.101 }",
+	 "t.conf:1: service web: address = 10.77.0.100, 10.77.0.101: two of one family: expected one of "
+	 "each, or "
+	 "another service"},
+	{"service web { address = 2001:db8::1 ,2001:db8::2 }",
+	 "t.conf:1: service web: address = 2001:db8::1 ,2001:db8::2: two of one family: expected one of "
+	 "each, or "
+	 "another service"},
+	{"service web { server_address = 2001:db8::1 }",
+	 "t.conf:1: service web: server_address = 2001:db8::1: IPv6 is not available in this version, "
 	 "expected an "
 	 "IPv4 address"},
+	{"node n1 { address = 10.78.0.1, 2001:db8::1 }",
+	 "t.conf:1: node n1: address = 10.78.0.1, 2001:db8::1: expected an IP address"},
+	{"service web { port = 80, 81 }",
+	 "t.conf:1: service web: port = 80, 81: expected a plain number 1..65535"},
+	{"service web { port = 80, }",
+	 "t.conf:1: unexpected \",\": expected a word, \"=\", \"{\", \"}\" or quotes"},
+	{DATAPATH SERVICE "node n1 { address = 10.78.0.1 }\nnode n2 { address = 2001:db8::2 }",
+	 "t.conf:4: node n2: address = 2001:db8::2: of another family than node n1's: expected a cluster "
+	 "network of "
+	 "one family"},
+	{DATAPATH NODE
+	 "service a { address = 10.77.0.100, 2001:db8::1 port = 80 }\nservice b { address = 10.77.0.101, "
+	 "2001:db8::1 port = 80 }",
+	 "t.conf:4: service b: address = 2001:db8::1 and port = 80: also of service a: expected another "
+	 "address or "
+	 "port"},
 	{"service web { address = 127.0.0.1 }",
 	 "t.conf:1: service web: address = 127.0.0.1: expected a unicast IPv4 address of a network"},
 	{"node n1 { address = 0.0.0.0 }",

@@ -130,7 +130,7 @@ static const struct {
 	 "\"{\" inside the list opened at line 6: expected \"}\" first"},
 	{"rule r { nodes = {n1\n", 1, "\"{\" without \"}\": expected it before the end of the file"},
 	{"rule r { nodes = {n1\n}", 1, "\"{\" without \"}\": expected it before the end of the file"},
-	{"rule r { nodes = n1, n2 }", 1, "unexpected \",\": expected a word, \"=\", \"{\", \"}\" or quotes"},
+	{"rule r { nodes = n1, n2 }", 1, "rule r: nodes = n1, n2: expected the name of a node"},
 	{"rule r { nodes = {n1 n2} }", 1, "rule r: unexpected \"n2\": expected KEY = VALUE"},
 	{"rule r {\n nodes = {n1}\n nodes = {n2}\n}", 3,
 	 "rule r: nodes = n2: first set on line 6: expected it once"},
