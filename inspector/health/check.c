@@ -79,7 +79,7 @@ void es_check_begin(struct es_check *check, unsigned long long now_ns)
 /* Returns 1 if nobody has accepted the connection, else as es_sock_diag_is_waiting(). */
 static int is_waiting(const struct es_check *check)
 {
-	struct sockaddr_in own;
+	struct sockaddr_in own = {};
 	socklen_t len = sizeof(own);
 	struct es_addr address;
 

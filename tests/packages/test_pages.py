@@ -73,7 +73,7 @@ def parser_keys():
             words = [word.strip() for word in arguments.split(",")]
             keys[words[1].strip('"')] = (macro, [constants.get(word, word) for word in words])
         assert body.count(".name = NULL") == 1 and len(keys) == len(re.findall(r"\b[A-Z]+\(", body)), body
-    assert set(result) == set(re.findall(r'\{"(\w+)", [01], \w+_keys', text))
+    assert set(result) == set(re.findall(r'\{"(\w+)",\s+[01],\s+\w+_keys', text))
     return result
 
 
