@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "inspector/check/check.h"
+#include "inspector/cli/check_fix.h"
 #include "inspector/cli/cli.h"
 #include "inspector/datapath/interface.h"
 #include "inspector/plugin/guard.h"
@@ -139,6 +140,8 @@ static int judge(const struct es_cli *cli, const struct es_check *check)
 {
 	struct json_object *json;
 
+	if (cli->fix)
+		return es_cli_check_fix(check, cli->yes);
 	if (cli->json) {
 		json = es_check_json(check);
 		es_cli_print_json(json);
@@ -188,6 +191,10 @@ static int run(const struct es_cli *cli)
 	struct es_facts_daemon daemon;
 	int r = CANNOT_CHECK;
 
+	if (cli->yes && !cli->fix)
+		return es_cli_usage("check: --yes is of --fix");
+	if (cli->fix && cli->json)
+		return es_cli_usage("check: expected either --fix or --json");
 	ask_named_daemon(cli, &daemon);
 	if (es_conf_load(config_of(cli, &daemon), &conf, &err)) {
 		es_cli_fail("%s", err.text);
@@ -203,6 +210,9 @@ static int run(const struct es_cli *cli)
 static const struct argp_option options[] = {
 	{"config", ES_CLI_OPT_CONFIG, "FILE", 0,
 	 "configuration (default: the running daemon's, or " CONFIG_DEFAULT ")", 0},
+	{"fix", ES_CLI_OPT_FIX, NULL, 0,
+	 "print the commands for what was found, where that is safe, and the rest as comments", 0},
+	{"yes", ES_CLI_OPT_YES, NULL, 0, "with --fix: run them", 0},
 	{"strict", ES_CLI_OPT_STRICT, NULL, 0, "status 1 for warnings, too", 0},
 	{"verbose", ES_CLI_OPT_VERBOSE, NULL, 0, "show also what is right", 0},
 	{0},
@@ -212,7 +222,8 @@ const struct es_cli_command es_cli_check = {
 	.name = "check",
 	.doc = "Look at this machine - kernel, interfaces, neighbours, server, corosync, other members - "
 	       "and say what would not work and what to do. "
-	       "Changes nothing, and needs no daemon, but one that died or hangs is an error; as root it "
+	       "Changes nothing without --fix --yes, and needs no daemon, but one that died or hangs is an "
+	       "error; as root it "
 	       "sees all."
 	       "\vExit status: 0 no errors, 1 errors (with --strict: or warnings), "
 	       "2 nothing could be checked: the configuration is wrong.",

@@ -43,6 +43,8 @@ enum es_cli_option {
 	ES_CLI_OPT_KIND,
 	ES_CLI_OPT_ONCE,
 	ES_CLI_OPT_SORT,
+	ES_CLI_OPT_FIX,
+	ES_CLI_OPT_YES,
 };
 
 #define ES_CLI_ARGS_MAX	   3
@@ -74,6 +76,8 @@ struct es_cli {
 	const char *kind;
 	int once;
 	const char *sort;
+	int fix;
+	int yes;
 	unsigned int header_count;
 	const char *headers[ES_CLI_HEADERS_MAX];
 	unsigned int arg_count;

@@ -113,6 +113,12 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 	case ES_CLI_OPT_STRICT:
 		line->cli->strict = 1;
 		return 0;
+	case ES_CLI_OPT_FIX:
+		line->cli->fix = 1;
+		return 0;
+	case ES_CLI_OPT_YES:
+		line->cli->yes = 1;
+		return 0;
 	case ES_CLI_OPT_VERBOSE:
 		line->cli->verbose = 1;
 		return 0;

@@ -453,3 +453,34 @@ def test_configuration_of_the_daemon(site):
     other = site.config + ".other"
     shutil.copy(site.config, other)
     assert config("--config", other) == other
+
+
+def test_fix(site):
+    """It prints what is safe, sysctls first, and changes nothing; --yes runs it, and then all is well."""
+    def fix(*arguments):
+        done = site.run("--fix", *arguments)
+        lines = done.stdout.splitlines()
+        return done.returncode, [x for x in lines if x[0] != "#"], [x for x in lines if x.startswith("# by hand: ")]
+
+    assert fix()[:2] == (0, [])
+    site.sysctl({"net.ipv4.tcp_syncookies": 0, "net.ipv4.tcp_rmem": "4096 16384 6291456"})
+    site.ip(site.n1, f"addr del {VIP}/32 dev lo")
+    for _ in range(2):
+        status, commands, _ = fix()
+        assert status == 1 and commands[-1] == f"ip address add {VIP}/32 dev lo"
+        assert sorted(commands[:-1]) == ["sysctl -w net.ipv4.tcp_rmem='4096 131072 6291456'",
+                                         "sysctl -w net.ipv4.tcp_syncookies=1"]
+    # With the address, this machine would answer ARP requests for it: that is for people, then.
+    site.sysctl({"net.ipv4.conf.eth0.arp_ignore": 0})
+    status, commands, others = fix()
+    assert len(commands) == 2 and any("ip address add" in x for x in others)
+    site.sysctl({"net.ipv4.conf.eth0.arp_ignore": 1})
+    status, ran, _ = fix("--yes")
+    assert status == 0 and "net.ipv4.tcp_syncookies = 1" in ran
+    site.expect()
+    # A list of ports may have others' in it, and what somebody must choose is no command.
+    site.sysctl({"net.ipv4.ip_local_port_range": "7000 60999", "net.netfilter.nf_conntrack_tcp_loose": 0})
+    status, commands, others = fix("--yes")
+    assert status == 0 and not commands
+    assert any("cluster.handover_port" in x for x in others) and any("kernel.conntrack_loose" in x for x in others)
+    assert site.run("--yes").returncode == 64 and site.run("--fix", "--json").returncode == 64
