@@ -37,6 +37,32 @@ __noinline int es_answer_put(struct __sk_buff *skb, const struct es_answer *a)
 	return (int)bpf_skb_store_bytes(skb, ETH_HLEN, wire.bytes, ES_ANSWER_MAX, BPF_F_RECOMPUTE_CSUM);
 }
 
+/* The same with an IPv6 header. A global function, for its stack. */
+__noinline int es_answer_put6(struct __sk_buff *skb, const struct es_answer *a)
+{
+	union es_answer_wire6 wire;
+	__u32 len;
+
+	if (!a)
+		return -1;
+	len = es_answer_write6(a, es_packet_csum_partial(skb), &wire);
+	if (len > ES_ANSWER_MAX_V6 || bpf_skb_change_tail(skb, ETH_HLEN + len, 0))
+		return -1;
+	if (len == ES_ANSWER_LEN_V6)
+		return (int)bpf_skb_store_bytes(skb, ETH_HLEN, wire.bytes, ES_ANSWER_LEN_V6,
+						BPF_F_RECOMPUTE_CSUM);
+	if (len == ES_ANSWER_LEN_V6 + ES_TIMESTAMP_OPTION_LEN)
+		return (int)bpf_skb_store_bytes(skb, ETH_HLEN, wire.bytes,
+						ES_ANSWER_LEN_V6 + ES_TIMESTAMP_OPTION_LEN,
+						BPF_F_RECOMPUTE_CSUM);
+	return (int)bpf_skb_store_bytes(skb, ETH_HLEN, wire.bytes, ES_ANSWER_MAX_V6, BPF_F_RECOMPUTE_CSUM);
+}
+
+static __always_inline int es_answer_put_any(struct __sk_buff *skb, const struct es_answer *a)
+{
+	return a->is_v6 ? es_answer_put6(skb, a) : es_answer_put(skb, a);
+}
+
 /* Back to who sent the frame. The cluster MAC is never a source: switches would learn it. */
 static __always_inline int es_answer_address(struct __sk_buff *skb, const struct es_config *cfg)
 {
@@ -55,7 +81,7 @@ static __always_inline int es_answer_address(struct __sk_buff *skb, const struct
 static __always_inline int es_answer_send(struct __sk_buff *skb, const struct es_config *cfg,
 					  const struct es_answer *a)
 {
-	if (es_answer_address(skb, cfg) || es_answer_put(skb, a)) {
+	if (es_answer_address(skb, cfg) || es_answer_put_any(skb, a)) {
 		es_count(ES_COUNT_answer_failed);
 		return TC_ACT_SHOT;
 	}
@@ -71,7 +97,7 @@ static __noinline int es_answer_end_old(struct __sk_buff *skb, const struct es_p
 	if (!pkt)
 		return TC_ACT_SHOT;
 	es_answer_reset(pkt, rcv_nxt, &rst);
-	if (es_answer_put(skb, &rst)) {
+	if (es_answer_put_any(skb, &rst)) {
 		es_count(ES_COUNT_answer_failed);
 		return TC_ACT_SHOT;
 	}

@@ -69,13 +69,21 @@ __noinline int es_packet_is_damaged(struct __sk_buff *skb, const struct es_packe
 		return 0;
 	len = sizeof(struct tcphdr) + pkt->options_len + payload;
 	scan.left = len;
-	scan.at = pkt->off + sizeof(struct iphdr);
+	scan.at = es_packet_tcp_off(pkt);
 	sum = es_htons(IPPROTO_TCP) + es_htons(len);
 	scan.sum = (__u32)bpf_csum_diff((void *)0, 0, &sum, sizeof(sum), 0);
+	if (pkt->is_v6) {
+		scan.sum = (__u32)bpf_csum_diff((void *)0, 0, (__be32 *)&pkt->source, sizeof(pkt->source),
+						scan.sum);
+		scan.sum =
+			(__u32)bpf_csum_diff((void *)0, 0, (__be32 *)&pkt->dest, sizeof(pkt->dest), scan.sum);
+		goto payload;
+	}
 	sum = pkt->saddr;
 	scan.sum = (__u32)bpf_csum_diff((void *)0, 0, &sum, sizeof(sum), scan.sum);
 	sum = pkt->daddr;
 	scan.sum = (__u32)bpf_csum_diff((void *)0, 0, &sum, sizeof(sum), scan.sum);
+payload:
 	bpf_loop(ES_CSUM_CHUNKS_MAX, es_csum_step, &scan, 0);
 	return scan.rc || scan.left || es_csum_fold(scan.sum) != 0xffff;
 }

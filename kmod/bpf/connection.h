@@ -21,8 +21,10 @@ struct es_connection_found {
 static __always_inline int es_connection_parse(struct __sk_buff *skb, const struct es_handover *h,
 					       struct es_connection_found *ret)
 {
-	return es_message_packet(skb, h, &ret->pkt, &ret->seg) || !es_message_is_connections(&ret->seg) ? -1
-													: 0;
+	/* No server listens for programs' connections by IPv6. */
+	if (es_inner_read(skb, h, &ret->pkt, &ret->seg) || ret->pkt.is_v6)
+		return -1;
+	return es_message_is_connections(&ret->seg) ? 0 : -1;
 }
 
 /* The socket that listens for the server; the caller releases it. */
@@ -30,12 +32,15 @@ static __always_inline struct bpf_sock *es_connection_server(struct __sk_buff *s
 							     const struct es_packet *pkt,
 							     const struct es_service_entry *service)
 {
-	struct es_packet to = *pkt;
+	struct es_packet to = {
+		.saddr = pkt->saddr,
+		.daddr = service->server.w[3],
+		.sport = pkt->sport,
+		.dport = service->server_port,
+	};
 
 	if (!service->server_port)
 		return (void *)0;
-	to.daddr = service->server.w[3];
-	to.dport = service->server_port;
 	return es_socket_lookup(skb, &to);
 }
 
@@ -86,7 +91,7 @@ static __noinline int es_connection_rebuild(struct __sk_buff *skb, const struct 
 	rebuilt.acknowledged = 1; /* by the node that had it: its client does not repeat it */
 	rebuilt.handover = h->content;
 	es_track_begin_program(&rebuilt.track, h);
-	if (sk->state == TCP_STATE_LISTEN && !es_message_open(skb))
+	if (sk->state == TCP_STATE_LISTEN && !es_message_open(skb, &f->pkt))
 		rc = es_rebuild(skb, sk, &f->seg, f->key.flow_hash, &rebuilt);
 	bpf_sk_release(sk);
 	return rc;
@@ -117,7 +122,6 @@ static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handov
 	struct es_verdict verdict = {};
 	struct es_service_entry *entry;
 	struct es_rebuilt *noted;
-	struct es_flow flow;
 	int service, is_new;
 	__u8 answer;
 
@@ -133,8 +137,7 @@ static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handov
 		return 0;
 	}
 	entry = &cfg->service[service];
-	es_packet_flow(&f.pkt, &flow);
-	f.key.flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	f.key.flow_hash = es_handover_flow(cfg, &f.pkt);
 	f.key.seq = f.seg.seq;
 	v.id = es_cpu_be64((__u64)h->content);
 	v.kind = h->kind;

@@ -18,6 +18,8 @@
 #include "rebuild.h"
 #include "queue.h"
 #include "other.h"
+#include "packet6.h"
+#include "neighbour.h"
 #include "message.h"
 #include "socket.h"
 #include "tracks.h"
@@ -183,7 +185,7 @@ static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock 
 		if (stray)
 			es_stray_asked(stray, v->now_ms);
 	}
-	service = es_service_find(pkt->daddr, pkt->dport);
+	service = es_service_of(pkt);
 	es_view_record(v, verdict, pkt, (__u32)service,
 		       es_verdict_needs_flow(verdict) && es_flow_was_heard(v->flow_hash), &record);
 	t = v->track && sk ? es_track_of(sk) : (void *)0;
@@ -366,6 +368,63 @@ out:
 	return rc;
 }
 
+enum { ES_READ6_NEXT = -1, ES_READ6_DROP = -2, ES_READ6_OTHER = -3, ES_READ6_SOLICITED = -4 };
+
+/*
+ * Read a packet of IPv6. Returns the index of the service that it is for, or what else it is; what is dropped is counted. A
+ * global function, so that it is verified once, and IPv4's packets need not be followed again behind it.
+ */
+__noinline int es_public_read6(struct __sk_buff *skb, struct es_packet *pkt, struct es_segment *seg)
+{
+	struct ipv6hdr ip;
+	__u32 len;
+	int counter, service;
+
+	if (!pkt || !seg || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+		return ES_READ6_NEXT;
+	__builtin_memcpy(&pkt->source, &ip.saddr, sizeof(pkt->source));
+	__builtin_memcpy(&pkt->dest, &ip.daddr, sizeof(pkt->dest));
+	pkt->is_v6 = 1;
+	if (ip.nexthdr == ES_HEADER_ICMPV6 && ip.hop_limit == ES_NEIGHBOUR_HOPS)
+		return ES_READ6_SOLICITED;
+	if (!es_is_service_address6(&pkt->dest))
+		return ES_READ6_NEXT;
+	counter = es_packet_headers6(skb, pkt);
+	if (counter < 0)
+		return ES_READ6_OTHER;
+	/* A merged packet may say 0, if it is longer than payload_len can say. */
+	len = ip.payload_len ? sizeof(ip) + es_ntohs(ip.payload_len) : skb->len - ETH_HLEN;
+	if (counter == ES_COUNTER_COUNT && (len > skb->len - ETH_HLEN || es_packet_tcp6(skb, pkt, len, seg)))
+		counter = ES_COUNT_drop_malformed;
+	if (counter != ES_COUNTER_COUNT) {
+		es_count((__u32)counter);
+		return ES_READ6_DROP;
+	}
+	service = es_service_find6(&pkt->dest, pkt->dport);
+	return service < 0 ? ES_READ6_OTHER : service & (ES_SERVICES_MAX - 1);
+}
+
+/* What comes of a packet of IPv6 that is for no service's port. */
+static __noinline int es_public_other6(struct __sk_buff *skb, const struct es_packet *pkt, int read)
+{
+	__u8 next = 0, hops = 0;
+	int rc;
+
+	if (!pkt || read == ES_READ6_NEXT)
+		return ES_TC_NEXT;
+	if (read == ES_READ6_DROP || bpf_skb_load_bytes(skb, ETH_HLEN + 6, &next, 1) ||
+	    bpf_skb_load_bytes(skb, ETH_HLEN + 7, &hops, 1))
+		return TC_ACT_SHOT;
+	if (read == ES_READ6_SOLICITED) {
+		rc = es_neighbour_solicited(skb, pkt, hops);
+		if (rc != -1)
+			return rc;
+		if (!es_is_service_address6(&pkt->dest))
+			return ES_TC_NEXT;
+	}
+	return es_other_ip6(skb, pkt, next);
+}
+
 SEC("tc")
 int es_public(struct __sk_buff *skb)
 {
@@ -381,6 +440,16 @@ int es_public(struct __sk_buff *skb)
 		return ES_TC_NEXT;
 	if (skb->protocol == es_htons(ETH_P_ARP))
 		return es_other_arp(skb);
+	if (skb->protocol == es_htons(ETH_P_IPV6)) {
+		service = es_public_read6(skb, &pkt, &view.seg);
+		if (service < 0)
+			return es_public_other6(skb, &pkt, service);
+		state = es_state_get();
+		cfg = state ? es_config_get(state) : (void *)0;
+		if (!cfg)
+			return ES_TC_NEXT;
+		goto segment;
+	}
 	if (skb->protocol != es_htons(ETH_P_IP))
 		return ES_TC_NEXT;
 	if (es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
@@ -412,6 +481,7 @@ int es_public(struct __sk_buff *skb)
 	service = es_service_find(pkt.daddr, pkt.dport);
 	if (service < 0)
 		return es_other_ip(skb, &ip);
+segment:
 	view.inspect = cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
 	view.unsafe = cfg->service[service & (ES_SERVICES_MAX - 1)].unsafe;
 	return es_public_segment(skb, state, cfg, &pkt, &view, (__u32)service);
@@ -496,6 +566,26 @@ int es_cluster(struct __sk_buff *skb)
 	return es_cluster_message(skb, cfg, &ip, &udp);
 }
 
+/* The headers of a packet of TCP that leaves; 0 or -1. */
+static __always_inline int es_reply_headers(struct __sk_buff *skb, struct es_packet *pkt,
+					    struct es_segment *ret_seg)
+{
+	/* Not what the IP header says: that is nothing of a packet that the network card will cut. */
+	__u32 len = skb->len - ETH_HLEN;
+	struct iphdr ip;
+
+	if (skb->protocol == es_htons(ETH_P_IPV6))
+		return es_packet_headers6(skb, pkt) == ES_COUNTER_COUNT
+			       ? es_packet_tcp6(skb, pkt, len, ret_seg)
+			       : -1;
+	if (skb->protocol != es_htons(ETH_P_IP) || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)) ||
+	    ip.protocol != IPPROTO_TCP || ip.ihl != 5)
+		return -1;
+	pkt->saddr = ip.saddr;
+	pkt->daddr = ip.daddr;
+	return es_packet_tcp(skb, pkt, len, ret_seg);
+}
+
 SEC("tc")
 int es_reply(struct __sk_buff *skb)
 {
@@ -505,7 +595,6 @@ int es_reply(struct __sk_buff *skb)
 	struct es_state *state;
 	struct es_segment seg;
 	struct tcp_sock *tp;
-	struct iphdr ip;
 	int inspect, is_new;
 
 	/* What came in goes out again: our own answer. Over a virtual link it may even bring its sender's
@@ -513,15 +602,8 @@ int es_reply(struct __sk_buff *skb)
 	 */
 	if (skb->ingress_ifindex)
 		return ES_TC_NEXT;
-	if (!sk || skb->protocol != es_htons(ETH_P_IP) || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
-		return ES_TC_NEXT;
-	if (ip.protocol != IPPROTO_TCP || ip.ihl != 5)
-		return ES_TC_NEXT;
 	pkt.off = ETH_HLEN;
-	pkt.saddr = ip.saddr;
-	pkt.daddr = ip.daddr;
-	/* Not tot_len: it says nothing of a packet that the network card will cut. */
-	if (es_packet_tcp(skb, &pkt, skb->len - ETH_HLEN, &seg))
+	if (!sk || es_reply_headers(skb, &pkt, &seg))
 		return ES_TC_NEXT;
 	state = es_state_get();
 	cfg = state ? es_config_get(state) : (void *)0;

@@ -7,6 +7,8 @@
  * vmlinux.h of the build machine is needed.
  */
 
+#include <linux/in6.h>
+
 /*
  * TCX_NEXT: what is not ours, and what we deliver or make a socket of, is for the other programs and tc
  * filters of the interface, too: an operator's filter that drops it keeps its say, as the firewall has. They
@@ -15,6 +17,9 @@
  * whose connection goes elsewhere, a NACK to this node itself, the frame that wakes a worker.
  */
 #define ES_TC_NEXT TC_ACT_UNSPEC
+
+/* BPF_F_ADJ_ROOM_DECAP_L3_IPV6 (Linux 6.3), which Debian 12's headers do not have: what comes to light is IPv6. */
+#define ES_DECAP_L3_IPV6 (1u << 8)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -26,6 +31,8 @@ struct sock_common {
 	__be16 skc_dport;
 	__u16 skc_num;
 	__u32 skc_tw_rcv_nxt;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct sock {

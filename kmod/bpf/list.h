@@ -8,6 +8,7 @@
  * that is given a map's elements (EPERM).
  */
 #include "maps.h"
+#include "other.h"
 #include "kmod/core/flow.h"
 
 SEC("iter/tcp")
@@ -22,10 +23,7 @@ int es_list(struct bpf_iter__tcp *ctx)
 	if (!track || skc->skc_state == TCP_STATE_CLOSE)
 		return 0;
 	entry.track = *track;
-	entry.flow.client = es_addr_from_v4(skc->skc_daddr);
-	entry.flow.service = es_addr_from_v4(skc->skc_rcv_saddr);
-	entry.flow.client_port = skc->skc_dport;
-	entry.flow.service_port = es_htons(skc->skc_num);
+	es_flow_of_socket(skc, &entry.flow);
 	entry.tcp_state = skc->skc_state;
 	bpf_seq_write(ctx->meta->seq, &entry, sizeof(entry));
 	return 0;

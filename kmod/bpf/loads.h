@@ -30,10 +30,7 @@ static __noinline struct es_rebuilt *es_load_rebuilt(struct tcp_sock *tp)
 
 	if (!cfg || !tp)
 		return (void *)0;
-	flow.client = es_addr_from_v4(skc->skc_daddr);
-	flow.service = es_addr_from_v4(skc->skc_rcv_saddr);
-	flow.client_port = skc->skc_dport;
-	flow.service_port = es_htons(skc->skc_num);
+	es_flow_of_socket(skc, &flow);
 	return es_rebuilt_of(tp, es_flow_hash(&cfg->ring_key, &flow));
 }
 
@@ -45,6 +42,7 @@ static __noinline int es_load_read(struct tcp_sock *tp, struct es_socket_load *r
 	struct sock_common *skc = (struct sock_common *)tp;
 	struct es_rebuilt *rebuilt;
 	struct es_track *t = (void *)0;
+	struct es_flow flow;
 	__u8 tcp_state;
 	int service;
 
@@ -53,7 +51,8 @@ static __noinline int es_load_read(struct tcp_sock *tp, struct es_socket_load *r
 	tcp_state = skc->skc_state;
 	if (tcp_state == TCP_STATE_LISTEN || tcp_state == TCP_STATE_TIME_WAIT || tcp_state == TCP_STATE_CLOSE)
 		return 0;
-	service = es_service_find(skc->skc_rcv_saddr, es_htons(skc->skc_num));
+	es_flow_of_socket(skc, &flow);
+	service = es_service_of_flow(&flow);
 	if (service < 0)
 		return 0;
 	service &= ES_SERVICES_MAX - 1;

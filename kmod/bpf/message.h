@@ -129,34 +129,6 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
 }
 
-/* The packet's headers. A function of its own, for its stack, which reading the options needs again. */
-static __noinline int es_message_headers(struct __sk_buff *skb, const struct es_handover *h,
-					 struct es_packet *ret_pkt, struct es_segment *ret_seg)
-{
-	struct iphdr ip;
-	__u32 len;
-
-	if (!h || !ret_pkt || !ret_seg)
-		return -1;
-	len = es_ntohs(h->packet_len);
-	if (bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &ip, sizeof(ip)) ||
-	    !es_message_packet_ok((const __u8 *)&ip, len))
-		return -1;
-	ret_pkt->off = ES_MESSAGE_PACKET_OFF;
-	ret_pkt->saddr = ip.saddr;
-	ret_pkt->daddr = ip.daddr;
-	return es_packet_tcp(skb, ret_pkt, len, ret_seg);
-}
-
-/* es_message_packet() - read the client's packet in the message; 0, or -1 if it is no TCP/IPv4 segment */
-static __always_inline int es_message_packet(struct __sk_buff *skb, const struct es_handover *h,
-					     struct es_packet *ret_pkt, struct es_segment *ret_seg)
-{
-	if (es_message_headers(skb, h, ret_pkt, ret_seg))
-		return -1;
-	return es_packet_options(skb, ret_pkt, ret_seg) ? -1 : 0;
-}
-
 /* es_message_cut() - keep the first @len bytes of the message's packet, for its answer. Returns 0 or -1. */
 __noinline int es_message_cut(struct __sk_buff *skb, struct es_handover *h, __u32 len)
 {

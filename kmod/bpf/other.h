@@ -71,6 +71,69 @@ __noinline int es_service_find(__be32 v4, __u32 port)
 	return -1;
 }
 
+/* Is it a service's address of IPv6? */
+__noinline int es_is_service_address6(const struct es_addr *a)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+
+	if (!cfg || !a || !(a->w[0] | a->w[1] | a->w[2] | a->w[3]))
+		return 0; /* an entry without one has all zeros */
+	for (__u32 i = 0; i < ES_SERVICES_MAX; i++) {
+		if (i >= cfg->service_count)
+			break;
+		if (es_addr_equal(&cfg->service[i].address6, a))
+			return 1;
+	}
+	return 0;
+}
+
+/* Index of the service with this address of IPv6, -1 if the port is none. */
+__noinline int es_service_find6(const struct es_addr *a, __u32 port)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+
+	if (!cfg || !a || !(a->w[0] | a->w[1] | a->w[2] | a->w[3]))
+		return -1;
+	for (__u32 i = 0; i < ES_SERVICES_MAX; i++) {
+		if (i >= cfg->service_count)
+			break;
+		if (cfg->service[i].port == port && es_addr_equal(&cfg->service[i].address6, a))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* Index of the service that a client's packet is for, -1 if it is for none. */
+static __always_inline int es_service_of(const struct es_packet *pkt)
+{
+	return pkt->is_v6 ? es_service_find6(&pkt->dest, pkt->dport)
+			  : es_service_find(pkt->daddr, pkt->dport);
+}
+
+#define ES_FAMILY_V6 10 /* AF_INET6 */
+
+/* The flow of a connection's socket; of IPv4 on a socket of IPv6, too, whose mapped addresses are as ours. */
+static __always_inline void es_flow_of_socket(struct sock_common *skc, struct es_flow *ret)
+{
+	if (skc->skc_family == ES_FAMILY_V6 && bpf_core_field_exists(skc->skc_v6_daddr)) {
+		bpf_core_read(&ret->client, sizeof(ret->client), &skc->skc_v6_daddr);
+		bpf_core_read(&ret->service, sizeof(ret->service), &skc->skc_v6_rcv_saddr);
+	} else {
+		ret->client = es_addr_from_v4(skc->skc_daddr);
+		ret->service = es_addr_from_v4(skc->skc_rcv_saddr);
+	}
+	ret->client_port = skc->skc_dport;
+	ret->service_port = es_htons(skc->skc_num);
+}
+
+static __always_inline int es_service_of_flow(const struct es_flow *flow)
+{
+	return es_addr_is_v4(&flow->service) ? es_service_find(flow->service.w[3], flow->service_port)
+					     : es_service_find6(&flow->service, flow->service_port);
+}
+
 /* Does this node make no connection for @service? A global function, see es_service_find(). */
 __noinline int es_service_is_refused(__u32 service)
 {

@@ -71,6 +71,12 @@ static __always_inline int es_packet_tcp(struct __sk_buff *skb, struct es_packet
 	return 0;
 }
 
+/* Where the TCP header begins. */
+static __always_inline __u32 es_packet_tcp_off(const struct es_packet *pkt)
+{
+	return pkt->off + (pkt->is_v6 ? pkt->headers_len : (__u32)sizeof(struct iphdr));
+}
+
 static long es_packet_option_step(__u32 i, void *scan)
 {
 	(void)i;
@@ -91,8 +97,7 @@ __noinline int es_packet_options(struct __sk_buff *skb, const struct es_packet *
 	if (!scan.len)
 		return 0;
 	if (scan.len > ES_TCP_OPTIONS_MAX ||
-	    bpf_skb_load_bytes(skb, pkt->off + sizeof(struct iphdr) + sizeof(struct tcphdr), scan.block,
-			       scan.len))
+	    bpf_skb_load_bytes(skb, es_packet_tcp_off(pkt) + sizeof(struct tcphdr), scan.block, scan.len))
 		return -1;
 	scan.seg = *seg;
 	if (es_tcp_options_are_ts(&scan)) {

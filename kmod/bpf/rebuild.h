@@ -33,10 +33,11 @@ static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk
 {
 	const struct es_tcp_options *o = &rebuilt->track.options;
 	struct es_rebuilt_key key = {.flow_hash = flow_hash, .seq = seg->seq};
+	__u16 least = seg->is_v6 ? ES_TCP_MSS_MIN_V6 : ES_TCP_MSS_MIN;
 	struct bpf_tcp_req_attrs attrs = {
 		.rcv_tsval = seg->tsval,
 		.rcv_tsecr = seg->tsecr + ES_REBUILD_CLOCK_AHEAD_MS,
-		.mss = o->mss < ES_TCP_MSS_MIN ? ES_TCP_MSS_MIN : o->mss,
+		.mss = o->mss < least ? least : o->mss,
 		.rcv_wscale = o->rcv_wscale,
 		.snd_wscale = o->snd_wscale,
 		.ecn_ok = o->ecn_ok,

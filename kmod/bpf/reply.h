@@ -125,7 +125,7 @@ static __noinline int es_reply_tell(struct __sk_buff *skb, const struct es_packe
 	count = es_reply_resets(snd_una, snd_nxt, seq);
 	for (__u32 i = 0; i < 2; i++) {
 		rst.seq = seq[i];
-		if (es_answer_put(skb, &rst)) {
+		if (es_answer_put_any(skb, &rst)) {
 			es_count(ES_COUNT_answer_failed);
 			return TC_ACT_SHOT;
 		}
@@ -181,7 +181,8 @@ static __noinline int es_reply_inspect(const struct es_packet *pkt)
 
 	if (!cfg || !pkt)
 		return -1;
-	service = es_service_find(pkt->saddr, pkt->sport);
+	service = pkt->is_v6 ? es_service_find6(&pkt->source, pkt->sport)
+			     : es_service_find(pkt->saddr, pkt->sport);
 	return service < 0 ? -1 : cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
 }
 
@@ -307,7 +308,7 @@ static __always_inline void es_reply_track(struct __sk_buff *skb, struct bpf_soc
 	from = es_reply_unread(t, seg, tp->snd_una, &pin);
 	es_track_pin(t, pin);
 	if (from < seg->len) {
-		off = ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr) + pkt->options_len;
+		off = es_packet_tcp_off(pkt) + sizeof(struct tcphdr) + pkt->options_len;
 		complete |= es_reply_scan_segment(skb, t, seg, off, from);
 	}
 	complete |= es_track_skip(t, tp->snd_nxt);

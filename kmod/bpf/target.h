@@ -8,6 +8,7 @@
  */
 #include "answer.h"
 #include "heard.h"
+#include "inner.h"
 #include "message.h"
 #include "other.h"
 #include "queue.h"
@@ -39,10 +40,16 @@ static __always_inline void es_handover_view_socket(struct bpf_sock *sk, struct 
 	}
 }
 
-/* Take the envelope off: what is left is the client's packet behind our Ethernet header. */
-static __always_inline int es_message_open(struct __sk_buff *skb)
+/* Take the envelope off: what is left is the client's packet @pkt behind our Ethernet header. */
+static __always_inline int es_message_open(struct __sk_buff *skb, const struct es_packet *pkt)
 {
-	return (int)bpf_skb_adjust_room(skb, -(__s32)(ES_MESSAGE_PACKET_OFF - ETH_HLEN), BPF_ADJ_ROOM_MAC, 0);
+	__be16 protocol = es_htons(ETH_P_IPV6);
+	__s32 room = -(__s32)(ES_MESSAGE_PACKET_OFF - ETH_HLEN);
+
+	if (!pkt->is_v6)
+		return (int)bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, 0);
+	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, ES_DECAP_L3_IPV6) ||
+	       bpf_skb_store_bytes(skb, offsetof(struct ethhdr, h_proto), &protocol, sizeof(protocol), 0);
 }
 
 /*
@@ -202,10 +209,9 @@ static __always_inline __u32 es_handover_read(struct __sk_buff *skb, const struc
 {
 	int service;
 
-	if (es_message_packet(skb, h, &in->pkt, &in->view.seg) ||
-	    !es_handover_is_about(h->kind, &in->view.seg))
+	if (es_inner_read(skb, h, &in->pkt, &in->view.seg) || !es_handover_is_about(h->kind, &in->view.seg))
 		return ES_COUNT_handover_malformed;
-	service = es_service_find(in->pkt.daddr, in->pkt.dport);
+	service = es_service_of(&in->pkt);
 	if (service < 0)
 		return ES_COUNT_handover_wrong_target;
 	in->service = (__u32)service;
@@ -240,19 +246,21 @@ static __always_inline int es_handover_deliver(struct __sk_buff *skb, const stru
 		in->verdict.counter = ES_COUNT_stay_lost;
 		return TC_ACT_SHOT;
 	}
-	return es_message_open(skb) ? TC_ACT_SHOT : es_socket_deliver(skb, in->sk);
+	return es_message_open(skb, &in->pkt) ? TC_ACT_SHOT : es_socket_deliver(skb, in->sk);
 }
 
 static __always_inline int es_handover_end_old(struct __sk_buff *skb, const struct es_received *in)
 {
-	return es_message_open(skb) ? TC_ACT_SHOT : es_answer_end_old(skb, &in->pkt, in->old_rcv_nxt);
+	return es_message_open(skb, &in->pkt) ? TC_ACT_SHOT
+					      : es_answer_end_old(skb, &in->pkt, in->old_rcv_nxt);
 }
 
 /* ES_LEAVE, ES_KEEP and ES_GONE: the inspector is told; with the first, the socket ends. */
 static __always_inline int es_handover_leave(struct __sk_buff *skb, const struct es_handover *h,
 					     struct es_received *in)
 {
-	int failed = es_message_open(skb) || es_handover_answer_end(skb, h, in->hash, in->verdict.action);
+	int failed = es_message_open(skb, &in->pkt) ||
+		     es_handover_answer_end(skb, h, in->hash, in->verdict.action);
 
 	if (failed)
 		in->verdict.counter = ES_COUNT_drop_queue_full;
@@ -275,7 +283,8 @@ static __always_inline int es_handover_retry(struct __sk_buff *skb, struct es_co
 static __always_inline int es_handover_make(struct __sk_buff *skb, const struct es_handover *h,
 					    struct es_received *in)
 {
-	if (in->sk && !es_message_open(skb) && !es_handover_rebuild(skb, in->sk, h, &in->view.seg, in->hash))
+	if (in->sk && !es_message_open(skb, &in->pkt) &&
+	    !es_handover_rebuild(skb, in->sk, h, &in->view.seg, in->hash))
 		return ES_TC_NEXT;
 	in->verdict.counter = ES_COUNT_rebuild_refused;
 	es_settle(in->hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);

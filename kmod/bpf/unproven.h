@@ -27,11 +27,8 @@ static __noinline int es_connection_read(struct tcp_sock *tp, struct es_connecti
 	tcp_state = skc->skc_state;
 	if (tcp_state == TCP_STATE_LISTEN || tcp_state == TCP_STATE_TIME_WAIT || tcp_state == TCP_STATE_CLOSE)
 		return 0;
-	flow.client = es_addr_from_v4(skc->skc_daddr);
-	flow.service = es_addr_from_v4(skc->skc_rcv_saddr);
-	flow.client_port = skc->skc_dport;
-	flow.service_port = es_htons(skc->skc_num);
-	if (es_service_find(flow.service.w[3], flow.service_port) < 0)
+	es_flow_of_socket(skc, &flow);
+	if (es_service_of_flow(&flow) < 0)
 		return 0;
 	ret->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
 	ret->cookie = tp->snd_una - 1;

@@ -15,8 +15,20 @@
  * @options_len: 0, ES_TIMESTAMP_OPTION_LEN or ES_SYNACK_OPTIONS_LEN; @options: zero behind that
  */
 struct es_answer {
-	__be32 saddr;
-	__be32 daddr;
+	union {
+		struct es_addr source;
+		struct {
+			__be32 source_high[3];
+			__be32 saddr;
+		};
+	};
+	union {
+		struct es_addr dest;
+		struct {
+			__be32 dest_high[3];
+			__be32 daddr;
+		};
+	};
 	__be16 sport;
 	__be16 dport;
 	__u32 seq;
@@ -25,6 +37,7 @@ struct es_answer {
 	__u8 flags;
 	__u8 options_len;
 	__u8 options[ES_SYNACK_OPTIONS_LEN];
+	__u32 is_v6;
 };
 
 /* struct es_answer_headers - IPv4 (RFC 791, 3.1) and TCP (RFC 9293, 3.1) */
@@ -51,8 +64,29 @@ struct es_answer_headers {
 	__u8 options[ES_SYNACK_OPTIONS_LEN];
 };
 
-#define ES_ANSWER_LEN 40 /* without options */
-#define ES_ANSWER_MAX (ES_ANSWER_LEN + ES_SYNACK_OPTIONS_LEN)
+/* struct es_answer_headers6 - IPv6 (RFC 8200, 3) and TCP */
+struct es_answer_headers6 {
+	__be32 version_class_label;
+	__be16 payload_len;
+	__u8 next_header;
+	__u8 hop_limit;
+	struct es_addr source;
+	struct es_addr dest;
+	__be16 sport;
+	__be16 dport;
+	__be32 seq;
+	__be32 ack;
+	__u8 doff;
+	__u8 flags;
+	__be16 window;
+	__u16 tcp_check;
+	__be16 urgent;
+	__u8 options[ES_SYNACK_OPTIONS_LEN];
+};
+
+#define ES_ANSWER_MORE_V6 20 /* bytes that IPv6's header is longer */
+#define ES_ANSWER_LEN	  40 /* without options */
+#define ES_ANSWER_MAX	  (ES_ANSWER_LEN + ES_SYNACK_OPTIONS_LEN)
 
 union es_answer_wire {
 	struct es_answer_headers headers;
@@ -61,11 +95,12 @@ union es_answer_wire {
 };
 _Static_assert(sizeof(union es_answer_wire) == ES_ANSWER_MAX, "no padding: it is sent");
 
-#define ES_ANSWER_TTL	    64
-#define ES_ANSWER_DF	    0x4000
-#define ES_ANSWER_TCP	    6 /* IPPROTO_TCP */
-#define ES_ANSWER_IP_WORDS  10
-#define ES_ANSWER_TCP_WORDS ((ES_ANSWER_MAX - 20) / 2)
+#define ES_ANSWER_TTL		64
+#define ES_ANSWER_DF		0x4000
+#define ES_ANSWER_TCP		6 /* IPPROTO_TCP */
+#define ES_ANSWER_IP_WORDS	10
+#define ES_ANSWER_TCP_WORDS	((ES_ANSWER_MAX - 20) / 2)
+#define ES_ANSWER_ADDRESS_WORDS 16 /* of IPv6 */
 
 /**
  * es_answer_write() - the bytes of @a
@@ -105,12 +140,56 @@ static __always_inline __u32 es_answer_write(const struct es_answer *a, int is_p
 	return 20 + tcp_len;
 }
 
+#define ES_ANSWER_LEN_V6 (ES_ANSWER_LEN + ES_ANSWER_MORE_V6)
+#define ES_ANSWER_MAX_V6 (ES_ANSWER_MAX + ES_ANSWER_MORE_V6)
+
+union es_answer_wire6 {
+	struct es_answer_headers6 headers;
+	__u16 words[ES_ANSWER_MAX_V6 / 2];
+	__u8 bytes[ES_ANSWER_MAX_V6];
+};
+_Static_assert(sizeof(union es_answer_wire6) == ES_ANSWER_MAX_V6, "no padding: it is sent");
+
+/* es_answer_write6() - the same as es_answer_write() for IPv6, whose pseudo header is in RFC 8200, 8.1 */
+static __always_inline __u32 es_answer_write6(const struct es_answer *a, int is_partial,
+					      union es_answer_wire6 *ret)
+{
+	struct es_answer_headers6 *h = &ret->headers;
+	__u32 tcp_len = 20 + (__u32)a->options_len, sum;
+
+	es_memset(ret, 0, sizeof(*ret));
+	h->version_class_label = es_htonl(0x60000000);
+	h->payload_len = es_htons(tcp_len);
+	h->next_header = ES_ANSWER_TCP;
+	h->hop_limit = ES_ANSWER_TTL;
+	h->source = a->source;
+	h->dest = a->dest;
+	h->sport = a->sport;
+	h->dport = a->dport;
+	h->seq = es_htonl(a->seq);
+	h->ack = es_htonl(a->ack);
+	h->doff = (__u8)(tcp_len / 4 << 4);
+	h->flags = a->flags;
+	h->window = es_htons(a->window);
+	es_memcpy(h->options, a->options, ES_SYNACK_OPTIONS_LEN);
+	/* The addresses lie from word 4 on, and the TCP header behind them. */
+	sum = es_csum_words(ret->words + 4, ES_ANSWER_ADDRESS_WORDS) + (__u16)es_htons(ES_ANSWER_TCP) +
+	      (__u16)es_htons(tcp_len);
+	if (is_partial)
+		h->tcp_check = es_csum_fold(sum);
+	else
+		h->tcp_check =
+			(__u16)~es_csum_fold(sum + es_csum_words(ret->words + 20, ES_ANSWER_TCP_WORDS));
+	return 40 + tcp_len;
+}
+
 /* es_answer_reset() - a RST that goes the way of @pkt: for the socket that this meets, or in its place */
 static __always_inline void es_answer_reset(const struct es_packet *pkt, __u32 seq, struct es_answer *ret)
 {
 	es_memset(ret, 0, sizeof(*ret));
-	ret->saddr = pkt->saddr;
-	ret->daddr = pkt->daddr;
+	ret->source = pkt->source;
+	ret->dest = pkt->dest;
+	ret->is_v6 = pkt->is_v6;
 	ret->sport = pkt->sport;
 	ret->dport = pkt->dport;
 	ret->seq = seq;
@@ -138,7 +217,9 @@ static __always_inline void es_answer_make(const struct es_config *cfg, const st
 		ret->window = (__u16)cfg->synack_window;
 		ret->flags = ES_TCP_SYN | ES_TCP_ACK | (v->options.ecn_ok ? ES_TCP_ECE : 0);
 		ret->options_len = ES_SYNACK_OPTIONS_LEN;
-		es_synack_options_write(ret->options, &v->options, cfg->mss, v->tsval, seg->tsval);
+		es_synack_options_write(ret->options, &v->options,
+					cfg->mss - (seg->is_v6 ? ES_ANSWER_MORE_V6 : 0), v->tsval,
+					seg->tsval);
 		break;
 	case ES_ANSWER_ACK:
 		ret->ack = v->ack;
@@ -146,7 +227,7 @@ static __always_inline void es_answer_make(const struct es_config *cfg, const st
 		/* Before the first request, it is the cookie that is acknowledged. What is only dropped may be
 		 * as much as the client likes. */
 		if (v->counter == ES_COUNT_keepalive_answered) {
-			es_cookie_options_unpack(seg->ack - 1, &options);
+			es_cookie_options_unpack(seg->ack - 1, &options); /* the shifts are no family's */
 			ret->window >>= options.wscale_ok ? cfg->rcv_wscale : 0;
 		}
 		ret->flags = ES_TCP_ACK;

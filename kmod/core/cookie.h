@@ -43,12 +43,36 @@ static __always_inline __u16 es_cookie_mss(__u32 cls)
 	return cls == 0 ? 536 : cls == 1 ? 1300 : cls == 2 ? 1440 : 1460;
 }
 
-static __always_inline __u8 es_cookie_options_pack(const struct es_tcp_options *o)
+/* The column of IPv6: its lower classes are tunnels, the lowest what every link takes. */
+static __always_inline __u16 es_cookie_mss6(__u32 cls)
 {
-	__u8 cls = o->mss >= 1460 ? 3 : o->mss >= 1440 ? 2 : o->mss >= 1300 ? 1 : 0;
+	return cls == 0 ? ES_TCP_MSS_MIN_V6 : cls == 1 ? 1360 : cls == 2 ? 1420 : 1440;
+}
+
+/* @cls: of the MSS, 0 to 3 */
+static __always_inline __u8 es_cookie_options_pack_class(const struct es_tcp_options *o, __u8 cls)
+{
 	__u8 wscale = o->wscale_ok ? o->snd_wscale : ES_COOKIE_WSCALE_NONE;
 
 	return (__u8)(cls | wscale << 2 | (o->sack_ok ? 1 : 0) << 6 | (o->ecn_ok ? 1 : 0) << 7);
+}
+
+/* Of a flow of IPv4. */
+static __always_inline __u8 es_cookie_options_pack(const struct es_tcp_options *o)
+{
+	return es_cookie_options_pack_class(o, o->mss >= 1460	? 3
+					       : o->mss >= 1440 ? 2
+					       : o->mss >= 1300 ? 1
+								: 0);
+}
+
+/* Of a flow of IPv6. */
+static __always_inline __u8 es_cookie_options_pack6(const struct es_tcp_options *o)
+{
+	return es_cookie_options_pack_class(o, o->mss >= 1440	? 3
+					       : o->mss >= 1420 ? 2
+					       : o->mss >= 1360 ? 1
+								: 0);
 }
 
 /* Everything of @ret but tstamp_ok and rcv_wscale, which the segment and the configuration tell. */
@@ -64,6 +88,13 @@ static __always_inline void es_cookie_options_unpack(__u32 cookie, struct es_tcp
 	ret->ecn_ok = (options >> 7) & 1;
 }
 
+/* The same of a flow of IPv6. */
+static __always_inline void es_cookie_options_unpack6(__u32 cookie, struct es_tcp_options *ret)
+{
+	es_cookie_options_unpack(cookie, ret);
+	ret->mss = es_cookie_mss6(ES_COOKIE_OPTIONS(cookie) & 3);
+}
+
 static __always_inline __u32 es_cookie_flow_tag(const struct es_sipkey *key, __u64 flow_hash, __u32 slot,
 						__u8 options)
 {
@@ -75,8 +106,8 @@ static __always_inline __u32 es_cookie_flow_tag(const struct es_sipkey *key, __u
 }
 
 /* Bits 63..53 make the ISN tag, bits 31..0 the TSval. */
-static __always_inline __u64 es_cookie_isn_mac(const struct es_sipkey *key, __u64 flow_hash, __u32 slot,
-					       __u32 client_isn, __u8 options)
+ES_OWN_STACK __u64 es_cookie_isn_mac(const struct es_sipkey *key, __u64 flow_hash, __u32 slot,
+				     __u32 client_isn, __u8 options)
 {
 	struct es_sipstate sip;
 
@@ -86,20 +117,26 @@ static __always_inline __u64 es_cookie_isn_mac(const struct es_sipkey *key, __u6
 	return es_siphash_final(&sip, options, 17);
 }
 
+/* es_cookie_make_packed() - the same as es_cookie_make() from packed options, of whatever family */
+static __always_inline __u32 es_cookie_make_packed(const struct es_sipkey *key, __u64 flow_hash, __u32 slot,
+						   __u32 client_isn, __u8 options, __u32 *ret_tsval)
+{
+	__u64 mac = es_cookie_isn_mac(key, flow_hash, slot, client_isn, options);
+
+	*ret_tsval = (__u32)mac;
+	return (slot & 7) << 29 | (__u32)(mac >> 53) << 18 | (__u32)options << 10 |
+	       es_cookie_flow_tag(key, flow_hash, slot, options);
+}
+
 /**
- * es_cookie_make() - ISN and TSval of the SYN-ACK to a SYN
+ * es_cookie_make() - ISN and TSval of the SYN-ACK to a SYN by IPv4
  * Idempotent within a slot: the same SYN gets the same cookie from every node.
  */
 static __always_inline __u32 es_cookie_make(const struct es_sipkey *key, __u64 flow_hash, __u32 slot,
 					    __u32 client_isn, const struct es_tcp_options *o,
 					    __u32 *ret_tsval)
 {
-	__u8 options = es_cookie_options_pack(o);
-	__u64 mac = es_cookie_isn_mac(key, flow_hash, slot, client_isn, options);
-
-	*ret_tsval = (__u32)mac;
-	return (slot & 7) << 29 | (__u32)(mac >> 53) << 18 | (__u32)options << 10 |
-	       es_cookie_flow_tag(key, flow_hash, slot, options);
+	return es_cookie_make_packed(key, flow_hash, slot, client_isn, es_cookie_options_pack(o), ret_tsval);
 }
 
 /**

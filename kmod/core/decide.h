@@ -175,7 +175,7 @@ static __always_inline void es_decide_syn(const struct es_config *cfg, const str
 	const struct es_segment *seg = &v->seg;
 	struct es_tcp_options *o = &ret->options;
 
-	o->mss = seg->mss ? seg->mss : ES_TCP_MSS_MIN;
+	o->mss = seg->mss ? seg->mss : seg->is_v6 ? ES_TCP_MSS_MIN_V6 : ES_TCP_MSS_MIN;
 	o->wscale_ok = seg->has_wscale && cfg->offer_wscale;
 	o->snd_wscale = o->wscale_ok ? seg->wscale : 0;
 	o->rcv_wscale = o->wscale_ok ? cfg->rcv_wscale : 0;
@@ -183,13 +183,18 @@ static __always_inline void es_decide_syn(const struct es_config *cfg, const str
 	o->sack_ok = seg->sack_permitted && cfg->offer_sack;
 	/* RFC 3168 section 6.1.1: the client asks with ECE and CWR both. */
 	o->ecn_ok = (seg->flags & (ES_TCP_ECE | ES_TCP_CWR)) == (ES_TCP_ECE | ES_TCP_CWR) && cfg->offer_ecn;
-	ret->cookie = es_cookie_make(&cfg->cookie_key[0], v->flow_hash, v->slot, seg->seq, o, &ret->tsval);
+	ret->cookie = es_cookie_make_packed(
+		&cfg->cookie_key[0], v->flow_hash, v->slot, seg->seq,
+		seg->is_v6 ? es_cookie_options_pack6(o) : es_cookie_options_pack(o), &ret->tsval);
 }
 
 static __always_inline void es_decide_options(const struct es_config *cfg, const struct es_segment *seg,
 					      struct es_tcp_options *ret)
 {
-	es_cookie_options_unpack(seg->ack - 1, ret);
+	if (seg->is_v6)
+		es_cookie_options_unpack6(seg->ack - 1, ret);
+	else
+		es_cookie_options_unpack(seg->ack - 1, ret);
 	ret->rcv_wscale = ret->wscale_ok ? cfg->rcv_wscale : 0;
 	ret->tstamp_ok = seg->has_ts;
 }

@@ -5,23 +5,45 @@
 #include "flow.h"
 
 /**
- * struct es_packet - a TCP/IPv4 packet
+ * struct es_packet - a TCP packet
  * @off: offset of the IP header in the datapath's buffer; @options_len: bytes of TCP options
+ * @saddr, @daddr: of IPv4, where the rest of @source and @dest says nothing; @source, @dest: of IPv6
+ * @is_v6: it is one of IPv6, @headers_len: whose headers before that of TCP have so many bytes
  */
 struct es_packet {
 	__u32 off;
 	__u32 options_len;
-	__be32 saddr;
-	__be32 daddr;
+	union {
+		struct es_addr source;
+		struct {
+			__be32 source_high[3];
+			__be32 saddr;
+		};
+	};
+	union {
+		struct es_addr dest;
+		struct {
+			__be32 dest_high[3];
+			__be32 daddr;
+		};
+	};
 	__be16 sport;
 	__be16 dport;
+	__u16 headers_len;
+	__u8 is_v6;
+	__u8 pad;
 };
 
 /* The flow of a client's packet. */
 static __always_inline void es_packet_flow(const struct es_packet *pkt, struct es_flow *ret)
 {
-	ret->client = es_addr_from_v4(pkt->saddr);
-	ret->service = es_addr_from_v4(pkt->daddr);
+	if (pkt->is_v6) {
+		ret->client = pkt->source;
+		ret->service = pkt->dest;
+	} else {
+		ret->client = es_addr_from_v4(pkt->saddr);
+		ret->service = es_addr_from_v4(pkt->daddr);
+	}
 	ret->client_port = pkt->sport;
 	ret->service_port = pkt->dport;
 }
@@ -31,10 +53,13 @@ static __always_inline void es_packet_turn(const struct es_packet *pkt, struct e
 {
 	ret->off = 0;
 	ret->options_len = 0;
-	ret->saddr = pkt->daddr;
-	ret->daddr = pkt->saddr;
+	ret->source = pkt->dest;
+	ret->dest = pkt->source;
 	ret->sport = pkt->dport;
 	ret->dport = pkt->sport;
+	ret->headers_len = 0;
+	ret->is_v6 = pkt->is_v6;
+	ret->pad = 0;
 }
 
 #endif

@@ -21,10 +21,13 @@
 #define ES_TCP_MSS_MIN                                                                                       \
 	536 /* RFC 9293 section 3.7.1: what a peer without the option takes; the kernel's floor too */
 
+/* RFC 8200, 5: no link of IPv6 takes less than 1,280 bytes; the kernel's floor for IPv6 too. */
+#define ES_TCP_MSS_MIN_V6 1220
+
 /**
  * struct es_segment - one inbound TCP segment, host byte order
- * @len: payload bytes (without SYN and FIN)
- * The fields from @mss on are what the options say; absent ones are zero.
+ * @len: payload bytes (without SYN and FIN); @is_v6: it came by IPv6
+ * The fields from @mss to @sack_permitted are what the options say; absent ones are zero.
  */
 struct es_segment {
 	__u32 seq;
@@ -38,7 +41,7 @@ struct es_segment {
 	__u8 has_wscale;
 	__u8 wscale;
 	__u8 sack_permitted;
-	__u8 pad;
+	__u8 is_v6;
 };
 
 /**

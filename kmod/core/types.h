@@ -25,6 +25,13 @@
 #define __always_inline inline __attribute__((__always_inline__))
 #endif
 
+/* A function that has its own stack in BPF programs, whose calls together may use 512 bytes. */
+#ifdef __bpf__
+#define ES_OWN_STACK static __attribute__((noinline))
+#else
+#define ES_OWN_STACK static __always_inline
+#endif
+
 #define es_likely(x)   __builtin_expect(!!(x), 1)
 #define es_unlikely(x) __builtin_expect(!!(x), 0)
 

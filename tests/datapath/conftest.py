@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The packet suite's fixtures."""
+import contextlib
 import os
 
 import pytest
 
 import namespaces
+from packets import families
 from packets.client import Client
 from packets.node import BLIND, CRAMPED, CRAMPED_BLIND, EACH, PREFIX, PROGRAM, SERVER, TURNS, WEB, Node
 from tree import BUILD, EARSHOT, EARSHOTD, skip, unbuilt
@@ -91,15 +93,22 @@ def _own(own_node):
 
 
 @pytest.fixture
-def client(node):
+def family():
+    """Of the clients: 4, unless the test says otherwise (packets/families.py)."""
+    return 4
+
+
+@pytest.fixture
+def client(node, family):
     """Client(node, …), whose connections do not outlive the test."""
     clients = []
 
     def make(*arguments, at=node, **keywords):
-        clients.append(Client(at, *arguments, **keywords))
+        clients.append(Client(at, *arguments, family=family, **keywords))
         return clients[-1]
 
-    yield make
+    with families.dual_stack(node) if family == 6 else contextlib.nullcontext():
+        yield make
     for made in clients:
         made.abort()
     for port in (WEB, BLIND, TURNS, EACH, PROGRAM, SERVER, CRAMPED, CRAMPED_BLIND):

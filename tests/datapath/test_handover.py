@@ -5,6 +5,7 @@ import pytest
 from earshotlab import wait_for
 from packets import model, packet
 from packets.client import LINUX, PLAIN, WINDOWS
+from packets.families import BOTH
 from packets.node import (CLUSTER, CRAMPED, CRAMPED_BLIND, DEAD, ESTABLISHED, HANDOVER_PORT, MSS, PEER_MAC, SERVICE_INDEX,
                           TIME_WAIT, VIP, WEB)
 from packets.packet import ACK, FIN, PSH, RST, SYN
@@ -31,6 +32,7 @@ def built(c, text):
     assert c.node.sockets(c) == [ESTABLISHED]
 
 
+@BOTH
 def test_largest_window_scales(node, given):
     c, text, original = given()
     with node.counts(**BUILT):
@@ -38,6 +40,7 @@ def test_largest_window_scales(node, given):
         built(c, text)
 
 
+@BOTH
 @pytest.mark.parametrize("source", [2, 3])
 @pytest.mark.parametrize("offer", [LINUX, WINDOWS, PLAIN], ids=lambda o: o.name)
 def test_request(node, given, offer, source):
@@ -49,15 +52,16 @@ def test_request(node, given, offer, source):
     node.no_message()
     first_ts = c.ts_recent
     segments = c.answer(bytes(3000))
-    assert all(s.ack == c.next and set(s.options) == ({8} if offer.means.ts else set()) for s in segments)
-    assert max(len(s.payload) for s in segments) == offer.means.kept_mss() - (12 if offer.means.ts else 0)
-    assert not offer.means.ts or all((s.tsval - first_ts) & MASK < 1 << 23 for s in segments)
+    assert all(s.ack == c.next and set(s.options) == ({8} if c.offer.means.ts else set()) for s in segments)
+    assert max(len(s.payload) for s in segments) == c.offer.means.kept_mss() - (12 if c.offer.means.ts else 0)
+    assert not c.offer.means.ts or all((s.tsval - first_ts) & MASK < 1 << 23 for s in segments)
     with node.counts(deliver_established={1, 2}):
         c.request(text=b"next")
         assert c.read(4) == b"next"
     assert c.answer()[-1].ack == c.next
 
 
+@BOTH
 def test_options_are_the_messages(node, given):
     """The target has no other source for them: this client's window scale is the header's, not the cookie's."""
     c, text, original = given(offer=WINDOWS, window=40)
@@ -94,6 +98,7 @@ def test_full_segment(node, client):
         built(c, text)
 
 
+@BOTH
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 32, 33, 64, 500])
 def test_every_length_has_its_mac(node, client, size):
     c = client(owner=2)
@@ -103,6 +108,7 @@ def test_every_length_has_its_mac(node, client, size):
         built(c, b"x" * size)
 
 
+@BOTH
 def test_request_with_fin(node, client):
     c = client(owner=2)
     c.forge()
@@ -113,6 +119,7 @@ def test_request_with_fin(node, client):
         assert c.server.recv(1) == b""
 
 
+@BOTH
 def test_epoch_and_spare_fields_do_not_matter_without_membership(node, given):
     c, text, original = given()
     with node.counts(**BUILT):
@@ -542,6 +549,7 @@ def test_accept_queue_full_at_layer_4(node, client):
     assert c.read(len(text)) == text
 
 
+@BOTH
 @pytest.mark.parametrize("flags", [SYN, RST, RST | ACK, SYN | ACK, FIN, 0])
 def test_request_that_is_no_request(node, given, flags):
     """An authentic sender never sends one; if it does, the node must not fall over it."""

@@ -4,6 +4,7 @@ import pytest
 
 from packets import model
 from packets.client import LINUX, PLAIN, WINDOWS, Client, Offer
+from packets.families import BOTH
 from packets.node import DEAD, VIP
 from packets.packet import CWR, ECE, NOP, OPT_SACK, SYN, opt_mss, opt_ts, opt_wscale
 
@@ -32,6 +33,7 @@ OFFERS = [
 ]
 
 
+@BOTH
 @pytest.mark.parametrize("offer", OFFERS, ids=lambda o: o.name)
 def test_options(node, client, offer):
     c = client(offer=offer)
@@ -42,6 +44,7 @@ def test_options(node, client, offer):
     assert not node.sockets(c)
 
 
+@BOTH
 def test_same_syn_same_answer(node, client):
     """Idempotent, so that two nodes that both think it theirs do no harm."""
     c = client()
@@ -54,6 +57,7 @@ def test_same_syn_same_answer(node, client):
     assert answers == [c.synack_bytes()] * 2
 
 
+@BOTH
 def test_another_isn_another_answer(node, client):
     c = client()
     node.public.send(c.syn_frame())
@@ -63,6 +67,7 @@ def test_another_isn_another_answer(node, client):
     assert c.take_synack().seq != first
 
 
+@BOTH
 @pytest.mark.parametrize("owner", [2, 3])
 def test_not_mine(node, client, owner):
     c = client(owner=owner)
@@ -84,6 +89,7 @@ def test_ring_share(node):
     assert answered == mine
 
 
+@BOTH
 def test_frame_to_the_nodes_own_mac(node, client):
     """A router that was told otherwise; the answer is the same."""
     c = client()
@@ -92,6 +98,7 @@ def test_frame_to_the_nodes_own_mac(node, client):
         c.take_synack()
 
 
+@BOTH
 def test_payload_is_not_acknowledged(node, client):
     c = client()
     with node.counts(syn_answered=1):
@@ -99,6 +106,7 @@ def test_payload_is_not_acknowledged(node, client):
         c.take_synack()
 
 
+@BOTH
 def test_ethernet_padding(node, client):
     c = client(offer=PLAIN)
     with node.counts(syn_answered=1):
@@ -106,6 +114,7 @@ def test_ethernet_padding(node, client):
         c.take_synack()
 
 
+@BOTH
 def test_checksum_left_to_hardware(node, client):
     """As virtual links carry it; the answer's checksum must be whole on the wire."""
     for offer in (LINUX, PLAIN):
@@ -115,6 +124,7 @@ def test_checksum_left_to_hardware(node, client):
             c.take_synack()
 
 
+@BOTH
 def test_answered_without_a_server(node, client):
     """Whether this node's server runs is no matter: another one may serve."""
     c = client(DEAD)

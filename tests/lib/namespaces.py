@@ -106,14 +106,17 @@ def hardware_address(namespace, interface):
     return in_namespace(namespace, run)
 
 
-def tcp_sockets(namespace):
-    """[(local address, local port, remote address, remote port, state)] of /proc/net/tcp; state is its number."""
+def tcp_sockets(namespace, family=4):
+    """[(local address, local port, remote address, remote port, state)] of /proc/net/tcp or tcp6; state is its number."""
     def endpoint(text):
         host, port = text.split(":")
+        if family == 6:
+            words = struct.unpack("<4I", bytes.fromhex(host))
+            return socket.inet_ntop(socket.AF_INET6, struct.pack(">4I", *words)), int(port, 16)
         return socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)
 
     def read():
-        with open("/proc/thread-self/net/tcp", encoding="ascii") as handle:
+        with open(f"/proc/thread-self/net/tcp{'6' if family == 6 else ''}", encoding="ascii") as handle:
             rows = [line.split() for line in handle][1:]
         return [(*endpoint(row[1]), *endpoint(row[2]), int(row[3], 16)) for row in rows]
 

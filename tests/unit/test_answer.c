@@ -278,11 +278,46 @@ static void test_turn(void **state)
 	assert_memory_equal(&again, &pkt, sizeof(pkt));
 }
 
+/* Of IPv6: the lengths, and a checksum that is right over the pseudo header of RFC 8200, 8.1, however many options there are. */
+static void test_ipv6(void **state)
+{
+	static const __u8 options_len[] = {0, ES_TIMESTAMP_OPTION_LEN, ES_SYNACK_OPTIONS_LEN};
+	struct es_packet pkt = {.is_v6 = 1, .sport = htons(40000), .dport = htons(80)};
+	union es_answer_wire6 wire;
+	struct es_answer a;
+	__u32 len, sum;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(pkt.source); i++) {
+		pkt.source.b[i] = (__u8)(i * 37 + 32);
+		pkt.dest.b[i] = (__u8)(i * 73 + 255);
+	}
+	for (unsigned int i = 0; i < sizeof(options_len); i++) {
+		es_answer_reset(&pkt, 0x12345678, &a);
+		a.options_len = options_len[i];
+		memset(a.options, 0xa5, a.options_len);
+		len = es_answer_write6(&a, 0, &wire);
+		assert_int_equal(len, 60 + options_len[i]);
+		assert_int_equal(ntohs(wire.headers.payload_len), len - 40);
+		assert_int_equal(wire.bytes[0], 0x60);
+		assert_memory_equal(&wire.headers.source, &pkt.source, 16);
+		assert_memory_equal(&wire.headers.dest, &pkt.dest, 16);
+		sum = htons(6) + htons((__u16)(len - 40));
+		assert_int_equal(es_csum_fold(sum + es_csum_words(wire.words + 4, (int)(len - 8) / 2)),
+				 0xffff);
+		/* Hardware adds the segment to what is in the field. */
+		es_answer_write6(&a, 1, &wire);
+		assert_int_equal(es_csum_fold(sum + es_csum_words(wire.words + 4, 16)),
+				 wire.headers.tcp_check);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bytes),	cmocka_unit_test(test_sums),  cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_dropped), cmocka_unit_test(test_reset), cmocka_unit_test(test_turn),
+		cmocka_unit_test(test_ipv6),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,27 @@ static void test_options_survive(void **state)
 	}
 }
 
+static void test_mss_of_ipv6(void **state)
+{
+	static const struct {
+		unsigned int mss, kept;
+	} mss[] = {{536, 1220},	 {1220, 1220}, {1359, 1220}, {1360, 1360}, {1419, 1360},
+		   {1420, 1420}, {1439, 1420}, {1440, 1440}, {8940, 1440}};
+	__u32 tsval, cookie;
+
+	(void)state;
+	for (size_t m = 0; m < sizeof(mss) / sizeof(mss[0]); m++) {
+		struct es_tcp_options in = options(mss[m].mss, 7, 1, 0), out = {};
+
+		cookie = es_cookie_make_packed(&key, FLOW, 1000, 77, es_cookie_options_pack6(&in), &tsval);
+		es_cookie_options_unpack6(cookie, &out);
+		assert_int_equal(out.mss, mss[m].kept);
+		assert_int_equal(out.snd_wscale, 7);
+		assert_int_equal(out.sack_ok, 1);
+		assert_int_equal(es_cookie_check(&key, FLOW, 1000, cookie, 77, &tsval), ES_COOKIE_VALID);
+	}
+}
+
 static void test_golden(void **state)
 {
 	struct es_tcp_options o = options(1460, 7, 1, 0);
@@ -155,11 +176,9 @@ static void test_forgery(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_options_survive),
-		cmocka_unit_test(test_golden),
-		cmocka_unit_test(test_lifetime),
-		cmocka_unit_test(test_what_is_bound),
-		cmocka_unit_test(test_moved_acknowledgment),
+		cmocka_unit_test(test_options_survive), cmocka_unit_test(test_mss_of_ipv6),
+		cmocka_unit_test(test_golden),		cmocka_unit_test(test_lifetime),
+		cmocka_unit_test(test_what_is_bound),	cmocka_unit_test(test_moved_acknowledgment),
 		cmocka_unit_test(test_forgery),
 	};
 

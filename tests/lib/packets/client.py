@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A client's TCP, as far as the tests need it, and every packet of it under their control."""
 import contextlib
+import dataclasses
 import random
 import socket
 import struct
@@ -32,9 +33,11 @@ PLAIN = Offer("no-options")
 class Client:
     """One flow. `owner` is the number of the node that the ring gives it to; n1 is the one under test."""
 
-    def __init__(self, node, service=network.WEB, owner=1, offer=LINUX, place=None):
-        self.node, self.service, self.owner, self.offer = node, service, owner, offer
-        self.ip, self.port, self.hash = place or node.place(service, owner)
+    def __init__(self, node, service=network.WEB, owner=1, offer=LINUX, place=None, family=4):
+        self.node, self.service, self.owner, self.family = node, service, owner, family
+        self.offer = dataclasses.replace(offer, means=dataclasses.replace(offer.means, family=family))
+        self.vip = network.VIPS[family]
+        self.ip, self.port, self.hash = place or node.place(service, owner, family=family)
         self.tsval = random.getrandbits(32)
         self.window = 65535 if offer.means.wscale is None else 65535 >> 3
         self.server = None
@@ -59,15 +62,18 @@ class Client:
 
     def ip_packet(self, flags, payload=b"", *, seq=None, ack=None, options=None, window=None, check=None, doff=None,
                   urgent=0, **ip):
-        segment = packet.tcp(self.ip, network.VIP, self.port, self.service, seq=self.next if seq is None else seq,
+        segment = packet.tcp(self.ip, self.vip, self.port, self.service, seq=self.next if seq is None else seq,
                              ack=(self.ack if ack is None else ack) if flags & ACK else 0, flags=flags, payload=payload,
                              options=self.options() if options is None else options, check=check, doff=doff, urgent=urgent,
                              window=self.window if window is None else window)
-        return packet.ip(self.ip, network.VIP, packet.TCP, segment, **ip)
+        return (packet.ip6 if self.family == 6 else packet.ip)(self.ip, self.vip, packet.TCP, segment, **ip)
 
     def frame(self, *arguments, dst=None, **keywords):
-        return packet.eth(dst or self.node.cluster_mac, network.GATEWAY_MAC, packet.ETH_IP,
+        return packet.eth(dst or self.node.cluster_mac, network.GATEWAY_MAC, self.ethertype(),
                           self.ip_packet(*arguments, **keywords))
+
+    def ethertype(self):
+        return packet.ETH_IP6 if self.family == 6 else packet.ETH_IP
 
     def send(self, *arguments, **keywords):
         """Send a segment. Returns the IP packet; `next` does not move."""
@@ -76,7 +82,7 @@ class Client:
         return frame[14:]
 
     def mine(self, f):
-        return (f.tcp and (f.ip.src, f.tcp.sport, f.ip.dst, f.tcp.dport) == (network.VIP, self.service, self.ip, self.port)
+        return (f.tcp and (f.ip.src, f.tcp.sport, f.ip.dst, f.tcp.dport) == (self.vip, self.service, self.ip, self.port)
                 and not (f.tcp.flags == ACK and not f.tcp.payload and (f.tcp.seq, f.tcp.ack) in self.implied))
 
     def implies(self, segment):
@@ -118,13 +124,13 @@ class Client:
         """The frame that must answer our SYN."""
         cookie, tsval = self.forge()
         means = self.offer.means
-        block = (opt_mss(network.MSS) + (OPT_SACK if means.sack else NOP * 2) +
+        block = (opt_mss(network.MSS - (20 if self.family == 6 else 0)) + (OPT_SACK if means.sack else NOP * 2) +
                  (opt_ts(tsval, self.tsval) if means.ts else NOP * 10) + NOP +
                  (NOP * 3 if means.wscale is None else opt_wscale(network.RCV_WSCALE)))
-        segment = packet.tcp(network.VIP, self.ip, self.service, self.port, seq=cookie, ack=self.isn + 1,
+        segment = packet.tcp(self.vip, self.ip, self.service, self.port, seq=cookie, ack=self.isn + 1,
                              flags=SYN | ACK | (ECE if means.ecn else 0), window=network.WINDOW, options=block)
-        return packet.eth(network.GATEWAY_MAC, self.node.mac, packet.ETH_IP,
-                          packet.ip(network.VIP, self.ip, packet.TCP, segment))
+        return packet.eth(network.GATEWAY_MAC, self.node.mac, self.ethertype(),
+                          (packet.ip6 if self.family == 6 else packet.ip)(self.vip, self.ip, packet.TCP, segment))
 
     def take_synack(self):
         """Byte by byte what the model says."""
@@ -160,7 +166,7 @@ class Client:
 
     def accept(self):
         """The server's end of the connection, as soon as there is one."""
-        connection, (ip, port) = self.node.listeners[self.service].accept()
+        connection, (ip, port, *_) = self.node.listener(self.service, self.family).accept()
         assert (ip, port) == (self.ip, self.port), "another client's connection"
         connection.settimeout(network.TIMEOUT_S)
         self.server = connection

@@ -89,7 +89,9 @@ class Keys:
 
 
 def address(text):
-    """An IPv4 address in its 128-bit form."""
+    """An address in its 128-bit form."""
+    if ":" in text:
+        return socket.inet_pton(socket.AF_INET6, text)
     return bytes(10) + b"\xff\xff" + socket.inet_aton(text)
 
 
@@ -138,14 +140,16 @@ class Options:
     sack: bool = False
     ts: bool = False
     ecn: bool = False
+    family: int = 4
+    STEPS = {4: (536, 1300, 1440, 1460), 6: (1220, 1360, 1420, 1440)}
 
     def packed(self):
-        mss_class = sum(self.mss >= step for step in (1300, 1440, 1460))
+        mss_class = sum(self.mss >= step for step in self.STEPS[self.family][1:])
         return mss_class | (15 if self.wscale is None else self.wscale) << 2 | self.sack << 6 | self.ecn << 7
 
     def kept_mss(self):
         """What a node that sees only the cookie knows of the client's MSS."""
-        return (536, 1300, 1440, 1460)[self.packed() & 3]
+        return self.STEPS[self.family][self.packed() & 3]
 
 
 SLOTS_VALID = 3

@@ -27,6 +27,8 @@ from tree import EARSHOT, EARSHOTD
 
 PREFIX = "esdp"  # of namespaces and directories
 VIP = "10.77.0.100"
+VIP6, PUBLIC6, GATEWAY6 = "2001:db8:77::100", "2001:db8:77::1", "2001:db8:77::fe"
+VIPS = {4: VIP, 6: VIP6}
 PUBLIC, CLUSTER = "10.77.0.1", ("10.78.0.1", "10.78.0.2", "10.78.0.3")
 GATEWAY, GATEWAY_MAC = "10.77.0.254", "02:00:00:00:77:fe"
 PEER_MAC = (None, "02:00:00:00:78:02", "02:00:00:00:78:03")
@@ -113,10 +115,24 @@ class Node(namespaces.Site):
             f"neigh add {GATEWAY} lladdr {GATEWAY_MAC} dev eth0 nud permanent",
             *(f"neigh add {CLUSTER[n]} lladdr {PEER_MAC[n]} dev eth1 nud permanent" for n in (1, 2)),
             f"route add default via {GATEWAY}"])
+        self._make_network6()
         self.mac = namespaces.hardware_address(self.namespace, "eth0")
         cluster_mac = namespaces.hardware_address(self.namespace, "eth1")
         self.public = netns.in_namespace(self.far, Wire, "pub", PUBLIC, self.mac, "10.251.0.1")
         self.cluster = netns.in_namespace(self.far, Wire, "clu", CLUSTER[0], cluster_mac, "10.252.0.1")
+
+    def _make_network6(self):
+        """IPv6 for clients: addresses that are there at once, and a kernel that says nothing by itself."""
+        quiet = {"addr_gen_mode": 1, "accept_ra": 0, "router_solicitations": 0, "dad_transmits": 0,
+                 "accept_dad": 0, "disable_ipv6": 0}
+        netns.set_sysctls(self.namespace, {"net.ipv6.icmp.ratelimit": 0,
+                                           "net.ipv6.conf.lo.disable_ipv6": 0, **{
+                                               f"net.ipv6.conf.{interface}.{name}": value for interface in ("eth0", "eth1")
+                                               for name, value in quiet.items()}})
+        netns.ip_batch(self.namespace, [
+            f"addr add {PUBLIC6}/64 dev eth0 nodad", f"addr add {VIP6}/128 dev lo nodad",
+            f"neigh add {GATEWAY6} lladdr {GATEWAY_MAC} dev eth0 nud permanent",
+            f"route add default via {GATEWAY6} dev eth0"])
 
     def _write_config(self):
         s = self.settings
@@ -297,18 +313,29 @@ class Node(namespaces.Site):
         listener.settimeout(TIMEOUT_S)
         return count
 
+    def listener(self, port, family):
+        """The server's socket for clients of a family; that of IPv6 is made when it is first asked for."""
+        if family == 4:
+            return self.listeners[port]
+        if (port, 6) not in self.listeners:
+            self.listeners[port, 6] = namespaces.listen(self.namespace, VIP6, port)
+            self.listeners[port, 6].settimeout(TIMEOUT_S)
+        return self.listeners[port, 6]
+
     def sockets(self, client):
         """States of this client's sockets on the node."""
-        return [state for address, port, peer, peer_port, state in namespaces.tcp_sockets(self.namespace)
-                if (address, port, peer, peer_port) == (VIP, client.service, client.ip, client.port)]
+        return [state for address, port, peer, peer_port, state in namespaces.tcp_sockets(self.namespace, client.family)
+                if (address, port, peer, peer_port) == (client.vip, client.service, client.ip, client.port)]
 
-    def place(self, service, owner, network=None):
+    def place(self, service, owner, network=None, family=4):
         """An unused client address and port for which the ring names `owner` (n1 is 1) the inspecting node."""
         while True:
             number = next(self._ports)
             ip = f"{network or f'198.51.{100 + number // 40000}'}.{random.randint(1, 254)}"
+            if family == 6:
+                ip = f"2001:db8:5133::{random.randint(1, 0xffff):x}"
             port = 1024 + number % 60000
-            hash_ = model.flow_hash(self.keys, ip, port, VIP, service)
+            hash_ = model.flow_hash(self.keys, ip, port, VIPS[family], service)
             if self.ring.sampled(hash_) == owner - 1:
                 return ip, port, hash_
 

@@ -5,8 +5,9 @@ import struct
 from types import SimpleNamespace
 
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << i for i in range(8))
-ETH_IP, ETH_ARP = 0x0800, 0x0806
-TCP, UDP, ICMP = 6, 17, 1
+ETH_IP, ETH_ARP, ETH_IP6 = 0x0800, 0x0806, 0x86DD
+TCP, UDP, ICMP, ICMP6 = 6, 17, 1, 58
+HOP_BY_HOP, ROUTING, FRAGMENT, OPTIONS = 0, 43, 44, 60  # headers of IPv6
 
 
 def checksum(data):
@@ -19,7 +20,14 @@ def checksum(data):
     return ~total & 0xFFFF
 
 
+def address(text):
+    """An address of either family as it is in a header."""
+    return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
+
+
 def pseudo(src, dst, protocol, length):
+    if ":" in src:
+        return address(src) + address(dst) + struct.pack(">II", length, protocol)
     return socket.inet_aton(src) + socket.inet_aton(dst) + struct.pack(">BBH", 0, protocol, length)
 
 
@@ -37,6 +45,19 @@ def ip(src, dst, protocol, payload, *, ident=0, frag=0x4000, ttl=64, tos=0, opti
                          header_len + len(payload) if total is None else total, ident, frag, ttl, protocol, 0,
                          socket.inet_aton(src), socket.inet_aton(dst)) + options
     return header[:10] + struct.pack(">H", checksum(header)) + header[12:] + payload
+
+
+def ip6(src, dst, protocol, payload, *, hops=64, total=None, headers=()):
+    """`headers`: (kind, bytes behind its first) of extension headers, in their order; `total`: a wrong payload length."""
+    for kind, rest in reversed(headers):
+        payload, protocol = bytes([protocol]) + rest + payload, kind
+    return struct.pack(">IHBB", 0x60000000, len(payload) if total is None else total, protocol, hops) + address(src) + address(
+        dst) + payload
+
+
+def icmp6(src, dst, kind, code, rest, payload=b""):
+    message = struct.pack(">BBH", kind, code, 0) + rest + payload
+    return message[:2] + struct.pack(">H", checksum(pseudo(src, dst, ICMP6, len(message)) + message)) + message[4:]
 
 
 def tcp(src, dst, sport, dport, *, seq=0, ack=0, flags=0, window=65535, options=b"", payload=b"", doff=None, check=None,
@@ -120,7 +141,32 @@ def parse(frame):
                                 target_mac=_mac_text(tmac), target_ip=socket.inet_ntoa(tip))
     elif f.kind == ETH_IP:
         _parse_ip(f, frame[14:])
+    elif f.kind == ETH_IP6:
+        _parse_ip6(f, frame[14:])
     return f
+
+
+def _parse_ip6(f, data):
+    length, protocol, hops = struct.unpack_from(">HBB", data, 4)
+    src, dst = (socket.inet_ntop(socket.AF_INET6, data[at:at + 16]) for at in (8, 24))
+    data = data[:40 + length]
+    f.ip = SimpleNamespace(src=src, dst=dst, ttl=hops, protocol=protocol, tos=0, frag=0, bytes=data)
+    if protocol == TCP:
+        _parse_tcp(f, src, dst, data[40:])
+    elif protocol == ICMP6:
+        rest = data[40:]
+        assert checksum(pseudo(src, dst, ICMP6, len(rest)) + rest) == 0, "ICMPv6 checksum"
+        f.icmp = SimpleNamespace(kind=rest[0], code=rest[1], rest=rest[4:8], payload=rest[8:])
+
+
+def _parse_tcp(f, src, dst, rest):
+    assert checksum(pseudo(src, dst, TCP, len(rest)) + rest) == 0, "TCP checksum"
+    sport, dport, seq, ack, doff, flags, window = struct.unpack_from(">HHIIBBH", rest)
+    block = rest[20:(doff >> 4) * 4]
+    options = _options(block)
+    ts = struct.unpack(">II", options[8]) if 8 in options else (None, None)
+    f.tcp = SimpleNamespace(sport=sport, dport=dport, seq=seq, ack=ack, flags=flags, window=window, block=block,
+                            options=options, tsval=ts[0], tsecr=ts[1], payload=rest[(doff >> 4) * 4:])
 
 
 def _parse_ip(f, data):
@@ -132,13 +178,7 @@ def _parse_ip(f, data):
     f.ip = SimpleNamespace(src=src, dst=dst, ttl=data[8], protocol=data[9], tos=data[1], frag=frag, bytes=data)
     rest = data[size:]
     if data[9] == TCP:
-        assert checksum(pseudo(src, dst, TCP, len(rest)) + rest) == 0, "TCP checksum"
-        sport, dport, seq, ack, doff, flags, window = struct.unpack_from(">HHIIBBH", rest)
-        block = rest[20:(doff >> 4) * 4]
-        options = _options(block)
-        ts = struct.unpack(">II", options[8]) if 8 in options else (None, None)
-        f.tcp = SimpleNamespace(sport=sport, dport=dport, seq=seq, ack=ack, flags=flags, window=window, block=block,
-                                options=options, tsval=ts[0], tsecr=ts[1], payload=rest[(doff >> 4) * 4:])
+        _parse_tcp(f, src, dst, rest)
     elif data[9] == UDP:
         sport, dport, length = struct.unpack_from(">HHH", rest)
         f.udp = SimpleNamespace(sport=sport, dport=dport, payload=rest[8:length])

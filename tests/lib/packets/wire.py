@@ -40,10 +40,11 @@ class Wire:
         self.socket.send(frame)
 
     def send_partial(self, frame, gso_size=0):
-        """A TCP/IPv4 frame as virtual links carry them: checksum not yet filled in, perhaps several segments merged."""
-        doff = (frame[46] >> 4) * 4
+        """A TCP frame as virtual links carry them: checksum not yet filled in, perhaps several segments merged (IPv4)."""
+        start = 54 if frame[12:14] == b"\x86\xdd" else 34
+        doff = (frame[start + 12] >> 4) * 4
         gso_type = VIRTIO_GSO_TCPV4 if gso_size else 0
-        header = struct.pack("=BBHHHH", VIRTIO_NEEDS_CSUM, gso_type, 34 + doff, gso_size, 34, 16)
+        header = struct.pack("=BBHHHH", VIRTIO_NEEDS_CSUM, gso_type, start + doff, gso_size, start, 16)
         self.merged.send(header + frame)
 
     def _pump(self, timeout):

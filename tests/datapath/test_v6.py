@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What IPv6 alone has: neighbour discovery, extension headers, and what is no TCP."""
+import struct
+
+import pytest
+
+from packets import model, packet
+from packets.families import dual_stack
+from packets.node import BLIND, GATEWAY_MAC, PUBLIC6, VIP6
+from packets.packet import ACK, PSH, SYN
+
+pytestmark = pytest.mark.bpf
+ASKER_MAC = "02:00:00:00:00:aa"
+GROUP, GROUP_MAC = "ff02::1:ff00:100", "33:33:ff:00:01:00"
+CLIENTS = [f"2001:db8:77::{i + 0x1000:x}" for i in range(0, 600, 10)]
+SOLICITATION, ADVERTISEMENT, SOLICITED, OVERRIDE = 135, 136, 0x40000000, 0x20000000
+PAD = b"\0" + b"\1\4\0\0\0\0"  # the rest of a header of options: 8 bytes with its kind
+
+
+@pytest.fixture(name="family")
+def _family():
+    return 6
+
+
+@pytest.fixture(name="dual")
+def _dual(node):
+    with dual_stack(node):
+        yield node
+
+
+def is_mine(node, address):
+    return node.ring.sampled(model.address_hash(node.keys, address)) == 0
+
+
+def solicit(target, source, dst=GROUP, dst_mac=GROUP_MAC, hops=255):
+    option = b"" if source == "::" else b"\1\1" + packet.mac(ASKER_MAC)
+    body = packet.icmp6(source, dst, SOLICITATION, 0, bytes(4), packet.address(target) + option)
+    return packet.eth(dst_mac, ASKER_MAC, packet.ETH_IP6, packet.ip6(source, dst, packet.ICMP6, body, hops=hops))
+
+
+def advertisement(node, dst, dst_mac, flags):
+    body = packet.icmp6(VIP6, dst, ADVERTISEMENT, 0, struct.pack(">I", flags),
+                        packet.address(VIP6) + b"\2\1" + packet.mac(node.cluster_mac))
+    return packet.eth(dst_mac, node.mac, packet.ETH_IP6, packet.ip6(VIP6, dst, packet.ICMP6, body, hops=255))
+
+
+def advertises(f):
+    return f.icmp and f.kind == packet.ETH_IP6 and f.icmp.kind == ADVERTISEMENT
+
+
+def test_solicitation_is_answered_by_the_rings_node(dual):
+    mine = [address for address in CLIENTS if is_mine(dual, address)]
+    assert 5 < len(mine) < len(CLIENTS) - 5
+    with dual.counts(ndp_answered=len(mine), ndp_not_mine=len(CLIENTS) - len(mine)):
+        for address in CLIENTS:
+            dual.public.send(solicit(VIP6, address))
+        answers = dual.public.all(advertises)
+    assert [f.bytes for f in answers] == [advertisement(dual, address, ASKER_MAC, SOLICITED | OVERRIDE) for address in mine]
+
+
+@pytest.mark.parametrize("dst", ["unicast", "cluster"])
+def test_neighbour_asks_whether_it_is_still_there(dual, dst):
+    mine = next(address for address in CLIENTS if is_mine(dual, address))
+    with dual.counts(ndp_answered=1):
+        dual.public.send(solicit(VIP6, mine, VIP6, dual.mac if dst == "unicast" else dual.cluster_mac))
+        answer = dual.public.take(advertises, "the advertisement")
+    assert answer.bytes == advertisement(dual, mine, ASKER_MAC, SOLICITED | OVERRIDE)
+
+
+def test_address_is_defended(dual):
+    """Who asks without an address may want this one: all hear that it is taken, from one node."""
+    with dual.counts(**{"ndp_answered" if is_mine(dual, "::") else "ndp_not_mine": 1}):
+        dual.public.send(solicit(VIP6, "::"))
+        answers = dual.public.all(advertises)
+    assert [f.bytes for f in answers] == ([advertisement(dual, "ff02::1", "33:33:00:00:00:01", OVERRIDE)]
+                                          if is_mine(dual, "::") else [])
+
+
+@pytest.mark.parametrize("frame", [
+    solicit("2001:db8:77::101", CLIENTS[0]), solicit(VIP6, CLIENTS[0], hops=254)], ids=["another-address", "behind-a-router"])
+def test_no_answer(dual, frame):
+    with dual.counts():
+        dual.public.send(frame)
+        dual.public.nothing(advertises, "no advertisement")
+
+
+def test_the_nodes_own_address(dual):
+    """The stack's, with the node's own MAC."""
+    with dual.counts():
+        dual.public.send(solicit(PUBLIC6, CLIENTS[0], "ff02::1:ff00:1", "33:33:ff:00:00:01"))
+
+
+def test_headers_before_tcp(client):
+    """Those that only carry options do not matter, and the answers have none."""
+    for headers in ([(packet.HOP_BY_HOP, PAD)], [(packet.HOP_BY_HOP, PAD)] + [(packet.OPTIONS, PAD)] * 2):
+        c = client(BLIND)
+        c.node.public.send(c.syn_frame(headers=headers))
+        c.take_synack()
+        text = c.get()
+        c.node.public.send(c.frame(ACK | PSH, text, headers=headers))
+        c.sent(text)
+        assert c.read(len(text)) == text
+        c.answer()
+
+
+@pytest.mark.parametrize("counter, headers", [
+    ("drop_v6_fragment", [(packet.FRAGMENT, b"\0" + bytes(6))]),
+    ("drop_v6_routing", [(packet.ROUTING, b"\0\4\0" + bytes(4))]),
+    ("drop_v6_routing", [(packet.HOP_BY_HOP, PAD), (packet.ROUTING, b"\0\4\0" + bytes(4))]),
+    ("drop_v6_headers", [(packet.OPTIONS, PAD)] * 5),
+    ("drop_malformed", [(packet.OPTIONS, b"\xff" + PAD[1:])])])
+def test_dropped(client, counter, headers):
+    c = client()
+    with c.node.counts(**{counter: 1}):
+        c.node.public.send(c.frame(SYN, headers=headers))
+        c.silence()
+
+
+@pytest.mark.parametrize("total", [0xFFFF, 19])
+def test_wrong_length(client, total):
+    c = client()
+    with c.node.counts(drop_malformed=1):
+        c.node.public.send(c.frame(SYN, total=total))
+        c.silence()
+
+
+def test_without_address(node):
+    """A service that has none of IPv6 is not heard of there: what comes is the stack's."""
+    mine = next(address for address in CLIENTS if is_mine(node, address))
+    with node.counts():
+        node.public.send(solicit("::", mine))
+        node.public.nothing(advertises, "no advertisement")

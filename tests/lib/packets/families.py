@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests that clients of both families run: of IPv4, and of IPv6, for which the node's services get a second address."""
+import contextlib
+import ctypes
+
+import pytest
+
+from packets import node as network, packet, tables
+
+# The module's datapath has IPv4 only.
+BOTH = pytest.mark.parametrize("family", [4, pytest.param(6, marks=pytest.mark.bpf)], ids=["v4", "v6"])
+
+
+@contextlib.contextmanager
+def dual_stack(node):
+    """All services of the node have an IPv6 address, too."""
+    address = tables.Address((ctypes.c_uint8 * 16)(*packet.address(network.VIP6)))
+    with node.tables() as found:
+        for index in network.SERVICE_INDEX.values():
+            found.service(index, address6=address)
+        for port in (network.WEB, network.BLIND, network.EACH):
+            node.listener(port, 6)
+        yield
