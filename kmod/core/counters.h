@@ -110,12 +110,12 @@
 	X(handshake_blind,                                                                                   \
 	  "handshake of a client served here without inspection: its server may speak first")                \
 	X(handover_vanished, "handover come again that had made a socket of which nothing was heard")        \
-	ES_PINS(X, pin_)                                                                                     \
 	X(drop_v6_fragment, "IPv6 fragment to a service address")                                            \
 	X(drop_v6_routing, "IPv6 packet with a routing header to a service address")                         \
 	X(drop_v6_headers, "IPv6 packet to a service address with too many headers before TCP's")            \
 	X(ndp_answered, "neighbour solicitation for a service address answered")                             \
-	X(ndp_not_mine, "neighbour solicitation for a service address that another node answers")
+	X(ndp_not_mine, "neighbour solicitation for a service address that another node answers")            \
+	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {
 #define X(name, description) ES_COUNT_##name,
