@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/base/clock.h"
+#include "inspector/base/event.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/commands.h"
 #include "inspector/daemon/daemon.h"
@@ -14,6 +15,7 @@
 #define NS_PER_MS   1000000ULL
 #define NS_PER_S    1e9
 #define RING_PLACES 240
+#define EVENTS	    10
 
 static int is_looked_at(const struct es_daemon_view *view, unsigned long long now_ns)
 {
@@ -188,6 +190,18 @@ static struct json_object *ring_of(const struct es_daemon *d)
 	return places;
 }
 
+/* The newest of this node's journal. */
+static struct json_object *events_of_this_node(void)
+{
+	struct json_object *list = json_object_new_array_ext(EVENTS);
+	struct es_event events[EVENTS];
+	size_t count = es_event_newest(events, EVENTS);
+
+	for (size_t i = 0; i < count; i++)
+		json_object_array_add(list, es_event_json(&events[i]));
+	return list;
+}
+
 /* What the node itself says, and whether that is how it is now. */
 static void add_word(const struct es_daemon *d, unsigned int node, struct json_object *object)
 {
@@ -230,6 +244,7 @@ struct json_object *es_daemon_view(struct es_daemon *d)
 		json_object_object_add(node, "snapshot", es_daemon_snapshot(d));
 	}
 	json_object_object_add(view, "ring_places", ring_of(d));
+	json_object_object_add(view, "events", events_of_this_node());
 	es_json_number(view, "at_s", es_wall_ns() / 1000000000);
 	return view;
 }

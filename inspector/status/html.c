@@ -40,12 +40,22 @@ void es_html_count(FILE *file, unsigned long long number)
 	}
 }
 
-void es_html_clock(FILE *file, unsigned long long seconds)
+static void put_time(FILE *file, unsigned long long seconds, const char *format)
 {
 	time_t at = (time_t)seconds;
-	char text[32];
+	char text[48];
 	struct tm tm;
 
-	if (gmtime_r(&at, &tm) && strftime(text, sizeof(text), "%H:%M:%S UTC", &tm))
+	if (gmtime_r(&at, &tm) && strftime(text, sizeof(text), format, &tm))
 		fputs(text, file);
+}
+
+void es_html_clock(FILE *file, unsigned long long seconds)
+{
+	put_time(file, seconds, "%H:%M:%S UTC");
+}
+
+void es_html_date(FILE *file, unsigned long long seconds)
+{
+	put_time(file, seconds, "%Y-%m-%d %H:%M:%S UTC");
 }

@@ -14,4 +14,7 @@ void es_html_count(FILE *file, unsigned long long number);
 /* es_html_clock() - the time of day in UTC of @seconds since 1970 */
 void es_html_clock(FILE *file, unsigned long long seconds);
 
+/* es_html_date() - likewise, with the day before it */
+void es_html_date(FILE *file, unsigned long long seconds);
+
 #endif

@@ -34,7 +34,7 @@ static const char style[] =
 
 /* A part is changed only if it says something else, so that what is read aloud or selected stays. */
 static const char script[] =
-	"'use strict';const parts=['at','nodes','ring','requests','reasons','hot'];let busy=false;"
+	"'use strict';const parts=['at','nodes','ring','requests','reasons','hot','events'];let busy=false;"
 	"async function renew(){if(busy||document.hidden)return;busy=true;try{"
 	"const answer=await fetch('/',{cache:'no-store',signal:AbortSignal.timeout(5000)});"
 	"if(!answer.ok)throw new Error(answer.status);"
@@ -114,6 +114,7 @@ int es_page_html(struct json_object *view, const char *nonce, char **ret_html, s
 	es_page_requests(file, view);
 	es_page_reasons(file, view);
 	es_page_hot(file, view);
+	es_page_events(file, view);
 	fputs("</main>\n<footer><p>For programs: <a href=\"/metrics\">metrics</a>, <a "
 	      "href=\"/page.json\">this page as JSON</a>."
 	      "</p></footer>\n",

@@ -132,11 +132,14 @@ def test_the_page(lab, tmp_path, seen):
     wait_for(lambda: CONTENTS & hot(cluster(lab, "n2")) and all_answer(lab, "n2"), "there is something to show")
     dom = seen(lab, tmp_path)
     assert text_of(dom, "health") == "All 3 nodes are up."
-    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", dom) == ["Nodes", "Ring", "Requests by target", "Moves and pins", "Hottest content"]
-    assert dom.count("<caption>") == 5 and dom.count('<th scope="row">n') == 6
+    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", dom) == ["Nodes", "Ring", "Requests by target", "Moves and pins", "Hottest content",
+                                                     "Recent events"]
+    assert dom.count("<caption>") == 6 and dom.count('<th scope="row">n') == 6
     assert all(name in text_of(dom, "nodes") for name in ("n1", "n2 (this one)", "n3"))
     assert any(content in text_of(dom, "hot") for content in CONTENTS)
     assert len(re.findall(r"<polyline", dom)) == 3 and len(re.findall(r"<li>", dom)) == 3
+    events = cluster(lab, "n2")["events"]
+    assert 0 < len(events) <= 10 and all(event["text"] in text_of(dom, "events") for event in events)
     shares = [float(share) for share in re.findall(r"<li>.*?: ([0-9.]+) %</li>", dom)]
     assert sum(shares) == pytest.approx(100, abs=0.2)
 

@@ -91,6 +91,27 @@ static void test_old_figures(void **state)
 	assert_int_equal(count("1\u202f001"), 0); /* what is old is in no sum */
 }
 
+static void test_events(void **state)
+{
+	const char *older, *newer;
+
+	(void)state;
+	page("{\"events\":["
+	     "{\"time_ms\":0,\"kind\":\"join\",\"level\":\"info\",\"node\":\"n3\",\"text\":\"n3 joined\"},"
+	     "{\"time_ms\":86400999,\"kind\":\"" EVIL "\",\"level\":\"" EVIL "\",\"node\":\"" EVIL
+	     "\",\"text\":\"" EVIL "\"},"
+	     "{\"time_ms\":90061000,\"kind\":\"crash\",\"level\":\"warning\",\"node\":\"n3\",\"text\":\"n3 left\"},7]}");
+	older = strstr(html, "<tr><td>1970-01-01 00:00:00 UTC</td><td class=\"\">join</td><td>n3</td>");
+	newer = strstr(html, "<tr><td>1970-01-02 01:01:01 UTC</td><td class=\"warn\">crash</td><td>n3</td>"
+			     "<td class=\"path\">n3 left</td></tr>");
+	assert_non_null(older);
+	assert_non_null(newer);
+	assert_true(newer < older);
+	expect("1970-01-02 00:00:00 UTC");
+	assert_int_equal(count("<script"), 1);
+	assert_int_equal(count("&lt;script&gt;alert(&#39;&amp;&quot;&#39;)"), 3);
+}
+
 static void test_nothing(void **state)
 {
 	(void)state;
@@ -107,6 +128,7 @@ int main(void)
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_escaping),
 		cmocka_unit_test(test_old_figures),
+		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_nothing),
 	};
 
