@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 
-from earshotlab import LabError, corosync, daemon, services, state, switch
+from earshotlab import LabError, corosync, daemon, families, services, state, switch
 from earshotlab.lab import TIMEOUT, Lab, clean_up
 from earshotlab.wire import DIRECTIONS, set_segmentation
 
@@ -78,6 +78,8 @@ def parser():
     up.add_argument("--wire-seed", type=whole(0, 2 ** 32 - 1), metavar="N", help="of the shims' random numbers")
     up.add_argument("--segment", action="store_true", help="no super-frames on the wired links")
     up.add_argument("--client-addresses", type=whole(1, 60000), default=1, metavar="N", help="10.77.1.1, 10.77.1.2, …")
+    up.add_argument("--family", choices=families.FAMILIES, default=families.DEFAULT,
+                    help="of which the machines have addresses: IPv4, IPv6 or both; earshotd serves IPv4 only (default: 4)")
     up.add_argument("--timeout", type=seconds, default=TIMEOUT, metavar="SECONDS", help="for each condition")
     up.add_argument("--no-earshot", action="store_true", help="only network and servers")
 
@@ -139,7 +141,7 @@ def lab_up(arguments):
               wire_seed=arguments.wire_seed, segment=arguments.segment, client_addresses=arguments.client_addresses,
               timeout=arguments.timeout, pacemaker=arguments.pacemaker, token=arguments.token,
               transport=arguments.transport, corosync=dict(arguments.corosync), agents=arguments.agents,
-              autostart=[what for what in services.OPTIONAL if what not in arguments.manual])
+              family=arguments.family, autostart=[what for what in services.OPTIONAL if what not in arguments.manual])
     lab.up()
     print(lab.overview())
 

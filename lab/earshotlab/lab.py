@@ -9,7 +9,7 @@ import signal
 import sys
 import weakref
 
-from . import (corosync, daemon, netns, overview, pacemaker, probe, process, server, services, state, switch,
+from . import (corosync, daemon, families, netns, overview, pacemaker, probe, process, server, services, state, switch,
                topology)
 from .errors import LabError
 from .node import Machine, Node
@@ -43,6 +43,7 @@ class Lab:
     wires       links with a shim ("client", "n1-pub", "n1-clu", ..., "all"), to be impaired with wire(LINK).set()
     wire_seed   of the shims' random numbers; None: a new one each time (in the shim's log and stats)
     segment     True: no super-frames on the wired links, so that one loss is the loss of one segment
+    family      "4", "6" or "46": of which the machines have addresses (families.py); the service is configured with IPv4 only
     """
 
     up_here = weakref.WeakSet()  # the labs that this process has brought up and not taken down
@@ -50,7 +51,7 @@ class Lab:
     def __init__(self, name=None, nodes=3, *, policy="uri-hash", membership="static", datapath=None, server="nginx",
                  docroot=None, config=None, settings=None, earshot=True, wires=(), wire_seed=None, segment=False,
                  client_addresses=1, timeout=TIMEOUT, pacemaker=False, token=corosync.TOKEN, transport="knet",
-                 corosync=None, agents=None, autostart=services.OPTIONAL):
+                 corosync=None, agents=None, autostart=services.OPTIONAL, family=families.DEFAULT):
         owner = None
         if name is None:
             name = f"t{os.getpid()}-{next(_numbers)}"
@@ -62,8 +63,8 @@ class Lab:
             "earshot": earshot, "wires": list(wires), "wire_seed": wire_seed, "segment": segment,
             "client_addresses": client_addresses, "timeout": timeout, "owner": owner, "pacemaker": pacemaker,
             "token": token, "transport": transport, "corosync": dict(corosync or {}), "agents": agents,
-            "autostart": list(autostart)}
-        self.net = Topology(name, nodes, wires, client_addresses)
+            "autostart": list(autostart), "family": family}
+        self.net = Topology(name, nodes, wires, client_addresses, family)
         self.children = []  # started by Machine.popen()
         self.daemons = {}  # node: the earshotd that it starts, if not this tree's; for tests
         self.dead = []  # nodes without power
@@ -174,6 +175,7 @@ class Lab:
     def _check(self):
         if os.geteuid():
             raise LabError("network namespaces take root")
+        families.check(self.options["family"], self.options["earshot"])
         for key in ("config", "docroot", "agents"):
             if self.options[key]:
                 self.options[key] = os.path.abspath(self.options[key])
@@ -538,7 +540,7 @@ class Lab:
 
     def url(self, target="/"):
         """The service's URL of a target."""
-        return f"http://{topology.VIP}{target}"
+        return f"http://{families.in_url(self.net.vip)}{target}"
 
     def wire(self, link):
         """The shim of a link."""
@@ -557,7 +559,9 @@ class Lab:
         """The shell variables of `lab env`."""
         return {
             "ES_NAME": self.name,
-            "ES_VIP": topology.VIP,
+            "ES_FAMILY": self.net.family,
+            "ES_VIP": topology.VIP if families.has4(self.net.family) else "",
+            "ES_VIP6": families.VIP6 if families.has6(self.net.family) else "",
             "ES_PORT": str(topology.PORT),
             "ES_STATUS_PORT": str(topology.STATUS_PORT),
             "ES_CLIENT": self.net.client,

@@ -41,9 +41,9 @@ class Machine:
         """socket.socket(...) of this machine's network, usable in the calling thread."""
         return probe.sockets_in(self.namespace, *arguments)
 
-    def get(self, target, host=topology.VIP, port=topology.PORT, timeout=5.0):
-        """One HTTP GET: (status, headers, body)."""
-        return probe.get(self.namespace, host, port, target, timeout)
+    def get(self, target, host=None, port=topology.PORT, timeout=5.0):
+        """One HTTP GET: (status, headers, body). Without a host: of the service."""
+        return probe.get(self.namespace, host or self.lab.net.vip, port, target, timeout)
 
 
 class Node(Machine):
@@ -56,6 +56,14 @@ class Node(Machine):
     @property
     def cluster_address(self):
         return self.lab.net.cluster_address(self.name)
+
+    @property
+    def public_address6(self):
+        return self.lab.net.public_address6(self.name)
+
+    @property
+    def cluster_address6(self):
+        return self.lab.net.cluster_address6(self.name)
 
     @property
     def directory(self):

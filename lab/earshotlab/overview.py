@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `lab status` prints."""
-from . import services, topology
+from . import families, services, topology
 from .errors import LabError
 
 
 def text(lab):
     """A few lines for a person: each machine's processes and links."""
-    lines = [f"lab {lab.name}: service {topology.VIP}:{topology.PORT}, client {lab.net.client}, "
+    lines = [f"lab {lab.name}: service {families.in_url(lab.net.vip)}:{topology.PORT}, client {lab.net.client}, "
              f"files in {lab.directory}"]
     lines += [_node(lab, node) for node in lab.net.nodes]
     for link in lab.net.links.values():

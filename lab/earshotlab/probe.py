@@ -14,7 +14,7 @@ def sockets_in(namespace, family=socket.AF_INET, kind=socket.SOCK_STREAM):
 def get(namespace, host, port, target, timeout=1.0):
     """GET on a connection of its own: (status, headers, body). OSError if there is no complete answer."""
     connection = http.client.HTTPConnection(host, port, timeout=timeout)
-    connection.sock = sockets_in(namespace)
+    connection.sock = sockets_in(namespace, socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         connection.sock.settimeout(timeout)
         connection.sock.connect((host, port))

@@ -19,6 +19,7 @@ import os
 import resource
 import shutil
 
+from . import families
 from .errors import LabError
 
 FILES = {"1k": 1 << 10, "13k": 13 << 10, "100k": 100 << 10, "1m": 1 << 20}
@@ -57,7 +58,7 @@ _HTTP = """\
     upstream origin {{ server unix:{origin}; }}
 
     server {{
-        listen 80 backlog=4096;
+{listen}
         root {docroot};
         add_header X-Node {node} always;
 
@@ -112,9 +113,15 @@ def nginx(directory, http, name="nginx", error_log="error.log", main="", connect
     return [command(), "-p", directory, "-c", config, "-e", os.path.join(directory, error_log)]
 
 
-def configure(directory, node, docroot, origin):
+def _listens(family):
+    return [f"        listen {where} backlog=4096;" for where, there in (
+        ("80", families.has4(family)), ("[::]:80 ipv6only=on", families.has6(family))) if there]
+
+
+def configure(directory, node, docroot, origin, family=families.DEFAULT):
     """Write a node's nginx.conf; returns the command line that runs it."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = 65536 if files == resource.RLIM_INFINITY else min(files, 65536)
-    http = _HTTP.format(directory=directory, node=node, docroot=os.path.abspath(docroot), origin=origin)
+    http = _HTTP.format(directory=directory, node=node, docroot=os.path.abspath(docroot), origin=origin,
+                        listen="\n".join(_listens(family)))
     return nginx(directory, http, main=f"worker_rlimit_nofile {files};", connections=files // 2)

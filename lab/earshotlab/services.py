@@ -74,7 +74,7 @@ def start(lab, node, what):
     elif what == "pacemaker":
         argv, env = pacemaker.command_line(), {**pacemaker.daemon_environment(), **lab.node(node).environment()}
     elif what == "nginx":
-        argv = server.configure(directory, node, lab.docroot, lab.origin)
+        argv = server.configure(directory, node, lab.docroot, lab.origin, lab.net.family)
     else:
         argv = daemon.command_line(lab.config_file, node, _make_control(lab, node), lab.daemons.get(node))
     return process.spawn(what, node, namespace, argv, os.path.join(directory, f"{what}.log"), env,

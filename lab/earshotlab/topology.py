@@ -21,12 +21,13 @@ process in namespace NAME-wire, which can lose, double, reorder and delay frames
 
      brpub -- n1-pub ==veth== n1-pub-a [earshot-wire] n1-pub-b ==veth== eth0 of n1
 
-Nothing is shared between labs, so all have the same addresses; nothing appears in the host's own namespace.
+Nothing is shared between labs, so all have the same addresses; nothing appears in the host's own namespace. Those of
+IPv6, in labs that have them: families.py.
 """
 import re
 from dataclasses import dataclass
 
-from . import netns
+from . import families, netns
 from .errors import LabError
 
 VIP = "10.77.0.100"
@@ -112,7 +113,7 @@ class Link:
 class Topology:
     """Which namespaces, links and addresses a lab of that name and size has. Knows everything, keeps no state."""
 
-    def __init__(self, name, nodes, wires=(), client_addresses=1):
+    def __init__(self, name, nodes, wires=(), client_addresses=1, family=families.DEFAULT):
         if not NAME_PATTERN.fullmatch(name):
             raise LabError(f"lab name {name!r}: up to 24 lower-case letters, digits and hyphens")
         if not 1 <= nodes <= NODES_MAX:
@@ -124,7 +125,9 @@ class Topology:
         self.client = f"{name}-client"
         self.switch = f"{name}-sw"
         self.wire = f"{name}-wire"
+        self.family = family
         self.client_addresses = [f"10.77.{1 + i // 200}.{1 + i % 200}" for i in range(client_addresses)]
+        self.client_addresses6 = [families.client_address6(i) for i in range(client_addresses)]
 
         names = ["client"] + [f"{node}-{net}" for node in self.nodes for net in ("pub", "clu")]
         for wire in wires:
@@ -158,11 +161,28 @@ class Topology:
     def node_links(self, node):
         return [link for link in self.links.values() if link.namespace == self.namespace(node)]
 
+    @property
+    def vip(self):
+        """The service's address, of IPv4 if it has one."""
+        return VIP if families.has4(self.family) else families.VIP6
+
     def public_address(self, node):
-        return f"10.77.0.{self.nodes.index(node) + 1}"
+        """Of IPv4 if the node has one."""
+        return self._address(77, node)
 
     def cluster_address(self, node):
-        return f"10.78.0.{self.nodes.index(node) + 1}"
+        """Of IPv4 if the node has one."""
+        return self._address(78, node)
+
+    def public_address6(self, node):
+        return families.address6(77, self.nodes.index(node) + 1)
+
+    def cluster_address6(self, node):
+        return families.address6(78, self.nodes.index(node) + 1)
+
+    def _address(self, network, node):
+        number = self.nodes.index(node) + 1
+        return f"10.{network}.0.{number}" if families.has4(self.family) else families.address6(network, number)
 
     @property
     def namespaces(self):
@@ -201,11 +221,11 @@ class Topology:
             self.set_up_machine(node)
 
     def _sysctls(self, namespace):
-        if namespace == self.client:
-            return _CLIENT_SYSCTLS
         if namespace == self.switch:
             return _SWITCH_SYSCTLS
-        return _COMMON_SYSCTLS if namespace == self.wire else NODE_SYSCTLS
+        if namespace == self.wire:
+            return _COMMON_SYSCTLS
+        return {**(_CLIENT_SYSCTLS if namespace == self.client else NODE_SYSCTLS), **families.sysctls(self.family)}
 
     def _switch_commands(self, link):
         machine_end = f"name {link.interface} address {link.mac} netns {link.namespace}"
@@ -225,16 +245,27 @@ class Topology:
 
     def machine_commands(self, machine):
         """The same as arguments of `ip`, wherever the machine is (tests/vm)."""
+        interfaces = ["eth0"] if machine == "client" else ["eth0", "eth1"]
         commands = ["link set lo up"]
-        if machine == "client":
-            commands += [f"address add {address}/16 dev eth0" for address in self.client_addresses]
-            commands += ["link set eth0 up"]
-        else:
-            commands += [f"address add {VIP}/32 dev lo",
-                         f"address add {self.public_address(machine)}/16 dev eth0",
-                         f"address add {self.cluster_address(machine)}/24 dev eth1",
-                         "link set eth0 up", "link set eth1 up"]
+        if families.has4(self.family):
+            commands += self._address_commands(machine)
+        commands += [f"link set {interface} up" for interface in interfaces]
+        if families.has6(self.family):  # when the interface is up, which flushes none then
+            commands += [families.add(*pair) for pair in self._addresses6(machine)]
         return commands
+
+    def _address_commands(self, machine):
+        if machine == "client":
+            return [f"address add {address}/16 dev eth0" for address in self.client_addresses]
+        return [f"address add {VIP}/32 dev lo",
+                f"address add {self.public_address(machine)}/16 dev eth0",
+                f"address add {self.cluster_address(machine)}/24 dev eth1"]
+
+    def _addresses6(self, machine):
+        """(address, interface) of all that the machine has."""
+        if machine == "client":
+            return [(address, "eth0") for address in self.client_addresses6]
+        return [(families.VIP6, "lo"), (self.public_address6(machine), "eth0"), (self.cluster_address6(machine), "eth1")]
 
     def replace_node(self, node):
         """Give the node a new, empty kernel: what a machine has after a power cut. Its cables stay plugged in.

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from cluster.command import SCRIPT, cli, network, traces
-from earshotlab import Lab, daemon, in_namespace, netns, process, server, state, topology, wait_for
+from earshotlab import Lab, daemon, families, in_namespace, netns, process, server, state, topology, wait_for
 from tree import PYTHON_PATH, SOURCE
 
 CLUSTER_MAC = bytes([0x03, 0xbf, 10, 77, 0, 100])
@@ -128,7 +128,7 @@ def test_invocations_take_turns(name):
 
 def test_refusals(name):
     for arguments in (["--nodes", "0"], ["--nodes", "100"], ["--wire", "n9-pub"], ["--config", "/nonexistent"],
-                      ["--pacemaker"], ["--corosync", "quorum.two_node=1"],  # without membership corosync
+                      ["--pacemaker"], ["--family", "64"], ["--corosync", "quorum.two_node=1"],  # without membership corosync
                       ["--set", "web.inspect=every"], ["--set", "node.n9.weight=1"], ["--client-addresses", "0"],
                       ["--client-addresses", "-1"], ["--timeout", "-3"], ["--token", "-1"], ["--wire-seed", "x"]):
         done = cli("up", "--name", name, "--no-earshot", *arguments, check=False)
@@ -139,6 +139,59 @@ def test_refusals(name):
     for arguments in (["kill", "n1"], ["env"], ["exec", "n1", "--", "true"]):
         done = cli(arguments[0], "--name", name, *arguments[1:], check=False)
         assert done.returncode == 1 and "there is no lab" in done.stderr
+
+
+# --- families
+
+
+@pytest.mark.parametrize("family", ["4", "6", "46"])
+def test_machines_reach_each_other_by_the_addresses_of_the_family(family):
+    with network(2, family=family, client_addresses=2) as lab:
+        lab.kill("n2")
+        lab.heal("n2")  # its addresses come back with its power
+        one, two = lab.nodes
+        client = [*(lab.net.client_addresses if "4" in family else []), *(lab.net.client_addresses6 if "6" in family else [])]
+        for node in lab.nodes:
+            for address in client:  # nobody listens there, which the client itself must say
+                with pytest.raises(ConnectionRefusedError):
+                    node.get("/", host=address, port=9)
+        for fourth, sixth, asker in (("10.77.0.2", two.public_address6, lab.client), ("10.77.0.2", two.public_address6, one),
+                                     ("10.78.0.2", two.cluster_address6, one)):
+            for address, there in ((fourth, "4" in family), (sixth, "6" in family)):
+                if there:
+                    assert asker.get("/node", host=address)[2] == b"n2\n"
+                else:
+                    with pytest.raises(OSError):
+                        asker.get("/node", host=address)
+        assert one.get("/node")[2] == b"n1\n", "its own, by the service's address"
+
+
+def test_the_service_address_of_ipv6_is_on_lo_and_nobody_answers_for_it():
+    with network(2, family="46") as lab:
+        for node in lab.nodes:
+            assert node.get("/node", host=families.VIP6)[2] == f"{node.name}\n".encode()
+            shown = json.loads(node.exec(["ip", "-j", "-6", "address", "show"]).stdout)
+            held = {(link["ifname"], entry["local"]): entry for link in shown for entry in link["addr_info"]}
+            assert ("lo", families.VIP6) in held
+            assert not [address for address, entry in held.items() if entry.get("tentative") or entry.get("dadfailed")]
+        with pytest.raises(OSError, match="No route to host|timed out"):
+            lab.client.get("/node", host=families.VIP6)
+        assert "lladdr" not in lab.client.exec(["ip", "-6", "neigh", "show", families.VIP6]).stdout
+        assert lab.environment()["ES_VIP6"] == families.VIP6
+
+
+def test_a_lab_without_ipv4_says_that_it_cannot_be_served_yet(name):
+    done = cli("up", "--name", name, "--family", "6", check=False)
+    assert done.returncode == 1 and "does not serve IPv6" in done.stderr and "--no-earshot" in done.stderr
+    assert not traces(name)
+
+
+@pytest.mark.earshot
+def test_a_lab_of_both_families_serves_ipv4(name):
+    cli("up", "--name", name, "--family", "46", "--nodes", "2")
+    lab = Lab.attach(name)
+    assert lab.client.get("/node")[0] == 200
+    assert "ES_VIP6=fd00:77::100" in cli("env", "--name", name).stdout
 
 
 # --- failing
