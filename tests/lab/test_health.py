@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Servers that hang or answer wrongly while they listen: their nodes' daemons find it out, and others serve."""
+import asyncio
+import collections
+import json
 import os
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -10,6 +14,7 @@ import pytest
 from cluster.membership import settled
 from earshotlab import Lab, topology, wait_for
 from web import raw
+from web.traffic import Connection, Request
 
 pytestmark = pytest.mark.earshot
 
@@ -70,6 +75,88 @@ def test_server_hangs(lab):
     lab.node("n2").signal("nginx", signal.SIGCONT)
     wait_for(lambda: is_known(lab, "n2", False), "n2 that is up", 30)
     wait_for(lambda: {ask(lab) for _ in range(8)} == set(ALL), "all nodes' answers")
+
+
+Asked = collections.namedtuple("Asked", "began node error")
+
+
+class Clients:
+    """Ask all the time, each request on a connection of its own, whether or not those before have an answer."""
+
+    def __init__(self, lab, pause=0.01):
+        self.lab, self.pause, self.asked, self.waiting = lab, pause, [], set()
+        self.is_over = False
+        self.thread = threading.Thread(target=lambda: asyncio.run(self.run()), daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over = True
+        self.thread.join(40)
+        assert not self.thread.is_alive()
+
+    async def run(self):
+        tasks = []
+        while not self.is_over:
+            tasks.append(asyncio.create_task(self.ask(time.monotonic())))
+            await asyncio.sleep(self.pause)
+        await asyncio.gather(*tasks)
+
+    async def ask(self, began):
+        connection, error = Connection(self.lab.client), None
+        self.waiting.add(began)
+        try:
+            await connection.open()
+            await asyncio.wait_for(connection.ask(Request("GET", "/1k", b""), close=True), 30)
+        except (OSError, asyncio.TimeoutError) as failure:
+            error = failure
+        finally:
+            connection.close()
+        self.waiting.discard(began)
+        self.asked.append(Asked(began, connection.node, error))
+
+    def run_for(self, count, what):
+        """Until so many requests that begin from now on are over."""
+        since = time.monotonic()
+        wait_for(lambda: sum(each.began > since for each in list(self.asked)) >= count, what, 60)
+
+
+def changes(lab, at, of):
+    """What that node has told of the other one's server, so far."""
+    done = lab.node(at).exec(["earshot", "events", "--json", "--kind", "server_down,server_up"])
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    return [event["kind"] for event in events if event.get("node") == of]
+
+
+def test_server_hangs_under_load(lab):
+    """What it was given before that was known waits, and nothing that comes later; nobody changes his mind twice."""
+    before = {at: changes(lab, at, "n2") for at in ("n1", "n3", "n4")}
+    with Clients(lab) as clients:
+        clients.run_for(200, "answers while all is well")
+        hung = time.monotonic()
+        lab.node("n2").signal("nginx", signal.SIGSTOP)
+        wait_for(lambda: is_known(lab, "n2", True), "n2 that is down", 30)
+        known = time.monotonic()
+        clients.run_for(600, "answers of three")
+        wait_for(lambda: not [began for began in list(clients.waiting) if known < began < time.monotonic() - 2],
+                 "no request that waits though it began when n2 was known as down", 30)
+        waited = [began for began in list(clients.waiting) if began < known]
+        assert is_known(lab, "n2", True)
+        resumed = time.monotonic()
+        lab.node("n2").signal("nginx", signal.SIGCONT)
+        wait_for(lambda: is_known(lab, "n2", False), "n2 that is up", 30)
+        up = time.monotonic()
+        clients.run_for(200, "answers of all")
+    asked = clients.asked
+    assert waited and len(waited) <= sum(hung - 2 < each.began < known for each in asked) / 2, (waited, hung, known)
+    # The clients were patient, so even these have their answers, if their connections lived so long.
+    assert not [each for each in asked if each.error and not hung - 2 < each.began < known], (hung, known, asked)
+    assert not [each for each in asked if known < each.began < resumed and each.node == "n2"], (known, resumed, asked)
+    assert {each.node for each in asked if each.began > up} == set(ALL)
+    for at, events in before.items():
+        assert changes(lab, at, "n2")[len(events):] == ["server_down", "server_up"], changes(lab, at, "n2")
 
 
 SERVER_OF_500 = """
