@@ -100,7 +100,8 @@ static void test_events(void **state)
 	     "{\"time_ms\":0,\"kind\":\"join\",\"level\":\"info\",\"node\":\"n3\",\"text\":\"n3 joined\"},"
 	     "{\"time_ms\":86400999,\"kind\":\"" EVIL "\",\"level\":\"" EVIL "\",\"node\":\"" EVIL
 	     "\",\"text\":\"" EVIL "\"},"
-	     "{\"time_ms\":90061000,\"kind\":\"crash\",\"level\":\"warning\",\"node\":\"n3\",\"text\":\"n3 left\"},7]}");
+	     "{\"time_ms\":90061000,\"kind\":\"crash\",\"level\":\"warning\",\"node\":\"n3\",\"text\":\"n3 "
+	     "left\"},7]}");
 	older = strstr(html, "<tr><td>1970-01-01 00:00:00 UTC</td><td class=\"\">join</td><td>n3</td>");
 	newer = strstr(html, "<tr><td>1970-01-02 01:01:01 UTC</td><td class=\"warn\">crash</td><td>n3</td>"
 			     "<td class=\"path\">n3 left</td></tr>");
@@ -125,10 +126,8 @@ static void test_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_escaping),
-		cmocka_unit_test(test_old_figures),
-		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_text),	    cmocka_unit_test(test_escaping),
+		cmocka_unit_test(test_old_figures), cmocka_unit_test(test_events),
 		cmocka_unit_test(test_nothing),
 	};
 
