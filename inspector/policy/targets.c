@@ -1,73 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Each target has two sets: the agreed one, which only changes as the bus says, and the one that policies
- * see, which is ahead of it by this node's own proposals under way. When the last of those has come back,
- * both are the same again, whatever others did in between.
- *
- * Look-ups and proposals lock one of the shards for some tens of instructions. The order of the entries
- * belongs to the thread that delivers.
+ * The sets of targets: what policies see and propose, and what the bus makes of it. targets_table.h says what
+ * belongs to whom.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/policy/targets.h"
-
-#define ES_SHARDS      64
-#define ES_ENTRIES_MIN 16
-#define ES_QUEUE_SIZE  16384
-
-/**
- * struct es_entry
- * @view: what policies see; @former: those that have left it, since @former_ns at the latest
- * @pending: own proposals under way
- * @order: position in the table's clock when it was put in; 0: not agreed (any more), and not in the list
- * @keep_sent: it was proposed to be put in again
- * @stamp, @by: of the last word, struct es_target_word; @told_ns: when others were to be told last
- */
-struct es_entry {
-	struct es_entry *next;
-	struct es_entry *older, *newer;
-	__u64 target;
-	struct es_node_set agreed;
-	struct es_node_set view;
-	struct es_node_set former;
-	unsigned long long former_ns;
-	unsigned long long changed_ns;
-	__u64 hits;
-	__u64 order;
-	unsigned int pending;
-	unsigned char keep_sent;
-	unsigned char by;
-	__u64 stamp;
-	unsigned long long told_ns;
-};
-
-struct es_shard {
-	pthread_mutex_t lock;
-	struct es_entry **bucket;
-};
-
-/**
- * struct es_targets
- * @clock: entries put in so far, over time; @digest: of the agreed sets, each mixed and all added up
- * @queue: ring of proposals; @head counts those taken, @tail those put in
- */
-struct es_targets {
-	size_t max_entries;
-	size_t bucket_mask;
-	struct es_shard shard[ES_SHARDS];
-	struct es_entry *oldest, *newest;
-	__u64 entries;
-	__u64 clock;
-	__u64 digest;
-	struct es_targets_counts count;
-	pthread_mutex_t queue_lock;
-	struct es_target_change *queue;
-	__u64 head, tail;
-	void (*notify)(void *ctx);
-	void *notify_ctx;
-};
+#include "inspector/policy/targets_table.h"
 
 int es_targets_new(size_t max_entries, struct es_targets **ret_targets)
 {
@@ -118,7 +58,7 @@ void es_targets_free(struct es_targets **targets)
 
 /* --- entries */
 
-static struct es_shard *es_shard_lock(struct es_targets *t, __u64 target)
+struct es_shard *es_shard_lock(struct es_targets *t, __u64 target)
 {
 	struct es_shard *shard = &t->shard[target % ES_SHARDS];
 
@@ -126,12 +66,12 @@ static struct es_shard *es_shard_lock(struct es_targets *t, __u64 target)
 	return shard;
 }
 
-static void es_shard_unlock(struct es_shard *shard)
+void es_shard_unlock(struct es_shard *shard)
 {
 	pthread_mutex_unlock(&shard->lock);
 }
 
-static struct es_entry **es_entry_slot(const struct es_targets *t, const struct es_shard *shard, __u64 target)
+struct es_entry **es_entry_slot(const struct es_targets *t, const struct es_shard *shard, __u64 target)
 {
 	struct es_entry **slot = &shard->bucket[target / ES_SHARDS & t->bucket_mask];
 
@@ -141,7 +81,7 @@ static struct es_entry **es_entry_slot(const struct es_targets *t, const struct 
 }
 
 /* The entry of @target, made if there is none; NULL without memory. */
-static struct es_entry *es_entry_get(const struct es_targets *t, const struct es_shard *shard, __u64 target)
+struct es_entry *es_entry_get(const struct es_targets *t, const struct es_shard *shard, __u64 target)
 {
 	struct es_entry **slot = es_entry_slot(t, shard, target);
 
@@ -154,7 +94,7 @@ static struct es_entry *es_entry_get(const struct es_targets *t, const struct es
 }
 
 /* Frees an entry that is neither agreed nor proposed. */
-static void es_entry_settle(const struct es_targets *t, const struct es_shard *shard, struct es_entry *e)
+void es_entry_settle(const struct es_targets *t, const struct es_shard *shard, struct es_entry *e)
 {
 	struct es_entry **slot;
 
@@ -215,7 +155,7 @@ static int es_set_apply(struct es_node_set *set, enum es_target_op op, unsigned 
 }
 
 /* What policies see becomes @next. A node that leaves does not forget the content at once. */
-static void es_entry_view(struct es_entry *e, struct es_node_set next, unsigned long long now_ns)
+void es_entry_view(struct es_entry *e, struct es_node_set next, unsigned long long now_ns)
 {
 	if (es_node_set_equal(e->view, next))
 		return;
@@ -233,10 +173,7 @@ static void es_entry_view(struct es_entry *e, struct es_node_set next, unsigned 
 
 /* --- policies */
 
-/* What es_queue_put() made of a proposal. */
-enum es_queued { ES_QUEUED, ES_QUEUED_FIRST, ES_QUEUE_FULL };
-
-static enum es_queued es_queue_put(struct es_targets *t, const struct es_target_change *change)
+enum es_queued es_queue_put(struct es_targets *t, const struct es_target_change *change)
 {
 	enum es_queued result;
 
@@ -253,7 +190,7 @@ static enum es_queued es_queue_put(struct es_targets *t, const struct es_target_
 }
 
 /* Without a lock: it may be a system call. */
-static void es_queue_notify(const struct es_targets *t, enum es_queued queued)
+void es_queue_notify(const struct es_targets *t, enum es_queued queued)
 {
 	if (queued == ES_QUEUED_FIRST && t->notify)
 		t->notify(t->notify_ctx);
@@ -351,7 +288,7 @@ size_t es_targets_take(struct es_targets *targets, struct es_target_change *ret_
 }
 
 /* Each agreed set is in the digest: add it, or take it out (@sign -1) before it changes. */
-static void es_digest_add(struct es_targets *t, const struct es_entry *e, int sign)
+void es_digest_add(struct es_targets *t, const struct es_entry *e, int sign)
 {
 	__u64 z = e->target;
 
@@ -377,7 +314,7 @@ static void es_entry_drop(struct es_targets *t, const struct es_shard *shard, st
 	es_entry_settle(t, shard, e);
 }
 
-static void es_evict(struct es_targets *t)
+void es_evict(struct es_targets *t)
 {
 	struct es_shard *shard = es_shard_lock(t, t->oldest->target);
 
@@ -387,7 +324,7 @@ static void es_evict(struct es_targets *t)
 }
 
 /* Put it behind all others. */
-static void es_entry_enter(struct es_targets *t, struct es_entry *e)
+void es_entry_enter(struct es_targets *t, struct es_entry *e)
 {
 	if (e->order)
 		es_order_remove(t, e);
@@ -487,179 +424,4 @@ void es_targets_drop_node(struct es_targets *targets, unsigned int node, unsigne
 		}
 		es_shard_unlock(shard);
 	}
-}
-
-/* --- without a bus */
-
-#define ES_TELL_AGAIN_NS 1000000000ULL
-
-int es_targets_stamp(struct es_targets *targets, __u64 target, unsigned int by, __u64 wall_ns,
-		     struct es_target_word *ret_word)
-{
-	struct es_shard *shard = es_shard_lock(targets, target);
-	struct es_entry *e = *es_entry_slot(targets, shard, target);
-	int found = e && e->order;
-
-	if (found) {
-		e->stamp = wall_ns > e->stamp ? wall_ns : e->stamp + 1;
-		e->by = (unsigned char)by;
-		*ret_word = (struct es_target_word){
-			.target = target, .stamp = e->stamp, .nodes = e->agreed, .by = by};
-	}
-	es_shard_unlock(shard);
-	return found;
-}
-
-int es_targets_word(struct es_targets *targets, __u64 target, struct es_target_word *ret_word)
-{
-	struct es_shard *shard = es_shard_lock(targets, target);
-	const struct es_entry *e = *es_entry_slot(targets, shard, target);
-	int found = e && e->order && e->stamp;
-
-	if (found)
-		*ret_word = (struct es_target_word){
-			.target = target, .stamp = e->stamp, .nodes = e->agreed, .by = e->by};
-	es_shard_unlock(shard);
-	return found;
-}
-
-int es_targets_hear(struct es_targets *targets, const struct es_target_word *word, unsigned long long now_ns)
-{
-	struct es_shard *shard;
-	struct es_entry *e;
-	int counts = 0;
-
-	if (!word->target || es_node_set_is_empty(word->nodes))
-		return 0;
-	shard = es_shard_lock(targets, word->target);
-	e = es_entry_get(targets, shard, word->target);
-	counts = e && (word->stamp > e->stamp || (word->stamp == e->stamp && word->by > e->by));
-	if (counts) {
-		e->stamp = word->stamp;
-		e->by = (unsigned char)word->by;
-		es_digest_add(targets, e, -1);
-		if (!es_node_set_equal(e->agreed, word->nodes)) {
-			e->agreed = word->nodes;
-			e->changed_ns = now_ns;
-			targets->count.told++;
-		}
-		if (!e->pending)
-			es_entry_view(e, e->agreed, now_ns);
-		if (!e->order)
-			es_entry_enter(targets, e);
-		es_digest_add(targets, e, 1);
-	}
-	if (e)
-		es_entry_settle(targets, shard, e);
-	es_shard_unlock(shard);
-	while (targets->entries > targets->max_entries)
-		es_evict(targets);
-	return counts;
-}
-
-void es_targets_tell(struct es_targets *targets, __u64 target, unsigned long long now_ns)
-{
-	const struct es_target_change tell = {.target = target, .op = ES_TARGET_TELL};
-	struct es_shard *shard = es_shard_lock(targets, target);
-	struct es_entry *e = *es_entry_slot(targets, shard, target);
-	enum es_queued queued = ES_QUEUED;
-
-	if (e && e->order && e->stamp && (!e->told_ns || now_ns - e->told_ns >= ES_TELL_AGAIN_NS)) {
-		e->told_ns = now_ns;
-		queued = es_queue_put(targets, &tell);
-	}
-	es_shard_unlock(shard);
-	es_queue_notify(targets, queued);
-}
-
-/* --- snapshots, and reports */
-
-int es_targets_list(struct es_targets *targets, struct es_target_entry **ret_entries, size_t *ret_count,
-		    __u64 *ret_clock)
-{
-	struct es_target_entry *entries = calloc(targets->entries + 1, sizeof(*entries));
-	size_t count = 0;
-
-	if (!entries)
-		return -ENOMEM;
-	for (struct es_entry *e = targets->oldest; e; e = e->newer) {
-		struct es_shard *shard = es_shard_lock(targets, e->target);
-
-		entries[count++] = (struct es_target_entry){
-			.target = e->target,
-			.nodes = e->agreed,
-			.hits = e->hits,
-			.order = e->order,
-			.changed_ns = e->changed_ns,
-		};
-		es_shard_unlock(shard);
-	}
-	*ret_entries = entries;
-	*ret_count = count;
-	*ret_clock = targets->clock;
-	return 0;
-}
-
-__u64 es_targets_digest(const struct es_targets *targets)
-{
-	return targets->digest;
-}
-
-void es_targets_clear(struct es_targets *targets)
-{
-	for (unsigned int i = 0; i < ES_SHARDS; i++) {
-		struct es_shard *shard = &targets->shard[i];
-
-		pthread_mutex_lock(&shard->lock);
-		for (size_t b = 0; shard->bucket && b <= targets->bucket_mask; b++) {
-			while (shard->bucket[b]) {
-				struct es_entry *e = shard->bucket[b];
-
-				shard->bucket[b] = e->next;
-				free(e);
-			}
-		}
-		pthread_mutex_unlock(&shard->lock);
-	}
-	targets->oldest = targets->newest = NULL;
-	targets->entries = 0;
-	targets->digest = 0;
-	pthread_mutex_lock(&targets->queue_lock);
-	targets->head = targets->tail;
-	pthread_mutex_unlock(&targets->queue_lock);
-}
-
-void es_targets_restore(struct es_targets *targets, const struct es_target_entry *entries, size_t count,
-			__u64 clock, unsigned long long now_ns)
-{
-	for (size_t i = 0; i < count; i++) {
-		struct es_shard *shard = es_shard_lock(targets, entries[i].target);
-		struct es_entry *e = es_entry_get(targets, shard, entries[i].target);
-
-		if (e && !es_node_set_is_empty(entries[i].nodes)) {
-			es_digest_add(targets, e, -1);
-			e->agreed = entries[i].nodes;
-			if (!e->pending)
-				e->view = e->agreed;
-			e->changed_ns = now_ns;
-			es_entry_enter(targets, e);
-			e->order = entries[i].order;
-			es_digest_add(targets, e, 1);
-		}
-		if (e)
-			es_entry_settle(targets, shard, e);
-		es_shard_unlock(shard);
-		while (targets->entries > targets->max_entries)
-			es_evict(targets);
-	}
-	__atomic_store_n(&targets->clock, clock, __ATOMIC_RELAXED);
-}
-
-void es_targets_count(struct es_targets *targets, struct es_targets_counts *ret_counts)
-{
-	pthread_mutex_lock(&targets->queue_lock);
-	*ret_counts = targets->count;
-	pthread_mutex_unlock(&targets->queue_lock);
-	ret_counts->entries = targets->entries;
-	ret_counts->max_entries = targets->max_entries;
 }
