@@ -106,7 +106,7 @@ class Site(namespaces.Site):
                          f"datapath {{ interface = eth0 cluster_interface = eth1 {datapath} }}\n"
                          "inspector { workers = 1 }\n"
                          "node n1 { address = 10.78.0.1 }\nnode n2 { address = 10.78.0.2 }\n"
-                         f"service web {{ address = {VIP} port = 80 }}\n{more}\n")
+                         f"service web {{ address = {VIP} port = 80  check {{ type = none }} }}\n{more}\n")  # a listener that accepts nothing
 
     def ip(self, namespace, *lines):
         netns.ip_batch(namespace, list(lines))
@@ -135,11 +135,12 @@ class Site(namespaces.Site):
             return handle.read()
 
     def start_daemon(self, namespace=None, config=None):
-        """earshotd, on n1 if nothing else is said."""
+        """earshotd, on n1 if nothing else is said. With corosync it may not be a member yet."""
         control, log = (self.control, "log") if namespace in (None, self.n1) else (self.control + "2", "log2")
         daemon = self.spawn(namespace or self.n1, EARSHOTD, "--config", config or self.config,
                             "--control", control, log=log)
-        wait_for(lambda: "is serving" in self.text(log) or daemon.poll() is not None, "earshotd serving")
+        wait_for(lambda: "is serving" in self.text(log) or "has started" in self.text(log) or daemon.poll() is not None,
+                 "earshotd's start")
         assert daemon.poll() is None, self.text(log)
         return daemon
 
