@@ -150,6 +150,17 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	ask_workers(d);
 }
 
+static void look_for_problems(struct es_daemon *d)
+{
+	const struct es_problems_of of = {
+		.control = d->control_path,
+		.node = d->conf->nodes[d->cluster->self].name,
+		.config = d->options.config_path,
+	};
+
+	es_problems_look(&d->view.problems, d->loop, &of);
+}
+
 int es_daemon_view_look(struct es_daemon *d)
 {
 	unsigned long long now_ns = es_clock_now_ns();
@@ -164,6 +175,7 @@ int es_daemon_view_look(struct es_daemon *d)
 		ev_timer_again(d->loop, &view->timer);
 	}
 	view->looked_ns = now_ns;
+	look_for_problems(d);
 	if (now_ns - view->began_ns >= ES_VIEW_FIRST_MS * NS_PER_MS)
 		return 1;
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
@@ -245,6 +257,7 @@ struct json_object *es_daemon_view(struct es_daemon *d)
 	}
 	json_object_object_add(view, "ring_places", ring_of(d));
 	json_object_object_add(view, "events", events_of_this_node());
+	json_object_object_add(view, "check", es_problems_report(&d->view.problems));
 	es_json_number(view, "at_s", es_wall_ns() / 1000000000);
 	return view;
 }
@@ -317,6 +330,7 @@ void es_daemon_view_stop(struct es_daemon *d)
 		ev_timer_stop(d->loop, &view->step);
 		ev_timer_stop(d->loop, &view->timer);
 	}
+	es_problems_stop(&view->problems);
 	free(view->node);
 	free(view->hot);
 	view->node = NULL;

@@ -10,6 +10,7 @@
 #include <ev.h>
 #include <json-c/json.h>
 #include <stdatomic.h>
+#include "inspector/daemon/problems.h"
 #include "inspector/inspect/hot.h"
 #include "inspector/load/snapshots.h"
 #include "inspector/status/history.h"
@@ -52,6 +53,7 @@ struct es_view_hot {
  * @looked_ns: when somebody last looked; 0: never; @began_ns: when he began
  * @node: of each; allocated with the first look; @hot: of each worker, likewise
  * @identity: of the list of nodes, es_history_totals'
+ * @problems: what `earshot check` says of this node; run while somebody looks
  */
 struct es_daemon_view {
 	struct ev_timer step;
@@ -62,6 +64,7 @@ struct es_daemon_view {
 	struct es_view_node *node;
 	struct es_view_hot *hot;
 	unsigned long long identity;
+	struct es_problems problems;
 };
 
 /* es_daemon_view_start() - count from now on what the page shows of the past. Returns 0. */

@@ -34,7 +34,8 @@ static const char style[] =
 
 /* A part is changed only if it says something else, so that what is read aloud or selected stays. */
 static const char script[] =
-	"'use strict';const parts=['at','nodes','ring','requests','reasons','hot','events'];let busy=false;"
+	"'use strict';const parts=['at','nodes','problems','ring','requests','reasons','hot','events'];let "
+	"busy=false;"
 	"async function renew(){if(busy||document.hidden)return;busy=true;try{"
 	"const answer=await fetch('/',{cache:'no-store',signal:AbortSignal.timeout(5000)});"
 	"if(!answer.ok)throw new Error(answer.status);"
@@ -110,6 +111,7 @@ int es_page_html(struct json_object *view, const char *nonce, char **ret_html, s
 	head(file, view, nonce);
 	fputs("<main>\n", file);
 	es_page_nodes(file, view);
+	es_page_problems(file, view);
 	es_page_ring(file, view);
 	es_page_requests(file, view);
 	es_page_reasons(file, view);

@@ -17,7 +17,7 @@
  */
 int es_page_html(struct json_object *view, const char *nonce, char **ret_html, size_t *ret_len);
 
-/* es_page_nodes(), es_page_requests(), es_page_events() (page_nodes.c, page_requests.c, page_events.c) - their sections */
+/* es_page_nodes(), es_page_requests(), es_page_events(), es_page_problems() (page_nodes.c and so on) - their sections */
 void es_page_health(FILE *file, struct json_object *view);
 void es_page_nodes(FILE *file, struct json_object *view);
 void es_page_ring(FILE *file, struct json_object *view);
@@ -25,6 +25,7 @@ void es_page_requests(FILE *file, struct json_object *view);
 void es_page_reasons(FILE *file, struct json_object *view);
 void es_page_hot(FILE *file, struct json_object *view);
 void es_page_events(FILE *file, struct json_object *view);
+void es_page_problems(FILE *file, struct json_object *view);
 
 /* es_page_section(), es_page_table() - begin one; the caller closes with </section>, es_page_table_end() */
 void es_page_section(FILE *file, const char *id, const char *heading);

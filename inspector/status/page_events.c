@@ -30,7 +30,8 @@ void es_page_events(FILE *file, struct json_object *view)
 	size_t count = json_object_array_length(events);
 
 	es_page_section(file, "events", "Recent events");
-	es_page_table(file, "What this node saw lately, the newest first; earshot events shows all", headings);
+	es_page_table(file, "What this node saw lately, the newest first; earshot events shows all",
+		      headings);
 	for (size_t i = count; i > 0; i--)
 		put_event(file, json_object_array_get_idx(events, i - 1));
 	if (!count)

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from earshotlab import Lab, topology, wait_for
+from earshotlab import Lab, netns, topology, wait_for
 
 pytestmark = pytest.mark.earshot
 
@@ -132,9 +132,9 @@ def test_the_page(lab, tmp_path, seen):
     wait_for(lambda: CONTENTS & hot(cluster(lab, "n2")) and all_answer(lab, "n2"), "there is something to show")
     dom = seen(lab, tmp_path)
     assert text_of(dom, "health") == "All 3 nodes are up."
-    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", dom) == ["Nodes", "Ring", "Requests by target", "Moves and pins", "Hottest content",
+    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", dom) == ["Nodes", "Problems", "Ring", "Requests by target", "Moves and pins", "Hottest content",
                                                      "Recent events"]
-    assert dom.count("<caption>") == 6 and dom.count('<th scope="row">n') == 6
+    assert dom.count("<caption>") == 7 and dom.count('<th scope="row">n') == 6
     assert all(name in text_of(dom, "nodes") for name in ("n1", "n2 (this one)", "n3"))
     assert any(content in text_of(dom, "hot") for content in CONTENTS)
     assert len(re.findall(r"<polyline", dom)) == 3 and len(re.findall(r"<li>", dom)) == 3
@@ -142,6 +142,33 @@ def test_the_page(lab, tmp_path, seen):
     assert 0 < len(events) <= 10 and all(event["text"] in text_of(dom, "events") for event in events)
     shares = [float(share) for share in re.findall(r"<li>.*?: ([0-9.]+) %</li>", dom)]
     assert sum(shares) == pytest.approx(100, abs=0.2)
+
+
+@pytest.fixture(name="insecure")
+def _insecure(lab):
+    """A node whose daemon has begun anew, so that it has not been checked, and whose kernel rebuilds no connection."""
+    node = lab.node("n3")
+    node.stop()
+    node.start()
+    wait_for(lambda: all_answer(lab, "n1"), "it is back")
+    netns.set_sysctls(node.namespace, {"net.ipv4.tcp_syncookies": 0})
+    yield node
+    netns.set_sysctls(node.namespace, {"net.ipv4.tcp_syncookies": 1})
+
+
+def test_problems_and_what_to_do(lab, insecure):
+    """The same as `earshot check` tells, and when."""
+    assert cluster(lab, insecure.name)["check"]["at_s"] is None
+    wait_for(lambda: cluster(lab, insecure.name)["check"]["at_s"], "it is checked", 30)
+    check = cluster(lab, insecure.name)["check"]
+    told = json.loads(insecure.exec(["earshot", "--json", "check", "--config", lab.config_file], check=False).stdout)
+    wrong = {finding["id"]: finding for finding in told["findings"] if finding["severity"] in ("error", "warning")}
+    assert {finding["id"]: finding for finding in check["findings"]} == wrong and "kernel.tcp_syncookies" in wrong
+    assert not check["error"] and check["summary"]["error"] == told["summary"]["error"] and check["age_s"] < 60
+    text = text_of(fetch(lab, insecure.name, "/"), "problems")
+    assert "net.ipv4.tcp_syncookies = 0." in text and "sysctl -w net.ipv4.tcp_syncookies=1" in text
+    assert re.search(r"\d errors? and \d warnings? at [0-9-]+ [0-9:]+ UTC;? ", text)
+    assert cluster(lab, insecure.name)["check"]["at_s"] == check["at_s"]  # not again at once
 
 
 def test_markup_in_a_path_stays_text(lab):

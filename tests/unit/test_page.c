@@ -113,6 +113,37 @@ static void test_events(void **state)
 	assert_int_equal(count("&lt;script&gt;alert(&#39;&amp;&quot;&#39;)"), 3);
 }
 
+static void test_problems(void **state)
+{
+	(void)state;
+	page("{\"check\":{\"at_s\":3600,\"age_s\":0.5,\"error\":\"\",\"summary\":{\"error\":2,\"warning\":1,"
+	     "\"unchecked\":4},"
+	     "\"findings\":[{\"severity\":\"error\",\"found\":\"x = 0\",\"why\":\"It "
+	     "matters.\",\"action\":\"set x\"},"
+	     "{\"severity\":\"" EVIL "\",\"found\":\"" EVIL "\",\"why\":\"" EVIL "\",\"action\":\"" EVIL
+	     "\"},"
+	     "{\"severity\":\"warning\",\"found\":\"y\",\"why\":\"z\",\"action\":null}]}}");
+	expect("<p class=\"bad\">2 errors and 1 warning at <span class=\"\">1970-01-01 01:00:00 UTC</span>; "
+	       "4 could not be looked at");
+	expect("<td class=\"bad\">error</td><td class=\"path\">x = 0.</td><td class=\"path\">It matters.</td>"
+	       "<td class=\"path\"><code>set x</code></td>");
+	expect("<td class=\"path\">z</td><td class=\"path\"></td>");
+	assert_int_equal(count("<script"), 1);
+	assert_int_equal(count("&lt;script&gt;alert(&#39;&amp;&quot;&#39;)"), 4);
+	page("{\"check\":{\"at_s\":3600,\"age_s\":151,\"error\":\"\",\"summary\":{\"error\":0},\"findings\":["
+	     "]}}");
+	expect("<p class=\"ok\">0 errors and 0 warnings at <span class=\"old\">1970-01-01 01:00:00 UTC "
+	       "(old)</span></p>");
+	page("{\"check\":{\"at_s\":3600,\"age_s\":1,\"error\":\"" EVIL
+	     "\",\"summary\":null,\"findings\":[]}}");
+	expect("<p class=\"bad\">Not known, since earshot check could not be run at <span "
+	       "class=\"\">1970-01-01 01:00:00 UTC</span>: &lt;script");
+	assert_int_equal(count(">not known</td>"), 1);
+	page("{\"check\":{\"at_s\":null,\"age_s\":null,\"error\":\"\",\"summary\":null,\"findings\":[]}}");
+	expect("Being looked for");
+	assert_int_equal(count(">not known</td>"), 1);
+}
+
 static void test_nothing(void **state)
 {
 	(void)state;
@@ -128,7 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),	    cmocka_unit_test(test_escaping),
 		cmocka_unit_test(test_old_figures), cmocka_unit_test(test_events),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_problems),    cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
