@@ -73,6 +73,7 @@ void es_group_describe(struct es_group *group, unsigned int weight, const char *
 	struct es_group_node *self = &group->node[group->self];
 
 	self->weight = (uint16_t)weight;
+	group->settings_are_new |= strcmp(self->settings, settings) != 0;
 	snprintf(self->settings, sizeof(self->settings), "%s", settings);
 }
 
@@ -93,6 +94,7 @@ static void hello_send(struct es_group *group)
 	memcpy(hello.settings, self->settings, sizeof(hello.settings));
 	len = es_wire_put_hello(buf, sizeof(buf), &hello);
 	group->hello_is_out = 1;
+	group->settings_are_new = 0;
 	group->ops->send(group->ctx, ES_WIRE_HELLO, buf, len);
 }
 
@@ -409,6 +411,9 @@ void es_group_message(struct es_group *group, struct es_group_id from, uint8_t t
 		if (member->node >= 0)
 			es_wire_get_load(payload, len, &group->node[member->node].load);
 		break;
+	case ES_WIRE_SETTINGS:
+		es_group_on_settings(group, member, payload, len);
+		break;
 	case ES_WIRE_SUSPECT:
 		on_suspect(group, payload, len, now_ms);
 		break;
@@ -468,6 +473,7 @@ void es_group_tick(struct es_group *group, uint64_t now_ms)
 	if (group->phase == ES_GROUP_OUT)
 		return;
 	proceed(group, now_ms);
+	es_group_settings_tell(group);
 	if (now_ms - group->suspected_ms < SUSPECT_AGAIN_MS)
 		return;
 	for (unsigned int i = 0; i < group->member_count; i++) {

@@ -117,6 +117,7 @@ struct es_group_member {
  * still is
  * @others_ahead: a ring was, or is, in force without this node: others may have what it had
  * @doubt_until_ms: until then, what a node that was lost may have executed can come again, to another one
+ * @settings_are_new: no message says yet what they are since a reload
  * @patience_ms: after so long without a word, or the word that is waited for, a member is suspected
  */
 struct es_group {
@@ -140,6 +141,7 @@ struct es_group {
 	uint64_t started_ms;
 	uint64_t tick_ms;
 	uint8_t hello_is_out;
+	uint8_t settings_are_new;
 	uint8_t is_leaving;
 	unsigned int member_count;
 	struct es_group_node node[ES_GROUP_NODES_MAX];
@@ -158,7 +160,7 @@ void es_group_init(struct es_group *group, const struct es_group_ops *ops, void 
 /* es_group_start() - this process begins now; @doubt_until_ms: as the one before it knew */
 void es_group_start(struct es_group *group, uint64_t doubt_until_ms, uint64_t now_ms);
 
-/* es_group_describe() - what this node says of itself in its HELLO */
+/* es_group_describe() - what this node says of itself in its HELLO, and, if it has other settings now, to members */
 void es_group_describe(struct es_group *group, unsigned int weight, const char *settings);
 
 struct es_group_leaver {
@@ -207,6 +209,16 @@ int es_group_is_in(const struct es_group *group);
  * @ret_text: "NAME is VALUE there, VALUE in the cluster". Returns 1 if they differ.
  */
 int es_group_settings_differ(const char *there, const char *cluster, char *ret_text, size_t size);
+
+/* struct es_group_setting - one in which two nodes differ: its name, and the value of each; no NULs behind them */
+struct es_group_setting {
+	const char *name, *a, *b;
+	size_t name_len, a_len, b_len;
+};
+
+/* es_group_settings_each() - all such settings of two nodes, as es_group_settings_differ() compares them */
+void es_group_settings_each(const char *a, const char *b,
+			    void (*fn)(void *ctx, const struct es_group_setting *setting), void *ctx);
 
 const char *es_group_reason_text(enum es_group_reason reason);
 const char *es_group_phase_text(enum es_group_phase phase);

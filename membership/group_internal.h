@@ -28,6 +28,11 @@ static inline uint64_t es_group_lease_max_ms(const struct es_group *group)
 /* es_group_doubt() - for so long, at most, from now on */
 void es_group_doubt(struct es_group *group, uint64_t ms, uint64_t now_ms);
 
+/* es_group_settings_tell() - say what this node's settings are since a reload, once, when all can take it */
+void es_group_settings_tell(struct es_group *group);
+void es_group_on_settings(struct es_group *group, const struct es_group_member *member, const void *payload,
+			  size_t len);
+
 void es_group_set_phase(struct es_group *group, enum es_group_phase phase, uint64_t now_ms);
 
 #endif

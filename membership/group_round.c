@@ -7,85 +7,6 @@
 #include <string.h>
 #include "membership/group_internal.h"
 
-/* A line's name and value; returns the next line, NULL behind the last one. */
-static const char *line_read(const char *line, size_t *ret_name_len, const char **ret_value,
-			     size_t *ret_value_len)
-{
-	const char *end = strchr(line, '\n');
-	const char *equals;
-
-	if (!end)
-		return NULL;
-	equals = memchr(line + 1, '=', (size_t)(end - line - 1));
-	if (!equals)
-		equals = end - 1;
-	*ret_name_len = (size_t)(equals - line);
-	*ret_value = equals + 1;
-	*ret_value_len = (size_t)(end - equals - 1);
-	return end + 1;
-}
-
-static int line_find(const char *settings, const char *name, size_t name_len, const char **ret_value,
-		     size_t *ret_value_len)
-{
-	const char *line = settings, *next;
-	size_t len;
-
-	while (line && *line) {
-		next = line_read(line, &len, ret_value, ret_value_len);
-		if (next && len == name_len && !memcmp(line, name, len))
-			return 1;
-		line = next;
-	}
-	*ret_value = "missing";
-	*ret_value_len = strlen(*ret_value);
-	return 0;
-}
-
-/* Is the first word of @a among the words of @b? */
-static int first_word_in(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	const char *space = memchr(a, ' ', a_len);
-	size_t len = space ? (size_t)(space - a) : a_len;
-
-	for (size_t at = 0; at <= b_len;) {
-		const char *end = memchr(b + at, ' ', b_len - at);
-		size_t word = end ? (size_t)(end - b) - at : b_len - at;
-
-		if (word == len && !memcmp(b + at, a, len))
-			return 1;
-		at += word + 1;
-	}
-	return 0;
-}
-
-static int settings_differ_from(const char *a, const char *b, int swapped, char *ret_text, size_t size)
-{
-	const char *line = a, *next, *va, *vb;
-	size_t name_len, va_len, vb_len;
-
-	for (; line && *line; line = next) {
-		next = line_read(line, &name_len, &va, &va_len);
-		if (!next || line[0] != '=')
-			continue;
-		if (line_find(b, line, name_len, &vb, &vb_len) && first_word_in(va, va_len, vb, vb_len) &&
-		    first_word_in(vb, vb_len, va, va_len))
-			continue;
-		snprintf(ret_text, size, "%.*s is %.*s there, %.*s in the cluster", (int)name_len - 1,
-			 line + 1, (int)(swapped ? vb_len : va_len), swapped ? vb : va,
-			 (int)(swapped ? va_len : vb_len), swapped ? va : vb);
-		return 1;
-	}
-	return 0;
-}
-
-int es_group_settings_differ(const char *there, const char *cluster, char *ret_text, size_t size)
-{
-	/* Both ways: one may have a setting that the other lacks. */
-	return settings_differ_from(there, cluster, 0, ret_text, size) ||
-	       settings_differ_from(cluster, there, 1, ret_text, size);
-}
-
 /* Of two members: whose word counts more? One that serves, then the longer history, then the lower id. */
 static int takes_precedence(const struct es_group_member *a, const struct es_group_member *b)
 {
@@ -172,7 +93,9 @@ static void member_judge(struct es_group *group, struct es_group_member *member,
 		node->state = member->hello.state;
 	node->weight = member->hello.weight;
 	node->hold_until_ms = 0;
-	memcpy(node->settings, member->hello.settings, sizeof(node->settings));
+	/* What this node says of itself may be newer than its word that is back now. */
+	if (node != &group->node[group->self])
+		memcpy(node->settings, member->hello.settings, sizeof(node->settings));
 }
 
 void es_group_round(struct es_group *group, uint64_t now_ms)

@@ -34,6 +34,7 @@ enum es_wire_type {
 	ES_WIRE_TARGETS_CHECK,	/* remember the digest of the table, as of this place in the order */
 	ES_WIRE_TARGETS_DIGEST, /* the sender's */
 	ES_WIRE_SIZES,		/* how long responses of a service were; inspector/daemon/observed.h */
+	ES_WIRE_SETTINGS,	/* the sender's, as in its HELLO, since it has read its configuration anew */
 };
 
 /**

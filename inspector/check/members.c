@@ -291,6 +291,65 @@ static int judge_setting(struct es_check *check, struct json_object *nodes, cons
 	return 1;
 }
 
+/* One setting of a node that the others have differently. */
+static void judge_drift(struct es_check *check, struct json_object *node, struct json_object *element)
+{
+	char list[512] = "";
+	size_t used = 0;
+
+	json_object_object_foreach(es_json_object(element, "others"), name, value)
+	{
+		if (used < sizeof(list))
+			used += (size_t)snprintf(list + used, sizeof(list) - used, ", %s %s", name,
+						 json_object_get_string(value));
+	}
+	es_check_error(
+		check,
+		es_check_action(
+			"the same configuration on all nodes, then earshot reload on %s, or on those that "
+			"have not read it yet",
+			es_json_string(node, "name")),
+		"%s: %s %s%s", es_json_string(element, "setting"), es_json_string(node, "name"),
+		es_json_string(element, "value"), list);
+}
+
+/* Does one of the first @count nodes drift in this setting? Then that is said already. */
+static int is_drift(struct json_object *nodes, size_t count, const char *setting)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct json_object *drift = es_json_array(json_object_array_get_idx(nodes, i), "drift");
+
+		for (size_t k = 0; k < json_object_array_length(drift); k++)
+			if (!strcmp(es_json_string(json_object_array_get_idx(drift, k), "setting"), setting))
+				return 1;
+	}
+	return 0;
+}
+
+static void check_drift(struct es_check *check)
+{
+	struct json_object *nodes = status_nodes(check);
+	unsigned int drifting = 0;
+
+	if (is_static(check)) {
+		es_check_ok(check, "membership is static");
+		return;
+	}
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+		struct json_object *drift = es_json_array(node, "drift");
+
+		for (size_t k = 0; k < json_object_array_length(drift); k++, drifting++) {
+			struct json_object *element = json_object_array_get_idx(drift, k);
+
+			if (!is_drift(nodes, i, es_json_string(element, "setting")))
+				judge_drift(check, node, element);
+		}
+	}
+	if (!drifting)
+		es_check_ok(check, "all nodes have the configuration that must be the same");
+}
+
 static void check_settings(struct es_check *check)
 {
 	struct json_object *nodes = status_nodes(check);
@@ -315,7 +374,7 @@ static void check_settings(struct es_check *check)
 		json_object_object_foreach(settings, name, value)
 		{
 			(void)value;
-			if (!told_before(nodes, i, name))
+			if (!told_before(nodes, i, name) && !is_drift(nodes, n, name))
 				differ += (unsigned int)judge_setting(check, nodes, name);
 		}
 	}
@@ -517,6 +576,11 @@ static const struct es_check_item items[] = {
 	{"decisions",
 	 "A request that comes again, or its rest, may be given to another node than it was at first.",
 	 check_decisions},
+	{"drift",
+	 "A node whose configuration differs is refused when it joins anew, and decides otherwise than the "
+	 "others "
+	 "until then.",
+	 check_drift},
 	{"settings", "A connection that moves finds a socket there that cannot keep what it was promised.",
 	 check_settings},
 	{"metrics", "Monitoring does not see this node.", check_metrics},

@@ -54,6 +54,8 @@ static void print_membership(struct es_table *table, struct json_object *node)
 		es_table_cell(table, "-");
 	if (!*refused && !*reason && has(node, "heard") && !es_json_is_true(node, "heard"))
 		reason = "not heard on the public network";
+	if (!*refused && !*reason && json_object_array_length(es_json_array(node, "drift")))
+		reason = "its settings differ";
 	es_table_cell(table, "%s%s", *refused ? "refused: " : "", *refused ? refused : reason);
 }
 
@@ -67,6 +69,34 @@ static void print_troubles(struct json_object *nodes)
 		if (json_object_object_get_ex(node, "trouble", &trouble) &&
 		    json_object_get_string_len(trouble) > 0)
 			printf("%s: %s\n", es_json_string(node, "name"), json_object_get_string(trouble));
+	}
+}
+
+/* "n1: differs from n2 and n3 in service.0.web; ..." */
+static void print_drift(struct json_object *nodes)
+{
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+		struct json_object *drift = es_json_array(node, "drift");
+
+		for (size_t k = 0; k < json_object_array_length(drift); k++) {
+			struct json_object *element = json_object_array_get_idx(drift, k);
+			const char *separator = "";
+
+			printf("%s: setting %s differs: %s here, ", es_json_string(node, "name"),
+			       es_json_string(element, "setting"), es_json_string(element, "value"));
+			json_object_object_foreach(es_json_object(element, "others"), name, value)
+			{
+				printf("%s%s on %s", separator, json_object_get_string(value), name);
+				separator = ", ";
+			}
+			putchar('\n');
+		}
+		if (json_object_array_length(drift))
+			printf("%s: would be refused if it joined anew: make the configuration the same on "
+			       "all nodes, "
+			       "and reload\n",
+			       es_json_string(node, "name"));
 	}
 }
 
@@ -101,6 +131,7 @@ void es_cli_print_nodes(struct json_object *status)
 	es_table_print(table, stdout);
 	es_table_free(&table);
 	print_troubles(nodes);
+	print_drift(nodes);
 }
 
 static int run(const struct es_cli *cli)

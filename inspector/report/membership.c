@@ -121,4 +121,5 @@ void es_report_membership(struct json_object *status, const struct es_report_mem
 		node_extend(json_object_array_get_idx(nodes, i), &m->group->node[i], m->now_ms);
 		hearing_extend(json_object_array_get_idx(nodes, i), m, i);
 	}
+	es_report_drift(nodes, m->group, m->self);
 }

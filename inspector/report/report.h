@@ -91,6 +91,9 @@ struct es_report_membership {
 /* es_report_membership() - add to a reply of es_report_status() */
 void es_report_membership(struct json_object *status, const struct es_report_membership *membership);
 
+/* es_report_drift() - add "drift" to each of @nodes that differs in settings that must be alike */
+void es_report_drift(struct json_object *nodes, const struct es_group *group, unsigned int self);
+
 /* One element of workers: id and the named values; @names ends with NULL. */
 struct json_object *es_report_worker(unsigned int id, const char *const *names,
 				     const unsigned long long *values);

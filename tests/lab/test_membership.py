@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ring while machines die, are cut off, come and go: real corosync, real clients."""
+import json
 import re
 import signal
 import threading
@@ -432,6 +433,52 @@ def test_refused(lab, what):
         lab.stop("n3", "earshotd")
         lab.start("n3", "earshotd")
     settled(lab)
+
+
+def drifts(lab, asked):
+    """{node: {setting: {other: its value}}}, as that node says."""
+    return {n["name"]: {d["setting"]: d["others"] for d in n["drift"]} for n in lab.status(asked)["nodes"] if n.get("drift")}
+
+
+def test_reload_on_one(lab):
+    """All say which node has read what the others have not, before it costs it its place; when all have read it, nobody does."""
+    config = lab.config_file
+    with open(config, encoding="utf-8") as file:
+        text = file.read()
+    changed = text.replace("policy = wrr", "policy = uri-hash")
+    assert changed != text
+    setting = "service.0.web"
+
+    def shown(asked):
+        found = drifts(lab, asked)
+        return set(found) == {"n3"} and set(found["n3"]) == {setting} and set(found["n3"][setting]) == others("n3")
+
+    def check_of(node):
+        done = lab.node(node).exec(["earshot", "--json", "check"], check=False)
+        return [f for f in json.loads(done.stdout)["findings"] if f["id"] in ("members.drift", "members.settings")]
+
+    try:
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(changed)
+        lab.node("n3").exec(["earshot", "reload"])
+        for asked in ALL:
+            wait_for(lambda node=asked: shown(node), f"{asked} shows what n3 has", seen=lambda node=asked: drifts(lab, node))
+        assert all(node["member"] and not node["refused"] for node in lab.status("n1")["nodes"])
+        for command in ("nodes", "status"):
+            assert f"n3: setting {setting} differs" in lab.node("n2").exec(["earshot", command]).stdout
+        found = [f for f in check_of("n1") if f["id"] == "members.drift"]
+        assert [f["severity"] for f in found] == ["error"] and f"{setting}: n3 " in found[0]["found"], found
+        for node in sorted(others("n3")):
+            lab.node(node).exec(["earshot", "reload"])
+        for asked in ALL:
+            wait_for(lambda node=asked: not drifts(lab, node), f"{asked} shows no drift", seen=lambda node=asked: drifts(lab, node))
+            assert not [f for f in check_of(asked) if f["severity"] == "error"]
+    finally:
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(text)
+        for node in ALL:
+            lab.node(node).exec(["earshot", "reload"])
+    wait_for(lambda: not any(drifts(lab, node) for node in ALL), "no drift")
 
 
 @pytest.mark.wire

@@ -245,6 +245,23 @@ static void test_settings(void **state)
 	expect_one("members.settings", ES_CHECK_UNCHECKED, "node n3 has not told");
 }
 
+/* Said once, and not again among the settings. */
+static void test_drift(void **state)
+{
+	(void)state;
+	set(member(node_of(1), "settings"), "wscale", "7");
+	json_object_object_add(
+		node_of(1), "drift",
+		json_tokener_parse("[{\"setting\":\"wscale\",\"value\":\"7\",\"others\":{\"n1\":\"10\","
+				   "\"n3\":\"10\"}}]"));
+	json_object_object_add(
+		node_of(2), "drift",
+		json_tokener_parse("[{\"setting\":\"wscale\",\"value\":\"10\",\"others\":{\"n2\":\"7\"}}]"));
+	expect_one("members.drift", ES_CHECK_ERROR, "wscale: n2 7, n1 10, n3 10");
+	assert_int_equal(check.totals[ES_CHECK_ERROR], 1);
+	assert_int_equal(finding("members.settings")->severity, ES_CHECK_OK);
+}
+
 static void test_members(void **state)
 {
 	struct json_object *datapath, *membership;
@@ -424,6 +441,7 @@ int main(void)
 		TEST(test_two_nodes),
 		TEST(test_corosync_out_of_reach),
 		TEST(test_settings),
+		TEST(test_drift),
 		TEST(test_members),
 		TEST(test_clocks),
 		TEST(test_decisions),

@@ -220,6 +220,31 @@ static void test_settings(void **state)
 	assert_int_equal(es_group_settings_differ("junk", "=", text, sizeof(text)), 0);
 }
 
+/* A reload: the others know at once, and nobody is judged by it before it joins anew, as by a version before. */
+static void test_reload(void **state)
+{
+	static const char other[] = "=protocol=1\n=key=aa bb\n=service=x\n";
+
+	(void)state;
+	seed = 12;
+	begin();
+	run(2000);
+	es_group_describe(&process[1].group, 100, other);
+	run(500);
+	for (unsigned int i = 0; i < NODES; i++)
+		assert_string_equal(process[i].group.node[1].settings, other);
+	assert_whole();
+	crash(3);
+	es_group_describe(&process[2].group, 100, other); /* while they agree on another ring */
+	run(3000);
+	for (unsigned int i = 0; i < NODES; i++)
+		assert_true(i == 3 || !strcmp(process[i].group.node[2].settings, other));
+	crash(1);
+	run(3000);
+	assert_string_equal(process[0].group.node[2].settings, other);
+	end();
+}
+
 static void come_back(unsigned int node)
 {
 	if (process[node].is_running)
@@ -261,12 +286,12 @@ static void test_random_worlds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	      cmocka_unit_test(test_leave_in_order),
-		cmocka_unit_test(test_crash),	      cmocka_unit_test(test_crash_while_leaving),
-		cmocka_unit_test(test_minority),      cmocka_unit_test(test_weight),
-		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_stalled),
-		cmocka_unit_test(test_settings),      cmocka_unit_test(test_random_worlds),
-		cmocka_unit_test(test_others_served),
+		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_leave_in_order),
+		cmocka_unit_test(test_crash),	 cmocka_unit_test(test_crash_while_leaving),
+		cmocka_unit_test(test_minority), cmocka_unit_test(test_weight),
+		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_stalled),
+		cmocka_unit_test(test_settings), cmocka_unit_test(test_random_worlds),
+		cmocka_unit_test(test_reload),	 cmocka_unit_test(test_others_served),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

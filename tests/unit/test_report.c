@@ -225,6 +225,43 @@ static void test_content(void **state)
 	json_object_put(report);
 }
 
+static const char *drift_of(struct json_object *nodes, size_t node)
+{
+	return json_object_to_json_string_ext(
+		json_object_object_get(json_object_array_get_idx(nodes, node), "drift"),
+		JSON_C_TO_STRING_PLAIN);
+}
+
+/* The one of three that differs, or both of two; keys that rotate, and what need not be alike, are none. */
+static void test_drift(void **state)
+{
+	static struct es_group group = {
+		.node_count = 3,
+		.node = {{.name = "n1", .is_member = 1, .settings = "=a=1\n=k=x y\nkernel=1\n"},
+			 {.name = "n2", .is_member = 1, .settings = "=a=2\n=k=y x\n=c=3\n"},
+			 {.name = "n3", .is_member = 1, .settings = "=a=1\n=k=x\nkernel=2\n"}}};
+	struct json_object *nodes = json_tokener_parse("[{},{},{}]");
+
+	(void)state;
+	es_report_drift(nodes, &group, 0);
+	assert_string_equal(drift_of(nodes, 0), "null");
+	assert_string_equal(
+		drift_of(nodes, 1),
+		"[{\"setting\":\"a\",\"value\":\"2\",\"others\":{\"n1\":\"1\",\"n3\":\"1\"}},"
+		"{\"setting\":\"c\",\"value\":\"3\",\"others\":{\"n1\":\"missing\",\"n3\":\"missing\"}}]");
+	assert_string_equal(drift_of(nodes, 2), "null");
+	expect_as_documented("drift", json_object_array_get_idx(nodes, 1));
+	json_object_put(nodes);
+	group.node[2].is_member = 0;
+	nodes = json_tokener_parse("[{},{},{}]");
+	es_report_drift(nodes, &group, 0);
+	assert_string_equal(drift_of(nodes, 0),
+			    "[{\"setting\":\"a\",\"value\":\"1\",\"others\":{\"n2\":\"2\"}},"
+			    "{\"setting\":\"c\",\"value\":\"missing\",\"others\":{\"n2\":\"3\"}}]");
+	assert_null(json_object_object_get(json_object_array_get_idx(nodes, 2), "drift"));
+	json_object_put(nodes);
+}
+
 static void test_membership(void **state)
 {
 	static struct es_group group = {
@@ -553,12 +590,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_status),	      cmocka_unit_test(test_membership),
-		cmocka_unit_test(test_content),	      cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_lookup),	      cmocka_unit_test(test_lookup_errors),
-		cmocka_unit_test(test_points_wanted), cmocka_unit_test(test_counters),
-		cmocka_unit_test(test_flows),	      cmocka_unit_test(test_plugins),
-		cmocka_unit_test(test_metrics),	      cmocka_unit_test(test_events),
-		cmocka_unit_test(test_poison),	      cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_drift),	      cmocka_unit_test(test_content),
+		cmocka_unit_test(test_ring),	      cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_lookup_errors), cmocka_unit_test(test_points_wanted),
+		cmocka_unit_test(test_counters),      cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_plugins),	      cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_events),	      cmocka_unit_test(test_poison),
+		cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);

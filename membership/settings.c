@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What members say of their settings, and say again after a reload. What was said later is for people only: who is on
+ * the ring is judged by HELLOs, since a version before this one hears nothing else.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "membership/group_internal.h"
+
+/* A line's name and value; returns the next line, NULL behind the last one. */
+static const char *line_read(const char *line, size_t *ret_name_len, const char **ret_value,
+			     size_t *ret_value_len)
+{
+	const char *end = strchr(line, '\n');
+	const char *equals;
+
+	if (!end)
+		return NULL;
+	equals = memchr(line + 1, '=', (size_t)(end - line - 1));
+	if (!equals)
+		equals = end - 1;
+	*ret_name_len = (size_t)(equals - line);
+	*ret_value = equals + 1;
+	*ret_value_len = (size_t)(end - equals - 1);
+	return end + 1;
+}
+
+static int line_find(const char *settings, const char *name, size_t name_len, const char **ret_value,
+		     size_t *ret_value_len)
+{
+	const char *line = settings, *next;
+	size_t len;
+
+	while (line && *line) {
+		next = line_read(line, &len, ret_value, ret_value_len);
+		if (next && len == name_len && !memcmp(line, name, len))
+			return 1;
+		line = next;
+	}
+	*ret_value = "missing";
+	*ret_value_len = strlen(*ret_value);
+	return 0;
+}
+
+/* Is the first word of @a among the words of @b? */
+static int first_word_in(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	const char *space = memchr(a, ' ', a_len);
+	size_t len = space ? (size_t)(space - a) : a_len;
+
+	for (size_t at = 0; at <= b_len;) {
+		const char *end = memchr(b + at, ' ', b_len - at);
+		size_t word = end ? (size_t)(end - b) - at : b_len - at;
+
+		if (word == len && !memcmp(b + at, a, len))
+			return 1;
+		at += word + 1;
+	}
+	return 0;
+}
+
+static int is_alike(const char *va, size_t va_len, const char *vb, size_t vb_len)
+{
+	return first_word_in(va, va_len, vb, vb_len) && first_word_in(vb, vb_len, va, va_len);
+}
+
+static int settings_differ_from(const char *a, const char *b, int swapped, char *ret_text, size_t size)
+{
+	const char *line = a, *next, *va, *vb;
+	size_t name_len, va_len, vb_len;
+
+	for (; line && *line; line = next) {
+		next = line_read(line, &name_len, &va, &va_len);
+		if (!next || line[0] != '=')
+			continue;
+		if (line_find(b, line, name_len, &vb, &vb_len) && is_alike(va, va_len, vb, vb_len))
+			continue;
+		snprintf(ret_text, size, "%.*s is %.*s there, %.*s in the cluster", (int)name_len - 1,
+			 line + 1, (int)(swapped ? vb_len : va_len), swapped ? vb : va,
+			 (int)(swapped ? va_len : vb_len), swapped ? va : vb);
+		return 1;
+	}
+	return 0;
+}
+
+int es_group_settings_differ(const char *there, const char *cluster, char *ret_text, size_t size)
+{
+	/* Both ways: one may have a setting that the other lacks. */
+	return settings_differ_from(there, cluster, 0, ret_text, size) ||
+	       settings_differ_from(cluster, there, 1, ret_text, size);
+}
+
+void es_group_settings_each(const char *a, const char *b,
+			    void (*fn)(void *ctx, const struct es_group_setting *setting), void *ctx)
+{
+	const char *line, *next;
+	size_t name_len;
+
+	for (unsigned int other = 0; other < 2; other++)
+		for (line = other ? b : a; line && *line; line = next) {
+			struct es_group_setting s = {};
+			const char **mine = other ? &s.b : &s.a, **its = other ? &s.a : &s.b;
+			size_t *mine_len = other ? &s.b_len : &s.a_len,
+			       *its_len = other ? &s.a_len : &s.b_len;
+			int found;
+
+			next = line_read(line, &name_len, mine, mine_len);
+			if (!next || line[0] != '=')
+				continue;
+			found = line_find(other ? a : b, line, name_len, its, its_len);
+			if (found && (other || is_alike(s.a, s.a_len, s.b, s.b_len)))
+				continue;
+			s.name = line + 1;
+			s.name_len = name_len - 1;
+			fn(ctx, &s);
+		}
+}
+
+void es_group_settings_tell(struct es_group *group)
+{
+	const struct es_group_node *self = &group->node[group->self];
+
+	/* Until all HELLOs are there, what is said now could be older than what is not judged yet. */
+	if (!group->settings_are_new || group->phase <= ES_GROUP_VIEW)
+		return;
+	group->settings_are_new = 0;
+	group->ops->send(group->ctx, ES_WIRE_SETTINGS, self->settings, strlen(self->settings));
+}
+
+void es_group_on_settings(struct es_group *group, const struct es_group_member *member, const void *payload,
+			  size_t len)
+{
+	struct es_group_node *node;
+
+	if (member->node < 0 || member->node == (int)group->self || len >= sizeof(node->settings))
+		return;
+	node = &group->node[member->node];
+	memcpy(node->settings, payload, len);
+	node->settings[len] = 0;
+}
