@@ -124,9 +124,15 @@ struct es_conf_status {
 enum es_conf_type { ES_CONF_TYPE_UNSET, ES_CONF_TYPE_STATIC, ES_CONF_TYPE_DYNAMIC };
 enum es_conf_otherwise { ES_CONF_OTHERWISE_ANY, ES_CONF_OTHERWISE_REJECT };
 
+/* ES_CONF_DENY_NO: served, whatever the rules behind it say */
+enum es_conf_deny { ES_CONF_DENY_UNSAID, ES_CONF_DENY_YES, ES_CONF_DENY_NO };
+
+#define ES_CONF_DENY_STATUS 403 /* where the file gives none */
+
 /**
  * struct es_conf_rule - a rule or a location; content/rules.h says what they mean
  * @name: of a rule; of a location, its path, decoded. @service: -1: all that are inspected
+ * @status, @body: of the answer to a request that is denied; 0, "": ES_CONF_DENY_STATUS, the status in words
  * @class, @priority: 1 + enum es_request_class, enum es_priority; 0, as all zeros here: nothing is said
  */
 struct es_conf_rule {
@@ -153,6 +159,10 @@ struct es_conf_rule {
 	int affinity;
 	unsigned int cost;
 	unsigned int size_bytes;
+	/* what the first version did not know, from here on (es_conf_rule_digest()) */
+	enum es_conf_deny deny;
+	unsigned int status;
+	char body[ES_CONF_PATH_SIZE];
 };
 
 enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_NONE };

@@ -5,7 +5,7 @@
 /* Shared by the parts of the configuration parser; nobody else includes this. */
 #include "inspector/config/config.h"
 
-#define ES_CONF_KEYS_MAX 20 /* keys of the largest section */
+#define ES_CONF_KEYS_MAX 24 /* keys of the largest section */
 
 enum es_conf_section_id {
 	ES_CONF_CLUSTER,
@@ -36,6 +36,7 @@ enum es_conf_kind {
 	ES_CONF_KIND_POLICY,
 	ES_CONF_KIND_HEADER,
 	ES_CONF_KIND_TOKEN,
+	ES_CONF_KIND_BODY, /* of an answer */
 	ES_CONF_KIND_LIST,
 };
 

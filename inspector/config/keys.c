@@ -125,6 +125,12 @@ static const struct es_conf_choice priorities[] = {
 	{NULL, 0},
 };
 
+static const struct es_conf_choice denials[] = {
+	{"yes", ES_CONF_DENY_YES},
+	{"no", ES_CONF_DENY_NO},
+	{NULL, 0},
+};
+
 static const struct es_conf_choice yes_no[] = {
 	{"yes", 1},
 	{"no", 0},
@@ -237,6 +243,9 @@ static const struct es_conf_key rule_keys[] = {
 	NAMED(rule, "cookie", cookie, TOKEN),
 	RULE_SAYS,
 	CHOICE(rule, affinity, OPTIONAL, yes_no),
+	CHOICE(rule, deny, OPTIONAL, denials),
+	NUMBER(rule, status, OPTIONAL, 400, 599, NULL, NULL),
+	NAMED(rule, "body", body, BODY),
 	{.name = NULL},
 };
 

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,12 +97,16 @@ static int es_check_rule_says(const struct es_rule_check *c)
 			c, "header",
 			"header = %.80s: always the same value: with affinity = yes expected a name",
 			rule->header);
+	if (rule->deny != ES_CONF_DENY_YES && (rule->status || rule->body[0]))
+		return es_rule_fail(c, rule->status ? "status" : "body",
+				    "%s: nothing is answered: expected deny = yes besides",
+				    rule->status ? "status" : "body");
 	if (rule->node_names.count || rule->type || rule->class || rule->cost || rule->priority ||
-	    rule->affinity || rule->size_bytes)
+	    rule->affinity || rule->size_bytes || rule->deny)
 		return 0;
 	return es_rule_fail(c, "",
 			    "says nothing: expected one of nodes | type | class | cost | priority | %s",
-			    rule->is_location ? "size_bytes" : "affinity");
+			    rule->is_location ? "size_bytes" : "affinity | deny");
 }
 
 /* Does one of @paths have an end of @suffixes, or have directories names below them that do? */
@@ -256,6 +261,16 @@ int es_conf_check_parameters(struct es_conf_parse *p, unsigned int i)
 	return rc;
 }
 
+/* Has the file a value for this key? */
+static int es_rule_says(const struct es_conf_key *key, const void *field)
+{
+	if (key->kind == ES_CONF_KIND_LIST)
+		return ((const struct es_conf_list *)field)->count > 0;
+	if (key->kind == ES_CONF_KIND_NUMBER || key->kind == ES_CONF_KIND_CHOICE)
+		return *(const unsigned int *)field != 0;
+	return *(const char *)field != 0;
+}
+
 /* A hash of text that comes in pieces. */
 struct es_digest {
 	struct es_sipstate state;
@@ -290,6 +305,9 @@ __u64 es_conf_rule_digest(const struct es_conf_rule *rule)
 		const void *field = (const char *)rule + k->offset;
 		const struct es_conf_list *list = field;
 
+		/* Where the file does not say it, a version that does not know the key must come to the same. */
+		if (k->offset >= offsetof(struct es_conf_rule, deny) && !es_rule_says(k, field))
+			continue;
 		es_digest_put(&digest, k->name, strlen(k->name) + 1);
 		if (k->kind == ES_CONF_KIND_LIST) {
 			es_digest_put(&digest, list->text, list->used);

@@ -293,6 +293,19 @@ static int es_value_header(const struct es_value *v, char *field)
 	return es_value_store(v, field, expected);
 }
 
+/* Text of one line, in UTF-8 perhaps: it is the file's own business what it says. */
+static int es_value_body(const struct es_value *v, char *field)
+{
+	static const char expected[] = "expected 1..255 bytes of text on one line";
+
+	if (!*v->text)
+		return es_value_fail(v, expected);
+	for (const char *c = v->text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return es_value_fail(v, expected);
+	return es_value_store(v, field, expected);
+}
+
 static int es_value_list(const struct es_value *v, struct es_conf_list *field)
 {
 	char value[ES_CONF_PATH_SIZE], why[192], *text;
@@ -356,6 +369,8 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 		return es_value_header(&v, field);
 	case ES_CONF_KIND_TOKEN:
 		return es_value_token(&v, field);
+	case ES_CONF_KIND_BODY:
+		return es_value_body(&v, field);
 	case ES_CONF_KIND_LIST:
 		return es_value_list(&v, field);
 	}

@@ -11,6 +11,7 @@
  * @retry_after_s: 0 for none; @is_head: the answer has no body; @protocol: an enum es_http_result: what the
  * client understands
  * @by: who refuses it, an enum es_rules_by or beyond
+ * @body: text of the answer (rules/rules.h); NULL: the status in words
  * @more_bytes: with ES_ROUTE_MORE instead: ask again when the request has so many
  */
 struct es_rejection {
@@ -20,6 +21,7 @@ struct es_rejection {
 	unsigned int retry_after_s;
 	unsigned int by;
 	int is_head;
+	const char *body;
 };
 
 #endif

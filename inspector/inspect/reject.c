@@ -42,10 +42,16 @@ void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len
 static const char *es_status_reason(unsigned int status)
 {
 	switch (status) {
+	case 400:
+		return "Bad Request";
+	case 401:
+		return "Unauthorized";
 	case 403:
 		return "Forbidden";
 	case 404:
 		return "Not Found";
+	case 405:
+		return "Method Not Allowed";
 	case 410:
 		return "Gone";
 	case 429:
@@ -63,8 +69,9 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text)
 {
 	const struct es_rejection *rejection = &order->rejection;
 	const char *reason = es_status_reason(rejection->status);
-	char retry[48] = "", body[64];
-	int len = snprintf(body, sizeof(body), "%u %s\n", rejection->status, reason);
+	char retry[48] = "", body[ES_CONF_PATH_SIZE + 1];
+	int len = rejection->body ? snprintf(body, sizeof(body), "%s\n", rejection->body)
+				  : snprintf(body, sizeof(body), "%u %s\n", rejection->status, reason);
 	/* RFC 8446 section 6: a fatal alert, access_denied, in the clear as no key is agreed on. */
 	static const char alert[] = {21, 3, 3, 0, 2, 2, 49};
 
@@ -78,7 +85,7 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text)
 		snprintf(retry, sizeof(retry), "Retry-After: %u\r\n", rejection->retry_after_s);
 	return (size_t)snprintf(text, ES_ANSWER_SIZE,
 				"HTTP/1.1 %u %s\r\n"
-				"Content-Type: text/plain\r\n"
+				"Content-Type: text/plain; charset=utf-8\r\n"
 				"Content-Length: %d\r\n"
 				"%s"
 				"Connection: close\r\n"

@@ -159,6 +159,7 @@ static int es_route_rules(struct es_router *router, unsigned int service, struct
 	ret_rejection->status = refusal.status;
 	ret_rejection->retry_after_s = refusal.retry_after_s;
 	ret_rejection->by = refusal.by;
+	ret_rejection->body = refusal.body;
 	return ES_ROUTE_REJECT;
 }
 

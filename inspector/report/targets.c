@@ -217,6 +217,8 @@ struct json_object *es_report_explain(const struct es_report_explanation *e)
 	if (e->node == ES_ROUTE_REJECT) {
 		es_json_number(result, "status", e->rejection.status);
 		es_json_number(result, "retry_after_s", e->rejection.retry_after_s);
+		if (e->rejection.body)
+			es_json_string(result, "body", e->rejection.body);
 	}
 	es_json_number(result, "size_bytes", e->request->size_bytes);
 	es_json_number(result, "cost", e->request->cost);

@@ -9,12 +9,14 @@
 #include <string.h>
 #include "inspector/rules/rules.h"
 #include "inspector/rules/match.h"
+#include "inspector/rules/body.h"
 
-/* struct es_rule - of @conf; its settings in the form that the URL table has, and its networks */
+/* struct es_rule - of @conf; its settings in the form that the URL table has, its networks, and the text of its answer */
 struct es_rule {
 	const struct es_conf_rule *conf;
 	struct es_url_info info;
 	struct es_rule_match match;
+	const char *body;
 };
 
 struct es_rules {
@@ -74,6 +76,8 @@ int es_rules_new(const struct es_conf *conf, struct es_rules **ret_rules)
 			rule->conf = from;
 			es_rule_info(from, &rule->info);
 			rc = es_rule_match_init(&rule->match, from);
+			if (!rc && from->body[0])
+				rc = es_body_keep(from->body, &rule->body);
 			rules->count++;
 			continue;
 		}
@@ -160,20 +164,29 @@ static void es_explain_info(const struct es_cluster_view *view, const char *who,
 	es_explain(view, "%s%s:%s", who, name, text);
 }
 
-/* All that is said of the request; the rule whose cookie or header is its affinity, or NULL. @ret_by: who says
- * which nodes may serve it. */
-static const struct es_rule *es_rules_ask(struct es_rules *rules, unsigned int service,
-					  struct es_url_table *table, struct es_request_view *request,
-					  const struct es_cluster_view *view, struct es_url_info *info,
-					  unsigned int *ret_by)
+/* Rules about which only the first that matches counts, by what they say; NULL: none did. */
+struct es_rules_first {
+	const struct es_rule *affinity; /* whose cookie or header it is */
+	const struct es_rule *deny;
+};
+
+/* Does @rule say anything that no rule before it has said? @new: of what the URL table has, too */
+static int es_rule_adds(const struct es_rule *rule, const struct es_rules_first *first, __u32 new)
 {
-	const struct es_rule *affinity = NULL;
+	return new || (rule->conf->affinity && !first->affinity) || (rule->conf->deny && !first->deny);
+}
+
+/* All that is said of the request. @ret_by: who says which nodes may serve it. */
+static void es_rules_ask(struct es_rules *rules, unsigned int service, struct es_url_table *table,
+			 struct es_request_view *request, const struct es_cluster_view *view,
+			 struct es_url_info *info, struct es_rules_first *first, unsigned int *ret_by)
+{
 	struct es_url_entry entry;
 	struct es_url_path path;
 	int has_path;
 
 	if (!rules->count && !rules->locations[service] && !table)
-		return NULL;
+		return;
 	has_path = request->uri && !es_url_path_normalize(request->uri, request->uri_len, &path);
 	for (unsigned int i = 0; i < rules->count; i++) {
 		const struct es_rule *rule = &rules->rule[i];
@@ -181,7 +194,7 @@ static const struct es_rule *es_rules_ask(struct es_rules *rules, unsigned int s
 
 		if (rule->conf->service >= 0 && rule->conf->service != (int)service)
 			continue;
-		if (!new && (affinity || !rule->conf->affinity))
+		if (!es_rule_adds(rule, first, new))
 			continue;
 		if (!es_rule_matches(&rule->match, rule->conf, request, has_path ? &path : NULL))
 			continue;
@@ -189,13 +202,15 @@ static const struct es_rule *es_rules_ask(struct es_rules *rules, unsigned int s
 		es_url_info_put(info, &rule->info, new);
 		if (new &ES_URL_NODES)
 			*ret_by = ES_RULES_BY_RULE + (unsigned int)(rule->conf - rules->conf->rules);
-		if (rule->conf->affinity && !affinity)
-			affinity = rule;
+		if (rule->conf->affinity && !first->affinity)
+			first->affinity = rule;
+		if (rule->conf->deny && !first->deny)
+			first->deny = rule;
 	}
 	if (!has_path) {
 		if (request->uri)
 			es_explain(view, "the path has no normal form: not looked up");
-		return affinity;
+		return;
 	}
 	if (view->explain)
 		es_url_peek(table, rules->locations[service], &path, &entry);
@@ -205,7 +220,6 @@ static const struct es_rule *es_rules_ask(struct es_rules *rules, unsigned int s
 	es_url_info_put(info, &entry.info, ~info->has);
 	if (table && (entry.size_from == ES_URL_FROM_NOWHERE || entry.size_from == ES_URL_FROM_RESPONSES))
 		request->content = es_url_key(table, &path);
-	return affinity;
 }
 
 #define ES_PACKET_BYTES 1460u
@@ -324,6 +338,27 @@ static int es_rules_affinity(struct es_rules *rules, const struct es_rule *rule,
 	return node;
 }
 
+/* Returns ES_RULES_REJECT and @ret_refusal, or ES_RULES_PASS. */
+static int es_rules_deny(const struct es_rules *rules, const struct es_rule *rule,
+			 const struct es_cluster_view *view, struct es_rules_refusal *ret_refusal)
+{
+	const struct es_conf_rule *conf = rule ? rule->conf : NULL;
+
+	if (!conf)
+		return ES_RULES_PASS;
+	if (conf->deny != ES_CONF_DENY_YES) {
+		es_explain(view, "rule %s: not denied", conf->name);
+		return ES_RULES_PASS;
+	}
+	*ret_refusal = (struct es_rules_refusal){
+		.by = ES_RULES_BY_RULE + (unsigned int)(conf - rules->conf->rules),
+		.status = conf->status ? conf->status : ES_CONF_DENY_STATUS,
+		.body = rule->body,
+	};
+	es_explain(view, "rule %s: denied, with status %u", conf->name, ret_refusal->status);
+	return ES_RULES_REJECT;
+}
+
 int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_table *table,
 		   struct es_request_view *request, const struct es_cluster_view *view,
 		   struct es_rules_refusal *ret_refusal)
@@ -331,11 +366,13 @@ int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_t
 	const struct es_conf_service *conf = &rules->conf->services[service];
 	unsigned int by = ES_RULES_BY_LOCATION;
 	struct es_url_info info = {};
-	const struct es_rule *affinity;
+	struct es_rules_first first = {};
 	int node;
 
-	affinity = es_rules_ask(rules, service, table, request, view, &info, &by);
+	es_rules_ask(rules, service, table, request, view, &info, &first, &by);
 	es_request_complete(request, &info);
+	if (es_rules_deny(rules, first.deny, view, ret_refusal) == ES_RULES_REJECT)
+		return ES_RULES_REJECT;
 	node = es_rules_place(request, view, &info);
 	if (node != ES_RULES_REJECT && !es_rules_admit(conf, view, info.priority)) {
 		node = ES_RULES_REJECT;
@@ -346,5 +383,5 @@ int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_t
 			.by = by, .status = 503, .retry_after_s = conf->retry_after_s};
 		return node;
 	}
-	return node >= 0 ? node : es_rules_affinity(rules, affinity, request, view);
+	return node >= 0 ? node : es_rules_affinity(rules, first.affinity, request, view);
 }

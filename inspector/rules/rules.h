@@ -11,7 +11,8 @@
  * matches and says it wins. What no rule says, the URL table does: `location` sections, where the longest
  * path wins, then the document root, then responses (url_table.h).
  *
- * Then, in this order:
+ * A request that is denied gets the answer of the first rule that matches and says `deny`, unless that says `no`;
+ * nothing else is asked then. Else, in this order:
  *   1. nodes: only these are left to the policy. If none of them is a target, `otherwise` decides: any = all
  *      nodes again (the default: most clusters have most content everywhere, and a request at the wrong node
  *      is slow or a 404, one that is refused is lost for sure), reject = 503; one that drains is better;
@@ -41,11 +42,12 @@ enum es_rules_by {
 	ES_RULES_BY_RULE,
 };
 
-/* @by: an enum es_rules_by, or beyond */
+/* @by: an enum es_rules_by, or beyond; @body: of the answer, for as long as the process lives; NULL: the status in words */
 struct es_rules_refusal {
 	unsigned int by;
 	unsigned int status;
 	unsigned int retry_after_s;
+	const char *body;
 };
 
 /* es_rules_new() - those of @conf, which outlives them. One thread at a time. Returns 0, -ENOMEM or -EIO. */

@@ -112,7 +112,7 @@ static const char *rule_name(const struct es_conf *conf, unsigned int rule)
 	}
 }
 
-/* Of a rule that never says which nodes serve a request, nothing is refused. */
+/* Of a rule that neither denies nor says that only some nodes serve a request, nothing is refused. */
 static int may_reject(const struct es_conf *conf, unsigned int service, unsigned int rule)
 {
 	const struct es_conf_rule *r;
@@ -120,7 +120,7 @@ static int may_reject(const struct es_conf *conf, unsigned int service, unsigned
 	if (rule < ES_RULES_BY_RULE)
 		return 1;
 	r = &conf->rules[rule - ES_RULES_BY_RULE];
-	return !r->is_location && r->otherwise == ES_CONF_OTHERWISE_REJECT &&
+	return !r->is_location && (r->deny == ES_CONF_DENY_YES || r->otherwise == ES_CONF_OTHERWISE_REJECT) &&
 	       (r->service < 0 || r->service == (int)service);
 }
 

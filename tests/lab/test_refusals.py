@@ -150,6 +150,34 @@ def test_refusals_over_a_bad_line():
         assert raw.total(lab, "inspect_repeated") > 0
 
 
+DENY = """
+rule friend {{ path = "/closed/friend/"  deny = no }}
+rule closed {{ path = "/closed/"  deny = yes }}
+rule old {{ path = "/old/"  deny = yes  status = 410  body = "Version 1 has ended: use /v2/ (café)." }}
+"""
+
+
+@pytest.mark.parametrize("inspect", ["first", "every"])
+def test_denied(inspect):
+    """Status and body are the rule's, no server sees the request, and each rule's refusals are counted."""
+    with cluster(DENY.format(), settings={"service.inspect": inspect}) as lab:
+        code, status, fields, body = curl(lab, "/closed/1")
+        assert (code, status, body) == (0, 403, "403 Forbidden\n") and "retry-after" not in fields, fields
+        assert "x-node" not in fields
+        code, status, fields, body = curl(lab, "/old/1", data="x" * 20000)
+        assert (code, status, body) == (0, 410, "Version 1 has ended: use /v2/ (café).\n"), body
+        assert int(fields["content-length"]) == len(body.encode()) and fields["content-type"] == "text/plain; charset=utf-8"
+        assert curl(lab, "/closed/friend/1")[1] == 404  # nginx' own answer
+        told = explain(lab, "/old/1")
+        assert told["status"] == 410 and told["body"].startswith("Version 1") and told["node"] is None, told
+        # Whichever nodes inspected them.
+        texts = [node.exec(["earshot", "metrics"]).stdout for node in lab.nodes]
+        for rule in ("closed", "old"):
+            line = rf'^earshot_requests_rejected_total{{service="web",rule="{rule}"}} (\d+)$'
+            assert sum(int(re.search(line, text, re.M)[1]) for text in texts) == 1, rule
+        assert not any('rule="friend"' in text for text in texts)
+
+
 def test_parameters_and_sizes():
     """HyLARD with a threshold: sizes come from the document root, as they are now; large files have one node each."""
     with cluster("", service='    parameters = {"threshold=10"}\n    document_root = "/DOCROOT"', policy="hylard",

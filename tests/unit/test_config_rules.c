@@ -77,11 +77,13 @@ static void test_everything_set(void **state)
 		" class = disk-cpu cost = 40 priority = high\n}\n"
 		"rule r2 { header = X-User affinity = yes }\n"
 		"location \"/\" { size_bytes = 4294967295 type = static class = normal priority = normal }\n"
-		"location '/cgi-bin/' { service = web nodes = n2 otherwise = any }\n");
+		"location '/cgi-bin/' { service = web nodes = n2 otherwise = any }\n"
+		"rule gone { path = /old/ deny = yes status = 410 body = \"It's {gone}, caf\xc3\xa9 # 1\" "
+		"}\n");
 	const struct es_conf_rule *rule = &conf->rules[0];
 
 	(void)state;
-	assert_int_equal(conf->rule_count, 4);
+	assert_int_equal(conf->rule_count, 5);
 	assert_string_equal(rule->name, "r1");
 	assert_false(rule->is_location);
 	assert_int_equal(rule->service, 0);
@@ -114,6 +116,10 @@ static void test_everything_set(void **state)
 	assert_int_equal(rule->priority, 1 + ES_PRIORITY_NORMAL);
 	assert_string_equal(conf->rules[3].name, "/cgi-bin/");
 	assert_int_equal(conf->rules[3].nodes.bits[0], 2);
+	rule = &conf->rules[4];
+	assert_int_equal(rule->deny, ES_CONF_DENY_YES);
+	assert_int_equal(rule->status, 410);
+	assert_string_equal(rule->body, "It's {gone}, caf\xc3\xa9 # 1");
 	es_conf_free(&conf);
 }
 
@@ -144,7 +150,7 @@ static const struct {
 	 "rule r: first defined on line 5: expected another name"},
 	{"rule r { node = n1 }", 1,
 	 "rule r: unknown key \"node\": expected service | method | host | path | suffix | client | header | "
-	 "cookie | nodes | otherwise | type | class | cost | priority | affinity"},
+	 "cookie | nodes | otherwise | type | class | cost | priority | affinity | deny | status | body"},
 	{"location \"/\" { path = \"/\" }", 1,
 	 "location /: unknown key \"path\": expected service | nodes | otherwise | type | class | cost | "
 	 "priority | size_bytes"},
@@ -222,7 +228,8 @@ static const struct {
 	{"location / { size_bytes = 0 }", 1, "location /: size_bytes = 0: expected 1..4294967295 (bytes)"},
 	/* what makes no sense */
 	{"rule r {\n path = '/a/'\n}", 1,
-	 "rule r: says nothing: expected one of nodes | type | class | cost | priority | affinity"},
+	 "rule r: says nothing: expected one of nodes | type | class | cost | priority | affinity | "
+	 "deny"},
 	{"location / { service = web }", 1,
 	 "location /: says nothing: expected one of nodes | type | class | cost | priority | size_bytes"},
 	{"rule r {\n affinity = yes\n}", 2,
@@ -233,6 +240,14 @@ static const struct {
 	 "rule r: header = a: b: always the same value: with affinity = yes expected a name"},
 	{"rule r { cost = 1\n otherwise = reject\n}", 2,
 	 "rule r: otherwise = reject: there are no nodes: expected nodes = {...} besides"},
+	{"rule r { deny = 403 }", 1, "rule r: deny = 403: expected yes | no"},
+	{"rule r { deny = yes\n status = 200 }", 2, "rule r: status = 200: expected 400..599"},
+	{"rule r { deny = yes\n body = '' }", 2,
+	 "rule r: body = : expected 1..255 bytes of text on one line"},
+	{"rule r { cost = 1\n status = 404 }", 2,
+	 "rule r: status: nothing is answered: expected deny = yes besides"},
+	{"rule r { deny = no\n body = 'Go away.' }", 2,
+	 "rule r: body: nothing is answered: expected deny = yes besides"},
 	{"rule r { cost = 1 path = {'/a.png', '/b.mp4x'}\n suffix = {.mp4, .webm} }", 2,
 	 "rule r: suffix = .mp4: no path of the rule ends so, and all conditions must hold: expected two "
 	 "rules"},
@@ -420,7 +435,13 @@ static void test_digest(void **state)
 	assert_int_not_equal(one, digest("rule r { path = {'/a', '/b'} cost = 3 priority = low }"));
 	assert_int_not_equal(digest("rule r { cookie = a cost = 1 }"),
 			     digest("rule r { header = a cost = 1 }"));
-	/* The same on every machine and in every version. */
+	assert_int_not_equal(digest("rule r { deny = yes }"), digest("rule r { deny = no }"));
+	assert_int_not_equal(digest("rule r { deny = yes status = 403 }"),
+			     digest("rule r { deny = yes status = 404 }"));
+	assert_int_not_equal(digest("rule r { deny = yes body = a }"),
+			     digest("rule r { deny = yes body = b }"));
+	/* The same on every machine and in every version, those included that did not know `deny`. */
+	assert_true(digest("rule r { path = {'/a', '/b'} cost = 3 }") == 0xe07c46e677e2019bULL);
 	assert_true(digest("location /a/ { nodes = {n1, n2} }") == 0xd71e390b06a42c29ULL);
 }
 

@@ -9,7 +9,8 @@
 	DATAPATH "cluster { name = 'a \"b\" \\c' }\nnode n1 { address = 10.78.0.1 }\n"                       \
 		 "node n2 { address = 10.78.0.2 }\n" SERVICE                                                 \
 		 "rule only { path = \"/o/\"  nodes = n2  otherwise = reject }\n"                            \
-		 "rule all { path = \"/a/\"  nodes = n2 }\n"
+		 "rule all { path = \"/a/\"  nodes = n2 }\n"                                                 \
+		 "rule gone { path = \"/g/\"  deny = yes }\n"
 
 static struct es_load_sums sums;
 static unsigned long long counters[ES_COUNTER_COUNT];
@@ -56,6 +57,7 @@ static void test_samples(void **state)
 		es_tally_took(tally[i], 7000);
 	}
 	es_tally_rejected(tally[1], 0, ES_RULES_BY_RULE);
+	es_tally_rejected(tally[1], 0, ES_RULES_BY_RULE + 2);
 	m.tally_count = 2;
 	m.tables[0] = (struct es_metrics_table){"targets", 3, 100};
 	m.table_count = 1;
@@ -72,6 +74,7 @@ static void test_samples(void **state)
 	expect(text, "\nearshot_requests_total{service=\"web\",target=\"n1\",decision=\"first\"} 0\n");
 	expect(text, "\nearshot_handovers_total{service=\"web\",target=\"n2\",result=\"sent\"} 2\n");
 	expect(text, "\nearshot_requests_rejected_total{service=\"web\",rule=\"only\"} 1\n");
+	expect(text, "\nearshot_requests_rejected_total{service=\"web\",rule=\"gone\"} 1\n");
 	expect(text, "\nearshot_requests_rejected_total{service=\"web\",rule=\"(admit_low)\"} 0\n");
 	expect(text, "\nearshot_decision_duration_seconds_bucket{le=\"5e-06\"} 0\n");
 	expect(text, "\nearshot_decision_duration_seconds_bucket{le=\"1e-05\"} 2\n");

@@ -327,6 +327,41 @@ static void test_who_refuses(void **state)
 	assert_int_equal(refusal.by, ES_RULES_BY_RULE + 2);
 }
 
+/* The first rule that says `deny` has its way, before nodes, admission and affinity. */
+static void test_deny(void **state)
+{
+	const char *kept;
+
+	(void)state;
+	with("rule friends { path = /admin/ client = 192.0.2.0/24 deny = no }\n"
+	     "rule admin { path = /admin/ deny = yes }\n"
+	     "rule gone { path = {/admin/, /old/} nodes = n1 deny = yes status = 410 body = \"It is gone.\" "
+	     "}\n"
+	     "rule stick { cookie = S affinity = yes }");
+	assert_int_equal(ask("GET /admin/x"), ES_RULES_REJECT);
+	assert_int_equal(refusal.status, 403);
+	assert_int_equal(refusal.retry_after_s, 0);
+	assert_int_equal(refusal.by, ES_RULES_BY_RULE + 1);
+	assert_null(refusal.body);
+	assert_string_equal(explain.step[explain.count - 1], "rule admin: denied, with status 403");
+	assert_int_equal(ask_of(0, "GET /admin/x", "", "192.0.2.7"), ES_RULES_PASS);
+	assert_string_equal(explain.step[1], "rule friends: not denied");
+	assert_int_equal(ask_of(0, "GET /old/x", "Cookie: S=1\r\n", NULL), ES_RULES_REJECT);
+	assert_int_equal(refusal.status, 410);
+	assert_int_equal(refusal.by, ES_RULES_BY_RULE + 2);
+	assert_string_equal(refusal.body, "It is gone.");
+	kept = refusal.body;
+	assert_int_equal(ask("GET /other"), ES_RULES_PASS);
+	/* A path that servers read differently meets no condition: rules are no access control. */
+	assert_int_equal(ask("GET /admin%2fx"), ES_RULES_PASS);
+	/* An answer that is sent again is the same after a reload, and the same text is kept once. */
+	with("rule other { path = /old/ deny = yes body = \"Moved.\" }");
+	assert_string_equal(kept, "It is gone.");
+	with("rule gone { path = /old/ deny = yes body = \"It is gone.\" }");
+	assert_int_equal(ask("GET /old/x"), ES_RULES_REJECT);
+	assert_ptr_equal(refusal.body, kept);
+}
+
 static void test_admission(void **state)
 {
 	(void)state;
@@ -444,8 +479,8 @@ static void test_without_head(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(conditions),  TEST(first_wins), TEST(table),    TEST(placement),
-		TEST(who_refuses), TEST(admission),  TEST(affinity), TEST(without_head),
+		TEST(conditions), TEST(first_wins), TEST(table),    TEST(placement),	TEST(who_refuses),
+		TEST(deny),	  TEST(admission),  TEST(affinity), TEST(without_head),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
