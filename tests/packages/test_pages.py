@@ -288,6 +288,24 @@ def test_quick_start_is_what_is_tested():
             assert command.replace("\0", "\\\n") in page, f"README.md: docs/install.md has no {command}"
 
 
+def test_ansible_example():
+    """It is YAML, and each command that it and docs/operating.md have is one, with options that it takes."""
+    text = read("conf/ansible/earshot.yml")
+    try:
+        import yaml  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        yaml = None  # Debian's python3-yaml is no dependency of the tests: then only the commands are looked at
+    if yaml:
+        plays = yaml.safe_load(text)
+        assert [play["hosts"] for play in plays] == ["earshot"] * len(plays) and all(play["tasks"] for play in plays)
+        assert [play.get("serial") for play in plays if "upgrade" in play["tags"]] == [1]
+    used = re.findall(r"command: earshot (\S+)(.*)", text) + re.findall(r"^earshot (\S+)(.*)", read("docs/operating.md"), re.M)
+    assert len(used) > 8
+    for command, rest in used:
+        taken = options_of("earshot", command)  # fails where there is no such command
+        assert set(re.findall(r" (--[a-z-]+)", rest)) <= taken, (command, rest)
+
+
 def test_links_between_pages():
     """Each leads to a file, and to a heading that is there."""
     def headings(path):
