@@ -5,6 +5,7 @@
 /*
  * An address and port for the socket calls, of either family.
  */
+#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -32,6 +33,24 @@ static inline union es_sockaddr es_sockaddr_of(const struct es_addr *address, un
 		memcpy(&s.v6.sin6_addr, address, sizeof(s.v6.sin6_addr));
 	}
 	return s;
+}
+
+/* es_sockaddr_addr() - what the socket calls gave. Returns 0, or -EAFNOSUPPORT if it is of another family. */
+static inline int es_sockaddr_addr(const struct sockaddr *s, socklen_t len, struct es_addr *ret_address)
+{
+	union es_sockaddr copy;
+
+	if (len > sizeof(copy))
+		return -EAFNOSUPPORT;
+	memcpy(&copy, s, len);
+	if (len >= sizeof(copy.v4) && copy.sa.sa_family == AF_INET) {
+		*ret_address = es_addr_from_v4(copy.v4.sin_addr.s_addr);
+		return 0;
+	}
+	if (len < sizeof(copy.v6) || copy.sa.sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
+	memcpy(ret_address, &copy.v6.sin6_addr, sizeof(*ret_address));
+	return 0;
 }
 
 static inline socklen_t es_sockaddr_len(const union es_sockaddr *s)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "inspector/base/error.h"
+#include "inspector/base/prefix.h"
 #include "inspector/content/url_info.h"
 #include "inspector/policy/policy.h"
 #include "kmod/core/abi.h"
@@ -350,8 +351,8 @@ void es_conf_use_node(struct es_conf *conf, unsigned int self);
 /* es_conf_rule_digest() - the same for two rules that say the same, on any machine */
 __u64 es_conf_rule_digest(const struct es_conf_rule *rule);
 
-/* es_conf_network_parse() - "192.0.2.0/24" or an address; bits behind the prefix must be 0. 0 or -EINVAL. */
-int es_conf_network_parse(const char *text, struct es_addr *ret_address, unsigned int *ret_prefix);
+/* es_conf_network_parse() - "192.0.2.0/24", "2001:db8::/32" or an address; bits behind the prefix must be 0. 0 or -EINVAL. */
+int es_conf_network_parse(const char *text, struct es_prefix *ret_network);
 
 /* Text of an address ("10.0.0.1"; IPv6 as RFC 5952); @text has room for INET6_ADDRSTRLEN bytes. Returns
  * @text. */

@@ -138,33 +138,51 @@ static int es_parameter_is_valid(const char *text)
 	return value && value > text && value[1];
 }
 
-int es_conf_network_parse(const char *text, struct es_addr *ret_address, unsigned int *ret_prefix)
+/* How many bits of an address of that family count. Returns -EINVAL if @text says no number of them. */
+static int es_network_bits(const char *text, unsigned int most)
+{
+	unsigned long bits;
+
+	if (!text[0] || strspn(text, DIGIT) != strlen(text) || strlen(text) > 3)
+		return -EINVAL;
+	bits = strtoul(text, NULL, 10);
+	return bits > most ? -EINVAL : (int)bits;
+}
+
+static int es_network_ends(const struct es_prefix *network)
+{
+	for (unsigned int i = network->bits; i < 128; i++)
+		if (network->address.b[i / 8] >> (7 - i % 8) & 1)
+			return 0;
+	return 1;
+}
+
+int es_conf_network_parse(const char *text, struct es_prefix *ret_network)
 {
 	const char *slash = strchr(text, '/');
 	size_t len = slash ? (size_t)(slash - text) : strlen(text);
-	unsigned long prefix = 32;
-	struct es_addr address;
-	char copy[64], *end;
-	__u32 v4;
+	struct es_prefix network = {.bits = 128};
+	char copy[64];
+	int is_v4, bits;
 
-	if (len >= sizeof(copy) || memchr(text, ':', len))
-		return -EINVAL; /* IPv6 is not available in this version */
+	if (len >= sizeof(copy))
+		return -EINVAL;
 	memcpy(copy, text, len);
 	copy[len] = 0;
-	if (es_conf_addr_parse(copy, &address) || !es_addr_is_v4(&address))
+	if (es_conf_addr_parse(copy, &network.address))
 		return -EINVAL;
+	is_v4 = es_addr_is_v4(&network.address);
+	if (is_v4 && strchr(copy, ':'))
+		return -EINVAL; /* ::ffff:192.0.2.1 is no way to write an address of IPv4 here */
 	if (slash) {
-		if (!slash[1] || strspn(slash + 1, DIGIT) != strlen(slash + 1) || strlen(slash + 1) > 2)
-			return -EINVAL;
-		prefix = strtoul(slash + 1, &end, 10);
-		if (*end || prefix > 32)
-			return -EINVAL;
+		bits = es_network_bits(slash + 1, is_v4 ? 32 : 128);
+		if (bits < 0)
+			return bits;
+		network.bits = (unsigned int)bits + (is_v4 ? ES_PREFIX_V4 : 0);
 	}
-	v4 = es_ntohl(address.w[3]);
-	if (prefix < 32 && v4 << prefix)
+	if (!es_network_ends(&network))
 		return -EINVAL;
-	*ret_address = address;
-	*ret_prefix = (unsigned int)prefix;
+	*ret_network = network;
 	return 0;
 }
 
@@ -181,31 +199,41 @@ int es_conf_item_is_escaped(enum es_conf_item item, const char *text)
 	return 0;
 }
 
-#define NETWORK_EXPECTED "an IPv4 address, or a network like 192.0.2.0/24 without bits behind its prefix"
+#define NETWORK_EXPECTED                                                                                     \
+	"an IP address, or a network like 192.0.2.0/24 or 2001:db8::/32 without bits behind its prefix"
 
 static int es_peers_are_valid(const char *text, const char **ret_expected)
 {
-	struct es_addr address;
-	unsigned int prefix;
+	struct es_prefix network;
 
 	*ret_expected = NETWORK_EXPECTED;
-	return !es_conf_network_parse(text, &address, &prefix);
+	return !es_conf_network_parse(text, &network);
+}
+
+/* Neither a group nor the machine itself. */
+static int es_network_has_clients(const struct es_prefix *network)
+{
+	const struct es_addr *address = &network->address;
+
+	if (es_prefix_is_v4(network))
+		return network->bits < ES_PREFIX_V4 + 8 ||
+		       (address->b[12] && address->b[12] != 127 && address->b[12] < 224);
+	if (network->bits >= ES_PREFIX_V4 && !address->w[0] && !address->w[1] && !address->w[2])
+		return 0;
+	return network->bits < 8 || address->b[0] != 0xff;
 }
 
 /* Is this a network that clients can be in? */
 static int es_network_is_valid(const char *text, const char **ret_expected)
 {
-	struct es_addr address;
-	unsigned int prefix;
-	__u32 first;
+	struct es_prefix network;
 
 	*ret_expected = NETWORK_EXPECTED;
-	if (es_conf_network_parse(text, &address, &prefix))
+	if (es_conf_network_parse(text, &network))
 		return 0;
-	first = es_ntohl(address.w[3]) >> 24;
 	*ret_expected =
 		"a network that clients have addresses of: a machine's requests to itself are not seen";
-	return prefix < 8 || (first && first != 127 && first < 224);
+	return es_network_has_clients(&network);
 }
 
 int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value, const char **ret_expected)

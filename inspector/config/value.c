@@ -178,7 +178,11 @@ static int es_value_address6_is_valid(const struct es_addr *a)
 
 static int es_value_address_v6(const struct es_value *v, const struct es_addr *address)
 {
-	if (v->key->kind == ES_CONF_KIND_LOCAL)
+	static const struct es_addr loopback = {.b = {[15] = 1}};
+
+	if (v->key->kind == ES_CONF_KIND_LOCAL && es_addr_equal(address, &loopback))
+		return 0;
+	if (v->key->kind == ES_CONF_KIND_LOCAL4)
 		return es_value_fail(v, "IPv6 is not available in this version, expected an IPv4 address");
 	if (!es_value_address6_is_valid(address))
 		return es_value_fail(v, "expected a unicast IPv6 address of a network, and none of a link");
@@ -187,12 +191,13 @@ static int es_value_address_v6(const struct es_value *v, const struct es_addr *a
 
 static int es_value_address(const struct es_value *v, struct es_addr *field)
 {
+	int is_local = v->key->kind == ES_CONF_KIND_LOCAL || v->key->kind == ES_CONF_KIND_LOCAL4;
 	struct es_addr address;
 	__u32 v4;
 
 	if (es_conf_addr_parse(v->text, &address))
-		return es_value_fail(v, v->key->kind == ES_CONF_KIND_LOCAL ? "expected an IPv4 address"
-									   : "expected an IP address");
+		return es_value_fail(v, v->key->kind == ES_CONF_KIND_LOCAL4 ? "expected an IPv4 address"
+									    : "expected an IP address");
 	if (strchr(v->text, ':')) {
 		if (es_value_address_v6(v, &address))
 			return -EINVAL;
@@ -200,7 +205,7 @@ static int es_value_address(const struct es_value *v, struct es_addr *field)
 		return 0;
 	}
 	v4 = es_ntohl(address.w[3]);
-	if (v4 >> 24 == 0 || (v4 >> 24 == 127 && v->key->kind != ES_CONF_KIND_LOCAL) || v4 >> 28 >= 0xe)
+	if (v4 >> 24 == 0 || (v4 >> 24 == 127 && !is_local) || v4 >> 28 >= 0xe)
 		return es_value_fail(v, "expected a unicast IPv4 address of a network");
 	*field = address;
 	return 0;
@@ -358,6 +363,7 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 		return es_value_ifname(&v, field);
 	case ES_CONF_KIND_ADDRESS:
 	case ES_CONF_KIND_LOCAL:
+	case ES_CONF_KIND_LOCAL4:
 		return es_value_address(&v, field);
 	case ES_CONF_KIND_ADDRESSES:
 		return es_value_addresses(&v, section_data);

@@ -18,17 +18,9 @@ int es_rule_match_init(struct es_rule_match *match, const struct es_conf_rule *c
 	match->network = calloc(conf->clients.count, sizeof(*match->network));
 	if (!match->network)
 		return -ENOMEM;
-	for (const char *item = NULL; (item = es_conf_list_next(&conf->clients, item));) {
-		struct es_rule_network *network = &match->network[match->network_count];
-		struct es_addr address;
-		unsigned int prefix;
-
-		if (es_conf_network_parse(item, &address, &prefix))
-			continue; /* the configuration was checked */
-		network->address = es_ntohl(address.w[3]);
-		network->mask = prefix ? ~0u << (32 - prefix) : 0;
-		match->network_count++;
-	}
+	for (const char *item = NULL; (item = es_conf_list_next(&conf->clients, item));)
+		if (!es_conf_network_parse(item, &match->network[match->network_count]))
+			match->network_count++; /* as all of them: the configuration was checked */
 	return 0;
 }
 
@@ -97,13 +89,8 @@ static int es_match_suffix(const struct es_conf_rule *conf, const struct es_url_
 
 static int es_match_client(const struct es_rule_match *match, const struct es_request_view *request)
 {
-	__u32 address;
-
-	if (!request->client || !es_addr_is_v4(request->client))
-		return 0;
-	address = es_ntohl(request->client->w[3]);
-	for (unsigned int i = 0; i < match->network_count; i++)
-		if ((address & match->network[i].mask) == match->network[i].address)
+	for (unsigned int i = 0; request->client && i < match->network_count; i++)
+		if (es_prefix_has(&match->network[i], request->client))
 			return 1;
 	return 0;
 }

@@ -7,14 +7,9 @@
 #include "inspector/content/url_path.h"
 #include "inspector/policy/policy.h"
 
-struct es_rule_network {
-	__u32 address; /* host byte order */
-	__u32 mask;
-};
-
 struct es_rule_match {
 	unsigned int network_count;
-	struct es_rule_network *network;
+	struct es_prefix *network; /* of the rule's clients */
 };
 
 /* es_rule_match_init() - returns 0 or -ENOMEM */

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
+#include "inspector/base/sockaddr.h"
 #include "inspector/status/connections.h"
 #include "inspector/status/page.h"
 #include "inspector/status/server.h"
@@ -25,11 +26,6 @@
 #define LOOK_MS	    500
 #define BACKLOG	    64
 #define OPENMETRICS "application/openmetrics-text"
-
-struct network {
-	__u32 address; /* in host byte order */
-	__u32 mask;
-};
 
 /* @text: NULL: none was made yet; @at_ns: when; @is_wanted: another one is asked for */
 struct document {
@@ -48,7 +44,7 @@ struct es_status_server {
 	struct es_status_params params;
 	char node[ES_CONF_NAME_SIZE];
 	unsigned int network_count;
-	struct network *networks;
+	struct es_prefix *networks;
 	struct MHD_Daemon *http;
 	int listener;
 	int wake;
@@ -224,16 +220,14 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 static enum MHD_Result on_accept(void *ctx, const struct sockaddr *address, socklen_t len)
 {
 	const struct es_status_server *s = ctx;
-	const struct sockaddr_in *in = (const struct sockaddr_in *)address;
-	__u32 from;
+	struct es_addr from;
 
 	if (!s->network_count)
 		return MHD_YES;
-	if (len < sizeof(*in) || in->sin_family != AF_INET)
+	if (es_sockaddr_addr(address, len, &from))
 		return MHD_NO;
-	from = ntohl(in->sin_addr.s_addr);
 	for (unsigned int i = 0; i < s->network_count; i++)
-		if ((from & s->networks[i].mask) == s->networks[i].address)
+		if (es_prefix_has(&s->networks[i], &from))
 			return MHD_YES;
 	return MHD_NO;
 }
@@ -285,39 +279,29 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int networks_new(const struct es_conf_list *allow, struct network **ret_networks)
+static int networks_new(const struct es_conf_list *allow, struct es_prefix **ret_networks)
 {
-	struct network *networks = calloc(allow->count + 1, sizeof(*networks));
+	struct es_prefix *networks = calloc(allow->count + 1, sizeof(*networks));
 	unsigned int i = 0;
 
 	if (!networks)
 		return -ENOMEM;
-	for (const char *text = NULL; (text = es_conf_list_next(allow, text)) && i < allow->count; i++) {
-		struct es_addr address;
-		unsigned int prefix;
-
-		if (es_conf_network_parse(text, &address, &prefix))
-			continue; /* the configuration has none such */
-		networks[i].address = es_ntohl(address.w[3]);
-		networks[i].mask = prefix ? ~0U << (32 - prefix) : 0;
-	}
+	for (const char *text = NULL; (text = es_conf_list_next(allow, text)) && i < allow->count;)
+		if (!es_conf_network_parse(text, &networks[i]))
+			i++; /* as all of them: the configuration was checked */
 	*ret_networks = networks;
 	return 0;
 }
 
 static int listen_on(const struct es_status_params *params)
 {
-	const struct sockaddr_in sin = {
-		.sin_family = AF_INET,
-		.sin_port = htons((uint16_t)params->port),
-		.sin_addr.s_addr = params->address.w[3],
-	};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1, rc;
+	const union es_sockaddr at = es_sockaddr_of(&params->address, params->port);
+	int fd = socket(at.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1, rc;
 
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (!bind(fd, (const struct sockaddr *)&sin, sizeof(sin)) && !listen(fd, BACKLOG))
+	if (!bind(fd, &at.sa, es_sockaddr_len(&at)) && !listen(fd, BACKLOG))
 		return fd;
 	rc = -errno;
 	close(fd);
@@ -413,7 +397,7 @@ void es_status_server_free(struct es_status_server **server)
 
 int es_status_server_is(const struct es_status_server *s, const struct es_status_params *params)
 {
-	struct network *networks;
+	struct es_prefix *networks;
 	int is_same;
 
 	if (!es_addr_equal(&s->params.address, &params->address) || s->params.port != params->port ||

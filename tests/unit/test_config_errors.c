@@ -104,6 +104,10 @@ static const struct {
 	 "t.conf:1: service web: address = 2001:db8::1 ,2001:db8::2: two of one family: expected one of "
 	 "each, or "
 	 "another service"},
+	{"status { address = ff02::1 }",
+	 "t.conf:1: status: address = ff02::1: expected a unicast IPv6 address of a network, and none of a "
+	 "link"},
+	{"status { address = moon }", "t.conf:1: status: address = moon: expected an IP address"},
 	{"service web { server_address = 2001:db8::1 }",
 	 "t.conf:1: service web: server_address = 2001:db8::1: IPv6 is not available in this version, "
 	 "expected an "
@@ -200,7 +204,8 @@ static const struct {
 	{"status { address = 0.0.0.0 }",
 	 "t.conf:1: status: address = 0.0.0.0: expected a unicast IPv4 address of a network"},
 	{"status { allow = {\"10.0.0.1/8\"} }",
-	 "t.conf:1: status: allow = 10.0.0.1/8: expected an IPv4 address, or a network like 192.0.2.0/24 "
+	 "t.conf:1: status: allow = 10.0.0.1/8: expected an IP address, or a network like 192.0.2.0/24 "
+	 "or 2001:db8::/32 "
 	 "without bits behind its prefix"},
 	{"status { host = x }", "t.conf:1: status: unknown key \"host\": expected address | port | allow"},
 	{"status { }\nstatus { }", "t.conf:2: status: first defined on line 1: expected one status section"},

@@ -206,7 +206,8 @@ static const struct {
 	{"rule r { suffix = 'a/b' }", 1,
 	 "rule r: suffix = a/b: expected the end of a path like .mp4, without /"},
 #define NETWORK_EXPECTED                                                                                     \
-	"expected an IPv4 address, or a network like 192.0.2.0/24 without bits behind its prefix"
+	"expected an IP address, or a network like 192.0.2.0/24 or 2001:db8::/32 without bits behind its "   \
+	"prefix"
 	{"rule r { client = 10.0.0.1/8 }", 1, "rule r: client = 10.0.0.1/8: " NETWORK_EXPECTED},
 	{"rule r { client = 10.0.0.0/33 }", 1, "rule r: client = 10.0.0.0/33: " NETWORK_EXPECTED},
 	{"rule r { client = 10.0.0.0/ }", 1, "rule r: client = 10.0.0.0/: " NETWORK_EXPECTED},
@@ -214,7 +215,13 @@ static const struct {
 	"expected a network that clients have addresses of: a machine's requests to itself are not seen"
 	{"rule r { client = 127.0.0.1 }", 1, "rule r: client = 127.0.0.1: " CLIENT_EXPECTED},
 	{"rule r { client = 239.0.0.0/8 }", 1, "rule r: client = 239.0.0.0/8: " CLIENT_EXPECTED},
-	{"rule r { client = 2001:db8::/32 }", 1, "rule r: client = 2001:db8::/32: " NETWORK_EXPECTED},
+	{"rule r { client = 2001:db8::1/32 }", 1, "rule r: client = 2001:db8::1/32: " NETWORK_EXPECTED},
+	{"rule r { client = 2001:db8::/129 }", 1, "rule r: client = 2001:db8::/129: " NETWORK_EXPECTED},
+	{"rule r { client = 2001:db8::/ }", 1, "rule r: client = 2001:db8::/: " NETWORK_EXPECTED},
+	{"rule r { client = 2001:db8::/0128 }", 1, "rule r: client = 2001:db8::/0128: " NETWORK_EXPECTED},
+	{"rule r { client = ::ffff:192.0.2.1 }", 1, "rule r: client = ::ffff:192.0.2.1: " NETWORK_EXPECTED},
+	{"rule r { client = ::1 }", 1, "rule r: client = ::1: " CLIENT_EXPECTED},
+	{"rule r { client = ff02::/16 }", 1, "rule r: client = ff02::/16: " CLIENT_EXPECTED},
 	{"rule r { header = 'X-A:b' }", 1,
 	 "rule r: header = X-A:b: expected \"Name\" or \"Name: value\", at most 255 characters"},
 	{"rule r { cookie = 'a=b' }", 1,

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
+#include "inspector/base/sockaddr.h"
 #include "inspector/status/server.h"
 
 static struct es_status_server *server;
@@ -28,6 +29,9 @@ static void *give(void *arg)
 	return NULL;
 }
 
+/* Where the server listens. */
+static struct es_addr loopback = {.b = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
+
 static void ask(void *ctx)
 {
 	pthread_t thread;
@@ -43,21 +47,21 @@ static void ask(void *ctx)
 /* A port that was free a moment ago. */
 static unsigned int port_free(void)
 {
-	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(sin);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	union es_sockaddr at = es_sockaddr_of(&loopback, 0);
+	socklen_t len = sizeof(at);
+	int fd = socket(at.sa.sa_family, SOCK_STREAM, 0);
 
-	assert_false(bind(fd, (struct sockaddr *)&sin, sizeof(sin)));
-	getsockname(fd, (struct sockaddr *)&sin, &len);
+	assert_false(bind(fd, &at.sa, es_sockaddr_len(&at)));
+	getsockname(fd, &at.sa, &len);
 	close(fd);
-	return ntohs(sin.sin_port);
+	return ntohs(at.sa.sa_family == AF_INET6 ? at.v6.sin6_port : at.v4.sin_port);
 }
 
 static unsigned int begin(const char *allow)
 {
 	struct es_conf_list list = {0};
 	struct es_status_params params = {
-		.address = es_addr_from_v4(htonl(INADDR_LOOPBACK)),
+		.address = loopback,
 		.allow = &list,
 		.node = "n1",
 		.ask = ask,
@@ -83,16 +87,12 @@ static unsigned int begin(const char *allow)
 /* All that comes for a request; "" if nothing does. */
 static char *answer(unsigned int port, const char *request, char *text, size_t size)
 {
-	struct sockaddr_in sin = {
-		.sin_family = AF_INET,
-		.sin_port = htons((uint16_t)port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	const union es_sockaddr at = es_sockaddr_of(&loopback, port);
+	int fd = socket(at.sa.sa_family, SOCK_STREAM, 0);
 	size_t used = 0;
 	ssize_t n;
 
-	assert_false(connect(fd, (struct sockaddr *)&sin, sizeof(sin)));
+	assert_false(connect(fd, &at.sa, es_sockaddr_len(&at)));
 	if (send(fd, request, strlen(request), MSG_NOSIGNAL) > 0)
 		while (used < size - 1 && (n = recv(fd, text + used, size - 1 - used, 0)) > 0)
 			used += (size_t)n;
@@ -172,16 +172,34 @@ static void test_nobody_answers(void **state)
 
 static void test_who_may_ask(void **state)
 {
+	static const struct {
+		const char *address, *allow;
+		int may;
+	} tests[] = {
+		{"127.0.0.1", NULL, 1},
+		{"127.0.0.1", "127.0.0.0/8", 1},
+		{"127.0.0.1", "10.0.0.0/8", 0},
+		{"127.0.0.1", "::/0", 0},
+		{"::1", NULL, 1},
+		{"::1", "::1", 1},
+		{"::1", "2001:db8::/32", 0},
+		{"::1", "0.0.0.0/0", 0},
+	};
 	char text[32768];
-	unsigned int port = begin("127.0.0.0/8");
 
 	(void)state;
-	expect(GET(port, "/metrics"), "200 OK");
-	es_status_server_free(&server);
-	port = begin("10.0.0.0/8");
-	assert_string_equal(GET(port, "/metrics"), "");
-	assert_int_equal(asked, 0);
-	es_status_server_free(&server);
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		unsigned int port;
+
+		assert_int_equal(es_conf_addr_parse(tests[i].address, &loopback), 0);
+		port = begin(tests[i].allow);
+		GET(port, "/metrics");
+		if (tests[i].may != !!strstr(text, "200 OK") || tests[i].may != (asked > 0))
+			fail_msg("%s, allow %s: %s", tests[i].address,
+				 tests[i].allow ? tests[i].allow : "all", text);
+		es_status_server_free(&server);
+	}
+	loopback = es_addr_from_v4(htonl(INADDR_LOOPBACK));
 }
 
 static void test_cannot_listen(void **state)
