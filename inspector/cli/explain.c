@@ -17,7 +17,8 @@ static const struct argp_option options[] = {
 	{"header", ES_CLI_OPT_HEADER, "NAME: VALUE", 0, "a header of the request; may be given several times",
 	 0},
 	{"service", ES_CLI_OPT_SERVICE, "NAME", 0, "to this service (default: the only one)", 0},
-	{"client", ES_CLI_OPT_CLIENT, "ADDRESS[:PORT]", 0, "from this client (default 127.0.0.1:0)", 0},
+	{"client", ES_CLI_OPT_CLIENT, "ADDRESS[:PORT]", 0,
+	 "from this client (default 127.0.0.1:0), as [2001:db8::1]:4711 if it has IPv6", 0},
 	{"on", ES_CLI_OPT_ON, "NODE", 0, "a later request of a connection that this node has", 0},
 	{0},
 };
@@ -62,18 +63,26 @@ static void add_text(struct json_object *request, const char *text)
 
 static int add_client(struct json_object *request, const char *client)
 {
-	const char *colon = strrchr(client, ':');
+	const char *colon = strrchr(client, ':'), *close = *client == '[' ? strchr(client, ']') : NULL;
+	int is_v6 = colon != strchr(client, ':');
+	size_t len = close ? (size_t)(close - client - 1) : strcspn(client, ":");
 	char *end;
 	long port;
 
-	if (!colon) {
+	if (!colon || (is_v6 && *client != '[')) {
 		json_object_object_add(request, "client", json_object_new_string(client));
 		return ES_CLI_OK;
 	}
+	if (close && !close[1]) {
+		json_object_object_add(request, "client", json_object_new_string_len(client + 1, (int)len));
+		return ES_CLI_OK;
+	}
 	port = strtol(colon + 1, &end, 10);
-	if (!isdigit((unsigned char)colon[1]) || *end || port > 65535)
-		return es_cli_usage("bad client \"%.80s\": expected ADDRESS[:PORT]", client);
-	json_object_object_add(request, "client", json_object_new_string_len(client, (int)(colon - client)));
+	if (!isdigit((unsigned char)colon[1]) || *end || port > 65535 ||
+	    (*client == '[' && (!close || colon != close + 1)))
+		return es_cli_usage(
+			"bad client \"%.80s\": expected ADDRESS[:PORT], an IPv6 address in brackets", client);
+	json_object_object_add(request, "client", json_object_new_string_len(client + !!close, (int)len));
 	json_object_object_add(request, "port", json_object_new_int((int)port));
 	return ES_CLI_OK;
 }

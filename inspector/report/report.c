@@ -224,6 +224,24 @@ static int lookup_service(const struct es_conf *conf, struct json_object *lookup
 	return -EINVAL;
 }
 
+int es_report_flow_of(const struct es_conf_service *service, const struct es_addr *client, unsigned int port,
+		      struct es_flow *ret_flow, struct es_conf_error *err)
+{
+	int is_v4 = es_addr_is_v4(client);
+	const struct es_addr *address = is_v4 ? &service->address : &service->address6;
+
+	if (!es_addr_is_set(address)) {
+		es_conf_error_set(err, "service %s has no %s address, expected a client with %s",
+				  service->name, is_v4 ? "IPv4" : "IPv6", is_v4 ? "IPv6" : "IPv4");
+		return -EINVAL;
+	}
+	*ret_flow = (struct es_flow){.client = *client,
+				     .service = *address,
+				     .client_port = htons((uint16_t)port),
+				     .service_port = htons((uint16_t)service->port)};
+	return 0;
+}
+
 int es_report_lookup_flow(const struct es_conf *conf, struct json_object *request, struct es_flow *ret_flow,
 			  unsigned int *ret_service, struct es_conf_error *err)
 {
@@ -237,8 +255,8 @@ int es_report_lookup_flow(const struct es_conf *conf, struct json_object *reques
 		return -ENOENT;
 	text = json_object_object_get_ex(lookup, "address", &address) ? json_object_get_string(address)
 								      : NULL;
-	if (!text || es_conf_addr_parse(text, &client) || !es_addr_is_v4(&client)) {
-		es_conf_error_set(err, "bad client address \"%.80s\", expected an IPv4 address",
+	if (!text || es_conf_addr_parse(text, &client)) {
+		es_conf_error_set(err, "bad client address \"%.80s\", expected an IP address",
 				  text ? text : "");
 		return -EINVAL;
 	}
@@ -248,14 +266,12 @@ int es_report_lookup_flow(const struct es_conf *conf, struct json_object *reques
 		return -EINVAL;
 	}
 	r = lookup_service(conf, lookup, &service, err);
-	if (r)
-		return r;
-	*ret_service = service;
-	ret_flow->client = client;
-	ret_flow->service = conf->services[service].address;
-	ret_flow->client_port = htons((uint16_t)json_object_get_int(port));
-	ret_flow->service_port = htons((uint16_t)conf->services[service].port);
-	return 0;
+	if (!r)
+		r = es_report_flow_of(&conf->services[service], &client,
+				      (unsigned int)json_object_get_int(port), ret_flow, err);
+	if (!r)
+		*ret_service = service;
+	return r;
 }
 
 struct json_object *es_report_lookup(const struct es_conf *conf, unsigned int epoch,

@@ -125,6 +125,13 @@ struct json_object *es_report_metrics(const struct es_addr *address, unsigned in
 /* Does a `ring` request ask for the points? */
 int es_report_wants_points(struct json_object *request);
 
+/*
+ * es_report_flow_of() - from @client and its @port to the service's address of that family
+ * Returns 0, or -EINVAL and @err if the service has none.
+ */
+int es_report_flow_of(const struct es_conf_service *service, const struct es_addr *client, unsigned int port,
+		      struct es_flow *ret_flow, struct es_conf_error *err);
+
 /**
  * es_report_lookup_flow() - the flow that a `ring` request's "lookup" object asks about
  * Return: 0; -ENOENT when the request asks for no look-up; -EINVAL with @err.

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "inspector/base/hex.h"
 #include "inspector/config/explain_text.h"
+#include "inspector/report/report.h"
 #include "inspector/report/targets.h"
 #include "inspector/report/json.h"
 
@@ -144,7 +145,10 @@ int es_report_explain_request(const struct es_conf *conf, struct json_object *re
 			      const char **ret_text, struct es_conf_error *err)
 {
 	struct json_object *text = NULL, *client = NULL, *port = NULL, *on = NULL, *hex = NULL;
+	static const struct es_addr loopback6 = {.b = {[15] = 1}};
 	int rc = es_report_service(conf, request, ret_service, err);
+	const struct es_conf_service *service;
+	struct es_addr from;
 
 	if (rc)
 		return rc;
@@ -158,18 +162,18 @@ int es_report_explain_request(const struct es_conf *conf, struct json_object *re
 		return -EINVAL;
 	}
 	*ret_text = json_object_get_string(text);
-	ret_flow->client = es_addr_from_v4(htonl(INADDR_LOOPBACK));
+	service = &conf->services[*ret_service];
+	from = es_addr_is_set(&service->address) ? es_addr_from_v4(htonl(INADDR_LOOPBACK)) : loopback6;
 	if (json_object_object_get_ex(request, "client", &client) &&
-	    (es_conf_addr_parse(json_object_get_string(client), &ret_flow->client) ||
-	     !es_addr_is_v4(&ret_flow->client))) {
-		es_conf_error_set(err, "bad client address \"%.80s\", expected an IPv4 address",
-				  json_object_get_string(client));
+	    (!json_object_get_string(client) || es_conf_addr_parse(json_object_get_string(client), &from))) {
+		es_conf_error_set(err, "bad client address \"%.80s\", expected an IP address",
+				  json_object_get_string(client) ? json_object_get_string(client) : "");
 		return -EINVAL;
 	}
 	json_object_object_get_ex(request, "port", &port);
-	ret_flow->client_port = htons((uint16_t)json_object_get_int(port));
-	ret_flow->service = conf->services[*ret_service].address;
-	ret_flow->service_port = htons((uint16_t)conf->services[*ret_service].port);
+	rc = es_report_flow_of(service, &from, (unsigned int)json_object_get_int(port), ret_flow, err);
+	if (rc)
+		return rc;
 	*ret_current = -1;
 	return json_object_object_get_ex(request, "on", &on) ? find_node(conf, on, ret_current, err) : 0;
 }

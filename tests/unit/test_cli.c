@@ -272,7 +272,14 @@ static void test_requests(void **state)
 	expect("explain nothing", 64,
 	       "earshot: \"nothing\": expected a path, which begins with /, or 'METHOD PATH'\n");
 	expect("explain / --client 192.0.2.1:-1", 64,
-	       "earshot: bad client \"192.0.2.1:-1\": expected ADDRESS[:PORT]\n");
+	       "earshot: bad client \"192.0.2.1:-1\": expected ADDRESS[:PORT], an IPv6 address in "
+	       "brackets\n");
+	expect("explain / --client [2001:db8::1]80", 64,
+	       "earshot: bad client \"[2001:db8::1]80\": expected ADDRESS[:PORT], an IPv6 address in "
+	       "brackets\n");
+	expect("explain / --client [2001:db8::1:80", 64,
+	       "earshot: bad client \"[2001:db8::1:80\": expected ADDRESS[:PORT], an IPv6 address in "
+	       "brackets\n");
 	expect("explain / -H X", 64, "earshot: bad header \"X\": expected NAME: VALUE\n");
 }
 

@@ -411,16 +411,60 @@ static void test_lookup(void **state)
 	json_object_put(report);
 }
 
+/* The flow is to the service's address of the client's family. */
+static void test_lookup_families(void **state)
+{
+	static const struct {
+		const char *addresses, *client, *service; /* NULL: refused */
+	} tests[] = {
+		{"192.0.2.10", "198.51.100.7", "192.0.2.10"},
+		{"192.0.2.10", "2001:db8::7", NULL},
+		{"2001:db8::10", "2001:db8::7", "2001:db8::10"},
+		{"2001:db8::10", "198.51.100.7", NULL},
+		{"192.0.2.10, 2001:db8::10", "198.51.100.7", "192.0.2.10"},
+		{"192.0.2.10, 2001:db8::10", "2001:db8::7", "2001:db8::10"},
+	};
+	struct es_addr client, service;
+	struct es_conf_error err;
+	struct es_flow flow;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		struct es_conf *made = NULL;
+		char text[512];
+		int len =
+			snprintf(text, sizeof(text),
+				 "datapath { interface = a cluster_interface = b }\n"
+				 "node n1 { address = 10.78.0.1 }\nservice web { address = %s port = 80 }\n",
+				 tests[i].addresses);
+
+		assert_int_equal(es_conf_parse(text, (size_t)len, "t.conf", &made, NULL), 0);
+		assert_int_equal(es_conf_addr_parse(tests[i].client, &client), 0);
+		assert_int_equal(es_report_flow_of(&made->services[0], &client, 40000, &flow, &err),
+				 tests[i].service ? 0 : -EINVAL);
+		if (tests[i].service) {
+			assert_int_equal(es_conf_addr_parse(tests[i].service, &service), 0);
+			assert_memory_equal(&flow.service, &service, sizeof(service));
+			assert_memory_equal(&flow.client, &client, sizeof(client));
+			assert_int_equal(flow.client_port, htons(40000));
+			assert_int_equal(flow.service_port, htons(80));
+		}
+		es_conf_free(&made);
+	}
+}
+
 static void test_lookup_errors(void **state)
 {
 	static const struct {
 		const char *lookup;
 		const char *error;
 	} errors[] = {
-		{"{}", "bad client address \"\", expected an IPv4 address"},
-		{"1", "bad client address \"\", expected an IPv4 address"},
-		{"{\"address\":\"::1\",\"port\":1}", "bad client address \"::1\", expected an IPv4 address"},
-		{"{\"address\":null,\"port\":1}", "bad client address \"\", expected an IPv4 address"},
+		{"{}", "bad client address \"\", expected an IP address"},
+		{"1", "bad client address \"\", expected an IP address"},
+		{"{\"address\":\"::g\",\"port\":1}", "bad client address \"::g\", expected an IP address"},
+		{"{\"address\":null,\"port\":1}", "bad client address \"\", expected an IP address"},
+		{"{\"address\":\"2001:db8::7\",\"port\":1,\"service\":\"web\"}",
+		 "service web has no IPv6 address, expected a client with IPv4"},
 		{"{\"address\":\"1.2.3.4\"}", "bad client port, expected 1..65535"},
 		{"{\"address\":\"1.2.3.4\",\"port\":\"1\"}", "bad client port, expected 1..65535"},
 		{"{\"address\":\"1.2.3.4\",\"port\":65536}", "bad client port, expected 1..65535"},
@@ -589,13 +633,21 @@ static int unload(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_status),	      cmocka_unit_test(test_membership),
-		cmocka_unit_test(test_drift),	      cmocka_unit_test(test_content),
-		cmocka_unit_test(test_ring),	      cmocka_unit_test(test_lookup),
-		cmocka_unit_test(test_lookup_errors), cmocka_unit_test(test_points_wanted),
-		cmocka_unit_test(test_counters),      cmocka_unit_test(test_flows),
-		cmocka_unit_test(test_plugins),	      cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_events),	      cmocka_unit_test(test_poison),
+		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_membership),
+		cmocka_unit_test(test_drift),
+		cmocka_unit_test(test_content),
+		cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_lookup_families),
+		cmocka_unit_test(test_lookup_errors),
+		cmocka_unit_test(test_points_wanted),
+		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_plugins),
+		cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_poison),
 		cmocka_unit_test(test_reload),
 	};
 
