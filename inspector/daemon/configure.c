@@ -57,6 +57,7 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 		const struct es_policy *policy = es_policy_find(conf->services[i].policy);
 
 		ret->service[i].address = conf->services[i].address;
+		ret->service[i].address6 = conf->services[i].address6;
 		ret->service[i].port = es_htons(conf->services[i].port);
 		int inspects = (policy && policy->inspects) || es_plugins_has(cluster->plugins, i);
 

@@ -8,12 +8,17 @@
 #include "kmod/core/cookie.h"
 
 /* What the handshake agreed on, as the cookie in the first segment's acknowledgment tells. */
-static void es_order_options(const struct es_inspector *in, uint32_t cookie, int has_ts,
+static void es_order_options(const struct es_inspector *in, const struct es_ip_packet *packet,
 			     struct es_tcp_options *ret)
 {
-	es_cookie_options_unpack(cookie, ret);
+	uint32_t cookie = packet->seg.ack - 1;
+
+	if (es_addr_is_v4(&packet->flow.client))
+		es_cookie_options_unpack(cookie, ret);
+	else
+		es_cookie_options_unpack6(cookie, ret);
 	ret->rcv_wscale = ret->wscale_ok ? (__u8)in->cluster->conf->datapath.receive_window_scale : 0;
-	ret->tstamp_ok = (__u8)has_ts;
+	ret->tstamp_ok = (__u8)packet->seg.has_ts;
 }
 
 void es_inspect_order(const struct es_inspector *in, const struct es_record *record,
@@ -25,7 +30,7 @@ void es_inspect_order(const struct es_inspector *in, const struct es_record *rec
 	ret->kind = ES_HANDOVER_REQUEST;
 	ret->service = record->service;
 	if (es_inspect_is_new(record->flow)) {
-		es_order_options(in, packet->seg.ack - 1, packet->seg.has_ts, &ret->options);
+		es_order_options(in, packet, &ret->options);
 		/* Its node has crashed: what is under way there yet is of an attempt before. */
 		if (!es_decision_table_find(&in->decisions, record->flow_hash, packet->seg.ack - 1,
 					    packet->seg.seq - 1, es_inspect_now_ms(in), &before))

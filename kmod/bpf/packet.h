@@ -74,7 +74,7 @@ static __always_inline int es_packet_tcp(struct __sk_buff *skb, struct es_packet
 /* Where the TCP header begins. */
 static __always_inline __u32 es_packet_tcp_off(const struct es_packet *pkt)
 {
-	return pkt->off + (pkt->is_v6 ? pkt->headers_len : (__u32)sizeof(struct iphdr));
+	return pkt->off + es_packet_ip_len(pkt);
 }
 
 static long es_packet_option_step(__u32 i, void *scan)

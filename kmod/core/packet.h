@@ -34,6 +34,12 @@ struct es_packet {
 	__u8 pad;
 };
 
+/* Bytes before the TCP header: of IPv4, options never come so far. */
+static __always_inline __u32 es_packet_ip_len(const struct es_packet *pkt)
+{
+	return pkt->is_v6 ? pkt->headers_len : 20;
+}
+
 /* The flow of a client's packet. */
 static __always_inline void es_packet_flow(const struct es_packet *pkt, struct es_flow *ret)
 {

@@ -162,7 +162,7 @@ static __always_inline void es_view_record(const struct es_view *v, const struct
 		    : verdict->action == ES_QUEUE_STRAY ? ES_RECORD_STRAY
 							: ES_RECORD_LATER;
 	ret->flow_hash = v->flow_hash;
-	ret->len = v->seg.len + 40 + pkt->options_len; /* with IP and TCP header */
+	ret->len = es_packet_ip_len(pkt) + 20 + pkt->options_len + v->seg.len;
 	ret->service = (__u8)service;
 	if (v->track)
 		return;

@@ -8,6 +8,7 @@ import pytest
 from earshotlab import netns
 from packets import packet
 from packets.client import LINUX, PLAIN
+from packets.families import BOTH
 from packets.node import GATEWAY_MAC, PUBLIC, VIP, WEB
 from packets.packet import ACK, CWR, ECE, FIN, PSH, RST, SYN, URG
 
@@ -17,6 +18,7 @@ BAD_FLAGS = {
 }
 
 
+@BOTH
 @pytest.mark.parametrize("payload", [b"", b"GET / HTTP/1.0\r\n\r\n"], ids=["", "payload"])
 @pytest.mark.parametrize("name", BAD_FLAGS)
 def test_impossible_flags(node, client, name, payload):
@@ -29,6 +31,7 @@ def test_impossible_flags(node, client, name, payload):
     assert not node.sockets(c)
 
 
+@BOTH
 @pytest.mark.parametrize("flags", [RST, RST | ACK, RST | SYN, RST | FIN | ACK, 0xFF], ids=str)
 def test_reset_of_no_flow(node, client, flags):
     c = client()
@@ -38,6 +41,7 @@ def test_reset_of_no_flow(node, client, flags):
         c.silence()
 
 
+@BOTH
 def test_unknown_flow(node, client):
     c = client()
     c.ack = c.no_cookie(12345)
@@ -71,6 +75,26 @@ def test_fragment_of_an_established_connection(node, client):
     assert c.answer()
 
 
+def malformed6(c):
+    """The same of IPv6."""
+    text = b"GET / HTTP/1.0\r\n\r\n"
+    whole = c.ip_packet(ACK | PSH, text, options=b"")
+
+    def ip(body, **fields):
+        return packet.ip6(c.ip, c.vip, packet.TCP, body, **fields)
+
+    return {
+        "longer-than-the-frame": ip(whole[40:], total=len(whole) - 39),
+        "shorter-than-its-headers": ip(whole[40:], total=19),
+        "tcp-header-cut": ip(whole[40:59]),
+        "tcp-header-cut-and-padded": ip(whole[40:59], total=19) + bytes(20),
+        "tcp-header-of-16-bytes": c.ip_packet(ACK | PSH, text, options=b"", doff=4),
+        "tcp-header-of-0-bytes": c.ip_packet(ACK | PSH, text, options=b"", doff=0),
+        "tcp-options-behind-the-end": c.ip_packet(ACK | PSH, b"", options=b"", doff=8),
+        "nothing-behind-ip": ip(b""),
+    }
+
+
 def malformed(c):
     """Named packets whose headers contradict each other or end too early."""
     text = b"GET / HTTP/1.0\r\n\r\n"
@@ -95,19 +119,29 @@ def malformed(c):
     }
 
 
-@pytest.mark.parametrize("name", [
-    "ip-options", "ip-header-of-16-bytes", "ip-header-of-60-bytes", "longer-than-the-frame",
-    "shorter-than-its-headers", "total-length-0", "tcp-header-cut", "tcp-header-cut-and-padded",
-    "tcp-header-of-16-bytes", "tcp-header-of-0-bytes", "tcp-options-behind-the-end", "nothing-behind-ip"])
+MALFORMED = ["longer-than-the-frame", "shorter-than-its-headers", "tcp-header-cut", "tcp-header-cut-and-padded",
+             "tcp-header-of-16-bytes", "tcp-header-of-0-bytes", "tcp-options-behind-the-end", "nothing-behind-ip"]
 
 
-def test_malformed(node, client, name):
-    c = client()
+def dropped_as_malformed(node, c, text):
     c.forge()
     with node.counts(drop_malformed=1):
-        node.public.send(packet.eth(node.cluster_mac, GATEWAY_MAC, packet.ETH_IP, malformed(c)[name]))
+        node.public.send(packet.eth(node.cluster_mac, GATEWAY_MAC, c.ethertype(), text))
         c.silence()
     assert not node.sockets(c) and not node.pending(WEB)
+
+
+@BOTH
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed(node, client, name):
+    c = client()
+    dropped_as_malformed(node, c, (malformed6 if c.family == 6 else malformed)(c)[name])
+
+
+@pytest.mark.parametrize("name", ["ip-options", "ip-header-of-16-bytes", "ip-header-of-60-bytes", "total-length-0"])
+def test_malformed_header_of_ipv4(node, client, name):
+    c = client()
+    dropped_as_malformed(node, c, malformed(c)[name])
 
 
 @pytest.mark.parametrize("size", range(0, 20, 3))

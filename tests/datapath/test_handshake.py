@@ -4,6 +4,7 @@ import pytest
 
 from packets import model
 from packets.client import LINUX, PLAIN, WINDOWS
+from packets.families import BOTH
 from packets.node import BLIND, DEAD_BLIND, ESTABLISHED, RCV_WSCALE, WEB, WINDOW
 from packets.packet import ACK, FIN, NOP, PSH, RST, opt_ts
 from packets.wire import TIMEOUT_S
@@ -19,6 +20,7 @@ def aged(c, age):
     return c
 
 
+@BOTH
 @OFFERS
 def test_ack_is_silent(node, client, offer):
     c = client(offer=offer)
@@ -29,6 +31,7 @@ def test_ack_is_silent(node, client, offer):
     assert not node.sockets(c)
 
 
+@BOTH
 def test_ethernet_padding_is_no_request(node, client):
     c = client(offer=PLAIN)
     c.forge()
@@ -37,6 +40,7 @@ def test_ethernet_padding_is_no_request(node, client):
         c.silence()
 
 
+@BOTH
 @OFFERS
 def test_server_speaks_first(node, client, offer):
     """Where nobody inspects, the handshake's ACK makes the socket: the server says what it will, the client then answers."""
@@ -56,6 +60,7 @@ def test_server_speaks_first(node, client, offer):
         assert c.server.recv(1) == b""
 
 
+@BOTH
 @OFFERS
 def test_client_speaks_at_once(node, client, offer):
     """The first bytes are right behind the ACK: one socket, one request."""
@@ -71,6 +76,7 @@ def test_client_speaks_at_once(node, client, offer):
     node.listeners[BLIND].settimeout(TIMEOUT_S)
 
 
+@BOTH
 @OFFERS
 def test_acknowledged_twice(node, client, offer):
     """While it is open, the ACK is its socket's; when it is over, nothing comes of it."""
@@ -88,6 +94,7 @@ def test_acknowledged_twice(node, client, offer):
     assert not node.sockets(c) and not node.pending(BLIND)
 
 
+@BOTH
 @pytest.mark.parametrize("service, counter", [(DEAD_BLIND, "rebuild_no_listener"), (WEB, "drop_handshake_ack")])
 def test_ack_makes_no_socket(node, client, service, counter):
     """Without a server the client is told; where requests are inspected, the ACK says nothing."""
@@ -101,6 +108,7 @@ def test_ack_makes_no_socket(node, client, service, counter):
     assert not node.sockets(c)
 
 
+@BOTH
 def test_ack_of_a_forger(node, client):
     c = client(BLIND)
     c.forge()
@@ -115,6 +123,7 @@ def test_ack_of_a_forger(node, client):
     assert not node.sockets(c)
 
 
+@BOTH
 @pytest.mark.parametrize("garbage", [b"", b"\0"], ids=["0-bytes", "1-byte"])
 @OFFERS
 def test_keepalive_probe(node, client, offer, garbage):
@@ -164,6 +173,7 @@ def test_expired(node, client, age, what, service):
     assert not node.sockets(c)
 
 
+@BOTH
 @pytest.mark.parametrize("age", FRESH)
 def test_not_expired(node, client, age):
     c = aged(client(), age)
@@ -223,6 +233,7 @@ def test_right_flow_wrong_handshake(node, client, what):
     assert not node.sockets(c) and not node.pending(WEB)
 
 
+@BOTH
 def test_cookie_of_another_flow(node, client):
     c, other = client(), client()
     other.forge()
@@ -232,6 +243,7 @@ def test_cookie_of_another_flow(node, client):
         c.silence()
 
 
+@BOTH
 def test_request_of_another_nodes_flow(node, client):
     c = client(owner=2)
     c.forge()
@@ -243,15 +255,16 @@ def test_request_of_another_nodes_flow(node, client):
         c.silence()
 
 
-def test_every_option_class_survives(node, client):
+@BOTH
+def test_every_option_class_survives(node, client, family):
     """What a node without any memory knows of the client's options, told to another node."""
     for wscale in (None, 0, 7, 14):
-        for mss in (536, 1300, 1440, 1460):
-            c = client(offer=type(LINUX)("x", LINUX.block, model.Options(mss=mss, wscale=wscale, sack=mss > 536,
+        for mss in model.Options.STEPS[family]:
+            c = client(offer=type(LINUX)("x", LINUX.block, model.Options(mss=mss, wscale=wscale, sack=mss > 1300,
                                                                          ts=True, ecn=bool(wscale))))
             c.forge()
             c.request(target=2)
             message = node.taken(2)
             assert (message.mss, message.snd_wscale) == (mss, wscale or 0)
             assert message.rcv_wscale == (0 if wscale is None else RCV_WSCALE)
-            assert message.flags == (wscale is not None) | (mss > 536) << 1 | 1 << 2 | bool(wscale) << 3
+            assert message.flags == (wscale is not None) | (mss > 1300) << 1 | 1 << 2 | bool(wscale) << 3

@@ -9,6 +9,7 @@ import pytest
 from earshotlab import wait_for
 from packets import model
 from packets.model import PINS
+from packets.families import BOTH
 from packets.node import EACH, SERVICE_INDEX, WEB
 from packets.packet import ACK, FIN, NOP, PSH, RST, opt_sack
 
@@ -63,6 +64,7 @@ def pinned(node, c, name, text=None, **counted):
         assert c.read(len(text)) == text
 
 
+@BOTH
 class TestStay:
     def test_stays(self, node, idle):
         c = idle()
@@ -164,6 +166,7 @@ class TestMove:
         assert node.sockets(c) == [] and flow(node, c) is None
         return message
 
+    @BOTH
     def test_moves(self, node, idle):
         """The server sees a connection that broke while it was idle; the client hears nothing."""
         c = idle()
@@ -178,6 +181,7 @@ class TestMove:
         assert (message.requests, message.moves, message.pin) == (1, 1, 0)
         assert message.next_request_seq == c.next
 
+    @BOTH
     def test_other_resets_reach_the_client(self, node, idle):
         """Of connections that ended by themselves, and of those that came back."""
         c = idle()
@@ -207,6 +211,7 @@ class TestMove:
         message = self.moved(node, c, 3)
         assert (message.requests, message.moves) == (4, 1)
 
+    @BOTH
     def test_comes_again(self, node, idle):
         """The message was lost: the client's retransmission goes to the same node, over and over."""
         c = idle()
@@ -241,6 +246,7 @@ class TestMove:
             follow = node.taken(2)
         assert follow.kind == model.FOLLOW and follow.packet == sent
 
+    @BOTH
     def test_gathered(self, node, idle):
         c = idle()
         text = c.get(2)
@@ -253,6 +259,7 @@ class TestMove:
         assert (follow.kind, follow.packet) == (model.FOLLOW, second)
         assert message.next_request_seq == c.next
 
+    @BOTH
     def test_nack(self, node, idle):
         """The target cannot: another node gets it, with all that was known of the connection."""
         c = idle()
@@ -291,6 +298,7 @@ class TestMove:
         c.answer()
         self.moved(node, c)
 
+    @BOTH
     @pytest.mark.parametrize("flags", [0, model.F_MOVED])
     def test_arrives(self, node, client, flags):
         """A connection that comes from another node goes on with its count."""
@@ -339,6 +347,7 @@ WHOLE = [
 class TestResponse:
     """The response before must be complete, and all of it acknowledged."""
 
+    @BOTH
     @pytest.mark.parametrize("response", WHOLE, ids=range(len(WHOLE)))
     def test_complete(self, node, served, response):
         c = served()
@@ -346,6 +355,7 @@ class TestResponse:
             c.answer(response[at:at + 20000])
         stays(node, c)
 
+    @BOTH
     @pytest.mark.parametrize("response", WHOLE[:7], ids=range(7))
     def test_byte_by_byte(self, node, served, response):
         c = served()
@@ -390,6 +400,7 @@ class TestResponse:
         c.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
         stays(node, c)
 
+    @BOTH
     def test_the_servers_retransmissions_count_once(self, node, served):
         c = served()
         c.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", acknowledge=False)
@@ -489,6 +500,7 @@ class TestPin:
         c.answer()
         stays(node, c)
 
+    @BOTH
     def test_two_requests_in_one_segment(self, node, idle):
         c = idle()
         text = c.get(2) + c.get(3)
@@ -529,6 +541,7 @@ class TestPin:
         else:
             pytest.fail("never served")
 
+    @BOTH
     def test_reset_ends_it(self, node, idle):
         c = idle()
         c.send(RST | ACK)

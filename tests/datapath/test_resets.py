@@ -5,6 +5,7 @@ import pytest
 from packets import tables
 from packets.established import OWNERS, served
 from packets.model import RESET_UNDER_WAY
+from packets.families import BOTH
 from packets.node import BLIND, EACH, MSS, WEB
 from packets.packet import ACK, FIN, PSH, RST, SYN
 
@@ -30,6 +31,7 @@ def told(c, *arguments, **keywords):
     c.silence("one RST")
 
 
+@BOTH
 @OWNERS
 def test_told_again(node, client, owner):
     """Whatever the client says, and as often as it says it."""
@@ -42,6 +44,7 @@ def test_told_again(node, client, owner):
         told(c, ACK | FIN)
 
 
+@BOTH
 @OWNERS
 def test_response_incomplete(node, client, owner):
     """The RST has overtaken what was sent before it: the client asks (RFC 5961 section 3.2) with what it has got."""
@@ -53,6 +56,7 @@ def test_response_incomplete(node, client, owner):
     told(c, ACK, ack=(c.ack + MSS) & MASK)
 
 
+@BOTH
 @pytest.mark.parametrize("service", [WEB, BLIND, EACH])
 def test_first_request_again(node, client, service):
     """Ended without an answer: the server is not asked once more."""
@@ -63,6 +67,7 @@ def test_first_request_again(node, client, service):
     assert node.pending(service) == 0
 
 
+@BOTH
 def test_reset_by_the_stack(node, client):
     """The server has closed, and the client goes on to send: nobody can take that any more."""
     c = client().serve()
@@ -93,6 +98,7 @@ def test_no_answer_to_a_reset(node, client):
         c.silence()
 
 
+@BOTH
 @OWNERS
 def test_the_next_connection(node, client, owner):
     """Once the client begins anew, nothing is said of the connection before."""
@@ -126,6 +132,7 @@ def test_the_next_connection_whose_syn_was_not_heard(node, client, owner, sent):
         told(c, ACK, ack=ack & MASK)
 
 
+@BOTH
 def test_not_while_silent(node, client):
     """Without a lease another node may have the connection."""
     c = client().serve()

@@ -8,6 +8,7 @@ import pytest
 from earshotlab import wait_for
 from packets import model
 from packets.established import OWNERS, served
+from packets.families import BOTH
 from packets.leases import each_service, leased, moved_here, silent
 from packets.nack import refuse
 from packets.node import BLIND, DEAD, EACH, ESTABLISHED, FIN_WAIT2, MSS, TIME_WAIT, WEB
@@ -46,6 +47,7 @@ ASKED = dict(stray_queued=1, inspect_strays=1)
 TOLD = sums(ASKED, OWN_NO, OWN_NO, *[NO] * 4, dict(inspect_stray_resets=1))
 
 
+@BOTH
 @each_service
 def test_nobodys(node, client, service):
     """A request on a connection whose node is no more; what follows it is answered at once."""
@@ -58,12 +60,14 @@ def test_nobodys(node, client, service):
     assert [q.attempt for q in questions] == [0, 0, 1, 1]
     for question in questions:
         # One byte tells whose it is.
-        assert question.packet[20:33] == sent[20:33] and question.packet[52:] == text[:1]
+        tcp = 40 if c.family == 6 else 20
+        assert question.packet[tcp:tcp + 13] == sent[tcp:tcp + 13] and question.packet[tcp + 32:] == text[:1]
     with node.counts(reset_repeated=1):
         c.send(ACK | PSH, text)
         told(c)
 
 
+@BOTH
 @each_service
 def test_has_gone_on(node, client, service):
     """The client was answered, and has sent the next request, while all were asked: the RST means nothing to it, and is not
@@ -80,6 +84,7 @@ def test_has_gone_on(node, client, service):
         c.silence()
 
 
+@BOTH
 def test_fin(node, client):
     """A client that closes what has long been closed at the other end."""
     c = elsewhere(client)
@@ -90,6 +95,7 @@ def test_fin(node, client):
         told(c)
 
 
+@BOTH
 def test_begins_anew_at_once(node, client):
     c = elsewhere(client)
     comes_again(c, ACK | PSH, c.get())
@@ -112,6 +118,7 @@ def given_away(node, client, service):
     return c
 
 
+@BOTH
 def test_the_rest_of_a_request(node, client):
     """Its node has crashed in the middle of it. Not before it is certain that the beginning has arrived."""
     clients = {"drop_decided": given_away(node, client, WEB), "drop_moved": given_away(node, client, EACH)}
@@ -156,6 +163,7 @@ def test_the_rest_of_a_request_inspected_elsewhere(node, client):
             told(c)
 
 
+@BOTH
 @pytest.mark.parametrize("answers,says_so", [(0, True), (1, False), (2, False), (3, True)])
 def test_another_node_has_it(node, client, answers, says_so):
     """In the first round or, when it has moved meanwhile, in the second. Who says nothing may have it, too."""
@@ -299,6 +307,7 @@ def may_be_here(node, c, *arguments, **keywords):
     c.silence()
 
 
+@BOTH
 @OWNERS
 class TestAsked:
     """What this node says of itself."""
@@ -365,7 +374,8 @@ class TestAsked:
             c.answer()
             c.request(target=3)
         sent = node.taken(3, model.REQUEST)
-        may_be_here(node, c, ACK | PSH, sent.packet[52:], seq=c.next - len(sent.packet[52:]))
+        request = sent.packet[72 if c.family == 6 else 52:]
+        may_be_here(node, c, ACK | PSH, request, seq=c.next - len(request))
         may_be_here(node, c)
         # The client has sent this long ago, and the request since.
         may_be_here(node, c, ACK | PSH, b"GET", seq=(c.next - 10000) & MASK, ack=(c.ack - 1000) & MASK)

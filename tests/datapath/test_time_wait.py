@@ -3,6 +3,7 @@
 import pytest
 
 from packets.client import LINUX, WINDOWS
+from packets.families import BOTH
 from packets.node import ESTABLISHED, TIME_WAIT, WEB
 from packets.packet import ACK, FIN, PSH, RST
 
@@ -30,6 +31,7 @@ def not_mine(node, client, offer=LINUX):
     return c
 
 
+@BOTH
 @pytest.mark.parametrize("offer", [LINUX, WINDOWS], ids=lambda o: o.name)
 def test_syn_mine(node, client, offer):
     """The old socket is gone, the SYN is answered, and the next connection works."""
@@ -48,6 +50,7 @@ def test_syn_mine(node, client, offer):
     assert c.answer()
 
 
+@BOTH
 @pytest.mark.parametrize("offer", [LINUX, WINDOWS], ids=lambda o: o.name)
 def test_syn_not_mine(node, client, offer):
     """Gone as well, and not a word: n2 answers."""
@@ -74,6 +77,7 @@ def test_syn_with_an_older_isn(node, client):
     assert not node.sockets(c)
 
 
+@BOTH
 def test_syn_with_checksum_left_to_hardware(node, client):
     """One packet becomes an answer and a RST for our own stack; both must be whole."""
     c = mine(client)
@@ -84,6 +88,7 @@ def test_syn_with_checksum_left_to_hardware(node, client):
     assert not node.sockets(c)
 
 
+@BOTH
 @pytest.mark.parametrize("owner", [1, 2], ids=["mine", "not-mine"])
 def test_retransmitted_fin(node, client, owner):
     """The last ACK was lost."""
@@ -95,6 +100,7 @@ def test_retransmitted_fin(node, client, owner):
     assert node.sockets(c) == [TIME_WAIT]
 
 
+@BOTH
 def test_anything_else(node, client):
     """As if there were no socket."""
     c = mine(client)
@@ -116,6 +122,7 @@ def test_anything_else(node, client):
     assert node.sockets(c) == [TIME_WAIT]
 
 
+@BOTH
 def test_keepalive_of_the_next_connection(node, client):
     """Its SYN was answered by a node that held no TIME_WAIT socket."""
     c = mine(client)
@@ -127,6 +134,7 @@ def test_keepalive_of_the_next_connection(node, client):
         assert c.take("the keep-alive's ACK").ack == c.next
 
 
+@BOTH
 def test_request_of_the_next_connection(node, client):
     """Nobody here heard its SYN. The daemon's handover to this node ends the old socket and is tried again."""
     c = mine(client)

@@ -18,6 +18,6 @@ def dual_stack(node):
     with node.tables() as found:
         for index in network.SERVICE_INDEX.values():
             found.service(index, address6=address)
-        for port in (network.WEB, network.BLIND, network.EACH):
+        for port in (network.WEB, network.BLIND, network.TURNS, network.EACH):
             node.listener(port, 6)
         yield

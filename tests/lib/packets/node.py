@@ -302,15 +302,15 @@ class Node(namespaces.Site):
             netns.ip("-n", self.namespace, "neigh", "replace", *gateway.split(), "lladdr", GATEWAY_MAC, "nud", "permanent")
 
     def pending(self, port):
-        """How many connections wait to be accepted."""
-        listener = self.listeners[port]
+        """How many connections wait to be accepted, of both families."""
         count = 0
-        listener.settimeout(0)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                listener.accept()[0].close()
-                count += 1
-        listener.settimeout(TIMEOUT_S)
+        for listener in filter(None, (self.listeners[port], self.listeners.get((port, 6)))):
+            listener.settimeout(0)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    listener.accept()[0].close()
+                    count += 1
+            listener.settimeout(TIMEOUT_S)
         return count
 
     def listener(self, port, family):

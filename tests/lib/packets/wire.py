@@ -10,7 +10,7 @@ from packets import model, packet
 
 PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 15, 23
 SOL_PACKET = 263
-VIRTIO_NEEDS_CSUM, VIRTIO_GSO_TCPV4 = 1, 1
+VIRTIO_NEEDS_CSUM, VIRTIO_GSO_TCPV4, VIRTIO_GSO_TCPV6 = 1, 1, 4
 # In an emulated machine (tests/vm), which may get no CPU for seconds, the lab's patience is longer, and so is ours.
 TIMEOUT_S = max(8.0, float(os.environ.get("EARSHOT_LAB_TIMEOUT") or 0) / 4)
 
@@ -40,10 +40,11 @@ class Wire:
         self.socket.send(frame)
 
     def send_partial(self, frame, gso_size=0):
-        """A TCP frame as virtual links carry them: checksum not yet filled in, perhaps several segments merged (IPv4)."""
-        start = 54 if frame[12:14] == b"\x86\xdd" else 34
+        """A TCP frame as virtual links carry them: checksum not yet filled in, perhaps several segments merged."""
+        is_v6 = frame[12:14] == b"\x86\xdd"
+        start = 54 if is_v6 else 34
         doff = (frame[start + 12] >> 4) * 4
-        gso_type = VIRTIO_GSO_TCPV4 if gso_size else 0
+        gso_type = (VIRTIO_GSO_TCPV6 if is_v6 else VIRTIO_GSO_TCPV4) if gso_size else 0
         header = struct.pack("=BBHHHH", VIRTIO_NEEDS_CSUM, gso_type, start + doff, gso_size, start, 16)
         self.merged.send(header + frame)
 
