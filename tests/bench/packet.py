@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 import bpf_run  # noqa: E402
 import paths  # noqa: E402, F401
-from packet_cases import CASES, Bench  # noqa: E402
+from packet_cases import CASES, V6, Bench  # noqa: E402
 
 WAYS = ("warm", "cold", "load")
 FORMAT = 1  # of the JSON file: figures of one format can be compared
@@ -50,21 +50,26 @@ def _figure(value):
     return "-" if value is None else f"{value:.0f}"
 
 
+def _ratios(row, other):
+    """"warm 1.05, ..." of what both were measured by; "" if by nothing."""
+    return ", ".join(f"{way} {row[f'{way}_ns'] / other[f'{way}_ns']:.2f}" for way in WAYS
+                     if other and other.get(f"{way}_ns") and row[f"{way}_ns"] is not None)
+
+
 def table(rows, before=()):
-    """`before`: the rows of an earlier run, for ratios to them."""
-    lines = [f"{'packet':16} {'program':11}" + "".join(f" {way + ' ns':>8} {'range':>12}" for way in WAYS)]
-    earlier = {row["case"]: row for row in before}
+    """`before`: the rows of an earlier run, for ratios to them. Those of IPv6 are compared with their like of IPv4, too."""
+    lines = [f"{'packet':17} {'program':11}" + "".join(f" {way + ' ns':>8} {'range':>12}" for way in WAYS)]
+    earlier, found = ({row["case"]: row for row in of} for of in (before, rows))
     for row in rows:
-        line = f"{row['case']:16} {row['program']:11}"
+        line = f"{row['case']:17} {row['program']:11}"
         for way in WAYS:
             bounds = row[f"{way}_range"]
             line += f" {_figure(row[f'{way}_ns']):>8} {'..'.join(map(_figure, bounds)) if bounds else '-':>12}"
         lines.append(line)
-        old = earlier.get(row["case"])
-        ratios = [(way, row[f"{way}_ns"] / old[f"{way}_ns"]) for way in WAYS
-                  if old and old.get(f"{way}_ns") and row[f"{way}_ns"] is not None]
-        if ratios:
-            lines.append("    to before: " + ", ".join(f"{way} {ratio:.2f}" for way, ratio in ratios))
+        for said, other in (("before", earlier.get(row["case"])), ("IPv4", found.get(row["case"].removesuffix(V6)))):
+            ratios = _ratios(row, other) if other is not row else ""
+            if ratios:
+                lines.append(f"    to {said}: {ratios}")
     return "\n".join(lines)
 
 

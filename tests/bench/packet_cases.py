@@ -2,6 +2,7 @@
 """The packets of ./dev bench packet, and how one kind is measured on the packet suite's node (tests/lib/packets/node.py)."""
 import contextlib
 import ctypes
+import dataclasses
 import socket
 import statistics
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Callable
 import bpf_run
 import namespaces
 from earshotlab import netns, wait_for
-from packets import packet, tables, tables_bpf
+from packets import families, packet, tables, tables_bpf
 from packets.client import Client
 from packets.node import CLUSTER, EACH, HANDOVER_PORT, PEER_MAC, PREFIX, WEB, Node
 from packets.packet import ACK, PSH
@@ -22,16 +23,20 @@ BODY = b"x" * 1000
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of packet. make(bench): a frame of it, a new one each time.
+    """One kind of packet, of clients of a family. make(bench, family): a frame of it, a new one each time.
     counter: what the node must count for each packet on its way in; run_counter: of runs by hand, if that differs.
     repeats: the program changes neither packet nor tables, so the same run can be repeated.
-    speak(bench, n): the way out, of the node's own sockets, n segments; there are no runs by hand then."""
+    speak(bench, family, n): the way out, of the node's own sockets, n segments; there are no runs by hand then."""
     program: str
     counter: str = None
     make: Callable = None
     run_counter: str = None
     repeats: bool = False
     speak: Callable = None
+    family: int = 4
+
+    def frame(self, bench):
+        return self.make(bench, self.family)
 
 
 class Bench(contextlib.ExitStack):
@@ -45,6 +50,7 @@ class Bench(contextlib.ExitStack):
             self.node.start()
             for port in (WEB, EACH):
                 self.node.listen(port)
+            self.enter_context(families.dual_stack(self.node))
             with contextlib.closing(tables_bpf.Driver(self.node.namespace, "eth0", {
                     "es_states": ctypes.sizeof(tables.State)})) as found:
                 self.programs = bpf_run.of_map(found.map_id("es_states"), PROGRAMS)
@@ -59,13 +65,13 @@ class Bench(contextlib.ExitStack):
             raise
         return self
 
-    def served(self, service):
+    def served(self, service, family):
         """A connection that is open, the same for the whole run."""
-        if service not in self.flows:
-            self.flows[service] = Client(self.node, service).serve()
+        if (service, family) not in self.flows:
+            c = self.flows[service, family] = Client(self.node, service, family=family).serve()
             if service == EACH:  # the beginning of an answer that does not end
-                self.flows[service].answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4000000000\r\n\r\n")
-        return self.flows[service]
+                c.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4000000000\r\n\r\n")
+        return self.flows[service, family]
 
     # By hand
 
@@ -94,14 +100,14 @@ class Bench(contextlib.ExitStack):
         """{way: nanoseconds} of runs by hand; the node must have counted them as the case says."""
         counter, cold_packets = case.run_counter or case.counter, max(10, packets // 10)
         before, ran = self.node.counters()[counter], cold_packets
-        cold = self._singles(case, [case.make(self) for _ in range(cold_packets)], True)
+        cold = self._singles(case, [case.frame(self) for _ in range(cold_packets)], True)
         if case.repeats:
             ran += repeats
-            warm = self._repeated(case, case.make(self), repeats)
+            warm = self._repeated(case, case.frame(self), repeats)
         else:
             warm, left = [], packets
             while left > 0:  # in parts: the inspector's queue is not endless
-                frames = [case.make(self) for _ in range(min(left, BATCH))]
+                frames = [case.frame(self) for _ in range(min(left, BATCH))]
                 warm.append(self._singles(case, frames, False))
                 left -= len(frames)
                 ran += len(frames)
@@ -125,7 +131,7 @@ class Bench(contextlib.ExitStack):
         before = self.node.counters()[case.counter]
         wire = self.node.cluster if case.program == "es_cluster" else self.node.public
         for start in range(0, packets, BATCH):
-            frames = [case.make(self) for _ in range(start, min(start + BATCH, packets))]
+            frames = [case.frame(self) for _ in range(start, min(start + BATCH, packets))]
             for frame in frames:
                 wire.send(frame)
             self._calm()
@@ -134,13 +140,13 @@ class Bench(contextlib.ExitStack):
     def _under_load(self, case, packets):
         """Nanoseconds a run, of packets that come over the wire or leave the node's sockets."""
         if case.make:
-            case.make(self)  # a connection that it needs is open from now on
+            case.frame(self)  # a connection that it needs is open from now on
         else:
-            case.speak(self, 1)
+            case.speak(self, case.family, 1)
         program = self.programs[case.program]
         before = program.ran()
         if case.speak:
-            case.speak(self, packets)
+            case.speak(self, case.family, packets)
         else:
             self._send(case, packets)
         after = program.ran()
@@ -167,34 +173,34 @@ class Bench(contextlib.ExitStack):
         return {way: value if value is None else round(value, 1) for way, value in found.items()}
 
 
-def _overheard(bench):
-    c = Client(bench.node, owner=2)
+def _overheard(bench, family):
+    c = Client(bench.node, owner=2, family=family)
     c.forge()
     return c.frame(ACK | PSH, BODY)
 
 
-def _syn(bench):
-    return Client(bench.node).syn_frame()
+def _syn(bench, family):
+    return Client(bench.node, family=family).syn_frame()
 
 
-def _bare_ack(bench):
-    c = Client(bench.node)
+def _bare_ack(bench, family):
+    c = Client(bench.node, family=family)
     c.forge()
     return c.frame(ACK)
 
 
-def _delivered(bench):
-    return bench.served(WEB).frame(ACK)
+def _delivered(bench, family):
+    return bench.served(WEB, family).frame(ACK)
 
 
-def _request(bench):
-    c = Client(bench.node)
+def _request(bench, family):
+    c = Client(bench.node, family=family)
     c.forge()
     return c.frame(ACK | PSH, c.get(2))
 
 
-def _handover(bench):
-    c = Client(bench.node, owner=2)
+def _handover(bench, family):
+    c = Client(bench.node, owner=2, family=family)
     c.forge()
     message = c.handover(c.ip_packet(ACK | PSH, c.get()), source=1)
     bench.node.sequence += 1
@@ -205,15 +211,15 @@ def _handover(bench):
 
 
 def _speaks(service):
-    def speak(bench, packets):
-        c = bench.served(service)
+    def speak(bench, family, packets):
+        c = bench.served(service, family)
         for _ in range(packets):
             c.answer(BODY)
 
     return speak
 
 
-CASES = {
+IPV4 = {
     "overheard": Case("es_public", "drop_not_mine", _overheard, repeats=True),
     "own-syn": Case("es_public", "syn_answered", _syn),
     "own-ack": Case("es_public", "drop_handshake_ack", _bare_ack, repeats=True),
@@ -223,3 +229,5 @@ CASES = {
     "reply": Case("es_reply", speak=_speaks(WEB)),
     "reply-read": Case("es_reply", speak=_speaks(EACH)),
 }
+V6 = "-v6"  # behind the name of the same packet of a client with IPv6
+CASES = IPV4 | {name + V6: dataclasses.replace(case, family=6) for name, case in IPV4.items()}

@@ -51,3 +51,10 @@ def test_medians(load, text):
     assert (row["warm_ns"], row["warm_range"], row["load_ns"]) == (100, [90, 140], load)
     lines = packet.table([row], [row | {"warm_ns": 50.0}]).splitlines()
     assert "90..140" in lines[1] and lines[1].split()[6] == text and "warm 2.00" in lines[2]
+
+
+def test_ratios_to_ipv4():
+    runs = [{"round": 1, "case": case, "warm": warm, "cold": 900.0, "load": None}
+            for case, warm in (("overheard", 100.0), ("overheard-v6", 112.0), ("own-syn-v6", 300.0))]
+    lines = packet.table(packet.summarise(runs)).splitlines()
+    assert [line for line in lines if "to IPv4" in line] == ["    to IPv4: warm 1.12, cold 1.00"]
