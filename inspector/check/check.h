@@ -99,6 +99,9 @@ const char *es_check_action(const char *format, ...) __attribute__((format(print
 /* "n1", or "(unknown)" */
 const char *es_check_self_name(const struct es_check *check);
 
+/* ipv6.c: is IPv6 on where a service has an address of it? An item of the network group. */
+void es_check_ipv6(struct es_check *check);
+
 /* print.c */
 void es_check_print(const struct es_check *check, int verbose, FILE *file);
 struct json_object *es_check_json(const struct es_check *check);

@@ -557,6 +557,8 @@ static const struct es_check_item items[] = {
 	 check_packet_sockets},
 	{"accept_local", "This node cannot tell itself that a handover to itself must be tried elsewhere.",
 	 check_accept_local},
+	{"ipv6", "The kernel has no connection with a client whose family an interface does not speak.",
+	 es_check_ipv6},
 	{NULL, NULL, NULL},
 };
 

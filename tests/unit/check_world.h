@@ -97,6 +97,9 @@ static const struct {
 	{"proc/sys/net/ipv4/conf/eth0/arp_announce", "2\n"},
 	{"proc/sys/net/ipv4/conf/all/accept_local", "0\n"},
 	{"proc/sys/net/ipv4/conf/lo/accept_local", "1\n"},
+	{"proc/sys/net/ipv6/conf/eth0/disable_ipv6", "0\n"},
+	{"proc/sys/net/ipv6/conf/eth1/disable_ipv6", "0\n"},
+	{"proc/sys/net/ipv6/conf/lo/disable_ipv6", "0\n"},
 	{"proc/net/dev_mcast",
 	 "2    eth0            1     0     01005e000001\n2    eth0            1     0     03bf0a4d0064\n"},
 	{"proc/net/packet", "sk       RefCnt Type Proto  Iface R Rmem   User   Inode\n"

@@ -71,6 +71,32 @@ static void test_files(void **state)
 	expect_one("kernel.tcp_sack", ES_CHECK_UNCHECKED, "net/ipv4/tcp_sack cannot be read: No such file");
 }
 
+/* Where no service has an IPv6 address, nobody needs it. */
+static void test_ipv6(void **state)
+{
+	static const char *const interface[] = {"eth0", "eth1", "lo"};
+	char path[128];
+
+	(void)state;
+	put("proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1\n");
+	run_again();
+	assert_int_equal(finding("network.ipv6")->severity, ES_CHECK_OK);
+	put("proc/sys/net/ipv6/conf/eth0/disable_ipv6", "0\n");
+	conf->services[0].address6.b[0] = 0x20;
+	run_again();
+	assert_int_equal(finding("network.ipv6")->severity, ES_CHECK_OK);
+	for (unsigned int i = 0; i < sizeof(interface) / sizeof(interface[0]); i++) {
+		snprintf(path, sizeof(path), "proc/sys/net/ipv6/conf/%s/disable_ipv6", interface[i]);
+		put(path, "1\n");
+		expect_one("network.ipv6", ES_CHECK_ERROR, interface[i]);
+		put(path, "0\n");
+	}
+	take("proc/sys/net/ipv6/conf/eth1/disable_ipv6");
+	expect_one("network.ipv6", ES_CHECK_UNCHECKED, "eth1/disable_ipv6 cannot be read: No such file");
+	put("proc/sys/net/ipv6/conf/eth1/disable_ipv6", "0\n");
+	memset(&conf->services[0].address6, 0, sizeof(conf->services[0].address6));
+}
+
 /* What the daemon does not start without. */
 static void test_startup(void **state)
 {
@@ -447,6 +473,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_all_well),
 		TEST(test_files),
+		TEST(test_ipv6),
 		TEST(test_startup),
 		TEST(test_no_conntrack),
 		TEST(test_rp_filter_public),
