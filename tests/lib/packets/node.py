@@ -302,14 +302,15 @@ class Node(namespaces.Site):
             netns.ip("-n", self.namespace, "neigh", "replace", *gateway.split(), "lladdr", GATEWAY_MAC, "nud", "permanent")
 
     def pending(self, port):
-        """How many connections wait to be accepted, of both families."""
+        """How many clients' connections wait to be accepted, of both families; what the daemon asks the server is none."""
         count = 0
         for listener in filter(None, (self.listeners[port], self.listeners.get((port, 6)))):
             listener.settimeout(0)
             with contextlib.suppress(BlockingIOError):
                 while True:
-                    listener.accept()[0].close()
-                    count += 1
+                    connection, peer = listener.accept()
+                    connection.close()
+                    count += peer[0] not in VIPS.values()
             listener.settimeout(TIMEOUT_S)
         return count
 
