@@ -111,13 +111,43 @@ unsigned int es_network_packet_max(unsigned int cluster_mtu, unsigned int public
 	return max > ES_HANDOVER_PACKET_MAX ? ES_HANDOVER_PACKET_MAX : max;
 }
 
+/* The kernel takes no packet of IPv6 from an interface where it is off. */
+static int es_network_speaks_ipv6(const char *interface, struct es_conf_error *err)
+{
+	char path[128];
+	int value = 0;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/disable_ipv6", interface);
+	if (!es_sysctl_read(path, &value) && !value)
+		return 0;
+	es_conf_error_set(err,
+			  "datapath: a service has an IPv6 address, and IPv6 is off on %s: sysctl -w "
+			  "net/ipv6/conf/%s/disable_ipv6=0, or leave the address out",
+			  interface, interface);
+	return -ENOTSUP;
+}
+
+/* Is what services with an IPv6 address need there? What the node gives to itself comes over lo. */
+static int es_network_speaks(const struct es_conf *conf, const char *public, const char *cluster,
+			     struct es_conf_error *err)
+{
+	const char *const interfaces[] = {public, cluster, "lo"};
+	int is_wanted = 0, rc = 0;
+
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		is_wanted |= es_addr_is_set(&conf->services[i].address6);
+	for (size_t i = 0; is_wanted && i < sizeof(interfaces) / sizeof(interfaces[0]) && !rc; i++)
+		rc = es_network_speaks_ipv6(interfaces[i], err);
+	return rc;
+}
+
 int es_network_read(const struct es_conf *conf, struct es_network *ret, struct es_conf_error *err)
 {
 	const struct es_conf_datapath *dp = &conf->datapath;
 	char public[IF_NAMESIZE], cluster[IF_NAMESIZE];
 	unsigned int public_mtu = 0, cluster_mtu = 0;
 	struct ifreq ifr;
-	int value = 0;
+	int value = 0, rc;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->public_ifindex = es_interface_index(dp->interface);
@@ -132,6 +162,9 @@ int es_network_read(const struct es_conf *conf, struct es_network *ret, struct e
 	}
 	es_interface_real_name(dp->interface, public);
 	es_interface_real_name(dp->cluster_interface, cluster);
+	rc = es_network_speaks(conf, public, cluster, err);
+	if (rc)
+		return rc;
 	es_ifreq(&ifr, public);
 	if (es_ioctl(SIOCGIFHWADDR, &ifr) || es_interface_mtu(public, &public_mtu) ||
 	    es_interface_mtu(cluster, &cluster_mtu)) {

@@ -297,13 +297,31 @@ static void test_record(void **state)
 	}
 }
 
+/* Of IPv6, what lies before the TCP header is as long as it is. */
+static void test_record_of_ipv6(void **state)
+{
+	const struct es_packet pkt = {.is_v6 = 1, .headers_len = 48, .options_len = 12};
+	struct es_verdict verdict = {.action = ES_QUEUE_FIRST, .counter = ES_COUNT_request_queued};
+	struct es_view v = {.flow_hash = FLOW, .seg = {.len = 100}};
+	struct es_record record = {};
+
+	(void)state;
+	es_view_record(&v, &verdict, &pkt, 5, 0, &record);
+	assert_int_equal(record.len, 180);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flow),   cmocka_unit_test(test_questions),
-		cmocka_unit_test(test_ended),  cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_time),   cmocka_unit_test(test_decision),
-		cmocka_unit_test(test_record), cmocka_unit_test(test_cookie_is_taken),
+		cmocka_unit_test(test_flow),
+		cmocka_unit_test(test_questions),
+		cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_ring),
+		cmocka_unit_test(test_time),
+		cmocka_unit_test(test_decision),
+		cmocka_unit_test(test_record),
+		cmocka_unit_test(test_record_of_ipv6),
+		cmocka_unit_test(test_cookie_is_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
