@@ -380,7 +380,15 @@ __noinline int es_public_read6(struct __sk_buff *skb, struct es_packet *pkt, str
 	__u32 len;
 	int counter, service;
 
-	if (!pkt || !seg || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+	if (!pkt || !seg)
+		return ES_READ6_NEXT;
+	if (es_packet_plain6(skb, pkt, seg, 0)) {
+		service = es_service_find6(&pkt->dest, pkt->dport);
+		if (service >= 0)
+			return service & (ES_SERVICES_MAX - 1);
+		return es_is_service_address6(&pkt->dest) ? ES_READ6_OTHER : ES_READ6_NEXT;
+	}
+	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return ES_READ6_NEXT;
 	__builtin_memcpy(&pkt->source, &ip.saddr, sizeof(pkt->source));
 	__builtin_memcpy(&pkt->dest, &ip.daddr, sizeof(pkt->dest));
@@ -575,7 +583,8 @@ static __always_inline int es_reply_headers(struct __sk_buff *skb, struct es_pac
 	struct iphdr ip;
 
 	if (skb->protocol == es_htons(ETH_P_IPV6))
-		return es_packet_headers6(skb, pkt) == ES_COUNTER_COUNT
+		return es_packet_plain6(skb, pkt, ret_seg, 1) ? 0
+		       : es_packet_headers6(skb, pkt) == ES_COUNTER_COUNT
 			       ? es_packet_tcp6(skb, pkt, len, ret_seg)
 			       : -1;
 	if (skb->protocol != es_htons(ETH_P_IP) || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)) ||

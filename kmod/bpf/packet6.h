@@ -77,6 +77,21 @@ __noinline int es_packet_headers6(struct __sk_buff *skb, struct es_packet *pkt)
 	return -1;
 }
 
+/* What a TCP header of @doff bytes says; @len as es_packet_tcp6() has it. */
+static __always_inline void es_packet_tcp6_fill(const struct tcphdr *th, __u32 doff, __u32 len,
+						struct es_packet *pkt, struct es_segment *seg)
+{
+	pkt->options_len = doff - sizeof(*th);
+	pkt->sport = th->source;
+	pkt->dport = th->dest;
+	__builtin_memset(seg, 0, sizeof(*seg));
+	seg->seq = es_ntohl(th->seq);
+	seg->ack = es_ntohl(th->ack_seq);
+	seg->len = len - pkt->headers_len - doff;
+	seg->flags = ((const __u8 *)th)[13];
+	seg->is_v6 = 1;
+}
+
 /**
  * es_packet_tcp6() - read the TCP header behind those that es_packet_headers6() has walked over
  * @len: bytes from the IPv6 header's first to the packet's last. Returns 0, or -1 if the lengths contradict each
@@ -95,16 +110,41 @@ __noinline int es_packet_tcp6(struct __sk_buff *skb, struct es_packet *pkt, __u3
 	doff = th.doff * 4;
 	if (doff < sizeof(th) || headers + doff > len)
 		return -1;
-	pkt->options_len = doff - sizeof(th);
-	pkt->sport = th.source;
-	pkt->dport = th.dest;
-	__builtin_memset(seg, 0, sizeof(*seg));
-	seg->seq = es_ntohl(th.seq);
-	seg->ack = es_ntohl(th.ack_seq);
-	seg->len = len - headers - doff;
-	seg->flags = ((__u8 *)&th)[13];
-	seg->is_v6 = 1;
+	es_packet_tcp6_fill(&th, doff, len, pkt, seg);
 	return 0;
+}
+
+/**
+ * es_packet_plain6() - the same for what nearly all packets are: TCP right behind the IPv6 header
+ * Reads them where they lie, without a copy on the stack. @pkt->off is ETH_HLEN; @is_leaving: the header does not tell the length.
+ * Returns 1 when @pkt and @seg are read; 0: es_packet_headers6() has to look. A global function, so that it is verified once.
+ */
+__noinline int es_packet_plain6(struct __sk_buff *skb, struct es_packet *pkt, struct es_segment *seg,
+				int is_leaving)
+{
+	const char *from = (const char *)(long)skb->data + ETH_HLEN;
+	const struct ipv6hdr *ip = (const void *)from;
+	const struct tcphdr *th = (const void *)(from + sizeof(*ip));
+	__u32 doff, len = skb->len - ETH_HLEN;
+
+	if (!pkt || !seg || (const char *)(th + 1) > (const char *)(long)skb->data_end || ip->version != 6 ||
+	    ip->nexthdr != IPPROTO_TCP)
+		return 0;
+	doff = th->doff * 4;
+	/* A merged packet may say 0, if it is longer than payload_len can say. */
+	if (!is_leaving && ip->payload_len) {
+		if (sizeof(*ip) + es_ntohs(ip->payload_len) > len)
+			return 0;
+		len = sizeof(*ip) + es_ntohs(ip->payload_len);
+	}
+	if (doff < sizeof(*th) || sizeof(*ip) + doff > len)
+		return 0;
+	__builtin_memcpy(&pkt->source, &ip->saddr, sizeof(pkt->source));
+	__builtin_memcpy(&pkt->dest, &ip->daddr, sizeof(pkt->dest));
+	pkt->is_v6 = 1;
+	pkt->headers_len = sizeof(*ip);
+	es_packet_tcp6_fill(th, doff, len, pkt, seg);
+	return 1;
 }
 
 #endif
