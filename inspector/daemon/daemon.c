@@ -375,6 +375,7 @@ static int es_daemon_start_serving(struct es_daemon *d, struct es_conf_error *er
 {
 	(void)err;
 	es_daemon_serving_start(d);
+	es_observed_reset(d);
 	return es_daemon_checks_start(d);
 }
 

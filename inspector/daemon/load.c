@@ -84,6 +84,8 @@ static int walk(struct es_daemon *d, unsigned long long now_ns)
 	load->sums = sums;
 	load->counted++;
 	add_up(load);
+	for (unsigned int i = 0; i < d->conf->service_count; i++)
+		es_responses_busy(&d->observed.of[i].responses, sums.service[i].active, now_ns);
 	es_load_meter_add(&load->meter, load->report.active, accepted, now_ns);
 	load->report.mean_us = es_load_meter_mean_us(&load->meter);
 	return 1;
@@ -184,9 +186,9 @@ int es_daemon_load_update(struct es_daemon *d)
 	unsigned long long now_ns = es_clock_now_ns();
 	int is_new = 0;
 
+	es_observed_read(d); /* there is room for so many only */
 	if (now_ns >= load->slow_ns) {
 		load->slow_ns = now_ns + ES_LOAD_SLOW_MS * 1000000ULL;
-		es_datapath_responses(d->datapath, es_observed_response, d);
 		es_observed_flush(d);
 		es_node_load_read(&load->node, now_ns);
 		load->report.cpu = (unsigned short)load->node.cpu;

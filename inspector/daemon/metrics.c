@@ -138,6 +138,9 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 	es_daemon_load_update(d);
 	if (!es_datapath_counters(d->datapath, counters))
 		m.counters = counters;
+	for (unsigned int i = 0; i < d->conf->service_count; i++)
+		if (d->conf->services[i].inspect == ES_INSPECT_EVERY)
+			m.responses[i] = &d->observed.of[i].responses;
 	for (unsigned int i = 0; i < m.tally_count; i++)
 		m.tallies[i] = es_worker_tally(d->worker[i]);
 	collect_nodes(d, &m);

@@ -17,8 +17,11 @@ void es_observed_response(void *ctx, const struct es_response_entry *entry)
 	struct es_daemon_observed *o = &d->observed;
 	__u8 *at;
 
+	if (entry->service >= d->conf->service_count)
+		return;
+	es_responses_add(&o->of[entry->service].responses, entry->status);
 	/* 304, 206, 404 and their like say nothing of the content's length. */
-	if (entry->status != HTTP_OK || !entry->content || entry->service >= d->conf->service_count)
+	if (entry->status != HTTP_OK || !entry->content || (entry->request_flags & ES_REQUEST_F_STATUS))
 		return;
 	o->mean[entry->service].count++;
 	o->mean[entry->service].bytes += entry->bytes;
@@ -28,6 +31,11 @@ void es_observed_response(void *ctx, const struct es_response_entry *entry)
 	at = o->payload + TAG_SIZE + o->count++ * ENTRY_SIZE;
 	es_put64(at, entry->content);
 	es_put64(at + 8, entry->bytes);
+}
+
+void es_observed_read(struct es_daemon *d)
+{
+	es_datapath_responses(d->datapath, es_observed_response, d);
 }
 
 void es_observed_flush(struct es_daemon *d)
@@ -47,7 +55,16 @@ void es_observed_flush(struct es_daemon *d)
 
 void es_observed_reset(struct es_daemon *d)
 {
-	memset(&d->observed, 0, sizeof(d->observed));
+	const struct es_daemon_observed before = d->observed;
+	struct es_daemon_observed *o = &d->observed;
+
+	memset(o, 0, sizeof(*o));
+	for (unsigned int i = 0; i < d->conf->service_count; i++) {
+		memcpy(o->of[i].name, d->conf->services[i].name, sizeof(o->of[i].name));
+		for (unsigned int k = 0; k < ES_CONF_SERVICES_MAX; k++)
+			if (!strcmp(o->of[i].name, before.of[k].name))
+				o->of[i] = before.of[k];
+	}
 }
 
 void es_observed_message(struct es_daemon *d, const void *payload, size_t len)

@@ -6,12 +6,14 @@
  * What the nodes learn about the content that they serve: how long responses are. The datapath of the node
  * that serves measures those that an inspector asked for (ES_REQUEST_F_MEASURE), complete ones with status
  * 200; all nodes hear of them over the bus, since any may inspect the next request. Content is named by
- * es_url_key(), whose secret the nodes share.
+ * es_url_key(), whose secret the nodes share. Of most, only the status counts (ES_REQUEST_F_STATUS): this stays
+ * here (health/responses.h).
  *
  * ES_WIRE_SIZES: the service's tag (es_target_sync_tag()), 4 bytes, then 16 for each response: key and bytes.
  */
 #include <stddef.h>
 #include "inspector/config/config.h"
+#include "inspector/health/responses.h"
 #include "kmod/core/abi.h"
 
 struct es_daemon;
@@ -25,9 +27,16 @@ struct es_observed_mean {
 	unsigned long long bytes;
 };
 
+/* struct es_observed_service - what is counted over reloads, of the service of that name */
+struct es_observed_service {
+	char name[ES_CONF_NAME_SIZE];
+	struct es_responses responses;
+};
+
 /* struct es_daemon_observed - @count: what is to be told of @service yet,
  * in @payload behind room for the tag */
 struct es_daemon_observed {
+	struct es_observed_service of[ES_CONF_SERVICES_MAX];
 	struct es_observed_mean mean[ES_CONF_SERVICES_MAX];
 	unsigned int service;
 	size_t count;
@@ -40,7 +49,10 @@ void es_observed_response(void *ctx, const struct es_response_entry *entry);
 /* es_observed_flush() - tell the others, or take it in ourselves if there are none */
 void es_observed_flush(struct es_daemon *daemon);
 
-/* es_observed_reset() - services may have other numbers now */
+/* es_observed_read() - take what the datapath has measured */
+void es_observed_read(struct es_daemon *daemon);
+
+/* es_observed_reset() - at the start, and when services may have other numbers */
 void es_observed_reset(struct es_daemon *daemon);
 
 /* es_observed_message() - an ES_WIRE_SIZES, own ones too */

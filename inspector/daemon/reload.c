@@ -188,6 +188,7 @@ static int es_daemon_use_next(struct es_daemon *d, struct es_conf_error *err)
 		es_keys_wipe(&next.keys);
 		return rc;
 	}
+	es_observed_read(d); /* by the numbers that services had */
 	es_daemon_next_commit(d, &next);
 	es_keys_wipe(&next.keys);
 	es_daemon_plugins_watch(d);

@@ -54,6 +54,12 @@ static void es_order_bound(const struct es_inspector *in, const struct es_reques
 	order->next_request_seq = first_seq + boundary.len_bytes;
 	order->request_flags = boundary.is_head ? ES_REQUEST_F_HEAD : 0;
 	order->pin = (uint8_t)boundary.pin;
+	/*
+	 * The end of its response is read then, and so the node that serves can count it. One of the version before
+	 * would take what HEAD gets for the content's length.
+	 */
+	if (boundary.pin == ES_PIN_none && !boundary.is_head)
+		order->request_flags |= ES_REQUEST_F_MEASURE | ES_REQUEST_F_STATUS;
 }
 
 /*
@@ -75,10 +81,9 @@ static void es_order_weigh(const struct es_inspector *in, const struct es_reques
 static void es_order_measure(struct es_inspector *in, const struct es_request_view *request,
 			     struct es_handover_order *order)
 {
-	if (in->cluster->conf->services[order->service].inspect == ES_INSPECT_EVERY &&
-	    order->pin == ES_PIN_none && !(order->request_flags & ES_REQUEST_F_HEAD) &&
+	if ((order->request_flags & ES_REQUEST_F_STATUS) &&
 	    es_sampler_wants(&in->sampler, request, in->now_ns))
-		order->request_flags |= ES_REQUEST_F_MEASURE;
+		order->request_flags &= (uint8_t)~ES_REQUEST_F_STATUS;
 }
 
 void es_inspect_complete(struct es_inspector *in, const struct es_request_view *request, uint32_t first_seq,

@@ -17,7 +17,7 @@ static const char *suffix(const struct es_exposition *e)
 void es_exposition_family(struct es_exposition *e, enum es_exposition_type type, const char *name,
 			  const char *help)
 {
-	static const char *const types[] = {"gauge", "counter", "histogram"};
+	static const char *const types[] = {"gauge", "counter", "histogram", "summary"};
 	const char *end;
 
 	e->name = name;
@@ -95,6 +95,15 @@ void es_exposition_histogram(struct es_exposition *e, const unsigned long long *
 	fprintf(e->file, "earshot_%s_bucket{le=\"+Inf\"} %llu\n", e->name, sum);
 	fprintf(e->file, "earshot_%s_sum %.15g\nearshot_%s_count %llu\n", e->name, (double)sum_ns / 1e9,
 		e->name, sum);
+}
+
+void es_exposition_summary(struct es_exposition *e, double sum, unsigned long long count, const char *service)
+{
+	fprintf(e->file, "earshot_%s_sum{service=\"", e->name);
+	put_escaped(e->file, service);
+	fprintf(e->file, "\"} %.15g\nearshot_%s_count{service=\"", sum, e->name);
+	put_escaped(e->file, service);
+	fprintf(e->file, "\"} %llu\n", count);
 }
 
 void es_exposition_end(struct es_exposition *e)

@@ -14,7 +14,12 @@ enum es_exposition_format { ES_EXPOSITION_PROMETHEUS, ES_EXPOSITION_OPENMETRICS,
 /* Of HTTP. */
 extern const char *const es_exposition_content_type[ES_EXPOSITION_FORMATS];
 
-enum es_exposition_type { ES_EXPOSITION_GAUGE, ES_EXPOSITION_COUNTER, ES_EXPOSITION_HISTOGRAM };
+enum es_exposition_type {
+	ES_EXPOSITION_GAUGE,
+	ES_EXPOSITION_COUNTER,
+	ES_EXPOSITION_HISTOGRAM,
+	ES_EXPOSITION_SUMMARY
+};
 
 /* struct es_exposition - a text under way; @name, @type: of the family that is open */
 struct es_exposition {
@@ -41,6 +46,10 @@ void es_exposition_count(struct es_exposition *e, unsigned long long value, ...)
 /* es_exposition_histogram() - the samples of a histogram; @bucket as of es_histogram_read() */
 void es_exposition_histogram(struct es_exposition *e, const unsigned long long *bucket,
 			     unsigned long long sum_ns);
+
+/* es_exposition_summary() - the samples of a summary without quantiles, of one @service */
+void es_exposition_summary(struct es_exposition *e, double sum, unsigned long long count,
+			   const char *service);
 
 /* es_exposition_end() - nothing comes any more */
 void es_exposition_end(struct es_exposition *e);

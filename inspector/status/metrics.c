@@ -198,6 +198,27 @@ static void put_services(struct es_exposition *e, const struct es_metrics *m)
 			es_exposition_add(e, m->check_duration_s[s], "service", conf->services[s].name, NULL);
 }
 
+static void put_responses(struct es_exposition *e, const struct es_metrics *m)
+{
+	const struct es_conf *conf = m->conf;
+
+	es_exposition_family(
+		e, ES_EXPOSITION_COUNTER, "responses",
+		"Responses of this node's server that were read to their end, by class of status");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		for (int k = 0; m->responses[s] && k < ES_RESPONSE_CLASSES; k++)
+			es_exposition_count(e, m->responses[s]->count[k], "service", conf->services[s].name,
+					    "class", es_response_class_name[k], NULL);
+	es_exposition_family(
+		e, ES_EXPOSITION_SUMMARY, "response_time_seconds",
+		"Time that requests spent on this node, as the mean number in hand tells, and the "
+		"responses that were read");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		if (m->responses[s])
+			es_exposition_summary(e, m->responses[s]->busy_s, es_responses_total(m->responses[s]),
+					      conf->services[s].name);
+}
+
 static void put_datapath(struct es_exposition *e, const struct es_metrics *m)
 {
 	static const char *const names[ES_COUNTER_COUNT] = {
@@ -252,6 +273,7 @@ int es_metrics_text(const struct es_metrics *m, enum es_exposition_format format
 	put_handovers(&e, m);
 	put_histograms(&e, m);
 	put_services(&e, m);
+	put_responses(&e, m);
 	put_datapath(&e, m);
 	put_tables(&e, m);
 	es_exposition_end(&e);

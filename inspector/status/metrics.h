@@ -7,6 +7,7 @@
  * reasons, of the configuration), never what a client sends.
  */
 #include "inspector/config/config.h"
+#include "inspector/health/responses.h"
 #include "inspector/inspect/tally.h"
 #include "inspector/status/exposition.h"
 #include "kmod/core/load.h"
@@ -29,6 +30,7 @@ struct es_metrics_table {
  * @server_up: of each service: 1: its server listens on this node, accepts and passes its check; 0: it does not;
  * -1: not known
  * @check_duration_s: of the last check that passed; NAN: there was none
+ * @responses: of each service whose responses are read, else NULL
  */
 struct es_metrics {
 	const struct es_conf *conf;
@@ -49,6 +51,7 @@ struct es_metrics {
 	const unsigned long long *counters;
 	int server_up[ES_CONF_SERVICES_MAX];
 	double check_duration_s[ES_CONF_SERVICES_MAX];
+	const struct es_responses *responses[ES_CONF_SERVICES_MAX];
 	unsigned int table_count;
 	struct es_metrics_table tables[4];
 };

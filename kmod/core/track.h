@@ -25,6 +25,7 @@ enum es_track_state {
 
 #define ES_REQUEST_F_HEAD    0x01 /* its response has no body */
 #define ES_REQUEST_F_MEASURE 0x02 /* the inspector wants to know how long its response is */
+#define ES_REQUEST_F_STATUS  0x04 /* with MEASURE: only its status; what the daemon reads */
 
 /* union es_track_word - what of a track changes in one step (es_track_step()) */
 union es_track_word {

@@ -24,7 +24,7 @@ FAMILIES = {
     "build_info", "start_time_seconds", "cluster_members", "cluster_quorate", "ring_epoch", "ring_share_ratio", "node_up",
     "node_draining", "requests_total", "requests_rejected_total", "handovers_total", "decision_duration_seconds",
     "handover_duration_seconds", "connections", "connections_pinned_total", "requests_active", "locality_hits_total", "server_up",
-    "datapath_packets_total", "table_entries", "table_limit"}
+    "responses_total", "response_time_seconds", "datapath_packets_total", "table_entries", "table_limit"}
 
 
 def fetch(lab, node, target="/metrics", machine=None, **fields):
@@ -128,12 +128,36 @@ def test_requests_by_target_are_what_the_servers_say(lab):
     assert sum(total(each, "decision_duration_seconds_count") for each in found) >= sum(served.values())
 
 
+def responses(lab):
+    """By status class, on all nodes."""
+    found = [metrics(lab, node.name) for node in lab.nodes]
+    return {of: sum(int(total(each, "responses_total", service="web", **{"class": of})) for each in found)
+            for of in ("2xx", "3xx", "4xx", "5xx")}
+
+
+def test_responses(lab):
+    """Each response that is read counts once, on the node that served it, whether or not its length was wanted."""
+    wait_for(lambda: responses(lab)["2xx"] > 0, "responses of the tests before", 5)
+    before = responses(lab)
+    for _ in range(2):
+        connection = raw.http_connection(lab.client)
+        for target in ["/u/1k/counted"] * 20 + ["/nowhere"] * 5:
+            connection.request("GET", target)
+            connection.getresponse().read()
+        connection.close()
+    wait_for(lambda: {of: count - before[of] for of, count in responses(lab).items()} ==
+             {"2xx": 40, "3xx": 0, "4xx": 10, "5xx": 0}, "all responses in the metrics", 5, lambda: (before, responses(lab)))
+    found = [metrics(lab, node.name) for node in lab.nodes]
+    assert sum(total(each, "response_time_seconds_count") for each in found) == sum(responses(lab).values())
+
+
 def test_counters_go_on_after_a_reload(lab):
-    before = by_target(lab)
-    assert sum(before.values()) > 0
+    before, answered = by_target(lab), responses(lab)
+    assert sum(before.values()) > 0 and sum(answered.values()) > 0
     for node in lab.nodes:
         node.exec(["earshot", "reload"])
     assert by_target(lab) == before
+    assert sum(responses(lab).values()) >= sum(answered.values())
 
 
 def test_text_file(lab, tmp_path):

@@ -45,6 +45,7 @@ static void test_samples(void **state)
 {
 	struct es_metrics m = {.members = 2, .epoch = 7, .is_quorate = 1, .lease_remaining_s = 0.25};
 	struct es_conf *conf = parse_ok(TEXT);
+	struct es_responses responses = {};
 	struct es_tally *tally[2];
 	char *text;
 
@@ -59,6 +60,11 @@ static void test_samples(void **state)
 	es_tally_rejected(tally[1], 0, ES_RULES_BY_RULE);
 	es_tally_rejected(tally[1], 0, ES_RULES_BY_RULE + 2);
 	m.tally_count = 2;
+	es_responses_add(&responses, 503);
+	es_responses_add(&responses, 204);
+	es_responses_busy(&responses, 2, 1000000000);
+	es_responses_busy(&responses, 4, 2500000000);
+	m.responses[0] = &responses;
 	m.tables[0] = (struct es_metrics_table){"targets", 3, 100};
 	m.table_count = 1;
 	m.shares[1] = 0.5;
@@ -90,6 +96,11 @@ static void test_samples(void **state)
 	expect(text, "\nearshot_connections_pinned_total{reason=\"program\"} 2\n");
 	expect(text, "\nearshot_table_limit{table=\"targets\"} 100\n");
 	expect(text, "\nearshot_ring_share_ratio{node=\"n2\"} 0.5\n");
+	expect(text, "\nearshot_responses_total{service=\"web\",class=\"5xx\"} 1\n");
+	expect(text, "\nearshot_responses_total{service=\"web\",class=\"3xx\"} 0\n");
+	expect(text, "# TYPE earshot_response_time_seconds summary\n");
+	expect(text, "\nearshot_response_time_seconds_sum{service=\"web\"} 4.5\n");
+	expect(text, "\nearshot_response_time_seconds_count{service=\"web\"} 2\n");
 	expect(text, "\nearshot_ring_epoch 7\n");
 	expect(text, "cluster=\"a \\\"b\\\" \\\\c\",node=\"n1\"} 1\n");
 	expect(text, "# TYPE earshot_requests_total counter\n");
@@ -113,6 +124,7 @@ static void test_openmetrics(void **state)
 	expect(text, "_bucket{le=\"1.0\"} 0\n");
 	expect_none(text, "lease_remaining");
 	expect_none(text, "server_up{");
+	expect_none(text, "responses_total{"); /* where they are not read */
 	expect_none(text, "datapath_packets");
 	assert_string_equal(text + strlen(text) - 6, "# EOF\n");
 	free(text);
