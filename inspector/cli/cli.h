@@ -45,10 +45,12 @@ enum es_cli_option {
 	ES_CLI_OPT_SORT,
 	ES_CLI_OPT_FIX,
 	ES_CLI_OPT_YES,
+	ES_CLI_OPT_FILTER,
 };
 
 #define ES_CLI_ARGS_MAX	   3
 #define ES_CLI_HEADERS_MAX 512
+#define ES_CLI_FILTERS_MAX 16
 
 /* struct es_cli - the command line; options that a command does not have stay 0 */
 struct es_cli {
@@ -78,6 +80,8 @@ struct es_cli {
 	const char *sort;
 	int fix;
 	int yes;
+	unsigned int filter_count;
+	const char *filters[ES_CLI_FILTERS_MAX];
 	unsigned int header_count;
 	const char *headers[ES_CLI_HEADERS_MAX];
 	unsigned int arg_count;
@@ -98,7 +102,7 @@ struct es_cli_command {
 extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_flows,
 	es_cli_table, es_cli_explain, es_cli_drain, es_cli_undrain, es_cli_weight, es_cli_reload, es_cli_stop,
 	es_cli_keygen, es_cli_check, es_cli_check_config, es_cli_version, es_cli_detach, es_cli_corosync_conf,
-	es_cli_metrics, es_cli_events, es_cli_top;
+	es_cli_metrics, es_cli_events, es_cli_top, es_cli_trace;
 
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
 int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -16,7 +16,7 @@ static const struct es_cli_command *const commands[] = {
 	&es_cli_table,	 &es_cli_explain, &es_cli_drain,	 &es_cli_undrain,  &es_cli_weight,
 	&es_cli_reload,	 &es_cli_stop,	  &es_cli_keygen,	 &es_cli_check,	   &es_cli_check_config,
 	&es_cli_version, &es_cli_detach,  &es_cli_corosync_conf, &es_cli_metrics,  &es_cli_events,
-	&es_cli_top,
+	&es_cli_top,	 &es_cli_trace,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -146,6 +146,12 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 	case ES_CLI_OPT_SORT:
 		line->cli->sort = arg;
 		return 0;
+	case ES_CLI_OPT_FILTER:
+		if (line->cli->filter_count == ES_CLI_FILTERS_MAX)
+			argp_error(state, "more than %d filters", ES_CLI_FILTERS_MAX);
+		else
+			line->cli->filters[line->cli->filter_count++] = arg;
+		return 0;
 	case ES_CLI_OPT_ON:
 		line->cli->on = arg;
 		return 0;
@@ -261,6 +267,7 @@ int main(int argc, char **argv)
 		       "  counters      what was counted, and why\n"
 		       "  metrics       what was counted, for Prometheus\n"
 		       "  events        what happened to the node and its cluster\n"
+		       "  trace         each decision as it happens\n"
 		       "  flows         the connections of this node, their requests and moves\n"
 		       "  table         the targets that are asked for most, and their nodes\n"
 		       "  explain       which node a request would go to, and why\n"

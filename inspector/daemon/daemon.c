@@ -449,6 +449,7 @@ void es_daemon_fini(struct es_daemon *d)
 	for (unsigned int i = 0; i < ES_WORKERS_MAX; i++)
 		es_worker_free(&d->worker[i]);
 	es_daemon_view_stop(d);
+	es_daemon_trace_stop(d);
 	es_daemon_poison_stop(d);
 	if (d->datapath && d->detach_on_exit)
 		es_datapath_detach(d->datapath_kind, &d->datapath_params);

@@ -23,6 +23,7 @@
 #include "inspector/daemon/route.h"
 #include "inspector/daemon/serving.h"
 #include "inspector/daemon/targets.h"
+#include "inspector/daemon/trace.h"
 #include "inspector/daemon/view.h"
 #include "inspector/datapath/datapath.h"
 #include "inspector/config/keyfile.h"
@@ -56,6 +57,7 @@ struct es_daemon {
 	struct es_daemon_observed observed;
 	struct es_daemon_metrics metrics;
 	struct es_daemon_view view;
+	struct es_daemon_trace trace;
 	struct es_daemon_poison poison;
 	struct es_homes homes;
 	struct es_keys keys;

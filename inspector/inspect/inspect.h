@@ -13,6 +13,7 @@
 #include "inspector/inspect/sampler.h"
 #include "inspector/inspect/route.h"
 #include "inspector/inspect/tally.h"
+#include "inspector/inspect/trace.h"
 #include "inspector/inspect/worker.h"
 #include "kmod/core/strays.h"
 
@@ -109,6 +110,8 @@ struct es_inspector {
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
 	_Atomic unsigned long long sent_to[ES_NODES_MAX];
 	struct es_tally *tally; /* NULL: for tests that do not look */
+	struct es_trace_ring
+		*traces; /* of those who watch, set in the worker's thread; theirs. NULL: nobody does */
 };
 
 /* es_inspector_init() - returns 0 or -errno; on failure nothing is left behind */

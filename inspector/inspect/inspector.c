@@ -139,16 +139,6 @@ void es_inspect_note_moved(struct es_inspector *in, const struct es_gather *g)
 	es_inspect_left_for_content(in, g);
 }
 
-void es_inspect_tally(struct es_inspector *in, const struct es_handover_order *order, unsigned int target,
-		      enum es_tally_decision decision, unsigned long long decided_ns)
-{
-	es_tally_decided(in->tally, order->service, target, decision);
-	if (target == in->cluster->self)
-		return;
-	es_tally_handed(in->tally, order->service, target, ES_TALLY_sent);
-	es_tally_pending(in->tally, decided_ns);
-}
-
 void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
 			   unsigned int target, const struct es_handover_order *order)
 {
@@ -162,14 +152,14 @@ void es_inspect_give(struct es_inspector *in, const struct es_record *record,
 		     unsigned int target)
 {
 	es_inspect_note_first(in, record->flow_hash, packet->seg.ack - 1, packet->seg.seq, target, order);
-	es_inspect_tally(in, order, target, ES_TALLY_first, in->began_ns);
+	es_inspect_tally(in, packet, order, target, ES_TALLY_first, in->began_ns);
 	es_inspect_send(in, order, packet, record->gso_size, target);
 }
 
 void es_inspect_give_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target)
 {
 	es_inspect_note_first(in, g->flow_hash, g->cookie, g->first_seq, target, &g->order);
-	es_inspect_tally(in, &g->order, target, ES_TALLY_first, in->began_ns);
+	es_inspect_tally_gathered(in, g, target, ES_TALLY_first, in->began_ns);
 	es_inspect_send_gathered(in, g, target);
 }
 

@@ -107,9 +107,33 @@ void es_inspect_note_moved(struct es_inspector *in, const struct es_gather *g);
 void es_inspect_note(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,
 		     unsigned int target, const struct es_handover_order *order);
 
-/* es_inspect_tally() - count for the metrics that a request, decided on at @decided_ns, is given to @target */
-void es_inspect_tally(struct es_inspector *in, const struct es_handover_order *order, unsigned int target,
+/* es_inspect_tally() - count for the metrics that a request, decided on at @decided_ns, is given to @target, and show
+ * it to those who watch; @packet: with which it begins */
+void es_inspect_tally(struct es_inspector *in, const struct es_ip_packet *packet,
+		      const struct es_handover_order *order, unsigned int target,
 		      enum es_tally_decision decision, unsigned long long decided_ns);
+
+/* The same for a gathered one. */
+void es_inspect_tally_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target,
+			       enum es_tally_decision decision, unsigned long long decided_ns);
+
+/**
+ * struct es_trace_subject - the decision to be shown (traced.c)
+ * @text, @len: the request as far as it is known; @target: ES_NODE_REJECT if it is refused
+ * @decision: of es_trace_decision_name()
+ */
+struct es_trace_subject {
+	const struct es_ip_packet *packet;
+	const char *text;
+	size_t len;
+	unsigned int target;
+	unsigned int decision;
+	unsigned long long decided_ns;
+};
+
+/* es_inspect_trace() - for those who watch; of those there is one at least */
+void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *order,
+		      const struct es_trace_subject *subject);
 
 /* The same as es_inspect_note() for a first request, and count it. */
 void es_inspect_note_first(struct es_inspector *in, __u64 flow_hash, uint32_t cookie, uint32_t first_seq,

@@ -124,7 +124,7 @@ static void es_stay_gathered(struct es_inspector *in, struct es_gather *g)
 {
 	g->order.kind = ES_HANDOVER_STAY;
 	es_inspect_note_stayed(in, g->flow_hash, g->cookie, g->first_seq, &g->order);
-	es_inspect_tally(in, &g->order, in->cluster->self, ES_TALLY_stay, in->began_ns);
+	es_inspect_tally_gathered(in, g, in->cluster->self, ES_TALLY_stay, in->began_ns);
 	es_inspect_send_gathered(in, g, in->cluster->self);
 	es_gather_remove(in->gathers, g);
 }
@@ -190,7 +190,7 @@ void es_inspect_move(struct es_inspector *in, const struct es_record *record,
 	}
 	message.kind = ES_HANDOVER_STAY;
 	es_inspect_note_stayed(in, record->flow_hash, cookie, packet->seg.seq, &message);
-	es_inspect_tally(in, &message, node, ES_TALLY_stay, in->began_ns);
+	es_inspect_tally(in, packet, &message, node, ES_TALLY_stay, in->began_ns);
 	es_inspect_send(in, &message, packet, record->gso_size, node);
 }
 
@@ -230,7 +230,7 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, ui
 	if (g->order.moves < UINT16_MAX)
 		g->order.moves++;
 	es_inspect_note_moved(in, g);
-	es_inspect_tally(in, &g->order, g->target, ES_TALLY_move, (unsigned long long)(g->left_ms * 1e6));
+	es_inspect_tally_gathered(in, g, g->target, ES_TALLY_move, (unsigned long long)(g->left_ms * 1e6));
 	es_inspect_send_gathered(in, g, g->target);
 	es_gather_remove(in->gathers, g);
 }
@@ -275,7 +275,7 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		order.repeat = 0;
 		order.attempt++;
 		es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target, &order);
-		es_inspect_tally(in, &order, (unsigned int)target, ES_TALLY_again, in->began_ns);
+		es_inspect_tally(in, packet, &order, (unsigned int)target, ES_TALLY_again, in->began_ns);
 	}
 	if (record->kind == ES_RECORD_FIRST)
 		es_decision_table_repeat(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);

@@ -122,7 +122,7 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 	else
 		es_inspect_note_first(in, flow_hash, cookie, packet->seg.seq, (unsigned int)target, order);
 	if (target != (int)node)
-		es_inspect_tally(in, order, (unsigned int)target, ES_TALLY_again, in->began_ns);
+		es_inspect_tally(in, packet, order, (unsigned int)target, ES_TALLY_again, in->began_ns);
 	if (!missing)
 		es_inspect_send(in, order, packet, 0, (unsigned int)target);
 }

@@ -119,6 +119,15 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 	answered.next_request_seq = end_seq;
 	es_inspect_count(in, ES_WORKER_rejected);
 	es_tally_rejected(in->tally, order->service, order->rejection.by);
+	if (in->traces)
+		es_inspect_trace(
+			in, order,
+			&(struct es_trace_subject){.packet = packet,
+						   .text = (const char *)es_ip_packet_payload(packet),
+						   .len = packet->seg.len,
+						   .target = ES_NODE_REJECT,
+						   .decision = ES_TRACE_REJECT,
+						   .decided_ns = in->began_ns});
 	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack - 1, packet->seg.seq - 1,
 			      ES_NODE_REJECT, &answered, es_inspect_now_ms(in));
 	len = es_answer_send(in, packet, &answered, end_seq);

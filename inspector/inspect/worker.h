@@ -64,7 +64,8 @@ struct es_worker;
 	X(moved_drain, "later requests that moved their connection as the node takes none any more")         \
 	X(moved_rule, "later requests that moved their connection as a rule or plugin said")                 \
 	X(moved_home, "later requests that moved their connection to where their content has gone")          \
-	X(came_back, "later requests left on this node as they had come straight back to it")
+	X(came_back, "later requests left on this node as they had come straight back to it")                \
+	X(traced, "decisions that were noted for somebody who watches them (earshot trace)")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The rings between the workers, which decide, and the control thread, which shows it: one writer and one reader
+ * each. What an entry says of a request is made here, too; whom it is shown to is trace_filter.c's.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "inspector/inspect/trace.h"
+#include "inspector/policy/policy.h"
+#include "inspector/rules/rules.h"
+
+const char *es_trace_decision_name(unsigned int decision)
+{
+	return decision < ES_TALLY_DECISION_COUNT ? es_tally_decision_name[decision] : "reject";
+}
+
+int es_trace_put(struct es_trace_ring *ring, const struct es_trace_entry *entry)
+{
+	unsigned int written = atomic_load_explicit(&ring->written, memory_order_relaxed);
+
+	if (!es_trace_admits(&ring->filter, entry))
+		return 0;
+	if (written - atomic_load_explicit(&ring->taken, memory_order_acquire) == ES_TRACE_ENTRIES) {
+		atomic_store_explicit(&ring->left_out,
+				      atomic_load_explicit(&ring->left_out, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
+		return 0;
+	}
+	ring->entry[written & (ES_TRACE_ENTRIES - 1)] = *entry;
+	atomic_store_explicit(&ring->written, written + 1, memory_order_release);
+	return 1;
+}
+
+int es_trace_take(struct es_trace_ring *ring, struct es_trace_entry *ret_entry)
+{
+	unsigned int taken = atomic_load_explicit(&ring->taken, memory_order_relaxed);
+
+	if (taken == atomic_load_explicit(&ring->written, memory_order_acquire))
+		return 0;
+	*ret_entry = ring->entry[taken & (ES_TRACE_ENTRIES - 1)];
+	atomic_store_explicit(&ring->taken, taken + 1, memory_order_release);
+	return 1;
+}
+
+static const char *why_rejected(const struct es_conf *conf, unsigned int by)
+{
+	static const char *const names[ES_RULES_BY_RULE] = {
+		[ES_RULES_BY_PLUGIN] = "plugin",
+		[ES_RULES_BY_ADMIT_LOW] = "admit_low",
+		[ES_RULES_BY_ADMIT_NORMAL] = "admit_normal",
+		[ES_RULES_BY_LOCATION] = "location",
+		[ES_RULES_BY_ALL_DOWN] = "all_down",
+	};
+
+	if (by < ES_RULES_BY_RULE)
+		return names[by];
+	return by - ES_RULES_BY_RULE < conf->rule_count ? conf->rules[by - ES_RULES_BY_RULE].name : "rule";
+}
+
+const char *es_trace_why(const struct es_conf *conf, const struct es_handover_order *order,
+			 unsigned int decision)
+{
+	static const char *const moves[ES_MOVE_WHY_COUNT] = {
+		[ES_MOVE_LOCALITY] = "locality", [ES_MOVE_LOAD] = "load", [ES_MOVE_DRAIN] = "drain",
+		[ES_MOVE_RULE] = "rule",	 [ES_MOVE_HOME] = "home",
+	};
+
+	if (decision == ES_TRACE_REJECT)
+		return why_rejected(conf, order->rejection.by);
+	if (decision == ES_TALLY_again)
+		return "retry";
+	if (decision == ES_TALLY_move && order->why < ES_MOVE_WHY_COUNT)
+		return moves[order->why];
+	return order->why == ES_MOVE_RULE ? "rule" : "policy";
+}
+
+/* A method is letters (RFC 9110 section 9.1 would allow more; nobody registered one with others than these). */
+static size_t method_len(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && ((text[n] >= 'A' && text[n] <= 'Z') || text[n] == '-' || text[n] == '_'))
+		n++;
+	return n;
+}
+
+/* Behind "http://host" of a target in absolute form. */
+static size_t path_of(const char *text, size_t at, size_t len)
+{
+	const char *scheme;
+	const char *slash;
+
+	if (at >= len || text[at] == '/')
+		return at;
+	scheme = memmem(text + at, len - at, "://", 3);
+	if (!scheme)
+		return at;
+	scheme += 3;
+	slash = memchr(scheme, '/', len - (size_t)(scheme - text));
+	return slash ? (size_t)(slash - text) : len;
+}
+
+void es_trace_request(struct es_trace_entry *entry, const char *text, size_t len)
+{
+	size_t method, end;
+
+	entry->text_len = entry->path_at = 0;
+	entry->is_cut = 0;
+	while (len && (*text == '\r' || *text == '\n')) {
+		text++;
+		len--;
+	}
+	method = method_len(text, len);
+	if (!method || (method < len && text[method] != ' '))
+		return;
+	end = method + 1;
+	while (end < len && text[end] != ' ' && text[end] != '\r' && text[end] != '\n')
+		end++;
+	entry->is_cut = end >= len || end > ES_TRACE_TEXT;
+	if (end > len)
+		end = len;
+	if (end > ES_TRACE_TEXT)
+		end = ES_TRACE_TEXT;
+	memcpy(entry->text, text, end);
+	entry->text_len = (uint16_t)end;
+	entry->path_at = (uint16_t)path_of(entry->text, method < end ? method + 1 : end, end);
+}

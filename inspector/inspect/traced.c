@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Each decision that gives a request to a node passes here: it is counted for the metrics, and noted for those who
+ * watch. Where nobody does, that is one look at a pointer.
+ */
+#include <stdio.h>
+#include "inspector/base/clock.h"
+#include "inspector/inspect/internal.h"
+
+static const char *name_of(const struct es_conf *conf, unsigned int node)
+{
+	return node < conf->node_count ? conf->nodes[node].name : "";
+}
+
+void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *order,
+		      const struct es_trace_subject *subject)
+{
+	const struct es_conf *conf = in->cluster->conf;
+	struct es_trace_entry entry = {
+		.at_ns = es_clock_now_ns(),
+		.client = subject->packet->flow.client,
+		.client_port = es_ntohs(subject->packet->flow.client_port),
+		.decision = (uint8_t)subject->decision,
+	};
+	int is_noted = 0;
+
+	if (order->service >= conf->service_count)
+		return;
+	entry.took_ns = entry.at_ns > subject->decided_ns ? entry.at_ns - subject->decided_ns : 0;
+	snprintf(entry.service, sizeof(entry.service), "%s", conf->services[order->service].name);
+	snprintf(entry.node, sizeof(entry.node), "%s", name_of(conf, subject->target));
+	snprintf(entry.why, sizeof(entry.why), "%s", es_trace_why(conf, order, subject->decision));
+	es_trace_request(&entry, subject->text, subject->len);
+	for (struct es_trace_ring *ring = in->traces; ring; ring = ring->next)
+		is_noted |= es_trace_put(ring, &entry);
+	if (is_noted)
+		es_inspect_count(in, ES_WORKER_traced);
+}
+
+static void es_inspect_tally_count(struct es_inspector *in, const struct es_handover_order *order,
+				   unsigned int target, enum es_tally_decision decision,
+				   unsigned long long decided_ns)
+{
+	es_tally_decided(in->tally, order->service, target, decision);
+	if (target == in->cluster->self)
+		return;
+	es_tally_handed(in->tally, order->service, target, ES_TALLY_sent);
+	es_tally_pending(in->tally, decided_ns);
+}
+
+void es_inspect_tally(struct es_inspector *in, const struct es_ip_packet *packet,
+		      const struct es_handover_order *order, unsigned int target,
+		      enum es_tally_decision decision, unsigned long long decided_ns)
+{
+	const struct es_trace_subject subject = {
+		.packet = packet,
+		.text = (const char *)es_ip_packet_payload(packet),
+		.len = packet->seg.len,
+		.target = target,
+		.decision = decision,
+		.decided_ns = decided_ns,
+	};
+
+	es_inspect_tally_count(in, order, target, decision, decided_ns);
+	if (in->traces)
+		es_inspect_trace(in, order, &subject);
+}
+
+void es_inspect_tally_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target,
+			       enum es_tally_decision decision, unsigned long long decided_ns)
+{
+	struct es_trace_subject subject = {
+		.text = g->text,
+		.len = g->text_len,
+		.target = target,
+		.decision = decision,
+		.decided_ns = decided_ns,
+	};
+	struct es_ip_packet packet;
+
+	es_inspect_tally_count(in, &g->order, target, decision, decided_ns);
+	if (!in->traces || !g->count || es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
+		return;
+	subject.packet = &packet;
+	es_inspect_trace(in, &g->order, &subject);
+}
