@@ -212,6 +212,41 @@ int es_wire_get_change(const void *data, size_t len, struct es_wire_change *ret)
 	return get_done(&in);
 }
 
+size_t es_wire_put_by_hand(void *buf, size_t size, const struct es_wire_by_hand *by_hand)
+{
+	struct es_put out = {.p = buf, .left = size};
+
+	put16(&out, by_hand->node);
+	put(&out, &by_hand->what, 1);
+	put(&out, &by_hand->until_restart, 1);
+	put16(&out, by_hand->value);
+	put32(&out, by_hand->for_s);
+	put64(&out, by_hand->set_ms);
+	put64(&out, by_hand->until_ms);
+	put(&out, by_hand->who, sizeof(by_hand->who));
+	put(&out, by_hand->why, sizeof(by_hand->why));
+	return put_done(&out);
+}
+
+int es_wire_get_by_hand(const void *data, size_t len, struct es_wire_by_hand *ret)
+{
+	struct es_get in = {.p = data, .left = len};
+
+	memset(ret, 0, sizeof(*ret));
+	ret->node = get16(&in);
+	ret->what = get8(&in);
+	ret->until_restart = get8(&in);
+	ret->value = get16(&in);
+	ret->for_s = get32(&in);
+	ret->set_ms = get64(&in);
+	ret->until_ms = get64(&in);
+	get(&in, ret->who, sizeof(ret->who));
+	get(&in, ret->why, sizeof(ret->why));
+	if (!memchr(ret->who, 0, sizeof(ret->who)) || !memchr(ret->why, 0, sizeof(ret->why)))
+		return -EBADMSG;
+	return get_done(&in);
+}
+
 size_t es_wire_put_load(void *buf, size_t size, const struct es_wire_load *load)
 {
 	struct es_put out = {.p = buf, .left = size};

@@ -35,6 +35,7 @@ enum es_wire_type {
 	ES_WIRE_TARGETS_DIGEST, /* the sender's */
 	ES_WIRE_SIZES,		/* how long responses of a service were; inspector/daemon/observed.h */
 	ES_WIRE_SETTINGS,	/* the sender's, as in its HELLO, since it has read its configuration anew */
+	ES_WIRE_BY_HAND, /* who wants the ES_WIRE_CHANGE that follows, and why; inspector/daemon/by_hand.h */
 };
 
 /**
@@ -118,6 +119,29 @@ struct es_wire_load {
 #define ES_WIRE_FAILING_MAX	      48
 #define ES_WIRE_LOAD_SIZE	      40 /* of the payload, at most */
 
+#define ES_WIRE_WHO_SIZE     64
+#define ES_WIRE_WHY_SIZE     128
+#define ES_WIRE_BY_HAND_SIZE (26 + ES_WIRE_WHO_SIZE + ES_WIRE_WHY_SIZE) /* of the payload */
+
+/**
+ * struct es_wire_by_hand - an operator's change of a node
+ * @what: an enum es_wire_change_what, never 0 in a message; @value: the state or weight
+ * @until_restart: the next start of the node's daemon ends it
+ * @for_s: seconds that it is for, @until_ms: the end by the wall clock of who sent it, since 1970; 0: no end
+ * @set_ms: when it was set, likewise; @who, @why: text for people, "" if it is not known
+ */
+struct es_wire_by_hand {
+	uint16_t node;
+	uint8_t what;
+	uint8_t until_restart;
+	uint16_t value;
+	uint32_t for_s;
+	uint64_t set_ms;
+	uint64_t until_ms;
+	char who[ES_WIRE_WHO_SIZE];
+	char why[ES_WIRE_WHY_SIZE];
+};
+
 /* struct es_wire_suspect - a member as the bus knows it */
 struct es_wire_suspect {
 	uint32_t nodeid;
@@ -130,6 +154,7 @@ size_t es_wire_put_proofs(void *buf, size_t size, uint32_t epoch, const struct e
 			  size_t count);
 size_t es_wire_put_stopped(void *buf, size_t size, const struct es_wire_stopped *stopped);
 size_t es_wire_put_change(void *buf, size_t size, const struct es_wire_change *change);
+size_t es_wire_put_by_hand(void *buf, size_t size, const struct es_wire_by_hand *by_hand);
 size_t es_wire_put_load(void *buf, size_t size, const struct es_wire_load *load);
 size_t es_wire_put_suspect(void *buf, size_t size, const struct es_wire_suspect *suspect);
 
@@ -140,6 +165,7 @@ int es_wire_get_proofs(const void *data, size_t len, uint32_t *ret_epoch, struct
 		       size_t *ret_count);
 int es_wire_get_stopped(const void *data, size_t len, struct es_wire_stopped *ret);
 int es_wire_get_change(const void *data, size_t len, struct es_wire_change *ret);
+int es_wire_get_by_hand(const void *data, size_t len, struct es_wire_by_hand *ret);
 int es_wire_get_load(const void *data, size_t len, struct es_wire_load *ret);
 int es_wire_get_suspect(const void *data, size_t len, struct es_wire_suspect *ret);
 

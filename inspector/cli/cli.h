@@ -46,6 +46,9 @@ enum es_cli_option {
 	ES_CLI_OPT_FIX,
 	ES_CLI_OPT_YES,
 	ES_CLI_OPT_FILTER,
+	ES_CLI_OPT_FOR,
+	ES_CLI_OPT_REASON,
+	ES_CLI_OPT_FORCE,
 };
 
 #define ES_CLI_ARGS_MAX	   3
@@ -82,6 +85,9 @@ struct es_cli {
 	int yes;
 	unsigned int filter_count;
 	const char *filters[ES_CLI_FILTERS_MAX];
+	const char *for_time; /* of --for */
+	const char *reason;
+	int force;
 	unsigned int header_count;
 	const char *headers[ES_CLI_HEADERS_MAX];
 	unsigned int arg_count;

@@ -3,12 +3,15 @@
  * `earshot drain`, `undrain` and `weight`: a node's state and weight, told to the whole cluster by any
  * member.
  */
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "inspector/cli/cli.h"
+#include "inspector/member/by_hand.h"
 
 #define POLL_NS	     200000000L
 #define WAIT_FOREVER 1e9
@@ -21,13 +24,61 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* Who is at the terminal: also behind sudo. */
+static const char *operator_name(void)
+{
+	const char *name = getenv("SUDO_USER");
+	const struct passwd *user;
+
+	if (name && *name)
+		return name;
+	user = getpwuid(getuid());
+	return user ? user->pw_name : "";
+}
+
+/* "2h": *@ret_s is 0 without --for. */
+static int for_read(const char *text, unsigned long long *ret_s)
+{
+	static const struct {
+		char unit;
+		double s;
+	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+	char *end;
+	double number;
+
+	*ret_s = 0;
+	if (!text)
+		return ES_CLI_OK;
+	number = strtod(text, &end);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && end != text; i++)
+		if (end[0] == units[i].unit && !end[1] && number * units[i].s >= 1 &&
+		    number * units[i].s <= ES_BY_HAND_SECONDS_MAX) {
+			*ret_s = (unsigned long long)(number * units[i].s);
+			return ES_CLI_OK;
+		}
+	return es_cli_usage("drain: bad --for \"%.80s\": expected e.g. 90s, 30m, 2h or 7d, at most 366d",
+			    text);
+}
+
 /* Send a command about a node, by default the one that is asked; *ret_node is its name, for free(). */
 static int command_send(const struct es_cli *cli, const char *name, long long weight, char **ret_node)
 {
-	struct json_object *request = es_cli_command_request(name), *result;
+	struct json_object *request, *result;
+	unsigned long long for_s;
 	const char *node = weight >= 0 || cli->arg_count ? cli->args[0] : NULL;
-	int r;
+	int r = for_read(cli->for_time, &for_s);
 
+	if (r)
+		return r;
+	if (cli->reason && strlen(cli->reason) >= ES_WIRE_WHY_SIZE)
+		return es_cli_usage("--reason has %zu bytes: expected at most %d", strlen(cli->reason),
+				    ES_WIRE_WHY_SIZE - 1);
+	request = es_cli_command_request(name);
+	json_object_object_add(request, "by", json_object_new_string(operator_name()));
+	if (cli->reason)
+		json_object_object_add(request, "reason", json_object_new_string(cli->reason));
+	if (for_s)
+		json_object_object_add(request, "for_s", json_object_new_uint64(for_s));
 	if (node)
 		json_object_object_add(request, "node", json_object_new_string(node));
 	if (cli->until_restart)
@@ -71,6 +122,26 @@ static int others_are_up(struct json_object *status, const char *name)
 			return 1;
 	}
 	return 0;
+}
+
+/* Nodes that drain serve when nobody else does, so it would not even be what was asked for. */
+static int others_ask(const struct es_cli *cli)
+{
+	struct json_object *status;
+	const char *name;
+	int r = es_cli_request(cli, es_cli_command_request("status"), &status);
+
+	if (r)
+		return r;
+	name = cli->arg_count ? cli->args[0] : es_json_string(status, "node");
+	if (node_find(status, name) && !strcmp(es_json_string(node_find(status, name), "state"), "up") &&
+	    !others_are_up(status, name))
+		r = es_cli_fail(
+			"%s is the only node that is up: drained, it would go on serving all requests, "
+			"and keep its connections; \"earshot drain --force%s%s\" drains it all the same",
+			name, cli->arg_count ? " " : "", cli->arg_count ? name : "");
+	json_object_put(status);
+	return r;
 }
 
 /* Look once more after the node was empty: requests that were on their way when the others heard of the drain have
@@ -129,8 +200,10 @@ static int drain_run(const struct es_cli *cli)
 		if (*end || !(limit_s >= 0))
 			return es_cli_usage("bad time \"%.80s\": expected seconds", cli->wait);
 	}
-	r = command_send(cli, "drain", -1, &node);
-	if (!r && cli->wait)
+	r = cli->force ? ES_CLI_OK : others_ask(cli);
+	if (!r)
+		r = command_send(cli, "drain", -1, &node);
+	if (!r && node && cli->wait)
 		r = drain_wait(cli, node, limit_s);
 	free(node);
 	return r;
@@ -159,6 +232,9 @@ static int weight_run(const struct es_cli *cli)
 }
 
 static const struct argp_option drain_options[] = {
+	{"for", ES_CLI_OPT_FOR, "TIME", 0, "end it by itself after so long: 90s, 30m, 2h, 7d", 0},
+	{"force", ES_CLI_OPT_FORCE, NULL, 0, "also the only node that is up", 0},
+	{"reason", ES_CLI_OPT_REASON, "TEXT", 0, "shown with it, in nodes and events", 0},
 	{"until-restart", ES_CLI_OPT_UNTIL_RESTART, NULL, 0,
 	 "of this node: the next start of its daemon ends it", 0},
 	{"wait", ES_CLI_OPT_WAIT, "SECONDS", OPTION_ARG_OPTIONAL,
@@ -175,10 +251,16 @@ const struct es_cli_command es_cli_drain = {
 	.run = drain_run,
 };
 
+static const struct argp_option reason_options[] = {
+	{"reason", ES_CLI_OPT_REASON, "TEXT", 0, "shown with it, in nodes and events", 0},
+	{0},
+};
+
 const struct es_cli_command es_cli_undrain = {
 	.name = "undrain",
 	.args_doc = "[NODE]",
 	.doc = "Give a drained or draining node requests again.",
+	.options = reason_options,
 	.args_max = 1,
 	.run = undrain_run,
 };
@@ -186,7 +268,9 @@ const struct es_cli_command es_cli_undrain = {
 const struct es_cli_command es_cli_weight = {
 	.name = "weight",
 	.args_doc = "NODE WEIGHT",
-	.doc = "Change a node's weight, until its daemon starts anew; 0 gives it no requests and no flows.",
+	.doc = "Change a node's weight, until it is set to the configuration's; 0 gives it no requests and "
+	       "no flows.",
+	.options = reason_options,
 	.args_min = 2,
 	.args_max = 2,
 	.run = weight_run,

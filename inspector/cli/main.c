@@ -104,6 +104,15 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 	case ES_CLI_OPT_UNTIL_RESTART:
 		line->cli->until_restart = 1;
 		return 0;
+	case ES_CLI_OPT_FOR:
+		line->cli->for_time = arg;
+		return 0;
+	case ES_CLI_OPT_REASON:
+		line->cli->reason = arg;
+		return 0;
+	case ES_CLI_OPT_FORCE:
+		line->cli->force = 1;
+		return 0;
 	case ES_CLI_OPT_LIMIT:
 		line->cli->limit = arg;
 		return 0;

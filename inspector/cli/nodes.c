@@ -4,9 +4,11 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
+#include "inspector/member/by_hand.h"
 
 static int has(struct json_object *node, const char *key)
 {
@@ -100,6 +102,38 @@ static void print_drift(struct json_object *nodes)
 	}
 }
 
+static void print_by_hand(struct json_object *node, const char *key, const char *what)
+{
+	struct json_object *object;
+	struct es_wire_by_hand by_hand;
+	char text[ES_BY_HAND_TEXT_SIZE], since[32] = "";
+	struct tm tm;
+	time_t set_s;
+
+	if (!json_object_object_get_ex(es_json_object(node, "by_hand"), key, &object))
+		return;
+	es_by_hand_parse(object, &by_hand);
+	set_s = (time_t)(by_hand.set_ms / 1000);
+	if (localtime_r(&set_s, &tm))
+		strftime(since, sizeof(since), "%Y-%m-%d %H:%M:%S", &tm);
+	printf("%s: %s by hand since %s%s\n", es_json_string(node, "name"), what, since,
+	       es_by_hand_text(&by_hand, text, sizeof(text)));
+}
+
+/* What operators have set, and the configuration has not. */
+static void print_all_by_hand(struct json_object *nodes)
+{
+	char weight[48];
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+
+		print_by_hand(node, "drain", "drained");
+		snprintf(weight, sizeof(weight), "weight %llu", es_json_number(node, "weight"));
+		print_by_hand(node, "weight", weight);
+	}
+}
+
 void es_cli_print_nodes(struct json_object *status)
 {
 	static const char *const headings[] = {"NODE",	 "ADDRESS", ">WEIGHT", "STATE", ">SHARE",
@@ -132,6 +166,7 @@ void es_cli_print_nodes(struct json_object *status)
 	es_table_free(&table);
 	print_troubles(nodes);
 	print_drift(nodes);
+	print_all_by_hand(nodes);
 }
 
 static int run(const struct es_cli *cli)

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
-#include "inspector/daemon/drained.h"
+#include "inspector/member/by_hand.h"
 #include "inspector/daemon/internal.h"
 #include "inspector/daemon/plugins.h"
 #include "inspector/base/event.h"
@@ -229,6 +229,8 @@ static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err
 		rc = es_daemon_file_beside(d, ".sysctl", d->sysctl_path, sizeof(d->sysctl_path));
 	if (!rc)
 		rc = es_daemon_state_path(d, ".drained", d->drained_path, sizeof(d->drained_path));
+	if (!rc)
+		rc = es_daemon_state_path(d, ".weight", d->weight_path, sizeof(d->weight_path));
 	if (!rc)
 		rc = es_control_new(d->loop, d->control_path, &d->control, err);
 	if (!rc)

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/daemon/drained.h"
 #include "inspector/daemon/membership_internal.h"
 #include "inspector/base/event.h"
 #include "inspector/report/report.h"
@@ -132,7 +131,7 @@ static void on_changed(void *ctx)
 {
 	struct es_membership *m = ctx;
 	unsigned int state = m->group.node[m->daemon->cluster->self].state;
-	int is_drained = m->is_drained, rc;
+	int is_drained = m->is_drained;
 
 	es_ring_on_changed(m);
 	es_story_changed(m);
@@ -140,14 +139,8 @@ static void on_changed(void *ctx)
 		is_drained = m->until_restart = 0;
 	else if (state == ES_NODE_DRAINING && !m->until_restart)
 		is_drained = 1;
-	if (is_drained == m->is_drained)
-		return;
 	m->is_drained = is_drained;
-	rc = es_drained_set(m->daemon->drained_path, is_drained);
-	if (rc)
-		es_log(ES_LOG_ERR, "%s: cannot be %s: %s; after a restart this node is %s",
-		       m->daemon->drained_path, is_drained ? "made" : "removed", strerror(-rc),
-		       is_drained ? "not drained any more" : "drained");
+	es_by_hand_changed(m);
 }
 
 static const struct es_group_ops group_ops = {
@@ -177,6 +170,7 @@ static void on_view(void *ctx, struct es_group_id self, const struct es_group_id
 	es_bus_state(m->bus, &bus);
 	lease_measure(m, bus.token_ms);
 	es_group_view(&m->group, self, members, count, leavers, leaver_count, es_membership_now_ms());
+	es_by_hand_view(m);
 	es_daemon_targets_view(m->daemon->targets, self, members, count, es_membership_now_ms());
 }
 
@@ -204,6 +198,8 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 			es_lease_renew(m, payload, payload_len);
 		if (type == ES_WIRE_LOAD)
 			load_take(m, from, payload, payload_len);
+		if (type == ES_WIRE_BY_HAND)
+			es_by_hand_message(m, payload, payload_len);
 		if (type == ES_WIRE_SIZES)
 			es_observed_message(m->daemon, payload, payload_len);
 		es_daemon_targets_message(m->daemon->targets, from, type, payload, payload_len,
@@ -358,6 +354,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 	if (m->group.phase != ES_GROUP_OUT && es_membership_now_ms() >= m->load_at_ms)
 		es_membership_load_send(m);
 	server_watch(m);
+	es_by_hand_tick(m);
 	es_story_tick(m);
 	targets_watch(m);
 	es_bus_dispatch(m->bus);
@@ -384,7 +381,7 @@ static void describe(struct es_membership *m)
 	char settings[ES_WIRE_SETTINGS_SIZE];
 
 	es_settings_text(d->conf, &d->keys, &d->network, d->plugins, settings, sizeof(settings));
-	es_group_describe(&m->group, d->conf->nodes[d->cluster->self].weight, settings);
+	es_group_describe(&m->group, es_by_hand_own_weight(m), settings);
 }
 
 int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership)
@@ -422,14 +419,8 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 	es_group_init(&m->group, &group_ops, m, names, d->conf->node_count, d->cluster->self,
 		      state->served_epoch, m->lease_ms, PATIENCE_MS);
 	es_group_start(&m->group, state->doubt_ns / 1000000, es_membership_now_ms());
+	es_by_hand_begin(m);
 	describe(m);
-	if (es_drained_is(d->drained_path)) {
-		m->is_drained = 1;
-		m->group.node[d->cluster->self].state = ES_NODE_DRAINING;
-		es_log(ES_LOG_WARNING,
-		       "this node is drained, as before it started: earshot undrain gives it requests "
-		       "again");
-	}
 	m->is_silent = 1;
 	snprintf(m->why, sizeof(m->why), "starting");
 	/* A daemon before this one that left in order told the others what it has. */
@@ -487,8 +478,11 @@ void es_membership_reloaded(struct es_membership *m)
 {
 	unsigned int self = m->daemon->cluster->self;
 	unsigned int before = m->group.node[self].weight;
-	unsigned int after = m->daemon->conf->nodes[self].weight;
+	unsigned int after;
 
+	/* What was set by hand holds, unless the file says the same now. */
+	es_by_hand_changed(m);
+	after = es_by_hand_own_weight(m);
 	describe(m);
 	m->group.node[self].weight = (uint16_t)before;
 	if (before != after)
@@ -517,26 +511,23 @@ const struct es_tenure *es_membership_tenure(const struct es_membership *m)
 	return &m->tenure;
 }
 
-int es_membership_set_state(struct es_membership *m, unsigned int node, enum es_node_state state)
+int es_membership_set(struct es_membership *m, const struct es_wire_by_hand *by_hand)
 {
+	unsigned int node = by_hand->node;
+
 	if (!es_group_is_in(&m->group) || node >= m->group.node_count || !m->group.node[node].is_member)
 		return -ENOTCONN;
-	es_group_change(&m->group, node, ES_WIRE_CHANGE_STATE, (uint16_t)state);
+	es_by_hand_send(m, by_hand);
+	es_group_change(&m->group, node, by_hand->what, by_hand->value);
 	return 0;
 }
 
-int es_membership_set_weight(struct es_membership *m, unsigned int node, unsigned int weight)
+int es_membership_drain_until_restart(struct es_membership *m)
 {
-	if (!es_group_is_in(&m->group) || node >= m->group.node_count || !m->group.node[node].is_member)
-		return -ENOTCONN;
-	es_group_change(&m->group, node, ES_WIRE_CHANGE_WEIGHT, (uint16_t)weight);
-	return 0;
-}
-
-void es_membership_drain_until_restart(struct es_membership *m)
-{
-	if (m->group.node[m->daemon->cluster->self].state != ES_NODE_DRAINING)
-		m->until_restart = 1;
+	if (m->group.node[m->daemon->cluster->self].state == ES_NODE_DRAINING)
+		return 0;
+	m->until_restart = 1;
+	return 1;
 }
 
 const struct es_group *es_membership_group(const struct es_membership *m)
@@ -550,6 +541,10 @@ void es_membership_report(const struct es_membership *m, struct es_report_member
 
 	es_bus_state(m->bus, &state);
 	ret->group = &m->group;
+	for (unsigned int i = 0; i < m->group.node_count; i++) {
+		ret->drain[i] = es_by_hand_shown(m, i, ES_WIRE_CHANGE_STATE);
+		ret->weight[i] = es_by_hand_shown(m, i, ES_WIRE_CHANGE_WEIGHT);
+	}
 	ret->hearing = &m->link.hearing;
 	ret->is_connected = state.is_connected;
 	ret->is_quorate = state.is_quorate;

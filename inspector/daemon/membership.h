@@ -41,12 +41,16 @@ const unsigned int *es_membership_weights(const struct es_membership *membership
 const struct es_share *es_membership_share(const struct es_membership *membership);
 const struct es_tenure *es_membership_tenure(const struct es_membership *membership);
 
-/* es_membership_set_state() - of any node, by an operator's word. Returns 0; -ENOTCONN without a group. */
-int es_membership_set_state(struct es_membership *membership, unsigned int node, enum es_node_state state);
-int es_membership_set_weight(struct es_membership *membership, unsigned int node, unsigned int weight);
+/**
+ * es_membership_set() - any node's state or weight, by an operator's word (member/by_hand.h)
+ * Returns 0; -ENOTCONN without a group.
+ */
+struct es_wire_by_hand;
+int es_membership_set(struct es_membership *membership, const struct es_wire_by_hand *by_hand);
 
-/* es_membership_drain_until_restart() - what drains this node next ends with the daemon; see drained.h */
-void es_membership_drain_until_restart(struct es_membership *membership);
+/* es_membership_drain_until_restart() - what drains this node next ends with the daemon. Returns 0 if it is draining
+ * already, then nothing changes. */
+int es_membership_drain_until_restart(struct es_membership *membership);
 /* es_membership_serving() - whether this node can serve (daemon/serving.h) has changed: tell the others soon */
 void es_membership_serving(struct es_membership *membership);
 

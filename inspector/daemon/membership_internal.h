@@ -8,6 +8,7 @@
  */
 #include "inspector/base/clock.h"
 #include "inspector/base/event.h"
+#include "inspector/daemon/by_hand.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/membership.h"
 #include "inspector/member/public_link.h"
@@ -34,7 +35,7 @@ struct es_story {
 	struct {
 		enum es_event_kind kind;
 		unsigned int node;
-		char text[160];
+		char text[320];
 	} told[ES_STORY_MAX];
 };
 
@@ -49,7 +50,7 @@ struct es_story {
  * @has_lease: it was given, and nobody has noticed yet that it is over; @lapse: so many messages of this node
  * must come back that were sent after @lapse_ns, each after the one before had, since it ran out in
  * @lapse_epoch
- * @is_drained: the file says so (drained.h); @until_restart: this node's draining is none that lasts
+ * @is_drained: the file says so (by_hand.h); @until_restart: this node's draining is none that lasts
  * @counted_in: this node's state when its connections were counted; @counted: that count's number, as told
  */
 struct es_membership {
@@ -62,6 +63,7 @@ struct es_membership {
 	unsigned int weights[ES_NODES_MAX];
 	struct es_public_link link;
 	struct es_story story;
+	struct es_daemon_by_hand by_hand;
 	uint8_t counted_in;
 	unsigned int counted;
 	struct ev_io io;

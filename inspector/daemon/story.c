@@ -66,8 +66,11 @@ static void node_look(struct es_membership *m, unsigned int i)
 	struct es_story *s = &m->story;
 	int is_in = node->is_member && node->is_accepted, was_in = s->is_in[i];
 	int is_draining = node->state == ES_NODE_DRAINING;
-	char text[64];
+	const struct es_by_hand *by_hand = &m->by_hand.node[i];
+	char text[240], word[ES_BY_HAND_TEXT_SIZE] = "";
 
+	if (by_hand->state.what && by_hand->state.value == node->state)
+		es_by_hand_text(&by_hand->state, word, sizeof(word));
 	if (s->has_ring && is_in && !was_in)
 		tell(m, ES_EVENT_join, i, is_draining ? "joined, drained" : "joined");
 	/* A view only says who is there; each says then what it is. */
@@ -77,10 +80,14 @@ static void node_look(struct es_membership *m, unsigned int i)
 		return;
 	/* The ring stays as it is. */
 	if (s->has_ring && is_in && was_in && is_draining != s->is_draining[i])
-		es_event(is_draining ? ES_EVENT_drain : ES_EVENT_undrain, ES_LOG_INFO, node->name, "%s %s",
-			 node->name, is_draining ? "is drained" : "is not drained any more");
+		es_event(is_draining ? ES_EVENT_drain : ES_EVENT_undrain, ES_LOG_INFO, node->name, "%s %s%s",
+			 node->name, is_draining ? "is drained" : "is not drained any more", word);
 	if (s->has_ring && is_in && was_in && node->weight != s->weight[i]) {
-		snprintf(text, sizeof(text), "has weight %u, before %u", node->weight, s->weight[i]);
+		word[0] = 0;
+		if (by_hand->weight.what && by_hand->weight.value == node->weight)
+			es_by_hand_text(&by_hand->weight, word, sizeof(word));
+		snprintf(text, sizeof(text), "has weight %u, before %u%.200s", node->weight, s->weight[i],
+			 word);
 		tell(m, ES_EVENT_weight, i, text);
 	}
 	s->is_in[i] = (uint8_t)is_in;

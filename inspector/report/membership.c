@@ -3,6 +3,7 @@
  * What `status` says of membership: an object of its own, and more members in each of the nodes.
  */
 #include <string.h>
+#include "inspector/member/by_hand.h"
 #include "inspector/report/report.h"
 
 static const char *const state_names[] = {
@@ -82,6 +83,21 @@ static void node_extend(struct json_object *object, const struct es_group_node *
 	json_object_object_add(object, "settings", settings_of(node->settings));
 }
 
+static void by_hand_extend(struct json_object *object, const struct es_report_membership *m,
+			   unsigned int node)
+{
+	struct json_object *by_hand;
+
+	if (!m->drain[node] && !m->weight[node])
+		return;
+	by_hand = json_object_new_object();
+	json_object_object_add(object, "by_hand", by_hand);
+	if (m->drain[node])
+		json_object_object_add(by_hand, "drain", es_by_hand_json(m->drain[node]));
+	if (m->weight[node])
+		json_object_object_add(by_hand, "weight", es_by_hand_json(m->weight[node]));
+}
+
 /* Of another node, if it has been heard on the public network at all. */
 static void hearing_extend(struct json_object *object, const struct es_report_membership *m,
 			   unsigned int node)
@@ -120,6 +136,7 @@ void es_report_membership(struct json_object *status, const struct es_report_mem
 	for (unsigned int i = 0; i < m->group->node_count; i++) {
 		node_extend(json_object_array_get_idx(nodes, i), &m->group->node[i], m->now_ms);
 		hearing_extend(json_object_array_get_idx(nodes, i), m, i);
+		by_hand_extend(json_object_array_get_idx(nodes, i), m, i);
 	}
 	es_report_drift(nodes, m->group, m->self);
 }

@@ -74,10 +74,13 @@ const char *es_report_node_state(enum es_node_state state);
  * struct es_report_membership
  * @group: NULL if it is static; then only @self and @own, what this node knows of itself, are of meaning
  * @hearing: who is heard on the public network
+ * @drain, @weight: what was set of each node by hand; NULL: nothing
  */
 struct es_report_membership {
 	const struct es_group *group;
 	const struct es_hearing *hearing;
+	const struct es_wire_by_hand *drain[ES_NODES_MAX];
+	const struct es_wire_by_hand *weight[ES_NODES_MAX];
 	unsigned int self;
 	struct es_wire_load own;
 	int is_connected;

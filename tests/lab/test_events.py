@@ -43,12 +43,12 @@ def test_machine_dies_and_returns(lab):
 
 
 def test_drain_weight_and_server(lab):
-    lab.node("n1").exec(["earshot", "drain", "n2"])
-    wait_text(lab, "n4", "drain", "n2 is drained")
+    lab.node("n1").exec(["earshot", "drain", "n2", "--reason", "new disk"])
+    wait_text(lab, "n4", "drain", r"n2 is drained by \S+@n1: new disk")
     lab.node("n1").exec(["earshot", "undrain", "n2"])
-    wait_text(lab, "n4", "undrain", "n2 is not drained any more")
+    wait_text(lab, "n4", "undrain", r"n2 is not drained any more by \S+@n1")
     lab.node("n1").exec(["earshot", "weight", "n2", "50"])
-    wait_text(lab, "n4", "weight", r"n2 has weight 50, before \d+; ring of .*")
+    wait_text(lab, "n4", "weight", r"n2 has weight 50, before \d+ by \S+@n1; ring of .*")
     lab.node("n1").exec(["earshot", "weight", "n2", "100"])
     lab.stop("n2", "nginx")
     wait_text(lab, "n1", "server_down", r"n2 cannot serve: .+")

@@ -56,6 +56,52 @@ def test_drained():
         becomes(lab, "n3", "up")
 
 
+def by_hand(lab, node, asked="n1"):
+    return next(n for n in lab.status(asked)["nodes"] if n["name"] == node).get("by_hand", {})
+
+
+def test_by_hand():
+    """Who, until when and why: all nodes tell it, also one that has just come, and over restarts of all; a time ends by itself."""
+    nodes = ["n1", "n2", "n3"]
+    with Lab(nodes=3, membership="corosync", policy="wrr", token=int(TOKEN * 1000)) as lab:
+        settled(lab, nodes)
+        lab.node("n1").exec(["earshot", "drain", "n3", "--for", "2h", "--reason", "new disk"])
+        lab.node("n2").exec(["earshot", "weight", "n2", "50"])
+        becomes(lab, "n3", "draining")
+        for restarted in (["n1"], nodes):
+            restart(lab, *restarted)
+            settled(lab, nodes)
+            for asked in nodes:
+                drain = wait_for(lambda asked=asked: by_hand(lab, "n3", asked).get("drain"), f"{asked} tells it")
+                assert drain["reason"] == "new disk" and drain["by"].endswith("@n1"), drain
+                assert drain["until_ms"] - drain["set_ms"] == 7200 * 1000, drain
+                weight = wait_for(lambda asked=asked: by_hand(lab, "n2", asked).get("weight"), f"{asked} tells it")
+                assert weight["weight"] == 50 and weight["by"].endswith("@n2"), weight
+                assert {n["name"]: n["weight"] for n in lab.status(asked)["nodes"]}["n2"] == 50
+        shown = lab.node("n2").exec(["earshot", "nodes"]).stdout
+        assert re.search(r"^n3: drained by hand since \S+ \S+ by \S+@n1, until \S+ \S+: new disk$", shown, re.M), shown
+        assert re.search(r"^n2: weight 50 by hand since \S+ \S+ by \S+@n2$", shown, re.M), shown
+        lab.node("n1").exec(["earshot", "weight", "n2", "100"])
+        wait_for(lambda: not by_hand(lab, "n2") and not by_hand(lab, "n2", "n3"), "the configuration's weight")
+        # Another word takes the place of the one before; its time is over soon.
+        lab.node("n2").exec(["earshot", "drain", "n3", "--for", "3s"])
+        becomes(lab, "n3", "up")
+        texts = lab.node("n1").exec(["earshot", "events", "--kind", "undrain"]).stdout
+        assert "n3 is not drained any more: its time is over" in texts, texts
+        assert not by_hand(lab, "n3") and "n3" in {n["name"] for n in lab.status("n2")["nodes"] if n["state"] == "up"}
+        # The only one that is up.
+        for node in ("n1", "n2"):
+            lab.node("n3").exec(["earshot", "drain", node])
+            becomes(lab, node, "draining")
+        refused = lab.node("n1").exec(["earshot", "drain", "n3"], check=False)
+        assert refused.returncode == 1 and "n3 is the only node that is up" in refused.stderr, refused
+        lab.node("n1").exec(["earshot", "drain", "n3", "--force"])
+        becomes(lab, "n3", "draining")
+        assert served_by(lab) <= set(nodes)
+        wrong = lab.node("n1").exec(["earshot", "drain", "n3", "--for", "2 weeks"], check=False)
+        assert wrong.returncode == 64 and "expected e.g. 90s, 30m, 2h or 7d" in wrong.stderr, wrong
+
+
 def test_removed_from_the_middle():
     """The others keep their ids: whichever corosync is restarted finds the others again, and the daemons know each other."""
     left = [node for node in ALL if node != "n2"]

@@ -274,7 +274,9 @@ static void test_membership(void **state)
 						  .why = "",
 						  .lease_ms = 1000,
 						  .now_ms = 1900};
-	struct json_object *report = json_tokener_parse("{\"nodes\":[{},{}]}"), *nodes;
+	const struct es_wire_by_hand weight = {
+		.what = ES_WIRE_CHANGE_WEIGHT, .value = 50, .set_ms = 7, .who = "bob@n2"};
+	struct json_object *report = json_tokener_parse("{\"nodes\":[{},{}]}"), *nodes, *by_hand;
 
 	(void)state;
 	group.node[0] = (struct es_group_node){.is_member = 1,
@@ -292,6 +294,7 @@ static void test_membership(void **state)
 	es_report_membership(report, &membership);
 	expect_as_documented("membership", report);
 	nodes = json_object_object_get(report, "nodes");
+	assert_null(json_object_object_get(json_object_array_get_idx(nodes, 1), "by_hand"));
 	assert_string_equal(
 		json_object_to_json_string_ext(json_object_array_get_idx(nodes, 0), JSON_C_TO_STRING_PLAIN),
 		"{\"member\":true,\"reason\":\"\",\"refused\":\"\",\"since_s\":1.5,\"connections\":0,\"cpu\":"
@@ -323,6 +326,16 @@ static void test_membership(void **state)
 		json_object_object_get(json_object_array_get_idx(nodes, 1), "heard")));
 	assert_null(json_object_object_get(json_object_array_get_idx(nodes, 1), "hears"));
 	json_object_put(report);
+	/* What an operator has set. */
+	membership.weight[1] = &weight;
+	report = json_tokener_parse("{\"nodes\":[{},{}]}");
+	es_report_membership(report, &membership);
+	by_hand = json_object_object_get(
+		json_object_array_get_idx(json_object_object_get(report, "nodes"), 1), "by_hand");
+	assert_string_equal(json_object_to_json_string_ext(by_hand, JSON_C_TO_STRING_PLAIN),
+			    "{\"weight\":{\"weight\":50,\"by\":\"bob@n2\",\"set_ms\":7,\"reason\":\"\"}}");
+	json_object_put(report);
+	membership.weight[1] = NULL;
 	/* Of an older version: it does not say. */
 	group.node[0].load.has_requests = 0;
 	report = json_tokener_parse("{\"nodes\":[{},{}]}");

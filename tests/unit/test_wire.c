@@ -54,6 +54,17 @@ static void test_small_ones(void **state)
 				    .queue = 3,
 				    .state = 1},
 			    load2;
+	struct es_wire_by_hand by_hand = {.node = 3,
+					  .what = ES_WIRE_CHANGE_STATE,
+					  .until_restart = 1,
+					  .value = ES_NODE_DRAINING,
+					  .for_s = 70000,
+					  .set_ms = 1ULL << 41,
+					  .until_ms = 5,
+					  .who = "alice@n1",
+					  .why = "disk"},
+			       by_hand2;
+	uint8_t word[ES_WIRE_BY_HAND_SIZE];
 	struct es_wire_suspect suspect = {1, 0xffffffff}, suspect2;
 	struct es_wire_stopped stopped = {77, 1000, 60000}, stopped2;
 	char buf[64];
@@ -66,6 +77,18 @@ static void test_small_ones(void **state)
 	assert_int_equal(es_wire_get_load(buf, es_wire_put_load(buf, sizeof(buf), &load), &load2), 0);
 	assert_true(load2.sent_ns == load.sent_ns && load2.connections == 70000 && load2.cpu == 1000 &&
 		    load2.queue == 3 && load2.state == 1);
+	assert_int_equal(es_wire_put_by_hand(word, sizeof(word) - 1, &by_hand), 0);
+	assert_int_equal(es_wire_put_by_hand(word, sizeof(word), &by_hand), sizeof(word));
+	assert_int_equal(es_wire_get_by_hand(word, sizeof(word), &by_hand2), 0);
+	assert_true(by_hand2.node == 3 && by_hand2.what == ES_WIRE_CHANGE_STATE && by_hand2.until_restart &&
+		    by_hand2.value == ES_NODE_DRAINING && by_hand2.for_s == 70000 &&
+		    by_hand2.set_ms == 1ULL << 41 && by_hand2.until_ms == 5);
+	assert_string_equal(by_hand2.who, "alice@n1");
+	assert_string_equal(by_hand2.why, "disk");
+	assert_int_not_equal(es_wire_get_by_hand(word, sizeof(word) - 1, &by_hand2), 0);
+	word[sizeof(word) - 1] = 'x';
+	memset(word + 26, 'x', ES_WIRE_WHO_SIZE); /* text without an end */
+	assert_int_not_equal(es_wire_get_by_hand(word, sizeof(word), &by_hand2), 0);
 	assert_int_equal(es_wire_get_suspect(buf, es_wire_put_suspect(buf, sizeof(buf), &suspect), &suspect2),
 			 0);
 	assert_memory_equal(&suspect, &suspect2, sizeof(suspect));

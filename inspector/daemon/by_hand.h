@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_BY_HAND_H
+#define ES_DAEMON_BY_HAND_H
+
+/*
+ * What operators have set by hand, on the bus and in this node's files (member/by_hand.h). A node that joins is told by
+ * each of the others about itself.
+ */
+#include "inspector/cluster/cluster.h"
+#include "inspector/member/by_hand.h"
+
+struct es_membership;
+
+/**
+ * struct es_daemon_by_hand
+ * @node: of each node. A state that is not the node's any more, or a weight that the configuration has, is none.
+ * @state, @weight: each node's when it was last looked at
+ * @kept: what this node's files have; value 0 of a state, set_ms and value 0 of a weight: no file
+ * @has_drain, @has_weight: there is a file
+ * @end_ms: CLOCK_MONOTONIC: when this node's drain ends by itself; 0: never
+ */
+struct es_daemon_by_hand {
+	struct es_by_hand node[ES_NODES_MAX];
+	uint8_t state[ES_NODES_MAX];
+	struct es_by_hand kept;
+	int has_drain;
+	int has_weight;
+	uint64_t end_ms;
+};
+
+/* es_by_hand_begin() - what the files have is this node's state and weight, before it joins */
+void es_by_hand_begin(struct es_membership *membership);
+
+/* es_by_hand_own_weight() - the weight that this node says it has: by hand, or as configured */
+unsigned int es_by_hand_own_weight(const struct es_membership *membership);
+
+/* es_by_hand_changed() - after the story was told: some node has another state or weight, or the configuration has */
+void es_by_hand_changed(struct es_membership *membership);
+
+/* es_by_hand_view() - others may have come: tell them about this node */
+void es_by_hand_view(struct es_membership *membership);
+
+/* es_by_hand_send() - before the change itself */
+void es_by_hand_send(struct es_membership *membership, const struct es_wire_by_hand *by_hand);
+
+/* es_by_hand_message() - an ES_WIRE_BY_HAND from the bus */
+void es_by_hand_message(struct es_membership *membership, const void *payload, size_t len);
+
+/* es_by_hand_tick() - ends a drain whose time is over */
+void es_by_hand_tick(struct es_membership *membership);
+
+/* es_by_hand_shown() - of a node, of @what; NULL: nothing was set by hand that holds */
+const struct es_wire_by_hand *es_by_hand_shown(const struct es_membership *membership, unsigned int node,
+					       enum es_wire_change_what what);
+
+#endif
