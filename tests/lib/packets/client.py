@@ -167,9 +167,6 @@ class Client:
     def accept(self):
         """The server's end of the connection, as soon as there is one."""
         connection, (ip, port, *_) = self.node.listener(self.service, self.family).accept()
-        while ip == self.vip:  # the daemon looks whether the server answers
-            connection.close()
-            connection, (ip, port, *_) = self.node.listener(self.service, self.family).accept()
         assert (ip, port) == (self.ip, self.port), "another client's connection"
         connection.settimeout(network.TIMEOUT_S)
         self.server = connection
