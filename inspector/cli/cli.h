@@ -137,6 +137,9 @@ int es_cli_daemon_runs(char *path, size_t size);
  */
 int es_cli_request(const struct es_cli *cli, struct json_object *request, struct json_object **ret_result);
 
+/* es_cli_try() - the same, but ES_CLI_OK and NULL if the daemon refuses: it may be of a version before */
+int es_cli_try(const struct es_cli *cli, struct json_object *request, struct json_object **ret_result);
+
 /* {"command":@command} */
 struct json_object *es_cli_command_request(const char *command);
 

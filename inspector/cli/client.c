@@ -122,7 +122,8 @@ static int exchange(int fd, struct json_object *request, struct json_object **re
 	return *ret_reply ? ES_CLI_OK : es_cli_fail("the daemon's reply is no JSON");
 }
 
-int es_cli_request(const struct es_cli *cli, struct json_object *request, struct json_object **ret_result)
+static int ask(const struct es_cli *cli, struct json_object *request, int is_quiet,
+	       struct json_object **ret_result)
 {
 	struct json_object *ok, *reply = NULL;
 	int fd = -1, r;
@@ -137,8 +138,20 @@ int es_cli_request(const struct es_cli *cli, struct json_object *request, struct
 		return r;
 	if (json_object_object_get_ex(reply, "ok", &ok) && json_object_get_boolean(ok))
 		*ret_result = json_object_get(es_json_object(reply, "result"));
+	else if (is_quiet)
+		*ret_result = NULL;
 	else
 		r = es_cli_fail("%s", es_json_string(reply, "error"));
 	json_object_put(reply);
 	return r;
+}
+
+int es_cli_request(const struct es_cli *cli, struct json_object *request, struct json_object **ret_result)
+{
+	return ask(cli, request, 0, ret_result);
+}
+
+int es_cli_try(const struct es_cli *cli, struct json_object *request, struct json_object **ret_result)
+{
+	return ask(cli, request, 1, ret_result);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot nodes`: the cluster's nodes, from the daemon's status. A star marks the node that was asked.
+ * `earshot nodes`: the cluster's nodes, from the daemon's status and from what each says of itself. A star marks the node that was asked.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,9 +11,19 @@
 #include "inspector/cli/table.h"
 #include "inspector/member/by_hand.h"
 
+/* So often, and so long each time, a node's first word is waited for. */
+#define WORDS_TRIES   8
+#define WORDS_WAIT_MS 100
+
 static int has(struct json_object *node, const char *key)
 {
 	return json_object_object_get_ex(node, key, NULL);
+}
+
+/* What the node has just said of itself; an empty object if it has not. */
+static struct json_object *word_of(struct json_object *node)
+{
+	return es_json_is_true(node, "answers") ? es_json_object(node, "snapshot") : es_json_object(node, "");
 }
 
 static void print_time(struct es_table *table, unsigned long long us)
@@ -25,27 +36,111 @@ static void print_time(struct es_table *table, unsigned long long us)
 		es_table_cell(table, "%.1f s", (double)us / 1e6);
 }
 
-/* How busy it is; unknown if the node has reported nothing. */
-static void print_load(struct es_table *table, struct json_object *node)
-{
-	static const char *const counts[] = {"connections", "active", "load"};
-	static const char *const shares[] = {"cpu", "disk"};
+static const char *const rates[] = {"requests_s", "errors_s"};
+static const char *const counts[] = {"connections", "active", "load"};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		if (has(node, counts[i]))
-			es_table_cell(table, "%llu", es_json_number(node, counts[i]));
-		else
-			es_table_cell(table, "-");
-	print_time(table, es_json_number(node, "mean_us"));
-	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
-		if (has(node, shares[i]))
-			es_table_cell(table, "%.0f%%", 100 * es_json_fraction(node, shares[i]));
+static void print_rates(struct es_table *table, struct json_object *node)
+{
+	for (size_t i = 0; i < COUNT(rates); i++)
+		if (has(word_of(node), rates[i]))
+			es_table_cell(table, "%.1f", es_json_fraction(word_of(node), rates[i]));
 		else
 			es_table_cell(table, "-");
 }
 
+/* How busy it is; unknown if the node has reported nothing. */
+static void print_load(struct es_table *table, struct json_object *node)
+{
+	static const char *const shares[] = {"cpu", "disk"};
+	struct json_object *word = word_of(node);
+
+	for (size_t i = 0; i < COUNT(counts); i++)
+		if (has(word, counts[i]) || has(node, counts[i]))
+			es_table_cell(table, "%llu",
+				      es_json_number(has(word, counts[i]) ? word : node, counts[i]));
+		else
+			es_table_cell(table, "-");
+	print_time(table, has(word, "mean_now_us") ? es_json_number(word, "mean_now_us")
+						   : es_json_number(node, "mean_us"));
+	for (size_t i = 0; i < COUNT(shares); i++)
+		if (has(word, shares[i]) || has(node, shares[i]))
+			es_table_cell(table, "%.0f%%",
+				      100 * es_json_fraction(has(word, shares[i]) ? word : node, shares[i]));
+		else
+			es_table_cell(table, "-");
+}
+
+/* Of the nodes that answer. */
+static void print_totals(struct es_table *table, struct json_object *nodes, int changes)
+{
+	double sums[COUNT(rates) + COUNT(counts)] = {};
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *word = word_of(json_object_array_get_idx(nodes, i));
+
+		for (size_t k = 0; k < COUNT(rates); k++)
+			sums[k] += es_json_fraction(word, rates[k]);
+		for (size_t k = 0; k < COUNT(counts); k++)
+			sums[COUNT(rates) + k] += es_json_fraction(word, counts[k]);
+	}
+	es_table_cell(table, "all");
+	for (int i = 0; i < 4; i++)
+		es_table_cell(table, "%s", "");
+	for (size_t k = 0; k < COUNT(sums); k++)
+		es_table_cell(table, "%.*f", k < COUNT(rates), sums[k]);
+	for (int i = 0; i < (changes ? 5 : 3); i++)
+		es_table_cell(table, "%s", "");
+}
+
+static void print_service(struct es_table *table, struct json_object *nodes, const char *name)
+{
+	static const char *const keys[] = {"requests", "rejected", "connections", "active"};
+	unsigned long long sums[COUNT(keys)] = {};
+	char failing[256] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+		struct json_object *services = es_json_array(word_of(node), "services");
+		struct json_object *fails = es_json_array(node, "failing");
+
+		for (size_t k = 0; k < json_object_array_length(fails) && used < sizeof(failing); k++)
+			if (!strcmp(json_object_get_string(json_object_array_get_idx(fails, k)), name))
+				used += (size_t)snprintf(failing + used, sizeof(failing) - used, "%s%s",
+							 used ? ", " : "its server fails on ",
+							 es_json_string(node, "name"));
+		for (size_t k = 0; k < json_object_array_length(services); k++) {
+			struct json_object *service = json_object_array_get_idx(services, k);
+
+			for (size_t c = 0; c < COUNT(keys) && !strcmp(es_json_string(service, "name"), name);
+			     c++)
+				sums[c] += es_json_number(service, keys[c]);
+		}
+	}
+	es_table_cell(table, "%s", name);
+	for (size_t c = 0; c < COUNT(keys); c++)
+		es_table_cell(table, "%llu", sums[c]);
+	es_table_cell(table, "%s", *failing ? failing : "up");
+}
+
+static void print_services(struct json_object *view)
+{
+	static const char *const headings[] = {"SERVICE", ">REQUESTS", ">REJECTED", ">CONNS",
+					       ">ACTIVE", "STATE",     NULL};
+	struct json_object *services = es_json_array(view, "services");
+	struct es_table *table = es_table_new(headings);
+
+	for (size_t i = 0; i < json_object_array_length(services); i++)
+		print_service(table, es_json_array(view, "nodes"),
+			      es_json_string(json_object_array_get_idx(services, i), "name"));
+	putchar('\n');
+	es_table_print(table, stdout);
+	es_table_free(&table);
+}
+
 /* The further lines for a cluster whose members come and go. */
-static void print_membership(struct es_table *table, struct json_object *node)
+static void print_membership(struct es_table *table, struct json_object *node, struct json_object *membership)
 {
 	const char *refused = es_json_string(node, "refused"), *reason = es_json_string(node, "reason");
 	struct json_object *since = NULL;
@@ -54,8 +149,13 @@ static void print_membership(struct es_table *table, struct json_object *node)
 		es_table_cell(table, "%.0f s", es_json_fraction(node, "since_s"));
 	else
 		es_table_cell(table, "-");
+	if (!*refused && es_json_is_true(node, "self") && es_json_is_true(membership, "silent"))
+		reason = es_json_string(membership, "why");
 	if (!*refused && !*reason && has(node, "heard") && !es_json_is_true(node, "heard"))
 		reason = "not heard on the public network";
+	if (!*refused && !*reason && has(node, "tells") && es_json_is_true(node, "member") &&
+	    es_json_is_true(node, "tells") && !es_json_is_true(node, "answers"))
+		reason = "it does not answer";
 	if (!*refused && !*reason && json_object_array_length(es_json_array(node, "drift")))
 		reason = "its settings differ";
 	es_table_cell(table, "%s%s", *refused ? "refused: " : "", *refused ? refused : reason);
@@ -134,19 +234,22 @@ static void print_all_by_hand(struct json_object *nodes)
 	}
 }
 
-void es_cli_print_nodes(struct json_object *status)
+/* @has_rates: the reply is that of `cluster` */
+static void print_nodes(struct json_object *status, int has_rates)
 {
-	static const char *const headings[] = {"NODE",	 "ADDRESS", ">WEIGHT", "STATE", ">SHARE",
-					       ">CONNS", ">ACTIVE", ">LOAD",   ">MEAN", ">CPU",
-					       ">DISK",	 ">SINCE",  "",	       NULL};
-	static const char *const static_headings[] = {"NODE",	"ADDRESS", ">WEIGHT", "STATE",
-						      ">SHARE", ">CONNS",  ">ACTIVE", ">LOAD",
-						      ">MEAN",	">CPU",	   ">DISK",   NULL};
+	static const char *const headings[] = {"NODE",	 "ADDRESS", ">WEIGHT", "STATE",	  ">SHARE",
+					       ">REQ/S", ">ERR/S",  ">CONNS",  ">ACTIVE", ">LOAD",
+					       ">MEAN",	 ">CPU",    ">DISK",   ">SINCE",  ""};
 	struct json_object *nodes = es_json_array(status, "nodes");
 	int changes = !strcmp(es_json_string(es_json_object(status, "membership"), "provider"), "corosync");
-	struct es_table *table = es_table_new(changes ? headings : static_headings);
-	size_t i;
+	const char *shown[COUNT(headings) + 1] = {};
+	struct es_table *table;
+	size_t i, count = 0;
 
+	for (i = 0; i < COUNT(headings) - (changes ? 0 : 2); i++)
+		if (has_rates || (strcmp(headings[i], ">REQ/S") != 0 && strcmp(headings[i], ">ERR/S") != 0))
+			shown[count++] = headings[i];
+	table = es_table_new(shown);
 	for (i = 0; i < json_object_array_length(nodes); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 
@@ -158,38 +261,95 @@ void es_cli_print_nodes(struct json_object *status)
 		es_table_cell(table, "%llu", es_json_number(node, "weight"));
 		es_table_cell(table, "%s", es_json_string(node, "state"));
 		es_table_cell(table, "%.1f%%", 100 * es_json_fraction(node, "ring_share"));
+		if (has_rates)
+			print_rates(table, node);
 		print_load(table, node);
 		if (changes)
-			print_membership(table, node);
+			print_membership(table, node, es_json_object(status, "membership"));
 	}
+	if (has_rates)
+		print_totals(table, nodes, changes);
 	es_table_print(table, stdout);
 	es_table_free(&table);
 	print_troubles(nodes);
 	print_drift(nodes);
 	print_all_by_hand(nodes);
+	if (has_rates)
+		print_services(status);
+}
+
+void es_cli_print_nodes(struct json_object *status)
+{
+	print_nodes(status, 0);
+}
+
+/* Does a node that tells of itself still owe its first word? */
+static int is_awaited(struct json_object *view)
+{
+	struct json_object *nodes = es_json_array(view, "nodes");
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+
+		if (es_json_is_true(node, "tells") && !es_json_is_true(node, "answers"))
+			return 1;
+	}
+	return 0;
+}
+
+/* All nodes' own words, for which the node that is asked asks them; of a daemon of a version before, its status. */
+static int ask(const struct es_cli *cli, struct json_object **ret_reply, int *ret_has_rates)
+{
+	int r = es_cli_try(cli, es_cli_command_request("cluster"), ret_reply);
+
+	for (int i = 0; !r && *ret_reply && i < WORDS_TRIES && is_awaited(*ret_reply); i++) {
+		json_object_put(*ret_reply);
+		poll(NULL, 0, WORDS_WAIT_MS);
+		r = es_cli_try(cli, es_cli_command_request("cluster"), ret_reply);
+	}
+	*ret_has_rates = !r && *ret_reply;
+	return r || *ret_reply ? r : es_cli_request(cli, es_cli_command_request("status"), ret_reply);
 }
 
 static int run(const struct es_cli *cli)
 {
-	struct json_object *status, *nodes;
-	int r = es_cli_request(cli, es_cli_command_request("status"), &status);
+	struct json_object *reply, *nodes;
+	int has_rates, r = ask(cli, &reply, &has_rates);
 
 	if (r)
 		return r;
 	if (cli->json) {
 		nodes = json_object_new_object();
-		json_object_object_add(nodes, "nodes", json_object_get(es_json_array(status, "nodes")));
+		json_object_object_add(nodes, "nodes", json_object_get(es_json_array(reply, "nodes")));
 		es_cli_print_json(nodes);
 		json_object_put(nodes);
 	} else {
-		es_cli_print_nodes(status);
+		print_nodes(reply, has_rates);
 	}
-	json_object_put(status);
+	json_object_put(reply);
 	return ES_CLI_OK;
 }
 
 const struct es_cli_command es_cli_nodes = {
 	.name = "nodes",
-	.doc = "Show the cluster's nodes; * marks the one that was asked.",
+	.doc = "Show the cluster's nodes and services; * marks the node that was asked."
+	       "\vSTATE: up; draining, it gets no new requests; down, its server does not serve; left, in "
+	       "order; absent, "
+	       "lost or never seen; silent, it answers nothing new (why stands behind it); refused, its "
+	       "settings differ.\n"
+	       "SHARE: part of all connections that it inspects first.\n"
+	       "REQ/S, ERR/S: requests a second that it inspected, whoever serves them, and those of them "
+	       "that failed, over "
+	       "the last five to ten seconds.\n"
+	       "CONNS: connections of clients. ACTIVE: requests in hand. LOAD: what is left of their "
+	       "responses, in "
+	       "packets.\n"
+	       "MEAN: how long a request is in hand there, over the same seconds; - if none "
+	       "came. "
+	       "Where requests are not told apart (inspect = first or never) it is that of connections.\n"
+	       "CPU, DISK: share of time in which CPUs are busy, and in which something waits for a disk.\n"
+	       "SINCE: for how long it is, or is not, a member.\n"
+	       "REQUESTS, REJECTED: of a service on all nodes that answer, since their daemons started.\n"
+	       "A dash: the node does not answer, or does not tell.",
 	.run = run,
 };

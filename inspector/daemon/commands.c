@@ -64,6 +64,34 @@ static void es_daemon_report_content(const struct es_daemon *d, struct json_obje
 	}
 }
 
+/* What a node is to people, when it takes part in nothing, whatever state it has told. */
+static void es_daemon_report_outside(const struct es_report_membership *m, const char **states)
+{
+	for (unsigned int i = 0; i < m->group->node_count; i++)
+		if (m->group->node[i].is_member && m->group->node[i].refused[0])
+			states[i] = "refused";
+		else if (i == m->self && m->is_silent)
+			states[i] = "silent";
+}
+
+/* The services whose server fails its check on each node, by what it says. */
+static void es_daemon_report_failing(const struct es_daemon *d, struct json_object *report)
+{
+	const struct es_conf *conf = d->cluster->conf;
+	struct json_object *nodes = NULL;
+
+	json_object_object_get_ex(report, "nodes", &nodes);
+	for (unsigned int i = 0; i < conf->node_count; i++) {
+		__u64 failing = i == d->cluster->self ? d->serving.now.failing : d->serving.failing[i];
+		struct json_object *names = json_object_new_array();
+
+		for (unsigned int s = 0; s < conf->service_count && s < 64; s++)
+			if (failing >> s & 1)
+				json_object_array_add(names, json_object_new_string(conf->services[s].name));
+		json_object_object_add(json_object_array_get_idx(nodes, i), "failing", names);
+	}
+}
+
 struct json_object *es_daemon_status_report(struct es_daemon *d)
 {
 	struct es_report_service services[ES_CONF_SERVICES_MAX];
@@ -117,9 +145,11 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 		es_membership_report(d->membership, &membership);
 		if (membership.is_silent)
 			status.datapath_state = "silent";
+		es_daemon_report_outside(&membership, states);
 	}
 	report = es_report_status(&status);
 	es_report_membership(report, &membership);
+	es_daemon_report_failing(d, report);
 	json_object_object_add(report, "plugins", es_report_plugins(d->conf, d->plugins));
 	json_object_object_add(report, "poison", es_daemon_poison_report(d));
 	json_object_object_add(report, "metrics", es_daemon_metrics_report(d));

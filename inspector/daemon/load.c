@@ -87,6 +87,7 @@ static int walk(struct es_daemon *d, unsigned long long now_ns)
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
 		es_responses_busy(&d->observed.of[i].responses, sums.service[i].active, now_ns);
 	es_load_meter_add(&load->meter, load->report.active, accepted, now_ns);
+	es_load_recent_add(&load->recent, load->report.active, accepted, now_ns);
 	load->report.mean_us = es_load_meter_mean_us(&load->meter);
 	return 1;
 }

@@ -35,6 +35,7 @@ struct es_daemon_load {
 	struct es_load_report report;
 	unsigned int connections;
 	struct es_load_meter meter;
+	struct es_load_recent recent;
 	struct es_node_load node;
 	unsigned long long walk_ns;
 	unsigned long long counted_ns;

@@ -26,4 +26,25 @@ void es_load_meter_add(struct es_load_meter *meter, unsigned int active, unsigne
 /* es_load_meter_mean_us() - 0 if it is not known */
 unsigned int es_load_meter_mean_us(const struct es_load_meter *meter);
 
+/**
+ * struct es_load_recent - the same over the last five to ten seconds, for people: what was before says nothing about
+ * now, however few came since
+ * @busy_s, @requests: since @begun_ns, and in the five seconds before
+ */
+struct es_load_recent {
+	double busy_s[2];
+	double requests[2];
+	unsigned long long begun_ns;
+	unsigned long long at_ns;
+	unsigned long long accepted;
+	unsigned int active;
+};
+
+/* es_load_recent_add() - as es_load_meter_add() */
+void es_load_recent_add(struct es_load_recent *recent, unsigned int active, unsigned long long accepted,
+			unsigned long long now_ns);
+
+/* es_load_recent_mean_us() - 0 if nothing came */
+unsigned int es_load_recent_mean_us(const struct es_load_recent *recent);
+
 #endif

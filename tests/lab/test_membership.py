@@ -422,6 +422,8 @@ def test_refused(lab, what):
 
         wait_for(lambda: refused("n1") and refused("n3"), "the refusal on both sides", 10)
         assert lab.status("n3")["membership"]["silent"]
+        for asked in ("n1", "n3"):
+            assert {n["name"]: n["state"] for n in lab.status(asked)["nodes"]}["n3"] == "refused"
         print({n["name"]: n for n in lab.status("n1")["nodes"]}["n3"]["refused"])
         settled_without = {n["name"] for n in lab.status("n1")["nodes"] if n["state"] == "up"}
         assert settled_without == {"n1", "n2", "n4"}

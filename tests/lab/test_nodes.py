@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Nodes that are drained, and taken away: docs/nodes.md, with real corosyncs."""
+import json
 import re
 
 import pytest
@@ -131,3 +132,44 @@ def test_removed_from_the_middle():
             settled(lab, left)
             assert set(lab.status(node)["nodes"][i]["name"] for i in range(3)) == set(left)
         wait_for(lambda: served_by(lab) == set(left), "requests for all")
+
+
+def printed(lab, node):
+    """{first word: the line} of what `earshot nodes` prints there."""
+    output = lab.node(node).exec(["earshot", "nodes"]).stdout
+    print(output)
+    return {line.split()[0]: line for line in output.splitlines() if line.strip()}
+
+
+def test_shown():
+    """What each node says of itself, added up; a node that is alone says that it is silent, and the others that they lost it."""
+    nodes = ["n1", "n2", "n3"]
+    with Lab(nodes=3, membership="corosync", policy="wrr", token=int(TOKEN * 1000)) as lab:
+        settled(lab, nodes)
+        def words():
+            return [node["snapshot"] or {} for node in json.loads(lab.node("n2").exec(["earshot", "--json", "nodes"]).stdout)["nodes"]]
+
+        def requests():
+            return sum(word.get("requests", 0) for word in words())
+
+        wait_for(lambda: all(words()), "all nodes' words", 15, words)
+        before = requests()
+        for _ in range(60):
+            assert lab.client.get("/1k", timeout=5)[0] == 200
+        wait_for(lambda: requests() == before + 60, "all requests", 15, words)
+        lines = printed(lab, "n2")
+        heading, total = lines["NODE"].split(), lines["all"].split()
+        assert "REQ/S" in heading and "ERR/S" in heading
+        assert float(total[1]) > 0 and float(total[2]) == 0, lines["all"]
+        assert lines["web"].split()[:3] == ["web", str(before + 60), "0"] and lines["web"].split()[-1] == "up"
+        lab.node("n3").cut("cluster")
+        wait_for(lambda: lab.status("n3")["membership"]["silent"], "n3 silent", 15)
+        wait_for(lambda: state(lab, "n3", "n3") == "silent", "n3 says so", 15, lambda: state(lab, "n3", "n3"))
+        assert " silent " in printed(lab, "n3")["n3"] and " absent " in printed(lab, "n3")["n1"]
+        becomes(lab, "n3", "absent")
+        lab.node("n3").mend("cluster")
+        settled(lab, nodes)
+        becomes(lab, "n3", "up")
+        # Nothing comes: what a request took once is not what one takes now.
+        wait_for(lambda: all(node["snapshot"] and node["snapshot"]["mean_now_us"] == 0 for node in json.loads(
+            lab.node("n1").exec(["earshot", "--json", "nodes"]).stdout)["nodes"]), "no mean while nothing comes", 60)

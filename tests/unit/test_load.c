@@ -260,14 +260,30 @@ static void test_heard(void **state)
 	es_load_fini(&l);
 }
 
+/* Ten seconds later it says nothing of what was; what is in hand for long is no mean while nothing comes. */
+static void test_mean_now(void **state)
+{
+	struct es_load_recent recent = {};
+	unsigned long long now_ns = BEGIN_NS, came = 0;
+
+	(void)state;
+	for (int i = 0; i < 200; i++, now_ns += PUBLISH_NS)
+		es_load_recent_add(&recent, 2, came += 10, now_ns); /* 100 in a second, 2 in hand: 20 ms */
+	assert_in_range(es_load_recent_mean_us(&recent), 19000, 21000);
+	for (int i = 0; i < 100; i++, now_ns += PUBLISH_NS)
+		es_load_recent_add(&recent, 4, came += 10, now_ns);
+	assert_in_range(es_load_recent_mean_us(&recent), 35000, 41000);
+	for (int i = 0; i < 600; i++, now_ns += PUBLISH_NS)
+		es_load_recent_add(&recent, 100, came, now_ns);
+	assert_int_equal(es_load_recent_mean_us(&recent), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_estimate),
-		cmocka_unit_test(test_mean),
-		cmocka_unit_test(test_mean_of_long_ones),
-		cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_heard),
+		cmocka_unit_test(test_estimate), cmocka_unit_test(test_mean),
+		cmocka_unit_test(test_mean_now), cmocka_unit_test(test_mean_of_long_ones),
+		cmocka_unit_test(test_alone),	 cmocka_unit_test(test_heard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
