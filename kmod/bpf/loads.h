@@ -52,7 +52,7 @@ static __noinline int es_load_read(struct tcp_sock *tp, struct es_socket_load *r
 	if (tcp_state == TCP_STATE_LISTEN || tcp_state == TCP_STATE_TIME_WAIT || tcp_state == TCP_STATE_CLOSE)
 		return 0;
 	es_flow_of_socket(skc, &flow);
-	service = es_service_of_flow(&flow);
+	service = es_flow_is_own(&flow) ? -1 : es_service_of_flow(&flow);
 	if (service < 0)
 		return 0;
 	service &= ES_SERVICES_MAX - 1;

@@ -15,6 +15,15 @@ struct es_flow {
 };
 _Static_assert(sizeof(struct es_flow) == 36, "es_flow has no padding");
 
+/*
+ * Is it a connection of this node to itself, by the service's address, as the daemon makes one to see whether
+ * the server answers? It is no client's: nobody inspects it, and it is no load.
+ */
+static __always_inline int es_flow_is_own(const struct es_flow *flow)
+{
+	return es_addr_equal(&flow->client, &flow->service);
+}
+
 static __always_inline __u64 es_words_le64(__be32 lo, __be32 hi)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -42,6 +42,8 @@ static int es_walk_is_ours(const struct es_node *node, const struct es_version *
 	if (ret->service < 0)
 		return 0;
 	es_packet_flow(&ret->pkt, &flow);
+	if (es_flow_is_own(&flow))
+		return 0;
 	ret->flow_hash = es_flow_hash(&version->config.ring_key, &flow);
 	ret->sk = sk;
 	return 1;

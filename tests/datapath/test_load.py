@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from earshotlab import wait_for
+from earshotlab import probe, wait_for
 from packets.model import F_MOVED
-from packets.node import BLIND, EACH, SERVICE_INDEX, WEB
+from packets.node import BLIND, EACH, SERVICE_INDEX, VIP, WEB
 from packets.packet import ACK, FIN, PSH, RST
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789"
@@ -91,6 +91,15 @@ class TestActive:
             c.request(text=text)
             assert c.read(len(text)) == text
             settles(quiet, 1)
+
+    def test_of_the_node_itself(self, quiet, client):
+        """Whether its server answers is asked by the service's address; that is no client's request, nor a connection of one."""
+        with probe.sockets_in(quiet.namespace, socket.AF_INET, socket.SOCK_STREAM) as own:
+            own.connect((VIP, EACH))
+            own.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            recount(quiet, client)
+            assert in_hand(quiet) == (0, 0) and not service(quiet, EACH)["connections"]
+        assert quiet.pending(EACH) == 1
 
     def test_part_of_a_response(self, quiet, client):
         c = client(EACH).serve()
