@@ -18,8 +18,9 @@ import shutil
 
 from . import process
 
+STATE = "/var/lib/earshot"  # where a node's earshotd, and nobody else's, keeps what outlives it
 # Of the host, those that exist. Ownership and mode are taken over, contents are not.
-PRIVATE = ("/etc/corosync", "/var/lib/corosync", "/var/log/corosync", "/var/lib/pacemaker", "/var/log/pacemaker",
+PRIVATE = (STATE, "/etc/corosync", "/var/lib/corosync", "/var/log/corosync", "/var/lib/pacemaker", "/var/log/pacemaker",
            "/var/lib/pcsd", "/var/log/pcsd", "/var/log/crmsh")
 OCF_PROVIDERS = "/usr/lib/ocf/resource.d"
 NAME = "machine"  # of the process
@@ -73,6 +74,7 @@ class Mounts:
     def make_disk(self):
         """The node's private directories, as a new installation has them. What is there already stays."""
         os.makedirs(self.path("/run/earshot"), exist_ok=True)
+        os.makedirs(STATE, exist_ok=True)  # to mount the node's own over it
         for directory in filter(os.path.isdir, PRIVATE):
             for source, _, _ in os.walk(directory):
                 target = self.path(source)
