@@ -47,7 +47,7 @@ struct es_program_move {
 	unsigned int tries;
 	size_t arrived;
 	int error;
-	struct es_connection connection;
+	struct es_program_socket connection;
 };
 
 /**

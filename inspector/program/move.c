@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One handover of a program's connection, step by step; kmod/core/connection.h has the rules. The order of the
+ * One handover of a program's connection, step by step; kmod/core/program.h has the rules. The order of the
  * steps guarantees two things. One socket at a time: our socket neither receives nor sends from before the first
  * message that could make another one until the target has promised not to make it. No byte lost: our socket does
  * not end before the target has its own; only where both are on this node, the old one has to go first.
@@ -48,7 +48,7 @@ void es_program_move_finish(struct es_program_move *m, int result)
 	close(m->client_fd);
 	if (m->connection.fd >= 0)
 		es_close_apart(m->connection.fd);
-	es_connection_fini(&m->connection);
+	es_program_socket_fini(&m->connection);
 	m->phase = ES_PROGRAM_FREE;
 }
 
@@ -69,7 +69,7 @@ static void es_move_send(struct es_programs *p, struct es_program_move *m, enum 
 		.content = m->id,
 	};
 	uint8_t packet[ES_HANDOVER_PACKET_MAX];
-	size_t packet_len = es_connection_packet(&m->connection, offset, len, packet);
+	size_t packet_len = es_program_socket_packet(&m->connection, offset, len, packet);
 
 	/* A target that has left the configuration does not answer either. */
 	request_handover(p->sender, p->cluster, &order, packet, packet_len, m->target);
@@ -86,7 +86,7 @@ static size_t es_move_piece(const struct es_programs *p, const struct es_program
 /* The message that makes the socket, and behind it the question whether it did. */
 static void es_move_send_connection(struct es_programs *p, struct es_program_move *m)
 {
-	es_move_send(p, m, ES_HANDOVER_CONNECTION, 0, es_move_piece(p, m, 0));
+	es_move_send(p, m, ES_HANDOVER_PROGRAM, 0, es_move_piece(p, m, 0));
 	es_move_send(p, m, ES_HANDOVER_ASK, 0, 0);
 }
 
@@ -110,7 +110,7 @@ static void es_move_reset(struct es_programs *p, const struct es_program_move *m
 	uint8_t bytes[ES_ANSWER_HEADER_MAX], rst[ES_RESET_MAX];
 	struct es_ip_packet packet;
 
-	if (es_ip_packet_parse(bytes, es_connection_packet(&m->connection, 0, 0, bytes), &packet))
+	if (es_ip_packet_parse(bytes, es_program_socket_packet(&m->connection, 0, 0, bytes), &packet))
 		return;
 	/* One that cannot be sent is like one that the network has lost. */
 	(void)es_raw_send(&p->raw, &packet.flow, rst, es_ip_packet_reset(&packet, rst));
@@ -177,7 +177,7 @@ static void es_move_renumber(struct es_programs *p)
 void es_program_move_begin(struct es_programs *p, struct es_program_move *m, const char *node, int fd,
 			   uint8_t *bytes, size_t len)
 {
-	int rc = es_connection_init(&m->connection, fd, bytes, len);
+	int rc = es_program_socket_init(&m->connection, fd, bytes, len);
 
 	if (rc) {
 		free(bytes);
@@ -187,7 +187,7 @@ void es_program_move_begin(struct es_programs *p, struct es_program_move *m, con
 	if (!rc)
 		rc = es_move_find(p, m, node);
 	if (!rc)
-		rc = es_connection_look(&m->connection, p->params.datapath);
+		rc = es_program_socket_look(&m->connection, p->params.datapath);
 	if (!rc && (es_move_is_twin(p, m) || !es_move_is_provable(p, m)))
 		rc = -EAGAIN;
 	if (rc) {
@@ -212,14 +212,14 @@ static void es_move_note(struct es_programs *p, const struct es_program_move *m)
 
 static int es_move_depart(struct es_programs *p, struct es_program_move *m)
 {
-	int rc = es_connection_read(&m->connection, p->params.datapath);
+	int rc = es_program_socket_read(&m->connection, p->params.datapath);
 
 	if (rc)
 		return rc;
 	if (es_is_self(p, m)) {
 		/* The new socket has the same addresses: this one must be gone first. */
 		es_move_note(p, m);
-		rc = es_connection_vanish(&m->connection);
+		rc = es_program_socket_vanish(&m->connection);
 		if (rc)
 			return rc;
 	}
@@ -239,7 +239,7 @@ void es_program_moves_depart(struct es_programs *p)
 
 		if (m->phase != ES_PROGRAM_READY)
 			continue;
-		rc = es_connection_freeze(&m->connection);
+		rc = es_program_socket_freeze(&m->connection);
 		if (rc)
 			es_program_move_finish(m, rc);
 		else
@@ -256,7 +256,7 @@ void es_program_moves_depart(struct es_programs *p)
 
 		if (!rc)
 			continue;
-		es_connection_thaw(&frozen[i]->connection);
+		es_program_socket_thaw(&frozen[i]->connection);
 		es_program_move_finish(frozen[i], rc);
 	}
 }
@@ -271,7 +271,7 @@ static void es_move_back(struct es_programs *p, struct es_program_move *m)
 		es_program_move_finish(m, -ECONNRESET);
 		return;
 	}
-	es_connection_thaw(&m->connection);
+	es_program_socket_thaw(&m->connection);
 	es_program_move_finish(m, m->error);
 }
 
@@ -284,7 +284,7 @@ static void es_move_here(struct es_programs *p, struct es_program_move *m, uint3
 	if (m->phase != ES_PROGRAM_FOLLOWING) {
 		if (!es_is_self(p, m)) {
 			es_move_note(p, m);
-			es_connection_vanish(&m->connection);
+			es_program_socket_vanish(&m->connection);
 		}
 		es_move_phase(p, m, ES_PROGRAM_FOLLOWING);
 		m->arrived = 0;
@@ -314,7 +314,7 @@ static void es_move_over(struct es_programs *p, struct es_program_move *m)
 	if (p->now_ns - m->since_ns < OVER_LIMIT_NS && m->phase == ES_PROGRAM_BUILDING)
 		return;
 	es_move_note(p, m);
-	es_connection_vanish(&m->connection);
+	es_program_socket_vanish(&m->connection);
 	es_move_reset(p, m);
 	es_program_move_finish(m, -ECONNRESET);
 }
@@ -329,20 +329,20 @@ static void es_move_cancel(struct es_programs *p, struct es_program_move *m, int
 static void es_move_answered(struct es_programs *p, struct es_program_move *m, const struct es_handover *h)
 {
 	switch (h->nack) {
-	case ES_CONNECTION_READY:
+	case ES_PROGRAM_ANSWER_READY:
 		if (m->phase == ES_PROGRAM_ASKING)
 			es_move_phase(p, m, ES_PROGRAM_READY);
 		/* If BUILDING, the message was lost, or came after the question: deadlines() sends both again. */
 		break;
-	case ES_CONNECTION_HERE:
+	case ES_PROGRAM_ANSWER_HERE:
 		if (m->phase >= ES_PROGRAM_BUILDING)
 			es_move_here(p, m, es_ntohl(h->next_request_seq));
 		break;
-	case ES_CONNECTION_OVER:
+	case ES_PROGRAM_ANSWER_OVER:
 		if (m->phase >= ES_PROGRAM_BUILDING)
 			es_move_over(p, m);
 		break;
-	case ES_CONNECTION_CANCELLED:
+	case ES_PROGRAM_ANSWER_CANCELLED:
 		if (m->phase == ES_PROGRAM_CANCELLING)
 			es_move_back(p, m);
 		break;
@@ -394,7 +394,7 @@ void es_program_move_abandon(struct es_program_move *m)
 		es_program_move_finish(m, -EAGAIN);
 		return;
 	}
-	es_connection_vanish(&m->connection);
+	es_program_socket_vanish(&m->connection);
 	es_program_move_finish(m, -ETIMEDOUT);
 }
 
@@ -429,7 +429,7 @@ static void es_move_silence(struct es_programs *p, struct es_program_move *m)
 		/* It may have the connection, and may serve it: one that hangs is better than one that is
 		 * mixed. */
 		es_move_note(p, m);
-		es_connection_vanish(&m->connection);
+		es_program_socket_vanish(&m->connection);
 		es_program_move_finish(m, -ETIMEDOUT);
 		break;
 	case ES_PROGRAM_FOLLOWING:

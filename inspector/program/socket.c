@@ -108,7 +108,7 @@ static int es_info_get(int fd, struct tcp_info *ret)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, ret, &len) ? -EOPNOTSUPP : 0;
 }
 
-int es_connection_init(struct es_connection *c, int fd, uint8_t *bytes, size_t len)
+int es_program_socket_init(struct es_program_socket *c, int fd, uint8_t *bytes, size_t len)
 {
 	struct tcp_info info;
 	int rc;
@@ -130,13 +130,13 @@ int es_connection_init(struct es_connection *c, int fd, uint8_t *bytes, size_t l
 	return 0;
 }
 
-void es_connection_fini(struct es_connection *c)
+void es_program_socket_fini(struct es_program_socket *c)
 {
 	free(c->bytes);
 	c->bytes = NULL;
 }
 
-int es_connection_look(struct es_connection *c, struct es_datapath *datapath)
+int es_program_socket_look(struct es_program_socket *c, struct es_datapath *datapath)
 {
 	uint8_t packet[ES_ANSWER_HEADER_MAX];
 	struct es_segment seg = {.flags = ES_TCP_ACK};
@@ -151,7 +151,7 @@ int es_connection_look(struct es_connection *c, struct es_datapath *datapath)
 	if (c->state.write_seq != c->state.snd_una)
 		return -EBUSY;
 	unread = c->state.rcv_nxt - c->state.copied_seq;
-	if (unread > ES_CONNECTION_UNREAD_MAX)
+	if (unread > ES_PROGRAM_UNREAD_MAX)
 		return -EMSGSIZE;
 	if (c->given > c->state.bytes_received - unread)
 		return -EINVAL;
@@ -159,7 +159,7 @@ int es_connection_look(struct es_connection *c, struct es_datapath *datapath)
 	return 0;
 }
 
-int es_connection_freeze(struct es_connection *c)
+int es_program_socket_freeze(struct es_program_socket *c)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
 	const struct sock_fprog program = {.len = 1, .filter = &drop};
@@ -170,11 +170,11 @@ int es_connection_freeze(struct es_connection *c)
 		return -errno;
 	rc = es_option_set(c->fd, IPPROTO_TCP, TCP_REPAIR, TCP_REPAIR_ON);
 	if (rc)
-		es_connection_thaw(c);
+		es_program_socket_thaw(c);
 	return rc;
 }
 
-void es_connection_thaw(struct es_connection *c)
+void es_program_socket_thaw(struct es_program_socket *c)
 {
 	int none = 0;
 
@@ -184,7 +184,7 @@ void es_connection_thaw(struct es_connection *c)
 	setsockopt(c->fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
 }
 
-static int es_options_read(struct es_connection *c)
+static int es_options_read(struct es_program_socket *c)
 {
 	struct tcp_info info;
 	int rc = es_info_get(c->fd, &info);
@@ -209,7 +209,7 @@ static int es_options_read(struct es_connection *c)
 }
 
 /* Reads the receive queue, after the bytes that were given. */
-static int es_unread_read(struct es_connection *c)
+static int es_unread_read(struct es_program_socket *c)
 {
 	size_t unread = c->state.rcv_nxt - c->state.copied_seq, at = 0;
 	uint8_t *bytes = realloc(c->bytes, c->given + unread + 1);
@@ -228,7 +228,7 @@ static int es_unread_read(struct es_connection *c)
 	return 0;
 }
 
-int es_connection_read(struct es_connection *c, struct es_datapath *datapath)
+int es_program_socket_read(struct es_program_socket *c, struct es_datapath *datapath)
 {
 	/*
 	 * This waits for any system call on the socket, and for the packets that such a call has held back from the
@@ -238,7 +238,7 @@ int es_connection_read(struct es_connection *c, struct es_datapath *datapath)
 
 	if (rc)
 		return rc;
-	rc = es_connection_look(c, datapath);
+	rc = es_program_socket_look(c, datapath);
 	if (!rc)
 		rc = es_options_read(c);
 	if (!rc)
@@ -247,14 +247,15 @@ int es_connection_read(struct es_connection *c, struct es_datapath *datapath)
 	return rc;
 }
 
-int es_connection_vanish(struct es_connection *c)
+int es_program_socket_vanish(struct es_program_socket *c)
 {
 	const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
 
 	return connect(c->fd, &nobody, sizeof(nobody)) ? -errno : 0;
 }
 
-size_t es_connection_packet(const struct es_connection *c, size_t offset, size_t len, uint8_t *ret_packet)
+size_t es_program_socket_packet(const struct es_program_socket *c, size_t offset, size_t len,
+				uint8_t *ret_packet)
 {
 	const struct es_segment seg = {
 		.seq = c->first_seq + (uint32_t)offset,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_INSPECTOR_CONNECTION_H
-#define ES_INSPECTOR_CONNECTION_H
+#ifndef ES_PROGRAM_SOCKET_H
+#define ES_PROGRAM_SOCKET_H
 
 /*
  * An established connection that a program has accepted on this node, and that is to leave it. It is silenced,
@@ -17,14 +17,14 @@
 #include "kmod/core/tcp.h"
 
 /* At most this many bytes that the program has not yet read travel along. */
-#define ES_CONNECTION_UNREAD_MAX (1u << 20)
+#define ES_PROGRAM_UNREAD_MAX (1u << 20)
 
 /**
- * struct es_connection - a connection and what travels with it
+ * struct es_program_socket - a connection and what travels with it
  * @first_seq: the client's sequence number of the first of @len @bytes
  * @clock: the current value of our timestamps
  */
-struct es_connection {
+struct es_program_socket {
 	int fd;
 	int reuse; /* SO_REUSEADDR, which freezing disturbs */
 	struct es_flow flow;
@@ -38,44 +38,44 @@ struct es_connection {
 };
 
 /**
- * es_connection_init() - is @fd a connection that can leave?
+ * es_program_socket_init() - is @fd a connection that can leave?
  * @bytes: what the program has read last and the server shall read again, @len of them; taken over on success
  * @fd is the caller's. Returns 0; -EOPNOTSUPP for what is no plain TCP connection of this network namespace
  * (MPTCP, TLS in the kernel, with a socket filter); -ENOTCONN; -EPIPE if the client has closed its side.
  */
-int es_connection_init(struct es_connection *connection, int fd, uint8_t *bytes, size_t len);
+int es_program_socket_init(struct es_program_socket *connection, int fd, uint8_t *bytes, size_t len);
 
-/* es_connection_fini() - free the bytes */
-void es_connection_fini(struct es_connection *connection);
+/* es_program_socket_fini() - free the bytes */
+void es_program_socket_fini(struct es_program_socket *connection);
 
 /**
- * es_connection_look() - could it leave now?
+ * es_program_socket_look() - could it leave now?
  * Fills in @state and @first_seq. Returns 0; -EBUSY while the client has not acknowledged everything; -EINVAL
  * if more bytes were given than the program can have read; -EMSGSIZE; or -errno.
  */
-int es_connection_look(struct es_connection *connection, struct es_datapath *datapath);
+int es_program_socket_look(struct es_program_socket *connection, struct es_datapath *datapath);
 
-/* es_connection_freeze() - stop it from sending and receiving, and the program from reading and writing it. */
-int es_connection_freeze(struct es_connection *connection);
+/* es_program_socket_freeze() - stop it from sending and receiving, and the program from reading and writing it. */
+int es_program_socket_freeze(struct es_program_socket *connection);
 
-/* es_connection_thaw() - undo that. The client's retransmissions bring what was missed. */
-void es_connection_thaw(struct es_connection *connection);
+/* es_program_socket_thaw() - undo that. The client's retransmissions bring what was missed. */
+void es_program_socket_thaw(struct es_program_socket *connection);
 
 /**
- * es_connection_read() - read all that its successor needs, from a frozen and settled socket
+ * es_program_socket_read() - read all that its successor needs, from a frozen and settled socket
  * Bytes that the program has not read yet are added after those that it gave. Returns as
- * es_connection_look().
+ * es_program_socket_look().
  */
-int es_connection_read(struct es_connection *connection, struct es_datapath *datapath);
+int es_program_socket_read(struct es_program_socket *connection, struct es_datapath *datapath);
 
-/* es_connection_vanish() - end the frozen socket without a packet, whoever has descriptors of it. */
-int es_connection_vanish(struct es_connection *connection);
+/* es_program_socket_vanish() - end the frozen socket without a packet, whoever has descriptors of it. */
+int es_program_socket_vanish(struct es_program_socket *connection);
 
 /**
- * es_connection_packet() - the packet that brings @len of its bytes from @offset on
+ * es_program_socket_packet() - the packet that brings @len of its bytes from @offset on
  * @ret_packet: room for ES_ANSWER_HEADER_MAX + @len. Returns the packet's length.
  */
-size_t es_connection_packet(const struct es_connection *connection, size_t offset, size_t len,
-			    uint8_t *ret_packet);
+size_t es_program_socket_packet(const struct es_program_socket *connection, size_t offset, size_t len,
+				uint8_t *ret_packet);
 
 #endif

@@ -24,7 +24,7 @@
 #include "socket.h"
 #include "tracks.h"
 #include "target.h"
-#include "connection.h"
+#include "program.h"
 #include "heard.h"
 #include "reply.h"
 #include "list.h"
@@ -507,8 +507,8 @@ static __always_inline int es_cluster_carry_out(struct __sk_buff *skb, struct es
 	switch (verdict.action) {
 	case ES_MESSAGE_PASS:
 		return ES_TC_NEXT;
-	case ES_MESSAGE_CONNECTION:
-		return es_connection_message(skb, cfg, h);
+	case ES_MESSAGE_PROGRAM:
+		return es_program_message(skb, cfg, h);
 	case ES_MESSAGE_STRAYS:
 		return es_strays_answer(skb, cfg, h);
 	case ES_MESSAGE_SEGMENT:

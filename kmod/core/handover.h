@@ -31,11 +31,11 @@ enum es_handover_kind {
 	/* To oneself, about a later request on a connection whose socket is here: */
 	ES_HANDOVER_STAY = 4, /* deliver it to the socket */
 	ES_HANDOVER_END = 5,  /* end the socket, so that another node can have the connection */
-	/* A connection that a program hands over (connection.h); @content names the handover: */
-	ES_HANDOVER_CONNECTION = 6, /* rebuild it on the server's listener */
-	ES_HANDOVER_ASK = 7,	    /* what is there of it? */
-	ES_HANDOVER_CANCEL = 8,	    /* never rebuild it, unless it is here already */
-	ES_HANDOVER_ANSWER = 9,	    /* one of these three that comes back; @nack is the answer */
+	/* A connection that a program hands over (program.h); @content names the handover: */
+	ES_HANDOVER_PROGRAM = 6, /* rebuild it on the server's listener */
+	ES_HANDOVER_ASK = 7,	 /* what is there of it? */
+	ES_HANDOVER_CANCEL = 8,	 /* never rebuild it, unless it is here already */
+	ES_HANDOVER_ANSWER = 9,	 /* one of these three that comes back; @nack is the answer */
 	/* Is the connection there of this segment, which nobody takes (strays.h)? A NACK is the answer: */
 	ES_HANDOVER_STRAY = 10,
 	ES_HANDOVER_STRAYS = 11, /* the same of many: behind the header, struct es_stray_service and so on */
@@ -54,20 +54,21 @@ enum es_nack_reason {
 };
 
 /**
- * enum es_connection_answer - what a target says of a program's handover
+ * enum es_program_answer - what a target says of a program's handover
  * Only these say that nothing was or will be rebuilt: READY, if it was asked before the first CONNECTION;
  * CANCELLED, always.
  */
-enum es_connection_answer {
-	ES_CONNECTION_READY = 1,       /* nothing of it is here, and a server listens */
-	ES_CONNECTION_HERE = 2,	       /* its socket is here; @next_request_seq is what that expects next */
-	ES_CONNECTION_OVER = 3,	       /* it was rebuilt, and there is no socket now */
-	ES_CONNECTION_CANCELLED = 4,   /* it was not rebuilt, and will never be */
-	ES_CONNECTION_NO_LISTENER = 5, /* refused: no server listens */
-	ES_CONNECTION_FULL = 6,	       /* refused: the server's accept queue is full */
-	ES_CONNECTION_SILENT = 7,   /* refused: the node is not sure of its membership, or has another ring */
-	ES_CONNECTION_OCCUPIED = 8, /* refused: another connection of these ports is here */
-	ES_CONNECTION_REFUSED = 9,  /* refused by the kernel */
+enum es_program_answer {
+	ES_PROGRAM_ANSWER_READY = 1,	 /* nothing of it is here, and a server listens */
+	ES_PROGRAM_ANSWER_HERE = 2,	 /* its socket is here; @next_request_seq is what that expects next */
+	ES_PROGRAM_ANSWER_OVER = 3,	 /* it was rebuilt, and there is no socket now */
+	ES_PROGRAM_ANSWER_CANCELLED = 4, /* it was not rebuilt, and will never be */
+	ES_PROGRAM_ANSWER_NO_LISTENER = 5, /* refused: no server listens */
+	ES_PROGRAM_ANSWER_FULL = 6,	   /* refused: the server's accept queue is full */
+	ES_PROGRAM_ANSWER_SILENT =
+		7, /* refused: the node is not sure of its membership, or has another ring */
+	ES_PROGRAM_ANSWER_OCCUPIED = 8, /* refused: another connection of these ports is here */
+	ES_PROGRAM_ANSWER_REFUSED = 9,	/* refused by the kernel */
 };
 
 /**

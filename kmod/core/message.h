@@ -6,7 +6,7 @@
  * What becomes of a datagram to or from the handover port, and what the header of an answer says. As in
  * decide.h: views in, a verdict out. In this order: es_decide_envelope() before anything is believed, the MAC,
  * es_decide_authentic(), the replay window (replay.h), es_decide_fresh(). What the message then asks for is
- * decided in target.h, connection.h and strays.h.
+ * decided in target.h, program.h and strays.h.
  */
 #include "abi.h"
 #include "counters.h"
@@ -20,9 +20,9 @@ enum es_message_action {
 	ES_MESSAGE_PASS,   /* to its own socket: the datapath has nothing to do with it */
 	ES_MESSAGE_GO_ON,  /* what is asked here is answered with yes */
 	/* What a fresh message is for: */
-	ES_MESSAGE_CONNECTION, /* a program's connection (connection.h) */
-	ES_MESSAGE_STRAYS,     /* many segments that nobody takes (strays.h) */
-	ES_MESSAGE_SEGMENT,    /* a client's segment, see es_message_packet_ok() */
+	ES_MESSAGE_PROGRAM, /* a program's connection (program.h) */
+	ES_MESSAGE_STRAYS,  /* many segments that nobody takes (strays.h) */
+	ES_MESSAGE_SEGMENT, /* a client's segment, see es_message_packet_ok() */
 };
 
 /* struct es_message_verdict - @counter: the reason, ES_COUNTER_COUNT if nothing is counted */
@@ -128,8 +128,8 @@ static __always_inline void es_decide_fresh(const struct es_handover *h, int is_
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_PASS, ES_COUNTER_COUNT);
 	if (!is_to_port)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_malformed);
-	if (h->kind == ES_HANDOVER_CONNECTION || h->kind == ES_HANDOVER_ASK || h->kind == ES_HANDOVER_CANCEL)
-		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_CONNECTION, ES_COUNTER_COUNT);
+	if (h->kind == ES_HANDOVER_PROGRAM || h->kind == ES_HANDOVER_ASK || h->kind == ES_HANDOVER_CANCEL)
+		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_PROGRAM, ES_COUNTER_COUNT);
 	if (h->kind == ES_HANDOVER_STRAYS)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_STRAYS, ES_COUNTER_COUNT);
 	if (es_handover_is_for_target(h->kind, h->source == self))

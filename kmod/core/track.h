@@ -135,7 +135,7 @@ static __always_inline void es_track_begin(struct es_track *t, __u32 ack, const 
 	t->service = h->service;
 }
 
-/* es_track_begin_program() - from a program's connection (connection.h) */
+/* es_track_begin_program() - from a program's connection (program.h) */
 static __always_inline void es_track_begin_program(struct es_track *t, const struct es_handover *h)
 {
 	es_handover_options_get(h, &t->options);

@@ -9,7 +9,7 @@
 #include <linux/slab.h>
 #include <net/genetlink.h>
 
-#include "connection.h"
+#include "program.h"
 #include "control.h"
 #include "node.h"
 #include "walk.h"

@@ -6,7 +6,7 @@
 #include <linux/udp.h>
 
 #include "answer.h"
-#include "connection.h"
+#include "program.h"
 #include "message.h"
 #include "other.h"
 #include "rebuild.h"
@@ -339,8 +339,8 @@ static unsigned int es_cluster_carry_out(struct es_received *in, int is_to_port)
 	switch (verdict.action) {
 	case ES_MESSAGE_PASS:
 		return NF_ACCEPT;
-	case ES_MESSAGE_CONNECTION:
-		return es_connection_message(in->node, in->version, in->skb, &in->h);
+	case ES_MESSAGE_PROGRAM:
+		return es_program_message(in->node, in->version, in->skb, &in->h);
 	case ES_MESSAGE_STRAYS:
 		return es_strays_answer(in);
 	case ES_MESSAGE_SEGMENT:

@@ -40,7 +40,7 @@
  * @seq: of its first request's first byte; @at_ns: when that was decided
  * @source: the node that inspected the request; @is_built: the socket was made; @is_seen: and a packet on it
  * was looked at, as es_track_create() does where each request is inspected
- * @handover: the id of the program's handover that it is about (kmod/core/connection.h), 0 if of none;
+ * @handover: the id of the program's handover that it is about (kmod/core/program.h), 0 if of none;
  * @handover_source, @handover_ns: from which node, and when; @is_cancelled: it was called off, and makes no
  * socket
  */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Programs' connections: carries out what kmod/core/connection.h decides. The note (tracks.h) holds all that is
+ * Programs' connections: carries out what kmod/core/program.h decides. The note (tracks.h) holds all that is
  * known of a handover, so looking, deciding and noting are one step, under the lock of the flow's bucket;
  * rebuild.c makes the socket itself, behind the firewall.
  */
-#include "connection.h"
+#include "program.h"
 #include "message.h"
 #include "other.h"
 #include "rebuild.h"
@@ -26,7 +26,7 @@ struct es_given {
 };
 
 /* What the sockets say. */
-static void es_given_look(struct es_given *in, struct es_connection_view *v)
+static void es_given_look(struct es_given *in, struct es_program_view *v)
 {
 	struct es_socket_found found;
 
@@ -44,11 +44,11 @@ static void es_given_look(struct es_given *in, struct es_connection_view *v)
 }
 
 static void es_given_view(struct es_given *in, const struct es_config *cfg, const struct es_note *note,
-			  struct es_connection_view *ret)
+			  struct es_program_view *ret)
 {
 	const struct es_handover *h = in->h;
 
-	*ret = (struct es_connection_view){
+	*ret = (struct es_program_view){
 		.id = es_cpu_be64((__force u64)h->content),
 		.kind = h->kind,
 		.source = h->source,
@@ -110,11 +110,11 @@ static u8 es_given_take(struct es_given *in, const struct es_config *cfg)
 	struct es_note_bucket *bucket = es_tracks_lock(in->node->tracks, in->flow_hash);
 	struct es_note *note = es_tracks_request(bucket, in->flow_hash, in->seg.seq);
 	struct es_verdict verdict = {};
-	struct es_connection_view v;
+	struct es_program_view v;
 	u8 answer;
 
 	es_given_view(in, cfg, note, &v);
-	answer = es_decide_connection(&v, &verdict);
+	answer = es_decide_program(&v, &verdict);
 	if (verdict.action == ES_REBUILD) {
 		answer = ES_GIVEN_DELIVER;
 		if (es_message_open(in->skb) || es_given_rebuild(in, cfg, bucket, v.id)) {
@@ -123,7 +123,7 @@ static u8 es_given_take(struct es_given *in, const struct es_config *cfg)
 			answer = 0;
 		}
 	} else if (verdict.action != ES_NACK ||
-		   (es_connection_is_new_promise(&v, answer) && es_given_cancel(in, bucket, note, v.id))) {
+		   (es_program_is_new_promise(&v, answer) && es_given_cancel(in, bucket, note, v.id))) {
 		answer = 0; /* do not promise what cannot be kept */
 	}
 	es_tracks_unlock(bucket);
@@ -131,8 +131,8 @@ static u8 es_given_take(struct es_given *in, const struct es_config *cfg)
 	return answer;
 }
 
-unsigned int es_connection_message(struct es_node *node, const struct es_version *version,
-				   struct sk_buff *skb, const struct es_handover *h)
+unsigned int es_program_message(struct es_node *node, const struct es_version *version, struct sk_buff *skb,
+				const struct es_handover *h)
 {
 	struct es_given in = {.node = node, .skb = skb, .h = h};
 	const struct es_config *cfg = &version->config;

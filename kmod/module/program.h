@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef ES_MODULE_CONNECTION_H
-#define ES_MODULE_CONNECTION_H
+#ifndef ES_MODULE_PROGRAM_H
+#define ES_MODULE_PROGRAM_H
 
 /*
  * Connections that programs hand over (docs/programs.md): at the target, the messages about them; at the
- * sender, what its daemon must know of its socket. The counterpart of kmod/bpf/connection.h.
+ * sender, what its daemon must know of its socket. The counterpart of kmod/bpf/program.h.
  */
-#include "kmod/core/connection.h"
+#include "kmod/core/program.h"
 #include "node.h"
 
 /**
- * es_connection_message() - do what a message of kind CONNECTION, ASK or CANCEL says
+ * es_program_message() - do what a message of kind CONNECTION, ASK or CANCEL says
  * @skb: authentic, fresh and linear, from its IP header on; @h: a copy of the message's header
  * Counts. Returns the hook's verdict.
  */
-unsigned int es_connection_message(struct es_node *node, const struct es_version *version,
-				   struct sk_buff *skb, const struct es_handover *h);
+unsigned int es_program_message(struct es_node *node, const struct es_version *version, struct sk_buff *skb,
+				const struct es_handover *h);
 
 /**
  * es_connection_state_read() - what the established socket of @flow knows, all at one moment

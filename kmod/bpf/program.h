@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef ES_BPF_CONNECTION_H
-#define ES_BPF_CONNECTION_H
+#ifndef ES_BPF_PROGRAM_H
+#define ES_BPF_PROGRAM_H
 
 /*
- * What a node does with the messages about a program's connection (kmod/core/connection.h), and what the
+ * What a node does with the messages about a program's connection (kmod/core/program.h), and what the
  * daemon that sends them reads of its own sockets.
  */
 #include "target.h"
-#include "kmod/core/connection.h"
+#include "kmod/core/program.h"
 
 /* What a message is about, and what the server that it is for expects next. */
-struct es_connection_found {
+struct es_program_found {
 	struct es_packet pkt;
 	struct es_segment seg;
 	struct es_rebuilt_key key;
@@ -18,8 +18,8 @@ struct es_connection_found {
 };
 
 /* The packet in the message; -1 if it is none of a service that has a server here. */
-static __always_inline int es_connection_parse(struct __sk_buff *skb, const struct es_handover *h,
-					       struct es_connection_found *ret)
+static __always_inline int es_program_parse(struct __sk_buff *skb, const struct es_handover *h,
+					    struct es_program_found *ret)
 {
 	/* No server listens for programs' connections by IPv6. */
 	if (es_inner_read(skb, h, &ret->pkt, &ret->seg) || ret->pkt.is_v6)
@@ -28,9 +28,8 @@ static __always_inline int es_connection_parse(struct __sk_buff *skb, const stru
 }
 
 /* The socket that listens for the server; the caller releases it. */
-static __always_inline struct bpf_sock *es_connection_server(struct __sk_buff *skb,
-							     const struct es_packet *pkt,
-							     const struct es_service_entry *service)
+static __always_inline struct bpf_sock *es_program_server(struct __sk_buff *skb, const struct es_packet *pkt,
+							  const struct es_service_entry *service)
 {
 	struct es_packet to = {
 		.saddr = pkt->saddr,
@@ -45,8 +44,8 @@ static __always_inline struct bpf_sock *es_connection_server(struct __sk_buff *s
 }
 
 /* Fill in what the sockets say. */
-static __noinline int es_connection_look(struct __sk_buff *skb, struct es_connection_found *f,
-					 struct es_connection_view *v, const struct es_service_entry *service)
+static __noinline int es_program_look(struct __sk_buff *skb, struct es_program_found *f,
+				      struct es_program_view *v, const struct es_service_entry *service)
 {
 	__u32 nothing = 0;
 	struct bpf_sock *sk;
@@ -63,7 +62,7 @@ static __noinline int es_connection_look(struct __sk_buff *skb, struct es_connec
 			f->rcv_nxt = tp->rcv_nxt;
 		bpf_sk_release(sk);
 	}
-	sk = es_connection_server(skb, &f->pkt, service);
+	sk = es_program_server(skb, &f->pkt, service);
 	if (sk) {
 		es_socket_classify(sk, &nothing, &v->listening);
 		v->accept_full = v->listening && es_listener_is_full(sk);
@@ -73,9 +72,9 @@ static __noinline int es_connection_look(struct __sk_buff *skb, struct es_connec
 }
 
 /* Make the socket; 0 or -1. */
-static __noinline int es_connection_rebuild(struct __sk_buff *skb, const struct es_handover *h,
-					    const struct es_connection_found *f,
-					    const struct es_service_entry *service)
+static __noinline int es_program_rebuild(struct __sk_buff *skb, const struct es_handover *h,
+					 const struct es_program_found *f,
+					 const struct es_service_entry *service)
 {
 	struct es_rebuilt rebuilt = {};
 	struct bpf_sock *sk;
@@ -83,7 +82,7 @@ static __noinline int es_connection_rebuild(struct __sk_buff *skb, const struct 
 
 	if (!h || !f || !service)
 		return -1;
-	sk = es_connection_server(skb, &f->pkt, service);
+	sk = es_program_server(skb, &f->pkt, service);
 	if (!sk)
 		return -1;
 	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
@@ -97,7 +96,7 @@ static __noinline int es_connection_rebuild(struct __sk_buff *skb, const struct 
 	return rc;
 }
 
-static __noinline int es_connection_cancel(const struct es_handover *h, const struct es_rebuilt_key *key)
+static __noinline int es_program_cancel(const struct es_handover *h, const struct es_rebuilt_key *key)
 {
 	struct es_rebuilt rebuilt = {.is_cancelled = 1};
 
@@ -109,16 +108,16 @@ static __noinline int es_connection_cancel(const struct es_handover *h, const st
 }
 
 /*
- * Returns the answer to be sent, 0 for a packet that is dropped, ES_CONNECTION_DELIVER for one that makes the
+ * Returns the answer to be sent, 0 for a packet that is dropped, ES_PROGRAM_DELIVER for one that makes the
  * socket. A function of its own, so that its stack is free again when the answer is made.
  */
-#define ES_CONNECTION_DELIVER 255
-static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handover *h)
+#define ES_PROGRAM_DELIVER 255
+static __noinline int es_program_take(struct __sk_buff *skb, struct es_handover *h)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
-	struct es_connection_found f = {};
-	struct es_connection_view v = {};
+	struct es_program_found f = {};
+	struct es_program_view v = {};
 	struct es_verdict verdict = {};
 	struct es_service_entry *entry;
 	struct es_rebuilt *noted;
@@ -127,7 +126,7 @@ static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handov
 
 	if (!cfg || !h)
 		return 0;
-	if (es_connection_parse(skb, h, &f)) {
+	if (es_program_parse(skb, h, &f)) {
 		es_count(ES_COUNT_handover_malformed);
 		return 0;
 	}
@@ -151,18 +150,18 @@ static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handov
 		v.noted_source = (__u8)noted->source;
 		v.noted_cancelled = noted->is_cancelled;
 	}
-	if (es_connection_look(skb, &f, &v, entry))
+	if (es_program_look(skb, &f, &v, entry))
 		return 0;
 	if (es_service_is_refused((__u32)service))
 		v.listening = 0;
-	answer = es_decide_connection(&v, &verdict);
+	answer = es_decide_program(&v, &verdict);
 	if (verdict.action == ES_REBUILD) {
 		/* Its id has decided; but a client's request may be the same, and come again. */
 		is_new = ES_SETTLED_AS(es_settle(f.key.flow_hash, f.seg.seq, ES_SETTLED_MAKE, 0xff)) ==
 			 ES_SETTLED_NOT;
-		if (!es_connection_rebuild(skb, h, &f, entry)) {
+		if (!es_program_rebuild(skb, h, &f, entry)) {
 			es_count(verdict.counter);
-			return ES_CONNECTION_DELIVER;
+			return ES_PROGRAM_DELIVER;
 		}
 		if (is_new)
 			es_settle(f.key.flow_hash, f.seg.seq, ES_SETTLED_UNDO, 0);
@@ -170,7 +169,7 @@ static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handov
 		es_count(ES_COUNT_rebuild_refused);
 		return 0;
 	}
-	if (es_connection_is_new_promise(&v, answer) && es_connection_cancel(h, &f.key))
+	if (es_program_is_new_promise(&v, answer) && es_program_cancel(h, &f.key))
 		verdict.action = ES_DROP; /* no promise that is not kept */
 	es_count(verdict.counter);
 	if (verdict.action != ES_NACK)
@@ -180,12 +179,11 @@ static __noinline int es_connection_take(struct __sk_buff *skb, struct es_handov
 }
 
 /* Returns the program's verdict. */
-static __noinline int es_connection_message(struct __sk_buff *skb, struct es_config *cfg,
-					    struct es_handover *h)
+static __noinline int es_program_message(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
 {
-	int answer = es_connection_take(skb, h);
+	int answer = es_program_take(skb, h);
 
-	if (answer == ES_CONNECTION_DELIVER)
+	if (answer == ES_PROGRAM_DELIVER)
 		return ES_TC_NEXT;
 	return answer ? es_message_answer(skb, cfg, h, ES_HANDOVER_ANSWER, (__u32)answer) : TC_ACT_SHOT;
 }

@@ -5,16 +5,16 @@
  */
 #include "cmocka_all.h"
 #include <string.h>
-#include "kmod/core/connection.h"
+#include "kmod/core/program.h"
 
 #define ID 1000u
 
 static struct es_verdict verdict;
 
-static int decide(const struct es_connection_view *v)
+static int decide(const struct es_program_view *v)
 {
 	verdict = (struct es_verdict){.action = 99, .counter = ES_COUNTER_COUNT};
-	return es_decide_connection(v, &verdict);
+	return es_decide_program(v, &verdict);
 }
 
 #define EXPECT(v, a, n)                                                                                      \
@@ -26,45 +26,45 @@ static int decide(const struct es_connection_view *v)
 
 static void test_fresh(void **state)
 {
-	struct es_connection_view v = {.id = ID, .source = 1, .kind = ES_HANDOVER_ASK, .listening = 1};
+	struct es_program_view v = {.id = ID, .source = 1, .kind = ES_HANDOVER_ASK, .listening = 1};
 
 	(void)state;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_READY);
-	v.kind = ES_HANDOVER_CONNECTION;
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_READY);
+	v.kind = ES_HANDOVER_PROGRAM;
 	EXPECT(&v, ES_REBUILD, 0);
 	v.kind = ES_HANDOVER_CANCEL;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_CANCELLED);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_CANCELLED);
 }
 
 static void test_refused(void **state)
 {
-	struct es_connection_view v = {.id = ID, .kind = ES_HANDOVER_CONNECTION, .listening = 1};
+	struct es_program_view v = {.id = ID, .kind = ES_HANDOVER_PROGRAM, .listening = 1};
 
 	(void)state;
 	v.accept_full = 1;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_FULL);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_FULL);
 	v.listening = 0;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_NO_LISTENER);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_NO_LISTENER);
 	v.socket = ES_SOCKET_TIME_WAIT;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_OCCUPIED);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_OCCUPIED);
 	v.socket = ES_SOCKET_ESTABLISHED;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_OCCUPIED);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_OCCUPIED);
 	v.stale = 1;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_SILENT);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_SILENT);
 	v.stale = 0;
 	v.silent = 1;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_SILENT);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_SILENT);
 	/* What is here is here, and a promise is kept, whatever else holds. */
 	v.noted_id = ID;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_HERE);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_HERE);
 	v.noted_cancelled = 1;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_CANCELLED);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_CANCELLED);
 }
 
 /* A handover to the node itself: its socket is the one that is asked about, and must be gone before. */
 static void test_self(void **state)
 {
-	struct es_connection_view v = {
+	struct es_program_view v = {
 		.id = ID,
 		.kind = ES_HANDOVER_ASK,
 		.listening = 1,
@@ -73,21 +73,21 @@ static void test_self(void **state)
 	};
 
 	(void)state;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_READY);
-	v.kind = ES_HANDOVER_CONNECTION;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_OCCUPIED);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_READY);
+	v.kind = ES_HANDOVER_PROGRAM;
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_OCCUPIED);
 	v.socket = ES_SOCKET_NONE;
 	EXPECT(&v, ES_REBUILD, 0);
 }
 
 static void test_noted(void **state)
 {
-	struct es_connection_view v = {
+	struct es_program_view v = {
 		.id = ID,
 		.source = 1,
 		.noted_source = 1,
 		.noted_id = ID + 1,
-		.kind = ES_HANDOVER_CONNECTION,
+		.kind = ES_HANDOVER_PROGRAM,
 		.listening = 1,
 	};
 
@@ -99,12 +99,12 @@ static void test_noted(void **state)
 	v.noted_id = ID - 1;
 	EXPECT(&v, ES_REBUILD, 0);
 	v.noted_id = ID;
-	EXPECT(&v, ES_NACK, ES_CONNECTION_OVER);
+	EXPECT(&v, ES_NACK, ES_PROGRAM_ANSWER_OVER);
 }
 
 /* A target, as kmod/bpf and kmod/module keep it, of one connection. */
 struct world {
-	struct es_connection_view target;
+	struct es_program_view target;
 	unsigned int made[4];
 	int promised[4];
 };
@@ -122,9 +122,9 @@ static int deliver(struct world *w, unsigned int attempt, __u8 kind)
 		w->target.noted_cancelled = 0;
 		w->target.socket = ES_SOCKET_ESTABLISHED;
 	}
-	if (answer == ES_CONNECTION_CANCELLED)
+	if (answer == ES_PROGRAM_ANSWER_CANCELLED)
 		w->promised[attempt] = 1;
-	if (es_connection_is_new_promise(&w->target, (__u8)answer)) {
+	if (es_program_is_new_promise(&w->target, (__u8)answer)) {
 		assert_int_equal(verdict.action, ES_NACK);
 		w->target.noted_id = w->target.id;
 		w->target.noted_cancelled = 1;
@@ -134,7 +134,7 @@ static int deliver(struct world *w, unsigned int attempt, __u8 kind)
 
 static void test_worlds(void **state)
 {
-	static const __u8 kinds[] = {ES_HANDOVER_CONNECTION, ES_HANDOVER_ASK, ES_HANDOVER_CANCEL};
+	static const __u8 kinds[] = {ES_HANDOVER_PROGRAM, ES_HANDOVER_ASK, ES_HANDOVER_CANCEL};
 	uint64_t seed = 7;
 
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef ES_CORE_CONNECTION_H
-#define ES_CORE_CONNECTION_H
+#ifndef ES_CORE_PROGRAM_H
+#define ES_CORE_PROGRAM_H
 
 /*
  * Connections that programs hand over (docs/programs.md), at the target. Other than a client's request, which
@@ -11,14 +11,14 @@
 #include "decide.h"
 
 /**
- * struct es_connection_view - what the target knows about a message of kind CONNECTION, ASK or CANCEL
+ * struct es_program_view - what the target knows about a message of kind CONNECTION, ASK or CANCEL
  * @id: names the handover; grows from one of a source to its next
  * @noted_id, @noted_source, @noted_cancelled: what is remembered of this connection; id 0: nothing
  * @socket: an enum es_socket; @listening, @accept_full: the server's listening socket
  * @is_self: the source is this node, so the socket that ASK finds is the one that is to be handed over
  * @stale: another version of the ring is in force here; @silent: this node takes no new connection
  */
-struct es_connection_view {
+struct es_program_view {
 	__u64 id;
 	__u64 noted_id;
 	__u8 noted_source;
@@ -33,7 +33,7 @@ struct es_connection_view {
 	__u8 silent;
 };
 
-#define ES_CONNECTION_VERDICT(a, c, n)                                                                       \
+#define ES_PROGRAM_VERDICT(a, c, n)                                                                          \
 	do {                                                                                                 \
 		ret->action = (a);                                                                           \
 		ret->counter = ES_COUNT_##c;                                                                 \
@@ -41,43 +41,43 @@ struct es_connection_view {
 	} while (0)
 
 /**
- * es_decide_connection() - what to do with it
+ * es_decide_program() - what to do with it
  * @ret: action ES_REBUILD; ES_NACK, send the answer that is returned; ES_DROP; or, with ES_NACK and
  * CANCELLED, first note that. One socket is made from one handover, however often its messages come; none
  * after CANCELLED.
  */
-static __always_inline __u8 es_decide_connection(const struct es_connection_view *v, struct es_verdict *ret)
+static __always_inline __u8 es_decide_program(const struct es_program_view *v, struct es_verdict *ret)
 {
 	if (v->noted_id == v->id) {
 		if (v->noted_cancelled)
-			ES_CONNECTION_VERDICT(ES_NACK, connection_cancelled, ES_CONNECTION_CANCELLED);
+			ES_PROGRAM_VERDICT(ES_NACK, connection_cancelled, ES_PROGRAM_ANSWER_CANCELLED);
 		if (v->socket == ES_SOCKET_ESTABLISHED)
-			ES_CONNECTION_VERDICT(ES_NACK, connection_asked, ES_CONNECTION_HERE);
-		ES_CONNECTION_VERDICT(ES_NACK, connection_asked, ES_CONNECTION_OVER);
+			ES_PROGRAM_VERDICT(ES_NACK, connection_asked, ES_PROGRAM_ANSWER_HERE);
+		ES_PROGRAM_VERDICT(ES_NACK, connection_asked, ES_PROGRAM_ANSWER_OVER);
 	}
 	/* Of a handover before the one that is noted: it came late, and its sender has settled it. */
 	if (v->noted_id && v->noted_source == v->source && v->id < v->noted_id)
-		ES_CONNECTION_VERDICT(ES_DROP, connection_old, 0);
+		ES_PROGRAM_VERDICT(ES_DROP, connection_old, 0);
 	if (v->kind == ES_HANDOVER_CANCEL)
-		ES_CONNECTION_VERDICT(ES_NACK, connection_cancelled, ES_CONNECTION_CANCELLED);
+		ES_PROGRAM_VERDICT(ES_NACK, connection_cancelled, ES_PROGRAM_ANSWER_CANCELLED);
 	if (v->silent || v->stale)
-		ES_CONNECTION_VERDICT(ES_NACK, connection_refused, ES_CONNECTION_SILENT);
+		ES_PROGRAM_VERDICT(ES_NACK, connection_refused, ES_PROGRAM_ANSWER_SILENT);
 	if (v->socket != ES_SOCKET_NONE && !(v->is_self && v->kind == ES_HANDOVER_ASK))
-		ES_CONNECTION_VERDICT(ES_NACK, connection_refused, ES_CONNECTION_OCCUPIED);
+		ES_PROGRAM_VERDICT(ES_NACK, connection_refused, ES_PROGRAM_ANSWER_OCCUPIED);
 	if (!v->listening)
-		ES_CONNECTION_VERDICT(ES_NACK, connection_refused, ES_CONNECTION_NO_LISTENER);
+		ES_PROGRAM_VERDICT(ES_NACK, connection_refused, ES_PROGRAM_ANSWER_NO_LISTENER);
 	if (v->accept_full)
-		ES_CONNECTION_VERDICT(ES_NACK, connection_refused, ES_CONNECTION_FULL);
+		ES_PROGRAM_VERDICT(ES_NACK, connection_refused, ES_PROGRAM_ANSWER_FULL);
 	if (v->kind == ES_HANDOVER_ASK)
-		ES_CONNECTION_VERDICT(ES_NACK, connection_asked, ES_CONNECTION_READY);
-	ES_CONNECTION_VERDICT(ES_REBUILD, connection_rebuilt, 0);
+		ES_PROGRAM_VERDICT(ES_NACK, connection_asked, ES_PROGRAM_ANSWER_READY);
+	ES_PROGRAM_VERDICT(ES_REBUILD, connection_rebuilt, 0);
 }
 
 /* Is CANCELLED, said of this handover, a promise that is not noted yet? One of the handover before is
  * another. */
-static __always_inline int es_connection_is_new_promise(const struct es_connection_view *v, __u8 answer)
+static __always_inline int es_program_is_new_promise(const struct es_program_view *v, __u8 answer)
 {
-	return answer == ES_CONNECTION_CANCELLED && !(v->noted_cancelled && v->noted_id == v->id);
+	return answer == ES_PROGRAM_ANSWER_CANCELLED && !(v->noted_cancelled && v->noted_id == v->id);
 }
 
 #endif
