@@ -60,7 +60,8 @@ def lines(lab, node, words):
 def test_made_anew(lab, network, interface, kind):
     """While it is gone the node is out and says why, once; then it serves as before."""
     assert served(lab) == set(THREE)
-    before = len(lines(lab, "n3", "is gone"))
+    gone = f"silent: the {kind} interface {interface} is gone"
+    before = len(lines(lab, "n3", gone))
     remove(lab, "n3", network)
     wait_for(lambda: lab.status("n3")["membership"]["silent"], "silence", 2)
     assert f"the {kind} interface {interface} is gone" in lab.status("n3")["membership"]["why"]
@@ -72,7 +73,7 @@ def test_made_anew(lab, network, interface, kind):
     make(lab, "n3", network)
     settled(lab, THREE)
     assert served(lab) == set(THREE)
-    assert len(lines(lab, "n3", "is gone")) == before + 1
+    assert len(lines(lab, "n3", gone)) == before + 1
     found = json.loads(lab.node("n3").exec(["earshot", "--json", "check", "--config", lab.config_file], check=False).stdout)
     assert not [f for f in found["findings"] if f["severity"] == "error" and f["id"].startswith("network.")], found
 
