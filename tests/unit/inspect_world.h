@@ -196,7 +196,7 @@ static struct es_record segment(unsigned int number, uint32_t at, const char *te
 
 	ip_header(&flow, record.len, bytes);
 	memcpy(bytes + tcp_at(), words, sizeof(words));
-	memcpy(bytes + text_at(), text, strlen(text));
+	memcpy(bytes + text_at(), text, record.len - text_at());
 	return record;
 }
 
