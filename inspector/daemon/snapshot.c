@@ -6,6 +6,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/view.h"
+#include "inspector/datapath/pins.h"
 #include "inspector/inspect/inspect.h"
 #include "inspector/report/json.h"
 #include "inspector/report/report.h"
@@ -177,20 +178,14 @@ static struct json_object *moves_of(const struct es_daemon *d)
 /* Only reasons that there were. */
 static struct json_object *pins_of(const struct es_daemon *d)
 {
-	static const char *const pins[ES_PIN_COUNT] = {"none",
-#define X(name, description) #name,
-						       ES_PINS(X, )
-#undef X
-	};
-	const int first = ES_COUNTER_COUNT - (ES_PIN_COUNT - 1);
 	struct json_object *object = json_object_new_object();
 	unsigned long long counters[ES_COUNTER_COUNT];
 
 	if (es_datapath_counters(d->datapath, counters))
 		return object;
-	for (int i = 1; i < ES_PIN_COUNT; i++)
-		if (counters[first + i - 1])
-			es_json_number(object, pins[i], counters[first + i - 1]);
+	for (unsigned int i = ES_PIN_none + 1; i < ES_PIN_COUNT; i++)
+		if (es_pin_counted(counters, i))
+			es_json_number(object, es_pin_name(i), es_pin_counted(counters, i));
 	return object;
 }
 

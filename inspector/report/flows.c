@@ -3,18 +3,13 @@
  * The reply to `flows`: the connections of this node, as the datapath lists them.
  */
 #include <arpa/inet.h>
+#include "inspector/datapath/pins.h"
 #include "inspector/report/report.h"
 
 static const char *const states[ES_REPORT_FLOW_STATES] = {
 	[ES_REPORT_FLOW_IDLE] = "idle",		[ES_REPORT_FLOW_SERVING] = "serving",
 	[ES_REPORT_FLOW_DECIDING] = "deciding", [ES_REPORT_FLOW_PINNED] = "pinned",
 	[ES_REPORT_FLOW_CLOSING] = "closing",
-};
-
-static const char *const pins[ES_PIN_COUNT] = {[ES_PIN_none] = "none",
-#define X(name, description) [ES_PIN_##name] = #name,
-					       ES_PINS(X, )
-#undef X
 };
 
 static enum es_report_flow_state es_flow_state(const struct es_track_entry *entry)
@@ -76,9 +71,7 @@ void es_report_flows_add(void *ctx, const void *data)
 	json_object_object_add(flow, "state", json_object_new_string(states[state]));
 	json_object_object_add(flow, "requests", json_object_new_uint64(entry->track.requests));
 	json_object_object_add(flow, "moves", json_object_new_uint64(entry->track.moves));
-	json_object_object_add(
-		flow, "pin",
-		json_object_new_string(entry->track.pin < ES_PIN_COUNT ? pins[entry->track.pin] : "?"));
+	json_object_object_add(flow, "pin", json_object_new_string(es_pin_name(entry->track.pin)));
 	json_object_array_add(report->flows, flow);
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "earshot_version.h"
+#include "inspector/datapath/pins.h"
 #include "inspector/rules/rules.h"
 #include "inspector/status/metrics.h"
 #include "kmod/core/counters.h"
@@ -226,23 +227,17 @@ static void put_datapath(struct es_exposition *e, const struct es_metrics *m)
 		ES_COUNTERS(X)
 #undef X
 	};
-	static const char *const pins[ES_PIN_COUNT] = {"none",
-#define X(name, description) #name,
-						       ES_PINS(X, )
-#undef X
-	};
-	const int first_pin = ES_COUNTER_COUNT - (ES_PIN_COUNT - 1);
 
 	if (!m->counters)
 		return;
 	es_exposition_family(e, ES_EXPOSITION_COUNTER, "connections_pinned",
 			     "Connections of this node that are inspected no more, by reason");
-	for (int i = 1; i < ES_PIN_COUNT; i++)
-		es_exposition_count(e, m->counters[first_pin + i - 1], "reason", pins[i], NULL);
+	for (unsigned int i = ES_PIN_none + 1; i < ES_PIN_COUNT; i++)
+		es_exposition_count(e, es_pin_counted(m->counters, i), "reason", es_pin_name(i), NULL);
 	es_exposition_family(
 		e, ES_EXPOSITION_COUNTER, "datapath_packets",
 		"Packets that the datapath decided on, by what became of them (earshot counters)");
-	for (int i = 0; i < first_pin; i++)
+	for (int i = 0; i < ES_COUNTER_FIRST_PIN; i++)
 		es_exposition_count(e, m->counters[i], "verdict", names[i], NULL);
 }
 
