@@ -66,8 +66,6 @@ static void keep(struct es_membership *m)
 	keep_file(m->daemon->drained_path, m->is_drained ? &own->state : NULL, &h->kept.state, &h->has_drain);
 	keep_file(m->daemon->weight_path, own->weight.what ? &own->weight : NULL, &h->kept.weight,
 		  &h->has_weight);
-	if (!m->is_drained && m->group.node[self].state != ES_NODE_DRAINING)
-		h->end_ms = 0;
 }
 
 void es_by_hand_begin(struct es_membership *m)
@@ -76,8 +74,16 @@ void es_by_hand_begin(struct es_membership *m)
 	unsigned int self = m->daemon->cluster->self;
 	struct es_by_hand *own = &h->node[self];
 	char text[ES_BY_HAND_TEXT_SIZE];
+	int rc = es_by_hand_read(m->daemon->drained_path, ES_WIRE_CHANGE_STATE, &own->state);
 
-	if (!es_by_hand_read(m->daemon->drained_path, ES_WIRE_CHANGE_STATE, &own->state)) {
+	if (rc && rc != -ENOENT) {
+		es_log(ES_LOG_WARNING, "%s: cannot be read: %s; by whom and for how long is not known",
+		       m->daemon->drained_path, strerror(-rc));
+		own->state =
+			(struct es_wire_by_hand){.what = ES_WIRE_CHANGE_STATE, .value = ES_NODE_DRAINING};
+	}
+	/* That there is such a file is what drains. */
+	if (rc != -ENOENT) {
 		own->state.node = (uint16_t)self;
 		m->is_drained = h->has_drain = 1;
 		m->group.node[self].state = ES_NODE_DRAINING;
@@ -91,8 +97,11 @@ void es_by_hand_begin(struct es_membership *m)
 		own->state.what = 0;
 	}
 	h->kept.state = own->state;
-	if (!es_by_hand_read(m->daemon->weight_path, ES_WIRE_CHANGE_WEIGHT, &own->weight) &&
-	    own->weight.value <= ES_CONF_WEIGHT_MAX) {
+	rc = es_by_hand_read(m->daemon->weight_path, ES_WIRE_CHANGE_WEIGHT, &own->weight);
+	if (rc && rc != -ENOENT)
+		es_log(ES_LOG_WARNING, "%s: cannot be read: %s; the configuration's weight counts",
+		       m->daemon->weight_path, strerror(-rc));
+	if (!rc && own->weight.value <= ES_CONF_WEIGHT_MAX) {
 		own->weight.node = (uint16_t)self;
 		h->has_weight = 1;
 		m->group.node[self].weight = own->weight.value;
@@ -121,8 +130,11 @@ void es_by_hand_changed(struct es_membership *m)
 		struct es_by_hand *node = &h->node[i];
 		uint8_t state = m->group.node[i].state;
 
-		if (state == ES_NODE_UP && h->state[i] != ES_NODE_UP)
+		if (state == ES_NODE_UP && h->state[i] != ES_NODE_UP) {
 			node->state.what = 0;
+			if (i == m->daemon->cluster->self)
+				h->end_ms = 0;
+		}
 		h->state[i] = state;
 		if (node->weight.what && node->weight.value == m->daemon->conf->nodes[i].weight)
 			node->weight.what = 0;

@@ -90,6 +90,11 @@ def test_by_hand():
         texts = lab.node("n1").exec(["earshot", "events", "--kind", "undrain"]).stdout
         assert "n3 is not drained any more: its time is over" in texts, texts
         assert not by_hand(lab, "n3") and "n3" in {n["name"] for n in lab.status("n2")["nodes"] if n["state"] == "up"}
+        # One that was up: it was not drained when it heard for how long.
+        lab.node("n1").exec(["earshot", "drain", "n2", "--for", "2s"])
+        wait_for(lambda: "n2 is not drained any more: its time is over" in
+                 lab.node("n1").exec(["earshot", "events", "--kind", "undrain"]).stdout, "the end of n2's time")
+        becomes(lab, "n2", "up")
         # The only one that is up.
         for node in ("n1", "n2"):
             lab.node("n3").exec(["earshot", "drain", node])
