@@ -72,6 +72,7 @@ int es_event_open(const char *path, const char *self)
 void es_event_close(void)
 {
 	file_close();
+	journal.path[0] = 0;
 }
 
 static int file_turn(void)
@@ -104,18 +105,32 @@ static int file_write(const struct es_event *event)
 	n = write(journal.fd, line, len);
 	if (n < 0)
 		return -errno;
-	journal.size += (size_t)n;
-	return (size_t)n == len ? 0 : -ENOSPC;
+	if ((size_t)n != len) {
+		/* Or the next one would stand in the same line. */
+		return ftruncate(journal.fd, (off_t)journal.size) ? -errno : -ENOSPC;
+	}
+	journal.size += len;
+	return 0;
 }
 
-/* One line, and UTF-8, which the names of files need not be. */
+/* U+0000 to U+001F, U+007F to U+009F */
+static int is_control(const char *text)
+{
+	const unsigned char *byte = (const unsigned char *)text;
+
+	return byte[0] < 0x20 || byte[0] == 0x7f || (byte[0] == 0xc2 && byte[1] < 0xa0);
+}
+
+/* One line for a terminal, and UTF-8, which the names of files need not be. */
 static void make_line(char *text)
 {
 	while (*text) {
 		size_t len = es_utf8_len(text, strlen(text));
 
-		if (*text == '\n' || !len)
-			*text = len ? ' ' : '?';
+		if (!len || (is_control(text) && *text != '\n'))
+			memset(text, '?', len ? len : 1);
+		else if (*text == '\n')
+			*text = ' ';
 		text += len ? len : 1;
 	}
 }
@@ -135,9 +150,12 @@ void es_event(enum es_event_kind kind, enum es_log_level level, const char *node
 	event.id = journal.last_id + 1;
 	keep(NULL, &event);
 	es_log_fields(level, es_event_kind_name(kind), event.node, event.text);
-	if (!journal.is_open)
+	if (!journal.path[0])
 		return;
-	rc = file_write(&event);
+	/* It may be writable again. */
+	rc = journal.is_open ? 0 : file_open();
+	if (!rc)
+		rc = file_write(&event);
 	if (rc && !journal.is_failed)
 		es_log(ES_LOG_WARNING, "%s: events cannot be written: %s; they are only in the log",
 		       journal.path, strerror(-rc));

@@ -37,8 +37,10 @@ static void forget_silent(struct es_daemon *d)
 
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (i != d->cluster->self && d->serving.trouble[i] &&
-		    now_ns - d->load.heard_ns[i] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL)
+		    now_ns - d->load.heard_ns[i] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL) {
+			d->serving.trouble[i] = ES_TROUBLE_NONE; /* which is no news: it may be dead */
 			es_daemon_serving_heard(d, i, ES_TROUBLE_NONE, 0, 0);
+		}
 }
 
 /* Once a second, also when another look comes in between. */

@@ -23,23 +23,25 @@ def events(lab, node, *arguments):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def texts(lab, node, kind):
-    return [event["text"] for event in events(lab, node, "--kind", kind)]
+def texts(lab, node, kind, after=0):
+    return [event["text"] for event in events(lab, node, "--kind", kind) if event["id"] > after]
 
 
-def wait_text(lab, node, kind, pattern):
-    wait_for(lambda: any(re.fullmatch(pattern, text) for text in texts(lab, node, kind)), f"{node}: {pattern}", 20,
-             lambda: texts(lab, node, kind))
+def wait_text(lab, node, kind, pattern, after=0):
+    """@after: the id of an event."""
+    wait_for(lambda: any(re.fullmatch(pattern, text) for text in texts(lab, node, kind, after)), f"{node}: {pattern}", 20,
+             lambda: texts(lab, node, kind, after))
 
 
 def test_machine_dies_and_returns(lab):
     lab.kill("n3")
     for node in ("n1", "n2", "n4"):
         wait_text(lab, node, "crash", r"n3 left: its machine or network died; ring of n1, n2, n4, epoch \d+")
+    last = {node: events(lab, node)[-1]["id"] for node in ("n1", "n2", "n4")}
     lab.heal("n3")
     settled(lab)
-    for node in ("n1", "n2", "n4"):
-        wait_text(lab, node, "join", r"n3 joined; ring of n1, n2, n3, n4, epoch \d+")
+    for node, after in last.items():
+        wait_text(lab, node, "join", r"n3 joined; ring of n1, n2, n3, n4, epoch \d+", after)
 
 
 def test_drain_weight_and_server(lab):
