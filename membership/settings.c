@@ -16,6 +16,11 @@ static const char *line_read(const char *line, size_t *ret_name_len, const char 
 
 	if (!end)
 		return NULL;
+	if (end == line) {
+		*ret_name_len = *ret_value_len = 0;
+		*ret_value = end;
+		return end + 1;
+	}
 	equals = memchr(line + 1, '=', (size_t)(end - line - 1));
 	if (!equals)
 		equals = end - 1;

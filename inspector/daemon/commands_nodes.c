@@ -17,6 +17,10 @@ static int named_node(const struct es_daemon *d, struct json_object *request, st
 
 	if (!json_object_object_get_ex(request, "node", &name))
 		return (int)d->cluster->self;
+	if (!json_object_is_type(name, json_type_string)) {
+		es_conf_error_set(err, "node: expected the name of a node");
+		return -1;
+	}
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (!strcmp(d->conf->nodes[i].name, json_object_get_string(name)))
 			return (int)i;
