@@ -141,6 +141,8 @@ static enum es_check_result look_accepted(struct es_check *check)
 			return failed(check, "the connection was ended before it was accepted");
 		return ES_CHECK_PENDING;
 	}
+	if (waits < 0 && waits != -ENOENT)
+		return failed(check, "whether it accepts cannot be seen: %s", strerror(-waits));
 	/* Accepted; or ended already by who accepted it; or by the end of a server that had not. */
 	if (waits == -ENOENT && check->is_overdue)
 		return failed(check, "the connection was ended before it was accepted");

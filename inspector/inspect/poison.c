@@ -41,6 +41,9 @@ __u64 es_poison_request(const struct es_sipkey *key, const uint8_t *packet, size
 	__u64 word = 0, hash;
 	size_t left;
 
+	/* Of the packet, as much as a mark keeps: with many headers that is less of the request. */
+	if (len > ES_MARK_BYTES)
+		len = ES_MARK_BYTES;
 	if (!ip_len || len < ip_len + TCP_HEADER)
 		return 0;
 	header = ip_len + (packet[ip_len + 12] >> 4) * 4U;

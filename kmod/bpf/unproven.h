@@ -28,7 +28,7 @@ static __noinline int es_connection_read(struct tcp_sock *tp, struct es_connecti
 	if (tcp_state == TCP_STATE_LISTEN || tcp_state == TCP_STATE_TIME_WAIT || tcp_state == TCP_STATE_CLOSE)
 		return 0;
 	es_flow_of_socket(skc, &flow);
-	if (es_service_of_flow(&flow) < 0)
+	if (es_flow_is_own(&flow) || es_service_of_flow(&flow) < 0)
 		return 0;
 	ret->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
 	ret->cookie = tp->snd_una - 1;
