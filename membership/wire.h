@@ -25,16 +25,16 @@ enum es_wire_type {
 	ES_WIRE_LEAVE,	   /* the sender leaves in order */
 	ES_WIRE_LOAD,	   /* the sender is alive, and this busy */
 	ES_WIRE_SUSPECT,   /* a member does not answer */
-	/* A service's target table; inspector/cluster/target_sync.h. */
-	ES_WIRE_TARGETS,	 /* changes */
-	ES_WIRE_TARGETS_WANT,	 /* the sender has joined, and lacks the table */
-	ES_WIRE_TARGETS_BEGIN,	 /* a snapshot for one member: as of this place in the order */
-	ES_WIRE_TARGETS_ENTRIES, /* a piece of it */
-	ES_WIRE_TARGETS_END,
-	ES_WIRE_TARGETS_CHECK,	/* remember the digest of the table, as of this place in the order */
-	ES_WIRE_TARGETS_DIGEST, /* the sender's */
-	ES_WIRE_SIZES,		/* how long responses of a service were; inspector/daemon/observed.h */
-	ES_WIRE_SETTINGS,	/* the sender's, as in its HELLO, since it has read its configuration anew */
+	/* A service's content table; inspector/cluster/content_sync.h. */
+	ES_WIRE_CONTENTS,	  /* changes */
+	ES_WIRE_CONTENTS_WANT,	  /* the sender has joined, and lacks the table */
+	ES_WIRE_CONTENTS_BEGIN,	  /* a snapshot for one member: as of this place in the order */
+	ES_WIRE_CONTENTS_ENTRIES, /* a piece of it */
+	ES_WIRE_CONTENTS_END,
+	ES_WIRE_CONTENTS_CHECK,	 /* remember the digest of the table, as of this place in the order */
+	ES_WIRE_CONTENTS_DIGEST, /* the sender's */
+	ES_WIRE_SIZES,		 /* how long responses of a service were; inspector/daemon/observed.h */
+	ES_WIRE_SETTINGS,	 /* the sender's, as in its HELLO, since it has read its configuration anew */
 	ES_WIRE_BY_HAND, /* who wants the ES_WIRE_CHANGE that follows, and why; inspector/daemon/by_hand.h */
 };
 

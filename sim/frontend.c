@@ -18,7 +18,7 @@ struct es_message {
 	unsigned int from;
 	unsigned int count;
 	union {
-		struct es_target_change change[ES_CHANGES_MAX];
+		struct es_content_change change[ES_CHANGES_MAX];
 		struct es_load_report report[ES_NODES_MAX];
 	};
 };
@@ -26,7 +26,7 @@ struct es_message {
 struct es_inspector {
 	void *state;
 	struct es_policy_settings settings;
-	struct es_targets *targets;
+	struct es_contents *contents;
 	struct es_random random;
 	struct es_load load[ES_NODES_MAX];
 	struct es_node_view node[ES_NODES_MAX];
@@ -64,8 +64,8 @@ static int es_inspector_init(struct es_inspector *inspector, const struct es_sim
 			return rc;
 		es_load_settle(&inspector->load[i], settings->settle_ms);
 	}
-	if (policy->needs_targets)
-		rc = es_targets_new((size_t)params->targets, &inspector->targets);
+	if (policy->needs_contents)
+		rc = es_contents_new((size_t)params->contents, &inspector->contents);
 	if (!rc && policy->new)
 		rc = policy->new (settings, &inspector->state);
 	return rc;
@@ -118,7 +118,7 @@ void es_frontend_free(struct es_frontend **frontend)
 	for (unsigned int i = 0; f->inspector && i < f->inspector_count; i++) {
 		if (f->params->policy->free)
 			f->params->policy->free(f->inspector[i].state);
-		es_targets_free(&f->inspector[i].targets);
+		es_contents_free(&f->inspector[i].contents);
 		for (unsigned int k = 0; k < f->node_count; k++)
 			es_load_fini(&f->inspector[i].load[k]);
 	}
@@ -176,7 +176,7 @@ static void es_file_describe(struct es_request_view *request, const struct es_si
 	request->uri_len = strlen(request->uri);
 	request->name = file->name;
 	request->name_len = strlen(file->name);
-	request->target = file->target;
+	request->content = file->content;
 	request->size_bytes = size_bytes;
 	request->cost = file->cost;
 	request->is_dynamic = file->is_dynamic;
@@ -199,7 +199,7 @@ int es_frontend_route(struct es_frontend *frontend, unsigned int inspector, cons
 		.ring = frontend->ring,
 		.now_ns = now_ns,
 		.random = &self->random,
-		.targets = self->targets,
+		.contents = self->contents,
 		.settings = &self->settings,
 		.why = &request.why,
 	};
@@ -247,9 +247,9 @@ static struct es_message *es_bus_put(struct es_frontend *frontend, size_t size)
 
 int es_frontend_say(struct es_frontend *frontend, unsigned int inspector)
 {
-	struct es_target_change changes[ES_CHANGES_MAX];
-	struct es_targets *targets = frontend->inspector[inspector].targets;
-	size_t count = targets ? es_targets_take(targets, changes, ES_CHANGES_MAX) : 0;
+	struct es_content_change changes[ES_CHANGES_MAX];
+	struct es_contents *contents = frontend->inspector[inspector].contents;
+	size_t count = contents ? es_contents_take(contents, changes, ES_CHANGES_MAX) : 0;
 	struct es_message *message;
 
 	if (!count)
@@ -300,9 +300,9 @@ static void es_inspector_hear(struct es_inspector *inspector, struct es_message 
 		}
 		return;
 	}
-	es_targets_deliver(inspector->targets, message->change, message->count, is_own, now_ns);
+	es_contents_deliver(inspector->contents, message->change, message->count, is_own, now_ns);
 	for (unsigned int i = 0; i < message->count && !is_own; i++)
-		if (es_target_op_gives(message->change[i].op))
+		if (es_content_op_gives(message->change[i].op))
 			es_load_heard(&inspector->load[message->change[i].node], now_ns);
 }
 
@@ -325,10 +325,10 @@ void es_frontend_count(const struct es_frontend *frontend, struct es_frontend_co
 	const struct es_inspector *inspector = frontend->inspector;
 
 	*ret_counts = frontend->count;
-	if (!inspector[0].targets)
+	if (!inspector[0].contents)
 		return;
-	es_targets_count(inspector[0].targets, &ret_counts->targets);
+	es_contents_count(inspector[0].contents, &ret_counts->contents);
 	for (unsigned int i = 1; i < frontend->inspector_count; i++)
-		if (es_targets_digest(inspector[i].targets) != es_targets_digest(inspector[0].targets))
+		if (es_contents_digest(inspector[i].contents) != es_contents_digest(inspector[0].contents))
 			ret_counts->tables_differ = 1;
 }

@@ -3,7 +3,7 @@
 #define ES_SIM_FRONTEND_H
 
 /*
- * The inspectors: each with an instance of the policy, its own estimate of the loads and its own target
+ * The inspectors: each with an instance of the policy, its own estimate of the loads and its own content
  * table. They know of each other what the ordered bus brings, some time later. A single one sees the nodes as
  * they are, as the papers' front-end does.
  */
@@ -39,10 +39,10 @@ void es_frontend_hear(struct es_frontend *frontend, __u64 now_ns);
  * returns as es_frontend_say() */
 int es_frontend_publish(struct es_frontend *frontend);
 
-/* struct es_frontend_counts - of the first inspector's target table, and over all: @fallbacks: decisions that
+/* struct es_frontend_counts - of the first inspector's content table, and over all: @fallbacks: decisions that
  * the policy left to the ring */
 struct es_frontend_counts {
-	struct es_targets_counts targets;
+	struct es_contents_counts contents;
 	__u64 decisions;
 	__u64 fallbacks;
 	__u64 messages;

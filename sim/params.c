@@ -40,7 +40,7 @@ const struct es_sim_param es_sim_param_list[] = {
 	 ES_FIELD(bus_delay_ms), 0, g_front},
 	{"publish-ms", "MS", "between a node's reports of its load", 25, 1, 1e6, ES_FIELD(publish_ms), 0,
 	 g_front},
-	{"targets", "N", "entries of the target table", 262144, 16, 1e8, ES_FIELD(targets), ES_WHOLE,
+	{"targets", "N", "entries of the content table", 262144, 16, 1e8, ES_FIELD(contents), ES_WHOLE,
 	 g_front},
 
 	{"cpu-request-us", "US", "CPU: parse a request, find the file, log", 250, 0, 1e7,

@@ -26,7 +26,7 @@ struct es_sim_params {
 	double inspectors;
 	double bus_delay_ms;
 	double publish_ms;
-	double targets;
+	double contents;
 	double cpu_request_us;
 	double cpu_connect_us;
 	double cpu_handover_us;

@@ -29,9 +29,9 @@ unsigned int es_metrics(const struct es_sim_params *params, const struct es_sim_
 		{"moves_home", (double)m->moves_why[ES_MOVE_HOME], 0,
 		 "of the moves: to where the content has gone"},
 		{"homes_changed",
-		 (double)(result->front.targets.moved + result->front.targets.added +
-			  result->front.targets.removed),
-		 0, "changes of the nodes that serve a target, in the whole run"},
+		 (double)(result->front.contents.moved + result->front.contents.added +
+			  result->front.contents.removed),
+		 0, "changes of the nodes that serve some content, in the whole run"},
 		{"throughput_mbit", seconds > 0 ? (double)m->bytes * 8 / 1e6 / seconds : 0, 2,
 		 "response bytes, 10^6 bits per second"},
 		{"latency_p50_ms", es_result_latency_ms(result, 0.5), 3, "half of the requests took less"},
@@ -186,10 +186,10 @@ static struct json_object *es_json_nodes(const struct es_sim_params *params,
 	return json;
 }
 
-static struct json_object *es_json_targets(const struct es_frontend_counts *front)
+static struct json_object *es_json_contents(const struct es_frontend_counts *front)
 {
 	struct json_object *json = json_object_new_object();
-	const struct es_targets_counts *t = &front->targets;
+	const struct es_contents_counts *t = &front->contents;
 
 	json_object_object_add(json, "entries", es_json_number((double)t->entries, 0));
 	json_object_object_add(json, "assigned", es_json_number((double)t->assigned, 0));
@@ -225,7 +225,7 @@ struct json_object *es_json_run(const struct es_args *args, const struct es_work
 	if (args->trace)
 		es_json_add_loss(json, &args->loss);
 	json_object_object_add(json, "nodes", es_json_nodes(params, result));
-	json_object_object_add(json, "targets", es_json_targets(&result->front));
+	json_object_object_add(json, "targets", es_json_contents(&result->front));
 	return json;
 }
 

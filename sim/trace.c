@@ -178,7 +178,7 @@ static int es_trace_file(struct es_trace *trace, const struct es_trace_record *r
 	int rc;
 
 	es_name_make(name, record->host, record->host_len, record->uri, record->uri_len);
-	rc = es_map_get(&trace->files, es_target_hash(name->text, name->len), ret_file);
+	rc = es_map_get(&trace->files, es_content_hash(name->text, name->len), ret_file);
 	if (rc <= 0)
 		return rc;
 	trace->file[*ret_file] = (struct es_sim_file){

@@ -161,7 +161,7 @@ static enum es_trace_skip es_parse_front(struct es_span text, struct es_trace_re
 		return ES_SKIP_NO_CLIENT;
 	if (!quote)
 		return ES_SKIP_NO_REQUEST;
-	record->client = es_target_hash(client.at, client.len);
+	record->client = es_content_hash(client.at, client.len);
 	record->host = host.at;
 	record->host_len = host.len;
 	text = es_span_rest(after, (size_t)(quote - after.at) + 1);

@@ -23,7 +23,7 @@ void es_workload_price(struct es_workload *workload, int has_host, double dynami
 		__u64 packets = es_sim_packets(workload->size[i]);
 
 		f->name = has_host ? f->uri : f->uri + f->host_len;
-		f->target = es_target_hash(f->name, strlen(f->name));
+		f->content = es_content_hash(f->name, strlen(f->name));
 		f->cost = packets < 1u << 30 ? (__u32)packets : 1u << 30;
 		if (f->is_dynamic && dynamic_cost > 0)
 			f->cost = dynamic_cost < 1 ? 1 : (__u32)dynamic_cost;

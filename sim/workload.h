@@ -12,14 +12,14 @@
 /**
  * struct es_sim_file -
  * @uri: path and query, behind "//host" (@host_len bytes) if it is known which site has the file
- * @name: what the daemon would call it (inspector/policy/name.h), in @uri; @target: the hash of that
+ * @name: what the daemon would call it (inspector/policy/name.h), in @uri; @content: the hash of that
  * @cost: in response packets
  */
 struct es_sim_file {
 	char *uri;
 	const char *name;
 	__u32 host_len;
-	__u64 target;
+	__u64 content;
 	__u32 cost;
 	__u8 is_dynamic;
 };
@@ -52,7 +52,7 @@ static inline __u64 es_sim_packets(__u64 bytes)
 	return bytes ? (bytes + ES_SIM_PACKET_BYTES - 1) / ES_SIM_PACKET_BYTES : 1;
 }
 
-/* es_workload_price() - sets every file's name, target and cost; @has_host: the host is part of the name;
+/* es_workload_price() - sets every file's name, content and cost; @has_host: the host is part of the name;
  * @dynamic_cost: a dynamic one's cost, 0 for its packets */
 void es_workload_price(struct es_workload *workload, int has_host, double dynamic_cost);
 

@@ -278,7 +278,7 @@ int main(int argc, char **argv)
 		       "  events        what happened to the node and its cluster\n"
 		       "  trace         each decision as it happens\n"
 		       "  flows         the connections of this node, their requests and moves\n"
-		       "  table         the targets that are asked for most, and their nodes\n"
+		       "  table         the content that is asked for most, and its nodes\n"
 		       "  explain       which node a request would go to, and why\n"
 		       "  drain         give a node nothing new; undrain ends it\n"
 		       "  weight        change a node's share\n"

@@ -34,7 +34,7 @@ struct es_health {
 };
 
 struct es_plugins;
-struct es_targets;
+struct es_contents;
 struct es_url_table;
 
 /* struct es_share - a set of ring slots */
@@ -56,7 +56,7 @@ struct es_tenure {
 /**
  * struct es_cluster - one version
  * Nodes are in the order of the configuration, their index is the node id. Owns ring and table, not conf.
- * @targets: of services whose policies need them (policy/targets.h); not owned
+ * @contents: of services whose policies need them (policy/contents.h); not owned
  * @plugins: those of @conf, NULL if it has none; not owned
  * @urls: of services that have one (content/url_table.h); not owned
  * @weight: 0 for a node that is not on this ring
@@ -72,7 +72,7 @@ struct es_cluster {
 	struct es_tenure *tenure;
 	unsigned int weight[ES_NODES_MAX];
 	union es_sockaddr handover_address[ES_NODES_MAX];
-	struct es_targets *targets[ES_CONF_SERVICES_MAX];
+	struct es_contents *contents[ES_CONF_SERVICES_MAX];
 	struct es_plugins *plugins;
 	struct es_url_table *urls[ES_CONF_SERVICES_MAX];
 };

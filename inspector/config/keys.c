@@ -167,7 +167,7 @@ static const struct es_conf_key inspector_keys[] = {
 	NUMBER(inspector, connection_rate, "500", 1, 1000000, "new connections a second", NULL),
 	NUMBER(inspector, decision_entries, "0", 1024, ES_DECISION_ENTRIES_MAX, "flows",
 	       "connection_rate times cookie_lifetime_s"),
-	NUMBER(inspector, target_entries, "100000", 1024, 16777216, "targets", NULL),
+	NUMBER(inspector, target_entries, "100000", 1024, 16777216, "URIs", NULL),
 	NUMBER(inspector, url_entries, "65536", ES_URL_ENTRIES_MIN, ES_URL_ENTRIES_MAX, "files and programs",
 	       NULL),
 	NUMBER(inspector, race_window_ms, "50", 0, 10000, "milliseconds", NULL),

@@ -11,7 +11,7 @@
 #include "inspector/policy/policy.h"
 #include "inspector/report/report.h"
 #include "inspector/report/plugins.h"
-#include "inspector/report/content.h"
+#include "inspector/report/url_tables.h"
 
 static struct json_object *es_daemon_report_workers(const struct es_daemon *d)
 {
@@ -50,17 +50,17 @@ static void es_daemon_report_services(const struct es_daemon *d, struct es_repor
 		};
 }
 
-static void es_daemon_report_content(const struct es_daemon *d, struct json_object *status)
+static void es_daemon_report_url_tables(const struct es_daemon *d, struct json_object *status)
 {
 	const struct es_conf *conf = d->cluster->conf;
 
 	for (unsigned int i = 0; i < conf->service_count; i++) {
-		struct es_report_content content = {.service = conf->services[i].name};
+		struct es_report_url_table urls = {.service = conf->services[i].name};
 
-		if (!es_content_set_stats(&d->content, i, &content.table, &content.has_root, &content.root))
+		if (!es_url_tables_stats(&d->url_tables, i, &urls.table, &urls.has_root, &urls.root))
 			continue;
-		content.path = conf->services[i].document_root;
-		es_report_content_add(status, &content);
+		urls.path = conf->services[i].document_root;
+		es_report_url_table_add(status, &urls);
 	}
 }
 
@@ -153,7 +153,7 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 	json_object_object_add(report, "plugins", es_report_plugins(d->conf, d->plugins));
 	json_object_object_add(report, "poison", es_daemon_poison_report(d));
 	json_object_object_add(report, "metrics", es_daemon_metrics_report(d));
-	es_daemon_report_content(d, report);
+	es_daemon_report_url_tables(d, report);
 	return report;
 }
 

@@ -116,29 +116,29 @@ static int es_daemon_first_conf(struct es_daemon *d, struct es_conf_error *err)
 	return rc;
 }
 
-static int es_daemon_first_targets(struct es_daemon *d, struct es_conf_error *err)
+static int es_daemon_first_contents(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_table_set set;
-	int rc = es_daemon_targets_new(d->loop, &es_membership_sync_ops, d, &d->targets);
+	int rc = es_daemon_contents_new(d->loop, &es_membership_sync_ops, d, &d->contents);
 
 	(void)err;
 	if (!rc) {
-		es_daemon_targets_self(d->targets, d->cluster->self);
-		rc = es_daemon_targets_prepare(d->targets, d->conf, &set);
+		es_daemon_contents_self(d->contents, d->cluster->self);
+		rc = es_daemon_contents_prepare(d->contents, d->conf, &set);
 	}
 	if (rc)
 		return rc;
-	es_daemon_targets_commit(d->targets, &set);
-	es_table_set_fill(d->targets, NULL, d->cluster);
+	es_daemon_contents_commit(d->contents, &set);
+	es_table_set_fill(d->contents, NULL, d->cluster);
 	return 0;
 }
 
-static int es_daemon_first_content(struct es_daemon *d, struct es_conf_error *err)
+static int es_daemon_first_url_tables(struct es_daemon *d, struct es_conf_error *err)
 {
-	int rc = es_content_set_init(&d->content, NULL, d->conf, &d->keys.ring, err);
+	int rc = es_url_tables_init(&d->url_tables, NULL, d->conf, &d->keys.ring, err);
 
 	if (!rc)
-		es_content_set_fill(&d->content, d->cluster);
+		es_url_tables_fill(&d->url_tables, d->cluster);
 	return rc;
 }
 
@@ -412,13 +412,13 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	/* The control socket refuses to start beside another daemon of this node, so it comes before all that
 	 * would harm that. */
 	static int (*const step[])(struct es_daemon *, struct es_conf_error *) = {
-		es_daemon_start_route,	    es_daemon_first_conf,     es_daemon_start_plugins,
-		es_daemon_first_targets,    es_daemon_first_content,  es_daemon_choose_datapath,
-		es_daemon_read_network,	    es_daemon_open_control,   es_daemon_be_alone,
-		es_daemon_prepare_network,  es_daemon_start_datapath, es_daemon_start_serving,
-		es_daemon_start_keeper,	    es_daemon_start_workers,  es_daemon_start_programs,
-		es_daemon_start_membership, es_daemon_load_start,     es_daemon_attach,
-		es_daemon_interfaces_start, es_daemon_view_start,     es_daemon_metrics_start,
+		es_daemon_start_route,	    es_daemon_first_conf,	es_daemon_start_plugins,
+		es_daemon_first_contents,   es_daemon_first_url_tables, es_daemon_choose_datapath,
+		es_daemon_read_network,	    es_daemon_open_control,	es_daemon_be_alone,
+		es_daemon_prepare_network,  es_daemon_start_datapath,	es_daemon_start_serving,
+		es_daemon_start_keeper,	    es_daemon_start_workers,	es_daemon_start_programs,
+		es_daemon_start_membership, es_daemon_load_start,	es_daemon_attach,
+		es_daemon_interfaces_start, es_daemon_view_start,	es_daemon_metrics_start,
 	};
 	int rc = 0;
 
@@ -456,8 +456,8 @@ void es_daemon_fini(struct es_daemon *d)
 	if (d->datapath && d->detach_on_exit)
 		es_datapath_detach(d->datapath_kind, &d->datapath_params);
 	es_datapath_free(&d->datapath);
-	es_daemon_targets_free(&d->targets);
-	es_content_set_fini(&d->content);
+	es_daemon_contents_free(&d->contents);
+	es_url_tables_fini(&d->url_tables);
 	free(d->orders);
 	d->orders = NULL;
 	es_plugins_free(&d->plugins);
@@ -480,9 +480,9 @@ int es_daemon_install(struct es_daemon *d, struct es_cluster *next)
 	struct es_cluster *old = d->cluster;
 	int rc;
 
-	es_table_set_fill(d->targets, NULL, next);
+	es_table_set_fill(d->contents, NULL, next);
 	next->plugins = d->plugins;
-	es_content_set_fill(&d->content, next);
+	es_url_tables_fill(&d->url_tables, next);
 	/* The datapath first: what it does not queue any more, a worker need not drop. */
 	rc = es_daemon_configure(d, next, &d->keys);
 	if (rc)

@@ -12,7 +12,7 @@
 #include "inspector/control/control.h"
 #include "inspector/daemon/checks.h"
 #include "inspector/daemon/clock.h"
-#include "inspector/daemon/content.h"
+#include "inspector/daemon/url_tables.h"
 #include "inspector/daemon/homes.h"
 #include "inspector/daemon/interfaces.h"
 #include "inspector/daemon/load.h"
@@ -22,7 +22,7 @@
 #include "inspector/daemon/poison.h"
 #include "inspector/daemon/route.h"
 #include "inspector/daemon/serving.h"
-#include "inspector/daemon/targets.h"
+#include "inspector/daemon/contents.h"
 #include "inspector/daemon/trace.h"
 #include "inspector/daemon/view.h"
 #include "inspector/datapath/datapath.h"
@@ -46,10 +46,10 @@ struct es_daemon {
 	struct es_conf *conf;
 	struct es_cluster *cluster;
 	struct es_membership *membership; /* NULL: static */
-	struct es_daemon_targets *targets;
+	struct es_daemon_contents *contents;
 	struct es_plugins *plugins;
 	struct ev_timer plugin_timer;
-	struct es_content_set content;
+	struct es_url_tables url_tables;
 	struct es_daemon_route route;
 	struct es_daemon_load load;
 	struct es_daemon_serving serving;

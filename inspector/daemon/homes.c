@@ -24,11 +24,11 @@ int es_homes_may_tell(struct es_homes *homes, unsigned int node_count, unsigned 
 	return 1;
 }
 
-void es_daemon_home_tell(void *daemon, __u32 tag, const struct es_target_word *word)
+void es_daemon_home_tell(void *daemon, __u32 tag, const struct es_content_word *word)
 {
 	struct es_daemon *d = daemon;
 	struct es_home_wire wire = {
-		.target = (__be64)es_cpu_be64(word->target),
+		.content = (__be64)es_cpu_be64(word->content),
 		.stamp = (__be64)es_cpu_be64(word->stamp),
 		.nodes = {(__be64)es_cpu_be64(word->nodes.bits[0]), (__be64)es_cpu_be64(word->nodes.bits[1])},
 		.tag = es_htonl(tag),
@@ -43,8 +43,8 @@ void es_daemon_home_tell(void *daemon, __u32 tag, const struct es_target_word *w
 void es_daemon_home_heard(void *daemon, unsigned int node, const struct es_home_wire *wire)
 {
 	struct es_daemon *d = daemon;
-	struct es_target_word word = {
-		.target = es_cpu_be64((__u64)wire->target),
+	struct es_content_word word = {
+		.content = es_cpu_be64((__u64)wire->content),
 		.stamp = es_cpu_be64((__u64)wire->stamp),
 		.nodes = {.bits = {es_cpu_be64((__u64)wire->nodes[0]), es_cpu_be64((__u64)wire->nodes[1])}},
 		.by = es_ntohl(wire->by),
@@ -55,5 +55,5 @@ void es_daemon_home_heard(void *daemon, unsigned int node, const struct es_home_
 		return;
 	for (unsigned int i = d->conf->node_count; i < ES_NODES_MAX; i++)
 		es_node_set_remove(&word.nodes, i);
-	es_daemon_targets_heard(d->targets, es_ntohl(wire->tag), &word, es_clock_now_ns());
+	es_daemon_contents_heard(d->contents, es_ntohl(wire->tag), &word, es_clock_now_ns());
 }

@@ -3,9 +3,9 @@
 #define ES_DAEMON_HOMES_H
 
 /*
- * Which nodes serve a target, told from node to node where there is no bus (policy/targets.h). Control thread.
+ * Which nodes serve which content, told from node to node where there is no bus (policy/contents.h). Control thread.
  */
-#include "inspector/cluster/target_sync.h"
+#include "inspector/cluster/content_sync.h"
 #include "inspector/load/exchange.h"
 
 /*
@@ -24,8 +24,8 @@ struct es_homes {
 /* es_homes_may_tell() - may one more word be told @now_ns, in a cluster of @node_count nodes? */
 int es_homes_may_tell(struct es_homes *homes, unsigned int node_count, unsigned long long now_ns);
 
-/* es_daemon_home_tell() - struct es_target_sync_ops' */
-void es_daemon_home_tell(void *daemon, __u32 tag, const struct es_target_word *word);
+/* es_daemon_home_tell() - struct es_content_sync_ops' */
+void es_daemon_home_tell(void *daemon, __u32 tag, const struct es_content_word *word);
 
 /* es_daemon_home_heard() - struct es_load_exchange's */
 void es_daemon_home_heard(void *daemon, unsigned int node, const struct es_home_wire *wire);

@@ -13,14 +13,14 @@
 #include "inspector/report/report.h"
 #include "inspector/member/settings.h"
 
-#define TICK_S		0.02
-#define SERVER_CHECK_MS 1000
-#define LEAVE_MS	3000
-#define PATIENCE_MS	3000
-#define LEASE_MAX_MS	2000
-#define LEASE_DEFAULT	100
-#define TARGETS_KEEP_MS 60000
-#define BUS_LOAD_MS	200 /* between messages about our load: each makes the token run for a while */
+#define TICK_S		 0.02
+#define SERVER_CHECK_MS	 1000
+#define LEAVE_MS	 3000
+#define PATIENCE_MS	 3000
+#define LEASE_MAX_MS	 2000
+#define LEASE_DEFAULT	 100
+#define CONTENTS_KEEP_MS 60000
+#define BUS_LOAD_MS	 200 /* between messages about our load: each makes the token run for a while */
 
 void es_membership_silence(struct es_membership *m, const char *why)
 {
@@ -109,22 +109,22 @@ static void on_log(void *ctx, const char *text)
 	es_log(ES_LOG_WARNING, "%s", text);
 }
 
-static void on_target_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
+static void on_content_send(void *ctx, enum es_wire_type type, const void *payload, size_t len)
 {
 	struct es_daemon *d = ctx;
 
 	es_bus_send(d->membership->bus, type, payload, len);
 }
 
-static void on_target_given(void *ctx, unsigned int node)
+static void on_content_given(void *ctx, unsigned int node)
 {
 	struct es_daemon *d = ctx;
 
 	es_daemon_route_heard(&d->route, node);
 }
 
-const struct es_target_sync_ops es_membership_sync_ops = {
-	.send = on_target_send, .given = on_target_given, .tell = es_daemon_home_tell};
+const struct es_content_sync_ops es_membership_sync_ops = {
+	.send = on_content_send, .given = on_content_given, .tell = es_daemon_home_tell};
 
 /* Drained is who was drained by somebody, until somebody ends it: what becomes of the server says nothing of that. */
 static void on_changed(void *ctx)
@@ -171,7 +171,7 @@ static void on_view(void *ctx, struct es_group_id self, const struct es_group_id
 	lease_measure(m, bus.token_ms);
 	es_group_view(&m->group, self, members, count, leavers, leaver_count, es_membership_now_ms());
 	es_by_hand_view(m);
-	es_daemon_targets_view(m->daemon->targets, self, members, count, es_membership_now_ms());
+	es_daemon_contents_view(m->daemon->contents, self, members, count, es_membership_now_ms());
 }
 
 /* What a node says of itself is for the workers, too. */
@@ -202,8 +202,8 @@ static void on_datagram(void *ctx, struct es_group_id from, const void *data, si
 			es_by_hand_message(m, payload, payload_len);
 		if (type == ES_WIRE_SIZES)
 			es_observed_message(m->daemon, payload, payload_len);
-		es_daemon_targets_message(m->daemon->targets, from, type, payload, payload_len,
-					  es_clock_now_ns());
+		es_daemon_contents_message(m->daemon->contents, from, type, payload, payload_len,
+					   es_clock_now_ns());
 	}
 }
 
@@ -213,7 +213,7 @@ static void on_lost(void *ctx, const char *why)
 
 	es_membership_silence(m, why);
 	es_group_lost(&m->group, es_membership_now_ms());
-	es_daemon_targets_lost(m->daemon->targets);
+	es_daemon_contents_lost(m->daemon->contents);
 	if (m->leave_done)
 		m->leave_done(m->daemon);
 	m->leave_done = NULL;
@@ -226,7 +226,7 @@ static void rejoin(struct es_membership *m)
 	m->must_rejoin = 0;
 	es_bus_rejoin(m->bus);
 	es_group_lost(&m->group, es_membership_now_ms());
-	es_daemon_targets_lost(m->daemon->targets);
+	es_daemon_contents_lost(m->daemon->contents);
 }
 
 static int node_is_there(void *ctx, unsigned int node)
@@ -320,21 +320,21 @@ void es_membership_serving(struct es_membership *m)
 	m->server_at_ms = 0;
 }
 
-/* What a node had in memory is gone when it has been away for long: it may have no targets when it comes
+/* What a node had in memory is gone when it has been away for long: it may have no content when it comes
  * back. */
-static void targets_watch(struct es_membership *m)
+static void contents_watch(struct es_membership *m)
 {
 	uint64_t now_ms = es_membership_now_ms();
 
-	es_daemon_targets_tick(m->daemon->targets, now_ms);
+	es_daemon_contents_tick(m->daemon->contents, now_ms);
 	for (unsigned int i = 0; i < m->group.node_count; i++) {
 		const struct es_group_node *node = &m->group.node[i];
 		int is_gone = m->group.phase == ES_GROUP_STABLE && !node->is_member &&
-			      node->reason != ES_GROUP_NEVER && now_ms - node->since_ms > TARGETS_KEEP_MS;
+			      node->reason != ES_GROUP_NEVER && now_ms - node->since_ms > CONTENTS_KEEP_MS;
 
 		/* Each member says it: once more does no harm, and the one that were to say it may go. */
 		if (is_gone && !m->is_dropped[i])
-			es_daemon_targets_drop(m->daemon->targets, i, es_clock_now_ns());
+			es_daemon_contents_drop(m->daemon->contents, i, es_clock_now_ns());
 		m->is_dropped[i] = is_gone;
 	}
 }
@@ -356,7 +356,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 	server_watch(m);
 	es_by_hand_tick(m);
 	es_story_tick(m);
-	targets_watch(m);
+	contents_watch(m);
 	es_bus_dispatch(m->bus);
 	if (m->leave_done && es_membership_now_ms() >= m->leave_until_ms) {
 		es_log(ES_LOG_WARNING,

@@ -8,7 +8,7 @@
  */
 #include <ev.h>
 #include "inspector/cluster/cluster.h"
-#include "inspector/cluster/target_sync.h"
+#include "inspector/cluster/content_sync.h"
 #include "membership/bus.h"
 #include "membership/group.h"
 
@@ -30,8 +30,8 @@ void es_membership_free(struct es_membership **membership);
  */
 void es_membership_leave(struct es_membership *membership, void (*done)(struct es_daemon *daemon));
 
-/* For the target tables: the way to the bus. Their context is the daemon. */
-extern const struct es_target_sync_ops es_membership_sync_ops;
+/* For the content tables: the way to the bus. Their context is the daemon. */
+extern const struct es_content_sync_ops es_membership_sync_ops;
 
 /* es_membership_reloaded() - the configuration is another one now: tell the others */
 void es_membership_reloaded(struct es_membership *membership);

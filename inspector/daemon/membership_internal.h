@@ -44,7 +44,7 @@ struct es_story {
  * @share: the slots that this node inspects now; @tenure: since when; @weights: of the ring in force
  * @stopped_ms: when the last ring began to change
  * @is_silent: the lease was taken back, or never given
- * @is_dropped: the target tables know that the node is gone
+ * @is_dropped: the content tables know that the node is gone
  * @was_deaf: the public network was not heard when it was last looked at
  * @must_end: others may have taken over: end what is unproven before the lease begins again
  * @has_lease: it was given, and nobody has noticed yet that it is over; @lapse: so many messages of this node

@@ -93,31 +93,31 @@ static void add_table(struct es_metrics *m, const char *name, unsigned long long
 /* Of the tables that each service has its own of, all together. */
 static void collect_tables(const struct es_daemon *d, struct es_metrics *m)
 {
-	unsigned long long gathering = 0, targets = 0, targets_max = 0, urls = 0, urls_max = 0;
+	unsigned long long gathering = 0, contents = 0, contents_max = 0, urls = 0, urls_max = 0;
 
 	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
 		gathering += es_worker_gathering(d->worker[i]);
 	for (unsigned int i = 0; i < d->conf->service_count; i++) {
-		struct es_target_sync_state state;
-		struct es_targets *table = es_daemon_targets_of(d->targets, i, &state);
-		struct es_targets_counts counts;
+		struct es_content_sync_state state;
+		struct es_contents *table = es_daemon_contents_of(d->contents, i, &state);
+		struct es_contents_counts counts;
 		struct es_docroot_stats root;
 		struct es_url_stats stats;
 		int has_root;
 
 		if (table) {
-			es_targets_count(table, &counts);
-			targets += counts.entries;
-			targets_max += counts.max_entries;
+			es_contents_count(table, &counts);
+			contents += counts.entries;
+			contents_max += counts.max_entries;
 		}
-		if (es_content_set_stats(&d->content, i, &stats, &has_root, &root)) {
+		if (es_url_tables_stats(&d->url_tables, i, &stats, &has_root, &root)) {
 			urls += stats.scanned + stats.observed;
 			urls_max += stats.max_entries;
 		}
 	}
 	add_table(m, "gathered_requests", gathering,
 		  (unsigned long long)d->conf->inspector.gather_flows * d->datapath_params.workers);
-	add_table(m, "targets", targets, targets_max);
+	add_table(m, "targets", contents, contents_max);
 	add_table(m, "urls", urls, urls_max);
 }
 

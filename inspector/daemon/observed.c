@@ -45,7 +45,7 @@ void es_observed_flush(struct es_daemon *d)
 
 	if (!o->count)
 		return;
-	es_put32(o->payload, es_target_sync_tag(d->conf->services[o->service].name));
+	es_put32(o->payload, es_content_sync_tag(d->conf->services[o->service].name));
 	if (d->membership)
 		es_membership_sync_ops.send(d, ES_WIRE_SIZES, o->payload, len);
 	else
@@ -75,7 +75,7 @@ void es_observed_message(struct es_daemon *d, const void *payload, size_t len)
 	if (len < TAG_SIZE)
 		return;
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
-		if (es_target_sync_tag(d->conf->services[i].name) == es_get32(payload))
+		if (es_content_sync_tag(d->conf->services[i].name) == es_get32(payload))
 			table = d->cluster->urls[i];
 	for (at += TAG_SIZE, len -= TAG_SIZE; table && len >= ENTRY_SIZE; at += ENTRY_SIZE, len -= ENTRY_SIZE)
 		(void)es_url_observe_key(table, es_get64(at), es_get64(at + 8));

@@ -9,7 +9,7 @@
  * es_url_key(), whose secret the nodes share. Of most, only the status counts (ES_REQUEST_F_STATUS): this stays
  * here (health/responses.h).
  *
- * ES_WIRE_SIZES: the service's tag (es_target_sync_tag()), 4 bytes, then 16 for each response: key and bytes.
+ * ES_WIRE_SIZES: the service's tag (es_content_sync_tag()), 4 bytes, then 16 for each response: key and bytes.
  */
 #include <stddef.h>
 #include "inspector/config/config.h"

@@ -102,7 +102,7 @@ struct es_daemon_next {
 	struct es_plugins *plugins;
 	struct es_network network;
 	struct es_table_set tables;
-	struct es_content_set content;
+	struct es_url_tables url_tables;
 };
 
 static int es_daemon_next_prepare(struct es_daemon *d, struct es_daemon_next *next, struct es_conf_error *err)
@@ -120,14 +120,14 @@ static int es_daemon_next_prepare(struct es_daemon *d, struct es_daemon_next *ne
 	if (!rc)
 		rc = es_network_prepare(next->conf, d->sysctl_path, err);
 	if (!rc)
-		rc = es_daemon_targets_prepare(d->targets, next->conf, &next->tables);
+		rc = es_daemon_contents_prepare(d->contents, next->conf, &next->tables);
 	if (!rc)
-		rc = es_content_set_init(&next->content, &d->content, next->conf, &next->keys.ring, err);
+		rc = es_url_tables_init(&next->url_tables, &d->url_tables, next->conf, &next->keys.ring, err);
 	if (rc)
 		return rc;
-	es_table_set_fill(d->targets, &next->tables, next->cluster);
+	es_table_set_fill(d->contents, &next->tables, next->cluster);
 	next->cluster->plugins = next->plugins;
-	es_content_set_fill(&next->content, next->cluster);
+	es_url_tables_fill(&next->url_tables, next->cluster);
 	return 0;
 }
 
@@ -151,9 +151,9 @@ static int es_daemon_next_use(struct es_daemon *d, struct es_daemon_next *next, 
 /* It is in force: what was before goes, which no worker has any more. */
 static void es_daemon_next_commit(struct es_daemon *d, struct es_daemon_next *next)
 {
-	es_daemon_targets_commit(d->targets, &next->tables);
-	es_content_set_fini(&d->content);
-	d->content = next->content;
+	es_daemon_contents_commit(d->contents, &next->tables);
+	es_url_tables_fini(&d->url_tables);
+	d->url_tables = next->url_tables;
 	es_cluster_free(&d->cluster);
 	d->cluster = next->cluster;
 	d->keys = next->keys;
@@ -161,15 +161,15 @@ static void es_daemon_next_commit(struct es_daemon *d, struct es_daemon_next *ne
 	d->plugins = next->plugins;
 	es_conf_free(&d->conf);
 	d->conf = next->conf;
-	es_daemon_targets_self(d->targets, d->cluster->self);
+	es_daemon_contents_self(d->contents, d->cluster->self);
 	es_daemon_route_settle(&d->route, d->conf->inspector.settle_ms);
 }
 
 static void es_daemon_next_discard(struct es_daemon *d, struct es_daemon_next *next)
 {
-	es_daemon_targets_discard(d->targets, &next->tables);
+	es_daemon_contents_discard(d->contents, &next->tables);
 	es_plugins_free(&next->plugins);
-	es_content_set_fini(&next->content);
+	es_url_tables_fini(&next->url_tables);
 	es_cluster_free(&next->cluster);
 	es_conf_free(&next->conf);
 }

@@ -10,7 +10,7 @@
 #include "inspector/inspect/inspect.h"
 #include "inspector/report/json.h"
 #include "inspector/report/report.h"
-#include "inspector/report/targets.h"
+#include "inspector/report/contents.h"
 #include "kmod/core/counters.h"
 
 #define HOT_MAX	  (ES_WORKERS_MAX * ES_HOT_SETS * ES_HOT_WAYS)
@@ -191,8 +191,8 @@ static struct json_object *pins_of(const struct es_daemon *d)
 
 static int by_requests(const void *a, const void *b)
 {
-	__u32 x = ((const struct es_hot_target *)a)->requests,
-	      y = ((const struct es_hot_target *)b)->requests;
+	__u32 x = ((const struct es_hot_content *)a)->requests,
+	      y = ((const struct es_hot_content *)b)->requests;
 
 	return x < y ? 1 : x > y ? -1 : 0;
 }
@@ -201,7 +201,7 @@ static int by_requests(const void *a, const void *b)
 static struct json_object *hot_of(const struct es_daemon *d)
 {
 	struct json_object *all = json_object_new_array();
-	struct es_hot_target *entries = calloc(HOT_MAX, sizeof(*entries));
+	struct es_hot_content *entries = calloc(HOT_MAX, sizeof(*entries));
 
 	for (unsigned int s = 0; entries && d->view.hot && s < d->conf->service_count; s++) {
 		struct es_report_table table = {
@@ -213,7 +213,7 @@ static struct json_object *hot_of(const struct es_daemon *d)
 		qsort(entries, table.hot_count, sizeof(*entries), by_requests);
 		if (table.hot_count > HOT_SHOWN)
 			table.hot_count = HOT_SHOWN;
-		table.targets = es_daemon_targets_of(d->targets, s, &table.sync);
+		table.contents = es_daemon_contents_of(d->contents, s, &table.sync);
 		if (table.hot_count)
 			json_object_array_add(all, es_report_table(&table, NULL));
 	}

@@ -42,12 +42,13 @@ void es_handover_sender_free(struct es_handover_sender **sender);
 
 /**
  * struct es_handover_order - what goes into a message besides the packet (struct es_handover)
- * @cost: of serving the request; @content: hash of what it asks for; struct es_request_view's cost and target
+ * @cost, @url_key: struct es_request_view's; @url_key is what struct es_handover calls content, where a program's
+ * message has the handover's number
  * @rejection: of a request that is answered instead of being given to a node; @next_request_seq is then where
  * what the answer acknowledges ends
  * @moved: a later request, of a connection that was on another node
  * @unsafe: it must not be executed twice; for this node alone, it is not in the message
- * @target: struct es_request_view's; for this node alone
+ * @content: struct es_request_view's; for this node alone
  * @why: an enum es_move_why, of a request that moves its connection; for this node alone
  * @repeat: this node was given the request before; its client has sent it again
  */
@@ -59,8 +60,8 @@ struct es_handover_order {
 	uint32_t requests;
 	uint32_t next_request_seq;
 	uint32_t cost;
+	uint64_t url_key;
 	uint64_t content;
-	uint64_t target;
 	uint16_t moves;
 	uint8_t request_flags;
 	uint8_t pin;

@@ -15,7 +15,7 @@ static void es_hot_halve(struct es_hot *hot, unsigned long long now_ns)
 	hot->halved_ns = now_ns;
 }
 
-static void es_hot_name(struct es_hot_target *place, const struct es_request_view *request)
+static void es_hot_name(struct es_hot_content *place, const struct es_request_view *request)
 {
 	size_t len = request->name_len < ES_HOT_URI_SIZE ? request->name_len : ES_HOT_URI_SIZE - 1;
 
@@ -34,11 +34,11 @@ static void es_hot_name(struct es_hot_target *place, const struct es_request_vie
 void es_hot_seen(struct es_hot *hot, unsigned int service, const struct es_request_view *request,
 		 unsigned long long now_ns)
 {
-	struct es_hot_target *set = hot->place[request->target % ES_HOT_SETS], *least = set;
+	struct es_hot_content *set = hot->place[request->content % ES_HOT_SETS], *least = set;
 
 	es_hot_halve(hot, now_ns);
 	for (unsigned int k = 0; k < ES_HOT_WAYS; k++) {
-		if (set[k].requests && set[k].target == request->target && set[k].service == service) {
+		if (set[k].requests && set[k].content == request->content && set[k].service == service) {
 			set[k].requests += set[k].requests < UINT32_MAX;
 			return;
 		}
@@ -49,17 +49,17 @@ void es_hot_seen(struct es_hot *hot, unsigned int service, const struct es_reque
 		least->requests--;
 		return;
 	}
-	least->target = request->target;
+	least->content = request->content;
 	least->service = (__u8)service;
 	least->requests = 1;
 	es_hot_name(least, request);
 }
 
-static void es_hot_add(const struct es_hot_target *place, struct es_hot_target *entries, size_t size,
+static void es_hot_add(const struct es_hot_content *place, struct es_hot_content *entries, size_t size,
 		       size_t *count)
 {
 	for (size_t i = 0; i < *count; i++) {
-		if (entries[i].target == place->target) {
+		if (entries[i].content == place->content) {
 			entries[i].requests += place->requests;
 			return;
 		}
@@ -68,7 +68,7 @@ static void es_hot_add(const struct es_hot_target *place, struct es_hot_target *
 		entries[(*count)++] = *place;
 }
 
-void es_hot_collect(const struct es_hot *hot, unsigned int service, struct es_hot_target *entries,
+void es_hot_collect(const struct es_hot *hot, unsigned int service, struct es_hot_content *entries,
 		    size_t size, size_t *count)
 {
 	for (unsigned int i = 0; i < ES_HOT_SETS; i++)

@@ -3,8 +3,8 @@
 #define ES_HOT_H
 
 /*
- * The targets that are asked for most, by name, for people: the target table knows only hashes. Bounded: each
- * target has four places, and one that is not there wears down the least of those that are until it gives way
+ * The content that is asked for most, by name, for people: the content table knows only hashes. Bounded: each
+ * hash has four places, and one that is not there wears down the least of those that are until it gives way
  * (Misra and Gries 1982, per set). Counts are halved every minute. One worker's; used by its thread only.
  */
 #include "inspector/policy/policy.h"
@@ -14,8 +14,8 @@
 #define ES_HOT_URI_SIZE 112
 
 /* @requests: about so many, lately; 0: a free place. @uri: printable, cut if it is long */
-struct es_hot_target {
-	__u64 target;
+struct es_hot_content {
+	__u64 content;
 	__u32 requests;
 	__u8 service;
 	char uri[ES_HOT_URI_SIZE];
@@ -23,18 +23,18 @@ struct es_hot_target {
 
 struct es_hot {
 	unsigned long long halved_ns;
-	struct es_hot_target place[ES_HOT_SETS][ES_HOT_WAYS];
+	struct es_hot_content place[ES_HOT_SETS][ES_HOT_WAYS];
 };
 
-/* es_hot_seen() - a request for a target that is known */
+/* es_hot_seen() - a request for content that is known */
 void es_hot_seen(struct es_hot *hot, unsigned int service, const struct es_request_view *request,
 		 unsigned long long now_ns);
 
 /**
- * es_hot_collect() - add a service's targets to those in @entries, which may be of other workers
+ * es_hot_collect() - add a service's content to that in @entries, which may be of other workers
  * @size: room; @count: how many there are, updated
  */
-void es_hot_collect(const struct es_hot *hot, unsigned int service, struct es_hot_target *entries,
+void es_hot_collect(const struct es_hot *hot, unsigned int service, struct es_hot_content *entries,
 		    size_t size, size_t *count);
 
 #endif

@@ -44,8 +44,8 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 		es_inspect_count(in, ES_WORKER_not_http);
 	if (request->uri)
 		es_hot_seen(&in->hot, service, request, in->now_ns);
-	if (request->target && target >= 0)
-		es_tally_content(in->tally, service, request->target, (unsigned int)target);
+	if (request->content && target >= 0)
+		es_tally_content(in->tally, service, request->content, (unsigned int)target);
 	es_tally_took(in->tally, es_clock_now_ns() - in->began_ns);
 	return target;
 }

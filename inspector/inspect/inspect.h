@@ -79,10 +79,10 @@ struct es_strays {
 	struct es_stray_source source[ES_STRAY_SOURCES];
 };
 
-/* struct es_left - a connection that was sent to its content's home, by request for @target and with @moves */
+/* struct es_left - a connection that was sent to its content's home, by request for @content and with @moves */
 struct es_left {
 	__u64 flow_hash;
-	__u64 target;
+	__u64 content;
 	uint32_t at_ms;
 	uint16_t moves;
 };

@@ -24,43 +24,43 @@ static int es_move_is_safe(const struct es_handover_order *order)
 
 /*
  * Without a bus, two nodes may each take the other one for the home of the same content, until the last word has
- * reached both (policy/targets.h). A connection that was sent there and has come straight back does not go again for
+ * reached both (policy/contents.h). A connection that was sent there and has come straight back does not go again for
  * a second.
  */
 #define ES_LEFT_REST_MS 1000
 
-static struct es_left *es_left_slot(struct es_inspector *in, __u64 flow_hash, __u64 target)
+static struct es_left *es_left_slot(struct es_inspector *in, __u64 flow_hash, __u64 content)
 {
-	return &in->left[(flow_hash ^ target) % ES_LEFT_SLOTS];
+	return &in->left[(flow_hash ^ content) % ES_LEFT_SLOTS];
 }
 
 static int es_move_is_for_content(const struct es_inspector *in, const struct es_handover_order *order)
 {
-	return (order->why == ES_MOVE_LOCALITY || order->why == ES_MOVE_HOME) && order->target &&
+	return (order->why == ES_MOVE_LOCALITY || order->why == ES_MOVE_HOME) && order->content &&
 	       in->cluster->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC &&
-	       in->cluster->targets[order->service];
+	       in->cluster->contents[order->service];
 }
 
 void es_inspect_left_for_content(struct es_inspector *in, const struct es_gather *g)
 {
 	if (!es_move_is_for_content(in, &g->order))
 		return;
-	*es_left_slot(in, g->flow_hash, g->order.target) = (struct es_left){
+	*es_left_slot(in, g->flow_hash, g->order.content) = (struct es_left){
 		.flow_hash = g->flow_hash,
-		.target = g->order.target,
+		.content = g->order.content,
 		.at_ms = es_inspect_now_ms(in),
 		.moves = g->order.moves,
 	};
 	/* Who has it meanwhile may not know. */
-	es_targets_tell(in->cluster->targets[g->order.service], g->order.target, in->now_ns);
+	es_contents_tell(in->cluster->contents[g->order.service], g->order.content, in->now_ns);
 }
 
 static int es_move_is_back(struct es_inspector *in, __u64 flow_hash, const struct es_handover_order *order)
 {
-	const struct es_left *left = es_left_slot(in, flow_hash, order->target);
+	const struct es_left *left = es_left_slot(in, flow_hash, order->content);
 
 	return es_move_is_for_content(in, order) && left->flow_hash == flow_hash &&
-	       left->target == order->target && order->moves == left->moves + 1 &&
+	       left->content == order->content && order->moves == left->moves + 1 &&
 	       es_inspect_now_ms(in) - left->at_ms < ES_LEFT_REST_MS;
 }
 

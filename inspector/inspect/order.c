@@ -72,7 +72,7 @@ static void es_order_weigh(const struct es_inspector *in, const struct es_reques
 	int is_every = in->cluster->conf->services[order->service].inspect == ES_INSPECT_EVERY;
 
 	order->cost = is_every ? request->cost : 1;
-	order->content = request->content;
+	order->url_key = request->url_key;
 	order->unsafe =
 		(uint8_t)es_inspect_is_unsafe(in, order->service, request->head, request->text, request->len);
 }
@@ -93,7 +93,7 @@ void es_inspect_complete(struct es_inspector *in, const struct es_request_view *
 	es_order_weigh(in, request, order);
 	es_order_measure(in, request, order);
 	order->why = (uint8_t)request->why;
-	order->target = request->target;
+	order->content = request->content;
 }
 
 void es_inspect_bound_again(struct es_inspector *in, const struct es_ip_packet *packet,

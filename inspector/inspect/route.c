@@ -94,7 +94,7 @@ void es_request_describe(struct es_request_view *request, const struct es_http_h
 	es_name_make(name, host, host_len, request->uri, request->uri_len);
 	request->name = name->text;
 	request->name_len = name->len;
-	request->target = es_target_hash(name->text, name->len);
+	request->content = es_content_hash(name->text, name->len);
 	/* "http://host" and "http://host?query" */
 	if (!head->path.len) {
 		request->uri = "/";
@@ -236,7 +236,7 @@ int es_route(struct es_router *router, unsigned int service, struct es_request_v
 	int node;
 
 	es_router_view(router, now_ns, &view);
-	view.targets = router->cluster->targets[service];
+	view.contents = router->cluster->contents[service];
 	view.settings = &router->settings[service];
 	view.why = &request->why;
 	view.explain = explain;

@@ -46,7 +46,7 @@ void es_router_fini(struct es_router *router);
 int es_router_set_cluster(struct es_router *router, const struct es_cluster *cluster);
 
 /**
- * es_request_describe() - fills in what @head tells of the request: its URI, name and target
+ * es_request_describe() - fills in what @head tells of the request: its URI, name and content
  * @has_host: the host is part of the name; @name: keeps it as long as @request is used
  */
 void es_request_describe(struct es_request_view *request, const struct es_http_head *head, const char *text,

@@ -17,7 +17,7 @@ struct es_sampler {
 	unsigned long long second;
 	unsigned int asked; /* in this second */
 	struct {
-		__u64 content;
+		__u64 url_key;
 		unsigned long long at_ns;
 	} place[ES_SAMPLER_PLACES];
 };

@@ -58,7 +58,7 @@ struct es_histogram {
 /**
  * struct es_tally - of one worker
  * @rules: reasons to refuse a request (enum es_rules_by)
- * @content: of contents that were asked for lately, the node that the last request went to; the worker's own
+ * @content: of what was asked for lately, the node that the last request went to; the worker's own
  * @pending: when the handovers were decided that are not sent yet; the worker's own
  * @count: the counters; es_tally_request() and its like know where which is
  */

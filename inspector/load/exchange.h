@@ -41,15 +41,15 @@ _Static_assert(sizeof(struct es_loads_message) == sizeof(struct es_handover), "o
 _Static_assert(ES_WIRE_LOAD_SIZE <= ES_LOADS_PAYLOAD_SIZE, "room for what a node says of itself");
 
 /*
- * Without a bus, the same datagrams say who serves what (inspector/policy/targets.h): a message of this version, whose
+ * Without a bus, the same datagrams say who serves what (inspector/policy/contents.h): a message of this version, whose
  * payload is a struct es_home_wire. A node that does not say that it understands them gets none.
  */
 #define ES_HOMES_VERSION 4
 
-/* struct es_home_wire - in network byte order; @tag: the service's, es_target_sync_tag(); the rest is a
- * struct es_target_word */
+/* struct es_home_wire - in network byte order; @tag: the service's, es_content_sync_tag(); the rest is a
+ * struct es_content_word */
 struct es_home_wire {
-	__be64 target;
+	__be64 content;
 	__be64 stamp;
 	__be64 nodes[2];
 	__be32 tag;

@@ -242,7 +242,7 @@ static int es_plugin_configure(const struct es_conf *conf, struct es_plugin_inst
 		config.file = plugin->config_file;
 		config.line = 1;
 	}
-	instance->digest = es_target_hash(config.text, config.len);
+	instance->digest = es_content_hash(config.text, config.len);
 	if (!instance->plugin.configure) {
 		rc = 0;
 		if (config.len)

@@ -361,7 +361,7 @@ static void request_view(const struct tool *t, const char *text, size_t len, int
 	es_name_make(&name, host, host_len, ret->uri, ret->uri_len);
 	ret->name = name.text;
 	ret->name_len = name.len;
-	ret->target = es_target_hash(name.text, name.len);
+	ret->content = es_content_hash(name.text, name.len);
 }
 
 /* As the inspector does: piece by piece, until a head is there and the plugin has decided. */

@@ -235,7 +235,7 @@ static int current(const struct es_plugin_request *r)
 static void content(const struct es_plugin_request *r, struct es_plugin_content *ret_content)
 {
 	*ret_content = (struct es_plugin_content){
-		.target = r->view->target,
+		.target = r->view->content,
 		.size_bytes = r->view->size_bytes,
 		.cost = r->view->cost ? r->view->cost : 1,
 		.content_class = (uint32_t)r->view->class,

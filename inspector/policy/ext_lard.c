@@ -6,12 +6,12 @@
  * A connection's first request goes to the node with the lowest cost, the sum of
  *
  *	cost_balancing    0 below L_idle, infinite above L_overload, else load - L_idle
- *	cost_locality     1 if the target is mapped to the node, else miss_cost
+ *	cost_locality     1 if the content is mapped to the node, else miss_cost
  *	cost_replacement  0 below L_idle or if it is mapped, else miss_cost
  *
- * and the target is mapped to that node from then on. A later request is served by the connection's node if
- * it has the target, or if its disk is idle, in which case it has the target from then on. Else the costs of
- * that node and of those that have the target are compared; if the connection's wins, it serves without being
+ * and the content is mapped to that node from then on. A later request is served by the connection's node if
+ * it has the content, or if its disk is idle, in which case it has the content from then on. Else the costs of
+ * that node and of those that have the content are compared; if the connection's wins, it serves without being
  * mapped to, as its cache is taken to be thrashing.
  *
  * Sure, read in the paper: the decision, the three costs' meaning, L_idle 30, L_overload 130, miss_cost 50.
@@ -20,7 +20,7 @@
  * progress for a node of weight 100.
  *
  * Deviations: where the paper has the connection's node fetch from the other one (back-end forwarding), we
- * move the connection, so a later request for a target that no node has is treated as a first one, and so is
+ * move the connection, so a later request for content that no node has is treated as a first one, and so is
  * one whose connection's node may not be given it. The paper drops a mapping when it assumes that the node
  * has dropped the file; we have LARD/R's K instead: a set of several that did not change for K seconds loses
  * its most loaded node. The 1/N load of pipelined requests is the caller's estimate of load. If all costs are
@@ -79,7 +79,7 @@ static double es_ext_cost(const struct es_ext_lard *ext, const struct es_cluster
 	return balancing + locality + replacement;
 }
 
-/* The node of @among (NULL: of all) with the lowest cost. @mapped: those that have the target. */
+/* The node of @among (NULL: of all) with the lowest cost. @mapped: those that have the content. */
 static int es_ext_cheapest(const struct es_ext_lard *ext, const struct es_request_view *request,
 			   const struct es_cluster_view *view, const struct es_node_set *among,
 			   struct es_node_set mapped)
@@ -140,7 +140,7 @@ static int es_ext_lard_route(void *state, const struct es_request_view *request,
 {
 	const struct es_ext_lard *ext = state;
 	struct es_node_set nodes = {};
-	struct es_target_set set;
+	struct es_content_set set;
 	int found, node, most, is_mapped = 1;
 
 	found = es_set_lookup(request, view, &set);
@@ -160,7 +160,8 @@ static int es_ext_lard_route(void *state, const struct es_request_view *request,
 		return -1;
 	most = es_set_most(view, ES_MEASURE_ACTIVE, 0, nodes);
 	if (is_mapped && !es_node_set_has(nodes, (unsigned int)node)) {
-		es_set_change(request, view, found ? ES_TARGET_ADD : ES_TARGET_ASSIGN, (unsigned int)node, 0);
+		es_set_change(request, view, found ? ES_CONTENT_ADD : ES_CONTENT_ASSIGN, (unsigned int)node,
+			      0);
 		es_node_set_add(&nodes, (unsigned int)node);
 	}
 	if (found)
@@ -173,7 +174,7 @@ const struct es_policy es_policy_ext_lard = {
 	.description = "LARD that keeps a connection where the disk is idle (extLARD, Aron et al. 1999)",
 	.inspects = 1,
 	.needs_loads = 1,
-	.needs_targets = 1,
+	.needs_contents = 1,
 	.params = es_ext_lard_params,
 	.new = es_ext_lard_new,
 	.free = free,

@@ -58,7 +58,7 @@ static double es_hylard_excess(const struct es_cluster_view *view, int node, int
 
 /* LARD/R's part: the set's least loaded node, or @least, which joins. */
 static void es_hylard_replicate(const struct es_hylard *hylard, const struct es_request_view *request,
-				const struct es_cluster_view *view, const struct es_target_set *set,
+				const struct es_cluster_view *view, const struct es_content_set *set,
 				int least, struct es_node_set *nodes)
 {
 	int node = es_set_least(request, view, ES_MEASURE_ACTIVE, nodes);
@@ -73,7 +73,7 @@ static void es_hylard_replicate(const struct es_hylard *hylard, const struct es_
 		if (excess < hylard->overload || !es_set_may_change(view, set))
 			return;
 	}
-	es_set_change(request, view, ES_TARGET_ADD, (unsigned int)least, 0);
+	es_set_change(request, view, ES_CONTENT_ADD, (unsigned int)least, 0);
 	es_node_set_add(nodes, (unsigned int)least);
 }
 
@@ -84,7 +84,7 @@ static int es_hylard_route(void *state, const struct es_request_view *request,
 	/* P: so many requests more are no reason to move an open connection; below 0 there is no such check. */
 	const struct es_stay stay = {.cost = hylard->handoff > 0 ? hylard->handoff : 0};
 	int least, most;
-	struct es_target_set set;
+	struct es_content_set set;
 	struct es_node_set nodes;
 
 	if (!es_set_find(request, view, &stay, &set, &least))
@@ -97,7 +97,7 @@ static int es_hylard_route(void *state, const struct es_request_view *request,
 		es_explain(view, "%llu bytes: a large file (threshold = %g KB), for one node",
 			   (unsigned long long)request->size_bytes, hylard->threshold_bytes / 1024);
 		if (es_node_set_is_empty(nodes)) {
-			es_set_change(request, view, ES_TARGET_MOVE, (unsigned int)least,
+			es_set_change(request, view, ES_CONTENT_MOVE, (unsigned int)least,
 				      es_set_first(set.nodes));
 			es_node_set_add(&nodes, (unsigned int)least);
 		}
@@ -115,7 +115,7 @@ const struct es_policy es_policy_hylard = {
 	.description = "LARD for large files, LARD/R for others, few moves (HyLARD, Zhuang and Chiang)",
 	.inspects = 1,
 	.needs_loads = 1,
-	.needs_targets = 1,
+	.needs_contents = 1,
 	.params = es_hylard_params,
 	.new = es_hylard_new,
 	.free = free,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Policy `lard`: Pai et al. 1998, "Locality-Aware Request Distribution in Cluster-based Network Servers", the
- * basic algorithm (Figure 2): one node serves a target, the least loaded one when it is first asked for. It
+ * basic algorithm (Figure 2): one node serves a URI's content, the least loaded one when it is first asked for. It
  * goes to the least loaded node again when (n.load > T_high and some node has less than T_low) or
  * n.load >= 2 * T_high; but not to one that has as much to do.
  *
- * Load is requests in progress, for a node of weight 100. Beyond the paper: a target whose node may not be
- * given the request goes to the least loaded one. An imbalance counts only when it has lasted, and a target
+ * Load is requests in progress, for a node of weight 100. Beyond the paper: content whose node may not be
+ * given the request goes to the least loaded one. An imbalance counts only when it has lasted, and content
  * that has just moved rests (sets.h); what is open stays or follows by the rule of stay.h. If a set has several nodes, as another policy had left
  * them, the least loaded of them is n. The paper bounds what is admitted to the cluster, (count - 1) * T_high
  * + T_low - 1 connections, so that not all nodes can pass 2 * T_high; that is not for a policy to do.
@@ -81,7 +81,7 @@ static int es_lard_route(void *state, const struct es_request_view *request,
 	int least, node;
 	const struct es_lard *lard = state;
 	struct es_node_set nodes, homes = {};
-	struct es_target_set set;
+	struct es_content_set set;
 
 	if (!es_set_find(request, view, &stay, &set, &least))
 		return least;
@@ -101,7 +101,7 @@ static int es_lard_route(void *state, const struct es_request_view *request,
 			return es_set_serve(request, view, &stay, &set, nodes);
 		}
 	}
-	es_set_change(request, view, ES_TARGET_MOVE, (unsigned int)least,
+	es_set_change(request, view, ES_CONTENT_MOVE, (unsigned int)least,
 		      node >= 0 ? (unsigned int)node : es_set_first(set.nodes));
 	es_node_set_add(&homes, (unsigned int)least);
 	return es_stay_among(request, view, &stay, homes, nodes);
@@ -109,10 +109,10 @@ static int es_lard_route(void *state, const struct es_request_view *request,
 
 const struct es_policy es_policy_lard = {
 	.name = "lard",
-	.description = "one node serves a target, unless it gets too busy (LARD, Pai et al. 1998)",
+	.description = "one node serves some content, unless it gets too busy (LARD, Pai et al. 1998)",
 	.inspects = 1,
 	.needs_loads = 1,
-	.needs_targets = 1,
+	.needs_contents = 1,
 	.params = es_lard_params,
 	.new = es_lard_new,
 	.free = free,

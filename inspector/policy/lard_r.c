@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Policy `lard-r`: LARD with replication, Pai et al. 1998 (Figure 3). A set of nodes serves a target; the
- * least loaded of them, n, is chosen. Where LARD would move the target, the least loaded node of all joins
+ * Policy `lard-r`: LARD with replication, Pai et al. 1998 (Figure 3). A set of nodes serves some content; the
+ * least loaded of them, n, is chosen. Where LARD would move the content, the least loaded node of all joins
  * the set and is chosen. A set of several nodes that was not changed for more than K seconds loses the most
  * loaded one.
  *
@@ -27,7 +27,7 @@ static int es_lard_r_route(void *state, const struct es_request_view *request,
 	const struct es_stay stay = es_stay_requests(view);
 	int least, node, most;
 	const struct es_lard *lard = state;
-	struct es_target_set set;
+	struct es_content_set set;
 	struct es_node_set nodes;
 
 	if (!es_set_find(request, view, &stay, &set, &least))
@@ -40,7 +40,7 @@ static int es_lard_r_route(void *state, const struct es_request_view *request,
 	most = es_set_most(view, ES_MEASURE_ACTIVE, 0, nodes);
 	if (node < 0 || (es_lard_is_imbalance(lard, view, (unsigned int)node, (unsigned int)least) &&
 			 es_set_may_change(view, &set))) {
-		es_set_change(request, view, ES_TARGET_ADD, (unsigned int)least, 0);
+		es_set_change(request, view, ES_CONTENT_ADD, (unsigned int)least, 0);
 		es_node_set_add(&nodes, (unsigned int)least);
 	}
 	es_set_shrink(request, view, &set, nodes, most, lard->keep_s, "K");
@@ -49,10 +49,10 @@ static int es_lard_r_route(void *state, const struct es_request_view *request,
 
 const struct es_policy es_policy_lard_r = {
 	.name = "lard-r",
-	.description = "a set of nodes serves a target, as large as it needs (LARD/R, Pai et al. 1998)",
+	.description = "a set of nodes serves some content, as large as it needs (LARD/R, Pai et al. 1998)",
 	.inspects = 1,
 	.needs_loads = 1,
-	.needs_targets = 1,
+	.needs_contents = 1,
 	.params = es_lard_r_params,
 	.new = es_lard_new,
 	.free = free,

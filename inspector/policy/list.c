@@ -32,7 +32,7 @@ const struct es_policy *es_policy_find(const char *name)
 	return NULL;
 }
 
-__u64 es_target_hash(const char *name, size_t len)
+__u64 es_content_hash(const char *name, size_t len)
 {
 	/* No secret: two names that somebody made to collide share a server set, which harms nobody. */
 	static const struct es_sipkey key;
@@ -108,7 +108,7 @@ int es_policy_fallback(const struct es_request_view *request, const struct es_cl
 int es_policy_least_by(const struct es_request_view *request, const struct es_cluster_view *view,
 		       es_measure_fn value_of, enum es_measure measure, const struct es_node_set *among)
 {
-	unsigned int start = view->count ? (unsigned int)(request->target % view->count) : 0;
+	unsigned int start = view->count ? (unsigned int)(request->content % view->count) : 0;
 	double least = 0;
 	int best = -1;
 

@@ -12,7 +12,7 @@
  *     what the node said - what of that was sent from here + what was sent from here and is in hand now
  *
  * that is, the other inspectors are taken to go on as they did. But they do not when they all find the same
- * node idle: a change of a server set that arrives from another inspector (policy/targets.h) tells of a
+ * node idle: a change of a server set that arrives from another inspector (policy/contents.h) tells of a
  * request that it has just sent there, and counts as one of ours.
  *
  * A connection that moves takes its requests along. It counts where it is, once, from the moment it was sent:

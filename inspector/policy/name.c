@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Names of contents. What is one content to every server is one name; nothing else is normalised. */
+/* The names of content. What is one content to every server is one name; nothing else is normalised. */
 #include <string.h>
 #include "inspector/base/hex.h"
 #include "inspector/policy/name.h"

@@ -4,7 +4,7 @@
 
 /*
  * The name of what a request is for. Requests with the same name are for the same content: policies keep them
- * together, on the content ring and in the target table. Daemon and simulator make it with one function.
+ * together, on the content ring and in the content table. Daemon and simulator make it with one function.
  */
 #include <stddef.h>
 

@@ -8,15 +8,15 @@
  * unit tests and in the simulator, and a trace replays to the same decisions.
  *
  * An instance belongs to one worker and one service and is used by that worker only. What all inspectors of
- * the cluster must know alike, which nodes serve a target, is not in the instance but in the target table
- * (targets.h).
+ * the cluster must know alike, which nodes serve which content, is not in the instance but in the content table
+ * (contents.h).
  */
 #include <stddef.h>
 #include <earshot/ring.h>
 #include "inspector/policy/explain.h"
 #include "inspector/policy/node_set.h"
 #include "inspector/policy/random.h"
-#include "inspector/policy/targets.h"
+#include "inspector/policy/contents.h"
 
 struct es_http_head;
 
@@ -42,13 +42,13 @@ enum es_move_why {
 /**
  * struct es_request_view - the request to be routed
  * @flow_hash: the flow's place on the ring
- * @uri, @uri_len: path and query as sent; NULL if they are not known in full, and @target is 0 then
+ * @uri, @uri_len: path and query as sent; NULL if they are not known in full, and @content is 0 then
  * @name, @name_len: of the content (name.h); known if @uri is
- * @target: what the table knows the content as: a hash of @name, the same on all nodes; never 0 for a known
+ * @content: what the table knows the content as: a hash of @name, the same on all nodes; never 0 for a known
  * URI
  * @current: the node that has the connection; -1 before its first request
  * @why: of a decision that moves it, why; whoever asks the policy fills it in
- * @content: what the URL table knows an observed path as (content/url_table.h); 0 if its size is known for
+ * @url_key: what the URL table knows an observed path as (content/url_table.h); 0 if its size is known for
  * sure
  * @size_bytes: of the response, 0 if not known; @cost: what serving it takes, in response packets (LVS-CAD
  * section 5.1), at least 1
@@ -64,10 +64,10 @@ struct es_request_view {
 	size_t uri_len;
 	const char *name;
 	size_t name_len;
-	__u64 target;
+	__u64 content;
 	int current;
 	enum es_move_why why;
-	__u64 content;
+	__u64 url_key;
 	__u64 size_bytes;
 	unsigned int cost;
 	int is_dynamic;
@@ -115,11 +115,11 @@ struct es_node_view {
  * @self: the node that decides; @count: of node ids
  * @ring: the content ring
  * @now_ns: a monotonic clock
- * @targets: for the policies that need them; the table of the service
+ * @contents: for the policies that need them; the table of the service
  * @settings: of the service; NULL: all of them 0
  * @why: NULL, or what gets the reason why the connection moves, where the policy knows better than that it is
  * the content
- * @explain: NULL, or what gets the reasons. With it nothing may change: no instance, no target, no random
+ * @explain: NULL, or what gets the reasons. With it nothing may change: no instance, no table, no random
  * number.
  */
 struct es_cluster_view {
@@ -129,7 +129,7 @@ struct es_cluster_view {
 	const struct es_ring *ring;
 	unsigned long long now_ns;
 	struct es_random *random;
-	struct es_targets *targets;
+	struct es_contents *contents;
 	const struct es_policy_settings *settings;
 	enum es_move_why *why;
 	struct es_explain *explain;
@@ -188,7 +188,7 @@ static inline void es_view_why(const struct es_cluster_view *view, enum es_move_
  * @inspects: needs the request; without, the datapath serves at layer 4 and route() is never called
  * @needs_loads: uses the nodes' @active, @load, @cpu or @disk; others may find them old. ES_LOADS_IF_BOUND:
  * only with a load bound
- * @needs_targets: uses the target table
+ * @needs_contents: uses the content table
  * @params: ends with a name that is NULL; NULL if there are none
  * @new: makes an instance; returns 0 or -errno
  * @route: returns a node id that is a target, or -1 if there is none. Called for requests with a URI; the
@@ -199,15 +199,15 @@ struct es_policy {
 	const char *description;
 	int inspects;
 	int needs_loads;
-	int needs_targets;
+	int needs_contents;
 	const struct es_policy_param *params;
 	int (*new)(const struct es_policy_settings *settings, void **ret_state);
 	void (*free)(void *state);
 	int (*route)(void *state, const struct es_request_view *request, const struct es_cluster_view *view);
 };
 
-/* es_target_hash() - struct es_request_view's target for a name; the same everywhere and always */
-__u64 es_target_hash(const char *name, size_t len);
+/* es_content_hash() - struct es_request_view's content for a name; the same everywhere and always */
+__u64 es_content_hash(const char *name, size_t len);
 
 /* es_policy_find() - the policy of that name, or NULL */
 const struct es_policy *es_policy_find(const char *name);

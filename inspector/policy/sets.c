@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include "inspector/policy/sets.h"
 
-static double es_set_age_s(const struct es_cluster_view *view, const struct es_target_set *set)
+static double es_set_age_s(const struct es_cluster_view *view, const struct es_content_set *set)
 {
 	/* Another thread, with a later clock, may have been here. */
 	return view->now_ns > set->changed_ns ? (double)(view->now_ns - set->changed_ns) / 1e9 : 0;
 }
 
-static void es_set_explain(const struct es_cluster_view *view, const struct es_target_set *set)
+static void es_set_explain(const struct es_cluster_view *view, const struct es_content_set *set)
 {
 	char text[ES_EXPLAIN_STEP_SIZE];
 	size_t at = 0;
@@ -22,16 +22,16 @@ static void es_set_explain(const struct es_cluster_view *view, const struct es_t
 }
 
 int es_set_lookup(const struct es_request_view *request, const struct es_cluster_view *view,
-		  struct es_target_set *ret_set)
+		  struct es_content_set *ret_set)
 {
 	int found;
 
-	if (!view->targets || !request->target) {
+	if (!view->contents || !request->content) {
 		es_explain(view, "no server set can be known: the least loaded");
 		return -1;
 	}
-	found = view->explain ? es_targets_peek(view->targets, request->target, ret_set)
-			      : es_targets_get(view->targets, request->target, ret_set);
+	found = view->explain ? es_contents_peek(view->contents, request->content, ret_set)
+			      : es_contents_get(view->contents, request->content, ret_set);
 	if (view->explain && found)
 		es_set_explain(view, ret_set);
 	return found;
@@ -49,7 +49,7 @@ struct es_node_set es_set_targets(const struct es_request_view *request, const s
 	return nodes;
 }
 
-int es_set_may_change(const struct es_cluster_view *view, const struct es_target_set *set)
+int es_set_may_change(const struct es_cluster_view *view, const struct es_content_set *set)
 {
 	if (!es_view_settle_ms(view) || view->now_ns - set->changed_ns >= ES_SET_REST_NS ||
 	    !es_node_set_count(set->nodes))
@@ -66,9 +66,9 @@ int es_set_least(const struct es_request_view *request, const struct es_cluster_
 }
 
 int es_set_serve(const struct es_request_view *request, const struct es_cluster_view *view,
-		 const struct es_stay *stay, const struct es_target_set *set, struct es_node_set nodes)
+		 const struct es_stay *stay, const struct es_content_set *set, struct es_node_set nodes)
 {
-	int is_recent = view->now_ns < set->former_ns || view->now_ns - set->former_ns < ES_TARGET_FORMER_NS;
+	int is_recent = view->now_ns < set->former_ns || view->now_ns - set->former_ns < ES_CONTENT_FORMER_NS;
 	struct es_node_set former = is_recent ? set->former : (struct es_node_set){};
 	int node;
 
@@ -91,23 +91,23 @@ unsigned int es_set_first(struct es_node_set nodes)
 }
 
 void es_set_change(const struct es_request_view *request, const struct es_cluster_view *view,
-		   enum es_target_op op, unsigned int node, unsigned int from)
+		   enum es_content_op op, unsigned int node, unsigned int from)
 {
 	if (!view->explain) {
-		es_targets_propose(view->targets, request->target, op, node, from, view->now_ns);
+		es_contents_propose(view->contents, request->content, op, node, from, view->now_ns);
 		return;
 	}
 	switch (op) {
-	case ES_TARGET_ASSIGN:
+	case ES_CONTENT_ASSIGN:
 		es_explain(view, "it has no set yet: #%u", node);
 		break;
-	case ES_TARGET_ADD:
+	case ES_CONTENT_ADD:
 		es_explain(view, "#%u joins the set", node);
 		break;
-	case ES_TARGET_REMOVE:
+	case ES_CONTENT_REMOVE:
 		es_explain(view, "#%u leaves the set", node);
 		break;
-	case ES_TARGET_MOVE:
+	case ES_CONTENT_MOVE:
 		es_explain(view, "in the set, #%u takes the place of #%u", node, from);
 		break;
 	default:
@@ -116,7 +116,7 @@ void es_set_change(const struct es_request_view *request, const struct es_cluste
 }
 
 int es_set_find(const struct es_request_view *request, const struct es_cluster_view *view,
-		const struct es_stay *stay, struct es_target_set *ret_set, int *ret_node)
+		const struct es_stay *stay, struct es_content_set *ret_set, int *ret_node)
 {
 	int found = es_set_lookup(request, view, ret_set);
 
@@ -124,7 +124,7 @@ int es_set_find(const struct es_request_view *request, const struct es_cluster_v
 		return 1;
 	*ret_node = es_stay_pick(request, view, stay, NULL);
 	if (!found && *ret_node >= 0)
-		es_set_change(request, view, ES_TARGET_ASSIGN, (unsigned int)*ret_node, 0);
+		es_set_change(request, view, ES_CONTENT_ASSIGN, (unsigned int)*ret_node, 0);
 	return 0;
 }
 
@@ -149,12 +149,12 @@ int es_set_most(const struct es_cluster_view *view, enum es_measure measure, dou
 }
 
 void es_set_shrink(const struct es_request_view *request, const struct es_cluster_view *view,
-		   const struct es_target_set *set, struct es_node_set nodes, int most, double keep_s,
+		   const struct es_content_set *set, struct es_node_set nodes, int most, double keep_s,
 		   const char *keep_name)
 {
 	if (es_node_set_count(nodes) < 2 || most < 0 || es_set_age_s(view, set) <= keep_s)
 		return;
 	es_explain(view, "the set was not changed for more than %s = %g s, and #%d has the most to do",
 		   keep_name, keep_s, most);
-	es_set_change(request, view, ES_TARGET_REMOVE, (unsigned int)most, 0);
+	es_set_change(request, view, ES_CONTENT_REMOVE, (unsigned int)most, 0);
 }

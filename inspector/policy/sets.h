@@ -16,22 +16,22 @@
 #define ES_SET_REST_NS 1000000000ULL
 
 /* es_set_lookup() - the request's set. Returns 1; 0 if it has none yet; -1 if it cannot have one: there is no
- * table, or the target is not known. */
+ * table, or the content is not known. */
 int es_set_lookup(const struct es_request_view *request, const struct es_cluster_view *view,
-		  struct es_target_set *ret_set);
+		  struct es_content_set *ret_set);
 
-/* es_set_find() - es_set_lookup() for a policy that gives a new target to the node that @stay picks of all.
+/* es_set_find() - es_set_lookup() for a policy that gives new content to the node that @stay picks of all.
  * Returns 1 if there is a set to choose from; else 0, and @ret_node is what it has picked, -1 if there is no
  * target. */
 int es_set_find(const struct es_request_view *request, const struct es_cluster_view *view,
-		const struct es_stay *stay, struct es_target_set *ret_set, int *ret_node);
+		const struct es_stay *stay, struct es_content_set *ret_set, int *ret_node);
 
 /* es_set_targets() - those of @nodes that may be given the request */
 struct es_node_set es_set_targets(const struct es_request_view *request, const struct es_cluster_view *view,
 				  struct es_node_set nodes);
 
 /* es_set_may_change() - has it rested since it was changed? Where loads are not late there is no need to. */
-int es_set_may_change(const struct es_cluster_view *view, const struct es_target_set *set);
+int es_set_may_change(const struct es_cluster_view *view, const struct es_content_set *set);
 
 /* es_set_least() - as es_policy_least(), by es_view_at_most() */
 int es_set_least(const struct es_request_view *request, const struct es_cluster_view *view,
@@ -40,14 +40,14 @@ int es_set_least(const struct es_request_view *request, const struct es_cluster_
 /* es_set_serve() - the node of @nodes, the targets of @set, that serves the request, by stay.h's rule; -1 if
  * there is none */
 int es_set_serve(const struct es_request_view *request, const struct es_cluster_view *view,
-		 const struct es_stay *stay, const struct es_target_set *set, struct es_node_set nodes);
+		 const struct es_stay *stay, const struct es_content_set *set, struct es_node_set nodes);
 
 /* Any node of a set that is not empty: the one with the lowest id. */
 unsigned int es_set_first(struct es_node_set nodes);
 
-/* es_set_change() - proposes a change of the request's set; @from as in es_targets_propose() */
+/* es_set_change() - proposes a change of the request's set; @from as in es_contents_propose() */
 void es_set_change(const struct es_request_view *request, const struct es_cluster_view *view,
-		   enum es_target_op op, unsigned int node, unsigned int from);
+		   enum es_content_op op, unsigned int node, unsigned int from);
 
 /* es_set_most() - the node of @nodes, all targets, with the most of @measure if each had @more of it; of
  * several the lowest id; -1 if there is none */
@@ -60,7 +60,7 @@ int es_set_most(const struct es_cluster_view *view, enum es_measure measure, dou
  * at the end of an iteration, so a set that was old before this request may gain a node and lose another one.
  */
 void es_set_shrink(const struct es_request_view *request, const struct es_cluster_view *view,
-		   const struct es_target_set *set, struct es_node_set nodes, int most, double keep_s,
+		   const struct es_content_set *set, struct es_node_set nodes, int most, double keep_s,
 		   const char *keep_name);
 
 #endif

@@ -47,7 +47,7 @@ static int es_stay_least(const struct es_request_view *request, const struct es_
 			 const struct es_stay *stay, const struct es_node_set *among, double cost,
 			 double *ret_mean)
 {
-	unsigned int start = view->count ? (unsigned int)(request->target % view->count) : 0, found = 0;
+	unsigned int start = view->count ? (unsigned int)(request->content % view->count) : 0, found = 0;
 	double least = 0, sum = 0;
 	int best = -1;
 

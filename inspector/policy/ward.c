@@ -5,17 +5,17 @@
  * node, the rest is partitioned. Core requests go to the least busy node, the rest where `uri-hash` sends it.
  *
  * The paper computes the core from yesterday's log. Here each instance counts the requests that it routes,
- * with Space-Saving (Metwally et al. 2005): ES_WARD_SLOTS targets have a count each; a target without takes
+ * with Space-Saving (Metwally et al. 2005): ES_WARD_SLOTS URIs have a count each; a URI without one takes
  * the slot with the lowest, and what it cannot know, that count, is its error. All counts are halved each
- * window, so that content that was asked for yesterday leaves the core. A target is core if its count less
+ * window, so that content that was asked for yesterday leaves the core. A URI is core if its count less
  * its error
  *
  *	is at least core_hits, and at least core_share percent of all counted requests,
  *
  * with the request at hand counted, and if it is not known to be larger than core_size. Count less error is
- * never above the true (decayed) count, so at most 100 / core_share targets are core at any time; and any
+ * never above the true (decayed) count, so at most 100 / core_share URIs are core at any time; and any
  * with more than core_share + 100 / ES_WARD_SLOTS percent is. Inspectors do not have to agree: flows are
- * spread evenly over them, so they see the same mix, and every node serves any target.
+ * spread evenly over them, so they see the same mix, and every node serves any URI.
  *
  * Of the table of server sets it needs nothing: a count there never ages, and knows no total.
  */
@@ -30,7 +30,7 @@
 
 /**
  * struct es_ward
- * @slot: @target 0 for an empty one; @error: of the count, what may have been other targets'
+ * @slot: @content 0 for an empty one; @error: of the count, what may have been other URIs'
  * @total: of all counts; @halved_ns: when they were halved last
  */
 struct es_ward {
@@ -42,7 +42,7 @@ struct es_ward {
 	unsigned long long halved_ns;
 	double total;
 	struct {
-		__u64 target;
+		__u64 content;
 		double count;
 		double error;
 	} slot[ES_WARD_SLOTS];
@@ -51,8 +51,8 @@ struct es_ward {
 enum { ES_WARD_CORE_HITS, ES_WARD_CORE_SHARE, ES_WARD_CORE_SIZE, ES_WARD_WINDOW };
 
 static const struct es_policy_param es_ward_params[] = {
-	[ES_WARD_CORE_HITS] = {"core_hits", "requests for a target before it may be core", 16, 1, 1e9},
-	[ES_WARD_CORE_SHARE] = {"core_share", "percent of all requests that a core target has at least", 1, 1,
+	[ES_WARD_CORE_HITS] = {"core_hits", "requests for content before it may be core", 16, 1, 1e9},
+	[ES_WARD_CORE_SHARE] = {"core_share", "percent of all requests that core content has at least", 1, 1,
 				100},
 	[ES_WARD_CORE_SIZE] = {"core_size", "KB; larger files are never core; 0: no limit", 1024, 0, 1e9},
 	[ES_WARD_WINDOW] = {"window", "seconds after which what was counted counts half", 60, 1, 1e6},
@@ -112,13 +112,13 @@ static void es_ward_halve(struct es_ward *ward, unsigned long long now_ns)
 	}
 }
 
-/* The target's slot; else the one that it would take, which is that with the lowest count. */
-static unsigned int es_ward_slot(const struct es_ward *ward, __u64 target)
+/* The content's slot; else the one that it would take, which is that with the lowest count. */
+static unsigned int es_ward_slot(const struct es_ward *ward, __u64 content)
 {
 	unsigned int lowest = 0;
 
 	for (unsigned int i = 0; i < ES_WARD_SLOTS; i++) {
-		if (ward->slot[i].target == target)
+		if (ward->slot[i].content == content)
 			return i;
 		if (ward->slot[i].count < ward->slot[lowest].count)
 			lowest = i;
@@ -126,12 +126,12 @@ static unsigned int es_ward_slot(const struct es_ward *ward, __u64 target)
 	return lowest;
 }
 
-static void es_ward_count(struct es_ward *ward, __u64 target)
+static void es_ward_count(struct es_ward *ward, __u64 content)
 {
-	unsigned int slot = es_ward_slot(ward, target);
+	unsigned int slot = es_ward_slot(ward, content);
 
-	if (ward->slot[slot].target != target) {
-		ward->slot[slot].target = target;
+	if (ward->slot[slot].content != content) {
+		ward->slot[slot].content = content;
 		ward->slot[slot].error = ward->slot[slot].count;
 	}
 	ward->slot[slot].count++;
@@ -148,10 +148,10 @@ static int es_ward_is_core(struct es_ward *ward, const struct es_request_view *r
 		factor = exp2(-es_ward_windows(ward, view->now_ns));
 	} else {
 		es_ward_halve(ward, view->now_ns);
-		es_ward_count(ward, request->target);
+		es_ward_count(ward, request->content);
 	}
-	slot = es_ward_slot(ward, request->target);
-	if (ward->slot[slot].target == request->target)
+	slot = es_ward_slot(ward, request->content);
+	if (ward->slot[slot].content == request->content)
 		hits = (ward->slot[slot].count - ward->slot[slot].error) * factor;
 	total = ward->total * factor;
 	if (view->explain) {

@@ -89,7 +89,7 @@ int es_xlard_r_pick(const struct es_xlard_r *xlard, const struct es_request_view
 		.measure = ES_MEASURE_LOAD, .add = request->cost, .cost = xlard->handoff_cost};
 	const struct es_stay of_set = {
 		.is_of_set = 1, .measure = stay.measure, .add = stay.add, .cost = stay.cost};
-	struct es_target_set set;
+	struct es_content_set set;
 	struct es_node_set nodes;
 	int found, node, p, most;
 
@@ -100,7 +100,7 @@ int es_xlard_r_pick(const struct es_xlard_r *xlard, const struct es_request_view
 	if (found < 0)
 		return es_policy_least(request, view, ES_MEASURE_LOAD, NULL);
 	if (!found) {
-		es_set_change(request, view, ES_TARGET_ASSIGN, (unsigned int)p, 0); /* 3, 4 */
+		es_set_change(request, view, ES_CONTENT_ASSIGN, (unsigned int)p, 0); /* 3, 4 */
 		return p;
 	}
 	nodes = es_set_targets(request, view, set.nodes);
@@ -108,7 +108,7 @@ int es_xlard_r_pick(const struct es_xlard_r *xlard, const struct es_request_view
 	if (node < 0 || (es_xlard_is_imbalance(xlard, request, view, (unsigned int)node) && /* 7, 8 */
 			 es_set_may_change(view, &set))) {
 		if (!es_node_set_has(nodes, (unsigned int)p))
-			es_set_change(request, view, ES_TARGET_ADD, (unsigned int)p, 0); /* 9 to 11 */
+			es_set_change(request, view, ES_CONTENT_ADD, (unsigned int)p, 0); /* 9 to 11 */
 		es_node_set_add(&nodes, (unsigned int)p);
 		node = p;
 	} else {
@@ -130,7 +130,7 @@ const struct es_policy es_policy_xlard_r = {
 	.description = "LARD/R with the costs of handoff and disk (xLARD/R, LVS-CAD section 5.2)",
 	.inspects = 1,
 	.needs_loads = 1,
-	.needs_targets = 1,
+	.needs_contents = 1,
 	.params = es_xlard_r_params,
 	.new = es_xlard_r_new,
 	.free = free,

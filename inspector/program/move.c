@@ -66,7 +66,7 @@ static void es_move_send(struct es_programs *p, struct es_program_move *m, enum 
 		.kind = kind,
 		.service = m->service,
 		.options = m->connection.options,
-		.content = m->id,
+		.url_key = m->id,
 	};
 	uint8_t packet[ES_HANDOVER_PACKET_MAX];
 	size_t packet_len = es_program_socket_packet(&m->connection, offset, len, packet);

@@ -219,7 +219,7 @@ static void es_rules_ask(struct es_rules *rules, unsigned int service, struct es
 	es_explain_info(view, "URL table", "", &entry.info, ~info->has);
 	es_url_info_put(info, &entry.info, ~info->has);
 	if (table && (entry.size_from == ES_URL_FROM_NOWHERE || entry.size_from == ES_URL_FROM_RESPONSES))
-		request->content = es_url_key(table, &path);
+		request->url_key = es_url_key(table, &path);
 }
 
 #define ES_PACKET_BYTES 1460u

@@ -83,7 +83,7 @@ enum es_program_answer {
  * unknown
  * @request_flags: ES_REQUEST_F_*; @pin: an enum es_pin, of a service that inspects every request
  * @cost: of serving the request, in response packets; 65535: so much or more; 0: not known
- * @content: the hash of what is asked for (struct es_request_view's target), 0: not known; tells apart what
+ * @content: the hash of what is asked for (struct es_request_view's url_key), 0: not known; tells apart what
  * the node measures
  */
 struct es_handover {

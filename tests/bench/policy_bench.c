@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Time of one decision of each policy: 8 or 64 nodes, 100,000 targets of Zipf-like popularity that the table
+ * Time of one decision of each policy: 8 or 64 nodes, 100,000 URIs of Zipf-like popularity that the table
  * knows already, loads from reports. Prints the best of some rounds: the others measure the machine's other
  * work.
  */
@@ -12,24 +12,24 @@
 #include "inspector/policy/load.h"
 #include "inspector/policy/policy.h"
 
-#define TARGETS	   100000
+#define CONTENTS   100000
 #define REQUESTS   200000
 #define ROUNDS	   5
 #define BATCH	   16 /* packets that a worker takes at once */
 #define REQUEST_NS 100000
 
-static char uri[TARGETS][24];
+static char uri[CONTENTS][24];
 static unsigned int sequence[REQUESTS];
 
 static void make_requests(void)
 {
 	struct es_random random = {1};
 
-	for (unsigned int i = 0; i < TARGETS; i++)
+	for (unsigned int i = 0; i < CONTENTS; i++)
 		snprintf(uri[i], sizeof(uri[i]), "/objects/%u.html", i);
 	/* By the inverse of the distribution function of a Zipf law with exponent 1. */
 	for (unsigned int i = 0; i < REQUESTS; i++)
-		sequence[i] = (unsigned int)pow(TARGETS, es_random_double(&random)) - 1;
+		sequence[i] = (unsigned int)pow(CONTENTS, es_random_double(&random)) - 1;
 }
 
 static struct es_ring *make_ring(unsigned int count)
@@ -46,13 +46,13 @@ static struct es_ring *make_ring(unsigned int count)
 	return ring;
 }
 
-static void loopback(struct es_targets *targets, unsigned long long now_ns)
+static void loopback(struct es_contents *contents, unsigned long long now_ns)
 {
-	static struct es_target_change changes[1024];
+	static struct es_content_change changes[1024];
 	size_t n;
 
-	while ((n = es_targets_take(targets, changes, 1024)))
-		es_targets_deliver(targets, changes, n, 1, now_ns);
+	while ((n = es_contents_take(contents, changes, 1024)))
+		es_contents_deliver(contents, changes, n, 1, now_ns);
 }
 
 /* Best of the rounds, in ns for each request; -1 if the policy cannot be set up. */
@@ -67,7 +67,7 @@ static double best_ns(const struct es_policy *policy, unsigned int count)
 	void *state = NULL;
 
 	es_policy_defaults(policy, &settings);
-	if (es_targets_new(2 * TARGETS, &view.targets) || (policy->new && policy->new (&settings, &state)))
+	if (es_contents_new(2 * CONTENTS, &view.contents) || (policy->new && policy->new (&settings, &state)))
 		return -1;
 	view.node = node;
 	view.random = &random;
@@ -87,24 +87,24 @@ static double best_ns(const struct es_policy *policy, unsigned int count)
 		for (unsigned int i = 0; i < REQUESTS; i++) {
 			struct es_request_view request = {
 				.uri = uri[sequence[i]], .current = -1, .cost = 9, .size_bytes = 13000};
-			int target;
+			int content;
 
 			for (request.uri_len = 0; request.uri[request.uri_len];)
 				request.uri_len++;
 			request.name = request.uri;
 			request.name_len = request.uri_len;
-			request.target = es_target_hash(request.uri, request.uri_len);
+			request.content = es_content_hash(request.uri, request.uri_len);
 			if (i % BATCH == 0) {
 				view.now_ns += BATCH * REQUEST_NS;
 				for (unsigned int n = 0; n < count; n++)
 					es_load_estimate(&load[n], view.now_ns, &node[n]);
 			}
-			target = policy->route(state, &request, &view);
-			if (target < 0)
+			content = policy->route(state, &request, &view);
+			if (content < 0)
 				return -1;
-			es_load_sent(&load[target], request.cost, view.now_ns, &node[target]);
+			es_load_sent(&load[content], request.cost, view.now_ns, &node[content]);
 			if (i % 1024 == 0)
-				loopback(view.targets, view.now_ns);
+				loopback(view.contents, view.now_ns);
 		}
 		clock_gettime(CLOCK_MONOTONIC, &end);
 		ns = (double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec);
@@ -113,7 +113,7 @@ static double best_ns(const struct es_policy *policy, unsigned int count)
 	}
 	if (policy->free)
 		policy->free(state);
-	es_targets_free(&view.targets);
+	es_contents_free(&view.contents);
 	es_ring_free((struct es_ring **)&view.ring);
 	return best;
 }

@@ -44,7 +44,7 @@ def a_table_was_full(lab):
 
 
 def tables(lab):
-    """Each node's target table is whole and holds as many targets, with nothing under way; their states."""
+    """Each node's content table is whole and holds as many URIs, with nothing under way; their states."""
     def check():
         found = [node.ask({"command": "table", "limit": 0})["table"] for node in lab.nodes]
         same = {(table["state"], table["entries"]) for table in found}

@@ -33,7 +33,7 @@ def explained(lab, node, uri):
 
 
 def test_nodes_agree(lab):
-    """Each target is asked for through one inspector; then the others know its home."""
+    """Each URI is asked for through one inspector; then the others know its home."""
     uris = [f"/u/1k/home-{number}" for number in range(24)]
     homes = {}
     for number, uri in enumerate(uris):

@@ -19,12 +19,12 @@ ALL = ["n1", "n2", "n3", "n4"]
 @pytest.fixture(scope="module", name="lab")
 def _lab():
     with Lab(nodes=4, membership="corosync", policy="lard-r", token=500) as lab:
-        wait_for(lambda: all(state(lab, node) == "whole" for node in ALL), "target tables")
+        wait_for(lambda: all(state(lab, node) == "whole" for node in ALL), "content tables")
         yield lab
 
 
 def table(lab, node):
-    """`earshot table`, with every target that the node's workers remember."""
+    """`earshot table`, with all content that the node's workers remember."""
     return json.loads(lab.node(node).exec(["earshot", "table", "--json", "--limit", "100000"]).stdout)
 
 
@@ -63,8 +63,8 @@ def agreed(lab):
     return wait_for(check, "tables of one size")["entries"]
 
 
-def test_one_home_for_each_target(lab):
-    """Whoever inspects a request, and however often it comes: one node serves the target, since nobody is busy."""
+def test_one_home_for_each_uri(lab):
+    """Whoever inspects a request, and however often it comes: one node serves the content, since nobody is busy."""
     homes = {uri: ask(lab, uri, ALL[number % 4], 20000 + 7 * number) for number, uri in enumerate(uris("home", 60))}
     assert set(homes.values()) == set(ALL)
     for inspector, first in zip(ALL, (21000, 22000, 23000, 24000)):
@@ -77,14 +77,14 @@ def test_one_home_for_each_target(lab):
 
 
 def test_races_end_alike(lab):
-    """Many clients ask for the same new targets at once, through all inspectors: each ends with one node, the same for all."""
+    """Many clients ask for the same new content at once, through all inspectors: each URI ends with one node, the same for all."""
     before = agreed(lab)
     fresh = uris("race", 40)
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         served = list(pool.map(lambda uri: (uri, ask(lab, uri)), fresh * 12))
     assert agreed(lab) == before + len(fresh)
     settled = {uri: ask(lab, uri) for uri in fresh}
-    # Before the inspectors agreed, a target's first requests may have gone to two nodes; few have.
+    # Before the inspectors agreed, a URI's first requests may have gone to two nodes; few have.
     strays = sum(node != settled[uri] for uri, node in served)
     print(f"{strays} of {len(served)} requests went elsewhere before the inspectors agreed")
     assert strays < 0.15 * len(served)
@@ -110,7 +110,7 @@ def test_explain_is_what_happens(lab):
 
 
 def locality(lab, trace, ports):
-    """Replay it with 8 clients; the share of requests that met a node which had served their target before."""
+    """Replay it with 8 clients; the share of requests that met a node which had served their content before."""
     def one(step):
         uri, port = step
         response, _ = raw.ask(lab.client, raw.head(uri, Connection="close"), port=port)
@@ -130,7 +130,7 @@ def test_four_inspectors_decide_as_one(lab):
     one = locality(lab, [f"/u/1k/one-{number}" for number in trace], list(alone))
     four = locality(lab, [f"/u/1k/four-{number}" for number in trace], list(range(28000, 28000 + len(trace))))
     ideal = 1 - len(set(trace)) / len(trace)
-    print(f"one inspector {one:.3f}, four {four:.3f}, each target on one node {ideal:.3f}")
+    print(f"one inspector {one:.3f}, four {four:.3f}, each URI on one node {ideal:.3f}")
     assert ideal > 0.8 and abs(one - four) < 0.02
 
 
@@ -151,8 +151,8 @@ def test_wrong_questions(lab, arguments, message):
     assert done.returncode in (1, 64) and message in done.stderr, done
 
 
-def test_restart_keeps_the_targets(lab):
-    """Each daemon in turn, as an upgrade does, under load: it has the table again, and no target changes its node."""
+def test_restart_keeps_the_table(lab):
+    """Each daemon in turn, as an upgrade does, under load: it has the table again, and no content changes its node."""
     homes = {uri: ask(lab, uri) for uri in uris("restart", 40)}
     with Traffic(lab, kept=10, fresh=4) as traffic:
         traffic.run(0.5)
@@ -169,7 +169,7 @@ def test_restart_keeps_the_targets(lab):
 
 
 def test_node_dies(lab):
-    """Its targets are served by the others, also while its death is not detected, and are its own again afterwards."""
+    """Its content is served by the others, also while its death is not detected, and is its own again afterwards."""
     homes = {uri: ask(lab, uri) for uri in uris("dies", 40)}
     lab.kill("n3")
     wait_for(lambda: lab.status("n1")["nodes"][2]["state"] == "absent", "n3 gone")

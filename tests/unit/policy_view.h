@@ -25,7 +25,7 @@ struct world {
 	void *state;
 	struct es_node_view node[WORLD_NODES];
 	struct es_ring *ring;
-	struct es_targets *targets;
+	struct es_contents *contents;
 	struct es_random random;
 	struct es_cluster_view view;
 	struct es_explain explain;
@@ -64,14 +64,14 @@ static inline void world_init_ring(struct world *w, const struct es_policy *poli
 		};
 	}
 	assert_int_equal(es_ring_new(nodes, on_ring, &w->ring), 0);
-	assert_int_equal(es_targets_new(4096, &w->targets), 0);
+	assert_int_equal(es_contents_new(4096, &w->contents), 0);
 	w->view = (struct es_cluster_view){
 		.count = count,
 		.node = w->node,
 		.ring = w->ring,
 		.now_ns = 1000 * SECOND,
 		.random = &w->random,
-		.targets = w->targets,
+		.contents = w->contents,
 		.settings = &w->settings,
 	};
 }
@@ -85,7 +85,7 @@ static inline void world_fini(struct world *w)
 {
 	world_policy_free(w);
 	es_ring_free(&w->ring);
-	es_targets_free(&w->targets);
+	es_contents_free(&w->contents);
 }
 
 /* Another value for a parameter; the instance is a new one. */
@@ -129,7 +129,7 @@ static inline struct es_request_view world_get(const char *uri)
 		.uri_len = strlen(uri),
 		.name = uri,
 		.name_len = strlen(uri),
-		.target = es_target_hash(uri, strlen(uri)),
+		.content = es_content_hash(uri, strlen(uri)),
 		.current = -1,
 		.cost = 1,
 	};
@@ -138,31 +138,31 @@ static inline struct es_request_view world_get(const char *uri)
 /* The proposals come back, and are what all agree on. */
 static inline void world_bus(struct world *w)
 {
-	struct es_target_change changes[16];
+	struct es_content_change changes[16];
 	size_t count;
 
-	while ((count = es_targets_take(w->targets, changes, 16)))
-		es_targets_deliver(w->targets, changes, count, 1, w->view.now_ns);
+	while ((count = es_contents_take(w->contents, changes, 16)))
+		es_contents_deliver(w->contents, changes, count, 1, w->view.now_ns);
 }
 
-static inline struct es_target_set world_set(const struct world *w, __u64 target)
+static inline struct es_content_set world_set(const struct world *w, __u64 content)
 {
-	struct es_target_set set = {};
+	struct es_content_set set = {};
 
-	es_targets_peek(w->targets, target, &set);
+	es_contents_peek(w->contents, content, &set);
 	return set;
 }
 
 /* The set of @uri as SET(...), 0 if it has none. */
 static inline unsigned long long world_set_of(const struct world *w, const char *uri)
 {
-	return world_set(w, es_target_hash(uri, strlen(uri))).nodes.bits[0];
+	return world_set(w, es_content_hash(uri, strlen(uri))).nodes.bits[0];
 }
 
-/* @node joins the set of @target, as if a policy had said so. */
-static inline void world_add(struct world *w, __u64 target, unsigned int node)
+/* @node joins the set of @content, as if a policy had said so. */
+static inline void world_add(struct world *w, __u64 content, unsigned int node)
 {
-	es_targets_propose(w->targets, target, ES_TARGET_ADD, node, 0, w->view.now_ns);
+	es_contents_propose(w->contents, content, ES_CONTENT_ADD, node, 0, w->view.now_ns);
 	world_bus(w);
 }
 
@@ -170,18 +170,18 @@ static inline void world_add(struct world *w, __u64 target, unsigned int node)
  * to carry before. */
 static inline int world_explain(struct world *w, const struct es_request_view *request)
 {
-	struct es_target_set before = world_set(w, request->target), after;
+	struct es_content_set before = world_set(w, request->content), after;
 	struct es_random random = w->random;
-	struct es_target_change change;
+	struct es_content_change change;
 	int node;
 
 	memset(&w->explain, 0, sizeof(w->explain));
 	w->view.explain = &w->explain;
 	node = w->policy->route(w->state, request, &w->view);
 	w->view.explain = NULL;
-	after = world_set(w, request->target);
+	after = world_set(w, request->content);
 	assert_memory_equal(&before, &after, sizeof(before));
-	assert_int_equal(es_targets_take(w->targets, &change, 1), 0);
+	assert_int_equal(es_contents_take(w->contents, &change, 1), 0);
 	assert_true(random.state == w->random.state);
 	return node;
 }

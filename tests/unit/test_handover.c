@@ -75,7 +75,7 @@ static void test_cost(void **state)
 
 		es_handover_order_of(&h, &order);
 		assert_int_equal(order.cost, cases[i].arrives);
-		assert_true(order.content == 0x0123456789abcdefULL);
+		assert_true(order.url_key == 0x0123456789abcdefULL);
 		es_track_serve(&t, 5, &h);
 		assert_int_equal(t.cost, cases[i].arrives);
 		assert_true(t.content == 0x0123456789abcdefULL);
@@ -194,7 +194,7 @@ struct message {
 static void test_trip(void **state)
 {
 	struct es_handover_order order = {
-		.kind = ES_HANDOVER_REQUEST, .service = 3, .attempt = 1, .cost = 70000, .content = 42};
+		.kind = ES_HANDOVER_REQUEST, .service = 3, .attempt = 1, .cost = 70000, .url_key = 42};
 	struct es_handover_sender *sender = NULL;
 	struct es_handover_back back = {.node = 99};
 	uint8_t packet[200];

@@ -230,16 +230,16 @@ static void test_others_do_not_wait(void **state)
 
 /* --- back at once */
 
-static struct es_targets *table;
+static struct es_contents *table;
 
 /* The home of what is asked for is another node, as far as is known here; with static membership. */
 static void know_home(void)
 {
-	__u64 target = es_target_hash("/", 1);
+	__u64 content = es_content_hash("/", 1);
 
-	assert_int_equal(es_targets_new(64, &table), 0);
-	es_targets_propose(table, target, ES_TARGET_ASSIGN, OTHER, 0, NOW_NS);
-	cluster->targets[0] = table;
+	assert_int_equal(es_contents_new(64, &table), 0);
+	es_contents_propose(table, content, ES_CONTENT_ASSIGN, OTHER, 0, NOW_NS);
+	cluster->contents[0] = table;
 	conf->services[0].inspect = ES_INSPECT_EVERY;
 	strcpy(conf->services[0].policy, "lard");
 	es_router_fini(&in.router);
@@ -298,8 +298,8 @@ static void test_back_at_once(void **state)
 	in.now_ns += 10000000;
 	assert_int_equal(ask(7, 5), ES_HANDOVER_REQUEST);
 	assert_int_equal(in.count[ES_WORKER_came_back], 2);
-	cluster->targets[0] = NULL;
-	es_targets_free(&table);
+	cluster->contents[0] = NULL;
+	es_contents_free(&table);
 }
 
 int main(void)

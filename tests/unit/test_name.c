@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Names of contents: what is one content to a server has one name, what may be two has two. */
+/* The names of content: what is one content to a server has one name, what may be two has two. */
 #include "cmocka_all.h"
 #include <string.h>
 #include "inspector/policy/name.h"

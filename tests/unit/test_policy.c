@@ -59,14 +59,14 @@ static void router_free(struct es_router *router)
 	free(router);
 }
 
-/* The node for a GET of @target. */
-static int route(struct es_router *router, const char *target, __u64 flow_hash, unsigned long long now_ns)
+/* The node for a GET of @uri. */
+static int route(struct es_router *router, const char *uri, __u64 flow_hash, unsigned long long now_ns)
 {
 	struct es_request_view request = {.flow_hash = flow_hash, .current = -1};
 	struct es_rejection rejection;
 	struct es_http_head head;
 	char text[512];
-	size_t len = (size_t)snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
+	size_t len = (size_t)snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", uri);
 
 	es_http_head_init(&head);
 	assert_int_equal(es_http_head_scan(&head, text, len), ES_HTTP_DONE);
@@ -108,14 +108,14 @@ static void test_describe(void **state)
 			describe(cases[i].bytes, has_host, &r);
 			if (!expected) {
 				assert_null(r.uri);
-				assert_int_equal(r.target, 0);
+				assert_int_equal(r.content, 0);
 				continue;
 			}
 			assert_int_equal(r.uri_len, strlen(cases[i].uri));
 			assert_memory_equal(r.uri, cases[i].uri, r.uri_len);
 			assert_int_equal(r.name_len, strlen(expected));
 			assert_memory_equal(r.name, expected, r.name_len);
-			assert_true(r.target == es_target_hash(expected, strlen(expected)));
+			assert_true(r.content == es_content_hash(expected, strlen(expected)));
 		}
 	}
 }
@@ -210,7 +210,7 @@ static void test_uri_hash(void **state)
 	/* MD5("/index.html") = d1546d73..., which node 1 owns (test_ring.c has the golden values). */
 	assert_int_equal(route(router, "/index.html", 0, 0), 1);
 	assert_int_equal(route(router, "http://any.example/index.html", 99, 0), 1);
-	/* The front pages of many sites are many contents. */
+	/* The front pages of many sites are as many pieces of content. */
 	content_host = 1;
 	for (unsigned int i = 0; i < 60; i++) {
 		snprintf(uri, sizeof(uri), "http://s%u.example", i);

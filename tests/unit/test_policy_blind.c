@@ -36,7 +36,7 @@ static void test_wlc(void **state)
 	world_fini(&w);
 }
 
-/* Idle nodes get the targets in turn, not all the first one. */
+/* Idle nodes get new content in turn, not all the first one. */
 static void test_idle(void **state)
 {
 	static const struct es_policy *const policies[] = {&es_policy_wlc,	&es_policy_lard,
@@ -47,11 +47,11 @@ static void test_idle(void **state)
 	(void)state;
 	for (const struct es_policy *const *p = policies; *p; p++) {
 		world_init(&w, *p, 5);
-		for (unsigned int target = 1; target < 12; target++) {
+		for (unsigned int content = 1; content < 12; content++) {
 			struct es_request_view request = world_get("/a");
 
-			request.target = target;
-			assert_int_equal(world_route(&w, &request), target % 5);
+			request.content = content;
+			assert_int_equal(world_route(&w, &request), content % 5);
 		}
 		world_fini(&w);
 	}

@@ -10,7 +10,7 @@ static int get(struct world *w, const char *uri, int current)
 	return world_route(w, &request);
 }
 
-/* Costs of a first request: #1 has the target, the others have not. */
+/* Costs of a first request: #1 has the content, the others have not. */
 static void test_first(void **state)
 {
 	static const struct {

@@ -29,7 +29,7 @@ static void test_lard_thresholds(void **state)
 		assert_int_equal(world_set_of(&w, "/a"), SET(steps[i].node));
 		w.view.now_ns += 100 * SECOND; /* time does nothing */
 	}
-	/* Another target is another matter. */
+	/* Other content is another matter. */
 	ACTIVE(&w, 24, 64, 23);
 	assert_int_equal(world_first(&w, "/b"), 2);
 	assert_int_equal(world_set_of(&w, "/a"), SET(1));
@@ -45,7 +45,7 @@ static void test_lard_parameters(void **state)
 	world_param(&w, "T_low", 2);
 	world_param(&w, "T_high", 3);
 	assert_true(world_first(&w, "/a") >= 0);
-	es_targets_clear(w.targets);
+	es_contents_clear(w.contents);
 	ACTIVE(&w, 0, 1);
 	assert_int_equal(world_first(&w, "/a"), 0);
 	ACTIVE(&w, 4, 2);
@@ -98,7 +98,7 @@ static void test_lard_away(void **state)
 	ACTIVE(&w, 100, 0, 0);
 	assert_int_equal(world_route(&w, &request), 0);
 	/* A set of several, as LARD/R had left it: the least loaded; and it is that one that moves. */
-	world_add(&w, request.target, 1);
+	world_add(&w, request.content, 1);
 	ACTIVE(&w, 80, 70, 50);
 	assert_int_equal(world_first(&w, "/a"), 1);
 	ACTIVE(&w, 80, 70, 10);
@@ -123,7 +123,7 @@ static void test_lard_current(void **state)
 
 		request.current = current;
 		assert_int_equal(world_route(&w, &request), current);
-		es_targets_clear(w.targets);
+		es_contents_clear(w.contents);
 	}
 	ACTIVE(&w, 1, 1, 0, 1);
 	for (int current = 0; current < 4; current++) {
@@ -218,7 +218,7 @@ static void test_lard_r_away(void **state)
 	world_init(&w, &es_policy_lard_r, 4);
 	ACTIVE(&w, 1, 0, 3, 4);
 	assert_int_equal(world_first(&w, "/a"), 1);
-	world_add(&w, request.target, 0);
+	world_add(&w, request.content, 0);
 	w.node[1].is_target = 0;
 	assert_int_equal(world_first(&w, "/a"), 0);
 	/* None of the set: another joins; and nobody leaves, old as it is, where one is all there is. */
@@ -244,7 +244,7 @@ static void test_lard_r_away(void **state)
 /* Two inspectors that do not know of each other yet end with the first one's node. */
 static void test_two_inspectors(void **state)
 {
-	struct es_target_change first[4], second[4];
+	struct es_content_change first[4], second[4];
 	struct es_request_view request = world_get("/a");
 	struct world a, b;
 	size_t n, m;
@@ -256,14 +256,14 @@ static void test_two_inspectors(void **state)
 	ACTIVE(&b, 1, 0, 1);
 	assert_int_equal(world_decide(&a, &request), 0);
 	assert_int_equal(world_decide(&b, &request), 1);
-	n = es_targets_take(a.targets, first, 4);
-	m = es_targets_take(b.targets, second, 4);
+	n = es_contents_take(a.contents, first, 4);
+	m = es_contents_take(b.contents, second, 4);
 	assert_int_equal(n, 1);
 	assert_int_equal(m, 1);
-	es_targets_deliver(a.targets, first, n, 1, 0);
-	es_targets_deliver(b.targets, first, n, 0, 0);
-	es_targets_deliver(a.targets, second, m, 0, 0);
-	es_targets_deliver(b.targets, second, m, 1, 0);
+	es_contents_deliver(a.contents, first, n, 1, 0);
+	es_contents_deliver(b.contents, first, n, 0, 0);
+	es_contents_deliver(a.contents, second, m, 0, 0);
+	es_contents_deliver(b.contents, second, m, 1, 0);
 	assert_int_equal(world_decide(&a, &request), 0);
 	assert_int_equal(world_decide(&b, &request), 0);
 	world_fini(&a);
@@ -285,7 +285,7 @@ static void test_without_table(void **state)
 		LOAD(&w, 1, 2, 3);
 		assert_int_equal(world_route(&w, &unknown), 1);
 		assert_int_equal(world_set(&w, 0).nodes.bits[0], 0);
-		w.view.targets = NULL;
+		w.view.contents = NULL;
 		assert_int_equal(w.policy->route(w.state, &unknown, &w.view), 1);
 		world_fini(&w);
 	}

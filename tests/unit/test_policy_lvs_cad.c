@@ -65,7 +65,7 @@ static void test_xlard_r_first(void **state)
 	LOAD(&w, 240, 100, 1000);
 	assert_int_equal(get(&w, "/disk", 10, -1), 0);
 	/* In the set its file is cached: load_A. */
-	world_add(&w, es_target_hash("/disk", 5), 1);
+	world_add(&w, es_content_hash("/disk", 5), 1);
 	assert_int_equal(get(&w, "/disk", 10, -1), 1);
 	world_fini(&w);
 }
@@ -79,7 +79,7 @@ static void test_xlard_r_of_the_set(void **state)
 	world_init(&w, &es_policy_xlard_r, 3);
 	LOAD(&w, 50, 60, 70);
 	assert_int_equal(get(&w, "/a", 10, -1), 0);
-	world_add(&w, es_target_hash("/a", 2), 1);
+	world_add(&w, es_content_hash("/a", 2), 1);
 	assert_int_equal(get(&w, "/a", 10, -1), 0);
 	assert_int_equal(get(&w, "/a", 10, 1), 1);
 	LOAD(&w, 50, 70, 0);
@@ -152,7 +152,7 @@ static void test_xlard_r_shrinks(void **state)
 	world_init(&w, &es_policy_xlard_r, 3);
 	LOAD(&w, 0, 10, 10);
 	assert_int_equal(get(&w, "/a", 10, -1), 0);
-	world_add(&w, es_target_hash("/a", 2), 1);
+	world_add(&w, es_content_hash("/a", 2), 1);
 	/* By weight (100 + 10) and (48 + 10) * 2. */
 	w.node[1].weight = 50;
 	LOAD(&w, 100, 48, 0);
@@ -170,7 +170,7 @@ static void test_xlard_r_shrinks(void **state)
 	assert_int_equal(get(&w, "/a", 10, -1), 2);
 	assert_int_equal(world_set_of(&w, "/a"), SET(2));
 	/* Not the last one that is there, however old. */
-	world_add(&w, es_target_hash("/a", 2), 1);
+	world_add(&w, es_content_hash("/a", 2), 1);
 	w.node[1].is_target = 0;
 	w.view.now_ns += 100 * SECOND;
 	assert_int_equal(get(&w, "/a", 10, -1), 2);
@@ -248,7 +248,7 @@ static void test_without_table(void **state)
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		world_init(&w, policies[i], 3);
-		w.view.targets = NULL;
+		w.view.contents = NULL;
 		ACTIVE(&w, 1, 2, 3);
 		LOAD(&w, 2, 1, 3);
 		assert_int_equal(w.policy->route(w.state, &request, &w.view), 1);

@@ -22,7 +22,7 @@ static int get_sized(struct world *w, const char *uri, unsigned int size_bytes)
 	return world_route(w, &request);
 }
 
-/* @count targets that nobody asks for twice; each is the content ring's. */
+/* @count URIs that nobody asks for twice; each is the content ring's. */
 static void others(struct world *w, unsigned int count)
 {
 	static unsigned int next;
@@ -205,12 +205,12 @@ static void test_rest(void **state)
 	world_fini(&hash);
 }
 
-/* A hundred targets of about the share that makes core, among others: what is core truly has the share, so
+/* A hundred URIs of about the share that makes core, among others: what is core truly has the share, so
  * there are never more than a hundred; and what has clearly more is core. */
 static void test_core_is_bounded(void **state)
 {
-	enum { TARGETS = 120, REQUESTS = 30000 };
-	unsigned int count[TARGETS] = {}, core = 0, rest = 0;
+	enum { URIS = 120, REQUESTS = 30000 };
+	unsigned int count[URIS] = {}, core = 0, rest = 0;
 	uint64_t seed = 3;
 	struct world w;
 	char uri[32];

@@ -36,29 +36,29 @@ struct trace {
 
 /* Proposals on their way. */
 struct bus {
-	struct es_target_change change[BUS_MAX];
+	struct es_content_change change[BUS_MAX];
 	size_t count;
 };
 
 static void bus_step(struct world *w, struct bus *bus)
 {
 	if (bus->count + 8 > BUS_MAX || !below(3)) {
-		es_targets_deliver(w->targets, bus->change, bus->count, 1, w->view.now_ns);
+		es_contents_deliver(w->contents, bus->change, bus->count, 1, w->view.now_ns);
 		bus->count = 0;
 	}
 	/* Another inspector's. */
 	if (!below(20)) {
-		struct es_target_change change = {
-			.target = 1 + below(URIS),
-			.op = (__u8)(ES_TARGET_ASSIGN + below(4)),
+		struct es_content_change change = {
+			.content = 1 + below(URIS),
+			.op = (__u8)(ES_CONTENT_ASSIGN + below(4)),
 			.node = (__u8)below(w->view.count),
 			.from = (__u8)below(w->view.count),
 		};
 
-		es_targets_deliver(w->targets, &change, 1, 0, w->view.now_ns);
+		es_contents_deliver(w->contents, &change, 1, 0, w->view.now_ns);
 	}
 	if (!below(200))
-		es_targets_drop_node(w->targets, below(w->view.count), w->view.now_ns);
+		es_contents_drop_node(w->contents, below(w->view.count), w->view.now_ns);
 }
 
 static void world_jump(struct world *w)
@@ -89,7 +89,7 @@ static void random_request(struct world *w, struct es_request_view *ret_request,
 
 	snprintf(uri, 16, "/%u", t);
 	*ret_request = world_get(uri);
-	ret_request->target = t;
+	ret_request->content = t;
 	ret_request->flow_hash = es_test_random(&seed);
 	ret_request->current = (int)below(w->view.count + 1) - 1;
 	ret_request->cost = 1 + below(200);
@@ -113,7 +113,7 @@ static int has_target(const struct world *w, const struct es_request_view *reque
 /* One request changes a set by at most one node that joins, a target, and one that leaves; and never empties
  * it. */
 static void check_set(const struct world *w, const struct es_request_view *request,
-		      struct es_target_set before, struct es_target_set after)
+		      struct es_content_set before, struct es_content_set after)
 {
 	unsigned int joined = 0, left = 0;
 
@@ -160,7 +160,7 @@ static void run(const struct es_policy *policy, uint64_t world, int is_explained
 	world_handover_cost(&w, below(2) ? 0 : 3);
 	for (unsigned int i = 0; i < STEPS; i++) {
 		struct es_request_view request;
-		struct es_target_set before;
+		struct es_content_set before;
 		char uri[16];
 		int node;
 
@@ -172,21 +172,21 @@ static void run(const struct es_policy *policy, uint64_t world, int is_explained
 			(void)world_explain(&w, &request);
 		w.view.now_ns += below(SECOND);
 		random_request(&w, &request, uri);
-		before = world_set(&w, request.target);
+		before = world_set(&w, request.content);
 		node = is_explained ? world_decide(&w, &request) : policy->route(w.state, &request, &w.view);
-		check_set(&w, &request, before, world_set(&w, request.target));
+		check_set(&w, &request, before, world_set(&w, request.content));
 		if (has_target(&w, &request)) {
 			assert_true(node >= 0 && es_view_is_target(&request, &w.view, (unsigned int)node));
 			check_bound(&w, &request, node);
 		} else {
 			assert_int_equal(node, -1);
 		}
-		assert_true(policy->needs_targets ||
-			    es_node_set_equal(before.nodes, world_set(&w, request.target).nodes));
-		bus.count += es_targets_take(w.targets, bus.change + bus.count, BUS_MAX - bus.count);
+		assert_true(policy->needs_contents ||
+			    es_node_set_equal(before.nodes, world_set(&w, request.content).nodes));
+		bus.count += es_contents_take(w.contents, bus.change + bus.count, BUS_MAX - bus.count);
 		assert_true(bus.count < BUS_MAX);
 		ret_trace->node[i] = node;
-		ret_trace->digest[i] = es_targets_digest(w.targets);
+		ret_trace->digest[i] = es_contents_digest(w.contents);
 	}
 	world_fini(&w);
 	policy_at = NULL;
@@ -272,7 +272,7 @@ static void test_parameters(void **state)
 		es_policy_defaults(*p, &settings);
 		for (unsigned int i = 0; i < count; i++)
 			assert_true(settings.param[i] >= (*p)->params[i].min);
-		assert_true(!(*p)->needs_targets || (*p)->inspects);
+		assert_true(!(*p)->needs_contents || (*p)->inspects);
 		assert_true(!(*p)->new == !(*p)->free);
 	}
 }

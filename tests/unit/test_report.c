@@ -19,7 +19,7 @@
 #include "inspector/inspect/poison.h"
 #include "inspector/report/plugins.h"
 #include "inspector/report/poison.h"
-#include "inspector/report/content.h"
+#include "inspector/report/url_tables.h"
 #include "kmod/core/counters.h"
 #include "tests/unit/doc_examples.h"
 
@@ -202,7 +202,7 @@ static void test_status(void **state)
 static void test_content(void **state)
 {
 	struct json_object *report = json_object_new_object();
-	struct es_report_content content = {
+	struct es_report_url_table content = {
 		.service = "web",
 		.path = "/var/www/html",
 		.has_root = 1,
@@ -218,9 +218,9 @@ static void test_content(void **state)
 	};
 
 	(void)state;
-	es_report_content_add(report, &content);
-	content = (struct es_report_content){.service = "api", .table = {.max_entries = 65536}};
-	es_report_content_add(report, &content);
+	es_report_url_table_add(report, &content);
+	content = (struct es_report_url_table){.service = "api", .table = {.max_entries = 65536}};
+	es_report_url_table_add(report, &content);
 	expect_as_documented("content", report);
 	json_object_put(report);
 }

@@ -294,13 +294,13 @@ static void test_table(void **state)
 	assert_int_equal(request.size_bytes, 4381);
 	assert_int_equal(request.cost, 4);
 	assert_int_equal(request.is_dynamic, 0);
-	assert_int_equal(request.content, 0); /* known for sure: nothing to be measured */
+	assert_int_equal(request.url_key, 0); /* known for sure: nothing to be measured */
 	assert_int_equal(ask("GET /app?1"), ES_RULES_PASS);
-	assert_int_not_equal(request.content, 0);
-	assert_int_equal(es_url_observe_key(table, request.content, 14600),
+	assert_int_not_equal(request.url_key, 0);
+	assert_int_equal(es_url_observe_key(table, request.url_key, 14600),
 			 0); /* as another node hears of it */
 	assert_int_equal(ask("GET /app?2"), ES_RULES_PASS);
-	assert_int_not_equal(request.content, 0);
+	assert_int_not_equal(request.url_key, 0);
 	assert_int_equal(request.cost, 10);
 	assert_int_equal(request.is_dynamic, 1);
 	assert_int_equal(ask("GET /none"), ES_RULES_PASS);

@@ -6,9 +6,9 @@
 
 #define NOW 5000000000000ULL
 
-static int wants(struct es_sampler *sampler, __u64 content, unsigned long long now_ns)
+static int wants(struct es_sampler *sampler, __u64 url_key, unsigned long long now_ns)
 {
-	return es_sampler_wants(sampler, &(struct es_request_view){.content = content}, now_ns);
+	return es_sampler_wants(sampler, &(struct es_request_view){.url_key = url_key}, now_ns);
 }
 
 static void test_again(void **state)

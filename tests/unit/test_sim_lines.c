@@ -148,7 +148,7 @@ static void test_clients(void **state)
 		r = record_of(line);
 		if (r.time_s != THEN)
 			fail_msg("%s: another time", g_fronts[i].before);
-		if (r.client != es_target_hash(g_fronts[i].client, strlen(g_fronts[i].client)))
+		if (r.client != es_content_hash(g_fronts[i].client, strlen(g_fronts[i].client)))
 			fail_msg("%s: another client", g_fronts[i].before);
 		if (r.host_len != strlen(g_fronts[i].host) ||
 		    (r.host_len && memcmp(r.host, g_fronts[i].host, r.host_len) != 0))
@@ -158,7 +158,7 @@ static void test_clients(void **state)
 
 static void test_time_first(void **state)
 {
-	__u64 client = es_target_hash("192.0.2.1", 9);
+	__u64 client = es_content_hash("192.0.2.1", 9);
 
 	(void)state;
 	assert_true(record_of("[2000-10-10T13:55:36-07:00] 192.0.2.1" REST).client == client);
@@ -181,7 +181,7 @@ static void test_site_in_request(void **state)
 static void test_litespeed(void **state)
 {
 	(void)state;
-	assert_true(record_of("\"192.0.2.1 - - " WHEN REST "\"").client == es_target_hash("192.0.2.1", 9));
+	assert_true(record_of("\"192.0.2.1 - - " WHEN REST "\"").client == es_content_hash("192.0.2.1", 9));
 }
 
 static void test_haproxy(void **state)
@@ -194,7 +194,7 @@ static void test_haproxy(void **state)
 	struct es_trace_record r = record_of(line);
 
 	(void)state;
-	assert_true(r.client == es_target_hash("10.0.1.2", 8));
+	assert_true(r.client == es_content_hash("10.0.1.2", 8));
 	assert_int_equal(r.time_s, THEN);
 	snprintf(text, sizeof(text), "%s%s", prefix, line);
 	assert_true(record_of(text).client == r.client);

@@ -372,11 +372,11 @@ static void test_names(void **state)
 	}
 	es_workload_price(&w, 1, 0);
 	assert_string_equal(w.file[0].name, uris[0]);
-	assert_true(w.file[0].target == es_target_hash(uris[0], strlen(uris[0])));
-	assert_true(w.file[0].target != w.file[1].target);
+	assert_true(w.file[0].content == es_content_hash(uris[0], strlen(uris[0])));
+	assert_true(w.file[0].content != w.file[1].content);
 	es_workload_price(&w, 0, 0);
 	assert_string_equal(w.file[0].name, "/~x?A");
-	assert_true(w.file[0].target == w.file[1].target);
+	assert_true(w.file[0].content == w.file[1].content);
 	es_workload_fini(&w);
 }
 

@@ -124,7 +124,7 @@ static void test_dynamic(void **state)
 	es_workload_price(&w, 1, 40);
 	for (__u32 i = 0; i < w.file_count; i++) {
 		assert_int_equal(w.file[i].cost, w.file[i].is_dynamic ? 40 : (w.size[i] + 1459) / 1460);
-		assert_true(w.file[i].target == es_target_hash(w.file[i].uri, strlen(w.file[i].uri)));
+		assert_true(w.file[i].content == es_content_hash(w.file[i].uri, strlen(w.file[i].uri)));
 	}
 	es_workload_fini(&w);
 }

@@ -110,7 +110,7 @@ static void test_load_must_last(void **state)
 	LASTING(&w, 20, 20, 20);
 	assert_int_equal(get(&w, "/a", 0), 0);
 	LASTING(&w, 40, 10, 10);
-	assert_int_equal(get(&w, "/a", 0), 1 + (int)(es_target_hash("/a", 2) % 3 == 2));
+	assert_int_equal(get(&w, "/a", 0), 1 + (int)(es_content_hash("/a", 2) % 3 == 2));
 	assert_int_equal(why_of(&w, "/a", 0), ES_MOVE_LOAD);
 	/* A fifth of what there is besides its cost: 25 - 20 = 5 < 1 + 5. */
 	LASTING(&w, 25, 20, 20);
@@ -234,7 +234,7 @@ struct played {
 	struct client client[CLIENTS];
 	struct es_load_report late[LATE][NODES];
 	int has_late[LATE];
-	struct es_target_change bus[BUS_MAX];
+	struct es_content_change bus[BUS_MAX];
 	unsigned int from[BUS_MAX];
 	unsigned int bus_count;
 	unsigned long long now_ns, changed_ns[CONTENTS];
@@ -295,17 +295,17 @@ static void played_bus(struct played *p)
 {
 	for (unsigned int c = 0; c < p->bus_count; c++) {
 		for (int k = 0; k < CONTENTS; k++) {
-			struct es_target_change *change = &p->bus[c];
-			int is_home = change->target == es_target_hash(content(k), strlen(content(k)));
-			struct es_target_set before = world_set(&p->inspector[0].w, change->target), after;
+			struct es_content_change *change = &p->bus[c];
+			int is_home = change->content == es_content_hash(content(k), strlen(content(k)));
+			struct es_content_set before = world_set(&p->inspector[0].w, change->content), after;
 
 			if (!is_home)
 				continue;
 			for (unsigned int i = 0; i < NODES; i++)
-				es_targets_deliver(p->inspector[i].w.targets, change, 1, i == p->from[c],
-						   p->now_ns);
-			after = world_set(&p->inspector[0].w, change->target);
-			if (change->op != ES_TARGET_MOVE || es_node_set_equal(before.nodes, after.nodes))
+				es_contents_deliver(p->inspector[i].w.contents, change, 1, i == p->from[c],
+						    p->now_ns);
+			after = world_set(&p->inspector[0].w, change->content);
+			if (change->op != ES_CONTENT_MOVE || es_node_set_equal(before.nodes, after.nodes))
 				continue;
 			p->changes++;
 			p->changed_ns[k] = p->now_ns;
@@ -317,12 +317,12 @@ static void played_bus(struct played *p)
 /* Each proposal that an inspector makes is seen: no content's home changes twice within a second. */
 static void played_say(struct played *p, unsigned int i, unsigned long long *last_ns)
 {
-	struct es_target_change change;
+	struct es_content_change change;
 
-	while (es_targets_take(p->inspector[i].w.targets, &change, 1)) {
+	while (es_contents_take(p->inspector[i].w.contents, &change, 1)) {
 		for (int k = 0; k < CONTENTS; k++) {
-			if (change.op != ES_TARGET_MOVE ||
-			    change.target != es_target_hash(content(k), strlen(content(k))))
+			if (change.op != ES_CONTENT_MOVE ||
+			    change.content != es_content_hash(content(k), strlen(content(k))))
 				continue;
 			/* Others who thought the same at the same time are no second change. */
 			if (last_ns[k] && p->now_ns - last_ns[k] > 10 * STEP_NS)

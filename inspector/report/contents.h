@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef ES_REPORT_TARGETS_H
-#define ES_REPORT_TARGETS_H
+#ifndef ES_REPORT_CONTENTS_H
+#define ES_REPORT_CONTENTS_H
 
 /* The replies of `earshot table` and `earshot explain`, in the shape of docs/json.md. */
 #include <json-c/json.h>
 #include "inspector/config/config.h"
 #include "inspector/inspect/hot.h"
 #include "inspector/inspect/route.h"
-#include "inspector/cluster/target_sync.h"
+#include "inspector/cluster/content_sync.h"
 #include "kmod/core/flow.h"
 
-#define ES_REPORT_TARGETS_DEFAULT 20
+#define ES_REPORT_CONTENTS_DEFAULT 20
 
 /**
  * es_report_service() - the service that a request names; without a name the only one
@@ -19,13 +19,13 @@
 int es_report_service(const struct es_conf *conf, struct json_object *request, unsigned int *ret_service,
 		      struct es_conf_error *err);
 
-/* struct es_report_table - @targets: NULL if the policy needs no table; @hot: most requests first */
+/* struct es_report_table - @contents: NULL if the policy needs no table; @hot: most requests first */
 struct es_report_table {
 	const struct es_conf *conf;
 	unsigned int service;
-	struct es_targets *targets;
-	struct es_target_sync_state sync;
-	const struct es_hot_target *hot;
+	struct es_contents *contents;
+	struct es_content_sync_state sync;
+	const struct es_hot_content *hot;
 	size_t hot_count;
 	unsigned long long now_ns;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot table`: the targets that are asked for most, with their server sets, and the state of the table.
+ * `earshot table`: the content that is asked for most, with its server sets, and the state of the table.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 
 static const struct argp_option options[] = {
 	{"service", ES_CLI_OPT_SERVICE, "NAME", 0, "of this service (default: the only one)", 0},
-	{"limit", ES_CLI_OPT_LIMIT, "N", 0, "show so many targets (default 20)", 0},
+	{"limit", ES_CLI_OPT_LIMIT, "N", 0, "show so many URIs (default 20)", 0},
 	{0},
 };
 
-static void print_nodes(struct es_table *table, struct json_object *target)
+static void print_nodes(struct es_table *table, struct json_object *content)
 {
-	struct json_object *nodes = es_json_array(target, "nodes");
+	struct json_object *nodes = es_json_array(content, "nodes");
 	char text[512] = "";
 	size_t used = 0;
 
@@ -26,22 +26,22 @@ static void print_nodes(struct es_table *table, struct json_object *target)
 	es_table_cell(table, "%s", text);
 }
 
-static void print_targets(struct json_object *result)
+static void print_contents(struct json_object *result)
 {
-	static const char *const headings[] = {">REQUESTS", ">UNCHANGED", "NODES", "TARGET", NULL};
-	struct json_object *targets = es_json_array(result, "targets"), *changed;
+	static const char *const headings[] = {">REQUESTS", ">UNCHANGED", "NODES", "CONTENT", NULL};
+	struct json_object *contents = es_json_array(result, "targets"), *changed;
 	struct es_table *table = es_table_new(headings);
 
-	for (size_t i = 0; i < json_object_array_length(targets); i++) {
-		struct json_object *target = json_object_array_get_idx(targets, i);
+	for (size_t i = 0; i < json_object_array_length(contents); i++) {
+		struct json_object *content = json_object_array_get_idx(contents, i);
 
-		es_table_cell(table, "%llu", es_json_number(target, "requests"));
-		if (json_object_object_get_ex(target, "changed_s", &changed))
+		es_table_cell(table, "%llu", es_json_number(content, "requests"));
+		if (json_object_object_get_ex(content, "changed_s", &changed))
 			es_table_cell(table, "%.1f s", json_object_get_double(changed));
 		else
 			es_table_cell(table, "-");
-		print_nodes(table, target);
-		es_table_cell(table, "%s", es_json_string(target, "uri"));
+		print_nodes(table, content);
+		es_table_cell(table, "%s", es_json_string(content, "uri"));
 	}
 	es_table_print(table, stdout);
 	es_table_free(&table);
@@ -56,7 +56,7 @@ static void print_state(struct json_object *result)
 		printf(" (keeps no server sets)\n\n");
 		return;
 	}
-	printf(": %llu of %llu targets, %s\n", es_json_number(table, "entries"),
+	printf(": %llu of %llu entries, %s\n", es_json_number(table, "entries"),
 	       es_json_number(table, "max_entries"), es_json_string(table, "state"));
 	printf("changes: %llu assigned, %llu added, %llu removed, %llu moved, %llu told by others, %llu "
 	       "evicted\n\n",
@@ -85,7 +85,7 @@ static int run(const struct es_cli *cli)
 		es_cli_print_json(result);
 	} else {
 		print_state(result);
-		print_targets(result);
+		print_contents(result);
 	}
 	json_object_put(result);
 	return ES_CLI_OK;
@@ -93,7 +93,7 @@ static int run(const struct es_cli *cli)
 
 const struct es_cli_command es_cli_table = {
 	.name = "table",
-	.doc = "Show the targets that were asked for most lately, as this node's inspector has seen it, "
+	.doc = "Show the content that was asked for most lately, as this node's inspector has seen it, "
 	       "and the nodes that serve them.",
 	.options = options,
 	.run = run,

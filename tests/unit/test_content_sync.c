@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Target tables on a bus that delivers views and messages to all in one order, to each in its own time:
+ * Content tables on a bus that delivers views and messages to all in one order, to each in its own time:
  * whoever comes, goes, dies in the middle of a snapshot or has a wrong table, in the end all have the same.
  */
 #include "cmocka_all.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/cluster/target_sync.h"
+#include "inspector/cluster/content_sync.h"
 
 #define NODES	   5
 #define EVENTS_MAX 400000
@@ -24,8 +24,8 @@ struct event {
 
 /* @at: the next event that it hears; only those from its view on */
 struct member {
-	struct es_targets *targets;
-	struct es_target_sync *sync;
+	struct es_contents *contents;
+	struct es_content_sync *sync;
 	struct es_group_id id;
 	int is_in;
 	unsigned int given;
@@ -62,7 +62,7 @@ static void on_given(void *ctx, unsigned int node)
 	m->given++;
 }
 
-static const struct es_target_sync_ops ops = {.send = on_send, .given = on_given};
+static const struct es_content_sync_ops ops = {.send = on_send, .given = on_given};
 
 static void begin(size_t entries)
 {
@@ -72,17 +72,17 @@ static void begin(size_t entries)
 	now_ms = 1000;
 	for (unsigned int i = 0; i < NODES; i++) {
 		member[i] = (struct member){.id = {.nodeid = i + 1, .pid = 100}};
-		assert_int_equal(es_targets_new(entries, &member[i].targets), 0);
+		assert_int_equal(es_contents_new(entries, &member[i].contents), 0);
 		assert_int_equal(
-			es_target_sync_new(member[i].targets, TAG, &ops, &member[i], &member[i].sync), 0);
+			es_content_sync_new(member[i].contents, TAG, &ops, &member[i], &member[i].sync), 0);
 	}
 }
 
 static void end(void)
 {
 	for (unsigned int i = 0; i < NODES; i++) {
-		es_target_sync_free(&member[i].sync);
-		es_targets_free(&member[i].targets);
+		es_content_sync_free(&member[i].sync);
+		es_contents_free(&member[i].contents);
 	}
 	for (size_t i = 0; i < event_count; i++)
 		free(event[i].payload);
@@ -107,7 +107,7 @@ static void leave(unsigned int i)
 {
 	member[i].is_in = 0;
 	members &= ~(1u << i);
-	es_target_sync_lost(member[i].sync);
+	es_content_sync_lost(member[i].sync);
 	view();
 }
 
@@ -121,14 +121,14 @@ static void hear(unsigned int i, size_t count)
 		unsigned int n = 0;
 
 		if (!e->is_view) {
-			es_target_sync_message(m->sync, e->from, e->type, e->payload, e->len,
-					       now_ms * 1000000);
+			es_content_sync_message(m->sync, e->from, e->type, e->payload, e->len,
+						now_ms * 1000000);
 			continue;
 		}
 		for (unsigned int k = 0; k < NODES; k++)
 			if (e->members >> k & 1)
 				ids[n++] = member[k].id;
-		es_target_sync_view(m->sync, m->id, ids, n, now_ms);
+		es_content_sync_view(m->sync, m->id, ids, n, now_ms);
 	}
 }
 
@@ -136,8 +136,8 @@ static void tick(unsigned int i)
 {
 	if (!member[i].is_in)
 		return;
-	es_target_sync_flush(member[i].sync, now_ms * 1000000);
-	es_target_sync_tick(member[i].sync, now_ms);
+	es_content_sync_flush(member[i].sync, now_ms * 1000000);
+	es_content_sync_tick(member[i].sync, now_ms);
 }
 
 static void run(unsigned int ms)
@@ -150,24 +150,24 @@ static void run(unsigned int ms)
 	}
 }
 
-static void propose(unsigned int i, __u64 target, enum es_target_op op, unsigned int node)
+static void propose(unsigned int i, __u64 content, enum es_content_op op, unsigned int node)
 {
-	es_targets_propose(member[i].targets, target, op, node, below(4), now_ms * 1000000);
+	es_contents_propose(member[i].contents, content, op, node, below(4), now_ms * 1000000);
 }
 
-static struct es_target_sync_state state_of(unsigned int i)
+static struct es_content_sync_state state_of(unsigned int i)
 {
-	struct es_target_sync_state s;
+	struct es_content_sync_state s;
 
-	es_target_sync_state(member[i].sync, &s);
+	es_content_sync_state(member[i].sync, &s);
 	return s;
 }
 
-static int has(unsigned int i, __u64 target, unsigned int node)
+static int has(unsigned int i, __u64 content, unsigned int node)
 {
-	struct es_target_set set;
+	struct es_content_set set;
 
-	return es_targets_peek(member[i].targets, target, &set) && es_node_set_has(set.nodes, node);
+	return es_contents_peek(member[i].contents, content, &set) && es_node_set_has(set.nodes, node);
 }
 
 static void assert_alike(void)
@@ -175,7 +175,7 @@ static void assert_alike(void)
 	int first = -1;
 
 	for (unsigned int i = 0; i < NODES; i++) {
-		struct es_target_entry *a, *b;
+		struct es_content_entry *a, *b;
 		size_t na, nb;
 		__u64 ca, cb;
 
@@ -184,11 +184,11 @@ static void assert_alike(void)
 		assert_int_equal(state_of(i).phase, ES_SYNC_WHOLE);
 		if (first < 0)
 			first = (int)i;
-		assert_int_equal(es_targets_list(member[first].targets, &a, &na, &ca), 0);
-		assert_int_equal(es_targets_list(member[i].targets, &b, &nb, &cb), 0);
+		assert_int_equal(es_contents_list(member[first].contents, &a, &na, &ca), 0);
+		assert_int_equal(es_contents_list(member[i].contents, &b, &nb, &cb), 0);
 		assert_int_equal(na, nb);
 		for (size_t k = 0; k < na; k++) {
-			assert_int_equal(a[k].target, b[k].target);
+			assert_int_equal(a[k].content, b[k].content);
 			assert_true(es_node_set_equal(a[k].nodes, b[k].nodes));
 			assert_int_equal(ca - a[k].order, cb - b[k].order);
 		}
@@ -200,16 +200,16 @@ static void assert_alike(void)
 /* Without a bus a proposal is agreed as soon as it is looked at. */
 static void test_alone(void **state)
 {
-	struct es_targets_counts counts;
+	struct es_contents_counts counts;
 
 	(void)state;
 	begin(100);
-	propose(0, 1, ES_TARGET_ASSIGN, 2);
-	es_target_sync_flush(member[0].sync, 1);
+	propose(0, 1, ES_CONTENT_ASSIGN, 2);
+	es_content_sync_flush(member[0].sync, 1);
 	assert_true(has(0, 1, 2));
-	es_targets_count(member[0].targets, &counts);
+	es_contents_count(member[0].contents, &counts);
 	assert_int_equal(counts.entries, 1);
-	es_target_sync_drop(member[0].sync, 2, 1);
+	es_content_sync_drop(member[0].sync, 2, 1);
 	assert_false(has(0, 1, 2));
 	assert_int_equal(event_count, 0);
 	end();
@@ -223,7 +223,7 @@ static void test_join(void **state)
 	run(100);
 	assert_int_equal(state_of(0).phase, ES_SYNC_WHOLE);
 	for (__u64 t = 1; t <= 50; t++)
-		propose(0, t, ES_TARGET_ASSIGN, (unsigned int)t % 4);
+		propose(0, t, ES_CONTENT_ASSIGN, (unsigned int)t % 4);
 	run(100);
 	join(1);
 	run(200);
@@ -232,8 +232,8 @@ static void test_join(void **state)
 	assert_true(has(1, 7, 3));
 	/* The others hear who was given a request; a snapshot, or a node that leaves a set, is none. */
 	member[0].given = member[1].given = 0;
-	propose(1, 7, ES_TARGET_ADD, 0);
-	propose(1, 8, ES_TARGET_REMOVE, 0);
+	propose(1, 7, ES_CONTENT_ADD, 0);
+	propose(1, 8, ES_CONTENT_REMOVE, 0);
 	run(100);
 	assert_true(has(0, 7, 0));
 	assert_int_equal(member[0].given, 1);
@@ -246,13 +246,13 @@ static void test_join(void **state)
 	/* One that comes back has it all again, and nothing of its own. */
 	leave(1);
 	run(100);
-	propose(1, 99, ES_TARGET_ASSIGN, 3);
-	propose(0, 7, ES_TARGET_REMOVE, 3);
+	propose(1, 99, ES_CONTENT_ASSIGN, 3);
+	propose(0, 7, ES_CONTENT_REMOVE, 3);
 	join(1);
 	run(200);
 	assert_alike();
 	assert_false(has(1, 7, 3));
-	es_target_sync_drop(member[2].sync, 0, 1);
+	es_content_sync_drop(member[2].sync, 0, 1);
 	run(100);
 	assert_alike();
 	assert_false(has(1, 7, 0));
@@ -269,7 +269,7 @@ static void test_all_at_once(void **state)
 		members |= 1u << i;
 	}
 	view();
-	propose(3, 5, ES_TARGET_ASSIGN, 1);
+	propose(3, 5, ES_CONTENT_ASSIGN, 1);
 	run(1000);
 	assert_int_equal(state_of(0).phase, ES_SYNC_WANT);
 	assert_true(has(3, 5, 1)); /* and decides all the while */
@@ -286,7 +286,7 @@ static void test_giver_dies(void **state)
 	join(0);
 	run(100);
 	for (__u64 t = 1; t <= 10000; t++)
-		propose(0, t, ES_TARGET_ASSIGN, (unsigned int)t % 4);
+		propose(0, t, ES_CONTENT_ASSIGN, (unsigned int)t % 4);
 	run(100);
 	join(1);
 	run(1000);
@@ -315,9 +315,9 @@ static void test_difference(void **state)
 		run(300);
 	}
 	for (__u64 t = 1; t <= 50; t++)
-		propose(0, t, ES_TARGET_ASSIGN, (unsigned int)t % 4);
+		propose(0, t, ES_CONTENT_ASSIGN, (unsigned int)t % 4);
 	run(100);
-	es_targets_drop_node(member[1].targets, 3, 1); /* as if it had missed something */
+	es_contents_drop_node(member[1].contents, 3, 1); /* as if it had missed something */
 	run(3 * ES_SYNC_CHECK_MS);
 	assert_alike();
 	assert_int_equal(state_of(1).differences, 1);
@@ -346,8 +346,8 @@ static void test_nonsense(void **state)
 			if (below(2))
 				memcpy(buf + 4, (__u8[]){0, 0, 0, 1, 0, 0, 0, 101}, 8);
 		}
-		es_target_sync_message(member[0].sync, member[1].id, (__u8)below(ES_WIRE_TARGETS_DIGEST + 2),
-				       buf, len, now_ms * 1000000);
+		es_content_sync_message(member[0].sync, member[1].id,
+					(__u8)below(ES_WIRE_CONTENTS_DIGEST + 2), buf, len, now_ms * 1000000);
 	}
 	/* It may have lost its table by that, but not its head. */
 	run(3 * ES_SYNC_CHECK_MS);
@@ -380,7 +380,7 @@ static void test_random_worlds(void **state)
 			default:
 				if (below(2))
 					propose(i, 1 + below(world % 2 ? 100 : 3000),
-						(enum es_target_op)(1 + below(4)), below(4));
+						(enum es_content_op)(1 + below(4)), below(4));
 				else if (below(2))
 					tick(i);
 				else

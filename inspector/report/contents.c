@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The replies about target tables and explanations, and the reading of their requests. */
+/* The replies about content tables and explanations, and the reading of their requests. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "inspector/base/hex.h"
 #include "inspector/config/explain_text.h"
 #include "inspector/report/report.h"
-#include "inspector/report/targets.h"
+#include "inspector/report/contents.h"
 #include "inspector/report/json.h"
 
 static void add_node(struct json_object *object, const char *key, const struct es_conf *conf, int node)
@@ -53,9 +53,9 @@ static struct json_object *node_names(const struct es_conf *conf, struct es_node
 static void add_table(struct json_object *result, const struct es_report_table *t)
 {
 	struct json_object *table = json_object_new_object();
-	struct es_targets_counts c;
+	struct es_contents_counts c;
 
-	es_targets_count(t->targets, &c);
+	es_contents_count(t->contents, &c);
 	es_json_string(table, "state", es_sync_phase_text(t->sync.phase));
 	es_json_number(table, "entries", c.entries);
 	es_json_number(table, "max_entries", c.max_entries);
@@ -76,30 +76,30 @@ static void add_table(struct json_object *result, const struct es_report_table *
 
 struct json_object *es_report_table(const struct es_report_table *t, struct json_object *request)
 {
-	struct json_object *result = json_object_new_object(), *targets = json_object_new_array();
+	struct json_object *result = json_object_new_object(), *contents = json_object_new_array();
 	const struct es_conf_service *service = &t->conf->services[t->service];
 	struct json_object *limit = NULL;
-	size_t max = ES_REPORT_TARGETS_DEFAULT;
+	size_t max = ES_REPORT_CONTENTS_DEFAULT;
 
 	if (json_object_object_get_ex(request, "limit", &limit) && json_object_get_int64(limit) >= 0)
 		max = (size_t)json_object_get_int64(limit);
 	es_json_string(result, "service", service->name);
 	es_json_string(result, "policy", service->policy);
-	if (t->targets)
+	if (t->contents)
 		add_table(result, t);
 	for (size_t i = 0; i < t->hot_count && i < max; i++) {
-		struct json_object *target = json_object_new_object();
-		struct es_target_set set;
+		struct json_object *content = json_object_new_object();
+		struct es_content_set set;
 
-		es_json_string(target, "uri", t->hot[i].uri);
-		es_json_number(target, "requests", t->hot[i].requests);
-		if (t->targets && es_targets_peek(t->targets, t->hot[i].target, &set)) {
-			json_object_object_add(target, "nodes", node_names(t->conf, set.nodes));
-			es_json_fraction(target, "changed_s", (double)(t->now_ns - set.changed_ns) / 1e9, 3);
+		es_json_string(content, "uri", t->hot[i].uri);
+		es_json_number(content, "requests", t->hot[i].requests);
+		if (t->contents && es_contents_peek(t->contents, t->hot[i].content, &set)) {
+			json_object_object_add(content, "nodes", node_names(t->conf, set.nodes));
+			es_json_fraction(content, "changed_s", (double)(t->now_ns - set.changed_ns) / 1e9, 3);
 		}
-		json_object_array_add(targets, target);
+		json_object_array_add(contents, content);
 	}
-	json_object_object_add(result, "targets", targets);
+	json_object_object_add(result, "targets", contents);
 	return result;
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The sets of targets: what policies see and propose, and what the bus makes of it. targets_table.h says what
- * belongs to whom.
+ * Which nodes serve which content: what policies see and propose, and what the bus makes of it.
+ * contents_table.h says what belongs to whom.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include "inspector/policy/targets_table.h"
+#include "inspector/policy/contents_table.h"
 
-int es_targets_new(size_t max_entries, struct es_targets **ret_targets)
+int es_contents_new(size_t max_entries, struct es_contents **ret_contents)
 {
-	struct es_targets *t = calloc(1, sizeof(*t));
+	struct es_contents *t = calloc(1, sizeof(*t));
 	size_t buckets = 16;
 
 	if (!t)
@@ -31,21 +31,21 @@ int es_targets_new(size_t max_entries, struct es_targets **ret_targets)
 		if (!t->shard[i].bucket)
 			goto err_free;
 	}
-	*ret_targets = t;
+	*ret_contents = t;
 	return 0;
 
 err_free:
-	es_targets_free(&t);
+	es_contents_free(&t);
 	return -ENOMEM;
 }
 
-void es_targets_free(struct es_targets **targets)
+void es_contents_free(struct es_contents **contents)
 {
-	struct es_targets *t = *targets;
+	struct es_contents *t = *contents;
 
 	if (!t)
 		return;
-	es_targets_clear(t);
+	es_contents_clear(t);
 	for (unsigned int i = 0; i < ES_SHARDS; i++) {
 		free(t->shard[i].bucket);
 		pthread_mutex_destroy(&t->shard[i].lock);
@@ -53,14 +53,14 @@ void es_targets_free(struct es_targets **targets)
 	pthread_mutex_destroy(&t->queue_lock);
 	free(t->queue);
 	free(t);
-	*targets = NULL;
+	*contents = NULL;
 }
 
 /* --- entries */
 
-struct es_shard *es_shard_lock(struct es_targets *t, __u64 target)
+struct es_shard *es_shard_lock(struct es_contents *t, __u64 content)
 {
-	struct es_shard *shard = &t->shard[target % ES_SHARDS];
+	struct es_shard *shard = &t->shard[content % ES_SHARDS];
 
 	pthread_mutex_lock(&shard->lock);
 	return shard;
@@ -71,48 +71,48 @@ void es_shard_unlock(struct es_shard *shard)
 	pthread_mutex_unlock(&shard->lock);
 }
 
-struct es_entry **es_entry_slot(const struct es_targets *t, const struct es_shard *shard, __u64 target)
+struct es_entry **es_entry_slot(const struct es_contents *t, const struct es_shard *shard, __u64 content)
 {
-	struct es_entry **slot = &shard->bucket[target / ES_SHARDS & t->bucket_mask];
+	struct es_entry **slot = &shard->bucket[content / ES_SHARDS & t->bucket_mask];
 
-	while (*slot && (*slot)->target != target)
+	while (*slot && (*slot)->content != content)
 		slot = &(*slot)->next;
 	return slot;
 }
 
-/* The entry of @target, made if there is none; NULL without memory. */
-struct es_entry *es_entry_get(const struct es_targets *t, const struct es_shard *shard, __u64 target)
+/* The entry of @content, made if there is none; NULL without memory. */
+struct es_entry *es_entry_get(const struct es_contents *t, const struct es_shard *shard, __u64 content)
 {
-	struct es_entry **slot = es_entry_slot(t, shard, target);
+	struct es_entry **slot = es_entry_slot(t, shard, content);
 
 	if (!*slot) {
 		*slot = calloc(1, sizeof(**slot));
 		if (*slot)
-			(*slot)->target = target;
+			(*slot)->content = content;
 	}
 	return *slot;
 }
 
 /* Frees an entry that is neither agreed nor proposed. */
-void es_entry_settle(const struct es_targets *t, const struct es_shard *shard, struct es_entry *e)
+void es_entry_settle(const struct es_contents *t, const struct es_shard *shard, struct es_entry *e)
 {
 	struct es_entry **slot;
 
 	if (e->order || e->pending)
 		return;
-	slot = es_entry_slot(t, shard, e->target);
+	slot = es_entry_slot(t, shard, e->content);
 	*slot = e->next;
 	free(e);
 }
 
-static void es_order_remove(struct es_targets *t, struct es_entry *e)
+static void es_order_remove(struct es_contents *t, struct es_entry *e)
 {
 	*(e->older ? &e->older->newer : &t->oldest) = e->newer;
 	*(e->newer ? &e->newer->older : &t->newest) = e->older;
 	e->older = e->newer = NULL;
 }
 
-static void es_order_append(struct es_targets *t, struct es_entry *e)
+static void es_order_append(struct es_contents *t, struct es_entry *e)
 {
 	e->older = t->newest;
 	*(t->newest ? &t->newest->newer : &t->oldest) = e;
@@ -120,30 +120,30 @@ static void es_order_append(struct es_targets *t, struct es_entry *e)
 }
 
 /* Is it old enough to be put in again? Read by workers too: a little wrong does not matter to them. */
-static int es_is_old(const struct es_targets *t, const struct es_entry *e)
+static int es_is_old(const struct es_contents *t, const struct es_entry *e)
 {
 	return __atomic_load_n(&t->clock, __ATOMIC_RELAXED) - e->order > t->max_entries / 2;
 }
 
-static int es_set_apply(struct es_node_set *set, enum es_target_op op, unsigned int node, unsigned int from)
+static int es_set_apply(struct es_node_set *set, enum es_content_op op, unsigned int node, unsigned int from)
 {
 	switch (op) {
-	case ES_TARGET_ASSIGN:
+	case ES_CONTENT_ASSIGN:
 		if (!es_node_set_is_empty(*set))
 			return 0;
 		es_node_set_add(set, node);
 		return 1;
-	case ES_TARGET_ADD:
+	case ES_CONTENT_ADD:
 		if (es_node_set_is_empty(*set) || es_node_set_has(*set, node))
 			return 0;
 		es_node_set_add(set, node);
 		return 1;
-	case ES_TARGET_REMOVE:
+	case ES_CONTENT_REMOVE:
 		if (!es_node_set_has(*set, node) || es_node_set_count(*set) < 2)
 			return 0;
 		es_node_set_remove(set, node);
 		return 1;
-	case ES_TARGET_MOVE:
+	case ES_CONTENT_MOVE:
 		if (!es_node_set_has(*set, from) || from == node)
 			return 0;
 		es_node_set_remove(set, from);
@@ -159,7 +159,7 @@ void es_entry_view(struct es_entry *e, struct es_node_set next, unsigned long lo
 {
 	if (es_node_set_equal(e->view, next))
 		return;
-	if (now_ns > e->former_ns && now_ns - e->former_ns > ES_TARGET_FORMER_NS)
+	if (now_ns > e->former_ns && now_ns - e->former_ns > ES_CONTENT_FORMER_NS)
 		e->former = (struct es_node_set){};
 	for (unsigned int i = 0; i < ES_NODES_MAX / 64; i++) {
 		__u64 left = e->view.bits[i] & ~next.bits[i];
@@ -173,7 +173,7 @@ void es_entry_view(struct es_entry *e, struct es_node_set next, unsigned long lo
 
 /* --- policies */
 
-enum es_queued es_queue_put(struct es_targets *t, const struct es_target_change *change)
+enum es_queued es_queue_put(struct es_contents *t, const struct es_content_change *change)
 {
 	enum es_queued result;
 
@@ -190,23 +190,23 @@ enum es_queued es_queue_put(struct es_targets *t, const struct es_target_change 
 }
 
 /* Without a lock: it may be a system call. */
-void es_queue_notify(const struct es_targets *t, enum es_queued queued)
+void es_queue_notify(const struct es_contents *t, enum es_queued queued)
 {
 	if (queued == ES_QUEUED_FIRST && t->notify)
 		t->notify(t->notify_ctx);
 }
 
-void es_targets_on_proposal(struct es_targets *targets, void (*notify)(void *ctx), void *ctx)
+void es_contents_on_proposal(struct es_contents *contents, void (*notify)(void *ctx), void *ctx)
 {
-	targets->notify = notify;
-	targets->notify_ctx = ctx;
+	contents->notify = notify;
+	contents->notify_ctx = ctx;
 }
 
-static int es_entry_read(const struct es_entry *e, struct es_target_set *ret_set)
+static int es_entry_read(const struct es_entry *e, struct es_content_set *ret_set)
 {
 	if (!e || es_node_set_is_empty(e->view))
 		return 0;
-	*ret_set = (struct es_target_set){
+	*ret_set = (struct es_content_set){
 		.nodes = e->view,
 		.former = e->former,
 		.former_ns = e->former_ns,
@@ -216,81 +216,81 @@ static int es_entry_read(const struct es_entry *e, struct es_target_set *ret_set
 	return 1;
 }
 
-int es_targets_get(struct es_targets *targets, __u64 target, struct es_target_set *ret_set)
+int es_contents_get(struct es_contents *contents, __u64 content, struct es_content_set *ret_set)
 {
-	struct es_target_change keep = {.target = target, .op = ES_TARGET_KEEP};
-	struct es_shard *shard = es_shard_lock(targets, target);
-	struct es_entry *e = *es_entry_slot(targets, shard, target);
+	struct es_content_change keep = {.content = content, .op = ES_CONTENT_KEEP};
+	struct es_shard *shard = es_shard_lock(contents, content);
+	struct es_entry *e = *es_entry_slot(contents, shard, content);
 	enum es_queued queued = ES_QUEUED;
 	int found;
 
 	if (e) {
 		e->hits++;
-		if (e->order && !e->keep_sent && es_is_old(targets, e)) {
-			queued = es_queue_put(targets, &keep);
+		if (e->order && !e->keep_sent && es_is_old(contents, e)) {
+			queued = es_queue_put(contents, &keep);
 			e->keep_sent = queued != ES_QUEUE_FULL; /* else the next look-up tries again */
 		}
 	}
 	found = es_entry_read(e, ret_set);
 	es_shard_unlock(shard);
-	es_queue_notify(targets, queued);
+	es_queue_notify(contents, queued);
 	return found;
 }
 
-int es_targets_peek(struct es_targets *targets, __u64 target, struct es_target_set *ret_set)
+int es_contents_peek(struct es_contents *contents, __u64 content, struct es_content_set *ret_set)
 {
-	struct es_shard *shard = es_shard_lock(targets, target);
-	int found = es_entry_read(*es_entry_slot(targets, shard, target), ret_set);
+	struct es_shard *shard = es_shard_lock(contents, content);
+	int found = es_entry_read(*es_entry_slot(contents, shard, content), ret_set);
 
 	es_shard_unlock(shard);
 	return found;
 }
 
-void es_targets_propose(struct es_targets *targets, __u64 target, enum es_target_op op, unsigned int node,
-			unsigned int from, unsigned long long now_ns)
+void es_contents_propose(struct es_contents *contents, __u64 content, enum es_content_op op,
+			 unsigned int node, unsigned int from, unsigned long long now_ns)
 {
-	struct es_target_change change = {
-		.target = target, .op = (__u8)op, .node = (__u8)node, .from = (__u8)from};
-	struct es_shard *shard = es_shard_lock(targets, target);
-	struct es_entry *e = es_entry_get(targets, shard, target);
+	struct es_content_change change = {
+		.content = content, .op = (__u8)op, .node = (__u8)node, .from = (__u8)from};
+	struct es_shard *shard = es_shard_lock(contents, content);
+	struct es_entry *e = es_entry_get(contents, shard, content);
 	enum es_queued queued = ES_QUEUED;
 
 	if (e) {
 		struct es_node_set next = e->view;
 
-		/* Under the lock, so that the bus has the proposals for a target in the order of their
+		/* Under the lock, so that the bus has the proposals for one content in the order of their
 		 * effects. */
 		if (es_set_apply(&next, op, node, from)) {
-			queued = es_queue_put(targets, &change);
+			queued = es_queue_put(contents, &change);
 			if (queued != ES_QUEUE_FULL) {
 				es_entry_view(e, next, now_ns);
 				e->changed_ns = now_ns;
 				e->pending++;
 			}
 		}
-		es_entry_settle(targets, shard, e);
+		es_entry_settle(contents, shard, e);
 	}
 	es_shard_unlock(shard);
-	es_queue_notify(targets, queued);
+	es_queue_notify(contents, queued);
 }
 
 /* --- the bus */
 
-size_t es_targets_take(struct es_targets *targets, struct es_target_change *ret_changes, size_t max)
+size_t es_contents_take(struct es_contents *contents, struct es_content_change *ret_changes, size_t max)
 {
 	size_t count = 0;
 
-	pthread_mutex_lock(&targets->queue_lock);
-	while (count < max && targets->head < targets->tail)
-		ret_changes[count++] = targets->queue[targets->head++ % ES_QUEUE_SIZE];
-	pthread_mutex_unlock(&targets->queue_lock);
+	pthread_mutex_lock(&contents->queue_lock);
+	while (count < max && contents->head < contents->tail)
+		ret_changes[count++] = contents->queue[contents->head++ % ES_QUEUE_SIZE];
+	pthread_mutex_unlock(&contents->queue_lock);
 	return count;
 }
 
 /* Each agreed set is in the digest: add it, or take it out (@sign -1) before it changes. */
-void es_digest_add(struct es_targets *t, const struct es_entry *e, int sign)
+void es_digest_add(struct es_contents *t, const struct es_entry *e, int sign)
 {
-	__u64 z = e->target;
+	__u64 z = e->content;
 
 	if (!e->order)
 		return;
@@ -301,8 +301,8 @@ void es_digest_add(struct es_targets *t, const struct es_entry *e, int sign)
 	t->digest += sign > 0 ? z : -z;
 }
 
-/* It is no agreed target any more. Its shard is locked. */
-static void es_entry_drop(struct es_targets *t, const struct es_shard *shard, struct es_entry *e)
+/* It is no agreed content any more. Its shard is locked. */
+static void es_entry_drop(struct es_contents *t, const struct es_shard *shard, struct es_entry *e)
 {
 	es_digest_add(t, e, -1);
 	es_order_remove(t, e);
@@ -314,9 +314,9 @@ static void es_entry_drop(struct es_targets *t, const struct es_shard *shard, st
 	es_entry_settle(t, shard, e);
 }
 
-void es_evict(struct es_targets *t)
+void es_evict(struct es_contents *t)
 {
-	struct es_shard *shard = es_shard_lock(t, t->oldest->target);
+	struct es_shard *shard = es_shard_lock(t, t->oldest->content);
 
 	es_entry_drop(t, shard, t->oldest);
 	es_shard_unlock(shard);
@@ -324,7 +324,7 @@ void es_evict(struct es_targets *t)
 }
 
 /* Put it behind all others. */
-void es_entry_enter(struct es_targets *t, struct es_entry *e)
+void es_entry_enter(struct es_contents *t, struct es_entry *e)
 {
 	if (e->order)
 		es_order_remove(t, e);
@@ -336,36 +336,36 @@ void es_entry_enter(struct es_targets *t, struct es_entry *e)
 	e->keep_sent = 0;
 }
 
-static void es_count_change(struct es_targets *t, enum es_target_op op)
+static void es_count_change(struct es_contents *t, enum es_content_op op)
 {
-	__u64 *const counts[ES_TARGET_OP_COUNT] = {
-		[ES_TARGET_ASSIGN] = &t->count.assigned, [ES_TARGET_ADD] = &t->count.added,
-		[ES_TARGET_REMOVE] = &t->count.removed,	 [ES_TARGET_MOVE] = &t->count.moved,
-		[ES_TARGET_KEEP] = &t->count.kept,	 [ES_TARGET_DROP] = &t->count.removed,
+	__u64 *const counts[ES_CONTENT_OP_COUNT] = {
+		[ES_CONTENT_ASSIGN] = &t->count.assigned, [ES_CONTENT_ADD] = &t->count.added,
+		[ES_CONTENT_REMOVE] = &t->count.removed,  [ES_CONTENT_MOVE] = &t->count.moved,
+		[ES_CONTENT_KEEP] = &t->count.kept,	  [ES_CONTENT_DROP] = &t->count.removed,
 	};
 
 	if (counts[op])
 		++*counts[op];
 }
 
-static void es_deliver(struct es_targets *t, const struct es_target_change *c, int is_own,
+static void es_deliver(struct es_contents *t, const struct es_content_change *c, int is_own,
 		       unsigned long long now_ns)
 {
-	struct es_shard *shard = es_shard_lock(t, c->target);
-	struct es_entry *e = c->op == ES_TARGET_ASSIGN ? es_entry_get(t, shard, c->target)
-						       : *es_entry_slot(t, shard, c->target);
+	struct es_shard *shard = es_shard_lock(t, c->content);
+	struct es_entry *e = c->op == ES_CONTENT_ASSIGN ? es_entry_get(t, shard, c->content)
+							: *es_entry_slot(t, shard, c->content);
 	int changed = 0;
 
 	if (!e)
 		goto out;
 	es_digest_add(t, e, -1);
-	if (c->op == ES_TARGET_TELL) {
+	if (c->op == ES_CONTENT_TELL) {
 		changed = 0;
-	} else if (c->op == ES_TARGET_KEEP) {
+	} else if (c->op == ES_CONTENT_KEEP) {
 		e->keep_sent = 0;
 		changed = e->order && es_is_old(t, e);
 	} else {
-		changed = es_set_apply(&e->agreed, (enum es_target_op)c->op, c->node, c->from);
+		changed = es_set_apply(&e->agreed, (enum es_content_op)c->op, c->node, c->from);
 		if (is_own && e->pending)
 			e->pending--;
 		if (changed && !is_own)
@@ -376,8 +376,8 @@ static void es_deliver(struct es_targets *t, const struct es_target_change *c, i
 			t->count.overtaken++;
 	}
 	if (changed) {
-		es_count_change(t, (enum es_target_op)c->op);
-		if (c->op == ES_TARGET_ASSIGN || c->op == ES_TARGET_KEEP)
+		es_count_change(t, (enum es_content_op)c->op);
+		if (c->op == ES_CONTENT_ASSIGN || c->op == ES_CONTENT_KEEP)
 			es_entry_enter(t, e);
 	}
 	es_digest_add(t, e, 1);
@@ -386,41 +386,41 @@ out:
 	es_shard_unlock(shard);
 }
 
-void es_targets_deliver(struct es_targets *targets, const struct es_target_change *changes, size_t count,
-			int is_own, unsigned long long now_ns)
+void es_contents_deliver(struct es_contents *contents, const struct es_content_change *changes, size_t count,
+			 int is_own, unsigned long long now_ns)
 {
 	for (size_t i = 0; i < count; i++) {
-		const struct es_target_change *c = &changes[i];
+		const struct es_content_change *c = &changes[i];
 
 		/* From the network: what another version may say. */
-		if (!c->op || c->op >= ES_TARGET_OP_COUNT || c->node >= ES_NODES_MAX)
+		if (!c->op || c->op >= ES_CONTENT_OP_COUNT || c->node >= ES_NODES_MAX)
 			continue;
-		if (c->op == ES_TARGET_DROP)
-			es_targets_drop_node(targets, c->node, now_ns);
+		if (c->op == ES_CONTENT_DROP)
+			es_contents_drop_node(contents, c->node, now_ns);
 		else
-			es_deliver(targets, c, is_own, now_ns);
-		while (targets->entries > targets->max_entries)
-			es_evict(targets);
+			es_deliver(contents, c, is_own, now_ns);
+		while (contents->entries > contents->max_entries)
+			es_evict(contents);
 	}
 }
 
-void es_targets_drop_node(struct es_targets *targets, unsigned int node, unsigned long long now_ns)
+void es_contents_drop_node(struct es_contents *contents, unsigned int node, unsigned long long now_ns)
 {
 	struct es_entry *e, *newer;
 
-	for (e = targets->oldest; e; e = newer) {
-		struct es_shard *shard = es_shard_lock(targets, e->target);
+	for (e = contents->oldest; e; e = newer) {
+		struct es_shard *shard = es_shard_lock(contents, e->content);
 
 		newer = e->newer;
 		if (es_node_set_has(e->agreed, node)) {
-			es_digest_add(targets, e, -1);
+			es_digest_add(contents, e, -1);
 			es_node_set_remove(&e->agreed, node);
 			es_node_set_remove(&e->view, node);
 			es_node_set_remove(&e->former, node);
 			e->changed_ns = now_ns;
-			es_digest_add(targets, e, 1);
+			es_digest_add(contents, e, 1);
 			if (es_node_set_is_empty(e->agreed))
-				es_entry_drop(targets, shard, e);
+				es_entry_drop(contents, shard, e);
 		}
 		es_shard_unlock(shard);
 	}

@@ -2,18 +2,18 @@
 /*
  * What `status` says of content: the URL table of each service and the document root behind it.
  */
-#include "inspector/report/content.h"
+#include "inspector/report/url_tables.h"
 #include "inspector/report/json.h"
 
-static struct json_object *root_of(const struct es_report_content *content)
+static struct json_object *root_of(const struct es_report_url_table *urls)
 {
-	const struct es_docroot_stats *stats = &content->root;
+	const struct es_docroot_stats *stats = &urls->root;
 	struct json_object *root;
 
-	if (!content->has_root)
+	if (!urls->has_root)
 		return NULL;
 	root = json_object_new_object();
-	es_json_string(root, "path", content->path);
+	es_json_string(root, "path", urls->path);
 	es_json_string(root, "state", es_docroot_watch_name[stats->watch]);
 	es_json_string(root, "message", stats->message);
 	es_json_number(root, "files", stats->files);
@@ -29,7 +29,7 @@ static struct json_object *root_of(const struct es_report_content *content)
 	return root;
 }
 
-void es_report_content_add(struct json_object *status, const struct es_report_content *content)
+void es_report_url_table_add(struct json_object *status, const struct es_report_url_table *urls)
 {
 	struct json_object *all, *object = json_object_new_object();
 
@@ -37,12 +37,12 @@ void es_report_content_add(struct json_object *status, const struct es_report_co
 		all = json_object_new_array();
 		json_object_object_add(status, "content", all);
 	}
-	es_json_string(object, "service", content->service);
-	es_json_number(object, "max_entries", content->table.max_entries);
-	es_json_number(object, "entries", content->table.scanned + content->table.observed);
-	es_json_number(object, "scanned", content->table.scanned);
-	es_json_number(object, "observed", content->table.observed);
-	es_json_number(object, "evicted", content->table.evicted);
-	json_object_object_add(object, "document_root", root_of(content));
+	es_json_string(object, "service", urls->service);
+	es_json_number(object, "max_entries", urls->table.max_entries);
+	es_json_number(object, "entries", urls->table.scanned + urls->table.observed);
+	es_json_number(object, "scanned", urls->table.scanned);
+	es_json_number(object, "observed", urls->table.observed);
+	es_json_number(object, "evicted", urls->table.evicted);
+	json_object_object_add(object, "document_root", root_of(urls));
 	json_object_array_add(all, object);
 }

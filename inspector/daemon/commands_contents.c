@@ -10,7 +10,7 @@
 #include "inspector/daemon/commands.h"
 #include "inspector/inspect/inspect.h"
 #include "inspector/inspect/poison.h"
-#include "inspector/report/targets.h"
+#include "inspector/report/contents.h"
 
 /* What all clients send before they hear anything: ten segments of an ordinary network (RFC 6928). */
 #define ES_UNHEARD_BYTES 14000u
@@ -19,7 +19,7 @@
 
 struct collection {
 	unsigned int service;
-	struct es_hot_target *entries;
+	struct es_hot_content *entries;
 	size_t count;
 };
 
@@ -32,8 +32,8 @@ static void collect(struct es_inspector *inspector, void *ctx)
 
 static int by_requests(const void *a, const void *b)
 {
-	__u32 x = ((const struct es_hot_target *)a)->requests,
-	      y = ((const struct es_hot_target *)b)->requests;
+	__u32 x = ((const struct es_hot_content *)a)->requests,
+	      y = ((const struct es_hot_content *)b)->requests;
 
 	return x < y ? 1 : x > y ? -1 : 0;
 }
@@ -55,7 +55,7 @@ int es_daemon_table(void *ctx, struct json_object *request, struct json_object *
 	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
 		es_worker_call(d->worker[i], collect, &c);
 	qsort(c.entries, c.count, sizeof(*c.entries), by_requests);
-	report.targets = es_daemon_targets_of(d->targets, report.service, &report.sync);
+	report.contents = es_daemon_contents_of(d->contents, report.service, &report.sync);
 	report.hot = c.entries;
 	report.hot_count = c.count;
 	*ret_result = es_report_table(&report, request);
@@ -121,7 +121,7 @@ static void explain_without_host(const struct es_conf_service *service, struct q
 	es_name_make(name, address, strlen(address), q->request.uri, q->request.uri_len);
 	q->request.name = name->text;
 	q->request.name_len = name->len;
-	q->request.target = es_target_hash(name->text, name->len);
+	q->request.content = es_content_hash(name->text, name->len);
 }
 
 int es_daemon_explain(void *ctx, struct json_object *request, struct json_object **ret_result,
