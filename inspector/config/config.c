@@ -2,7 +2,7 @@
 /*
  * Parses the text of a configuration: has scan.c look at it, lets libconfuse parse it,
  * and takes each key the moment it is parsed, because only then libconfuse knows the line. All errors,
- * libconfuse's too, end up in errors.c. What keys there are is in keys.c, what
+ * libconfuse's too, end up in errors.c. What keys there are is in keys.c, where sections go in sections.c, what
  * values are right in value.c, what sections must have in check.c.
  */
 #include "inspector/config/config.h"
@@ -39,9 +39,8 @@ struct es_conf_reader {
 	struct es_conf_parse parse;
 	cfg_t *root;
 	const struct es_conf_section *section; /* that is open, the innermost one; or NULL */
-	struct es_conf_lines *lines;
-	void *data;
-	struct es_conf_unknown *unknown; /* NULL: one ends the parse */
+	struct es_conf_place place;	       /* its */
+	struct es_conf_unknown *unknown;       /* NULL: one ends the parse */
 };
 
 /* libconfuse gives its callbacks no context of ours, and its lexer is a global anyway. */
@@ -80,193 +79,20 @@ static const struct es_conf_section *section_find(const char *name)
 	return NULL;
 }
 
-static int node_open(const char *label, const char *name, int line)
-{
-	struct es_conf_parse *p = &reader->parse;
-	unsigned int i, n = p->conf->node_count;
-
-	for (i = 0; i < n; i++)
-		if (!strcmp(p->conf->nodes[i].name, name))
-			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
-					    label, p->nodes[i].open);
-	if (n == ES_CONF_NODES_MAX)
-		return es_conf_fail(p, line, "%s: too many nodes: expected at most %d", label,
-				    ES_CONF_NODES_MAX);
-	snprintf(p->conf->nodes[n].name, ES_CONF_NAME_SIZE, "%s", name); /* a valid name, so it fits */
-	reader->lines = &p->nodes[n];
-	reader->data = &p->conf->nodes[n];
-	p->conf->node_count++;
-	return 0;
-}
-
-static int service_open(const char *label, const char *name, int line)
-{
-	struct es_conf_parse *p = &reader->parse;
-	unsigned int i, n = p->conf->service_count;
-
-	for (i = 0; i < n; i++)
-		if (!strcmp(p->conf->services[i].name, name))
-			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
-					    label, p->services[i].open);
-	if (n == ES_CONF_SERVICES_MAX)
-		return es_conf_fail(p, line, "%s: too many services: expected at most %d", label,
-				    ES_CONF_SERVICES_MAX);
-	snprintf(p->conf->services[n].name, ES_CONF_NAME_SIZE, "%s", name);
-	reader->lines = &p->services[n];
-	reader->data = &p->conf->services[n];
-	p->conf->service_count++;
-	/* Whether or not there is such a section. */
-	return es_conf_section_defaults(p, &es_conf_sections[ES_CONF_CHECK], &p->conf->services[n].check);
-}
-
-static int check_open(const char *label, int line)
-{
-	struct es_conf_parse *p = &reader->parse;
-	unsigned int service = p->conf->service_count - 1;
-
-	reader->lines = &p->checks[service];
-	reader->data = &p->conf->services[service].check;
-	if (reader->lines->open)
-		return es_conf_fail(p, line, "service %s: %s: first defined on line %d: expected one",
-				    p->conf->services[service].name, label, reader->lines->open);
-	return 0;
-}
-
-static int plugin_open(const char *label, const char *name, int line)
-{
-	struct es_conf_parse *p = &reader->parse;
-	unsigned int i, n = p->conf->plugin_count, service = p->conf->service_count - 1;
-	struct es_conf_plugin *plugins;
-
-	for (i = 0; i < n; i++)
-		if (p->conf->plugins[i].service == service && !strcmp(p->conf->plugins[i].name, name))
-			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
-					    label, p->plugins[i].open);
-	if (n == ES_CONF_PLUGINS_MAX)
-		return es_conf_fail(p, line, "%s: too many plugins: expected at most %d", label,
-				    ES_CONF_PLUGINS_MAX);
-	plugins = realloc(p->conf->plugins, (n + 1) * sizeof(*plugins));
-	if (!plugins)
-		return es_conf_fail(p, line, "%s: out of memory", label);
-	p->conf->plugins = plugins;
-	memset(&plugins[n], 0, sizeof(plugins[n]));
-	snprintf(plugins[n].name, ES_CONF_NAME_SIZE, "%s", name);
-	plugins[n].service = service;
-	reader->lines = &p->plugins[n];
-	reader->data = &plugins[n];
-	p->conf->plugin_count++;
-	return 0;
-}
-
-/* A rule or a location; the latter's path may be there once for each service, which is checked at the end. */
-static int rule_open(const char *label, const char *name, int line, int is_location)
-{
-	struct es_conf_parse *p = &reader->parse;
-	unsigned int i, n = p->conf->rule_count;
-	struct es_conf_rule *rules;
-	const char *expected;
-
-	for (i = 0; !is_location && i < n; i++)
-		if (!p->conf->rules[i].is_location && !strcmp(p->conf->rules[i].name, name))
-			return es_conf_fail(p, line, "%s: first defined on line %d: expected another name",
-					    label, p->rules[i].open);
-	if (n == ES_CONF_RULES_MAX)
-		return es_conf_fail(p, line, "%s: too many rules and locations: expected at most %d", label,
-				    ES_CONF_RULES_MAX);
-	rules = realloc(p->conf->rules, (n + 1) * sizeof(*rules));
-	if (!rules)
-		return es_conf_fail(p, line, "%s: out of memory", label);
-	p->conf->rules = rules;
-	memset(&rules[n], 0, sizeof(rules[n]));
-	if (!is_location || !es_conf_item_read(ES_CONF_ITEM_PATH, name, rules[n].name, &expected))
-		snprintf(rules[n].name, sizeof(rules[n].name), "%s", name);
-	else if (es_conf_item_is_escaped(ES_CONF_ITEM_PATH, name))
-		es_conf_warn(p, line, "%s " ES_CONF_ESCAPED, label, rules[n].name);
-	rules[n].is_location = is_location;
-	rules[n].line = line;
-	reader->lines = &p->rules[n];
-	reader->data = &rules[n];
-	p->conf->rule_count++;
-	return 0;
-}
-
-static int title_check(const struct es_conf_section *section, const char *label, const char *title, int line)
-{
-	char path[ES_CONF_PATH_SIZE];
-	const char *expected;
-
-	if (section != &es_conf_sections[ES_CONF_LOCATION]) {
-		if (es_conf_name_is_valid(title))
-			return 0;
-		expected = ES_CONF_NAME_EXPECTED;
-	} else if (es_conf_item_read(ES_CONF_ITEM_PATH, title, path, &expected)) {
-		return 0;
-	}
-	return es_conf_fail(&reader->parse, line, "%s: bad %s: expected %s", label,
-			    section == &es_conf_sections[ES_CONF_LOCATION] ? "path" : "name", expected);
-}
-
-/* Sections of which there is one; their defaults were set before the file was read. */
-static int single_open(const struct es_conf_section *section, int line)
-{
-	struct es_conf_parse *p = &reader->parse;
-
-	switch (section - es_conf_sections) {
-	case ES_CONF_CLUSTER:
-		reader->lines = &p->cluster;
-		reader->data = &p->conf->cluster;
-		break;
-	case ES_CONF_DATAPATH:
-		reader->lines = &p->datapath;
-		reader->data = &p->conf->datapath;
-		break;
-	case ES_CONF_STATUS:
-		reader->lines = &p->status;
-		reader->data = &p->conf->status;
-		break;
-	default:
-		reader->lines = &p->inspector;
-		reader->data = &p->conf->inspector;
-		break;
-	}
-	if (reader->lines->open)
-		return es_conf_fail(p, line, "%s: first defined on line %d: expected one %s section",
-				    section->name, reader->lines->open, section->name);
-	return 0;
-}
-
 /* Called at a section's first key, or at its end if it has none. */
 static int section_open_one(cfg_t *cfg, int line)
 {
 	const struct es_conf_section *section = section_find(cfg_name(cfg));
 	struct es_conf_parse *p = &reader->parse;
 	char label[LABEL_SIZE];
-	int r;
 
 	hidden_restore((char *)cfg_title(cfg));
 	if (!section)
 		return es_conf_fail(p, line, "key outside of a section: expected a section");
 	label_of(cfg, label);
-	if (section->titled && title_check(section, label, cfg_title(cfg), line))
+	if (es_conf_section_open(p, section, label, cfg_title(cfg), line, &reader->place))
 		return -EINVAL;
-	if (section == &es_conf_sections[ES_CONF_NODE])
-		r = node_open(label, cfg_title(cfg), line);
-	else if (section == &es_conf_sections[ES_CONF_SERVICE])
-		r = service_open(label, cfg_title(cfg), line);
-	else if (section == &es_conf_sections[ES_CONF_PLUGIN])
-		r = plugin_open(label, cfg_title(cfg), line);
-	else if (section == &es_conf_sections[ES_CONF_CHECK])
-		r = check_open(label, line);
-	else if (section == &es_conf_sections[ES_CONF_RULE] || section == &es_conf_sections[ES_CONF_LOCATION])
-		r = rule_open(label, cfg_title(cfg), line, section == &es_conf_sections[ES_CONF_LOCATION]);
-	else
-		r = single_open(section, line);
-	if (r)
-		return r;
 	reader->section = section;
-	reader->lines->open = line;
-	if (section->titled)
-		return es_conf_section_defaults(p, section, reader->data);
 	return 0;
 }
 
@@ -317,8 +143,8 @@ static void section_close(void)
 		return;
 	}
 	reader->section = &es_conf_sections[ES_CONF_SERVICE];
-	reader->lines = &p->services[service];
-	reader->data = &p->conf->services[service];
+	reader->place.lines = &p->services[service];
+	reader->place.data = &p->conf->services[service];
 }
 
 static void unknown_key(cfg_t *cfg, const char *name)
@@ -370,22 +196,22 @@ static int on_value(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
 		return 0;
 	}
 	/* A list's values come one by one; the first of another list of that name comes as its first. */
-	if (reader->lines->key[index] &&
+	if (reader->place.lines->key[index] &&
 	    (reader->section->keys[index].kind != ES_CONF_KIND_LIST || cfg_opt_size(opt) <= 1)) {
 		es_conf_fail(p, cfg->line, "%s: %s = %.80s: first set on line %d: expected it once", label,
-			     cfg_opt_name(opt), value, reader->lines->key[index]);
-		reader->lines->wrong = 1;
+			     cfg_opt_name(opt), value, reader->place.lines->key[index]);
+		reader->place.lines->wrong = 1;
 		return 0;
 	}
-	if (!reader->lines->key[index])
-		reader->lines->key[index] = cfg->line;
+	if (!reader->place.lines->key[index])
+		reader->place.lines->key[index] = cfg->line;
 	text = strdup(value);
 	if (!text)
 		return es_conf_fail(p, cfg->line, "%s: out of memory", label);
 	hidden_restore(text);
-	rc = es_conf_value_set(p, cfg->line, label, &reader->section->keys[index], text, reader->data);
+	rc = es_conf_value_set(p, cfg->line, label, &reader->section->keys[index], text, reader->place.data);
 	free(text);
-	reader->lines->wrong |= !!rc;
+	reader->place.lines->wrong |= !!rc;
 	return 0;
 }
 
@@ -411,8 +237,8 @@ static int on_section_end(cfg_t *cfg, cfg_opt_t *opt)
 		return -1;
 	label_of(section_cfg, label);
 	if (reader->section->titled &&
-	    es_conf_section_complete(&reader->parse, reader->section, label, reader->lines))
-		reader->lines->wrong = 1;
+	    es_conf_section_complete(&reader->parse, reader->section, label, reader->place.lines))
+		reader->place.lines->wrong = 1;
 	section_close();
 	return 0;
 }

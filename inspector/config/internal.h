@@ -116,6 +116,20 @@ struct es_conf_parse {
 	struct es_conf_lines rules[ES_CONF_RULES_MAX];
 };
 
+/* struct es_conf_place - where an open section's lines are noted, and where its values go */
+struct es_conf_place {
+	struct es_conf_lines *lines;
+	void *data;
+};
+
+/**
+ * es_conf_section_open() - makes room for the section that begins on @line, with its defaults (sections.c)
+ * @label: of it, for messages; @title: its name or path, NULL if it has none
+ * Return: 0; -EINVAL if it may not be there, which is noted.
+ */
+int es_conf_section_open(struct es_conf_parse *p, const struct es_conf_section *section, const char *label,
+			 const char *title, int line, struct es_conf_place *ret_place);
+
 /* errors.c: notes an error, "path:line: what"; line 0 is left out. Return: -EINVAL. */
 int es_conf_fail(struct es_conf_parse *p, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
