@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Packets that arrive on the public interface: makes the view of a packet, has es_decide() decide, and carries the
- * verdict out. The counterpart of es_public in kmod/bpf/earshot.bpf.c, at the same place: ingress of the device,
+ * verdict out. The counterpart of es_public in kmod/bpf/public.h, at the same place: ingress of the device,
  * before any protocol, where frames for a MAC that is not the interface's have not been dropped yet.
  */
 #include <linux/udp.h>
@@ -172,7 +172,7 @@ static unsigned int es_public_segment(struct es_inbound *in)
 	return es_carry_out(in);
 }
 
-/* See kmod/bpf/earshot.bpf.c. */
+/* See kmod/bpf/public.h. */
 static int es_public_is_message(const struct sk_buff *skb, const struct es_config *cfg,
 				const struct iphdr *ip)
 {

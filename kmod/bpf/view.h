@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ES_BPF_VIEW_H
+#define ES_BPF_VIEW_H
+
+/*
+ * What es_decide() wants to know of a packet, of its flow, its socket and that socket's track, gathered from the
+ * tables; and the decision itself, in a stack frame of its own.
+ */
+#include "heard.h"
+#include "packet.h"
+#include "socket.h"
+#include "tracks.h"
+#include "kmod/core/view.h"
+
+static __always_inline struct es_decision_set *es_decision_set_of(const struct es_config *cfg,
+								  __u64 flow_hash)
+{
+	__u32 set = es_decision_index(flow_hash, cfg->decision_sets);
+
+	return cfg->decision_sets ? bpf_map_lookup_elem(&es_decisions, &set) : (void *)0;
+}
+
+/* Everything about a flow that es_decide() wants to know, and the packet and its socket do not tell. */
+__noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, __u64 now_ns)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_decision_set *decisions;
+	struct es_node_ring *ring;
+	struct es_reset *reset;
+	struct es_stray *stray;
+
+	if (!cfg || !pkt || !v)
+		return -1;
+	es_view_begin(v, cfg, pkt);
+	if (es_view_opens(v)) {
+		es_syn_note(state, cfg, v, now_ns);
+		es_flow_note(v->flow_hash, now_ns);
+	}
+	if (es_view_may_be_ended(v, state->reset_ns, now_ns)) {
+		reset = es_reset_slot(v->flow_hash);
+		if (reset)
+			es_view_ended(v, reset, now_ns);
+	}
+	if (v->socket != ES_SOCKET_ESTABLISHED) {
+		ring = es_ring_get(state);
+		if (!ring)
+			return -1;
+		es_view_ring(v, ring, state->attached);
+		if (cfg->leased && es_view_is_overheard(v))
+			es_view_overhear(v, now_ns);
+	}
+	if (!es_view_concerns(v))
+		return 0;
+	es_view_time(v, cfg, state, state->worker[es_view_worker(v, cfg)].heartbeat_ns, now_ns);
+	if (!es_view_needs_decision(v))
+		return 0;
+	decisions = es_decision_set_of(cfg, v->flow_hash);
+	stray = es_stray_slot(v->flow_hash);
+	if (decisions && stray)
+		es_view_decision(v, decisions, stray);
+	return 0;
+}
+
+static __always_inline int es_view_is_unproven(struct bpf_sock *sk)
+{
+	/* Asked for the verifier, which may not see that what is established is there. */
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : (void *)0;
+
+	return tp && es_socket_is_unproven(tp);
+}
+
+/* A client's payload or FIN for a socket here, where each request is inspected: is it the inspector's? */
+static __noinline int es_view_track(struct bpf_sock *sk, const struct es_packet *pkt, struct es_view *v,
+				    __u64 now_ns)
+{
+	struct es_track_socket socket = {};
+	struct es_track *t;
+	__u8 pin = ES_PIN_none;
+
+	if (!sk || !pkt || !v)
+		return -1;
+	t = es_track_of(sk);
+	if (t && !es_track_is_leaving(t) &&
+	    (t->pin ||
+	     (es_seq_before(v->seg.seq + v->seg.len, t->next_request_seq) && !(v->seg.flags & ES_TCP_URG))))
+		return 0; /* the inside of a body: nothing to work out */
+	if (!v->seg.len && !(v->seg.flags & ES_TCP_URG) && (!t || t->state == ES_TRACK_SERVED))
+		return 0; /* the end, of nothing that the inspector has */
+	es_track_socket_read(sk, &socket);
+	if (!socket.is_established)
+		return 0;
+	if (es_view_complete(pkt, v, now_ns))
+		return -1;
+	if (!t)
+		t = es_track_create(sk, v->flow_hash);
+	if (!t)
+		return 0;
+	v->track = (__u8)es_track_inbound(t, &v->seg, socket.rcv_nxt, v->inspector_alive, &pin);
+	if (v->track == ES_TRACK_PIN) {
+		es_track_pin(t, pin);
+		v->track = (__u8)es_track_pinned(t, &v->seg);
+	}
+	return 0;
+}
+
+/* es_decide() in a stack frame of its own, and verified once: a global function, see es_service_find(). */
+__noinline int es_view_decide(const struct es_view *v, struct es_verdict *ret)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+
+	if (!cfg || !v || !ret)
+		return -1;
+	es_decide(cfg, v, ret);
+	return 0;
+}
+
+static __noinline int es_cookie_is_taken(const struct es_view *v, __u32 cookie)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_decision_set *decisions;
+
+	if (!cfg || !v)
+		return 0;
+	decisions = es_decision_set_of(cfg, v->flow_hash);
+	return decisions && es_view_cookie_is_taken(v, decisions, cookie);
+}
+
+#endif
