@@ -143,6 +143,7 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 			m.responses[i] = &d->observed.of[i].responses;
 	for (unsigned int i = 0; i < m.tally_count; i++)
 		m.tallies[i] = es_worker_tally(d->worker[i]);
+	es_daemon_snapshot_moves(d, m.moves);
 	collect_nodes(d, &m);
 	collect_membership(d, &m);
 	collect_servers(d, &m);

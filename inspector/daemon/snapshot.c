@@ -158,20 +158,29 @@ static struct json_object *history_of(const struct es_daemon *d)
 	return history;
 }
 
-static struct json_object *moves_of(const struct es_daemon *d)
+void es_daemon_snapshot_moves(const struct es_daemon *d, struct es_metrics_move ret_moves[ES_METRICS_MOVES])
 {
 	static const struct {
 		const char *reason;
 		enum es_worker_counter counter;
-	} moves[] = {
+	} moves[ES_METRICS_MOVES] = {
 		{"locality", ES_WORKER_moved_locality}, {"load", ES_WORKER_moved_load},
 		{"drain", ES_WORKER_moved_drain},	{"rule", ES_WORKER_moved_rule},
 		{"home", ES_WORKER_moved_home},
 	};
-	struct json_object *object = json_object_new_object();
 
-	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
-		es_json_number(object, moves[i].reason, counted(d, moves[i].counter));
+	for (unsigned int i = 0; i < ES_METRICS_MOVES; i++)
+		ret_moves[i] = (struct es_metrics_move){moves[i].reason, counted(d, moves[i].counter)};
+}
+
+static struct json_object *moves_of(const struct es_daemon *d)
+{
+	struct json_object *object = json_object_new_object();
+	struct es_metrics_move moves[ES_METRICS_MOVES];
+
+	es_daemon_snapshot_moves(d, moves);
+	for (unsigned int i = 0; i < ES_METRICS_MOVES; i++)
+		es_json_number(object, moves[i].reason, moves[i].count);
 	return object;
 }
 

@@ -14,6 +14,7 @@
 #include "inspector/inspect/hot.h"
 #include "inspector/load/snapshots.h"
 #include "inspector/status/history.h"
+#include "inspector/status/metrics.h"
 #include "kmod/core/abi.h"
 
 struct es_daemon;
@@ -95,5 +96,9 @@ struct json_object *es_daemon_snapshot(struct es_daemon *daemon);
 
 /* es_daemon_snapshot_totals() (snapshot.c) - what the history is made of */
 void es_daemon_snapshot_totals(const struct es_daemon *daemon, struct es_history_totals *ret_totals);
+
+/* es_daemon_snapshot_moves() (snapshot.c) - the requests that moved their connections, by each reason that there is */
+void es_daemon_snapshot_moves(const struct es_daemon *daemon,
+			      struct es_metrics_move ret_moves[ES_METRICS_MOVES]);
 
 #endif

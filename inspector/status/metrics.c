@@ -75,6 +75,15 @@ static void put_requests(struct es_exposition *e, const struct es_metrics *m)
 			}
 }
 
+static void put_moves(struct es_exposition *e, const struct es_metrics *m)
+{
+	es_exposition_family(e, ES_EXPOSITION_COUNTER, "moves",
+			     "Later requests that this node moved to another one, by reason");
+	for (unsigned int i = 0; i < ES_METRICS_MOVES; i++)
+		if (m->moves[i].reason)
+			es_exposition_count(e, m->moves[i].count, "reason", m->moves[i].reason, NULL);
+}
+
 static void put_handovers(struct es_exposition *e, const struct es_metrics *m)
 {
 	const struct es_conf *conf = m->conf;
@@ -265,6 +274,7 @@ int es_metrics_text(const struct es_metrics *m, enum es_exposition_format format
 	put_nodes(&e, m);
 	put_requests(&e, m);
 	put_rejections(&e, m);
+	put_moves(&e, m);
 	put_handovers(&e, m);
 	put_histograms(&e, m);
 	put_services(&e, m);

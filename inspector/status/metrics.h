@@ -19,12 +19,21 @@ struct es_metrics_table {
 	unsigned long long limit;
 };
 
+#define ES_METRICS_MOVES 5
+
+/* struct es_metrics_move - requests that moved their connection, and the reason why */
+struct es_metrics_move {
+	const char *reason;
+	unsigned long long count;
+};
+
 /**
  * struct es_metrics - what there is to tell at this moment
  * @datapath: "bpf" or "module"; @start_time_s: the daemon's, seconds since 1970
  * @members, @epoch: of the ring that is in force; @shares, @is_up, @is_draining: of each node
  * @lease_remaining_s: 0: it is over; NAN: there are none
  * @tallies: of each worker
+ * @moves: by reason; one without a name is left out
  * @sums: of the connections of this node
  * @counters: ES_COUNTER_COUNT; NULL: they could not be read
  * @server_up: of each service: 1: its server listens on this node, accepts and passes its check; 0: it does not;
@@ -47,6 +56,7 @@ struct es_metrics {
 	int is_draining[ES_NODES_MAX];
 	unsigned int tally_count;
 	const struct es_tally *tallies[ES_WORKERS_MAX];
+	struct es_metrics_move moves[ES_METRICS_MOVES];
 	const struct es_load_sums *sums;
 	const unsigned long long *counters;
 	int server_up[ES_CONF_SERVICES_MAX];

@@ -2,7 +2,6 @@
 """The metrics of a real cluster: right names and right numbers, and a server that no client can hurt."""
 import collections
 import contextlib
-import json
 import os
 import re
 import socket
@@ -12,7 +11,6 @@ import time
 import pytest
 
 from earshotlab import Lab, topology, wait_for
-from tree import SOURCE
 from web import raw
 
 pytestmark = pytest.mark.earshot
@@ -167,39 +165,6 @@ def test_text_file(lab, tmp_path):
     assert os.listdir(tmp_path) == ["earshot.prom"] and path.stat().st_mode & 0o777 == 0o644
     done = lab.node("n1").exec(["earshot", "metrics", "--output", "/nowhere/x"], check=False)
     assert done.returncode == 1 and "/nowhere/x" in done.stderr
-
-
-def scraped(lab, tmp_path, port=9099):
-    """A Prometheus that reads all nodes with the alerts that are shipped; returns how to ask it."""
-    targets = ", ".join(f'"{node.cluster_address}:{topology.STATUS_PORT}"' for node in lab.nodes)
-    (tmp_path / "prometheus.yml").write_text(
-        "global: { scrape_interval: 1s, evaluation_interval: 1s }\n"
-        f"rule_files: [{SOURCE}/conf/monitoring/earshot.alerts.yml]\n"
-        f"scrape_configs: [{{ job_name: earshot, static_configs: [{{ targets: [{targets}] }}] }}]\n", encoding="utf-8")
-    lab.node("n1").popen(["prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data",
-                          f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def ask(path, **fields):
-        command = ["curl", "-s", "--max-time", "5", "-G", f"http://127.0.0.1:{port}/api/v1/{path}"]
-        for name, value in fields.items():
-            command += ["--data-urlencode", f"{name}={value}"]
-        answer = lab.node("n1").exec(command, check=False).stdout
-        return json.loads(answer)["data"] if answer.startswith("{") else None
-    return ask
-
-
-def test_prometheus(lab, tmp_path):
-    """It reads all nodes, in OpenMetrics; every selector of every alert finds something, and nothing is wrong."""
-    ask = scraped(lab, tmp_path)
-    wait_for(lambda: len((ask("query", query="up == 1") or {"result": []})["result"]) == 3, "Prometheus reads all nodes", 30)
-    time.sleep(3)
-    rules = [rule for group in ask("rules")["groups"] for rule in group["rules"]]
-    assert len(rules) >= 10 and {rule["health"] for rule in rules} == {"ok"}, rules
-    assert [rule["name"] for rule in rules if rule["state"] != "inactive"] == []
-    selectors = {selector for rule in rules for selector in re.findall(r"(?:earshot_\w+|up)(?:\{[^}]*\})?", rule["query"])}
-    assert len(selectors) > 10
-    for selector in selectors:
-        assert ask("query", query=selector)["result"], selector
 
 
 def test_other_requests(lab):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The alerts that are shipped: Prometheus accepts them, each fires when it should, and none when all is well."""
+"""The alerts and the dashboard that are shipped: Prometheus accepts the alerts, each fires when it should, and none when all is well;
+the dashboard is one that Grafana can show."""
+import json
 import os
 import re
 import shutil
@@ -22,6 +24,9 @@ WELL = {
     f'earshot_node_up{{{INSTANCE},node="n2"}}': "1x40",
     f'earshot_node_draining{{{INSTANCE},node="n2"}}': "0x40",
     f'earshot_server_up{{{INSTANCE},service="web"}}': "1x40",
+    f'earshot_responses_total{{{INSTANCE},service="web",class="2xx"}}': "0+1000x40",
+    f'earshot_responses_total{{{INSTANCE},service="web",class="5xx"}}': "0+1x40",
+    f'earshot_start_time_seconds{{{INSTANCE}}}': "1000x40",
     f'earshot_handovers_total{{{INSTANCE},service="web",target="n2",result="sent"}}': "0+1000x40",
     f'earshot_handovers_total{{{INSTANCE},service="web",target="n2",result="refused"}}': "0+1x40",
     f'earshot_handovers_total{{{INSTANCE},service="web",target="n2",result="unreachable"}}': "0x40",
@@ -44,6 +49,8 @@ CASES = {
     "EarshotRingsDiffer": {f"earshot_cluster_members{{{INSTANCE}": "2x40"},
     "EarshotNodeDown": {"earshot_node_up{": "0x40"},
     "EarshotServerDown": {"earshot_server_up{": "0x40"},
+    "EarshotResponsesFail": {f'earshot_responses_total{{{INSTANCE},service="web",class="5xx"': "0+100x40"},
+    "EarshotDaemonRestarts": {"earshot_start_time_seconds{": "1000x30 1100 1200 1300x8"},
     "EarshotHandoversRefused": {f'earshot_handovers_total{{{INSTANCE},service="web",target="n2",result="unreachable"': "0+100x40"},
     "EarshotDecisionsSlow": {f'earshot_decision_duration_seconds_bucket{{{INSTANCE},le="0.0025"': "0+50x40"},
     "EarshotQueueFull": {f'earshot_datapath_packets_total{{{INSTANCE},verdict="drop_queue_full"': "0+1x40"},
@@ -114,3 +121,36 @@ def test_fires(tmp_path, name):
 
 def test_a_drained_node_is_no_fault(tmp_path):
     assert firing(tmp_path, DRAINED) == set()
+
+
+def dashboard():
+    with open(os.path.join(FOLDER, "earshot-dashboard.json"), encoding="utf-8") as handle:
+        return json.load(handle)
+
+
+def test_dashboard_is_whole():
+    """What Grafana shows without an error, and none of it on top of another; any source of data, node and service can be chosen."""
+    found = dashboard()
+    variables = {variable["name"] for variable in found["templating"]["list"]}
+    assert variables == {"datasource", "job", "instance", "service"} and found["schemaVersion"] >= 37 and found["uid"]
+    panels = found["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken = set()
+    for panel in panels:
+        at = panel["gridPos"]
+        squares = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert at["x"] + at["w"] <= 24 and not squares & taken, panel["title"]
+        taken |= squares
+        for target in panel.get("targets", []):
+            assert target["datasource"] == panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+            assert set(re.findall(r"\$(\w+)", target["expr"])) <= variables | {"__rate_interval"}, target["expr"]
+            assert 'job="$job"' in target["expr"], target["expr"]
+
+
+def test_documented_metrics_are_shown():
+    """All that docs/metrics.md lists is on the dashboard; who is drained is not, since that is no number that goes up and down."""
+    with open(os.path.join(SOURCE, "docs/metrics.md"), encoding="utf-8") as handle:
+        rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", handle.read().partition("## What there is")[2].partition("`decision` | the")[0], re.M)
+    names = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    shown = json.dumps(dashboard())
+    assert len(names) > 20 and {name for name in names if f"earshot_{name}" not in shown} == {"node_draining"}

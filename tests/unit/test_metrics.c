@@ -67,6 +67,8 @@ static void test_samples(void **state)
 	m.responses[0] = &responses;
 	m.tables[0] = (struct es_metrics_table){"targets", 3, 100};
 	m.table_count = 1;
+	m.moves[0] = (struct es_metrics_move){"locality", 6};
+	m.moves[4] = (struct es_metrics_move){"home", 0};
 	m.shares[1] = 0.5;
 	m.is_up[0] = 1;
 	sums.service[0] = (struct es_load_sum){.flows = 4, .active = 3};
@@ -78,6 +80,8 @@ static void test_samples(void **state)
 	text = text_of(&m, ES_EXPOSITION_PROMETHEUS);
 	expect(text, "\nearshot_requests_total{service=\"web\",target=\"n2\",decision=\"move\"} 2\n");
 	expect(text, "\nearshot_requests_total{service=\"web\",target=\"n1\",decision=\"first\"} 0\n");
+	expect(text,
+	       "\nearshot_moves_total{reason=\"locality\"} 6\nearshot_moves_total{reason=\"home\"} 0\n");
 	expect(text, "\nearshot_handovers_total{service=\"web\",target=\"n2\",result=\"sent\"} 2\n");
 	expect(text, "\nearshot_requests_rejected_total{service=\"web\",rule=\"only\"} 1\n");
 	expect(text, "\nearshot_requests_rejected_total{service=\"web\",rule=\"gone\"} 1\n");
