@@ -116,6 +116,10 @@ int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a wrong command line. Return: ES_CLI_USAGE. */
 int es_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Until the next call, what es_cli_fail() and es_cli_usage() say is not printed but put into @text, without "earshot: ";
+ * the last one stays. NULL: it is printed. */
+void es_cli_hold(char *text, size_t size);
+
 /**
  * es_cli_number() - a whole number of the command line
  * Return: ES_CLI_OK and @ret_number, or ES_CLI_USAGE, reported: "bad WHAT ...: expected LEAST..MOST".

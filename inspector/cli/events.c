@@ -19,7 +19,8 @@
 #define FOLLOW_US	500000
 
 static const struct argp_option options[] = {
-	{"follow", ES_CLI_OPT_FOLLOW, NULL, 0, "go on with new ones as they happen", 0},
+	{"follow", ES_CLI_OPT_FOLLOW, NULL, 0,
+	 "go on with new ones as they happen, over restarts of the daemon", 0},
 	{"since", ES_CLI_OPT_SINCE, "TIME", 0,
 	 "only those of so long ago at most: 30s, 10m, 2h, 7d; or since a local time, \"YYYY-MM-DD HH:MM\"",
 	 0},
@@ -177,26 +178,54 @@ static int show_files(const struct es_cli *cli, struct view *view)
 	return ES_CLI_OK;
 }
 
-static int show_new(const struct es_cli *cli, struct view *view)
+static unsigned long long newest_of(struct json_object *list)
+{
+	size_t count = json_object_array_length(list);
+
+	return count ? es_json_number(json_object_array_get_idx(list, count - 1), "id") : 0;
+}
+
+/* @is_first: of this daemon, which may have begun after the last one that was shown */
+static int show_new(const struct es_cli *cli, struct view *view, int is_first)
 {
 	struct json_object *request = es_cli_command_request("events"), *reply, *list;
 	struct es_event event;
 	int r;
 
-	json_object_object_add(request, "after", json_object_new_int64((int64_t)view->last));
+	json_object_object_add(request, "after", json_object_new_int64(is_first ? 0 : (int64_t)view->last));
 	r = es_cli_request(cli, request, &reply);
 	if (r)
 		return r;
-	/* What it does not have in memory any more. */
-	if (!view->last)
-		es_event_read(es_json_string(reply, "file"), show, view);
 	list = es_json_array(reply, "events");
+	/* One that has lost its file counts anew. */
+	if (is_first && newest_of(list) < view->last)
+		view->last = 0;
+	/* What it does not have in memory, or not any more. */
+	if (is_first)
+		es_event_read(es_json_string(reply, "file"), show, view);
 	for (size_t i = 0; i < json_object_array_length(list); i++)
 		if (!es_event_parse(json_object_array_get_idx(list, i), &event))
 			show(view, &event);
 	json_object_put(reply);
 	fflush(stdout);
 	return ES_CLI_OK;
+}
+
+/* Goes on over restarts of the daemon. That it is away is said once. */
+static void follow(const struct es_cli *cli, struct view *view)
+{
+	int is_away = 0, failed;
+	char why[512];
+
+	for (;;) {
+		usleep(FOLLOW_US);
+		es_cli_hold(why, sizeof(why));
+		failed = show_new(cli, view, is_away) != ES_CLI_OK;
+		es_cli_hold(NULL, 0);
+		if (failed && !is_away)
+			fprintf(stderr, "earshot: %s; waiting for it\n", why);
+		is_away = failed;
+	}
 }
 
 static int run(const struct es_cli *cli)
@@ -208,13 +237,11 @@ static int run(const struct es_cli *cli)
 		r = since_read(cli->since, &view.since_ms);
 	if (r)
 		return r;
-	r = show_new(cli, &view);
+	r = show_new(cli, &view, 1);
 	if (r == ES_CLI_NO_DAEMON && !cli->follow)
 		return show_files(cli, &view);
-	while (!r && cli->follow) {
-		usleep(FOLLOW_US);
-		r = show_new(cli, &view);
-	}
+	if (!r && cli->follow)
+		follow(cli, &view);
 	return r;
 }
 

@@ -8,8 +8,22 @@
 
 #include "inspector/cli/cli.h"
 
+/* Where messages go instead of stderr; NULL: to stderr. */
+static char *held;
+static size_t held_size;
+
+void es_cli_hold(char *text, size_t size)
+{
+	held = text;
+	held_size = size;
+}
+
 static void say(const char *format, va_list ap)
 {
+	if (held) {
+		vsnprintf(held, held_size, format, ap);
+		return;
+	}
 	fputs("earshot: ", stderr);
 	vfprintf(stderr, format, ap);
 	fputc('\n', stderr);

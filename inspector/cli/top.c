@@ -4,6 +4,7 @@
  * choose the order; elsewhere, and with --once, it is printed once.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,8 @@ static const struct {
 #define ORDERS (sizeof(orders) / sizeof(orders[0]))
 
 static const char *sort_key;
+
+static volatile sig_atomic_t is_over;
 
 static const struct argp_option options[] = {
 	{"once", ES_CLI_OPT_ONCE, NULL, 0, "print it once", 0},
@@ -175,14 +178,33 @@ static int go_on(void)
 	return 1;
 }
 
+static void on_signal(int number)
+{
+	(void)number;
+	is_over = 1;
+}
+
+/* So that a signal, too, leaves the terminal as it was. */
+static void watch_signals(void)
+{
+	static const int numbers[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
+	const struct sigaction action = {.sa_handler = on_signal};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaction(numbers[i], &action, NULL);
+}
+
 static int show(const struct es_cli *cli)
 {
 	struct termios before, keys;
 	struct json_object *view;
+	char why[512] = "";
 	int r;
 
 	if (tcgetattr(STDIN_FILENO, &before))
 		return print_once(cli);
+	watch_signals();
+	es_cli_hold(why, sizeof(why)); /* the other screen would take it along */
 	keys = before;
 	keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG); /* so that Ctrl-C leaves the terminal as it was */
 	tcsetattr(STDIN_FILENO, TCSANOW, &keys);
@@ -196,10 +218,13 @@ static int show(const struct es_cli *cli)
 		puts("\nsort: n node, r requests, e errors, l load, c connections; q ends");
 		fflush(stdout);
 		json_object_put(view);
-	} while (go_on());
+	} while (go_on() && !is_over);
 	fputs(OWN_SCREEN, stdout);
 	fflush(stdout);
 	tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	es_cli_hold(NULL, 0);
+	if (r)
+		es_cli_fail("%s", why);
 	return r;
 }
 

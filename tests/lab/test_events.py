@@ -60,6 +60,31 @@ def test_drain_weight_and_server(lab):
     settled(lab)
 
 
+def test_follow_goes_on_over_a_restart(lab, tmp_path):
+    """Each event once and in order; that the daemon is away is said once."""
+    paths = {name: tmp_path / name for name in ("out", "err")}
+    with open(paths["out"], "wb") as out, open(paths["err"], "wb") as err:
+        following = lab.node("n4").popen(["earshot", "events", "--follow", "--json"], stdout=out, stderr=err)
+
+        def shown():
+            return [json.loads(line) for line in paths["out"].read_text(encoding="utf-8").splitlines()]
+        try:
+            wait_for(lambda: shown() and shown()[-1] == events(lab, "n4")[-1], "it shows what there is")
+            last = shown()[-1]["id"]
+            lab.stop("n4", "earshotd")
+            wait_for(lambda: "waiting" in paths["err"].read_text(encoding="utf-8"), "it says that the daemon is away")
+            lab.start("n4", "earshotd")
+            settled(lab)
+            wait_for(lambda: "serving" in {event["kind"] for event in shown() if event["id"] > last}, "it goes on", 15, seen=shown)
+            assert {"leave", "start", "serving"} <= {event["kind"] for event in shown() if event["id"] > last}
+            found = [event["id"] for event in shown()]
+            assert found == list(range(found[0], found[0] + len(found)))
+            assert paths["err"].read_text(encoding="utf-8").count("earshot:") == 1
+        finally:
+            following.kill()
+            following.wait()
+
+
 def test_over_a_restart_and_with_the_daemon_dead(lab):
     lab.node("n1").exec(["earshot", "reload"])
     before = events(lab, "n1")

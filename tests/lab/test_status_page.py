@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The cluster as any node shows it: what each says of itself, and who does not answer."""
+import contextlib
 import html
 import http.server
 import json
+import os
+import pty
 import re
+import signal
 import subprocess
+import termios
 import threading
 
 import pytest
@@ -48,9 +53,17 @@ def requests(view):
     return sum(node["snapshot"]["requests"] for node in view["nodes"])
 
 
+def settled_requests(lab):
+    """How many requests there were, once all nodes say the same: what they show of each other is up to seconds old."""
+    def shown():
+        return {requests(cluster(lab, node.name)) for node in lab.nodes}
+    wait_for(lambda: len(shown()) == 1, "all nodes show the same number of requests", seen=shown)
+    return requests(cluster(lab, "n1"))
+
+
 def test_any_node_shows_the_whole_cluster(lab):
     wait_for(lambda: all(all_answer(lab, node.name) for node in lab.nodes), "each node hears from all")
-    before = requests(cluster(lab, "n1"))
+    before = settled_requests(lab)
     for number in range(REQUESTS):
         lab.client.get(PAGES[number % len(PAGES)])
     for node in lab.nodes:
@@ -112,6 +125,57 @@ def test_top(lab):
     assert screen.count("cluster ") >= 2 and "q ends" in screen and "\033[?1049l" in screen
     done = lab.node("n1").exec(["earshot", "top", "--sort", "x"], check=False)
     assert done.returncode == 64 and "expected node, requests, errors" in done.stderr
+
+
+class Terminal:
+    """`earshot top` on a terminal of its own."""
+
+    def __init__(self, lab, node):
+        self.master, self.slave = pty.openpty()
+        self.before = termios.tcgetattr(self.slave)
+        self.shown = ""
+        self.process = lab.node(node).popen(["earshot", "top"], stdin=self.slave, stdout=self.slave, stderr=self.slave)
+        os.set_blocking(self.master, False)
+        wait_for(lambda: "q ends" in self.read(), "it shows the cluster", seen=self.read)
+
+    def read(self):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.shown += os.read(self.master, 65536).decode()
+        return self.shown
+
+    def end(self):
+        """The status; the terminal must be as before. What stands on its own screen then."""
+        status = self.process.wait(15)
+        assert termios.tcgetattr(self.slave) == self.before
+        return status, self.read().rpartition("\033[?1049l")[2]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_top_is_ended(lab, number):
+    with Terminal(lab, "n1") as top:
+        assert termios.tcgetattr(top.slave) != top.before
+        top.process.send_signal(number)
+        assert top.end() == (0, "")
+
+
+def test_top_says_why_it_ends(lab):
+    """On the screen that stays."""
+    with Terminal(lab, "n3") as top:
+        lab.stop("n3", "earshotd")
+        try:
+            status, said = top.end()
+            assert status == 2 and said.startswith("earshot: no earshotd "), (status, said)
+        finally:
+            lab.start("n3", "earshotd")
 
 
 def browse(lab, profile):
