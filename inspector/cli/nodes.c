@@ -36,6 +36,12 @@ static void print_time(struct es_table *table, unsigned long long us)
 		es_table_cell(table, "%.1f s", (double)us / 1e6);
 }
 
+/* Of its own word only, as requests a second are. */
+static void print_p99(struct es_table *table, struct json_object *node)
+{
+	print_time(table, has(word_of(node), "p99_us") ? es_json_number(word_of(node), "p99_us") : 0);
+}
+
 static const char *const rates[] = {"requests_s", "errors_s"};
 static const char *const counts[] = {"connections", "active", "load"};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -50,7 +56,7 @@ static void print_rates(struct es_table *table, struct json_object *node)
 }
 
 /* How busy it is; unknown if the node has reported nothing. */
-static void print_load(struct es_table *table, struct json_object *node)
+static void print_load(struct es_table *table, struct json_object *node, int has_rates)
 {
 	static const char *const shares[] = {"cpu", "disk"};
 	struct json_object *word = word_of(node);
@@ -63,6 +69,8 @@ static void print_load(struct es_table *table, struct json_object *node)
 			es_table_cell(table, "-");
 	print_time(table, has(word, "mean_now_us") ? es_json_number(word, "mean_now_us")
 						   : es_json_number(node, "mean_us"));
+	if (has_rates)
+		print_p99(table, node);
 	for (size_t i = 0; i < COUNT(shares); i++)
 		if (has(word, shares[i]) || has(node, shares[i]))
 			es_table_cell(table, "%.0f%%",
@@ -89,7 +97,7 @@ static void print_totals(struct es_table *table, struct json_object *nodes, int 
 		es_table_cell(table, "%s", "");
 	for (size_t k = 0; k < COUNT(sums); k++)
 		es_table_cell(table, "%.*f", k < COUNT(rates), sums[k]);
-	for (int i = 0; i < (changes ? 5 : 3); i++)
+	for (int i = 0; i < (changes ? 6 : 4); i++)
 		es_table_cell(table, "%s", "");
 }
 
@@ -237,9 +245,9 @@ static void print_all_by_hand(struct json_object *nodes)
 /* @has_rates: the reply is that of `cluster` */
 static void print_nodes(struct json_object *status, int has_rates)
 {
-	static const char *const headings[] = {"NODE",	 "ADDRESS", ">WEIGHT", "STATE",	  ">SHARE",
-					       ">REQ/S", ">ERR/S",  ">CONNS",  ">ACTIVE", ">LOAD",
-					       ">MEAN",	 ">CPU",    ">DISK",   ">SINCE",  ""};
+	static const char *const headings[] = {"NODE",	 "ADDRESS", ">WEIGHT", "STATE", ">SHARE", ">REQ/S",
+					       ">ERR/S", ">CONNS",  ">ACTIVE", ">LOAD", ">MEAN",  ">P99",
+					       ">CPU",	 ">DISK",   ">SINCE",  ""};
 	struct json_object *nodes = es_json_array(status, "nodes");
 	int changes = !strcmp(es_json_string(es_json_object(status, "membership"), "provider"), "corosync");
 	const char *shown[COUNT(headings) + 1] = {};
@@ -247,7 +255,8 @@ static void print_nodes(struct json_object *status, int has_rates)
 	size_t i, count = 0;
 
 	for (i = 0; i < COUNT(headings) - (changes ? 0 : 2); i++)
-		if (has_rates || (strcmp(headings[i], ">REQ/S") != 0 && strcmp(headings[i], ">ERR/S") != 0))
+		if (has_rates || (strcmp(headings[i], ">REQ/S") != 0 && strcmp(headings[i], ">ERR/S") != 0 &&
+				  strcmp(headings[i], ">P99") != 0))
 			shown[count++] = headings[i];
 	table = es_table_new(shown);
 	for (i = 0; i < json_object_array_length(nodes); i++) {
@@ -263,7 +272,7 @@ static void print_nodes(struct json_object *status, int has_rates)
 		es_table_cell(table, "%.1f%%", 100 * es_json_fraction(node, "ring_share"));
 		if (has_rates)
 			print_rates(table, node);
-		print_load(table, node);
+		print_load(table, node, has_rates);
 		if (changes)
 			print_membership(table, node, es_json_object(status, "membership"));
 	}
@@ -347,6 +356,9 @@ const struct es_cli_command es_cli_nodes = {
 	       "MEAN: how long a request is in hand there, over the same seconds; - if none "
 	       "came. "
 	       "Where requests are not told apart (inspect = first or never) it is that of connections.\n"
+	       "P99: 99 of 100 responses were complete in less, over the same seconds, from when the request "
+	       "was given to "
+	       "the server; - where responses are not read (inspect = first or never), or none came.\n"
 	       "CPU, DISK: share of time in which CPUs are busy, and in which something waits for a disk.\n"
 	       "SINCE: for how long it is, or is not, a member.\n"
 	       "REQUESTS, REJECTED: of a service on all nodes that answer, since their daemons started.\n"

@@ -4,6 +4,7 @@
  * they send into the URL tables.
  */
 #include <string.h>
+#include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
 #include "membership/number.h"
 
@@ -19,7 +20,9 @@ void es_observed_response(void *ctx, const struct es_response_entry *entry)
 
 	if (entry->service >= d->conf->service_count)
 		return;
-	es_responses_add(&o->of[entry->service].responses, entry->status);
+	es_responses_add(&o->of[entry->service].responses, entry->status, entry->took_ns);
+	if (entry->took_ns)
+		es_durations_lately_add(&o->lately, entry->took_ns, es_clock_now_ns());
 	/* 304, 206, 404 and their like say nothing of the content's length. */
 	if (entry->status != HTTP_OK || !entry->content || (entry->request_flags & ES_REQUEST_F_STATUS))
 		return;
@@ -59,6 +62,7 @@ void es_observed_reset(struct es_daemon *d)
 	struct es_daemon_observed *o = &d->observed;
 
 	memset(o, 0, sizeof(*o));
+	o->lately = before.lately;
 	for (unsigned int i = 0; i < d->conf->service_count; i++) {
 		memcpy(o->of[i].name, d->conf->services[i].name, sizeof(o->of[i].name));
 		for (unsigned int k = 0; k < ES_CONF_SERVICES_MAX; k++)

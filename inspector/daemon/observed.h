@@ -33,11 +33,12 @@ struct es_observed_service {
 	struct es_responses responses;
 };
 
-/* struct es_daemon_observed - @count: what is to be told of @service yet,
- * in @payload behind room for the tag */
+/* struct es_daemon_observed - @lately: how long responses took, of all services; @count: what is to be told of @service
+ * yet, in @payload behind room for the tag */
 struct es_daemon_observed {
 	struct es_observed_service of[ES_CONF_SERVICES_MAX];
 	struct es_observed_mean mean[ES_CONF_SERVICES_MAX];
+	struct es_durations_lately lately;
 	unsigned int service;
 	size_t count;
 	__u8 payload[4 + ES_OBSERVED_MAX * 16];

@@ -74,6 +74,8 @@ static void add_load(struct es_daemon *d, struct json_object *snapshot)
 	es_json_number(snapshot, "load", load.load);
 	es_json_number(snapshot, "mean_us", load.mean_us);
 	es_json_number(snapshot, "mean_now_us", es_load_recent_mean_us(&d->load.recent));
+	es_json_number(snapshot, "p99_us",
+		       es_durations_lately_us(&d->observed.lately, 0.99, es_clock_now_ns()));
 	es_json_fraction(snapshot, "cpu", load.cpu / 1000.0, 3);
 	es_json_fraction(snapshot, "disk", load.disk / 1000.0, 3);
 }

@@ -79,10 +79,13 @@ const char *es_datapath_note(const struct es_datapath *dp)
 
 static void on_response(void *ctx, const void *data, size_t size)
 {
+	struct es_response_entry entry = {};
 	struct es_datapath *dp = ctx;
 
-	if (size >= sizeof(struct es_response_entry))
-		dp->response_fn(dp->response_ctx, data);
+	if (size < ES_RESPONSE_ENTRY_LEAST)
+		return;
+	memcpy(&entry, data, size < sizeof(entry) ? size : sizeof(entry));
+	dp->response_fn(dp->response_ctx, &entry);
 }
 
 int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params *params, char *err,

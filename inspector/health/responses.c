@@ -4,10 +4,13 @@
 
 const char *const es_response_class_name[ES_RESPONSE_CLASSES] = {"2xx", "3xx", "4xx", "5xx"};
 
-void es_responses_add(struct es_responses *r, unsigned int status)
+void es_responses_add(struct es_responses *r, unsigned int status, unsigned long long took_ns)
 {
-	if (status >= 200 && status < 600)
-		r->count[status / 100 - 2]++;
+	if (status < 200 || status >= 600)
+		return;
+	r->count[status / 100 - 2]++;
+	if (took_ns)
+		es_durations_add(&r->durations, took_ns);
 }
 
 void es_responses_busy(struct es_responses *r, unsigned int active, unsigned long long now_ns)

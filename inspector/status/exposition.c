@@ -78,23 +78,46 @@ void es_exposition_count(struct es_exposition *e, unsigned long long value, ...)
 	fprintf(e->file, " %llu\n", value);
 }
 
-void es_exposition_histogram(struct es_exposition *e, const unsigned long long *bucket,
-			     unsigned long long sum_ns)
+/* The labels of a histogram's sample; @le: its bucket's bound, NULL: none. */
+static void put_bucket_labels(const struct es_exposition *e, const char *service, const char *le)
+{
+	if (!service && !le)
+		return;
+	fputc('{', e->file);
+	if (service) {
+		fputs("service=\"", e->file);
+		put_escaped(e->file, service);
+		fputs(le ? "\"," : "\"", e->file);
+	}
+	if (le)
+		fprintf(e->file, "le=\"%s\"", le);
+	fputc('}', e->file);
+}
+
+void es_exposition_histogram(struct es_exposition *e, const struct es_exposition_buckets *h,
+			     const char *service)
 {
 	unsigned long long sum = 0;
+	char le[32];
 
-	for (int i = 0; i < ES_HISTOGRAM_BOUNDS; i++) {
-		double bound = (double)es_histogram_bound_ns[i] / 1e9;
+	for (unsigned int i = 0; i < h->bounds; i++) {
+		double bound = (double)h->bound_ns[i] / 1e9;
 
-		sum += bucket[i];
+		sum += h->count[i];
 		/* OpenMetrics wants 1.0 for 1. */
-		fprintf(e->file, "earshot_%s_bucket{le=\"%.9g%s\"} %llu\n", e->name, bound,
-			bound >= 1 ? ".0" : "", sum);
+		snprintf(le, sizeof(le), "%.9g%s", bound, bound >= 1 && bound == floor(bound) ? ".0" : "");
+		fprintf(e->file, "earshot_%s_bucket", e->name);
+		put_bucket_labels(e, service, le);
+		fprintf(e->file, " %llu\n", sum);
 	}
-	sum += bucket[ES_HISTOGRAM_BOUNDS];
-	fprintf(e->file, "earshot_%s_bucket{le=\"+Inf\"} %llu\n", e->name, sum);
-	fprintf(e->file, "earshot_%s_sum %.15g\nearshot_%s_count %llu\n", e->name, (double)sum_ns / 1e9,
-		e->name, sum);
+	sum += h->count[h->bounds];
+	fprintf(e->file, "earshot_%s_bucket", e->name);
+	put_bucket_labels(e, service, "+Inf");
+	fprintf(e->file, " %llu\nearshot_%s_sum", sum, e->name);
+	put_bucket_labels(e, service, NULL);
+	fprintf(e->file, " %.15g\nearshot_%s_count", h->sum_s, e->name);
+	put_bucket_labels(e, service, NULL);
+	fprintf(e->file, " %llu\n", sum);
 }
 
 void es_exposition_summary(struct es_exposition *e, double sum, unsigned long long count, const char *service)

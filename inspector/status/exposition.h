@@ -43,9 +43,20 @@ void es_exposition_add(struct es_exposition *e, double value, ...) __attribute__
 /* es_exposition_count() - the same for a number that must not be rounded */
 void es_exposition_count(struct es_exposition *e, unsigned long long value, ...) __attribute__((sentinel));
 
-/* es_exposition_histogram() - the samples of a histogram; @bucket as of es_histogram_read() */
-void es_exposition_histogram(struct es_exposition *e, const unsigned long long *bucket,
-			     unsigned long long sum_ns);
+/**
+ * struct es_exposition_buckets - a histogram
+ * @bounds: how many; @bound_ns: upper ones; @count: in each bucket, and behind the last bound
+ */
+struct es_exposition_buckets {
+	unsigned int bounds;
+	const unsigned long long *bound_ns;
+	const unsigned long long *count;
+	double sum_s;
+};
+
+/* es_exposition_histogram() - its samples; @service: of which they are, or NULL */
+void es_exposition_histogram(struct es_exposition *e, const struct es_exposition_buckets *histogram,
+			     const char *service);
 
 /* es_exposition_summary() - the samples of a summary without quantiles, of one @service */
 void es_exposition_summary(struct es_exposition *e, double sum, unsigned long long count,

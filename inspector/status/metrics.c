@@ -153,6 +153,19 @@ static void put_rejections(struct es_exposition *e, const struct es_metrics *m)
 		}
 }
 
+static void put_worker_histogram(struct es_exposition *e, const unsigned long long *bucket,
+				 unsigned long long sum_ns)
+{
+	const struct es_exposition_buckets histogram = {
+		.bounds = ES_HISTOGRAM_BOUNDS,
+		.bound_ns = es_histogram_bound_ns,
+		.count = bucket,
+		.sum_s = (double)sum_ns / 1e9,
+	};
+
+	es_exposition_histogram(e, &histogram, NULL);
+}
+
 static void put_histograms(struct es_exposition *e, const struct es_metrics *m)
 {
 	unsigned long long decision[ES_HISTOGRAM_BOUNDS + 1] = {}, decision_ns = 0;
@@ -164,12 +177,12 @@ static void put_histograms(struct es_exposition *e, const struct es_metrics *m)
 	}
 	es_exposition_family(e, ES_EXPOSITION_HISTOGRAM, "decision_duration_seconds",
 			     "Time from taking up a request's last packet until its node was known");
-	es_exposition_histogram(e, decision, decision_ns);
+	put_worker_histogram(e, decision, decision_ns);
 	es_exposition_family(
 		e, ES_EXPOSITION_HISTOGRAM, "handover_duration_seconds",
 		"Time from taking up a request until its handover message was sent; of a move, from "
 		"the decision on, its socket's end included");
-	es_exposition_histogram(e, handover, handover_ns);
+	put_worker_histogram(e, handover, handover_ns);
 }
 
 static void put_services(struct es_exposition *e, const struct es_metrics *m)
@@ -208,6 +221,18 @@ static void put_services(struct es_exposition *e, const struct es_metrics *m)
 			es_exposition_add(e, m->check_duration_s[s], "service", conf->services[s].name, NULL);
 }
 
+static void put_durations(struct es_exposition *e, const struct es_durations *durations, const char *service)
+{
+	const struct es_exposition_buckets histogram = {
+		.bounds = ES_DURATION_BOUNDS,
+		.bound_ns = es_duration_bound_ns,
+		.count = durations->count,
+		.sum_s = durations->sum_s,
+	};
+
+	es_exposition_histogram(e, &histogram, service);
+}
+
 static void put_responses(struct es_exposition *e, const struct es_metrics *m)
 {
 	const struct es_conf *conf = m->conf;
@@ -227,6 +252,13 @@ static void put_responses(struct es_exposition *e, const struct es_metrics *m)
 		if (m->responses[s])
 			es_exposition_summary(e, m->responses[s]->busy_s, es_responses_total(m->responses[s]),
 					      conf->services[s].name);
+	es_exposition_family(
+		e, ES_EXPOSITION_HISTOGRAM, "response_duration_seconds",
+		"Time from giving a request to this node's server until its response's last byte went out, "
+		"of the responses that were read");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		if (m->responses[s])
+			put_durations(e, &m->responses[s]->durations, conf->services[s].name);
 }
 
 static void put_datapath(struct es_exposition *e, const struct es_metrics *m)

@@ -103,6 +103,17 @@ static void put_number(FILE *file, struct json_object *node, double value, int d
 		is_old ? " (old)" : "");
 }
 
+/* A time that requests take; 0: none came. */
+static void put_time(FILE *file, struct json_object *node, const char *key)
+{
+	unsigned long long us = es_json_number(es_json_object(node, "snapshot"), key);
+
+	if (us)
+		put_number(file, node, (double)us / 1000, us < 10000 ? 2 : 1, " ms");
+	else
+		fputs("<td class=\"n\">&ndash;</td>", file);
+}
+
 static void put_node(FILE *file, struct json_object *view, struct json_object *node)
 {
 	struct json_object *word = es_json_object(node, "snapshot");
@@ -118,7 +129,8 @@ static void put_node(FILE *file, struct json_object *view, struct json_object *n
 	put_number(file, node, (double)es_json_number(word, "connections"), 0, "");
 	put_number(file, node, (double)es_json_number(word, "active"), 0, "");
 	put_number(file, node, (double)es_json_number(word, "load"), 0, "");
-	put_number(file, node, (double)es_json_number(word, "mean_us") / 1000, 1, " ms");
+	put_time(file, node, "mean_now_us");
+	put_time(file, node, "p99_us");
 	put_number(file, node, 100 * es_json_fraction(word, "cpu"), 0, " %");
 	fputs("<td class=\"path\">", file);
 	if (strcmp(trouble, "-") != 0)
@@ -126,11 +138,52 @@ static void put_node(FILE *file, struct json_object *view, struct json_object *n
 	fputs("</td></tr>\n", file);
 }
 
+/* What an operator has set of a node; @what: that it is, e.g. "drained". */
+static void put_by_hand(FILE *file, struct json_object *node, const char *key, const char *what)
+{
+	struct json_object *set;
+
+	if (!json_object_object_get_ex(es_json_object(node, "by_hand"), key, &set))
+		return;
+	fputs("<li>", file);
+	es_html_text(file, es_json_string(node, "name"));
+	fprintf(file, ": %s by hand since ", what);
+	es_html_date(file, es_json_number(set, "set_ms") / 1000);
+	if (*es_json_string(set, "by")) {
+		fputs(" by ", file);
+		es_html_text(file, es_json_string(set, "by"));
+	}
+	if (es_json_number(set, "until_ms")) {
+		fputs(", until ", file);
+		es_html_date(file, es_json_number(set, "until_ms") / 1000);
+	} else if (es_json_is_true(set, "until_restart")) {
+		fputs(", until its daemon starts anew", file);
+	}
+	if (*es_json_string(set, "reason")) {
+		fputs(": ", file);
+		es_html_text(file, es_json_string(set, "reason"));
+	}
+	fputs("</li>\n", file);
+}
+
+static void put_all_by_hand(FILE *file, struct json_object *nodes)
+{
+	char weight[48];
+
+	fputs("<ul>", file);
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		put_by_hand(file, node_at(nodes, i), "drain", "drained");
+		snprintf(weight, sizeof(weight), "weight %llu", es_json_number(node_at(nodes, i), "weight"));
+		put_by_hand(file, node_at(nodes, i), "weight", weight);
+	}
+	fputs("</ul>\n", file);
+}
+
 void es_page_nodes(FILE *file, struct json_object *view)
 {
-	static const char *const headings[] = {"Node",	    "State",	   "Share of the ring", "Requests/s",
-					       "Errors/s",  "Connections", "In hand",		"Load",
-					       "Mean time", "CPU",	   "Trouble",		NULL};
+	static const char *const headings[] = {
+		"Node", "State",     "Share of the ring", "Requests/s", "Errors/s", "Connections", "In hand",
+		"Load", "Mean time", "99 % within",	  "CPU",	"Trouble",  NULL};
 	struct json_object *nodes = es_json_array(view, "nodes");
 
 	es_page_section(file, "nodes", "Nodes");
@@ -138,6 +191,7 @@ void es_page_nodes(FILE *file, struct json_object *view)
 	for (size_t i = 0; i < json_object_array_length(nodes); i++)
 		put_node(file, view, node_at(nodes, i));
 	es_page_table_end(file);
+	put_all_by_hand(file, nodes);
 	fputs("</section>\n", file);
 }
 

@@ -137,7 +137,7 @@ static __noinline int es_reply_tell(struct __sk_buff *skb, const struct es_packe
 	return TC_ACT_SHOT;
 }
 
-/* Tell the daemon how long a response was. It looks by itself; nobody is woken. */
+/* Tell the daemon how long a response was, and how long it took. It looks by itself; nobody is woken. */
 static __noinline int es_reply_measured(struct es_track *t)
 {
 	struct es_response_entry *entry;
@@ -149,7 +149,7 @@ static __noinline int es_reply_measured(struct es_track *t)
 		es_count(ES_COUNT_response_unmeasured);
 		return 0;
 	}
-	es_reply_entry(t, entry);
+	es_reply_entry(t, bpf_ktime_get_ns(), entry);
 	bpf_ringbuf_submit(entry, BPF_RB_NO_WAKEUP);
 	return 0;
 }

@@ -66,7 +66,7 @@ static __noinline int es_handover_rebuild(struct __sk_buff *skb, struct bpf_sock
 		return -1;
 	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
 	rebuilt.source = h->source;
-	es_track_begin(&rebuilt.track, seg->ack, h);
+	es_track_begin(&rebuilt.track, seg->ack, h, bpf_ktime_get_ns());
 	/* It may have come here before its first packet on the public network did. */
 	es_first_note(flow_hash, seg->seq, rebuilt.at_ns);
 	return es_rebuild(skb, sk, seg, flow_hash, &rebuilt);
@@ -82,7 +82,7 @@ static __always_inline int es_stay(struct bpf_sock *sk, const struct es_handover
 		return 0;
 	/* Otherwise it has come again: the socket has it already. */
 	if (es_track_has_queued(t, seg->seq) && es_track_step(t, ES_TRACK_QUEUED, ES_TRACK_SERVED))
-		es_track_pin(t, es_track_stay(t, seg, h));
+		es_track_pin(t, es_track_stay(t, seg, h, bpf_ktime_get_ns()));
 	return es_track_is_leaving(t) ? -1 : 0;
 }
 

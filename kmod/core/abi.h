@@ -236,6 +236,8 @@ struct es_socket_load {
 /**
  * struct es_response_entry - a complete response that the inspector asked to measure
  * @content: as in its handover message; @bytes: with its head; @request_flags: ES_REQUEST_F_*
+ * @took_ns: from when the request was given to the server until the last byte went out; 0: not known. A datapath of the
+ * version before ends its entries in front of it.
  */
 struct es_response_entry {
 	__u64 content;
@@ -243,8 +245,10 @@ struct es_response_entry {
 	__u16 status;
 	__u8 service;
 	__u8 request_flags;
+	__u64 took_ns;
 };
-_Static_assert(sizeof(struct es_response_entry) == 16, "entries are ABI");
+_Static_assert(sizeof(struct es_response_entry) == 24, "entries are ABI");
+#define ES_RESPONSE_ENTRY_LEAST 16
 
 /**
  * struct es_connection_state - what no socket option tells of an established socket

@@ -138,14 +138,16 @@ static __always_inline int es_reply_read(struct es_track *t, const struct es_seg
 	return es_track_answered(t, seg->len - from);
 }
 
-/* es_reply_entry() - what the daemon is told of a complete response */
-static __always_inline void es_reply_entry(const struct es_track *t, struct es_response_entry *ret)
+/* es_reply_entry() - what the daemon is told of a response that is complete at @now_ns */
+static __always_inline void es_reply_entry(const struct es_track *t, __u64 now_ns,
+					   struct es_response_entry *ret)
 {
 	ret->content = t->content;
 	ret->bytes = t->response_bytes;
 	ret->status = t->response.status;
 	ret->service = t->service;
 	ret->request_flags = t->request_flags;
+	ret->took_ns = es_track_took_ns(t, now_ns);
 }
 
 #endif

@@ -47,6 +47,7 @@ enum es_response_phase {
  * struct es_response - how far a response has been read; zero it (but @flags) before the first byte
  * @left: bytes of body or chunk still to come, or the number being read
  * @head: bytes of head seen; @at: position in the current word or number
+ * @began: the caller's, which keeps it with what it tells about: when the request came
  * @name: which names the current line's name may still be (1: Content-Length, 2: Transfer-Encoding)
  */
 struct es_response {
@@ -58,11 +59,11 @@ struct es_response {
 	__u8 flags;
 	__u8 name;
 	__u8 pad;
-	__u32 spare;
+	__u32 began;
 };
 
-/* Begin a response; @is_head: to a HEAD request. */
-static __always_inline void es_response_init(struct es_response *r, int is_head)
+/* Begin the next response to the same request. */
+static __always_inline void es_response_next(struct es_response *r, int is_head)
 {
 	r->left = 0;
 	r->head = 0;
@@ -72,7 +73,13 @@ static __always_inline void es_response_init(struct es_response *r, int is_head)
 	r->flags = is_head ? ES_RESPONSE_F_HEAD : 0;
 	r->name = 0;
 	r->pad = 0;
-	r->spare = 0;
+}
+
+/* Begin a response; @is_head: to a HEAD request. */
+static __always_inline void es_response_init(struct es_response *r, int is_head)
+{
+	es_response_next(r, is_head);
+	r->began = 0;
 }
 
 static __always_inline __u8 es_response_lower(__u8 c)
@@ -87,7 +94,7 @@ static __always_inline void es_response_head_end(struct es_response *r)
 	if (r->status == 101) {
 		r->phase = ES_RESPONSE_UPGRADED;
 	} else if (r->status < 200) {
-		es_response_init(r, r->flags & ES_RESPONSE_F_HEAD);
+		es_response_next(r, r->flags & ES_RESPONSE_F_HEAD);
 	} else if ((r->flags & ES_RESPONSE_F_LENGTH) && (r->flags & ES_RESPONSE_F_CHUNKED)) {
 		r->phase = ES_RESPONSE_UNCLEAR;
 	} else if ((r->flags & ES_RESPONSE_F_HEAD) || r->status == 204 || r->status == 304) {

@@ -104,10 +104,32 @@ static __always_inline int es_track_is_leaving(const struct es_track *t)
 	return *(const volatile __u8 *)&t->state >= ES_TRACK_LEAVING;
 }
 
-/* A request was given to the server here, as @h says; its response begins at @ack. */
-static __always_inline void es_track_serve(struct es_track *t, __u32 ack, const struct es_handover *h)
+/* Times of a track are in units of 2^14 ns, about 16 us: 32 bits have room for 19 hours. 0: not known. */
+#define ES_TRACK_TICK_SHIFT 14
+
+static __always_inline __u32 es_track_tick(__u64 now_ns)
+{
+	__u32 tick = (__u32)(now_ns >> ES_TRACK_TICK_SHIFT);
+
+	return tick ? tick : 1;
+}
+
+/* es_track_took_ns() - since the request was given to the server, to half a tick; 0: not known */
+static __always_inline __u64 es_track_took_ns(const struct es_track *t, __u64 now_ns)
+{
+	__u32 ticks = es_track_tick(now_ns) - t->response.began;
+
+	if (!t->response.began)
+		return 0;
+	return ((__u64)ticks << ES_TRACK_TICK_SHIFT) + (1u << (ES_TRACK_TICK_SHIFT - 1));
+}
+
+/* A request was given to the server here at @now_ns, as @h says; its response begins at @ack. */
+static __always_inline void es_track_serve(struct es_track *t, __u32 ack, const struct es_handover *h,
+					   __u64 now_ns)
 {
 	es_response_init(&t->response, h->request_flags & ES_REQUEST_F_HEAD);
+	t->response.began = es_track_tick(now_ns);
 	t->response_seq = ack;
 	t->response_bytes = 0;
 	t->next_request_seq = es_ntohl(h->next_request_seq);
@@ -121,13 +143,14 @@ static __always_inline void es_track_serve(struct es_track *t, __u32 ack, const 
 /*
  * A track's set-up, all of it zero before: what is known of a connection when its socket is made.
  *
- * es_track_begin() - from a request that was handed over, as @h says; its response begins at @ack
+ * es_track_begin() - from a request that was handed over, as @h says, at @now_ns; its response begins at @ack
  */
-static __always_inline void es_track_begin(struct es_track *t, __u32 ack, const struct es_handover *h)
+static __always_inline void es_track_begin(struct es_track *t, __u32 ack, const struct es_handover *h,
+					   __u64 now_ns)
 {
 	es_handover_options_get(h, &t->options);
 	t->requests = es_ntohl(h->requests);
-	es_track_serve(t, ack, h);
+	es_track_serve(t, ack, h, now_ns);
 	t->moves = es_ntohs(h->moves);
 	/* A service that inspects first requests only does not say where they end,
 	 * and may be changed later. */
@@ -354,16 +377,16 @@ static __always_inline int es_track_holds(const struct es_track *t, const struct
 }
 
 /**
- * es_track_stay() - the request at @seg is delivered to the socket here after all, as @h says
+ * es_track_stay() - the request at @seg is delivered to the socket here after all, at @now_ns, as @h says
  * Returns the pin, with which nothing is read any more: what the server has said since the request came is no
  * answer to it.
  */
 static __always_inline __u8 es_track_stay(struct es_track *t, const struct es_segment *seg,
-					  const struct es_handover *h)
+					  const struct es_handover *h, __u64 now_ns)
 {
 	if (t->response.phase != ES_RESPONSE_DONE || t->response_seq != seg->ack)
 		return ES_PIN_response_unclear;
-	es_track_serve(t, seg->ack, h);
+	es_track_serve(t, seg->ack, h, now_ns);
 	return h->pin;
 }
 

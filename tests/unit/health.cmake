@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 earshot_unit_test(health earshot-health)
+earshot_unit_test(durations earshot-health)

@@ -76,7 +76,7 @@ static void test_cost(void **state)
 		es_handover_order_of(&h, &order);
 		assert_int_equal(order.cost, cases[i].arrives);
 		assert_true(order.url_key == 0x0123456789abcdefULL);
-		es_track_serve(&t, 5, &h);
+		es_track_serve(&t, 5, &h, 0);
 		assert_int_equal(t.cost, cases[i].arrives);
 		assert_true(t.content == 0x0123456789abcdefULL);
 		assert_int_equal(t.next_request_seq, 77);

@@ -60,8 +60,9 @@ static void test_samples(void **state)
 	es_tally_rejected(tally[1], 0, ES_RULES_BY_RULE);
 	es_tally_rejected(tally[1], 0, ES_RULES_BY_RULE + 2);
 	m.tally_count = 2;
-	es_responses_add(&responses, 503);
-	es_responses_add(&responses, 204);
+	es_responses_add(&responses, 503, 0);
+	es_responses_add(&responses, 204, 1500000);
+	es_responses_add(&responses, 204, 70000000000);
 	es_responses_busy(&responses, 2, 1000000000);
 	es_responses_busy(&responses, 4, 2500000000);
 	m.responses[0] = &responses;
@@ -104,7 +105,15 @@ static void test_samples(void **state)
 	expect(text, "\nearshot_responses_total{service=\"web\",class=\"3xx\"} 0\n");
 	expect(text, "# TYPE earshot_response_time_seconds summary\n");
 	expect(text, "\nearshot_response_time_seconds_sum{service=\"web\"} 4.5\n");
-	expect(text, "\nearshot_response_time_seconds_count{service=\"web\"} 2\n");
+	expect(text, "\nearshot_response_time_seconds_count{service=\"web\"} 3\n");
+	expect(text, "# TYPE earshot_response_duration_seconds histogram\n");
+	expect(text, "\nearshot_response_duration_seconds_bucket{service=\"web\",le=\"0.001\"} 0\n");
+	expect(text, "\nearshot_response_duration_seconds_bucket{service=\"web\",le=\"0.0025\"} 1\n");
+	expect(text, "\nearshot_response_duration_seconds_bucket{service=\"web\",le=\"2.5\"} 1\n");
+	expect(text, "\nearshot_response_duration_seconds_bucket{service=\"web\",le=\"10.0\"} 1\n");
+	expect(text, "\nearshot_response_duration_seconds_bucket{service=\"web\",le=\"+Inf\"} 2\n");
+	expect(text, "\nearshot_response_duration_seconds_sum{service=\"web\"} 70.0015\n");
+	expect(text, "\nearshot_response_duration_seconds_count{service=\"web\"} 2\n");
 	expect(text, "\nearshot_ring_epoch 7\n");
 	expect(text, "cluster=\"a \\\"b\\\" \\\\c\",node=\"n1\"} 1\n");
 	expect(text, "# TYPE earshot_requests_total counter\n");

@@ -91,6 +91,38 @@ static void test_old_figures(void **state)
 	assert_int_equal(count("1\u202f001"), 0); /* what is old is in no sum */
 }
 
+static void test_set_by_hand(void **state)
+{
+	(void)state;
+	page("{\"nodes\":["
+	     "{\"name\":\"n1\",\"state\":\"draining\",\"weight\":50,\"by_hand\":{"
+	     "\"drain\":{\"by\":\"alice@n1\",\"set_ms\":3600000,\"until_ms\":7200000,\"for_s\":3600,"
+	     "\"reason\":\"" EVIL "\"},\"weight\":{\"by\":\"\",\"set_ms\":0,\"reason\":\"\",\"weight\":50}}},"
+	     "{\"name\":\"n2\",\"state\":\"draining\",\"by_hand\":{\"drain\":{\"by\":\"" EVIL
+	     "\",\"set_ms\":0,\"until_restart\":true,\"reason\":\"x\"}}},"
+	     "{\"name\":\"n3\",\"state\":\"up\"}]}");
+	expect("<li>n1: drained by hand since 1970-01-01 01:00:00 UTC by alice@n1, until 1970-01-01 02:00:00 "
+	       "UTC: &lt;script");
+	expect("<li>n1: weight 50 by hand since 1970-01-01 00:00:00 UTC</li>");
+	expect(", until its daemon starts anew: x</li>");
+	assert_int_equal(count(" by hand "), 3);
+	assert_int_equal(count("<script"), 1);
+}
+
+/* Times of the last seconds; where none came, none. */
+static void test_times(void **state)
+{
+	(void)state;
+	page("{\"nodes\":[{\"name\":\"n1\",\"state\":\"up\",\"answers\":true,\"snapshot\":{\"uptime_s\":1,"
+	     "\"mean_us\":7000000,\"mean_now_us\":1250,\"p99_us\":98700}},"
+	     "{\"name\":\"n2\",\"state\":\"up\",\"answers\":true,\"snapshot\":{\"uptime_s\":1,\"mean_us\":"
+	     "7000000,"
+	     "\"mean_now_us\":0}}]}");
+	expect("<td class=\"n\">1.25 ms</td><td class=\"n\">98.7 ms</td>");
+	assert_int_equal(count("<td class=\"n\">&ndash;</td>"), 2);
+	assert_int_equal(count("7000"), 0);
+}
+
 static void test_events(void **state)
 {
 	const char *older, *newer;
@@ -158,7 +190,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),	    cmocka_unit_test(test_escaping),
-		cmocka_unit_test(test_old_figures), cmocka_unit_test(test_events),
+		cmocka_unit_test(test_old_figures), cmocka_unit_test(test_set_by_hand),
+		cmocka_unit_test(test_times),	    cmocka_unit_test(test_events),
 		cmocka_unit_test(test_problems),    cmocka_unit_test(test_nothing),
 	};
 

@@ -206,7 +206,7 @@ static void test_unread(void **state)
 static void test_read(void **state)
 {
 	struct es_track t = {
-		.response = {.phase = ES_RESPONSE_DONE, .status = 206},
+		.response = {.phase = ES_RESPONSE_DONE, .status = 206, .began = es_track_tick(1000000000)},
 		.response_seq = 1040,
 		.response_bytes = 40,
 		.request_flags = ES_REQUEST_F_MEASURE | ES_REQUEST_F_HEAD,
@@ -219,7 +219,8 @@ static void test_read(void **state)
 	(void)state;
 	assert_int_equal(es_reply_read(&t, &seg, 40), 1);
 	assert_int_equal(t.response_seq, 1100);
-	es_reply_entry(&t, &entry);
+	es_reply_entry(&t, 1000000000 + 2500000, &entry);
+	assert_in_range(entry.took_ns, 2500000 - 16384, 2500000 + 16384);
 	assert_int_equal(entry.content, 77);
 	assert_int_equal(entry.bytes, 100);
 	assert_int_equal(entry.status, 206);

@@ -82,6 +82,32 @@ static void test_half_close(void **state)
 	assert_int_equal(es_track_inbound(&t, &seg, NEXT, 1, &pin), ES_TRACK_DELIVER);
 }
 
+/* The time of a request, over the end of the 32 bits, too; an interim response is not its end. */
+static void test_took(void **state)
+{
+	static const __u64 began_ns[] = {1, 5000000000, ((__u64)0xffffffff << ES_TRACK_TICK_SHIFT) - 7,
+					 (__u64)1 << (32 + ES_TRACK_TICK_SHIFT)};
+	static const __u64 took_ns[] = {0, 100000, 8000000, 68000000000000};
+	const char *const interim = "HTTP/1.1 103 Early Hints\r\n\r\n";
+	const struct es_handover h = {};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(began_ns) / sizeof(began_ns[0]); i++)
+		for (size_t k = 0; k < sizeof(took_ns) / sizeof(took_ns[0]); k++) {
+			struct es_track t = {};
+			__u64 took;
+
+			assert_int_equal(es_track_took_ns(&t, began_ns[i]), 0); /* not known */
+			es_track_serve(&t, ACK, &h, began_ns[i]);
+			for (const char *at = interim; *at; at++)
+				es_response_byte(&t.response, (__u8)*at);
+			took = es_track_took_ns(&t, began_ns[i] + took_ns[k]);
+			if (!took || took > took_ns[k] + 2 * 16384 || took + 2 * 16384 < took_ns[k])
+				fail_msg("%zu: expected about %llu ns, got %llu", i,
+					 (unsigned long long)took_ns[k], (unsigned long long)took);
+		}
+}
+
 /* A request stays: what the server has said meanwhile is not the beginning of its answer. */
 static void test_stay(void **state)
 {
@@ -94,13 +120,14 @@ static void test_stay(void **state)
 	assert_true(es_track_has_queued(&t, NEXT));
 	assert_false(es_track_has_queued(&t, NEXT + 1));
 	t.response_seq = ACK + 10;
-	assert_int_equal(es_track_stay(&t, &seg, &h), ES_PIN_response_unclear);
+	assert_int_equal(es_track_stay(&t, &seg, &h, 9000000), ES_PIN_response_unclear);
 	t.response_seq = ACK;
 	t.response.phase = ES_RESPONSE_UNCLEAR;
-	assert_int_equal(es_track_stay(&t, &seg, &h), ES_PIN_response_unclear);
+	assert_int_equal(es_track_stay(&t, &seg, &h, 9000000), ES_PIN_response_unclear);
 	t.response.phase = ES_RESPONSE_DONE;
-	assert_int_equal(es_track_stay(&t, &seg, &h), ES_PIN_connect);
+	assert_int_equal(es_track_stay(&t, &seg, &h, 9000000), ES_PIN_connect);
 	assert_int_equal(t.next_request_seq, NEXT + 100);
+	assert_int_equal(t.response.began, es_track_tick(9000000));
 	assert_false(es_track_has_queued(&t, NEXT + 100));
 }
 
@@ -170,7 +197,7 @@ static void test_serve(void **state)
 	(void)state;
 	t.state = ES_TRACK_QUEUED;
 	t.response_bytes = 99;
-	es_track_serve(&t, ACK, &h);
+	es_track_serve(&t, ACK, &h, 0);
 	assert_int_equal(t.response_bytes, 0);
 	assert_int_equal(t.state, ES_TRACK_SERVED);
 	assert_int_equal(t.requests, 2);
@@ -302,7 +329,7 @@ static void test_begin(void **state)
 		t = (struct es_track){};
 		h.next_request_seq = rows[i].next;
 		h.pin = (__u8)rows[i].told;
-		es_track_begin(&t, ACK, &h);
+		es_track_begin(&t, ACK, &h, 7000000);
 		if (t.pin != rows[i].pin || es_track_counter(&t) != rows[i].counter)
 			fail_msg("%s: expected pin %d and counter %u, got %u and %u", rows[i].what,
 				 rows[i].pin, rows[i].counter, t.pin, es_track_counter(&t));
@@ -313,6 +340,7 @@ static void test_begin(void **state)
 		assert_int_equal(t.moves, 2);
 		assert_int_equal(t.service, 6);
 		assert_int_equal(t.cost, 9);
+		assert_int_equal(t.response.began, es_track_tick(7000000));
 	}
 
 	t = (struct es_track){};
@@ -356,8 +384,8 @@ int main(void)
 		cmocka_unit_test(test_wrap),	 cmocka_unit_test(test_serve),
 		cmocka_unit_test(test_answered), cmocka_unit_test(test_skip),
 		cmocka_unit_test(test_load),	 cmocka_unit_test(test_half_close),
-		cmocka_unit_test(test_stay),	 cmocka_unit_test(test_begin),
-		cmocka_unit_test(test_set_pin),
+		cmocka_unit_test(test_took),	 cmocka_unit_test(test_stay),
+		cmocka_unit_test(test_begin),	 cmocka_unit_test(test_set_pin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
