@@ -92,13 +92,16 @@ static const char *const es_yes_no[] = {"yes", "no", NULL};
 static void es_parse_end(struct es_args *args, struct argp_state *state)
 {
 	if (args->wants_file && !args->trace)
-		argp_error(state, "which file?");
+		argp_error(state, "no trace is named: expected FILE");
 	if (!args->wants_requests)
 		return;
 	if (!args->trace == !args->synthetic)
-		argp_error(state, "what is asked for? one of --trace FILE and --synthetic worldcup98|zipf");
+		argp_error(
+			state,
+			"no workload, or two: expected one of --trace FILE and --synthetic worldcup98|zipf");
 	if (!args->policy)
-		argp_error(state, "--policy is missing; 'earshot-sim policies' lists them");
+		argp_error(state,
+			   "no policy is named: expected --policy NAME ('earshot-sim policies' lists them)");
 	if ((args->params.hot_share > 0) != (args->params.hot_rate > 0))
 		argp_error(state, "--hot-share and --hot-rate go together");
 }

@@ -44,7 +44,8 @@ static int run(const struct es_cli *cli)
 	else if (!rc && !json_object_array_length(detached.list))
 		puts("nothing was attached");
 	json_object_put(detached.list);
-	return rc ? es_cli_fail("detach: %s", strerror(-rc)) : ES_CLI_OK;
+	return rc ? es_cli_fail("detach: the datapath cannot be taken off the interfaces: %s", strerror(-rc))
+		  : ES_CLI_OK;
 }
 
 const struct es_cli_command es_cli_detach = {

@@ -24,7 +24,7 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Who is at the terminal: also behind sudo. */
+/* Who is at the terminal; with sudo, who has called it. */
 static const char *operator_name(void)
 {
 	const char *name = getenv("SUDO_USER");
@@ -36,7 +36,7 @@ static const char *operator_name(void)
 	return user ? user->pw_name : "";
 }
 
-/* "2h": *@ret_s is 0 without --for. */
+/* Reads a time like "2h". Without --for, *@ret_s is 0. */
 static int for_read(const char *text, unsigned long long *ret_s)
 {
 	static const struct {
@@ -124,7 +124,7 @@ static int others_are_up(struct json_object *status, const char *name)
 	return 0;
 }
 
-/* Nodes that drain serve when nobody else does, so it would not even be what was asked for. */
+/* Refuses to drain the only node that is up: nodes that drain go on serving when nobody else does. */
 static int others_ask(const struct es_cli *cli)
 {
 	struct json_object *status;
@@ -144,8 +144,8 @@ static int others_ask(const struct es_cli *cli)
 	return r;
 }
 
-/* Look once more after the node was empty: requests that were on their way when the others heard of the drain have
- * arrived by then. */
+/* An empty node is looked at again: requests that were on their way when the others heard of the drain have arrived
+ * by then. */
 static int drain_wait(const struct es_cli *cli, const char *name, double limit_s)
 {
 	const struct timespec pause = {.tv_nsec = POLL_NS};
@@ -165,7 +165,9 @@ static int drain_wait(const struct es_cli *cli, const char *name, double limit_s
 			/* At first the change is still on its way. */
 			if (now_s() - start > 2) {
 				json_object_put(status);
-				return es_cli_fail("%s does not drain (any more)", name);
+				return es_cli_fail("%s is not draining: somebody has undrained it, or it has "
+						   "left the cluster",
+						   name);
 			}
 			empty = 0;
 		} else {

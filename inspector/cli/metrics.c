@@ -31,7 +31,7 @@ static int write_file(const char *path, const char *text)
 	fd = mkstemp(name);
 	file = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!file) {
-		failed = es_cli_fail("%s: %s", name, strerror(errno));
+		failed = es_cli_fail("%s: cannot be made: %s", name, strerror(errno));
 		if (fd >= 0) {
 			close(fd);
 			unlink(name);
@@ -42,7 +42,7 @@ static int write_file(const char *path, const char *text)
 	/* node_exporter runs as another user. */
 	failed = fchmod(fd, 0644) || fputs(text, file) < 0 || fflush(file);
 	if (fclose(file) || failed || rename(name, path)) {
-		failed = es_cli_fail("%s: %s", path, strerror(errno));
+		failed = es_cli_fail("%s: cannot be written: %s", path, strerror(errno));
 		unlink(name);
 		free(name);
 		return failed;

@@ -122,7 +122,8 @@ static int es_check_nodes(struct es_conf_parse *p)
 	es_check_ids(p);
 	if (!weights)
 		return es_conf_fail(p, es_conf_line_of(&p->nodes[0], ES_CONF_NODE, "weight"),
-				    "node %s: weight = 0: as of all nodes: expected at least one above 0",
+				    "node %s: weight = 0, as of all other nodes: expected a weight above 0 "
+				    "for one of them",
 				    conf->nodes[0].name);
 	return 0;
 }
@@ -203,8 +204,8 @@ static int es_check_server(struct es_conf_parse *p, unsigned int i)
 		return 0;
 	return es_conf_fail(
 		p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "server_port"),
-		"service %s: server_port = %u: there the program listens: expected the server's own "
-		"address or port",
+		"service %s: server_port = %u: the program listens there itself: expected another port, or "
+		"server_address, for the server behind it",
 		service->name, service->server_port);
 }
 
@@ -237,12 +238,11 @@ static int es_check_status(struct es_conf_parse *p)
 
 	for (unsigned int i = 0; i < conf->service_count; i++)
 		if (es_conf_service_has(&conf->services[i], &conf->status.address))
-			return es_conf_fail(p, es_conf_line_of(&p->status, ES_CONF_STATUS, "address"),
-					    "status: address = %s: of service %s: expected none, which is "
-					    "the node's own, "
-					    "or 127.0.0.1",
-					    es_conf_addr_text(&conf->status.address, text),
-					    conf->services[i].name);
+			return es_conf_fail(
+				p, es_conf_line_of(&p->status, ES_CONF_STATUS, "address"),
+				"status: address = %s: also of service %s: expected 127.0.0.1, or "
+				"no address, which means the node's own",
+				es_conf_addr_text(&conf->status.address, text), conf->services[i].name);
 	return 0;
 }
 

@@ -44,8 +44,9 @@ static void keep_file(const char *path, const struct es_wire_by_hand *now, struc
 		return;
 	rc = es_by_hand_write(path, now);
 	if (rc)
-		es_log(ES_LOG_ERR, "%s: cannot be %s: %s; after a restart this node does not know that", path,
-		       now ? "made" : "removed", strerror(-rc));
+		es_log(ES_LOG_ERR,
+		       "%s: cannot be %s: %s; after a restart this node goes by what it was told before",
+		       path, now ? "written" : "removed", strerror(-rc));
 	*has_file = now != NULL;
 	if (now)
 		*kept = *now;
@@ -77,7 +78,9 @@ void es_by_hand_begin(struct es_membership *m)
 	int rc = es_by_hand_read(m->daemon->drained_path, ES_WIRE_CHANGE_STATE, &own->state);
 
 	if (rc && rc != -ENOENT) {
-		es_log(ES_LOG_WARNING, "%s: cannot be read: %s; by whom and for how long is not known",
+		es_log(ES_LOG_WARNING,
+		       "%s: cannot be read: %s; this node is drained; by whom and until when is "
+		       "not known",
 		       m->daemon->drained_path, strerror(-rc));
 		own->state =
 			(struct es_wire_by_hand){.what = ES_WIRE_CHANGE_STATE, .value = ES_NODE_DRAINING};
@@ -99,7 +102,8 @@ void es_by_hand_begin(struct es_membership *m)
 	h->kept.state = own->state;
 	rc = es_by_hand_read(m->daemon->weight_path, ES_WIRE_CHANGE_WEIGHT, &own->weight);
 	if (rc && rc != -ENOENT)
-		es_log(ES_LOG_WARNING, "%s: cannot be read: %s; the configuration's weight counts",
+		es_log(ES_LOG_WARNING,
+		       "%s: cannot be read: %s; this node takes its weight from the configuration",
 		       m->daemon->weight_path, strerror(-rc));
 	if (!rc && own->weight.value <= ES_CONF_WEIGHT_MAX) {
 		own->weight.node = (uint16_t)self;

@@ -110,10 +110,9 @@ void es_daemon_clock_outrun(struct es_daemon *d, unsigned int node, unsigned lon
 	if (!es_own_clock_outrun(&d->clock.own, number_ns, es_clock_now_ns()))
 		return;
 	es_log(ES_LOG_WARNING,
-	       "clock: this node has begun %.1f s before the end of its former life, by the clock that it "
-	       "had then; "
-	       "node %s has told where its messages' numbers go on; one of the two times was wrong: set "
-	       "clocks by NTP",
+	       "clock: this machine's clock is %.1f s behind where it was when this node last ran, so one "
+	       "of the two times is wrong; node %s has told this node where its messages' numbers go on; "
+	       "set clocks by NTP",
 	       (double)(number_ns - now_ns) / 1e9, d->conf->nodes[node].name);
 	put(d);
 	es_daemon_load_tell(d);

@@ -258,7 +258,7 @@ static int es_daemon_metrics(void *ctx, struct json_object *request, struct json
 					&text, &len);
 
 	if (rc) {
-		es_conf_error_set(err, "metrics: they cannot be written: %s", strerror(-rc));
+		es_conf_error_set(err, "metrics: cannot be written: %s", strerror(-rc));
 		return rc;
 	}
 	*ret_result = json_object_new_object();

@@ -285,9 +285,9 @@ static void on_answered(void *ctx, unsigned int node, __u64 behind)
 		return;
 	*said_ns = now_ns;
 	es_log(ES_LOG_WARNING,
-	       "node %s: a message of it is numbered %.1f s before what was heard of it last: "
-	       "its clock is earlier than in its former life, or somebody has recorded this; "
-	       "it is told where its numbers go on",
+	       "node %s: its message is numbered %.1f s before the last one that was heard of it: its clock "
+	       "has gone back since it last ran, or somebody replays a recording; it is told where its "
+	       "numbers go on; set clocks by NTP",
 	       d->conf->nodes[node].name, (double)behind / 1e9);
 }
 

@@ -98,9 +98,9 @@ int main(int argc, char **argv)
 		 es_datapath_adopted(daemon.datapath) ? "; took over a running datapath" : "");
 	if (es_datapath_replaced(daemon.datapath))
 		es_log(ES_LOG_WARNING,
-		       "datapath: the running one had other tables, those of another version, and this one "
-		       "begins with empty ones; open connections stay on this node, uninspected, until they "
-		       "end");
+		       "datapath: the one that was running is of another version, and its tables cannot be "
+		       "taken over; this daemon begins with empty ones, and open connections stay on this "
+		       "node, uninspected, until they end");
 	ev_run(daemon.loop, 0);
 	es_daemon_fini(&daemon);
 	return EXIT_SUCCESS;

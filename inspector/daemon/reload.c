@@ -81,13 +81,15 @@ static int es_daemon_reload_check(const struct es_daemon *d, const struct es_con
 		es_conf_error_set(err, "%s: %s cannot change while the daemon runs; restart it", conf->path,
 				  fixed);
 	else if (self != d->cluster->self)
-		es_conf_error_set(
-			err, "%s: this node's place in the list of nodes cannot change while the daemon runs",
-			conf->path);
+		es_conf_error_set(err,
+				  "%s: this node's place in the list of nodes cannot change while the daemon "
+				  "runs; restart it",
+				  conf->path);
 	else if (keys->ring.k0 != d->keys.ring.k0 || keys->ring.k1 != d->keys.ring.k1)
-		es_conf_error_set(
-			err, "%s: another ring secret would move every connection; stop the cluster for it",
-			conf->cluster.key_file);
+		es_conf_error_set(err,
+				  "%s: another ring secret would move every connection: stop all nodes "
+				  "before they get it",
+				  conf->cluster.key_file);
 	else
 		return 0;
 	return -EINVAL;

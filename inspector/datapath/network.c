@@ -199,8 +199,10 @@ static int es_prepare_sysctl(const char *found, const char *path, int value, con
 	int rc = es_sysctl_set(found, path, value);
 
 	if (rc)
-		es_conf_error_set(err, "cannot set %s to %d, or note in %s what it was: %s; otherwise %s",
-				  path, value, found, strerror(-rc), or_else);
+		es_conf_error_set(
+			err,
+			"%s: cannot be set to %d, or what it was cannot be noted in %s: %s; without it, %s",
+			path, value, found, strerror(-rc), or_else);
 	return rc;
 }
 
@@ -263,8 +265,8 @@ static int es_prepare_mac(const struct es_conf_datapath *dp, const char *interfa
 		}
 	}
 	if (rc && rc != -EEXIST) {
-		es_conf_error_set(err, "cannot make %s take frames for the cluster MAC: %s", dp->interface,
-				  strerror(-rc));
+		es_conf_error_set(err, "datapath: %s cannot be made to take frames for the cluster MAC: %s",
+				  dp->interface, strerror(-rc));
 		return rc;
 	}
 	return 0;

@@ -87,11 +87,11 @@ static int es_plugin_open(struct es_plugin_instance *instance, struct es_conf_er
 	if (instance->fd < 0 || fstat(instance->fd, &st)) {
 		int rc = -errno;
 
-		es_conf_error_set(why, "%s: %s", instance->file, strerror(-rc));
+		es_conf_error_set(why, "%s: cannot be opened: %s", instance->file, strerror(-rc));
 		return rc;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		es_conf_error_set(why, "%s: expected a shared object", instance->file);
+		es_conf_error_set(why, "%s: is no regular file: expected a shared object", instance->file);
 		return -EINVAL;
 	}
 	es_plugin_loader_path(instance->fd, path, sizeof(path));
@@ -130,15 +130,20 @@ static int es_plugin_judge(struct es_plugin_instance *instance, struct es_conf_e
 	}
 	if (found->size < ES_PLUGIN_SIZE_1_0 || found->answer_size < sizeof(struct es_plugin_answer) ||
 	    found->answer_size > ES_PLUGIN_ANSWER_ROOM || found->node_size < sizeof(struct es_plugin_node)) {
-		es_conf_error_set(why, "%s: its descriptor's sizes (%u, %u, %u) are not those of ABI %d.x",
-				  instance->file, found->size, found->answer_size, found->node_size,
-				  ES_PLUGIN_ABI_MAJOR);
+		es_conf_error_set(
+			why,
+			"%s: its descriptor's sizes (%u, %u, %u) are not those of ABI %d.x: expected what "
+			"earshot/plugin.h sets",
+			instance->file, found->size, found->answer_size, found->node_size,
+			ES_PLUGIN_ABI_MAJOR);
 		return -EINVAL;
 	}
 	memcpy(plugin, found, found->size < sizeof(*plugin) ? found->size : sizeof(*plugin));
 	if (!plugin->name || !plugin->version || !plugin->description || !plugin->route) {
-		es_conf_error_set(why, "%s: its descriptor lacks name, version, description or route()",
-				  instance->file);
+		es_conf_error_set(
+			why,
+			"%s: its descriptor is incomplete: expected name, version, description and route()",
+			instance->file);
 		return -EINVAL;
 	}
 	for (metric = plugin->metrics; metric && metric->name; metric++)

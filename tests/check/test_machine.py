@@ -397,7 +397,7 @@ def test_check_config_on_a_node(site):
     assert done.returncode == 1
     key, plugin = done.stderr.splitlines()
     assert f"{site.config}: cluster: key_file: {site.key}: " in key
-    assert "plugin no-such: " in plugin and "no-such.so: No such file" in plugin
+    assert "plugin no-such: " in plugin and "no-such.so: cannot be opened: No such file" in plugin
     site.ip(site.n1, "addr del 10.78.0.1/24 dev eth1")
     done = check_config()
     assert done.returncode == 0, done.stderr

@@ -113,10 +113,10 @@ class TestBegin:
             tell(own, wrong.bytes(own.keys.handover[0]))
         tell(own, model.NumberAnswer(1, 0, ahead).bytes(own.keys.cookie[0]))
         given(client, own)
-        assert "former life" not in own.log() and said(own, 0)[-1].sequence < ahead
+        assert "clock is" not in own.log() and said(own, 0)[-1].sequence < ahead
         tell(own, model.NumberAnswer(1, 0, ahead).bytes(own.keys.handover[0]))
         wait_for(lambda: said(own, 0)[-1].sequence > ahead, "loads with higher numbers")
-        assert "begun 30." in own.log() and "node n2 has told" in own.log(), own.log()
+        assert "clock is 30." in own.log() and "node n2 has told" in own.log(), own.log()
         after = given(client, own)
         assert after.sequence > message.sequence + (29 << 24) and abs(after.sent - time.time() % (1 << 24)) < 0.5
         # So do the datapath's own messages, and those of the next life.
@@ -138,7 +138,7 @@ def test_tells_who_is_behind(own, clock):
     wait_for(lambda: answers(own), "an answer")
     time.sleep(0.05)
     assert answers(own) == [last]
-    assert own.log().count("is numbered 2.0 s before") == 1 and "node n2" in own.log(), own.log()
+    assert own.log().count("message is numbered 2.0 s before") == 1 and "node n2" in own.log(), own.log()
     wait_for(lambda: tell(own, model.Loads(sequence=last - 1)) or len(answers(own)) > 1, "another one")
     tell(own, model.Loads(sequence=last + 1))
     tell(own, model.Loads(sequence=last + 1))

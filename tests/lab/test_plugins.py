@@ -283,7 +283,7 @@ def test_bad_configuration(lab):
     done = configure(lab, plugin("header-hash", "haeder X-Tenant"), check=False)
     assert done and re.search(r":\d+: plugin header-hash: expected header NAME", done.stderr), done
     done = configure(lab, plugin("nothing"), check=False)
-    assert done and "nothing.so: No such file" in done.stderr, done
+    assert done and "nothing.so: cannot be opened: No such file" in done.stderr, done
     assert ask(lab, X_Tenant="a").node == node
     assert status(lab, "header-hash")["answer.node"] == 2
 

@@ -172,7 +172,7 @@ def test_less_than_the_least(lab, tmp_path, less, said):
 
 @pytest.mark.parametrize("line,less,said", [
     ("CapabilityBoundingSet=", "CAP_SYS_ADMIN", "bpf datapath: "),
-    ("CapabilityBoundingSet=", "CAP_NET_ADMIN", "cannot make eth0 take frames"),
+    ("CapabilityBoundingSet=", "CAP_NET_ADMIN", "eth0 cannot be made to take frames"),
     ("CapabilityBoundingSet=", "CAP_NET_RAW", "worker 0: "),
     ("SystemCallFilter=", "bpf", "bpf datapath: "),
     ("RestrictAddressFamilies=", "AF_PACKET", "worker 0: ")])

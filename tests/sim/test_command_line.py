@@ -64,7 +64,7 @@ def test_every_option_is_documented():
 
 
 @pytest.mark.parametrize("args, says", [
-    (["run", "--synthetic", "zipf"], "--policy is missing"),
+    (["run", "--synthetic", "zipf"], "no policy is named"),
     (["run", "--policy", "wrr"], "--trace FILE and --synthetic"),
     (["run", "--policy", "wrr", "--synthetic", "zipf", "--trace", "x"], "one of --trace FILE and --synthetic"),
     (["run", "--policy", "nosuch", "--synthetic", "zipf"], 'unknown policy "nosuch", expected'),
@@ -84,7 +84,7 @@ def test_every_option_is_documented():
     (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1:2"], "FROM:TO:STEP"),
     (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=1,x"], "no number"),
     (["sweep", "--policy", "lard", "--synthetic", "zipf", "--param", "T_low=-5,1"], "out of range"),
-    (["trace"], "which file?"),
+    (["trace"], "no trace is named"),
     (["trace", "a", "--trace", "b"], 'unexpected argument "a"'),
     (["trace", "a", "b"], 'unexpected argument "b"'),
     (["policies", "x"], 'unexpected argument "x"'),

@@ -60,9 +60,8 @@ static const struct {
 	 "t.conf:1: service web: handover_cost = 1001: expected 0..1000 (requests)"},
 	{DATAPATH NODE
 	 "service web { address = 10.77.0.100 port = 80\nserver_port = 80 server_address = 10.77.0.100 }",
-	 "t.conf:4: service web: server_port = 80: there the program listens: expected the server's own "
-	 "address or "
-	 "port"},
+	 "t.conf:4: service web: server_port = 80: the program listens there itself: expected "
+	 "another port, or server_address, for the server behind it"},
 	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80 inspect = every server_port = 81 }",
 	 "t.conf:3: service web: server_port = 81: with inspect = every no program hands over: expected "
 	 "inspect = "
@@ -209,9 +208,9 @@ static const struct {
 	 "without bits behind its prefix"},
 	{"status { host = x }", "t.conf:1: status: unknown key \"host\": expected address | port | allow"},
 	{"status { }\nstatus { }", "t.conf:2: status: first defined on line 1: expected one status section"},
-	{MINIMAL "status { address = 10.77.0.100 }", "t.conf:4: status: address = 10.77.0.100: of service "
-						     "web: expected none, which is the node's own, or "
-						     "127.0.0.1"},
+	{MINIMAL "status { address = 10.77.0.100 }", "t.conf:4: status: address = 10.77.0.100: also of "
+						     "service web: expected 127.0.0.1, or no address, "
+						     "which means the node's own"},
 	{"/* a\n b */\ncluster /* c */ { // d\n handover_port = # e\n /**/ 0 /***/ }",
 	 "t.conf:5: cluster: handover_port = 0: expected 1..65535"},
 	{"cluster { name = /*a\n\xc3\xa4*/ c\n x = y }",
@@ -291,7 +290,7 @@ static const struct {
 	 "service web {\n address = 10.77.0.100\n port = 80\n inspect = never\n policy = lard\n}",
 	 "t.conf:7: service web: policy = lard: with inspect = never expected ring"},
 	{DATAPATH SERVICE "node n1 { address = 10.78.0.1\n weight = 0 }\n",
-	 "t.conf:4: node n1: weight = 0: as of all nodes: expected at least one above 0"},
+	 "t.conf:4: node n1: weight = 0, as of all other nodes: expected a weight above 0 for one of them"},
 	{NODE SERVICE "datapath { interface = a cluster_interface = b\n cluster_mac = 02:bf:0a:4d:00:64 }",
 	 "t.conf:4: datapath: cluster_mac: with mac_mode = multicast expected a group address (first byte "
 	 "odd)"},

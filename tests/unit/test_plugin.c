@@ -516,12 +516,12 @@ static void test_errors(void **state)
 		     "t.conf:4: service web: plugin d: its configuration failed: ");
 	expect_error("plugin d { config = \"'x\" file = \"debug.so\" }",
 		     "t.conf:4: plugin d: ' without its end");
-	expect_error("plugin none { }",
-		     "t.conf:4: service web: plugin none: " EARSHOT_PLUGINS "/none.so: No such file");
+	expect_error("plugin none { }", "t.conf:4: service web: plugin none: " EARSHOT_PLUGINS
+					"/none.so: cannot be opened: No such file");
 	expect_error("plugin none { file = /etc/passwd }",
 		     "t.conf:4: service web: plugin none: /etc/passwd: cannot be loaded");
 	expect_error("plugin none { file = / }",
-		     "t.conf:4: service web: plugin none: /: expected a shared object");
+		     "t.conf:4: service web: plugin none: /: is no regular file: expected a shared object");
 	expect_error("plugin x { file = a/b }",
 		     "t.conf:4: plugin x: file = a/b: expected the name of a file");
 	expect_error("plugin x { budget_us = 1000001 }",
