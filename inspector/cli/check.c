@@ -60,7 +60,7 @@ static void ask_daemon(const struct es_cli *cli, const char *path, struct es_fac
 		ret->counters = NULL;
 }
 
-/* The daemon that is meant, before the configuration tells the node's name: as named, or one that runs here. */
+/* Before the configuration has told the node's name: asks the daemon that is named, or else the only one here. */
 static void ask_named_daemon(const struct es_cli *cli, struct es_facts_daemon *ret)
 {
 	const char *node = getenv("EARSHOT_NODE");
@@ -72,7 +72,7 @@ static void ask_named_daemon(const struct es_cli *cli, struct es_facts_daemon *r
 		ask_daemon(cli, path, ret);
 }
 
-/* Of this node, if nothing else was said and none has been asked. */
+/* Asks this node's daemon, unless another one was named or this one has answered already. */
 static void ask_own_daemon(const struct es_cli *cli, const struct es_check *check,
 			   struct es_facts_daemon *daemon)
 {
@@ -89,7 +89,7 @@ static void ask_own_daemon(const struct es_cli *cli, const struct es_check *chec
 	ask_daemon(cli, path, daemon);
 }
 
-/* The file that the daemon uses, if it is absolute and so is the same for us. */
+/* By default the file that the daemon uses. A relative path would mean another file here. */
 static const char *config_of(const struct es_cli *cli, const struct es_facts_daemon *daemon)
 {
 	const char *path = daemon->status ? es_json_string(daemon->status, "config") : "";
@@ -126,7 +126,7 @@ static int find_self(const struct es_cli *cli, const struct es_conf *conf, struc
 	return -2;
 }
 
-/* The kernel's files name no other. */
+/* Replaces an interface's alternative name by its real one, which alone is in the kernel's files. */
 static void use_real_name(char *name)
 {
 	char real[IF_NAMESIZE];

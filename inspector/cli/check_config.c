@@ -83,7 +83,8 @@ static void warn(struct json_object *warnings, const char *format, ...)
 	json_object_array_add(warnings, json_object_new_string(text));
 }
 
-/* What is right in the file and may not be meant, or is not on this machine, which need not be one of the nodes. */
+/* Warns of what is correct but may not be meant, and of what is missing here, since this need not be a machine of the
+ * cluster. */
 static struct json_object *warnings_of(const struct es_conf *conf)
 {
 	struct json_object *warnings = json_object_new_array();
@@ -132,7 +133,7 @@ static void print_summary_json(const struct es_conf *conf, struct es_plugins *pl
 	json_object_put(summary);
 }
 
-/* All on standard error; with --json in an array of standard output, too. */
+/* Prints all errors to standard error; with --json, standard output gets them as an array, too. */
 static int fail_all(const struct es_cli *cli, const struct es_conf_errors *errors)
 {
 	struct json_object *summary = json_object_new_object(), *array = json_object_new_array();

@@ -120,7 +120,7 @@ static void show(void *ctx, const struct es_event *event)
 	       es_event_kind_name(event->kind), event->node, event->text);
 }
 
-/* Beside the control socket that @cli names, as a daemon with --control has it. */
+/* A daemon with --control keeps its file beside its socket: shows the one beside the socket that @cli names. */
 static int show_beside(const struct es_cli *cli, struct view *view, char *path, size_t size)
 {
 	size_t len;
@@ -141,7 +141,7 @@ static int is_events_name(const struct dirent *entry)
 	return len > suffix && !strcmp(entry->d_name + len - suffix, ES_EVENT_SUFFIX);
 }
 
-/* The only node's of this machine. */
+/* Shows the file of this machine's only node. */
 static int show_only(struct view *view, char *path, size_t size)
 {
 	struct dirent **entries = NULL;
@@ -157,7 +157,7 @@ static int show_only(struct view *view, char *path, size_t size)
 	return rc;
 }
 
-/* Without a daemon, which is reported already. */
+/* There is no daemon, and the user has been told so: shows what it left. */
 static int show_files(const struct es_cli *cli, struct view *view)
 {
 	const char *node = cli->node ? cli->node : getenv("EARSHOT_NODE");
@@ -197,10 +197,10 @@ static int show_new(const struct es_cli *cli, struct view *view, int is_first)
 	if (r)
 		return r;
 	list = es_json_array(reply, "events");
-	/* One that has lost its file counts anew. */
+	/* A daemon that has lost its file counts from 1 again. */
 	if (is_first && newest_of(list) < view->last)
 		view->last = 0;
-	/* What it does not have in memory, or not any more. */
+	/* What the daemon does not have in memory, or not any more, is in its file. */
 	if (is_first)
 		es_event_read(es_json_string(reply, "file"), show, view);
 	for (size_t i = 0; i < json_object_array_length(list); i++)
@@ -211,7 +211,7 @@ static int show_new(const struct es_cli *cli, struct view *view, int is_first)
 	return ES_CLI_OK;
 }
 
-/* Goes on over restarts of the daemon. That it is away is said once. */
+/* Goes on when the daemon is restarted. That it is away is said once. */
 static void follow(const struct es_cli *cli, struct view *view)
 {
 	int is_away = 0, failed;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * `earshot nodes`: the cluster's nodes, from the daemon's status and from what each says of itself. A star marks the node that was asked.
+ * `earshot nodes`: the cluster's nodes, from the daemon's status and from what each says of itself. A star marks the
+ * node that was asked.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "inspector/cli/table.h"
 #include "inspector/member/by_hand.h"
 
-/* So often, and so long each time, a node's first word is waited for. */
+/* A node's first word about itself is waited for so many times, so long each. */
 #define WORDS_TRIES   8
 #define WORDS_WAIT_MS 100
 
@@ -36,7 +37,7 @@ static void print_time(struct es_table *table, unsigned long long us)
 		es_table_cell(table, "%.1f s", (double)us / 1e6);
 }
 
-/* Of its own word only, as requests a second are. */
+/* Only the node itself knows it, as it does requests a second. */
 static void print_p99(struct es_table *table, struct json_object *node)
 {
 	print_time(table, has(word_of(node), "p99_us") ? es_json_number(word_of(node), "p99_us") : 0);
@@ -79,7 +80,7 @@ static void print_load(struct es_table *table, struct json_object *node, int has
 			es_table_cell(table, "-");
 }
 
-/* Of the nodes that answer. */
+/* Adds up what the nodes that answer say. */
 static void print_totals(struct es_table *table, struct json_object *nodes, int changes)
 {
 	double sums[COUNT(rates) + COUNT(counts)] = {};
@@ -228,7 +229,7 @@ static void print_by_hand(struct json_object *node, const char *key, const char 
 	       es_by_hand_text(&by_hand, text, sizeof(text)));
 }
 
-/* What operators have set, and the configuration has not. */
+/* Lists what operators have set by hand, beside the configuration. */
 static void print_all_by_hand(struct json_object *nodes)
 {
 	char weight[48];
@@ -292,7 +293,7 @@ void es_cli_print_nodes(struct json_object *status)
 	print_nodes(status, 0);
 }
 
-/* Does a node that tells of itself still owe its first word? */
+/* Has a node that can tell of itself not yet done so? */
 static int is_awaited(struct json_object *view)
 {
 	struct json_object *nodes = es_json_array(view, "nodes");
@@ -306,7 +307,8 @@ static int is_awaited(struct json_object *view)
 	return 0;
 }
 
-/* All nodes' own words, for which the node that is asked asks them; of a daemon of a version before, its status. */
+/* Gets what all nodes say of themselves, for which the daemon asks them. A daemon of the version before cannot: its
+ * status has to do. */
 static int ask(const struct es_cli *cli, struct json_object **ret_reply, int *ret_has_rates)
 {
 	int r = es_cli_try(cli, es_cli_command_request("cluster"), ret_reply);

@@ -184,7 +184,7 @@ static void on_signal(int number)
 	is_over = 1;
 }
 
-/* So that a signal, too, leaves the terminal as it was. */
+/* A signal, too, leaves the terminal as it was. */
 static void watch_signals(void)
 {
 	static const int numbers[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};

@@ -130,7 +130,7 @@ static int begin(struct watch *watch)
 	return ES_CLI_OK;
 }
 
-/* The daemon would notice by itself, but not at once, and only so many may watch. */
+/* Tells the daemon that nobody watches any more. It would notice, but late, and only so many may watch at once. */
 static int end(const struct watch *watch)
 {
 	struct json_object *request = question(watch), *reply;
