@@ -14,7 +14,7 @@
 SEC("tc")
 int es_look(struct __sk_buff *skb)
 {
-	struct es_packet pkt = {};
+	struct es_packet pkt;
 	struct es_look look = {};
 	struct es_track *track;
 	struct bpf_sock *sk;
@@ -34,11 +34,7 @@ int es_look(struct __sk_buff *skb)
 		es_settle(look.connection.flow_hash, look.connection.first_seq, ES_SETTLED_FORGET, 0);
 		return 0;
 	}
-	pkt.source = look.flow.client;
-	pkt.dest = look.flow.service;
-	pkt.sport = look.flow.client_port;
-	pkt.dport = look.flow.service_port;
-	pkt.is_v6 = !es_addr_is_v4(&look.flow.service);
+	es_packet_of_flow(&look.flow, &pkt);
 	sk = es_socket_lookup(skb, &pkt);
 	if (sk) {
 		tp = sk->state == TCP_STATE_LISTEN ? (void *)0 : bpf_skc_to_tcp_sock(sk);

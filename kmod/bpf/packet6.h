@@ -3,51 +3,30 @@
 #define ES_BPF_PACKET6_H
 
 /*
- * From the bytes of an IPv6 packet to a segment: the walk over its extension headers (RFC 8200, 4) ends after a few, as
- * a verifier wants it, and as nobody who means it well sends more.
+ * From the bytes of an IPv6 packet to a segment (kmod/core/headers.h).
  */
 #include <linux/ipv6.h>
 
 #include "maps.h"
 #include "packet.h"
-
-enum {
-	ES_HEADER_HOP_BY_HOP = 0,
-	ES_HEADER_ROUTING = 43,
-	ES_HEADER_FRAGMENT = 44,
-	ES_HEADER_ICMPV6 = 58,
-	ES_HEADER_OPTIONS = 60,
-};
-
-#define ES_HEADERS_MAX 4 /* before that of TCP */
-
-/**
- * struct es_headers_walk - where a walk is
- * @next: what begins at @off, which is counted from the IPv6 header on
- */
-struct es_headers_walk {
-	__u32 off;
-	__u32 next;
-};
+#include "kmod/core/headers.h"
 
 /* One header further; returns 0 at one that is not walked over. -1: it is cut off. */
-static __always_inline int es_headers_step(struct __sk_buff *skb, __u32 at, struct es_headers_walk *w)
+static __always_inline int es_packet_step6(struct __sk_buff *skb, __u32 at, struct es_headers_walk *w)
 {
 	__u8 head[2];
 
-	if (w->next != ES_HEADER_HOP_BY_HOP && w->next != ES_HEADER_OPTIONS)
+	if (!es_headers_go_on(w))
 		return 0;
 	if (bpf_skb_load_bytes(skb, at + w->off, head, sizeof(head)))
 		return -1;
-	w->next = head[0];
-	w->off += 8 + 8 * (__u32)head[1];
+	es_headers_step(w, head);
 	return 1;
 }
 
 /**
  * es_packet_headers6() - walk to the TCP header of the IPv6 packet at @pkt->off
- * Sets @pkt's addresses, headers_len and is_v6. Returns the counter to drop it by, ES_COUNTER_COUNT if it is TCP, and -1 if
- * it is something else. A global function, so that it is verified once.
+ * Sets @pkt's addresses, headers_len and is_v6. Returns what es_headers_counter() does. A global function, so that it is verified once.
  */
 __noinline int es_packet_headers6(struct __sk_buff *skb, struct es_packet *pkt)
 {
@@ -62,19 +41,11 @@ __noinline int es_packet_headers6(struct __sk_buff *skb, struct es_packet *pkt)
 	pkt->is_v6 = 1;
 	w.next = ip.nexthdr;
 	for (int i = 0; i < ES_HEADERS_MAX && rc > 0; i++)
-		rc = es_headers_step(skb, pkt->off, &w);
+		rc = es_packet_step6(skb, pkt->off, &w);
 	pkt->headers_len = (__u16)w.off;
 	if (rc < 0)
 		return ES_COUNT_drop_malformed;
-	if (w.next == IPPROTO_TCP)
-		return ES_COUNTER_COUNT;
-	if (w.next == ES_HEADER_FRAGMENT)
-		return ES_COUNT_drop_v6_fragment;
-	if (w.next == ES_HEADER_ROUTING)
-		return ES_COUNT_drop_v6_routing;
-	if (w.next == ES_HEADER_HOP_BY_HOP || w.next == ES_HEADER_OPTIONS)
-		return ES_COUNT_drop_v6_headers;
-	return -1;
+	return es_headers_counter(w.next, &pkt->source);
 }
 
 /* What a TCP header of @doff bytes says; @len as es_packet_tcp6() has it. */
@@ -131,15 +102,13 @@ __noinline int es_packet_plain6(struct __sk_buff *skb, struct es_packet *pkt, st
 	    ip->nexthdr != IPPROTO_TCP)
 		return 0;
 	doff = th->doff * 4;
-	/* A merged packet may say 0, if it is longer than payload_len can say. */
-	if (!is_leaving && ip->payload_len) {
-		if (sizeof(*ip) + es_ntohs(ip->payload_len) > len)
-			return 0;
-		len = sizeof(*ip) + es_ntohs(ip->payload_len);
-	}
-	if (doff < sizeof(*th) || sizeof(*ip) + doff > len)
+	if (!is_leaving)
+		len = es_headers_packet_len(ip->payload_len, skb->gso_size != 0, len);
+	if (len > skb->len - ETH_HLEN || doff < sizeof(*th) || sizeof(*ip) + doff > len)
 		return 0;
 	__builtin_memcpy(&pkt->source, &ip->saddr, sizeof(pkt->source));
+	if (!es_addr_is_client(&pkt->source))
+		return 0;
 	__builtin_memcpy(&pkt->dest, &ip->daddr, sizeof(pkt->dest));
 	pkt->is_v6 = 1;
 	pkt->headers_len = sizeof(*ip);

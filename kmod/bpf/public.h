@@ -263,8 +263,7 @@ __noinline int es_public_read6(struct __sk_buff *skb, struct es_packet *pkt, str
 	counter = es_packet_headers6(skb, pkt);
 	if (counter < 0)
 		return ES_READ6_OTHER;
-	/* A merged packet may say 0, if it is longer than payload_len can say. */
-	len = ip.payload_len ? sizeof(ip) + es_ntohs(ip.payload_len) : skb->len - ETH_HLEN;
+	len = es_headers_packet_len(ip.payload_len, skb->gso_size != 0, skb->len - ETH_HLEN);
 	if (counter == ES_COUNTER_COUNT && (len > skb->len - ETH_HLEN || es_packet_tcp6(skb, pkt, len, seg)))
 		counter = ES_COUNT_drop_malformed;
 	if (counter != ES_COUNTER_COUNT) {

@@ -54,6 +54,17 @@ static __always_inline void es_packet_flow(const struct es_packet *pkt, struct e
 	ret->service_port = pkt->dport;
 }
 
+/* es_packet_of_flow() - the addresses and ports that a client's packet of @flow has; all else is 0 */
+static __always_inline void es_packet_of_flow(const struct es_flow *flow, struct es_packet *ret)
+{
+	es_memset(ret, 0, sizeof(*ret));
+	ret->source = flow->client;
+	ret->dest = flow->service;
+	ret->sport = flow->client_port;
+	ret->dport = flow->service_port;
+	ret->is_v6 = !es_addr_is_v4(&flow->service);
+}
+
 /* es_packet_turn() - the way back: the answer to @pkt goes there, what it answers came that way */
 static __always_inline void es_packet_turn(const struct es_packet *pkt, struct es_packet *ret)
 {

@@ -116,12 +116,31 @@ def test_dropped(client, counter, headers):
         c.silence()
 
 
-@pytest.mark.parametrize("total", [0xFFFF, 19])
+@pytest.mark.parametrize("total", [0xFFFF, 19, 0])
 def test_wrong_length(client, total):
     c = client()
     with c.node.counts(drop_malformed=1):
         c.node.public.send(c.frame(SYN, total=total))
         c.silence()
+
+
+def test_jumbogram(client):
+    """It says its length in an option (RFC 2675), which nobody needs to say so little."""
+    c = client()
+    with c.node.counts(drop_malformed=1):
+        c.node.public.send(c.frame(SYN, total=0, headers=[(packet.HOP_BY_HOP, b"\0" + struct.pack(">BBI", 0xC2, 4, 28))]))
+        c.silence()
+
+
+@pytest.mark.parametrize("headers", [(), [(packet.OPTIONS, PAD)]], ids=["", "headers"])
+@pytest.mark.parametrize("source", ["::", "::1", "::ffff:198.51.100.7", "ff02::1"])
+def test_address_that_no_client_has(client, source, headers):
+    c = client()
+    segment = packet.tcp(source, VIP6, c.port, c.service, seq=c.isn, flags=SYN)
+    with c.node.counts(drop_malformed=1):
+        c.node.public.send(packet.eth(c.node.cluster_mac, GATEWAY_MAC, packet.ETH_IP6,
+                                      packet.ip6(source, VIP6, packet.TCP, segment, headers=headers)))
+        c.node.public.nothing(lambda f: f.tcp, "no answer")
 
 
 def test_without_address(node):
