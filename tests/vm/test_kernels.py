@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Finding kernels; downloads nothing."""
+import subprocess
+
 import pytest
 
 from earshotvm import VmError, kernels
+from tree import SOURCE
 
 pytestmark = pytest.mark.host
 
@@ -26,6 +29,12 @@ def test_own_kernel(tmp_path):
 def test_unknown_kernel():
     with pytest.raises(VmError, match="kernel 2.4: 6.1, 6.12, "):
         kernels.find("2.4")
+
+
+def test_list():
+    """./dev vm starts, and tells which kernels there are."""
+    listed = subprocess.run([f"{SOURCE}/dev", "vm", "--list"], capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in listed.splitlines()] == list(kernels.SUITES)
 
 
 def test_no_mirror(tmp_path, monkeypatch):

@@ -12,12 +12,12 @@ import subprocess
 import sys
 import termios
 
-sys.path.insert(1, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lab"))  # as pytest.ini does
+TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../.."))
+sys.path[1:1] = [os.path.join(TOP, "lab"), os.path.join(TOP, "tests/lib")]  # as pytest.ini does
 # pylint: disable=wrong-import-position
 from earshotvm import VmError, cluster, kernels  # noqa: E402
 from earshotvm.machine import CPUS, ENVIRONMENT, MEMORY_MB, SLUB_DEBUG, Machine  # noqa: E402
 
-TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 SUITES = ("unit", "lab.requests")  # what is checked if nothing is named
 WORDS = ("shell", "run", "fetch", "cluster")
 CHECKS = ("PROVE_LOCKING", "KASAN", "DEBUG_KMEMLEAK", "KFENCE")  # of the kernel on itself: --list tells who has them
