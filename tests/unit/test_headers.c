@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * kmod/core/headers.h and neighbour.h: what comes before a TCP header of IPv6, from whom a segment may come, and the answer
+ * to a neighbour that looks for a service's address.
+ */
+#include "cmocka_all.h"
+#include <arpa/inet.h>
+#include <stddef.h>
+#include <string.h>
+#include "kmod/core/neighbour.h"
+#include "kmod/core/packet.h"
+
+static struct es_addr addr(const char *text)
+{
+	struct es_addr a;
+
+	assert_int_equal(inet_pton(AF_INET6, text, a.b), 1);
+	return a;
+}
+
+static void test_client(void **state)
+{
+	static const char *const clients[] = {"2001:db8::7",	    "fe80::7",	       "fd00::7", "::2",
+					      "64:ff9b::c633:6407", "::fffe:c633:6407"};
+	static const char *const nobodys[] = {"::", "::1", "ff02::1", "ff0e::7", "::ffff:198.51.100.7"};
+	struct es_addr a;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(clients) / sizeof(*clients); i++) {
+		a = addr(clients[i]);
+		if (!es_addr_is_client(&a) || es_headers_counter(ES_HEADER_TCP, &a) != ES_COUNTER_COUNT)
+			fail_msg("%s is no client", clients[i]);
+	}
+	for (size_t i = 0; i < sizeof(nobodys) / sizeof(*nobodys); i++) {
+		a = addr(nobodys[i]);
+		if (es_addr_is_client(&a) || es_headers_counter(ES_HEADER_TCP, &a) != ES_COUNT_drop_malformed)
+			fail_msg("%s is a client", nobodys[i]);
+	}
+}
+
+static void test_walk(void **state)
+{
+	static const __u8 hop_by_hop[] = {ES_HEADER_OPTIONS, 0}, options[] = {ES_HEADER_TCP, 2};
+	struct es_headers_walk w = {.off = 40, .next = ES_HEADER_HOP_BY_HOP};
+	const struct es_addr a = addr("2001:db8::7");
+
+	(void)state;
+	assert_true(es_headers_go_on(&w));
+	es_headers_step(&w, hop_by_hop);
+	assert_int_equal(w.off, 48);
+	assert_true(es_headers_go_on(&w));
+	/* It ends where the walk may not go on, too. */
+	assert_int_equal(es_headers_counter(w.next, &a), ES_COUNT_drop_v6_headers);
+	es_headers_step(&w, options);
+	assert_int_equal(w.off, 72);
+	assert_false(es_headers_go_on(&w));
+	assert_int_equal(es_headers_counter(w.next, &a), ES_COUNTER_COUNT);
+	assert_int_equal(es_headers_counter(ES_HEADER_FRAGMENT, &a), ES_COUNT_drop_v6_fragment);
+	assert_int_equal(es_headers_counter(ES_HEADER_ROUTING, &a), ES_COUNT_drop_v6_routing);
+	assert_int_equal(es_headers_counter(ES_HEADER_ICMPV6, &a), -1);
+	assert_int_equal(es_headers_counter(17, &a), -1);
+}
+
+static void test_packet_len(void **state)
+{
+	(void)state;
+	assert_int_equal(es_headers_packet_len(htons(20), 0, 60), 60);
+	assert_int_equal(es_headers_packet_len(htons(20), 0, 64), 60); /* the frame's padding */
+	assert_int_equal(es_headers_packet_len(htons(20), 1, 90000), 60);
+	assert_int_equal(es_headers_packet_len(0, 1, 90000), 90000);
+	assert_int_equal(es_headers_packet_len(0, 0, 90000),
+			 40); /* a jumbogram: shorter than its TCP header */
+}
+
+static void test_packet_of_flow(void **state)
+{
+	const struct es_flow flows[] = {
+		{es_addr_from_v4(1), es_addr_from_v4(2), 3, 4},
+		{addr("2001:db8::7"), addr("2001:db8::100"), 3, 4},
+	};
+	struct es_packet pkt;
+	struct es_flow back;
+
+	(void)state;
+	for (int v6 = 0; v6 < 2; v6++) {
+		es_packet_of_flow(&flows[v6], &pkt);
+		assert_int_equal(pkt.is_v6, v6);
+		es_packet_flow(&pkt, &back);
+		assert_memory_equal(&back, &flows[v6], sizeof(back));
+	}
+	es_packet_of_flow(&flows[0], &pkt);
+	assert_int_equal(pkt.saddr, 1);
+	assert_int_equal(pkt.daddr, 2);
+}
+
+/* RFC 4443, 2.3, the slow way: the sum over pseudo header and message with its checksum is all ones. */
+static unsigned int sum_of(const union es_neighbour_packet *p)
+{
+	__u32 sum = ES_HEADER_ICMPV6 + sizeof(p->body);
+
+	for (size_t i = 8; i < sizeof(p->bytes); i += 2)
+		sum += (__u32)(p->bytes[i] << 8 | p->bytes[i + 1]);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+static void test_advertisement(void **state)
+{
+	static const struct es_config cfg = {.cluster_mac = {3, 0, 0, 0, 0, 7}};
+	const struct es_addr target = addr("2001:db8::100"), asker = addr("2001:db8::7"), nobody = addr("::"),
+			     everybody = addr("ff02::1");
+	union es_neighbour_packet answer;
+
+	(void)state;
+	es_neighbour_write(&cfg, &asker, &target, &answer);
+	assert_int_equal(ntohl(answer.body.flags), ES_NEIGHBOUR_SOLICITED | ES_NEIGHBOUR_OVERRIDE);
+	assert_memory_equal(&answer.dest, &asker, sizeof(asker));
+	assert_memory_equal(&answer.source, &target, sizeof(target));
+	assert_memory_equal(&answer.body.target, &target, sizeof(target));
+	assert_memory_equal(answer.body.mac, cfg.cluster_mac, sizeof(answer.body.mac));
+	assert_int_equal(answer.hop_limit, ES_NEIGHBOUR_HOPS);
+	assert_int_equal(sum_of(&answer), 0xffff);
+
+	es_neighbour_write(&cfg, &nobody, &target, &answer);
+	assert_int_equal(ntohl(answer.body.flags), ES_NEIGHBOUR_OVERRIDE);
+	assert_memory_equal(&answer.dest, &everybody, sizeof(everybody));
+	assert_int_equal(sum_of(&answer), 0xffff);
+}
+
+static void test_solicitation(void **state)
+{
+	const struct es_neighbour asks = {.type = ES_ICMPV6_SOLICITATION};
+	const struct es_neighbour tells = {.type = ES_ICMPV6_ADVERTISEMENT};
+	const struct es_neighbour coded = {.type = ES_ICMPV6_SOLICITATION, .code = 1};
+
+	(void)state;
+	assert_true(es_neighbour_is_solicitation(&asks, 255));
+	assert_false(es_neighbour_is_solicitation(&asks, 254)); /* from behind a router */
+	assert_false(es_neighbour_is_solicitation(&tells, 255));
+	assert_false(es_neighbour_is_solicitation(&coded, 255));
+	assert_true(es_icmpv6_is_error(2)); /* packet too big */
+	assert_false(es_icmpv6_is_error(ES_ICMPV6_ECHO));
+	assert_false(es_icmpv6_is_error(0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_client),	      cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_packet_len),    cmocka_unit_test(test_packet_of_flow),
+		cmocka_unit_test(test_advertisement), cmocka_unit_test(test_solicitation),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
