@@ -3,40 +3,58 @@
  * Writes the segments that no socket sends.
  */
 #include <linux/etherdevice.h>
+#include <linux/ipv6.h>
 #include <net/ip.h>
 #include <net/tcp.h>
 
 #include "answer.h"
+#include "compat.h"
 
-/* The bytes of @a as a packet, behind @headroom bytes; NULL if there is no memory. */
-static struct sk_buff *es_answer_packet(const struct es_answer *a, unsigned int headroom,
+/* An answer of either family. */
+union es_answer_any {
+	union es_answer_wire v4;
+	union es_answer_wire6 v6;
+	u8 bytes[ES_ANSWER_MAX_V6];
+};
+
+/* Returns how many bytes are to be sent. */
+static u32 es_answer_put(const struct es_answer *a, union es_answer_any *ret)
+{
+	return a->is_v6 ? es_answer_write6(a, 0, &ret->v6) : es_answer_write(a, 0, &ret->v4);
+}
+
+static u16 es_answer_protocol(const struct es_answer *a)
+{
+	return a->is_v6 ? ETH_P_IPV6 : ETH_P_IP;
+}
+
+/* The bytes as a packet, with room around them; NULL if there is no memory. */
+static struct sk_buff *es_answer_packet(u16 protocol, const u8 *packet, u32 len, unsigned int headroom,
 					unsigned int tailroom)
 {
-	struct sk_buff *out = alloc_skb(headroom + ES_ANSWER_MAX + tailroom, GFP_ATOMIC);
-	union es_answer_wire wire;
-	u32 len;
+	struct sk_buff *out = alloc_skb(headroom + len + tailroom, GFP_ATOMIC);
 
 	if (!out)
 		return NULL;
 	skb_reserve(out, headroom);
 	skb_reset_network_header(out);
-	skb_set_transport_header(out, sizeof(struct iphdr));
-	len = es_answer_write(a, 0, &wire);
-	skb_put_data(out, wire.bytes, len);
-	out->protocol = htons(ETH_P_IP);
+	skb_set_transport_header(out, protocol == ETH_P_IPV6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+	skb_put_data(out, packet, len);
+	out->protocol = htons(protocol);
 	return out;
 }
 
-int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const struct es_answer *a)
+int es_answer_frame(struct net_device *dev, u16 protocol, const u8 *packet, u32 len, const u8 *dest,
+		    const u8 *source)
 {
-	struct net_device *dev = skb->dev;
-	struct sk_buff *out = es_answer_packet(a, LL_RESERVED_SPACE(dev), dev->needed_tailroom);
+	struct sk_buff *out =
+		es_answer_packet(protocol, packet, len, LL_RESERVED_SPACE(dev), dev->needed_tailroom);
 	int rc;
 
 	if (!out)
 		return -ENOMEM;
 	out->dev = dev;
-	if (dev_hard_header(out, dev, ETH_P_IP, eth_hdr(skb)->h_source, cfg->public_mac, out->len) < 0) {
+	if (dev_hard_header(out, dev, protocol, dest, source, out->len) < 0) {
 		kfree_skb(out);
 		return -EINVAL;
 	}
@@ -45,15 +63,26 @@ int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const
 	return net_xmit_eval(rc) ? -ENOBUFS : 0;
 }
 
+int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const struct es_answer *a)
+{
+	union es_answer_any wire;
+	u32 len = es_answer_put(a, &wire);
+
+	return es_answer_frame(skb->dev, es_answer_protocol(a), wire.bytes, len, eth_hdr(skb)->h_source,
+			       cfg->public_mac);
+}
+
 int es_answer_route(struct net *net, const struct sk_buff *skb, const struct es_answer *a)
 {
-	struct sk_buff *out = es_answer_packet(a, MAX_HEADER, 0);
+	union es_answer_any wire;
+	u32 len = es_answer_put(a, &wire);
+	struct sk_buff *out = es_answer_packet(es_answer_protocol(a), wire.bytes, len, MAX_HEADER, 0);
 	int rc;
 
 	if (!out)
 		return -ENOMEM;
 	skb_dst_copy(out, skb);
-	rc = ip_local_out(net, NULL, out);
+	rc = a->is_v6 ? es_ip6_local_out(net, out) : ip_local_out(net, NULL, out);
 	return net_xmit_eval(rc) ? -ENOBUFS : 0;
 }
 
@@ -68,14 +97,14 @@ int es_answer_prepare(struct sk_buff *skb)
 int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_nxt)
 {
 	int rc = es_answer_prepare(skb);
-	union es_answer_wire wire;
+	union es_answer_any wire;
 	struct es_answer rst;
 	u32 len;
 
 	if (rc)
 		return rc;
 	es_answer_reset(pkt, rcv_nxt, &rst);
-	len = es_answer_write(&rst, 0, &wire);
+	len = es_answer_put(&rst, &wire);
 	if (skb->len < len)
 		return -EINVAL;
 	skb_trim(skb, len);

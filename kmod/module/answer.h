@@ -15,6 +15,10 @@
  */
 int es_answer_send(const struct sk_buff *skb, const struct es_config *cfg, const struct es_answer *a);
 
+/* es_answer_frame() - send a packet of @protocol from @source to @dest by @dev. Returns 0 or -errno. */
+int es_answer_frame(struct net_device *dev, u16 protocol, const u8 *packet, u32 len, const u8 *dest,
+		    const u8 *source);
+
 /* es_answer_route() - send @a the way that the outgoing packet @skb goes. Returns 0 or -errno. */
 int es_answer_route(struct net *net, const struct sk_buff *skb, const struct es_answer *a);
 

@@ -9,7 +9,9 @@
 #include <linux/mm.h>
 #include <linux/tcp.h>
 #include <net/inet_connection_sock.h>
+#include <net/inet6_hashtables.h>
 #include <net/inet_hashtables.h>
+#include <net/ipv6.h>
 #include <net/tcp.h>
 
 static inline void es_vma_forbid_write(struct vm_area_struct *vma)
@@ -48,6 +50,44 @@ static inline struct sock *es_lookup_listener(struct net *net, struct sk_buff *s
 #else
 	return __inet_lookup_listener(net, es_hashinfo(net), skb, doff, saddr, sport, daddr, ntohs(dport),
 				      dif, 0);
+#endif
+}
+
+/* The same for IPv6. A kernel without it has no such socket. */
+static inline struct sock *es_lookup_established6(struct net *net, const struct in6_addr *saddr, __be16 sport,
+						  const struct in6_addr *daddr, __be16 dport, int dif)
+{
+#if !IS_ENABLED(CONFIG_IPV6)
+	return NULL;
+#elif defined(ES_HAVE_LOOKUP_WITHOUT_HASHINFO)
+	return __inet6_lookup_established(net, saddr, sport, daddr, ntohs(dport), dif, 0);
+#else
+	return __inet6_lookup_established(net, es_hashinfo(net), saddr, sport, daddr, ntohs(dport), dif, 0);
+#endif
+}
+
+static inline struct sock *es_lookup_listener6(struct net *net, struct sk_buff *skb, int doff,
+					       const struct in6_addr *saddr, __be16 sport,
+					       const struct in6_addr *daddr, __be16 dport, int dif)
+{
+#if !IS_ENABLED(CONFIG_IPV6)
+	return NULL;
+#elif defined(ES_HAVE_LOOKUP_WITHOUT_HASHINFO)
+	return inet6_lookup_listener(net, skb, doff, saddr, sport, daddr, ntohs(dport), dif, 0);
+#else
+	return inet6_lookup_listener(net, es_hashinfo(net), skb, doff, saddr, sport, daddr, ntohs(dport), dif,
+				     0);
+#endif
+}
+
+/* Takes @skb, which has its route. Returns as ip_local_out() does. */
+static inline int es_ip6_local_out(struct net *net, struct sk_buff *skb)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	return ip6_local_out(net, NULL, skb);
+#else
+	kfree_skb(skb);
+	return NET_XMIT_DROP;
 #endif
 }
 

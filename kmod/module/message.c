@@ -6,6 +6,7 @@
 #include <net/ip.h>
 
 #include "message.h"
+#include "packet6.h"
 #include "kmod/core/wall.h"
 
 static __be64 es_message_mac(const struct es_sipkey *key, const struct es_handover *h, const u8 *packet)
@@ -172,26 +173,46 @@ unsigned int es_message_answer(struct es_node *node, const struct es_config *cfg
 	return is_own && !rc ? NF_ACCEPT : NF_DROP;
 }
 
-int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, struct es_packet *ret_pkt,
-		      struct es_segment *ret_seg)
+static int es_message_packet4(const struct iphdr *ip, u32 len, struct es_packet *ret)
 {
-	u32 len = ntohs(h->packet_len);
-	const struct iphdr *ip;
-	struct iphdr buf;
-
-	ip = skb_header_pointer(skb, ES_MESSAGE_PACKET_OFF, sizeof(buf), &buf);
-	if (!ip || !es_message_packet_ok((const u8 *)ip, len))
+	if (!es_message_packet_ok((const u8 *)ip, len))
 		return -EINVAL;
-	ret_pkt->off = ES_MESSAGE_PACKET_OFF;
-	ret_pkt->saddr = ip->saddr;
-	ret_pkt->daddr = ip->daddr;
-	if (es_packet_tcp(skb, ret_pkt, len, ret_seg) || es_packet_options(skb, ret_pkt, ret_seg))
+	ret->saddr = ip->saddr;
+	ret->daddr = ip->daddr;
+	return 0;
+}
+
+static int es_message_packet6(const struct sk_buff *skb, const struct ipv6hdr *ip, u32 len,
+			      struct es_packet *ret)
+{
+	if (sizeof(*ip) + ntohs(ip->payload_len) != len || es_packet_headers6(skb, ret) != ES_COUNTER_COUNT)
 		return -EINVAL;
 	return 0;
 }
 
-int es_message_open(struct sk_buff *skb)
+int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, struct es_packet *ret_pkt,
+		      struct es_segment *ret_seg)
 {
+	const u8 *packet = skb->data + ES_MESSAGE_PACKET_OFF;
+	u32 len = ntohs(h->packet_len);
+	int rc = -EINVAL;
+
+	ret_pkt->off = ES_MESSAGE_PACKET_OFF;
+	if (len >= sizeof(struct ipv6hdr) && packet[0] >> 4 == 6)
+		rc = es_message_packet6(skb, (const struct ipv6hdr *)packet, len, ret_pkt);
+	else if (len >= sizeof(struct iphdr))
+		rc = es_message_packet4((const struct iphdr *)packet, len, ret_pkt);
+	if (rc || es_packet_tcp(skb, ret_pkt, len, ret_seg) || es_packet_options(skb, ret_pkt, ret_seg))
+		return -EINVAL;
+	return 0;
+}
+
+int es_message_open(struct sk_buff *skb, const struct es_packet *pkt)
+{
+	if (pkt->is_v6) {
+		skb->protocol = htons(ETH_P_IPV6);
+		skb_dst_drop(skb); /* on lo it has the envelope's */
+	}
 	if (skb->ip_summed != CHECKSUM_COMPLETE)
 		skb->ip_summed = CHECKSUM_NONE; /* the old state was the envelope's */
 	skb->csum_valid = 0;

@@ -27,7 +27,7 @@ u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct s
 
 /**
  * es_message_packet() - read the client's packet in the message, which is linear
- * Returns 0; -EINVAL: it is no TCP/IPv4 segment, or its lengths contradict each other.
+ * Returns 0; -EINVAL: it is no TCP segment, or its lengths contradict each other.
  */
 int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, struct es_packet *ret_pkt,
 		      struct es_segment *ret_seg);
@@ -46,7 +46,7 @@ unsigned int es_message_answer(struct es_node *node, const struct es_config *cfg
 int es_message_send(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
 		    const struct es_handover *h, u8 kind, u8 reason);
 
-/* es_message_open() - take the envelope off: @skb is the client's packet then. Returns 0 or -errno. */
-int es_message_open(struct sk_buff *skb);
+/* es_message_open() - take the envelope off: @skb is the client's packet @pkt then. Returns 0 or -errno. */
+int es_message_open(struct sk_buff *skb, const struct es_packet *pkt);
 
 #endif

@@ -5,7 +5,6 @@
  */
 #include <linux/if_arp.h>
 #include <linux/netdevice.h>
-#include <linux/netfilter_ipv4.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
@@ -180,26 +179,33 @@ err_device:
 	return rc;
 }
 
+/* The two hooks of a family. Both have the same numbers, and a last priority. */
+static void es_stack_ops_fill(struct es_node *node, struct nf_hook_ops ops[2], u8 pf)
+{
+	ops[0] = (struct nf_hook_ops){
+		.hook = es_rebuild_hook,
+		.priv = node,
+		.pf = pf,
+		.hooknum = NF_INET_LOCAL_IN,
+		.priority = INT_MAX, /* behind every firewall */
+	};
+	ops[1] = (struct nf_hook_ops){
+		.hook = es_reply_hook,
+		.priv = node,
+		.pf = pf,
+		.hooknum = NF_INET_POST_ROUTING,
+		.priority = INT_MAX,
+	};
+}
+
 static int es_stack_hook(struct es_node *node)
 {
 	int rc;
 
 	if (node->stack_hooked)
 		return 0;
-	node->stack_ops[0] = (struct nf_hook_ops){
-		.hook = es_rebuild_hook,
-		.priv = node,
-		.pf = NFPROTO_IPV4,
-		.hooknum = NF_INET_LOCAL_IN,
-		.priority = NF_IP_PRI_LAST, /* behind every firewall */
-	};
-	node->stack_ops[1] = (struct nf_hook_ops){
-		.hook = es_reply_hook,
-		.priv = node,
-		.pf = NFPROTO_IPV4,
-		.hooknum = NF_INET_POST_ROUTING,
-		.priority = NF_IP_PRI_LAST,
-	};
+	es_stack_ops_fill(node, node->stack_ops, NFPROTO_IPV4);
+	es_stack_ops_fill(node, node->stack_ops + 2, NFPROTO_IPV6);
 	rc = nf_register_net_hooks(node->net, node->stack_ops, ARRAY_SIZE(node->stack_ops));
 	node->stack_hooked = !rc;
 	return rc;

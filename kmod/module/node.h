@@ -80,7 +80,7 @@ struct es_node {
 	/* Under rtnl and es_net.lock: an interface that goes takes its hook along. */
 	struct nf_hook_ops device_ops[ES_HOOK_DEVICES];
 	struct net_device *device[ES_HOOK_DEVICES];
-	struct nf_hook_ops stack_ops[2];
+	struct nf_hook_ops stack_ops[4]; /* two of each family */
 	int stack_hooked;
 };
 

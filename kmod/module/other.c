@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ARP for the service addresses, and the traffic to them that no service takes.
+ * The services' addresses, ARP for them, and the traffic to them that no service takes.
  */
 #include <linux/etherdevice.h>
 #include <linux/icmp.h>
@@ -8,6 +8,7 @@
 #include <linux/ip.h>
 #include <net/arp.h>
 
+#include "kmod/core/neighbour.h"
 #include "other.h"
 
 /* The part of an ARP packet behind its header, for Ethernet and IPv4. */
@@ -39,11 +40,41 @@ int es_service_find(const struct es_version *version, __be32 v4, __be16 port)
 	return -1;
 }
 
-static int es_address_is_mine(const struct es_node *node, const struct es_version *version, __be32 v4)
+/* Entries without an address of IPv6 have all zeros, which is nobody's. */
+int es_is_service_address6(const struct es_version *version, const struct es_addr *a)
 {
-	struct es_addr client = es_addr_from_v4(v4);
+	const struct es_config *cfg = &version->config;
 
-	return es_ring_is_mine(node, version, es_addr_hash(&version->config.ring_key, &client));
+	if (es_addr_is_unspecified(a))
+		return 0;
+	for (u32 i = 0; i < cfg->service_count; i++)
+		if (es_addr_equal(&cfg->service[i].address6, a))
+			return 1;
+	return 0;
+}
+
+int es_service_find6(const struct es_version *version, const struct es_addr *a, __be16 port)
+{
+	const struct es_config *cfg = &version->config;
+
+	if (es_addr_is_unspecified(a))
+		return -1;
+	for (u32 i = 0; i < cfg->service_count; i++)
+		if (cfg->service[i].port == port && es_addr_equal(&cfg->service[i].address6, a))
+			return (int)i;
+	return -1;
+}
+
+int es_service_of(const struct es_version *version, const struct es_packet *pkt)
+{
+	return pkt->is_v6 ? es_service_find6(version, &pkt->dest, pkt->dport)
+			  : es_service_find(version, pkt->daddr, pkt->dport);
+}
+
+int es_address_is_mine(const struct es_node *node, const struct es_version *version,
+		       const struct es_addr *client)
+{
+	return es_ring_is_mine(node, version, es_addr_hash(&version->config.ring_key, client));
 }
 
 unsigned int es_other_arp(struct es_node *node, const struct es_version *version, struct sk_buff *skb)
@@ -54,6 +85,7 @@ unsigned int es_other_arp(struct es_node *node, const struct es_version *version
 	} __packed buf, *arp;
 	__be32 sender, target;
 	struct sk_buff *reply;
+	struct es_addr client;
 	int rc;
 
 	arp = skb_header_pointer(skb, 0, sizeof(buf), &buf);
@@ -64,7 +96,8 @@ unsigned int es_other_arp(struct es_node *node, const struct es_version *version
 	memcpy(&sender, arp->addresses.sender_ip, 4);
 	if (!es_is_service_address(version, target))
 		return NF_ACCEPT;
-	if (!es_address_is_mine(node, version, sender)) {
+	client = es_addr_from_v4(sender);
+	if (!es_address_is_mine(node, version, &client)) {
 		es_count(node, ES_COUNT_arp_not_mine);
 		return NF_DROP;
 	}
@@ -84,6 +117,7 @@ unsigned int es_other_arp(struct es_node *node, const struct es_version *version
 unsigned int es_other_ip(struct es_node *node, const struct es_version *version, struct sk_buff *skb,
 			 const struct iphdr *ip)
 {
+	struct es_addr client = es_addr_from_v4(ip->saddr);
 	u32 counter = ES_COUNT_other_mine;
 
 	if (ip->protocol == IPPROTO_ICMP) {
@@ -98,7 +132,7 @@ unsigned int es_other_ip(struct es_node *node, const struct es_version *version,
 			return NF_ACCEPT;
 		}
 	}
-	if (!es_address_is_mine(node, version, ip->saddr)) {
+	if (!es_address_is_mine(node, version, &client)) {
 		es_count(node, ES_COUNT_other_not_mine);
 		return NF_DROP;
 	}

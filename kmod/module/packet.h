@@ -29,22 +29,22 @@ static inline int es_packet_is_of_vlan(struct sk_buff *skb)
 }
 
 /**
- * es_packet_tcp() - read the TCP header behind an IPv4 header without options
- * @len: bytes from the IP header's first to the packet's last (its tot_len)
+ * es_packet_tcp() - read the TCP header behind an IPv4 header without options, or behind es_packet_headers6()
+ * @len: bytes from the IP header's first to the packet's last
  * Returns 0, or -EINVAL if the lengths contradict each other.
  */
 static inline int es_packet_tcp(const struct sk_buff *skb, struct es_packet *pkt, u32 len,
 				struct es_segment *ret_seg)
 {
+	u32 ip_len = es_packet_ip_len(pkt), doff;
 	struct tcphdr buf;
 	const struct tcphdr *th;
-	u32 doff;
 
-	th = skb_header_pointer(skb, (int)(pkt->off + sizeof(struct iphdr)), sizeof(buf), &buf);
+	th = skb_header_pointer(skb, (int)(pkt->off + ip_len), sizeof(buf), &buf);
 	if (!th)
 		return -EINVAL;
 	doff = th->doff * 4;
-	if (doff < sizeof(*th) || sizeof(struct iphdr) + doff > len)
+	if (doff < sizeof(*th) || ip_len + doff > len)
 		return -EINVAL;
 	pkt->options_len = doff - sizeof(*th);
 	pkt->sport = th->source;
@@ -52,8 +52,9 @@ static inline int es_packet_tcp(const struct sk_buff *skb, struct es_packet *pkt
 	memset(ret_seg, 0, sizeof(*ret_seg));
 	ret_seg->seq = ntohl(th->seq);
 	ret_seg->ack = ntohl(th->ack_seq);
-	ret_seg->len = len - sizeof(struct iphdr) - doff;
+	ret_seg->len = len - ip_len - doff;
 	ret_seg->flags = ((const u8 *)th)[13];
+	ret_seg->is_v6 = pkt->is_v6;
 	return 0;
 }
 
@@ -65,7 +66,7 @@ static inline int es_packet_options(const struct sk_buff *skb, const struct es_p
 
 	if (!scan.len)
 		return 0;
-	if (skb_copy_bits(skb, (int)(pkt->off + sizeof(struct iphdr) + sizeof(struct tcphdr)), scan.block,
+	if (skb_copy_bits(skb, (int)(pkt->off + es_packet_ip_len(pkt) + sizeof(struct tcphdr)), scan.block,
 			  (int)scan.len))
 		return -EINVAL;
 	scan.seg = *seg;

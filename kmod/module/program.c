@@ -117,7 +117,7 @@ static u8 es_given_take(struct es_given *in, const struct es_config *cfg)
 	answer = es_decide_program(&v, &verdict);
 	if (verdict.action == ES_REBUILD) {
 		answer = ES_GIVEN_DELIVER;
-		if (es_message_open(in->skb) || es_given_rebuild(in, cfg, bucket, v.id)) {
+		if (es_message_open(in->skb, &in->pkt) || es_given_rebuild(in, cfg, bucket, v.id)) {
 			/* Perhaps its envelope is off, so it cannot be answered; the sender asks again. */
 			verdict.counter = ES_COUNT_rebuild_refused;
 			answer = 0;
@@ -141,7 +141,9 @@ unsigned int es_program_message(struct es_node *node, const struct es_version *v
 	int service;
 	u8 answer;
 
-	if (es_message_packet(skb, h, &in.pkt, &in.seg) || !es_message_is_connections(&in.seg)) {
+	/* No server listens for programs' connections by IPv6. */
+	if (es_message_packet(skb, h, &in.pkt, &in.seg) || in.pkt.is_v6 ||
+	    !es_message_is_connections(&in.seg)) {
 		es_count(node, ES_COUNT_handover_malformed);
 		return NF_DROP;
 	}
@@ -188,14 +190,14 @@ int es_connection_state_read(struct es_node *node, const struct es_flow *flow,
 {
 	const struct es_version *version;
 	struct sock *sk = NULL;
+	struct es_packet pkt;
 
 	rcu_read_lock();
 	version = es_version_get(node);
 	if (version) {
 		ret->flow_hash = es_flow_hash(&version->config.ring_key, flow);
-		sk = es_lookup_established(node->net, flow->client.w[3], flow->client_port,
-					   flow->service.w[3], flow->service_port,
-					   (int)version->config.public_ifindex);
+		es_packet_of_flow(flow, &pkt);
+		sk = es_socket_find(node->net, &pkt, (int)version->config.public_ifindex);
 	}
 	rcu_read_unlock();
 	if (!version)

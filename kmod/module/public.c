@@ -7,6 +7,7 @@
 #include <linux/udp.h>
 
 #include "answer.h"
+#include "neighbour.h"
 #include "other.h"
 #include "public.h"
 #include "rebuild.h"
@@ -129,7 +130,7 @@ static unsigned int es_carry_out(struct es_inbound *in)
 	return rc;
 }
 
-/* A TCP segment to a service, whose headers are read. */
+/* A TCP segment to a service, whose headers are read. The caller puts the socket. */
 static unsigned int es_public_segment(struct es_inbound *in)
 {
 	const struct es_config *cfg = &in->version->config;
@@ -190,7 +191,6 @@ static unsigned int es_public_ip(struct es_inbound *in)
 {
 	const struct iphdr *ip;
 	struct iphdr buf;
-	unsigned int rc;
 	u32 len;
 
 	ip = skb_header_pointer(in->skb, 0, sizeof(buf), &buf);
@@ -218,21 +218,60 @@ static unsigned int es_public_ip(struct es_inbound *in)
 	in->service = es_service_find(in->version, in->pkt.daddr, in->pkt.dport);
 	if (in->service < 0)
 		return es_other_ip(in->node, in->version, in->skb, ip);
-	rc = es_public_segment(in);
-	es_socket_put(&in->found);
-	return rc;
+	return es_public_segment(in);
+}
+
+static unsigned int es_public_ip6(struct es_inbound *in)
+{
+	const struct es_version *version = in->version;
+	const struct ipv6hdr *ip;
+	struct ipv6hdr buf;
+	int counter, rc;
+	u32 len;
+
+	ip = skb_header_pointer(in->skb, 0, sizeof(buf), &buf);
+	if (!ip)
+		return NF_ACCEPT;
+	memcpy(&in->pkt.source, &ip->saddr, sizeof(in->pkt.source));
+	memcpy(&in->pkt.dest, &ip->daddr, sizeof(in->pkt.dest));
+	if (ip->nexthdr == IPPROTO_ICMPV6) {
+		rc = es_neighbour_solicited(in->node, version, in->skb, &in->pkt, ip->hop_limit);
+		if (rc != ES_NEIGHBOUR_NONE)
+			return (unsigned int)rc;
+	}
+	if (!es_is_service_address6(version, &in->pkt.dest))
+		return NF_ACCEPT;
+	counter = es_packet_headers6(in->skb, &in->pkt);
+	if (counter < 0)
+		return es_other_ip6(in->node, version, in->skb, &in->pkt, ip->nexthdr);
+	len = es_headers_packet_len(ip->payload_len, skb_is_gso(in->skb), in->skb->len);
+	if (counter == ES_COUNTER_COUNT &&
+	    (len > in->skb->len || es_packet_tcp(in->skb, &in->pkt, len, &in->view.seg)))
+		counter = ES_COUNT_drop_malformed;
+	if (counter != ES_COUNTER_COUNT) {
+		es_count(in->node, (u32)counter);
+		return NF_DROP;
+	}
+	in->service = es_service_find6(version, &in->pkt.dest, in->pkt.dport);
+	if (in->service < 0)
+		return es_other_ip6(in->node, version, in->skb, &in->pkt, ip->nexthdr);
+	return es_public_segment(in);
 }
 
 unsigned int es_public_hook(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct es_inbound in = {.node = priv, .skb = skb};
+	unsigned int rc = NF_ACCEPT;
 
 	in.version = es_version_get(in.node);
 	if (!in.version || es_packet_is_of_vlan(skb))
 		return NF_ACCEPT;
 	if (skb->protocol == htons(ETH_P_ARP))
 		return es_other_arp(in.node, in.version, skb);
-	if (skb->protocol != htons(ETH_P_IP))
-		return NF_ACCEPT;
-	return es_public_ip(&in);
+	if (skb->protocol == htons(ETH_P_IP))
+		rc = es_public_ip(&in);
+	else if (IS_ENABLED(CONFIG_IPV6) && skb->protocol == htons(ETH_P_IPV6))
+		rc = es_public_ip6(&in);
+	es_socket_put(&in.found);
+	return rc;
 }

@@ -112,7 +112,7 @@ int es_queue_push(const struct es_node *node, u32 workers, struct sk_buff *skb, 
 	u32 *awake = &node->state->worker[worker].awake;
 	struct es_record *room;
 
-	if (!ring)
+	if (!ring || record->len > ES_RECORD_MAX)
 		return -ENOSPC;
 	record->csum_partial = skb->ip_summed == CHECKSUM_PARTIAL;
 	record->gso_size = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : 0;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Makes sockets, by what the kernel exports for every protocol: the same calls as cookie_v4_check() and
- * tcp_get_cookie_sock() (net/ipv4/syncookies.c), with values that the handover message or the cookie brings
- * instead of the kernel's own cookie.
+ * Makes sockets, by what the kernel exports for every protocol: the same calls as cookie_v4_check(),
+ * cookie_v6_check() and tcp_get_cookie_sock() (net/ipv4/syncookies.c, net/ipv6/syncookies.c), with values that
+ * the handover message or the cookie brings instead of the kernel's own cookie.
  */
 #include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
 #include <linux/random.h>
 #include <linux/security.h>
 #include <net/ip.h>
 #include <net/mptcp.h>
 #include <net/request_sock.h>
+#include <net/transp_v6.h>
 
 #include "other.h"
+#include "packet6.h"
 #include "rebuild.h"
 #include "settled.h"
 #include "socket.h"
@@ -53,14 +56,32 @@ int es_listener_is_usable(const struct sock *listener)
 	return !sk_is_mptcp(listener);
 }
 
+/* What only a request by IPv6 has. */
+static void es_request_fill6(struct request_sock *req, const struct sock *listener, const struct sk_buff *skb,
+			     const struct es_packet *pkt)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	struct inet_request_sock *ireq = inet_rsk(req);
+
+	ireq->ir_v6_rmt_addr = *es_addr_in6(&pkt->source);
+	ireq->ir_v6_loc_addr = *es_addr_in6(&pkt->dest);
+	ireq->ir_rmt_addr = LOOPBACK4_IPV6;
+	ireq->ir_loc_addr = LOOPBACK4_IPV6;
+	ireq->ipv6_opt = NULL;
+	ireq->pktopts = NULL;
+	/* An address of a link means nothing without the link, see cookie_v6_check(). */
+	if (!ireq->ir_iif && (ipv6_addr_type(&ireq->ir_v6_rmt_addr) & IPV6_ADDR_LINKLOCAL))
+		ireq->ir_iif = skb->dev->ifindex;
+#endif
+}
+
 /* Sets every field: the slab's object is as its last owner left it. */
 static void es_request_fill(struct request_sock *req, const struct sock *listener, struct sk_buff *skb,
-			    const struct es_segment *seg, const struct es_tcp_options *o)
+			    const struct es_packet *pkt, const struct es_segment *seg,
+			    const struct es_tcp_options *o)
 {
 	struct inet_request_sock *ireq = inet_rsk(req);
 	struct tcp_request_sock *treq = tcp_rsk(req);
-	const struct iphdr *ip = ip_hdr(skb);
-	const struct tcphdr *th = tcp_hdr(skb);
 
 	memset((u8 *)treq + sizeof(treq->req), 0, sizeof(*treq) - sizeof(treq->req));
 	treq->af_specific = &es_request_ops;
@@ -70,17 +91,15 @@ static void es_request_fill(struct request_sock *req, const struct sock *listene
 	treq->txhash = get_random_u32() | 1;
 	if (o->tstamp_ok)
 		treq->ts_off = seg->tsecr + ES_REBUILD_CLOCK_AHEAD_MS - es_ns_to_ms(ktime_get_ns());
-	req->mss = max_t(u16, o->mss, ES_TCP_MSS_MIN);
+	req->mss = max_t(u16, o->mss, seg->is_v6 ? ES_TCP_MSS_MIN_V6 : ES_TCP_MSS_MIN);
 	req->ts_recent = o->tstamp_ok ? seg->tsval : 0;
 	req->num_retrans = 0;
 	req->num_timeout = 0;
 	req->syncookie = 1;
 	req->secid = 0;
 	req->peer_secid = 0;
-	ireq->ir_num = ntohs(th->dest);
-	ireq->ir_rmt_port = th->source;
-	sk_rcv_saddr_set(req_to_sk(req), ip->daddr);
-	sk_daddr_set(req_to_sk(req), ip->saddr);
+	ireq->ir_num = ntohs(pkt->dport);
+	ireq->ir_rmt_port = pkt->sport;
 	ireq->ir_mark = inet_request_mark(listener, skb);
 	ireq->ir_iif = inet_request_bound_dev_if(listener, skb);
 	ireq->snd_wscale = o->wscale_ok ? o->snd_wscale : 0;
@@ -92,6 +111,12 @@ static void es_request_fill(struct request_sock *req, const struct sock *listene
 	ireq->no_srccheck = 0;
 	ireq->smc_ok = 0;
 	RCU_INIT_POINTER(ireq->ireq_opt, NULL);
+	if (pkt->is_v6) {
+		es_request_fill6(req, listener, skb, pkt);
+	} else {
+		sk_rcv_saddr_set(req_to_sk(req), pkt->daddr);
+		sk_daddr_set(req_to_sk(req), pkt->saddr);
+	}
 }
 
 /*
@@ -115,28 +140,54 @@ static void es_request_window(struct request_sock *req, const struct sock *liste
 	inet_rsk(req)->rcv_wscale = wscale;
 }
 
+/* By these the kernel frees the request. A listener of IPv6 has clients of both families. */
+static struct request_sock_ops *es_request_family(const struct sock *listener, const struct es_packet *pkt)
+{
+	return pkt->is_v6 ? READ_ONCE(listener->sk_prot)->rsk_prot : tcp_prot.rsk_prot;
+}
+
+/*
+ * The child; NULL when the accept queue is full, the flow has a socket, or there is no route to the client. For
+ * IPv6 the kernel reads what IP has noted of the packet where TCP keeps that (tcp_v6_fill_cb()), and TCP has not
+ * had the packet yet.
+ */
+static struct sock *es_request_child(struct sock *listener, struct sk_buff *skb, struct request_sock *req,
+				     int is_v6, bool *own_req)
+{
+	u8 cb[sizeof(skb->cb)];
+	struct sock *child;
+
+	memcpy(cb, skb->cb, sizeof(cb));
+#if IS_ENABLED(CONFIG_IPV6)
+	if (is_v6)
+		memmove(&TCP_SKB_CB(skb)->header.h6, IP6CB(skb), sizeof(struct inet6_skb_parm));
+#endif
+	child = es_syn_recv_sock(listener, skb, req, own_req);
+	memcpy(skb->cb, cb, sizeof(cb));
+	return child;
+}
+
 /*
  * Make the socket and put it into @listener's accept queue. Returns it with a reference, unlocked; NULL if
  * the kernel would not.
  */
-static struct sock *es_rebuild_make(struct sock *listener, struct sk_buff *skb, const struct es_segment *seg,
-				    const struct es_tcp_options *o)
+static struct sock *es_rebuild_make(struct sock *listener, struct sk_buff *skb, const struct es_packet *pkt,
+				    const struct es_segment *seg, const struct es_tcp_options *o)
 {
 	struct request_sock *req;
 	struct sock *child;
 	bool own_req;
 
 	/* Not attached to the listener, so without a timer and in no table. */
-	req = inet_reqsk_alloc(tcp_prot.rsk_prot, listener, false);
+	req = inet_reqsk_alloc(es_request_family(listener, pkt), listener, false);
 	if (!req)
 		return NULL;
 	refcount_set(&req->rsk_refcnt, 1);
-	es_request_fill(req, listener, skb, seg, o);
+	es_request_fill(req, listener, skb, pkt, seg, o);
 	if (security_inet_conn_request(listener, skb, req))
 		goto err_request;
 	es_request_window(req, listener, o);
-	/* NULL when the accept queue is full, the flow has a socket, or there is no route to the client. */
-	child = es_syn_recv_sock(listener, skb, req, &own_req);
+	child = es_request_child(listener, skb, req, pkt->is_v6, &own_req);
 	if (!child)
 		goto err_request;
 	tcp_sk(child)->tsoffset = tcp_rsk(req)->ts_off;
@@ -204,18 +255,19 @@ static void es_rebuild_done(struct es_node *node, u64 flow_hash, u32 seq, const 
 static unsigned int es_rebuild_packet(struct es_node *node, const struct es_version *version,
 				      struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	struct es_packet pkt = {.saddr = ip_hdr(skb)->saddr, .daddr = ip_hdr(skb)->daddr};
 	struct es_socket_found found = {};
 	struct es_tcp_options options;
 	struct es_segment seg;
 	struct es_flow flow;
 	struct sock *child;
 	u64 flow_hash, handover;
+	struct es_packet pkt = {};
 	int service, is_refused;
 
-	if (es_packet_tcp(skb, &pkt, skb->len, &seg))
+	if (es_packet_headers(skb, state->pf == NFPROTO_IPV6, &pkt) ||
+	    es_packet_tcp(skb, &pkt, skb->len, &seg))
 		return NF_ACCEPT;
-	service = es_service_find(version, pkt.daddr, pkt.dport);
+	service = es_service_of(version, &pkt);
 	if (service < 0)
 		return NF_ACCEPT;
 	es_packet_flow(&pkt, &flow);
@@ -227,9 +279,10 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	     version->config.service[service].inspect != ES_INSPECT_NEVER))
 		return NF_ACCEPT;
 	/* The stack drops and counts a packet with a wrong checksum; no socket must come of it. */
-	if (nf_ip_checksum(skb, state->hook, ip_hdrlen(skb), IPPROTO_TCP))
+	if (pkt.is_v6 ? nf_ip6_checksum(skb, state->hook, pkt.headers_len, IPPROTO_TCP)
+		      : nf_ip_checksum(skb, state->hook, ip_hdrlen(skb), IPPROTO_TCP))
 		return NF_ACCEPT;
-	if (!pskb_may_pull(skb, ip_hdrlen(skb) + (u32)sizeof(struct tcphdr) + pkt.options_len) ||
+	if (!pskb_may_pull(skb, es_packet_ip_len(&pkt) + (u32)sizeof(struct tcphdr) + pkt.options_len) ||
 	    es_packet_options(skb, &pkt, &seg))
 		return NF_DROP;
 	if (handover)
@@ -240,7 +293,7 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	is_refused = es_settle(node, &version->config, flow_hash, seg.seq, ES_SETTLED_LOOK, 0).as ==
 		     ES_SETTLED_REFUSED;
 	child = found.listener && es_listener_is_usable(found.listener) && !is_refused
-			? es_rebuild_make(found.listener, skb, &seg, &options)
+			? es_rebuild_make(found.listener, skb, &pkt, &seg, &options)
 			: NULL;
 	if (!child) {
 		/* The stack would answer with a RST. */
@@ -266,7 +319,7 @@ unsigned int es_rebuild_hook(void *priv, struct sk_buff *skb, const struct nf_ho
 	const struct es_version *version = es_version_get(node);
 
 	/* Early demultiplexing has found a socket: that is nearly every packet. */
-	if (!version || skb->sk || ip_hdr(skb)->protocol != IPPROTO_TCP || ip_hdr(skb)->ihl != 5)
+	if (!version || skb->sk)
 		return NF_ACCEPT;
 	return es_rebuild_packet(node, version, skb, state);
 }

@@ -8,6 +8,7 @@
 #include "kmod/core/reply.h"
 #include "kmod/core/response.h"
 #include "other.h"
+#include "packet6.h"
 #include "reply.h"
 #include "view.h"
 
@@ -166,33 +167,33 @@ static void es_reply_ended(struct es_node *node, const struct sock *sk, u64 flow
 	WRITE_ONCE(node->state->reset_ns, now_ns);
 }
 
+/* @sk: who sends it, NULL if nobody */
 static unsigned int es_reply_segment(struct es_node *node, const struct es_version *version,
-				     struct sk_buff *skb)
+				     struct sk_buff *skb, int is_v6, const struct sock *sk)
 {
-	struct es_packet pkt = {.saddr = ip_hdr(skb)->saddr, .daddr = ip_hdr(skb)->daddr}, client;
 	const struct es_config *cfg = &version->config;
-	const struct sock *sk = skb->sk;
+	struct es_packet pkt = {}, client;
 	struct es_segment seg;
 	struct es_flow flow;
 	int service, inspect;
 	u64 flow_hash;
 
-	/* Not tot_len: it says nothing of a packet that the network card will cut. */
-	if (es_packet_tcp(skb, &pkt, skb->len, &seg))
+	/* Not the header's length: it says nothing of a packet that the network card will cut. */
+	if (es_packet_headers(skb, is_v6, &pkt) || es_packet_tcp(skb, &pkt, skb->len, &seg))
 		return NF_ACCEPT;
-	service = es_service_find(version, pkt.saddr, pkt.sport);
+	/* The client's view of the flow. */
+	es_packet_turn(&pkt, &client);
+	service = es_service_of(version, &client);
 	if (service < 0)
 		return NF_ACCEPT;
 	inspect = cfg->service[service].inspect;
 	if (!cfg->leased && inspect != ES_INSPECT_EVERY && !(seg.flags & ES_TCP_RST))
 		return NF_ACCEPT;
-	/* The client's view of the flow. */
-	es_packet_turn(&pkt, &client);
 	es_packet_flow(&client, &flow);
 	flow_hash = es_flow_hash(&cfg->ring_key, &flow);
 	if (inspect == ES_INSPECT_EVERY && !es_reply_is_bare(seg.len, seg.flags) && es_socket_is_tcp(sk) &&
 	    es_reply_track(node, skb, sk, &client, flow_hash, &seg,
-			   (u32)(sizeof(struct iphdr) + sizeof(struct tcphdr)) + pkt.options_len)) {
+			   es_packet_ip_len(&pkt) + (u32)sizeof(struct tcphdr) + pkt.options_len)) {
 		es_count(node, ES_COUNT_reply_leaving);
 		return NF_DROP;
 	}
@@ -216,8 +217,8 @@ unsigned int es_reply_hook(void *priv, struct sk_buff *skb, const struct nf_hook
 	struct es_node *node = priv;
 	const struct es_version *version = es_version_get(node);
 
-	if (!version || ip_hdr(skb)->protocol != IPPROTO_TCP || ip_hdr(skb)->ihl != 5 ||
-	    state->out->ifindex != (int)version->config.public_ifindex)
+	if (!version || state->out->ifindex != (int)version->config.public_ifindex)
 		return NF_ACCEPT;
-	return es_reply_segment(node, version, skb);
+	/* What the stack sends by IPv6 in the name of no connection, a RST, does not own its packet. */
+	return es_reply_segment(node, version, skb, state->pf == NFPROTO_IPV6, skb->sk ? skb->sk : state->sk);
 }

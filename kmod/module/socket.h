@@ -25,14 +25,27 @@ struct es_socket_found {
 	u8 kind;
 };
 
+/* An address as the kernel has it. */
+static inline const struct in6_addr *es_addr_in6(const struct es_addr *a)
+{
+	return (const struct in6_addr *)a;
+}
+
+/* es_socket_find() - the socket, with a reference, that a client's packet on interface @dif (0: any) belongs to; or NULL */
+static inline struct sock *es_socket_find(struct net *net, const struct es_packet *pkt, int dif)
+{
+	if (pkt->is_v6)
+		return es_lookup_established6(net, es_addr_in6(&pkt->source), pkt->sport,
+					      es_addr_in6(&pkt->dest), pkt->dport, dif);
+	return es_lookup_established(net, pkt->saddr, pkt->sport, pkt->daddr, pkt->dport, dif);
+}
+
 /* es_socket_lookup() - under rcu_read_lock(); es_socket_put() gives back what it found. */
 static inline void es_socket_lookup(struct net *net, struct sk_buff *skb, const struct es_packet *pkt,
 				    struct es_socket_found *ret)
 {
-	int dif = skb->dev->ifindex;
-
 	memset(ret, 0, sizeof(*ret));
-	ret->sk = es_lookup_established(net, pkt->saddr, pkt->sport, pkt->daddr, pkt->dport, dif);
+	ret->sk = es_socket_find(net, pkt, skb->dev->ifindex);
 	if (!ret->sk)
 		return;
 	if (ret->sk->sk_state != TCP_TIME_WAIT) {
@@ -49,12 +62,19 @@ static inline void es_socket_lookup_listener(struct net *net, struct sk_buff *sk
 					     const struct es_packet *pkt, struct es_socket_found *found)
 {
 	int doff = (int)(sizeof(struct tcphdr) + pkt->options_len);
+	int dif = skb->dev->ifindex;
 
-	found->listener = es_lookup_listener(net, skb, doff, pkt->saddr, pkt->sport, pkt->daddr, pkt->dport,
-					     skb->dev->ifindex);
+	if (pkt->is_v6)
+		found->listener = es_lookup_listener6(net, skb, doff, es_addr_in6(&pkt->source), pkt->sport,
+						      es_addr_in6(&pkt->dest), pkt->dport, dif);
+	else
+		found->listener = es_lookup_listener(net, skb, doff, pkt->saddr, pkt->sport, pkt->daddr,
+						     pkt->dport, dif);
 }
 
-/* The same for the server that gets a service's connections from programs; NULL if no program does that here. */
+/*
+ * The same for the server that gets a service's connections from programs, which listens by IPv4; NULL if no program does that here.
+ */
 static inline void es_socket_lookup_server(struct net *net, struct sk_buff *skb, const struct es_packet *pkt,
 					   const struct es_service_entry *service,
 					   struct es_socket_found *found)
@@ -116,6 +136,22 @@ static inline u32 es_socket_first_seq(const struct sock *sk)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	return READ_ONCE(tp->rcv_nxt) - (u32)READ_ONCE(tp->bytes_received);
+}
+
+/* The flow of a connection's socket; of IPv4 on a socket of IPv6, too, whose mapped addresses are as ours. */
+static inline void es_socket_flow(const struct sock *sk, struct es_flow *ret)
+{
+	ret->client_port = sk->sk_dport;
+	ret->service_port = htons(sk->sk_num);
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6) {
+		memcpy(&ret->client, &sk->sk_v6_daddr, sizeof(ret->client));
+		memcpy(&ret->service, &sk->sk_v6_rcv_saddr, sizeof(ret->service));
+		return;
+	}
+#endif
+	ret->client = es_addr_from_v4(sk->sk_daddr);
+	ret->service = es_addr_from_v4(sk->sk_rcv_saddr);
 }
 
 /* End a connection; the kernel sends the client a RST. The caller holds a reference. May sleep. */

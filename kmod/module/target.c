@@ -170,14 +170,14 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 			counter = ES_COUNT_stay_lost;
 			break;
 		}
-		if (!es_message_open(in->skb))
+		if (!es_message_open(in->skb, &in->pkt))
 			rc = es_socket_deliver(in->skb, &in->found);
 		break;
 	case ES_LEAVE:
 	case ES_KEEP:
 	case ES_GONE:
 		in->pkt.off = 0;
-		failed = es_message_open(in->skb) ||
+		failed = es_message_open(in->skb, &in->pkt) ||
 			 es_handover_answer_end(in, es_leave_record(verdict->action));
 		if (failed)
 			counter = ES_COUNT_drop_queue_full;
@@ -188,7 +188,8 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 			rc = NF_ACCEPT;
 		break;
 	case ES_LEAVE_AGAIN:
-		if (!es_message_open(in->skb) && !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
+		if (!es_message_open(in->skb, &in->pkt) &&
+		    !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
 			rc = NF_ACCEPT;
 		break;
 	case ES_NACK:
@@ -201,11 +202,12 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 			es_count(in->node, ES_COUNT_answer_failed);
 			break;
 		}
-		if (!es_message_open(in->skb) && !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
+		if (!es_message_open(in->skb, &in->pkt) &&
+		    !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
 			rc = NF_ACCEPT;
 		break;
 	case ES_REBUILD:
-		if (!es_message_open(in->skb) && !es_handover_rebuild(in)) {
+		if (!es_message_open(in->skb, &in->pkt) && !es_handover_rebuild(in)) {
 			rc = NF_ACCEPT;
 			break;
 		}
@@ -299,7 +301,7 @@ static unsigned int es_handover_received(struct es_received *in)
 		es_count(in->node, ES_COUNT_handover_malformed);
 		return NF_DROP;
 	}
-	service = es_service_find(in->version, in->pkt.daddr, in->pkt.dport);
+	service = es_service_of(in->version, &in->pkt);
 	if (service < 0) {
 		es_count(in->node, ES_COUNT_handover_wrong_target);
 		return NF_DROP;

@@ -5,8 +5,8 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
-#include "compat.h"
 #include "memory.h"
+#include "socket.h"
 #include "tracks.h"
 
 /* The whole table every ES_SWEEP_STEPS / HZ * ES_SWEEP_DELAY seconds. */
@@ -102,10 +102,7 @@ struct es_note *es_tracks_add(struct es_note_bucket *bucket, u64 flow_hash, u32 
 		return NULL;
 	note->flow_hash = flow_hash;
 	note->seq = seq;
-	note->client = pkt->saddr;
-	note->client_port = pkt->sport;
-	note->service = pkt->daddr;
-	note->service_port = pkt->dport;
+	es_packet_flow(pkt, &note->flow);
 	note->at_ns = ktime_get_coarse_ns();
 	hlist_add_head(&note->node, &bucket->notes);
 	return note;
@@ -126,14 +123,15 @@ void es_tracks_built(struct es_note_bucket *bucket, struct es_note *note, const 
 
 u8 es_note_tcp_state(struct net *net, const struct es_note *note)
 {
+	struct es_packet pkt;
 	struct sock *sk;
 	u8 rc = 0;
 
 	if (!note->sk)
 		return 0;
+	es_packet_of_flow(&note->flow, &pkt);
 	rcu_read_lock();
-	sk = es_lookup_established(net, note->client, note->client_port, note->service, note->service_port,
-				   0);
+	sk = es_socket_find(net, &pkt, 0);
 	if (sk == note->sk)
 		rc = READ_ONCE(sk->sk_state);
 	if (sk)

@@ -49,10 +49,7 @@ struct es_note {
 	const struct sock *sk;
 	u64 flow_hash;
 	u64 at_ns;
-	__be32 client;
-	__be32 service;
-	__be16 client_port;
-	__be16 service_port;
+	struct es_flow flow;
 	u32 seq;
 	u64 handover;
 	u64 handover_ns;

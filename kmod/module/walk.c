@@ -31,18 +31,10 @@ static int es_walk_is_ours(const struct es_node *node, const struct es_version *
 	tcp_state = READ_ONCE(sk->sk_state);
 	if (tcp_state == TCP_LISTEN || tcp_state == TCP_CLOSE)
 		return 0;
-	/* As a packet from the client has them. IPv4 on an IPv6 socket has its addresses here too. */
-	ret->pkt = (struct es_packet){
-		.saddr = sk->sk_daddr,
-		.daddr = sk->sk_rcv_saddr,
-		.sport = sk->sk_dport,
-		.dport = htons(sk->sk_num),
-	};
-	ret->service = es_service_find(version, ret->pkt.daddr, ret->pkt.dport);
-	if (ret->service < 0)
-		return 0;
-	es_packet_flow(&ret->pkt, &flow);
-	if (es_flow_is_own(&flow))
+	es_socket_flow(sk, &flow);
+	es_packet_of_flow(&flow, &ret->pkt);
+	ret->service = es_service_of(version, &ret->pkt);
+	if (ret->service < 0 || es_flow_is_own(&flow))
 		return 0;
 	ret->flow_hash = es_flow_hash(&version->config.ring_key, &flow);
 	ret->sk = sk;
@@ -224,10 +216,7 @@ unsigned int es_walk_flows(struct es_node *node, unsigned long at[2], struct es_
 				return count;
 			}
 			memset(&entries[count], 0, sizeof(entries[count]));
-			entries[count].flow.client = es_addr_from_v4(note->client);
-			entries[count].flow.service = es_addr_from_v4(note->service);
-			entries[count].flow.client_port = note->client_port;
-			entries[count].flow.service_port = note->service_port;
+			entries[count].flow = note->flow;
 			entries[count].track = note->track;
 			entries[count].tcp_state = tcp_state;
 			count++;

@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from earshotlab import netns, wait_for
+from packets.families import BOTH
 from packets.leases import (BUILT, OK, SOME, begins, each_service, from_another, goes_on, leased, moved_here, stands,
                             told, unheard)
 from packets.node import BLIND, EACH, ESTABLISHED, WEB
@@ -17,6 +18,7 @@ __all__ = ["leased"]  # a fixture
 class TestUnproven:
     """Another node may have been asked for what the client does not know to be here: it stands still."""
 
+    @BOTH
     @each_service
     def test_stands_still(self, node, client, leased, service):
         c = begins(node, client, service)
@@ -61,6 +63,7 @@ class TestUnproven:
             c.send(ACK)
         goes_on(node, c)
 
+    @BOTH
     @each_service
     def test_acknowledged_and_not_answered(self, node, client, leased, service):
         """The client knows that its request arrived and will not repeat it: it is told, when nobody can help any more."""

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from earshotlab import probe, wait_for
+from packets.families import BOTH
 from packets.model import F_MOVED
 from packets.node import BLIND, EACH, SERVICE_INDEX, VIP, WEB
 from packets.packet import ACK, FIN, PSH, RST
@@ -65,6 +66,7 @@ def costly(quiet, client):
 
 
 class TestActive:
+    @BOTH
     def test_in_progress(self, quiet, client):
         """Ten clients wait for a slow server; each answer makes it one less, and keep-alive costs nothing."""
         clients = [client(EACH).serve() for _ in range(10)]

@@ -6,10 +6,10 @@ import pytest
 
 from packets import model, packet
 from packets.families import dual_stack
-from packets.node import BLIND, GATEWAY_MAC, PUBLIC6, VIP6
+from packets.leases import OK, goes_on
+from packets.node import BLIND, EACH, GATEWAY_MAC, PUBLIC6, VIP6
 from packets.packet import ACK, PSH, SYN
 
-pytestmark = pytest.mark.bpf
 ASKER_MAC = "02:00:00:00:00:aa"
 GROUP, GROUP_MAC = "ff02::1:ff00:100", "33:33:ff:00:01:00"
 CLIENTS = [f"2001:db8:77::{i + 0x1000:x}" for i in range(0, 600, 10)]
@@ -141,6 +141,21 @@ def test_address_that_no_client_has(client, source, headers):
         c.node.public.send(packet.eth(c.node.cluster_mac, GATEWAY_MAC, packet.ETH_IP6,
                                       packet.ip6(source, VIP6, packet.TCP, segment, headers=headers)))
         c.node.public.nothing(lambda f: f.tcp, "no answer")
+
+
+def test_walk_over_sockets(node, client):
+    """What the daemon is told of connections, and what it ends while the node is silent; and what `earshot flows` shows."""
+    with node.leased() as leased:
+        proven, unproven = client(EACH).serve(), client(BLIND).serve()
+        proven.answer(OK)
+        found = {entry.flow_hash: entry for entry in leased.connections()}
+        assert {proven.hash: 0, unproven.hash: 1} == {hash_: entry.unproven for hash_, entry in found.items()}
+        assert found[unproven.hash].first_seq == unproven.isn + 1
+        assert [proven.ip, str(proven.port)] in [line.split()[:2] for line in node.earshot("flows").stdout.splitlines()]
+        leased.lease(0)
+        assert [entry.flow_hash for entry in leased.end_unproven()] == [unproven.hash]
+        assert not node.sockets(unproven)
+        goes_on(node, proven)
 
 
 def test_without_address(node):

@@ -14,7 +14,7 @@ from sizes import FULL, size
 # decide as they do for BPF, tests/unit and the same files have with that.
 PACKETS = "." if FULL else """
     test_handshake.py::test_every_option_class_survives test_overheard.py::test_first_request test_below_first.py test_urgent.py
-    test_merged.py test_vlan.py
+    test_merged.py test_vlan.py test_v6.py
     test_handover.py::test_request test_freshness.py::TestTime::test_late test_freshness.py::TestPublicSide test_nack.py::test_retry
     test_nack.py::test_options_come_back test_settled.py::TestRefused test_doubt.py::TestOverheard::test_refused
     test_doubt.py::TestNotHeard::test_refused

@@ -7,8 +7,7 @@ import pytest
 
 from packets import node as network, packet, tables
 
-# The module's datapath has IPv4 only.
-BOTH = pytest.mark.parametrize("family", [4, pytest.param(6, marks=pytest.mark.bpf)], ids=["v4", "v6"])
+BOTH = pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
 
 
 @contextlib.contextmanager
