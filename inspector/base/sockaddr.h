@@ -58,6 +58,12 @@ static inline socklen_t es_sockaddr_len(const union es_sockaddr *s)
 	return s->sa.sa_family == AF_INET6 ? sizeof(s->v6) : sizeof(s->v4);
 }
 
+/* es_sockaddr_port() - in host byte order */
+static inline unsigned int es_sockaddr_port(const union es_sockaddr *s)
+{
+	return es_ntohs(s->sa.sa_family == AF_INET6 ? s->v6.sin6_port : s->v4.sin_port);
+}
+
 static inline void es_sockaddr_port_set(union es_sockaddr *s, unsigned int port)
 {
 	if (s->sa.sa_family == AF_INET6)

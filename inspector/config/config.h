@@ -303,6 +303,17 @@ static inline int es_conf_service_has(const struct es_conf_service *service, con
 	       (es_addr_equal(&service->address, address) || es_addr_equal(&service->address6, address));
 }
 
+#define ES_CONF_FAMILIES 2
+
+/* es_conf_service_of() - its address of IPv4 (@family 0) or IPv6 (1); NULL: it has none */
+static inline const struct es_addr *es_conf_service_of(const struct es_conf_service *service,
+						       unsigned int family)
+{
+	const struct es_addr *address = family ? &service->address6 : &service->address;
+
+	return es_addr_is_set(address) ? address : NULL;
+}
+
 /* es_conf_service_address() - the first that it has */
 static inline const struct es_addr *es_conf_service_address(const struct es_conf_service *service)
 {

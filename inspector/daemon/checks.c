@@ -68,7 +68,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	struct es_daemon_check *c = timer->data;
 
 	(void)events;
-	if (!c->is_running && !(c->daemon->serving.now.listening >> c->service & 1)) {
+	if (!c->is_running && !(c->daemon->serving.now.listens[c->family] >> c->service & 1)) {
 		/* Who listens next is another server. */
 		es_check_end(&c->check);
 		c->verdict = (struct es_verdict){};
@@ -84,13 +84,13 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	go_on(c);
 }
 
-static void prepare(struct es_daemon *d, unsigned int service, struct es_daemon_check *c)
+static void prepare(struct es_daemon *d, unsigned int service, unsigned int family, struct es_daemon_check *c)
 {
 	const struct es_conf_service *conf = &d->conf->services[service];
 
-	*c = (struct es_daemon_check){.daemon = d, .service = service, .duration_s = NAN};
+	*c = (struct es_daemon_check){.daemon = d, .service = service, .family = family, .duration_s = NAN};
 	memcpy(c->name, conf->name, sizeof(c->name));
-	es_check_init(&c->check, conf);
+	es_check_init(&c->check, conf, es_conf_service_of(conf, family));
 	ev_init(&c->timer, on_timer);
 	ev_init(&c->io, on_io);
 	c->timer.data = c->io.data = c;
@@ -111,15 +111,20 @@ static void inherit(struct es_daemon_check *c, const struct es_daemon_check *bef
 int es_daemon_checks_start(struct es_daemon *d)
 {
 	const struct es_daemon_checks before = d->checks;
-	unsigned int count = d->conf->service_count;
-	struct es_daemon_check *of = calloc(count, sizeof(*of));
+	unsigned int services = d->conf->service_count, count = 0;
+	struct es_daemon_check *of = calloc((size_t)services * ES_CONF_FAMILIES, sizeof(*of));
 
 	if (!of)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < count; i++) {
-		prepare(d, i, &of[i]);
+	for (unsigned int i = 0; i < services * ES_CONF_FAMILIES; i++) {
+		unsigned int service = i / ES_CONF_FAMILIES, family = i % ES_CONF_FAMILIES;
+
+		if (!es_conf_service_of(&d->conf->services[service], family))
+			continue;
+		prepare(d, service, family, &of[count]);
 		for (unsigned int k = 0; k < before.count; k++)
-			inherit(&of[i], &before.of[k]);
+			inherit(&of[count], &before.of[k]);
+		count++;
 	}
 	es_daemon_checks_stop(d);
 	d->checks = (struct es_daemon_checks){.count = count, .of = of};
@@ -153,13 +158,23 @@ void es_daemon_checks_stop(struct es_daemon *d)
 
 int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int service, const char **ret_why)
 {
-	if (service >= checks->count || !checks->of[service].verdict.is_down)
-		return 0;
-	*ret_why = checks->of[service].why;
-	return 1;
+	for (unsigned int i = 0; i < checks->count; i++) {
+		const struct es_daemon_check *c = &checks->of[i];
+
+		if (c->service != service || !c->verdict.is_down)
+			continue;
+		*ret_why = c->why;
+		return 1;
+	}
+	return 0;
 }
 
 double es_daemon_checks_duration_s(const struct es_daemon_checks *checks, unsigned int service)
 {
-	return service < checks->count ? checks->of[service].duration_s : NAN;
+	double duration_s = NAN;
+
+	for (unsigned int i = 0; i < checks->count; i++)
+		if (checks->of[i].service == service)
+			duration_s = fmax(duration_s, checks->of[i].duration_s);
+	return duration_s;
 }

@@ -14,12 +14,13 @@
 struct es_daemon;
 
 /**
- * struct es_daemon_check - of one service
+ * struct es_daemon_check - of one address of a service
  * @why: what the last check said before the verdict fell; @duration_s: NAN before one has passed
  */
 struct es_daemon_check {
 	struct es_daemon *daemon;
 	unsigned int service;
+	unsigned int family; /* as es_conf_service_of() has it */
 	char name[ES_CONF_NAME_SIZE];
 	struct es_check check;
 	struct es_verdict verdict;
@@ -33,7 +34,7 @@ struct es_daemon_check {
 
 struct es_daemon_checks {
 	unsigned int count;
-	struct es_daemon_check *of; /* a service each */
+	struct es_daemon_check *of; /* services' addresses, service by service */
 };
 
 /* es_daemon_checks_start() - after the first look at the servers. Returns 0 or -ENOMEM. */
@@ -45,10 +46,13 @@ void es_daemon_checks_rebind(struct es_daemon *daemon);
 /* es_daemon_checks_stop() - may be called without start */
 void es_daemon_checks_stop(struct es_daemon *daemon);
 
-/* es_daemon_checks_fails() - is the server of @service down? *@ret_why: why, until the next check */
+/*
+ * es_daemon_checks_fails() - is the server of @service down, by one of its addresses? *@ret_why: why, until the next
+ * check
+ */
 int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int service, const char **ret_why);
 
-/* How long the last check that passed took; NAN before there was one. */
+/* How long the last check that passed took, by the slower of two addresses; NAN before there was one. */
 double es_daemon_checks_duration_s(const struct es_daemon_checks *checks, unsigned int service);
 
 #endif

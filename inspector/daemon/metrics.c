@@ -48,35 +48,48 @@ static void collect_membership(const struct es_daemon *d, struct es_metrics *m)
 	m->lease_remaining_s = lease_ns > now_ns ? (double)(lease_ns - now_ns) / 1e9 : 0;
 }
 
+/* struct servers - for which services' address of each family, as bits, something listens and accepts */
 struct servers {
 	const struct es_conf *conf;
-	int *is_up;
+	__u64 up[ES_CONF_FAMILIES];
 };
 
 static void on_listener(void *ctx, const struct es_sock_diag_listener *listener)
 {
-	const struct servers *servers = ctx;
+	struct servers *servers = ctx;
 
-	for (unsigned int i = 0; i < servers->conf->service_count; i++) {
-		const struct es_conf_service *service = &servers->conf->services[i];
+	if (listener->is_mptcp || listener->waiting > listener->backlog)
+		return;
+	for (unsigned int i = 0; i < servers->conf->service_count; i++)
+		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
+			const struct es_conf_service *service = &servers->conf->services[i];
+			const struct es_addr *address = es_conf_service_of(service, family);
 
-		if (es_sock_diag_takes(listener, &service->address, service->port) && !listener->is_mptcp &&
-		    listener->waiting <= listener->backlog)
-			servers->is_up[i] = 1;
-	}
+			if (address && es_sock_diag_takes(listener, address, service->port))
+				servers->up[family] |= 1ULL << i;
+		}
+}
+
+/* By each address that it has. */
+static int is_up(const struct servers *servers, unsigned int service)
+{
+	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
+		if (es_conf_service_of(&servers->conf->services[service], family) &&
+		    !(servers->up[family] >> service & 1))
+			return 0;
+	return 1;
 }
 
 static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
 {
-	struct servers servers = {.conf = d->conf, .is_up = m->server_up};
-
+	struct servers servers = {.conf = d->conf};
 	const char *why;
 
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
 		m->check_duration_s[i] = es_daemon_checks_duration_s(&d->checks, i);
 	if (!es_sock_diag_listeners(on_listener, &servers)) {
 		for (unsigned int i = 0; i < d->conf->service_count; i++)
-			m->server_up[i] &= !es_daemon_checks_fails(&d->checks, i, &why);
+			m->server_up[i] = is_up(&servers, i) && !es_daemon_checks_fails(&d->checks, i, &why);
 		return;
 	}
 	for (unsigned int i = 0; i < d->conf->service_count; i++)

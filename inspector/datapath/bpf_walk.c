@@ -226,7 +226,9 @@ static void es_see_nothing(void *ctx, const struct es_sock_diag_id *id)
 
 int es_bpf_can_end(const struct es_bpf *bpf, char *err, size_t err_len)
 {
-	const struct es_sock_diag_id nobody = {.cookie = {~0U, ~0U}};
+	const struct es_addr nowhere = es_addr_from_v4(0); /* of the family that each kernel has */
+	const struct es_sock_diag_id nobody = {.flow = {.client = nowhere, .service = nowhere},
+					       .cookie = {~0U, ~0U}};
 	int rc;
 
 	if (!es_bpf_is_refused(bpf->skel->progs.es_unproven_end))

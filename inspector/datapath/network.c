@@ -317,9 +317,15 @@ int es_network_has_address(const struct es_addr *address)
 	nlh->nlmsg_flags = NLM_F_REQUEST;
 	nlh->nlmsg_seq = 1;
 	route = mnl_nlmsg_put_extra_header(nlh, sizeof(*route));
-	route->rtm_family = AF_INET;
-	route->rtm_dst_len = 32;
-	mnl_attr_put_u32(nlh, RTA_DST, address->w[3]);
+	if (es_addr_is_v4(address)) {
+		route->rtm_family = AF_INET;
+		route->rtm_dst_len = 32;
+		mnl_attr_put_u32(nlh, RTA_DST, address->w[3]);
+	} else {
+		route->rtm_family = AF_INET6;
+		route->rtm_dst_len = 128;
+		mnl_attr_put(nlh, RTA_DST, sizeof(*address), address);
+	}
 	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) >= 0 &&
 	    mnl_socket_sendto(socket, nlh, nlh->nlmsg_len) >= 0)
 		got = mnl_socket_recvfrom(socket, buf, sizeof(buf));

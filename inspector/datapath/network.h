@@ -57,7 +57,7 @@ int es_network_prepare(const struct es_conf *conf, const char *found, struct es_
 /* Is there a cable in @interface, with something at its other end? 1 also if the kernel does not tell. */
 int es_network_has_carrier(const char *interface);
 
-/* Does the kernel take what is sent to @address, of IPv4, for its own? 1 also if it does not tell. */
+/* Does the kernel take what is sent to @address for its own? 1 also if it does not tell. */
 int es_network_has_address(const struct es_addr *address);
 
 /* The reverse-path filter in force on @interface: 1 is strict. */

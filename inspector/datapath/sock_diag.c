@@ -24,17 +24,28 @@ struct walk {
 	void *ctx;
 };
 
+/* A socket of IPv6 that speaks IPv4 has mapped addresses, as ours are. */
+static struct es_addr address_of(unsigned char family, const __be32 *from)
+{
+	struct es_addr address;
+
+	if (family != AF_INET6)
+		return es_addr_from_v4(from[0]);
+	memcpy(&address, from, sizeof(address));
+	return address;
+}
+
 static int on_message(const struct nlmsghdr *nlh, void *data)
 {
 	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
 	const struct walk *walk = data;
 	struct es_sock_diag_id id;
 
-	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg) || msg->idiag_family != AF_INET)
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
 		return MNL_CB_OK;
 	/* The socket's own side is the service's. */
-	id.flow.service = es_addr_from_v4(msg->id.idiag_src[0]);
-	id.flow.client = es_addr_from_v4(msg->id.idiag_dst[0]);
+	id.flow.service = address_of(msg->idiag_family, msg->id.idiag_src);
+	id.flow.client = address_of(msg->idiag_family, msg->id.idiag_dst);
 	id.flow.service_port = msg->id.idiag_sport;
 	id.flow.client_port = msg->id.idiag_dport;
 	memcpy(id.cookie, msg->id.idiag_cookie, sizeof(id.cookie));
@@ -42,7 +53,8 @@ static int on_message(const struct nlmsghdr *nlh, void *data)
 	return MNL_CB_OK;
 }
 
-static struct inet_diag_req_v2 *begin(char *buf, __u16 type, __u16 flags, struct nlmsghdr **ret_nlh)
+static struct inet_diag_req_v2 *begin(char *buf, unsigned char family, __u16 type, __u16 flags,
+				      struct nlmsghdr **ret_nlh)
 {
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 	struct inet_diag_req_v2 *req;
@@ -51,7 +63,7 @@ static struct inet_diag_req_v2 *begin(char *buf, __u16 type, __u16 flags, struct
 	nlh->nlmsg_flags = (__u16)(NLM_F_REQUEST | flags);
 	nlh->nlmsg_seq = 1;
 	req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
-	req->sdiag_family = AF_INET;
+	req->sdiag_family = family;
 	req->sdiag_protocol = IPPROTO_TCP;
 	*ret_nlh = nlh;
 	return req;
@@ -86,15 +98,31 @@ static int transact(const struct nlmsghdr *nlh, mnl_cb_t fn, void *ctx)
 	return rc;
 }
 
+/* Call @fn for each socket in one of @states. @ext: what more the kernel shall tell of them. */
+static int dump(unsigned int states, unsigned char ext, mnl_cb_t fn, void *ctx)
+{
+	static const unsigned char families[] = {AF_INET, AF_INET6};
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof(families) && !rc; i++) {
+		char buf[256];
+		struct nlmsghdr *nlh;
+		struct inet_diag_req_v2 *req = begin(buf, families[i], SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &nlh);
+
+		req->idiag_states = states;
+		req->idiag_ext = ext;
+		rc = transact(nlh, fn, ctx);
+		if (rc == -ENOENT && families[i] == AF_INET6) /* a kernel without IPv6 */
+			rc = 0;
+	}
+	return rc;
+}
+
 int es_sock_diag_walk(es_sock_diag_fn fn, void *ctx)
 {
 	struct walk walk = {.fn = fn, .ctx = ctx};
-	char buf[256];
-	struct nlmsghdr *nlh;
-	struct inet_diag_req_v2 *req = begin(buf, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &nlh);
 
-	req->idiag_states = ES_ALL_STATES & ~ES_WITHOUT_CONNECTION;
-	return transact(nlh, on_message, &walk);
+	return dump(ES_ALL_STATES & ~ES_WITHOUT_CONNECTION, 0, on_message, &walk);
 }
 
 struct listeners {
@@ -124,10 +152,8 @@ static int on_listener(const struct nlmsghdr *nlh, void *data)
 	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
 		return MNL_CB_OK;
 	l.is_v6 = msg->idiag_family == AF_INET6;
-	if (l.is_v6)
-		memcpy(&l.address, msg->id.idiag_src, sizeof(l.address));
-	else if (msg->id.idiag_src[0])
-		l.address = es_addr_from_v4(msg->id.idiag_src[0]);
+	if (l.is_v6 || msg->id.idiag_src[0])
+		l.address = address_of(msg->idiag_family, msg->id.idiag_src);
 	l.port = es_ntohs(msg->id.idiag_sport);
 	l.waiting = msg->idiag_rqueue;
 	l.backlog = msg->idiag_wqueue;
@@ -144,23 +170,9 @@ static int on_listener(const struct nlmsghdr *nlh, void *data)
 
 int es_sock_diag_listeners(es_sock_diag_listener_fn fn, void *ctx)
 {
-	static const unsigned char families[] = {AF_INET, AF_INET6};
 	struct listeners listeners = {.fn = fn, .ctx = ctx};
-	int rc = 0;
 
-	for (size_t i = 0; i < sizeof(families) && !rc; i++) {
-		char buf[256];
-		struct nlmsghdr *nlh;
-		struct inet_diag_req_v2 *req = begin(buf, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, &nlh);
-
-		req->sdiag_family = families[i];
-		req->idiag_states = 1U << ES_TCP_STATE_LISTEN;
-		req->idiag_ext = 1U << (INET_DIAG_INFO - 1);
-		rc = transact(nlh, on_listener, &listeners);
-		if (rc == -ENOENT && families[i] == AF_INET6) /* a kernel without IPv6 */
-			rc = 0;
-	}
-	return rc;
+	return dump(1U << ES_TCP_STATE_LISTEN, 1U << (INET_DIAG_INFO - 1), on_listener, &listeners);
 }
 
 static int is_any(const struct es_addr *a)
@@ -171,8 +183,29 @@ static int is_any(const struct es_addr *a)
 int es_sock_diag_takes(const struct es_sock_diag_listener *l, const struct es_addr *address,
 		       unsigned int port)
 {
-	return l->port == port && !(l->is_v6 && l->is_v6only) &&
-	       (is_any(&l->address) || es_addr_equal(&l->address, address));
+	int speaks = es_addr_is_v4(address) ? !(l->is_v6 && l->is_v6only) : l->is_v6;
+
+	return l->port == port && speaks && (is_any(&l->address) || es_addr_equal(&l->address, address));
+}
+
+/* A request about the one connection between these two. */
+static struct inet_diag_req_v2 *begin_one(char *buf, __u16 type, __u16 flags, const struct es_flow *flow,
+					  struct nlmsghdr **ret_nlh)
+{
+	int is_v4 = es_addr_is_v4(&flow->service);
+	struct inet_diag_req_v2 *req = begin(buf, is_v4 ? AF_INET : AF_INET6, type, flags, ret_nlh);
+
+	req->idiag_states = ES_ALL_STATES;
+	if (is_v4) {
+		req->id.idiag_src[0] = flow->service.w[3];
+		req->id.idiag_dst[0] = flow->client.w[3];
+	} else {
+		memcpy(req->id.idiag_src, &flow->service, sizeof(req->id.idiag_src));
+		memcpy(req->id.idiag_dst, &flow->client, sizeof(req->id.idiag_dst));
+	}
+	req->id.idiag_sport = flow->service_port;
+	req->id.idiag_dport = flow->client_port;
+	return req;
 }
 
 /* What is accepted has an inode. */
@@ -193,16 +226,17 @@ static int on_one(const struct nlmsghdr *nlh, void *data)
 int es_sock_diag_is_waiting(const struct es_addr *service, unsigned int port, const struct es_addr *client,
 			    unsigned int client_port)
 {
+	const struct es_flow flow = {
+		.client = *client,
+		.service = *service,
+		.client_port = es_htons((__u16)client_port),
+		.service_port = es_htons((__u16)port),
+	};
 	int is_waiting = -ENOENT, rc;
 	char buf[256];
 	struct nlmsghdr *nlh;
-	struct inet_diag_req_v2 *req = begin(buf, SOCK_DIAG_BY_FAMILY, 0, &nlh);
+	struct inet_diag_req_v2 *req = begin_one(buf, SOCK_DIAG_BY_FAMILY, 0, &flow, &nlh);
 
-	req->idiag_states = ES_ALL_STATES;
-	req->id.idiag_src[0] = service->w[3];
-	req->id.idiag_dst[0] = client->w[3];
-	req->id.idiag_sport = es_htons((__u16)port);
-	req->id.idiag_dport = es_htons((__u16)client_port);
 	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
 	rc = transact(nlh, on_one, &is_waiting);
 	return rc ? rc : is_waiting;
@@ -212,13 +246,8 @@ int es_sock_diag_end(const struct es_sock_diag_id *id)
 {
 	char buf[256];
 	struct nlmsghdr *nlh;
-	struct inet_diag_req_v2 *req = begin(buf, SOCK_DESTROY, NLM_F_ACK, &nlh);
+	struct inet_diag_req_v2 *req = begin_one(buf, SOCK_DESTROY, NLM_F_ACK, &id->flow, &nlh);
 
-	req->idiag_states = ES_ALL_STATES;
-	req->id.idiag_src[0] = id->flow.service.w[3];
-	req->id.idiag_dst[0] = id->flow.client.w[3];
-	req->id.idiag_sport = id->flow.service_port;
-	req->id.idiag_dport = id->flow.client_port;
 	memcpy(req->id.idiag_cookie, id->cookie, sizeof(id->cookie));
 	return transact(nlh, NULL, NULL);
 }

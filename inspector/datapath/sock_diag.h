@@ -18,7 +18,7 @@ struct es_sock_diag_id {
 };
 
 /**
- * es_sock_diag_walk() - call @fn for each TCP socket of IPv4 that has a peer and is not in TIME_WAIT
+ * es_sock_diag_walk() - call @fn for each TCP socket that has a peer and is not in TIME_WAIT
  * Those that come or go meanwhile may be missed. @fn: may end the socket. Returns 0 or -errno.
  */
 typedef void (*es_sock_diag_fn)(void *ctx, const struct es_sock_diag_id *id);

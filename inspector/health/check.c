@@ -9,16 +9,18 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "inspector/base/sockaddr.h"
 #include "inspector/datapath/sock_diag.h"
 #include "inspector/health/check.h"
 
 /* More than this between two looks is the daemon's own sleep. */
 #define ES_LOOK_MAX_MS 250
 
-void es_check_init(struct es_check *check, const struct es_conf_service *service)
+void es_check_init(struct es_check *check, const struct es_conf_service *service,
+		   const struct es_addr *address)
 {
 	*check = (struct es_check){
-		.conf = service->check, .address = service->address, .port = service->port, .fd = -1};
+		.conf = service->check, .address = *address, .port = service->port, .fd = -1};
 }
 
 void es_check_end(struct es_check *check)
@@ -56,19 +58,14 @@ static enum es_check_result passed(struct es_check *check)
 
 void es_check_begin(struct es_check *check, unsigned long long now_ns)
 {
-	struct sockaddr_in to = {
-		.sin_family = AF_INET,
-		.sin_port = htons((uint16_t)check->port),
-		.sin_addr.s_addr = check->address.w[3],
-	};
+	const union es_sockaddr to = es_sockaddr_of(&check->address, check->port);
 
 	check->looked_ns = now_ns;
 	if (check->fd >= 0)
 		return;
 	check->began_ns = now_ns;
-	check->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (check->fd >= 0 && connect(check->fd, (struct sockaddr *)&to, sizeof(to)) &&
-	    errno != EINPROGRESS) {
+	check->fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (check->fd >= 0 && connect(check->fd, &to.sa, es_sockaddr_len(&to)) && errno != EINPROGRESS) {
 		failed(check, "%s", strerror(errno));
 		return;
 	}
@@ -79,24 +76,29 @@ void es_check_begin(struct es_check *check, unsigned long long now_ns)
 /* Returns 1 if nobody has accepted the connection, else as es_sock_diag_is_waiting(). */
 static int is_waiting(const struct es_check *check)
 {
-	struct sockaddr_in own = {};
+	union es_sockaddr own = {};
 	socklen_t len = sizeof(own);
 	struct es_addr address;
+	int rc;
 
-	if (getsockname(check->fd, (struct sockaddr *)&own, &len))
+	if (getsockname(check->fd, &own.sa, &len))
 		return -errno;
-	address = es_addr_from_v4(own.sin_addr.s_addr);
-	return es_sock_diag_is_waiting(&check->address, check->port, &address, ntohs(own.sin_port));
+	rc = es_sockaddr_addr(&own.sa, len, &address);
+	return rc ? rc
+		  : es_sock_diag_is_waiting(&check->address, check->port, &address, es_sockaddr_port(&own));
 }
 
 static int send_request(struct es_check *check)
 {
-	char request[2 * ES_CONF_PATH_SIZE + 128], address[INET6_ADDRSTRLEN];
+	char request[2 * ES_CONF_PATH_SIZE + 128], address[INET6_ADDRSTRLEN], in_url[INET6_ADDRSTRLEN + 2];
 	const char *host = check->conf.host;
 	int len;
 
-	if (!host[0])
-		host = es_conf_addr_text(&check->address, address);
+	if (!host[0]) {
+		es_conf_addr_text(&check->address, address);
+		snprintf(in_url, sizeof(in_url), es_addr_is_v4(&check->address) ? "%s" : "[%s]", address);
+		host = in_url;
+	}
 	len = snprintf(
 		request, sizeof(request),
 		"GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: earshot-check\r\nConnection: close\r\n\r\n",

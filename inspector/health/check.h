@@ -3,7 +3,7 @@
 #define ES_HEALTH_CHECK_H
 
 /*
- * One check of a service's server on this node: a connection to the service's address, which the kernel routes by lo,
+ * One check of a service's server on this node: a connection to an address of the service, which the kernel routes by lo,
  * so no packet of it leaves and none meets the datapath's programs. A kernel makes a connection whether or not the
  * server still lives, so the connection must be accepted in time, too. It waits behind those of clients, so it is
  * accepted only when the accept queue has drained that far. One that nobody accepts is kept and looked at again: a
@@ -37,8 +37,9 @@ struct es_check {
 	char why[128];
 };
 
-/* es_check_init() - for @service */
-void es_check_init(struct es_check *check, const struct es_conf_service *service);
+/* es_check_init() - for @service by @address, which is one of its own */
+void es_check_init(struct es_check *check, const struct es_conf_service *service,
+		   const struct es_addr *address);
 
 /* es_check_begin() - a new one; one that nobody has accepted yet goes on instead. What fails is told by step(). */
 void es_check_begin(struct es_check *check, unsigned long long now_ns);

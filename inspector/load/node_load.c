@@ -140,11 +140,35 @@ void es_node_load_read(struct es_node_load *load, unsigned long long now_ns)
 		es_node_load_disks(load, text, elapsed_ns);
 }
 
-static int is_service(const struct es_conf *conf, unsigned int v4, unsigned int port)
+/* Does a socket on @address take connections of a service? @is_v6: one of IPv6; on :: it may take IPv4 too. */
+static int is_service(const struct es_conf *conf, const struct es_addr *address, int is_v6, unsigned int port)
 {
+	int is_any = !es_addr_is_set(address);
+
 	for (unsigned int i = 0; i < conf->service_count; i++)
-		if (conf->services[i].port == port && (!v4 || conf->services[i].address.w[3] == v4))
+		if (conf->services[i].port == port &&
+		    (is_any ? is_v6 || es_conf_service_of(&conf->services[i], 0)
+			    : es_conf_service_has(&conf->services[i], address)))
 			return 1;
+	return 0;
+}
+
+/* The kernel prints words of the machine's own order, in hexadecimal. Returns 0 or -1. */
+static int address_parse(const char *text, int is_v6, struct es_addr *ret)
+{
+	const size_t words = is_v6 ? 4 : 1;
+
+	memset(ret, 0, sizeof(*ret));
+	if (strspn(text, "0123456789ABCDEF") != 8 * words)
+		return -1;
+	for (size_t i = 0; i < words; i++) {
+		char digits[9] = "";
+
+		memcpy(digits, text + 8 * i, 8);
+		ret->w[i] = (__be32)strtoul(digits, NULL, 16);
+	}
+	if (!is_v6 && ret->w[0])
+		*ret = es_addr_from_v4(ret->w[0]);
 	return 0;
 }
 
@@ -152,6 +176,7 @@ static int is_service(const struct es_conf *conf, unsigned int v4, unsigned int 
 static int line_listens(const struct es_conf *conf, char *line, int is_v6)
 {
 	char *save, *address, *port, *state;
+	struct es_addr at;
 
 	if (!strtok_r(line, " ", &save)) /* its number */
 		return 0;
@@ -160,17 +185,11 @@ static int line_listens(const struct es_conf *conf, char *line, int is_v6)
 		return 0;
 	state = strtok_r(NULL, " ", &save);
 	port = address ? strchr(address, ':') : NULL;
-	if (!port || !state)
+	if (!port || !state || address_parse(address, is_v6, &at))
 		return 0; /* the headings */
-	*port++ = 0;
 	if (strtoul(state, NULL, 16) != TCP_LISTEN)
 		return -1;
-	/* The kernel prints words of the machine's own order. A v6 listener on :: takes IPv4 too. */
-	if (is_v6)
-		return strspn(address, "0") == strlen(address) &&
-		       is_service(conf, 0, (unsigned int)strtoul(port, NULL, 16));
-	return is_service(conf, (unsigned int)strtoul(address, NULL, 16),
-			  (unsigned int)strtoul(port, NULL, 16));
+	return is_service(conf, &at, is_v6, (unsigned int)strtoul(port + 1, NULL, 16));
 }
 
 /* Listening sockets come first, so the connections need not be read. Returns -1 if there is no such file. */

@@ -75,27 +75,32 @@ static void look_at_kernel(const struct es_conf *conf, enum es_datapath_kind kin
 		s->refused = all_of(conf);
 }
 
-static void look_at_addresses(const struct es_conf *conf, struct es_serving *s)
+static void look_at_address(const struct es_conf *conf, unsigned int service, const struct es_addr *address,
+			    struct es_serving *s)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	for (unsigned int i = 0; i < conf->service_count; i++) {
-		const struct es_conf_service *service = &conf->services[i];
-
-		if (es_network_has_address(&service->address))
-			continue;
-		s->refused |= 1ULL << i;
-		found(s, ES_TROUBLE_ADDRESS,
-		      "service %s: %s is no address of this node; do: ip address add %s/32 dev lo",
-		      service->name, es_conf_addr_text(&service->address, text), text);
-	}
+	if (!address || es_network_has_address(address))
+		return;
+	s->refused |= 1ULL << service;
+	es_conf_addr_text(address, text);
+	found(s, ES_TROUBLE_ADDRESS,
+	      "service %s: %s is no address of this node; do: ip address add %s/%u dev lo",
+	      conf->services[service].name, text, text, es_addr_is_v4(address) ? 32 : 128);
 }
 
-/* struct listening - for which services, as bits: any socket listens; and one that is not of MPTCP */
+static void look_at_addresses(const struct es_conf *conf, struct es_serving *s)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
+			look_at_address(conf, i, es_conf_service_of(&conf->services[i], family), s);
+}
+
+/* struct listening - for which services' address of each family, as bits: any socket listens; and one that is not of MPTCP */
 struct listening {
 	const struct es_conf *conf;
-	__u64 any;
-	__u64 usable;
+	__u64 any[ES_CONF_FAMILIES];
+	__u64 usable[ES_CONF_FAMILIES];
 };
 
 static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
@@ -103,38 +108,64 @@ static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
 	struct listening *listening = ctx;
 	const struct es_conf *conf = listening->conf;
 
-	for (unsigned int i = 0; i < conf->service_count; i++) {
-		if (!es_sock_diag_takes(l, &conf->services[i].address, conf->services[i].port))
-			continue;
-		listening->any |= 1ULL << i;
-		listening->usable |= (__u64)!l->is_mptcp << i;
-	}
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
+			const struct es_addr *address = es_conf_service_of(&conf->services[i], family);
+
+			if (!address || !es_sock_diag_takes(l, address, conf->services[i].port))
+				continue;
+			listening->any[family] |= 1ULL << i;
+			listening->usable[family] |= (__u64)!l->is_mptcp << i;
+		}
 }
 
-/* Returns the services for which a server listens. */
-static __u64 look_at_servers(const struct es_conf *conf, struct es_serving *s)
+/* Of the addresses of one family, the first for which only MPTCP listens. */
+static void look_for_mptcp(const struct listening *listening, unsigned int family, struct es_serving *s)
 {
-	struct listening listening = {.conf = conf};
-	char text[INET6_ADDRSTRLEN];
+	const struct es_conf *conf = listening->conf;
+	__u64 unusable = listening->any[family] & ~listening->usable[family];
 
-	if (es_sock_diag_listeners(on_listener, &listening))
-		return es_node_listens(conf) ? all_of(conf) : 0; /* a kernel without sock_diag */
-	for (unsigned int i = 0; i < conf->service_count; i++) {
-		const struct es_conf_service *service = &conf->services[i];
-
-		if (!(listening.usable >> i & 1) && (listening.any >> i & 1))
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (unusable >> i & 1)
 			found(s, ES_TROUBLE_MPTCP,
 			      "service %s: the server's socket for port %u is one of MPTCP, for which the "
 			      "kernel rebuilds no connection; turn that off in the server (Go: "
 			      "GODEBUG=multipathtcp=0)",
-			      service->name, service->port);
-	}
-	for (unsigned int i = 0; i < conf->service_count; i++)
-		if (!(listening.any >> i & 1))
+			      conf->services[i].name, conf->services[i].port);
+}
+
+/* Of the addresses of one family, the first for which nothing listens. */
+static void look_for_none(const struct listening *listening, unsigned int family, struct es_serving *s)
+{
+	const struct es_conf *conf = listening->conf;
+	char text[INET6_ADDRSTRLEN];
+
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_addr *address = es_conf_service_of(&conf->services[i], family);
+
+		if (address && !(listening->any[family] >> i & 1))
 			found(s, ES_TROUBLE_NO_SERVER, "service %s: nothing listens on %s port %u",
-			      conf->services[i].name, es_conf_addr_text(&conf->services[i].address, text),
+			      conf->services[i].name, es_conf_addr_text(address, text),
 			      conf->services[i].port);
-	return listening.usable;
+	}
+}
+
+static void look_at_servers(const struct es_conf *conf, struct es_serving *s)
+{
+	struct listening listening = {.conf = conf};
+
+	if (es_sock_diag_listeners(on_listener, &listening)) { /* a kernel without sock_diag */
+		__u64 all = es_node_listens(conf) ? all_of(conf) : 0;
+
+		listening.usable[0] = listening.usable[1] = all;
+	} else {
+		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
+			look_for_mptcp(&listening, family, s);
+		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
+			look_for_none(&listening, family, s);
+	}
+	memcpy(s->listens, listening.usable, sizeof(s->listens));
+	s->listening = s->listens[0] | s->listens[1];
 }
 
 void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, unsigned int packet_max,
@@ -143,7 +174,7 @@ void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, uns
 	*ret = (struct es_serving){};
 	look_at_kernel(conf, kind, packet_max, ret);
 	look_at_addresses(conf, ret);
-	ret->listening = look_at_servers(conf, ret);
+	look_at_servers(conf, ret);
 	ret->is_down = !(ret->listening & ~ret->refused);
 }
 

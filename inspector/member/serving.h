@@ -15,7 +15,8 @@
  * struct es_serving - what was found
  * @refused: a bit for each service for which no connection may be made here (kmod/core/serving.h); where only
  * no server listens, the datapath sees that itself
- * @listening: a bit for each service for which something usable listens
+ * @listening: a bit for each service for which something usable listens; @listens: the same of its addresses of
+ * IPv4, of IPv6. Who asks by an address for which nothing listens is given to another node.
  * @failing: a bit for each service whose server fails its check, whether or not it is refused
  * @is_down: none of the services can be served
  * @trouble, @text: the first thing that is wrong, be it with one service; and in a line what it is, and what to
@@ -24,6 +25,7 @@
 struct es_serving {
 	__u64 refused;
 	__u64 listening;
+	__u64 listens[ES_CONF_FAMILIES];
 	__u64 failing;
 	int is_down;
 	enum es_trouble trouble;

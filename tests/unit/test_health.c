@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The checks of servers: against a listening socket of this process, and what a row of them says. */
 #include "cmocka_all.h"
-#include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "inspector/base/sockaddr.h"
 #include "inspector/health/check.h"
 #include "inspector/health/verdict.h"
 
@@ -32,7 +34,17 @@ static void test_rise_and_fall(void **state)
 	assert_true(es_verdict_add(&v, 1, 2, 3) && !v.is_down);
 }
 
+/* struct family - of the service's address; @host: which the check's requests name */
+struct family {
+	struct es_addr address;
+	const char *host;
+};
+
+static struct family v4 = {{.b = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}, "127.0.0.1"};
+static struct family v6 = {{.b = {[15] = 1}}, "[::1]"};
+
 struct world {
+	const struct family *family;
 	int listener;
 	struct es_check check;
 	unsigned long long now_ns;
@@ -41,23 +53,40 @@ struct world {
 static int set_up(void **state)
 {
 	static struct world w;
-	struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct family *family = *state;
+	union es_sockaddr own = es_sockaddr_of(&family->address, 0);
 	struct es_conf_service service = {.check = {.type = ES_CONF_CHECK_TCP,
 						    .path = "/alive",
 						    .interval_ms = 1000,
 						    .timeout_ms = 1000}};
 	socklen_t len = sizeof(own);
 
-	w = (struct world){.now_ns = 1000000000};
-	w.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_return_code(bind(w.listener, (struct sockaddr *)&own, sizeof(own)), 0);
-	assert_return_code(listen(w.listener, 8), 0);
-	getsockname(w.listener, (struct sockaddr *)&own, &len);
-	service.address = es_addr_from_v4(own.sin_addr.s_addr);
-	service.port = ntohs(own.sin_port);
-	es_check_init(&w.check, &service);
+	w = (struct world){.family = family, .now_ns = 1000000000, .listener = -1, .check.fd = -1};
 	*state = &w;
+	if (family == &v6 && access("/proc/sys/net/ipv6", F_OK))
+		return 0;
+	w.listener = socket(own.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(w.listener, &own.sa, es_sockaddr_len(&own))) { /* its lo is without */
+		assert_int_equal(errno, EADDRNOTAVAIL);
+		close(w.listener);
+		w.listener = -1;
+		return 0;
+	}
+	assert_return_code(listen(w.listener, 8), 0);
+	getsockname(w.listener, &own.sa, &len);
+	service.port = es_sockaddr_port(&own);
+	es_check_init(&w.check, &service, &family->address);
 	return 0;
+}
+
+/* What each test begins with. */
+static struct world *begin(void **state)
+{
+	struct world *w = *state;
+
+	if (w->listener < 0)
+		skip();
+	return w;
 }
 
 static int tear_down(void **state)
@@ -93,7 +122,7 @@ static int take(const struct world *w)
 
 static void test_accepted(void **state)
 {
-	struct world *w = *state;
+	struct world *w = begin(state);
 	int fd;
 
 	es_check_begin(&w->check, w->now_ns);
@@ -106,7 +135,7 @@ static void test_accepted(void **state)
 /* A server that hangs finds one connection, and passes only when it has taken that. */
 static void test_hangs(void **state)
 {
-	struct world *w = *state;
+	struct world *w = begin(state);
 	struct pollfd more = {.fd = w->listener, .events = POLLIN};
 	int fd;
 
@@ -131,7 +160,7 @@ static void test_hangs(void **state)
 /* A daemon that slept knows nothing of what happened meanwhile. */
 static void test_sleeps(void **state)
 {
-	struct world *w = *state;
+	struct world *w = begin(state);
 	int fd;
 
 	es_check_begin(&w->check, w->now_ns);
@@ -144,7 +173,7 @@ static void test_sleeps(void **state)
 
 static void test_refused(void **state)
 {
-	struct world *w = *state;
+	struct world *w = begin(state);
 
 	close(w->listener);
 	w->listener = -1;
@@ -157,7 +186,7 @@ static void test_refused(void **state)
 static enum es_check_result ask(struct world *w, unsigned int expect, const char *answer)
 {
 	enum es_check_result result;
-	char request[512] = "";
+	char request[512] = "", expected[64];
 	int fd;
 
 	w->check.conf.type = ES_CONF_CHECK_HTTP;
@@ -166,7 +195,8 @@ static enum es_check_result ask(struct world *w, unsigned int expect, const char
 	fd = take(w);
 	assert_int_equal(es_check_step(&w->check, w->now_ns), ES_CHECK_PENDING);
 	assert_true(recv(fd, request, sizeof(request) - 1, 0) > 0);
-	assert_int_equal(strncmp(request, "GET /alive HTTP/1.1\r\nHost: 127.0.0.1\r\n", 38), 0);
+	snprintf(expected, sizeof(expected), "GET /alive HTTP/1.1\r\nHost: %s\r\n", w->family->host);
+	assert_int_equal(strncmp(request, expected, strlen(expected)), 0);
 	if (answer)
 		assert_true(send(fd, answer, strlen(answer), 0) > 0);
 	result = run(w);
@@ -176,7 +206,7 @@ static enum es_check_result ask(struct world *w, unsigned int expect, const char
 
 static void test_http(void **state)
 {
-	struct world *w = *state;
+	struct world *w = begin(state);
 
 	assert_int_equal(ask(w, 0, "HTTP/1.1 200 OK\r\n\r\n"), ES_CHECK_PASSED);
 	assert_int_equal(ask(w, 0, "HTTP/1.1 304 Not Modified\r\n\r\n"), ES_CHECK_PASSED);
@@ -189,15 +219,19 @@ static void test_http(void **state)
 	assert_non_null(strstr(w->check.why, "no answer within 1000 ms"));
 }
 
+#define TEST(test)                                                                                           \
+	cmocka_unit_test_prestate_setup_teardown(test, set_up, tear_down, &v4),                              \
+		cmocka_unit_test_prestate_setup_teardown(test, set_up, tear_down, &v6)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rise_and_fall),
-		cmocka_unit_test_setup_teardown(test_accepted, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_hangs, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_sleeps, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_http, set_up, tear_down),
+		TEST(test_accepted),
+		TEST(test_hangs),
+		TEST(test_sleeps),
+		TEST(test_refused),
+		TEST(test_http),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
