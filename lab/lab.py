@@ -79,7 +79,7 @@ def parser():
     up.add_argument("--segment", action="store_true", help="no super-frames on the wired links")
     up.add_argument("--client-addresses", type=whole(1, 60000), default=1, metavar="N", help="10.77.1.1, 10.77.1.2, …")
     up.add_argument("--family", choices=families.FAMILIES, default=families.DEFAULT,
-                    help="of which the machines have addresses: IPv4, IPv6 or both; earshotd serves IPv4 only (default: 4)")
+                    help="of which clients and service have addresses: IPv4, IPv6 or both (default: 4)")
     up.add_argument("--timeout", type=seconds, default=TIMEOUT, metavar="SECONDS", help="for each condition")
     up.add_argument("--no-earshot", action="store_true", help="only network and servers")
 

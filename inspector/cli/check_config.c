@@ -37,12 +37,12 @@ static void print_services(const struct es_conf *conf)
 {
 	static const char *const headings[] = {"SERVICE", "ADDRESS", ">PORT", "POLICY", NULL};
 	struct es_table *table = es_table_new(headings);
-	char text[INET6_ADDRSTRLEN];
+	char text[ES_CONF_ADDRESSES_SIZE];
 	unsigned int i;
 
 	for (i = 0; i < conf->service_count; i++) {
 		es_table_cell(table, "%s", conf->services[i].name);
-		es_table_cell(table, "%s", es_conf_addr_text(&conf->services[i].address, text));
+		es_table_cell(table, "%s", es_conf_service_text(&conf->services[i], text));
 		es_table_cell(table, "%u", conf->services[i].port);
 		es_table_cell(table, "%s", conf->services[i].policy);
 	}

@@ -23,8 +23,23 @@ static void print_uptime(double uptime_s)
 		printf("%lu s", s);
 }
 
+/* With ", " between them; @text has the room. A daemon of a version before tells one address only. */
+static const char *addresses_text(struct json_object *service, char *text, size_t size)
+{
+	struct json_object *addresses = es_json_array(service, "addresses");
+	size_t used = 0;
+
+	if (!json_object_array_length(addresses))
+		return es_json_string(service, "address");
+	for (size_t i = 0; i < json_object_array_length(addresses) && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+					 json_object_get_string(json_object_array_get_idx(addresses, i)));
+	return text;
+}
+
 static void print_services(struct json_object *status)
 {
+	char text[128];
 	static const char *const headings[] = {"SERVICE", "ADDRESS", ">PORT", "POLICY", "INSPECT", NULL};
 	struct json_object *services = es_json_array(status, "services");
 	struct es_table *table = es_table_new(headings);
@@ -34,7 +49,7 @@ static void print_services(struct json_object *status)
 		struct json_object *service = json_object_array_get_idx(services, i);
 
 		es_table_cell(table, "%s", es_json_string(service, "name"));
-		es_table_cell(table, "%s", es_json_string(service, "address"));
+		es_table_cell(table, "%s", addresses_text(service, text, sizeof(text)));
 		es_table_cell(table, "%llu", es_json_number(service, "port"));
 		es_table_cell(table, "%s", es_json_string(service, "policy"));
 		es_table_cell(table, "%s", es_json_string(service, "inspect"));

@@ -293,8 +293,13 @@ static inline unsigned int es_conf_decision_entries(const struct es_conf *conf)
  */
 int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
 
-/* es_conf_family_check() - is it of a family that the datapath serves? 0 or -EINVAL. es_conf_load() and es_conf_load_all() ask. */
-int es_conf_family_check(const struct es_conf *conf, struct es_conf_error *err);
+/**
+ * es_conf_family_check() - is all of it of families that @datapath serves?
+ * es_conf_load() and es_conf_load_all() ask, with the type that is configured; who chooses for ES_CONF_DATAPATH_AUTO
+ * asks again. Returns 0, or -EINVAL and @err.
+ */
+int es_conf_family_check(const struct es_conf *conf, enum es_conf_datapath_type datapath,
+			 struct es_conf_error *err);
 
 /* es_conf_service_has() - is @address one of the service's? */
 static inline int es_conf_service_has(const struct es_conf_service *service, const struct es_addr *address)
@@ -319,6 +324,10 @@ static inline const struct es_addr *es_conf_service_address(const struct es_conf
 {
 	return es_addr_is_set(&service->address) ? &service->address : &service->address6;
 }
+
+/* Its addresses with ", " between them; @text has room for ES_CONF_ADDRESSES_SIZE bytes. Returns @text. */
+#define ES_CONF_ADDRESSES_SIZE 100
+const char *es_conf_service_text(const struct es_conf_service *service, char *text);
 
 /* From memory, and of any family; @path only names it in messages. @text need not end in NUL. */
 int es_conf_parse(const char *text, size_t size, const char *path, struct es_conf **ret_conf,

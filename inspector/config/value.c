@@ -45,6 +45,23 @@ const char *es_conf_addr_text(const struct es_addr *address, char *text)
 	return text;
 }
 
+const char *es_conf_service_text(const struct es_conf_service *service, char *text)
+{
+	char one[INET6_ADDRSTRLEN];
+	size_t used = 0;
+
+	_Static_assert(ES_CONF_ADDRESSES_SIZE >= ES_CONF_FAMILIES * (INET6_ADDRSTRLEN + 2), "they fit");
+	text[0] = 0;
+	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
+		const struct es_addr *address = es_conf_service_of(service, family);
+
+		if (address)
+			used += (size_t)snprintf(text + used, ES_CONF_ADDRESSES_SIZE - used, "%s%s",
+						 used ? ", " : "", es_conf_addr_text(address, one));
+	}
+	return text;
+}
+
 int es_conf_addr_parse(const char *text, struct es_addr *ret_address)
 {
 	struct in6_addr v6;

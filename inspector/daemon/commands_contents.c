@@ -111,12 +111,13 @@ static void explain_head(const struct es_conf *conf, const struct es_http_head *
 static void explain_without_host(const struct es_conf_service *service, struct question *q,
 				 struct es_name *name)
 {
-	char address[INET6_ADDRSTRLEN];
+	const struct es_addr *at = es_conf_service_address(service);
+	char address[INET6_ADDRSTRLEN + 2], text[INET6_ADDRSTRLEN];
 
 	if (!q->request.uri || !service->content_host || q->request.head->has_host ||
 	    q->request.head->authority.len)
 		return;
-	es_conf_addr_text(&service->address, address);
+	snprintf(address, sizeof(address), es_addr_is_v4(at) ? "%s" : "[%s]", es_conf_addr_text(at, text));
 	es_explain_add(&q->report->explain, "no Host was given: as if it were %s", address);
 	es_name_make(name, address, strlen(address), q->request.uri, q->request.uri_len);
 	q->request.name = name->text;

@@ -252,6 +252,13 @@ static void es_daemon_watch(struct es_daemon *d)
 	ev_signal_start(d->loop, &d->sighup);
 }
 
+int es_daemon_families(const struct es_daemon *d, const struct es_conf *conf, struct es_conf_error *err)
+{
+	return es_conf_family_check(
+		conf, d->datapath_kind == ES_DATAPATH_MODULE ? ES_CONF_DATAPATH_MODULE : ES_CONF_DATAPATH_BPF,
+		err);
+}
+
 /* auto: bpf where the kernel has what that needs, else the module if there is one. */
 static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *err)
 {
@@ -267,7 +274,7 @@ static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *
 			return -ENOTSUP;
 		}
 	}
-	return 0;
+	return es_daemon_families(d, d->conf, err);
 }
 
 /* A worker is the only writer of its part of the decision table. */

@@ -122,7 +122,11 @@ static void services_put(struct es_text *out, const struct es_conf *conf)
 		const struct es_conf_service *s = &conf->services[i];
 
 		line(out, "=service.%u.%s=%s:%u,inspect:%s,policy:%s\n", i, s->name,
-		     es_conf_addr_text(&s->address, text), s->port, inspects[s->inspect], s->policy);
+		     es_conf_addr_text(es_conf_service_address(s), text), s->port, inspects[s->inspect],
+		     s->policy);
+		if (es_addr_is_set(&s->address) && es_addr_is_set(&s->address6))
+			line(out, "=service.%u.%s.address6=%s\n", i, s->name,
+			     es_conf_addr_text(&s->address6, text));
 		parameters_put(out, s);
 	}
 }

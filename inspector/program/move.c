@@ -132,6 +132,9 @@ static int es_move_find(struct es_programs *p, struct es_program_move *m, const 
 			return -ENOENT;
 		m->target = i;
 	}
+	/* The server listens by IPv4 (server_address), where the kernel makes no connection of IPv6. */
+	if (!es_addr_is_v4(&flow->service))
+		return -EOPNOTSUPP;
 	for (i = 0; i < conf->service_count; i++)
 		if (es_conf_service_has(&conf->services[i], &flow->service) &&
 		    es_htons(conf->services[i].port) == flow->service_port && conf->services[i].server_port)

@@ -22,6 +22,21 @@ static void add_address(struct json_object *object, const char *key, const struc
 	es_json_string(object, key, es_conf_addr_text(address, text));
 }
 
+static struct json_object *addresses_of(const struct es_conf_service *service)
+{
+	struct json_object *addresses = json_object_new_array();
+	char text[INET6_ADDRSTRLEN];
+
+	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
+		const struct es_addr *address = es_conf_service_of(service, family);
+
+		if (address)
+			json_object_array_add(addresses,
+					      json_object_new_string(es_conf_addr_text(address, text)));
+	}
+	return addresses;
+}
+
 static const char *inspect_name(enum es_inspect inspect)
 {
 	switch (inspect) {
@@ -45,7 +60,8 @@ static struct json_object *services_of(const struct es_conf *conf, const struct 
 		struct json_object *object = json_object_new_object();
 
 		es_json_string(object, "name", service->name);
-		add_address(object, "address", &service->address);
+		add_address(object, "address", es_conf_service_address(service));
+		json_object_object_add(object, "addresses", addresses_of(service));
 		es_json_number(object, "port", service->port);
 		es_json_string(object, "policy", service->policy);
 		es_json_string(object, "inspect", inspect_name(service->inspect));

@@ -73,7 +73,7 @@ def config_text(net, key_file, policy=None, datapath=DATAPATH, membership="stati
         "datapath": {"type": datapath, "interface": "eth0", "cluster_interface": "eth1", "mac_mode": "multicast"},
         "inspector": {"workers": WORKERS},
         **{f"node {node}": {"address": net.cluster_address(node), "id": number} for number, node in enumerate(net.nodes, 1)},
-        "service": {"address": topology.VIP, "port": topology.PORT, **({"policy": policy} if policy else {})},
+        "service": {"address": ", ".join(net.vips), "port": topology.PORT, **({"policy": policy} if policy else {})},
     }
     for section, values in parse_settings(settings).items():
         if section not in content:

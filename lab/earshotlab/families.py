@@ -6,17 +6,17 @@ An address of IPv6 has the digits of that of IPv4 in its last places:
                    IPv4            IPv6
     service        10.77.0.100     fd00:77::100    on lo of every node
     node I         10.77.0.I       fd00:77::I      eth0
-                   10.78.0.I       fd00:78::I      eth1
+                   10.78.0.I       fd00:78::I      eth1; IPv4 in labs of IPv6 too, by which nodes talk to each other
     client         10.77.1.1, …    fd00:77::1:1, …
 
-The address on lo needs no arp_ignore: a kernel answers solicitations only for addresses of the interface that they come to.
+The service address on lo needs no arp_ignore: a kernel answers solicitations only for addresses of the interface that they come to.
 """
 import os
 
 from .errors import LabError
 
 FAMILIES = ("4", "6", "46")
-DEFAULT = "4"
+DEFAULT = os.environ.get("EARSHOT_FAMILY") or "4"  # of labs that do not name one
 VIP6 = "fd00:77::100"
 PREFIX6 = 64
 
@@ -31,15 +31,12 @@ _SYSCTLS = {
 }
 
 
-def check(family, earshot):
-    """Whether a lab can have it; LabError if not. `earshot`: with daemons."""
+def check(family):
+    """Whether a lab can have it; LabError if not."""
     if family not in FAMILIES:
         raise LabError(f"family {family}: {', '.join(FAMILIES)}")
     if has6(family) and not os.path.exists("/proc/sys/net/ipv6"):
         raise LabError(f"family {family}: this kernel has no IPv6")
-    if earshot and not has4(family):
-        raise LabError(f"family {family}: earshotd of this version does not serve IPv6: expected family 46, whose service "
-                       "has an address of IPv4 as well, or --no-earshot, for network and servers alone")
 
 
 def has4(family):

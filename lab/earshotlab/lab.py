@@ -43,7 +43,7 @@ class Lab:
     wires       links with a shim ("client", "n1-pub", "n1-clu", ..., "all"), to be impaired with wire(LINK).set()
     wire_seed   of the shims' random numbers; None: a new one each time (in the shim's log and stats)
     segment     True: no super-frames on the wired links, so that one loss is the loss of one segment
-    family      "4", "6" or "46": of which the machines have addresses (families.py); the service is configured with IPv4 only
+    family      "4", "6" or "46": of which the machines, and the service, have addresses (families.py); None: $EARSHOT_FAMILY, or "4"
     """
 
     up_here = weakref.WeakSet()  # the labs that this process has brought up and not taken down
@@ -51,7 +51,7 @@ class Lab:
     def __init__(self, name=None, nodes=3, *, policy="uri-hash", membership="static", datapath=None, server="nginx",
                  docroot=None, config=None, settings=None, earshot=True, wires=(), wire_seed=None, segment=False,
                  client_addresses=1, timeout=TIMEOUT, pacemaker=False, token=corosync.TOKEN, transport="knet",
-                 corosync=None, agents=None, autostart=services.OPTIONAL, family=families.DEFAULT):
+                 corosync=None, agents=None, autostart=services.OPTIONAL, family=None):
         owner = None
         if name is None:
             name = f"t{os.getpid()}-{next(_numbers)}"
@@ -63,8 +63,8 @@ class Lab:
             "earshot": earshot, "wires": list(wires), "wire_seed": wire_seed, "segment": segment,
             "client_addresses": client_addresses, "timeout": timeout, "owner": owner, "pacemaker": pacemaker,
             "token": token, "transport": transport, "corosync": dict(corosync or {}), "agents": agents,
-            "autostart": list(autostart), "family": family}
-        self.net = Topology(name, nodes, wires, client_addresses, family)
+            "autostart": list(autostart), "family": family or families.DEFAULT}
+        self.net = Topology(name, nodes, wires, client_addresses, self.options["family"])
         self.children = []  # started by Machine.popen()
         self.daemons = {}  # node: the earshotd that it starts, if not this tree's; for tests
         self.dead = []  # nodes without power
@@ -175,7 +175,7 @@ class Lab:
     def _check(self):
         if os.geteuid():
             raise LabError("network namespaces take root")
-        families.check(self.options["family"], self.options["earshot"])
+        families.check(self.options["family"])
         for key in ("config", "docroot", "agents"):
             if self.options[key]:
                 self.options[key] = os.path.abspath(self.options[key])
@@ -234,7 +234,7 @@ class Lab:
             with self.step("origin"):
                 services.wait_running(self, lambda: probe.connects(self.origin), "connection", "origin", "switch")
         if all(services.automatic(self, what) for what in services.OPTIONAL):
-            with self.step(f"request of the client to http://{topology.VIP}:{topology.PORT}/node"):
+            with self.step(f"request of the client to {' and '.join(map(self._node_url, self.net.vips))}"):
                 self.wait_serving()
 
     @contextlib.contextmanager
@@ -350,9 +350,10 @@ class Lab:
                 services.wait(self, node, what)
 
     def wait_serving(self):
-        """Wait until a request from the client to the service is answered."""
-        wait_for(lambda: probe.receives(self.net.client, topology.VIP, topology.PORT), "answer",
-                 self.options["timeout"])
+        """Wait until requests from the client to each address of the service are answered."""
+        for vip in self.net.vips:
+            wait_for(lambda vip=vip: probe.receives(self.net.client, vip, topology.PORT), f"answer of {self._node_url(vip)}",
+                     self.options["timeout"])
 
     def down(self):
         """Remove the lab, in whatever condition it is; nothing happens if there is none."""
@@ -537,6 +538,10 @@ class Lab:
     def client_run(self, command, **keywords):
         """Run a command at the client; see Machine.exec()."""
         return self.client.exec(command, **keywords)
+
+    @staticmethod
+    def _node_url(vip):
+        return f"http://{families.in_url(vip)}:{topology.PORT}/node"
 
     def url(self, target="/"):
         """The service's URL of a target."""

@@ -164,25 +164,32 @@ class Topology:
     @property
     def vip(self):
         """The service's address, of IPv4 if it has one."""
-        return VIP if families.has4(self.family) else families.VIP6
+        return self.vips[0]
+
+    @property
+    def vips(self):
+        """The service's addresses, one of each family that the lab has."""
+        return [address for address, there in ((VIP, families.has4(self.family)), (families.VIP6, families.has6(self.family)))
+                if there]
+
+    @property
+    def client_address(self):
+        """The client's first, of IPv4 if it has one."""
+        return (self.client_addresses if families.has4(self.family) else self.client_addresses6)[0]
 
     def public_address(self, node):
         """Of IPv4 if the node has one."""
-        return self._address(77, node)
+        return f"10.77.0.{self.nodes.index(node) + 1}" if families.has4(self.family) else self.public_address6(node)
 
     def cluster_address(self, node):
-        """Of IPv4 if the node has one."""
-        return self._address(78, node)
+        """By which the nodes talk to each other: of IPv4, whatever families the clients have."""
+        return f"10.78.0.{self.nodes.index(node) + 1}"
 
     def public_address6(self, node):
         return families.address6(77, self.nodes.index(node) + 1)
 
     def cluster_address6(self, node):
         return families.address6(78, self.nodes.index(node) + 1)
-
-    def _address(self, network, node):
-        number = self.nodes.index(node) + 1
-        return f"10.{network}.0.{number}" if families.has4(self.family) else families.address6(network, number)
 
     @property
     def namespaces(self):
@@ -246,20 +253,19 @@ class Topology:
     def machine_commands(self, machine):
         """The same as arguments of `ip`, wherever the machine is (tests/vm)."""
         interfaces = ["eth0"] if machine == "client" else ["eth0", "eth1"]
-        commands = ["link set lo up"]
-        if families.has4(self.family):
-            commands += self._address_commands(machine)
+        commands = ["link set lo up", *self._addresses4(machine)]
         commands += [f"link set {interface} up" for interface in interfaces]
         if families.has6(self.family):  # when the interface is up, which flushes none then
             commands += [families.add(*pair) for pair in self._addresses6(machine)]
         return commands
 
-    def _address_commands(self, machine):
+    def _addresses4(self, machine):
+        cluster = [] if machine == "client" else [f"address add {self.cluster_address(machine)}/24 dev eth1"]
+        if not families.has4(self.family):
+            return cluster
         if machine == "client":
             return [f"address add {address}/16 dev eth0" for address in self.client_addresses]
-        return [f"address add {VIP}/32 dev lo",
-                f"address add {self.public_address(machine)}/16 dev eth0",
-                f"address add {self.cluster_address(machine)}/24 dev eth1"]
+        return [f"address add {VIP}/32 dev lo", f"address add {self.public_address(machine)}/16 dev eth0", *cluster]
 
     def _addresses6(self, machine):
         """(address, interface) of all that the machine has."""

@@ -23,6 +23,8 @@ def _missing(item):
                     return f"{name} is not built in {daemon.BIN}"
     if item.get_closest_marker("earshot") and daemon.DATAPATH == "module" and not os.path.exists("/sys/module/earshot"):
         return "earshot.ko is not loaded"
+    if item.get_closest_marker("bpf") and daemon.DATAPATH == "module":
+        return "what the module does not do"
     for marker, programs in (("corosync", ("corosync", "nft")), ("pacemaker", ("pacemakerd", "crm_mon", "crm"))):
         if item.get_closest_marker(marker):
             for program in programs:

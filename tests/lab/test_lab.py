@@ -180,18 +180,16 @@ def test_the_service_address_of_ipv6_is_on_lo_and_nobody_answers_for_it():
         assert lab.environment()["ES_VIP6"] == families.VIP6
 
 
-def test_a_lab_without_ipv4_says_that_it_cannot_be_served_yet(name):
-    done = cli("up", "--name", name, "--family", "6", check=False)
-    assert done.returncode == 1 and "does not serve IPv6" in done.stderr and "--no-earshot" in done.stderr
-    assert not traces(name)
-
-
 @pytest.mark.earshot
-def test_a_lab_of_both_families_serves_ipv4(name):
-    cli("up", "--name", name, "--family", "46", "--nodes", "2")
+@pytest.mark.parametrize("family", ["6", "46"])
+def test_a_lab_serves_each_address_of_its_family(name, family):
+    cli("up", "--name", name, "--family", family, "--nodes", "2")
     lab = Lab.attach(name)
-    assert lab.client.get("/node")[0] == 200
+    assert lab.net.vips == [*(["10.77.0.100"] if "4" in family else []), "fd00:77::100"]
+    for vip in lab.net.vips:
+        assert lab.client.get("/node", host=vip)[0] == 200
     assert "ES_VIP6=fd00:77::100" in cli("env", "--name", name).stdout
+    assert lab.status("n1")["services"][0]["addresses"] == lab.net.vips
 
 
 # --- failing

@@ -63,7 +63,7 @@ static void test_families(void **state)
 					   "192.0.2.10\t , 2001:DB8::10", "'192.0.2.10, 2001:db8::10'"};
 	struct es_conf_error err;
 	struct es_conf *conf;
-	char text[512];
+	char text[512], addresses[ES_CONF_ADDRESSES_SIZE];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
@@ -73,28 +73,34 @@ static void test_families(void **state)
 		assert_int_equal(conf->services[0].address.w[3], inet_addr("192.0.2.10"));
 		assert_memory_equal(&conf->services[0].address6, v6, 16);
 		assert_true(es_conf_service_has(&conf->services[0], &conf->services[0].address6));
-		assert_int_equal(es_conf_family_check(conf, &err), -EINVAL);
+		assert_string_equal(es_conf_service_text(&conf->services[0], addresses),
+				    "192.0.2.10, 2001:db8::10");
+		assert_int_equal(es_conf_family_check(conf, ES_CONF_DATAPATH_BPF, &err), 0);
+		assert_int_equal(es_conf_family_check(conf, ES_CONF_DATAPATH_AUTO, &err), 0);
+		assert_int_equal(es_conf_family_check(conf, ES_CONF_DATAPATH_MODULE, &err), -EINVAL);
 		assert_string_equal(
 			err.text,
-			"t.conf:4: service web: address = 2001:db8::10: the datapath of this version "
-			"has no IPv6: expected an IPv4 address");
+			"t.conf:4: service web: address = 2001:db8::10: the module of this version has no "
+			"IPv6: expected an IPv4 address, or type = bpf in datapath { }");
 		es_conf_free(&conf);
 	}
 	conf = parse_ok(DATAPATH "node n1 {\n address = 2001:db8::10 }\n" SERVICE);
 	assert_memory_equal(&conf->nodes[0].address, v6, 16);
 	assert_false(es_addr_is_set(&conf->services[0].address6));
-	assert_int_equal(es_conf_family_check(conf, &err), -EINVAL);
-	assert_string_equal(
-		err.text,
-		"t.conf:3: node n1: address = 2001:db8::10: the datapath of this version has no IPv6: "
-		"expected an IPv4 address");
+	assert_int_equal(es_conf_family_check(conf, ES_CONF_DATAPATH_BPF, &err), -EINVAL);
+	assert_string_equal(err.text,
+			    "t.conf:3: node n1: address = 2001:db8::10: nodes of this version talk to each "
+			    "other by IPv4 only: expected an IPv4 address");
 	es_conf_free(&conf);
 	conf = parse_ok(DATAPATH NODE "service web { address = 2001:db8::10 port = 80 }");
 	assert_false(es_addr_is_set(&conf->services[0].address));
 	assert_memory_equal(es_conf_service_address(&conf->services[0]), v6, 16);
+	assert_null(es_conf_service_of(&conf->services[0], 0));
+	assert_string_equal(es_conf_service_text(&conf->services[0], addresses), "2001:db8::10");
 	es_conf_free(&conf);
 	conf = parse_ok(MINIMAL);
-	assert_int_equal(es_conf_family_check(conf, &err), 0);
+	assert_string_equal(es_conf_service_text(&conf->services[0], addresses), "10.77.0.100");
+	assert_int_equal(es_conf_family_check(conf, ES_CONF_DATAPATH_MODULE, &err), 0);
 	es_conf_free(&conf);
 }
 

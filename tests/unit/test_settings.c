@@ -115,13 +115,25 @@ static void test_plugins(void **state)
 	check(PLUGIN("a", "") PLUGIN("b", ""), "", PLUGIN("b", "") PLUGIN("a", ""), "", "plugin.0.web.a is ");
 }
 
+#define SERVICE_OF(address) "} service v6 { port = 80 address = '" address "' "
+
+/* Who lacks a service's second address would not answer its clients. */
+static void test_addresses(void **state)
+{
+	(void)state;
+	check(SERVICE_OF("192.0.2.1, 2001:db8::1"), "", SERVICE_OF("2001:db8::1,192.0.2.1"), "", "");
+	check(SERVICE_OF("192.0.2.1, 2001:db8::1"), "", SERVICE_OF("192.0.2.1"), "", "service.1.v6.address6");
+	check(SERVICE_OF("192.0.2.1, 2001:db8::1"), "", SERVICE_OF("192.0.2.1, 2001:db8::2"), "",
+	      "service.1.v6.address6");
+	check(SERVICE_OF("2001:db8::1"), "", SERVICE_OF("2001:db8::2"), "", "service.1.v6");
+}
+
 int main(void)
 {
 	setenv(ES_PLUGIN_DIR_ENV, EARSHOT_PLUGINS, 1);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_plugins),
-		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_rules),	cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_plugins), cmocka_unit_test(test_parameters),
 		cmocka_unit_test(test_many),
 	};
 

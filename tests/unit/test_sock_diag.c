@@ -72,7 +72,7 @@ struct link {
 
 static unsigned int port_of(int fd)
 {
-	union es_sockaddr at;
+	union es_sockaddr at = {};
 	socklen_t len = sizeof(at);
 
 	assert_return_code(getsockname(fd, &at.sa, &len), errno);

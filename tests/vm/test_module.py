@@ -80,7 +80,7 @@ def test_mixed_cluster(kernel):
     with Lab(nodes=3, policy="uri-hash", datapath="auto", settings={"service.inspect": "every", "service.load_bound": 0},
              autostart=[]) as lab, contextlib.ExitStack() as stack:
         with open(lab.config_file, "a", encoding="utf-8") as handle:
-            handle.write(programs.SERVICES)
+            handle.write(programs.services(lab))
         with cluster.nodes(lab, {"n3": old}, before_earshotd=[["insmod", module_of(old)]]) as vms:
             for node in ("n1", "n2"):
                 lab.start(node, "nginx")

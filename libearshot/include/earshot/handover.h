@@ -61,7 +61,7 @@ extern "C" {
  *	-EPIPE		the client has closed its side; answer it
  *	-ENOTCONN	@fd is no established connection (any more)
  *	-EOPNOTSUPP	@fd is no plain TCP connection of a service with a server_port: MPTCP, TLS in the
- *			kernel, a socket filter, another network namespace
+ *			kernel, a socket filter, another network namespace, or a client of IPv6
  *	-ENOLINK	earshotd does not run on this machine, or its socket was not found
  *	-EACCES		this process may not use earshotd's socket
  *	-EMFILE, -ENFILE, -ENOMEM	as usual

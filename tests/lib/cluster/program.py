@@ -14,6 +14,7 @@ If nobody takes it, it answers itself: 299 with the list of what request_handove
 import ctypes
 import errno
 import json
+import socket
 import socketserver
 import sys
 import time
@@ -84,6 +85,7 @@ class Program(socketserver.BaseRequestHandler):
 
 
 class Server(socketserver.ThreadingTCPServer):
+    address_family = socket.AF_INET6 if ":" in "".join(sys.argv[2:3]) else socket.AF_INET
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 1024

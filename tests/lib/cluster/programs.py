@@ -11,14 +11,19 @@ ALL = ["n1", "n2", "n3"]
 PROGRAM, EXAMPLE = (topology.VIP, 8000), (topology.VIP, 8001)
 FILE = os.path.join(os.path.dirname(__file__), "program.py")
 LIBRARY = os.path.join(daemon.BUILD, "lib", "libearshot.so.1")
-SERVICES = "".join(f"""\
+PORTS = {"programs": PROGRAM[1], "example": EXAMPLE[1]}
+
+
+def services(lab, names=tuple(PORTS)):
+    """Their sections of the configuration."""
+    return "".join(f"""\
 service {name} {{
-    address = {topology.VIP}
-    port = {port}
+    address = "{', '.join(lab.net.vips)}"
+    port = {PORTS[name]}
     inspect = never
     server_port = {topology.PORT}
 }}
-""" for name, (_, port) in {"programs": PROGRAM, "example": EXAMPLE}.items())
+""" for name in names)
 
 
 def start(stack, node, command, port):
@@ -29,20 +34,20 @@ def start(stack, node, command, port):
     child = node.popen(command, env=environment)
     stack.callback(child.wait)
     stack.callback(child.kill)
-    wait_for(lambda: f"{topology.VIP}:{port} " in node.exec(["ss", "-ltn"]).stdout, f"program of {node.name}",
+    wait_for(lambda: f":{port} " in node.exec(["ss", "-ltn"]).stdout, f"program of {node.name}",
              seen=lambda: node.exec(["ss", "-ltn"]).stdout)
     return child
 
 
-def start_program(stack, node):
-    return start(stack, node, [sys.executable, "-I", FILE, LIBRARY, PROGRAM[0], str(PROGRAM[1])], PROGRAM[1])
+def start_program(stack, node, address=PROGRAM[0]):
+    return start(stack, node, [sys.executable, "-I", FILE, LIBRARY, address, str(PROGRAM[1])], PROGRAM[1])
 
 
 def serve(lab, stack):
     """The services of the programs on all nodes, and a program for each: {node: its program}."""
     programs = {}
     with open(lab.config_file, "a", encoding="utf-8") as handle:
-        handle.write(SERVICES)
+        handle.write(services(lab))
     for node in lab.nodes:
         node.exec(["earshot", "reload"])
         programs[node.name] = start_program(stack, node)

@@ -20,9 +20,11 @@ def head(target, method="GET", version="HTTP/1.1", **fields):
     return "\r\n".join(lines + ["", ""]).encode("ascii")
 
 
-def connect(machine, address=SERVICE, timeout=10.0, port=None, before=None):
-    """A connection of a machine; `before(sock)` may set options that matter to the handshake."""
-    sock = machine.socket()
+def connect(machine, address=None, timeout=10.0, port=None, before=None):
+    """A connection of a machine, to the lab's service without an address; `before(sock)` may set options that matter to the
+    handshake."""
+    address = address or (machine.lab.net.vip, topology.PORT)
+    sock = machine.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
     try:
         sock.settimeout(timeout)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -129,7 +131,7 @@ def states(lab, port):
 
 def inspector(lab, port, service="web"):
     """The node that the ring gives this client port."""
-    lookup = {"address": lab.net.client_addresses[0], "port": port, "service": service}
+    lookup = {"address": lab.net.client_address, "port": port, "service": service}
     return lab.nodes[0].ask({"command": "ring", "lookup": lookup})["lookup"]["node"]
 
 

@@ -10,6 +10,7 @@
 import asyncio
 import collections
 import itertools
+import socket
 import threading
 import time
 
@@ -29,15 +30,19 @@ class WrongAnswer(Exception):
 
 
 class Connection:
-    """One connection of the lab's client; a response is read by its Content-Length."""
+    """One connection of the lab's client, to each address of the service in turn; a response is read by its Content-Length."""
+
+    turns = itertools.count()
 
     def __init__(self, machine):
         self.machine, self.socket, self.data, self.node = machine, None, b"", None
 
     async def open(self):
-        self.socket = self.machine.socket()
+        vips = self.machine.lab.net.vips
+        vip = vips[next(self.turns) % len(vips)]
+        self.socket = self.machine.socket(socket.AF_INET6 if ":" in vip else socket.AF_INET)
         self.socket.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(self.socket, (topology.VIP, topology.PORT))
+        await asyncio.get_running_loop().sock_connect(self.socket, (vip, topology.PORT))
 
     async def ask(self, request, close=False):
         loop = asyncio.get_running_loop()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Clients of IPv4 and IPv6 of one service, at the same time: answered alike, and none by a way of its own.
+
+The other suites run with clients of IPv6 alone where EARSHOT_FAMILY is 6 (CMakeLists.txt).
+"""
+import contextlib
+import errno
+import json
+import os
+import re
+
+import pytest
+
+from cluster import programs
+from earshotlab import Lab, families, topology, wait_for
+from web import raw
+from web.traffic import Traffic
+
+pytestmark = [pytest.mark.earshot, pytest.mark.bpf]
+
+EACH = pytest.mark.parametrize("vip", [topology.VIP, families.VIP6], ids=["v4", "v6"])
+
+
+@pytest.fixture(scope="module", name="lab")
+def _lab():
+    with Lab(nodes=3, policy="uri-hash", family="46", settings={"service.inspect": "every", "service.load_bound": 0}) as lab:
+        yield lab
+
+
+def connect(lab, vip, **options):
+    return raw.connect(lab.client, (vip, topology.PORT), **options)
+
+
+def seen(lab, vip):
+    """Where the client's kernel sends what is for that address."""
+    return [line for line in lab.client.exec(["ip", "neigh", "show", vip]).stdout.splitlines() if "lladdr" in line]
+
+
+@EACH
+def test_the_address_is_the_clusters(lab, vip):
+    lab.client.get("/node", host=vip)
+    lines = seen(lab, vip)
+    assert len(lines) == 1 and "03:bf:0a:4d:00:64" in lines[0]
+    assert raw.total(lab, "arp_answered" if vip == topology.VIP else "ndp_answered")
+
+
+def test_a_target_has_one_home_for_all(lab):
+    """The same targets are the same nodes', whoever asks: no family has a cache of its own."""
+    for number in range(12):
+        nodes = set()
+        for vip in lab.net.vips:
+            response = raw.ask(lab.client, raw.head(f"/u/1k/{number}", Connection="close"), address=(vip, topology.PORT))[0]
+            assert raw.right(response, "1k")
+            nodes.add(response.node)
+        assert len(nodes) == 1, number
+
+
+@EACH
+def test_connections_move(lab, vip):
+    """Request by request, from node to node and back; each answer is whole."""
+    moved = raw.total(lab, "handover_rebuilt")
+    with connect(lab, vip) as sock:
+        nodes = []
+        for number in range(12):
+            sock.sendall(raw.head(f"/u/100k/{number}"))
+            response = raw.receive(sock)
+            assert raw.right(response, "100k")
+            nodes.append(response.node)
+    assert set(nodes) == {"n1", "n2", "n3"}
+    assert raw.total(lab, "handover_rebuilt") >= moved + sum(a != b for a, b in zip(nodes, nodes[1:]))
+
+
+@EACH
+def test_upload(lab, vip):
+    done = lab.client.exec(["curl", "-sS", "--max-time", "20", "--data-binary", "@-", "--globoff",
+                            f"http://{families.in_url(vip)}/upload"], input="x" * 300_000)
+    assert json.loads(done.stdout)["bytes"] == 300_000
+
+
+def trouble(lab, node):
+    return next(each for each in lab.status(node)["nodes"] if each["self"])["trouble"]
+
+
+def curl(lab, *options):
+    """Which address a client of both families ends up with (Happy Eyeballs, RFC 8305), and the status."""
+    name = f"site.example:{topology.PORT}:{','.join(reversed(lab.net.vips))}"
+    done = lab.client.exec(["curl", "-sS", "--max-time", "10", "--resolve", name, "-o", "/dev/null",
+                            "-w", "%{remote_ip} %{http_code}", *options, f"http://site.example:{topology.PORT}/1k"])
+    return done.stdout.split()
+
+
+@contextlib.contextmanager
+def without_listeners_of_ipv6(lab):
+    """All nodes' nginx listen for IPv4 only."""
+    paths = {node: os.path.join(node.directory, "nginx.conf") for node in lab.nodes}
+    before = {}
+
+    def write(node, text):
+        with open(paths[node], "w", encoding="utf-8") as handle:
+            handle.write(text)
+        node.exec(["kill", "-HUP", str(lab.pid(node.name, "nginx"))])
+
+    for node, path in paths.items():
+        with open(path, encoding="utf-8") as handle:
+            before[node] = handle.read()
+    try:
+        for node, text in before.items():
+            write(node, re.sub(r"listen \[::\].*", "", text))
+        yield
+    finally:
+        for node, text in before.items():
+            write(node, text)
+
+
+def test_happy_eyeballs(lab):
+    """Where IPv6 leads nowhere the client goes on with IPv4."""
+    assert curl(lab) == [families.VIP6, "200"]
+    assert curl(lab, "-4") == [topology.VIP, "200"]
+    lab.client.exec(["ip", "neigh", "replace", families.VIP6, "lladdr", lab.net.link("client").mac, "dev",
+                     "eth0", "nud", "permanent"])
+    try:
+        assert curl(lab) == [topology.VIP, "200"]
+    finally:
+        lab.client.exec(["ip", "neigh", "del", families.VIP6, "dev", "eth0"])
+    assert curl(lab) == [families.VIP6, "200"]
+
+
+def test_nobody_listens_for_ipv6(lab):
+    """All nodes say so, and the client is told at once."""
+    missing = f"nothing listens on {families.VIP6} port {topology.PORT}"
+    with without_listeners_of_ipv6(lab):
+        wait_for(lambda: all(missing in trouble(lab, node.name) for node in lab.nodes), "each node says so")
+        with connect(lab, families.VIP6) as sock, pytest.raises(ConnectionResetError):
+            sock.sendall(raw.head("/1k"))
+            raw.receive(sock)
+    wait_for(lambda: not any(trouble(lab, node.name) for node in lab.nodes), "they listen again")
+    wait_for(lambda: lab.client.get("/1k", host=families.VIP6)[0] == 200, "an answer")
+
+
+@EACH
+def test_an_address_is_missing(lab, vip):
+    """A connection that were made there would never be heard of again, so the other nodes serve."""
+    length = 32 if vip == topology.VIP else 128
+    node = lab.node("n2")
+    node.exec(["ip", "address", "del", f"{vip}/{length}", "dev", "lo"])
+    try:
+        wait_for(lambda: f"ip address add {vip}/{length} dev lo" in trouble(lab, "n2"), "n2 says so")
+        wait_for(lambda: all(each["state"] == "down" for name in ("n1", "n3") for each in lab.status(name)["nodes"]
+                             if each["name"] == "n2"), "the others hear of it")
+        for number in range(12):
+            for each in lab.net.vips:
+                assert lab.client.get(f"/u/1k/{number}", host=each)[1]["X-Node"] != "n2"
+    finally:
+        node.exec(["ip", "address", "add", f"{vip}/{length}", "dev", "lo"])
+    wait_for(lambda: not trouble(lab, "n2"), "n2 can serve again", seen=lambda: trouble(lab, "n2"))
+
+
+def test_all_at_once(lab):
+    """Clients of both families, while a node's daemon is replaced: nothing fails."""
+    with Traffic(lab, kept=10, fresh=6) as traffic:
+        traffic.run(1)
+        lab.stop("n2", "earshotd")
+        lab.start("n2", "earshotd")
+        traffic.run(1)
+    assert not traffic.broken and not traffic.wrong
+    assert len(traffic.answers) > 100
+
+
+def test_programs_keep_connections_of_ipv6(lab):
+    """A target could not take one, so the program hears that before anything is done, and answers itself."""
+    address = (families.VIP6, programs.PROGRAM[1])
+    with contextlib.ExitStack() as stack:
+        with open(lab.config_file, "a", encoding="utf-8") as handle:
+            handle.write(programs.services(lab, ["programs"]))
+        for node in lab.nodes:
+            node.exec(["earshot", "reload"])
+            programs.start_program(stack, node, families.VIP6)
+        for target in ("n1", "n2", "n3"):
+            with raw.connect(lab.client, address) as sock:
+                sock.sendall(raw.head("/1k", X_To=target))
+                response = raw.receive(sock)
+                assert response.status == 299 and json.loads(response.text) == [-errno.EOPNOTSUPP]
+    assert not raw.total(lab, "handover_malformed")
