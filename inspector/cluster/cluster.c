@@ -114,29 +114,48 @@ int es_cluster_set_tenure(struct es_cluster *cluster, const struct es_tenure *te
 }
 
 static int es_cluster_is_in_state(const struct es_cluster *cluster, const struct es_health *health,
-				  unsigned int node, enum es_node_state state, unsigned long long now_ns)
+				  unsigned int node, unsigned int family, enum es_node_state state,
+				  unsigned long long now_ns)
 {
 	return node < cluster->conf->node_count && cluster->weight[node] > 0 &&
 	       es_health_state(health, node) == state &&
-	       atomic_load_explicit(&health->suspended_until_ns[node], memory_order_acquire) <= now_ns;
+	       atomic_load_explicit(&health->suspended_until_ns[node], memory_order_acquire) <= now_ns &&
+	       atomic_load_explicit(&health->unheard_until_ns[family][node], memory_order_acquire) <= now_ns;
 }
 
 int es_cluster_is_target(const struct es_cluster *cluster, const struct es_health *health, unsigned int node,
 			 unsigned long long now_ns)
 {
-	return es_cluster_is_in_state(cluster, health, node, ES_NODE_UP, now_ns);
+	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
+		if (!es_cluster_is_target_of(cluster, health, node, family, now_ns))
+			return 0;
+	return 1;
+}
+
+int es_cluster_is_target_of(const struct es_cluster *cluster, const struct es_health *health,
+			    unsigned int node, unsigned int family, unsigned long long now_ns)
+{
+	return es_cluster_is_in_state(cluster, health, node, family, ES_NODE_UP, now_ns);
 }
 
 int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_health *health,
-			      unsigned int node, unsigned long long now_ns)
+			      unsigned int node, unsigned int family, unsigned long long now_ns)
 {
-	return es_cluster_is_in_state(cluster, health, node, ES_NODE_DRAINING, now_ns);
+	return es_cluster_is_in_state(cluster, health, node, family, ES_NODE_DRAINING, now_ns);
 }
 
 void es_health_suspend(struct es_health *health, unsigned int node, unsigned long long until_ns)
 {
 	if (node < ES_NODES_MAX)
 		atomic_store_explicit(&health->suspended_until_ns[node], until_ns, memory_order_release);
+}
+
+void es_health_suspend_for(struct es_health *health, unsigned int node, unsigned int family,
+			   unsigned long long until_ns)
+{
+	if (node < ES_NODES_MAX)
+		atomic_store_explicit(&health->unheard_until_ns[family][node], until_ns,
+				      memory_order_release);
 }
 
 void es_health_set_lost(struct es_health *health, unsigned int node, unsigned long long at_ns)

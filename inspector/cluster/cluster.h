@@ -20,6 +20,8 @@
  * struct es_health - for each node id, until when (CLOCK_MONOTONIC ns) it is no target, and an enum
  * es_node_state
  * A node that answered NACK or is unreachable is left alone for a while; it still inspects.
+ * @unheard_until_ns: until when it is none for clients of IPv4, of IPv6: nothing listened there for a service's address
+ * of theirs. The other family's lose nothing by that.
  * @unsure_until_ns: some node has refused for want of a lease
  * @lost_ns: when it was last lost, in other ways than by leaving in order; 0: never
  * @understands: what its version says that it does, ES_WIRE_UNDERSTANDS_*; a node that is gone, what it said
@@ -27,6 +29,7 @@
  */
 struct es_health {
 	_Atomic unsigned long long suspended_until_ns[ES_NODES_MAX];
+	_Atomic unsigned long long unheard_until_ns[ES_CONF_FAMILIES][ES_NODES_MAX];
 	_Atomic unsigned long long unsure_until_ns;
 	_Atomic unsigned long long lost_ns[ES_NODES_MAX];
 	_Atomic unsigned char state[ES_NODES_MAX];
@@ -124,15 +127,23 @@ static inline int es_cluster_has_doubts(const struct es_cluster *cluster, __u64 
 	return !cluster->tenure || es_cluster_since_ms(cluster, hash) >= cluster->tenure->doubts_ms;
 }
 
-/* May @node be given requests now: on the ring, up and not suspended? */
+/* May @node be given requests now, whoever sent them: on the ring, up and not suspended? */
 int es_cluster_is_target(const struct es_cluster *cluster, const struct es_health *health, unsigned int node,
 			 unsigned long long now_ns);
 
-/* May it be given what no other node wants? A node that drains, and has not just refused something. */
+/* May it be given those of clients of @family, as es_conf_service_of() has it? */
+int es_cluster_is_target_of(const struct es_cluster *cluster, const struct es_health *health,
+			    unsigned int node, unsigned int family, unsigned long long now_ns);
+
+/* May it be given what no other node wants of theirs? A node that drains, and has not just refused something. */
 int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_health *health,
-			      unsigned int node, unsigned long long now_ns);
+			      unsigned int node, unsigned int family, unsigned long long now_ns);
 
 void es_health_suspend(struct es_health *health, unsigned int node, unsigned long long until_ns);
+
+/* es_health_suspend_for() - for clients of @family alone */
+void es_health_suspend_for(struct es_health *health, unsigned int node, unsigned int family,
+			   unsigned long long until_ns);
 
 /*
  * es_health_set_unsure() - a node is about to be suspended that has lost its lease: membership is changing

@@ -94,7 +94,11 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 			es_inspect_count(in, ES_WORKER_nacks);
 			es_tally_handed(in->tally, order->service, node, ES_TALLY_refused);
 		}
-		es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
+		if (reason == ES_NACK_NO_LISTENER)
+			es_health_suspend_for(in->params->health, node, !es_addr_is_v4(&packet->flow.client),
+					      in->now_ns + ES_SUSPEND_NS);
+		else
+			es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
 		/* An earlier daemon may have made a later attempt, which is under way to the same node. A FIN
 		 * before any request is for the server here, or for none. */
 		target = order->attempt > ES_ATTEMPTS_MAX || decided.is_inherited || !packet->seg.len

@@ -260,6 +260,19 @@ static void test_is_target(void **state)
 		assert_false(es_cluster_is_target(c, &health, node, 5));
 		assert_true(es_cluster_is_target(c, &health, node, 6));
 		es_health_suspend(&health, node, 0);
+		/* What listens there for one family, or does not, says nothing of the other. */
+		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
+			es_health_suspend_for(&health, node, family, 6);
+			assert_false(es_cluster_is_target(c, &health, node, 5));
+			assert_false(es_cluster_is_target_of(c, &health, node, family, 5));
+			assert_true(es_cluster_is_target_of(c, &health, node, !family, 5));
+			assert_true(es_cluster_is_target_of(c, &health, node, family, 6));
+			es_health_set_state(&health, node, ES_NODE_DRAINING);
+			assert_false(es_cluster_is_last_resort(c, &health, node, family, 5));
+			assert_true(es_cluster_is_last_resort(c, &health, node, !family, 5));
+			es_health_set_state(&health, node, ES_NODE_UP);
+			es_health_suspend_for(&health, node, family, 0);
+		}
 	}
 	es_cluster_free(&c);
 	es_conf_free(&conf);
