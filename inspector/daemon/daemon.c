@@ -376,7 +376,9 @@ static int es_daemon_be_alone(struct es_daemon *d, struct es_conf_error *err)
 
 static int es_daemon_prepare_network(struct es_daemon *d, struct es_conf_error *err)
 {
-	return es_network_prepare(d->conf, d->sysctl_path, err);
+	int rc = es_network_prepare(d->conf, d->sysctl_path, err);
+
+	return rc ? rc : es_solicited_join(d->conf, d->network.public_ifindex, &d->solicited_fd, err);
 }
 
 /* Before anything is given to this node. */
@@ -432,6 +434,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	memset(d, 0, sizeof(*d));
 	es_guard_install();
 	es_guard_thread();
+	d->solicited_fd = -1;
 	d->options = *options;
 	for (size_t i = 0; i < sizeof(step) / sizeof(step[0]) && !rc; i++)
 		rc = step[i](d, err);
@@ -467,6 +470,8 @@ void es_daemon_fini(struct es_daemon *d)
 	es_url_tables_fini(&d->url_tables);
 	free(d->orders);
 	d->orders = NULL;
+	if (d->solicited_fd >= 0)
+		close(d->solicited_fd);
 	es_plugins_free(&d->plugins);
 	es_daemon_route_fini(&d->route);
 	es_cluster_free(&d->cluster);

@@ -28,6 +28,7 @@
 #include "inspector/datapath/datapath.h"
 #include "inspector/config/keyfile.h"
 #include "inspector/datapath/network.h"
+#include "inspector/datapath/solicited.h"
 #include "inspector/plugin/host.h"
 #include "inspector/program/programs.h"
 #include "inspector/inspect/worker.h"
@@ -63,6 +64,7 @@ struct es_daemon {
 	struct es_keys keys;
 	struct es_network network;
 	struct es_daemon_interfaces interfaces;
+	int solicited_fd; /* in the groups of neighbours' questions (datapath/solicited.h); -1: none */
 	enum es_datapath_kind datapath_kind;
 	struct es_datapath_params datapath_params;
 	struct es_datapath *datapath;

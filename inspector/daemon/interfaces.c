@@ -37,6 +37,8 @@ static int renew(struct es_daemon *d, struct es_conf_error *err)
 
 	if (!rc)
 		rc = es_network_prepare(d->conf, d->sysctl_path, err);
+	if (!rc)
+		rc = es_solicited_join(d->conf, network.public_ifindex, &d->solicited_fd, err);
 	if (rc)
 		return rc;
 	d->network = network;

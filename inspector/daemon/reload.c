@@ -124,6 +124,8 @@ static int es_daemon_next_prepare(struct es_daemon *d, struct es_daemon_next *ne
 	if (!rc)
 		rc = es_network_prepare(next->conf, d->sysctl_path, err);
 	if (!rc)
+		rc = es_solicited_join(next->conf, next->network.public_ifindex, &d->solicited_fd, err);
+	if (!rc)
 		rc = es_daemon_contents_prepare(d->contents, next->conf, &next->tables);
 	if (!rc)
 		rc = es_url_tables_init(&next->url_tables, &d->url_tables, next->conf, &next->keys.ring, err);

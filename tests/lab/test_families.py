@@ -12,7 +12,7 @@ import re
 import pytest
 
 from cluster import programs
-from earshotlab import Lab, families, topology, wait_for
+from earshotlab import Lab, families, netns, topology, wait_for
 from web import raw
 from web.traffic import Traffic
 
@@ -126,13 +126,15 @@ def test_happy_eyeballs(lab):
 
 
 def test_nobody_listens_for_ipv6(lab):
-    """All nodes say so, and the client is told at once."""
+    """All nodes say so; the client is told at once; and clients of IPv4 lose nothing."""
     missing = f"nothing listens on {families.VIP6} port {topology.PORT}"
     with without_listeners_of_ipv6(lab):
         wait_for(lambda: all(missing in trouble(lab, node.name) for node in lab.nodes), "each node says so")
         with connect(lab, families.VIP6) as sock, pytest.raises(ConnectionResetError):
             sock.sendall(raw.head("/1k"))
             raw.receive(sock)
+        for number in range(12):
+            assert lab.client.get(f"/u/1k/{number}", host=topology.VIP)[0] == 200
     wait_for(lambda: not any(trouble(lab, node.name) for node in lab.nodes), "they listen again")
     wait_for(lambda: lab.client.get("/1k", host=families.VIP6)[0] == 200, "an answer")
 
@@ -181,3 +183,40 @@ def test_programs_keep_connections_of_ipv6(lab):
                 response = raw.receive(sock)
                 assert response.status == 299 and json.loads(response.text) == [-errno.EOPNOTSUPP]
     assert not raw.total(lab, "handover_malformed")
+
+
+def subscribed(lab, group):
+    """The switch's ports behind which somebody has joined that group."""
+    shown = json.loads(lab.machine("switch").exec(["bridge", "-j", "mdb", "show", "dev", topology.PUBLIC_BRIDGE]).stdout)
+    return {entry["port"] for entry in shown[0].get("mdb", []) if entry["grp"] == group}
+
+
+def snoop(lab):
+    """The switch snoops MLD, asks who has joined what, and sends a group's frames nowhere else."""
+    switch = lab.machine("switch")
+    netns.set_sysctls(switch.namespace, {f"net.ipv6.conf.{topology.PUBLIC_BRIDGE}.disable_ipv6": 0})
+    netns.ip_batch(switch.namespace, [
+        f"address add fe80::1/64 dev {topology.PUBLIC_BRIDGE} nodad",
+        *(f"link set {link.name} type bridge_slave mcast_router 0" for link in lab.net.links.values()
+          if link.bridge == topology.PUBLIC_BRIDGE),
+        *(f"link set {topology.PUBLIC_BRIDGE} type bridge mcast_querier {on}" for on in (0, 1))])
+
+
+def test_switch_that_snoops_mld():
+    """Solicitations reach all nodes, for as long as their daemons run: each joins the address's group."""
+    group = "ff02::1:ff00:100"
+    with Lab(nodes=2, family="6", settings={"datapath.mac_mode": "unicast"}) as lab:
+        snoop(lab)
+        wait_for(lambda: subscribed(lab, group) == {"n1-pub", "n2-pub"}, "the nodes join", seen=lambda: subscribed(lab, group))
+        for number in range(8):  # from several addresses, so that either node is to answer
+            source = f"fd00:77::2:{number:x}"
+            lab.client.exec(["ip", "address", "add", f"{source}/64", "dev", "eth0", "nodad"])
+            lab.client.exec(["ip", "neigh", "flush", "dev", "eth0"])
+            done = lab.client.exec(["curl", "-sS", "--max-time", "5", "--globoff", "--interface", source, lab.url("/node")])
+            assert done.stdout in ("n1\n", "n2\n")
+            assert "02:bf:00:00:01:00" in seen(lab, families.VIP6)[0]
+        assert all(lab.counters(node.name)["ndp_answered"] for node in lab.nodes)
+        lab.stop("n1", "earshotd")
+        wait_for(lambda: subscribed(lab, group) == {"n2-pub"}, "n1 leaves", seen=lambda: subscribed(lab, group))
+        lab.start("n1", "earshotd")
+        wait_for(lambda: subscribed(lab, group) == {"n1-pub", "n2-pub"}, "and joins", seen=lambda: subscribed(lab, group))

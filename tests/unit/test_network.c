@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "inspector/datapath/network.h"
+#include "inspector/datapath/solicited.h"
 
 static int is_apart;
 
@@ -57,9 +58,60 @@ static void test_ipv6_is_off(void **state)
 	free(conf);
 }
 
+/* How many of this namespace's interfaces are in the group, as the kernel writes it. */
+static unsigned int members(const char *group)
+{
+	FILE *file = fopen("/proc/net/igmp6", "re");
+	unsigned int count = 0;
+	char line[256];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		count += !!strstr(line, group);
+	fclose(file);
+	return count;
+}
+
+/* The node is in the group of each service's address, once, as long as one has it. */
+static void test_solicited(void **state)
+{
+	static const struct es_addr address = {.b = {0x20, 0x01, 0x0d, 0xb8, [13] = 0x12, 0x34, 0x56}};
+	static const char group[] = "ff0200000000000000000001ff123456",
+			  other[] = "ff0200000000000000000001ff123457";
+	struct es_conf_error err = {};
+	struct es_conf *conf;
+	int fd = -1;
+
+	(void)state;
+	if (!is_apart || access("/proc/net/igmp6", F_OK))
+		skip();
+	conf = calloc(1, sizeof(*conf));
+	assert_non_null(conf);
+	conf->service_count = 3;
+	assert_int_equal(es_solicited_join(conf, 1, &fd, &err), 0);
+	assert_int_equal(fd, -1);
+	conf->services[0].address6 = conf->services[2].address6 = address;
+	assert_int_equal(es_solicited_join(conf, 1, &fd, &err), 0);
+	assert_true(fd >= 0);
+	assert_int_equal(members(group), 1);
+	conf->services[2].address6.b[15]++;
+	assert_int_equal(es_solicited_join(conf, 1, &fd, &err), 0);
+	assert_true(members(group) == 1 && members(other) == 1);
+	/* What is wrong leaves it as it was. */
+	assert_int_equal(es_solicited_join(conf, 4711, &fd, &err), -ENODEV);
+	assert_non_null(
+		strstr(err.text, "group ff02::1:ff12:3456 of neighbours' questions cannot be joined"));
+	assert_true(fd >= 0 && members(group) == 1);
+	conf->services[0].address6 = conf->services[2].address6 = (struct es_addr){};
+	assert_int_equal(es_solicited_join(conf, 1, &fd, &err), 0);
+	assert_true(fd == -1 && !members(group) && !members(other));
+	free(conf);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ipv6_is_off)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ipv6_is_off),
+					   cmocka_unit_test(test_solicited)};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);
 }
