@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_PROBE_H
+#define ES_NETFILTER_PROBE_H
+
+/*
+ * Can this kernel rebuild connections (rebuild.h)? Versions tell little; a connection tells all.
+ */
+#include "netfilter/why.h"
+
+/**
+ * es_nf_probe() - make a connection of IPv4 and one of IPv6, in a network namespace that is gone afterwards
+ * Takes some milliseconds; nothing of the machine's own network changes. Needs CAP_SYS_ADMIN and CAP_NET_ADMIN.
+ * @ret_has_v6: whether it works for IPv6, too; may be NULL
+ * Returns 0; or -errno, with the missing piece in @why: -EPERM also where no namespace may be made, which says nothing of
+ * the kernel.
+ */
+int es_nf_probe(int *ret_has_v6, struct es_nf_why *why);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_REQUEST_H
+#define ES_NETFILTER_REQUEST_H
+
+/*
+ * The client's packet from which a connection is made, and the packets that are made from it.
+ */
+#include <stddef.h>
+#include "kmod/core/flow.h"
+#include "kmod/core/tcp.h"
+
+/**
+ * struct es_nf_request - a request packet, and what its connection agreed on
+ * @packet: from its IP header on, @len bytes, IPv4 or IPv6, with valid checksums, as the client sent it
+ * @options: of the cookie, or of the handover. tstamp_ok also needs timestamps in the packet.
+ * The rest is es_nf_request_read()'s.
+ */
+struct es_nf_request {
+	const __u8 *packet;
+	size_t len;
+	struct es_tcp_options options;
+	struct es_flow flow;
+	struct es_segment seg;
+	__u16 window; /* raw */
+	__u16 ip_len;
+};
+
+/* es_nf_request_read() - fill the rest from @packet. Returns 0, or -EBADMSG if it is no whole TCP packet. */
+int es_nf_request_read(struct es_nf_request *request);
+
+/* Bytes of the longest packet that the functions below make. */
+#define ES_NF_MADE_MAX (40 + 20 + ES_TCP_OPTIONS_MAX)
+
+/*
+ * es_nf_request_syn() - the SYN that makes the listening socket answer, and the SYNPROXY hook finish the handshake
+ * Acknowledges nothing, yet its acknowledgement field has the ISN that the client knows the server by, and its echoed
+ * timestamp the clock that the client is shown from now on. Returns its length.
+ */
+size_t es_nf_request_syn(const struct es_nf_request *request, __u8 ret_packet[ES_NF_MADE_MAX]);
+
+/* es_nf_reset() - a RST from the flow's client with that sequence number. Returns its length. */
+size_t es_nf_reset(const struct es_flow *flow, __u32 seq, __u8 ret_packet[ES_NF_MADE_MAX]);
+
+#endif
