@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-BELOW = ("kmod/core", "ring", "libearshot", "membership")
+BELOW = ("kmod/core", "netfilter", "ring", "libearshot", "membership")
 ABOVE = ("sim", "lab")
 # Rooms that nothing else of the tree may include, and what they may.
 APART = {"kmod/bpf": ("kmod/core",), "kmod/module": ("kmod/core",), "plugins": ("inspector/plugin/include",)}

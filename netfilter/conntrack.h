@@ -7,14 +7,15 @@
  * which the SYNPROXY hook finishes a handshake and shifts sequence numbers and timestamps; those that packets make
  * have not.
  */
-#include "kmod/core/flow.h"
+#include <stddef.h>
 #include "kmod/core/tcp.h"
+#include "netfilter/entry.h"
 #include "netfilter/netlink.h"
 
 /**
  * struct es_nf_conntrack - for one thread
- * @zone: the operator's zone, in which the service's packets are tracked; 0: none
- * @has_label: entries get ES_NF_LABEL (hook.h)
+ * @zone: the operator's zone, in which the services' packets are tracked; 0: none
+ * @has_label: entries get ES_NF_LABEL, and what has none is not ours (struct es_nf_hook's)
  */
 struct es_nf_conntrack {
 	struct es_nf_netlink nl;
@@ -22,53 +23,15 @@ struct es_nf_conntrack {
 	int has_label;
 };
 
-/**
- * struct es_nf_shift - how far one direction's sequence numbers are shifted (struct nf_ct_seqadj)
- */
-struct es_nf_shift {
-	__u32 position;
-	__s32 before;
-	__s32 after;
-};
-
-/**
- * struct es_nf_offsets - all that the kernel knows of a rebuilt connection, and would forget with its entry
- * @isn, @its, @tsoff: struct nf_conn_synproxy's
- * @client, @server: shifts of what the client, and the server, sends
- */
-struct es_nf_offsets {
-	__u32 isn;
-	__u32 its;
-	__u32 tsoff;
-	struct es_nf_shift client;
-	struct es_nf_shift server;
-};
-
-/**
- * struct es_nf_entry - an entry as the kernel tells of it
- * @state: enum tcp_conntrack; @timeout_s: until it would be dropped
- * @is_ours: it has our label, or, where there are no labels, a SYNPROXY extension
- */
-struct es_nf_entry {
-	struct es_flow flow;
-	struct es_nf_offsets offsets;
-	__u32 timeout_s;
-	__u16 zone;
-	__u8 state;
-	__u8 client_wscale;
-	__u8 server_wscale;
-	__u8 is_ours;
-};
-
 /* es_nf_conntrack_open() - Returns 0 or -errno. */
 int es_nf_conntrack_open(struct es_nf_conntrack *ct, __u16 zone, int has_label);
 void es_nf_conntrack_close(struct es_nf_conntrack *ct);
 
 /**
- * es_nf_conntrack_expect() - entries for SYNs that are about to come in, all by one system call
- * @n: at most ES_NF_BATCH; @ret_rc: of each, 0 or -errno
- * An entry that the flow has already is deleted first: its old offset would shift the handshake. Entries that no SYN
- * follows are gone after ten seconds.
+ * es_nf_conntrack_expect() - entries for SYNs that are about to come in, all at once
+ * @n: at most ES_NF_BATCH; @ret_rc: of each, 0, -EEXIST or -errno
+ * An entry that no SYN follows is gone after ten seconds. One that the flow has already must be deleted before, and not
+ * changed: the offset that it has would shift the handshake.
  */
 #define ES_NF_BATCH 32
 struct es_nf_expected {
@@ -81,8 +44,9 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
 /* es_nf_conntrack_delete() - Returns 0; -ENOENT if the flow has no entry; or -errno. */
 int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow);
 
-/* es_nf_conntrack_get() - Returns 0, -ENOENT or -errno. */
-int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *flow, struct es_nf_entry *ret_entry);
+/* es_nf_conntrack_get() - Returns 0; -ENOENT if the flow has no entry; or -errno. */
+int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *flow,
+			struct es_nf_entry *ret_entry);
 
 /**
  * es_nf_conntrack_restore() - make an established connection's entry again, as es_nf_conntrack_get() told of it
@@ -91,10 +55,16 @@ int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *flow, 
 int es_nf_conntrack_restore(struct es_nf_conntrack *ct, const struct es_nf_entry *entry);
 
 /**
- * es_nf_conntrack_walk() - call @fn for each TCP entry that is ours
- * @fn: must not use @ct. Returns 0; -EINTR if entries came or went meanwhile, so that some may be missing; or -errno.
+ * es_nf_conntrack_walk() - call @fn for each entry that is ours, in our zone
+ * @fn: must not use @ct. Returns 0; -EINTR if the table changed meanwhile, so that some may be missing; or -errno.
  */
 typedef void (*es_nf_entry_fn)(void *ctx, const struct es_nf_entry *entry);
 int es_nf_conntrack_walk(struct es_nf_conntrack *ct, es_nf_entry_fn fn, void *ctx);
+
+/* es_nf_conntrack_is_ours() - is it one that this library has made? */
+static inline int es_nf_conntrack_is_ours(const struct es_nf_conntrack *ct, const struct es_nf_entry *entry)
+{
+	return entry->zone == ct->zone && (ct->has_label ? entry->has_label : entry->has_synproxy);
+}
 
 #endif

@@ -4,11 +4,11 @@
 
 /*
  * The kernel's SYNPROXY hook. It is there while a rule with a SYNPROXY target is, so this keeps one that no packet
- * ever reaches: in a chain that nothing jumps to, of a table of its own. Never a rule in an operator's table.
- * The same table marks what comes in by our tun device, where the kernel checks sources strictly (source.h), and
- * knows the label by which our conntrack entries are told apart.
+ * ever reaches: in a chain that nothing jumps to, of tables of its own, one for each family. Never a rule in an
+ * operator's table. The same tables mark what comes in by our tun device, where the kernel checks sources strictly (source.h),
+ * and know the label by which our conntrack entries are told apart.
  *
- * The table outlives the daemon on purpose: without it, the timestamps of all rebuilt connections break at once.
+ * They outlive the daemon on purpose: without the hook, the timestamps of all rebuilt connections break at once.
  * es_nf_hook_remove() is for the end of a service, not of a daemon.
  */
 #include "netfilter/netlink.h"
@@ -16,35 +16,45 @@
 
 #define ES_NF_HOOK_TABLE "earshot-rebuild"
 
-/* ES_NF_LABEL - bit of the connection label that our entries carry, where the kernel has labels */
-#define ES_NF_LABEL 127
+/* How the rule is made. */
+enum es_nf_hook_way {
+	ES_NF_HOOK_NFT,	   /* nf_tables' own synproxy expression, Linux 5.3 */
+	ES_NF_HOOK_COMPAT, /* xtables' SYNPROXY target, in our nf_tables chain */
+};
 
 /**
  * struct es_nf_hook - what es_nf_hook_set() found to work
- * @way: how the dead rule is made; @has_label: entries can be labelled
+ * @has_v6: for IPv6, too; @has_label: entries can be labelled
  */
-enum es_nf_hook_way {
-	ES_NF_HOOK_NONE,
-	ES_NF_HOOK_NFT,	   /* nftables' own synproxy statement, Linux 5.3 */
-	ES_NF_HOOK_COMPAT, /* xtables' SYNPROXY target in our nftables chain */
-};
 struct es_nf_hook {
 	enum es_nf_hook_way way;
+	int has_v6;
 	int has_label;
 };
 
 /**
- * es_nf_hook_set() - make the table anew, in one transaction: connections go on meanwhile
- * @mark_device: what comes in there gets @mark; NULL: nothing is marked
- * Returns 0; -EOPNOTSUPP, with @why, if the kernel has SYNPROXY in neither way; or -errno.
+ * es_nf_hook_set() - make the tables anew, in one transaction: connections go on meanwhile
+ * @nl: NETLINK_NETFILTER
+ * @marked_device: what comes in there gets ES_NF_SOURCE_MARK; NULL: nothing is marked (struct es_nf_tun's is_marked)
+ * Returns 0; or -errno, with @why: -EOPNOTSUPP if the kernel has SYNPROXY in neither way.
  */
-int es_nf_hook_set(struct es_nf_netlink *nl, const char *mark_device, unsigned int mark,
-		   struct es_nf_hook *ret_hook, struct es_nf_why *why);
+int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *ret_hook,
+		   struct es_nf_why *why);
 
-/* es_nf_hook_is_set() - is the dead rule still there? An operator's `nft flush ruleset` takes it away. 1, 0 or -errno. */
-int es_nf_hook_is_set(struct es_nf_netlink *nl);
+/**
+ * es_nf_hook_is_set() - is the rule still there? An operator's `nft flush ruleset` takes it away.
+ * Returns 1: in the tables of all families of @hook; 0; or -errno.
+ */
+int es_nf_hook_is_set(struct es_nf_netlink *nl, const struct es_nf_hook *hook);
 
 /* es_nf_hook_remove() - Returns 0, also if there is none, or -errno. */
 int es_nf_hook_remove(struct es_nf_netlink *nl);
+
+/*
+ * es_nf_hook_watch() - open @nl as a socket that is readable whenever anybody has changed rules
+ * es_nf_hook_watched() - empty it: then es_nf_hook_is_set() is to be asked. Both return 0 or -errno.
+ */
+int es_nf_hook_watch(struct es_nf_netlink *nl);
+int es_nf_hook_watched(struct es_nf_netlink *nl);
 
 #endif

@@ -31,8 +31,13 @@ void es_nf_netlink_close(struct es_nf_netlink *nl);
 struct nlmsghdr *es_nf_netlink_put(struct es_nf_netlink *nl, void *buf, unsigned int type,
 				   unsigned int flags);
 
-/* es_nf_netlink_send() - send whole messages, and read nothing. Returns 0 or -errno. */
-int es_nf_netlink_send(struct es_nf_netlink *nl, const void *messages, size_t len);
+/**
+ * es_nf_netlink_push() - send requests without NLM_F_ACK, by one system call, and read which were refused by another
+ * @messages: @n of them, begun one after the other by es_nf_netlink_put(); the first has the number @first_seq
+ * @ret_rc: of each, 0 or the kernel's error, negative
+ */
+void es_nf_netlink_push(struct es_nf_netlink *nl, const void *messages, size_t len, unsigned int first_seq,
+			size_t n, int *ret_rc);
 
 /**
  * es_nf_netlink_talk() - send one request, and read what the kernel answers

@@ -4,8 +4,8 @@
 
 /*
  * TCP Rebuilding with what every kernel since 4.18 has: an entry in the connection tracking and a SYN that nobody sent
- * make the listening socket and the kernel's SYNPROXY hook shake hands between themselves; the request follows. From
- * then on the kernel translates sequence numbers, SACK and timestamps by itself, whatever becomes of the daemon.
+ * make the listening socket and the kernel's SYNPROXY hook (hook.h) shake hands between themselves; the request follows.
+ * From then on the kernel translates sequence numbers, SACK and timestamps by itself, whatever becomes of the daemon.
  *
  * The handshake is a true one. So a full accept queue drops the SYN, and the client's repetition finds the flow without a
  * socket; where nothing listens, the client gets a RST that it believes.
@@ -19,6 +19,7 @@
 /**
  * struct es_nf_rebuild - for one thread
  * @tun: may be shared; not owned
+ * @diag: for es_nf_socket_look()
  */
 struct es_nf_rebuild {
 	const struct es_nf_tun *tun;
@@ -31,40 +32,44 @@ struct es_nf_rebuild {
  * struct es_nf_rebuild_settings
  * @zone: the conntrack zone of the services' packets, 0: none
  * @has_label: struct es_nf_hook's
- * @copies: requests that are remembered for a second; 0: 16,384
+ * @copies: how many requests are remembered for a second, ES_NF_COPIES_DEFAULT
  */
+#define ES_NF_COPIES_DEFAULT 16384
 struct es_nf_rebuild_settings {
-	__u16 zone;
-	int has_label;
 	size_t copies;
+	int has_label;
+	__u16 zone;
 };
 
+/* es_nf_rebuild_open() - Returns 0 or -errno, with @why. */
 int es_nf_rebuild_open(struct es_nf_rebuild *rebuild, const struct es_nf_tun *tun,
 		       const struct es_nf_rebuild_settings *settings, struct es_nf_why *why);
+
+/* es_nf_rebuild_close() - connections go on; may be called again */
 void es_nf_rebuild_close(struct es_nf_rebuild *rebuild);
 
 /**
  * es_nf_rebuild() - make the connection from its request packet, here
- * @request: read (es_nf_request_read())
- * @now_ns: CLOCK_MONOTONIC
+ * @request: read (es_nf_request_read()); @now_ns: CLOCK_MONOTONIC
  * Returns ES_NF_REBUILT: all packets are in, and whether there is a socket es_nf_socket_look() tells;
- * ES_NF_COPY: the connection was made from the same request within the last second, which was put in again, as it is;
- * or -errno, and nothing has happened: -EADDRINUSE if the flow has another connection here (make it leave first).
+ * ES_NF_COPY: the connection was made from the same request within the last second, and this one was put in as it is
+ * (if nothing came of it, as the accept queue was full, it is made now);
+ * -EADDRINUSE: the flow has a connection here, which is left alone;
+ * or -errno: the kernel refused the entry (-ENOSPC, -ENOMEM: the table is full) or a packet.
  */
 #define ES_NF_REBUILT 0
 #define ES_NF_COPY    1
 int es_nf_rebuild(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, __u64 now_ns);
 
-/* es_nf_rebuild_many() - the same for several, at most ES_NF_BATCH, with one system call less for each */
+/* es_nf_rebuild_many() - the same for several, at most ES_NF_BATCH, with one system call for all entries */
 void es_nf_rebuild_many(struct es_nf_rebuild *rebuild, const struct es_nf_request *requests, size_t n,
 			__u64 now_ns, int *ret_rc);
 
 /**
  * es_nf_leave() - the connection goes to another node: its socket and its entry vanish here, and the client hears nothing
  * @rcv_nxt: the next byte that the socket expects, exactly: the sequence number of the request that is held back
- * Call it when the server has read all, and the client acknowledged all (es_nf_socket_is_idle()).
- * Returns 0, also if there was no socket; -EBUSY: it has one still, since @rcv_nxt was wrong, and nothing has changed
- * for it; or -errno.
+ * For a connection whose server has read all, and whose client has acknowledged all (es_nf_socket_is_idle()).
+ * Returns 0, also if there was none; -EBUSY: it is here still, since @rcv_nxt was wrong; or -errno.
  */
 int es_nf_leave(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 rcv_nxt);
 

@@ -32,11 +32,25 @@ int es_nf_request_read(struct es_nf_request *request);
 #define ES_NF_MADE_MAX (40 + 20 + ES_TCP_OPTIONS_MAX)
 
 /*
+ * The clock that the client is shown jumps by 70 minutes when its connection is made. Segments of ours that are still on
+ * their way then are old for the client, too; and what it echoes until it has heard of the new clock is too long ago
+ * to be taken for a round trip.
+ */
+#define ES_NF_CLOCK_AHEAD_MS (1U << 22)
+
+/*
  * es_nf_request_syn() - the SYN that makes the listening socket answer, and the SYNPROXY hook finish the handshake
  * Acknowledges nothing, yet its acknowledgement field has the ISN that the client knows the server by, and its echoed
  * timestamp the clock that the client is shown from now on. Returns its length.
  */
 size_t es_nf_request_syn(const struct es_nf_request *request, __u8 ret_packet[ES_NF_MADE_MAX]);
+
+/**
+ * es_nf_request_begin() - the headers of the request as they follow the SYN: it echoes the SYN's clock
+ * Kernels since 6.15 take it for the handshake's last packet, because the hook falsifies the echo in its own; and they
+ * take no other echo. The payload is as it was. Returns the headers' length.
+ */
+size_t es_nf_request_begin(const struct es_nf_request *request, __u8 ret_headers[ES_NF_MADE_MAX]);
 
 /* es_nf_reset() - a RST from the flow's client with that sequence number. Returns its length. */
 size_t es_nf_reset(const struct es_flow *flow, __u32 seq, __u8 ret_packet[ES_NF_MADE_MAX]);

@@ -8,13 +8,22 @@
 #include "kmod/core/flow.h"
 #include "netfilter/netlink.h"
 
+/* The kernel's states, which netinet/tcp.h and linux/tcp.h define in ways that exclude each other. */
+enum es_nf_tcp_state {
+	ES_NF_TCP_ESTABLISHED = 1,
+	ES_NF_TCP_SYN_RECV = 3,
+	ES_NF_TCP_TIME_WAIT = 6,
+	ES_NF_TCP_LISTEN = 10,
+	ES_NF_TCP_NEW_SYN_RECV = 12,
+};
+
 /**
  * struct es_nf_socket
- * @state: TCP_ESTABLISHED, …, of netinet/tcp.h; TCP_LISTEN: the flow has none, but would get one from this
- * @is_accepted: a connection that its server has accepted
  * @rqueue, @wqueue: bytes that the server has not read, and that the client has not acknowledged; of a listening
  *                   socket, connections that wait, and how many may
- * @rcv_wscale, @snd_wscale: what the socket really uses, of a connection
+ * @state: the kernel's; ES_NF_TCP_LISTEN: the flow has no socket, and would get one from this
+ * @is_accepted: a connection that its server has accepted
+ * @rcv_wscale, @snd_wscale: of a connection, what it really uses
  */
 struct es_nf_socket {
 	__u32 rqueue;
@@ -27,6 +36,13 @@ struct es_nf_socket {
 
 /* es_nf_socket_look() - @nl: NETLINK_SOCK_DIAG. Returns 0; -ENOENT: nothing listens, either; or -errno. */
 int es_nf_socket_look(struct es_nf_netlink *nl, const struct es_flow *flow, struct es_nf_socket *ret_socket);
+
+/* es_nf_socket_is_connection() - is it one that packets of the flow go to, and not one that is over, or may be? */
+static inline int es_nf_socket_is_connection(const struct es_nf_socket *socket)
+{
+	return socket->state != ES_NF_TCP_LISTEN && socket->state != ES_NF_TCP_TIME_WAIT &&
+	       socket->state != ES_NF_TCP_SYN_RECV && socket->state != ES_NF_TCP_NEW_SYN_RECV;
+}
 
 /* es_nf_socket_is_idle() - has the server read all, and the client acknowledged all? */
 static inline int es_nf_socket_is_idle(const struct es_nf_socket *socket)

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Makes, deletes and reads conntrack entries of TCP connections.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tcp.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
+#include <netinet/in.h>
+#include <string.h>
+#include "netfilter/conntrack.h"
+
+/* Long enough for a machine that is busy; what no SYN has followed until then is an attempt that failed. */
+#define ES_EXPECTED_S 10
+#define ES_MESSAGE    512
+
+/*
+ * Whose entry is made is a connection that has been answered, as far as a firewall's `ctstate ESTABLISHED` goes; and
+ * the table's early drop, when it is full, spares it. CONFIRMED the kernel sets anyway, and refuses those who clear it.
+ */
+#define ES_STATUS (IPS_CONFIRMED | IPS_SEEN_REPLY | IPS_ASSURED)
+
+int es_nf_conntrack_open(struct es_nf_conntrack *ct, __u16 zone, int has_label)
+{
+	*ct = (struct es_nf_conntrack){.zone = zone, .has_label = has_label};
+	return es_nf_netlink_open(&ct->nl, NETLINK_NETFILTER);
+}
+
+void es_nf_conntrack_close(struct es_nf_conntrack *ct)
+{
+	es_nf_netlink_close(&ct->nl);
+}
+
+static struct nlmsghdr *begin(struct es_nf_conntrack *ct, void *buf, unsigned int type, unsigned int flags,
+			      unsigned char family)
+{
+	struct nlmsghdr *nlh = es_nf_netlink_put(&ct->nl, buf, NFNL_SUBSYS_CTNETLINK << 8 | type, flags);
+	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
+
+	nfg->nfgen_family = family;
+	nfg->version = NFNETLINK_V0;
+	return nlh;
+}
+
+static unsigned char family_of(const struct es_flow *flow)
+{
+	return es_addr_is_v4(&flow->client) ? AF_INET : AF_INET6;
+}
+
+static void put_tuple(struct nlmsghdr *nlh, unsigned int type, const struct es_addr *source,
+		      const struct es_addr *dest, __be16 sport, __be16 dport)
+{
+	struct nlattr *tuple = mnl_attr_nest_start(nlh, (__u16)type);
+	struct nlattr *nest = mnl_attr_nest_start(nlh, CTA_TUPLE_IP);
+
+	if (es_addr_is_v4(source)) {
+		mnl_attr_put_u32(nlh, CTA_IP_V4_SRC, source->w[3]);
+		mnl_attr_put_u32(nlh, CTA_IP_V4_DST, dest->w[3]);
+	} else {
+		mnl_attr_put(nlh, CTA_IP_V6_SRC, sizeof(*source), source);
+		mnl_attr_put(nlh, CTA_IP_V6_DST, sizeof(*dest), dest);
+	}
+	mnl_attr_nest_end(nlh, nest);
+	nest = mnl_attr_nest_start(nlh, CTA_TUPLE_PROTO);
+	mnl_attr_put_u8(nlh, CTA_PROTO_NUM, IPPROTO_TCP);
+	mnl_attr_put_u16(nlh, CTA_PROTO_SRC_PORT, sport);
+	mnl_attr_put_u16(nlh, CTA_PROTO_DST_PORT, dport);
+	mnl_attr_nest_end(nlh, nest);
+	mnl_attr_nest_end(nlh, tuple);
+}
+
+static void put_zone(struct nlmsghdr *nlh, __u16 zone)
+{
+	if (zone)
+		mnl_attr_put_u16(nlh, CTA_ZONE, htons(zone));
+}
+
+/* Without the original tuple, DELETE would empty the whole table. */
+static void put_original(struct nlmsghdr *nlh, const struct es_flow *flow, __u16 zone)
+{
+	put_tuple(nlh, CTA_TUPLE_ORIG, &flow->client, &flow->service, flow->client_port, flow->service_port);
+	put_zone(nlh, zone);
+}
+
+static void put_tcp(struct nlmsghdr *nlh, __u8 state, const struct es_nf_entry *entry)
+{
+	/* The kernel's window check knows nothing of shifts that begin in the middle of a connection. */
+	struct nf_ct_tcp_flags flags = {.flags = IP_CT_TCP_FLAG_BE_LIBERAL};
+	struct nlattr *info = mnl_attr_nest_start(nlh, CTA_PROTOINFO);
+	struct nlattr *tcp = mnl_attr_nest_start(nlh, CTA_PROTOINFO_TCP);
+
+	if (entry->has_wscale)
+		flags.flags |= IP_CT_TCP_FLAG_WINDOW_SCALE;
+	if (entry->has_sack)
+		flags.flags |= IP_CT_TCP_FLAG_SACK_PERM;
+	flags.mask = IP_CT_TCP_FLAG_BE_LIBERAL | IP_CT_TCP_FLAG_WINDOW_SCALE | IP_CT_TCP_FLAG_SACK_PERM;
+	mnl_attr_put_u8(nlh, CTA_PROTOINFO_TCP_STATE, state);
+	mnl_attr_put_u8(nlh, CTA_PROTOINFO_TCP_WSCALE_ORIGINAL, entry->client_wscale);
+	mnl_attr_put_u8(nlh, CTA_PROTOINFO_TCP_WSCALE_REPLY, entry->server_wscale);
+	mnl_attr_put(nlh, CTA_PROTOINFO_TCP_FLAGS_ORIGINAL, sizeof(flags), &flags);
+	mnl_attr_put(nlh, CTA_PROTOINFO_TCP_FLAGS_REPLY, sizeof(flags), &flags);
+	mnl_attr_nest_end(nlh, tcp);
+	mnl_attr_nest_end(nlh, info);
+}
+
+/* The kernel's bitmap is of longs. */
+static void put_label(struct nlmsghdr *nlh)
+{
+	unsigned long bits[ES_NF_LABEL_BYTES / sizeof(unsigned long)] = {};
+
+	bits[ES_NF_LABEL / (8 * sizeof(long))] = 1UL << ES_NF_LABEL % (8 * sizeof(long));
+	mnl_attr_put(nlh, CTA_LABELS, sizeof(bits), bits);
+}
+
+/* An entry that is new, or nothing: NLM_F_EXCL. */
+static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const struct es_nf_entry *entry,
+				  __u8 state, __u32 timeout_s)
+{
+	const struct es_flow *flow = &entry->flow;
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, NLM_F_CREATE | NLM_F_EXCL, family_of(flow));
+
+	put_original(nlh, flow, ct->zone);
+	put_tuple(nlh, CTA_TUPLE_REPLY, &flow->service, &flow->client, flow->service_port, flow->client_port);
+	mnl_attr_put_u32(nlh, CTA_STATUS, htonl(ES_STATUS));
+	mnl_attr_put_u32(nlh, CTA_TIMEOUT, htonl(timeout_s));
+	put_tcp(nlh, state, entry);
+	if (ct->has_label)
+		put_label(nlh);
+	return nlh;
+}
+
+void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expected *expected, size_t n,
+			    int *ret_rc)
+{
+	char buf[ES_NF_BATCH * ES_MESSAGE];
+	unsigned int first = ct->nl.seq + 1;
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct es_tcp_options *o = &expected[i].options;
+		struct es_nf_entry entry = {.flow = expected[i].flow};
+
+		entry.has_wscale = o->wscale_ok;
+		entry.has_sack = o->sack_ok;
+		entry.client_wscale = o->wscale_ok ? o->snd_wscale : 0;
+		entry.server_wscale = o->wscale_ok ? o->rcv_wscale : 0;
+		len += put_entry(ct, buf + len, &entry, TCP_CONNTRACK_SYN_SENT, ES_EXPECTED_S)->nlmsg_len;
+	}
+	es_nf_netlink_push(&ct->nl, buf, len, first, n, ret_rc);
+}
+
+int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow)
+{
+	char buf[ES_MESSAGE];
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_DELETE, 0, family_of(flow));
+	int rc;
+
+	put_original(nlh, flow, ct->zone);
+	es_nf_netlink_push(&ct->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
+	return rc;
+}
+
+static int on_entry(const struct nlmsghdr *nlh, void *data)
+{
+	struct es_nf_entry *entry = data;
+
+	return es_nf_entry_read(nlh, entry) ? MNL_CB_ERROR : MNL_CB_OK;
+}
+
+int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *flow, struct es_nf_entry *ret_entry)
+{
+	char buf[ES_MESSAGE];
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_GET, NLM_F_ACK, family_of(flow));
+
+	put_original(nlh, flow, ct->zone);
+	return es_nf_netlink_talk(&ct->nl, nlh, on_entry, ret_entry);
+}
+
+static void put_shift(struct nlmsghdr *nlh, unsigned int type, const struct es_nf_shift *shift)
+{
+	struct nlattr *nest = mnl_attr_nest_start(nlh, (__u16)type);
+
+	mnl_attr_put_u32(nlh, CTA_SEQADJ_CORRECTION_POS, htonl(shift->position));
+	mnl_attr_put_u32(nlh, CTA_SEQADJ_OFFSET_BEFORE, htonl((__u32)shift->before));
+	mnl_attr_put_u32(nlh, CTA_SEQADJ_OFFSET_AFTER, htonl((__u32)shift->after));
+	mnl_attr_nest_end(nlh, nest);
+}
+
+static void put_synproxy(struct nlmsghdr *nlh, const struct es_nf_offsets *offsets)
+{
+	struct nlattr *nest = mnl_attr_nest_start(nlh, CTA_SYNPROXY);
+
+	mnl_attr_put_u32(nlh, CTA_SYNPROXY_ISN, htonl(offsets->isn));
+	mnl_attr_put_u32(nlh, CTA_SYNPROXY_ITS, htonl(offsets->its));
+	mnl_attr_put_u32(nlh, CTA_SYNPROXY_TSOFF, htonl(offsets->tsoff));
+	mnl_attr_nest_end(nlh, nest);
+}
+
+int es_nf_conntrack_restore(struct es_nf_conntrack *ct, const struct es_nf_entry *entry)
+{
+	char buf[2 * ES_MESSAGE];
+	unsigned int first = ct->nl.seq + 1;
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_DELETE, 0, family_of(&entry->flow));
+	size_t len;
+	int rc[2];
+
+	put_original(nlh, &entry->flow, ct->zone);
+	len = nlh->nlmsg_len;
+	nlh = put_entry(ct, buf + len, entry, entry->state, entry->timeout_s);
+	put_shift(nlh, CTA_SEQ_ADJ_ORIG, &entry->offsets.client);
+	put_shift(nlh, CTA_SEQ_ADJ_REPLY, &entry->offsets.server);
+	put_synproxy(nlh, &entry->offsets);
+	es_nf_netlink_push(&ct->nl, buf, len + nlh->nlmsg_len, first, 2, rc);
+	return rc[1];
+}
+
+struct walk {
+	const struct es_nf_conntrack *ct;
+	es_nf_entry_fn fn;
+	void *ctx;
+};
+
+static int on_walked(const struct nlmsghdr *nlh, void *data)
+{
+	const struct walk *walk = data;
+	struct es_nf_entry entry;
+
+	if (!es_nf_entry_read(nlh, &entry) && es_nf_conntrack_is_ours(walk->ct, &entry))
+		walk->fn(walk->ctx, &entry);
+	return MNL_CB_OK;
+}
+
+int es_nf_conntrack_walk(struct es_nf_conntrack *ct, es_nf_entry_fn fn, void *ctx)
+{
+	struct walk walk = {.ct = ct, .fn = fn, .ctx = ctx};
+	char buf[ES_MESSAGE];
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_GET, NLM_F_DUMP, AF_UNSPEC);
+
+	return es_nf_netlink_talk(&ct->nl, nlh, on_walked, &walk);
+}

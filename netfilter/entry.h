@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_ENTRY_H
+#define ES_NETFILTER_ENTRY_H
+
+/*
+ * What ctnetlink says of a conntrack entry of TCP.
+ */
+#include <libmnl/libmnl.h>
+#include "kmod/core/flow.h"
+
+/* ES_NF_LABEL - bit of the connection label that our entries carry, where the kernel has labels (hook.h) */
+#define ES_NF_LABEL	  127
+#define ES_NF_LABEL_BYTES 16
+
+/**
+ * struct es_nf_shift - how far one direction's sequence numbers are shifted (the kernel's struct nf_ct_seqadj)
+ */
+struct es_nf_shift {
+	__u32 position;
+	__s32 before;
+	__s32 after;
+};
+
+/**
+ * struct es_nf_offsets - all that the kernel knows of a rebuilt connection, and would forget with its entry
+ * @isn, @its, @tsoff: the kernel's struct nf_conn_synproxy
+ * @client, @server: shifts of what the client, and the server, sends
+ */
+struct es_nf_offsets {
+	__u32 isn;
+	__u32 its;
+	__u32 tsoff;
+	struct es_nf_shift client;
+	struct es_nf_shift server;
+};
+
+/**
+ * struct es_nf_entry
+ * @flow: by its original direction
+ * @state: enum tcp_conntrack, 0 if the kernel does not tell; @timeout_s: until it would be dropped
+ * @client_wscale, @server_wscale: what the SYN and the SYN-ACK offered, @has_wscale: both did; @has_sack likewise
+ * @has_synproxy: it has the extension that the hook works by; @has_label: it has our label
+ */
+struct es_nf_entry {
+	struct es_flow flow;
+	struct es_nf_offsets offsets;
+	__u32 timeout_s;
+	__u16 zone;
+	__u8 state;
+	__u8 client_wscale;
+	__u8 server_wscale;
+	__u8 has_wscale;
+	__u8 has_sack;
+	__u8 has_synproxy;
+	__u8 has_label;
+};
+
+/* es_nf_entry_read() - from a message of ctnetlink. Returns 0; -ENOENT if it is about no entry of TCP. */
+int es_nf_entry_read(const struct nlmsghdr *nlh, struct es_nf_entry *ret_entry);
+
+#endif

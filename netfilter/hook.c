@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Keeps the rule for whose sake the kernel has its SYNPROXY hook.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/xt_SYNPROXY.h>
+#include <linux/netfilter_ipv4.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "netfilter/entry.h"
+#include "netfilter/hook.h"
+#include "netfilter/nft.h"
+#include "netfilter/source.h"
+
+#define ES_CHAIN "never" /* no packet comes here */
+
+static const unsigned char families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
+
+static void put_synproxy(struct es_nf_nft *nft, enum es_nf_hook_way way)
+{
+	/* What the target would answer, if ever a packet came to it. */
+	struct xt_synproxy_info info = {.options = XT_SYNPROXY_OPT_MSS, .mss = 1460};
+	struct nlattr *nest;
+
+	es_nf_nft_begin_rule(nft, ES_CHAIN);
+	if (way == ES_NF_HOOK_COMPAT) {
+		es_nf_nft_target(nft, "SYNPROXY", 0, &info, sizeof(info));
+	} else {
+		es_nf_nft_begin_expression(nft, "synproxy", &nest);
+		mnl_attr_put_u16(nft->rule, NFTA_SYNPROXY_MSS, htons(info.mss));
+		mnl_attr_put_u8(nft->rule, NFTA_SYNPROXY_WSCALE, 0);
+		mnl_attr_put_u32(nft->rule, NFTA_SYNPROXY_FLAGS, htonl(info.options));
+		es_nf_nft_end_expression(nft, nest);
+	}
+	es_nf_nft_end_rule(nft);
+}
+
+/* Entries have room for labels as long as there is a rule that could set one. */
+static void put_label(struct es_nf_nft *nft)
+{
+	unsigned long none[ES_NF_LABEL_BYTES / sizeof(long)] = {};
+	struct nlattr *nest;
+
+	es_nf_nft_begin_rule(nft, ES_CHAIN);
+	es_nf_nft_load(nft, none, sizeof(none));
+	es_nf_nft_begin_expression(nft, "ct", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_LABELS));
+	mnl_attr_put_u32(nft->rule, NFTA_CT_SREG, htonl(NFT_REG_1));
+	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_end_rule(nft);
+}
+
+static void put_mark(struct es_nf_nft *nft, const char *device)
+{
+	char name[IF_NAMESIZE] = "";
+	__u32 mark = ES_NF_SOURCE_MARK;
+
+	strncpy(name, device, sizeof(name) - 1);
+	es_nf_nft_add_base_chain(nft, "mark", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW);
+	es_nf_nft_begin_rule(nft, "mark");
+	es_nf_nft_load_meta(nft, NFT_META_IIFNAME);
+	es_nf_nft_match(nft, name, sizeof(name));
+	es_nf_nft_load(nft, &mark, sizeof(mark));
+	es_nf_nft_set_meta(nft, NFT_META_MARK);
+	es_nf_nft_end_rule(nft);
+}
+
+/* The tables of both families, or of IPv4 only, with what @hook says. */
+static int make(struct es_nf_netlink *nl, const struct es_nf_hook *hook, const char *marked_device)
+{
+	struct es_nf_nft nft;
+
+	es_nf_nft_begin(&nft, nl);
+	for (int i = 0; i <= hook->has_v6; i++) {
+		nft.family = families[i];
+		nft.table = ES_NF_HOOK_TABLE;
+		es_nf_nft_add_table(&nft); /* so that there is one to delete */
+		es_nf_nft_delete_table(&nft);
+		es_nf_nft_add_table(&nft);
+		es_nf_nft_add_chain(&nft, ES_CHAIN);
+		put_synproxy(&nft, hook->way);
+		if (hook->has_label)
+			put_label(&nft);
+		if (marked_device)
+			put_mark(&nft, marked_device);
+	}
+	return es_nf_nft_commit(&nft);
+}
+
+int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *ret_hook,
+		   struct es_nf_why *why)
+{
+	/* The best first. */
+	static const struct es_nf_hook ways[] = {
+		{ES_NF_HOOK_NFT, 1, 1},	   {ES_NF_HOOK_NFT, 1, 0},    {ES_NF_HOOK_COMPAT, 1, 1},
+		{ES_NF_HOOK_COMPAT, 1, 0}, {ES_NF_HOOK_NFT, 0, 1},    {ES_NF_HOOK_NFT, 0, 0},
+		{ES_NF_HOOK_COMPAT, 0, 1}, {ES_NF_HOOK_COMPAT, 0, 0},
+	};
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		rc = make(nl, &ways[i], marked_device);
+		if (!rc) {
+			*ret_hook = ways[i];
+			return 0;
+		}
+		if (rc == -EPERM)
+			return es_nf_why(why, rc, "no permission to change nf_tables (CAP_NET_ADMIN)");
+	}
+	if (rc == -ENOENT)
+		return es_nf_why(why, -EOPNOTSUPP,
+				 "the kernel has no SYNPROXY (CONFIG_NFT_SYNPROXY, or CONFIG_NFT_COMPAT and "
+				 "CONFIG_IP_NF_TARGET_SYNPROXY)");
+	return es_nf_why(why, rc, "nf_tables refuse the table %s: %s", ES_NF_HOOK_TABLE, strerror(-rc));
+}
+
+static int on_rule(const struct nlmsghdr *nlh, void *data)
+{
+	int *rules = data;
+
+	(void)nlh;
+	(*rules)++;
+	return MNL_CB_OK;
+}
+
+/* How many rules our chain has; 0 if there is no table. */
+static int count_rules(struct es_nf_netlink *nl, unsigned char family)
+{
+	char buf[256];
+	struct nlmsghdr *nlh =
+		es_nf_netlink_put(nl, buf, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE, NLM_F_DUMP);
+	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
+	int rules = 0, rc;
+
+	nfg->nfgen_family = family;
+	nfg->version = NFNETLINK_V0;
+	mnl_attr_put_strz(nlh, NFTA_RULE_TABLE, ES_NF_HOOK_TABLE);
+	mnl_attr_put_strz(nlh, NFTA_RULE_CHAIN, ES_CHAIN);
+	do {
+		rules = 0;
+		rc = es_nf_netlink_talk(nl, nlh, on_rule, &rules);
+	} while (rc == -EINTR);
+	return rc && rc != -ENOENT ? rc : rules;
+}
+
+int es_nf_hook_is_set(struct es_nf_netlink *nl, const struct es_nf_hook *hook)
+{
+	for (int i = 0; i <= hook->has_v6; i++) {
+		int rules = count_rules(nl, families[i]);
+
+		if (rules < 0)
+			return rules;
+		if (rules != 1 + hook->has_label)
+			return 0;
+	}
+	return 1;
+}
+
+int es_nf_hook_remove(struct es_nf_netlink *nl)
+{
+	struct es_nf_nft nft;
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof(families) && !rc; i++) {
+		es_nf_nft_begin(&nft, nl);
+		nft.family = families[i];
+		nft.table = ES_NF_HOOK_TABLE;
+		es_nf_nft_delete_table(&nft);
+		rc = es_nf_nft_commit(&nft);
+		if (rc == -ENOENT || rc == -EAFNOSUPPORT)
+			rc = 0;
+	}
+	return rc;
+}
+
+int es_nf_hook_watch(struct es_nf_netlink *nl)
+{
+	unsigned int group = NFNLGRP_NFTABLES;
+	int rc = es_nf_netlink_open(nl, NETLINK_NETFILTER);
+
+	if (!rc && mnl_socket_setsockopt(nl->socket, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0) {
+		rc = -errno;
+		es_nf_netlink_close(nl);
+	}
+	return rc;
+}
+
+int es_nf_hook_watched(struct es_nf_netlink *nl)
+{
+	char buf[ES_NF_NETLINK_ROOM];
+
+	for (;;) {
+		ssize_t got = recv(mnl_socket_get_fd(nl->socket), buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC);
+
+		if (got >= 0 || errno == EINTR || errno == ENOBUFS) /* what is lost said no more */
+			continue;
+		return errno == EAGAIN ? 0 : -errno;
+	}
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Composes transactions of nf_tables.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nf_tables_compat.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <netinet/in.h>
+#include <string.h>
+#include "netfilter/nft.h"
+
+/* What xtables wants the size of its structures to be a multiple of. */
+#define ES_XT_ALIGN 8
+#define ES_MESSAGE  1024
+
+static struct nlmsghdr *put(struct es_nf_nft *nft, unsigned int type, unsigned int flags,
+			    unsigned char family, unsigned int res_id)
+{
+	struct nlmsghdr *nlh = es_nf_netlink_put(nft->nl, nft->buf + nft->len, type, flags);
+	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
+
+	nfg->nfgen_family = family;
+	nfg->version = NFNETLINK_V0;
+	nfg->res_id = htons((__u16)res_id);
+	return nlh;
+}
+
+/* The last message is complete. Where there is no room for another, it is overwritten, and commit() says so. */
+static void done(struct es_nf_nft *nft, const struct nlmsghdr *nlh)
+{
+	nft->messages++;
+	if (nft->len + nlh->nlmsg_len + ES_MESSAGE <= sizeof(nft->buf))
+		nft->len += nlh->nlmsg_len;
+	else
+		nft->messages = ES_NF_NFT_MESSAGES + 1;
+}
+
+static struct nlmsghdr *change(struct es_nf_nft *nft, unsigned int type, unsigned int flags)
+{
+	return put(nft, NFNL_SUBSYS_NFTABLES << 8 | type, flags, nft->family, 0);
+}
+
+void es_nf_nft_begin(struct es_nf_nft *nft, struct es_nf_netlink *nl)
+{
+	nft->nl = nl;
+	nft->first_seq = nl->seq + 1;
+	nft->messages = nft->len = 0;
+	done(nft, put(nft, NFNL_MSG_BATCH_BEGIN, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES));
+}
+
+int es_nf_nft_commit(struct es_nf_nft *nft)
+{
+	int rc[ES_NF_NFT_MESSAGES];
+
+	done(nft, put(nft, NFNL_MSG_BATCH_END, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES));
+	if (nft->messages > ES_NF_NFT_MESSAGES)
+		return -EMSGSIZE;
+	es_nf_netlink_push(nft->nl, nft->buf, nft->len, nft->first_seq, nft->messages, rc);
+	for (size_t i = 0; i < nft->messages; i++)
+		if (rc[i])
+			return rc[i];
+	return 0;
+}
+
+void es_nf_nft_add_table(struct es_nf_nft *nft)
+{
+	struct nlmsghdr *nlh = change(nft, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+
+	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, nft->table);
+	done(nft, nlh);
+}
+
+void es_nf_nft_delete_table(struct es_nf_nft *nft)
+{
+	struct nlmsghdr *nlh = change(nft, NFT_MSG_DELTABLE, 0);
+
+	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, nft->table);
+	done(nft, nlh);
+}
+
+void es_nf_nft_add_chain(struct es_nf_nft *nft, const char *chain)
+{
+	struct nlmsghdr *nlh = change(nft, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_TABLE, nft->table);
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_NAME, chain);
+	done(nft, nlh);
+}
+
+void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority)
+{
+	struct nlmsghdr *nlh = change(nft, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+	struct nlattr *nest;
+
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_TABLE, nft->table);
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_NAME, chain);
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_TYPE, "filter");
+	nest = mnl_attr_nest_start(nlh, NFTA_CHAIN_HOOK);
+	mnl_attr_put_u32(nlh, NFTA_HOOK_HOOKNUM, htonl(hook));
+	mnl_attr_put_u32(nlh, NFTA_HOOK_PRIORITY, htonl((__u32)priority));
+	mnl_attr_nest_end(nlh, nest);
+	done(nft, nlh);
+}
+
+void es_nf_nft_begin_rule(struct es_nf_nft *nft, const char *chain)
+{
+	nft->rule = change(nft, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
+	mnl_attr_put_strz(nft->rule, NFTA_RULE_TABLE, nft->table);
+	mnl_attr_put_strz(nft->rule, NFTA_RULE_CHAIN, chain);
+	nft->rule_expressions = mnl_attr_nest_start(nft->rule, NFTA_RULE_EXPRESSIONS);
+}
+
+void es_nf_nft_end_rule(struct es_nf_nft *nft)
+{
+	if (nft->rule_expressions)
+		mnl_attr_nest_end(nft->rule, nft->rule_expressions);
+	done(nft, nft->rule);
+}
+
+void es_nf_nft_begin_expression(struct es_nf_nft *nft, const char *name, struct nlattr **ret_nest)
+{
+	*ret_nest = mnl_attr_nest_start(nft->rule, NFTA_LIST_ELEM);
+	mnl_attr_put_strz(nft->rule, NFTA_EXPR_NAME, name);
+	nft->data = mnl_attr_nest_start(nft->rule, NFTA_EXPR_DATA);
+}
+
+void es_nf_nft_end_expression(struct es_nf_nft *nft, struct nlattr *nest)
+{
+	mnl_attr_nest_end(nft->rule, nft->data);
+	mnl_attr_nest_end(nft->rule, nest);
+}
+
+void es_nf_nft_load_meta(struct es_nf_nft *nft, unsigned int key)
+{
+	struct nlattr *nest;
+
+	es_nf_nft_begin_expression(nft, "meta", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_META_KEY, htonl(key));
+	mnl_attr_put_u32(nft->rule, NFTA_META_DREG, htonl(NFT_REG_1));
+	es_nf_nft_end_expression(nft, nest);
+}
+
+void es_nf_nft_set_meta(struct es_nf_nft *nft, unsigned int key)
+{
+	struct nlattr *nest;
+
+	es_nf_nft_begin_expression(nft, "meta", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_META_KEY, htonl(key));
+	mnl_attr_put_u32(nft->rule, NFTA_META_SREG, htonl(NFT_REG_1));
+	es_nf_nft_end_expression(nft, nest);
+}
+
+static void put_value(struct es_nf_nft *nft, unsigned int type, const void *bytes, size_t len)
+{
+	struct nlattr *nest = mnl_attr_nest_start(nft->rule, (__u16)type);
+
+	mnl_attr_put(nft->rule, NFTA_DATA_VALUE, len, bytes);
+	mnl_attr_nest_end(nft->rule, nest);
+}
+
+void es_nf_nft_match(struct es_nf_nft *nft, const void *bytes, size_t len)
+{
+	struct nlattr *nest;
+
+	es_nf_nft_begin_expression(nft, "cmp", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_CMP_SREG, htonl(NFT_REG_1));
+	mnl_attr_put_u32(nft->rule, NFTA_CMP_OP, htonl(NFT_CMP_EQ));
+	put_value(nft, NFTA_CMP_DATA, bytes, len);
+	es_nf_nft_end_expression(nft, nest);
+}
+
+void es_nf_nft_load(struct es_nf_nft *nft, const void *bytes, size_t len)
+{
+	struct nlattr *nest;
+
+	es_nf_nft_begin_expression(nft, "immediate", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_IMMEDIATE_DREG, htonl(NFT_REG_1));
+	put_value(nft, NFTA_IMMEDIATE_DATA, bytes, len);
+	es_nf_nft_end_expression(nft, nest);
+}
+
+void es_nf_nft_target(struct es_nf_nft *nft, const char *name, unsigned int revision, const void *info,
+		      size_t len)
+{
+	char aligned[128] = "";
+	struct nlattr *nest;
+
+	memcpy(aligned, info, len);
+	es_nf_nft_begin_expression(nft, "target", &nest);
+	mnl_attr_put_strz(nft->rule, NFTA_TARGET_NAME, name);
+	mnl_attr_put_u32(nft->rule, NFTA_TARGET_REV, htonl(revision));
+	mnl_attr_put(nft->rule, NFTA_TARGET_INFO, (len + ES_XT_ALIGN - 1) / ES_XT_ALIGN * ES_XT_ALIGN,
+		     aligned);
+	es_nf_nft_end_expression(nft, nest);
+	mnl_attr_nest_end(nft->rule, nft->rule_expressions);
+	nft->rule_expressions = NULL; /* it is the rule's last one */
+	nest = mnl_attr_nest_start(nft->rule, NFTA_RULE_COMPAT);
+	mnl_attr_put_u32(nft->rule, NFTA_RULE_COMPAT_PROTO, htonl(IPPROTO_TCP));
+	mnl_attr_put_u32(nft->rule, NFTA_RULE_COMPAT_FLAGS, 0);
+	mnl_attr_nest_end(nft->rule, nest);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_NFT_H
+#define ES_NETFILTER_NFT_H
+
+/*
+ * Transactions of nf_tables: all of their changes are made, or none is. The functions that put things go on behind each
+ * other; what is too much for the buffer, es_nf_nft_commit() refuses.
+ */
+#include "netfilter/netlink.h"
+
+#define ES_NF_NFT_MESSAGES 32
+
+/**
+ * struct es_nf_nft - one transaction
+ * @family: NFPROTO_IPV4, NFPROTO_IPV6, of the table that the next functions mean; @table: its name
+ */
+struct es_nf_nft {
+	struct es_nf_netlink *nl;
+	unsigned char family;
+	const char *table;
+	unsigned int first_seq;
+	size_t messages;
+	size_t len;
+	struct nlmsghdr *rule;
+	struct nlattr *rule_expressions;
+	struct nlattr *data;
+	char buf[ES_NF_NETLINK_ROOM];
+};
+
+/* es_nf_nft_begin() - @nl: NETLINK_NETFILTER */
+void es_nf_nft_begin(struct es_nf_nft *nft, struct es_nf_netlink *nl);
+
+/* es_nf_nft_commit() - Returns 0, or the first error of the kernel's, negative. */
+int es_nf_nft_commit(struct es_nf_nft *nft);
+
+/* es_nf_nft_add_table() - @nft->table; one that is there stays. */
+void es_nf_nft_add_table(struct es_nf_nft *nft);
+
+/* es_nf_nft_delete_table() - with all that is in it; an error of the transaction if there is none */
+void es_nf_nft_delete_table(struct es_nf_nft *nft);
+
+/* es_nf_nft_add_chain() - one that packets reach by jumps only */
+void es_nf_nft_add_chain(struct es_nf_nft *nft, const char *chain);
+
+/* es_nf_nft_add_base_chain() - of type filter, policy accept; @hook: NF_INET_PRE_ROUTING, … */
+void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority);
+
+/* es_nf_nft_begin_rule() - what follows up to es_nf_nft_end_rule() is its expressions */
+void es_nf_nft_begin_rule(struct es_nf_nft *nft, const char *chain);
+void es_nf_nft_end_rule(struct es_nf_nft *nft);
+
+/**
+ * es_nf_nft_begin_expression() - the caller puts its attributes by mnl_attr_put() into @nft->rule
+ * @name: the kernel's, as "meta". All numbers are in network byte order.
+ */
+void es_nf_nft_begin_expression(struct es_nf_nft *nft, const char *name, struct nlattr **ret_nest);
+void es_nf_nft_end_expression(struct es_nf_nft *nft, struct nlattr *nest);
+
+/* es_nf_nft_load_meta() - into register 1; @key: NFT_META_… */
+void es_nf_nft_load_meta(struct es_nf_nft *nft, unsigned int key);
+
+/* es_nf_nft_set_meta() - from register 1 */
+void es_nf_nft_set_meta(struct es_nf_nft *nft, unsigned int key);
+
+/* es_nf_nft_match() - go on only if register 1 has these bytes */
+void es_nf_nft_match(struct es_nf_nft *nft, const void *bytes, size_t len);
+
+/* es_nf_nft_load() - these bytes into register 1 */
+void es_nf_nft_load(struct es_nf_nft *nft, const void *bytes, size_t len);
+
+/**
+ * es_nf_nft_target() - a target of xtables, for kernels that lack the expression of nf_tables
+ * The rule gets what xtables checks: that it is about TCP. @revision: of @info, @len bytes
+ */
+void es_nf_nft_target(struct es_nf_nft *nft, const char *name, unsigned int revision, const void *info,
+		      size_t len);
+
+#endif

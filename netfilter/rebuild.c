@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Makes connections from request packets, and lets them go.
+ */
+#include <errno.h>
+#include <string.h>
+#include "netfilter/rebuild.h"
+
+int es_nf_rebuild_open(struct es_nf_rebuild *rebuild, const struct es_nf_tun *tun,
+		       const struct es_nf_rebuild_settings *settings, struct es_nf_why *why)
+{
+	int rc;
+
+	*rebuild = (struct es_nf_rebuild){.tun = tun};
+	rc = es_nf_copies_new(settings->copies, &rebuild->copies);
+	if (rc)
+		return es_nf_why(why, rc, "no memory for %zu requests", settings->copies);
+	rc = es_nf_conntrack_open(&rebuild->ct, settings->zone, settings->has_label);
+	if (rc)
+		es_nf_why(why, rc, "ctnetlink: %s", strerror(-rc));
+	else if ((rc = es_nf_netlink_open(&rebuild->diag, NETLINK_SOCK_DIAG)))
+		es_nf_why(why, rc, "sock_diag: %s", strerror(-rc));
+	if (rc)
+		es_nf_rebuild_close(rebuild);
+	return rc;
+}
+
+void es_nf_rebuild_close(struct es_nf_rebuild *rebuild)
+{
+	es_nf_netlink_close(&rebuild->diag);
+	es_nf_conntrack_close(&rebuild->ct);
+	es_nf_copies_free(&rebuild->copies);
+}
+
+/* The flow may have an entry: of a connection that goes on, or of one that is over or never began. */
+static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expected *expected)
+{
+	struct es_nf_socket socket;
+	int rc = es_nf_socket_look(&rebuild->diag, &expected->flow, &socket);
+
+	if (!rc && es_nf_socket_is_connection(&socket))
+		return -EADDRINUSE;
+	if (rc && rc != -ENOENT)
+		return rc;
+	rc = es_nf_conntrack_delete(&rebuild->ct, &expected->flow);
+	if (!rc || rc == -ENOENT)
+		es_nf_conntrack_expect(&rebuild->ct, expected, 1, &rc);
+	return rc;
+}
+
+/* The entry is there. */
+static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	__u8 syn[ES_NF_MADE_MAX], headers[ES_NF_MADE_MAX];
+	struct iovec parts[2] = {{headers, es_nf_request_begin(request, headers)}};
+	int rc = es_nf_tun_write(rebuild->tun, syn, es_nf_request_syn(request, syn));
+
+	parts[1].iov_base = (void *)(request->packet + parts[0].iov_len);
+	parts[1].iov_len = request->seg.len;
+	return rc ? rc : es_nf_tun_write_parts(rebuild->tun, parts, 2);
+}
+
+/* The client repeats itself: because what it sent is on its way, or because there was no room for the connection. */
+static int put_copy(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	struct es_nf_expected expected = {request->flow, request->options};
+	int rc = expect_again(rebuild, &expected);
+
+	if (rc == -EADDRINUSE)
+		return es_nf_tun_write(rebuild->tun, request->packet, request->len) ?: ES_NF_COPY;
+	return rc ? rc : shake_hands(rebuild, request);
+}
+
+void es_nf_rebuild_many(struct es_nf_rebuild *rebuild, const struct es_nf_request *requests, size_t n,
+			__u64 now_ns, int *ret_rc)
+{
+	struct es_nf_expected expected[ES_NF_BATCH];
+	size_t which[ES_NF_BATCH], wanted = 0;
+	int rc[ES_NF_BATCH];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct es_nf_request *r = &requests[i];
+
+		ret_rc[i] = ES_NF_COPY;
+		if (es_nf_copies_has(rebuild->copies, &r->flow, r->seg.seq, r->seg.ack, now_ns))
+			continue;
+		/* Now, so that a copy in the same batch is one. */
+		es_nf_copies_add(rebuild->copies, &r->flow, r->seg.seq, r->seg.ack, now_ns);
+		expected[wanted] = (struct es_nf_expected){r->flow, r->options};
+		which[wanted++] = i;
+	}
+	if (wanted)
+		es_nf_conntrack_expect(&rebuild->ct, expected, wanted, rc);
+	for (size_t i = 0; i < wanted; i++)
+		ret_rc[which[i]] = rc[i] == -EEXIST ? expect_again(rebuild, &expected[i]) : rc[i];
+	for (size_t i = 0; i < n; i++) {
+		if (!ret_rc[i])
+			ret_rc[i] = shake_hands(rebuild, &requests[i]);
+		else if (ret_rc[i] == ES_NF_COPY)
+			ret_rc[i] = put_copy(rebuild, &requests[i]);
+		if (ret_rc[i] < 0)
+			es_nf_copies_forget(rebuild->copies, &requests[i].flow);
+	}
+}
+
+int es_nf_rebuild(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, __u64 now_ns)
+{
+	int rc;
+
+	es_nf_rebuild_many(rebuild, request, 1, now_ns, &rc);
+	return rc;
+}
+
+int es_nf_leave(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 rcv_nxt)
+{
+	__u8 reset[ES_NF_MADE_MAX];
+	struct es_nf_socket socket;
+	int rc = es_nf_tun_write(rebuild->tun, reset, es_nf_reset(flow, rcv_nxt, reset));
+
+	if (rc)
+		return rc;
+	rc = es_nf_socket_look(&rebuild->diag, flow, &socket);
+	if (!rc && es_nf_socket_is_connection(&socket))
+		return -EBUSY;
+	if (rc && rc != -ENOENT)
+		return rc;
+	es_nf_copies_forget(rebuild->copies, flow);
+	rc = es_nf_conntrack_delete(&rebuild->ct, flow);
+	return rc == -ENOENT ? 0 : rc;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Reads the request from which a connection is made, and makes the packets that go with it.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include "kmod/core/checksum.h"
+#include "netfilter/compose.h"
+#include "netfilter/request.h"
+
+static int read_ip(const __u8 *packet, size_t len, struct es_nf_request *ret, size_t *ret_total)
+{
+	if (len >= sizeof(struct iphdr) && packet[0] == 0x45) {
+		const struct iphdr *ip = (const struct iphdr *)packet;
+
+		ret->ip_len = sizeof(*ip);
+		*ret_total = ntohs(ip->tot_len);
+		if (ip->protocol != IPPROTO_TCP || ip->frag_off & htons(0x3fff))
+			return -EBADMSG;
+		ret->flow.client = es_addr_from_v4(ip->saddr);
+		ret->flow.service = es_addr_from_v4(ip->daddr);
+		return 0;
+	}
+	if (len >= sizeof(struct ipv6hdr) && packet[0] >> 4 == 6) {
+		const struct ipv6hdr *ip = (const struct ipv6hdr *)packet;
+
+		ret->ip_len = sizeof(*ip);
+		*ret_total = sizeof(*ip) + ntohs(ip->payload_len);
+		if (ip->nexthdr != IPPROTO_TCP)
+			return -EBADMSG;
+		memcpy(&ret->flow.client, &ip->saddr, sizeof(ret->flow.client));
+		memcpy(&ret->flow.service, &ip->daddr, sizeof(ret->flow.service));
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+static void read_options(const __u8 *options, __u32 len, struct es_segment *seg)
+{
+	struct es_tcp_option_scan scan = {.len = len, .seg = *seg};
+
+	memcpy(scan.block, options, len);
+	es_tcp_options_parse(&scan);
+	*seg = scan.seg;
+}
+
+int es_nf_request_read(struct es_nf_request *request)
+{
+	const struct tcphdr *tcp;
+	size_t total, header;
+
+	if (read_ip(request->packet, request->len, request, &total))
+		return -EBADMSG;
+	tcp = (const struct tcphdr *)(request->packet + request->ip_len);
+	if (total != request->len || total < request->ip_len + sizeof(*tcp))
+		return -EBADMSG;
+	header = tcp->doff * 4U;
+	if (header < sizeof(*tcp) || total < request->ip_len + header)
+		return -EBADMSG;
+	request->flow.client_port = tcp->source;
+	request->flow.service_port = tcp->dest;
+	request->window = ntohs(tcp->window);
+	request->seg = (struct es_segment){
+		.seq = ntohl(tcp->seq),
+		.ack = ntohl(tcp->ack_seq),
+		.len = (__u32)(total - request->ip_len - header),
+		.flags = ((const __u8 *)tcp)[13],
+		.is_v6 = !es_addr_is_v4(&request->flow.client),
+	};
+	read_options((const __u8 *)(tcp + 1), (__u32)(header - sizeof(*tcp)), &request->seg);
+	return 0;
+}
+
+/* Each with what fills it up to a whole word. */
+static size_t put_options(const struct es_nf_request *request, __u8 *out)
+{
+	const struct es_tcp_options *o = &request->options;
+	__u16 least = request->seg.is_v6 ? ES_TCP_MSS_MIN_V6 : ES_TCP_MSS_MIN;
+	__u16 mss = o->mss < least ? least : o->mss;
+	__u8 *at = out;
+
+	at = mempcpy(at, (__u8[]){2, 4, (__u8)(mss >> 8), (__u8)mss}, 4);
+	if (o->sack_ok)
+		at = mempcpy(at, (__u8[]){1, 1, 4, 2}, 4);
+	if (o->tstamp_ok && request->seg.has_ts) {
+		es_timestamp_option_write(at, request->seg.tsval, request->seg.tsecr + ES_NF_CLOCK_AHEAD_MS);
+		at += ES_TIMESTAMP_OPTION_LEN;
+	}
+	if (o->wscale_ok)
+		at = mempcpy(at, (__u8[]){1, 3, 3, o->snd_wscale}, 4);
+	return (size_t)(at - out);
+}
+
+size_t es_nf_request_syn(const struct es_nf_request *request, __u8 ret_packet[ES_NF_MADE_MAX])
+{
+	__u8 options[ES_TCP_OPTIONS_MAX];
+	size_t options_len = put_options(request, options), len = sizeof(struct tcphdr) + options_len;
+	struct tcphdr *tcp = es_nf_compose(&request->flow, request->packet, len, len, ret_packet);
+
+	tcp->seq = htonl(request->seg.seq - 1);
+	tcp->ack_seq = htonl(request->seg.ack - 1);
+	tcp->syn = 1;
+	if (request->options.ecn_ok)
+		tcp->ece = tcp->cwr = 1;
+	/* The hook copies it into the handshake's last packet, where it is taken for scaled: as it is in the request. */
+	tcp->window = htons(request->window);
+	memcpy(tcp + 1, options, options_len);
+	return es_nf_compose_end(&request->flow, tcp, len);
+}
+
+/* Where the timestamps' echo is in a TCP header; NULL if there is none. */
+static __u8 *find_echo(struct tcphdr *tcp)
+{
+	__u8 *option = (__u8 *)(tcp + 1), *end = (__u8 *)tcp + tcp->doff * 4U;
+
+	while (option < end && *option) {
+		size_t len = *option == 1 ? 1 : option + 1 < end ? option[1] : 0;
+
+		if (!len || len > (size_t)(end - option) || (*option != 1 && len < 2))
+			return NULL;
+		if (*option == 8 && len == 10)
+			return option + 6;
+		option += len;
+	}
+	return NULL;
+}
+
+/* With the checksum, by what changes (RFC 1624). */
+static void replace_echo(struct tcphdr *tcp, __u8 *echo, __u32 value)
+{
+	__u16 old[2], new[2], difference;
+
+	memcpy(old, echo, sizeof(old));
+	es_put_be32(echo, value);
+	memcpy(new, echo, sizeof(new));
+	difference = es_csum_fold((__u32)(__u16)~old[0] + (__u16)~old[1] + new[0] + new[1]);
+	if ((size_t)(echo - (__u8 *)tcp) % 2)
+		difference = __builtin_bswap16(difference);
+	tcp->check = (__u16)~es_csum_fold((__u32)(__u16)~tcp->check + difference);
+}
+
+size_t es_nf_request_begin(const struct es_nf_request *request, __u8 ret_headers[ES_NF_MADE_MAX])
+{
+	size_t len = request->len - request->seg.len;
+	struct tcphdr *tcp = (struct tcphdr *)(ret_headers + request->ip_len);
+	__u8 *echo;
+
+	memcpy(ret_headers, request->packet, len);
+	echo = request->options.tstamp_ok ? find_echo(tcp) : NULL;
+	if (echo)
+		replace_echo(tcp, echo, request->seg.tsecr + ES_NF_CLOCK_AHEAD_MS);
+	return len;
+}
+
+size_t es_nf_reset(const struct es_flow *flow, __u32 seq, __u8 ret_packet[ES_NF_MADE_MAX])
+{
+	struct tcphdr *tcp = es_nf_compose(flow, NULL, sizeof(*tcp), sizeof(*tcp), ret_packet);
+
+	tcp->seq = htonl(seq);
+	tcp->rst = 1;
+	return es_nf_compose_end(flow, tcp, sizeof(*tcp));
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Asks the kernel for the socket of one flow.
+ */
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+#include <linux/tcp.h>
+#include "netfilter/socket.h"
+
+#define ES_ALL_STATES 0xfffU
+
+static int on_socket(const struct nlmsghdr *nlh, void *data)
+{
+	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
+	struct es_nf_socket *socket = data;
+	const struct nlattr *attr;
+
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
+		return MNL_CB_OK;
+	socket->rqueue = msg->idiag_rqueue;
+	socket->wqueue = msg->idiag_wqueue;
+	socket->state = msg->idiag_state;
+	socket->is_accepted = msg->idiag_inode && msg->idiag_state != ES_NF_TCP_LISTEN;
+	mnl_attr_for_each(attr, nlh, sizeof(*msg))
+	{
+		const struct tcp_info *info = mnl_attr_get_payload(attr);
+
+		if (mnl_attr_get_type(attr) != INET_DIAG_INFO ||
+		    mnl_attr_get_payload_len(attr) < offsetof(struct tcp_info, tcpi_rto))
+			continue;
+		socket->snd_wscale = info->tcpi_snd_wscale;
+		socket->rcv_wscale = info->tcpi_rcv_wscale;
+	}
+	return MNL_CB_OK;
+}
+
+int es_nf_socket_look(struct es_nf_netlink *nl, const struct es_flow *flow, struct es_nf_socket *ret_socket)
+{
+	char buf[256];
+	struct nlmsghdr *nlh = es_nf_netlink_put(nl, buf, SOCK_DIAG_BY_FAMILY, NLM_F_ACK);
+	struct inet_diag_req_v2 *req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
+	int is_v4 = es_addr_is_v4(&flow->client);
+
+	memset(ret_socket, 0, sizeof(*ret_socket));
+	req->sdiag_family = is_v4 ? AF_INET : AF_INET6;
+	req->sdiag_protocol = IPPROTO_TCP;
+	req->idiag_ext = 1U << (INET_DIAG_INFO - 1);
+	req->idiag_states = ES_ALL_STATES;
+	memcpy(req->id.idiag_src, is_v4 ? &flow->service.w[3] : flow->service.w, is_v4 ? 4 : 16);
+	memcpy(req->id.idiag_dst, is_v4 ? &flow->client.w[3] : flow->client.w, is_v4 ? 4 : 16);
+	req->id.idiag_sport = flow->service_port;
+	req->id.idiag_dport = flow->client_port;
+	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+	return es_nf_netlink_talk(nl, nlh, on_socket, ret_socket);
+}
