@@ -30,7 +30,8 @@ static void read_nested(const struct nlattr *nest, const struct nlattr **at, uns
 {
 	struct attributes attributes = {at, last};
 
-	memset(at, 0, (last + 1) * sizeof(*at));
+	for (unsigned int i = 0; i <= last; i++)
+		at[i] = NULL;
 	if (nest)
 		mnl_attr_parse_nested(nest, note_attribute, &attributes);
 }

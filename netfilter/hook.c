@@ -21,6 +21,11 @@
 
 static const unsigned char families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
 
+static size_t families_of(const struct es_nf_hook *hook)
+{
+	return hook->has_v6 ? 2 : 1;
+}
+
 static void put_synproxy(struct es_nf_nft *nft, enum es_nf_hook_way way)
 {
 	/* What the target would answer, if ever a packet came to it. */
@@ -76,7 +81,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_hook *hook, const c
 	struct es_nf_nft nft;
 
 	es_nf_nft_begin(&nft, nl);
-	for (int i = 0; i <= hook->has_v6; i++) {
+	for (size_t i = 0; i < families_of(hook); i++) {
 		nft.family = families[i];
 		nft.table = ES_NF_HOOK_TABLE;
 		es_nf_nft_add_table(&nft); /* so that there is one to delete */
@@ -150,7 +155,7 @@ static int count_rules(struct es_nf_netlink *nl, unsigned char family)
 
 int es_nf_hook_is_set(struct es_nf_netlink *nl, const struct es_nf_hook *hook)
 {
-	for (int i = 0; i <= hook->has_v6; i++) {
+	for (size_t i = 0; i < families_of(hook); i++) {
 		int rules = count_rules(nl, families[i]);
 
 		if (rules < 0)

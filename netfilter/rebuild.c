@@ -48,6 +48,23 @@ static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expect
 	return rc;
 }
 
+/*
+ * What has become of the SYN? Without a socket, the request would come to the listening one, which answers with a RST: so
+ * it must not follow.
+ */
+static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
+{
+	struct es_nf_socket socket;
+	int rc = es_nf_socket_look(&rebuild->diag, flow, &socket);
+
+	if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
+		return 0;
+	(void)es_nf_conntrack_delete(&rebuild->ct, flow);
+	if (rc)
+		return rc == -ENOENT ? -ECONNREFUSED : rc;
+	return -ENOBUFS;
+}
+
 /* The entry is there. */
 static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
@@ -55,12 +72,14 @@ static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request
 	struct iovec parts[2] = {{headers, es_nf_request_begin(request, headers)}};
 	int rc = es_nf_tun_write(rebuild->tun, syn, es_nf_request_syn(request, syn));
 
+	if (!rc)
+		rc = judge_syn(rebuild, &request->flow);
 	parts[1].iov_base = (void *)(request->packet + parts[0].iov_len);
 	parts[1].iov_len = request->seg.len;
 	return rc ? rc : es_nf_tun_write_parts(rebuild->tun, parts, 2);
 }
 
-/* The client repeats itself: because what it sent is on its way, or because there was no room for the connection. */
+/* The client repeats itself: because the answer is on its way, or because there was no room in the accept queue at the last moment. */
 static int put_copy(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	struct es_nf_expected expected = {request->flow, request->options};
@@ -109,6 +128,13 @@ int es_nf_rebuild(struct es_nf_rebuild *rebuild, const struct es_nf_request *req
 
 	es_nf_rebuild_many(rebuild, request, 1, now_ns, &rc);
 	return rc;
+}
+
+int es_nf_acknowledge(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	__u8 ack[ES_NF_MADE_MAX];
+
+	return es_nf_tun_write(rebuild->tun, ack, es_nf_request_ack(request, ack));
 }
 
 int es_nf_leave(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 rcv_nxt)

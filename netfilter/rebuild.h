@@ -7,8 +7,7 @@
  * make the listening socket and the kernel's SYNPROXY hook (hook.h) shake hands between themselves; the request follows.
  * From then on the kernel translates sequence numbers, SACK and timestamps by itself, whatever becomes of the daemon.
  *
- * The handshake is a true one. So a full accept queue drops the SYN, and the client's repetition finds the flow without a
- * socket; where nothing listens, the client gets a RST that it believes.
+ * The handshake is a true one: TIME_WAIT, SO_REUSEPORT, TCP_DEFER_ACCEPT, MPTCP and all else are the kernel's own affair.
  */
 #include "netfilter/conntrack.h"
 #include "netfilter/copies.h"
@@ -51,9 +50,11 @@ void es_nf_rebuild_close(struct es_nf_rebuild *rebuild);
 /**
  * es_nf_rebuild() - make the connection from its request packet, here
  * @request: read (es_nf_request_read()); @now_ns: CLOCK_MONOTONIC
- * Returns ES_NF_REBUILT: all packets are in, and whether there is a socket es_nf_socket_look() tells;
- * ES_NF_COPY: the connection was made from the same request within the last second, and this one was put in as it is
- * (if nothing came of it, as the accept queue was full, it is made now);
+ * Returns ES_NF_REBUILT: it is there;
+ * ES_NF_COPY: it was made from the same request within the last second, and this one was put in as it is;
+ * -ENOBUFS: the accept queue is full: nothing has happened, and the client repeats its request;
+ * -ECONNREFUSED: nothing listens, and the client has got a RST that it believes (es_nf_socket_look() before tells
+ * whether there is somebody, if another node could serve);
  * -EADDRINUSE: the flow has a connection here, which is left alone;
  * or -errno: the kernel refused the entry (-ENOSPC, -ENOMEM: the table is full) or a packet.
  */
@@ -64,6 +65,13 @@ int es_nf_rebuild(struct es_nf_rebuild *rebuild, const struct es_nf_request *req
 /* es_nf_rebuild_many() - the same for several, at most ES_NF_BATCH, with one system call for all entries */
 void es_nf_rebuild_many(struct es_nf_rebuild *rebuild, const struct es_nf_request *requests, size_t n,
 			__u64 now_ns, int *ret_rc);
+
+/**
+ * es_nf_acknowledge() - let a connection's socket hear what a request acknowledges that is held back
+ * Clients often acknowledge a response with their next request only. Behind this, es_nf_socket_look() tells whether the
+ * connection may leave. Returns 0 or -errno.
+ */
+int es_nf_acknowledge(struct es_nf_rebuild *rebuild, const struct es_nf_request *request);
 
 /**
  * es_nf_leave() - the connection goes to another node: its socket and its entry vanish here, and the client hears nothing

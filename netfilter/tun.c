@@ -110,8 +110,8 @@ int es_nf_tun_open(struct es_nf_tun *tun, const char *name, struct es_nf_why *wh
 		return es_nf_why(why, -ENAMETOOLONG, "%s: an interface's name has at most %d characters",
 				 name, IF_NAMESIZE - 1);
 	}
-	strcpy(request.ifr_name, name);
-	strcpy(tun->name, name);
+	memcpy(request.ifr_name, name, strlen(name));
+	memcpy(tun->name, name, strlen(name));
 	if (ioctl(tun->fd, TUNSETIFF, &request)) {
 		rc = es_nf_why(why, -errno, "tun device %s: %m", name);
 		es_nf_tun_close(tun);

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A node with nothing but netfilter/: answers SYNs by itself, and makes connections of the first requests. What comes
+ * from the wire, it hears by a packet socket; the test's rules keep from the stack what has no connection.
+ *
+ *     earshot-rebuilder probe                              can this kernel do it? prints one line
+ *     earshot-rebuilder serve INTERFACE PORT [twice] [zone=N] [keep]
+ *
+ * twice: each request is rebuilt as if the client had repeated it at once; keep: lost entries are made again
+ * Reads commands, a line each, and answers each with a line (see commands[]).
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/ip.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include "netfilter/compose.h"
+#include "netfilter/hook.h"
+#include "netfilter/losses.h"
+#include "netfilter/probe.h"
+#include "netfilter/rebuild.h"
+
+#define MTU   9000
+#define ALL   65536
+#define SHIFT 7 /* our window scale: the kernel's own for its default tcp_rmem */
+
+/* What it must know of a client's connection: ISNs and options. Clients of a test have ports of their own. */
+struct client {
+	struct es_flow flow;
+	struct es_tcp_options options;
+	__u32 next; /* of the request that it is made of */
+	int is_answered;
+	int is_made;
+};
+
+struct node {
+	struct es_nf_tun tun;
+	struct es_nf_hook hook;
+	struct es_nf_rebuild rebuild;
+	struct es_nf_netlink rules;
+	struct es_nf_netlink watch;
+	struct es_nf_losses losses;
+	int wire;
+	__be16 port;
+	int is_twice;
+	int is_moving;
+	int is_keeping;
+	unsigned int made, copies, moved, failed, lost, hooked;
+	int last_error;
+	struct client clients[ALL];
+};
+
+static struct node node;
+
+static __u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (__u64)now.tv_sec * 1000000000ULL + (__u64)now.tv_nsec;
+}
+
+static __attribute__((noreturn)) void die(const char *what, const struct es_nf_why *why)
+{
+	printf("error %s: %s\n", what, why ? why->text : strerror(errno));
+	exit(1);
+}
+
+static __u32 cookie_of(const struct es_flow *flow)
+{
+	return 0xfffff000U + ntohs(flow->client_port) % 4096; /* so that numbers wrap soon */
+}
+
+static __u32 clock_of(const struct es_flow *flow)
+{
+	return 0x80000000U + ntohs(flow->client_port);
+}
+
+/* The SYN-ACK, back to where the SYN came from. @frame: the SYN's */
+static void answer(struct client *client, const __u8 *frame, const struct es_nf_request *syn)
+{
+	__u8 out[ETH_HLEN + ES_NF_MADE_MAX];
+	size_t len = sizeof(struct tcphdr) + ES_SYNACK_OPTIONS_LEN;
+	const struct es_flow *f = &syn->flow;
+	struct es_flow back = {f->service, f->client, f->service_port, f->client_port};
+	struct tcphdr *tcp = es_nf_compose(&back, NULL, len, len, out + ETH_HLEN);
+	const struct es_segment *seg = &syn->seg;
+
+	*client = (struct client){.flow = syn->flow, .is_answered = 1};
+	client->options = (struct es_tcp_options){
+		.mss = seg->mss,
+		.snd_wscale = seg->wscale,
+		.rcv_wscale = SHIFT,
+		.wscale_ok = seg->has_wscale,
+		.sack_ok = seg->sack_permitted,
+		.tstamp_ok = seg->has_ts,
+	};
+	client->next = seg->seq + 1;
+	memcpy(out, frame + ETH_ALEN, ETH_ALEN);
+	memcpy(out + ETH_ALEN, frame, ETH_ALEN);
+	memcpy(out + 2UL * ETH_ALEN, frame + 2UL * ETH_ALEN, 2);
+	tcp->seq = htonl(cookie_of(f));
+	tcp->ack_seq = htonl(seg->seq + 1);
+	tcp->syn = tcp->ack = 1;
+	tcp->window = htons(65535);
+	es_synack_options_write((__u8 *)(tcp + 1), &client->options, seg->is_v6 ? 1440 : 1460, clock_of(f),
+				seg->tsval);
+	len = ETH_HLEN + es_nf_compose_end(&back, tcp, len);
+	if (send(node.wire, out, len, 0) != (ssize_t)len)
+		die("SYN-ACK", NULL);
+}
+
+static void note(int rc)
+{
+	if (rc == ES_NF_REBUILT)
+		node.made++;
+	else if (rc == ES_NF_COPY)
+		node.copies++;
+	else
+		node.failed++, node.last_error = rc;
+}
+
+static void make(struct client *client, struct es_nf_request *request)
+{
+	request->options = client->options;
+	if (node.is_twice) {
+		struct es_nf_request both[2] = {*request, *request};
+		int rc[2];
+
+		es_nf_rebuild_many(&node.rebuild, both, 2, now_ns(), rc);
+		note(rc[0]);
+		note(rc[1]);
+	}
+	note(es_nf_rebuild(&node.rebuild, request, now_ns()));
+	client->is_made = 1;
+}
+
+/* The test's rules hold back what the client sends; the connection leaves, and comes again from the next request. */
+static void move(struct client *client, struct es_nf_request *request)
+{
+	struct es_nf_socket socket;
+	int rc = es_nf_acknowledge(&node.rebuild, request);
+
+	if (!rc)
+		rc = es_nf_socket_look(&node.rebuild.diag, &client->flow, &socket);
+	if (!rc && !es_nf_socket_is_idle(&socket))
+		return; /* the client repeats its request */
+	if (!rc)
+		rc = es_nf_leave(&node.rebuild, &client->flow, request->seg.seq);
+	request->options = client->options;
+	if (!rc)
+		rc = es_nf_rebuild(&node.rebuild, request, now_ns());
+	if (rc)
+		node.failed++, node.last_error = rc;
+	else
+		node.moved++;
+	node.is_moving = 0;
+}
+
+static void hear(void)
+{
+	__u8 frame[ETH_HLEN + MTU];
+	struct sockaddr_ll from;
+	socklen_t from_len = sizeof(from);
+	ssize_t got = recvfrom(node.wire, frame, sizeof(frame), 0, (struct sockaddr *)&from, &from_len);
+	struct es_nf_request request = {.packet = frame + ETH_HLEN, .len = (size_t)(got - ETH_HLEN)};
+	struct client *client;
+
+	if (got < ETH_HLEN || from.sll_pkttype == PACKET_OUTGOING)
+		return;
+	if (request.packet[0] == 0x45 && request.len > ntohs(((const struct iphdr *)request.packet)->tot_len))
+		request.len = ntohs(((const struct iphdr *)request.packet)->tot_len); /* padding */
+	if (es_nf_request_read(&request) || request.flow.service_port != node.port)
+		return;
+	client = &node.clients[ntohs(request.flow.client_port)];
+	if (es_tcp_is_syn(&request.seg))
+		answer(client, frame, &request);
+	else if (!request.seg.len || !client->is_answered)
+		return;
+	else if (node.is_moving && client->is_made)
+		move(client, &request);
+	else if (request.seg.seq == client->next && request.seg.ack == cookie_of(&request.flow) + 1)
+		make(client, &request);
+}
+
+static void count_entry(void *ctx, const struct es_nf_entry *entry)
+{
+	unsigned int *n = ctx;
+
+	if (entry->flow.service_port == node.port)
+		(*n)++;
+}
+
+static void say_entries(void)
+{
+	unsigned int n = 0;
+	int rc;
+
+	do {
+		n = 0;
+		rc = es_nf_conntrack_walk(&node.rebuild.ct, count_entry, &n);
+	} while (rc == -EINTR);
+	printf("%d %u\n", rc, n);
+}
+
+/* What `conntrack -F` does. */
+static void flush_entries(void)
+{
+	char buf[64];
+	struct nlmsghdr *nlh = es_nf_netlink_put(
+		&node.rules, buf, NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE, NLM_F_ACK);
+	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
+
+	nfg->nfgen_family = AF_UNSPEC;
+	printf("%d\n", es_nf_netlink_talk(&node.rules, nlh, NULL, NULL));
+}
+
+static void say_counts(void)
+{
+	printf("{\"made\": %u, \"copies\": %u, \"moved\": %u, \"failed\": %u, \"error\": %d, \"lost\": %u, "
+	       "\"hooked\": %u, \"label\": %d, \"way\": %d, \"marked\": %d}\n",
+	       node.made, node.copies, node.moved, node.failed, node.last_error, node.lost, node.hooked,
+	       node.hook.has_label, node.hook.way, node.tun.is_marked);
+}
+
+static void start_move(void)
+{
+	node.is_moving = 1;
+	printf("0\n");
+}
+
+/* The rcv_nxt is one byte off: nothing may happen to the connection. */
+static void leave_wrongly(void)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < ALL && !rc; i++)
+		if (node.clients[i].is_made)
+			rc = es_nf_leave(&node.rebuild, &node.clients[i].flow, node.clients[i].next - 70000);
+	printf("%d\n", rc);
+}
+
+static void remove_hook(void)
+{
+	printf("%d\n", es_nf_hook_remove(&node.rules));
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} commands[] = {
+	{"counts", say_counts},		  /* what was done, as JSON */
+	{"entries", say_entries},	  /* how many entries of the connection tracking are ours: "0 N" */
+	{"flush", flush_entries},	  /* empty the connection tracking */
+	{"move", start_move},		  /* with its next request, a connection leaves and comes again */
+	{"leave-wrongly", leave_wrongly}, /* with a wrong number */
+	{"remove-hook", remove_hook},
+};
+
+static void obey(void)
+{
+	char line[64];
+
+	if (!fgets(line, sizeof(line), stdin)) {
+		es_nf_rebuild_close(&node.rebuild);
+		es_nf_losses_close(&node.losses);
+		es_nf_netlink_close(&node.watch);
+		es_nf_netlink_close(&node.rules);
+		es_nf_tun_close(&node.tun);
+		exit(0);
+	}
+	line[strcspn(line, "\n")] = 0;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(line, commands[i].name))
+			commands[i].run();
+}
+
+static void set_hook(void)
+{
+	struct es_nf_why why;
+
+	if (es_nf_hook_set(&node.rules, node.tun.is_marked ? node.tun.name : NULL, &node.hook, &why))
+		die("hook", &why);
+	node.hooked++;
+}
+
+static void on_rules_changed(void)
+{
+	if (es_nf_hook_watched(&node.watch))
+		die("watch", NULL);
+	if (!es_nf_hook_is_set(&node.rules, &node.hook))
+		set_hook();
+}
+
+static void on_lost(void *ctx, const struct es_flow *flow, __u8 state)
+{
+	(void)ctx;
+	(void)state;
+	if (flow->service_port == node.port)
+		node.lost++;
+}
+
+static void open_wire(const char *interface)
+{
+	struct sockaddr_ll at = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ALL),
+		.sll_ifindex = (int)if_nametoindex(interface),
+	};
+	int room = 16 << 20;
+
+	node.wire = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+	if (node.wire < 0 || !at.sll_ifindex || bind(node.wire, (struct sockaddr *)&at, sizeof(at)))
+		die(interface, NULL);
+	(void)setsockopt(node.wire, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room));
+}
+
+static int serve(char **words)
+{
+	struct es_nf_rebuild_settings settings = {.copies = ES_NF_COPIES_DEFAULT};
+	struct es_nf_why why = {""};
+	struct pollfd fds[4];
+
+	node.port = htons((__u16)strtoul(words[1], NULL, 10));
+	for (char **word = words + 2; *word; word++) {
+		node.is_twice |= !strcmp(*word, "twice");
+		node.is_keeping |= !strcmp(*word, "keep");
+		if (!strncmp(*word, "zone=", 5))
+			settings.zone = (__u16)strtoul(*word + 5, NULL, 10);
+	}
+	open_wire(words[0]);
+	if (es_nf_tun_open(&node.tun, ES_NF_TUN_NAME, &why))
+		die("tun", &why);
+	if (es_nf_netlink_open(&node.rules, NETLINK_NETFILTER) || es_nf_hook_watch(&node.watch) ||
+	    es_nf_losses_open(&node.losses))
+		die("netlink", NULL);
+	set_hook();
+	settings.has_label = node.hook.has_label;
+	if (es_nf_rebuild_open(&node.rebuild, &node.tun, &settings, &why))
+		die("rebuild", &why);
+	printf("ready\n");
+	fds[0] = (struct pollfd){.fd = 0, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = node.wire, .events = POLLIN};
+	fds[2] = (struct pollfd){.fd = mnl_socket_get_fd(node.watch.socket), .events = POLLIN};
+	fds[3] = (struct pollfd){.fd = es_nf_losses_fd(&node.losses), .events = POLLIN};
+	while (poll(fds, 4, -1) >= 0 || errno == EINTR) {
+		if (fds[0].revents)
+			obey();
+		if (fds[1].revents)
+			hear();
+		if (fds[2].revents)
+			on_rules_changed();
+		if (fds[3].revents && es_nf_losses_read(&node.losses, on_lost, NULL))
+			die("losses", NULL);
+	}
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct es_nf_why why = {""};
+	int has_v6 = 0, rc;
+
+	setvbuf(stdin, NULL, _IONBF, 0); /* poll() must see all of it */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc >= 4 && !strcmp(argv[1], "serve"))
+		return serve(argv + 2);
+	rc = es_nf_probe(&has_v6, &why);
+	printf("%d %d %s\n", rc, has_v6, why.text);
+	return !!rc;
+}

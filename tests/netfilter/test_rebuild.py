@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Connections made by netfilter/: clients' SYNs are answered with cookies, and stock nginx gets what is made of their requests."""
+import contextlib
+import errno
+import os
+import socket
+import subprocess
+
+import pytest
+
+import namespaces
+from earshotlab import wait_for
+from place import CLIENT, LARGE, PREFIX, REBUILDER, Place, ask, run, who
+from tree import skip, unbuilt
+
+FAMILIES = pytest.mark.parametrize("family", (4, 6))
+
+
+def _missing():
+    """Why nothing can be tested here, or None."""
+    if os.geteuid():
+        return "needs root"
+    if unbuilt(REBUILDER):
+        return unbuilt(REBUILDER)
+    probe = subprocess.run([REBUILDER, "probe"], capture_output=True, text=True, check=False)
+    return f"this kernel cannot rebuild connections by netfilter: {probe.stdout}" if probe.returncode else None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _possible():
+    skip(_missing())
+    namespaces.delete_stale(PREFIX)
+
+
+@pytest.fixture(scope="module", name="shared")
+def _shared():
+    with Place() as place:
+        yield place
+
+
+def test_probe_knows_both_families():
+    done = subprocess.run([REBUILDER, "probe"], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["0", "1"]
+
+
+@FAMILIES
+def test_server_sees_the_client_and_a_keep_alive_connection(shared, family):
+    before = shared.counts()["made"]
+    connection = shared.connect(family)
+    address, port = connection.sock.getsockname()[:2]
+    for _ in range(50):
+        assert who(connection) == (address, str(port))
+        assert ask(connection) == (200, b"x" * 1024)
+    counts = shared.counts()
+    assert (counts["made"], counts["failed"]) == (before + 1, 0)
+    connection.close()
+
+
+@FAMILIES
+def test_large_bodies_both_ways(shared, family):
+    connection = shared.connect(family)
+    half = LARGE[:len(LARGE) // 2]
+    assert ask(connection, "PUT", "/upload/first", half)[0] in (201, 204)  # the rebuilt request itself
+    assert ask(connection, path="/large") == (200, LARGE)
+    assert ask(connection, "PUT", "/upload/second", half)[0] in (201, 204)
+    assert ask(connection, path="/upload/first") == ask(connection, path="/upload/second") == (200, half)
+    connection.close()
+
+
+def test_nothing_is_dropped_for_its_timestamps(shared):
+    """What the client sees of the server's clock never goes back."""
+    before = shared.counters(shared.client)
+    for _ in range(20):
+        connection = shared.connect()
+        for _ in range(5):
+            assert ask(connection)[0] == 200
+        connection.close()
+    after = shared.counters(shared.client)
+    for name in ("PAWSEstab", "TCPSpuriousRTOs", "TCPTimeouts"):
+        assert after[name] == before[name], name
+
+
+@FAMILIES
+def test_ends_of_connections(shared, family):
+    """The server's, the client's, and a client's port that is used again at once."""
+    for _ in range(3):
+        connection = shared.connect(family, port=41000)
+        assert ask(connection, path="/close/small") == (200, b"x" * 1024)
+        assert connection.sock is None or connection.sock.recv(1) == b""
+        connection.close()
+    for port in (41001, 41001):
+        connection = shared.connect(family, port=port)
+        assert ask(connection)[0] == 200
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a RST
+        connection.close()
+    assert shared.counts()["failed"] == 0
+
+
+def test_entries_are_told_apart(shared):
+    """Ours have a label; what packets make has none."""
+    assert shared.counts()["label"] == 1
+    before = shared.entries()
+    connections = [shared.connect() for _ in range(3)]
+    for connection in connections:
+        assert ask(connection)[0] == 200
+    assert shared.entries() == before + 3
+    for connection in connections:
+        connection.close()
+
+
+@pytest.mark.parametrize("client", (
+    {"net.ipv4.tcp_timestamps": 0}, {"net.ipv4.tcp_window_scaling": 0}, {"net.ipv4.tcp_sack": 0},
+    {"net.ipv4.tcp_timestamps": 0, "net.ipv4.tcp_window_scaling": 0, "net.ipv4.tcp_sack": 0}), ids=("ts", "wscale", "sack", "none"))
+def test_clients_without_options(client):
+    with Place(client=client) as place:
+        connection = place.connect()
+        assert ask(connection, path="/large") == (200, LARGE)
+        assert ask(connection, "PUT", "/upload/x", LARGE)[0] in (201, 204)
+        connection.close()
+
+
+def test_server_without_timestamps():
+    with Place(before={"net.ipv4.tcp_timestamps": 0}) as place:
+        connection = place.connect()
+        assert ask(connection)[0] == 200
+        connection.close()
+
+
+@FAMILIES
+def test_a_repeated_request_makes_no_second_connection(family):
+    with Place(words=["twice"]) as place:
+        connection = place.connect(family)
+        for _ in range(10):
+            assert ask(connection)[0] == 200
+        assert ask(connection, path="/large") == (200, LARGE)
+        counts = place.counts()
+        assert (counts["made"], counts["copies"], counts["failed"]) == (1, 2, 0)
+        connection.close()
+
+
+@FAMILIES
+def test_without_a_server_the_client_is_told(family):
+    with Place(serves=False) as place:
+        connection = place.connect(family)
+        with pytest.raises(ConnectionResetError):
+            ask(connection)
+        connection.close()
+
+
+@FAMILIES
+def test_moves(shared, family):
+    """Its socket vanishes, and comes again from the next request: the client does not notice."""
+    connection = shared.connect(family)
+    assert ask(connection)[0] == 200
+    before = shared.counts()
+    for turn in range(8):
+        shared.hold(True)
+        assert shared.tell("move") == "0"
+        connection.request("GET", "/large" if turn % 4 == 3 else "/small")
+        wait_for(lambda n=turn: shared.counts()["moved"] == before["moved"] + n + 1, "the connection has moved", 10, shared.counts)
+        shared.hold(False)
+        response = connection.getresponse()
+        assert response.status == 200 and response.read() == (LARGE if turn % 4 == 3 else b"x" * 1024)
+        assert who(connection)[0] == CLIENT[family]
+    assert shared.counts()["failed"] == before["failed"]
+    connection.close()
+
+
+def test_leaving_with_a_wrong_number_changes_nothing():
+    with Place() as place:
+        connection = place.connect()
+        assert ask(connection)[0] == 200
+        assert place.tell("leave-wrongly") == "-16"  # EBUSY
+        assert ask(connection, path="/large") == (200, LARGE)
+        connection.close()
+
+
+@pytest.mark.parametrize("how", (0, 1, 2))
+def test_source_checks(how):
+    """rp_filter of all interfaces, as distributions set it."""
+    with Place(before={"net.ipv4.conf.all.rp_filter": how, "net.ipv4.conf.default.rp_filter": how,
+                       "net.ipv4.conf.wire.rp_filter": how}) as place:
+        assert place.counts()["marked"] == (how == 1)
+        for family in (4, 6):
+            connection = place.connect(family)
+            assert ask(connection)[0] == 200
+            assert ask(connection, path="/large") == (200, LARGE)
+            connection.close()
+
+
+FIREWALL = """\
+table inet operator {{
+    chain rpfilter {{
+        type filter hook prerouting priority -290
+        meta nfproto ipv6 fib saddr . mark . iif oif missing drop
+    }}
+    chain input {{
+        type filter hook input priority 0; policy drop
+        {zone}ct state established accept
+        iifname "lo" ct state established accept
+        icmpv6 type {{ nd-neighbor-solicit, nd-neighbor-advert }} accept
+    }}
+}}
+"""
+
+
+def test_a_firewall_that_lets_in_what_is_established():
+    """And one that asks whether packets of IPv6 come in where their source is, as firewalld does where rp_filter is 1."""
+    with Place(rules=FIREWALL.format(zone=""), before={"net.ipv4.conf.all.rp_filter": 1}) as place:
+        for family in (4, 6):
+            connection = place.connect(family)
+            assert ask(connection)[0] == 200
+            connection.close()
+
+
+ZONE = """\
+table inet zones {
+    chain in { type filter hook prerouting priority -300; tcp dport 80 ct zone set 7; }
+    chain out { type filter hook output priority -300; tcp sport 80 ct zone set 7; }
+}
+"""
+
+
+def test_in_a_conntrack_zone():
+    with Place(rules=ZONE, words=["zone=7"]) as place:
+        connection = place.connect()
+        assert ask(connection)[0] == 200
+        assert ask(connection, path="/large") == (200, LARGE)
+        assert place.entries() == 1
+        connection.close()
+
+
+def test_without_the_daemon_connections_go_on():
+    with Place() as place:
+        connection = place.connect()
+        assert ask(connection)[0] == 200
+        place.rebuilder.kill()
+        place.rebuilder.wait()
+        wait_for(lambda: "earshot-nf" not in run(place.server, "ip", "link"), "the tun device has gone", 10)
+        assert ask(connection, path="/large") == (200, LARGE)
+        assert ask(connection, "PUT", "/upload/x", LARGE)[0] in (201, 204)
+        place.rebuilder = place.start_rebuilder([])
+        again = place.connect()
+        assert ask(connection)[0] == ask(again)[0] == 200
+        connection.close()
+        again.close()
+
+
+def test_an_operator_who_flushes_all_rules():
+    """Our table is back at once, and open connections go on."""
+    with Place() as place:
+        connection = place.connect()
+        assert ask(connection)[0] == 200
+        run(place.server, "nft", "flush", "ruleset")
+        wait_for(lambda: place.counts()["hooked"] == 2, "the hook is set again", 10, place.counts)
+        assert "synproxy" in run(place.server, "nft", "list", "table", "ip", "earshot-rebuild")
+        assert ask(connection, path="/large") == (200, LARGE)
+        connection.close()
+
+
+def test_the_kernel_is_left_as_it_was():
+    """Without the daemon and without the table, nothing of ours is there; and the table is gone when it is removed."""
+    with Place(before={"net.ipv4.conf.all.rp_filter": 1}) as place:
+        assert "0x45534e46" in run(place.server, "ip", "rule")
+        assert place.tell("remove-hook") == "0"
+        wait_for(lambda: place.counts()["hooked"] == 2, "the hook is set again", 10, place.counts)
+        place.rebuilder.stdin.close()  # an orderly end
+        place.rebuilder.wait()
+        for command in (("ip", "rule"), ("ip", "-6", "rule"), ("ip", "link")):
+            assert "45534e46" not in run(place.server, *command) and "earshot" not in run(place.server, *command)
+
+
+def test_full_accept_queue():
+    """The client is not reset: it repeats its request, and gets its connection when there is room again."""
+    with Place(serves=False, before={"net.ipv4.tcp_syncookies": 0}) as place, \
+            namespaces.listen(place.server, "0.0.0.0", 80, backlog=0) as server, contextlib.ExitStack() as taken:
+        server.settimeout(10)
+        connections = [place.connect() for _ in range(3)]
+        for connection in connections:
+            connection.request("GET", "/small")
+        wait_for(lambda: place.counts()["failed"] >= 2, "two requests find no room", 10, place.counts)
+        assert place.counts()["error"] == -errno.ENOBUFS
+        assert place.entries() == 1
+        for _ in connections:
+            accepted = taken.enter_context(server.accept()[0])
+            assert accepted.recv(100).startswith(b"GET /small")
+            accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        for connection in connections:
+            assert connection.getresponse().status == 200
+            connection.close()
