@@ -7,6 +7,8 @@ add_dependencies(test_plugin debug header-hash)
 earshot_unit_test(plugin_hang earshot-inspect)
 target_compile_definitions(test_plugin_hang PRIVATE EARSHOT_PLUGINS="${CMAKE_BINARY_DIR}/plugins")
 add_dependencies(test_plugin_hang debug)
+# The headers that are installed, beside what was published of them.
+earshot_unit_test(installed_abi earshot-plugin-host earshot-ring libearshot)
 # The plugin lua's own matcher, beside Lua's.
 pkg_search_module(LUA REQUIRED IMPORTED_TARGET lua5.4 lua-5.4 lua54)
 earshot_unit_test(lua_pattern PkgConfig::LUA)
