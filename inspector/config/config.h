@@ -76,7 +76,7 @@ struct es_conf_inspector {
 	unsigned int race_window_ms;
 	unsigned int settle_ms; /* what loads of open connections are means over */
 	enum es_conf_poison poison;
-	unsigned int target_entries;	       /* of each service's target table */
+	unsigned int target_entries;	       /* of each service's content table */
 	unsigned int url_entries;	       /* of each service's URL table */
 	char program_group[ES_CONF_NAME_SIZE]; /* may hand connections over; "": only root */
 };

@@ -50,7 +50,7 @@ def tables(lab):
         same = {(table["state"], table["entries"]) for table in found}
         return found if len(same) == 1 and found[0]["state"] == "whole" else None
 
-    return wait_for(check, "target tables that agree")
+    return wait_for(check, "content tables that agree")
 
 
 def well_again(lab, nemesis, deeds):
@@ -98,7 +98,7 @@ def test_random_schedule(inspect, policy):
             healthy = well_again(lab, nemesis, deeds)
             deeds.run(2)
             if policy == "lard-r":  # a daemon that has just started has counted little
-                wait_for(lambda: a_table_was_full(lab), "a target table that is full", timeout=240)
+                wait_for(lambda: a_table_was_full(lab), "a content table that is full", timeout=240)
         print(f"{len(history)} failures, {len(deeds.answers)} requests answered; {len(deeds.failures('kept'))} kept and "
               f"{len(deeds.failures('fresh'))} fresh connections broke; fresh ones took {distribution(deeds.slow(0))}")
         problems = deeds.problems() + witness.problems()
