@@ -4,6 +4,7 @@ import collections
 import contextlib
 import os
 import re
+import resource
 import socket
 import subprocess
 import time
@@ -197,10 +198,28 @@ def open_connections(lab, node, number):
     return connections
 
 
-def test_hostile_clients(lab):
-    """Hundreds of connections, heads without an end, and a byte now and then: another machine reads on all the while."""
+@pytest.fixture(name="many")
+def _many():
+    """How many connections there are: as the machine allows, at most ten thousand."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield min(10000, hard - 500)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def held(lab, node):
+    """(file descriptors, bytes of memory) that the daemon has."""
+    pid = lab.pid(node, "earshotd")
+    with open(f"/proc/{pid}/statm", encoding="ascii") as handle:
+        return len(os.listdir(f"/proc/{pid}/fd")), int(handle.read().split()[1]) * resource.getpagesize()
+
+
+def test_hostile_clients(lab, many):
+    """Thousands of connections, heads without an end, and a byte now and then: another machine reads on all the while, and the
+    daemon grows no further than its bounds."""
+    descriptors, memory = held(lab, "n1")
     with contextlib.ExitStack() as stack:
-        slow = [stack.enter_context(sock) for sock in open_connections(lab, "n1", 400)]
+        slow = [stack.enter_context(sock) for sock in open_connections(lab, "n1", many)]
         time.sleep(0.3)
         began, worst = time.monotonic(), 0
         while time.monotonic() - began < 12:
@@ -211,6 +230,8 @@ def test_hostile_clients(lab):
             assert fetch(lab, "n1", machine=lab.node("n3"))[0].status == 200
             worst = max(worst, time.monotonic() - asked)
             assert lab.client.get("/u/1k/warm")[0] == 200
+            has = held(lab, "n1")
+            assert has[0] <= descriptors + 70 and has[1] < memory + 16_000_000, (descriptors, memory, has)
             time.sleep(0.5)
         assert worst < 2, worst
         # Each of them is over, however many bytes it has brought.
@@ -220,12 +241,24 @@ def test_hostile_clients(lab):
                 while sock.recv(65536):
                     pass
         wait_for(lambda: not established(lab), "all connections are ended", 5, seen=lambda: established(lab))
-    with raw.connect(lab.node("n2"), (lab.node("n1").cluster_address, topology.STATUS_PORT)) as sock:
-        with contextlib.suppress(OSError):
-            sock.sendall(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 10_000_000)
-        with contextlib.suppress(OSError):
-            assert b" 200 " not in sock.recv(4096)
-    assert fetch(lab, "n1")[0].status == 200
+
+
+@pytest.mark.parametrize("head", [b"GET /metrics HTTP/1.1\r\nX: ", b"GET /", b"GET /metrics HTTP/1.1\r\n", b""], ids=["field", "target", "fields", "none"])
+def test_heads_of_ten_megabytes(lab, head):
+    """One field, a path, many fields, and no HTTP at all; several at a time."""
+    _, memory = held(lab, "n1")
+    rest = b"X-A: b\r\n" * 1_250_000 if head.endswith(b"\n") else b"x" * 10_000_000
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(raw.connect(lab.node("n2"), (lab.node("n1").cluster_address, topology.STATUS_PORT)))
+                 for _ in range(5)]
+        for sock in socks:
+            with contextlib.suppress(OSError):
+                sock.sendall(head + rest)
+        for sock in socks:
+            with contextlib.suppress(OSError):
+                assert b" 200 " not in sock.recv(4096)
+        assert fetch(lab, "n1", machine=lab.node("n3"))[0].status == 200
+        assert held(lab, "n1")[1] < memory + 16_000_000
 
 
 def established(lab):
