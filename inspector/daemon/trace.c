@@ -3,20 +3,18 @@
  * The control command `trace`: gives each worker a ring for whoever begins to watch, and hands over what is in the rings,
  * in order of time. All of this is the control thread's; only the list of rings in a worker is changed by that worker.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/json.h"
-#include "inspector/base/utf8.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/trace.h"
 #include "inspector/inspect/inspect.h"
+#include "inspector/report/trace.h"
 
 #define NS_PER_MS   1000000ULL
-#define NS_PER_US   1e3
 #define CHECK_S	    1.0
 #define REPLY_MAX   4096 /* decisions in a reply; the others are in the next one */
 #define FILTERS_MAX 16
@@ -161,28 +159,6 @@ static int begin(struct es_daemon *d, struct json_object *request, struct json_o
 	return 0;
 }
 
-static struct json_object *to_json(const struct es_trace_entry *entry, unsigned long long to_wall_ns)
-{
-	struct json_object *object = json_object_new_object();
-	char text[ES_TRACE_TEXT * 3], address[INET6_ADDRSTRLEN];
-	size_t len = es_utf8_copy(entry->text, entry->text_len, text);
-
-	json_object_object_add(object, "time_us",
-			       json_object_new_int64((int64_t)((entry->at_ns + to_wall_ns) / 1000)));
-	json_object_object_add(object, "address",
-			       json_object_new_string(es_conf_addr_text(&entry->client, address)));
-	json_object_object_add(object, "port", json_object_new_int(entry->client_port));
-	json_object_object_add(object, "service", json_object_new_string(entry->service));
-	json_object_object_add(object, "request", json_object_new_string_len(text, (int)len));
-	json_object_object_add(object, "cut", json_object_new_boolean(entry->is_cut));
-	json_object_object_add(object, "decision",
-			       json_object_new_string(es_trace_decision_name(entry->decision)));
-	json_object_object_add(object, "why", json_object_new_string(entry->why));
-	json_object_object_add(object, "target", *entry->node ? json_object_new_string(entry->node) : NULL);
-	json_object_object_add(object, "took_us", json_object_new_double((double)entry->took_ns / NS_PER_US));
-	return object;
-}
-
 static int by_time(const void *a, const void *b)
 {
 	unsigned long long x = ((const struct es_trace_entry *)a)->at_ns,
@@ -211,7 +187,7 @@ static int collect(const struct es_daemon *d, struct es_trace_watcher *watcher,
 	qsort(entries, count, sizeof(*entries), by_time);
 	list = json_object_new_array();
 	for (size_t i = 0; i < count; i++)
-		json_object_array_add(list, to_json(&entries[i], to_wall_ns));
+		json_object_array_add(list, es_report_trace(&entries[i], to_wall_ns));
 	free(entries);
 	*ret_result = json_object_new_object();
 	json_object_object_add(*ret_result, "id", json_object_new_int64((int64_t)watcher->id));

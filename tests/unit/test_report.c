@@ -18,6 +18,7 @@
 #include "inspector/inspect/poison.h"
 #include "inspector/report/plugins.h"
 #include "inspector/report/poison.h"
+#include "inspector/report/trace.h"
 #include "inspector/report/url_tables.h"
 #include "kmod/core/counters.h"
 #include "tests/unit/report_world.h"
@@ -369,6 +370,40 @@ static void test_events(void **state)
 	json_object_put(example);
 }
 
+static void test_trace(void **state)
+{
+	struct es_trace_entry entry = {
+		.took_ns = 11250,
+		.client_port = 40312,
+		.decision = ES_TALLY_first,
+		.service = "web",
+		.node = "n2",
+		.why = "policy",
+	};
+	struct json_object *example = doc_example("trace"), *decision, *built;
+
+	(void)state;
+	decision = json_object_array_get_idx(json_object_object_get(example, "decisions"), 0);
+	entry.at_ns = (unsigned long long)json_object_get_int64(json_object_object_get(decision, "time_us")) *
+			      1000 -
+		      70;
+	assert_int_equal(es_conf_addr_parse("10.77.1.1", &entry.client), 0);
+	entry.text_len = (uint16_t)snprintf(entry.text, sizeof(entry.text), "GET /a");
+	built = es_report_trace(&entry, 70);
+	assert_string_equal(json_object_to_json_string(built), json_object_to_json_string(decision));
+	json_object_put(built);
+	/* Nobody serves it, and it is no HTTP. */
+	entry.decision = ES_TRACE_REJECT;
+	entry.node[0] = 0;
+	entry.text_len = 0;
+	built = es_report_trace(&entry, 0);
+	assert_null(json_object_object_get(built, "target"));
+	assert_string_equal(json_object_get_string(json_object_object_get(built, "decision")), "reject");
+	assert_string_equal(json_object_get_string(json_object_object_get(built, "request")), "");
+	json_object_put(built);
+	json_object_put(example);
+}
+
 static void test_poison(void **state)
 {
 	struct es_poisons poisons = {};
@@ -427,8 +462,8 @@ int main(void)
 		cmocka_unit_test(test_drift),	 cmocka_unit_test(test_content),
 		cmocka_unit_test(test_counters), cmocka_unit_test(test_flows),
 		cmocka_unit_test(test_plugins),	 cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_events),	 cmocka_unit_test(test_poison),
-		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_events),	 cmocka_unit_test(test_trace),
+		cmocka_unit_test(test_poison),	 cmocka_unit_test(test_reload),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, load, unload);
