@@ -141,11 +141,13 @@ static int all_are_heard(const struct es_daemon *d)
 	return 1;
 }
 
+/* Over the bus it comes later than in a datagram: while these arrive, it would put an older word over a newer one. */
 void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
-	if (load->has_requests && node != d->cluster->self)
-		es_daemon_serving_heard(d, node, load->trouble, load->failing, 0);
-	if (load->has_requests && load->is_new && node != d->cluster->self && !is_heard(d, node))
+	if (!load->has_requests || node == d->cluster->self || is_heard(d, node))
+		return;
+	es_daemon_serving_heard(d, node, load->trouble, load->failing, 0);
+	if (load->is_new)
 		take(d, node, load);
 }
 

@@ -2,6 +2,8 @@
 """What the nodes of a real cluster tell of themselves: events over restarts of the daemon, and with it dead."""
 import json
 import re
+import signal
+import time
 
 import pytest
 
@@ -116,3 +118,25 @@ def test_words_that_are_wrong(lab):
 def test_all_nodes_served(lab):
     for node in ALL:
         assert texts(lab, node, "quorum"), node
+
+
+def test_late_words_are_no_news():
+    """While one corosync stands still, what nodes say over the bus waits there; their datagrams do not. What comes late then is
+    older than what is known: a node whose server stopped meanwhile does not become able to serve again, not even for a moment."""
+    with Lab(nodes=3, membership="corosync", policy="wrr", token=6000) as lab:
+        settled(lab, ["n1", "n2", "n3"])
+        after = events(lab, "n1")[-1]["id"]
+        lab.signal("n3", "corosync", signal.SIGSTOP)
+        try:
+            time.sleep(0.6)  # three words that n2 can serve
+            lab.stop("n2", "nginx")
+            wait_text(lab, "n1", "server_down", "n2 cannot serve: .+", after)
+        finally:
+            lab.signal("n3", "corosync", signal.SIGCONT)
+        # Who drains tells it over the bus, behind all that waits there.
+        lab.node("n2").exec(["earshot", "drain", "n3"])
+        wait_text(lab, "n1", "drain", "n3 is drained .*", after)
+        kinds = [event["kind"] for event in events(lab, "n1") if event["id"] > after and event["node"] == "n2"]
+        assert kinds == ["server_down"], kinds
+        lab.start("n2", "nginx")
+        wait_text(lab, "n1", "server_up", "n2 can serve again", after)
