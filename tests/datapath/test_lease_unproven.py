@@ -63,7 +63,6 @@ class TestUnproven:
             c.send(ACK)
         goes_on(node, c)
 
-    @BOTH
     @each_service
     def test_acknowledged_and_not_answered(self, node, client, leased, service):
         """The client knows that its request arrived and will not repeat it: it is told, when nobody can help any more."""
@@ -78,6 +77,7 @@ class TestUnproven:
         assert node.sockets(c) == [ESTABLISHED]
         leased.lease(3600)
 
+    @BOTH
     def test_acknowledged_and_the_server_resets(self, node, client, leased):
         """It is told at once: there is nothing left that could be answered."""
         c = begins(node, client)

@@ -5,9 +5,10 @@ import struct
 import pytest
 
 from packets import model, packet
+from packets.client import Client
 from packets.families import dual_stack
 from packets.leases import OK, goes_on
-from packets.node import BLIND, EACH, GATEWAY_MAC, PUBLIC6, VIP6
+from packets.node import BLIND, EACH, GATEWAY_MAC, PUBLIC6, VIP6, WEB
 from packets.packet import ACK, PSH, SYN
 
 ASKER_MAC = "02:00:00:00:00:aa"
@@ -156,6 +157,24 @@ def test_walk_over_sockets(node, client):
         assert [entry.flow_hash for entry in leased.end_unproven()] == [unproven.hash]
         assert not node.sockets(unproven)
         goes_on(node, proven)
+
+
+def test_server_of_both_families(own_node):
+    """One socket listens for clients of both."""
+    node = own_node()
+    with dual_stack(node):
+        for key in (WEB, (WEB, 6)):
+            node.listeners.pop(key).close()
+        server = node.listen(WEB, address="::", v6only=0)
+        for family in (4, 6):
+            c = Client(node, family=family)
+            text = c.shake().get()
+            c.request(text=text)
+            c.server, (ip, port, *_) = server.accept()
+            assert (ip, port) == ("::ffff:" * (family == 4) + c.ip, c.port)
+            assert c.read(len(text)) == text
+            c.answer()
+            c.abort()
 
 
 def test_without_address(node):

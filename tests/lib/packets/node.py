@@ -286,8 +286,8 @@ class Node(namespaces.Site):
 
     # Servers, clients and peers
 
-    def listen(self, port, backlog=128, address=VIP):
-        self.listeners[port] = namespaces.listen(self.namespace, address, port, backlog)
+    def listen(self, port, backlog=128, address=VIP, v6only=None):
+        self.listeners[port] = namespaces.listen(self.namespace, address, port, backlog, v6only=v6only)
         self.listeners[port].settimeout(TIMEOUT_S)
         return self.listeners[port]
 
