@@ -178,7 +178,8 @@ void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *fa
 	unsigned int i;
 
 	for (i = 0; i < conf->service_count; i++)
-		question_add(&networks[0], &conf->services[i].address, 1, &facts->service_arp[i]);
+		if (es_conf_service_of(&conf->services[i], 0))
+			question_add(&networks[0], &conf->services[i].address, 1, &facts->service_arp[i]);
 	for (i = 0; i < conf->node_count; i++)
 		if ((int)i == self)
 			question_add(&networks[1], &conf->nodes[i].address, 1, &facts->self_arp);

@@ -99,8 +99,13 @@ const char *es_check_action(const char *format, ...) __attribute__((format(print
 /* "n1", or "(unknown)" */
 const char *es_check_self_name(const struct es_check *check);
 
-/* ipv6.c: is IPv6 on where a service has an address of it? An item of the network group. */
+/*
+ * ipv6.c, items of the network group, about services with an IPv6 address: is IPv6 on; has the public interface a
+ * link-local address; is it in the groups to which neighbours send their questions?
+ */
 void es_check_ipv6(struct es_check *check);
+void es_check_link_local(struct es_check *check);
+void es_check_solicited(struct es_check *check);
 
 /* print.c */
 void es_check_print(const struct es_check *check, int verbose, FILE *file);

@@ -174,6 +174,8 @@ int es_facts_sysctl(const struct es_facts *facts, const char *name, long *ret_va
 int es_facts_time_wait(const struct es_facts *facts, long *ret_count);
 /* Does /proc/net/dev_mcast list @mac for an interface? Return: 1, 0 or -errno. */
 int es_facts_has_multicast(const struct es_facts *facts, const char *interface, const unsigned char *mac);
+/* Does /proc/net/igmp6 list the multicast group for an interface? Return: 1, 0 or -errno. */
+int es_facts_has_group(const struct es_facts *facts, const char *interface, const struct es_addr *group);
 /* packet_sockets.c: up to @max packet sockets for IP of this network namespace. Return:
  * how many, or -errno. */
 int es_facts_packet_sockets(const struct es_facts *facts, struct es_facts_packet_socket *ret_sockets,

@@ -105,6 +105,25 @@ int es_facts_has_multicast(const struct es_facts *facts, const char *interface, 
 	return found;
 }
 
+/* "2    eth0            ff0200000000000000000001ff000100     1 00000004 0" */
+int es_facts_has_group(const struct es_facts *facts, const char *interface, const struct es_addr *group)
+{
+	char *text = NULL, *line, *rest, name[32], address[80], wanted[33];
+	int rc, found = 0;
+
+	rc = es_facts_file(facts, "/proc/net/igmp6", &text);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < sizeof(group->b); i++)
+		snprintf(wanted + 2 * i, 3, "%02x", group->b[i]);
+	for (rest = text; (line = strsep(&rest, "\n"));)
+		if (sscanf(line, "%*s %31s %79s", name, address) == 2 && !strcmp(name, interface) &&
+		    !strcmp(address, wanted))
+			found = 1;
+	free(text);
+	return found;
+}
+
 /* "eth0  00000000  0100A8C0  0003  0 0 0  00000000  ...": interface, destination, ..., mask as the eighth */
 int es_facts_default_interface(const struct es_facts *facts, char *ret_name, size_t size)
 {

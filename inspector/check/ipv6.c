@@ -2,9 +2,11 @@
 /*
  * Checks of what services with an IPv6 address need of this machine.
  */
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "inspector/check/check.h"
+#include "inspector/datapath/solicited.h"
 
 static int has_ipv6_service(const struct es_conf *conf)
 {
@@ -54,4 +56,74 @@ void es_check_ipv6(struct es_check *check)
 	}
 	if (on == count)
 		es_check_ok(check, "IPv6 is on for %s, %s and lo", dp->interface, dp->cluster_interface);
+}
+
+static int is_link_local(const struct es_addr *a)
+{
+	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
+}
+
+void es_check_link_local(struct es_check *check)
+{
+	const struct es_facts *facts = check->facts;
+	const char *interface = check->conf->datapath.interface;
+
+	if (!has_ipv6_service(check->conf)) {
+		es_check_ok(check, "no service has an IPv6 address");
+		return;
+	}
+	if (facts->addresses_rc) {
+		es_check_unchecked(check, "the addresses cannot be read: %s", strerror(-facts->addresses_rc));
+		return;
+	}
+	for (size_t i = 0; i < facts->address_count; i++)
+		if (is_link_local(&facts->addresses[i].address) &&
+		    !strcmp(facts->addresses[i].interface, interface)) {
+			es_check_ok(check, "%s has a link-local address", interface);
+			return;
+		}
+	es_check_error(
+		check,
+		es_check_action("ip link set %s addrgenmode eui64; ip link set %s down; ip link set %s up",
+				interface, interface, interface),
+		"%s has no link-local address of IPv6", interface);
+}
+
+/* Of an address; returns 1 if nothing is wrong with it. */
+static int judge_group(struct es_check *check, const struct es_conf_service *service)
+{
+	const char *interface = check->conf->datapath.interface;
+	const struct es_addr group = es_solicited_group(&service->address6);
+	char text[INET6_ADDRSTRLEN];
+	int rc = es_facts_has_group(check->facts, interface, &group);
+
+	if (rc == 1)
+		return 1;
+	if (rc < 0)
+		es_check_unchecked(check, "/proc/net/igmp6 cannot be read: %s", strerror(-rc));
+	else
+		es_check_error(check, "restart earshotd", "service %s: %s is not in the multicast group %s",
+			       service->name, interface, es_conf_addr_text(&group, text));
+	return 0;
+}
+
+void es_check_solicited(struct es_check *check)
+{
+	const struct es_conf *conf = check->conf;
+	unsigned int wrong = 0;
+
+	if (!has_ipv6_service(conf)) {
+		es_check_ok(check, "no service has an IPv6 address");
+		return;
+	}
+	if (!check->facts->daemon.runs) {
+		es_check_ok(check, "earshotd joins the groups of the services' addresses when it starts");
+		return;
+	}
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		wrong += es_addr_is_set(&conf->services[i].address6) &&
+			 !judge_group(check, &conf->services[i]);
+	if (!wrong)
+		es_check_ok(check, "%s is in the multicast groups of the services' addresses",
+			    conf->datapath.interface);
 }

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "inspector/base/sockaddr.h"
 #include "inspector/check/facts.h"
 #include "inspector/check/netlink.h"
 
@@ -82,11 +83,21 @@ static void read_link(const char *name, struct es_facts_link *link)
 	link->lro = read_lro(name);
 }
 
-static unsigned int prefix_of(const struct sockaddr *mask)
+/* The length of a mask of that family. */
+static unsigned int prefix_of(const struct sockaddr *mask, int family)
 {
-	return mask ? (unsigned int)__builtin_popcount(
-			      ((const struct sockaddr_in *)(const void *)mask)->sin_addr.s_addr)
-		    : 32;
+	unsigned int bits = 0;
+	__be32 w[4] = {};
+
+	if (!mask)
+		return family == AF_INET ? 32 : 128;
+	if (family == AF_INET)
+		w[0] = ((const struct sockaddr_in *)(const void *)mask)->sin_addr.s_addr;
+	else
+		memcpy(w, &((const struct sockaddr_in6 *)(const void *)mask)->sin6_addr, sizeof(w));
+	for (size_t i = 0; i < 4; i++)
+		bits += (unsigned int)__builtin_popcount(w[i]);
+	return bits;
 }
 
 static int read_addresses(struct es_facts *facts)
@@ -102,15 +113,19 @@ static int read_addresses(struct es_facts *facts)
 	for (i = list; i && facts->addresses; i = i->ifa_next) {
 		struct es_facts_address *a = &facts->addresses[facts->address_count];
 
-		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET)
+		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+
+		if ((family != AF_INET && family != AF_INET6) ||
+		    es_sockaddr_addr(i->ifa_addr,
+				     family == AF_INET ? sizeof(struct sockaddr_in)
+						       : sizeof(struct sockaddr_in6),
+				     &a->address))
 			continue;
 		/* an address with a label of its own, "eth0:1", is on eth0 */
 		snprintf(a->interface, sizeof(a->interface), "%.*s", (int)strcspn(i->ifa_name, ":"),
 			 i->ifa_name);
 		a->flags = i->ifa_flags;
-		a->prefix = prefix_of(i->ifa_netmask);
-		a->address = es_addr_from_v4(
-			((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr.s_addr);
+		a->prefix = prefix_of(i->ifa_netmask, family);
 		facts->address_count++;
 	}
 	freeifaddrs(list);

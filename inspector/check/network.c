@@ -195,42 +195,44 @@ static void check_datapath(struct es_check *check)
 		es_check_ok(check, "the datapath is not attached: earshotd does not run");
 }
 
-/* Where a service's address is; its own finding for each that is wrong. */
-static unsigned int judge_service_address(struct es_check *check, const struct es_conf_service *service)
+/* Where an address of a service is; its own finding for each that is wrong. */
+static unsigned int judge_service_address(struct es_check *check, const struct es_conf_service *service,
+					  const struct es_addr *address)
 {
 	const struct es_facts *f = check->facts;
-	unsigned int wrong = 0, on_lo = 0;
+	unsigned int wrong = 0, on_lo = 0, length = es_addr_is_v4(address) ? 32 : 128;
 	char text[INET6_ADDRSTRLEN];
 	size_t i;
 
-	es_conf_addr_text(&service->address, text);
+	es_conf_addr_text(address, text);
 	for (i = 0; i < f->address_count; i++) {
 		const struct es_facts_address *a = &f->addresses[i];
 
-		if (!es_addr_equal(&a->address, &service->address))
+		if (!es_addr_equal(&a->address, address))
 			continue;
 		if (!(a->flags & IFF_LOOPBACK)) {
 			wrong++;
 			es_check_error(
 				check,
-				es_check_action("ip address del %s/%u dev %s; ip address add %s/32 dev lo",
-						text, a->prefix, a->interface, text),
+				es_check_action("ip address del %s/%u dev %s; ip address add %s/%u dev lo",
+						text, a->prefix, a->interface, text, length),
 				"service %s: %s is on %s", service->name, text, a->interface);
-		} else if (a->prefix != 32) {
+		} else if (a->prefix != length) {
 			wrong++;
 			es_check_error(
 				check,
-				es_check_action("ip address add %s/32 dev lo; ip address del %s/%u dev %s",
-						text, text, a->prefix, a->interface),
-				"service %s: %s/%u on %s makes all of that network local", service->name,
-				text, a->prefix, a->interface);
+				es_check_action("ip address add %s/%u dev lo; ip address del %s/%u dev %s",
+						text, length, text, a->prefix, a->interface),
+				length == 32 ? "service %s: %s/%u on %s makes all of that network local"
+					     : "service %s: %s/%u on %s makes that network's way lead there",
+				service->name, text, a->prefix, a->interface);
 		} else {
 			on_lo = 1;
 		}
 	}
 	if (!wrong && !on_lo) {
 		wrong++;
-		es_check_error(check, es_check_action("ip address add %s/32 dev lo", text),
+		es_check_error(check, es_check_action("ip address add %s/%u dev lo", text, length),
 			       "service %s: %s is no address of this node", service->name, text);
 	}
 	return wrong;
@@ -238,15 +240,20 @@ static unsigned int judge_service_address(struct es_check *check, const struct e
 
 static void check_service_address(struct es_check *check)
 {
-	unsigned int i, wrong = 0;
+	unsigned int wrong = 0;
 
 	if (check->facts->addresses_rc) {
 		es_check_unchecked(check, "the addresses cannot be read: %s",
 				   strerror(-check->facts->addresses_rc));
 		return;
 	}
-	for (i = 0; i < check->conf->service_count; i++)
-		wrong += judge_service_address(check, &check->conf->services[i]);
+	for (unsigned int i = 0; i < check->conf->service_count; i++)
+		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
+			const struct es_conf_service *service = &check->conf->services[i];
+			const struct es_addr *address = es_conf_service_of(service, family);
+
+			wrong += address ? judge_service_address(check, service, address) : 0;
+		}
 	if (!wrong)
 		es_check_ok(check, "all service addresses are on lo, and nowhere else");
 }
@@ -559,6 +566,11 @@ static const struct es_check_item items[] = {
 	 check_accept_local},
 	{"ipv6", "The kernel has no connection with a client whose family an interface does not speak.",
 	 es_check_ipv6},
+	{"link_local",
+	 "Without such an address the kernel asks no neighbour for his MAC, and answers reach nobody.",
+	 es_check_link_local},
+	{"solicited", "A switch that snoops MLD keeps neighbours' questions for the address from this node.",
+	 es_check_solicited},
 	{NULL, NULL, NULL},
 };
 

@@ -45,16 +45,19 @@ struct place {
 /* The places, one after the other by @at, which begins at 0. Returns 0 behind the last. */
 static int place_next(const struct es_conf *conf, unsigned int *at, struct place *ret_place)
 {
-	while (*at / 2 < conf->service_count) {
-		const struct es_conf_service *service = &conf->services[*at / 2];
-		int is_server = (*at)++ % 2;
+	const unsigned int places = ES_CONF_FAMILIES + 1;
+
+	while (*at / places < conf->service_count) {
+		const struct es_conf_service *service = &conf->services[*at / places];
+		unsigned int which = (*at)++ % places;
+		int is_server = which == ES_CONF_FAMILIES;
 
 		*ret_place = (struct place){
 			.service = service->name,
-			.address = is_server ? &service->server_address : &service->address,
+			.address = is_server ? &service->server_address : es_conf_service_of(service, which),
 			.port = is_server ? service->server_port : service->port,
 		};
-		if (ret_place->port)
+		if (ret_place->port && ret_place->address)
 			return 1;
 	}
 	return 0;
@@ -99,10 +102,13 @@ static void check_listen(struct es_check *check)
 			continue;
 		wrong++;
 		es_conf_addr_text(place.address, text);
-		es_check_error(check,
-			       es_check_action("start the server, listening on %s:%u or on all addresses",
-					       text, place.port),
-			       "service %s: nothing listens on %s port %u", place.service, text, place.port);
+		es_check_error(
+			check,
+			es_check_action(es_addr_is_v4(place.address)
+						? "start the server, listening on %s:%u or on all addresses"
+						: "start the server, listening on [%s]:%u or on [::]",
+					text, place.port),
+			"service %s: nothing listens on %s port %u", place.service, text, place.port);
 	}
 	if (!wrong)
 		es_check_ok(check, "a server listens for each service");

@@ -60,12 +60,13 @@ static int is_sysctl(const struct es_fix *fix)
 	       strspn(value + 1, "0123456789 ") == strlen(value + 1);
 }
 
-/* "ip address add ADDRESS/32 dev lo" */
+/* "ip address add ADDRESS/32 dev lo", or /128 */
 static int is_address(const struct es_fix *fix)
 {
 	return fix->count == 6 && !strcmp(fix->word[0], "ip") && !strcmp(fix->word[1], "address") &&
-	       !strcmp(fix->word[2], "add") && strstr(fix->word[3], "/32") && !strcmp(fix->word[4], "dev") &&
-	       !strcmp(fix->word[5], "lo");
+	       !strcmp(fix->word[2], "add") &&
+	       (strstr(fix->word[3], "/32") || strstr(fix->word[3], "/128")) &&
+	       !strcmp(fix->word[4], "dev") && !strcmp(fix->word[5], "lo");
 }
 
 /*

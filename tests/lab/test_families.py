@@ -12,7 +12,7 @@ import re
 import pytest
 
 from cluster import programs
-from earshotlab import Lab, families, netns, topology, wait_for
+from earshotlab import Lab, daemon, families, netns, topology, wait_for
 from web import raw
 from web.traffic import Traffic
 
@@ -155,6 +155,27 @@ def test_an_address_is_missing(lab, vip):
     finally:
         node.exec(["ip", "address", "add", f"{vip}/{length}", "dev", "lo"])
     wait_for(lambda: not trouble(lab, "n2"), "n2 can serve again", seen=lambda: trouble(lab, "n2"))
+
+
+def test_check(lab):
+    """`earshot check` finds what an address of IPv6 needs, and what is missing."""
+    node = lab.node("n1")
+
+    def findings():
+        done = node.exec(["earshot", "check", "--json", "--config", lab.config_file, "--node", node.name, "--control",
+                          daemon.control_path(node.namespace)], check=False)
+        return {each["id"]: each for each in json.loads(done.stdout)["findings"]}
+
+    found = findings()
+    for name in ("network.service_address", "network.ipv6", "network.link_local", "network.solicited", "server.listen"):
+        assert found[name]["severity"] == "ok", found[name]
+    node.exec(["ip", "address", "del", f"{families.VIP6}/128", "dev", "lo"])
+    try:
+        missing = findings()["network.service_address"]
+        assert missing["severity"] == "error" and missing["action"] == f"ip address add {families.VIP6}/128 dev lo"
+    finally:
+        node.exec(["ip", "address", "add", f"{families.VIP6}/128", "dev", "lo"])
+    wait_for(lambda: not trouble(lab, "n1"), "n1 can serve again", seen=lambda: trouble(lab, "n1"))
 
 
 def test_all_at_once(lab):

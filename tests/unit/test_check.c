@@ -71,6 +71,20 @@ static void test_files(void **state)
 	expect_one("kernel.tcp_sack", ES_CHECK_UNCHECKED, "net/ipv4/tcp_sack cannot be read: No such file");
 }
 
+static const char group6[] = "2    eth0            ff0200000000000000000001ff000010     1 00000004 0\n";
+
+/* The first service gets an IPv6 address, and the node all that it needs. Returns where it is on lo. */
+static struct es_facts_address *address6_add(void)
+{
+	assert_int_equal(es_conf_addr_parse("2001:db8::10", &conf->services[0].address6), 0);
+	put("proc/net/igmp6", group6);
+	facts.daemon.runs = 1;
+	facts.listeners[0].is_v6 = 1;
+	address_add("eth0", "fe80::1", 64, IFF_UP);
+	address_add("lo", "2001:db8::10", 128, IFF_UP | IFF_LOOPBACK);
+	return &facts.addresses[facts.address_count - 1];
+}
+
 /* Where no service has an IPv6 address, nobody needs it. */
 static void test_ipv6(void **state)
 {
@@ -82,7 +96,7 @@ static void test_ipv6(void **state)
 	run_again();
 	assert_int_equal(finding("network.ipv6")->severity, ES_CHECK_OK);
 	put("proc/sys/net/ipv6/conf/eth0/disable_ipv6", "0\n");
-	conf->services[0].address6.b[0] = 0x20;
+	address6_add();
 	run_again();
 	assert_int_equal(finding("network.ipv6")->severity, ES_CHECK_OK);
 	for (unsigned int i = 0; i < sizeof(interface) / sizeof(interface[0]); i++) {
@@ -94,7 +108,51 @@ static void test_ipv6(void **state)
 	take("proc/sys/net/ipv6/conf/eth1/disable_ipv6");
 	expect_one("network.ipv6", ES_CHECK_UNCHECKED, "eth1/disable_ipv6 cannot be read: No such file");
 	put("proc/sys/net/ipv6/conf/eth1/disable_ipv6", "0\n");
-	memset(&conf->services[0].address6, 0, sizeof(conf->services[0].address6));
+	take("proc/net/igmp6");
+}
+
+/* What a service's IPv6 address needs besides: where it is, who listens, and by what neighbours are heard and asked. */
+static void test_address6(void **state)
+{
+	struct es_facts_address *on_lo = address6_add();
+
+	(void)state;
+	run_again();
+	assert_int_equal(finding("network.service_address")->severity, ES_CHECK_OK);
+	assert_int_equal(finding("network.link_local")->severity, ES_CHECK_OK);
+	assert_int_equal(finding("network.solicited")->severity, ES_CHECK_OK);
+	assert_int_equal(finding("server.listen")->severity, ES_CHECK_OK);
+
+	on_lo->prefix = 64;
+	expect_one("network.service_address", ES_CHECK_ERROR,
+		   "2001:db8::10/64 on lo makes that network's way");
+	on_lo->prefix = 128;
+	facts.listeners[0].is_v6 = 0;
+	expect_one("server.listen", ES_CHECK_ERROR, "nothing listens on 2001:db8::10 port 80");
+	facts.listeners[0].is_v6 = 1;
+	put("proc/net/igmp6", "2    eth1            ff0200000000000000000001ff000010     1 00000004 0\n");
+	expect_one("network.solicited", ES_CHECK_ERROR, "eth0 is not in the multicast group ff02::1:ff00:10");
+	facts.daemon.runs = 0;
+	run_again();
+	assert_int_equal(finding("network.solicited")->severity, ES_CHECK_OK);
+	facts.daemon.runs = 1;
+	take("proc/net/igmp6");
+	expect_one("network.solicited", ES_CHECK_UNCHECKED, "/proc/net/igmp6 cannot be read");
+	put("proc/net/igmp6", group6);
+	snprintf(facts.addresses[4].interface, sizeof(facts.addresses[4].interface), "eth1");
+	expect_one("network.link_local", ES_CHECK_ERROR, "eth0 has no link-local address");
+	facts.address_count -= 2;
+	run_again();
+	assert_int_equal(finding("network.service_address")->severity, ES_CHECK_ERROR);
+	/* One that has no address of IPv4 needs none. */
+	memset(&conf->services[0].address, 0, sizeof(conf->services[0].address));
+	conf->service_count = 1;
+	address_add("eth0", "fe80::1", 64, IFF_UP);
+	address_add("lo", "2001:db8::10", 128, IFF_UP | IFF_LOOPBACK);
+	run_again();
+	assert_int_equal(finding("network.service_address")->severity, ES_CHECK_OK);
+	assert_int_equal(finding("server.listen")->severity, ES_CHECK_OK);
+	take("proc/net/igmp6");
 }
 
 /* What the daemon does not start without. */
@@ -474,6 +532,7 @@ int main(void)
 		TEST(test_all_well),
 		TEST(test_files),
 		TEST(test_ipv6),
+		TEST(test_address6),
 		TEST(test_startup),
 		TEST(test_no_conntrack),
 		TEST(test_rp_filter_public),
