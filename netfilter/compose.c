@@ -12,37 +12,38 @@
 
 #define ES_HOPS 64
 
-static size_t put_v4(const struct es_flow *flow, const struct iphdr *like, size_t tcp_len, __u8 *ret_packet)
+static size_t put_v4(const struct es_flow *flow, const __u8 *like, size_t tcp_len, __u8 *ret_packet)
 {
 	struct iphdr *ip = (struct iphdr *)ret_packet;
 
-	*ip = (struct iphdr){
-		.version = 4,
-		.ihl = sizeof(*ip) / 4,
-		.tos = like ? like->tos & 0xfc : 0, /* no ECN */
-		.tot_len = htons((__u16)(sizeof(*ip) + tcp_len)),
-		.frag_off = htons(0x4000), /* don't fragment */
-		.ttl = like ? like->ttl : ES_HOPS,
-		.protocol = IPPROTO_TCP,
-		.saddr = flow->client.w[3],
-		.daddr = flow->service.w[3],
-	};
+	*ip = (struct iphdr){.ttl = ES_HOPS};
+	if (like)
+		memcpy(ip, like, sizeof(*ip));
+	ip->version = 4;
+	ip->ihl = sizeof(*ip) / 4;
+	ip->tos &= 0xfc; /* no ECN */
+	ip->tot_len = htons((__u16)(sizeof(*ip) + tcp_len));
+	ip->id = 0;
+	ip->frag_off = htons(0x4000); /* don't fragment */
+	ip->protocol = IPPROTO_TCP;
+	ip->saddr = flow->client.w[3];
+	ip->daddr = flow->service.w[3];
+	ip->check = 0;
 	ip->check = (__u16)~es_csum_fold(es_csum_words((const __u16 *)ip, sizeof(*ip) / 2));
 	return sizeof(*ip);
 }
 
-static size_t put_v6(const struct es_flow *flow, const struct ipv6hdr *like, size_t tcp_len, __u8 *ret_packet)
+static size_t put_v6(const struct es_flow *flow, const __u8 *like, size_t tcp_len, __u8 *ret_packet)
 {
 	struct ipv6hdr *ip = (struct ipv6hdr *)ret_packet;
 
-	*ip = (struct ipv6hdr){};
+	*ip = (struct ipv6hdr){.hop_limit = ES_HOPS};
 	if (like)
 		memcpy(ip, like, sizeof(*ip));
 	ip->version = 6;
 	ip->flow_lbl[0] &= 0xcf; /* no ECN */
 	ip->payload_len = htons((__u16)tcp_len);
 	ip->nexthdr = IPPROTO_TCP;
-	ip->hop_limit = like ? like->hop_limit : ES_HOPS;
 	memcpy(&ip->saddr, &flow->client, sizeof(ip->saddr));
 	memcpy(&ip->daddr, &flow->service, sizeof(ip->daddr));
 	return sizeof(*ip);
@@ -51,9 +52,8 @@ static size_t put_v6(const struct es_flow *flow, const struct ipv6hdr *like, siz
 struct tcphdr *es_nf_compose(const struct es_flow *flow, const __u8 *like, size_t tcp_len, size_t header_len,
 			     __u8 *ret_packet)
 {
-	size_t ip_len = es_addr_is_v4(&flow->client)
-				? put_v4(flow, (const struct iphdr *)like, tcp_len, ret_packet)
-				: put_v6(flow, (const struct ipv6hdr *)like, tcp_len, ret_packet);
+	size_t ip_len = es_addr_is_v4(&flow->client) ? put_v4(flow, like, tcp_len, ret_packet)
+						     : put_v6(flow, like, tcp_len, ret_packet);
 	struct tcphdr *tcp = (struct tcphdr *)(ret_packet + ip_len);
 
 	*tcp = (struct tcphdr){

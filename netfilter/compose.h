@@ -9,14 +9,15 @@
 #include <linux/tcp.h>
 #include "kmod/core/flow.h"
 
-#define ES_NF_IP_MAX 40 /* bytes of the longest IP header that is made */
+#define ES_NF_ALIGNED __attribute__((aligned(4)))
+#define ES_NF_IP_MAX  40 /* bytes of the longest IP header that is made */
 
 /**
  * es_nf_compose() - the headers of a packet, without flags and numbers
  * @like: a packet of the client's own, whose way through the network it seems to have taken (TTL, DSCP, flow label); or NULL
  * @tcp_len: bytes of the TCP header with its options, and of the payload
  * @header_len: of these, the header's, a multiple of 4
- * @ret_packet: room for ES_NF_IP_MAX + @tcp_len bytes; all of them but options and payload are written
+ * @ret_packet: aligned to 4 bytes; room for ES_NF_IP_MAX + @tcp_len bytes; all of them but options and payload are written
  * Returns the TCP header, which the caller completes.
  */
 struct tcphdr *es_nf_compose(const struct es_flow *flow, const __u8 *like, size_t tcp_len, size_t header_len,

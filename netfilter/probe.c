@@ -223,7 +223,7 @@ static int serve(const struct world *world, int listener)
 
 static int try_family(struct world *world, int family)
 {
-	__u8 packet[ES_NF_MADE_MAX + sizeof(ES_REQUEST)];
+	__u8 ES_NF_ALIGNED packet[ES_NF_MADE_MAX + sizeof(ES_REQUEST)];
 	struct es_flow flow = flow_of(family);
 	struct es_nf_request request = {
 		.packet = packet,

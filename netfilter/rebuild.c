@@ -68,7 +68,7 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 /* The entry is there. */
 static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
-	__u8 syn[ES_NF_MADE_MAX], headers[ES_NF_MADE_MAX];
+	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX], ES_NF_ALIGNED headers[ES_NF_MADE_MAX];
 	struct iovec parts[2] = {{headers, es_nf_request_begin(request, headers)}};
 	int rc = es_nf_tun_write(rebuild->tun, syn, es_nf_request_syn(request, syn));
 
@@ -132,14 +132,14 @@ int es_nf_rebuild(struct es_nf_rebuild *rebuild, const struct es_nf_request *req
 
 int es_nf_acknowledge(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
-	__u8 ack[ES_NF_MADE_MAX];
+	__u8 ES_NF_ALIGNED ack[ES_NF_MADE_MAX];
 
 	return es_nf_tun_write(rebuild->tun, ack, es_nf_request_ack(request, ack));
 }
 
 int es_nf_leave(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 rcv_nxt)
 {
-	__u8 reset[ES_NF_MADE_MAX];
+	__u8 ES_NF_ALIGNED reset[ES_NF_MADE_MAX];
 	struct es_nf_socket socket;
 	int rc = es_nf_tun_write(rebuild->tun, reset, es_nf_reset(flow, rcv_nxt, reset));
 

@@ -13,31 +13,38 @@
 #include "netfilter/compose.h"
 #include "netfilter/request.h"
 
-static int read_ip(const __u8 *packet, size_t len, struct es_nf_request *ret, size_t *ret_total)
+/* Returns what the IP header says the packet's length is, or 0 if it is none that begins a TCP packet. */
+static size_t read_v4(const __u8 *packet, struct es_nf_request *ret)
 {
-	if (len >= sizeof(struct iphdr) && packet[0] == 0x45) {
-		const struct iphdr *ip = (const struct iphdr *)packet;
+	struct iphdr ip;
 
-		ret->ip_len = sizeof(*ip);
-		*ret_total = ntohs(ip->tot_len);
-		if (ip->protocol != IPPROTO_TCP || ip->frag_off & htons(0x3fff))
-			return -EBADMSG;
-		ret->flow.client = es_addr_from_v4(ip->saddr);
-		ret->flow.service = es_addr_from_v4(ip->daddr);
+	memcpy(&ip, packet, sizeof(ip));
+	if (ip.ihl != sizeof(ip) / 4 || ip.protocol != IPPROTO_TCP || ip.frag_off & htons(0x3fff))
 		return 0;
-	}
-	if (len >= sizeof(struct ipv6hdr) && packet[0] >> 4 == 6) {
-		const struct ipv6hdr *ip = (const struct ipv6hdr *)packet;
+	ret->ip_len = sizeof(ip);
+	ret->flow.client = es_addr_from_v4(ip.saddr);
+	ret->flow.service = es_addr_from_v4(ip.daddr);
+	return ntohs(ip.tot_len);
+}
 
-		ret->ip_len = sizeof(*ip);
-		*ret_total = sizeof(*ip) + ntohs(ip->payload_len);
-		if (ip->nexthdr != IPPROTO_TCP)
-			return -EBADMSG;
-		memcpy(&ret->flow.client, &ip->saddr, sizeof(ret->flow.client));
-		memcpy(&ret->flow.service, &ip->daddr, sizeof(ret->flow.service));
+static size_t read_v6(const __u8 *packet, struct es_nf_request *ret)
+{
+	struct ipv6hdr ip;
+
+	memcpy(&ip, packet, sizeof(ip));
+	if (ip.nexthdr != IPPROTO_TCP)
 		return 0;
-	}
-	return -EBADMSG;
+	ret->ip_len = sizeof(ip);
+	memcpy(&ret->flow.client, &ip.saddr, sizeof(ret->flow.client));
+	memcpy(&ret->flow.service, &ip.daddr, sizeof(ret->flow.service));
+	return sizeof(ip) + ntohs(ip.payload_len);
+}
+
+static size_t read_ip(const __u8 *packet, size_t len, struct es_nf_request *ret)
+{
+	if (len >= sizeof(struct iphdr) && packet[0] >> 4 == 4)
+		return read_v4(packet, ret);
+	return len >= sizeof(struct ipv6hdr) && packet[0] >> 4 == 6 ? read_v6(packet, ret) : 0;
 }
 
 static void read_options(const __u8 *options, __u32 len, struct es_segment *seg)
@@ -51,28 +58,27 @@ static void read_options(const __u8 *options, __u32 len, struct es_segment *seg)
 
 int es_nf_request_read(struct es_nf_request *request)
 {
-	const struct tcphdr *tcp;
-	size_t total, header;
+	size_t total = read_ip(request->packet, request->len, request), header;
+	const __u8 *at = request->packet + request->ip_len;
+	struct tcphdr tcp;
 
-	if (read_ip(request->packet, request->len, request, &total))
+	if (!total || total != request->len || total < request->ip_len + sizeof(tcp))
 		return -EBADMSG;
-	tcp = (const struct tcphdr *)(request->packet + request->ip_len);
-	if (total != request->len || total < request->ip_len + sizeof(*tcp))
+	memcpy(&tcp, at, sizeof(tcp));
+	header = tcp.doff * 4U;
+	if (header < sizeof(tcp) || total < request->ip_len + header)
 		return -EBADMSG;
-	header = tcp->doff * 4U;
-	if (header < sizeof(*tcp) || total < request->ip_len + header)
-		return -EBADMSG;
-	request->flow.client_port = tcp->source;
-	request->flow.service_port = tcp->dest;
-	request->window = ntohs(tcp->window);
+	request->flow.client_port = tcp.source;
+	request->flow.service_port = tcp.dest;
+	request->window = ntohs(tcp.window);
 	request->seg = (struct es_segment){
-		.seq = ntohl(tcp->seq),
-		.ack = ntohl(tcp->ack_seq),
+		.seq = ntohl(tcp.seq),
+		.ack = ntohl(tcp.ack_seq),
 		.len = (__u32)(total - request->ip_len - header),
-		.flags = ((const __u8 *)tcp)[13],
+		.flags = at[13],
 		.is_v6 = !es_addr_is_v4(&request->flow.client),
 	};
-	read_options((const __u8 *)(tcp + 1), (__u32)(header - sizeof(*tcp)), &request->seg);
+	read_options(at + sizeof(tcp), (__u32)(header - sizeof(tcp)), &request->seg);
 	return 0;
 }
 
@@ -159,11 +165,10 @@ size_t es_nf_request_begin(const struct es_nf_request *request, __u8 ret_headers
 
 size_t es_nf_request_ack(const struct es_nf_request *request, __u8 ret_packet[ES_NF_MADE_MAX])
 {
-	const struct tcphdr *model = (const struct tcphdr *)(request->packet + request->ip_len);
-	size_t len = model->doff * 4U;
+	size_t len = request->len - request->ip_len - request->seg.len;
 	struct tcphdr *tcp = es_nf_compose(&request->flow, request->packet, len, len, ret_packet);
 
-	memcpy(tcp, model, len);
+	memcpy(tcp, request->packet + request->ip_len, len);
 	tcp->fin = tcp->psh = tcp->urg = 0;
 	return es_nf_compose_end(&request->flow, tcp, len);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include "kmod/core/flow.h"
 #include "kmod/core/tcp.h"
+#include "netfilter/compose.h"
 
 /**
  * struct es_nf_request - a request packet, and what its connection agreed on
@@ -28,7 +29,7 @@ struct es_nf_request {
 /* es_nf_request_read() - fill the rest from @packet. Returns 0, or -EBADMSG if it is no whole TCP packet. */
 int es_nf_request_read(struct es_nf_request *request);
 
-/* Bytes of the longest packet that the functions below make. */
+/* Bytes of the longest packet that the functions below make, in memory that is aligned to 4 bytes. */
 #define ES_NF_MADE_MAX (40 + 20 + ES_TCP_OPTIONS_MAX)
 
 /*

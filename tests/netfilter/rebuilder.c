@@ -30,6 +30,7 @@
 #include "netfilter/rebuild.h"
 
 #define MTU   9000
+#define PAD   2 /* aligns what is behind an Ethernet header */
 #define ALL   65536
 #define SHIFT 7 /* our window scale: the kernel's own for its default tcp_rmem */
 
@@ -88,7 +89,7 @@ static __u32 clock_of(const struct es_flow *flow)
 /* The SYN-ACK, back to where the SYN came from. @frame: the SYN's */
 static void answer(struct client *client, const __u8 *frame, const struct es_nf_request *syn)
 {
-	__u8 out[ETH_HLEN + ES_NF_MADE_MAX];
+	__u8 ES_NF_ALIGNED room[PAD + ETH_HLEN + ES_NF_MADE_MAX], *out = room + PAD;
 	size_t len = sizeof(struct tcphdr) + ES_SYNACK_OPTIONS_LEN;
 	const struct es_flow *f = &syn->flow;
 	struct es_flow back = {f->service, f->client, f->service_port, f->client_port};
@@ -168,10 +169,10 @@ static void move(struct client *client, struct es_nf_request *request)
 
 static void hear(void)
 {
-	__u8 frame[ETH_HLEN + MTU];
+	__u8 ES_NF_ALIGNED room[PAD + ETH_HLEN + MTU], *frame = room + PAD;
 	struct sockaddr_ll from;
 	socklen_t from_len = sizeof(from);
-	ssize_t got = recvfrom(node.wire, frame, sizeof(frame), 0, (struct sockaddr *)&from, &from_len);
+	ssize_t got = recvfrom(node.wire, frame, ETH_HLEN + MTU, 0, (struct sockaddr *)&from, &from_len);
 	struct es_nf_request request = {.packet = frame + ETH_HLEN, .len = (size_t)(got - ETH_HLEN)};
 	struct client *client;
 

@@ -265,7 +265,7 @@ def test_the_kernel_is_left_as_it_was():
         assert place.tell("remove-hook") == "0"
         wait_for(lambda: place.counts()["hooked"] == 2, "the hook is set again", 10, place.counts)
         place.rebuilder.stdin.close()  # an orderly end
-        place.rebuilder.wait()
+        assert place.rebuilder.wait() == 0
         for command in (("ip", "rule"), ("ip", "-6", "rule"), ("ip", "link")):
             assert "45534e46" not in run(place.server, *command) and "earshot" not in run(place.server, *command)
 

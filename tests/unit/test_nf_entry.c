@@ -147,7 +147,10 @@ static void test_damage(void **state)
 			buf[NLMSG_HDRLEN + es_test_random(&seed) % (nlh->nlmsg_len - NLMSG_HDRLEN)] =
 				(char)es_test_random(&seed);
 		len = NLMSG_HDRLEN + es_test_random(&seed) % (nlh->nlmsg_len - NLMSG_HDRLEN + 1);
-		copy = malloc(len); /* so that the sanitizer sees each byte beyond */
+		copy = calloc(
+			1,
+			MNL_ALIGN(
+				len)); /* so that the sanitizer sees each byte beyond; messages are padded */
 		assert_non_null(copy);
 		memcpy(copy, buf, len);
 		copy->nlmsg_len = (__u32)len;

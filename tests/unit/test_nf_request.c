@@ -101,7 +101,7 @@ static void test_read(void **state)
 {
 	(void)state;
 	for (int is_v6 = 0; is_v6 < 2; is_v6++) {
-		__u8 packet[200];
+		__u8 ES_NF_ALIGNED packet[200];
 		struct es_flow flow = flow_of(is_v6);
 		struct es_nf_request r = request_of(packet, is_v6);
 
@@ -121,7 +121,7 @@ static void test_damaged_requests_are_refused(void **state)
 {
 	(void)state;
 	for (int is_v6 = 0; is_v6 < 2; is_v6++) {
-		__u8 packet[200];
+		__u8 ES_NF_ALIGNED packet[200];
 		size_t whole = make(is_v6, 2, packet), header = is_v6 ? 40 : 20;
 		static const struct {
 			int at;
@@ -161,7 +161,7 @@ static void test_syn(void **state)
 {
 	(void)state;
 	for (int which = 0; which < 32; which++) {
-		__u8 packet[200], out[ES_NF_MADE_MAX];
+		__u8 ES_NF_ALIGNED packet[200], ES_NF_ALIGNED out[ES_NF_MADE_MAX];
 		int is_v6 = which & 1;
 		struct es_nf_request r = request_of(packet, is_v6), syn = {.packet = out};
 
@@ -197,7 +197,7 @@ static void test_mss_has_a_least_value(void **state)
 {
 	(void)state;
 	for (int is_v6 = 0; is_v6 < 2; is_v6++) {
-		__u8 packet[200], out[ES_NF_MADE_MAX];
+		__u8 ES_NF_ALIGNED packet[200], ES_NF_ALIGNED out[ES_NF_MADE_MAX];
 		struct es_nf_request r = request_of(packet, is_v6), syn = {.packet = out};
 
 		r.options.mss = 0;
@@ -212,7 +212,7 @@ static void test_begin(void **state)
 {
 	(void)state;
 	for (size_t which = 0; which < 14; which++) {
-		__u8 packet[200], out[200], headers[ES_NF_MADE_MAX];
+		__u8 ES_NF_ALIGNED packet[200], ES_NF_ALIGNED out[200], ES_NF_ALIGNED headers[ES_NF_MADE_MAX];
 		int is_v6 = which & 1;
 		size_t ts_at = which / 2, len, at;
 		struct es_nf_request r = request_of(packet, is_v6), begun = {.packet = out};
@@ -242,7 +242,7 @@ static void test_ack(void **state)
 {
 	(void)state;
 	for (int is_v6 = 0; is_v6 < 2; is_v6++) {
-		__u8 packet[200], out[ES_NF_MADE_MAX];
+		__u8 ES_NF_ALIGNED packet[200], ES_NF_ALIGNED out[ES_NF_MADE_MAX];
 		struct es_nf_request r = request_of(packet, is_v6), ack = {.packet = out};
 
 		ack.len = es_nf_request_ack(&r, out);
@@ -262,7 +262,7 @@ static void test_reset(void **state)
 {
 	(void)state;
 	for (int is_v6 = 0; is_v6 < 2; is_v6++) {
-		__u8 out[ES_NF_MADE_MAX];
+		__u8 ES_NF_ALIGNED out[ES_NF_MADE_MAX];
 		struct es_flow flow = flow_of(is_v6);
 		struct es_nf_request rst = {.packet = out, .len = es_nf_reset(&flow, 77, out)};
 
