@@ -208,7 +208,7 @@ int es_nf_conntrack_restore(struct es_nf_conntrack *ct, const struct es_nf_entry
 
 	put_original(nlh, &entry->flow, ct->zone);
 	len = nlh->nlmsg_len;
-	nlh = put_entry(ct, buf + len, entry, entry->state, entry->timeout_s);
+	nlh = put_entry(ct, buf + len, entry, TCP_CONNTRACK_ESTABLISHED, entry->timeout_s);
 	put_shift(nlh, CTA_SEQ_ADJ_ORIG, &entry->offsets.client);
 	put_shift(nlh, CTA_SEQ_ADJ_REPLY, &entry->offsets.server);
 	put_synproxy(nlh, &entry->offsets);

@@ -25,6 +25,7 @@
 #include <unistd.h>
 #include "netfilter/compose.h"
 #include "netfilter/hook.h"
+#include "netfilter/kept.h"
 #include "netfilter/losses.h"
 #include "netfilter/probe.h"
 #include "netfilter/rebuild.h"
@@ -50,12 +51,12 @@ struct node {
 	struct es_nf_netlink rules;
 	struct es_nf_netlink watch;
 	struct es_nf_losses losses;
+	struct es_nf_kept *kept; /* NULL: nothing is kept */
 	int wire;
 	__be16 port;
 	int is_twice;
 	int is_moving;
-	int is_keeping;
-	unsigned int made, copies, moved, failed, lost, hooked;
+	unsigned int made, copies, moved, failed, lost, restored, hooked;
 	int last_error;
 	struct client clients[ALL];
 };
@@ -130,6 +131,12 @@ static void note(int rc)
 		node.failed++, node.last_error = rc;
 }
 
+static void keep(const struct es_flow *flow)
+{
+	if (node.kept && es_nf_kept_look(node.kept, &node.rebuild.ct, flow))
+		node.failed++;
+}
+
 static void make(struct client *client, struct es_nf_request *request)
 {
 	request->options = client->options;
@@ -143,6 +150,7 @@ static void make(struct client *client, struct es_nf_request *request)
 	}
 	note(es_nf_rebuild(&node.rebuild, request, now_ns()));
 	client->is_made = 1;
+	keep(&client->flow);
 }
 
 /* The test's rules hold back what the client sends; the connection leaves, and comes again from the next request. */
@@ -164,6 +172,7 @@ static void move(struct client *client, struct es_nf_request *request)
 		node.failed++, node.last_error = rc;
 	else
 		node.moved++;
+	keep(&client->flow);
 	node.is_moving = 0;
 }
 
@@ -225,12 +234,19 @@ static void flush_entries(void)
 	printf("%d\n", es_nf_netlink_talk(&node.rules, nlh, NULL, NULL));
 }
 
+static void restore_all(void)
+{
+	printf("%zu\n", es_nf_kept_restore_all(node.kept, &node.rebuild.ct, &node.rebuild.diag));
+}
+
 static void say_counts(void)
 {
 	printf("{\"made\": %u, \"copies\": %u, \"moved\": %u, \"failed\": %u, \"error\": %d, \"lost\": %u, "
-	       "\"hooked\": %u, \"label\": %d, \"way\": %d, \"marked\": %d}\n",
-	       node.made, node.copies, node.moved, node.failed, node.last_error, node.lost, node.hooked,
-	       node.hook.has_label, node.hook.way, node.tun.is_marked);
+	       "\"restored\": %u, \"kept\": %zu, \"hooked\": %u, \"label\": %d, \"way\": %d, \"marked\": "
+	       "%d}\n",
+	       node.made, node.copies, node.moved, node.failed, node.last_error, node.lost, node.restored,
+	       node.kept ? es_nf_kept_count(node.kept) : 0, node.hooked, node.hook.has_label, node.hook.way,
+	       node.tun.is_marked);
 }
 
 static void start_move(void)
@@ -262,6 +278,7 @@ static const struct {
 	{"counts", say_counts},		  /* what was done, as JSON */
 	{"entries", say_entries},	  /* how many entries of the connection tracking are ours: "0 N" */
 	{"flush", flush_entries},	  /* empty the connection tracking */
+	{"restore", restore_all},	  /* make all entries again that are missing */
 	{"move", start_move},		  /* with its next request, a connection leaves and comes again */
 	{"leave-wrongly", leave_wrongly}, /* with a wrong number */
 	{"remove-hook", remove_hook},
@@ -272,6 +289,7 @@ static void obey(void)
 	char line[64];
 
 	if (!fgets(line, sizeof(line), stdin)) {
+		es_nf_kept_free(&node.kept);
 		es_nf_rebuild_close(&node.rebuild);
 		es_nf_losses_close(&node.losses);
 		es_nf_netlink_close(&node.watch);
@@ -304,10 +322,15 @@ static void on_rules_changed(void)
 
 static void on_lost(void *ctx, const struct es_flow *flow, __u8 state)
 {
+	int rc = node.kept ? es_nf_kept_restore(node.kept, &node.rebuild.ct, &node.rebuild.diag, flow) : 0;
+
 	(void)ctx;
 	(void)state;
 	if (flow->service_port == node.port)
 		node.lost++;
+	if (rc < 0)
+		note(rc);
+	node.restored += rc == 1;
 }
 
 static void open_wire(const char *interface)
@@ -334,7 +357,8 @@ static int serve(char **words)
 	node.port = htons((__u16)strtoul(words[1], NULL, 10));
 	for (char **word = words + 2; *word; word++) {
 		node.is_twice |= !strcmp(*word, "twice");
-		node.is_keeping |= !strcmp(*word, "keep");
+		if (!strcmp(*word, "keep") && es_nf_kept_new(ALL, &node.kept))
+			die("kept", NULL);
 		if (!strncmp(*word, "zone=", 5))
 			settings.zone = (__u16)strtoul(*word + 5, NULL, 10);
 	}
@@ -348,6 +372,8 @@ static int serve(char **words)
 	settings.has_label = node.hook.has_label;
 	if (es_nf_rebuild_open(&node.rebuild, &node.tun, &settings, &why))
 		die("rebuild", &why);
+	if (node.kept && es_nf_kept_look_all(node.kept, &node.rebuild.ct))
+		die("look", NULL);
 	printf("ready\n");
 	fds[0] = (struct pollfd){.fd = 0, .events = POLLIN};
 	fds[1] = (struct pollfd){.fd = node.wire, .events = POLLIN};

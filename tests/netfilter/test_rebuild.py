@@ -270,6 +270,59 @@ def test_the_kernel_is_left_as_it_was():
             assert "45534e46" not in run(place.server, *command) and "earshot" not in run(place.server, *command)
 
 
+@FAMILIES
+def test_a_flushed_connection_tracking(family):
+    """What `conntrack -F` does, while a body is on its way and while nothing is: the entries are made again."""
+    with Place(words=["keep"]) as place:
+        busy, idle = place.connect(family), place.connect(family)
+        for connection in (busy, idle):
+            assert ask(connection)[0] == 200
+        busy.request("GET", "/large")
+        response = busy.getresponse()
+        body = response.read(100000)
+        assert place.counts()["kept"] == 2
+        assert place.tell("flush") == "0"
+        wait_for(lambda: place.counts()["restored"] == 2, "the entries are there again", 10, place.counts)
+        assert body + response.read() == LARGE
+        assert ask(idle, path="/large") == (200, LARGE)
+        assert ask(busy, "PUT", "/upload/x", LARGE)[0] in (201, 204)
+        assert place.counts()["failed"] == 0
+        busy.close()
+        idle.close()
+
+
+def test_a_new_daemon_keeps_what_it_finds():
+    with Place(words=["keep"]) as place:
+        connection = place.connect()
+        assert ask(connection)[0] == 200
+        place.rebuilder.kill()
+        place.rebuilder.wait()
+        wait_for(lambda: "earshot-nf" not in run(place.server, "ip", "link"), "the tun device has gone", 10)
+        place.rebuilder = place.start_rebuilder(["keep"])
+        assert place.counts()["kept"] == 1
+        assert place.tell("flush") == "0"
+        wait_for(lambda: place.counts()["restored"] == 1, "the entry is there again", 10, place.counts)
+        assert ask(connection, path="/large") == (200, LARGE)
+        connection.close()
+
+
+def test_what_is_over_is_not_made_again():
+    """Connections that have ended are forgotten with their entries."""
+    with Place(words=["keep"]) as place:
+        closed, alive = place.connect(), place.connect()
+        assert ask(closed)[0] == ask(alive)[0] == 200
+        closed.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a RST
+        closed.close()
+        wait_for(lambda: ":80 " in run(place.server, "ss", "-tn") and run(place.server, "ss", "-tn").count("ESTAB") == 1,
+                 "the server's socket has gone", 10)
+        assert place.tell("flush") == "0"
+        wait_for(lambda: place.counts()["kept"] == 1, "one is forgotten", 10, place.counts)
+        assert place.tell("restore") == "0"
+        assert ask(alive)[0] == 200
+        assert place.counts()["failed"] == 0
+        alive.close()
+
+
 def test_full_accept_queue():
     """The client is not reset: it repeats its request, and gets its connection when there is room again."""
     with Place(serves=False, before={"net.ipv4.tcp_syncookies": 0}) as place, \

@@ -11,7 +11,8 @@
 #include "netfilter/compose.h"
 #include "netfilter/request.h"
 
-#define BODY "GET / HTTP/1.1\r\n\r\n!" /* an odd length */
+#define BODY	 "GET / HTTP/1.1\r\n\r\n!" /* an odd length */
+#define BODY_LEN (sizeof(BODY) - 1)
 
 static struct es_flow flow_of(int is_v6)
 {
@@ -49,7 +50,7 @@ static void assert_checksum(const __u8 *packet, size_t len)
 /* A request of a client's, whose timestamps begin at the option block's byte @ts_at; @packet has room for 200 bytes. */
 static size_t make(int is_v6, size_t ts_at, __u8 *packet)
 {
-	size_t header = sizeof(struct tcphdr) + 16, len = header + strlen(BODY);
+	size_t header = sizeof(struct tcphdr) + 16, len = header + BODY_LEN;
 	struct es_flow f = flow_of(is_v6);
 	struct tcphdr *tcp = es_nf_compose(&f, NULL, len, header, packet);
 	__u8 *options = (__u8 *)(tcp + 1);
@@ -63,7 +64,7 @@ static size_t make(int is_v6, size_t ts_at, __u8 *packet)
 	options[ts_at + 1] = 10;
 	es_put_be32(options + ts_at + 2, 0x01020304);
 	es_put_be32(options + ts_at + 6, 0xf1f2f3f4);
-	memcpy((__u8 *)tcp + header, BODY, strlen(BODY));
+	memcpy((__u8 *)tcp + header, BODY, BODY_LEN);
 	/* ECN, and a way through the network */
 	if (is_v6) {
 		packet[1] |= 0x2c;
@@ -108,7 +109,7 @@ static void test_read(void **state)
 		assert_memory_equal(&r.flow, &flow, sizeof(flow));
 		assert_int_equal(r.seg.seq, 0xfffffff1);
 		assert_int_equal(r.seg.ack, 1000);
-		assert_int_equal(r.seg.len, strlen(BODY));
+		assert_int_equal(r.seg.len, BODY_LEN);
 		assert_int_equal(r.seg.flags, ES_TCP_ACK | ES_TCP_PSH);
 		assert_int_equal(r.seg.tsval, 0x01020304);
 		assert_int_equal(r.seg.tsecr, 0xf1f2f3f4);
@@ -220,9 +221,9 @@ static void test_begin(void **state)
 		r.len = make(is_v6, ts_at, packet);
 		assert_int_equal(es_nf_request_read(&r), 0);
 		len = es_nf_request_begin(&r, headers);
-		assert_int_equal(len, r.len - strlen(BODY));
+		assert_int_equal(len, r.len - BODY_LEN);
 		memcpy(out, headers, len);
-		memcpy(out + len, BODY, strlen(BODY));
+		memcpy(out + len, BODY, BODY_LEN);
 		begun.len = r.len;
 		assert_checksum(out, begun.len);
 		assert_int_equal(es_nf_request_read(&begun), 0);

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What is kept of connections, against a model: a kernel that is played, with entries and sockets of few flows. */
+#include "cmocka_all.h"
+#include <errno.h>
+#include <string.h>
+#include "netfilter/kept.h"
+#include "netfilter/socket.h"
+
+#define FLOWS 1000
+
+/* Of each flow: what the kernel has, and what should be kept. */
+static struct played {
+	int has_entry; /* of ours, unless it is foreign */
+	int is_foreign;
+	int has_socket;
+	int is_kept;
+	__u32 isn, kept_isn;
+	unsigned int restored;
+} flows[FLOWS];
+static int failure; /* of the next request to the kernel */
+
+static struct es_flow flow(unsigned int number)
+{
+	struct es_flow f = {
+		.client = es_addr_from_v4(es_htonl(0x0a000000 + number)),
+		.service = es_addr_from_v4(es_htonl(0x0a010001)),
+		.client_port = es_htons(40000),
+		.service_port = es_htons(80),
+	};
+
+	return f;
+}
+
+static struct played *played(const struct es_flow *f)
+{
+	return &flows[es_ntohl(f->client.w[3]) - 0x0a000000];
+}
+
+static struct es_nf_entry entry_of(const struct es_flow *f)
+{
+	return (struct es_nf_entry){
+		.flow = *f,
+		.offsets.isn = played(f)->isn,
+		.has_synproxy = !played(f)->is_foreign,
+	};
+}
+
+int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *f, struct es_nf_entry *ret_entry)
+{
+	(void)ct;
+	if (failure)
+		return failure;
+	*ret_entry = entry_of(f);
+	return played(f)->has_entry ? 0 : -ENOENT;
+}
+
+int es_nf_conntrack_restore(struct es_nf_conntrack *ct, const struct es_nf_entry *entry)
+{
+	struct played *p = played(&entry->flow);
+
+	(void)ct;
+	assert_int_equal(entry->offsets.isn, p->kept_isn);
+	p->has_entry = 1;
+	p->is_foreign = 0;
+	p->isn = p->kept_isn;
+	p->restored++;
+	return 0;
+}
+
+int es_nf_conntrack_walk(struct es_nf_conntrack *ct, es_nf_entry_fn fn, void *ctx)
+{
+	static int is_disturbed = 1;
+
+	(void)ct;
+	for (unsigned int i = 0; i < FLOWS; i++) {
+		struct es_flow f = flow(i);
+		struct es_nf_entry entry = entry_of(&f);
+
+		if (flows[i].has_entry && !flows[i].is_foreign && (!is_disturbed || i % 2))
+			fn(ctx, &entry);
+	}
+	is_disturbed = !is_disturbed;
+	return is_disturbed ? 0 : -EINTR;
+}
+
+int es_nf_socket_look(struct es_nf_netlink *nl, const struct es_flow *f, struct es_nf_socket *ret_socket)
+{
+	(void)nl;
+	*ret_socket = (struct es_nf_socket){.state = played(f)->has_socket ? ES_NF_TCP_ESTABLISHED
+									   : ES_NF_TCP_LISTEN};
+	return 0;
+}
+
+static size_t kept_by_model(void)
+{
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < FLOWS; i++)
+		n += (size_t)flows[i].is_kept;
+	return n;
+}
+
+static int set_up(void **state)
+{
+	struct es_nf_kept *kept;
+
+	memset(flows, 0, sizeof(flows));
+	failure = 0;
+	assert_int_equal(es_nf_kept_new(FLOWS, &kept), 0);
+	*state = kept;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct es_nf_kept *kept = *state;
+
+	es_nf_kept_free(&kept);
+	assert_null(kept);
+	return 0;
+}
+
+/* One of all things that can happen to a flow. */
+static void step(struct es_nf_kept *kept, unsigned int number, unsigned int what)
+{
+	struct es_nf_conntrack ct = {};
+	struct es_flow f = flow(number);
+	struct played *p = &flows[number];
+	unsigned int restored = p->restored;
+	int rc, due;
+
+	switch (what) {
+	case 0: /* it is made, perhaps again, and looked at */
+		p->has_entry = p->has_socket = 1;
+		p->is_foreign = 0;
+		p->kept_isn = ++p->isn;
+		p->is_kept = 1;
+		assert_int_equal(es_nf_kept_look(kept, &ct, &f), 0);
+		break;
+	case 1: /* it leaves */
+		p->has_entry = p->has_socket = p->is_kept = 0;
+		es_nf_kept_forget(kept, &f);
+		break;
+	case 2: /* its socket ends */
+		p->has_socket = 0;
+		break;
+	default: /* its entry goes, and perhaps a packet has made another one since */
+		p->has_entry = p->is_foreign = what == 4;
+		due = p->is_kept && p->has_socket;
+		rc = es_nf_kept_restore(kept, &ct, NULL, &f);
+		assert_int_equal(rc, due);
+		assert_int_equal(p->restored - restored, due);
+		if (!p->has_socket)
+			p->is_kept = 0;
+		assert_int_equal(es_nf_kept_restore(kept, &ct, NULL, &f), 0);
+	}
+	assert_int_equal(es_nf_kept_count(kept), kept_by_model());
+}
+
+static void test_against_the_model(void **state)
+{
+	uint64_t seed = 5;
+
+	for (int i = 0; i < 100000; i++)
+		step(*state, (unsigned int)(es_test_random(&seed) % FLOWS), es_test_random(&seed) % 5);
+}
+
+static void test_all_at_once(void **state)
+{
+	struct es_nf_conntrack ct = {};
+	size_t alive = 0;
+
+	for (unsigned int i = 0; i < FLOWS; i++)
+		step(*state, i, 0);
+	for (unsigned int i = 0; i < FLOWS; i++) {
+		flows[i].has_entry = i % 3 == 0;
+		flows[i].has_socket = i % 2 == 0;
+		alive += i % 3 && i % 2 == 0;
+		flows[i].is_kept = i % 3 == 0 || i % 2 == 0;
+	}
+	assert_int_equal(es_nf_kept_restore_all(*state, &ct, NULL), alive);
+	assert_int_equal(es_nf_kept_count(*state), kept_by_model());
+	assert_int_equal(es_nf_kept_restore_all(*state, &ct, NULL), 0);
+}
+
+static void test_what_is_there_when_a_daemon_begins(void **state)
+{
+	struct es_nf_conntrack ct = {};
+	struct es_flow f = flow(1);
+
+	for (unsigned int i = 0; i < FLOWS; i++)
+		flows[i].has_entry = flows[i].has_socket = i % 3 != 0, flows[i].is_foreign = i % 3 == 2;
+	assert_int_equal(es_nf_kept_look_all(*state, &ct), 0);
+	assert_int_equal(es_nf_kept_count(*state), FLOWS / 3);
+	flows[1].has_entry = 0;
+	assert_int_equal(es_nf_kept_restore(*state, &ct, NULL, &f), 1);
+}
+
+static void test_limits_and_failures(void **state)
+{
+	struct es_nf_conntrack ct = {};
+	struct es_flow first = flow(0), second = flow(1);
+	struct es_nf_kept *small;
+
+	(void)state;
+	flows[0].has_entry = flows[1].has_entry = 1;
+	assert_int_equal(es_nf_kept_new(1, &small), 0);
+	assert_int_equal(es_nf_kept_look(small, &ct, &first), 0);
+	assert_int_equal(es_nf_kept_look(small, &ct, &second), -ENOSPC);
+	assert_int_equal(es_nf_kept_look(small, &ct, &first), 0);
+	failure = -ENOBUFS;
+	assert_int_equal(es_nf_kept_look(small, &ct, &first), -ENOBUFS);
+	assert_int_equal(es_nf_kept_restore(small, &ct, NULL, &first), -ENOBUFS);
+	assert_int_equal(es_nf_kept_count(small), 1); /* nothing is forgotten because the kernel is busy */
+	failure = 0;
+	flows[0].is_foreign = 1;
+	assert_int_equal(es_nf_kept_look(small, &ct, &first), -ENOENT);
+	es_nf_kept_free(&small);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_against_the_model, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_all_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_is_there_when_a_daemon_begins, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_limits_and_failures, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
