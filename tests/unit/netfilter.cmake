@@ -3,3 +3,8 @@ earshot_unit_test(nf_copies earshot-rebuild)
 earshot_unit_test(nf_entry earshot-rebuild)
 earshot_unit_test(nf_kept earshot-rebuild)
 earshot_unit_test(nf_request earshot-rebuild)
+# The netfilter datapath's parts that need no kernel.
+earshot_unit_test(netfilter_queue earshot-netfilter-engine earshot-datapath)
+earshot_unit_test(netfilter_tables earshot-netfilter-engine)
+earshot_unit_test(netfilter_public earshot-netfilter-engine earshot-datapath)
+earshot_unit_test(netfilter_target earshot-netfilter-engine earshot-datapath)

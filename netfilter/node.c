@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A node's life.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "netfilter/node.h"
+
+int es_nf_node_new(const struct es_nf_node_params *params, struct es_nf_node **ret_node)
+{
+	struct es_nf_node *node = calloc(1, sizeof(*node));
+	int rc;
+
+	if (!node)
+		return -ENOMEM;
+	node->hands = *params->hands;
+	node->workers = params->workers;
+	rc = es_nf_tables_open(params->path, params->decision_sets, &node->tables);
+	for (unsigned int i = 0; !rc && i < params->workers; i++)
+		rc = es_nf_ring_new(params->queue_bytes, &node->queue[i]);
+	if (rc) {
+		es_nf_node_free(&node);
+		return rc;
+	}
+	*ret_node = node;
+	return 0;
+}
+
+void es_nf_node_free(struct es_nf_node **node)
+{
+	struct es_nf_node *n = *node;
+
+	if (!n)
+		return;
+	for (int i = 0; i < ES_WORKERS_MAX; i++)
+		es_nf_ring_free(&n->queue[i]);
+	es_nf_tables_close(&n->tables);
+	free(n);
+	*node = NULL;
+}
+
+void es_nf_node_configure(struct es_nf_node *node, const struct es_config *config,
+			  const struct es_node_ring *ring)
+{
+	node->config = *config;
+	node->ring = *ring;
+	node->is_configured = 1;
+}
+
+int es_nf_is_service_address(const struct es_nf_node *node, __be32 address)
+{
+	const struct es_config *cfg = &node->config;
+
+	for (__u32 i = 0; i < cfg->service_count; i++)
+		if (cfg->service[i].address.w[3] == address && es_addr_is_v4(&cfg->service[i].address))
+			return 1;
+	return 0;
+}
+
+int es_nf_service_find(const struct es_nf_node *node, __be32 address, __be16 port)
+{
+	const struct es_config *cfg = &node->config;
+
+	for (__u32 i = 0; i < cfg->service_count; i++)
+		if (cfg->service[i].port == port && cfg->service[i].address.w[3] == address &&
+		    es_addr_is_v4(&cfg->service[i].address))
+			return (int)i;
+	return -1;
+}

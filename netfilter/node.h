@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_NODE_H
+#define ES_NETFILTER_NODE_H
+
+/*
+ * A node: its tables, what is in force, and its hands. One thread at a time uses it: the engine's lock (engine.h) sees to
+ * that. What the node does, it decides as the other datapaths do, by kmod/core/; what comes of it outside of its own
+ * memory, its hands do, and so tests have other ones.
+ */
+#include "kmod/core/answer.h"
+#include "kmod/core/decide.h"
+#include "kmod/core/lease.h"
+#include "kmod/core/node_ring.h"
+#include "netfilter/packet.h"
+#include "netfilter/queue.h"
+#include "netfilter/tables.h"
+
+/* What the kernel is to do with a packet that it has given to this datapath. */
+enum es_nf_fate {
+	ES_NF_DROP,
+	ES_NF_ACCEPT,
+};
+
+/**
+ * struct es_nf_found - what the kernel has for a flow
+ * @socket: an enum es_socket; TIME_WAIT is none: the kernel makes a new connection of these ports all the same
+ * @listening: there is none, but a listening socket; @accept_full: whose queue is full
+ * @has_received: of an established one: @received is how many bytes it has got of its client
+ */
+struct es_nf_found {
+	__u8 socket;
+	__u8 listening;
+	__u8 accept_full;
+	__u8 has_received;
+	__u32 received;
+};
+
+/**
+ * struct es_nf_hands - how a node does something outside of its own memory; each returns 0 or -errno
+ * @look: is there a socket? Where that cannot be found out, there is none that listens, either
+ * @frame: send a packet of @protocol to that MAC, on the public interface
+ * @send: send a packet of IPv4 to wherever it says
+ * @rebuild: make a connection of the packet. 0 also for a copy of the request that has just made it.
+ * @inject: give a client's packet to the stack
+ * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
+ */
+struct es_nf_hands {
+	void *ctx;
+	int (*look)(void *ctx, const struct es_flow *flow, struct es_nf_found *ret_found);
+	int (*frame)(void *ctx, const __u8 target[6], __u16 protocol, const void *bytes, size_t len);
+	int (*send)(void *ctx, const void *packet, size_t len);
+	int (*rebuild)(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
+		       __u64 now_ns);
+	int (*inject)(void *ctx, const __u8 *packet, size_t len);
+	int (*end)(void *ctx, const struct es_flow *flow, __u32 rcv_nxt);
+};
+
+/**
+ * struct es_nf_node
+ * @is_configured: config and ring are valid; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
+ */
+struct es_nf_node {
+	struct es_nf_tables tables;
+	struct es_nf_hands hands;
+	struct es_nf_ring *queue[ES_WORKERS_MAX];
+	unsigned int workers;
+	__u64 now_ns;
+	int is_configured;
+	struct es_config config;
+	struct es_node_ring ring;
+};
+
+/**
+ * struct es_nf_node_params
+ * @path: of the tables' file; @hands: copied; @workers, @queue_bytes, @decision_sets: as of struct es_datapath_params
+ */
+struct es_nf_node_params {
+	const char *path;
+	const struct es_nf_hands *hands;
+	unsigned int workers;
+	size_t queue_bytes;
+	unsigned int decision_sets;
+};
+
+/* es_nf_node_new() - Returns 0; -EBUSY: another process has the tables; or -errno. */
+int es_nf_node_new(const struct es_nf_node_params *params, struct es_nf_node **ret_node);
+void es_nf_node_free(struct es_nf_node **node);
+
+/* es_nf_node_configure() - both are in force from the next packet on */
+void es_nf_node_configure(struct es_nf_node *node, const struct es_config *config,
+			  const struct es_node_ring *ring);
+
+static inline void es_nf_count(const struct es_nf_node *node, __u32 counter)
+{
+	if (counter < ES_COUNTER_COUNT)
+		node->tables.counters[counter]++;
+}
+
+static inline __u64 es_nf_read64(const __u64 *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static inline __u32 es_nf_read32(const __u32 *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/* Is this node's lease over? */
+static inline int es_nf_is_silent(const struct es_nf_node *node)
+{
+	return es_lease_is_over(es_nf_read64(&node->tables.state->lease_ns), node->now_ns);
+}
+
+/* Does the ring give @hash to this node, and may it answer? */
+static inline int es_nf_ring_is_mine(const struct es_nf_node *node, __u64 hash)
+{
+	return es_nf_read32(&node->tables.state->attached) && es_node_ring_answers(&node->ring, hash) &&
+	       !es_nf_is_silent(node);
+}
+
+static inline struct es_decision_set *es_nf_decision_set(const struct es_nf_node *node, __u64 flow_hash)
+{
+	return &node->tables.decisions[es_decision_index(flow_hash, node->tables.decision_sets)];
+}
+
+static inline struct es_stray *es_nf_stray_slot(const struct es_nf_node *node, __u64 flow_hash)
+{
+	return &node->tables.strays[es_stray_index(flow_hash)];
+}
+
+/* es_nf_service_find() - the index of the service at that address of IPv4, or -1 */
+int es_nf_service_find(const struct es_nf_node *node, __be32 address, __be16 port);
+int es_nf_is_service_address(const struct es_nf_node *node, __be32 address);
+
+#endif

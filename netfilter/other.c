@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * ARP for the service addresses, and the traffic to them that no service takes.
+ */
+#include <linux/icmp.h>
+#include <linux/if_arp.h>
+#include <linux/if_ether.h>
+#include <netinet/in.h>
+#include "netfilter/other.h"
+
+/* struct es_nf_arp - an ARP packet of Ethernet and IPv4 */
+struct es_nf_arp {
+	__be16 hardware;
+	__be16 protocol;
+	__u8 hardware_len;
+	__u8 protocol_len;
+	__be16 operation;
+	__u8 sender_mac[ETH_ALEN];
+	__u8 sender_ip[4];
+	__u8 target_mac[ETH_ALEN];
+	__u8 target_ip[4];
+} __attribute__((packed));
+
+static int es_nf_address_is_mine(const struct es_nf_node *node, __be32 address)
+{
+	struct es_addr client = es_addr_from_v4(address);
+
+	return es_nf_ring_is_mine(node, es_addr_hash(&node->config.ring_key, &client));
+}
+
+void es_nf_other_arp(struct es_nf_node *node, const uint8_t *arp, size_t len)
+{
+	struct es_nf_arp request, reply;
+	int rc;
+
+	if (len < sizeof(request))
+		return;
+	memcpy(&request, arp, sizeof(request));
+	if (request.operation != es_htons(ARPOP_REQUEST) || request.protocol != es_htons(ETH_P_IP) ||
+	    request.hardware_len != ETH_ALEN || request.protocol_len != 4 ||
+	    !es_nf_is_service_address(node, es_nf_be32(request.target_ip)))
+		return;
+	if (!es_nf_address_is_mine(node, es_nf_be32(request.sender_ip))) {
+		es_nf_count(node, ES_COUNT_arp_not_mine);
+		return;
+	}
+	/* The frame's source is this node, the ARP packet's is the cluster. */
+	reply = request;
+	reply.operation = es_htons(ARPOP_REPLY);
+	memcpy(reply.sender_mac, node->config.cluster_mac, ETH_ALEN);
+	memcpy(reply.sender_ip, request.target_ip, 4);
+	memcpy(reply.target_mac, request.sender_mac, ETH_ALEN);
+	memcpy(reply.target_ip, request.sender_ip, 4);
+	rc = node->hands.frame(node->hands.ctx, request.sender_mac, ETH_P_ARP, &reply, sizeof(reply));
+	es_nf_count(node, rc ? ES_COUNT_answer_failed : ES_COUNT_arp_answered);
+}
+
+static int es_nf_is_icmp_error(const struct es_nf_frame *frame)
+{
+	size_t ip_len = (size_t)(frame->bytes[0] & 0xf) * 4;
+	uint8_t type;
+
+	if (frame->len <= ip_len)
+		return 0;
+	type = frame->bytes[ip_len];
+	return type == ICMP_DEST_UNREACH || type == ICMP_TIME_EXCEEDED || type == ICMP_PARAMETERPROB;
+}
+
+enum es_nf_fate es_nf_other_ip(struct es_nf_node *node, const struct es_nf_frame *frame)
+{
+	int is_icmp = frame->bytes[9] == IPPROTO_ICMP;
+
+	if (is_icmp && es_nf_is_icmp_error(frame)) {
+		es_nf_count(node, ES_COUNT_icmp_error);
+		return ES_NF_ACCEPT;
+	}
+	if (!es_nf_address_is_mine(node, es_nf_be32(frame->bytes + 12))) {
+		es_nf_count(node, ES_COUNT_other_not_mine);
+		return ES_NF_DROP;
+	}
+	es_nf_count(node, is_icmp ? ES_COUNT_icmp_echo_mine : ES_COUNT_other_mine);
+	return ES_NF_ACCEPT;
+}

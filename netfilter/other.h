@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_OTHER_H
+#define ES_NETFILTER_OTHER_H
+
+/*
+ * ARP for the service addresses, and the traffic to them that no service takes: all of a client's goes to one node.
+ */
+#include "netfilter/node.h"
+
+/* es_nf_other_ip() - a packet to a service address that is for no service. Counts. */
+enum es_nf_fate es_nf_other_ip(struct es_nf_node *node, const struct es_nf_frame *frame);
+
+/* es_nf_other_arp() - answer an ARP request of the public network's for a service address. @arp: @len bytes. Counts. */
+void es_nf_other_arp(struct es_nf_node *node, const uint8_t *arp, size_t len);
+
+#endif

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Packets that arrive on the public interface: makes the view of a packet, has es_decide() decide, and carries the
+ * verdict out. Packets of connections that are here do not come so far: the kernel knows them.
+ */
+#include <netinet/in.h>
+#include "kmod/core/answer.h"
+#include "kmod/core/serving.h"
+#include "netfilter/answer.h"
+#include "netfilter/other.h"
+#include "netfilter/public.h"
+#include "netfilter/rebuilding.h"
+#include "netfilter/settled.h"
+#include "netfilter/view.h"
+
+/* struct es_nf_inbound - a packet under decision, for the functions below */
+struct es_nf_inbound {
+	struct es_nf_node *node;
+	const struct es_nf_frame *frame;
+	struct es_packet pkt;
+	struct es_flow flow;
+	struct es_view view;
+	struct es_verdict verdict;
+	struct es_nf_found found;
+	__u32 service;
+};
+
+static int es_nf_look(struct es_nf_inbound *in)
+{
+	const struct es_nf_hands *hands = &in->node->hands;
+
+	memset(&in->found, 0, sizeof(in->found));
+	return hands->look(hands->ctx, &in->flow, &in->found);
+}
+
+/* The verdicts that send something to the client. Returns the counter to count by. */
+static __u32 es_nf_carry_out_answer(const struct es_nf_inbound *in)
+{
+	struct es_answer answer;
+
+	es_answer_make(&in->node->config, &in->pkt, &in->view.seg, &in->verdict, &answer);
+	return es_nf_answer_send(in->node, in->frame, &answer) ? ES_COUNT_answer_failed : in->verdict.counter;
+}
+
+/* Give the packet to the inspector. Returns the counter to count by. */
+static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
+{
+	struct es_nf_node *node = in->node;
+	const struct es_view *v = &in->view;
+	__u32 worker = es_view_worker(v, &node->config);
+	struct es_record record = {};
+	int was_heard = es_verdict_needs_flow(&in->verdict) && es_nf_flow_was_heard(node, v->flow_hash);
+
+	if (in->verdict.action == ES_QUEUE_STRAY)
+		es_stray_asked(es_nf_stray_slot(node, v->flow_hash), v->now_ms);
+	es_view_record(v, &in->verdict, &in->pkt, in->service, was_heard, &record);
+	if (!node->queue[worker] ||
+	    es_nf_queue_push(node->queue[worker], &node->tables.state->worker[worker].awake, &record,
+			     in->frame->bytes))
+		return ES_COUNT_drop_queue_full;
+	return in->verdict.counter;
+}
+
+/* Make the socket here, without an inspector. Returns the counter to count by. */
+static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
+{
+	struct es_nf_node *node = in->node;
+	const struct es_view *v = &in->view;
+	__u32 counter = in->verdict.counter;
+
+	/* It was rebuilt before; or refused while there was an inspector, and another node may have it. */
+	if (es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0).as != ES_SETTLED_NOT)
+		return ES_COUNT_handover_old;
+	if (es_nf_look(in) || !in->found.listening ||
+	    es_serving_refuses(node->tables.state, in->service, node->now_ns)) {
+		/* Tell the client at once, as a stack without that port would. */
+		counter = es_nf_carry_out_answer(in) == ES_COUNT_answer_failed ? ES_COUNT_answer_failed
+									       : ES_COUNT_rebuild_no_listener;
+	} else if (in->found.accept_full) {
+		counter = ES_COUNT_handover_accept_full;
+	} else if (es_nf_make(node, &in->flow, v->flow_hash, v->seg.seq, in->frame->bytes, in->frame->len,
+			      &in->verdict.options)) {
+		counter = ES_COUNT_rebuild_refused;
+	}
+	if (counter != in->verdict.counter) {
+		es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
+		return counter;
+	}
+	/* This node, too, may be lost, and be asked again when its sockets are gone. */
+	if (node->config.leased)
+		es_nf_first_note(node, v->flow_hash, v->seg.seq);
+	return counter;
+}
+
+static void es_nf_carry_out(struct es_nf_inbound *in)
+{
+	const struct es_nf_hands *hands = &in->node->hands;
+	__u32 counter = in->verdict.counter;
+
+	switch (in->verdict.action) {
+	case ES_DELIVER:
+		/*
+		 * It was on its way before its connection was here, so the kernel took it for one of another. What is
+		 * given to the stack anew is looked for anew.
+		 */
+		if (hands->inject(hands->ctx, in->frame->bytes, in->frame->len))
+			counter = ES_COUNT_answer_failed;
+		break;
+	case ES_QUEUE_FIRST:
+	case ES_QUEUE_LATER:
+	case ES_QUEUE_STRAY:
+		counter = es_nf_carry_out_queue(in);
+		break;
+	case ES_SYNACK:
+	case ES_ANSWER_ACK:
+	case ES_ANSWER_RST:
+		counter = es_nf_carry_out_answer(in);
+		break;
+	case ES_REBUILD:
+		counter = es_nf_carry_out_rebuild(in);
+		break;
+	default: /* dropped; no socket is seen in TIME_WAIT, so none is ended */
+		break;
+	}
+	es_nf_count(in->node, counter);
+}
+
+/*
+ * Is it worth a question to the kernel whether the flow has a socket? Most packets are another node's. One of this node's
+ * flows has none before its request, which is the first that asks.
+ */
+static int es_nf_may_have_socket(const struct es_nf_inbound *in)
+{
+	const struct es_nf_node *node = in->node;
+
+	if (es_nf_track_is_fresh(node->tables.tracks, in->view.flow_hash, es_ns_to_ms(node->now_ns)))
+		return 1;
+	return es_view_says(&in->view) && es_node_ring_answers(&node->ring, in->view.flow_hash);
+}
+
+/* A TCP segment to a service, whose headers are read. */
+static void es_nf_public_segment(struct es_nf_inbound *in)
+{
+	struct es_nf_node *node = in->node;
+	const struct es_config *cfg = &node->config;
+	struct es_view *v = &in->view;
+
+	es_packet_flow(&in->pkt, &in->flow);
+	v->flow_hash = es_flow_hash(&cfg->ring_key, &in->flow);
+	v->inspect = cfg->service[in->service].inspect;
+	v->unsafe = cfg->service[in->service].unsafe;
+	v->silent = (__u8)es_nf_is_silent(node);
+	if (es_nf_may_have_socket(in) && !es_nf_look(in))
+		v->socket = in->found.socket;
+	es_nf_view_complete(node, &in->pkt, v);
+	if (v->socket != ES_SOCKET_ESTABLISHED) {
+		if (es_is_anothers(v)) {
+			es_nf_count(node, ES_COUNT_drop_not_mine);
+			return;
+		}
+		if (v->mine)
+			es_nf_packet_options(in->frame->bytes, &in->pkt, &v->seg);
+		v->has_doubts =
+			cfg->leased &&
+			es_first_has_doubts(es_nf_read64(&node->tables.state->doubt_ns), node->now_ns);
+		if (es_view_needs_heard(v))
+			es_nf_view_heard(node, v);
+		if (v->has_doubts && v->mine)
+			es_nf_view_doubt(node, v);
+	}
+	es_decide(cfg, v, &in->verdict);
+	if (es_verdict_may_collide(&in->verdict) &&
+	    es_view_cookie_is_taken(v, es_nf_decision_set(node, v->flow_hash), in->verdict.cookie)) {
+		v->slot++; /* the next slot's cookie is valid already */
+		es_decide(cfg, v, &in->verdict);
+	}
+	if (in->verdict.guess)
+		es_guess_note(&node->tables.state->guesses, es_ns_to_s(node->now_ns));
+	es_nf_carry_out(in);
+}
+
+/*
+ * Is it a message of the nodes', or was one? They have a network of their own; what comes from the clients' side is
+ * nobody's who may send one.
+ */
+static int es_nf_public_is_message(const struct es_nf_node *node, const struct es_nf_frame *frame)
+{
+	const struct es_config *cfg = &node->config;
+	size_t ip_len = (size_t)(frame->bytes[0] & 0xf) * 4;
+
+	return frame->bytes[9] == IPPROTO_UDP && es_nf_be32(frame->bytes + 16) == cfg->self_address.w[3] &&
+	       cfg->public_ifindex != cfg->cluster_ifindex && frame->len >= ip_len + ES_NF_UDP_LEN &&
+	       (es_nf_be16(frame->bytes + ip_len) == cfg->handover_port ||
+		es_nf_be16(frame->bytes + ip_len + 2) == cfg->handover_port);
+}
+
+enum es_nf_fate es_nf_public(struct es_nf_node *node, const struct es_nf_frame *frame)
+{
+	struct es_nf_inbound in = {.node = node, .frame = frame};
+	int service;
+
+	if (!es_nf_is_service_address(node, es_nf_be32(frame->bytes + 16))) {
+		if (!es_nf_public_is_message(node, frame))
+			return ES_NF_ACCEPT;
+		es_nf_count(node, ES_COUNT_handover_public);
+		return ES_NF_DROP;
+	}
+	if (frame->bytes[9] != IPPROTO_TCP)
+		return es_nf_other_ip(node, frame);
+	if (es_nf_packet_tcp(frame->bytes, frame->len, &in.pkt, &in.view.seg)) {
+		es_nf_count(node, ES_COUNT_drop_malformed);
+		return ES_NF_DROP;
+	}
+	service = es_nf_service_find(node, in.pkt.daddr, in.pkt.dport);
+	if (service < 0)
+		return es_nf_other_ip(node, frame);
+	in.service = (__u32)service;
+	es_nf_public_segment(&in);
+	return ES_NF_DROP;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_REBUILDING_H
+#define ES_NETFILTER_REBUILDING_H
+
+/*
+ * Making a connection, once it is decided, and what this node remembers of it.
+ */
+#include "netfilter/node.h"
+
+/**
+ * es_nf_make() - make the connection of a request, which was noted before as ES_SETTLED_MAKE
+ * @packet: the request's, @len bytes; @seq: of its first byte
+ * The handshake is over when the node's hands are done: whether there is a socket is known at once, and noted. Returns 0;
+ * or -errno, if there is none: the caller then undoes his note.
+ */
+int es_nf_make(struct es_nf_node *node, const struct es_flow *flow, __u64 flow_hash, __u32 seq,
+	       const uint8_t *packet, size_t len, const struct es_tcp_options *options);
+
+#endif

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Acts on handover messages about requests: rebuild, deliver, refuse. A connection that has its socket here stays here
+ * (no service inspects every request), so messages about later requests are nobody's. The counterpart of
+ * kmod/bpf/target.h.
+ */
+#include <netinet/in.h>
+#include "kmod/core/program.h"
+#include "kmod/core/serving.h"
+#include "kmod/core/target.h"
+#include "netfilter/message.h"
+#include "netfilter/rebuilding.h"
+#include "netfilter/settled.h"
+#include "netfilter/target.h"
+#include "netfilter/view.h"
+
+/* struct es_nf_received - a handover message that is authentic and fresh, for the functions below */
+struct es_nf_received {
+	struct es_nf_node *node;
+	const struct es_nf_frame *frame;
+	struct es_handover h;
+	struct es_handover_view view;
+	struct es_packet pkt;
+	struct es_flow flow;
+	struct es_nf_found found;
+	__u64 flow_hash;
+	__u32 service;
+};
+
+static void es_nf_received_flow(struct es_nf_received *in)
+{
+	es_packet_flow(&in->pkt, &in->flow);
+	in->flow_hash = es_flow_hash(&in->node->config.ring_key, &in->flow);
+}
+
+static void es_nf_received_look(struct es_nf_received *in)
+{
+	const struct es_nf_hands *hands = &in->node->hands;
+
+	memset(&in->found, 0, sizeof(in->found));
+	if (hands->look(hands->ctx, &in->flow, &in->found))
+		memset(&in->found, 0, sizeof(in->found));
+	in->view.socket = in->found.socket;
+}
+
+/* Makes the view of the packet in a message. */
+static void es_nf_handover_view_socket(struct es_nf_received *in)
+{
+	struct es_nf_node *node = in->node;
+	struct es_handover_view *v = &in->view;
+
+	es_nf_received_look(in);
+	v->listening =
+		in->found.listening && !es_serving_refuses(node->tables.state, in->service, node->now_ns);
+	v->accept_full = in->found.accept_full;
+	if (v->socket != ES_SOCKET_ESTABLISHED)
+		return;
+	/* A connection of which nothing is known may well be that of this request: then it is a duplicate. */
+	if (!es_nf_track_first(node->tables.tracks, in->flow_hash, &v->first_seq))
+		v->first_seq = v->seg.seq;
+	v->rcv_nxt = v->first_seq + in->found.received;
+}
+
+/* Note what is about to become of a request. Returns es_handover_is_settled(). */
+static int es_nf_handover_settle(struct es_nf_received *in, __u32 action)
+{
+	enum es_settled_step step = es_handover_step(in->view.kind, action);
+	struct es_settled_answer settled;
+
+	if (step == ES_SETTLED_LOOK)
+		return 1;
+	settled = es_nf_settle(in->node, in->flow_hash, in->view.seg.seq, step, in->h.attempt);
+	return es_handover_is_settled(step, &settled, 0, &in->h);
+}
+
+/* Make the connection. Returns the counter to count by. */
+static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
+{
+	struct es_nf_node *node = in->node;
+	struct es_tcp_options options;
+
+	es_handover_options_get(&in->h, &options);
+	/* It may have come here before its first packet on the public network did. */
+	es_nf_first_note(node, in->flow_hash, in->view.seg.seq);
+	if (!es_nf_make(node, &in->flow, in->flow_hash, in->view.seg.seq, es_nf_message_bytes(in->frame),
+			es_ntohs(in->h.packet_len), &options))
+		return counter;
+	es_nf_settle(node, in->flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
+	return ES_COUNT_rebuild_refused;
+}
+
+static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_verdict *verdict)
+{
+	const struct es_nf_hands *hands = &in->node->hands;
+	__u32 counter = verdict->counter;
+
+	switch (verdict->action) {
+	case ES_DELIVER:
+		if (hands->inject(hands->ctx, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len)))
+			counter = ES_COUNT_answer_failed;
+		break;
+	case ES_NACK:
+		es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK,
+				     es_handover_nack_reason(&in->view));
+		break;
+	case ES_END_OLD:
+		/* A NACK asks the sender to try here again. */
+		if (hands->end(hands->ctx, &in->flow, in->view.rcv_nxt))
+			counter = ES_COUNT_answer_failed;
+		else
+			es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_RETRY);
+		break;
+	case ES_REBUILD:
+		counter = es_nf_handover_rebuild(in, counter);
+		break;
+	default:
+		break;
+	}
+	es_nf_count(in->node, counter);
+}
+
+/* Answer whose this segment is that no node takes (kmod/core/strays.h). Counts. */
+static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
+{
+	struct es_handover_view *v = &in->view;
+	struct es_settled_answer settled;
+	struct es_verdict verdict = {};
+
+	es_nf_received_flow(in);
+	v->kind = ES_HANDOVER_STRAY;
+	settled = es_nf_settle(in->node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
+	v->rebuilt = es_settled_is_built(&settled) && settled.is_recent;
+	es_nf_received_look(in);
+	v->on_its_way =
+		(__u8)es_stray_is_on_its_way(es_nf_decision_set(in->node, in->flow_hash), in->flow_hash,
+					     v->seg.seq, v->seg.ack, es_ns_to_ms(in->node->now_ns));
+	es_decide_handover(v, &verdict);
+	es_nf_count(in->node, verdict.counter);
+	return es_handover_nack_reason(v);
+}
+
+/* A message about many. */
+static void es_nf_strays_answer(struct es_nf_received *in)
+{
+	const uint8_t *packet = es_nf_message_bytes(in->frame);
+	__u32 len = es_ntohs(in->h.packet_len), count;
+	struct es_stray_question question;
+	struct es_stray_service service;
+	__u64 here = 0;
+
+	if (len < sizeof(service))
+		goto malformed;
+	memcpy(&service, packet, sizeof(service));
+	count = es_ntohs(service.count);
+	if (len != es_strays_len(count))
+		goto malformed;
+	if (es_nf_service_find(in->node, service.address, service.port) < 0) {
+		es_nf_count(in->node, ES_COUNT_handover_wrong_target);
+		return;
+	}
+	in->pkt.daddr = service.address;
+	in->pkt.dport = service.port;
+	for (__u32 i = 0; i < count; i++) {
+		memcpy(&question, packet + sizeof(service) + i * sizeof(question), sizeof(question));
+		if (es_stray_segment(&question, &in->view.seg))
+			goto malformed;
+		in->pkt.saddr = question.client;
+		in->pkt.sport = question.port;
+		if (es_nf_stray_look(in) != ES_NACK_NOT_HERE)
+			here |= 1ULL << i;
+	}
+	in->h.content = (__be64)es_cpu_be64(here);
+	in->h.packet_len = es_htons((__u16)sizeof(service));
+	es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_STRAYS);
+	return;
+
+malformed:
+	es_nf_count(in->node, ES_COUNT_handover_malformed);
+}
+
+/* Reads the packet in the message. Returns 0, or the counter by which it is refused. */
+static int es_nf_received_packet(struct es_nf_received *in, __u32 *ret_counter)
+{
+	int service;
+
+	if (es_nf_message_packet(in->frame, &in->h, &in->pkt, &in->view.seg)) {
+		*ret_counter = ES_COUNT_handover_malformed;
+		return -1;
+	}
+	service = es_nf_service_find(in->node, in->pkt.daddr, in->pkt.dport);
+	if (service < 0) {
+		*ret_counter = ES_COUNT_handover_wrong_target;
+		return -1;
+	}
+	in->service = (__u32)service;
+	es_nf_received_flow(in);
+	return 0;
+}
+
+/* The packet in the message: read it, look for its socket, decide. */
+static void es_nf_received_segment(struct es_nf_received *in)
+{
+	struct es_nf_node *node = in->node;
+	struct es_handover_view *v = &in->view;
+	struct es_settled_answer settled;
+	struct es_verdict verdict = {};
+	__u32 counter = ES_COUNT_handover_malformed;
+
+	if (es_nf_received_packet(in, &counter) || !es_handover_is_about(in->h.kind, &v->seg)) {
+		es_nf_count(node, counter);
+		return;
+	}
+	if (in->h.kind == ES_HANDOVER_STRAY) {
+		es_nf_message_answer(node, in->frame, &in->h, ES_HANDOVER_NACK, es_nf_stray_look(in));
+		return;
+	}
+	v->kind = in->h.kind;
+	v->silent = (__u8)es_lease_refuses(es_nf_read64(&node->tables.state->lease_ns),
+					   es_nf_read32(&node->tables.state->attached), node->now_ns);
+	v->stale = (__u8)es_handover_is_stale(&node->config, &node->ring.table, &in->h, in->flow_hash);
+	settled = es_nf_settle(node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
+	es_handover_view_settled(v, &in->h, &settled);
+	es_nf_handover_view_socket(in);
+	es_decide_handover(v, &verdict);
+	if (!es_nf_handover_settle(in, verdict.action))
+		es_handover_unsettled(&verdict);
+	es_nf_handover_carry_out(in, &verdict);
+}
+
+/*
+ * A connection that a program hands over is taken by no node of this datapath: its bytes are acknowledged, and nothing
+ * here could prove that they are not lost. Its sender goes on to another node, or keeps it.
+ */
+static void es_nf_received_program(struct es_nf_received *in)
+{
+	int is_cancelled = in->h.kind == ES_HANDOVER_CANCEL;
+	__u32 counter;
+
+	if (es_nf_received_packet(in, &counter)) {
+		es_nf_count(in->node, counter);
+		return;
+	}
+	es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_ANSWER,
+			     is_cancelled ? ES_PROGRAM_ANSWER_CANCELLED : ES_PROGRAM_ANSWER_REFUSED);
+	es_nf_count(in->node, is_cancelled ? ES_COUNT_connection_cancelled : ES_COUNT_connection_refused);
+}
+
+/* Carry out what es_decide_fresh() says of a message. */
+static enum es_nf_fate es_nf_cluster_carry_out(struct es_nf_received *in, int is_to_port)
+{
+	struct es_message_verdict verdict;
+
+	es_decide_fresh(&in->h, is_to_port, in->node->config.self, &verdict);
+	es_nf_count(in->node, verdict.counter);
+	switch (verdict.action) {
+	case ES_MESSAGE_PASS:
+		return ES_NF_ACCEPT;
+	case ES_MESSAGE_PROGRAM:
+		es_nf_received_program(in);
+		break;
+	case ES_MESSAGE_STRAYS:
+		es_nf_strays_answer(in);
+		break;
+	case ES_MESSAGE_SEGMENT:
+		es_nf_received_segment(in);
+		break;
+	default:
+		break;
+	}
+	return ES_NF_DROP;
+}
+
+enum es_nf_fate es_nf_cluster(struct es_nf_node *node, const struct es_nf_frame *frame)
+{
+	struct es_nf_received in = {.node = node, .frame = frame};
+	const uint8_t *ip = frame->bytes, *udp = ip + ES_NF_IP_LEN;
+	struct es_message_envelope envelope = {};
+	struct es_message_verdict verdict;
+	__u32 counter;
+
+	if (frame->len < ES_NF_IP_LEN + ES_NF_UDP_LEN || ip[0] != 0x45 || ip[9] != IPPROTO_UDP ||
+	    es_nf_be32(ip + 16) != node->config.self_address.w[3])
+		return ES_NF_ACCEPT;
+	/* NACKs come from the handover port to the worker's own; they are checked here and go up. */
+	if (es_nf_be16(udp) != node->config.handover_port &&
+	    es_nf_be16(udp + 2) != node->config.handover_port)
+		return ES_NF_ACCEPT;
+	envelope.ip_len = es_ntohs(es_nf_be16(ip + 2));
+	envelope.udp_len = es_ntohs(es_nf_be16(udp + 4));
+	envelope.is_short = frame->len < ES_NF_MESSAGE_PACKET_OFF;
+	if (!envelope.is_short)
+		memcpy(&in.h, ip + ES_NF_MESSAGE_HEADER_OFF, sizeof(in.h));
+	es_decide_envelope(&envelope, &in.h, node->config.self, &verdict);
+	if (verdict.action == ES_MESSAGE_PASS)
+		return ES_NF_ACCEPT;
+	if (verdict.action == ES_MESSAGE_REFUSE) {
+		es_nf_count(node, verdict.counter);
+		return ES_NF_DROP;
+	}
+	counter = es_nf_message_check(node, frame, &in.h);
+	es_nf_count(node, counter);
+	if (counter != ES_COUNT_handover_received)
+		return ES_NF_DROP;
+	return es_nf_cluster_carry_out(&in, es_nf_be16(udp + 2) == node->config.handover_port);
+}

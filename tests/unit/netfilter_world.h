@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_TEST_NETFILTER_WORLD_H
+#define ES_TEST_NETFILTER_WORLD_H
+
+/*
+ * A node of the netfilter datapath whose hands are the test's: they note what the node did, and tell what the test wants
+ * the kernel to have. Include after cmocka_all.h.
+ */
+#include <linux/if_ether.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "inspector/datapath/ring_reader.h"
+#include "inspector/handover/packet.h"
+#include "netfilter/node.h"
+
+#define SELF	      1
+#define OTHER	      2
+#define QUEUE_BYTES   65536
+#define ISN	      1000u
+#define SERVICE_PORT  80
+#define HANDOVER_PORT 3702
+#define NOW_NS	      100000000000ULL
+#define MADE_MAX      16
+#define MADE_BYTES    2048
+
+/* struct made - a packet that left the node's hands: each of them has a row */
+struct made {
+	size_t count;
+	size_t len[MADE_MAX];
+	uint8_t bytes[MADE_MAX][MADE_BYTES];
+};
+
+struct world {
+	char path[64];
+	struct es_nf_node *node;
+	struct es_ring_reader *reader;
+	struct es_config config;
+	struct es_node_ring ring;
+	struct es_nf_found found;
+	struct es_nf_found found_after; /* a rebuild */
+	int rebuild_rc;
+	unsigned int looks;
+	unsigned int ended;
+	__u32 ended_rcv_nxt;
+	__u16 frame_protocol;
+	__u8 frame_target[6];
+	struct es_tcp_options rebuilt_options;
+	struct made framed, sent, rebuilt, injected, queued;
+};
+
+static inline int made_add(struct made *made, const void *bytes, size_t len)
+{
+	assert_true(made->count < MADE_MAX && len <= MADE_BYTES);
+	memcpy(made->bytes[made->count], bytes, len);
+	made->len[made->count++] = len;
+	return 0;
+}
+
+static inline int hand_look(void *ctx, const struct es_flow *flow, struct es_nf_found *ret_found)
+{
+	struct world *w = ctx;
+
+	(void)flow;
+	w->looks++;
+	*ret_found = w->found;
+	return 0;
+}
+
+static inline int hand_frame(void *ctx, const __u8 target[6], __u16 protocol, const void *bytes, size_t len)
+{
+	struct world *w = ctx;
+
+	memcpy(w->frame_target, target, 6);
+	w->frame_protocol = protocol;
+	return made_add(&w->framed, bytes, len);
+}
+
+static inline int hand_send(void *ctx, const void *packet, size_t len)
+{
+	struct world *w = ctx;
+
+	return made_add(&w->sent, packet, len);
+}
+
+static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len,
+			       const struct es_tcp_options *options, __u64 now_ns)
+{
+	struct world *w = ctx;
+
+	(void)now_ns;
+	w->rebuilt_options = *options;
+	w->found = w->found_after;
+	made_add(&w->rebuilt, packet, len);
+	return w->rebuild_rc;
+}
+
+static inline int hand_inject(void *ctx, const __u8 *packet, size_t len)
+{
+	struct world *w = ctx;
+
+	return made_add(&w->injected, packet, len);
+}
+
+static inline int hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
+{
+	struct world *w = ctx;
+
+	(void)flow;
+	w->ended++;
+	w->ended_rcv_nxt = rcv_nxt;
+	return 0;
+}
+
+static inline void on_queued(void *ctx, const void *data, size_t size)
+{
+	struct world *w = ctx;
+
+	made_add(&w->queued, data, size);
+}
+
+/* All slots of the ring are @node's. */
+static inline void ring_give(struct world *w, unsigned int node)
+{
+	memset(&w->ring, 0, sizeof(w->ring));
+	for (size_t i = 0; i < ES_RING_SLOTS; i++)
+		w->ring.table.node[i] = (__u16)node;
+	if (node == SELF)
+		memset(w->ring.answered, 0xff, sizeof(w->ring.answered));
+	es_nf_node_configure(w->node, &w->config, &w->ring);
+}
+
+static inline __be32 address(unsigned int last)
+{
+	return es_htonl(0x0a000000u | last);
+}
+
+static inline int world_setup(void **state)
+{
+	static struct world world;
+	struct world *w = &world;
+	const struct es_nf_hands hands = {
+		.ctx = w,
+		.look = hand_look,
+		.frame = hand_frame,
+		.send = hand_send,
+		.rebuild = hand_rebuild,
+		.inject = hand_inject,
+		.end = hand_end,
+	};
+	struct es_nf_node_params params = {
+		.hands = &hands,
+		.workers = 1,
+		.queue_bytes = QUEUE_BYTES,
+		.decision_sets = 64,
+	};
+	int fd;
+
+	memset(w, 0, sizeof(*w));
+	strcpy(w->path, "/tmp/earshot-netfilter-XXXXXX");
+	fd = mkstemp(w->path);
+	assert_true(fd >= 0);
+	close(fd);
+	params.path = w->path;
+	assert_int_equal(es_nf_node_new(&params, &w->node), 0);
+	assert_int_equal(
+		es_ring_reader_new(es_nf_ring_fd(w->node->queue[0]), QUEUE_BYTES, on_queued, w, &w->reader),
+		0);
+	w->config = (struct es_config){
+		.abi = ES_ABI_VERSION,
+		.self = SELF,
+		.service_count = 1,
+		.ring_key = {5, 6},
+		.cookie_key = {{1, 2}, {3, 4}},
+		.handover_key = {{7, 8}, {9, 10}},
+		.key_count = 1,
+		.slot_s = 64,
+		.synack_window = 65535,
+		.decision_sets = 64,
+		.workers = 1,
+		.race_window_ms = 50,
+		.fallback_after_ms = 1000,
+		.public_ifindex = 2,
+		.cluster_ifindex = 3,
+		.mss = 1460,
+		.handover_port = es_htons(HANDOVER_PORT),
+		.rcv_wscale = 7,
+		.offer_wscale = 1,
+		.offer_sack = 1,
+		.offer_ts = 1,
+		.cluster_mac = {3, 0xbf, 10, 0, 0, 100},
+		.public_mac = {2, 0, 0, 0, 0, 1},
+		.self_address = es_addr_from_v4(address(201)),
+		.service = {{.address = es_addr_from_v4(address(100)),
+			     .port = es_htons(SERVICE_PORT),
+			     .inspect = ES_INSPECT_FIRST}},
+	};
+	w->found.listening = 1;
+	w->found_after.socket = ES_SOCKET_ESTABLISHED;
+	w->node->now_ns = NOW_NS;
+	w->node->tables.state->attached = 1;
+	w->node->tables.state->worker[0].heartbeat_ns = NOW_NS;
+	ring_give(w, SELF);
+	*state = w;
+	return 0;
+}
+
+static inline int world_teardown(void **state)
+{
+	struct world *w = *state;
+
+	es_ring_reader_free(&w->reader);
+	es_nf_node_free(&w->node);
+	unlink(w->path);
+	return 0;
+}
+
+static inline struct es_flow the_flow(void)
+{
+	return (struct es_flow){
+		.client = es_addr_from_v4(address(7)),
+		.service = es_addr_from_v4(address(100)),
+		.client_port = es_htons(40001),
+		.service_port = es_htons(SERVICE_PORT),
+	};
+}
+
+static inline __u64 the_flow_hash(const struct world *w)
+{
+	const struct es_flow flow = the_flow();
+
+	return es_flow_hash(&w->config.ring_key, &flow);
+}
+
+/* A segment of the flow's client, with timestamps. Returns its length. */
+static inline size_t segment(uint8_t *bytes, __u32 seq, __u32 ack, __u8 flags, __u32 tsecr,
+			     const char *payload)
+{
+	const struct es_flow flow = the_flow();
+	const struct es_segment seg = {
+		.seq = seq,
+		.ack = ack,
+		.flags = flags,
+		.len = (__u32)strlen(payload),
+		.has_ts = 1,
+		.tsval = 77,
+		.tsecr = tsecr,
+	};
+
+	return es_ip_packet_make(&flow, &seg, (const uint8_t *)payload, bytes);
+}
+
+static inline unsigned long long counted(const struct world *w, enum es_counter counter)
+{
+	return w->node->tables.counters[counter];
+}
+
+#endif

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What a node of the netfilter datapath does with the messages of other nodes. What is decided, test_decide_handover.c
+ * and test_message.c test.
+ */
+#include "cmocka_all.h"
+#include "netfilter_world.h"
+#include "netfilter/message.h"
+#include "netfilter/target.h"
+#include "kmod/core/strays.h"
+
+#define WORKER_PORT 40500
+
+/* struct letter - a message as another node sends it: headers, and behind them a packet */
+struct letter {
+	struct es_handover h;
+	__u16 sport, dport;
+	size_t packet_len;
+	uint8_t packet[1024];
+	uint8_t bytes[1500];
+};
+
+static __u64 next_sequence;
+
+static void letter_begin(const struct world *w, struct letter *l, __u8 kind, const char *payload)
+{
+	memset(l, 0, sizeof(*l));
+	l->sport = WORKER_PORT;
+	l->dport = HANDOVER_PORT;
+	l->packet_len = segment(l->packet, ISN + 1, 5001, ES_TCP_ACK | ES_TCP_PSH, 9, payload);
+	l->h = (struct es_handover){
+		.magic = es_htonl(ES_HANDOVER_MAGIC),
+		.version = ES_HANDOVER_VERSION,
+		.kind = kind,
+		.source = OTHER,
+		.target = SELF,
+		.mss = es_htons(1400),
+		.snd_wscale = 9,
+		.rcv_wscale = 7,
+		.flags = ES_HANDOVER_F_WSCALE | ES_HANDOVER_F_SACK | ES_HANDOVER_F_TS,
+	};
+	(void)w;
+}
+
+/* The MAC last, and a sequence number of its own. */
+static enum es_nf_fate letter_put(struct world *w, struct letter *l, int is_new)
+{
+	const size_t len = ES_NF_MESSAGE_PACKET_OFF + l->packet_len;
+	const uint8_t ip[20] = {0x45,
+				0,
+				(uint8_t)(len >> 8),
+				(uint8_t)len,
+				[8] = 64,
+				IPPROTO_UDP,
+				[12] = 10,
+				0,
+				0,
+				202,
+				10,
+				0,
+				0,
+				201};
+	const __be16 udp[4] = {es_htons(l->sport), es_htons(l->dport), es_htons((__u16)(len - 20)), 0};
+	const struct es_nf_frame frame = {.bytes = l->bytes, .len = len, .ifindex = 3};
+	struct es_sipstate sip;
+	__u64 word;
+	size_t off;
+
+	if (is_new) {
+		l->h.packet_len = es_htons((__u16)l->packet_len);
+		l->h.sequence = (__be64)es_cpu_be64(++next_sequence);
+		l->h.mac = 0;
+		es_handover_mac_begin(&sip, &w->config.handover_key[0], &l->h);
+		for (off = 0; off + 8 <= l->packet_len; off += 8) {
+			memcpy(&word, l->packet + off, 8);
+			es_siphash_word(&sip, es_cpu_le64(word));
+		}
+		word = 0;
+		memcpy(&word, l->packet + off, l->packet_len - off);
+		l->h.mac = es_handover_mac_end(&sip, es_cpu_le64(word), (__u32)l->packet_len);
+	}
+	memcpy(l->bytes, ip, 20);
+	memcpy(l->bytes + 20, udp, 8);
+	memcpy(l->bytes + 28, &l->h, sizeof(l->h));
+	memcpy(l->bytes + ES_NF_MESSAGE_PACKET_OFF, l->packet, l->packet_len);
+	return es_nf_cluster(w->node, &frame);
+}
+
+/* The answer that was sent last: its header, which comes from this node's handover port. */
+static struct es_handover answer(const struct world *w)
+{
+	const size_t last = w->sent.count - 1;
+	const uint8_t *bytes = w->sent.bytes[last];
+	struct es_handover h;
+
+	assert_true(w->sent.count > 0);
+	memcpy(&h, bytes + ES_NF_MESSAGE_HEADER_OFF, sizeof(h));
+	assert_int_equal(es_ntohs(es_nf_be16(bytes + 2)), w->sent.len[last]);
+	assert_int_equal(w->sent.len[last], ES_NF_MESSAGE_PACKET_OFF + es_ntohs(h.packet_len));
+	assert_int_equal(bytes[15], 201);
+	assert_int_equal(bytes[19], 202);
+	assert_int_equal(es_ntohs(es_nf_be16(bytes + 20)), HANDOVER_PORT);
+	assert_int_equal(es_ntohs(es_nf_be16(bytes + 22)), WORKER_PORT);
+	assert_int_equal(h.source, SELF);
+	assert_int_equal(h.target, OTHER);
+	assert_int_equal(h.stream, ES_STREAM_DATAPATH);
+	return h;
+}
+
+static void test_request(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	ring_give(w, OTHER);
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET / HTTP/1.1\r\n\r\n");
+	assert_int_equal(letter_put(w, &l, 1), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_handover_received), 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
+	assert_int_equal(w->rebuilt.count, 1);
+	assert_int_equal(w->rebuilt.len[0], l.packet_len);
+	assert_memory_equal(w->rebuilt.bytes[0], l.packet, l.packet_len);
+	assert_int_equal(w->rebuilt_options.mss, 1400);
+	assert_int_equal(w->rebuilt_options.snd_wscale, 9);
+	assert_true(w->rebuilt_options.wscale_ok && w->rebuilt_options.sack_ok &&
+		    w->rebuilt_options.tstamp_ok);
+
+	/* What the client sends again, the inspecting node passes on again: the socket gets it. */
+	letter_put(w, &l, 1);
+	assert_int_equal(w->rebuilt.count, 1);
+	assert_int_equal(w->injected.count, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_duplicate), 1);
+
+	/* And what is behind it. */
+	letter_begin(w, &l, ES_HANDOVER_FOLLOW, "more");
+	letter_put(w, &l, 1);
+	assert_int_equal(w->injected.count, 2);
+	assert_memory_equal(w->injected.bytes[1], l.packet, l.packet_len);
+	assert_int_equal(counted(w, ES_COUNT_handover_follow), 1);
+
+	/* Its connection is over: nothing more comes of the same request. */
+	w->found = (struct es_nf_found){.listening = 1};
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET / HTTP/1.1\r\n\r\n");
+	letter_put(w, &l, 1);
+	assert_int_equal(w->rebuilt.count, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_old), 1);
+}
+
+static void test_only_what_is_authentic(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(letter_put(w, &l, 0), ES_NF_DROP); /* recorded */
+	assert_int_equal(counted(w, ES_COUNT_handover_replayed), 1);
+	letter_put(w, &l, 1);
+	l.packet[l.packet_len - 1] ^= 1;
+	l.h.sequence = 0;
+	assert_int_equal(letter_put(w, &l, 0), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_handover_bad_mac), 1);
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	l.h.target = 3;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_wrong_target), 1);
+	l.packet_len = 10; /* no packet at all */
+	l.h.target = SELF;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_malformed), 1);
+	assert_int_equal(w->rebuilt.count, 1);
+}
+
+/* Loads go to the daemon's socket, as whatever else is none of this datapath's; answers go there when they are checked. */
+static void test_what_passes(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	l.h.magic = es_htonl(ES_LOADS_MAGIC);
+	assert_int_equal(letter_put(w, &l, 1), ES_NF_ACCEPT);
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	l.dport = 53;
+	assert_int_equal(letter_put(w, &l, 1), ES_NF_ACCEPT);
+	letter_begin(w, &l, ES_HANDOVER_NACK, "GET");
+	l.h.nack = ES_NACK_RETRY;
+	l.sport = HANDOVER_PORT;
+	l.dport = WORKER_PORT;
+	assert_int_equal(letter_put(w, &l, 1), ES_NF_ACCEPT);
+	assert_int_equal(counted(w, ES_COUNT_handover_nack_received), 1);
+	assert_int_equal(letter_put(w, &l, 0), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_handover_replayed), 1);
+}
+
+static void test_refused(void **state)
+{
+	struct world *w = *state;
+	struct es_handover h;
+	struct letter l;
+
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	w->found.listening = 0;
+	letter_put(w, &l, 1);
+	h = answer(w);
+	assert_int_equal(h.kind, ES_HANDOVER_NACK);
+	assert_int_equal(h.nack, ES_NACK_NO_LISTENER);
+	assert_memory_equal(w->sent.bytes[0] + ES_NF_MESSAGE_PACKET_OFF, l.packet, l.packet_len);
+
+	/* A refusal is a promise, also when something listens again. */
+	w->found.listening = 1;
+	letter_put(w, &l, 1);
+	assert_int_equal(answer(w).nack, ES_NACK_RETRY);
+	assert_int_equal(counted(w, ES_COUNT_handover_refused), 1);
+	assert_int_equal(w->rebuilt.count, 0);
+	l.h.attempt = 1;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
+}
+
+static void test_the_kernel_makes_none(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	w->found.accept_full = 1;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_accept_full), 1);
+	w->found.accept_full = 0;
+	w->found_after = w->found;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
+	w->found_after.socket = ES_SOCKET_ESTABLISHED;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
+}
+
+static void test_an_older_connection_is_ended(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w), ISN + 1 - 5000, 0);
+	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED, .has_received = 1, .received = 300};
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(w->ended, 1);
+	assert_int_equal(w->ended_rcv_nxt, ISN + 1 - 5000 + 300);
+	assert_int_equal(answer(w).nack, ES_NACK_RETRY);
+	assert_int_equal(w->rebuilt.count, 0);
+}
+
+static void test_strays(void **state)
+{
+	struct world *w = *state;
+	const struct es_stray_service service = {
+		.address = address(100), .port = es_htons(SERVICE_PORT), .count = es_htons(2)};
+	const struct es_stray_question question = {.client = address(7),
+						   .port = es_htons(40001),
+						   .flags = ES_TCP_ACK,
+						   .seq = es_htonl(9),
+						   .ack = es_htonl(9)};
+	struct es_handover h;
+	struct letter l;
+
+	letter_begin(w, &l, ES_HANDOVER_STRAY, "more");
+	w->found = (struct es_nf_found){};
+	letter_put(w, &l, 1);
+	assert_int_equal(answer(w).nack, ES_NACK_NOT_HERE);
+	w->found.socket = ES_SOCKET_ESTABLISHED;
+	letter_put(w, &l, 1);
+	assert_int_equal(answer(w).nack, ES_NACK_HERE);
+
+	letter_begin(w, &l, ES_HANDOVER_STRAYS, "");
+	memcpy(l.packet, &service, sizeof(service));
+	memcpy(l.packet + sizeof(service), &question, sizeof(question));
+	memcpy(l.packet + sizeof(service) + sizeof(question), &question, sizeof(question));
+	l.packet_len = es_strays_len(2);
+	letter_put(w, &l, 1);
+	h = answer(w);
+	assert_int_equal(h.nack, ES_NACK_STRAYS);
+	assert_int_equal(es_cpu_be64((__u64)h.content), 3);
+	assert_int_equal(es_ntohs(h.packet_len), sizeof(service));
+	l.packet_len--;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_malformed), 1);
+}
+
+static void test_programs_go_elsewhere(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	letter_begin(w, &l, ES_HANDOVER_PROGRAM, "bytes");
+	letter_put(w, &l, 1);
+	assert_int_equal(answer(w).kind, ES_HANDOVER_ANSWER);
+	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_REFUSED);
+	letter_begin(w, &l, ES_HANDOVER_CANCEL, "");
+	letter_put(w, &l, 1);
+	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_CANCELLED);
+	assert_int_equal(w->rebuilt.count, 0);
+}
+
+/* Nobody here asks for these; who does all the same gets nothing. */
+static void test_no_connection_leaves(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	w->found.socket = ES_SOCKET_ESTABLISHED;
+	letter_begin(w, &l, ES_HANDOVER_END, "GET");
+	l.h.source = SELF;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_end_refused), 1);
+	letter_begin(w, &l, ES_HANDOVER_END, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_malformed), 1);
+	assert_int_equal(w->ended, 0);
+	assert_int_equal(w->sent.count, 0);
+	assert_int_equal(w->injected.count, 0);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_request), T(test_only_what_is_authentic), T(test_what_passes),
+		T(test_refused), T(test_the_kernel_makes_none),	 T(test_an_older_connection_is_ended),
+		T(test_strays),	 T(test_programs_go_elsewhere),	 T(test_no_connection_leaves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
