@@ -23,6 +23,14 @@ def setting(text):
     return key, value
 
 
+def node_datapaths(text):
+    """"n1=bpf,n2=netfilter" as a dict."""
+    pairs = dict(item.partition("=")[::2] for item in text.split(","))
+    if not set(pairs.values()) <= set(daemon.DATAPATHS):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NODE={'|'.join(daemon.DATAPATHS)},…")
+    return pairs
+
+
 def whole(least, most):
     """The type of an option: a whole number."""
     def of(text):
@@ -65,8 +73,10 @@ def parser():
     up.add_argument("--agents", metavar="DIR", help="OCF agents that the nodes see as provider earshot")
     up.add_argument("--manual", choices=services.OPTIONAL, action="append", default=[],
                     help="do not start this: it is started by hand, or by pacemaker")
-    up.add_argument("--datapath", choices=("bpf", "module"), default=daemon.DATAPATH,
+    up.add_argument("--datapath", choices=daemon.DATAPATHS, default=daemon.DATAPATH,
                     help="default: $EARSHOT_DATAPATH, or bpf")
+    up.add_argument("--node-datapath", type=node_datapaths, default={}, metavar="NODE=DATAPATH,…",
+                    help="of nodes that have another one, e.g. n2=netfilter")
     up.add_argument("--server", choices=("nginx", "none"), default="nginx")
     up.add_argument("--docroot", metavar="DIR", help="what the servers serve (default: generated files)")
     up.add_argument("--config", metavar="FILE", help="a configuration to use as it is, for all nodes")
@@ -136,7 +146,7 @@ def parser():
 def lab_up(arguments):
     wires = [name for text in arguments.wire for name in text.split(",") if name] + ["all"] * arguments.wires
     lab = Lab(arguments.name, arguments.nodes, policy=arguments.policy, membership=arguments.membership,
-              datapath=arguments.datapath, server=arguments.server, docroot=arguments.docroot, config=arguments.config,
+              datapath=arguments.datapath, node_datapath=arguments.node_datapath, server=arguments.server, docroot=arguments.docroot, config=arguments.config,
               settings=dict(arguments.set), earshot=not arguments.no_earshot, wires=wires,
               wire_seed=arguments.wire_seed, segment=arguments.segment, client_addresses=arguments.client_addresses,
               timeout=arguments.timeout, pacemaker=arguments.pacemaker, token=arguments.token,

@@ -25,14 +25,19 @@ enum es_nf_fate {
  * struct es_nf_found - what the kernel has for a flow
  * @socket: an enum es_socket; TIME_WAIT is none: the kernel makes a new connection of these ports all the same
  * @listening: there is none, but a listening socket; @accept_full: whose queue is full
- * @has_received: of an established one: @received is how many bytes it has got of its client
+ * @received: of an established one: how many bytes it has got of its client
  */
 struct es_nf_found {
 	__u8 socket;
 	__u8 listening;
 	__u8 accept_full;
-	__u8 has_received;
+	__u8 pad;
 	__u32 received;
+};
+
+enum es_nf_made {
+	ES_NF_BEGUN, /* its handshake is not over, or it cannot be seen what has become of it */
+	ES_NF_BUILT, /* it is there; or it was: a short one may be over before anybody looks */
 };
 
 /**
@@ -40,7 +45,8 @@ struct es_nf_found {
  * @look: is there a socket? Where that cannot be found out, there is none that listens, either
  * @frame: send a packet of @protocol to that MAC, on the public interface
  * @send: send a packet of IPv4 to wherever it says
- * @rebuild: make a connection of the packet. 0 also for a copy of the request that has just made it.
+ * @rebuild: make a connection of the packet. Returns an enum es_nf_made, also for a copy of the request that has just
+ * made it; or -errno: there is no connection, and there will be none of this packet
  * @inject: give a client's packet to the stack
  * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
  */

@@ -78,7 +78,7 @@ static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 									       : ES_COUNT_rebuild_no_listener;
 	} else if (in->found.accept_full) {
 		counter = ES_COUNT_handover_accept_full;
-	} else if (es_nf_make(node, &in->flow, v->flow_hash, v->seg.seq, in->frame->bytes, in->frame->len,
+	} else if (es_nf_make(node, v->flow_hash, v->seg.seq, in->frame->bytes, in->frame->len,
 			      &in->verdict.options)) {
 		counter = ES_COUNT_rebuild_refused;
 	}

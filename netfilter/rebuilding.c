@@ -2,23 +2,18 @@
 /*
  * Makes a connection, and notes what became of it.
  */
-#include <errno.h>
 #include "netfilter/rebuilding.h"
 #include "netfilter/settled.h"
 
-int es_nf_make(struct es_nf_node *node, const struct es_flow *flow, __u64 flow_hash, __u32 seq,
-	       const uint8_t *packet, size_t len, const struct es_tcp_options *options)
+int es_nf_make(struct es_nf_node *node, __u64 flow_hash, __u32 seq, const uint8_t *packet, size_t len,
+	       const struct es_tcp_options *options)
 {
-	struct es_nf_found found = {};
 	int rc = node->hands.rebuild(node->hands.ctx, packet, len, options, node->now_ns);
 
-	if (!rc)
-		rc = node->hands.look(node->hands.ctx, flow, &found);
-	if (!rc && found.socket == ES_SOCKET_NONE)
-		rc = -ECONNREFUSED;
-	if (rc)
+	if (rc < 0)
 		return rc;
-	es_nf_settle(node, flow_hash, seq, ES_SETTLED_SEEN, 0);
+	if (rc == ES_NF_BUILT)
+		es_nf_settle(node, flow_hash, seq, ES_SETTLED_SEEN, 0);
 	es_nf_track_note(node->tables.tracks, flow_hash, seq, es_ns_to_ms(node->now_ns));
 	return 0;
 }

@@ -34,6 +34,8 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 			continue;
 		socket->snd_wscale = info->tcpi_snd_wscale;
 		socket->rcv_wscale = info->tcpi_rcv_wscale;
+		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_segs_out))
+			memcpy(&socket->received, &info->tcpi_bytes_received, sizeof(socket->received));
 	}
 	return MNL_CB_OK;
 }

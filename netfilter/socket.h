@@ -23,9 +23,11 @@ enum es_nf_tcp_state {
  *                   socket, connections that wait, and how many may
  * @state: the kernel's; ES_NF_TCP_LISTEN: the flow has no socket, and would get one from this
  * @is_accepted: a connection that its server has accepted
+ * @received: bytes of its client's that a connection has got
  * @rcv_wscale, @snd_wscale: of a connection, what it really uses
  */
 struct es_nf_socket {
+	__u64 received;
 	__u32 rqueue;
 	__u32 wqueue;
 	__u8 state;

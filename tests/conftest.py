@@ -14,7 +14,7 @@ from earshotlab import daemon  # noqa: E402
 
 
 def pytest_addoption(parser):
-    parser.addoption("--datapath", choices=("bpf", "module"), default=os.environ.get("EARSHOT_DATAPATH") or "bpf",
+    parser.addoption("--datapath", choices=("bpf", "module", "netfilter"), default=os.environ.get("EARSHOT_DATAPATH") or "bpf",
                      help="the datapath under test, and of all labs (default: $EARSHOT_DATAPATH, or bpf)")
 
 

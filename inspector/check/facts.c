@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "inspector/check/facts.h"
-#include "inspector/datapath/datapath.h"
+#include "inspector/datapath/choose.h"
 #include "inspector/datapath/interface.h"
 #include "inspector/datapath/network.h"
 
@@ -21,17 +21,16 @@ void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
 		.cluster_ifindex = es_interface_index(conf->datapath.cluster_interface),
 	};
 	struct es_conf_error err = {};
-	enum es_datapath_kind kind = ES_DATAPATH_BPF;
+	enum es_datapath_kind kind;
 	struct timex clock = {};
 
 	facts->kernel_rc = es_network_probe_kernel(&err);
 	memcpy(facts->kernel_text, err.text, sizeof(facts->kernel_text));
-	/* As earshotd chooses. */
-	if (conf->datapath.type == ES_CONF_DATAPATH_MODULE ||
-	    (conf->datapath.type == ES_CONF_DATAPATH_AUTO && facts->kernel_rc &&
-	     !es_datapath_probe(ES_DATAPATH_MODULE, err.text, sizeof(err.text))))
-		kind = ES_DATAPATH_MODULE;
-	facts->is_module = kind == ES_DATAPATH_MODULE;
+	if (es_datapath_choose(conf, &kind, &err)) {
+		kind = ES_DATAPATH_BPF;
+		memcpy(facts->kernel_text, err.text, sizeof(facts->kernel_text));
+	}
+	facts->datapath = kind;
 	facts->is_root = !geteuid();
 	facts->programs_rc = es_datapath_probe(kind, facts->programs_text, sizeof(facts->programs_text));
 	facts->attached = params.public_ifindex && params.cluster_ifindex

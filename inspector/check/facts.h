@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "inspector/config/config.h"
+#include "inspector/datapath/datapath.h"
 #include "inspector/datapath/sock_diag.h"
 
 /**
@@ -120,9 +121,9 @@ struct es_facts_startup {
 };
 
 struct es_facts {
-	const char *root;    /* "" for this machine */
-	char self_text[512]; /* why it is not known which node this is */
-	int is_module;	     /* the datapath is earshot.ko; 0: the BPF programs */
+	const char *root;		/* "" for this machine */
+	char self_text[512];		/* why it is not known which node this is */
+	enum es_datapath_kind datapath; /* as earshotd chooses; of those that fail, bpf */
 	int kernel_rc;
 	char kernel_text[512];
 	int is_root;

@@ -14,8 +14,11 @@
 
 static void check_reqsk(struct es_check *check)
 {
-	if (check->facts->is_module)
+	if (check->facts->datapath == ES_DATAPATH_MODULE)
 		es_check_ok(check, "the module earshot makes the sockets");
+	else if (check->facts->datapath == ES_DATAPATH_NETFILTER)
+		es_check_ok(check,
+			    "the kernel's SYNPROXY and conntrack make the connections (netfilter datapath)");
 	else if (check->facts->kernel_rc)
 		es_check_error(check,
 			       "install a kernel with it, from Debian's backports for example, or the module "
@@ -25,23 +28,33 @@ static void check_reqsk(struct es_check *check)
 		es_check_ok(check, "the kernel has bpf_sk_assign_tcp_reqsk()");
 }
 
+/* What es_datapath_probe() means, by datapath. */
+static const struct {
+	const char *may_not;
+	const char *action;
+	const char *good;
+} programs[ES_DATAPATH_COUNT] = {
+	[ES_DATAPATH_BPF] = {"BPF programs may not be loaded by this user",
+			     "EARSHOT_BPF_DEBUG=1 earshot check", "the kernel takes the datapath's programs"},
+	[ES_DATAPATH_MODULE] = {"the module may not be used by this user", "modprobe earshot",
+				"the module earshot is there, and of this version"},
+	[ES_DATAPATH_NETFILTER] = {"no network namespace may be made by this user",
+				   "modprobe -a nfnetlink_queue nft_compat xt_NFQUEUE ipt_SYNPROXY tun",
+				   "the kernel has rebuilt a connection, in a network namespace of its own"},
+};
+
 static void check_programs(struct es_check *check)
 {
 	const struct es_facts *f = check->facts;
 
 	if (!f->is_root && (f->programs_rc == -EPERM || f->programs_rc == -EACCES))
-		es_check_unchecked(check, "%s: run it as root",
-				   f->is_module ? "the module may not be used by this user"
-						: "BPF programs may not be loaded by this user");
-	else if (f->programs_rc && f->is_module)
-		es_check_error(check, "modprobe earshot", "%s", f->programs_text);
+		es_check_unchecked(check, "%s: run it as root", programs[f->datapath].may_not);
 	else if (f->programs_rc)
-		es_check_error(check, "EARSHOT_BPF_DEBUG=1 earshot check", "%s", f->programs_text);
-	else if (*f->programs_text && !f->is_module)
+		es_check_error(check, programs[f->datapath].action, "%s", f->programs_text);
+	else if (*f->programs_text && f->datapath == ES_DATAPATH_BPF)
 		es_check_info(check, "%s", f->programs_text);
 	else
-		es_check_ok(check, f->is_module ? "the module earshot is there, and of this version"
-						: "the kernel takes the datapath's programs");
+		es_check_ok(check, "%s", programs[f->datapath].good);
 }
 
 static void check_clock(struct es_check *check)
@@ -92,8 +105,9 @@ static void check_syncookies(struct es_check *check)
 {
 	long value;
 
-	if (check->facts->is_module)
-		es_check_ok(check, "the module needs no net.ipv4.tcp_syncookies");
+	if (check->facts->datapath != ES_DATAPATH_BPF)
+		es_check_ok(check, "the %s datapath needs no net.ipv4.tcp_syncookies",
+			    es_datapath_name(check->facts->datapath));
 	else if (!read_own(check, &value))
 		judge_own(check, !value, ES_CHECK_ERROR, value, 1);
 }
@@ -188,8 +202,9 @@ static void check_jit(struct es_check *check)
 	long value;
 	int n = es_facts_sysctl(check->facts, "net/core/bpf_jit_enable", &value, 1);
 
-	if (check->facts->is_module)
-		es_check_ok(check, "the module is not a BPF program");
+	if (check->facts->datapath != ES_DATAPATH_BPF)
+		es_check_ok(check, "the %s datapath is not a BPF program",
+			    es_datapath_name(check->facts->datapath));
 	else if (n ==
 		 -ENOENT) /* compiled in as always on, or this is a network namespace that does not show it */
 		es_check_ok(check, "net.core.bpf_jit_enable is not for this network namespace to set");

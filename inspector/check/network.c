@@ -494,8 +494,9 @@ static void check_packet_sockets(struct es_check *check)
 	struct es_facts_packet_socket sockets[PACKET_SOCKETS_MAX];
 	int n, wrong = 0;
 
-	if (check->facts->is_module) {
-		es_check_ok(check, "the module makes its sockets where packet sockets do no harm");
+	if (check->facts->datapath != ES_DATAPATH_BPF) {
+		es_check_ok(check, "the %s datapath makes its sockets where packet sockets do no harm",
+			    es_datapath_name(check->facts->datapath));
 		return;
 	}
 	n = es_facts_packet_sockets(check->facts, sockets, PACKET_SOCKETS_MAX);

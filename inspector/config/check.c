@@ -332,5 +332,7 @@ int es_conf_check(struct es_conf_parse *p)
 	es_conf_check_rules(p);
 	if (!p->datapath.wrong)
 		es_check_cluster_mac(p);
+	if (!p->datapath.wrong && !p->cluster.wrong)
+		es_conf_check_netfilter(p);
 	return p->failed ? -EINVAL : 0;
 }

@@ -35,6 +35,7 @@ enum es_conf_datapath_type {
 	ES_CONF_DATAPATH_AUTO,
 	ES_CONF_DATAPATH_BPF,
 	ES_CONF_DATAPATH_MODULE,
+	ES_CONF_DATAPATH_NETFILTER,
 };
 
 enum es_conf_mac_mode {
@@ -364,6 +365,13 @@ void es_conf_free(struct es_conf **conf);
  */
 int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int *ret_index,
 		      struct es_conf_error *err);
+
+/*
+ * es_conf_netfilter_serves() - does @conf ask for nothing that the netfilter datapath does not do?
+ * Returns 1; 0, with the first such thing, and what would be right.
+ */
+#define ES_CONF_NETFILTER_TEXT 256
+int es_conf_netfilter_serves(const struct es_conf *conf, char ret_text[ES_CONF_NETFILTER_TEXT]);
 
 /* es_conf_use_node() - this machine is node @self: what its section says of interfaces is in force */
 void es_conf_use_node(struct es_conf *conf, unsigned int self);

@@ -179,6 +179,9 @@ int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_secti
 int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key);
 int es_conf_check(struct es_conf_parse *p);
 
+/* netfilter.c: the same for what the netfilter datapath does not do, where the file asks for that */
+int es_conf_check_netfilter(struct es_conf_parse *p);
+
 /* rules.c: the same for rules and locations, and for what services say to the policy. */
 int es_conf_check_rules(struct es_conf_parse *p);
 int es_conf_check_parameters(struct es_conf_parse *p, unsigned int service);

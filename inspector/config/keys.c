@@ -50,6 +50,7 @@ static const struct es_conf_choice datapath_types[] = {
 	{"auto", ES_CONF_DATAPATH_AUTO},
 	{"bpf", ES_CONF_DATAPATH_BPF},
 	{"module", ES_CONF_DATAPATH_MODULE},
+	{"netfilter", ES_CONF_DATAPATH_NETFILTER},
 	{NULL, 0},
 };
 

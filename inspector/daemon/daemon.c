@@ -12,6 +12,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/member/by_hand.h"
 #include "inspector/daemon/internal.h"
+#include "inspector/datapath/choose.h"
 #include "inspector/daemon/plugins.h"
 #include "inspector/base/event.h"
 #include "inspector/base/wall.h"
@@ -63,7 +64,10 @@ static void es_daemon_on_stop(struct ev_loop *loop, struct ev_signal *signal, in
 	(void)loop;
 	(void)events;
 	es_event(ES_EVENT_stop, ES_LOG_INFO, NULL, "signal %d: stopping; the datapath stays%s",
-		 signal->signum, d->membership ? "" : " and serves without inspection");
+		 signal->signum,
+		 d->membership				     ? ""
+		 : d->datapath_kind == ES_DATAPATH_NETFILTER ? ", and drops what is this node's"
+							     : " and serves without inspection");
 	es_daemon_stop(d);
 }
 
@@ -259,22 +263,11 @@ int es_daemon_families(const struct es_daemon *d, const struct es_conf *conf, st
 		err);
 }
 
-/* auto: bpf where the kernel has what that needs, else the module if there is one. */
 static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *err)
 {
-	struct es_conf_error kernel = {};
-	char module[256] = "";
+	int rc = es_datapath_choose(d->conf, &d->datapath_kind, err);
 
-	d->datapath_kind =
-		d->conf->datapath.type == ES_CONF_DATAPATH_MODULE ? ES_DATAPATH_MODULE : ES_DATAPATH_BPF;
-	if (d->conf->datapath.type == ES_CONF_DATAPATH_AUTO && es_network_probe_kernel(&kernel)) {
-		d->datapath_kind = ES_DATAPATH_MODULE;
-		if (es_datapath_probe(ES_DATAPATH_MODULE, module, sizeof(module))) {
-			es_conf_error_set(err, "%s; %s", kernel.text, module);
-			return -ENOTSUP;
-		}
-	}
-	return es_daemon_families(d, d->conf, err);
+	return rc ? rc : es_daemon_families(d, d->conf, err);
 }
 
 /* A worker is the only writer of its part of the decision table. */
@@ -319,7 +312,8 @@ static int es_daemon_start_datapath(struct es_daemon *d, struct es_conf_error *e
 	if (rc)
 		return rc;
 	if (*es_datapath_note(d->datapath))
-		es_log(ES_LOG_WARNING, "bpf datapath: %s", es_datapath_note(d->datapath));
+		es_log(ES_LOG_WARNING, "%s datapath: %s", es_datapath_name(d->datapath_kind),
+		       es_datapath_note(d->datapath));
 	state = es_datapath_state(d->datapath);
 	es_daemon_clock_start(d);
 	/* Not taken over: its windows are as empty as its state. */

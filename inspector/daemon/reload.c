@@ -6,22 +6,16 @@
 #include <errno.h>
 #include <string.h>
 #include "inspector/daemon/internal.h"
+#include "inspector/datapath/choose.h"
 #include "inspector/daemon/plugins.h"
 #include "inspector/base/event.h"
-
-/* Does the file ask for another datapath than the one that runs? auto is whichever that is. */
-static int es_daemon_wants_another_type(const struct es_daemon *d, const struct es_conf *conf)
-{
-	return conf->datapath.type != ES_CONF_DATAPATH_AUTO &&
-	       (conf->datapath.type == ES_CONF_DATAPATH_MODULE) != (d->datapath_kind == ES_DATAPATH_MODULE);
-}
 
 /* What is fixed while the datapath runs; the name of the first key that differs, or NULL. */
 static const char *es_daemon_fixed_difference(const struct es_daemon *d, const struct es_conf *b)
 {
 	const struct es_conf *a = d->conf;
 
-	if (es_daemon_wants_another_type(d, b))
+	if (!es_datapath_is_meant(b, d->datapath_kind))
 		return "datapath: type";
 	if (strcmp(a->datapath.interface, b->datapath.interface) != 0)
 		return "datapath: interface";
@@ -71,6 +65,7 @@ static int es_daemon_reload_check(const struct es_daemon *d, const struct es_con
 				  const struct es_keys *keys, struct es_conf_error *err)
 {
 	const char *fixed = es_daemon_fixed_difference(d, conf);
+	char lack[ES_CONF_NETFILTER_TEXT];
 
 	if (!fixed && d->membership && conf->node_count != d->conf->node_count)
 		fixed = "the number of nodes";
@@ -90,6 +85,8 @@ static int es_daemon_reload_check(const struct es_daemon *d, const struct es_con
 				  "%s: another ring secret would move every connection: stop all nodes "
 				  "before they get it",
 				  conf->cluster.key_file);
+	else if (d->datapath_kind == ES_DATAPATH_NETFILTER && !es_conf_netfilter_serves(conf, lack))
+		es_conf_error_set(err, "%s: %s", conf->path, lack);
 	else
 		return 0;
 	return -EINVAL;

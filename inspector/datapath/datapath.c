@@ -16,6 +16,7 @@
 static const struct es_datapath_ops *const drivers[ES_DATAPATH_COUNT] = {
 	[ES_DATAPATH_BPF] = &es_datapath_bpf,
 	[ES_DATAPATH_MODULE] = &es_datapath_module,
+	[ES_DATAPATH_NETFILTER] = &es_datapath_netfilter,
 };
 
 const char *es_datapath_name(enum es_datapath_kind kind)
@@ -100,7 +101,7 @@ int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params 
 	dp->params = *params;
 	dp->responses_fd = -1;
 	for (int i = 0; i < ES_WORKERS_MAX; i++)
-		dp->queue_fd[i] = -1;
+		dp->queue_fd[i] = dp->wake_fd[i] = -1;
 	rc = dp->ops->create(dp, err, err_len);
 	if (rc)
 		goto err_free;
@@ -182,10 +183,17 @@ void es_datapath_move(struct es_datapath *dp, unsigned int public_ifindex, unsig
 		dp->ops->leave(&old, &dp->params);
 }
 
+static enum es_datapath_kind es_datapath_kind_of(const struct es_datapath *dp)
+{
+	int kind = 0;
+
+	while (drivers[kind] != dp->ops)
+		kind++;
+	return (enum es_datapath_kind)kind;
+}
+
 int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
 {
-	enum es_datapath_kind kind =
-		dp->ops == drivers[ES_DATAPATH_MODULE] ? ES_DATAPATH_MODULE : ES_DATAPATH_BPF;
 	int heard = dp->ops->is_attached(&dp->params) > 0;
 	int rc = dp->ops->attach(dp, err, err_len);
 
@@ -194,7 +202,7 @@ int es_datapath_attach(struct es_datapath *dp, char *err, size_t err_len)
 	if (!heard || !dp->state->hears_ns)
 		es_datapath_hears_anew(dp);
 	/* Afterwards: who looks before may be overtaken, and so may the other. */
-	rc = es_datapath_check_alone(kind, &dp->params, err, err_len);
+	rc = es_datapath_check_alone(es_datapath_kind_of(dp), &dp->params, err, err_len);
 	if (rc)
 		dp->ops->detach(&dp->params);
 	return rc;
@@ -213,6 +221,11 @@ struct es_decision_set *es_datapath_decisions(struct es_datapath *dp)
 int es_datapath_queue_fd(struct es_datapath *dp, unsigned int worker)
 {
 	return worker < dp->params.workers ? dp->queue_fd[worker] : -1;
+}
+
+int es_datapath_wake_fd(struct es_datapath *dp, unsigned int worker)
+{
+	return worker < dp->params.workers ? dp->wake_fd[worker] : -1;
 }
 
 size_t es_datapath_queue_bytes(const struct es_datapath *dp)
@@ -306,7 +319,7 @@ int es_datapath_connection(struct es_datapath *dp, const void *packet, size_t le
 	return dp->ops->connection(dp, packet, len, ret_state);
 }
 
-/* Programs and hooks both run as RCU readers. */
+/* Programs and hooks both run as RCU readers; the netfilter datapath is settled when it is configured. */
 int es_datapath_settle(void)
 {
 	return syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) ? -errno : 0;

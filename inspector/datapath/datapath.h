@@ -3,8 +3,9 @@
 #define ES_DATAPATH_H
 
 /*
- * What the daemon needs of the part in the kernel, whichever it is: tc programs (bpf.c) or
- * earshot.ko (module.c). Its tables outlive the daemon; a daemon that starts takes them over.
+ * What the daemon needs of the datapath, whichever it is: tc programs (bpf.c), earshot.ko (module.c), or, in the
+ * daemon itself, what netfilter gives it (netfilter.c). Its tables outlive the daemon; a daemon that starts takes
+ * them over.
  */
 #include <stddef.h>
 #include "kmod/core/abi.h"
@@ -16,9 +17,9 @@
 
 struct es_datapath;
 
-enum es_datapath_kind { ES_DATAPATH_BPF, ES_DATAPATH_MODULE, ES_DATAPATH_COUNT };
+enum es_datapath_kind { ES_DATAPATH_BPF, ES_DATAPATH_MODULE, ES_DATAPATH_NETFILTER, ES_DATAPATH_COUNT };
 
-/* "bpf", "module" */
+/* "bpf", "module", "netfilter" */
 const char *es_datapath_name(enum es_datapath_kind kind);
 
 /**
@@ -46,7 +47,7 @@ int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params 
 /**
  * es_datapath_probe() - would the kernel take the datapath?
  * bpf: loads all of it, small, and lets go of it again. module: asks earshot.ko, which the kernel may load
- * for that. Touches nothing that is attached. Returns 0, with @err as of es_datapath_note(); -EPERM for who
+ * for that. netfilter: makes a connection in a scratch network namespace. Touches nothing that is attached. Returns 0, with @err as of es_datapath_note(); -EPERM for who
  * may not load programs, or a kernel that refuses one; or -errno, with @err as of es_datapath_new().
  */
 int es_datapath_probe(enum es_datapath_kind kind, char *err, size_t err_len);
@@ -118,6 +119,12 @@ struct es_decision_set *es_datapath_decisions(struct es_datapath *datapath);
 /* File descriptor of a worker's ring buffer (inspector/datapath/ring_reader.h), and its size;
  * owned by the datapath. */
 int es_datapath_queue_fd(struct es_datapath *datapath, unsigned int worker);
+
+/*
+ * es_datapath_wake_fd() - what is readable, by read(), when a worker that slept is woken; owned by the datapath
+ * -1: the datapath wakes it by es_wake_open()'s socket, or by the queue's own descriptor. Else that cannot be polled.
+ */
+int es_datapath_wake_fd(struct es_datapath *datapath, unsigned int worker);
 size_t es_datapath_queue_bytes(const struct es_datapath *datapath);
 
 /* es_datapath_counters() - sums over all CPUs, ES_COUNTER_COUNT values. Returns 0 or -errno. */

@@ -41,12 +41,13 @@ struct es_datapath_ops {
 
 extern const struct es_datapath_ops es_datapath_bpf;
 extern const struct es_datapath_ops es_datapath_module;
+extern const struct es_datapath_ops es_datapath_netfilter;
 
 /**
  * struct es_datapath - what every driver has
  * @note: as of es_datapath_note(), owned by the driver; NULL is ""
- * @queue_fd: of each worker's ring buffer, -1 if there is none; @responses_fd: of the ring of response
- * lengths
+ * @queue_fd: of each worker's ring buffer, -1 if there is none; @wake_fd: es_datapath_wake_fd(), the driver's own
+ * @responses_fd: of the ring of response lengths
  */
 struct es_datapath {
 	const struct es_datapath_ops *ops;
@@ -57,6 +58,7 @@ struct es_datapath {
 	struct es_state *state;
 	struct es_decision_set *decisions;
 	int queue_fd[ES_WORKERS_MAX];
+	int wake_fd[ES_WORKERS_MAX];
 	int responses_fd;
 	struct es_ring_reader *responses;
 	es_datapath_response_fn response_fn;

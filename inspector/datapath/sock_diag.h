@@ -10,11 +10,12 @@
 
 /**
  * struct es_sock_diag_id - names one socket, and never a later one of the same flow
- * @cookie: the kernel's number for it
+ * @cookie: the kernel's number for it; @state: when it was listed, an enum es_tcp_state
  */
 struct es_sock_diag_id {
 	struct es_flow flow;
 	unsigned int cookie[2];
+	unsigned char state;
 };
 
 /**

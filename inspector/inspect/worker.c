@@ -45,7 +45,8 @@ struct es_worker {
 	struct ev_timer tick;
 	struct ev_io wake_io;
 	struct ev_async control;
-	int wake_fd;
+	int wake_fd;   /* that is watched */
+	int socket_fd; /* of es_wake_open(); -1: the datapath has its own way */
 	int late;
 	pthread_t thread;
 	pthread_mutex_t calling; /* one caller at a time */
@@ -227,7 +228,8 @@ static int es_worker_start(struct es_worker *w)
 	ev_io_init(&w->wake_io, es_worker_on_wake, w->wake_fd, EV_READ);
 	ev_async_init(&w->control, es_worker_on_control);
 	w->queue_io.data = w->message_io.data = w->wake_io.data = w->tick.data = w->control.data = w;
-	ev_io_start(w->loop, &w->queue_io);
+	if (w->socket_fd >= 0)
+		ev_io_start(w->loop, &w->queue_io);
 	ev_io_start(w->loop, &w->message_io);
 	ev_timer_start(w->loop, &w->tick);
 	ev_io_start(w->loop, &w->wake_io);
@@ -247,8 +249,8 @@ static void es_worker_destroy(struct es_worker *w)
 	if (w->loop)
 		ev_loop_destroy(w->loop);
 	es_inspector_fini(&w->inspector);
-	if (w->wake_fd >= 0)
-		close(w->wake_fd);
+	if (w->socket_fd >= 0)
+		close(w->socket_fd);
 	pthread_cond_destroy(&w->done);
 	pthread_mutex_destroy(&w->lock);
 	pthread_mutex_destroy(&w->calling);
@@ -267,13 +269,15 @@ int es_worker_new(const struct es_worker_params *params, const struct es_cluster
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_mutex_init(&w->calling, NULL);
 	pthread_cond_init(&w->done, NULL);
-	w->wake_fd = -1;
+	w->socket_fd = -1;
 	rc = es_inspector_init(&w->inspector, &w->params, cluster);
 	if (rc) {
 		w->inspector.raw = ES_RAW_CLOSED;
 		goto err_destroy;
 	}
-	rc = w->wake_fd = es_wake_open(params->id);
+	w->wake_fd = es_datapath_wake_fd(params->datapath, params->id);
+	if (w->wake_fd < 0)
+		rc = w->wake_fd = w->socket_fd = es_wake_open(params->id);
 	if (rc < 0)
 		goto err_destroy;
 	rc = es_ring_reader_new(es_datapath_queue_fd(params->datapath, params->id),

@@ -32,7 +32,7 @@ struct es_report_service {
 /**
  * struct es_report_status - what `status` shows besides the configuration
  * @config_path: the file that the daemon was started with; NULL leaves it out
- * @datapath_type: "bpf" or "module"; @datapath_state: "inspecting", "fallback" or "detached"
+ * @datapath_type: "bpf", "module" or "netfilter"; @datapath_state: "inspecting", "fallback" or "detached"
  * @node_states: es_report_node_state() of each node; NULL: all "up"
  * @troubles: why each cannot serve, or not all services; "" for nothing; NULL: nothing is known
  * @weights: those in force; NULL: as configured

@@ -19,6 +19,7 @@ LIBEXEC = BIN if BUILD else "/usr/libexec/earshot"  # programs that are not for 
 CONTROL_DIR = "/run/earshot"
 WORKERS = 2  # more than these few CPUs ask for, so that what workers share is tested; 0: as many as anywhere
 SECTIONS = ("cluster", "datapath", "inspector", "service")
+DATAPATHS = ("bpf", "module", "netfilter")
 DATAPATH = os.environ.get("EARSHOT_DATAPATH") or "bpf"  # of labs that do not name one
 _BARE = re.compile(r"[A-Za-z0-9_.-]+")
 

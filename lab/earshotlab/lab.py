@@ -31,7 +31,8 @@ class Lab:
     settings    further configuration: {"service.inspect": "every", "inspector.workers": 1, "node.n1.weight": 50}
     config      a configuration file to use as it is, instead
     earshot     False: no daemons, only network and servers
-    datapath    "bpf" or "module"; None: $EARSHOT_DATAPATH, or "bpf"
+    datapath    "bpf", "module" or "netfilter"; None: $EARSHOT_DATAPATH, or "bpf"
+    node_datapath  of nodes that have another one: {"n2": "netfilter"}
     membership  "static"; "corosync": a real corosync on each node (corosync.py), also without earshotd
     pacemaker   True, or a dict of cluster properties: with corosync, a real pacemaker on each node (pacemaker.py)
     token       corosync's, in milliseconds; transport: "knet" or "udpu"
@@ -51,14 +52,15 @@ class Lab:
     def __init__(self, name=None, nodes=3, *, policy="uri-hash", membership="static", datapath=None, server="nginx",
                  docroot=None, config=None, settings=None, earshot=True, wires=(), wire_seed=None, segment=False,
                  client_addresses=1, timeout=TIMEOUT, pacemaker=False, token=corosync.TOKEN, transport="knet",
-                 corosync=None, agents=None, autostart=services.OPTIONAL, family=None):
+                 corosync=None, agents=None, autostart=services.OPTIONAL, family=None,
+                 node_datapath=None):
         owner = None
         if name is None:
             name = f"t{os.getpid()}-{next(_numbers)}"
             owner = {"pid": os.getpid(), "start": process.start_time(os.getpid())}
         self.options = {
             "name": name, "nodes": nodes, "policy": policy, "membership": membership,
-            "datapath": datapath or daemon.DATAPATH,
+            "datapath": datapath or daemon.DATAPATH, "node_datapath": dict(node_datapath or {}),
             "server": server, "docroot": docroot, "config": config, "settings": dict(settings or {}),
             "earshot": earshot, "wires": list(wires), "wire_seed": wire_seed, "segment": segment,
             "client_addresses": client_addresses, "timeout": timeout, "owner": owner, "pacemaker": pacemaker,
@@ -138,6 +140,12 @@ class Lab:
     def config_file(self):
         return self.options["config"] or os.path.join(self.directory, "earshot.conf")
 
+    def config_of(self, node):
+        """The file that a node's daemon reads: its own, if it has another datapath than the others."""
+        if node not in self.options["node_datapath"] or self.options["config"]:
+            return self.config_file
+        return os.path.join(self.directory, f"earshot-{node}.conf")
+
     @property
     def owner_is_gone(self):
         """Whether a test made this lab and did not live to take it down."""
@@ -195,6 +203,9 @@ class Lab:
             raise LabError("ethtool is not installed: apt-get install ethtool")
         if self.options["config"] and self.options["settings"]:
             raise LabError("settings go into the generated configuration: not together with a configuration file")
+        unknown = set(self.options["node_datapath"]) - set(self.net.nodes)
+        if unknown:
+            raise LabError(f"node_datapath: {', '.join(sorted(unknown))}: no such node")
         daemon.config_text(self.net, "", settings=self.options["settings"])
 
     def _check_cluster(self):
@@ -284,9 +295,12 @@ class Lab:
             key = os.path.join(self.directory, "cluster.key")
             daemon.make_key(key)
             if not self.options["config"]:
-                with open(self.config_file, "w", encoding="utf-8") as handle:
-                    handle.write(daemon.config_text(self.net, key, **{
-                        option: self.options[option] for option in ("policy", "datapath", "membership", "settings")}))
+                options = {option: self.options[option] for option in ("policy", "datapath", "membership", "settings")}
+                files = {self.config_file: options["datapath"]}
+                files.update((self.config_of(node), kind) for node, kind in self.options["node_datapath"].items())
+                for path, kind in files.items():
+                    with open(path, "w", encoding="utf-8") as handle:
+                        handle.write(daemon.config_text(self.net, key, **{**options, "datapath": kind}))
 
     def _start_wires(self):
         wired = [link for link in self.net.links.values() if link.wired]

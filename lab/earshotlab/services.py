@@ -76,7 +76,7 @@ def start(lab, node, what):
     elif what == "nginx":
         argv = server.configure(directory, node, lab.docroot, lab.origin, lab.net.family)
     else:
-        argv = daemon.command_line(lab.config_file, node, _make_control(lab, node), lab.daemons.get(node))
+        argv = daemon.command_line(lab.config_of(node), node, _make_control(lab, node), lab.daemons.get(node))
     return process.spawn(what, node, namespace, argv, os.path.join(directory, f"{what}.log"), env,
                          enter(lab, node, "/"))
 

@@ -40,7 +40,7 @@ struct world {
 	struct es_node_ring ring;
 	struct es_nf_found found;
 	struct es_nf_found found_after; /* a rebuild */
-	int rebuild_rc;
+	int rebuild_rc;			/* if it is not an error, found_after comes true */
 	unsigned int looks;
 	unsigned int ended;
 	__u32 ended_rcv_nxt;
@@ -91,7 +91,8 @@ static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len,
 
 	(void)now_ns;
 	w->rebuilt_options = *options;
-	w->found = w->found_after;
+	if (w->rebuild_rc >= 0)
+		w->found = w->found_after;
 	made_add(&w->rebuilt, packet, len);
 	return w->rebuild_rc;
 }
@@ -198,6 +199,7 @@ static inline int world_setup(void **state)
 	};
 	w->found.listening = 1;
 	w->found_after.socket = ES_SOCKET_ESTABLISHED;
+	w->rebuild_rc = ES_NF_BUILT;
 	w->node->now_ns = NOW_NS;
 	w->node->tables.state->attached = 1;
 	w->node->tables.state->worker[0].heartbeat_ns = NOW_NS;

@@ -233,10 +233,10 @@ static void test_packet_sockets(void **state)
 	assert_non_null(strstr(finding("network.packet_sockets")->action, "process 77"));
 	assert_int_equal(unlink(path), 0);
 	expect_one("network.packet_sockets", ES_CHECK_ERROR, "a process that cannot be seen");
-	facts.is_module = 1;
+	facts.datapath = ES_DATAPATH_MODULE;
 	run_again();
 	assert_int_equal(finding("network.packet_sockets")->severity, ES_CHECK_OK);
-	facts.is_module = 0;
+	facts.datapath = ES_DATAPATH_BPF;
 	packet_socket(1002);
 	run_again();
 	assert_int_equal(finding("network.packet_sockets")->severity, ES_CHECK_OK);

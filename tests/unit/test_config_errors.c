@@ -53,7 +53,27 @@ static const struct {
 	 "t.conf:1: cluster: virtual_nodes = 0: expected 1..1024 (of a node with weight 100)"},
 	{"cluster { membership = zookeeper }",
 	 "t.conf:1: cluster: membership = zookeeper: expected static | corosync"},
-	{"datapath { type = xdp }", "t.conf:1: datapath: type = xdp: expected auto | bpf | module"},
+	{"datapath { type = xdp }",
+	 "t.conf:1: datapath: type = xdp: expected auto | bpf | module | netfilter"},
+	{"datapath {\n type = netfilter\n interface = e\n cluster_interface = f\n mac_mode = unicast\n}" NODE
+		 SERVICE,
+	 "t.conf:5: datapath: mac_mode = unicast: the netfilter datapath hears no other station's frames: "
+	 "expected "
+	 "multicast"},
+	{"datapath { type = netfilter interface = e cluster_interface = f }\ncluster {\n membership = "
+	 "corosync\n}\n" NODE SERVICE,
+	 "t.conf:3: cluster: membership = corosync: a node with the netfilter datapath cannot fall silent: "
+	 "expected "
+	 "static"},
+	{"datapath { type = netfilter interface = e cluster_interface = f }\n" NODE
+	 "\nservice web {\n address = 10.77.0.100\n port = 80\n inspect = every\n}",
+	 "t.conf:7: service web: inspect = every: the netfilter datapath moves no open connection: expected "
+	 "first or "
+	 "never"},
+	{"datapath { type = netfilter interface = e cluster_interface = f }\n" NODE
+	 "\nservice web {\n address = 10.77.0.100\n port = 80\n server_port = 81\n}",
+	 "t.conf:7: service web: server_port = 81: with the netfilter datapath no program hands over: "
+	 "expected none"},
 	{"datapath { mac_mode = broadcast }",
 	 "t.conf:1: datapath: mac_mode = broadcast: expected multicast | unicast"},
 	{"service web { handover_cost = 1001 }",

@@ -4,6 +4,7 @@
  * What is decided, test_decide.c tests.
  */
 #include "cmocka_all.h"
+#include <errno.h>
 #include <linux/if_arp.h>
 #include "netfilter_world.h"
 #include "netfilter/other.h"
@@ -185,10 +186,10 @@ static void test_nothing_listens(void **state)
 
 	/* The kernel makes none all the same: the client's repetition tries again. */
 	w->found.accept_full = 0;
-	w->found_after = w->found;
+	w->rebuild_rc = -ECONNREFUSED;
 	put(w, bytes, len);
 	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
-	w->found_after.socket = ES_SOCKET_ESTABLISHED;
+	w->rebuild_rc = ES_NF_BUILT;
 	put(w, bytes, len);
 	assert_int_equal(counted(w, ES_COUNT_request_fallback), 1);
 }

@@ -4,6 +4,7 @@
  * and test_message.c test.
  */
 #include "cmocka_all.h"
+#include <errno.h>
 #include "netfilter_world.h"
 #include "netfilter/message.h"
 #include "netfilter/target.h"
@@ -228,12 +229,38 @@ static void test_the_kernel_makes_none(void **state)
 	letter_put(w, &l, 1);
 	assert_int_equal(counted(w, ES_COUNT_handover_accept_full), 1);
 	w->found.accept_full = 0;
-	w->found_after = w->found;
+	w->rebuild_rc = -ECONNREFUSED;
 	letter_put(w, &l, 1);
 	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
-	w->found_after.socket = ES_SOCKET_ESTABLISHED;
+	w->rebuild_rc = ES_NF_BUILT;
 	letter_put(w, &l, 1);
 	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
+}
+
+/* A connection that is over before anybody looks was one; one that is only beginning may come to nothing. */
+static void test_made_or_begun(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	w->found_after = w->found;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
+	w->node->now_ns += (ES_SETTLED_MADE_MS + 1) * 1000000ULL;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_old), 1);
+	assert_int_equal(w->rebuilt.count, 1);
+
+	w->rebuild_rc = ES_NF_BEGUN;
+	l.packet_len = segment(l.packet, ISN + 2, 5001, ES_TCP_ACK | ES_TCP_PSH, 9, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(w->rebuilt.count, 2);
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_old), 2);
+	w->node->now_ns += (ES_SETTLED_MADE_MS + 1) * 1000000ULL;
+	letter_put(w, &l, 1);
+	assert_int_equal(answer(w).nack, ES_NACK_VANISHED);
 }
 
 static void test_an_older_connection_is_ended(void **state)
@@ -242,7 +269,7 @@ static void test_an_older_connection_is_ended(void **state)
 	struct letter l;
 
 	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w), ISN + 1 - 5000, 0);
-	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED, .has_received = 1, .received = 300};
+	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED, .received = 300};
 	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
 	letter_put(w, &l, 1);
 	assert_int_equal(w->ended, 1);
@@ -325,9 +352,16 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_request), T(test_only_what_is_authentic), T(test_what_passes),
-		T(test_refused), T(test_the_kernel_makes_none),	 T(test_an_older_connection_is_ended),
-		T(test_strays),	 T(test_programs_go_elsewhere),	 T(test_no_connection_leaves),
+		T(test_request),
+		T(test_only_what_is_authentic),
+		T(test_what_passes),
+		T(test_refused),
+		T(test_the_kernel_makes_none),
+		T(test_made_or_begun),
+		T(test_an_older_connection_is_ended),
+		T(test_strays),
+		T(test_programs_go_elsewhere),
+		T(test_no_connection_leaves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

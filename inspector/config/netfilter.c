@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What the netfilter datapath does not do: a configuration that asks for both is refused here, in this one place.
+ */
+#include <stdio.h>
+
+#include "inspector/config/internal.h"
+
+/**
+ * struct lack - what it lacks: the text has what the file says, and what would be right
+ * @service: whose key it is, of ES_CONF_SERVICE
+ */
+struct lack {
+	enum es_conf_section_id section;
+	unsigned int service;
+	const char *key;
+	char text[ES_CONF_NETFILTER_TEXT];
+};
+
+/* The first thing that a service asks for in vain. Returns 1; 0 if there is none. */
+static int service_lacks(const struct es_conf_service *service, struct lack *lack)
+{
+	if (service->inspect == ES_INSPECT_EVERY) {
+		lack->key = "inspect";
+		snprintf(lack->text, sizeof(lack->text),
+			 "service %s: inspect = every: the netfilter datapath moves no open connection: "
+			 "expected first or never",
+			 service->name);
+		return 1;
+	}
+	if (service->server_port) {
+		lack->key = "server_port";
+		snprintf(lack->text, sizeof(lack->text),
+			 "service %s: server_port = %u: with the netfilter datapath no program hands over: "
+			 "expected none",
+			 service->name, service->server_port);
+		return 1;
+	}
+	if (es_addr_is_set(&service->address6)) {
+		lack->key = "address";
+		snprintf(lack->text, sizeof(lack->text),
+			 "service %s: address: the netfilter datapath has no IPv6: expected an IPv4 address",
+			 service->name);
+		return 1;
+	}
+	return 0;
+}
+
+static int find_lack(const struct es_conf *conf, struct lack *lack)
+{
+	if (conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC) {
+		lack->section = ES_CONF_CLUSTER;
+		lack->key = "membership";
+		snprintf(lack->text, sizeof(lack->text),
+			 "cluster: membership = corosync: a node with the netfilter datapath cannot fall "
+			 "silent: "
+			 "expected static");
+		return 1;
+	}
+	if (conf->datapath.mac_mode == ES_CONF_MAC_UNICAST) {
+		lack->section = ES_CONF_DATAPATH;
+		lack->key = "mac_mode";
+		snprintf(lack->text, sizeof(lack->text),
+			 "datapath: mac_mode = unicast: the netfilter datapath hears no other station's "
+			 "frames: "
+			 "expected multicast");
+		return 1;
+	}
+	lack->section = ES_CONF_SERVICE;
+	for (lack->service = 0; lack->service < conf->service_count; lack->service++)
+		if (service_lacks(&conf->services[lack->service], lack))
+			return 1;
+	return 0;
+}
+
+int es_conf_netfilter_serves(const struct es_conf *conf, char ret_text[ES_CONF_NETFILTER_TEXT])
+{
+	struct lack lack = {};
+
+	if (!find_lack(conf, &lack))
+		return 1;
+	snprintf(ret_text, ES_CONF_NETFILTER_TEXT, "%s", lack.text);
+	return 0;
+}
+
+int es_conf_check_netfilter(struct es_conf_parse *p)
+{
+	struct lack lack = {};
+	const struct es_conf_lines *lines;
+
+	if (p->conf->datapath.type != ES_CONF_DATAPATH_NETFILTER || !find_lack(p->conf, &lack))
+		return 0;
+	lines = lack.section == ES_CONF_CLUSTER	   ? &p->cluster
+		: lack.section == ES_CONF_DATAPATH ? &p->datapath
+						   : &p->services[lack.service];
+	return es_conf_fail(p, es_conf_line_of(lines, lack.section, lack.key), "%s", lack.text);
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The driver of the netfilter datapath, which is a thread of this very process (netfilter/engine.h). Its tables lie in
+ * a file below /run, and the kernel's rules stay, when the daemon goes: what they catch is dropped until the next one
+ * comes. Connections that are here go on without either.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "inspector/datapath/internal.h"
+#include "inspector/datapath/sock_diag.h"
+#include "netfilter/engine.h"
+#include "netfilter/probe.h"
+#include "netfilter/queue.h"
+#include "netfilter/rules.h"
+
+#define ES_NETFILTER_DIRECTORY "/run/earshot"
+
+/**
+ * struct es_netfilter
+ * @responses: a ring buffer that nothing is written to: no response is read here
+ * @config: what is in force, for the walks of the control thread
+ */
+struct es_netfilter {
+	struct es_datapath base;
+	struct es_nf_engine *engine;
+	struct es_nf_ring *responses;
+	struct es_config config;
+};
+
+static struct es_netfilter *es_netfilter_of(struct es_datapath *dp)
+{
+	return (struct es_netfilter *)dp;
+}
+
+static void es_netfilter_why(int rc, const struct es_nf_why *why, char *err, size_t err_len)
+{
+	snprintf(err, err_len, "netfilter datapath: %s", *why->text ? why->text : strerror(-rc));
+}
+
+static int es_netfilter_probe(char *err, size_t err_len)
+{
+	struct es_nf_why why = {};
+	int rc = es_nf_probe(NULL, &why);
+
+	if (rc)
+		es_netfilter_why(rc, &why, err, err_len);
+	return rc;
+}
+
+/* A file for each network namespace, since the directory is one for all. */
+static int es_netfilter_path(char *path, size_t size)
+{
+	struct stat st;
+
+	if (mkdir(ES_NETFILTER_DIRECTORY, 0755) && errno != EEXIST)
+		return -errno;
+	if (stat("/proc/thread-self/ns/net", &st))
+		return -errno;
+	snprintf(path, size, ES_NETFILTER_DIRECTORY "/netfilter-%lu.tables", (unsigned long)st.st_ino);
+	return 0;
+}
+
+/* A table of the engine's, mapped once more, since es_datapath_free() lets go of it. */
+static void *es_netfilter_map(int fd, size_t bytes, size_t off)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)off);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static int es_netfilter_share(struct es_datapath *dp)
+{
+	struct es_netfilter *nf = es_netfilter_of(dp);
+	const struct es_nf_tables *tables = es_nf_engine_tables(nf->engine);
+
+	dp->adopted = tables->adopted;
+	dp->replaced = tables->replaced;
+	dp->state = es_netfilter_map(tables->fd, sizeof(*dp->state), tables->state_off);
+	dp->decisions = es_netfilter_map(
+		tables->fd, (size_t)dp->params.decision_sets * sizeof(*dp->decisions), tables->decisions_off);
+	if (!dp->state || !dp->decisions)
+		return -errno;
+	/* Without the daemon nothing was heard. */
+	dp->state->hears_ns = 0;
+	for (unsigned int i = 0; i < dp->params.workers; i++) {
+		dp->queue_fd[i] = fcntl(es_nf_engine_queue_fd(nf->engine, i), F_DUPFD_CLOEXEC, 0);
+		dp->wake_fd[i] = es_nf_engine_wake_fd(nf->engine, i);
+		if (dp->queue_fd[i] < 0)
+			return -errno;
+	}
+	dp->responses_fd = es_nf_ring_fd(nf->responses);
+	return 0;
+}
+
+static int es_netfilter_create(struct es_datapath *dp, char *err, size_t err_len)
+{
+	struct es_netfilter *nf = es_netfilter_of(dp);
+	struct es_nf_engine_params params = {
+		.workers = dp->params.workers,
+		.queue_bytes = dp->params.queue_bytes,
+		.decision_sets = dp->params.decision_sets,
+	};
+	struct es_nf_why why = {};
+	char path[128];
+	int rc = es_netfilter_path(path, sizeof(path));
+
+	params.path = path;
+	if (!rc)
+		rc = es_nf_ring_new(ES_RESPONSES_BYTES, &nf->responses);
+	if (!rc)
+		rc = es_nf_engine_new(&params, &nf->engine, &why);
+	if (!rc)
+		rc = es_netfilter_share(dp);
+	if (rc)
+		es_netfilter_why(rc, &why, err, err_len);
+	else
+		dp->note = "every packet for a service comes to this process, also those of other nodes: "
+			   "that costs "
+			   "CPU time, which the bpf and the module datapath save";
+	return rc;
+}
+
+static void es_netfilter_free(struct es_datapath *dp)
+{
+	struct es_netfilter *nf = es_netfilter_of(dp);
+
+	es_nf_engine_free(&nf->engine);
+	es_nf_ring_free(&nf->responses);
+}
+
+static int es_netfilter_is_attached(const struct es_datapath_params *params)
+{
+	(void)params; /* a namespace has one */
+	return es_nf_engine_is_attached();
+}
+
+static int es_netfilter_detach(const struct es_datapath_params *params)
+{
+	char path[128];
+	int rc = es_nf_engine_detach();
+
+	(void)params; /* a namespace has one */
+	if (rc < 0)
+		return rc;
+	/* Whoever has it open keeps it. */
+	rc = es_netfilter_path(path, sizeof(path));
+	if (!rc && unlink(path) && errno != ENOENT)
+		rc = -errno;
+	return rc;
+}
+
+static int es_netfilter_detach_all(es_datapath_detached_fn fn, void *ctx)
+{
+	int rc = es_nf_engine_is_attached();
+
+	if (rc <= 0)
+		return rc;
+	rc = es_netfilter_detach(NULL);
+	if (!rc)
+		fn(ctx, "all", ES_NF_RULES_TABLE);
+	return rc;
+}
+
+static int es_netfilter_configure(struct es_datapath *dp, const struct es_config *config,
+				  const struct es_node_ring *ring)
+{
+	struct es_netfilter *nf = es_netfilter_of(dp);
+
+	nf->config = *config;
+	return es_nf_engine_configure(nf->engine, config, ring);
+}
+
+static int es_netfilter_attach(struct es_datapath *dp, char *err, size_t err_len)
+{
+	struct es_nf_why why = {};
+	int rc = es_nf_engine_attach(es_netfilter_of(dp)->engine, dp->params.public_ifindex,
+				     dp->params.cluster_ifindex, &why);
+
+	if (rc)
+		es_netfilter_why(rc, &why, err, err_len);
+	return rc;
+}
+
+static int es_netfilter_counters(struct es_datapath *dp, unsigned long long *ret_values)
+{
+	es_nf_engine_counters(es_netfilter_of(dp)->engine, ret_values);
+	return 0;
+}
+
+/* No service inspects every request, so there are none. */
+static int es_netfilter_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
+{
+	(void)dp;
+	(void)fn;
+	(void)ctx;
+	return 0;
+}
+
+/* The index of the service whose socket it is, or -1. */
+static int es_netfilter_service(const struct es_config *config, const struct es_flow *flow)
+{
+	for (__u32 i = 0; i < config->service_count && !es_flow_is_own(flow); i++)
+		if (config->service[i].port == flow->service_port &&
+		    es_addr_equal(&config->service[i].address, &flow->service))
+			return (int)i;
+	return -1;
+}
+
+struct es_netfilter_walk {
+	const struct es_config *config;
+	struct es_load_sums *sums;
+};
+
+static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
+{
+	const struct es_netfilter_walk *walk = ctx;
+	int service = es_netfilter_service(walk->config, &id->flow);
+
+	if (service >= 0)
+		es_load_add(&walk->sums->service[service], es_load_cost(NULL, id->state, 0));
+}
+
+static int es_netfilter_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
+{
+	struct es_netfilter_walk walk = {.config = &es_netfilter_of(dp)->config, .sums = ret_sums};
+
+	memset(ret_sums, 0, sizeof(*ret_sums));
+	return es_sock_diag_walk(es_netfilter_on_load, &walk);
+}
+
+/* Where members come and go, their connections would have to be proven: that is not for this datapath. */
+static int es_netfilter_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx)
+{
+	(void)dp;
+	(void)fn;
+	(void)ctx;
+	return -EOPNOTSUPP;
+}
+
+static int es_netfilter_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
+{
+	(void)dp;
+	(void)ret_count;
+	return -EOPNOTSUPP;
+}
+
+/* No program hands over what this datapath has: what its socket knows is not what its client knows. */
+static int es_netfilter_connection(struct es_datapath *dp, const void *packet, size_t len,
+				   struct es_connection_state *ret_state)
+{
+	(void)dp;
+	(void)packet;
+	(void)len;
+	(void)ret_state;
+	return -EOPNOTSUPP;
+}
+
+const struct es_datapath_ops es_datapath_netfilter = {
+	.name = "netfilter",
+	.size = sizeof(struct es_netfilter),
+	.probe = es_netfilter_probe,
+	.create = es_netfilter_create,
+	.free = es_netfilter_free,
+	.is_attached = es_netfilter_is_attached,
+	.is_around = es_netfilter_is_attached,
+	.detach = es_netfilter_detach,
+	.detach_all = es_netfilter_detach_all,
+	.configure = es_netfilter_configure,
+	.attach = es_netfilter_attach,
+	.counters = es_netfilter_counters,
+	.flows = es_netfilter_flows,
+	.connections = es_netfilter_connections,
+	.loads = es_netfilter_loads,
+	.end_unproven = es_netfilter_end_unproven,
+	.connection = es_netfilter_connection,
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_CAPTURE_H
+#define ES_NETFILTER_CAPTURE_H
+
+/*
+ * Takes packets out of the kernel's queue (rules.h), many at a time, and tells it what becomes of each. What the kernel
+ * had merged it cuts again before, and fills in checksums that were left to hardware.
+ */
+#include "netfilter/netlink.h"
+#include "netfilter/node.h"
+#include "netfilter/why.h"
+
+#define ES_NF_CAPTURE_BATCH 32
+
+struct es_nf_capture;
+
+/* es_nf_capture_new() - be the reader of the queue. Returns 0; -EBUSY: it has another one; or -errno, with @why. */
+int es_nf_capture_new(struct es_nf_capture **ret_capture, struct es_nf_why *why);
+
+/* es_nf_capture_free() - what is in the queue, and what comes from now on, is dropped. Takes NULL. */
+void es_nf_capture_free(struct es_nf_capture **capture);
+
+/* es_nf_capture_fd() - readable while there are packets */
+int es_nf_capture_fd(const struct es_nf_capture *capture);
+
+/**
+ * es_nf_capture_read() - take at most ES_NF_CAPTURE_BATCH packets, without waiting
+ * @fn: called for each; says what becomes of it
+ * Returns how many came, or -errno.
+ */
+typedef enum es_nf_fate (*es_nf_capture_fn)(void *ctx, const struct es_nf_frame *frame);
+int es_nf_capture_read(struct es_nf_capture *capture, es_nf_capture_fn fn, void *ctx);
+
+#endif

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The engine's life, and its thread.
+ */
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+#include "netfilter/capture.h"
+#include "netfilter/engine.h"
+#include "netfilter/hands.h"
+#include "netfilter/other.h"
+#include "netfilter/public.h"
+#include "netfilter/rules.h"
+#include "netfilter/source.h"
+#include "netfilter/target.h"
+
+#define ES_TICK_MS 100
+
+/**
+ * struct es_nf_engine
+ * @lock: what the thread holds while it decides, and others while they change what is in force
+ * @looked_ns: when the thread last looked whether there is something; @is_late: what it has found since has waited too long
+ */
+struct es_nf_engine {
+	pthread_mutex_t lock;
+	struct es_nf_kernel *kernel;
+	struct es_nf_node *node;
+	struct es_nf_netlink nl;
+	struct es_nf_capture *capture;
+	struct es_nf_rules rules;
+	pthread_t thread;
+	int is_running;
+	int stop_fd;
+	__u64 looked_ns;
+	int is_late;
+};
+
+static __u64 es_nf_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
+}
+
+int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engine **ret_engine,
+		     struct es_nf_why *why)
+{
+	struct es_nf_engine *engine = calloc(1, sizeof(*engine));
+	struct es_nf_node_params node = {
+		.path = params->path,
+		.workers = params->workers,
+		.queue_bytes = params->queue_bytes,
+		.decision_sets = params->decision_sets,
+	};
+	struct es_nf_hands hands;
+	int rc;
+
+	if (!engine)
+		return es_nf_why(why, -ENOMEM, "no memory");
+	pthread_mutex_init(&engine->lock, NULL);
+	engine->stop_fd = -1;
+	rc = es_nf_kernel_new(&engine->kernel, why);
+	if (rc)
+		goto err_free;
+	hands = es_nf_kernel_hands(engine->kernel);
+	node.hands = &hands;
+	rc = es_nf_node_new(&node, &engine->node);
+	if (rc) {
+		es_nf_why(why, rc, "%s: %s", params->path,
+			  rc == -EBUSY ? "another daemon has it" : strerror(-rc));
+		goto err_free;
+	}
+	rc = es_nf_netlink_open(&engine->nl, NETLINK_NETFILTER);
+	if (!rc && (engine->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+		rc = -errno;
+	if (rc) {
+		es_nf_why(why, rc, "nf_tables: %s", strerror(-rc));
+		goto err_free;
+	}
+	*ret_engine = engine;
+	return 0;
+
+err_free:
+	es_nf_engine_free(&engine);
+	return rc;
+}
+
+static void es_nf_engine_stop(struct es_nf_engine *engine)
+{
+	static const uint64_t one = 1;
+
+	if (!engine->is_running)
+		return;
+	if (write(engine->stop_fd, &one, sizeof(one)) == sizeof(one))
+		pthread_join(engine->thread, NULL);
+	engine->is_running = 0;
+}
+
+void es_nf_engine_free(struct es_nf_engine **engine)
+{
+	struct es_nf_engine *e = *engine;
+
+	if (!e)
+		return;
+	es_nf_engine_stop(e);
+	es_nf_capture_free(&e->capture);
+	es_nf_netlink_close(&e->nl);
+	es_nf_node_free(&e->node);
+	es_nf_kernel_free(&e->kernel);
+	if (e->stop_fd >= 0)
+		close(e->stop_fd);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+	*engine = NULL;
+}
+
+/* A packet out of the queue. */
+static enum es_nf_fate es_nf_engine_on_frame(void *ctx, const struct es_nf_frame *frame)
+{
+	struct es_nf_engine *engine = ctx;
+	struct es_nf_node *node = engine->node;
+
+	/* Its client, or its node, has repeated it since: another may have acted on that. */
+	if (engine->is_late || !node->is_configured)
+		return ES_NF_DROP;
+	/* Messages come on either of them; where one network is for all, by their address. */
+	if (frame->ifindex != node->config.public_ifindex ||
+	    (frame->ifindex == node->config.cluster_ifindex &&
+	     !es_nf_is_service_address(node, es_nf_be32(frame->bytes + 16))))
+		return es_nf_cluster(node, frame);
+	return es_nf_public(node, frame);
+}
+
+static void es_nf_engine_arp(struct es_nf_engine *engine)
+{
+	uint8_t arp[ETH_DATA_LEN];
+	int len;
+
+	while ((len = es_nf_kernel_arp(engine->kernel, arp, sizeof(arp))) > 0)
+		if (!engine->is_late && engine->node->is_configured)
+			es_nf_other_arp(engine->node, arp, (size_t)len);
+}
+
+/*
+ * Everything that is there. What is in force may change between two batches. A thread that slept, while packets came, finds
+ * such as have been repeated since.
+ */
+static void es_nf_engine_turn(struct es_nf_engine *engine)
+{
+	__u64 now_ns = es_nf_now_ns();
+	int count;
+
+	engine->is_late = engine->looked_ns &&
+			  now_ns - engine->looked_ns > engine->node->config.fallback_after_ms * 1000000ULL +
+							       ES_TICK_MS * 1000000ULL;
+	do {
+		pthread_mutex_lock(&engine->lock);
+		engine->node->now_ns = es_nf_now_ns();
+		es_nf_engine_arp(engine);
+		count = es_nf_capture_read(engine->capture, es_nf_engine_on_frame, engine);
+		pthread_mutex_unlock(&engine->lock);
+	} while (count == ES_NF_CAPTURE_BATCH);
+	engine->is_late = 0;
+	engine->looked_ns = es_nf_now_ns();
+}
+
+static void *es_nf_engine_main(void *arg)
+{
+	struct es_nf_engine *engine = arg;
+	struct pollfd fds[3] = {
+		{.fd = engine->stop_fd, .events = POLLIN},
+		{.fd = es_nf_capture_fd(engine->capture), .events = POLLIN},
+		{.fd = es_nf_kernel_arp_fd(engine->kernel), .events = POLLIN},
+	};
+
+	while (!(fds[0].revents & POLLIN)) {
+		es_nf_engine_turn(engine);
+		poll(fds, 3, ES_TICK_MS);
+	}
+	return NULL;
+}
+
+static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why)
+{
+	sigset_t all, before;
+	int rc = es_nf_capture_new(&engine->capture, why);
+
+	if (rc)
+		return rc;
+	/* Signals are the control thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = -pthread_create(&engine->thread, NULL, es_nf_engine_main, engine);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc) {
+		es_nf_capture_free(&engine->capture);
+		return es_nf_why(why, rc, "thread: %s", strerror(-rc));
+	}
+	engine->is_running = 1;
+	return 0;
+}
+
+/* Set the rules, if they are others than those that are set. */
+static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_rules *rules,
+			       struct es_nf_why *why)
+{
+	int rc;
+
+	if (!memcmp(rules, &engine->rules, sizeof(*rules)))
+		return 0;
+	rc = es_nf_rules_set(&engine->nl, rules, why);
+	if (!rc)
+		engine->rules = *rules;
+	return rc;
+}
+
+int es_nf_engine_configure(struct es_nf_engine *engine, const struct es_config *config,
+			   const struct es_node_ring *ring)
+{
+	struct es_nf_rules rules;
+
+	pthread_mutex_lock(&engine->lock);
+	es_nf_node_configure(engine->node, config, ring);
+	pthread_mutex_unlock(&engine->lock);
+	es_nf_rules_of(config, &rules);
+	return engine->is_running ? es_nf_engine_follow(engine, &rules, NULL) : 0;
+}
+
+int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex,
+			unsigned int cluster_ifindex, struct es_nf_why *why)
+{
+	struct es_nf_rules rules;
+	int rc;
+
+	pthread_mutex_lock(&engine->lock);
+	engine->node->config.public_ifindex = public_ifindex;
+	engine->node->config.cluster_ifindex = cluster_ifindex;
+	rc = es_nf_kernel_listen(engine->kernel, public_ifindex, why);
+	pthread_mutex_unlock(&engine->lock);
+	/* The reader first: without it, the rules drop. */
+	if (!rc && !engine->is_running)
+		rc = es_nf_engine_start(engine, why);
+	if (rc)
+		return rc;
+	es_nf_rules_of(&engine->node->config, &rules);
+	return es_nf_engine_follow(engine, &rules, why);
+}
+
+const struct es_nf_tables *es_nf_engine_tables(const struct es_nf_engine *engine)
+{
+	return &engine->node->tables;
+}
+
+int es_nf_engine_queue_fd(const struct es_nf_engine *engine, unsigned int worker)
+{
+	return es_nf_ring_fd(engine->node->queue[worker]);
+}
+
+int es_nf_engine_wake_fd(const struct es_nf_engine *engine, unsigned int worker)
+{
+	return es_nf_ring_wake_fd(engine->node->queue[worker]);
+}
+
+void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)
+{
+	pthread_mutex_lock(&engine->lock);
+	for (int i = 0; i < ES_COUNTER_COUNT; i++)
+		ret_values[i] = engine->node->tables.counters[i];
+	pthread_mutex_unlock(&engine->lock);
+}
+
+int es_nf_engine_is_attached(void)
+{
+	struct es_nf_netlink nl;
+	int rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
+
+	if (rc)
+		return rc;
+	rc = es_nf_rules_are_set(&nl);
+	es_nf_netlink_close(&nl);
+	return rc;
+}
+
+int es_nf_engine_detach(void)
+{
+	struct es_nf_netlink nl;
+	int rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER), was_set;
+
+	if (rc)
+		return rc;
+	was_set = es_nf_rules_are_set(&nl);
+	rc = es_nf_rules_remove(&nl);
+	if (!rc)
+		rc = es_nf_hook_remove(&nl);
+	es_nf_source_clear();
+	es_nf_netlink_close(&nl);
+	return rc ? rc : was_set;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_ENGINE_H
+#define ES_NETFILTER_ENGINE_H
+
+/*
+ * The datapath in user space: a node (node.h), the kernel's queue (capture.h), and the thread that takes packets out of
+ * one and has them decided by the other. All functions are for one thread, another than the engine's own.
+ */
+#include "kmod/core/node_ring.h"
+#include "netfilter/tables.h"
+#include "netfilter/why.h"
+
+struct es_nf_engine;
+
+/**
+ * struct es_nf_engine_params
+ * @path: of the tables' file (tables.h); the rest as of struct es_datapath_params
+ */
+struct es_nf_engine_params {
+	const char *path;
+	unsigned int workers;
+	size_t queue_bytes;
+	unsigned int decision_sets;
+};
+
+/* es_nf_engine_new() - with its tables; no packet comes yet. Returns 0 or -errno, with @why. */
+int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engine **ret_engine,
+		     struct es_nf_why *why);
+
+/* es_nf_engine_free() - end the thread; the rules stay, and what they catch is dropped. Takes NULL. */
+void es_nf_engine_free(struct es_nf_engine **engine);
+
+/**
+ * es_nf_engine_configure() - put both in force, at once
+ * When it returns, no packet is being decided by what was in force before. Where the engine is attached, the rules
+ * follow. Returns 0 or -errno.
+ */
+int es_nf_engine_configure(struct es_nf_engine *engine, const struct es_config *config,
+			   const struct es_node_ring *ring);
+
+/**
+ * es_nf_engine_attach() - set the rules and take packets
+ * To these interfaces, whatever the configuration says, which is to say the same soon. Again: to others.
+ * Returns 0 or -errno, with @why.
+ */
+int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex,
+			unsigned int cluster_ifindex, struct es_nf_why *why);
+
+const struct es_nf_tables *es_nf_engine_tables(const struct es_nf_engine *engine);
+
+/* es_nf_engine_queue_fd(), es_nf_engine_wake_fd() - of a worker's ring buffer (queue.h), owned by the engine */
+int es_nf_engine_queue_fd(const struct es_nf_engine *engine, unsigned int worker);
+int es_nf_engine_wake_fd(const struct es_nf_engine *engine, unsigned int worker);
+
+/* es_nf_engine_counters() - ES_COUNTER_COUNT values */
+void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values);
+
+/* es_nf_engine_is_attached() - are there rules in this network namespace, with an engine or without? 1, 0 or -errno */
+int es_nf_engine_is_attached(void);
+
+/* es_nf_engine_detach() - take away what is attached in this network namespace. Returns 1; 0 if nothing was; -errno. */
+int es_nf_engine_detach(void);
+
+#endif

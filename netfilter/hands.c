@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What a node does outside of its memory.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/netfilter/nf_conntrack_tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "netfilter/hands.h"
+
+struct es_nf_kernel {
+	int frames;
+	int datagrams;
+	unsigned int public_ifindex;
+	struct es_nf_tun tun;
+	struct es_nf_rebuild rebuild;
+};
+
+static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_found *ret)
+{
+	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_socket socket;
+	int rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
+
+	if (rc == -ENOENT)
+		return 0; /* not even a listening one */
+	if (rc)
+		return rc;
+	switch (socket.state) {
+	case ES_NF_TCP_LISTEN:
+		ret->listening = 1;
+		/* As the kernel's sk_acceptq_is_full(). */
+		ret->accept_full = socket.rqueue > socket.wqueue;
+		break;
+	case ES_NF_TCP_TIME_WAIT:
+		ret->listening = 1; /* something that was there for the connection before */
+		break;
+	default:
+		ret->socket = ES_SOCKET_ESTABLISHED;
+		ret->received = (__u32)socket.received;
+		break;
+	}
+	return 0;
+}
+
+static int es_nf_hand_frame(void *ctx, const __u8 target[6], __u16 protocol, const void *bytes, size_t len)
+{
+	struct es_nf_kernel *kernel = ctx;
+	struct sockaddr_ll to = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(protocol),
+		.sll_ifindex = (int)kernel->public_ifindex,
+		.sll_halen = ETH_ALEN,
+	};
+
+	memcpy(to.sll_addr, target, ETH_ALEN);
+	return sendto(kernel->frames, bytes, len, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to)) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int es_nf_hand_send(void *ctx, const void *packet, size_t len)
+{
+	const struct es_nf_kernel *kernel = ctx;
+	struct sockaddr_in to = {.sin_family = AF_INET};
+
+	memcpy(&to.sin_addr, (const char *)packet + 16, sizeof(to.sin_addr));
+	return sendto(kernel->datagrams, packet, len, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to)) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* What has become of a connection whose packets are in. Returns an enum es_nf_made or -errno. */
+static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *flow)
+{
+	struct es_nf_socket socket;
+	struct es_nf_entry entry;
+	int rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
+
+	if (!rc && es_nf_socket_is_connection(&socket))
+		return ES_NF_BUILT;
+	if (!rc && (socket.state == ES_NF_TCP_SYN_RECV || socket.state == ES_NF_TCP_NEW_SYN_RECV))
+		return ES_NF_BEGUN;
+	/* Its entry stays for a while after it, and tells whether its handshake was over. */
+	rc = es_nf_conntrack_get(&kernel->rebuild.ct, flow, &entry);
+	if (rc)
+		return ES_NF_BEGUN;
+	switch (entry.state) {
+	case TCP_CONNTRACK_SYN_SENT:
+		return -ECONNREFUSED;
+	case TCP_CONNTRACK_ESTABLISHED:
+	case TCP_CONNTRACK_FIN_WAIT:
+	case TCP_CONNTRACK_CLOSE_WAIT:
+	case TCP_CONNTRACK_LAST_ACK:
+	case TCP_CONNTRACK_TIME_WAIT:
+		return ES_NF_BUILT;
+	default:
+		return ES_NF_BEGUN;
+	}
+}
+
+static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
+			      __u64 now_ns)
+{
+	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_request request = {.packet = packet, .len = len, .options = *options};
+	int rc = es_nf_request_read(&request);
+
+	if (!rc)
+		rc = es_nf_rebuild(&kernel->rebuild, &request, now_ns);
+	return rc < 0 ? rc : es_nf_hand_made(kernel, &request.flow);
+}
+
+static int es_nf_hand_inject(void *ctx, const __u8 *packet, size_t len)
+{
+	const struct es_nf_kernel *kernel = ctx;
+
+	return es_nf_tun_write(&kernel->tun, packet, len);
+}
+
+static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
+{
+	struct es_nf_kernel *kernel = ctx;
+
+	return es_nf_leave(&kernel->rebuild, flow, rcv_nxt);
+}
+
+struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
+{
+	return (struct es_nf_hands){
+		.ctx = kernel,
+		.look = es_nf_hand_look,
+		.frame = es_nf_hand_frame,
+		.send = es_nf_hand_send,
+		.rebuild = es_nf_hand_rebuild,
+		.inject = es_nf_hand_inject,
+		.end = es_nf_hand_end,
+	};
+}
+
+/* The device that packets are put into, and the hook that finishes handshakes. */
+static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
+{
+	struct es_nf_rebuild_settings settings = {.copies = ES_NF_COPIES_DEFAULT};
+	struct es_nf_netlink nl;
+	struct es_nf_hook hook;
+	int rc;
+
+	rc = es_nf_tun_open(&kernel->tun, ES_NF_TUN_NAME, why);
+	if (rc)
+		return rc;
+	rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
+	if (rc)
+		return es_nf_why(why, rc, "nf_tables: %s", strerror(-rc));
+	rc = es_nf_hook_set(&nl, kernel->tun.is_marked ? kernel->tun.name : NULL, &hook, why);
+	es_nf_netlink_close(&nl);
+	if (rc)
+		return rc;
+	settings.has_label = hook.has_label;
+	return es_nf_rebuild_open(&kernel->rebuild, &kernel->tun, &settings, why);
+}
+
+int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
+{
+	struct es_nf_kernel *kernel = calloc(1, sizeof(*kernel));
+	int rc;
+
+	if (!kernel)
+		return es_nf_why(why, -ENOMEM, "no memory");
+	kernel->frames = kernel->tun.fd = -1;
+	/* One for what is sent only. */
+	kernel->datagrams = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	rc = kernel->datagrams < 0 ? es_nf_why(why, -errno, "raw socket: %s", strerror(errno))
+				   : es_nf_kernel_open(kernel, why);
+	if (rc) {
+		es_nf_kernel_free(&kernel);
+		return rc;
+	}
+	*ret_kernel = kernel;
+	return 0;
+}
+
+void es_nf_kernel_free(struct es_nf_kernel **kernel)
+{
+	struct es_nf_kernel *k = *kernel;
+
+	if (!k)
+		return;
+	es_nf_rebuild_close(&k->rebuild);
+	es_nf_tun_close(&k->tun);
+	if (k->datagrams >= 0)
+		close(k->datagrams);
+	if (k->frames >= 0)
+		close(k->frames);
+	free(k);
+	*kernel = NULL;
+}
+
+int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex, struct es_nf_why *why)
+{
+	const struct sockaddr_ll here = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ARP),
+		.sll_ifindex = (int)public_ifindex,
+	};
+
+	/* Nothing comes in before it is bound. */
+	if (kernel->frames < 0)
+		kernel->frames = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (kernel->frames < 0 || bind(kernel->frames, (const struct sockaddr *)&here, sizeof(here)))
+		return es_nf_why(why, -errno, "packet socket: %s", strerror(errno));
+	kernel->public_ifindex = public_ifindex;
+	return 0;
+}
+
+int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel)
+{
+	return kernel->frames;
+}
+
+int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
+{
+	struct sockaddr_ll from;
+	socklen_t len = sizeof(from);
+	ssize_t got;
+
+	do {
+		got = recvfrom(kernel->frames, ret_arp, room, MSG_DONTWAIT, (struct sockaddr *)&from, &len);
+	} while (got >= 0 && from.sll_pkttype == PACKET_OUTGOING);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	return (int)got;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_REAL_HANDS_H
+#define ES_NETFILTER_REAL_HANDS_H
+
+/*
+ * The hands of a node (struct es_nf_hands) that touch the kernel: frames by a packet socket, datagrams by a raw one,
+ * connections by rebuild.h, sockets by sock_diag.
+ */
+#include "netfilter/hook.h"
+#include "netfilter/node.h"
+#include "netfilter/rebuild.h"
+#include "netfilter/why.h"
+
+struct es_nf_kernel;
+
+/* es_nf_kernel_new() - all but the frames' socket. Returns 0 or -errno, with @why. */
+int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why);
+void es_nf_kernel_free(struct es_nf_kernel **kernel);
+
+/* es_nf_kernel_hands() - those of a node that uses @kernel */
+struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel);
+
+/**
+ * es_nf_kernel_listen() - where frames go out, and ARP requests come in, from now on
+ * Returns 0 or -errno, with @why.
+ */
+int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex, struct es_nf_why *why);
+
+/* es_nf_kernel_arp_fd() - readable while there are ARP packets; -1 before es_nf_kernel_listen() */
+int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel);
+
+/* es_nf_kernel_arp() - take one that came in, at most @room bytes. Returns its length, 0 if there is none, or -errno. */
+int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room);
+
+#endif

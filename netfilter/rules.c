@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Composes the rules by which packets come to this datapath.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/xt_NFQUEUE.h>
+#include <linux/netfilter_ipv4.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "netfilter/nft.h"
+#include "netfilter/rules.h"
+
+#define ES_CAPTURE "capture" /* where packets begin */
+#define ES_SERVICE "service" /* what is for a service address */
+
+#define ES_LOOPBACK ES_LOOPBACK_IFINDEX
+
+/* Bits of a connection's state as the expression ct has them. */
+#define ES_CT_STATE(state) (1U << ((state) + 1))
+
+/* How packets come into the queue. */
+enum way {
+	WAY_NFT,    /* nf_tables' own expression */
+	WAY_COMPAT, /* xtables' target */
+};
+
+void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->public_ifindex = config->public_ifindex;
+	ret->cluster_ifindex = config->cluster_ifindex;
+	ret->self = config->self_address.w[3];
+	ret->handover_port = config->handover_port;
+	for (__u32 i = 0; i < config->service_count && i < ES_SERVICES_MAX; i++) {
+		__be32 address = config->service[i].address.w[3];
+		unsigned int at = 0;
+
+		while (at < ret->count && ret->address[at] != address)
+			at++;
+		if (at == ret->count && es_addr_is_v4(&config->service[i].address))
+			ret->address[ret->count++] = address;
+	}
+}
+
+/* Some bytes of a header into register 1. */
+static void load_payload(struct es_nf_nft *nft, unsigned int base, unsigned int offset, unsigned int len)
+{
+	struct nlattr *nest;
+
+	es_nf_nft_begin_expression(nft, "payload", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_DREG, htonl(NFT_REG_1));
+	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_BASE, htonl(base));
+	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_OFFSET, htonl(offset));
+	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_LEN, htonl(len));
+	es_nf_nft_end_expression(nft, nest);
+}
+
+/* @chain: of NFT_JUMP */
+static void put_verdict(struct es_nf_nft *nft, int verdict, const char *chain)
+{
+	struct nlattr *nest, *data, *code;
+
+	es_nf_nft_begin_expression(nft, "immediate", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_IMMEDIATE_DREG, htonl(NFT_REG_VERDICT));
+	data = mnl_attr_nest_start(nft->rule, NFTA_IMMEDIATE_DATA);
+	code = mnl_attr_nest_start(nft->rule, NFTA_DATA_VERDICT);
+	mnl_attr_put_u32(nft->rule, NFTA_VERDICT_CODE, htonl((__u32)verdict));
+	if (chain)
+		mnl_attr_put_strz(nft->rule, NFTA_VERDICT_CHAIN, chain);
+	mnl_attr_nest_end(nft->rule, code);
+	mnl_attr_nest_end(nft->rule, data);
+	es_nf_nft_end_expression(nft, nest);
+}
+
+/* The rule's last expression. Without a reader, the queue drops. */
+static void put_queue(struct es_nf_nft *nft, enum way way)
+{
+	const struct xt_NFQ_info_v3 info = {.queuenum = ES_NF_RULES_QUEUE, .queues_total = 1};
+	struct nlattr *nest;
+
+	if (way == WAY_COMPAT) {
+		es_nf_nft_target(nft, "NFQUEUE", 3, &info, sizeof(info));
+		return;
+	}
+	es_nf_nft_begin_expression(nft, "queue", &nest);
+	mnl_attr_put_u16(nft->rule, NFTA_QUEUE_NUM, htons(ES_NF_RULES_QUEUE));
+	mnl_attr_put_u16(nft->rule, NFTA_QUEUE_TOTAL, htons(1));
+	es_nf_nft_end_expression(nft, nest);
+}
+
+static void match_interface(struct es_nf_nft *nft, unsigned int ifindex)
+{
+	es_nf_nft_load_meta(nft, NFT_META_IIF);
+	es_nf_nft_match(nft, &ifindex, sizeof(ifindex));
+}
+
+static void match_target(struct es_nf_nft *nft, __be32 address)
+{
+	load_payload(nft, NFT_PAYLOAD_NETWORK_HEADER, 16, 4);
+	es_nf_nft_match(nft, &address, sizeof(address));
+}
+
+/* What is for a service address: for this node, whatever the MAC said; its own connections pass. */
+static void put_service_chain(struct es_nf_nft *nft, enum way way)
+{
+	const __u32 established = ES_CT_STATE(IP_CT_ESTABLISHED), none = 0;
+	const __u8 host = PACKET_HOST;
+	struct nlattr *nest, *value;
+
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	es_nf_nft_load(nft, &host, sizeof(host));
+	es_nf_nft_set_meta(nft, NFT_META_PKTTYPE);
+	es_nf_nft_end_rule(nft);
+
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	es_nf_nft_begin_expression(nft, "ct", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_STATE));
+	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
+	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_begin_expression(nft, "bitwise", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_SREG, htonl(NFT_REG_1));
+	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_DREG, htonl(NFT_REG_1));
+	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_LEN, htonl(sizeof(established)));
+	value = mnl_attr_nest_start(nft->rule, NFTA_BITWISE_MASK);
+	mnl_attr_put(nft->rule, NFTA_DATA_VALUE, sizeof(established), &established);
+	mnl_attr_nest_end(nft->rule, value);
+	value = mnl_attr_nest_start(nft->rule, NFTA_BITWISE_XOR);
+	mnl_attr_put(nft->rule, NFTA_DATA_VALUE, sizeof(none), &none);
+	mnl_attr_nest_end(nft->rule, value);
+	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_match(nft, &established, sizeof(established));
+	put_verdict(nft, NF_ACCEPT, NULL);
+	es_nf_nft_end_rule(nft);
+
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	put_queue(nft, way);
+	es_nf_nft_end_rule(nft);
+}
+
+static void put_service(struct es_nf_nft *nft, const struct es_nf_rules *rules, __be32 address)
+{
+	es_nf_nft_begin_rule(nft, ES_CAPTURE);
+	match_interface(nft, rules->public_ifindex);
+	match_target(nft, address);
+	put_verdict(nft, NFT_JUMP, ES_SERVICE);
+	es_nf_nft_end_rule(nft);
+}
+
+/* Messages come to the handover port, and their answers from there. */
+static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules, unsigned int ifindex,
+			 enum way way)
+{
+	const __u8 udp = IPPROTO_UDP;
+
+	for (unsigned int offset = 0; offset <= 2; offset += 2) {
+		es_nf_nft_begin_rule(nft, ES_CAPTURE);
+		match_interface(nft, ifindex);
+		match_target(nft, rules->self);
+		es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
+		es_nf_nft_match(nft, &udp, sizeof(udp));
+		load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offset, 2);
+		es_nf_nft_match(nft, &rules->handover_port, sizeof(rules->handover_port));
+		put_queue(nft, way);
+		es_nf_nft_end_rule(nft);
+	}
+}
+
+static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum way way)
+{
+	struct es_nf_nft nft;
+
+	es_nf_nft_begin(&nft, nl);
+	nft.family = NFPROTO_IPV4;
+	nft.table = ES_NF_RULES_TABLE;
+	es_nf_nft_add_table(&nft); /* so that there is one to delete */
+	es_nf_nft_delete_table(&nft);
+	es_nf_nft_add_table(&nft);
+	es_nf_nft_add_chain(&nft, ES_SERVICE);
+	put_service_chain(&nft, way);
+	es_nf_nft_add_base_chain(&nft, ES_CAPTURE, NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE);
+	for (unsigned int i = 0; i < rules->count; i++)
+		put_service(&nft, rules, rules->address[i]);
+	put_messages(&nft, rules, rules->cluster_ifindex, way);
+	put_messages(&nft, rules, ES_LOOPBACK, way);
+	/* From the clients' side nobody may send one. */
+	if (rules->public_ifindex != rules->cluster_ifindex)
+		put_messages(&nft, rules, rules->public_ifindex, way);
+	return es_nf_nft_commit(&nft);
+}
+
+int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why)
+{
+	int rc = make(nl, rules, WAY_NFT);
+
+	if (rc == -ENOENT)
+		rc = make(nl, rules, WAY_COMPAT);
+	if (rc == -ENOENT)
+		return es_nf_why(
+			why, -EOPNOTSUPP,
+			"the kernel has no queues for nf_tables (CONFIG_NFT_QUEUE, or CONFIG_NFT_COMPAT "
+			"and CONFIG_NETFILTER_XT_TARGET_NFQUEUE)");
+	if (rc == -EMSGSIZE)
+		return es_nf_why(why, rc, "%d service addresses are too many for the table %s", rules->count,
+				 ES_NF_RULES_TABLE);
+	return rc ? es_nf_why(why, rc, "nf_tables refuse the table %s: %s", ES_NF_RULES_TABLE, strerror(-rc))
+		  : 0;
+}
+
+int es_nf_rules_are_set(struct es_nf_netlink *nl)
+{
+	char buf[256];
+	struct nlmsghdr *nlh =
+		es_nf_netlink_put(nl, buf, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE, NLM_F_ACK);
+	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
+	int rc;
+
+	nfg->nfgen_family = NFPROTO_IPV4;
+	nfg->version = NFNETLINK_V0;
+	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, ES_NF_RULES_TABLE);
+	rc = es_nf_netlink_talk(nl, nlh, NULL, NULL);
+	return rc == -ENOENT ? 0 : rc ? rc : 1;
+}
+
+int es_nf_rules_remove(struct es_nf_netlink *nl)
+{
+	struct es_nf_nft nft;
+	int rc;
+
+	es_nf_nft_begin(&nft, nl);
+	nft.family = NFPROTO_IPV4;
+	nft.table = ES_NF_RULES_TABLE;
+	es_nf_nft_delete_table(&nft);
+	rc = es_nf_nft_commit(&nft);
+	return rc == -ENOENT ? 0 : rc;
+}

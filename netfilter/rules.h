@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_RULES_H
+#define ES_NETFILTER_RULES_H
+
+/*
+ * The rules by which the kernel gives packets to this datapath: a table of nf_tables of its own, never a rule in an
+ * operator's. What is for a service address and of no connection that is here goes to user space, and what has to do
+ * with handover messages. While nobody reads the queue, its packets are dropped: a node without its daemon answers nothing.
+ *
+ * They stand behind the connection tracking, which knows the connections that are here, and before address translation.
+ */
+#include "kmod/core/abi.h"
+#include "netfilter/netlink.h"
+#include "netfilter/why.h"
+
+#define ES_NF_RULES_TABLE "earshot-capture"
+#define ES_NF_RULES_QUEUE 17747 /* "ES"; queues are a network namespace's */
+
+/**
+ * struct es_nf_rules - what the rules depend on
+ * @address: of the services, each once, @count of them
+ */
+struct es_nf_rules {
+	unsigned int public_ifindex;
+	unsigned int cluster_ifindex;
+	__be32 self;
+	__be16 handover_port;
+	__u16 count;
+	__be32 address[ES_SERVICES_MAX];
+};
+_Static_assert(sizeof(struct es_nf_rules) == 16 + 4 * ES_SERVICES_MAX,
+	       "no padding: two are compared as bytes");
+
+/* es_nf_rules_of() - the rules of a configuration */
+void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret_rules);
+
+/**
+ * es_nf_rules_set() - make the table anew, in one transaction: no packet sees half of it
+ * Returns 0; -EOPNOTSUPP, with @why, if the kernel has no queue for nf_tables in any way; or -errno, with @why.
+ */
+int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why);
+
+/* es_nf_rules_are_set() - is the table there? 1, 0 or -errno. */
+int es_nf_rules_are_set(struct es_nf_netlink *nl);
+
+/* es_nf_rules_remove() - Returns 0, also if there is none, or -errno. */
+int es_nf_rules_remove(struct es_nf_netlink *nl);
+
+#endif

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Nodes with the netfilter datapath in one cluster with a BPF node: requests go from each kind to each, and connections outlive daemons."""
+import contextlib
+import hashlib
+import itertools
+import json
+import pathlib
+import random
+import signal
+
+import pytest
+
+from earshotlab import Lab, netns, wait_for
+from web import raw
+
+pytestmark = pytest.mark.earshot
+
+NETFILTER = ("n2", "n3")
+CLIENTS = {
+    "plain": {"tcp_timestamps": 1, "tcp_sack": 1, "tcp_window_scaling": 1},
+    "no-timestamps": {"tcp_timestamps": 0, "tcp_sack": 1, "tcp_window_scaling": 1},
+    "nothing": {"tcp_timestamps": 0, "tcp_sack": 0, "tcp_window_scaling": 0},
+}
+
+
+@pytest.fixture(scope="module", name="lab")
+def _lab():
+    with Lab(nodes=3, policy="uri-hash", datapath="bpf", node_datapath={name: "netfilter" for name in NETFILTER}) as lab:
+        yield lab
+
+
+def uris(lab, file="1k", count=12):
+    """URIs of that file, of each node some: {node: [URI, …]}."""
+    found = {}
+    for number in range(count):
+        uri = f"/u/{file}/{number}"
+        status, fields, _ = lab.client.get(uri)
+        assert status == 200
+        found.setdefault(fields["X-Node"], []).append(uri)
+    assert set(found) == {"n1", "n2", "n3"}
+    return found
+
+
+def from_to(lab, inspecting, serving, uri):
+    """Ask for a URI from a port that one node inspects; the other serves it."""
+    port = next(lab.free_ports[inspecting])
+    with raw.connect(lab.client, port=port) as sock:
+        sock.sendall(raw.head(uri))
+        response = raw.receive(sock)
+    assert raw.right(response, uri.split("/")[2]), (inspecting, serving)
+    assert response.node == serving
+    return port
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ports(lab):
+    lab.free_ports = {node.name: raw.ports(lab, node.name, first=20000) for node in lab.nodes}
+
+
+def test_each_kind_hands_over_to_each(lab):
+    homes = uris(lab)
+    for inspecting, serving in itertools.product(homes, homes):
+        port = from_to(lab, inspecting, serving, homes[serving][0])
+        # To the server it is the client's own connection.
+        log = pathlib.Path(lab.node(serving).directory, "access.log")
+        wait_for(lambda: f"{lab.net.client_addresses[0]}:{port} " in log.read_text(encoding="utf-8"),
+                 f"{serving} has logged the client's own port")
+    for node in lab.nodes:
+        assert node.ask({"command": "status"})["datapath"]["type"] == ("netfilter" if node.name in NETFILTER else "bpf")
+    assert raw.total(lab, "rebuild_refused", "handover_malformed", "handover_bad_mac", "answer_failed") == 0
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_clients(lab, kind):
+    """Short and long ones, up and down, on connections that last."""
+    netns.set_sysctls(lab.net.client, {f"net.ipv4.{name}": value for name, value in CLIENTS[kind].items()})
+    body = random.randbytes(3 << 20)
+    try:
+        for serving in NETFILTER:
+            with contextlib.closing(raw.connect(lab.client, timeout=20)) as sock:
+                first = uris(lab, "1m")[serving][0]
+                for uri in [first, *["/u/1k/x"] * 20, first]:
+                    sock.sendall(raw.head(uri))
+                    response = raw.receive(sock)
+                    assert raw.right(response, uri.split("/")[2])
+                    assert response.node == serving
+                sock.sendall(raw.head("/upload", "POST", Content_Length=len(body)) + body)
+                assert json.loads(raw.receive(sock).text)["sha256"] == hashlib.sha256(body).hexdigest()
+    finally:
+        netns.set_sysctls(lab.net.client, {f"net.ipv4.{name}": value for name, value in CLIENTS["plain"].items()})
+
+
+def test_upload_in_the_first_request(lab):
+    """Segments that overtake the making of their connection find it."""
+    body = random.randbytes(2 << 20)
+    for _ in range(6):
+        with raw.connect(lab.client, timeout=20) as sock:
+            sock.sendall(raw.head("/upload", "POST", Content_Length=len(body)) + body)
+            assert json.loads(raw.receive(sock).text)["sha256"] == hashlib.sha256(body).hexdigest()
+
+
+def test_same_port_again(lab):
+    """The server closes first, so its side waits; the next connection of these ports is made all the same."""
+    homes = uris(lab)
+    port = next(lab.free_ports["n2"])
+    for _ in range(10):
+        with raw.connect(lab.client, port=port) as sock:
+            sock.sendall(raw.head(homes["n3"][0], Connection="close"))
+            assert raw.right(raw.receive(sock), "1k")
+            assert sock.recv(1) == b""
+
+
+def test_server_that_is_down(lab):
+    homes = uris(lab)
+    lab.node("n2").stop("nginx")
+    try:
+        for inspecting in ("n1", "n2", "n3"):
+            with raw.connect(lab.client, port=next(lab.free_ports[inspecting])) as sock:
+                sock.sendall(raw.head(homes["n2"][0]))
+                response = raw.receive(sock)
+            assert raw.right(response, "1k") and response.node != "n2"
+    finally:
+        lab.node("n2").start("nginx")
+    wait_for(lambda: any(lab.client.get(uri)[1]["X-Node"] == "n2" for uri in homes["n2"]), "n2 serves again")
+
+
+def test_daemon_that_dies(lab):
+    """Its connections go on; what is its share waits, and comes through when the next daemon is there."""
+    homes = uris(lab)
+    with raw.connect(lab.client, port=next(lab.free_ports["n1"]), timeout=20) as sock:
+        sock.sendall(raw.head(homes["n2"][0]))
+        assert raw.receive(sock).node == "n2"
+        before = lab.counters("n2")["handover_rebuilt"]
+        lab.node("n2").signal("earshotd", signal.SIGKILL)
+        for uri in ("/u/1k/x", "/u/1m/x"):
+            sock.sendall(raw.head(uri))
+            assert raw.right(raw.receive(sock), uri.split("/")[2])
+        lab.node("n2").start("earshotd")
+        from_to(lab, "n2", "n3", homes["n3"][0])
+        from_to(lab, "n1", "n2", homes["n2"][0])
+        assert lab.counters("n2")["handover_rebuilt"] > before  # of the tables that were taken over
+        sock.sendall(raw.head("/u/1k/x"))
+        assert raw.receive(sock).node == "n2"
+
+
+def test_stop_leaves_nothing(lab):
+    """Neither table nor device; and the check says which datapath it would be, and that it can."""
+    node = lab.node("n3")
+    checked = json.loads(node.exec(["earshot", "--json", "check", "--config", lab.config_of("n3")], check=False).stdout)
+    said = {finding["id"]: finding for finding in checked["findings"]}
+    assert "netfilter" in said["kernel.reqsk"]["found"] and said["kernel.programs"]["severity"] == "ok"
+    assert "earshot-capture" in node.exec(["nft", "list", "tables"]).stdout
+    node.exec(["earshot", "stop"])
+    wait_for(lambda: "earshot" not in node.exec(["nft", "list", "tables"]).stdout, "the tables are gone")
+    wait_for(lambda: "earshot-nf" not in node.exec(["ip", "link"]).stdout, "the device is gone")
