@@ -91,10 +91,11 @@ struct es_wire_change {
  * @is_new: it was counted since the sender's last message; a receiver must not take the same figures twice
  * @active: requests in hand; @load: the sum of their costs; @mean_us: how long one takes, 0: not known;
  * @disk: share of time in which something waited for a disk, in 1/1000
- * @understands: ES_WIRE_UNDERSTANDS_*, what the sender's version does and others before it do not
+ * @understands: ES_WIRE_UNDERSTANDS_*, what the sender's version does and others before it do not; and
+ * ES_WIRE_FAILING_YIELDS
  * @trouble: an enum es_trouble, 0 also from a version that does not tell
- * @failing: a bit for each of the first ES_WIRE_FAILING_MAX services whose server fails its check there; 0 also from
- * a version that does not tell
+ * @failing: a bit for each of the first ES_WIRE_FAILING_MAX services whose server fails its check there, or is an
+ * outlier; 0 also from a version that does not tell
  */
 struct es_wire_load {
 	uint64_t sent_ns;
@@ -113,9 +114,10 @@ struct es_wire_load {
 	uint64_t failing;
 };
 
-#define ES_WIRE_UNDERSTANDS_STRAYS    1 /* ES_HANDOVER_STRAYS */
-#define ES_WIRE_UNDERSTANDS_HOMES     2 /* ES_HOMES_VERSION (inspector/load/exchange.h) */
-#define ES_WIRE_UNDERSTANDS_SNAPSHOTS 4 /* ES_SNAPSHOT_VERSION (inspector/load/snapshots.h) */
+#define ES_WIRE_UNDERSTANDS_STRAYS    1	  /* ES_HANDOVER_STRAYS */
+#define ES_WIRE_UNDERSTANDS_HOMES     2	  /* ES_HOMES_VERSION (inspector/load/exchange.h) */
+#define ES_WIRE_UNDERSTANDS_SNAPSHOTS 4	  /* ES_SNAPSHOT_VERSION (inspector/load/snapshots.h) */
+#define ES_WIRE_FAILING_YIELDS	      128 /* no check fails: @failing are outliers, and some may still serve */
 #define ES_WIRE_FAILING_MAX	      48
 #define ES_WIRE_LOAD_SIZE	      40 /* of the payload, at most */
 

@@ -33,7 +33,8 @@
 	X(server_down)                                                                                       \
 	X(server_up)                                                                                         \
 	X(reload)                                                                                            \
-	X(reload_refused)
+	X(reload_refused)                                                                                    \
+	X(outlier)
 
 enum es_event_kind {
 #define X(name) ES_EVENT_##name,

@@ -230,6 +230,43 @@ static void es_check_health(struct es_conf_parse *p, unsigned int i)
 			     "check: host = %s: expected a host name, or HOST:PORT", check->host);
 }
 
+/* Lines are those of the section, which has whatever key is wrong, or lacks it. */
+static void es_check_outlier(struct es_conf_parse *p, unsigned int i)
+{
+	const struct es_conf_service *service = &p->conf->services[i];
+	const struct es_conf_outlier *outlier = &service->outlier;
+	const struct es_conf_lines *lines = &p->outliers[i];
+	unsigned int nodes = 0;
+
+	if (!lines->open || lines->wrong)
+		return;
+	if (!es_conf_outlier_is_set(outlier))
+		es_conf_fail(p, lines->open,
+			     "service %s: outlier: no limit: expected max_errors = PERCENT, max_slow = "
+			     "PERCENT, or "
+			     "both",
+			     service->name);
+	if (service->inspect != ES_INSPECT_EVERY)
+		es_conf_fail(
+			p, lines->open,
+			"service %s: outlier: with inspect = %s no responses are read: expected inspect = "
+			"every",
+			service->name, service->inspect == ES_INSPECT_FIRST ? "first" : "never");
+	if (outlier->out_max_s < outlier->out_s)
+		es_conf_fail(p, es_conf_line_of(lines, ES_CONF_OUTLIER, "out_max_s"),
+			     "outlier: out_max_s = %u: less than out_s: expected at least %u",
+			     outlier->out_max_s, outlier->out_s);
+	if (i >= ES_CONF_OUTLIER_SERVICES)
+		es_conf_fail(p, lines->open, "service %s: outlier: expected one of the first %d services",
+			     service->name, ES_CONF_OUTLIER_SERVICES);
+	for (unsigned int k = 0; k < p->conf->node_count; k++)
+		nodes += p->conf->nodes[k].weight || p->nodes[k].wrong;
+	if (nodes && outlier->max_out >= nodes)
+		es_conf_fail(p, es_conf_line_of(lines, ES_CONF_OUTLIER, "max_out"),
+			     "outlier: max_out = %u: of %u nodes: expected fewer, so that one serves",
+			     outlier->max_out, nodes);
+}
+
 /* On a service's address clients would find it. */
 static int es_check_status(struct es_conf_parse *p)
 {
@@ -281,6 +318,7 @@ static int es_check_services(struct es_conf_parse *p)
 					     service->name, es_conf_addr_text(shared, text), service->port,
 					     conf->services[k].name);
 		es_check_health(p, i);
+		es_check_outlier(p, i);
 		es_check_server(p, i);
 		if (!es_check_policy(p, i))
 			es_conf_check_parameters(p, i);

@@ -186,6 +186,32 @@ struct es_conf_check {
 	unsigned int fall;
 };
 
+#define ES_CONF_OUTLIER_SERVICES 48 /* of so many services nodes can tell each other */
+
+/**
+ * struct es_conf_outlier - when the node's own server is put out for its responses (health/outlier.h)
+ * @max_errors, @max_slow: percent of responses that may be 5xx, or take longer than @slow_ms; 0: not judged; both: there
+ * is no such section
+ * @interval_ms, @min_responses: what is judged, and how many responses it must have
+ * @out_s, @out_max_s: for how long the first time, and at most
+ * @max_out: nodes that serve nothing of the service, for whatever reason, while another one is put out
+ */
+struct es_conf_outlier {
+	unsigned int max_errors;
+	unsigned int max_slow;
+	unsigned int slow_ms;
+	unsigned int interval_ms;
+	unsigned int min_responses;
+	unsigned int out_s;
+	unsigned int out_max_s;
+	unsigned int max_out;
+};
+
+static inline int es_conf_outlier_is_set(const struct es_conf_outlier *outlier)
+{
+	return outlier->max_errors || outlier->max_slow;
+}
+
 /* What becomes of requests while the checks of all nodes fail. */
 enum es_conf_all_down { ES_CONF_ALL_DOWN_SERVE, ES_CONF_ALL_DOWN_REJECT };
 
@@ -227,6 +253,7 @@ struct es_conf_service {
 	unsigned int retry_after_s;
 	enum es_conf_all_down when_all_down;
 	struct es_conf_check check;
+	struct es_conf_outlier outlier;
 };
 
 enum es_conf_fail { ES_CONF_FAIL_OPEN, ES_CONF_FAIL_CLOSED };

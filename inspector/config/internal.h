@@ -16,8 +16,9 @@ enum es_conf_section_id {
 	ES_CONF_SERVICE,
 	ES_CONF_RULE,
 	ES_CONF_LOCATION,
-	ES_CONF_PLUGIN, /* this and the next inside a service */
+	ES_CONF_PLUGIN, /* this and the next ones inside a service */
 	ES_CONF_CHECK,
+	ES_CONF_OUTLIER,
 	ES_CONF_SECTIONS
 };
 
@@ -79,7 +80,7 @@ struct es_conf_key {
 	const struct es_conf_choice *choices;
 };
 
-#define ES_CONF_INNER_MAX 2
+#define ES_CONF_INNER_MAX 3
 
 /* @keys ends with a nameless one; @inner: the sections that it may have inside, NULL behind them */
 struct es_conf_section {
@@ -112,6 +113,7 @@ struct es_conf_parse {
 	struct es_conf_lines nodes[ES_CONF_NODES_MAX];
 	struct es_conf_lines services[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines checks[ES_CONF_SERVICES_MAX];
+	struct es_conf_lines outliers[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines plugins[ES_CONF_PLUGINS_MAX];
 	struct es_conf_lines rules[ES_CONF_RULES_MAX];
 };

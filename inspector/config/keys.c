@@ -227,6 +227,18 @@ static const struct es_conf_key check_keys[] = {
 	{.name = NULL},
 };
 
+static const struct es_conf_key outlier_keys[] = {
+	NUMBER(outlier, max_errors, "0", 1, 99, "percent of responses", "errors put nobody out"),
+	NUMBER(outlier, max_slow, "0", 1, 99, "percent of responses", "slow ones put nobody out"),
+	NUMBER(outlier, slow_ms, "1000", 1, 600000, "milliseconds", NULL),
+	NUMBER(outlier, interval_ms, "10000", 1000, 600000, "milliseconds", NULL),
+	NUMBER(outlier, min_responses, "20", 1, 1000000, "responses", NULL),
+	NUMBER(outlier, out_s, "30", 1, 86400, "seconds", NULL),
+	NUMBER(outlier, out_max_s, "300", 1, 86400, "seconds", NULL),
+	NUMBER(outlier, max_out, "1", 1, 126, "nodes", NULL),
+	{.name = NULL},
+};
+
 #define RULE_SAYS                                                                                            \
 	LIST(rule, "nodes", node_names, NODE), CHOICE(rule, otherwise, OPTIONAL, otherwises),                \
 		CHOICE(rule, type, OPTIONAL, types), CHOICE(rule, class, OPTIONAL, classes),                 \
@@ -279,11 +291,13 @@ const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
 	[ES_CONF_SERVICE] = {"service",
 			     1,
 			     service_keys,
-			     {&es_conf_sections[ES_CONF_PLUGIN], &es_conf_sections[ES_CONF_CHECK]}},
+			     {&es_conf_sections[ES_CONF_PLUGIN], &es_conf_sections[ES_CONF_CHECK],
+			      &es_conf_sections[ES_CONF_OUTLIER]}},
 	[ES_CONF_RULE] = {"rule", 1, rule_keys, {NULL}},
 	[ES_CONF_LOCATION] = {"location", 1, location_keys, {NULL}},
 	[ES_CONF_PLUGIN] = {"plugin", 1, plugin_keys, {NULL}},
 	[ES_CONF_CHECK] = {"check", 0, check_keys, {NULL}},
+	[ES_CONF_OUTLIER] = {"outlier", 0, outlier_keys, {NULL}},
 };
 
 int es_conf_key_index(const struct es_conf_section *section, const char *name)

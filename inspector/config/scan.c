@@ -64,17 +64,21 @@ static const char *es_scan_word_before(const struct es_scan *s, const char *pos)
 	return pos < end ? pos : NULL;
 }
 
-/* Does this brace open a section that may be inside another: plugin NAME {, or check {? Only there is one inside another
- * no sign of a "}" that was forgotten. */
+static int es_scan_begins_with(const struct es_scan *s, const char *at, const char *word)
+{
+	size_t len = strlen(word);
+
+	return at && !strncmp(at, word, len) && (isspace((unsigned char)at[len]) || at + len == s->pos);
+}
+
+/* Does this brace open a section that may be inside another: plugin NAME {, check { or outlier {? Only there is one
+ * inside another no sign of a "}" that was forgotten. */
 static int es_scan_is_inner(const struct es_scan *s)
 {
 	const char *name = es_scan_word_before(s, s->pos);
-	const char *word = name ? es_scan_word_before(s, name) : NULL;
 
-	if (name && !strncmp(name, "check", 5) && (isspace((unsigned char)name[5]) || name + 5 == s->pos) &&
-	    !(word && !strncmp(word, "plugin", 6) && isspace((unsigned char)word[6])))
-		return 1;
-	return word && !strncmp(word, "plugin", 6) && isspace((unsigned char)word[6]);
+	return es_scan_begins_with(s, name, "check") || es_scan_begins_with(s, name, "outlier") ||
+	       (name && es_scan_begins_with(s, es_scan_word_before(s, name), "plugin"));
 }
 
 static int es_scan_list(struct es_scan *s, char c)

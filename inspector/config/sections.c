@@ -45,15 +45,16 @@ static int service_open(struct es_conf_parse *p, const char *label, const char *
 	ret->data = &p->conf->services[n];
 	p->conf->service_count++;
 	/* Whether or not there is such a section. */
-	return es_conf_section_defaults(p, &es_conf_sections[ES_CONF_CHECK], &p->conf->services[n].check);
+	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_CHECK], &p->conf->services[n].check))
+		return -EINVAL;
+	return es_conf_section_defaults(p, &es_conf_sections[ES_CONF_OUTLIER], &p->conf->services[n].outlier);
 }
 
-static int check_open(struct es_conf_parse *p, const char *label, int line, struct es_conf_place *ret)
+/* A section of which a service has one. */
+static int single_of_service(struct es_conf_parse *p, const char *label, int line, struct es_conf_place *ret)
 {
 	unsigned int service = p->conf->service_count - 1;
 
-	ret->lines = &p->checks[service];
-	ret->data = &p->conf->services[service].check;
 	if (ret->lines->open)
 		return es_conf_fail(p, line, "service %s: %s: first defined on line %d: expected one",
 				    p->conf->services[service].name, label, ret->lines->open);
@@ -175,7 +176,13 @@ static int place_find(struct es_conf_parse *p, const struct es_conf_section *sec
 	case ES_CONF_PLUGIN:
 		return plugin_open(p, label, title, line, ret);
 	case ES_CONF_CHECK:
-		return check_open(p, label, line, ret);
+		ret->lines = &p->checks[p->conf->service_count - 1];
+		ret->data = &p->conf->services[p->conf->service_count - 1].check;
+		return single_of_service(p, label, line, ret);
+	case ES_CONF_OUTLIER:
+		ret->lines = &p->outliers[p->conf->service_count - 1];
+		ret->data = &p->conf->services[p->conf->service_count - 1].outlier;
+		return single_of_service(p, label, line, ret);
 	case ES_CONF_RULE:
 		return rule_open(p, label, title, line, 0, ret);
 	case ES_CONF_LOCATION:

@@ -379,8 +379,9 @@ static int es_daemon_prepare_network(struct es_daemon *d, struct es_conf_error *
 static int es_daemon_start_serving(struct es_daemon *d, struct es_conf_error *err)
 {
 	(void)err;
-	es_daemon_serving_start(d);
 	es_observed_reset(d);
+	es_daemon_outliers_rebind(d);
+	es_daemon_serving_start(d);
 	return es_daemon_checks_start(d);
 }
 

@@ -19,6 +19,7 @@
 #include "inspector/daemon/membership.h"
 #include "inspector/daemon/metrics.h"
 #include "inspector/daemon/observed.h"
+#include "inspector/daemon/outliers.h"
 #include "inspector/daemon/poison.h"
 #include "inspector/daemon/route.h"
 #include "inspector/daemon/serving.h"
@@ -56,6 +57,7 @@ struct es_daemon {
 	struct es_daemon_serving serving;
 	struct es_daemon_checks checks;
 	struct es_daemon_observed observed;
+	struct es_daemon_outliers outliers;
 	struct es_daemon_metrics metrics;
 	struct es_daemon_view view;
 	struct es_daemon_trace trace;

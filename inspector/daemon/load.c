@@ -104,6 +104,7 @@ void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_loa
 	ret_load->mean_us = report->mean_us;
 	ret_load->disk = report->disk;
 	ret_load->trouble = (uint8_t)d->serving.now.trouble;
+	ret_load->understands = d->serving.now.failing && d->serving.now.yields ? ES_WIRE_FAILING_YIELDS : 0;
 	ret_load->failing = d->serving.now.failing & ((1ULL << ES_WIRE_FAILING_MAX) - 1);
 }
 
@@ -146,7 +147,7 @@ void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_
 {
 	if (!load->has_requests || node == d->cluster->self || is_heard(d, node))
 		return;
-	es_daemon_serving_heard(d, node, load->trouble, load->failing, 0);
+	es_daemon_serving_heard(d, node, load, 0);
 	if (load->is_new)
 		take(d, node, load);
 }
@@ -157,13 +158,11 @@ void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_
  */
 static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 {
-	struct es_wire_load load = {
-		.is_new = (uint8_t)is_new,
-		.understands = ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_HOMES |
-			       ES_WIRE_UNDERSTANDS_SNAPSHOTS,
-	};
+	struct es_wire_load load = {.is_new = (uint8_t)is_new};
 
 	es_daemon_load_word(d, &load);
+	load.understands |=
+		ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_HOMES | ES_WIRE_UNDERSTANDS_SNAPSHOTS;
 	load.sent_ns = es_daemon_clock_told_ns(d);
 	load.state = es_daemon_serving_is_down(d) ? ES_NODE_DOWN
 						  : ES_NODE_UP; /* with membership, the bus's counts */
@@ -264,7 +263,7 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 	d->load.heard_ns[node] = now_ns;
 	hear_began(d, node, load);
 	hear_clock(d, node, load);
-	es_daemon_serving_heard(d, node, load->trouble, load->failing, load->state == ES_NODE_DOWN);
+	es_daemon_serving_heard(d, node, load, load->state == ES_NODE_DOWN);
 	atomic_store_explicit(&d->health.understands[node], load->understands, memory_order_relaxed);
 	/* It takes no requests from who has not told his time. */
 	if (is_newcomer && now_ns - d->load.told_ns >= ES_LOAD_INTERVAL_MS * 1000000ULL)

@@ -89,11 +89,24 @@ static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
 		m->check_duration_s[i] = es_daemon_checks_duration_s(&d->checks, i);
 	if (!es_sock_diag_listeners(on_listener, &servers)) {
 		for (unsigned int i = 0; i < d->conf->service_count; i++)
-			m->server_up[i] = is_up(&servers, i) && !es_daemon_checks_fails(&d->checks, i, &why);
+			m->server_up[i] = is_up(&servers, i) &&
+					  !es_daemon_checks_fails(&d->checks, i, &why) &&
+					  !es_daemon_outlier_is_out(&d->outliers, i);
 		return;
 	}
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
 		m->server_up[i] = -1;
+}
+
+static void collect_outliers(const struct es_daemon *d, struct es_metrics *m)
+{
+	for (unsigned int i = 0; i < d->conf->service_count; i++) {
+		const struct es_daemon_outlier *o = &d->outliers.of[i];
+
+		m->outlier[i] = (struct es_metrics_outlier){.is_judged = es_conf_outlier_is_set(&o->conf),
+							    .out = o->state.ejections,
+							    .kept = o->state.kept};
+	}
 }
 
 static void add_table(struct es_metrics *m, const char *name, unsigned long long entries,
@@ -160,6 +173,7 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 	collect_nodes(d, &m);
 	collect_membership(d, &m);
 	collect_servers(d, &m);
+	collect_outliers(d, &m);
 	collect_tables(d, &m);
 	return es_metrics_text(&m, format, ret_text, ret_len);
 }

@@ -39,7 +39,7 @@ static void forget_silent(struct es_daemon *d)
 		if (i != d->cluster->self && d->serving.trouble[i] &&
 		    now_ns - d->load.heard_ns[i] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL) {
 			d->serving.trouble[i] = ES_TROUBLE_NONE; /* which is no news: it may be dead */
-			es_daemon_serving_heard(d, i, ES_TROUBLE_NONE, 0, 0);
+			es_daemon_serving_heard(d, i, &(const struct es_wire_load){}, 0);
 		}
 }
 
@@ -67,7 +67,8 @@ static int another_serves(const struct es_daemon *d, unsigned int service)
 
 		if (i != d->cluster->self && d->cluster->weight[i] &&
 		    (state == ES_NODE_UP || state == ES_NODE_DRAINING) &&
-		    (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_CHECK) &&
+		    (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_CHECK ||
+		     trouble == ES_TROUBLE_OUTLIER) &&
 		    !(d->serving.failing[i] >> service & 1) &&
 		    (d->membership || now_ns - d->load.heard_ns[i] < 2 * ES_LOAD_SILENCE_MS * 1000000ULL))
 			return 1;
@@ -92,19 +93,21 @@ void es_daemon_serving_look(struct es_daemon *d)
 	struct es_worker_state *first = &es_datapath_state(d->datapath)->worker[0];
 	const struct es_serving before = d->serving.now;
 	struct es_serving *now = &d->serving.now;
+	struct es_wire_load word = {};
 
 	es_serving_look(d->conf, d->datapath_kind, d->network.packet_max, now);
 	add_checks(d, now);
+	es_daemon_outliers_add(d, now);
 	if (connections_vanish(d))
 		es_serving_vanishes(now, d->conf);
 	__atomic_store_n(&first->refused_until_ns, es_clock_now_ns() + ES_SERVING_REFUSED_NS,
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&first->refused_services, now->refused, __ATOMIC_RELAXED);
 	log_change(&before, now);
-	es_daemon_serving_heard(d, d->cluster->self, now->trouble, now->failing,
-				es_daemon_serving_is_down(d));
+	es_daemon_load_word(d, &word);
+	es_daemon_serving_heard(d, d->cluster->self, &word, es_daemon_serving_is_down(d));
 	if (before.is_down != now->is_down || before.trouble != now->trouble ||
-	    before.failing != now->failing) {
+	    before.failing != now->failing || before.yields != now->yields) {
 		d->load.told_ns = 0; /* the others hear of it at once */
 		if (d->membership)
 			es_membership_serving(d->membership);
@@ -125,13 +128,14 @@ int es_daemon_serving_is_down(const struct es_daemon *d)
 				d->conf->cluster.membership != ES_CONF_MEMBERSHIP_STATIC);
 }
 
-void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, unsigned int trouble, __u64 failing,
+void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struct es_wire_load *word,
 			     int is_down)
 {
-	if (d->serving.trouble[node] != trouble && node != d->cluster->self)
-		log_other(d->conf->nodes[node].name, trouble);
-	d->serving.trouble[node] = (unsigned char)trouble;
-	d->serving.failing[node] = failing;
+	if (d->serving.trouble[node] != word->trouble && node != d->cluster->self)
+		log_other(d->conf->nodes[node].name, word->trouble);
+	d->serving.trouble[node] = word->trouble;
+	d->serving.failing[node] = word->failing;
+	d->serving.yields[node] = (word->understands & ES_WIRE_FAILING_YIELDS) != 0;
 	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC)
 		es_health_set_state(&d->health, node, is_down ? ES_NODE_DOWN : ES_NODE_UP);
 }

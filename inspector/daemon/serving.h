@@ -10,16 +10,18 @@
 #include <ev.h>
 #include "inspector/member/serving.h"
 #include "kmod/core/types.h"
+#include "membership/wire.h"
 
 struct es_daemon;
 
-/* struct es_daemon_serving - @now: what was found last; @trouble, @failing: what each node says of itself */
+/* struct es_daemon_serving - @now: what was found last; @trouble, @failing, @yields: what each node says of itself */
 struct es_daemon_serving {
 	struct es_serving now;
 	struct es_vanishing vanishing;
 	unsigned char trouble[ES_NODES_MAX];
-	__u64 failing[ES_NODES_MAX];   /* services whose check fails there */
-	unsigned long long counted_ns; /* when @vanishing was last told the counters */
+	__u64 failing[ES_NODES_MAX];	    /* services whose check fails there, or that are outliers */
+	unsigned char yields[ES_NODES_MAX]; /* they are outliers all */
+	unsigned long long counted_ns;	    /* when @vanishing was last told the counters */
 	struct ev_timer timer;
 };
 
@@ -35,9 +37,9 @@ int es_daemon_serving_is_down(const struct es_daemon *daemon);
 
 /**
  * es_daemon_serving_heard() - @node says what is wrong with it, and without membership whether it is down
- * @failing: a bit for each service whose server fails its check there
+ * @word: of it, trouble, failing and ES_WIRE_FAILING_YIELDS count
  */
-void es_daemon_serving_heard(struct es_daemon *daemon, unsigned int node, unsigned int trouble, __u64 failing,
+void es_daemon_serving_heard(struct es_daemon *daemon, unsigned int node, const struct es_wire_load *word,
 			     int is_down);
 
 /* What is wrong with @node, in a line; "" for nothing. */

@@ -19,6 +19,7 @@ static const char *const trouble_texts[] = {
 	[ES_TROUBLE_RP_FILTER] = "sysctl rp_filter is strict",
 	[ES_TROUBLE_MTU] = "the MTU of the cluster interface is too small",
 	[ES_TROUBLE_CHECK] = "the server fails its check",
+	[ES_TROUBLE_OUTLIER] = "the server is an outlier: too many errors, or too slow",
 	[ES_TROUBLE_VANISHING] = "connections that are made there are not heard of again",
 };
 
@@ -171,7 +172,7 @@ static void look_at_servers(const struct es_conf *conf, struct es_serving *s)
 void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, unsigned int packet_max,
 		     struct es_serving *ret)
 {
-	*ret = (struct es_serving){};
+	*ret = (struct es_serving){.yields = 1};
 	look_at_kernel(conf, kind, packet_max, ret);
 	look_at_addresses(conf, ret);
 	look_at_servers(conf, ret);
@@ -182,10 +183,23 @@ void es_serving_fails(struct es_serving *s, const struct es_conf *conf, unsigned
 		      int refuses)
 {
 	s->failing |= 1ULL << service;
+	s->yields = 0;
 	found(s, ES_TROUBLE_CHECK, "service %s: the server fails its check: %s", conf->services[service].name,
 	      why);
 	if (refuses)
 		s->refused |= 1ULL << service;
+	s->is_down = !(s->listening & ~s->refused);
+}
+
+void es_serving_is_outlier(struct es_serving *s, const struct es_conf *conf, unsigned int service,
+			   const char *why)
+{
+	s->failing |= 1ULL << service;
+	if (!why)
+		return;
+	found(s, ES_TROUBLE_OUTLIER, "service %s: the server is an outlier: %s", conf->services[service].name,
+	      why);
+	s->refused |= 1ULL << service;
 	s->is_down = !(s->listening & ~s->refused);
 }
 

@@ -17,7 +17,8 @@
  * no server listens, the datapath sees that itself
  * @listening: a bit for each service for which something usable listens; @listens: the same of its addresses of
  * IPv4, of IPv6. Who asks by an address for which nothing listens is given to another node.
- * @failing: a bit for each service whose server fails its check, whether or not it is refused
+ * @failing: a bit for each service whose server fails its check, or is an outlier, whether or not it is refused
+ * @yields: no check fails: all that are failing are outliers
  * @is_down: none of the services can be served
  * @trouble, @text: the first thing that is wrong, be it with one service; and in a line what it is, and what to
  * do
@@ -27,6 +28,7 @@ struct es_serving {
 	__u64 listening;
 	__u64 listens[ES_CONF_FAMILIES];
 	__u64 failing;
+	int yields;
 	int is_down;
 	enum es_trouble trouble;
 	char text[320];
@@ -76,6 +78,13 @@ int es_vanishing_look(struct es_vanishing *vanishing, unsigned long long vanishe
  */
 void es_serving_fails(struct es_serving *serving, const struct es_conf *conf, unsigned int service,
 		      const char *why, int refuses);
+
+/**
+ * es_serving_is_outlier() - add to what was found that the server of @service is an outlier (health/outlier.h)
+ * @why: nothing is given to it, for that reason; NULL: it only claims a place
+ */
+void es_serving_is_outlier(struct es_serving *serving, const struct es_conf *conf, unsigned int service,
+			   const char *why);
 
 /* es_serving_vanishes() - add to what was found that connections vanish */
 void es_serving_vanishes(struct es_serving *serving, const struct es_conf *conf);

@@ -209,7 +209,7 @@ static void put_services(struct es_exposition *e, const struct es_metrics *m)
 				    name_of(m, m->self), NULL);
 	es_exposition_family(e, ES_EXPOSITION_GAUGE, "server_up",
 			     "Whether the service's server on this node listens, has room in its accept "
-			     "queue and passes its check");
+			     "queue, passes its check and is no outlier");
 	for (unsigned int s = 0; s < conf->service_count; s++)
 		if (m->server_up[s] >= 0)
 			es_exposition_add(e, m->server_up[s], "service", conf->services[s].name, NULL);
@@ -259,6 +259,22 @@ static void put_responses(struct es_exposition *e, const struct es_metrics *m)
 	for (unsigned int s = 0; s < conf->service_count; s++)
 		if (m->responses[s])
 			put_durations(e, &m->responses[s]->durations, conf->services[s].name);
+}
+
+static void put_outliers(struct es_exposition *e, const struct es_metrics *m)
+{
+	es_exposition_family(
+		e, ES_EXPOSITION_COUNTER, "server_ejections",
+		"How often this node's server was put out for its responses, or was kept though it should "
+		"have been, since as many as may be were out");
+	for (unsigned int s = 0; s < m->conf->service_count; s++) {
+		if (!m->outlier[s].is_judged)
+			continue;
+		es_exposition_count(e, m->outlier[s].out, "service", m->conf->services[s].name, "result",
+				    "out", NULL);
+		es_exposition_count(e, m->outlier[s].kept, "service", m->conf->services[s].name, "result",
+				    "kept", NULL);
+	}
 }
 
 static void put_datapath(struct es_exposition *e, const struct es_metrics *m)
@@ -311,6 +327,7 @@ int es_metrics_text(const struct es_metrics *m, enum es_exposition_format format
 	put_histograms(&e, m);
 	put_services(&e, m);
 	put_responses(&e, m);
+	put_outliers(&e, m);
 	put_datapath(&e, m);
 	put_tables(&e, m);
 	es_exposition_end(&e);

@@ -27,6 +27,13 @@ struct es_metrics_move {
 	unsigned long long count;
 };
 
+/* struct es_metrics_outlier - how often this node's server was put out, and how often it stayed because of max_out */
+struct es_metrics_outlier {
+	int is_judged;
+	unsigned long long out;
+	unsigned long long kept;
+};
+
 /**
  * struct es_metrics - what there is to tell at this moment
  * @datapath: "bpf" or "module"; @start_time_s: the daemon's, seconds since 1970
@@ -36,10 +43,12 @@ struct es_metrics_move {
  * @moves: by reason; one without a name is left out
  * @sums: of the connections of this node
  * @counters: ES_COUNTER_COUNT; NULL: they could not be read
- * @server_up: of each service: 1: its server listens on this node, accepts and passes its check; 0: it does not;
+ * @server_up: of each service: 1: its server listens on this node, accepts, passes its check and is no
+ * outlier; 0: it does not;
  * -1: not known
  * @check_duration_s: of the last check that passed; NAN: there was none
  * @responses: of each service whose responses are read, else NULL
+ * @outlier: of each service that is judged by them
  */
 struct es_metrics {
 	const struct es_conf *conf;
@@ -62,6 +71,7 @@ struct es_metrics {
 	int server_up[ES_CONF_SERVICES_MAX];
 	double check_duration_s[ES_CONF_SERVICES_MAX];
 	const struct es_responses *responses[ES_CONF_SERVICES_MAX];
+	struct es_metrics_outlier outlier[ES_CONF_SERVICES_MAX];
 	unsigned int table_count;
 	struct es_metrics_table tables[4];
 };

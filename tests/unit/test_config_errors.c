@@ -5,6 +5,8 @@
  */
 #include "tests/unit/config_text.h"
 
+#define NODES3 NODE "node n2 { address = 10.78.0.2 }\nnode n3 { address = 10.78.0.3 }\n"
+
 /* Wrong files and what is said about them. */
 static const struct {
 	const char *text;
@@ -92,6 +94,28 @@ static const struct {
 	 "t.conf:3: service web: check: first defined on line 2: expected one"},
 	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { path = \"/a b\" } }",
 	 "t.conf:4: check: path = /a b: expected ASCII without blanks: other characters are %XX"},
+	{"service web { outlier { max_errors = 100 } }",
+	 "t.conf:1: outlier: max_errors = 100: expected 0 (errors put nobody out) or 1..99 (percent of "
+	 "responses)"},
+	{"service web {\noutlier { out_s = 1 }\noutlier { out_s = 1 } }",
+	 "t.conf:3: service web: outlier: first defined on line 2: expected one"},
+	{DATAPATH NODES3
+	 "service web { address = 10.77.0.100 port = 80 inspect = every\noutlier { out_s = 5 } }",
+	 "t.conf:6: service web: outlier: no limit: expected max_errors = PERCENT, max_mean_ms = "
+	 "MILLISECONDS, or "
+	 "both"},
+	{DATAPATH NODES3 "service web { address = 10.77.0.100 port = 80\noutlier { max_errors = 50 } }",
+	 "t.conf:6: service web: outlier: with inspect = first no responses are read: expected inspect = "
+	 "every"},
+	{DATAPATH NODES3 "service web { address = 10.77.0.100 port = 80 inspect = every\noutlier "
+			 "{\nmax_errors = 50\nmax_out = 3\n} }",
+	 "t.conf:8: outlier: max_out = 3: of 3 nodes: expected fewer, so that one serves"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80 inspect = every\noutlier { max_slow = 50 } }",
+	 "t.conf:4: outlier: max_out = 1: of 1 nodes: expected fewer, so that one serves"},
+	{DATAPATH NODES3 "service web { address = 10.77.0.100 port = 80 inspect = every\noutlier "
+			 "{\nmax_slow = 50\nout_s = 301\n} }",
+	 "t.conf:6: outlier: out_max_s = 300: less than out_s: expected at least 301"},
 	{"service web { server_address = 0.0.0.0 }",
 	 "t.conf:1: service web: server_address = 0.0.0.0: expected a unicast IPv4 address of a network"},
 	{"service web { inspect = yes }",
@@ -183,7 +207,7 @@ static const struct {
 	 "content_host | "
 	 "parameters | "
 	 "document_root | admit_low | "
-	 "admit_normal | retry_after_s | when_all_down | plugin NAME { | check {"},
+	 "admit_normal | retry_after_s | when_all_down | plugin NAME { | check { | outlier {"},
 	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
 			   "| status | node | service | rule | location"},
 	{"port = 80",
