@@ -34,7 +34,9 @@
 	X(server_up)                                                                                         \
 	X(reload)                                                                                            \
 	X(reload_refused)                                                                                    \
-	X(outlier)
+	X(outlier)                                                                                           \
+	X(rollout)                                                                                           \
+	X(rollout_refused)
 
 enum es_event_kind {
 #define X(name) ES_EVENT_##name,

@@ -49,11 +49,14 @@ enum es_cli_option {
 	ES_CLI_OPT_FOR,
 	ES_CLI_OPT_REASON,
 	ES_CLI_OPT_FORCE,
+	ES_CLI_OPT_DRY_RUN,
+	ES_CLI_OPT_WITHOUT,
 };
 
 #define ES_CLI_ARGS_MAX	   3
 #define ES_CLI_HEADERS_MAX 512
 #define ES_CLI_FILTERS_MAX 16
+#define ES_CLI_WITHOUT_MAX 126 /* nodes */
 
 /* struct es_cli - the command line; options that a command does not have stay 0 */
 struct es_cli {
@@ -88,6 +91,9 @@ struct es_cli {
 	const char *for_time; /* of --for */
 	const char *reason;
 	int force;
+	int dry_run;
+	unsigned int without_count;
+	const char *without[ES_CLI_WITHOUT_MAX];
 	unsigned int header_count;
 	const char *headers[ES_CLI_HEADERS_MAX];
 	unsigned int arg_count;
@@ -108,7 +114,7 @@ struct es_cli_command {
 extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_flows,
 	es_cli_table, es_cli_explain, es_cli_drain, es_cli_undrain, es_cli_weight, es_cli_reload, es_cli_stop,
 	es_cli_keygen, es_cli_check, es_cli_check_config, es_cli_version, es_cli_detach, es_cli_corosync_conf,
-	es_cli_metrics, es_cli_events, es_cli_top, es_cli_trace;
+	es_cli_metrics, es_cli_events, es_cli_top, es_cli_trace, es_cli_rollout;
 
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
 int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -140,6 +146,9 @@ int es_cli_daemon_runs(char *path, size_t size);
  * Takes over @request. The caller owns *@ret_result. Return: an enum es_cli_exit, reported.
  */
 int es_cli_request(const struct es_cli *cli, struct json_object *request, struct json_object **ret_result);
+
+/* es_cli_operator() - who is at the terminal, also behind sudo; "" if nobody knows (client.c) */
+const char *es_cli_operator(void);
 
 /* es_cli_try() - the same, but ES_CLI_OK and NULL if the daemon refuses: it may be of a version before */
 int es_cli_try(const struct es_cli *cli, struct json_object *request, struct json_object **ret_result);

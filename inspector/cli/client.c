@@ -4,6 +4,7 @@
  * failure is reported here, once, so that commands have only results to deal with.
  */
 #include <errno.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,17 @@
 
 #define TIMEOUT_S   10
 #define FIRST_BYTES 65536
+
+const char *es_cli_operator(void)
+{
+	const char *name = getenv("SUDO_USER");
+	const struct passwd *user;
+
+	if (name && *name)
+		return name;
+	user = getpwuid(getuid());
+	return user ? user->pw_name : "";
+}
 
 struct json_object *es_cli_command_request(const char *command)
 {

@@ -3,12 +3,10 @@
  * `earshot drain`, `undrain` and `weight`: a node's state and weight, told to the whole cluster by any
  * member.
  */
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "inspector/cli/cli.h"
 #include "inspector/member/by_hand.h"
@@ -22,18 +20,6 @@ static double now_s(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-/* Who is at the terminal; with sudo, who has called it. */
-static const char *operator_name(void)
-{
-	const char *name = getenv("SUDO_USER");
-	const struct passwd *user;
-
-	if (name && *name)
-		return name;
-	user = getpwuid(getuid());
-	return user ? user->pw_name : "";
 }
 
 /* Reads a time like "2h". Without --for, *@ret_s is 0. */
@@ -74,7 +60,7 @@ static int command_send(const struct es_cli *cli, const char *name, long long we
 		return es_cli_usage("--reason has %zu bytes: expected at most %d", strlen(cli->reason),
 				    ES_WIRE_WHY_SIZE - 1);
 	request = es_cli_command_request(name);
-	json_object_object_add(request, "by", json_object_new_string(operator_name()));
+	json_object_object_add(request, "by", json_object_new_string(es_cli_operator()));
 	if (cli->reason)
 		json_object_object_add(request, "reason", json_object_new_string(cli->reason));
 	if (for_s)

@@ -16,7 +16,7 @@ static const struct es_cli_command *const commands[] = {
 	&es_cli_table,	 &es_cli_explain, &es_cli_drain,	 &es_cli_undrain,  &es_cli_weight,
 	&es_cli_reload,	 &es_cli_stop,	  &es_cli_keygen,	 &es_cli_check,	   &es_cli_check_config,
 	&es_cli_version, &es_cli_detach,  &es_cli_corosync_conf, &es_cli_metrics,  &es_cli_events,
-	&es_cli_top,	 &es_cli_trace,
+	&es_cli_top,	 &es_cli_trace,	  &es_cli_rollout,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -112,6 +112,15 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 		return 0;
 	case ES_CLI_OPT_FORCE:
 		line->cli->force = 1;
+		return 0;
+	case ES_CLI_OPT_DRY_RUN:
+		line->cli->dry_run = 1;
+		return 0;
+	case ES_CLI_OPT_WITHOUT:
+		if (line->cli->without_count == ES_CLI_WITHOUT_MAX)
+			argp_error(state, "more than %d nodes", ES_CLI_WITHOUT_MAX);
+		else
+			line->cli->without[line->cli->without_count++] = arg;
 		return 0;
 	case ES_CLI_OPT_LIMIT:
 		line->cli->limit = arg;
@@ -283,6 +292,7 @@ int main(int argc, char **argv)
 		       "  drain         give a node nothing new; undrain ends it\n"
 		       "  weight        change a node's share\n"
 		       "  reload        read the configuration and key file again\n"
+		       "  rollout       put a configuration in force on all nodes, or on none\n"
 		       "  stop          detach the datapath and exit\n"
 		       "  detach        take off what an ended daemon left attached\n"
 		       "  keygen        make or rotate the cluster's key file\n"

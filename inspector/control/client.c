@@ -12,7 +12,8 @@
 
 #include "inspector/control/internal.h"
 
-#define IN_SIZE (ES_CONTROL_REQUEST_MAX + 1) /* the newline */
+#define IN_SIZE	    4096			 /* what almost all requests have room in */
+#define IN_SIZE_MAX (ES_CONTROL_REQUEST_MAX + 1) /* the newline */
 
 void es_control_client_free(struct es_control_client *client)
 {
@@ -62,11 +63,13 @@ void es_control_client_flush(struct es_control_client *client)
 static int handle_line(struct es_control_client *client)
 {
 	char *end = memchr(client->in, '\n', client->in_len);
+	struct es_conf_error err;
 	size_t len;
 
-	if (!end && client->in_len == IN_SIZE) {
-		client->out = es_control_error_line("request too long, expected at most 65536 bytes",
-						    &client->out_len);
+	if (!end && client->in_len == IN_SIZE_MAX) {
+		es_conf_error_set(&err, "request too long, expected at most %d bytes",
+				  ES_CONTROL_REQUEST_MAX);
+		client->out = es_control_error_line(err.text, &client->out_len);
 		client->closing = 1;
 		return 1;
 	}
@@ -102,13 +105,33 @@ static void advance(struct es_control_client *client)
 	}
 }
 
+/* Room for more of a long request. Returns whether there is some. */
+static int make_room(struct es_control_client *client)
+{
+	size_t size = client->in_size * 2 < IN_SIZE_MAX ? client->in_size * 2 : IN_SIZE_MAX;
+	char *in;
+
+	if (client->in_len < client->in_size)
+		return 1;
+	in = realloc(client->in, size);
+	if (!in)
+		return 0;
+	client->in = in;
+	client->in_size = size;
+	return 1;
+}
+
 static void on_readable(struct ev_loop *loop, ev_io *watcher, int events)
 {
 	struct es_control_client *client = watcher->data;
 	ssize_t n;
 
 	(void)events;
-	n = recv(client->fd, client->in + client->in_len, IN_SIZE - client->in_len, MSG_DONTWAIT);
+	if (!make_room(client)) {
+		es_control_client_free(client);
+		return;
+	}
+	n = recv(client->fd, client->in + client->in_len, client->in_size - client->in_len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	if (n > 0) {
@@ -148,6 +171,7 @@ int es_control_client_new(struct es_control *control, int fd)
 	client->control = control;
 	client->fd = fd;
 	client->in = in;
+	client->in_size = IN_SIZE;
 	ev_io_init(&client->readable, on_readable, fd, EV_READ);
 	ev_io_init(&client->writable, on_writable, fd, EV_WRITE);
 	ev_init(&client->idle, on_idle);

@@ -20,7 +20,7 @@ struct ev_loop;
 struct es_control;
 
 #define ES_CONTROL_DIRECTORY	  "/run/earshot"
-#define ES_CONTROL_REQUEST_MAX	  65536		     /* bytes of one request line */
+#define ES_CONTROL_REQUEST_MAX	  (1024 * 1024)	     /* bytes of one request line */
 #define ES_CONTROL_REPLY_MAX	  (16 * 1024 * 1024) /* bytes of one reply line */
 #define ES_CONTROL_CLIENTS_MAX	  32
 #define ES_CONTROL_COMMANDS_MAX	  32

@@ -16,7 +16,7 @@ struct es_control_command {
 
 /**
  * struct es_control_client - one connection
- * @in: what has arrived of requests, at most one whole line is handled at a time
+ * @in: what has arrived of requests, at most one whole line is handled at a time; @in_size: its room, which grows
  * @out: the unsent rest of one reply; while there is one, nothing more is read
  * @closing: close once @out is sent
  */
@@ -29,6 +29,7 @@ struct es_control_client {
 	ev_timer idle;
 	char *in;
 	size_t in_len;
+	size_t in_size;
 	char *out;
 	size_t out_len;
 	size_t out_sent;

@@ -323,7 +323,7 @@ int es_daemon_register(struct es_daemon *d)
 		{"weight", es_daemon_weight},	     {"table", es_daemon_table},
 		{"explain", es_daemon_explain},	     {"metrics", es_daemon_metrics},
 		{"cluster", es_daemon_view_command}, {"events", es_daemon_events},
-		{"trace", es_daemon_trace_command},
+		{"trace", es_daemon_trace_command},  {"rollout", es_daemon_rollout_command},
 	};
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {

@@ -80,13 +80,29 @@ static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, 
 	es_daemon_reload(signal->data, &err); /* says so itself */
 }
 
-int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_keys,
-		   struct es_conf **ret_conf, unsigned int *ret_self, struct es_conf_error *err)
+static int es_daemon_read(const struct es_daemon_options *options, const struct es_daemon_text *text,
+			  struct es_conf **ret_conf, struct es_conf_error *err)
+{
+	int rc;
+
+	if (!text)
+		return es_conf_load(options->config_path, ret_conf, err);
+	rc = es_conf_parse(text->text, text->len, text->name, ret_conf, err);
+	if (!rc)
+		rc = es_conf_family_check(*ret_conf, err);
+	if (rc)
+		es_conf_free(ret_conf);
+	return rc;
+}
+
+int es_daemon_load(const struct es_daemon_options *options, const struct es_daemon_text *text,
+		   struct es_keys *ret_keys, struct es_conf **ret_conf, unsigned int *ret_self,
+		   struct es_conf_error *err)
 {
 	struct es_conf *conf = NULL;
 	int rc;
 
-	rc = es_conf_load(options->config_path, &conf, err);
+	rc = es_daemon_read(options, text, &conf, err);
 	if (rc)
 		return rc;
 	for (unsigned int i = 0; i < conf->warning_count; i++)
@@ -109,7 +125,7 @@ static int es_daemon_first_conf(struct es_daemon *d, struct es_conf_error *err)
 	unsigned int self = 0;
 	int is_static, rc;
 
-	rc = es_daemon_load(&d->options, &d->keys, &d->conf, &self, err);
+	rc = es_daemon_load(&d->options, NULL, &d->keys, &d->conf, &self, err);
 	if (rc)
 		return rc;
 	es_daemon_route_settle(&d->route, d->conf->inspector.settle_ms);
@@ -423,6 +439,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 		es_daemon_start_keeper,	    es_daemon_start_workers,	es_daemon_start_programs,
 		es_daemon_start_membership, es_daemon_load_start,	es_daemon_attach,
 		es_daemon_interfaces_start, es_daemon_view_start,	es_daemon_metrics_start,
+		es_daemon_rollout_start,
 	};
 	int rc = 0;
 
@@ -445,6 +462,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 void es_daemon_fini(struct es_daemon *d)
 {
 	es_control_free(&d->control);
+	es_daemon_rollout_stop(d);
 	es_event_close();
 	es_daemon_interfaces_stop(d);
 	es_daemon_metrics_stop(d);

@@ -21,6 +21,7 @@
 #include "inspector/daemon/observed.h"
 #include "inspector/daemon/outliers.h"
 #include "inspector/daemon/poison.h"
+#include "inspector/daemon/rollout.h"
 #include "inspector/daemon/route.h"
 #include "inspector/daemon/serving.h"
 #include "inspector/daemon/contents.h"
@@ -61,6 +62,7 @@ struct es_daemon {
 	struct es_daemon_metrics metrics;
 	struct es_daemon_view view;
 	struct es_daemon_trace trace;
+	struct es_daemon_rollout rollout;
 	struct es_daemon_poison poison;
 	struct es_homes homes;
 	struct es_keys keys;

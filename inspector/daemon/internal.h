@@ -7,10 +7,25 @@
  */
 #include "inspector/daemon/daemon.h"
 
-/* es_daemon_load() - read configuration and keys. Returns 0, or -errno and @err; then there is nothing to
- * free. */
-int es_daemon_load(const struct es_daemon_options *options, struct es_keys *ret_keys,
-		   struct es_conf **ret_conf, unsigned int *ret_self, struct es_conf_error *err);
+/* struct es_daemon_text - a configuration in memory; @name: of its file, for messages */
+struct es_daemon_text {
+	const char *name;
+	const char *text;
+	size_t len;
+};
+
+/* es_daemon_load() - read configuration and keys; @text: NULL: the configuration that the command line names.
+ * Returns 0, or -errno and @err; then there is nothing to free. */
+int es_daemon_load(const struct es_daemon_options *options, const struct es_daemon_text *text,
+		   struct es_keys *ret_keys, struct es_conf **ret_conf, unsigned int *ret_self,
+		   struct es_conf_error *err);
+
+/**
+ * es_daemon_try() (reload.c) - would es_daemon_reload() put this in force? Nothing changes by it.
+ * @ret_settings: es_settings_text() of it. Returns 0, or -errno and @err.
+ */
+int es_daemon_try(struct es_daemon *daemon, const struct es_daemon_text *text, char *ret_settings,
+		  size_t size, struct es_conf_error *err);
 
 /* es_daemon_configure() (configure.c) - put a version of the cluster in force in the datapath. Returns 0 or -errno. */
 int es_daemon_configure(struct es_daemon *daemon, const struct es_cluster *cluster,

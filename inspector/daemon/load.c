@@ -161,8 +161,8 @@ static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 	struct es_wire_load load = {.is_new = (uint8_t)is_new};
 
 	es_daemon_load_word(d, &load);
-	load.understands |=
-		ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_HOMES | ES_WIRE_UNDERSTANDS_SNAPSHOTS;
+	load.understands |= ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_HOMES |
+			    ES_WIRE_UNDERSTANDS_SNAPSHOTS | ES_WIRE_UNDERSTANDS_ROLLOUTS;
 	load.sent_ns = es_daemon_clock_told_ns(d);
 	load.state = es_daemon_serving_is_down(d) ? ES_NODE_DOWN
 						  : ES_NODE_UP; /* with membership, the bus's counts */
@@ -298,7 +298,7 @@ static void on_message(struct ev_loop *loop, struct ev_io *io, int events)
 	struct es_daemon *d = io->data;
 
 	(void)events;
-	if (!es_load_exchange_drain(&d->load.exchange, d->cluster, &d->keys, on_load, d))
+	if (!es_load_exchange_drain(&d->load.exchange, &d->cluster, &d->keys, on_load, d))
 		return;
 	ev_io_stop(loop, io);
 	ev_timer_set(&d->load.pause, ES_LOADS_PAUSE_S, 0);
@@ -315,9 +315,14 @@ static void on_pause_over(struct ev_loop *loop, struct ev_timer *timer, int even
 
 static int on_other(void *ctx, const void *data, size_t len)
 {
-	return ((const struct es_loads_message *)data)->version == ES_SNAPSHOT_VERSION
-		       ? es_daemon_view_message(ctx, data, len)
-		       : es_daemon_poison_message(ctx, data, len);
+	switch (((const struct es_loads_message *)data)->version) {
+	case ES_SNAPSHOT_VERSION:
+		return es_daemon_view_message(ctx, data, len);
+	case ES_ROLLOUT_VERSION:
+		return es_daemon_rollout_message(ctx, data, len);
+	default:
+		return es_daemon_poison_message(ctx, data, len);
+	}
 }
 
 int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)

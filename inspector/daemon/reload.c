@@ -9,6 +9,7 @@
 #include "inspector/datapath/choose.h"
 #include "inspector/daemon/plugins.h"
 #include "inspector/base/event.h"
+#include "inspector/member/settings.h"
 
 /* What is fixed while the datapath runs; the name of the first key that differs, or NULL. */
 static const char *es_daemon_fixed_difference(const struct es_daemon *d, const struct es_conf *b)
@@ -104,9 +105,11 @@ struct es_daemon_next {
 	struct es_url_tables url_tables;
 };
 
-static int es_daemon_next_prepare(struct es_daemon *d, struct es_daemon_next *next, struct es_conf_error *err)
+/* Nothing of it is seen outside of @next. */
+static int es_daemon_next_make(struct es_daemon *d, const struct es_daemon_text *text,
+			       struct es_daemon_next *next, struct es_conf_error *err)
 {
-	int rc = es_daemon_load(&d->options, &next->keys, &next->conf, &next->self, err);
+	int rc = es_daemon_load(&d->options, text, &next->keys, &next->conf, &next->self, err);
 
 	if (!rc)
 		rc = es_daemon_reload_check(d, next->conf, next->self, &next->keys, err);
@@ -119,13 +122,20 @@ static int es_daemon_next_prepare(struct es_daemon *d, struct es_daemon_next *ne
 	if (!rc)
 		rc = es_network_read(next->conf, &next->network, err);
 	if (!rc)
-		rc = es_network_prepare(next->conf, d->sysctl_path, err);
-	if (!rc)
-		rc = es_solicited_join(next->conf, next->network.public_ifindex, &d->solicited_fd, err);
-	if (!rc)
 		rc = es_daemon_contents_prepare(d->contents, next->conf, &next->tables);
 	if (!rc)
 		rc = es_url_tables_init(&next->url_tables, &d->url_tables, next->conf, &next->keys.ring, err);
+	return rc;
+}
+
+static int es_daemon_next_prepare(struct es_daemon *d, struct es_daemon_next *next, struct es_conf_error *err)
+{
+	int rc = es_daemon_next_make(d, NULL, next, err);
+
+	if (!rc)
+		rc = es_network_prepare(next->conf, d->sysctl_path, err);
+	if (!rc)
+		rc = es_solicited_join(next->conf, next->network.public_ifindex, &d->solicited_fd, err);
 	if (rc)
 		return rc;
 	es_table_set_fill(d->contents, &next->tables, next->cluster);
@@ -207,6 +217,41 @@ static int es_daemon_use_next(struct es_daemon *d, struct es_conf_error *err)
 	es_event(ES_EVENT_reload, ES_LOG_INFO, NULL, "reloaded %s: %u nodes, %u services, epoch %u",
 		 d->conf->path, d->conf->node_count, d->conf->service_count, d->cluster->epoch);
 	return 0;
+}
+
+/* The nodes tell each other on the way that they have switched, so it must lead to the same nodes before and after. */
+static int es_daemon_nodes_stay(const struct es_daemon *d, const struct es_conf *conf,
+				struct es_conf_error *err)
+{
+	const char *wrong = NULL;
+
+	if (conf->cluster.handover_port != d->conf->cluster.handover_port)
+		wrong = "cluster: handover_port";
+	for (unsigned int i = 0; !wrong && i < d->conf->node_count; i++)
+		if (i >= conf->node_count || strcmp(conf->nodes[i].name, d->conf->nodes[i].name) != 0 ||
+		    !es_addr_equal(&conf->nodes[i].address, &d->conf->nodes[i].address))
+			wrong = "the list of nodes, but for new ones at its end,";
+	if (!wrong)
+		return 0;
+	es_conf_error_set(err, "%s: %s cannot change by a rollout; reload each node", conf->path, wrong);
+	return -EINVAL;
+}
+
+int es_daemon_try(struct es_daemon *d, const struct es_daemon_text *text, char *ret_settings, size_t size,
+		  struct es_conf_error *err)
+{
+	struct es_daemon_next next = {};
+	int rc = es_daemon_next_make(d, text, &next, err);
+
+	if (!rc)
+		rc = es_daemon_nodes_stay(d, next.conf, err);
+	if (!rc)
+		es_settings_text(next.conf, &next.keys, &next.network, next.plugins, ret_settings, size);
+	es_daemon_next_discard(d, &next);
+	es_keys_wipe(&next.keys);
+	if (rc && !err->text[0])
+		es_conf_error_set(err, "%s: %s", text->name, strerror(-rc));
+	return rc;
 }
 
 int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)

@@ -12,6 +12,7 @@
 #include "inspector/inspect/poison.h"
 #include "inspector/load/exchange.h"
 #include "inspector/load/snapshots.h"
+#include "inspector/rollout/message.h"
 
 #define ES_LOADS_MAC_WORDS (offsetof(struct es_loads_message, mac) / 8)
 
@@ -161,7 +162,7 @@ static int es_loads_is_other(struct es_load_exchange *exchange, const void *data
 	const struct es_loads_message *message = data;
 
 	if (!exchange->other || len < sizeof(*message) ||
-	    (message->version != ES_SNAPSHOT_VERSION &&
+	    (message->version != ES_SNAPSHOT_VERSION && message->version != ES_ROLLOUT_VERSION &&
 	     (message->version != ES_POISON_MESSAGE_VERSION || len != sizeof(*message))))
 		return 0;
 	return !exchange->other(exchange->ctx, data, len);
@@ -174,6 +175,7 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	union {
 		struct es_loads_message load;
 		struct es_snapshot_message snapshot;
+		struct es_rollout_datagram rollout;
 	} datagram;
 	ssize_t got = recv(exchange->fd, &datagram, sizeof(datagram), MSG_TRUNC);
 	struct es_loads_message message;
@@ -224,7 +226,7 @@ refused:
 	return -EBADMSG;
 }
 
-int es_load_exchange_drain(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+int es_load_exchange_drain(struct es_load_exchange *exchange, struct es_cluster *const *cluster,
 			   const struct es_keys *keys,
 			   void (*fn)(void *ctx, unsigned int node, const struct es_wire_load *load),
 			   void *ctx)
@@ -233,7 +235,7 @@ int es_load_exchange_drain(struct es_load_exchange *exchange, const struct es_cl
 	unsigned int node;
 
 	for (int i = 0; i < ES_LOADS_AT_A_TIME; i++) {
-		int rc = es_load_exchange_receive(exchange, cluster, keys, &node, &load);
+		int rc = es_load_exchange_receive(exchange, *cluster, keys, &node, &load);
 
 		if (!rc)
 			return 0;

@@ -61,7 +61,7 @@ _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fil
  * struct es_load_exchange
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
  * @other: gets what begins as a message and is of another version, with @ctx (inspector/inspect/poison.h,
- * snapshots.h); returns 0 if it took it; may be NULL
+ * snapshots.h, inspector/rollout/message.h); returns 0 if it took it; may be NULL
  * @answered_ns: when each node was last told that it is behind
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
  * @home: gets other nodes' words about sets, with @ctx; may be NULL
@@ -112,8 +112,8 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 #define ES_LOADS_PAUSE_S   0.025
 
 /* es_load_exchange_drain() - take what is there; @fn gets each message. Returns 0, or 1 if there was too
- * much. */
-int es_load_exchange_drain(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+ * much. *@cluster is read anew for each: what is taken may put another version in its place. */
+int es_load_exchange_drain(struct es_load_exchange *exchange, struct es_cluster *const *cluster,
 			   const struct es_keys *keys,
 			   void (*fn)(void *ctx, unsigned int node, const struct es_wire_load *load),
 			   void *ctx);

@@ -141,7 +141,11 @@ class Lab:
         return self.options["config"] or os.path.join(self.directory, "earshot.conf")
 
     def config_of(self, node):
-        """The file that a node's daemon reads: its own, if it has another datapath than the others."""
+        """The file that a node's daemon reads: what a test has put into the node's directory, or one of its own if it has
+        another datapath than the others."""
+        own = os.path.join(self.node_directory(node), "earshot.conf")
+        if os.path.exists(own):
+            return own
         if node not in self.options["node_datapath"] or self.options["config"]:
             return self.config_file
         return os.path.join(self.directory, f"earshot-{node}.conf")

@@ -173,6 +173,13 @@ def state_directory(c, words):
     c.binds += [f"/var/lib/{word}" for word in words]
 
 
+def read_write_paths(c, words):
+    for word in words:
+        path = word.removeprefix("-")
+        if os.path.isdir(path) or not word.startswith("-"):
+            c.binds.append(path)
+
+
 def protect_system(c, words):
     assert words == ["strict"]
     c.mounts.insert(0, c.make_read_only)
@@ -289,7 +296,7 @@ def system_call_error_number(_, words):
 PLAYED = {
     "CapabilityBoundingSet": capability_bounding_set, "NoNewPrivileges": no_new_privileges, "LimitNOFILE": limit_nofile,
     "MemoryDenyWriteExecute": memory_deny_write_execute, "UMask": umask, "RuntimeDirectory": runtime_directory,
-    "StateDirectory": state_directory,
+    "StateDirectory": state_directory, "ReadWritePaths": read_write_paths,
     "ProtectSystem": protect_system, "ProtectHome": protect_home, "PrivateTmp": private_tmp,
     "PrivateMounts": private_mounts, "ProtectProc": protect_proc, "DevicePolicy": device_policy,
     "DeviceAllow": device_allow, "ProtectKernelModules": protect_kernel_modules, "ProtectKernelLogs": protect_kernel_logs,

@@ -284,7 +284,7 @@ static void test_request_bound(void **state)
 	expect(fd, "{\"ok\":true,\"result\":{}}\n");
 	text[ES_CONTROL_REQUEST_MAX] = ' ';
 	put_bytes(fd, text, ES_CONTROL_REQUEST_MAX + 1);
-	expect(fd, "{\"ok\":false,\"error\":\"request too long, expected at most 65536 bytes\"}\n");
+	expect(fd, "{\"ok\":false,\"error\":\"request too long, expected at most 1048576 bytes\"}\n");
 	expect_end(fd);
 	close(fd);
 	free(text);

@@ -56,6 +56,7 @@ static void cluster_init(struct es_cluster *cluster, struct es_conf *conf, unsig
 static void test_flood(void **state)
 {
 	static struct es_cluster here, there;
+	struct es_cluster *cluster = &here;
 	static struct es_load_exchange mine, others;
 	static struct es_keys keys = {.count = 1};
 	static struct es_conf conf;
@@ -73,10 +74,10 @@ static void test_flood(void **state)
 	for (int i = 0; i < FLOOD; i++)
 		assert_int_equal(sendto(others.fd, "no load", 7, 0, &to.sa, len), 7);
 	es_load_exchange_send(&others, &there, &keys, &load);
-	assert_int_equal(es_load_exchange_drain(&mine, &here, &keys, on_load, NULL), 1);
+	assert_int_equal(es_load_exchange_drain(&mine, &cluster, &keys, on_load, NULL), 1);
 	assert_int_equal(mine.refused, ES_LOADS_AT_A_TIME);
 	assert_int_equal(heard, 0);
-	assert_int_equal(es_load_exchange_drain(&mine, &here, &keys, on_load, NULL), 0);
+	assert_int_equal(es_load_exchange_drain(&mine, &cluster, &keys, on_load, NULL), 0);
 	assert_int_equal(mine.refused, FLOOD);
 	assert_int_equal(heard, 1);
 	es_load_exchange_close(&mine);

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * `earshot rollout FILE`: a configuration for all nodes, or for none. The daemon leads it; here its file is read, and it
+ * is asked how it stands until it is over.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "inspector/base/utf8.h"
+#include "inspector/cli/cli.h"
+#include "inspector/cli/table.h"
+#include "inspector/control/control.h"
+
+#define POLL_NS	 100000000L
+#define POLL_MAX 600 /* the daemon's own limits end before */
+
+static const struct argp_option options[] = {
+	{"dry-run", ES_CLI_OPT_DRY_RUN, NULL, 0, "check it on all nodes, and change nothing", 0},
+	{"without", ES_CLI_OPT_WITHOUT, "NODE", 0,
+	 "leave out a node, which is off perhaps; it differs from the others then. May be given several "
+	 "times",
+	 0},
+	{0},
+};
+
+/* The file's text, for free(); half of a request is enough for any, since escaping may make it longer. */
+static int file_read(const char *path, char **ret_text)
+{
+	size_t max = ES_CONTROL_REQUEST_MAX / 2, len, at = 0, step;
+	FILE *file = fopen(path, "re");
+	char *text = malloc(max + 1);
+	int rc = 0;
+
+	if (!file || !text) {
+		rc = es_cli_fail("%s: cannot be opened: %s", path, strerror(errno));
+		goto out;
+	}
+	len = fread(text, 1, max + 1, file);
+	if (ferror(file)) {
+		rc = es_cli_fail("%s: cannot be read: %s", path, strerror(errno));
+		goto out;
+	}
+	if (!len || len > max) {
+		rc = es_cli_fail("%s: expected 1 to %zu bytes", path, max);
+		goto out;
+	}
+	while (at < len && text[at] && (step = es_utf8_len(text + at, len - at)))
+		at += step;
+	if (at < len) {
+		rc = es_cli_fail("%s: byte %zu: expected a text in UTF-8", path, at + 1);
+		goto out;
+	}
+	text[len] = 0;
+	*ret_text = text;
+	text = NULL;
+out:
+	free(text);
+	if (file)
+		fclose(file);
+	return rc;
+}
+
+static int request_make(const struct es_cli *cli, struct json_object **ret_request)
+{
+	struct json_object *request, *without;
+	char path[PATH_MAX], *text = NULL;
+	int r = file_read(cli->args[0], &text);
+
+	if (r)
+		return r;
+	request = es_cli_command_request("rollout");
+	json_object_object_add(request, "name", json_object_new_string(cli->args[0]));
+	if (realpath(cli->args[0], path))
+		json_object_object_add(request, "path", json_object_new_string(path));
+	json_object_object_add(request, "by", json_object_new_string(es_cli_operator()));
+	json_object_object_add(request, "dry_run", json_object_new_boolean(cli->dry_run));
+	json_object_object_add(request, "text", json_object_new_string(text));
+	free(text);
+	if (cli->without_count) {
+		without = json_object_new_array();
+		for (unsigned int i = 0; i < cli->without_count; i++)
+			json_object_array_add(without, json_object_new_string(cli->without[i]));
+		json_object_object_add(request, "without", without);
+	}
+	*ret_request = request;
+	return ES_CLI_OK;
+}
+
+/* What a word of docs/json.md means; itself if it is of a version to come. */
+static const char *in_words(const char *state)
+{
+	static const char *const words[][2] = {
+		{"ready", "would take it"},
+		{"refused", "refuses it"},
+		{"switched", "has it"},
+		{"failed", "could not switch, and has the one before"},
+		{"taken_back", "has the one before"},
+		{"stuck", "has it, and could not go back"},
+		{"busy", "is busy"},
+		{"gone", "has the one before, or the new one"},
+		{"left_out", "left out"},
+		{"old_version", "cannot take part"},
+		{"lost", "no answer"},
+		{"asked", "asked"},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i][0], state))
+			return words[i][1];
+	return state;
+}
+
+static const char *result_in_words(const char *result)
+{
+	static const char *const words[][2] = {
+		{"checked", "all of these nodes would take it; nothing was changed"},
+		{"switched", "it is in force on all of these nodes"},
+		{"refused", "not rolled out: nothing was changed on any node"},
+		{"taken_back", "not rolled out: all nodes have the configuration before again"},
+		{"incomplete",
+		 "some nodes may have another configuration than others: see docs/operating.md"},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i][0], result))
+			return words[i][1];
+	return result;
+}
+
+static void print(struct json_object *report)
+{
+	static const char *const headings[] = {"NODE", "", "WHY", NULL};
+	struct json_object *nodes = es_json_array(report, "nodes");
+	struct es_table *table = es_table_new(headings);
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+
+		es_table_cell(table, "%s", es_json_string(node, "name"));
+		es_table_cell(table, "%s", in_words(es_json_string(node, "state")));
+		es_table_cell(table, "%s", es_json_string(node, "reason"));
+	}
+	es_table_print(table, stdout);
+	es_table_free(&table);
+	printf("\n%s: %s\n", es_json_string(report, "name"),
+	       result_in_words(es_json_string(report, "result")));
+}
+
+static int is_over(struct json_object *report)
+{
+	return !strcmp(es_json_string(report, "phase"), "done");
+}
+
+/* Asks until it is over. *@report is another one then. */
+static int wait_for_end(const struct es_cli *cli, struct json_object **report)
+{
+	const struct timespec pause = {.tv_nsec = POLL_NS};
+	unsigned long long number = es_json_number(*report, "number");
+
+	for (int i = 0; i < POLL_MAX && !is_over(*report); i++) {
+		struct json_object *request = es_cli_command_request("rollout");
+		int r;
+
+		nanosleep(&pause, NULL);
+		json_object_object_add(request, "number", json_object_new_uint64(number));
+		json_object_put(*report);
+		*report = NULL;
+		r = es_cli_request(cli, request, report);
+		if (r)
+			return r;
+	}
+	return is_over(*report) ? ES_CLI_OK : es_cli_fail("the rollout has no end: see earshot events");
+}
+
+static int run(const struct es_cli *cli)
+{
+	struct json_object *request, *report = NULL;
+	const char *result;
+	int r = request_make(cli, &request);
+
+	if (!r)
+		r = es_cli_request(cli, request, &report);
+	if (!r)
+		r = wait_for_end(cli, &report);
+	if (!r) {
+		if (cli->json)
+			es_cli_print_json(report);
+		else
+			print(report);
+		result = es_json_string(report, "result");
+		r = !strcmp(result, "switched") || !strcmp(result, "checked") ? ES_CLI_OK : ES_CLI_FAILED;
+	}
+	json_object_put(report);
+	return r;
+}
+
+const struct es_cli_command es_cli_rollout = {
+	.name = "rollout",
+	.args_doc = "FILE",
+	.doc = "Put a configuration in force on all nodes, or on none: each node checks FILE for itself, and "
+	       "when all would "
+	       "take it, all switch together."
+	       "\vThe other nodes get FILE from this node's daemon, over the cluster's network; plugins, key "
+	       "files and document "
+	       "roots must be there already. Each keeps the file that it had as FILE.previous. Status 1: it "
+	       "was not rolled "
+	       "out, and a line for each node says why.",
+	.options = options,
+	.args_min = 1,
+	.args_max = 1,
+	.run = run,
+};

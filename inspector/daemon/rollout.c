@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What a rollout does to this node, its way to the others, and the command that begins one. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "inspector/base/clock.h"
+#include "inspector/base/event.h"
+#include "inspector/base/wall.h"
+#include "inspector/daemon/internal.h"
+#include "inspector/daemon/rollout.h"
+#include "inspector/report/json.h"
+#include "membership/group.h"
+
+#define NS_PER_US	  1000ULL
+#define HEARD_LATELY_MS	  3000
+#define ES_ROLLOUT_TICK_S (ES_ROLLOUT_TICK_MS / 1000.0)
+
+/* --- what a rollout wants done here */
+
+static unsigned long long now_ns(void *ctx)
+{
+	(void)ctx;
+	return es_clock_now_ns();
+}
+
+static void send_message(void *ctx, const struct es_rollout_message *message)
+{
+	const struct es_daemon *d = ctx;
+	const union es_sockaddr *to = &d->cluster->handover_address[message->target];
+	struct es_rollout_datagram datagram;
+	size_t len = es_rollout_put(&datagram, message, &d->keys.key[0].handover);
+
+	/* What is lost is said again. */
+	(void)!sendto(d->load.exchange.fd, &datagram, len, MSG_DONTWAIT, &to->sa, es_sockaddr_len(to));
+}
+
+static const char *text_of(struct json_object *object, const char *key)
+{
+	struct json_object *value = NULL;
+
+	json_object_object_get_ex(object, key, &value);
+	return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+}
+
+/* May this node take it, and may nodes with these two settings be in one cluster? Then it is beside the file in force. */
+static int try_and_stage(struct es_daemon *d, const struct es_daemon_text *text, const char *leaders_settings,
+			 char *ret_settings, struct es_conf_error *err)
+{
+	char difference[ES_GROUP_TEXT_SIZE];
+	int rc = es_daemon_try(d, text, ret_settings, ES_WIRE_SETTINGS_SIZE, err);
+
+	if (rc)
+		return rc;
+	if (*leaders_settings &&
+	    es_group_settings_differ(ret_settings, leaders_settings, difference, sizeof(difference))) {
+		es_conf_error_set(err, "%s: this node would differ from the one that leads: %s", text->name,
+				  difference);
+		return -EINVAL;
+	}
+	return es_rollout_file_stage(&d->rollout.file, d->options.config_path, text->text, text->len, err);
+}
+
+static int check_document(struct es_daemon *d, struct json_object *document, struct es_conf_error *err)
+{
+	struct es_daemon_text text = {.name = text_of(document, "name"), .text = text_of(document, "text")};
+	char settings[ES_WIRE_SETTINGS_SIZE];
+
+	text.len = strlen(text.text);
+	if (!*text.name || !text.len) {
+		es_conf_error_set(err, "the leader's message says nothing of a file");
+		return -EBADMSG;
+	}
+	snprintf(d->rollout.name, sizeof(d->rollout.name), "%s", text.name);
+	snprintf(d->rollout.by, sizeof(d->rollout.by), "%s", text_of(document, "by"));
+	return try_and_stage(d, &text, text_of(document, "settings"), settings, err);
+}
+
+static int check(void *ctx, const char *text, size_t len, struct es_conf_error *err)
+{
+	struct json_tokener *tokener = json_tokener_new();
+	struct json_object *document = tokener ? json_tokener_parse_ex(tokener, text, (int)len) : NULL;
+	struct es_daemon *d = ctx;
+	int rc;
+
+	json_tokener_free(tokener);
+	rc = check_document(d, document, err);
+	json_object_put(document);
+	if (rc)
+		es_event(ES_EVENT_rollout_refused, ES_LOG_WARNING, NULL,
+			 "a rollout of %s by %s is refused here: %s", d->rollout.name, d->rollout.by,
+			 err->text);
+	return rc;
+}
+
+static int commit(void *ctx, struct es_conf_error *err)
+{
+	struct es_daemon *d = ctx;
+	struct es_conf_error unwanted = {};
+	int rc = es_rollout_file_place(&d->rollout.file, err);
+
+	if (rc)
+		return rc;
+	rc = es_daemon_reload(d, err);
+	if (rc && es_rollout_file_back(&d->rollout.file, &unwanted))
+		es_log(ES_LOG_ERR, "rollout: %s; the next start would read a file that is refused",
+		       unwanted.text);
+	return rc;
+}
+
+static int revert(void *ctx, struct es_conf_error *err)
+{
+	struct es_daemon *d = ctx;
+	int rc = es_rollout_file_back(&d->rollout.file, err);
+
+	return rc ? rc : es_daemon_reload(d, err);
+}
+
+static void discard(void *ctx)
+{
+	struct es_daemon *d = ctx;
+
+	es_rollout_file_forget(&d->rollout.file);
+}
+
+static const struct es_rollout_ops ops = {
+	.now_ns = now_ns,
+	.send = send_message,
+	.check = check,
+	.commit = commit,
+	.revert = revert,
+	.discard = discard,
+};
+
+/* --- the end of one, for people */
+
+static void tell_end(struct es_daemon *d)
+{
+	static const char *const words[] = {
+		"",
+		"would be taken by all nodes",
+		"is in force on all nodes",
+		"is refused, and changes nothing",
+		"was taken back on all nodes",
+		"may not be in force on all nodes",
+	};
+	const struct es_rollout_leader *l = &d->rollout.leader;
+	int is_good = l->result == ES_ROLLOUT_ALL_SWITCHED || l->result == ES_ROLLOUT_CHECKED;
+	char nodes[ES_EVENT_TEXT_SIZE] = "";
+	size_t used = 0;
+
+	if (l->phase != ES_ROLLOUT_DONE || d->rollout.has_told)
+		return;
+	d->rollout.has_told = 1;
+	for (unsigned int i = 0; i < l->node_count && used < sizeof(nodes); i++)
+		if (l->node[i].state == ES_ROLLOUT_LEFT_OUT || l->node[i].why[0])
+			used += (size_t)snprintf(nodes + used, sizeof(nodes) - used, "; %s: %s",
+						 d->conf->nodes[i].name,
+						 l->node[i].why[0] ? l->node[i].why : "left out");
+	es_event(is_good ? ES_EVENT_rollout : ES_EVENT_rollout_refused,
+		 is_good ? ES_LOG_INFO : ES_LOG_WARNING, NULL, "%s, rolled out by %s, %s%s", d->rollout.name,
+		 d->rollout.by, words[l->result], nodes);
+}
+
+static void go_on(struct es_daemon *d)
+{
+	struct es_daemon_rollout *r = &d->rollout;
+	int is_busy = es_rollout_is_leading(&r->leader) || es_rollout_member_is_busy(&r->member);
+
+	tell_end(d);
+	if (is_busy && !ev_is_active(&r->timer))
+		ev_timer_again(d->loop, &r->timer);
+	else if (!is_busy && ev_is_active(&r->timer))
+		ev_timer_stop(d->loop, &r->timer);
+}
+
+static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	struct es_daemon *d = timer->data;
+
+	(void)loop;
+	(void)events;
+	es_rollout_leader_tick(&d->rollout.leader);
+	es_rollout_member_tick(&d->rollout.member);
+	go_on(d);
+}
+
+int es_daemon_rollout_message(void *daemon, const void *data, size_t len)
+{
+	struct es_daemon *d = daemon;
+	struct es_rollout_datagram datagram;
+	struct es_rollout_message message;
+	int rc = es_rollout_get(data, len, d->cluster->self, d->conf->node_count, &d->keys, &datagram,
+				&message);
+
+	if (rc)
+		return rc;
+	if (message.kind == ES_ROLLOUT_WANT || message.kind == ES_ROLLOUT_STATE)
+		es_rollout_leader_message(&d->rollout.leader, &message);
+	else
+		es_rollout_member_message(&d->rollout.member, &message,
+					  es_rollout_is_leading(&d->rollout.leader));
+	go_on(d);
+	return 0;
+}
+
+/* --- the command */
+
+static struct json_object *report(const struct es_daemon *d)
+{
+	const struct es_rollout_leader *l = &d->rollout.leader;
+	struct json_object *object = json_object_new_object(), *nodes = json_object_new_array();
+
+	es_json_number(object, "number", l->number);
+	es_json_string(object, "name", d->rollout.name);
+	es_json_string(object, "by", d->rollout.by);
+	json_object_object_add(object, "dry_run", json_object_new_boolean(l->is_dry));
+	es_json_string(object, "phase", es_rollout_phase_name(l->phase));
+	es_json_string(object, "result", es_rollout_result_name(l->result));
+	for (unsigned int i = 0; i < l->node_count; i++) {
+		struct json_object *node = json_object_new_object();
+
+		es_json_string(node, "name", d->conf->nodes[i].name);
+		es_json_string(node, "state", es_rollout_state_name(l->node[i].state));
+		es_json_string(node, "reason", l->node[i].why);
+		json_object_array_add(nodes, node);
+	}
+	json_object_object_add(object, "nodes", nodes);
+	return object;
+}
+
+static int node_find(const struct es_daemon *d, const char *name)
+{
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (!strcmp(d->conf->nodes[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+/* What is known of the others before they are asked. */
+static int standings_set(struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
+{
+	struct es_rollout_leader *l = &d->rollout.leader;
+	struct json_object *without = NULL;
+
+	memset(l->node, 0, sizeof(l->node));
+	for (unsigned int i = 0; i < d->conf->node_count; i++) {
+		unsigned long long heard_ns = d->load.heard_ns[i];
+
+		if (i == d->cluster->self || !heard_ns ||
+		    es_clock_now_ns() - heard_ns >= HEARD_LATELY_MS * ES_ROLLOUT_NS_PER_MS ||
+		    atomic_load_explicit(&d->health.understands[i], memory_order_relaxed) &
+			    ES_WIRE_UNDERSTANDS_ROLLOUTS)
+			continue;
+		l->node[i].state = ES_ROLLOUT_OLD;
+		snprintf(l->node[i].why, sizeof(l->node[i].why), "it runs a version without rollout");
+	}
+	if (!json_object_object_get_ex(request, "without", &without))
+		return 0;
+	for (size_t i = 0;
+	     json_object_is_type(without, json_type_array) && i < json_object_array_length(without); i++) {
+		const char *name = json_object_get_string(json_object_array_get_idx(without, i));
+		int node = name ? node_find(d, name) : -1;
+
+		if (node < 0 || (unsigned int)node == d->cluster->self) {
+			es_conf_error_set(err,
+					  node < 0 ? "no node \"%.64s\" is configured"
+						   : "%.64s leads this rollout, and cannot be left out",
+					  name ? name : "");
+			return -EINVAL;
+		}
+		l->node[node].state = ES_ROLLOUT_LEFT_OUT;
+		l->node[node].why[0] = 0;
+	}
+	return 0;
+}
+
+/* The file in force must stay what it is until all have agreed. */
+static int is_in_force(const struct es_daemon *d, const char *path)
+{
+	struct stat a, b;
+
+	return *path == '/' && !stat(path, &a) && !stat(d->options.config_path, &b) && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+static int may_begin(const struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
+{
+	const struct es_daemon_rollout *r = &d->rollout;
+
+	if (es_rollout_is_leading(&r->leader))
+		es_conf_error_set(err, "%s is being rolled out by %s: wait for its end", r->name, r->by);
+	else if (es_rollout_member_is_busy(&r->member))
+		es_conf_error_set(err, "node %s leads a rollout: wait for its end",
+				  d->conf->nodes[r->member.leader].name);
+	else if (!*text_of(request, "name") || !*text_of(request, "text"))
+		es_conf_error_set(err, "rollout: expected \"name\" and \"text\", or the \"number\" of one");
+	else if (is_in_force(d, text_of(request, "path")))
+		es_conf_error_set(
+			err,
+			"%s is the file in force here: expected a copy of it that was changed, so that "
+			"there is one to go back to",
+			text_of(request, "name"));
+	else
+		return 0;
+	return -EBUSY;
+}
+
+static void by_take(struct es_daemon *d, struct json_object *request)
+{
+	struct es_daemon_rollout *r = &d->rollout;
+	const char *by = text_of(request, "by");
+
+	snprintf(r->name, sizeof(r->name), "%s", text_of(request, "name"));
+	snprintf(r->by, sizeof(r->by), "%.63s%s%.31s", by, *by ? "@" : "",
+		 d->conf->nodes[d->cluster->self].name);
+	/* They become part of lines of the log. */
+	for (char *c = r->name; *c; c++)
+		*c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+	for (char *c = r->by; *c; c++)
+		*c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+}
+
+static int begin(struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
+{
+	struct es_daemon_rollout *r = &d->rollout;
+	const struct es_daemon_text text = {
+		.name = r->name, .text = text_of(request, "text"), .len = strlen(text_of(request, "text"))};
+	unsigned long long number = es_number_ns() / NS_PER_US;
+	unsigned int self = d->cluster->self;
+	struct json_object *document, *dry = NULL;
+	char settings[ES_WIRE_SETTINGS_SIZE];
+	struct es_conf_error why = {};
+	const char *whole;
+	size_t len;
+	int rc = standings_set(d, request, err);
+
+	if (rc)
+		return rc;
+	by_take(d, request);
+	rc = try_and_stage(d, &text, "", settings, &why);
+	r->leader.node[self].state = rc ? ES_ROLLOUT_REFUSED : ES_ROLLOUT_READY;
+	snprintf(r->leader.node[self].why, sizeof(r->leader.node[self].why), "%s", why.text);
+	document = json_object_new_object();
+	es_json_string(document, "name", r->name);
+	es_json_string(document, "by", r->by);
+	es_json_string(document, "settings", rc ? "" : settings);
+	es_json_string(document, "text", text.text);
+	whole = json_object_to_json_string_length(
+		document, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
+	json_object_object_get_ex(request, "dry_run", &dry);
+	r->has_told = 0;
+	rc = len > ES_ROLLOUT_MAX ? -EFBIG
+				  : es_rollout_lead(&r->leader, &ops, d, self, d->conf->node_count,
+						    number > r->leader.number ? number : r->leader.number + 1,
+						    whole, len, json_object_get_boolean(dry));
+	json_object_put(document);
+	if (rc) {
+		es_rollout_file_forget(&r->file);
+		es_conf_error_set(err, "%s cannot be rolled out: %s", r->name, strerror(-rc));
+		return rc;
+	}
+	go_on(d);
+	return 0;
+}
+
+int es_daemon_rollout_command(void *ctx, struct json_object *request, struct json_object **ret_result,
+			      struct es_conf_error *err)
+{
+	struct json_object *number = NULL;
+	struct es_daemon *d = ctx;
+	int rc = 0;
+
+	if (json_object_object_get_ex(request, "number", &number)) {
+		if (json_object_get_uint64(number) != d->rollout.leader.number || !d->rollout.leader.number) {
+			es_conf_error_set(err, "there is no rollout of this number");
+			return -ENOENT;
+		}
+	} else {
+		rc = may_begin(d, request, err);
+		if (!rc)
+			rc = begin(d, request, err);
+	}
+	if (!rc)
+		*ret_result = report(d);
+	return rc;
+}
+
+/* --- life */
+
+int es_daemon_rollout_start(struct es_daemon *d, struct es_conf_error *err)
+{
+	(void)err;
+	es_rollout_member_init(&d->rollout.member, &ops, d, d->cluster->self, es_number_ns());
+	ev_init(&d->rollout.timer, on_timer);
+	d->rollout.timer.repeat = ES_ROLLOUT_TICK_S;
+	d->rollout.timer.data = d;
+	return 0;
+}
+
+void es_daemon_rollout_stop(struct es_daemon *d)
+{
+	struct es_daemon_rollout *r = &d->rollout;
+
+	if (!r->member.ops)
+		return;
+	es_rollout_leader_stop(&r->leader);
+	es_rollout_member_stop(&r->member);
+	if (ev_is_active(&r->timer))
+		ev_timer_stop(d->loop, &r->timer);
+}

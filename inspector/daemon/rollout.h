@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_DAEMON_ROLLOUT_H
+#define ES_DAEMON_ROLLOUT_H
+
+/*
+ * `earshot rollout`: one configuration for all nodes, or for none. This node leads it, or takes part (rollout/leader.h,
+ * rollout/member.h); both check and switch as a reload does.
+ */
+#include <ev.h>
+#include <json-c/json.h>
+#include "inspector/base/error.h"
+#include "inspector/rollout/file.h"
+#include "inspector/rollout/leader.h"
+#include "inspector/rollout/member.h"
+
+struct es_daemon;
+
+/**
+ * struct es_daemon_rollout - all zero: there was none
+ * @timer: runs while there is something to wait for
+ * @file: the configuration's place here; @name: what the operator calls the file; @by: who he is, "" if it is not known
+ * @has_told: what became of the one that this node led is an event
+ */
+struct es_daemon_rollout {
+	struct es_rollout_leader leader;
+	struct es_rollout_member member;
+	struct es_rollout_file file;
+	struct ev_timer timer;
+	char name[256];
+	char by[96];
+	int has_told;
+};
+
+/* es_daemon_rollout_start() - take part from now on. Returns 0. */
+int es_daemon_rollout_start(struct es_daemon *daemon, struct es_conf_error *err);
+
+/* es_daemon_rollout_stop() - may be called without start; what is only checked is forgotten */
+void es_daemon_rollout_stop(struct es_daemon *daemon);
+
+/* es_daemon_rollout_message() - a datagram of es_rollout_get(); returns 0, or -EBADMSG: it is none */
+int es_daemon_rollout_message(void *daemon, const void *data, size_t len);
+
+/* es_daemon_rollout_command() - the control command `rollout`: begins one, or tells how it stands; an es_control_fn */
+int es_daemon_rollout_command(void *ctx, struct json_object *request, struct json_object **ret_result,
+			      struct es_conf_error *err);
+
+#endif
