@@ -143,6 +143,30 @@ def test_files_for_127_nodes(lab, tmp_path):
         end(process)
 
 
+@pytest.mark.parametrize("is_writable", (True, False))
+def test_rollout(lab, tmp_path, is_writable):
+    """The configuration's directory is one of the few that it may write in; elsewhere a rollout is refused, and changes nothing."""
+    with open(UNIT, encoding="utf-8") as handle:
+        text = handle.read()
+    assert "\nReadWritePaths=-/etc/earshot\n" in text
+    unit = tmp_path / "earshotd.service"
+    unit.write_text(text.replace("-/etc/earshot", lab.directory if is_writable else "-/nowhere"))
+    with open(lab.config_file, encoding="utf-8") as handle:
+        before = handle.read()
+    new = tmp_path / "new.conf"
+    new.write_text(before + "# new\n")
+    process = start(lab, unit)
+    try:
+        wait_for(lambda: answers(lab, process), "the daemon")
+        done = lab.node("n1").exec(["earshot", "rollout", str(new)], check=False)
+        assert (done.returncode == 0) == is_writable and ("Read-only file system" in done.stdout) != is_writable, done
+        with open(lab.config_file, encoding="utf-8") as handle:
+            assert handle.read() == before + "# new\n" * is_writable
+        assert os.path.exists(lab.config_file + ".previous") == is_writable
+    finally:
+        end(process)
+
+
 def with_capabilities(tmp_path, *names):
     """The unit with these instead of its own."""
     with open(UNIT, encoding="utf-8") as handle:
