@@ -89,7 +89,7 @@ static int es_daemon_read(const struct es_daemon_options *options, const struct 
 		return es_conf_load(options->config_path, ret_conf, err);
 	rc = es_conf_parse(text->text, text->len, text->name, ret_conf, err);
 	if (!rc)
-		rc = es_conf_family_check(*ret_conf, err);
+		rc = es_conf_family_check(*ret_conf, (*ret_conf)->datapath.type, err);
 	if (rc)
 		es_conf_free(ret_conf);
 	return rc;
