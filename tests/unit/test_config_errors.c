@@ -101,8 +101,8 @@ static const struct {
 	 "t.conf:3: service web: outlier: first defined on line 2: expected one"},
 	{DATAPATH NODES3
 	 "service web { address = 10.77.0.100 port = 80 inspect = every\noutlier { out_s = 5 } }",
-	 "t.conf:6: service web: outlier: no limit: expected max_errors = PERCENT, max_mean_ms = "
-	 "MILLISECONDS, or "
+	 "t.conf:6: service web: outlier: no limit: expected max_errors = PERCENT, max_slow = "
+	 "PERCENT, or "
 	 "both"},
 	{DATAPATH NODES3 "service web { address = 10.77.0.100 port = 80\noutlier { max_errors = 50 } }",
 	 "t.conf:6: service web: outlier: with inspect = first no responses are read: expected inspect = "
