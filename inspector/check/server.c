@@ -16,7 +16,7 @@ static void check_key(struct es_check *check)
 	const char *path = check->conf->cluster.key_file;
 	struct es_conf_error err = {};
 	struct es_keys keys;
-	int rc = es_keyfile_load(path, &keys, &err);
+	int rc = es_keys_read(path, &keys, &err);
 
 	if (!rc) {
 		es_keys_wipe(&keys);

@@ -196,7 +196,7 @@ static int run(const struct es_cli *cli)
 	if (cli->fix && cli->json)
 		return es_cli_usage("check: expected either --fix or --json");
 	ask_named_daemon(cli, &daemon);
-	if (es_conf_load(config_of(cli, &daemon), &conf, &err)) {
+	if (es_conf_read(config_of(cli, &daemon), &conf, &err)) {
 		es_cli_fail("%s", err.text);
 		json_object_put(daemon.status);
 		json_object_put(daemon.counters);

@@ -171,7 +171,7 @@ static void look_at_machine(const struct es_conf *conf, struct es_plugins **ret_
 	unsigned int self;
 	int is_node = !es_conf_find_self(conf, NULL, &self, NULL);
 	struct es_keys keys;
-	int rc = is_node ? es_keyfile_load(conf->cluster.key_file, &keys, &err) : 0;
+	int rc = is_node ? es_keys_read(conf->cluster.key_file, &keys, &err) : 0;
 
 	if (is_node && !rc)
 		es_keys_wipe(&keys);
@@ -195,7 +195,7 @@ static int run(const struct es_cli *cli)
 	struct es_plugins *plugins = NULL;
 	struct json_object *warnings;
 
-	if (es_conf_load_all(cli->args[0], &conf, &errors))
+	if (es_conf_read_all(cli->args[0], &conf, &errors))
 		return fail_all(cli, &errors);
 	es_guard_install();
 	es_guard_thread();

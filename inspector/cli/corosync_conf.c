@@ -74,7 +74,7 @@ static int run(const struct es_cli *cli)
 	struct es_conf_error err;
 	char text[INET6_ADDRSTRLEN];
 
-	if (es_conf_load(path, &conf, &err))
+	if (es_conf_read(path, &conf, &err))
 		return es_cli_fail("%s", err.text);
 	if (!conf->nodes[0].id)
 		ids_warn(conf);

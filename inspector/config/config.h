@@ -314,16 +314,16 @@ static inline unsigned int es_conf_decision_entries(const struct es_conf *conf)
 }
 
 /**
- * es_conf_load() - read and check a configuration file
+ * es_conf_read() - read and check a configuration file
  * @err: gets the first error, with file, line, key and what would be accepted; may be NULL
  * The caller owns *@ret_conf. Not reentrant (libconfuse's lexer is global): one thread at a time.
  * Return: 0, -EINVAL for what the file says, -ENOMEM, or the error of reading the file.
  */
-int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
+int es_conf_read(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
 
 /**
  * es_conf_family_check() - is all of it of families that @datapath serves?
- * es_conf_load() and es_conf_load_all() ask, with the type that is configured; who chooses for ES_CONF_DATAPATH_AUTO
+ * es_conf_read() and es_conf_read_all() ask, with the type that is configured; who chooses for ES_CONF_DATAPATH_AUTO
  * asks again. Returns 0, or -EINVAL and @err.
  */
 int es_conf_family_check(const struct es_conf *conf, enum es_conf_datapath_type datapath,
@@ -371,11 +371,11 @@ struct es_conf_errors {
 };
 
 /**
- * es_conf_load_all() - es_conf_load(), with all errors of the file and not only the first
+ * es_conf_read_all() - es_conf_read(), with all errors of the file and not only the first
  * Behind an error of syntax, and behind the name of a section that is wrong or there already, nothing is read. A
  * section with a wrong value is not compared with others.
  */
-int es_conf_load_all(const char *path, struct es_conf **ret_conf, struct es_conf_errors *errors);
+int es_conf_read_all(const char *path, struct es_conf **ret_conf, struct es_conf_errors *errors);
 
 /* The same from memory. */
 int es_conf_parse_all(const char *text, size_t size, const char *path, struct es_conf **ret_conf,

@@ -261,7 +261,7 @@ static int derive_all(const struct es_keyfile *file, struct es_keys *keys)
 	return r;
 }
 
-int es_keyfile_load(const char *path, struct es_keys *ret_keys, struct es_conf_error *err)
+int es_keys_read(const char *path, struct es_keys *ret_keys, struct es_conf_error *err)
 {
 	struct es_keys keys = {.count = 0};
 	struct es_keyfile file = {.count = 0};

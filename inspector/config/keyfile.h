@@ -33,13 +33,13 @@ struct es_keys {
 };
 
 /**
- * es_keyfile_load() - read a key file and derive the keys of each use
+ * es_keys_read() - read a key file and derive the keys of each use
  * The derivation is HKDF-SHA256 (RFC 5869) without salt; info is "earshot ring", "earshot cookie" or "earshot
  * handover", 16 bytes, k0 then k1, little endian.
  * Return: 0; -EPERM when others than its owner may read the file or the owner is neither root nor we; -EINVAL
  * for what it says; or the error of reading it. @err never holds key material.
  */
-int es_keyfile_load(const char *path, struct es_keys *ret_keys, struct es_conf_error *err);
+int es_keys_read(const char *path, struct es_keys *ret_keys, struct es_conf_error *err);
 
 /* Overwrites derived keys that are no longer needed. */
 void es_keys_wipe(struct es_keys *keys);
@@ -50,13 +50,13 @@ int es_keyfile_create(const char *path, struct es_conf_error *err);
 /**
  * es_keyfile_stage() - add a fresh key as the second one: every node accepts it, none signs with it yet
  * The step before es_keyfile_rotate() that makes a rotation lossless: a node that signs with a key that
- * another does not have yet would have its handovers and cookies refused there. Return: as es_keyfile_load().
+ * another does not have yet would have its handovers and cookies refused there. Return: as es_keys_read().
  */
 int es_keyfile_stage(const char *path, struct es_conf_error *err);
 
 /**
  * es_keyfile_rotate() - make the staged key, or else a fresh one, the current one; keep the old one as
- * previous The file is replaced as a whole, its ring line stays. Return: as es_keyfile_load().
+ * previous The file is replaced as a whole, its ring line stays. Return: as es_keys_read().
  */
 int es_keyfile_rotate(const char *path, struct es_conf_error *err);
 

@@ -86,7 +86,7 @@ static int es_daemon_read(const struct es_daemon_options *options, const struct 
 	int rc;
 
 	if (!text)
-		return es_conf_load(options->config_path, ret_conf, err);
+		return es_conf_read(options->config_path, ret_conf, err);
 	rc = es_conf_parse(text->text, text->len, text->name, ret_conf, err);
 	if (!rc)
 		rc = es_conf_family_check(*ret_conf, (*ret_conf)->datapath.type, err);
@@ -111,7 +111,7 @@ int es_daemon_load(const struct es_daemon_options *options, const struct es_daem
 	if (!rc)
 		es_conf_use_node(conf, *ret_self);
 	if (!rc)
-		rc = es_keyfile_load(conf->cluster.key_file, ret_keys, err);
+		rc = es_keys_read(conf->cluster.key_file, ret_keys, err);
 	if (rc)
 		es_conf_free(&conf);
 	*ret_conf = conf;

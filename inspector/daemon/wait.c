@@ -23,7 +23,7 @@ static void find_missing(const struct es_daemon_options *options, char *ret_text
 	int rc;
 
 	*ret_text = 0;
-	if (es_conf_load(options->config_path, &conf, &err))
+	if (es_conf_read(options->config_path, &conf, &err))
 		return;
 	rc = es_conf_find_self(conf, options->node, &self, &err);
 	if (rc == -ENOENT && !options->node)

@@ -48,8 +48,8 @@ int es_plugins_new(const struct es_conf *conf, enum es_plugins_missing missing,
 	plugins->conf = conf;
 	rc = es_content_hasher_new(&plugins->hasher);
 	for (unsigned int i = 0; i < conf->plugin_count && !rc; i++) {
-		plugins->count++; /* es_plugin_unload() is due also if it fails */
-		rc = es_plugin_load(conf, &conf->plugins[i], missing, &plugins->instance[i], err);
+		plugins->count++; /* es_plugin_close() is due also if it fails */
+		rc = es_plugin_open(conf, &conf->plugins[i], missing, &plugins->instance[i], err);
 	}
 	if (rc) {
 		es_plugins_free(&plugins);
@@ -68,7 +68,7 @@ void es_plugins_free(struct es_plugins **plugins)
 	if (!p)
 		return;
 	for (unsigned int i = p->count; i-- > 0;)
-		es_plugin_unload(&p->instance[i]);
+		es_plugin_close(&p->instance[i]);
 	es_content_hasher_free(&p->hasher);
 	free(p);
 	*plugins = NULL;

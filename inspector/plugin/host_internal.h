@@ -3,7 +3,7 @@
 #define ES_PLUGIN_HOST_INTERNAL_H
 
 /*
- * Shared by the parts of the host: host.c (lives and the chain), load.c (files and descriptors), view.c (the
+ * Shared by the parts of the host: host.c (lives and the chain), open.c (files and descriptors), view.c (the
  * functions that plugins call), report.c (the counts).
  */
 #include <earshot/plugin.h>
@@ -139,10 +139,10 @@ static inline int es_plugin_is_off(const struct es_plugin_instance *instance)
 	return atomic_load_explicit(&instance->crashes, memory_order_relaxed) >= ES_PLUGIN_CRASHES_MAX;
 }
 
-/* load.c: returns 0, or -errno and @err; es_plugin_unload() is due in both cases */
-int es_plugin_load(const struct es_conf *conf, const struct es_conf_plugin *plugin,
+/* open.c: returns 0, or -errno and @err; es_plugin_close() is due in both cases */
+int es_plugin_open(const struct es_conf *conf, const struct es_conf_plugin *plugin,
 		   enum es_plugins_missing missing, struct es_plugin_instance *instance,
 		   struct es_conf_error *err);
-void es_plugin_unload(struct es_plugin_instance *instance);
+void es_plugin_close(struct es_plugin_instance *instance);
 
 #endif

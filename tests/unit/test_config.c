@@ -185,12 +185,12 @@ static void test_load(void **state)
 	struct es_conf_error err;
 
 	(void)state;
-	assert_int_equal(es_conf_load("/nonexistent/earshot.conf", &conf, &err), -ENOENT);
+	assert_int_equal(es_conf_read("/nonexistent/earshot.conf", &conf, &err), -ENOENT);
 	assert_string_equal(err.text,
 			    "/nonexistent/earshot.conf: cannot be opened: No such file or directory");
-	assert_int_equal(es_conf_load("/", &conf, &err), -EISDIR);
+	assert_int_equal(es_conf_read("/", &conf, &err), -EISDIR);
 	assert_string_equal(err.text, "/: cannot be read: Is a directory");
-	assert_int_equal(es_conf_load("/dev/zero", &conf, &err), -EFBIG);
+	assert_int_equal(es_conf_read("/dev/zero", &conf, &err), -EFBIG);
 	assert_string_equal(err.text, "/dev/zero: too long: expected at most 16777216 bytes");
 	assert_null(conf);
 }
@@ -209,7 +209,7 @@ static void test_examples(void **state)
 		if (!strstr(found.gl_pathv[i], "earshot"))
 			continue;
 		conf = NULL;
-		if (es_conf_load(found.gl_pathv[i], &conf, &err))
+		if (es_conf_read(found.gl_pathv[i], &conf, &err))
 			fail_msg("%s", err.text);
 		es_conf_free(&conf);
 	}
@@ -226,7 +226,7 @@ static void test_example_defaults(void **state)
 	FILE *in, *out;
 
 	(void)state;
-	assert_int_equal(es_conf_load(EARSHOT_SOURCE "/conf/earshot.conf.example", &plain, &err), 0);
+	assert_int_equal(es_conf_read(EARSHOT_SOURCE "/conf/earshot.conf.example", &plain, &err), 0);
 	in = fopen(plain->path, "r");
 	out = open_memstream(&text, &size);
 	assert_non_null(in);

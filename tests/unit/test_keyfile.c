@@ -70,7 +70,7 @@ static void test_golden(void **state)
 
 	(void)state;
 	put("# a comment\n\n" RING "key 4294967295 " HEX1 " # current\r\n\tkey\t7\t" HEX2);
-	assert_int_equal(es_keyfile_load(path, &keys, &err), 0);
+	assert_int_equal(es_keys_read(path, &keys, &err), 0);
 	assert_key(&keys.ring, 0x92672a3ae2fe322bULL, 0x86833e5bf69e5220ULL);
 	assert_int_equal(keys.count, 2);
 	assert_int_equal(keys.key[0].id, 4294967295U);
@@ -124,7 +124,7 @@ static void test_errors(void **state)
 		const char *error = errors[i].error + 2;
 
 		put(errors[i].text);
-		assert_int_equal(es_keyfile_load(path, &keys, &err), -EINVAL);
+		assert_int_equal(es_keys_read(path, &keys, &err), -EINVAL);
 		snprintf(expected, sizeof(expected), "%s%s", path, error);
 		assert_string_equal(err.text, expected);
 		assert_memory_equal(&keys, &before, sizeof(keys));
@@ -137,7 +137,7 @@ static void expect_failure(int code, const char *what)
 	struct es_keys keys;
 	char expected[512];
 
-	assert_int_equal(es_keyfile_load(path, &keys, &err), code);
+	assert_int_equal(es_keys_read(path, &keys, &err), code);
 	snprintf(expected, sizeof(expected), "%s: %s", path, what);
 	assert_string_equal(err.text, expected);
 }
@@ -180,7 +180,7 @@ static void test_create(void **state)
 	assert_int_equal(es_keyfile_create(path, &err), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	assert_int_equal(es_keyfile_load(path, &keys, &err), 0);
+	assert_int_equal(es_keys_read(path, &keys, &err), 0);
 	assert_int_equal(keys.count, 1);
 	assert_int_equal(keys.key[0].id, 1);
 	assert_int_equal(es_keyfile_create(path, &err), -EEXIST);
@@ -188,7 +188,7 @@ static void test_create(void **state)
 	assert_string_equal(err.text, expected);
 	unlink(path);
 	assert_int_equal(es_keyfile_create(path, &err), 0);
-	assert_int_equal(es_keyfile_load(path, &again, &err), 0);
+	assert_int_equal(es_keys_read(path, &again, &err), 0);
 	assert_memory_not_equal(&keys.ring, &again.ring, sizeof(keys.ring));
 	assert_memory_not_equal(&keys.key[0].cookie, &again.key[0].cookie, sizeof(keys.ring));
 }
@@ -199,7 +199,7 @@ static void load(struct es_keys *keys)
 	struct stat st;
 
 	memset(keys, 0, sizeof(*keys));
-	if (es_keyfile_load(path, keys, &err))
+	if (es_keys_read(path, keys, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);

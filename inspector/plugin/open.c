@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Finds a plugin's file, loads it beside whatever version of it is loaded already, judges its descriptor and
+ * Finds a plugin's file, opens it beside whatever version of it is open already, judges its descriptor and
  * has it read its configuration. Before its descriptor is accepted, only a plugin's constructors run.
  */
 #include <dlfcn.h>
@@ -78,7 +78,7 @@ static void es_plugin_loader_path(int fd, char *path, size_t size)
 	snprintf(path + used, size - used, "%d", fd);
 }
 
-static int es_plugin_open(struct es_plugin_instance *instance, struct es_conf_error *why)
+static int es_plugin_map(struct es_plugin_instance *instance, struct es_conf_error *why)
 {
 	char path[128];
 	struct stat st;
@@ -276,7 +276,7 @@ static int es_plugin_configure(const struct es_conf *conf, struct es_plugin_inst
 	return rc;
 }
 
-int es_plugin_load(const struct es_conf *conf, const struct es_conf_plugin *plugin,
+int es_plugin_open(const struct es_conf *conf, const struct es_conf_plugin *plugin,
 		   enum es_plugins_missing missing, struct es_plugin_instance *instance,
 		   struct es_conf_error *err)
 {
@@ -288,7 +288,7 @@ int es_plugin_load(const struct es_conf *conf, const struct es_conf_plugin *plug
 	instance->control.instance = instance;
 	pthread_mutex_init(&instance->lock, NULL);
 	es_plugin_path(plugin, instance->file, sizeof(instance->file));
-	rc = es_plugin_open(instance, &why);
+	rc = es_plugin_map(instance, &why);
 	if (rc == -ENOENT && missing == ES_PLUGINS_MISSING_SKIPPED) {
 		snprintf(instance->what, sizeof(instance->what), "not there");
 		return 0;
@@ -300,7 +300,7 @@ int es_plugin_load(const struct es_conf *conf, const struct es_conf_plugin *plug
 	return es_plugin_configure(conf, instance, err);
 }
 
-void es_plugin_unload(struct es_plugin_instance *instance)
+void es_plugin_close(struct es_plugin_instance *instance)
 {
 	if (instance->is_configured && instance->plugin.release &&
 	    es_guard_call(CONFIGURE_MS, es_release_call, instance))

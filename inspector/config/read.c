@@ -68,7 +68,7 @@ static int family_checked(struct es_conf *conf, struct es_conf **ret_conf, struc
 	return r;
 }
 
-int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_error *err)
+int es_conf_read(const char *path, struct es_conf **ret_conf, struct es_conf_error *err)
 {
 	struct es_conf *conf = NULL;
 	size_t size = 0;
@@ -81,7 +81,7 @@ int es_conf_load(const char *path, struct es_conf **ret_conf, struct es_conf_err
 	return r ? r : family_checked(conf, ret_conf, err);
 }
 
-int es_conf_load_all(const char *path, struct es_conf **ret_conf, struct es_conf_errors *errors)
+int es_conf_read_all(const char *path, struct es_conf **ret_conf, struct es_conf_errors *errors)
 {
 	struct es_conf *conf = NULL;
 	size_t size = 0;
