@@ -39,7 +39,7 @@ Targets = collections.namedtuple("Targets", "small large late")
 @pytest.fixture(scope="module", name="lab", params=SERVICES)
 def _lab(request):
     with Lab(nodes=3, server="none", **SERVICES[request.param]) as lab:
-        start_backends(lab, "endings", "0.0.0.0")
+        start_backends(lab, "endings", "::" if ":" in lab.net.vip else "0.0.0.0")
         lab.homes = homes(lab, (f"/len/100?{number}" for number in itertools.count()), 4)
         lab.large = homes(lab, (f"/len/{LARGE}?{number}" for number in itertools.count()), 1)
         yield lab
@@ -291,6 +291,6 @@ def test_comes_to_the_same(lab, client, script):
             targets = targets_of(lab, number % 3)
             alone = play(client, cable, (lab.nodes[0].public_address, topology.PORT), script, targets)
             assert alone.end != "silence", "the script shows nothing"
-            cluster = play(client, cable, raw.SERVICE, script, targets)
+            cluster = play(client, cable, raw.service(lab), script, targets)
             assert cluster[:3] == alone[:3], "bytes, end and cable: cluster, alone"
             assert cluster.text == alone.text

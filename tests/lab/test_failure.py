@@ -197,11 +197,11 @@ def test_service_address_goes_and_comes(membership):
 
     with Lab(nodes=3, policy="uri-hash", membership=membership, settings={"service.load_bound": 0}) as lab:
         home = homes(lab)
-        address = ["ip", "address", "del", f"{topology.VIP}/32", "dev", "lo"]
+        address = ["ip", "address", "del", f"{lab.net.vip}/{128 if ':' in lab.net.vip else 32}", "dev", "lo"]
         lab.node("n2").exec(address)
         wait_for(lambda: (seen("n1")["state"], seen("n1")["trouble"]) == ("down", "the service address is missing"), "n2 is down", 4,
                  seen=lambda: seen("n1"))
-        assert topology.VIP in seen("n2")["trouble"]
+        assert lab.net.vip in seen("n2")["trouble"]
         for (response, seconds), uri in zip(answers(), URIS):
             assert raw.right(response, "1k") and response.node != "n2" and seconds < 1, (uri, seconds)
             assert home[uri] == "n2" or response.node == home[uri], "the others' URIs stay where they are"

@@ -8,6 +8,8 @@ import errno
 import json
 import os
 import re
+import socket
+import struct
 
 import pytest
 
@@ -16,6 +18,8 @@ from earshotlab import Lab, daemon, families, netns, topology, wait_for
 from web import raw
 from web.traffic import Traffic
 
+TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ = 19, 20, 21  # linux/tcp.h
+TCP_RECV_QUEUE, TCP_REPAIR_OFF_NO_WP = 1, -1
 pytestmark = [pytest.mark.earshot, pytest.mark.bpf]
 
 EACH = pytest.mark.parametrize("vip", [topology.VIP, families.VIP6], ids=["v4", "v6"])
@@ -178,6 +182,57 @@ def test_check(lab):
     wait_for(lambda: not trouble(lab, "n1"), "n1 can serve again", seen=lambda: trouble(lab, "n1"))
 
 
+def checksum(data):
+    """RFC 1071's, of an even number of bytes."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return total ^ 0xffff
+
+
+def next_seq(sock):
+    """The sequence number that the client expects of the server next."""
+    sock.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE)
+        return sock.getsockopt(socket.IPPROTO_TCP, TCP_QUEUE_SEQ) & 0xffffffff
+    finally:
+        sock.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, TCP_REPAIR_OFF_NO_WP)
+
+
+def say_too_big(lab, sock, mtu):
+    """What a router says on the way to the client: the last segment was too large for its next link."""
+    client, vip = sock.getsockname()[0], sock.getpeername()[0]
+    segment = struct.pack("!HHIIHHHH", topology.PORT, sock.getsockname()[1], next_seq(sock), 0, 0x5010, 512, 0, 0)
+    if ":" in vip:
+        addresses = socket.inet_pton(socket.AF_INET6, vip) + socket.inet_pton(socket.AF_INET6, client)
+        quoted = struct.pack("!IHBB", 6 << 28, 1400, socket.IPPROTO_TCP, 64) + addresses + segment
+        kind, message = socket.IPPROTO_ICMPV6, struct.pack("!BBHI", 2, 0, 0, mtu) + quoted
+    else:
+        header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 1500, 0, 0x4000, 64, socket.IPPROTO_TCP, 0, socket.inet_aton(vip),
+                             socket.inet_aton(client))
+        quoted = header[:10] + struct.pack("!H", checksum(header)) + header[12:] + segment
+        kind, message = socket.IPPROTO_ICMP, struct.pack("!BBHHH", 3, 4, 0, 0, mtu) + quoted
+        message = message[:2] + struct.pack("!H", checksum(message)) + message[4:]
+    with netns.in_namespace(lab.net.client, socket.socket, sock.family, socket.SOCK_RAW, kind) as router:
+        router.sendto(message, (vip, 0))
+
+
+@EACH
+def test_path_mtu(lab, vip):
+    """Who has the connection hears that its segments are too large, whichever node that is; the rest of it is smaller."""
+    for number in range(6):
+        with connect(lab, vip) as sock:
+            sock.sendall(raw.head(f"/u/1k/{number}"))
+            node = lab.node(raw.receive(sock).node)
+            say_too_big(lab, sock, 1300)
+            port = sock.getsockname()[1]
+            wait_for(lambda: "pmtu:1300" in node.exec(["ss", "-Htin", "dport", "=", f":{port}"]).stdout, f"{node.name} hears",
+                     seen=lambda: node.exec(["ss", "-Htin", "dport", "=", f":{port}"]).stdout)
+            sock.sendall(raw.head(f"/u/1m/{number}"))
+            assert raw.right(raw.receive(sock), "1m")
+
+
 def test_all_at_once(lab):
     """Clients of both families, while a node's daemon is replaced: nothing fails."""
     with Traffic(lab, kept=10, fresh=6) as traffic:
@@ -213,10 +268,12 @@ def subscribed(lab, group):
 
 
 def snoop(lab):
-    """The switch snoops MLD, asks who has joined what, and sends a group's frames nowhere else."""
+    """The switch snoops MLD, asks who has joined what, and sends a group's frames nowhere else. Of version 2, by which all say
+    that they leave, and not only who spoke last."""
     switch = lab.machine("switch")
     netns.set_sysctls(switch.namespace, {f"net.ipv6.conf.{topology.PUBLIC_BRIDGE}.disable_ipv6": 0})
     netns.ip_batch(switch.namespace, [
+        f"link set {topology.PUBLIC_BRIDGE} type bridge mcast_mld_version 2",
         f"address add fe80::1/64 dev {topology.PUBLIC_BRIDGE} nodad",
         *(f"link set {link.name} type bridge_slave mcast_router 0" for link in lab.net.links.values()
           if link.bridge == topology.PUBLIC_BRIDGE),
@@ -241,3 +298,22 @@ def test_switch_that_snoops_mld():
         wait_for(lambda: subscribed(lab, group) == {"n2-pub"}, "n1 leaves", seen=lambda: subscribed(lab, group))
         lab.start("n1", "earshotd")
         wait_for(lambda: subscribed(lab, group) == {"n1-pub", "n2-pub"}, "and joins", seen=lambda: subscribed(lab, group))
+
+
+@pytest.mark.corosync
+def test_a_cluster_of_ipv6_alone():
+    """With membership: a node that loses its power is replaced, and comes back; each client gets an answer at last."""
+    with Lab(nodes=3, family="6", policy="uri-hash", membership="corosync") as lab:
+        with Traffic(lab, kept=6, fresh=6) as traffic:
+            traffic.run(1)
+            lab.kill("n2")
+            wait_for(lambda: lab.status("n1")["ring"]["members"] == 2, "a ring without n2")
+            began = traffic.now()
+            traffic.run(3)
+            lab.heal("n2")
+            wait_for(lambda: lab.status("n1")["ring"]["members"] == 3, "a ring with n2")
+            traffic.run(1)
+        assert not traffic.wrong
+        late = [answer for answer in traffic.answers if answer.began > began]
+        assert {answer.node for answer in late} == {"n1", "n2", "n3"}
+        assert not [failure for failure in traffic.broken if failure.began > began + 1], traffic.broken

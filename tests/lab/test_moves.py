@@ -322,7 +322,7 @@ def test_flows(lab):
         assert (flow["state"], flow["requests"], flow["moves"], flow["pin"]) == ("idle", 9, 8, "none")
         node = next(node for node in lab.nodes if node.name == name)
         text = node.exec(["earshot", "flows"]).stdout
-        assert any(line.split() == [lab.net.client_addresses[0], str(port), "web", "idle", "9", "8", "none"]
+        assert any(line.split() == [lab.net.client_address, str(port), "web", "idle", "9", "8", "none"]
                    for line in text.splitlines()), text
     wait_for(lambda: not shown(), "the connection gone")
 

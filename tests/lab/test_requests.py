@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from earshotlab import Lab, wait_for
+from earshotlab import Lab, families, wait_for
 from web import raw
 
 pytestmark = pytest.mark.earshot
@@ -140,7 +140,7 @@ def test_clients_that_go_away(lab, end):
         sock.close()
     if end == "fin":
         assert raw.total(lab, "fin_before_request") >= before + 20
-    gone = {f"{lab.net.client_addresses[0]}:{port}" for port in gone}
+    gone = {f"{families.in_url(lab.net.client_address)}:{port}" for port in gone}
     wait_for(lambda: not gone & {line.split()[-1] for node in lab.nodes for line in raw.sockets(node)}, "no sockets")
     assert raw.ask(lab.client, raw.head("/1k"))[0].status == 200
 

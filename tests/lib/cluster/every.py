@@ -20,8 +20,9 @@ NODES = 4
 SETTINGS = {"service.inspect": INSPECT, "service.load_bound": 0}
 
 
-def start_backends(lab, program="scripted", address=topology.VIP):
-    """That server of tests/lib/web on every node."""
+def start_backends(lab, program="scripted", address=None):
+    """That server of tests/lib/web on every node, for the service's address if there is none given."""
+    address = address or lab.net.vip
     for node in lab.nodes:
         child = node.popen([*tree.module(f"web.{program}"), node.name, address, str(topology.PORT)], stdout=-1)
         assert child.stdout.readline() == "listening\n"

@@ -181,6 +181,7 @@ class Handler(socketserver.StreamRequestHandler):
 class Server(socketserver.ThreadingTCPServer):
     """A thread a connection."""
 
+    address_family = socket.AF_INET6 if ":" in "".join(sys.argv[2:3]) else socket.AF_INET
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 1024

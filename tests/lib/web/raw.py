@@ -8,7 +8,6 @@ import time
 
 from earshotlab import server, topology
 
-SERVICE = (topology.VIP, topology.PORT)
 HEAD_MAX = 65536
 
 
@@ -20,10 +19,15 @@ def head(target, method="GET", version="HTTP/1.1", **fields):
     return "\r\n".join(lines + ["", ""]).encode("ascii")
 
 
+def service(lab):
+    """Where the lab's service is."""
+    return lab.net.vip, topology.PORT
+
+
 def connect(machine, address=None, timeout=10.0, port=None, before=None):
     """A connection of a machine, to the lab's service without an address; `before(sock)` may set options that matter to the
     handshake."""
-    address = address or (machine.lab.net.vip, topology.PORT)
+    address = address or service(machine.lab)
     sock = machine.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
     try:
         sock.settimeout(timeout)
@@ -42,7 +46,7 @@ def connect(machine, address=None, timeout=10.0, port=None, before=None):
 
 def http_connection(machine, timeout=10.0):
     """The same for http.client. One that has ended is a failure, not a reason for a new one."""
-    connection = http.client.HTTPConnection(topology.VIP)
+    connection = http.client.HTTPConnection(machine.lab.net.vip)
     connection.auto_open = False
     connection.sock = connect(machine, timeout=timeout)
     return connection
