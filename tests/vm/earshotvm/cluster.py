@@ -16,7 +16,7 @@ import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from earshotlab import Lab, LabError, corosync, daemon, netns, services, topology, wait_for
+from earshotlab import Lab, LabError, corosync, daemon, families, netns, services, topology, wait_for
 
 from .errors import VmError
 from .machine import PYTHON
@@ -36,7 +36,7 @@ sys.path.insert(0, sys.argv[1])
 from earshotlab import server
 directory = sys.argv[2]
 server.make_docroot(directory + "/docroot")
-print(json.dumps(server.configure(directory, sys.argv[3], directory + "/docroot", directory + "/origin.sock")))
+print(json.dumps(server.configure(directory, sys.argv[3], directory + "/docroot", directory + "/origin.sock", sys.argv[4])))
 """
 
 
@@ -64,11 +64,12 @@ class VmNode(Remote):
 
         before_earshotd: command lines that come first, e.g. ["insmod", "earshot.ko"].
         """
-        sysctls = [f"{key}={value}" for key, value in topology.NODE_SYSCTLS.items()]
+        family = self.lab.net.family
+        sysctls = [f"{key}={value}" for key, value in {**topology.NODE_SYSCTLS, **families.sysctls(family)}.items()]
         self.exec(["sysctl", "-q", "-w", *sysctls])
         self.exec(["ip", "-batch", "-"], stdin="".join(f"{c}\n" for c in self.lab.net.machine_commands(self.node)))
         self.exec(["mkdir", "-p", DIRECTORY])
-        argv = json.loads(self.exec([PYTHON, "-I", "-c", _SERVER, LAB, DIRECTORY, self.node]).stdout)
+        argv = json.loads(self.exec([PYTHON, "-I", "-c", _SERVER, LAB, DIRECTORY, self.node, family]).stdout)
         self.spawn(argv, f"{DIRECTORY}/nginx.log")
         for file in (self.lab.config_file, os.path.join(self.lab.directory, "cluster.key")):
             with open(file, encoding="utf-8") as handle:
