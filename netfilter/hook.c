@@ -75,8 +75,7 @@ static void put_mark(struct es_nf_nft *nft, const char *device)
 	es_nf_nft_end_rule(nft);
 }
 
-/* The tables of both families, or of IPv4 only, with what @hook says. */
-static int make(struct es_nf_netlink *nl, const struct es_nf_hook *hook, const char *marked_device)
+int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, const struct es_nf_hook *hook)
 {
 	struct es_nf_nft nft;
 
@@ -109,7 +108,7 @@ int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct e
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		rc = make(nl, &ways[i], marked_device);
+		rc = es_nf_hook_set_as(nl, marked_device, &ways[i]);
 		if (!rc) {
 			*ret_hook = ways[i];
 			return 0;

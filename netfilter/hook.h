@@ -41,6 +41,9 @@ struct es_nf_hook {
 int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *ret_hook,
 		   struct es_nf_why *why);
 
+/* es_nf_hook_set_as() - the same in just this way. Returns 0, or the kernel's error, negative. */
+int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, const struct es_nf_hook *hook);
+
 /**
  * es_nf_hook_is_set() - is the rule still there? An operator's `nft flush ruleset` takes it away.
  * Returns 1: in the tables of all families of @hook; 0; or -errno.

@@ -4,9 +4,10 @@
  * from the wire, it hears by a packet socket; the test's rules keep from the stack what has no connection.
  *
  *     earshot-rebuilder probe                              can this kernel do it? prints one line
- *     earshot-rebuilder serve INTERFACE PORT [twice] [zone=N] [keep]
+ *     earshot-rebuilder serve INTERFACE PORT [twice] [zone=N] [keep] [compat] [plain]
  *
  * twice: each request is rebuilt as if the client had repeated it at once; keep: lost entries are made again
+ * compat: the hook by xtables' target, as for kernels before 5.3; plain: entries without labels
  * Reads commands, a line each, and answers each with a line (see commands[]).
  */
 #include <arpa/inet.h>
@@ -55,6 +56,8 @@ struct node {
 	int wire;
 	__be16 port;
 	int is_twice;
+	int is_compat;
+	int is_plain;
 	int is_moving;
 	unsigned int made, copies, moved, failed, lost, restored, hooked;
 	int last_error;
@@ -305,10 +308,18 @@ static void obey(void)
 
 static void set_hook(void)
 {
+	const char *device = node.tun.is_marked ? node.tun.name : NULL;
 	struct es_nf_why why;
 
-	if (es_nf_hook_set(&node.rules, node.tun.is_marked ? node.tun.name : NULL, &node.hook, &why))
+	if (es_nf_hook_set(&node.rules, device, &node.hook, &why))
 		die("hook", &why);
+	if (node.is_compat)
+		node.hook.way = ES_NF_HOOK_COMPAT;
+	if (node.is_plain)
+		node.hook.has_label = 0;
+	errno = -es_nf_hook_set_as(&node.rules, device, &node.hook);
+	if (errno)
+		die("hook", NULL);
 	node.hooked++;
 }
 
@@ -357,6 +368,8 @@ static int serve(char **words)
 	node.port = htons((__u16)strtoul(words[1], NULL, 10));
 	for (char **word = words + 2; *word; word++) {
 		node.is_twice |= !strcmp(*word, "twice");
+		node.is_compat |= !strcmp(*word, "compat");
+		node.is_plain |= !strcmp(*word, "plain");
 		if (!strcmp(*word, "keep") && es_nf_kept_new(ALL, &node.kept))
 			die("kept", NULL);
 		if (!strncmp(*word, "zone=", 5))

@@ -270,6 +270,43 @@ def test_the_kernel_is_left_as_it_was():
             assert "45534e46" not in run(place.server, *command) and "earshot" not in run(place.server, *command)
 
 
+@pytest.mark.parametrize("words", (["compat"], ["plain"], ["compat", "plain"]), ids="-".join)
+def test_what_older_kernels_lack(words):
+    """Hooks by xtables' target, entries without labels: all works the same."""
+    with Place(words=["keep", *words]) as place:
+        assert place.counts()["way"] == ("compat" in words) and place.counts()["label"] == ("plain" not in words)
+        for family in (4, 6):
+            connection = place.connect(family)
+            assert ask(connection)[0] == 200
+            assert ask(connection, path="/large") == (200, LARGE)
+            assert place.tell("flush") == "0"
+            wait_for(lambda: place.entries() == place.counts()["kept"], "the entries are there again", 10, place.counts)
+            assert ask(connection, "PUT", "/upload/x", LARGE)[0] in (201, 204)
+            connection.close()
+
+
+LOSS = """\
+table inet loss {
+    chain in { type filter hook prerouting priority -400; iifname "wire" meta l4proto tcp numgen random mod 100 0 drop; }
+}
+"""
+
+
+@FAMILIES
+def test_a_network_that_loses(family):
+    """One packet of a hundred, both ways: SACK and timestamps are what both sides believe them to be."""
+    with Place() as place:
+        for namespace in (place.client, place.server):
+            run(namespace, "nft", "-f", "-", stdin=LOSS)
+        connection = place.connect(family)
+        for _ in range(3):
+            assert ask(connection, path="/large") == (200, LARGE)
+        assert ask(connection, "PUT", "/upload/x", LARGE)[0] in (201, 204)
+        seen = place.counters(place.client)
+        assert seen["TCPSACKReorder"] + seen["TCPSackRecovery"] > 0 and seen["PAWSEstab"] == 0
+        connection.close()
+
+
 @FAMILIES
 def test_a_flushed_connection_tracking(family):
     """What `conntrack -F` does, while a body is on its way and while nothing is: the entries are made again."""
