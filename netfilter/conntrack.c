@@ -166,13 +166,16 @@ static int on_entry(const struct nlmsghdr *nlh, void *data)
 {
 	struct es_nf_entry *entry = data;
 
-	return es_nf_entry_read(nlh, entry) ? MNL_CB_ERROR : MNL_CB_OK;
+	if (!es_nf_entry_read(nlh, entry))
+		return MNL_CB_STOP;
+	errno = ENOENT;
+	return MNL_CB_ERROR;
 }
 
 int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *flow, struct es_nf_entry *ret_entry)
 {
 	char buf[ES_MESSAGE];
-	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_GET, NLM_F_ACK, family_of(flow));
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_GET, 0, family_of(flow));
 
 	put_original(nlh, flow, ct->zone);
 	return es_nf_netlink_talk(&ct->nl, nlh, on_entry, ret_entry);

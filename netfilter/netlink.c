@@ -84,6 +84,17 @@ void es_nf_netlink_push(struct es_nf_netlink *nl, const void *messages, size_t l
 		ret_rc[i] = rc;
 }
 
+/* What is left of an answer that nobody wants any more; the next one must not be taken for it. Returns @error. */
+static int drain(struct es_nf_netlink *nl, int error)
+{
+	char rest[ES_NF_NETLINK_ROOM];
+
+	while (recv(mnl_socket_get_fd(nl->socket), rest, sizeof(rest), MSG_DONTWAIT | MSG_TRUNC) >= 0 ||
+	       errno == EINTR)
+		;
+	return error;
+}
+
 int es_nf_netlink_talk(struct es_nf_netlink *nl, const struct nlmsghdr *nlh, mnl_cb_t fn, void *ctx)
 {
 	char answer[ES_NF_NETLINK_ROOM * 4]; /* what a dump may put into one answer */
@@ -97,10 +108,10 @@ int es_nf_netlink_talk(struct es_nf_netlink *nl, const struct nlmsghdr *nlh, mnl
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return -errno;
+			return drain(nl, -errno);
 		rc = mnl_cb_run(answer, (size_t)got, nlh->nlmsg_seq, nl->portid, fn, ctx);
 		if (rc < 0)
-			return -errno;
+			return drain(nl, -errno);
 		if (rc == MNL_CB_STOP)
 			return 0;
 	}

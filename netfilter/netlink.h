@@ -41,7 +41,7 @@ void es_nf_netlink_push(struct es_nf_netlink *nl, const void *messages, size_t l
 
 /**
  * es_nf_netlink_talk() - send one request, and read what the kernel answers
- * @nlh: with NLM_F_ACK or NLM_F_DUMP
+ * @nlh: with NLM_F_ACK or NLM_F_DUMP; or neither, and @fn returns MNL_CB_STOP for the one message of the answer
  * @fn: called for each message of the answer, may be NULL; it returns MNL_CB_OK, or MNL_CB_ERROR with errno set
  * Returns 0; the kernel's error, negative; -EINTR if a dump was not consistent.
  */

@@ -19,8 +19,10 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 	struct es_nf_socket *socket = data;
 	const struct nlattr *attr;
 
-	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
-		return MNL_CB_OK;
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg)) {
+		errno = EBADMSG;
+		return MNL_CB_ERROR;
+	}
 	socket->rqueue = msg->idiag_rqueue;
 	socket->wqueue = msg->idiag_wqueue;
 	socket->state = msg->idiag_state;
@@ -37,13 +39,13 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_segs_out))
 			memcpy(&socket->received, &info->tcpi_bytes_received, sizeof(socket->received));
 	}
-	return MNL_CB_OK;
+	return MNL_CB_STOP;
 }
 
 int es_nf_socket_look(struct es_nf_netlink *nl, const struct es_flow *flow, struct es_nf_socket *ret_socket)
 {
 	char buf[256];
-	struct nlmsghdr *nlh = es_nf_netlink_put(nl, buf, SOCK_DIAG_BY_FAMILY, NLM_F_ACK);
+	struct nlmsghdr *nlh = es_nf_netlink_put(nl, buf, SOCK_DIAG_BY_FAMILY, 0);
 	struct inet_diag_req_v2 *req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
 	int is_v4 = es_addr_is_v4(&flow->client);
 

@@ -71,7 +71,7 @@ class Place(Site):
                                      "link set wire up"])
                 offloads_off(namespace, "wire")
             set_sysctls(self.client, client or {})
-            set_sysctls(self.server, before or {})
+            set_sysctls(self.server, {"net.ipv4.tcp_rmem": "4096 131072 6291456", **(before or {})})  # the scale that the cookies promise
             run(self.server, "nft", "-f", "-", stdin=RULES + rules)
             if serves:
                 self.serve()

@@ -34,7 +34,7 @@
 #define MTU   9000
 #define PAD   2 /* aligns what is behind an Ethernet header */
 #define ALL   65536
-#define SHIFT 7 /* our window scale: the kernel's own for its default tcp_rmem */
+#define SHIFT 7 /* our window scale: the kernel's own for place.py's tcp_rmem */
 
 /* What it must know of a client's connection: ISNs and options. Clients of a test have ports of their own. */
 struct client {
@@ -269,6 +269,18 @@ static void leave_wrongly(void)
 	printf("%d\n", rc);
 }
 
+static void say_scales(void)
+{
+	struct es_nf_socket socket = {};
+
+	for (size_t i = 0; i < ALL; i++)
+		if (node.clients[i].is_made &&
+		    !es_nf_socket_look(&node.rebuild.diag, &node.clients[i].flow, &socket) &&
+		    es_nf_socket_is_connection(&socket))
+			break;
+	printf("%u %u\n", socket.snd_wscale, socket.rcv_wscale);
+}
+
 static void remove_hook(void)
 {
 	printf("%d\n", es_nf_hook_remove(&node.rules));
@@ -284,6 +296,7 @@ static const struct {
 	{"restore", restore_all},	  /* make all entries again that are missing */
 	{"move", start_move},		  /* with its next request, a connection leaves and comes again */
 	{"leave-wrongly", leave_wrongly}, /* with a wrong number */
+	{"scales", say_scales},		  /* the client's window scale, and ours, of the first connection */
 	{"remove-hook", remove_hook},
 };
 

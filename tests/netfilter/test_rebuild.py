@@ -360,6 +360,36 @@ def test_what_is_over_is_not_made_again():
         alive.close()
 
 
+def test_windows_are_scaled_as_agreed():
+    """The client's scale comes from the cookie, and ours is the kernel's own, which the cookie has promised."""
+    with Place(client={"net.ipv4.tcp_rmem": "4096 131072 33554432"}) as place:
+        connection = place.connect()
+        assert ask(connection)[0] == 200
+        assert place.tell("scales") == "10 7"
+        connection.close()
+
+
+IPPROTO_MPTCP, DEFER = 262, 9
+
+
+@pytest.mark.parametrize("protocol, options", ((IPPROTO_MPTCP, {}), (0, {DEFER: 5})), ids=("mptcp", "defer"))
+def test_servers_that_listen_in_other_ways(protocol, options):
+    with Place(serves=False) as place, namespaces.listen(place.server, "0.0.0.0", 80, protocol=protocol) as server:
+        for option, value in options.items():
+            server.setsockopt(socket.IPPROTO_TCP, option, value)
+        server.settimeout(10)
+        for _ in range(3):
+            connection = place.connect()
+            connection.request("GET", "/small")
+            with server.accept()[0] as accepted:
+                assert accepted.getpeername() == connection.sock.getsockname()
+                assert accepted.recv(100).startswith(b"GET /small")
+                accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                assert connection.getresponse().read() == b"ok"
+            connection.close()
+        assert place.counts()["failed"] == 0
+
+
 def test_full_accept_queue():
     """The client is not reset: it repeats its request, and gets its connection when there is room again."""
     with Place(serves=False, before={"net.ipv4.tcp_syncookies": 0}) as place, \
