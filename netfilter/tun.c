@@ -104,7 +104,7 @@ int es_nf_tun_open(struct es_nf_tun *tun, const char *name, struct es_nf_why *wh
 
 	*tun = (struct es_nf_tun){.fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK)};
 	if (tun->fd < 0)
-		return es_nf_why(why, -errno, "/dev/net/tun: %m");
+		return es_nf_why(why, -errno, "/dev/net/tun (CONFIG_TUN): %m");
 	if (strlen(name) >= sizeof(tun->name)) {
 		es_nf_tun_close(tun);
 		return es_nf_why(why, -ENAMETOOLONG, "%s: an interface's name has at most %d characters",

@@ -19,6 +19,7 @@ import platform
 import resource
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import termios
@@ -59,8 +60,10 @@ def set_up(job):
     for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
         if not os.path.lexists(f"/dev/{name}"):
             os.symlink(target, f"/dev/{name}")
-    for directory in ("/run/lock", "/run/netns", "/run/earshot"):
+    for directory in ("/run/lock", "/run/netns", "/run/earshot", "/dev/net"):
         os.makedirs(directory, exist_ok=True)
+    if not os.path.exists("/dev/net/tun"):
+        os.mknod("/dev/net/tun", 0o600 | stat.S_IFCHR, os.makedev(10, 200))  # whose module comes when it is opened
     # Mounted over what the host may have of that name: installed headers make the directory too.
     mount("", f"/lib/modules/{platform.release()}", "", job["modules"], MS_BIND)
     subprocess.run(["/sbin/ip", "link", "set", "lo", "up"], check=True)
