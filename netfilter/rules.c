@@ -19,6 +19,7 @@
 
 #define ES_CAPTURE "capture" /* where packets begin */
 #define ES_SERVICE "service" /* what is for a service address */
+#define ES_ANSWERS "answers" /* what the daemon sends */
 
 #define ES_LOOPBACK ES_LOOPBACK_IFINDEX
 
@@ -172,6 +173,20 @@ static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 	}
 }
 
+static void put_answers_chain(struct es_nf_nft *nft)
+{
+	const __u32 mark = ES_NF_RULES_MARK;
+	struct nlattr *nest;
+
+	es_nf_nft_add_base_chain(nft, ES_ANSWERS, NF_INET_LOCAL_OUT, NF_IP_PRI_RAW);
+	es_nf_nft_begin_rule(nft, ES_ANSWERS);
+	es_nf_nft_load_meta(nft, NFT_META_MARK);
+	es_nf_nft_match(nft, &mark, sizeof(mark));
+	es_nf_nft_begin_expression(nft, "notrack", &nest);
+	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_end_rule(nft);
+}
+
 static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum way way)
 {
 	struct es_nf_nft nft;
@@ -184,6 +199,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 	es_nf_nft_add_table(&nft);
 	es_nf_nft_add_chain(&nft, ES_SERVICE);
 	put_service_chain(&nft, way);
+	put_answers_chain(&nft);
 	es_nf_nft_add_base_chain(&nft, ES_CAPTURE, NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE);
 	for (unsigned int i = 0; i < rules->count; i++)
 		put_service(&nft, rules, rules->address[i]);

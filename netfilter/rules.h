@@ -16,6 +16,13 @@
 #define ES_NF_RULES_TABLE "earshot-capture"
 #define ES_NF_RULES_QUEUE 17747 /* "ES"; queues are a network namespace's */
 
+/*
+ * The mark of packets that the daemon makes itself and sends to clients by way of the stack. They are exempt from
+ * connection tracking: of a connection that has no entry, they would make one, and the client's next packets would be
+ * taken for those of a connection that is here.
+ */
+#define ES_NF_RULES_MARK 0x45534e41U
+
 /**
  * struct es_nf_rules - what the rules depend on
  * @address: of the services, each once, @count of them

@@ -228,6 +228,11 @@ int es_datapath_wake_fd(struct es_datapath *dp, unsigned int worker)
 	return worker < dp->params.workers ? dp->wake_fd[worker] : -1;
 }
 
+unsigned int es_datapath_mark(const struct es_datapath *dp)
+{
+	return dp->mark;
+}
+
 size_t es_datapath_queue_bytes(const struct es_datapath *dp)
 {
 	return dp->params.queue_bytes;

@@ -125,6 +125,12 @@ int es_datapath_queue_fd(struct es_datapath *datapath, unsigned int worker);
  * -1: the datapath wakes it by es_wake_open()'s socket, or by the queue's own descriptor. Else that cannot be polled.
  */
 int es_datapath_wake_fd(struct es_datapath *datapath, unsigned int worker);
+
+/*
+ * es_datapath_mark() - the mark that packets must have which the daemon makes itself and sends to clients by the stack;
+ * 0: none
+ */
+unsigned int es_datapath_mark(const struct es_datapath *datapath);
 size_t es_datapath_queue_bytes(const struct es_datapath *datapath);
 
 /* es_datapath_counters() - sums over all CPUs, ES_COUNTER_COUNT values. Returns 0 or -errno. */

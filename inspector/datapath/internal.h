@@ -60,6 +60,7 @@ struct es_datapath {
 	int queue_fd[ES_WORKERS_MAX];
 	int wake_fd[ES_WORKERS_MAX];
 	int responses_fd;
+	unsigned int mark; /* es_datapath_mark() */
 	struct es_ring_reader *responses;
 	es_datapath_response_fn response_fn;
 	void *response_ctx;

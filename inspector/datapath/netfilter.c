@@ -79,6 +79,7 @@ static int es_netfilter_share(struct es_datapath *dp)
 	struct es_netfilter *nf = es_netfilter_of(dp);
 	const struct es_nf_tables *tables = es_nf_engine_tables(nf->engine);
 
+	dp->mark = ES_NF_RULES_MARK;
 	dp->adopted = tables->adopted;
 	dp->replaced = tables->replaced;
 	dp->state = es_netfilter_map(tables->fd, sizeof(*dp->state), tables->state_off);

@@ -42,6 +42,14 @@ void es_raw_close(struct es_raw *raw)
 	*raw = ES_RAW_CLOSED;
 }
 
+int es_raw_mark(const struct es_raw *raw, unsigned int mark)
+{
+	if (setsockopt(raw->v4_fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark)) ||
+	    (raw->v6_fd >= 0 && setsockopt(raw->v6_fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark))))
+		return -errno;
+	return 0;
+}
+
 int es_raw_send(const struct es_raw *raw, const struct es_flow *flow, const uint8_t *bytes, size_t len)
 {
 	/* A port would be taken for a protocol. */

@@ -22,6 +22,9 @@ struct es_raw {
 int es_raw_open(struct es_raw *raw);
 void es_raw_close(struct es_raw *raw);
 
+/* es_raw_mark() - what is sent from now on has this mark for the kernel's rules. Returns 0 or -errno. */
+int es_raw_mark(const struct es_raw *raw, unsigned int mark);
+
 /* es_raw_send() - send a packet to the client of @flow. Returns 0 or -errno; the network may lose it all the same. */
 int es_raw_send(const struct es_raw *raw, const struct es_flow *flow, const uint8_t *bytes, size_t len);
 

@@ -275,6 +275,10 @@ int es_worker_new(const struct es_worker_params *params, const struct es_cluster
 		w->inspector.raw = ES_RAW_CLOSED;
 		goto err_destroy;
 	}
+	if (es_datapath_mark(params->datapath))
+		rc = es_raw_mark(&w->inspector.raw, es_datapath_mark(params->datapath));
+	if (rc)
+		goto err_destroy;
 	w->wake_fd = es_datapath_wake_fd(params->datapath, params->id);
 	if (w->wake_fd < 0)
 		rc = w->wake_fd = w->socket_fd = es_wake_open(params->id);

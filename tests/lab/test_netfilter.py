@@ -99,6 +99,19 @@ def test_upload_in_the_first_request(lab):
             assert json.loads(raw.receive(sock).text)["sha256"] == hashlib.sha256(body).hexdigest()
 
 
+@pytest.mark.parametrize("size", [1, 3000])
+def test_head_in_pieces(lab, size):
+    """The inspecting node asks for more of a head by packets of its own, which make no connection out of nothing."""
+    homes = uris(lab)
+    head = raw.head(homes["n3"][0], Cookie="c=" + "x" * (5000 if size > 1 else 50))
+    for inspecting in homes:
+        with raw.connect(lab.client, port=next(lab.free_ports[inspecting])) as sock:
+            for at in range(0, len(head), size):
+                sock.sendall(head[at:at + size])
+            response = raw.receive(sock)
+            assert raw.right(response, "1k") and response.node == "n3"
+
+
 def test_same_port_again(lab):
     """The server closes first, so its side waits; the next connection of these ports is made all the same."""
     homes = uris(lab)

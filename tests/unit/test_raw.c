@@ -57,6 +57,8 @@ static void goes_to_its_client(int family)
 	struct es_ip_packet packet;
 	int fd = socket(family, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_TCP);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
+	socklen_t mark_len = sizeof(unsigned int);
+	unsigned int mark = 0;
 	struct es_raw raw;
 	size_t len, header = family == AF_INET ? 0 : 40; /* IPv6 sockets get what is behind the header */
 
@@ -68,6 +70,11 @@ static void goes_to_its_client(int family)
 	assert_int_equal(poll(&p, 1, 10000), 1);
 	assert_int_equal(recv(fd, got, sizeof(got), 0), len - header);
 	assert_memory_equal(got + (header ? 0 : 20), rst + (header ? 40 : 20), 20);
+	assert_int_equal(es_raw_mark(&raw, 5), 0);
+	assert_int_equal(
+		getsockopt(family == AF_INET ? raw.v4_fd : raw.v6_fd, SOL_SOCKET, SO_MARK, &mark, &mark_len),
+		0);
+	assert_int_equal(mark, 5);
 	es_raw_close(&raw);
 	assert_int_equal(es_raw_send(&raw, &flow, rst, len), -EBADF);
 	close(fd);
