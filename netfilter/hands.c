@@ -130,6 +130,14 @@ static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 	return es_nf_leave(&kernel->rebuild, flow, rcv_nxt);
 }
 
+static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
+{
+	struct es_nf_kernel *kernel = ctx;
+	int rc = es_nf_conntrack_delete(&kernel->rebuild.ct, flow);
+
+	return rc == -ENOENT ? 0 : rc;
+}
+
 struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 {
 	return (struct es_nf_hands){
@@ -140,6 +148,7 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.rebuild = es_nf_hand_rebuild,
 		.inject = es_nf_hand_inject,
 		.end = es_nf_hand_end,
+		.forget = es_nf_hand_forget,
 	};
 }
 

@@ -49,6 +49,7 @@ enum es_nf_made {
  * made it; or -errno: there is no connection, and there will be none of this packet
  * @inject: give a client's packet to the stack
  * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
+ * @forget: the flow has no connection: what the connection tracking knows of it is of one that is gone
  */
 struct es_nf_hands {
 	void *ctx;
@@ -59,6 +60,7 @@ struct es_nf_hands {
 		       __u64 now_ns);
 	int (*inject)(void *ctx, const __u8 *packet, size_t len);
 	int (*end)(void *ctx, const struct es_flow *flow, __u32 rcv_nxt);
+	int (*forget)(void *ctx, const struct es_flow *flow);
 };
 
 /**

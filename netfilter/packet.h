@@ -19,12 +19,14 @@
  * struct es_nf_frame - a packet that the kernel has given to this datapath
  * @bytes: from its IP header on, @len of them
  * @ifindex: where it came in; @source: the MAC that it came from, all zero where there is none
+ * @is_known: a SYN of a flow that the connection tracking knows
  */
 struct es_nf_frame {
 	const uint8_t *bytes;
 	size_t len;
 	unsigned int ifindex;
 	uint8_t source[6];
+	uint8_t is_known;
 };
 
 static inline __be32 es_nf_be32(const uint8_t *at)

@@ -127,13 +127,14 @@ static void es_nf_carry_out(struct es_nf_inbound *in)
 
 /*
  * Is it worth a question to the kernel whether the flow has a socket? Most packets are another node's. One of this node's
- * flows has none before its request, which is the first that asks.
+ * flows has none before its request, which is the first that asks; or the connection tracking knows it.
  */
 static int es_nf_may_have_socket(const struct es_nf_inbound *in)
 {
 	const struct es_nf_node *node = in->node;
 
-	if (es_nf_track_is_fresh(node->tables.tracks, in->view.flow_hash, es_ns_to_ms(node->now_ns)))
+	if (in->frame->is_known ||
+	    es_nf_track_is_fresh(node->tables.tracks, in->view.flow_hash, es_ns_to_ms(node->now_ns)))
 		return 1;
 	return es_view_says(&in->view) && es_node_ring_answers(&node->ring, in->view.flow_hash);
 }
@@ -150,8 +151,11 @@ static void es_nf_public_segment(struct es_nf_inbound *in)
 	v->inspect = cfg->service[in->service].inspect;
 	v->unsafe = cfg->service[in->service].unsafe;
 	v->silent = (__u8)es_nf_is_silent(node);
-	if (es_nf_may_have_socket(in) && !es_nf_look(in))
+	if (es_nf_may_have_socket(in) && !es_nf_look(in)) {
 		v->socket = in->found.socket;
+		if (in->frame->is_known && v->socket == ES_SOCKET_NONE)
+			node->hands.forget(node->hands.ctx, &in->flow);
+	}
 	es_nf_view_complete(node, &in->pkt, v);
 	if (v->socket != ES_SOCKET_ESTABLISHED) {
 		if (es_is_anothers(v)) {

@@ -108,12 +108,54 @@ static void match_target(struct es_nf_nft *nft, __be32 address)
 	es_nf_nft_match(nft, &address, sizeof(address));
 }
 
+/* Go on only if these bits of register 1, @len bytes, are as in @value. */
+static void match_bits(struct es_nf_nft *nft, const void *mask, const void *value, size_t len)
+{
+	static const __u8 none[4];
+	struct nlattr *nest, *data;
+
+	es_nf_nft_begin_expression(nft, "bitwise", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_SREG, htonl(NFT_REG_1));
+	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_DREG, htonl(NFT_REG_1));
+	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_LEN, htonl((__u32)len));
+	data = mnl_attr_nest_start(nft->rule, NFTA_BITWISE_MASK);
+	mnl_attr_put(nft->rule, NFTA_DATA_VALUE, len, mask);
+	mnl_attr_nest_end(nft->rule, data);
+	data = mnl_attr_nest_start(nft->rule, NFTA_BITWISE_XOR);
+	mnl_attr_put(nft->rule, NFTA_DATA_VALUE, len, none);
+	mnl_attr_nest_end(nft->rule, data);
+	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_match(nft, value, len);
+}
+
+static void match_established(struct es_nf_nft *nft)
+{
+	const __u32 established = ES_CT_STATE(IP_CT_ESTABLISHED);
+	struct nlattr *nest;
+
+	es_nf_nft_begin_expression(nft, "ct", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_STATE));
+	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
+	es_nf_nft_end_expression(nft, nest);
+	match_bits(nft, &established, &established, sizeof(established));
+}
+
+static void match_syn(struct es_nf_nft *nft)
+{
+	const __u8 tcp = IPPROTO_TCP, flags = ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN,
+		   syn = ES_TCP_SYN;
+
+	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
+	es_nf_nft_match(nft, &tcp, sizeof(tcp));
+	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
+	match_bits(nft, &flags, &syn, sizeof(flags));
+}
+
 /* What is for a service address: for this node, whatever the MAC said; its own connections pass. */
 static void put_service_chain(struct es_nf_nft *nft, enum way way)
 {
-	const __u32 established = ES_CT_STATE(IP_CT_ESTABLISHED), none = 0;
+	const __u32 known = ES_NF_RULES_KNOWN;
 	const __u8 host = PACKET_HOST;
-	struct nlattr *nest, *value;
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	es_nf_nft_load(nft, &host, sizeof(host));
@@ -121,22 +163,15 @@ static void put_service_chain(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_end_rule(nft);
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	es_nf_nft_begin_expression(nft, "ct", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_STATE));
-	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
-	es_nf_nft_end_expression(nft, nest);
-	es_nf_nft_begin_expression(nft, "bitwise", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_SREG, htonl(NFT_REG_1));
-	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_DREG, htonl(NFT_REG_1));
-	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_LEN, htonl(sizeof(established)));
-	value = mnl_attr_nest_start(nft->rule, NFTA_BITWISE_MASK);
-	mnl_attr_put(nft->rule, NFTA_DATA_VALUE, sizeof(established), &established);
-	mnl_attr_nest_end(nft->rule, value);
-	value = mnl_attr_nest_start(nft->rule, NFTA_BITWISE_XOR);
-	mnl_attr_put(nft->rule, NFTA_DATA_VALUE, sizeof(none), &none);
-	mnl_attr_nest_end(nft->rule, value);
-	es_nf_nft_end_expression(nft, nest);
-	es_nf_nft_match(nft, &established, sizeof(established));
+	match_syn(nft);
+	match_established(nft);
+	es_nf_nft_load(nft, &known, sizeof(known));
+	es_nf_nft_set_meta(nft, NFT_META_MARK);
+	put_queue(nft, way);
+	es_nf_nft_end_rule(nft);
+
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	match_established(nft);
 	put_verdict(nft, NF_ACCEPT, NULL);
 	es_nf_nft_end_rule(nft);
 

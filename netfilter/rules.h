@@ -23,6 +23,12 @@
  */
 #define ES_NF_RULES_MARK 0x45534e41U
 
+/*
+ * The mark with which SYNs of flows come that the connection tracking knows. Either their socket is here, or a client that
+ * is gone has left an entry: with that, a new connection of these ports would be taken for one that is here.
+ */
+#define ES_NF_RULES_KNOWN 0x4553414bU
+
 /**
  * struct es_nf_rules - what the rules depend on
  * @address: of the services, each once, @count of them

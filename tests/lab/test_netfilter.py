@@ -7,6 +7,7 @@ import json
 import pathlib
 import random
 import signal
+import socket
 
 import pytest
 
@@ -16,6 +17,7 @@ from web import raw
 pytestmark = pytest.mark.earshot
 
 NETFILTER = ("n2", "n3")
+TCP_REPAIR = 19
 CLIENTS = {
     "plain": {"tcp_timestamps": 1, "tcp_sack": 1, "tcp_window_scaling": 1},
     "no-timestamps": {"tcp_timestamps": 0, "tcp_sack": 1, "tcp_window_scaling": 1},
@@ -121,6 +123,21 @@ def test_same_port_again(lab):
             sock.sendall(raw.head(homes["n3"][0], Connection="close"))
             assert raw.right(raw.receive(sock), "1k")
             assert sock.recv(1) == b""
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["server-waits", "server-gone"])
+def test_client_that_forgot(lab, is_there):
+    """As after its power was cut: its next connection of the same ports is served, whatever is left of the one before."""
+    homes = uris(lab)
+    for inspecting in homes:
+        port = next(lab.free_ports[inspecting])
+        for _ in range(2):
+            with raw.connect(lab.client, port=port) as sock:
+                sock.sendall(raw.head(homes["n3"][0]))
+                assert raw.right(raw.receive(sock), "1k")
+                sock.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)  # closed without a word
+            if not is_there:
+                lab.node("n3").exec(["ss", "-K", "-tn", f"dport = :{port}"])
 
 
 def test_server_that_is_down(lab):

@@ -43,6 +43,7 @@ struct world {
 	int rebuild_rc;			/* if it is not an error, found_after comes true */
 	unsigned int looks;
 	unsigned int ended;
+	unsigned int forgotten;
 	__u32 ended_rcv_nxt;
 	__u16 frame_protocol;
 	__u8 frame_target[6];
@@ -114,6 +115,15 @@ static inline int hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 	return 0;
 }
 
+static inline int hand_forget(void *ctx, const struct es_flow *flow)
+{
+	struct world *w = ctx;
+
+	(void)flow;
+	w->forgotten++;
+	return 0;
+}
+
 static inline void on_queued(void *ctx, const void *data, size_t size)
 {
 	struct world *w = ctx;
@@ -149,6 +159,7 @@ static inline int world_setup(void **state)
 		.rebuild = hand_rebuild,
 		.inject = hand_inject,
 		.end = hand_end,
+		.forget = hand_forget,
 	};
 	struct es_nf_node_params params = {
 		.hands = &hands,

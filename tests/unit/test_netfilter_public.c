@@ -159,6 +159,35 @@ static void test_overtaken(void **state)
 	assert_int_equal(counted(w, ES_COUNT_drop_not_mine), 1);
 }
 
+/* A client that has forgotten its connection opens another one of its ports. */
+static void test_known_syn(void **state)
+{
+	struct world *w = *state;
+	uint8_t bytes[256];
+	const struct es_nf_frame frame = {.bytes = bytes,
+					  .len = segment(bytes, ISN, 0, ES_TCP_SYN, 0, ""),
+					  .ifindex = 2,
+					  .is_known = 1};
+
+	/* Its socket is here: it tells the client so (RFC 5961, 4). */
+	w->found = w->found_after;
+	assert_int_equal(es_nf_public(w->node, &frame), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_deliver_syn_established), 1);
+	assert_int_equal(w->injected.count, 1);
+	assert_int_equal(w->framed.count, 0);
+	assert_int_equal(w->forgotten, 0);
+
+	/* It is gone, and its entry must not take the next packets for its own; whoever inspects the new connection. */
+	w->found = (struct es_nf_found){.listening = 1};
+	es_nf_public(w->node, &frame);
+	assert_int_equal(w->forgotten, 1);
+	assert_int_equal(counted(w, ES_COUNT_syn_answered), 1);
+	ring_give(w, OTHER);
+	es_nf_public(w->node, &frame);
+	assert_int_equal(w->forgotten, 2);
+	assert_int_equal(counted(w, ES_COUNT_drop_not_mine), 1);
+}
+
 static void test_nothing_listens(void **state)
 {
 	struct world *w = *state;
@@ -293,6 +322,7 @@ int main(void)
 		T(test_anothers),
 		T(test_without_a_daemon_it_serves),
 		T(test_overtaken),
+		T(test_known_syn),
 		T(test_nothing_listens),
 		T(test_a_full_queue),
 		T(test_malformed),
