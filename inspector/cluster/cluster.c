@@ -158,6 +158,35 @@ void es_health_suspend_for(struct es_health *health, unsigned int node, unsigned
 				      memory_order_release);
 }
 
+void es_health_change_state(struct es_health *health, unsigned int node, enum es_node_state state,
+			    unsigned long long now_ns)
+{
+	if (state == ES_NODE_UP && es_health_state(health, node) != ES_NODE_UP)
+		es_health_is_back(health, node, ~0ULL, now_ns);
+	es_health_set_state(health, node, state);
+}
+
+void es_health_is_back(struct es_health *health, unsigned int node, __u64 services, unsigned long long now_ns)
+{
+	for (unsigned int i = 0; node < ES_NODES_MAX && i < ES_CONF_SERVICES_MAX; i++)
+		if (services >> i & 1)
+			atomic_store_explicit(&health->back_ns[node][i], now_ns, memory_order_relaxed);
+}
+
+double es_health_share(const struct es_health *health, unsigned int node, unsigned int service,
+		       unsigned int slow_start_s, unsigned long long now_ns)
+{
+	unsigned long long back_ns =
+		atomic_load_explicit(&health->back_ns[node][service], memory_order_relaxed);
+	double all_ns = slow_start_s * 1e9, since_ns;
+
+	/* Another thread's clock may be later. */
+	since_ns = now_ns > back_ns ? (double)(now_ns - back_ns) : 0;
+	if (!back_ns || since_ns >= all_ns)
+		return 1;
+	return ES_HEALTH_SHARE_FIRST + (1 - ES_HEALTH_SHARE_FIRST) * since_ns / all_ns;
+}
+
 void es_health_set_lost(struct es_health *health, unsigned int node, unsigned long long at_ns)
 {
 	if (node < ES_NODES_MAX)

@@ -24,6 +24,7 @@
  * of theirs. The other family's lose nothing by that.
  * @unsure_until_ns: some node has refused for want of a lease
  * @lost_ns: when it was last lost, in other ways than by leaving in order; 0: never
+ * @back_ns: since when it has served each service again, after it had not; 0: always
  * @understands: what its version says that it does, ES_WIRE_UNDERSTANDS_*; a node that is gone, what it said
  * last
  */
@@ -34,6 +35,7 @@ struct es_health {
 	_Atomic unsigned long long lost_ns[ES_NODES_MAX];
 	_Atomic unsigned char state[ES_NODES_MAX];
 	_Atomic unsigned char understands[ES_NODES_MAX];
+	_Atomic unsigned long long back_ns[ES_NODES_MAX][ES_CONF_SERVICES_MAX];
 };
 
 struct es_plugins;
@@ -164,7 +166,23 @@ static inline enum es_node_state es_health_state(const struct es_health *health,
 
 static inline void es_health_set_state(struct es_health *health, unsigned int node, enum es_node_state state)
 {
-	atomic_store_explicit(&health->state[node], (unsigned char)state, memory_order_relaxed);
+	atomic_store_explicit(&health->state[node], (unsigned char)state, memory_order_release);
 }
+
+/* es_health_change_state() - the same; one that is up again at @now_ns is back with all services */
+void es_health_change_state(struct es_health *health, unsigned int node, enum es_node_state state,
+			    unsigned long long now_ns);
+
+/* es_health_is_back() - @node serves again those of @services (bits) that it did not until @now_ns; 0: it always has */
+void es_health_is_back(struct es_health *health, unsigned int node, __u64 services,
+		       unsigned long long now_ns);
+
+/**
+ * es_health_share() - what part of its share @node has of @service at @now_ns, if it begins slowly
+ * Grows evenly from ES_HEALTH_SHARE_FIRST to 1 in @slow_start_s; 0: it is 1.
+ */
+#define ES_HEALTH_SHARE_FIRST 0.05
+double es_health_share(const struct es_health *health, unsigned int node, unsigned int service,
+		       unsigned int slow_start_s, unsigned long long now_ns);
 
 #endif

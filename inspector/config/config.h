@@ -174,6 +174,7 @@ enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_N
  * @path, @host: what is asked for by HTTP; host "": the service's address
  * @expect: the status that is right; 0: any of 200..399
  * @rise, @fall: so many checks in a row that pass or fail change the verdict
+ * @slow_start_s: time in which a node's share grows that gets requests again; 0: it has its whole share at once
  */
 struct es_conf_check {
 	enum es_conf_check_type type;
@@ -184,6 +185,7 @@ struct es_conf_check {
 	unsigned int timeout_ms;
 	unsigned int rise;
 	unsigned int fall;
+	unsigned int slow_start_s;
 };
 
 #define ES_CONF_OUTLIER_SERVICES 48 /* of so many services nodes can tell each other */

@@ -224,6 +224,7 @@ static const struct es_conf_key check_keys[] = {
 	NUMBER(check, timeout_ms, "2000", 10, 60000, "milliseconds", NULL),
 	NUMBER(check, rise, "2", 1, 100, "checks", NULL),
 	NUMBER(check, fall, "3", 1, 100, "checks", NULL),
+	NUMBER(check, slow_start_s, "0", 1, 86400, "seconds", "the whole share at once"),
 	{.name = NULL},
 };
 

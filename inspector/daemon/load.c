@@ -260,6 +260,9 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 	struct es_daemon *d = ctx;
 	int is_newcomer = !is_heard(d, node);
 
+	if (!d->membership && d->load.heard_ns[node] &&
+	    now_ns - d->load.heard_ns[node] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL)
+		es_health_is_back(&d->health, node, ~0ULL, now_ns);
 	d->load.heard_ns[node] = now_ns;
 	hear_began(d, node, load);
 	hear_clock(d, node, load);

@@ -65,6 +65,7 @@ struct es_membership {
 	struct es_story story;
 	struct es_daemon_by_hand by_hand;
 	uint8_t counted_in;
+	uint8_t was_in; /* the ring, when the group changed last */
 	unsigned int counted;
 	struct ev_io io;
 	struct ev_timer tick;

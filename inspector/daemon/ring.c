@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "inspector/base/clock.h"
 #include "inspector/daemon/membership_internal.h"
 #include "inspector/base/log.h"
 
@@ -201,16 +202,29 @@ static enum es_node_state state_of(const struct es_group_node *node)
 	}
 }
 
+/* Who has just joined knows nothing of how warm the others' servers are; his own has had no requests for a while. */
+static void begin_slowly(struct es_membership *m, unsigned long long now_ns)
+{
+	struct es_daemon *d = m->daemon;
+	int is_in = es_group_is_in(&m->group);
+
+	for (unsigned int i = 0; is_in && !m->was_in && i < m->group.node_count; i++)
+		es_health_is_back(&d->health, i, ~0ULL, i == d->cluster->self ? now_ns : 0);
+	m->was_in = (uint8_t)is_in;
+}
+
 void es_ring_on_changed(void *ctx)
 {
 	struct es_membership *m = ctx;
+	unsigned long long now_ns = es_clock_now_ns();
 	unsigned int self = m->daemon->cluster->self;
 
 	for (unsigned int i = 0; i < m->group.node_count; i++) {
 		const struct es_group_node *node = &m->group.node[i];
 
 		es_health_set_lost(&m->daemon->health, i, node->lost_ms * 1000000ULL);
-		es_health_set_state(&m->daemon->health, i,
-				    i == self ? (enum es_node_state)node->state : state_of(node));
+		es_health_change_state(&m->daemon->health, i,
+				       i == self ? (enum es_node_state)node->state : state_of(node), now_ns);
 	}
+	begin_slowly(m, now_ns);
 }

@@ -131,13 +131,21 @@ int es_daemon_serving_is_down(const struct es_daemon *d)
 void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struct es_wire_load *word,
 			     int is_down)
 {
+	unsigned long long now_ns = es_clock_now_ns();
+	unsigned int before = d->serving.trouble[node];
+
 	if (d->serving.trouble[node] != word->trouble && node != d->cluster->self)
 		log_other(d->conf->nodes[node].name, word->trouble);
+	/* Without membership, a node whose server is only missing is not down. */
+	if (before == ES_TROUBLE_NO_SERVER && word->trouble != ES_TROUBLE_NO_SERVER)
+		es_health_is_back(&d->health, node, ~0ULL, now_ns);
+	else
+		es_health_is_back(&d->health, node, d->serving.failing[node] & ~word->failing, now_ns);
 	d->serving.trouble[node] = word->trouble;
 	d->serving.failing[node] = word->failing;
 	d->serving.yields[node] = (word->understands & ES_WIRE_FAILING_YIELDS) != 0;
 	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC)
-		es_health_set_state(&d->health, node, is_down ? ES_NODE_DOWN : ES_NODE_UP);
+		es_health_change_state(&d->health, node, is_down ? ES_NODE_DOWN : ES_NODE_UP, now_ns);
 }
 
 const char *es_daemon_serving_text(const struct es_daemon *d, unsigned int node)

@@ -102,11 +102,13 @@ void es_request_describe(struct es_request_view *request, const struct es_http_h
 	}
 }
 
-/* The nodes at @now_ns, for clients of that family. Their state is looked at each time, as a NACK may just have changed it; their load
- * once for all packets of a batch. */
-static void es_router_look(struct es_router *router, unsigned int family, unsigned long long now_ns)
+/* The nodes at @now_ns, as @service may use them for clients of that family. Their state is looked at each time, as a NACK
+ * may just have changed it; their load once for all packets of a batch. */
+static void es_router_look(struct es_router *router, unsigned int service, unsigned int family,
+			   unsigned long long now_ns)
 {
 	const struct es_cluster *cluster = router->cluster;
+	unsigned int slow_start_s = cluster->conf->services[service].check.slow_start_s;
 	int is_new = router->now_ns != now_ns;
 
 	router->now_ns = now_ns;
@@ -114,6 +116,13 @@ static void es_router_look(struct es_router *router, unsigned int family, unsign
 		struct es_node_view *node = &router->node[i];
 
 		node->weight = cluster->weight[i];
+		node->withheld = 0;
+		if (slow_start_s) {
+			double share = es_health_share(router->health, i, service, slow_start_s, now_ns);
+
+			node->weight *= share;
+			node->withheld = 1 - share;
+		}
 		node->is_target = es_cluster_is_target_of(cluster, router->health, i, family, now_ns);
 		node->is_draining = es_cluster_is_last_resort(cluster, router->health, i, family, now_ns);
 		if (is_new && router->shared && router->shared->load)
@@ -121,10 +130,11 @@ static void es_router_look(struct es_router *router, unsigned int family, unsign
 	}
 }
 
-static void es_router_view(struct es_router *router, const struct es_request_view *request,
-			   unsigned long long now_ns, struct es_cluster_view *ret_view)
+static void es_router_view(struct es_router *router, unsigned int service,
+			   const struct es_request_view *request, unsigned long long now_ns,
+			   struct es_cluster_view *ret_view)
 {
-	es_router_look(router, request->client && !es_addr_is_v4(request->client), now_ns);
+	es_router_look(router, service, request->client && !es_addr_is_v4(request->client), now_ns);
 	*ret_view = (struct es_cluster_view){
 		.self = router->cluster->self,
 		.count = router->cluster->conf->node_count,
@@ -235,7 +245,7 @@ int es_route(struct es_router *router, unsigned int service, struct es_request_v
 	struct es_cluster_view view;
 	int node;
 
-	es_router_view(router, request, now_ns, &view);
+	es_router_view(router, service, request, now_ns, &view);
 	view.contents = router->cluster->contents[service];
 	view.settings = &router->settings[service];
 	view.why = &request->why;
@@ -254,7 +264,7 @@ int es_route_again(struct es_router *router, unsigned int service, struct es_req
 	struct es_cluster_view view;
 	int node;
 
-	es_router_view(router, request, now_ns, &view);
+	es_router_view(router, service, request, now_ns, &view);
 	node = es_route_rules(router, service, request, &view, ret_rejection);
 	if (node == ES_RULES_PASS) {
 		request->truncated = 1; /* what was gathered of it is not here any more */
@@ -270,7 +280,8 @@ int es_route_fallback(struct es_router *router, const struct es_request_view *re
 {
 	struct es_cluster_view view;
 
-	es_router_view(router, request, now_ns, &view);
+	/* By the ring alone, where a node is a target or not. */
+	es_router_view(router, 0, request, now_ns, &view);
 	return es_policy_fallback(request, &view);
 }
 

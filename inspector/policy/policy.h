@@ -84,7 +84,9 @@ struct es_request_view {
 
 /**
  * struct es_node_view - one node
- * @weight: percent of an ordinary node's, 0 if it is not on the ring
+ * @weight: percent of an ordinary node's, 0 if it is not on the ring; of a node that begins slowly, less than that
+ * @withheld: the part of its share that such a node does not get yet, 0..1; for policies that go by content and not by
+ * weight (es_view_takes())
  * @is_target: may be given requests now
  * @is_draining: wants no more, and serves all the same
  * @active: requests that it serves at this moment; where only first requests are inspected, its connections.
@@ -98,6 +100,7 @@ struct es_request_view {
  */
 struct es_node_view {
 	double weight;
+	double withheld;
 	int is_target;
 	int is_draining;
 	double active;
@@ -141,6 +144,12 @@ static inline int es_view_is_target(const struct es_request_view *request, const
 {
 	return node < view->count && view->node[node].is_target && view->node[node].weight > 0 &&
 	       (!request->has_allowed || es_node_set_has(request->allowed, node));
+}
+
+/* Does @node take the content at @hash already? A node that begins slowly takes more and more of it, and keeps that. */
+static inline int es_view_takes(const struct es_cluster_view *view, unsigned int node, __u64 hash)
+{
+	return (double)(hash * 0x9e3779b97f4a7c15ULL >> 32) / 4294967296.0 >= view->node[node].withheld;
 }
 
 #define ES_POLICY_PARAMS_MAX 8

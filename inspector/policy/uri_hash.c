@@ -98,6 +98,7 @@ static int es_bound_walk(const struct es_request_view *request, const struct es_
 			 const struct es_bound *bound, __u64 hash, int *ret_home)
 {
 	struct es_ring_walk walk;
+	int first = -1; /* that begins slowly: if nobody else is there, it takes all */
 	__u16 node;
 
 	*ret_home = -1;
@@ -105,6 +106,13 @@ static int es_bound_walk(const struct es_request_view *request, const struct es_
 	while (es_ring_walk_next(&walk, &node)) {
 		if (!es_view_is_target(request, view, node)) {
 			es_explain(view, "on the content ring: #%u, which is no target", node);
+			continue;
+		}
+		if (!es_view_takes(view, node, hash)) {
+			es_explain(view,
+				   "on the content ring: #%u, which begins slowly, with %.0f%% of its share",
+				   node, 100 - 100 * view->node[node].withheld);
+			first = first < 0 ? node : first;
 			continue;
 		}
 		if (*ret_home < 0)
@@ -119,6 +127,8 @@ static int es_bound_walk(const struct es_request_view *request, const struct es_
 			"on the content ring: #%u, which has %.1f of %.1f requests, above %u%% of its share",
 			node, es_bound_load(bound, view, node), bound->sum, bound->percent);
 	}
+	if (*ret_home < 0)
+		*ret_home = first;
 	return *ret_home;
 }
 

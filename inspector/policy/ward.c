@@ -175,6 +175,7 @@ static int es_ward_route(void *state, const struct es_request_view *request,
 {
 	struct es_ward *ward = state;
 	struct es_ring_walk walk;
+	int first = -1; /* that begins slowly: if nobody else is there, it takes all */
 	__u64 hash;
 	__u16 node;
 
@@ -186,13 +187,17 @@ static int es_ward_route(void *state, const struct es_request_view *request,
 		return es_policy_fallback(request, view);
 	es_ring_walk_init(&walk, view->ring, hash);
 	while (es_ring_walk_next(&walk, &node)) {
-		if (es_view_is_target(request, view, node)) {
+		if (!es_view_is_target(request, view, node)) {
+			es_explain(view, "on the content ring: #%u, which is no target", node);
+		} else if (!es_view_takes(view, node, hash)) {
+			es_explain(view, "on the content ring: #%u, which begins slowly", node);
+			first = first < 0 ? node : first;
+		} else {
 			es_explain(view, "not core: on the content ring: #%u", node);
 			return es_stay_or_go_home(request, view, node);
 		}
-		es_explain(view, "on the content ring: #%u, which is no target", node);
 	}
-	return -1;
+	return first;
 }
 
 const struct es_policy es_policy_ward = {

@@ -24,7 +24,8 @@ int es_turns_next(struct es_turns *turns, const struct es_request_view *request,
 	int best = -1;
 
 	for (unsigned int i = 0; i < view->count; i++) {
-		long weight = (long)view->node[i].weight;
+		double share = view->node[i].weight;
+		long weight = share > 0 && share < 1 ? 1 : (long)share;
 
 		/* A node that is away gains nothing; one that the rules exclude keeps what it has. */
 		credit[i] = view->node[i].is_target ? turns->credit[i] : 0;

@@ -216,3 +216,21 @@ def test_all_down(when):
         alive(lab, True)
         wait_for(lambda: all(is_known(lab, name, False) for name in ALL), "nodes that are up", 30)
         wait_for(lambda: {ask(lab) for _ in range(8)} == set(ALL), "all nodes' answers")
+
+
+def test_slow_start():
+    """A server that is up again gets little at first, and its share in the end."""
+    def asked(count=80):
+        return collections.Counter(ask(lab) for _ in range(count))["n2"]
+
+    with Lab(nodes=4, policy="wrr") as lab:
+        configure(lab, "check { slow_start_s = 10 }")
+        wait_for(lambda: asked() >= 14, "the share of n2, whose daemon has just started", 20)
+        lab.node("n2").stop("nginx")
+        wait_for(lambda: all(trouble(lab, "n2", at) for at in ALL), "n2 without a server", 10)
+        lab.node("n2").start("nginx")
+        wait_for(lambda: not any(trouble(lab, "n2", at) for at in ALL), "n2 with one", 10)
+        began = time.monotonic()
+        few = asked()
+        assert few <= 10, (few, time.monotonic() - began)
+        wait_for(lambda: asked() >= 14, "the whole share of n2", 30)

@@ -89,6 +89,9 @@ static const struct {
 	 "inspect = "
 	 "first or never"},
 	{"service web { check { type = udp } }", "t.conf:1: check: type = udp: expected tcp | http | none"},
+	{"service web { check { slow_start_s = 1m } }",
+	 "t.conf:1: check: slow_start_s = 1m: expected a plain number 0 (the whole share at once) or "
+	 "1..86400 (seconds)"},
 	{"service web { check { fall = 0 } }", "t.conf:1: check: fall = 0: expected 1..100 (checks)"},
 	{"service web {\ncheck { rise = 1 }\ncheck { fall = 1 } }",
 	 "t.conf:3: service web: check: first defined on line 2: expected one"},

@@ -244,6 +244,71 @@ static void test_uri_hash(void **state)
 	cluster_free(c);
 }
 
+/* How many of 3000 contents the node of @c gets from this policy at @now_ns; they are asked for once each. */
+static unsigned int share_of(const struct es_policy *policy, struct es_cluster *c, unsigned int node,
+			     unsigned long long now_ns, unsigned char *ret_has)
+{
+	struct es_router *router = router_new(policy, c, 0);
+	unsigned int count = 0;
+	char uri[64];
+
+	for (unsigned int i = 0; i < 3000; i++) {
+		snprintf(uri, sizeof(uri), "/slow?id=%u", i);
+		ret_has[i] = route(router, uri, i, now_ns) == (int)node;
+		count += ret_has[i];
+	}
+	router_free(router);
+	return count;
+}
+
+/* A node that is up again has more and more of its share; content that it has got stays there. */
+static void test_slow_start(void **state)
+{
+	static const struct es_policy *const policies[] = {&es_policy_uri_hash, &es_policy_ward,
+							   &es_policy_wrr};
+	const unsigned long long second = 1000000000ULL, up = 1000 * second;
+	static unsigned char has[3000], before[3000];
+	struct es_cluster *c = cluster(3, NULL);
+	struct es_conf *conf = (struct es_conf *)c->conf;
+
+	(void)state;
+	conf->services[0].check.slow_start_s = 10;
+	for (int p = 0; p < 3; p++) {
+		unsigned int whole, last = 0;
+
+		es_health_is_back(&health, 2, ~0ULL, 0);
+		whole = share_of(policies[p], c, 2, up, before);
+		assert_in_range(whole, 600, 1400);
+		es_health_change_state(&health, 2, ES_NODE_DOWN, up - second);
+		assert_int_equal(share_of(policies[p], c, 2, up, has), 0);
+		es_health_change_state(&health, 2, ES_NODE_UP, up);
+		memset(before, 0, sizeof(before));
+		for (unsigned int s = 0; s <= 10; s++) {
+			/* Between n of 2 + n nodes and n of 3 is no difference that matters here. */
+			double part = 0.05 + 0.95 * s / 10, at_least = whole * part * 0.75;
+			unsigned int count = share_of(policies[p], c, 2, up + s * second, has);
+
+			assert_in_range(count, (unsigned int)at_least,
+					(unsigned int)(whole * part * 1.5 + 5));
+			assert_true(count > last);
+			last = count;
+			for (int i = 0; p < 2 && i < 3000; i++)
+				assert_true(has[i] >= before[i]);
+			memcpy(before, has, sizeof(before));
+		}
+		assert_int_equal(last, whole);
+	}
+	/* Nobody else is there: it has all, at once. */
+	es_health_is_back(&health, 2, ~0ULL, up);
+	es_health_set_state(&health, 0, ES_NODE_DOWN);
+	es_health_set_state(&health, 1, ES_NODE_DOWN);
+	assert_int_equal(share_of(&es_policy_uri_hash, c, 2, up, has), 3000);
+	assert_int_equal(share_of(&es_policy_wrr, c, 2, up, has), 3000);
+	memset(&health, 0, sizeof(health));
+	conf->services[0].check.slow_start_s = 0;
+	cluster_free(c);
+}
+
 /* One hot URI: without a bound one node gets it all, with one the others get what is above. */
 static void test_load_bound(void **state)
 {
@@ -361,13 +426,10 @@ static void test_fallback(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_describe),
-		cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_wrr),
-		cmocka_unit_test(test_uri_hash),
-		cmocka_unit_test(test_load_bound),
-		cmocka_unit_test(test_never_a_node_that_is_none),
+		cmocka_unit_test(test_list),	   cmocka_unit_test(test_describe),
+		cmocka_unit_test(test_rules),	   cmocka_unit_test(test_wrr),
+		cmocka_unit_test(test_uri_hash),   cmocka_unit_test(test_slow_start),
+		cmocka_unit_test(test_load_bound), cmocka_unit_test(test_never_a_node_that_is_none),
 		cmocka_unit_test(test_fallback),
 	};
 
