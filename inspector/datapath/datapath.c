@@ -78,15 +78,22 @@ const char *es_datapath_note(const struct es_datapath *dp)
 	return dp->note ? dp->note : "";
 }
 
+int es_datapath_response_read(const void *data, size_t size, struct es_response_entry *ret_entry)
+{
+	if (size < ES_RESPONSE_ENTRY_LEAST)
+		return -EBADMSG;
+	memset(ret_entry, 0, sizeof(*ret_entry));
+	memcpy(ret_entry, data, size < sizeof(*ret_entry) ? size : sizeof(*ret_entry));
+	return 0;
+}
+
 static void on_response(void *ctx, const void *data, size_t size)
 {
-	struct es_response_entry entry = {};
+	struct es_response_entry entry;
 	struct es_datapath *dp = ctx;
 
-	if (size < ES_RESPONSE_ENTRY_LEAST)
-		return;
-	memcpy(&entry, data, size < sizeof(entry) ? size : sizeof(entry));
-	dp->response_fn(dp->response_ctx, &entry);
+	if (!es_datapath_response_read(data, size, &entry))
+		dp->response_fn(dp->response_ctx, &entry);
 }
 
 int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params *params, char *err,

@@ -169,6 +169,10 @@ int es_datapath_heard(struct es_datapath *datapath, unsigned long long *ret_coun
 typedef void (*es_datapath_response_fn)(void *ctx, const struct es_response_entry *entry);
 int es_datapath_responses(struct es_datapath *datapath, es_datapath_response_fn fn, void *ctx);
 
+/* es_datapath_response_read() - one as the datapath wrote it, or one of another version, whose entries may be shorter or
+ * longer: what it lacks is 0. Returns 0 or -EBADMSG. */
+int es_datapath_response_read(const void *data, size_t size, struct es_response_entry *ret_entry);
+
 /* es_datapath_connections() - the same for each connection of any service */
 typedef void (*es_datapath_connection_fn)(void *ctx, const void *entry /* struct es_connection_entry */);
 int es_datapath_connections(struct es_datapath *datapath, es_datapath_connection_fn fn, void *ctx);

@@ -8,10 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <linux/bpf.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "inspector/datapath/datapath.h"
 #include "inspector/datapath/ring_reader.h"
 
 #define RECORDS_MAX 8
@@ -143,9 +145,35 @@ static void test_round_the_end(void **state)
 	assert_int_equal(r->size[0], 100);
 }
 
+/* What the ring of responses has: of this version, the one before, and one to come. */
+static void test_response_entries(void **state)
+{
+	struct {
+		struct es_response_entry entry;
+		uint64_t more;
+	} written = {
+		.entry = {.content = 5, .bytes = 1000, .status = 404, .service = 2, .took_ns = 16384},
+		.more = ~0ULL,
+	};
+	struct es_response_entry read;
+
+	(void)state;
+	for (size_t size = ES_RESPONSE_ENTRY_LEAST; size <= sizeof(written); size += 8) {
+		memset(&read, 0xff, sizeof(read));
+		assert_int_equal(es_datapath_response_read(&written, size, &read), 0);
+		assert_int_equal(read.content, 5);
+		assert_int_equal(read.bytes, 1000);
+		assert_int_equal(read.status, 404);
+		assert_int_equal(read.service, 2);
+		assert_int_equal(read.took_ns, size == ES_RESPONSE_ENTRY_LEAST ? 0 : 16384);
+	}
+	assert_int_equal(es_datapath_response_read(&written, 8, &read), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_response_entries),
 		cmocka_unit_test_setup_teardown(test_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_busy_stops, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_discarded_is_passed_over, setup, teardown),
