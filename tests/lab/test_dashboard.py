@@ -26,11 +26,23 @@ class Pages(Traffic):
         return Request("GET", f"/u/1k/{number % 23}", b"")
 
 
+def judge(lab):
+    """Put servers out that answer with 5xx: there is a metric of how often."""
+    with open(lab.config_file, encoding="utf-8") as handle:
+        text = handle.read()
+    assert text.count("\nservice web {\n") == 1
+    with open(lab.config_file, "w", encoding="utf-8") as handle:
+        handle.write(text.replace("\nservice web {\n", "\nservice web {\noutlier { max_errors = 50 }\n"))
+    for node in lab.nodes:
+        node.exec(["earshot", "reload"])
+
+
 @pytest.fixture(scope="module", name="lab")
 def _lab():
     with Lab(nodes=len(NODES), policy="uri-hash", membership="corosync",
              settings={"service.inspect": "every", "service.load_bound": 0}) as lab:
         membership.settled(lab, NODES)
+        judge(lab)
         with Pages(lab, kept=10, fresh=3):
             yield lab
 
