@@ -68,10 +68,24 @@ static void print_figure(struct es_table *table, struct json_object *node, const
 		es_table_cell(table, "-");
 }
 
+/* A time that requests take; 0: none came. */
+static void print_time(struct es_table *table, struct json_object *node, const char *key)
+{
+	unsigned long long us = es_json_number(es_json_object(node, "snapshot"), key);
+	int answers = es_json_is_true(node, "answers");
+
+	if (us)
+		es_table_cell(table, "%s%.*f ms%s", answers ? "" : "(", us < 10000 ? 2 : 0, (double)us / 1000,
+			      answers ? "" : ")");
+	else
+		es_table_cell(table, "-");
+}
+
 static void print_nodes(struct json_object *nodes)
 {
-	static const char *const headings[] = {"NODE",	  "STATE", ">SHARE", ">REQ/S", ">ERR/S", ">CONNS",
-					       ">ACTIVE", ">LOAD", ">CPU",   "",       NULL};
+	static const char *const headings[] = {"NODE",	 "STATE",   ">SHARE", ">REQ/S", ">ERR/S",
+					       ">CONNS", ">ACTIVE", ">LOAD",  ">MEAN",	">P99",
+					       ">CPU",	 "",	    NULL};
 	struct es_table *table = es_table_new(headings);
 
 	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
@@ -86,6 +100,8 @@ static void print_nodes(struct json_object *nodes)
 		print_figure(table, node, "connections", 0);
 		print_figure(table, node, "active", 0);
 		print_figure(table, node, "load", 0);
+		print_time(table, node, "mean_now_us");
+		print_time(table, node, "p99_us");
 		print_figure(table, node, "cpu", 2);
 		json_object_object_get_ex(node, "age_s", &age);
 		if (es_json_is_true(node, "answers"))

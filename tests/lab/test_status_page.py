@@ -114,12 +114,15 @@ def test_a_command_has_the_same(lab):
 
 def test_top(lab):
     wait_for(lambda: all_answer(lab, "n1"), "all answer")
+    for page in PAGES:
+        lab.client.get(page)
     view = json.loads(lab.node("n1").exec(["earshot", "--json", "top", "--once"]).stdout)
     assert set(nodes(view)) == {"n1", "n2", "n3"} and all(node["answers"] for node in view["nodes"])
     assert all("requests" in node["snapshot"] for node in view["nodes"])
     lines = lab.node("n1").exec(["earshot", "top", "--once", "--sort", "requests"]).stdout.splitlines()
     rates = [float(line.split("%")[1].split()[0]) for line in lines if re.match(r"n\d ", line)]
     assert len(rates) == 3 and rates == sorted(rates, reverse=True)
+    assert "MEAN" in lines[2] and "P99" in lines[2] and any(re.search(r"\d ms +\d+\.?\d* ms ", line) for line in lines), lines
     assert sum(line.startswith("web ") for line in lines) == 3
     screen = lab.node("n1").exec(["script", "-qec", "earshot top", "/dev/null"], input="rq").stdout  # a terminal, and two keys
     assert screen.count("cluster ") >= 2 and "q ends" in screen and "\033[?1049l" in screen
