@@ -324,12 +324,10 @@ static inline unsigned int es_conf_decision_entries(const struct es_conf *conf)
 int es_conf_read(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
 
 /**
- * es_conf_family_check() - is all of it of families that @datapath serves?
- * es_conf_read() and es_conf_read_all() ask, with the type that is configured; who chooses for ES_CONF_DATAPATH_AUTO
- * asks again. Returns 0, or -EINVAL and @err.
+ * es_conf_family_check() - is all of it of families that are served there?
+ * es_conf_read() and es_conf_read_all() ask. Returns 0, or -EINVAL and @err.
  */
-int es_conf_family_check(const struct es_conf *conf, enum es_conf_datapath_type datapath,
-			 struct es_conf_error *err);
+int es_conf_family_check(const struct es_conf *conf, struct es_conf_error *err);
 
 /* es_conf_service_has() - is @address one of the service's? */
 static inline int es_conf_service_has(const struct es_conf_service *service, const struct es_addr *address)

@@ -55,11 +55,11 @@ static char *read_file(const char *path, size_t *ret_size, int *ret_rc, struct e
 	return NULL;
 }
 
-/* What was read and is right, unless the datapath that it names does not serve its families. */
+/* What was read and is right, unless it wants a family where that is not served. */
 static int family_checked(struct es_conf *conf, struct es_conf **ret_conf, struct es_conf_error *err)
 {
 	struct es_conf_error unwanted;
-	int r = es_conf_family_check(conf, conf->datapath.type, err ? err : &unwanted);
+	int r = es_conf_family_check(conf, err ? err : &unwanted);
 
 	if (r)
 		es_conf_free(&conf);

@@ -89,7 +89,7 @@ static int es_daemon_read(const struct es_daemon_options *options, const struct 
 		return es_conf_read(options->config_path, ret_conf, err);
 	rc = es_conf_parse(text->text, text->len, text->name, ret_conf, err);
 	if (!rc)
-		rc = es_conf_family_check(*ret_conf, (*ret_conf)->datapath.type, err);
+		rc = es_conf_family_check(*ret_conf, err);
 	if (rc)
 		es_conf_free(ret_conf);
 	return rc;
@@ -272,18 +272,9 @@ static void es_daemon_watch(struct es_daemon *d)
 	ev_signal_start(d->loop, &d->sighup);
 }
 
-int es_daemon_families(const struct es_daemon *d, const struct es_conf *conf, struct es_conf_error *err)
-{
-	return es_conf_family_check(
-		conf, d->datapath_kind == ES_DATAPATH_MODULE ? ES_CONF_DATAPATH_MODULE : ES_CONF_DATAPATH_BPF,
-		err);
-}
-
 static int es_daemon_choose_datapath(struct es_daemon *d, struct es_conf_error *err)
 {
-	int rc = es_datapath_choose(d->conf, &d->datapath_kind, err);
-
-	return rc ? rc : es_daemon_families(d, d->conf, err);
+	return es_datapath_choose(d->conf, &d->datapath_kind, err);
 }
 
 /* A worker is the only writer of its part of the decision table. */

@@ -31,9 +31,6 @@ int es_daemon_try(struct es_daemon *daemon, const struct es_daemon_text *text, c
 int es_daemon_configure(struct es_daemon *daemon, const struct es_cluster *cluster,
 			const struct es_keys *keys);
 
-/* es_daemon_families() - es_conf_family_check() for the datapath that was chosen. Returns 0, or -EINVAL and @err. */
-int es_daemon_families(const struct es_daemon *daemon, const struct es_conf *conf, struct es_conf_error *err);
-
 /* es_daemon_set_workers() - and in all threads that decide */
 void es_daemon_set_workers(struct es_daemon *daemon, const struct es_cluster *cluster,
 			   const struct es_keys *keys);

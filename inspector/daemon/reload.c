@@ -114,8 +114,6 @@ static int es_daemon_next_make(struct es_daemon *d, const struct es_daemon_text 
 	if (!rc)
 		rc = es_daemon_reload_check(d, next->conf, next->self, &next->keys, err);
 	if (!rc)
-		rc = es_daemon_families(d, next->conf, err);
-	if (!rc)
 		rc = es_daemon_next_cluster(d, next->conf, next->self, &next->cluster, err);
 	if (!rc)
 		rc = es_plugins_new(next->conf, ES_PLUGINS_MISSING_FAILS, &next->plugins, err);

@@ -15,7 +15,7 @@ def get(connection, number):
     return response.headers["X-Node"]
 
 
-def on_one_connection(lab, requests=40):
+def on_one_connection(lab, requests=40, address=None):
     """The nodes that answer requests for different files on a single connection, in order; every body is whole."""
-    with contextlib.closing(raw.http_connection(lab.client, TIMEOUT_S)) as connection:
+    with contextlib.closing(raw.http_connection(lab.client, TIMEOUT_S, address)) as connection:
         return [get(connection, number) for number in range(requests)]

@@ -4,7 +4,7 @@ import contextlib
 
 from cluster import programs
 from earshotvm import cluster
-from earshotvm.cluster import Lab, daemon, wait_for
+from earshotvm.cluster import Lab, daemon, topology, wait_for
 from earshotvm.machine import ENVIRONMENT, PYTHON, SLUB_DEBUG, Machine
 from earshotvm.modules import OLD, module_of
 from serving import on_one_connection
@@ -74,10 +74,25 @@ def hand_over(lab, vms):
     assert sum(counted("connection_rebuilt")) == number + 1
 
 
+def served_by_each(lab, machine, vip):
+    """Connections to this address, and one that moves between all nodes; each of them gives requests away and takes some."""
+    def counted():
+        return [machine.counters(), lab.counters("n1"), lab.counters("n2")]
+
+    before = counted()
+    for number in range(60):
+        status, _, body = lab.client.get(f"/u/1k/{number}", host=vip)
+        assert status == 200 and len(body) == 1024
+    answered = on_one_connection(lab, address=(vip, topology.PORT))
+    assert set(answered) == {"n1", "n2", "n3"}
+    for old, new in zip(before, counted()):
+        assert all(new[name] > old[name] for name in ("handover_rebuilt", "inspect_handovers", "end_done")), new
+
+
 def test_mixed_cluster(kernel):
-    """A machine with 6.1 and the module, and two namespaces with BPF: one connection is served by all three."""
+    """A machine with 6.1 and the module, and two namespaces with BPF: one connection, of either family, is served by all three."""
     old = kernel(OLD)
-    with Lab(nodes=3, policy="uri-hash", datapath="auto", settings={"service.inspect": "every", "service.load_bound": 0},
+    with Lab(nodes=3, policy="uri-hash", family="46", datapath="auto", settings={"service.inspect": "every", "service.load_bound": 0},
              autostart=[]) as lab, contextlib.ExitStack() as stack:
         with open(lab.config_file, "a", encoding="utf-8") as handle:
             handle.write(programs.services(lab))
@@ -87,12 +102,7 @@ def test_mixed_cluster(kernel):
                 lab.start(node, "earshotd")
             lab.wait_serving()
             assert vms["n3"].ask("status")["datapath"]["type"] == "module" and lab.status("n1")["datapath"]["type"] == "bpf"
-            for number in range(60):
-                status, _, body = lab.client.get(f"/u/1k/{number}")
-                assert status == 200 and len(body) == 1024
-            answered = on_one_connection(lab)
-            assert set(answered) == {"n1", "n2", "n3"}
-            for counters in (vms["n3"].counters(), lab.counters("n1"), lab.counters("n2")):
-                assert counters["handover_rebuilt"] and counters["inspect_handovers"] and counters["end_done"], counters
+            for vip in lab.net.vips:
+                served_by_each(lab, vms["n3"], vip)
             start_programs(lab, vms, stack)
             hand_over(lab, vms)

@@ -44,11 +44,11 @@ def connect(machine, address=None, timeout=10.0, port=None, before=None):
     return sock
 
 
-def http_connection(machine, timeout=10.0):
+def http_connection(machine, timeout=10.0, address=None):
     """The same for http.client. One that has ended is a failure, not a reason for a new one."""
-    connection = http.client.HTTPConnection(machine.lab.net.vip)
+    connection = http.client.HTTPConnection(address[0] if address else machine.lab.net.vip)
     connection.auto_open = False
-    connection.sock = connect(machine, timeout=timeout)
+    connection.sock = connect(machine, address, timeout=timeout)
     return connection
 
 
