@@ -210,13 +210,16 @@ int es_group_is_in(const struct es_group *group);
  */
 int es_group_settings_differ(const char *there, const char *cluster, char *ret_text, size_t size);
 
-/* struct es_group_setting - one in which two nodes differ: its name, and the value of each; no NULs behind them */
+/* struct es_group_setting - one in which two nodes differ: its name, and the value of each; no NULs behind them.
+ * @must: they may not, es_group_settings_differ(); else they should not */
 struct es_group_setting {
 	const char *name, *a, *b;
 	size_t name_len, a_len, b_len;
+	int must;
 };
 
-/* es_group_settings_each() - all such settings of two nodes, as es_group_settings_differ() compares them */
+/* es_group_settings_each() - all such settings of two nodes; and those that begin with '~', which cost nobody its place.
+ * Of the latter only those that both nodes tell: a version before may not know them. */
 void es_group_settings_each(const char *a, const char *b,
 			    void (*fn)(void *ctx, const struct es_group_setting *setting), void *ctx);
 

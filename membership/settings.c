@@ -110,10 +110,11 @@ void es_group_settings_each(const char *a, const char *b,
 			int found;
 
 			next = line_read(line, &name_len, mine, mine_len);
-			if (!next || line[0] != '=')
+			s.must = line[0] == '=';
+			if (!next || (!s.must && line[0] != '~'))
 				continue;
 			found = line_find(other ? a : b, line, name_len, its, its_len);
-			if (found && (other || is_alike(s.a, s.a_len, s.b, s.b_len)))
+			if (found ? other || is_alike(s.a, s.a_len, s.b, s.b_len) : !s.must)
 				continue;
 			s.name = line + 1;
 			s.name_len = name_len - 1;

@@ -303,14 +303,13 @@ static void judge_drift(struct es_check *check, struct json_object *node, struct
 			used += (size_t)snprintf(list + used, sizeof(list) - used, ", %s %s", name,
 						 json_object_get_string(value));
 	}
-	es_check_error(
-		check,
-		es_check_action(
-			"the same configuration on all nodes, then earshot reload on %s, or on those that "
-			"have not read it yet",
-			es_json_string(node, "name")),
-		"%s: %s %s%s", es_json_string(element, "setting"), es_json_string(node, "name"),
-		es_json_string(element, "value"), list);
+	es_check_error(check,
+		       es_check_action(
+			       "earshot rollout of the configuration that is right, or earshot reload on %s, "
+			       "or on those that have not read it yet",
+			       es_json_string(node, "name")),
+		       "%s: %s %s%s", es_json_string(element, "setting"), es_json_string(node, "name"),
+		       es_json_string(element, "value"), list);
 }
 
 /* Does one of the first @count nodes drift in this setting? Then that is said already. */
@@ -331,10 +330,6 @@ static void check_drift(struct es_check *check)
 	struct json_object *nodes = status_nodes(check);
 	unsigned int drifting = 0;
 
-	if (is_static(check)) {
-		es_check_ok(check, "membership is static");
-		return;
-	}
 	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 		struct json_object *drift = es_json_array(node, "drift");
@@ -347,7 +342,7 @@ static void check_drift(struct es_check *check)
 		}
 	}
 	if (!drifting)
-		es_check_ok(check, "all nodes have the configuration that must be the same");
+		es_check_ok(check, "all nodes that have told it have the same configuration");
 }
 
 static void check_settings(struct es_check *check)
@@ -356,11 +351,6 @@ static void check_settings(struct es_check *check)
 	size_t i, n = json_object_array_length(nodes);
 	unsigned int differ = 0, telling = 0;
 
-	if (is_static(check)) {
-		es_check_unchecked(check,
-				   "the members of a static cluster do not tell each other their settings");
-		return;
-	}
 	for (i = 0; i < n; i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 		struct json_object *settings = es_json_object(node, "settings");
@@ -577,9 +567,9 @@ static const struct es_check_item items[] = {
 	 "A request that comes again, or its rest, may be given to another node than it was at first.",
 	 check_decisions},
 	{"drift",
-	 "A node whose configuration differs is refused when it joins anew, and decides otherwise than the "
-	 "others "
-	 "until then.",
+	 "A node whose configuration differs decides otherwise than the others, and may be refused when it "
+	 "joins "
+	 "anew.",
 	 check_drift},
 	{"settings", "A connection that moves finds a socket there that cannot keep what it was promised.",
 	 check_settings},

@@ -183,17 +183,25 @@ static void print_troubles(struct json_object *nodes)
 	}
 }
 
+/* Would it cost the node its place? A daemon of a version before tells only of such. */
+static int is_must(struct json_object *element)
+{
+	return !has(element, "must") || es_json_is_true(element, "must");
+}
+
 /* "n1: differs from n2 and n3 in service.0.web; ..." */
-static void print_drift(struct json_object *nodes)
+static void print_drift(struct json_object *nodes, int joins)
 {
 	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 		struct json_object *drift = es_json_array(node, "drift");
+		int must = 0;
 
 		for (size_t k = 0; k < json_object_array_length(drift); k++) {
 			struct json_object *element = json_object_array_get_idx(drift, k);
 			const char *separator = "";
 
+			must |= joins && is_must(element);
 			printf("%s: setting %s differs: %s here, ", es_json_string(node, "name"),
 			       es_json_string(element, "setting"), es_json_string(element, "value"));
 			json_object_object_foreach(es_json_object(element, "others"), name, value)
@@ -204,10 +212,9 @@ static void print_drift(struct json_object *nodes)
 			putchar('\n');
 		}
 		if (json_object_array_length(drift))
-			printf("%s: would be refused if it joined anew: make the configuration the same on "
-			       "all nodes, "
-			       "and reload\n",
-			       es_json_string(node, "name"));
+			printf("%s: %smake the configuration the same on all nodes: earshot rollout\n",
+			       es_json_string(node, "name"),
+			       must ? "would be refused if it joined anew: " : "");
 	}
 }
 
@@ -282,7 +289,7 @@ static void print_nodes(struct json_object *status, int has_rates)
 	es_table_print(table, stdout);
 	es_table_free(&table);
 	print_troubles(nodes);
-	print_drift(nodes);
+	print_drift(nodes, changes);
 	print_all_by_hand(nodes);
 	if (has_rates)
 		print_services(status);

@@ -147,6 +147,7 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 			status.datapath_state = "silent";
 		es_daemon_report_outside(&membership, states);
 	}
+	es_daemon_settings_told(d, &membership.told);
 	report = es_report_status(&status);
 	es_report_membership(report, &membership);
 	es_daemon_report_failing(d, report);

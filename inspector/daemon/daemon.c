@@ -431,7 +431,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 		es_daemon_start_keeper,	    es_daemon_start_workers,	es_daemon_start_programs,
 		es_daemon_start_membership, es_daemon_load_start,	es_daemon_attach,
 		es_daemon_interfaces_start, es_daemon_view_start,	es_daemon_metrics_start,
-		es_daemon_rollout_start,
+		es_daemon_rollout_start,    es_daemon_settings_start,
 	};
 	int rc = 0;
 
@@ -455,6 +455,7 @@ void es_daemon_fini(struct es_daemon *d)
 {
 	es_control_free(&d->control);
 	es_daemon_rollout_stop(d);
+	es_daemon_settings_stop(d);
 	es_event_close();
 	es_daemon_interfaces_stop(d);
 	es_daemon_metrics_stop(d);

@@ -24,6 +24,7 @@
 #include "inspector/daemon/rollout.h"
 #include "inspector/daemon/route.h"
 #include "inspector/daemon/serving.h"
+#include "inspector/daemon/settings.h"
 #include "inspector/daemon/contents.h"
 #include "inspector/daemon/trace.h"
 #include "inspector/daemon/view.h"
@@ -63,6 +64,7 @@ struct es_daemon {
 	struct es_daemon_view view;
 	struct es_daemon_trace trace;
 	struct es_daemon_rollout rollout;
+	struct es_daemon_settings settings;
 	struct es_daemon_poison poison;
 	struct es_homes homes;
 	struct es_keys keys;

@@ -206,6 +206,7 @@ static int es_daemon_use_next(struct es_daemon *d, struct es_conf_error *err)
 	es_observed_reset(d);
 	es_daemon_load_rebind(d);
 	es_daemon_view_rebind(d);
+	es_daemon_settings_rebind(d);
 	es_daemon_metrics_rebind(d);
 	if (d->membership)
 		es_membership_reloaded(d->membership);

@@ -114,26 +114,33 @@ static void answer(struct es_daemon *d, unsigned int node, unsigned long long nu
 	ask_workers(d);
 }
 
+static void on_snapshot(struct es_daemon *d, const struct es_snapshot_message *message)
+{
+	struct es_view_node *from = &d->view.node[message->header.source];
+
+	if (message->header.kind == ES_SNAPSHOT_ASK) {
+		answer(d, message->header.source, es_cpu_be64((__u64)message->header.number));
+		return;
+	}
+	if (es_snapshot_take(&from->inbox, message) <= 0)
+		return; /* one that was late is no attack */
+	memcpy(from->text, from->inbox.text, from->inbox.total);
+	from->text[from->inbox.total] = 0;
+	from->at_ns = es_clock_now_ns();
+}
+
 int es_daemon_view_message(void *daemon, const void *data, size_t len)
 {
 	struct es_snapshot_message message;
 	struct es_daemon *d = daemon;
-	struct es_view_node *from;
 	int rc = es_snapshot_read(data, len, d->cluster->self, d->conf->node_count, &d->keys, &message);
 
-	if (rc || make_room(&d->view))
+	if (rc)
 		return rc;
-	from = &d->view.node[message.header.source];
-	if (message.header.kind == ES_SNAPSHOT_ASK) {
-		answer(d, message.header.source, es_cpu_be64((__u64)message.header.number));
-		return 0;
-	}
-	rc = es_snapshot_take(&from->inbox, &message);
-	if (rc <= 0)
-		return 0; /* one that was late is no attack */
-	memcpy(from->text, from->inbox.text, from->inbox.total);
-	from->text[from->inbox.total] = 0;
-	from->at_ns = es_clock_now_ns();
+	if (message.header.kind == ES_SNAPSHOT_ASK_SETTINGS || message.header.kind == ES_SNAPSHOT_SETTINGS)
+		es_daemon_settings_message(d, &message);
+	else if (!make_room(&d->view))
+		on_snapshot(d, &message);
 	return 0;
 }
 

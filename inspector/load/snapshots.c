@@ -44,22 +44,61 @@ size_t es_snapshot_ask(struct es_snapshot_message *message, unsigned int self, u
 	return HEADER;
 }
 
-size_t es_snapshot_part(struct es_snapshot_message *message, unsigned int self, unsigned int target,
-			unsigned long long number, const char *text, size_t len, unsigned int part,
+static size_t max_of(enum es_snapshot_kind kind)
+{
+	return kind == ES_SNAPSHOT_SETTINGS ? ES_SNAPSHOT_TEXT_MAX : ES_SNAPSHOT_MAX;
+}
+
+/* Part @part of @text, in a message whose header is made already. */
+static size_t part_make(struct es_snapshot_message *message, const char *text, size_t len, unsigned int part,
 			const struct es_sipkey *key)
 {
 	size_t at = (size_t)part * ES_SNAPSHOT_PART_BYTES, size;
 
-	if (len > ES_SNAPSHOT_MAX || at >= len)
+	if (len > max_of((enum es_snapshot_kind)message->header.kind) || at >= len)
 		return 0;
 	size = len - at < ES_SNAPSHOT_PART_BYTES ? len - at : ES_SNAPSHOT_PART_BYTES;
-	header_make(message, self, target, number, ES_SNAPSHOT_PART);
 	message->header.total = es_htons((__u16)len);
 	message->header.len = es_htons((__u16)size);
 	message->header.part = (__u8)part;
 	memcpy(message->text, text + at, size);
 	message->header.mac = mac_of(key, message, HEADER + size);
 	return HEADER + size;
+}
+
+size_t es_snapshot_part(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+			unsigned long long number, const char *text, size_t len, unsigned int part,
+			const struct es_sipkey *key)
+{
+	header_make(message, self, target, number, ES_SNAPSHOT_PART);
+	return part_make(message, text, len, part, key);
+}
+
+size_t es_snapshot_settings_ask(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+				unsigned long long number, unsigned long long known,
+				const struct es_sipkey *key)
+{
+	header_make(message, self, target, number, ES_SNAPSHOT_ASK_SETTINGS);
+	message->header.known = (__be64)es_cpu_be64(known);
+	message->header.mac = mac_of(key, message, HEADER);
+	return HEADER;
+}
+
+size_t es_snapshot_settings_part(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+				 unsigned long long number, const char *text, size_t len, unsigned int part,
+				 const struct es_sipkey *key)
+{
+	header_make(message, self, target, number, ES_SNAPSHOT_SETTINGS);
+	return part_make(message, text, len, part, key);
+}
+
+unsigned long long es_snapshot_digest(const char *text)
+{
+	unsigned long long hash = 14695981039346656037ULL; /* FNV-1a */
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211ULL;
+	return hash;
 }
 
 static int is_authentic(const struct es_snapshot_message *message, size_t len, const struct es_keys *keys)
@@ -99,10 +138,10 @@ int es_snapshot_take(struct es_snapshot_inbox *inbox, const struct es_snapshot_m
 	unsigned int total = es_ntohs(header->total), len = es_ntohs(header->len), parts, before = inbox->got;
 	size_t at = (size_t)header->part * ES_SNAPSHOT_PART_BYTES;
 
-	if (header->kind != ES_SNAPSHOT_PART || !inbox->number ||
-	    es_cpu_be64((__u64)header->number) != inbox->number || !total || total > ES_SNAPSHOT_MAX ||
-	    (inbox->total && inbox->total != total) || at >= total ||
-	    len != (total - at < ES_SNAPSHOT_PART_BYTES ? total - at : ES_SNAPSHOT_PART_BYTES))
+	if ((header->kind != ES_SNAPSHOT_PART && header->kind != ES_SNAPSHOT_SETTINGS) || !inbox->number ||
+	    es_cpu_be64((__u64)header->number) != inbox->number || !total ||
+	    total > max_of((enum es_snapshot_kind)header->kind) || (inbox->total && inbox->total != total) ||
+	    at >= total || len != (total - at < ES_SNAPSHOT_PART_BYTES ? total - at : ES_SNAPSHOT_PART_BYTES))
 		return -EBADMSG;
 	parts = (total + ES_SNAPSHOT_PART_BYTES - 1) / ES_SNAPSHOT_PART_BYTES;
 	memcpy(inbox->text + at, message->text, len);

@@ -22,12 +22,21 @@
 /* Who asks more often gets no answer. */
 #define ES_SNAPSHOT_ANSWER_NS 250000000ULL
 
-enum es_snapshot_kind { ES_SNAPSHOT_ASK, ES_SNAPSHOT_PART };
+/* A question of ES_SNAPSHOT_ASK_SETTINGS is answered with the node's settings (member/settings.h), unless the asker knows
+ * them; only nodes of ES_WIRE_UNDERSTANDS_ROLLOUTS know these two kinds. */
+enum es_snapshot_kind {
+	ES_SNAPSHOT_ASK,
+	ES_SNAPSHOT_PART,
+	ES_SNAPSHOT_ASK_SETTINGS,
+	ES_SNAPSHOT_SETTINGS,
+};
+#define ES_SNAPSHOT_TEXT_MAX 12288 /* bytes of the longest: settings */
 
 /**
  * struct es_snapshot_header - in network byte order; as long as a handover message's, which the datapath reads first
  * @source, @target: nodes; @number: the question's, which each answer repeats
  * @total: bytes of the whole text; @len: of this part, which follows the header; @part: which one, from 0
+ * @known: of a question for settings, es_snapshot_digest() of those that the asker has
  */
 struct es_snapshot_header {
 	__be32 magic;
@@ -39,7 +48,9 @@ struct es_snapshot_header {
 	__be16 total;
 	__be16 len;
 	__u8 part;
-	__u8 spare[35];
+	__u8 spare[3];
+	__be64 known;
+	__u8 spare2[24];
 	__be64 mac;
 };
 _Static_assert(sizeof(struct es_snapshot_header) == sizeof(struct es_handover), "one size");
@@ -61,6 +72,17 @@ size_t es_snapshot_part(struct es_snapshot_message *message, unsigned int self, 
 			unsigned long long number, const char *text, size_t len, unsigned int part,
 			const struct es_sipkey *key);
 
+/* es_snapshot_settings_ask(), es_snapshot_settings_part() - the same of settings, up to ES_SNAPSHOT_TEXT_MAX bytes */
+size_t es_snapshot_settings_ask(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+				unsigned long long number, unsigned long long known,
+				const struct es_sipkey *key);
+size_t es_snapshot_settings_part(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+				 unsigned long long number, const char *text, size_t len, unsigned int part,
+				 const struct es_sipkey *key);
+
+/* es_snapshot_digest() - tells texts apart */
+unsigned long long es_snapshot_digest(const char *text);
+
 /* es_snapshot_read() - is it an authentic message of another node to this one? Returns 0 or -EBADMSG. */
 int es_snapshot_read(const void *data, size_t len, unsigned int self, unsigned int node_count,
 		     const struct es_keys *keys, struct es_snapshot_message *ret_message);
@@ -73,7 +95,7 @@ struct es_snapshot_inbox {
 	unsigned long long number;
 	unsigned int total;
 	unsigned int got;
-	char text[ES_SNAPSHOT_MAX];
+	char text[ES_SNAPSHOT_TEXT_MAX];
 };
 
 /* es_snapshot_expect() - a question with this number has been asked; forgets what came for the one before */

@@ -171,6 +171,61 @@ static void sysctl_put(struct es_text *out, const char *name)
 	fclose(file);
 }
 
+/* A value is one word. */
+static void word_put(struct es_text *out, size_t begun)
+{
+	for (char *c = out->text + begun; *c; c++)
+		*c = *c == ' ' ? '_' : *c;
+}
+
+static void check_put(struct es_text *out, const struct es_conf_service *service)
+{
+	static const char *const types[] = {"tcp", "http", "none"};
+	const struct es_conf_check *c = &service->check;
+	size_t begun = out->used;
+
+	line(out,
+	     "~service.%s.check=%s,path:%s,host:%s,expect:%u,interval_ms:%u,timeout_ms:%u,rise:%u,fall:%u\n",
+	     service->name, types[c->type], c->path, c->host, c->expect, c->interval_ms, c->timeout_ms,
+	     c->rise, c->fall);
+	word_put(out, begun);
+}
+
+/* Not compared when a node joins, and the same on all nodes all the same. Last: what has no room is left out. */
+static void others_put(struct es_text *out, const struct es_conf *conf)
+{
+	const struct es_conf_inspector *in = &conf->inspector;
+	char text[INET6_ADDRSTRLEN];
+	size_t begun;
+
+	line(out, "~datapath.mac=%s:%02x%02x%02x%02x%02x%02x\n",
+	     conf->datapath.mac_mode == ES_CONF_MAC_UNICAST ? "unicast" : "multicast",
+	     conf->datapath.cluster_mac[0], conf->datapath.cluster_mac[1], conf->datapath.cluster_mac[2],
+	     conf->datapath.cluster_mac[3], conf->datapath.cluster_mac[4], conf->datapath.cluster_mac[5]);
+	line(out, "~datapath.fallback_after_ms=%u\n", conf->datapath.fallback_after_ms);
+	line(out, "~inspector=gather_timeout_ms:%u,race_window_ms:%u,settle_ms:%u,poison:%s\n",
+	     in->gather_timeout_ms, in->race_window_ms, in->settle_ms,
+	     in->poison == ES_CONF_POISON_REFUSE ? "refuse" : "serve");
+	line(out, "~status.port=%u\n", conf->status.port);
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_conf_service *s = &conf->services[i];
+
+		check_put(out, s);
+		begun = out->used;
+		line(out, "~service.%s.document_root=%s\n", s->name,
+		     *s->document_root ? s->document_root : "none");
+		word_put(out, begun);
+		line(out,
+		     "~service.%s.serving=load_bound:%u,handover_cost:%u,retry_after_s:%u,when_all_down:%s\n",
+		     s->name, s->load_bound, s->handover_cost, s->retry_after_s,
+		     s->when_all_down == ES_CONF_ALL_DOWN_REJECT ? "reject" : "serve");
+		line(out, "~service.%s.server=%s:%u\n", s->name, es_conf_addr_text(&s->server_address, text),
+		     s->server_port);
+	}
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		line(out, "~node.%s.weight=%u\n", conf->nodes[i].name, conf->nodes[i].weight);
+}
+
 size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 			const struct es_network *network, struct es_plugins *plugins, char *text, size_t size)
 {
@@ -198,5 +253,6 @@ size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 		line(&out, "kernel=%s\n", system.release);
 	for (size_t i = 0; i < sizeof(sysctls) / sizeof(sysctls[0]); i++)
 		sysctl_put(&out, sysctls[i]);
+	others_put(&out, conf);
 	return out.used;
 }

@@ -14,28 +14,28 @@
 
 /* struct es_drift_kinds - @of: each node's kind, -1 if it has not told; @first: a node of each kind */
 struct es_drift_kinds {
-	int of[ES_GROUP_NODES_MAX];
+	int of[ES_NODES_MAX];
 	unsigned int first[KINDS_MAX];
 	unsigned int count;
 	unsigned int telling;
 };
 
-/* struct es_drift_pair - what differs between @node and the nodes of @other */
+/* struct es_drift_pair - what differs between a node and those of @other */
 struct es_drift_pair {
-	const struct es_group *group;
+	const struct es_report_told *told;
 	const struct es_drift_kinds *kinds;
 	struct json_object *drift;
 	int other;
 };
 
-/* Of the settings that must be alike. */
+/* Of the settings that must or should be alike. */
 static unsigned long long hash_of(const char *settings)
 {
 	unsigned long long hash = 14695981039346656037ULL; /* FNV-1a */
 	int must = 0, begins = 1;
 
 	for (const char *c = settings; *c; c++) {
-		must = begins ? *c == '=' : must;
+		must = begins ? *c == '=' || *c == '~' : must;
 		begins = *c == '\n';
 		if (must)
 			hash = (hash ^ (unsigned char)*c) * 1099511628211ULL;
@@ -43,19 +43,18 @@ static unsigned long long hash_of(const char *settings)
 	return hash;
 }
 
-static void kinds_find(const struct es_group *group, unsigned int self, struct es_drift_kinds *kinds)
+static void kinds_find(const struct es_report_told *told, struct es_drift_kinds *kinds)
 {
 	unsigned long long hashes[KINDS_MAX];
 
-	for (unsigned int i = 0; i < group->node_count; i++) {
-		const struct es_group_node *node = &group->node[i];
-		unsigned long long hash = hash_of(node->settings);
+	for (unsigned int i = 0; i < told->count; i++) {
+		unsigned long long hash;
 		unsigned int kind = 0;
 
 		kinds->of[i] = -1;
-		/* One that is refused: its reason says it. */
-		if (!*node->settings || *node->refused || (!node->is_member && i != self))
+		if (!told->settings[i])
 			continue;
+		hash = hash_of(told->settings[i]);
 		while (kind < kinds->count && hashes[kind] != hash)
 			kind++;
 		if (kind == KINDS_MAX)
@@ -88,6 +87,7 @@ static struct json_object *element_of(struct json_object *drift, const char *nam
 	}
 	element = json_object_new_object();
 	es_json_string(element, "setting", name);
+	json_object_object_add(element, "must", json_object_new_boolean(s->must));
 	json_object_object_add(element, "value", string_of(s->a, s->a_len));
 	json_object_object_add(element, "others", json_object_new_object());
 	json_object_array_add(drift, element);
@@ -102,9 +102,9 @@ static void on_difference(void *ctx, const struct es_group_setting *s)
 
 	snprintf(name, sizeof(name), "%.*s", (int)s->name_len, s->name);
 	json_object_object_get_ex(element_of(pair->drift, name, s), "others", &others);
-	for (unsigned int i = 0; i < pair->group->node_count; i++)
+	for (unsigned int i = 0; i < pair->told->count; i++)
 		if (pair->kinds->of[i] == pair->other)
-			json_object_object_add(others, pair->group->node[i].name, string_of(s->b, s->b_len));
+			json_object_object_add(others, pair->told->name[i], string_of(s->b, s->b_len));
 }
 
 /* What most have as this node has is others' drift. */
@@ -123,13 +123,13 @@ static struct json_object *without_theirs(struct json_object *drift, unsigned in
 	return own;
 }
 
-void es_report_drift(struct json_object *nodes, const struct es_group *group, unsigned int self)
+void es_report_drift(struct json_object *nodes, const struct es_report_told *told)
 {
 	struct es_drift_kinds kinds = {};
 
-	kinds_find(group, self, &kinds);
-	for (unsigned int i = 0; i < group->node_count; i++) {
-		struct es_drift_pair pair = {.group = group, .kinds = &kinds};
+	kinds_find(told, &kinds);
+	for (unsigned int i = 0; i < told->count; i++) {
+		struct es_drift_pair pair = {.told = told, .kinds = &kinds};
 		int kind = kinds.of[i];
 
 		if (kind < 0)
@@ -137,9 +137,9 @@ void es_report_drift(struct json_object *nodes, const struct es_group *group, un
 		pair.drift = json_object_new_array();
 		for (pair.other = 0; pair.other < (int)kinds.count; pair.other++)
 			if (pair.other != kind)
-				es_group_settings_each(group->node[i].settings,
-						       group->node[kinds.first[pair.other]].settings,
-						       on_difference, &pair);
+				es_group_settings_each(told->settings[i],
+						       told->settings[kinds.first[pair.other]], on_difference,
+						       &pair);
 		pair.drift = without_theirs(pair.drift, kinds.telling);
 		if (json_object_array_length(pair.drift))
 			json_object_object_add(json_object_array_get_idx(nodes, i), "drift", pair.drift);

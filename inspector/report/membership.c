@@ -26,14 +26,14 @@ static void add_seconds(struct json_object *object, const char *key, uint64_t ms
 	json_object_object_add(object, key, json_object_new_double((double)ms / 1000));
 }
 
-/* "name=value" lines as an object; the mark of those that must be alike is left out. */
+/* "name=value" lines as an object; the mark of those that must or should be alike is left out. */
 static struct json_object *settings_of(const char *text)
 {
 	struct json_object *settings = json_object_new_object();
 	char name[128];
 
 	while (*text) {
-		const char *end = strchr(text, '\n'), *line = text + (*text == '='), *equals;
+		const char *end = strchr(text, '\n'), *line = text + (*text == '=' || *text == '~'), *equals;
 
 		if (!end)
 			break;
@@ -111,17 +111,42 @@ static void hearing_extend(struct json_object *object, const struct es_report_me
 		add_bool(object, "hears", es_hearing_is_heard_by(m->hearing, node, m->now_ms));
 }
 
+/* Those that are in the cluster. One that is refused: its reason says it. */
+static void told_by_members(const struct es_report_membership *m, struct es_report_told *ret)
+{
+	ret->count = m->group->node_count;
+	for (unsigned int i = 0; i < ret->count; i++) {
+		const struct es_group_node *node = &m->group->node[i];
+		int counts = *node->settings && !*node->refused && (node->is_member || i == m->self);
+
+		ret->name[i] = node->name;
+		ret->settings[i] = counts ? node->settings : NULL;
+	}
+}
+
+/* What static nodes know of each other. */
+static void static_extend(struct json_object *nodes, const struct es_report_membership *m)
+{
+	if (m->self < json_object_array_length(nodes))
+		load_extend(json_object_array_get_idx(nodes, m->self), &m->own);
+	for (unsigned int i = 0; i < m->told.count; i++)
+		if (m->told.settings[i])
+			json_object_object_add(json_object_array_get_idx(nodes, i), "settings",
+					       settings_of(m->told.settings[i]));
+	es_report_drift(nodes, &m->told);
+}
+
 void es_report_membership(struct json_object *status, const struct es_report_membership *m)
 {
 	struct json_object *membership = json_object_new_object(), *nodes = NULL;
+	struct es_report_told told;
 
 	json_object_object_add(status, "membership", membership);
 	json_object_object_add(membership, "provider",
 			       json_object_new_string(m->group ? "corosync" : "static"));
 	json_object_object_get_ex(status, "nodes", &nodes);
 	if (!m->group) {
-		if (m->self < json_object_array_length(nodes))
-			load_extend(json_object_array_get_idx(nodes, m->self), &m->own);
+		static_extend(nodes, m);
 		return;
 	}
 	add_bool(membership, "connected", m->is_connected);
@@ -138,5 +163,6 @@ void es_report_membership(struct json_object *status, const struct es_report_mem
 		hearing_extend(json_object_array_get_idx(nodes, i), m, i);
 		by_hand_extend(json_object_array_get_idx(nodes, i), m, i);
 	}
-	es_report_drift(nodes, m->group, m->self);
+	told_by_members(m, &told);
+	es_report_drift(nodes, &told);
 }

@@ -70,9 +70,19 @@ struct json_object *es_report_status(const struct es_report_status *status);
 /* "up", "draining", "down", "left" or "absent" */
 const char *es_report_node_state(enum es_node_state state);
 
+/* struct es_report_told - what nodes say of their settings (member/settings.h); @settings: NULL of one that does not count */
+struct es_report_told {
+	unsigned int count;
+	const char *name[ES_NODES_MAX];
+	const char *settings[ES_NODES_MAX];
+};
+
+/* es_report_drift() - add "drift" to each of @nodes that differs in settings that must or should be alike */
+void es_report_drift(struct json_object *nodes, const struct es_report_told *told);
+
 /**
  * struct es_report_membership
- * @group: NULL if it is static; then only @self and @own, what this node knows of itself, are of meaning
+ * @group: NULL if it is static; then only @self and @own, what this node knows of itself, and @told are of meaning
  * @hearing: who is heard on the public network
  * @drain, @weight: what was set of each node by hand; NULL: nothing
  */
@@ -83,6 +93,7 @@ struct es_report_membership {
 	const struct es_wire_by_hand *weight[ES_NODES_MAX];
 	unsigned int self;
 	struct es_wire_load own;
+	struct es_report_told told;
 	int is_connected;
 	int is_quorate;
 	int is_silent;
@@ -93,9 +104,6 @@ struct es_report_membership {
 
 /* es_report_membership() - add to a reply of es_report_status() */
 void es_report_membership(struct json_object *status, const struct es_report_membership *membership);
-
-/* es_report_drift() - add "drift" to each of @nodes that differs in settings that must be alike */
-void es_report_drift(struct json_object *nodes, const struct es_group *group, unsigned int self);
 
 /* One element of workers: id and the named values; @names ends with NULL. */
 struct json_object *es_report_worker(unsigned int id, const char *const *names,

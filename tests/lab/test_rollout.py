@@ -186,6 +186,44 @@ def test_a_node_dies_between(lab):
     wait_for(lambda: rollout(lab, "--dry-run", new)[1].get("result") == "checked", "n2 has given the old one up", 15)
 
 
+def control_of(lab, node):
+    """`check` looks for the daemon where nodes with disks of their own have it."""
+    return [] if lab.options["membership"] == "corosync" else ["--control", daemon.control_path(lab.net.namespace(node))]
+
+
+def drifts(lab, asked):
+    """{node: {setting: whether it would cost the node its place}}, as that node says."""
+    return {n["name"]: {d["setting"]: d["must"] for d in n["drift"]} for n in lab.status(asked)["nodes"] if n.get("drift")}
+
+
+def test_drift(lab):
+    """A reload on one node only: all say which node it is and in what, whatever the membership; a rollout mends it."""
+    wait_for(lambda: not any(drifts(lab, node) for node in NODES), "no drift", 15, lambda: drifts(lab, "n1"))
+    path = path_of(lab, "n2")
+    before = read(path)
+    changed = before.replace("service web {", "service web {\n    document_root = /srv\n    when_all_down = reject\n"
+                             "    check { type = http path = /health }") + 'rule extra { path = "/x" cost = 2 }\n'
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write(changed)
+    lab.node("n2").exec(["earshot", "reload"])
+    expected = {"service.web.check": False, "service.web.document_root": False, "service.web.serving": False,
+                "rule.0.extra": True, "rules": True}
+    for asked in NODES:
+        wait_for(lambda node=asked: drifts(lab, node) == {"n2": expected}, f"{asked} tells it", 15,
+                 lambda node=asked: drifts(lab, node))
+        for command in ("nodes", "status"):
+            said = lab.node(asked).exec(["earshot", command]).stdout
+            assert "n2: setting service.web.document_root differs: /srv here, none on n1, none on n3" in said, said
+        found = json.loads(lab.node(asked).exec(
+            ["earshot", "--json", *control_of(lab, asked), "check"], check=False).stdout)["findings"]
+        assert any(f["id"] == "members.drift" and f["severity"] == "error" and "service.web.check: n2 http" in f["found"]
+                   for f in found), [f for f in found if f["id"].startswith("members")]
+    done, report, _ = rollout(lab, write_new(lab, before))
+    assert done.returncode == 0 and report["result"] == "switched", done
+    wait_for(lambda: not any(drifts(lab, node) for node in NODES), "no drift", 15, lambda: drifts(lab, "n1"))
+    assert "differs" not in lab.node("n1").exec(["earshot", "nodes"]).stdout
+
+
 def test_without(lab):
     new = with_policy(lab, "uri-hash")
     lab.stop("n3", "earshotd")

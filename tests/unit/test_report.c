@@ -192,32 +192,36 @@ static const char *drift_of(struct json_object *nodes, size_t node)
 		JSON_C_TO_STRING_PLAIN);
 }
 
-/* The one of three that differs, or both of two; keys that rotate, and what need not be alike, are none. */
+/* The one of three that differs, or both of two; keys that rotate, and what need not be alike, are none. What should be alike
+ * counts where both tell it: a version before does not. */
 static void test_drift(void **state)
 {
-	static struct es_group group = {
-		.node_count = 3,
-		.node = {{.name = "n1", .is_member = 1, .settings = "=a=1\n=k=x y\nkernel=1\n"},
-			 {.name = "n2", .is_member = 1, .settings = "=a=2\n=k=y x\n=c=3\n"},
-			 {.name = "n3", .is_member = 1, .settings = "=a=1\n=k=x\nkernel=2\n"}}};
+	struct es_report_told told = {.count = 3,
+				      .name = {"n1", "n2", "n3"},
+				      .settings = {"=a=1\n=k=x y\nkernel=1\n~s=7\n~t=1\n",
+						   "=a=2\n=k=y x\n=c=3\n~s=7\n~u=1\n",
+						   "=a=1\n=k=x\nkernel=2\n~s=8\n"}};
 	struct json_object *nodes = json_tokener_parse("[{},{},{}]");
 
 	(void)state;
-	es_report_drift(nodes, &group, 0);
+	es_report_drift(nodes, &told);
 	assert_string_equal(drift_of(nodes, 0), "null");
 	assert_string_equal(
 		drift_of(nodes, 1),
-		"[{\"setting\":\"a\",\"value\":\"2\",\"others\":{\"n1\":\"1\",\"n3\":\"1\"}},"
-		"{\"setting\":\"c\",\"value\":\"3\",\"others\":{\"n1\":\"missing\",\"n3\":\"missing\"}}]");
-	assert_string_equal(drift_of(nodes, 2), "null");
+		"[{\"setting\":\"a\",\"must\":true,\"value\":\"2\",\"others\":{\"n1\":\"1\",\"n3\":\"1\"}},"
+		"{\"setting\":\"c\",\"must\":true,\"value\":\"3\","
+		"\"others\":{\"n1\":\"missing\",\"n3\":\"missing\"}}]");
+	assert_string_equal(drift_of(nodes, 2), "[{\"setting\":\"s\",\"must\":false,\"value\":\"8\","
+						"\"others\":{\"n1\":\"7\",\"n2\":\"7\"}}]");
 	expect_as_documented("drift", json_object_array_get_idx(nodes, 1));
 	json_object_put(nodes);
-	group.node[2].is_member = 0;
+	told.settings[2] = NULL;
 	nodes = json_tokener_parse("[{},{},{}]");
-	es_report_drift(nodes, &group, 0);
-	assert_string_equal(drift_of(nodes, 0),
-			    "[{\"setting\":\"a\",\"value\":\"1\",\"others\":{\"n2\":\"2\"}},"
-			    "{\"setting\":\"c\",\"value\":\"missing\",\"others\":{\"n2\":\"3\"}}]");
+	es_report_drift(nodes, &told);
+	assert_string_equal(
+		drift_of(nodes, 0),
+		"[{\"setting\":\"a\",\"must\":true,\"value\":\"1\",\"others\":{\"n2\":\"2\"}},"
+		"{\"setting\":\"c\",\"must\":true,\"value\":\"missing\",\"others\":{\"n2\":\"3\"}}]");
 	assert_null(json_object_object_get(json_object_array_get_idx(nodes, 2), "drift"));
 	json_object_put(nodes);
 }

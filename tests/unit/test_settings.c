@@ -66,6 +66,44 @@ static void test_rules(void **state)
 	      "rule.0.a is ");
 }
 
+static void on_difference(void *ctx, const struct es_group_setting *s)
+{
+	char *all = ctx;
+
+	sprintf(all + strlen(all), "%s%.*s ", s->must ? "=" : "~", (int)s->name_len, s->name);
+}
+
+static void differences(const char *service_a, const char *service_b, const char *expected)
+{
+	char a[ES_WIRE_SETTINGS_SIZE], b[ES_WIRE_SETTINGS_SIZE], all[1024] = "", why[256];
+
+	settings_of(service_a, "", a, sizeof(a));
+	settings_of(service_b, "", b, sizeof(b));
+	es_group_settings_each(a, b, on_difference, all);
+	assert_string_equal(all, expected);
+	assert_int_equal(es_group_settings_differ(a, b, why, sizeof(why)), strchr(expected, '=') != NULL);
+}
+
+/* What keeps no node out is told all the same, once each; a version that does not tell it differs in nothing. */
+static void test_others(void **state)
+{
+	char a[ES_WIRE_SETTINGS_SIZE], b[ES_WIRE_SETTINGS_SIZE], all[1024] = "";
+
+	(void)state;
+	differences("", "", "");
+	differences("", "check { type = http path = \"/a\" }", "~service.web.check ");
+	differences("document_root = /a", "document_root = /b", "~service.web.document_root ");
+	differences("when_all_down = reject", "", "~service.web.serving ");
+	differences("policy = wrr", "policy = wlc load_bound = 150", "=service.0.web ~service.web.serving ");
+	settings_of("", "", a, sizeof(a));
+	assert_non_null(strstr(a, "\n~node.n1.weight=100\n"));
+	*(strstr(a, "\n~") + 1) = 0;
+	settings_of("document_root = /a", "", b, sizeof(b));
+	es_group_settings_each(a, b, on_difference, all);
+	es_group_settings_each(b, a, on_difference, all);
+	assert_string_equal(all, "");
+}
+
 static void test_parameters(void **state)
 {
 #define LARD "policy = lard inspect = every "
@@ -134,7 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rules),	cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_plugins), cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_others),	cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
