@@ -8,7 +8,8 @@ import re
 import pytest
 
 from cluster.membership import ALL, TOKEN, settled
-from earshotlab import Lab, topology, wait_for
+from earshotlab import Lab, wait_for
+from web import raw
 
 pytestmark = [pytest.mark.earshot, pytest.mark.corosync, pytest.mark.wire]
 
@@ -21,9 +22,7 @@ class Client:
     def __init__(self, lab, number):
         self.method = ("GET", "POST")[number % 2]
         self.target = f"/1k?{self.method}-{number}"
-        self.sock = lab.client.socket()
-        self.sock.settimeout(10)
-        self.sock.connect((topology.VIP, topology.PORT))
+        self.sock = raw.connect(lab.client)
 
     def send(self):
         body = "Content-Length: 4\r\n\r\nid=1" if self.method == "POST" else "\r\n"
