@@ -164,6 +164,7 @@ static void es_nf_engine_turn(struct es_nf_engine *engine)
 	do {
 		pthread_mutex_lock(&engine->lock);
 		engine->node->now_ns = es_nf_now_ns();
+		es_nf_kernel_recover(engine->kernel);
 		es_nf_engine_arp(engine);
 		count = es_nf_capture_read(engine->capture, es_nf_engine_on_frame, engine);
 		pthread_mutex_unlock(&engine->lock);
@@ -175,15 +176,16 @@ static void es_nf_engine_turn(struct es_nf_engine *engine)
 static void *es_nf_engine_main(void *arg)
 {
 	struct es_nf_engine *engine = arg;
-	struct pollfd fds[3] = {
+	struct pollfd fds[] = {
 		{.fd = engine->stop_fd, .events = POLLIN},
 		{.fd = es_nf_capture_fd(engine->capture), .events = POLLIN},
 		{.fd = es_nf_kernel_arp_fd(engine->kernel), .events = POLLIN},
+		{.fd = es_nf_kernel_losses_fd(engine->kernel), .events = POLLIN},
 	};
 
 	while (!(fds[0].revents & POLLIN)) {
 		es_nf_engine_turn(engine);
-		poll(fds, 3, ES_TICK_MS);
+		poll(fds, sizeof(fds) / sizeof(fds[0]), ES_TICK_MS);
 	}
 	return NULL;
 }

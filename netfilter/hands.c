@@ -12,6 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "netfilter/hands.h"
+#include "netfilter/kept.h"
+#include "netfilter/losses.h"
+
+#define ES_KEPT_MAX 262144 /* connections; what is above is not made again when it is forgotten */
 
 struct es_nf_kernel {
 	int frames;
@@ -19,6 +23,8 @@ struct es_nf_kernel {
 	unsigned int public_ifindex;
 	struct es_nf_tun tun;
 	struct es_nf_rebuild rebuild;
+	struct es_nf_losses losses;
+	struct es_nf_kept *kept;
 };
 
 static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_found *ret)
@@ -82,8 +88,11 @@ static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *fl
 	struct es_nf_entry entry;
 	int rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
 
-	if (!rc && es_nf_socket_is_connection(&socket))
+	if (!rc && es_nf_socket_is_connection(&socket)) {
+		/* What is not kept goes on all the same. */
+		(void)es_nf_kept_look(kernel->kept, &kernel->rebuild.ct, flow);
 		return ES_NF_BUILT;
+	}
 	if (!rc && (socket.state == ES_NF_TCP_SYN_RECV || socket.state == ES_NF_TCP_NEW_SYN_RECV))
 		return ES_NF_BEGUN;
 	/* Its entry stays for a while after it, and tells whether its handshake was over. */
@@ -127,7 +136,11 @@ static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 {
 	struct es_nf_kernel *kernel = ctx;
 
-	return es_nf_leave(&kernel->rebuild, flow, rcv_nxt);
+	int rc = es_nf_leave(&kernel->rebuild, flow, rcv_nxt);
+
+	if (!rc)
+		es_nf_kept_forget(kernel->kept, flow);
+	return rc;
 }
 
 static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
@@ -135,6 +148,7 @@ static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
 	struct es_nf_kernel *kernel = ctx;
 	int rc = es_nf_conntrack_delete(&kernel->rebuild.ct, flow);
 
+	es_nf_kept_forget(kernel->kept, flow);
 	return rc == -ENOENT ? 0 : rc;
 }
 
@@ -150,6 +164,19 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.end = es_nf_hand_end,
 		.forget = es_nf_hand_forget,
 	};
+}
+
+/* Listen for losses, and keep what the daemon before has left. */
+static int es_nf_kernel_keep(struct es_nf_kernel *kernel, struct es_nf_why *why)
+{
+	int rc = es_nf_kept_new(ES_KEPT_MAX, &kernel->kept);
+
+	if (!rc)
+		rc = es_nf_losses_open(&kernel->losses);
+	if (!rc)
+		rc = es_nf_kept_look_all(kernel->kept, &kernel->rebuild.ct);
+	/* Entries have come or gone meanwhile: some may be missing. */
+	return !rc || rc == -EINTR ? 0 : es_nf_why(why, rc, "ctnetlink: %s", strerror(-rc));
 }
 
 /* The device that packets are put into, and the hook that finishes handshakes. */
@@ -171,7 +198,8 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 	if (rc)
 		return rc;
 	settings.has_label = hook.has_label;
-	return es_nf_rebuild_open(&kernel->rebuild, &kernel->tun, &settings, why);
+	rc = es_nf_rebuild_open(&kernel->rebuild, &kernel->tun, &settings, why);
+	return rc ? rc : es_nf_kernel_keep(kernel, why);
 }
 
 int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
@@ -200,6 +228,8 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 
 	if (!k)
 		return;
+	es_nf_losses_close(&k->losses);
+	es_nf_kept_free(&k->kept);
 	es_nf_rebuild_close(&k->rebuild);
 	es_nf_tun_close(&k->tun);
 	if (k->datagrams >= 0)
@@ -244,4 +274,23 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	return (int)got;
+}
+
+int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel)
+{
+	return es_nf_losses_fd(&kernel->losses);
+}
+
+static void es_nf_kernel_on_loss(void *ctx, const struct es_flow *flow, __u8 state)
+{
+	struct es_nf_kernel *kernel = ctx;
+
+	(void)state; /* whether its connection is over, its socket tells */
+	(void)es_nf_kept_restore(kernel->kept, &kernel->rebuild.ct, &kernel->rebuild.diag, flow);
+}
+
+void es_nf_kernel_recover(struct es_nf_kernel *kernel)
+{
+	if (es_nf_losses_read(&kernel->losses, es_nf_kernel_on_loss, kernel) == -ENOBUFS)
+		es_nf_kept_restore_all(kernel->kept, &kernel->rebuild.ct, &kernel->rebuild.diag);
 }

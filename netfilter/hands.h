@@ -32,4 +32,13 @@ int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel);
 /* es_nf_kernel_arp() - take one that came in, at most @room bytes. Returns its length, 0 if there is none, or -errno. */
 int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room);
 
+/* es_nf_kernel_losses_fd() - readable when the connection tracking has forgotten something */
+int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel);
+
+/*
+ * es_nf_kernel_recover() - make again what it has forgotten of connections that are here (kept.h), without waiting
+ * Before packets are decided: without its entry, one of such a connection seems to be of another node's.
+ */
+void es_nf_kernel_recover(struct es_nf_kernel *kernel);
+
 #endif

@@ -8,6 +8,7 @@ import pathlib
 import random
 import signal
 import socket
+import sys
 
 import pytest
 
@@ -18,6 +19,13 @@ pytestmark = pytest.mark.earshot
 
 NETFILTER = ("n2", "n3")
 TCP_REPAIR = 19
+# An nfnetlink message: IPCTNL_MSG_CT_DELETE, of all.
+FLUSH = """
+import socket, struct
+with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as netlink:
+    netlink.send(struct.pack("=IHHIIBBH", 20, 1 << 8 | 2, 5, 1, 0, 0, 0, 0))
+    assert not struct.unpack_from("=i", netlink.recv(4096), 16)[0]
+"""
 CLIENTS = {
     "plain": {"tcp_timestamps": 1, "tcp_sack": 1, "tcp_window_scaling": 1},
     "no-timestamps": {"tcp_timestamps": 0, "tcp_sack": 1, "tcp_window_scaling": 1},
@@ -152,6 +160,20 @@ def test_server_that_is_down(lab):
     finally:
         lab.node("n2").start("nginx")
     wait_for(lambda: any(lab.client.get(uri)[1]["X-Node"] == "n2" for uri in homes["n2"]), "n2 serves again")
+
+
+def test_conntrack_that_is_flushed(lab):
+    """As by `conntrack -F`: open connections go on, also those that another daemon has made."""
+    homes = uris(lab)
+    with raw.connect(lab.client, port=next(lab.free_ports["n1"]), timeout=20) as sock:
+        for step in ("made", "flushed", "by the next daemon", "flushed again"):
+            if step.startswith("flushed"):
+                lab.node("n2").exec([sys.executable, "-c", FLUSH])
+            if step == "by the next daemon":
+                lab.node("n2").signal("earshotd", signal.SIGKILL)
+                lab.node("n2").start("earshotd")
+            sock.sendall(raw.head(homes["n2"][0]))
+            assert raw.receive(sock).node == "n2", step
 
 
 def test_daemon_that_dies(lab):
