@@ -33,6 +33,7 @@ struct es_nf_engine {
 	struct es_nf_kernel *kernel;
 	struct es_nf_node *node;
 	struct es_nf_netlink nl;
+	struct es_nf_netlink watch; /* of changes of rules */
 	struct es_nf_capture *capture;
 	struct es_nf_rules rules;
 	pthread_t thread;
@@ -41,6 +42,15 @@ struct es_nf_engine {
 	__u64 looked_ns;
 	int is_late;
 };
+
+/*
+ * Who sets or removes rules holds this: of this process, as it has one engine at most. @are_wanted: from attach to
+ * detach; then, what an operator has taken away is set again.
+ */
+static struct {
+	pthread_mutex_t lock;
+	int are_wanted;
+} rules_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static __u64 es_nf_now_ns(void)
 {
@@ -79,6 +89,8 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 		goto err_free;
 	}
 	rc = es_nf_netlink_open(&engine->nl, NETLINK_NETFILTER);
+	if (!rc)
+		rc = es_nf_hook_watch(&engine->watch);
 	if (!rc && (engine->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
 		rc = -errno;
 	if (rc) {
@@ -112,6 +124,7 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 		return;
 	es_nf_engine_stop(e);
 	es_nf_capture_free(&e->capture);
+	es_nf_netlink_close(&e->watch);
 	es_nf_netlink_close(&e->nl);
 	es_nf_node_free(&e->node);
 	es_nf_kernel_free(&e->kernel);
@@ -173,6 +186,19 @@ static void es_nf_engine_turn(struct es_nf_engine *engine)
 	engine->looked_ns = es_nf_now_ns();
 }
 
+/* Somebody has changed rules: an operator's `nft flush ruleset` takes ours away, too. */
+static void es_nf_engine_mend(struct es_nf_engine *engine)
+{
+	(void)es_nf_hook_watched(&engine->watch);
+	pthread_mutex_lock(&rules_of_process.lock);
+	if (rules_of_process.are_wanted) {
+		(void)es_nf_kernel_mend(engine->kernel, &engine->nl);
+		if (!es_nf_rules_are_set(&engine->nl))
+			(void)es_nf_rules_set(&engine->nl, &engine->rules, NULL);
+	}
+	pthread_mutex_unlock(&rules_of_process.lock);
+}
+
 static void *es_nf_engine_main(void *arg)
 {
 	struct es_nf_engine *engine = arg;
@@ -181,9 +207,12 @@ static void *es_nf_engine_main(void *arg)
 		{.fd = es_nf_capture_fd(engine->capture), .events = POLLIN},
 		{.fd = es_nf_kernel_arp_fd(engine->kernel), .events = POLLIN},
 		{.fd = es_nf_kernel_losses_fd(engine->kernel), .events = POLLIN},
+		{.fd = mnl_socket_get_fd(engine->watch.socket), .events = POLLIN},
 	};
 
 	while (!(fds[0].revents & POLLIN)) {
+		if (fds[4].revents & POLLIN)
+			es_nf_engine_mend(engine);
 		es_nf_engine_turn(engine);
 		poll(fds, sizeof(fds) / sizeof(fds[0]), ES_TICK_MS);
 	}
@@ -214,13 +243,16 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_rules *rules,
 			       struct es_nf_why *why)
 {
-	int rc;
+	int rc = 0;
 
-	if (!memcmp(rules, &engine->rules, sizeof(*rules)))
-		return 0;
-	rc = es_nf_rules_set(&engine->nl, rules, why);
-	if (!rc)
+	pthread_mutex_lock(&rules_of_process.lock);
+	if (!rules_of_process.are_wanted || memcmp(rules, &engine->rules, sizeof(*rules)) != 0)
+		rc = es_nf_rules_set(&engine->nl, rules, why);
+	if (!rc) {
 		engine->rules = *rules;
+		rules_of_process.are_wanted = 1;
+	}
+	pthread_mutex_unlock(&rules_of_process.lock);
 	return rc;
 }
 
@@ -298,10 +330,13 @@ int es_nf_engine_detach(void)
 
 	if (rc)
 		return rc;
+	pthread_mutex_lock(&rules_of_process.lock);
+	rules_of_process.are_wanted = 0;
 	was_set = es_nf_rules_are_set(&nl);
 	rc = es_nf_rules_remove(&nl);
 	if (!rc)
 		rc = es_nf_hook_remove(&nl);
+	pthread_mutex_unlock(&rules_of_process.lock);
 	es_nf_source_clear();
 	es_nf_netlink_close(&nl);
 	return rc ? rc : was_set;

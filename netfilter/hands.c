@@ -25,6 +25,7 @@ struct es_nf_kernel {
 	struct es_nf_rebuild rebuild;
 	struct es_nf_losses losses;
 	struct es_nf_kept *kept;
+	struct es_nf_hook hook;
 };
 
 static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_found *ret)
@@ -184,7 +185,6 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 {
 	struct es_nf_rebuild_settings settings = {.copies = ES_NF_COPIES_DEFAULT};
 	struct es_nf_netlink nl;
-	struct es_nf_hook hook;
 	int rc;
 
 	rc = es_nf_tun_open(&kernel->tun, ES_NF_TUN_NAME, why);
@@ -193,11 +193,11 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 	rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
 	if (rc)
 		return es_nf_why(why, rc, "nf_tables: %s", strerror(-rc));
-	rc = es_nf_hook_set(&nl, kernel->tun.is_marked ? kernel->tun.name : NULL, &hook, why);
+	rc = es_nf_hook_set(&nl, kernel->tun.is_marked ? kernel->tun.name : NULL, &kernel->hook, why);
 	es_nf_netlink_close(&nl);
 	if (rc)
 		return rc;
-	settings.has_label = hook.has_label;
+	settings.has_label = kernel->hook.has_label;
 	rc = es_nf_rebuild_open(&kernel->rebuild, &kernel->tun, &settings, why);
 	return rc ? rc : es_nf_kernel_keep(kernel, why);
 }
@@ -274,6 +274,15 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	return (int)got;
+}
+
+int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
+{
+	int is_set = es_nf_hook_is_set(nl, &kernel->hook);
+
+	if (is_set)
+		return is_set < 0 ? is_set : 0;
+	return es_nf_hook_set(nl, kernel->tun.is_marked ? kernel->tun.name : NULL, &kernel->hook, NULL);
 }
 
 int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel)

@@ -176,6 +176,23 @@ def test_conntrack_that_is_flushed(lab):
             assert raw.receive(sock).node == "n2", step
 
 
+def test_rules_that_are_flushed(lab):
+    """As a packet filter does that starts anew."""
+    homes = uris(lab)
+    node = lab.node("n2")
+    with raw.connect(lab.client, port=next(lab.free_ports["n1"]), timeout=20) as sock:
+        for _ in range(2):
+            sock.sendall(raw.head(homes["n2"][0]))
+            assert raw.receive(sock).node == "n2"
+            node.exec(["nft", "flush", "ruleset"])
+            wait_for(lambda: {"earshot-capture", "earshot-rebuild"} <= set(node.exec(["nft", "list", "tables"]).stdout.split()),
+                     "the tables are there again")
+        sock.sendall(raw.head(homes["n2"][0]))
+        assert raw.receive(sock).node == "n2"
+    from_to(lab, "n2", "n3", homes["n3"][0])
+    from_to(lab, "n1", "n2", homes["n2"][0])
+
+
 def test_daemon_that_dies(lab):
     """Its connections go on; what is its share waits, and comes through when the next daemon is there."""
     homes = uris(lab)
