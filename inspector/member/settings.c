@@ -191,6 +191,18 @@ static void check_put(struct es_text *out, const struct es_conf_service *service
 	word_put(out, begun);
 }
 
+static void outlier_put(struct es_text *out, const struct es_conf_service *service)
+{
+	const struct es_conf_outlier *o = &service->outlier;
+
+	line(out,
+	     "~service.%s.outlier=max_errors:%u,max_slow:%u,slow_ms:%u,interval_ms:%u,min_responses:%u,out_s:"
+	     "%u,"
+	     "out_max_s:%u,max_out:%u\n",
+	     service->name, o->max_errors, o->max_slow, o->slow_ms, o->interval_ms, o->min_responses,
+	     o->out_s, o->out_max_s, o->max_out);
+}
+
 /* Not compared when a node joins, and the same on all nodes all the same. Last: what has no room is left out. */
 static void others_put(struct es_text *out, const struct es_conf *conf)
 {
@@ -211,6 +223,7 @@ static void others_put(struct es_text *out, const struct es_conf *conf)
 		const struct es_conf_service *s = &conf->services[i];
 
 		check_put(out, s);
+		outlier_put(out, s);
 		begun = out->used;
 		line(out, "~service.%s.document_root=%s\n", s->name,
 		     *s->document_root ? s->document_root : "none");

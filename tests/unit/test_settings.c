@@ -13,7 +13,8 @@
 #include "membership/group.h"
 
 #define BASE                                                                                                 \
-	"datapath { interface = eth0 cluster_interface = eth1 }\nnode n1 { address = 10.78.0.1 }\n"          \
+	"datapath { interface = eth0 cluster_interface = eth1 }\nnode n1 { address = 10.78.0.1 }\nnode n2 "  \
+	"{ address = 10.78.0.2 }\n"                                                                          \
 	"service web { address = 10.77.0.100 port = 80 "
 
 /* @service: more keys of the service */
@@ -94,6 +95,8 @@ static void test_others(void **state)
 	differences("", "check { type = http path = \"/a\" }", "~service.web.check ");
 	differences("document_root = /a", "document_root = /b", "~service.web.document_root ");
 	differences("when_all_down = reject", "", "~service.web.serving ");
+	differences("inspect = every outlier { max_errors = 20 }",
+		    "inspect = every outlier { max_errors = 30 }", "~service.web.outlier ");
 	differences("policy = wrr", "policy = wlc load_bound = 150", "=service.0.web ~service.web.serving ");
 	settings_of("", "", a, sizeof(a));
 	assert_non_null(strstr(a, "\n~node.n1.weight=100\n"));
