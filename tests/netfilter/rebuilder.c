@@ -25,8 +25,11 @@
 #include <time.h>
 #include <unistd.h>
 #include "netfilter/compose.h"
+#include "netfilter/hook.h"
+#include "netfilter/kept.h"
+#include "netfilter/losses.h"
 #include "netfilter/probe.h"
-#include "netfilter/recovery.h"
+#include "netfilter/rebuild.h"
 
 #define MTU   9000
 #define PAD   2 /* aligns what is behind an Ethernet header */
@@ -47,15 +50,16 @@ struct node {
 	struct es_nf_hook hook;
 	struct es_nf_rebuild rebuild;
 	struct es_nf_netlink rules;
-	struct es_nf_recovery recovery;
-	int is_keeping;
+	struct es_nf_netlink watch;
+	struct es_nf_losses losses;
+	struct es_nf_kept *kept; /* NULL: nothing is kept */
 	int wire;
 	__be16 port;
 	int is_twice;
 	int is_compat;
 	int is_plain;
 	int is_moving;
-	unsigned int made, copies, moved, failed;
+	unsigned int made, copies, moved, failed, lost, restored, hooked;
 	int last_error;
 	struct client clients[ALL];
 };
@@ -132,8 +136,8 @@ static void note(int rc)
 
 static void keep(const struct es_flow *flow)
 {
-	if (node.is_keeping)
-		es_nf_recovery_made(&node.recovery, flow);
+	if (node.kept && es_nf_kept_look(node.kept, &node.rebuild.ct, flow))
+		node.failed++;
 }
 
 static void make(struct client *client, struct es_nf_request *request)
@@ -235,19 +239,16 @@ static void flush_entries(void)
 
 static void restore_all(void)
 {
-	printf("%zu\n", es_nf_kept_restore_all(node.recovery.kept, &node.rebuild.ct, &node.rebuild.diag));
+	printf("%zu\n", es_nf_kept_restore_all(node.kept, &node.rebuild.ct, &node.rebuild.diag));
 }
 
 static void say_counts(void)
 {
-	const struct es_nf_recovery *r = &node.recovery;
-
-	printf("{\"made\": %u, \"copies\": %u, \"moved\": %u, \"failed\": %lu, \"error\": %d, \"restored\": "
-	       "%lu, "
-	       "\"kept\": %zu, \"hooked\": %lu, \"label\": %d, \"way\": %d, \"marked\": %d}\n",
-	       node.made, node.copies, node.moved, node.failed + r->failed,
-	       r->error ? r->error : node.last_error, r->restored,
-	       node.is_keeping ? es_nf_kept_count(r->kept) : 0, r->hooked, node.hook.has_label, node.hook.way,
+	printf("{\"made\": %u, \"copies\": %u, \"moved\": %u, \"failed\": %u, \"error\": %d, \"lost\": %u, "
+	       "\"restored\": %u, \"kept\": %zu, \"hooked\": %u, \"label\": %d, \"way\": %d, \"marked\": "
+	       "%d}\n",
+	       node.made, node.copies, node.moved, node.failed, node.last_error, node.lost, node.restored,
+	       node.kept ? es_nf_kept_count(node.kept) : 0, node.hooked, node.hook.has_label, node.hook.way,
 	       node.tun.is_marked);
 }
 
@@ -304,8 +305,10 @@ static void obey(void)
 	char line[64];
 
 	if (!fgets(line, sizeof(line), stdin)) {
-		es_nf_recovery_close(&node.recovery);
+		es_nf_kept_free(&node.kept);
 		es_nf_rebuild_close(&node.rebuild);
+		es_nf_losses_close(&node.losses);
+		es_nf_netlink_close(&node.watch);
 		es_nf_netlink_close(&node.rules);
 		es_nf_tun_close(&node.tun);
 		exit(0);
@@ -330,6 +333,28 @@ static void set_hook(void)
 	errno = -es_nf_hook_set_as(&node.rules, device, &node.hook);
 	if (errno)
 		die("hook", NULL);
+	node.hooked++;
+}
+
+static void on_rules_changed(void)
+{
+	if (es_nf_hook_watched(&node.watch))
+		die("watch", NULL);
+	if (!es_nf_hook_is_set(&node.rules, &node.hook))
+		set_hook();
+}
+
+static void on_lost(void *ctx, const struct es_flow *flow, __u8 state)
+{
+	int rc = node.kept ? es_nf_kept_restore(node.kept, &node.rebuild.ct, &node.rebuild.diag, flow) : 0;
+
+	(void)ctx;
+	(void)state;
+	if (flow->service_port == node.port)
+		node.lost++;
+	if (rc < 0)
+		note(rc);
+	node.restored += rc == 1;
 }
 
 static void open_wire(const char *interface)
@@ -351,7 +376,6 @@ static int serve(char **words)
 {
 	struct es_nf_rebuild_settings settings = {.copies = ES_NF_COPIES_DEFAULT};
 	struct es_nf_why why = {""};
-	int recovery[ES_NF_RECOVERY_FDS];
 	struct pollfd fds[4];
 
 	node.port = htons((__u16)strtoul(words[1], NULL, 10));
@@ -359,34 +383,37 @@ static int serve(char **words)
 		node.is_twice |= !strcmp(*word, "twice");
 		node.is_compat |= !strcmp(*word, "compat");
 		node.is_plain |= !strcmp(*word, "plain");
-		node.is_keeping |= !strcmp(*word, "keep");
+		if (!strcmp(*word, "keep") && es_nf_kept_new(ALL, &node.kept))
+			die("kept", NULL);
 		if (!strncmp(*word, "zone=", 5))
 			settings.zone = (__u16)strtoul(*word + 5, NULL, 10);
 	}
 	open_wire(words[0]);
 	if (es_nf_tun_open(&node.tun, ES_NF_TUN_NAME, &why))
 		die("tun", &why);
-	if (es_nf_netlink_open(&node.rules, NETLINK_NETFILTER))
+	if (es_nf_netlink_open(&node.rules, NETLINK_NETFILTER) || es_nf_hook_watch(&node.watch) ||
+	    es_nf_losses_open(&node.losses))
 		die("netlink", NULL);
 	set_hook();
 	settings.has_label = node.hook.has_label;
 	if (es_nf_rebuild_open(&node.rebuild, &node.tun, &settings, &why))
 		die("rebuild", &why);
-	if (es_nf_recovery_open(&node.recovery, &node.rebuild, &node.hook, ALL, &why))
-		die("recovery", &why);
-	es_nf_recovery_fds(&node.recovery, recovery);
+	if (node.kept && es_nf_kept_look_all(node.kept, &node.rebuild.ct))
+		die("look", NULL);
 	printf("ready\n");
 	fds[0] = (struct pollfd){.fd = 0, .events = POLLIN};
 	fds[1] = (struct pollfd){.fd = node.wire, .events = POLLIN};
-	fds[2] = (struct pollfd){.fd = recovery[0], .events = POLLIN};
-	fds[3] = (struct pollfd){.fd = recovery[1], .events = POLLIN};
+	fds[2] = (struct pollfd){.fd = mnl_socket_get_fd(node.watch.socket), .events = POLLIN};
+	fds[3] = (struct pollfd){.fd = es_nf_losses_fd(&node.losses), .events = POLLIN};
 	while (poll(fds, 4, -1) >= 0 || errno == EINTR) {
 		if (fds[0].revents)
 			obey();
 		if (fds[1].revents)
 			hear();
-		if (fds[2].revents || fds[3].revents)
-			es_nf_recovery_run(&node.recovery);
+		if (fds[2].revents)
+			on_rules_changed();
+		if (fds[3].revents && es_nf_losses_read(&node.losses, on_lost, NULL))
+			die("losses", NULL);
 	}
 	return 1;
 }
