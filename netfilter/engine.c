@@ -311,16 +311,23 @@ void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_
 	pthread_mutex_unlock(&engine->lock);
 }
 
+/* Is that what a kernel says that has no netlink for netfilter, or no nf_tables behind it (nfnetlink_rcv_msg())? */
+static int es_nf_is_missing(int rc)
+{
+	return rc == -EPROTONOSUPPORT || rc == -EINVAL || rc == -EOPNOTSUPP;
+}
+
 int es_nf_engine_is_attached(void)
 {
 	struct es_nf_netlink nl;
 	int rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
 
 	if (rc)
-		return rc;
+		return es_nf_is_missing(rc) ? 0 : rc;
 	rc = es_nf_rules_are_set(&nl);
 	es_nf_netlink_close(&nl);
-	return rc;
+	/* No rules are set in a kernel that knows none: that must not keep another datapath from starting. */
+	return es_nf_is_missing(rc) ? 0 : rc;
 }
 
 int es_nf_engine_detach(void)

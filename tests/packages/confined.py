@@ -17,7 +17,7 @@ import sys
 import seccomp
 
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_MDWE = 24, 38, 65
-CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEW_ANY = 0x20000, 0x4000000, 0x7E020080
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWNET, CLONE_NEW_ANY = 0x20000, 0x4000000, 0x40000000, 0x7E020080
 KEYCTL_JOIN_SESSION_KEYRING, SYS_KEYCTL = 1, {"x86_64": 250, "aarch64": 219}[os.uname().machine]
 S_ISUID, S_ISGID = 0o4000, 0o2000
 MS_BIND, MS_REC = 0x1000, 0x4000
@@ -92,12 +92,15 @@ class Confinement:
             numbers = {line.split()[1]: int(line.split()[0]) for line in handle if line.strip()[:1].isdigit()}
         allowed = {numbers[name] for name in self.devices}
         kept = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"}
-        kept |= {entry.name for entry in os.scandir("/dev") if stat.S_ISCHR(entry.stat(follow_symlinks=False).st_mode)
-                 and os.major(entry.stat().st_rdev) in allowed}
+        for folder in ("/dev", "/dev/net"):
+            kept |= {entry.path.removeprefix("/dev/") for entry in os.scandir(folder)
+                     if stat.S_ISCHR(entry.stat(follow_symlinks=False).st_mode)
+                     and os.major(entry.stat().st_rdev) in allowed}
         files = {name: os.open(f"/dev/{name}", os.O_PATH) for name in kept if os.path.exists(f"/dev/{name}")}
         run("mount", "-t", "tmpfs", "-o", "mode=755", "dev", "/dev")
         for name, descriptor in files.items():
             path = f"/dev/{name}"
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             if os.path.isdir(f"/proc/self/fd/{descriptor}"):
                 os.mkdir(path)
             else:
@@ -253,9 +256,11 @@ def restrict_address_families(c, words):
 
 
 def restrict_namespaces(c, words):
-    assert words == ["yes"]
-    # clone3 has its flags in memory, so for systemd, too, there is none (_filter()), and libc goes on with clone.
-    c.refused.update(setns=(), unshare=(0, CLONE_NEW_ANY), clone=(0, CLONE_NEW_ANY))
+    assert words in (["yes"], ["net"])
+    refused = CLONE_NEW_ANY & ~CLONE_NEWNET if words == ["net"] else CLONE_NEW_ANY
+    # clone3 has its flags in memory, so for systemd, too, there is none (_filter()), and libc goes on with clone. With "net",
+    # systemd lets setns() enter a network namespace; nothing here needs that.
+    c.refused.update(setns=(), unshare=(0, refused), clone=(0, refused))
 
 
 def restrict_realtime(c, words):

@@ -70,6 +70,17 @@ def test_serves_and_takes_over(lab):
     assert second.wait(10) == 0
 
 
+def test_netfilter():
+    """The third datapath tries in a network namespace of its own whether the kernel has what it needs, and opens a tun device."""
+    settings = {"service.inspect": "first", "service.document_root": "/etc"}
+    with Lab(nodes=1, datapath="netfilter", autostart=["nginx"], settings=settings) as lab:
+        process = start(lab)
+        wait_for(lambda: answers(lab, process), "the daemon", seen=lambda: log_of(lab))
+        assert lab.status("n1")["datapath"]["type"] == "netfilter"
+        assert lab.client.get("/1k")[0] == 200
+        end(process)
+
+
 def real_time(process):
     """Threads of the daemon with real-time priority."""
     threads = os.listdir(f"/proc/{process.pid}/task")
@@ -196,7 +207,7 @@ def test_less_than_the_least(lab, tmp_path, less, said):
 
 @pytest.mark.parametrize("line,less,said", [
     ("CapabilityBoundingSet=", "CAP_SYS_ADMIN", "bpf datapath: "),
-    ("CapabilityBoundingSet=", "CAP_NET_ADMIN", "eth0 cannot be made to take frames"),
+    ("CapabilityBoundingSet=", "CAP_NET_ADMIN", "looking for the netfilter datapath failed"),
     ("CapabilityBoundingSet=", "CAP_NET_RAW", "worker 0: "),
     ("SystemCallFilter=", "bpf", "bpf datapath: "),
     ("RestrictAddressFamilies=", "AF_PACKET", "worker 0: ")])
