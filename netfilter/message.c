@@ -75,8 +75,7 @@ int es_nf_message_packet(const struct es_nf_frame *frame, const struct es_handov
 	if (len < ES_NF_IP_LEN || !es_message_packet_ok(packet, len) ||
 	    es_nf_packet_tcp(packet, len, ret_pkt, ret_seg))
 		return -EBADMSG;
-	es_nf_packet_options(packet, ret_pkt, ret_seg);
-	return 0;
+	return es_nf_packet_options(packet, ret_pkt, ret_seg);
 }
 
 /* struct es_nf_message_wire - what is before the packet in a message: two headers, and the message's */

@@ -30,14 +30,15 @@ int es_nf_packet_tcp(const uint8_t *ip, size_t len, struct es_packet *ret_pkt, s
 	return 0;
 }
 
-void es_nf_packet_options(const uint8_t *ip, const struct es_packet *pkt, struct es_segment *seg)
+int es_nf_packet_options(const uint8_t *ip, const struct es_packet *pkt, struct es_segment *seg)
 {
 	struct es_tcp_option_scan scan = {.len = pkt->options_len};
 
 	if (!scan.len)
-		return;
+		return 0;
 	memcpy(scan.block, ip + ES_NF_IP_LEN + ES_NF_TCP_LEN, scan.len);
 	scan.seg = *seg;
 	es_tcp_options_parse(&scan);
 	*seg = scan.seg;
+	return es_tcp_options_are_taken(&scan) ? 0 : -EBADMSG;
 }

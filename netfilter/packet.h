@@ -51,7 +51,10 @@ static inline __be16 es_nf_be16(const uint8_t *at)
  */
 int es_nf_packet_tcp(const uint8_t *ip, size_t len, struct es_packet *ret_pkt, struct es_segment *ret_seg);
 
-/* es_nf_packet_options() - read the options of TCP into @seg; of a packet that es_nf_packet_tcp() has read */
-void es_nf_packet_options(const uint8_t *ip, const struct es_packet *pkt, struct es_segment *seg);
+/*
+ * es_nf_packet_options() - read the options of TCP into @seg; of a packet that es_nf_packet_tcp() has read
+ * Returns 0, or -EBADMSG if es_tcp_options_are_taken() denies it.
+ */
+int es_nf_packet_options(const uint8_t *ip, const struct es_packet *pkt, struct es_segment *seg);
 
 #endif

@@ -162,8 +162,10 @@ static void es_nf_public_segment(struct es_nf_inbound *in)
 			es_nf_count(node, ES_COUNT_drop_not_mine);
 			return;
 		}
-		if (v->mine)
-			es_nf_packet_options(in->frame->bytes, &in->pkt, &v->seg);
+		if (v->mine && es_nf_packet_options(in->frame->bytes, &in->pkt, &v->seg)) {
+			es_nf_count(node, ES_COUNT_drop_malformed);
+			return;
+		}
 		v->has_doubts =
 			cfg->leased &&
 			es_first_has_doubts(es_nf_read64(&node->tables.state->doubt_ns), node->now_ns);

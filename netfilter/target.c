@@ -219,7 +219,7 @@ static void es_nf_received_segment(struct es_nf_received *in)
 					   es_nf_read32(&node->tables.state->attached), node->now_ns);
 	v->stale = (__u8)es_handover_is_stale(&node->config, &node->ring.table, &in->h, in->flow_hash);
 	settled = es_nf_settle(node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
-	es_handover_view_settled(v, &in->h, &settled);
+	es_handover_view_settled(v, &in->h, &in->pkt, &settled);
 	es_nf_handover_view_socket(in);
 	es_decide_handover(v, &verdict);
 	if (!es_nf_handover_settle(in, verdict.action))

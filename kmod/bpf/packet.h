@@ -108,7 +108,7 @@ __noinline int es_packet_options(struct __sk_buff *skb, const struct es_packet *
 		bpf_loop(ES_TCP_OPTIONS_MAX, es_packet_option_step, &scan, 0);
 	}
 	*seg = scan.seg;
-	return 0;
+	return es_tcp_options_are_taken(&scan) ? 0 : -1;
 }
 
 #endif

@@ -229,7 +229,7 @@ static __always_inline void es_handover_look(struct __sk_buff *skb, const struct
 	v->silent = (__u8)es_handover_is_silent();
 	v->stale = (__u8)es_handover_is_stale_here(h, in->hash);
 	settled = es_settled_unpack(es_settle(in->hash, v->seg.seq, ES_SETTLED_LOOK, 0));
-	es_handover_view_settled(v, h, &settled);
+	es_handover_view_settled(v, h, &in->pkt, &settled);
 	in->sk = es_socket_lookup(skb, &in->pkt);
 	es_handover_view_socket(in->sk, v, &in->old_rcv_nxt);
 	if (es_service_is_refused(in->service))

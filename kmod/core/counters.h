@@ -19,7 +19,7 @@
 	X(drop_no_flow, "segment of a flow that is not here and is no first request")                        \
 	X(drop_bad_flags, "segment with impossible flags")                                                   \
 	X(drop_fragment, "TCP fragment to the service address")                                              \
-	X(drop_malformed, "truncated or inconsistent headers")                                               \
+	X(drop_malformed, "truncated or inconsistent headers, or options that no stack takes")               \
 	X(drop_decided, "later segment of a request that was already given away")                            \
 	X(drop_fallback_elsewhere, "repeated request that was given away before the daemon was gone")        \
 	X(drop_queue_full, "the worker's ring buffer was full (the client retransmits)")                     \

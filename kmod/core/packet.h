@@ -40,6 +40,12 @@ static __always_inline __u32 es_packet_ip_len(const struct es_packet *pkt)
 	return pkt->is_v6 ? pkt->headers_len : 20;
 }
 
+/* Has it headers between those of IPv6 and TCP? */
+static __always_inline int es_packet_has_extensions(const struct es_packet *pkt)
+{
+	return pkt->is_v6 && pkt->headers_len != 40;
+}
+
 /* The flow of a client's packet. */
 static __always_inline void es_packet_flow(const struct es_packet *pkt, struct es_flow *ret)
 {

@@ -7,6 +7,7 @@
  * fresh (message.h). As in decide.h: a view in, a verdict out.
  */
 #include "decide.h"
+#include "packet.h"
 #include "ring.h"
 #include "settled.h"
 
@@ -57,12 +58,17 @@ static __always_inline int es_handover_is_stale(const struct es_config *cfg,
 	return (es_ring_table_lookup(table, flow_hash) & ES_RING_NODE) != h->source;
 }
 
-/* es_handover_view_settled() - fill in what was noted of the request: @s, which ES_SETTLED_LOOK has found */
+/**
+ * es_handover_view_settled() - fill in what was noted of the request in @pkt: @s, which ES_SETTLED_LOOK has found
+ * The stack drops what has an option of IPv6 that it does not like (RFC 8200, 4.2), and clients choose those: that a
+ * request with any has made no socket says nothing of the node.
+ */
 static __always_inline void es_handover_view_settled(struct es_handover_view *v, const struct es_handover *h,
+						     const struct es_packet *pkt,
 						     const struct es_settled_answer *s)
 {
 	v->rebuilt = (__u8)es_settled_is_built(s);
-	v->vanished = s->has_vanished;
+	v->vanished = s->has_vanished && !es_packet_has_extensions(pkt);
 	v->refused = s->as == ES_SETTLED_REFUSED && h->attempt <= s->attempt;
 }
 

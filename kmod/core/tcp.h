@@ -63,11 +63,14 @@ _Static_assert(sizeof(struct es_tcp_options) == 8, "es_tcp_options is 8 bytes");
  * struct es_tcp_option_scan - walks an option block, one option a step
  * @block: the options, zero behind them; wider than any block, so that a step never reads outside
  * @at: where the next option starts; @len: bytes of options (0..40)
+ * @is_refused: no stack takes a segment with these: they are malformed, or sign it (RFC 2385, RFC 5925), for which no
+ * service's server has keys
  */
 struct es_tcp_option_scan {
 	__u8 block[56];
 	__u32 at;
 	__u32 len;
+	__u32 is_refused;
 	struct es_segment seg;
 };
 
@@ -98,10 +101,14 @@ static __always_inline int es_tcp_option_step(struct es_tcp_option_scan *s)
 		s->at = at + 1;
 		return 0;
 	}
-	if (size < 2 || at + size > s->len)
+	if (size < 2 || at + size > s->len) {
+		s->is_refused = 1;
 		return 1;
+	}
 	s->at = at + size;
-	if (kind == 2 && size == 4) {
+	if (kind == 19 || kind == 29) {
+		s->is_refused = 1;
+	} else if (kind == 2 && size == 4) {
 		s->seg.mss = (__u16)(opt[2] << 8 | opt[3]);
 	} else if (kind == 3 && size == 3) {
 		s->seg.has_wscale = 1;
@@ -120,6 +127,15 @@ static __always_inline int es_tcp_option_step(struct es_tcp_option_scan *s)
 static __always_inline int es_tcp_is_syn(const struct es_segment *seg)
 {
 	return (seg->flags & (ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN)) == ES_TCP_SYN;
+}
+
+/*
+ * es_tcp_options_are_taken() - may a socket come of the segment with these options, which are read? A SYN makes none, and is
+ * answered. Linux drops the others since 6.7, and what is signed always; that says nothing of the node on which it does.
+ */
+static __always_inline int es_tcp_options_are_taken(const struct es_tcp_option_scan *s)
+{
+	return !s->is_refused || es_tcp_is_syn(&s->seg);
 }
 
 /* The layout that nearly every data segment has (RFC 7323 appendix A): NOP, NOP, timestamps. */

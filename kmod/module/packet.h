@@ -72,7 +72,7 @@ static inline int es_packet_options(const struct sk_buff *skb, const struct es_p
 	scan.seg = *seg;
 	es_tcp_options_parse(&scan);
 	*seg = scan.seg;
-	return 0;
+	return es_tcp_options_are_taken(&scan) ? 0 : -EINVAL;
 }
 
 #endif

@@ -317,7 +317,7 @@ static unsigned int es_handover_received(struct es_received *in)
 	v->stale = (u8)es_handover_is_stale(&in->version->config, &in->version->ring.table, &in->h,
 					    in->flow_hash);
 	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
-	es_handover_view_settled(v, &in->h, &settled);
+	es_handover_view_settled(v, &in->h, &in->pkt, &settled);
 	es_handover_view_socket(in);
 	if (v->kind == ES_HANDOVER_END && !es_answer_prepare(in->skb))
 		es_leave_begin(in);

@@ -10,11 +10,11 @@ import pytest
 
 import namespaces
 from earshotlab import netns, wait_for
-from packets import model
+from packets import model, packet
 from packets.leases import BUILT, from_another, nacked
 from packets.loads import said
 from packets.node import BLIND, CLUSTER, EACH, SERVICE_INDEX, VIP, WEB
-from packets.packet import ACK, PSH, RST
+from packets.packet import ACK, NOP, PSH, RST
 
 IPPROTO_MPTCP = 262
 DOWN = 2
@@ -194,6 +194,43 @@ def test_many_are_swallowed(own_node, client):
         node.message(message)
         c.sent(text)
         assert c.read(len(text)) == text
+
+
+SIGNED = b"\x13\x12" + bytes(16) + NOP * 2  # RFC 2385
+AUTHENTIC = b"\x1d\x10" + bytes(14)  # RFC 5925
+MALFORMED = NOP * 2 + b"\xfd\x01"
+DISLIKED = [(packet.OPTIONS, b"\0\x40\4\0\0\0\0")]  # whoever does not know the option is to drop the packet
+each_refused = pytest.mark.parametrize("options", [SIGNED, AUTHENTIC, MALFORMED], ids=["signed", "authentic", "malformed"])
+
+
+def given_twice(node, client, **odd):
+    """A request with such a packet, and again when its socket has not been heard of for a second."""
+    c = client(WEB, owner=2)
+    c.forge()
+    text = c.get()
+    message = c.handover(c.ip_packet(ACK | PSH, text, **odd), next_request_seq=c.next + len(text))
+    node.message(message)
+    time.sleep(1.1)
+    node.message(again(message))
+    node.no_message()
+
+
+@each_refused
+def test_options_that_no_stack_takes(node, client, options):
+    """A client that sends them says nothing of the node, and cannot take it away from other clients."""
+    with node.counts(handover_received=2, handover_malformed=2):
+        given_twice(node, client, options=options)
+    c = client(WEB)
+    c.shake()
+    with node.counts(drop_malformed=1):
+        c.send(ACK | PSH, c.get(), options=options)
+        c.silence()
+
+
+@pytest.mark.parametrize("family", [6])
+def test_headers_that_a_stack_refuses(node, client):
+    with node.counts(handover_received=2, handover_rebuilt=1, handover_old=1):
+        given_twice(node, client, headers=DISLIKED)
 
 
 def test_local_route(own_node):

@@ -358,21 +358,29 @@ static void test_view_settled(void **state)
 	struct es_handover h = {.kind = ES_HANDOVER_REQUEST, .attempt = 2};
 	struct es_settled_answer s = {.as = ES_SETTLED_NOT, .has_vanished = 1};
 	struct es_handover_view v = {.rebuilt = 1, .refused = 1};
+	struct es_packet pkt = {.is_v6 = 1, .headers_len = 40};
 
 	(void)state;
-	es_handover_view_settled(&v, &h, &s);
+	es_handover_view_settled(&v, &h, &pkt, &s);
 	assert_true(!v.rebuilt && v.vanished && !v.refused);
 	s.as = ES_SETTLED_MADE;
-	es_handover_view_settled(&v, &h, &s);
+	es_handover_view_settled(&v, &h, &pkt, &s);
+	assert_true(v.rebuilt && v.vanished && !v.refused);
+	/* The stack may have dropped it for its options. */
+	pkt.headers_len = 48;
+	es_handover_view_settled(&v, &h, &pkt, &s);
+	assert_true(v.rebuilt && !v.vanished && !v.refused);
+	pkt = (struct es_packet){};
+	es_handover_view_settled(&v, &h, &pkt, &s);
 	assert_true(v.rebuilt && v.vanished && !v.refused);
 	s.as = ES_SETTLED_BUILT;
 	s.has_vanished = 0;
-	es_handover_view_settled(&v, &h, &s);
+	es_handover_view_settled(&v, &h, &pkt, &s);
 	assert_true(v.rebuilt && !v.vanished && !v.refused);
 	/* A refusal is of an attempt and those before it. */
 	s.as = ES_SETTLED_REFUSED;
 	for (s.attempt = 1; s.attempt <= 3; s.attempt++) {
-		es_handover_view_settled(&v, &h, &s);
+		es_handover_view_settled(&v, &h, &pkt, &s);
 		assert_true(!v.rebuilt && v.refused == (s.attempt >= 2));
 	}
 }
