@@ -83,8 +83,10 @@ static void settle_taking_back(struct es_rollout_leader *l)
 {
 	if (count(l, ES_ROLLOUT_SWITCHED))
 		return;
-	finish(l, count(l, ES_ROLLOUT_STUCK) || count(l, ES_ROLLOUT_LOST) ? ES_ROLLOUT_INCOMPLETE
-									  : ES_ROLLOUT_ALL_BACK);
+	/* One that is gone may have switched before it began anew. */
+	finish(l, count(l, ES_ROLLOUT_STUCK) || count(l, ES_ROLLOUT_LOST) || count(l, ES_ROLLOUT_GONE)
+			  ? ES_ROLLOUT_INCOMPLETE
+			  : ES_ROLLOUT_ALL_BACK);
 }
 
 static void take_back(struct es_rollout_leader *l)

@@ -27,7 +27,8 @@ struct node {
 	int value, checked, staged, commits;
 	int refuses, fails, cannot_go_back;
 	int is_dead;
-	int dies_of; /* 1 + the kind of a message that it does not live to hear */
+	int cannot_tell; /* that it has switched */
+	int dies_of;	 /* 1 + the kind of a message that it does not live to hear */
 };
 
 struct packet {
@@ -50,9 +51,9 @@ static unsigned long long now(void *ctx)
 static void send_message(void *ctx, const struct es_rollout_message *message)
 {
 	struct packet *packet = &queue[(first + used) % QUEUE];
+	const struct node *node = ctx;
 
-	(void)ctx;
-	if (lost_of && (unsigned int)rand() % lost_of == 0)
+	if ((node->cannot_tell && node->commits) || (lost_of && (unsigned int)rand() % lost_of == 0))
 		return;
 	assert_true(used < QUEUE);
 	packet->len = es_rollout_put(&packet->datagram, message, &keys.key[0].handover);
@@ -341,12 +342,29 @@ static void test_one_begins_anew(void **state)
 	es_rollout_member_stop(&nodes[2].member);
 	nodes[2].is_dead = nodes[2].dies_of = 0;
 	boot(&nodes[2]);
-	assert_int_equal(run(&nodes[0]), ES_ROLLOUT_ALL_BACK);
+	assert_int_equal(run(&nodes[0]),
+			 ES_ROLLOUT_INCOMPLETE); /* the leader cannot know what it began with */
 	assert_values(1, 1, 1);
 	/* What was recorded of a rollout does nothing later. */
 	forged.rollout = nodes[0].leader.number;
 	es_rollout_member_message(&nodes[2].member, &forged, 0);
 	assert_int_equal(nodes[2].commits, 0);
+}
+
+/* It has switched, and the new configuration ends its daemon: nobody may say that all are as before. */
+static void test_one_begins_anew_with_it(void **state)
+{
+	(void)state;
+	lead(&nodes[0], 0);
+	nodes[2].cannot_tell = 1;
+	while (!nodes[2].commits)
+		step();
+	es_rollout_member_stop(&nodes[2].member);
+	nodes[2].cannot_tell = 0;
+	boot(&nodes[2]);
+	assert_int_equal(run(&nodes[0]), ES_ROLLOUT_INCOMPLETE);
+	assert_int_equal(nodes[0].leader.node[2].state, ES_ROLLOUT_GONE);
+	assert_values(1, 1, 2);
 }
 
 static void test_leader_dies(void **state)
@@ -542,6 +560,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_dies_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_dies_at_the_word, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_begins_anew, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_begins_anew_with_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leader_dies, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_old_offer, setup, teardown),
