@@ -372,6 +372,15 @@ static int parse_all(struct es_conf_parse *p, const char *text, size_t size)
 	return p->failed ? -EINVAL : r;
 }
 
+static unsigned long long digest_of(const char *text, size_t size)
+{
+	unsigned long long hash = 14695981039346656037ULL; /* FNV-1a */
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 1099511628211ULL;
+	return hash;
+}
+
 /* One parse. @errors, @unknown: may be NULL, both. */
 static int parse_once(const char *text, size_t size, const char *path, struct es_conf_errors *errors,
 		      struct es_conf_unknown *unknown, struct es_conf **ret_conf, struct es_conf_error *err)
@@ -389,6 +398,7 @@ static int parse_once(const char *text, size_t size, const char *path, struct es
 	reader->parse.conf = calloc(1, sizeof(*reader->parse.conf));
 	if (reader->parse.conf) {
 		snprintf(reader->parse.conf->path, sizeof(reader->parse.conf->path), "%s", path);
+		reader->parse.conf->digest = digest_of(text, size);
 		r = parse_all(&reader->parse, text, size);
 	}
 	if (!r) {

@@ -285,6 +285,7 @@ struct es_conf_plugin {
  * meant: "path:line: what"; further ones are left out. */
 struct es_conf {
 	char path[ES_CONF_PATH_SIZE]; /* what it was loaded from, for messages */
+	unsigned long long digest;    /* of the text that it was parsed from: tells texts apart */
 	struct es_conf_cluster cluster;
 	struct es_conf_datapath datapath;
 	struct es_conf_inspector inspector;

@@ -218,11 +218,32 @@ static int es_daemon_use_next(struct es_daemon *d, struct es_conf_error *err)
 	return 0;
 }
 
-/* The nodes tell each other on the way that they have switched, so it must lead to the same nodes before and after. */
+static int es_daemon_accepts(const struct es_keys *keys, const struct es_sipkey *signer)
+{
+	for (unsigned int i = 0; i < keys->count; i++)
+		if (keys->key[i].handover.k0 == signer->k0 && keys->key[i].handover.k1 == signer->k1)
+			return 1;
+	return 0;
+}
+
+/*
+ * The nodes tell each other on the way that they have switched, so it must lead to the same nodes before and after, and
+ * who has switched and who has not must accept each other's words.
+ */
 static int es_daemon_nodes_stay(const struct es_daemon *d, const struct es_conf *conf,
-				struct es_conf_error *err)
+				const struct es_keys *keys, struct es_conf_error *err)
 {
 	const char *wrong = NULL;
+
+	if (!es_daemon_accepts(&d->keys, &keys->key[0].handover) ||
+	    !es_daemon_accepts(keys, &d->keys.key[0].handover)) {
+		es_conf_error_set(
+			err,
+			"%s: its key is not in force yet, or the one in force is not in it: expected a "
+			"key that was staged (earshot keygen --stage) and reloaded on all nodes before",
+			conf->cluster.key_file);
+		return -EINVAL;
+	}
 
 	if (conf->cluster.handover_port != d->conf->cluster.handover_port)
 		wrong = "cluster: handover_port";
@@ -243,7 +264,7 @@ int es_daemon_try(struct es_daemon *d, const struct es_daemon_text *text, char *
 	int rc = es_daemon_next_make(d, text, &next, err);
 
 	if (!rc)
-		rc = es_daemon_nodes_stay(d, next.conf, err);
+		rc = es_daemon_nodes_stay(d, next.conf, &next.keys, err);
 	if (!rc)
 		es_settings_text(next.conf, &next.keys, &next.network, next.plugins, ret_settings, size);
 	es_daemon_next_discard(d, &next);

@@ -43,6 +43,24 @@ static const char *text_of(struct json_object *object, const char *key)
 	return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
 }
 
+/* What this node would go back to is its file: that must be what is in force, and not one that nobody has put in force. */
+static int file_is_in_force(const struct es_daemon *d, struct es_conf_error *err)
+{
+	struct es_conf *there = NULL;
+	int rc = es_conf_read(d->options.config_path, &there, err);
+
+	if (!rc && there->digest != d->conf->digest) {
+		es_conf_error_set(
+			err,
+			"%s was changed and is not in force: expected the file as it was read last; "
+			"put that back, or do: earshot reload",
+			d->options.config_path);
+		rc = -EBUSY;
+	}
+	es_conf_free(&there);
+	return rc;
+}
+
 /* May this node take it, and may nodes with these two settings be in one cluster? Then it is beside the file in force. */
 static int try_and_stage(struct es_daemon *d, const struct es_daemon_text *text, const char *leaders_settings,
 			 char *ret_settings, struct es_conf_error *err)
@@ -50,6 +68,8 @@ static int try_and_stage(struct es_daemon *d, const struct es_daemon_text *text,
 	char difference[ES_GROUP_TEXT_SIZE];
 	int rc = es_daemon_try(d, text, ret_settings, ES_WIRE_SETTINGS_SIZE, err);
 
+	if (!rc)
+		rc = file_is_in_force(d, err);
 	if (rc)
 		return rc;
 	if (*leaders_settings &&

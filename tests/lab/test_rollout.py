@@ -140,6 +140,48 @@ def test_one_cannot_write(lab):
     assert lab.node("n1").exec(["earshot", "rollout", path_of(lab, "n1")], check=False).returncode == 1
 
 
+def test_a_file_that_is_not_in_force(lab):
+    """What was changed by hand, and never put in force, would be what a node goes back to: it refuses until that is settled."""
+    new = with_policy(lab, "uri-hash")
+    for node in ("n1", "n2"):
+        path = path_of(lab, node)
+        before = read(path)
+        with open(path, "w", encoding="utf-8") as handle:
+            handle.write(before.replace("wrr", "uri-hash"))
+        try:
+            for rolled in (new, write_new(lab, read(path))):
+                done, report, states = rollout(lab, rolled)
+                assert done.returncode == 1 and report["result"] == "refused", done
+                assert states[node][0] == "refused" and f"{path} was changed and is not in force" in states[node][1], states
+            assert set(policies(lab).values()) == {"wrr"}
+        finally:
+            with open(path, "w", encoding="utf-8") as handle:
+                handle.write(before)
+    assert rollout(lab, "--dry-run", new)[1]["result"] == "checked"
+
+
+def test_another_key(lab):
+    """Nodes that have switched, and nodes that have not, must accept each other's words: a fresh key is refused, a staged one not."""
+    new = with_policy(lab, "wrr")
+    key = os.path.join(lab.directory, "cluster.key")
+    with open(key, "rb") as handle:
+        before = handle.read()
+    try:
+        lab.node("n1").exec(["earshot", "keygen", "--rotate", key])
+        done, report, states = rollout(lab, new)
+        assert done.returncode == 1 and report["result"] == "refused", done
+        assert all(state == "refused" and f"{key}: its key is not in force yet" in reason for state, reason in states.values()), states
+    finally:
+        with open(key, "wb") as handle:
+            handle.write(before)
+    lab.node("n1").exec(["earshot", "keygen", "--stage", key])
+    for node in NODES:
+        lab.node(node).exec(["earshot", "reload"])
+    lab.node("n1").exec(["earshot", "keygen", "--rotate", key])
+    done, report, _ = rollout(lab, new)
+    assert done.returncode == 0 and report["result"] == "switched", done
+
+
 def test_a_node_that_is_away(lab):
     new = with_policy(lab, "uri-hash")
     frozen = lab.running_record("earshotd", "n3")["pid"]
