@@ -140,7 +140,10 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 	if (before == ES_TROUBLE_NO_SERVER && word->trouble != ES_TROUBLE_NO_SERVER)
 		es_health_is_back(&d->health, node, ~0ULL, now_ns);
 	else
-		es_health_is_back(&d->health, node, d->serving.failing[node] & ~word->failing, now_ns);
+		es_health_is_back(&d->health, node,
+				  es_serving_away(d->serving.failing[node], before, d->serving.yields[node]) &
+					  ~word->failing,
+				  now_ns);
 	d->serving.trouble[node] = word->trouble;
 	d->serving.failing[node] = word->failing;
 	d->serving.yields[node] = (word->understands & ES_WIRE_FAILING_YIELDS) != 0;

@@ -203,6 +203,11 @@ void es_serving_is_outlier(struct es_serving *s, const struct es_conf *conf, uns
 	s->is_down = !(s->listening & ~s->refused);
 }
 
+__u64 es_serving_away(__u64 failing, unsigned int trouble, int yields)
+{
+	return yields && trouble == ES_TROUBLE_NONE ? 0 : failing;
+}
+
 int es_vanishing_look(struct es_vanishing *v, unsigned long long vanished, unsigned long long taken,
 		      unsigned long long now_s)
 {

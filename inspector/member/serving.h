@@ -89,6 +89,12 @@ void es_serving_is_outlier(struct es_serving *serving, const struct es_conf *con
 /* es_serving_vanishes() - add to what was found that connections vanish */
 void es_serving_vanishes(struct es_serving *serving, const struct es_conf *conf);
 
+/**
+ * es_serving_away() - the services that a node did not serve, of those that it said are @failing
+ * @trouble, @yields: what it said with them. While it only claims a place (health/outlier.h), it serves all of them.
+ */
+__u64 es_serving_away(__u64 failing, unsigned int trouble, int yields);
+
 /* What a trouble is, in some words, "" for none: all that is known of another node's. */
 const char *es_trouble_text(unsigned int trouble);
 

@@ -17,6 +17,17 @@ static int look(struct world *w, unsigned int vanished, unsigned int taken)
 	return es_vanishing_look(&w->v, w->vanished, w->taken, w->s++);
 }
 
+/* Who claims a place among the outliers serves: where that comes to nothing, he has not been away. */
+static void test_away(void **state)
+{
+	(void)state;
+	assert_int_equal(es_serving_away(6, ES_TROUBLE_NONE, 1), 0);
+	assert_int_equal(es_serving_away(6, ES_TROUBLE_OUTLIER, 1), 6);
+	assert_int_equal(es_serving_away(6, ES_TROUBLE_CHECK, 0), 6);
+	assert_int_equal(es_serving_away(6, ES_TROUBLE_NONE, 0),
+			 6); /* of a version that does not know outliers */
+}
+
 static void test_begins(void **state)
 {
 	struct world w = {.vanished = 500, .taken = 1000, .s = 77};
@@ -89,9 +100,8 @@ static void test_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_begins),
-		cmocka_unit_test(test_chance),
-		cmocka_unit_test(test_comes_back),
+		cmocka_unit_test(test_away),   cmocka_unit_test(test_begins),
+		cmocka_unit_test(test_chance), cmocka_unit_test(test_comes_back),
 		cmocka_unit_test(test_told),
 	};
 
