@@ -21,7 +21,11 @@ static int paths_make(struct es_rollout_file *file, const char *path, struct es_
 {
 	if (!realpath(path, file->path))
 		return fail(err, path, "cannot be found");
-	if ((size_t)snprintf(file->next, sizeof(file->next), "%s.next", file->path) >= sizeof(file->next) ||
+	/* Names of its own: an operator may have a FILE.next, which is what he rolls out perhaps. */
+	if ((size_t)snprintf(file->next, sizeof(file->next), "%s.rollout-next", file->path) >=
+		    sizeof(file->next) ||
+	    (size_t)snprintf(file->before, sizeof(file->before), "%s.rollout-before", file->path) >=
+		    sizeof(file->before) ||
 	    (size_t)snprintf(file->previous, sizeof(file->previous), "%s.previous", file->path) >=
 		    sizeof(file->previous)) {
 		errno = ENAMETOOLONG;
@@ -112,20 +116,44 @@ static void directory_sync(const char *path)
 	close(fd);
 }
 
+/* The one before the last rollout is that again. */
+static void before_back(struct es_rollout_file *file)
+{
+	if (file->has_before)
+		(void)!rename(file->before, file->previous);
+	file->has_before = 0;
+}
+
+static int place(struct es_rollout_file *file, struct es_conf_error *err)
+{
+	int rc;
+
+	file->has_before = !rename(file->previous, file->before);
+	if (!file->has_before && errno != ENOENT)
+		return fail(err, file->previous, "cannot be put aside");
+	/* By a link, so that at no time there is no file. */
+	if (link(file->path, file->previous)) {
+		rc = fail(err, file->previous, "cannot be made");
+		before_back(file);
+		return rc;
+	}
+	if (rename(file->next, file->path)) {
+		rc = fail(err, file->path, "cannot be replaced");
+		unlink(file->previous);
+		before_back(file);
+		return rc;
+	}
+	directory_sync(file->path);
+	return 0;
+}
+
 int es_rollout_file_place(struct es_rollout_file *file, struct es_conf_error *err)
 {
-	if (!file->is_same) {
-		/* By a link, so that at no time there is no file. */
-		if (unlink(file->previous) && errno != ENOENT)
-			return fail(err, file->previous, "cannot be removed");
-		if (link(file->path, file->previous))
-			return fail(err, file->previous, "cannot be made");
-		if (rename(file->next, file->path))
-			return fail(err, file->path, "cannot be replaced");
-		directory_sync(file->path);
-	}
-	file->step = ES_ROLLOUT_FILE_PLACED;
-	return 0;
+	int rc = file->is_same ? 0 : place(file, err);
+
+	if (!rc)
+		file->step = ES_ROLLOUT_FILE_PLACED;
+	return rc;
 }
 
 int es_rollout_file_back(struct es_rollout_file *file, struct es_conf_error *err)
@@ -133,6 +161,7 @@ int es_rollout_file_back(struct es_rollout_file *file, struct es_conf_error *err
 	if (file->step == ES_ROLLOUT_FILE_PLACED && !file->is_same) {
 		if (rename(file->previous, file->path))
 			return fail(err, file->path, "cannot be put back");
+		before_back(file);
 		directory_sync(file->path);
 	}
 	es_rollout_file_forget(file);
@@ -143,5 +172,8 @@ void es_rollout_file_forget(struct es_rollout_file *file)
 {
 	if (file->step == ES_ROLLOUT_FILE_STAGED && !file->is_same)
 		unlink(file->next);
+	if (file->has_before)
+		unlink(file->before);
+	file->has_before = 0;
 	file->step = ES_ROLLOUT_FILE_NONE;
 }

@@ -78,7 +78,7 @@ def test_all_switch(lab):
     assert done.returncode == 0 and report["result"] == "checked", done
     assert set(policies(lab).values()) == {"wrr"}
     assert all(read(path_of(lab, node)) == before for node in NODES)
-    assert not [name for node in NODES for name in os.listdir(lab.node_directory(node)) if name.endswith(".next")]
+    assert not [name for node in NODES for name in os.listdir(lab.node_directory(node)) if ".rollout-" in name]
     done, report, states = rollout(lab, new)
     assert done.returncode == 0 and report["result"] == "switched", done
     assert states == {node: ("switched", "") for node in NODES}

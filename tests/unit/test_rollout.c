@@ -495,7 +495,8 @@ static void assert_text(const char *path, const char *expected)
 
 static void test_file(void **state)
 {
-	char directory[] = "/tmp/earshot-rollout-XXXXXX", path[64], link_path[64], next[64], previous[64];
+	char directory[] = "/tmp/earshot-rollout-XXXXXX", path[64], link_path[64], next[64], previous[64],
+	     before[64], own[64];
 	struct es_rollout_file file = {};
 	struct es_conf_error err = {};
 	struct stat st;
@@ -504,7 +505,9 @@ static void test_file(void **state)
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/a", directory);
 	snprintf(link_path, sizeof(link_path), "%s/link", directory);
-	snprintf(next, sizeof(next), "%s/a.next", directory);
+	snprintf(next, sizeof(next), "%s/a.rollout-next", directory);
+	snprintf(before, sizeof(before), "%s/a.rollout-before", directory);
+	snprintf(own, sizeof(own), "%s/a.next", directory);
 	snprintf(previous, sizeof(previous), "%s/a.previous", directory);
 	write_text(path, "one");
 	assert_int_equal(chmod(path, 0640), 0);
@@ -528,6 +531,7 @@ static void test_file(void **state)
 	assert_true(S_ISLNK(st.st_mode));
 	assert_int_equal(es_rollout_file_back(&file, &err), 0);
 	assert_text(path, "one");
+	assert_text(previous, NULL);
 
 	/* The same text again must not make the one before the same, too. */
 	assert_int_equal(es_rollout_file_stage(&file, path, "two", 3, &err), 0);
@@ -538,6 +542,31 @@ static void test_file(void **state)
 	assert_text(previous, "one");
 	assert_int_equal(es_rollout_file_back(&file, &err), 0);
 	assert_text(path, "two");
+
+	/* What goes back leaves the one before the last rollout, which may be what was to be rolled out; and no file of others. */
+	write_text(own, "mine");
+	assert_int_equal(es_rollout_file_stage(&file, path, "three", 5, &err), 0);
+	assert_int_equal(es_rollout_file_place(&file, &err), 0);
+	assert_text(previous, "two");
+	assert_int_equal(es_rollout_file_back(&file, &err), 0);
+	assert_text(path, "two");
+	assert_text(previous, "one");
+	assert_text(before, NULL);
+	assert_int_equal(es_rollout_file_stage(&file, path, "three", 5, &err), 0);
+	assert_int_equal(unlink(next), 0);
+	assert_int_equal(es_rollout_file_place(&file, &err), -ENOENT);
+	assert_text(path, "two");
+	assert_text(previous, "one");
+	es_rollout_file_forget(&file);
+	assert_text(before, NULL);
+	assert_int_equal(es_rollout_file_stage(&file, path, "three", 5, &err), 0);
+	assert_int_equal(es_rollout_file_place(&file, &err), 0);
+	es_rollout_file_forget(&file);
+	assert_text(path, "three");
+	assert_text(previous, "two");
+	assert_text(before, NULL);
+	assert_text(own, "mine");
+	unlink(own);
 
 	unlink(path);
 	assert_int_equal(es_rollout_file_stage(&file, path, "two", 3, &err), -ENOENT);
