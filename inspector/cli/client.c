@@ -134,6 +134,20 @@ static int exchange(int fd, struct json_object *request, struct json_object **re
 	return *ret_reply ? ES_CLI_OK : es_cli_fail("the daemon's reply is no JSON");
 }
 
+/* What the daemon says; if it does not know the command, what to do. */
+static int refuse(const char *error)
+{
+	static const char unknown[] = "unknown command";
+
+	if (strncmp(error, unknown, sizeof(unknown) - 1) != 0)
+		return es_cli_fail("%s", error);
+	return es_cli_fail(
+		"the earshotd that runs is of a version before this program's, and does not know this "
+		"command: restart it (systemctl restart earshotd, or by Pacemaker), after an update if "
+		"its package is old, too; it says: %s",
+		error);
+}
+
 static int ask(const struct es_cli *cli, struct json_object *request, int is_quiet,
 	       struct json_object **ret_result)
 {
@@ -153,7 +167,7 @@ static int ask(const struct es_cli *cli, struct json_object *request, int is_qui
 	else if (is_quiet)
 		*ret_result = NULL;
 	else
-		r = es_cli_fail("%s", es_json_string(reply, "error"));
+		r = refuse(es_json_string(reply, "error"));
 	json_object_put(reply);
 	return r;
 }

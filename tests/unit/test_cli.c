@@ -315,6 +315,19 @@ static void test_which_daemon(void **state)
 	setenv("EARSHOT_DIRECTORY", directory, 1);
 }
 
+/* A daemon that was not restarted since this program was updated. */
+static void test_old_daemon(void **state)
+{
+	char arguments[128];
+
+	(void)state;
+	snprintf(arguments, sizeof(arguments), "--control %s drain", n1);
+	assert_int_equal(earshot(arguments), 1);
+	assert_non_null(strstr(output, "version before this program's"));
+	assert_non_null(strstr(output, "systemctl restart earshotd"));
+	assert_non_null(strstr(output, "unknown command \"drain\""));
+}
+
 static void test_command_line(void **state)
 {
 	(void)state;
@@ -505,15 +518,11 @@ static void test_json_is_utf8(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tables),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_requests),
-		cmocka_unit_test(test_which_daemon),
-		cmocka_unit_test(test_command_line),
-		cmocka_unit_test(test_keygen),
-		cmocka_unit_test(test_check),
-		cmocka_unit_test(test_check_config),
-		cmocka_unit_test(test_output_that_fails),
+		cmocka_unit_test(test_tables),	     cmocka_unit_test(test_json),
+		cmocka_unit_test(test_requests),     cmocka_unit_test(test_which_daemon),
+		cmocka_unit_test(test_old_daemon),   cmocka_unit_test(test_command_line),
+		cmocka_unit_test(test_keygen),	     cmocka_unit_test(test_check),
+		cmocka_unit_test(test_check_config), cmocka_unit_test(test_output_that_fails),
 		cmocka_unit_test(test_json_is_utf8),
 	};
 
