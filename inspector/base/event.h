@@ -36,7 +36,9 @@
 	X(reload_refused)                                                                                    \
 	X(outlier)                                                                                           \
 	X(rollout)                                                                                           \
-	X(rollout_refused)
+	X(rollout_refused)                                                                                   \
+	X(check_failed)                                                                                      \
+	X(check_passed)
 
 enum es_event_kind {
 #define X(name) ES_EVENT_##name,

@@ -103,6 +103,7 @@ static void on_done(struct es_run *run, int status)
 	if (json_object_object_get_ex(result, "findings", NULL)) {
 		p->summary = json_object_get(es_json_object(result, "summary"));
 		p->findings = problems_among(es_json_array(result, "findings"));
+		es_problem_events_take(&p->events, es_json_array(result, "findings"));
 	} else {
 		snprintf(p->error, sizeof(p->error), "it printed no findings%s%s" BY_HAND,
 			 run->err.len ? ", but: " : "", last_words(run->err.text));
@@ -141,10 +142,16 @@ void es_problems_look(struct es_problems *p, struct ev_loop *loop, const struct 
 {
 	unsigned long long now_ns = es_clock_now_ns();
 
-	if (p->run.pid || (p->began_ns && now_ns - p->began_ns < ES_PROBLEMS_EVERY_S * NS_PER_S))
+	if (p->run.pid || (p->looked_ns && now_ns - p->looked_ns < ES_PROBLEMS_EVERY_S * NS_PER_S))
 		return;
-	p->began_ns = now_ns;
+	p->looked_ns = now_ns;
 	start(p, loop, of);
+}
+
+void es_problems_run(struct es_problems *p, struct ev_loop *loop, const struct es_problems_of *of)
+{
+	if (!p->run.pid)
+		start(p, loop, of);
 }
 
 struct json_object *es_problems_report(const struct es_problems *p)

@@ -17,6 +17,11 @@
 #define RING_PLACES 240
 #define EVENTS	    10
 
+/* Of itself, `earshot check` is run so often; so long after the start, when the node has joined; and after a reload. */
+#define CHECK_EVERY_S  300.0
+#define CHECK_START_S  15.0
+#define CHECK_RELOAD_S 5.0
+
 static int is_looked_at(const struct es_daemon_view *view, unsigned long long now_ns)
 {
 	return view->looked_ns && now_ns - view->looked_ns < ES_VIEW_LOOKS_MS * NS_PER_MS;
@@ -157,15 +162,40 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	ask_workers(d);
 }
 
-static void look_for_problems(struct es_daemon *d)
+/* For es_problems_look() and es_problems_run(). */
+static struct es_problems_of this_daemon(const struct es_daemon *d)
 {
-	const struct es_problems_of of = {
+	return (struct es_problems_of){
 		.control = d->control_path,
 		.node = d->conf->nodes[d->cluster->self].name,
 		.config = d->options.config_path,
 	};
+}
+
+static void look_for_problems(struct es_daemon *d)
+{
+	const struct es_problems_of of = this_daemon(d);
 
 	es_problems_look(&d->view.problems, d->loop, &of);
+}
+
+/* Nobody need look for what is wrong to be an event. */
+static void on_check(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	struct es_daemon *d = timer->data;
+	const struct es_problems_of of = this_daemon(d);
+
+	(void)events;
+	es_problems_run(&d->view.problems, loop, &of);
+}
+
+static void check_after(struct es_daemon *d, double delay_s)
+{
+	struct ev_timer *check = &d->view.check;
+
+	ev_timer_stop(d->loop, check);
+	ev_timer_set(check, delay_s, CHECK_EVERY_S);
+	ev_timer_start(d->loop, check);
 }
 
 int es_daemon_view_look(struct es_daemon *d)
@@ -312,8 +342,10 @@ int es_daemon_view_start(struct es_daemon *d, struct es_conf_error *err)
 	view->identity = identity_of(d->conf);
 	ev_timer_init(&view->step, on_step, 0, ES_HISTORY_STEP_S);
 	ev_timer_init(&view->timer, on_timer, 0, ES_VIEW_ASK_MS / 1000.0);
-	view->step.data = view->timer.data = d;
+	ev_init(&view->check, on_check);
+	view->step.data = view->timer.data = view->check.data = d;
 	ev_timer_start(d->loop, &view->step);
+	check_after(d, CHECK_START_S);
 	return 0;
 }
 
@@ -321,6 +353,7 @@ void es_daemon_view_rebind(struct es_daemon *d)
 {
 	unsigned long long identity = identity_of(d->conf);
 
+	check_after(d, CHECK_RELOAD_S);
 	if (identity == d->view.identity)
 		return;
 	d->view.identity = identity;
@@ -336,6 +369,7 @@ void es_daemon_view_stop(struct es_daemon *d)
 	if (ev_is_active(&view->step)) {
 		ev_timer_stop(d->loop, &view->step);
 		ev_timer_stop(d->loop, &view->timer);
+		ev_timer_stop(d->loop, &view->check);
 	}
 	es_problems_stop(&view->problems);
 	free(view->node);

@@ -54,11 +54,12 @@ struct es_view_hot {
  * @looked_ns: when somebody last looked; 0: never; @began_ns: when he began
  * @node: of each; allocated with the first look; @hot: of each worker, likewise
  * @identity: of the list of nodes, es_history_totals'
- * @problems: what `earshot check` says of this node; run while somebody looks
+ * @problems: what `earshot check` says of this node; run while somebody looks, and by @check
  */
 struct es_daemon_view {
 	struct ev_timer step;
 	struct ev_timer timer;
+	struct ev_timer check;
 	unsigned long long looked_ns;
 	unsigned long long began_ns;
 	struct es_history history;

@@ -109,6 +109,27 @@ def test_over_a_restart_and_with_the_daemon_dead(lab):
     assert events(lab, "n1", "--since", "1h") == after
 
 
+def test_checks(lab):
+    """What `earshot check` would find is an event when it begins and when it is over, though nobody looks; a daemon that starts
+    anew knows what the one before it has told."""
+    after = events(lab, "n2")[-1]["id"]
+    lab.node("n2").exec(["ip", "address", "add", "10.77.0.100/32", "dev", "eth0"])
+    try:
+        lab.node("n2").exec(["earshot", "reload"])
+        wait_text(lab, "n2", "check_failed", r"network\.\w+: .*10\.77\.0\.100.*eth0.*; do: .*", after)
+        found = texts(lab, "n2", "check_failed", after)
+        lab.stop("n2", "earshotd")
+        lab.start("n2", "earshotd")
+        settled(lab)
+    finally:
+        lab.node("n2").exec(["ip", "address", "del", "10.77.0.100/32", "dev", "eth0"])
+    lab.node("n2").exec(["earshot", "reload"])
+    name = next(text.partition(":")[0] for text in found if "10.77.0.100" in text)
+    wait_text(lab, "n2", "check_passed", rf"{name}: .*", after)
+    told = [text for text in texts(lab, "n2", "check_failed", after) if text.startswith(name)]
+    assert len(told) == 1, told
+
+
 def test_words_that_are_wrong(lab):
     for arguments, said in ((["--kind", "crush"], "expected some of start, stop"), (["--since", "soon"], "expected e.g. 30s")):
         done = lab.node("n1").exec(["earshot", "events", *arguments], check=False)

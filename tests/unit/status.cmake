@@ -7,4 +7,4 @@ earshot_unit_test(history earshot-status)
 earshot_unit_test(page earshot-status)
 # A program that it runs stands for `earshot check`.
 earshot_unit_test(problems earshot-base ${LIBEV_LIBRARY})
-target_sources(test_problems PRIVATE ${PROJECT_SOURCE_DIR}/inspector/daemon/problems.c ${PROJECT_SOURCE_DIR}/inspector/daemon/run.c)
+target_sources(test_problems PRIVATE ${PROJECT_SOURCE_DIR}/inspector/daemon/problems.c ${PROJECT_SOURCE_DIR}/inspector/daemon/problem_events.c ${PROJECT_SOURCE_DIR}/inspector/daemon/run.c)

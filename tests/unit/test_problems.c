@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "inspector/base/event.h"
 #include "inspector/base/json.h"
 #include "inspector/daemon/problems.h"
 
@@ -263,23 +264,195 @@ static void test_seldom(void **state)
 	es_problems_look(&problems, loop, &of);
 	assert_int_equal(problems.run.pid, 0);
 	assert_int_equal(lines_of(log), 1);
-	problems.began_ns -= ES_PROBLEMS_EVERY_S * 1000000000ULL;
+	problems.looked_ns -= ES_PROBLEMS_EVERY_S * 1000000000ULL;
 	es_problems_look(&problems, loop, &of);
 	while (problems.run.pid)
 		ev_run(loop, EVRUN_ONCE);
 	assert_int_equal(lines_of(log), 2);
+	/* The daemon's own turn does not wait for that, nor does who looks next see what was found before. */
+	es_problems_run(&problems, loop, &of);
+	es_problems_run(&problems, loop, &of);
+	while (problems.run.pid)
+		ev_run(loop, EVRUN_ONCE);
+	assert_int_equal(lines_of(log), 3);
 	es_problems_stop(&problems);
 	unlink(log);
+}
+
+/* --- events */
+
+static char journal[80];
+
+static void journal_open(void)
+{
+	snprintf(journal, sizeof(journal), "%s.events", program);
+	assert_int_equal(es_event_open(journal, "n1"), 0);
+}
+
+static void journal_end(void)
+{
+	es_event_close();
+	unlink(journal);
+}
+
+static struct json_object *finding_of(const char *id, const char *severity, const char *found,
+				      const char *action)
+{
+	struct json_object *finding = json_object_new_object();
+
+	json_object_object_add(finding, "id", json_object_new_string(id));
+	json_object_object_add(finding, "severity", json_object_new_string(severity));
+	json_object_object_add(finding, "found", json_object_new_string(found));
+	json_object_object_add(finding, "action", action ? json_object_new_string(action) : NULL);
+	return finding;
+}
+
+/* What one run found, @second perhaps. Returns how many events there are then in all. */
+static size_t found(struct es_problem_events *events, struct json_object *first, struct json_object *second)
+{
+	struct json_object *findings = json_object_new_array();
+	static struct es_event kept[ES_EVENT_KEPT];
+
+	json_object_array_add(findings, first);
+	if (second)
+		json_object_array_add(findings, second);
+	es_problem_events_take(events, findings);
+	json_object_put(findings);
+	return es_event_newest(kept, ES_EVENT_KEPT);
+}
+
+static void expect_newest(enum es_event_kind kind, enum es_log_level level, const char *text)
+{
+	struct es_event event;
+
+	assert_int_equal(es_event_newest(&event, 1), 1);
+	assert_string_equal(event.text, text);
+	assert_string_equal(event.node, "n1");
+	assert_int_equal(event.kind, kind);
+	assert_int_equal(event.level, level);
+}
+
+/* Only what changes is told: not how a text counts on, and not what could not be looked at. */
+static void test_changes_are_events(void **state)
+{
+	struct es_problem_events events = {};
+
+	(void)state;
+	journal_open();
+	assert_int_equal(found(&events, finding_of("a.a", "ok", "fine", NULL), NULL), 0);
+	assert_int_equal(found(&events, finding_of("a.a", "warning", "7 s ahead", "set it"), NULL), 1);
+	expect_newest(ES_EVENT_check_failed, ES_LOG_WARNING, "a.a: 7 s ahead; do: set it");
+	assert_int_equal(found(&events, finding_of("a.a", "warning", "8 s ahead", "set it"), NULL), 1);
+	assert_int_equal(found(&events, finding_of("a.a", "error", "999 s ahead", NULL), NULL), 2);
+	expect_newest(ES_EVENT_check_failed, ES_LOG_ERR, "a.a: 999 s ahead");
+	assert_int_equal(found(&events, finding_of("a.a", "unchecked", "who knows", NULL), NULL), 2);
+	assert_int_equal(found(&events, finding_of("a.a", "error", "999 s ahead", NULL), NULL), 2);
+	assert_int_equal(found(&events, finding_of("a.a", "info", "right", NULL), NULL), 3);
+	expect_newest(ES_EVENT_check_passed, ES_LOG_INFO, "a.a: right");
+	assert_int_equal(found(&events, finding_of("a.a", "ok", "right", NULL), NULL), 3);
+	journal_end();
+}
+
+/* Of one check that says several things, the worst counts; one that is not made any more is over. */
+static void test_worst_is_told(void **state)
+{
+	struct es_problem_events events = {};
+
+	(void)state;
+	journal_open();
+	assert_int_equal(found(&events, finding_of("a.a", "warning", "so", NULL),
+			       finding_of("a.a", "error", "worse", NULL)),
+			 1);
+	expect_newest(ES_EVENT_check_failed, ES_LOG_ERR, "a.a: worse");
+	assert_int_equal(found(&events, finding_of("a.a", "warning", "so", NULL),
+			       finding_of("a.a", "ok", "fine", NULL)),
+			 1);
+	assert_int_equal(found(&events, finding_of("b.b", "ok", "fine", NULL), NULL), 2);
+	expect_newest(ES_EVENT_check_passed, ES_LOG_INFO, "a.a: nothing is wrong any more");
+	journal_end();
+}
+
+/* A daemon that starts anew knows from the journal what it has told. */
+static void test_told_before(void **state)
+{
+	struct es_problem_events before = {}, after = {};
+
+	(void)state;
+	journal_open();
+	found(&before, finding_of("a.a", "warning", "so", NULL), finding_of("b.b", "error", "so", NULL));
+	assert_int_equal(
+		found(&before, finding_of("a.a", "ok", "fine", NULL), finding_of("b.b", "error", "so", NULL)),
+		3);
+	es_event_close();
+	journal_open();
+	assert_int_equal(
+		found(&after, finding_of("a.a", "ok", "fine", NULL), finding_of("b.b", "error", "so", NULL)),
+		3);
+	assert_int_equal(found(&after, finding_of("a.a", "warning", "again", NULL),
+			       finding_of("b.b", "ok", "fine", NULL)),
+			 5);
+	journal_end();
+}
+
+/* However much goes wrong at once: so many events a run, and nothing is lost of what there is room for. */
+static void test_bounded(void **state)
+{
+	struct json_object *findings = json_object_new_array();
+	static struct es_event kept[ES_EVENT_KEPT];
+	struct es_problem_events events = {};
+	char id[16];
+
+	(void)state;
+	journal_open();
+	for (int i = 0; i < 200; i++) {
+		snprintf(id, sizeof(id), "a.%d", i);
+		json_object_array_add(findings, finding_of(id, "error", "so", NULL));
+	}
+	es_problem_events_take(&events, findings);
+	assert_int_equal(es_event_newest(kept, ES_EVENT_KEPT), ES_PROBLEM_EVENTS_MAX);
+	for (int i = 0; i < 20; i++)
+		es_problem_events_take(&events, findings);
+	assert_int_equal(es_event_newest(kept, ES_EVENT_KEPT), ES_PROBLEM_EVENTS_KNOWN);
+	json_object_put(findings);
+	journal_end();
+}
+
+/* What a run prints becomes events, whoever has begun it. */
+static void test_run_tells(void **state)
+{
+	const struct es_problems_of of = {program, "/run/x.sock", "n1", "/etc/x.conf"};
+	struct es_problems problems = {};
+
+	(void)state;
+	journal_open();
+	write_program(
+		"echo '{\"findings\":[{\"id\":\"a.b\",\"severity\":\"error\",\"found\":\"x\"}]}'; exit 1");
+	es_problems_run(&problems, loop, &of);
+	while (problems.run.pid)
+		ev_run(loop, EVRUN_ONCE);
+	expect_newest(ES_EVENT_check_failed, ES_LOG_ERR, "a.b: x");
+	es_problems_stop(&problems);
+	journal_end();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_run),	      cmocka_unit_test(test_much),
-		cmocka_unit_test(test_late),	      cmocka_unit_test(test_left_behind),
-		cmocka_unit_test(test_no_program),    cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_findings),      cmocka_unit_test(test_failures),
-		cmocka_unit_test(test_cannot_be_run), cmocka_unit_test(test_seldom),
+		cmocka_unit_test(test_run),
+		cmocka_unit_test(test_much),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_left_behind),
+		cmocka_unit_test(test_no_program),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_findings),
+		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_cannot_be_run),
+		cmocka_unit_test(test_seldom),
+		cmocka_unit_test(test_changes_are_events),
+		cmocka_unit_test(test_worst_is_told),
+		cmocka_unit_test(test_told_before),
+		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_run_tells),
 	};
 	int failed;
 
