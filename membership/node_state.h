@@ -23,6 +23,7 @@ enum es_trouble {
 	ES_TROUBLE_VANISHING,  /* connections that are made here are never heard of again */
 	ES_TROUBLE_CHECK,      /* the server fails its check */
 	ES_TROUBLE_OUTLIER,    /* what the server answers is wrong too often, or late */
+	ES_TROUBLE_CUT_OFF,    /* it hears nobody on its cluster interface */
 };
 
 #endif

@@ -67,7 +67,7 @@ void es_lease_renew(struct es_membership *m, const void *payload, size_t len)
 	struct es_state *state = es_datapath_state(m->daemon->datapath);
 	struct es_wire_load load;
 
-	if (!es_group_is_in(&m->group) || m->has_left || m->must_rejoin ||
+	if (!es_group_is_in(&m->group) || m->has_left || m->must_rejoin || m->cluster_link.is_waiting ||
 	    es_wire_get_load(payload, len, &load))
 		return;
 	es_lease_watch(m);

@@ -103,7 +103,9 @@ void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_loa
 	ret_load->load = report->load;
 	ret_load->mean_us = report->mean_us;
 	ret_load->disk = report->disk;
-	ret_load->trouble = (uint8_t)d->serving.now.trouble;
+	ret_load->trouble = d->membership && es_membership_is_cut_off(d->membership)
+				    ? ES_TROUBLE_CUT_OFF
+				    : (uint8_t)d->serving.now.trouble;
 	ret_load->understands = d->serving.now.failing && d->serving.now.yields ? ES_WIRE_FAILING_YIELDS : 0;
 	ret_load->failing = d->serving.now.failing & ((1ULL << ES_WIRE_FAILING_MAX) - 1);
 }
@@ -264,6 +266,10 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 	    now_ns - d->load.heard_ns[node] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL)
 		es_health_is_back(&d->health, node, ~0ULL, now_ns);
 	d->load.heard_ns[node] = now_ns;
+	if (!d->load.exchange.ifindex || d->load.exchange.ifindex == d->network.cluster_ifindex)
+		d->load.echo_ns[node] = now_ns;
+	else
+		d->load.elsewhere_ifindex = d->load.exchange.ifindex;
 	hear_began(d, node, load);
 	hear_clock(d, node, load);
 	es_daemon_serving_heard(d, node, load, load->state == ES_NODE_DOWN);

@@ -169,6 +169,7 @@ static void on_view(void *ctx, struct es_group_id self, const struct es_group_id
 
 	es_bus_state(m->bus, &bus);
 	lease_measure(m, bus.token_ms);
+	es_cluster_watch_view(m, count);
 	es_group_view(&m->group, self, members, count, leavers, leaver_count, es_membership_now_ms());
 	es_by_hand_view(m);
 	es_daemon_contents_view(m->daemon->contents, self, members, count, es_membership_now_ms());
@@ -348,9 +349,10 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 	es_lease_watch(m);
 	if (m->must_rejoin)
 		rejoin(m);
-	es_bus_want(m->bus, public_link_is_up(m));
+	es_bus_want(m->bus, public_link_is_up(m) && es_cluster_watch_may_join(m));
 	bus_watch(m);
 	es_group_tick(&m->group, es_membership_now_ms());
+	es_cluster_watch_tick(m);
 	if (m->group.phase != ES_GROUP_OUT && es_membership_now_ms() >= m->load_at_ms)
 		es_membership_load_send(m);
 	server_watch(m);
@@ -480,9 +482,9 @@ void es_membership_reloaded(struct es_membership *m)
 	unsigned int before = m->group.node[self].weight;
 	unsigned int after;
 
-	/* What was set by hand holds, unless the file says the same now. */
+	/* What was set by hand holds, unless the file says the same now. One that waits takes it when it has waited. */
 	es_by_hand_changed(m);
-	after = es_by_hand_own_weight(m);
+	after = m->cluster_link.is_waiting ? before : es_by_hand_own_weight(m);
 	describe(m);
 	m->group.node[self].weight = (uint16_t)before;
 	if (before != after)

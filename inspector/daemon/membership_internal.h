@@ -11,6 +11,7 @@
 #include "inspector/daemon/by_hand.h"
 #include "inspector/daemon/daemon.h"
 #include "inspector/daemon/membership.h"
+#include "inspector/member/cluster_link.h"
 #include "inspector/member/public_link.h"
 
 /* CLOCK_MONOTONIC time in the datapath's es_state.lease_ns: a lease without end. */
@@ -45,6 +46,8 @@ struct es_story {
  * @stopped_ms: when the last ring began to change
  * @is_silent: the lease was taken back, or never given
  * @is_dropped: the content tables know that the node is gone
+ * @cluster_link_waited: the weight of this node was 0 for @cluster_link when it joined; @cluster_link_zero_ms: until
+ * then, it need not ask for that again
  * @was_deaf: the public network was not heard when it was last looked at
  * @must_end: others may have taken over: end what is unproven before the lease begins again
  * @has_lease: it was given, and nobody has noticed yet that it is over; @lapse: so many messages of this node
@@ -62,6 +65,9 @@ struct es_membership {
 	uint64_t stopped_ms;
 	unsigned int weights[ES_NODES_MAX];
 	struct es_public_link link;
+	struct es_cluster_link cluster_link;
+	int cluster_link_waited;
+	uint64_t cluster_link_zero_ms;
 	struct es_story story;
 	struct es_daemon_by_hand by_hand;
 	uint8_t counted_in;
@@ -126,6 +132,14 @@ void es_story_serve(struct es_membership *membership, uint32_t epoch);
 void es_story_silence(struct es_membership *membership);
 void es_story_quorum(struct es_membership *membership, int is_quorate);
 void es_story_tick(struct es_membership *membership);
+
+/*
+ * cluster_link.c: may this node join, may it take a share of the ring? es_cluster_watch_view() is for each view, before
+ * the group has it.
+ */
+int es_cluster_watch_may_join(struct es_membership *membership);
+void es_cluster_watch_view(struct es_membership *membership, unsigned int count);
+void es_cluster_watch_tick(struct es_membership *membership);
 
 /* struct es_group_ops of the same names */
 void es_ring_on_stop(void *ctx, uint32_t epoch, const unsigned int *weights);

@@ -4,6 +4,7 @@
  * What is in them is daemon/load.c's.
  */
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@ static __be64 es_loads_mac(const struct es_sipkey *key, const struct es_loads_me
 int es_load_exchange_open(struct es_load_exchange *exchange, const struct es_cluster *cluster)
 {
 	const union es_sockaddr *self = &cluster->handover_address[cluster->self];
+	const int on = 1;
 	int rc;
 
 	memset(exchange, 0, sizeof(*exchange));
@@ -40,7 +42,9 @@ int es_load_exchange_open(struct es_load_exchange *exchange, const struct es_clu
 	exchange->fd = socket(self->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (exchange->fd < 0)
 		return -errno;
-	if (bind(exchange->fd, &self->sa, es_sockaddr_len(self))) {
+	if (setsockopt(exchange->fd, self->sa.sa_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP,
+		       self->sa.sa_family == AF_INET6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof(on)) ||
+	    bind(exchange->fd, &self->sa, es_sockaddr_len(self))) {
 		rc = -errno;
 		es_load_exchange_close(exchange);
 		return rc;
@@ -168,6 +172,45 @@ static int es_loads_is_other(struct es_load_exchange *exchange, const void *data
 	return !exchange->other(exchange->ctx, data, len);
 }
 
+/* The interface by which a datagram came, as the kernel says it beside the datagram; 0: it does not. */
+static unsigned int es_loads_ifindex(struct msghdr *header)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		struct in6_pktinfo info6;
+		struct in_pktinfo info;
+
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+			memcpy(&info, CMSG_DATA(c), sizeof(info));
+			return (unsigned int)info.ipi_ifindex;
+		}
+		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+			memcpy(&info6, CMSG_DATA(c), sizeof(info6));
+			return info6.ipi6_ifindex;
+		}
+	}
+	return 0;
+}
+
+/* As recv(); and by which interface it came. */
+static ssize_t es_loads_take(struct es_load_exchange *exchange, void *ret_data, size_t size)
+{
+	union {
+		char room[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {.iov_base = ret_data, .iov_len = size};
+	struct msghdr header = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room),
+	};
+	ssize_t got = recvmsg(exchange->fd, &header, MSG_TRUNC);
+
+	exchange->ifindex = got < 0 ? 0 : es_loads_ifindex(&header);
+	return got;
+}
+
 int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			     const struct es_keys *keys, unsigned int *ret_node,
 			     struct es_wire_load *ret_load)
@@ -177,7 +220,7 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 		struct es_snapshot_message snapshot;
 		struct es_rollout_datagram rollout;
 	} datagram;
-	ssize_t got = recv(exchange->fd, &datagram, sizeof(datagram), MSG_TRUNC);
+	ssize_t got = es_loads_take(exchange, &datagram, sizeof(datagram));
 	struct es_loads_message message;
 	__u64 sequence;
 

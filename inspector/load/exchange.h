@@ -60,6 +60,7 @@ _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fil
 /**
  * struct es_load_exchange
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
+ * @ifindex: the interface by which the last datagram came, 0: not known
  * @other: gets what begins as a message and is of another version, with @ctx (inspector/inspect/poison.h,
  * snapshots.h, inspector/rollout/message.h); returns 0 if it took it; may be NULL
  * @answered_ns: when each node was last told that it is behind
@@ -72,6 +73,7 @@ struct es_load_exchange {
 	union es_sockaddr bound;
 	__u64 sequence;
 	__u64 heard[ES_NODES_MAX];
+	unsigned int ifindex;
 	unsigned long long answered_ns[ES_NODES_MAX];
 	unsigned long long sent;
 	unsigned long long received;

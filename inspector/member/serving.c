@@ -20,6 +20,7 @@ static const char *const trouble_texts[] = {
 	[ES_TROUBLE_MTU] = "the MTU of the cluster interface is too small",
 	[ES_TROUBLE_CHECK] = "the server fails its check",
 	[ES_TROUBLE_OUTLIER] = "the server is an outlier: too many errors, or too slow",
+	[ES_TROUBLE_CUT_OFF] = "it hears no other node on its cluster interface",
 	[ES_TROUBLE_VANISHING] = "connections that are made there are not heard of again",
 };
 

@@ -17,6 +17,7 @@ target_sources(test_daemon_ring PRIVATE ${PROJECT_SOURCE_DIR}/inspector/daemon/r
   ${PROJECT_SOURCE_DIR}/inspector/daemon/lease.c)
 earshot_unit_test(hearing earshot-group)
 earshot_unit_test(deaf earshot-member)
+earshot_unit_test(cluster_link earshot-member)
 earshot_unit_test(public_link earshot-member)
 earshot_unit_test(serving earshot-member)
 earshot_unit_test(events earshot-base)

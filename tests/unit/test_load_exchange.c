@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 #include <errno.h>
 #include <netinet/in.h>
+#include <net/if.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -30,11 +31,14 @@ static int setup_v6(void **state)
 	return 0;
 }
 
+static const struct es_load_exchange *receiving;
+
 static void on_load(void *ctx, unsigned int node, const struct es_wire_load *load)
 {
 	(void)ctx;
 	(void)load;
 	assert_int_equal(node, 1);
+	assert_int_equal(receiving->ifindex, if_nametoindex("lo"));
 	heard++;
 }
 
@@ -68,6 +72,7 @@ static void test_flood(void **state)
 	cluster_init(&here, &conf, 0);
 	cluster_init(&there, &conf, 1);
 	assert_int_equal(es_load_exchange_open(&mine, &here), 0);
+	receiving = &mine;
 	assert_int_equal(getsockname(mine.fd, &to.sa, &len), 0);
 	there.handover_address[0] = to;
 	assert_int_equal(es_load_exchange_open(&others, &there), 0);
@@ -118,6 +123,7 @@ static void test_behind(void **state)
 	cluster_init(&here, &conf, 0);
 	cluster_init(&there, &conf, 1);
 	assert_int_equal(es_load_exchange_open(&mine, &here), 0);
+	receiving = &mine;
 	assert_int_equal(getsockname(mine.fd, &to.sa, &len), 0);
 	there.handover_address[0] = to;
 	mine.answered = on_answered;
