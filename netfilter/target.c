@@ -279,13 +279,13 @@ enum es_nf_fate es_nf_cluster(struct es_nf_node *node, const struct es_nf_frame 
 	__u32 counter;
 
 	if (frame->len < ES_NF_IP_LEN + ES_NF_UDP_LEN || ip[0] != 0x45 || ip[9] != IPPROTO_UDP ||
-	    es_nf_be32(ip + 16) != node->config.self_address.w[3])
+	    !es_addr_is_this_v4(&node->config.self_address, es_nf_be32(ip + 16)))
 		return ES_NF_ACCEPT;
 	/* NACKs come from the handover port to the worker's own; they are checked here and go up. */
 	if (es_nf_be16(udp) != node->config.handover_port &&
 	    es_nf_be16(udp + 2) != node->config.handover_port)
 		return ES_NF_ACCEPT;
-	envelope.ip_len = es_ntohs(es_nf_be16(ip + 2));
+	envelope.ip_len = (__u32)es_ntohs(es_nf_be16(ip + 2)) - ES_NF_IP_LEN;
 	envelope.udp_len = es_ntohs(es_nf_be16(udp + 4));
 	envelope.is_short = frame->len < ES_NF_MESSAGE_PACKET_OFF;
 	if (!envelope.is_short)

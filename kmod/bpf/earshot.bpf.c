@@ -121,21 +121,59 @@ static __always_inline int es_cluster_carry_out(struct __sk_buff *skb, struct es
 	}
 }
 
-/* To or from the handover port: is it a message, and one that this node wants? */
+/*
+ * Does the packet come from, or go to, this node's handover port? NACKs come from the handover port to the worker's own; they
+ * are checked here and go up. A function of its own, for its stack.
+ */
+static __noinline int es_cluster_read4(struct __sk_buff *skb, const struct es_config *cfg,
+				       struct es_message_envelope *ret, struct udphdr *ret_udp)
+{
+	struct iphdr ip;
+
+	if (!cfg || !ret || !ret_udp || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)) ||
+	    ip.protocol != IPPROTO_UDP || ip.ihl != 5 || !es_addr_is_this_v4(&cfg->self_address, ip.daddr) ||
+	    bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(ip), ret_udp, sizeof(*ret_udp)))
+		return 0;
+	ret->ip_len = (__u32)es_ntohs(ip.tot_len) - (__u32)sizeof(ip);
+	ret->is_partial = (ip.frag_off & es_htons(0x3fff)) != 0;
+	return ret_udp->dest == cfg->handover_port || ret_udp->source == cfg->handover_port;
+}
+
+/* The same with IPv6: behind its header, or that of a datagram's first part. */
+static __noinline int es_cluster_read6(struct __sk_buff *skb, const struct es_config *cfg,
+				       struct es_message_envelope *ret, struct udphdr *ret_udp)
+{
+	__u32 off = ETH_HLEN + sizeof(struct ipv6hdr);
+	struct ipv6hdr ip;
+	__u8 part[8];
+
+	if (!cfg || !ret || !ret_udp || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)) ||
+	    !es_addr_equal((const struct es_addr *)&ip.daddr, &cfg->self_address))
+		return 0;
+	ret->is_partial = ip.nexthdr == ES_HEADER_FRAGMENT;
+	if (ret->is_partial) {
+		if (bpf_skb_load_bytes(skb, off, part, sizeof(part)) || part[2] || part[3] & 0xf8)
+			return 0;
+		ip.nexthdr = part[0];
+		off += sizeof(part);
+	}
+	if (ip.nexthdr != ES_HEADER_UDP || bpf_skb_load_bytes(skb, off, ret_udp, sizeof(*ret_udp)))
+		return 0;
+	ret->ip_len = es_ntohs(ip.payload_len);
+	return ret_udp->dest == cfg->handover_port || ret_udp->source == cfg->handover_port;
+}
+
+/* Is it a message, and one that this node wants? @envelope: what the IP header says */
 static __always_inline int es_cluster_message(struct __sk_buff *skb, struct es_config *cfg,
-					      const struct iphdr *ip, const struct udphdr *udp)
+					      struct es_message_envelope *envelope, const struct udphdr *udp)
 {
 	struct es_message_verdict verdict;
 	struct es_handover h;
-	struct es_message_envelope envelope = {
-		.ip_len = es_ntohs(ip->tot_len),
-		.udp_len = es_ntohs(udp->len),
-		.is_short = bpf_skb_load_bytes(skb, ES_MESSAGE_HEADER_OFF, &h, sizeof(h)) != 0,
-		.is_partial = (ip->frag_off & es_htons(0x3fff)) != 0,
-	};
 	__u32 counter;
 
-	es_decide_envelope(&envelope, &h, cfg->self, &verdict);
+	envelope->udp_len = es_ntohs(udp->len);
+	envelope->is_short = bpf_skb_load_bytes(skb, es_message_header_off(skb), &h, sizeof(h)) != 0;
+	es_decide_envelope(envelope, &h, cfg->self, &verdict);
 	if (verdict.action == ES_MESSAGE_PASS)
 		return ES_TC_NEXT;
 	if (verdict.action == ES_MESSAGE_REFUSE) {
@@ -152,29 +190,25 @@ static __always_inline int es_cluster_message(struct __sk_buff *skb, struct es_c
 SEC("tc")
 int es_cluster(struct __sk_buff *skb)
 {
+	struct es_message_envelope envelope = {};
 	struct es_config *cfg;
 	struct es_state *state;
 	struct udphdr udp;
-	struct iphdr ip;
+	int is_ours = 0;
 
 	if (skb->protocol == es_htons(ES_WAKE_PROTOCOL))
 		return TC_ACT_OK; /* our own */
 	if (es_packet_is_of_vlan(skb))
 		return ES_TC_NEXT;
-	if (skb->protocol != es_htons(ETH_P_IP) || es_packet_load(skb, ETH_HLEN, &ip, sizeof(ip)))
-		return ES_TC_NEXT;
-	if (ip.protocol != IPPROTO_UDP || ip.ihl != 5)
-		return ES_TC_NEXT;
 	state = es_state_get();
 	cfg = state ? es_config_get(state) : (void *)0;
-	if (!cfg || ip.daddr != cfg->self_address.w[3])
+	if (!cfg)
 		return ES_TC_NEXT;
-	if (bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(ip), &udp, sizeof(udp)))
-		return ES_TC_NEXT;
-	/* NACKs come from the handover port to the worker's own; they are checked here and go up. */
-	if (udp.dest != cfg->handover_port && udp.source != cfg->handover_port)
-		return ES_TC_NEXT;
-	return es_cluster_message(skb, cfg, &ip, &udp);
+	if (skb->protocol == es_htons(ETH_P_IP))
+		is_ours = es_cluster_read4(skb, cfg, &envelope, &udp);
+	else if (es_message_is_v6(skb))
+		is_ours = es_cluster_read6(skb, cfg, &envelope, &udp);
+	return is_ours ? es_cluster_message(skb, cfg, &envelope, &udp) : ES_TC_NEXT;
 }
 
 /* The headers of a packet of TCP that leaves; 0 or -1. */

@@ -5,21 +5,47 @@
 /*
  * Handover messages at the target: is it one, is it authentic, is it fresh, and how it goes back as a NACK.
  */
+#include <linux/ipv6.h>
+
+#include "checksum.h"
 #include "packet.h"
 #include "maps.h"
 #include "kmod/core/message.h"
+#include "kmod/core/strays.h"
 #include "kmod/core/wall.h"
 
-#define ES_MESSAGE_HEADER_OFF (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr))
-#define ES_MESSAGE_PACKET_OFF (ES_MESSAGE_HEADER_OFF + sizeof(struct es_handover))
-#define ES_MAC_CHUNK	      32
+#define ES_MAC_CHUNK 32
 
+/* Which family the envelope has, until it is taken off. */
+static __always_inline int es_message_is_v6(const struct __sk_buff *skb)
+{
+	return skb->protocol == es_htons(ETH_P_IPV6);
+}
+
+/* Where the message's header is in the frame, and the packet behind it. */
+static __always_inline __u32 es_message_udp_off(const struct __sk_buff *skb)
+{
+	return ETH_HLEN + (es_message_is_v6(skb) ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+}
+
+static __always_inline __u32 es_message_header_off(const struct __sk_buff *skb)
+{
+	return es_message_udp_off(skb) + sizeof(struct udphdr);
+}
+
+static __always_inline __u32 es_message_packet_off(const struct __sk_buff *skb)
+{
+	return es_message_header_off(skb) + sizeof(struct es_handover);
+}
+
+/* @at: where the packet begins */
 struct es_mac_loop {
 	struct __sk_buff *skb;
 	struct es_sipstate sip;
 	__u64 tail;
 	__u32 len;
-	__u32 failed;
+	__u16 at;
+	__u16 failed;
 };
 
 /* One chunk of the packet into the MAC; the last, partial word of the packet is left for the MAC's end. */
@@ -38,7 +64,7 @@ static long es_mac_step(__u32 i, void *data)
 	asm volatile("" : "+r"(left)); /* or the compiler drops the check that the verifier wants */
 	if (!left)
 		return 1;
-	if (bpf_skb_load_bytes(loop->skb, ES_MESSAGE_PACKET_OFF + off, words, left)) {
+	if (bpf_skb_load_bytes(loop->skb, loop->at + off, words, left)) {
 		loop->failed = 1;
 		return 1;
 	}
@@ -64,6 +90,7 @@ static __noinline int es_message_mac(struct __sk_buff *skb, const struct es_sipk
 	loop.len = es_ntohs(h->packet_len);
 	if (loop.len > ES_MESSAGE_PACKET_MAX)
 		return -1;
+	loop.at = (__u16)es_message_packet_off(skb);
 	es_handover_mac_begin(&loop.sip, key, h);
 	bpf_loop(ES_MESSAGE_PACKET_MAX / ES_MAC_CHUNK, es_mac_step, &loop, 0);
 	if (loop.failed)
@@ -129,27 +156,78 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
 }
 
-/* es_message_cut() - keep the first @len bytes of the message's packet, for its answer. Returns 0 or -1. */
-__noinline int es_message_cut(struct __sk_buff *skb, struct es_handover *h, __u32 len)
-{
-	__be16 ip_len, old_ip_len, udp_len;
+#define ES_MESSAGE_KEPT sizeof(struct es_stray_service)
 
-	if (!h || bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct iphdr, tot_len), &old_ip_len,
-				     sizeof(old_ip_len)))
+/*
+ * What the IPv6 and UDP headers say of a message that is cut. Its checksum is made anew, with the message's header as it is
+ * in the packet; es_message_store6() goes on from there. Returns 0 or -1.
+ */
+static __noinline int es_message_cut6(struct __sk_buff *skb)
+{
+	const __u32 len = sizeof(struct udphdr) + sizeof(struct es_handover) + ES_MESSAGE_KEPT;
+	const __u32 udp_off = ETH_HLEN + sizeof(struct ipv6hdr);
+	union {
+		struct in6_addr addr[2];
+		struct {
+			struct udphdr udp;
+			__u8 rest[sizeof(struct es_handover) + ES_MESSAGE_KEPT];
+		};
+		__be32 words[(sizeof(struct udphdr) + sizeof(struct es_handover) + ES_MESSAGE_KEPT) / 4];
+	} part;
+	__u32 sum = es_htons(IPPROTO_UDP) + es_htons(len);
+	__be16 udp_len = es_htons(len), check;
+
+	if (bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, saddr), part.addr, sizeof(part.addr)))
 		return -1;
-	len &= 0xff;
-	h->packet_len = es_htons(len);
-	udp_len = es_htons(sizeof(struct udphdr) + sizeof(*h) + len);
-	ip_len = es_htons(sizeof(struct iphdr) + sizeof(struct udphdr) + sizeof(*h) + len);
-	if (bpf_skb_change_tail(skb, ES_MESSAGE_PACKET_OFF + len, 0) ||
-	    bpf_l3_csum_replace(skb, ETH_HLEN + offsetof(struct iphdr, check), old_ip_len, ip_len,
-				sizeof(ip_len)) ||
-	    bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct iphdr, tot_len), &ip_len, sizeof(ip_len),
-				0) ||
-	    bpf_skb_store_bytes(skb, ETH_HLEN + sizeof(struct iphdr) + offsetof(struct udphdr, len), &udp_len,
-				sizeof(udp_len), 0))
+	sum = (__u32)bpf_csum_diff((void *)0, 0, part.words, sizeof(part.addr), sum);
+	if (bpf_skb_load_bytes(skb, udp_off, part.words, len))
 		return -1;
-	return 0;
+	part.udp.len = udp_len;
+	part.udp.check = 0;
+	if (es_packet_csum_partial(skb)) {
+		check = (__be16)es_csum_fold(sum);
+	} else {
+		sum = (__u32)bpf_csum_diff((void *)0, 0, part.words, len, sum);
+		check = (__be16)~es_csum_fold(sum);
+		if (!check)
+			check = 0xffff; /* 0 would say that there is none */
+	}
+	return bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, payload_len), &udp_len,
+				   sizeof(udp_len), 0) ||
+			       bpf_skb_store_bytes(skb, udp_off + offsetof(struct udphdr, len), &udp_len,
+						   sizeof(udp_len), 0) ||
+			       bpf_skb_store_bytes(skb, udp_off + offsetof(struct udphdr, check), &check,
+						   sizeof(check), 0)
+		       ? -1
+		       : 0;
+}
+
+/* The same with IPv4, whose messages have no UDP checksum. */
+static __noinline int es_message_cut4(struct __sk_buff *skb)
+{
+	const __u32 len = sizeof(struct udphdr) + sizeof(struct es_handover) + ES_MESSAGE_KEPT;
+	__be16 udp_len = es_htons(len), ip_len = es_htons(sizeof(struct iphdr) + len), old_ip_len;
+
+	return bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct iphdr, tot_len), &old_ip_len,
+				  sizeof(old_ip_len)) ||
+			       bpf_l3_csum_replace(skb, ETH_HLEN + offsetof(struct iphdr, check), old_ip_len,
+						   ip_len, sizeof(ip_len)) ||
+			       bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct iphdr, tot_len), &ip_len,
+						   sizeof(ip_len), 0) ||
+			       bpf_skb_store_bytes(
+				       skb, ETH_HLEN + sizeof(struct iphdr) + offsetof(struct udphdr, len),
+				       &udp_len, sizeof(udp_len), 0)
+		       ? -1
+		       : 0;
+}
+
+/* es_message_cut() - keep the first ES_MESSAGE_KEPT bytes of the message's packet, for its answer. Returns 0 or -1. */
+__noinline int es_message_cut(struct __sk_buff *skb, struct es_handover *h)
+{
+	if (!h || bpf_skb_change_tail(skb, es_message_packet_off(skb) + ES_MESSAGE_KEPT, 0))
+		return -1;
+	h->packet_len = es_htons(ES_MESSAGE_KEPT);
+	return es_message_is_v6(skb) ? es_message_cut6(skb) : es_message_cut4(skb);
 }
 
 /* Addresses and ports change places. A function of its own, for its stack. Returns 0 or -1. */
@@ -179,6 +257,60 @@ static __noinline int es_message_turn(struct __sk_buff *skb)
 		       : 0;
 }
 
+/* The same with IPv6. Neither changes a checksum. */
+static __noinline int es_message_turn6(struct __sk_buff *skb)
+{
+	struct {
+		__u8 mac[2][ETH_ALEN];
+		__be16 port[2];
+		struct in6_addr addr[2];
+	} in;
+	const __u32 addr_off = ETH_HLEN + offsetof(struct ipv6hdr, saddr);
+	const __u32 udp_off = ETH_HLEN + sizeof(struct ipv6hdr);
+
+	if (bpf_skb_load_bytes(skb, 0, in.mac, sizeof(in.mac)) ||
+	    bpf_skb_load_bytes(skb, addr_off, in.addr, sizeof(in.addr)) ||
+	    bpf_skb_load_bytes(skb, udp_off, in.port, sizeof(in.port)))
+		return -1;
+	return bpf_skb_store_bytes(skb, 0, in.mac[1], ETH_ALEN, 0) ||
+			       bpf_skb_store_bytes(skb, ETH_ALEN, in.mac[0], ETH_ALEN, 0) ||
+			       bpf_skb_store_bytes(skb, addr_off, &in.addr[1], sizeof(in.addr[1]), 0) ||
+			       bpf_skb_store_bytes(skb, addr_off + sizeof(in.addr[1]), &in.addr[0],
+						   sizeof(in.addr[0]), 0) ||
+			       bpf_skb_store_bytes(skb, udp_off, &in.port[1], sizeof(in.port[1]), 0) ||
+			       bpf_skb_store_bytes(skb, udp_off + sizeof(in.port[1]), &in.port[0],
+						   sizeof(in.port[0]), 0)
+		       ? -1
+		       : 0;
+}
+
+/*
+ * Put the header @h in the place of the one that is in the packet, which the UDP checksum has to hear of: IPv6 demands one
+ * (RFC 8200, 8.1), and the whole is too long to be added up. Returns 0 or -1.
+ */
+static __noinline int es_message_store6(struct __sk_buff *skb, struct es_handover *h)
+{
+	const __u32 udp_off = ETH_HLEN + sizeof(struct ipv6hdr);
+	struct es_handover old;
+	__s64 diff;
+
+	if (!h || bpf_skb_load_bytes(skb, udp_off + sizeof(struct udphdr), &old, sizeof(old)))
+		return -1;
+	diff = bpf_csum_diff((__be32 *)&old, sizeof(old), (__be32 *)h, sizeof(*h), 0);
+	return diff < 0 || bpf_skb_store_bytes(skb, udp_off + sizeof(struct udphdr), h, sizeof(*h), 0) ||
+			       bpf_l4_csum_replace(skb, udp_off + offsetof(struct udphdr, check), 0,
+						   (__u64)diff, BPF_F_MARK_MANGLED_0)
+		       ? -1
+		       : 0;
+}
+
+static __always_inline int es_message_turn_and_store(struct __sk_buff *skb, struct es_handover *h)
+{
+	if (es_message_is_v6(skb))
+		return es_message_turn6(skb) || es_message_store6(skb, h);
+	return es_message_turn(skb) || bpf_skb_store_bytes(skb, es_message_header_off(skb), h, sizeof(*h), 0);
+}
+
 /**
  * es_message_answer() - turn the message round
  * @kind: ES_HANDOVER_NACK or _ANSWER; @reason: its field nack
@@ -198,7 +330,7 @@ __noinline int es_message_answer(struct __sk_buff *skb, struct es_config *cfg, s
 	if (es_message_mac(skb, &cfg->handover_key[0], h, &mac))
 		goto failed;
 	h->mac = mac;
-	if (es_message_turn(skb) || bpf_skb_store_bytes(skb, ES_MESSAGE_HEADER_OFF, h, sizeof(*h), 0))
+	if (es_message_turn_and_store(skb, h))
 		goto failed;
 	if (h->target == cfg->self)
 		return TC_ACT_OK;

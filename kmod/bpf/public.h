@@ -155,10 +155,31 @@ static __always_inline int es_public_is_message(struct __sk_buff *skb, const str
 {
 	struct udphdr udp;
 
-	return ip->protocol == IPPROTO_UDP && ip->daddr == cfg->self_address.w[3] &&
+	return ip->protocol == IPPROTO_UDP && es_addr_is_this_v4(&cfg->self_address, ip->daddr) &&
 	       cfg->public_ifindex != cfg->cluster_ifindex && !(ip->frag_off & es_htons(0x1fff)) &&
 	       !bpf_skb_load_bytes(skb, ETH_HLEN + ip->ihl * 4, &udp, sizeof(udp)) &&
 	       (udp.dest == cfg->handover_port || udp.source == cfg->handover_port);
+}
+
+/*
+ * The same with IPv6: what may be one behind headers that nobody walks over is none of anybody who means it well. A global
+ * function, so that it is verified once.
+ */
+__noinline int es_public_is_message6(struct __sk_buff *skb, const struct es_packet *pkt)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	__be16 port[2];
+	int off;
+
+	if (!cfg || !pkt || cfg->public_ifindex == cfg->cluster_ifindex ||
+	    !es_addr_equal(&pkt->dest, &cfg->self_address))
+		return 0;
+	off = es_packet_udp6(skb);
+	if (off <= 0)
+		return off < 0;
+	return !bpf_skb_load_bytes(skb, (__u32)off, port, sizeof(port)) &&
+	       (port[1] == cfg->handover_port || port[0] == cfg->handover_port);
 }
 
 /* Completes the view of a packet for an established socket. Returns 0, or -1 and the packet is dropped. */
@@ -258,8 +279,12 @@ __noinline int es_public_read6(struct __sk_buff *skb, struct es_packet *pkt, str
 	pkt->is_v6 = 1;
 	if (ip.nexthdr == ES_HEADER_ICMPV6 && ip.hop_limit == ES_NEIGHBOUR_HOPS)
 		return ES_READ6_SOLICITED;
-	if (!es_is_service_address6(&pkt->dest))
-		return ES_READ6_NEXT;
+	if (!es_is_service_address6(&pkt->dest)) {
+		if (!es_public_is_message6(skb, pkt))
+			return ES_READ6_NEXT;
+		es_count(ES_COUNT_handover_public);
+		return ES_READ6_DROP;
+	}
 	counter = es_packet_headers6(skb, pkt);
 	if (counter < 0)
 		return ES_READ6_OTHER;

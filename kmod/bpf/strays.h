@@ -57,11 +57,13 @@ __noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt,
 	return (int)es_handover_nack_reason(&view);
 }
 
+/* @at: where the questions begin */
 struct es_strays_loop {
 	struct __sk_buff *skb;
 	__u64 here;
 	__u32 count;
-	__u32 failed;
+	__u16 at;
+	__u16 failed;
 	struct es_packet pkt;
 };
 
@@ -73,9 +75,7 @@ static long es_strays_step(__u32 i, void *data)
 
 	if (i >= loop->count)
 		return 1;
-	if (bpf_skb_load_bytes(loop->skb,
-			       ES_MESSAGE_PACKET_OFF + sizeof(struct es_stray_service) + i * sizeof(question),
-			       &question, sizeof(question)) ||
+	if (bpf_skb_load_bytes(loop->skb, loop->at + i * sizeof(question), &question, sizeof(question)) ||
 	    es_stray_segment(&question, &seg)) {
 		loop->failed = 1;
 		return 1;
@@ -98,7 +98,7 @@ static __noinline int es_strays_answer(struct __sk_buff *skb, struct es_config *
 		return TC_ACT_SHOT;
 	len = es_ntohs(h->packet_len);
 	if (len < sizeof(service) ||
-	    bpf_skb_load_bytes(skb, ES_MESSAGE_PACKET_OFF, &service, sizeof(service)) ||
+	    bpf_skb_load_bytes(skb, es_message_packet_off(skb), &service, sizeof(service)) ||
 	    len != es_strays_len(es_ntohs(service.count))) {
 		es_count(ES_COUNT_handover_malformed);
 		return TC_ACT_SHOT;
@@ -108,6 +108,7 @@ static __noinline int es_strays_answer(struct __sk_buff *skb, struct es_config *
 		return TC_ACT_SHOT;
 	}
 	loop.count = es_ntohs(service.count);
+	loop.at = (__u16)(es_message_packet_off(skb) + sizeof(service));
 	loop.pkt.daddr = service.address;
 	loop.pkt.dport = service.port;
 	bpf_loop(ES_STRAYS_MANY, es_strays_step, &loop, 0);
@@ -116,7 +117,7 @@ static __noinline int es_strays_answer(struct __sk_buff *skb, struct es_config *
 		return TC_ACT_SHOT;
 	}
 	h->content = (__be64)es_cpu_be64(loop.here);
-	if (es_message_cut(skb, h, sizeof(service))) {
+	if (es_message_cut(skb, h)) {
 		es_count(ES_COUNT_answer_failed);
 		return TC_ACT_SHOT;
 	}

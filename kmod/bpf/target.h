@@ -43,12 +43,13 @@ static __always_inline void es_handover_view_socket(struct bpf_sock *sk, struct 
 /* Take the envelope off: what is left is the client's packet @pkt behind our Ethernet header. */
 static __always_inline int es_message_open(struct __sk_buff *skb, const struct es_packet *pkt)
 {
-	__be16 protocol = es_htons(ETH_P_IPV6);
-	__s32 room = -(__s32)(ES_MESSAGE_PACKET_OFF - ETH_HLEN);
+	__be16 protocol = pkt->is_v6 ? es_htons(ETH_P_IPV6) : es_htons(ETH_P_IP);
+	__s32 room = -(__s32)(es_message_packet_off(skb) - ETH_HLEN);
 
-	if (!pkt->is_v6)
+	if (skb->protocol == protocol)
 		return (int)bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, 0);
-	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, ES_DECAP_L3_IPV6) ||
+	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC,
+				   pkt->is_v6 ? ES_DECAP_L3_IPV6 : ES_DECAP_L3_IPV4) ||
 	       bpf_skb_store_bytes(skb, offsetof(struct ethhdr, h_proto), &protocol, sizeof(protocol), 0);
 }
 

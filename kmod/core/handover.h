@@ -269,8 +269,16 @@ static __always_inline int es_handover_is_about(__u8 kind, const struct es_segme
 
 #define ES_HANDOVER_HEADER_WORDS 7 /* 64-bit words before the MAC */
 
-/* What an IPv4 handover adds to the packet: IP, UDP, header. */
-#define ES_HANDOVER_OVERHEAD_V4 (20 + 8 + (__u32)sizeof(struct es_handover))
+/* What a handover adds to the packet behind its IP header: UDP and this one. And with the IP header, by family. */
+#define ES_HANDOVER_OVERHEAD_UDP (8 + (__u32)sizeof(struct es_handover))
+#define ES_HANDOVER_OVERHEAD_V4	 (20 + ES_HANDOVER_OVERHEAD_UDP)
+#define ES_HANDOVER_OVERHEAD_V6	 (40 + ES_HANDOVER_OVERHEAD_UDP)
+
+/* es_handover_overhead() - what a message to a node of this cluster address adds to the packet */
+static __always_inline __u32 es_handover_overhead(const struct es_addr *node)
+{
+	return es_addr_is_v4(node) ? ES_HANDOVER_OVERHEAD_V4 : ES_HANDOVER_OVERHEAD_V6;
+}
 
 static __always_inline void es_handover_options_get(const struct es_handover *h, struct es_tcp_options *ret)
 {

@@ -12,6 +12,7 @@
 enum {
 	ES_HEADER_HOP_BY_HOP = 0,
 	ES_HEADER_TCP = 6,
+	ES_HEADER_UDP = 17,
 	ES_HEADER_ROUTING = 43,
 	ES_HEADER_FRAGMENT = 44,
 	ES_HEADER_ICMPV6 = 58,
@@ -40,6 +41,13 @@ static __always_inline void es_headers_step(struct es_headers_walk *w, const __u
 {
 	w->next = head[0];
 	w->off += 8 + 8 * (__u32)head[1];
+}
+
+/* es_headers_hide() - is it unknown what is behind the header at which a walk is over? */
+static __always_inline int es_headers_hide(__u32 next)
+{
+	return next == ES_HEADER_HOP_BY_HOP || next == ES_HEADER_OPTIONS || next == ES_HEADER_ROUTING ||
+	       next == ES_HEADER_FRAGMENT;
 }
 
 /* es_addr_is_client() - may a segment of IPv6 come from @a? From no group, and from nobody that only its own node knows. */

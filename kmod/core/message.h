@@ -40,11 +40,11 @@ struct es_message_verdict {
 
 /**
  * struct es_message_envelope - what the headers around a message say
- * @ip_len, @udp_len: their lengths, from each header's first byte on
+ * @ip_len: what the IP header says that is behind it; @udp_len: of the datagram, with its header
  * @is_short: there is no room for struct es_handover; @is_partial: a fragment, or several datagrams in one
  */
 struct es_message_envelope {
-	__u16 ip_len;
+	__u32 ip_len;
 	__u16 udp_len;
 	__u8 is_short;
 	__u8 is_partial;
@@ -64,8 +64,7 @@ static __always_inline void es_decide_envelope(const struct es_message_envelope 
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_PASS, ES_COUNTER_COUNT);
 	if (v->is_short || v->is_partial || h->magic != es_htonl(ES_HANDOVER_MAGIC) ||
 	    h->version != ES_HANDOVER_VERSION ||
-	    v->udp_len != ES_HANDOVER_OVERHEAD_V4 - 20 + es_ntohs(h->packet_len) ||
-	    v->ip_len != 20 + (__u32)v->udp_len)
+	    v->udp_len != ES_HANDOVER_OVERHEAD_UDP + es_ntohs(h->packet_len) || v->ip_len != v->udp_len)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_malformed);
 	if (h->target != self)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_wrong_target);

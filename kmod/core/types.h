@@ -81,6 +81,12 @@ static __always_inline int es_addr_is_v4(const struct es_addr *a)
 	return !a->w[0] && !a->w[1] && a->w[2] == es_htonl(0xffff);
 }
 
+/* es_addr_is_this_v4() - is it this address of IPv4? */
+static __always_inline int es_addr_is_this_v4(const struct es_addr *a, __be32 v4)
+{
+	return a->w[3] == v4 && es_addr_is_v4(a);
+}
+
 static __always_inline int es_addr_equal(const struct es_addr *a, const struct es_addr *b)
 {
 	return a->w[0] == b->w[0] && a->w[1] == b->w[1] && a->w[2] == b->w[2] && a->w[3] == b->w[3];

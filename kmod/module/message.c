@@ -4,6 +4,7 @@
  */
 #include <linux/etherdevice.h>
 #include <net/ip.h>
+#include <net/ip6_checksum.h>
 
 #include "message.h"
 #include "packet6.h"
@@ -56,9 +57,9 @@ u32 es_message_check(struct es_node *node, const struct es_config *cfg, struct s
 	int fresh;
 
 	if (len > ES_MESSAGE_PACKET_MAX || skb_shared(skb) ||
-	    !pskb_may_pull(skb, (u32)ES_MESSAGE_PACKET_OFF + len))
+	    !pskb_may_pull(skb, es_message_packet_off(skb) + len))
 		return ES_COUNT_handover_malformed;
-	packet = skb->data + ES_MESSAGE_PACKET_OFF;
+	packet = skb->data + es_message_packet_off(skb);
 	if (es_message_mac(&cfg->handover_key[0], h, packet) != h->mac &&
 	    (cfg->key_count < 2 || es_message_mac(&cfg->handover_key[1], h, packet) != h->mac))
 		return ES_COUNT_handover_bad_mac;
@@ -85,41 +86,95 @@ static void es_answer_header_write(struct es_node *node, const struct es_config 
 	memcpy(at, &answer, sizeof(answer));
 }
 
+/*
+ * Of a complete datagram of @len bytes. IPv4 does without, as the MAC says more; IPv6 demands one (RFC 8200, 8.1).
+ */
+static void es_answer_checksum(struct udphdr *udp, const struct ipv6hdr *ip6, u32 len)
+{
+	udp->check = 0;
+	if (!ip6)
+		return;
+	udp->check =
+		csum_ipv6_magic(&ip6->saddr, &ip6->daddr, len, IPPROTO_UDP, csum_partial(udp, (int)len, 0));
+	if (!udp->check)
+		udp->check = CSUM_MANGLED_0;
+}
+
+/* Addresses change places, and the length is that of a datagram of @udp_len bytes. */
+static void es_answer_turn4(struct iphdr *ip, u32 udp_len)
+{
+	swap(ip->saddr, ip->daddr);
+	ip->tot_len = htons((u16)(sizeof(*ip) + udp_len));
+	ip_send_check(ip);
+}
+
+static void es_answer_turn6(struct ipv6hdr *ip, u32 udp_len)
+{
+	swap(ip->saddr, ip->daddr);
+	ip->payload_len = htons((u16)udp_len);
+}
+
 static int es_message_answer_here(struct es_node *node, const struct es_config *cfg, struct sk_buff *skb,
 				  const struct es_handover *h, u8 kind, u8 reason)
 {
-	u32 len = (u32)ES_MESSAGE_PACKET_OFF + ntohs(h->packet_len);
+	u32 len = es_message_packet_off(skb) + ntohs(h->packet_len), udp_len = len - es_message_udp_off(skb);
+	int is_v6 = es_message_is_v6(skb);
 	struct udphdr *udp;
-	struct iphdr *ip;
 
 	if (skb_ensure_writable(skb, len) || pskb_trim(skb, len))
 		return -ENOMEM;
-	ip = (struct iphdr *)skb->data;
-	udp = (struct udphdr *)(ip + 1);
-	swap(ip->saddr, ip->daddr);
+	udp = (struct udphdr *)(skb->data + es_message_udp_off(skb));
+	if (is_v6)
+		es_answer_turn6((struct ipv6hdr *)skb->data, udp_len);
+	else
+		es_answer_turn4((struct iphdr *)skb->data, udp_len);
 	swap(udp->source, udp->dest);
-	ip->tot_len = htons((u16)len);
-	udp->len = htons((u16)(len - sizeof(*ip)));
-	ip_send_check(ip);
-	/* No UDP checksum: the MAC says more. */
-	udp->check = 0;
+	udp->len = htons((u16)udp_len);
 	es_answer_header_write(node, cfg, h, kind, reason, (u8 *)(udp + 1));
+	es_answer_checksum(udp, is_v6 ? (const struct ipv6hdr *)skb->data : NULL, udp_len);
 	skb->ip_summed = CHECKSUM_NONE;
 	skb->csum_valid = 0;
 	return 0;
 }
 
+/* The IP header of an answer to the message whose header is @in. */
+static void es_answer_put4(struct sk_buff *out, const struct iphdr *in, u32 udp_len)
+{
+	struct iphdr *ip = skb_put_zero(out, sizeof(*ip));
+
+	ip->version = 4;
+	ip->ihl = sizeof(*ip) / 4;
+	ip->tot_len = htons((u16)(sizeof(*ip) + udp_len));
+	ip->frag_off = htons(IP_DF);
+	ip->ttl = IPDEFTTL;
+	ip->protocol = IPPROTO_UDP;
+	ip->saddr = in->daddr;
+	ip->daddr = in->saddr;
+	ip_send_check(ip);
+}
+
+static void es_answer_put6(struct sk_buff *out, const struct ipv6hdr *in, u32 udp_len)
+{
+	struct ipv6hdr *ip = skb_put_zero(out, sizeof(*ip));
+
+	ip->version = 6;
+	ip->payload_len = htons((u16)udp_len);
+	ip->nexthdr = IPPROTO_UDP;
+	ip->hop_limit = IPDEFTTL;
+	ip->saddr = in->daddr;
+	ip->daddr = in->saddr;
+}
+
 int es_message_send(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
 		    const struct es_handover *h, u8 kind, u8 reason)
 {
-	u32 packet_len = ntohs(h->packet_len);
-	u32 len = (u32)ES_MESSAGE_PACKET_OFF + packet_len;
-	const struct iphdr *ip_in = (const struct iphdr *)skb->data;
-	const struct udphdr *udp_in = (const struct udphdr *)(ip_in + 1);
+	u32 packet_len = ntohs(h->packet_len), udp_off = es_message_udp_off(skb);
+	u32 len = es_message_packet_off(skb) + packet_len, udp_len = len - udp_off;
+	const struct udphdr *udp_in = (const struct udphdr *)(skb->data + udp_off);
 	struct net_device *dev = skb->dev;
+	int is_v6 = es_message_is_v6(skb);
 	struct sk_buff *out;
 	struct udphdr *udp;
-	struct iphdr *ip;
 	u8 *header;
 	int rc;
 
@@ -128,31 +183,26 @@ int es_message_send(struct es_node *node, const struct es_config *cfg, const str
 		return -ENOMEM;
 	skb_reserve(out, LL_RESERVED_SPACE(dev));
 	skb_reset_network_header(out);
-	skb_set_transport_header(out, sizeof(*ip));
-	ip = skb_put_zero(out, sizeof(*ip));
-	ip->version = 4;
-	ip->ihl = sizeof(*ip) / 4;
-	ip->tot_len = htons((u16)len);
-	ip->frag_off = htons(IP_DF);
-	ip->ttl = IPDEFTTL;
-	ip->protocol = IPPROTO_UDP;
-	ip->saddr = ip_in->daddr;
-	ip->daddr = ip_in->saddr;
-	ip_send_check(ip);
-	/* No UDP checksum: the MAC says more. */
+	skb_set_transport_header(out, (int)udp_off);
+	if (is_v6)
+		es_answer_put6(out, (const struct ipv6hdr *)skb->data, udp_len);
+	else
+		es_answer_put4(out, (const struct iphdr *)skb->data, udp_len);
 	udp = skb_put_zero(out, sizeof(*udp));
 	udp->source = udp_in->dest;
 	udp->dest = udp_in->source;
-	udp->len = htons((u16)(len - sizeof(*ip)));
+	udp->len = htons((u16)udp_len);
 	header = skb_put(out, sizeof(*h));
-	skb_put_data(out, skb->data + ES_MESSAGE_PACKET_OFF, packet_len);
+	skb_put_data(out, skb->data + es_message_packet_off(skb), packet_len);
 	es_answer_header_write(node, cfg, h, kind, reason, header);
-	out->protocol = htons(ETH_P_IP);
+	es_answer_checksum(udp, is_v6 ? (const struct ipv6hdr *)out->data : NULL, udp_len);
+	out->protocol = skb->protocol;
 	out->dev = dev;
 	/* To this node itself: a packet on lo carries its route; without one it would be a martian. */
 	if (dev->flags & IFF_LOOPBACK)
 		skb_dst_copy(out, skb);
-	if (dev_hard_header(out, dev, ETH_P_IP, eth_hdr(skb)->h_source, dev->dev_addr, out->len) < 0) {
+	if (dev_hard_header(out, dev, ntohs(out->protocol), eth_hdr(skb)->h_source, dev->dev_addr, out->len) <
+	    0) {
 		kfree_skb(out);
 		return -EINVAL;
 	}
@@ -193,11 +243,11 @@ static int es_message_packet6(const struct sk_buff *skb, const struct ipv6hdr *i
 int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, struct es_packet *ret_pkt,
 		      struct es_segment *ret_seg)
 {
-	const u8 *packet = skb->data + ES_MESSAGE_PACKET_OFF;
+	const u8 *packet = skb->data + es_message_packet_off(skb);
 	u32 len = ntohs(h->packet_len);
 	int rc = -EINVAL;
 
-	ret_pkt->off = ES_MESSAGE_PACKET_OFF;
+	ret_pkt->off = es_message_packet_off(skb);
 	if (len >= sizeof(struct ipv6hdr) && packet[0] >> 4 == 6)
 		rc = es_message_packet6(skb, (const struct ipv6hdr *)packet, len, ret_pkt);
 	else if (len >= sizeof(struct iphdr))
@@ -209,15 +259,17 @@ int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, st
 
 int es_message_open(struct sk_buff *skb, const struct es_packet *pkt)
 {
-	if (pkt->is_v6) {
-		skb->protocol = htons(ETH_P_IPV6);
+	__be16 protocol = pkt->is_v6 ? htons(ETH_P_IPV6) : htons(ETH_P_IP);
+	u32 off = es_message_packet_off(skb);
+
+	if (pkt->is_v6 || skb->protocol != protocol)
 		skb_dst_drop(skb); /* on lo it has the envelope's */
-	}
+	skb->protocol = protocol;
 	if (skb->ip_summed != CHECKSUM_COMPLETE)
 		skb->ip_summed = CHECKSUM_NONE; /* the old state was the envelope's */
 	skb->csum_valid = 0;
 	skb->csum_level = 0;
-	if (!skb_pull_rcsum(skb, ES_MESSAGE_PACKET_OFF))
+	if (!skb_pull_rcsum(skb, off))
 		return -EINVAL;
 	skb_reset_network_header(skb);
 	skb_reset_mac_header(skb);

@@ -7,15 +7,34 @@
  * an answer.
  */
 #include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/udp.h>
 
 #include "node.h"
 #include "packet.h"
 #include "kmod/core/message.h"
 
-/* From skb->data, which is the outer IP header. */
-#define ES_MESSAGE_HEADER_OFF (sizeof(struct iphdr) + sizeof(struct udphdr))
-#define ES_MESSAGE_PACKET_OFF (ES_MESSAGE_HEADER_OFF + sizeof(struct es_handover))
+/* Which family the envelope has, until it is taken off. */
+static inline int es_message_is_v6(const struct sk_buff *skb)
+{
+	return skb->protocol == htons(ETH_P_IPV6);
+}
+
+/* Where the UDP header is, the message's, and the packet behind it: from skb->data on, which is the outer IP header. */
+static inline u32 es_message_udp_off(const struct sk_buff *skb)
+{
+	return es_message_is_v6(skb) ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+}
+
+static inline u32 es_message_header_off(const struct sk_buff *skb)
+{
+	return es_message_udp_off(skb) + sizeof(struct udphdr);
+}
+
+static inline u32 es_message_packet_off(const struct sk_buff *skb)
+{
+	return es_message_header_off(skb) + sizeof(struct es_handover);
+}
 
 /**
  * es_message_check() - is the message at @skb authentic and fresh?

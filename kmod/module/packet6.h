@@ -41,6 +41,27 @@ static inline int es_packet_headers6(const struct sk_buff *skb, struct es_packet
 }
 
 /**
+ * es_packet_udp6() - walk to the UDP header of the IPv6 packet at skb->data
+ * Returns where it is; 0: it is something else; -1: it is unknown what is behind the headers, see es_headers_hide().
+ */
+static inline int es_packet_udp6(const struct sk_buff *skb, u8 next)
+{
+	struct es_headers_walk w = {.off = sizeof(struct ipv6hdr), .next = next};
+	const u8 *head;
+	u8 head_buf[2];
+
+	for (int i = 0; i < ES_HEADERS_MAX && es_headers_go_on(&w); i++) {
+		head = skb_header_pointer(skb, (int)w.off, sizeof(head_buf), head_buf);
+		if (!head)
+			return -1;
+		es_headers_step(&w, head);
+	}
+	if (es_headers_hide(w.next))
+		return -1;
+	return w.next == ES_HEADER_UDP ? (int)w.off : 0;
+}
+
+/**
  * es_packet_headers() - what comes before the TCP header of a packet that is in the stack, of either family
  * Sets @pkt's addresses, headers_len and is_v6. Returns 0, or -EINVAL if it is none of TCP that a service's may be.
  */

@@ -180,10 +180,27 @@ static int es_public_is_message(const struct sk_buff *skb, const struct es_confi
 	const struct udphdr *udp;
 	struct udphdr buf;
 
-	if (ip->protocol != IPPROTO_UDP || ip->daddr != cfg->self_address.w[3] ||
+	if (ip->protocol != IPPROTO_UDP || !es_addr_is_this_v4(&cfg->self_address, ip->daddr) ||
 	    cfg->public_ifindex == cfg->cluster_ifindex || (ip->frag_off & htons(IP_OFFSET)))
 		return 0;
 	udp = skb_header_pointer(skb, ip->ihl * 4, sizeof(buf), &buf);
+	return udp && (udp->dest == cfg->handover_port || udp->source == cfg->handover_port);
+}
+
+static int es_public_is_message6(const struct sk_buff *skb, const struct es_config *cfg,
+				 const struct ipv6hdr *ip)
+{
+	const struct udphdr *udp;
+	struct udphdr buf;
+	int off;
+
+	if (cfg->public_ifindex == cfg->cluster_ifindex ||
+	    !es_addr_equal((const struct es_addr *)&ip->daddr, &cfg->self_address))
+		return 0;
+	off = es_packet_udp6(skb, ip->nexthdr);
+	if (off <= 0)
+		return off < 0;
+	udp = skb_header_pointer(skb, off, sizeof(buf), &buf);
 	return udp && (udp->dest == cfg->handover_port || udp->source == cfg->handover_port);
 }
 
@@ -239,8 +256,12 @@ static unsigned int es_public_ip6(struct es_inbound *in)
 		if (rc != ES_NEIGHBOUR_NONE)
 			return (unsigned int)rc;
 	}
-	if (!es_is_service_address6(version, &in->pkt.dest))
-		return NF_ACCEPT;
+	if (!es_is_service_address6(version, &in->pkt.dest)) {
+		if (!es_public_is_message6(in->skb, &version->config, ip))
+			return NF_ACCEPT;
+		es_count(in->node, ES_COUNT_handover_public);
+		return NF_DROP;
+	}
 	counter = es_packet_headers6(in->skb, &in->pkt);
 	if (counter < 0)
 		return es_other_ip6(in->node, version, in->skb, &in->pkt, ip->nexthdr);

@@ -4,6 +4,7 @@
  * and end. The counterpart of es_cluster and kmod/bpf/target.h.
  */
 #include <linux/udp.h>
+#include <net/ipv6.h>
 
 #include "answer.h"
 #include "program.h"
@@ -13,6 +14,7 @@
 #include "settled.h"
 #include "target.h"
 #include "view.h"
+#include "kmod/core/headers.h"
 #include "kmod/core/serving.h"
 #include "kmod/core/target.h"
 
@@ -249,7 +251,7 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 /* A message about many; it is linear. Returns the hook's verdict. */
 static unsigned int es_strays_answer(struct es_received *in)
 {
-	const u8 *packet = in->skb->data + ES_MESSAGE_PACKET_OFF;
+	const u8 *packet = in->skb->data + es_message_packet_off(in->skb);
 	u32 len = ntohs(in->h.packet_len), count;
 	struct es_stray_question question;
 	struct es_stray_service service;
@@ -352,21 +354,62 @@ static unsigned int es_cluster_carry_out(struct es_received *in, int is_to_port)
 	}
 }
 
-/* To or from the handover port: is it a message, and one that this node wants? */
-static unsigned int es_cluster_message(struct es_received *in, const struct iphdr *ip,
+/*
+ * What the IP header of a datagram to this node's cluster address says. Returns where the UDP header is; 0: it is no such
+ * datagram, or a later part of one.
+ */
+static u32 es_cluster_read4(const struct es_received *in, struct es_message_envelope *ret)
+{
+	const struct iphdr *ip;
+	struct iphdr buf;
+
+	ip = skb_header_pointer(in->skb, 0, sizeof(buf), &buf);
+	if (!ip || ip->protocol != IPPROTO_UDP || ip->ihl != 5 ||
+	    !es_addr_is_this_v4(&in->version->config.self_address, ip->daddr))
+		return 0;
+	ret->ip_len = (u32)ntohs(ip->tot_len) - (u32)sizeof(*ip);
+	ret->is_partial = (ip->frag_off & htons(IP_MF | IP_OFFSET)) != 0;
+	return sizeof(*ip);
+}
+
+static u32 es_cluster_read6(const struct es_received *in, struct es_message_envelope *ret)
+{
+	const struct ipv6hdr *ip;
+	const struct frag_hdr *part;
+	struct frag_hdr part_buf;
+	struct ipv6hdr buf;
+	u32 off = sizeof(*ip);
+	u8 next;
+
+	ip = skb_header_pointer(in->skb, 0, sizeof(buf), &buf);
+	if (!ip || !es_addr_equal((const struct es_addr *)&ip->daddr, &in->version->config.self_address))
+		return 0;
+	next = ip->nexthdr;
+	ret->ip_len = ntohs(ip->payload_len);
+	ret->is_partial = next == ES_HEADER_FRAGMENT;
+	if (ret->is_partial) {
+		part = skb_header_pointer(in->skb, (int)off, sizeof(part_buf), &part_buf);
+		if (!part || (part->frag_off & htons(IP6_OFFSET)))
+			return 0;
+		next = part->nexthdr;
+		off += sizeof(*part);
+	}
+	return next == ES_HEADER_UDP ? off : 0;
+}
+
+/* To or from the handover port: is it a message, and one that this node wants? @envelope: what the IP header says */
+static unsigned int es_cluster_message(struct es_received *in, struct es_message_envelope *envelope,
 				       const struct udphdr *udp)
 {
 	const struct es_config *cfg = &in->version->config;
 	struct es_message_verdict verdict;
-	struct es_message_envelope envelope = {
-		.ip_len = ntohs(ip->tot_len),
-		.udp_len = ntohs(udp->len),
-		.is_short = skb_copy_bits(in->skb, ES_MESSAGE_HEADER_OFF, &in->h, sizeof(in->h)) != 0,
-		.is_partial = skb_is_gso(in->skb) || (ip->frag_off & htons(IP_MF | IP_OFFSET)),
-	};
 	u32 counter;
 
-	es_decide_envelope(&envelope, &in->h, cfg->self, &verdict);
+	envelope->udp_len = ntohs(udp->len);
+	envelope->is_short =
+		skb_copy_bits(in->skb, (int)es_message_header_off(in->skb), &in->h, sizeof(in->h)) != 0;
+	envelope->is_partial |= skb_is_gso(in->skb);
+	es_decide_envelope(envelope, &in->h, cfg->self, &verdict);
 	if (verdict.action == ES_MESSAGE_PASS)
 		return NF_ACCEPT;
 	if (verdict.action == ES_MESSAGE_REFUSE) {
@@ -383,25 +426,24 @@ static unsigned int es_cluster_message(struct es_received *in, const struct iphd
 unsigned int es_cluster_hook(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct es_received in = {.node = priv, .skb = skb};
-	struct iphdr ip_buf, ip;
+	struct es_message_envelope envelope = {};
 	struct udphdr udp_buf, udp;
 	const void *p;
+	u32 off = 0;
 
 	in.version = es_version_get(in.node);
-	if (!in.version || es_packet_is_of_vlan(skb) || skb->protocol != htons(ETH_P_IP))
+	if (!in.version || es_packet_is_of_vlan(skb))
 		return NF_ACCEPT;
-	p = skb_header_pointer(skb, 0, sizeof(ip_buf), &ip_buf);
-	if (!p)
-		return NF_ACCEPT;
-	ip = *(const struct iphdr *)p;
-	if (ip.protocol != IPPROTO_UDP || ip.ihl != 5 || ip.daddr != in.version->config.self_address.w[3])
-		return NF_ACCEPT;
-	p = skb_header_pointer(skb, sizeof(ip), sizeof(udp_buf), &udp_buf);
+	if (skb->protocol == htons(ETH_P_IP))
+		off = es_cluster_read4(&in, &envelope);
+	else if (IS_ENABLED(CONFIG_IPV6) && es_message_is_v6(skb))
+		off = es_cluster_read6(&in, &envelope);
+	p = off ? skb_header_pointer(skb, (int)off, sizeof(udp_buf), &udp_buf) : NULL;
 	if (!p)
 		return NF_ACCEPT;
 	udp = *(const struct udphdr *)p;
 	/* NACKs come from the handover port to the worker's own; they are checked here and go up. */
 	if (udp.dest != in.version->config.handover_port && udp.source != in.version->config.handover_port)
 		return NF_ACCEPT;
-	return es_cluster_message(&in, &ip, &udp);
+	return es_cluster_message(&in, &envelope, &udp);
 }

@@ -57,12 +57,19 @@ def shared_node(make_node):
 
 
 @pytest.fixture
-def node(shared_node):
+def cluster_family():
+    """Of the nodes' own addresses: 4, unless the test says otherwise (packets/families.py)."""
+    return 4
+
+
+@pytest.fixture
+def node(shared_node, cluster_family):
     """The node that most tests share: nothing of an earlier test is on its wires or in its accept queues."""
     shared_node.settle()
     shared_node.public.clear()
     shared_node.cluster.clear()
-    return shared_node
+    with families.cluster(shared_node, cluster_family):
+        yield shared_node
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ import pytest
 
 from earshotlab import wait_for
 from packets import model, packet, tables
+from packets.families import CLUSTERS
 from packets.loads import said
 from packets.nack import refuse
-from packets.node import CLUSTER, DEAD, HANDOVER_PORT, PEER_MAC, PUBLIC, WEB
+from packets.node import DEAD, HANDOVER_PORT, PEER_MAC, PUBLIC, PUBLIC6, WEB
 from packets.packet import ACK, PSH
 
 LATE_S = 120
@@ -271,17 +272,28 @@ class TestPublicSide:
     """Messages come over the nodes' own network; on the clients' side, whoever sends one is no node."""
 
     @staticmethod
-    def send(node, data, dport, sport=HANDOVER_PORT, dst=CLUSTER[0], frag=0):
-        node.public.send(packet.eth(node.mac, PEER_MAC[1], packet.ETH_IP, packet.ip(
-            CLUSTER[1], dst, packet.UDP, packet.udp(CLUSTER[1], dst, sport, dport, data), frag=frag)))
+    def send(node, data, dport, sport=HANDOVER_PORT, **header):
+        node.public.send(packet.datagram(node.mac, PEER_MAC[1], node.at[1], node.at[0], sport, dport, data, **header))
 
-    def test_request(self, node, given):
+    @CLUSTERS
+    def test_request(self, node, given, cluster_family):
         c, _, original = given()
         data = c.handover(original, source=1, sequence=node.sequence + 1).pack(node.keys.handover[0])
         with node.counts(handover_public=2):
             self.send(node, data, HANDOVER_PORT, 40000)
-            self.send(node, data, HANDOVER_PORT, 40000, frag=0x2000)
+            self.send(node, data, HANDOVER_PORT, 40000, **packet.first_part(cluster_family))
         node.public.nothing(lambda f: f.icmp, "no answer")
+        assert not node.sockets(c)
+
+    @pytest.mark.parametrize("cluster_family", [6])
+    @pytest.mark.parametrize("kind", [packet.HOP_BY_HOP, packet.OPTIONS, packet.ROUTING])
+    def test_behind_headers(self, node, given, cluster_family, kind):
+        """Of IPv6, behind one header that is walked over, and behind more than anybody walks over."""
+        c, _, original = given()
+        data = c.handover(original, source=1, sequence=node.sequence + 1).pack(node.keys.handover[0])
+        with node.counts(handover_public=2):
+            for count in (1, 5):
+                self.send(node, data, HANDOVER_PORT, 40000, headers=[(kind, bytes(7))] * count)
         assert not node.sockets(c)
 
     def test_refusal(self, node, client):
@@ -298,10 +310,11 @@ class TestPublicSide:
         node.no_message()
         node.all_up()
 
-    def test_other_datagrams_pass(self, node):
+    @CLUSTERS
+    def test_other_datagrams_pass(self, node, cluster_family):
         """To other ports, and to the node's public address, whatever the client's port is: the stack answers them."""
+        public, src = (PUBLIC, "198.51.100.7") if cluster_family == 4 else (PUBLIC6, "2001:db8:5133::7")
         with node.counts():
-            for dport, sport, dst in ((5000, 4000, CLUSTER[0]), (5000, HANDOVER_PORT, PUBLIC), (HANDOVER_PORT, 4000, PUBLIC)):
-                node.public.send(packet.eth(node.mac, PEER_MAC[1], packet.ETH_IP, packet.ip(
-                    "198.51.100.7", dst, packet.UDP, packet.udp("198.51.100.7", dst, sport, dport, b"hello"))))
-                assert node.public.take(lambda f: f.icmp).icmp.code == 3
+            for dport, sport, dst in ((5000, 4000, node.at[0]), (5000, HANDOVER_PORT, public), (HANDOVER_PORT, 4000, public)):
+                node.public.send(packet.datagram(node.mac, PEER_MAC[1], src, dst, sport, dport, b"hello"))
+                assert node.public.take(lambda f: f.icmp).icmp.code == (3 if cluster_family == 4 else 4)

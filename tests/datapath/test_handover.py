@@ -5,7 +5,7 @@ import pytest
 from earshotlab import wait_for
 from packets import model, packet
 from packets.client import LINUX, PLAIN, WINDOWS
-from packets.families import BOTH
+from packets.families import BOTH, CLUSTERS
 from packets.node import (CLUSTER, CRAMPED, CRAMPED_BLIND, DEAD, ESTABLISHED, HANDOVER_PORT, MSS, PEER_MAC, SERVICE_INDEX,
                           TIME_WAIT, VIP, WEB)
 from packets.packet import ACK, FIN, PSH, RST, SYN
@@ -41,6 +41,7 @@ def test_largest_window_scales(node, given):
 
 
 @BOTH
+@CLUSTERS
 @pytest.mark.parametrize("source", [2, 3])
 @pytest.mark.parametrize("offer", [LINUX, WINDOWS, PLAIN], ids=lambda o: o.name)
 def test_request(node, given, offer, source):
@@ -99,6 +100,7 @@ def test_full_segment(node, client):
 
 
 @BOTH
+@CLUSTERS
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 32, 33, 64, 500])
 def test_every_length_has_its_mac(node, client, size):
     c = client(owner=2)
@@ -109,6 +111,7 @@ def test_every_length_has_its_mac(node, client, size):
 
 
 @BOTH
+@CLUSTERS
 def test_request_with_fin(node, client):
     c = client(owner=2)
     c.forge()
@@ -158,12 +161,14 @@ class TestRefused:
         node.no_message()
         assert not node.sockets(c) and not node.pending(WEB)
 
+    @CLUSTERS
     def test_wrong_mac(self, node, given):
         self.refused(node, given, "handover_bad_mac", mac=0x1234567890ABCDEF)
 
     def test_wrong_key(self, node, given):
         self.refused(node, given, "handover_bad_mac", key=node.keys.cookie[0])
 
+    @CLUSTERS
     @pytest.mark.parametrize("at", [*range(5, 48), *range(56, 60), 76, 90, -1])
     def test_every_byte_is_covered(self, node, given, at):
         """A bit of the header or of the packet was changed on the way."""
@@ -187,6 +192,7 @@ class TestRefused:
     def test_kind(self, node, given, kind):
         self.refused(node, given, "handover_malformed", received=True, kind=kind)
 
+    @CLUSTERS
     @pytest.mark.parametrize("target", [1, 2, 127, 255])
     def test_target(self, node, given, target):
         """Heard, but for another node: nothing is said about its contents."""
@@ -197,6 +203,7 @@ class TestRefused:
         self.refused(node, given, "handover_malformed", source=2,
                      message=lambda c, original: c.handover(original, source=200))
 
+    @CLUSTERS
     @pytest.mark.parametrize("packet_len", [0, 1, 39, 40, 9999, 65535])
     def test_packet_length(self, node, given, packet_len):
         self.refused(node, given, "handover_malformed", packet_len=packet_len)
@@ -207,31 +214,35 @@ class TestRefused:
         """No kernel shifts a window by more than 14 (RFC 7323, 2.3)."""
         self.refused(node, given, "handover_malformed", **{whose: scale})
 
+    @CLUSTERS
     @pytest.mark.parametrize("length", [8, 63, 64, 70])
     def test_datagram_length(self, node, given, length):
         self.refused(node, given, "handover_malformed", length=length)
 
+    @CLUSTERS
     @pytest.mark.parametrize("cut", [1, 40, 80])
     def test_truncated(self, node, given, cut):
         self.refused(node, given, "handover_malformed", cut=cut)
 
+    @CLUSTERS
     @pytest.mark.parametrize("size", [0, 1, 4, 55, 56])
     def test_truncated_header(self, node, given, size):
         c, _, original = given()
         with node.counts(handover_malformed=1):
             node.message(c.handover(original), data=c.handover(original).pack(node.keys.handover[0])[:size])
 
+    @CLUSTERS
     def test_from_a_wrong_port(self, node, given):
         """What comes to another port is no REQUEST, though it comes from the handover port as a NACK does."""
         self.refused(node, given, "handover_malformed", received=True, dport=5000, sport=HANDOVER_PORT)
 
-    def test_fragmented(self, node, given):
+    @CLUSTERS
+    def test_fragmented(self, node, given, cluster_family):
         c, _, original = given()
         data = c.handover(original, source=1, sequence=node.sequence + 1).pack(node.keys.handover[0])
-        src, dst = CLUSTER[1], CLUSTER[0]
         with node.counts(handover_malformed=1):
-            node.cluster.send(packet.eth(node.cluster.node_mac, PEER_MAC[1], packet.ETH_IP, packet.ip(
-                src, dst, packet.UDP, packet.udp(src, dst, 40000, HANDOVER_PORT, data), frag=0x2000)))
+            node.cluster.send(packet.datagram(node.cluster.node_mac, PEER_MAC[1], node.at[1], node.at[0], 40000, HANDOVER_PORT,
+                                              data, **packet.first_part(cluster_family)))
 
     INNER = {
         "no-service": lambda c, o: c.handover(packet.ip(c.ip, VIP, packet.TCP, packet.tcp(
@@ -249,6 +260,7 @@ class TestRefused:
         "ipv6": lambda c, o: c.handover(b"\x60" + o[1:]),
     }
 
+    @CLUSTERS
     @pytest.mark.parametrize("name", INNER)
     def test_inner_packet(self, node, given, name):
         """Authentic messages whose packet cannot be one: a bug of the sender, but not ours to fall over."""
@@ -315,6 +327,7 @@ class TestReplay:
         send(1 << 19, dict(handover_bad_mac=1), mac=1)
         send(0, self.FRESH)
 
+    @CLUSTERS
     def test_replayed_request(self, node, given):
         """Recorded on the wire and sent again: not one socket more."""
         c, text, original = given()
@@ -437,6 +450,7 @@ class TestNack:
         assert nack.ports == (HANDOVER_PORT, 40000)
         return nack
 
+    @CLUSTERS
     @pytest.mark.parametrize("source", [2, 3])
     def test_no_listener(self, node, given, source):
         c, _, original = given(DEAD)
@@ -458,6 +472,8 @@ class TestNack:
         nack = self.nack(node, sent, original)
         assert nack.mac == nack.sign(node.keys.handover[0])
 
+    @BOTH
+    @CLUSTERS
     def test_stale_time_wait(self, node, given):
         """It dies here, and the sender is asked to try the same node again."""
         c, text, original = given()
@@ -479,6 +495,8 @@ class TestNack:
             built(c, text)
         assert c.answer()
 
+    @BOTH
+    @CLUSTERS
     def test_stale_connection(self, node, given):
         """The client forgot it (its machine was started anew), and uses the port for another one."""
         c, text, original = given()
@@ -568,12 +586,11 @@ def test_request_that_is_no_request(node, given, flags):
 class TestNotMessages:
     """Other traffic on the private network is none of ours."""
 
-    def test_udp_to_another_port(self, node):
+    @CLUSTERS
+    def test_udp_to_another_port(self, node, cluster_family):
         with node.counts():
-            src, dst = CLUSTER[1], CLUSTER[0]
-            node.cluster.send(packet.eth(node.cluster.node_mac, PEER_MAC[1], packet.ETH_IP, packet.ip(
-                src, dst, packet.UDP, packet.udp(src, dst, 4000, 5000, b"hello"))))
-            assert node.cluster.take(lambda f: f.icmp).icmp.code == 3
+            node.cluster.send(packet.datagram(node.cluster.node_mac, PEER_MAC[1], node.at[1], node.at[0], 4000, 5000, b"hello"))
+            assert node.cluster.take(lambda f: f.icmp).icmp.code == (3 if cluster_family == 4 else 4)
 
     def test_echo(self, node):
         with node.counts():
@@ -581,10 +598,11 @@ class TestNotMessages:
                 CLUSTER[1], CLUSTER[0], packet.ICMP, packet.icmp(8, 0, b"\0\1\0\1", b"ping"))))
             assert node.cluster.take(lambda f: f.icmp).icmp.kind == 0
 
-    def test_message_to_another_address(self, node, given):
+    @CLUSTERS
+    def test_message_to_another_address(self, node, given, cluster_family):
         """A switch that floods: not looked at, or the windows of sequences would mix."""
         c, _, original = given()
         data = c.handover(original, source=1, sequence=node.sequence + 1).pack(node.keys.handover[0])
         with node.counts():
-            node.cluster.send(packet.eth(node.cluster.node_mac, PEER_MAC[1], packet.ETH_IP, packet.ip(
-                CLUSTER[1], "10.78.0.9", packet.UDP, packet.udp(CLUSTER[1], "10.78.0.9", 40000, HANDOVER_PORT, data))))
+            node.cluster.send(packet.datagram(node.cluster.node_mac, PEER_MAC[1], node.at[1],
+                                              "10.78.0.9" if cluster_family == 4 else "2001:db8:78::9", 40000, HANDOVER_PORT, data))

@@ -163,8 +163,8 @@ def answered(node, segments, **keywords):
     return back.content
 
 
-@OWNERS
-def test_answers(node, client, owner):
+@pytest.mark.parametrize("owner, cluster_family", [(1, 4), (2, 4), (2, 6)], ids=["mine", "not-mine", "not-mine-cluster6"])
+def test_answers(node, client, owner, cluster_family):
     here = served(node, client, owner)
     assert here.take("the acknowledgement").ack == here.next
     over = served(node, client, owner)

@@ -142,12 +142,39 @@ static void test_solicitation(void **state)
 	assert_false(es_icmpv6_is_error(0));
 }
 
+/* Of what is none of TCP: is it certain that there is no datagram behind it? */
+static void test_hidden(void **state)
+{
+	static const __u8 walked[] = {ES_HEADER_UDP, ES_HEADER_TCP, ES_HEADER_ICMPV6, 59, 50, 51};
+	static const __u8 hide[] = {ES_HEADER_HOP_BY_HOP, ES_HEADER_OPTIONS, ES_HEADER_ROUTING,
+				    ES_HEADER_FRAGMENT};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(walked); i++)
+		assert_false(es_headers_hide(walked[i]));
+	for (size_t i = 0; i < sizeof(hide); i++)
+		assert_true(es_headers_hide(hide[i]));
+}
+
+static void test_this_v4(void **state)
+{
+	const struct es_addr v4 = es_addr_from_v4(inet_addr("10.78.0.1"));
+	struct es_addr v6 = addr("fd00:78::1");
+
+	(void)state;
+	v6.w[3] = v4.w[3];
+	assert_true(es_addr_is_this_v4(&v4, inet_addr("10.78.0.1")));
+	assert_false(es_addr_is_this_v4(&v4, inet_addr("10.78.0.2")));
+	assert_false(es_addr_is_this_v4(&v6, inet_addr("10.78.0.1")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_client),	      cmocka_unit_test(test_walk),
 		cmocka_unit_test(test_packet_len),    cmocka_unit_test(test_packet_of_flow),
 		cmocka_unit_test(test_advertisement), cmocka_unit_test(test_solicitation),
+		cmocka_unit_test(test_hidden),	      cmocka_unit_test(test_this_v4),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

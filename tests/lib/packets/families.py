@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests that clients of both families run: of IPv4, and of IPv6, for which the node's services get a second address."""
+"""Tests that clients of both families run: of IPv4, and of IPv6, for which the node's services get a second address. And those
+where it matters by which of them the nodes talk to each other."""
 import contextlib
 import ctypes
 
@@ -8,6 +9,23 @@ import pytest
 from packets import node as network, packet, tables
 
 BOTH = pytest.mark.parametrize("family", [4, 6], ids=["v4", "v6"])
+
+CLUSTERS = pytest.mark.parametrize("cluster_family", [4, 6], ids=["cluster4", "cluster6"])
+
+
+@contextlib.contextmanager
+def cluster(node, family):
+    """The node's cluster address is of this family, for its datapath, and so are those of the model nodes."""
+    node.at = network.CLUSTERS[family]
+    try:
+        if family == 4:
+            yield
+            return
+        with node.tables() as found:
+            found.configure(self_address=tables.Address((ctypes.c_uint8 * 16)(*packet.address(node.at[0]))))
+            yield
+    finally:
+        node.at = network.CLUSTER
 
 
 @contextlib.contextmanager

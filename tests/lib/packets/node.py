@@ -30,6 +30,7 @@ VIP = "10.77.0.100"
 VIP6, PUBLIC6, GATEWAY6 = "2001:db8:77::100", "2001:db8:77::1", "2001:db8:77::fe"
 VIPS = {4: VIP, 6: VIP6}
 PUBLIC, CLUSTER = "10.77.0.1", ("10.78.0.1", "10.78.0.2", "10.78.0.3")
+CLUSTERS = {4: CLUSTER, 6: ("2001:db8:78::1", "2001:db8:78::2", "2001:db8:78::3")}
 GATEWAY, GATEWAY_MAC = "10.77.0.254", "02:00:00:00:77:fe"
 PEER_MAC = (None, "02:00:00:00:78:02", "02:00:00:00:78:03")
 CLUSTER_MAC = {"multicast": "03:bf:0a:4d:00:64", "unicast": "02:bf:0a:4d:00:64"}
@@ -74,6 +75,7 @@ class Node(namespaces.Site):
         self.before = before
         self.listeners = {}
         self.ring = model.Ring(CLUSTER)
+        self.at = CLUSTER  # the nodes' cluster addresses
         self.sequence = int(time.time()) << 24
         self._ports = itertools.count(20000)
         self._paths = itertools.count()
@@ -130,7 +132,9 @@ class Node(namespaces.Site):
                                                f"net.ipv6.conf.{interface}.{name}": value for interface in ("eth0", "eth1")
                                                for name, value in quiet.items()}})
         netns.ip_batch(self.namespace, [
-            f"addr add {PUBLIC6}/64 dev eth0 nodad", f"addr add {VIP6}/128 dev lo nodad",
+            f"addr add {PUBLIC6}/64 dev eth0 nodad", f"addr add {CLUSTERS[6][0]}/64 dev eth1 nodad",
+            *(f"neigh add {CLUSTERS[6][n]} lladdr {PEER_MAC[n]} dev eth1 nud permanent" for n in (1, 2)),
+            f"addr add {VIP6}/128 dev lo nodad",
             f"neigh add {GATEWAY6} lladdr {GATEWAY_MAC} dev eth0 nud permanent",
             f"route add default via {GATEWAY6} dev eth0"])
 
@@ -365,9 +369,8 @@ class Node(namespaces.Site):
             handover.sequence = self.sequence
         data = data if data is not None else handover.pack(key or self.keys.handover[0])
         data = data[:len(data) - cut]
-        src, dst = CLUSTER[source - 1], CLUSTER[0]
-        self.cluster.send(packet.eth(self.cluster.node_mac, PEER_MAC[source - 1], packet.ETH_IP, packet.ip(
-            src, dst, packet.UDP, packet.udp(src, dst, sport, dport, data, length=length))))
+        self.cluster.send(packet.datagram(self.cluster.node_mac, PEER_MAC[source - 1], self.at[source - 1], self.at[0],
+                                          sport, dport, data, length=length))
         return handover
 
     def loads(self, data, source=2, port=HANDOVER_PORT):
@@ -386,13 +389,13 @@ class Node(namespaces.Site):
     def taken(self, node, kind=None, timeout=TIMEOUT_S):
         """The next handover message that n1 sent to this model node; must be authentic."""
         def match(f):
-            return f.udp and f.ip.dst == CLUSTER[node - 1] and (kind is None or f.udp.payload[5] == kind)
+            return f.udp and f.ip.dst == self.at[node - 1] and (kind is None or f.udp.payload[5] == kind)
 
         return self.parsed(self.cluster.take(match, f"a handover message to n{node}", timeout), node)
 
     def parsed(self, f, node):
         """A frame with a handover message to this model node."""
-        assert (f.ip.src, f.dst) == (CLUSTER[0], PEER_MAC[node - 1])
+        assert (f.ip.src, f.dst) == (self.at[0], PEER_MAC[node - 1])
         message = model.Handover.parse(f.udp.payload)
         assert message.authentic(self.keys)
         assert (message.source, message.target) == (0, node - 1)

@@ -81,6 +81,18 @@ def udp(src, dst, sport, dport, payload, *, length=None):
     return head[:6] + struct.pack(">H", check) + payload
 
 
+def datagram(dst_mac, src_mac, src, dst, sport, dport, payload, *, length=None, **header):
+    """A frame with a UDP datagram of the addresses' family; `header`: what else ip() or ip6() take."""
+    data = udp(src, dst, sport, dport, payload, length=length)
+    return eth(dst_mac, src_mac, *((ETH_IP6, ip6(src, dst, UDP, data, **header)) if ":" in src else
+                                   (ETH_IP, ip(src, dst, UDP, data, **header))))
+
+
+def first_part(family):
+    """What datagram() takes for one that says that more parts follow."""
+    return dict(frag=0x2000) if family == 4 else dict(headers=[(FRAGMENT, struct.pack(">BHI", 0, 1, 7))])
+
+
 def icmp(kind, code, rest, payload=b""):
     message = struct.pack(">BBH", kind, code, 0) + rest + payload
     return message[:2] + struct.pack(">H", checksum(message)) + message[4:]
@@ -153,6 +165,11 @@ def _parse_ip6(f, data):
     f.ip = SimpleNamespace(src=src, dst=dst, ttl=hops, protocol=protocol, tos=0, frag=0, bytes=data)
     if protocol == TCP:
         _parse_tcp(f, src, dst, data[40:])
+    elif protocol == UDP:
+        rest = data[40:]
+        # 0 is no checksum, which IPv6 does not have (RFC 8200, 8.1).
+        assert rest[6:8] != b"\0\0" and checksum(pseudo(src, dst, UDP, len(rest)) + rest) == 0, "UDP checksum"
+        _parse_udp(f, rest)
     elif protocol == ICMP6:
         rest = data[40:]
         assert checksum(pseudo(src, dst, ICMP6, len(rest)) + rest) == 0, "ICMPv6 checksum"
@@ -169,6 +186,11 @@ def _parse_tcp(f, src, dst, rest):
                             options=options, tsval=ts[0], tsecr=ts[1], payload=rest[(doff >> 4) * 4:])
 
 
+def _parse_udp(f, rest):
+    sport, dport, length = struct.unpack_from(">HHH", rest)
+    f.udp = SimpleNamespace(sport=sport, dport=dport, payload=rest[8:length])
+
+
 def _parse_ip(f, data):
     size = (data[0] & 15) * 4
     total, _, frag = struct.unpack_from(">HHH", data, 2)
@@ -180,8 +202,7 @@ def _parse_ip(f, data):
     if data[9] == TCP:
         _parse_tcp(f, src, dst, rest)
     elif data[9] == UDP:
-        sport, dport, length = struct.unpack_from(">HHH", rest)
-        f.udp = SimpleNamespace(sport=sport, dport=dport, payload=rest[8:length])
+        _parse_udp(f, rest)
     elif data[9] == ICMP:
         assert checksum(rest) == 0, "ICMP checksum"
         f.icmp = SimpleNamespace(kind=rest[0], code=rest[1], rest=rest[4:8], payload=rest[8:])
