@@ -249,7 +249,7 @@ int es_reply(struct __sk_buff *skb)
 	if (skb->ingress_ifindex)
 		return ES_TC_NEXT;
 	pkt.off = ETH_HLEN;
-	if (!sk || es_reply_headers(skb, &pkt, &seg))
+	if (es_reply_headers(skb, &pkt, &seg) || (!sk && !es_reply_is_stacks(skb, &pkt, &seg)))
 		return ES_TC_NEXT;
 	state = es_state_get();
 	cfg = state ? es_config_get(state) : (void *)0;
@@ -260,6 +260,10 @@ int es_reply(struct __sk_buff *skb)
 	inspect = es_reply_inspect(&pkt);
 	if (inspect < 0)
 		return ES_TC_NEXT;
+	if (!sk) {
+		es_reply_ended(sk, &pkt, seg.seq);
+		return ES_TC_NEXT;
+	}
 	if (is_new)
 		es_reply_settled(es_reply_flow(&pkt), tp->rcv_nxt - (__u32)tp->bytes_received);
 	if (inspect == ES_INSPECT_EVERY && es_reply_is_held(sk, &seg)) {

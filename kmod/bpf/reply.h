@@ -15,7 +15,8 @@
 #include "kmod/core/response.h"
 
 #define ES_REPLY_CHUNK 64
-#define ES_REPLY_STEPS 32768 /* for one packet; one with more chunks than that is unclear */
+#define ES_REPLY_TOLD  0x45535453 /* in cb[0]: what es_reply_tell() sends, which ends nothing here */
+#define ES_REPLY_STEPS 32768	  /* for one packet; one with more chunks than that is unclear */
 
 union es_reply_chunk {
 	__u8 bytes[ES_REPLY_CHUNK];
@@ -122,6 +123,7 @@ static __noinline int es_reply_tell(struct __sk_buff *skb, const struct es_packe
 	if (!pkt)
 		return TC_ACT_SHOT;
 	es_answer_reset(pkt, 0, &rst);
+	skb->cb[0] = ES_REPLY_TOLD;
 	count = es_reply_resets(snd_una, snd_nxt, seq);
 	for (__u32 i = 0; i < 2; i++) {
 		rst.seq = seq[i];
@@ -254,7 +256,17 @@ static __noinline int es_reply_fate(struct bpf_sock *sk, const struct es_packet 
 	return (int)verdict.action;
 }
 
-/* The stack ends a connection: from now on this node says so whenever it is asked. */
+/*
+ * Is a packet of no socket a RST of the stack's? Before 6.13, Linux sends so what answers a segment by IPv6 that no
+ * connection takes.
+ */
+static __always_inline int es_reply_is_stacks(const struct __sk_buff *skb, const struct es_packet *pkt,
+					      const struct es_segment *seg)
+{
+	return pkt->is_v6 && (seg->flags & ES_TCP_RST) && skb->cb[0] != ES_REPLY_TOLD;
+}
+
+/* The stack ends a connection, @sk's or NULL: from now on this node says so whenever it is asked. */
 static __noinline int es_reply_ended(struct bpf_sock *sk, const struct es_packet *pkt, __u32 seq)
 {
 	struct es_state *state = es_state_get();
@@ -263,14 +275,14 @@ static __noinline int es_reply_ended(struct bpf_sock *sk, const struct es_packet
 	struct bpf_sock *full;
 	__u64 flow_hash, now_ns;
 
-	if (!state || !sk)
+	if (!state)
 		return 0;
 	flow_hash = es_reply_flow(pkt);
 	slot = es_reset_slot(flow_hash);
 	if (!slot)
 		return 0;
 	now_ns = bpf_ktime_get_coarse_ns();
-	full = bpf_sk_fullsock(sk);
+	full = sk ? bpf_sk_fullsock(sk) : (void *)0;
 	es_reset_note(slot, flow_hash, tp ? tp->snd_una : seq,
 		      tp ? tp->snd_nxt - tp->snd_una : es_reset_under_way(full ? full->protocol : 0),
 		      es_ns_to_ms(now_ns));

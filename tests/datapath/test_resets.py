@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A connection that the stack has ended with a RST, which the client has not got: it is told again, by this node alone."""
+import subprocess
+
 import pytest
 
 from packets import tables
@@ -85,6 +87,24 @@ def test_reset_by_the_stack(node, client):
     c.send(ACK, ack=(c.ack + RESET_UNDER_WAY + 1) & MASK)
     c.send(ACK, ack=(c.ack - 1) & MASK)
     c.silence()
+
+
+@pytest.mark.parametrize("family", [6])
+@pytest.mark.bpf("the module is told for whom the stack sends a RST, and this is for nobody")
+def test_reset_of_no_socket(node, client):
+    """Before 6.13, Linux sends so all that answers a segment by IPv6; a rule does it with every kernel."""
+    c = client(BLIND)
+    c.forge()
+    text = c.get()
+    nft = ["ip", "netns", "exec", node.namespace, "nft"]
+    subprocess.run([*nft, "-f", "-"], check=True, text=True, input="table inet t { chain in { type filter hook input priority 0;\n"
+                   f"tcp dport {BLIND} reject with tcp reset\n }}\n }}")
+    try:
+        c.send(ACK | PSH, text)
+        assert c.take("the RST").flags & RST
+    finally:
+        subprocess.run([*nft, "delete", "table", "inet", "t"], check=True)
+    told(c, ACK | PSH, text)
 
 
 def test_no_answer_to_a_reset(node, client):
