@@ -4,7 +4,12 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include "netfilter/rebuild.h"
+
+/* How long a SYN may be on its way into the kernel: 200 times 50 us. */
+#define ES_PAUSE_NS 50000
+#define ES_PAUSES   200
 
 int es_nf_rebuild_open(struct es_nf_rebuild *rebuild, const struct es_nf_tun *tun,
 		       const struct es_nf_rebuild_settings *settings, struct es_nf_why *why)
@@ -49,17 +54,49 @@ static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expect
 }
 
 /*
+ * Has the SYN come as far as the hook, which takes the ISN out of it? Just behind, the listening socket gets it. Without an
+ * entry, nothing more is to come.
+ */
+static int has_come_in(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	struct es_nf_entry entry;
+	int rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, &entry);
+
+	if (rc)
+		return rc == -ENOENT ? 1 : rc;
+	return entry.offsets.isn == request->seg.ack - 1;
+}
+
+/*
  * What has become of the SYN? Without a socket, the request would come to the listening one, which answers with a RST: so
  * it must not follow.
+ *
+ * Mostly, the kernel is through with the SYN when its write() returns. But another CPU may have it (RPS), or the one
+ * here may be so busy that packets wait (ksoftirqd, before 6.4). Until it comes in, its entry must stay: without it, the
+ * listening socket's answer would go to the client.
  */
-static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
+static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
-	struct es_nf_socket socket;
-	int rc = es_nf_socket_look(&rebuild->diag, flow, &socket);
+	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
+	int come = 0, was_in, rc = 0;
 
-	if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
-		return 0;
-	(void)es_nf_conntrack_delete(&rebuild->ct, flow);
+	for (int i = 0; i < ES_PAUSES; i++) {
+		struct es_nf_socket socket;
+
+		was_in = come > 0;
+		rc = es_nf_socket_look(&rebuild->diag, &request->flow, &socket);
+		if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
+			return 0;
+		if (was_in || (rc && rc != -ENOENT))
+			break;
+		come = has_come_in(rebuild, request);
+		if (come < 0)
+			return come;
+		nanosleep(&pause, NULL);
+	}
+	/* If it comes later, the connection is made all the same, and the client repeats its request. */
+	if (come)
+		(void)es_nf_conntrack_delete(&rebuild->ct, &request->flow);
 	if (rc)
 		return rc == -ENOENT ? -ECONNREFUSED : rc;
 	return -ENOBUFS;
@@ -73,7 +110,7 @@ static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request
 	int rc = es_nf_tun_write(rebuild->tun, syn, es_nf_request_syn(request, syn));
 
 	if (!rc)
-		rc = judge_syn(rebuild, &request->flow);
+		rc = judge_syn(rebuild, request);
 	parts[1].iov_base = (void *)(request->packet + parts[0].iov_len);
 	parts[1].iov_len = request->seg.len;
 	return rc ? rc : es_nf_tun_write_parts(rebuild->tun, parts, 2);

@@ -148,7 +148,7 @@ class Place(Site):
 
     def close(self):
         for process in self.processes:
-            process.kill()
+            process.terminate()  # nginx ends its workers, too
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe:

@@ -246,6 +246,19 @@ def test_without_the_daemon_connections_go_on():
         again.close()
 
 
+@pytest.mark.skipif(os.cpu_count() < 2, reason="needs another CPU for packets")
+def test_packets_that_another_cpu_takes():
+    """As RPS has it: the kernel is not through with a SYN when it has taken it."""
+    with Place(before={"net.core.rps_default_mask": 2}) as place:
+        assert int(run(place.server, "cat", "/sys/class/net/earshot-nf/queues/rx-0/rps_cpus"), 16) == 2
+        os.sched_setaffinity(place.rebuilder.pid, {0})
+        for _ in range(100):
+            connection = place.connect()
+            assert ask(connection)[0] == 200
+            connection.close()
+        assert place.counts()["failed"] == 0
+
+
 def test_an_operator_who_flushes_all_rules():
     """Our table is back at once, and open connections go on."""
     with Place() as place:
