@@ -25,11 +25,12 @@
 
 /**
  * struct es_nf_engine
- * @lock: what the thread holds while it decides, and others while they change what is in force
+ * @lock: what the thread holds while it decides, and others while they change what is in force; @next: who waits for it
  * @looked_ns: when the thread last looked whether there is something; @is_late: what it has found since has waited too long
  */
 struct es_nf_engine {
 	pthread_mutex_t lock;
+	pthread_mutex_t next;
 	struct es_nf_kernel *kernel;
 	struct es_nf_node *node;
 	struct es_nf_netlink nl;
@@ -38,6 +39,7 @@ struct es_nf_engine {
 	struct es_nf_rules rules;
 	pthread_t thread;
 	int is_running;
+	int is_ending;
 	int stop_fd;
 	__u64 looked_ns;
 	int is_late;
@@ -60,6 +62,22 @@ static __u64 es_nf_now_ns(void)
 	return (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
 }
 
+/*
+ * Under a flood, the thread lets go of the lock only to take it again, sooner than anybody else would wake up. So it must
+ * wait behind who waits.
+ */
+static void es_nf_engine_lock(struct es_nf_engine *engine)
+{
+	pthread_mutex_lock(&engine->next);
+	pthread_mutex_lock(&engine->lock);
+	pthread_mutex_unlock(&engine->next);
+}
+
+static void es_nf_engine_unlock(struct es_nf_engine *engine)
+{
+	pthread_mutex_unlock(&engine->lock);
+}
+
 int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engine **ret_engine,
 		     struct es_nf_why *why)
 {
@@ -76,6 +94,7 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 	if (!engine)
 		return es_nf_why(why, -ENOMEM, "no memory");
 	pthread_mutex_init(&engine->lock, NULL);
+	pthread_mutex_init(&engine->next, NULL);
 	engine->stop_fd = -1;
 	rc = es_nf_kernel_new(&engine->kernel, why);
 	if (rc)
@@ -111,6 +130,7 @@ static void es_nf_engine_stop(struct es_nf_engine *engine)
 
 	if (!engine->is_running)
 		return;
+	__atomic_store_n(&engine->is_ending, 1, __ATOMIC_RELAXED);
 	if (write(engine->stop_fd, &one, sizeof(one)) == sizeof(one))
 		pthread_join(engine->thread, NULL);
 	engine->is_running = 0;
@@ -130,6 +150,7 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	es_nf_kernel_free(&e->kernel);
 	if (e->stop_fd >= 0)
 		close(e->stop_fd);
+	pthread_mutex_destroy(&e->next);
 	pthread_mutex_destroy(&e->lock);
 	free(e);
 	*engine = NULL;
@@ -152,38 +173,48 @@ static enum es_nf_fate es_nf_engine_on_frame(void *ctx, const struct es_nf_frame
 	return es_nf_public(node, frame);
 }
 
+/* Some of it: a flood of ARP must not keep the thread from clients. */
 static void es_nf_engine_arp(struct es_nf_engine *engine)
 {
 	uint8_t arp[ETH_DATA_LEN];
-	int len;
+	int len = 1;
 
-	while ((len = es_nf_kernel_arp(engine->kernel, arp, sizeof(arp))) > 0)
-		if (!engine->is_late && engine->node->is_configured)
+	for (int i = 0; i < ES_NF_CAPTURE_BATCH && len > 0; i++) {
+		len = es_nf_kernel_arp(engine->kernel, arp, sizeof(arp));
+		if (len > 0 && !engine->is_late && engine->node->is_configured)
 			es_nf_other_arp(engine->node, arp, (size_t)len);
+	}
 }
 
 /*
- * Everything that is there. What is in force may change between two batches. A thread that slept, while packets came, finds
- * such as have been repeated since.
+ * A thread that slept, or had something else to do, while packets came, finds such as have been repeated since. Until it
+ * has looked at all that is there, it cannot tell them from others.
  */
+static void es_nf_engine_notice(struct es_nf_engine *engine)
+{
+	struct es_nf_node *node = engine->node;
+	__u64 limit_ns = node->config.fallback_after_ms * 1000000ULL + ES_TICK_MS * 1000000ULL;
+
+	node->now_ns = es_nf_now_ns();
+	if (engine->looked_ns && node->now_ns - engine->looked_ns > limit_ns)
+		engine->is_late = 1;
+	engine->looked_ns = node->now_ns;
+}
+
+/* Everything that is there. What is in force may change between two batches. */
 static void es_nf_engine_turn(struct es_nf_engine *engine)
 {
-	__u64 now_ns = es_nf_now_ns();
 	int count;
 
-	engine->is_late = engine->looked_ns &&
-			  now_ns - engine->looked_ns > engine->node->config.fallback_after_ms * 1000000ULL +
-							       ES_TICK_MS * 1000000ULL;
 	do {
-		pthread_mutex_lock(&engine->lock);
-		engine->node->now_ns = es_nf_now_ns();
+		es_nf_engine_lock(engine);
 		es_nf_kernel_recover(engine->kernel);
+		es_nf_engine_notice(engine);
 		es_nf_engine_arp(engine);
 		count = es_nf_capture_read(engine->capture, es_nf_engine_on_frame, engine);
-		pthread_mutex_unlock(&engine->lock);
-	} while (count == ES_NF_CAPTURE_BATCH);
+		es_nf_engine_unlock(engine);
+	} while (count == ES_NF_CAPTURE_BATCH && !__atomic_load_n(&engine->is_ending, __ATOMIC_RELAXED));
 	engine->is_late = 0;
-	engine->looked_ns = es_nf_now_ns();
 }
 
 /* Somebody has changed rules: an operator's `nft flush ruleset` takes ours away, too. */
@@ -261,9 +292,9 @@ int es_nf_engine_configure(struct es_nf_engine *engine, const struct es_config *
 {
 	struct es_nf_rules rules;
 
-	pthread_mutex_lock(&engine->lock);
+	es_nf_engine_lock(engine);
 	es_nf_node_configure(engine->node, config, ring);
-	pthread_mutex_unlock(&engine->lock);
+	es_nf_engine_unlock(engine);
 	es_nf_rules_of(config, &rules);
 	return engine->is_running ? es_nf_engine_follow(engine, &rules, NULL) : 0;
 }
@@ -274,11 +305,11 @@ int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex
 	struct es_nf_rules rules;
 	int rc;
 
-	pthread_mutex_lock(&engine->lock);
+	es_nf_engine_lock(engine);
 	engine->node->config.public_ifindex = public_ifindex;
 	engine->node->config.cluster_ifindex = cluster_ifindex;
 	rc = es_nf_kernel_listen(engine->kernel, public_ifindex, why);
-	pthread_mutex_unlock(&engine->lock);
+	es_nf_engine_unlock(engine);
 	/* The reader first: without it, the rules drop. */
 	if (!rc && !engine->is_running)
 		rc = es_nf_engine_start(engine, why);
@@ -305,10 +336,10 @@ int es_nf_engine_wake_fd(const struct es_nf_engine *engine, unsigned int worker)
 
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)
 {
-	pthread_mutex_lock(&engine->lock);
+	es_nf_engine_lock(engine);
 	for (int i = 0; i < ES_COUNTER_COUNT; i++)
 		ret_values[i] = engine->node->tables.counters[i];
-	pthread_mutex_unlock(&engine->lock);
+	es_nf_engine_unlock(engine);
 }
 
 /* Is that what a kernel says that has no netlink for netfilter, or no nf_tables behind it (nfnetlink_rcv_msg())? */

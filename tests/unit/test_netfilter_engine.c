@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The engine's thread, with a kernel that is played: floods that never end, and work that takes long.
+ */
+#include "cmocka_all.h"
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "netfilter/capture.h"
+#include "netfilter/engine.h"
+#include "netfilter/hands.h"
+#include "netfilter/rules.h"
+#include "netfilter/source.h"
+
+#define PATIENCE_S	  10
+#define FALLBACK_AFTER_MS 100
+#define LONG_MS		  400
+#define VIP		  0x0a000001u
+
+struct es_nf_kernel {
+	int nothing;
+};
+
+/* What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms: once */
+static struct {
+	int is_flood;
+	int packets;
+	int taken;
+	int recover_ms;
+} played;
+
+static void sleep_ms(int ms)
+{
+	const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+	nanosleep(&time, NULL);
+}
+
+int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
+{
+	(void)why;
+	*ret_kernel = calloc(1, sizeof(**ret_kernel));
+	return 0;
+}
+
+void es_nf_kernel_free(struct es_nf_kernel **kernel)
+{
+	free(*kernel);
+	*kernel = NULL;
+}
+
+struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
+{
+	return (struct es_nf_hands){.ctx = kernel};
+}
+
+int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex, struct es_nf_why *why)
+{
+	(void)kernel;
+	(void)public_ifindex;
+	(void)why;
+	return 0;
+}
+
+int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel)
+{
+	(void)kernel;
+	return -1;
+}
+
+/* A flood, too. */
+int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
+{
+	(void)kernel;
+	(void)ret_arp;
+	(void)room;
+	return __atomic_load_n(&played.is_flood, __ATOMIC_SEQ_CST);
+}
+
+int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
+{
+	(void)kernel;
+	(void)nl;
+	return 0;
+}
+
+int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel)
+{
+	(void)kernel;
+	return -1;
+}
+
+void es_nf_kernel_recover(struct es_nf_kernel *kernel)
+{
+	(void)kernel;
+	sleep_ms(__atomic_exchange_n(&played.recover_ms, 0, __ATOMIC_SEQ_CST));
+}
+
+int es_nf_capture_new(struct es_nf_capture **ret_capture, struct es_nf_why *why)
+{
+	(void)why;
+	*ret_capture = NULL;
+	return 0;
+}
+
+void es_nf_capture_free(struct es_nf_capture **capture)
+{
+	(void)capture;
+}
+
+int es_nf_capture_fd(const struct es_nf_capture *capture)
+{
+	(void)capture;
+	return -1;
+}
+
+/* A packet for a service address that no service takes: of another node's client, as there is no ring. */
+int es_nf_capture_read(struct es_nf_capture *capture, es_nf_capture_fn fn, void *ctx)
+{
+	uint8_t bytes[ES_NF_IP_LEN] = {0x45, [9] = IPPROTO_UDP};
+	const __be32 to = es_htonl(VIP);
+	const struct es_nf_frame frame = {.bytes = bytes, .len = sizeof(bytes), .ifindex = 2};
+
+	(void)capture;
+	memcpy(bytes + 16, &to, sizeof(to));
+	if (__atomic_load_n(&played.is_flood, __ATOMIC_SEQ_CST)) {
+		for (int i = 0; i < ES_NF_CAPTURE_BATCH; i++)
+			fn(ctx, &frame);
+		return ES_NF_CAPTURE_BATCH;
+	}
+	if (!__atomic_exchange_n(&played.packets, 0, __ATOMIC_SEQ_CST))
+		return 0;
+	fn(ctx, &frame);
+	__atomic_add_fetch(&played.taken, 1, __ATOMIC_SEQ_CST);
+	return 1;
+}
+
+void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret_rules)
+{
+	(void)config;
+	memset(ret_rules, 0, sizeof(*ret_rules));
+}
+
+int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why)
+{
+	(void)nl;
+	(void)rules;
+	(void)why;
+	return 0;
+}
+
+int es_nf_rules_are_set(struct es_nf_netlink *nl)
+{
+	(void)nl;
+	return 1;
+}
+
+int es_nf_rules_remove(struct es_nf_netlink *nl)
+{
+	(void)nl;
+	return 0;
+}
+
+struct world {
+	char path[64];
+	struct es_nf_engine *engine;
+};
+
+static int set_up(void **state)
+{
+	static const struct es_node_ring ring;
+	struct world *w = calloc(1, sizeof(*w));
+	struct es_config *config = calloc(1, sizeof(*config));
+	struct es_nf_engine_params params = {.path = w->path, .queue_bytes = 65536, .decision_sets = 64};
+	int fd;
+
+	memset(&played, 0, sizeof(played));
+	strcpy(w->path, "/tmp/earshot-engine-XXXXXX");
+	fd = mkstemp(w->path);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(es_nf_engine_new(&params, &w->engine, NULL), 0);
+	config->service_count = 1;
+	config->service[0].address = es_addr_from_v4(es_htonl(VIP));
+	config->service[0].port = es_htons(80);
+	config->fallback_after_ms = FALLBACK_AFTER_MS;
+	config->public_ifindex = 2;
+	config->cluster_ifindex = 3;
+	assert_int_equal(es_nf_engine_configure(w->engine, config, &ring), 0);
+	free(config);
+	*state = w;
+	alarm(PATIENCE_S); /* who waits for longer waits for ever */
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct world *w = *state;
+
+	es_nf_engine_free(&w->engine);
+	alarm(0);
+	unlink(w->path);
+	free(w);
+	return 0;
+}
+
+static unsigned long long counted(const struct world *w)
+{
+	unsigned long long values[ES_COUNTER_COUNT];
+
+	es_nf_engine_counters(w->engine, values);
+	return values[ES_COUNT_other_not_mine];
+}
+
+/* Others come to their turn, and the thread ends when it is told to. */
+static void test_flood(void **state)
+{
+	const struct world *w = *state;
+
+	__atomic_store_n(&played.is_flood, 1, __ATOMIC_SEQ_CST);
+	assert_int_equal(es_nf_engine_attach(w->engine, 2, 3, NULL), 0);
+	while (!counted(w))
+		;
+	for (int i = 0; i < 2000; i++)
+		counted(w);
+}
+
+static void send_packet(void)
+{
+	int taken = __atomic_load_n(&played.taken, __ATOMIC_SEQ_CST);
+
+	__atomic_store_n(&played.packets, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&played.taken, __ATOMIC_SEQ_CST) == taken)
+		sleep_ms(1);
+}
+
+/* What has waited for long was repeated by its client; and what comes behind it was not. */
+static void test_what_waited_is_dropped(void **state)
+{
+	const struct world *w = *state;
+
+	assert_int_equal(es_nf_engine_attach(w->engine, 2, 3, NULL), 0);
+	send_packet();
+	assert_int_equal(counted(w), 1);
+	__atomic_store_n(&played.recover_ms, LONG_MS, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&played.recover_ms, __ATOMIC_SEQ_CST))
+		sleep_ms(1);
+	send_packet();
+	assert_int_equal(counted(w), 1);
+	send_packet();
+	assert_int_equal(counted(w), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_flood, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_waited_is_dropped, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
