@@ -89,6 +89,8 @@ static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *fl
 	struct es_nf_entry entry;
 	int rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
 
+	/* Of the connection before, which had the same ports. */
+	es_nf_kept_forget(kernel->kept, flow);
 	if (!rc && es_nf_socket_is_connection(&socket)) {
 		/* What is not kept goes on all the same. */
 		(void)es_nf_kept_look(kernel->kept, &kernel->rebuild.ct, flow);

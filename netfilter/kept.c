@@ -151,9 +151,10 @@ struct look {
 static void on_entry(void *ctx, const struct es_nf_entry *entry)
 {
 	struct look *look = ctx;
+	int rc = look->rc ? 0 : keep(look->kept, entry);
 
-	if (!look->rc)
-		look->rc = keep(look->kept, entry);
+	if (rc != -ENOSPC) /* more than are kept: the limit's price, as for those that are made later */
+		look->rc = look->rc ? look->rc : rc;
 }
 
 int es_nf_kept_look_all(struct es_nf_kept *kept, struct es_nf_conntrack *ct)

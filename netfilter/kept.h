@@ -24,7 +24,7 @@ size_t es_nf_kept_count(const struct es_nf_kept *kept);
  */
 int es_nf_kept_look(struct es_nf_kept *kept, struct es_nf_conntrack *ct, const struct es_flow *flow);
 
-/* es_nf_kept_look_all() - the same for all that are there when a daemon begins. Returns 0 or -errno. */
+/* es_nf_kept_look_all() - the same for all that are there when a daemon begins, @most of them. Returns 0 or -errno. */
 int es_nf_kept_look_all(struct es_nf_kept *kept, struct es_nf_conntrack *ct);
 
 /* es_nf_kept_forget() - the connection has left */

@@ -208,6 +208,8 @@ static void test_limits_and_failures(void **state)
 	assert_int_equal(es_nf_kept_look(small, &ct, &first), 0);
 	assert_int_equal(es_nf_kept_look(small, &ct, &second), -ENOSPC);
 	assert_int_equal(es_nf_kept_look(small, &ct, &first), 0);
+	assert_int_equal(es_nf_kept_look_all(small, &ct), 0); /* a daemon begins, however many there are */
+	assert_int_equal(es_nf_kept_count(small), 1);
 	failure = -ENOBUFS;
 	assert_int_equal(es_nf_kept_look(small, &ct, &first), -ENOBUFS);
 	assert_int_equal(es_nf_kept_restore(small, &ct, NULL, &first), -ENOBUFS);
