@@ -2,7 +2,7 @@
 /*
  * Asks the network who has an address: ARP for the nodes' addresses, and ARP probes (RFC 5227, sender
  * 0.0.0.0, which no neighbour remembers) for this node's own and the services'. This node does not hear its
- * own requests, so every answer is somebody else's.
+ * own requests, so every answer is somebody else's. Nothing is asked of IPv6 (neighbours.c).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -180,7 +180,7 @@ void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *fa
 	for (i = 0; i < conf->service_count; i++)
 		if (es_conf_service_of(&conf->services[i], 0))
 			question_add(&networks[0], &conf->services[i].address, 1, &facts->service_arp[i]);
-	for (i = 0; i < conf->node_count; i++)
+	for (i = 0; i < conf->node_count && es_addr_is_v4(&conf->nodes[i].address); i++)
 		if ((int)i == self)
 			question_add(&networks[1], &conf->nodes[i].address, 1, &facts->self_arp);
 		else

@@ -56,16 +56,36 @@ int es_cmap_switch(const char *text, const char *key, int missing)
 	return !strcasecmp(value, "yes") || !strcasecmp(value, "on") || !strcmp(value, "1");
 }
 
-static struct es_addr resolve(const char *name)
+/* Returns whether it has an address of that family. */
+static int resolve_family(const char *name, int family, struct es_addr *ret)
 {
-	const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM};
-	struct es_addr address = {};
+	const struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM};
 	struct addrinfo *list;
 
 	if (getaddrinfo(name, NULL, &hints, &list))
-		return address;
-	address = es_addr_from_v4(((const struct sockaddr_in *)(const void *)list->ai_addr)->sin_addr.s_addr);
+		return 0;
+	if (family == AF_INET)
+		*ret = es_addr_from_v4(
+			((const struct sockaddr_in *)(const void *)list->ai_addr)->sin_addr.s_addr);
+	else
+		memcpy(ret, &((const struct sockaddr_in6 *)(const void *)list->ai_addr)->sin6_addr,
+		       sizeof(*ret));
 	freeaddrinfo(list);
+	return 1;
+}
+
+/* The families in corosync's order: ip_version is ipv4, ipv6, ipv4-6 or ipv6-4, the default. */
+static struct es_addr resolve(const char *text, const char *name)
+{
+	struct es_addr address = {};
+	char version[16];
+	int is_v4_first;
+
+	if (!es_cmap_string(text, "totem.ip_version", version, sizeof(version)))
+		snprintf(version, sizeof(version), "ipv6-4");
+	is_v4_first = !strncmp(version, "ipv4", 4);
+	if (!resolve_family(name, is_v4_first ? AF_INET : AF_INET6, &address) && strchr(version, '-'))
+		resolve_family(name, is_v4_first ? AF_INET6 : AF_INET, &address);
 	return address;
 }
 
@@ -84,7 +104,7 @@ static void node_read(const char *text, long position, struct es_cmap_node *node
 		snprintf(key, sizeof(key), "nodelist.node.%ld.ring%d_addr", position, i);
 		if (!es_cmap_string(text, key, node->names[node->links], sizeof(node->names[0])))
 			continue;
-		node->address[node->links] = resolve(node->names[node->links]);
+		node->address[node->links] = resolve(text, node->names[node->links]);
 		node->links++;
 	}
 }

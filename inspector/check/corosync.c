@@ -358,7 +358,7 @@ static unsigned int judge_resolved(struct es_check *check, const struct es_cmap_
 
 	for (i = 0; i < count; i++)
 		for (k = 0; k < nodes[i].links; k++)
-			if (!nodes[i].address[k].w[3]) {
+			if (!es_addr_is_set(&nodes[i].address[k])) {
 				wrong++;
 				es_check_unchecked(
 					check,

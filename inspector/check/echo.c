@@ -4,8 +4,10 @@
  * requests that may not be fragmented, a short one and one of full length.
  */
 #include <errno.h>
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
+#include <netinet/ip6.h>
 #include <netinet/ip_icmp.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "inspector/base/sockaddr.h"
 #include "inspector/check/facts.h"
 
 #define ROUNDS	     3
@@ -21,6 +24,9 @@
 #define PACKET_MAX   65535
 #define SMALL_BYTES  64
 #define HEADER_BYTES ((int)sizeof(struct icmphdr))
+
+/* ICMPv6's header of an echo is the same, and its kinds have other numbers. */
+_Static_assert(sizeof(struct icmphdr) == sizeof(struct icmp6_hdr), "one header for both families");
 
 struct echo {
 	const struct es_conf *conf;
@@ -46,22 +52,38 @@ static unsigned short checksum(const unsigned char *data, size_t len)
 	return htons((unsigned short)~sum);
 }
 
+static int is_v6(const struct es_conf *conf)
+{
+	return !es_addr_is_v4(&conf->nodes[0].address);
+}
+
+/* Nothing that is sent is fragmented, nor held back for being longer than a route's MTU. Returns 0, or -1 and errno. */
+static int unfragmented(int fd, int family)
+{
+	const int probe4 = IP_PMTUDISC_PROBE, probe6 = IPV6_PMTUDISC_PROBE, on = 1;
+
+	if (family == AF_INET)
+		return setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe4, sizeof(probe4));
+	return setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe6, sizeof(probe6)) ||
+			       setsockopt(fd, IPPROTO_IPV6, IPV6_DONTFRAG, &on, sizeof(on))
+		       ? -1
+		       : 0;
+}
+
 static int open_socket(const struct es_conf *conf, unsigned int self)
 {
-	const int probe = IP_PMTUDISC_PROBE;
-	struct sockaddr_in from = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = conf->nodes[self].address.w[3],
-	};
-	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_ICMP);
+	const union es_sockaddr from = es_sockaddr_of(&conf->nodes[self].address, 0);
+	int family = from.sa.sa_family;
+	int fd = socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			family == AF_INET ? IPPROTO_ICMP : IPPROTO_ICMPV6);
 	int rc;
 
 	if (fd < 0)
 		return -errno;
-	if (!setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)) &&
+	if (!unfragmented(fd, family) &&
 	    !setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, conf->datapath.cluster_interface,
 			(socklen_t)strlen(conf->datapath.cluster_interface)) &&
-	    !bind(fd, (const void *)&from, sizeof(from)))
+	    !bind(fd, &from.sa, es_sockaddr_len(&from)))
 		return fd;
 	rc = -errno;
 	close(fd);
@@ -70,22 +92,22 @@ static int open_socket(const struct es_conf *conf, unsigned int self)
 
 static void request(const struct echo *e, unsigned int node, int full)
 {
-	size_t len = (full ? e->full_bytes : SMALL_BYTES) - sizeof(struct iphdr);
-	struct sockaddr_in to = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = e->conf->nodes[node].address.w[3],
-	};
+	size_t len = (full ? e->full_bytes : SMALL_BYTES) -
+		     (is_v6(e->conf) ? sizeof(struct ip6_hdr) : sizeof(struct iphdr));
+	const union es_sockaddr to = es_sockaddr_of(&e->conf->nodes[node].address, 0);
 	struct icmphdr header = {
-		.type = ICMP_ECHO,
+		.type = is_v6(e->conf) ? ICMP6_ECHO_REQUEST : ICMP_ECHO,
 		.un.echo = {.id = e->id, .sequence = htons((unsigned short)(2 * node + (full ? 1 : 0)))},
 	};
 
 	memset(e->buffer, 0, len);
 	memcpy(e->buffer, &header, sizeof(header));
-	header.checksum = checksum(e->buffer, len);
-	memcpy(e->buffer, &header, sizeof(header));
+	if (!is_v6(e->conf)) { /* that of ICMPv6 is the kernel's to make */
+		header.checksum = checksum(e->buffer, len);
+		memcpy(e->buffer, &header, sizeof(header));
+	}
 	/* Whatever goes wrong here (no route, too long for the interface) shows as no answer. */
-	(void)!sendto(e->fd, e->buffer, len, 0, (const void *)&to, sizeof(to));
+	(void)!sendto(e->fd, e->buffer, len, 0, &to.sa, es_sockaddr_len(&to));
 }
 
 static void take(const struct echo *e)
@@ -95,13 +117,14 @@ static void take(const struct echo *e)
 	ssize_t n;
 
 	while ((n = recv(e->fd, e->buffer, PACKET_MAX, 0)) > 0) {
-		at = (e->buffer[0] & 15U) * 4;
+		at = is_v6(e->conf) ? 0
+				    : (e->buffer[0] & 15U) * 4; /* IPv6's raw sockets keep the header back */
 		if (n < (ssize_t)at + HEADER_BYTES)
 			continue;
 		memcpy(&header, e->buffer + at, sizeof(header));
 		node = ntohs(header.un.echo.sequence) / 2;
-		if (header.type != ICMP_ECHOREPLY || header.un.echo.id != e->id ||
-		    node >= e->conf->node_count)
+		if (header.type != (is_v6(e->conf) ? ICMP6_ECHO_REPLY : ICMP_ECHOREPLY) ||
+		    header.un.echo.id != e->id || node >= e->conf->node_count)
 			continue;
 		if (ntohs(header.un.echo.sequence) % 2)
 			e->facts->node_echo[node].full = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Checks of what services with an IPv6 address need of this machine.
+ * Checks of what IPv6 addresses of services and nodes need of this machine.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int has_ipv6_service(const struct es_conf *conf)
 }
 
 /* Returns 1 if IPv6 is on there, 0 if not, -1 if that cannot be read. The last two are reported. */
-static int judge_interface(struct es_check *check, const char *interface)
+static int judge_interface(struct es_check *check, const char *interface, const char *wanted_for)
 {
 	char path[64 + ES_CONF_IFNAME_SIZE];
 	long value;
@@ -32,8 +32,7 @@ static int judge_interface(struct es_check *check, const char *interface)
 	if (!value)
 		return 1;
 	es_check_error(check, es_check_action("sysctl -w %s=0", path),
-		       "IPv6 is off on %s (disable_ipv6 = %ld), and a service has an IPv6 address", interface,
-		       value);
+		       "IPv6 is off on %s (disable_ipv6 = %ld), and %s", interface, value, wanted_for);
 	return 0;
 }
 
@@ -42,20 +41,27 @@ void es_check_ipv6(struct es_check *check)
 	const struct es_conf_datapath *dp = &check->conf->datapath;
 	const char *const interfaces[] = {dp->interface, dp->cluster_interface, "lo"};
 	unsigned int on = 0, count = sizeof(interfaces) / sizeof(interfaces[0]);
+	int has_service = has_ipv6_service(check->conf);
 
-	if (!has_ipv6_service(check->conf)) {
-		es_check_ok(check, "no service has an IPv6 address");
+	if (!has_service && es_addr_is_v4(&check->conf->nodes[0].address)) {
+		es_check_ok(check, "no service or node has an IPv6 address");
 		return;
 	}
 	for (unsigned int i = 0; i < count; i++) {
-		/* Both networks may be one interface. */
-		if (i == 1 && !strcmp(interfaces[0], interfaces[1]))
+		/* Both networks may be one interface, and clients need not have it for the nodes to. */
+		if (i ? i == 1 && has_service && !strcmp(interfaces[0], interfaces[1]) : !has_service)
 			on++;
 		else
-			on += judge_interface(check, interfaces[i]) == 1;
+			on += judge_interface(check, interfaces[i],
+					      has_service ? "a service has an IPv6 address"
+							  : "the nodes' addresses are of IPv6") == 1;
 	}
-	if (on == count)
+	if (on != count)
+		return;
+	if (has_service)
 		es_check_ok(check, "IPv6 is on for %s, %s and lo", dp->interface, dp->cluster_interface);
+	else
+		es_check_ok(check, "IPv6 is on for %s and lo", dp->cluster_interface);
 }
 
 static int is_link_local(const struct es_addr *a)

@@ -36,6 +36,13 @@ static void check_own(struct es_check *check)
 	if (unasked(check, arp->rc, interface))
 		return;
 	es_conf_addr_text(&check->conf->nodes[check->self].address, text);
+	if (!es_addr_is_v4(&check->conf->nodes[check->self].address)) {
+		es_check_info(check,
+			      "whether somebody else has %s is found out by the kernel, when the address is "
+			      "given to %s",
+			      text, interface);
+		return;
+	}
 	if (arp->answers) {
 		mac_text(arp->mac[0], mac);
 		es_check_error(check, "one address for each machine", "%s has %s, too, on the network of %s",
@@ -76,6 +83,33 @@ static void check_service(struct es_check *check)
 		es_check_ok(check, "nobody answers ARP for the services with a MAC of his own");
 }
 
+/* With IPv6, who answers an echo request is there. */
+static void check_nodes6(struct es_check *check)
+{
+	const struct es_conf *conf = check->conf;
+	const char *interface = conf->datapath.cluster_interface;
+	char text[INET6_ADDRSTRLEN];
+	unsigned int i, wrong = 0;
+
+	for (i = 0; i < conf->node_count; i++) {
+		const struct es_facts_echo *echo = &check->facts->node_echo[i];
+
+		if ((int)i == check->self)
+			continue;
+		if (unasked(check, echo->rc, interface))
+			return;
+		if (echo->small || echo->full)
+			continue;
+		wrong++;
+		es_conf_addr_text(&conf->nodes[i].address, text);
+		es_check_warning(check, es_check_action("ping -I %s %s", interface, text),
+				 "node %s: nobody on %s answers ping at %s", conf->nodes[i].name, interface,
+				 text);
+	}
+	if (!wrong)
+		es_check_ok(check, "all other nodes answer on %s", interface);
+}
+
 static void check_nodes(struct es_check *check)
 {
 	const struct es_conf *conf = check->conf;
@@ -85,6 +119,10 @@ static void check_nodes(struct es_check *check)
 
 	if (check->self < 0) {
 		unasked(check, -ENODATA, interface);
+		return;
+	}
+	if (!es_addr_is_v4(&conf->nodes[0].address)) {
+		check_nodes6(check);
 		return;
 	}
 	for (i = 0; i < conf->node_count; i++) {

@@ -8,6 +8,7 @@
 #include <net/if.h>
 #include <string.h>
 
+#include "inspector/base/prefix.h"
 #include "inspector/check/check.h"
 #include "inspector/datapath/interface.h"
 #include "inspector/handover/handover.h"
@@ -73,8 +74,8 @@ static void check_mtu(struct es_check *check)
 	const struct es_conf_datapath *dp = &check->conf->datapath;
 	const struct es_facts_link *cluster = &check->facts->cluster, *public = &check->facts->public;
 	unsigned int mtu = dp->mtu ? dp->mtu : cluster->mtu;
-	unsigned int packet = es_network_packet_max(mtu, public->mtu);
-	unsigned int enough = ES_NETWORK_PACKET_MIN + ES_HANDOVER_OVERHEAD_V4;
+	unsigned int packet = es_network_packet_max(check->conf, mtu, public->mtu);
+	unsigned int overhead = es_network_overhead(check->conf);
 
 	if (cluster->rc || public->rc)
 		es_check_unchecked(check, "the MTU of %s or %s is not known", dp->interface,
@@ -87,8 +88,9 @@ static void check_mtu(struct es_check *check)
 	else if (packet < ES_NETWORK_PACKET_MIN)
 		es_check_error(check, es_check_action("ip link set %s mtu 1500", dp->cluster_interface),
 			       "an MTU of %u on %s and %u on %s; %u is the least for handovers", mtu,
-			       dp->cluster_interface, public->mtu, dp->interface, enough);
-	else if (packet < public->mtu && packet + ES_HANDOVER_OVERHEAD_V4 < PACKET_USUAL)
+			       dp->cluster_interface, public->mtu, dp->interface,
+			       ES_NETWORK_PACKET_MIN + overhead);
+	else if (packet < public->mtu && packet + overhead < PACKET_USUAL)
 		es_check_warning(check, es_check_action("ip link set %s mtu 1500", dp->cluster_interface),
 				 "an MTU of %u on %s, so clients' segments have at most %u bytes", mtu,
 				 dp->cluster_interface, packet - 40);
@@ -96,7 +98,7 @@ static void check_mtu(struct es_check *check)
 		es_check_info(check,
 			      "an MTU of %u on %s: clients' segments have at most %u bytes, %u if it were %u",
 			      mtu, dp->cluster_interface, packet - 40, public->mtu - 40,
-			      public->mtu + ES_HANDOVER_OVERHEAD_V4);
+			      public->mtu + overhead);
 	else
 		es_check_ok(check, "an MTU of %u on %s: clients' segments have up to %u bytes", mtu,
 			    dp->cluster_interface, packet - 40);
@@ -301,9 +303,13 @@ static void check_node_address(struct es_check *check)
 /* Is a node's address in the network of this node's? */
 static int is_near(const struct es_facts_address *own, const struct es_addr *address)
 {
-	unsigned int mask = own->prefix ? ~0U << (32 - own->prefix) : 0;
+	int is_v4 = es_addr_is_v4(&own->address);
+	const struct es_prefix network = {
+		.address = own->address,
+		.bits = own->prefix + (is_v4 ? ES_PREFIX_V4 : 0),
+	};
 
-	return !((ntohl(own->address.w[3]) ^ ntohl(address->w[3])) & mask);
+	return es_prefix_has(&network, address);
 }
 
 static void check_near(struct es_check *check)

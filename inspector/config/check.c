@@ -94,7 +94,6 @@ static int es_check_nodes(struct es_conf_parse *p)
 		const struct es_conf_node *node = &conf->nodes[i];
 		int line = es_conf_line_of(&p->nodes[i], ES_CONF_NODE, "address");
 
-		p->conf->nodes[i].address_line = line;
 		weights += node->weight || p->nodes[i].wrong;
 		if (p->nodes[i].wrong)
 			continue;

@@ -82,11 +82,10 @@ struct es_conf_inspector {
 	char program_group[ES_CONF_NAME_SIZE]; /* may hand connections over; "": only root */
 };
 
-/* @address: on the private network, of either family, on line @address_line of the file; @id: corosync's, 0: not written, of no node then */
+/* @address: on the private network, of either family, the same for all nodes; @id: corosync's, 0: not written, of no node then */
 struct es_conf_node {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_addr address;
-	int address_line;
 	unsigned int weight;
 	char interface[ES_CONF_IFNAME_SIZE];
 	char cluster_interface[ES_CONF_IFNAME_SIZE];
@@ -323,12 +322,6 @@ static inline unsigned int es_conf_decision_entries(const struct es_conf *conf)
  * Return: 0, -EINVAL for what the file says, -ENOMEM, or the error of reading the file.
  */
 int es_conf_read(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
-
-/**
- * es_conf_family_check() - is all of it of families that are served there?
- * es_conf_read() and es_conf_read_all() ask. Returns 0, or -EINVAL and @err.
- */
-int es_conf_family_check(const struct es_conf *conf, struct es_conf_error *err);
 
 /* es_conf_service_has() - is @address one of the service's? */
 static inline int es_conf_service_has(const struct es_conf_service *service, const struct es_addr *address)

@@ -8,11 +8,11 @@
 
 /**
  * struct lack - what it lacks: the text has what the file says, and what would be right
- * @service: whose key it is, of ES_CONF_SERVICE
+ * @index: whose key it is, of ES_CONF_SERVICE and ES_CONF_NODE
  */
 struct lack {
 	enum es_conf_section_id section;
-	unsigned int service;
+	unsigned int index;
 	const char *key;
 	char text[ES_CONF_NETFILTER_TEXT];
 };
@@ -46,6 +46,17 @@ static int service_lacks(const struct es_conf_service *service, struct lack *lac
 	return 0;
 }
 
+static int node_lacks(const struct es_conf_node *node, struct lack *lack)
+{
+	if (es_addr_is_v4(&node->address))
+		return 0;
+	lack->key = "address";
+	snprintf(lack->text, sizeof(lack->text),
+		 "node %s: address: the netfilter datapath has no IPv6: expected an IPv4 address",
+		 node->name);
+	return 1;
+}
+
 static int find_lack(const struct es_conf *conf, struct lack *lack)
 {
 	if (conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC) {
@@ -67,8 +78,12 @@ static int find_lack(const struct es_conf *conf, struct lack *lack)
 		return 1;
 	}
 	lack->section = ES_CONF_SERVICE;
-	for (lack->service = 0; lack->service < conf->service_count; lack->service++)
-		if (service_lacks(&conf->services[lack->service], lack))
+	for (lack->index = 0; lack->index < conf->service_count; lack->index++)
+		if (service_lacks(&conf->services[lack->index], lack))
+			return 1;
+	lack->section = ES_CONF_NODE;
+	for (lack->index = 0; lack->index < conf->node_count; lack->index++)
+		if (node_lacks(&conf->nodes[lack->index], lack))
 			return 1;
 	return 0;
 }
@@ -92,6 +107,7 @@ int es_conf_check_netfilter(struct es_conf_parse *p)
 		return 0;
 	lines = lack.section == ES_CONF_CLUSTER	   ? &p->cluster
 		: lack.section == ES_CONF_DATAPATH ? &p->datapath
-						   : &p->services[lack.service];
+		: lack.section == ES_CONF_NODE	   ? &p->nodes[lack.index]
+						   : &p->services[lack.index];
 	return es_conf_fail(p, es_conf_line_of(lines, lack.section, lack.key), "%s", lack.text);
 }

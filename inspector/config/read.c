@@ -55,47 +55,28 @@ static char *read_file(const char *path, size_t *ret_size, int *ret_rc, struct e
 	return NULL;
 }
 
-/* What was read and is right, unless it wants a family where that is not served. */
-static int family_checked(struct es_conf *conf, struct es_conf **ret_conf, struct es_conf_error *err)
-{
-	struct es_conf_error unwanted;
-	int r = es_conf_family_check(conf, err ? err : &unwanted);
-
-	if (r)
-		es_conf_free(&conf);
-	else
-		*ret_conf = conf;
-	return r;
-}
-
 int es_conf_read(const char *path, struct es_conf **ret_conf, struct es_conf_error *err)
 {
-	struct es_conf *conf = NULL;
 	size_t size = 0;
 	int r = 0;
 	char *text = read_file(path, &size, &r, err);
 
 	if (text)
-		r = es_conf_parse(text, size, path, &conf, err);
+		r = es_conf_parse(text, size, path, ret_conf, err);
 	free(text);
-	return r ? r : family_checked(conf, ret_conf, err);
+	return r;
 }
 
 int es_conf_read_all(const char *path, struct es_conf **ret_conf, struct es_conf_errors *errors)
 {
-	struct es_conf *conf = NULL;
 	size_t size = 0;
 	int r = 0;
 	char *text = read_file(path, &size, &r, &errors->error[0]);
 
 	if (text)
-		r = es_conf_parse_all(text, size, path, &conf, errors);
+		r = es_conf_parse_all(text, size, path, ret_conf, errors);
 	else
 		errors->count = 1;
 	free(text);
-	if (r)
-		return r;
-	r = family_checked(conf, ret_conf, &errors->error[0]);
-	errors->count = !!r;
 	return r;
 }

@@ -83,16 +83,9 @@ static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, 
 static int es_daemon_read(const struct es_daemon_options *options, const struct es_daemon_text *text,
 			  struct es_conf **ret_conf, struct es_conf_error *err)
 {
-	int rc;
-
 	if (!text)
 		return es_conf_read(options->config_path, ret_conf, err);
-	rc = es_conf_parse(text->text, text->len, text->name, ret_conf, err);
-	if (!rc)
-		rc = es_conf_family_check(*ret_conf, err);
-	if (rc)
-		es_conf_free(ret_conf);
-	return rc;
+	return es_conf_parse(text->text, text->len, text->name, ret_conf, err);
 }
 
 int es_daemon_load(const struct es_daemon_options *options, const struct es_daemon_text *text,

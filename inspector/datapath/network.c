@@ -102,17 +102,24 @@ static int es_sysctl_flag(const char *path)
 	return !es_sysctl_read(path, &value) && value;
 }
 
-unsigned int es_network_packet_max(unsigned int cluster_mtu, unsigned int public_mtu)
+unsigned int es_network_overhead(const struct es_conf *conf)
 {
-	unsigned int max = cluster_mtu > ES_HANDOVER_OVERHEAD_V4 ? cluster_mtu - ES_HANDOVER_OVERHEAD_V4 : 0;
+	return es_handover_overhead(&conf->nodes[0].address);
+}
+
+unsigned int es_network_packet_max(const struct es_conf *conf, unsigned int cluster_mtu,
+				   unsigned int public_mtu)
+{
+	unsigned int overhead = es_network_overhead(conf);
+	unsigned int max = cluster_mtu > overhead ? cluster_mtu - overhead : 0;
 
 	if (max > public_mtu)
 		max = public_mtu;
 	return max > ES_HANDOVER_PACKET_MAX ? ES_HANDOVER_PACKET_MAX : max;
 }
 
-/* The kernel takes no packet of IPv6 from an interface where it is off. */
-static int es_network_speaks_ipv6(const char *interface, struct es_conf_error *err)
+/* The kernel takes no packet of IPv6 from an interface where it is off. @wanted_for: what would be there */
+static int es_network_speaks_ipv6(const char *interface, const char *wanted_for, struct es_conf_error *err)
 {
 	char path[128];
 	int value = 0;
@@ -121,24 +128,30 @@ static int es_network_speaks_ipv6(const char *interface, struct es_conf_error *e
 	if (!es_sysctl_read(path, &value) && !value)
 		return 0;
 	es_conf_error_set(err,
-			  "datapath: a service has an IPv6 address, and IPv6 is off on %s: sysctl -w "
-			  "net/ipv6/conf/%s/disable_ipv6=0, or leave the address out",
-			  interface, interface);
+			  "datapath: %s, and IPv6 is off on %s: sysctl -w net/ipv6/conf/%s/disable_ipv6=0, "
+			  "or leave the address out",
+			  wanted_for, interface, interface);
 	return -ENOTSUP;
 }
 
-/* Is what services with an IPv6 address need there? What the node gives to itself comes over lo. */
+/* Is what IPv6 addresses of services and nodes need there? What the node gives to itself comes over lo. */
 static int es_network_speaks(const struct es_conf *conf, const char *public, const char *cluster,
 			     struct es_conf_error *err)
 {
-	const char *const interfaces[] = {public, cluster, "lo"};
-	int is_wanted = 0, rc = 0;
+	const char *wanted_for =
+		es_addr_is_v4(&conf->nodes[0].address) ? NULL : "the nodes' addresses are of IPv6";
+	const char *clients = NULL;
+	int rc = 0;
 
 	for (unsigned int i = 0; i < conf->service_count; i++)
-		is_wanted |= es_addr_is_set(&conf->services[i].address6);
-	for (size_t i = 0; is_wanted && i < sizeof(interfaces) / sizeof(interfaces[0]) && !rc; i++)
-		rc = es_network_speaks_ipv6(interfaces[i], err);
-	return rc;
+		if (es_addr_is_set(&conf->services[i].address6))
+			clients = "a service has an IPv6 address";
+	if (clients)
+		rc = es_network_speaks_ipv6(public, clients, err);
+	wanted_for = clients ? clients : wanted_for;
+	if (!rc && wanted_for)
+		rc = es_network_speaks_ipv6(cluster, wanted_for, err);
+	return !rc && wanted_for ? es_network_speaks_ipv6("lo", wanted_for, err) : rc;
 }
 
 int es_network_read(const struct es_conf *conf, struct es_network *ret, struct es_conf_error *err)
@@ -175,7 +188,7 @@ int es_network_read(const struct es_conf *conf, struct es_network *ret, struct e
 	memcpy(ret->public_mac, ifr.ifr_hwaddr.sa_data, sizeof(ret->public_mac));
 	if (dp->mtu)
 		cluster_mtu = dp->mtu;
-	ret->packet_max = es_network_packet_max(cluster_mtu, public_mtu);
+	ret->packet_max = es_network_packet_max(conf, cluster_mtu, public_mtu);
 	if (ret->packet_max < ES_NETWORK_PACKET_MIN) {
 		es_conf_error_set(err,
 				  "datapath: an MTU of %u on %s leaves no room for a handover message; "
@@ -349,11 +362,11 @@ int es_network_rp_filter(const char *interface)
 	return all > own ? all : own;
 }
 
-int es_network_mtu_is_enough(const char *cluster_interface, unsigned int packet_max)
+int es_network_mtu_is_enough(const char *cluster_interface, unsigned int bytes)
 {
 	unsigned int mtu = 0;
 
-	return es_interface_mtu(cluster_interface, &mtu) || mtu >= packet_max + ES_HANDOVER_OVERHEAD_V4;
+	return es_interface_mtu(cluster_interface, &mtu) || mtu >= bytes;
 }
 
 int es_network_has_carrier(const char *interface)

@@ -38,10 +38,14 @@ int es_network_probe_kernel(struct es_conf_error *err);
  * Returns as es_network_probe_kernel(). */
 int es_network_probe(enum es_datapath_kind kind, struct es_conf_error *err);
 
+/* Bytes by which a handover message is longer than the client's packet in it: depends on the family of the nodes' addresses. */
+unsigned int es_network_overhead(const struct es_conf *conf);
+
 /* The longest client packet that fits into a handover message;
  * below the minimum the daemon does not start. */
 #define ES_NETWORK_PACKET_MIN (40 + ES_TCP_MSS_MIN)
-unsigned int es_network_packet_max(unsigned int cluster_mtu, unsigned int public_mtu);
+unsigned int es_network_packet_max(const struct es_conf *conf, unsigned int cluster_mtu,
+				   unsigned int public_mtu);
 
 /* es_network_read() - returns 0, or -errno and @err */
 int es_network_read(const struct es_conf *conf, struct es_network *ret_network, struct es_conf_error *err);
@@ -63,7 +67,7 @@ int es_network_has_address(const struct es_addr *address);
 /* The reverse-path filter in force on @interface: 1 is strict. */
 int es_network_rp_filter(const char *interface);
 
-/* Does a handover message with a packet of @packet_max bytes go through @cluster_interface as a whole? */
-int es_network_mtu_is_enough(const char *cluster_interface, unsigned int packet_max);
+/* Does a handover message of so many bytes go through @cluster_interface as a whole? */
+int es_network_mtu_is_enough(const char *cluster_interface, unsigned int bytes);
 
 #endif

@@ -68,7 +68,7 @@ static void look_at_kernel(const struct es_conf *conf, enum es_datapath_kind kin
 			      "sysctl rp_filter is strict on %s, and the kernel then drops what nodes hand "
 			      "over; do: sysctl -w net.ipv4.conf.%s.rp_filter=2",
 			      arrive_at[i], arrive_at[i]);
-	if (!es_network_mtu_is_enough(cluster, packet_max))
+	if (!es_network_mtu_is_enough(cluster, packet_max + es_network_overhead(conf)))
 		found(s, ES_TROUBLE_MTU,
 		      "the MTU of %s has become too small for handover messages; do: ip link set %s mtu "
 		      "1600 or more, as it was, or restart earshotd on all nodes",

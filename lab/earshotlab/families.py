@@ -6,7 +6,7 @@ An address of IPv6 has the digits of that of IPv4 in its last places:
                    IPv4            IPv6
     service        10.77.0.100     fd00:77::100    on lo of every node
     node I         10.77.0.I       fd00:77::I      eth0
-                   10.78.0.I       fd00:78::I      eth1; IPv4 in labs of IPv6 too, by which nodes talk to each other
+                   10.78.0.I       fd00:78::I      eth1, by which nodes talk to each other: of IPv4 if there is one
     client         10.77.1.1, …    fd00:77::1:1, …
 
 The service address on lo needs no arp_ignore: a kernel answers solicitations only for addresses of the interface that they come to.

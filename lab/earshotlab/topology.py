@@ -182,8 +182,8 @@ class Topology:
         return f"10.77.0.{self.nodes.index(node) + 1}" if families.has4(self.family) else self.public_address6(node)
 
     def cluster_address(self, node):
-        """By which the nodes talk to each other: of IPv4, whatever families the clients have."""
-        return f"10.78.0.{self.nodes.index(node) + 1}"
+        """By which the nodes talk to each other: of IPv4 if the node has one."""
+        return f"10.78.0.{self.nodes.index(node) + 1}" if families.has4(self.family) else self.cluster_address6(node)
 
     def public_address6(self, node):
         return families.address6(77, self.nodes.index(node) + 1)
@@ -260,12 +260,12 @@ class Topology:
         return commands
 
     def _addresses4(self, machine):
-        cluster = [] if machine == "client" else [f"address add {self.cluster_address(machine)}/24 dev eth1"]
         if not families.has4(self.family):
-            return cluster
+            return []
         if machine == "client":
             return [f"address add {address}/16 dev eth0" for address in self.client_addresses]
-        return [f"address add {VIP}/32 dev lo", f"address add {self.public_address(machine)}/16 dev eth0", *cluster]
+        return [f"address add {VIP}/32 dev lo", f"address add {self.public_address(machine)}/16 dev eth0",
+                f"address add {self.cluster_address(machine)}/24 dev eth1"]
 
     def _addresses6(self, machine):
         """(address, interface) of all that the machine has."""

@@ -146,6 +146,7 @@ def test_second_key(node, given):
     node.reload()
 
 
+@CLUSTERS
 class TestRefused:
     """Nothing is built, nothing goes out, and the counter says why."""
 
@@ -161,14 +162,12 @@ class TestRefused:
         node.no_message()
         assert not node.sockets(c) and not node.pending(WEB)
 
-    @CLUSTERS
     def test_wrong_mac(self, node, given):
         self.refused(node, given, "handover_bad_mac", mac=0x1234567890ABCDEF)
 
     def test_wrong_key(self, node, given):
         self.refused(node, given, "handover_bad_mac", key=node.keys.cookie[0])
 
-    @CLUSTERS
     @pytest.mark.parametrize("at", [*range(5, 48), *range(56, 60), 76, 90, -1])
     def test_every_byte_is_covered(self, node, given, at):
         """A bit of the header or of the packet was changed on the way."""
@@ -192,7 +191,6 @@ class TestRefused:
     def test_kind(self, node, given, kind):
         self.refused(node, given, "handover_malformed", received=True, kind=kind)
 
-    @CLUSTERS
     @pytest.mark.parametrize("target", [1, 2, 127, 255])
     def test_target(self, node, given, target):
         """Heard, but for another node: nothing is said about its contents."""
@@ -203,7 +201,6 @@ class TestRefused:
         self.refused(node, given, "handover_malformed", source=2,
                      message=lambda c, original: c.handover(original, source=200))
 
-    @CLUSTERS
     @pytest.mark.parametrize("packet_len", [0, 1, 39, 40, 9999, 65535])
     def test_packet_length(self, node, given, packet_len):
         self.refused(node, given, "handover_malformed", packet_len=packet_len)
@@ -214,29 +211,24 @@ class TestRefused:
         """No kernel shifts a window by more than 14 (RFC 7323, 2.3)."""
         self.refused(node, given, "handover_malformed", **{whose: scale})
 
-    @CLUSTERS
     @pytest.mark.parametrize("length", [8, 63, 64, 70])
     def test_datagram_length(self, node, given, length):
         self.refused(node, given, "handover_malformed", length=length)
 
-    @CLUSTERS
     @pytest.mark.parametrize("cut", [1, 40, 80])
     def test_truncated(self, node, given, cut):
         self.refused(node, given, "handover_malformed", cut=cut)
 
-    @CLUSTERS
     @pytest.mark.parametrize("size", [0, 1, 4, 55, 56])
     def test_truncated_header(self, node, given, size):
         c, _, original = given()
         with node.counts(handover_malformed=1):
             node.message(c.handover(original), data=c.handover(original).pack(node.keys.handover[0])[:size])
 
-    @CLUSTERS
     def test_from_a_wrong_port(self, node, given):
         """What comes to another port is no REQUEST, though it comes from the handover port as a NACK does."""
         self.refused(node, given, "handover_malformed", received=True, dport=5000, sport=HANDOVER_PORT)
 
-    @CLUSTERS
     def test_fragmented(self, node, given, cluster_family):
         c, _, original = given()
         data = c.handover(original, source=1, sequence=node.sequence + 1).pack(node.keys.handover[0])
@@ -260,7 +252,6 @@ class TestRefused:
         "ipv6": lambda c, o: c.handover(b"\x60" + o[1:]),
     }
 
-    @CLUSTERS
     @pytest.mark.parametrize("name", INNER)
     def test_inner_packet(self, node, given, name):
         """Authentic messages whose packet cannot be one: a bug of the sender, but not ours to fall over."""

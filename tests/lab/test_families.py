@@ -301,6 +301,53 @@ def test_switch_that_snoops_mld():
         wait_for(lambda: subscribed(lab, group) == {"n1-pub", "n2-pub"}, "and joins", seen=lambda: subscribed(lab, group))
 
 
+@pytest.fixture(scope="module", name="alone")
+def _alone():
+    """Nodes that have no address of IPv4, and move connections."""
+    with Lab(nodes=3, policy="uri-hash", family="6", settings={"service.inspect": "every", "service.load_bound": 0}) as lab:
+        yield lab
+
+
+def test_nodes_of_ipv6_move_connections(alone):
+    """What nodes tell each other is of IPv6: handovers, refusals, and how busy they are."""
+    assert ":" in alone.node("n1").cluster_address
+    test_connections_move(alone, families.VIP6)
+    wait_for(lambda: all(alone.status(node.name)["loads"]["received"] for node in alone.nodes), "loads of each other")
+    for name in ("handover_malformed", "handover_bad_mac", "handover_public", "answer_failed"):
+        assert not raw.total(alone, name), name
+    alone.stop("n2", "nginx")  # it refuses what it is given
+    try:
+        for number in range(24):
+            assert alone.client.get(f"/u/1k/r{number}")[1]["X-Node"] in ("n1", "n3")
+    finally:
+        alone.start("n2", "nginx")
+    wait_for(lambda: not trouble(alone, "n2"), "n2 can serve again", seen=lambda: trouble(alone, "n2"))
+
+
+def test_full_segments_between_nodes_of_ipv6(alone):
+    """A message is longer by 20 bytes than with IPv4, so segments are shorter by as many; an upload of full ones arrives."""
+    with connect(alone, families.VIP6) as sock:
+        # Of an Ethernet frame: IPv6, UDP, the message's header, and the client's own 40 bytes.
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) <= 1500 - 40 - 8 - 64 - 40
+    test_upload(alone, families.VIP6)
+
+
+def test_status_of_a_node_of_ipv6(alone):
+    """Another node asks for it at the cluster address."""
+    url = f"http://{families.in_url(alone.node('n1').cluster_address)}:{topology.STATUS_PORT}/metrics"
+    done = alone.node("n2").exec(["curl", "-sSf", "--max-time", "5", "--globoff", url])
+    assert "earshot_" in done.stdout
+
+
+def test_check_of_a_cluster_of_ipv6(alone):
+    node = alone.node("n1")
+    done = node.exec(["earshot", "check", "--json", "--config", alone.config_file, "--node", node.name, "--control",
+                      daemon.control_path(node.namespace)], check=False)
+    found = {each["id"]: each for each in json.loads(done.stdout)["findings"]}
+    for name in ("network.node_address", "network.nodes_near", "neighbours.nodes", "neighbours.path_mtu"):
+        assert found[name]["severity"] == "ok", found[name]
+
+
 @pytest.mark.corosync
 def test_a_cluster_of_ipv6_alone():
     """With membership: a node that loses its power is replaced, and comes back; each client gets an answer at last."""

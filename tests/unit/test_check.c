@@ -406,6 +406,46 @@ static void test_neighbours(void **state)
 	expect_one("neighbours.path_mtu", ES_CHECK_UNCHECKED, "root");
 }
 
+/* The same of nodes whose addresses are of IPv6. */
+static void test_nodes_of_ipv6(void **state)
+{
+	struct es_facts_address *own = &facts.addresses[3];
+
+	(void)state;
+	for (unsigned int i = 0; i < conf->node_count; i++) {
+		memset(&conf->nodes[i].address, 0, sizeof(conf->nodes[i].address));
+		conf->nodes[i].address.b[0] = 0xfd;
+		conf->nodes[i].address.b[15] = (__u8)(i + 1);
+	}
+	own->address = conf->nodes[0].address;
+	own->prefix = 64;
+	run_again();
+	assert_int_equal(finding("network.node_address")->severity, ES_CHECK_OK);
+	assert_int_equal(finding("network.nodes_near")->severity, ES_CHECK_OK);
+	assert_int_equal(finding("network.ipv6")->severity, ES_CHECK_OK);
+	assert_int_equal(finding("neighbours.nodes")->severity, ES_CHECK_OK);
+	own->prefix = 127;
+	run_again();
+	assert_int_equal(finding("network.nodes_near")->severity, ES_CHECK_WARNING);
+	own->prefix = 64;
+	put("proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1\n");
+	run_again();
+	assert_int_equal(finding("network.ipv6")->severity, ES_CHECK_OK);
+	put("proc/sys/net/ipv6/conf/eth0/disable_ipv6", "0\n");
+	put("proc/sys/net/ipv6/conf/eth1/disable_ipv6", "1\n");
+	run_again();
+	assert_int_equal(finding("network.ipv6")->severity, ES_CHECK_ERROR);
+	assert_non_null(strstr(finding("network.ipv6")->found, "the nodes' addresses are of IPv6"));
+	put("proc/sys/net/ipv6/conf/eth1/disable_ipv6", "0\n");
+	facts.node_echo[2].small = facts.node_echo[2].full = 0;
+	run_again();
+	assert_int_equal(finding("neighbours.nodes")->severity, ES_CHECK_WARNING);
+	assert_non_null(strstr(finding("neighbours.nodes")->found, "node n3: nobody on eth1 answers ping"));
+	facts.cluster.mtu = 1500;
+	run_again();
+	assert_non_null(strstr(finding("network.mtu")->found, "at most 1348 bytes, 1460 if it were 1612"));
+}
+
 static void test_server(void **state)
 {
 	struct es_sock_diag_listener *l = &facts.listeners[1];
@@ -540,6 +580,7 @@ int main(void)
 		TEST(test_before_the_daemon),
 		TEST(test_links),
 		TEST(test_mtu),
+		TEST(test_nodes_of_ipv6),
 		TEST(test_unicast),
 		TEST(test_addresses),
 		TEST(test_neighbours),

@@ -61,7 +61,6 @@ static void test_families(void **state)
 	static const uint8_t v6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10};
 	static const char *const both[] = {"192.0.2.10, 2001:db8::10", "2001:db8::10,192.0.2.10",
 					   "192.0.2.10\t , 2001:DB8::10", "'192.0.2.10, 2001:db8::10'"};
-	struct es_conf_error err;
 	struct es_conf *conf;
 	char text[512], addresses[ES_CONF_ADDRESSES_SIZE];
 
@@ -75,16 +74,11 @@ static void test_families(void **state)
 		assert_true(es_conf_service_has(&conf->services[0], &conf->services[0].address6));
 		assert_string_equal(es_conf_service_text(&conf->services[0], addresses),
 				    "192.0.2.10, 2001:db8::10");
-		assert_int_equal(es_conf_family_check(conf, &err), 0);
 		es_conf_free(&conf);
 	}
 	conf = parse_ok(DATAPATH "node n1 {\n address = 2001:db8::10 }\n" SERVICE);
 	assert_memory_equal(&conf->nodes[0].address, v6, 16);
 	assert_false(es_addr_is_set(&conf->services[0].address6));
-	assert_int_equal(es_conf_family_check(conf, &err), -EINVAL);
-	assert_string_equal(err.text,
-			    "t.conf:3: node n1: address = 2001:db8::10: nodes of this version talk to each "
-			    "other by IPv4 only: expected an IPv4 address");
 	es_conf_free(&conf);
 	conf = parse_ok(DATAPATH NODE "service web { address = 2001:db8::10 port = 80 }");
 	assert_false(es_addr_is_set(&conf->services[0].address));
@@ -94,7 +88,6 @@ static void test_families(void **state)
 	es_conf_free(&conf);
 	conf = parse_ok(MINIMAL);
 	assert_string_equal(es_conf_service_text(&conf->services[0], addresses), "10.77.0.100");
-	assert_int_equal(es_conf_family_check(conf, &err), 0);
 	es_conf_free(&conf);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "tests/unit/cmocka_all.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -48,13 +49,39 @@ static void test_ipv6_is_off(void **state)
 	strcpy(conf->datapath.interface, "lo");
 	strcpy(conf->datapath.cluster_interface, "lo");
 	conf->service_count = 2;
+	conf->node_count = 1;
+	conf->nodes[0].address = es_addr_from_v4(inet_addr("10.78.0.1"));
 	disable_ipv6(1);
 	assert_int_equal(es_network_read(conf, &network, &err), 0);
 	conf->services[1].address6.b[0] = 0x20;
 	assert_int_equal(es_network_read(conf, &network, &err), -ENOTSUP);
-	assert_non_null(strstr(err.text, "IPv6 is off on lo: sysctl -w net/ipv6/conf/lo/disable_ipv6=0"));
+	assert_non_null(strstr(err.text, "a service has an IPv6 address, and IPv6 is off on lo: sysctl -w "
+					 "net/ipv6/conf/lo/disable_ipv6=0"));
+	memset(&conf->services[1].address6, 0, sizeof(conf->services[1].address6));
+	assert_int_equal(inet_pton(AF_INET6, "fd00:78::1", conf->nodes[0].address.b), 1);
+	assert_int_equal(es_network_read(conf, &network, &err), -ENOTSUP);
+	assert_non_null(strstr(err.text, "the nodes' addresses are of IPv6, and IPv6 is off on lo"));
 	disable_ipv6(0);
 	assert_int_equal(es_network_read(conf, &network, &err), 0);
+	free(conf);
+}
+
+/* A handover message has to fit into the private network's packets, and IPv6's headers are longer. */
+static void test_packet_max(void **state)
+{
+	struct es_conf *conf = calloc(1, sizeof(*conf));
+
+	(void)state;
+	assert_non_null(conf);
+	conf->node_count = 1;
+	conf->nodes[0].address = es_addr_from_v4(inet_addr("10.78.0.1"));
+	assert_int_equal(es_network_packet_max(conf, 1500, 1500), 1500 - 20 - 8 - 64);
+	assert_int_equal(es_network_packet_max(conf, 1592, 1500), 1500);
+	assert_int_equal(inet_pton(AF_INET6, "fd00:78::1", conf->nodes[0].address.b), 1);
+	assert_int_equal(es_network_packet_max(conf, 1500, 1500), 1500 - 40 - 8 - 64);
+	assert_int_equal(es_network_packet_max(conf, 1592, 1500), 1480);
+	assert_int_equal(es_network_packet_max(conf, 1612, 1500), 1500);
+	assert_int_equal(es_network_packet_max(conf, 100, 1500), 0);
 	free(conf);
 }
 
@@ -110,7 +137,8 @@ static void test_solicited(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ipv6_is_off),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_packet_max),
+					   cmocka_unit_test(test_ipv6_is_off),
 					   cmocka_unit_test(test_solicited)};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);

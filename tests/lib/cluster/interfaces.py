@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A node's interfaces, removed and made anew as a network service does when it is started again."""
+from earshotlab import families
 from earshotlab.netns import ip, ip_batch
 
 
@@ -14,7 +15,10 @@ def remove(lab, node, network):
 def make(lab, node, network, name=None):
     """The same again: with its name, MAC and address."""
     link = link_of(lab, node, network)
-    address = {"pub": f"{lab.net.public_address(node)}/16", "clu": f"{lab.net.cluster_address(node)}/24"}[network]
-    ip_batch(lab.net.switch, [f"link add {link.name} mtu 1500 type veth peer name {name or link.interface} "
+    address = {"pub": lab.net.public_address, "clu": lab.net.cluster_address}[network](node)
+    interface = name or link.interface
+    add = families.add(address, interface) if ":" in address else (
+        f"address add {address}/{16 if network == 'pub' else 24} dev {interface}")
+    ip_batch(lab.net.switch, [f"link add {link.name} mtu 1500 type veth peer name {interface} "
                               f"address {link.mac} netns {link.namespace}", *link.port_commands])
-    ip_batch(link.namespace, [f"address add {address} dev {name or link.interface}", f"link set {name or link.interface} up"])
+    ip_batch(link.namespace, [f"link set {interface} up", add])
