@@ -105,12 +105,11 @@ static void put_tcp(struct nlmsghdr *nlh, __u8 state, const struct es_nf_entry *
 	mnl_attr_nest_end(nlh, info);
 }
 
-/* The kernel's bitmap is of longs. */
 static void put_label(struct nlmsghdr *nlh)
 {
-	unsigned long bits[ES_NF_LABEL_BYTES / sizeof(unsigned long)] = {};
+	unsigned long bits[ES_NF_LABEL_BYTES / sizeof(long)];
 
-	bits[ES_NF_LABEL / (8 * sizeof(long))] = 1UL << ES_NF_LABEL % (8 * sizeof(long));
+	es_nf_label(bits);
 	mnl_attr_put(nlh, CTA_LABELS, sizeof(bits), bits);
 }
 
@@ -131,6 +130,19 @@ static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const s
 	return nlh;
 }
 
+static struct es_nf_entry entry_of(const struct es_nf_expected *expected)
+{
+	const struct es_tcp_options *o = &expected->options;
+
+	return (struct es_nf_entry){
+		.flow = expected->flow,
+		.has_wscale = o->wscale_ok,
+		.has_sack = o->sack_ok,
+		.client_wscale = o->wscale_ok ? o->snd_wscale : 0,
+		.server_wscale = o->wscale_ok ? o->rcv_wscale : 0,
+	};
+}
+
 void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expected *expected, size_t n,
 			    int *ret_rc)
 {
@@ -139,16 +151,24 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
 	size_t len = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct es_tcp_options *o = &expected[i].options;
-		struct es_nf_entry entry = {.flow = expected[i].flow};
+		struct es_nf_entry entry = entry_of(&expected[i]);
 
-		entry.has_wscale = o->wscale_ok;
-		entry.has_sack = o->sack_ok;
-		entry.client_wscale = o->wscale_ok ? o->snd_wscale : 0;
-		entry.server_wscale = o->wscale_ok ? o->rcv_wscale : 0;
 		len += put_entry(ct, buf + len, &entry, TCP_CONNTRACK_SYN_SENT, ES_EXPECTED_S)->nlmsg_len;
 	}
 	es_nf_netlink_push(&ct->nl, buf, len, first, n, ret_rc);
+}
+
+int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected)
+{
+	char buf[ES_MESSAGE];
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, 0, family_of(&expected->flow));
+	struct es_nf_entry entry = entry_of(expected);
+	int rc;
+
+	put_original(nlh, &entry.flow, ct->zone);
+	put_tcp(nlh, TCP_CONNTRACK_SYN_SENT, &entry);
+	es_nf_netlink_push(&ct->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
+	return rc;
 }
 
 int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow)

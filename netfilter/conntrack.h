@@ -41,6 +41,13 @@ struct es_nf_expected {
 void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expected *expected, size_t n,
 			    int *ret_rc);
 
+/**
+ * es_nf_conntrack_expect_copy() - the same SYN is about to come in once more, before anything else of the flow's
+ * Without that, the connection tracking takes it for a stray one and itself for out of step, and then refuses what
+ * is shifted. The entry's offsets do not change, since its server's SYN-ACK does not. Returns 0 or -errno.
+ */
+int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected);
+
 /* es_nf_conntrack_delete() - Returns 0; -ENOENT if the flow has no entry; or -errno. */
 int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow);
 

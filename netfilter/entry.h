@@ -12,6 +12,14 @@
 #define ES_NF_LABEL	  127
 #define ES_NF_LABEL_BYTES 16
 
+/* es_nf_label() - our label as the kernel has it: a bitmap of longs */
+static inline void es_nf_label(unsigned long ret_bits[ES_NF_LABEL_BYTES / sizeof(long)])
+{
+	for (size_t i = 0; i < ES_NF_LABEL_BYTES / sizeof(long); i++)
+		ret_bits[i] = 0;
+	ret_bits[ES_NF_LABEL / (8 * sizeof(long))] = 1UL << ES_NF_LABEL % (8 * sizeof(long));
+}
+
 /**
  * struct es_nf_shift - how far one direction's sequence numbers are shifted (the kernel's struct nf_ct_seqadj)
  */

@@ -60,6 +60,28 @@ static void put_label(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
+/* The hook's last packet of a handshake, which it sends by `lo` and outside of any zone, must not be what finishes it (rebuild.c). */
+static void put_quiet(struct es_nf_nft *nft)
+{
+	const char name[IF_NAMESIZE] = "lo";
+	unsigned long bits[ES_NF_LABEL_BYTES / sizeof(long)];
+	struct nlattr *nest;
+
+	es_nf_label(bits);
+	es_nf_nft_add_base_chain(nft, "handshake", NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
+	es_nf_nft_begin_rule(nft, "handshake");
+	es_nf_nft_load_meta(nft, NFT_META_OIFNAME);
+	es_nf_nft_match(nft, name, sizeof(name));
+	es_nf_nft_begin_expression(nft, "ct", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_LABELS));
+	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
+	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_mask(nft, bits, sizeof(bits));
+	es_nf_nft_match(nft, bits, sizeof(bits));
+	es_nf_nft_verdict(nft, NF_DROP, NULL);
+	es_nf_nft_end_rule(nft);
+}
+
 static void put_mark(struct es_nf_nft *nft, const char *device)
 {
 	char name[IF_NAMESIZE] = "";
@@ -88,8 +110,10 @@ int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, const
 		es_nf_nft_add_table(&nft);
 		es_nf_nft_add_chain(&nft, ES_CHAIN);
 		put_synproxy(&nft, hook->way);
-		if (hook->has_label)
+		if (hook->has_label) {
 			put_label(&nft);
+			put_quiet(&nft);
+		}
 		if (marked_device)
 			put_mark(&nft, marked_device);
 	}

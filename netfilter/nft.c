@@ -172,6 +172,36 @@ void es_nf_nft_match(struct es_nf_nft *nft, const void *bytes, size_t len)
 	es_nf_nft_end_expression(nft, nest);
 }
 
+void es_nf_nft_mask(struct es_nf_nft *nft, const void *bytes, size_t len)
+{
+	const __u8 none[16] = {};
+	struct nlattr *nest;
+
+	es_nf_nft_begin_expression(nft, "bitwise", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_SREG, htonl(NFT_REG_1));
+	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_DREG, htonl(NFT_REG_1));
+	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_LEN, htonl((__u32)len));
+	put_value(nft, NFTA_BITWISE_MASK, bytes, len);
+	put_value(nft, NFTA_BITWISE_XOR, none, len);
+	es_nf_nft_end_expression(nft, nest);
+}
+
+void es_nf_nft_verdict(struct es_nf_nft *nft, int verdict, const char *chain)
+{
+	struct nlattr *nest, *data, *code;
+
+	es_nf_nft_begin_expression(nft, "immediate", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_IMMEDIATE_DREG, htonl(NFT_REG_VERDICT));
+	data = mnl_attr_nest_start(nft->rule, NFTA_IMMEDIATE_DATA);
+	code = mnl_attr_nest_start(nft->rule, NFTA_DATA_VERDICT);
+	mnl_attr_put_u32(nft->rule, NFTA_VERDICT_CODE, htonl((__u32)verdict));
+	if (chain)
+		mnl_attr_put_strz(nft->rule, NFTA_VERDICT_CHAIN, chain);
+	mnl_attr_nest_end(nft->rule, code);
+	mnl_attr_nest_end(nft->rule, data);
+	es_nf_nft_end_expression(nft, nest);
+}
+
 void es_nf_nft_load(struct es_nf_nft *nft, const void *bytes, size_t len)
 {
 	struct nlattr *nest;

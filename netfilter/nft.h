@@ -65,6 +65,12 @@ void es_nf_nft_set_meta(struct es_nf_nft *nft, unsigned int key);
 /* es_nf_nft_match() - go on only if register 1 has these bytes */
 void es_nf_nft_match(struct es_nf_nft *nft, const void *bytes, size_t len);
 
+/* es_nf_nft_mask() - leave of register 1 the bits that these bytes have; at most 16 bytes */
+void es_nf_nft_mask(struct es_nf_nft *nft, const void *bytes, size_t len);
+
+/* es_nf_nft_verdict() - of what has come so far in the rule: NF_DROP, NFT_JUMP, …; @chain: of NFT_JUMP, else NULL */
+void es_nf_nft_verdict(struct es_nf_nft *nft, int verdict, const char *chain);
+
 /* es_nf_nft_load() - these bytes into register 1 */
 void es_nf_nft_load(struct es_nf_nft *nft, const void *bytes, size_t len);
 

@@ -69,12 +69,13 @@ static int has_come_in(struct es_nf_rebuild *rebuild, const struct es_nf_request
 
 /*
  * What has become of the SYN? Without a socket, the request would come to the listening one, which answers with a RST: so
- * it must not follow.
+ * it must not follow. Returns 0: the handshake waits for its last packet; ES_WHOLE: it had that; or -errno.
  *
  * Mostly, the kernel is through with the SYN when its write() returns. But another CPU may have it (RPS), or the one
  * here may be so busy that packets wait (ksoftirqd, before 6.4). Until it comes in, its entry must stay: without it, the
  * listening socket's answer would go to the client.
  */
+#define ES_WHOLE 1
 static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
@@ -85,6 +86,8 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *
 
 		was_in = come > 0;
 		rc = es_nf_socket_look(&rebuild->diag, &request->flow, &socket);
+		if (!rc && es_nf_socket_is_connection(&socket))
+			return ES_WHOLE;
 		if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
 			return 0;
 		if (was_in || (rc && rc != -ENOENT))
@@ -102,18 +105,33 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *
 	return -ENOBUFS;
 }
 
-/* The entry is there. */
+/*
+ * The entry is there. The kernel would take the time from its SYN-ACK to the handshake's last packet for the round trip to
+ * the client, and that is nothing here: BBR would send what fits into it for ten seconds, CUBIC would leave slow start at
+ * once. By Karn's rule it measures nothing where a SYN-ACK was repeated, so the SYN comes twice; and the hook's own last
+ * packet is dropped (hook.c), so that the request is the first after that. Where there is no such rule, all works but
+ * for the measurement.
+ */
 static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX], ES_NF_ALIGNED headers[ES_NF_MADE_MAX];
 	struct iovec parts[2] = {{headers, es_nf_request_begin(request, headers)}};
-	int rc = es_nf_tun_write(rebuild->tun, syn, es_nf_request_syn(request, syn));
+	const struct es_nf_expected expected = {request->flow, request->options};
+	size_t syn_len = es_nf_request_syn(request, syn);
+	int rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
 
 	if (!rc)
 		rc = judge_syn(rebuild, request);
+	if (!rc && rebuild->ct.has_label && !rebuild->ct.zone) {
+		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected);
+		if (!rc)
+			rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
+	}
+	if (rc < 0)
+		return rc;
 	parts[1].iov_base = (void *)(request->packet + parts[0].iov_len);
 	parts[1].iov_len = request->seg.len;
-	return rc ? rc : es_nf_tun_write_parts(rebuild->tun, parts, 2);
+	return es_nf_tun_write_parts(rebuild->tun, parts, 2);
 }
 
 /* The client repeats itself: because the answer is on its way, or because there was no room in the accept queue at the last moment. */

@@ -13,6 +13,8 @@
 #include "netfilter/compose.h"
 #include "netfilter/request.h"
 
+#define ES_TIMESTAMPS 10 /* bytes of the option, without what fills it up */
+
 /* Returns what the IP header says the packet's length is, or 0 if it is none that begins a TCP packet. */
 static size_t read_v4(const __u8 *packet, struct es_nf_request *ret)
 {
@@ -119,8 +121,8 @@ size_t es_nf_request_syn(const struct es_nf_request *request, __u8 ret_packet[ES
 	return es_nf_compose_end(&request->flow, tcp, len);
 }
 
-/* Where the timestamps' echo is in a TCP header; NULL if there is none. */
-static __u8 *find_echo(struct tcphdr *tcp)
+/* The timestamps in a TCP header, all @ES_TIMESTAMPS bytes of the option; NULL if there are none. */
+static __u8 *find_timestamps(struct tcphdr *tcp)
 {
 	__u8 *option = (__u8 *)(tcp + 1), *end = (__u8 *)tcp + tcp->doff * 4U;
 
@@ -129,23 +131,26 @@ static __u8 *find_echo(struct tcphdr *tcp)
 
 		if (!len || len > (size_t)(end - option) || (*option != 1 && len < 2))
 			return NULL;
-		if (*option == 8 && len == 10)
-			return option + 6;
+		if (*option == 8 && len == ES_TIMESTAMPS)
+			return option;
 		option += len;
 	}
 	return NULL;
 }
 
-/* With the checksum, by what changes (RFC 1624). */
-static void replace_echo(struct tcphdr *tcp, __u8 *echo, __u32 value)
+/* Each byte by one that says nothing; with the checksum, by what changes (RFC 1624). */
+static void blank(struct tcphdr *tcp, __u8 *option)
 {
-	__u16 old[2], new[2], difference;
+	__u16 old[ES_TIMESTAMPS / 2], new[ES_TIMESTAMPS / 2], difference;
+	__u32 sum = 0;
 
-	memcpy(old, echo, sizeof(old));
-	es_put_be32(echo, value);
-	memcpy(new, echo, sizeof(new));
-	difference = es_csum_fold((__u32)(__u16)~old[0] + (__u16)~old[1] + new[0] + new[1]);
-	if ((size_t)(echo - (__u8 *)tcp) % 2)
+	memcpy(old, option, sizeof(old));
+	memset(option, 1, ES_TIMESTAMPS);
+	memcpy(new, option, sizeof(new));
+	for (size_t i = 0; i < ES_TIMESTAMPS / 2; i++)
+		sum += (__u32)(__u16)~old[i] + new[i];
+	difference = es_csum_fold(sum);
+	if ((size_t)(option - (__u8 *)tcp) % 2)
 		difference = __builtin_bswap16(difference);
 	tcp->check = (__u16)~es_csum_fold((__u32)(__u16)~tcp->check + difference);
 }
@@ -154,12 +159,12 @@ size_t es_nf_request_begin(const struct es_nf_request *request, __u8 ret_headers
 {
 	size_t len = request->len - request->seg.len;
 	struct tcphdr *tcp = (struct tcphdr *)(ret_headers + request->ip_len);
-	__u8 *echo;
+	__u8 *timestamps;
 
 	memcpy(ret_headers, request->packet, len);
-	echo = request->options.tstamp_ok ? find_echo(tcp) : NULL;
-	if (echo)
-		replace_echo(tcp, echo, request->seg.tsecr + ES_NF_CLOCK_AHEAD_MS);
+	timestamps = find_timestamps(tcp);
+	if (timestamps)
+		blank(tcp, timestamps);
 	return len;
 }
 

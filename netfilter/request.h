@@ -47,9 +47,9 @@ int es_nf_request_read(struct es_nf_request *request);
 size_t es_nf_request_syn(const struct es_nf_request *request, __u8 ret_packet[ES_NF_MADE_MAX]);
 
 /**
- * es_nf_request_begin() - the headers of the request as they follow the SYN: it echoes the SYN's clock
- * Kernels since 6.15 take it for the handshake's last packet, because the hook falsifies the echo in its own; and they
- * take no other echo. The payload is as it was. Returns the headers' length.
+ * es_nf_request_begin() - the headers of the request as they follow the SYN, without timestamps
+ * It is the handshake's last packet. What it could echo is the clock of a moment ago, which the kernel would take for a
+ * round trip; and kernels since 6.15 take no other echo there. The payload is as it was. Returns the headers' length.
  */
 size_t es_nf_request_begin(const struct es_nf_request *request, __u8 ret_headers[ES_NF_MADE_MAX]);
 

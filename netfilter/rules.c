@@ -63,23 +63,6 @@ static void load_payload(struct es_nf_nft *nft, unsigned int base, unsigned int 
 	es_nf_nft_end_expression(nft, nest);
 }
 
-/* @chain: of NFT_JUMP */
-static void put_verdict(struct es_nf_nft *nft, int verdict, const char *chain)
-{
-	struct nlattr *nest, *data, *code;
-
-	es_nf_nft_begin_expression(nft, "immediate", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_IMMEDIATE_DREG, htonl(NFT_REG_VERDICT));
-	data = mnl_attr_nest_start(nft->rule, NFTA_IMMEDIATE_DATA);
-	code = mnl_attr_nest_start(nft->rule, NFTA_DATA_VERDICT);
-	mnl_attr_put_u32(nft->rule, NFTA_VERDICT_CODE, htonl((__u32)verdict));
-	if (chain)
-		mnl_attr_put_strz(nft->rule, NFTA_VERDICT_CHAIN, chain);
-	mnl_attr_nest_end(nft->rule, code);
-	mnl_attr_nest_end(nft->rule, data);
-	es_nf_nft_end_expression(nft, nest);
-}
-
 /* The rule's last expression. Without a reader, the queue drops. */
 static void put_queue(struct es_nf_nft *nft, enum way way)
 {
@@ -111,20 +94,7 @@ static void match_target(struct es_nf_nft *nft, __be32 address)
 /* Go on only if these bits of register 1, @len bytes, are as in @value. */
 static void match_bits(struct es_nf_nft *nft, const void *mask, const void *value, size_t len)
 {
-	static const __u8 none[4];
-	struct nlattr *nest, *data;
-
-	es_nf_nft_begin_expression(nft, "bitwise", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_SREG, htonl(NFT_REG_1));
-	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_DREG, htonl(NFT_REG_1));
-	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_LEN, htonl((__u32)len));
-	data = mnl_attr_nest_start(nft->rule, NFTA_BITWISE_MASK);
-	mnl_attr_put(nft->rule, NFTA_DATA_VALUE, len, mask);
-	mnl_attr_nest_end(nft->rule, data);
-	data = mnl_attr_nest_start(nft->rule, NFTA_BITWISE_XOR);
-	mnl_attr_put(nft->rule, NFTA_DATA_VALUE, len, none);
-	mnl_attr_nest_end(nft->rule, data);
-	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_mask(nft, mask, len);
 	es_nf_nft_match(nft, value, len);
 }
 
@@ -172,7 +142,7 @@ static void put_service_chain(struct es_nf_nft *nft, enum way way)
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	match_established(nft);
-	put_verdict(nft, NF_ACCEPT, NULL);
+	es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
 	es_nf_nft_end_rule(nft);
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
@@ -185,7 +155,7 @@ static void put_service(struct es_nf_nft *nft, const struct es_nf_rules *rules, 
 	es_nf_nft_begin_rule(nft, ES_CAPTURE);
 	match_interface(nft, rules->public_ifindex);
 	match_target(nft, address);
-	put_verdict(nft, NFT_JUMP, ES_SERVICE);
+	es_nf_nft_verdict(nft, NFT_JUMP, ES_SERVICE);
 	es_nf_nft_end_rule(nft);
 }
 

@@ -403,6 +403,27 @@ def test_servers_that_listen_in_other_ways(protocol, options):
         assert place.counts()["failed"] == 0
 
 
+@FAMILIES
+@pytest.mark.parametrize("timestamps", (1, 0), ids=("timestamps", "no-timestamps"))
+def test_the_handshake_measures_nothing(timestamps, family):
+    """How far the client is, its first acknowledgement tells: what BBR believes before that, it believes for ten seconds."""
+    with Place(client={"net.ipv4.tcp_timestamps": timestamps}, serves=False) as place, \
+            namespaces.listen(place.server, "::", 80) as server:
+        server.settimeout(10)
+        for _ in range(10):
+            connection = place.connect(family)
+            connection.request("GET", "/small")
+            with server.accept()[0] as accepted:
+                assert accepted.recv(100).startswith(b"GET /small")
+                text = run(place.server, "ss", "-Htin", "state", "established")
+                assert " cwnd:" in text and " rtt:" not in text and " minrtt:" not in text, text
+                accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                assert connection.getresponse().read() == b"ok"
+                assert " minrtt:" in run(place.server, "ss", "-Htin", "state", "established")
+            connection.close()
+            wait_for(lambda: not run(place.server, "ss", "-Htn", "state", "established"), "its socket has gone")
+
+
 def test_full_accept_queue():
     """The client is not reset: it repeats its request, and gets its connection when there is room again."""
     with Place(serves=False, before={"net.ipv4.tcp_syncookies": 0}) as place, \
