@@ -162,6 +162,8 @@ static enum es_nf_fate es_nf_engine_on_frame(void *ctx, const struct es_nf_frame
 	struct es_nf_engine *engine = ctx;
 	struct es_nf_node *node = engine->node;
 
+	if (!frame->ifindex) /* it has come from here */
+		return es_nf_kernel_reset(engine->kernel, frame);
 	/* Its client, or its node, has repeated it since: another may have acted on that. */
 	if (engine->is_late || !node->is_configured)
 		return ES_NF_DROP;

@@ -14,12 +14,15 @@
 #include "netfilter/hands.h"
 #include "netfilter/kept.h"
 #include "netfilter/losses.h"
+#include "netfilter/resets.h"
+#include "netfilter/rules.h"
 
 #define ES_KEPT_MAX 262144 /* connections; what is above is not made again when it is forgotten */
 
 struct es_nf_kernel {
 	int frames;
 	int datagrams;
+	int resets; /* marked: no rule and no conntrack changes what leaves by it */
 	unsigned int public_ifindex;
 	struct es_nf_tun tun;
 	struct es_nf_rebuild rebuild;
@@ -71,15 +74,20 @@ static int es_nf_hand_frame(void *ctx, const __u8 target[6], __u16 protocol, con
 		       : 0;
 }
 
-static int es_nf_hand_send(void *ctx, const void *packet, size_t len)
+/* @fd: a raw socket */
+static int send_packet(int fd, const void *packet, size_t len)
 {
-	const struct es_nf_kernel *kernel = ctx;
 	struct sockaddr_in to = {.sin_family = AF_INET};
 
 	memcpy(&to.sin_addr, (const char *)packet + 16, sizeof(to.sin_addr));
-	return sendto(kernel->datagrams, packet, len, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to)) < 0
-		       ? -errno
-		       : 0;
+	return sendto(fd, packet, len, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+}
+
+static int es_nf_hand_send(void *ctx, const void *packet, size_t len)
+{
+	const struct es_nf_kernel *kernel = ctx;
+
+	return send_packet(kernel->datagrams, packet, len);
 }
 
 /* What has become of a connection whose packets are in. Returns an enum es_nf_made or -errno. */
@@ -155,6 +163,25 @@ static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
 	return rc == -ENOENT ? 0 : rc;
 }
 
+enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame)
+{
+	__u8 ES_NF_ALIGNED reset[ES_NF_RESET_MAX];
+	struct es_nf_entry entry;
+	struct es_flow flow;
+	size_t len;
+
+	if (es_nf_resets_flow(frame->bytes, frame->len, &flow) ||
+	    es_nf_conntrack_get(&kernel->rebuild.ct, &flow, &entry) ||
+	    !es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry))
+		return ES_NF_ACCEPT;
+	len = es_nf_resets_translate(frame->bytes, frame->len, &entry, reset);
+	if (!len || send_packet(kernel->resets, reset, len))
+		return ES_NF_ACCEPT;
+	/* The connection tracking has not heard of it. */
+	(void)es_nf_hand_forget(kernel, &flow);
+	return ES_NF_DROP;
+}
+
 struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 {
 	return (struct es_nf_hands){
@@ -207,15 +234,20 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
 {
 	struct es_nf_kernel *kernel = calloc(1, sizeof(*kernel));
+	const __u32 mark = ES_NF_RULES_MARK;
 	int rc;
 
 	if (!kernel)
 		return es_nf_why(why, -ENOMEM, "no memory");
 	kernel->frames = kernel->tun.fd = -1;
-	/* One for what is sent only. */
+	/* For what is sent only. */
 	kernel->datagrams = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
-	rc = kernel->datagrams < 0 ? es_nf_why(why, -errno, "raw socket: %s", strerror(errno))
-				   : es_nf_kernel_open(kernel, why);
+	kernel->resets = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	if (kernel->datagrams < 0 || kernel->resets < 0 ||
+	    setsockopt(kernel->resets, SOL_SOCKET, SO_MARK, &mark, sizeof(mark)))
+		rc = es_nf_why(why, -errno, "raw socket: %s", strerror(errno));
+	else
+		rc = es_nf_kernel_open(kernel, why);
 	if (rc) {
 		es_nf_kernel_free(&kernel);
 		return rc;
@@ -236,6 +268,8 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 	es_nf_tun_close(&k->tun);
 	if (k->datagrams >= 0)
 		close(k->datagrams);
+	if (k->resets >= 0)
+		close(k->resets);
 	if (k->frames >= 0)
 		close(k->frames);
 	free(k);

@@ -44,4 +44,10 @@ int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel);
  */
 void es_nf_kernel_recover(struct es_nf_kernel *kernel);
 
+/**
+ * es_nf_kernel_reset() - a server's RST, that the rules have held on its way out
+ * Returns ES_NF_DROP if another was sent in its place, as its client must hear it; the connection is forgotten then.
+ */
+enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame);
+
 #endif

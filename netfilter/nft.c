@@ -161,15 +161,25 @@ static void put_value(struct es_nf_nft *nft, unsigned int type, const void *byte
 	mnl_attr_nest_end(nft->rule, nest);
 }
 
-void es_nf_nft_match(struct es_nf_nft *nft, const void *bytes, size_t len)
+static void compare(struct es_nf_nft *nft, unsigned int how, const void *bytes, size_t len)
 {
 	struct nlattr *nest;
 
 	es_nf_nft_begin_expression(nft, "cmp", &nest);
 	mnl_attr_put_u32(nft->rule, NFTA_CMP_SREG, htonl(NFT_REG_1));
-	mnl_attr_put_u32(nft->rule, NFTA_CMP_OP, htonl(NFT_CMP_EQ));
+	mnl_attr_put_u32(nft->rule, NFTA_CMP_OP, htonl(how));
 	put_value(nft, NFTA_CMP_DATA, bytes, len);
 	es_nf_nft_end_expression(nft, nest);
+}
+
+void es_nf_nft_match(struct es_nf_nft *nft, const void *bytes, size_t len)
+{
+	compare(nft, NFT_CMP_EQ, bytes, len);
+}
+
+void es_nf_nft_differ(struct es_nf_nft *nft, const void *bytes, size_t len)
+{
+	compare(nft, NFT_CMP_NEQ, bytes, len);
 }
 
 void es_nf_nft_mask(struct es_nf_nft *nft, const void *bytes, size_t len)

@@ -65,6 +65,9 @@ void es_nf_nft_set_meta(struct es_nf_nft *nft, unsigned int key);
 /* es_nf_nft_match() - go on only if register 1 has these bytes */
 void es_nf_nft_match(struct es_nf_nft *nft, const void *bytes, size_t len);
 
+/* es_nf_nft_differ() - go on only if register 1 has others */
+void es_nf_nft_differ(struct es_nf_nft *nft, const void *bytes, size_t len);
+
 /* es_nf_nft_mask() - leave of register 1 the bits that these bytes have; at most 16 bytes */
 void es_nf_nft_mask(struct es_nf_nft *nft, const void *bytes, size_t len);
 

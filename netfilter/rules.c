@@ -63,10 +63,14 @@ static void load_payload(struct es_nf_nft *nft, unsigned int base, unsigned int 
 	es_nf_nft_end_expression(nft, nest);
 }
 
-/* The rule's last expression. Without a reader, the queue drops. */
-static void put_queue(struct es_nf_nft *nft, enum way way)
+/* The rule's last expression. Without a reader, the queue drops; or it lets pass, if @bypasses. */
+static void put_queue(struct es_nf_nft *nft, enum way way, int bypasses)
 {
-	const struct xt_NFQ_info_v3 info = {.queuenum = ES_NF_RULES_QUEUE, .queues_total = 1};
+	const struct xt_NFQ_info_v3 info = {
+		.queuenum = ES_NF_RULES_QUEUE,
+		.queues_total = 1,
+		.flags = bypasses ? NFQ_FLAG_BYPASS : 0,
+	};
 	struct nlattr *nest;
 
 	if (way == WAY_COMPAT) {
@@ -76,6 +80,8 @@ static void put_queue(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_begin_expression(nft, "queue", &nest);
 	mnl_attr_put_u16(nft->rule, NFTA_QUEUE_NUM, htons(ES_NF_RULES_QUEUE));
 	mnl_attr_put_u16(nft->rule, NFTA_QUEUE_TOTAL, htons(1));
+	if (bypasses)
+		mnl_attr_put_u16(nft->rule, NFTA_QUEUE_FLAGS, htons(NFT_QUEUE_FLAG_BYPASS));
 	es_nf_nft_end_expression(nft, nest);
 }
 
@@ -137,7 +143,7 @@ static void put_service_chain(struct es_nf_nft *nft, enum way way)
 	match_established(nft);
 	es_nf_nft_load(nft, &known, sizeof(known));
 	es_nf_nft_set_meta(nft, NFT_META_MARK);
-	put_queue(nft, way);
+	put_queue(nft, way, 0);
 	es_nf_nft_end_rule(nft);
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
@@ -146,7 +152,7 @@ static void put_service_chain(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_end_rule(nft);
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	put_queue(nft, way);
+	put_queue(nft, way, 0);
 	es_nf_nft_end_rule(nft);
 }
 
@@ -173,12 +179,37 @@ static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 		es_nf_nft_match(nft, &udp, sizeof(udp));
 		load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offset, 2);
 		es_nf_nft_match(nft, &rules->handover_port, sizeof(rules->handover_port));
-		put_queue(nft, way);
+		put_queue(nft, way, 0);
 		es_nf_nft_end_rule(nft);
 	}
 }
 
-static void put_answers_chain(struct es_nf_nft *nft)
+/*
+ * A RST of an open connection, before the connection tracking hears of it: the kernel's hook takes any for the answer to a
+ * SYN, and gives it a number that the client has long heard of (resets.h). The answer to a SYN has none.
+ */
+static void put_reset(struct es_nf_nft *nft, __be32 address, enum way way)
+{
+	const __u8 tcp = IPPROTO_TCP, rst = 4;
+	const unsigned int loopback = ES_LOOPBACK;
+	const __u32 none = 0;
+
+	es_nf_nft_begin_rule(nft, ES_ANSWERS);
+	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
+	es_nf_nft_match(nft, &tcp, sizeof(tcp));
+	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
+	match_bits(nft, &rst, &rst, sizeof(rst));
+	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 4, 4);
+	es_nf_nft_differ(nft, &none, sizeof(none));
+	load_payload(nft, NFT_PAYLOAD_NETWORK_HEADER, 12, 4);
+	es_nf_nft_match(nft, &address, sizeof(address));
+	es_nf_nft_load_meta(nft, NFT_META_OIF);
+	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
+	put_queue(nft, way, 1);
+	es_nf_nft_end_rule(nft);
+}
+
+static void put_answers_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
 {
 	const __u32 mark = ES_NF_RULES_MARK;
 	struct nlattr *nest;
@@ -189,7 +220,10 @@ static void put_answers_chain(struct es_nf_nft *nft)
 	es_nf_nft_match(nft, &mark, sizeof(mark));
 	es_nf_nft_begin_expression(nft, "notrack", &nest);
 	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
 	es_nf_nft_end_rule(nft);
+	for (unsigned int i = 0; i < rules->count; i++)
+		put_reset(nft, rules->address[i], way);
 }
 
 static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum way way)
@@ -204,7 +238,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 	es_nf_nft_add_table(&nft);
 	es_nf_nft_add_chain(&nft, ES_SERVICE);
 	put_service_chain(&nft, way);
-	put_answers_chain(&nft);
+	put_answers_chain(&nft, rules, way);
 	es_nf_nft_add_base_chain(&nft, ES_CAPTURE, NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE);
 	for (unsigned int i = 0; i < rules->count; i++)
 		put_service(&nft, rules, rules->address[i]);

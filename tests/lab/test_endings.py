@@ -14,7 +14,7 @@ import time
 import pytest
 
 from cluster.every import homes, start_backends, there_and_back
-from earshotlab import Lab, netns, topology, wait_for
+from earshotlab import Lab, daemon, netns, topology, wait_for
 from web import raw
 from web.backend import content
 
@@ -38,6 +38,8 @@ Targets = collections.namedtuple("Targets", "small large late")
 
 @pytest.fixture(scope="module", name="lab", params=SERVICES)
 def _lab(request):
+    if (daemon.DATAPATH, request.param) == ("netfilter", "every"):
+        pytest.skip("the netfilter datapath moves no open connection, and refuses inspect = every")
     with Lab(nodes=3, server="none", **SERVICES[request.param]) as lab:
         start_backends(lab, "endings", "::" if ":" in lab.net.vip else "0.0.0.0")
         lab.homes = homes(lab, (f"/len/100?{number}" for number in itertools.count()), 4)

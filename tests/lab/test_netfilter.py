@@ -148,6 +148,19 @@ def test_client_that_forgot(lab, is_there):
                 lab.node("n3").exec(["ss", "-K", "-tn", f"dport = :{port}"])
 
 
+def test_server_that_resets(lab):
+    """Its client believes the RST, however much it has heard before."""
+    homes = uris(lab, "1m")
+    for inspecting, serving in itertools.product(homes, NETFILTER):
+        port = next(lab.free_ports[inspecting])
+        with raw.connect(lab.client, port=port) as sock:
+            sock.sendall(raw.head(homes[serving][0]))
+            assert raw.receive(sock).node == serving
+            lab.node(serving).exec(["ss", "-K", "-tn", f"dport = :{port}"])
+            with pytest.raises(ConnectionResetError):
+                sock.recv(1)
+
+
 def test_server_that_is_down(lab):
     homes = uris(lab)
     lab.node("n2").stop("nginx")

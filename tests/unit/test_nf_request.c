@@ -4,12 +4,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/ip.h>
+#include <linux/netfilter/nf_conntrack_tcp.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include "kmod/core/checksum.h"
 #include "netfilter/compose.h"
 #include "netfilter/request.h"
+#include "netfilter/resets.h"
 
 #define BODY	 "GET / HTTP/1.1\r\n\r\n!" /* an odd length */
 #define BODY_LEN (sizeof(BODY) - 1)
@@ -271,13 +273,45 @@ static void test_reset(void **state)
 	}
 }
 
+/* The other way round: only the number changes, by what the connection tracking knows. */
+static void test_resets_that_leave(void **state)
+{
+	(void)state;
+	for (int is_v6 = 0; is_v6 < 2; is_v6++) {
+		__u8 ES_NF_ALIGNED packet[200], ES_NF_ALIGNED out[ES_NF_RESET_MAX];
+		struct es_nf_entry entry = {.state = TCP_CONNTRACK_ESTABLISHED,
+					    .offsets.server.after = -0x1000};
+		struct es_flow there = flow_of(is_v6), flow;
+		struct es_nf_request sent = request_of(packet, is_v6), heard = {.packet = out};
+		struct tcphdr *tcp = (struct tcphdr *)(packet + sent.ip_len);
+
+		assert_int_equal(es_nf_resets_flow(packet, sent.len, &flow), -EBADMSG);
+		tcp->rst = 1;
+		assert_int_equal(es_nf_resets_flow(packet, sent.len, &flow), 0);
+		assert_memory_equal(&flow.client, &there.service, sizeof(flow.client));
+		assert_memory_equal(&flow.service, &there.client, sizeof(flow.service));
+		assert_int_equal(flow.client_port, there.service_port);
+		assert_int_equal(flow.service_port, there.client_port);
+		heard.len = es_nf_resets_translate(packet, sent.len, &entry, out);
+		assert_checksum(out, heard.len);
+		assert_int_equal(es_nf_request_read(&heard), 0);
+		assert_memory_equal(&heard.flow, &there, sizeof(there));
+		assert_int_equal(heard.seg.seq, 0xffffeff1);
+		assert_int_equal(heard.seg.ack, 1000);
+		assert_int_equal(heard.seg.flags, ES_TCP_RST | ES_TCP_ACK);
+		/* As the answer to a SYN, the kernel has it right. */
+		entry.state = TCP_CONNTRACK_SYN_RECV;
+		assert_int_equal(es_nf_resets_translate(packet, sent.len, &entry, out), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read),  cmocka_unit_test(test_damaged_requests_are_refused),
 		cmocka_unit_test(test_syn),   cmocka_unit_test(test_mss_has_a_least_value),
 		cmocka_unit_test(test_begin), cmocka_unit_test(test_ack),
-		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_reset), cmocka_unit_test(test_resets_that_leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

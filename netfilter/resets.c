@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Translates RSTs that leave.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter/nf_conntrack_tcp.h>
+#include <linux/tcp.h>
+#include "netfilter/request.h"
+#include "netfilter/resets.h"
+
+int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow)
+{
+	/* Sent the other way, but read the same. */
+	struct es_nf_request read = {.packet = packet, .len = len};
+	int rc = es_nf_request_read(&read);
+
+	if (rc || !(read.seg.flags & ES_TCP_RST))
+		return -EBADMSG;
+	*ret_flow = (struct es_flow){
+		.client = read.flow.service,
+		.service = read.flow.client,
+		.client_port = read.flow.service_port,
+		.service_port = read.flow.client_port,
+	};
+	return 0;
+}
+
+size_t es_nf_resets_translate(const __u8 *packet, size_t len, const struct es_nf_entry *entry,
+			      __u8 ret_reset[ES_NF_RESET_MAX])
+{
+	struct es_nf_request read = {.packet = packet, .len = len};
+	struct tcphdr *tcp;
+
+	if (es_nf_request_read(&read) || entry->state < TCP_CONNTRACK_ESTABLISHED ||
+	    entry->state >= TCP_CONNTRACK_CLOSE)
+		return 0;
+	tcp = es_nf_compose(&read.flow, packet, sizeof(*tcp), sizeof(*tcp), ret_reset);
+	tcp->seq = htonl(read.seg.seq + (__u32)entry->offsets.server.after);
+	tcp->rst = 1;
+	if (read.seg.flags & ES_TCP_ACK) {
+		tcp->ack = 1;
+		tcp->ack_seq = htonl(read.seg.ack);
+	}
+	return es_nf_compose_end(&read.flow, tcp, sizeof(*tcp));
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_RESETS_H
+#define ES_NETFILTER_RESETS_H
+
+/*
+ * The RST by which a server ends an open connection. The kernel's SYNPROXY hook takes each for the answer to a SYN, and gives
+ * it the number of the first byte; a client that has heard more would not believe it, and wait. So this datapath
+ * sends its own.
+ */
+#include <stddef.h>
+#include "netfilter/compose.h"
+#include "netfilter/entry.h"
+
+/* Bytes of what es_nf_resets_translate() makes */
+#define ES_NF_RESET_MAX 60
+
+/* es_nf_resets_flow() - of a RST of IPv4 or IPv6 that leaves. Returns 0, or -EBADMSG if it is none. */
+int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow);
+
+/**
+ * es_nf_resets_translate() - the RST as the client must hear it, without options
+ * @packet: one that es_nf_resets_flow() has read; @entry: of its flow
+ * Returns its length, or 0: its handshake is not over, and the kernel does it right.
+ */
+size_t es_nf_resets_translate(const __u8 *packet, size_t len, const struct es_nf_entry *entry,
+			      __u8 ret_reset[ES_NF_RESET_MAX]);
+
+#endif
