@@ -98,6 +98,13 @@ void es_nf_kernel_recover(struct es_nf_kernel *kernel)
 	sleep_ms(__atomic_exchange_n(&played.recover_ms, 0, __ATOMIC_SEQ_CST));
 }
 
+enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame)
+{
+	(void)kernel;
+	(void)frame;
+	return ES_NF_ACCEPT;
+}
+
 int es_nf_capture_new(struct es_nf_capture **ret_capture, struct es_nf_why *why)
 {
 	(void)why;
