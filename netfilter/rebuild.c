@@ -110,7 +110,8 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *
  * the client, and that is nothing here: BBR would send what fits into it for ten seconds, CUBIC would leave slow start at
  * once. By Karn's rule it measures nothing where a SYN-ACK was repeated, so the SYN comes twice; and the hook's own last
  * packet is dropped (hook.c), so that the request is the first after that. Where there is no such rule, all works but
- * for the measurement.
+ * for the measurement. So it is where the client may send more at once, behind a bare ACK or the head of a body: what makes the
+ * connection whole on another CPU would find the entry set back.
  */
 static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
@@ -122,7 +123,7 @@ static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request
 
 	if (!rc)
 		rc = judge_syn(rebuild, request);
-	if (!rc && rebuild->ct.has_label && !rebuild->ct.zone) {
+	if (!rc && es_nf_request_is_all(request) && rebuild->ct.has_label && !rebuild->ct.zone) {
 		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected);
 		if (!rc)
 			rc = es_nf_tun_write(rebuild->tun, syn, syn_len);

@@ -9,6 +9,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <strings.h>
 #include "kmod/core/checksum.h"
 #include "netfilter/compose.h"
 #include "netfilter/request.h"
@@ -81,6 +82,25 @@ int es_nf_request_read(struct es_nf_request *request)
 		.is_v6 = !es_addr_is_v4(&request->flow.client),
 	};
 	read_options(at + sizeof(tcp), (__u32)(header - sizeof(tcp)), &request->seg);
+	return 0;
+}
+
+int es_nf_request_is_all(const struct es_nf_request *request)
+{
+	const char *line = (const char *)request->packet + request->len - request->seg.len;
+	const char *end = line + request->seg.len, *next;
+
+	if (request->seg.len < 9 || (memcmp(line, "GET ", 4) != 0 && memcmp(line, "HEAD ", 5) != 0))
+		return 0;
+	for (; (next = memmem(line, (size_t)(end - line), "\r\n", 2)); line = next + 2) {
+		size_t len = (size_t)(next - line);
+
+		if (!len)
+			return next + 2 == end;
+		if ((len > 15 && !strncasecmp(line, "Content-Length:", 15)) ||
+		    (len > 18 && !strncasecmp(line, "Transfer-Encoding:", 18)))
+			return 0;
+	}
 	return 0;
 }
 

@@ -29,6 +29,13 @@ struct es_nf_request {
 /* es_nf_request_read() - fill the rest from @packet. Returns 0, or -EBADMSG if it is no whole TCP packet. */
 int es_nf_request_read(struct es_nf_request *request);
 
+/*
+ * es_nf_request_is_all() - does the client wait for the answer now?
+ * The packet is one GET or HEAD of HTTP, without a body, from its first byte to its last. Anything else may have more right
+ * behind it.
+ */
+int es_nf_request_is_all(const struct es_nf_request *request);
+
 /* Bytes of the longest packet that the functions below make, in memory that is aligned to 4 bytes. */
 #define ES_NF_MADE_MAX (40 + 20 + ES_TCP_OPTIONS_MAX)
 

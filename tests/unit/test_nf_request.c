@@ -305,13 +305,45 @@ static void test_resets_that_leave(void **state)
 	}
 }
 
+/* Whoever may have more to send, a body, a second request or the rest of this one, is not made to wait. */
+static void test_is_all(void **state)
+{
+	static const struct {
+		const char *text;
+		int is_all;
+	} cases[] = {
+		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 1},
+		{"HEAD /content-length: HTTP/1.0\r\n\r\n", 1},
+		{"GET / HTTP/1.1\r\n\r\nG", 0},
+		{"GET / HTTP/1.1\r\nHost: a\r\n", 0},
+		{"GET / HTTP/1.1\r\ncontent-length: 1\r\n\r\n", 0},
+		{"GET / HTTP/1.1\r\nTRANSFER-ENCODING:chunked\r\n\r\n", 0},
+		{"POST / HTTP/1.1\r\n\r\n", 0},
+		{"\r\n\r\n", 0},
+		{"", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t len = strlen(cases[i].text);
+		__u8 *packet = malloc(40 + len);
+		struct es_nf_request r = {.packet = packet, .len = 40 + len, .seg = {.len = (__u32)len}};
+
+		assert_non_null(packet);
+		memcpy(packet + 40, cases[i].text, len);
+		assert_int_equal(es_nf_request_is_all(&r), cases[i].is_all);
+		free(packet);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),  cmocka_unit_test(test_damaged_requests_are_refused),
-		cmocka_unit_test(test_syn),   cmocka_unit_test(test_mss_has_a_least_value),
-		cmocka_unit_test(test_begin), cmocka_unit_test(test_ack),
-		cmocka_unit_test(test_reset), cmocka_unit_test(test_resets_that_leave),
+		cmocka_unit_test(test_read),   cmocka_unit_test(test_damaged_requests_are_refused),
+		cmocka_unit_test(test_syn),    cmocka_unit_test(test_mss_has_a_least_value),
+		cmocka_unit_test(test_begin),  cmocka_unit_test(test_ack),
+		cmocka_unit_test(test_reset),  cmocka_unit_test(test_resets_that_leave),
+		cmocka_unit_test(test_is_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
