@@ -194,7 +194,7 @@ static enum es_datapath_kind es_datapath_kind_of(const struct es_datapath *dp)
 {
 	int kind = 0;
 
-	while (drivers[kind] != dp->ops)
+	while (kind < ES_DATAPATH_COUNT - 1 && drivers[kind] != dp->ops)
 		kind++;
 	return (enum es_datapath_kind)kind;
 }
