@@ -61,7 +61,10 @@ def ready(lab):
         lab.net.namespace(node), {"command": "cluster"})["nodes"]) for node in NODES), "all nodes hear each other", 15)
 
 
-@pytest.fixture(scope="module", name="lab", params=["static", pytest.param("corosync", marks=pytest.mark.corosync)])
+COROSYNC = pytest.param("corosync", marks=pytest.mark.corosync)
+
+
+@pytest.fixture(scope="module", name="lab", params=["static", COROSYNC])
 def _lab(request):
     with Lab(nodes=3, membership=request.param, policy="wrr", token=int(TOKEN * 1000)) as lab:
         own_files(lab)
@@ -105,11 +108,10 @@ def test_all_refuse(lab):
     assert policies(lab) == before and all(read(path_of(lab, node)) == files[node] for node in NODES)
 
 
+@pytest.mark.parametrize("lab", [COROSYNC], indirect=True)  # only these nodes have disks of their own
 def test_one_lacks_a_plugin(lab):
     """The file is right where the plugin is: nothing changes, and the line of n2 names the file's line."""
     files = {node: read(path_of(lab, node)) for node in NODES}
-    if lab.options["membership"] != "corosync":
-        pytest.skip("nodes with disks of their own: with corosync only")
     own = "/var/lib/earshot/only-here.so"
     for node in ("n1", "n3"):
         lab.node(node).exec(["cp", os.path.join(daemon.BUILD, "plugins", "header-hash.so"), own])
