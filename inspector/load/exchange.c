@@ -9,26 +9,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "inspector/base/clock.h"
+#include "inspector/base/datagram_mac.h"
 #include "inspector/base/wall.h"
 #include "inspector/inspect/poison.h"
 #include "inspector/load/exchange.h"
 #include "inspector/load/snapshots.h"
 #include "inspector/rollout/message.h"
 
-#define ES_LOADS_MAC_WORDS (offsetof(struct es_loads_message, mac) / 8)
-
 static __be64 es_loads_mac(const struct es_sipkey *key, const struct es_loads_message *message)
 {
-	struct es_sipstate sip;
+	const size_t len = offsetof(struct es_loads_message, mac);
 
-	es_siphash_init(&sip, key);
-	for (size_t i = 0; i < ES_LOADS_MAC_WORDS; i++) {
-		__u64 word;
-
-		memcpy(&word, (const __u8 *)message + i * 8, sizeof(word));
-		es_siphash_word(&sip, es_cpu_le64(word));
-	}
-	return (__be64)es_cpu_be64(es_siphash_final(&sip, 0, ES_LOADS_MAC_WORDS * 8));
+	return es_datagram_mac(key, message, len, len);
 }
 
 int es_load_exchange_open(struct es_load_exchange *exchange, const struct es_cluster *cluster)

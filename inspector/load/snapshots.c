@@ -2,26 +2,14 @@
 /* Questions and answers of nodes that tell each other how they are: their datagrams, and how parts become a text. */
 #include <errno.h>
 #include <string.h>
+#include "inspector/base/datagram_mac.h"
 #include "inspector/load/snapshots.h"
 
 #define HEADER sizeof(struct es_snapshot_header)
 
 static __be64 mac_of(const struct es_sipkey *key, const struct es_snapshot_message *message, size_t len)
 {
-	struct es_snapshot_message copy;
-	struct es_sipstate sip;
-	__u64 word;
-
-	memset(&copy, 0, sizeof(copy));
-	memcpy(&copy, message, len);
-	copy.header.mac = 0;
-	es_siphash_init(&sip, key);
-	/* Zeros stand behind a text that ends within a word; how long it is, the header says. */
-	for (size_t at = 0; at < len; at += sizeof(word)) {
-		memcpy(&word, (const __u8 *)&copy + at, sizeof(word));
-		es_siphash_word(&sip, es_cpu_le64(word));
-	}
-	return (__be64)es_cpu_be64(es_siphash_final(&sip, 0, (__u32)len));
+	return es_datagram_mac(key, message, len, offsetof(struct es_snapshot_message, header.mac));
 }
 
 static void header_make(struct es_snapshot_message *message, unsigned int self, unsigned int target,

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "inspector/base/datagram_mac.h"
 #include "inspector/base/wall.h"
 #include "inspector/datapath/network.h"
 #include "inspector/member/public_link.h"
@@ -24,20 +25,11 @@
 #define RECEIVE_MAX 256 /* frames at once: somebody else may send more than we like */
 #define REPLAY_MS   10000
 
-#define MAC_WORDS (offsetof(struct es_public_link_message, mac) / 8)
-
 static __be64 message_mac(const struct es_sipkey *key, const struct es_public_link_message *message)
 {
-	struct es_sipstate sip;
+	const size_t len = offsetof(struct es_public_link_message, mac);
 
-	es_siphash_init(&sip, key);
-	for (size_t i = 0; i < MAC_WORDS; i++) {
-		__u64 word;
-
-		memcpy(&word, (const __u8 *)message + i * 8, sizeof(word));
-		es_siphash_word(&sip, es_cpu_le64(word));
-	}
-	return (__be64)es_cpu_be64(es_siphash_final(&sip, 0, MAC_WORDS * 8));
+	return es_datagram_mac(key, message, len, len);
 }
 
 void es_public_link_put(struct es_public_link_message *ret, const struct es_sipkey *ring, unsigned int source,

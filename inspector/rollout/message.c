@@ -2,26 +2,14 @@
 /* The datagrams of a rollout: from fields to bytes and back, with the signature. */
 #include <errno.h>
 #include <string.h>
+#include "inspector/base/datagram_mac.h"
 #include "inspector/rollout/message.h"
 
 #define HEADER sizeof(struct es_rollout_header)
 
 static __be64 mac_of(const struct es_sipkey *key, const struct es_rollout_datagram *datagram, size_t len)
 {
-	struct es_rollout_datagram copy;
-	struct es_sipstate sip;
-	__u64 word;
-
-	memset(&copy, 0, sizeof(copy));
-	memcpy(&copy, datagram, len);
-	copy.header.mac = 0;
-	es_siphash_init(&sip, key);
-	/* Zeros stand behind a text that ends within a word; how long it is, the header says. */
-	for (size_t at = 0; at < len; at += sizeof(word)) {
-		memcpy(&word, (const __u8 *)&copy + at, sizeof(word));
-		es_siphash_word(&sip, es_cpu_le64(word));
-	}
-	return (__be64)es_cpu_be64(es_siphash_final(&sip, 0, (__u32)len));
+	return es_datagram_mac(key, datagram, len, offsetof(struct es_rollout_datagram, header.mac));
 }
 
 size_t es_rollout_put(struct es_rollout_datagram *datagram, const struct es_rollout_message *message,

@@ -9,8 +9,8 @@ import signal
 import sys
 import weakref
 
-from . import (corosync, daemon, families, netns, overview, pacemaker, probe, process, server, services, state, switch,
-               topology)
+from . import (corosync, daemon, environment, families, netns, overview, pacemaker, probe, process, server, services, state,
+               switch, topology)
 from .errors import LabError
 from .node import Machine, Node
 from .topology import Topology
@@ -580,23 +580,7 @@ class Lab:
 
     def environment(self):
         """The shell variables of `lab env`."""
-        return {
-            "ES_NAME": self.name,
-            "ES_FAMILY": self.net.family,
-            "ES_VIP": topology.VIP if families.has4(self.net.family) else "",
-            "ES_VIP6": families.VIP6 if families.has6(self.net.family) else "",
-            "ES_PORT": str(topology.PORT),
-            "ES_STATUS_PORT": str(topology.STATUS_PORT),
-            "ES_CLIENT": self.net.client,
-            "ES_NODES": " ".join(self.net.namespace(node) for node in self.net.nodes),
-            "ES_NODE_NAMES": " ".join(self.net.nodes),
-            "ES_SWITCH": self.net.switch,
-            "ES_BRIDGE": topology.PUBLIC_BRIDGE,
-            "ES_CLUSTER_BRIDGE": topology.CLUSTER_BRIDGE,
-            "ES_RUNDIR": self.directory,
-            "ES_CONFIG": self.config_file if self.options["earshot"] else "",
-            "ES_DOCROOT": self.docroot if self.options["server"] == "nginx" else "",
-        }
+        return environment.variables(self)
 
     def overview(self):
         """A few lines for a person: each machine's processes and links."""
