@@ -156,6 +156,17 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	*engine = NULL;
 }
 
+/* Messages come on either interface; where one network is for all, by their address. */
+static int es_nf_engine_is_message(const struct es_nf_node *node, const struct es_nf_frame *frame)
+{
+	struct es_nf_ip ip;
+
+	if (frame->ifindex != node->config.public_ifindex)
+		return 1;
+	return frame->ifindex == node->config.cluster_ifindex &&
+	       !es_nf_ip_read(frame->bytes, frame->len, &ip) && !es_nf_is_service_address(node, &ip.dest);
+}
+
 /* A packet out of the queue. */
 static enum es_nf_fate es_nf_engine_on_frame(void *ctx, const struct es_nf_frame *frame)
 {
@@ -167,12 +178,7 @@ static enum es_nf_fate es_nf_engine_on_frame(void *ctx, const struct es_nf_frame
 	/* Its client, or its node, has repeated it since: another may have acted on that. */
 	if (engine->is_late || !node->is_configured)
 		return ES_NF_DROP;
-	/* Messages come on either of them; where one network is for all, by their address. */
-	if (frame->ifindex != node->config.public_ifindex ||
-	    (frame->ifindex == node->config.cluster_ifindex &&
-	     !es_nf_is_service_address(node, es_nf_be32(frame->bytes + 16))))
-		return es_nf_cluster(node, frame);
-	return es_nf_public(node, frame);
+	return es_nf_engine_is_message(node, frame) ? es_nf_cluster(node, frame) : es_nf_public(node, frame);
 }
 
 /* Some of it: a flood of ARP must not keep the thread from clients. */

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "kmod/core/neighbour.h"
 #include "netfilter/node.h"
 
 int es_nf_node_new(const struct es_nf_node_params *params, struct es_nf_node **ret_node)
@@ -47,23 +48,28 @@ void es_nf_node_configure(struct es_nf_node *node, const struct es_config *confi
 	node->is_configured = 1;
 }
 
-int es_nf_is_service_address(const struct es_nf_node *node, __be32 address)
+/* What a service lacks of its two addresses is all zero, and nobody's. */
+static int es_nf_service_has(const struct es_service_entry *service, const struct es_addr *address)
+{
+	return es_addr_equal(&service->address, address) || es_addr_equal(&service->address6, address);
+}
+
+int es_nf_is_service_address(const struct es_nf_node *node, const struct es_addr *address)
 {
 	const struct es_config *cfg = &node->config;
 
-	for (__u32 i = 0; i < cfg->service_count; i++)
-		if (cfg->service[i].address.w[3] == address && es_addr_is_v4(&cfg->service[i].address))
+	for (__u32 i = 0; i < cfg->service_count && !es_addr_is_unspecified(address); i++)
+		if (es_nf_service_has(&cfg->service[i], address))
 			return 1;
 	return 0;
 }
 
-int es_nf_service_find(const struct es_nf_node *node, __be32 address, __be16 port)
+int es_nf_service_find(const struct es_nf_node *node, const struct es_addr *address, __be16 port)
 {
 	const struct es_config *cfg = &node->config;
 
-	for (__u32 i = 0; i < cfg->service_count; i++)
-		if (cfg->service[i].port == port && cfg->service[i].address.w[3] == address &&
-		    es_addr_is_v4(&cfg->service[i].address))
+	for (__u32 i = 0; i < cfg->service_count && !es_addr_is_unspecified(address); i++)
+		if (cfg->service[i].port == port && es_nf_service_has(&cfg->service[i], address))
 			return (int)i;
 	return -1;
 }

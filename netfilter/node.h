@@ -137,8 +137,8 @@ static inline struct es_stray *es_nf_stray_slot(const struct es_nf_node *node, _
 	return &node->tables.strays[es_stray_index(flow_hash)];
 }
 
-/* es_nf_service_find() - the index of the service at that address of IPv4, or -1 */
-int es_nf_service_find(const struct es_nf_node *node, __be32 address, __be16 port);
-int es_nf_is_service_address(const struct es_nf_node *node, __be32 address);
+/* es_nf_service_find() - the index of the service at that address, or -1 */
+int es_nf_service_find(const struct es_nf_node *node, const struct es_addr *address, __be16 port);
+int es_nf_is_service_address(const struct es_nf_node *node, const struct es_addr *address);
 
 #endif

@@ -21,26 +21,27 @@ struct es_nf_arp {
 	__u8 target_ip[4];
 } __attribute__((packed));
 
-static int es_nf_address_is_mine(const struct es_nf_node *node, __be32 address)
+static int es_nf_address_is_mine(const struct es_nf_node *node, const struct es_addr *client)
 {
-	struct es_addr client = es_addr_from_v4(address);
-
-	return es_nf_ring_is_mine(node, es_addr_hash(&node->config.ring_key, &client));
+	return es_nf_ring_is_mine(node, es_addr_hash(&node->config.ring_key, client));
 }
 
 void es_nf_other_arp(struct es_nf_node *node, const uint8_t *arp, size_t len)
 {
 	struct es_nf_arp request, reply;
+	struct es_addr sender, target;
 	int rc;
 
 	if (len < sizeof(request))
 		return;
 	memcpy(&request, arp, sizeof(request));
+	sender = es_addr_from_v4(es_nf_be32(request.sender_ip));
+	target = es_addr_from_v4(es_nf_be32(request.target_ip));
 	if (request.operation != es_htons(ARPOP_REQUEST) || request.protocol != es_htons(ETH_P_IP) ||
 	    request.hardware_len != ETH_ALEN || request.protocol_len != 4 ||
-	    !es_nf_is_service_address(node, es_nf_be32(request.target_ip)))
+	    !es_nf_is_service_address(node, &target))
 		return;
-	if (!es_nf_address_is_mine(node, es_nf_be32(request.sender_ip))) {
+	if (!es_nf_address_is_mine(node, &sender)) {
 		es_nf_count(node, ES_COUNT_arp_not_mine);
 		return;
 	}
@@ -55,26 +56,26 @@ void es_nf_other_arp(struct es_nf_node *node, const uint8_t *arp, size_t len)
 	es_nf_count(node, rc ? ES_COUNT_answer_failed : ES_COUNT_arp_answered);
 }
 
-static int es_nf_is_icmp_error(const struct es_nf_frame *frame)
+static int es_nf_is_icmp_error(const struct es_nf_frame *frame, const struct es_nf_ip *ip)
 {
-	size_t ip_len = (size_t)(frame->bytes[0] & 0xf) * 4;
 	uint8_t type;
 
-	if (frame->len <= ip_len)
+	if (frame->len <= ip->at)
 		return 0;
-	type = frame->bytes[ip_len];
+	type = frame->bytes[ip->at];
 	return type == ICMP_DEST_UNREACH || type == ICMP_TIME_EXCEEDED || type == ICMP_PARAMETERPROB;
 }
 
-enum es_nf_fate es_nf_other_ip(struct es_nf_node *node, const struct es_nf_frame *frame)
+enum es_nf_fate es_nf_other_ip(struct es_nf_node *node, const struct es_nf_frame *frame,
+			       const struct es_nf_ip *ip)
 {
-	int is_icmp = frame->bytes[9] == IPPROTO_ICMP;
+	int is_icmp = ip->next == IPPROTO_ICMP;
 
-	if (is_icmp && es_nf_is_icmp_error(frame)) {
+	if (is_icmp && es_nf_is_icmp_error(frame, ip)) {
 		es_nf_count(node, ES_COUNT_icmp_error);
 		return ES_NF_ACCEPT;
 	}
-	if (!es_nf_address_is_mine(node, es_nf_be32(frame->bytes + 12))) {
+	if (!es_nf_address_is_mine(node, &ip->source)) {
 		es_nf_count(node, ES_COUNT_other_not_mine);
 		return ES_NF_DROP;
 	}

@@ -7,8 +7,9 @@
  */
 #include "netfilter/node.h"
 
-/* es_nf_other_ip() - a packet to a service address that is for no service. Counts. */
-enum es_nf_fate es_nf_other_ip(struct es_nf_node *node, const struct es_nf_frame *frame);
+/* es_nf_other_ip() - a packet to a service address that is for no service. @ip: its headers. Counts. */
+enum es_nf_fate es_nf_other_ip(struct es_nf_node *node, const struct es_nf_frame *frame,
+			       const struct es_nf_ip *ip);
 
 /* es_nf_other_arp() - answer an ARP request of the public network's for a service address. @arp: @len bytes. Counts. */
 void es_nf_other_arp(struct es_nf_node *node, const uint8_t *arp, size_t len);

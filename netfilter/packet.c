@@ -3,40 +3,108 @@
  * Reads the headers of packets.
  */
 #include <errno.h>
+#include "kmod/core/headers.h"
 #include "netfilter/packet.h"
 
-int es_nf_packet_tcp(const uint8_t *ip, size_t len, struct es_packet *ret_pkt, struct es_segment *ret_seg)
+static int es_nf_ip_read4(const uint8_t *bytes, size_t len, struct es_nf_ip *ret)
 {
-	const uint8_t *tcp = ip + ES_NF_IP_LEN;
-	size_t total, doff;
+	*ret = (struct es_nf_ip){
+		.source = es_addr_from_v4(es_nf_be32(bytes + 12)),
+		.dest = es_addr_from_v4(es_nf_be32(bytes + 16)),
+		.len = es_ntohs(es_nf_be16(bytes + 2)),
+		.at = (size_t)(bytes[0] & 0xf) * 4,
+		.next = bytes[9],
+		.first = bytes[9],
+		.hops = bytes[8],
+	};
+	return ret->at < ES_NF_IP_LEN || ret->at > len ? -EBADMSG : 0;
+}
 
-	if (len < ES_NF_IP_LEN + ES_NF_TCP_LEN || ip[0] != 0x45)
+static int es_nf_ip_read6(const uint8_t *bytes, size_t len, struct es_nf_ip *ret)
+{
+	struct es_headers_walk w = {.off = ES_NF_IP6_LEN, .next = bytes[6]};
+
+	for (int i = 0; i < ES_HEADERS_MAX && es_headers_go_on(&w); i++) {
+		if (w.off + 2 > len)
+			return -EBADMSG;
+		es_headers_step(&w, bytes + w.off);
+	}
+	*ret = (struct es_nf_ip){
+		.len = ES_NF_IP6_LEN + es_ntohs(es_nf_be16(bytes + 4)),
+		.at = w.off,
+		.next = (uint8_t)w.next,
+		.first = bytes[6],
+		.hops = bytes[7],
+		.is_v6 = 1,
+	};
+	memcpy(&ret->source, bytes + 8, sizeof(ret->source));
+	memcpy(&ret->dest, bytes + 24, sizeof(ret->dest));
+	return ret->at > len ? -EBADMSG : 0;
+}
+
+int es_nf_ip_read(const uint8_t *bytes, size_t len, struct es_nf_ip *ret_ip)
+{
+	if (len >= ES_NF_IP_LEN && bytes[0] >> 4 == 4)
+		return es_nf_ip_read4(bytes, len, ret_ip);
+	return len >= ES_NF_IP6_LEN && bytes[0] >> 4 == 6 ? es_nf_ip_read6(bytes, len, ret_ip) : -EBADMSG;
+}
+
+int es_nf_ip_counter(const struct es_nf_ip *ip)
+{
+	if (ip->is_v6)
+		return es_headers_counter(ip->next, &ip->source);
+	if (ip->next != ES_HEADER_TCP)
+		return -1;
+	return ip->at == ES_NF_IP_LEN ? ES_COUNTER_COUNT : ES_COUNT_drop_malformed;
+}
+
+static void es_nf_packet_addresses(const struct es_nf_ip *ip, struct es_packet *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (ip->is_v6) {
+		ret->source = ip->source;
+		ret->dest = ip->dest;
+		ret->is_v6 = 1;
+		ret->headers_len = (__u16)ip->at;
+	} else {
+		ret->saddr = ip->source.w[3];
+		ret->daddr = ip->dest.w[3];
+	}
+}
+
+int es_nf_packet_tcp(const uint8_t *bytes, size_t len, struct es_packet *ret_pkt, struct es_segment *ret_seg)
+{
+	const uint8_t *tcp;
+	struct es_nf_ip ip;
+	size_t doff;
+
+	if (es_nf_ip_read(bytes, len, &ip) || es_nf_ip_counter(&ip) != ES_COUNTER_COUNT ||
+	    ip.at + ES_NF_TCP_LEN > len)
 		return -EBADMSG;
-	total = es_ntohs(es_nf_be16(ip + 2));
+	tcp = bytes + ip.at;
 	doff = (size_t)(tcp[12] >> 4) * 4;
-	if (total > len || doff < ES_NF_TCP_LEN || ES_NF_IP_LEN + doff > total)
+	if (ip.len > len || doff < ES_NF_TCP_LEN || ip.at + doff > ip.len)
 		return -EBADMSG;
-	memset(ret_pkt, 0, sizeof(*ret_pkt));
+	es_nf_packet_addresses(&ip, ret_pkt);
 	ret_pkt->options_len = (__u32)(doff - ES_NF_TCP_LEN);
-	ret_pkt->saddr = es_nf_be32(ip + 12);
-	ret_pkt->daddr = es_nf_be32(ip + 16);
 	ret_pkt->sport = es_nf_be16(tcp);
 	ret_pkt->dport = es_nf_be16(tcp + 2);
 	memset(ret_seg, 0, sizeof(*ret_seg));
 	ret_seg->seq = es_ntohl(es_nf_be32(tcp + 4));
 	ret_seg->ack = es_ntohl(es_nf_be32(tcp + 8));
-	ret_seg->len = (__u32)(total - ES_NF_IP_LEN - doff);
+	ret_seg->len = (__u32)(ip.len - ip.at - doff);
 	ret_seg->flags = tcp[13];
+	ret_seg->is_v6 = ip.is_v6;
 	return 0;
 }
 
-int es_nf_packet_options(const uint8_t *ip, const struct es_packet *pkt, struct es_segment *seg)
+int es_nf_packet_options(const uint8_t *bytes, const struct es_packet *pkt, struct es_segment *seg)
 {
 	struct es_tcp_option_scan scan = {.len = pkt->options_len};
 
 	if (!scan.len)
 		return 0;
-	memcpy(scan.block, ip + ES_NF_IP_LEN + ES_NF_TCP_LEN, scan.len);
+	memcpy(scan.block, bytes + es_packet_ip_len(pkt) + ES_NF_TCP_LEN, scan.len);
 	scan.seg = *seg;
 	es_tcp_options_parse(&scan);
 	*seg = scan.seg;

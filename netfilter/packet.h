@@ -3,7 +3,7 @@
 #define ES_NETFILTER_PACKET_H
 
 /*
- * From the bytes of a packet to a segment and a flow. IPv4.
+ * From the bytes of a packet to a segment and a flow.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,8 @@
 #include "kmod/core/packet.h"
 #include "kmod/core/tcp.h"
 
-#define ES_NF_IP_LEN  20 /* without options */
+#define ES_NF_IP_LEN  20 /* of IPv4, without options */
+#define ES_NF_IP6_LEN 40
 #define ES_NF_TCP_LEN 20
 #define ES_NF_UDP_LEN 8
 
@@ -27,6 +28,23 @@ struct es_nf_frame {
 	unsigned int ifindex;
 	uint8_t source[6];
 	uint8_t is_known;
+};
+
+/**
+ * struct es_nf_ip - what is before the header of TCP, UDP, …
+ * @len: bytes of the packet, as it says itself: behind them, there may be padding
+ * @at: where the walk over the IP headers is over (kmod/core/headers.h), and @next: at what, an IP protocol number
+ * @first: what is right behind the IPv6 header; of IPv4 it is @next; @hops: how many more it may pass
+ */
+struct es_nf_ip {
+	struct es_addr source;
+	struct es_addr dest;
+	size_t len;
+	size_t at;
+	uint8_t next;
+	uint8_t first;
+	uint8_t hops;
+	uint8_t is_v6;
 };
 
 static inline __be32 es_nf_be32(const uint8_t *at)
@@ -45,16 +63,25 @@ static inline __be16 es_nf_be16(const uint8_t *at)
 	return word;
 }
 
-/* es_nf_packet_tcp() - read a packet of TCP over IPv4 without options, at most @len bytes that are at @ip
- * Behind the bytes that its header says, there may be others: padding. TCP's options are not read.
- * Returns 0, or -EBADMSG if its lengths contradict each other.
+/* es_nf_ip_read() - of @len bytes. Returns 0, or -EBADMSG if a header is none of IP, or is cut off. */
+int es_nf_ip_read(const uint8_t *bytes, size_t len, struct es_nf_ip *ret_ip);
+
+/**
+ * es_nf_ip_counter() - what a packet with these headers is for a service
+ * Returns the counter to drop it by, ES_COUNTER_COUNT if it is TCP, and -1 if it is something else.
  */
-int es_nf_packet_tcp(const uint8_t *ip, size_t len, struct es_packet *ret_pkt, struct es_segment *ret_seg);
+int es_nf_ip_counter(const struct es_nf_ip *ip);
+
+/* es_nf_packet_tcp() - read a packet of TCP, at most @len bytes that are at @bytes
+ * Behind the bytes that its header says, there may be others: padding. TCP's options are not read.
+ * Returns 0, or -EBADMSG if its lengths contradict each other, or es_nf_ip_counter() has nothing good to say.
+ */
+int es_nf_packet_tcp(const uint8_t *bytes, size_t len, struct es_packet *ret_pkt, struct es_segment *ret_seg);
 
 /*
  * es_nf_packet_options() - read the options of TCP into @seg; of a packet that es_nf_packet_tcp() has read
  * Returns 0, or -EBADMSG if es_tcp_options_are_taken() denies it.
  */
-int es_nf_packet_options(const uint8_t *ip, const struct es_packet *pkt, struct es_segment *seg);
+int es_nf_packet_options(const uint8_t *bytes, const struct es_packet *pkt, struct es_segment *seg);
 
 #endif

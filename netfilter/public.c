@@ -189,37 +189,45 @@ static void es_nf_public_segment(struct es_nf_inbound *in)
  * Is it a message of the nodes', or was one? They have a network of their own; what comes from the clients' side is
  * nobody's who may send one.
  */
-static int es_nf_public_is_message(const struct es_nf_node *node, const struct es_nf_frame *frame)
+static int es_nf_public_is_message(const struct es_nf_node *node, const struct es_nf_frame *frame,
+				   const struct es_nf_ip *ip)
 {
 	const struct es_config *cfg = &node->config;
-	size_t ip_len = (size_t)(frame->bytes[0] & 0xf) * 4;
+	const uint8_t *udp = frame->bytes + ip->at;
 
-	return frame->bytes[9] == IPPROTO_UDP && es_nf_be32(frame->bytes + 16) == cfg->self_address.w[3] &&
-	       cfg->public_ifindex != cfg->cluster_ifindex && frame->len >= ip_len + ES_NF_UDP_LEN &&
-	       (es_nf_be16(frame->bytes + ip_len) == cfg->handover_port ||
-		es_nf_be16(frame->bytes + ip_len + 2) == cfg->handover_port);
+	return ip->next == IPPROTO_UDP && es_addr_equal(&ip->dest, &cfg->self_address) &&
+	       cfg->public_ifindex != cfg->cluster_ifindex && frame->len >= ip->at + ES_NF_UDP_LEN &&
+	       (es_nf_be16(udp) == cfg->handover_port || es_nf_be16(udp + 2) == cfg->handover_port);
 }
 
 enum es_nf_fate es_nf_public(struct es_nf_node *node, const struct es_nf_frame *frame)
 {
 	struct es_nf_inbound in = {.node = node, .frame = frame};
-	int service;
+	struct es_nf_ip ip;
+	int service, counter;
 
-	if (!es_nf_is_service_address(node, es_nf_be32(frame->bytes + 16))) {
-		if (!es_nf_public_is_message(node, frame))
+	if (es_nf_ip_read(frame->bytes, frame->len, &ip)) {
+		es_nf_count(node, ES_COUNT_drop_malformed);
+		return ES_NF_DROP;
+	}
+	if (!es_nf_is_service_address(node, &ip.dest)) {
+		if (!es_nf_public_is_message(node, frame, &ip))
 			return ES_NF_ACCEPT;
 		es_nf_count(node, ES_COUNT_handover_public);
 		return ES_NF_DROP;
 	}
-	if (frame->bytes[9] != IPPROTO_TCP)
-		return es_nf_other_ip(node, frame);
-	if (es_nf_packet_tcp(frame->bytes, frame->len, &in.pkt, &in.view.seg)) {
-		es_nf_count(node, ES_COUNT_drop_malformed);
+	counter = es_nf_ip_counter(&ip);
+	if (counter < 0)
+		return es_nf_other_ip(node, frame, &ip);
+	if (counter == ES_COUNTER_COUNT && es_nf_packet_tcp(frame->bytes, frame->len, &in.pkt, &in.view.seg))
+		counter = ES_COUNT_drop_malformed;
+	if (counter != ES_COUNTER_COUNT) {
+		es_nf_count(node, (__u32)counter);
 		return ES_NF_DROP;
 	}
-	service = es_nf_service_find(node, in.pkt.daddr, in.pkt.dport);
+	service = es_nf_service_find(node, &ip.dest, in.pkt.dport);
 	if (service < 0)
-		return es_nf_other_ip(node, frame);
+		return es_nf_other_ip(node, frame, &ip);
 	in.service = (__u32)service;
 	es_nf_public_segment(&in);
 	return ES_NF_DROP;

@@ -146,6 +146,7 @@ static void es_nf_strays_answer(struct es_nf_received *in)
 	__u32 len = es_ntohs(in->h.packet_len), count;
 	struct es_stray_question question;
 	struct es_stray_service service;
+	struct es_addr address;
 	__u64 here = 0;
 
 	if (len < sizeof(service))
@@ -154,7 +155,8 @@ static void es_nf_strays_answer(struct es_nf_received *in)
 	count = es_ntohs(service.count);
 	if (len != es_strays_len(count))
 		goto malformed;
-	if (es_nf_service_find(in->node, service.address, service.port) < 0) {
+	address = es_addr_from_v4(service.address);
+	if (es_nf_service_find(in->node, &address, service.port) < 0) {
 		es_nf_count(in->node, ES_COUNT_handover_wrong_target);
 		return;
 	}
@@ -187,13 +189,13 @@ static int es_nf_received_packet(struct es_nf_received *in, __u32 *ret_counter)
 		*ret_counter = ES_COUNT_handover_malformed;
 		return -1;
 	}
-	service = es_nf_service_find(in->node, in->pkt.daddr, in->pkt.dport);
+	es_nf_received_flow(in);
+	service = es_nf_service_find(in->node, &in->flow.service, in->flow.service_port);
 	if (service < 0) {
 		*ret_counter = ES_COUNT_handover_wrong_target;
 		return -1;
 	}
 	in->service = (__u32)service;
-	es_nf_received_flow(in);
 	return 0;
 }
 
