@@ -24,8 +24,10 @@ IN_VM = ["--modes", "direct,earshot,lvs-dr,haproxy", "--sizes", "1k,13k", "--cli
 
 def parser():
     root = argparse.ArgumentParser(prog="./dev bench quick", description=__doc__)
-    root.add_argument("--modes", type=runs.choice_list(targets.MODES), default=list(targets.DEFAULT_MODES), metavar="M,...",
+    root.add_argument("--modes", type=runs.choice_list(targets.MODES), metavar="M,...",
                       help=f"of {', '.join(targets.MODES)} (default: {','.join(targets.DEFAULT_MODES)})")
+    root.add_argument("--datapath", choices=("netfilter",),
+                      help="beside the default modes, Earshot with that datapath: earshot-netfilter")
     root.add_argument("--sizes", type=runs.choice_list(targets.SIZES), default=list(targets.SIZES), metavar="S,...",
                       help=f"bodies, of {', '.join(targets.SIZES)} (default: all)")
     which = root.add_mutually_exclusive_group()
@@ -64,6 +66,13 @@ def without_kernel(words):
     return only.parse_known_args(words)[1]
 
 
+def default_modes(datapath):
+    """Earshot's modes side by side, so that no proxy runs between them."""
+    other = [f"earshot-{datapath}"] if datapath else []
+    at = targets.DEFAULT_MODES.index("earshot") + 1
+    return [*targets.DEFAULT_MODES[:at], *other, *targets.DEFAULT_MODES[at:]]
+
+
 def options():
     arguments = parser().parse_args()
     if arguments.kernel:
@@ -71,6 +80,7 @@ def options():
             raise LabError("--kernel: the machine's files are gone when it ends, and it has no perf: "
                            "not together with --json or --profile")
         in_vm(arguments.kernel, without_kernel(sys.argv[1:]))
+    arguments.modes = arguments.modes or default_modes(arguments.datapath)
     workloads = [load.Workload(name, [name]) for name in arguments.connections or CONNECTIONS]
     arguments.cells = list(itertools.product(arguments.sizes, workloads))
     arguments.rounds = arguments.rounds or (1 if arguments.fast else 3)

@@ -21,13 +21,14 @@ PROXY = f"n{NODES + 1}"
 PROXY_PORTS = {"haproxy": 8001, "nginx-proxy": 8002}
 WORKERS = {"inspector.workers": 0}  # what a user gets; the labs of tests have more
 EARSHOT = {
-    "earshot": ("wrr", WORKERS),
-    "earshot-ring": ("ring", WORKERS),
-    "earshot-uri": ("uri-hash", WORKERS),
-    "earshot-every": ("uri-hash", {**WORKERS, "service.inspect": "every", "service.load_bound": 0}),
+    "earshot": {"policy": "wrr", "settings": WORKERS},
+    "earshot-netfilter": {"policy": "wrr", "settings": WORKERS, "datapath": "netfilter"},
+    "earshot-ring": {"policy": "ring", "settings": WORKERS},
+    "earshot-uri": {"policy": "uri-hash", "settings": WORKERS},
+    "earshot-every": {"policy": "uri-hash", "settings": {**WORKERS, "service.inspect": "every", "service.load_bound": 0}},
 }
 # Every request inspected, and the policy's own parameters: what moves, moves because the policy finds that worth it.
-HOT = {f"{policy}-{membership}": (policy, {**WORKERS, "service.inspect": "every"}, membership)
+HOT = {f"{policy}-{membership}": {"policy": policy, "settings": {**WORKERS, "service.inspect": "every"}, "membership": membership}
        for policy in ("wlc", "uri-hash", "lard", "lard-r") for membership in ("static", "corosync")}
 EARSHOT.update(HOT)
 LVS = "lvs-dr"
@@ -147,9 +148,7 @@ class Targets:
         if key == "plain":
             lab = Lab(nodes=NODES + 1, earshot=False, server="none")
         else:
-            policy, settings, *membership = EARSHOT[key]
-            lab = Lab(nodes=NODES, policy=policy, settings=settings, server="none",
-                      membership=membership[0] if membership else "static")
+            lab = Lab(nodes=NODES, server="none", **EARSHOT[key])
         self.stack.enter_context(lab)
         # Otherwise a client that connects 30,000 times a second runs out of ports after two seconds.
         netns.set_sysctls(lab.net.client, {"net.ipv4.tcp_tw_reuse": 1})
