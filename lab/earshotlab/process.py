@@ -46,8 +46,13 @@ def _pids():
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
 
 
-def _running(stat):
-    return stat is not None and stat[0] not in "ZX"
+def _running(pid, stat):
+    """Also one whose first thread has ended, and is a zombie: until the others have, its files are open, and its devices there."""
+    if stat is None or stat[0] not in "ZX":
+        return stat is not None
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    return False
 
 
 def _inheritable():
@@ -81,13 +86,13 @@ def alive(record):
     with contextlib.suppress(ChildProcessError):  # not ours to reap, or reaped
         os.waitpid(record["pid"], os.WNOHANG)
     stat = _stat(record["pid"])
-    return _running(stat) and stat[2] == record["start"]
+    return _running(record["pid"], stat) and stat[2] == record["start"]
 
 
 def pids_in(namespaces):
     """All processes in any of the namespaces, whoever started them."""
     identities = {netns.identity(namespace) for namespace in namespaces} - {None}
-    return [pid for pid in _pids() if _namespace_of(pid) in identities and _running(_stat(pid))]
+    return [pid for pid in _pids() if _namespace_of(pid) in identities and _running(pid, _stat(pid))]
 
 
 def _members(records):
@@ -96,7 +101,7 @@ def _members(records):
     members = []
     for pid in _pids():
         stat = _stat(pid)
-        if not _running(stat) or stat[1] not in sessions:
+        if not _running(pid, stat) or stat[1] not in sessions:
             continue
         start, identity = sessions[stat[1]]
         # A moment after the start the process may still be `ip`, on its way into the namespace.
