@@ -9,7 +9,13 @@ int es_nf_answer_send(const struct es_nf_node *node, const struct es_nf_frame *f
 		      const struct es_answer *a)
 {
 	union es_answer_wire wire;
-	__u32 len = es_answer_write(a, 0, &wire);
+	union es_answer_wire6 wire6;
+	__u32 len;
 
+	if (a->is_v6) {
+		len = es_answer_write6(a, 0, &wire6);
+		return node->hands.frame(node->hands.ctx, frame->source, ETH_P_IPV6, wire6.bytes, len);
+	}
+	len = es_answer_write(a, 0, &wire);
 	return node->hands.frame(node->hands.ctx, frame->source, ETH_P_IP, wire.bytes, len);
 }

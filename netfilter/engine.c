@@ -232,7 +232,7 @@ static void es_nf_engine_mend(struct es_nf_engine *engine)
 	pthread_mutex_lock(&rules_of_process.lock);
 	if (rules_of_process.are_wanted) {
 		(void)es_nf_kernel_mend(engine->kernel, &engine->nl);
-		if (!es_nf_rules_are_set(&engine->nl))
+		if (!es_nf_rules_are_set(&engine->nl, &engine->rules))
 			(void)es_nf_rules_set(&engine->nl, &engine->rules, NULL);
 	}
 	pthread_mutex_unlock(&rules_of_process.lock);
@@ -284,6 +284,11 @@ static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_r
 {
 	int rc = 0;
 
+	if (es_nf_rules_serve(rules, 1) && !es_nf_kernel_has_v6(engine->kernel))
+		return es_nf_why(
+			why, -EOPNOTSUPP,
+			"a service has an IPv6 address, and the kernel has no SYNPROXY for IPv6 "
+			"(CONFIG_NFT_SYNPROXY, or CONFIG_NFT_COMPAT and CONFIG_IP6_NF_TARGET_SYNPROXY)");
 	pthread_mutex_lock(&rules_of_process.lock);
 	if (!rules_of_process.are_wanted || memcmp(rules, &engine->rules, sizeof(*rules)) != 0)
 		rc = es_nf_rules_set(&engine->nl, rules, why);
@@ -363,7 +368,7 @@ int es_nf_engine_is_attached(void)
 
 	if (rc)
 		return es_nf_is_missing(rc) ? 0 : rc;
-	rc = es_nf_rules_are_set(&nl);
+	rc = es_nf_rules_are_set(&nl, NULL);
 	es_nf_netlink_close(&nl);
 	/* No rules are set in a kernel that knows none: that must not keep another datapath from starting. */
 	return es_nf_is_missing(rc) ? 0 : rc;
@@ -378,7 +383,7 @@ int es_nf_engine_detach(void)
 		return rc;
 	pthread_mutex_lock(&rules_of_process.lock);
 	rules_of_process.are_wanted = 0;
-	was_set = es_nf_rules_are_set(&nl);
+	was_set = es_nf_rules_are_set(&nl, NULL);
 	rc = es_nf_rules_remove(&nl);
 	if (!rc)
 		rc = es_nf_hook_remove(&nl);

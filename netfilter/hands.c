@@ -19,10 +19,16 @@
 
 #define ES_KEPT_MAX 262144 /* connections; what is above is not made again when it is forgotten */
 
+/* struct es_nf_raw - raw sockets, for what is sent only; -1: the kernel has no IPv6 */
+struct es_nf_raw {
+	int v4;
+	int v6;
+};
+
 struct es_nf_kernel {
 	int frames;
-	int datagrams;
-	int resets; /* marked: no rule and no conntrack changes what leaves by it */
+	struct es_nf_raw datagrams;
+	struct es_nf_raw resets; /* marked: no rule and no conntrack changes what leaves by them */
 	unsigned int public_ifindex;
 	struct es_nf_tun tun;
 	struct es_nf_rebuild rebuild;
@@ -74,20 +80,29 @@ static int es_nf_hand_frame(void *ctx, const __u8 target[6], __u16 protocol, con
 		       : 0;
 }
 
-/* @fd: a raw socket */
-static int send_packet(int fd, const void *packet, size_t len)
+/* A packet of either family, to where it says. */
+static int send_packet(const struct es_nf_raw *raw, const void *packet, size_t len)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET};
+	const uint8_t *bytes = packet;
+	struct sockaddr_in v4 = {.sin_family = AF_INET};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+	ssize_t sent;
 
-	memcpy(&to.sin_addr, (const char *)packet + 16, sizeof(to.sin_addr));
-	return sendto(fd, packet, len, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+	if (bytes[0] >> 4 == 6) {
+		memcpy(&v6.sin6_addr, bytes + 24, sizeof(v6.sin6_addr));
+		sent = sendto(raw->v6, packet, len, MSG_DONTWAIT, (struct sockaddr *)&v6, sizeof(v6));
+	} else {
+		memcpy(&v4.sin_addr, bytes + 16, sizeof(v4.sin_addr));
+		sent = sendto(raw->v4, packet, len, MSG_DONTWAIT, (struct sockaddr *)&v4, sizeof(v4));
+	}
+	return sent < 0 ? -errno : 0;
 }
 
 static int es_nf_hand_send(void *ctx, const void *packet, size_t len)
 {
 	const struct es_nf_kernel *kernel = ctx;
 
-	return send_packet(kernel->datagrams, packet, len);
+	return send_packet(&kernel->datagrams, packet, len);
 }
 
 /* What has become of a connection whose packets are in. Returns an enum es_nf_made or -errno. */
@@ -175,11 +190,16 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 	    !es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry))
 		return ES_NF_ACCEPT;
 	len = es_nf_resets_translate(frame->bytes, frame->len, &entry, reset);
-	if (!len || send_packet(kernel->resets, reset, len))
+	if (!len || send_packet(&kernel->resets, reset, len))
 		return ES_NF_ACCEPT;
 	/* The connection tracking has not heard of it. */
 	(void)es_nf_hand_forget(kernel, &flow);
 	return ES_NF_DROP;
+}
+
+int es_nf_kernel_has_v6(const struct es_nf_kernel *kernel)
+{
+	return kernel->hook.has_v6;
 }
 
 struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
@@ -231,23 +251,40 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 	return rc ? rc : es_nf_kernel_keep(kernel, why);
 }
 
+static void raw_close(struct es_nf_raw *raw)
+{
+	if (raw->v4 >= 0)
+		close(raw->v4);
+	if (raw->v6 >= 0)
+		close(raw->v6);
+	*raw = (struct es_nf_raw){-1, -1};
+}
+
+/* @mark: of what is sent; 0: none. Returns 0 or -errno; then, too, it is to be closed. */
+static int raw_open(struct es_nf_raw *raw, __u32 mark)
+{
+	/* With this protocol, their headers are ours in both families. */
+	raw->v6 = socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	raw->v4 = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	if (raw->v4 < 0 || (mark && setsockopt(raw->v4, SOL_SOCKET, SO_MARK, &mark, sizeof(mark))) ||
+	    (mark && raw->v6 >= 0 && setsockopt(raw->v6, SOL_SOCKET, SO_MARK, &mark, sizeof(mark))))
+		return -errno;
+	return 0;
+}
+
 int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
 {
 	struct es_nf_kernel *kernel = calloc(1, sizeof(*kernel));
-	const __u32 mark = ES_NF_RULES_MARK;
 	int rc;
 
 	if (!kernel)
 		return es_nf_why(why, -ENOMEM, "no memory");
 	kernel->frames = kernel->tun.fd = -1;
-	/* For what is sent only. */
-	kernel->datagrams = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
-	kernel->resets = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
-	if (kernel->datagrams < 0 || kernel->resets < 0 ||
-	    setsockopt(kernel->resets, SOL_SOCKET, SO_MARK, &mark, sizeof(mark)))
-		rc = es_nf_why(why, -errno, "raw socket: %s", strerror(errno));
-	else
-		rc = es_nf_kernel_open(kernel, why);
+	kernel->datagrams = kernel->resets = (struct es_nf_raw){-1, -1};
+	rc = raw_open(&kernel->datagrams, 0);
+	if (!rc)
+		rc = raw_open(&kernel->resets, ES_NF_RULES_MARK);
+	rc = rc ? es_nf_why(why, rc, "raw socket: %s", strerror(-rc)) : es_nf_kernel_open(kernel, why);
 	if (rc) {
 		es_nf_kernel_free(&kernel);
 		return rc;
@@ -266,10 +303,8 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 	es_nf_kept_free(&k->kept);
 	es_nf_rebuild_close(&k->rebuild);
 	es_nf_tun_close(&k->tun);
-	if (k->datagrams >= 0)
-		close(k->datagrams);
-	if (k->resets >= 0)
-		close(k->resets);
+	raw_close(&k->datagrams);
+	raw_close(&k->resets);
 	if (k->frames >= 0)
 		close(k->frames);
 	free(k);

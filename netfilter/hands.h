@@ -17,6 +17,9 @@ struct es_nf_kernel;
 int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why);
 void es_nf_kernel_free(struct es_nf_kernel **kernel);
 
+/* es_nf_kernel_has_v6() - can it make connections of IPv6? */
+int es_nf_kernel_has_v6(const struct es_nf_kernel *kernel);
+
 /* es_nf_kernel_hands() - those of a node that uses @kernel */
 struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel);
 

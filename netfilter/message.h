@@ -8,9 +8,21 @@
 #include "kmod/core/message.h"
 #include "netfilter/node.h"
 
-/* From a message's outer IP header on. */
-#define ES_NF_MESSAGE_HEADER_OFF (ES_NF_IP_LEN + ES_NF_UDP_LEN)
-#define ES_NF_MESSAGE_PACKET_OFF (ES_NF_MESSAGE_HEADER_OFF + sizeof(struct es_handover))
+/* From a message's outer IP header on, which has no other behind it: where its UDP header is, its own, and the packet. */
+static inline size_t es_nf_message_udp_off(const struct es_nf_frame *frame)
+{
+	return frame->bytes[0] >> 4 == 6 ? ES_NF_IP6_LEN : ES_NF_IP_LEN;
+}
+
+static inline size_t es_nf_message_header_off(const struct es_nf_frame *frame)
+{
+	return es_nf_message_udp_off(frame) + ES_NF_UDP_LEN;
+}
+
+static inline size_t es_nf_message_packet_off(const struct es_nf_frame *frame)
+{
+	return es_nf_message_header_off(frame) + sizeof(struct es_handover);
+}
 
 /**
  * es_nf_message_check() - is the message authentic and fresh?
@@ -22,14 +34,14 @@ __u32 es_nf_message_check(struct es_nf_node *node, const struct es_nf_frame *fra
 
 /**
  * es_nf_message_packet() - read the client's packet in the message
- * Returns 0; -EBADMSG: it is no TCP/IPv4 segment, or its lengths contradict each other.
+ * Returns 0; -EBADMSG: it is no TCP segment, or its lengths contradict each other.
  */
 int es_nf_message_packet(const struct es_nf_frame *frame, const struct es_handover *h,
 			 struct es_packet *ret_pkt, struct es_segment *ret_seg);
 
 static inline const uint8_t *es_nf_message_bytes(const struct es_nf_frame *frame)
 {
-	return frame->bytes + ES_NF_MESSAGE_PACKET_OFF;
+	return frame->bytes + es_nf_message_packet_off(frame);
 }
 
 /**

@@ -8,7 +8,9 @@
  */
 #include "netfilter/netlink.h"
 
-#define ES_NF_NFT_MESSAGES 32
+/* Enough for the rules of 64 addresses, three each, of less than 400 bytes. */
+#define ES_NF_NFT_MESSAGES 256
+#define ES_NF_NFT_ROOM	   (ES_NF_NFT_MESSAGES * 400)
 
 /**
  * struct es_nf_nft - one transaction
@@ -24,7 +26,7 @@ struct es_nf_nft {
 	struct nlmsghdr *rule;
 	struct nlattr *rule_expressions;
 	struct nlattr *data;
-	char buf[ES_NF_NETLINK_ROOM];
+	char buf[ES_NF_NFT_ROOM];
 };
 
 /* es_nf_nft_begin() - @nl: NETLINK_NETFILTER */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ARP for the service addresses, and the traffic to them that no service takes.
+ * ARP and neighbour discovery for the service addresses, and the traffic to them that no service takes.
  */
 #include <linux/icmp.h>
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
 #include <netinet/in.h>
+#include "kmod/core/neighbour.h"
 #include "netfilter/other.h"
 
 /* struct es_nf_arp - an ARP packet of Ethernet and IPv4 */
@@ -56,6 +57,30 @@ void es_nf_other_arp(struct es_nf_node *node, const uint8_t *arp, size_t len)
 	es_nf_count(node, rc ? ES_COUNT_answer_failed : ES_COUNT_arp_answered);
 }
 
+int es_nf_other_neighbour(struct es_nf_node *node, const struct es_nf_frame *frame, const struct es_nf_ip *ip)
+{
+	__u8 to[ETH_ALEN] = ES_NEIGHBOUR_ALL_MAC;
+	union es_neighbour_packet answer;
+	struct es_neighbour asked = {};
+	int rc;
+
+	if (!ip->is_v6 || ip->first != ES_HEADER_ICMPV6 || frame->len < ES_NF_IP6_LEN + ES_NEIGHBOUR_ASKS)
+		return 0;
+	memcpy(&asked, frame->bytes + ES_NF_IP6_LEN, ES_NEIGHBOUR_ASKS);
+	if (!es_neighbour_is_solicitation(&asked, ip->hops) || !es_nf_is_service_address(node, &asked.target))
+		return 0;
+	if (!es_nf_address_is_mine(node, &ip->source)) {
+		es_nf_count(node, ES_COUNT_ndp_not_mine);
+		return 1;
+	}
+	es_neighbour_write(&node->config, &ip->source, &asked.target, &answer);
+	if (!es_addr_is_unspecified(&ip->source))
+		memcpy(to, frame->source, sizeof(to));
+	rc = node->hands.frame(node->hands.ctx, to, ETH_P_IPV6, answer.bytes, sizeof(answer));
+	es_nf_count(node, rc ? ES_COUNT_answer_failed : ES_COUNT_ndp_answered);
+	return 1;
+}
+
 static int es_nf_is_icmp_error(const struct es_nf_frame *frame, const struct es_nf_ip *ip)
 {
 	uint8_t type;
@@ -63,13 +88,15 @@ static int es_nf_is_icmp_error(const struct es_nf_frame *frame, const struct es_
 	if (frame->len <= ip->at)
 		return 0;
 	type = frame->bytes[ip->at];
+	if (ip->is_v6)
+		return es_icmpv6_is_error(type);
 	return type == ICMP_DEST_UNREACH || type == ICMP_TIME_EXCEEDED || type == ICMP_PARAMETERPROB;
 }
 
 enum es_nf_fate es_nf_other_ip(struct es_nf_node *node, const struct es_nf_frame *frame,
 			       const struct es_nf_ip *ip)
 {
-	int is_icmp = ip->next == IPPROTO_ICMP;
+	int is_icmp = ip->first == (ip->is_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
 
 	if (is_icmp && es_nf_is_icmp_error(frame, ip)) {
 		es_nf_count(node, ES_COUNT_icmp_error);

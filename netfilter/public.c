@@ -5,6 +5,7 @@
  */
 #include <netinet/in.h>
 #include "kmod/core/answer.h"
+#include "kmod/core/headers.h"
 #include "kmod/core/serving.h"
 #include "netfilter/answer.h"
 #include "netfilter/other.h"
@@ -195,8 +196,11 @@ static int es_nf_public_is_message(const struct es_nf_node *node, const struct e
 	const struct es_config *cfg = &node->config;
 	const uint8_t *udp = frame->bytes + ip->at;
 
-	return ip->next == IPPROTO_UDP && es_addr_equal(&ip->dest, &cfg->self_address) &&
-	       cfg->public_ifindex != cfg->cluster_ifindex && frame->len >= ip->at + ES_NF_UDP_LEN &&
+	if (cfg->public_ifindex == cfg->cluster_ifindex || !es_addr_equal(&ip->dest, &cfg->self_address))
+		return 0;
+	if (ip->is_v6 && es_headers_hide(ip->next))
+		return 1;
+	return ip->next == IPPROTO_UDP && frame->len >= ip->at + ES_NF_UDP_LEN &&
 	       (es_nf_be16(udp) == cfg->handover_port || es_nf_be16(udp + 2) == cfg->handover_port);
 }
 
@@ -210,6 +214,8 @@ enum es_nf_fate es_nf_public(struct es_nf_node *node, const struct es_nf_frame *
 		es_nf_count(node, ES_COUNT_drop_malformed);
 		return ES_NF_DROP;
 	}
+	if (es_nf_other_neighbour(node, frame, &ip))
+		return ES_NF_DROP;
 	if (!es_nf_is_service_address(node, &ip.dest)) {
 		if (!es_nf_public_is_message(node, frame, &ip))
 			return ES_NF_ACCEPT;

@@ -12,8 +12,10 @@
 #include <linux/netfilter/xt_NFQUEUE.h>
 #include <linux/netfilter_ipv4.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "kmod/core/neighbour.h"
 #include "netfilter/nft.h"
 #include "netfilter/rules.h"
 
@@ -26,28 +28,62 @@
 /* Bits of a connection's state as the expression ct has them. */
 #define ES_CT_STATE(state) (1U << ((state) + 1))
 
+/* Whose address in an IP header. */
+enum side {
+	SOURCE,
+	TARGET,
+};
+
+static const unsigned char families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
+#define FAMILIES (sizeof(families) / sizeof(families[0]))
+
 /* How packets come into the queue. */
 enum way {
 	WAY_NFT,    /* nf_tables' own expression */
 	WAY_COMPAT, /* xtables' target */
 };
 
+/* Services may share an address, and need not have one of each family. */
+static void add_address(struct es_nf_rules *rules, const struct es_addr *address)
+{
+	unsigned int at = 0;
+
+	while (at < rules->count && !es_addr_equal(&rules->address[at], address))
+		at++;
+	if (at == rules->count && !es_addr_is_unspecified(address))
+		rules->address[rules->count++] = *address;
+}
+
 void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->public_ifindex = config->public_ifindex;
 	ret->cluster_ifindex = config->cluster_ifindex;
-	ret->self = config->self_address.w[3];
+	ret->self = config->self_address;
 	ret->handover_port = config->handover_port;
 	for (__u32 i = 0; i < config->service_count && i < ES_SERVICES_MAX; i++) {
-		__be32 address = config->service[i].address.w[3];
-		unsigned int at = 0;
-
-		while (at < ret->count && ret->address[at] != address)
-			at++;
-		if (at == ret->count && es_addr_is_v4(&config->service[i].address))
-			ret->address[ret->count++] = address;
+		add_address(ret, &config->service[i].address);
+		add_address(ret, &config->service[i].address6);
 	}
+}
+
+static int is_of(const struct es_addr *address, unsigned char family)
+{
+	return es_addr_is_v4(address) == (family == NFPROTO_IPV4);
+}
+
+int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6)
+{
+	for (unsigned int i = 0; i < rules->count; i++)
+		if (es_addr_is_v4(&rules->address[i]) == !is_v6)
+			return 1;
+	return 0;
+}
+
+/* Do the rules need a table of that family? */
+static int have(const struct es_nf_rules *rules, unsigned char family)
+{
+	return is_of(&rules->self, family) || es_nf_rules_serve(rules, family == NFPROTO_IPV6);
 }
 
 /* Some bytes of a header into register 1. */
@@ -91,10 +127,20 @@ static void match_interface(struct es_nf_nft *nft, unsigned int ifindex)
 	es_nf_nft_match(nft, &ifindex, sizeof(ifindex));
 }
 
-static void match_target(struct es_nf_nft *nft, __be32 address)
+/* An address of the table's family in the IP header, where the source's is before the target's. */
+static void match_address(struct es_nf_nft *nft, enum side side, const struct es_addr *address)
 {
-	load_payload(nft, NFT_PAYLOAD_NETWORK_HEADER, 16, 4);
-	es_nf_nft_match(nft, &address, sizeof(address));
+	const int is_v6 = nft->family == NFPROTO_IPV6;
+	const unsigned int len = is_v6 ? 16 : 4, source = is_v6 ? 8 : 12;
+
+	load_payload(nft, NFT_PAYLOAD_NETWORK_HEADER, side == SOURCE ? source : source + len, len);
+	es_nf_nft_match(nft, address->b + sizeof(*address) - len, len);
+}
+
+static void match_protocol(struct es_nf_nft *nft, __u8 protocol)
+{
+	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
+	es_nf_nft_match(nft, &protocol, sizeof(protocol));
 }
 
 /* Go on only if these bits of register 1, @len bytes, are as in @value. */
@@ -118,11 +164,9 @@ static void match_established(struct es_nf_nft *nft)
 
 static void match_syn(struct es_nf_nft *nft)
 {
-	const __u8 tcp = IPPROTO_TCP, flags = ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN,
-		   syn = ES_TCP_SYN;
+	const __u8 flags = ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN, syn = ES_TCP_SYN;
 
-	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
-	es_nf_nft_match(nft, &tcp, sizeof(tcp));
+	match_protocol(nft, IPPROTO_TCP);
 	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
 	match_bits(nft, &flags, &syn, sizeof(flags));
 }
@@ -156,12 +200,30 @@ static void put_service_chain(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_end_rule(nft);
 }
 
-static void put_service(struct es_nf_nft *nft, const struct es_nf_rules *rules, __be32 address)
+static void put_service(struct es_nf_nft *nft, const struct es_nf_rules *rules, const struct es_addr *address)
 {
 	es_nf_nft_begin_rule(nft, ES_CAPTURE);
 	match_interface(nft, rules->public_ifindex);
-	match_target(nft, address);
+	match_address(nft, TARGET, address);
 	es_nf_nft_verdict(nft, NFT_JUMP, ES_SERVICE);
+	es_nf_nft_end_rule(nft);
+}
+
+/* Neighbours who ask for the address ask its group (kmod/core/neighbour.h); who asks again, the address itself. */
+static void put_solicitations(struct es_nf_nft *nft, const struct es_nf_rules *rules,
+			      const struct es_addr *address, enum way way)
+{
+	const __u8 type = ES_ICMPV6_SOLICITATION;
+
+	es_nf_nft_begin_rule(nft, ES_CAPTURE);
+	match_interface(nft, rules->public_ifindex);
+	match_protocol(nft, IPPROTO_ICMPV6);
+	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offsetof(struct es_neighbour, type), sizeof(type));
+	es_nf_nft_match(nft, &type, sizeof(type));
+	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offsetof(struct es_neighbour, target),
+		     sizeof(*address));
+	es_nf_nft_match(nft, address, sizeof(*address));
+	put_queue(nft, way, 0);
 	es_nf_nft_end_rule(nft);
 }
 
@@ -169,14 +231,11 @@ static void put_service(struct es_nf_nft *nft, const struct es_nf_rules *rules, 
 static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules, unsigned int ifindex,
 			 enum way way)
 {
-	const __u8 udp = IPPROTO_UDP;
-
 	for (unsigned int offset = 0; offset <= 2; offset += 2) {
 		es_nf_nft_begin_rule(nft, ES_CAPTURE);
 		match_interface(nft, ifindex);
-		match_target(nft, rules->self);
-		es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
-		es_nf_nft_match(nft, &udp, sizeof(udp));
+		match_address(nft, TARGET, &rules->self);
+		match_protocol(nft, IPPROTO_UDP);
 		load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offset, 2);
 		es_nf_nft_match(nft, &rules->handover_port, sizeof(rules->handover_port));
 		put_queue(nft, way, 0);
@@ -188,21 +247,19 @@ static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules,
  * A RST of an open connection, before the connection tracking hears of it: the kernel's hook takes any for the answer to a
  * SYN, and gives it a number that the client has long heard of (resets.h). The answer to a SYN has none.
  */
-static void put_reset(struct es_nf_nft *nft, __be32 address, enum way way)
+static void put_reset(struct es_nf_nft *nft, const struct es_addr *address, enum way way)
 {
-	const __u8 tcp = IPPROTO_TCP, rst = 4;
+	const __u8 rst = 4;
 	const unsigned int loopback = ES_LOOPBACK;
 	const __u32 none = 0;
 
 	es_nf_nft_begin_rule(nft, ES_ANSWERS);
-	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
-	es_nf_nft_match(nft, &tcp, sizeof(tcp));
+	match_protocol(nft, IPPROTO_TCP);
 	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
 	match_bits(nft, &rst, &rst, sizeof(rst));
 	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 4, 4);
 	es_nf_nft_differ(nft, &none, sizeof(none));
-	load_payload(nft, NFT_PAYLOAD_NETWORK_HEADER, 12, 4);
-	es_nf_nft_match(nft, &address, sizeof(address));
+	match_address(nft, SOURCE, address);
 	es_nf_nft_load_meta(nft, NFT_META_OIF);
 	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
 	put_queue(nft, way, 1);
@@ -223,7 +280,27 @@ static void put_answers_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
 	es_nf_nft_end_rule(nft);
 	for (unsigned int i = 0; i < rules->count; i++)
-		put_reset(nft, rules->address[i], way);
+		if (is_of(&rules->address[i], nft->family))
+			put_reset(nft, &rules->address[i], way);
+}
+
+static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
+{
+	es_nf_nft_add_base_chain(nft, ES_CAPTURE, NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE);
+	for (unsigned int i = 0; i < rules->count; i++) {
+		if (!is_of(&rules->address[i], nft->family))
+			continue;
+		put_service(nft, rules, &rules->address[i]);
+		if (nft->family == NFPROTO_IPV6)
+			put_solicitations(nft, rules, &rules->address[i], way);
+	}
+	if (!is_of(&rules->self, nft->family))
+		return;
+	put_messages(nft, rules, rules->cluster_ifindex, way);
+	put_messages(nft, rules, ES_LOOPBACK, way);
+	/* From the clients' side nobody may send one. */
+	if (rules->public_ifindex != rules->cluster_ifindex)
+		put_messages(nft, rules, rules->public_ifindex, way);
 }
 
 static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum way way)
@@ -231,23 +308,34 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 	struct es_nf_nft nft;
 
 	es_nf_nft_begin(&nft, nl);
-	nft.family = NFPROTO_IPV4;
 	nft.table = ES_NF_RULES_TABLE;
-	es_nf_nft_add_table(&nft); /* so that there is one to delete */
-	es_nf_nft_delete_table(&nft);
-	es_nf_nft_add_table(&nft);
-	es_nf_nft_add_chain(&nft, ES_SERVICE);
-	put_service_chain(&nft, way);
-	put_answers_chain(&nft, rules, way);
-	es_nf_nft_add_base_chain(&nft, ES_CAPTURE, NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE);
-	for (unsigned int i = 0; i < rules->count; i++)
-		put_service(&nft, rules, rules->address[i]);
-	put_messages(&nft, rules, rules->cluster_ifindex, way);
-	put_messages(&nft, rules, ES_LOOPBACK, way);
-	/* From the clients' side nobody may send one. */
-	if (rules->public_ifindex != rules->cluster_ifindex)
-		put_messages(&nft, rules, rules->public_ifindex, way);
+	for (size_t i = 0; i < FAMILIES; i++) {
+		if (!have(rules, families[i]))
+			continue;
+		nft.family = families[i];
+		es_nf_nft_add_table(&nft); /* so that there is one to delete */
+		es_nf_nft_delete_table(&nft);
+		es_nf_nft_add_table(&nft);
+		es_nf_nft_add_chain(&nft, ES_SERVICE);
+		put_service_chain(&nft, way);
+		put_answers_chain(&nft, rules, way);
+		put_capture_chain(&nft, rules, way);
+	}
 	return es_nf_nft_commit(&nft);
+}
+
+/* Returns 0, also if there is none, or -errno. */
+static int remove_table(struct es_nf_netlink *nl, unsigned char family)
+{
+	struct es_nf_nft nft;
+	int rc;
+
+	es_nf_nft_begin(&nft, nl);
+	nft.family = family;
+	nft.table = ES_NF_RULES_TABLE;
+	es_nf_nft_delete_table(&nft);
+	rc = es_nf_nft_commit(&nft);
+	return rc == -ENOENT || rc == -EAFNOSUPPORT ? 0 : rc;
 }
 
 int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why)
@@ -264,11 +352,15 @@ int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, s
 	if (rc == -EMSGSIZE)
 		return es_nf_why(why, rc, "%d service addresses are too many for the table %s", rules->count,
 				 ES_NF_RULES_TABLE);
+	/* What the configuration before needed, and this one does not. */
+	for (size_t i = 0; i < FAMILIES && !rc; i++)
+		rc = have(rules, families[i]) ? 0 : remove_table(nl, families[i]);
 	return rc ? es_nf_why(why, rc, "nf_tables refuse the table %s: %s", ES_NF_RULES_TABLE, strerror(-rc))
 		  : 0;
 }
 
-int es_nf_rules_are_set(struct es_nf_netlink *nl)
+/* Returns 1, 0 or -errno. */
+static int has_table(struct es_nf_netlink *nl, unsigned char family)
 {
 	char buf[256];
 	struct nlmsghdr *nlh =
@@ -276,22 +368,33 @@ int es_nf_rules_are_set(struct es_nf_netlink *nl)
 	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
 	int rc;
 
-	nfg->nfgen_family = NFPROTO_IPV4;
+	nfg->nfgen_family = family;
 	nfg->version = NFNETLINK_V0;
 	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, ES_NF_RULES_TABLE);
 	rc = es_nf_netlink_talk(nl, nlh, NULL, NULL);
-	return rc == -ENOENT ? 0 : rc ? rc : 1;
+	return rc == -ENOENT || (rc == -EAFNOSUPPORT && family == NFPROTO_IPV6) ? 0 : rc ? rc : 1;
+}
+
+int es_nf_rules_are_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules)
+{
+	int are_set = rules != NULL, rc;
+
+	for (size_t i = 0; i < FAMILIES; i++) {
+		if (rules && !have(rules, families[i]))
+			continue;
+		rc = has_table(nl, families[i]);
+		if (rc < 0)
+			return rc;
+		are_set = rules ? are_set && rc : are_set || rc;
+	}
+	return are_set;
 }
 
 int es_nf_rules_remove(struct es_nf_netlink *nl)
 {
-	struct es_nf_nft nft;
-	int rc;
+	int rc = 0;
 
-	es_nf_nft_begin(&nft, nl);
-	nft.family = NFPROTO_IPV4;
-	nft.table = ES_NF_RULES_TABLE;
-	es_nf_nft_delete_table(&nft);
-	rc = es_nf_nft_commit(&nft);
-	return rc == -ENOENT ? 0 : rc;
+	for (size_t i = 0; i < FAMILIES && !rc; i++)
+		rc = remove_table(nl, families[i]);
+	return rc;
 }

@@ -3,8 +3,8 @@
 #define ES_NETFILTER_RULES_H
 
 /*
- * The rules by which the kernel gives packets to this datapath: a table of nf_tables of its own, never a rule in an
- * operator's. What is for a service address and of no connection that is here goes to user space, and what has to do
+ * The rules by which the kernel gives packets to this datapath: a table of nf_tables of its own for each family of addresses
+ * that there is, never a rule in an operator's. What is for a service address and of no connection that is here goes to user space, and what has to do
  * with handover messages. While nobody reads the queue, its packets are dropped: a node without its daemon answers nothing.
  *
  * They stand behind the connection tracking, which knows the connections that are here, and before address translation.
@@ -29,32 +29,37 @@
  */
 #define ES_NF_RULES_KNOWN 0x4553414bU
 
+#define ES_NF_ADDRESSES_MAX (2 * ES_SERVICES_MAX)
+
 /**
  * struct es_nf_rules - what the rules depend on
- * @address: of the services, each once, @count of them
+ * @address: of the services, of either family, each once, @count of them
  */
 struct es_nf_rules {
 	unsigned int public_ifindex;
 	unsigned int cluster_ifindex;
-	__be32 self;
+	struct es_addr self;
 	__be16 handover_port;
 	__u16 count;
-	__be32 address[ES_SERVICES_MAX];
+	struct es_addr address[ES_NF_ADDRESSES_MAX];
 };
-_Static_assert(sizeof(struct es_nf_rules) == 16 + 4 * ES_SERVICES_MAX,
+_Static_assert(sizeof(struct es_nf_rules) == 28 + 16 * ES_NF_ADDRESSES_MAX,
 	       "no padding: two are compared as bytes");
 
 /* es_nf_rules_of() - the rules of a configuration */
 void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret_rules);
 
+/* es_nf_rules_serve() - is there a service of that family? */
+int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6);
+
 /**
- * es_nf_rules_set() - make the table anew, in one transaction: no packet sees half of it
+ * es_nf_rules_set() - make the tables anew, in one transaction: no packet sees half of them
  * Returns 0; -EOPNOTSUPP, with @why, if the kernel has no queue for nf_tables in any way; or -errno, with @why.
  */
 int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why);
 
-/* es_nf_rules_are_set() - is the table there? 1, 0 or -errno. */
-int es_nf_rules_are_set(struct es_nf_netlink *nl);
+/* es_nf_rules_are_set() - are the tables of @rules there? NULL: is any? 1, 0 or -errno. */
+int es_nf_rules_are_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules);
 
 /* es_nf_rules_remove() - Returns 0, also if there is none, or -errno. */
 int es_nf_rules_remove(struct es_nf_netlink *nl);

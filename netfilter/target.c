@@ -275,23 +275,25 @@ static enum es_nf_fate es_nf_cluster_carry_out(struct es_nf_received *in, int is
 enum es_nf_fate es_nf_cluster(struct es_nf_node *node, const struct es_nf_frame *frame)
 {
 	struct es_nf_received in = {.node = node, .frame = frame};
-	const uint8_t *ip = frame->bytes, *udp = ip + ES_NF_IP_LEN;
+	const uint8_t *udp = frame->bytes + es_nf_message_udp_off(frame);
 	struct es_message_envelope envelope = {};
 	struct es_message_verdict verdict;
+	struct es_nf_ip ip;
 	__u32 counter;
 
-	if (frame->len < ES_NF_IP_LEN + ES_NF_UDP_LEN || ip[0] != 0x45 || ip[9] != IPPROTO_UDP ||
-	    !es_addr_is_this_v4(&node->config.self_address, es_nf_be32(ip + 16)))
+	if (es_nf_ip_read(frame->bytes, frame->len, &ip) || ip.next != IPPROTO_UDP ||
+	    ip.at != es_nf_message_udp_off(frame) || frame->len < ip.at + ES_NF_UDP_LEN ||
+	    !es_addr_equal(&ip.dest, &node->config.self_address))
 		return ES_NF_ACCEPT;
 	/* NACKs come from the handover port to the worker's own; they are checked here and go up. */
 	if (es_nf_be16(udp) != node->config.handover_port &&
 	    es_nf_be16(udp + 2) != node->config.handover_port)
 		return ES_NF_ACCEPT;
-	envelope.ip_len = (__u32)es_ntohs(es_nf_be16(ip + 2)) - ES_NF_IP_LEN;
+	envelope.ip_len = (__u32)(ip.len - ip.at);
 	envelope.udp_len = es_ntohs(es_nf_be16(udp + 4));
-	envelope.is_short = frame->len < ES_NF_MESSAGE_PACKET_OFF;
+	envelope.is_short = frame->len < es_nf_message_packet_off(frame);
 	if (!envelope.is_short)
-		memcpy(&in.h, ip + ES_NF_MESSAGE_HEADER_OFF, sizeof(in.h));
+		memcpy(&in.h, frame->bytes + es_nf_message_header_off(frame), sizeof(in.h));
 	es_decide_envelope(&envelope, &in.h, node->config.self, &verdict);
 	if (verdict.action == ES_MESSAGE_PASS)
 		return ES_NF_ACCEPT;

@@ -8,7 +8,7 @@
 
 /**
  * struct lack - what it lacks: the text has what the file says, and what would be right
- * @index: whose key it is, of ES_CONF_SERVICE and ES_CONF_NODE
+ * @index: whose key it is, of ES_CONF_SERVICE
  */
 struct lack {
 	enum es_conf_section_id section;
@@ -36,25 +36,7 @@ static int service_lacks(const struct es_conf_service *service, struct lack *lac
 			 service->name, service->server_port);
 		return 1;
 	}
-	if (es_addr_is_set(&service->address6)) {
-		lack->key = "address";
-		snprintf(lack->text, sizeof(lack->text),
-			 "service %s: address: the netfilter datapath has no IPv6: expected an IPv4 address",
-			 service->name);
-		return 1;
-	}
 	return 0;
-}
-
-static int node_lacks(const struct es_conf_node *node, struct lack *lack)
-{
-	if (es_addr_is_v4(&node->address))
-		return 0;
-	lack->key = "address";
-	snprintf(lack->text, sizeof(lack->text),
-		 "node %s: address: the netfilter datapath has no IPv6: expected an IPv4 address",
-		 node->name);
-	return 1;
 }
 
 static int find_lack(const struct es_conf *conf, struct lack *lack)
@@ -81,10 +63,6 @@ static int find_lack(const struct es_conf *conf, struct lack *lack)
 	for (lack->index = 0; lack->index < conf->service_count; lack->index++)
 		if (service_lacks(&conf->services[lack->index], lack))
 			return 1;
-	lack->section = ES_CONF_NODE;
-	for (lack->index = 0; lack->index < conf->node_count; lack->index++)
-		if (node_lacks(&conf->nodes[lack->index], lack))
-			return 1;
 	return 0;
 }
 
@@ -107,7 +85,6 @@ int es_conf_check_netfilter(struct es_conf_parse *p)
 		return 0;
 	lines = lack.section == ES_CONF_CLUSTER	   ? &p->cluster
 		: lack.section == ES_CONF_DATAPATH ? &p->datapath
-		: lack.section == ES_CONF_NODE	   ? &p->nodes[lack.index]
 						   : &p->services[lack.index];
 	return es_conf_fail(p, es_conf_line_of(lines, lack.section, lack.key), "%s", lack.text);
 }

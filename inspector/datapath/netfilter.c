@@ -208,7 +208,8 @@ static int es_netfilter_service(const struct es_config *config, const struct es_
 {
 	for (__u32 i = 0; i < config->service_count && !es_flow_is_own(flow); i++)
 		if (config->service[i].port == flow->service_port &&
-		    es_addr_equal(&config->service[i].address, &flow->service))
+		    (es_addr_equal(&config->service[i].address, &flow->service) ||
+		     es_addr_equal(&config->service[i].address6, &flow->service)))
 			return (int)i;
 	return -1;
 }

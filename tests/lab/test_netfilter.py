@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from earshotlab import Lab, netns, wait_for
+from earshotlab import Lab, netns, topology, wait_for
 from web import raw
 
 pytestmark = pytest.mark.earshot
@@ -33,10 +33,22 @@ CLIENTS = {
 }
 
 
-@pytest.fixture(scope="module", name="lab")
-def _lab():
-    with Lab(nodes=3, policy="uri-hash", datapath="bpf", node_datapath={name: "netfilter" for name in NETFILTER}) as lab:
+def mixed_lab(family):
+    """Of nodes with netfilter, and one with BPF."""
+    return Lab(nodes=3, policy="uri-hash", datapath="bpf", node_datapath={name: "netfilter" for name in NETFILTER}, family=family)
+
+
+@pytest.fixture(scope="module", name="lab", params=["4", "6"], ids=["v4", "v6"])
+def _lab(request):
+    with mixed_lab(request.param) as lab:
         yield lab
+
+
+def home(lab, uri):
+    """The node that serves a URI now."""
+    response = raw.ask(lab.client, raw.head(uri, Connection="close"))[0]
+    assert response.status == 200
+    return response.node
 
 
 def uris(lab, file="1k", count=12):
@@ -44,9 +56,7 @@ def uris(lab, file="1k", count=12):
     found = {}
     for number in range(count):
         uri = f"/u/{file}/{number}"
-        status, fields, _ = lab.client.get(uri)
-        assert status == 200
-        found.setdefault(fields["X-Node"], []).append(uri)
+        found.setdefault(home(lab, uri), []).append(uri)
     assert set(found) == {"n1", "n2", "n3"}
     return found
 
@@ -73,7 +83,7 @@ def test_each_kind_hands_over_to_each(lab):
         port = from_to(lab, inspecting, serving, homes[serving][0])
         # To the server it is the client's own connection.
         log = pathlib.Path(lab.node(serving).directory, "access.log")
-        wait_for(lambda: f"{lab.net.client_addresses[0]}:{port} " in log.read_text(encoding="utf-8"),
+        wait_for(lambda: f"{lab.net.client_address}:{port} " in log.read_text(encoding="utf-8"),
                  f"{serving} has logged the client's own port")
     for node in lab.nodes:
         assert node.ask({"command": "status"})["datapath"]["type"] == ("netfilter" if node.name in NETFILTER else "bpf")
@@ -172,7 +182,7 @@ def test_server_that_is_down(lab):
             assert raw.right(response, "1k") and response.node != "n2"
     finally:
         lab.node("n2").start("nginx")
-    wait_for(lambda: any(lab.client.get(uri)[1]["X-Node"] == "n2" for uri in homes["n2"]), "n2 serves again")
+    wait_for(lambda: any(home(lab, uri) == "n2" for uri in homes["n2"]), "n2 serves again")
 
 
 def test_conntrack_that_is_flushed(lab):
@@ -223,6 +233,36 @@ def test_daemon_that_dies(lab):
         assert lab.counters("n2")["handover_rebuilt"] > before  # of the tables that were taken over
         sock.sendall(raw.head("/u/1k/x"))
         assert raw.receive(sock).node == "n2"
+
+
+def test_both_families():
+    """A target has one home for all, though some of its clients have IPv6, and the nodes among themselves IPv4."""
+    body = random.randbytes(1 << 20)
+    with mixed_lab("46") as lab:
+        homes = {}
+        for number, vip in itertools.product(range(12), lab.net.vips):
+            response, _ = raw.ask(lab.client, raw.head(f"/u/100k/{number}", Connection="close"), address=(vip, topology.PORT))
+            assert raw.right(response, "100k")
+            homes.setdefault(number, set()).add(response.node)
+        assert all(len(nodes) == 1 for nodes in homes.values()) and set.union(*homes.values()) == {"n1", "n2", "n3"}
+        for vip in lab.net.vips:
+            head = raw.head("/upload", "POST", Content_Length=len(body), Connection="close")
+            response, _ = raw.ask(lab.client, head + body, address=(vip, topology.PORT))
+            assert json.loads(response.text)["sha256"] == hashlib.sha256(body).hexdigest()
+        assert raw.total(lab, "rebuild_refused", "handover_malformed", "handover_bad_mac", "answer_failed") == 0
+
+
+def test_neighbours_ask(lab):
+    """Whoever asks for the service's address is told the cluster's, by one node, which is always the same for one who asks."""
+    answered = "ndp_answered" if ":" in lab.net.vip else "arp_answered"
+    before = {node.name: lab.counters(node.name)[answered] for node in lab.nodes}
+    for _ in range(3):
+        lab.client.exec(["ip", "neigh", "flush", "to", lab.net.vip])
+        home(lab, "/u/1k/0")
+        assert "lladdr 03:bf:" in lab.client.exec(["ip", "neigh", "show", lab.net.vip]).stdout
+    rows = {name: lab.counters(name)[answered] - count for name, count in before.items()}
+    assert sorted(bool(count) for count in rows.values()) == [False, False, True], rows
+    assert max(rows.values()) >= 3
 
 
 def test_stop_leaves_nothing(lab):

@@ -32,6 +32,14 @@ struct made {
 	uint8_t bytes[MADE_MAX][MADE_BYTES];
 };
 
+/* struct families - of which the clients, and the nodes among themselves, have addresses: a test's initial state */
+struct families {
+	int clients_v6;
+	int nodes_v6;
+};
+static const struct families v4 = {0, 0}, v6 = {1, 1}, v6_by_v4 = {1, 0}, v4_by_v6 = {0, 1};
+static struct families are; /* of the test that runs */
+
 struct world {
 	char path[64];
 	struct es_nf_node *node;
@@ -147,6 +155,14 @@ static inline __be32 address(unsigned int last)
 	return es_htonl(0x0a000000u | last);
 }
 
+/* 10.0.0.@last or fd00::@last */
+static inline struct es_addr host(int is_v6, unsigned int last)
+{
+	struct es_addr a = {.b = {0xfd, [15] = (__u8)last}};
+
+	return is_v6 ? a : es_addr_from_v4(address(last));
+}
+
 static inline int world_setup(void **state)
 {
 	static struct world world;
@@ -169,6 +185,7 @@ static inline int world_setup(void **state)
 	};
 	int fd;
 
+	are = *(const struct families *)*state;
 	memset(w, 0, sizeof(*w));
 	strcpy(w->path, "/tmp/earshot-netfilter-XXXXXX");
 	fd = mkstemp(w->path);
@@ -203,8 +220,9 @@ static inline int world_setup(void **state)
 		.offer_ts = 1,
 		.cluster_mac = {3, 0xbf, 10, 0, 0, 100},
 		.public_mac = {2, 0, 0, 0, 0, 1},
-		.self_address = es_addr_from_v4(address(201)),
-		.service = {{.address = es_addr_from_v4(address(100)),
+		.self_address = host(are.nodes_v6, 201),
+		.service = {{.address = host(0, 100),
+			     .address6 = host(1, 100),
 			     .port = es_htons(SERVICE_PORT),
 			     .inspect = ES_INSPECT_FIRST}},
 	};
@@ -232,8 +250,8 @@ static inline int world_teardown(void **state)
 static inline struct es_flow the_flow(void)
 {
 	return (struct es_flow){
-		.client = es_addr_from_v4(address(7)),
-		.service = es_addr_from_v4(address(100)),
+		.client = host(are.clients_v6, 7),
+		.service = host(are.clients_v6, 100),
 		.client_port = es_htons(40001),
 		.service_port = es_htons(SERVICE_PORT),
 	};
@@ -263,6 +281,37 @@ static inline size_t segment(uint8_t *bytes, __u32 seq, __u32 ack, __u8 flags, _
 
 	return es_ip_packet_make(&flow, &seg, (const uint8_t *)payload, bytes);
 }
+
+/* IP and UDP headers, of one length behind the other. Returns their length. */
+static inline size_t datagram(uint8_t *bytes, const struct es_addr *source, const struct es_addr *dest,
+			      __u16 sport, __u16 dport, size_t len)
+{
+	const int is_v6 = !es_addr_is_v4(dest);
+	const size_t ip_len = is_v6 ? 40 : 20, total = ip_len + 8 + len;
+	const __be16 udp[4] = {es_htons(sport), es_htons(dport), es_htons((__u16)(8 + len)), 0};
+
+	memset(bytes, 0, ip_len);
+	bytes[0] = is_v6 ? 0x60 : 0x45;
+	bytes[is_v6 ? 4 : 2] = (uint8_t)((is_v6 ? 8 + len : total) >> 8);
+	bytes[is_v6 ? 5 : 3] = (uint8_t)(is_v6 ? 8 + len : total);
+	bytes[is_v6 ? 6 : 9] = IPPROTO_UDP;
+	bytes[is_v6 ? 7 : 8] = 64;
+	if (is_v6) {
+		memcpy(bytes + 8, source, 16);
+		memcpy(bytes + 24, dest, 16);
+	} else {
+		memcpy(bytes + 12, &source->w[3], 4);
+		memcpy(bytes + 16, &dest->w[3], 4);
+	}
+	memcpy(bytes + ip_len, udp, 8);
+	return ip_len + 8;
+}
+
+/* A test with families as its world has them. */
+#define ES_TEST_OF(name, families)                                                                           \
+	{                                                                                                    \
+#name "." #families, name, world_setup, world_teardown, (void *)&(families)                  \
+	}
 
 static inline unsigned long long counted(const struct world *w, enum es_counter counter)
 {

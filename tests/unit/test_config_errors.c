@@ -76,9 +76,6 @@ static const struct {
 	 "\nservice web {\n address = 10.77.0.100\n port = 80\n server_port = 81\n}",
 	 "t.conf:7: service web: server_port = 81: with the netfilter datapath no program hands over: "
 	 "expected none"},
-	{"datapath { type = netfilter interface = e cluster_interface = f }\nnode n1 {\n address = "
-	 "fd00:78::1\n}\n" SERVICE,
-	 "t.conf:3: node n1: address: the netfilter datapath has no IPv6: expected an IPv4 address"},
 	{"datapath { mac_mode = broadcast }",
 	 "t.conf:1: datapath: mac_mode = broadcast: expected multicast | unicast"},
 	{"service web { handover_cost = 1001 }",

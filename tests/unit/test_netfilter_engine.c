@@ -51,6 +51,12 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 	*kernel = NULL;
 }
 
+int es_nf_kernel_has_v6(const struct es_nf_kernel *kernel)
+{
+	(void)kernel;
+	return 1;
+}
+
 struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 {
 	return (struct es_nf_hands){.ctx = kernel};
@@ -158,9 +164,17 @@ int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, s
 	return 0;
 }
 
-int es_nf_rules_are_set(struct es_nf_netlink *nl)
+int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6)
+{
+	(void)rules;
+	(void)is_v6;
+	return 0;
+}
+
+int es_nf_rules_are_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules)
 {
 	(void)nl;
+	(void)rules;
 	return 1;
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/if_arp.h>
 #include "netfilter_world.h"
+#include "kmod/core/headers.h"
 #include "netfilter/other.h"
 #include "netfilter/public.h"
 
@@ -43,7 +44,7 @@ static void test_syn(void **state)
 	uint8_t bytes[256];
 
 	assert_int_equal(put(w, bytes, segment(bytes, ISN, 0, ES_TCP_SYN, 0, "")), ES_NF_DROP);
-	assert_int_equal(w->frame_protocol, ETH_P_IP);
+	assert_int_equal(w->frame_protocol, are.clients_v6 ? ETH_P_IPV6 : ETH_P_IP);
 	assert_memory_equal(w->frame_target, client, 6);
 	assert_int_equal(counted(w, ES_COUNT_syn_answered), 1);
 	assert_int_equal(w->looks, 0); /* a flood costs no question */
@@ -241,48 +242,182 @@ static void test_a_full_queue(void **state)
 	assert_int_equal(counted(w, ES_COUNT_drop_queue_full) + counted(w, ES_COUNT_request_queued), 100);
 }
 
-/* Each length, and each first byte of a header that may say another one. */
+/* Each length, and each that a header may say. */
 static void test_malformed(void **state)
+{
+	struct world *w = *state;
+	const size_t ip_len = are.clients_v6 ? ES_NF_IP6_LEN : ES_NF_IP_LEN;
+	const size_t length_at = are.clients_v6 ? 5 : 3; /* of the packet */
+	uint8_t bytes[256];
+	size_t len = segment(bytes, ISN, 0, ES_TCP_SYN, 0, "");
+
+	for (size_t cut = ip_len; cut < len; cut++)
+		assert_int_equal(put(w, bytes, cut), ES_NF_DROP);
+	bytes[length_at]++;
+	put(w, bytes, len);
+	bytes[length_at]--;
+	bytes[ip_len + 12] = 0x40;
+	put(w, bytes, len);
+	bytes[ip_len + 12] = 0xf0;
+	put(w, bytes, len);
+	assert_int_equal(counted(w, ES_COUNT_drop_malformed), len - ip_len + 3);
+	assert_int_equal(w->framed.count, 0);
+}
+
+static void test_options_of_ip(void **state)
 {
 	struct world *w = *state;
 	uint8_t bytes[256];
 	size_t len = segment(bytes, ISN, 0, ES_TCP_SYN, 0, "");
 
-	for (size_t cut = ES_NF_IP_LEN; cut < len; cut++)
-		assert_int_equal(put(w, bytes, cut), ES_NF_DROP);
 	bytes[0] = 0x46;
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_drop_malformed), 1);
+}
+
+/* A segment behind @n headers of @kind. Returns its length. */
+static size_t behind(uint8_t *bytes, uint8_t kind, size_t n)
+{
+	uint8_t plain[256];
+	size_t len = segment(plain, ISN, 0, ES_TCP_SYN, 0, "");
+
+	memcpy(bytes, plain, ES_NF_IP6_LEN);
+	memset(bytes + ES_NF_IP6_LEN, 0, n * 8);
+	bytes[5] = (uint8_t)(bytes[5] + n * 8);
+	bytes[6] = kind;
+	for (size_t i = 0; i < n; i++)
+		bytes[ES_NF_IP6_LEN + i * 8] = i + 1 < n ? ES_HEADER_OPTIONS : IPPROTO_TCP;
+	memcpy(bytes + ES_NF_IP6_LEN + n * 8, plain + ES_NF_IP6_LEN, len - ES_NF_IP6_LEN);
+	return len + n * 8;
+}
+
+/* Behind options there may be a SYN; what is behind anything else, only its target is told (kmod/core/headers.h). */
+static void test_headers(void **state)
+{
+	struct world *w = *state;
+	uint8_t bytes[512];
+	size_t len;
+
+	put(w, bytes, behind(bytes, ES_HEADER_HOP_BY_HOP, ES_HEADERS_MAX));
+	assert_int_equal(counted(w, ES_COUNT_syn_answered), 1);
+	assert_int_equal(put(w, bytes, behind(bytes, ES_HEADER_HOP_BY_HOP, ES_HEADERS_MAX + 1)), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_drop_v6_headers), 1);
+	put(w, bytes, behind(bytes, ES_HEADER_FRAGMENT, 1));
+	assert_int_equal(counted(w, ES_COUNT_drop_v6_fragment), 1);
+	put(w, bytes, behind(bytes, ES_HEADER_ROUTING, 1));
+	assert_int_equal(counted(w, ES_COUNT_drop_v6_routing), 1);
+	/* Each place where it may be cut off; and a header that is longer than the packet. */
+	len = behind(bytes, ES_HEADER_OPTIONS, 2);
+	for (size_t cut = ES_NF_IP6_LEN; cut < len; cut++)
+		assert_int_equal(put(w, bytes, cut), ES_NF_DROP);
+	bytes[ES_NF_IP6_LEN + 1] = 255;
 	put(w, bytes, len);
-	bytes[0] = 0x45;
-	bytes[ES_NF_IP_LEN + 12] = 0x40;
+	assert_int_equal(counted(w, ES_COUNT_drop_malformed), len - ES_NF_IP6_LEN + 1);
+	/* Nobody's address. */
+	segment(bytes, ISN, 0, ES_TCP_SYN, 0, "");
+	bytes[8] = 0xff;
 	put(w, bytes, len);
-	bytes[ES_NF_IP_LEN + 12] = 0xf0;
-	put(w, bytes, len);
-	assert_int_equal(counted(w, ES_COUNT_drop_malformed), len - ES_NF_IP_LEN + 3);
-	assert_int_equal(w->framed.count, 0);
+	assert_int_equal(counted(w, ES_COUNT_drop_malformed), len - ES_NF_IP6_LEN + 2);
+	assert_int_equal(w->framed.count, 1);
 }
 
 static void test_other_traffic(void **state)
 {
 	struct world *w = *state;
-	uint8_t echo[28] = {
-		0x45, [3] = 28, [9] = IPPROTO_ICMP, [12] = 10, [15] = 7, [16] = 10, [19] = 100, [20] = 8};
-	uint8_t udp[28] = {0x45, [3] = 28, [9] = IPPROTO_UDP, [12] = 10, [15] = 7, [16] = 10, [19] = 201};
+	const struct es_addr client = host(are.clients_v6, 7), service = host(are.clients_v6, 100),
+			     self = host(are.nodes_v6, 201);
+	uint8_t echo[64], udp[64];
+	size_t at = datagram(echo, &client, &service, 0, 0, 0) - ES_NF_UDP_LEN, len = at + ES_NF_UDP_LEN;
 
-	assert_int_equal(put(w, echo, sizeof(echo)), ES_NF_ACCEPT);
+	echo[are.clients_v6 ? 6 : 9] = are.clients_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
+	echo[at] = are.clients_v6 ? 128 : 8;
+	assert_int_equal(put(w, echo, len), ES_NF_ACCEPT);
 	assert_int_equal(counted(w, ES_COUNT_icmp_echo_mine), 1);
 	ring_give(w, OTHER);
-	assert_int_equal(put(w, echo, sizeof(echo)), ES_NF_DROP);
+	assert_int_equal(put(w, echo, len), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_other_not_mine), 1);
-	echo[20] = 3; /* an error may be about any node's connection */
-	assert_int_equal(put(w, echo, sizeof(echo)), ES_NF_ACCEPT);
+	echo[at] = are.clients_v6 ? 2 : 3; /* an error may be about any node's connection */
+	assert_int_equal(put(w, echo, len), ES_NF_ACCEPT);
 	assert_int_equal(counted(w, ES_COUNT_icmp_error), 1);
 
 	/* To the node itself: its own affair, unless it pretends to be a node's message. */
-	assert_int_equal(put(w, udp, sizeof(udp)), ES_NF_ACCEPT);
-	udp[22] = HANDOVER_PORT >> 8;
-	udp[23] = HANDOVER_PORT & 0xff;
-	assert_int_equal(put(w, udp, sizeof(udp)), ES_NF_DROP);
-	assert_int_equal(counted(w, ES_COUNT_handover_public), 1);
+	len = datagram(udp, &client, &self, 53, 53, 0);
+	assert_int_equal(put(w, udp, len), ES_NF_ACCEPT);
+	datagram(udp, &client, &self, 53, HANDOVER_PORT, 0);
+	assert_int_equal(put(w, udp, len), ES_NF_DROP);
+	datagram(udp, &client, &self, HANDOVER_PORT, 53, 0);
+	assert_int_equal(put(w, udp, len), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_handover_public), 2);
+}
+
+/* A solicitation for fd00::@target, from @source to @dest. Returns its length. */
+static size_t solicitation(uint8_t *bytes, const struct es_addr *source, const struct es_addr *dest,
+			   unsigned int target)
+{
+	const struct es_addr wanted = host(1, target);
+	size_t len = datagram(bytes, source, dest, 0, 0, 16) + 16;
+
+	bytes[6] = IPPROTO_ICMPV6;
+	bytes[7] = 255;
+	memset(bytes + ES_NF_IP6_LEN, 0, 8);
+	bytes[ES_NF_IP6_LEN] = 135;
+	memcpy(bytes + ES_NF_IP6_LEN + 8, &wanted, sizeof(wanted));
+	return len;
+}
+
+/* RFC 4861, 7.2: who asks the group, who asks the address itself again, and who asks whether it may take it. */
+static void test_neighbour(void **state)
+{
+	struct world *w = *state;
+	static const uint8_t client[6] = {2, 0, 0, 0, 0, 7}, cluster[6] = {3, 0xbf, 10, 0, 0, 100},
+			     all[6] = {0x33, 0x33, 0, 0, 0, 1};
+	const struct es_addr asker = host(1, 7), service = host(1, 100), nobody = {},
+			     group = {.b = {0xff, 2, [11] = 1, [12] = 0xff, [15] = 100}},
+			     everybody = {.b = {0xff, 2, [15] = 1}};
+	const struct {
+		const struct es_addr *source, *dest, *answered;
+		const uint8_t *mac;
+		uint8_t flags;
+	} asked[] = {
+		{&asker, &group, &asker, client, 0x60},
+		{&asker, &service, &asker, client, 0x60},
+		{&nobody, &group, &everybody, all, 0x20},
+	};
+	uint8_t bytes[128];
+	size_t len = 0;
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		const uint8_t *answer = w->framed.bytes[i], *body = answer + ES_NF_IP6_LEN;
+
+		len = solicitation(bytes, asked[i].source, asked[i].dest, 100);
+		assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+		assert_int_equal(w->framed.count, i + 1);
+		assert_int_equal(w->frame_protocol, ETH_P_IPV6);
+		assert_memory_equal(w->frame_target, asked[i].mac, 6);
+		assert_int_equal(w->framed.len[i], 72);
+		assert_int_equal(answer[7], 255);
+		assert_memory_equal(answer + 8, &service, 16);
+		assert_memory_equal(answer + 24, asked[i].answered, 16);
+		assert_int_equal(body[0], 136);
+		assert_int_equal(body[4], asked[i].flags);
+		assert_memory_equal(body + 8, &service, 16);
+		assert_int_equal(body[24], 2);
+		assert_int_equal(body[25], 1);
+		assert_memory_equal(body + 26, cluster, 6);
+	}
+	assert_int_equal(counted(w, ES_COUNT_ndp_answered), 3);
+	/* From behind a router, and for an address of the node's own: the kernel's affair. */
+	len = solicitation(bytes, &asker, &group, 100);
+	bytes[7] = 254;
+	assert_int_equal(put(w, bytes, len), ES_NF_ACCEPT);
+	len = solicitation(bytes, &asker, &group, 1);
+	assert_int_equal(put(w, bytes, len), ES_NF_ACCEPT);
+	assert_int_equal(put(w, bytes, len - 1), ES_NF_ACCEPT);
+	ring_give(w, OTHER);
+	len = solicitation(bytes, &asker, &group, 100);
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_ndp_not_mine), 1);
+	assert_int_equal(w->framed.count, 3);
 }
 
 static void test_arp(void **state)
@@ -314,20 +449,25 @@ static void test_arp(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+#define EACH(name) ES_TEST_OF(name, v4), ES_TEST_OF(name, v6)
 	const struct CMUnitTest tests[] = {
-		T(test_syn),
-		T(test_request_goes_to_the_inspector),
-		T(test_padding_goes_nowhere),
-		T(test_anothers),
-		T(test_without_a_daemon_it_serves),
-		T(test_overtaken),
-		T(test_known_syn),
-		T(test_nothing_listens),
-		T(test_a_full_queue),
-		T(test_malformed),
-		T(test_other_traffic),
-		T(test_arp),
+		EACH(test_syn),
+		EACH(test_request_goes_to_the_inspector),
+		EACH(test_padding_goes_nowhere),
+		EACH(test_anothers),
+		EACH(test_without_a_daemon_it_serves),
+		EACH(test_overtaken),
+		EACH(test_known_syn),
+		EACH(test_nothing_listens),
+		EACH(test_a_full_queue),
+		EACH(test_malformed),
+		ES_TEST_OF(test_options_of_ip, v4),
+		ES_TEST_OF(test_headers, v6),
+		EACH(test_other_traffic),
+		ES_TEST_OF(test_other_traffic, v6_by_v4),
+		ES_TEST_OF(test_other_traffic, v4_by_v6),
+		ES_TEST_OF(test_arp, v4),
+		ES_TEST_OF(test_neighbour, v6),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,26 +43,23 @@ static void letter_begin(const struct world *w, struct letter *l, __u8 kind, con
 	(void)w;
 }
 
+/* Where in a message between nodes that have addresses of this world's family its header is, and the packet. */
+static size_t header_off(void)
+{
+	return (are.nodes_v6 ? ES_NF_IP6_LEN : ES_NF_IP_LEN) + ES_NF_UDP_LEN;
+}
+
+static size_t packet_off(void)
+{
+	return header_off() + sizeof(struct es_handover);
+}
+
 /* The MAC last, and a sequence number of its own. */
 static enum es_nf_fate letter_put(struct world *w, struct letter *l, int is_new)
 {
-	const size_t len = ES_NF_MESSAGE_PACKET_OFF + l->packet_len;
-	const uint8_t ip[20] = {0x45,
-				0,
-				(uint8_t)(len >> 8),
-				(uint8_t)len,
-				[8] = 64,
-				IPPROTO_UDP,
-				[12] = 10,
-				0,
-				0,
-				202,
-				10,
-				0,
-				0,
-				201};
-	const __be16 udp[4] = {es_htons(l->sport), es_htons(l->dport), es_htons((__u16)(len - 20)), 0};
-	const struct es_nf_frame frame = {.bytes = l->bytes, .len = len, .ifindex = 3};
+	const struct es_addr source = host(are.nodes_v6, 202), dest = host(are.nodes_v6, 201);
+	const struct es_nf_frame frame = {
+		.bytes = l->bytes, .len = packet_off() + l->packet_len, .ifindex = 3};
 	struct es_sipstate sip;
 	__u64 word;
 	size_t off;
@@ -80,28 +77,46 @@ static enum es_nf_fate letter_put(struct world *w, struct letter *l, int is_new)
 		memcpy(&word, l->packet + off, l->packet_len - off);
 		l->h.mac = es_handover_mac_end(&sip, es_cpu_le64(word), (__u32)l->packet_len);
 	}
-	memcpy(l->bytes, ip, 20);
-	memcpy(l->bytes + 20, udp, 8);
-	memcpy(l->bytes + 28, &l->h, sizeof(l->h));
-	memcpy(l->bytes + ES_NF_MESSAGE_PACKET_OFF, l->packet, l->packet_len);
+	datagram(l->bytes, &source, &dest, l->sport, l->dport, sizeof(l->h) + l->packet_len);
+	memcpy(l->bytes + header_off(), &l->h, sizeof(l->h));
+	memcpy(l->bytes + packet_off(), l->packet, l->packet_len);
 	return es_nf_cluster(w->node, &frame);
+}
+
+/* Of a datagram of IPv6 the sum of all with the pseudo header is nothing (RFC 8200, 8.1). */
+static void assert_checksum6(const uint8_t *bytes, size_t len)
+{
+	__u32 sum = (__u32)(len - ES_NF_IP6_LEN) + IPPROTO_UDP;
+
+	for (size_t i = 8; i < len; i++)
+		sum += i % 2 ? bytes[i] : (__u32)bytes[i] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	assert_int_equal(sum, 0xffff);
+	assert_int_not_equal(es_nf_be16(bytes + ES_NF_IP6_LEN + 6), 0);
 }
 
 /* The answer that was sent last: its header, which comes from this node's handover port. */
 static struct es_handover answer(const struct world *w)
 {
 	const size_t last = w->sent.count - 1;
-	const uint8_t *bytes = w->sent.bytes[last];
+	const uint8_t *bytes = w->sent.bytes[last], *udp = bytes + header_off() - ES_NF_UDP_LEN;
+	const struct es_addr self = host(are.nodes_v6, 201), asker = host(are.nodes_v6, 202);
 	struct es_handover h;
+	struct es_nf_ip ip;
 
 	assert_true(w->sent.count > 0);
-	memcpy(&h, bytes + ES_NF_MESSAGE_HEADER_OFF, sizeof(h));
-	assert_int_equal(es_ntohs(es_nf_be16(bytes + 2)), w->sent.len[last]);
-	assert_int_equal(w->sent.len[last], ES_NF_MESSAGE_PACKET_OFF + es_ntohs(h.packet_len));
-	assert_int_equal(bytes[15], 201);
-	assert_int_equal(bytes[19], 202);
-	assert_int_equal(es_ntohs(es_nf_be16(bytes + 20)), HANDOVER_PORT);
-	assert_int_equal(es_ntohs(es_nf_be16(bytes + 22)), WORKER_PORT);
+	memcpy(&h, bytes + header_off(), sizeof(h));
+	assert_int_equal(es_nf_ip_read(bytes, w->sent.len[last], &ip), 0);
+	assert_int_equal(ip.len, w->sent.len[last]);
+	assert_int_equal(w->sent.len[last], packet_off() + es_ntohs(h.packet_len));
+	assert_memory_equal(&ip.source, &self, sizeof(self));
+	assert_memory_equal(&ip.dest, &asker, sizeof(asker));
+	assert_int_equal(es_ntohs(es_nf_be16(udp)), HANDOVER_PORT);
+	assert_int_equal(es_ntohs(es_nf_be16(udp + 2)), WORKER_PORT);
+	assert_int_equal(es_ntohs(es_nf_be16(udp + 4)), ip.len - ip.at);
+	if (are.nodes_v6)
+		assert_checksum6(bytes, w->sent.len[last]);
 	assert_int_equal(h.source, SELF);
 	assert_int_equal(h.target, OTHER);
 	assert_int_equal(h.stream, ES_STREAM_DATAPATH);
@@ -206,7 +221,7 @@ static void test_refused(void **state)
 	h = answer(w);
 	assert_int_equal(h.kind, ES_HANDOVER_NACK);
 	assert_int_equal(h.nack, ES_NACK_NO_LISTENER);
-	assert_memory_equal(w->sent.bytes[0] + ES_NF_MESSAGE_PACKET_OFF, l.packet, l.packet_len);
+	assert_memory_equal(w->sent.bytes[0] + packet_off(), l.packet, l.packet_len);
 
 	/* A refusal is a promise, also when something listens again. */
 	w->found.listening = 1;
@@ -278,6 +293,21 @@ static void test_an_older_connection_is_ended(void **state)
 	assert_int_equal(w->rebuilt.count, 0);
 }
 
+static void test_stray(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	letter_begin(w, &l, ES_HANDOVER_STRAY, "more");
+	w->found = (struct es_nf_found){};
+	letter_put(w, &l, 1);
+	assert_int_equal(answer(w).nack, ES_NACK_NOT_HERE);
+	w->found.socket = ES_SOCKET_ESTABLISHED;
+	letter_put(w, &l, 1);
+	assert_int_equal(answer(w).nack, ES_NACK_HERE);
+}
+
+/* Of IPv4: those of IPv6 are asked about one by one (kmod/core/strays.h). */
 static void test_strays(void **state)
 {
 	struct world *w = *state;
@@ -291,14 +321,7 @@ static void test_strays(void **state)
 	struct es_handover h;
 	struct letter l;
 
-	letter_begin(w, &l, ES_HANDOVER_STRAY, "more");
-	w->found = (struct es_nf_found){};
-	letter_put(w, &l, 1);
-	assert_int_equal(answer(w).nack, ES_NACK_NOT_HERE);
-	w->found.socket = ES_SOCKET_ESTABLISHED;
-	letter_put(w, &l, 1);
-	assert_int_equal(answer(w).nack, ES_NACK_HERE);
-
+	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED};
 	letter_begin(w, &l, ES_HANDOVER_STRAYS, "");
 	memcpy(l.packet, &service, sizeof(service));
 	memcpy(l.packet + sizeof(service), &question, sizeof(question));
@@ -312,6 +335,26 @@ static void test_strays(void **state)
 	l.packet_len--;
 	letter_put(w, &l, 1);
 	assert_int_equal(counted(w, ES_COUNT_handover_malformed), 1);
+}
+
+/* The packet says another length than its message, or has headers that hide what it is. */
+static void test_packet_of_v6(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	l.packet[5]++;
+	letter_put(w, &l, 1);
+	l.packet[5] = (uint8_t)(l.packet[5] - 2);
+	letter_put(w, &l, 1);
+	l.packet[5]++;
+	l.packet[6] = 44; /* a fragment */
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_malformed), 3);
+	l.packet[6] = IPPROTO_TCP;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
 }
 
 static void test_programs_go_elsewhere(void **state)
@@ -350,18 +393,23 @@ static void test_no_connection_leaves(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+#define EACH(name)                                                                                           \
+	ES_TEST_OF(name, v4), ES_TEST_OF(name, v6), ES_TEST_OF(name, v6_by_v4), ES_TEST_OF(name, v4_by_v6)
 	const struct CMUnitTest tests[] = {
-		T(test_request),
-		T(test_only_what_is_authentic),
-		T(test_what_passes),
-		T(test_refused),
-		T(test_the_kernel_makes_none),
-		T(test_made_or_begun),
-		T(test_an_older_connection_is_ended),
-		T(test_strays),
-		T(test_programs_go_elsewhere),
-		T(test_no_connection_leaves),
+		EACH(test_request),
+		EACH(test_only_what_is_authentic),
+		EACH(test_what_passes),
+		EACH(test_refused),
+		EACH(test_the_kernel_makes_none),
+		EACH(test_made_or_begun),
+		EACH(test_an_older_connection_is_ended),
+		EACH(test_stray),
+		EACH(test_programs_go_elsewhere),
+		EACH(test_no_connection_leaves),
+		ES_TEST_OF(test_strays, v4),
+		ES_TEST_OF(test_strays, v4_by_v6),
+		ES_TEST_OF(test_packet_of_v6, v6),
+		ES_TEST_OF(test_packet_of_v6, v6_by_v4),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
