@@ -39,6 +39,37 @@ __noinline int es_neighbour_answer(struct __sk_buff *skb, const struct es_packet
 	return 0;
 }
 
+struct es_neighbour_scan {
+	struct __sk_buff *skb;
+	struct es_neighbour_walk walk;
+};
+
+static long es_neighbour_unit(__u32 i, void *ctx)
+{
+	struct es_neighbour_scan *scan = ctx;
+	__u16 words[ES_NEIGHBOUR_UNIT / 2];
+
+	if (bpf_skb_load_bytes(scan->skb, ETH_HLEN + sizeof(struct ipv6hdr) + i * ES_NEIGHBOUR_UNIT, words,
+			       sizeof(words)))
+		return 1;
+	return !es_neighbour_step(&scan->walk, words);
+}
+
+/* Is the solicitation one that a neighbour has sent as it is? A global function, so that it is verified once. */
+__noinline int es_neighbour_check(struct __sk_buff *skb, const struct es_packet *pkt)
+{
+	struct es_neighbour_scan scan = {.skb = skb};
+	__be16 len;
+
+	if (!pkt ||
+	    bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, payload_len), &len, sizeof(len)))
+		return 0;
+	es_neighbour_walk_init(&pkt->source, &pkt->dest, es_ntohs(len), &scan.walk);
+	if (!scan.walk.is_wrong)
+		bpf_loop(ES_NEIGHBOUR_UNITS_MAX, es_neighbour_unit, &scan, 0);
+	return es_neighbour_is_valid(&scan.walk);
+}
+
 /*
  * Is it a solicitation for a service's address, whatever its destination is? Returns the program's verdict,
  * or -1 if it is none. @len: as in es_packet_tcp6()
@@ -53,6 +84,10 @@ static __noinline int es_neighbour_solicited(struct __sk_buff *skb, const struct
 	    bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(struct ipv6hdr), &asked, ES_NEIGHBOUR_ASKS) ||
 	    !es_neighbour_is_solicitation(&asked, hops) || !es_is_service_address6(&asked.target))
 		return -1;
+	if (!es_neighbour_check(skb, pkt)) {
+		es_count(ES_COUNT_drop_malformed);
+		return TC_ACT_SHOT;
+	}
 	if (!es_address6_is_mine(state, cfg, &pkt->source)) {
 		es_count(ES_COUNT_ndp_not_mine);
 		return TC_ACT_SHOT;

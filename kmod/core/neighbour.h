@@ -21,7 +21,8 @@ enum {
 #define ES_NEIGHBOUR_HOPS      255 /* it has passed no router */
 #define ES_NEIGHBOUR_SOLICITED 0x40000000
 #define ES_NEIGHBOUR_OVERRIDE  0x20000000
-#define ES_NEIGHBOUR_TARGET_AT 2 /* the option with the target's link-layer address */
+#define ES_NEIGHBOUR_SOURCE_AT 1 /* the option with the asker's link-layer address */
+#define ES_NEIGHBOUR_TARGET_AT 2 /* the one with the target's */
 
 /* struct es_neighbour - an advertisement, or the part of a solicitation that each has */
 struct es_neighbour {
@@ -35,6 +36,24 @@ struct es_neighbour {
 	__u8 mac[6];
 };
 #define ES_NEIGHBOUR_ASKS offsetof(struct es_neighbour, option)
+
+/* A message and its options are in units of this many bytes. Signed ones (RFC 3971) have some 60 of them. */
+#define ES_NEIGHBOUR_UNIT      8
+#define ES_NEIGHBOUR_UNITS_MAX 128
+
+/**
+ * struct es_neighbour_walk - over a solicitation's units, to learn if it is valid
+ * @unit: the next one to be read, of @units
+ * @option: the one at which the next option begins
+ */
+struct es_neighbour_walk {
+	__u32 sum;
+	__u16 unit;
+	__u16 units;
+	__u16 option;
+	__u8 is_unspecified; /* the asker has no address yet */
+	__u8 is_wrong;
+};
 
 /* struct es_neighbour_packet - the answer, from its IPv6 header on */
 union es_neighbour_packet {
@@ -72,6 +91,50 @@ static __always_inline int es_icmpv6_is_error(__u8 type)
 static __always_inline int es_neighbour_is_solicitation(const struct es_neighbour *asked, __u32 hops)
 {
 	return hops == ES_NEIGHBOUR_HOPS && asked->type == ES_ICMPV6_SOLICITATION && !asked->code;
+}
+
+/* RFC 4291, 2.7.1: ff02::1:ff00:0/104 */
+static __always_inline int es_neighbour_is_group(const struct es_addr *a)
+{
+	return a->w[0] == es_htonl(0xff020000) && !a->w[1] && a->w[2] == es_htonl(1) && a->b[12] == 0xff;
+}
+
+/* @len: of the message, as the IPv6 header says it. Then es_neighbour_step() until it returns 0, then es_neighbour_is_valid(). */
+static __always_inline void es_neighbour_walk_init(const struct es_addr *source, const struct es_addr *dest,
+						   __u32 len, struct es_neighbour_walk *ret)
+{
+	es_memset(ret, 0, sizeof(*ret));
+	ret->is_unspecified = (__u8)es_addr_is_unspecified(source);
+	ret->option = ES_NEIGHBOUR_ASKS / ES_NEIGHBOUR_UNIT;
+	ret->units = (__u16)(len / ES_NEIGHBOUR_UNIT);
+	ret->is_wrong = len % ES_NEIGHBOUR_UNIT || len < ES_NEIGHBOUR_ASKS ||
+			len > ES_NEIGHBOUR_UNIT * ES_NEIGHBOUR_UNITS_MAX ||
+			(ret->is_unspecified && !es_neighbour_is_group(dest));
+	for (int i = 0; i < 4; i++)
+		ret->sum += (source->w[i] >> 16) + (source->w[i] & 0xffff) + (dest->w[i] >> 16) +
+			    (dest->w[i] & 0xffff);
+	ret->sum += (__u32)(__u16)es_htons(len & 0xffff) + (__u16)es_htons(ES_HEADER_ICMPV6);
+}
+
+/* Take unit @w->unit, whose bytes are @words. Returns 1 if another one follows. */
+static __always_inline int es_neighbour_step(struct es_neighbour_walk *w, const __u16 *words)
+{
+	const __u8 *option = (const __u8 *)words;
+
+	w->sum += es_csum_words(words, ES_NEIGHBOUR_UNIT / 2);
+	if (w->unit == w->option) {
+		if (!option[1] || (w->is_unspecified && option[0] == ES_NEIGHBOUR_SOURCE_AT))
+			w->is_wrong = 1;
+		w->option += option[1];
+	}
+	w->unit++;
+	return !w->is_wrong && w->unit < w->units;
+}
+
+/* RFC 4861, 7.1.1, behind es_neighbour_is_solicitation(): checksum, lengths, and who has no address yet. */
+static __always_inline int es_neighbour_is_valid(const struct es_neighbour_walk *w)
+{
+	return !w->is_wrong && w->unit == w->units && w->option == w->units && es_csum_fold(w->sum) == 0xffff;
 }
 
 /**

@@ -23,6 +23,28 @@ static int es_neighbour_answer(const struct sk_buff *skb, const struct es_config
 	return es_answer_frame(skb->dev, ETH_P_IPV6, answer.bytes, sizeof(answer), dest, cfg->public_mac);
 }
 
+/* Is the solicitation one that a neighbour has sent as it is? */
+static int es_neighbour_check(const struct sk_buff *skb, const struct es_packet *pkt)
+{
+	const struct ipv6hdr *ip;
+	struct es_neighbour_walk walk;
+	u16 words[ES_NEIGHBOUR_UNIT / 2];
+	struct ipv6hdr buf;
+	const u16 *unit;
+
+	ip = skb_header_pointer(skb, 0, sizeof(buf), &buf);
+	if (!ip)
+		return 0;
+	es_neighbour_walk_init(&pkt->source, &pkt->dest, ntohs(ip->payload_len), &walk);
+	if (walk.is_wrong)
+		return 0;
+	do {
+		unit = skb_header_pointer(skb, sizeof(*ip) + walk.unit * ES_NEIGHBOUR_UNIT, sizeof(words),
+					  words);
+	} while (unit && es_neighbour_step(&walk, unit));
+	return es_neighbour_is_valid(&walk);
+}
+
 int es_neighbour_solicited(struct es_node *node, const struct es_version *version, struct sk_buff *skb,
 			   const struct es_packet *pkt, u8 hops)
 {
@@ -33,7 +55,9 @@ int es_neighbour_solicited(struct es_node *node, const struct es_version *versio
 	if (!asked || !es_neighbour_is_solicitation(asked, hops) ||
 	    !es_is_service_address6(version, &asked->target))
 		return ES_NEIGHBOUR_NONE;
-	if (!es_address_is_mine(node, version, &pkt->source))
+	if (!es_neighbour_check(skb, pkt))
+		es_count(node, ES_COUNT_drop_malformed);
+	else if (!es_address_is_mine(node, version, &pkt->source))
 		es_count(node, ES_COUNT_ndp_not_mine);
 	else if (es_neighbour_answer(skb, &version->config, pkt, &asked->target))
 		es_count(node, ES_COUNT_answer_failed);

@@ -33,10 +33,16 @@ def is_mine(node, address):
     return node.ring.sampled(model.address_hash(node.keys, address)) == 0
 
 
-def solicit(target, source, dst=GROUP, dst_mac=GROUP_MAC, hops=255):
-    option = b"" if source == "::" else b"\1\1" + packet.mac(ASKER_MAC)
-    body = packet.icmp6(source, dst, SOLICITATION, 0, bytes(4), packet.address(target) + option)
-    return packet.eth(dst_mac, ASKER_MAC, packet.ETH_IP6, packet.ip6(source, dst, packet.ICMP6, body, hops=hops))
+OWN_MAC = b"\1\1" + packet.mac(ASKER_MAC)  # the option that says who asks
+
+
+def solicit(target, source, dst=GROUP, dst_mac=GROUP_MAC, hops=255, options=None, wrong=0, total=None):
+    """`wrong`: what its checksum is changed by; `total`: a wrong length."""
+    if options is None:
+        options = b"" if source == "::" else OWN_MAC
+    body = packet.icmp6(source, dst, SOLICITATION, 0, bytes(4), packet.address(target) + options)
+    body = body[:2] + struct.pack(">H", struct.unpack_from(">H", body, 2)[0] ^ wrong) + body[4:]
+    return packet.eth(dst_mac, ASKER_MAC, packet.ETH_IP6, packet.ip6(source, dst, packet.ICMP6, body, hops=hops, total=total))
 
 
 def advertisement(node, dst, dst_mac, flags):
@@ -68,13 +74,51 @@ def test_neighbour_asks_whether_it_is_still_there(dual, dst):
     assert answer.bytes == advertisement(dual, mine, ASKER_MAC, SOLICITED | OVERRIDE)
 
 
-def test_address_is_defended(dual):
-    """Who asks without an address may want this one: all hear that it is taken, from one node."""
+@pytest.mark.parametrize("options", [b"", b"\x0e\1" + bytes(6)], ids=["", "nonce"])
+def test_address_is_defended(dual, options):
+    """Who asks without an address may want this one: all hear that it is taken, from one node. RFC 7527's nonce, by which he
+    knows his own question when it comes back, changes nothing."""
     with dual.counts(**{"ndp_answered" if is_mine(dual, "::") else "ndp_not_mine": 1}):
-        dual.public.send(solicit(VIP6, "::"))
+        dual.public.send(solicit(VIP6, "::", options=options))
         answers = dual.public.all(advertises)
     assert [f.bytes for f in answers] == ([advertisement(dual, "ff02::1", "33:33:00:00:00:01", OVERRIDE)]
                                           if is_mine(dual, "::") else [])
+
+
+def mine_of(node):
+    return next(address for address in CLIENTS if is_mine(node, address))
+
+
+@pytest.mark.parametrize("wrong", [
+    dict(wrong=1), dict(options=OWN_MAC, wrong=0x8000), dict(options=b"\1\0" + bytes(6)), dict(options=OWN_MAC + b"\1\2" + bytes(6)),
+    dict(options=OWN_MAC[:6]), dict(total=16), dict(total=40), dict(options=b"\x0e\x7e" + bytes(1006))],
+    ids=["checksum", "checksum-high", "option-of-no-length", "option-cut-off", "half-an-option", "short", "longer-than-it-is",
+         "too-long"])
+def test_solicitation_that_is_damaged(dual, wrong):
+    """Nothing of it is believed (RFC 4861, 7.1.1): neither is it answered, nor does the stack see it."""
+    with dual.counts(drop_malformed=1):
+        dual.public.send(solicit(VIP6, mine_of(dual), **wrong))
+        dual.public.nothing(advertises, "no advertisement")
+
+
+@pytest.mark.parametrize("wrong", [dict(options=OWN_MAC), dict(dst=VIP6), dict(dst="ff02::1")],
+                         ids=["with-a-mac", "unicast", "to-all"])
+def test_nobody_asks_like_that(dual, wrong):
+    """Who has no address has nothing to be remembered, and asks the group."""
+    with dual.counts(drop_malformed=1):
+        dual.public.send(solicit(VIP6, "::", **wrong))
+        dual.public.nothing(advertises, "no advertisement")
+
+
+@pytest.mark.parametrize("options", [b"", OWN_MAC + b"\x0e\1" + bytes(6), OWN_MAC + b"\x0c\x40" + bytes(510)],
+                         ids=["none", "two", "long"])
+def test_options_of_solicitations(dual, options):
+    """Its own MAC may be missing, and others may be there; the answer goes to where it came from."""
+    mine = mine_of(dual)
+    with dual.counts(ndp_answered=1):
+        dual.public.send(solicit(VIP6, mine, options=options))
+        answer = dual.public.take(advertises, "the advertisement")
+    assert answer.bytes == advertisement(dual, mine, ASKER_MAC, SOLICITED | OVERRIDE)
 
 
 @pytest.mark.parametrize("frame", [

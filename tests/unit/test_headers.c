@@ -142,6 +142,71 @@ static void test_solicitation(void **state)
 	assert_false(es_icmpv6_is_error(0));
 }
 
+/* The message of a solicitation, with its checksum: 24 bytes and options. */
+static int is_valid(const char *from, const char *to, const char *options, size_t len, __u16 wrong)
+{
+	const struct es_addr source = addr(from), dest = addr(to);
+	struct es_neighbour_walk w;
+	union {
+		struct es_neighbour head;
+		__u16 words[ES_NEIGHBOUR_UNITS_MAX * ES_NEIGHBOUR_UNIT / 2];
+		char bytes[ES_NEIGHBOUR_UNITS_MAX * ES_NEIGHBOUR_UNIT];
+	} asks = {.head = {.type = ES_ICMPV6_SOLICITATION, .target = addr("2001:db8::100")}};
+	__u32 sum = (__u32)htons(ES_HEADER_ICMPV6) + htons((__u16)(ES_NEIGHBOUR_ASKS + len));
+	__u16 words[16];
+
+	memcpy(asks.bytes + ES_NEIGHBOUR_ASKS, options, len);
+	memcpy(words, &source, sizeof(source));
+	memcpy(words + 8, &dest, sizeof(dest));
+	sum += es_csum_words(words, 16) + es_csum_words(asks.words, sizeof(asks.words) / 2);
+	asks.head.check = (__u16)(~es_csum_fold(sum) ^ wrong);
+	es_neighbour_walk_init(&source, &dest, (__u32)(ES_NEIGHBOUR_ASKS + len), &w);
+	if (!w.is_wrong)
+		while (es_neighbour_step(&w, asks.words + (size_t)w.unit * ES_NEIGHBOUR_UNIT / 2))
+			;
+	return es_neighbour_is_valid(&w);
+}
+
+/* RFC 4861, 7.1.1 */
+static void test_solicitation_is_valid(void **state)
+{
+	static const char someone[] = "2001:db8::7", group[] = "ff02::1:ff00:100", mac[] = "\1\1\2\3\4\5\6\7",
+			  nonce[] = "\16\1\2\3\4\5\6\7";
+	static const char big[ES_NEIGHBOUR_UNITS_MAX * ES_NEIGHBOUR_UNIT] = "\16\175";
+	const size_t most = sizeof(big) - ES_NEIGHBOUR_ASKS;
+
+	(void)state;
+	assert_true(is_valid(someone, group, "", 0, 0));
+	assert_true(is_valid(someone, group, mac, 8, 0));
+	assert_true(is_valid(someone, "2001:db8::100", mac, 8, 0));
+	assert_true(is_valid(someone, group, big, most, 0));
+	assert_true(is_valid("::", group, "", 0, 0));
+	assert_true(is_valid("::", group, nonce, 8, 0));
+	for (unsigned int bit = 0; bit < 16; bit++)
+		assert_false(is_valid(someone, group, mac, 8, (__u16)(1U << bit)));
+	assert_false(is_valid(someone, group, mac, 7, 0));
+	assert_false(is_valid(someone, group, big, 8, 0)); /* the option says that it is longer */
+	assert_false(is_valid(someone, group, "\1\0\0\0\0\0\0\0", 8, 0));
+	assert_false(is_valid("::", group, mac, 8, 0));
+	assert_false(is_valid("::", "2001:db8::100", "", 0, 0));
+	assert_false(is_valid("::", "ff02::1", "", 0, 0));
+}
+
+/* What is shorter than a solicitation, or longer than anybody sends. */
+static void test_solicitation_length(void **state)
+{
+	static const unsigned int wrong[] = {0, 8, 16, 23, 25, 8 * ES_NEIGHBOUR_UNITS_MAX + 8, 65528, 65535};
+	const struct es_addr someone = addr("2001:db8::7"), group = addr("ff02::1:ff00:100");
+	struct es_neighbour_walk w;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		es_neighbour_walk_init(&someone, &group, wrong[i], &w);
+		assert_true(w.is_wrong);
+		assert_false(es_neighbour_is_valid(&w));
+	}
+}
+
 /* Of what is none of TCP: is it certain that there is no datagram behind it? */
 static void test_hidden(void **state)
 {
@@ -171,10 +236,16 @@ static void test_this_v4(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_client),	      cmocka_unit_test(test_walk),
-		cmocka_unit_test(test_packet_len),    cmocka_unit_test(test_packet_of_flow),
-		cmocka_unit_test(test_advertisement), cmocka_unit_test(test_solicitation),
-		cmocka_unit_test(test_hidden),	      cmocka_unit_test(test_this_v4),
+		cmocka_unit_test(test_client),
+		cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_packet_len),
+		cmocka_unit_test(test_packet_of_flow),
+		cmocka_unit_test(test_advertisement),
+		cmocka_unit_test(test_solicitation),
+		cmocka_unit_test(test_solicitation_is_valid),
+		cmocka_unit_test(test_solicitation_length),
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_this_v4),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
