@@ -57,6 +57,22 @@ void es_nf_other_arp(struct es_nf_node *node, const uint8_t *arp, size_t len)
 	es_nf_count(node, rc ? ES_COUNT_answer_failed : ES_COUNT_arp_answered);
 }
 
+/* Is the solicitation one that a neighbour has sent as it is? */
+static int es_nf_neighbour_check(const struct es_nf_frame *frame, const struct es_nf_ip *ip)
+{
+	size_t len = es_ntohs(es_nf_be16(frame->bytes + 4));
+	struct es_neighbour_walk walk;
+	__u16 words[ES_NEIGHBOUR_UNIT / 2];
+
+	es_neighbour_walk_init(&ip->source, &ip->dest, (__u32)len, &walk);
+	if (walk.is_wrong || frame->len < ES_NF_IP6_LEN + len)
+		return 0;
+	do {
+		memcpy(words, frame->bytes + ES_NF_IP6_LEN + walk.unit * ES_NEIGHBOUR_UNIT, sizeof(words));
+	} while (es_neighbour_step(&walk, words));
+	return es_neighbour_is_valid(&walk);
+}
+
 int es_nf_other_neighbour(struct es_nf_node *node, const struct es_nf_frame *frame, const struct es_nf_ip *ip)
 {
 	__u8 to[ETH_ALEN] = ES_NEIGHBOUR_ALL_MAC;
@@ -69,6 +85,10 @@ int es_nf_other_neighbour(struct es_nf_node *node, const struct es_nf_frame *fra
 	memcpy(&asked, frame->bytes + ES_NF_IP6_LEN, ES_NEIGHBOUR_ASKS);
 	if (!es_neighbour_is_solicitation(&asked, ip->hops) || !es_nf_is_service_address(node, &asked.target))
 		return 0;
+	if (!es_nf_neighbour_check(frame, ip)) {
+		es_nf_count(node, ES_COUNT_drop_malformed);
+		return 1;
+	}
 	if (!es_nf_address_is_mine(node, &ip->source)) {
 		es_nf_count(node, ES_COUNT_ndp_not_mine);
 		return 1;

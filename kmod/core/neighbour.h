@@ -35,7 +35,7 @@ struct es_neighbour {
 	__u8 option_len;
 	__u8 mac[6];
 };
-#define ES_NEIGHBOUR_ASKS offsetof(struct es_neighbour, option)
+#define ES_NEIGHBOUR_ASKS __builtin_offsetof(struct es_neighbour, option)
 
 /* A message and its options are in units of this many bytes. Signed ones (RFC 3971) have some 60 of them. */
 #define ES_NEIGHBOUR_UNIT      8

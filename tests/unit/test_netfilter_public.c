@@ -356,12 +356,21 @@ static size_t solicitation(uint8_t *bytes, const struct es_addr *source, const s
 {
 	const struct es_addr wanted = host(1, target);
 	size_t len = datagram(bytes, source, dest, 0, 0, 16) + 16;
+	uint32_t sum = IPPROTO_ICMPV6;
 
 	bytes[6] = IPPROTO_ICMPV6;
 	bytes[7] = 255;
 	memset(bytes + ES_NF_IP6_LEN, 0, 8);
 	bytes[ES_NF_IP6_LEN] = 135;
 	memcpy(bytes + ES_NF_IP6_LEN + 8, &wanted, sizeof(wanted));
+	/* RFC 4443, 2.3: both addresses, the length, the next header, and the message */
+	sum += (uint32_t)(len - ES_NF_IP6_LEN);
+	for (size_t i = 8; i < len; i += 2)
+		sum += (uint32_t)bytes[i] << 8 | bytes[i + 1];
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = ~(sum + (sum >> 16));
+	bytes[ES_NF_IP6_LEN + 2] = (uint8_t)(sum >> 8);
+	bytes[ES_NF_IP6_LEN + 3] = (uint8_t)sum;
 	return len;
 }
 
@@ -406,6 +415,10 @@ static void test_neighbour(void **state)
 		assert_memory_equal(body + 26, cluster, 6);
 	}
 	assert_int_equal(counted(w, ES_COUNT_ndp_answered), 3);
+	/* Not as it was sent: nobody's question. */
+	bytes[ES_NF_IP6_LEN + 3] ^= 1;
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_drop_malformed), 1);
 	/* From behind a router, and for an address of the node's own: the kernel's affair. */
 	len = solicitation(bytes, &asker, &group, 100);
 	bytes[7] = 254;
