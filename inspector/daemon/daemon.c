@@ -372,7 +372,7 @@ static int es_daemon_prepare_network(struct es_daemon *d, struct es_conf_error *
 {
 	int rc = es_network_prepare(d->conf, d->sysctl_path, err);
 
-	return rc ? rc : es_solicited_join(d->conf, d->network.public_ifindex, &d->solicited_fd, err);
+	return rc ? rc : es_solicited_open(d->conf, d->network.public_ifindex, &d->solicited_fd, err);
 }
 
 /* Before anything is given to this node. */
@@ -469,8 +469,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_url_tables_fini(&d->url_tables);
 	free(d->orders);
 	d->orders = NULL;
-	if (d->solicited_fd >= 0)
-		close(d->solicited_fd);
+	es_solicited_replace(&d->solicited_fd, -1);
 	es_plugins_free(&d->plugins);
 	es_daemon_route_fini(&d->route);
 	es_cluster_free(&d->cluster);

@@ -33,14 +33,15 @@ static void set_wrong(struct es_daemon *d, const char *text)
 static int renew(struct es_daemon *d, struct es_conf_error *err)
 {
 	struct es_network network;
-	int rc = es_network_read(d->conf, &network, err);
+	int rc = es_network_read(d->conf, &network, err), solicited_fd;
 
 	if (!rc)
 		rc = es_network_prepare(d->conf, d->sysctl_path, err);
 	if (!rc)
-		rc = es_solicited_join(d->conf, network.public_ifindex, &d->solicited_fd, err);
+		rc = es_solicited_open(d->conf, network.public_ifindex, &solicited_fd, err);
 	if (rc)
 		return rc;
+	es_solicited_replace(&d->solicited_fd, solicited_fd);
 	d->network = network;
 	d->datapath_params.public_ifindex = network.public_ifindex;
 	d->datapath_params.cluster_ifindex = network.cluster_ifindex;

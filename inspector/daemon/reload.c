@@ -103,6 +103,7 @@ struct es_daemon_next {
 	struct es_network network;
 	struct es_table_set tables;
 	struct es_url_tables url_tables;
+	int solicited_fd; /* -1: none, or it is the daemon's */
 };
 
 /* Nothing of it is seen outside of @next. */
@@ -133,7 +134,7 @@ static int es_daemon_next_prepare(struct es_daemon *d, struct es_daemon_next *ne
 	if (!rc)
 		rc = es_network_prepare(next->conf, d->sysctl_path, err);
 	if (!rc)
-		rc = es_solicited_join(next->conf, next->network.public_ifindex, &d->solicited_fd, err);
+		rc = es_solicited_open(next->conf, next->network.public_ifindex, &next->solicited_fd, err);
 	if (rc)
 		return rc;
 	es_table_set_fill(d->contents, &next->tables, next->cluster);
@@ -163,6 +164,7 @@ static int es_daemon_next_use(struct es_daemon *d, struct es_daemon_next *next, 
 static void es_daemon_next_commit(struct es_daemon *d, struct es_daemon_next *next)
 {
 	es_daemon_contents_commit(d->contents, &next->tables);
+	es_solicited_replace(&d->solicited_fd, next->solicited_fd);
 	es_url_tables_fini(&d->url_tables);
 	d->url_tables = next->url_tables;
 	es_cluster_free(&d->cluster);
@@ -179,6 +181,7 @@ static void es_daemon_next_commit(struct es_daemon *d, struct es_daemon_next *ne
 static void es_daemon_next_discard(struct es_daemon *d, struct es_daemon_next *next)
 {
 	es_daemon_contents_discard(d->contents, &next->tables);
+	es_solicited_replace(&next->solicited_fd, -1);
 	es_plugins_free(&next->plugins);
 	es_url_tables_fini(&next->url_tables);
 	es_cluster_free(&next->cluster);
@@ -187,7 +190,7 @@ static void es_daemon_next_discard(struct es_daemon *d, struct es_daemon_next *n
 
 static int es_daemon_use_next(struct es_daemon *d, struct es_conf_error *err)
 {
-	struct es_daemon_next next = {};
+	struct es_daemon_next next = {.solicited_fd = -1};
 	int rc = es_daemon_interfaces_reload(d, err); /* before all that a failure would have to take back */
 
 	if (!rc)
@@ -260,7 +263,7 @@ static int es_daemon_nodes_stay(const struct es_daemon *d, const struct es_conf 
 int es_daemon_try(struct es_daemon *d, const struct es_daemon_text *text, char *ret_settings, size_t size,
 		  struct es_conf_error *err)
 {
-	struct es_daemon_next next = {};
+	struct es_daemon_next next = {.solicited_fd = -1};
 	int rc = es_daemon_next_make(d, text, &next, err);
 
 	if (!rc)

@@ -42,27 +42,33 @@ static int has_any(const struct es_conf *conf)
 	return 0;
 }
 
-int es_solicited_join(const struct es_conf *conf, unsigned int ifindex, int *fd, struct es_conf_error *err)
+int es_solicited_open(const struct es_conf *conf, unsigned int ifindex, int *ret_fd,
+		      struct es_conf_error *err)
 {
-	int next = -1, rc = 0;
+	int fd = -1, rc = 0;
 
 	if (has_any(conf)) {
-		next = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		if (next < 0) {
+		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (fd < 0) {
 			rc = -errno;
 			es_conf_error_set(err, "datapath: no socket of IPv6: %s", strerror(-rc));
 			return rc;
 		}
 	}
-	for (unsigned int i = 0; next >= 0 && !rc && i < conf->service_count; i++)
+	for (unsigned int i = 0; fd >= 0 && !rc && i < conf->service_count; i++)
 		if (es_addr_is_set(&conf->services[i].address6))
-			rc = join(next, &conf->services[i].address6, ifindex, err);
+			rc = join(fd, &conf->services[i].address6, ifindex, err);
 	if (rc) {
-		close(next);
+		close(fd);
 		return rc;
 	}
+	*ret_fd = fd;
+	return 0;
+}
+
+void es_solicited_replace(int *fd, int next)
+{
 	if (*fd >= 0)
 		close(*fd);
 	*fd = next;
-	return 0;
 }

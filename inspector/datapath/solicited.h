@@ -14,11 +14,16 @@
 struct es_addr es_solicited_group(const struct es_addr *address);
 
 /**
- * es_solicited_join() - be in the groups of all services on the interface @ifindex, until the socket is closed
- * @fd: the socket of the time before, -1: none. It is closed when the new one is in its groups, so that the network is not told
- * that anybody has left one that is still wanted. *@fd gets the new one; -1 if no service has such an address.
- * Returns 0; or -errno and @err, and *@fd is as before.
+ * es_solicited_open() - be in the groups of all services on the interface @ifindex, until the socket is closed
+ * @ret_fd: the socket; -1 if no service has such an address. Returns 0; or -errno and @err.
  */
-int es_solicited_join(const struct es_conf *conf, unsigned int ifindex, int *fd, struct es_conf_error *err);
+int es_solicited_open(const struct es_conf *conf, unsigned int ifindex, int *ret_fd,
+		      struct es_conf_error *err);
+
+/**
+ * es_solicited_replace() - *@fd becomes @next, and what was there is closed; -1: none
+ * In this order, so that the network is not told that anybody has left a group that is still wanted.
+ */
+void es_solicited_replace(int *fd, int next);
 
 #endif

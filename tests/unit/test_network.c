@@ -99,7 +99,7 @@ static unsigned int members(const char *group)
 	return count;
 }
 
-/* The node is in the group of each service's address, once, as long as one has it. */
+/* The node is in the group of each service's address, once, as long as one has it. A reload that fails does not change that. */
 static void test_solicited(void **state)
 {
 	static const struct es_addr address = {.b = {0x20, 0x01, 0x0d, 0xb8, [13] = 0x12, 0x34, 0x56}};
@@ -107,7 +107,7 @@ static void test_solicited(void **state)
 			  other[] = "ff0200000000000000000001ff123457";
 	struct es_conf_error err = {};
 	struct es_conf *conf;
-	int fd = -1;
+	int fd = -1, next = -1;
 
 	(void)state;
 	if (!is_apart || access("/proc/net/igmp6", F_OK))
@@ -115,23 +115,30 @@ static void test_solicited(void **state)
 	conf = calloc(1, sizeof(*conf));
 	assert_non_null(conf);
 	conf->service_count = 3;
-	assert_int_equal(es_solicited_join(conf, 1, &fd, &err), 0);
+	assert_int_equal(es_solicited_open(conf, 1, &fd, &err), 0);
 	assert_int_equal(fd, -1);
 	conf->services[0].address6 = conf->services[2].address6 = address;
-	assert_int_equal(es_solicited_join(conf, 1, &fd, &err), 0);
+	assert_int_equal(es_solicited_open(conf, 1, &fd, &err), 0);
 	assert_true(fd >= 0);
 	assert_int_equal(members(group), 1);
+	conf->services[0].address6 = (struct es_addr){};
 	conf->services[2].address6.b[15]++;
-	assert_int_equal(es_solicited_join(conf, 1, &fd, &err), 0);
-	assert_true(members(group) == 1 && members(other) == 1);
-	/* What is wrong leaves it as it was. */
-	assert_int_equal(es_solicited_join(conf, 4711, &fd, &err), -ENODEV);
+	assert_int_equal(es_solicited_open(conf, 1, &next, &err), 0);
+	assert_true(members(group) == 1 && members(other) == 1); /* until it is known which one counts */
+	es_solicited_replace(&next, -1);
+	assert_true(next == -1 && members(group) == 1 && !members(other));
+	assert_int_equal(es_solicited_open(conf, 1, &next, &err), 0);
+	es_solicited_replace(&fd, next);
+	assert_true(fd == next && !members(group) && members(other) == 1);
+	/* What is wrong leaves nothing behind. */
+	next = -1;
+	conf->services[0].address6 = address;
+	assert_int_equal(es_solicited_open(conf, 4711, &next, &err), -ENODEV);
 	assert_non_null(
 		strstr(err.text, "group ff02::1:ff12:3456 of neighbours' questions cannot be joined"));
-	assert_true(fd >= 0 && members(group) == 1);
-	conf->services[0].address6 = conf->services[2].address6 = (struct es_addr){};
-	assert_int_equal(es_solicited_join(conf, 1, &fd, &err), 0);
-	assert_true(fd == -1 && !members(group) && !members(other));
+	assert_true(next == -1 && !members(group) && members(other) == 1);
+	es_solicited_replace(&fd, -1);
+	assert_true(fd == -1 && !members(other));
 	free(conf);
 }
 
