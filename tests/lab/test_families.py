@@ -267,25 +267,27 @@ def subscribed(lab, group):
     return {entry["port"] for entry in shown[0].get("mdb", []) if entry["grp"] == group}
 
 
-def snoop(lab):
+def snoop(lab, nodes_are_routers):
     """The switch snoops MLD, asks who has joined what, and sends a group's frames nowhere else. Of version 2, by which all say
-    that they leave, and not only who spoke last."""
+    that they leave, and not only who spoke last. What no group is meant by, as the cluster MAC, goes to routers' ports."""
     switch = lab.machine("switch")
     netns.set_sysctls(switch.namespace, {f"net.ipv6.conf.{topology.PUBLIC_BRIDGE}.disable_ipv6": 0})
     netns.ip_batch(switch.namespace, [
         f"link set {topology.PUBLIC_BRIDGE} type bridge mcast_mld_version 2",
         f"address add fe80::1/64 dev {topology.PUBLIC_BRIDGE} nodad",
-        *(f"link set {link.name} type bridge_slave mcast_router 0" for link in lab.net.links.values()
-          if link.bridge == topology.PUBLIC_BRIDGE),
+        *(f"link set {link.name} type bridge_slave mcast_router {2 if nodes_are_routers and link.name != 'client' else 0}"
+          for link in lab.net.links.values() if link.bridge == topology.PUBLIC_BRIDGE),
         *(f"link set {topology.PUBLIC_BRIDGE} type bridge mcast_querier {on}" for on in (0, 1))])
 
 
 @pytest.mark.bpf("the bridge of 6.1, on which the module is tested, keeps a group that was left for minutes")
-def test_switch_that_snoops_mld():
-    """Solicitations reach all nodes, for as long as their daemons run: each joins the address's group."""
+@pytest.mark.parametrize("mode, mac", [("unicast", "02:bf:00:00:01:00"), ("multicast", "03:bf:00:00:01:00")])
+def test_switch_that_snoops_mld(mode, mac):
+    """Solicitations reach all nodes, for as long as their daemons run: each joins the address's group. Nobody can join the
+    cluster MAC, so the switch is told where the nodes are."""
     group = "ff02::1:ff00:100"
-    with Lab(nodes=2, family="6", settings={"datapath.mac_mode": "unicast"}) as lab:
-        snoop(lab)
+    with Lab(nodes=2, family="6", settings={"datapath.mac_mode": mode}) as lab:
+        snoop(lab, mode == "multicast")
         wait_for(lambda: subscribed(lab, group) == {"n1-pub", "n2-pub"}, "the nodes join", seen=lambda: subscribed(lab, group))
         for number in range(8):  # from several addresses, so that either node is to answer
             source = f"fd00:77::2:{number:x}"
@@ -293,7 +295,7 @@ def test_switch_that_snoops_mld():
             lab.client.exec(["ip", "neigh", "flush", "dev", "eth0"])
             done = lab.client.exec(["curl", "-sS", "--max-time", "5", "--globoff", "--interface", source, lab.url("/node")])
             assert done.stdout in ("n1\n", "n2\n")
-            assert "02:bf:00:00:01:00" in seen(lab, families.VIP6)[0]
+            assert mac in seen(lab, families.VIP6)[0]
         assert all(lab.counters(node.name)["ndp_answered"] for node in lab.nodes)
         lab.stop("n1", "earshotd")
         wait_for(lambda: subscribed(lab, group) == {"n2-pub"}, "n1 leaves", seen=lambda: subscribed(lab, group))
