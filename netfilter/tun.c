@@ -9,6 +9,7 @@
 #include <linux/if_tun.h>
 #include <linux/ip.h>
 #include <linux/rtnetlink.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -48,6 +49,23 @@ static int configure(struct es_nf_netlink *nl, unsigned int index)
 	return es_nf_netlink_talk(nl, nlh, NULL, NULL);
 }
 
+/*
+ * Where IPv6 is off for devices that are new, it would take nothing of it. It is ours alone, and has no address of IPv6; so there
+ * is no harm in its being on where nothing needs it. Nor can more be done about it if it stays off.
+ */
+static void allow_v6(const struct es_nf_tun *tun)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/disable_ipv6", tun->name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)!write(fd, "0", 1);
+	close(fd);
+}
+
 static int switch_on(struct es_nf_netlink *nl, unsigned int index)
 {
 	char buf[128];
@@ -83,6 +101,7 @@ static int set_up(struct es_nf_tun *tun, struct es_nf_why *why)
 	if (rc)
 		return es_nf_why(why, rc, "%s: %s", tun->name, strerror(-rc));
 	rc = configure(&nl, tun->index);
+	allow_v6(tun);
 	if (!rc)
 		rc = switch_on(&nl, tun->index);
 	if (!rc)

@@ -67,6 +67,14 @@ def test_large_bodies_both_ways(shared, family):
     connection.close()
 
 
+@FAMILIES
+def test_where_new_devices_have_no_ipv6(family):
+    with Place(before={"net.ipv6.conf.default.disable_ipv6": 1}) as place:
+        connection = place.connect(family)
+        assert ask(connection) == (200, b"x" * 1024)
+        connection.close()
+
+
 def test_nothing_is_dropped_for_its_timestamps(shared):
     """What the client sees of the server's clock never goes back."""
     before = shared.counters(shared.client)
