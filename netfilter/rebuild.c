@@ -130,7 +130,7 @@ static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request
 	}
 	if (rc < 0)
 		return rc;
-	parts[1].iov_base = (void *)(request->packet + parts[0].iov_len);
+	parts[1].iov_base = (void *)(request->packet + request->len - request->seg.len);
 	parts[1].iov_len = request->seg.len;
 	return es_nf_tun_write_parts(rebuild->tun, parts, 2);
 }

@@ -4,84 +4,40 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 #include "kmod/core/checksum.h"
 #include "netfilter/compose.h"
+#include "netfilter/packet.h"
 #include "netfilter/request.h"
 
 #define ES_TIMESTAMPS 10 /* bytes of the option, without what fills it up */
 
-/* Returns what the IP header says the packet's length is, or 0 if it is none that begins a TCP packet. */
-static size_t read_v4(const __u8 *packet, struct es_nf_request *ret)
+static int is_fragment(const __u8 *packet)
 {
-	struct iphdr ip;
-
-	memcpy(&ip, packet, sizeof(ip));
-	if (ip.ihl != sizeof(ip) / 4 || ip.protocol != IPPROTO_TCP || ip.frag_off & htons(0x3fff))
-		return 0;
-	ret->ip_len = sizeof(ip);
-	ret->flow.client = es_addr_from_v4(ip.saddr);
-	ret->flow.service = es_addr_from_v4(ip.daddr);
-	return ntohs(ip.tot_len);
-}
-
-static size_t read_v6(const __u8 *packet, struct es_nf_request *ret)
-{
-	struct ipv6hdr ip;
-
-	memcpy(&ip, packet, sizeof(ip));
-	if (ip.nexthdr != IPPROTO_TCP)
-		return 0;
-	ret->ip_len = sizeof(ip);
-	memcpy(&ret->flow.client, &ip.saddr, sizeof(ret->flow.client));
-	memcpy(&ret->flow.service, &ip.daddr, sizeof(ret->flow.service));
-	return sizeof(ip) + ntohs(ip.payload_len);
-}
-
-static size_t read_ip(const __u8 *packet, size_t len, struct es_nf_request *ret)
-{
-	if (len >= sizeof(struct iphdr) && packet[0] >> 4 == 4)
-		return read_v4(packet, ret);
-	return len >= sizeof(struct ipv6hdr) && packet[0] >> 4 == 6 ? read_v6(packet, ret) : 0;
-}
-
-static void read_options(const __u8 *options, __u32 len, struct es_segment *seg)
-{
-	struct es_tcp_option_scan scan = {.len = len, .seg = *seg};
-
-	memcpy(scan.block, options, len);
-	es_tcp_options_parse(&scan);
-	*seg = scan.seg;
+	return packet[0] >> 4 == 4 && (packet[6] & 0x3f || packet[7]);
 }
 
 int es_nf_request_read(struct es_nf_request *request)
 {
-	size_t total = read_ip(request->packet, request->len, request), header;
-	const __u8 *at = request->packet + request->ip_len;
-	struct tcphdr tcp;
+	const __u8 *packet = request->packet;
+	struct es_packet pkt;
+	size_t ip_len;
 
-	if (!total || total != request->len || total < request->ip_len + sizeof(tcp))
+	if (es_nf_packet_tcp(packet, request->len, &pkt, &request->seg) || is_fragment(packet))
 		return -EBADMSG;
-	memcpy(&tcp, at, sizeof(tcp));
-	header = tcp.doff * 4U;
-	if (header < sizeof(tcp) || total < request->ip_len + header)
+	ip_len = es_packet_ip_len(&pkt);
+	if (ip_len + ES_NF_TCP_LEN + pkt.options_len + request->seg.len != request->len)
 		return -EBADMSG;
-	request->flow.client_port = tcp.source;
-	request->flow.service_port = tcp.dest;
-	request->window = ntohs(tcp.window);
-	request->seg = (struct es_segment){
-		.seq = ntohl(tcp.seq),
-		.ack = ntohl(tcp.ack_seq),
-		.len = (__u32)(total - request->ip_len - header),
-		.flags = at[13],
-		.is_v6 = !es_addr_is_v4(&request->flow.client),
-	};
-	read_options(at + sizeof(tcp), (__u32)(header - sizeof(tcp)), &request->seg);
+	es_packet_flow(&pkt, &request->flow);
+	request->ip_len = (__u16)ip_len;
+	request->window = es_ntohs(es_nf_be16(packet + ip_len + offsetof(struct tcphdr, window)));
+	/* Options that a node would not take of a client are none of a request's; what is read of them does no harm. */
+	(void)es_nf_packet_options(packet, &pkt, &request->seg);
 	return 0;
 }
 
@@ -175,17 +131,33 @@ static void blank(struct tcphdr *tcp, __u8 *option)
 	tcp->check = (__u16)~es_csum_fold((__u32)(__u16)~tcp->check + difference);
 }
 
+/*
+ * The IP header, without those that IPv6 has behind it: they carry options, which were for the way here, and there is no bound
+ * for their length. The checksum of TCP does not know them. Returns its length.
+ */
+static size_t put_ip(const struct es_nf_request *request, __u8 *out)
+{
+	struct ipv6hdr *ip = (struct ipv6hdr *)out;
+
+	if (!request->seg.is_v6)
+		return (size_t)((__u8 *)mempcpy(out, request->packet, request->ip_len) - out);
+	memcpy(ip, request->packet, sizeof(*ip));
+	ip->nexthdr = IPPROTO_TCP;
+	ip->payload_len = htons((__u16)(request->len - request->ip_len));
+	return sizeof(*ip);
+}
+
 size_t es_nf_request_begin(const struct es_nf_request *request, __u8 ret_headers[ES_NF_MADE_MAX])
 {
-	size_t len = request->len - request->seg.len;
-	struct tcphdr *tcp = (struct tcphdr *)(ret_headers + request->ip_len);
+	size_t ip_len = put_ip(request, ret_headers), len = request->len - request->seg.len - request->ip_len;
+	struct tcphdr *tcp = (struct tcphdr *)(ret_headers + ip_len);
 	__u8 *timestamps;
 
-	memcpy(ret_headers, request->packet, len);
+	memcpy(tcp, request->packet + request->ip_len, len);
 	timestamps = find_timestamps(tcp);
 	if (timestamps)
 		blank(tcp, timestamps);
-	return len;
+	return ip_len + len;
 }
 
 size_t es_nf_request_ack(const struct es_nf_request *request, __u8 ret_packet[ES_NF_MADE_MAX])

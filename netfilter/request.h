@@ -23,7 +23,7 @@ struct es_nf_request {
 	struct es_flow flow;
 	struct es_segment seg;
 	__u16 window; /* raw */
-	__u16 ip_len;
+	__u16 ip_len; /* up to TCP's header */
 };
 
 /* es_nf_request_read() - fill the rest from @packet. Returns 0, or -EBADMSG if it is no whole TCP packet. */
@@ -56,7 +56,8 @@ size_t es_nf_request_syn(const struct es_nf_request *request, __u8 ret_packet[ES
 /**
  * es_nf_request_begin() - the headers of the request as they follow the SYN, without timestamps
  * It is the handshake's last packet. What it could echo is the clock of a moment ago, which the kernel would take for a
- * round trip; and kernels since 6.15 take no other echo there. The payload is as it was. Returns the headers' length.
+ * round trip; and kernels since 6.15 take no other echo there. Nor are there headers between those of IPv6 and TCP. The payload
+ * is as it was. Returns the headers' length.
  */
 size_t es_nf_request_begin(const struct es_nf_request *request, __u8 ret_headers[ES_NF_MADE_MAX]);
 

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from earshotlab import Lab, netns, topology, wait_for
+from earshotlab import Lab, families, netns, topology, wait_for
 from web import raw
 
 pytestmark = pytest.mark.earshot
@@ -41,6 +41,7 @@ def mixed_lab(family):
 @pytest.fixture(scope="module", name="lab", params=["4", "6"], ids=["v4", "v6"])
 def _lab(request):
     with mixed_lab(request.param) as lab:
+        lab.free_ports = {node.name: raw.ports(lab, node.name, first=20000) for node in lab.nodes}
         yield lab
 
 
@@ -70,11 +71,6 @@ def from_to(lab, inspecting, serving, uri):
     assert raw.right(response, uri.split("/")[2]), (inspecting, serving)
     assert response.node == serving
     return port
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _ports(lab):
-    lab.free_ports = {node.name: raw.ports(lab, node.name, first=20000) for node in lab.nodes}
 
 
 def test_each_kind_hands_over_to_each(lab):
@@ -235,13 +231,20 @@ def test_daemon_that_dies(lab):
         assert raw.receive(sock).node == "n2"
 
 
+def with_options(sock):
+    """Each segment has a header with options, which say nothing, between those of IPv6 and TCP."""
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_DSTOPTS, bytes([0, 0, 1, 4, 0, 0, 0, 0]))
+
+
 def test_both_families():
     """A target has one home for all, though some of its clients have IPv6, and the nodes among themselves IPv4."""
     body = random.randbytes(1 << 20)
     with mixed_lab("46") as lab:
         homes = {}
-        for number, vip in itertools.product(range(12), lab.net.vips):
-            response, _ = raw.ask(lab.client, raw.head(f"/u/100k/{number}", Connection="close"), address=(vip, topology.PORT))
+        clients = [(topology.VIP, None), (families.VIP6, None), (families.VIP6, with_options)]
+        for number, (vip, before) in itertools.product(range(12), clients):
+            response, _ = raw.ask(lab.client, raw.head(f"/u/100k/{number}", Connection="close"), address=(vip, topology.PORT),
+                                  before=before)
             assert raw.right(response, "100k")
             homes.setdefault(number, set()).add(response.node)
         assert all(len(nodes) == 1 for nodes in homes.values()) and set.union(*homes.values()) == {"n1", "n2", "n3"}

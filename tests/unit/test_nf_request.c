@@ -237,6 +237,40 @@ static void test_begin(void **state)
 	}
 }
 
+/* Options of IPv6 between its header and that of TCP: the same is made as without them. */
+static void test_options_of_v6(void **state)
+{
+	__u8 ES_NF_ALIGNED plain[200], ES_NF_ALIGNED packet[2500];
+	__u8 ES_NF_ALIGNED out[2][ES_NF_MADE_MAX];
+	struct es_nf_request without = request_of(plain, 1), with;
+
+	(void)state;
+	for (size_t size = 8; size <= 2048; size += 2040) {
+		with = without;
+		with.packet = packet;
+		with.len = without.len + size;
+		memcpy(packet, plain, 40);
+		memset(packet + 40, 0, size);
+		packet[4] = (__u8)((with.len - 40) >> 8);
+		packet[5] = (__u8)(with.len - 40);
+		packet[6] = IPPROTO_DSTOPTS;
+		packet[40] = IPPROTO_TCP;
+		packet[41] = (__u8)(size / 8 - 1);
+		memcpy(packet + 40 + size, plain + 40, without.len - 40);
+		assert_int_equal(es_nf_request_read(&with), 0);
+		assert_int_equal(with.ip_len, 40 + size);
+		assert_memory_equal(&with.flow, &without.flow, sizeof(with.flow));
+		assert_memory_equal(&with.seg, &without.seg, sizeof(with.seg));
+		assert_int_equal(with.window, without.window);
+		assert_int_equal(es_nf_request_begin(&with, out[0]), es_nf_request_begin(&without, out[1]));
+		assert_memory_equal(out[0], out[1], without.len - BODY_LEN);
+		assert_int_equal(es_nf_request_syn(&with, out[0]), es_nf_request_syn(&without, out[1]));
+		assert_memory_equal(out[0], out[1], 40 + 20);
+		assert_int_equal(es_nf_request_ack(&with, out[0]), es_nf_request_ack(&without, out[1]));
+		assert_memory_equal(out[0], out[1], without.len - BODY_LEN);
+	}
+}
+
 static void test_ack(void **state)
 {
 	(void)state;
@@ -339,10 +373,15 @@ static void test_is_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),   cmocka_unit_test(test_damaged_requests_are_refused),
-		cmocka_unit_test(test_syn),    cmocka_unit_test(test_mss_has_a_least_value),
-		cmocka_unit_test(test_begin),  cmocka_unit_test(test_ack),
-		cmocka_unit_test(test_reset),  cmocka_unit_test(test_resets_that_leave),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_damaged_requests_are_refused),
+		cmocka_unit_test(test_syn),
+		cmocka_unit_test(test_mss_has_a_least_value),
+		cmocka_unit_test(test_begin),
+		cmocka_unit_test(test_options_of_v6),
+		cmocka_unit_test(test_ack),
+		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_resets_that_leave),
 		cmocka_unit_test(test_is_all),
 	};
 
