@@ -35,7 +35,7 @@ static void check_key(struct es_check *check)
 			       "%s", err.text);
 }
 
-/* Where something must listen: a service's own address and port, and where a program's connections go. */
+/* Where something must listen: a service's own addresses and port, and where its programs' connections go, of each family. */
 struct place {
 	const char *service;
 	const struct es_addr *address;
@@ -45,16 +45,17 @@ struct place {
 /* The places, one after the other by @at, which begins at 0. Returns 0 behind the last. */
 static int place_next(const struct es_conf *conf, unsigned int *at, struct place *ret_place)
 {
-	const unsigned int places = ES_CONF_FAMILIES + 1;
+	const unsigned int places = 2 * ES_CONF_FAMILIES;
 
 	while (*at / places < conf->service_count) {
 		const struct es_conf_service *service = &conf->services[*at / places];
 		unsigned int which = (*at)++ % places;
-		int is_server = which == ES_CONF_FAMILIES;
+		int is_server = which >= ES_CONF_FAMILIES;
 
 		*ret_place = (struct place){
 			.service = service->name,
-			.address = is_server ? &service->server_address : es_conf_service_of(service, which),
+			.address = is_server ? es_conf_server_of(service, which - ES_CONF_FAMILIES)
+					     : es_conf_service_of(service, which),
 			.port = is_server ? service->server_port : service->port,
 		};
 		if (ret_place->port && ret_place->address)

@@ -191,6 +191,7 @@ static void es_check_plugins(struct es_conf_parse *p)
 static int es_check_server(struct es_conf_parse *p, unsigned int i)
 {
 	const struct es_conf_service *service = &p->conf->services[i];
+	int is_itself = 0, has_server = 0;
 
 	/* Two would decide where an open connection goes, and each could send it somewhere else. */
 	if (service->server_port && service->inspect == ES_INSPECT_EVERY)
@@ -199,7 +200,19 @@ static int es_check_server(struct es_conf_parse *p, unsigned int i)
 			"service %s: server_port = %u: with inspect = every no program hands over: "
 			"expected inspect = first or never",
 			service->name, service->server_port);
-	if (service->server_port != service->port || !es_conf_service_has(service, &service->server_address))
+	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
+		const struct es_addr *server = es_conf_server_of(service, family);
+
+		has_server |= server != NULL;
+		is_itself |= server && service->server_port == service->port &&
+			     es_conf_service_has(service, server);
+	}
+	if (service->server_port && !has_server)
+		return es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "server_address"),
+				    "service %s: server_address: of another family than address: expected "
+				    "one of %s",
+				    service->name, es_conf_service_of(service, 1) ? "IPv6" : "IPv4");
+	if (!is_itself)
 		return 0;
 	return es_conf_fail(
 		p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "server_port"),

@@ -226,8 +226,8 @@ static inline int es_addr_is_set(const struct es_addr *address)
  * @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none
  * @content_host: the host is part of what a request is for
  * @handover_cost: what moving an open connection must gain at least, in requests; of ES_INSPECT_EVERY
- * @server_address, @server_port: where the server listens to which programs hand connections over; port 0:
- * none do
+ * @server_address, @server_address6, @server_port: where the server listens to which programs hand connections of either
+ * family over; an address of all zeros: none of that family; port 0: none at all
  * @params: of the policy, in its order; @document_root: "" for none
  * @admit_low, @admit_normal: mean requests in hand of a node from which on requests of that priority are
  * refused; 0: never
@@ -242,6 +242,7 @@ struct es_conf_service {
 	enum es_inspect inspect;
 	enum es_unsafe unsafe;
 	struct es_addr server_address;
+	struct es_addr server_address6;
 	unsigned int server_port;
 	unsigned int load_bound;
 	unsigned int handover_cost;
@@ -339,6 +340,17 @@ static inline const struct es_addr *es_conf_service_of(const struct es_conf_serv
 	const struct es_addr *address = family ? &service->address6 : &service->address;
 
 	return es_addr_is_set(address) ? address : NULL;
+}
+
+/* es_conf_server_of() - where its server listens for what programs hand over of that family; NULL: none does, or it has no
+ * connections of it */
+static inline const struct es_addr *es_conf_server_of(const struct es_conf_service *service,
+						      unsigned int family)
+{
+	const struct es_addr *server = family ? &service->server_address6 : &service->server_address;
+
+	return service->server_port && es_conf_service_of(service, family) && es_addr_is_set(server) ? server
+												     : NULL;
 }
 
 /* es_conf_service_address() - the first that it has */

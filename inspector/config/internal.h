@@ -33,7 +33,7 @@ enum es_conf_kind {
 	ES_CONF_KIND_ADDRESS,
 	ES_CONF_KIND_ADDRESSES, /* of a service: one, or one of each family with a comma between them */
 	ES_CONF_KIND_LOCAL,	/* an address, perhaps of lo */
-	ES_CONF_KIND_LOCAL4,	/* one of IPv4 */
+	ES_CONF_KIND_LOCALS,	/* likewise, or one of each family: a server's */
 	ES_CONF_KIND_MAC,
 	ES_CONF_KIND_POLICY,
 	ES_CONF_KIND_HEADER,

@@ -201,7 +201,7 @@ static const struct es_conf_key service_keys[] = {
 	VALUE(service, policy, OPTIONAL, POLICY),
 	CHOICE(service, inspect, "first", inspects),
 	CHOICE(service, unsafe, "once", unsafes),
-	VALUE(service, server_address, "127.0.0.1", LOCAL4),
+	VALUE(service, server_address, "127.0.0.1, ::1", LOCALS),
 	NUMBER(service, server_port, "0", 1, 65535, NULL, "no program hands connections over"),
 	NUMBER(service, load_bound, "125", 100, 1000, "percent", "none"),
 	NUMBER(service, handover_cost, "1", 0, 1000, "requests", NULL),

@@ -193,14 +193,17 @@ static int es_value_address6_is_valid(const struct es_addr *a)
 	return a->b[0] != 0xff && !(a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80);
 }
 
+static int es_value_is_local(const struct es_value *v)
+{
+	return v->key->kind == ES_CONF_KIND_LOCAL || v->key->kind == ES_CONF_KIND_LOCALS;
+}
+
 static int es_value_address_v6(const struct es_value *v, const struct es_addr *address)
 {
 	static const struct es_addr loopback = {.b = {[15] = 1}};
 
-	if (v->key->kind == ES_CONF_KIND_LOCAL && es_addr_equal(address, &loopback))
+	if (es_value_is_local(v) && es_addr_equal(address, &loopback))
 		return 0;
-	if (v->key->kind == ES_CONF_KIND_LOCAL4)
-		return es_value_fail(v, "IPv6 is not available in this version, expected an IPv4 address");
 	if (!es_value_address6_is_valid(address))
 		return es_value_fail(v, "expected a unicast IPv6 address of a network, and none of a link");
 	return 0;
@@ -208,13 +211,11 @@ static int es_value_address_v6(const struct es_value *v, const struct es_addr *a
 
 static int es_value_address(const struct es_value *v, struct es_addr *field)
 {
-	int is_local = v->key->kind == ES_CONF_KIND_LOCAL || v->key->kind == ES_CONF_KIND_LOCAL4;
 	struct es_addr address;
 	__u32 v4;
 
 	if (es_conf_addr_parse(v->text, &address))
-		return es_value_fail(v, v->key->kind == ES_CONF_KIND_LOCAL4 ? "expected an IPv4 address"
-									    : "expected an IP address");
+		return es_value_fail(v, "expected an IP address");
 	if (strchr(v->text, ':')) {
 		if (es_value_address_v6(v, &address))
 			return -EINVAL;
@@ -222,14 +223,14 @@ static int es_value_address(const struct es_value *v, struct es_addr *field)
 		return 0;
 	}
 	v4 = es_ntohl(address.w[3]);
-	if (v4 >> 24 == 0 || (v4 >> 24 == 127 && !is_local) || v4 >> 28 >= 0xe)
+	if (v4 >> 24 == 0 || (v4 >> 24 == 127 && !es_value_is_local(v)) || v4 >> 28 >= 0xe)
 		return es_value_fail(v, "expected a unicast IPv4 address of a network");
 	*field = address;
 	return 0;
 }
 
-/* One, or two of different families. */
-static int es_value_addresses(const struct es_value *v, struct es_conf_service *service)
+/* One, or two of different families; @address, @address6: where they go, all zeros for the family that is not told. */
+static int es_value_addresses(const struct es_value *v, struct es_addr *address, struct es_addr *address6)
 {
 	struct es_addr found[2] = {};
 	char copy[2 * INET6_ADDRSTRLEN], *save = NULL;
@@ -243,18 +244,20 @@ static int es_value_addresses(const struct es_value *v, struct es_conf_service *
 	if (!one.text)
 		return es_value_fail(v, "expected an IP address");
 	for (; one.text; one.text = strtok_r(NULL, ", ", &save)) {
-		struct es_addr address = {}, *place;
+		struct es_addr read = {}, *place;
 
-		if (es_value_address(&one, &address))
+		if (es_value_address(&one, &read))
 			return -EINVAL;
-		place = &found[!es_addr_is_v4(&address)];
+		place = &found[!es_addr_is_v4(&read)];
 		if (es_addr_is_set(place))
-			return es_value_fail(v,
-					     "two of one family: expected one of each, or another service");
-		*place = address;
+			return es_value_fail(v, es_value_is_local(v)
+							? "two of one family: expected one of each"
+							: "two of one family: expected one of each, "
+							  "or another service");
+		*place = read;
 	}
-	service->address = found[0];
-	service->address6 = found[1];
+	*address = found[0];
+	*address6 = found[1];
 	return 0;
 }
 
@@ -362,6 +365,7 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 {
 	const struct es_value v = {.p = p, .line = line, .label = label, .key = key, .text = value};
 	void *field = (char *)section_data + key->offset;
+	struct es_conf_service *service = section_data; /* for the kinds that only a service has */
 
 	switch (key->kind) {
 	case ES_CONF_KIND_NUMBER:
@@ -380,10 +384,11 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 		return es_value_ifname(&v, field);
 	case ES_CONF_KIND_ADDRESS:
 	case ES_CONF_KIND_LOCAL:
-	case ES_CONF_KIND_LOCAL4:
 		return es_value_address(&v, field);
 	case ES_CONF_KIND_ADDRESSES:
-		return es_value_addresses(&v, section_data);
+		return es_value_addresses(&v, &service->address, &service->address6);
+	case ES_CONF_KIND_LOCALS:
+		return es_value_addresses(&v, &service->server_address, &service->server_address6);
 	case ES_CONF_KIND_MAC:
 		return es_value_mac(&v, field);
 	case ES_CONF_KIND_POLICY:

@@ -65,6 +65,7 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 		ret->service[i].unsafe = (__u8)conf->services[i].unsafe;
 		ret->reads_replies |= ret->service[i].inspect == ES_INSPECT_EVERY;
 		ret->service[i].server = conf->services[i].server_address;
+		ret->service[i].server6 = conf->services[i].server_address6;
 		ret->service[i].server_port = es_htons(conf->services[i].server_port);
 	}
 }

@@ -355,13 +355,17 @@ static int es_bpf_counters(struct es_datapath *dp, unsigned long long *ret_value
 static int es_bpf_connection(struct es_datapath *dp, const void *packet, size_t len,
 			     struct es_connection_state *ret_state)
 {
-	unsigned char frame[2048] = {[12] = 0x08}, out[sizeof(frame)];
+	unsigned char frame[2048] = {}, out[sizeof(frame)];
+	const unsigned char *version = packet;
+	__be16 protocol;
 	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = (__u32)(ETH_HLEN + len),
 		    .data_out = out, .data_size_out = sizeof(out));
 	int rc;
 
-	if (len > sizeof(frame) - ETH_HLEN)
+	if (!len || len > sizeof(frame) - ETH_HLEN)
 		return -EMSGSIZE;
+	protocol = es_htons(*version >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP);
+	memcpy(frame + offsetof(struct ethhdr, h_proto), &protocol, sizeof(protocol));
 	memcpy(frame + ETH_HLEN, packet, len);
 	rc = bpf_prog_test_run_opts(bpf_program__fd(es_bpf_of(dp)->skel->progs.es_connection), &run);
 	if (rc || run.retval || run.data_size_out < sizeof(*ret_state))

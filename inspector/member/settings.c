@@ -207,6 +207,7 @@ static void outlier_put(struct es_text *out, const struct es_conf_service *servi
 static void others_put(struct es_text *out, const struct es_conf *conf)
 {
 	const struct es_conf_inspector *in = &conf->inspector;
+	const struct es_addr *server6;
 	char text[INET6_ADDRSTRLEN];
 	size_t begun;
 
@@ -234,6 +235,10 @@ static void others_put(struct es_text *out, const struct es_conf *conf)
 		     s->when_all_down == ES_CONF_ALL_DOWN_REJECT ? "reject" : "serve");
 		line(out, "~service.%s.server=%s:%u\n", s->name, es_conf_addr_text(&s->server_address, text),
 		     s->server_port);
+		/* In a line of its own, as the version before has but one address. */
+		server6 = es_conf_server_of(s, 1);
+		if (server6)
+			line(out, "~service.%s.server6=%s\n", s->name, es_conf_addr_text(server6, text));
 	}
 	for (unsigned int i = 0; i < conf->node_count; i++)
 		line(out, "~node.%s.weight=%u\n", conf->nodes[i].name, conf->nodes[i].weight);

@@ -132,12 +132,10 @@ static int es_move_find(struct es_programs *p, struct es_program_move *m, const 
 			return -ENOENT;
 		m->target = i;
 	}
-	/* The server listens by IPv4 (server_address), where the kernel makes no connection of IPv6. */
-	if (!es_addr_is_v4(&flow->service))
-		return -EOPNOTSUPP;
 	for (i = 0; i < conf->service_count; i++)
 		if (es_conf_service_has(&conf->services[i], &flow->service) &&
-		    es_htons(conf->services[i].port) == flow->service_port && conf->services[i].server_port)
+		    es_htons(conf->services[i].port) == flow->service_port &&
+		    es_conf_server_of(&conf->services[i], !es_addr_is_v4(&flow->service)))
 			break;
 	m->service = i;
 	return i < conf->service_count ? 0 : -EOPNOTSUPP;

@@ -21,26 +21,35 @@ struct es_program_found {
 static __always_inline int es_program_parse(struct __sk_buff *skb, const struct es_handover *h,
 					    struct es_program_found *ret)
 {
-	/* No server listens for programs' connections by IPv6. */
-	if (es_inner_read(skb, h, &ret->pkt, &ret->seg) || ret->pkt.is_v6)
+	if (es_inner_read(skb, h, &ret->pkt, &ret->seg))
 		return -1;
 	return es_message_is_connections(&ret->seg) ? 0 : -1;
 }
 
-/* The socket that listens for the server; the caller releases it. */
-static __always_inline struct bpf_sock *es_program_server(struct __sk_buff *skb, const struct es_packet *pkt,
-							  const struct es_service_entry *service)
+/* The socket that listens for the server; the caller releases it. A function of its own, for its stack. */
+static __noinline struct bpf_sock *es_program_server(struct __sk_buff *skb, const struct es_packet *pkt,
+						     const struct es_service_entry *service)
 {
-	struct es_packet to = {
-		.saddr = pkt->saddr,
-		.daddr = service->server.w[3],
-		.sport = pkt->sport,
-		.dport = service->server_port,
-	};
+	struct bpf_sock_tuple tuple = {};
+	const struct es_addr *server;
 
-	if (!service->server_port)
+	if (!pkt || !service)
 		return (void *)0;
-	return es_socket_lookup(skb, &to);
+	server = es_program_server_of(service, pkt->is_v6);
+	if (!server)
+		return (void *)0;
+	if (pkt->is_v6) {
+		__builtin_memcpy(tuple.ipv6.saddr, &pkt->source, sizeof(pkt->source));
+		__builtin_memcpy(tuple.ipv6.daddr, server, sizeof(*server));
+		tuple.ipv6.sport = pkt->sport;
+		tuple.ipv6.dport = service->server_port;
+		return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+	}
+	tuple.ipv4.saddr = pkt->saddr;
+	tuple.ipv4.daddr = server->w[3];
+	tuple.ipv4.sport = pkt->sport;
+	tuple.ipv4.dport = service->server_port;
+	return bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
 }
 
 /* Fill in what the sockets say. */
@@ -130,7 +139,7 @@ static __noinline int es_program_take(struct __sk_buff *skb, struct es_handover 
 		es_count(ES_COUNT_handover_malformed);
 		return 0;
 	}
-	service = es_service_find(f.pkt.daddr, f.pkt.dport);
+	service = es_service_of(&f.pkt);
 	if (service < 0 || service >= ES_SERVICES_MAX) {
 		es_count(ES_COUNT_handover_wrong_target);
 		return 0;
@@ -188,6 +197,26 @@ static __noinline int es_program_message(struct __sk_buff *skb, struct es_config
 	return answer ? es_message_answer(skb, cfg, h, ES_HANDOVER_ANSWER, (__u32)answer) : TC_ACT_SHOT;
 }
 
+/* The packet that es_connection() is run with: 0, or -1 if it is none of TCP. A function of its own, for its stack. */
+static __noinline int es_connection_packet(struct __sk_buff *skb, struct es_packet *ret)
+{
+	struct es_segment seg;
+	struct iphdr ip;
+
+	if (!ret)
+		return -1;
+	if (skb->protocol == es_htons(ETH_P_IPV6))
+		return es_packet_headers6(skb, ret) != ES_COUNTER_COUNT ||
+				       es_packet_tcp6(skb, ret, skb->len - ETH_HLEN, &seg)
+			       ? -1
+			       : 0;
+	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+		return -1;
+	ret->saddr = ip.saddr;
+	ret->daddr = ip.daddr;
+	return es_packet_tcp(skb, ret, es_ntohs(ip.tot_len), &seg);
+}
+
 /*
  * Run by the daemon, never attached: a client's packet goes in, struct es_connection_state of the
  * connection's socket comes out in its place.
@@ -199,20 +228,12 @@ int es_connection(struct __sk_buff *skb)
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_connection_state s = {};
 	struct es_packet pkt = {.off = ETH_HLEN};
-	struct es_segment seg;
-	struct es_flow flow;
 	struct bpf_sock *sk;
 	struct tcp_sock *tp;
-	struct iphdr ip;
 
-	if (!cfg || bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+	if (!cfg || es_connection_packet(skb, &pkt))
 		return -1;
-	pkt.saddr = ip.saddr;
-	pkt.daddr = ip.daddr;
-	if (es_packet_tcp(skb, &pkt, es_ntohs(ip.tot_len), &seg))
-		return -1;
-	es_packet_flow(&pkt, &flow);
-	s.flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	s.flow_hash = es_handover_flow(cfg, &pkt);
 	sk = es_socket_lookup(skb, &pkt);
 	if (sk) {
 		tp = bpf_skc_to_tcp_sock(sk);

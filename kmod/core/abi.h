@@ -13,7 +13,7 @@
 #include "siphash.h"
 #include "tcp.h"
 
-#define ES_ABI_VERSION	11
+#define ES_ABI_VERSION	12
 #define ES_SERVICES_MAX 64
 #define ES_WORKERS_MAX	8
 
@@ -36,6 +36,7 @@ enum es_unsafe {
  * @server, @server_port: where the server listens that gets the connections that a program hands over
  * (docs/programs.md); port 0: nobody does that here
  * @address6: its address of IPv6, of the same port; all zero: it has none
+ * @server6: as @server, for connections of IPv6, on the same port. Of either, all zero: none of that family is handed over
  */
 struct es_service_entry {
 	struct es_addr address;
@@ -46,8 +47,9 @@ struct es_service_entry {
 	__be16 server_port;
 	__u8 pad1[2];
 	struct es_addr address6;
+	struct es_addr server6;
 };
-_Static_assert(sizeof(struct es_service_entry) == 56, "entries are ABI");
+_Static_assert(sizeof(struct es_service_entry) == 72, "entries are ABI");
 
 /**
  * struct es_config - one version of the datapath's configuration

@@ -8,7 +8,23 @@
  * sender keeps its own socket, silent, until this node says that it has one; and this node remembers of each
  * handover (its @id) whether it has made the socket, or has promised not to.
  */
+#include "abi.h"
 #include "decide.h"
+
+/**
+ * es_program_server_of() - where the server listens that gets a service's connections from programs
+ * Each family has its own, since a kernel makes no connection of IPv6 for a listener of IPv4. Returns NULL if nobody gets those
+ * of that family. The port is the service's server_port.
+ */
+static __always_inline const struct es_addr *es_program_server_of(const struct es_service_entry *service,
+								  int is_v6)
+{
+	const struct es_addr *server = is_v6 ? &service->server6 : &service->server;
+
+	return service->server_port && (server->w[0] | server->w[1] | server->w[2] | server->w[3])
+		       ? server
+		       : (const struct es_addr *)0;
+}
 
 /**
  * struct es_program_view - what the target knows about a message of kind CONNECTION, ASK or CANCEL

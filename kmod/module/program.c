@@ -141,13 +141,11 @@ unsigned int es_program_message(struct es_node *node, const struct es_version *v
 	int service;
 	u8 answer;
 
-	/* No server listens for programs' connections by IPv6. */
-	if (es_message_packet(skb, h, &in.pkt, &in.seg) || in.pkt.is_v6 ||
-	    !es_message_is_connections(&in.seg)) {
+	if (es_message_packet(skb, h, &in.pkt, &in.seg) || !es_message_is_connections(&in.seg)) {
 		es_count(node, ES_COUNT_handover_malformed);
 		return NF_DROP;
 	}
-	service = es_service_find(version, in.pkt.daddr, in.pkt.dport);
+	service = es_service_of(version, &in.pkt);
 	if (service < 0) {
 		es_count(node, ES_COUNT_handover_wrong_target);
 		return NF_DROP;

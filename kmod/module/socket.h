@@ -9,6 +9,7 @@
 
 #include "compat.h"
 #include "kmod/core/decide.h"
+#include "kmod/core/program.h"
 #include "kmod/core/track.h"
 #include "packet.h"
 
@@ -72,20 +73,22 @@ static inline void es_socket_lookup_listener(struct net *net, struct sk_buff *sk
 						     pkt->dport, dif);
 }
 
-/*
- * The same for the server that gets a service's connections from programs, which listens by IPv4; NULL if no program does that here.
- */
+/* The same for the server that gets a service's connections from programs; NULL if no program does that here. */
 static inline void es_socket_lookup_server(struct net *net, struct sk_buff *skb, const struct es_packet *pkt,
 					   const struct es_service_entry *service,
 					   struct es_socket_found *found)
 {
+	const struct es_addr *server = es_program_server_of(service, pkt->is_v6);
 	struct es_packet to = *pkt;
 
 	found->listener = NULL;
-	if (!service->server_port)
+	if (!server)
 		return;
-	to.daddr = service->server.w[3];
 	to.dport = service->server_port;
+	if (pkt->is_v6)
+		to.dest = *server;
+	else
+		to.daddr = server->w[3];
 	es_socket_lookup_listener(net, skb, &to, found);
 }
 

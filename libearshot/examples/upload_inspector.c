@@ -4,9 +4,9 @@
  * usage: upload-inspector ADDRESS PORT UPLOAD-NODE
  */
 #define _GNU_SOURCE 1 /* memmem() */
-#include <arpa/inet.h>
 #include <earshot/handover.h>
 #include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,17 +43,20 @@ static void *inspect(void *arg)
 
 int main(int argc, char **argv)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET};
-	int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1, fd;
+	const struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+					 .ai_socktype = SOCK_STREAM};
+	struct addrinfo *at; /* of IPv4 or IPv6; :: is both, if sysctl net.ipv6.bindv6only is 0 */
+	int listener, on = 1, fd;
 	pthread_t thread;
 
-	if (argc != 4 || inet_pton(AF_INET, argv[1], &at.sin_addr) != 1)
+	if (argc != 4 || getaddrinfo(argv[1], argv[2], &numeric, &at))
 		return fprintf(stderr, "usage: upload-inspector ADDRESS PORT UPLOAD-NODE\n"), 2;
-	at.sin_port = htons((uint16_t)strtoul(argv[2], NULL, 10));
 	upload_node = argv[3];
+	listener = socket(at->ai_family, SOCK_STREAM, 0);
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) || listen(listener, 1024))
+	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 1024))
 		return perror("listen"), 1;
+	freeaddrinfo(at);
 	while ((fd = accept(listener, NULL, NULL)) >= 0)
 		if (pthread_create(&thread, NULL, inspect, (void *)(intptr_t)fd) || pthread_detach(thread))
 			close(fd);

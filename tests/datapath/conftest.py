@@ -44,7 +44,7 @@ def serving(node, tells=True):
     node.start(tells)
     for port in (WEB, BLIND, TURNS, EACH, PROGRAM):
         node.listen(port)
-    node.listen(SERVER, address="127.0.0.1")
+    node.listen(SERVER)
     for port in (CRAMPED, CRAMPED_BLIND):
         node.listen(port, backlog=0)
     return node

@@ -4,11 +4,12 @@ import itertools
 
 import pytest
 
-from packets import model
+from packets import model, tables
 from packets.client import LINUX, PLAIN, WINDOWS
+from packets.families import BOTH, CLUSTERS
 from packets.model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OCCUPIED, OVER,
                            READY, UNSURE)
-from packets.node import ESTABLISHED, PROGRAM, SERVER
+from packets.node import ESTABLISHED, PROGRAM, SERVER, SERVICE_INDEX
 from packets.packet import ACK, PSH
 
 MASK = 0xFFFFFFFF
@@ -47,9 +48,9 @@ class Given:
         self.answered(what, expects, **fields)
 
     def accept(self):
-        server, (ip, port) = self.node.listeners[SERVER].accept()
+        server, (ip, port, *_) = self.node.listener(SERVER, self.client.family).accept()
         assert (ip, port) == (self.client.ip, self.client.port)
-        assert server.getsockname() == ("10.77.0.100", PROGRAM)  # as if it had listened there
+        assert server.getsockname()[:2] == (self.client.vip, PROGRAM)  # as if it had listened there
         server.settimeout(5)
         self.client.server = server
         return server
@@ -67,6 +68,8 @@ def received(server, size):
     return data
 
 
+@BOTH
+@CLUSTERS
 @pytest.mark.parametrize("offer", [LINUX, WINDOWS, PLAIN], ids=lambda o: o.name)
 def test_rebuilt(node, given, offer):
     """The server on the other port has it, with the options of the old socket; and the client goes on with it."""
@@ -85,6 +88,7 @@ def test_rebuilt(node, given, offer):
     assert received(server, 4) == b"more"
 
 
+@BOTH
 def test_without_bytes(node, given):
     """The program has read nothing and decided by the address."""
     g = given(size=0)
@@ -95,6 +99,7 @@ def test_without_bytes(node, given):
     assert received(server, 5) == b"first"
 
 
+@BOTH
 def test_again(node, given):
     """Messages that are repeated because their answers were lost make nothing new, also when all is over."""
     g = given()
@@ -111,6 +116,8 @@ def test_again(node, given):
     assert node.pending(SERVER) == 0 and node.sockets(g.client) == []
 
 
+@BOTH
+@CLUSTERS
 def test_cancelled(node, given):
     """What was called off is not made by a message that was overtaken; another handover of it is."""
     g = given()
@@ -132,6 +139,7 @@ def test_cancelled(node, given):
     assert node.pending(SERVER) == 1
 
 
+@BOTH
 def test_cancelled_again(node, given):
     """Each handover has a promise of its own, whatever was promised of the one before."""
     g = given()
@@ -145,6 +153,7 @@ def test_cancelled_again(node, given):
     assert node.pending(SERVER) == 0 and node.sockets(g.client) == []
 
 
+@BOTH
 def test_cancelled_too_late(node, given):
     """It is here: then that is the answer, and it stays."""
     g = given()
@@ -155,6 +164,7 @@ def test_cancelled_too_late(node, given):
     assert received(g.accept(), len(g.text)) == g.text
 
 
+@BOTH
 def test_rest(node, given):
     """More bytes than one message has; each answer says what is still missing."""
     g = given(size=3800)
@@ -169,25 +179,27 @@ def test_rest(node, given):
     assert received(g.accept(), 3800) == g.text
 
 
+@BOTH
 @pytest.mark.parametrize("kind", [ASK, CONNECTION])
-def test_no_server(node, given, kind):
+def test_no_server(node, given, kind, family):
     g = given()
-    node.listeners.pop(SERVER).close()
+    node.unlisten(SERVER, family)
     try:
         with node.counts(handover_received=1, connection_refused=1):
             g.send(kind, g.text)
             g.answered(NO_LISTENER)
     finally:
-        node.listen(SERVER, address="127.0.0.1")
+        node.listen(SERVER, family=family)
     assert node.sockets(g.client) == []
 
 
-def test_full(node, given):
+@BOTH
+def test_full(node, given, family):
     """A server that does not accept: refused before anything is made, and not swallowed by its kernel."""
-    node.listeners.pop(SERVER).close()
-    node.listen(SERVER, backlog=0, address="127.0.0.1")
+    one, two = given(), given()
+    node.unlisten(SERVER, family)
+    node.listen(SERVER, backlog=0, family=family)
     try:
-        one, two = given(), given()
         one.build()
         one.ask(HERE)
         with node.counts(handover_received=2, connection_refused=2):
@@ -199,10 +211,11 @@ def test_full(node, given):
         two.ask(HERE)
     finally:
         node.pending(SERVER)
-        node.listeners.pop(SERVER).close()
-        node.listen(SERVER, address="127.0.0.1")
+        node.unlisten(SERVER, family)
+        node.listen(SERVER, family=family)
 
 
+@BOTH
 def test_other_connection_of_these_ports(node, given):
     """It is not touched, not even by what names its bytes."""
     g = given()
@@ -215,6 +228,7 @@ def test_other_connection_of_these_ports(node, given):
     assert received(server, len(g.text)) == g.text
 
 
+@BOTH
 @pytest.mark.parametrize("lease,epoch", [(3600, 2), (-1, 1)])
 def test_membership(node, given, lease, epoch):
     """A node with another ring, or without a lease, takes nothing."""
@@ -226,6 +240,24 @@ def test_membership(node, given, lease, epoch):
     assert node.sockets(g.client) == []
 
 
+@BOTH
+def test_no_server_of_its_family(node, given, family):
+    """A service whose server listens by the other family only has none for this connection."""
+    g = given()
+    nothing = tables.Address()
+    with node.tables() as found:
+        found.service(SERVICE_INDEX[PROGRAM], **{"server6" if family == 6 else "server": nothing})
+        with node.counts(handover_received=2, connection_refused=2):
+            g.ask(NO_LISTENER)
+            g.build()
+            g.answered(NO_LISTENER)
+    assert node.sockets(g.client) == []
+    g.id = next(_ids)
+    g.build()
+    g.ask(HERE, len(g.text))
+
+
+@BOTH
 def test_malformed(node, given):
     """No packet of a connection, or none of a service."""
     g = given()

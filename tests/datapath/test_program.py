@@ -14,8 +14,9 @@ import pytest
 from earshotlab import wait_for
 from packets import model, packet
 from packets.client import LINUX, PLAIN, WINDOWS
+from packets.families import BOTH
 from packets.model import ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OVER, READY
-from packets.node import CLUSTER, HANDOVER_PORT, PEER_MAC, PROGRAM, SERVER, SERVICE_INDEX, WEB
+from packets.node import CLUSTER, HANDOVER_PORT, PEER_MAC, PROGRAM, SERVER, SERVICE_INDEX, VIP, WEB
 from packets.packet import ACK, FIN, PSH, RST
 from tree import BUILD
 
@@ -115,23 +116,26 @@ def program(node, client, library):
 
 
 def segment_of(message):
-    return packet.parse(packet.eth("00:00:00:00:00:00", "00:00:00:00:00:00", packet.ETH_IP, message.packet))
+    kind = packet.ETH_IP6 if message.packet[0] >> 4 == 6 else packet.ETH_IP
+    return packet.parse(packet.eth("00:00:00:00:00:00", "00:00:00:00:00:00", kind, message.packet))
 
 
+@BOTH
 @pytest.mark.parametrize("offer", [LINUX, WINDOWS, PLAIN], ids=lambda o: o.name)
 def test_handover(node, program, offer):
     """All that n2 must know is in the message; the client hears nothing; nothing is left here."""
     p = program(offer).request().go()
     c = p.client
+    means = c.offer.means
     message = p.agreed()
     f = segment_of(message)
     assert (f.ip.src, f.tcp.sport, f.tcp.dport) == (c.ip, c.port, PROGRAM)
     assert f.tcp.seq == (c.next - len(p.text)) & MASK and f.tcp.ack == c.ack and f.tcp.payload == p.text
     assert (message.stream, message.service) == (model.STREAM_PROGRAMS, SERVICE_INDEX[PROGRAM])
-    assert message.mss == offer.means.kept_mss() and message.rcv_wscale == (0 if offer.means.wscale is None else 10)
-    assert message.snd_wscale == (offer.means.wscale or 0)
-    assert message.flags & 7 == (offer.means.wscale is not None) | offer.means.sack << 1 | offer.means.ts << 2
-    if offer.means.ts:
+    assert message.mss == means.kept_mss() and message.rcv_wscale == (0 if means.wscale is None else 10)
+    assert message.snd_wscale == (means.wscale or 0)
+    assert message.flags & 7 == (means.wscale is not None) | means.sack << 1 | means.ts << 2
+    if means.ts:
         assert f.tcp.tsval == c.tsval and 0 <= (f.tcp.tsecr - c.ts_recent) & MASK < 60000
     else:
         assert f.tcp.tsval is None
@@ -154,6 +158,7 @@ def test_handover(node, program, offer):
     assert node.pending(PROGRAM) == 0 and node.sockets(c) == []
 
 
+@BOTH
 def test_unread(node, program):
     """What the program left unread goes along; what comes while the socket is frozen is not acknowledged."""
     p = program().request(b"x" * 900 + b"y" * 100, read=100)
@@ -173,6 +178,7 @@ def test_unread(node, program):
     p.gone()
 
 
+@BOTH
 @pytest.mark.parametrize("answer", [NO_LISTENER, FULL])
 def test_refused(node, program, answer):
     """At the first question: nothing has happened to the connection."""
@@ -183,6 +189,7 @@ def test_refused(node, program, answer):
     p.lives()
 
 
+@BOTH
 def test_nobody_there(node, program):
     """Without an answer nothing is given away."""
     began = time.monotonic()
@@ -205,6 +212,7 @@ def test_no_datapath_there(node, program):
     p.lives()
 
 
+@BOTH
 def test_refused_late(node, program):
     """After it was given away: n2 must first promise, then the connection goes on, with what came meanwhile."""
     p = program().request().go()
@@ -222,6 +230,7 @@ def test_refused_late(node, program):
     assert c.server.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
 
 
+@BOTH
 def test_lost_messages(node, program):
     """Of the messages to n2 or of its answers: all is repeated until it is known."""
     p = program().request().go()
@@ -237,6 +246,7 @@ def test_lost_messages(node, program):
     p.gone()
 
 
+@BOTH
 def test_late_answers_of_another_handover(node, program):
     """Only the answer to this one counts."""
     p = program().request().go()
@@ -254,6 +264,7 @@ def test_late_answers_of_another_handover(node, program):
     assert p.result() == 0
 
 
+@BOTH
 def test_two_threads(node, program):
     """One connection cannot go to two nodes."""
     p = program().request().go()
@@ -268,6 +279,7 @@ def test_two_threads(node, program):
     assert p.result() == 0
 
 
+@BOTH
 def test_fate_unknown(node, program):
     """n2 agreed and fell silent: it may have the connection, so the client is told nothing."""
     p = program().request().go()
@@ -277,6 +289,7 @@ def test_fate_unknown(node, program):
     p.gone()
 
 
+@BOTH
 def test_over(node, program):
     """Made and reset by the server before we could see it, or swallowed by n2's firewall: the client is told."""
     p = program().request().go()
@@ -293,6 +306,7 @@ def test_over(node, program):
     node.cluster.clear()
 
 
+@BOTH
 def test_many_bytes(node, program):
     """Each answer says how far they came; what was lost comes again."""
     text = bytes(itertools.islice(itertools.cycle(range(251)), 60000))
@@ -337,6 +351,7 @@ def test_many_bytes(node, program):
     assert bytes(got) == text
 
 
+@BOTH
 def test_unacknowledged(node, program):
     """What the program has written must have arrived, or nobody would send it again."""
     p = program().request()
@@ -353,6 +368,7 @@ def test_unacknowledged(node, program):
     assert p.result() == 0
 
 
+@BOTH
 def test_errors(node, program):
     """Each leaves the connection alone."""
     p = program().request()
@@ -364,7 +380,7 @@ def test_errors(node, program):
     with socket.socket() as s:  # of another network namespace
         assert p.go(fd=s.fileno()).result() == "ENOTSUP"
     assert p.go(fd=999).result() == "ENOTCONN"
-    listener = node.listeners[PROGRAM]
+    listener = node.listener(PROGRAM, p.client.family)
     assert p.go(fd=listener.fileno()).result() == "ENOTCONN"
     node.no_message()
     p.lives()
@@ -374,6 +390,7 @@ def test_errors(node, program):
     assert p.go().result() == "EPIPE"
 
 
+@BOTH
 def test_filter_of_the_program(node, program):
     p = program().request()
     accept_all = ctypes.create_string_buffer(bytes([6, 0, 0, 0]) + b"\xff\xff\0\0")
@@ -383,6 +400,7 @@ def test_filter_of_the_program(node, program):
     p.lives()
 
 
+@BOTH
 def test_service_without_a_server(node, program):
     """Nobody has said where its connections could go."""
     p = program(service=WEB)
@@ -399,6 +417,7 @@ def test_no_daemon(node, program, tmp_path):
     p.lives()
 
 
+@BOTH
 @pytest.mark.parametrize("name", [None, "n1"])
 @pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=lambda o: o.name)
 def test_to_this_node(node, program, name, offer):
@@ -408,7 +427,7 @@ def test_to_this_node(node, program, name, offer):
     with node.counts(handover_received=3, connection_asked={2, 3}, connection_rebuilt=1):
         p.go(name)
         assert p.result() == 0
-    c.server, (ip, port) = node.listeners[SERVER].accept()
+    c.server, (ip, port, *_) = node.listener(SERVER, c.family).accept()
     c.server.settimeout(5)
     old.close()
     assert (ip, port) == (c.ip, c.port)
@@ -419,16 +438,18 @@ def test_to_this_node(node, program, name, offer):
     assert c.take("its acknowledgment").ack == c.next
 
 
-def test_no_server_on_this_node(node, program):
+@BOTH
+def test_no_server_on_this_node(node, program, family):
     p = program().request()
-    node.listeners.pop(SERVER).close()
+    node.unlisten(SERVER, family)
     try:
         assert p.go(None).result() == "ECONNREFUSED"
     finally:
-        node.listen(SERVER, address="127.0.0.1")
+        node.listen(SERVER, family=family)
     p.lives()
 
 
+@BOTH
 def test_there_and_back(node, program):
     """n2 gives it on to n1, where it was before: the notes of the handover before do not stand in the way."""
     p = program().request().go()
@@ -440,7 +461,42 @@ def test_there_and_back(node, program):
     message = c.handover(c.ip_packet(ACK | PSH, p.text, seq=(c.next - len(p.text)) & MASK), CONNECTION, content=77,
                          stream=14)
     node.message(message)
-    c.server, _ = node.listeners[SERVER].accept()
+    c.server, _ = node.listener(SERVER, c.family).accept()
     c.server.settimeout(5)
     assert c.read(len(p.text)) == p.text
     p.lives()
+
+
+@pytest.mark.parametrize("name", [None, "n2"])
+def test_mapped(node, program, name):
+    """A program that listens for both families has clients of IPv4 on sockets of IPv6; so has its server."""
+    for port, address in ((PROGRAM, f"::ffff:{VIP}"), (SERVER, "::ffff:127.0.0.1")):
+        node.unlisten(port)
+        node.listen(port, address=address, v6only=0)
+    try:
+        p = program()
+        c = p.client
+        p.text = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
+        c.request(text=p.text)
+        c.take("the acknowledgment")
+        c.server, (ip, *_) = node.listeners[PROGRAM].accept()
+        assert ip == f"::ffff:{c.ip}" and c.read(len(p.text)) == p.text
+        old = c.server
+        p.go(name)
+        if name:
+            f = segment_of(p.agreed())
+            assert (f.ip.src, f.ip.dst, f.tcp.payload) == (c.ip, VIP, p.text)
+            p.answer(p.taken(ASK), HERE, c.next)
+        assert p.result() == 0
+        if name:
+            p.gone()
+            return
+        c.server, (ip, *_) = node.listeners[SERVER].accept()
+        old.close()
+        assert ip == f"::ffff:{c.ip}" and c.read(len(p.text)) == p.text
+        node.public.clear()
+        p.lives()
+    finally:
+        for port in (PROGRAM, SERVER):
+            node.unlisten(port)
+            node.listen(port)

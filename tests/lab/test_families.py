@@ -4,7 +4,7 @@
 The other suites run with clients of IPv6 alone where EARSHOT_FAMILY is 6 (CMakeLists.txt).
 """
 import contextlib
-import errno
+import itertools
 import json
 import os
 import re
@@ -244,20 +244,23 @@ def test_all_at_once(lab):
     assert len(traffic.answers) > 100
 
 
-def test_programs_keep_connections_of_ipv6(lab):
-    """A target could not take one, so the program hears that before anything is done, and answers itself."""
-    address = (families.VIP6, programs.PROGRAM[1])
+def test_programs(lab):
+    """One socket of a program has clients of both families; each goes to the server of its own."""
     with contextlib.ExitStack() as stack:
         with open(lab.config_file, "a", encoding="utf-8") as handle:
             handle.write(programs.services(lab, ["programs"]))
         for node in lab.nodes:
             node.exec(["earshot", "reload"])
-            programs.start_program(stack, node, families.VIP6)
-        for target in ("n1", "n2", "n3"):
-            with raw.connect(lab.client, address) as sock:
-                sock.sendall(raw.head("/1k", X_To=target))
+            programs.start_program(stack, node)
+        built = raw.total(lab, "connection_rebuilt")
+        for vip, target in itertools.product(lab.net.vips, ("n1", "n2", "n3")):
+            with raw.connect(lab.client, (vip, programs.PORTS["programs"])) as sock:
+                sock.sendall(raw.head("/100k", X_To=target, X_Read=40))
                 response = raw.receive(sock)
-                assert response.status == 299 and json.loads(response.text) == [-errno.EOPNOTSUPP]
+                assert raw.right(response, "100k") and response.node == target
+                sock.sendall(raw.head("/1k"))  # and it stays there
+                assert raw.receive(sock).node == target
+        assert raw.total(lab, "connection_rebuilt") == built + 6
     assert not raw.total(lab, "handover_malformed")
 
 

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from cluster.programs import ALL, EXAMPLE, PROGRAM, ask, right, serve, start_program
+from cluster.programs import ALL, PORTS, ask, at, right, serve, start_program
 from earshotlab import Lab, netns, wait_for
 from web import raw
 
@@ -39,8 +39,8 @@ def test_download(lab, target):
     """From whichever node, to each: its real server answers, and sees the client's own address."""
     made, seen = total(lab, "connection_rebuilt"), set()
     for _ in range(12):
-        sock = raw.connect(lab.client, PROGRAM)
-        name = "%s:%d" % sock.getsockname()
+        sock = raw.connect(lab.client, at(lab))
+        name = ":".join(map(str, sock.getsockname()[:2]))
         response = ask(lab, "/100k", connect=sock, X_To=target)
         assert right(response) and (target == "self" or response.node == target)
         wait_for(lambda: any(line.startswith(name + " ") for line in lab.node(response.node).access_log()), "the log")
@@ -64,7 +64,7 @@ def test_upload(lab, read, linger):
 def test_later_request(lab):
     """The program answers itself for a while, and hands the connection over with its third request."""
     for target in ALL:
-        with raw.connect(lab.client, PROGRAM) as sock:
+        with raw.connect(lab.client, at(lab)) as sock:
             for size in (10, 50_000):
                 sock.sendall(raw.head("/", X_Hello=size))
                 response = raw.receive(sock)
@@ -137,7 +137,7 @@ def test_refused(lab):
     try:
         for _ in range(6):
             assert ask(lab, "/node", X_To="n3, n1").node == "n1"
-            with raw.connect(lab.client, PROGRAM) as sock:
+            with raw.connect(lab.client, at(lab)) as sock:
                 sock.sendall(raw.head("/1k", X_To="n3, n9", X_Read=20))
                 response = raw.receive(sock)
                 assert response.status == 299 and json.loads(response.text) == [-errno.ECONNREFUSED, -errno.ENOENT]
@@ -152,7 +152,7 @@ def test_no_answer(lab):
     try:
         nodes = {}
         for number in range(12):
-            sock = raw.connect(lab.client, PROGRAM)
+            sock = raw.connect(lab.client, at(lab))
             nodes[number] = ask(lab, "/node", connect=sock, X_To="n3, self").node
         assert {"n1", "n2"} <= set(nodes.values()), nodes
     finally:
@@ -161,7 +161,7 @@ def test_no_answer(lab):
 
 def test_too_much_given(lab):
     """More than was ever read: nothing is done, or the server would read what no client has sent."""
-    with raw.connect(lab.client, PROGRAM) as sock:
+    with raw.connect(lab.client, at(lab)) as sock:
         sock.sendall(raw.head("/100k", X_To="n2", X_Give="more"))
         response = raw.receive(sock)
         assert response.status == 299 and json.loads(response.text) == [-errno.EINVAL]
@@ -184,7 +184,7 @@ def handed_over(lab, port):
     """What comes of a connection that is to go to n3: the node, "kept" by the program
     since n3 did not answer in time, "broken" if its end is heard, "silence" if nothing is."""
     try:
-        response = ask(lab, "/100k", connect=raw.connect(lab.client, PROGRAM, timeout=4, port=port), X_To="n3",
+        response = ask(lab, "/100k", connect=raw.connect(lab.client, at(lab), timeout=4, port=port), X_To="n3",
                        X_Read=(30, 4096)[port % 2], X_Linger=port % 3 * 60)
     except socket.timeout:
         return "silence"
@@ -217,7 +217,7 @@ def in_the_middle(lab, happens):
 def all_is_well(lab):
     """Nothing of it is left: no socket of the programs that stands still, and all connections go to n3."""
     def left(node):
-        return node.exec(["ss", "-Htn", "state", "established", "sport", f"= :{PROGRAM[1]}"]).stdout
+        return node.exec(["ss", "-Htn", "state", "established", "sport", f"= :{PORTS['programs']}"]).stdout
 
     for node in lab.nodes:
         wait_for(lambda node=node: not left(node), f"the end of all connections on {node.name}", timeout=10)
@@ -255,7 +255,7 @@ def test_node_dies():
     """A node loses its power while connections are handed to it: they go to others, or end; none is mixed up."""
     def one(number):
         try:
-            connection = raw.connect(lab.client, PROGRAM, timeout=5)
+            connection = raw.connect(lab.client, at(lab), timeout=5)
             response = ask(lab, "/100k", connect=connection, X_To="n3, n1" if number % 2 else "n3, self", X_Read=30)
         except (OSError, EOFError):
             return "broken"
@@ -280,14 +280,14 @@ def test_example(lab):
     """The program that is shipped: uploads to n2, all else stays."""
     body = random.Random(2).randbytes(300_000)
     for _ in range(6):
-        with raw.connect(lab.client, EXAMPLE) as sock:
+        with raw.connect(lab.client, at(lab, "example")) as sock:
             sock.sendall(raw.head("/upload", "POST", Content_Length=len(body), Connection="close") + body)
             response = raw.receive(sock)
             assert response.node == "n2"
             assert json.loads(response.text)["sha256"] == hashlib.sha256(body).hexdigest()
     nodes = set()
     for _ in range(40):
-        with raw.connect(lab.client, EXAMPLE) as sock:
+        with raw.connect(lab.client, at(lab, "example")) as sock:
             sock.sendall(raw.head("/100k", Connection="close"))
             response = raw.receive(sock)
             assert right(response)

@@ -459,6 +459,20 @@ static void test_server(void **state)
 	service->server_port = 8081;
 	assert_int_equal(es_conf_addr_parse("127.0.0.1", &service->server_address), 0);
 	expect_one("server.listen", ES_CHECK_ERROR, "service api: nothing listens on 127.0.0.1 port 8081");
+	/* And another for those of IPv6, if there are any. */
+	l[1] = (struct es_sock_diag_listener){.port = 8081, .backlog = 511};
+	l[2] = (struct es_sock_diag_listener){.port = 8080, .backlog = 511, .is_v6 = 1, .is_v6only = 1};
+	facts.listener_count = 4;
+	assert_int_equal(es_conf_addr_parse("::1", &service->server_address6), 0);
+	run_again();
+	assert_int_equal(finding("server.listen")->severity, ES_CHECK_OK);
+	assert_int_equal(es_conf_addr_parse("2001:db8::20", &service->address6), 0);
+	run_again();
+	assert_int_equal(finding("server.listen")->severity, ES_CHECK_ERROR);
+	assert_non_null(
+		strstr(finding("server.listen")->found, "service api: nothing listens on ::1 port 8081"));
+	service->address6 = (struct es_addr){};
+	facts.listener_count = 2;
 	service->server_port = 0;
 	l->is_v6 = 1;
 	run_again();

@@ -111,13 +111,27 @@ static void test_everything_set(void **state)
 		"service b { port = 443 address = 10.77.0.102 policy = 'lard' load_bound = 100 }\n"
 		"service c { port = 80 address = 10.77.0.102 inspect = never server_port = 80 }\n"
 		"service d { port = 81 address = 10.77.0.102 server_port = 82 server_address = 10.77.0.102 "
+		"}\n"
+		"service e { port = 80 address = 10.77.0.103, 2001:db8::3 server_port = 81\n"
+		" server_address = ::1, 10.77.0.1 }\n"
+		"service f { port = 80 address = 2001:db8::4 server_port = 80 server_address = 2001:db8::5 "
 		"}");
+	static const struct es_addr loopback = {.b = {[15] = 1}};
 
 	(void)state;
 	assert_string_equal(conf->inspector.program_group, "www-data");
 	assert_int_equal(conf->services[1].server_port, 0);
 	assert_int_equal(conf->services[2].server_port, 80);
 	assert_int_equal(conf->services[2].server_address.w[3], inet_addr("127.0.0.1"));
+	assert_true(es_addr_equal(&conf->services[2].server_address6, &loopback));
+	assert_ptr_equal(es_conf_server_of(&conf->services[2], 0), &conf->services[2].server_address);
+	assert_null(es_conf_server_of(&conf->services[2], 1)); /* it has no connections of IPv6 */
+	assert_null(es_conf_server_of(&conf->services[1], 0)); /* no port */
+	assert_int_equal(conf->services[4].server_address.w[3], inet_addr("10.77.0.1"));
+	assert_ptr_equal(es_conf_server_of(&conf->services[4], 1), &conf->services[4].server_address6);
+	assert_true(es_addr_equal(&conf->services[4].server_address6, &loopback));
+	assert_false(es_addr_is_set(&conf->services[5].server_address));
+	assert_ptr_equal(es_conf_server_of(&conf->services[5], 1), &conf->services[5].server_address6);
 	assert_int_equal(conf->services[3].server_port, 82);
 	assert_int_equal(conf->services[3].server_address.w[3], inet_addr("10.77.0.102"));
 	assert_string_equal(conf->cluster.name, "the lab, nr. 1");
@@ -145,7 +159,7 @@ static void test_everything_set(void **state)
 	assert_int_equal(conf->nodes[0].weight, 0);
 	assert_string_equal(conf->nodes[1].name, "2");
 	assert_int_equal(conf->nodes[1].weight, 1000);
-	assert_int_equal(conf->service_count, 4);
+	assert_int_equal(conf->service_count, 6);
 	assert_string_equal(conf->services[0].policy, "ring");
 	assert_int_equal(conf->services[0].inspect, ES_INSPECT_NEVER);
 	assert_int_equal(conf->services[0].load_bound, 0);

@@ -154,10 +154,23 @@ static const struct {
 	 "t.conf:1: status: address = ff02::1: expected a unicast IPv6 address of a network, and none of a "
 	 "link"},
 	{"status { address = moon }", "t.conf:1: status: address = moon: expected an IP address"},
-	{"service web { server_address = 2001:db8::1 }",
-	 "t.conf:1: service web: server_address = 2001:db8::1: IPv6 is not available in this version, "
-	 "expected an "
-	 "IPv4 address"},
+	{"service web { server_address = fe80::1 }",
+	 "t.conf:1: service web: server_address = fe80::1: expected a unicast IPv6 address of a network, and "
+	 "none of a link"},
+	{"service web { server_address = \"127.0.0.1, moon\" }",
+	 "t.conf:1: service web: server_address = moon: expected an IP address"},
+	{"service web { server_address = ::1, 2001:db8::1 }",
+	 "t.conf:1: service web: server_address = ::1, 2001:db8::1: two of one family: expected one of each"},
+	{DATAPATH NODE "service web { address = 2001:db8::1 port = 80 server_port = 80\n"
+		       "server_address = 127.0.0.1 }",
+	 "t.conf:4: service web: server_address: of another family than address: expected one of IPv6"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80 server_port = 80\n"
+		       "server_address = ::1 }",
+	 "t.conf:4: service web: server_address: of another family than address: expected one of IPv4"},
+	{DATAPATH NODE "service web { address = 10.77.0.100, 2001:db8::1 port = 80\n"
+		       "server_port = 80 server_address = 127.0.0.1, 2001:db8::1 }",
+	 "t.conf:4: service web: server_port = 80: the program listens there itself: expected "
+	 "another port, or server_address, for the server behind it"},
 	{"node n1 { address = 10.78.0.1, 2001:db8::1 }",
 	 "t.conf:1: node n1: address = 10.78.0.1, 2001:db8::1: expected an IP address"},
 	{"service web { port = 80, 81 }",

@@ -162,11 +162,27 @@ static void test_worlds(void **state)
 	}
 }
 
+/* The server of the connection's own family, and of none that the service does not name. */
+static void test_server(void **state)
+{
+	struct es_service_entry service = {.server6 = {.b = {[15] = 1}}};
+
+	(void)state;
+	assert_null(es_program_server_of(&service, 1));
+	service.server_port = es_htons(80);
+	assert_ptr_equal(es_program_server_of(&service, 1), &service.server6);
+	assert_null(es_program_server_of(&service, 0));
+	service.server = es_addr_from_v4(es_htonl(0x7f000001));
+	assert_ptr_equal(es_program_server_of(&service, 0), &service.server);
+	service.server6 = (struct es_addr){};
+	assert_null(es_program_server_of(&service, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fresh), cmocka_unit_test(test_refused), cmocka_unit_test(test_self),
-		cmocka_unit_test(test_noted), cmocka_unit_test(test_worlds),
+		cmocka_unit_test(test_noted), cmocka_unit_test(test_worlds),  cmocka_unit_test(test_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

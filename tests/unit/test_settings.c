@@ -97,6 +97,10 @@ static void test_others(void **state)
 	differences("when_all_down = reject", "", "~service.web.serving ");
 	differences("inspect = every outlier { max_errors = 20 }",
 		    "inspect = every outlier { max_errors = 30 }", "~service.web.outlier ");
+	/* The version before has but the server's address of IPv4. */
+	differences("server_port = 8080", "server_port = 8080 server_address = \"127.0.0.1, 2001:db8::1\"",
+		    "");
+	differences("server_port = 8080", "server_port = 8081", "~service.web.server ");
 	differences("policy = wrr", "policy = wlc load_bound = 150", "=service.0.web ~service.web.serving ");
 	settings_of("", "", a, sizeof(a));
 	assert_non_null(strstr(a, "\n~node.n1.weight=100\n"));

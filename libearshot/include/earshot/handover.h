@@ -27,7 +27,7 @@ extern "C" {
 /**
  * request_handover() - give an established connection to the server of a node
  * @fd: a connected TCP socket of this process, accepted on the address and port of a service that has a
- *	server_port
+ *	server_port; of IPv4 or IPv6, or of IPv4 on a socket of IPv6 (::ffff:a.b.c.d)
  * @node: the node's name in Earshot's configuration; NULL for this one, to give the connection to the local
  *	server
  * @buf: the last bytes that were read from @fd, which the server shall read again; may be NULL if @len is 0
@@ -61,7 +61,8 @@ extern "C" {
  *	-EPIPE		the client has closed its side; answer it
  *	-ENOTCONN	@fd is no established connection (any more)
  *	-EOPNOTSUPP	@fd is no plain TCP connection of a service with a server_port: MPTCP, TLS in the
- *			kernel, a socket filter, another network namespace, or a client of IPv6
+ *			kernel, a socket filter, another network namespace, or a client of IPv4 or IPv6 for which
+ *			there is no server_address
  *	-ENOLINK	earshotd does not run on this machine, or its socket was not found
  *	-EACCES		this process may not use earshotd's socket
  *	-EMFILE, -ENFILE, -ENOMEM	as usual

@@ -8,10 +8,20 @@ from earshotlab import daemon, server, topology, wait_for
 from web import raw
 
 ALL = ["n1", "n2", "n3"]
-PROGRAM, EXAMPLE = (topology.VIP, 8000), (topology.VIP, 8001)
 FILE = os.path.join(os.path.dirname(__file__), "program.py")
 LIBRARY = os.path.join(daemon.BUILD, "lib", "libearshot.so.1")
-PORTS = {"programs": PROGRAM[1], "example": EXAMPLE[1]}
+PORTS = {"programs": 8000, "example": 8001}
+PROGRAM = topology.VIP, PORTS["programs"]  # in a lab that has IPv4
+
+
+def at(lab, name="programs"):
+    """Where clients find it."""
+    return lab.net.vip, PORTS[name]
+
+
+def listens(lab):
+    """By what address a program listens: by one socket for both families, whose clients of IPv4 have mapped addresses."""
+    return lab.net.vip if len(lab.net.vips) == 1 else "::"
 
 
 def services(lab, names=tuple(PORTS)):
@@ -39,8 +49,9 @@ def start(stack, node, command, port):
     return child
 
 
-def start_program(stack, node, address=PROGRAM[0]):
-    return start(stack, node, [sys.executable, "-I", FILE, LIBRARY, address, str(PROGRAM[1])], PROGRAM[1])
+def start_program(stack, node):
+    port = PORTS["programs"]
+    return start(stack, node, [sys.executable, "-I", FILE, LIBRARY, listens(node.lab), str(port)], port)
 
 
 def serve(lab, stack):
@@ -51,13 +62,14 @@ def serve(lab, stack):
     for node in lab.nodes:
         node.exec(["earshot", "reload"])
         programs[node.name] = start_program(stack, node)
-        start(stack, node, [daemon.binary("upload-inspector"), EXAMPLE[0], str(EXAMPLE[1]), "n2"], EXAMPLE[1])
+        port = PORTS["example"]
+        start(stack, node, [daemon.binary("upload-inspector"), listens(lab), str(port), "n2"], port)
     return programs
 
 
 def ask(lab, uri, method="GET", body=b"", before=None, connect=None, **named):
     """One request to a program; its answer, read to the end."""
-    with connect or raw.connect(lab.client, PROGRAM, before=before, timeout=30) as sock:
+    with connect or raw.connect(lab.client, at(lab), before=before, timeout=30) as sock:
         length = {"Content_Length": len(body)} if body else {}
         sock.sendall(raw.head(uri, method, Connection="close", **length, **named) + body)
         return raw.receive(sock)

@@ -35,6 +35,7 @@ def dual_stack(node):
     with node.tables() as found:
         for index in network.SERVICE_INDEX.values():
             found.service(index, address6=address)
-        for port in (network.WEB, network.BLIND, network.TURNS, network.EACH):
+        for port in (network.WEB, network.BLIND, network.TURNS, network.EACH, network.PROGRAM,
+                     network.SERVER):
             node.listener(port, 6)
         yield

@@ -29,6 +29,7 @@ PREFIX = "esdp"  # of namespaces and directories
 VIP = "10.77.0.100"
 VIP6, PUBLIC6, GATEWAY6 = "2001:db8:77::100", "2001:db8:77::1", "2001:db8:77::fe"
 VIPS = {4: VIP, 6: VIP6}
+LOOPBACKS = {4: "127.0.0.1", 6: "::1"}
 PUBLIC, CLUSTER = "10.77.0.1", ("10.78.0.1", "10.78.0.2", "10.78.0.3")
 CLUSTERS = {4: CLUSTER, 6: ("2001:db8:78::1", "2001:db8:78::2", "2001:db8:78::3")}
 GATEWAY, GATEWAY_MAC = "10.77.0.254", "02:00:00:00:77:fe"
@@ -147,7 +148,8 @@ class Node(namespaces.Site):
             f'cookie_lifetime_s = {COOKIE_LIFETIME_S} fallback_after_ms = {s["fallback_after_ms"]} }}',
             f'inspector {{ workers = {s["workers"]} race_window_ms = {s["race_window_ms"]} }}',
             *(f'node n{n} {{ address = "{a}" }}' for n, a in enumerate(CLUSTER, 1)),
-            *(f'service s{port} {{ address = "{VIP}" port = {port} '
+            # The daemon itself looks where a program's connections go.
+            *(f'service s{port} {{ address = "{VIP}{f", {VIP6}" if port == PROGRAM else ""}" port = {port} '
               f'{"inspect = never" if policy == "ring" else f"policy = {policy} load_bound = 0"}'
               f'{" inspect = every" if port == EACH else ""}'
               # Each connection that the server gets is a test's.
@@ -290,10 +292,17 @@ class Node(namespaces.Site):
 
     # Servers, clients and peers
 
-    def listen(self, port, backlog=128, address=VIP, v6only=None):
-        self.listeners[port] = namespaces.listen(self.namespace, address, port, backlog, v6only=v6only)
-        self.listeners[port].settimeout(TIMEOUT_S)
-        return self.listeners[port]
+    def listen(self, port, backlog=128, address=None, v6only=None, family=4):
+        """The server's socket for clients of a family."""
+        listener = namespaces.listen(self.namespace, address or (LOOPBACKS if port == SERVER else VIPS)[family], port, backlog,
+                                     v6only=v6only)
+        listener.settimeout(TIMEOUT_S)
+        self.listeners[(port, 6) if family == 6 else port] = listener
+        return listener
+
+    def unlisten(self, port, family=4):
+        """It is closed."""
+        self.listeners.pop((port, 6) if family == 6 else port).close()
 
     @contextlib.contextmanager
     def gateway_unknown(self):
@@ -309,7 +318,7 @@ class Node(namespaces.Site):
     def pending(self, port):
         """How many connections wait to be accepted, of both families."""
         count = 0
-        for listener in filter(None, (self.listeners[port], self.listeners.get((port, 6)))):
+        for listener in filter(None, (self.listeners.get(port), self.listeners.get((port, 6)))):
             listener.settimeout(0)
             with contextlib.suppress(BlockingIOError):
                 while True:
@@ -322,10 +331,7 @@ class Node(namespaces.Site):
         """The server's socket for clients of a family; that of IPv6 is made when it is first asked for."""
         if family == 4:
             return self.listeners[port]
-        if (port, 6) not in self.listeners:
-            self.listeners[port, 6] = namespaces.listen(self.namespace, VIP6, port)
-            self.listeners[port, 6].settimeout(TIMEOUT_S)
-        return self.listeners[port, 6]
+        return self.listeners.get((port, 6)) or self.listen(port, family=6)
 
     def sockets(self, client):
         """States of this client's sockets on the node."""

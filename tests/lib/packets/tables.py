@@ -35,7 +35,8 @@ class Address(Structure):
 
 class Service(Structure):
     _fields_ = [("address", Address), ("port", c_uint16), ("inspect", c_uint8), ("unsafe", c_uint8),
-                ("server", Address), ("server_port", c_uint16), ("pad1", c_uint8 * 2), ("address6", Address)]
+                ("server", Address), ("server_port", c_uint16), ("pad1", c_uint8 * 2), ("address6", Address),
+                ("server6", Address)]
 
 
 class Config(Structure):
