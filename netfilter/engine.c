@@ -15,6 +15,7 @@
 #include "netfilter/capture.h"
 #include "netfilter/engine.h"
 #include "netfilter/hands.h"
+#include "netfilter/ingress.h"
 #include "netfilter/other.h"
 #include "netfilter/public.h"
 #include "netfilter/rules.h"
@@ -225,6 +226,23 @@ static void es_nf_engine_turn(struct es_nf_engine *engine)
 	engine->is_late = 0;
 }
 
+/* What comes from the wire is decided about before more of it does. Returns 0 or -errno, with @why. */
+static int es_nf_engine_set_rules(struct es_nf_engine *engine, const struct es_nf_rules *rules,
+				  struct es_nf_why *why)
+{
+	int rc = es_nf_rules_set(&engine->nl, rules, why);
+
+	return rc ? rc : es_nf_ingress_follow(&engine->nl, rules, why);
+}
+
+/* Are the rules, and what they need in front of them, as they were set? */
+static int es_nf_engine_has_rules(struct es_nf_engine *engine)
+{
+	int rc = es_nf_rules_are_set(&engine->nl, &engine->rules);
+
+	return rc > 0 && engine->rules.is_unicast ? es_nf_ingress_is_set(&engine->nl) : rc;
+}
+
 /* Somebody has changed rules: an operator's `nft flush ruleset` takes ours away, too. */
 static void es_nf_engine_mend(struct es_nf_engine *engine)
 {
@@ -232,8 +250,8 @@ static void es_nf_engine_mend(struct es_nf_engine *engine)
 	pthread_mutex_lock(&rules_of_process.lock);
 	if (rules_of_process.are_wanted) {
 		(void)es_nf_kernel_mend(engine->kernel, &engine->nl);
-		if (!es_nf_rules_are_set(&engine->nl, &engine->rules))
-			(void)es_nf_rules_set(&engine->nl, &engine->rules, NULL);
+		if (!es_nf_engine_has_rules(engine))
+			(void)es_nf_engine_set_rules(engine, &engine->rules, NULL);
 	}
 	pthread_mutex_unlock(&rules_of_process.lock);
 }
@@ -278,8 +296,8 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 	return 0;
 }
 
-/* Set the rules, if they are others than those that are set. */
-static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_rules *rules,
+/* Set the rules, if they are others than those that are set; or @anyway. */
+static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_rules *rules, int anyway,
 			       struct es_nf_why *why)
 {
 	int rc = 0;
@@ -290,8 +308,8 @@ static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_r
 			"a service has an IPv6 address, and the kernel has no SYNPROXY for IPv6 "
 			"(CONFIG_NFT_SYNPROXY, or CONFIG_NFT_COMPAT and CONFIG_IP6_NF_TARGET_SYNPROXY)");
 	pthread_mutex_lock(&rules_of_process.lock);
-	if (!rules_of_process.are_wanted || memcmp(rules, &engine->rules, sizeof(*rules)) != 0)
-		rc = es_nf_rules_set(&engine->nl, rules, why);
+	if (anyway || !rules_of_process.are_wanted || memcmp(rules, &engine->rules, sizeof(*rules)) != 0)
+		rc = es_nf_engine_set_rules(engine, rules, why);
 	if (!rc) {
 		engine->rules = *rules;
 		rules_of_process.are_wanted = 1;
@@ -309,7 +327,7 @@ int es_nf_engine_configure(struct es_nf_engine *engine, const struct es_config *
 	es_nf_node_configure(engine->node, config, ring);
 	es_nf_engine_unlock(engine);
 	es_nf_rules_of(config, &rules);
-	return engine->is_running ? es_nf_engine_follow(engine, &rules, NULL) : 0;
+	return engine->is_running ? es_nf_engine_follow(engine, &rules, 0, NULL) : 0;
 }
 
 int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex,
@@ -329,7 +347,8 @@ int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex
 	if (rc)
 		return rc;
 	es_nf_rules_of(&engine->node->config, &rules);
-	return es_nf_engine_follow(engine, &rules, why);
+	/* An interface that was made anew may have the same index, and has lost its chain. */
+	return es_nf_engine_follow(engine, &rules, 1, why);
 }
 
 const struct es_nf_tables *es_nf_engine_tables(const struct es_nf_engine *engine)
@@ -369,6 +388,8 @@ int es_nf_engine_is_attached(void)
 	if (rc)
 		return es_nf_is_missing(rc) ? 0 : rc;
 	rc = es_nf_rules_are_set(&nl, NULL);
+	if (rc > 0)
+		rc = es_nf_ingress_is_whole(&nl);
 	es_nf_netlink_close(&nl);
 	/* No rules are set in a kernel that knows none: that must not keep another datapath from starting. */
 	return es_nf_is_missing(rc) ? 0 : rc;
@@ -384,7 +405,10 @@ int es_nf_engine_detach(void)
 	pthread_mutex_lock(&rules_of_process.lock);
 	rules_of_process.are_wanted = 0;
 	was_set = es_nf_rules_are_set(&nl, NULL);
-	rc = es_nf_rules_remove(&nl);
+	/* In this order: without the rules, the stack would answer what the ingress lets in. */
+	rc = es_nf_ingress_remove(&nl);
+	if (!rc)
+		rc = es_nf_rules_remove(&nl);
 	if (!rc)
 		rc = es_nf_hook_remove(&nl);
 	pthread_mutex_unlock(&rules_of_process.lock);

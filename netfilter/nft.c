@@ -90,7 +90,9 @@ void es_nf_nft_add_chain(struct es_nf_nft *nft, const char *chain)
 	done(nft, nlh);
 }
 
-void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority)
+/* @device: of the family netdev, else NULL */
+static void add_hooked_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority,
+			     const char *device)
 {
 	struct nlmsghdr *nlh = change(nft, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
 	struct nlattr *nest;
@@ -101,8 +103,20 @@ void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned
 	nest = mnl_attr_nest_start(nlh, NFTA_CHAIN_HOOK);
 	mnl_attr_put_u32(nlh, NFTA_HOOK_HOOKNUM, htonl(hook));
 	mnl_attr_put_u32(nlh, NFTA_HOOK_PRIORITY, htonl((__u32)priority));
+	if (device)
+		mnl_attr_put_strz(nlh, NFTA_HOOK_DEV, device);
 	mnl_attr_nest_end(nlh, nest);
 	done(nft, nlh);
+}
+
+void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority)
+{
+	add_hooked_chain(nft, chain, hook, priority, NULL);
+}
+
+void es_nf_nft_add_ingress_chain(struct es_nf_nft *nft, const char *chain, const char *device)
+{
+	add_hooked_chain(nft, chain, NF_NETDEV_INGRESS, 0, device);
 }
 
 void es_nf_nft_begin_rule(struct es_nf_nft *nft, const char *chain)
@@ -140,6 +154,18 @@ void es_nf_nft_load_meta(struct es_nf_nft *nft, unsigned int key)
 	es_nf_nft_begin_expression(nft, "meta", &nest);
 	mnl_attr_put_u32(nft->rule, NFTA_META_KEY, htonl(key));
 	mnl_attr_put_u32(nft->rule, NFTA_META_DREG, htonl(NFT_REG_1));
+	es_nf_nft_end_expression(nft, nest);
+}
+
+void es_nf_nft_load_payload(struct es_nf_nft *nft, unsigned int base, unsigned int offset, unsigned int len)
+{
+	struct nlattr *nest;
+
+	es_nf_nft_begin_expression(nft, "payload", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_DREG, htonl(NFT_REG_1));
+	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_BASE, htonl(base));
+	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_OFFSET, htonl(offset));
+	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_LEN, htonl(len));
 	es_nf_nft_end_expression(nft, nest);
 }
 

@@ -14,7 +14,7 @@
 
 /**
  * struct es_nf_nft - one transaction
- * @family: NFPROTO_IPV4, NFPROTO_IPV6, of the table that the next functions mean; @table: its name
+ * @family: NFPROTO_IPV4, NFPROTO_IPV6, NFPROTO_NETDEV, of the table that the next functions mean; @table: its name
  */
 struct es_nf_nft {
 	struct es_nf_netlink *nl;
@@ -47,6 +47,9 @@ void es_nf_nft_add_chain(struct es_nf_nft *nft, const char *chain);
 /* es_nf_nft_add_base_chain() - of type filter, policy accept; @hook: NF_INET_PRE_ROUTING, … */
 void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority);
 
+/* es_nf_nft_add_ingress_chain() - the same of the family netdev: what comes in by @device, before any protocol sees it */
+void es_nf_nft_add_ingress_chain(struct es_nf_nft *nft, const char *chain, const char *device);
+
 /* es_nf_nft_begin_rule() - what follows up to es_nf_nft_end_rule() is its expressions */
 void es_nf_nft_begin_rule(struct es_nf_nft *nft, const char *chain);
 void es_nf_nft_end_rule(struct es_nf_nft *nft);
@@ -60,6 +63,9 @@ void es_nf_nft_end_expression(struct es_nf_nft *nft, struct nlattr *nest);
 
 /* es_nf_nft_load_meta() - into register 1; @key: NFT_META_… */
 void es_nf_nft_load_meta(struct es_nf_nft *nft, unsigned int key);
+
+/* es_nf_nft_load_payload() - some bytes of a header into register 1; @base: NFT_PAYLOAD_… */
+void es_nf_nft_load_payload(struct es_nf_nft *nft, unsigned int base, unsigned int offset, unsigned int len);
 
 /* es_nf_nft_set_meta() - from register 1 */
 void es_nf_nft_set_meta(struct es_nf_nft *nft, unsigned int key);

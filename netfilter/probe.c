@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include "netfilter/compose.h"
 #include "netfilter/hook.h"
+#include "netfilter/ingress.h"
 #include "netfilter/probe.h"
 #include "netfilter/rebuild.h"
 
@@ -283,15 +284,20 @@ static int try_both(struct world *world)
 	return rc;
 }
 
+/* Returns 0 or -errno, with @why. */
+static int enter_scratch(const struct world *world)
+{
+	return unshare(CLONE_NEWNET) ? es_nf_why(world->why, -errno, "no network namespace to try it in: %m")
+				     : 0;
+}
+
 static void *run(void *data)
 {
 	struct world *world = data;
 
-	if (unshare(CLONE_NEWNET)) {
-		world->rc = es_nf_why(world->why, -errno, "no network namespace to try it in: %m");
-		return NULL;
-	}
-	world->rc = es_nf_tun_open(&world->tun, ES_NF_TUN_NAME, world->why);
+	world->rc = enter_scratch(world);
+	if (!world->rc)
+		world->rc = es_nf_tun_open(&world->tun, ES_NF_TUN_NAME, world->why);
 	if (world->rc)
 		return NULL;
 	world->rc = try_both(world);
@@ -299,21 +305,57 @@ static void *run(void *data)
 	return NULL;
 }
 
-int es_nf_probe(int *ret_has_v6, struct es_nf_why *why)
+static void *run_ingress(void *data)
 {
-	struct world world = {.why = why};
+	const struct es_nf_rules rules = {
+		.public_ifindex = ES_LO, .is_unicast = 1, .count = 1, .address = {flow_of(AF_INET).service}};
+	struct world *world = data;
+	struct es_nf_netlink nl;
+
+	world->rc = enter_scratch(world);
+	if (world->rc)
+		return NULL;
+	world->rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
+	if (world->rc) {
+		es_nf_why(world->why, world->rc, "nfnetlink (CONFIG_NETFILTER_NETLINK): %s",
+			  strerror(-world->rc));
+		return NULL;
+	}
+	world->rc = es_nf_ingress_follow(&nl, &rules, world->why);
+	es_nf_netlink_close(&nl);
+	return NULL;
+}
+
+/* By a thread that goes, and its namespace with it. */
+static int run_apart(void *(*what)(void *), struct world *world)
+{
 	sigset_t all, before;
 	pthread_t thread;
 	int rc;
 
 	sigfillset(&all); /* they are for other threads */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&thread, NULL, run, &world);
+	rc = -pthread_create(&thread, NULL, what, world);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc)
-		return es_nf_why(why, rc, "no thread: %s", strerror(-rc));
+		return es_nf_why(world->why, rc, "no thread: %s", strerror(-rc));
 	pthread_join(thread, NULL);
+	return world->rc;
+}
+
+int es_nf_probe(int *ret_has_v6, struct es_nf_why *why)
+{
+	struct world world = {.why = why};
+	int rc = run_apart(run, &world);
+
 	if (ret_has_v6)
 		*ret_has_v6 = world.has_v6;
-	return world.rc;
+	return rc;
+}
+
+int es_nf_probe_ingress(struct es_nf_why *why)
+{
+	struct world world = {.why = why};
+
+	return run_apart(run_ingress, &world);
 }

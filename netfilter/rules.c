@@ -65,6 +65,8 @@ void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
 		add_address(ret, &config->service[i].address);
 		add_address(ret, &config->service[i].address6);
 	}
+	memcpy(ret->cluster_mac, config->cluster_mac, sizeof(ret->cluster_mac));
+	ret->is_unicast = ret->count && !(config->cluster_mac[0] & 1);
 }
 
 static int is_of(const struct es_addr *address, unsigned char family)
@@ -84,19 +86,6 @@ int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6)
 static int have(const struct es_nf_rules *rules, unsigned char family)
 {
 	return is_of(&rules->self, family) || es_nf_rules_serve(rules, family == NFPROTO_IPV6);
-}
-
-/* Some bytes of a header into register 1. */
-static void load_payload(struct es_nf_nft *nft, unsigned int base, unsigned int offset, unsigned int len)
-{
-	struct nlattr *nest;
-
-	es_nf_nft_begin_expression(nft, "payload", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_DREG, htonl(NFT_REG_1));
-	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_BASE, htonl(base));
-	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_OFFSET, htonl(offset));
-	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_LEN, htonl(len));
-	es_nf_nft_end_expression(nft, nest);
 }
 
 /* The rule's last expression. Without a reader, the queue drops; or it lets pass, if @bypasses. */
@@ -133,7 +122,7 @@ static void match_address(struct es_nf_nft *nft, enum side side, const struct es
 	const int is_v6 = nft->family == NFPROTO_IPV6;
 	const unsigned int len = is_v6 ? 16 : 4, source = is_v6 ? 8 : 12;
 
-	load_payload(nft, NFT_PAYLOAD_NETWORK_HEADER, side == SOURCE ? source : source + len, len);
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_NETWORK_HEADER, side == SOURCE ? source : source + len, len);
 	es_nf_nft_match(nft, address->b + sizeof(*address) - len, len);
 }
 
@@ -167,7 +156,7 @@ static void match_syn(struct es_nf_nft *nft)
 	const __u8 flags = ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN, syn = ES_TCP_SYN;
 
 	match_protocol(nft, IPPROTO_TCP);
-	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
 	match_bits(nft, &flags, &syn, sizeof(flags));
 }
 
@@ -218,10 +207,11 @@ static void put_solicitations(struct es_nf_nft *nft, const struct es_nf_rules *r
 	es_nf_nft_begin_rule(nft, ES_CAPTURE);
 	match_interface(nft, rules->public_ifindex);
 	match_protocol(nft, IPPROTO_ICMPV6);
-	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offsetof(struct es_neighbour, type), sizeof(type));
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offsetof(struct es_neighbour, type),
+			       sizeof(type));
 	es_nf_nft_match(nft, &type, sizeof(type));
-	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offsetof(struct es_neighbour, target),
-		     sizeof(*address));
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offsetof(struct es_neighbour, target),
+			       sizeof(*address));
 	es_nf_nft_match(nft, address, sizeof(*address));
 	put_queue(nft, way, 0);
 	es_nf_nft_end_rule(nft);
@@ -236,7 +226,7 @@ static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 		match_interface(nft, ifindex);
 		match_address(nft, TARGET, &rules->self);
 		match_protocol(nft, IPPROTO_UDP);
-		load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offset, 2);
+		es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offset, 2);
 		es_nf_nft_match(nft, &rules->handover_port, sizeof(rules->handover_port));
 		put_queue(nft, way, 0);
 		es_nf_nft_end_rule(nft);
@@ -255,9 +245,9 @@ static void put_reset(struct es_nf_nft *nft, const struct es_addr *address, enum
 
 	es_nf_nft_begin_rule(nft, ES_ANSWERS);
 	match_protocol(nft, IPPROTO_TCP);
-	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
 	match_bits(nft, &rst, &rst, sizeof(rst));
-	load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 4, 4);
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 4, 4);
 	es_nf_nft_differ(nft, &none, sizeof(none));
 	match_address(nft, SOURCE, address);
 	es_nf_nft_load_meta(nft, NFT_META_OIF);

@@ -33,6 +33,7 @@
 
 /**
  * struct es_nf_rules - what the rules depend on
+ * @cluster_mac: what the service addresses resolve to; @is_unicast: it is a station's (ingress.h)
  * @address: of the services, of either family, each once, @count of them
  */
 struct es_nf_rules {
@@ -41,9 +42,12 @@ struct es_nf_rules {
 	struct es_addr self;
 	__be16 handover_port;
 	__u16 count;
+	__u8 cluster_mac[6];
+	__u8 is_unicast;
+	__u8 pad;
 	struct es_addr address[ES_NF_ADDRESSES_MAX];
 };
-_Static_assert(sizeof(struct es_nf_rules) == 28 + 16 * ES_NF_ADDRESSES_MAX,
+_Static_assert(sizeof(struct es_nf_rules) == 36 + 16 * ES_NF_ADDRESSES_MAX,
 	       "no padding: two are compared as bytes");
 
 /* es_nf_rules_of() - the rules of a configuration */

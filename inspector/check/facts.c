@@ -32,7 +32,8 @@ void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
 	}
 	facts->datapath = kind;
 	facts->is_root = !geteuid();
-	facts->programs_rc = es_datapath_probe(kind, facts->programs_text, sizeof(facts->programs_text));
+	facts->programs_rc =
+		es_datapath_probe(kind, conf, facts->programs_text, sizeof(facts->programs_text));
 	facts->attached = params.public_ifindex && params.cluster_ifindex
 				  ? es_datapath_is_attached(kind, &params)
 				  : -ENODEV;

@@ -50,15 +50,6 @@ static int find_lack(const struct es_conf *conf, struct lack *lack)
 			 "expected static");
 		return 1;
 	}
-	if (conf->datapath.mac_mode == ES_CONF_MAC_UNICAST) {
-		lack->section = ES_CONF_DATAPATH;
-		lack->key = "mac_mode";
-		snprintf(lack->text, sizeof(lack->text),
-			 "datapath: mac_mode = unicast: the netfilter datapath hears no other station's "
-			 "frames: "
-			 "expected multicast");
-		return 1;
-	}
 	lack->section = ES_CONF_SERVICE;
 	for (lack->index = 0; lack->index < conf->service_count; lack->index++)
 		if (service_lacks(&conf->services[lack->index], lack))
@@ -83,8 +74,6 @@ int es_conf_check_netfilter(struct es_conf_parse *p)
 
 	if (p->conf->datapath.type != ES_CONF_DATAPATH_NETFILTER || !find_lack(p->conf, &lack))
 		return 0;
-	lines = lack.section == ES_CONF_CLUSTER	   ? &p->cluster
-		: lack.section == ES_CONF_DATAPATH ? &p->datapath
-						   : &p->services[lack.index];
+	lines = lack.section == ES_CONF_CLUSTER ? &p->cluster : &p->services[lack.index];
 	return es_conf_fail(p, es_conf_line_of(lines, lack.section, lack.key), "%s", lack.text);
 }

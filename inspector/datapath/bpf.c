@@ -155,7 +155,7 @@ err_step:
 	return rc;
 }
 
-static int es_bpf_probe(char *err, size_t err_len)
+static int es_bpf_probe(const struct es_conf *conf, char *err, size_t err_len)
 {
 	/* On no interface, so that there is nothing to take over. */
 	const struct es_datapath_params params = {
@@ -166,6 +166,7 @@ static int es_bpf_probe(char *err, size_t err_len)
 	struct es_datapath *dp = NULL;
 	int rc = es_datapath_new(ES_DATAPATH_BPF, &params, err, err_len, &dp);
 
+	(void)conf; /* the programs are the same for all */
 	if (!rc)
 		snprintf(err, err_len, "%s", es_datapath_note(dp));
 	es_datapath_free(&dp);

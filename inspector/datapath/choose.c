@@ -31,7 +31,7 @@ static int es_datapath_netfilter_does(const struct es_conf *conf, char *err, siz
 	char lack[ES_CONF_NETFILTER_TEXT];
 
 	if (es_conf_netfilter_serves(conf, lack))
-		return !es_datapath_probe(ES_DATAPATH_NETFILTER, err, err_len);
+		return !es_datapath_probe(ES_DATAPATH_NETFILTER, conf, err, err_len);
 	snprintf(err, err_len, "netfilter datapath: %s", lack);
 	return 0;
 }
@@ -44,7 +44,7 @@ int es_datapath_choose(const struct es_conf *conf, enum es_datapath_kind *ret_ki
 	*ret_kind = es_datapath_named(conf->datapath.type);
 	if (conf->datapath.type != ES_CONF_DATAPATH_AUTO || !es_network_probe_kernel(&kernel))
 		return 0;
-	if (!es_datapath_probe(ES_DATAPATH_MODULE, module, sizeof(module))) {
+	if (!es_datapath_probe(ES_DATAPATH_MODULE, conf, module, sizeof(module))) {
 		*ret_kind = ES_DATAPATH_MODULE;
 		return 0;
 	}

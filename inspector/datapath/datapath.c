@@ -24,9 +24,9 @@ const char *es_datapath_name(enum es_datapath_kind kind)
 	return drivers[kind]->name;
 }
 
-int es_datapath_probe(enum es_datapath_kind kind, char *err, size_t err_len)
+int es_datapath_probe(enum es_datapath_kind kind, const struct es_conf *conf, char *err, size_t err_len)
 {
-	return drivers[kind]->probe(err, err_len);
+	return drivers[kind]->probe(conf, err, err_len);
 }
 
 int es_datapath_is_attached(enum es_datapath_kind kind, const struct es_datapath_params *params)

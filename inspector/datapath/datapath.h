@@ -15,6 +15,8 @@
 #include "kmod/core/node_ring.h"
 #include "kmod/core/track.h"
 
+struct es_conf;
+
 struct es_datapath;
 
 enum es_datapath_kind { ES_DATAPATH_BPF, ES_DATAPATH_MODULE, ES_DATAPATH_NETFILTER, ES_DATAPATH_COUNT };
@@ -47,10 +49,11 @@ int es_datapath_new(enum es_datapath_kind kind, const struct es_datapath_params 
 /**
  * es_datapath_probe() - would the kernel take the datapath?
  * bpf: loads all of it, small, and lets go of it again. module: asks earshot.ko, which the kernel may load
- * for that. netfilter: makes a connection in a scratch network namespace. Touches nothing that is attached. Returns 0, with @err as of es_datapath_note(); -EPERM for who
+ * for that. netfilter: makes a connection in a scratch network namespace, and tries there what @conf needs beyond that.
+ * Touches nothing that is attached. Returns 0, with @err as of es_datapath_note(); -EPERM for who
  * may not load programs, or a kernel that refuses one; or -errno, with @err as of es_datapath_new().
  */
-int es_datapath_probe(enum es_datapath_kind kind, char *err, size_t err_len);
+int es_datapath_probe(enum es_datapath_kind kind, const struct es_conf *conf, char *err, size_t err_len);
 
 /**
  * es_datapath_note() - what this kernel refuses, and how the datapath does without

@@ -19,7 +19,7 @@
 struct es_datapath_ops {
 	const char *name;
 	size_t size; /* of its structure */
-	int (*probe)(char *err, size_t err_len);
+	int (*probe)(const struct es_conf *conf, char *err, size_t err_len);
 	int (*create)(struct es_datapath *dp, char *err, size_t err_len);
 	void (*free)(struct es_datapath *dp);
 	int (*is_attached)(const struct es_datapath_params *params);

@@ -81,11 +81,12 @@ static int es_module_open(struct es_module_control **ret_control, char *err, siz
 	return rc;
 }
 
-static int es_module_probe(char *err, size_t err_len)
+static int es_module_probe(const struct es_conf *conf, char *err, size_t err_len)
 {
 	struct es_module_control *control;
 	int rc = es_module_open(&control, err, err_len);
 
+	(void)conf; /* the module is the same for all */
 	if (rc)
 		return rc;
 	es_module_control_free(&control);

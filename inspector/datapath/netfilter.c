@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "inspector/config/config.h"
 #include "inspector/datapath/internal.h"
 #include "inspector/datapath/sock_diag.h"
 #include "netfilter/engine.h"
@@ -43,11 +44,13 @@ static void es_netfilter_why(int rc, const struct es_nf_why *why, char *err, siz
 	snprintf(err, err_len, "netfilter datapath: %s", *why->text ? why->text : strerror(-rc));
 }
 
-static int es_netfilter_probe(char *err, size_t err_len)
+static int es_netfilter_probe(const struct es_conf *conf, char *err, size_t err_len)
 {
 	struct es_nf_why why = {};
 	int rc = es_nf_probe(NULL, &why);
 
+	if (!rc && conf->datapath.mac_mode == ES_CONF_MAC_UNICAST)
+		rc = es_nf_probe_ingress(&why);
 	if (rc)
 		es_netfilter_why(rc, &why, err, err_len);
 	return rc;

@@ -57,11 +57,6 @@ static const struct {
 	 "t.conf:1: cluster: membership = zookeeper: expected static | corosync"},
 	{"datapath { type = xdp }",
 	 "t.conf:1: datapath: type = xdp: expected auto | bpf | module | netfilter"},
-	{"datapath {\n type = netfilter\n interface = e\n cluster_interface = f\n mac_mode = unicast\n}" NODE
-		 SERVICE,
-	 "t.conf:5: datapath: mac_mode = unicast: the netfilter datapath hears no other station's frames: "
-	 "expected "
-	 "multicast"},
 	{"datapath { type = netfilter interface = e cluster_interface = f }\ncluster {\n membership = "
 	 "corosync\n}\n" NODE SERVICE,
 	 "t.conf:3: cluster: membership = corosync: a node with the netfilter datapath cannot fall silent: "

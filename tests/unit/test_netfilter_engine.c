@@ -11,6 +11,7 @@
 #include "netfilter/capture.h"
 #include "netfilter/engine.h"
 #include "netfilter/hands.h"
+#include "netfilter/ingress.h"
 #include "netfilter/rules.h"
 #include "netfilter/source.h"
 
@@ -179,6 +180,32 @@ int es_nf_rules_are_set(struct es_nf_netlink *nl, const struct es_nf_rules *rule
 }
 
 int es_nf_rules_remove(struct es_nf_netlink *nl)
+{
+	(void)nl;
+	return 0;
+}
+
+int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why)
+{
+	(void)nl;
+	(void)rules;
+	(void)why;
+	return 0;
+}
+
+int es_nf_ingress_is_set(struct es_nf_netlink *nl)
+{
+	(void)nl;
+	return 1;
+}
+
+int es_nf_ingress_is_whole(struct es_nf_netlink *nl)
+{
+	(void)nl;
+	return 1;
+}
+
+int es_nf_ingress_remove(struct es_nf_netlink *nl)
 {
 	(void)nl;
 	return 0;
