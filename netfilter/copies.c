@@ -66,7 +66,7 @@ static struct copy *find(struct es_nf_copies *c, __u64 hash)
 int es_nf_copies_has(struct es_nf_copies *copies, const struct es_flow *flow, __u32 seq, __u32 ack,
 		     __u64 now_ns)
 {
-	const struct copy *copy = find(copies, es_flow_hash(&copies->key, flow));
+	const struct copy *copy = find(copies, es_flow_hash(&copies->key, 0, flow));
 
 	return copy && copy->seq == seq && copy->ack == ack && now_ns < copy->until_ns;
 }
@@ -74,7 +74,7 @@ int es_nf_copies_has(struct es_nf_copies *copies, const struct es_flow *flow, __
 void es_nf_copies_add(struct es_nf_copies *copies, const struct es_flow *flow, __u32 seq, __u32 ack,
 		      __u64 now_ns)
 {
-	__u64 hash = es_flow_hash(&copies->key, flow);
+	__u64 hash = es_flow_hash(&copies->key, 0, flow);
 	struct copy *set = set_of(copies, hash), *place = find(copies, hash);
 
 	if (!place) {
@@ -88,7 +88,7 @@ void es_nf_copies_add(struct es_nf_copies *copies, const struct es_flow *flow, _
 
 void es_nf_copies_forget(struct es_nf_copies *copies, const struct es_flow *flow)
 {
-	struct copy *copy = find(copies, es_flow_hash(&copies->key, flow));
+	struct copy *copy = find(copies, es_flow_hash(&copies->key, 0, flow));
 
 	if (copy)
 		copy->until_ns = 0;

@@ -62,7 +62,7 @@ static int is_same(const struct es_flow *a, const struct es_flow *b)
 
 static size_t home_of(const struct es_nf_kept *k, const struct es_flow *flow)
 {
-	return es_flow_hash(&k->key, flow) & k->mask;
+	return es_flow_hash(&k->key, 0, flow) & k->mask;
 }
 
 /* Where the flow is, or the empty place where it would be. */

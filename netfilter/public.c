@@ -148,7 +148,7 @@ static void es_nf_public_segment(struct es_nf_inbound *in)
 	struct es_view *v = &in->view;
 
 	es_packet_flow(&in->pkt, &in->flow);
-	v->flow_hash = es_flow_hash(&cfg->ring_key, &in->flow);
+	v->flow_hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &in->flow);
 	v->inspect = cfg->service[in->service].inspect;
 	v->unsafe = cfg->service[in->service].unsafe;
 	v->silent = (__u8)es_nf_is_silent(node);

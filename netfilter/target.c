@@ -30,7 +30,7 @@ struct es_nf_received {
 static void es_nf_received_flow(struct es_nf_received *in)
 {
 	es_packet_flow(&in->pkt, &in->flow);
-	in->flow_hash = es_flow_hash(&in->node->config.ring_key, &in->flow);
+	in->flow_hash = es_flow_hash(&in->node->config.ring_key, in->node->config.ring_seed, &in->flow);
 }
 
 static void es_nf_received_look(struct es_nf_received *in)

@@ -38,6 +38,11 @@ enum es_conf_datapath_type {
 	ES_CONF_DATAPATH_NETFILTER,
 };
 
+enum es_conf_ring_hash {
+	ES_CONF_RING_SIPHASH,
+	ES_CONF_RING_JHASH,
+};
+
 enum es_conf_mac_mode {
 	ES_CONF_MAC_MULTICAST,
 	ES_CONF_MAC_UNICAST,
@@ -49,6 +54,7 @@ struct es_conf_cluster {
 	enum es_conf_membership membership;
 	unsigned int handover_port;
 	unsigned int virtual_nodes; /* of a node with weight 100 */
+	enum es_conf_ring_hash ring_hash;
 };
 
 struct es_conf_datapath {

@@ -242,6 +242,20 @@ static int derive(EVP_KDF_CTX *kdf, const unsigned char *secret, const char *inf
 	return 0;
 }
 
+/* Of 16 bits: more would be found as easily (jhash.h), and so many the datapath's configuration has room for. */
+static int derive_seed(EVP_KDF_CTX *kdf, const unsigned char *secret, __u16 *ret_seed)
+{
+	struct es_sipkey key = {};
+	int r = derive(kdf, secret, "earshot ring jhash", &key);
+	__u16 seed = (__u16)key.k0;
+
+	for (unsigned int shift = 16; !seed && shift < 64; shift += 16)
+		seed = (__u16)(key.k0 >> shift);
+	*ret_seed = seed ? seed : 1;
+	OPENSSL_cleanse(&key, sizeof(key));
+	return r;
+}
+
 static int derive_all(const struct es_keyfile *file, struct es_keys *keys)
 {
 	EVP_KDF *hkdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
@@ -249,6 +263,8 @@ static int derive_all(const struct es_keyfile *file, struct es_keys *keys)
 	unsigned int i;
 	int r = kdf ? derive(kdf, file->ring, "earshot ring", &keys->ring) : -EIO;
 
+	if (!r)
+		r = derive_seed(kdf, file->ring, &keys->ring_seed);
 	for (i = 0; !r && i < file->count; i++) {
 		keys->key[i].id = file->key[i].id;
 		r = derive(kdf, file->key[i].secret, "earshot cookie", &keys->key[i].cookie);

@@ -25,17 +25,21 @@ struct es_key {
 	struct es_sipkey handover;
 };
 
-/* struct es_keys - @key[0] signs, all @count verify */
+/*
+ * struct es_keys - @key[0] signs, all @count verify
+ * @ring_seed: of es_flow_hash(), never 0; whose cluster's ring_hash is siphash sets it to 0
+ */
 struct es_keys {
 	struct es_sipkey ring;
+	__u16 ring_seed;
 	unsigned int count;
 	struct es_key key[ES_KEYS_MAX];
 };
 
 /**
  * es_keys_read() - read a key file and derive the keys of each use
- * The derivation is HKDF-SHA256 (RFC 5869) without salt; info is "earshot ring", "earshot cookie" or "earshot
- * handover", 16 bytes, k0 then k1, little endian.
+ * The derivation is HKDF-SHA256 (RFC 5869) without salt; info is "earshot ring", "earshot cookie", "earshot
+ * handover" or "earshot ring jhash", 16 bytes, k0 then k1, little endian. Of the last, the lowest 16 bits that are not all zero.
  * Return: 0; -EPERM when others than its owner may read the file or the owner is neither root nor we; -EINVAL
  * for what it says; or the error of reading it. @err never holds key material.
  */

@@ -54,6 +54,12 @@ static const struct es_conf_choice datapath_types[] = {
 	{NULL, 0},
 };
 
+static const struct es_conf_choice ring_hashes[] = {
+	{"siphash", ES_CONF_RING_SIPHASH},
+	{"jhash", ES_CONF_RING_JHASH},
+	{NULL, 0},
+};
+
 static const struct es_conf_choice mac_modes[] = {
 	{"multicast", ES_CONF_MAC_MULTICAST},
 	{"unicast", ES_CONF_MAC_UNICAST},
@@ -144,6 +150,7 @@ static const struct es_conf_key cluster_keys[] = {
 	CHOICE(cluster, membership, "static", memberships),
 	NUMBER(cluster, handover_port, "7350", 1, 65535, NULL, NULL),
 	NUMBER(cluster, virtual_nodes, "63", 1, VIRTUAL_NODES_MAX, "of a node with weight 100", NULL),
+	CHOICE(cluster, ring_hash, "siphash", ring_hashes),
 	{.name = NULL},
 };
 

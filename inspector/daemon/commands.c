@@ -177,7 +177,7 @@ static int es_daemon_ring_lookup(const struct es_daemon *d, struct json_object *
 
 	if (rc)
 		return rc;
-	hash = es_flow_hash(&d->keys.ring, &flow);
+	hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &flow);
 	/* As the datapath looks it up: in the table, where a position counts by its upper 16 bits. */
 	*ret_result = es_report_lookup(d->cluster->conf, d->cluster->epoch, &flow, service, hash,
 				       es_ring_lookup(d->cluster->ring, es_ring_flow_position(hash)));

@@ -152,7 +152,7 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 	explain_head(d->cluster->conf, &head, &report->explain);
 	es_request_describe(&q.request, &head, text, strlen(text),
 			    d->cluster->conf->services[q.service].content_host, &name);
-	q.request.flow_hash = es_flow_hash(&d->keys.ring, &flow);
+	q.request.flow_hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &flow);
 	q.request.client = &flow.client;
 	q.request.client_port = es_ntohs(flow.client_port);
 	q.report = report;

@@ -31,7 +31,8 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 		ret->cookie_key[i] = keys->key[i].cookie;
 		ret->handover_key[i] = keys->key[i].handover;
 	}
-	ret->key_count = keys->count;
+	ret->key_count = (__u16)keys->count;
+	ret->ring_seed = keys->ring_seed;
 	ret->slot_s = conf->datapath.cookie_lifetime_s / ES_COOKIE_SLOTS_VALID;
 	ret->synack_window = es_synack_window(&d->network);
 	ret->decision_sets = d->datapath_params.decision_sets;

@@ -24,6 +24,8 @@ static const char *es_daemon_fixed_difference(const struct es_daemon *d, const s
 		return "datapath: cluster_interface";
 	if (a->cluster.membership != b->cluster.membership)
 		return "cluster: membership";
+	if (a->cluster.ring_hash != b->cluster.ring_hash) /* it would move every connection */
+		return "cluster: ring_hash";
 	if (a->inspector.workers != b->inspector.workers)
 		return "inspector: workers";
 	if (a->inspector.decision_entries != b->inspector.decision_entries)

@@ -135,7 +135,7 @@ static void es_inspect_again(struct es_inspector *in, unsigned int node, enum es
 			     const struct es_ip_packet *packet, struct es_handover_order *order,
 			     size_t missing)
 {
-	__u64 flow_hash = es_flow_hash(&in->keys.ring, &packet->flow);
+	__u64 flow_hash = es_flow_hash(&in->keys.ring, in->keys.ring_seed, &packet->flow);
 
 	in->began_ns = es_clock_now_ns();
 	es_mark_set(in->params->mark, flow_hash, order->service, packet->bytes, packet->len);

@@ -391,7 +391,7 @@ void es_inspect_strays_answer(struct es_inspector *in, const struct es_handover 
 void es_inspect_stray_answer(struct es_inspector *in, const struct es_handover *nack,
 			     const struct es_ip_packet *packet)
 {
-	__u64 flow_hash = es_flow_hash(&in->keys.ring, &packet->flow);
+	__u64 flow_hash = es_flow_hash(&in->keys.ring, in->keys.ring_seed, &packet->flow);
 
 	for (unsigned int i = 0; i < ES_STRAY_GROUPS; i++) {
 		struct es_stray_group *g = &in->strays.group[i];

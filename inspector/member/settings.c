@@ -262,6 +262,9 @@ size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,
 	     network->wscale, network->sack, network->timestamps, network->ecn);
 	line(&out, "=handover_port=%u\n", conf->cluster.handover_port);
 	line(&out, "=virtual_nodes=%u\n", conf->cluster.virtual_nodes);
+	/* The version before knows the other one only, and no such setting. */
+	if (conf->cluster.ring_hash == ES_CONF_RING_JHASH)
+		line(&out, "=ring_hash=jhash\n");
 	services_put(&out, conf);
 	nodes_put(&out, conf);
 	plugins_put(&out, conf, plugins);

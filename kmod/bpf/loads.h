@@ -31,7 +31,7 @@ static __noinline struct es_rebuilt *es_load_rebuilt(struct tcp_sock *tp)
 	if (!cfg || !tp)
 		return (void *)0;
 	es_flow_of_socket(skc, &flow);
-	return es_rebuilt_of(tp, es_flow_hash(&cfg->ring_key, &flow));
+	return es_rebuilt_of(tp, es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow));
 }
 
 /* Is it a connection of a service? What it adds to the sums. */

@@ -201,7 +201,7 @@ static __noinline __u64 es_reply_flow(const struct es_packet *pkt)
 	/* The client's view of the flow. */
 	es_packet_turn(pkt, &client);
 	es_packet_flow(&client, &flow);
-	return es_flow_hash(&cfg->ring_key, &flow);
+	return es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
 }
 
 /*

@@ -41,7 +41,7 @@ __noinline int es_stray_look(struct __sk_buff *skb, const struct es_packet *pkt,
 	if (!cfg || !pkt || !seg)
 		return ES_NACK_HERE;
 	es_packet_flow(pkt, &flow);
-	hash = es_flow_hash(&cfg->ring_key, &flow);
+	hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
 	view.seg.seq = seg->seq;
 	view.seg.flags = seg->flags;
 	settled = es_settled_unpack(es_settle(hash, seg->seq, ES_SETTLED_LOOK, 0));

@@ -190,7 +190,7 @@ static __noinline __u64 es_handover_flow(const struct es_config *cfg, const stru
 	if (!cfg || !pkt)
 		return 0;
 	es_packet_flow(pkt, &flow);
-	return es_flow_hash(&cfg->ring_key, &flow);
+	return es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
 }
 
 /* struct es_received - a message about a client's segment: @sk is held; with its verdict */

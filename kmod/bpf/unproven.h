@@ -30,7 +30,7 @@ static __noinline int es_connection_read(struct tcp_sock *tp, struct es_connecti
 	es_flow_of_socket(skc, &flow);
 	if (es_flow_is_own(&flow) || es_service_of_flow(&flow) < 0)
 		return 0;
-	ret->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	ret->flow_hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
 	ret->cookie = tp->snd_una - 1;
 	ret->first_seq = tp->rcv_nxt - (__u32)tp->bytes_received;
 	ret->tcp_state = tcp_state;

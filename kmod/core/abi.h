@@ -54,6 +54,7 @@ _Static_assert(sizeof(struct es_service_entry) == 72, "entries are ABI");
 /**
  * struct es_config - one version of the datapath's configuration
  * @cookie_key, @handover_key: [0] signs, both verify; key_count says whether [1] exists
+ * @ring_seed: as of es_flow_hash(): 0: SipHash says whose a flow is, else jhash
  * @slot_s: length of a cookie slot in seconds; a cookie lives for two to three of them
  * @synack_window: what the SYN-ACK's window promises, so what a client may send before a socket exists
  * @mss: what we announce; a full segment still fits into a handover message
@@ -71,7 +72,13 @@ struct es_config {
 	struct es_sipkey ring_key;
 	struct es_sipkey cookie_key[2];
 	struct es_sipkey handover_key[2];
-	__u32 key_count;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	__u16 key_count; /* with ring_seed it is the word that it was alone in a version before */
+	__u16 ring_seed;
+#else
+	__u16 ring_seed;
+	__u16 key_count;
+#endif
 	__u32 slot_s;
 	__u32 synack_window;
 	__u32 decision_sets;

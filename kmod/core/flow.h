@@ -2,6 +2,7 @@
 #ifndef ES_CORE_FLOW_H
 #define ES_CORE_FLOW_H
 
+#include "jhash.h"
 #include "siphash.h"
 
 /**
@@ -33,12 +34,8 @@ static __always_inline __u64 es_words_le64(__be32 lo, __be32 hi)
 #endif
 }
 
-/**
- * es_flow_hash() - SipHash-2-4 of the 36 bytes of @flow under the cluster's ring key
- * The one hash of a flow: its upper 16 bits are the position on the ring (ring.h), and cookies, the decision
- * table and the choice of a worker are all derived from it, so a packet costs one pass over the addresses.
- */
-static __always_inline __u64 es_flow_hash(const struct es_sipkey *key, const struct es_flow *flow)
+/* es_flow_siphash() - SipHash-2-4 of the 36 bytes of @flow */
+static __always_inline __u64 es_flow_siphash(const struct es_sipkey *key, const struct es_flow *flow)
 {
 	const struct es_addr *c = &flow->client;
 	const struct es_addr *s = &flow->service;
@@ -57,6 +54,25 @@ static __always_inline __u64 es_flow_hash(const struct es_sipkey *key, const str
 					(__u64)__builtin_bswap16(flow->service_port) << 16,
 				36);
 #endif
+}
+
+#define ES_FLOW_SLOT_SHIFT 48 /* above it are the bits that make the position on the ring (ring.h) */
+
+/**
+ * es_flow_hash() - es_flow_siphash() under the cluster's ring key
+ * The one hash of a flow: its upper 16 bits are the position on the ring (ring.h), and cookies, the decision
+ * table and the choice of a worker are all derived from it, so a packet costs one pass over the addresses.
+ * @seed: not 0: the position is jhash's with this seed (jhash.h), so that nf_tables can know it; the other 48 bits stay
+ * SipHash's, and all that must be beyond guessing, or spread over tables, is made of those
+ */
+ES_OWN_STACK __u64 es_flow_hash(const struct es_sipkey *key, __u32 seed, const struct es_flow *flow)
+{
+	__u64 hash = es_flow_siphash(key, flow);
+
+	if (!seed)
+		return hash;
+	return (hash & ((1ULL << ES_FLOW_SLOT_SHIFT) - 1)) |
+	       (__u64)es_jhash_slot(&flow->client, flow->client_port, seed) << ES_FLOW_SLOT_SHIFT;
 }
 
 /**

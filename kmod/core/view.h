@@ -24,7 +24,7 @@ static __always_inline void es_view_begin(struct es_view *v, const struct es_con
 	struct es_flow flow;
 
 	es_packet_flow(pkt, &flow);
-	v->flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	v->flow_hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
 }
 
 /* es_view_opens() - is it a SYN that every node notes (syns.h, strays.h)? */

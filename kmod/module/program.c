@@ -153,7 +153,7 @@ unsigned int es_program_message(struct es_node *node, const struct es_version *v
 	in.service = &cfg->service[service];
 	in.service_index = (u32)service;
 	es_packet_flow(&in.pkt, &flow);
-	in.flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	in.flow_hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
 	answer = es_given_take(&in, cfg);
 	if (answer == ES_GIVEN_DELIVER)
 		return NF_ACCEPT;
@@ -193,7 +193,7 @@ int es_connection_state_read(struct es_node *node, const struct es_flow *flow,
 	rcu_read_lock();
 	version = es_version_get(node);
 	if (version) {
-		ret->flow_hash = es_flow_hash(&version->config.ring_key, flow);
+		ret->flow_hash = es_flow_hash(&version->config.ring_key, version->config.ring_seed, flow);
 		es_packet_of_flow(flow, &pkt);
 		sk = es_socket_find(node->net, &pkt, (int)version->config.public_ifindex);
 	}

@@ -271,7 +271,7 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	if (service < 0)
 		return NF_ACCEPT;
 	es_packet_flow(&pkt, &flow);
-	flow_hash = es_flow_hash(&version->config.ring_key, &flow);
+	flow_hash = es_flow_hash(&version->config.ring_key, version->config.ring_seed, &flow);
 	/* A program may hand over a connection of which it has read nothing; and where nobody reads, the
 	 * handshake's ACK is enough. */
 	if (!es_rebuild_pending(node, flow_hash, seg.seq, &options, &handover) ||

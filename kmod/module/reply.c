@@ -190,7 +190,7 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 	if (!cfg->leased && inspect != ES_INSPECT_EVERY && !(seg.flags & ES_TCP_RST))
 		return NF_ACCEPT;
 	es_packet_flow(&client, &flow);
-	flow_hash = es_flow_hash(&cfg->ring_key, &flow);
+	flow_hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
 	if (inspect == ES_INSPECT_EVERY && !es_reply_is_bare(seg.len, seg.flags) && es_socket_is_tcp(sk) &&
 	    es_reply_track(node, skb, sk, &client, flow_hash, &seg,
 			   es_packet_ip_len(&pkt) + (u32)sizeof(struct tcphdr) + pkt.options_len)) {

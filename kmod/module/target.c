@@ -232,7 +232,7 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 	struct es_flow flow;
 
 	es_packet_flow(&in->pkt, &flow);
-	in->flow_hash = es_flow_hash(&in->version->config.ring_key, &flow);
+	in->flow_hash = es_flow_hash(&in->version->config.ring_key, in->version->config.ring_seed, &flow);
 	v->kind = ES_HANDOVER_STRAY;
 	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
 	v->rebuilt = es_settled_is_built(&settled) && settled.is_recent;
@@ -313,7 +313,7 @@ static unsigned int es_handover_received(struct es_received *in)
 		return es_message_answer(in->node, &in->version->config, in->skb, &in->h, ES_HANDOVER_NACK,
 					 es_stray_look(in));
 	es_packet_flow(&in->pkt, &flow);
-	in->flow_hash = es_flow_hash(&in->version->config.ring_key, &flow);
+	in->flow_hash = es_flow_hash(&in->version->config.ring_key, in->version->config.ring_seed, &flow);
 	v->kind = in->h.kind;
 	v->silent = (u8)es_handover_is_silent(in->node);
 	v->stale = (u8)es_handover_is_stale(&in->version->config, &in->version->ring.table, &in->h,

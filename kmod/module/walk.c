@@ -36,7 +36,7 @@ static int es_walk_is_ours(const struct es_node *node, const struct es_version *
 	ret->service = es_service_of(version, &ret->pkt);
 	if (ret->service < 0 || es_flow_is_own(&flow))
 		return 0;
-	ret->flow_hash = es_flow_hash(&version->config.ring_key, &flow);
+	ret->flow_hash = es_flow_hash(&version->config.ring_key, version->config.ring_seed, &flow);
 	ret->sk = sk;
 	return 1;
 }

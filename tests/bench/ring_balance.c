@@ -34,7 +34,7 @@ static void connections(const struct es_ring_table *table, double *ret_share)
 		/* 1,000 clients with 100 connections each */
 		flow.client = es_addr_from_v4(es_htonl(0xc6336400 + c / 100));
 		flow.client_port = es_htons(20000 + c % 100 * 7);
-		ret_share[es_ring_table_lookup(table, es_flow_hash(&key, &flow))] += 1.0 / CONNECTIONS;
+		ret_share[es_ring_table_lookup(table, es_flow_hash(&key, 0, &flow))] += 1.0 / CONNECTIONS;
 	}
 }
 

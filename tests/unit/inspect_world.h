@@ -156,7 +156,7 @@ static __u64 hash_of(unsigned int number)
 {
 	struct es_flow flow = flow_of(number);
 
-	return es_flow_hash(&in.keys.ring, &flow);
+	return es_flow_hash(&in.keys.ring, in.keys.ring_seed, &flow);
 }
 
 /* The first flow from @from on that the ring gives to this node, or not. */

@@ -261,7 +261,7 @@ static inline __u64 the_flow_hash(const struct world *w)
 {
 	const struct es_flow flow = the_flow();
 
-	return es_flow_hash(&w->config.ring_key, &flow);
+	return es_flow_hash(&w->config.ring_key, w->config.ring_seed, &flow);
 }
 
 /* A segment of the flow's client, with timestamps. Returns its length. */

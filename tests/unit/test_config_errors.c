@@ -55,6 +55,7 @@ static const struct {
 	 "t.conf:1: cluster: virtual_nodes = 0: expected 1..1024 (of a node with weight 100)"},
 	{"cluster { membership = zookeeper }",
 	 "t.conf:1: cluster: membership = zookeeper: expected static | corosync"},
+	{"cluster { ring_hash = md5 }", "t.conf:1: cluster: ring_hash = md5: expected siphash | jhash"},
 	{"datapath { type = xdp }",
 	 "t.conf:1: datapath: type = xdp: expected auto | bpf | module | netfilter"},
 	{"datapath { type = netfilter interface = e cluster_interface = f }\ncluster {\n membership = "
@@ -211,7 +212,7 @@ static const struct {
 	/* structure */
 	{"cluster {\n\n colour = red\n}",
 	 "t.conf:3: cluster: unknown key \"colour\": expected name | key_file | "
-	 "membership | handover_port | virtual_nodes"},
+	 "membership | handover_port | virtual_nodes | ring_hash"},
 	{"service web { adress = 10.77.0.100 }",
 	 "t.conf:1: service web: unknown key \"adress\": expected address | "
 	 "port | policy | inspect | unsafe | server_address | server_port | load_bound | handover_cost | "
@@ -270,7 +271,7 @@ static const struct {
 	 "t.conf:5: cluster: handover_port = 0: expected 1..65535"},
 	{"cluster { name = /*a\n\xc3\xa4*/ c\n x = y }",
 	 "t.conf:3: cluster: unknown key \"x\": expected name | key_file | membership | handover_port | "
-	 "virtual_nodes"},
+	 "virtual_nodes | ring_hash"},
 	{"cluster { handover_port = 1/*2*/ }",
 	 "t.conf:1: unexpected \"*\": expected a word, \"=\", \"{\", \"}\" or quotes"},
 	{"/*/ cluster { }", "t.conf:1: comment without its end: expected */"},

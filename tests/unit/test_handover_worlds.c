@@ -65,9 +65,11 @@ static struct es_settled_answer settle(struct target *t, const struct message *m
 	struct es_ip_packet packet;
 
 	assert_int_equal(es_ip_packet_parse(m->packet, m->len, &packet), 0);
-	return es_settled_step(&t->settled,
-			       es_settled_request(es_flow_hash(&in.keys.ring, &packet.flow), packet.seg.seq),
-			       step, m->h.attempt, (__u32)now_ms(), es_settled_hold_ms(COOKIE_MS / 1000));
+	return es_settled_step(
+		&t->settled,
+		es_settled_request(es_flow_hash(&in.keys.ring, in.keys.ring_seed, &packet.flow),
+				   packet.seg.seq),
+		step, m->h.attempt, (__u32)now_ms(), es_settled_hold_ms(COOKIE_MS / 1000));
 }
 
 static unsigned int client_of(const struct message *m)
@@ -76,7 +78,7 @@ static unsigned int client_of(const struct message *m)
 
 	assert_int_equal(es_ip_packet_parse(m->packet, m->len, &packet), 0);
 	for (unsigned int i = 0; i < CLIENTS; i++)
-		if (es_flow_hash(&in.keys.ring, &packet.flow) == hash_of(client_flow[i]))
+		if (es_flow_hash(&in.keys.ring, in.keys.ring_seed, &packet.flow) == hash_of(client_flow[i]))
 			return i;
 	fail_msg("a message about nobody's request");
 	return 0;

@@ -72,6 +72,7 @@ static void test_golden(void **state)
 	put("# a comment\n\n" RING "key 4294967295 " HEX1 " # current\r\n\tkey\t7\t" HEX2);
 	assert_int_equal(es_keys_read(path, &keys, &err), 0);
 	assert_key(&keys.ring, 0x92672a3ae2fe322bULL, 0x86833e5bf69e5220ULL);
+	assert_int_equal(keys.ring_seed, 0x0978);
 	assert_int_equal(keys.count, 2);
 	assert_int_equal(keys.key[0].id, 4294967295U);
 	assert_key(&keys.key[0].cookie, 0x7bceab14faeb8bf6ULL, 0xcf2f11080c2b15ffULL);

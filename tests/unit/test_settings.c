@@ -173,13 +173,29 @@ static void test_addresses(void **state)
 	check(SERVICE_OF("2001:db8::1"), "", SERVICE_OF("2001:db8::2"), "", "service.1.v6");
 }
 
+/* Also to a node of the version before, which knows siphash and says nothing of it. */
+static void test_ring_hash(void **state)
+{
+	const char *jhash = "cluster { ring_hash = jhash }\n", *siphash = "cluster { ring_hash = siphash }\n";
+	char text[ES_WIRE_SETTINGS_SIZE];
+
+	(void)state;
+	check("", "", "", siphash, "");
+	check("", jhash, "", jhash, "");
+	check("", jhash, "", "", "ring_hash is jhash there, missing in the cluster");
+	check("", "", "", jhash, "ring_hash is missing there, jhash in the cluster");
+	settings_of("", siphash, text, sizeof(text));
+	assert_null(strstr(text, "ring_hash"));
+}
+
 int main(void)
 {
 	setenv(ES_PLUGIN_DIR_ENV, EARSHOT_PLUGINS, 1);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules),	cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_plugins), cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_others),	cmocka_unit_test(test_many),
+		cmocka_unit_test(test_rules),	   cmocka_unit_test(test_ring_hash),
+		cmocka_unit_test(test_addresses),  cmocka_unit_test(test_plugins),
+		cmocka_unit_test(test_parameters), cmocka_unit_test(test_others),
+		cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static void test_flow(void **state)
 
 	(void)state;
 	es_view_begin(&v, &cfg, &pkt);
-	assert_int_equal(v.flow_hash, es_flow_hash(&cfg.ring_key, &flow));
+	assert_int_equal(v.flow_hash, es_flow_hash(&cfg.ring_key, cfg.ring_seed, &flow));
 }
 
 /* Which questions a packet needs: socket, whose, inspect and segment decide. */

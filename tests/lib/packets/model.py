@@ -50,6 +50,36 @@ def siphash(key, data):
     return v0 ^ v1 ^ v2 ^ v3
 
 
+def jhash(data, seed):
+    """Bob Jenkins' lookup3 of bytes, as the kernel has it: words are little endian."""
+    a = b = c = (0xDEADBEEF + len(data) + seed) & MASK32
+
+    def rol(x, n):
+        return (x << n | x >> (32 - n)) & MASK32
+
+    while len(data) > 12:
+        k = struct.unpack_from("<3I", data)
+        a, b, c = (a + k[0]) & MASK32, (b + k[1]) & MASK32, (c + k[2]) & MASK32
+        for n in (4, 6, 8, 16, 19, 4):
+            a = (a - c) & MASK32 ^ rol(c, n)
+            c = (c + b) & MASK32
+            a, b, c = b, c, a  # the next round is the same of the others
+        data = data[12:]
+    k = struct.unpack("<3I", data.ljust(12, b"\0"))
+    a, b, c = (a + k[0]) & MASK32, (b + k[1]) & MASK32, (c + k[2]) & MASK32
+    for n in (14, 11, 25, 16, 4, 14, 24):
+        c = ((c ^ b) - rol(b, n)) & MASK32
+        a, b, c = b, c, a
+    # Seven rounds: what the last one has made is b by now.
+    return b
+
+
+def jhash_slot(seed, client, client_port):
+    """nft's `jhash ip saddr . tcp sport mod 65536`; each part is padded to four bytes."""
+    family = socket.AF_INET6 if ":" in client else socket.AF_INET
+    return jhash(socket.inet_pton(family, client) + struct.pack(">H", client_port) + bytes(2), seed) >> 16
+
+
 def hkdf_sha256(secret, info, length, salt=b""):
     """RFC 5869."""
     prk = hmac.new(salt or bytes(32), secret, hashlib.sha256).digest()
@@ -65,21 +95,30 @@ def _sipkey(secret, use):
     return struct.unpack("<QQ", hkdf_sha256(secret, f"earshot {use}".encode(), 16))
 
 
+def _seed(secret):
+    """The lowest 16 bits of 64 that are not all zero."""
+    words = struct.unpack_from("<4H", hkdf_sha256(secret, b"earshot ring jhash", 16))
+    return next((word for word in words if word), 1)
+
+
 @dataclass
 class Keys:
-    """Of one key file: `cookie` and `handover` hold the signing key first."""
+    """Of one key file: `cookie` and `handover` hold the signing key first; `seed` is that of jhash, 0 where SipHash says whose a flow is."""
     ring: tuple
     cookie: list = field(default_factory=list)
     handover: list = field(default_factory=list)
+    seed: int = 0
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path, ring_hash="siphash"):
         keys = None
         secrets = []
         with open(path, encoding="ascii") as handle:
             for words in (line.split("#")[0].split() for line in handle):
                 if words and words[0] == "ring":
                     keys = cls(_sipkey(bytes.fromhex(words[1]), "ring"))
+                    if ring_hash == "jhash":
+                        keys.seed = _seed(bytes.fromhex(words[1]))
                 elif words and words[0] == "key":
                     secrets.append(bytes.fromhex(words[2]))
         for secret in secrets:
@@ -96,7 +135,8 @@ def address(text):
 
 
 def flow_hash(keys, client, client_port, service, service_port):
-    return siphash(keys.ring, address(client) + address(service) + struct.pack(">HH", client_port, service_port))
+    hash_ = siphash(keys.ring, address(client) + address(service) + struct.pack(">HH", client_port, service_port))
+    return hash_ & ~(0xFFFF << 48) | jhash_slot(keys.seed, client, client_port) << 48 if keys.seed else hash_
 
 
 def address_hash(keys, client):

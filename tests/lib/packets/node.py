@@ -61,10 +61,11 @@ class Node(namespaces.Site):
     """One earshotd in its network."""
 
     def __init__(self, datapath="bpf", mac_mode="multicast", fallback_after_ms=4000, race_window_ms=50,
-                 workers=1, before=()):
+                 workers=1, before=(), ring_hash="siphash"):
         """`before` stands in front of earshotd's command line."""
         self.settings = {"datapath": datapath, "mac_mode": mac_mode, "fallback_after_ms": fallback_after_ms,
-                         "race_window_ms": race_window_ms, "workers": workers, "interface": "eth0", "cluster_interface": "eth1"}
+                         "race_window_ms": race_window_ms, "workers": workers, "interface": "eth0", "cluster_interface": "eth1",
+                         "ring_hash": ring_hash}
         self.cluster_mac = CLUSTER_MAC[mac_mode]
         super().__init__(PREFIX, "node", "far")
         self.namespace, self.far = self.namespaces
@@ -142,7 +143,7 @@ class Node(namespaces.Site):
     def _write_config(self):
         s = self.settings
         lines = [
-            f'cluster {{ name = "datapath" key_file = "{self.key_file}" handover_port = {HANDOVER_PORT} }}',
+            f'cluster {{ name = "datapath" key_file = "{self.key_file}" handover_port = {HANDOVER_PORT} ring_hash = {s["ring_hash"]} }}',
             f'datapath {{ type = {s["datapath"]} interface = {s["interface"]} cluster_interface = {s["cluster_interface"]} '
             f'mac_mode = {s["mac_mode"]} receive_window_scale = {RCV_WSCALE} '
             f'cookie_lifetime_s = {COOKIE_LIFETIME_S} fallback_after_ms = {s["fallback_after_ms"]} }}',
@@ -238,7 +239,7 @@ class Node(namespaces.Site):
         self.ask("reload")
 
     def load_keys(self):
-        self.keys = model.Keys.load(self.key_file)
+        self.keys = model.Keys.load(self.key_file, self.settings["ring_hash"])
 
     # The datapath's tables
 
