@@ -7,6 +7,7 @@
 
 #include "inspector/check/check.h"
 #include "inspector/datapath/solicited.h"
+#include "kmod/core/headers.h"
 
 static int has_ipv6_service(const struct es_conf *conf)
 {
@@ -64,11 +65,6 @@ void es_check_ipv6(struct es_check *check)
 		es_check_ok(check, "IPv6 is on for %s and lo", dp->cluster_interface);
 }
 
-static int is_link_local(const struct es_addr *a)
-{
-	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
-}
-
 void es_check_link_local(struct es_check *check)
 {
 	const struct es_facts *facts = check->facts;
@@ -83,7 +79,7 @@ void es_check_link_local(struct es_check *check)
 		return;
 	}
 	for (size_t i = 0; i < facts->address_count; i++)
-		if (is_link_local(&facts->addresses[i].address) &&
+		if (es_addr_is_link_local(&facts->addresses[i].address) &&
 		    !strcmp(facts->addresses[i].interface, interface)) {
 			es_check_ok(check, "%s has a link-local address", interface);
 			return;

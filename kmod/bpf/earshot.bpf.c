@@ -93,7 +93,7 @@ int es_public(struct __sk_buff *skb)
 	if (service < 0)
 		return es_other_ip(skb, &ip);
 segment:
-	view.inspect = cfg->service[service & (ES_SERVICES_MAX - 1)].inspect;
+	view.inspect = es_view_inspect(&pkt, cfg->service[service & (ES_SERVICES_MAX - 1)].inspect);
 	view.unsafe = cfg->service[service & (ES_SERVICES_MAX - 1)].unsafe;
 	return es_public_segment(skb, state, cfg, &pkt, &view, (__u32)service);
 }

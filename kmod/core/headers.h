@@ -58,6 +58,12 @@ static __always_inline int es_addr_is_client(const struct es_addr *a)
 	return a->b[0] != 0xff && !is_low && !es_addr_is_v4(a);
 }
 
+/* Is it of IPv6's link-local addresses (fe80::/10), which mean something only together with an interface? */
+static __always_inline int es_addr_is_link_local(const struct es_addr *a)
+{
+	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
+}
+
 /**
  * es_headers_counter() - what a packet is for a service, whose walk is over at @next
  * Returns the counter to drop it by, ES_COUNTER_COUNT if it is TCP, and -1 if it is something else.

@@ -13,6 +13,7 @@
  * And what the inspector is told of a packet, and a node by whom it is asked of a cookie.
  */
 #include "decide.h"
+#include "headers.h"
 #include "wall.h"
 #include "node_ring.h"
 #include "packet.h"
@@ -25,6 +26,16 @@ static __always_inline void es_view_begin(struct es_view *v, const struct es_con
 
 	es_packet_flow(pkt, &flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
+}
+
+/**
+ * es_view_inspect() - how the requests of a packet's client are inspected; @inspect: how those to its service are
+ * Not at all, if the client's address is link-local: a socket belongs to the interface on which its first packet comes in,
+ * and packets that are handed over, also to the node itself, come in by another one than the client's.
+ */
+static __always_inline __u8 es_view_inspect(const struct es_packet *pkt, __u8 inspect)
+{
+	return pkt->is_v6 && es_addr_is_link_local(&pkt->source) ? ES_INSPECT_NEVER : inspect;
 }
 
 /* es_view_opens() - is it a SYN that every node notes (syns.h, strays.h)? */

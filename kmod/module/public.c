@@ -140,7 +140,7 @@ static unsigned int es_public_segment(struct es_inbound *in)
 	es_socket_lookup(in->node->net, in->skb, &in->pkt, &in->found);
 	v->socket = in->found.kind;
 	v->old_rcv_nxt = in->found.old_rcv_nxt;
-	v->inspect = cfg->service[in->service].inspect;
+	v->inspect = es_view_inspect(&in->pkt, cfg->service[in->service].inspect);
 	v->unsafe = cfg->service[in->service].unsafe;
 	v->silent = (u8)es_is_silent(in->node);
 	if (v->socket == ES_SOCKET_ESTABLISHED) {

@@ -18,6 +18,7 @@
 #include "rebuild.h"
 #include "settled.h"
 #include "socket.h"
+#include "kmod/core/view.h"
 
 /*
  * tcp_create_openreq_child() asks it, and nothing else of a request that was never in the kernel's queue of
@@ -276,7 +277,7 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	 * handshake's ACK is enough. */
 	if (!es_rebuild_pending(node, flow_hash, seg.seq, &options, &handover) ||
 	    (!seg.len && !handover && !(seg.flags & ES_TCP_FIN) &&
-	     version->config.service[service].inspect != ES_INSPECT_NEVER))
+	     es_view_inspect(&pkt, version->config.service[service].inspect) != ES_INSPECT_NEVER))
 		return NF_ACCEPT;
 	/* The stack drops and counts a packet with a wrong checksum; no socket must come of it. */
 	if (pkt.is_v6 ? nf_ip6_checksum(skb, state->hook, pkt.headers_len, IPPROTO_TCP)

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from earshotlab import netns
 from packets import model, packet
 from packets.client import Client
 from packets.families import dual_stack
@@ -12,6 +13,7 @@ from packets.node import BLIND, EACH, GATEWAY_MAC, PUBLIC6, VIP6, WEB
 from packets.packet import ACK, PSH, SYN
 
 ASKER_MAC = "02:00:00:00:00:aa"
+LINK_LOCAL = "fe80::7777"
 GROUP, GROUP_MAC = "ff02::1:ff00:100", "33:33:ff:00:01:00"
 CLIENTS = [f"2001:db8:77::{i + 0x1000:x}" for i in range(0, 600, 10)]
 SOLICITATION, ADVERTISEMENT, SOLICITED, OVERRIDE = 135, 136, 0x40000000, 0x20000000
@@ -186,6 +188,24 @@ def test_address_that_no_client_has(client, source, headers):
         c.node.public.send(packet.eth(c.node.cluster_mac, GATEWAY_MAC, packet.ETH_IP6,
                                       packet.ip6(source, VIP6, packet.TCP, segment, headers=headers)))
         c.node.public.nothing(lambda f: f.tcp, "no answer")
+
+
+@pytest.mark.parametrize("service", [WEB, EACH])
+def test_link_local_client(client, node, service):
+    """Its address means nothing without the interface, and what is handed over comes in by another one: so its connection is
+    made of the very packet that it sent, uninspected, and its later requests are the server's."""
+    netns.ip_batch(node.namespace, [f"neigh replace {LINK_LOCAL} lladdr {GATEWAY_MAC} dev eth0 nud permanent"])
+    place = next((LINK_LOCAL, port, hash_) for port in range(20000, 21000)
+                 for hash_ in [model.flow_hash(node.keys, LINK_LOCAL, port, VIP6, service)] if node.ring.sampled(hash_) == 0)
+    c = client(service, place=place)
+    with node.counts(syn_answered=1, handshake_blind=1, request_queued=0, handover_rebuilt=0):
+        c.shake(ack=True)
+        c.accept()
+    for _ in range(3):
+        text = c.get()
+        c.request(text=text)
+        assert c.read(len(text)) == text
+        c.answer()
 
 
 def test_walk_over_sockets(node, client):

@@ -14,6 +14,7 @@ import pytest
 
 from earshotlab import Lab, families, netns, topology, wait_for
 from packets import packet
+from web import raw
 
 pytestmark = pytest.mark.earshot
 
@@ -241,3 +242,30 @@ def test_somebody_wants_the_address_of_ipv4(lab):
         ear.send(packet.eth(BROADCAST, own, packet.ETH_ARP, packet.arp(1, own, "0.0.0.0", "00:00:00:00:00:00", topology.VIP)))
         wait_for(lambda: ear.listen().told, "an answer")
     assert len(ear.told) == 1 and ear.told[0].dst == own
+
+
+def index_of(machine, interface):
+    return json.loads(machine.exec(["ip", "-j", "link", "show", "dev", interface]).stdout)[0]["ifindex"]
+
+
+def test_link_local_client(lab):
+    """A client that has no other address: it is on the nodes' link, and each serves its share, request by request."""
+    client = lab.machine("client")
+    client.exec(["ip", "address", "add", "fe80::77/64", "dev", "eth0", "nodad"])
+    rebuilt, interface, nodes = raw.total(lab, "handover_rebuilt"), index_of(client, "eth0"), set()
+    try:
+        for number in range(24):
+            with netns.in_namespace(lab.net.client, socket.socket, socket.AF_INET6, socket.SOCK_STREAM) as sock:
+                sock.settimeout(20)
+                sock.bind(("fe80::77", 0, 0, interface))
+                sock.connect((families.VIP6, topology.PORT))
+                answers = []
+                for part in range(3):
+                    sock.sendall(raw.head(f"/u/100k/{number}.{part}"))
+                    answers.append(raw.receive(sock))
+                    assert raw.right(answers[-1], "100k")
+                nodes |= {answer.node for answer in answers}
+    finally:
+        client.exec(["ip", "address", "del", "fe80::77/64", "dev", "eth0"])
+    assert nodes == {"n1", "n2", "n3"}
+    assert raw.total(lab, "handover_rebuilt") == rebuilt

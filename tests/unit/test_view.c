@@ -29,6 +29,31 @@ static void test_flow(void **state)
 	assert_int_equal(v.flow_hash, es_flow_hash(&cfg.ring_key, cfg.ring_seed, &flow));
 }
 
+/* Clients whose address holds on their link only are not inspected; all others as their service says. */
+static void test_inspect(void **state)
+{
+	static const struct {
+		struct es_addr source;
+		__u8 is_v6, is_inspected;
+	} rows[] = {
+		{{.b = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}}, 1, 1},
+		{{.b = {0xfd, [15] = 1}}, 1, 1},
+		{{.b = {0xfe, 0x80, [15] = 1}}, 1, 0},
+		{{.b = {0xfe, 0xbf, 0xff, [15] = 1}}, 1, 0},
+		{{.b = {0xfe, 0xc0, [15] = 1}}, 1, 1},
+		{{.b = {0xfe, 0x80, [15] = 1}}, 0, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		for (unsigned int inspect = ES_INSPECT_NEVER; inspect <= ES_INSPECT_EVERY; inspect++) {
+			const struct es_packet pkt = {.source = rows[i].source, .is_v6 = rows[i].is_v6};
+
+			assert_int_equal(es_view_inspect(&pkt, (__u8)inspect),
+					 rows[i].is_inspected ? inspect : ES_INSPECT_NEVER);
+		}
+}
+
 /* Which questions a packet needs: socket, whose, inspect and segment decide. */
 static void test_questions(void **state)
 {
@@ -313,15 +338,11 @@ static void test_record_of_ipv6(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flow),
-		cmocka_unit_test(test_questions),
-		cmocka_unit_test(test_ended),
-		cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_time),
-		cmocka_unit_test(test_decision),
-		cmocka_unit_test(test_record),
-		cmocka_unit_test(test_record_of_ipv6),
-		cmocka_unit_test(test_cookie_is_taken),
+		cmocka_unit_test(test_flow),	       cmocka_unit_test(test_inspect),
+		cmocka_unit_test(test_questions),      cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_ring),	       cmocka_unit_test(test_time),
+		cmocka_unit_test(test_decision),       cmocka_unit_test(test_record),
+		cmocka_unit_test(test_record_of_ipv6), cmocka_unit_test(test_cookie_is_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
