@@ -43,9 +43,7 @@ static void *inspect(void *arg)
 
 int main(int argc, char **argv)
 {
-	const struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-					 .ai_socktype = SOCK_STREAM};
-	struct addrinfo *at; /* of IPv4 or IPv6; :: is both, if sysctl net.ipv6.bindv6only is 0 */
+	struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *at;
 	int listener, on = 1, fd;
 	pthread_t thread;
 
@@ -56,7 +54,6 @@ int main(int argc, char **argv)
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (bind(listener, at->ai_addr, at->ai_addrlen) || listen(listener, 1024))
 		return perror("listen"), 1;
-	freeaddrinfo(at);
 	while ((fd = accept(listener, NULL, NULL)) >= 0)
 		if (pthread_create(&thread, NULL, inspect, (void *)(intptr_t)fd) || pthread_detach(thread))
 			close(fd);
