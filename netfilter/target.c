@@ -143,36 +143,33 @@ static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
 static void es_nf_strays_answer(struct es_nf_received *in)
 {
 	const uint8_t *packet = es_nf_message_bytes(in->frame);
-	__u32 len = es_ntohs(in->h.packet_len), count;
-	struct es_stray_question question;
-	struct es_stray_service service;
-	struct es_addr address;
+	int is_v6 = in->h.kind == ES_HANDOVER_STRAYS6;
+	__u32 len = es_ntohs(in->h.packet_len), head_len = es_stray_service_len(is_v6), count;
+	union es_stray_question_any question;
+	union es_stray_service_any service;
 	__u64 here = 0;
 
-	if (len < sizeof(service))
+	if (len < head_len)
 		goto malformed;
-	memcpy(&service, packet, sizeof(service));
-	count = es_ntohs(service.count);
-	if (len != es_strays_len(count))
+	memcpy(&service, packet, head_len);
+	count = es_stray_service_read(&service, is_v6, &in->pkt);
+	if (len != es_strays_len(is_v6, count))
 		goto malformed;
-	address = es_addr_from_v4(service.address);
-	if (es_nf_service_find(in->node, &address, service.port) < 0) {
+	es_nf_received_flow(in);
+	if (es_nf_service_find(in->node, &in->flow.service, in->flow.service_port) < 0) {
 		es_nf_count(in->node, ES_COUNT_handover_wrong_target);
 		return;
 	}
-	in->pkt.daddr = service.address;
-	in->pkt.dport = service.port;
 	for (__u32 i = 0; i < count; i++) {
-		memcpy(&question, packet + sizeof(service) + i * sizeof(question), sizeof(question));
-		if (es_stray_segment(&question, &in->view.seg))
+		memcpy(&question, packet + head_len + i * es_stray_question_len(is_v6),
+		       es_stray_question_len(is_v6));
+		if (es_stray_question_read(&question, &in->pkt, &in->view.seg))
 			goto malformed;
-		in->pkt.saddr = question.client;
-		in->pkt.sport = question.port;
 		if (es_nf_stray_look(in) != ES_NACK_NOT_HERE)
 			here |= 1ULL << i;
 	}
 	in->h.content = (__be64)es_cpu_be64(here);
-	in->h.packet_len = es_htons((__u16)sizeof(service));
+	in->h.packet_len = es_htons(ES_STRAYS_KEPT);
 	es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_STRAYS);
 	return;
 

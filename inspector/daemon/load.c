@@ -164,7 +164,8 @@ static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 
 	es_daemon_load_word(d, &load);
 	load.understands |= ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_HOMES |
-			    ES_WIRE_UNDERSTANDS_SNAPSHOTS | ES_WIRE_UNDERSTANDS_ROLLOUTS;
+			    ES_WIRE_UNDERSTANDS_SNAPSHOTS | ES_WIRE_UNDERSTANDS_ROLLOUTS |
+			    ES_WIRE_UNDERSTANDS_STRAYS6;
 	load.sent_ns = es_daemon_clock_told_ns(d);
 	load.state = es_daemon_serving_is_down(d) ? ES_NODE_DOWN
 						  : ES_NODE_UP; /* with membership, the bus's counts */

@@ -13,8 +13,8 @@
  * The members are asked twice: a connection may leave one that is still to be asked for one that has been
  * asked already (a program hands it over), where the second round finds it.
  *
- * A node of a version that does not understand a message about many gets one for each, and so does every node
- * about clients with IPv6: addresses in a message about many are IPv4's.
+ * Messages about many are of one family. A node of a version that does not understand those of a family gets one for each
+ * client of it.
  */
 #include "inspector/inspect/internal.h"
 #include "membership/wire.h"
@@ -55,9 +55,16 @@ static const double es_stray_saved_s[2] = {16, 4};
 /* Of what is free, one client's address may use so much. */
 #define ES_STRAY_SOURCE_PART 8
 
-struct es_strays_message {
-	struct es_stray_service service;
-	struct es_stray_question question[ES_STRAYS_MANY];
+/* A message about many, of either family. */
+union es_strays_message {
+	struct {
+		struct es_stray_service service;
+		struct es_stray_question question[ES_STRAYS_MANY];
+	} v4;
+	struct {
+		struct es_stray_service6 service;
+		struct es_stray_question6 question[ES_STRAYS_MANY6];
+	} v6;
 };
 
 static int es_stray_is_away(const struct es_inspector *in, unsigned int node)
@@ -67,11 +74,10 @@ static int es_stray_is_away(const struct es_inspector *in, unsigned int node)
 
 static int es_stray_understands_many(const struct es_inspector *in, unsigned int node, unsigned int is_v6)
 {
-	if (is_v6)
-		return 0;
+	unsigned int what = is_v6 ? ES_WIRE_UNDERSTANDS_STRAYS6 : ES_WIRE_UNDERSTANDS_STRAYS;
+
 	return node == in->cluster->self ||
-	       (atomic_load_explicit(&in->params->health->understands[node], memory_order_relaxed) &
-		ES_WIRE_UNDERSTANDS_STRAYS);
+	       (atomic_load_explicit(&in->params->health->understands[node], memory_order_relaxed) & what);
 }
 
 static unsigned int es_stray_is_v6(const struct es_ip_packet *packet)
@@ -92,8 +98,8 @@ static void es_stray_cost(const struct es_inspector *in, size_t len, unsigned in
 		if (node == in->cluster->self)
 			continue;
 		if (es_stray_understands_many(in, node, is_v6)) {
-			question += times * sizeof(struct es_stray_question);
-			message += times * 2 * (header + sizeof(struct es_stray_service));
+			question += times * es_stray_question_len((int)is_v6);
+			message += times * (2 * header + es_stray_service_len((int)is_v6) + ES_STRAYS_KEPT);
 		} else {
 			question += times * 2 * (header + len);
 		}
@@ -182,6 +188,36 @@ static void es_stray_group_sift(struct es_stray_group *g)
 	g->said = 0;
 }
 
+/* Question @i of a message, and the service that all are about. */
+static void es_stray_question_put(union es_strays_message *m, unsigned int i,
+				  const struct es_ip_packet *packet)
+{
+	const struct es_flow *flow = &packet->flow;
+	__be32 seq = es_htonl(packet->seg.seq), ack = es_htonl(packet->seg.ack);
+
+	if (es_stray_is_v6(packet)) {
+		m->v6.service.address = flow->service;
+		m->v6.service.port = flow->service_port;
+		m->v6.question[i] = (struct es_stray_question6){
+			.client = flow->client,
+			.port = flow->client_port,
+			.flags = packet->seg.flags,
+			.seq = seq,
+			.ack = ack,
+		};
+		return;
+	}
+	m->v4.service.address = flow->service.w[3];
+	m->v4.service.port = flow->service_port;
+	m->v4.question[i] = (struct es_stray_question){
+		.client = flow->client.w[3],
+		.port = flow->client_port,
+		.flags = packet->seg.flags,
+		.seq = seq,
+		.ack = ack,
+	};
+}
+
 static void es_stray_ask_node(struct es_inspector *in, const struct es_stray_group *g, unsigned int node,
 			      unsigned int attempt)
 {
@@ -191,7 +227,7 @@ static void es_stray_ask_node(struct es_inspector *in, const struct es_stray_gro
 		.attempt = attempt,
 		.requests = g->id,
 	};
-	struct es_strays_message m = {};
+	union es_strays_message m = {};
 	struct es_ip_packet packet;
 
 	for (unsigned int i = 0; i < g->count; i++) {
@@ -203,21 +239,14 @@ static void es_stray_ask_node(struct es_inspector *in, const struct es_stray_gro
 		}
 		if (es_ip_packet_parse(c->packet, c->len, &packet))
 			continue;
-		m.service.address = packet.flow.service.w[3];
-		m.service.port = packet.flow.service_port;
-		m.question[i] = (struct es_stray_question){
-			.client = packet.flow.client.w[3],
-			.port = packet.flow.client_port,
-			.flags = packet.seg.flags,
-			.seq = es_htonl(packet.seg.seq),
-			.ack = es_htonl(packet.seg.ack),
-		};
+		es_stray_question_put(&m, i, &packet);
 	}
 	if (!es_stray_understands_many(in, node, g->is_v6))
 		return;
-	m.service.count = es_htons(g->count);
-	order.kind = ES_HANDOVER_STRAYS;
-	request_handover(in->sender, in->cluster, &order, (const uint8_t *)&m, es_strays_len(g->count), node);
+	*(g->is_v6 ? &m.v6.service.count : &m.v4.service.count) = es_htons(g->count);
+	order.kind = g->is_v6 ? ES_HANDOVER_STRAYS6 : ES_HANDOVER_STRAYS;
+	request_handover(in->sender, in->cluster, &order, (const uint8_t *)&m,
+			 es_strays_len((int)g->is_v6, g->count), node);
 }
 
 /* Nobody has them. */
@@ -323,7 +352,7 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 	c->flow_hash = record->flow_hash;
 	c->seq = packet->seg.seq;
 	c->len = es_ip_packet_cut(packet, 0, payload, c->packet);
-	if (g->count == ES_STRAYS_MANY)
+	if (g->count == es_strays_many((int)g->is_v6))
 		es_stray_begin(in, g);
 }
 

@@ -156,7 +156,7 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 	return fresh ? ES_COUNT_handover_received : ES_COUNT_handover_replayed;
 }
 
-#define ES_MESSAGE_KEPT sizeof(struct es_stray_service)
+#define ES_MESSAGE_KEPT ES_STRAYS_KEPT
 
 /*
  * What the IPv6 and UDP headers say of a message that is cut. Its checksum is made anew, with the message's header as it is

@@ -67,50 +67,70 @@ struct es_strays_loop {
 	struct es_packet pkt;
 };
 
+/* One question, into @ret, all zeros before. Returns 0 or -1. */
+static __always_inline int es_stray_question_load(const struct es_strays_loop *loop, __u32 i,
+						  union es_stray_question_any *ret)
+{
+	if (loop->pkt.is_v6)
+		return (int)bpf_skb_load_bytes(loop->skb, loop->at + i * sizeof(ret->v6), &ret->v6,
+					       sizeof(ret->v6));
+	return (int)bpf_skb_load_bytes(loop->skb, loop->at + i * sizeof(ret->v4), &ret->v4, sizeof(ret->v4));
+}
+
 static long es_strays_step(__u32 i, void *data)
 {
 	struct es_strays_loop *loop = data;
-	struct es_stray_question question;
+	union es_stray_question_any question = {};
 	struct es_segment seg = {};
 
 	if (i >= loop->count)
 		return 1;
-	if (bpf_skb_load_bytes(loop->skb, loop->at + i * sizeof(question), &question, sizeof(question)) ||
-	    es_stray_segment(&question, &seg)) {
+	if (es_stray_question_load(loop, i, &question) ||
+	    es_stray_question_read(&question, &loop->pkt, &seg)) {
 		loop->failed = 1;
 		return 1;
 	}
-	loop->pkt.saddr = question.client;
-	loop->pkt.sport = question.port;
 	if (es_stray_look(loop->skb, &loop->pkt, &seg) != ES_NACK_NOT_HERE)
 		loop->here |= 1ULL << (i & (ES_STRAYS_MANY - 1));
 	return 0;
+}
+
+/* What the message begins with. Returns the counter to drop it by, ES_COUNTER_COUNT if it may be answered. */
+static __noinline int es_strays_begin(const struct es_handover *h, struct es_strays_loop *loop)
+{
+	union es_stray_service_any service = {};
+	__u32 len, at;
+	int is_v6;
+
+	if (!h || !loop)
+		return ES_COUNT_handover_malformed;
+	len = es_ntohs(h->packet_len);
+	at = es_message_packet_off(loop->skb);
+	is_v6 = h->kind == ES_HANDOVER_STRAYS6;
+	if (len < es_stray_service_len(is_v6) ||
+	    (is_v6 ? bpf_skb_load_bytes(loop->skb, at, &service.v6, sizeof(service.v6))
+		   : bpf_skb_load_bytes(loop->skb, at, &service.v4, sizeof(service.v4))))
+		return ES_COUNT_handover_malformed;
+	loop->count = es_stray_service_read(&service, is_v6, &loop->pkt);
+	if (len != es_strays_len(is_v6, loop->count))
+		return ES_COUNT_handover_malformed;
+	loop->at = (__u16)(at + es_stray_service_len(is_v6));
+	return es_service_of(&loop->pkt) < 0 ? ES_COUNT_handover_wrong_target : ES_COUNTER_COUNT;
 }
 
 /* A message about many; a function of its own, for its stack. Returns the program's verdict. */
 static __noinline int es_strays_answer(struct __sk_buff *skb, struct es_config *cfg, struct es_handover *h)
 {
 	struct es_strays_loop loop = {.skb = skb};
-	struct es_stray_service service;
-	__u32 len;
+	int counter;
 
 	if (!cfg || !h)
 		return TC_ACT_SHOT;
-	len = es_ntohs(h->packet_len);
-	if (len < sizeof(service) ||
-	    bpf_skb_load_bytes(skb, es_message_packet_off(skb), &service, sizeof(service)) ||
-	    len != es_strays_len(es_ntohs(service.count))) {
-		es_count(ES_COUNT_handover_malformed);
+	counter = es_strays_begin(h, &loop);
+	if (counter != ES_COUNTER_COUNT) {
+		es_count((__u32)counter);
 		return TC_ACT_SHOT;
 	}
-	if (es_service_find(service.address, service.port) < 0) {
-		es_count(ES_COUNT_handover_wrong_target);
-		return TC_ACT_SHOT;
-	}
-	loop.count = es_ntohs(service.count);
-	loop.at = (__u16)(es_message_packet_off(skb) + sizeof(service));
-	loop.pkt.daddr = service.address;
-	loop.pkt.dport = service.port;
 	bpf_loop(ES_STRAYS_MANY, es_strays_step, &loop, 0);
 	if (loop.failed) {
 		es_count(ES_COUNT_handover_malformed);

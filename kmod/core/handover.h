@@ -40,6 +40,7 @@ enum es_handover_kind {
 	ES_HANDOVER_STRAY = 10,
 	ES_HANDOVER_STRAYS = 11, /* the same of many: behind the header, struct es_stray_service and so on */
 	ES_HANDOVER_GONE = 12, /* to oneself, after END: is the socket gone? ES_RECORD_ENDED is the answer */
+	ES_HANDOVER_STRAYS6 = 13, /* as STRAYS, of IPv6: struct es_stray_service6 and so on */
 };
 
 enum es_nack_reason {

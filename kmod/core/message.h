@@ -129,7 +129,7 @@ static __always_inline void es_decide_fresh(const struct es_handover *h, int is_
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_malformed);
 	if (h->kind == ES_HANDOVER_PROGRAM || h->kind == ES_HANDOVER_ASK || h->kind == ES_HANDOVER_CANCEL)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_PROGRAM, ES_COUNTER_COUNT);
-	if (h->kind == ES_HANDOVER_STRAYS)
+	if (h->kind == ES_HANDOVER_STRAYS || h->kind == ES_HANDOVER_STRAYS6)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_STRAYS, ES_COUNTER_COUNT);
 	if (es_handover_is_for_target(h->kind, h->source == self))
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_SEGMENT, ES_COUNTER_COUNT);

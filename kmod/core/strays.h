@@ -14,6 +14,7 @@
  */
 #include "decisions.h"
 #include "overheard.h"
+#include "packet.h"
 #include "tcp.h"
 
 #define ES_STRAYS 16384 /* a power of two; 256 KB */
@@ -128,14 +129,19 @@ static __always_inline int es_stray_is_on_its_way(const struct es_decision_set *
 	return es_stray_is_outdated(set, flow_hash, ack, now_ms);
 }
 
-/* So many are asked about in one message: a bit each in the answer's field content. */
-#define ES_STRAYS_MANY 64
+/*
+ * So many are asked about in one message, a bit each in the answer's field content; of IPv6 no more than fit into the
+ * smallest frame that IPv6 may have to do with, of 1280 bytes (RFC 8200, 5).
+ */
+#define ES_STRAYS_MANY	64
+#define ES_STRAYS_MANY6 40
 
 /**
- * struct es_stray_service - what is behind the header of ES_HANDOVER_STRAYS, and alone behind its answer's
+ * struct es_stray_service - what is behind the header of ES_HANDOVER_STRAYS
  * @address, @port: the service; @count: so many struct es_stray_question follow, of its clients
  * The header's @requests names the message. It comes back in the answer, whose @content has a one for each
- * question whose connection may be at the answering node, the first question's in the lowest bit.
+ * question whose connection may be at the answering node, the first question's in the lowest bit. Behind the answer's header
+ * are the message's first ES_STRAYS_KEPT bytes.
  */
 struct es_stray_service {
 	__be32 address;
@@ -144,7 +150,9 @@ struct es_stray_service {
 };
 _Static_assert(sizeof(struct es_stray_service) == 8, "no padding");
 
-/* struct es_stray_question - whose is this segment? @flags: its TCP flags. IPv4, for these are many. */
+#define ES_STRAYS_KEPT 8
+
+/* struct es_stray_question - whose is this segment? @flags: its TCP flags */
 struct es_stray_question {
 	__be32 client;
 	__be16 port;
@@ -155,23 +163,99 @@ struct es_stray_question {
 };
 _Static_assert(sizeof(struct es_stray_question) == 16, "no padding");
 
-/* es_strays_len() - of the message's packet_len, for so many questions; 0 if they cannot be so many */
-static __always_inline __u32 es_strays_len(__u32 count)
+/* The same of ES_HANDOVER_STRAYS6. Two formats, as questions are many, and few addresses need so much room. */
+struct es_stray_service6 {
+	struct es_addr address;
+	__be16 port;
+	__be16 count;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct es_stray_service6) == 24, "no padding");
+
+struct es_stray_question6 {
+	struct es_addr client;
+	__be16 port;
+	__u8 flags;
+	__u8 pad;
+	__be32 seq;
+	__be32 ack;
+};
+_Static_assert(sizeof(struct es_stray_question6) == 28, "no padding");
+
+/* Room for either, to read one into. */
+union es_stray_service_any {
+	struct es_stray_service v4;
+	struct es_stray_service6 v6;
+};
+
+union es_stray_question_any {
+	struct es_stray_question v4;
+	struct es_stray_question6 v6;
+};
+
+static __always_inline __u32 es_strays_many(int is_v6)
 {
-	if (!count || count > ES_STRAYS_MANY)
-		return 0;
-	return (__u32)(sizeof(struct es_stray_service) + count * sizeof(struct es_stray_question));
+	return is_v6 ? ES_STRAYS_MANY6 : ES_STRAYS_MANY;
 }
 
-/* es_stray_segment() - as es_decide_handover() wants it. Returns 0, or -1 if it is of no open connection. */
-static __always_inline int es_stray_segment(const struct es_stray_question *q, struct es_segment *ret)
+static __always_inline __u32 es_stray_service_len(int is_v6)
 {
-	if ((q->flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK)
+	return is_v6 ? sizeof(struct es_stray_service6) : sizeof(struct es_stray_service);
+}
+
+static __always_inline __u32 es_stray_question_len(int is_v6)
+{
+	return is_v6 ? sizeof(struct es_stray_question6) : sizeof(struct es_stray_question);
+}
+
+/* es_strays_len() - of the message's packet_len, for so many questions; 0 if they cannot be so many */
+static __always_inline __u32 es_strays_len(int is_v6, __u32 count)
+{
+	if (!count || count > es_strays_many(is_v6))
+		return 0;
+	return es_stray_service_len(is_v6) + count * es_stray_question_len(is_v6);
+}
+
+/* es_stray_service_read() - the service's part of @ret, a packet of all zeros. Returns how many questions there are. */
+static __always_inline __u32 es_stray_service_read(const union es_stray_service_any *from, int is_v6,
+						   struct es_packet *ret)
+{
+	if (is_v6) {
+		ret->is_v6 = 1;
+		ret->dest = from->v6.address;
+		ret->dport = from->v6.port;
+		return es_ntohs(from->v6.count);
+	}
+	ret->daddr = from->v4.address;
+	ret->dport = from->v4.port;
+	return es_ntohs(from->v4.count);
+}
+
+static __always_inline int es_stray_segment_put(__u8 flags, __be32 seq, __be32 ack, struct es_segment *ret)
+{
+	if ((flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK)
 		return -1;
-	ret->seq = es_ntohl(q->seq);
-	ret->ack = es_ntohl(q->ack);
-	ret->flags = q->flags;
+	ret->seq = es_ntohl(seq);
+	ret->ack = es_ntohl(ack);
+	ret->flags = flags;
 	return 0;
+}
+
+/**
+ * es_stray_question_read() - the client's part of @pkt, whose service's has been read, and the segment
+ * @ret: as es_decide_handover() wants it. Returns 0, or -1 if it is of no open connection.
+ */
+static __always_inline int es_stray_question_read(const union es_stray_question_any *from,
+						  struct es_packet *pkt, struct es_segment *ret)
+{
+	if (pkt->is_v6) {
+		pkt->source = from->v6.client;
+		pkt->sport = from->v6.port;
+		return es_stray_segment_put(from->v6.flags, from->v6.seq, from->v6.ack, ret);
+	}
+	pkt->saddr = from->v4.client;
+	pkt->sport = from->v4.port;
+	return es_stray_segment_put(from->v4.flags, from->v4.seq, from->v4.ack, ret);
 }
 
 #endif

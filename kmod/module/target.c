@@ -252,34 +252,32 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 static unsigned int es_strays_answer(struct es_received *in)
 {
 	const u8 *packet = in->skb->data + es_message_packet_off(in->skb);
-	u32 len = ntohs(in->h.packet_len), count;
-	struct es_stray_question question;
-	struct es_stray_service service;
+	int is_v6 = in->h.kind == ES_HANDOVER_STRAYS6;
+	u32 len = ntohs(in->h.packet_len), head_len = es_stray_service_len(is_v6), count;
+	union es_stray_question_any question;
+	union es_stray_service_any service;
 	u64 here = 0;
 
-	if (len < sizeof(service))
+	if (len < head_len)
 		goto malformed;
-	memcpy(&service, packet, sizeof(service));
-	count = ntohs(service.count);
-	if (len != es_strays_len(count))
+	memcpy(&service, packet, head_len);
+	count = es_stray_service_read(&service, is_v6, &in->pkt);
+	if (len != es_strays_len(is_v6, count))
 		goto malformed;
-	if (es_service_find(in->version, service.address, service.port) < 0) {
+	if (es_service_of(in->version, &in->pkt) < 0) {
 		es_count(in->node, ES_COUNT_handover_wrong_target);
 		return NF_DROP;
 	}
-	in->pkt.daddr = service.address;
-	in->pkt.dport = service.port;
 	for (u32 i = 0; i < count; i++) {
-		memcpy(&question, packet + sizeof(service) + i * sizeof(question), sizeof(question));
-		if (es_stray_segment(&question, &in->view.seg))
+		memcpy(&question, packet + head_len + i * es_stray_question_len(is_v6),
+		       es_stray_question_len(is_v6));
+		if (es_stray_question_read(&question, &in->pkt, &in->view.seg))
 			goto malformed;
-		in->pkt.saddr = question.client;
-		in->pkt.sport = question.port;
 		if (es_stray_look(in) != ES_NACK_NOT_HERE)
 			here |= 1ULL << i;
 	}
 	in->h.content = (__force __be64)es_cpu_be64(here);
-	in->h.packet_len = htons(sizeof(service));
+	in->h.packet_len = htons(ES_STRAYS_KEPT);
 	return es_message_answer(in->node, &in->version->config, in->skb, &in->h, ES_HANDOVER_NACK,
 				 ES_NACK_STRAYS);
 

@@ -7,16 +7,21 @@ import pytest
 from earshotlab import wait_for
 from packets import model
 from packets.established import OWNERS, served
+from packets.families import BOTH
 from packets.loads import said
 from packets.nack import refuse
-from packets.node import TIME_WAIT, VIP, WEB
+from packets.node import TIME_WAIT, VIPS, WEB
 from packets.packet import ACK, FIN, PSH, RST, SYN
 from packets.strays import OTHERS, elsewhere, lets_pass, told
 
 STRAYS = 16384  # kmod/core/strays.h
+KINDS = {4: model.STRAYS, 6: model.STRAYS6}  # by the clients' family
 
 
-def understands(node, source, what=model.UNDERSTANDS_STRAYS):
+EITHER = sum(model.UNDERSTANDS_STRAYS.values())
+
+
+def understands(node, source, what=EITHER):
     """n2 or n3 tells n1 what its version does; n1 has taken that."""
     node.hear(source, time.time_ns(), understands=what)
 
@@ -54,9 +59,10 @@ def segment(c, flags=ACK):
 
 def asked(node, target, clients, attempt):
     """The one message about all of them; returns it and the bit of each."""
-    question = node.taken(target, model.STRAYS)
-    strays = model.Strays.parse(question.packet)
-    assert (strays.service, strays.port, question.attempt) == (VIP, WEB, attempt)
+    family = clients[0].family
+    question = node.taken(target, KINDS[family])
+    strays = model.Strays.parse(question.packet, family)
+    assert (strays.service, strays.port, question.attempt) == (VIPS[family], WEB, attempt)
     assert sorted(strays.segments) == sorted(segment(c) for c in clients)
     return question, {c: 1 << strays.segments.index(segment(c)) for c in clients}
 
@@ -67,9 +73,10 @@ def answer(node, question, here=0, **fields):
 
 def test_tells_what_it_understands(node):
     wait_for(lambda: said(node, 0), "a datagram")
-    assert said(node, 0)[-1].understands & model.UNDERSTANDS_STRAYS
+    assert said(node, 0)[-1].understands & EITHER == EITHER
 
 
+@BOTH
 def test_asks_together(many, client):
     """Who has one of them says which; nobody is asked about that again, and the others' clients are told."""
     clients = several(many, client, 3)
@@ -91,32 +98,38 @@ def test_asks_together(many, client):
     many.no_message()
 
 
-def asked_about(node, target, count):
+def segments_in(questions, family):
+    return sum((model.Strays.parse(q.packet, family).segments for q in questions), [])
+
+
+def asked_about(node, target, count, family):
     """The messages about so many, together."""
     questions = []
-    while (left := count - sum(len(model.Strays.parse(q.packet).segments) for q in questions)) > 0:
-        questions.append(node.taken(target, model.STRAYS))
-        assert len(model.Strays.parse(questions[-1].packet).segments) <= min(left, model.STRAYS_MANY)
+    while (left := count - len(segments_in(questions, family))) > 0:
+        questions.append(node.taken(target, KINDS[family]))
+        assert len(segments_in(questions[-1:], family)) <= min(left, model.STRAYS_MANY[family])
     return questions
 
 
-def test_full(many, client):
+@BOTH
+def test_full(many, client, family):
     """More than fit go in another message, which goes its own way."""
-    clients = several(many, client, model.STRAYS_MANY + 1)
+    clients = several(many, client, model.STRAYS_MANY[family] + 1)
     come_again(many, clients)
     for target in OTHERS * 2:
-        questions = asked_about(many, target, len(clients))
+        questions = asked_about(many, target, len(clients), family)
         assert len(questions) > 1 and len({q.requests for q in questions}) == len(questions)
-        assert sorted(sum((model.Strays.parse(q.packet).segments for q in questions), [])) == sorted(map(segment, clients))
+        assert sorted(segments_in(questions, family)) == sorted(map(segment, clients))
         for question in questions[::-1]:
             answer(many, question)
     for c in clients:
         told(c)
 
 
-def test_one_does_not_understand(many, client):
+@BOTH
+def test_one_does_not_understand(many, client, family):
     """One of a version before is asked about each, in its own way; also one that was of this version."""
-    understands(many, OTHERS[1], 0)
+    understands(many, OTHERS[1], EITHER - model.UNDERSTANDS_STRAYS[family])
     clients = several(many, client, 2)
     come_again(many, clients)
     for attempt in range(2):
@@ -147,12 +160,11 @@ def test_silence(many, client):
 # What n1 says of itself
 
 
-def ask(node, segments, **keywords):
+def ask(node, segments, family=4, **keywords):
     """n2 asks about them; returns the bits of the answer."""
     fields = {key: keywords.pop(key) for key in ("attempt", "requests") if key in keywords}
-    strays = keywords.pop("strays", None) or model.Strays(keywords.pop("service", VIP), keywords.pop("port", WEB), segments,
-                                                          **keywords)
-    return node.message(model.Handover(kind=model.STRAYS, packet=strays.pack(), **fields), sport=40001)
+    strays = model.Strays(keywords.pop("service", VIPS[family]), keywords.pop("port", WEB), segments, **keywords)
+    return node.message(model.Handover(kind=KINDS[family], packet=strays.pack(), **fields), sport=40001)
 
 
 def answered(node, segments, **keywords):
@@ -163,8 +175,9 @@ def answered(node, segments, **keywords):
     return back.content
 
 
+@BOTH
 @pytest.mark.parametrize("owner, cluster_family", [(1, 4), (2, 4), (2, 6)], ids=["mine", "not-mine", "not-mine-cluster6"])
-def test_answers(node, client, owner, cluster_family):
+def test_answers(node, client, owner, cluster_family, family):
     here = served(node, client, owner)
     assert here.take("the acknowledgement").ack == here.next
     over = served(node, client, owner)
@@ -173,25 +186,26 @@ def test_answers(node, client, owner, cluster_family):
     none = elsewhere(client, owner=owner)
     segments = [segment(none), segment(here), segment(here, ACK | FIN), segment(over), segment(over, ACK | FIN)]
     with node.counts(handover_received=1, stray_here=3, stray_not_here=2):
-        assert answered(node, segments) == 0b10110
-    many = [segment(none, ACK | FIN)] * model.STRAYS_MANY
-    with node.counts(handover_received=1, stray_here=1, stray_not_here=model.STRAYS_MANY - 1):
-        assert answered(node, many[:-1] + [segment(here)]) == 1 << 63
+        assert answered(node, segments, family=family) == 0b10110
+    many = [segment(none, ACK | FIN)] * model.STRAYS_MANY[family]
+    with node.counts(handover_received=1, stray_here=1, stray_not_here=len(many) - 1):
+        assert answered(node, many[:-1] + [segment(here)], family=family) == 1 << len(many) - 1
     with node.counts(handover_received=1, stray_not_here=1):
-        assert answered(node, [segment(none)]) == 0
+        assert answered(node, [segment(none)], family=family) == 0
     for c in (here, over, none):
         c.silence()
     assert node.sockets(over) == [TIME_WAIT]
 
 
+@BOTH
 @pytest.mark.parametrize("wrong", ["none", "too many", "fewer", "more", "SYN", "RST", "no ACK", "short"])
-def test_malformed(node, client, wrong):
+def test_malformed(node, client, wrong, family):
     one = segment(elsewhere(client))
     segments, count = [one], None
     if wrong == "none":
         segments = []
     elif wrong == "too many":
-        segments = [one] * (model.STRAYS_MANY + 1)
+        segments = [one] * (model.STRAYS_MANY[family] + 1)
     elif wrong in ("fewer", "more"):
         segments, count = [one] * 3, 2 if wrong == "fewer" else 4
     elif wrong in ("SYN", "RST", "no ACK"):
@@ -199,14 +213,26 @@ def test_malformed(node, client, wrong):
         segments = [one, (*one[:2], flags, *one[3:])]
     with node.counts(handover_received=1, handover_malformed=1, stray_not_here={0, 1}):
         if wrong == "short":
-            node.message(model.Handover(kind=model.STRAYS, packet=b"1234567"))
+            node.message(model.Handover(kind=KINDS[family], packet=bytes(23 if family == 6 else 7)))
         else:
-            ask(node, segments, count=count)
+            ask(node, segments, family, count=count)
         node.no_message()
 
 
-@pytest.mark.parametrize("service", [dict(service="10.77.0.99"), dict(port=WEB + 1000)])
-def test_of_no_service(node, client, service):
+@BOTH
+@pytest.mark.parametrize("service", [dict(last="99"), dict(port=WEB + 1000)])
+def test_of_no_service(node, client, service, family):
+    if "last" in service:
+        service = dict(service=VIPS[family].removesuffix("100") + service["last"])
     with node.counts(handover_received=1, handover_wrong_target=1):
-        ask(node, [segment(elsewhere(client))], **service)
+        ask(node, [segment(elsewhere(client))], family, **service)
+        node.no_message()
+
+
+@pytest.mark.parametrize("kind, family", [(model.STRAYS, 6), (model.STRAYS6, 4)])
+def test_of_the_other_family(node, client, kind, family):
+    """What one kind of message has is no question of the other."""
+    strays = model.Strays(VIPS[family], WEB, [segment(elsewhere(client))])
+    with node.counts(handover_received=1, handover_malformed=1):
+        node.message(model.Handover(kind=kind, packet=strays.pack()))
         node.no_message()

@@ -48,7 +48,7 @@ static void answer(struct message *m, __u64 here)
 		return;
 	}
 	m->h.content = (__be64)es_cpu_be64(here);
-	m->len = sizeof(struct es_stray_service);
+	m->len = ES_STRAYS_KEPT;
 	m->h.packet_len = htons((uint16_t)m->len);
 	nack(m, ES_NACK_STRAYS);
 	m->h = h;

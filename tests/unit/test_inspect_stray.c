@@ -29,15 +29,28 @@ static int gathered(struct message *m)
 	return due_after(1, m);
 }
 
+/* @is_v6: the message is about clients of IPv6 */
+static unsigned int count_in(const struct message *m, int is_v6)
+{
+	union es_stray_service_any service;
+	struct es_packet pkt = {};
+	struct es_flow flow;
+	unsigned int count;
+
+	assert_int_equal(m->h.kind, is_v6 ? ES_HANDOVER_STRAYS6 : ES_HANDOVER_STRAYS);
+	memcpy(&service, m->packet, es_stray_service_len(is_v6));
+	count = es_stray_service_read(&service, is_v6, &pkt);
+	assert_int_equal(m->len, es_strays_len(is_v6, count));
+	es_packet_flow(&pkt, &flow);
+	assert_int_equal(es_addr_is_v4(&flow.service), !is_v6);
+	assert_int_equal(flow.service.w[3], is_v6 ? htonl(0x64) : htonl(0x0a4d0064));
+	assert_int_equal(flow.service_port, htons(80));
+	return count;
+}
+
 static unsigned int count_of(const struct message *m)
 {
-	struct es_stray_service service;
-
-	assert_int_equal(m->h.kind, ES_HANDOVER_STRAYS);
-	memcpy(&service, m->packet, sizeof(service));
-	assert_int_equal(m->len, es_strays_len(ntohs(service.count)));
-	assert_true(service.address == htonl(0x0a4d0064) && service.port == htons(80));
-	return ntohs(service.count);
+	return count_in(m, 0);
 }
 
 static struct es_stray_question question_of(const struct message *m, unsigned int i)
@@ -46,6 +59,16 @@ static struct es_stray_question question_of(const struct message *m, unsigned in
 
 	assert_true(i < count_of(m));
 	memcpy(&question, m->packet + sizeof(struct es_stray_service) + i * sizeof(question),
+	       sizeof(question));
+	return question;
+}
+
+static struct es_stray_question6 question6_of(const struct message *m, unsigned int i)
+{
+	struct es_stray_question6 question;
+
+	assert_true(i < count_in(m, 1));
+	memcpy(&question, m->packet + sizeof(struct es_stray_service6) + i * sizeof(question),
 	       sizeof(question));
 	return question;
 }
@@ -96,14 +119,15 @@ static void test_nobodys(void **state)
 		assert_true(es_cluster_is_target(cluster, &health, i, in.now_ns));
 }
 
-/* A message about many has room for addresses of IPv4: clients with IPv6 are asked about one by one, beside it. */
+/* Each family has messages of its own. Node 2 is of a version that has none for IPv6: it is asked about each. */
 static void test_families(void **state)
 {
 	unsigned int number = flow_find(1, 1), number_v6;
 	struct message m;
 
 	(void)state;
-	versions(ES_WIRE_UNDERSTANDS_STRAYS);
+	versions(ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_STRAYS6);
+	health.understands[2] = ES_WIRE_UNDERSTANDS_STRAYS;
 	stray(number, REQUEST, ES_TCP_ACK | ES_TCP_PSH);
 	clients_are_v6 = 1;
 	number_v6 = flow_find(1, 1);
@@ -113,6 +137,7 @@ static void test_families(void **state)
 	es_handover_flush(in.sender);
 	for (int round = 0; round < 2; round++) {
 		for (int node = 0; node < NODES; node++) {
+			struct es_stray_question6 question;
 			struct message both[2];
 			int many;
 
@@ -121,16 +146,50 @@ static void test_families(void **state)
 			many = both[1].h.kind == ES_HANDOVER_STRAYS;
 			assert_int_equal(count_of(&both[many]), 1);
 			assert_int_equal(question_of(&both[many], 0).client, htonl(0xc6336400 + number));
-			assert_int_equal(both[!many].h.kind, ES_HANDOVER_STRAY);
-			assert_int_equal(both[!many].packet[0] >> 4, 6);
-			assert_int_equal(both[!many].packet[23], number_v6);
-			assert_int_equal(both[!many].packet[60], 'G');
+			if (node == 2) {
+				assert_int_equal(both[!many].h.kind, ES_HANDOVER_STRAY);
+				assert_int_equal(both[!many].packet[0] >> 4, 6);
+				assert_int_equal(both[!many].packet[23], number_v6);
+				assert_int_equal(both[!many].packet[60], 'G');
+			} else {
+				assert_int_equal(count_in(&both[!many], 1), 1);
+				question = question6_of(&both[!many], 0);
+				assert_int_equal(question.client.b[15], number_v6);
+				assert_true(question.port == htons(40000) && question.flags == ES_TCP_ACK &&
+					    question.seq == htonl(ISN + 2) &&
+					    question.ack == htonl(COOKIE + 1));
+			}
 			answer(&both[0], 0);
 			answer(&both[1], 0);
 		}
 	}
 	assert_int_equal(RSTS, 2);
 	assert_int_equal(COUNT(stray_resets), 2);
+}
+
+/* A message of IPv6 is full with fewer. */
+static void test_many_of_v6(void **state)
+{
+	unsigned int number = 0;
+	struct message m;
+
+	(void)state;
+	versions(ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_STRAYS6);
+	clients_are_v6 = 1;
+	for (unsigned int i = 0; i < ES_STRAYS_MANY6; i++) {
+		assert_int_equal(sent_to(&m), -1);
+		number = flow_find(number + 1, 1);
+		stray(number, REQUEST, ES_TCP_ACK);
+	}
+	assert_int_equal(sent_to(&m), SELF);
+	assert_int_equal(count_in(&m, 1), ES_STRAYS_MANY6);
+	answer(&m, ~0ULL << 1);
+	for (int i = 1; i < 2 * NODES; i++) {
+		assert_int_equal(sent_to(&m), i % NODES);
+		assert_int_equal(count_in(&m, 1), 1);
+		answer(&m, 0);
+	}
+	assert_int_equal(RSTS, 1);
 }
 
 /* A node that does not understand many gets a message for each: no more of it than is needed. */
@@ -472,6 +531,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fin, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_silence, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_of_v6, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_answers_that_are_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_members, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leaves_meanwhile, setup, teardown),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* When a segment that nobody takes is worth a question. */
 #include "cmocka_all.h"
+#include "kmod/core/handover.h"
 #include "kmod/core/strays.h"
 
 #define FLOW 0x123456789abcdefULL
@@ -90,22 +91,56 @@ static void test_index(void **state)
 
 static void test_many(void **state)
 {
-	struct es_stray_question question = {
-		.flags = ES_TCP_ACK | ES_TCP_FIN, .seq = es_htonl(7), .ack = es_htonl(9)};
+	union es_stray_question_any question = {
+		.v4 = {.client = 1, .port = 2, .seq = es_htonl(7), .ack = es_htonl(9)}};
+	const union es_stray_service_any service = {.v4 = {.address = 3, .port = 4, .count = es_htons(5)}};
+	struct es_packet pkt = {};
 	struct es_segment seg = {};
 
 	(void)state;
-	assert_int_equal(es_strays_len(0), 0);
-	assert_int_equal(es_strays_len(1), 24);
-	assert_int_equal(es_strays_len(64), 1032);
-	assert_int_equal(es_strays_len(65), 0);
-	assert_int_equal(es_stray_segment(&question, &seg), 0);
-	assert_true(seg.seq == 7 && seg.ack == 9 && seg.flags == (ES_TCP_ACK | ES_TCP_FIN));
+	assert_int_equal(es_strays_len(0, 0), 0);
+	assert_int_equal(es_strays_len(0, 1), 24);
+	assert_int_equal(es_strays_len(0, 64), 1032);
+	assert_int_equal(es_strays_len(0, 65), 0);
+	assert_int_equal(es_stray_service_read(&service, 0, &pkt), 5);
+	assert_true(pkt.daddr == 3 && pkt.dport == 4 && !pkt.is_v6);
 	for (unsigned int flags = 0; flags < 256; flags++) {
-		question.flags = (__u8)flags;
-		assert_int_equal(!es_stray_segment(&question, &seg),
+		question.v4.flags = (__u8)flags;
+		assert_int_equal(!es_stray_question_read(&question, &pkt, &seg),
 				 (flags & ES_TCP_ACK) && !(flags & (ES_TCP_SYN | ES_TCP_RST)));
 	}
+	question.v4.flags = ES_TCP_ACK | ES_TCP_FIN;
+	assert_int_equal(es_stray_question_read(&question, &pkt, &seg), 0);
+	assert_true(seg.seq == 7 && seg.ack == 9 && seg.flags == (ES_TCP_ACK | ES_TCP_FIN));
+	assert_true(pkt.saddr == 1 && pkt.sport == 2 && pkt.daddr == 3 && pkt.dport == 4);
+}
+
+/* Of IPv6, in a format of their own; with its envelope the longest fits into the smallest frame that IPv6 demands. */
+static void test_many_of_v6(void **state)
+{
+	union es_stray_question_any question = {.v6 = {.client = {.b = {[0] = 0x20, [15] = 1}},
+						       .port = 2,
+						       .flags = ES_TCP_ACK,
+						       .seq = es_htonl(7),
+						       .ack = es_htonl(9)}};
+	const union es_stray_service_any service = {
+		.v6 = {.address = {.b = {[0] = 0x20, [15] = 3}}, .port = 4, .count = es_htons(5)}};
+	struct es_packet pkt = {};
+	struct es_segment seg = {};
+
+	(void)state;
+	assert_int_equal(es_strays_len(1, 0), 0);
+	assert_int_equal(es_strays_len(1, 1), 52);
+	assert_int_equal(es_strays_len(1, 40), 1144);
+	assert_in_range(es_strays_len(1, 40) + ES_HANDOVER_OVERHEAD_V6, 0, 1280);
+	assert_int_equal(es_strays_len(1, 41), 0);
+	assert_int_equal(es_stray_service_read(&service, 1, &pkt), 5);
+	assert_int_equal(es_stray_question_read(&question, &pkt, &seg), 0);
+	assert_true(pkt.is_v6 && es_addr_equal(&pkt.source, &question.v6.client) && pkt.sport == 2 &&
+		    es_addr_equal(&pkt.dest, &service.v6.address) && pkt.dport == 4);
+	assert_true(seg.seq == 7 && seg.ack == 9 && seg.flags == ES_TCP_ACK);
+	question.v6.flags = ES_TCP_SYN | ES_TCP_ACK;
+	assert_int_equal(es_stray_question_read(&question, &pkt, &seg), -1);
 }
 
 int main(void)
@@ -114,6 +149,7 @@ int main(void)
 		cmocka_unit_test(test_again_and_again), cmocka_unit_test(test_another_segment),
 		cmocka_unit_test(test_on_its_way),	cmocka_unit_test(test_outdated),
 		cmocka_unit_test(test_index),		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_many_of_v6),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

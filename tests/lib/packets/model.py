@@ -134,6 +134,14 @@ def address(text):
     return bytes(10) + b"\xff\xff" + socket.inet_aton(text)
 
 
+FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+
+
+def family_of(text):
+    """Of an address: 4 or 6."""
+    return 6 if ":" in text else 4
+
+
 def flow_hash(keys, client, client_port, service, service_port):
     hash_ = siphash(keys.ring, address(client) + address(service) + struct.pack(">HH", client_port, service_port))
     return hash_ & ~(0xFFFF << 48) | jhash_slot(keys.seed, client, client_port) << 48 if keys.seed else hash_
@@ -222,7 +230,7 @@ def is_of_flow(key, hash_, slot, number):
 
 
 REQUEST, FOLLOW, NACK, STAY, END, GONE = 1, 2, 3, 4, 5, 12
-CONNECTION, ASK, CANCEL, ANSWER, STRAY, STRAYS = 6, 7, 8, 9, 10, 11
+CONNECTION, ASK, CANCEL, ANSWER, STRAY, STRAYS, STRAYS6 = 6, 7, 8, 9, 10, 11, 13
 READY, HERE, OVER, CANCELLED, NO_LISTENER, FULL, UNSURE, OCCUPIED = range(1, 9)
 F_MOVED = 0x10
 F_REPEAT = 0x20
@@ -234,7 +242,7 @@ STREAM_DATAPATH, STREAM_PROGRAMS = 15, 14
 REPLAY_WINDOW = 31 * 64
 RESET_UNDER_WAY = 1 << 20
 STRAY_AGAIN_S, STRAY_AGAIN_LATER_S, STRAY_ON_ITS_WAY_S = 0.5, 3, 5
-STRAYS_MANY, STRAY_GATHER_S, STRAY_MEMBER_S = 64, 0.1, 1
+STRAYS_MANY, STRAY_GATHER_S, STRAY_MEMBER_S = {4: 64, 6: 40}, 0.1, 1  # by family
 
 
 @dataclass
@@ -316,7 +324,7 @@ class Handover:
 
 @dataclass
 class Strays:
-    """What is behind the header of STRAYS: a service, and segments of its clients: (address, port, flags, seq, ack)."""
+    """What is behind the header of STRAYS, or STRAYS6: a service, and segments of its clients: (address, port, flags, seq, ack)."""
     service: str
     port: int
     segments: list
@@ -324,21 +332,24 @@ class Strays:
 
     def pack(self):
         count = len(self.segments) if self.count is None else self.count
-        return socket.inet_aton(self.service) + struct.pack(">HH", self.port, count) + b"".join(
-            socket.inet_aton(client) + struct.pack(">HBBII", port, flags, 0, seq & MASK32, ack & MASK32)
+        family = family_of(self.service)
+        head = struct.pack(">HH", self.port, count) + bytes(4 if family == 6 else 0)
+        return socket.inet_pton(FAMILIES[family], self.service) + head + b"".join(
+            socket.inet_pton(FAMILIES[family], client) + struct.pack(">HBBII", port, flags, 0, seq & MASK32, ack & MASK32)
             for client, port, flags, seq, ack in self.segments)
 
     @classmethod
-    def parse(cls, data):
-        port, count = struct.unpack_from(">HH", data, 4)
-        assert len(data) == 8 + 16 * count
-        found = [(socket.inet_ntoa(data[at:at + 4]), *struct.unpack_from(">HBxII", data, at + 4))
-                 for at in range(8, len(data), 16)]
-        return cls(socket.inet_ntoa(data[:4]), port, found, count)
+    def parse(cls, data, family=4):
+        size, head = (16, 24) if family == 6 else (4, 8)
+        port, count = struct.unpack_from(">HH", data, size)
+        assert len(data) == head + (size + 12) * count and not any(data[size + 4:head])
+        found = [(socket.inet_ntop(FAMILIES[family], data[at:at + size]), *struct.unpack_from(">HBxII", data, at + size))
+                 for at in range(head, len(data), size + 12)]
+        return cls(socket.inet_ntop(FAMILIES[family], data[:size]), port, found, count)
 
 
 LOADS_MAGIC = b"ESL1"
-UNDERSTANDS_STRAYS = 1
+UNDERSTANDS_STRAYS = {4: 1, 6: 16}  # by family
 
 
 @dataclass
