@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "netfilter/errors.h"
 #include "netfilter/hands.h"
 #include "netfilter/kept.h"
 #include "netfilter/losses.h"
@@ -158,6 +159,25 @@ static int es_nf_hand_inject(void *ctx, const __u8 *packet, size_t len)
 	return es_nf_tun_write(&kernel->tun, packet, len);
 }
 
+static int es_nf_hand_error(void *ctx, const __u8 *packet, size_t len)
+{
+	struct es_nf_kernel *kernel = ctx;
+	__u8 translated[ES_NF_ERROR_MAX];
+	struct es_nf_error error;
+	struct es_nf_entry entry;
+	int rc = len <= sizeof(translated) ? es_nf_errors_read(packet, len, &error) : -ENOENT;
+
+	if (!rc)
+		rc = es_nf_conntrack_get(&kernel->rebuild.ct, &error.flow, &entry);
+	if (!rc && !es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry))
+		rc = -ENOENT;
+	if (rc)
+		return rc;
+	memcpy(translated, packet, len);
+	es_nf_errors_translate(&error, &entry, translated);
+	return es_nf_tun_write(&kernel->tun, translated, len);
+}
+
 static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 {
 	struct es_nf_kernel *kernel = ctx;
@@ -211,6 +231,7 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.send = es_nf_hand_send,
 		.rebuild = es_nf_hand_rebuild,
 		.inject = es_nf_hand_inject,
+		.error = es_nf_hand_error,
 		.end = es_nf_hand_end,
 		.forget = es_nf_hand_forget,
 	};

@@ -48,6 +48,8 @@ enum es_nf_made {
  * @rebuild: make a connection of the packet. Returns an enum es_nf_made, also for a copy of the request that has just
  * made it; or -errno: there is no connection, and there will be none of this packet
  * @inject: give a client's packet to the stack
+ * @error: give the stack an ICMP error as the connection's socket must hear it (errors.h). -ENOENT: it is about no connection
+ * that was made here
  * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
  * @forget: the flow has no connection: what the connection tracking knows of it is of one that is gone
  */
@@ -59,6 +61,7 @@ struct es_nf_hands {
 	int (*rebuild)(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
 		       __u64 now_ns);
 	int (*inject)(void *ctx, const __u8 *packet, size_t len);
+	int (*error)(void *ctx, const __u8 *packet, size_t len);
 	int (*end)(void *ctx, const struct es_flow *flow, __u32 rcv_nxt);
 	int (*forget)(void *ctx, const struct es_flow *flow);
 };

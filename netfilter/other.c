@@ -120,7 +120,8 @@ enum es_nf_fate es_nf_other_ip(struct es_nf_node *node, const struct es_nf_frame
 
 	if (is_icmp && es_nf_is_icmp_error(frame, ip)) {
 		es_nf_count(node, ES_COUNT_icmp_error);
-		return ES_NF_ACCEPT;
+		return node->hands.error(node->hands.ctx, frame->bytes, frame->len) ? ES_NF_ACCEPT
+										    : ES_NF_DROP;
 	}
 	if (!es_nf_address_is_mine(node, &ip->source)) {
 		es_nf_count(node, ES_COUNT_other_not_mine);

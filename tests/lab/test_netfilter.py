@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from earshotlab import Lab, families, netns, topology, wait_for
-from web import raw
+from web import raw, routers
 
 pytestmark = pytest.mark.earshot
 
@@ -266,6 +266,21 @@ def test_neighbours_ask(lab):
     rows = {name: lab.counters(name)[answered] - count for name, count in before.items()}
     assert sorted(bool(count) for count in rows.values()) == [False, False, True], rows
     assert max(rows.values()) >= 3
+
+
+def test_path_mtu(lab):
+    """Whose segments are too large for the way to the client hears that, and the rest of the answer is smaller."""
+    homes = uris(lab)
+    for inspecting, serving in itertools.product(homes, NETFILTER):
+        port, node = next(lab.free_ports[inspecting]), lab.node(serving)
+        with raw.connect(lab.client, port=port) as sock:
+            sock.sendall(raw.head(homes[serving][0]))
+            assert raw.receive(sock).node == serving
+            routers.say_too_big(lab, sock, 1300)
+            wait_for(lambda: "pmtu:1300" in node.exec(["ss", "-Htin", "dport", "=", f":{port}"]).stdout, f"{serving} hears",
+                     seen=lambda: node.exec(["ss", "-Htin", "dport", "=", f":{port}"]).stdout)
+            sock.sendall(raw.head("/u/1m/x"))
+            assert raw.right(raw.receive(sock), "1m")
 
 
 def test_stop_leaves_nothing(lab):

@@ -50,13 +50,14 @@ struct world {
 	struct es_nf_found found_after; /* a rebuild */
 	int rebuild_rc;			/* if it is not an error, found_after comes true */
 	unsigned int looks;
+	int error_rc;
 	unsigned int ended;
 	unsigned int forgotten;
 	__u32 ended_rcv_nxt;
 	__u16 frame_protocol;
 	__u8 frame_target[6];
 	struct es_tcp_options rebuilt_options;
-	struct made framed, sent, rebuilt, injected, queued;
+	struct made framed, sent, rebuilt, injected, errors, queued;
 };
 
 static inline int made_add(struct made *made, const void *bytes, size_t len)
@@ -111,6 +112,14 @@ static inline int hand_inject(void *ctx, const __u8 *packet, size_t len)
 	struct world *w = ctx;
 
 	return made_add(&w->injected, packet, len);
+}
+
+static inline int hand_error(void *ctx, const __u8 *packet, size_t len)
+{
+	struct world *w = ctx;
+
+	made_add(&w->errors, packet, len);
+	return w->error_rc;
 }
 
 static inline int hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
@@ -174,6 +183,7 @@ static inline int world_setup(void **state)
 		.send = hand_send,
 		.rebuild = hand_rebuild,
 		.inject = hand_inject,
+		.error = hand_error,
 		.end = hand_end,
 		.forget = hand_forget,
 	};

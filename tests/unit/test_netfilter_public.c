@@ -336,9 +336,14 @@ static void test_other_traffic(void **state)
 	ring_give(w, OTHER);
 	assert_int_equal(put(w, echo, len), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_other_not_mine), 1);
+	w->error_rc = -ENOENT;
 	echo[at] = are.clients_v6 ? 2 : 3; /* an error may be about any node's connection */
 	assert_int_equal(put(w, echo, len), ES_NF_ACCEPT);
 	assert_int_equal(counted(w, ES_COUNT_icmp_error), 1);
+	assert_int_equal(w->errors.count, 1);
+	assert_memory_equal(w->errors.bytes[0], echo, len);
+	w->error_rc = 0; /* the stack has been given another one, about a connection that is here */
+	assert_int_equal(put(w, echo, len), ES_NF_DROP);
 
 	/* To the node itself: its own affair, unless it pretends to be a node's message. */
 	len = datagram(udp, &client, &self, 53, 53, 0);
