@@ -15,11 +15,13 @@
 
 #define ES_PACKET_MAX	0xffff
 #define ES_MESSAGE_MAX	(ES_PACKET_MAX + 1024) /* with its attributes */
-#define ES_WAITING_MAX	8192		       /* packets in the kernel */
+#define ES_HEADERS_MAX	256
+#define ES_WAITING_MAX	8192 /* packets in the kernel */
 #define ES_SOCKET_BYTES (8 << 20)
 #define ES_VERDICT_MAX	64 /* bytes of one */
 
 struct es_nf_capture {
+	struct es_nf_capture_params params;
 	struct es_nf_netlink nl;
 	struct mmsghdr message[ES_NF_CAPTURE_BATCH];
 	struct iovec part[ES_NF_CAPTURE_BATCH];
@@ -40,16 +42,18 @@ static struct nlmsghdr *begin(struct es_nf_capture *capture, void *buf, unsigned
 
 	nfg->nfgen_family = AF_UNSPEC;
 	nfg->version = NFNETLINK_V0;
-	nfg->res_id = htons(ES_NF_RULES_QUEUE);
+	nfg->res_id = htons((__u16)capture->params.queue);
 	return nlh;
 }
 
-/* Be its reader; whole packets; neither fail open nor merged ones, which are flags that are not set. */
+/* Be its reader. It neither fails open nor, for whole packets, gives merged ones: flags that are not set. */
 static int configure(struct es_nf_capture *capture)
 {
 	const struct nfqnl_msg_config_cmd bind = {.command = NFQNL_CFG_CMD_BIND};
-	const struct nfqnl_msg_config_params params = {.copy_range = htonl(ES_PACKET_MAX),
-						       .copy_mode = NFQNL_COPY_PACKET};
+	const struct nfqnl_msg_config_params params = {
+		.copy_range = htonl(capture->params.is_headers ? ES_HEADERS_MAX : ES_PACKET_MAX),
+		.copy_mode = NFQNL_COPY_PACKET,
+	};
 	char buf[256];
 	struct nlmsghdr *nlh = begin(capture, buf, NFQNL_MSG_CONFIG, NLM_F_ACK);
 	int rc;
@@ -61,16 +65,22 @@ static int configure(struct es_nf_capture *capture)
 	nlh = begin(capture, buf, NFQNL_MSG_CONFIG, NLM_F_ACK);
 	mnl_attr_put(nlh, NFQA_CFG_PARAMS, sizeof(params), &params);
 	mnl_attr_put_u32(nlh, NFQA_CFG_QUEUE_MAXLEN, htonl(ES_WAITING_MAX));
+	if (capture->params.is_headers) {
+		mnl_attr_put_u32(nlh, NFQA_CFG_FLAGS, htonl(NFQA_CFG_F_GSO));
+		mnl_attr_put_u32(nlh, NFQA_CFG_MASK, htonl(NFQA_CFG_F_GSO));
+	}
 	return es_nf_netlink_talk(&capture->nl, nlh, NULL, NULL);
 }
 
-int es_nf_capture_new(struct es_nf_capture **ret_capture, struct es_nf_why *why)
+int es_nf_capture_new(const struct es_nf_capture_params *params, struct es_nf_capture **ret_capture,
+		      struct es_nf_why *why)
 {
 	struct es_nf_capture *capture = calloc(1, sizeof(*capture));
 	int bytes = ES_SOCKET_BYTES, yes = 1, rc;
 
 	if (!capture)
 		return es_nf_why(why, -ENOMEM, "no memory for packets");
+	capture->params = *params;
 	rc = es_nf_netlink_open(&capture->nl, NETLINK_NETFILTER);
 	if (!rc)
 		rc = configure(capture);
@@ -79,8 +89,8 @@ int es_nf_capture_new(struct es_nf_capture **ret_capture, struct es_nf_why *why)
 		/* As the kernel says that the queue has another reader. */
 		if (rc == -EPERM || rc == -EBUSY)
 			return es_nf_why(why, -EBUSY,
-					 "queue %d of NFQUEUE has another reader, or may not be read",
-					 ES_NF_RULES_QUEUE);
+					 "queue %u of NFQUEUE has another reader, or may not be read",
+					 params->queue);
 		return es_nf_why(why, rc, "NFQUEUE (CONFIG_NETFILTER_NETLINK_QUEUE): %s", strerror(-rc));
 	}
 	/* Where there is no room, packets are lost, and their clients repeat them: no error. */
@@ -201,6 +211,11 @@ int es_nf_capture_read(struct es_nf_capture *capture, es_nf_capture_fn fn, void 
 	capture->has_dropped = 0;
 	for (int i = 0; i < count; i++)
 		(void)mnl_cb_run(capture->bytes[i], capture->message[i].msg_len, 0, 0, on_message, capture);
+	if (capture->verdicts_len && capture->params.may_pass &&
+	    !capture->params.may_pass(capture->params.ctx)) {
+		capture->verdicts_len = 0;
+		capture->has_dropped = 1;
+	}
 	if (capture->has_dropped)
 		put_verdict(capture, NFQNL_MSG_VERDICT_BATCH, NF_DROP, capture->last_id);
 	if (capture->verdicts_len &&

@@ -14,8 +14,22 @@
 
 struct es_nf_capture;
 
-/* es_nf_capture_new() - be the reader of the queue. Returns 0; -EBUSY: it has another one; or -errno, with @why. */
-int es_nf_capture_new(struct es_nf_capture **ret_capture, struct es_nf_why *why);
+/**
+ * struct es_nf_capture_params
+ * @queue: ES_NF_RULES_QUEUE, …
+ * @is_headers: the first bytes of each packet will do, and what the kernel has merged stays merged
+ * @may_pass: called when all of a batch are decided, with @ctx: may those pass that are to? NULL: always
+ */
+struct es_nf_capture_params {
+	unsigned int queue;
+	int is_headers;
+	int (*may_pass)(void *ctx);
+	void *ctx;
+};
+
+/* es_nf_capture_new() - be the reader of a queue. Returns 0; -EBUSY: it has another one; or -errno, with @why. */
+int es_nf_capture_new(const struct es_nf_capture_params *params, struct es_nf_capture **ret_capture,
+		      struct es_nf_why *why);
 
 /* es_nf_capture_free() - what is in the queue, and what comes from now on, is dropped. Takes NULL. */
 void es_nf_capture_free(struct es_nf_capture **capture);

@@ -105,11 +105,13 @@ static void put_tcp(struct nlmsghdr *nlh, __u8 state, const struct es_nf_entry *
 	mnl_attr_nest_end(nlh, info);
 }
 
-static void put_label(struct nlmsghdr *nlh)
+static void put_label(struct nlmsghdr *nlh, int is_proven)
 {
-	unsigned long bits[ES_NF_LABEL_BYTES / sizeof(long)];
+	unsigned long bits[ES_NF_LABEL_LONGS];
 
 	es_nf_label(bits);
+	if (is_proven)
+		es_nf_label_set(bits, ES_NF_LABEL_PROVEN);
 	mnl_attr_put(nlh, CTA_LABELS, sizeof(bits), bits);
 }
 
@@ -126,7 +128,7 @@ static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const s
 	mnl_attr_put_u32(nlh, CTA_TIMEOUT, htonl(timeout_s));
 	put_tcp(nlh, state, entry);
 	if (ct->has_label)
-		put_label(nlh);
+		put_label(nlh, entry->is_proven);
 	return nlh;
 }
 
@@ -167,6 +169,18 @@ int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_e
 
 	put_original(nlh, &entry.flow, ct->zone);
 	put_tcp(nlh, TCP_CONNTRACK_SYN_SENT, &entry);
+	es_nf_netlink_push(&ct->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
+	return rc;
+}
+
+int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow)
+{
+	char buf[ES_MESSAGE];
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, 0, family_of(flow));
+	int rc;
+
+	put_original(nlh, flow, ct->zone);
+	put_label(nlh, 1);
 	es_nf_netlink_push(&ct->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
 	return rc;
 }

@@ -48,6 +48,9 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
  */
 int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected);
 
+/* es_nf_conntrack_prove() - set ES_NF_LABEL_PROVEN on an entry of ours. Returns 0; -ENOENT; or -errno. */
+int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow);
+
 /* es_nf_conntrack_delete() - Returns 0; -ENOENT if the flow has no entry; or -errno. */
 int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow);
 

@@ -21,12 +21,16 @@
 #include "netfilter/rules.h"
 #include "netfilter/source.h"
 #include "netfilter/target.h"
+#include "netfilter/unproven.h"
 
-#define ES_TICK_MS 100
+#define ES_TICK_MS    100
+#define ES_LET_IN_MAX 128 /* bytes: its headers */
 
 /**
  * struct es_nf_engine
  * @lock: what the thread holds while it decides, and others while they change what is in force; @next: who waits for it
+ * @capture: of what is for service addresses; @unproven: of connections that are not proven, whose packets that were let in
+ * within a batch are @let_in, @let_in_count of them
  * @looked_ns: when the thread last looked whether there is something; @is_late: what it has found since has waited too long
  */
 struct es_nf_engine {
@@ -37,6 +41,10 @@ struct es_nf_engine {
 	struct es_nf_netlink nl;
 	struct es_nf_netlink watch; /* of changes of rules */
 	struct es_nf_capture *capture;
+	struct es_nf_capture *unproven;
+	size_t let_in_count;
+	size_t let_in_len[ES_NF_CAPTURE_BATCH];
+	uint8_t let_in[ES_NF_CAPTURE_BATCH][ES_LET_IN_MAX];
 	struct es_nf_rules rules;
 	pthread_t thread;
 	int is_running;
@@ -137,6 +145,19 @@ static void es_nf_engine_stop(struct es_nf_engine *engine)
 	engine->is_running = 0;
 }
 
+/* All others know what a node has that has left in order: it goes on without a daemon. */
+static void es_nf_engine_open(struct es_nf_engine *engine)
+{
+	if (!engine->capture || engine->rules.gate != ES_NF_GATE_CLOSED ||
+	    es_nf_read64(&engine->node->tables.state->lease_ns) != ES_LEASE_NEVER)
+		return;
+	pthread_mutex_lock(&rules_of_process.lock);
+	engine->rules.gate = ES_NF_GATE_OPEN;
+	if (rules_of_process.are_wanted)
+		(void)es_nf_rules_set(&engine->nl, &engine->rules, NULL);
+	pthread_mutex_unlock(&rules_of_process.lock);
+}
+
 void es_nf_engine_free(struct es_nf_engine **engine)
 {
 	struct es_nf_engine *e = *engine;
@@ -144,6 +165,8 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	if (!e)
 		return;
 	es_nf_engine_stop(e);
+	es_nf_engine_open(e);
+	es_nf_capture_free(&e->unproven);
 	es_nf_capture_free(&e->capture);
 	es_nf_netlink_close(&e->watch);
 	es_nf_netlink_close(&e->nl);
@@ -175,11 +198,55 @@ static enum es_nf_fate es_nf_engine_on_frame(void *ctx, const struct es_nf_frame
 	struct es_nf_node *node = engine->node;
 
 	if (!frame->ifindex) /* it has come from here */
-		return es_nf_kernel_reset(engine->kernel, frame);
+		return es_nf_kernel_reset(engine->kernel, frame, node);
 	/* Its client, or its node, has repeated it since: another may have acted on that. */
 	if (engine->is_late || !node->is_configured)
 		return ES_NF_DROP;
 	return es_nf_engine_is_message(node, frame) ? es_nf_cluster(node, frame) : es_nf_public(node, frame);
+}
+
+/* A packet of a connection that is not proven. */
+static enum es_nf_fate es_nf_engine_on_unproven(void *ctx, const struct es_nf_frame *frame)
+{
+	struct es_nf_engine *engine = ctx;
+	enum es_nf_fate fate;
+
+	/* It may be of a time in which another node has answered. */
+	if (engine->is_late || !engine->node->is_configured)
+		return ES_NF_DROP;
+	if (!frame->ifindex)
+		return es_nf_unproven_out(engine->node, frame);
+	fate = es_nf_unproven_in(engine->node, frame);
+	if (fate == ES_NF_ACCEPT && engine->let_in_count < ES_NF_CAPTURE_BATCH) {
+		size_t len = frame->len < ES_LET_IN_MAX ? frame->len : ES_LET_IN_MAX;
+
+		memcpy(engine->let_in[engine->let_in_count], frame->bytes, len);
+		engine->let_in_len[engine->let_in_count++] = len;
+	}
+	return fate;
+}
+
+/* This thread may have been stopped since the batch was decided. */
+static int es_nf_engine_may_pass(void *ctx)
+{
+	const struct es_nf_engine *engine = ctx;
+
+	return !es_lease_is_over(es_nf_read64(&engine->node->tables.state->lease_ns), es_nf_now_ns());
+}
+
+/* They come first: clients wait for them who have an answer to come. Returns how many there were. */
+static int es_nf_engine_unproven(struct es_nf_engine *engine)
+{
+	int count;
+
+	engine->let_in_count = 0;
+	count = es_nf_capture_read(engine->unproven, es_nf_engine_on_unproven, engine);
+	for (size_t i = 0; i < engine->let_in_count; i++) {
+		const struct es_nf_frame frame = {.bytes = engine->let_in[i], .len = engine->let_in_len[i]};
+
+		es_nf_unproven_look(engine->node, &frame);
+	}
+	return count;
 }
 
 /* Some of it: a flood of ARP must not keep the thread from clients. */
@@ -213,16 +280,18 @@ static void es_nf_engine_notice(struct es_nf_engine *engine)
 /* Everything that is there. What is in force may change between two batches. */
 static void es_nf_engine_turn(struct es_nf_engine *engine)
 {
-	int count;
+	int count, unproven;
 
 	do {
 		es_nf_engine_lock(engine);
 		es_nf_kernel_recover(engine->kernel);
 		es_nf_engine_notice(engine);
 		es_nf_engine_arp(engine);
+		unproven = es_nf_engine_unproven(engine);
 		count = es_nf_capture_read(engine->capture, es_nf_engine_on_frame, engine);
 		es_nf_engine_unlock(engine);
-	} while (count == ES_NF_CAPTURE_BATCH && !__atomic_load_n(&engine->is_ending, __ATOMIC_RELAXED));
+	} while ((count == ES_NF_CAPTURE_BATCH || unproven == ES_NF_CAPTURE_BATCH) &&
+		 !__atomic_load_n(&engine->is_ending, __ATOMIC_RELAXED));
 	engine->is_late = 0;
 }
 
@@ -265,6 +334,7 @@ static void *es_nf_engine_main(void *arg)
 		{.fd = es_nf_kernel_arp_fd(engine->kernel), .events = POLLIN},
 		{.fd = es_nf_kernel_losses_fd(engine->kernel), .events = POLLIN},
 		{.fd = mnl_socket_get_fd(engine->watch.socket), .events = POLLIN},
+		{.fd = es_nf_capture_fd(engine->unproven), .events = POLLIN},
 	};
 
 	while (!(fds[0].revents & POLLIN)) {
@@ -278,17 +348,27 @@ static void *es_nf_engine_main(void *arg)
 
 static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why)
 {
+	const struct es_nf_capture_params service = {.queue = ES_NF_RULES_QUEUE};
+	const struct es_nf_capture_params unproven = {.queue = ES_NF_RULES_UNPROVEN,
+						      .is_headers = 1,
+						      .may_pass = es_nf_engine_may_pass,
+						      .ctx = engine};
 	sigset_t all, before;
-	int rc = es_nf_capture_new(&engine->capture, why);
+	int rc = es_nf_capture_new(&service, &engine->capture, why);
 
-	if (rc)
+	if (!rc)
+		rc = es_nf_capture_new(&unproven, &engine->unproven, why);
+	if (rc) {
+		es_nf_capture_free(&engine->capture);
 		return rc;
+	}
 	/* Signals are the control thread's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = -pthread_create(&engine->thread, NULL, es_nf_engine_main, engine);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc) {
+		es_nf_capture_free(&engine->unproven);
 		es_nf_capture_free(&engine->capture);
 		return es_nf_why(why, rc, "thread: %s", strerror(-rc));
 	}
@@ -347,6 +427,10 @@ int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex
 	if (rc)
 		return rc;
 	es_nf_rules_of(&engine->node->config, &rules);
+	if (rules.gate != ES_NF_GATE_NONE && !es_nf_kernel_can_gate(engine->kernel))
+		return es_nf_why(why, -EOPNOTSUPP,
+				 "membership = corosync: the kernel has no connection labels "
+				 "(CONFIG_NF_CONNTRACK_LABELS), without which a node cannot fall silent");
 	/* An interface that was made anew may have the same index, and has lost its chain. */
 	return es_nf_engine_follow(engine, &rules, 1, why);
 }
@@ -364,6 +448,44 @@ int es_nf_engine_queue_fd(const struct es_nf_engine *engine, unsigned int worker
 int es_nf_engine_wake_fd(const struct es_nf_engine *engine, unsigned int worker)
 {
 	return es_nf_ring_wake_fd(engine->node->queue[worker]);
+}
+
+void es_nf_engine_connections(struct es_nf_engine *engine,
+			      void (*fn)(void *ctx, const struct es_connection_entry *entry), void *ctx)
+{
+	es_nf_engine_lock(engine);
+	engine->node->now_ns = es_nf_now_ns();
+	es_nf_unproven_walk(engine->node, fn, ctx);
+	es_nf_engine_unlock(engine);
+}
+
+unsigned int es_nf_engine_end_unproven(struct es_nf_engine *engine)
+{
+	unsigned int count;
+
+	es_nf_engine_lock(engine);
+	engine->node->now_ns = es_nf_now_ns();
+	count = es_nf_unproven_end(engine->node);
+	es_nf_engine_unlock(engine);
+	return count;
+}
+
+int es_nf_engine_end_stranger(struct es_nf_engine *engine, const struct es_flow *flow,
+			      int (*end)(const void *ctx), const void *ctx)
+{
+	int rc = 0;
+
+	es_nf_engine_lock(engine);
+	engine->node->now_ns = es_nf_now_ns();
+	if (es_nf_unproven_is(engine->node, flow)) {
+		rc = end(ctx);
+		if (!rc) {
+			es_nf_unproven_ended(engine->node, flow);
+			rc = 1;
+		}
+	}
+	es_nf_engine_unlock(engine);
+	return rc == -ENOENT ? 0 : rc;
 }
 
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)

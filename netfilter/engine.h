@@ -27,7 +27,10 @@ struct es_nf_engine_params {
 int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engine **ret_engine,
 		     struct es_nf_why *why);
 
-/* es_nf_engine_free() - end the thread; the rules stay, and what they catch is dropped. Takes NULL. */
+/*
+ * es_nf_engine_free() - end the thread; the rules stay, and what they catch is dropped. Takes NULL.
+ * Where nodes have leases, so are packets of connections that are not proven; unless this node's lease has no end.
+ */
 void es_nf_engine_free(struct es_nf_engine **engine);
 
 /**
@@ -51,6 +54,18 @@ const struct es_nf_tables *es_nf_engine_tables(const struct es_nf_engine *engine
 /* es_nf_engine_queue_fd(), es_nf_engine_wake_fd() - of a worker's ring buffer (queue.h), owned by the engine */
 int es_nf_engine_queue_fd(const struct es_nf_engine *engine, unsigned int worker);
 int es_nf_engine_wake_fd(const struct es_nf_engine *engine, unsigned int worker);
+
+/* es_nf_engine_connections(), es_nf_engine_end_unproven() - es_nf_unproven_walk(), es_nf_unproven_end() of its node */
+void es_nf_engine_connections(struct es_nf_engine *engine,
+			      void (*fn)(void *ctx, const struct es_connection_entry *entry), void *ctx);
+unsigned int es_nf_engine_end_unproven(struct es_nf_engine *engine);
+
+/**
+ * es_nf_engine_end_stranger() - end a connection that may have been made by a daemon that noted none, if it is unproven
+ * @end: called with @ctx if it is, and ends its socket. Returns 1 if it did; 0: nothing was to do; or what @end returns.
+ */
+int es_nf_engine_end_stranger(struct es_nf_engine *engine, const struct es_flow *flow,
+			      int (*end)(const void *ctx), const void *ctx);
 
 /* es_nf_engine_counters() - ES_COUNTER_COUNT values */
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values);

@@ -115,14 +115,14 @@ static void read_synproxy(const struct nlattr *nest, struct es_nf_offsets *ret)
 }
 
 /* The kernel's bitmap is of longs. */
-static int has_label(const struct nlattr *attr)
+static int has_label(const struct nlattr *attr, unsigned int bit)
 {
 	unsigned long bits[ES_NF_LABEL_BYTES / sizeof(unsigned long)];
 
 	if (!attr || mnl_attr_get_payload_len(attr) < sizeof(bits))
 		return 0;
 	memcpy(bits, mnl_attr_get_payload(attr), sizeof(bits));
-	return bits[ES_NF_LABEL / (8 * sizeof(long))] >> ES_NF_LABEL % (8 * sizeof(long)) & 1;
+	return bits[bit / (8 * sizeof(long))] >> bit % (8 * sizeof(long)) & 1;
 }
 
 int es_nf_entry_read(const struct nlmsghdr *nlh, struct es_nf_entry *ret_entry)
@@ -143,7 +143,8 @@ int es_nf_entry_read(const struct nlmsghdr *nlh, struct es_nf_entry *ret_entry)
 	entry.timeout_s = get_u32(at[CTA_TIMEOUT]);
 	entry.zone = ntohs(get_be16(at[CTA_ZONE]));
 	entry.has_synproxy = !!at[CTA_SYNPROXY];
-	entry.has_label = (__u8)has_label(at[CTA_LABELS]);
+	entry.has_label = (__u8)has_label(at[CTA_LABELS], ES_NF_LABEL);
+	entry.is_proven = (__u8)has_label(at[CTA_LABELS], ES_NF_LABEL_PROVEN);
 	*ret_entry = entry;
 	return 0;
 }

@@ -8,16 +8,27 @@
 #include <libmnl/libmnl.h>
 #include "kmod/core/flow.h"
 
-/* ES_NF_LABEL - bit of the connection label that our entries carry, where the kernel has labels (hook.h) */
-#define ES_NF_LABEL	  127
-#define ES_NF_LABEL_BYTES 16
+/*
+ * Bits of the connection label, where the kernel has labels (hook.h). ES_NF_LABEL: our entries carry it.
+ * ES_NF_LABEL_PROVEN: the kernel need not ask about the connection's packets any more (unproven.h).
+ */
+#define ES_NF_LABEL	   127
+#define ES_NF_LABEL_PROVEN 126
+#define ES_NF_LABEL_BYTES  16
+#define ES_NF_LABEL_LONGS  (ES_NF_LABEL_BYTES / sizeof(long))
 
-/* es_nf_label() - our label as the kernel has it: a bitmap of longs */
-static inline void es_nf_label(unsigned long ret_bits[ES_NF_LABEL_BYTES / sizeof(long)])
+/* es_nf_label_set() - in a label as the kernel has it: a bitmap of longs */
+static inline void es_nf_label_set(unsigned long bits[ES_NF_LABEL_LONGS], unsigned int bit)
 {
-	for (size_t i = 0; i < ES_NF_LABEL_BYTES / sizeof(long); i++)
+	bits[bit / (8 * sizeof(long))] |= 1UL << bit % (8 * sizeof(long));
+}
+
+/* es_nf_label() - our label, and nothing else */
+static inline void es_nf_label(unsigned long ret_bits[ES_NF_LABEL_LONGS])
+{
+	for (size_t i = 0; i < ES_NF_LABEL_LONGS; i++)
 		ret_bits[i] = 0;
-	ret_bits[ES_NF_LABEL / (8 * sizeof(long))] = 1UL << ES_NF_LABEL % (8 * sizeof(long));
+	es_nf_label_set(ret_bits, ES_NF_LABEL);
 }
 
 /**
@@ -47,7 +58,7 @@ struct es_nf_offsets {
  * @flow: by its original direction
  * @state: enum tcp_conntrack, 0 if the kernel does not tell; @timeout_s: until it would be dropped
  * @client_wscale, @server_wscale: what the SYN and the SYN-ACK offered, @has_wscale: both did; @has_sack likewise
- * @has_synproxy: it has the extension that the hook works by; @has_label: it has our label
+ * @has_synproxy: it has the extension that the hook works by; @has_label: it has our label; @is_proven: and that one, too
  */
 struct es_nf_entry {
 	struct es_flow flow;
@@ -61,6 +72,7 @@ struct es_nf_entry {
 	__u8 has_sack;
 	__u8 has_synproxy;
 	__u8 has_label;
+	__u8 is_proven;
 };
 
 /* es_nf_entry_read() - from a message of ctnetlink. Returns 0; -ENOENT if it is about no entry of TCP. */

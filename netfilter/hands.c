@@ -17,6 +17,7 @@
 #include "netfilter/losses.h"
 #include "netfilter/resets.h"
 #include "netfilter/rules.h"
+#include "netfilter/unproven.h"
 
 #define ES_KEPT_MAX 262144 /* connections; what is above is not made again when it is forgotten */
 
@@ -60,6 +61,8 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 	default:
 		ret->socket = ES_SOCKET_ESTABLISHED;
 		ret->received = (__u32)socket.received;
+		ret->sent = (__u32)socket.sent;
+		ret->acked = socket.acked;
 		break;
 	}
 	return 0;
@@ -198,16 +201,37 @@ static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame)
+static int es_nf_hand_prove(void *ctx, const struct es_flow *flow)
+{
+	struct es_nf_kernel *kernel = ctx;
+
+	return es_nf_conntrack_prove(&kernel->rebuild.ct, flow);
+}
+
+static int es_nf_hand_reset(void *ctx, const struct es_flow *flow, __u32 seq)
+{
+	const struct es_nf_kernel *kernel = ctx;
+	__u8 ES_NF_ALIGNED reset[ES_NF_RESET_MAX];
+
+	return send_packet(&kernel->resets, reset, es_nf_resets_make(flow, seq, reset));
+}
+
+enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame,
+				   struct es_nf_node *node)
 {
 	__u8 ES_NF_ALIGNED reset[ES_NF_RESET_MAX];
-	struct es_nf_entry entry;
+	struct es_nf_entry entry = {};
 	struct es_flow flow;
+	int is_ours;
 	size_t len;
 
-	if (es_nf_resets_flow(frame->bytes, frame->len, &flow) ||
-	    es_nf_conntrack_get(&kernel->rebuild.ct, &flow, &entry) ||
-	    !es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry))
+	if (es_nf_resets_flow(frame->bytes, frame->len, &flow))
+		return ES_NF_ACCEPT;
+	is_ours = !es_nf_conntrack_get(&kernel->rebuild.ct, &flow, &entry) &&
+		  es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry);
+	if (es_nf_unproven_reset(node, &flow, is_ours && entry.is_proven) == ES_NF_DROP)
+		return ES_NF_DROP;
+	if (!is_ours)
 		return ES_NF_ACCEPT;
 	len = es_nf_resets_translate(frame->bytes, frame->len, &entry, reset);
 	if (!len || send_packet(&kernel->resets, reset, len))
@@ -234,6 +258,8 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.error = es_nf_hand_error,
 		.end = es_nf_hand_end,
 		.forget = es_nf_hand_forget,
+		.prove = es_nf_hand_prove,
+		.reset = es_nf_hand_reset,
 	};
 }
 
@@ -375,6 +401,11 @@ int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
 	if (is_set)
 		return is_set < 0 ? is_set : 0;
 	return es_nf_hook_set(nl, kernel->tun.is_marked ? kernel->tun.name : NULL, &kernel->hook, NULL);
+}
+
+int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel)
+{
+	return kernel->hook.has_label;
 }
 
 int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel)

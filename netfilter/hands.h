@@ -38,6 +38,9 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room);
 /* es_nf_kernel_mend() - set the rule of hook.h again, if somebody has taken it away. Returns 0 or -errno. */
 int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl);
 
+/* es_nf_kernel_can_gate() - can the kernel tell proven connections from others (unproven.h)? It needs connection labels. */
+int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel);
+
 /* es_nf_kernel_losses_fd() - readable when the connection tracking has forgotten something */
 int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel);
 
@@ -48,9 +51,10 @@ int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel);
 void es_nf_kernel_recover(struct es_nf_kernel *kernel);
 
 /**
- * es_nf_kernel_reset() - a server's RST, that the rules have held on its way out
+ * es_nf_kernel_reset() - a server's RST, that the rules have held on its way out, @node's
  * Returns ES_NF_DROP if another was sent in its place, as its client must hear it; the connection is forgotten then.
  */
-enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame);
+enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame,
+				   struct es_nf_node *node);
 
 #endif

@@ -26,6 +26,7 @@ enum es_nf_fate {
  * @socket: an enum es_socket; TIME_WAIT is none: the kernel makes a new connection of these ports all the same
  * @listening: there is none, but a listening socket; @accept_full: whose queue is full
  * @received: of an established one: how many bytes it has got of its client
+ * @sent, @acked: how many it has sent, as far as the kernel tells (4.19), and how many of these its client has acknowledged
  */
 struct es_nf_found {
 	__u8 socket;
@@ -33,6 +34,8 @@ struct es_nf_found {
 	__u8 accept_full;
 	__u8 pad;
 	__u32 received;
+	__u32 sent;
+	__u64 acked;
 };
 
 enum es_nf_made {
@@ -52,6 +55,8 @@ enum es_nf_made {
  * that was made here
  * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
  * @forget: the flow has no connection: what the connection tracking knows of it is of one that is gone
+ * @prove: its client has acknowledged something: its packets need not come here any more (unproven.h)
+ * @reset: send the client a RST with the number @seq
  */
 struct es_nf_hands {
 	void *ctx;
@@ -64,6 +69,8 @@ struct es_nf_hands {
 	int (*error)(void *ctx, const __u8 *packet, size_t len);
 	int (*end)(void *ctx, const struct es_flow *flow, __u32 rcv_nxt);
 	int (*forget)(void *ctx, const struct es_flow *flow);
+	int (*prove)(void *ctx, const struct es_flow *flow);
+	int (*reset)(void *ctx, const struct es_flow *flow, __u32 seq);
 };
 
 /**

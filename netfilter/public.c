@@ -12,6 +12,7 @@
 #include "netfilter/public.h"
 #include "netfilter/rebuilding.h"
 #include "netfilter/settled.h"
+#include "netfilter/unproven.h"
 #include "netfilter/view.h"
 
 /* struct es_nf_inbound - a packet under decision, for the functions below */
@@ -79,9 +80,12 @@ static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 									       : ES_COUNT_rebuild_no_listener;
 	} else if (in->found.accept_full) {
 		counter = ES_COUNT_handover_accept_full;
+	} else if (es_nf_unproven_note(node, &in->flow, &v->seg, (__u16)node->config.self, 0)) {
+		counter = ES_COUNT_rebuild_refused;
 	} else if (es_nf_make(node, v->flow_hash, v->seg.seq, in->frame->bytes, in->frame->len,
 			      &in->verdict.options)) {
 		counter = ES_COUNT_rebuild_refused;
+		es_nf_unproven_forget(node, &in->flow);
 	}
 	if (counter != in->verdict.counter) {
 		es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
@@ -154,6 +158,7 @@ static void es_nf_public_segment(struct es_nf_inbound *in)
 	v->silent = (__u8)es_nf_is_silent(node);
 	if (es_nf_may_have_socket(in) && !es_nf_look(in)) {
 		v->socket = in->found.socket;
+		v->unproven = v->silent && !in->found.acked;
 		if (in->frame->is_known && v->socket == ES_SOCKET_NONE)
 			node->hands.forget(node->hands.ctx, &in->flow);
 	}

@@ -44,3 +44,18 @@ size_t es_nf_resets_translate(const __u8 *packet, size_t len, const struct es_nf
 	}
 	return es_nf_compose_end(&read.flow, tcp, sizeof(*tcp));
 }
+
+size_t es_nf_resets_make(const struct es_flow *flow, __u32 seq, __u8 ret_reset[ES_NF_RESET_MAX])
+{
+	const struct es_flow back = {
+		.client = flow->service,
+		.service = flow->client,
+		.client_port = flow->service_port,
+		.service_port = flow->client_port,
+	};
+	struct tcphdr *tcp = es_nf_compose(&back, NULL, sizeof(*tcp), sizeof(*tcp), ret_reset);
+
+	tcp->seq = htonl(seq);
+	tcp->rst = 1;
+	return es_nf_compose_end(&back, tcp, sizeof(*tcp));
+}

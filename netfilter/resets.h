@@ -25,4 +25,7 @@ int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow);
 size_t es_nf_resets_translate(const __u8 *packet, size_t len, const struct es_nf_entry *entry,
 			      __u8 ret_reset[ES_NF_RESET_MAX]);
 
+/* es_nf_resets_make() - one with the number @seq, for the flow's client. Returns its length. */
+size_t es_nf_resets_make(const struct es_flow *flow, __u32 seq, __u8 ret_reset[ES_NF_RESET_MAX]);
+
 #endif

@@ -7,6 +7,7 @@
 #include <linux/if_packet.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/xt_NFQUEUE.h>
@@ -16,12 +17,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "kmod/core/neighbour.h"
+#include "netfilter/entry.h"
 #include "netfilter/nft.h"
 #include "netfilter/rules.h"
 
 #define ES_CAPTURE "capture" /* where packets begin */
 #define ES_SERVICE "service" /* what is for a service address */
 #define ES_ANSWERS "answers" /* what the daemon sends */
+#define ES_REPLIES "replies" /* what servers send */
 
 #define ES_LOOPBACK ES_LOOPBACK_IFINDEX
 
@@ -61,6 +64,7 @@ void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
 	ret->cluster_ifindex = config->cluster_ifindex;
 	ret->self = config->self_address;
 	ret->handover_port = config->handover_port;
+	ret->gate = config->leased ? ES_NF_GATE_CLOSED : ES_NF_GATE_NONE;
 	for (__u32 i = 0; i < config->service_count && i < ES_SERVICES_MAX; i++) {
 		add_address(ret, &config->service[i].address);
 		add_address(ret, &config->service[i].address6);
@@ -89,10 +93,10 @@ static int have(const struct es_nf_rules *rules, unsigned char family)
 }
 
 /* The rule's last expression. Without a reader, the queue drops; or it lets pass, if @bypasses. */
-static void put_queue(struct es_nf_nft *nft, enum way way, int bypasses)
+static void put_queue_number(struct es_nf_nft *nft, enum way way, int bypasses, __u16 number)
 {
 	const struct xt_NFQ_info_v3 info = {
-		.queuenum = ES_NF_RULES_QUEUE,
+		.queuenum = number,
 		.queues_total = 1,
 		.flags = bypasses ? NFQ_FLAG_BYPASS : 0,
 	};
@@ -103,11 +107,16 @@ static void put_queue(struct es_nf_nft *nft, enum way way, int bypasses)
 		return;
 	}
 	es_nf_nft_begin_expression(nft, "queue", &nest);
-	mnl_attr_put_u16(nft->rule, NFTA_QUEUE_NUM, htons(ES_NF_RULES_QUEUE));
+	mnl_attr_put_u16(nft->rule, NFTA_QUEUE_NUM, htons(number));
 	mnl_attr_put_u16(nft->rule, NFTA_QUEUE_TOTAL, htons(1));
 	if (bypasses)
 		mnl_attr_put_u16(nft->rule, NFTA_QUEUE_FLAGS, htons(NFT_QUEUE_FLAG_BYPASS));
 	es_nf_nft_end_expression(nft, nest);
+}
+
+static void put_queue(struct es_nf_nft *nft, enum way way, int bypasses)
+{
+	put_queue_number(nft, way, bypasses, ES_NF_RULES_QUEUE);
 }
 
 static void match_interface(struct es_nf_nft *nft, unsigned int ifindex)
@@ -139,15 +148,34 @@ static void match_bits(struct es_nf_nft *nft, const void *mask, const void *valu
 	es_nf_nft_match(nft, value, len);
 }
 
-static void match_established(struct es_nf_nft *nft)
+/* What the connection tracking knows into register 1. */
+static void load_ct(struct es_nf_nft *nft, unsigned int key)
 {
-	const __u32 established = ES_CT_STATE(IP_CT_ESTABLISHED);
 	struct nlattr *nest;
 
 	es_nf_nft_begin_expression(nft, "ct", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_STATE));
+	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(key));
 	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
 	es_nf_nft_end_expression(nft, nest);
+}
+
+/* Go on only if the connection is one that was made here, and proven, or not. */
+static void match_ours(struct es_nf_nft *nft, int is_proven)
+{
+	unsigned long ours[ES_NF_LABEL_LONGS], both[ES_NF_LABEL_LONGS];
+
+	es_nf_label(ours);
+	es_nf_label(both);
+	es_nf_label_set(both, ES_NF_LABEL_PROVEN);
+	load_ct(nft, NFT_CT_LABELS);
+	match_bits(nft, both, is_proven ? both : ours, sizeof(both));
+}
+
+static void match_established(struct es_nf_nft *nft)
+{
+	const __u32 established = ES_CT_STATE(IP_CT_ESTABLISHED);
+
+	load_ct(nft, NFT_CT_STATE);
 	match_bits(nft, &established, &established, sizeof(established));
 }
 
@@ -160,8 +188,58 @@ static void match_syn(struct es_nf_nft *nft)
 	match_bits(nft, &flags, &syn, sizeof(flags));
 }
 
+static void put_accept(struct es_nf_nft *nft)
+{
+	es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
+	es_nf_nft_end_rule(nft);
+}
+
+/*
+ * With leases, packets pass that belong to proven connections, and answers to what this node has asked others. What else the
+ * connection tracking knows, as of ssh to the service address, is for the node whose client it is now.
+ */
+static void put_gate(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
+{
+	const __u8 reply = IP_CT_DIR_REPLY;
+
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	match_ours(nft, 1);
+	put_accept(nft);
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	match_ours(nft, 0);
+	if (gate == ES_NF_GATE_OPEN)
+		es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
+	else
+		put_queue_number(nft, way, 0, ES_NF_RULES_UNPROVEN);
+	es_nf_nft_end_rule(nft);
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	match_established(nft);
+	load_ct(nft, NFT_CT_DIRECTION);
+	es_nf_nft_match(nft, &reply, sizeof(reply));
+	put_accept(nft);
+}
+
+/* What a server sends on a connection that is not proven. A SYN-ACK comes no further than to the hook. */
+static void put_replies_chain(struct es_nf_nft *nft, enum way way)
+{
+	const __u8 tcp = IPPROTO_TCP, syn = ES_TCP_SYN, none = 0;
+	const unsigned int loopback = ES_LOOPBACK;
+
+	es_nf_nft_add_base_chain(nft, ES_REPLIES, NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
+	es_nf_nft_begin_rule(nft, ES_REPLIES);
+	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
+	es_nf_nft_match(nft, &tcp, sizeof(tcp));
+	match_ours(nft, 0);
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
+	match_bits(nft, &syn, &none, sizeof(syn));
+	es_nf_nft_load_meta(nft, NFT_META_OIF);
+	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
+	put_queue_number(nft, way, 0, ES_NF_RULES_UNPROVEN);
+	es_nf_nft_end_rule(nft);
+}
+
 /* What is for a service address: for this node, whatever the MAC said; its own connections pass. */
-static void put_service_chain(struct es_nf_nft *nft, enum way way)
+static void put_service_chain(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 {
 	const __u32 known = ES_NF_RULES_KNOWN;
 	const __u8 host = PACKET_HOST;
@@ -179,10 +257,13 @@ static void put_service_chain(struct es_nf_nft *nft, enum way way)
 	put_queue(nft, way, 0);
 	es_nf_nft_end_rule(nft);
 
-	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	match_established(nft);
-	es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
-	es_nf_nft_end_rule(nft);
+	if (gate == ES_NF_GATE_NONE) {
+		es_nf_nft_begin_rule(nft, ES_SERVICE);
+		match_established(nft);
+		put_accept(nft);
+	} else {
+		put_gate(nft, way, gate);
+	}
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	put_queue(nft, way, 0);
@@ -307,7 +388,9 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 		es_nf_nft_delete_table(&nft);
 		es_nf_nft_add_table(&nft);
 		es_nf_nft_add_chain(&nft, ES_SERVICE);
-		put_service_chain(&nft, way);
+		put_service_chain(&nft, way, (enum es_nf_gate)rules->gate);
+		if (rules->gate == ES_NF_GATE_CLOSED)
+			put_replies_chain(&nft, way);
 		put_answers_chain(&nft, rules, way);
 		put_capture_chain(&nft, rules, way);
 	}

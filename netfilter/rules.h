@@ -16,6 +16,9 @@
 #define ES_NF_RULES_TABLE "earshot-capture"
 #define ES_NF_RULES_QUEUE 17747 /* "ES"; queues are a network namespace's */
 
+/* The queue of packets of connections that are not proven (unproven.h): only their headers are needed. */
+#define ES_NF_RULES_UNPROVEN (ES_NF_RULES_QUEUE + 1)
+
 /*
  * The mark of packets that the daemon makes itself and sends to clients by way of the stack. They are exempt from
  * connection tracking: of a connection that has no entry, they would make one, and the client's next packets would be
@@ -31,9 +34,17 @@
 
 #define ES_NF_ADDRESSES_MAX (2 * ES_SERVICES_MAX)
 
+/* What becomes of packets of connections that are here. */
+enum es_nf_gate {
+	ES_NF_GATE_NONE, /* they pass */
+	ES_NF_GATE_CLOSED, /* those that are not proven go to ES_NF_RULES_UNPROVEN; other than a service's to ES_NF_RULES_QUEUE */
+	ES_NF_GATE_OPEN, /* as with leases, but those that are not proven pass, too: nobody can have them as well */
+};
+
 /**
  * struct es_nf_rules - what the rules depend on
  * @cluster_mac: what the service addresses resolve to; @is_unicast: it is a station's (ingress.h)
+ * @gate: an enum es_nf_gate
  * @address: of the services, of either family, each once, @count of them
  */
 struct es_nf_rules {
@@ -45,9 +56,10 @@ struct es_nf_rules {
 	__u8 cluster_mac[6];
 	__u8 is_unicast;
 	__u8 pad;
+	__u32 gate;
 	struct es_addr address[ES_NF_ADDRESSES_MAX];
 };
-_Static_assert(sizeof(struct es_nf_rules) == 36 + 16 * ES_NF_ADDRESSES_MAX,
+_Static_assert(sizeof(struct es_nf_rules) == 40 + 16 * ES_NF_ADDRESSES_MAX,
 	       "no padding: two are compared as bytes");
 
 /* es_nf_rules_of() - the rules of a configuration */

@@ -13,6 +13,16 @@
 
 #define ES_ALL_STATES 0xfffU
 
+/* The attribute is aligned to 4 bytes, its numbers have 8. */
+static __u64 sent_of(const struct tcp_info *info)
+{
+	__u64 all, again;
+
+	memcpy(&all, &info->tcpi_bytes_sent, sizeof(all));
+	memcpy(&again, &info->tcpi_bytes_retrans, sizeof(again));
+	return all - again;
+}
+
 static int on_socket(const struct nlmsghdr *nlh, void *data)
 {
 	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
@@ -36,8 +46,12 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 			continue;
 		socket->snd_wscale = info->tcpi_snd_wscale;
 		socket->rcv_wscale = info->tcpi_rcv_wscale;
-		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_segs_out))
+		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_segs_out)) {
+			memcpy(&socket->acked, &info->tcpi_bytes_acked, sizeof(socket->acked));
 			memcpy(&socket->received, &info->tcpi_bytes_received, sizeof(socket->received));
+		}
+		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_dsack_dups))
+			socket->sent = sent_of(info);
 	}
 	return MNL_CB_STOP;
 }

@@ -23,11 +23,14 @@ enum es_nf_tcp_state {
  *                   socket, connections that wait, and how many may
  * @state: the kernel's; ES_NF_TCP_LISTEN: the flow has no socket, and would get one from this
  * @is_accepted: a connection that its server has accepted
- * @received: bytes of its client's that a connection has got
+ * @received: bytes of its client's that a connection has got; @acked: bytes that its client has acknowledged; @sent: bytes
+ *            that were sent to it, 0 where the kernel does not tell (before 4.19)
  * @rcv_wscale, @snd_wscale: of a connection, what it really uses
  */
 struct es_nf_socket {
 	__u64 received;
+	__u64 acked;
+	__u64 sent;
 	__u32 rqueue;
 	__u32 wqueue;
 	__u8 state;

@@ -13,7 +13,7 @@
 #include "netfilter/tables.h"
 
 #define ES_NF_TABLES_MAGIC  0x45534e46u /* "ESNF" */
-#define ES_NF_TABLES_LAYOUT 1
+#define ES_NF_TABLES_LAYOUT 2
 #define ES_NF_BOOT_ID	    36
 
 #ifndef SO_NETNS_COOKIE
@@ -89,6 +89,7 @@ static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at)
 	ES_NF_LAY(firsts, ES_FIRSTS);
 	ES_NF_LAY(heard_flows, ES_HEARD_FLOWS);
 	ES_NF_LAY(tracks, ES_NF_TRACKS);
+	ES_NF_LAY(unproven, ES_NF_UNPROVEN_SETS);
 	ES_NF_LAY(counters, ES_COUNTER_COUNT);
 #undef ES_NF_LAY
 	return off;

@@ -19,6 +19,7 @@
 #include "kmod/core/strays.h"
 #include "kmod/core/syns.h"
 #include "netfilter/tracks.h"
+#include "netfilter/unproven_table.h"
 
 /**
  * struct es_nf_tables - each points into the file; written by the engine's thread, state and decisions by the daemon, too
@@ -45,6 +46,7 @@ struct es_nf_tables {
 	struct es_overheard *firsts;
 	struct es_overheard *heard_flows;
 	struct es_nf_track *tracks;
+	struct es_nf_unproven_set *unproven;
 	__u64 *counters;
 };
 

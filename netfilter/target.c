@@ -12,6 +12,7 @@
 #include "netfilter/rebuilding.h"
 #include "netfilter/settled.h"
 #include "netfilter/target.h"
+#include "netfilter/unproven.h"
 #include "netfilter/view.h"
 
 /* struct es_nf_received - a handover message that is authentic and fresh, for the functions below */
@@ -82,9 +83,12 @@ static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 	es_handover_options_get(&in->h, &options);
 	/* It may have come here before its first packet on the public network did. */
 	es_nf_first_note(node, in->flow_hash, in->view.seg.seq);
-	if (!es_nf_make(node, in->flow_hash, in->view.seg.seq, es_nf_message_bytes(in->frame),
+	if (!es_nf_unproven_note(node, &in->flow, &in->view.seg, in->h.source,
+				 in->h.flags & ES_HANDOVER_F_MOVED) &&
+	    !es_nf_make(node, in->flow_hash, in->view.seg.seq, es_nf_message_bytes(in->frame),
 			es_ntohs(in->h.packet_len), &options))
 		return counter;
+	es_nf_unproven_forget(node, &in->flow);
 	es_nf_settle(node, in->flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
 	return ES_COUNT_rebuild_refused;
 }

@@ -8,10 +8,9 @@
 
 /**
  * struct lack - what it lacks: the text has what the file says, and what would be right
- * @index: whose key it is, of ES_CONF_SERVICE
+ * @index: of the service whose key it is
  */
 struct lack {
-	enum es_conf_section_id section;
 	unsigned int index;
 	const char *key;
 	char text[ES_CONF_NETFILTER_TEXT];
@@ -41,16 +40,6 @@ static int service_lacks(const struct es_conf_service *service, struct lack *lac
 
 static int find_lack(const struct es_conf *conf, struct lack *lack)
 {
-	if (conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC) {
-		lack->section = ES_CONF_CLUSTER;
-		lack->key = "membership";
-		snprintf(lack->text, sizeof(lack->text),
-			 "cluster: membership = corosync: a node with the netfilter datapath cannot fall "
-			 "silent: "
-			 "expected static");
-		return 1;
-	}
-	lack->section = ES_CONF_SERVICE;
 	for (lack->index = 0; lack->index < conf->service_count; lack->index++)
 		if (service_lacks(&conf->services[lack->index], lack))
 			return 1;
@@ -70,10 +59,9 @@ int es_conf_netfilter_serves(const struct es_conf *conf, char ret_text[ES_CONF_N
 int es_conf_check_netfilter(struct es_conf_parse *p)
 {
 	struct lack lack = {};
-	const struct es_conf_lines *lines;
 
 	if (p->conf->datapath.type != ES_CONF_DATAPATH_NETFILTER || !find_lack(p->conf, &lack))
 		return 0;
-	lines = lack.section == ES_CONF_CLUSTER ? &p->cluster : &p->services[lack.index];
-	return es_conf_fail(p, es_conf_line_of(lines, lack.section, lack.key), "%s", lack.text);
+	return es_conf_fail(p, es_conf_line_of(&p->services[lack.index], ES_CONF_SERVICE, lack.key), "%s",
+			    lack.text);
 }

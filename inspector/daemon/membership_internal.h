@@ -13,9 +13,7 @@
 #include "inspector/daemon/membership.h"
 #include "inspector/member/cluster_link.h"
 #include "inspector/member/public_link.h"
-
-/* CLOCK_MONOTONIC time in the datapath's es_state.lease_ns: a lease without end. */
-#define ES_LEASE_NEVER (1ULL << 62)
+#include "kmod/core/lease.h"
 
 #define ES_STORY_MAX 16
 

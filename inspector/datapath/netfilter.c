@@ -239,20 +239,62 @@ static int es_netfilter_loads(struct es_datapath *dp, struct es_load_sums *ret_s
 	return es_sock_diag_walk(es_netfilter_on_load, &walk);
 }
 
-/* Where members come and go, their connections would have to be proven: that is not for this datapath. */
-static int es_netfilter_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx)
+struct es_netfilter_connections {
+	es_datapath_connection_fn fn;
+	void *ctx;
+};
+
+static void es_netfilter_on_connection(void *ctx, const struct es_connection_entry *entry)
 {
-	(void)dp;
-	(void)fn;
-	(void)ctx;
-	return -EOPNOTSUPP;
+	const struct es_netfilter_connections *connections = ctx;
+
+	connections->fn(connections->ctx, entry);
 }
 
+/* Of those that are proven, nobody needs to know. */
+static int es_netfilter_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx)
+{
+	struct es_netfilter_connections connections = {.fn = fn, .ctx = ctx};
+
+	es_nf_engine_connections(es_netfilter_of(dp)->engine, es_netfilter_on_connection, &connections);
+	return 0;
+}
+
+static int es_netfilter_end(const void *ctx)
+{
+	return es_sock_diag_end(ctx);
+}
+
+struct es_netfilter_ending {
+	struct es_netfilter *nf;
+	unsigned int count;
+	int rc;
+};
+
+static void es_netfilter_on_stranger(void *ctx, const struct es_sock_diag_id *id)
+{
+	struct es_netfilter_ending *ending = ctx;
+	int rc;
+
+	if (es_netfilter_service(&ending->nf->config, &id->flow) < 0)
+		return;
+	rc = es_nf_engine_end_stranger(ending->nf->engine, &id->flow, es_netfilter_end, id);
+	if (rc < 0)
+		ending->rc = rc;
+	else
+		ending->count += (unsigned int)rc;
+}
+
+/* What the engine has noted; and the sockets that it knows nothing of, or that would not go. */
 static int es_netfilter_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
 {
-	(void)dp;
-	(void)ret_count;
-	return -EOPNOTSUPP;
+	struct es_netfilter_ending ending = {.nf = es_netfilter_of(dp)};
+	int rc;
+
+	ending.count = es_nf_engine_end_unproven(ending.nf->engine);
+	rc = es_sock_diag_walk(es_netfilter_on_stranger, &ending);
+	*ret_count = ending.count;
+	return rc ? rc : ending.rc;
 }
 
 /* No program hands over what this datapath has: what its socket knows is not what its client knows. */

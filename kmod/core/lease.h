@@ -7,6 +7,9 @@
  */
 #include "types.h"
 
+/* A lease without end: of a node that has left in order, so that all others know what it has. */
+#define ES_LEASE_NEVER (1ULL << 62)
+
 /* es_lease_is_over() - @lease_ns: struct es_state's, 0 without membership: there is no lease to be over */
 static __always_inline int es_lease_is_over(__u64 lease_ns, __u64 now_ns)
 {

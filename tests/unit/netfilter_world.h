@@ -53,6 +53,10 @@ struct world {
 	int error_rc;
 	unsigned int ended;
 	unsigned int forgotten;
+	unsigned int proven;
+	int end_rc;
+	__u32 reset_seq[MADE_MAX];
+	size_t resets;
 	__u32 ended_rcv_nxt;
 	__u16 frame_protocol;
 	__u8 frame_target[6];
@@ -129,7 +133,7 @@ static inline int hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 	(void)flow;
 	w->ended++;
 	w->ended_rcv_nxt = rcv_nxt;
-	return 0;
+	return w->end_rc;
 }
 
 static inline int hand_forget(void *ctx, const struct es_flow *flow)
@@ -138,6 +142,25 @@ static inline int hand_forget(void *ctx, const struct es_flow *flow)
 
 	(void)flow;
 	w->forgotten++;
+	return 0;
+}
+
+static inline int hand_prove(void *ctx, const struct es_flow *flow)
+{
+	struct world *w = ctx;
+
+	(void)flow;
+	w->proven++;
+	return 0;
+}
+
+static inline int hand_reset(void *ctx, const struct es_flow *flow, __u32 seq)
+{
+	struct world *w = ctx;
+
+	(void)flow;
+	assert_true(w->resets < MADE_MAX);
+	w->reset_seq[w->resets++] = seq;
 	return 0;
 }
 
@@ -186,6 +209,8 @@ static inline int world_setup(void **state)
 		.error = hand_error,
 		.end = hand_end,
 		.forget = hand_forget,
+		.prove = hand_prove,
+		.reset = hand_reset,
 	};
 	struct es_nf_node_params params = {
 		.hands = &hands,

@@ -58,11 +58,6 @@ static const struct {
 	{"cluster { ring_hash = md5 }", "t.conf:1: cluster: ring_hash = md5: expected siphash | jhash"},
 	{"datapath { type = xdp }",
 	 "t.conf:1: datapath: type = xdp: expected auto | bpf | module | netfilter"},
-	{"datapath { type = netfilter interface = e cluster_interface = f }\ncluster {\n membership = "
-	 "corosync\n}\n" NODE SERVICE,
-	 "t.conf:3: cluster: membership = corosync: a node with the netfilter datapath cannot fall silent: "
-	 "expected "
-	 "static"},
 	{"datapath { type = netfilter interface = e cluster_interface = f }\n" NODE
 	 "\nservice web {\n address = 10.77.0.100\n port = 80\n inspect = every\n}",
 	 "t.conf:7: service web: inspect = every: the netfilter datapath moves no open connection: expected "

@@ -24,6 +24,10 @@ struct es_nf_kernel {
 	int nothing;
 };
 
+struct es_nf_capture {
+	unsigned int queue;
+};
+
 /* What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms: once */
 static struct {
 	int is_flood;
@@ -105,17 +109,29 @@ void es_nf_kernel_recover(struct es_nf_kernel *kernel)
 	sleep_ms(__atomic_exchange_n(&played.recover_ms, 0, __ATOMIC_SEQ_CST));
 }
 
-enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame)
+int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel)
 {
+	(void)kernel;
+	return 1;
+}
+
+enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame,
+				   struct es_nf_node *node)
+{
+	(void)node;
 	(void)kernel;
 	(void)frame;
 	return ES_NF_ACCEPT;
 }
 
-int es_nf_capture_new(struct es_nf_capture **ret_capture, struct es_nf_why *why)
+int es_nf_capture_new(const struct es_nf_capture_params *params, struct es_nf_capture **ret_capture,
+		      struct es_nf_why *why)
 {
+	static struct es_nf_capture service, unproven;
+
 	(void)why;
-	*ret_capture = NULL;
+	*ret_capture = params->queue == ES_NF_RULES_QUEUE ? &service : &unproven;
+	(*ret_capture)->queue = params->queue;
 	return 0;
 }
 
@@ -137,7 +153,8 @@ int es_nf_capture_read(struct es_nf_capture *capture, es_nf_capture_fn fn, void 
 	const __be32 to = es_htonl(VIP);
 	const struct es_nf_frame frame = {.bytes = bytes, .len = sizeof(bytes), .ifindex = 2};
 
-	(void)capture;
+	if (capture->queue != ES_NF_RULES_QUEUE)
+		return 0;
 	memcpy(bytes + 16, &to, sizeof(to));
 	if (__atomic_load_n(&played.is_flood, __ATOMIC_SEQ_CST)) {
 		for (int i = 0; i < ES_NF_CAPTURE_BATCH; i++)
