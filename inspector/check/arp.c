@@ -2,7 +2,7 @@
 /*
  * Asks the network who has an address: ARP for the nodes' addresses, and ARP probes (RFC 5227, sender
  * 0.0.0.0, which no neighbour remembers) for this node's own and the services'. This node does not hear its
- * own requests, so every answer is somebody else's. Nothing is asked of IPv6 (neighbours.c).
+ * own requests, so every answer is somebody else's. For IPv6: ndp.c.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -77,7 +77,7 @@ static int ask(int fd, const struct es_facts_link *link, __be32 self, const stru
 	return sendto(fd, &packet, sizeof(packet), 0, (const void *)&to, sizeof(to)) < 0 ? -errno : 0;
 }
 
-static void answer_add(struct es_facts_arp *answer, const __u8 *mac)
+void es_facts_arp_add(struct es_facts_arp *answer, const __u8 *mac)
 {
 	unsigned int i;
 
@@ -106,7 +106,7 @@ static void take(const struct arp_network *network)
 	while (recv(network->fd, &packet, sizeof(packet), 0) >= (ssize_t)sizeof(packet))
 		for (i = 0; i < network->count && packet.operation == htons(ARPOP_REPLY); i++)
 			if (!memcmp(packet.sender, &network->questions[i].address, 4))
-				answer_add(network->questions[i].answer, packet.sender_mac);
+				es_facts_arp_add(network->questions[i].answer, packet.sender_mac);
 }
 
 static void ask_all(struct arp_network *network, __be32 self)

@@ -29,20 +29,15 @@ static int unasked(struct es_check *check, int rc, const char *interface)
 
 static void check_own(struct es_check *check)
 {
-	const struct es_facts_arp *arp = &check->facts->self_arp;
 	const char *interface = check->conf->datapath.cluster_interface;
+	const struct es_facts_arp *arp = &check->facts->self_arp;
 	char text[INET6_ADDRSTRLEN], mac[18];
 
+	if (check->self >= 0 && !es_addr_is_v4(&check->conf->nodes[check->self].address))
+		arp = &check->facts->self_ndp;
 	if (unasked(check, arp->rc, interface))
 		return;
 	es_conf_addr_text(&check->conf->nodes[check->self].address, text);
-	if (!es_addr_is_v4(&check->conf->nodes[check->self].address)) {
-		es_check_info(check,
-			      "whether somebody else has %s is found out by the kernel, when the address is "
-			      "given to %s",
-			      text, interface);
-		return;
-	}
 	if (arp->answers) {
 		mac_text(arp->mac[0], mac);
 		es_check_error(check, "one address for each machine", "%s has %s, too, on the network of %s",
@@ -52,35 +47,53 @@ static void check_own(struct es_check *check)
 	}
 }
 
+/* What was answered for an address of a service. Returns how many answers are wrong. */
+static unsigned int judge_service(struct es_check *check, const char *service, const struct es_addr *address,
+				  const struct es_facts_arp *arp)
+{
+	int is_v4 = es_addr_is_v4(address);
+	char text[INET6_ADDRSTRLEN], mac[18];
+	unsigned int wrong = 0;
+
+	for (unsigned int k = 0; k < arp->answers && k < 2; k++) {
+		if (!memcmp(arp->mac[k], check->conf->datapath.cluster_mac, 6))
+			continue;
+		wrong++;
+		mac_text(arp->mac[k], mac);
+		es_check_error(
+			check,
+			is_v4 ? es_check_action(
+					"sysctl -w net/ipv4/conf/all/arp_ignore=1 on the machine with %s, or "
+					"take the address from it",
+					mac)
+			      : es_check_action(
+					"take the address from the machine with %s, or give it to lo there",
+					mac),
+			is_v4 ? "service %s: %s answers ARP for %s"
+			      : "service %s: %s answers neighbours' solicitations for %s",
+			service, mac, es_conf_addr_text(address, text));
+	}
+	return wrong;
+}
+
 /* Nobody but a node's datapath answers for a service, and that with the cluster MAC. */
 static void check_service(struct es_check *check)
 {
 	const struct es_conf *conf = check->conf;
-	char text[INET6_ADDRSTRLEN], mac[18];
-	unsigned int i, k, wrong = 0;
+	unsigned int wrong = 0;
 
-	for (i = 0; i < conf->service_count; i++) {
-		const struct es_facts_arp *arp = &check->facts->service_arp[i];
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		const struct es_conf_service *service = &conf->services[i];
+		const struct es_facts_arp *arp = &check->facts->service_arp[i],
+					  *ndp = &check->facts->service_ndp[i];
 
-		if (unasked(check, arp->rc, conf->datapath.interface))
+		if (unasked(check, arp->rc ? arp->rc : ndp->rc, conf->datapath.interface))
 			return;
-		for (k = 0; k < arp->answers && k < 2; k++) {
-			if (!memcmp(arp->mac[k], conf->datapath.cluster_mac, 6))
-				continue;
-			wrong++;
-			mac_text(arp->mac[k], mac);
-			es_check_error(
-				check,
-				es_check_action(
-					"sysctl -w net/ipv4/conf/all/arp_ignore=1 on the machine with %s, or "
-					"take the address from it",
-					mac),
-				"service %s: %s answers ARP for %s", conf->services[i].name, mac,
-				es_conf_addr_text(&conf->services[i].address, text));
-		}
+		wrong += judge_service(check, service->name, &service->address, arp) +
+			 judge_service(check, service->name, &service->address6, ndp);
 	}
 	if (!wrong)
-		es_check_ok(check, "nobody answers ARP for the services with a MAC of his own");
+		es_check_ok(check, "nobody answers for the services with a MAC of his own");
 }
 
 /* With IPv6, who answers an echo request is there. */

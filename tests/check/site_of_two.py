@@ -19,7 +19,7 @@ from earshotlab import netns, wait_for
 from tree import EARSHOT, EARSHOTD
 
 PREFIX = "esck"
-VIP = "10.77.0.100"
+VIP, VIP6 = "10.77.0.100", "fd00:77::100"
 CLUSTER_MAC = "03:bf:0a:4d:00:64"
 NOBODY = 65534
 # The machine's, not the site's: whether its clock is kept right; and this site is static.
@@ -100,16 +100,26 @@ class Site(namespaces.Site):
         subprocess.run([EARSHOT, "keygen", self.key], check=True)
         self.listen()
 
-    def configure(self, cluster="", datapath="", more=""):
+    def configure(self, cluster="", datapath="", more="", address6=None, nodes=("10.78.0.1", "10.78.0.2")):
+        address = f"{VIP}, {address6}" if address6 else VIP
         with open(self.config, "w", encoding="ascii") as handle:
             handle.write(f'cluster {{ name = "site" key_file = "{self.key}" {cluster} }}\n'
                          f"datapath {{ interface = eth0 cluster_interface = eth1 {datapath} }}\n"
                          "inspector { workers = 1 }\n"
-                         "node n1 { address = 10.78.0.1 }\nnode n2 { address = 10.78.0.2 }\n"
-                         f"service web {{ address = {VIP} port = 80  check {{ type = none }} }}\n{more}\n")  # a listener that accepts nothing
+                         f"node n1 {{ address = {nodes[0]} }}\nnode n2 {{ address = {nodes[1]} }}\n"
+                         f"service web {{ address = {address} port = 80  check {{ type = none }} }}\n{more}\n")  # a listener that accepts nothing
 
     def ip(self, namespace, *lines):
         netns.ip_batch(namespace, list(lines))
+
+    def wait_link_local(self):
+        """The interfaces' own addresses of IPv6 may be used: nobody else has them."""
+        for namespace in (self.n1, self.n2):
+            def shown(namespace=namespace):
+                command = self.command(namespace, "ip", "-6", "-o", "addr", "show", "scope", "link")
+                return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+            wait_for(lambda shown=shown: shown().count("fe80") >= 2 and "tentative" not in shown(), "link-local addresses", seen=shown)
 
     def sysctl(self, values, namespace=None):
         netns.set_sysctls(namespace or self.n1, values)

@@ -13,7 +13,7 @@ import pytest
 import namespaces
 import tcx
 from earshotlab import in_namespace, netns, wait_for
-from site_of_two import CLUSTER_MAC, NOBODY, VIP, Result
+from site_of_two import CLUSTER_MAC, NOBODY, VIP, VIP6, Result
 from tree import EARSHOT
 
 IPPROTO_MPTCP = 262
@@ -284,6 +284,51 @@ def test_others_answer_for_the_service(site):
     mac = namespaces.hardware_address(site.n2, "eth0")
     found = site.expect("neighbours.service_arp error").of("neighbours.service_arp")[0]
     assert found["found"] == f"service web: {mac} answers ARP for {VIP}"
+
+
+def of_ipv6(site):
+    """The service has an address of IPv6, too, on both machines."""
+    for number, namespace in enumerate((site.n1, site.n2), 1):
+        site.sysctl({f"net.ipv6.conf.{name}.disable_ipv6": 0 for name in ("all", "default", "eth0", "eth1", "lo")}, namespace)
+        site.ip(namespace, "link set eth0 down", "link set eth0 up", f"addr add {VIP6}/128 dev lo",
+                f"addr add fd00:77::{number}/64 dev eth0 nodad")
+        if namespace == site.n1:
+            site.ip(namespace, "route replace default via 10.77.0.254")
+    site.configure(address6=VIP6)
+    site.listen("::", v6only=0)
+    site.wait_link_local()
+
+
+def test_others_answer_for_the_service_by_ipv6(site):
+    """A machine on the network has the address on an interface; one that has it on lo does not answer. Nobody else hears
+    what is asked or answered: this machine asks from an address."""
+    of_ipv6(site)
+    site.expect()
+    site.ip(site.n2, f"addr del {VIP6}/128 dev lo", f"addr add {VIP6}/128 dev eth0 nodad")
+    mac = namespaces.hardware_address(site.n2, "eth0")
+    found = site.expect("neighbours.service_arp error").of("neighbours.service_arp")[0]
+    assert found["found"] == f"service web: {mac} answers neighbours' solicitations for {VIP6}"
+    site.ip(site.n2, f"addr del {VIP6}/128 dev eth0")
+    site.expect()
+
+
+def test_cluster_answers_for_the_service_by_ipv6(site):
+    """The other node's daemon answers with the cluster MAC, as it shall; or nobody, if the ring gives the question to this one."""
+    of_ipv6(site)
+    site.start_daemon()
+    site.expect()
+
+
+def test_own_address_twice_by_ipv6(site):
+    """Of nodes that have addresses of IPv6 alone."""
+    of_ipv6(site)
+    for number, namespace in enumerate((site.n1, site.n2), 1):
+        site.ip(namespace, f"addr add fd00:78::{number}/64 dev eth1 nodad")
+    site.configure(address6=VIP6, nodes=("fd00:78::1", "fd00:78::2"))
+    site.expect()
+    site.ip(site.n2, "addr add fd00:78::1/64 dev eth1 nodad")
+    mac = namespaces.hardware_address(site.n2, "eth1")
+    assert site.check().of("neighbours.own_address")[0]["found"].startswith(f"{mac} has fd00:78::1, too")
 
 
 def test_node_away(site):

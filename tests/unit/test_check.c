@@ -392,6 +392,22 @@ static void test_neighbours(void **state)
 	facts.service_arp[1].answers = 2;
 	expect_one("neighbours.service_arp", ES_CHECK_ERROR, "api: 02:00:00:00:00:09 answers");
 	facts.service_arp[1].answers = 0;
+	/* Of IPv6, the same. */
+	conf->services[0].address6 = (struct es_addr){.b = {0x20, 0x01, 0x0d, 0xb8, [15] = 7}};
+	memcpy(facts.service_ndp[0].mac[0], conf->datapath.cluster_mac, 6);
+	facts.service_ndp[0].answers = 1;
+	run_again();
+	assert_int_equal(finding("neighbours.service_arp")->severity, ES_CHECK_OK);
+	memcpy(facts.service_ndp[0].mac[0], other, 6);
+	run_again();
+	assert_int_equal(finding("neighbours.service_arp")->severity, ES_CHECK_ERROR);
+	assert_non_null(strstr(finding("neighbours.service_arp")->found,
+			       "02:00:00:00:00:09 answers neighbours' solicitations for 2001:db8::7"));
+	facts.service_ndp[0] = (struct es_facts_arp){.rc = -EADDRNOTAVAIL};
+	run_again();
+	assert_int_equal(finding("neighbours.service_arp")->severity, ES_CHECK_UNCHECKED);
+	facts.service_ndp[0].rc = 0;
+	conf->services[0].address6 = (struct es_addr){};
 	facts.node_arp[2].answers = 0;
 	expect_one("neighbours.nodes", ES_CHECK_WARNING, "node n3: nobody");
 	facts.node_arp[2].answers = 2;
