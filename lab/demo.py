@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Three nodes on this machine serve one address. Every step says what it checks, and fails if it does not
+"""Three nodes on this machine serve one address, or one of each family. Every step says what it checks, and fails if it does not
 hold. Also a test: exit status 0 means that everything held."""
 import argparse
 import collections
 import contextlib
 import glob
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import sys
 
 sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
-from earshotlab import Lab, LabError, daemon, in_namespace, netns, server, topology, wait_for  # noqa: E402
+from earshotlab import Lab, LabError, daemon, families, in_namespace, netns, server, wait_for  # noqa: E402
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NODES = 3
@@ -32,8 +33,9 @@ class Demo:
         self.lab = lab
         self.failed = 0
         self.steps = 0
-        self.address = lab.net.client_addresses[0]
+        self.vips = itertools.cycle(lab.net.vips)
         self.ports = iter(range(FIRST_PORT, 65536))
+        self.addresses = {}  # client port: the client's address
         self.served = {}  # client port: node
 
     # --- telling
@@ -53,7 +55,7 @@ class Demo:
         """Which node inspects this port's connection, by the words of `earshot` on each node."""
         answers = set()
         for node in self.lab.nodes:
-            done = node.exec(["earshot", "--json", "ring", "lookup", self.address, str(port)])
+            done = node.exec(["earshot", "--json", "ring", "lookup", self.addresses[port], str(port)])
             answers.add(json.loads(done.stdout)["lookup"]["node"])
         return answers.pop() if len(answers) == 1 else None
 
@@ -72,14 +74,18 @@ class Demo:
                 for interface, value in in_namespace(node.namespace, read).items()}
 
     def curl(self, target):
-        """GET by curl from a port of our choice: (port, status, serving node, SHA-256 of the body)."""
-        port = next(self.ports)
+        """GET by curl from a port of our choice, by the service's addresses in turn: (port, status, serving node, SHA-256 of
+        the body)."""
+        port, vip = next(self.ports), next(self.vips)
+        net = self.lab.net
+        self.addresses[port] = (net.client_addresses6 if ":" in vip else net.client_addresses)[0]
+        url = f"http://{families.in_url(vip)}{target}"
         body = os.path.join(self.lab.directory, "demo-body")
         done = self.lab.client_run(
-            ["curl", "-s", "--max-time", "10", "--local-port", str(port), "-H", "Connection: close", "-D", "-",
-             "-o", body, "-w", "%{local_port} %{http_code}", self.lab.url(target)], check=False)
+            ["curl", "-s", "--globoff", "--max-time", "10", "--local-port", str(port), "-H", "Connection: close", "-D", "-",
+             "-o", body, "-w", "%{local_port} %{http_code}", url], check=False)
         if done.returncode:
-            raise LabError(f"curl {self.lab.url(target)} from port {port} ended with {done.returncode}")
+            raise LabError(f"curl {url} from port {port} ended with {done.returncode}")
         node = re.search(r"(?im)^x-node: *(\S+)", done.stdout)
         used, status = done.stdout.split()[-2:]
         with open(body, "rb") as handle:
@@ -101,17 +107,18 @@ class Demo:
     def cluster(self):
         lab = self.lab
         self.step(f"A cluster: {NODES} nodes with nginx and earshotd, a switch that floods, a client. "
-                  f"All nodes have {topology.VIP}.")
+                  f"All nodes have {' and '.join(lab.net.vips)}.")
         states = [lab.status(node) for node in lab.net.nodes]
         shares = ", ".join(f"{node['name']} {node['ring_share']:.0%}" for node in states[0]["nodes"])
         self.check(all(state["datapath"]["state"] == "inspecting" and state["ring"]["members"] == NODES
                        for state in states),
                    f"every node inspects, on a ring of {NODES} members (shares: {shares})")
-        done = lab.client_run(["ip", "neigh", "show", topology.VIP])
-        mac = re.search(r"lladdr (\S+)", done.stdout)
+        macs = [mac for vip in lab.net.vips
+                for mac in re.findall(r"lladdr (\S+)", lab.client_run(["ip", "neigh", "show", vip]).stdout)]
         # A multicast group address: the switch sends it to everybody.
-        self.check(bool(mac) and int(mac[1][:2], 16) & 1 == 1,
-                   f"the client's neighbour table has one MAC for the address, of all nodes: {mac[1] if mac else '-'}")
+        self.check(len(macs) == len(lab.net.vips) and len(set(macs)) == 1 and int(macs[0][:2], 16) & 1 == 1,
+                   f"the client's neighbour table has one MAC for {'both' if len(macs) > 1 else 'the'} "
+                   f"address{'es' * (len(macs) > 1)}, of all nodes: {', '.join(set(macs)) or '-'}")
 
     def who_does_what(self):
         self.step("Who does what: connections of curl; the ring picks who inspects, the policy (wrr) who serves.")
@@ -128,7 +135,8 @@ class Demo:
             held = status == 200 and got == digest and counted == [expected] and \
                 after[expected] == before[expected] + 1
             if number < CONNECTIONS_SHOWN or not held:
-                print(f"           client port {port}: ring says {expected}, inspected by {'+'.join(counted) or '?'}, "
+                family = 6 if ":" in self.addresses[port] else 4
+                print(f"           client port {port}, IPv{family}: ring says {expected}, inspected by {'+'.join(counted) or '?'}, "
                       f"served by {node}{'' if held else f'   <-- status {status}'}")
             right, before = held, after
             served[node] += 1
@@ -147,14 +155,14 @@ class Demo:
             return {line.split()[0]: node.name for node in self.lab.nodes for line in node.access_log()
                     if '"GET /1k ' in line and " 200 " in line}
 
-        wanted = {f"{self.address}:{port}": node for port, node in self.served.items()}
+        wanted = {f"{self.addresses[port]}:{port}": node for port, node in self.served.items()}
         with contextlib.suppress(LabError):
             wait_for(lambda: wanted.items() <= logged().items(), "access logs", 3)
         found = logged()
-        port, node = next(iter(self.served.items()))
+        client, node = list(wanted.items())[-1]
         self.check(wanted.items() <= found.items(),
                    f"all {len(wanted)} requests are logged with the client's address and port by the node that served "
-                   f"(e.g. {node}: {self.address}:{port})")
+                   f"(e.g. {node}: {client})")
 
     def bypass(self):
         self.step("Answers bypass the inspecting node: bytes that each node sends while 1 MB is fetched.")
@@ -217,7 +225,10 @@ def main():
     for number in ENDING:
         signal.signal(number, interrupted)
 
-    lab = Lab(arguments.name, NODES, policy="wrr", settings={"inspector.workers": 0})
+    family, why = families.usual()
+    if why:
+        print(f"IPv4 only: {why}")
+    lab = Lab(arguments.name, NODES, policy="wrr", settings={"inspector.workers": 0}, family=family)
     lab.up()
     demo = Demo(lab)
     try:

@@ -88,8 +88,8 @@ def parser():
     up.add_argument("--wire-seed", type=whole(0, 2 ** 32 - 1), metavar="N", help="of the shims' random numbers")
     up.add_argument("--segment", action="store_true", help="no super-frames on the wired links")
     up.add_argument("--client-addresses", type=whole(1, 60000), default=1, metavar="N", help="10.77.1.1, 10.77.1.2, …")
-    up.add_argument("--family", choices=families.FAMILIES, default=families.DEFAULT,
-                    help="of which clients and service have addresses: IPv4, IPv6 or both (default: 4)")
+    up.add_argument("--family", choices=families.FAMILIES,
+                    help="of which clients and service have addresses: IPv4, IPv6 or both (default: $EARSHOT_FAMILY, or 46)")
     up.add_argument("--timeout", type=seconds, default=TIMEOUT, metavar="SECONDS", help="for each condition")
     up.add_argument("--no-earshot", action="store_true", help="only network and servers")
 
@@ -144,6 +144,9 @@ def parser():
 
 
 def lab_up(arguments):
+    family, why = (arguments.family, "") if arguments.family else families.usual(arguments.config)
+    if why:
+        print(f"IPv4 only: {why}")
     wires = [name for text in arguments.wire for name in text.split(",") if name] + ["all"] * arguments.wires
     lab = Lab(arguments.name, arguments.nodes, policy=arguments.policy, membership=arguments.membership,
               datapath=arguments.datapath, node_datapath=arguments.node_datapath, server=arguments.server, docroot=arguments.docroot, config=arguments.config,
@@ -151,7 +154,7 @@ def lab_up(arguments):
               wire_seed=arguments.wire_seed, segment=arguments.segment, client_addresses=arguments.client_addresses,
               timeout=arguments.timeout, pacemaker=arguments.pacemaker, token=arguments.token,
               transport=arguments.transport, corosync=dict(arguments.corosync), agents=arguments.agents,
-              family=arguments.family, autostart=[what for what in services.OPTIONAL if what not in arguments.manual])
+              family=family, autostart=[what for what in services.OPTIONAL if what not in arguments.manual])
     lab.up()
     print(lab.overview())
 

@@ -16,7 +16,9 @@ import os
 from .errors import LabError
 
 FAMILIES = ("4", "6", "46")
-DEFAULT = os.environ.get("EARSHOT_FAMILY") or "4"  # of labs that do not name one
+BOTH = "46"
+NAMED = os.environ.get("EARSHOT_FAMILY")
+DEFAULT = NAMED or "4"  # of a Lab() that names none; what people bring up: usual()
 VIP6 = "fd00:77::100"
 PREFIX6 = 64
 
@@ -35,8 +37,31 @@ def check(family):
     """Whether a lab can have it; LabError if not."""
     if family not in FAMILIES:
         raise LabError(f"family {family}: {', '.join(FAMILIES)}")
-    if has6(family) and not os.path.exists("/proc/sys/net/ipv6"):
+    if has6(family) and not _kernel_has6():
         raise LabError(f"family {family}: this kernel has no IPv6")
+
+
+def _kernel_has6():
+    return os.path.exists("/proc/sys/net/ipv6/conf")
+
+
+def usual(config=None):
+    """(family, why it is not both) of a lab if whoever brings it up names none; config: the file that its nodes get as it is."""
+    if NAMED:
+        return NAMED, ""
+    if not _kernel_has6():
+        return "4", "this kernel has no IPv6"
+    if config and not _mentions(config, VIP6):
+        return "4", f"{config} has no address {VIP6}"
+    return BOTH, ""
+
+
+def _mentions(path, text):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            return text in handle.read()
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from error
 
 
 def has4(family):

@@ -110,6 +110,11 @@ class Link:
         return f"{self.name}-p"
 
 
+def vips_of(family):
+    """The service's addresses in labs of that family, that of IPv4 first."""
+    return [address for address, there in ((VIP, families.has4(family)), (families.VIP6, families.has6(family))) if there]
+
+
 class Topology:
     """Which namespaces, links and addresses a lab of that name and size has. Knows everything, keeps no state."""
 
@@ -169,8 +174,7 @@ class Topology:
     @property
     def vips(self):
         """The service's addresses, one of each family that the lab has."""
-        return [address for address, there in ((VIP, families.has4(self.family)), (families.VIP6, families.has6(self.family)))
-                if there]
+        return vips_of(self.family)
 
     @property
     def client_address(self):

@@ -192,6 +192,29 @@ def test_a_lab_serves_each_address_of_its_family(name, family):
     assert lab.status("n1")["services"][0]["addresses"] == lab.net.vips
 
 
+WITHOUT_IPV6 = """
+mount -t tmpfs none /proc/sys/net/ipv6
+"$@" up --name NAME --nodes 1 --no-earshot || exit
+"$@" env --name NAME
+"$@" exec --name NAME client -- curl -s http://10.77.0.1/node
+"$@" down --name NAME
+"""
+
+
+def test_without_ipv6(name):
+    """A kernel that has none: people get a lab of IPv4, and are told; whoever asks for IPv6 is told that there is none."""
+    script = WITHOUT_IPV6.replace("NAME", name)
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, SCRIPT], capture_output=True, text=True,
+                          env={key: value for key, value in os.environ.items() if key != "EARSHOT_FAMILY"}, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("IPv4 only: this kernel has no IPv6\n"), done.stdout
+    assert "ES_FAMILY=4\n" in done.stdout and "ES_VIP6=''\n" in done.stdout and "\nn1\n" in done.stdout, done.stdout
+    script = script.replace(" --nodes", " --family 6 --nodes")
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, SCRIPT], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode and "family 6: this kernel has no IPv6" in done.stderr, done
+
+
 # --- failing
 
 
@@ -326,7 +349,8 @@ def test_a_frame_to_the_cluster_mac_reaches_every_node():
 def test_shell_interface(name):
     cli("up", "--name", name, "--no-earshot", "--nodes", "2")
     shown = dict(word.split("=", 1) for word in shlex.split(cli("env", "--name", name).stdout))
-    assert shown["ES_VIP"] == "10.77.0.100" and shown["ES_PORT"] == "80" and shown["ES_STATUS_PORT"] == "7351"
+    assert shown["ES_VIP"] == "10.77.0.100" and shown["ES_VIP6"] == "fd00:77::100" and shown["ES_FAMILY"] == "46"
+    assert shown["ES_PORT"] == "80" and shown["ES_STATUS_PORT"] == "7351"
     assert shown["ES_CLIENT"] == f"{name}-client" and shown["ES_NODES"] == f"{name}-n1 {name}-n2"
     assert shown["ES_SWITCH"] == f"{name}-sw" and shown["ES_BRIDGE"] == "brpub"
     netns.ip("-n", shown["ES_SWITCH"], "link", "show", shown["ES_BRIDGE"])
@@ -476,12 +500,21 @@ def test_wrong_policy_is_reported(name):
 
 
 @pytest.mark.earshot
-def test_own_configuration(name, tmp_path):
-    text = daemon.config_text(topology.Topology(name, 2), f"{state.directory(name)}/cluster.key",
+@pytest.mark.parametrize("family", ["4", "46"])
+def test_own_configuration(name, tmp_path, family):
+    """The lab has the families that it has."""
+    text = daemon.config_text(topology.Topology(name, 2, family=family), f"{state.directory(name)}/cluster.key",
                               settings={"service.inspect": "never", "node.n1.weight": 50})
     (tmp_path / "conf").write_text(text)
-    cli("up", "--name", name, "--nodes", "2", "--config", str(tmp_path / "conf"))
-    assert Lab.attach(name).status("n2")["services"][0]["inspect"] == "never"
+    told = cli("up", "--name", name, "--nodes", "2", "--config", str(tmp_path / "conf")).stdout
+    assert ("IPv4 only: " in told) == (family == "4")
+    lab = Lab.attach(name)
+    assert lab.status("n2")["services"][0]["inspect"] == "never" and lab.net.vips == topology.vips_of(family)
+
+
+def test_own_configuration_that_is_not_there(name, tmp_path):
+    done = cli("up", "--name", name, "--config", str(tmp_path / "conf"), check=False)
+    assert done.returncode == 1 and done.stderr == f"{tmp_path}/conf: No such file or directory\n"
 
 
 @pytest.mark.earshot
