@@ -11,23 +11,21 @@ import time
 import pytest
 
 import tree
-from cluster import floods
+from cluster import floods, vips
 from earshotlab import Lab, in_namespace, topology, wait_for
 from web import raw
 
 pytestmark = pytest.mark.earshot
 
-CLUSTER_MAC = "03:bf:0a:4d:00:64"
+EACH = vips.each()
 SYNS = 100000
 HANDOVER_PORT = 7350
-# Where things are in a frame with a handover message, and in the message.
-UDP_PAYLOAD = 14 + 20 + 8
-HEADER = 56
+HEADER = 64  # of a handover message, the MAC at its end; behind it comes the client's packet
 
 
 @pytest.fixture(scope="module", name="lab")
 def _lab():
-    with Lab(nodes=3, policy="wrr") as lab:
+    with Lab(nodes=3, policy="wrr", family=vips.FAMILY) as lab:
         for _ in range(50):
             assert lab.client.get("/1k")[0] == 200
         yield lab
@@ -59,20 +57,36 @@ def risen(lab, before):
     return {name: now[name] - before[name] for name in now if now[name] != before[name]}
 
 
+def cluster_mac(lab):
+    """The last bytes of the service's address, or of that of IPv4 if it has two."""
+    return f"03:bf:{floods.packed(lab.net.vip)[-4:].hex(':')}"
+
+
 def cluster_frame(lab, packet):
-    return floods.frame(floods.mac(lab.net.link("client").mac), floods.mac(CLUSTER_MAC), packet)
+    return floods.frame(floods.mac(lab.net.link("client").mac), floods.mac(cluster_mac(lab)), packet)
+
+
+def flood_of(lab, *options):
+    """A flood from the client's cable, to each of the service's addresses in turn."""
+    addresses = [word for vip in lab.net.vips for word in ("--vip", vip)]
+    return lab.client.popen([*tree.module("cluster.floods"), "--interface", "eth0", "--source", lab.net.link("client").mac,
+                             "--target", cluster_mac(lab), *addresses, *options], stdout=subprocess.PIPE)
+
+
+def client_address(lab, vip):
+    """The client's of the same family."""
+    return (lab.net.client_addresses6 if ":" in vip else lab.net.client_addresses)[0]
 
 
 def test_syn_flood(lab):
     # Warm up: what a few ordinary requests take is not the flood's.
     before, counters = memory(lab), total(lab)
-    flood = lab.client.popen([*tree.module("cluster.floods"), "--interface", "eth0", "--count", str(SYNS),
-                              "--source", lab.net.link("client").mac, "--target", CLUSTER_MAC],
-                             stdout=subprocess.PIPE)
+    flood = flood_of(lab, "--count", str(SYNS))
     times, during = [], []
+    addresses = raw.services(lab)
     while flood.poll() is None:
         begin = time.monotonic()
-        response, _ = raw.ask(lab.client, raw.head("/13k", Connection="close"), timeout=5)
+        response, _ = raw.ask(lab.client, raw.head("/13k", Connection="close"), address=next(addresses), timeout=5)
         assert raw.right(response, "13k")
         times.append(time.monotonic() - begin)
         if len(times) % 50 == 0:
@@ -100,12 +114,14 @@ def received(lab, links):
     return sum(link["stats64"]["rx"]["bytes"] for link in stats if link["ifname"] in links)
 
 
-def told(lab, count):
+def told(lab, vip, count):
     """Clients go on with connections whose node has lost its power, and of which the others have heard the SYN: how often
     each has sent its request until it is told that there is no such connection."""
-    address = lab.net.client_addresses[0]
-    packed, sent = socket.inet_aton(address), {}
-    with in_namespace(lab.net.client, socket.socket, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP) as answers, \
+    address = client_address(lab, vip)
+    packed, sent = floods.packed(address), {}
+    family = socket.AF_INET6 if ":" in vip else socket.AF_INET
+    head = 0 if ":" in vip else 20  # such a socket of IPv6 does not give the packet's header
+    with in_namespace(lab.net.client, socket.socket, family, socket.SOCK_RAW, socket.IPPROTO_TCP) as answers, \
             floods.Tap(lab.net.client, "eth0", floods.ETH_P_ARP) as tap:
         answers.bind((address, 0))
         requests = {}
@@ -120,9 +136,9 @@ def told(lab, count):
             while (left := deadline - time.monotonic()) > 0 and requests:
                 answers.settimeout(left)
                 with contextlib.suppress(socket.timeout):
-                    data = answers.recv(2048)
-                    port = int.from_bytes(data[22:24], "big")
-                    if data[12:16] == socket.inet_aton(topology.VIP) and data[33] & floods.RST and requests.pop(port, None):
+                    data, sender = answers.recvfrom(2048)
+                    port = int.from_bytes(data[head + 2:head + 4], "big")
+                    if sender[0] == vip and data[head + 13] & floods.RST and requests.pop(port, None):
                         sent[port] = number
     assert not requests, f"{len(requests)} clients were not told; the others had sent so often: {sorted(sent.values())}"
     return sorted(sent.values())
@@ -134,12 +150,10 @@ def test_flood_of_strays(lab, kind):
     network than the flood on the public one, and clients of connections that were lost are told beside it."""
     clusters = [f"{node.name}-clu" for node in lab.nodes]
     before, attack, cost = total(lab), received(lab, ["client"]), received(lab, clusters)
-    flood = lab.client.popen([*tree.module("cluster.floods"), "--interface", "eth0", "--count", "1000000", "--rate", "12000",
-                              "--kind", kind, "--source", lab.net.link("client").mac, "--target", CLUSTER_MAC],
-                             stdout=subprocess.DEVNULL)
+    flood = flood_of(lab, "--count", "1000000", "--rate", "12000", "--kind", kind)
     try:
         wait_for(lambda: risen(lab, before).get("inspect_strays", 0) > 2000, "questions", 20)
-        tries = told(lab, 20)
+        tries = {vip: told(lab, vip, 20) for vip in lab.net.vips}
         assert flood.poll() is None, "the clients were told after the flood"
         wait_for(lambda: received(lab, ["client"]) - attack > 4e6, "a flood", 60)
     finally:
@@ -153,41 +167,44 @@ def test_flood_of_strays(lab, kind):
     assert cost <= attack
 
 
+@EACH
 @pytest.mark.parametrize("timestamps", [False, True], ids=["plain", "timestamps"])
-def test_first_requests_with_bad_cookies(lab, timestamps):
+def test_first_requests_with_bad_cookies(lab, timestamps, vip):
     """Nobody shook hands: no socket, no answer. With 10 bits of flow tag some look like later segments, at first."""
-    count = 3000
+    count, target = 3000, floods.packed(vip)
     before, held = total(lab), {node.name: len(raw.sockets(node)) for node in lab.nodes}
     with floods.Tap(lab.net.client, "eth0") as tap:
         for number in range(count):
             options = struct.pack("!BBBBII", 1, 1, 8, 10, number, random.randrange(1 << 32)) if timestamps else b""
             payload = random.choice((raw.head("/1k"), b"G", bytes(1400)))
             tap.send(cluster_frame(lab, floods.tcp(
-                floods.random_address(), random.randrange(1024, 65536), random.randrange(1 << 32),
+                floods.random_address(target), random.randrange(1024, 65536), random.randrange(1 << 32),
                 random.randrange(1 << 32), floods.ACK | floods.PSH, payload, options)))
         up = wait_for(lambda: (now := risen(lab, before)).get("cookie_invalid", 0) >= count * 0.99 and now,
                       "counted as invalid", 5)
         time.sleep(0.4)  # longer than gather_timeout_ms
-        assert not tap.frames(floods.is_from(topology.VIP))
+        assert not tap.frames(floods.is_from(vip))
     assert up["cookie_invalid"] <= count
     assert not {"handover_received", "handover_rebuilt", "request_queued", "inspect_requests"} & set(risen(lab, before))
     assert {node.name: len(raw.sockets(node)) for node in lab.nodes} == held
 
 
-def test_cookie_of_another_connection(lab):
+@EACH
+def test_cookie_of_another_connection(lab, vip):
     """A cookie is good for its own flow and client ISN only."""
-    with raw.connect(lab.client) as idle, floods.Tap(lab.net.client, "eth0") as tap:
-        address, idle_port = idle.getsockname()
-        with raw.connect(lab.client) as sock:  # shows us what a real one looks like
+    service = vip, topology.PORT
+    with raw.connect(lab.client, service) as idle, floods.Tap(lab.net.client, "eth0") as tap:
+        address, idle_port = idle.getsockname()[:2]
+        with raw.connect(lab.client, service) as sock:  # shows us what a real one looks like
             port = sock.getsockname()[1]
             sock.sendall(raw.head("/1k"))
             assert raw.right(raw.receive(sock), "1k")
         request = next(data for data in tap.frames(floods.is_from(address, topology.PORT, port), 1) if b"GET " in data)
-        seq, ack = struct.unpack("!II", request[38:46])
+        seq, ack = struct.unpack_from("!II", request, floods.segment_at(request) + 4)
         time.sleep(0.1)  # longer than race_window_ms
         before = total(lab)
         for other_port, other_seq in ((idle_port, seq), (port ^ 1, seq), (port, seq + 1), (port, seq - 1)):
-            tap.send(cluster_frame(lab, floods.tcp(socket.inet_aton(address), other_port, other_seq & 0xffffffff, ack,
+            tap.send(cluster_frame(lab, floods.tcp(floods.packed(address), other_port, other_seq & 0xffffffff, ack,
                                                    floods.ACK | floods.PSH, b"GET /1k HTTP/1.1\r\n\r\n")))
         time.sleep(0.4)  # longer than gather_timeout_ms
         up = risen(lab, before)
@@ -196,34 +213,45 @@ def test_cookie_of_another_connection(lab):
         assert raw.right(raw.receive(idle), "1k")
 
 
-def message_of(lab, tap, source, target):
-    """Make a real connection that `source` hands over to `target`: (frame of the message, client socket)."""
-    address = socket.inet_aton(lab.node(source).cluster_address)
-    for port in raw.ports(lab, source, random.randrange(20000, 29000)):
+def is_message(source):
+    """For Tap.frames(): a handover message of that node. Told by its magic: the nodes' loads come to the same port."""
+    begin = floods.packet_begin(floods.packed(source.cluster_address), floods.UDP)
+
+    def matches(data):
+        at = floods.segment_at(data)
+        return begin(data) and data[at + 2:at + 4] == struct.pack("!H", HANDOVER_PORT) and data[at + 8:at + 12] == b"ESH1"
+    return matches
+
+
+def message_of(lab, tap, source, target, vip):
+    """Make a real connection to that address that `source` hands over to `target`: (frame of the message, client socket)."""
+    for port in raw.ports(lab, source, random.randrange(20000, 29000), client=client_address(lab, vip)):
         tap.frames(lambda data: False)
-        sock = raw.connect(lab.client, port=port)
+        sock = raw.connect(lab.client, (vip, topology.PORT), port=port)
         sock.sendall(raw.head("/1k"))
         response = raw.receive(sock)
         assert raw.right(response, "1k")
         if response.node == target:
-            # Told by its magic: the nodes' loads come to the same port.
-            found = tap.frames(lambda data: data[12:14] == b"\x08\x00" and data[23] == floods.UDP and
-                               data[26:30] == address and data[36:38] == struct.pack("!H", HANDOVER_PORT) and
-                               data[UDP_PAYLOAD:UDP_PAYLOAD + 4] == b"ESH1", 1)
+            found = tap.frames(is_message(lab.node(source)), 1)
             assert len(found) == 1
             return found[0], sock
         sock.close()
     raise AssertionError("no connection was handed over")
 
 
-def without_checksum(data):
-    """The frame left its machine with the UDP checksum still to be made; without one it is a valid datagram."""
-    return data[:40] + b"\0\0" + data[42:]
+def payload_of(data):
+    """The message in a frame."""
+    return data[floods.segment_at(data) + 8:]
+
+
+def with_payload(data, payload):
+    """The frame with another message, or with its own: it left its machine with the UDP checksum still to be made."""
+    return floods.frame(data[6:12], data[:6], floods.udp(*floods.addresses(data), HANDOVER_PORT, HANDOVER_PORT, payload))
 
 
 def altered(data, at, value):
-    at += UDP_PAYLOAD
-    return without_checksum(data[:at] + value + data[at + len(value):])
+    payload = payload_of(data)
+    return with_payload(data, payload[:at] + value + payload[at + len(value):])
 
 
 def wait_risen(lab, node, before, counter, by=1):
@@ -240,33 +268,33 @@ def nothing_made(up):
                 "handover_nack_received"} & set(up)
 
 
-def test_forged_handover_messages(lab):
+@EACH
+def test_forged_handover_messages(lab, vip):
     """A real message with any of its bits altered has a wrong MAC, and makes nothing."""
     with floods.Tap(lab.net.switch, "n2-clu") as tap:
-        data, sock = message_of(lab, tap, "n1", "n2")
+        data, sock = message_of(lab, tap, "n1", "n2", vip)
+        payload = payload_of(data)
         port = sock.getsockname()[1]
         raw.reset(sock)
         wait_for(lambda: not raw.sockets(lab.node("n2"), port), "connection gone", 5)
         before = lab.counters("n2")
-        assert data[UDP_PAYLOAD + 5] == 1  # a REQUEST
+        assert payload[5] == 1  # a REQUEST
+        client = HEADER + (23 if ":" in vip else 15)  # the last byte of its address
         fields = {"kind": (5, b"\x02"), "source": (6, b"\x02"), "epoch": (8, b"\x7f"), "stream": (13, b"\x0e"),
                   "sequence": (16, b"\x7f"), "options": (30, b"\x00"), "floor": (32, b"\x01"),
-                  "mac": (48, bytes([data[UDP_PAYLOAD + 48] ^ 1])), "no mac": (48, bytes(8)),
-                  "client": (HEADER + 15, bytes([data[UDP_PAYLOAD + HEADER + 15] ^ 1])),
-                  "last byte": (len(data) - UDP_PAYLOAD - 1, b"\x00")}
+                  "content": (48, bytes([payload[48] ^ 1])),
+                  "mac": (HEADER - 8, bytes([payload[HEADER - 8] ^ 1])), "no mac": (HEADER - 8, bytes(8)),
+                  "client": (client, bytes([payload[client] ^ 1])), "last byte": (len(payload) - 1, b"\x00")}
         for at, value in fields.values():
             forged = altered(data, at, value)
-            assert forged != without_checksum(data)
+            assert payload_of(forged) != payload
             tap.send(forged)
         up = wait_risen(lab, "n2", before, "handover_bad_mac", len(fields))
         assert up["handover_bad_mac"] == len(fields) and nothing_made(up), up
         # No message at all: other magic, other version, cut off, lengths that lie.
         before = lab.counters("n2")
         for forged in (altered(data, 0, b"X"), altered(data, 4, b"\x63"), altered(data, 24, b"\xff\xff"),
-                       altered(data, 24, b"\0\0"), floods.frame(data[6:12], data[:6], floods.udp(
-                           data[26:30], data[30:34], HANDOVER_PORT, HANDOVER_PORT, b"ESH1")),
-                       floods.frame(data[6:12], data[:6], floods.udp(data[26:30], data[30:34], HANDOVER_PORT,
-                                                                     HANDOVER_PORT, random.randbytes(500)))):
+                       altered(data, 24, b"\0\0"), with_payload(data, b"ESH1"), with_payload(data, random.randbytes(500))):
             tap.send(forged)
         up = wait_for(lambda: (now := lab.counters("n2")) and now["handover_malformed"] + now["handover_bad_mac"] >=
                       before["handover_malformed"] + before["handover_bad_mac"] + 6 and
@@ -275,13 +303,14 @@ def test_forged_handover_messages(lab):
     assert lab.client.get("/1k")[0] == 200
 
 
+@EACH
 @pytest.mark.parametrize("end", ["open", "closed", "reset"])
-def test_replayed_handover_messages(lab, end):
+def test_replayed_handover_messages(lab, end, vip):
     """Again the same message: while the connection lives, and after it."""
     with contextlib.ExitStack() as stack:
         tap = stack.enter_context(floods.Tap(lab.net.switch, "n2-clu"))
         client = stack.enter_context(floods.Tap(lab.net.client, "eth0"))
-        data, sock = message_of(lab, tap, "n1", "n2")
+        data, sock = message_of(lab, tap, "n1", "n2", vip)
         port = sock.getsockname()[1]
         if end == "open":
             stack.callback(sock.close)
@@ -295,23 +324,24 @@ def test_replayed_handover_messages(lab, end):
         before = lab.counters("n2")
         client.frames(lambda data: False)
         for _ in range(5):
-            tap.send(without_checksum(data))
+            tap.send(with_payload(data, payload_of(data)))
         up = wait_risen(lab, "n2", before, "handover_replayed", 5)
         assert up["handover_replayed"] == 5 and nothing_made(up), up
-        assert not client.frames(floods.is_from(topology.VIP), 0.2)
+        assert not client.frames(floods.is_from(vip), 0.2)
         assert not gone or len(raw.sockets(lab.node("n2"), port)) <= gone[0]
         if end == "open":
             sock.sendall(raw.head("/13k"))
             assert raw.right(raw.receive(sock), "13k")
 
 
-def test_message_for_another_node(lab):
+@EACH
+def test_message_for_another_node(lab, vip):
     with floods.Tap(lab.net.switch, "n2-clu") as tap, floods.Tap(lab.net.switch, "n3-clu") as third:
-        data, sock = message_of(lab, tap, "n1", "n2")
+        data, sock = message_of(lab, tap, "n1", "n2", vip)
         sock.close()
         before = lab.counters("n3")
-        packet = floods.udp(data[26:30], socket.inet_aton(lab.node("n3").cluster_address), HANDOVER_PORT, HANDOVER_PORT,
-                            data[UDP_PAYLOAD:])
+        packet = floods.udp(floods.addresses(data)[0], floods.packed(lab.node("n3").cluster_address), HANDOVER_PORT,
+                            HANDOVER_PORT, payload_of(data))
         third.send(floods.frame(data[6:12], floods.mac(lab.net.link("n3-clu").mac), packet))
         up = wait_risen(lab, "n3", before, "handover_wrong_target")
         assert nothing_made(up), up
@@ -320,18 +350,19 @@ def test_message_for_another_node(lab):
 
 def sock_port(data):
     """The client's port in the packet that a message carries."""
-    return struct.unpack("!H", data[UDP_PAYLOAD + HEADER + 20:][:2])[0]
+    packet = payload_of(data)[HEADER:]
+    return struct.unpack_from("!H", packet, 40 if packet[0] >> 4 == 6 else 20)[0]
 
 
 def test_replay_after_a_crash_of_the_target(lab):
     """The datapath stays when the daemon dies, and the new one takes over what it has seen."""
     with floods.Tap(lab.net.switch, "n2-clu") as tap:
-        data, sock = message_of(lab, tap, "n1", "n2")
+        data, sock = message_of(lab, tap, "n1", "n2", lab.net.vips[-1])
         raw.reset(sock)
         lab.node("n2").signal("earshotd")
         lab.node("n2").start("earshotd")
         before = lab.counters("n2")
-        tap.send(without_checksum(data))
+        tap.send(with_payload(data, payload_of(data)))
         up = wait_risen(lab, "n2", before, "handover_replayed")
         assert nothing_made(up) and not raw.sockets(lab.node("n2"), sock_port(data)), up
     wait_for(lambda: lab.status("n2")["datapath"]["state"] == "inspecting", "inspection")

@@ -41,7 +41,7 @@ def _lab(request):
     if (daemon.DATAPATH, request.param) == ("netfilter", "every"):
         pytest.skip("the netfilter datapath moves no open connection, and refuses inspect = every")
     with Lab(nodes=3, server="none", **SERVICES[request.param]) as lab:
-        start_backends(lab, "endings", "::" if ":" in lab.net.vip else "0.0.0.0")
+        start_backends(lab, "endings", ",".join("::" if ":" in vip else "0.0.0.0" for vip in lab.net.vips))
         lab.homes = homes(lab, (f"/len/100?{number}" for number in itertools.count()), 4)
         lab.large = homes(lab, (f"/len/{LARGE}?{number}" for number in itertools.count()), 1)
         yield lab

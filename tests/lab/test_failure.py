@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from earshotlab import Lab, process, topology, wait_for
+from earshotlab import Lab, families, netns, process, wait_for
 from web import raw
 
 pytestmark = pytest.mark.earshot
@@ -427,22 +427,23 @@ def test_key_rotation(lab):
 
 def test_two_services(lab):
     """Another address, and another port of the same, with policies of their own, added by a reload."""
-    second = "10.77.0.101"
+    blind, anywhere = (lab.net.vip, 8080), "::" if families.has6(lab.net.family) else "0.0.0.0"
+    second = "fd00:77::101" if ":" in lab.net.vip else "10.77.0.101"
     for node in lab.nodes:
-        node.exec(["ip", "address", "add", f"{second}/32", "dev", "lo"])
-        node.popen(["/usr/bin/python3", "-m", "http.server", "8080", "--directory", lab.docroot],
+        netns.ip_batch(node.namespace, [families.add(second, "lo") if ":" in second else f"address add {second}/32 dev lo"])
+        node.popen(["/usr/bin/python3", "-m", "http.server", "8080", "--bind", anywhere, "--directory", lab.docroot],
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(lambda address=node.public_address: lab.client.get("/1k", host=address, port=8080), "second server")
     config(lab, lambda text: text + f"""
 service turns {{ address = "{second}" port = 80 policy = wrr }}
-service blind {{ address = "{topology.VIP}" port = 8080 inspect = never }}
+service blind {{ address = "{lab.net.vip}" port = 8080 inspect = never }}
 """)
     for node in lab.nodes:
         done = reload(node)
         assert done.returncode == 0, done
     assert [service["name"] for service in lab.status("n1")["services"]] == ["web", "turns", "blind"]
-    with Load(lab), Load(lab, url=f"http://{second}/1k"):
-        assert raw.right(raw.ask(lab.client, raw.head("/1k"), address=(topology.VIP, 8080))[0], "1k")
+    with Load(lab), Load(lab, url=f"http://{families.in_url(second)}/1k"):
+        assert raw.right(raw.ask(lab.client, raw.head("/1k"), address=blind)[0], "1k")
     home = homes(lab)
     for uri in URIS[:6]:
         assert {raw.ask(lab.client, raw.head(uri))[0].node for _ in range(6)} == {home[uri]}
@@ -451,6 +452,6 @@ service blind {{ address = "{topology.VIP}" port = 8080 inspect = never }}
     before = {node: lab.counters(node)["handshake_blind"] for node in lab.net.nodes}
     expected = dict(before)
     for port in range(50000, 50020):
-        assert raw.right(raw.ask(lab.client, raw.head("/1k"), address=(topology.VIP, 8080), port=port)[0], "1k")
+        assert raw.right(raw.ask(lab.client, raw.head("/1k"), address=blind, port=port)[0], "1k")
         expected[raw.inspector(lab, port, service="blind")] += 1
     assert {node: lab.counters(node)["handshake_blind"] for node in lab.net.nodes} == expected != before

@@ -3,23 +3,25 @@
 
 The other suites run with clients of IPv6 alone where EARSHOT_FAMILY is 6 (CMakeLists.txt).
 """
+import collections
 import contextlib
 import itertools
 import json
 import os
 import re
+import shutil
 import socket
 
 import pytest
 
-from cluster import programs
+from cluster import programs, vips
 from earshotlab import Lab, daemon, families, netns, topology, wait_for
-from web import raw, routers
+from web import pictures, raw, routers
 from web.traffic import Traffic
 
 pytestmark = pytest.mark.earshot
 
-EACH = pytest.mark.parametrize("vip", [topology.VIP, families.VIP6], ids=["v4", "v6"])
+EACH = vips.each("46")
 
 
 @pytest.fixture(scope="module", name="lab")
@@ -83,17 +85,30 @@ def trouble(lab, node):
 
 
 def curl(lab, *options):
-    """Which address a client of both families ends up with (Happy Eyeballs, RFC 8305), and the status."""
+    """By which address a client of both families gets its answer in the end (Happy Eyeballs, RFC 8305)."""
     name = f"site.example:{topology.PORT}:{','.join(reversed(lab.net.vips))}"
     done = lab.client.exec(["curl", "-sS", "--max-time", "10", "--resolve", name, "-o", "/dev/null",
-                            "-w", "%{remote_ip} %{http_code}", *options, f"http://site.example:{topology.PORT}/1k"])
-    return done.stdout.split()
+                            "-w", "%{remote_ip} %{http_code} %header{x-node}", *options,
+                            f"http://site.example:{topology.PORT}/1k"])
+    address, status, node = done.stdout.split()
+    assert status == "200" and node in lab.net.nodes, done.stdout
+    return address
 
 
 @contextlib.contextmanager
-def without_listeners_of_ipv6(lab):
-    """All nodes' nginx listen for IPv4 only."""
-    paths = {node: os.path.join(node.directory, "nginx.conf") for node in lab.nodes}
+def black_hole(lab, vip):
+    """What the client sends to that address comes to nobody."""
+    lab.client.exec(["ip", "neigh", "replace", vip, "lladdr", lab.net.link("client").mac, "dev", "eth0", "nud", "permanent"])
+    try:
+        yield
+    finally:
+        lab.client.exec(["ip", "neigh", "del", vip, "dev", "eth0"])
+
+
+@contextlib.contextmanager
+def without_listeners_of_ipv6(lab, nodes):
+    """The nginx of these nodes listens for IPv4 only."""
+    paths = {node: os.path.join(node.directory, "nginx.conf") for node in nodes}
     before = {}
 
     def write(node, text):
@@ -113,23 +128,81 @@ def without_listeners_of_ipv6(lab):
             write(node, text)
 
 
-def test_happy_eyeballs(lab):
-    """Where IPv6 leads nowhere the client goes on with IPv4."""
-    assert curl(lab) == [families.VIP6, "200"]
-    assert curl(lab, "-4") == [topology.VIP, "200"]
-    lab.client.exec(["ip", "neigh", "replace", families.VIP6, "lladdr", lab.net.link("client").mac, "dev",
-                     "eth0", "nud", "permanent"])
+@EACH
+def test_happy_eyeballs(lab, vip):
+    """Where one family leads nowhere the client goes on with the other, and back to its favourite, IPv6."""
+    other = next(each for each in lab.net.vips if each != vip)
+    assert curl(lab) == families.VIP6
+    assert curl(lab, f"-{6 if ':' in vip else 4}") == vip
+    with black_hole(lab, vip):
+        for delay_ms in (1, 50, 200):
+            assert curl(lab, "--happy-eyeballs-timeout-ms", str(delay_ms)) == other
+    assert curl(lab) == families.VIP6
+
+
+@contextlib.contextmanager
+def site_of_both(lab):
+    """For the client's programs, site.example has both addresses."""
+    directory = os.path.join("/etc/netns", lab.net.client)  # `ip netns exec` shows what is there as /etc
+    os.makedirs(directory)
     try:
-        assert curl(lab) == [topology.VIP, "200"]
+        with open(os.path.join(directory, "hosts"), "w", encoding="ascii") as handle:
+            handle.writelines(f"{vip} site.example\n" for vip in lab.net.vips)
+        yield
     finally:
-        lab.client.exec(["ip", "neigh", "del", families.VIP6, "dev", "eth0"])
-    assert curl(lab) == [families.VIP6, "200"]
+        shutil.rmtree(directory)
+
+
+def asked_by(lab, target):
+    """{client's address: how many requests of targets that begin so} that the servers have answered."""
+    found = collections.Counter()
+    for node in lab.nodes:
+        for line in node.access_log():
+            client, _, rest = line.partition(" ")
+            if rest.startswith(f'"GET {target}'):
+                found[client.rpartition(":")[0]] += 1
+    return found
+
+
+def test_browser(lab, tmp_path):
+    """A page whose pictures are at a name with both addresses, and at each of these: persistent connections of both families at
+    once, which move."""
+    count, hosts = 20, ["site.example", *map(families.in_url, lab.net.vips)]
+    sources = [f"http://{host}/browser-{number}.png" for number in range(count) for host in hosts]
+    made = []
+    for name, content in [*((f"{number}.png", pictures.png(number)) for number in range(count)),
+                          ("page.html", pictures.page(sources).encode())]:
+        made.append(os.path.join(lab.docroot, f"browser-{name}"))
+        with open(made[-1], "wb") as handle:
+            handle.write(content)
+    moved = raw.total(lab, "inspect_moved")
+    with site_of_both(lab):
+        seen = pictures.seen(lab.client, "http://site.example/browser-page.html", tmp_path / "profile")
+    for path in made:
+        os.unlink(path)
+    assert seen == (len(sources), len(sources))
+    asked = wait_for(lambda: sum((now := asked_by(lab, "/browser-")).values()) > len(sources) and now, "access logs")
+    assert set(asked) == {lab.net.client_addresses[0], lab.net.client_addresses6[0]} and min(asked.values()) >= count, asked
+    assert raw.total(lab, "inspect_moved") > moved
+
+
+def test_one_node_without_a_listener_of_ipv6(lab):
+    """The others serve its share of IPv6; no client falls back to IPv4, and none loses anything."""
+    node = lab.node("n2")
+    with without_listeners_of_ipv6(lab, [node]):
+        wait_for(lambda: "nothing listens" in trouble(lab, "n2"), "n2 says so")
+        for number in range(24):
+            assert curl(lab, "--happy-eyeballs-timeout-ms", "1000") == families.VIP6
+            for vip in lab.net.vips:
+                status, fields, _ = lab.client.get(f"/u/1k/{number}", host=vip)
+                assert status == 200 and (fields["X-Node"] != "n2" or vip == topology.VIP)
+    wait_for(lambda: not trouble(lab, "n2"), "n2 can serve again", seen=lambda: trouble(lab, "n2"))
 
 
 def test_nobody_listens_for_ipv6(lab):
     """All nodes say so; the client is told at once; and clients of IPv4 lose nothing."""
     missing = f"nothing listens on {families.VIP6} port {topology.PORT}"
-    with without_listeners_of_ipv6(lab):
+    with without_listeners_of_ipv6(lab, lab.nodes):
         wait_for(lambda: all(missing in trouble(lab, node.name) for node in lab.nodes), "each node says so")
         with connect(lab, families.VIP6) as sock, pytest.raises(ConnectionResetError):
             sock.sendall(raw.head("/1k"))

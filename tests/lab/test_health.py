@@ -160,14 +160,20 @@ def test_server_hangs_under_load(lab):
 
 
 SERVER_OF_500 = """
-import http.server, sys
+import http.server, socket, sys, threading
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_error(500)
 
+class Server6(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+servers = [(Server6 if ":" in address else http.server.ThreadingHTTPServer)((address, int(sys.argv[1])), Handler)
+           for address in sys.argv[2:]]
 print("listening", flush=True)
-http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
+for server in servers:
+    threading.Thread(target=server.serve_forever).start()
 """
 
 
@@ -187,7 +193,7 @@ def test_wrong_answers():
         alive(lab, True)
         configure(lab, HTTP % "serve")
         lab.node("n3").stop("nginx")
-        child = lab.node("n3").popen([sys.executable, "-c", SERVER_OF_500, topology.VIP, str(topology.PORT)], stdout=-1)
+        child = lab.node("n3").popen([sys.executable, "-c", SERVER_OF_500, str(topology.PORT), *lab.net.vips], stdout=-1)
         assert child.stdout.readline() == "listening\n"
         wait_for(lambda: is_known(lab, "n3", True), "n3 that is down", 30)
         assert trouble(lab, "n3", "n3").endswith("the answer to GET /alive is 500"), trouble(lab, "n3", "n3")

@@ -8,10 +8,11 @@ import time
 
 import pytest
 
+from cluster import vips
 from cluster.every import start_backends
 from cluster.membership import ALL, DETECTED, TOKEN, settled
 from cluster.witness import Witness
-from earshotlab import Lab, topology, wait_for
+from earshotlab import Lab, families, topology, wait_for
 from web import raw
 from web.traffic import Traffic, distribution
 
@@ -22,7 +23,7 @@ HALF = b"x" * 50000  # of a request's body
 
 @pytest.fixture(scope="module", name="module_lab")
 def _module_lab():
-    with Lab(nodes=4, membership="corosync", policy="wrr", token=int(TOKEN * 1000)) as lab:
+    with Lab(nodes=4, membership="corosync", policy="wrr", token=int(TOKEN * 1000), family=vips.FAMILY) as lab:
         yield lab
 
 
@@ -64,8 +65,8 @@ def test_power_cut(lab):
 def idle_connections(lab, count=24):
     """{socket: the node that serves it}, of connections that have had an answer and are kept open."""
     idle = {}
-    for _ in range(count):
-        sock = raw.connect(lab.client, timeout=8)
+    for address, _ in zip(raw.services(lab), range(count)):
+        sock = raw.connect(lab.client, address, timeout=8)
         sock.sendall(raw.head("/1k"))
         idle[sock] = raw.receive(sock).node
     assert set(idle.values()) == set(ALL)
@@ -75,18 +76,18 @@ def idle_connections(lab, count=24):
 def uploads(lab, count=24):
     """{socket: the node that serves it}, of requests of which a half is there: half the connections had another before."""
     begun = {}
-    for number in range(count):
-        sock = raw.connect(lab.client, timeout=20)
-        if number % 2:
+    for address, number in zip(raw.services(lab), range(count)):
+        sock = raw.connect(lab.client, address, timeout=20)
+        if number % 4 > 1:
             sock.sendall(raw.head("/1k"))
             raw.receive(sock)
         sock.sendall(raw.head(f"/upload/{number}", method="PUT", Content_Length=2 * len(HALF)) + HALF)
-        begun[sock] = sock.getsockname()[1]
+        begun[sock] = raw.name(sock)
     held = {}
     for node in lab.nodes:
-        held.update({int(line.split()[4].rpartition(":")[2]): node.name for line in raw.sockets(node)})
+        held.update({line.split()[-1]: node.name for line in raw.sockets(node)})
     assert set(held.values()) == set(ALL)
-    return {sock: held[port] for sock, port in begun.items()}
+    return {sock: held[name] for sock, name in begun.items()}
 
 
 def go_on(connections, data):
@@ -215,7 +216,8 @@ def test_cable_pulled(lab, network, silent):
 
 def test_leave_and_join(lab):
     """In order: not one request fails, and only the leaver's share changes hands."""
-    flows = [(f"198.51.100.{i % 250}", 1024 + 7 * i) for i in range(400)]
+    networks = [network for network, vip in (("198.51.100.", topology.VIP), ("2001:db8::", families.VIP6)) if vip in lab.net.vips]
+    flows = [(f"{networks[i % len(networks)]}{i % 250}", 1024 + 7 * i) for i in range(400)]
 
     def inspectors(node):
         return [lab.node(node).ask({"command": "ring", "lookup": {"address": address, "port": port}})["lookup"]["node"]
@@ -490,12 +492,8 @@ def test_request_under_way(how):
     count = 300
     with Lab(nodes=4, membership="corosync", policy="wrr", token=int(TOKEN * 1000), wires=["client"]) as lab:
         settled(lab)
-        machine = lab.client
-        connections = [machine.socket() for _ in range(count)]
-        for connection in connections:
-            connection.settimeout(10)
-            connection.connect((topology.VIP, topology.PORT))
-        ports = [connection.getsockname() for connection in connections]
+        connections = [raw.connect(lab.client, address) for address, _ in zip(raw.services(lab), range(count))]
+        ports = [connection.getsockname()[:2] for connection in connections]
         asked = [lab.node("n1").ask({"command": "ring", "lookup": {"address": a, "port": p}}) for a, p in ports]
         of_n2 = sum(answer["lookup"]["node"] == "n2" for answer in asked)
         assert of_n2 > count / 10
@@ -546,10 +544,8 @@ def test_killed_while_the_server_thinks():
     with Lab(nodes=4, membership="corosync", policy="wrr", token=int(TOKEN * 1000), server="none") as lab:
         start_backends(lab)
         settled(lab)
-        connections = [lab.client.socket() for _ in range(80)]
+        connections = [raw.connect(lab.client, address) for address, _ in zip(raw.services(lab), range(80))]
         for number, connection in enumerate(connections):
-            connection.settimeout(10)
-            connection.connect((topology.VIP, topology.PORT))
             connection.sendall(f"GET /slow/{think_ms}?{number} HTTP/1.1\r\nHost: lab\r\n\r\n".encode())
         wait_for(lambda: sum(n["connections"] for n in lab.status("n1")["nodes"]) >= len(connections), "the sockets", 2)
         lab.node("n3").signal("earshotd", signal.SIGKILL)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from earshotlab import Lab, topology, wait_for
+from earshotlab import Lab, families, wait_for
 from web import raw
 
 pytestmark = pytest.mark.earshot
@@ -61,8 +61,8 @@ def curl(lab, target, *options, data=None):
 
 def lingering(lab):
     """The client's connections to the service that are not closed in order."""
-    listed = lab.client.exec(["ss", "-Htan", "state", "all", "dst", topology.VIP]).stdout
-    return [line for line in listed.splitlines() if line.split()[0] not in ("TIME-WAIT", "ESTAB")]
+    listed = [lab.client.exec(["ss", "-Htan", "state", "all", "dst", families.in_url(vip)]).stdout for vip in lab.net.vips]
+    return [line for line in "".join(listed).splitlines() if line.split()[0] not in ("TIME-WAIT", "ESTAB")]
 
 
 def test_refusal(lab):
@@ -108,8 +108,8 @@ for size in (300000, 5000000):
 def test_refused_upload(lab):
     """A client that reads only when it has sent all reads the answer."""
     lab.node("n3").stop("nginx")
-    for _ in range(4):
-        done = lab.client.exec([sys.executable, "-c", UPLOAD, topology.VIP])
+    for number in range(4):
+        done = lab.client.exec([sys.executable, "-c", UPLOAD, families.in_url(lab.net.vips[number % len(lab.net.vips)])])
         assert done.stdout.split() == ["503", "503"], done
     assert raw.total(lab, "reject_dropped") > 0
     wait_for(lambda: not lingering(lab), "closed connections", 3)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from earshotlab import Lab, families, wait_for
+from earshotlab import Lab, wait_for
 from web import raw
 
 pytestmark = pytest.mark.earshot
@@ -46,7 +46,8 @@ def _lab():
 
 def homes(lab, count=9):
     """URIs and the nodes that serve them; every node is there."""
-    found = {f"/u/1k/{number}": lab.client.get(f"/u/1k/{number}")[1]["X-Node"] for number in range(count)}
+    uris = [f"/u/1k/{number}" for number in range(count)]
+    found = {uri: raw.ask(lab.client, raw.head(uri, Connection="close"))[0].node for uri in uris}
     assert set(found.values()) == {"n1", "n2", "n3"}
     return found
 
@@ -130,7 +131,7 @@ def test_clients_that_go_away(lab, end):
     gone = []
     for _ in range(20):
         sock = raw.connect(lab.client)
-        gone.append(sock.getsockname()[1])
+        gone.append(raw.name(sock))
         if end == "reset":
             raw.reset(sock)
             continue
@@ -140,8 +141,7 @@ def test_clients_that_go_away(lab, end):
         sock.close()
     if end == "fin":
         assert raw.total(lab, "fin_before_request") >= before + 20
-    gone = {f"{families.in_url(lab.net.client_address)}:{port}" for port in gone}
-    wait_for(lambda: not gone & {line.split()[-1] for node in lab.nodes for line in raw.sockets(node)}, "no sockets")
+    wait_for(lambda: not set(gone) & {line.split()[-1] for node in lab.nodes for line in raw.sockets(node)}, "no sockets")
     assert raw.ask(lab.client, raw.head("/1k"))[0].status == 200
 
 
@@ -243,7 +243,7 @@ def test_many_idle_connections(lab):
     with contextlib.ExitStack() as stack:
         idle = [stack.enter_context(raw.connect(lab.client)) for _ in range(500)]
         held = {line.split()[-1] for node in lab.nodes for line in raw.sockets(node)}
-        assert not {"%s:%d" % sock.getsockname() for sock in idle} & held
+        assert not {raw.name(sock) for sock in idle} & held
         random.shuffle(idle)
         nodes = set()
         for number, sock in enumerate(idle):

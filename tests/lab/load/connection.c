@@ -86,11 +86,12 @@ static void succeed(struct es_connection *c)
 
 static void fail_only(struct es_connection *c, enum es_load_result result, const char *what)
 {
-	struct sockaddr_in local = {.sin_family = AF_INET};
+	union es_sockaddr local;
 	socklen_t len = sizeof(local);
 	char message[256], progress[96];
 
-	getsockname(c->fd, (struct sockaddr *)&local, &len);
+	memset(&local, 0, sizeof(local));
+	getsockname(c->fd, &local.sa, &len);
 	if (!c->connected)
 		snprintf(progress, sizeof(progress), "connecting");
 	else if (c->ends)
@@ -98,8 +99,9 @@ static void fail_only(struct es_connection *c, enum es_load_result result, const
 	else
 		es_response_progress(&c->response, progress, sizeof(progress));
 	snprintf(message, sizeof(message),
-		 "%s; connection %u, port %u, %s, %s (%llu bytes), after %llu ms: %s", what, c->number,
-		 ntohs(local.sin_port), es_load_ending_names[c->ending], c->response.object->path,
+		 "%s; connection %u, IPv%u port %u, %s, %s (%llu bytes), after %llu ms: %s", what, c->number,
+		 local.sa.sa_family == AF_INET6 ? 6 : 4, es_sockaddr_port(&local),
+		 es_load_ending_names[c->ending], c->response.object->path,
 		 (unsigned long long)c->response.object->size,
 		 (unsigned long long)(es_load_now_us() - c->begun_us) / 1000, progress);
 	close_now(c, 1);
@@ -290,10 +292,11 @@ static void on_io(struct ev_loop *loop, struct ev_io *io, int events)
 }
 
 /* A socket as the options want it, on its way to the server, or -errno. */
-static int connect_from(const struct es_load_options *options, unsigned int port)
+static int connect_from(const struct es_load_options *options, const union es_sockaddr *server,
+			unsigned int port)
 {
-	struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	union es_sockaddr local;
+	int fd = socket(server->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	const int on = 1, mss = (int)options->mss;
 	int rc = 0;
 
@@ -303,10 +306,13 @@ static int connect_from(const struct es_load_options *options, unsigned int port
 		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof(mss));
 	if (port) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		rc = bind(fd, (struct sockaddr *)&local, sizeof(local));
+		memset(&local, 0, sizeof(local));
+		local.sa.sa_family = server->sa.sa_family;
+		es_sockaddr_port_set(&local, port);
+		rc = bind(fd, &local.sa, es_sockaddr_len(&local));
 	}
 	if (!rc)
-		rc = connect(fd, (const struct sockaddr *)&options->server, sizeof(options->server));
+		rc = connect(fd, &server->sa, es_sockaddr_len(server));
 	if (!rc || errno == EINPROGRESS)
 		return fd;
 	rc = -errno;
@@ -315,16 +321,17 @@ static int connect_from(const struct es_load_options *options, unsigned int port
 }
 
 /* The same from the next local port of the range that no socket of the client's own has any more. */
-static int connect_next(struct es_load *load)
+static int connect_next(struct es_load *load, unsigned int connection)
 {
 	const struct es_load_options *options = &load->options;
+	const union es_sockaddr *server = &options->servers[connection % options->server_count];
 	unsigned int range = options->last_port - options->first_port + 1;
 	int fd = -EADDRINUSE;
 
 	if (!options->first_port)
-		return connect_from(options, 0);
+		return connect_from(options, server, 0);
 	for (unsigned int tries = 0; tries < range && (fd == -EADDRINUSE || fd == -EADDRNOTAVAIL); tries++) {
-		fd = connect_from(options, options->first_port + load->port_cursor);
+		fd = connect_from(options, server, options->first_port + load->port_cursor);
 		load->port_cursor = (load->port_cursor + 1) % range;
 		load->report.ports_skipped += fd < 0;
 	}
@@ -344,7 +351,7 @@ static int begin(struct es_connection *c)
 	choose_ending(c);
 	choose_object(c);
 	c->begun_us = es_load_now_us();
-	c->fd = connect_next(load);
+	c->fd = connect_next(load, c->number);
 	if (c->fd < 0) {
 		snprintf(message, sizeof(message), "connection %u: connect: %s", c->number,
 			 strerrordesc_np(-c->fd));

@@ -25,8 +25,10 @@ def counters(lab):
 
 
 def load(lab, **options):
-    """Run earshot-load with these options: its report, with the counters' growth as "counted"."""
-    options = {"manifest": os.path.join(lab.docroot, MANIFEST), "seed": seed(), "max_seconds": 280, **options}
+    """Run earshot-load with these options, by each address of the service in turn: its report, with the counters' growth as
+    "counted"."""
+    options = {"host": ",".join(lab.net.vips), "manifest": os.path.join(lab.docroot, MANIFEST), "seed": seed(), "max_seconds": 280,
+               **options}
     arguments = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in options.items()]
     before = counters(lab)
     done = lab.client.exec(["earshot-load", "--json", *arguments], check=False, timeout=options["max_seconds"] + 20)

@@ -20,7 +20,8 @@ static const char usage[] =
 	"Fetches random objects over many connections at once and compares every byte with the manifest\n"
 	"(make_docroot.py). Exit status 0 if all connections were as they should be.\n"
 	"\n"
-	"  --host ADDRESS      default 10.77.0.100, the lab's service\n"
+	"  --host ADDRESS,...  of IPv4 or IPv6, one connection after the other to each in turn; default\n"
+	"                      10.77.0.100, the lab's service\n"
 	"  --port PORT         default 80\n"
 	"  --connections N     in all; default 1000\n"
 	"  --parallel N        at a time; default 64\n"
@@ -86,6 +87,27 @@ static unsigned int endings(char *list)
 	return bits;
 }
 
+static void servers(struct es_load_options *options, char *list)
+{
+	options->server_count = 0;
+	for (char *word = strtok(list, ","); word; word = strtok(NULL, ",")) {
+		union es_sockaddr server;
+
+		memset(&server, 0, sizeof(server));
+		if (inet_pton(AF_INET, word, &server.v4.sin_addr) == 1)
+			server.sa.sa_family = AF_INET;
+		else if (inet_pton(AF_INET6, word, &server.v6.sin6_addr) == 1)
+			server.sa.sa_family = AF_INET6;
+		else
+			refuse("--host %s: addresses of IPv4 or IPv6, with commas between", word);
+		if (options->server_count == ES_LOAD_SERVERS_MAX)
+			refuse("--host: up to %d addresses", ES_LOAD_SERVERS_MAX);
+		options->servers[options->server_count++] = server;
+	}
+	if (!options->server_count)
+		refuse("--host: nothing");
+}
+
 static void ports(struct es_load_options *options, char *range)
 {
 	char *dash = strchr(range, '-');
@@ -144,11 +166,10 @@ static void apply(struct es_load_options *options, enum option_name name, char *
 
 	switch (name) {
 	case HOST:
-		if (inet_pton(AF_INET, value, &options->server.sin_addr) != 1)
-			refuse("--host %s: an IPv4 address", value);
+		servers(options, value);
 		break;
 	case PORT:
-		options->server.sin_port = htons((uint16_t)number(text, value, 1, 65535));
+		options->port = (unsigned int)number(text, value, 1, 65535);
 		break;
 	case CONNECTIONS:
 		options->connections = (unsigned int)number(text, value, 1, 100000000);
@@ -203,9 +224,9 @@ void es_load_options_parse(struct es_load_options *options, int argc, char **arg
 	int name;
 
 	*options = (struct es_load_options){
-		.server = {.sin_family = AF_INET,
-			   .sin_port = htons(80),
-			   .sin_addr.s_addr = htonl(0x0a4d0064)},
+		.servers = {{.v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a4d0064)}}},
+		.server_count = 1,
+		.port = 80,
 		.seed = 1,
 		.max_bytes = UINT64_MAX,
 		.half_bytes = 16384,
@@ -221,6 +242,8 @@ void es_load_options_parse(struct es_load_options *options, int argc, char **arg
 			exit(2);
 		apply(options, (enum option_name)name, optarg);
 	}
+	for (unsigned int i = 0; i < options->server_count; i++)
+		es_sockaddr_port_set(&options->servers[i], options->port);
 	if (optind < argc)
 		refuse("%s: what is it?", argv[optind]);
 	if (!options->manifest)

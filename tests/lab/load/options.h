@@ -2,8 +2,8 @@
 #ifndef ES_LOAD_OPTIONS_H
 #define ES_LOAD_OPTIONS_H
 
-#include <netinet/in.h>
 #include <stdint.h>
+#include "inspector/base/sockaddr.h"
 
 /* How a connection ends once its responses are complete. */
 enum es_load_ending {
@@ -16,8 +16,12 @@ enum es_load_ending {
 };
 #define ES_LOAD_MIXED ((1u << ES_LOAD_RESET) - 1)
 
+#define ES_LOAD_SERVERS_MAX 8
+
 struct es_load_options {
-	struct sockaddr_in server;
+	union es_sockaddr servers[ES_LOAD_SERVERS_MAX]; /* the connections' in turn; ports: all the same */
+	unsigned int server_count;
+	unsigned int port;
 	const char *manifest;
 	uint64_t seed;
 	uint64_t max_bytes;  /* no larger objects */

@@ -32,7 +32,8 @@ class Servers:
 
     def start(self, name):
         node = self.lab.node(name)
-        child = node.popen([*tree.module("web.ledger"), name, self.lab.net.vip, str(topology.PORT), self.file(name)], stdout=-1)
+        child = node.popen([*tree.module("web.ledger"), name, ",".join(self.lab.net.vips), str(topology.PORT),
+                            self.file(name)], stdout=-1)
         assert child.stdout.readline() == "listening\n", f"the server of {name}"
         self.children[name] = child
 

@@ -21,8 +21,8 @@ SETTINGS = {"service.inspect": INSPECT, "service.load_bound": 0}
 
 
 def start_backends(lab, program="scripted", address=None):
-    """That server of tests/lib/web on every node, for the service's address if there is none given."""
-    address = address or lab.net.vip
+    """That server of tests/lib/web on every node, for the service's addresses if there is none given."""
+    address = address or ",".join(lab.net.vips)
     for node in lab.nodes:
         child = node.popen([*tree.module(f"web.{program}"), node.name, address, str(topology.PORT)], stdout=-1)
         assert child.stdout.readline() == "listening\n"

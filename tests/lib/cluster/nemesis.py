@@ -238,12 +238,13 @@ class Nemesis:
 
     @kind
     def address_removed(self):
-        node = self._node()
+        node, vips = self._node(), self.lab.net.vips
+        vip = self.chance.choice(vips) if len(vips) > 1 else vips[0]
 
         def change(verb):
-            node.exec(["ip", "address", verb, f"{topology.VIP}/32", "dev", "lo"])
+            node.exec(["ip", "address", verb, f"{vip}/{128 if ':' in vip else 32}", "dev", "lo"])
 
-        return Failure("no service address", self._serving(node), lambda: change("del"), lambda: change("add"))
+        return Failure(f"no service address {vip}", self._serving(node), lambda: change("del"), lambda: change("add"))
 
     @kind
     def sysctl_changed(self):
@@ -257,8 +258,9 @@ class Nemesis:
     def packets_dropped(self):
         """A firewall that lets no request through to the server, and that no look finds."""
         node = self._node()
-        table = (f"table inet nemesis {{ chain input {{ type filter hook input priority 0; "
-                 f"ip daddr {topology.VIP} tcp dport {topology.PORT} drop; }}; }}")
+        rules = "".join(f"{'ip6' if ':' in vip else 'ip'} daddr {vip} tcp dport {topology.PORT} drop; "
+                        for vip in self.lab.net.vips)
+        table = f"table inet nemesis {{ chain input {{ type filter hook input priority 0; {rules}}}; }}"
         return Failure("firewall", self._serving(node), lambda: node.exec(["nft", table]),
                        lambda: node.exec(["nft", "delete table inet nemesis"]))
 

@@ -1,26 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Who answers whom, as the client's cable sees it: no connection may have answers of two nodes.
 
-Every frame with payload that the client receives is kept by client port, sender's MAC and sequence number.
+Every frame with payload that the client receives is kept by family, client port, sender's MAC and sequence number.
 """
+import select
 import socket
 import struct
 import threading
 
-from earshotlab import topology
+ETH_P_ALL, ETH_P_IP, ETH_P_IPV6 = 3, 0x0800, 0x86dd
+SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING, SO_RCVBUFFORCE = 263, 6, 23, 33
 
-ETH_P_IP = 0x0800
-SOL_PACKET, PACKET_STATISTICS, SO_RCVBUFFORCE = 263, 6, 33
+
+def segment(frame):
+    """(family, sender, where the TCP header begins, where the packet ends), of a frame that has one."""
+    kind = int.from_bytes(frame[12:14], "big")
+    if kind == ETH_P_IP and frame[23] == socket.IPPROTO_TCP:
+        return 4, frame[26:30], 14 + (frame[14] & 15) * 4, 14 + int.from_bytes(frame[16:18], "big")
+    if kind == ETH_P_IPV6 and frame[20] == socket.IPPROTO_TCP:  # no node sends extension headers
+        return 6, frame[22:38], 54, 54 + int.from_bytes(frame[18:20], "big")
+    return None
 
 
 class Witness:
     def __init__(self, lab):
         self.socket = lab.client.socket(socket.AF_PACKET, socket.SOCK_RAW)
-        self.socket.bind(("eth0", ETH_P_IP))
+        self.socket.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        self.socket.bind(("eth0", ETH_P_ALL))
         self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-        self.socket.settimeout(0.2)
-        self.vip = socket.inet_aton(topology.VIP)
-        self.seen = {}  # (client port, client's acknowledged byte, MAC) of each answer's first frame
+        self.vips = {socket.inet_pton(socket.AF_INET6 if ":" in vip else socket.AF_INET, vip) for vip in lab.net.vips}
+        self.seen = {}  # {(family, client port, client's acknowledged byte): {MAC: sequence numbers}}
         self.lost = 0
         self.stopping = False
         self.thread = threading.Thread(target=self._watch, daemon=True)
@@ -37,20 +46,19 @@ class Witness:
 
     def _watch(self):
         while True:
-            try:
-                frame, address = self.socket.recvfrom(200)
-            except socket.timeout:
-                if self.stopping:  # and all that came before is read
+            stopping = self.stopping
+            if not select.select([self.socket], [], [], 0 if stopping else 0.2)[0]:
+                if stopping:  # and all that came before is read
                     return
                 continue
-            if address[2] == socket.PACKET_OUTGOING or frame[26:30] != self.vip or frame[23] != 6:
+            frame = self.socket.recv(200)
+            family, sender, at, end = segment(frame) or (0, None, 0, 0)
+            if sender not in self.vips:
                 continue
-            at = 14 + (frame[14] & 15) * 4
             port, seq, ack, offset = struct.unpack(">HIIB", frame[at + 2:at + 13])
-            payload = struct.unpack(">H", frame[16:18])[0] - (frame[14] & 15) * 4 - (offset >> 4) * 4
-            if payload > 0:
+            if end > at + (offset >> 4) * 4:
                 # The acknowledged byte tells connections of the same port apart, and requests of one connection.
-                self.seen.setdefault((port, ack), {}).setdefault(frame[6:12].hex(":"), set()).add(seq)
+                self.seen.setdefault((family, port, ack), {}).setdefault(frame[6:12].hex(":"), set()).add(seq)
 
     def problems(self):
         """What was answered by two nodes, as lines of text."""

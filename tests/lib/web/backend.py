@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An HTTP/1.1 server that answers as oddly as a test wants: python3 -m web.backend NODE ADDRESS PORT
+"""An HTTP/1.1 server that answers as oddly as a test wants: python3 -m web.backend NODE ADDRESS,... PORT
 
     /len/N              N bytes that depend on the whole target; also for HEAD
     /status/N           an empty response with that status
@@ -21,6 +21,7 @@ import socket
 import socketserver
 import struct
 import sys
+import threading
 import time
 
 WEBSOCKET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -181,21 +182,36 @@ class Handler(socketserver.StreamRequestHandler):
 class Server(socketserver.ThreadingTCPServer):
     """A thread a connection."""
 
-    address_family = socket.AF_INET6 if ":" in "".join(sys.argv[2:3]) else socket.AF_INET
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 1024
 
+    def __init__(self, address, handler):
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def server_bind(self):
+        if self.address_family == socket.AF_INET6:  # beside one of IPv4
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        super().server_bind()
+
+
+def servers(handler):
+    """One for each address of the command line, which listen already."""
+    return [Server((address, int(sys.argv[3])), handler) for address in sys.argv[2].split(",")]
+
 
 def serve(handler):
-    """Until SIGTERM, with the command line's name, address and port."""
+    """Until SIGTERM, with the command line's name, addresses and port."""
     global NODE  # pylint: disable=global-statement
     NODE = sys.argv[1]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with Server((sys.argv[2], int(sys.argv[3])), handler) as server:
+    for server in servers(handler):
         server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        print("listening", flush=True)
-        server.serve_forever()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    print("listening", flush=True)
+    while True:
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An HTTP/1.1 server that writes down what it does, before it says so: ledger NODE ADDRESS PORT FILE
+"""An HTTP/1.1 server that writes down what it does, before it says so: ledger NODE ADDRESS,... PORT FILE
 
 Each request is for a target of its own, which says all about it:
 
@@ -56,17 +56,19 @@ class Handler(backend.Handler):
 def main():
     """Signals are taken by this thread alone; whoever has a connection has a thread of his own."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM})
-    server = None
+    servers = []
     received = signal.SIGUSR2
     while received != signal.SIGTERM:
-        if received == signal.SIGUSR2 and not server:
-            server = backend.Server((sys.argv[2], int(sys.argv[3])), Handler)
-            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        if received == signal.SIGUSR2 and not servers:
+            servers = backend.servers(Handler)
+            for server in servers:
+                threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             print("listening", flush=True)
-        if received == signal.SIGUSR1 and server:
-            server.shutdown()
-            server.server_close()
-            server = None
+        if received == signal.SIGUSR1:
+            for server in servers:
+                server.shutdown()
+                server.server_close()
+            servers = []
         received = signal.sigwait({signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM})
 
 

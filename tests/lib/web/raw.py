@@ -2,18 +2,20 @@
 """HTTP by hand, on sockets that tests may treat as badly as they like."""
 import hashlib
 import http.client
+import itertools
 import socket
 import struct
 import time
 
-from earshotlab import server, topology
+from earshotlab import families, server, topology
 
 HEAD_MAX = 65536
+HOST = families.in_url(topology.vips_of(families.DEFAULT)[0])  # what clients write that ask by an address
 
 
 def head(target, method="GET", version="HTTP/1.1", **fields):
     """A request head. Names of fields are written with `_` for `-`."""
-    fields = {"Host": topology.VIP, **fields}
+    fields = {"Host": HOST, **fields}
     lines = [f"{method} {target} {version}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items() if value is not None]
     return "\r\n".join(lines + ["", ""]).encode("ascii")
@@ -22,6 +24,11 @@ def head(target, method="GET", version="HTTP/1.1", **fields):
 def service(lab):
     """Where the lab's service is."""
     return lab.net.vip, topology.PORT
+
+
+def services(lab):
+    """The same, by each of its addresses in turn, endlessly."""
+    return itertools.cycle((vip, topology.PORT) for vip in lab.net.vips)
 
 
 def connect(machine, address=None, timeout=10.0, port=None, before=None):
@@ -46,10 +53,16 @@ def connect(machine, address=None, timeout=10.0, port=None, before=None):
 
 def http_connection(machine, timeout=10.0, address=None):
     """The same for http.client. One that has ended is a failure, not a reason for a new one."""
-    connection = http.client.HTTPConnection(address[0] if address else machine.lab.net.vip)
+    connection = http.client.HTTPConnection(families.in_url(address[0] if address else machine.lab.net.vip))
     connection.auto_open = False
     connection.sock = connect(machine, address, timeout=timeout)
     return connection
+
+
+def name(sock):
+    """A client's end of a connection, as ss shows it."""
+    address, port = sock.getsockname()[:2]
+    return f"{families.in_url(address)}:{port}"
 
 
 def reset(sock):
@@ -133,15 +146,16 @@ def states(lab, port):
             for machine in (lab.client, *lab.nodes) if machine.name not in lab.dead}
 
 
-def inspector(lab, port, service="web"):
-    """The node that the ring gives this client port."""
-    lookup = {"address": lab.net.client_address, "port": port, "service": service}
+def inspector(lab, port, service="web", client=None):
+    """The node that the ring gives this port of that address of the client, or of its first."""
+    lookup = {"address": client or lab.net.client_address, "port": port, "service": service}
     return lab.nodes[0].ask({"command": "ring", "lookup": lookup})["lookup"]["node"]
 
 
-def ports(lab, node, first=20000, service="web"):
-    """Client ports whose connections that node inspects; up to 29999 no other connection has them (topology.py)."""
-    return (port for port in range(first, 65536) if inspector(lab, port, service) == node)
+def ports(lab, node, first=20000, service="web", client=None):
+    """Client ports, of that address or the client's first, whose connections that node inspects; up to 29999 no other connection
+    has them (topology.py)."""
+    return (port for port in range(first, 65536) if inspector(lab, port, service, client) == node)
 
 
 def total(lab, *counters):
