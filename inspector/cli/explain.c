@@ -2,11 +2,10 @@
 /*
  * `earshot explain`: which node a request would go to now, and why. Nothing is sent and nothing changes.
  */
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "inspector/base/endpoint.h"
 #include "inspector/base/utf8.h"
 #include "inspector/cli/cli.h"
 #include "inspector/cli/table.h"
@@ -63,27 +62,15 @@ static void add_text(struct json_object *request, const char *text)
 
 static int add_client(struct json_object *request, const char *client)
 {
-	const char *colon = strrchr(client, ':'), *close = *client == '[' ? strchr(client, ']') : NULL;
-	int is_v6 = colon != strchr(client, ':');
-	size_t len = close ? (size_t)(close - client - 1) : strcspn(client, ":");
-	char *end;
-	long port;
+	char address[INET6_ADDRSTRLEN];
+	int port;
 
-	if (!colon || (is_v6 && *client != '[')) {
-		json_object_object_add(request, "client", json_object_new_string(client));
-		return ES_CLI_OK;
-	}
-	if (close && !close[1]) {
-		json_object_object_add(request, "client", json_object_new_string_len(client + 1, (int)len));
-		return ES_CLI_OK;
-	}
-	port = strtol(colon + 1, &end, 10);
-	if (!isdigit((unsigned char)colon[1]) || *end || port > 65535 ||
-	    (*client == '[' && (!close || colon != close + 1)))
+	if (es_endpoint_split(client, address, &port))
 		return es_cli_usage(
 			"bad client \"%.80s\": expected ADDRESS[:PORT], an IPv6 address in brackets", client);
-	json_object_object_add(request, "client", json_object_new_string_len(client + !!close, (int)len));
-	json_object_object_add(request, "port", json_object_new_int((int)port));
+	json_object_object_add(request, "client", json_object_new_string(address));
+	if (port >= 0)
+		json_object_object_add(request, "port", json_object_new_int(port));
 	return ES_CLI_OK;
 }
 

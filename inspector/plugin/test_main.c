@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "earshot_version.h"
+#include "inspector/base/endpoint.h"
 #include "inspector/base/help.h"
 #include "inspector/base/output.h"
 #include "inspector/config/explain_text.h"
@@ -45,7 +46,7 @@ static const struct argp_option options[] = {
 	{"config-file", OPT_CONFIG_FILE, "FILE", 0, "the same from a file", 0},
 	{"nodes", OPT_NODES, "N1,N2,…", 0, "the cluster (default n1,n2,n3)", 0},
 	{"down", OPT_DOWN, "N1,…", 0, "nodes that are no targets", 0},
-	{"client", OPT_CLIENT, "ADDRESS:PORT", 0, "who asks (default 192.0.2.1:40000)", 0},
+	{"client", OPT_CLIENT, "ADDRESS[:PORT]", 0, "who asks (default 192.0.2.1:40000)", 0},
 	{"current", OPT_CURRENT, "NODE", 0, "a later request, on a connection that this node has", 0},
 	{"cut", OPT_CUT, "BYTES", 0,
 	 "the request comes in pieces of so many bytes, as in segments: MORE is answered with the next one, "
@@ -269,22 +270,15 @@ static int nodes_make(struct tool *t)
 
 static int client_make(struct tool *t)
 {
-	const char *colon = strrchr(t->client, ':');
-	char address[INET6_ADDRSTRLEN], *end = NULL;
-	unsigned long port = 0;
+	char address[INET6_ADDRSTRLEN];
+	int port;
 
-	snprintf(address, sizeof(address), "%.*s",
-		 (int)(colon ? (size_t)(colon - t->client) : strlen(t->client)), t->client);
-	if (es_conf_addr_parse(address, &t->flow.client))
-		return trouble("--client", "expected ADDRESS:PORT");
-	if (colon)
-		port = strtoul(colon + 1, &end, 10);
-	if (colon && (!isdigit((unsigned char)colon[1]) || *end || port > 65535))
-		return trouble("--client", "expected ADDRESS:PORT");
-	t->flow.client_port = htons((uint16_t)port);
-	t->flow.service = es_addr_from_v4(htonl(0xc6336401));
+	if (es_endpoint_split(t->client, address, &port) || es_conf_addr_parse(address, &t->flow.client))
+		return trouble("--client", "expected ADDRESS[:PORT], an IPv6 address in brackets");
+	t->flow.client_port = htons(port < 0 ? 0 : (uint16_t)port);
 	t->flow.service_port = htons(80);
-	return 0;
+	return es_conf_addr_parse(es_addr_is_v4(&t->flow.client) ? "198.51.100.1" : "2001:db8::100",
+				  &t->flow.service);
 }
 
 /* --- one request */

@@ -118,7 +118,8 @@ VIEWS = [
 
 def test_views(ask):
     check_all(ask, VIEWS, "--client", "192.0.2.9:77", "--current", "n3", "--down", "n2")
-    check_all(ask, [("req.client", "2001:db8::9"), ("req.client_port", "77")], "--client", "2001:db8::9:77")
+    check_all(ask, [("req.client", "2001:db8::9"), ("req.client_port", "77")], "--client", "[2001:db8::9]:77")
+    check_all(ask, [("req.client", "2001:db8::9:77"), ("req.client_port", "0")], "--client", "2001:db8:0:0::9:77")
 
 
 @pytest.mark.parametrize("target,normal", [
