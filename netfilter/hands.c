@@ -15,6 +15,7 @@
 #include "netfilter/hands.h"
 #include "netfilter/kept.h"
 #include "netfilter/losses.h"
+#include "netfilter/reach.h"
 #include "netfilter/resets.h"
 #include "netfilter/rules.h"
 #include "netfilter/unproven.h"
@@ -36,6 +37,7 @@ struct es_nf_kernel {
 	struct es_nf_rebuild rebuild;
 	struct es_nf_losses losses;
 	struct es_nf_kept *kept;
+	struct es_nf_reach reach;
 	struct es_nf_hook hook;
 };
 
@@ -216,6 +218,13 @@ static int es_nf_hand_reset(void *ctx, const struct es_flow *flow, __u32 seq)
 	return send_packet(&kernel->resets, reset, es_nf_resets_make(flow, seq, reset));
 }
 
+static int es_nf_hand_reaches(void *ctx, const struct es_flow *flow, __u64 now_ns)
+{
+	struct es_nf_kernel *kernel = ctx;
+
+	return es_nf_reach_is(&kernel->reach, flow, now_ns);
+}
+
 enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame,
 				   struct es_nf_node *node)
 {
@@ -260,6 +269,7 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.forget = es_nf_hand_forget,
 		.prove = es_nf_hand_prove,
 		.reset = es_nf_hand_reset,
+		.reaches = es_nf_hand_reaches,
 	};
 }
 
@@ -270,6 +280,8 @@ static int es_nf_kernel_keep(struct es_nf_kernel *kernel, struct es_nf_why *why)
 
 	if (!rc)
 		rc = es_nf_losses_open(&kernel->losses);
+	if (!rc)
+		rc = es_nf_reach_open(&kernel->reach);
 	if (!rc)
 		rc = es_nf_kept_look_all(kernel->kept, &kernel->rebuild.ct);
 	/* Entries have come or gone meanwhile: some may be missing. */
@@ -346,6 +358,7 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 
 	if (!k)
 		return;
+	es_nf_reach_close(&k->reach);
 	es_nf_losses_close(&k->losses);
 	es_nf_kept_free(&k->kept);
 	es_nf_rebuild_close(&k->rebuild);

@@ -57,6 +57,7 @@ enum es_nf_made {
  * @forget: the flow has no connection: what the connection tracking knows of it is of one that is gone
  * @prove: its client has acknowledged something: its packets need not come here any more (unproven.h)
  * @reset: send the client a RST with the number @seq
+ * @reaches: does what the stack sends to the client leave at once (reach.h)? 1 or 0
  */
 struct es_nf_hands {
 	void *ctx;
@@ -71,6 +72,7 @@ struct es_nf_hands {
 	int (*forget)(void *ctx, const struct es_flow *flow);
 	int (*prove)(void *ctx, const struct es_flow *flow);
 	int (*reset)(void *ctx, const struct es_flow *flow, __u32 seq);
+	int (*reaches)(void *ctx, const struct es_flow *flow, __u64 now_ns);
 };
 
 /**

@@ -202,6 +202,18 @@ static struct es_reply_view es_nf_reply_view(const struct es_nf_node *node)
 	};
 }
 
+/*
+ * It may leave now; later, the lease may be over. Its stack sends it again. What the hook has said about its window has made
+ * the kernel ask for the MAC that is missing, and does no harm whenever it leaves.
+ */
+static enum es_nf_fate es_nf_unproven_leaves(struct es_nf_node *node, const struct es_flow *flow)
+{
+	if (node->hands.reaches(node->hands.ctx, flow, node->now_ns))
+		return ES_NF_ACCEPT;
+	es_nf_count(node, ES_COUNT_reply_unsure);
+	return ES_NF_DROP;
+}
+
 enum es_nf_fate es_nf_unproven_out(struct es_nf_node *node, const struct es_nf_frame *frame)
 {
 	struct es_reply_view view = es_nf_reply_view(node);
@@ -215,7 +227,7 @@ enum es_nf_fate es_nf_unproven_out(struct es_nf_node *node, const struct es_nf_f
 	view.len = seg.len;
 	view.flags = seg.flags;
 	if (!es_reply_needs_proof(&view))
-		return ES_NF_ACCEPT;
+		return es_nf_unproven_leaves(node, &flow);
 	if (!es_nf_look_at(node, &flow, &found) && found.acked) {
 		es_nf_unproven_prove(node, &flow);
 		return ES_NF_ACCEPT;
@@ -224,6 +236,8 @@ enum es_nf_fate es_nf_unproven_out(struct es_nf_node *node, const struct es_nf_f
 	/* The hook tells the window so, at the end of its handshake: the request is yet to come. */
 	if (u && seg.ack == u->first_seq && !es_nf_is_silent(node))
 		return ES_NF_ACCEPT;
+	if (!es_nf_is_silent(node) && es_nf_unproven_leaves(node, &flow) == ES_NF_DROP)
+		return ES_NF_DROP;
 	return es_nf_unproven_reply(node, u, &view, &found);
 }
 

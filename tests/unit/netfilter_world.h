@@ -55,6 +55,7 @@ struct world {
 	unsigned int forgotten;
 	unsigned int proven;
 	int end_rc;
+	int is_out_of_reach;
 	__u32 reset_seq[MADE_MAX];
 	size_t resets;
 	__u32 ended_rcv_nxt;
@@ -164,6 +165,15 @@ static inline int hand_reset(void *ctx, const struct es_flow *flow, __u32 seq)
 	return 0;
 }
 
+static inline int hand_reaches(void *ctx, const struct es_flow *flow, __u64 now_ns)
+{
+	const struct world *w = ctx;
+
+	(void)flow;
+	(void)now_ns;
+	return !w->is_out_of_reach;
+}
+
 static inline void on_queued(void *ctx, const void *data, size_t size)
 {
 	struct world *w = ctx;
@@ -211,6 +221,7 @@ static inline int world_setup(void **state)
 		.forget = hand_forget,
 		.prove = hand_prove,
 		.reset = hand_reset,
+		.reaches = hand_reaches,
 	};
 	struct es_nf_node_params params = {
 		.hands = &hands,

@@ -195,6 +195,28 @@ static void test_window(void **state)
 	assert_int_equal(w->resets, 0);
 }
 
+/* What would wait in the kernel, for a MAC, would leave when nobody knows what the lease says then. */
+static void test_out_of_reach(void **state)
+{
+	struct world *w = *state;
+
+	note(w);
+	w->is_out_of_reach = 1;
+	assert_int_equal(server_says(w, ISN + 21, ES_TCP_ACK | ES_TCP_PSH, 100), ES_NF_DROP);
+	assert_int_equal(server_says(w, ISN + 21, ES_TCP_ACK, 0), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_reply_unsure), 2);
+	/* So it has acknowledged nothing: the client repeats its request. */
+	at(w, LEASE_NS + ES_REPLY_TELL_NS);
+	assert_int_equal(server_says(w, ISN + 21, ES_TCP_ACK, 100), ES_NF_DROP);
+	assert_int_equal(w->resets, 0);
+	at(w, NOW_NS);
+	/* This has the kernel ask. */
+	assert_int_equal(server_says(w, ISN + 1, ES_TCP_ACK, 0), ES_NF_ACCEPT);
+	w->found.acked = 1;
+	assert_int_equal(server_says(w, ISN + 21, ES_TCP_ACK, 0), ES_NF_ACCEPT);
+	assert_int_equal(w->resets, 0);
+}
+
 static void test_reset(void **state)
 {
 	const struct es_flow flow = the_flow();
@@ -323,9 +345,11 @@ int main(void)
 {
 #define EACH(name) LEASE_TEST(name, v4), LEASE_TEST(name, v6)
 	const struct CMUnitTest tests[] = {
-		EACH(test_lease_holds),	 EACH(test_lease_is_over), EACH(test_proven), EACH(test_second_half),
-		EACH(test_acknowledged), EACH(test_window),	   EACH(test_reset),  EACH(test_end),
-		EACH(test_end_others),	 EACH(test_no_room),	   EACH(test_static), EACH(test_late_packet),
+		EACH(test_lease_holds),	 EACH(test_lease_is_over), EACH(test_proven),
+		EACH(test_second_half),	 EACH(test_acknowledged),  EACH(test_window),
+		EACH(test_out_of_reach), EACH(test_reset),	   EACH(test_end),
+		EACH(test_end_others),	 EACH(test_no_room),	   EACH(test_static),
+		EACH(test_late_packet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
