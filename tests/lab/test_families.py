@@ -252,6 +252,51 @@ def test_check(lab):
     wait_for(lambda: not trouble(lab, "n1"), "n1 can serve again", seen=lambda: trouble(lab, "n1"))
 
 
+@contextlib.contextmanager
+def configured(lab, service="", behind=""):
+    """All nodes' configuration has this in the section of the service, and this behind it."""
+    with open(lab.config_file, encoding="utf-8") as handle:
+        before = handle.read()
+
+    def put(text):
+        with open(lab.config_file, "w", encoding="utf-8") as handle:
+            handle.write(text)
+        for node in lab.nodes:
+            node.exec(["earshot", "reload"])
+
+    put(before.replace("service web {\n", f"service web {{\n{service}\n") + behind)
+    try:
+        yield
+    finally:
+        put(before)
+
+
+BY_NETWORK = {  # in n1 clients of IPv4 are served, in n2 those of IPv6
+    "rule": ("", "rule four { client = 10.77.0.0/16  nodes = n1 }\nrule six { client = fd00:77::/64  nodes = n2 }\n"),
+    "geo-cidr": ('plugin geo-cidr { file = "PLUGINS/geo-cidr.so"  config = "10.77.0.0/16 n1; fd00:77::/64 n2" '
+                 'budget_us = 1000000 }', ""),
+    "lua": ('plugin lua { file = "PLUGINS/lua.so"  config_file = "SCRIPT"  budget_us = 1000000 }', ""),
+}
+SCRIPT = "function route(req) return ({['CLIENT4'] = 'n1', ['CLIENT6'] = 'n2'})[req.client] end\n"
+
+
+@pytest.mark.parametrize("by", BY_NETWORK)
+def test_placed_by_the_clients_network(lab, tmp_path, by):
+    """Rules and plugins see the address that the client has, as `earshot explain` shows it, for every request of a connection."""
+    script = tmp_path / "route.lua"
+    script.write_text(SCRIPT.replace("CLIENT4", lab.net.client_addresses[0]).replace("CLIENT6", lab.net.client_addresses6[0]))
+    service, behind = BY_NETWORK[by]
+    service = service.replace("SCRIPT", str(script)).replace("PLUGINS", os.path.join(daemon.BUILD, "plugins"))
+    with configured(lab, service, behind):
+        for vip, client, node in zip(lab.net.vips, (lab.net.client_addresses[0], lab.net.client_addresses6[0]), ("n1", "n2")):
+            with connect(lab, vip) as sock:
+                for number in range(6):
+                    sock.sendall(raw.head(f"/u/1k/{number}"))
+                    assert raw.receive(sock).node == node
+            told = lab.node("n3").exec(["earshot", "explain", "/u/1k/1", "--json", "--client", f"{families.in_url(client)}:4000"])
+            assert json.loads(told.stdout)["node"] == node
+
+
 @EACH
 def test_path_mtu(lab, vip):
     """Who has the connection hears that its segments are too large, whichever node that is; the rest of it is smaller."""
