@@ -90,7 +90,7 @@ def get(name):
 """,
     "urllib3": """
 import urllib3
-pool = urllib3.HTTPConnectionPool(HOST, maxsize=1, block=True, timeout=10)
+pool = urllib3.connection_from_url(f"http://{HOST}", maxsize=1, block=True, timeout=10)
 def get(name):
     response = pool.request("GET", "/" + name, retries=False)
     return response.status, response.headers["X-Node"], response.data
