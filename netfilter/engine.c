@@ -17,6 +17,7 @@
 #include "netfilter/hands.h"
 #include "netfilter/ingress.h"
 #include "netfilter/other.h"
+#include "netfilter/overheard.h"
 #include "netfilter/public.h"
 #include "netfilter/rules.h"
 #include "netfilter/source.h"
@@ -31,6 +32,7 @@
  * @lock: what the thread holds while it decides, and others while they change what is in force; @next: who waits for it
  * @capture: of what is for service addresses; @unproven: of connections that are not proven, whose packets that were let in
  * within a batch are @let_in, @let_in_count of them
+ * @rules, @overheard: what is set, while it is wanted (rules_of_process)
  * @looked_ns: when the thread last looked whether there is something; @is_late: what it has found since has waited too long
  */
 struct es_nf_engine {
@@ -46,6 +48,7 @@ struct es_nf_engine {
 	size_t let_in_len[ES_NF_CAPTURE_BATCH];
 	uint8_t let_in[ES_NF_CAPTURE_BATCH][ES_LET_IN_MAX];
 	struct es_nf_rules rules;
+	struct es_nf_overheard overheard;
 	pthread_t thread;
 	int is_running;
 	int is_ending;
@@ -295,6 +298,32 @@ static void es_nf_engine_turn(struct es_nf_engine *engine)
 	engine->is_late = 0;
 }
 
+/* What the kernel has dropped since it was asked last is counted as if it had been dropped here. */
+static void es_nf_engine_count(struct es_nf_engine *engine)
+{
+	__u64 *counter = &engine->node->tables.counters[ES_COUNT_drop_not_mine];
+	unsigned long long dropped = es_nf_overheard_count(&engine->nl);
+
+	es_nf_engine_lock(engine);
+	*counter += dropped;
+	es_nf_engine_unlock(engine);
+}
+
+/* A kernel that cannot drop what is others' gives it to the engine, which can. Returns 0 or -errno, with @why. */
+static int es_nf_engine_set_overheard(struct es_nf_engine *engine, const struct es_nf_overheard *overheard,
+				      struct es_nf_why *why)
+{
+	int rc;
+
+	es_nf_engine_count(engine);
+	rc = es_nf_overheard_set(&engine->nl, overheard, why);
+	if (overheard != &engine->overheard)
+		engine->overheard = *overheard;
+	if (rc)
+		engine->overheard.seed = 0; /* there are none, and nobody need try again */
+	return rc == -ENOENT ? 0 : rc;
+}
+
 /* What comes from the wire is decided about before more of it does. Returns 0 or -errno, with @why. */
 static int es_nf_engine_set_rules(struct es_nf_engine *engine, const struct es_nf_rules *rules,
 				  struct es_nf_why *why)
@@ -321,6 +350,8 @@ static void es_nf_engine_mend(struct es_nf_engine *engine)
 		(void)es_nf_kernel_mend(engine->kernel, &engine->nl);
 		if (!es_nf_engine_has_rules(engine))
 			(void)es_nf_engine_set_rules(engine, &engine->rules, NULL);
+		if (!es_nf_overheard_are_set(&engine->nl, &engine->overheard))
+			(void)es_nf_engine_set_overheard(engine, &engine->overheard, NULL);
 	}
 	pthread_mutex_unlock(&rules_of_process.lock);
 }
@@ -380,8 +411,10 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_rules *rules, int anyway,
 			       struct es_nf_why *why)
 {
+	struct es_nf_overheard overheard;
 	int rc = 0;
 
+	es_nf_overheard_of(&engine->node->config, &engine->node->ring, &overheard);
 	if (es_nf_rules_serve(rules, 1) && !es_nf_kernel_has_v6(engine->kernel))
 		return es_nf_why(
 			why, -EOPNOTSUPP,
@@ -390,6 +423,8 @@ static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_r
 	pthread_mutex_lock(&rules_of_process.lock);
 	if (anyway || !rules_of_process.are_wanted || memcmp(rules, &engine->rules, sizeof(*rules)) != 0)
 		rc = es_nf_engine_set_rules(engine, rules, why);
+	if (!rc && (anyway || memcmp(&overheard, &engine->overheard, sizeof(overheard)) != 0))
+		rc = es_nf_engine_set_overheard(engine, &overheard, why);
 	if (!rc) {
 		engine->rules = *rules;
 		rules_of_process.are_wanted = 1;
@@ -490,6 +525,9 @@ int es_nf_engine_end_stranger(struct es_nf_engine *engine, const struct es_flow 
 
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)
 {
+	pthread_mutex_lock(&rules_of_process.lock);
+	es_nf_engine_count(engine);
+	pthread_mutex_unlock(&rules_of_process.lock);
 	es_nf_engine_lock(engine);
 	for (int i = 0; i < ES_COUNTER_COUNT; i++)
 		ret_values[i] = engine->node->tables.counters[i];
@@ -529,6 +567,8 @@ int es_nf_engine_detach(void)
 	was_set = es_nf_rules_are_set(&nl, NULL);
 	/* In this order: without the rules, the stack would answer what the ingress lets in. */
 	rc = es_nf_ingress_remove(&nl);
+	if (!rc)
+		rc = es_nf_overheard_remove(&nl);
 	if (!rc)
 		rc = es_nf_rules_remove(&nl);
 	if (!rc)

@@ -32,7 +32,7 @@ static struct nlmsghdr *put(struct es_nf_nft *nft, unsigned int type, unsigned i
 static void done(struct es_nf_nft *nft, const struct nlmsghdr *nlh)
 {
 	nft->messages++;
-	if (nft->len + nlh->nlmsg_len + ES_MESSAGE <= sizeof(nft->buf))
+	if (nft->len + nlh->nlmsg_len + ES_MESSAGE <= nft->room)
 		nft->len += nlh->nlmsg_len;
 	else
 		nft->messages = ES_NF_NFT_MESSAGES + 1;
@@ -45,6 +45,13 @@ static struct nlmsghdr *change(struct es_nf_nft *nft, unsigned int type, unsigne
 
 void es_nf_nft_begin(struct es_nf_nft *nft, struct es_nf_netlink *nl)
 {
+	es_nf_nft_begin_in(nft, nl, nft->own, sizeof(nft->own));
+}
+
+void es_nf_nft_begin_in(struct es_nf_nft *nft, struct es_nf_netlink *nl, char *buf, size_t room)
+{
+	nft->buf = buf;
+	nft->room = room;
 	nft->nl = nl;
 	nft->first_seq = nl->seq + 1;
 	nft->messages = nft->len = 0;
@@ -119,6 +126,58 @@ void es_nf_nft_add_ingress_chain(struct es_nf_nft *nft, const char *chain, const
 	add_hooked_chain(nft, chain, NF_NETDEV_INGRESS, 0, device);
 }
 
+void es_nf_nft_add_set(struct es_nf_nft *nft, const char *set, __u32 id, __u32 flags, unsigned int key_len)
+{
+	struct nlmsghdr *nlh = change(nft, NFT_MSG_NEWSET, NLM_F_CREATE);
+
+	mnl_attr_put_strz(nlh, NFTA_SET_TABLE, nft->table);
+	mnl_attr_put_strz(nlh, NFTA_SET_NAME, set);
+	mnl_attr_put_u32(nlh, NFTA_SET_FLAGS, htonl(flags));
+	mnl_attr_put_u32(nlh, NFTA_SET_KEY_TYPE, 0); /* for people only */
+	mnl_attr_put_u32(nlh, NFTA_SET_KEY_LEN, htonl(key_len));
+	mnl_attr_put_u32(nlh, NFTA_SET_ID, htonl(id));
+	done(nft, nlh);
+}
+
+void es_nf_nft_begin_elements(struct es_nf_nft *nft, const char *set)
+{
+	nft->elements = change(nft, NFT_MSG_NEWSETELEM, NLM_F_CREATE);
+	mnl_attr_put_strz(nft->elements, NFTA_SET_ELEM_LIST_TABLE, nft->table);
+	mnl_attr_put_strz(nft->elements, NFTA_SET_ELEM_LIST_SET, set);
+	nft->element_list = mnl_attr_nest_start(nft->elements, NFTA_SET_ELEM_LIST_ELEMENTS);
+}
+
+void es_nf_nft_put_element(struct es_nf_nft *nft, const void *key, size_t len, __u32 flags)
+{
+	struct nlattr *element = mnl_attr_nest_start(nft->elements, NFTA_LIST_ELEM);
+	struct nlattr *nest = mnl_attr_nest_start(nft->elements, NFTA_SET_ELEM_KEY);
+
+	mnl_attr_put(nft->elements, NFTA_DATA_VALUE, len, key);
+	mnl_attr_nest_end(nft->elements, nest);
+	if (flags)
+		mnl_attr_put_u32(nft->elements, NFTA_SET_ELEM_FLAGS, htonl(flags));
+	mnl_attr_nest_end(nft->elements, element);
+}
+
+void es_nf_nft_end_elements(struct es_nf_nft *nft)
+{
+	mnl_attr_nest_end(nft->elements, nft->element_list);
+	done(nft, nft->elements);
+}
+
+void es_nf_nft_add_counter(struct es_nf_nft *nft, const char *counter)
+{
+	struct nlmsghdr *nlh = change(nft, NFT_MSG_NEWOBJ, NLM_F_CREATE);
+	struct nlattr *nest;
+
+	mnl_attr_put_strz(nlh, NFTA_OBJ_TABLE, nft->table);
+	mnl_attr_put_strz(nlh, NFTA_OBJ_NAME, counter);
+	mnl_attr_put_u32(nlh, NFTA_OBJ_TYPE, htonl(NFT_OBJECT_COUNTER));
+	nest = mnl_attr_nest_start(nlh, NFTA_OBJ_DATA);
+	mnl_attr_nest_end(nlh, nest);
+	done(nft, nlh);
+}
+
 void es_nf_nft_begin_rule(struct es_nf_nft *nft, const char *chain)
 {
 	nft->rule = change(nft, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND);
@@ -159,10 +218,16 @@ void es_nf_nft_load_meta(struct es_nf_nft *nft, unsigned int key)
 
 void es_nf_nft_load_payload(struct es_nf_nft *nft, unsigned int base, unsigned int offset, unsigned int len)
 {
+	es_nf_nft_load_payload_to(nft, NFT_REG_1, base, offset, len);
+}
+
+void es_nf_nft_load_payload_to(struct es_nf_nft *nft, unsigned int reg, unsigned int base,
+			       unsigned int offset, unsigned int len)
+{
 	struct nlattr *nest;
 
 	es_nf_nft_begin_expression(nft, "payload", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_DREG, htonl(NFT_REG_1));
+	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_DREG, htonl(reg));
 	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_BASE, htonl(base));
 	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_OFFSET, htonl(offset));
 	mnl_attr_put_u32(nft->rule, NFTA_PAYLOAD_LEN, htonl(len));
@@ -219,6 +284,17 @@ void es_nf_nft_mask(struct es_nf_nft *nft, const void *bytes, size_t len)
 	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_LEN, htonl((__u32)len));
 	put_value(nft, NFTA_BITWISE_MASK, bytes, len);
 	put_value(nft, NFTA_BITWISE_XOR, none, len);
+	es_nf_nft_end_expression(nft, nest);
+}
+
+void es_nf_nft_look_up(struct es_nf_nft *nft, unsigned int reg, const char *set, __u32 id)
+{
+	struct nlattr *nest;
+
+	es_nf_nft_begin_expression(nft, "lookup", &nest);
+	mnl_attr_put_strz(nft->rule, NFTA_LOOKUP_SET, set);
+	mnl_attr_put_u32(nft->rule, NFTA_LOOKUP_SREG, htonl(reg));
+	mnl_attr_put_u32(nft->rule, NFTA_LOOKUP_SET_ID, htonl(id));
 	es_nf_nft_end_expression(nft, nest);
 }
 

@@ -26,11 +26,18 @@ struct es_nf_nft {
 	struct nlmsghdr *rule;
 	struct nlattr *rule_expressions;
 	struct nlattr *data;
-	char buf[ES_NF_NFT_ROOM];
+	struct nlmsghdr *elements;
+	struct nlattr *element_list;
+	char *buf;
+	size_t room;
+	char own[ES_NF_NFT_ROOM];
 };
 
 /* es_nf_nft_begin() - @nl: NETLINK_NETFILTER */
 void es_nf_nft_begin(struct es_nf_nft *nft, struct es_nf_netlink *nl);
+
+/* es_nf_nft_begin_in() - the same for one that is longer: in @buf, which the caller owns */
+void es_nf_nft_begin_in(struct es_nf_nft *nft, struct es_nf_netlink *nl, char *buf, size_t room);
 
 /* es_nf_nft_commit() - Returns 0, or the first error of the kernel's, negative. */
 int es_nf_nft_commit(struct es_nf_nft *nft);
@@ -50,6 +57,19 @@ void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned
 /* es_nf_nft_add_ingress_chain() - the same of the family netdev: what comes in by @device, before any protocol sees it */
 void es_nf_nft_add_ingress_chain(struct es_nf_nft *nft, const char *chain, const char *device);
 
+/* es_nf_nft_add_set() - @id: another number for each in the transaction; @flags: NFT_SET_…; @key_len: in bytes */
+void es_nf_nft_add_set(struct es_nf_nft *nft, const char *set, __u32 id, __u32 flags, unsigned int key_len);
+
+/* es_nf_nft_begin_elements() - of a set, up to es_nf_nft_end_elements(): at most 65535 bytes */
+void es_nf_nft_begin_elements(struct es_nf_nft *nft, const char *set);
+
+/* es_nf_nft_put_element() - @flags: NFT_SET_ELEM_…, 0: none */
+void es_nf_nft_put_element(struct es_nf_nft *nft, const void *key, size_t len, __u32 flags);
+void es_nf_nft_end_elements(struct es_nf_nft *nft);
+
+/* es_nf_nft_add_counter() - one that has a name, for rules to refer to */
+void es_nf_nft_add_counter(struct es_nf_nft *nft, const char *counter);
+
 /* es_nf_nft_begin_rule() - what follows up to es_nf_nft_end_rule() is its expressions */
 void es_nf_nft_begin_rule(struct es_nf_nft *nft, const char *chain);
 void es_nf_nft_end_rule(struct es_nf_nft *nft);
@@ -66,6 +86,13 @@ void es_nf_nft_load_meta(struct es_nf_nft *nft, unsigned int key);
 
 /* es_nf_nft_load_payload() - some bytes of a header into register 1; @base: NFT_PAYLOAD_… */
 void es_nf_nft_load_payload(struct es_nf_nft *nft, unsigned int base, unsigned int offset, unsigned int len);
+
+/* es_nf_nft_load_payload_to() - into @reg and those behind it; NFT_REG32_00 + n: the nth four bytes from register 1 on */
+void es_nf_nft_load_payload_to(struct es_nf_nft *nft, unsigned int reg, unsigned int base,
+			       unsigned int offset, unsigned int len);
+
+/* es_nf_nft_look_up() - go on only if what begins in @reg is in the set, which is made in the same transaction with @id */
+void es_nf_nft_look_up(struct es_nf_nft *nft, unsigned int reg, const char *set, __u32 id);
 
 /* es_nf_nft_set_meta() - from register 1 */
 void es_nf_nft_set_meta(struct es_nf_nft *nft, unsigned int key);

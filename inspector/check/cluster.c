@@ -130,6 +130,19 @@ static void check_ring(struct es_check *check)
 		es_check_ok(check, "shares of the ring within %.0f%% of the weights", off < 0 ? -off : off);
 }
 
+static void check_ring_hash(struct es_check *check)
+{
+	if (check->facts->datapath != ES_DATAPATH_NETFILTER)
+		es_check_ok(check, "the datapath here drops other nodes' packets by any hash");
+	else if (check->conf->cluster.ring_hash == ES_CONF_RING_SIPHASH)
+		es_check_info(
+			check,
+			"ring_hash = siphash: every packet for a service comes to earshotd, also those of "
+			"other nodes, which costs microseconds each; with jhash the kernel drops them");
+	else
+		es_check_ok(check, "the kernel drops other nodes' packets");
+}
+
 static void check_port(struct es_check *check)
 {
 	const long port = check->conf->cluster.handover_port;
@@ -201,6 +214,8 @@ static const struct es_check_item items[] = {
 	{"weights", "A node of weight 0 is not on the ring and is given no requests.", check_weights},
 	{"virtual_nodes", "A node gets more of the work than others when its part of the ring is larger.",
 	 check_ring},
+	{"ring_hash", "Most of what a node hears is for others, and dropping it should cost little.",
+	 check_ring_hash},
 	{"program_group",
 	 "Programs hand connections over as members of it; without it the daemon does not start.",
 	 check_program_group},

@@ -16,6 +16,7 @@
 #include "inspector/datapath/internal.h"
 #include "inspector/datapath/sock_diag.h"
 #include "netfilter/engine.h"
+#include "netfilter/overheard.h"
 #include "netfilter/probe.h"
 #include "netfilter/queue.h"
 #include "netfilter/rules.h"
@@ -25,13 +26,14 @@
 /**
  * struct es_netfilter
  * @responses: a ring buffer that nothing is written to: no response is read here
- * @config: what is in force, for the walks of the control thread
+ * @config: what is in force, for the walks of the control thread; @answered: of its ring, as of struct es_node_ring
  */
 struct es_netfilter {
 	struct es_datapath base;
 	struct es_nf_engine *engine;
 	struct es_nf_ring *responses;
 	struct es_config config;
+	__u64 answered[ES_RING_SLOTS / 64];
 };
 
 static struct es_netfilter *es_netfilter_of(struct es_datapath *dp)
@@ -123,10 +125,6 @@ static int es_netfilter_create(struct es_datapath *dp, char *err, size_t err_len
 		rc = es_netfilter_share(dp);
 	if (rc)
 		es_netfilter_why(rc, &why, err, err_len);
-	else
-		dp->note = "every packet for a service comes to this process, also those of other nodes: "
-			   "that costs "
-			   "CPU time, which the bpf and the module datapath save";
 	return rc;
 }
 
@@ -175,9 +173,17 @@ static int es_netfilter_configure(struct es_datapath *dp, const struct es_config
 				  const struct es_node_ring *ring)
 {
 	struct es_netfilter *nf = es_netfilter_of(dp);
+	int gains = config->ring_seed && es_nf_overheard_gains(nf->answered, ring->answered), rc;
 
 	nf->config = *config;
-	return es_nf_engine_configure(nf->engine, config, ring);
+	memcpy(nf->answered, ring->answered, sizeof(nf->answered));
+	/* Also before: of what is new, nothing was heard so far. */
+	if (gains)
+		es_datapath_hears_anew(dp);
+	rc = es_nf_engine_configure(nf->engine, config, ring);
+	if (gains)
+		es_datapath_hears_anew(dp);
+	return rc;
 }
 
 static int es_netfilter_attach(struct es_datapath *dp, char *err, size_t err_len)

@@ -21,6 +21,15 @@ static void test_cluster(void **state)
 	conf->cluster.virtual_nodes = 1;
 	expect_one("cluster.virtual_nodes", ES_CHECK_WARNING, "with virtual_nodes = 1");
 	conf->cluster.virtual_nodes = 63;
+	run_again();
+	assert_int_equal(finding("cluster.ring_hash")->severity, ES_CHECK_OK);
+	facts.datapath = ES_DATAPATH_NETFILTER;
+	run_again();
+	assert_int_equal(finding("cluster.ring_hash")->severity, ES_CHECK_INFO);
+	conf->cluster.ring_hash = ES_CONF_RING_JHASH;
+	run_again();
+	assert_int_equal(finding("cluster.ring_hash")->severity, ES_CHECK_OK);
+	facts.datapath = ES_DATAPATH_BPF;
 	check.self = -1;
 	facts.self_arp.rc = -ENODATA;
 	run_again();

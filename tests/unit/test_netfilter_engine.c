@@ -12,6 +12,7 @@
 #include "netfilter/engine.h"
 #include "netfilter/hands.h"
 #include "netfilter/ingress.h"
+#include "netfilter/overheard.h"
 #include "netfilter/rules.h"
 #include "netfilter/source.h"
 
@@ -223,6 +224,42 @@ int es_nf_ingress_is_whole(struct es_nf_netlink *nl)
 }
 
 int es_nf_ingress_remove(struct es_nf_netlink *nl)
+{
+	(void)nl;
+	return 0;
+}
+
+void es_nf_overheard_of(const struct es_config *config, const struct es_node_ring *ring,
+			struct es_nf_overheard *ret_overheard)
+{
+	(void)config;
+	(void)ring;
+	memset(ret_overheard, 0, sizeof(*ret_overheard));
+}
+
+int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
+			struct es_nf_why *why)
+{
+	(void)nl;
+	(void)overheard;
+	(void)why;
+	return 0;
+}
+
+int es_nf_overheard_are_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard)
+{
+	(void)nl;
+	(void)overheard;
+	return 1;
+}
+
+unsigned long long es_nf_overheard_count(struct es_nf_netlink *nl)
+{
+	(void)nl;
+	return 0;
+}
+
+int es_nf_overheard_remove(struct es_nf_netlink *nl)
 {
 	(void)nl;
 	return 0;
