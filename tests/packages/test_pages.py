@@ -70,7 +70,7 @@ def parser_keys():
         body = body.replace("RULE_SAYS", says).replace("\\\n", "")
         keys = result[name] = {}
         for macro, arguments in re.findall(r"\b(NUMBER|CHOICE|VALUE|LIST|NAMED)\(([^()]*)\)", body):
-            words = [word.strip() for word in arguments.split(",")]
+            words = [word.strip() for word in re.findall(r'"[^"]*"|[^,"]+', arguments) if word.strip()]
             keys[words[1].strip('"')] = (macro, [constants.get(word, word) for word in words])
         assert body.count(".name = NULL") == 1 and len(keys) == len(re.findall(r"\b[A-Z]+\(", body)), body
     assert set(result) == set(re.findall(r'\{"(\w+)",\s+[01],\s+\w+_keys', text))
