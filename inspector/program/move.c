@@ -16,6 +16,7 @@
 #include "inspector/datapath/close_apart.h"
 #include "inspector/handover/packet.h"
 #include "inspector/program/internal.h"
+#include "kmod/core/headers.h"
 #include "libearshot/wire.h"
 
 #define MS		   1000000ULL
@@ -125,6 +126,9 @@ static int es_move_find(struct es_programs *p, struct es_program_move *m, const 
 	unsigned int i = 0;
 
 	m->target = p->cluster->self;
+	/* Its socket would belong to the interface by which handovers come in. */
+	if (es_addr_is_link_local(&flow->client))
+		return -EOPNOTSUPP;
 	if (*node) {
 		while (i < conf->node_count && strcmp(conf->nodes[i].name, node) != 0)
 			i++;

@@ -5,6 +5,7 @@ The other suites run with clients of IPv6 alone where EARSHOT_FAMILY is 6 (CMake
 """
 import collections
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -340,7 +341,24 @@ def test_programs(lab):
                 sock.sendall(raw.head("/1k"))  # and it stays there
                 assert raw.receive(sock).node == target
         assert raw.total(lab, "connection_rebuilt") == built + 6
+        refuses_link_local(lab)
     assert not raw.total(lab, "handover_malformed")
+
+
+def refuses_link_local(lab):
+    """A program hears of a client whose address holds on its link only that its connection cannot move, and answers itself."""
+    lab.client.exec(["ip", "address", "add", "fe80::77/64", "dev", "eth0", "nodad"])
+    try:
+        with netns.in_namespace(lab.net.client, socket.socket, socket.AF_INET6, socket.SOCK_STREAM) as sock:
+            sock.settimeout(20)
+            index = json.loads(lab.client.exec(["ip", "-j", "link", "show", "dev", "eth0"]).stdout)[0]["ifindex"]
+            sock.bind(("fe80::77", 0, 0, index))
+            sock.connect((families.VIP6, programs.PORTS["programs"]))
+            sock.sendall(raw.head("/1k", X_To="n2"))
+            response = raw.receive(sock)
+            assert response.status == 299 and json.loads(response.text) == [-errno.EOPNOTSUPP]
+    finally:
+        lab.client.exec(["ip", "address", "del", "fe80::77/64", "dev", "eth0"])
 
 
 def subscribed(lab, group):

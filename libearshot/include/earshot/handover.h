@@ -61,8 +61,8 @@ extern "C" {
  *	-EPIPE		the client has closed its side; answer it
  *	-ENOTCONN	@fd is no established connection (any more)
  *	-EOPNOTSUPP	@fd is no plain TCP connection of a service with a server_port: MPTCP, TLS in the
- *			kernel, a socket filter, another network namespace, or a client of IPv4 or IPv6 for which
- *			there is no server_address
+ *			kernel, a socket filter, another network namespace, a client of IPv4 or IPv6 for which
+ *			there is no server_address, or one with a link-local address
  *	-ENOLINK	earshotd does not run on this machine, or its socket was not found
  *	-EACCES		this process may not use earshotd's socket
  *	-EMFILE, -ENFILE, -ENOMEM	as usual
