@@ -55,12 +55,14 @@ struct es_facts_echo {
 
 /**
  * struct es_facts_firewall - packet filter rules that see what comes in
+ * @has_v6: those for IPv6 count, too: a service or a node has such an address
  * @chains: base chains with rules, or with a policy that drops; @dropping: those whose policy drops
  * @name: the first of them, for people
  * @nat, @nat_name: of those that translate addresses, with rules
  */
 struct es_facts_firewall {
 	int rc;
+	int has_v6;
 	unsigned int chains;
 	unsigned int dropping;
 	char name[96];
@@ -162,7 +164,7 @@ void es_facts_fini(struct es_facts *facts);
 void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_links(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_listeners(struct es_facts *facts);
-void es_facts_read_firewall(struct es_facts *facts);
+void es_facts_read_firewall(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_ndp(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_echo(const struct es_conf *conf, int self, struct es_facts *facts);

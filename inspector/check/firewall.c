@@ -9,6 +9,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter_ipv4/ip_tables.h>
+#include <linux/netfilter_ipv6/ip6_tables.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,19 +58,20 @@ static void nat_add(struct es_facts_firewall *firewall, const char *kind, const 
 }
 
 /* Forwarding and what leaves is not our business. */
-static int sees_input(int family, const void *hook, size_t len)
+static int sees_input(int family, int has_v6, const void *hook, size_t len)
 {
 	unsigned int number = attribute_be32(hook, len, NFTA_HOOK_HOOKNUM, ~0U);
 
 	if (family == NFPROTO_NETDEV)
 		return number == NF_NETDEV_INGRESS;
-	if (family != NFPROTO_IPV4 && family != NFPROTO_INET)
+	if (family != NFPROTO_IPV4 && family != NFPROTO_INET && (family != NFPROTO_IPV6 || !has_v6))
 		return 0;
 	return number == NF_INET_PRE_ROUTING || number == NF_INET_LOCAL_IN;
 }
 
 static void on_chain(void *ctx, const void *data, size_t len)
 {
+	const struct es_facts_firewall *firewall = ctx;
 	const struct nfgenmsg *m = data;
 	const void *attributes = (const char *)data + NLMSG_ALIGN(sizeof(*m));
 	size_t hook_len = 0;
@@ -80,7 +82,7 @@ static void on_chain(void *ctx, const void *data, size_t len)
 		return;
 	len -= NLMSG_ALIGN(sizeof(*m));
 	hook = es_netlink_attribute(attributes, len, NFTA_CHAIN_HOOK, &hook_len);
-	if (!hook || !sees_input(m->nfgen_family, hook, hook_len))
+	if (!hook || !sees_input(m->nfgen_family, firewall->has_v6, hook, hook_len))
 		return;
 	if (!strcmp(attribute_text(attributes, len, NFTA_CHAIN_TYPE), "nat") &&
 	    attribute_be32(attributes, len, NFTA_CHAIN_USE, 0))
@@ -105,49 +107,61 @@ static int read_nft(struct es_facts_firewall *firewall)
 }
 
 /* A table without rules has one entry per built-in chain, its policy, and one at the end. */
-static void read_legacy_table(int fd, const char *name, struct es_facts_firewall *firewall)
+/* ip6tables' struct and option are iptables' own, under other names. */
+_Static_assert(sizeof(struct ipt_getinfo) == sizeof(struct ip6t_getinfo) &&
+		       IPT_SO_GET_INFO == IP6T_SO_GET_INFO,
+	       "one for both");
+
+/* @family: AF_INET or AF_INET6 */
+static void read_legacy_table(int fd, int family, const char *name, struct es_facts_firewall *firewall)
 {
+	const char *kind = family == AF_INET ? "iptables-legacy" : "ip6tables-legacy";
 	struct ipt_getinfo info = {};
 	socklen_t len = sizeof(info);
 	unsigned int hooks;
 
 	snprintf(info.name, sizeof(info.name), "%s", name);
-	if (getsockopt(fd, SOL_IP, IPT_SO_GET_INFO, &info, &len))
+	if (getsockopt(fd, family == AF_INET ? SOL_IP : SOL_IPV6, IPT_SO_GET_INFO, &info, &len))
 		return;
 	hooks = (unsigned int)__builtin_popcount(info.valid_hooks);
 	if (info.valid_hooks & (1u << NF_INET_LOCAL_IN | 1u << NF_INET_PRE_ROUTING) &&
 	    info.num_entries > hooks + 1) {
 		if (!strcmp(name, "nat"))
-			nat_add(firewall, "iptables-legacy", name, "");
+			nat_add(firewall, kind, name, "");
 		else
-			firewall_add(firewall, 0, "iptables-legacy", name, "");
+			firewall_add(firewall, 0, kind, name, "");
 	}
 }
 
-static int read_legacy(struct es_facts *facts)
+static int read_legacy(struct es_facts *facts, int family, const char *path)
 {
 	char *text = NULL, *rest, *name;
 	int fd, rc;
 
-	rc = es_facts_file(facts, "/proc/net/ip_tables_names", &text);
+	rc = es_facts_file(facts, path, &text);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
-	fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	fd = socket(family, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
 	if (fd < 0)
 		rc = -errno;
 	for (rest = text; !rc && (name = strsep(&rest, "\n"));)
 		if (*name)
-			read_legacy_table(fd, name, &facts->firewall);
+			read_legacy_table(fd, family, name, &facts->firewall);
 	if (fd >= 0)
 		close(fd);
 	free(text);
 	return rc;
 }
 
-void es_facts_read_firewall(struct es_facts *facts)
+void es_facts_read_firewall(const struct es_conf *conf, struct es_facts *facts)
 {
 	memset(&facts->firewall, 0, sizeof(facts->firewall));
+	facts->firewall.has_v6 = !es_addr_is_v4(&conf->nodes[0].address);
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		facts->firewall.has_v6 |= es_addr_is_set(&conf->services[i].address6);
 	facts->firewall.rc = read_nft(&facts->firewall);
 	if (!facts->firewall.rc)
-		facts->firewall.rc = read_legacy(facts);
+		facts->firewall.rc = read_legacy(facts, AF_INET, "/proc/net/ip_tables_names");
+	if (!facts->firewall.rc && facts->firewall.has_v6)
+		facts->firewall.rc = read_legacy(facts, AF_INET6, "/proc/net/ip6_tables_names");
 }

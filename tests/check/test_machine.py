@@ -312,6 +312,20 @@ def test_others_answer_for_the_service_by_ipv6(site):
     site.expect()
 
 
+def test_firewall_of_ipv6(site):
+    """Rules for IPv6 count where a service has such an address, and only there."""
+    legacy = "/usr/sbin/ip6tables-legacy"
+    nft(site, "table ip6 six { chain in { type filter hook input priority 0; policy drop; icmpv6 type nd-neighbor-solicit accept\n }\n }")
+    site.expect()
+    of_ipv6(site)
+    nft(site, "add rule ip6 six in meta l4proto ipv6-icmp accept")
+    found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
+    assert "nft six in first, 1 with policy drop" in found["found"]
+    nft(site, "flush ruleset")
+    subprocess.run(site.command(site.n1, legacy, "-A", "INPUT", "-p", "tcp", "--dport", "22", "-j", "DROP"), check=True)
+    assert "ip6tables-legacy filter" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
+
+
 def test_cluster_answers_for_the_service_by_ipv6(site):
     """The other node's daemon answers with the cluster MAC, as it shall; or nobody, if the ring gives the question to this one."""
     of_ipv6(site)
