@@ -253,7 +253,7 @@ class TestRefusal:
 
 def test_mtu_of_the_private_network(make_node, client):
     """The MSS that we announce is what a handover message has room for."""
-    with make_node() as own:
+    with make_node(program=VIP) as own:  # IPv6 demands 1280
         netns.ip("-n", own.namespace, "link", "set", "eth1", "mtu", "1000")
         own.start()
         own.listen(WEB)

@@ -61,11 +61,11 @@ class Node(namespaces.Site):
     """One earshotd in its network."""
 
     def __init__(self, datapath="bpf", mac_mode="multicast", fallback_after_ms=4000, race_window_ms=50,
-                 workers=1, before=(), ring_hash="siphash"):
-        """`before` stands in front of earshotd's command line."""
+                 workers=1, before=(), ring_hash="siphash", program=f"{VIP}, {VIP6}"):
+        """`before` stands in front of earshotd's command line; `program`: the addresses of the service of that name."""
         self.settings = {"datapath": datapath, "mac_mode": mac_mode, "fallback_after_ms": fallback_after_ms,
                          "race_window_ms": race_window_ms, "workers": workers, "interface": "eth0", "cluster_interface": "eth1",
-                         "ring_hash": ring_hash}
+                         "ring_hash": ring_hash, "program": program}
         self.cluster_mac = CLUSTER_MAC[mac_mode]
         super().__init__(PREFIX, "node", "far")
         self.namespace, self.far = self.namespaces
@@ -150,7 +150,7 @@ class Node(namespaces.Site):
             f'inspector {{ workers = {s["workers"]} race_window_ms = {s["race_window_ms"]} }}',
             *(f'node n{n} {{ address = "{a}" }}' for n, a in enumerate(CLUSTER, 1)),
             # The daemon itself looks where a program's connections go.
-            *(f'service s{port} {{ address = "{VIP}{f", {VIP6}" if port == PROGRAM else ""}" port = {port} '
+            *(f'service s{port} {{ address = "{s["program"] if port == PROGRAM else VIP}" port = {port} '
               f'{"inspect = never" if policy == "ring" else f"policy = {policy} load_bound = 0"}'
               f'{" inspect = every" if port == EACH else ""}'
               # Each connection that the server gets is a test's.
