@@ -185,6 +185,25 @@ int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow
 	return rc;
 }
 
+int es_nf_conntrack_hold(struct es_nf_conntrack *ct, const struct es_flow *flow, int is_held)
+{
+	unsigned long mask[ES_NF_LABEL_LONGS] = {}, bits[ES_NF_LABEL_LONGS] = {};
+	char buf[ES_MESSAGE];
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, 0, family_of(flow));
+	int rc;
+
+	if (!ct->has_label)
+		return -EOPNOTSUPP;
+	es_nf_label_set(mask, ES_NF_LABEL_HELD);
+	if (is_held)
+		memcpy(bits, mask, sizeof(bits));
+	put_original(nlh, flow, ct->zone);
+	mnl_attr_put(nlh, CTA_LABELS, sizeof(bits), bits);
+	mnl_attr_put(nlh, CTA_LABELS_MASK, sizeof(mask), mask);
+	es_nf_netlink_push(&ct->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
+	return rc;
+}
+
 int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow)
 {
 	char buf[ES_MESSAGE];

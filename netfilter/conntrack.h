@@ -51,6 +51,12 @@ int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_e
 /* es_nf_conntrack_prove() - set ES_NF_LABEL_PROVEN on an entry of ours. Returns 0; -ENOENT; or -errno. */
 int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow);
 
+/**
+ * es_nf_conntrack_hold() - give a connection's entry the label ES_NF_LABEL_HELD, or take it away
+ * Returns 0; -ENOENT if the flow has no entry; -EOPNOTSUPP where the kernel has no labels; or -errno.
+ */
+int es_nf_conntrack_hold(struct es_nf_conntrack *ct, const struct es_flow *flow, int is_held);
+
 /* es_nf_conntrack_delete() - Returns 0; -ENOENT if the flow has no entry; or -errno. */
 int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow);
 

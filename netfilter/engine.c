@@ -19,8 +19,10 @@
 #include "netfilter/other.h"
 #include "netfilter/overheard.h"
 #include "netfilter/public.h"
+#include "netfilter/reply.h"
 #include "netfilter/rules.h"
 #include "netfilter/source.h"
+#include "netfilter/tap.h"
 #include "netfilter/target.h"
 #include "netfilter/unproven.h"
 
@@ -44,6 +46,8 @@ struct es_nf_engine {
 	struct es_nf_netlink watch; /* of changes of rules */
 	struct es_nf_capture *capture;
 	struct es_nf_capture *unproven;
+	struct es_nf_capture *here;
+	struct es_nf_tap *tap;
 	size_t let_in_count;
 	size_t let_in_len[ES_NF_CAPTURE_BATCH];
 	uint8_t let_in[ES_NF_CAPTURE_BATCH][ES_LET_IN_MAX];
@@ -119,6 +123,10 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 			  rc == -EBUSY ? "another daemon has it" : strerror(-rc));
 		goto err_free;
 	}
+	engine->node->responses = params->responses;
+	rc = es_nf_tap_new(&engine->tap, why);
+	if (rc)
+		goto err_free;
 	rc = es_nf_netlink_open(&engine->nl, NETLINK_NETFILTER);
 	if (!rc)
 		rc = es_nf_hook_watch(&engine->watch);
@@ -169,8 +177,10 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 		return;
 	es_nf_engine_stop(e);
 	es_nf_engine_open(e);
+	es_nf_capture_free(&e->here);
 	es_nf_capture_free(&e->unproven);
 	es_nf_capture_free(&e->capture);
+	es_nf_tap_free(&e->tap);
 	es_nf_netlink_close(&e->watch);
 	es_nf_netlink_close(&e->nl);
 	es_nf_node_free(&e->node);
@@ -181,6 +191,36 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	pthread_mutex_destroy(&e->lock);
 	free(e);
 	*engine = NULL;
+}
+
+static void es_nf_engine_on_reply(void *ctx, const uint8_t *packet, size_t len)
+{
+	struct es_nf_engine *engine = ctx;
+
+	if (engine->node->is_configured)
+		es_nf_reply(engine->node, packet, len);
+}
+
+/* What a client says on a connection that is here: what it acknowledges has left before. */
+static enum es_nf_fate es_nf_engine_on_here(void *ctx, const struct es_nf_frame *frame)
+{
+	struct es_nf_engine *engine = ctx;
+	struct es_nf_frame here = *frame;
+
+	if (!engine->node->is_configured)
+		return ES_NF_ACCEPT;
+	here.is_here = 1;
+	es_nf_tap_read(engine->tap, es_nf_engine_on_reply, engine);
+	return es_nf_public(engine->node, &here);
+}
+
+/* Of a server that ends its connection. */
+static enum es_nf_fate es_nf_engine_reset(struct es_nf_engine *engine, const struct es_nf_frame *frame)
+{
+	if (!es_nf_reply_is_held(engine->node, frame->bytes, frame->len))
+		return es_nf_kernel_reset(engine->kernel, frame, engine->node);
+	es_nf_count(engine->node, ES_COUNT_reply_leaving);
+	return ES_NF_DROP;
 }
 
 /* Messages come on either interface; where one network is for all, by their address. */
@@ -201,7 +241,7 @@ static enum es_nf_fate es_nf_engine_on_frame(void *ctx, const struct es_nf_frame
 	struct es_nf_node *node = engine->node;
 
 	if (!frame->ifindex) /* it has come from here */
-		return es_nf_kernel_reset(engine->kernel, frame, node);
+		return es_nf_engine_reset(engine, frame);
 	/* Its client, or its node, has repeated it since: another may have acted on that. */
 	if (engine->is_late || !node->is_configured)
 		return ES_NF_DROP;
@@ -283,7 +323,7 @@ static void es_nf_engine_notice(struct es_nf_engine *engine)
 /* Everything that is there. What is in force may change between two batches. */
 static void es_nf_engine_turn(struct es_nf_engine *engine)
 {
-	int count, unproven;
+	int count, unproven, here;
 
 	do {
 		es_nf_engine_lock(engine);
@@ -291,9 +331,13 @@ static void es_nf_engine_turn(struct es_nf_engine *engine)
 		es_nf_engine_notice(engine);
 		es_nf_engine_arp(engine);
 		unproven = es_nf_engine_unproven(engine);
+		es_nf_tap_read(engine->tap, es_nf_engine_on_reply, engine);
+		/* The kernel hears what becomes of these before messages about their connections are read. */
+		here = es_nf_capture_read(engine->here, es_nf_engine_on_here, engine);
 		count = es_nf_capture_read(engine->capture, es_nf_engine_on_frame, engine);
 		es_nf_engine_unlock(engine);
-	} while ((count == ES_NF_CAPTURE_BATCH || unproven == ES_NF_CAPTURE_BATCH) &&
+	} while ((count == ES_NF_CAPTURE_BATCH || unproven == ES_NF_CAPTURE_BATCH ||
+		  here == ES_NF_CAPTURE_BATCH) &&
 		 !__atomic_load_n(&engine->is_ending, __ATOMIC_RELAXED));
 	engine->is_late = 0;
 }
@@ -328,8 +372,11 @@ static int es_nf_engine_set_overheard(struct es_nf_engine *engine, const struct 
 static int es_nf_engine_set_rules(struct es_nf_engine *engine, const struct es_nf_rules *rules,
 				  struct es_nf_why *why)
 {
-	int rc = es_nf_rules_set(&engine->nl, rules, why);
+	int rc = es_nf_tap_listen(engine->tap, rules);
 
+	if (rc)
+		return es_nf_why(why, rc, "packet socket: %s", strerror(-rc));
+	rc = es_nf_rules_set(&engine->nl, rules, why);
 	return rc ? rc : es_nf_ingress_follow(&engine->nl, rules, why);
 }
 
@@ -366,6 +413,8 @@ static void *es_nf_engine_main(void *arg)
 		{.fd = es_nf_kernel_losses_fd(engine->kernel), .events = POLLIN},
 		{.fd = mnl_socket_get_fd(engine->watch.socket), .events = POLLIN},
 		{.fd = es_nf_capture_fd(engine->unproven), .events = POLLIN},
+		{.fd = es_nf_capture_fd(engine->here), .events = POLLIN},
+		{.fd = es_nf_tap_fd(engine->tap), .events = POLLIN},
 	};
 
 	while (!(fds[0].revents & POLLIN)) {
@@ -384,12 +433,16 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 						      .is_headers = 1,
 						      .may_pass = es_nf_engine_may_pass,
 						      .ctx = engine};
+	const struct es_nf_capture_params here = {.queue = ES_NF_RULES_HERE};
 	sigset_t all, before;
 	int rc = es_nf_capture_new(&service, &engine->capture, why);
 
 	if (!rc)
 		rc = es_nf_capture_new(&unproven, &engine->unproven, why);
+	if (!rc)
+		rc = es_nf_capture_new(&here, &engine->here, why);
 	if (rc) {
+		es_nf_capture_free(&engine->unproven);
 		es_nf_capture_free(&engine->capture);
 		return rc;
 	}
@@ -399,6 +452,7 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 	rc = -pthread_create(&engine->thread, NULL, es_nf_engine_main, engine);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc) {
+		es_nf_capture_free(&engine->here);
 		es_nf_capture_free(&engine->unproven);
 		es_nf_capture_free(&engine->capture);
 		return es_nf_why(why, rc, "thread: %s", strerror(-rc));
@@ -433,6 +487,13 @@ static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_r
 	return rc;
 }
 
+static void es_nf_engine_rules(const struct es_nf_engine *engine, const struct es_config *config,
+			       struct es_nf_rules *ret_rules)
+{
+	es_nf_rules_of(config, ret_rules);
+	ret_rules->holds = (__u32)es_nf_kernel_has_label(engine->kernel);
+}
+
 int es_nf_engine_configure(struct es_nf_engine *engine, const struct es_config *config,
 			   const struct es_node_ring *ring)
 {
@@ -441,7 +502,7 @@ int es_nf_engine_configure(struct es_nf_engine *engine, const struct es_config *
 	es_nf_engine_lock(engine);
 	es_nf_node_configure(engine->node, config, ring);
 	es_nf_engine_unlock(engine);
-	es_nf_rules_of(config, &rules);
+	es_nf_engine_rules(engine, config, &rules);
 	return engine->is_running ? es_nf_engine_follow(engine, &rules, 0, NULL) : 0;
 }
 
@@ -461,7 +522,7 @@ int es_nf_engine_attach(struct es_nf_engine *engine, unsigned int public_ifindex
 		rc = es_nf_engine_start(engine, why);
 	if (rc)
 		return rc;
-	es_nf_rules_of(&engine->node->config, &rules);
+	es_nf_engine_rules(engine, &engine->node->config, &rules);
 	if (rules.gate != ES_NF_GATE_NONE && !es_nf_kernel_can_gate(engine->kernel))
 		return es_nf_why(why, -EOPNOTSUPP,
 				 "membership = corosync: the kernel has no connection labels "
@@ -521,6 +582,26 @@ int es_nf_engine_end_stranger(struct es_nf_engine *engine, const struct es_flow 
 	}
 	es_nf_engine_unlock(engine);
 	return rc == -ENOENT ? 0 : rc;
+}
+
+int es_nf_engine_track(const struct es_nf_engine *engine, const struct es_flow *flow,
+		       struct es_track *ret_track)
+{
+	const struct es_nf_node *node = engine->node;
+	const struct es_nf_connection *c = es_nf_connection_find(
+		node->tables.connections, es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow));
+
+	if (!c)
+		return -ENOENT;
+	*ret_track = c->track;
+	return 0;
+}
+
+void es_nf_engine_late(struct es_nf_engine *engine)
+{
+	es_nf_engine_lock(engine);
+	es_nf_count(engine->node, ES_COUNT_end_late);
+	es_nf_engine_unlock(engine);
 }
 
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)

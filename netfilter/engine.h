@@ -7,6 +7,7 @@
  * one and has them decided by the other. All functions are for one thread, another than the engine's own.
  */
 #include "kmod/core/node_ring.h"
+#include "netfilter/queue.h"
 #include "netfilter/tables.h"
 #include "netfilter/why.h"
 
@@ -14,10 +15,11 @@ struct es_nf_engine;
 
 /**
  * struct es_nf_engine_params
- * @path: of the tables' file (tables.h); the rest as of struct es_datapath_params
+ * @path: of the tables' file (tables.h); @responses: struct es_nf_node's; the rest as of struct es_datapath_params
  */
 struct es_nf_engine_params {
 	const char *path;
+	struct es_nf_ring *responses;
 	unsigned int workers;
 	size_t queue_bytes;
 	unsigned int decision_sets;
@@ -66,6 +68,16 @@ unsigned int es_nf_engine_end_unproven(struct es_nf_engine *engine);
  */
 int es_nf_engine_end_stranger(struct es_nf_engine *engine, const struct es_flow *flow,
 			      int (*end)(const void *ctx), const void *ctx);
+
+/**
+ * es_nf_engine_track() - what is known of the requests on a connection that is here
+ * As it is just being written, so for those who look on. Returns 0, or -ENOENT: nothing is.
+ */
+int es_nf_engine_track(const struct es_nf_engine *engine, const struct es_flow *flow,
+		       struct es_track *ret_track);
+
+/* es_nf_engine_late() - a connection that should have left had to be ended: count it */
+void es_nf_engine_late(struct es_nf_engine *engine);
 
 /* es_nf_engine_counters() - ES_COUNTER_COUNT values */
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values);

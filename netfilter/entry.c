@@ -145,6 +145,7 @@ int es_nf_entry_read(const struct nlmsghdr *nlh, struct es_nf_entry *ret_entry)
 	entry.has_synproxy = !!at[CTA_SYNPROXY];
 	entry.has_label = (__u8)has_label(at[CTA_LABELS], ES_NF_LABEL);
 	entry.is_proven = (__u8)has_label(at[CTA_LABELS], ES_NF_LABEL_PROVEN);
+	entry.is_held = (__u8)has_label(at[CTA_LABELS], ES_NF_LABEL_HELD);
 	*ret_entry = entry;
 	return 0;
 }

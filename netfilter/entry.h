@@ -10,10 +10,12 @@
 
 /*
  * Bits of the connection label, where the kernel has labels (hook.h). ES_NF_LABEL: our entries carry it.
- * ES_NF_LABEL_PROVEN: the kernel need not ask about the connection's packets any more (unproven.h).
+ * ES_NF_LABEL_PROVEN: the kernel need not ask about the connection's packets any more (unproven.h). ES_NF_LABEL_HELD: it is
+ * just leaving, and nothing of it leaves this node.
  */
 #define ES_NF_LABEL	   127
 #define ES_NF_LABEL_PROVEN 126
+#define ES_NF_LABEL_HELD   125
 #define ES_NF_LABEL_BYTES  16
 #define ES_NF_LABEL_LONGS  (ES_NF_LABEL_BYTES / sizeof(long))
 
@@ -58,7 +60,8 @@ struct es_nf_offsets {
  * @flow: by its original direction
  * @state: enum tcp_conntrack, 0 if the kernel does not tell; @timeout_s: until it would be dropped
  * @client_wscale, @server_wscale: what the SYN and the SYN-ACK offered, @has_wscale: both did; @has_sack likewise
- * @has_synproxy: it has the extension that the hook works by; @has_label: it has our label; @is_proven: and that one, too
+ * @has_synproxy: it has the extension that the hook works by; @has_label: it has our label; @is_proven, @is_held: and
+ * that one, too
  */
 struct es_nf_entry {
 	struct es_flow flow;
@@ -73,6 +76,7 @@ struct es_nf_entry {
 	__u8 has_synproxy;
 	__u8 has_label;
 	__u8 is_proven;
+	__u8 is_held;
 };
 
 /* es_nf_entry_read() - from a message of ctnetlink. Returns 0; -ENOENT if it is about no entry of TCP. */

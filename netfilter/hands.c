@@ -65,6 +65,9 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 		ret->received = (__u32)socket.received;
 		ret->sent = (__u32)socket.sent;
 		ret->acked = socket.acked;
+		ret->unread = socket.rqueue;
+		ret->unacked = socket.wqueue;
+		ret->is_open = socket.state == ES_NF_TCP_ESTABLISHED;
 		break;
 	}
 	return 0;
@@ -183,6 +186,21 @@ static int es_nf_hand_error(void *ctx, const __u8 *packet, size_t len)
 	return es_nf_tun_write(&kernel->tun, translated, len);
 }
 
+static int es_nf_hand_hold(void *ctx, const struct es_flow *flow, int is_held)
+{
+	struct es_nf_kernel *kernel = ctx;
+	int rc = es_nf_conntrack_hold(&kernel->rebuild.ct, flow, is_held);
+
+	if (rc)
+		return rc;
+	/* Were its entry made again meanwhile, that would not hold. */
+	if (is_held)
+		es_nf_kept_forget(kernel->kept, flow);
+	else
+		(void)es_nf_kept_look(kernel->kept, &kernel->rebuild.ct, flow);
+	return 0;
+}
+
 static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 {
 	struct es_nf_kernel *kernel = ctx;
@@ -265,12 +283,41 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.rebuild = es_nf_hand_rebuild,
 		.inject = es_nf_hand_inject,
 		.error = es_nf_hand_error,
+		.hold = es_nf_hand_hold,
 		.end = es_nf_hand_end,
 		.forget = es_nf_hand_forget,
 		.prove = es_nf_hand_prove,
 		.reset = es_nf_hand_reset,
 		.reaches = es_nf_hand_reaches,
 	};
+}
+
+/* struct es_nf_held - some connections that say nothing */
+struct es_nf_held {
+	size_t count;
+	struct es_flow flow[ES_NF_BATCH];
+};
+
+static void es_nf_kernel_on_entry(void *ctx, const struct es_nf_entry *entry)
+{
+	struct es_nf_held *held = ctx;
+
+	if (entry->is_held && held->count < ES_NF_BATCH)
+		held->flow[held->count++] = entry->flow;
+}
+
+/* The daemon before died while they were about to leave. Where to, nobody knows any more: they stay. */
+static void es_nf_kernel_release(struct es_nf_kernel *kernel)
+{
+	struct es_nf_held held;
+	int rc = 0;
+
+	do {
+		held.count = 0;
+		(void)es_nf_conntrack_walk(&kernel->rebuild.ct, es_nf_kernel_on_entry, &held);
+		for (size_t i = 0; !rc && i < held.count; i++)
+			rc = es_nf_conntrack_hold(&kernel->rebuild.ct, &held.flow[i], 0);
+	} while (held.count && !rc);
 }
 
 /* Listen for losses, and keep what the daemon before has left. */
@@ -307,7 +354,10 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 		return rc;
 	settings.has_label = kernel->hook.has_label;
 	rc = es_nf_rebuild_open(&kernel->rebuild, &kernel->tun, &settings, why);
-	return rc ? rc : es_nf_kernel_keep(kernel, why);
+	if (rc)
+		return rc;
+	es_nf_kernel_release(kernel);
+	return es_nf_kernel_keep(kernel, why);
 }
 
 static void raw_close(struct es_nf_raw *raw)
@@ -386,6 +436,11 @@ int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex
 		return es_nf_why(why, -errno, "packet socket: %s", strerror(errno));
 	kernel->public_ifindex = public_ifindex;
 	return 0;
+}
+
+int es_nf_kernel_has_label(const struct es_nf_kernel *kernel)
+{
+	return kernel->hook.has_label;
 }
 
 int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel)

@@ -29,6 +29,9 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel);
  */
 int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex, struct es_nf_why *why);
 
+/* es_nf_kernel_has_label() - struct es_nf_hook's */
+int es_nf_kernel_has_label(const struct es_nf_kernel *kernel);
+
 /* es_nf_kernel_arp_fd() - readable while there are ARP packets; -1 before es_nf_kernel_listen() */
 int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel);
 

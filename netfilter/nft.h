@@ -8,8 +8,8 @@
  */
 #include "netfilter/netlink.h"
 
-/* Enough for the rules of 64 addresses, three each, of less than 400 bytes. */
-#define ES_NF_NFT_MESSAGES 256
+/* Enough for the rules of 64 addresses, four each, of less than 400 bytes. */
+#define ES_NF_NFT_MESSAGES 320
 #define ES_NF_NFT_ROOM	   (ES_NF_NFT_MESSAGES * 400)
 
 /**

@@ -7,6 +7,18 @@
 #include "kmod/core/neighbour.h"
 #include "netfilter/node.h"
 
+/* Of connections that were leaving, nobody knows any more where to: what their clients repeat is read anew. */
+static void es_nf_node_go_on(struct es_nf_node *node)
+{
+	for (size_t i = 0; i < ES_NF_CONNECTION_SETS; i++)
+		for (size_t j = 0; j < ES_NF_CONNECTION_WAYS; j++) {
+			struct es_track *t = &node->tables.connections[i].way[j].track;
+
+			if (es_track_is_leaving(t))
+				t->state = ES_TRACK_QUEUED;
+		}
+}
+
 int es_nf_node_new(const struct es_nf_node_params *params, struct es_nf_node **ret_node)
 {
 	struct es_nf_node *node = calloc(1, sizeof(*node));
@@ -23,6 +35,8 @@ int es_nf_node_new(const struct es_nf_node_params *params, struct es_nf_node **r
 		es_nf_node_free(&node);
 		return rc;
 	}
+	if (node->tables.adopted)
+		es_nf_node_go_on(node);
 	*ret_node = node;
 	return 0;
 }

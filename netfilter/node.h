@@ -25,17 +25,20 @@ enum es_nf_fate {
  * struct es_nf_found - what the kernel has for a flow
  * @socket: an enum es_socket; TIME_WAIT is none: the kernel makes a new connection of these ports all the same
  * @listening: there is none, but a listening socket; @accept_full: whose queue is full
- * @received: of an established one: how many bytes it has got of its client
+ * @received: of an established one: how many bytes it has got of its client; @unread: so many of them its server has not read
  * @sent, @acked: how many it has sent, as far as the kernel tells (4.19), and how many of these its client has acknowledged
+ * @unacked: how many more than that its server has written; @is_open: both sides of it are
  */
 struct es_nf_found {
 	__u8 socket;
 	__u8 listening;
 	__u8 accept_full;
-	__u8 pad;
+	__u8 is_open;
 	__u32 received;
 	__u32 sent;
 	__u64 acked;
+	__u32 unread;
+	__u32 unacked;
 };
 
 enum es_nf_made {
@@ -53,6 +56,7 @@ enum es_nf_made {
  * @inject: give a client's packet to the stack
  * @error: give the stack an ICMP error as the connection's socket must hear it (errors.h). -ENOENT: it is about no connection
  * that was made here
+ * @hold: from now on, nothing that the flow's server says leaves this node; or it does again
  * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
  * @forget: the flow has no connection: what the connection tracking knows of it is of one that is gone
  * @prove: its client has acknowledged something: its packets need not come here any more (unproven.h)
@@ -68,6 +72,7 @@ struct es_nf_hands {
 		       __u64 now_ns);
 	int (*inject)(void *ctx, const __u8 *packet, size_t len);
 	int (*error)(void *ctx, const __u8 *packet, size_t len);
+	int (*hold)(void *ctx, const struct es_flow *flow, int is_held);
 	int (*end)(void *ctx, const struct es_flow *flow, __u32 rcv_nxt);
 	int (*forget)(void *ctx, const struct es_flow *flow);
 	int (*prove)(void *ctx, const struct es_flow *flow);
@@ -78,11 +83,13 @@ struct es_nf_hands {
 /**
  * struct es_nf_node
  * @is_configured: config and ring are valid; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
+ * @responses: of struct es_response_entry, not owned; NULL: nobody wants to know
  */
 struct es_nf_node {
 	struct es_nf_tables tables;
 	struct es_nf_hands hands;
 	struct es_nf_ring *queue[ES_WORKERS_MAX];
+	struct es_nf_ring *responses;
 	unsigned int workers;
 	__u64 now_ns;
 	int is_configured;

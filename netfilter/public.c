@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Packets that arrive on the public interface: makes the view of a packet, has es_decide() decide, and carries the
- * verdict out. Packets of connections that are here do not come so far: the kernel knows them.
+ * verdict out. Packets of connections that are here come so far only where their service inspects every request.
  */
 #include <netinet/in.h>
 #include "kmod/core/answer.h"
 #include "kmod/core/headers.h"
 #include "kmod/core/serving.h"
 #include "netfilter/answer.h"
+#include "netfilter/later.h"
 #include "netfilter/other.h"
 #include "netfilter/public.h"
 #include "netfilter/rebuilding.h"
@@ -15,7 +16,7 @@
 #include "netfilter/unproven.h"
 #include "netfilter/view.h"
 
-/* struct es_nf_inbound - a packet under decision, for the functions below */
+/* struct es_nf_inbound - a packet under decision, for the functions below; @connection: if the inspector may have to know of it */
 struct es_nf_inbound {
 	struct es_nf_node *node;
 	const struct es_nf_frame *frame;
@@ -24,6 +25,7 @@ struct es_nf_inbound {
 	struct es_view view;
 	struct es_verdict verdict;
 	struct es_nf_found found;
+	struct es_nf_connection *connection;
 	__u32 service;
 };
 
@@ -56,6 +58,8 @@ static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
 	if (in->verdict.action == ES_QUEUE_STRAY)
 		es_stray_asked(es_nf_stray_slot(node, v->flow_hash), v->now_ms);
 	es_view_record(v, &in->verdict, &in->pkt, in->service, was_heard, &record);
+	if (v->track && in->connection)
+		es_view_record_track(&in->connection->track, &record);
 	if (!node->queue[worker] ||
 	    es_nf_queue_push(node->queue[worker], &node->tables.state->worker[worker].awake, &record,
 			     in->frame->bytes))
@@ -68,6 +72,7 @@ static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 {
 	struct es_nf_node *node = in->node;
 	const struct es_view *v = &in->view;
+	struct es_nf_connection *connection;
 	__u32 counter = in->verdict.counter;
 
 	/* It was rebuilt before; or refused while there was an inspector, and another node may have it. */
@@ -91,19 +96,31 @@ static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 		es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
 		return counter;
 	}
+	connection = es_nf_later_made(node, in->service, v->flow_hash, &v->seg);
+	if (connection) {
+		es_track_begin_uninspected(&connection->track, &in->verdict.options);
+		/* A client that closes at once has asked for nothing that could have been inspected. */
+		if (v->seg.len)
+			es_nf_later_begun(node, connection);
+	}
 	/* This node, too, may be lost, and be asked again when its sockets are gone. */
 	if (node->config.leased)
 		es_nf_first_note(node, v->flow_hash, v->seg.seq);
 	return counter;
 }
 
-static void es_nf_carry_out(struct es_nf_inbound *in)
+static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 {
 	const struct es_nf_hands *hands = &in->node->hands;
+	enum es_nf_fate fate = ES_NF_DROP;
 	__u32 counter = in->verdict.counter;
 
 	switch (in->verdict.action) {
 	case ES_DELIVER:
+		if (in->frame->is_here) {
+			fate = ES_NF_ACCEPT;
+			break;
+		}
 		/*
 		 * It was on its way before its connection was here, so the kernel took it for one of another. What is
 		 * given to the stack anew is looked for anew.
@@ -128,6 +145,7 @@ static void es_nf_carry_out(struct es_nf_inbound *in)
 		break;
 	}
 	es_nf_count(in->node, counter);
+	return fate;
 }
 
 /*
@@ -144,33 +162,74 @@ static int es_nf_may_have_socket(const struct es_nf_inbound *in)
 	return es_view_says(&in->view) && es_node_ring_answers(&node->ring, in->view.flow_hash);
 }
 
+/* The kernel has been asked. What the connection tracking knows of a flow without a socket is of one that is gone. */
+static void es_nf_public_found(struct es_nf_inbound *in)
+{
+	const struct es_nf_hands *hands = &in->node->hands;
+
+	in->view.socket = in->found.socket;
+	in->view.unproven = in->view.silent && !in->found.acked;
+	if (in->view.socket == ES_SOCKET_NONE && (in->frame->is_known || in->frame->is_here))
+		hands->forget(hands->ctx, &in->flow);
+}
+
+/*
+ * What is seen at once of a segment of a connection that the connection tracking knows: most are the inside of a body. And
+ * what nobody decides here is the stack's. Returns 1, with @ret_fate; else the rest must be looked at.
+ */
+static int es_nf_public_is_stacks(struct es_nf_inbound *in, enum es_nf_fate *ret_fate)
+{
+	struct es_nf_node *node = in->node;
+	struct es_view *v = &in->view;
+	const struct es_nf_connection *c = es_nf_connection_find(node->tables.connections, v->flow_hash);
+	int is_leaving = c && es_track_is_leaving(&c->track);
+
+	*ret_fate = is_leaving ? ES_NF_DROP : ES_NF_ACCEPT;
+	if (v->inspect != ES_INSPECT_EVERY)
+		return 1;
+	if (!v->silent && (!es_track_reads(&v->seg) || (c && es_nf_later_is_inside(c, &v->seg)))) {
+		es_nf_count(node, ES_COUNT_deliver_established);
+		return 1;
+	}
+	if (es_nf_look(in))
+		return 1;
+	if (in->found.socket == ES_SOCKET_NONE && !is_leaving)
+		return 1; /* it is over */
+	es_nf_public_found(in);
+	return 0;
+}
+
 /* A TCP segment to a service, whose headers are read. */
-static void es_nf_public_segment(struct es_nf_inbound *in)
+static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 {
 	struct es_nf_node *node = in->node;
 	const struct es_config *cfg = &node->config;
 	struct es_view *v = &in->view;
+	enum es_nf_fate fate = ES_NF_DROP;
 
 	es_packet_flow(&in->pkt, &in->flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &in->flow);
 	v->inspect = cfg->service[in->service].inspect;
 	v->unsafe = cfg->service[in->service].unsafe;
 	v->silent = (__u8)es_nf_is_silent(node);
-	if (es_nf_may_have_socket(in) && !es_nf_look(in)) {
-		v->socket = in->found.socket;
-		v->unproven = v->silent && !in->found.acked;
-		if (in->frame->is_known && v->socket == ES_SOCKET_NONE)
-			node->hands.forget(node->hands.ctx, &in->flow);
+	if (in->frame->is_here) {
+		if (es_nf_public_is_stacks(in, &fate))
+			return fate;
+	} else if (es_nf_may_have_socket(in) && !es_nf_look(in)) {
+		es_nf_public_found(in);
 	}
 	es_nf_view_complete(node, &in->pkt, v);
-	if (v->socket != ES_SOCKET_ESTABLISHED) {
+	if (v->socket == ES_SOCKET_ESTABLISHED) {
+		if (es_view_reads_track(v))
+			in->connection = es_nf_later_view(node, &in->found, v);
+	} else {
 		if (es_is_anothers(v)) {
 			es_nf_count(node, ES_COUNT_drop_not_mine);
-			return;
+			return ES_NF_DROP;
 		}
 		if (v->mine && es_nf_packet_options(in->frame->bytes, &in->pkt, &v->seg)) {
 			es_nf_count(node, ES_COUNT_drop_malformed);
-			return;
+			return ES_NF_DROP;
 		}
 		v->has_doubts =
 			cfg->leased &&
@@ -188,7 +247,7 @@ static void es_nf_public_segment(struct es_nf_inbound *in)
 	}
 	if (in->verdict.guess)
 		es_guess_note(&node->tables.state->guesses, es_ns_to_s(node->now_ns));
-	es_nf_carry_out(in);
+	return es_nf_carry_out(in);
 }
 
 /*
@@ -240,6 +299,5 @@ enum es_nf_fate es_nf_public(struct es_nf_node *node, const struct es_nf_frame *
 	if (service < 0)
 		return es_nf_other_ip(node, frame, &ip);
 	in.service = (__u32)service;
-	es_nf_public_segment(&in);
-	return ES_NF_DROP;
+	return es_nf_public_segment(&in);
 }

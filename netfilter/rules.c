@@ -23,8 +23,10 @@
 
 #define ES_CAPTURE "capture" /* where packets begin */
 #define ES_SERVICE "service" /* what is for a service address */
+#define ES_EVERY   "every"   /* what clients say on connections that are here */
 #define ES_ANSWERS "answers" /* what the daemon sends */
 #define ES_REPLIES "replies" /* what servers send */
+#define ES_HELD	   "held"    /* what connections say that are leaving */
 
 #define ES_LOOPBACK ES_LOOPBACK_IFINDEX
 
@@ -57,6 +59,14 @@ static void add_address(struct es_nf_rules *rules, const struct es_addr *address
 		rules->address[rules->count++] = *address;
 }
 
+static void add_every(struct es_nf_rules *rules, const struct es_addr *address, __be16 port)
+{
+	if (es_addr_is_unspecified(address))
+		return;
+	rules->every[rules->every_count].address = *address;
+	rules->every[rules->every_count++].port = port;
+}
+
 void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -68,6 +78,10 @@ void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
 	for (__u32 i = 0; i < config->service_count && i < ES_SERVICES_MAX; i++) {
 		add_address(ret, &config->service[i].address);
 		add_address(ret, &config->service[i].address6);
+		if (config->service[i].inspect != ES_INSPECT_EVERY)
+			continue;
+		add_every(ret, &config->service[i].address, config->service[i].port);
+		add_every(ret, &config->service[i].address6, config->service[i].port);
 	}
 	memcpy(ret->cluster_mac, config->cluster_mac, sizeof(ret->cluster_mac));
 	ret->is_unicast = ret->count && !(config->cluster_mac[0] & 1);
@@ -93,10 +107,10 @@ static int have(const struct es_nf_rules *rules, unsigned char family)
 }
 
 /* The rule's last expression. Without a reader, the queue drops; or it lets pass, if @bypasses. */
-static void put_queue_number(struct es_nf_nft *nft, enum way way, int bypasses, __u16 number)
+static void put_queue(struct es_nf_nft *nft, enum way way, __u16 queue, int bypasses)
 {
 	const struct xt_NFQ_info_v3 info = {
-		.queuenum = number,
+		.queuenum = queue,
 		.queues_total = 1,
 		.flags = bypasses ? NFQ_FLAG_BYPASS : 0,
 	};
@@ -107,16 +121,11 @@ static void put_queue_number(struct es_nf_nft *nft, enum way way, int bypasses, 
 		return;
 	}
 	es_nf_nft_begin_expression(nft, "queue", &nest);
-	mnl_attr_put_u16(nft->rule, NFTA_QUEUE_NUM, htons(number));
+	mnl_attr_put_u16(nft->rule, NFTA_QUEUE_NUM, htons(queue));
 	mnl_attr_put_u16(nft->rule, NFTA_QUEUE_TOTAL, htons(1));
 	if (bypasses)
 		mnl_attr_put_u16(nft->rule, NFTA_QUEUE_FLAGS, htons(NFT_QUEUE_FLAG_BYPASS));
 	es_nf_nft_end_expression(nft, nest);
-}
-
-static void put_queue(struct es_nf_nft *nft, enum way way, int bypasses)
-{
-	put_queue_number(nft, way, bypasses, ES_NF_RULES_QUEUE);
 }
 
 static void match_interface(struct es_nf_nft *nft, unsigned int ifindex)
@@ -194,6 +203,25 @@ static void put_accept(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
+/* An acknowledgement and nothing else, with a TCP header of so many words: its packet has no byte more. */
+static void put_bare(struct es_nf_nft *nft, __u8 words)
+{
+	const __u8 all = 0xf0, size = (__u8)(words << 4);
+	const __u8 says = ES_TCP_FIN | ES_TCP_SYN | ES_TCP_URG, none = 0;
+	const __u32 len = (nft->family == NFPROTO_IPV6 ? 40 : 20) + words * 4U;
+
+	es_nf_nft_begin_rule(nft, ES_EVERY);
+	match_protocol(nft, IPPROTO_TCP);
+	es_nf_nft_load_meta(nft, NFT_META_LEN);
+	es_nf_nft_match(nft, &len, sizeof(len));
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 12, 1);
+	match_bits(nft, &all, &size, sizeof(all));
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
+	match_bits(nft, &says, &none, sizeof(says));
+	es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
+	es_nf_nft_end_rule(nft);
+}
+
 /*
  * With leases, packets pass that belong to proven connections, and answers to what this node has asked others. What else the
  * connection tracking knows, as of ssh to the service address, is for the node whose client it is now.
@@ -210,7 +238,7 @@ static void put_gate(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 	if (gate == ES_NF_GATE_OPEN)
 		es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
 	else
-		put_queue_number(nft, way, 0, ES_NF_RULES_UNPROVEN);
+		put_queue(nft, way, ES_NF_RULES_UNPROVEN, 0);
 	es_nf_nft_end_rule(nft);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	match_established(nft);
@@ -234,12 +262,35 @@ static void put_replies_chain(struct es_nf_nft *nft, enum way way)
 	match_bits(nft, &syn, &none, sizeof(syn));
 	es_nf_nft_load_meta(nft, NFT_META_OIF);
 	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
-	put_queue_number(nft, way, 0, ES_NF_RULES_UNPROVEN);
+	put_queue(nft, way, ES_NF_RULES_UNPROVEN, 0);
+	es_nf_nft_end_rule(nft);
+}
+
+/* Most of what comes is acknowledgements of what was sent: without options, or with timestamps. Rarer ones cost more. */
+static void put_every_chain(struct es_nf_nft *nft, enum way way)
+{
+	es_nf_nft_add_chain(nft, ES_EVERY);
+	put_bare(nft, 5);
+	put_bare(nft, 8);
+	es_nf_nft_begin_rule(nft, ES_EVERY);
+	put_queue(nft, way, ES_NF_RULES_HERE, 1);
+	es_nf_nft_end_rule(nft);
+}
+
+static void put_every(struct es_nf_nft *nft, const struct es_addr *address, __be16 port)
+{
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	match_established(nft);
+	match_address(nft, TARGET, address);
+	match_protocol(nft, IPPROTO_TCP);
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
+	es_nf_nft_match(nft, &port, sizeof(port));
+	es_nf_nft_verdict(nft, NFT_JUMP, ES_EVERY);
 	es_nf_nft_end_rule(nft);
 }
 
 /* What is for a service address: for this node, whatever the MAC said; its own connections pass. */
-static void put_service_chain(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
+static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
 {
 	const __u32 known = ES_NF_RULES_KNOWN;
 	const __u8 host = PACKET_HOST;
@@ -254,19 +305,24 @@ static void put_service_chain(struct es_nf_nft *nft, enum way way, enum es_nf_ga
 	match_established(nft);
 	es_nf_nft_load(nft, &known, sizeof(known));
 	es_nf_nft_set_meta(nft, NFT_META_MARK);
-	put_queue(nft, way, 0);
+	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
 	es_nf_nft_end_rule(nft);
 
-	if (gate == ES_NF_GATE_NONE) {
+	/* Without leases only: with them, it is another queue's to tell whether a packet may pass (es_conf_netfilter_serves()). */
+	for (unsigned int i = 0; i < rules->every_count; i++)
+		if (is_of(&rules->every[i].address, nft->family))
+			put_every(nft, &rules->every[i].address, rules->every[i].port);
+
+	if (rules->gate == ES_NF_GATE_NONE) {
 		es_nf_nft_begin_rule(nft, ES_SERVICE);
 		match_established(nft);
 		put_accept(nft);
 	} else {
-		put_gate(nft, way, gate);
+		put_gate(nft, way, (enum es_nf_gate)rules->gate);
 	}
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	put_queue(nft, way, 0);
+	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
 	es_nf_nft_end_rule(nft);
 }
 
@@ -294,7 +350,7 @@ static void put_solicitations(struct es_nf_nft *nft, const struct es_nf_rules *r
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offsetof(struct es_neighbour, target),
 			       sizeof(*address));
 	es_nf_nft_match(nft, address, sizeof(*address));
-	put_queue(nft, way, 0);
+	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
 	es_nf_nft_end_rule(nft);
 }
 
@@ -309,7 +365,7 @@ static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 		match_protocol(nft, IPPROTO_UDP);
 		es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offset, 2);
 		es_nf_nft_match(nft, &rules->handover_port, sizeof(rules->handover_port));
-		put_queue(nft, way, 0);
+		put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
 		es_nf_nft_end_rule(nft);
 	}
 }
@@ -333,7 +389,7 @@ static void put_reset(struct es_nf_nft *nft, const struct es_addr *address, enum
 	match_address(nft, SOURCE, address);
 	es_nf_nft_load_meta(nft, NFT_META_OIF);
 	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
-	put_queue(nft, way, 1);
+	put_queue(nft, way, ES_NF_RULES_QUEUE, 1);
 	es_nf_nft_end_rule(nft);
 }
 
@@ -374,6 +430,27 @@ static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 		put_messages(nft, rules, rules->public_ifindex, way);
 }
 
+/*
+ * Behind the connection tracking, which knows the label. What is dropped here the stack sends again, to be heard if its
+ * connection stays.
+ */
+static void put_held_chain(struct es_nf_nft *nft)
+{
+	unsigned long bits[ES_NF_LABEL_LONGS] = {};
+	struct nlattr *nest;
+
+	es_nf_label_set(bits, ES_NF_LABEL_HELD);
+	es_nf_nft_add_base_chain(nft, ES_HELD, NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
+	es_nf_nft_begin_rule(nft, ES_HELD);
+	es_nf_nft_begin_expression(nft, "ct", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_LABELS));
+	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
+	es_nf_nft_end_expression(nft, nest);
+	match_bits(nft, bits, bits, sizeof(bits));
+	es_nf_nft_verdict(nft, NF_DROP, NULL);
+	es_nf_nft_end_rule(nft);
+}
+
 static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum way way)
 {
 	struct es_nf_nft nft;
@@ -387,11 +464,15 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 		es_nf_nft_add_table(&nft); /* so that there is one to delete */
 		es_nf_nft_delete_table(&nft);
 		es_nf_nft_add_table(&nft);
+		if (rules->every_count)
+			put_every_chain(&nft, way);
 		es_nf_nft_add_chain(&nft, ES_SERVICE);
-		put_service_chain(&nft, way, (enum es_nf_gate)rules->gate);
+		put_service_chain(&nft, rules, way);
 		if (rules->gate == ES_NF_GATE_CLOSED)
 			put_replies_chain(&nft, way);
 		put_answers_chain(&nft, rules, way);
+		if (rules->every_count && rules->holds)
+			put_held_chain(&nft);
 		put_capture_chain(&nft, rules, way);
 	}
 	return es_nf_nft_commit(&nft);

@@ -6,6 +6,8 @@
  * The rules by which the kernel gives packets to this datapath: a table of nf_tables of its own for each family of addresses
  * that there is, never a rule in an operator's. What is for a service address and of no connection that is here goes to user space, and what has to do
  * with handover messages. While nobody reads the queue, its packets are dropped: a node without its daemon answers nothing.
+ * Where a service inspects every request, so does what its clients say on connections that are here; by a queue of its own,
+ * and while nobody reads that, they go on as they are.
  *
  * They stand behind the connection tracking, which knows the connections that are here, and before address translation.
  */
@@ -18,6 +20,9 @@
 
 /* The queue of packets of connections that are not proven (unproven.h): only their headers are needed. */
 #define ES_NF_RULES_UNPROVEN (ES_NF_RULES_QUEUE + 1)
+
+/* The queue of what clients say on connections that are here, of services that inspect every request. */
+#define ES_NF_RULES_HERE (ES_NF_RULES_QUEUE + 2)
 
 /*
  * The mark of packets that the daemon makes itself and sends to clients by way of the stack. They are exempt from
@@ -46,6 +51,8 @@ enum es_nf_gate {
  * @cluster_mac: what the service addresses resolve to; @is_unicast: it is a station's (ingress.h)
  * @gate: an enum es_nf_gate
  * @address: of the services, of either family, each once, @count of them
+ * @every: those that inspect every request, @every_count of them
+ * @holds: connections with ES_NF_LABEL_HELD say nothing: the kernel has labels (struct es_nf_hook)
  */
 struct es_nf_rules {
 	unsigned int public_ifindex;
@@ -58,11 +65,18 @@ struct es_nf_rules {
 	__u8 pad;
 	__u32 gate;
 	struct es_addr address[ES_NF_ADDRESSES_MAX];
+	struct {
+		struct es_addr address;
+		__be16 port;
+		__u16 pad;
+	} every[ES_NF_ADDRESSES_MAX];
+	__u32 every_count;
+	__u32 holds;
 };
-_Static_assert(sizeof(struct es_nf_rules) == 40 + 16 * ES_NF_ADDRESSES_MAX,
+_Static_assert(sizeof(struct es_nf_rules) == 48 + 36 * ES_NF_ADDRESSES_MAX,
 	       "no padding: two are compared as bytes");
 
-/* es_nf_rules_of() - the rules of a configuration */
+/* es_nf_rules_of() - the rules of a configuration; what it does not say is 0 */
 void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret_rules);
 
 /* es_nf_rules_serve() - is there a service of that family? */

@@ -12,9 +12,11 @@
 #include <unistd.h>
 #include "netfilter/tables.h"
 
-#define ES_NF_TABLES_MAGIC  0x45534e46u /* "ESNF" */
-#define ES_NF_TABLES_LAYOUT 2
-#define ES_NF_BOOT_ID	    36
+#define ES_NF_TABLES_MAGIC 0x45534e46u /* "ESNF" */
+/* What is added goes behind all else: a file of the layout before is one that ends too early. */
+#define ES_NF_TABLES_LAYOUT	   3
+#define ES_NF_TABLES_LAYOUT_BEFORE 2
+#define ES_NF_BOOT_ID		   36
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -67,8 +69,8 @@ static size_t es_nf_pages(size_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-/* Where each table is, from @at on; with @at NULL, only how large all are. Returns that. */
-static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at)
+/* Where each table of a layout is, from @at on; with @at NULL, only how large all are. Returns that. */
+static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at, unsigned int layout)
 {
 	size_t off = es_nf_pages(sizeof(struct es_nf_tables_header));
 
@@ -91,6 +93,8 @@ static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at)
 	ES_NF_LAY(tracks, ES_NF_TRACKS);
 	ES_NF_LAY(unproven, ES_NF_UNPROVEN_SETS);
 	ES_NF_LAY(counters, ES_COUNTER_COUNT);
+	if (layout > ES_NF_TABLES_LAYOUT_BEFORE)
+		ES_NF_LAY(connections, ES_NF_CONNECTION_SETS);
 #undef ES_NF_LAY
 	return off;
 }
@@ -104,6 +108,20 @@ static int es_nf_tables_are(int fd, const struct es_nf_tables_header *wanted)
 	return !fstat(fd, &st) && (__u64)st.st_size == wanted->bytes &&
 	       pread(fd, &found, sizeof(found), 0) == (ssize_t)sizeof(found) &&
 	       !memcmp(&found, wanted, sizeof(found));
+}
+
+/* Are they those of the layout before? Then they go on with what it does not have, empty. Returns 1, 0 or -errno. */
+static int es_nf_tables_extend(int fd, struct es_nf_tables *t, const struct es_nf_tables_header *wanted)
+{
+	struct es_nf_tables_header before = *wanted;
+
+	before.layout = ES_NF_TABLES_LAYOUT_BEFORE;
+	before.bytes = es_nf_tables_lay(t, NULL, before.layout);
+	if (!es_nf_tables_are(fd, &before))
+		return 0;
+	if (ftruncate(fd, (off_t)wanted->bytes))
+		return -errno;
+	return pwrite(fd, wanted, sizeof(*wanted), 0) == (ssize_t)sizeof(*wanted) ? 1 : -EIO;
 }
 
 /* The header last: a file that was left half made is none. */
@@ -129,7 +147,7 @@ int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf
 	int rc;
 
 	es_nf_boot_read(header.boot);
-	t.bytes = es_nf_tables_lay(&t, NULL);
+	t.bytes = es_nf_tables_lay(&t, NULL, ES_NF_TABLES_LAYOUT);
 	header.bytes = t.bytes;
 	t.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (t.fd < 0)
@@ -139,6 +157,12 @@ int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf
 		goto err_close;
 	}
 	t.adopted = es_nf_tables_are(t.fd, &header);
+	if (!t.adopted) {
+		rc = es_nf_tables_extend(t.fd, &t, &header);
+		if (rc < 0)
+			goto err_close;
+		t.adopted = rc;
+	}
 	t.replaced = !t.adopted && !fstat(t.fd, &st) && st.st_size > 0;
 	rc = t.adopted ? 0 : es_nf_tables_make(t.fd, &header);
 	if (rc)
@@ -148,7 +172,7 @@ int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf
 		rc = -errno;
 		goto err_close;
 	}
-	es_nf_tables_lay(&t, t.at);
+	es_nf_tables_lay(&t, t.at, ES_NF_TABLES_LAYOUT);
 	*ret_tables = t;
 	return 0;
 

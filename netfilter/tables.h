@@ -18,13 +18,15 @@
 #include "kmod/core/settled.h"
 #include "kmod/core/strays.h"
 #include "kmod/core/syns.h"
+#include "netfilter/connections.h"
 #include "netfilter/tracks.h"
 #include "netfilter/unproven_table.h"
 
 /**
  * struct es_nf_tables - each points into the file; written by the engine's thread, state and decisions by the daemon, too
  * @fd: the file, which others may map: @state is at state_off, @decisions at decisions_off, both on a page of their own
- * @adopted: it was there; @replaced: there was one that means nothing to this version
+ * @adopted: it was there, maybe of a version that knew the first tables only; @replaced: there was one that means nothing
+ * to this version
  * @settled: es_settled_sets() of them; @replays: by source node * ES_STREAMS_MAX + stream
  */
 struct es_nf_tables {
@@ -48,6 +50,7 @@ struct es_nf_tables {
 	struct es_nf_track *tracks;
 	struct es_nf_unproven_set *unproven;
 	__u64 *counters;
+	struct es_nf_connection_set *connections;
 };
 
 /**

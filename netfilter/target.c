@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Acts on handover messages about requests: rebuild, deliver, refuse. A connection that has its socket here stays here
- * (no service inspects every request), so messages about later requests are nobody's. The counterpart of
- * kmod/bpf/target.h.
+ * Acts on handover messages about requests: rebuild, deliver, refuse, and for this node's own later requests stay and end.
+ * The counterpart of kmod/bpf/target.h.
  */
 #include <netinet/in.h>
 #include "kmod/core/program.h"
 #include "kmod/core/serving.h"
 #include "kmod/core/target.h"
+#include "netfilter/later.h"
 #include "netfilter/message.h"
 #include "netfilter/rebuilding.h"
 #include "netfilter/settled.h"
@@ -24,6 +24,7 @@ struct es_nf_received {
 	struct es_packet pkt;
 	struct es_flow flow;
 	struct es_nf_found found;
+	struct es_nf_connection *connection;
 	__u64 flow_hash;
 	__u32 service;
 };
@@ -57,7 +58,9 @@ static void es_nf_handover_view_socket(struct es_nf_received *in)
 	if (v->socket != ES_SOCKET_ESTABLISHED)
 		return;
 	/* A connection of which nothing is known may well be that of this request: then it is a duplicate. */
-	if (!es_nf_track_first(node->tables.tracks, in->flow_hash, &v->first_seq))
+	if (in->connection && in->connection->track.pin != ES_PIN_unknown)
+		v->first_seq = in->connection->first_seq;
+	else if (!es_nf_track_first(node->tables.tracks, in->flow_hash, &v->first_seq))
 		v->first_seq = v->seg.seq;
 	v->rcv_nxt = v->first_seq + in->found.received;
 }
@@ -78,6 +81,7 @@ static int es_nf_handover_settle(struct es_nf_received *in, __u32 action)
 static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 {
 	struct es_nf_node *node = in->node;
+	struct es_nf_connection *connection;
 	struct es_tcp_options options;
 
 	es_handover_options_get(&in->h, &options);
@@ -86,11 +90,112 @@ static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 	if (!es_nf_unproven_note(node, &in->flow, &in->view.seg, in->h.source,
 				 in->h.flags & ES_HANDOVER_F_MOVED) &&
 	    !es_nf_make(node, in->flow_hash, in->view.seg.seq, es_nf_message_bytes(in->frame),
-			es_ntohs(in->h.packet_len), &options))
+			es_ntohs(in->h.packet_len), &options)) {
+		connection = es_nf_later_made(node, in->service, in->flow_hash, &in->view.seg);
+		if (connection) {
+			es_track_begin(&connection->track, in->view.seg.ack, &in->h, node->now_ns);
+			es_nf_later_begun(node, connection);
+		}
 		return counter;
+	}
 	es_nf_unproven_forget(node, &in->flow);
 	es_nf_settle(node, in->flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
 	return ES_COUNT_rebuild_refused;
+}
+
+/* The inspector left a later request on this connection where it is. Returns -1 if its socket is leaving. */
+static int es_nf_stay(const struct es_nf_received *in)
+{
+	const struct es_segment *seg = &in->view.seg;
+	struct es_nf_connection *c = in->connection;
+
+	if (!c)
+		return 0;
+	/* Otherwise it has come again: the socket has it already. */
+	if (es_track_has_queued(&c->track, seg->seq) &&
+	    es_track_step(&c->track, ES_TRACK_QUEUED, ES_TRACK_SERVED))
+		es_nf_count(in->node, es_track_set_pin(&c->track, es_track_stay(&c->track, seg, &in->h,
+										in->node->now_ns)));
+	return es_track_is_leaving(&c->track) ? -1 : 0;
+}
+
+static int es_nf_hold(const struct es_nf_received *in, int is_held)
+{
+	return in->node->hands.hold(in->node->hands.ctx, &in->flow, is_held);
+}
+
+/*
+ * What es_handover_view wants to know for ES_HANDOVER_END and _GONE. A connection that may leave is ES_TRACK_LEAVING then:
+ * first nothing that its server says gets out any more, then its socket is looked at.
+ */
+static void es_nf_leave_begin(struct es_nf_received *in)
+{
+	struct es_handover_view *v = &in->view;
+	struct es_nf_connection *c = in->connection;
+	struct es_track_socket socket;
+	int rc;
+
+	if (!c)
+		return;
+	if (v->kind == ES_HANDOVER_GONE) {
+		v->leaving = c->track.state == ES_TRACK_ENDING;
+		return;
+	}
+	if (!es_track_step(&c->track, ES_TRACK_QUEUED, ES_TRACK_LEAVING)) {
+		v->leaving = (__u8)es_track_is_leaving(&c->track);
+		return;
+	}
+	rc = es_nf_hold(in, 1);
+	if (!rc) {
+		es_nf_received_look(in);
+		es_nf_later_socket(c, &in->found, &socket);
+		v->may_leave = (__u8)es_track_may_leave(&c->track, &v->seg, &socket);
+	}
+	if (v->may_leave)
+		return;
+	if (!rc)
+		es_nf_hold(in, 0);
+	c->track.state = ES_TRACK_QUEUED;
+}
+
+/* Tell the inspector what came of its ES_HANDOVER_END or _GONE; the packet goes along. */
+static int es_nf_answer_end(const struct es_nf_received *in, __u32 action)
+{
+	struct es_nf_node *node = in->node;
+	__u32 worker = es_worker_of(in->flow_hash, node->config.workers) & (ES_WORKERS_MAX - 1);
+	const struct es_record record = {
+		.flow_hash = in->flow_hash,
+		.len = es_ntohs(in->h.packet_len),
+		.kind = (__u8)es_leave_record(action),
+		.service = (__u8)in->service,
+		.flow = ES_FLOW_HERE,
+	};
+
+	if (!node->queue[worker])
+		return -1;
+	return es_nf_queue_push(node->queue[worker], &node->tables.state->worker[worker].awake, &record,
+				es_nf_message_bytes(in->frame));
+}
+
+/* ES_LEAVE, ES_KEEP and ES_GONE: the inspector is told; with the first, the socket ends. Returns the counter to count by. */
+static __u32 es_nf_handover_leave(struct es_nf_received *in, const struct es_verdict *verdict)
+{
+	const struct es_nf_hands *hands = &in->node->hands;
+	int failed;
+
+	/* Whatever comes from now on meets no connection here. */
+	if (verdict->action == ES_GONE)
+		hands->forget(hands->ctx, &in->flow);
+	failed = es_nf_answer_end(in, verdict->action);
+	if (verdict->action == ES_LEAVE) {
+		in->connection->track.state = failed ? ES_TRACK_QUEUED : ES_TRACK_ENDING;
+		if (failed)
+			es_nf_hold(in, 0);
+		else
+			/* Where its server is in the middle of a system call, it ends behind that: the inspector asks. */
+			(void)hands->end(hands->ctx, &in->flow, in->view.rcv_nxt);
+	}
+	return failed ? ES_COUNT_drop_queue_full : verdict->counter;
 }
 
 static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_verdict *verdict)
@@ -99,7 +204,19 @@ static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_
 	__u32 counter = verdict->counter;
 
 	switch (verdict->action) {
+	case ES_LEAVE:
+	case ES_KEEP:
+	case ES_GONE:
+		counter = es_nf_handover_leave(in, verdict);
+		break;
+	case ES_LEAVE_AGAIN:
+		(void)hands->end(hands->ctx, &in->flow, in->view.rcv_nxt);
+		break;
 	case ES_DELIVER:
+		if (in->view.kind == ES_HANDOVER_STAY && es_nf_stay(in)) {
+			counter = ES_COUNT_stay_lost;
+			break;
+		}
 		if (hands->inject(hands->ctx, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len)))
 			counter = ES_COUNT_answer_failed;
 		break;
@@ -223,7 +340,10 @@ static void es_nf_received_segment(struct es_nf_received *in)
 	v->stale = (__u8)es_handover_is_stale(&node->config, &node->ring.table, &in->h, in->flow_hash);
 	settled = es_nf_settle(node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
 	es_handover_view_settled(v, &in->h, &in->pkt, &settled);
+	in->connection = es_nf_connection_find(node->tables.connections, in->flow_hash);
 	es_nf_handover_view_socket(in);
+	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)
+		es_nf_leave_begin(in);
 	es_decide_handover(v, &verdict);
 	if (!es_nf_handover_settle(in, verdict.action))
 		es_handover_unsettled(&verdict);

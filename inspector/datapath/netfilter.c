@@ -25,7 +25,7 @@
 
 /**
  * struct es_netfilter
- * @responses: a ring buffer that nothing is written to: no response is read here
+ * @responses: what the engine has measured
  * @config: what is in force, for the walks of the control thread; @answered: of its ring, as of struct es_node_ring
  */
 struct es_netfilter {
@@ -119,6 +119,7 @@ static int es_netfilter_create(struct es_datapath *dp, char *err, size_t err_len
 	params.path = path;
 	if (!rc)
 		rc = es_nf_ring_new(ES_RESPONSES_BYTES, &nf->responses);
+	params.responses = nf->responses;
 	if (!rc)
 		rc = es_nf_engine_new(&params, &nf->engine, &why);
 	if (!rc)
@@ -203,15 +204,6 @@ static int es_netfilter_counters(struct es_datapath *dp, unsigned long long *ret
 	return 0;
 }
 
-/* No service inspects every request, so there are none. */
-static int es_netfilter_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
-{
-	(void)dp;
-	(void)fn;
-	(void)ctx;
-	return 0;
-}
-
 /* The index of the service whose socket it is, or -1. */
 static int es_netfilter_service(const struct es_config *config, const struct es_flow *flow)
 {
@@ -223,23 +215,55 @@ static int es_netfilter_service(const struct es_config *config, const struct es_
 	return -1;
 }
 
+/**
+ * struct es_netfilter_walk - one pass over the sockets; what is used of the rest, depends on what for
+ */
 struct es_netfilter_walk {
-	const struct es_config *config;
+	const struct es_netfilter *nf;
 	struct es_load_sums *sums;
+	es_datapath_flow_fn fn;
+	void *ctx;
 };
+
+static void es_netfilter_on_flow(void *ctx, const struct es_sock_diag_id *id)
+{
+	const struct es_netfilter_walk *walk = ctx;
+	struct es_track_entry entry = {.flow = id->flow, .tcp_state = id->state};
+
+	if (es_netfilter_service(&walk->nf->config, &id->flow) >= 0 &&
+	    !es_nf_engine_track(walk->nf->engine, &id->flow, &entry.track))
+		walk->fn(walk->ctx, &entry);
+}
+
+static int es_netfilter_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx)
+{
+	struct es_netfilter_walk walk = {.nf = es_netfilter_of(dp), .fn = fn, .ctx = ctx};
+
+	return es_sock_diag_walk(es_netfilter_on_flow, &walk);
+}
 
 static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
 {
 	const struct es_netfilter_walk *walk = ctx;
-	int service = es_netfilter_service(walk->config, &id->flow);
+	int service = es_netfilter_service(&walk->nf->config, &id->flow);
+	struct es_track track;
+	int is_known;
 
-	if (service >= 0)
-		es_load_add(&walk->sums->service[service], es_load_cost(NULL, id->state, 0));
+	if (service < 0)
+		return;
+	is_known = walk->nf->config.service[service].inspect == ES_INSPECT_EVERY &&
+		   !es_nf_engine_track(walk->nf->engine, &id->flow, &track);
+	if (!is_known || track.state != ES_TRACK_ENDING)
+		es_load_add(&walk->sums->service[service],
+			    es_load_cost(is_known ? &track : NULL, id->state, 0));
+	/* One that should have ended: the client hears nothing of it (es_nf_reply_is_held()). */
+	else if (!es_sock_diag_end(id))
+		es_nf_engine_late(walk->nf->engine);
 }
 
 static int es_netfilter_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
 {
-	struct es_netfilter_walk walk = {.config = &es_netfilter_of(dp)->config, .sums = ret_sums};
+	struct es_netfilter_walk walk = {.nf = es_netfilter_of(dp), .sums = ret_sums};
 
 	memset(ret_sums, 0, sizeof(*ret_sums));
 	return es_sock_diag_walk(es_netfilter_on_load, &walk);

@@ -52,6 +52,10 @@ struct world {
 	unsigned int looks;
 	int error_rc;
 	unsigned int ended;
+	unsigned int held, released;
+	int known_before; /* something was, of the flow, when its connection was made */
+	int hold_rc;
+	struct es_nf_found found_held; /* comes true with hold(), if it is another than nothing */
 	unsigned int forgotten;
 	unsigned int proven;
 	int end_rc;
@@ -64,6 +68,8 @@ struct world {
 	struct es_tcp_options rebuilt_options;
 	struct made framed, sent, rebuilt, injected, errors, queued;
 };
+
+static inline __u64 the_flow_hash(const struct world *w);
 
 static inline int made_add(struct made *made, const void *bytes, size_t len)
 {
@@ -106,6 +112,7 @@ static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len,
 
 	(void)now_ns;
 	w->rebuilt_options = *options;
+	w->known_before = !!es_nf_connection_find(w->node->tables.connections, the_flow_hash(w));
 	if (w->rebuild_rc >= 0)
 		w->found = w->found_after;
 	made_add(&w->rebuilt, packet, len);
@@ -125,6 +132,20 @@ static inline int hand_error(void *ctx, const __u8 *packet, size_t len)
 
 	made_add(&w->errors, packet, len);
 	return w->error_rc;
+}
+
+static inline int hand_hold(void *ctx, const struct es_flow *flow, int is_held)
+{
+	struct world *w = ctx;
+
+	(void)flow;
+	if (w->hold_rc)
+		return w->hold_rc;
+	w->held += is_held != 0;
+	w->released += !is_held;
+	if (is_held && w->found_held.socket)
+		w->found = w->found_held;
+	return 0;
 }
 
 static inline int hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
@@ -217,6 +238,7 @@ static inline int world_setup(void **state)
 		.rebuild = hand_rebuild,
 		.inject = hand_inject,
 		.error = hand_error,
+		.hold = hand_hold,
 		.end = hand_end,
 		.forget = hand_forget,
 		.prove = hand_prove,

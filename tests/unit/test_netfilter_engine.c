@@ -15,6 +15,7 @@
 #include "netfilter/overheard.h"
 #include "netfilter/rules.h"
 #include "netfilter/source.h"
+#include "netfilter/tap.h"
 
 #define PATIENCE_S	  10
 #define FALLBACK_AFTER_MS 100
@@ -74,6 +75,12 @@ int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex
 	(void)public_ifindex;
 	(void)why;
 	return 0;
+}
+
+int es_nf_kernel_has_label(const struct es_nf_kernel *kernel)
+{
+	(void)kernel;
+	return 1;
 }
 
 int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel)
@@ -139,6 +146,38 @@ int es_nf_capture_new(const struct es_nf_capture_params *params, struct es_nf_ca
 void es_nf_capture_free(struct es_nf_capture **capture)
 {
 	(void)capture;
+}
+
+int es_nf_tap_new(struct es_nf_tap **ret_tap, struct es_nf_why *why)
+{
+	(void)why;
+	*ret_tap = NULL;
+	return 0;
+}
+
+void es_nf_tap_free(struct es_nf_tap **tap)
+{
+	(void)tap;
+}
+
+int es_nf_tap_listen(struct es_nf_tap *tap, const struct es_nf_rules *rules)
+{
+	(void)tap;
+	(void)rules;
+	return 0;
+}
+
+int es_nf_tap_fd(const struct es_nf_tap *tap)
+{
+	(void)tap;
+	return -1;
+}
+
+void es_nf_tap_read(struct es_nf_tap *tap, es_nf_tap_fn fn, void *ctx)
+{
+	(void)tap;
+	(void)fn;
+	(void)ctx;
 }
 
 int es_nf_capture_fd(const struct es_nf_capture *capture)

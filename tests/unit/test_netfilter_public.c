@@ -138,6 +138,24 @@ static void test_without_a_daemon_it_serves(void **state)
 	assert_int_equal(counted(w, ES_COUNT_handover_old), 1);
 }
 
+static void test_closed_without_a_request(void **state)
+{
+	struct world *w = *state;
+	__u32 ack, tsecr;
+	uint8_t bytes[256];
+
+	w->config.service[0].inspect = ES_INSPECT_EVERY;
+	es_nf_node_configure(w->node, &w->config, &w->ring);
+	open_flow(w, &ack, &tsecr);
+	put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK | ES_TCP_FIN, tsecr, ""));
+	assert_int_equal(counted(w, ES_COUNT_fin_before_request), 1);
+	assert_int_equal(w->rebuilt.count, 1);
+	/* Nothing was asked, so nothing has escaped the inspector. */
+	assert_int_equal(es_nf_connection_find(w->node->tables.connections, the_flow_hash(w))->track.pin,
+			 ES_PIN_uninspected);
+	assert_int_equal(counted(w, ES_COUNT_pin_uninspected), 0);
+}
+
 /* What was on its way when the connection was made here finds it, though the ring gives its flow to another node. */
 static void test_overtaken(void **state)
 {
@@ -474,6 +492,7 @@ int main(void)
 		EACH(test_padding_goes_nowhere),
 		EACH(test_anothers),
 		EACH(test_without_a_daemon_it_serves),
+		EACH(test_closed_without_a_request),
 		EACH(test_overtaken),
 		EACH(test_known_syn),
 		EACH(test_nothing_listens),

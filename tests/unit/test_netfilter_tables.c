@@ -52,6 +52,40 @@ static void test_taken_over(void **state)
 	es_nf_tables_close(&t);
 }
 
+/* The file of the version before knows no connections: all else of it goes on. */
+static void test_of_the_layout_before(void **state)
+{
+	struct es_nf_tables t;
+	__u32 layout = 2;
+	__u64 bytes;
+	int fd;
+
+	(void)state;
+	assert_int_equal(es_nf_tables_open(path, SETS, &t), 0);
+	t.state->number_ns = 5;
+	t.counters[ES_COUNTER_COUNT - 1] = 9;
+	t.connections[0].way[0].first_seq = 7;
+	bytes = (__u64)((char *)t.connections - (char *)t.at);
+	es_nf_tables_close(&t);
+	fd = open(path, O_RDWR);
+	assert_int_equal(pwrite(fd, &layout, sizeof(layout), 4), sizeof(layout));
+	assert_int_equal(pwrite(fd, &bytes, sizeof(bytes), 24), sizeof(bytes));
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	close(fd);
+	assert_int_equal(es_nf_tables_open(path, SETS, &t), 0);
+	assert_true(t.adopted && !t.replaced);
+	assert_int_equal(t.state->number_ns, 5);
+	assert_int_equal(t.counters[ES_COUNTER_COUNT - 1], 9);
+	assert_int_equal(t.connections[0].way[0].first_seq, 0);
+	t.connections[ES_NF_CONNECTION_SETS - 1].way[ES_NF_CONNECTION_WAYS - 1].first_seq = 8;
+	es_nf_tables_close(&t);
+	assert_int_equal(es_nf_tables_open(path, SETS, &t), 0);
+	assert_true(t.adopted);
+	assert_int_equal(t.connections[ES_NF_CONNECTION_SETS - 1].way[ES_NF_CONNECTION_WAYS - 1].first_seq,
+			 8);
+	es_nf_tables_close(&t);
+}
+
 static void test_of_another_size(void **state)
 {
 	struct es_nf_tables t;
@@ -106,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_taken_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_of_the_layout_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_of_another_size, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_of_another_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_process_at_a_time, setup, teardown),
