@@ -260,6 +260,8 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 		return ES_NF_DROP;
 	if (!is_ours)
 		return ES_NF_ACCEPT;
+	if (es_nf_resets_is_idle(frame->bytes, frame->len, &entry))
+		return ES_NF_DROP;
 	len = es_nf_resets_translate(frame->bytes, frame->len, &entry, reset);
 	if (!len || send_packet(&kernel->resets, reset, len))
 		return ES_NF_ACCEPT;

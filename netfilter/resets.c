@@ -26,6 +26,14 @@ int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow)
 	return 0;
 }
 
+int es_nf_resets_is_idle(const __u8 *packet, size_t len, const struct es_nf_entry *entry)
+{
+	struct es_nf_request read = {.packet = packet, .len = len};
+
+	return !es_nf_request_read(&read) && !(read.seg.flags & ES_TCP_ACK) &&
+	       entry->state == TCP_CONNTRACK_TIME_WAIT;
+}
+
 size_t es_nf_resets_translate(const __u8 *packet, size_t len, const struct es_nf_entry *entry,
 			      __u8 ret_reset[ES_NF_RESET_MAX])
 {

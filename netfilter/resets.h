@@ -17,6 +17,13 @@
 /* es_nf_resets_flow() - of a RST of IPv4 or IPv6 that leaves. Returns 0, or -EBADMSG if it is none. */
 int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow);
 
+/*
+ * es_nf_resets_is_idle() - does a RST that es_nf_resets_flow() has read tell its client nothing? @entry: of its flow
+ * Both sides have closed, and know it of each other. Then a copy of what the client sent came late, as the inspecting node may
+ * have heard a FIN, too; the stack answers it, since it knows no connection any more.
+ */
+int es_nf_resets_is_idle(const __u8 *packet, size_t len, const struct es_nf_entry *entry);
+
 /**
  * es_nf_resets_translate() - the RST as the client must hear it, without options
  * @packet: one that es_nf_resets_flow() has read; @entry: of its flow

@@ -336,6 +336,13 @@ static void test_resets_that_leave(void **state)
 		/* As the answer to a SYN, the kernel has it right. */
 		entry.state = TCP_CONNTRACK_SYN_RECV;
 		assert_int_equal(es_nf_resets_translate(packet, sent.len, &entry, out), 0);
+		/* Where both have closed, one that acknowledges is an end, and one that does not an answer to a copy. */
+		entry.state = TCP_CONNTRACK_TIME_WAIT;
+		assert_false(es_nf_resets_is_idle(packet, sent.len, &entry));
+		tcp->ack = 0;
+		assert_true(es_nf_resets_is_idle(packet, sent.len, &entry));
+		entry.state = TCP_CONNTRACK_LAST_ACK;
+		assert_false(es_nf_resets_is_idle(packet, sent.len, &entry));
 	}
 }
 
