@@ -10,6 +10,7 @@ import time
 import pytest
 
 import tree
+from cluster.membership import serving
 from earshotlab import netns, topology, wait_for
 from web import raw
 from web.reader import Reader
@@ -26,11 +27,7 @@ def start_backends(lab, program="scripted", address=None):
     for node in lab.nodes:
         child = node.popen([*tree.module(f"web.{program}"), node.name, address, str(topology.PORT)], stdout=-1)
         assert child.stdout.readline() == "listening\n"
-    # A node that refused something before is not asked for a while.
-    def states():
-        return {node.name: {n["name"]: n["state"] for n in lab.status(node.name)["nodes"]} for node in lab.nodes}
-
-    wait_for(lambda: all(state == "up" for seen in states().values() for state in seen.values()), "the servers", seen=states)
+    serving(lab)
 
 
 def homes(lab, targets, count):

@@ -22,3 +22,12 @@ def settled(lab, members=ALL, timeout=15):
                        for node, s in found.items())
 
     wait_for(check, f"a ring of {members}", timeout, rings)
+
+
+def serving(lab):
+    """All nodes say that all can serve: a server that has just started, or a node that has refused something, is left alone for
+    a while."""
+    def states():
+        return {node.name: {n["name"]: n["state"] for n in lab.status(node.name)["nodes"]} for node in lab.nodes}
+
+    wait_for(lambda: all(state == "up" for seen in states().values() for state in seen.values()), "the servers", seen=states)
