@@ -46,6 +46,34 @@ static __u32 es_nf_carry_out_answer(const struct es_nf_inbound *in)
 	return es_nf_answer_send(in->node, in->frame, &answer) ? ES_COUNT_answer_failed : in->verdict.counter;
 }
 
+/*
+ * A link-local address means nothing without its interface, and a socket belongs to that by which its first packet comes in:
+ * here the tun device, behind which no client is.
+ */
+static int es_nf_is_refused(const struct es_nf_inbound *in)
+{
+	return es_addr_is_link_local(&in->flow.client) &&
+	       (in->verdict.action == ES_SYNACK || in->verdict.action == ES_REBUILD);
+}
+
+/* Tell the client at once, so that it tries another address. Returns the counter to count by. */
+static __u32 es_nf_carry_out_refusal(const struct es_nf_inbound *in)
+{
+	const struct es_segment *seg = &in->view.seg;
+	struct es_answer answer;
+	struct es_packet back;
+
+	es_packet_turn(&in->pkt, &back);
+	es_answer_reset(&back, seg->ack, &answer);
+	if (seg->flags & ES_TCP_SYN) { /* RFC 9293, 3.10.7.1 */
+		answer.seq = 0;
+		answer.ack = seg->seq + 1;
+		answer.flags |= ES_TCP_ACK;
+	}
+	return es_nf_answer_send(in->node, in->frame, &answer) ? ES_COUNT_answer_failed
+							       : ES_COUNT_rebuild_refused;
+}
+
 /* Give the packet to the inspector. Returns the counter to count by. */
 static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
 {
@@ -115,6 +143,10 @@ static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 	enum es_nf_fate fate = ES_NF_DROP;
 	__u32 counter = in->verdict.counter;
 
+	if (es_nf_is_refused(in)) {
+		es_nf_count(in->node, es_nf_carry_out_refusal(in));
+		return ES_NF_DROP;
+	}
 	switch (in->verdict.action) {
 	case ES_DELIVER:
 		if (in->frame->is_here) {
@@ -209,7 +241,7 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 
 	es_packet_flow(&in->pkt, &in->flow);
 	v->flow_hash = es_flow_hash(&cfg->ring_key, cfg->ring_seed, &in->flow);
-	v->inspect = cfg->service[in->service].inspect;
+	v->inspect = es_view_inspect(&in->pkt, cfg->service[in->service].inspect);
 	v->unsafe = cfg->service[in->service].unsafe;
 	v->silent = (__u8)es_nf_is_silent(node);
 	if (in->frame->is_here) {

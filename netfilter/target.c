@@ -87,7 +87,9 @@ static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 	es_handover_options_get(&in->h, &options);
 	/* It may have come here before its first packet on the public network did. */
 	es_nf_first_note(node, in->flow_hash, in->view.seg.seq);
-	if (!es_nf_unproven_note(node, &in->flow, &in->view.seg, in->h.source,
+	/* A link-local client (es_nf_is_refused()) of a node that inspects its requests: of a version before. */
+	if (!es_addr_is_link_local(&in->flow.client) &&
+	    !es_nf_unproven_note(node, &in->flow, &in->view.seg, in->h.source,
 				 in->h.flags & ES_HANDOVER_F_MOVED) &&
 	    !es_nf_make(node, in->flow_hash, in->view.seg.seq, es_nf_message_bytes(in->frame),
 			es_ntohs(in->h.packet_len), &options)) {

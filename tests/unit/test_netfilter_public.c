@@ -339,6 +339,62 @@ static void test_headers(void **state)
 	assert_int_equal(w->framed.count, 1);
 }
 
+/* A segment of a client that has a link-local address only. Returns its length. */
+static size_t link_local_segment(uint8_t *bytes, __u32 seq, __u32 ack, __u8 flags, __u32 tsecr,
+				 const char *payload)
+{
+	size_t len = segment(bytes, seq, ack, flags, tsecr, payload);
+
+	bytes[8] = 0xfe;
+	bytes[9] = 0x80;
+	return len;
+}
+
+/* Its socket would belong to the tun device. It hears so at once, and no connection of its is made in any other way either. */
+static void test_link_local_client(void **state)
+{
+	struct world *w = *state;
+	const __u8 request = ES_TCP_ACK | ES_TCP_PSH;
+	struct es_ip_packet answer;
+	uint8_t bytes[256];
+	__u32 tsval, cookie, ack;
+	struct es_flow flow = the_flow();
+	struct es_tcp_options options = {.mss = 1400, .tstamp_ok = 1};
+
+	put(w, bytes, link_local_segment(bytes, ISN, 0, ES_TCP_SYN, 0, ""));
+	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
+	assert_int_equal(counted(w, ES_COUNT_syn_answered), 0);
+	assert_int_equal(w->framed.count, 1);
+	assert_int_equal(es_ip_packet_parse(w->framed.bytes[0], w->framed.len[0], &answer), 0);
+	assert_true(es_ip_packet_checksum_ok(&answer));
+	assert_int_equal(answer.seg.flags, ES_TCP_RST | ES_TCP_ACK);
+	assert_int_equal(answer.seg.seq, 0);
+	assert_int_equal(answer.seg.ack, ISN + 1);
+
+	/* A node of another datapath has answered its SYN, and has given its share away since. */
+	flow.client.b[0] = 0xfe;
+	flow.client.b[1] = 0x80;
+	cookie = es_cookie_make_packed(&w->config.cookie_key[0],
+				       es_flow_hash(&w->config.ring_key, w->config.ring_seed, &flow),
+				       (__u32)(NOW_NS / 1000000000 / w->config.slot_s), ISN,
+				       es_cookie_options_pack6(&options), &tsval);
+	ack = cookie + 1;
+	put(w, bytes, link_local_segment(bytes, ISN + 1, ack, request, tsval, "GET / HTTP/1.1\r\n\r\n"));
+	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 2);
+	assert_int_equal(counted(w, ES_COUNT_request_queued), 0);
+	assert_int_equal(w->framed.count, 2);
+	assert_int_equal(es_ip_packet_parse(w->framed.bytes[1], w->framed.len[1], &answer), 0);
+	assert_int_equal(answer.seg.flags, ES_TCP_RST);
+	assert_int_equal(answer.seg.seq, ack);
+	assert_int_equal(w->rebuilt.count, 0);
+
+	/* Another node's client is that node's. */
+	ring_give(w, OTHER);
+	put(w, bytes, link_local_segment(bytes, ISN, 0, ES_TCP_SYN, 0, ""));
+	assert_int_equal(counted(w, ES_COUNT_drop_not_mine), 1);
+	assert_int_equal(w->framed.count, 2);
+}
+
 static void test_other_traffic(void **state)
 {
 	struct world *w = *state;
@@ -500,6 +556,7 @@ int main(void)
 		EACH(test_malformed),
 		ES_TEST_OF(test_options_of_ip, v4),
 		ES_TEST_OF(test_headers, v6),
+		ES_TEST_OF(test_link_local_client, v6),
 		EACH(test_other_traffic),
 		ES_TEST_OF(test_other_traffic, v6_by_v4),
 		ES_TEST_OF(test_other_traffic, v4_by_v6),

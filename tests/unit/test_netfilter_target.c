@@ -137,6 +137,20 @@ static void test_the_kernel_makes_none(void **state)
 	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
 }
 
+/* A node of an older version inspects what a client with a link-local address asks for, and hands it over. */
+static void test_link_local_client(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	l.packet[8] = 0xfe;
+	l.packet[9] = 0x80;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
+	assert_int_equal(w->rebuilt.count, 0);
+}
+
 /* A connection that is over before anybody looks was one; one that is only beginning may come to nothing. */
 static void test_made_or_begun(void **state)
 {
@@ -300,6 +314,7 @@ int main(void)
 		EACH(test_what_passes),
 		EACH(test_refused),
 		EACH(test_the_kernel_makes_none),
+		ES_TEST_OF(test_link_local_client, v6),
 		EACH(test_made_or_begun),
 		EACH(test_an_older_connection_is_ended),
 		EACH(test_stray),
