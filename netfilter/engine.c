@@ -34,7 +34,8 @@
  * @lock: what the thread holds while it decides, and others while they change what is in force; @next: who waits for it
  * @capture: of what is for service addresses; @unproven: of connections that are not proven, whose packets that were let in
  * within a batch are @let_in, @let_in_count of them
- * @rules, @overheard: what is set, while it is wanted (rules_of_process)
+ * @rules, @overheard: what is set, while it is wanted (rules_of_process); @rules_whole, @overheard_whole, @ingress_whole: what
+ * the tables looked like when they were set
  * @looked_ns: when the thread last looked whether there is something; @is_late: what it has found since has waited too long
  */
 struct es_nf_engine {
@@ -53,6 +54,8 @@ struct es_nf_engine {
 	uint8_t let_in[ES_NF_CAPTURE_BATCH][ES_LET_IN_MAX];
 	struct es_nf_rules rules;
 	struct es_nf_overheard overheard;
+	struct es_nf_rules_whole rules_whole, overheard_whole;
+	struct es_nf_whole ingress_whole;
 	pthread_t thread;
 	int is_running;
 	int is_ending;
@@ -165,7 +168,7 @@ static void es_nf_engine_open(struct es_nf_engine *engine)
 	pthread_mutex_lock(&rules_of_process.lock);
 	engine->rules.gate = ES_NF_GATE_OPEN;
 	if (rules_of_process.are_wanted)
-		(void)es_nf_rules_set(&engine->nl, &engine->rules, NULL);
+		(void)es_nf_rules_set(&engine->nl, &engine->rules, &engine->rules_whole, NULL);
 	pthread_mutex_unlock(&rules_of_process.lock);
 }
 
@@ -360,7 +363,7 @@ static int es_nf_engine_set_overheard(struct es_nf_engine *engine, const struct 
 	int rc;
 
 	es_nf_engine_count(engine);
-	rc = es_nf_overheard_set(&engine->nl, overheard, why);
+	rc = es_nf_overheard_set(&engine->nl, overheard, &engine->overheard_whole, why);
 	if (overheard != &engine->overheard)
 		engine->overheard = *overheard;
 	if (rc)
@@ -376,28 +379,26 @@ static int es_nf_engine_set_rules(struct es_nf_engine *engine, const struct es_n
 
 	if (rc)
 		return es_nf_why(why, rc, "packet socket: %s", strerror(-rc));
-	rc = es_nf_rules_set(&engine->nl, rules, why);
-	return rc ? rc : es_nf_ingress_follow(&engine->nl, rules, why);
+	rc = es_nf_rules_set(&engine->nl, rules, &engine->rules_whole, why);
+	return rc ? rc : es_nf_ingress_follow(&engine->nl, rules, &engine->ingress_whole, why);
 }
 
-/* Are the rules, and what they need in front of them, as they were set? */
-static int es_nf_engine_has_rules(struct es_nf_engine *engine)
-{
-	int rc = es_nf_rules_are_set(&engine->nl, &engine->rules);
-
-	return rc > 0 && engine->rules.is_unicast ? es_nf_ingress_is_set(&engine->nl) : rc;
-}
-
-/* Somebody has changed rules: an operator's `nft flush ruleset` takes ours away, too. */
+/*
+ * Somebody has changed rules: an operator's `nft flush ruleset` takes ours away, too, and `nft flush table` empties it. What is
+ * as it was is not set again, since whoever does so has changed rules, too: while the public interface is gone, the ingress
+ * has none, and that would go on and on.
+ */
 static void es_nf_engine_mend(struct es_nf_engine *engine)
 {
 	(void)es_nf_hook_watched(&engine->watch);
 	pthread_mutex_lock(&rules_of_process.lock);
 	if (rules_of_process.are_wanted) {
 		(void)es_nf_kernel_mend(engine->kernel, &engine->nl);
-		if (!es_nf_engine_has_rules(engine))
-			(void)es_nf_engine_set_rules(engine, &engine->rules, NULL);
-		if (!es_nf_overheard_are_set(&engine->nl, &engine->overheard))
+		if (!es_nf_rules_are_whole(&engine->nl, &engine->rules, &engine->rules_whole))
+			(void)es_nf_rules_set(&engine->nl, &engine->rules, &engine->rules_whole, NULL);
+		if (engine->rules.is_unicast && !es_nf_ingress_is_whole(&engine->nl, &engine->ingress_whole))
+			(void)es_nf_ingress_follow(&engine->nl, &engine->rules, &engine->ingress_whole, NULL);
+		if (!es_nf_overheard_are_whole(&engine->nl, &engine->overheard, &engine->overheard_whole))
 			(void)es_nf_engine_set_overheard(engine, &engine->overheard, NULL);
 	}
 	pthread_mutex_unlock(&rules_of_process.lock);
@@ -628,9 +629,9 @@ int es_nf_engine_is_attached(void)
 
 	if (rc)
 		return es_nf_is_missing(rc) ? 0 : rc;
-	rc = es_nf_rules_are_set(&nl, NULL);
+	rc = es_nf_rules_are_set(&nl);
 	if (rc > 0)
-		rc = es_nf_ingress_is_whole(&nl);
+		rc = es_nf_ingress_is_set(&nl);
 	es_nf_netlink_close(&nl);
 	/* No rules are set in a kernel that knows none: that must not keep another datapath from starting. */
 	return es_nf_is_missing(rc) ? 0 : rc;
@@ -645,7 +646,7 @@ int es_nf_engine_detach(void)
 		return rc;
 	pthread_mutex_lock(&rules_of_process.lock);
 	rules_of_process.are_wanted = 0;
-	was_set = es_nf_rules_are_set(&nl, NULL);
+	was_set = es_nf_rules_are_set(&nl);
 	/* In this order: without the rules, the stack would answer what the ingress lets in. */
 	rc = es_nf_ingress_remove(&nl);
 	if (!rc)

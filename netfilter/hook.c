@@ -97,9 +97,10 @@ static void put_mark(struct es_nf_nft *nft, const char *device)
 	es_nf_nft_end_rule(nft);
 }
 
-int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, const struct es_nf_hook *hook)
+int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *hook)
 {
 	struct es_nf_nft nft;
+	int rc;
 
 	es_nf_nft_begin(&nft, nl);
 	for (size_t i = 0; i < families_of(hook); i++) {
@@ -117,7 +118,11 @@ int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, const
 		if (marked_device)
 			put_mark(&nft, marked_device);
 	}
-	return es_nf_nft_commit(&nft);
+	rc = es_nf_nft_commit(&nft);
+	/* Both families have got the same rules. */
+	for (size_t i = 0; i < families_of(hook) && !rc; i++)
+		rc = es_nf_whole_note(nl, families[i], ES_NF_HOOK_TABLE, nft.rules, &hook->whole[i]);
+	return rc;
 }
 
 int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *ret_hook,
@@ -125,16 +130,18 @@ int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct e
 {
 	/* The best first. */
 	static const struct es_nf_hook ways[] = {
-		{ES_NF_HOOK_NFT, 1, 1},	   {ES_NF_HOOK_NFT, 1, 0},    {ES_NF_HOOK_COMPAT, 1, 1},
-		{ES_NF_HOOK_COMPAT, 1, 0}, {ES_NF_HOOK_NFT, 0, 1},    {ES_NF_HOOK_NFT, 0, 0},
-		{ES_NF_HOOK_COMPAT, 0, 1}, {ES_NF_HOOK_COMPAT, 0, 0},
+		{ES_NF_HOOK_NFT, 1, 1, {}},    {ES_NF_HOOK_NFT, 1, 0, {}},    {ES_NF_HOOK_COMPAT, 1, 1, {}},
+		{ES_NF_HOOK_COMPAT, 1, 0, {}}, {ES_NF_HOOK_NFT, 0, 1, {}},    {ES_NF_HOOK_NFT, 0, 0, {}},
+		{ES_NF_HOOK_COMPAT, 0, 1, {}}, {ES_NF_HOOK_COMPAT, 0, 0, {}},
 	};
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		rc = es_nf_hook_set_as(nl, marked_device, &ways[i]);
+		struct es_nf_hook hook = ways[i];
+
+		rc = es_nf_hook_set_as(nl, marked_device, &hook);
 		if (!rc) {
-			*ret_hook = ways[i];
+			*ret_hook = hook;
 			return 0;
 		}
 		if (rc == -EPERM)
@@ -147,44 +154,13 @@ int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct e
 	return es_nf_why(why, rc, "nf_tables refuse the table %s: %s", ES_NF_HOOK_TABLE, strerror(-rc));
 }
 
-static int on_rule(const struct nlmsghdr *nlh, void *data)
-{
-	int *rules = data;
-
-	(void)nlh;
-	(*rules)++;
-	return MNL_CB_OK;
-}
-
-/* How many rules our chain has; 0 if there is no table. */
-static int count_rules(struct es_nf_netlink *nl, unsigned char family)
-{
-	char buf[256];
-	struct nlmsghdr *nlh =
-		es_nf_netlink_put(nl, buf, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE, NLM_F_DUMP);
-	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
-	int rules = 0, rc;
-
-	nfg->nfgen_family = family;
-	nfg->version = NFNETLINK_V0;
-	mnl_attr_put_strz(nlh, NFTA_RULE_TABLE, ES_NF_HOOK_TABLE);
-	mnl_attr_put_strz(nlh, NFTA_RULE_CHAIN, ES_CHAIN);
-	do {
-		rules = 0;
-		rc = es_nf_netlink_talk(nl, nlh, on_rule, &rules);
-	} while (rc == -EINTR);
-	return rc && rc != -ENOENT ? rc : rules;
-}
-
 int es_nf_hook_is_set(struct es_nf_netlink *nl, const struct es_nf_hook *hook)
 {
 	for (size_t i = 0; i < families_of(hook); i++) {
-		int rules = count_rules(nl, families[i]);
+		int rc = es_nf_whole_is(nl, families[i], ES_NF_HOOK_TABLE, &hook->whole[i]);
 
-		if (rules < 0)
-			return rules;
-		if (rules != 1 + hook->has_label)
-			return 0;
+		if (rc <= 0)
+			return rc;
 	}
 	return 1;
 }

@@ -11,7 +11,7 @@
  * They outlive the daemon on purpose: without the hook, the timestamps of all rebuilt connections break at once.
  * es_nf_hook_remove() is for the end of a service, not of a daemon.
  */
-#include "netfilter/netlink.h"
+#include "netfilter/whole.h"
 #include "netfilter/why.h"
 
 #define ES_NF_HOOK_TABLE "earshot-rebuild"
@@ -25,11 +25,13 @@ enum es_nf_hook_way {
 /**
  * struct es_nf_hook - what es_nf_hook_set() found to work
  * @has_v6: for IPv6, too; @has_label: entries can be labelled
+ * @whole: what the tables of both families looked like when they were set
  */
 struct es_nf_hook {
 	enum es_nf_hook_way way;
 	int has_v6;
 	int has_label;
+	struct es_nf_whole whole[2];
 };
 
 /**
@@ -41,12 +43,12 @@ struct es_nf_hook {
 int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *ret_hook,
 		   struct es_nf_why *why);
 
-/* es_nf_hook_set_as() - the same in just this way. Returns 0, or the kernel's error, negative. */
-int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, const struct es_nf_hook *hook);
+/* es_nf_hook_set_as() - the same in just this way; notes @hook->whole. Returns 0, or the kernel's error, negative. */
+int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *hook);
 
 /**
- * es_nf_hook_is_set() - is the rule still there? An operator's `nft flush ruleset` takes it away.
- * Returns 1: in the tables of all families of @hook; 0; or -errno.
+ * es_nf_hook_is_set() - are the tables still as they were set? An operator's `nft flush ruleset` takes them away.
+ * Returns 1: those of all families of @hook; 0; or -errno.
  */
 int es_nf_hook_is_set(struct es_nf_netlink *nl, const struct es_nf_hook *hook);
 

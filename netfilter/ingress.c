@@ -36,9 +36,11 @@ static void put_address(struct es_nf_nft *nft, const struct es_nf_rules *rules, 
 	es_nf_nft_end_rule(nft);
 }
 
-static int set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const char *device)
+static int set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const char *device,
+	       struct es_nf_whole *ret_whole)
 {
 	struct es_nf_nft nft;
+	int rc;
 
 	es_nf_nft_begin(&nft, nl);
 	nft.family = NFPROTO_NETDEV;
@@ -49,10 +51,12 @@ static int set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const 
 	es_nf_nft_add_ingress_chain(&nft, ES_CHAIN, device);
 	for (unsigned int i = 0; i < rules->count; i++)
 		put_address(&nft, rules, &rules->address[i]);
-	return es_nf_nft_commit(&nft);
+	rc = es_nf_nft_commit(&nft);
+	return rc ? rc : es_nf_whole_note(nl, NFPROTO_NETDEV, nft.table, nft.rules, ret_whole);
 }
 
-int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why)
+int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+			 struct es_nf_whole *ret_whole, struct es_nf_why *why)
 {
 	char device[IF_NAMESIZE];
 	int rc;
@@ -65,7 +69,7 @@ int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rul
 	}
 	if (!if_indextoname(rules->public_ifindex, device))
 		return es_nf_why(why, -ENODEV, "the public interface is gone");
-	rc = set(nl, rules, device);
+	rc = set(nl, rules, device, ret_whole);
 	/* Of a family that is not built in, of a hook that is not; an interface that has just gone is missing, too. */
 	if (rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP || (rc == -ENOENT && if_nametoindex(device)))
 		return es_nf_why(why, -EOPNOTSUPP,
@@ -101,12 +105,15 @@ static int has(struct es_nf_netlink *nl, unsigned int type)
 	return rc == -ENOENT || rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP ? 0 : rc ? rc : 1;
 }
 
-int es_nf_ingress_is_set(struct es_nf_netlink *nl)
+int es_nf_ingress_is_whole(struct es_nf_netlink *nl, const struct es_nf_whole *whole)
 {
-	return has(nl, NFT_MSG_GETCHAIN);
+	int rc = has(nl, NFT_MSG_GETCHAIN);
+
+	/* With its interface, the kernel removes the chain, and leaves the table. */
+	return rc > 0 ? es_nf_whole_is(nl, NFPROTO_NETDEV, ES_NF_INGRESS_TABLE, whole) : rc;
 }
 
-int es_nf_ingress_is_whole(struct es_nf_netlink *nl)
+int es_nf_ingress_is_set(struct es_nf_netlink *nl)
 {
 	int rc = has(nl, NFT_MSG_GETTABLE);
 

@@ -15,15 +15,17 @@
 
 /**
  * es_nf_ingress_follow() - make the table anew, in one transaction; or take it away, if the rules are for a group MAC
+ * @ret_whole: for es_nf_ingress_is_whole(), if there is one
  * Returns 0; -EOPNOTSUPP, with @why, if nf_tables of this kernel see no ingress; -ENODEV, with @why: there is no such
  * interface; or -errno, with @why.
  */
-int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why);
+int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+			 struct es_nf_whole *ret_whole, struct es_nf_why *why);
 
-/* es_nf_ingress_is_whole() - is there no such table, or one with its chain? 1, 0 or -errno. */
-int es_nf_ingress_is_whole(struct es_nf_netlink *nl);
+/* es_nf_ingress_is_whole() - are table and chain there, with each rule that was set? 1, 0 or -errno. */
+int es_nf_ingress_is_whole(struct es_nf_netlink *nl, const struct es_nf_whole *whole);
 
-/* es_nf_ingress_is_set() - are table and chain there? 1, 0 or -errno. */
+/* es_nf_ingress_is_set() - is there no such table, or one with its chain? 1, 0 or -errno. */
 int es_nf_ingress_is_set(struct es_nf_netlink *nl);
 
 /* es_nf_ingress_remove() - Returns 0, also if there is none, or -errno. */

@@ -54,7 +54,7 @@ void es_nf_nft_begin_in(struct es_nf_nft *nft, struct es_nf_netlink *nl, char *b
 	nft->room = room;
 	nft->nl = nl;
 	nft->first_seq = nl->seq + 1;
-	nft->messages = nft->len = 0;
+	nft->messages = nft->rules = nft->len = 0;
 	done(nft, put(nft, NFNL_MSG_BATCH_BEGIN, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES));
 }
 
@@ -77,6 +77,7 @@ void es_nf_nft_add_table(struct es_nf_nft *nft)
 	struct nlmsghdr *nlh = change(nft, NFT_MSG_NEWTABLE, NLM_F_CREATE);
 
 	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, nft->table);
+	nft->rules = 0;
 	done(nft, nlh);
 }
 
@@ -190,6 +191,7 @@ void es_nf_nft_end_rule(struct es_nf_nft *nft)
 {
 	if (nft->rule_expressions)
 		mnl_attr_nest_end(nft->rule, nft->rule_expressions);
+	nft->rules++;
 	done(nft, nft->rule);
 }
 

@@ -15,6 +15,7 @@
 /**
  * struct es_nf_nft - one transaction
  * @family: NFPROTO_IPV4, NFPROTO_IPV6, NFPROTO_NETDEV, of the table that the next functions mean; @table: its name
+ * @rules: how many this table has got, since es_nf_nft_add_table()
  */
 struct es_nf_nft {
 	struct es_nf_netlink *nl;
@@ -22,6 +23,7 @@ struct es_nf_nft {
 	const char *table;
 	unsigned int first_seq;
 	size_t messages;
+	size_t rules;
 	size_t len;
 	struct nlmsghdr *rule;
 	struct nlattr *rule_expressions;

@@ -188,7 +188,8 @@ static void put_rule(struct es_nf_nft *nft, const struct es_nf_overheard *o)
 	es_nf_nft_end_rule(nft);
 }
 
-static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsigned char family)
+static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsigned char family,
+		struct es_nf_whole *ret_whole)
 {
 	/* Each interval has two elements; the rest has room in a buffer of the usual size, but for the endpoints. */
 	const size_t room =
@@ -214,7 +215,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsig
 	put_rule(&nft, o);
 	rc = es_nf_nft_commit(&nft);
 	free(buf);
-	return rc;
+	return rc ? rc : es_nf_whole_note(nl, family, nft.table, nft.rules, ret_whole);
 }
 
 static int remove_table(struct es_nf_netlink *nl, unsigned char family)
@@ -231,12 +232,12 @@ static int remove_table(struct es_nf_netlink *nl, unsigned char family)
 }
 
 int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
-			struct es_nf_why *why)
+			struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < FAMILIES && !rc; i++)
-		rc = have(overheard, families[i]) ? make(nl, overheard, families[i])
+		rc = have(overheard, families[i]) ? make(nl, overheard, families[i], &ret_whole->table[i])
 						  : remove_table(nl, families[i]);
 	if (!rc)
 		return 0;
@@ -249,31 +250,16 @@ int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *
 	return es_nf_why(why, rc, "nf_tables refuse the table %s: %s", ES_NF_OVERHEARD_TABLE, strerror(-rc));
 }
 
-/* Begins a request about the table of that family. */
-static struct nlmsghdr *ask(struct es_nf_netlink *nl, void *buf, unsigned int type, unsigned char family)
-{
-	struct nlmsghdr *nlh = es_nf_netlink_put(nl, buf, NFNL_SUBSYS_NFTABLES << 8 | type, NLM_F_ACK);
-	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
-
-	nfg->nfgen_family = family;
-	nfg->version = NFNETLINK_V0;
-	return nlh;
-}
-
-int es_nf_overheard_are_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard)
+int es_nf_overheard_are_whole(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
+			      const struct es_nf_rules_whole *whole)
 {
 	for (size_t i = 0; i < FAMILIES; i++) {
-		char buf[256];
-		struct nlmsghdr *nlh;
-		int rc;
+		int rc = have(overheard, families[i])
+				 ? es_nf_whole_is(nl, families[i], ES_NF_OVERHEARD_TABLE, &whole->table[i])
+				 : 1;
 
-		if (!have(overheard, families[i]))
-			continue;
-		nlh = ask(nl, buf, NFT_MSG_GETTABLE, families[i]);
-		mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, ES_NF_OVERHEARD_TABLE);
-		rc = es_nf_netlink_talk(nl, nlh, NULL, NULL);
-		if (rc)
-			return rc == -ENOENT ? 0 : rc;
+		if (rc <= 0)
+			return rc;
 	}
 	return 1;
 }
@@ -304,8 +290,12 @@ unsigned long long es_nf_overheard_count(struct es_nf_netlink *nl)
 
 	for (size_t i = 0; i < FAMILIES; i++) {
 		char buf[256];
-		struct nlmsghdr *nlh = ask(nl, buf, NFT_MSG_GETOBJ_RESET, families[i]);
+		struct nlmsghdr *nlh = es_nf_netlink_put(
+			nl, buf, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETOBJ_RESET, NLM_F_ACK);
+		struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
 
+		nfg->nfgen_family = families[i];
+		nfg->version = NFNETLINK_V0;
 		mnl_attr_put_strz(nlh, NFTA_OBJ_TABLE, ES_NF_OVERHEARD_TABLE);
 		mnl_attr_put_strz(nlh, NFTA_OBJ_NAME, ES_COUNTER);
 		mnl_attr_put_u32(nlh, NFTA_OBJ_TYPE, htonl(NFT_OBJECT_COUNTER));

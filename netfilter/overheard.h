@@ -14,7 +14,7 @@
 #include "kmod/core/abi.h"
 #include "kmod/core/neighbour.h"
 #include "kmod/core/node_ring.h"
-#include "netfilter/netlink.h"
+#include "netfilter/rules.h"
 #include "netfilter/why.h"
 
 #define ES_NF_OVERHEARD_TABLE "earshot-overheard"
@@ -60,13 +60,15 @@ int es_nf_overheard_gains(const __u64 before[ES_RING_SLOTS / 64], const __u64 af
 /**
  * es_nf_overheard_set() - make the tables anew, each in one transaction; or take them away, if there are to be none
  * What they have counted so far is lost: es_nf_overheard_count() has it before.
+ * @ret_whole: for es_nf_overheard_are_whole()
  * Returns 0; or -errno, with @why: none is there then.
  */
 int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
-			struct es_nf_why *why);
+			struct es_nf_rules_whole *ret_whole, struct es_nf_why *why);
 
-/* es_nf_overheard_are_set() - are all tables there? 1, 0 or -errno. */
-int es_nf_overheard_are_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard);
+/* es_nf_overheard_are_whole() - are all tables as they were set, with each slot? 1, 0 or -errno. */
+int es_nf_overheard_are_whole(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
+			      const struct es_nf_rules_whole *whole);
 
 /* es_nf_overheard_count() - how many packets were dropped since it was asked last. What cannot be read is none. */
 unsigned long long es_nf_overheard_count(struct es_nf_netlink *nl);

@@ -310,6 +310,7 @@ static void *run_ingress(void *data)
 	const struct es_nf_rules rules = {
 		.public_ifindex = ES_LO, .is_unicast = 1, .count = 1, .address = {flow_of(AF_INET).service}};
 	struct world *world = data;
+	struct es_nf_whole whole;
 	struct es_nf_netlink nl;
 
 	world->rc = enter_scratch(world);
@@ -321,7 +322,7 @@ static void *run_ingress(void *data)
 			  strerror(-world->rc));
 		return NULL;
 	}
-	world->rc = es_nf_ingress_follow(&nl, &rules, world->why);
+	world->rc = es_nf_ingress_follow(&nl, &rules, &whole, world->why);
 	es_nf_netlink_close(&nl);
 	return NULL;
 }

@@ -39,7 +39,7 @@ enum side {
 	TARGET,
 };
 
-static const unsigned char families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
+static const unsigned char families[ES_NF_RULES_TABLES] = {NFPROTO_IPV4, NFPROTO_IPV6};
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 
 /* How packets come into the queue. */
@@ -451,9 +451,12 @@ static void put_held_chain(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum way way)
+static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum way way,
+		struct es_nf_rules_whole *ret_whole)
 {
+	size_t count[FAMILIES] = {};
 	struct es_nf_nft nft;
+	int rc;
 
 	es_nf_nft_begin(&nft, nl);
 	nft.table = ES_NF_RULES_TABLE;
@@ -474,8 +477,13 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 		if (rules->every_count && rules->holds)
 			put_held_chain(&nft);
 		put_capture_chain(&nft, rules, way);
+		count[i] = nft.rules;
 	}
-	return es_nf_nft_commit(&nft);
+	rc = es_nf_nft_commit(&nft);
+	for (size_t i = 0; i < FAMILIES && !rc; i++)
+		if (have(rules, families[i]))
+			rc = es_nf_whole_note(nl, families[i], nft.table, count[i], &ret_whole->table[i]);
+	return rc;
 }
 
 /* Returns 0, also if there is none, or -errno. */
@@ -492,12 +500,13 @@ static int remove_table(struct es_nf_netlink *nl, unsigned char family)
 	return rc == -ENOENT || rc == -EAFNOSUPPORT ? 0 : rc;
 }
 
-int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why)
+int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+		    struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
-	int rc = make(nl, rules, WAY_NFT);
+	int rc = make(nl, rules, WAY_NFT, ret_whole);
 
 	if (rc == -ENOENT)
-		rc = make(nl, rules, WAY_COMPAT);
+		rc = make(nl, rules, WAY_COMPAT, ret_whole);
 	if (rc == -ENOENT)
 		return es_nf_why(
 			why, -EOPNOTSUPP,
@@ -529,19 +538,27 @@ static int has_table(struct es_nf_netlink *nl, unsigned char family)
 	return rc == -ENOENT || (rc == -EAFNOSUPPORT && family == NFPROTO_IPV6) ? 0 : rc ? rc : 1;
 }
 
-int es_nf_rules_are_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules)
+int es_nf_rules_are_set(struct es_nf_netlink *nl)
 {
-	int are_set = rules != NULL, rc;
+	int are_set = 0;
 
-	for (size_t i = 0; i < FAMILIES; i++) {
-		if (rules && !have(rules, families[i]))
-			continue;
-		rc = has_table(nl, families[i]);
-		if (rc < 0)
-			return rc;
-		are_set = rules ? are_set && rc : are_set || rc;
-	}
+	for (size_t i = 0; i < FAMILIES && !are_set; i++)
+		are_set = has_table(nl, families[i]);
 	return are_set;
+}
+
+int es_nf_rules_are_whole(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+			  const struct es_nf_rules_whole *whole)
+{
+	for (size_t i = 0; i < FAMILIES; i++) {
+		int rc = have(rules, families[i])
+				 ? es_nf_whole_is(nl, families[i], ES_NF_RULES_TABLE, &whole->table[i])
+				 : 1;
+
+		if (rc <= 0)
+			return rc;
+	}
+	return 1;
 }
 
 int es_nf_rules_remove(struct es_nf_netlink *nl)

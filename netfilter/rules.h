@@ -12,7 +12,7 @@
  * They stand behind the connection tracking, which knows the connections that are here, and before address translation.
  */
 #include "kmod/core/abi.h"
-#include "netfilter/netlink.h"
+#include "netfilter/whole.h"
 #include "netfilter/why.h"
 
 #define ES_NF_RULES_TABLE "earshot-capture"
@@ -76,6 +76,12 @@ struct es_nf_rules {
 _Static_assert(sizeof(struct es_nf_rules) == 48 + 36 * ES_NF_ADDRESSES_MAX,
 	       "no padding: two are compared as bytes");
 
+/* struct es_nf_rules_whole - what the tables looked like when they were set, by family */
+#define ES_NF_RULES_TABLES 2
+struct es_nf_rules_whole {
+	struct es_nf_whole table[ES_NF_RULES_TABLES];
+};
+
 /* es_nf_rules_of() - the rules of a configuration; what it does not say is 0 */
 void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret_rules);
 
@@ -84,12 +90,18 @@ int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6);
 
 /**
  * es_nf_rules_set() - make the tables anew, in one transaction: no packet sees half of them
+ * @ret_whole: for es_nf_rules_are_whole()
  * Returns 0; -EOPNOTSUPP, with @why, if the kernel has no queue for nf_tables in any way; or -errno, with @why.
  */
-int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why);
+int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+		    struct es_nf_rules_whole *ret_whole, struct es_nf_why *why);
 
-/* es_nf_rules_are_set() - are the tables of @rules there? NULL: is any? 1, 0 or -errno. */
-int es_nf_rules_are_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules);
+/* es_nf_rules_are_set() - is any of our tables there? 1, 0 or -errno. */
+int es_nf_rules_are_set(struct es_nf_netlink *nl);
+
+/* es_nf_rules_are_whole() - are the tables of @rules as they were set, each rule of them? 1, 0 or -errno. */
+int es_nf_rules_are_whole(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+			  const struct es_nf_rules_whole *whole);
 
 /* es_nf_rules_remove() - Returns 0, also if there is none, or -errno. */
 int es_nf_rules_remove(struct es_nf_netlink *nl);

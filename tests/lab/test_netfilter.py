@@ -195,6 +195,51 @@ def test_conntrack_that_is_flushed(lab):
             assert raw.receive(sock).node == "n2", step
 
 
+def tables(node, family):
+    """What the node's kernel has of our tables: {name: its rules}."""
+    names = [line.split()[2] for line in node.exec(["nft", "list", "tables", family]).stdout.splitlines() if "earshot" in line]
+    return {name: node.exec(["nft", "list", "table", family, name], check=False).stdout for name in names}
+
+
+def handle_of(node, *chain):
+    """The handle of a chain's second rule; table and chain have some, too."""
+    listed = node.exec(["nft", "-a", "list", "chain", *chain]).stdout
+    return [line.split()[-1] for line in listed.splitlines() if "# handle" in line][3]
+
+
+PIECES = {
+    "all of our rules": "flush table {family} earshot-capture; flush table {family} earshot-rebuild",
+    "the rules": "flush table {family} earshot-capture",
+    "a chain": "flush chain {family} earshot-capture service",
+    "the chain of answers": "flush chain {family} earshot-capture answers; delete chain {family} earshot-capture answers",
+    "the hook": "flush table {family} earshot-rebuild",
+    "what keeps handshakes quiet": "flush chain {family} earshot-rebuild handshake",
+    "the table's use": "add table {family} earshot-capture {{ flags dormant; }}",
+    "a rule": "delete rule {family} earshot-capture service handle {service}",
+    "a rule, for another": "replace rule {family} earshot-capture service handle {service} counter accept",
+    "order": "insert rule {family} earshot-capture capture counter accept",
+}
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_pieces_of_rules_that_are_taken_away(lab, piece):
+    """The tables are there, and are not what they were: they are made whole."""
+    homes = uris(lab)
+    node, family = lab.node("n2"), {"4": "ip", "6": "ip6"}[lab.options["family"]]
+    before = tables(node, family)
+    assert set(before) == {"earshot-capture", "earshot-rebuild"}
+    with raw.connect(lab.client, port=next(lab.free_ports["n1"]), timeout=20) as sock:
+        sock.sendall(raw.head(homes["n2"][0]))
+        assert raw.receive(sock).node == "n2"
+        service = handle_of(node, family, "earshot-capture", "service")
+        node.exec(["nft", PIECES[piece].format(family=family, service=service)])
+        wait_for(lambda: tables(node, family) == before, "the tables are as they were", 10, lambda: tables(node, family))
+        sock.sendall(raw.head(homes["n2"][0]))
+        assert raw.receive(sock).node == "n2"
+    from_to(lab, "n2", "n3", homes["n3"][0])
+    from_to(lab, "n1", "n2", homes["n2"][0])
+
+
 def test_rules_that_are_flushed(lab):
     """As a packet filter does that starts anew."""
     homes = uris(lab)

@@ -107,6 +107,28 @@ def test_ring_that_changes(lab, homes, ports):
     assert {name: lab.counters(name)["request_queued"] for name in NETFILTER} == before
 
 
+def table(lab, node):
+    """What nf_tables tell of the table, but for its counter."""
+    family = {"4": "ip", "6": "ip6"}[lab.options["family"]]
+    return re.sub(r"packets \d+ bytes \d+", "", node.exec(["nft", "list", "table", family, "earshot-overheard"], check=False).stdout)
+
+
+PIECES = ["chain {family} earshot-overheard overheard", "set {family} earshot-overheard slots", "set {family} earshot-overheard services",
+          "table {family} earshot-overheard"]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_pieces_that_are_taken_away(lab, homes, ports, piece):
+    """The table is there, and drops nothing: it is made whole."""
+    node = lab.node("n2")
+    before = table(lab, node)
+    assert "slots" in before
+    node.exec(["nft", "flush", *piece.format(family={"4": "ip", "6": "ip6"}[lab.options["family"]]).split()])
+    wait_for(lambda: table(lab, node) == before, "the table is as it was", 10, lambda: table(lab, node))
+    for inspecting, serving in itertools.product(homes, homes):
+        assert ask(lab, next(ports[inspecting]), homes[serving]) == serving
+
+
 def test_rules_that_are_flushed(lab, homes, ports):
     node = lab.node("n2")
     node.exec(["nft", "flush", "ruleset"])

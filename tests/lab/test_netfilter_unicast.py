@@ -93,6 +93,19 @@ def test_rules_that_are_flushed(lab, from_to):
     from_to("n1", "n2")
 
 
+@pytest.mark.parametrize("piece", ["table", "chain"])
+def test_rules_that_are_taken_away(lab, from_to, piece):
+    """The table is there, and lets nothing in: it is made whole."""
+    node = lab.node("n2")
+    listing = ["nft", "list", "table", "netdev", "earshot-ingress"]
+    before = node.exec(listing).stdout
+    assert "pkttype set" in before
+    node.exec(["nft", "flush", piece, "netdev", "earshot-ingress", *(["host"] if piece == "chain" else [])])
+    wait_for(lambda: node.exec(listing).stdout == before, "the table is as it was")
+    from_to("n2", "n3")
+    from_to("n1", "n2")
+
+
 def test_interface_made_anew(lab, from_to):
     """With it, the kernel (before Linux 6.16) has removed the chain."""
     log = pathlib.Path(lab.node_directory("n2"), "earshotd.log")

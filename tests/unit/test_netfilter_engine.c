@@ -214,10 +214,12 @@ void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret_rule
 	memset(ret_rules, 0, sizeof(*ret_rules));
 }
 
-int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why)
+int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+		    struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
 	(void)nl;
 	(void)rules;
+	(void)ret_whole;
 	(void)why;
 	return 0;
 }
@@ -229,10 +231,18 @@ int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6)
 	return 0;
 }
 
-int es_nf_rules_are_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules)
+int es_nf_rules_are_set(struct es_nf_netlink *nl)
+{
+	(void)nl;
+	return 1;
+}
+
+int es_nf_rules_are_whole(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+			  const struct es_nf_rules_whole *whole)
 {
 	(void)nl;
 	(void)rules;
+	(void)whole;
 	return 1;
 }
 
@@ -242,10 +252,12 @@ int es_nf_rules_remove(struct es_nf_netlink *nl)
 	return 0;
 }
 
-int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules, struct es_nf_why *why)
+int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+			 struct es_nf_whole *ret_whole, struct es_nf_why *why)
 {
 	(void)nl;
 	(void)rules;
+	(void)ret_whole;
 	(void)why;
 	return 0;
 }
@@ -256,9 +268,10 @@ int es_nf_ingress_is_set(struct es_nf_netlink *nl)
 	return 1;
 }
 
-int es_nf_ingress_is_whole(struct es_nf_netlink *nl)
+int es_nf_ingress_is_whole(struct es_nf_netlink *nl, const struct es_nf_whole *whole)
 {
 	(void)nl;
+	(void)whole;
 	return 1;
 }
 
@@ -277,18 +290,21 @@ void es_nf_overheard_of(const struct es_config *config, const struct es_node_rin
 }
 
 int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
-			struct es_nf_why *why)
+			struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
 	(void)nl;
 	(void)overheard;
+	(void)ret_whole;
 	(void)why;
 	return 0;
 }
 
-int es_nf_overheard_are_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard)
+int es_nf_overheard_are_whole(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
+			      const struct es_nf_rules_whole *whole)
 {
 	(void)nl;
 	(void)overheard;
+	(void)whole;
 	return 1;
 }
 
