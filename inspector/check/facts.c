@@ -31,6 +31,9 @@ void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts)
 		memcpy(facts->kernel_text, err.text, sizeof(facts->kernel_text));
 	}
 	facts->datapath = kind;
+	if (kind == ES_DATAPATH_NETFILTER)
+		(void)es_datapath_probe(ES_DATAPATH_MODULE, conf, facts->module_text,
+					sizeof(facts->module_text));
 	facts->is_root = !geteuid();
 	facts->programs_rc =
 		es_datapath_probe(kind, conf, facts->programs_text, sizeof(facts->programs_text));

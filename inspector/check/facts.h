@@ -128,6 +128,7 @@ struct es_facts {
 	enum es_datapath_kind datapath; /* as earshotd chooses; of those that fail, bpf */
 	int kernel_rc;
 	char kernel_text[512];
+	char module_text[256]; /* why the module does not run, where a later choice does */
 	int is_root;
 	int programs_rc;
 	char programs_text[512];

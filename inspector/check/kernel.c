@@ -12,13 +12,24 @@
 #define SYNACK_SEGMENTS 10 /* what a client may send before a socket exists (daemon/daemon.c) */
 #define MSS_USUAL	1460
 
+/* How long servers keep idle connections: nginx for 75 s, others for some minutes; what the timeout may well be: an hour. */
+#define KEEP_ALIVE_USUAL_S 300
+#define ESTABLISHED_GOOD_S 3600
+
+/* Which datapath runs; and why none that costs less. */
 static void check_reqsk(struct es_check *check)
 {
-	if (check->facts->datapath == ES_DATAPATH_MODULE)
-		es_check_ok(check, "the module earshot makes the sockets");
-	else if (check->facts->datapath == ES_DATAPATH_NETFILTER)
+	const struct es_facts *f = check->facts;
+	const char *bpf = f->kernel_rc ? f->kernel_text : "this kernel could have it";
+	const char *module = *f->module_text ? f->module_text : "it is here";
+
+	if (f->datapath == ES_DATAPATH_MODULE)
+		es_check_ok(check, "the module earshot makes the sockets (not bpf: %s)", bpf);
+	else if (f->datapath == ES_DATAPATH_NETFILTER)
 		es_check_ok(check,
-			    "the kernel's SYNPROXY and conntrack make the connections (netfilter datapath)");
+			    "the kernel's SYNPROXY and conntrack make the connections (netfilter datapath; "
+			    "not bpf: %s; not module: %s)",
+			    bpf, module);
 	else if (check->facts->kernel_rc)
 		es_check_error(check,
 			       "install a kernel with it, from Debian's backports for example, or the module "
@@ -105,11 +116,12 @@ static void check_syncookies(struct es_check *check)
 {
 	long value;
 
-	if (check->facts->datapath != ES_DATAPATH_BPF)
-		es_check_ok(check, "the %s datapath needs no net.ipv4.tcp_syncookies",
-			    es_datapath_name(check->facts->datapath));
+	if (check->facts->datapath == ES_DATAPATH_MODULE)
+		es_check_ok(check, "the module datapath needs no net.ipv4.tcp_syncookies");
 	else if (!read_own(check, &value))
-		judge_own(check, !value, ES_CHECK_ERROR, value, 1);
+		/* As es_network_cookies_are_wrong(). */
+		judge_own(check, check->facts->datapath == ES_DATAPATH_BPF ? !value : value == 2,
+			  ES_CHECK_ERROR, value, 1);
 }
 
 static void check_rfc1337(struct es_check *check)
@@ -223,6 +235,8 @@ static void check_conntrack_loose(struct es_check *check)
 
 	if (n == -ENOENT)
 		es_check_ok(check, "no connection tracking");
+	else if (check->facts->datapath == ES_DATAPATH_NETFILTER)
+		es_check_ok(check, "the netfilter datapath makes the entries of its connections itself");
 	else if (n != 1)
 		es_check_unchecked(check, "sysctl net.netfilter.nf_conntrack_tcp_loose cannot be read: %s",
 				   strerror(-n));
@@ -252,6 +266,40 @@ static void check_conntrack_table(struct es_check *check)
 				 "%ld of at most %ld connections are tracked", count, max);
 	else
 		es_check_ok(check, "%ld of at most %ld connections are tracked", count, max);
+}
+
+/* Without entries, the connections of the netfilter datapath stand still; the daemon makes them again when it hears of it. */
+static void check_conntrack_memory(struct es_check *check)
+{
+	long events = 1, established = 0;
+
+	if (check->facts->datapath != ES_DATAPATH_NETFILTER) {
+		es_check_ok(check, "the %s datapath needs no connection tracking",
+			    es_datapath_name(check->facts->datapath));
+		return;
+	}
+	/* A kernel that cannot tell of events has no such sysctl. */
+	if (es_facts_sysctl(check->facts, "net/netfilter/nf_conntrack_events", &events, 1) != 1)
+		events = 0;
+	if (es_facts_sysctl(check->facts, "net/netfilter/nf_conntrack_tcp_timeout_established", &established,
+			    1) != 1)
+		es_check_unchecked(check, "sysctl net.netfilter.nf_conntrack_tcp_timeout_established cannot "
+					  "be read");
+	else if (!events)
+		es_check_warning(check, "sysctl -w net.netfilter.nf_conntrack_events=2",
+				 "net.netfilter.nf_conntrack_events = 0, so the kernel does not say which "
+				 "connections it has forgotten");
+	else if (established < KEEP_ALIVE_USUAL_S)
+		es_check_warning(check,
+				 es_check_action("sysctl -w "
+						 "net.netfilter.nf_conntrack_tcp_timeout_established=%d",
+						 ESTABLISHED_GOOD_S),
+				 "net.netfilter.nf_conntrack_tcp_timeout_established = %ld seconds, and "
+				 "servers keep idle connections for up to %d",
+				 established, KEEP_ALIVE_USUAL_S);
+	else
+		es_check_ok(check, "idle connections are tracked for %ld seconds, and losses are told",
+			    established);
 }
 
 static void check_firewall(struct es_check *check)
@@ -286,7 +334,8 @@ static const struct es_check_item items[] = {
 	{"reqsk", "The kernel makes the sockets of connections that are handed over.", check_reqsk},
 	{"programs", "earshotd does not start when the kernel refuses them.", check_programs},
 	{"bpf_jit", "Interpreted programs cost many times the CPU time, for every packet.", check_jit},
-	{"tcp_syncookies", "The kernel rebuilds no connection without it, and earshotd does not start.",
+	{"tcp_syncookies",
+	 "The kernel rebuilds no connection with 0 (BPF) or 2 (netfilter), and earshotd does not start.",
 	 check_syncookies},
 	{"tcp_rfc1337",
 	 "Clients that use a port again would have to wait for TIME_WAIT to end, and earshotd does not "
@@ -312,6 +361,10 @@ static const struct es_check_item items[] = {
 	 check_conntrack_loose},
 	{"conntrack_table", "When the table is full, the kernel drops new connections.",
 	 check_conntrack_table},
+	{"conntrack_memory",
+	 "A connection that the netfilter datapath has made stands still when the kernel forgets it, until "
+	 "the daemon has made its entry again.",
+	 check_conntrack_memory},
 	{"firewall",
 	 "Connections that are handed over arrive on another interface, without a handshake; a rule may drop "
 	 "them.",

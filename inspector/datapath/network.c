@@ -41,19 +41,31 @@ int es_network_probe_kernel(struct es_conf_error *err)
 	return 0;
 }
 
+int es_network_cookies_are_wrong(enum es_datapath_kind kind, const char **ret_why)
+{
+	int value = 0, rc = es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value);
+
+	if (kind == ES_DATAPATH_BPF && (rc || !value)) {
+		*ret_why = "sysctl net.ipv4.tcp_syncookies is 0, and the kernel then rebuilds no connection";
+		return 1;
+	}
+	if (kind == ES_DATAPATH_NETFILTER && !rc && value == 2) {
+		*ret_why = "sysctl net.ipv4.tcp_syncookies is 2, and the netfilter datapath then makes no "
+			   "connection: the listening socket forgets each SYN";
+		return 1;
+	}
+	return 0;
+}
+
 int es_network_probe(enum es_datapath_kind kind, struct es_conf_error *err)
 {
 	int value = 0, rc = kind == ES_DATAPATH_BPF ? es_network_probe_kernel(err) : 0;
+	const char *why;
 
 	if (rc)
 		return rc;
-	/* The module makes its requests itself, whether the kernel sends cookies or not. */
-	if (kind == ES_DATAPATH_BPF &&
-	    (es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) || !value)) {
-		es_conf_error_set(
-			err,
-			"sysctl net.ipv4.tcp_syncookies is 0, and the kernel then rebuilds no connection; "
-			"set it to 1");
+	if (es_network_cookies_are_wrong(kind, &why)) {
+		es_conf_error_set(err, "%s; set it to 1", why);
 		return -ENOTSUP;
 	}
 	if (!es_sysctl_read("/proc/sys/net/ipv4/tcp_rfc1337", &value) && value) {

@@ -34,6 +34,15 @@ struct es_network {
  */
 int es_network_probe_kernel(struct es_conf_error *err);
 
+/**
+ * es_network_cookies_are_wrong() - does net.ipv4.tcp_syncookies keep this datapath from making connections?
+ * BPF has the kernel believe a cookie, and with 0 it believes none. Netfilter has the listening socket take a SYN: with 2 it
+ * answers each by a cookie of its own, which forgets window scale and SACK unless the client sends back its timestamp.
+ * The module makes its requests itself, whether the kernel sends cookies or not.
+ * Returns 0, or 1 and the reason in @why, to which "; set it to 1" can be added.
+ */
+int es_network_cookies_are_wrong(enum es_datapath_kind kind, const char **ret_why);
+
 /* es_network_probe() - do kernel and sysctls let this datapath rebuild?
  * Returns as es_network_probe_kernel(). */
 int es_network_probe(enum es_datapath_kind kind, struct es_conf_error *err);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include "inspector/datapath/network.h"
 #include "inspector/datapath/sock_diag.h"
-#include "inspector/datapath/sysctl.h"
 #include "inspector/load/node_load.h"
 #include "inspector/member/serving.h"
 
@@ -15,7 +14,7 @@ static const char *const trouble_texts[] = {
 	[ES_TROUBLE_NO_SERVER] = "nothing listens for the service",
 	[ES_TROUBLE_MPTCP] = "the server's socket is one of MPTCP",
 	[ES_TROUBLE_ADDRESS] = "the service address is missing",
-	[ES_TROUBLE_SYNCOOKIES] = "sysctl net.ipv4.tcp_syncookies is 0",
+	[ES_TROUBLE_SYNCOOKIES] = "sysctl net.ipv4.tcp_syncookies is wrong",
 	[ES_TROUBLE_RP_FILTER] = "sysctl rp_filter is strict",
 	[ES_TROUBLE_MTU] = "the MTU of the cluster interface is too small",
 	[ES_TROUBLE_CHECK] = "the server fails its check",
@@ -55,13 +54,10 @@ static void look_at_kernel(const struct es_conf *conf, enum es_datapath_kind kin
 {
 	const char *cluster = conf->datapath.cluster_interface;
 	const char *const arrive_at[] = {cluster, "lo"};
-	int value = 0;
+	const char *why;
 
-	/* The module makes its requests itself. */
-	if (kind == ES_DATAPATH_BPF && !es_sysctl_read("/proc/sys/net/ipv4/tcp_syncookies", &value) && !value)
-		found(s, ES_TROUBLE_SYNCOOKIES,
-		      "sysctl net.ipv4.tcp_syncookies is 0, and the kernel then rebuilds no connection; do: "
-		      "sysctl -w net.ipv4.tcp_syncookies=1");
+	if (es_network_cookies_are_wrong(kind, &why))
+		found(s, ES_TROUBLE_SYNCOOKIES, "%s; do: sysctl -w net.ipv4.tcp_syncookies=1", why);
 	for (size_t i = 0; i < sizeof(arrive_at) / sizeof(arrive_at[0]); i++)
 		if (es_network_rp_filter(arrive_at[i]) == 1)
 			found(s, ES_TROUBLE_RP_FILTER,

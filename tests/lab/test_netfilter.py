@@ -181,6 +181,28 @@ def test_server_that_is_down(lab):
     wait_for(lambda: any(home(lab, uri) == "n2" for uri in homes["n2"]), "n2 serves again")
 
 
+def test_a_kernel_that_answers_with_cookies_alone(lab):
+    """Its listening socket would forget the SYN, and with it what the client was promised: others serve, and the node says why."""
+    homes = uris(lab)
+    node = lab.node("n2")
+
+    def trouble():
+        return next(each for each in lab.status("n2")["nodes"] if each["self"])["trouble"]
+
+    netns.set_sysctls(node.namespace, {"net.ipv4.tcp_syncookies": 2})
+    try:
+        wait_for(lambda: "tcp_syncookies is 2" in trouble(), "n2 says what is wrong", seen=trouble)
+        wait_for(lambda: home(lab, homes["n2"][0]) != "n2", "others serve")
+        checked = json.loads(node.exec(["earshot", "--json", "check", "--config", lab.config_of("n2")], check=False).stdout)
+        said = {finding["id"]: finding for finding in checked["findings"]}
+        assert (said["kernel.tcp_syncookies"]["severity"], said["kernel.tcp_syncookies"]["action"]) == \
+            ("error", "sysctl -w net.ipv4.tcp_syncookies=1")
+    finally:
+        netns.set_sysctls(node.namespace, {"net.ipv4.tcp_syncookies": 1})
+    wait_for(lambda: not trouble(), "n2 can serve again", seen=trouble)
+    wait_for(lambda: any(home(lab, uri) == "n2" for uri in homes["n2"]), "n2 serves again")
+
+
 def test_conntrack_that_is_flushed(lab):
     """As by `conntrack -F`: open connections go on, also those that another daemon has made."""
     homes = uris(lab)

@@ -196,6 +196,48 @@ def test_source_checks(how):
             connection.close()
 
 
+@pytest.mark.parametrize("sysctls", (
+    {"net.netfilter.nf_conntrack_tcp_loose": 0}, {"net.netfilter.nf_conntrack_tcp_be_liberal": 1},
+    {"net.netfilter.nf_conntrack_checksum": 0}, {"net.netfilter.nf_conntrack_tcp_ignore_invalid_rst": 1},
+    {"net.netfilter.nf_conntrack_acct": 1, "net.netfilter.nf_conntrack_timestamp": 1},
+    {"net.netfilter.nf_conntrack_tcp_timeout_syn_sent": 1, "net.netfilter.nf_conntrack_tcp_timeout_syn_recv": 1},
+    {"net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1}, {"net.ipv4.tcp_synack_retries": 0},
+    {"net.ipv4.tcp_fastopen": 0x403}, {"net.ipv4.tcp_ecn": 1}, {"net.ipv4.tcp_timestamps": 2},
+    {"net.ipv4.tcp_syncookies": 0}), ids=lambda each: "-".join(name.rpartition(".")[2] for name in each))
+def test_settings_of_the_operator(sysctls):
+    """None of them is ours to choose."""
+    with Place(before=sysctls) as place:
+        for family in (4, 6):
+            connection = place.connect(family)
+            assert ask(connection)[0] == 200
+            assert ask(connection, path="/large") == (200, LARGE)
+            assert ask(connection, "PUT", "/upload/x", LARGE[:1 << 20])[0] in (201, 204)
+            connection.close()
+        assert place.counts()["failed"] == 0
+
+
+def test_an_entry_that_times_out():
+    """Its connection is idle for longer than the operator has it tracked, and goes on all the same."""
+    with Place(words=["keep"], before={"net.netfilter.nf_conntrack_tcp_timeout_established": 1}) as place:
+        connection = place.connect()
+        assert ask(connection)[0] == 200
+        wait_for(lambda: place.counts()["restored"], "its entry was gone, and is there again", 30, place.counts)
+        assert ask(connection, path="/large") == (200, LARGE)
+        connection.close()
+
+
+def test_a_listener_that_answers_with_cookies_alone():
+    """No connection is made, and none half: the client is not reset, and is served when the setting is right."""
+    with Place(before={"net.ipv4.tcp_syncookies": 2}) as place:
+        connection = place.connect()
+        connection.request("GET", "/small")
+        wait_for(lambda: place.counts()["failed"] >= 2, "the client repeats its request", 10, place.counts)
+        assert place.counts()["error"] == -errno.ENOBUFS
+        run(place.server, "sysctl", "-qw", "net.ipv4.tcp_syncookies=1")
+        assert connection.getresponse().read() == b"x" * 1024
+        connection.close()
+
+
 FIREWALL = """\
 table inet operator {{
     chain rpfilter {{

@@ -87,6 +87,8 @@ static const struct {
 	{"proc/sys/net/netfilter/nf_conntrack_tcp_loose", "1\n"},
 	{"proc/sys/net/netfilter/nf_conntrack_count", "10\n"},
 	{"proc/sys/net/netfilter/nf_conntrack_max", "262144\n"},
+	{"proc/sys/net/netfilter/nf_conntrack_events", "2\n"},
+	{"proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established", "432000\n"},
 	{"proc/sys/net/ipv4/conf/all/rp_filter", "0\n"},
 	{"proc/sys/net/ipv4/conf/eth0/rp_filter", "0\n"},
 	{"proc/sys/net/ipv4/conf/eth1/rp_filter", "2\n"},

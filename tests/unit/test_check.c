@@ -242,6 +242,49 @@ static void test_packet_sockets(void **state)
 	assert_int_equal(finding("network.packet_sockets")->severity, ES_CHECK_OK);
 }
 
+/* What breaks one datapath may be right for another. */
+static void test_netfilter(void **state)
+{
+	static const struct {
+		const char *path, *text, *id;
+		enum es_check_severity severity;
+		const char *words;
+	} cases[] = {
+		{"net/ipv4/tcp_syncookies", "2\n", "kernel.tcp_syncookies", ES_CHECK_ERROR, "= 2"},
+		{"net/ipv4/tcp_syncookies", "0\n", "kernel.tcp_syncookies", ES_CHECK_OK, "= 0"},
+		{"net/netfilter/nf_conntrack_tcp_loose", "0\n", "kernel.conntrack_loose", ES_CHECK_OK,
+		 "itself"},
+		{"net/netfilter/nf_conntrack_count", "260000\n", "kernel.conntrack_table", ES_CHECK_WARNING,
+		 "260000 of at most 262144"},
+		{"net/netfilter/nf_conntrack_events", "0\n", "kernel.conntrack_memory", ES_CHECK_WARNING,
+		 "events = 0"},
+		{"net/netfilter/nf_conntrack_tcp_timeout_established", "60\n", "kernel.conntrack_memory",
+		 ES_CHECK_WARNING, "60 seconds"},
+		{"net/netfilter/nf_conntrack_tcp_timeout_established", "3600\n", "kernel.conntrack_memory",
+		 ES_CHECK_OK, "3600 seconds"},
+	};
+	char path[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		facts.datapath = ES_DATAPATH_NETFILTER;
+		snprintf(path, sizeof(path), "proc/sys/%s", cases[i].path);
+		put(path, cases[i].text);
+		run_again();
+		assert_int_equal(finding(cases[i].id)->severity, cases[i].severity);
+		assert_non_null(strstr(finding(cases[i].id)->found, cases[i].words));
+		for (size_t k = 0; k < sizeof(tree) / sizeof(tree[0]); k++)
+			put(tree[k].path, tree[k].text);
+	}
+	/* Why none that costs less. */
+	facts.kernel_rc = -ENOTSUP;
+	strcpy(facts.kernel_text, "it is too old");
+	strcpy(facts.module_text, "it is not installed");
+	run_again();
+	assert_non_null(strstr(finding("kernel.reqsk")->found, "not bpf: it is too old"));
+	assert_non_null(strstr(finding("kernel.reqsk")->found, "not module: it is not installed"));
+}
+
 /* What the daemon will set is no fault while it does not run. */
 static void test_before_the_daemon(void **state)
 {
@@ -607,6 +650,7 @@ int main(void)
 		TEST(test_no_conntrack),
 		TEST(test_rp_filter_public),
 		TEST(test_packet_sockets),
+		TEST(test_netfilter),
 		TEST(test_before_the_daemon),
 		TEST(test_links),
 		TEST(test_mtu),
