@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Connections made by netfilter/: clients' SYNs are answered with cookies, and stock nginx gets what is made of their requests."""
+import concurrent.futures
 import contextlib
 import errno
 import os
@@ -261,6 +262,76 @@ def test_a_firewall_that_lets_in_what_is_established():
             connection = place.connect(family)
             assert ask(connection)[0] == 200
             connection.close()
+
+
+FIREWALLD = """\
+table inet firewalld {
+    chain input {
+        type filter hook input priority 10; policy accept
+        ct state invalid drop
+        ct state { established, related } accept
+        ct status dnat accept
+        iifname "lo" accept
+        icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
+        reject with icmpx type admin-prohibited
+    }
+    chain forward { type filter hook forward priority 10; policy drop; }
+    chain nat { type nat hook postrouting priority 110; oifname "wire" masquerade; }
+}
+"""
+XTABLES = """\
+for tables in iptables-{variant} ip6tables-{variant}; do
+    $tables -P INPUT DROP
+    $tables -A INPUT -m conntrack --ctstate INVALID -j DROP
+    $tables -A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT
+    $tables -A INPUT -i lo -j ACCEPT
+    $tables -t nat -A POSTROUTING -o wire -j MASQUERADE
+    $tables -t nat -A PREROUTING -p tcp --dport 8080 -j REDIRECT --to-ports 80
+done
+ip6tables-{variant} -A INPUT -p icmpv6 -j ACCEPT
+"""
+OPERATORS = {"firewalld": f"nft -f - <<END\n{FIREWALLD}END\n", "iptables-nft": XTABLES.format(variant="nft"),
+             "iptables-legacy": XTABLES.format(variant="legacy")}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_an_operator_s_rules(operator):
+    """Stateful filters that drop what is invalid, and address translation as containers have it: none of it sees anything odd."""
+    with Place(words=["keep"]) as place:
+        run(place.server, "sh", "-ec", OPERATORS[operator])
+        for family in (4, 6):
+            connection = place.connect(family)
+            address, port = connection.sock.getsockname()[:2]
+            assert who(connection) == (address, str(port))
+            assert ask(connection, path="/large") == (200, LARGE)
+            assert place.tell("flush") == "0"
+            wait_for(lambda: place.entries() == place.counts()["kept"], "the entries are there again", 10, place.counts)
+            assert ask(connection, "PUT", "/upload/x", LARGE)[0] in (201, 204)
+            connection.close()
+        assert place.counts()["failed"] == 0
+
+
+@pytest.mark.parametrize("flushed", ("connections", "rules"))
+def test_what_is_flushed_under_load(flushed):
+    """Again and again, while bodies are on their way: each arrives as it was sent."""
+    with Place(words=["keep"]) as place, concurrent.futures.ThreadPoolExecutor(4) as pool:
+        connections = [place.connect(family) for family in (4, 6, 4, 6)]
+        for connection in connections:
+            connection.sock.settimeout(30)
+            assert ask(connection)[0] == 200
+        bodies = [pool.submit(lambda each=each: [ask(each, path="/large") == (200, LARGE) for _ in range(3)]) for each in connections]
+        for turn in range(5):
+            if flushed == "connections":
+                assert place.tell("flush") == "0"
+                wait_for(lambda: place.entries() == place.counts()["kept"], "the entries are there again", 10, place.counts)
+            else:
+                run(place.server, "nft", "flush", "ruleset")
+                wait_for(lambda n=turn: place.counts()["hooked"] == n + 2, "the hook is set again", 10, place.counts)
+        for body in bodies:
+            assert body.result() == [True] * 3
+        for connection in connections:
+            connection.close()
+        assert place.counts()["failed"] == 0
 
 
 ZONE = """\
