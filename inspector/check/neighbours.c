@@ -76,23 +76,24 @@ static unsigned int judge_service(struct es_check *check, const char *service, c
 	return wrong;
 }
 
-/* Nobody but a node's datapath answers for a service, and that with the cluster MAC. */
+/* Nobody but a node's datapath answers for a service, and that with the cluster MAC. What one family tells is told, also where
+ * the other could not be asked. */
 static void check_service(struct es_check *check)
 {
 	const struct es_conf *conf = check->conf;
 	unsigned int wrong = 0;
+	int rc = 0;
 
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		const struct es_conf_service *service = &conf->services[i];
 		const struct es_facts_arp *arp = &check->facts->service_arp[i],
 					  *ndp = &check->facts->service_ndp[i];
 
-		if (unasked(check, arp->rc ? arp->rc : ndp->rc, conf->datapath.interface))
-			return;
+		rc = rc ? rc : arp->rc ? arp->rc : ndp->rc;
 		wrong += judge_service(check, service->name, &service->address, arp) +
 			 judge_service(check, service->name, &service->address6, ndp);
 	}
-	if (!wrong)
+	if (!unasked(check, rc, conf->datapath.interface) && !wrong)
 		es_check_ok(check, "nobody answers for the services with a MAC of his own");
 }
 

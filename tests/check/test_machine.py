@@ -326,11 +326,18 @@ def test_firewall_of_ipv6(site):
     assert "ip6tables-legacy filter" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
 
 
-def test_cluster_answers_for_the_service_by_ipv6(site):
-    """The other node's daemon answers with the cluster MAC, as it shall; or nobody, if the ring gives the question to this one."""
+def test_cluster_answers_for_the_service_by_ipv6(site, tmp_path):
+    """The other node's daemon, whom its ring gives every question, answers with the cluster MAC, as it shall."""
     of_ipv6(site)
-    site.start_daemon()
+    alone = tmp_path / "alone.conf"
+    with open(site.config, encoding="ascii") as handle:
+        alone.write_text(handle.read().replace("node n1 {", "node n1 { weight = 0"))
+    site.sockets.append(namespaces.listen(site.n2, "::", 80, v6only=0))
+    site.start_daemon(site.n2, alone)
     site.expect()
+    told = subprocess.run([EARSHOT, "--control", site.control + "2", "--json", "counters"], check=True, capture_output=True)
+    counters = {counter["name"]: counter["value"] for counter in json.loads(told.stdout)["counters"]}
+    assert counters["ndp_answered"] and not counters["ndp_not_mine"], counters
 
 
 def test_own_address_twice_by_ipv6(site):

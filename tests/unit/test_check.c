@@ -449,6 +449,12 @@ static void test_neighbours(void **state)
 	facts.service_ndp[0] = (struct es_facts_arp){.rc = -EADDRNOTAVAIL};
 	run_again();
 	assert_int_equal(finding("neighbours.service_arp")->severity, ES_CHECK_UNCHECKED);
+	/* What ARP has told is told all the same. */
+	facts.service_arp[1].answers = 2;
+	run_again();
+	assert_int_equal(finding("neighbours.service_arp")->severity, ES_CHECK_ERROR);
+	assert_int_equal(check.totals[ES_CHECK_UNCHECKED], 2); /* that, and the daemon */
+	facts.service_arp[1].answers = 0;
 	facts.service_ndp[0].rc = 0;
 	conf->services[0].address6 = (struct es_addr){};
 	facts.node_arp[2].answers = 0;
