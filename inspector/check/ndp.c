@@ -5,6 +5,7 @@
  * to a solicitation without an address goes to all neighbours (RFC 4861, 7.2.4), who would then remember a wrong MAC.
  */
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -47,11 +48,14 @@ static int set_up(int fd, unsigned int ifindex)
 	const int hops = HOPS, on = 1, off = 0, index = (int)ifindex;
 	const struct sockaddr_in6 here = {.sin6_family = AF_INET6};
 	struct icmp6_filter filter;
+	char name[IF_NAMESIZE];
 
 	ICMP6_FILTER_SETBLOCKALL(&filter);
 	ICMP6_FILTER_SETPASS(ND_NEIGHBOR_ADVERT, &filter);
-	return setsockopt(fd, IPPROTO_ICMPV6, ICMP6_FILTER, &filter, sizeof(filter)) ||
-			       setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &index, sizeof(index)) ||
+	/* By its name: kernels before 5.0 know no SO_BINDTOIFINDEX. */
+	return !if_indextoname(ifindex, name) ||
+			       setsockopt(fd, IPPROTO_ICMPV6, ICMP6_FILTER, &filter, sizeof(filter)) ||
+			       setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, (socklen_t)strlen(name)) ||
 			       setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &index, sizeof(index)) ||
 			       setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &hops, sizeof(hops)) ||
 			       setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, &off, sizeof(off)) ||

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 
 import pytest
 
@@ -338,6 +339,23 @@ def test_cluster_answers_for_the_service_by_ipv6(site, tmp_path):
     told = subprocess.run([EARSHOT, "--control", site.control + "2", "--json", "counters"], check=True, capture_output=True)
     counters = {counter["name"]: counter["value"] for counter in json.loads(told.stdout)["counters"]}
     assert counters["ndp_answered"] and not counters["ndp_not_mine"], counters
+
+
+BEFORE_5_0 = """
+import errno, os, seccomp, sys
+rules = seccomp.SyscallFilter(seccomp.ALLOW)
+rules.add_rule(seccomp.ERRNO(errno.ENOPROTOOPT), "setsockopt", seccomp.Arg(1, seccomp.EQ, 1), seccomp.Arg(2, seccomp.EQ, 62))
+rules.load()
+os.execv(sys.argv[1], sys.argv[1:])
+"""  # SO_BINDTOIFINDEX
+
+
+def test_kernel_before_5_0(site):
+    """It binds sockets to an interface by its name only, and its neighbours are asked all the same."""
+    of_ipv6(site)
+    done = subprocess.run(site.command(site.n1, sys.executable, "-c", BEFORE_5_0, EARSHOT, "check", "--config", site.config,
+                                       "--control", site.control, "--json"), capture_output=True, text=True, check=False)
+    assert Result(done).of("neighbours.service_arp")[0]["severity"] == "ok"
 
 
 def test_own_address_twice_by_ipv6(site):
