@@ -105,6 +105,21 @@ static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 	return ES_COUNT_rebuild_refused;
 }
 
+/*
+ * A request that has come again, and whose socket is here. That may be one which the kernel has made after es_nf_make() gave it
+ * up, so that nothing is noted of it. Returns -1 if there is no room for that: then nothing may come of it.
+ */
+static int es_nf_handover_again(const struct es_nf_received *in)
+{
+	if (in->view.kind != ES_HANDOVER_REQUEST || in->found.acked)
+		return 0;
+	if (es_nf_unproven_note(in->node, &in->flow, &in->view.seg, in->h.source,
+				in->h.flags & ES_HANDOVER_F_MOVED))
+		return -1;
+	es_nf_settle(in->node, in->flow_hash, in->view.seg.seq, ES_SETTLED_MAKE, in->h.attempt);
+	return 0;
+}
+
 /* The inspector left a later request on this connection where it is. Returns -1 if its socket is leaving. */
 static int es_nf_stay(const struct es_nf_received *in)
 {
@@ -217,6 +232,10 @@ static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_
 	case ES_DELIVER:
 		if (in->view.kind == ES_HANDOVER_STAY && es_nf_stay(in)) {
 			counter = ES_COUNT_stay_lost;
+			break;
+		}
+		if (es_nf_handover_again(in)) {
+			counter = ES_COUNT_rebuild_refused;
 			break;
 		}
 		if (hands->inject(hands->ctx, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len)))

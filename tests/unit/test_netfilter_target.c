@@ -7,6 +7,7 @@
 #include <errno.h>
 #include "netfilter_letter.h"
 #include "kmod/core/strays.h"
+#include "netfilter/unproven.h"
 
 static void test_request(void **state)
 {
@@ -149,6 +150,42 @@ static void test_link_local_client(void **state)
 	letter_put(w, &l, 1);
 	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
 	assert_int_equal(w->rebuilt.count, 0);
+}
+
+static void on_listed(void *ctx, const struct es_connection_entry *entry)
+{
+	struct es_connection_entry *last = ctx;
+
+	*last = *entry;
+}
+
+/* The kernel has made it all the same, when it was no longer waited for: the others must hear of it, and it is the only one. */
+static void test_the_kernel_makes_it_later(void **state)
+{
+	struct world *w = *state;
+	struct es_connection_entry listed = {};
+	struct letter l;
+
+	w->config.leased = 1;
+	ring_give(w, OTHER);
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	w->rebuild_rc = -ENOBUFS;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
+	es_nf_unproven_walk(w->node, on_listed, &listed);
+	assert_int_equal(listed.flow_hash, 0);
+	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED};
+	letter_put(w, &l, 1);
+	assert_int_equal(w->injected.count, 1);
+	es_nf_unproven_walk(w->node, on_listed, &listed);
+	assert_int_equal(listed.flow_hash, the_flow_hash(w));
+	assert_int_equal(listed.first_seq, ISN + 1);
+	assert_int_equal(listed.source, OTHER);
+	w->found = (struct es_nf_found){.listening = 1};
+	w->rebuild_rc = ES_NF_BUILT;
+	letter_put(w, &l, 1);
+	assert_int_equal(w->rebuilt.count, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_old), 1);
 }
 
 /* A connection that is over before anybody looks was one; one that is only beginning may come to nothing. */
@@ -315,6 +352,7 @@ int main(void)
 		EACH(test_refused),
 		EACH(test_the_kernel_makes_none),
 		ES_TEST_OF(test_link_local_client, v6),
+		EACH(test_the_kernel_makes_it_later),
 		EACH(test_made_or_begun),
 		EACH(test_an_older_connection_is_ended),
 		EACH(test_stray),
