@@ -12,6 +12,9 @@
 /* An entry that was good goes through states for longer than that before packets wait for it. */
 #define ES_REACHED_NS 1000000000ULL
 
+/* As the kernel's NUD_VALID: its MAC is known, or there is none. */
+#define ES_VALID (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
+
 /* struct hop - to whom a packet goes next, @at that address; @state: what is known of his MAC, NUD_… */
 struct hop {
 	unsigned char family;
@@ -103,24 +106,39 @@ static struct nlmsghdr *put_neighbour(struct es_nf_reach *reach, void *buf, unsi
 	return nlh;
 }
 
-/* Without an entry, or where there is no such thing, there is nothing to wait for yet; the handshake would have made one. */
+static int find_neighbour(struct es_nf_reach *reach, struct hop *hop)
+{
+	char buf[256];
+
+	return es_nf_netlink_talk(&reach->nl, put_neighbour(reach, buf, RTM_GETNEIGH, hop, 0), on_neighbour,
+				  hop);
+}
+
+/* Have the kernel ask for the MAC, as a packet would that it has nobody for; where there is nothing to ask for, it knows at once. */
+static void ask_for(struct es_nf_reach *reach, const struct hop *hop)
+{
+	char buf[256];
+	struct nlmsghdr *nlh = put_neighbour(reach, buf, RTM_NEWNEIGH, hop, NTF_USE);
+	int rc;
+
+	nlh->nlmsg_flags |= NLM_F_CREATE;
+	es_nf_netlink_push(&reach->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
+}
+
+/* Where the kernel does not say (before Linux 5.0), nothing is held back. */
 static int ask(struct es_nf_reach *reach, const struct es_flow *flow)
 {
 	struct hop hop = {.family = es_addr_is_v4(&flow->client) ? AF_INET : AF_INET6};
-	char buf[256];
 	int rc = find_route(reach, flow, &hop);
 
-	if (!rc)
-		rc = es_nf_netlink_talk(&reach->nl, put_neighbour(reach, buf, RTM_GETNEIGH, &hop, 0),
-					on_neighbour, &hop);
-	if (rc || !(hop.state & (NUD_INCOMPLETE | NUD_FAILED)))
+	if (rc)
 		return 1;
-	if (hop.state & NUD_FAILED) {
-		struct nlmsghdr *nlh = put_neighbour(reach, buf, RTM_NEWNEIGH, &hop, NTF_USE);
-
-		es_nf_netlink_push(&reach->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
+	rc = find_neighbour(reach, &hop);
+	if (rc == -ENOENT || (!rc && !(hop.state & (ES_VALID | NUD_INCOMPLETE)))) {
+		ask_for(reach, &hop);
+		rc = find_neighbour(reach, &hop);
 	}
-	return 0;
+	return rc || hop.state & ES_VALID;
 }
 
 int es_nf_reach_is(struct es_nf_reach *reach, const struct es_flow *flow, __u64 now_ns)

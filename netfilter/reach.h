@@ -30,7 +30,7 @@ void es_nf_reach_close(struct es_nf_reach *reach);
 
 /**
  * es_nf_reach_is() - does it? @now_ns: CLOCK_MONOTONIC
- * Has the kernel ask where it has given up. Where it does not tell (before 5.0), the answer is yes.
+ * Has the kernel ask where it has not, or has given up. Where it does not tell (before 5.0), the answer is yes.
  */
 int es_nf_reach_is(struct es_nf_reach *reach, const struct es_flow *flow, __u64 now_ns);
 

@@ -202,10 +202,7 @@ static struct es_reply_view es_nf_reply_view(const struct es_nf_node *node)
 	};
 }
 
-/*
- * It may leave now; later, the lease may be over. Its stack sends it again. What the hook has said about its window has made
- * the kernel ask for the MAC that is missing, and does no harm whenever it leaves.
- */
+/* It may leave now; later, the lease may be over. Its stack sends it again, and the kernel asks for the MAC that is missing. */
 static enum es_nf_fate es_nf_unproven_leaves(struct es_nf_node *node, const struct es_flow *flow)
 {
 	if (node->hands.reaches(node->hands.ctx, flow, node->now_ns))
@@ -233,9 +230,15 @@ enum es_nf_fate es_nf_unproven_out(struct es_nf_node *node, const struct es_nf_f
 		return ES_NF_ACCEPT;
 	}
 	u = es_nf_unproven_find(node, &flow);
-	/* The hook tells the window so, at the end of its handshake: the request is yet to come. */
-	if (u && seg.ack == u->first_seq && !es_nf_is_silent(node))
-		return ES_NF_ACCEPT;
+	/*
+	 * At the end of its handshake the hook tells the window so, which the client knows. It would echo the timestamp from then
+	 * on, and by that other nodes would not know its request for a first one (cookie.h), if they are given it later. But the
+	 * answer is about to come, so that it is time to ask for the MAC.
+	 */
+	if (u && seg.ack == u->first_seq && !es_nf_is_silent(node)) {
+		(void)node->hands.reaches(node->hands.ctx, &flow, node->now_ns);
+		return ES_NF_DROP;
+	}
 	if (!es_nf_is_silent(node) && es_nf_unproven_leaves(node, &flow) == ES_NF_DROP)
 		return ES_NF_DROP;
 	return es_nf_unproven_reply(node, u, &view, &found);
