@@ -72,13 +72,8 @@ struct es_config {
 	struct es_sipkey ring_key;
 	struct es_sipkey cookie_key[2];
 	struct es_sipkey handover_key[2];
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	__u16 key_count; /* with ring_seed it is the word that it was alone in a version before */
-	__u16 ring_seed;
-#else
-	__u16 ring_seed;
 	__u16 key_count;
-#endif
+	__u16 ring_seed;
 	__u32 slot_s;
 	__u32 synack_window;
 	__u32 decision_sets;

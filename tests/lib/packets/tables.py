@@ -42,7 +42,7 @@ class Service(Structure):
 class Config(Structure):
     _fields_ = [
         ("abi", c_uint32), ("epoch", c_uint32), ("self", c_uint32), ("service_count", c_uint32), ("ring_key", SipKey),
-        ("cookie_key", SipKey * 2), ("handover_key", SipKey * 2), ("key_count", c_uint32), ("slot_s", c_uint32),
+        ("cookie_key", SipKey * 2), ("handover_key", SipKey * 2), ("key_count", c_uint16), ("ring_seed", c_uint16), ("slot_s", c_uint32),
         ("synack_window", c_uint32), ("decision_sets", c_uint32), ("workers", c_uint32), ("race_window_ms", c_uint32),
         ("fallback_after_ms", c_uint32), ("public_ifindex", c_uint32), ("cluster_ifindex", c_uint32), ("mss", c_uint16),
         ("handover_port", c_uint16), ("rcv_wscale", c_uint8), ("offer_wscale", c_uint8), ("offer_sack", c_uint8),
