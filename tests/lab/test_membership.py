@@ -113,8 +113,11 @@ def go_on(connections, data):
     began = time.monotonic()
     outcome = {}
     for sock in connections:
-        sock.sendall(data)
-    for sock in connections:
+        try:
+            sock.sendall(data)  # which may wait for an acknowledgement, where there is no room for all of it
+        except OSError as error:
+            outcome[sock] = type(error)
+    for sock in connections.keys() - outcome.keys():
         try:
             outcome[sock] = raw.receive(sock).node
         except OSError as error:
