@@ -2,7 +2,9 @@
 /*
  * Reads this node's servers' responses on the way out. The counterpart of es_reply and kmod/bpf/reply.h.
  */
+#include <net/dst.h>
 #include <net/ip.h>
+#include <net/neighbour.h>
 
 #include "answer.h"
 #include "kmod/core/reply.h"
@@ -109,8 +111,26 @@ static int es_reply_track(struct es_node *node, const struct sk_buff *skb, const
 	return is_held;
 }
 
+/*
+ * Would it wait for the MAC of its next hop? The kernel keeps it behind this hook then, for seconds, and it would leave
+ * whatever the lease says by that time. Has the kernel ask for the MAC.
+ */
+static int es_reply_waits(struct sk_buff *skb)
+{
+	struct neighbour *neigh = skb_dst(skb) ? dst_neigh_lookup_skb(skb_dst(skb), skb) : NULL;
+	int waits;
+
+	if (IS_ERR_OR_NULL(neigh))
+		return 0;
+	waits = !(READ_ONCE(neigh->nud_state) & NUD_VALID);
+	if (waits)
+		waits = neigh_event_send(neigh, NULL) && !(READ_ONCE(neigh->nud_state) & NUD_VALID);
+	neigh_release(neigh);
+	return waits;
+}
+
 /* Makes the view for es_decide_reply(). Returns an enum es_reply_action. */
-static u32 es_reply_fate(struct es_node *node, const struct sock *sk, u64 flow_hash,
+static u32 es_reply_fate(struct es_node *node, struct sk_buff *skb, const struct sock *sk, u64 flow_hash,
 			 const struct es_segment *seg)
 {
 	struct es_reply_view view = {
@@ -124,7 +144,14 @@ static u32 es_reply_fate(struct es_node *node, const struct sock *sk, u64 flow_h
 	struct es_note_bucket *bucket;
 	struct es_note *note;
 
-	if (!es_reply_needs_proof(&view) || !es_socket_is_tcp(sk) || !es_socket_is_unproven(sk))
+	if (!view.lease_ns || !es_socket_is_tcp(sk) || !es_socket_is_unproven(sk))
+		return ES_REPLY_LEAVES;
+	/* To the stack it is lost, and comes again. */
+	if (!es_lease_is_over(view.lease_ns, view.now_ns) && es_reply_waits(skb)) {
+		es_count(node, ES_COUNT_reply_unsure);
+		return ES_REPLY_STAYS;
+	}
+	if (!es_reply_needs_proof(&view))
 		return ES_REPLY_LEAVES;
 	view.unproven = 1;
 	bucket = es_tracks_lock(node->tracks, flow_hash);
@@ -197,7 +224,7 @@ static unsigned int es_reply_segment(struct es_node *node, const struct es_versi
 		es_count(node, ES_COUNT_reply_leaving);
 		return NF_DROP;
 	}
-	switch (es_reply_fate(node, sk, flow_hash, &seg)) {
+	switch (es_reply_fate(node, skb, sk, flow_hash, &seg)) {
 	case ES_REPLY_STAYS:
 		return NF_DROP;
 	case ES_REPLY_TELLS:

@@ -9,7 +9,7 @@ from earshotlab import netns, wait_for
 from packets.families import BOTH
 from packets.leases import (BUILT, OK, SOME, begins, each_service, from_another, goes_on, leased, moved_here, stands,
                             told, unheard)
-from packets.node import BLIND, EACH, ESTABLISHED, WEB
+from packets.node import BLIND, EACH, ESTABLISHED, GATEWAY, WEB
 from packets.packet import ACK, PSH, RST
 
 __all__ = ["leased"]  # a fixture
@@ -17,6 +17,16 @@ __all__ = ["leased"]  # a fixture
 
 class TestUnproven:
     """Another node may have been asked for what the client does not know to be here: it stands still."""
+
+    def test_answer_that_waits_for_a_mac(self, node, client, leased):
+        """The kernel keeps packets until it knows the MAC of who gets them, for seconds: behind what looks at the lease, perhaps."""
+        c = unheard(node, client, leased, WEB)
+        with node.gateway_unknown():
+            c.server.sendall(OK)
+            node.public.take(lambda f: f.arp and f.arp.target_ip == GATEWAY, "the question for the gateway's MAC")
+            leased.lease(0)
+        c.silence()
+        stands(node, c)
 
     @BOTH
     @each_service
