@@ -173,19 +173,8 @@ int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_e
 	return rc;
 }
 
-int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow)
-{
-	char buf[ES_MESSAGE];
-	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, 0, family_of(flow));
-	int rc;
-
-	put_original(nlh, flow, ct->zone);
-	put_label(nlh, 1);
-	es_nf_netlink_push(&ct->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
-	return rc;
-}
-
-int es_nf_conntrack_hold(struct es_nf_conntrack *ct, const struct es_flow *flow, int is_held)
+/* One bit of the label an entry has; the others stay, some of which may be the operator's. */
+static int set_label(struct es_nf_conntrack *ct, const struct es_flow *flow, unsigned int bit, int is_set)
 {
 	unsigned long mask[ES_NF_LABEL_LONGS] = {}, bits[ES_NF_LABEL_LONGS] = {};
 	char buf[ES_MESSAGE];
@@ -194,14 +183,24 @@ int es_nf_conntrack_hold(struct es_nf_conntrack *ct, const struct es_flow *flow,
 
 	if (!ct->has_label)
 		return -EOPNOTSUPP;
-	es_nf_label_set(mask, ES_NF_LABEL_HELD);
-	if (is_held)
+	es_nf_label_set(mask, bit);
+	if (is_set)
 		memcpy(bits, mask, sizeof(bits));
 	put_original(nlh, flow, ct->zone);
 	mnl_attr_put(nlh, CTA_LABELS, sizeof(bits), bits);
 	mnl_attr_put(nlh, CTA_LABELS_MASK, sizeof(mask), mask);
 	es_nf_netlink_push(&ct->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
 	return rc;
+}
+
+int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow)
+{
+	return set_label(ct, flow, ES_NF_LABEL_PROVEN, 1);
+}
+
+int es_nf_conntrack_hold(struct es_nf_conntrack *ct, const struct es_flow *flow, int is_held)
+{
+	return set_label(ct, flow, ES_NF_LABEL_HELD, is_held);
 }
 
 int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow)

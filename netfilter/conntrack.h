@@ -48,7 +48,7 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
  */
 int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected);
 
-/* es_nf_conntrack_prove() - set ES_NF_LABEL_PROVEN on an entry of ours. Returns 0; -ENOENT; or -errno. */
+/* es_nf_conntrack_prove() - give an entry of ours the label ES_NF_LABEL_PROVEN. Returns as es_nf_conntrack_hold(). */
 int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow);
 
 /**

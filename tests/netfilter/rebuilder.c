@@ -4,6 +4,7 @@
  * from the wire, it hears by a packet socket; the test's rules keep from the stack what has no connection.
  *
  *     earshot-rebuilder probe                              can this kernel do it? prints one line
+ *     earshot-rebuilder labels                             what an entry is called that was held and proven, then released
  *     earshot-rebuilder serve INTERFACE PORT [twice] [zone=N] [keep] [compat] [plain]
  *
  * twice: each request is rebuilt as if the client had repeated it at once; keep: lost entries are made again
@@ -18,6 +19,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -418,6 +420,50 @@ static int serve(char **words)
 	return 1;
 }
 
+static int say_labels(struct es_nf_conntrack *ct, const struct es_flow *flow)
+{
+	struct es_nf_entry entry;
+	int rc = es_nf_conntrack_get(ct, flow, &entry);
+
+	if (!rc)
+		printf("%s%s%s\n", entry.has_label ? "ours" : "", entry.is_proven ? " proven" : "",
+		       entry.is_held ? " held" : "");
+	return rc;
+}
+
+/* In a network namespace of its own. */
+static int labels(void)
+{
+	const struct es_nf_expected expected = {.flow = {.client = es_addr_from_v4(htonl(0x0a090001)),
+							 .service = es_addr_from_v4(htonl(0x0a090002)),
+							 .client_port = htons(40000),
+							 .service_port = htons(80)}};
+	struct es_nf_conntrack ct;
+	struct es_nf_netlink rules;
+	struct es_nf_hook hook;
+	int rc = unshare(CLONE_NEWNET) ? -errno : es_nf_netlink_open(&rules, NETLINK_NETFILTER);
+
+	if (!rc)
+		rc = es_nf_hook_set(&rules, NULL, &hook, NULL);
+	if (!rc)
+		rc = es_nf_conntrack_open(&ct, 0, 1);
+	if (!rc)
+		es_nf_conntrack_expect(&ct, &expected, 1, &rc);
+	if (!rc)
+		rc = es_nf_conntrack_hold(&ct, &expected.flow, 1);
+	if (!rc)
+		rc = es_nf_conntrack_prove(&ct, &expected.flow);
+	if (!rc)
+		rc = say_labels(&ct, &expected.flow);
+	if (!rc)
+		rc = es_nf_conntrack_hold(&ct, &expected.flow, 0);
+	if (!rc)
+		rc = say_labels(&ct, &expected.flow);
+	if (rc)
+		printf("%s\n", strerror(-rc));
+	return !!rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct es_nf_why why = {""};
@@ -427,6 +473,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc >= 4 && !strcmp(argv[1], "serve"))
 		return serve(argv + 2);
+	if (argc == 2 && !strcmp(argv[1], "labels"))
+		return labels();
 	rc = es_nf_probe(&has_v6, &why);
 	printf("%d %d %s\n", rc, has_v6, why.text);
 	return !!rc;

@@ -44,6 +44,11 @@ def test_probe_knows_both_families():
     assert done.stdout.split() == ["0", "1"]
 
 
+def test_a_label_leaves_others_alone():
+    done = subprocess.run([REBUILDER, "labels"], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["ours proven held", "ours proven"]
+
+
 @FAMILIES
 def test_server_sees_the_client_and_a_keep_alive_connection(shared, family):
     before = shared.counts()["made"]
