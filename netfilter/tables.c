@@ -99,6 +99,19 @@ static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at, unsigned int la
 	return off;
 }
 
+/*
+ * Did a datapath write it that ran in this network namespace? The file's name is a number that a new namespace may get when
+ * another one is gone.
+ */
+static int es_nf_tables_were_here(int fd, const struct es_nf_tables_header *wanted)
+{
+	struct es_nf_tables_header found;
+
+	return pread(fd, &found, sizeof(found), 0) == (ssize_t)sizeof(found) &&
+	       found.magic == wanted->magic && found.namespace == wanted->namespace &&
+	       !memcmp(found.boot, wanted->boot, sizeof(found.boot));
+}
+
 /* Is what the file has the same as what is wanted? */
 static int es_nf_tables_are(int fd, const struct es_nf_tables_header *wanted)
 {
@@ -143,7 +156,6 @@ int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf
 		.decision_sets = decision_sets,
 		.namespace = es_nf_namespace(),
 	};
-	struct stat st;
 	int rc;
 
 	es_nf_boot_read(header.boot);
@@ -163,7 +175,7 @@ int es_nf_tables_open(const char *path, unsigned int decision_sets, struct es_nf
 			goto err_close;
 		t.adopted = rc;
 	}
-	t.replaced = !t.adopted && !fstat(t.fd, &st) && st.st_size > 0;
+	t.replaced = !t.adopted && es_nf_tables_were_here(t.fd, &header);
 	rc = t.adopted ? 0 : es_nf_tables_make(t.fd, &header);
 	if (rc)
 		goto err_close;

@@ -25,8 +25,8 @@
 /**
  * struct es_nf_tables - each points into the file; written by the engine's thread, state and decisions by the daemon, too
  * @fd: the file, which others may map: @state is at state_off, @decisions at decisions_off, both on a page of their own
- * @adopted: it was there, maybe of a version that knew the first tables only; @replaced: there was one that means nothing
- * to this version
+ * @adopted: it was there, maybe of a version that knew the first tables only; @replaced: there was one of this namespace
+ * that means nothing to this version
  * @settled: es_settled_sets() of them; @replays: by source node * ES_STREAMS_MAX + stream
  */
 struct es_nf_tables {
