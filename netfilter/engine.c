@@ -622,7 +622,8 @@ static int es_nf_is_missing(int rc)
 	return rc == -EPROTONOSUPPORT || rc == -EINVAL || rc == -EOPNOTSUPP;
 }
 
-int es_nf_engine_is_attached(void)
+/* @wholly: 1: all of them */
+static int es_nf_engine_has_left(int wholly)
 {
 	struct es_nf_netlink nl;
 	int rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
@@ -630,11 +631,21 @@ int es_nf_engine_is_attached(void)
 	if (rc)
 		return es_nf_is_missing(rc) ? 0 : rc;
 	rc = es_nf_rules_are_set(&nl);
-	if (rc > 0)
+	if (rc > 0 && wholly)
 		rc = es_nf_ingress_is_set(&nl);
 	es_nf_netlink_close(&nl);
 	/* No rules are set in a kernel that knows none: that must not keep another datapath from starting. */
 	return es_nf_is_missing(rc) ? 0 : rc;
+}
+
+int es_nf_engine_is_attached(void)
+{
+	return es_nf_engine_has_left(1);
+}
+
+int es_nf_engine_is_around(void)
+{
+	return es_nf_engine_has_left(0);
 }
 
 int es_nf_engine_detach(void)

@@ -143,6 +143,12 @@ static int es_netfilter_is_attached(const struct es_datapath_params *params)
 	return es_nf_engine_is_attached();
 }
 
+static int es_netfilter_is_around(const struct es_datapath_params *params)
+{
+	(void)params;
+	return es_nf_engine_is_around();
+}
+
 static int es_netfilter_detach(const struct es_datapath_params *params)
 {
 	char path[128];
@@ -160,7 +166,7 @@ static int es_netfilter_detach(const struct es_datapath_params *params)
 
 static int es_netfilter_detach_all(es_datapath_detached_fn fn, void *ctx)
 {
-	int rc = es_nf_engine_is_attached();
+	int rc = es_nf_engine_is_around();
 
 	if (rc <= 0)
 		return rc;
@@ -345,7 +351,7 @@ const struct es_datapath_ops es_datapath_netfilter = {
 	.create = es_netfilter_create,
 	.free = es_netfilter_free,
 	.is_attached = es_netfilter_is_attached,
-	.is_around = es_netfilter_is_attached,
+	.is_around = es_netfilter_is_around,
 	.detach = es_netfilter_detach,
 	.detach_all = es_netfilter_detach_all,
 	.configure = es_netfilter_configure,

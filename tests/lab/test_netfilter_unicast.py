@@ -128,3 +128,13 @@ def test_stop_leaves_nothing(lab):
     node = lab.node("n3")
     node.exec(["earshot", "stop"])
     wait_for(lambda: not tables(node), "the tables are gone")
+
+
+def test_detach_where_an_interface_took_its_chain(lab):
+    """As kernels before 6.16 do. The rules of a daemon that was killed still drop what is for the service."""
+    node = lab.node("n2")
+    node.signal("earshotd")
+    node.exec(["nft", "flush chain netdev earshot-ingress host; delete chain netdev earshot-ingress host"])
+    # As on a machine of its own, where no other node's daemon answers.
+    node.exec(["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /run/earshot && exec earshot detach"])
+    assert not tables(node)
