@@ -105,19 +105,21 @@ static void put_tcp(struct nlmsghdr *nlh, __u8 state, const struct es_nf_entry *
 	mnl_attr_nest_end(nlh, info);
 }
 
-static void put_label(struct nlmsghdr *nlh, int is_proven)
+static void put_label(struct nlmsghdr *nlh, int is_proven, int is_making)
 {
 	unsigned long bits[ES_NF_LABEL_LONGS];
 
 	es_nf_label(bits);
 	if (is_proven)
 		es_nf_label_set(bits, ES_NF_LABEL_PROVEN);
+	if (is_making)
+		es_nf_label_set(bits, ES_NF_LABEL_MAKING);
 	mnl_attr_put(nlh, CTA_LABELS, sizeof(bits), bits);
 }
 
 /* An entry that is new, or nothing: NLM_F_EXCL. */
 static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const struct es_nf_entry *entry,
-				  __u8 state, __u32 timeout_s)
+				  __u8 state, __u32 timeout_s, int is_making)
 {
 	const struct es_flow *flow = &entry->flow;
 	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, NLM_F_CREATE | NLM_F_EXCL, family_of(flow));
@@ -128,7 +130,7 @@ static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const s
 	mnl_attr_put_u32(nlh, CTA_TIMEOUT, htonl(timeout_s));
 	put_tcp(nlh, state, entry);
 	if (ct->has_label)
-		put_label(nlh, entry->is_proven);
+		put_label(nlh, entry->is_proven, is_making);
 	return nlh;
 }
 
@@ -155,7 +157,9 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
 	for (size_t i = 0; i < n; i++) {
 		struct es_nf_entry entry = entry_of(&expected[i]);
 
-		len += put_entry(ct, buf + len, &entry, TCP_CONNTRACK_SYN_SENT, ES_EXPECTED_S)->nlmsg_len;
+		len += put_entry(ct, buf + len, &entry, TCP_CONNTRACK_SYN_SENT, ES_EXPECTED_S,
+				 expected[i].is_making)
+			       ->nlmsg_len;
 	}
 	es_nf_netlink_push(&ct->nl, buf, len, first, n, ret_rc);
 }
@@ -201,6 +205,11 @@ int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow
 int es_nf_conntrack_hold(struct es_nf_conntrack *ct, const struct es_flow *flow, int is_held)
 {
 	return set_label(ct, flow, ES_NF_LABEL_HELD, is_held);
+}
+
+int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow)
+{
+	return set_label(ct, flow, ES_NF_LABEL_MAKING, 0);
 }
 
 int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow)
@@ -263,7 +272,7 @@ int es_nf_conntrack_restore(struct es_nf_conntrack *ct, const struct es_nf_entry
 
 	put_original(nlh, &entry->flow, ct->zone);
 	len = nlh->nlmsg_len;
-	nlh = put_entry(ct, buf + len, entry, TCP_CONNTRACK_ESTABLISHED, entry->timeout_s);
+	nlh = put_entry(ct, buf + len, entry, TCP_CONNTRACK_ESTABLISHED, entry->timeout_s, 0);
 	put_shift(nlh, CTA_SEQ_ADJ_ORIG, &entry->offsets.client);
 	put_shift(nlh, CTA_SEQ_ADJ_REPLY, &entry->offsets.server);
 	put_synproxy(nlh, &entry->offsets);

@@ -37,6 +37,7 @@ void es_nf_conntrack_close(struct es_nf_conntrack *ct);
 struct es_nf_expected {
 	struct es_flow flow;
 	struct es_tcp_options options;
+	int is_making; /* the entry gets ES_NF_LABEL_MAKING, up to es_nf_conntrack_made() */
 };
 void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expected *expected, size_t n,
 			    int *ret_rc);
@@ -47,6 +48,9 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
  * is shifted. The entry's offsets do not change, since its server's SYN-ACK does not. Returns 0 or -errno.
  */
 int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected);
+
+/* es_nf_conntrack_made() - take ES_NF_LABEL_MAKING from an entry of ours. Returns 0; -ENOENT; or -errno. */
+int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow);
 
 /* es_nf_conntrack_prove() - give an entry of ours the label ES_NF_LABEL_PROVEN. Returns as es_nf_conntrack_hold(). */
 int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow);

@@ -11,11 +11,12 @@
 /*
  * Bits of the connection label, where the kernel has labels (hook.h). ES_NF_LABEL: our entries carry it.
  * ES_NF_LABEL_PROVEN: the kernel need not ask about the connection's packets any more (unproven.h). ES_NF_LABEL_HELD: it is
- * just leaving, and nothing of it leaves this node.
+ * just leaving, and nothing of it leaves this node. ES_NF_LABEL_MAKING: it is just being made, and what comes from the wire waits.
  */
 #define ES_NF_LABEL	   127
 #define ES_NF_LABEL_PROVEN 126
 #define ES_NF_LABEL_HELD   125
+#define ES_NF_LABEL_MAKING 124
 #define ES_NF_LABEL_BYTES  16
 #define ES_NF_LABEL_LONGS  (ES_NF_LABEL_BYTES / sizeof(long))
 

@@ -110,39 +110,77 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *
  * the client, and that is nothing here: BBR would send what fits into it for ten seconds, CUBIC would leave slow start at
  * once. By Karn's rule it measures nothing where a SYN-ACK was repeated, so the SYN comes twice; and the hook's own last
  * packet is dropped (hook.c), so that the request is the first after that. Where there is no such rule, all works but
- * for the measurement. So it is where the client may send more at once, behind a bare ACK or the head of a body: what makes the
- * connection whole on another CPU would find the entry set back.
+ * for the measurement. So it is where the client may send more at once, behind a bare ACK or the head of a body.
+ *
+ * What comes from the wire meanwhile, on another CPU or by an interrupt, must not make the connection whole: its entry would be
+ * set back, and refuse all that follows. It waits in the queue (rules.c), as long as the entry has ES_NF_LABEL_MAKING.
  */
+static int makes_copy(const struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	return es_nf_request_is_all(request) && rebuild->ct.has_label && !rebuild->ct.zone;
+}
+
+static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
+					 const struct es_nf_request *request)
+{
+	return (struct es_nf_expected){request->flow, request->options, makes_copy(rebuild, request)};
+}
+
+/*
+ * Does the entry know by how much the server's numbers are shifted? A packet from the wire that comes while the SYN-ACK is on its
+ * way from the connection tracking to the hook makes its state one in which the hook lets the SYN-ACK pass. Then the request would
+ * not be shifted, and be answered with a RST. Returns 0; -ENOBUFS: it does not; or -errno.
+ */
+static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	struct es_nf_entry entry;
+	int rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, &entry);
+
+	if (rc || entry.offsets.server.after)
+		return rc;
+	(void)es_nf_conntrack_delete(&rebuild->ct, &request->flow);
+	return -ENOBUFS;
+}
+
 static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX], ES_NF_ALIGNED headers[ES_NF_MADE_MAX];
 	struct iovec parts[2] = {{headers, es_nf_request_begin(request, headers)}};
-	const struct es_nf_expected expected = {request->flow, request->options};
+	const struct es_nf_expected expected = expected_of(rebuild, request);
 	size_t syn_len = es_nf_request_syn(request, syn);
 	int rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
 
 	if (!rc)
 		rc = judge_syn(rebuild, request);
-	if (!rc && es_nf_request_is_all(request) && rebuild->ct.has_label && !rebuild->ct.zone) {
+	if (!rc && expected.is_making) {
 		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected);
 		if (!rc)
 			rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
 	}
+	if (rc >= 0)
+		rc = look_at_shift(rebuild, request);
 	if (rc < 0)
 		return rc;
 	parts[1].iov_base = (void *)(request->packet + request->len - request->seg.len);
 	parts[1].iov_len = request->seg.len;
-	return es_nf_tun_write_parts(rebuild->tun, parts, 2);
+	rc = es_nf_tun_write_parts(rebuild->tun, parts, 2);
+	if (expected.is_making)
+		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow); /* or it is gone already */
+	return rc;
 }
 
 /* The client repeats itself: because the answer is on its way, or because there was no room in the accept queue at the last moment. */
 static int put_copy(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
-	struct es_nf_expected expected = {request->flow, request->options};
+	struct es_nf_expected expected = expected_of(rebuild, request);
 	int rc = expect_again(rebuild, &expected);
 
-	if (rc == -EADDRINUSE)
+	if (rc == -EADDRINUSE) {
+		/* Of a SYN that came in too late for shake_hands(). */
+		if (expected.is_making)
+			(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
 		return es_nf_tun_write(rebuild->tun, request->packet, request->len) ?: ES_NF_COPY;
+	}
 	return rc ? rc : shake_hands(rebuild, request);
 }
 
@@ -161,7 +199,7 @@ void es_nf_rebuild_many(struct es_nf_rebuild *rebuild, const struct es_nf_reques
 			continue;
 		/* Now, so that a copy in the same batch is one. */
 		es_nf_copies_add(rebuild->copies, &r->flow, r->seg.seq, r->seg.ack, now_ns);
-		expected[wanted] = (struct es_nf_expected){r->flow, r->options};
+		expected[wanted] = expected_of(rebuild, r);
 		which[wanted++] = i;
 	}
 	if (wanted)

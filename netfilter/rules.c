@@ -289,6 +289,22 @@ static void put_every(struct es_nf_nft *nft, const struct es_addr *address, __be
 	es_nf_nft_end_rule(nft);
 }
 
+/*
+ * What comes from the wire for a connection that is just being made: whoever reads the queue makes it, and gives the packet to
+ * the stack when it is there (rebuild.c). With leases, packets of such connections come by ES_NF_RULES_UNPROVEN.
+ */
+static void put_making(struct es_nf_nft *nft, enum way way)
+{
+	unsigned long bits[ES_NF_LABEL_LONGS] = {};
+
+	es_nf_label_set(bits, ES_NF_LABEL_MAKING);
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	load_ct(nft, NFT_CT_LABELS);
+	match_bits(nft, bits, bits, sizeof(bits));
+	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
+	es_nf_nft_end_rule(nft);
+}
+
 /* What is for a service address: for this node, whatever the MAC said; its own connections pass. */
 static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
 {
@@ -307,6 +323,9 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	es_nf_nft_set_meta(nft, NFT_META_MARK);
 	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
 	es_nf_nft_end_rule(nft);
+
+	if (rules->gate == ES_NF_GATE_NONE && rules->holds)
+		put_making(nft, way);
 
 	/* Without leases only: with them, it is another queue's to tell whether a packet may pass (es_conf_netfilter_serves()). */
 	for (unsigned int i = 0; i < rules->every_count; i++)

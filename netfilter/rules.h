@@ -52,7 +52,7 @@ enum es_nf_gate {
  * @gate: an enum es_nf_gate
  * @address: of the services, of either family, each once, @count of them
  * @every: those that inspect every request, @every_count of them
- * @holds: connections with ES_NF_LABEL_HELD say nothing: the kernel has labels (struct es_nf_hook)
+ * @holds: connections with ES_NF_LABEL_HELD say nothing, and those with ES_NF_LABEL_MAKING hear nothing: the kernel has labels (struct es_nf_hook)
  */
 struct es_nf_rules {
 	unsigned int public_ifindex;

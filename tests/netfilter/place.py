@@ -22,13 +22,14 @@ CLIENT = {4: "10.79.1.1", 6: "fd00:79::1"}
 SERVER = {4: "10.79.1.2", 6: "fd00:79::2"}
 LARGE = bytes(hashlib.sha256(b"large").digest()) * (10 << 15)  # 10 MB
 
-# What has no connection is for the rebuilder alone; `hold` is filled by tests.
+# What has no connection, or one that is just being made, is for the rebuilder alone; `hold` is filled by tests.
 RULES = """\
 table inet test {
     chain hold { }
     chain input {
         type filter hook prerouting priority -140
         iifname "wire" tcp dport 80 ct state != established drop
+        iifname "wire" tcp dport 80 ct label 124 drop
         iifname "wire" tcp dport 80 jump hold
     }
 }

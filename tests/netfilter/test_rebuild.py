@@ -4,13 +4,16 @@ import concurrent.futures
 import contextlib
 import errno
 import os
+import signal
 import socket
+import struct
 import subprocess
+import threading
 
 import pytest
 
 import namespaces
-from earshotlab import wait_for
+from earshotlab import in_namespace, wait_for
 from place import CLIENT, LARGE, PREFIX, REBUILDER, Place, ask, run, who
 from tree import skip, unbuilt
 
@@ -393,6 +396,60 @@ def test_packets_that_another_cpu_takes():
             assert ask(connection)[0] == 200
             connection.close()
         assert place.counts()["failed"] == 0
+
+
+def checksum(data):
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def behind(request):
+    """The bare acknowledgement with the next number behind a request, both frames of IPv4."""
+    ip, tcp = bytearray(request[14:34]), bytearray(request[34:34 + (request[46] >> 4) * 4])
+    seq = struct.unpack_from("!I", tcp, 4)[0] + len(request) - 34 - len(tcp)
+    struct.pack_into("!I", tcp, 4, seq & 0xffffffff)
+    tcp[13] = 0x10
+    struct.pack_into("!H", tcp, 16, 0)
+    struct.pack_into("!H", tcp, 16, checksum(bytes(ip[12:20]) + struct.pack("!HH", 6, len(tcp)) + bytes(tcp)))
+    struct.pack_into("!H", ip, 2, 20 + len(tcp))
+    struct.pack_into("!H", ip, 10, 0)
+    struct.pack_into("!H", ip, 10, checksum(bytes(ip)))
+    return bytes(request[:14] + ip + tcp)
+
+
+@pytest.mark.skipif(os.cpu_count() < 2, reason="needs another CPU for packets")
+def test_what_comes_while_a_connection_is_made():
+    """It has an entry already, and no handshake: what is acknowledged too early makes it neither whole nor reset."""
+    with Place() as place, concurrent.futures.ThreadPoolExecutor(1) as pool, contextlib.ExitStack() as stack:
+        wire = stack.enter_context(in_namespace(place.client, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)))
+        wire.bind(("wire", 0))
+
+        def flood(frame, is_on, is_over):
+            while not is_over.is_set():
+                for _ in range(100):
+                    wire.send(frame)
+                is_on.set()
+
+        for _ in range(50):
+            connection, is_on, is_over = place.connect(), threading.Event(), threading.Event()
+            with in_namespace(place.client, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))) as ear:
+                place.rebuilder.send_signal(signal.SIGSTOP)
+                connection.request("GET", "/small")
+                frame = b""
+                while b"GET /small" not in frame:
+                    frame = ear.recv(9000)
+            flooding = pool.submit(flood, behind(frame), is_on, is_over)
+            is_on.wait()
+            place.rebuilder.send_signal(signal.SIGCONT)
+            try:
+                assert connection.getresponse().read() == b"x" * 1024
+            finally:
+                is_over.set()
+                flooding.result()
+            assert ask(connection) == (200, b"x" * 1024)
+            connection.close()
 
 
 def test_an_operator_who_flushes_all_rules():
