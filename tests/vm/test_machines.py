@@ -42,9 +42,7 @@ def test_suites(kernel, tmp_path):
     {PYTHON} -m pytest -q --datapath=bpf tests/datapath/test_lease.py -k TestNothingNew
     lab='{PYTHON} lab/lab.py'
     $lab up --nodes 2 --datapath bpf
-    for i in $(seq 20); do
-        $lab exec client -- curl -sSf -o /dev/null -D - http://10.77.0.100/u/1k/$i
-    done >/run/headers
+    $lab exec client -- curl -sSf -H 'Connection: close' -o /dev/null -D - 'http://10.77.0.100/u/1k/[1-20]' >/run/headers
     grep -q 'X-Node: n1' /run/headers
     grep -q 'X-Node: n2' /run/headers
     $lab down
