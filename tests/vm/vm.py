@@ -35,7 +35,7 @@ def parser():
     root.add_argument("--list", action="store_true", help="the kernels there are")
     root.add_argument("--kernel", default="6.12", metavar="K",
                       help=f"{', '.join(kernels.SUITES)}, or a directory (tests/vm/README.md); default: %(default)s")
-    root.add_argument("--datapath", choices=("bpf", "module"), help="which one the suites test")
+    root.add_argument("--datapath", choices=("bpf", "module", "netfilter"), help="which one the suites test")
     root.add_argument("--insmod", action="append", default=[], metavar="FILE",
                       help="load this module before, unload it after (default with --datapath module: "
                            "BUILD/module/RELEASE/earshot.ko)")

@@ -23,6 +23,7 @@ PACKAGE = re.compile(r"linux-(base|image|binary|modules)-\d")  # those behind ME
 
 # What `--kernel` takes: the name, and the suite whose newest linux-image-amd64 it is.
 SUITES = {
+    "5.10": "bullseye-security",
     "6.1": "bookworm-security",
     "6.12": "bookworm-backports",
     "trixie": "trixie",
@@ -111,16 +112,15 @@ def _mirrors():
     return archive, security
 
 
-def _update():
-    """Fetch the package lists."""
+def _update(suite):
+    """Fetch the package lists of one suite: that a mirror has dropped an old one is no matter of the others."""
     os.makedirs(os.path.join(CACHE, "apt/lists/partial"), exist_ok=True)
     os.makedirs(os.path.join(CACHE, "apt/archives/partial"), exist_ok=True)
     archive, security = _mirrors()
     with open(os.path.join(CACHE, "apt/sources.list"), "w", encoding="ascii") as handle:
-        for suite in SUITES.values():
-            mirror = security if suite.endswith("-security") else archive
-            if mirror:
-                handle.write(f"deb [arch=amd64 signed-by={KEYRING}] {mirror} {suite} main\n")
+        mirror = security if suite.endswith("-security") else archive
+        if mirror:
+            handle.write(f"deb [arch=amd64 signed-by={KEYRING}] {mirror} {suite} main\n")
     with open(os.path.join(CACHE, "apt/apt.conf"), "w", encoding="ascii") as handle:
         handle.write(_APT_CONFIG.format(cache=CACHE))
     _apt("apt-get", "-o", "APT::Update::Error-Mode=any", "update")
@@ -190,7 +190,7 @@ def find(name, update=False):
     link = os.path.join(CACHE, name)
     with _locked():
         if update or not os.path.isdir(link):
-            _update()
+            _update(SUITES[name])
             target = _download(name)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(link)
