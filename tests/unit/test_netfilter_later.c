@@ -340,7 +340,7 @@ static void test_resets_of_the_leaving(void **state)
 							.service_port = flow.client_port};
 	const struct es_segment seg = {.seq = 77, .flags = ES_TCP_RST};
 	uint8_t bytes[128];
-	size_t len = es_ip_packet_make(&back, &seg, NULL, bytes);
+	size_t len = es_ip_packet_make(&back, &seg, (const uint8_t *)"", bytes);
 
 	queue_second(w);
 	assert_false(es_nf_reply_is_held(w->node, bytes, len));
