@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Nodes with the netfilter datapath in one cluster with a BPF node: requests go from each kind to each, and connections outlive daemons."""
 import contextlib
+import errno
 import hashlib
 import itertools
 import json
@@ -128,12 +129,21 @@ def test_head_in_pieces(lab, size):
             assert raw.right(response, "1k") and response.node == "n3"
 
 
+def _connect_again(lab, port):
+    """A connection of that port; None while the last acknowledgement of the one before is on its way."""
+    try:
+        return raw.connect(lab.client, port=port)
+    except OSError as failed:
+        assert failed.errno == errno.EADDRNOTAVAIL, failed
+        return None
+
+
 def test_same_port_again(lab):
     """The server closes first, so its side waits; the next connection of these ports is made all the same."""
     homes = uris(lab)
     port = next(lab.free_ports["n2"])
     for _ in range(10):
-        with raw.connect(lab.client, port=port) as sock:
+        with wait_for(lambda: _connect_again(lab, port), "the client's ports are free", 10) as sock:
             sock.sendall(raw.head(homes["n3"][0], Connection="close"))
             assert raw.right(raw.receive(sock), "1k")
             assert sock.recv(1) == b""
