@@ -127,17 +127,23 @@ static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
 }
 
 /*
- * Does the entry know by how much the server's numbers are shifted? A packet from the wire that comes while the SYN-ACK is on its
- * way from the connection tracking to the hook makes its state one in which the hook lets the SYN-ACK pass. Then the request would
- * not be shifted, and be answered with a RST. Returns 0; -ENOBUFS: it does not; or -errno.
+ * Does the entry know by how much the server's numbers are shifted? Without that, the request would not be shifted, and be answered
+ * with a RST. Another CPU may have the SYN-ACK still, on its way from the socket that judge_syn() has seen to the hook. And a packet
+ * from the wire that comes while it is between the connection tracking and the hook makes its state one in which the hook lets it
+ * pass: then the shift is never known. Returns 0; -ENOBUFS: it does not; or -errno.
  */
 static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
+	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
 	struct es_nf_entry entry;
-	int rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, &entry);
 
-	if (rc || entry.offsets.server.after)
-		return rc;
+	for (int i = 0; i < ES_PAUSES; i++) {
+		int rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, &entry);
+
+		if (rc || entry.offsets.server.after)
+			return rc;
+		nanosleep(&pause, NULL);
+	}
 	(void)es_nf_conntrack_delete(&rebuild->ct, &request->flow);
 	return -ENOBUFS;
 }
