@@ -12,17 +12,13 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+#include "netfilter/attachment.h"
 #include "netfilter/capture.h"
 #include "netfilter/engine.h"
 #include "netfilter/hands.h"
-#include "netfilter/ingress.h"
 #include "netfilter/other.h"
-#include "netfilter/overheard.h"
 #include "netfilter/public.h"
 #include "netfilter/reply.h"
-#include "netfilter/rules.h"
-#include "netfilter/source.h"
-#include "netfilter/tap.h"
 #include "netfilter/target.h"
 #include "netfilter/unproven.h"
 
@@ -34,8 +30,6 @@
  * @lock: what the thread holds while it decides, and others while they change what is in force; @next: who waits for it
  * @capture: of what is for service addresses; @unproven: of connections that are not proven, whose packets that were let in
  * within a batch are @let_in, @let_in_count of them
- * @rules, @overheard: what is set, while it is wanted (rules_of_process); @rules_whole, @overheard_whole, @ingress_whole: what
- * the tables looked like when they were set
  * @looked_ns: when the thread last looked whether there is something; @is_late: what it has found since has waited too long
  */
 struct es_nf_engine {
@@ -43,7 +37,6 @@ struct es_nf_engine {
 	pthread_mutex_t next;
 	struct es_nf_kernel *kernel;
 	struct es_nf_node *node;
-	struct es_nf_netlink nl;
 	struct es_nf_netlink watch; /* of changes of rules */
 	struct es_nf_capture *capture;
 	struct es_nf_capture *unproven;
@@ -52,10 +45,7 @@ struct es_nf_engine {
 	size_t let_in_count;
 	size_t let_in_len[ES_NF_CAPTURE_BATCH];
 	uint8_t let_in[ES_NF_CAPTURE_BATCH][ES_LET_IN_MAX];
-	struct es_nf_rules rules;
-	struct es_nf_overheard overheard;
-	struct es_nf_rules_whole rules_whole, overheard_whole;
-	struct es_nf_whole ingress_whole;
+	struct es_nf_attachment attachment;
 	pthread_t thread;
 	int is_running;
 	int is_ending;
@@ -63,15 +53,6 @@ struct es_nf_engine {
 	__u64 looked_ns;
 	int is_late;
 };
-
-/*
- * Who sets or removes rules holds this: of this process, as it has one engine at most. @are_wanted: from attach to
- * detach; then, what an operator has taken away is set again.
- */
-static struct {
-	pthread_mutex_t lock;
-	int are_wanted;
-} rules_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static __u64 es_nf_now_ns(void)
 {
@@ -130,7 +111,7 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 	rc = es_nf_tap_new(&engine->tap, why);
 	if (rc)
 		goto err_free;
-	rc = es_nf_netlink_open(&engine->nl, NETLINK_NETFILTER);
+	rc = es_nf_attachment_open(&engine->attachment, engine->kernel, engine->tap);
 	if (!rc)
 		rc = es_nf_hook_watch(&engine->watch);
 	if (!rc && (engine->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
@@ -162,14 +143,8 @@ static void es_nf_engine_stop(struct es_nf_engine *engine)
 /* All others know what a node has that has left in order: it goes on without a daemon. */
 static void es_nf_engine_open(struct es_nf_engine *engine)
 {
-	if (!engine->capture || engine->rules.gate != ES_NF_GATE_CLOSED ||
-	    es_nf_read64(&engine->node->tables.state->lease_ns) != ES_LEASE_NEVER)
-		return;
-	pthread_mutex_lock(&rules_of_process.lock);
-	engine->rules.gate = ES_NF_GATE_OPEN;
-	if (rules_of_process.are_wanted)
-		(void)es_nf_rules_set(&engine->nl, &engine->rules, &engine->rules_whole, NULL);
-	pthread_mutex_unlock(&rules_of_process.lock);
+	if (engine->capture && es_nf_read64(&engine->node->tables.state->lease_ns) == ES_LEASE_NEVER)
+		es_nf_attachment_open_gate(&engine->attachment);
 }
 
 void es_nf_engine_free(struct es_nf_engine **engine)
@@ -183,9 +158,9 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	es_nf_capture_free(&e->here);
 	es_nf_capture_free(&e->unproven);
 	es_nf_capture_free(&e->capture);
+	es_nf_attachment_close(&e->attachment);
 	es_nf_tap_free(&e->tap);
 	es_nf_netlink_close(&e->watch);
-	es_nf_netlink_close(&e->nl);
 	es_nf_node_free(&e->node);
 	es_nf_kernel_free(&e->kernel);
 	if (e->stop_fd >= 0)
@@ -345,65 +320,6 @@ static void es_nf_engine_turn(struct es_nf_engine *engine)
 	engine->is_late = 0;
 }
 
-/* What the kernel has dropped since it was asked last is counted as if it had been dropped here. */
-static void es_nf_engine_count(struct es_nf_engine *engine)
-{
-	__u64 *counter = &engine->node->tables.counters[ES_COUNT_drop_not_mine];
-	unsigned long long dropped = es_nf_overheard_count(&engine->nl);
-
-	es_nf_engine_lock(engine);
-	*counter += dropped;
-	es_nf_engine_unlock(engine);
-}
-
-/* A kernel that cannot drop what is others' gives it to the engine, which can. Returns 0 or -errno, with @why. */
-static int es_nf_engine_set_overheard(struct es_nf_engine *engine, const struct es_nf_overheard *overheard,
-				      struct es_nf_why *why)
-{
-	int rc;
-
-	es_nf_engine_count(engine);
-	rc = es_nf_overheard_set(&engine->nl, overheard, &engine->overheard_whole, why);
-	if (overheard != &engine->overheard)
-		engine->overheard = *overheard;
-	if (rc)
-		engine->overheard.seed = 0; /* there are none, and nobody need try again */
-	return rc == -ENOENT ? 0 : rc;
-}
-
-/* What comes from the wire is decided about before more of it does. Returns 0 or -errno, with @why. */
-static int es_nf_engine_set_rules(struct es_nf_engine *engine, const struct es_nf_rules *rules,
-				  struct es_nf_why *why)
-{
-	int rc = es_nf_tap_listen(engine->tap, rules);
-
-	if (rc)
-		return es_nf_why(why, rc, "packet socket: %s", strerror(-rc));
-	rc = es_nf_rules_set(&engine->nl, rules, &engine->rules_whole, why);
-	return rc ? rc : es_nf_ingress_follow(&engine->nl, rules, &engine->ingress_whole, why);
-}
-
-/*
- * Somebody has changed rules: an operator's `nft flush ruleset` takes ours away, too, and `nft flush table` empties it. What is
- * as it was is not set again, since whoever does so has changed rules, too: while the public interface is gone, the ingress
- * has none, and that would go on and on.
- */
-static void es_nf_engine_mend(struct es_nf_engine *engine)
-{
-	(void)es_nf_hook_watched(&engine->watch);
-	pthread_mutex_lock(&rules_of_process.lock);
-	if (rules_of_process.are_wanted) {
-		(void)es_nf_kernel_mend(engine->kernel, &engine->nl);
-		if (!es_nf_rules_are_whole(&engine->nl, &engine->rules, &engine->rules_whole))
-			(void)es_nf_rules_set(&engine->nl, &engine->rules, &engine->rules_whole, NULL);
-		if (engine->rules.is_unicast && !es_nf_ingress_is_whole(&engine->nl, &engine->ingress_whole))
-			(void)es_nf_ingress_follow(&engine->nl, &engine->rules, &engine->ingress_whole, NULL);
-		if (!es_nf_overheard_are_whole(&engine->nl, &engine->overheard, &engine->overheard_whole))
-			(void)es_nf_engine_set_overheard(engine, &engine->overheard, NULL);
-	}
-	pthread_mutex_unlock(&rules_of_process.lock);
-}
-
 static void *es_nf_engine_main(void *arg)
 {
 	struct es_nf_engine *engine = arg;
@@ -419,8 +335,10 @@ static void *es_nf_engine_main(void *arg)
 	};
 
 	while (!(fds[0].revents & POLLIN)) {
-		if (fds[4].revents & POLLIN)
-			es_nf_engine_mend(engine);
+		if (fds[4].revents & POLLIN) {
+			(void)es_nf_hook_watched(&engine->watch);
+			es_nf_attachment_mend(&engine->attachment);
+		}
 		es_nf_engine_turn(engine);
 		poll(fds, sizeof(fds) / sizeof(fds[0]), ES_TICK_MS);
 	}
@@ -467,7 +385,6 @@ static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_r
 			       struct es_nf_why *why)
 {
 	struct es_nf_overheard overheard;
-	int rc = 0;
 
 	es_nf_overheard_of(&engine->node->config, &engine->node->ring, &overheard);
 	if (es_nf_rules_serve(rules, 1) && !es_nf_kernel_has_v6(engine->kernel))
@@ -475,17 +392,7 @@ static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_r
 			why, -EOPNOTSUPP,
 			"a service has an IPv6 address, and the kernel has no SYNPROXY for IPv6 "
 			"(CONFIG_NFT_SYNPROXY, or CONFIG_NFT_COMPAT and CONFIG_IP6_NF_TARGET_SYNPROXY)");
-	pthread_mutex_lock(&rules_of_process.lock);
-	if (anyway || !rules_of_process.are_wanted || memcmp(rules, &engine->rules, sizeof(*rules)) != 0)
-		rc = es_nf_engine_set_rules(engine, rules, why);
-	if (!rc && (anyway || memcmp(&overheard, &engine->overheard, sizeof(overheard)) != 0))
-		rc = es_nf_engine_set_overheard(engine, &overheard, why);
-	if (!rc) {
-		engine->rules = *rules;
-		rules_of_process.are_wanted = 1;
-	}
-	pthread_mutex_unlock(&rules_of_process.lock);
-	return rc;
+	return es_nf_attachment_follow(&engine->attachment, rules, &overheard, anyway, why);
 }
 
 static void es_nf_engine_rules(const struct es_nf_engine *engine, const struct es_config *config,
@@ -605,69 +512,14 @@ void es_nf_engine_late(struct es_nf_engine *engine)
 	es_nf_engine_unlock(engine);
 }
 
+/* What the kernel has dropped is counted as if it had been dropped here. */
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)
 {
-	pthread_mutex_lock(&rules_of_process.lock);
-	es_nf_engine_count(engine);
-	pthread_mutex_unlock(&rules_of_process.lock);
+	unsigned long long dropped = es_nf_attachment_dropped(&engine->attachment);
+
 	es_nf_engine_lock(engine);
+	engine->node->tables.counters[ES_COUNT_drop_not_mine] += dropped;
 	for (int i = 0; i < ES_COUNTER_COUNT; i++)
 		ret_values[i] = engine->node->tables.counters[i];
 	es_nf_engine_unlock(engine);
-}
-
-/* Is that what a kernel says that has no netlink for netfilter, or no nf_tables behind it (nfnetlink_rcv_msg())? */
-static int es_nf_is_missing(int rc)
-{
-	return rc == -EPROTONOSUPPORT || rc == -EINVAL || rc == -EOPNOTSUPP;
-}
-
-/* @wholly: 1: all of them */
-static int es_nf_engine_has_left(int wholly)
-{
-	struct es_nf_netlink nl;
-	int rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
-
-	if (rc)
-		return es_nf_is_missing(rc) ? 0 : rc;
-	rc = es_nf_rules_are_set(&nl);
-	if (rc > 0 && wholly)
-		rc = es_nf_ingress_is_set(&nl);
-	es_nf_netlink_close(&nl);
-	/* No rules are set in a kernel that knows none: that must not keep another datapath from starting. */
-	return es_nf_is_missing(rc) ? 0 : rc;
-}
-
-int es_nf_engine_is_attached(void)
-{
-	return es_nf_engine_has_left(1);
-}
-
-int es_nf_engine_is_around(void)
-{
-	return es_nf_engine_has_left(0);
-}
-
-int es_nf_engine_detach(void)
-{
-	struct es_nf_netlink nl;
-	int rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER), was_set;
-
-	if (rc)
-		return rc;
-	pthread_mutex_lock(&rules_of_process.lock);
-	rules_of_process.are_wanted = 0;
-	was_set = es_nf_rules_are_set(&nl);
-	/* In this order: without the rules, the stack would answer what the ingress lets in. */
-	rc = es_nf_ingress_remove(&nl);
-	if (!rc)
-		rc = es_nf_overheard_remove(&nl);
-	if (!rc)
-		rc = es_nf_rules_remove(&nl);
-	if (!rc)
-		rc = es_nf_hook_remove(&nl);
-	pthread_mutex_unlock(&rules_of_process.lock);
-	es_nf_source_clear();
-	es_nf_netlink_close(&nl);
-	return rc ? rc : was_set;
 }

@@ -82,13 +82,4 @@ void es_nf_engine_late(struct es_nf_engine *engine);
 /* es_nf_engine_counters() - ES_COUNTER_COUNT values */
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values);
 
-/* es_nf_engine_is_attached() - are all rules in this network namespace, with an engine or without? 1, 0 or -errno */
-int es_nf_engine_is_attached(void);
-
-/* es_nf_engine_is_around() - are any, though what they need in front of them may be gone with its interface? */
-int es_nf_engine_is_around(void);
-
-/* es_nf_engine_detach() - take away what is attached in this network namespace. Returns 1; 0 if nothing was; -errno. */
-int es_nf_engine_detach(void);
-
 #endif

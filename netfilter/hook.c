@@ -167,18 +167,10 @@ int es_nf_hook_is_set(struct es_nf_netlink *nl, const struct es_nf_hook *hook)
 
 int es_nf_hook_remove(struct es_nf_netlink *nl)
 {
-	struct es_nf_nft nft;
 	int rc = 0;
 
-	for (size_t i = 0; i < sizeof(families) && !rc; i++) {
-		es_nf_nft_begin(&nft, nl);
-		nft.family = families[i];
-		nft.table = ES_NF_HOOK_TABLE;
-		es_nf_nft_delete_table(&nft);
-		rc = es_nf_nft_commit(&nft);
-		if (rc == -ENOENT || rc == -EAFNOSUPPORT)
-			rc = 0;
-	}
+	for (size_t i = 0; i < sizeof(families) && !rc; i++)
+		rc = es_nf_nft_remove_table(nl, families[i], ES_NF_HOOK_TABLE);
 	return rc;
 }
 

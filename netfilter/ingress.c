@@ -122,13 +122,5 @@ int es_nf_ingress_is_set(struct es_nf_netlink *nl)
 
 int es_nf_ingress_remove(struct es_nf_netlink *nl)
 {
-	struct es_nf_nft nft;
-	int rc;
-
-	es_nf_nft_begin(&nft, nl);
-	nft.family = NFPROTO_NETDEV;
-	nft.table = ES_NF_INGRESS_TABLE;
-	es_nf_nft_delete_table(&nft);
-	rc = es_nf_nft_commit(&nft);
-	return rc == -ENOENT || rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP ? 0 : rc;
+	return es_nf_nft_remove_table(nl, NFPROTO_NETDEV, ES_NF_INGRESS_TABLE);
 }

@@ -10,6 +10,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
 #include "netfilter/nft.h"
 
 /* What xtables wants the size of its structures to be a multiple of. */
@@ -58,6 +59,16 @@ void es_nf_nft_begin_in(struct es_nf_nft *nft, struct es_nf_netlink *nl, char *b
 	done(nft, put(nft, NFNL_MSG_BATCH_BEGIN, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES));
 }
 
+/* A transaction is one message of the socket's, and may be longer than those are by default. */
+static void make_room(const struct es_nf_nft *nft)
+{
+	const int bytes = 2 * (int)nft->len;
+
+	if (nft->len > ES_NF_NETLINK_ROOM)
+		(void)setsockopt(mnl_socket_get_fd(nft->nl->socket), SOL_SOCKET, SO_SNDBUFFORCE, &bytes,
+				 sizeof(bytes));
+}
+
 int es_nf_nft_commit(struct es_nf_nft *nft)
 {
 	int rc[ES_NF_NFT_MESSAGES];
@@ -65,6 +76,7 @@ int es_nf_nft_commit(struct es_nf_nft *nft)
 	done(nft, put(nft, NFNL_MSG_BATCH_END, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES));
 	if (nft->messages > ES_NF_NFT_MESSAGES)
 		return -EMSGSIZE;
+	make_room(nft);
 	es_nf_netlink_push(nft->nl, nft->buf, nft->len, nft->first_seq, nft->messages, rc);
 	for (size_t i = 0; i < nft->messages; i++)
 		if (rc[i])
@@ -87,6 +99,20 @@ void es_nf_nft_delete_table(struct es_nf_nft *nft)
 
 	mnl_attr_put_strz(nlh, NFTA_TABLE_NAME, nft->table);
 	done(nft, nlh);
+}
+
+int es_nf_nft_remove_table(struct es_nf_netlink *nl, unsigned char family, const char *table)
+{
+	struct es_nf_nft nft;
+	int rc;
+
+	es_nf_nft_begin(&nft, nl);
+	nft.family = family;
+	nft.table = table;
+	es_nf_nft_delete_table(&nft);
+	rc = es_nf_nft_commit(&nft);
+	/* A family that is not there, or has no nf_tables, has none. */
+	return rc == -ENOENT || rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP ? 0 : rc;
 }
 
 void es_nf_nft_add_chain(struct es_nf_nft *nft, const char *chain)

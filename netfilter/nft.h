@@ -8,9 +8,9 @@
  */
 #include "netfilter/netlink.h"
 
-/* Enough for the rules of 64 addresses, four each, of less than 400 bytes. */
-#define ES_NF_NFT_MESSAGES 320
-#define ES_NF_NFT_ROOM	   (ES_NF_NFT_MESSAGES * 400)
+/* Enough for the rules of 64 services with an address of each family: four for IPv6, three for IPv4, of less than 500 bytes. */
+#define ES_NF_NFT_MESSAGES 512
+#define ES_NF_NFT_ROOM	   (ES_NF_NFT_MESSAGES * 500)
 
 /**
  * struct es_nf_nft - one transaction
@@ -49,6 +49,9 @@ void es_nf_nft_add_table(struct es_nf_nft *nft);
 
 /* es_nf_nft_delete_table() - with all that is in it; an error of the transaction if there is none */
 void es_nf_nft_delete_table(struct es_nf_nft *nft);
+
+/* es_nf_nft_remove_table() - the same in a transaction of its own. Returns 0, also if there is none, or -errno. */
+int es_nf_nft_remove_table(struct es_nf_netlink *nl, unsigned char family, const char *table);
 
 /* es_nf_nft_add_chain() - one that packets reach by jumps only */
 void es_nf_nft_add_chain(struct es_nf_nft *nft, const char *chain);

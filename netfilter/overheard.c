@@ -12,7 +12,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include "netfilter/nft.h"
 #include "netfilter/overheard.h"
 
@@ -194,13 +193,12 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsig
 	/* Each interval has two elements; the rest has room in a buffer of the usual size, but for the endpoints. */
 	const size_t room =
 		2 * ES_NF_NETLINK_ROOM + (size_t)ES_RING_SLOTS * 24 + (size_t)o->count * ES_ELEMENT_MAX;
-	int bytes = (int)room * 2, rc;
+	int rc;
 	struct es_nf_nft nft;
 	char *buf = malloc(room);
 
 	if (!buf)
 		return -ENOMEM;
-	(void)setsockopt(mnl_socket_get_fd(nl->socket), SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
 	es_nf_nft_begin_in(&nft, nl, buf, room);
 	nft.family = family;
 	nft.table = ES_NF_OVERHEARD_TABLE;
@@ -218,27 +216,15 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsig
 	return rc ? rc : es_nf_whole_note(nl, family, nft.table, nft.rules, ret_whole);
 }
 
-static int remove_table(struct es_nf_netlink *nl, unsigned char family)
-{
-	struct es_nf_nft nft;
-	int rc;
-
-	es_nf_nft_begin(&nft, nl);
-	nft.family = family;
-	nft.table = ES_NF_OVERHEARD_TABLE;
-	es_nf_nft_delete_table(&nft);
-	rc = es_nf_nft_commit(&nft);
-	return rc == -ENOENT || rc == -EAFNOSUPPORT ? 0 : rc;
-}
-
 int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
 			struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < FAMILIES && !rc; i++)
-		rc = have(overheard, families[i]) ? make(nl, overheard, families[i], &ret_whole->table[i])
-						  : remove_table(nl, families[i]);
+		rc = have(overheard, families[i])
+			     ? make(nl, overheard, families[i], &ret_whole->table[i])
+			     : es_nf_nft_remove_table(nl, families[i], ES_NF_OVERHEARD_TABLE);
 	if (!rc)
 		return 0;
 	/* One that is left would be of the ring before. */
@@ -309,6 +295,6 @@ int es_nf_overheard_remove(struct es_nf_netlink *nl)
 	int rc = 0;
 
 	for (size_t i = 0; i < FAMILIES && !rc; i++)
-		rc = remove_table(nl, families[i]);
+		rc = es_nf_nft_remove_table(nl, families[i], ES_NF_OVERHEARD_TABLE);
 	return rc;
 }

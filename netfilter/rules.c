@@ -505,20 +505,6 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 	return rc;
 }
 
-/* Returns 0, also if there is none, or -errno. */
-static int remove_table(struct es_nf_netlink *nl, unsigned char family)
-{
-	struct es_nf_nft nft;
-	int rc;
-
-	es_nf_nft_begin(&nft, nl);
-	nft.family = family;
-	nft.table = ES_NF_RULES_TABLE;
-	es_nf_nft_delete_table(&nft);
-	rc = es_nf_nft_commit(&nft);
-	return rc == -ENOENT || rc == -EAFNOSUPPORT ? 0 : rc;
-}
-
 int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
 		    struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
@@ -536,7 +522,8 @@ int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
 				 ES_NF_RULES_TABLE);
 	/* What the configuration before needed, and this one does not. */
 	for (size_t i = 0; i < FAMILIES && !rc; i++)
-		rc = have(rules, families[i]) ? 0 : remove_table(nl, families[i]);
+		rc = have(rules, families[i]) ? 0
+					      : es_nf_nft_remove_table(nl, families[i], ES_NF_RULES_TABLE);
 	return rc ? es_nf_why(why, rc, "nf_tables refuse the table %s: %s", ES_NF_RULES_TABLE, strerror(-rc))
 		  : 0;
 }
@@ -585,6 +572,6 @@ int es_nf_rules_remove(struct es_nf_netlink *nl)
 	int rc = 0;
 
 	for (size_t i = 0; i < FAMILIES && !rc; i++)
-		rc = remove_table(nl, families[i]);
+		rc = es_nf_nft_remove_table(nl, families[i], ES_NF_RULES_TABLE);
 	return rc;
 }

@@ -15,6 +15,7 @@
 #include "inspector/config/config.h"
 #include "inspector/datapath/internal.h"
 #include "inspector/datapath/sock_diag.h"
+#include "netfilter/attachment.h"
 #include "netfilter/engine.h"
 #include "netfilter/overheard.h"
 #include "netfilter/probe.h"
@@ -140,19 +141,19 @@ static void es_netfilter_free(struct es_datapath *dp)
 static int es_netfilter_is_attached(const struct es_datapath_params *params)
 {
 	(void)params; /* a namespace has one */
-	return es_nf_engine_is_attached();
+	return es_nf_attachment_is_whole();
 }
 
 static int es_netfilter_is_around(const struct es_datapath_params *params)
 {
 	(void)params;
-	return es_nf_engine_is_around();
+	return es_nf_attachment_is_around();
 }
 
 static int es_netfilter_detach(const struct es_datapath_params *params)
 {
 	char path[128];
-	int rc = es_nf_engine_detach();
+	int rc = es_nf_attachment_remove();
 
 	(void)params; /* a namespace has one */
 	if (rc < 0)
@@ -166,7 +167,7 @@ static int es_netfilter_detach(const struct es_datapath_params *params)
 
 static int es_netfilter_detach_all(es_datapath_detached_fn fn, void *ctx)
 {
-	int rc = es_nf_engine_is_around();
+	int rc = es_nf_attachment_is_around();
 
 	if (rc <= 0)
 		return rc;

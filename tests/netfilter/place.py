@@ -8,6 +8,8 @@ import os
 import socket
 import subprocess
 
+import pytest
+
 import node_logs
 from earshotlab import in_namespace, wait_for
 from earshotlab.netns import ip, ip_batch, set_sysctls
@@ -21,6 +23,8 @@ PORT = 80
 CLIENT = {4: "10.79.1.1", 6: "fd00:79::1"}
 SERVER = {4: "10.79.1.2", 6: "fd00:79::2"}
 LARGE = bytes(hashlib.sha256(b"large").digest()) * (10 << 15)  # 10 MB
+
+FAMILIES = pytest.mark.parametrize("family", (4, 6))
 
 # What has no connection, or one that is just being made, is for the rebuilder alone; `hold` is filled by tests.
 RULES = """\

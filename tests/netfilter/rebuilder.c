@@ -5,6 +5,7 @@
  *
  *     earshot-rebuilder probe                              can this kernel do it? prints one line
  *     earshot-rebuilder labels                             what an entry is called that was held and proven, then released
+ *     earshot-rebuilder rules                              does the kernel take the rules of as many services as there may be?
  *     earshot-rebuilder serve INTERFACE PORT [twice] [zone=N] [keep] [compat] [plain]
  *
  * twice: each request is rebuilt as if the client had repeated it at once; keep: lost entries are made again
@@ -32,6 +33,7 @@
 #include "netfilter/losses.h"
 #include "netfilter/probe.h"
 #include "netfilter/rebuild.h"
+#include "netfilter/rules.h"
 
 #define MTU   9000
 #define PAD   2 /* aligns what is behind an Ethernet header */
@@ -464,6 +466,42 @@ static int labels(void)
 	return !!rc;
 }
 
+/* Each service has an address of each family, and asks for all that there is. */
+static int rules(void)
+{
+	struct es_nf_rules rules = {
+		.public_ifindex = 1,
+		.cluster_ifindex = 1,
+		.handover_port = htons(7),
+		.gate = ES_NF_GATE_CLOSED,
+		.holds = 1,
+	};
+	struct es_nf_rules_whole whole;
+	struct es_nf_why why = {""};
+	struct es_nf_netlink nl;
+	int rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
+
+	if (rc)
+		return 1;
+	rules.self = es_addr_from_v4(htonl(0xc0000201));
+	for (__u32 i = 0; i < ES_NF_ADDRESSES_MAX; i++) {
+		struct es_addr *address = &rules.address[i];
+
+		if (i % 2)
+			*address = (struct es_addr){.b = {0x20, 1, 0xd, 0xb8, [15] = (__u8)i}};
+		else
+			*address = es_addr_from_v4(htonl(0xc0000202 + i));
+		rules.every[i].address = *address;
+		rules.every[i].port = htons(80);
+	}
+	rules.count = ES_NF_ADDRESSES_MAX;
+	rules.every_count = ES_NF_ADDRESSES_MAX;
+	rc = es_nf_rules_set(&nl, &rules, &whole, &why);
+	printf("%d %d %s\n", rc, rc ? 0 : es_nf_rules_are_whole(&nl, &rules, &whole), why.text);
+	es_nf_netlink_close(&nl);
+	return !!rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct es_nf_why why = {""};
@@ -475,6 +513,8 @@ int main(int argc, char **argv)
 		return serve(argv + 2);
 	if (argc == 2 && !strcmp(argv[1], "labels"))
 		return labels();
+	if (argc == 2 && !strcmp(argv[1], "rules"))
+		return rules();
 	rc = es_nf_probe(&has_v6, &why);
 	printf("%d %d %s\n", rc, has_v6, why.text);
 	return !!rc;

@@ -14,26 +14,9 @@ import pytest
 
 import namespaces
 from earshotlab import in_namespace, wait_for
-from place import CLIENT, LARGE, PREFIX, REBUILDER, Place, ask, run, who
-from tree import skip, unbuilt
+from place import CLIENT, FAMILIES, LARGE, REBUILDER, Place, ask, run, who
 
-FAMILIES = pytest.mark.parametrize("family", (4, 6))
-
-
-def _missing():
-    """Why nothing can be tested here, or None."""
-    if os.geteuid():
-        return "needs root"
-    if unbuilt(REBUILDER):
-        return unbuilt(REBUILDER)
-    probe = subprocess.run([REBUILDER, "probe"], capture_output=True, text=True, check=False)
-    return f"this kernel cannot rebuild connections by netfilter: {probe.stdout}" if probe.returncode else None
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _possible():
-    skip(_missing())
-    namespaces.delete_stale(PREFIX)
+pytestmark = pytest.mark.usefixtures("possible")
 
 
 @pytest.fixture(scope="module", name="shared")
@@ -50,6 +33,12 @@ def test_probe_knows_both_families():
 def test_a_label_leaves_others_alone():
     done = subprocess.run([REBUILDER, "labels"], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["ours proven held", "ours proven"]
+
+
+def test_the_rules_of_64_services_fit():
+    """In a network namespace of its own, which goes with the program."""
+    done = subprocess.run(["unshare", "--net", REBUILDER, "rules"], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["0", "1"]
 
 
 @FAMILIES
@@ -192,183 +181,6 @@ def test_leaving_with_a_wrong_number_changes_nothing():
         connection.close()
 
 
-@pytest.mark.parametrize("how", (0, 1, 2))
-def test_source_checks(how):
-    """rp_filter of all interfaces, as distributions set it."""
-    with Place(before={"net.ipv4.conf.all.rp_filter": how, "net.ipv4.conf.default.rp_filter": how,
-                       "net.ipv4.conf.wire.rp_filter": how}) as place:
-        assert place.counts()["marked"] == (how == 1)
-        for family in (4, 6):
-            connection = place.connect(family)
-            assert ask(connection)[0] == 200
-            assert ask(connection, path="/large") == (200, LARGE)
-            connection.close()
-
-
-@pytest.mark.parametrize("sysctls", (
-    {"net.netfilter.nf_conntrack_tcp_loose": 0}, {"net.netfilter.nf_conntrack_tcp_be_liberal": 1},
-    {"net.netfilter.nf_conntrack_checksum": 0}, {"net.netfilter.nf_conntrack_tcp_ignore_invalid_rst": 1},
-    {"net.netfilter.nf_conntrack_acct": 1, "net.netfilter.nf_conntrack_timestamp": 1},
-    {"net.netfilter.nf_conntrack_tcp_timeout_syn_sent": 1, "net.netfilter.nf_conntrack_tcp_timeout_syn_recv": 1},
-    {"net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1}, {"net.ipv4.tcp_synack_retries": 0},
-    {"net.ipv4.tcp_fastopen": 0x403}, {"net.ipv4.tcp_ecn": 1}, {"net.ipv4.tcp_timestamps": 2},
-    {"net.ipv4.tcp_syncookies": 0}), ids=lambda each: "-".join(name.rpartition(".")[2] for name in each))
-def test_settings_of_the_operator(sysctls):
-    """None of them is ours to choose."""
-    with Place(before=sysctls) as place:
-        for family in (4, 6):
-            connection = place.connect(family)
-            assert ask(connection)[0] == 200
-            assert ask(connection, path="/large") == (200, LARGE)
-            assert ask(connection, "PUT", "/upload/x", LARGE[:1 << 20])[0] in (201, 204)
-            connection.close()
-        assert place.counts()["failed"] == 0
-
-
-def test_an_entry_that_times_out():
-    """Its connection is idle for longer than the operator has it tracked, and goes on all the same."""
-    with Place(words=["keep"], before={"net.netfilter.nf_conntrack_tcp_timeout_established": 1}) as place:
-        connection = place.connect()
-        assert ask(connection)[0] == 200
-        wait_for(lambda: place.counts()["restored"], "its entry was gone, and is there again", 30, place.counts)
-        assert ask(connection, path="/large") == (200, LARGE)
-        connection.close()
-
-
-def test_a_listener_that_answers_with_cookies_alone():
-    """No connection is made, and none half: the client is not reset, and is served when the setting is right."""
-    with Place(before={"net.ipv4.tcp_syncookies": 2}) as place:
-        connection = place.connect()
-        connection.request("GET", "/small")
-        wait_for(lambda: place.counts()["failed"] >= 2, "the client repeats its request", 10, place.counts)
-        assert place.counts()["error"] == -errno.ENOBUFS
-        run(place.server, "sysctl", "-qw", "net.ipv4.tcp_syncookies=1")
-        assert connection.getresponse().read() == b"x" * 1024
-        connection.close()
-
-
-FIREWALL = """\
-table inet operator {{
-    chain rpfilter {{
-        type filter hook prerouting priority -290
-        meta nfproto ipv6 fib saddr . mark . iif oif missing drop
-    }}
-    chain input {{
-        type filter hook input priority 0; policy drop
-        {zone}ct state established accept
-        iifname "lo" ct state established accept
-        icmpv6 type {{ nd-neighbor-solicit, nd-neighbor-advert }} accept
-    }}
-}}
-"""
-
-
-def test_a_firewall_that_lets_in_what_is_established():
-    """And one that asks whether packets of IPv6 come in where their source is, as firewalld does where rp_filter is 1."""
-    with Place(rules=FIREWALL.format(zone=""), before={"net.ipv4.conf.all.rp_filter": 1}) as place:
-        for family in (4, 6):
-            connection = place.connect(family)
-            assert ask(connection)[0] == 200
-            connection.close()
-
-
-FIREWALLD = """\
-table inet firewalld {
-    chain input {
-        type filter hook input priority 10; policy accept
-        ct state invalid drop
-        ct state { established, related } accept
-        ct status dnat accept
-        iifname "lo" accept
-        icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
-        reject with icmpx type admin-prohibited
-    }
-    chain forward { type filter hook forward priority 10; policy drop; }
-    chain nat { type nat hook postrouting priority 110; oifname "wire" masquerade; }
-}
-"""
-XTABLES = """\
-for tables in iptables-{variant} ip6tables-{variant}; do
-    $tables -P INPUT DROP
-    $tables -A INPUT -m conntrack --ctstate INVALID -j DROP
-    $tables -A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT
-    $tables -A INPUT -i lo -j ACCEPT
-    $tables -t nat -A POSTROUTING -o wire -j MASQUERADE
-    $tables -t nat -A PREROUTING -p tcp --dport 8080 -j REDIRECT --to-ports 80
-done
-ip6tables-{variant} -A INPUT -p icmpv6 -j ACCEPT
-"""
-OPERATORS = {"firewalld": f"nft -f - <<END\n{FIREWALLD}END\n", "iptables-nft": XTABLES.format(variant="nft"),
-             "iptables-legacy": XTABLES.format(variant="legacy")}
-
-
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_an_operator_s_rules(operator):
-    """Stateful filters that drop what is invalid, and address translation as containers have it: none of it sees anything odd."""
-    with Place(words=["keep"]) as place:
-        run(place.server, "sh", "-ec", OPERATORS[operator])
-        for family in (4, 6):
-            connection = place.connect(family)
-            address, port = connection.sock.getsockname()[:2]
-            assert who(connection) == (address, str(port))
-            assert ask(connection, path="/large") == (200, LARGE)
-            assert place.tell("flush") == "0"
-            wait_for(lambda: place.entries() == place.counts()["kept"], "the entries are there again", 10, place.counts)
-            assert ask(connection, "PUT", "/upload/x", LARGE)[0] in (201, 204)
-            connection.close()
-        assert place.counts()["failed"] == 0
-
-
-def test_what_is_flushed_under_load():
-    """Again and again, while bodies are on their way: each arrives as it was sent."""
-    with Place(words=["keep"]) as place, concurrent.futures.ThreadPoolExecutor(4) as pool:
-        connections = [place.connect(family) for family in (4, 6, 4, 6)]
-        for connection in connections:
-            connection.sock.settimeout(30)
-            assert ask(connection)[0] == 200
-        bodies = [pool.submit(lambda each=each: [ask(each, path="/large") == (200, LARGE) for _ in range(3)]) for each in connections]
-        for _ in range(5):
-            assert place.tell("flush") == "0"
-            wait_for(lambda: place.entries() == place.counts()["kept"], "the entries are there again", 10, place.counts)
-        for body in bodies:
-            assert body.result() == [True] * 3
-        for connection in connections:
-            connection.close()
-        assert place.counts()["failed"] == 0
-
-
-def test_rules_that_are_flushed():
-    """Between bodies: what is on its way at that moment, nobody translates."""
-    with Place(words=["keep"]) as place:
-        connections = [place.connect(family) for family in (4, 6)]
-        for turn in range(3):
-            for connection in connections:
-                assert ask(connection, path="/large") == (200, LARGE)
-            run(place.server, "nft", "flush", "ruleset")
-            wait_for(lambda n=turn: place.counts()["hooked"] == n + 2, "the hook is set again", 10, place.counts)
-        for connection in connections:
-            assert ask(connection)[0] == 200
-            connection.close()
-        assert place.counts()["failed"] == 0
-
-
-ZONE = """\
-table inet zones {
-    chain in { type filter hook prerouting priority -300; tcp dport 80 ct zone set 7; }
-    chain out { type filter hook output priority -300; tcp sport 80 ct zone set 7; }
-}
-"""
-
-
-def test_in_a_conntrack_zone():
-    with Place(rules=ZONE, words=["zone=7"]) as place:
-        connection = place.connect()
-        assert ask(connection)[0] == 200
-        assert ask(connection, path="/large") == (200, LARGE)
-        assert place.entries() == 1
-        connection.close()
-
-
 def test_without_the_daemon_connections_go_on():
     with Place() as place:
         connection = place.connect()
@@ -427,13 +239,17 @@ def test_what_comes_while_a_connection_is_made():
         wire.bind(("wire", 0))
 
         def flood(frame, is_on, is_over):
-            while not is_over.is_set():
+            """Not for ever: the client may have to repeat its request, and that must be heard."""
+            for _ in range(50):
                 for _ in range(100):
                     wire.send(frame)
                 is_on.set()
+                if is_over.is_set():
+                    break
 
         for _ in range(50):
             connection, is_on, is_over = place.connect(), threading.Event(), threading.Event()
+            connection.sock.settimeout(60)  # what the kernel's hook has missed, the client has to begin again
             with in_namespace(place.client, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))) as ear:
                 place.rebuilder.send_signal(signal.SIGSTOP)
                 connection.request("GET", "/small")
@@ -450,18 +266,6 @@ def test_what_comes_while_a_connection_is_made():
                 flooding.result()
             assert ask(connection) == (200, b"x" * 1024)
             connection.close()
-
-
-def test_an_operator_who_flushes_all_rules():
-    """Our table is back at once, and open connections go on."""
-    with Place() as place:
-        connection = place.connect()
-        assert ask(connection)[0] == 200
-        run(place.server, "nft", "flush", "ruleset")
-        wait_for(lambda: place.counts()["hooked"] == 2, "the hook is set again", 10, place.counts)
-        assert "synproxy" in run(place.server, "nft", "list", "table", "ip", "earshot-rebuild")
-        assert ask(connection, path="/large") == (200, LARGE)
-        connection.close()
 
 
 def test_the_kernel_is_left_as_it_was():
@@ -511,59 +315,6 @@ def test_a_network_that_loses(family):
         seen = place.counters(place.client)
         assert seen["TCPSACKReorder"] + seen["TCPSackRecovery"] > 0 and seen["PAWSEstab"] == 0
         connection.close()
-
-
-@FAMILIES
-def test_a_flushed_connection_tracking(family):
-    """What `conntrack -F` does, while a body is on its way and while nothing is: the entries are made again."""
-    with Place(words=["keep"]) as place:
-        busy, idle = place.connect(family), place.connect(family)
-        for connection in (busy, idle):
-            assert ask(connection)[0] == 200
-        busy.request("GET", "/large")
-        response = busy.getresponse()
-        body = response.read(100000)
-        assert place.counts()["kept"] == 2
-        assert place.tell("flush") == "0"
-        wait_for(lambda: place.counts()["restored"] == 2, "the entries are there again", 10, place.counts)
-        assert body + response.read() == LARGE
-        assert ask(idle, path="/large") == (200, LARGE)
-        assert ask(busy, "PUT", "/upload/x", LARGE)[0] in (201, 204)
-        assert place.counts()["failed"] == 0
-        busy.close()
-        idle.close()
-
-
-def test_a_new_daemon_keeps_what_it_finds():
-    with Place(words=["keep"]) as place:
-        connection = place.connect()
-        assert ask(connection)[0] == 200
-        place.rebuilder.kill()
-        place.rebuilder.wait()
-        wait_for(lambda: "earshot-nf" not in run(place.server, "ip", "link"), "the tun device has gone", 10)
-        place.rebuilder = place.start_rebuilder(["keep"])
-        assert place.counts()["kept"] == 1
-        assert place.tell("flush") == "0"
-        wait_for(lambda: place.counts()["restored"] == 1, "the entry is there again", 10, place.counts)
-        assert ask(connection, path="/large") == (200, LARGE)
-        connection.close()
-
-
-def test_what_is_over_is_not_made_again():
-    """Connections that have ended are forgotten with their entries."""
-    with Place(words=["keep"]) as place:
-        closed, alive = place.connect(), place.connect()
-        assert ask(closed)[0] == ask(alive)[0] == 200
-        closed.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a RST
-        closed.close()
-        wait_for(lambda: ":80 " in run(place.server, "ss", "-tn") and run(place.server, "ss", "-tn").count("ESTAB") == 1,
-                 "the server's socket has gone", 10)
-        assert place.tell("flush") == "0"
-        wait_for(lambda: place.counts()["kept"] == 1, "one is forgotten", 10, place.counts)
-        assert place.tell("restore") == "0"
-        assert ask(alive)[0] == 200
-        assert place.counts()["failed"] == 0
-        alive.close()
 
 
 def test_windows_are_scaled_as_agreed():
