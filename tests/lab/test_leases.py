@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Nodes with the netfilter datapath in a cluster with corosync, beside BPF nodes: what their kernels may go on with, and what must
 stand still, when their daemons die, hang, leave, or are cut off."""
-import re
 import signal
 
 import pytest
 
 from cluster.every import start_backends
-from cluster.membership import ALL, DETECTED, TOKEN, settled
+from cluster.membership import ALL, DETECTED, TOKEN, hear, settled
 from cluster.witness import Witness
 from earshotlab import Lab, topology, wait_for
 from web import raw
@@ -128,18 +127,6 @@ def ask(lab, count=60):
         connection.sendall(f"GET /slow/{THINK_MS}?{number} HTTP/1.1\r\nHost: lab\r\n\r\n".encode())
     wait_for(lambda: sum(n["connections"] for n in lab.status("n1")["nodes"]) >= count, "the sockets", 2)
     return connections
-
-
-def hear(connections):
-    """Who answered, and how many were told that nobody does."""
-    answered, told = [], 0
-    for connection in connections:
-        try:
-            answered.append(re.search(rb"X-Node: (\S+)", connection.recv(65536)).group(1).decode())
-        except ConnectionResetError:
-            told += 1
-        connection.close()
-    return answered, told
 
 
 def test_left_while_its_server_thinks(thinking):

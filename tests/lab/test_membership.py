@@ -13,7 +13,7 @@ import pytest
 
 from cluster import vips
 from cluster.every import start_backends
-from cluster.membership import ALL, DETECTED, TOKEN, serving, settled
+from cluster.membership import ALL, DETECTED, TOKEN, hear, serving, settled
 from cluster.witness import Witness
 from earshotlab import Lab, daemon, families, topology, wait_for
 from web import raw
@@ -576,13 +576,7 @@ def test_killed_while_the_server_thinks():
         if NETFILTER:
             settled(lab, sorted(others("n3")))
             lab.start("n3", "earshotd")
-        answered, told = [], 0
-        for connection in connections:
-            try:
-                answered.append(re.search(rb"X-Node: (\S+)", connection.recv(65536)).group(1).decode())
-            except ConnectionResetError:
-                told += 1
-            connection.close()
+        answered, told = hear(connections)
         print(f"{len(answered)} answered, {told} told after at most {time.monotonic() - asked:.1f} s")
         assert set(answered) == others("n3")
         assert 10 < told < 30

@@ -15,6 +15,7 @@ target_compile_definitions(test_report PRIVATE EARSHOT_PLUGINS="${CMAKE_BINARY_D
 add_dependencies(test_report canary)
 earshot_unit_test(cli earshot-control earshot-report)
 earshot_unit_test(check earshot-check)
+earshot_unit_test(check_addresses earshot-check)
 earshot_unit_test(check_cluster earshot-check)
 add_dependencies(test_cli earshot)
 foreach(concept config config_rules report report_ring cli)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* ICMP errors about what a server has sent, as its socket must hear them. */
 #include "cmocka_all.h"
+#include "nf_flow.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,22 +13,6 @@
 #define SHIFT  (-70000)
 #define SEQ    1000u /* as the client knows it */
 #define QUOTED 60    /* bytes of TCP and behind */
-
-static struct es_flow flow_of(int is_v6)
-{
-	struct es_flow f = {
-		.client = es_addr_from_v4(htonl(0xc6336401)),
-		.service = es_addr_from_v4(htonl(0xc0000201)),
-		.client_port = htons(40000),
-		.service_port = htons(80),
-	};
-
-	if (is_v6) {
-		inet_pton(AF_INET6, "2001:db8::1", &f.client);
-		inet_pton(AF_INET6, "2001:db8::2", &f.service);
-	}
-	return f;
-}
 
 static size_t ip_len(int is_v6)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What is read from a request packet, and the packets that are made of it. */
 #include "cmocka_all.h"
+#include "nf_flow.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/ip.h>
@@ -15,22 +16,6 @@
 
 #define BODY	 "GET / HTTP/1.1\r\n\r\n!" /* an odd length */
 #define BODY_LEN (sizeof(BODY) - 1)
-
-static struct es_flow flow_of(int is_v6)
-{
-	struct es_flow f = {
-		.client = es_addr_from_v4(htonl(0xc6336401)),
-		.service = es_addr_from_v4(htonl(0xc0000201)),
-		.client_port = htons(40000),
-		.service_port = htons(80),
-	};
-
-	if (is_v6) {
-		inet_pton(AF_INET6, "2001:db8::1", &f.client);
-		inet_pton(AF_INET6, "2001:db8::2", &f.service);
-	}
-	return f;
-}
 
 /* The checksum of RFC 9293, written down once more, byte by byte. */
 static void assert_checksum(const __u8 *packet, size_t len)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Labs of four nodes with corosync, and their ring."""
+"""Labs of four nodes with corosync, their ring, and who answers when it changes."""
+import re
+
 from earshotlab import wait_for
 
 ALL = ["n1", "n2", "n3", "n4"]
@@ -31,3 +33,15 @@ def serving(lab):
         return {node.name: {n["name"]: n["state"] for n in lab.status(node.name)["nodes"]} for node in lab.nodes}
 
     wait_for(lambda: all(state == "up" for seen in states().values() for state in seen.values()), "the servers", seen=states)
+
+
+def hear(connections):
+    """Who answered, and how many were told that nobody does."""
+    answered, told = [], 0
+    for connection in connections:
+        try:
+            answered.append(re.search(rb"X-Node: (\S+)", connection.recv(65536)).group(1).decode())
+        except ConnectionResetError:
+            told += 1
+        connection.close()
+    return answered, told

@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import itertools
+import json
 import socket
 import struct
 import time
@@ -122,6 +123,12 @@ def ask(machine, data, **keywords):
     with connect(machine, **keywords) as sock:
         sock.sendall(data)
         return receive(sock), time.monotonic() - begin
+
+
+def upload(sock, body):
+    """POST it on a connection: has the server got each byte of it?"""
+    sock.sendall(head("/upload", "POST", Content_Length=len(body)) + body)
+    return json.loads(receive(sock).text)["sha256"] == hashlib.sha256(body).hexdigest()
 
 
 def right(response, name):
