@@ -202,6 +202,8 @@ static int es_netfilter_attach(struct es_datapath *dp, char *err, size_t err_len
 
 	if (rc)
 		es_netfilter_why(rc, &why, err, err_len);
+	else /* whatever was set: nobody has read the queue until now, or it brought another interface's packets */
+		es_datapath_hears_anew(dp);
 	return rc;
 }
 
