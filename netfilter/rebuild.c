@@ -3,6 +3,7 @@
  * Makes connections from request packets, and lets them go.
  */
 #include <errno.h>
+#include <linux/netfilter/nf_conntrack_tcp.h>
 #include <string.h>
 #include <time.h>
 #include "netfilter/rebuild.h"
@@ -10,6 +11,8 @@
 /* How long a SYN may be on its way into the kernel: 200 times 50 us. */
 #define ES_PAUSE_NS 50000
 #define ES_PAUSES   200
+/* How long the hook may be about to note what it has just learnt. */
+#define ES_PAUSES_NOTING 4
 
 int es_nf_rebuild_open(struct es_nf_rebuild *rebuild, const struct es_nf_tun *tun,
 		       const struct es_nf_rebuild_settings *settings, struct es_nf_why *why)
@@ -111,19 +114,35 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *
  * once. By Karn's rule it measures nothing where a SYN-ACK was repeated, so the SYN comes twice; and the hook's own last
  * packet is dropped (hook.c), so that the request is the first after that. Where there is no such rule, all works but
  * for the measurement. So it is where the client may send more at once, behind a bare ACK or the head of a body.
- *
- * What comes from the wire meanwhile, on another CPU or by an interrupt, must not make the connection whole: its entry would be
- * set back, and refuse all that follows. It waits in the queue (rules.c), as long as the entry has ES_NF_LABEL_MAKING.
  */
 static int makes_copy(const struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	return es_nf_request_is_all(request) && rebuild->ct.has_label && !rebuild->ct.zone;
 }
 
+/*
+ * What comes from the wire while a connection is made must come no further than to the queue (rules.c), as long as the entry has
+ * ES_NF_LABEL_MAKING. It could make the connection whole, and the entry, which is set back for the copy, would refuse all that
+ * follows. And where the shift is not known yet, the listening socket would answer it with a RST.
+ */
+static int waits(const struct es_nf_rebuild *rebuild)
+{
+	return rebuild->ct.has_label;
+}
+
 static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
 					 const struct es_nf_request *request)
 {
-	return (struct es_nf_expected){request->flow, request->options, makes_copy(rebuild, request)};
+	return (struct es_nf_expected){request->flow, request->options, waits(rebuild)};
+}
+
+/* The connection that its listening socket has begun is not to be: the next attempt makes another one. */
+static void give_up(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	__u8 ES_NF_ALIGNED reset[ES_NF_MADE_MAX];
+
+	(void)es_nf_tun_write(rebuild->tun, reset, es_nf_reset(&request->flow, request->seg.seq, reset));
+	(void)es_nf_conntrack_delete(&rebuild->ct, &request->flow);
 }
 
 /*
@@ -135,42 +154,51 @@ static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
 static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
-	struct es_nf_entry entry;
+	int late = 0;
 
-	for (int i = 0; i < ES_PAUSES; i++) {
+	for (int i = 0; i < ES_PAUSES && late < ES_PAUSES_NOTING; i++) {
+		struct es_nf_entry entry;
 		int rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, &entry);
 
 		if (rc || entry.offsets.server.after)
 			return rc;
+		late += entry.state != TCP_CONNTRACK_SYN_SENT && entry.state != TCP_CONNTRACK_SYN_RECV;
 		nanosleep(&pause, NULL);
 	}
-	(void)es_nf_conntrack_delete(&rebuild->ct, &request->flow);
+	give_up(rebuild, request);
 	return -ENOBUFS;
 }
 
-static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+/* All up to the request. Returns 0 or -errno. */
+static int begin(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
-	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX], ES_NF_ALIGNED headers[ES_NF_MADE_MAX];
-	struct iovec parts[2] = {{headers, es_nf_request_begin(request, headers)}};
+	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX];
 	const struct es_nf_expected expected = expected_of(rebuild, request);
 	size_t syn_len = es_nf_request_syn(request, syn);
 	int rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
 
 	if (!rc)
 		rc = judge_syn(rebuild, request);
-	if (!rc && expected.is_making) {
+	if (!rc && makes_copy(rebuild, request)) {
 		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected);
 		if (!rc)
 			rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
 	}
-	if (rc >= 0)
-		rc = look_at_shift(rebuild, request);
-	if (rc < 0)
-		return rc;
-	parts[1].iov_base = (void *)(request->packet + request->len - request->seg.len);
-	parts[1].iov_len = request->seg.len;
-	rc = es_nf_tun_write_parts(rebuild->tun, parts, 2);
-	if (expected.is_making)
+	return rc < 0 ? rc : look_at_shift(rebuild, request);
+}
+
+static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	__u8 ES_NF_ALIGNED headers[ES_NF_MADE_MAX];
+	struct iovec parts[2] = {
+		{headers, es_nf_request_begin(request, headers)},
+		{(void *)(request->packet + request->len - request->seg.len), request->seg.len},
+	};
+	int rc = begin(rebuild, request);
+
+	if (!rc)
+		rc = es_nf_tun_write_parts(rebuild->tun, parts, 2);
+	if (waits(rebuild))
 		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow); /* or it is gone already */
 	return rc;
 }
