@@ -223,7 +223,10 @@ static enum es_nf_fate es_nf_engine_on_frame(void *ctx, const struct es_nf_frame
 	/* Its client, or its node, has repeated it since: another may have acted on that. */
 	if (engine->is_late || !node->is_configured)
 		return ES_NF_DROP;
-	return es_nf_engine_is_message(node, frame) ? es_nf_cluster(node, frame) : es_nf_public(node, frame);
+	if (es_nf_engine_is_message(node, frame))
+		return es_nf_cluster(node, frame);
+	es_nf_kernel_hurry(engine->kernel, frame);
+	return es_nf_public(node, frame);
 }
 
 /* A packet of a connection that is not proven. */
@@ -340,7 +343,8 @@ static void *es_nf_engine_main(void *arg)
 			es_nf_attachment_mend(&engine->attachment);
 		}
 		es_nf_engine_turn(engine);
-		poll(fds, sizeof(fds) / sizeof(fds[0]), ES_TICK_MS);
+		poll(fds, sizeof(fds) / sizeof(fds[0]),
+		     es_nf_kernel_is_recovering(engine->kernel) ? 0 : ES_TICK_MS);
 	}
 	return NULL;
 }

@@ -13,9 +13,8 @@
 #include <unistd.h>
 #include "netfilter/errors.h"
 #include "netfilter/hands.h"
-#include "netfilter/kept.h"
-#include "netfilter/losses.h"
 #include "netfilter/reach.h"
+#include "netfilter/recovery.h"
 #include "netfilter/resets.h"
 #include "netfilter/rules.h"
 #include "netfilter/unproven.h"
@@ -35,8 +34,7 @@ struct es_nf_kernel {
 	unsigned int public_ifindex;
 	struct es_nf_tun tun;
 	struct es_nf_rebuild rebuild;
-	struct es_nf_losses losses;
-	struct es_nf_kept *kept;
+	struct es_nf_recovery recovery;
 	struct es_nf_reach reach;
 	struct es_nf_hook hook;
 };
@@ -122,10 +120,10 @@ static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *fl
 	int rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
 
 	/* Of the connection before, which had the same ports. */
-	es_nf_kept_forget(kernel->kept, flow);
+	es_nf_kept_forget(kernel->recovery.kept, flow);
 	if (!rc && es_nf_socket_is_connection(&socket)) {
 		/* What is not kept goes on all the same. */
-		(void)es_nf_kept_look(kernel->kept, &kernel->rebuild.ct, flow);
+		(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, flow);
 		return ES_NF_BUILT;
 	}
 	if (!rc && (socket.state == ES_NF_TCP_SYN_RECV || socket.state == ES_NF_TCP_NEW_SYN_RECV))
@@ -195,9 +193,9 @@ static int es_nf_hand_hold(void *ctx, const struct es_flow *flow, int is_held)
 		return rc;
 	/* Were its entry made again meanwhile, that would not hold. */
 	if (is_held)
-		es_nf_kept_forget(kernel->kept, flow);
+		es_nf_kept_forget(kernel->recovery.kept, flow);
 	else
-		(void)es_nf_kept_look(kernel->kept, &kernel->rebuild.ct, flow);
+		(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, flow);
 	return 0;
 }
 
@@ -208,7 +206,7 @@ static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 	int rc = es_nf_leave(&kernel->rebuild, flow, rcv_nxt);
 
 	if (!rc)
-		es_nf_kept_forget(kernel->kept, flow);
+		es_nf_kept_forget(kernel->recovery.kept, flow);
 	return rc;
 }
 
@@ -217,7 +215,7 @@ static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
 	struct es_nf_kernel *kernel = ctx;
 	int rc = es_nf_conntrack_delete(&kernel->rebuild.ct, flow);
 
-	es_nf_kept_forget(kernel->kept, flow);
+	es_nf_kept_forget(kernel->recovery.kept, flow);
 	return rc == -ENOENT ? 0 : rc;
 }
 
@@ -322,21 +320,6 @@ static void es_nf_kernel_release(struct es_nf_kernel *kernel)
 	} while (held.count && !rc);
 }
 
-/* Listen for losses, and keep what the daemon before has left. */
-static int es_nf_kernel_keep(struct es_nf_kernel *kernel, struct es_nf_why *why)
-{
-	int rc = es_nf_kept_new(ES_KEPT_MAX, &kernel->kept);
-
-	if (!rc)
-		rc = es_nf_losses_open(&kernel->losses);
-	if (!rc)
-		rc = es_nf_reach_open(&kernel->reach);
-	if (!rc)
-		rc = es_nf_kept_look_all(kernel->kept, &kernel->rebuild.ct);
-	/* Entries have come or gone meanwhile: some may be missing. */
-	return !rc || rc == -EINTR ? 0 : es_nf_why(why, rc, "ctnetlink: %s", strerror(-rc));
-}
-
 /* The device that packets are put into, and the hook that finishes handshakes. */
 static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 {
@@ -359,7 +342,10 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 	if (rc)
 		return rc;
 	es_nf_kernel_release(kernel);
-	return es_nf_kernel_keep(kernel, why);
+	rc = es_nf_recovery_open(&kernel->recovery, ES_KEPT_MAX, &kernel->rebuild.ct, &kernel->rebuild.diag);
+	if (!rc)
+		rc = es_nf_reach_open(&kernel->reach);
+	return rc ? es_nf_why(why, rc, "ctnetlink: %s", strerror(-rc)) : 0;
 }
 
 static void raw_close(struct es_nf_raw *raw)
@@ -411,8 +397,7 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 	if (!k)
 		return;
 	es_nf_reach_close(&k->reach);
-	es_nf_losses_close(&k->losses);
-	es_nf_kept_free(&k->kept);
+	es_nf_recovery_close(&k->recovery);
 	es_nf_rebuild_close(&k->rebuild);
 	es_nf_tun_close(&k->tun);
 	raw_close(&k->datagrams);
@@ -480,19 +465,28 @@ int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel)
 
 int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel)
 {
-	return es_nf_losses_fd(&kernel->losses);
-}
-
-static void es_nf_kernel_on_loss(void *ctx, const struct es_flow *flow, __u8 state)
-{
-	struct es_nf_kernel *kernel = ctx;
-
-	(void)state; /* whether its connection is over, its socket tells */
-	(void)es_nf_kept_restore(kernel->kept, &kernel->rebuild.ct, &kernel->rebuild.diag, flow);
+	return es_nf_losses_fd(&kernel->recovery.losses);
 }
 
 void es_nf_kernel_recover(struct es_nf_kernel *kernel)
 {
-	if (es_nf_losses_read(&kernel->losses, es_nf_kernel_on_loss, kernel) == -ENOBUFS)
-		es_nf_kept_restore_all(kernel->kept, &kernel->rebuild.ct, &kernel->rebuild.diag);
+	(void)es_nf_recovery_turn(&kernel->recovery);
+}
+
+int es_nf_kernel_is_recovering(const struct es_nf_kernel *kernel)
+{
+	return es_nf_recovery_is_due(&kernel->recovery);
+}
+
+void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *frame)
+{
+	struct es_packet pkt;
+	struct es_segment seg;
+	struct es_flow flow;
+
+	if (!es_nf_recovery_is_due(&kernel->recovery) ||
+	    es_nf_packet_tcp(frame->bytes, frame->len, &pkt, &seg))
+		return;
+	es_packet_flow(&pkt, &flow);
+	(void)es_nf_recovery_hurry(&kernel->recovery, &flow);
 }

@@ -47,11 +47,15 @@ int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel);
 /* es_nf_kernel_losses_fd() - readable when the connection tracking has forgotten something */
 int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel);
 
-/*
- * es_nf_kernel_recover() - make again what it has forgotten of connections that are here (kept.h), without waiting
- * Before packets are decided: without its entry, one of such a connection seems to be of another node's.
+/**
+ * es_nf_kernel_recover() - make again what it has forgotten of connections that are here, some of it (recovery.h)
+ * es_nf_kernel_is_recovering() - is there more?
+ * es_nf_kernel_hurry() - the same for the connection that this packet may be of, before it is decided: without its entry, it
+ * seems to be of another node's
  */
 void es_nf_kernel_recover(struct es_nf_kernel *kernel);
+int es_nf_kernel_is_recovering(const struct es_nf_kernel *kernel);
+void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *frame);
 
 /**
  * es_nf_kernel_reset() - a server's RST, that the rules have held on its way out, @node's

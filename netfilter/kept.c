@@ -9,13 +9,21 @@
 #include "netfilter/socket.h"
 
 #define ES_FIRST_PLACES 64
+#define ES_EMPTY_COST	64 /* so many empty places cost no more than one question to the kernel */
 
-/* A place without a service's port is empty. Never more than two thirds of them are taken. */
+/*
+ * A place without a service's port is empty. Never more than two thirds of them are taken.
+ *
+ * @left: places that es_nf_kept_restore_some() has yet to look at, @next is the next one; @is_again: and all once more
+ */
 struct es_nf_kept {
 	struct es_sipkey key;
 	size_t most;
 	size_t count;
 	size_t mask;
+	size_t next;
+	size_t left;
+	int is_again;
 	struct es_nf_entry *places;
 };
 
@@ -75,6 +83,21 @@ static size_t find(const struct es_nf_kept *k, const struct es_flow *flow)
 	return at;
 }
 
+/*
+ * From the place before an empty one down to that: where an entry goes, others move down to its place, from where all has been
+ * looked at. None moves over the empty place, whose entries come last.
+ */
+static void begin(struct es_nf_kept *k)
+{
+	size_t at = 0;
+
+	while (is_taken(&k->places[at]))
+		at++;
+	k->next = (at - 1) & k->mask;
+	k->left = k->mask;
+	k->is_again = 0;
+}
+
 static int grow(struct es_nf_kept *k)
 {
 	struct es_nf_kept larger = *k;
@@ -89,6 +112,8 @@ static int grow(struct es_nf_kept *k)
 	free(k->places);
 	k->places = larger.places;
 	k->mask = larger.mask;
+	if (k->left)
+		begin(k); /* nothing is where it was */
 	return 0;
 }
 
@@ -200,18 +225,38 @@ int es_nf_kept_restore(struct es_nf_kept *kept, struct es_nf_conntrack *ct, stru
 	return 0;
 }
 
-size_t es_nf_kept_restore_all(struct es_nf_kept *kept, struct es_nf_conntrack *ct, struct es_nf_netlink *diag)
+void es_nf_kept_restore_begin(struct es_nf_kept *kept)
+{
+	if (kept->left)
+		kept->is_again = 1;
+	else
+		begin(kept);
+}
+
+int es_nf_kept_is_restoring(const struct es_nf_kept *kept)
+{
+	return kept->left != 0;
+}
+
+size_t es_nf_kept_restore_some(struct es_nf_kept *kept, struct es_nf_conntrack *ct,
+			       struct es_nf_netlink *diag, size_t most)
 {
 	size_t restored = 0;
 
-	for (size_t at = 0; at <= kept->mask;) {
-		int rc = is_taken(&kept->places[at]) ? restore(ct, diag, &kept->places[at]) : 0;
+	for (size_t cost = 0; kept->left && cost < most * ES_EMPTY_COST; kept->left--) {
+		size_t at = kept->next;
 
-		restored += rc == 1;
-		if (rc == -ENOENT)
-			empty(kept, at); /* what is here now has yet to be looked at */
-		else
-			at++;
+		kept->next = (at - 1) & kept->mask;
+		cost += is_taken(&kept->places[at]) ? ES_EMPTY_COST : 1;
+		if (is_taken(&kept->places[at])) {
+			int rc = restore(ct, diag, &kept->places[at]);
+
+			restored += rc == 1;
+			if (rc == -ENOENT)
+				empty(kept, at);
+		}
 	}
+	if (!kept->left && kept->is_again)
+		begin(kept);
 	return restored;
 }

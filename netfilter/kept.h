@@ -38,8 +38,20 @@ void es_nf_kept_forget(struct es_nf_kept *kept, const struct es_flow *flow);
 int es_nf_kept_restore(struct es_nf_kept *kept, struct es_nf_conntrack *ct, struct es_nf_netlink *diag,
 		       const struct es_flow *flow);
 
-/* es_nf_kept_restore_all() - the same for all whose entries are missing, when losses were lost. Returns how many are there again. */
-size_t es_nf_kept_restore_all(struct es_nf_kept *kept, struct es_nf_conntrack *ct,
-			      struct es_nf_netlink *diag);
+/**
+ * es_nf_kept_restore_begin() - losses were lost: all entries are to be looked at, and made again where they are missing
+ * Called again meanwhile, it has all looked at once more, behind that.
+ */
+void es_nf_kept_restore_begin(struct es_nf_kept *kept);
+
+/* es_nf_kept_is_restoring() - some are to be looked at still */
+int es_nf_kept_is_restoring(const struct es_nf_kept *kept);
+
+/**
+ * es_nf_kept_restore_some() - look at @most of them
+ * As es_nf_kept_restore() does; between two calls, all others may be called. Returns how many are there again.
+ */
+size_t es_nf_kept_restore_some(struct es_nf_kept *kept, struct es_nf_conntrack *ct,
+			       struct es_nf_netlink *diag, size_t most);
 
 #endif

@@ -39,11 +39,12 @@ int es_nf_losses_fd(const struct es_nf_losses *losses)
 	return mnl_socket_get_fd(losses->nl.socket);
 }
 
-int es_nf_losses_read(struct es_nf_losses *losses, es_nf_loss_fn fn, void *ctx)
+int es_nf_losses_read(struct es_nf_losses *losses, size_t most, es_nf_loss_fn fn, void *ctx)
 {
 	char buf[ES_NF_NETLINK_ROOM];
 
-	for (;;) {
+	/* The kernel tells of each in a datagram. */
+	for (size_t n = 0; n < most; n++) {
 		ssize_t got = recv(es_nf_losses_fd(losses), buf, sizeof(buf), MSG_DONTWAIT);
 		const struct nlmsghdr *nlh = (const struct nlmsghdr *)buf;
 		struct es_nf_entry entry;
@@ -58,4 +59,5 @@ int es_nf_losses_read(struct es_nf_losses *losses, es_nf_loss_fn fn, void *ctx)
 			    !es_nf_entry_read(nlh, &entry))
 				fn(ctx, &entry.flow, entry.state);
 	}
+	return 1;
 }

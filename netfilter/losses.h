@@ -5,6 +5,7 @@
 /*
  * Conntrack entries that go: by `conntrack -F`, because their time is over, or because their connection has ended.
  */
+#include <stddef.h>
 #include "kmod/core/flow.h"
 #include "netfilter/netlink.h"
 
@@ -18,12 +19,12 @@ void es_nf_losses_close(struct es_nf_losses *losses);
 int es_nf_losses_fd(const struct es_nf_losses *losses);
 
 /**
- * es_nf_losses_read() - call @fn for each TCP entry that has gone, without waiting
+ * es_nf_losses_read() - call @fn for each TCP entry that has gone, without waiting; for @most of them
  * @flow: by its original direction; @state: enum tcp_conntrack when it went, 0 if the kernel does not tell (before 5.9)
- * Returns 0; -ENOBUFS if the kernel had no room and entries went that nobody is told of: what is kept must be
+ * Returns 0; 1 if there may be more; -ENOBUFS if the kernel had no room and entries went that nobody is told of: what is kept must be
  * compared with what is there; or -errno.
  */
 typedef void (*es_nf_loss_fn)(void *ctx, const struct es_flow *flow, __u8 state);
-int es_nf_losses_read(struct es_nf_losses *losses, es_nf_loss_fn fn, void *ctx);
+int es_nf_losses_read(struct es_nf_losses *losses, size_t most, es_nf_loss_fn fn, void *ctx);
 
 #endif

@@ -243,7 +243,12 @@ static void flush_entries(void)
 
 static void restore_all(void)
 {
-	printf("%zu\n", es_nf_kept_restore_all(node.kept, &node.rebuild.ct, &node.rebuild.diag));
+	size_t restored = 0;
+
+	es_nf_kept_restore_begin(node.kept);
+	while (es_nf_kept_is_restoring(node.kept))
+		restored += es_nf_kept_restore_some(node.kept, &node.rebuild.ct, &node.rebuild.diag, 64);
+	printf("%zu\n", restored);
 }
 
 static void say_counts(void)
@@ -416,7 +421,7 @@ static int serve(char **words)
 			hear();
 		if (fds[2].revents)
 			on_rules_changed();
-		if (fds[3].revents && es_nf_losses_read(&node.losses, on_lost, NULL))
+		if (fds[3].revents && es_nf_losses_read(&node.losses, ALL, on_lost, NULL))
 			die("losses", NULL);
 	}
 	return 1;

@@ -3,6 +3,7 @@ earshot_unit_test(nf_copies earshot-rebuild)
 earshot_unit_test(nf_entry earshot-rebuild)
 earshot_unit_test(nf_errors earshot-rebuild)
 earshot_unit_test(nf_kept earshot-rebuild)
+earshot_unit_test(nf_recovery earshot-rebuild)
 earshot_unit_test(nf_request earshot-rebuild)
 # The netfilter datapath's parts that need no kernel.
 earshot_unit_test(netfilter_queue earshot-netfilter-engine earshot-datapath)

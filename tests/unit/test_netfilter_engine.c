@@ -117,6 +117,18 @@ void es_nf_kernel_recover(struct es_nf_kernel *kernel)
 	sleep_ms(__atomic_exchange_n(&played.recover_ms, 0, __ATOMIC_SEQ_CST));
 }
 
+int es_nf_kernel_is_recovering(const struct es_nf_kernel *kernel)
+{
+	(void)kernel;
+	return 0;
+}
+
+void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *frame)
+{
+	(void)kernel;
+	(void)frame;
+}
+
 int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel)
 {
 	(void)kernel;

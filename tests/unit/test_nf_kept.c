@@ -17,7 +17,8 @@ static struct played {
 	__u32 isn, kept_isn;
 	unsigned int restored;
 } flows[FLOWS];
-static int failure; /* of the next request to the kernel */
+static int failure;	   /* of the next request to the kernel */
+static unsigned int looks; /* at entries */
 
 static struct es_flow flow(unsigned int number)
 {
@@ -48,6 +49,7 @@ static struct es_nf_entry entry_of(const struct es_flow *f)
 int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *f, struct es_nf_entry *ret_entry)
 {
 	(void)ct;
+	looks++;
 	if (failure)
 		return failure;
 	*ret_entry = entry_of(f);
@@ -165,6 +167,22 @@ static void test_against_the_model(void **state)
 		step(*state, (unsigned int)(es_test_random(&seed) % FLOWS), es_test_random(&seed) % 5);
 }
 
+#define TURN 7
+
+/* By turns, each of which asks the kernel no more than it may. */
+static size_t restore_all(struct es_nf_kept *kept, struct es_nf_conntrack *ct)
+{
+	size_t restored = 0;
+
+	es_nf_kept_restore_begin(kept);
+	while (es_nf_kept_is_restoring(kept)) {
+		looks = 0;
+		restored += es_nf_kept_restore_some(kept, ct, NULL, TURN);
+		assert_in_range(looks, 0, TURN);
+	}
+	return restored;
+}
+
 static void test_all_at_once(void **state)
 {
 	struct es_nf_conntrack ct = {};
@@ -178,9 +196,53 @@ static void test_all_at_once(void **state)
 		alive += i % 3 && i % 2 == 0;
 		flows[i].is_kept = i % 3 == 0 || i % 2 == 0;
 	}
-	assert_int_equal(es_nf_kept_restore_all(*state, &ct, NULL), alive);
+	assert_int_equal(restore_all(*state, &ct), alive);
 	assert_int_equal(es_nf_kept_count(*state), kept_by_model());
-	assert_int_equal(es_nf_kept_restore_all(*state, &ct, NULL), 0);
+	assert_int_equal(restore_all(*state, &ct), 0);
+}
+
+/* One begins while another one is under way: all are looked at that were missing when it began. */
+static void test_all_again(void **state)
+{
+	struct es_nf_conntrack ct = {};
+
+	for (unsigned int i = 0; i < FLOWS; i++)
+		step(*state, i, 0);
+	es_nf_kept_restore_begin(*state);
+	(void)es_nf_kept_restore_some(*state, &ct, NULL, FLOWS / 2);
+	for (unsigned int i = 0; i < FLOWS; i++)
+		flows[i].has_entry = 0;
+	assert_int_equal(restore_all(*state, &ct), FLOWS);
+}
+
+/* Between turns, connections come, go and end, and the table grows. */
+static void test_turns(void **state)
+{
+	struct es_nf_conntrack ct = {};
+	struct es_nf_kept *kept = *state;
+	uint64_t seed = 7;
+
+	for (unsigned int known = 20; known <= FLOWS; known += 7) {
+		for (unsigned int i = 0; i < known; i++)
+			flows[i].has_entry = 0;
+		es_nf_kept_restore_begin(kept);
+		while (es_nf_kept_is_restoring(kept)) {
+			unsigned int number = (unsigned int)(es_test_random(&seed) % known);
+			struct es_flow f = flow(number);
+			struct played *p = &flows[number];
+
+			(void)es_nf_kept_restore_some(kept, &ct, NULL, 1 + es_test_random(&seed) % 9);
+			p->has_entry = p->has_socket = p->is_kept = es_test_random(&seed) % 3 != 0;
+			p->kept_isn = ++p->isn;
+			if (p->is_kept)
+				assert_int_equal(es_nf_kept_look(kept, &ct, &f), 0);
+			else
+				es_nf_kept_forget(kept, &f);
+		}
+		assert_int_equal(es_nf_kept_count(kept), kept_by_model());
+		for (unsigned int i = 0; i < known; i++)
+			assert_int_equal(flows[i].has_entry, flows[i].is_kept);
+	}
 }
 
 static void test_what_is_there_when_a_daemon_begins(void **state)
@@ -225,6 +287,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_against_the_model, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_all_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_all_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_there_when_a_daemon_begins, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limits_and_failures, set_up, tear_down),
 	};
