@@ -20,6 +20,7 @@
 #include "netfilter/public.h"
 #include "netfilter/reply.h"
 #include "netfilter/target.h"
+#include "netfilter/turns.h"
 #include "netfilter/unproven.h"
 
 #define ES_TICK_MS    100
@@ -27,14 +28,13 @@
 
 /**
  * struct es_nf_engine
- * @lock: what the thread holds while it decides, and others while they change what is in force; @next: who waits for it
+ * @turns: what the thread holds while it decides, and others while they change what is in force
  * @capture: of what is for service addresses; @unproven: of connections that are not proven, whose packets that were let in
  * within a batch are @let_in, @let_in_count of them
  * @looked_ns: when the thread last looked whether there is something; @is_late: what it has found since has waited too long
  */
 struct es_nf_engine {
-	pthread_mutex_t lock;
-	pthread_mutex_t next;
+	struct es_nf_turns turns;
 	struct es_nf_kernel *kernel;
 	struct es_nf_node *node;
 	struct es_nf_netlink watch; /* of changes of rules */
@@ -62,20 +62,14 @@ static __u64 es_nf_now_ns(void)
 	return (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
 }
 
-/*
- * Under a flood, the thread lets go of the lock only to take it again, sooner than anybody else would wake up. So it must
- * wait behind who waits.
- */
 static void es_nf_engine_lock(struct es_nf_engine *engine)
 {
-	pthread_mutex_lock(&engine->next);
-	pthread_mutex_lock(&engine->lock);
-	pthread_mutex_unlock(&engine->next);
+	es_nf_turns_take(&engine->turns);
 }
 
 static void es_nf_engine_unlock(struct es_nf_engine *engine)
 {
-	pthread_mutex_unlock(&engine->lock);
+	es_nf_turns_give(&engine->turns);
 }
 
 int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engine **ret_engine,
@@ -93,8 +87,7 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 
 	if (!engine)
 		return es_nf_why(why, -ENOMEM, "no memory");
-	pthread_mutex_init(&engine->lock, NULL);
-	pthread_mutex_init(&engine->next, NULL);
+	es_nf_turns_init(&engine->turns);
 	engine->stop_fd = -1;
 	rc = es_nf_kernel_new(&engine->kernel, why);
 	if (rc)
@@ -165,8 +158,7 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	es_nf_kernel_free(&e->kernel);
 	if (e->stop_fd >= 0)
 		close(e->stop_fd);
-	pthread_mutex_destroy(&e->next);
-	pthread_mutex_destroy(&e->lock);
+	es_nf_turns_fini(&e->turns);
 	free(e);
 	*engine = NULL;
 }
@@ -461,20 +453,28 @@ int es_nf_engine_wake_fd(const struct es_nf_engine *engine, unsigned int worker)
 void es_nf_engine_connections(struct es_nf_engine *engine,
 			      void (*fn)(void *ctx, const struct es_connection_entry *entry), void *ctx)
 {
-	es_nf_engine_lock(engine);
-	engine->node->now_ns = es_nf_now_ns();
-	es_nf_unproven_walk(engine->node, fn, ctx);
-	es_nf_engine_unlock(engine);
+	size_t at = 0;
+
+	/* Packets are decided between two slices. */
+	do {
+		es_nf_engine_lock(engine);
+		engine->node->now_ns = es_nf_now_ns();
+		at = es_nf_unproven_walk(engine->node, at, fn, ctx);
+		es_nf_engine_unlock(engine);
+	} while (at);
 }
 
 unsigned int es_nf_engine_end_unproven(struct es_nf_engine *engine)
 {
-	unsigned int count;
+	unsigned int count = 0;
+	size_t at = 0;
 
-	es_nf_engine_lock(engine);
-	engine->node->now_ns = es_nf_now_ns();
-	count = es_nf_unproven_end(engine->node);
-	es_nf_engine_unlock(engine);
+	do {
+		es_nf_engine_lock(engine);
+		engine->node->now_ns = es_nf_now_ns();
+		at = es_nf_unproven_end(engine->node, at, &count);
+		es_nf_engine_unlock(engine);
+	} while (at);
 	return count;
 }
 

@@ -266,28 +266,47 @@ enum es_nf_fate es_nf_unproven_reset(struct es_nf_node *node, const struct es_fl
 	return fate;
 }
 
-void es_nf_unproven_walk(struct es_nf_node *node, es_nf_unproven_fn fn, void *ctx)
+/* The next place from @at on that is taken. Returns NULL, and 0 in @ret_next, if there is none. */
+static struct es_nf_unproven *es_nf_unproven_next(const struct es_nf_node *node, size_t at, size_t *ret_next)
 {
-	for (size_t i = 0; i < (size_t)ES_NF_UNPROVEN_SETS * ES_NF_UNPROVEN_WAYS; i++) {
+	for (; at < (size_t)ES_NF_UNPROVEN_SETS * ES_NF_UNPROVEN_WAYS; at++) {
 		struct es_nf_unproven *u =
-			&node->tables.unproven[i / ES_NF_UNPROVEN_WAYS].way[i % ES_NF_UNPROVEN_WAYS];
-		struct es_connection_entry entry;
-		struct es_nf_found found;
+			&node->tables.unproven[at / ES_NF_UNPROVEN_WAYS].way[at % ES_NF_UNPROVEN_WAYS];
 
-		if (!u->made_ns || !es_nf_unproven_refresh(node, u, &found))
-			continue;
-		entry = (struct es_connection_entry){
-			.flow_hash = u->flow_hash,
-			.made_ns = u->made_ns,
-			.cookie = u->cookie,
-			.first_seq = u->first_seq,
-			.source = u->source,
-			.tcp_state = ES_TCP_STATE_ESTABLISHED,
-			.unproven = 1,
-			.is_moved = u->is_moved,
-		};
-		fn(ctx, &entry);
+		*ret_next = at + 1;
+		if (u->made_ns)
+			return u;
 	}
+	*ret_next = 0;
+	return NULL;
+}
+
+static void es_nf_unproven_tell_of(struct es_nf_node *node, struct es_nf_unproven *u, es_nf_unproven_fn fn,
+				   void *ctx)
+{
+	const struct es_connection_entry entry = {
+		.flow_hash = u->flow_hash,
+		.made_ns = u->made_ns,
+		.cookie = u->cookie,
+		.first_seq = u->first_seq,
+		.source = u->source,
+		.tcp_state = ES_TCP_STATE_ESTABLISHED,
+		.unproven = 1,
+		.is_moved = u->is_moved,
+	};
+	struct es_nf_found found;
+
+	if (es_nf_unproven_refresh(node, u, &found))
+		fn(ctx, &entry);
+}
+
+size_t es_nf_unproven_walk(struct es_nf_node *node, size_t at, es_nf_unproven_fn fn, void *ctx)
+{
+	struct es_nf_unproven *u;
+
+	for (int i = 0; i < ES_NF_UNPROVEN_SLICE && (u = es_nf_unproven_next(node, at, &at)); i++)
+		es_nf_unproven_tell_of(node, u, fn, ctx);
+	return at;
 }
 
 /* Returns 1 if it was ended. One that resists is noted still: es_nf_unproven_ended() is to follow. */
@@ -318,20 +337,15 @@ static int es_nf_unproven_end_one(struct es_nf_node *node, struct es_nf_unproven
 	return 1;
 }
 
-unsigned int es_nf_unproven_end(struct es_nf_node *node)
+size_t es_nf_unproven_end(struct es_nf_node *node, size_t at, unsigned int *count)
 {
-	unsigned int count = 0;
+	struct es_nf_unproven *u;
 
 	if (!es_nf_is_silent(node))
 		return 0;
-	for (size_t i = 0; i < (size_t)ES_NF_UNPROVEN_SETS * ES_NF_UNPROVEN_WAYS; i++) {
-		struct es_nf_unproven *u =
-			&node->tables.unproven[i / ES_NF_UNPROVEN_WAYS].way[i % ES_NF_UNPROVEN_WAYS];
-
-		if (u->made_ns)
-			count += (unsigned int)es_nf_unproven_end_one(node, u);
-	}
-	return count;
+	for (int i = 0; i < ES_NF_UNPROVEN_SLICE && (u = es_nf_unproven_next(node, at, &at)); i++)
+		*count += (unsigned int)es_nf_unproven_end_one(node, u);
+	return at;
 }
 
 int es_nf_unproven_is(struct es_nf_node *node, const struct es_flow *flow)

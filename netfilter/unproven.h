@@ -45,15 +45,19 @@ enum es_nf_fate es_nf_unproven_reset(struct es_nf_node *node, const struct es_fl
 
 /**
  * es_nf_unproven_walk() - call @fn for each that is still unproven, as of struct es_connection_entry
+ * @at: 0; then what was returned: each call asks the kernel about ES_NF_UNPROVEN_SLICE of them at most, as there may be
+ * tens of thousands. What is noted between two calls may be left out. Returns 0 behind the last one.
  */
+#define ES_NF_UNPROVEN_SLICE 128
 typedef void (*es_nf_unproven_fn)(void *ctx, const struct es_connection_entry *entry);
-void es_nf_unproven_walk(struct es_nf_node *node, es_nf_unproven_fn fn, void *ctx);
+size_t es_nf_unproven_walk(struct es_nf_node *node, size_t at, es_nf_unproven_fn fn, void *ctx);
 
 /**
  * es_nf_unproven_end() - end them all, while the lease is over
- * No client hears of it but those that were kept from repeating their requests. Returns how many.
+ * No client hears of it but those that were kept from repeating their requests. @at, and what is returned, as of
+ * es_nf_unproven_walk(); @count: how many were ended is added to it.
  */
-unsigned int es_nf_unproven_end(struct es_nf_node *node);
+size_t es_nf_unproven_end(struct es_nf_node *node, size_t at, unsigned int *count);
 
 /*
  * es_nf_unproven_is() - of any connection, which may have been made by a daemon that noted none: may its client repeat

@@ -172,12 +172,12 @@ static void test_the_kernel_makes_it_later(void **state)
 	w->rebuild_rc = -ENOBUFS;
 	letter_put(w, &l, 1);
 	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
-	es_nf_unproven_walk(w->node, on_listed, &listed);
+	assert_int_equal(es_nf_unproven_walk(w->node, 0, on_listed, &listed), 0);
 	assert_int_equal(listed.flow_hash, 0);
 	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED};
 	letter_put(w, &l, 1);
 	assert_int_equal(w->injected.count, 1);
-	es_nf_unproven_walk(w->node, on_listed, &listed);
+	assert_int_equal(es_nf_unproven_walk(w->node, 0, on_listed, &listed), 0);
 	assert_int_equal(listed.flow_hash, the_flow_hash(w));
 	assert_int_equal(listed.first_seq, ISN + 1);
 	assert_int_equal(listed.source, OTHER);
