@@ -6,7 +6,6 @@
 #include <linux/if_ether.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -16,10 +15,12 @@
 #include "netfilter/capture.h"
 #include "netfilter/engine.h"
 #include "netfilter/hands.h"
+#include "netfilter/mender.h"
 #include "netfilter/other.h"
 #include "netfilter/public.h"
 #include "netfilter/reply.h"
 #include "netfilter/target.h"
+#include "netfilter/thread.h"
 #include "netfilter/turns.h"
 #include "netfilter/unproven.h"
 
@@ -37,7 +38,6 @@ struct es_nf_engine {
 	struct es_nf_turns turns;
 	struct es_nf_kernel *kernel;
 	struct es_nf_node *node;
-	struct es_nf_netlink watch; /* of changes of rules */
 	struct es_nf_capture *capture;
 	struct es_nf_capture *unproven;
 	struct es_nf_capture *here;
@@ -46,6 +46,7 @@ struct es_nf_engine {
 	size_t let_in_len[ES_NF_CAPTURE_BATCH];
 	uint8_t let_in[ES_NF_CAPTURE_BATCH][ES_LET_IN_MAX];
 	struct es_nf_attachment attachment;
+	struct es_nf_mender mender;
 	pthread_t thread;
 	int is_running;
 	int is_ending;
@@ -88,7 +89,7 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 	if (!engine)
 		return es_nf_why(why, -ENOMEM, "no memory");
 	es_nf_turns_init(&engine->turns);
-	engine->stop_fd = -1;
+	engine->stop_fd = engine->mender.stop_fd = -1;
 	rc = es_nf_kernel_new(&engine->kernel, why);
 	if (rc)
 		goto err_free;
@@ -106,7 +107,7 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 		goto err_free;
 	rc = es_nf_attachment_open(&engine->attachment, engine->kernel, engine->tap);
 	if (!rc)
-		rc = es_nf_hook_watch(&engine->watch);
+		rc = es_nf_mender_open(&engine->mender, &engine->attachment);
 	if (!rc && (engine->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
 		rc = -errno;
 	if (rc) {
@@ -147,13 +148,13 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	if (!e)
 		return;
 	es_nf_engine_stop(e);
+	es_nf_mender_close(&e->mender);
 	es_nf_engine_open(e);
 	es_nf_capture_free(&e->here);
 	es_nf_capture_free(&e->unproven);
 	es_nf_capture_free(&e->capture);
 	es_nf_attachment_close(&e->attachment);
 	es_nf_tap_free(&e->tap);
-	es_nf_netlink_close(&e->watch);
 	es_nf_node_free(&e->node);
 	es_nf_kernel_free(&e->kernel);
 	if (e->stop_fd >= 0)
@@ -323,17 +324,12 @@ static void *es_nf_engine_main(void *arg)
 		{.fd = es_nf_capture_fd(engine->capture), .events = POLLIN},
 		{.fd = es_nf_kernel_arp_fd(engine->kernel), .events = POLLIN},
 		{.fd = es_nf_kernel_losses_fd(engine->kernel), .events = POLLIN},
-		{.fd = mnl_socket_get_fd(engine->watch.socket), .events = POLLIN},
 		{.fd = es_nf_capture_fd(engine->unproven), .events = POLLIN},
 		{.fd = es_nf_capture_fd(engine->here), .events = POLLIN},
 		{.fd = es_nf_tap_fd(engine->tap), .events = POLLIN},
 	};
 
 	while (!(fds[0].revents & POLLIN)) {
-		if (fds[4].revents & POLLIN) {
-			(void)es_nf_hook_watched(&engine->watch);
-			es_nf_attachment_mend(&engine->attachment);
-		}
 		es_nf_engine_turn(engine);
 		poll(fds, sizeof(fds) / sizeof(fds[0]),
 		     es_nf_kernel_is_recovering(engine->kernel) ? 0 : ES_TICK_MS);
@@ -349,7 +345,6 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 						      .may_pass = es_nf_engine_may_pass,
 						      .ctx = engine};
 	const struct es_nf_capture_params here = {.queue = ES_NF_RULES_HERE};
-	sigset_t all, before;
 	int rc = es_nf_capture_new(&service, &engine->capture, why);
 
 	if (!rc)
@@ -361,11 +356,7 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 		es_nf_capture_free(&engine->capture);
 		return rc;
 	}
-	/* Signals are the control thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&engine->thread, NULL, es_nf_engine_main, engine);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = es_nf_thread_start(&engine->thread, es_nf_engine_main, engine);
 	if (rc) {
 		es_nf_capture_free(&engine->here);
 		es_nf_capture_free(&engine->unproven);
@@ -373,7 +364,8 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 		return es_nf_why(why, rc, "thread: %s", strerror(-rc));
 	}
 	engine->is_running = 1;
-	return 0;
+	rc = es_nf_mender_start(&engine->mender);
+	return rc ? es_nf_why(why, rc, "thread: %s", strerror(-rc)) : 0;
 }
 
 /* Set the rules, if they are others than those that are set; or @anyway. */

@@ -451,11 +451,16 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 
 int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
 {
-	int is_set = es_nf_hook_is_set(nl, &kernel->hook);
+	struct es_nf_hook hook;
+	int rc = es_nf_hook_is_set(nl, &kernel->hook);
 
-	if (is_set)
-		return is_set < 0 ? is_set : 0;
-	return es_nf_hook_set(nl, kernel->tun.is_marked ? kernel->tun.name : NULL, &kernel->hook, NULL);
+	if (rc)
+		return rc < 0 ? rc : 0;
+	rc = es_nf_hook_set(nl, kernel->tun.is_marked ? kernel->tun.name : NULL, &hook, NULL);
+	/* What else it can do, other threads read; and the kernel is the same. */
+	if (!rc)
+		memcpy(kernel->hook.whole, hook.whole, sizeof(hook.whole));
+	return rc;
 }
 
 int es_nf_kernel_can_gate(const struct es_nf_kernel *kernel)

@@ -38,7 +38,7 @@ int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel);
 /* es_nf_kernel_arp() - take one that came in, at most @room bytes. Returns its length, 0 if there is none, or -errno. */
 int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room);
 
-/* es_nf_kernel_mend() - set the rule of hook.h again, if somebody has taken it away. Returns 0 or -errno. */
+/* es_nf_kernel_mend() - set the rule of hook.h again, if somebody has taken it away; one thread at a time, any. Returns 0 or -errno. */
 int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl);
 
 /* es_nf_kernel_can_gate() - can the kernel tell proven connections from others (unproven.h)? It needs connection labels. */

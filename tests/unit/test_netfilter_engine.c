@@ -3,9 +3,11 @@
  * The engine's thread, with a kernel that is played: floods that never end, and work that takes long.
  */
 #include "cmocka_all.h"
+#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include "netfilter/capture.h"
@@ -30,12 +32,17 @@ struct es_nf_capture {
 	unsigned int queue;
 };
 
-/* What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms: once */
+/*
+ * What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms, @mend_ms: how
+ * long that takes, once; @watch: where it tells of changes of rules
+ */
 static struct {
 	int is_flood;
 	int packets;
 	int taken;
 	int recover_ms;
+	int mend_ms;
+	struct es_nf_netlink *watch;
 } played;
 
 static void sleep_ms(int ms)
@@ -100,7 +107,32 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 
 int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
 {
+	int ms = __atomic_load_n(&played.mend_ms, __ATOMIC_SEQ_CST);
+
 	(void)kernel;
+	(void)nl;
+	sleep_ms(ms);
+	__atomic_store_n(&played.mend_ms, 0, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+int es_nf_hook_watch(struct es_nf_netlink *nl)
+{
+	played.watch = nl;
+	return es_nf_netlink_open(nl, NETLINK_ROUTE);
+}
+
+int es_nf_hook_watched(struct es_nf_netlink *nl)
+{
+	char buf[ES_NF_NETLINK_ROOM];
+
+	while (recv(mnl_socket_get_fd(nl->socket), buf, sizeof(buf), MSG_DONTWAIT) > 0)
+		;
+	return 0;
+}
+
+int es_nf_hook_remove(struct es_nf_netlink *nl)
+{
 	(void)nl;
 	return 0;
 }
@@ -422,11 +454,38 @@ static void test_what_waited_is_dropped(void **state)
 	assert_int_equal(counted(w), 2);
 }
 
+/* Something to read, whatever it says. */
+static void rules_change(void)
+{
+	char buf[128];
+	struct nlmsghdr *nlh = es_nf_netlink_put(played.watch, buf, RTM_GETLINK, NLM_F_DUMP);
+	struct ifinfomsg *link = mnl_nlmsg_put_extra_header(nlh, sizeof(*link));
+
+	link->ifi_family = AF_UNSPEC;
+	assert_true(mnl_socket_sendto(played.watch->socket, nlh, nlh->nlmsg_len) > 0);
+}
+
+/* Rules are looked at, and set again, while packets go on. */
+static void test_mending_holds_nobody_up(void **state)
+{
+	const struct world *w = *state;
+
+	assert_int_equal(es_nf_engine_attach(w->engine, 2, 3, NULL), 0);
+	__atomic_store_n(&played.mend_ms, LONG_MS, __ATOMIC_SEQ_CST);
+	rules_change();
+	sleep_ms(LONG_MS / 8); /* it is at it */
+	send_packet();
+	assert_int_equal(__atomic_load_n(&played.mend_ms, __ATOMIC_SEQ_CST), LONG_MS);
+	while (__atomic_load_n(&played.mend_ms, __ATOMIC_SEQ_CST))
+		sleep_ms(1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_flood, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_waited_is_dropped, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_mending_holds_nobody_up, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
