@@ -14,7 +14,7 @@ import time
 import pytest
 
 from cluster.every import homes, start_backends, there_and_back
-from earshotlab import Lab, daemon, netns, topology, wait_for
+from earshotlab import Lab, netns, topology, wait_for
 from web import raw
 from web.backend import content
 
@@ -36,8 +36,7 @@ Outcome = collections.namedtuple("Outcome", "size end cable text")
 Targets = collections.namedtuple("Targets", "small large late")
 
 
-# The netfilter datapath moves no open connection, and refuses inspect = every.
-@pytest.fixture(scope="module", name="lab", params=[each for each in SERVICES if (daemon.DATAPATH, each) != ("netfilter", "every")])
+@pytest.fixture(scope="module", name="lab", params=SERVICES)
 def _lab(request):
     with Lab(nodes=3, server="none", **SERVICES[request.param]) as lab:
         start_backends(lab, "endings", ",".join("::" if ":" in vip else "0.0.0.0" for vip in lab.net.vips))
