@@ -31,7 +31,7 @@ struct arp_packet {
 struct arp_question {
 	__be32 address;
 	int probe;
-	struct es_facts_arp *answer;
+	struct es_facts_answer *answer;
 };
 
 static int open_on(unsigned int ifindex)
@@ -77,7 +77,7 @@ static int ask(int fd, const struct es_facts_link *link, __be32 self, const stru
 	return sendto(fd, &packet, sizeof(packet), 0, (const void *)&to, sizeof(to)) < 0 ? -errno : 0;
 }
 
-void es_facts_arp_add(struct es_facts_arp *answer, const __u8 *mac)
+void es_facts_answer_add(struct es_facts_answer *answer, const __u8 *mac)
 {
 	unsigned int i;
 
@@ -106,7 +106,7 @@ static void take(const struct arp_network *network)
 	while (recv(network->fd, &packet, sizeof(packet), 0) >= (ssize_t)sizeof(packet))
 		for (i = 0; i < network->count && packet.operation == htons(ARPOP_REPLY); i++)
 			if (!memcmp(packet.sender, &network->questions[i].address, 4))
-				es_facts_arp_add(network->questions[i].answer, packet.sender_mac);
+				es_facts_answer_add(network->questions[i].answer, packet.sender_mac);
 }
 
 static void ask_all(struct arp_network *network, __be32 self)
@@ -166,7 +166,7 @@ static void exchange(struct arp_network *networks, __be32 self)
 }
 
 static void question_add(struct arp_network *network, const struct es_addr *address, int probe,
-			 struct es_facts_arp *answer)
+			 struct es_facts_answer *answer)
 {
 	network->questions[network->count++] =
 		(struct arp_question){.address = address->w[3], .probe = probe, .answer = answer};

@@ -40,7 +40,7 @@ struct es_facts_address {
 };
 
 /* @answers: how many different hardware addresses answered an ARP request or a solicitation, the first two in @mac */
-struct es_facts_arp {
+struct es_facts_answer {
 	int rc;
 	unsigned int answers;
 	unsigned char mac[2][6];
@@ -142,10 +142,10 @@ struct es_facts {
 	size_t listener_count;
 	struct es_sock_diag_listener *listeners;
 	struct es_facts_firewall firewall;
-	struct es_facts_arp self_arp;			       /* for this node's own address */
-	struct es_facts_arp service_arp[ES_CONF_SERVICES_MAX]; /* for the services' */
-	struct es_facts_arp node_arp[ES_CONF_NODES_MAX];
-	struct es_facts_arp self_ndp, service_ndp[ES_CONF_SERVICES_MAX]; /* for those that are of IPv6 */
+	struct es_facts_answer self_arp;			  /* for this node's own address */
+	struct es_facts_answer service_arp[ES_CONF_SERVICES_MAX]; /* for the services' */
+	struct es_facts_answer node_arp[ES_CONF_NODES_MAX];
+	struct es_facts_answer self_ndp, service_ndp[ES_CONF_SERVICES_MAX]; /* for those that are of IPv6 */
 	struct es_facts_echo node_echo[ES_CONF_NODES_MAX];
 	struct es_facts_daemon daemon;
 	struct es_facts_corosync corosync;
@@ -173,7 +173,7 @@ void es_facts_read_corosync(struct es_facts *facts);
 void es_facts_read_startup(const struct es_conf *conf, struct es_facts *facts);
 
 /* arp.c, for ndp.c, too: one more answer, with this hardware address */
-void es_facts_arp_add(struct es_facts_arp *answer, const __u8 *mac);
+void es_facts_answer_add(struct es_facts_answer *answer, const __u8 *mac);
 
 /* files.c: the bytes of a file below the root, with a NUL behind; the caller frees. 0 or -errno. */
 int es_facts_file(const struct es_facts *facts, const char *path, char **ret_text);

@@ -31,7 +31,7 @@ _Static_assert(sizeof(struct ndp_message) == 32, "no padding: it is sent");
 
 struct ndp_question {
 	struct es_addr address;
-	struct es_facts_arp *answer;
+	struct es_facts_answer *answer;
 };
 
 /* One network and what is asked there. */
@@ -125,7 +125,7 @@ static void take(const struct ndp_network *network)
 		for (size_t i = 0; i < network->count; i++)
 			if (!memcmp(&told.head.nd_ns_target, &network->questions[i].address,
 				    sizeof(struct es_addr)))
-				es_facts_arp_add(network->questions[i].answer, told.mac);
+				es_facts_answer_add(network->questions[i].answer, told.mac);
 	}
 }
 
@@ -191,7 +191,7 @@ static void exchange(struct ndp_network *networks)
 }
 
 static void question_add(struct ndp_network *network, const struct es_addr *address,
-			 struct es_facts_arp *answer)
+			 struct es_facts_answer *answer)
 {
 	network->questions[network->count++] = (struct ndp_question){.address = *address, .answer = answer};
 }

@@ -30,7 +30,7 @@ static int unasked(struct es_check *check, int rc, const char *interface)
 static void check_own(struct es_check *check)
 {
 	const char *interface = check->conf->datapath.cluster_interface;
-	const struct es_facts_arp *arp = &check->facts->self_arp;
+	const struct es_facts_answer *arp = &check->facts->self_arp;
 	char text[INET6_ADDRSTRLEN], mac[18];
 
 	if (check->self >= 0 && !es_addr_is_v4(&check->conf->nodes[check->self].address))
@@ -49,7 +49,7 @@ static void check_own(struct es_check *check)
 
 /* What was answered for an address of a service. Returns how many answers are wrong. */
 static unsigned int judge_service(struct es_check *check, const char *service, const struct es_addr *address,
-				  const struct es_facts_arp *arp)
+				  const struct es_facts_answer *arp)
 {
 	int is_v4 = es_addr_is_v4(address);
 	char text[INET6_ADDRSTRLEN], mac[18];
@@ -86,8 +86,8 @@ static void check_service(struct es_check *check)
 
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		const struct es_conf_service *service = &conf->services[i];
-		const struct es_facts_arp *arp = &check->facts->service_arp[i],
-					  *ndp = &check->facts->service_ndp[i];
+		const struct es_facts_answer *arp = &check->facts->service_arp[i],
+					     *ndp = &check->facts->service_ndp[i];
 
 		rc = rc ? rc : arp->rc ? arp->rc : ndp->rc;
 		wrong += judge_service(check, service->name, &service->address, arp) +
@@ -140,7 +140,7 @@ static void check_nodes(struct es_check *check)
 		return;
 	}
 	for (i = 0; i < conf->node_count; i++) {
-		const struct es_facts_arp *arp = &check->facts->node_arp[i];
+		const struct es_facts_answer *arp = &check->facts->node_arp[i];
 
 		if ((int)i == check->self)
 			continue;

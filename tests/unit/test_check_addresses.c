@@ -218,7 +218,7 @@ static void test_neighbours(void **state)
 	assert_int_equal(finding("neighbours.service_arp")->severity, ES_CHECK_ERROR);
 	assert_non_null(strstr(finding("neighbours.service_arp")->found,
 			       "02:00:00:00:00:09 answers neighbours' solicitations for 2001:db8::7"));
-	facts.service_ndp[0] = (struct es_facts_arp){.rc = -EADDRNOTAVAIL};
+	facts.service_ndp[0] = (struct es_facts_answer){.rc = -EADDRNOTAVAIL};
 	run_again();
 	assert_int_equal(finding("neighbours.service_arp")->severity, ES_CHECK_UNCHECKED);
 	/* What ARP has told is told all the same. */
