@@ -33,15 +33,15 @@ struct es_nf_capture {
 };
 
 /*
- * What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms, @mend_ms: how
- * long that takes, once; @watch: where it tells of changes of rules
+ * What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms: once; @mending:
+ * 1: whoever sets rules again is to wait; 2: it waits, for 0; @watch: where it tells of changes of rules
  */
 static struct {
 	int is_flood;
 	int packets;
 	int taken;
 	int recover_ms;
-	int mend_ms;
+	int mending;
 	struct es_nf_netlink *watch;
 } played;
 
@@ -107,12 +107,13 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 
 int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
 {
-	int ms = __atomic_load_n(&played.mend_ms, __ATOMIC_SEQ_CST);
+	int asked = 1;
 
 	(void)kernel;
 	(void)nl;
-	sleep_ms(ms);
-	__atomic_store_n(&played.mend_ms, 0, __ATOMIC_SEQ_CST);
+	if (__atomic_compare_exchange_n(&played.mending, &asked, 2, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		while (__atomic_load_n(&played.mending, __ATOMIC_SEQ_CST) == 2)
+			sleep_ms(1);
 	return 0;
 }
 
@@ -471,13 +472,13 @@ static void test_mending_holds_nobody_up(void **state)
 	const struct world *w = *state;
 
 	assert_int_equal(es_nf_engine_attach(w->engine, 2, 3, NULL), 0);
-	__atomic_store_n(&played.mend_ms, LONG_MS, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&played.mending, 1, __ATOMIC_SEQ_CST);
 	rules_change();
-	sleep_ms(LONG_MS / 8); /* it is at it */
-	send_packet();
-	assert_int_equal(__atomic_load_n(&played.mend_ms, __ATOMIC_SEQ_CST), LONG_MS);
-	while (__atomic_load_n(&played.mend_ms, __ATOMIC_SEQ_CST))
+	while (__atomic_load_n(&played.mending, __ATOMIC_SEQ_CST) != 2)
 		sleep_ms(1);
+	send_packet();
+	assert_int_equal(__atomic_exchange_n(&played.mending, 0, __ATOMIC_SEQ_CST), 2);
+	assert_int_equal(counted(w), 1);
 }
 
 int main(void)
