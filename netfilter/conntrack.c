@@ -105,13 +105,15 @@ static void put_tcp(struct nlmsghdr *nlh, __u8 state, const struct es_nf_entry *
 	mnl_attr_nest_end(nlh, info);
 }
 
-static void put_label(struct nlmsghdr *nlh, int is_proven, int is_making)
+static void put_label(struct nlmsghdr *nlh, const struct es_nf_entry *entry, int is_making)
 {
 	unsigned long bits[ES_NF_LABEL_LONGS];
 
 	es_nf_label(bits);
-	if (is_proven)
+	if (entry->is_proven)
 		es_nf_label_set(bits, ES_NF_LABEL_PROVEN);
+	if (entry->is_held)
+		es_nf_label_set(bits, ES_NF_LABEL_HELD);
 	if (is_making)
 		es_nf_label_set(bits, ES_NF_LABEL_MAKING);
 	mnl_attr_put(nlh, CTA_LABELS, sizeof(bits), bits);
@@ -130,7 +132,7 @@ static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const s
 	mnl_attr_put_u32(nlh, CTA_TIMEOUT, htonl(timeout_s));
 	put_tcp(nlh, state, entry);
 	if (ct->has_label)
-		put_label(nlh, entry->is_proven, is_making);
+		put_label(nlh, entry, is_making);
 	return nlh;
 }
 

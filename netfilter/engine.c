@@ -15,6 +15,7 @@
 #include "netfilter/capture.h"
 #include "netfilter/engine.h"
 #include "netfilter/hands.h"
+#include "netfilter/later.h"
 #include "netfilter/mender.h"
 #include "netfilter/other.h"
 #include "netfilter/public.h"
@@ -501,11 +502,17 @@ int es_nf_engine_track(const struct es_nf_engine *engine, const struct es_flow *
 	return 0;
 }
 
-void es_nf_engine_late(struct es_nf_engine *engine)
+int es_nf_engine_end_late(struct es_nf_engine *engine, const struct es_flow *flow,
+			  int (*end)(const void *ctx), const void *ctx)
 {
+	int is_late;
+
 	es_nf_engine_lock(engine);
-	es_nf_count(engine->node, ES_COUNT_end_late);
+	is_late = es_nf_later_is_ending(engine->node, flow);
+	if (is_late && !end(ctx))
+		es_nf_count(engine->node, ES_COUNT_end_late);
 	es_nf_engine_unlock(engine);
+	return is_late;
 }
 
 /* What the kernel has dropped is counted as if it had been dropped here. */

@@ -76,8 +76,13 @@ int es_nf_engine_end_stranger(struct es_nf_engine *engine, const struct es_flow 
 int es_nf_engine_track(const struct es_nf_engine *engine, const struct es_flow *flow,
 		       struct es_track *ret_track);
 
-/* es_nf_engine_late() - a connection that should have left had to be ended: count it */
-void es_nf_engine_late(struct es_nf_engine *engine);
+/**
+ * es_nf_engine_end_late() - end a socket that is here still, if its connection should have left
+ * @end: called with @ctx then, while nothing is decided: what es_nf_engine_track() has told may be of a connection that was here
+ * before. Returns 1 if it should have left; 0: it should not.
+ */
+int es_nf_engine_end_late(struct es_nf_engine *engine, const struct es_flow *flow,
+			  int (*end)(const void *ctx), const void *ctx);
 
 /* es_nf_engine_counters() - ES_COUNTER_COUNT values */
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values);

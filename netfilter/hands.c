@@ -189,14 +189,10 @@ static int es_nf_hand_hold(void *ctx, const struct es_flow *flow, int is_held)
 	struct es_nf_kernel *kernel = ctx;
 	int rc = es_nf_conntrack_hold(&kernel->rebuild.ct, flow, is_held);
 
-	if (rc)
-		return rc;
-	/* Were its entry made again meanwhile, that would not hold. */
-	if (is_held)
-		es_nf_kept_forget(kernel->recovery.kept, flow);
-	else
-		(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, flow);
-	return 0;
+	/* The kernel may forget its entry meanwhile. One that is gone already comes back as it was, or as it should be. */
+	if (!rc || !is_held)
+		es_nf_kept_hold(kernel->recovery.kept, flow, is_held);
+	return rc;
 }
 
 static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)

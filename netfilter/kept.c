@@ -158,6 +158,14 @@ void es_nf_kept_forget(struct es_nf_kept *kept, const struct es_flow *flow)
 		empty(kept, at);
 }
 
+void es_nf_kept_hold(struct es_nf_kept *kept, const struct es_flow *flow, int is_held)
+{
+	struct es_nf_entry *place = &kept->places[find(kept, flow)];
+
+	if (is_taken(place))
+		place->is_held = (__u8)is_held;
+}
+
 int es_nf_kept_look(struct es_nf_kept *kept, struct es_nf_conntrack *ct, const struct es_flow *flow)
 {
 	struct es_nf_entry entry;

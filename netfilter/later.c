@@ -29,6 +29,14 @@ static struct es_nf_connection *es_nf_later_unknown(const struct es_nf_node *nod
 	return c;
 }
 
+int es_nf_later_is_ending(const struct es_nf_node *node, const struct es_flow *flow)
+{
+	const struct es_nf_connection *c = es_nf_connection_find(
+		node->tables.connections, es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow));
+
+	return c && c->track.state == ES_TRACK_ENDING;
+}
+
 void es_nf_later_socket(const struct es_nf_connection *c, const struct es_nf_found *found,
 			struct es_track_socket *ret)
 {

@@ -37,6 +37,9 @@ static inline int es_nf_later_is_inside(const struct es_nf_connection *c, const 
 struct es_nf_connection *es_nf_later_view(const struct es_nf_node *node, const struct es_nf_found *found,
 					  struct es_view *v);
 
+/* es_nf_later_is_ending() - is the flow's newest connection one whose socket was to end, since it has left? */
+int es_nf_later_is_ending(const struct es_nf_node *node, const struct es_flow *flow);
+
 /* es_nf_later_socket() - the socket in the numbers that the client knows */
 void es_nf_later_socket(const struct es_nf_connection *c, const struct es_nf_found *found,
 			struct es_track_socket *ret_socket);

@@ -251,6 +251,11 @@ static int es_netfilter_flows(struct es_datapath *dp, es_datapath_flow_fn fn, vo
 	return es_sock_diag_walk(es_netfilter_on_flow, &walk);
 }
 
+static int es_netfilter_end(const void *ctx)
+{
+	return es_sock_diag_end(ctx);
+}
+
 static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
 {
 	const struct es_netfilter_walk *walk = ctx;
@@ -262,12 +267,11 @@ static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
 		return;
 	is_known = walk->nf->config.service[service].inspect == ES_INSPECT_EVERY &&
 		   !es_nf_engine_track(walk->nf->engine, &id->flow, &track);
-	if (!is_known || track.state != ES_TRACK_ENDING)
-		es_load_add(&walk->sums->service[service],
-			    es_load_cost(is_known ? &track : NULL, id->state, 0));
 	/* One that should have ended: the client hears nothing of it (es_nf_reply_is_held()). */
-	else if (!es_sock_diag_end(id))
-		es_nf_engine_late(walk->nf->engine);
+	if (is_known && track.state == ES_TRACK_ENDING &&
+	    es_nf_engine_end_late(walk->nf->engine, &id->flow, es_netfilter_end, id))
+		return;
+	es_load_add(&walk->sums->service[service], es_load_cost(is_known ? &track : NULL, id->state, 0));
 }
 
 static int es_netfilter_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
@@ -297,11 +301,6 @@ static int es_netfilter_connections(struct es_datapath *dp, es_datapath_connecti
 
 	es_nf_engine_connections(es_netfilter_of(dp)->engine, es_netfilter_on_connection, &connections);
 	return 0;
-}
-
-static int es_netfilter_end(const void *ctx)
-{
-	return es_sock_diag_end(ctx);
 }
 
 struct es_netfilter_ending {

@@ -7,6 +7,7 @@
 #include "cmocka_all.h"
 #include <errno.h>
 #include "netfilter_letter.h"
+#include "netfilter/later.h"
 #include "netfilter/public.h"
 #include "netfilter/reply.h"
 
@@ -343,16 +344,16 @@ static void test_resets_of_the_leaving(void **state)
 	size_t len = es_ip_packet_make(&back, &seg, (const uint8_t *)"", bytes);
 
 	queue_second(w);
-	assert_false(es_nf_reply_is_held(w->node, bytes, len));
+	assert_false(es_nf_reply_is_held(w->node, bytes, len) || es_nf_later_is_ending(w->node, &flow));
 	tell(w, ES_HANDOVER_END);
-	assert_true(es_nf_reply_is_held(w->node, bytes, len));
+	assert_true(es_nf_reply_is_held(w->node, bytes, len) && es_nf_later_is_ending(w->node, &flow));
 	w->rebuilt.count = 0;
 	w->found = (struct es_nf_found){.listening = 1};
 	w->node->now_ns += 600000000000ULL; /* its first request is forgotten */
 	begin(w, NEXT, 0);
 	/* Who sees its new socket does not take it for the one that should have ended. */
 	assert_false(w->known_before);
-	assert_false(es_nf_reply_is_held(w->node, bytes, len));
+	assert_false(es_nf_reply_is_held(w->node, bytes, len) || es_nf_later_is_ending(w->node, &flow));
 }
 
 /* struct obstacle - what the socket has when nothing of it gets out any more */

@@ -14,6 +14,7 @@ static struct played {
 	int is_foreign;
 	int has_socket;
 	int is_kept;
+	int is_held;
 	__u32 isn, kept_isn;
 	unsigned int restored;
 } flows[FLOWS];
@@ -62,6 +63,7 @@ int es_nf_conntrack_restore(struct es_nf_conntrack *ct, const struct es_nf_entry
 
 	(void)ct;
 	assert_int_equal(entry->offsets.isn, p->kept_isn);
+	assert_int_equal(entry->is_held, p->is_held);
 	p->has_entry = 1;
 	p->is_foreign = 0;
 	p->isn = p->kept_isn;
@@ -258,6 +260,23 @@ static void test_what_is_there_when_a_daemon_begins(void **state)
 	assert_int_equal(es_nf_kept_restore(*state, &ct, NULL, &f), 1);
 }
 
+/* What its server says must not leave, also when the kernel has forgotten that; until its connection stays after all. */
+static void test_one_that_is_leaving(void **state)
+{
+	struct es_nf_conntrack ct = {};
+	struct es_flow leaving = flow(1), unknown = flow(2);
+
+	step(*state, 1, 0);
+	for (int is_held = 1; is_held >= 0; is_held--) {
+		es_nf_kept_hold(*state, &leaving, is_held);
+		es_nf_kept_hold(*state, &unknown, is_held);
+		flows[1].is_held = is_held;
+		flows[1].has_entry = 0;
+		assert_int_equal(es_nf_kept_restore(*state, &ct, NULL, &leaving), 1);
+	}
+	assert_int_equal(es_nf_kept_count(*state), 1);
+}
+
 static void test_limits_and_failures(void **state)
 {
 	struct es_nf_conntrack ct = {};
@@ -290,6 +309,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_all_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_there_when_a_daemon_begins, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_that_is_leaving, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limits_and_failures, set_up, tear_down),
 	};
 
