@@ -112,17 +112,20 @@ static int es_nf_hand_send(void *ctx, const void *packet, size_t len)
 	return send_packet(&kernel->datagrams, packet, len);
 }
 
-/* What has become of a connection whose packets are in. Returns an enum es_nf_made or -errno. */
-static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *flow)
+/* What has become of a connection whose packets are in, perhaps once more. Returns an enum es_nf_made or -errno. */
+static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *flow, int is_copy)
 {
 	struct es_nf_socket socket;
 	struct es_nf_entry entry;
 	int rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
 
-	/* Of the connection before, which had the same ports. */
-	es_nf_kept_forget(kernel->recovery.kept, flow);
+	/*
+	 * In place of the connection before, which had the same ports. The connection tracking may have forgotten this one already.
+	 * What is not kept goes on all the same.
+	 */
+	if (!is_copy && es_nf_kept_keep(kernel->recovery.kept, &kernel->rebuild.made))
+		es_nf_kept_forget(kernel->recovery.kept, flow);
 	if (!rc && es_nf_socket_is_connection(&socket)) {
-		/* What is not kept goes on all the same. */
 		(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, flow);
 		return ES_NF_BUILT;
 	}
@@ -155,7 +158,7 @@ static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const s
 
 	if (!rc)
 		rc = es_nf_rebuild(&kernel->rebuild, &request, now_ns);
-	return rc < 0 ? rc : es_nf_hand_made(kernel, &request.flow);
+	return rc < 0 ? rc : es_nf_hand_made(kernel, &request.flow, rc == ES_NF_COPY);
 }
 
 static int es_nf_hand_inject(void *ctx, const __u8 *packet, size_t len)

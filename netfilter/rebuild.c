@@ -154,15 +154,15 @@ static void give_up(struct es_nf_rebuild *rebuild, const struct es_nf_request *r
 static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
+	struct es_nf_entry *entry = &rebuild->made;
 	int late = 0;
 
 	for (int i = 0; i < ES_PAUSES && late < ES_PAUSES_NOTING; i++) {
-		struct es_nf_entry entry;
-		int rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, &entry);
+		int rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, entry);
 
-		if (rc || entry.offsets.server.after)
+		if (rc || entry->offsets.server.after)
 			return rc;
-		late += entry.state != TCP_CONNTRACK_SYN_SENT && entry.state != TCP_CONNTRACK_SYN_RECV;
+		late += entry->state != TCP_CONNTRACK_SYN_SENT && entry->state != TCP_CONNTRACK_SYN_RECV;
 		nanosleep(&pause, NULL);
 	}
 	give_up(rebuild, request);

@@ -19,12 +19,14 @@
  * struct es_nf_rebuild - for one thread
  * @tun: may be shared; not owned
  * @diag: for es_nf_socket_look()
+ * @made: of the connection that es_nf_rebuild() made last, what the connection tracking knew before its request
  */
 struct es_nf_rebuild {
 	const struct es_nf_tun *tun;
 	struct es_nf_conntrack ct;
 	struct es_nf_netlink diag;
 	struct es_nf_copies *copies;
+	struct es_nf_entry made;
 };
 
 /**

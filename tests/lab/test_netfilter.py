@@ -9,10 +9,10 @@ import pathlib
 import random
 import signal
 import socket
-import sys
 
 import pytest
 
+from cluster import conntrack
 from earshotlab import Lab, families, netns, topology, wait_for
 from web import raw, routers
 
@@ -20,13 +20,6 @@ pytestmark = pytest.mark.earshot
 
 NETFILTER = ("n2", "n3")
 TCP_REPAIR = 19
-# An nfnetlink message: IPCTNL_MSG_CT_DELETE, of all.
-FLUSH = """
-import socket, struct
-with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as netlink:
-    netlink.send(struct.pack("=IHHIIBBH", 20, 1 << 8 | 2, 5, 1, 0, 0, 0, 0))
-    assert not struct.unpack_from("=i", netlink.recv(4096), 16)[0]
-"""
 CLIENTS = {
     "plain": {"tcp_timestamps": 1, "tcp_sack": 1, "tcp_window_scaling": 1},
     "no-timestamps": {"tcp_timestamps": 0, "tcp_sack": 1, "tcp_window_scaling": 1},
@@ -217,7 +210,7 @@ def test_conntrack_that_is_flushed(lab):
     with raw.connect(lab.client, port=next(lab.free_ports["n1"]), timeout=20) as sock:
         for step in ("made", "flushed", "by the next daemon", "flushed again"):
             if step.startswith("flushed"):
-                lab.node("n2").exec([sys.executable, "-c", FLUSH])
+                conntrack.flush(lab.node("n2"))
             if step == "by the next daemon":
                 lab.node("n2").signal("earshotd", signal.SIGKILL)
                 lab.node("n2").start("earshotd")

@@ -277,6 +277,21 @@ static void test_one_that_is_leaving(void **state)
 	assert_int_equal(es_nf_kept_count(*state), 1);
 }
 
+/* The kernel has forgotten it before anybody has looked. */
+static void test_one_that_is_gone_at_once(void **state)
+{
+	struct es_nf_conntrack ct = {};
+	struct es_flow f = flow(1);
+	struct es_nf_entry made;
+
+	flows[1].isn = flows[1].kept_isn = 7;
+	flows[1].has_socket = 1;
+	made = entry_of(&f);
+	assert_int_equal(es_nf_kept_keep(*state, &made), 0);
+	assert_int_equal(es_nf_kept_look(*state, &ct, &f), -ENOENT);
+	assert_int_equal(es_nf_kept_restore(*state, &ct, NULL, &f), 1);
+}
+
 static void test_limits_and_failures(void **state)
 {
 	struct es_nf_conntrack ct = {};
@@ -310,6 +325,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_there_when_a_daemon_begins, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_is_leaving, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_that_is_gone_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limits_and_failures, set_up, tear_down),
 	};
 
