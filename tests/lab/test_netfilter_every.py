@@ -84,6 +84,7 @@ class Patient(threading.Thread):
 
     def talk(self):
         with connection(self.lab) as (sock, reader):
+            sock.settimeout(60)  # a daemon that starts on a busy machine takes its time
             while not self.is_over.is_set():
                 _, target = next(self.steps)
                 sock.sendall(raw.head(target))
@@ -93,8 +94,8 @@ class Patient(threading.Thread):
 
 
 @contextlib.contextmanager
-def patients(lab):
-    """Twelve, whom something happens to; when it is over, all go on, and few have been broken."""
+def patients(lab, most_broken):
+    """Twelve, whom something happens to; when it is over, all go on, and no more than so many have been broken."""
     is_over = threading.Event()
     many = [Patient(lab, number, is_over) for number in range(12)]
     for each in many:
@@ -102,19 +103,19 @@ def patients(lab):
     try:
         yield
         count = [each.count for each in many]
-        wait_for(lambda: all(each.count > seen + 20 for each, seen in zip(many, count)), "all go on", 20,
+        wait_for(lambda: all(each.count > seen + 20 for each, seen in zip(many, count)), "all go on", 60,
                  lambda: [(each.count - seen, each.broken, each.error) for each, seen in zip(many, count)])
     finally:
         is_over.set()
         for each in many:
-            each.join(30)
+            each.join(60)
     assert not any(each.is_alive() or each.error for each in many), [each.error for each in many]
-    assert sum(each.broken for each in many) <= 4, [each.broken for each in many]
+    assert sum(each.broken for each in many) <= most_broken, [each.broken for each in many]
 
 
 def test_entries_are_flushed_amid_moves(lab):
     """As by `conntrack -F`. A connection may break whose handshake was just between two packets."""
-    with patients(lab):
+    with patients(lab, 4):
         for number in range(60):
             conntrack.flush(lab.node(NETFILTER[number % 2]))
             time.sleep(random.uniform(0.005, 0.05))
@@ -122,8 +123,9 @@ def test_entries_are_flushed_amid_moves(lab):
 
 @pytest.mark.parametrize("name", NETFILTER)
 def test_daemon_is_killed_amid_moves(lab, name):
-    """Its connections stay where they are until there is another daemon, which knows them. One that was just moving may break."""
-    with patients(lab):
+    """Its connections stay where they are until there is another daemon, which knows them. One breaks whose socket was just ended,
+    so that another node could have it: nobody knows any more which."""
+    with patients(lab, 12):
         for _ in range(4):
             time.sleep(random.uniform(0.3, 0.6))
             lab.node(name).signal("earshotd")
