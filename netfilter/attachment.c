@@ -31,13 +31,13 @@ void es_nf_attachment_close(struct es_nf_attachment *attachment)
 }
 
 /* A kernel that cannot drop what is others' gives it to the engine, which can. Returns 0 or -errno, with @why. */
-static int set_overheard(struct es_nf_attachment *a, const struct es_nf_overheard *overheard,
+static int set_overheard(struct es_nf_attachment *a, const struct es_nf_overheard *overheard, int anew,
 			 struct es_nf_why *why)
 {
 	int rc;
 
 	a->dropped += es_nf_overheard_count(&a->nl); /* they go with the table */
-	rc = es_nf_overheard_set(&a->nl, overheard, &a->overheard_whole, why);
+	rc = es_nf_overheard_set(&a->nl, overheard, anew, &a->overheard_whole, why);
 	if (overheard != &a->overheard)
 		a->overheard = *overheard;
 	if (rc)
@@ -46,27 +46,32 @@ static int set_overheard(struct es_nf_attachment *a, const struct es_nf_overhear
 }
 
 /* What comes from the wire is decided about before more of it does. Returns 0 or -errno, with @why. */
-static int set_rules(struct es_nf_attachment *a, const struct es_nf_rules *rules, struct es_nf_why *why)
+static int set_rules(struct es_nf_attachment *a, const struct es_nf_rules *rules, int anew,
+		     struct es_nf_why *why)
 {
 	int rc = es_nf_tap_listen(a->tap, rules);
 
 	if (rc)
 		return es_nf_why(why, rc, "packet socket: %s", strerror(-rc));
-	rc = es_nf_rules_set(&a->nl, rules, &a->rules_whole, why);
-	return rc ? rc : es_nf_ingress_follow(&a->nl, rules, &a->ingress_whole, why);
+	rc = es_nf_rules_set(&a->nl, rules, anew, &a->rules_whole, why);
+	if (rc)
+		return rc;
+	anew |= rules->public_ifindex != a->rules.public_ifindex || rules->is_unicast != a->rules.is_unicast;
+	return es_nf_ingress_follow(&a->nl, rules, anew, &a->ingress_whole, why);
 }
 
 int es_nf_attachment_follow(struct es_nf_attachment *attachment, const struct es_nf_rules *rules,
 			    const struct es_nf_overheard *overheard, int anyway, struct es_nf_why *why)
 {
 	struct es_nf_attachment *a = attachment;
-	int rc = 0;
+	int rc = 0, anew;
 
 	pthread_mutex_lock(&tables.lock);
+	anew = anyway || !tables.are_wanted;
 	if (anyway || !tables.are_wanted || memcmp(rules, &a->rules, sizeof(*rules)) != 0)
-		rc = set_rules(a, rules, why);
+		rc = set_rules(a, rules, anew, why);
 	if (!rc && (anyway || memcmp(overheard, &a->overheard, sizeof(*overheard)) != 0))
-		rc = set_overheard(a, overheard, why);
+		rc = set_overheard(a, overheard, anew, why);
 	if (!rc) {
 		a->rules = *rules;
 		tables.are_wanted = 1;
@@ -81,8 +86,8 @@ void es_nf_attachment_open_gate(struct es_nf_attachment *attachment)
 	if (attachment->rules.gate == ES_NF_GATE_CLOSED) {
 		attachment->rules.gate = ES_NF_GATE_OPEN;
 		if (tables.are_wanted)
-			(void)es_nf_rules_set(&attachment->nl, &attachment->rules, &attachment->rules_whole,
-					      NULL);
+			(void)es_nf_rules_set(&attachment->nl, &attachment->rules, 0,
+					      &attachment->rules_whole, NULL);
 	}
 	pthread_mutex_unlock(&tables.lock);
 }
@@ -100,11 +105,11 @@ void es_nf_attachment_mend(struct es_nf_attachment *attachment)
 	if (tables.are_wanted) {
 		(void)es_nf_kernel_mend(a->kernel, &a->nl);
 		if (!es_nf_rules_are_whole(&a->nl, &a->rules, &a->rules_whole))
-			(void)es_nf_rules_set(&a->nl, &a->rules, &a->rules_whole, NULL);
+			(void)es_nf_rules_set(&a->nl, &a->rules, 1, &a->rules_whole, NULL);
 		if (a->rules.is_unicast && !es_nf_ingress_is_whole(&a->nl, &a->ingress_whole))
-			(void)es_nf_ingress_follow(&a->nl, &a->rules, &a->ingress_whole, NULL);
+			(void)es_nf_ingress_follow(&a->nl, &a->rules, 1, &a->ingress_whole, NULL);
 		if (!es_nf_overheard_are_whole(&a->nl, &a->overheard, &a->overheard_whole))
-			(void)set_overheard(a, &a->overheard, NULL);
+			(void)set_overheard(a, &a->overheard, 1, NULL);
 	}
 	pthread_mutex_unlock(&tables.lock);
 }

@@ -36,7 +36,7 @@ static void put_address(struct es_nf_nft *nft, const struct es_nf_rules *rules, 
 	es_nf_nft_end_rule(nft);
 }
 
-static int set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const char *device,
+static int set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const char *device, int anew,
 	       struct es_nf_whole *ret_whole)
 {
 	struct es_nf_nft nft;
@@ -45,9 +45,7 @@ static int set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const 
 	es_nf_nft_begin(&nft, nl);
 	nft.family = NFPROTO_NETDEV;
 	nft.table = ES_NF_INGRESS_TABLE;
-	es_nf_nft_add_table(&nft); /* so that there is one to delete */
-	es_nf_nft_delete_table(&nft);
-	es_nf_nft_add_table(&nft);
+	es_nf_nft_begin_table(&nft, anew);
 	es_nf_nft_add_ingress_chain(&nft, ES_CHAIN, device);
 	for (unsigned int i = 0; i < rules->count; i++)
 		put_address(&nft, rules, &rules->address[i]);
@@ -55,7 +53,7 @@ static int set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const 
 	return rc ? rc : es_nf_whole_note(nl, NFPROTO_NETDEV, nft.table, nft.rules, ret_whole);
 }
 
-int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules, int anew,
 			 struct es_nf_whole *ret_whole, struct es_nf_why *why)
 {
 	char device[IF_NAMESIZE];
@@ -69,7 +67,7 @@ int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rul
 	}
 	if (!if_indextoname(rules->public_ifindex, device))
 		return es_nf_why(why, -ENODEV, "the public interface is gone");
-	rc = set(nl, rules, device, ret_whole);
+	rc = set(nl, rules, device, anew, ret_whole);
 	/* Of a family that is not built in, of a hook that is not; an interface that has just gone is missing, too. */
 	if (rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP || (rc == -ENOENT && if_nametoindex(device)))
 		return es_nf_why(why, -EOPNOTSUPP,

@@ -14,12 +14,13 @@
 #define ES_NF_INGRESS_TABLE "earshot-ingress"
 
 /**
- * es_nf_ingress_follow() - make the table anew, in one transaction; or take it away, if the rules are for a group MAC
+ * es_nf_ingress_follow() - set the table, in one transaction; or take it away, if the rules are for a group MAC
+ * @anew: as of es_nf_nft_begin_table(); needed if there may be none, or one of another interface
  * @ret_whole: for es_nf_ingress_is_whole(), if there is one
  * Returns 0; -EOPNOTSUPP, with @why, if nf_tables of this kernel see no ingress; -ENODEV, with @why: there is no such
  * interface; or -errno, with @why.
  */
-int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules, int anew,
 			 struct es_nf_whole *ret_whole, struct es_nf_why *why);
 
 /* es_nf_ingress_is_whole() - are table and chain there, with each rule that was set? 1, 0 or -errno. */

@@ -101,6 +101,25 @@ void es_nf_nft_delete_table(struct es_nf_nft *nft)
 	done(nft, nlh);
 }
 
+static void empty_table(struct es_nf_nft *nft)
+{
+	struct nlmsghdr *nlh = change(nft, NFT_MSG_DELRULE, 0);
+
+	mnl_attr_put_strz(nlh, NFTA_RULE_TABLE, nft->table);
+	done(nft, nlh);
+}
+
+void es_nf_nft_begin_table(struct es_nf_nft *nft, int anew)
+{
+	es_nf_nft_add_table(nft); /* so that there is one to delete, or to empty */
+	if (!anew) {
+		empty_table(nft);
+		return;
+	}
+	es_nf_nft_delete_table(nft);
+	es_nf_nft_add_table(nft);
+}
+
 int es_nf_nft_remove_table(struct es_nf_netlink *nl, unsigned char family, const char *table)
 {
 	struct es_nf_nft nft;
@@ -151,6 +170,15 @@ void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned
 void es_nf_nft_add_ingress_chain(struct es_nf_nft *nft, const char *chain, const char *device)
 {
 	add_hooked_chain(nft, chain, NF_NETDEV_INGRESS, 0, device);
+}
+
+void es_nf_nft_delete_set(struct es_nf_nft *nft, const char *set)
+{
+	struct nlmsghdr *nlh = change(nft, NFT_MSG_DELSET, 0);
+
+	mnl_attr_put_strz(nlh, NFTA_SET_TABLE, nft->table);
+	mnl_attr_put_strz(nlh, NFTA_SET_NAME, set);
+	done(nft, nlh);
 }
 
 void es_nf_nft_add_set(struct es_nf_nft *nft, const char *set, __u32 id, __u32 flags, unsigned int key_len)

@@ -47,6 +47,13 @@ int es_nf_nft_commit(struct es_nf_nft *nft);
 /* es_nf_nft_add_table() - @nft->table; one that is there stays. */
 void es_nf_nft_add_table(struct es_nf_nft *nft);
 
+/**
+ * es_nf_nft_begin_table() - @nft->table, with no rules in it; no packet sees it empty
+ * @anew: whatever else may be in it goes, too. But where a base chain goes, the kernel drops all packets of the network
+ * namespace that wait in queues. Otherwise its chains stay as they are, and the next functions may add them again.
+ */
+void es_nf_nft_begin_table(struct es_nf_nft *nft, int anew);
+
 /* es_nf_nft_delete_table() - with all that is in it; an error of the transaction if there is none */
 void es_nf_nft_delete_table(struct es_nf_nft *nft);
 
@@ -61,6 +68,9 @@ void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned
 
 /* es_nf_nft_add_ingress_chain() - the same of the family netdev: what comes in by @device, before any protocol sees it */
 void es_nf_nft_add_ingress_chain(struct es_nf_nft *nft, const char *chain, const char *device);
+
+/* es_nf_nft_delete_set() - an error of the transaction if there is none, or a rule uses it */
+void es_nf_nft_delete_set(struct es_nf_nft *nft, const char *set);
 
 /* es_nf_nft_add_set() - @id: another number for each in the transaction; @flags: NFT_SET_…; @key_len: in bytes */
 void es_nf_nft_add_set(struct es_nf_nft *nft, const char *set, __u32 id, __u32 flags, unsigned int key_len);

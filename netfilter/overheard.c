@@ -187,7 +187,7 @@ static void put_rule(struct es_nf_nft *nft, const struct es_nf_overheard *o)
 	es_nf_nft_end_rule(nft);
 }
 
-static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsigned char family,
+static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsigned char family, int anew,
 		struct es_nf_whole *ret_whole)
 {
 	/* Each interval has two elements; the rest has room in a buffer of the usual size, but for the endpoints. */
@@ -202,9 +202,11 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsig
 	es_nf_nft_begin_in(&nft, nl, buf, room);
 	nft.family = family;
 	nft.table = ES_NF_OVERHEARD_TABLE;
-	es_nf_nft_add_table(&nft); /* so that there is one to delete */
-	es_nf_nft_delete_table(&nft);
-	es_nf_nft_add_table(&nft);
+	es_nf_nft_begin_table(&nft, anew);
+	if (!anew) {
+		es_nf_nft_delete_set(&nft, ES_ENDPOINTS);
+		es_nf_nft_delete_set(&nft, ES_SLOTS);
+	}
 	es_nf_nft_add_counter(&nft, ES_COUNTER);
 	put_endpoints(&nft, o);
 	put_slots(&nft, o);
@@ -216,14 +218,23 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsig
 	return rc ? rc : es_nf_whole_note(nl, family, nft.table, nft.rules, ret_whole);
 }
 
-int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
+/* Where there is no table yet, or one that is not like ours, it is made anew. */
+static int set(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsigned char family, int anew,
+	       struct es_nf_whole *ret_whole)
+{
+	int rc = anew ? -EEXIST : make(nl, o, family, 0, ret_whole);
+
+	return rc && rc != -ENOMEM ? make(nl, o, family, 1, ret_whole) : rc;
+}
+
+int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard, int anew,
 			struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < FAMILIES && !rc; i++)
 		rc = have(overheard, families[i])
-			     ? make(nl, overheard, families[i], &ret_whole->table[i])
+			     ? set(nl, overheard, families[i], anew, &ret_whole->table[i])
 			     : es_nf_nft_remove_table(nl, families[i], ES_NF_OVERHEARD_TABLE);
 	if (!rc)
 		return 0;

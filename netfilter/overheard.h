@@ -58,12 +58,13 @@ int es_nf_overheard_next(const struct es_nf_overheard *overheard, __u32 *at, __u
 int es_nf_overheard_gains(const __u64 before[ES_RING_SLOTS / 64], const __u64 after[ES_RING_SLOTS / 64]);
 
 /**
- * es_nf_overheard_set() - make the tables anew, each in one transaction; or take them away, if there are to be none
+ * es_nf_overheard_set() - set the tables, each in one transaction; or take them away, if there are to be none
+ * @anew: as of es_nf_nft_begin_table(); otherwise they are, too, where it needs be.
  * What they have counted so far is lost: es_nf_overheard_count() has it before.
  * @ret_whole: for es_nf_overheard_are_whole()
  * Returns 0; or -errno, with @why: none is there then.
  */
-int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
+int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard, int anew,
 			struct es_nf_rules_whole *ret_whole, struct es_nf_why *why);
 
 /* es_nf_overheard_are_whole() - are all tables as they were set, with each slot? 1, 0 or -errno. */

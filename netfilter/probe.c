@@ -322,7 +322,7 @@ static void *run_ingress(void *data)
 			  strerror(-world->rc));
 		return NULL;
 	}
-	world->rc = es_nf_ingress_follow(&nl, &rules, &whole, world->why);
+	world->rc = es_nf_ingress_follow(&nl, &rules, 1, &whole, world->why);
 	es_nf_netlink_close(&nl);
 	return NULL;
 }

@@ -26,7 +26,6 @@
 #define ES_EVERY   "every"   /* what clients say on connections that are here */
 #define ES_ANSWERS "answers" /* what the daemon sends */
 #define ES_REPLIES "replies" /* what servers send */
-#define ES_HELD	   "held"    /* what connections say that are leaving */
 
 #define ES_LOOPBACK ES_LOOPBACK_IFINDEX
 
@@ -48,56 +47,9 @@ enum way {
 	WAY_COMPAT, /* xtables' target */
 };
 
-/* Services may share an address, and need not have one of each family. */
-static void add_address(struct es_nf_rules *rules, const struct es_addr *address)
-{
-	unsigned int at = 0;
-
-	while (at < rules->count && !es_addr_equal(&rules->address[at], address))
-		at++;
-	if (at == rules->count && !es_addr_is_unspecified(address))
-		rules->address[rules->count++] = *address;
-}
-
-static void add_every(struct es_nf_rules *rules, const struct es_addr *address, __be16 port)
-{
-	if (es_addr_is_unspecified(address))
-		return;
-	rules->every[rules->every_count].address = *address;
-	rules->every[rules->every_count++].port = port;
-}
-
-void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
-{
-	memset(ret, 0, sizeof(*ret));
-	ret->public_ifindex = config->public_ifindex;
-	ret->cluster_ifindex = config->cluster_ifindex;
-	ret->self = config->self_address;
-	ret->handover_port = config->handover_port;
-	ret->gate = config->leased ? ES_NF_GATE_CLOSED : ES_NF_GATE_NONE;
-	for (__u32 i = 0; i < config->service_count && i < ES_SERVICES_MAX; i++) {
-		add_address(ret, &config->service[i].address);
-		add_address(ret, &config->service[i].address6);
-		if (config->service[i].inspect != ES_INSPECT_EVERY)
-			continue;
-		add_every(ret, &config->service[i].address, config->service[i].port);
-		add_every(ret, &config->service[i].address6, config->service[i].port);
-	}
-	memcpy(ret->cluster_mac, config->cluster_mac, sizeof(ret->cluster_mac));
-	ret->is_unicast = ret->count && !(config->cluster_mac[0] & 1);
-}
-
 static int is_of(const struct es_addr *address, unsigned char family)
 {
 	return es_addr_is_v4(address) == (family == NFPROTO_IPV4);
-}
-
-int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6)
-{
-	for (unsigned int i = 0; i < rules->count; i++)
-		if (es_addr_is_v4(&rules->address[i]) == !is_v6)
-			return 1;
-	return 0;
 }
 
 /* Do the rules need a table of that family? */
@@ -247,13 +199,28 @@ static void put_gate(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 	put_accept(nft);
 }
 
+/*
+ * What a connection says that is leaving. The stack sends again what is dropped here, to be heard if the connection stays. Also
+ * where no service inspects every request any more: one that did before a reload may have some that are leaving.
+ */
+static void put_held(struct es_nf_nft *nft)
+{
+	unsigned long bits[ES_NF_LABEL_LONGS] = {};
+
+	es_nf_label_set(bits, ES_NF_LABEL_HELD);
+	es_nf_nft_begin_rule(nft, ES_REPLIES);
+	load_ct(nft, NFT_CT_LABELS);
+	match_bits(nft, bits, bits, sizeof(bits));
+	es_nf_nft_verdict(nft, NF_DROP, NULL);
+	es_nf_nft_end_rule(nft);
+}
+
 /* What a server sends on a connection that is not proven. A SYN-ACK comes no further than to the hook. */
-static void put_replies_chain(struct es_nf_nft *nft, enum way way)
+static void put_unproven_replies(struct es_nf_nft *nft, enum way way)
 {
 	const __u8 tcp = IPPROTO_TCP, syn = ES_TCP_SYN, none = 0;
 	const unsigned int loopback = ES_LOOPBACK;
 
-	es_nf_nft_add_base_chain(nft, ES_REPLIES, NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
 	es_nf_nft_begin_rule(nft, ES_REPLIES);
 	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
 	es_nf_nft_match(nft, &tcp, sizeof(tcp));
@@ -264,6 +231,16 @@ static void put_replies_chain(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
 	put_queue(nft, way, ES_NF_RULES_UNPROVEN, 0);
 	es_nf_nft_end_rule(nft);
+}
+
+/* Behind the connection tracking, which knows the labels. */
+static void put_replies_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
+{
+	es_nf_nft_add_base_chain(nft, ES_REPLIES, NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
+	if (rules->holds)
+		put_held(nft);
+	if (rules->gate == ES_NF_GATE_CLOSED)
+		put_unproven_replies(nft, way);
 }
 
 /* Most of what comes is acknowledgements of what was sent: without options, or with timestamps. Rarer ones cost more. */
@@ -449,28 +426,8 @@ static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 		put_messages(nft, rules, rules->public_ifindex, way);
 }
 
-/*
- * Behind the connection tracking, which knows the label. What is dropped here the stack sends again, to be heard if its
- * connection stays.
- */
-static void put_held_chain(struct es_nf_nft *nft)
-{
-	unsigned long bits[ES_NF_LABEL_LONGS] = {};
-	struct nlattr *nest;
-
-	es_nf_label_set(bits, ES_NF_LABEL_HELD);
-	es_nf_nft_add_base_chain(nft, ES_HELD, NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
-	es_nf_nft_begin_rule(nft, ES_HELD);
-	es_nf_nft_begin_expression(nft, "ct", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_LABELS));
-	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
-	es_nf_nft_end_expression(nft, nest);
-	match_bits(nft, bits, bits, sizeof(bits));
-	es_nf_nft_verdict(nft, NF_DROP, NULL);
-	es_nf_nft_end_rule(nft);
-}
-
-static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum way way,
+/* Whatever the rules are, the chains are the same, so that none goes with a reload (es_nf_nft_begin_table()). */
+static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum way way, int anew,
 		struct es_nf_rules_whole *ret_whole)
 {
 	size_t count[FAMILIES] = {};
@@ -483,18 +440,12 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 		if (!have(rules, families[i]))
 			continue;
 		nft.family = families[i];
-		es_nf_nft_add_table(&nft); /* so that there is one to delete */
-		es_nf_nft_delete_table(&nft);
-		es_nf_nft_add_table(&nft);
-		if (rules->every_count)
-			put_every_chain(&nft, way);
+		es_nf_nft_begin_table(&nft, anew);
+		put_every_chain(&nft, way);
 		es_nf_nft_add_chain(&nft, ES_SERVICE);
 		put_service_chain(&nft, rules, way);
-		if (rules->gate == ES_NF_GATE_CLOSED)
-			put_replies_chain(&nft, way);
+		put_replies_chain(&nft, rules, way);
 		put_answers_chain(&nft, rules, way);
-		if (rules->every_count && rules->holds)
-			put_held_chain(&nft);
 		put_capture_chain(&nft, rules, way);
 		count[i] = nft.rules;
 	}
@@ -505,13 +456,22 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 	return rc;
 }
 
-int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+static int make_in_any_way(struct es_nf_netlink *nl, const struct es_nf_rules *rules, int anew,
+			   struct es_nf_rules_whole *ret_whole)
+{
+	int rc = make(nl, rules, WAY_NFT, anew, ret_whole);
+
+	return rc == -ENOENT ? make(nl, rules, WAY_COMPAT, anew, ret_whole) : rc;
+}
+
+int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, int anew,
 		    struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
-	int rc = make(nl, rules, WAY_NFT, ret_whole);
+	int rc = anew ? -EEXIST : make_in_any_way(nl, rules, 0, ret_whole);
 
-	if (rc == -ENOENT)
-		rc = make(nl, rules, WAY_COMPAT, ret_whole);
+	/* Another version's chains may be hooked in elsewhere. */
+	if (rc && rc != -EMSGSIZE)
+		rc = make_in_any_way(nl, rules, 1, ret_whole);
 	if (rc == -ENOENT)
 		return es_nf_why(
 			why, -EOPNOTSUPP,

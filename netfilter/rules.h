@@ -89,11 +89,12 @@ void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret_rule
 int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6);
 
 /**
- * es_nf_rules_set() - make the tables anew, in one transaction: no packet sees half of them
+ * es_nf_rules_set() - set the tables, in one transaction: no packet sees half of them
+ * @anew: as of es_nf_nft_begin_table(); otherwise they are, too, where it needs be.
  * @ret_whole: for es_nf_rules_are_whole()
  * Returns 0; -EOPNOTSUPP, with @why, if the kernel has no queue for nf_tables in any way; or -errno, with @why.
  */
-int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, int anew,
 		    struct es_nf_rules_whole *ret_whole, struct es_nf_why *why);
 
 /* es_nf_rules_are_set() - is any of our tables there? 1, 0 or -errno. */

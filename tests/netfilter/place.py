@@ -18,6 +18,7 @@ from namespaces import Site, die_with_test, offloads_off
 from tree import BUILD
 
 REBUILDER = os.path.join(BUILD, "bin/earshot-rebuilder")
+RELOAD = os.path.join(BUILD, "bin/earshot-nf-reload")
 PREFIX = "nfr"
 PORT = 80
 CLIENT = {4: "10.79.1.1", 6: "fd00:79::1"}

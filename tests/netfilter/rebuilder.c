@@ -501,7 +501,7 @@ static int rules(void)
 	}
 	rules.count = ES_NF_ADDRESSES_MAX;
 	rules.every_count = ES_NF_ADDRESSES_MAX;
-	rc = es_nf_rules_set(&nl, &rules, &whole, &why);
+	rc = es_nf_rules_set(&nl, &rules, 0, &whole, &why);
 	printf("%d %d %s\n", rc, rc ? 0 : es_nf_rules_are_whole(&nl, &rules, &whole), why.text);
 	es_nf_netlink_close(&nl);
 	return !!rc;

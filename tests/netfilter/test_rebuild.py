@@ -14,7 +14,7 @@ import pytest
 
 import namespaces
 from earshotlab import in_namespace, wait_for
-from place import CLIENT, FAMILIES, LARGE, REBUILDER, Place, ask, run, who
+from place import CLIENT, FAMILIES, LARGE, REBUILDER, RELOAD, Place, ask, run, who
 
 pytestmark = pytest.mark.usefixtures("possible")
 
@@ -39,6 +39,19 @@ def test_the_rules_of_64_services_fit():
     """In a network namespace of its own, which goes with the program."""
     done = subprocess.run(["unshare", "--net", REBUILDER, "rules"], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["0", "1"]
+
+
+@pytest.mark.parametrize("what", ("rules", "overheard"))
+def test_what_waits_outlives_a_reload(what):
+    """A packet is in the queue when the rules change, or the ring does: the daemon's word about it holds."""
+    done = subprocess.run([RELOAD, what], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["1", "1", "message"]
+
+
+def test_what_is_leaving_says_nothing_behind_a_reload():
+    """It was of a service that inspected every request, and there is none any more."""
+    done = subprocess.run([RELOAD, "held"], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["dropped", "dropped"]
 
 
 @FAMILIES

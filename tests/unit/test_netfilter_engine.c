@@ -259,9 +259,10 @@ void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret_rule
 	memset(ret_rules, 0, sizeof(*ret_rules));
 }
 
-int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, int anew,
 		    struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
+	(void)anew;
 	(void)nl;
 	(void)rules;
 	(void)ret_whole;
@@ -297,9 +298,10 @@ int es_nf_rules_remove(struct es_nf_netlink *nl)
 	return 0;
 }
 
-int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules,
+int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rules, int anew,
 			 struct es_nf_whole *ret_whole, struct es_nf_why *why)
 {
+	(void)anew;
 	(void)nl;
 	(void)rules;
 	(void)ret_whole;
@@ -334,9 +336,10 @@ void es_nf_overheard_of(const struct es_config *config, const struct es_node_rin
 	memset(ret_overheard, 0, sizeof(*ret_overheard));
 }
 
-int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard,
+int es_nf_overheard_set(struct es_nf_netlink *nl, const struct es_nf_overheard *overheard, int anew,
 			struct es_nf_rules_whole *ret_whole, struct es_nf_why *why)
 {
+	(void)anew;
 	(void)nl;
 	(void)overheard;
 	(void)ret_whole;

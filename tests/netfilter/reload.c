@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What a reload does to packets, in a network namespace of its own, which goes with the program.
+ *
+ *     earshot-nf-reload rules       one waits in the queue, and there is one service less
+ *     earshot-nf-reload overheard   the same, and the ring changes
+ *     earshot-nf-reload held        one is of a connection that is leaving, and no service inspects every request any more
+ *
+ * Prints how many packets waited before and behind it, and what came to the socket when they were let pass; or, with held, how
+ * it ended to send the packet before and behind it.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "netfilter/capture.h"
+#include "netfilter/compose.h"
+#include "netfilter/conntrack.h"
+#include "netfilter/hook.h"
+#include "netfilter/overheard.h"
+#include "netfilter/request.h"
+#include "netfilter/rules.h"
+#include "netfilter/tun.h"
+
+#define PORT 3702
+
+static struct es_nf_netlink nl;
+
+static __attribute__((noreturn)) void die(const char *what, int rc, const struct es_nf_why *why)
+{
+	printf("%s: %s\n", what, why ? why->text : strerror(-rc));
+	exit(1);
+}
+
+static void switch_on_loopback(void)
+{
+	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request))
+		die("lo", -errno, NULL);
+	close(fd);
+}
+
+static void set_rules(__u16 count, __u32 every_count)
+{
+	struct es_nf_rules rules = {
+		.public_ifindex = 99,
+		.cluster_ifindex = ES_LOOPBACK_IFINDEX,
+		.self = es_addr_from_v4(htonl(INADDR_LOOPBACK)),
+		.handover_port = htons(PORT),
+		.count = count,
+		.every_count = every_count,
+		.holds = 1,
+	};
+	struct es_nf_rules_whole whole;
+	struct es_nf_why why = {""};
+	int rc;
+
+	for (__u32 i = 0; i < every_count; i++) {
+		rules.every[i].address = es_addr_from_v4(htonl(0xc0000202));
+		rules.every[i].port = htons((__u16)(80 + i));
+	}
+	for (__u16 i = 0; i < count; i++)
+		rules.address[i] = es_addr_from_v4(htonl(0xc0000202 + i));
+	rc = es_nf_rules_set(&nl, &rules, 0, &whole, &why);
+	if (rc)
+		die("rules", rc, &why);
+	if (es_nf_rules_are_whole(&nl, &rules, &whole) != 1)
+		die("rules", 0, &(struct es_nf_why){"are not whole"});
+}
+
+static void set_overheard(__u64 slots)
+{
+	struct es_nf_overheard *overheard = calloc(1, sizeof(*overheard));
+	struct es_nf_rules_whole whole;
+	struct es_nf_why why = {""};
+	int rc;
+
+	overheard->seed = 1;
+	overheard->public_ifindex = 99;
+	overheard->count = 1;
+	overheard->endpoint[0] =
+		(struct es_nf_endpoint){.address = es_addr_from_v4(htonl(0xc0000202)), .port = htons(80)};
+	overheard->answered[0] = slots;
+	rc = es_nf_overheard_set(&nl, overheard, 0, &whole, &why);
+	if (rc)
+		die("overheard", rc, &why);
+	if (es_nf_overheard_are_whole(&nl, overheard, &whole) != 1)
+		die("overheard", 0, &(struct es_nf_why){"are not whole"});
+	free(overheard);
+}
+
+/* How many packets the kernel has given to the reader of the queue, and waits for what is to become of them. */
+static unsigned int waiting(void)
+{
+	FILE *file = fopen("/proc/thread-self/net/netfilter/nfnetlink_queue", "re");
+	unsigned int sum = 0;
+	char line[256], *next;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (strtoul(line, &next, 10) == ES_NF_RULES_QUEUE) {
+			(void)strtoul(next, &next, 10); /* its reader */
+			sum = (unsigned int)strtoul(next, NULL, 10);
+		}
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+static enum es_nf_fate let_pass(void *ctx, const struct es_nf_frame *frame)
+{
+	(void)ctx;
+	(void)frame;
+	return ES_NF_ACCEPT;
+}
+
+static int waits(int is_overheard)
+{
+	const struct es_nf_capture_params params = {.queue = ES_NF_RULES_QUEUE};
+	struct sockaddr_in here = {
+		.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct es_nf_capture *capture;
+	struct es_nf_why why = {""};
+	unsigned int before, behind;
+	char text[8] = "nothing";
+	int fd;
+
+	if (es_nf_capture_new(&params, &capture, &why))
+		die("queue", 0, &why);
+	set_rules(2, 0);
+	if (is_overheard)
+		set_overheard(1);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&here, sizeof(here)) ||
+	    sendto(fd, "message", 8, 0, (struct sockaddr *)&here, sizeof(here)) != 8)
+		die("message", -errno, NULL);
+	before = waiting();
+	if (is_overheard)
+		set_overheard(6);
+	else
+		set_rules(1, 0);
+	behind = waiting();
+	es_nf_capture_read(capture, let_pass, NULL);
+	(void)!recv(fd, text, sizeof(text), MSG_DONTWAIT);
+	printf("%u %u %s\n", before, behind, text);
+	es_nf_capture_free(&capture);
+	return 0;
+}
+
+/* What the server of a connection says, whose client is behind that device. */
+static const char *say(const struct es_flow *flow, const struct es_nf_tun *tun)
+{
+	const struct es_flow back = {flow->service, flow->client, flow->service_port, flow->client_port};
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = flow->client.w[3]};
+	__u8 ES_NF_ALIGNED packet[64];
+	struct tcphdr *tcp = es_nf_compose(&back, NULL, sizeof(*tcp), sizeof(*tcp), packet);
+	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	size_t len;
+
+	tcp->ack = 1;
+	len = es_nf_compose_end(&back, tcp, sizeof(*tcp));
+	if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, tun->name, sizeof(tun->name)))
+		die("device", -errno, NULL);
+	/* What a rule drops on its way out, the kernel does not permit. */
+	if (sendto(fd, packet, len, 0, (struct sockaddr *)&to, sizeof(to)) >= 0)
+		errno = 0;
+	close(fd);
+	return errno == EPERM ? "dropped" : errno ? strerror(errno) : "sent";
+}
+
+static int is_held(void)
+{
+	const struct es_nf_entry entry = {.flow = {.client = es_addr_from_v4(htonl(0xc6336401)),
+						   .service = es_addr_from_v4(htonl(0x7f000002)),
+						   .client_port = htons(40000),
+						   .service_port = htons(80)},
+					  .timeout_s = 60};
+	struct es_nf_conntrack ct;
+	struct es_nf_hook hook;
+	struct es_nf_tun tun;
+	const char *before;
+	int rc = es_nf_tun_open(&tun, "client", NULL);
+
+	if (!rc)
+		rc = es_nf_hook_set(&nl, NULL, &hook, NULL);
+	if (!rc)
+		rc = es_nf_conntrack_open(&ct, 0, 1);
+	if (!rc)
+		rc = es_nf_conntrack_restore(&ct, &entry);
+	if (!rc)
+		rc = es_nf_conntrack_hold(&ct, &entry.flow, 1);
+	if (rc)
+		die("entry", rc, NULL);
+	set_rules(2, 1);
+	before = say(&entry.flow, &tun);
+	set_rules(2, 0);
+	printf("%s %s\n", before, say(&entry.flow, &tun));
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc == 2 ? argv[1] : "";
+	int rc = unshare(CLONE_NEWNET) ? -errno : es_nf_netlink_open(&nl, NETLINK_NETFILTER);
+
+	if (rc)
+		die("namespace", rc, NULL);
+	switch_on_loopback();
+	return !strcmp(what, "held") ? is_held() : waits(!strcmp(what, "overheard"));
+}
