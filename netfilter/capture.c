@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "netfilter/capture.h"
-#include "netfilter/rules.h"
 
 #define ES_PACKET_MAX	0xffff
 #define ES_MESSAGE_MAX	(ES_PACKET_MAX + 1024) /* with its attributes */
@@ -149,10 +148,6 @@ static int read_frame(const struct nlmsghdr *nlh, struct es_nf_frame *ret_frame,
 		case NFQA_IFINDEX_INDEV:
 			if (len >= sizeof(__u32))
 				ret_frame->ifindex = ntohl(mnl_attr_get_u32(attr));
-			break;
-		case NFQA_MARK:
-			if (len >= sizeof(__u32))
-				ret_frame->is_known = ntohl(mnl_attr_get_u32(attr)) == ES_NF_RULES_KNOWN;
 			break;
 		case NFQA_HWADDR:
 			hardware = payload;

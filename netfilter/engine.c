@@ -3,66 +3,41 @@
  * The engine's life, and its thread.
  */
 #include <errno.h>
-#include <linux/if_ether.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 #include "netfilter/attachment.h"
-#include "netfilter/capture.h"
+#include "netfilter/batch.h"
+#include "netfilter/clock.h"
 #include "netfilter/engine.h"
 #include "netfilter/hands.h"
 #include "netfilter/later.h"
 #include "netfilter/mender.h"
-#include "netfilter/other.h"
-#include "netfilter/public.h"
-#include "netfilter/reply.h"
-#include "netfilter/target.h"
 #include "netfilter/thread.h"
 #include "netfilter/turns.h"
 #include "netfilter/unproven.h"
 
-#define ES_TICK_MS    100
-#define ES_LET_IN_MAX 128 /* bytes: its headers */
-
 /**
  * struct es_nf_engine
  * @turns: what the thread holds while it decides, and others while they change what is in force
- * @capture: of what is for service addresses; @unproven: of connections that are not proven, whose packets that were let in
- * within a batch are @let_in, @let_in_count of them
- * @looked_ns: when the thread last looked whether there is something; @is_late: what it has found since has waited too long
+ * @batch: what the thread takes packets by; without captures before it runs
  */
 struct es_nf_engine {
 	struct es_nf_turns turns;
 	struct es_nf_kernel *kernel;
 	struct es_nf_node *node;
-	struct es_nf_capture *capture;
-	struct es_nf_capture *unproven;
-	struct es_nf_capture *here;
 	struct es_nf_tap *tap;
-	size_t let_in_count;
-	size_t let_in_len[ES_NF_CAPTURE_BATCH];
-	uint8_t let_in[ES_NF_CAPTURE_BATCH][ES_LET_IN_MAX];
+	struct es_nf_batch batch;
 	struct es_nf_attachment attachment;
 	struct es_nf_mender mender;
 	pthread_t thread;
 	int is_running;
 	int is_ending;
 	int stop_fd;
-	__u64 looked_ns;
-	int is_late;
 };
-
-static __u64 es_nf_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
-}
 
 static void es_nf_engine_lock(struct es_nf_engine *engine)
 {
@@ -138,7 +113,7 @@ static void es_nf_engine_stop(struct es_nf_engine *engine)
 /* All others know what a node has that has left in order: it goes on without a daemon. */
 static void es_nf_engine_open(struct es_nf_engine *engine)
 {
-	if (engine->capture && es_nf_read64(&engine->node->tables.state->lease_ns) == ES_LEASE_NEVER)
+	if (engine->batch.capture[0] && es_nf_read64(&engine->node->tables.state->lease_ns) == ES_LEASE_NEVER)
 		es_nf_attachment_open_gate(&engine->attachment);
 }
 
@@ -151,9 +126,7 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	es_nf_engine_stop(e);
 	es_nf_mender_close(&e->mender);
 	es_nf_engine_open(e);
-	es_nf_capture_free(&e->here);
-	es_nf_capture_free(&e->unproven);
-	es_nf_capture_free(&e->capture);
+	es_nf_batch_close(&e->batch);
 	es_nf_attachment_close(&e->attachment);
 	es_nf_tap_free(&e->tap);
 	es_nf_node_free(&e->node);
@@ -165,156 +138,17 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	*engine = NULL;
 }
 
-static void es_nf_engine_on_reply(void *ctx, const uint8_t *packet, size_t len)
-{
-	struct es_nf_engine *engine = ctx;
-
-	if (engine->node->is_configured)
-		es_nf_reply(engine->node, packet, len);
-}
-
-/* What a client says on a connection that is here: what it acknowledges has left before. */
-static enum es_nf_fate es_nf_engine_on_here(void *ctx, const struct es_nf_frame *frame)
-{
-	struct es_nf_engine *engine = ctx;
-	struct es_nf_frame here = *frame;
-
-	if (!engine->node->is_configured)
-		return ES_NF_ACCEPT;
-	here.is_here = 1;
-	es_nf_tap_read(engine->tap, es_nf_engine_on_reply, engine);
-	return es_nf_public(engine->node, &here);
-}
-
-/* Of a server that ends its connection. */
-static enum es_nf_fate es_nf_engine_reset(struct es_nf_engine *engine, const struct es_nf_frame *frame)
-{
-	if (!es_nf_reply_is_held(engine->node, frame->bytes, frame->len))
-		return es_nf_kernel_reset(engine->kernel, frame, engine->node);
-	es_nf_count(engine->node, ES_COUNT_reply_leaving);
-	return ES_NF_DROP;
-}
-
-/* Messages come on either interface; where one network is for all, by their address. */
-static int es_nf_engine_is_message(const struct es_nf_node *node, const struct es_nf_frame *frame)
-{
-	struct es_nf_ip ip;
-
-	if (frame->ifindex != node->config.public_ifindex)
-		return 1;
-	return frame->ifindex == node->config.cluster_ifindex &&
-	       !es_nf_ip_read(frame->bytes, frame->len, &ip) && !es_nf_is_service_address(node, &ip.dest);
-}
-
-/* A packet out of the queue. */
-static enum es_nf_fate es_nf_engine_on_frame(void *ctx, const struct es_nf_frame *frame)
-{
-	struct es_nf_engine *engine = ctx;
-	struct es_nf_node *node = engine->node;
-
-	if (!frame->ifindex) /* it has come from here */
-		return es_nf_engine_reset(engine, frame);
-	/* Its client, or its node, has repeated it since: another may have acted on that. */
-	if (engine->is_late || !node->is_configured)
-		return ES_NF_DROP;
-	if (es_nf_engine_is_message(node, frame))
-		return es_nf_cluster(node, frame);
-	es_nf_kernel_hurry(engine->kernel, frame);
-	return es_nf_public(node, frame);
-}
-
-/* A packet of a connection that is not proven. */
-static enum es_nf_fate es_nf_engine_on_unproven(void *ctx, const struct es_nf_frame *frame)
-{
-	struct es_nf_engine *engine = ctx;
-	enum es_nf_fate fate;
-
-	/* It may be of a time in which another node has answered. */
-	if (engine->is_late || !engine->node->is_configured)
-		return ES_NF_DROP;
-	if (!frame->ifindex)
-		return es_nf_unproven_out(engine->node, frame);
-	fate = es_nf_unproven_in(engine->node, frame);
-	if (fate == ES_NF_ACCEPT && engine->let_in_count < ES_NF_CAPTURE_BATCH) {
-		size_t len = frame->len < ES_LET_IN_MAX ? frame->len : ES_LET_IN_MAX;
-
-		memcpy(engine->let_in[engine->let_in_count], frame->bytes, len);
-		engine->let_in_len[engine->let_in_count++] = len;
-	}
-	return fate;
-}
-
-/* This thread may have been stopped since the batch was decided. */
-static int es_nf_engine_may_pass(void *ctx)
-{
-	const struct es_nf_engine *engine = ctx;
-
-	return !es_lease_is_over(es_nf_read64(&engine->node->tables.state->lease_ns), es_nf_now_ns());
-}
-
-/* They come first: clients wait for them who have an answer to come. Returns how many there were. */
-static int es_nf_engine_unproven(struct es_nf_engine *engine)
-{
-	int count;
-
-	engine->let_in_count = 0;
-	count = es_nf_capture_read(engine->unproven, es_nf_engine_on_unproven, engine);
-	for (size_t i = 0; i < engine->let_in_count; i++) {
-		const struct es_nf_frame frame = {.bytes = engine->let_in[i], .len = engine->let_in_len[i]};
-
-		es_nf_unproven_look(engine->node, &frame);
-	}
-	return count;
-}
-
-/* Some of it: a flood of ARP must not keep the thread from clients. */
-static void es_nf_engine_arp(struct es_nf_engine *engine)
-{
-	uint8_t arp[ETH_DATA_LEN];
-	int len = 1;
-
-	for (int i = 0; i < ES_NF_CAPTURE_BATCH && len > 0; i++) {
-		len = es_nf_kernel_arp(engine->kernel, arp, sizeof(arp));
-		if (len > 0 && !engine->is_late && engine->node->is_configured)
-			es_nf_other_arp(engine->node, arp, (size_t)len);
-	}
-}
-
-/*
- * A thread that slept, or had something else to do, while packets came, finds such as have been repeated since. Until it
- * has looked at all that is there, it cannot tell them from others.
- */
-static void es_nf_engine_notice(struct es_nf_engine *engine)
-{
-	struct es_nf_node *node = engine->node;
-	__u64 limit_ns = node->config.fallback_after_ms * 1000000ULL + ES_TICK_MS * 1000000ULL;
-
-	node->now_ns = es_nf_now_ns();
-	if (engine->looked_ns && node->now_ns - engine->looked_ns > limit_ns)
-		engine->is_late = 1;
-	engine->looked_ns = node->now_ns;
-}
-
 /* Everything that is there. What is in force may change between two batches. */
 static void es_nf_engine_turn(struct es_nf_engine *engine)
 {
-	int count, unproven, here;
+	int is_more;
 
 	do {
 		es_nf_engine_lock(engine);
-		es_nf_kernel_recover(engine->kernel);
-		es_nf_engine_notice(engine);
-		es_nf_engine_arp(engine);
-		unproven = es_nf_engine_unproven(engine);
-		es_nf_tap_read(engine->tap, es_nf_engine_on_reply, engine);
-		/* The kernel hears what becomes of these before messages about their connections are read. */
-		here = es_nf_capture_read(engine->here, es_nf_engine_on_here, engine);
-		count = es_nf_capture_read(engine->capture, es_nf_engine_on_frame, engine);
+		is_more = es_nf_batch_read(&engine->batch);
 		es_nf_engine_unlock(engine);
-	} while ((count == ES_NF_CAPTURE_BATCH || unproven == ES_NF_CAPTURE_BATCH ||
-		  here == ES_NF_CAPTURE_BATCH) &&
-		 !__atomic_load_n(&engine->is_ending, __ATOMIC_RELAXED));
-	engine->is_late = 0;
+	} while (is_more && !__atomic_load_n(&engine->is_ending, __ATOMIC_RELAXED));
+	es_nf_batch_end(&engine->batch);
 }
 
 static void *es_nf_engine_main(void *arg)
@@ -322,50 +156,38 @@ static void *es_nf_engine_main(void *arg)
 	struct es_nf_engine *engine = arg;
 	struct pollfd fds[] = {
 		{.fd = engine->stop_fd, .events = POLLIN},
-		{.fd = es_nf_capture_fd(engine->capture), .events = POLLIN},
 		{.fd = es_nf_kernel_arp_fd(engine->kernel), .events = POLLIN},
 		{.fd = es_nf_kernel_losses_fd(engine->kernel), .events = POLLIN},
-		{.fd = es_nf_capture_fd(engine->unproven), .events = POLLIN},
-		{.fd = es_nf_capture_fd(engine->here), .events = POLLIN},
+		{.fd = es_nf_capture_fd(engine->batch.capture[ES_NF_CAPTURE_UNPROVEN]), .events = POLLIN},
+		{.fd = es_nf_capture_fd(engine->batch.capture[ES_NF_CAPTURE_HERE]), .events = POLLIN},
+		{.fd = es_nf_capture_fd(engine->batch.capture[ES_NF_CAPTURE_KNOWN]), .events = POLLIN},
+		{.fd = es_nf_capture_fd(engine->batch.capture[ES_NF_CAPTURE_SERVICE]), .events = POLLIN},
 		{.fd = es_nf_tap_fd(engine->tap), .events = POLLIN},
 	};
 
 	while (!(fds[0].revents & POLLIN)) {
 		es_nf_engine_turn(engine);
 		poll(fds, sizeof(fds) / sizeof(fds[0]),
-		     es_nf_kernel_is_recovering(engine->kernel) ? 0 : ES_TICK_MS);
+		     es_nf_kernel_is_recovering(engine->kernel) ? 0 : ES_NF_BATCH_TICK_MS);
 	}
 	return NULL;
 }
 
 static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why)
 {
-	const struct es_nf_capture_params service = {.queue = ES_NF_RULES_QUEUE};
-	const struct es_nf_capture_params unproven = {.queue = ES_NF_RULES_UNPROVEN,
-						      .is_headers = 1,
-						      .may_pass = es_nf_engine_may_pass,
-						      .ctx = engine};
-	const struct es_nf_capture_params here = {.queue = ES_NF_RULES_HERE};
-	int rc = es_nf_capture_new(&service, &engine->capture, why);
+	int rc;
 
-	if (!rc)
-		rc = es_nf_capture_new(&unproven, &engine->unproven, why);
-	if (!rc)
-		rc = es_nf_capture_new(&here, &engine->here, why);
-	if (rc) {
-		es_nf_capture_free(&engine->unproven);
-		es_nf_capture_free(&engine->capture);
+	engine->batch =
+		(struct es_nf_batch){.node = engine->node, .kernel = engine->kernel, .tap = engine->tap};
+	rc = es_nf_batch_open(&engine->batch, why);
+	if (rc)
 		return rc;
-	}
 	rc = es_nf_thread_start(&engine->thread, es_nf_engine_main, engine);
-	if (rc) {
-		es_nf_capture_free(&engine->here);
-		es_nf_capture_free(&engine->unproven);
-		es_nf_capture_free(&engine->capture);
-		return es_nf_why(why, rc, "thread: %s", strerror(-rc));
-	}
-	engine->is_running = 1;
-	rc = es_nf_mender_start(&engine->mender);
+	engine->is_running = !rc;
+	if (!rc)
+		rc = es_nf_mender_start(&engine->mender);
+	if (!engine->is_running)
+		es_nf_batch_close(&engine->batch);
 	return rc ? es_nf_why(why, rc, "thread: %s", strerror(-rc)) : 0;
 }
 

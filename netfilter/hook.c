@@ -15,7 +15,7 @@
 #include "netfilter/entry.h"
 #include "netfilter/hook.h"
 #include "netfilter/nft.h"
-#include "netfilter/source.h"
+#include "netfilter/marks.h"
 
 #define ES_CHAIN "never" /* no packet comes here */
 
@@ -82,19 +82,31 @@ static void put_quiet(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-static void put_mark(struct es_nf_nft *nft, const char *device)
+/* @mark: what is put in place of our bits, of packets that come in by that device */
+static void put_mark(struct es_nf_nft *nft, const char *device, const char *chain, unsigned int hook,
+		     int priority, __u32 mark)
 {
+	const __u32 others = ~ES_NF_MARK_MASK;
 	char name[IF_NAMESIZE] = "";
-	__u32 mark = ES_NF_SOURCE_MARK;
 
 	strncpy(name, device, sizeof(name) - 1);
-	es_nf_nft_add_base_chain(nft, "mark", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW);
-	es_nf_nft_begin_rule(nft, "mark");
+	es_nf_nft_add_base_chain(nft, chain, hook, priority);
+	es_nf_nft_begin_rule(nft, chain);
 	es_nf_nft_load_meta(nft, NFT_META_IIFNAME);
 	es_nf_nft_match(nft, name, sizeof(name));
-	es_nf_nft_load(nft, &mark, sizeof(mark));
+	es_nf_nft_load_meta(nft, NFT_META_MARK);
+	es_nf_nft_replace(nft, &others, &mark, sizeof(mark));
 	es_nf_nft_set_meta(nft, NFT_META_MARK);
 	es_nf_nft_end_rule(nft);
+}
+
+/* While firewalls check sources by their rules, before the connection tracking; and while the kernel does, behind all rules. */
+static void put_marks(struct es_nf_nft *nft, const char *device)
+{
+	put_mark(nft, device, "mark", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW, ES_NF_MARK_SOURCE);
+	put_mark(nft, device, "checked", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW + 50, 0);
+	put_mark(nft, device, "route", NF_INET_PRE_ROUTING, NF_IP_PRI_LAST, ES_NF_MARK_SOURCE);
+	put_mark(nft, device, "routed", NF_INET_LOCAL_IN, NF_IP_PRI_FIRST, 0);
 }
 
 int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *hook)
@@ -116,7 +128,7 @@ int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, struc
 			put_quiet(&nft);
 		}
 		if (marked_device)
-			put_mark(&nft, marked_device);
+			put_marks(&nft, marked_device);
 	}
 	rc = es_nf_nft_commit(&nft);
 	/* Both families have got the same rules. */

@@ -37,7 +37,7 @@ struct es_nf_hook {
 /**
  * es_nf_hook_set() - make the tables anew, in one transaction: connections go on meanwhile
  * @nl: NETLINK_NETFILTER
- * @marked_device: what comes in there gets ES_NF_SOURCE_MARK; NULL: nothing is marked (struct es_nf_tun's is_marked)
+ * @marked_device: what comes in there gets ES_NF_MARK_SOURCE; NULL: nothing is marked (struct es_nf_tun's is_marked)
  * Returns 0; or -errno, with @why: -EOPNOTSUPP if the kernel has SYNPROXY in neither way.
  */
 int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *ret_hook,

@@ -332,14 +332,20 @@ void es_nf_nft_differ(struct es_nf_nft *nft, const void *bytes, size_t len)
 void es_nf_nft_mask(struct es_nf_nft *nft, const void *bytes, size_t len)
 {
 	const __u8 none[16] = {};
+
+	es_nf_nft_replace(nft, bytes, none, len);
+}
+
+void es_nf_nft_replace(struct es_nf_nft *nft, const void *mask, const void *bits, size_t len)
+{
 	struct nlattr *nest;
 
 	es_nf_nft_begin_expression(nft, "bitwise", &nest);
 	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_SREG, htonl(NFT_REG_1));
 	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_DREG, htonl(NFT_REG_1));
 	mnl_attr_put_u32(nft->rule, NFTA_BITWISE_LEN, htonl((__u32)len));
-	put_value(nft, NFTA_BITWISE_MASK, bytes, len);
-	put_value(nft, NFTA_BITWISE_XOR, none, len);
+	put_value(nft, NFTA_BITWISE_MASK, mask, len);
+	put_value(nft, NFTA_BITWISE_XOR, bits, len);
 	es_nf_nft_end_expression(nft, nest);
 }
 

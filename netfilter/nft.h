@@ -121,6 +121,9 @@ void es_nf_nft_differ(struct es_nf_nft *nft, const void *bytes, size_t len);
 /* es_nf_nft_mask() - leave of register 1 the bits that these bytes have; at most 16 bytes */
 void es_nf_nft_mask(struct es_nf_nft *nft, const void *bytes, size_t len);
 
+/* es_nf_nft_replace() - the same with @mask's, and then change those that @bits has */
+void es_nf_nft_replace(struct es_nf_nft *nft, const void *mask, const void *bits, size_t len);
+
 /* es_nf_nft_verdict() - of what has come so far in the rule: NF_DROP, NFT_JUMP, …; @chain: of NFT_JUMP, else NULL */
 void es_nf_nft_verdict(struct es_nf_nft *nft, int verdict, const char *chain);
 

@@ -285,7 +285,6 @@ static void put_making(struct es_nf_nft *nft, enum way way)
 /* What is for a service address: for this node, whatever the MAC said; its own connections pass. */
 static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
 {
-	const __u32 known = ES_NF_RULES_KNOWN;
 	const __u8 host = PACKET_HOST;
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
@@ -296,9 +295,7 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	match_syn(nft);
 	match_established(nft);
-	es_nf_nft_load(nft, &known, sizeof(known));
-	es_nf_nft_set_meta(nft, NFT_META_MARK);
-	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
+	put_queue(nft, way, ES_NF_RULES_KNOWN, 0);
 	es_nf_nft_end_rule(nft);
 
 	if (rules->gate == ES_NF_GATE_NONE && rules->holds)
@@ -391,13 +388,13 @@ static void put_reset(struct es_nf_nft *nft, const struct es_addr *address, enum
 
 static void put_answers_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
 {
-	const __u32 mark = ES_NF_RULES_MARK;
+	const __u32 mark = ES_NF_RULES_MARK, mask = ES_NF_MARK_MASK;
 	struct nlattr *nest;
 
 	es_nf_nft_add_base_chain(nft, ES_ANSWERS, NF_INET_LOCAL_OUT, NF_IP_PRI_RAW);
 	es_nf_nft_begin_rule(nft, ES_ANSWERS);
 	es_nf_nft_load_meta(nft, NFT_META_MARK);
-	es_nf_nft_match(nft, &mark, sizeof(mark));
+	match_bits(nft, &mask, &mark, sizeof(mark));
 	es_nf_nft_begin_expression(nft, "notrack", &nest);
 	es_nf_nft_end_expression(nft, nest);
 	es_nf_nft_verdict(nft, NF_ACCEPT, NULL);

@@ -12,6 +12,7 @@
  * They stand behind the connection tracking, which knows the connections that are here, and before address translation.
  */
 #include "kmod/core/abi.h"
+#include "netfilter/marks.h"
 #include "netfilter/whole.h"
 #include "netfilter/why.h"
 
@@ -25,17 +26,17 @@
 #define ES_NF_RULES_HERE (ES_NF_RULES_QUEUE + 2)
 
 /*
- * The mark of packets that the daemon makes itself and sends to clients by way of the stack. They are exempt from
+ * The queue of SYNs of flows that the connection tracking knows. Either their socket is here, or a client that
+ * is gone has left an entry: with that, a new connection of these ports would be taken for one that is here.
+ */
+#define ES_NF_RULES_KNOWN (ES_NF_RULES_QUEUE + 3)
+
+/*
+ * The mark (marks.h) of packets that the daemon makes itself and sends to clients by way of the stack. They are exempt from
  * connection tracking: of a connection that has no entry, they would make one, and the client's next packets would be
  * taken for those of a connection that is here.
  */
-#define ES_NF_RULES_MARK 0x45534e41U
-
-/*
- * The mark with which SYNs of flows come that the connection tracking knows. Either their socket is here, or a client that
- * is gone has left an entry: with that, a new connection of these ports would be taken for one that is here.
- */
-#define ES_NF_RULES_KNOWN 0x4553414bU
+#define ES_NF_RULES_MARK ES_NF_MARK_ANSWER
 
 #define ES_NF_ADDRESSES_MAX (2 * ES_SERVICES_MAX)
 

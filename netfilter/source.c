@@ -41,10 +41,10 @@ static int change_rule(struct es_nf_netlink *nl, unsigned char family, unsigned 
 	rule->family = family;
 	rule->action = FR_ACT_TO_TBL;
 	rule->table = RT_TABLE_UNSPEC;
-	mnl_attr_put_u32(nlh, FRA_TABLE, ES_NF_SOURCE_MARK);
+	mnl_attr_put_u32(nlh, FRA_TABLE, ES_NF_SOURCE_TABLE);
 	mnl_attr_put_u32(nlh, FRA_PRIORITY, ES_PRIORITY);
-	mnl_attr_put_u32(nlh, FRA_FWMARK, ES_NF_SOURCE_MARK);
-	mnl_attr_put_u32(nlh, FRA_FWMASK, 0xffffffff);
+	mnl_attr_put_u32(nlh, FRA_FWMARK, ES_NF_MARK_SOURCE);
+	mnl_attr_put_u32(nlh, FRA_FWMASK, ES_NF_MARK_MASK);
 	return es_nf_netlink_talk(nl, nlh, NULL, NULL);
 }
 
@@ -60,7 +60,7 @@ static int add_route(struct es_nf_netlink *nl, unsigned char family, unsigned in
 	route->rtm_protocol = RTPROT_STATIC;
 	route->rtm_scope = family == AF_INET ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
 	route->rtm_type = RTN_UNICAST;
-	mnl_attr_put_u32(nlh, RTA_TABLE, ES_NF_SOURCE_MARK);
+	mnl_attr_put_u32(nlh, RTA_TABLE, ES_NF_SOURCE_TABLE);
 	mnl_attr_put_u32(nlh, RTA_OIF, index);
 	return es_nf_netlink_talk(nl, nlh, NULL, NULL);
 }

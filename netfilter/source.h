@@ -7,11 +7,15 @@
  * checks sources strictly (rp_filter 1) it would refuse that. So what comes in there is marked (hook.h), the check
  * heeds the mark, and for packets with this mark the way to everywhere is the tun device. Nothing is sent that way: what
  * the server answers has no mark. Rules of a firewall that ask the same (firewalld's IPv6_rpfilter) are content, too.
+ *
+ * Packets have the mark only while they are checked, so that nobody takes it over: a rule that saves marks with the connection,
+ * or a socket that has the mark of its SYN (tcp_fwmark_accept), would have answers go by the tun device.
  */
+#include "netfilter/marks.h"
 #include "netfilter/tun.h"
 
-/* ES_NF_SOURCE_MARK - the mark, and the number of the routing table; no value that people choose */
-#define ES_NF_SOURCE_MARK 0x45534e46U
+/* ES_NF_SOURCE_TABLE - the number of the routing table; no value that people choose */
+#define ES_NF_SOURCE_TABLE 0x45534e46U
 
 /* es_nf_source_is_strict() - does this network namespace check strictly? 1, 0 or -errno. */
 int es_nf_source_is_strict(void);

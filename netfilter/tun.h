@@ -18,7 +18,7 @@
 /**
  * struct es_nf_tun
  * @fd: what to write to, from any thread; -1: none
- * @is_marked: what comes in there has to be marked with ES_NF_SOURCE_MARK: es_nf_hook_set() must know
+ * @is_marked: what comes in there has to be marked with ES_NF_MARK_SOURCE: es_nf_hook_set() must know
  */
 struct es_nf_tun {
 	int fd;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a reload does to packets, in a network namespace of its own, which goes with the program.
+ * What the rules do to packets, in a network namespace that nobody else uses.
  *
  *     earshot-nf-reload rules       one waits in the queue, and there is one service less
  *     earshot-nf-reload overheard   the same, and the ring changes
  *     earshot-nf-reload held        one is of a connection that is leaving, and no service inspects every request any more
+ *     earshot-nf-reload known       one is a SYN of a connection that is here, and is let pass
  *
  * Prints how many packets waited before and behind it, and what came to the socket when they were let pass; or, with held, how
- * it ended to send the packet before and behind it.
+ * it ended to send the packet before and behind it; or, with known, how many packets came.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,8 @@
 #include "netfilter/rules.h"
 #include "netfilter/tun.h"
 
-#define PORT 3702
+#define PORT	     3702
+#define NO_INTERFACE 99
 
 static struct es_nf_netlink nl;
 
@@ -48,10 +49,10 @@ static void switch_on_loopback(void)
 	close(fd);
 }
 
-static void set_rules(__u16 count, __u32 every_count)
+static void set_rules(__u16 count, __u32 every_count, unsigned int public_ifindex)
 {
 	struct es_nf_rules rules = {
-		.public_ifindex = 99,
+		.public_ifindex = public_ifindex,
 		.cluster_ifindex = ES_LOOPBACK_IFINDEX,
 		.self = es_addr_from_v4(htonl(INADDR_LOOPBACK)),
 		.handover_port = htons(PORT),
@@ -84,7 +85,7 @@ static void set_overheard(__u64 slots)
 	int rc;
 
 	overheard->seed = 1;
-	overheard->public_ifindex = 99;
+	overheard->public_ifindex = NO_INTERFACE;
 	overheard->count = 1;
 	overheard->endpoint[0] =
 		(struct es_nf_endpoint){.address = es_addr_from_v4(htonl(0xc0000202)), .port = htons(80)};
@@ -134,7 +135,7 @@ static int waits(int is_overheard)
 
 	if (es_nf_capture_new(&params, &capture, &why))
 		die("queue", 0, &why);
-	set_rules(2, 0);
+	set_rules(2, 0, NO_INTERFACE);
 	if (is_overheard)
 		set_overheard(1);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -145,7 +146,7 @@ static int waits(int is_overheard)
 	if (is_overheard)
 		set_overheard(6);
 	else
-		set_rules(1, 0);
+		set_rules(1, 0, NO_INTERFACE);
 	behind = waiting();
 	es_nf_capture_read(capture, let_pass, NULL);
 	(void)!recv(fd, text, sizeof(text), MSG_DONTWAIT);
@@ -175,43 +176,77 @@ static const char *say(const struct es_flow *flow, const struct es_nf_tun *tun)
 	return errno == EPERM ? "dropped" : errno ? strerror(errno) : "sent";
 }
 
-static int is_held(void)
+/* A connection that is here, of the first service, and whose client is behind a device of that name. */
+static struct es_flow connect_client(struct es_nf_conntrack *ct, struct es_nf_tun *tun)
 {
 	const struct es_nf_entry entry = {.flow = {.client = es_addr_from_v4(htonl(0xc6336401)),
-						   .service = es_addr_from_v4(htonl(0x7f000002)),
+						   .service = es_addr_from_v4(htonl(0xc0000202)),
 						   .client_port = htons(40000),
 						   .service_port = htons(80)},
 					  .timeout_s = 60};
-	struct es_nf_conntrack ct;
 	struct es_nf_hook hook;
-	struct es_nf_tun tun;
-	const char *before;
-	int rc = es_nf_tun_open(&tun, "client", NULL);
+	int rc = es_nf_tun_open(tun, "client", NULL);
 
 	if (!rc)
 		rc = es_nf_hook_set(&nl, NULL, &hook, NULL);
 	if (!rc)
-		rc = es_nf_conntrack_open(&ct, 0, 1);
+		rc = es_nf_conntrack_open(ct, 0, 1);
 	if (!rc)
-		rc = es_nf_conntrack_restore(&ct, &entry);
-	if (!rc)
-		rc = es_nf_conntrack_hold(&ct, &entry.flow, 1);
+		rc = es_nf_conntrack_restore(ct, &entry);
 	if (rc)
-		die("entry", rc, NULL);
-	set_rules(2, 1);
-	before = say(&entry.flow, &tun);
-	set_rules(2, 0);
-	printf("%s %s\n", before, say(&entry.flow, &tun));
+		die("connection", rc, NULL);
+	return entry.flow;
+}
+
+static int is_held(void)
+{
+	struct es_nf_conntrack ct;
+	struct es_nf_tun tun;
+	const struct es_flow flow = connect_client(&ct, &tun);
+	const char *before;
+	int rc = es_nf_conntrack_hold(&ct, &flow, 1);
+
+	if (rc)
+		die("hold", rc, NULL);
+	set_rules(2, 1, NO_INTERFACE);
+	before = say(&flow, &tun);
+	set_rules(2, 0, NO_INTERFACE);
+	printf("%s %s\n", before, say(&flow, &tun));
+	return 0;
+}
+
+static int is_known(void)
+{
+	const struct es_nf_capture_params params = {.queue = ES_NF_RULES_KNOWN};
+	__u8 ES_NF_ALIGNED packet[64];
+	struct es_nf_capture *capture;
+	struct es_nf_conntrack ct;
+	struct es_nf_tun tun;
+	const struct es_flow flow = connect_client(&ct, &tun);
+	struct tcphdr *tcp = es_nf_compose(&flow, NULL, sizeof(*tcp), sizeof(*tcp), packet);
+	int rc;
+
+	tcp->syn = 1;
+	if (es_nf_capture_new(&params, &capture, NULL))
+		die("queue", 0, NULL);
+	set_rules(1, 0, tun.index);
+	rc = es_nf_tun_write(&tun, packet, es_nf_compose_end(&flow, tcp, sizeof(*tcp)));
+	if (rc)
+		die("SYN", rc, NULL);
+	printf("%d\n", es_nf_capture_read(capture, let_pass, NULL));
+	es_nf_capture_free(&capture);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	const char *what = argc == 2 ? argv[1] : "";
-	int rc = unshare(CLONE_NEWNET) ? -errno : es_nf_netlink_open(&nl, NETLINK_NETFILTER);
+	int rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
 
 	if (rc)
-		die("namespace", rc, NULL);
+		die("netlink", rc, NULL);
 	switch_on_loopback();
-	return !strcmp(what, "held") ? is_held() : waits(!strcmp(what, "overheard"));
+	if (!strcmp(what, "held"))
+		return is_held();
+	return !strcmp(what, "known") ? is_known() : waits(!strcmp(what, "overheard"));
 }

@@ -3,11 +3,12 @@
 import concurrent.futures
 import errno
 import socket
+import subprocess
 
 import pytest
 
 from earshotlab import wait_for
-from place import FAMILIES, LARGE, Place, ask, run, who
+from place import FAMILIES, LARGE, RELOAD, Place, ask, run, who
 
 pytestmark = pytest.mark.usefixtures("possible")
 
@@ -91,6 +92,54 @@ def test_a_firewall_that_lets_in_what_is_established():
             connection = place.connect(family)
             assert ask(connection)[0] == 200
             connection.close()
+
+
+# An operator who marks what comes in for the service, and has answers go by the mark: by that of the socket, or of the connection.
+MARKS = {
+    "socket": """\
+table inet operator {
+    chain in { type filter hook prerouting priority -150; tcp dport 80 meta mark set meta mark | 0x7; }
+    chain out { type filter hook output priority 0; oifname "wire" tcp sport 80 tcp flags & rst == 0 meta mark != 0x7 drop; }
+}
+""",
+    "connection": """\
+table inet operator {
+    chain in { type filter hook prerouting priority -150; tcp dport 80 meta mark set 0x7 ct mark set meta mark; }
+    chain route { type route hook output priority -150; tcp sport 80 meta mark set ct mark; }
+    chain out { type filter hook output priority 0; oifname "wire" tcp sport 80 tcp flags & rst == 0 meta mark != 0x7 drop; }
+}
+"""}
+
+
+@pytest.mark.parametrize("strict", (0, 1), ids=("loose", "strict"))
+@pytest.mark.parametrize("how", MARKS)
+def test_marks_of_the_operator(how, strict):
+    """They stay as they are, whatever is marked so that sources are not refused; else nothing would leave."""
+    with Place(rules=MARKS[how], before={"net.ipv4.conf.all.rp_filter": strict, "net.ipv4.tcp_fwmark_accept": int(how == "socket")}) as place:
+        for family in (4, 6):
+            connection = place.connect(family)
+            assert ask(connection)[0] == 200
+            assert ask(connection, path="/large") == (200, LARGE)
+            connection.close()
+
+
+MARKED_SYN = """\
+nft -f - <<END
+table ip operator {
+    counter marked { }
+    chain in { type filter hook prerouting priority -160; tcp flags syn meta mark set 0x7; }
+    chain seen { type filter hook prerouting priority -140; tcp flags syn meta mark 0x7 counter name marked; }
+}
+END
+"""
+
+
+def test_a_mark_of_a_syn_that_is_known():
+    """It goes through the daemon's hands, since a client may have forgotten its connection; and keeps its mark."""
+    done = subprocess.run(["unshare", "--net", "sh", "-ec", f"{MARKED_SYN}{RELOAD} known; nft list counter ip operator marked"],
+                          capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("1\n"), (done.stdout, done.stderr)
+    assert "packets 1 " in done.stdout
 
 
 FIREWALLD = """\

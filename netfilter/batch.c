@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Takes packets out of the queues, and says which part of the node decides about each.
+ */
+#include <linux/if_ether.h>
+#include <string.h>
+#include "netfilter/batch.h"
+#include "netfilter/clock.h"
+#include "netfilter/other.h"
+#include "netfilter/public.h"
+#include "netfilter/reply.h"
+#include "netfilter/rules.h"
+#include "netfilter/target.h"
+#include "netfilter/unproven.h"
+
+static void es_nf_batch_on_reply(void *ctx, const uint8_t *packet, size_t len)
+{
+	struct es_nf_batch *batch = ctx;
+
+	if (batch->node->is_configured)
+		es_nf_reply(batch->node, packet, len);
+}
+
+/* What a client says on a connection that is here: what it acknowledges has left before. */
+static enum es_nf_fate es_nf_batch_on_here(void *ctx, const struct es_nf_frame *frame)
+{
+	struct es_nf_batch *batch = ctx;
+	struct es_nf_frame here = *frame;
+
+	if (!batch->node->is_configured)
+		return ES_NF_ACCEPT;
+	here.is_here = 1;
+	es_nf_tap_read(batch->tap, es_nf_batch_on_reply, batch);
+	return es_nf_public(batch->node, &here);
+}
+
+/* Of a server that ends its connection. */
+static enum es_nf_fate es_nf_batch_reset(struct es_nf_batch *batch, const struct es_nf_frame *frame)
+{
+	if (!es_nf_reply_is_held(batch->node, frame->bytes, frame->len))
+		return es_nf_kernel_reset(batch->kernel, frame, batch->node);
+	es_nf_count(batch->node, ES_COUNT_reply_leaving);
+	return ES_NF_DROP;
+}
+
+/* Messages come on either interface; where one network is for all, by their address. */
+static int es_nf_batch_is_message(const struct es_nf_node *node, const struct es_nf_frame *frame)
+{
+	struct es_nf_ip ip;
+
+	if (frame->ifindex != node->config.public_ifindex)
+		return 1;
+	return frame->ifindex == node->config.cluster_ifindex &&
+	       !es_nf_ip_read(frame->bytes, frame->len, &ip) && !es_nf_is_service_address(node, &ip.dest);
+}
+
+/* A packet out of the queue. */
+static enum es_nf_fate es_nf_batch_on_frame(void *ctx, const struct es_nf_frame *frame)
+{
+	struct es_nf_batch *batch = ctx;
+	struct es_nf_node *node = batch->node;
+
+	if (!frame->ifindex) /* it has come from here */
+		return es_nf_batch_reset(batch, frame);
+	/* Its client, or its node, has repeated it since: another may have acted on that. */
+	if (batch->is_late || !node->is_configured)
+		return ES_NF_DROP;
+	if (es_nf_batch_is_message(node, frame))
+		return es_nf_cluster(node, frame);
+	es_nf_kernel_hurry(batch->kernel, frame);
+	return es_nf_public(node, frame);
+}
+
+/* A SYN of a flow that the connection tracking knows. */
+static enum es_nf_fate es_nf_batch_on_known(void *ctx, const struct es_nf_frame *frame)
+{
+	struct es_nf_frame known = *frame;
+
+	known.is_known = 1;
+	return es_nf_batch_on_frame(ctx, &known);
+}
+
+/* A packet of a connection that is not proven. */
+static enum es_nf_fate es_nf_batch_on_unproven(void *ctx, const struct es_nf_frame *frame)
+{
+	struct es_nf_batch *batch = ctx;
+	enum es_nf_fate fate;
+
+	/* It may be of a time in which another node has answered. */
+	if (batch->is_late || !batch->node->is_configured)
+		return ES_NF_DROP;
+	if (!frame->ifindex)
+		return es_nf_unproven_out(batch->node, frame);
+	fate = es_nf_unproven_in(batch->node, frame);
+	if (fate == ES_NF_ACCEPT && batch->let_in_count < ES_NF_CAPTURE_BATCH) {
+		size_t len = frame->len < ES_NF_LET_IN_MAX ? frame->len : ES_NF_LET_IN_MAX;
+
+		memcpy(batch->let_in[batch->let_in_count], frame->bytes, len);
+		batch->let_in_len[batch->let_in_count++] = len;
+	}
+	return fate;
+}
+
+/* This thread may have been stopped since the batch was decided. */
+static int es_nf_batch_may_pass(void *ctx)
+{
+	const struct es_nf_batch *batch = ctx;
+
+	return !es_lease_is_over(es_nf_read64(&batch->node->tables.state->lease_ns), es_nf_now_ns());
+}
+
+/* They come first: clients wait for them who have an answer to come. Returns how many there were. */
+static int es_nf_batch_unproven(struct es_nf_batch *batch)
+{
+	int count;
+
+	batch->let_in_count = 0;
+	count = es_nf_capture_read(batch->capture[ES_NF_CAPTURE_UNPROVEN], es_nf_batch_on_unproven, batch);
+	for (size_t i = 0; i < batch->let_in_count; i++) {
+		const struct es_nf_frame frame = {.bytes = batch->let_in[i], .len = batch->let_in_len[i]};
+
+		es_nf_unproven_look(batch->node, &frame);
+	}
+	return count;
+}
+
+/* Some of it: a flood of ARP must not keep the thread from clients. */
+static void es_nf_batch_arp(struct es_nf_batch *batch)
+{
+	uint8_t arp[ETH_DATA_LEN];
+	int len = 1;
+
+	for (int i = 0; i < ES_NF_CAPTURE_BATCH && len > 0; i++) {
+		len = es_nf_kernel_arp(batch->kernel, arp, sizeof(arp));
+		if (len > 0 && !batch->is_late && batch->node->is_configured)
+			es_nf_other_arp(batch->node, arp, (size_t)len);
+	}
+}
+
+/*
+ * A thread that slept, or had something else to do, while packets came, finds such as have been repeated since. Until it
+ * has looked at all that is there, it cannot tell them from others.
+ */
+static void es_nf_batch_notice(struct es_nf_batch *batch)
+{
+	struct es_nf_node *node = batch->node;
+	__u64 limit_ns = node->config.fallback_after_ms * 1000000ULL + ES_NF_BATCH_TICK_MS * 1000000ULL;
+
+	node->now_ns = es_nf_now_ns();
+	if (batch->looked_ns && node->now_ns - batch->looked_ns > limit_ns)
+		batch->is_late = 1;
+	batch->looked_ns = node->now_ns;
+}
+
+/* Some of each queue. Returns 1 if there may be more in one. */
+static int es_nf_batch_queues(struct es_nf_batch *batch)
+{
+	int most = es_nf_batch_unproven(batch), count;
+
+	es_nf_tap_read(batch->tap, es_nf_batch_on_reply, batch);
+	/* The kernel hears what becomes of these before messages about their connections are read. */
+	count = es_nf_capture_read(batch->capture[ES_NF_CAPTURE_HERE], es_nf_batch_on_here, batch);
+	most = count > most ? count : most;
+	count = es_nf_capture_read(batch->capture[ES_NF_CAPTURE_KNOWN], es_nf_batch_on_known, batch);
+	most = count > most ? count : most;
+	count = es_nf_capture_read(batch->capture[ES_NF_CAPTURE_SERVICE], es_nf_batch_on_frame, batch);
+	most = count > most ? count : most;
+	return most == ES_NF_CAPTURE_BATCH;
+}
+
+int es_nf_batch_read(struct es_nf_batch *batch)
+{
+	es_nf_kernel_recover(batch->kernel);
+	es_nf_batch_notice(batch);
+	es_nf_batch_arp(batch);
+	return es_nf_batch_queues(batch);
+}
+
+void es_nf_batch_end(struct es_nf_batch *batch)
+{
+	batch->is_late = 0;
+}
+
+int es_nf_batch_open(struct es_nf_batch *batch, struct es_nf_why *why)
+{
+	const struct es_nf_capture_params params[ES_NF_CAPTURES] = {
+		[ES_NF_CAPTURE_UNPROVEN] = {.queue = ES_NF_RULES_UNPROVEN,
+					    .is_headers = 1,
+					    .may_pass = es_nf_batch_may_pass,
+					    .ctx = batch},
+		[ES_NF_CAPTURE_HERE] = {.queue = ES_NF_RULES_HERE},
+		[ES_NF_CAPTURE_KNOWN] = {.queue = ES_NF_RULES_KNOWN},
+		[ES_NF_CAPTURE_SERVICE] = {.queue = ES_NF_RULES_QUEUE},
+	};
+	int rc = 0;
+
+	for (int i = 0; i < ES_NF_CAPTURES && !rc; i++)
+		rc = es_nf_capture_new(&params[i], &batch->capture[i], why);
+	if (rc)
+		es_nf_batch_close(batch);
+	return rc;
+}
+
+void es_nf_batch_close(struct es_nf_batch *batch)
+{
+	for (int i = 0; i < ES_NF_CAPTURES; i++)
+		es_nf_capture_free(&batch->capture[i]);
+}

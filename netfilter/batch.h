@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_BATCH_H
+#define ES_NETFILTER_BATCH_H
+
+/*
+ * What comes out of the kernel's queues (rules.h), some at a time, and who decides about it. For one thread.
+ */
+#include "netfilter/capture.h"
+#include "netfilter/hands.h"
+#include "netfilter/tap.h"
+
+#define ES_NF_BATCH_TICK_MS 100 /* so often the queues are looked at, whatever comes */
+#define ES_NF_LET_IN_MAX    128 /* bytes: a packet's headers */
+
+/* The queues, in the order in which they are read. */
+enum es_nf_captures {
+	ES_NF_CAPTURE_UNPROVEN,
+	ES_NF_CAPTURE_HERE,
+	ES_NF_CAPTURE_KNOWN,
+	ES_NF_CAPTURE_SERVICE,
+	ES_NF_CAPTURES,
+};
+
+/**
+ * struct es_nf_batch
+ * @node, @kernel, @tap: not owned; @capture: of each queue
+ * @let_in: packets of connections that are not proven that were let in within a batch, @let_in_count of them
+ * @looked_ns: when somebody last looked whether there is something; @is_late: what was found since has waited too long
+ */
+struct es_nf_batch {
+	struct es_nf_node *node;
+	struct es_nf_kernel *kernel;
+	struct es_nf_tap *tap;
+	struct es_nf_capture *capture[ES_NF_CAPTURES];
+	size_t let_in_count;
+	size_t let_in_len[ES_NF_CAPTURE_BATCH];
+	uint8_t let_in[ES_NF_CAPTURE_BATCH][ES_NF_LET_IN_MAX];
+	__u64 looked_ns;
+	int is_late;
+};
+
+/* es_nf_batch_open() - be the reader of all queues; the rest is the caller's to set. Returns 0 or -errno, with @why. */
+int es_nf_batch_open(struct es_nf_batch *batch, struct es_nf_why *why);
+
+/* es_nf_batch_close() - may be called again, and for a zeroed one */
+void es_nf_batch_close(struct es_nf_batch *batch);
+
+/* es_nf_batch_read() - some of each queue, without waiting. Returns 1 if there may be more. */
+int es_nf_batch_read(struct es_nf_batch *batch);
+
+/* es_nf_batch_end() - everything that was there has been read */
+void es_nf_batch_end(struct es_nf_batch *batch);
+
+#endif
