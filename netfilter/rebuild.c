@@ -196,11 +196,10 @@ static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request
 	};
 	int rc = begin(rebuild, request);
 
-	if (!rc)
-		rc = es_nf_tun_write_parts(rebuild->tun, parts, 2);
+	/* Before the request: its answer may be acknowledged, or the daemon be gone, before anything else is done here. */
 	if (waits(rebuild))
 		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow); /* or it is gone already */
-	return rc;
+	return rc ? rc : es_nf_tun_write_parts(rebuild->tun, parts, 2);
 }
 
 /* The client repeats itself: because the answer is on its way, or because there was no room in the accept queue at the last moment. */
