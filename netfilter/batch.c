@@ -2,8 +2,11 @@
 /*
  * Takes packets out of the queues, and says which part of the node decides about each.
  */
+#include <errno.h>
 #include <linux/if_ether.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 #include "netfilter/batch.h"
 #include "netfilter/clock.h"
 #include "netfilter/other.h"
@@ -109,19 +112,25 @@ static int es_nf_batch_may_pass(void *ctx)
 	return !es_lease_is_over(es_nf_read64(&batch->node->tables.state->lease_ns), es_nf_now_ns());
 }
 
-/* They come first: clients wait for them who have an answer to come. Returns how many there were. */
+/* Some of one queue, if there is any. Returns 1 if there may be more. */
+static int es_nf_batch_queue(struct es_nf_batch *batch, enum es_nf_captures queue, es_nf_capture_fn fn)
+{
+	return batch->ready & 1U << queue &&
+	       es_nf_capture_read(batch->capture[queue], fn, batch) == ES_NF_CAPTURE_BATCH;
+}
+
 static int es_nf_batch_unproven(struct es_nf_batch *batch)
 {
-	int count;
+	int is_more;
 
 	batch->let_in_count = 0;
-	count = es_nf_capture_read(batch->capture[ES_NF_CAPTURE_UNPROVEN], es_nf_batch_on_unproven, batch);
+	is_more = es_nf_batch_queue(batch, ES_NF_CAPTURE_UNPROVEN, es_nf_batch_on_unproven);
 	for (size_t i = 0; i < batch->let_in_count; i++) {
 		const struct es_nf_frame frame = {.bytes = batch->let_in[i], .len = batch->let_in_len[i]};
 
 		es_nf_unproven_look(batch->node, &frame);
 	}
-	return count;
+	return is_more;
 }
 
 /* Some of it: a flood of ARP must not keep the thread from clients. */
@@ -152,28 +161,36 @@ static void es_nf_batch_notice(struct es_nf_batch *batch)
 	batch->looked_ns = node->now_ns;
 }
 
-/* Some of each queue. Returns 1 if there may be more in one. */
-static int es_nf_batch_queues(struct es_nf_batch *batch)
+/*
+ * Who is late knows of nothing that has come since he was told what there is. Where every request is inspected, what has
+ * left is read before what is said about it.
+ */
+static void es_nf_batch_more_is_ready(struct es_nf_batch *batch)
 {
-	int most = es_nf_batch_unproven(batch), count;
-
-	es_nf_tap_read(batch->tap, es_nf_batch_on_reply, batch);
-	/* The kernel hears what becomes of these before messages about their connections are read. */
-	count = es_nf_capture_read(batch->capture[ES_NF_CAPTURE_HERE], es_nf_batch_on_here, batch);
-	most = count > most ? count : most;
-	count = es_nf_capture_read(batch->capture[ES_NF_CAPTURE_KNOWN], es_nf_batch_on_known, batch);
-	most = count > most ? count : most;
-	count = es_nf_capture_read(batch->capture[ES_NF_CAPTURE_SERVICE], es_nf_batch_on_frame, batch);
-	most = count > most ? count : most;
-	return most == ES_NF_CAPTURE_BATCH;
+	if (batch->is_late)
+		batch->ready |= ES_NF_READY_ALL;
+	if (batch->node->has_every)
+		batch->ready |= ES_NF_READY_TAP | ES_NF_READY_HERE;
 }
 
 int es_nf_batch_read(struct es_nf_batch *batch)
 {
+	int is_more;
+
 	es_nf_kernel_recover(batch->kernel);
 	es_nf_batch_notice(batch);
-	es_nf_batch_arp(batch);
-	return es_nf_batch_queues(batch);
+	es_nf_batch_more_is_ready(batch);
+	if (batch->ready & ES_NF_READY_ARP)
+		es_nf_batch_arp(batch);
+	/* They come first: clients wait for them who have an answer to come. */
+	is_more = es_nf_batch_unproven(batch);
+	if (batch->ready & ES_NF_READY_TAP)
+		es_nf_tap_read(batch->tap, es_nf_batch_on_reply, batch);
+	/* The kernel hears what becomes of these before messages about their connections are read. */
+	is_more |= es_nf_batch_queue(batch, ES_NF_CAPTURE_HERE, es_nf_batch_on_here);
+	is_more |= es_nf_batch_queue(batch, ES_NF_CAPTURE_KNOWN, es_nf_batch_on_known);
+	is_more |= es_nf_batch_queue(batch, ES_NF_CAPTURE_SERVICE, es_nf_batch_on_frame);
+	return is_more;
 }
 
 void es_nf_batch_end(struct es_nf_batch *batch)
@@ -181,7 +198,44 @@ void es_nf_batch_end(struct es_nf_batch *batch)
 	batch->is_late = 0;
 }
 
-int es_nf_batch_open(struct es_nf_batch *batch, struct es_nf_why *why)
+int es_nf_batch_wait(struct es_nf_batch *batch)
+{
+	struct epoll_event events[ES_NF_CAPTURES + 4];
+	int wait_ms = es_nf_kernel_is_recovering(batch->kernel) ? 0 : ES_NF_BATCH_TICK_MS;
+	int count = epoll_wait(batch->poll_fd, events, sizeof(events) / sizeof(events[0]), wait_ms);
+
+	batch->ready = count > 0 ? 0 : ES_NF_READY_ALL;
+	for (int i = 0; i < count; i++)
+		batch->ready |= events[i].data.u32;
+	return (batch->ready & ES_NF_READY_STOP) != 0;
+}
+
+/* What has no descriptor is read when nothing is told. */
+static int es_nf_batch_watch(const struct es_nf_batch *batch, int fd, unsigned int ready)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = ready};
+
+	return fd >= 0 && epoll_ctl(batch->poll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int es_nf_batch_watch_all(struct es_nf_batch *batch, int stop_fd)
+{
+	int rc;
+
+	batch->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (batch->poll_fd < 0)
+		return -errno;
+	rc = es_nf_batch_watch(batch, stop_fd, ES_NF_READY_STOP);
+	for (int i = 0; i < ES_NF_CAPTURES && !rc; i++)
+		rc = es_nf_batch_watch(batch, es_nf_capture_fd(batch->capture[i]), 1U << i);
+	if (!rc)
+		rc = es_nf_batch_watch(batch, es_nf_kernel_arp_fd(batch->kernel), ES_NF_READY_ARP);
+	if (!rc)
+		rc = es_nf_batch_watch(batch, es_nf_kernel_losses_fd(batch->kernel), ES_NF_READY_LOSSES);
+	return rc ? rc : es_nf_batch_watch(batch, es_nf_tap_fd(batch->tap), ES_NF_READY_TAP);
+}
+
+int es_nf_batch_open(struct es_nf_batch *batch, int stop_fd, struct es_nf_why *why)
 {
 	const struct es_nf_capture_params params[ES_NF_CAPTURES] = {
 		[ES_NF_CAPTURE_UNPROVEN] = {.queue = ES_NF_RULES_UNPROVEN,
@@ -194,8 +248,12 @@ int es_nf_batch_open(struct es_nf_batch *batch, struct es_nf_why *why)
 	};
 	int rc = 0;
 
+	batch->poll_fd = -1;
+	batch->ready = ES_NF_READY_ALL;
 	for (int i = 0; i < ES_NF_CAPTURES && !rc; i++)
 		rc = es_nf_capture_new(&params[i], &batch->capture[i], why);
+	if (!rc && (rc = es_nf_batch_watch_all(batch, stop_fd)))
+		es_nf_why(why, rc, "epoll: %s", strerror(-rc));
 	if (rc)
 		es_nf_batch_close(batch);
 	return rc;
@@ -205,4 +263,7 @@ void es_nf_batch_close(struct es_nf_batch *batch)
 {
 	for (int i = 0; i < ES_NF_CAPTURES; i++)
 		es_nf_capture_free(&batch->capture[i]);
+	if (batch->poll_fd >= 0)
+		close(batch->poll_fd);
+	batch->poll_fd = -1;
 }

@@ -3,7 +3,6 @@
  * The engine's life, and its thread.
  */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +64,7 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 	if (!engine)
 		return es_nf_why(why, -ENOMEM, "no memory");
 	es_nf_turns_init(&engine->turns);
-	engine->stop_fd = engine->mender.stop_fd = -1;
+	engine->stop_fd = engine->mender.stop_fd = engine->batch.poll_fd = -1;
 	rc = es_nf_kernel_new(&engine->kernel, why);
 	if (rc)
 		goto err_free;
@@ -154,22 +153,10 @@ static void es_nf_engine_turn(struct es_nf_engine *engine)
 static void *es_nf_engine_main(void *arg)
 {
 	struct es_nf_engine *engine = arg;
-	struct pollfd fds[] = {
-		{.fd = engine->stop_fd, .events = POLLIN},
-		{.fd = es_nf_kernel_arp_fd(engine->kernel), .events = POLLIN},
-		{.fd = es_nf_kernel_losses_fd(engine->kernel), .events = POLLIN},
-		{.fd = es_nf_capture_fd(engine->batch.capture[ES_NF_CAPTURE_UNPROVEN]), .events = POLLIN},
-		{.fd = es_nf_capture_fd(engine->batch.capture[ES_NF_CAPTURE_HERE]), .events = POLLIN},
-		{.fd = es_nf_capture_fd(engine->batch.capture[ES_NF_CAPTURE_KNOWN]), .events = POLLIN},
-		{.fd = es_nf_capture_fd(engine->batch.capture[ES_NF_CAPTURE_SERVICE]), .events = POLLIN},
-		{.fd = es_nf_tap_fd(engine->tap), .events = POLLIN},
-	};
 
-	while (!(fds[0].revents & POLLIN)) {
+	do
 		es_nf_engine_turn(engine);
-		poll(fds, sizeof(fds) / sizeof(fds[0]),
-		     es_nf_kernel_is_recovering(engine->kernel) ? 0 : ES_NF_BATCH_TICK_MS);
-	}
+	while (!es_nf_batch_wait(&engine->batch));
 	return NULL;
 }
 
@@ -179,7 +166,7 @@ static int es_nf_engine_start(struct es_nf_engine *engine, struct es_nf_why *why
 
 	engine->batch =
 		(struct es_nf_batch){.node = engine->node, .kernel = engine->kernel, .tap = engine->tap};
-	rc = es_nf_batch_open(&engine->batch, why);
+	rc = es_nf_batch_open(&engine->batch, engine->stop_fd, why);
 	if (rc)
 		return rc;
 	rc = es_nf_thread_start(&engine->thread, es_nf_engine_main, engine);

@@ -59,6 +59,9 @@ void es_nf_node_configure(struct es_nf_node *node, const struct es_config *confi
 {
 	node->config = *config;
 	node->ring = *ring;
+	node->has_every = 0;
+	for (__u32 i = 0; i < config->service_count; i++)
+		node->has_every |= config->service[i].inspect == ES_INSPECT_EVERY;
 	node->is_configured = 1;
 }
 

@@ -82,7 +82,7 @@ struct es_nf_hands {
 
 /**
  * struct es_nf_node
- * @is_configured: config and ring are valid; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
+ * @is_configured: config and ring are valid; @has_every: a service inspects every request; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
  * @responses: of struct es_response_entry, not owned; NULL: nobody wants to know
  */
 struct es_nf_node {
@@ -93,6 +93,7 @@ struct es_nf_node {
 	unsigned int workers;
 	__u64 now_ns;
 	int is_configured;
+	int has_every;
 	struct es_config config;
 	struct es_node_ring ring;
 };
