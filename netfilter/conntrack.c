@@ -4,17 +4,22 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "netfilter/conntrack.h"
 
 /* Long enough for a machine that is busy; what no SYN has followed until then is an attempt that failed. */
 #define ES_EXPECTED_S 10
 #define ES_MESSAGE    512
+
+#define ES_ESTABLISHED_S 432000
 
 /*
  * Whose entry is made is a connection that has been answered, as far as a firewall's `ctstate ESTABLISHED` goes; and
@@ -22,9 +27,23 @@
  */
 #define ES_STATUS (IPS_CONFIRMED | IPS_SEEN_REPLY | IPS_ASSURED)
 
+/* nf_conntrack_tcp_timeout_established; five days where it cannot be read, as by default */
+static __u32 established_s(void)
+{
+	char text[16] = "";
+	int fd = open("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	unsigned long seconds = got > 0 ? strtoul(text, NULL, 10) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return seconds ? (__u32)seconds : ES_ESTABLISHED_S;
+}
+
 int es_nf_conntrack_open(struct es_nf_conntrack *ct, __u16 zone, int has_label)
 {
-	*ct = (struct es_nf_conntrack){.zone = zone, .has_label = has_label};
+	*ct = (struct es_nf_conntrack){
+		.zone = zone, .has_label = has_label, .established_s = established_s()};
 	return es_nf_netlink_open(&ct->nl, NETLINK_NETFILTER);
 }
 
@@ -166,19 +185,6 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
 	es_nf_netlink_push(&ct->nl, buf, len, first, n, ret_rc);
 }
 
-int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected)
-{
-	char buf[ES_MESSAGE];
-	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, 0, family_of(&expected->flow));
-	struct es_nf_entry entry = entry_of(expected);
-	int rc;
-
-	put_original(nlh, &entry.flow, ct->zone);
-	put_tcp(nlh, TCP_CONNTRACK_SYN_SENT, &entry);
-	es_nf_netlink_push(&ct->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
-	return rc;
-}
-
 /* One bit of the label an entry has; the others stay, some of which may be the operator's. */
 static int set_label(struct es_nf_conntrack *ct, const struct es_flow *flow, unsigned int bit, int is_set)
 {
@@ -235,13 +241,34 @@ static int on_entry(const struct nlmsghdr *nlh, void *data)
 	return MNL_CB_ERROR;
 }
 
-int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *flow, struct es_nf_entry *ret_entry)
+static struct nlmsghdr *put_question(struct es_nf_conntrack *ct, void *buf, const struct es_flow *flow)
 {
-	char buf[ES_MESSAGE];
 	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_GET, 0, family_of(flow));
 
 	put_original(nlh, flow, ct->zone);
-	return es_nf_netlink_talk(&ct->nl, nlh, on_entry, ret_entry);
+	return nlh;
+}
+
+int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *flow, struct es_nf_entry *ret_entry)
+{
+	char buf[ES_MESSAGE];
+
+	return es_nf_netlink_talk(&ct->nl, put_question(ct, buf, flow), on_entry, ret_entry);
+}
+
+int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected,
+				struct es_nf_entry *ret_entry)
+{
+	char buf[2 * ES_MESSAGE];
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, 0, family_of(&expected->flow));
+	struct es_nf_entry entry = entry_of(expected);
+	size_t len;
+
+	put_original(nlh, &entry.flow, ct->zone);
+	put_tcp(nlh, TCP_CONNTRACK_SYN_SENT, &entry);
+	len = nlh->nlmsg_len;
+	nlh = put_question(ct, buf + len, &entry.flow);
+	return es_nf_netlink_ask(&ct->nl, buf, len + nlh->nlmsg_len, on_entry, ret_entry);
 }
 
 static void put_shift(struct nlmsghdr *nlh, unsigned int type, const struct es_nf_shift *shift)

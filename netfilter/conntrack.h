@@ -16,11 +16,13 @@
  * struct es_nf_conntrack - for one thread
  * @zone: the operator's zone, in which the services' packets are tracked; 0: none
  * @has_label: entries get ES_NF_LABEL, and what has none is not ours (struct es_nf_hook's)
+ * @established_s: how long the kernel keeps the entry of a connection that says nothing
  */
 struct es_nf_conntrack {
 	struct es_nf_netlink nl;
 	__u16 zone;
 	int has_label;
+	__u32 established_s;
 };
 
 /* es_nf_conntrack_open() - Returns 0 or -errno. */
@@ -45,9 +47,11 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
 /**
  * es_nf_conntrack_expect_copy() - the same SYN is about to come in once more, before anything else of the flow's
  * Without that, the connection tracking takes it for a stray one and itself for out of step, and then refuses what
- * is shifted. The entry's offsets do not change, since its server's SYN-ACK does not. Returns 0 or -errno.
+ * is shifted. The entry's offsets do not change, since its server's SYN-ACK does not.
+ * @ret_entry: the entry, if all goes well. Returns 0 or -errno.
  */
-int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected);
+int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected,
+				struct es_nf_entry *ret_entry);
 
 /* es_nf_conntrack_made() - take ES_NF_LABEL_MAKING from an entry of ours. Returns 0; -ENOENT; or -errno. */
 int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow);

@@ -112,7 +112,10 @@ static int es_nf_hand_send(void *ctx, const void *packet, size_t len)
 	return send_packet(&kernel->datagrams, packet, len);
 }
 
-/* What has become of a connection whose packets are in, perhaps once more. Returns an enum es_nf_made or -errno. */
+/*
+ * What has become of a connection whose packets are in; @is_copy: of a request that has made it before.
+ * Returns an enum es_nf_made or -errno.
+ */
 static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *flow, int is_copy)
 {
 	struct es_nf_socket socket;
@@ -123,10 +126,11 @@ static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *fl
 	 * In place of the connection before, which had the same ports. The connection tracking may have forgotten this one already.
 	 * What is not kept goes on all the same.
 	 */
-	if (!is_copy && es_nf_kept_keep(kernel->recovery.kept, &kernel->rebuild.made))
+	if (!is_copy && es_nf_kept_keep(kernel->recovery.kept, &kernel->rebuild.ct, &kernel->rebuild.made))
 		es_nf_kept_forget(kernel->recovery.kept, flow);
 	if (!rc && es_nf_socket_is_connection(&socket)) {
-		(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, flow);
+		if (is_copy)
+			(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, flow);
 		return ES_NF_BUILT;
 	}
 	if (!rc && (socket.state == ES_NF_TCP_SYN_RECV || socket.state == ES_NF_TCP_NEW_SYN_RECV))

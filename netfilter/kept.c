@@ -117,7 +117,7 @@ static int grow(struct es_nf_kept *k)
 	return 0;
 }
 
-int es_nf_kept_keep(struct es_nf_kept *k, const struct es_nf_entry *entry)
+static int keep(struct es_nf_kept *k, const struct es_nf_entry *entry)
 {
 	size_t at = find(k, &entry->flow);
 
@@ -173,7 +173,18 @@ int es_nf_kept_look(struct es_nf_kept *kept, struct es_nf_conntrack *ct, const s
 
 	if (rc)
 		return rc;
-	return es_nf_conntrack_is_ours(ct, &entry) ? es_nf_kept_keep(kept, &entry) : -ENOENT;
+	return es_nf_conntrack_is_ours(ct, &entry) ? keep(kept, &entry) : -ENOENT;
+}
+
+int es_nf_kept_keep(struct es_nf_kept *kept, const struct es_nf_conntrack *ct,
+		    const struct es_nf_entry *entry)
+{
+	struct es_nf_entry established = *entry;
+
+	if (!es_nf_conntrack_is_ours(ct, entry))
+		return -ENOENT;
+	established.timeout_s = ct->established_s;
+	return keep(kept, &established);
 }
 
 struct look {
@@ -184,7 +195,7 @@ struct look {
 static void on_entry(void *ctx, const struct es_nf_entry *entry)
 {
 	struct look *look = ctx;
-	int rc = look->rc ? 0 : es_nf_kept_keep(look->kept, entry);
+	int rc = look->rc ? 0 : keep(look->kept, entry);
 
 	if (rc != -ENOSPC) /* more than are kept: the limit's price, as for those that are made later */
 		look->rc = look->rc ? look->rc : rc;

@@ -18,14 +18,18 @@ void es_nf_kept_free(struct es_nf_kept **kept);
 /* es_nf_kept_count() - how many connections are kept */
 size_t es_nf_kept_count(const struct es_nf_kept *kept);
 
-/* es_nf_kept_keep() - keep @entry in place of what was kept of its flow. Returns 0; -ENOSPC if @most are kept; or -ENOMEM. */
-int es_nf_kept_keep(struct es_nf_kept *kept, const struct es_nf_entry *entry);
-
 /**
  * es_nf_kept_look() - keep what the kernel knows of a connection that was just made; what was kept of its flow is replaced
  * Returns 0; -ENOENT if it has no entry of ours; -ENOSPC if @most are kept; or -errno.
  */
 int es_nf_kept_look(struct es_nf_kept *kept, struct es_nf_conntrack *ct, const struct es_flow *flow);
+
+/**
+ * es_nf_kept_keep() - the same, of what the kernel has told of it while it was made
+ * Its entry will be made again with the time that established connections have. Returns 0; -ENOENT if @entry is not ours; or -ENOSPC.
+ */
+int es_nf_kept_keep(struct es_nf_kept *kept, const struct es_nf_conntrack *ct,
+		    const struct es_nf_entry *entry);
 
 /* es_nf_kept_look_all() - the same for all that are there when a daemon begins, @most of them. Returns 0 or -errno. */
 int es_nf_kept_look_all(struct es_nf_kept *kept, struct es_nf_conntrack *ct);

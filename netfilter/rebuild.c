@@ -149,7 +149,7 @@ static void give_up(struct es_nf_rebuild *rebuild, const struct es_nf_request *r
  * Does the entry know by how much the server's numbers are shifted? Without that, the request would not be shifted, and be answered
  * with a RST. Another CPU may have the SYN-ACK still, on its way from the socket that judge_syn() has seen to the hook. And a packet
  * from the wire that comes while it is between the connection tracking and the hook makes its state one in which the hook lets it
- * pass: then the shift is never known. Returns 0; -ENOBUFS: it does not; or -errno.
+ * pass: then the shift is never known. What expect_copy() told is asked no more. Returns 0; -ENOBUFS: it does not; or -errno.
  */
 static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
@@ -157,16 +157,21 @@ static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_reque
 	struct es_nf_entry *entry = &rebuild->made;
 	int late = 0;
 
-	for (int i = 0; i < ES_PAUSES && late < ES_PAUSES_NOTING; i++) {
-		int rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, entry);
+	for (int i = 0; !entry->offsets.server.after; i++) {
+		int rc;
 
-		if (rc || entry->offsets.server.after)
+		if (i == ES_PAUSES || late == ES_PAUSES_NOTING) {
+			give_up(rebuild, request);
+			return -ENOBUFS;
+		}
+		if (i)
+			nanosleep(&pause, NULL);
+		rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, entry);
+		if (rc)
 			return rc;
 		late += entry->state != TCP_CONNTRACK_SYN_SENT && entry->state != TCP_CONNTRACK_SYN_RECV;
-		nanosleep(&pause, NULL);
 	}
-	give_up(rebuild, request);
-	return -ENOBUFS;
+	return 0;
 }
 
 /* All up to the request. Returns 0 or -errno. */
@@ -177,10 +182,11 @@ static int begin(struct es_nf_rebuild *rebuild, const struct es_nf_request *requ
 	size_t syn_len = es_nf_request_syn(request, syn);
 	int rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
 
+	rebuild->made = (struct es_nf_entry){};
 	if (!rc)
 		rc = judge_syn(rebuild, request);
 	if (!rc && makes_copy(rebuild, request)) {
-		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected);
+		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected, &rebuild->made);
 		if (!rc)
 			rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
 	}

@@ -138,14 +138,21 @@ static void note(int rc)
 		node.failed++, node.last_error = rc;
 }
 
-static void keep(const struct es_flow *flow)
+/* @rc: what has come of its request */
+static void keep(const struct es_flow *flow, int rc)
 {
-	if (node.kept && es_nf_kept_look(node.kept, &node.rebuild.ct, flow))
+	if (!node.kept)
+		return;
+	rc = rc == ES_NF_REBUILT ? es_nf_kept_keep(node.kept, &node.rebuild.ct, &node.rebuild.made)
+				 : es_nf_kept_look(node.kept, &node.rebuild.ct, flow);
+	if (rc)
 		node.failed++;
 }
 
 static void make(struct client *client, struct es_nf_request *request)
 {
+	int made;
+
 	request->options = client->options;
 	if (node.is_twice) {
 		struct es_nf_request both[2] = {*request, *request};
@@ -155,9 +162,10 @@ static void make(struct client *client, struct es_nf_request *request)
 		note(rc[0]);
 		note(rc[1]);
 	}
-	note(es_nf_rebuild(&node.rebuild, request, now_ns()));
+	made = es_nf_rebuild(&node.rebuild, request, now_ns());
+	note(made);
 	client->is_made = 1;
-	keep(&client->flow);
+	keep(&client->flow, made);
 }
 
 /* On a busy machine, the RST may come in later than what tells that it was sent. */
@@ -192,7 +200,7 @@ static void move(struct client *client, struct es_nf_request *request)
 		node.failed++, node.last_error = rc;
 	else
 		node.moved++;
-	keep(&client->flow);
+	keep(&client->flow, rc);
 	node.is_moving = 0;
 }
 

@@ -15,7 +15,7 @@ static struct played {
 	int has_socket;
 	int is_kept;
 	int is_held;
-	__u32 isn, kept_isn;
+	__u32 isn, kept_isn, timeout_s;
 	unsigned int restored;
 } flows[FLOWS];
 static int failure;	   /* of the next request to the kernel */
@@ -67,6 +67,7 @@ int es_nf_conntrack_restore(struct es_nf_conntrack *ct, const struct es_nf_entry
 	p->has_entry = 1;
 	p->is_foreign = 0;
 	p->isn = p->kept_isn;
+	p->timeout_s = entry->timeout_s;
 	p->restored++;
 	return 0;
 }
@@ -287,7 +288,7 @@ static void test_one_that_is_gone_at_once(void **state)
 	flows[1].isn = flows[1].kept_isn = 7;
 	flows[1].has_socket = 1;
 	made = entry_of(&f);
-	assert_int_equal(es_nf_kept_keep(*state, &made), 0);
+	assert_int_equal(es_nf_kept_keep(*state, &ct, &made), 0);
 	assert_int_equal(es_nf_kept_look(*state, &ct, &f), -ENOENT);
 	assert_int_equal(es_nf_kept_restore(*state, &ct, NULL, &f), 1);
 }
@@ -316,9 +317,30 @@ static void test_limits_and_failures(void **state)
 	es_nf_kept_free(&small);
 }
 
+/* Its entry has yet the time of a handshake, when the kernel tells of it. */
+static void test_what_the_kernel_told_while_it_was_made(void **state)
+{
+	struct es_nf_conntrack ct = {.established_s = 7200};
+	struct es_flow f = flow(3), other = flow(4);
+	struct es_nf_entry entry;
+
+	flows[3].isn = flows[3].kept_isn = 5;
+	flows[3].has_socket = flows[4].is_foreign = 1;
+	entry = entry_of(&f);
+	entry.timeout_s = 60;
+	assert_int_equal(es_nf_kept_keep(*state, &ct, &entry), 0);
+	assert_int_equal(es_nf_kept_restore(*state, &ct, NULL, &f), 1);
+	assert_int_equal(flows[3].timeout_s, 7200);
+	entry = entry_of(&other);
+	assert_int_equal(es_nf_kept_keep(*state, &ct, &entry), -ENOENT);
+	assert_int_equal(es_nf_kept_count(*state), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_what_the_kernel_told_while_it_was_made, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_against_the_model, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_all_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_all_again, set_up, tear_down),
