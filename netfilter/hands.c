@@ -30,7 +30,7 @@ struct es_nf_raw {
 struct es_nf_kernel {
 	int frames;
 	struct es_nf_raw datagrams;
-	struct es_nf_raw resets; /* marked: no rule and no conntrack changes what leaves by them */
+	struct es_nf_raw marked; /* no rule and no conntrack changes what leaves by them */
 	unsigned int public_ifindex;
 	struct es_nf_tun tun;
 	struct es_nf_rebuild rebuild;
@@ -110,6 +110,13 @@ static int es_nf_hand_send(void *ctx, const void *packet, size_t len)
 	const struct es_nf_kernel *kernel = ctx;
 
 	return send_packet(&kernel->datagrams, packet, len);
+}
+
+static int es_nf_hand_answer(void *ctx, const void *packet, size_t len)
+{
+	const struct es_nf_kernel *kernel = ctx;
+
+	return send_packet(&kernel->marked, packet, len);
 }
 
 /*
@@ -234,7 +241,7 @@ static int es_nf_hand_reset(void *ctx, const struct es_flow *flow, __u32 seq)
 	const struct es_nf_kernel *kernel = ctx;
 	__u8 ES_NF_ALIGNED reset[ES_NF_RESET_MAX];
 
-	return send_packet(&kernel->resets, reset, es_nf_resets_make(flow, seq, reset));
+	return send_packet(&kernel->marked, reset, es_nf_resets_make(flow, seq, reset));
 }
 
 static int es_nf_hand_reaches(void *ctx, const struct es_flow *flow, __u64 now_ns)
@@ -264,7 +271,7 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 	if (es_nf_resets_is_idle(frame->bytes, frame->len, &entry))
 		return ES_NF_DROP;
 	len = es_nf_resets_translate(frame->bytes, frame->len, &entry, reset);
-	if (!len || send_packet(&kernel->resets, reset, len))
+	if (!len || send_packet(&kernel->marked, reset, len))
 		return ES_NF_ACCEPT;
 	/* The connection tracking has not heard of it. */
 	(void)es_nf_hand_forget(kernel, &flow);
@@ -283,6 +290,7 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.look = es_nf_hand_look,
 		.frame = es_nf_hand_frame,
 		.send = es_nf_hand_send,
+		.answer = es_nf_hand_answer,
 		.rebuild = es_nf_hand_rebuild,
 		.inject = es_nf_hand_inject,
 		.error = es_nf_hand_error,
@@ -380,10 +388,10 @@ int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
 	if (!kernel)
 		return es_nf_why(why, -ENOMEM, "no memory");
 	kernel->frames = kernel->tun.fd = -1;
-	kernel->datagrams = kernel->resets = (struct es_nf_raw){-1, -1};
+	kernel->datagrams = kernel->marked = (struct es_nf_raw){-1, -1};
 	rc = raw_open(&kernel->datagrams, 0);
 	if (!rc)
-		rc = raw_open(&kernel->resets, ES_NF_RULES_MARK);
+		rc = raw_open(&kernel->marked, ES_NF_RULES_MARK);
 	rc = rc ? es_nf_why(why, rc, "raw socket: %s", strerror(-rc)) : es_nf_kernel_open(kernel, why);
 	if (rc) {
 		es_nf_kernel_free(&kernel);
@@ -404,7 +412,7 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 	es_nf_rebuild_close(&k->rebuild);
 	es_nf_tun_close(&k->tun);
 	raw_close(&k->datagrams);
-	raw_close(&k->resets);
+	raw_close(&k->marked);
 	if (k->frames >= 0)
 		close(k->frames);
 	free(k);

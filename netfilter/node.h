@@ -51,6 +51,7 @@ enum es_nf_made {
  * @look: is there a socket? Where that cannot be found out, there is none that listens, either
  * @frame: send a packet of @protocol to that MAC, on the public interface
  * @send: send a packet of IPv4 to wherever it says
+ * @answer: send a segment to the client that it names, by the stack; no rule and no connection tracking changes it
  * @rebuild: make a connection of the packet. Returns an enum es_nf_made, also for a copy of the request that has just
  * made it; or -errno: there is no connection, and there will be none of this packet
  * @inject: give a client's packet to the stack
@@ -68,6 +69,7 @@ struct es_nf_hands {
 	int (*look)(void *ctx, const struct es_flow *flow, struct es_nf_found *ret_found);
 	int (*frame)(void *ctx, const __u8 target[6], __u16 protocol, const void *bytes, size_t len);
 	int (*send)(void *ctx, const void *packet, size_t len);
+	int (*answer)(void *ctx, const void *packet, size_t len);
 	int (*rebuild)(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
 		       __u64 now_ns);
 	int (*inject)(void *ctx, const __u8 *packet, size_t len);

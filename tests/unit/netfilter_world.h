@@ -67,7 +67,7 @@ struct world {
 	__u16 frame_protocol;
 	__u8 frame_target[6];
 	struct es_tcp_options rebuilt_options;
-	struct made framed, sent, rebuilt, injected, errors, queued;
+	struct made framed, sent, answered, rebuilt, injected, errors, queued;
 };
 
 static inline __u64 the_flow_hash(const struct world *w);
@@ -104,6 +104,13 @@ static inline int hand_send(void *ctx, const void *packet, size_t len)
 	struct world *w = ctx;
 
 	return made_add(&w->sent, packet, len);
+}
+
+static inline int hand_answer(void *ctx, const void *packet, size_t len)
+{
+	struct world *w = ctx;
+
+	return made_add(&w->answered, packet, len);
 }
 
 static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len,
@@ -237,6 +244,7 @@ static inline int world_setup(void **state)
 		.look = hand_look,
 		.frame = hand_frame,
 		.send = hand_send,
+		.answer = hand_answer,
 		.rebuild = hand_rebuild,
 		.inject = hand_inject,
 		.error = hand_error,

@@ -50,6 +50,34 @@ static void test_syn(void **state)
 	assert_int_equal(w->looks, 0); /* a flood costs no question */
 }
 
+/* Segments that the kernel has made of a larger packet: it tells no MAC of them. */
+static void test_without_a_mac_the_stack_answers(void **state)
+{
+	struct world *w = *state;
+	struct es_ip_packet answer;
+	uint8_t bytes[256];
+	const struct es_nf_frame frame = {
+		.bytes = bytes, .len = segment(bytes, ISN, 0, ES_TCP_SYN, 0, ""), .ifindex = 2};
+
+	assert_int_equal(es_nf_public(w->node, &frame), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_syn_answered), 1);
+	assert_int_equal(w->framed.count, 0);
+	assert_int_equal(w->answered.count, 1);
+	assert_int_equal(es_ip_packet_parse(w->answered.bytes[0], w->answered.len[0], &answer), 0);
+	assert_true(es_ip_packet_checksum_ok(&answer));
+	assert_int_equal(answer.seg.ack, ISN + 1);
+	/* With leases, at once or not at all. */
+	w->config.leased = 1;
+	w->is_out_of_reach = 1;
+	w->node->tables.state->lease_ns = ES_LEASE_NEVER;
+	es_nf_node_configure(w->node, &w->config, &w->ring);
+	assert_int_equal(es_nf_public(w->node, &frame), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_answer_failed), 1);
+	w->is_out_of_reach = 0;
+	assert_int_equal(es_nf_public(w->node, &frame), ES_NF_DROP);
+	assert_int_equal(w->answered.count, 2);
+}
+
 static void test_request_goes_to_the_inspector(void **state)
 {
 	struct world *w = *state;
@@ -544,6 +572,7 @@ int main(void)
 #define EACH(name) ES_TEST_OF(name, v4), ES_TEST_OF(name, v6)
 	const struct CMUnitTest tests[] = {
 		EACH(test_syn),
+		EACH(test_without_a_mac_the_stack_answers),
 		EACH(test_request_goes_to_the_inspector),
 		EACH(test_padding_goes_nowhere),
 		EACH(test_anothers),
