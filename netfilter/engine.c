@@ -65,7 +65,7 @@ int es_nf_engine_new(const struct es_nf_engine_params *params, struct es_nf_engi
 		return es_nf_why(why, -ENOMEM, "no memory");
 	es_nf_turns_init(&engine->turns);
 	engine->stop_fd = engine->mender.stop_fd = engine->batch.poll_fd = -1;
-	rc = es_nf_kernel_new(&engine->kernel, why);
+	rc = es_nf_kernel_new(params->zone, &engine->kernel, why);
 	if (rc)
 		goto err_free;
 	hands = es_nf_kernel_hands(engine->kernel);

@@ -15,7 +15,7 @@ struct es_nf_engine;
 
 /**
  * struct es_nf_engine_params
- * @path: of the tables' file (tables.h); @responses: struct es_nf_node's; the rest as of struct es_datapath_params
+ * @path: of the tables' file (tables.h); @responses: struct es_nf_node's; @zone: struct es_nf_hook_device's; the rest as of struct es_datapath_params
  */
 struct es_nf_engine_params {
 	const char *path;
@@ -23,6 +23,7 @@ struct es_nf_engine_params {
 	unsigned int workers;
 	size_t queue_bytes;
 	unsigned int decision_sets;
+	__u16 zone;
 };
 
 /* es_nf_engine_new() - with its tables; no packet comes yet. Returns 0 or -errno, with @why. */

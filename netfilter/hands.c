@@ -37,6 +37,7 @@ struct es_nf_kernel {
 	struct es_nf_recovery recovery;
 	struct es_nf_reach reach;
 	struct es_nf_hook hook;
+	__u16 zone;
 };
 
 static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_found *ret)
@@ -331,10 +332,16 @@ static void es_nf_kernel_release(struct es_nf_kernel *kernel)
 	} while (held.count && !rc);
 }
 
+static struct es_nf_hook_device device_of(const struct es_nf_kernel *kernel)
+{
+	return (struct es_nf_hook_device){kernel->tun.name, kernel->tun.is_marked, kernel->zone};
+}
+
 /* The device that packets are put into, and the hook that finishes handshakes. */
 static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 {
-	struct es_nf_rebuild_settings settings = {.copies = ES_NF_COPIES_DEFAULT};
+	struct es_nf_rebuild_settings settings = {.copies = ES_NF_COPIES_DEFAULT, .zone = kernel->zone};
+	struct es_nf_hook_device device;
 	struct es_nf_netlink nl;
 	int rc;
 
@@ -344,7 +351,8 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 	rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
 	if (rc)
 		return es_nf_why(why, rc, "nf_tables: %s", strerror(-rc));
-	rc = es_nf_hook_set(&nl, kernel->tun.is_marked ? kernel->tun.name : NULL, &kernel->hook, why);
+	device = device_of(kernel);
+	rc = es_nf_hook_set(&nl, &device, &kernel->hook, why);
 	es_nf_netlink_close(&nl);
 	if (rc)
 		return rc;
@@ -380,13 +388,14 @@ static int raw_open(struct es_nf_raw *raw, __u32 mark)
 	return 0;
 }
 
-int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
+int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
 {
 	struct es_nf_kernel *kernel = calloc(1, sizeof(*kernel));
 	int rc;
 
 	if (!kernel)
 		return es_nf_why(why, -ENOMEM, "no memory");
+	kernel->zone = zone;
 	kernel->frames = kernel->tun.fd = -1;
 	kernel->datagrams = kernel->marked = (struct es_nf_raw){-1, -1};
 	rc = raw_open(&kernel->datagrams, 0);
@@ -462,12 +471,13 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 
 int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
 {
+	const struct es_nf_hook_device device = device_of(kernel);
 	struct es_nf_hook hook;
 	int rc = es_nf_hook_is_set(nl, &kernel->hook);
 
 	if (rc)
 		return rc < 0 ? rc : 0;
-	rc = es_nf_hook_set(nl, kernel->tun.is_marked ? kernel->tun.name : NULL, &hook, NULL);
+	rc = es_nf_hook_set(nl, &device, &hook, NULL);
 	/* What else it can do, other threads read; and the kernel is the same. */
 	if (!rc)
 		memcpy(kernel->hook.whole, hook.whole, sizeof(hook.whole));

@@ -13,8 +13,8 @@
 
 struct es_nf_kernel;
 
-/* es_nf_kernel_new() - all but the frames' socket. Returns 0 or -errno, with @why. */
-int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why);
+/* es_nf_kernel_new() - all but the frames' socket; @zone: struct es_nf_hook_device's. Returns 0 or -errno, with @why. */
+int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_why *why);
 void es_nf_kernel_free(struct es_nf_kernel **kernel);
 
 /* es_nf_kernel_has_v6() - can it make connections of IPv6? */

@@ -109,7 +109,27 @@ static void put_marks(struct es_nf_nft *nft, const char *device)
 	put_mark(nft, device, "routed", NF_INET_LOCAL_IN, NF_IP_PRI_FIRST, 0);
 }
 
-int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *hook)
+/* A rule of the operator's that looks at the interface, and not at the port, would leave it out. */
+static void put_zone(struct es_nf_nft *nft, const struct es_nf_hook_device *device)
+{
+	char name[IF_NAMESIZE] = "";
+	struct nlattr *nest;
+
+	strncpy(name, device->name, sizeof(name) - 1);
+	es_nf_nft_add_base_chain(nft, "zone", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW);
+	es_nf_nft_begin_rule(nft, "zone");
+	es_nf_nft_load_meta(nft, NFT_META_IIFNAME);
+	es_nf_nft_match(nft, name, sizeof(name));
+	es_nf_nft_load(nft, &device->zone, sizeof(device->zone));
+	es_nf_nft_begin_expression(nft, "ct", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_ZONE));
+	mnl_attr_put_u32(nft->rule, NFTA_CT_SREG, htonl(NFT_REG_1));
+	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_end_rule(nft);
+}
+
+int es_nf_hook_set_as(struct es_nf_netlink *nl, const struct es_nf_hook_device *device,
+		      struct es_nf_hook *hook)
 {
 	struct es_nf_nft nft;
 	int rc;
@@ -127,8 +147,10 @@ int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, struc
 			put_label(&nft);
 			put_quiet(&nft);
 		}
-		if (marked_device)
-			put_marks(&nft, marked_device);
+		if (device && device->is_marked)
+			put_marks(&nft, device->name);
+		if (device && device->zone)
+			put_zone(&nft, device);
 	}
 	rc = es_nf_nft_commit(&nft);
 	/* Both families have got the same rules. */
@@ -137,8 +159,8 @@ int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, struc
 	return rc;
 }
 
-int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *ret_hook,
-		   struct es_nf_why *why)
+int es_nf_hook_set(struct es_nf_netlink *nl, const struct es_nf_hook_device *device,
+		   struct es_nf_hook *ret_hook, struct es_nf_why *why)
 {
 	/* The best first. */
 	static const struct es_nf_hook ways[] = {
@@ -151,7 +173,7 @@ int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct e
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		struct es_nf_hook hook = ways[i];
 
-		rc = es_nf_hook_set_as(nl, marked_device, &hook);
+		rc = es_nf_hook_set_as(nl, device, &hook);
 		if (!rc) {
 			*ret_hook = hook;
 			return 0;
@@ -159,6 +181,11 @@ int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct e
 		if (rc == -EPERM)
 			return es_nf_why(why, rc, "no permission to change nf_tables (CAP_NET_ADMIN)");
 	}
+	if (rc == -EOPNOTSUPP && device && device->zone)
+		return es_nf_why(why, rc,
+				 "the kernel has no zones of the connection tracking "
+				 "(CONFIG_NF_CONNTRACK_ZONES), and conntrack_zone = %d",
+				 device->zone);
 	if (rc == -ENOENT)
 		return es_nf_why(why, -EOPNOTSUPP,
 				 "the kernel has no SYNPROXY (CONFIG_NFT_SYNPROXY, or CONFIG_NFT_COMPAT and "

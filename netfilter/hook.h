@@ -23,6 +23,17 @@ enum es_nf_hook_way {
 };
 
 /**
+ * struct es_nf_hook_device - what becomes of what comes in by our tun device
+ * @is_marked: it gets ES_NF_MARK_SOURCE while sources are checked (struct es_nf_tun's)
+ * @zone: it is tracked in this zone, as the operator's rules have the services' packets tracked; 0: in none
+ */
+struct es_nf_hook_device {
+	const char *name;
+	int is_marked;
+	__u16 zone;
+};
+
+/**
  * struct es_nf_hook - what es_nf_hook_set() found to work
  * @has_v6: for IPv6, too; @has_label: entries can be labelled
  * @whole: what the tables of both families looked like when they were set
@@ -37,14 +48,15 @@ struct es_nf_hook {
 /**
  * es_nf_hook_set() - make the tables anew, in one transaction: connections go on meanwhile
  * @nl: NETLINK_NETFILTER
- * @marked_device: what comes in there gets ES_NF_MARK_SOURCE; NULL: nothing is marked (struct es_nf_tun's is_marked)
+ * @device: NULL: nothing becomes of what comes in there
  * Returns 0; or -errno, with @why: -EOPNOTSUPP if the kernel has SYNPROXY in neither way.
  */
-int es_nf_hook_set(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *ret_hook,
-		   struct es_nf_why *why);
+int es_nf_hook_set(struct es_nf_netlink *nl, const struct es_nf_hook_device *device,
+		   struct es_nf_hook *ret_hook, struct es_nf_why *why);
 
 /* es_nf_hook_set_as() - the same in just this way; notes @hook->whole. Returns 0, or the kernel's error, negative. */
-int es_nf_hook_set_as(struct es_nf_netlink *nl, const char *marked_device, struct es_nf_hook *hook);
+int es_nf_hook_set_as(struct es_nf_netlink *nl, const struct es_nf_hook_device *device,
+		      struct es_nf_hook *hook);
 
 /**
  * es_nf_hook_is_set() - are the tables still as they were set? An operator's `nft flush ruleset` takes them away.

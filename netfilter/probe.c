@@ -257,6 +257,7 @@ static int try_family(struct world *world, int family)
 
 static int try_both(struct world *world)
 {
+	const struct es_nf_hook_device device = {world->tun.name, world->tun.is_marked, 0};
 	struct es_nf_rebuild_settings settings = {.copies = 4};
 	struct es_nf_netlink nl;
 	struct es_nf_why none;
@@ -264,7 +265,7 @@ static int try_both(struct world *world)
 
 	if (rc)
 		return es_nf_why(world->why, rc, "nfnetlink (CONFIG_NETFILTER_NETLINK): %s", strerror(-rc));
-	rc = es_nf_hook_set(&nl, world->tun.is_marked ? world->tun.name : NULL, &world->hook, world->why);
+	rc = es_nf_hook_set(&nl, &device, &world->hook, world->why);
 	es_nf_netlink_close(&nl);
 	if (rc)
 		return rc;

@@ -70,6 +70,23 @@ struct es_facts_firewall {
 	char nat_name[96];
 };
 
+/* How the names of our own tables of nf_tables begin. */
+#define ES_FACTS_OUR_TABLES "earshot-"
+
+/**
+ * struct es_facts_zones - rules that put packets into zones of the connection tracking; of the netfilter datapath only
+ * @wanted: the configuration's; @is_right: a rule names it
+ * @rules: how many there are, @first: the zone of the first of them, @name: where it is, for people
+ */
+struct es_facts_zones {
+	int rc;
+	unsigned int wanted;
+	int is_right;
+	unsigned int rules;
+	unsigned int first;
+	char name[96];
+};
+
 /**
  * struct es_facts_corosync - the corosync of this network namespace
  * @rc: -ECONNREFUSED: none runs; -EACCES: it does not talk to this user; -ELIBACC: its libraries are not
@@ -142,6 +159,7 @@ struct es_facts {
 	size_t listener_count;
 	struct es_sock_diag_listener *listeners;
 	struct es_facts_firewall firewall;
+	struct es_facts_zones zones;
 	struct es_facts_answer self_arp;			  /* for this node's own address */
 	struct es_facts_answer service_arp[ES_CONF_SERVICES_MAX]; /* for the services' */
 	struct es_facts_answer node_arp[ES_CONF_NODES_MAX];
@@ -166,6 +184,7 @@ void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_links(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_listeners(struct es_facts *facts);
 void es_facts_read_firewall(const struct es_conf *conf, struct es_facts *facts);
+void es_facts_read_zones(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_ndp(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_echo(const struct es_conf *conf, int self, struct es_facts *facts);

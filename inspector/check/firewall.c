@@ -82,7 +82,9 @@ static void on_chain(void *ctx, const void *data, size_t len)
 		return;
 	len -= NLMSG_ALIGN(sizeof(*m));
 	hook = es_netlink_attribute(attributes, len, NFTA_CHAIN_HOOK, &hook_len);
-	if (!hook || !sees_input(m->nfgen_family, firewall->has_v6, hook, hook_len))
+	if (!hook || !sees_input(m->nfgen_family, firewall->has_v6, hook, hook_len) ||
+	    !strncmp(attribute_text(attributes, len, NFTA_CHAIN_TABLE), ES_FACTS_OUR_TABLES,
+		     strlen(ES_FACTS_OUR_TABLES)))
 		return;
 	if (!strcmp(attribute_text(attributes, len, NFTA_CHAIN_TYPE), "nat") &&
 	    attribute_be32(attributes, len, NFTA_CHAIN_USE, 0))

@@ -302,6 +302,31 @@ static void check_conntrack_memory(struct es_check *check)
 			    established);
 }
 
+static void check_conntrack_zone(struct es_check *check)
+{
+	const struct es_facts_zones *z = &check->facts->zones;
+
+	if (check->facts->datapath != ES_DATAPATH_NETFILTER)
+		es_check_ok(check, "the %s datapath needs no connection tracking",
+			    es_datapath_name(check->facts->datapath));
+	else if (z->rc)
+		es_check_unchecked(check, "rules of nf_tables cannot be read: %s", strerror(-z->rc));
+	else if (z->rules && !z->is_right)
+		es_check_warning(check,
+				 es_check_action("conntrack_zone = %u in datapath { } of %s, if the "
+						 "services' packets are among them",
+						 z->first, check->conf->path),
+				 "%s puts packets into the conntrack zone %u, and conntrack_zone = %u",
+				 z->name, z->first, z->wanted);
+	else if (z->wanted && !z->is_right)
+		es_check_warning(check, "a rule that puts the services' packets there, in both directions",
+				 "conntrack_zone = %u, and no rule of nf_tables puts packets into that zone",
+				 z->wanted);
+	else
+		es_check_ok(check, z->wanted ? "rules and configuration name the same conntrack zone"
+					     : "no rule puts packets into a conntrack zone");
+}
+
 static void check_firewall(struct es_check *check)
 {
 	const struct es_facts_firewall *f = &check->facts->firewall;
@@ -365,6 +390,11 @@ static const struct es_check_item items[] = {
 	 "A connection that the netfilter datapath has made stands still when the kernel forgets it, until "
 	 "the daemon has made its entry again.",
 	 check_conntrack_memory},
+	{"conntrack_zone",
+	 "The netfilter datapath makes connections in the zone that its configuration names; packets that "
+	 "are "
+	 "tracked in another one do not find them.",
+	 check_conntrack_zone},
 	{"firewall",
 	 "Connections that are handed over arrive on another interface, without a handshake; a rule may drop "
 	 "them.",

@@ -68,6 +68,7 @@ struct es_conf_datapath {
 	unsigned int mtu; /* of the private network; 0: ask the interface */
 	unsigned int cookie_lifetime_s;
 	unsigned int fallback_after_ms;
+	unsigned int conntrack_zone; /* of services' packets, for netfilter; 0: none */
 };
 
 /* What becomes of a request like one that has ended a daemon: served without inspection, or refused. */

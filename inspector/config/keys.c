@@ -164,6 +164,7 @@ static const struct es_conf_key datapath_keys[] = {
 	NUMBER(datapath, mtu, "0", 576, 65535, "bytes", "ask the interface"),
 	NUMBER(datapath, cookie_lifetime_s, "384", 120, 3600, "seconds", NULL),
 	NUMBER(datapath, fallback_after_ms, "1000", 100, 60000, "milliseconds", NULL),
+	NUMBER(datapath, conntrack_zone, "0", 1, 65535, NULL, "none"),
 	{.name = NULL},
 };
 

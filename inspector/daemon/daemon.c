@@ -361,6 +361,7 @@ static int es_daemon_read_network(struct es_daemon *d, struct es_conf_error *err
 		.workers = es_worker_number(d->conf),
 		.queue_bytes = ES_QUEUE_BYTES,
 		.decision_sets = es_decision_sets(d->conf),
+		.conntrack_zone = d->conf->datapath.conntrack_zone,
 	};
 	return 0;
 }

@@ -22,6 +22,9 @@ static const char *es_daemon_fixed_difference(const struct es_daemon *d, const s
 		return "datapath: interface";
 	if (strcmp(a->datapath.cluster_interface, b->datapath.cluster_interface) != 0)
 		return "datapath: cluster_interface";
+	if (a->datapath.conntrack_zone !=
+	    b->datapath.conntrack_zone) /* connections have their entries there */
+		return "datapath: conntrack_zone";
 	if (a->cluster.membership != b->cluster.membership)
 		return "cluster: membership";
 	if (a->cluster.ring_hash != b->cluster.ring_hash) /* it would move every connection */

@@ -29,6 +29,7 @@ const char *es_datapath_name(enum es_datapath_kind kind);
  * @public_ifindex: where the switch's broadcast arrives; @cluster_ifindex: where handover messages arrive
  * @workers: 1..ES_WORKERS_MAX; @queue_bytes: ring buffer of each worker, a power of two of pages
  * @decision_sets: a power of two
+ * @conntrack_zone: of services' packets, for netfilter; 0: none
  */
 struct es_datapath_params {
 	unsigned int public_ifindex;
@@ -36,6 +37,7 @@ struct es_datapath_params {
 	unsigned int workers;
 	size_t queue_bytes;
 	unsigned int decision_sets;
+	unsigned int conntrack_zone;
 };
 
 /**

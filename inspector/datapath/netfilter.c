@@ -112,6 +112,7 @@ static int es_netfilter_create(struct es_datapath *dp, char *err, size_t err_len
 		.workers = dp->params.workers,
 		.queue_bytes = dp->params.queue_bytes,
 		.decision_sets = dp->params.decision_sets,
+		.zone = (__u16)dp->params.conntrack_zone,
 	};
 	struct es_nf_why why = {};
 	char path[128];

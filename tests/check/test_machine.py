@@ -88,6 +88,44 @@ def test_firewall(site):
     assert "1 with policy drop" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
 
 
+ZONE = """flush ruleset
+table inet zones {{
+    chain in {{ type filter hook prerouting priority raw; tcp dport 80 ct zone set {zone}; }}
+    chain out {{ type filter hook output priority raw; tcp sport 80 ct zone set {zone}; }}
+}}"""
+
+
+def test_conntrack_zone(site):
+    """A rule's zone, and the configuration's; of the netfilter datapath only, and of iptables' rules, too."""
+    def of_zones():
+        return next((f for f in site.check().findings if f["id"] == "kernel.conntrack_zone"))
+
+    nft(site, ZONE.format(zone=7))
+    assert of_zones()["severity"] == "ok"
+    site.configure(datapath="type = netfilter")
+    assert of_zones()["severity"] == "warning"
+    assert "nft zones in puts packets into the conntrack zone 7, and conntrack_zone = 0" in of_zones()["found"]
+    site.configure(datapath="type = netfilter conntrack_zone = 7")
+    assert of_zones()["severity"] == "ok"
+    nft(site, "flush ruleset")
+    assert "no rule of nf_tables" in of_zones()["found"]
+    for chain, ports in (("PREROUTING", "--dport"), ("OUTPUT", "--sport")):
+        subprocess.run(site.command(site.n1, "iptables-nft", "-t", "raw", "-A", chain, "-p", "tcp", ports, "80", "-j", "CT", "--zone", "8"),
+                       check=True)
+    assert "nft raw PREROUTING puts packets into the conntrack zone 8, and conntrack_zone = 7" in of_zones()["found"]
+    site.configure(datapath="type = netfilter conntrack_zone = 8")
+    assert of_zones()["severity"] == "ok"
+    site.start_daemon()
+    assert of_zones()["severity"] == "ok"  # its own tables put its own packets there
+
+
+def test_own_rules_are_no_firewall(site):
+    """Those of the netfilter datapath."""
+    site.configure(datapath="type = netfilter")
+    site.start_daemon()
+    assert site.check().of("kernel.firewall")[0]["severity"] == "ok"
+
+
 def test_legacy_firewall(site):
     legacy = "/usr/sbin/iptables-legacy"
     if not os.access(legacy, os.X_OK):

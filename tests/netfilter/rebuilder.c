@@ -63,6 +63,7 @@ struct node {
 	int is_compat;
 	int is_plain;
 	int is_moving;
+	__u16 zone;
 	unsigned int made, copies, moved, failed, lost, restored, hooked;
 	int last_error;
 	struct client clients[ALL];
@@ -351,16 +352,16 @@ static void obey(void)
 
 static void set_hook(void)
 {
-	const char *device = node.tun.is_marked ? node.tun.name : NULL;
+	const struct es_nf_hook_device device = {node.tun.name, node.tun.is_marked, node.zone};
 	struct es_nf_why why;
 
-	if (es_nf_hook_set(&node.rules, device, &node.hook, &why))
+	if (es_nf_hook_set(&node.rules, &device, &node.hook, &why))
 		die("hook", &why);
 	if (node.is_compat)
 		node.hook.way = ES_NF_HOOK_COMPAT;
 	if (node.is_plain)
 		node.hook.has_label = 0;
-	errno = -es_nf_hook_set_as(&node.rules, device, &node.hook);
+	errno = -es_nf_hook_set_as(&node.rules, &device, &node.hook);
 	if (errno)
 		die("hook", NULL);
 	node.hooked++;
@@ -416,7 +417,7 @@ static int serve(char **words)
 		if (!strcmp(*word, "keep") && es_nf_kept_new(ALL, &node.kept))
 			die("kept", NULL);
 		if (!strncmp(*word, "zone=", 5))
-			settings.zone = (__u16)strtoul(*word + 5, NULL, 10);
+			node.zone = (__u16)strtoul(*word + 5, NULL, 10);
 	}
 	open_wire(words[0]);
 	if (es_nf_tun_open(&node.tun, ES_NF_TUN_NAME, &why))
@@ -426,6 +427,7 @@ static int serve(char **words)
 		die("netlink", NULL);
 	set_hook();
 	settings.has_label = node.hook.has_label;
+	settings.zone = node.zone;
 	if (es_nf_rebuild_open(&node.rebuild, &node.tun, &settings, &why))
 		die("rebuild", &why);
 	if (node.kept && es_nf_kept_look_all(node.kept, &node.rebuild.ct))

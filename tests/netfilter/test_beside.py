@@ -225,20 +225,26 @@ def test_rules_that_are_flushed():
 
 
 ZONE = """\
-table inet zones {
-    chain in { type filter hook prerouting priority -300; tcp dport 80 ct zone set 7; }
-    chain out { type filter hook output priority -300; tcp sport 80 ct zone set 7; }
-}
+table inet zones {{
+    chain in {{ type filter hook prerouting priority -300; {arrives} ct zone set 7; }}
+    chain out {{ type filter hook output priority -300; {leaves} ct zone set 7; }}
+}}
 """
 
 
-def test_in_a_conntrack_zone():
-    with Place(rules=ZONE, words=["zone=7"]) as place:
-        connection = place.connect()
-        assert ask(connection)[0] == 200
-        assert ask(connection, path="/large") == (200, LARGE)
-        assert place.entries() == 1
-        connection.close()
+@pytest.mark.parametrize("arrives, leaves", (("tcp dport 80", "tcp sport 80"), ('iifname "wire"', 'oifname "wire"')), ids=("port", "interface"))
+def test_in_a_conntrack_zone(arrives, leaves):
+    """Of what has that port, or of what uses that interface, as a zone for each uplink has it. It is known again behind a flush."""
+    with Place(rules=ZONE.format(arrives=arrives, leaves=leaves), words=["zone=7", "keep"]) as place:
+        for family in (4, 6):
+            connection = place.connect(family)
+            assert ask(connection)[0] == 200
+            assert ask(connection, path="/large") == (200, LARGE)
+            assert place.tell("flush") == "0"
+            wait_for(lambda: place.counts()["restored"], "the entry is there again", 10, place.counts)
+            assert ask(connection, path="/large") == (200, LARGE)
+            connection.close()
+        assert place.counts()["failed"] == 0
 
 
 def test_an_operator_who_flushes_all_rules():

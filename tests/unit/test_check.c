@@ -329,6 +329,8 @@ static void test_kernel(void **state)
 	facts.firewall.rc = -EPERM;
 	expect_one("kernel.firewall", ES_CHECK_UNCHECKED, "cannot be read");
 	facts.firewall = (struct es_facts_firewall){0};
+	facts.zones = (struct es_facts_zones){.rules = 1, .first = 7, .name = "nft t p"};
+	assert_int_equal(finding("kernel.conntrack_zone")->severity, ES_CHECK_OK);
 	conf->datapath.receive_window_scale = 0;
 	expect_one("kernel.window_scale", ES_CHECK_WARNING, "window of 65535 bytes, tcp_rmem 6291456");
 	conf->datapath.receive_window_scale = 14;

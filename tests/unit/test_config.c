@@ -32,6 +32,7 @@ static void test_defaults(void **state)
 	assert_int_equal(conf->datapath.mtu, 0);
 	assert_int_equal(conf->datapath.cookie_lifetime_s, 384);
 	assert_int_equal(conf->datapath.fallback_after_ms, 1000);
+	assert_int_equal(conf->datapath.conntrack_zone, 0);
 	assert_int_equal(conf->inspector.workers, 0);
 	assert_int_equal(conf->inspector.gather_timeout_ms, 200);
 	assert_int_equal(conf->inspector.gather_bytes, 65536);
@@ -104,7 +105,7 @@ static void test_everything_set(void **state)
 		"datapath { type = bpf  interface = \"wan.10\"  cluster_interface = br-lan  mac_mode = "
 		"unicast\r\n"
 		" cluster_mac = \"02:bf:0a:4D:00:fE\" receive_window_scale = 14  mtu = 9000\n"
-		" cookie_lifetime_s = 120 fallback_after_ms = 60000 }\n"
+		" cookie_lifetime_s = 120 fallback_after_ms = 60000 conntrack_zone = 7 }\n"
 		"inspector { workers = 8 gather_timeout_ms = 1 gather_bytes = 1460 gather_flows = 1\n"
 		" decision_entries = 1024 race_window_ms = 0 program_group = www-data } // end\n"
 		"node n-1.a_B { weight = 0 address = 10.78.0.1 }\nnode 2 { address = \"10.78.0.2\" weight = "
@@ -149,6 +150,7 @@ static void test_everything_set(void **state)
 	assert_int_equal(conf->datapath.mtu, 9000);
 	assert_int_equal(conf->datapath.cookie_lifetime_s, 120);
 	assert_int_equal(conf->datapath.fallback_after_ms, 60000);
+	assert_int_equal(conf->datapath.conntrack_zone, 7);
 	assert_int_equal(conf->inspector.workers, 8);
 	assert_int_equal(conf->inspector.gather_timeout_ms, 1);
 	assert_int_equal(conf->inspector.gather_bytes, 1460);

@@ -34,6 +34,8 @@ static const struct {
 	 "t.conf:1: datapath: mtu = 100: expected 0 (ask the interface) or 576..65535 (bytes)"},
 	{"datapath { receive_window_scale = 15 }",
 	 "t.conf:1: datapath: receive_window_scale = 15: expected 0..14"},
+	{"datapath { conntrack_zone = 65536 }",
+	 "t.conf:1: datapath: conntrack_zone = 65536: expected 0 (none) or 1..65535"},
 	{"datapath { fallback_after_ms = 0 }",
 	 "t.conf:1: datapath: fallback_after_ms = 0: expected 100..60000 (milliseconds)"},
 	{"inspector { workers = 9 }",

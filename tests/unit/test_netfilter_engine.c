@@ -52,8 +52,9 @@ static void sleep_ms(int ms)
 	nanosleep(&time, NULL);
 }
 
-int es_nf_kernel_new(struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
+int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
 {
+	(void)zone;
 	(void)why;
 	*ret_kernel = calloc(1, sizeof(**ret_kernel));
 	return 0;
