@@ -323,6 +323,32 @@ def test_both_families():
         assert raw.total(lab, "rebuild_refused", "handover_malformed", "handover_bad_mac", "answer_failed") == 0
 
 
+# As an operator has it whose interfaces are separate networks, maybe with the same addresses.
+ZONE = """
+table inet zones {
+    chain in { type filter hook prerouting priority raw; iifname "eth0" ct zone set 7; }
+    chain out { type filter hook output priority raw; oifname "eth0" ct zone set 7; }
+}
+"""
+
+
+def test_in_a_conntrack_zone():
+    with Lab(nodes=2, policy="wrr", datapath="netfilter") as lab:
+        config = pathlib.Path(lab.config_file)
+        config.write_text(config.read_text(encoding="utf-8").replace("datapath {", "datapath {\n    conntrack_zone = 7"), encoding="utf-8")
+        for node in lab.nodes:
+            node.stop()
+            node.exec(["nft", "-f", "-"], input=ZONE)
+            node.start()
+        for _ in range(4):
+            with raw.connect(lab.client, timeout=20) as sock:
+                for uri in ("/u/1k/0", "/u/1m/0"):
+                    sock.sendall(raw.head(uri))
+                    assert raw.right(raw.receive(sock), uri.split("/")[2])
+                assert raw.upload(sock, random.randbytes(1 << 20))
+        assert raw.total(lab, "rebuild_refused") == 0
+
+
 def test_neighbours_ask(lab):
     """Whoever asks for the service's address is told the cluster's, by one node, which is always the same for one who asks."""
     answered = "ndp_answered" if ":" in lab.net.vip else "arp_answered"
