@@ -15,7 +15,7 @@
 /* As the kernel's NUD_VALID: its MAC is known, or there is none. */
 #define ES_VALID (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
-/* struct hop - to whom a packet goes next, @at that address; @state: what is known of his MAC, NUD_… */
+/* struct hop - to whom a packet goes next, @at that address, of whichever @family; @state: what is known of his MAC, NUD_… */
 struct hop {
 	unsigned char family;
 	__u32 ifindex;
@@ -54,6 +54,25 @@ static void address_read(const struct nlattr *attr, unsigned char family, struct
 		memcpy(ret, mnl_attr_get_payload(attr), sizeof(*ret));
 }
 
+/* A router of the other family. */
+static void via_read(const struct nlattr *attr, struct hop *hop)
+{
+	const struct rtvia *via = mnl_attr_get_payload(attr);
+	const size_t head = sizeof(via->rtvia_family), len = mnl_attr_get_payload_len(attr);
+	__be32 v4;
+
+	if (len < head || (via->rtvia_family != AF_INET && via->rtvia_family != AF_INET6) ||
+	    len < head + address_len((unsigned char)via->rtvia_family))
+		return;
+	hop->family = (unsigned char)via->rtvia_family;
+	if (hop->family == AF_INET6) {
+		memcpy(&hop->at, via->rtvia_addr, sizeof(hop->at));
+		return;
+	}
+	memcpy(&v4, via->rtvia_addr, sizeof(v4));
+	hop->at = es_addr_from_v4(v4);
+}
+
 static int on_route(const struct nlmsghdr *nlh, void *data)
 {
 	struct hop *hop = data;
@@ -65,6 +84,8 @@ static int on_route(const struct nlmsghdr *nlh, void *data)
 			hop->ifindex = mnl_attr_get_u32(attr);
 		if (mnl_attr_get_type(attr) == RTA_GATEWAY)
 			address_read(attr, hop->family, &hop->at);
+		if (mnl_attr_get_type(attr) == RTA_VIA)
+			via_read(attr, hop);
 	}
 	return MNL_CB_STOP;
 }
