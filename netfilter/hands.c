@@ -252,6 +252,18 @@ static int es_nf_hand_reaches(void *ctx, const struct es_flow *flow, __u64 now_n
 	return es_nf_reach_is(&kernel->reach, flow, now_ns);
 }
 
+/* From now on this node repeats it, when its client sends more (view.c). */
+static void note_reset(struct es_nf_node *node, const struct es_flow *flow, const __u8 *reset)
+{
+	__u64 flow_hash = es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow);
+	__u32 first, under_way;
+
+	es_nf_resets_span(flow, reset, &first, &under_way);
+	es_reset_note(&node->tables.resets[es_reset_index(flow_hash)], flow_hash, first, under_way,
+		      es_ns_to_ms(node->now_ns));
+	__atomic_store_n(&node->tables.state->reset_ns, node->now_ns, __ATOMIC_RELAXED);
+}
+
 enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_nf_frame *frame,
 				   struct es_nf_node *node)
 {
@@ -274,6 +286,7 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 	len = es_nf_resets_translate(frame->bytes, frame->len, &entry, reset);
 	if (!len || send_packet(&kernel->marked, reset, len))
 		return ES_NF_ACCEPT;
+	note_reset(node, &flow, reset);
 	/* The connection tracking has not heard of it. */
 	(void)es_nf_hand_forget(kernel, &flow);
 	return ES_NF_DROP;

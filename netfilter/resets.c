@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/tcp.h>
+#include <string.h>
+#include "kmod/core/resets.h"
+#include "netfilter/packet.h"
 #include "netfilter/request.h"
 #include "netfilter/resets.h"
 
@@ -51,6 +54,19 @@ size_t es_nf_resets_translate(const __u8 *packet, size_t len, const struct es_nf
 		tcp->ack_seq = htonl(read.seg.ack);
 	}
 	return es_nf_compose_end(&read.flow, tcp, sizeof(*tcp));
+}
+
+/*
+ * One that ends a connection has the number behind the last byte that was sent, and acknowledges something. One that answers a
+ * packet, of a connection that is gone, has what that acknowledges.
+ */
+void es_nf_resets_span(const struct es_flow *flow, const __u8 *reset, __u32 *ret_first, __u32 *ret_under_way)
+{
+	struct tcphdr tcp;
+
+	memcpy(&tcp, reset + (es_addr_is_v4(&flow->client) ? ES_NF_IP_LEN : ES_NF_IP6_LEN), sizeof(tcp));
+	*ret_under_way = ES_RESET_UNDER_WAY;
+	*ret_first = ntohl(tcp.seq) - (tcp.ack ? ES_RESET_UNDER_WAY : 0);
 }
 
 size_t es_nf_resets_make(const struct es_flow *flow, __u32 seq, __u8 ret_reset[ES_NF_RESET_MAX])

@@ -32,6 +32,12 @@ int es_nf_resets_is_idle(const __u8 *packet, size_t len, const struct es_nf_entr
 size_t es_nf_resets_translate(const __u8 *packet, size_t len, const struct es_nf_entry *entry,
 			      __u8 ret_reset[ES_NF_RESET_MAX]);
 
+/**
+ * es_nf_resets_span() - which numbers may its client acknowledge still, that has not heard it? (kmod/core/resets.h)
+ * @reset: as es_nf_resets_translate() has made it, of @flow's server
+ */
+void es_nf_resets_span(const struct es_flow *flow, const __u8 *reset, __u32 *ret_first, __u32 *ret_under_way);
+
 /* es_nf_resets_make() - one with the number @seq, for the flow's client. Returns its length. */
 size_t es_nf_resets_make(const struct es_flow *flow, __u32 seq, __u8 ret_reset[ES_NF_RESET_MAX]);
 

@@ -168,6 +168,31 @@ def test_server_that_resets(lab):
                 sock.recv(1)
 
 
+LOST = """
+table inet lost {
+    chain in { type filter hook prerouting priority -400; tcp flags & rst == rst drop; }
+}
+"""
+
+
+def test_a_reset_that_is_lost(lab):
+    """The node that has sent it repeats it for the next segment, whoever inspects the connection; no node need be asked."""
+    homes = uris(lab, "1m")
+    for inspecting, serving in itertools.product(homes, NETFILTER):
+        port = next(lab.free_ports[inspecting])
+        before = lab.counters(serving)["reset_repeated"]
+        with raw.connect(lab.client, port=port) as sock:
+            sock.sendall(raw.head(homes[serving][0]))
+            assert raw.receive(sock).node == serving
+            lab.client.exec(["nft", "-f", "-"], input=LOST)
+            lab.node(serving).exec(["ss", "-K", "-tn", f"dport = :{port}"])
+            lab.client.exec(["nft", "delete", "table", "inet", "lost"])
+            sock.sendall(raw.head("/u/1k/0"))
+            with pytest.raises(ConnectionResetError):
+                sock.recv(1)
+        assert lab.counters(serving)["reset_repeated"] > before, (inspecting, serving)
+
+
 def test_server_that_is_down(lab):
     homes = uris(lab)
     lab.node("n2").stop("nginx")
