@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from earshotlab import Lab, families, netns, topology, wait_for
+from earshotlab import Lab, daemon, families, netns, topology, wait_for
 from packets import packet
 from web import raw
 
@@ -248,24 +248,46 @@ def index_of(machine, interface):
     return json.loads(machine.exec(["ip", "-j", "link", "show", "dev", interface]).stdout)[0]["ifindex"]
 
 
-def test_link_local_client(lab):
-    """A client that has no other address: it is on the nodes' link, and each serves its share, request by request."""
+@contextlib.contextmanager
+def link_local_client(lab):
+    """Connects to the service from an address that it has on the nodes' link only."""
     client = lab.machine("client")
+    interface = index_of(client, "eth0")
+
+    @contextlib.contextmanager
+    def connect():
+        with netns.in_namespace(lab.net.client, socket.socket, socket.AF_INET6, socket.SOCK_STREAM) as sock:
+            sock.settimeout(20)
+            sock.bind(("fe80::77", 0, 0, interface))
+            sock.connect((families.VIP6, topology.PORT))
+            yield sock
+
     client.exec(["ip", "address", "add", "fe80::77/64", "dev", "eth0", "nodad"])
-    rebuilt, interface, nodes = raw.total(lab, "handover_rebuilt"), index_of(client, "eth0"), set()
     try:
+        yield connect
+    finally:
+        client.exec(["ip", "address", "del", "fe80::77/64", "dev", "eth0"])
+
+
+def test_link_local_client(lab):
+    """A client that has no other address: it is on the nodes' link, and each serves its share, request by request. With the
+    netfilter datapath, all refuse it at once."""
+    rebuilt, refused, nodes = raw.total(lab, "handover_rebuilt"), raw.total(lab, "rebuild_refused"), set()
+    with link_local_client(lab) as connect:
         for number in range(24):
-            with netns.in_namespace(lab.net.client, socket.socket, socket.AF_INET6, socket.SOCK_STREAM) as sock:
-                sock.settimeout(20)
-                sock.bind(("fe80::77", 0, 0, interface))
-                sock.connect((families.VIP6, topology.PORT))
+            if daemon.DATAPATH == "netfilter":
+                with pytest.raises(ConnectionRefusedError), connect():
+                    pass
+                continue
+            with connect() as sock:
                 answers = []
                 for part in range(3):
                     sock.sendall(raw.head(f"/u/100k/{number}.{part}"))
                     answers.append(raw.receive(sock))
                     assert raw.right(answers[-1], "100k")
                 nodes |= {answer.node for answer in answers}
-    finally:
-        client.exec(["ip", "address", "del", "fe80::77/64", "dev", "eth0"])
-    assert nodes == {"n1", "n2", "n3"}
+    if daemon.DATAPATH == "netfilter":
+        assert raw.total(lab, "rebuild_refused") == refused + 24
+    else:
+        assert nodes == {"n1", "n2", "n3"}
     assert raw.total(lab, "handover_rebuilt") == rebuilt
