@@ -138,6 +138,16 @@ static void put_label(struct nlmsghdr *nlh, const struct es_nf_entry *entry, int
 	mnl_attr_put(nlh, CTA_LABELS, sizeof(bits), bits);
 }
 
+static void put_shift(struct nlmsghdr *nlh, unsigned int type, const struct es_nf_shift *shift)
+{
+	struct nlattr *nest = mnl_attr_nest_start(nlh, (__u16)type);
+
+	mnl_attr_put_u32(nlh, CTA_SEQADJ_CORRECTION_POS, htonl(shift->position));
+	mnl_attr_put_u32(nlh, CTA_SEQADJ_OFFSET_BEFORE, htonl((__u32)shift->before));
+	mnl_attr_put_u32(nlh, CTA_SEQADJ_OFFSET_AFTER, htonl((__u32)shift->after));
+	mnl_attr_nest_end(nlh, nest);
+}
+
 /* An entry that is new, or nothing: NLM_F_EXCL. */
 static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const struct es_nf_entry *entry,
 				  __u8 state, __u32 timeout_s, int is_making)
@@ -150,6 +160,7 @@ static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const s
 	mnl_attr_put_u32(nlh, CTA_STATUS, htonl(ES_STATUS));
 	mnl_attr_put_u32(nlh, CTA_TIMEOUT, htonl(timeout_s));
 	put_tcp(nlh, state, entry);
+	put_shift(nlh, CTA_SEQ_ADJ_ORIG, &entry->offsets.client);
 	if (ct->has_label)
 		put_label(nlh, entry, is_making);
 	return nlh;
@@ -161,6 +172,7 @@ static struct es_nf_entry entry_of(const struct es_nf_expected *expected)
 
 	return (struct es_nf_entry){
 		.flow = expected->flow,
+		.offsets.client.position = expected->first_seq,
 		.has_wscale = o->wscale_ok,
 		.has_sack = o->sack_ok,
 		.client_wscale = o->wscale_ok ? o->snd_wscale : 0,
@@ -271,16 +283,6 @@ int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_e
 	return es_nf_netlink_ask(&ct->nl, buf, len + nlh->nlmsg_len, on_entry, ret_entry);
 }
 
-static void put_shift(struct nlmsghdr *nlh, unsigned int type, const struct es_nf_shift *shift)
-{
-	struct nlattr *nest = mnl_attr_nest_start(nlh, (__u16)type);
-
-	mnl_attr_put_u32(nlh, CTA_SEQADJ_CORRECTION_POS, htonl(shift->position));
-	mnl_attr_put_u32(nlh, CTA_SEQADJ_OFFSET_BEFORE, htonl((__u32)shift->before));
-	mnl_attr_put_u32(nlh, CTA_SEQADJ_OFFSET_AFTER, htonl((__u32)shift->after));
-	mnl_attr_nest_end(nlh, nest);
-}
-
 static void put_synproxy(struct nlmsghdr *nlh, const struct es_nf_offsets *offsets)
 {
 	struct nlattr *nest = mnl_attr_nest_start(nlh, CTA_SYNPROXY);
@@ -302,7 +304,6 @@ int es_nf_conntrack_restore(struct es_nf_conntrack *ct, const struct es_nf_entry
 	put_original(nlh, &entry->flow, ct->zone);
 	len = nlh->nlmsg_len;
 	nlh = put_entry(ct, buf + len, entry, TCP_CONNTRACK_ESTABLISHED, entry->timeout_s, 0);
-	put_shift(nlh, CTA_SEQ_ADJ_ORIG, &entry->offsets.client);
 	put_shift(nlh, CTA_SEQ_ADJ_REPLY, &entry->offsets.server);
 	put_synproxy(nlh, &entry->offsets);
 	es_nf_netlink_push(&ct->nl, buf, len + nlh->nlmsg_len, first, 2, rc);

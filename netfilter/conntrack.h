@@ -39,7 +39,8 @@ void es_nf_conntrack_close(struct es_nf_conntrack *ct);
 struct es_nf_expected {
 	struct es_flow flow;
 	struct es_tcp_options options;
-	int is_making; /* the entry gets ES_NF_LABEL_MAKING, up to es_nf_conntrack_made() */
+	__u32 first_seq; /* what es_nf_entry_first() tells of the entry */
+	int is_making;	 /* the entry gets ES_NF_LABEL_MAKING, up to es_nf_conntrack_made() */
 };
 void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expected *expected, size_t n,
 			    int *ret_rc);

@@ -80,6 +80,16 @@ struct es_nf_entry {
 	__u8 is_held;
 };
 
+/**
+ * es_nf_entry_first() - the first byte of the request of which the connection was made
+ * What clients send is not shifted, so it has a place in the entry, which the kernel keeps, for what it does not need: the position
+ * from which on it would be. 0: it is not known, as of entries that a version before has made.
+ */
+static inline __u32 es_nf_entry_first(const struct es_nf_entry *entry)
+{
+	return entry->offsets.client.position;
+}
+
 /* es_nf_entry_read() - from a message of ctnetlink. Returns 0; -ENOENT if it is about no entry of TCP. */
 int es_nf_entry_read(const struct nlmsghdr *nlh, struct es_nf_entry *ret_entry);
 

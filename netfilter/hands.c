@@ -221,6 +221,20 @@ static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 	return rc;
 }
 
+static int es_nf_hand_first(void *ctx, const struct es_flow *flow, __u32 *ret_first_seq)
+{
+	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_entry entry;
+	int rc = es_nf_conntrack_get(&kernel->rebuild.ct, flow, &entry);
+
+	if (rc)
+		return rc;
+	if (!es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry) || !es_nf_entry_first(&entry))
+		return -ENOENT;
+	*ret_first_seq = es_nf_entry_first(&entry);
+	return 0;
+}
+
 static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
 {
 	struct es_nf_kernel *kernel = ctx;
@@ -310,6 +324,7 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.error = es_nf_hand_error,
 		.hold = es_nf_hand_hold,
 		.end = es_nf_hand_end,
+		.first = es_nf_hand_first,
 		.forget = es_nf_hand_forget,
 		.prove = es_nf_hand_prove,
 		.reset = es_nf_hand_reset,

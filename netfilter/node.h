@@ -59,6 +59,7 @@ enum es_nf_made {
  * that was made here
  * @hold: from now on, nothing that the flow's server says leaves this node; or it does again
  * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
+ * @first: the first byte of the request of which the flow's connection was made here. -ENOENT: that is not known
  * @forget: the flow has no connection: what the connection tracking knows of it is of one that is gone
  * @prove: its client has acknowledged something: its packets need not come here any more (unproven.h)
  * @reset: send the client a RST with the number @seq
@@ -76,6 +77,7 @@ struct es_nf_hands {
 	int (*error)(void *ctx, const __u8 *packet, size_t len);
 	int (*hold)(void *ctx, const struct es_flow *flow, int is_held);
 	int (*end)(void *ctx, const struct es_flow *flow, __u32 rcv_nxt);
+	int (*first)(void *ctx, const struct es_flow *flow, __u32 *ret_first_seq);
 	int (*forget)(void *ctx, const struct es_flow *flow);
 	int (*prove)(void *ctx, const struct es_flow *flow);
 	int (*reset)(void *ctx, const struct es_flow *flow, __u32 seq);

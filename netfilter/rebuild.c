@@ -133,7 +133,7 @@ static int waits(const struct es_nf_rebuild *rebuild)
 static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
 					 const struct es_nf_request *request)
 {
-	return (struct es_nf_expected){request->flow, request->options, waits(rebuild)};
+	return (struct es_nf_expected){request->flow, request->options, request->seg.seq, waits(rebuild)};
 }
 
 /* The connection that its listening socket has begun is not to be: the next attempt makes another one. */

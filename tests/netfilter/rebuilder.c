@@ -312,6 +312,21 @@ static void say_scales(void)
 	printf("%u %u\n", socket.snd_wscale, socket.rcv_wscale);
 }
 
+static void say_first(void)
+{
+	struct es_nf_entry entry = {};
+	size_t known = 0, made = 0;
+
+	for (size_t i = 0; i < ALL; i++) {
+		if (!node.clients[i].is_made ||
+		    es_nf_conntrack_get(&node.rebuild.ct, &node.clients[i].flow, &entry))
+			continue;
+		made++;
+		known += es_nf_entry_first(&entry) == node.clients[i].next;
+	}
+	printf("%zu %zu\n", made, known);
+}
+
 static void remove_hook(void)
 {
 	printf("%d\n", es_nf_hook_remove(&node.rules));
@@ -328,6 +343,7 @@ static const struct {
 	{"move", start_move},		  /* with its next request, a connection leaves and comes again */
 	{"leave-wrongly", leave_wrongly}, /* with a wrong number */
 	{"scales", say_scales},		  /* the client's window scale, and ours, of the first connection */
+	{"first", say_first}, /* of how many entries there are, and how many know their first byte */
 	{"remove-hook", remove_hook},
 };
 

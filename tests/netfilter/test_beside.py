@@ -270,12 +270,14 @@ def test_a_flushed_connection_tracking(family):
         response = busy.getresponse()
         body = response.read(100000)
         assert place.counts()["kept"] == 2
+        assert place.tell("first") == "2 2"  # both know the first byte of what they were made of, and do not forget it
         assert place.tell("flush") == "0"
         wait_for(lambda: place.counts()["restored"] == 2, "the entries are there again", 10, place.counts)
         assert body + response.read() == LARGE
         assert ask(idle, path="/large") == (200, LARGE)
         assert ask(busy, "PUT", "/upload/x", LARGE)[0] in (201, 204)
         assert place.counts()["failed"] == 0
+        assert place.tell("first") == "2 2"
         busy.close()
         idle.close()
 

@@ -6,6 +6,7 @@
  * A node of the netfilter datapath whose hands are the test's: they note what the node did, and tell what the test wants
  * the kernel to have. Include after cmocka_all.h.
  */
+#include <errno.h>
 #include <linux/if_ether.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ struct world {
 	int known_before; /* something was, of the flow, when its connection was made */
 	int hold_rc;
 	struct es_nf_found found_held; /* comes true with hold(), if it is another than nothing */
+	__u32 first;		       /* as the kernel knows it; 0: it does not */
 	unsigned int forgotten;
 	unsigned int proven;
 	int end_rc;
@@ -166,6 +168,17 @@ static inline int hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 	return w->end_rc;
 }
 
+static inline int hand_first(void *ctx, const struct es_flow *flow, __u32 *ret_first_seq)
+{
+	const struct world *w = ctx;
+
+	(void)flow;
+	if (!w->first)
+		return -ENOENT;
+	*ret_first_seq = w->first;
+	return 0;
+}
+
 static inline int hand_forget(void *ctx, const struct es_flow *flow)
 {
 	struct world *w = ctx;
@@ -250,6 +263,7 @@ static inline int world_setup(void **state)
 		.error = hand_error,
 		.hold = hand_hold,
 		.end = hand_end,
+		.first = hand_first,
 		.forget = hand_forget,
 		.prove = hand_prove,
 		.reset = hand_reset,

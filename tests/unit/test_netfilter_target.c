@@ -229,6 +229,34 @@ static void test_an_older_connection_is_ended(void **state)
 	assert_int_equal(w->rebuilt.count, 0);
 }
 
+/* Another flow has taken the place in which the older one's first byte was noted: the kernel knows it still. */
+static void test_an_older_connection_whose_track_is_lost(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w) ^ 1, 7, 0);
+	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED, .received = 300};
+	w->first = ISN + 1 - 5000;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(w->ended, 1);
+	assert_int_equal(w->ended_rcv_nxt, ISN + 1 - 5000 + 300);
+	assert_int_equal(answer(w).nack, ES_NACK_RETRY);
+	/* It is the request's own. */
+	w->first = ISN + 1;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(w->ended, 1);
+	assert_int_equal(w->injected.count, 1);
+	/* Nobody knows: it may be. */
+	w->first = 0;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(w->ended, 1);
+	assert_int_equal(w->injected.count, 2);
+}
+
 static void test_stray(void **state)
 {
 	struct world *w = *state;
@@ -355,6 +383,7 @@ int main(void)
 		EACH(test_the_kernel_makes_it_later),
 		EACH(test_made_or_begun),
 		EACH(test_an_older_connection_is_ended),
+		EACH(test_an_older_connection_whose_track_is_lost),
 		EACH(test_stray),
 		EACH(test_programs_go_elsewhere),
 		EACH(test_no_connection_leaves),
