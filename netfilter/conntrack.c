@@ -253,34 +253,26 @@ static int on_entry(const struct nlmsghdr *nlh, void *data)
 	return MNL_CB_ERROR;
 }
 
-static struct nlmsghdr *put_question(struct es_nf_conntrack *ct, void *buf, const struct es_flow *flow)
-{
-	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_GET, 0, family_of(flow));
-
-	put_original(nlh, flow, ct->zone);
-	return nlh;
-}
-
 int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *flow, struct es_nf_entry *ret_entry)
 {
 	char buf[ES_MESSAGE];
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_GET, 0, family_of(flow));
 
-	return es_nf_netlink_talk(&ct->nl, put_question(ct, buf, flow), on_entry, ret_entry);
+	put_original(nlh, flow, ct->zone);
+	return es_nf_netlink_talk(&ct->nl, nlh, on_entry, ret_entry);
 }
 
-int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected,
-				struct es_nf_entry *ret_entry)
+int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected)
 {
-	char buf[2 * ES_MESSAGE];
+	char buf[ES_MESSAGE];
 	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, 0, family_of(&expected->flow));
 	struct es_nf_entry entry = entry_of(expected);
-	size_t len;
+	int rc;
 
 	put_original(nlh, &entry.flow, ct->zone);
 	put_tcp(nlh, TCP_CONNTRACK_SYN_SENT, &entry);
-	len = nlh->nlmsg_len;
-	nlh = put_question(ct, buf + len, &entry.flow);
-	return es_nf_netlink_ask(&ct->nl, buf, len + nlh->nlmsg_len, on_entry, ret_entry);
+	es_nf_netlink_push(&ct->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
+	return rc;
 }
 
 static void put_synproxy(struct nlmsghdr *nlh, const struct es_nf_offsets *offsets)

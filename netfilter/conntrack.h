@@ -48,11 +48,9 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
 /**
  * es_nf_conntrack_expect_copy() - the same SYN is about to come in once more, before anything else of the flow's
  * Without that, the connection tracking takes it for a stray one and itself for out of step, and then refuses what
- * is shifted. The entry's offsets do not change, since its server's SYN-ACK does not.
- * @ret_entry: the entry, if all goes well. Returns 0 or -errno.
+ * is shifted. The entry's offsets do not change, since its server's SYN-ACK does not. Returns 0 or -errno.
  */
-int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected,
-				struct es_nf_entry *ret_entry);
+int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected);
 
 /* es_nf_conntrack_made() - take ES_NF_LABEL_MAKING from an entry of ours. Returns 0; -ENOENT; or -errno. */
 int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow);

@@ -95,15 +95,13 @@ static int drain(struct es_nf_netlink *nl, int error)
 	return error;
 }
 
-/* @seq: of the answers, 0: any */
-static int talk(struct es_nf_netlink *nl, const void *messages, size_t len, unsigned int seq, mnl_cb_t fn,
-		void *ctx)
+int es_nf_netlink_talk(struct es_nf_netlink *nl, const struct nlmsghdr *nlh, mnl_cb_t fn, void *ctx)
 {
 	char answer[ES_NF_NETLINK_ROOM * 4]; /* what a dump may put into one answer */
 	ssize_t got;
 	int rc;
 
-	if (mnl_socket_sendto(nl->socket, messages, len) < 0)
+	if (mnl_socket_sendto(nl->socket, nlh, nlh->nlmsg_len) < 0)
 		return -errno;
 	for (;;) {
 		got = mnl_socket_recvfrom(nl->socket, answer, sizeof(answer));
@@ -111,21 +109,10 @@ static int talk(struct es_nf_netlink *nl, const void *messages, size_t len, unsi
 			continue;
 		if (got < 0)
 			return drain(nl, -errno);
-		rc = mnl_cb_run(answer, (size_t)got, seq, nl->portid, fn, ctx);
+		rc = mnl_cb_run(answer, (size_t)got, nlh->nlmsg_seq, nl->portid, fn, ctx);
 		if (rc < 0)
 			return drain(nl, -errno);
 		if (rc == MNL_CB_STOP)
 			return 0;
 	}
-}
-
-int es_nf_netlink_talk(struct es_nf_netlink *nl, const struct nlmsghdr *nlh, mnl_cb_t fn, void *ctx)
-{
-	return talk(nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, fn, ctx);
-}
-
-/* Requests that are carried out are not answered, so what comes is an error, or the answer to the question. */
-int es_nf_netlink_ask(struct es_nf_netlink *nl, const void *messages, size_t len, mnl_cb_t fn, void *ctx)
-{
-	return talk(nl, messages, len, 0, fn, ctx);
 }

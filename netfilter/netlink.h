@@ -47,11 +47,4 @@ void es_nf_netlink_push(struct es_nf_netlink *nl, const void *messages, size_t l
  */
 int es_nf_netlink_talk(struct es_nf_netlink *nl, const struct nlmsghdr *nlh, mnl_cb_t fn, void *ctx);
 
-/**
- * es_nf_netlink_ask() - send requests without NLM_F_ACK and behind them, in the same system call, a question
- * @messages: all of them, @len bytes; the last one is as of es_nf_netlink_talk(), with @fn
- * Returns 0; or the first error, negative: of a request, or of the question.
- */
-int es_nf_netlink_ask(struct es_nf_netlink *nl, const void *messages, size_t len, mnl_cb_t fn, void *ctx);
-
 #endif

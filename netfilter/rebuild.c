@@ -40,7 +40,18 @@ void es_nf_rebuild_close(struct es_nf_rebuild *rebuild)
 	es_nf_copies_free(&rebuild->copies);
 }
 
-/* The flow may have an entry: of a connection that goes on, or of one that is over or never began. */
+/* A half-made connection, whose request begins with this number: none is to be left. */
+static void end_half(const struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 seq)
+{
+	__u8 ES_NF_ALIGNED reset[ES_NF_MADE_MAX];
+
+	(void)es_nf_tun_write(rebuild->tun, reset, es_nf_reset(flow, seq, reset));
+}
+
+/*
+ * The flow may have an entry: of a connection that goes on, or of one that is over or never began. Half a connection would answer
+ * two SYNs within half a second once only (tcp_invalid_ratelimit), where the entry expects both answers.
+ */
 static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expected *expected)
 {
 	struct es_nf_socket socket;
@@ -50,6 +61,8 @@ static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expect
 		return -EADDRINUSE;
 	if (rc && rc != -ENOENT)
 		return rc;
+	if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
+		end_half(rebuild, &expected->flow, expected->first_seq);
 	rc = es_nf_conntrack_delete(&rebuild->ct, &expected->flow);
 	if (!rc || rc == -ENOENT)
 		es_nf_conntrack_expect(&rebuild->ct, expected, 1, &rc);
@@ -68,6 +81,19 @@ static int has_come_in(struct es_nf_rebuild *rebuild, const struct es_nf_request
 	if (rc)
 		return rc == -ENOENT ? 1 : rc;
 	return entry.offsets.isn == request->seg.ack - 1;
+}
+
+/* The connection that its listening socket has begun, or is about to, is not to be: the next attempt makes another one. */
+static void give_up(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	end_half(rebuild, &request->flow, request->seg.seq);
+	(void)es_nf_conntrack_delete(&rebuild->ct, &request->flow);
+}
+
+/* May there be a socket in a moment? Not if the accept queue is full. */
+static int has_room(const struct es_nf_socket *socket)
+{
+	return socket->state == ES_NF_TCP_LISTEN && socket->rqueue <= socket->wqueue;
 }
 
 /*
@@ -93,7 +119,7 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *
 			return ES_WHOLE;
 		if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
 			return 0;
-		if (was_in || (rc && rc != -ENOENT))
+		if ((rc && rc != -ENOENT) || (was_in && (rc || !has_room(&socket))))
 			break;
 		come = has_come_in(rebuild, request);
 		if (come < 0)
@@ -102,7 +128,7 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *
 	}
 	/* If it comes later, the connection is made all the same, and the client repeats its request. */
 	if (come)
-		(void)es_nf_conntrack_delete(&rebuild->ct, &request->flow);
+		give_up(rebuild, request);
 	if (rc)
 		return rc == -ENOENT ? -ECONNREFUSED : rc;
 	return -ENOBUFS;
@@ -136,20 +162,11 @@ static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
 	return (struct es_nf_expected){request->flow, request->options, request->seg.seq, waits(rebuild)};
 }
 
-/* The connection that its listening socket has begun is not to be: the next attempt makes another one. */
-static void give_up(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
-{
-	__u8 ES_NF_ALIGNED reset[ES_NF_MADE_MAX];
-
-	(void)es_nf_tun_write(rebuild->tun, reset, es_nf_reset(&request->flow, request->seg.seq, reset));
-	(void)es_nf_conntrack_delete(&rebuild->ct, &request->flow);
-}
-
 /*
  * Does the entry know by how much the server's numbers are shifted? Without that, the request would not be shifted, and be answered
  * with a RST. Another CPU may have the SYN-ACK still, on its way from the socket that judge_syn() has seen to the hook. And a packet
  * from the wire that comes while it is between the connection tracking and the hook makes its state one in which the hook lets it
- * pass: then the shift is never known. What expect_copy() told is asked no more. Returns 0; -ENOBUFS: it does not; or -errno.
+ * pass: then the shift is never known. Returns 0; -ENOBUFS: it does not; or -errno.
  */
 static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
@@ -180,17 +197,22 @@ static int begin(struct es_nf_rebuild *rebuild, const struct es_nf_request *requ
 	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX];
 	const struct es_nf_expected expected = expected_of(rebuild, request);
 	size_t syn_len = es_nf_request_syn(request, syn);
-	int rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
+	int is_whole, rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
 
 	rebuild->made = (struct es_nf_entry){};
 	if (!rc)
 		rc = judge_syn(rebuild, request);
-	if (!rc && makes_copy(rebuild, request)) {
-		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected, &rebuild->made);
+	if (rc < 0)
+		return rc;
+	is_whole = rc == ES_WHOLE;
+	rc = look_at_shift(rebuild, request);
+	/* The first SYN's answer is through: it would change the entry once more, and that would not expect the copy any longer. */
+	if (!rc && !is_whole && makes_copy(rebuild, request)) {
+		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected);
 		if (!rc)
 			rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
 	}
-	return rc < 0 ? rc : look_at_shift(rebuild, request);
+	return rc;
 }
 
 static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)

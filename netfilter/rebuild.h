@@ -19,7 +19,7 @@
  * struct es_nf_rebuild - for one thread
  * @tun: may be shared; not owned
  * @diag: for es_nf_socket_look()
- * @made: the entry of the connection that es_nf_rebuild() made last, up to its handshake's last packet
+ * @made: of the connection that es_nf_rebuild() made last, what the connection tracking knew before its request
  */
 struct es_nf_rebuild {
 	const struct es_nf_tun *tun;
