@@ -60,6 +60,11 @@ def run(namespace, *command, stdin=None):
     return done.stdout
 
 
+def has_sysctl(name):
+    """Does this kernel have it? Of conntrack's, once something has loaded it, as the probe does."""
+    return os.path.exists("/proc/sys/" + name.replace(".", "/"))
+
+
 class Place(Site):
     """client -- server. before: {sysctl: value} of the server's, set before the rebuilder starts; words: the rebuilder's."""
 
