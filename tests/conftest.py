@@ -6,7 +6,7 @@ import pytest
 
 # An assertion that fails there, too, tells what it has seen.
 pytest.register_assert_rewrite("cluster", "module_control", "namespaces", "packets", "web",  # of lib
-                               "agent", "ko", "loading", "packages", "pacemaker", "prepared", "roots", "serving", "sim",
+                               "agent", "job", "ko", "loading", "packages", "pacemaker", "prepared", "roots", "serving", "sim",
                                "site_of_two")
 
 import node_logs  # noqa: E402

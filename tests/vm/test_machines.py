@@ -4,11 +4,11 @@ import os
 
 from earshotvm import cluster
 from earshotvm.cluster import Lab, daemon
-from earshotvm.machine import ENVIRONMENT, PYTHON, Machine
+from earshotvm.machine import PYTHON
 from earshotvm.remote import Remote
+from job import PYTEST, run
 from serving import on_one_connection
 
-TOP = daemon.REPOSITORY
 NODE = """\
 cluster { name = "alone" key_file = "/run/key" }
 datapath { type = bpf interface = eth0 cluster_interface = eth1 }
@@ -38,8 +38,8 @@ def test_what_the_kernel_lacks(kernel):
 
 def test_suites(kernel, tmp_path):
     """With the bpf datapath on 6.12: some of the packet suite, and a lab, a cluster of namespaces in the machine."""
-    command = f"""set -e
-    {PYTHON} -m pytest -q --datapath=bpf tests/datapath/test_lease.py -k TestNothingNew
+    command = f"""
+    {PYTEST} --datapath=bpf tests/datapath/test_lease.py -k TestNothingNew
     lab='{PYTHON} lab/lab.py'
     $lab up --nodes 2 --datapath bpf
     $lab exec client -- curl -sSf -H 'Connection: close' -o /dev/null -D - 'http://10.77.0.100/u/1k/[1-20]' >/run/headers
@@ -47,13 +47,8 @@ def test_suites(kernel, tmp_path):
     grep -q 'X-Node: n2' /run/headers
     $lab down
     """
-    with open(tmp_path / "output", "w+b") as output:
-        with Machine(kernel("6.12"), ["sh", "-c", command], cwd=TOP, output=output.fileno(), env={
-                **ENVIRONMENT, "EARSHOT_BUILD": daemon.BUILD, "EARSHOT_REQUIRED": "1"}) as machine:
-            result = machine.wait(180)
-        output.seek(0)
-        assert result.good, "\n".join([output.read().decode(errors="replace"), *result.troubles])
-    assert result.release == kernel("6.12").release != os.uname().release
+    run(kernel("6.12"), command, 180, tmp_path)
+    assert kernel("6.12").release != os.uname().release
 
 
 def served(lab):

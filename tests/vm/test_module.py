@@ -4,9 +4,10 @@ import contextlib
 
 from cluster import programs
 from earshotvm import cluster
-from earshotvm.cluster import Lab, daemon, topology, wait_for
-from earshotvm.machine import ENVIRONMENT, PYTHON, SLUB_DEBUG, Machine
+from earshotvm.cluster import Lab, topology, wait_for
+from earshotvm.machine import PYTHON, SLUB_DEBUG
 from earshotvm.modules import OLD, module_of
+from job import PYTEST, run
 from serving import on_one_connection
 from sizes import FULL, size
 
@@ -31,22 +32,14 @@ def test_packets(kernel, tmp_path):
     """Loaded, asked, lied to, short of memory, unloaded with connections open and under traffic; then PACKETS. All that
     under a kernel that watches its memory."""
     module_of(kernel(OLD))
-    command = f"""set -e
-    pytest='{PYTHON} -m pytest -q'
-    EARSHOT_UNLOADS=2 EARSHOT_FUZZ=300 $pytest --durations=10 tests/module
+    command = f"""
+    EARSHOT_UNLOADS=2 EARSHOT_FUZZ=300 {PYTEST} --durations=10 tests/module
     cd tests/datapath
-    $pytest --datapath=module --durations=5 {" ".join(PACKETS.split())}
+    {PYTEST} --datapath=module --durations=5 {" ".join(PACKETS.split())}
     rmmod earshot
     """
-    with open(tmp_path / "output", "w+b") as output:
-        # Little memory: a test takes it all, and zeroing it is slow where the machine is emulated.
-        with Machine(kernel(OLD), ["sh", "-c", command], cwd=daemon.REPOSITORY, output=output.fileno(), memory_mb=1500,
-                     append=[SLUB_DEBUG], env={**ENVIRONMENT, "EARSHOT_BUILD": daemon.BUILD, "EARSHOT_REQUIRED": "1"}) as machine:
-            result = machine.wait(size(700, 3600))
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-    print(text)
-    assert result.good, "\n".join([text, *result.troubles])
+    # Little memory: a test takes it all, and zeroing it is slow where the machine is emulated.
+    print(run(kernel(OLD), command, size(700, 3600), tmp_path, append=[SLUB_DEBUG], memory_mb=1500))
 
 
 def start_programs(lab, vms, stack):
@@ -96,7 +89,7 @@ def test_mixed_cluster(kernel):
              autostart=[]) as lab, contextlib.ExitStack() as stack:
         with open(lab.config_file, "a", encoding="utf-8") as handle:
             handle.write(programs.services(lab))
-        with cluster.nodes(lab, {"n3": old}, before_earshotd=[["insmod", module_of(old)]]) as vms:
+        with cluster.nodes(lab, {"n3": old}, insmod={"n3": [module_of(old)]}) as vms:
             for node in ("n1", "n2"):
                 lab.start(node, "nginx")
                 lab.start(node, "earshotd")

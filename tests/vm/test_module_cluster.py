@@ -32,7 +32,7 @@ def test_three_machines(kernel, membership):
     old = kernel(OLD)
     with Lab(nodes=len(NODES), policy="uri-hash", datapath="module", membership=membership, token=TOKEN_MS, transport="udpu",
              settings={"service.inspect": "every", "service.load_bound": 0}, autostart=[]) as lab:
-        with cluster.nodes(lab, dict.fromkeys(NODES, old), before_earshotd=[["insmod", module_of(old)]]) as vms:
+        with cluster.nodes(lab, dict.fromkeys(NODES, old), insmod=dict.fromkeys(NODES, [module_of(old)])) as vms:
             lab.wait_serving()
             assert all(vm.ask("status")["datapath"]["type"] == "module" for vm in vms.values())
             own = home(lab)

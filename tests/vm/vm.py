@@ -92,7 +92,7 @@ def run_cluster(kernel, datapath, modules):
     with cluster.Lab("vm", nodes=len(NODES), settings={"service.inspect": "every"}, autostart=[],
                      datapath=datapath or "bpf") as lab:
         with cluster.nodes(lab, {node: kernel for node in NODES},
-                           before_earshotd=[["insmod", os.path.abspath(file)] for file in modules]) as machines:
+                           insmod=dict.fromkeys(NODES, [os.path.abspath(file) for file in modules])) as machines:
             lab.wait_serving()
             everybody = {**machines, "client": lab.client}
             print(f"{', '.join(everybody)}: a name and a command, e.g.\n"

@@ -59,10 +59,10 @@ class VmNode(Remote):
                          name=node, **options)
         self.lab, self.node = lab, node
 
-    def set_up(self, before_earshotd=()):
+    def set_up(self, insmod=None):
         """Network, nginx and earshotd, as services.py does it for a namespace. Returns when the daemon serves.
 
-        before_earshotd: command lines that come first, e.g. ["insmod", "earshot.ko"].
+        insmod: {node: [a module's file that is loaded first, …]}
         """
         family = self.lab.net.family
         sysctls = [f"{key}={value}" for key, value in {**topology.NODE_SYSCTLS, **families.sysctls(family)}.items()]
@@ -75,8 +75,8 @@ class VmNode(Remote):
             with open(file, encoding="utf-8") as handle:
                 self.write(file, handle.read())
         self.exec(["chmod", "600", os.path.join(self.lab.directory, "cluster.key")])
-        for command in before_earshotd:
-            self.exec(command)
+        for file in (insmod or {}).get(self.node, ()):
+            self.exec(["insmod", file])
         if self.lab.options["membership"] == "corosync":
             self._set_up_corosync()
         self.spawn(daemon.command_line(self.lab.config_file, self.node, CONTROL), f"{DIRECTORY}/earshotd.log")
