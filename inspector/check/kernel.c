@@ -49,9 +49,11 @@ static const struct {
 			     "EARSHOT_BPF_DEBUG=1 earshot check", "the kernel takes the datapath's programs"},
 	[ES_DATAPATH_MODULE] = {"the module may not be used by this user", "modprobe earshot",
 				"the module earshot is there, and of this version"},
-	[ES_DATAPATH_NETFILTER] = {"no network namespace may be made by this user",
-				   "modprobe -a nfnetlink_queue nft_compat xt_NFQUEUE ipt_SYNPROXY tun",
-				   "the kernel has rebuilt a connection, in a network namespace of its own"},
+	[ES_DATAPATH_NETFILTER] =
+		{"no network namespace may be made by this user",
+		 "modprobe -a nfnetlink_queue nft_queue nft_synproxy tun (before Linux 5.3: nft_compat "
+		 "xt_NFQUEUE ipt_SYNPROXY ip6t_SYNPROXY in place of the two nft_)",
+		 "the kernel has rebuilt a connection, in a network namespace of its own"},
 };
 
 static void check_programs(struct es_check *check)

@@ -199,6 +199,13 @@ static void test_netfilter(void **state)
 	run_again();
 	assert_non_null(strstr(finding("kernel.reqsk")->found, "not bpf: it is too old"));
 	assert_non_null(strstr(finding("kernel.reqsk")->found, "not module: it is not installed"));
+	/* What the kernel lacks, and what has it. */
+	facts.programs_rc = -EOPNOTSUPP;
+	strcpy(facts.programs_text, "netfilter datapath: the kernel has no SYNPROXY (CONFIG_NFT_SYNPROXY)");
+	run_again();
+	assert_int_equal(finding("kernel.programs")->severity, ES_CHECK_ERROR);
+	assert_string_equal(finding("kernel.programs")->found, facts.programs_text);
+	assert_non_null(strstr(finding("kernel.programs")->action, "nft_synproxy"));
 }
 
 /* What the daemon will set is no fault while it does not run. */
