@@ -39,7 +39,9 @@ _libc = ctypes.CDLL(None)
 SLUB_DEBUG = "slub_debug=FZPU"
 _KERNEL_ARGUMENTS = (
     "console=ttyS0", "loglevel=5", "panic=-1", "oops=panic", "net.ifnames=0", "mitigations=off", "nokaslr",
-    "tsc=reliable", "random.trust_cpu=on", "nmi_watchdog=0",
+    # The kernel measures how fast the TSC is when it boots. Where the host is busy, that may be wrong by a factor of five, and all
+    # timeouts are: so clocks are read from a timer that tells its rate. It costs 1 us more.
+    "clocksource=hpet", "tsc=reliable", "random.trust_cpu=on", "nmi_watchdog=0",
     "no_timer_check",  # whether the timer ticks: it may not in time, when the host is busy
     "log_buf_len=8M",  # what a long suite says of its interfaces must not push out a warning
     f"rcupdate.rcu_cpu_stall_timeout={STALL_S}", "sysctl.kernel.watchdog_thresh=60",
