@@ -120,9 +120,14 @@ int es_nf_engine_track(const struct es_nf_engine *engine, const struct es_flow *
 	return -1;
 }
 
-void es_nf_engine_late(struct es_nf_engine *engine)
+int es_nf_engine_end_late(struct es_nf_engine *engine, const struct es_flow *flow,
+			  int (*end)(const void *ctx), const void *ctx)
 {
 	(void)engine;
+	(void)flow;
+	(void)end;
+	(void)ctx;
+	return 0;
 }
 
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)
