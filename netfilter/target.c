@@ -374,8 +374,8 @@ static void es_nf_received_segment(struct es_nf_received *in)
 }
 
 /*
- * A connection that a program hands over is taken by no node of this datapath: its bytes are acknowledged, and nothing
- * here could prove that they are not lost. Its sender goes on to another node, or keeps it.
+ * A connection that a program hands over is taken by no node of this datapath: here the listening socket that a SYN finds is
+ * the program's (docs/choices.md). Its sender goes on to another node, or keeps it.
  */
 static void es_nf_received_program(struct es_nf_received *in)
 {
