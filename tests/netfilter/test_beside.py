@@ -170,7 +170,40 @@ done
 ip6tables-{variant} -A INPUT -p icmpv6 -j ACCEPT
 """
 
-OPERATORS = {"firewalld": f"nft -f - <<END\n{FIREWALLD}END\n", "iptables-nft": XTABLES.format(variant="nft"),
+# As Docker has them with one container whose port 80 is the machine's 8080, and Kubernetes with its marks.
+DOCKER = """\
+sysctl -qw net.ipv4.ip_forward=1
+iptables-nft-restore <<END
+*nat
+:PREROUTING ACCEPT
+:OUTPUT ACCEPT
+:POSTROUTING ACCEPT
+:DOCKER -
+:KUBE-POSTROUTING -
+-A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER
+-A OUTPUT ! -d 127.0.0.0/8 -m addrtype --dst-type LOCAL -j DOCKER
+-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE
+-A POSTROUTING -j KUBE-POSTROUTING
+-A DOCKER ! -i docker0 -p tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80
+-A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN
+-A KUBE-POSTROUTING -j MARK --xor-mark 0x4000
+-A KUBE-POSTROUTING -j MASQUERADE
+COMMIT
+*filter
+:INPUT ACCEPT
+:FORWARD DROP
+:DOCKER-USER -
+:KUBE-FIREWALL -
+-A INPUT -j KUBE-FIREWALL
+-A FORWARD -j DOCKER-USER
+-A FORWARD -o docker0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP
+-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP
+COMMIT
+END
+"""
+
+OPERATORS = {"docker": DOCKER, "firewalld": f"nft -f - <<END\n{FIREWALLD}END\n", "iptables-nft": XTABLES.format(variant="nft"),
              "iptables-legacy": XTABLES.format(variant="legacy")}
 
 
