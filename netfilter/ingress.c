@@ -67,7 +67,9 @@ int es_nf_ingress_follow(struct es_nf_netlink *nl, const struct es_nf_rules *rul
 	}
 	if (!if_indextoname(rules->public_ifindex, device))
 		return es_nf_why(why, -ENODEV, "the public interface is gone");
-	rc = set(nl, rules, device, anew, ret_whole);
+	rc = anew ? -EEXIST : set(nl, rules, device, 0, ret_whole);
+	if (rc)
+		rc = set(nl, rules, device, 1, ret_whole);
 	/* Of a family that is not built in, of a hook that is not; an interface that has just gone is missing, too. */
 	if (rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP || (rc == -ENOENT && if_nametoindex(device)))
 		return es_nf_why(why, -EOPNOTSUPP,

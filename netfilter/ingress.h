@@ -15,7 +15,7 @@
 
 /**
  * es_nf_ingress_follow() - set the table, in one transaction; or take it away, if the rules are for a group MAC
- * @anew: as of es_nf_nft_begin_table(); needed if there may be none, or one of another interface
+ * @anew: as of es_nf_nft_begin_table(); needed if there may be one of another interface. Otherwise it is, too, where it needs be.
  * @ret_whole: for es_nf_ingress_is_whole(), if there is one
  * Returns 0; -EOPNOTSUPP, with @why, if nf_tables of this kernel see no ingress; -ENODEV, with @why: there is no such
  * interface; or -errno, with @why.

@@ -4,6 +4,7 @@
  *
  *     earshot-nf-reload rules       one waits in the queue, and there is one service less
  *     earshot-nf-reload overheard   the same, and the ring changes
+ *     earshot-nf-reload ingress     the same, where the cluster MAC is a station's, and there is one service less
  *     earshot-nf-reload held        one is of a connection that is leaving, and no service inspects every request any more
  *     earshot-nf-reload known       one is a SYN of a connection that is here, and is let pass
  *
@@ -23,6 +24,7 @@
 #include "netfilter/compose.h"
 #include "netfilter/conntrack.h"
 #include "netfilter/hook.h"
+#include "netfilter/ingress.h"
 #include "netfilter/overheard.h"
 #include "netfilter/request.h"
 #include "netfilter/rules.h"
@@ -98,6 +100,23 @@ static void set_overheard(__u64 slots)
 	free(overheard);
 }
 
+static void set_ingress(__u16 count, int anew)
+{
+	struct es_nf_rules rules = {
+		.public_ifindex = ES_LOOPBACK_IFINDEX, .is_unicast = 1, .cluster_mac = {2}, .count = count};
+	struct es_nf_whole whole;
+	struct es_nf_why why = {""};
+	int rc;
+
+	for (__u16 i = 0; i < count; i++)
+		rules.address[i] = es_addr_from_v4(htonl(0xc0000202 + i));
+	rc = es_nf_ingress_follow(&nl, &rules, anew, &whole, &why);
+	if (rc)
+		die("ingress", rc, &why);
+	if (es_nf_ingress_is_whole(&nl, &whole) != 1)
+		die("ingress", 0, &(struct es_nf_why){"is not whole"});
+}
+
 /* How many packets the kernel has given to the reader of the queue, and waits for what is to become of them. */
 static unsigned int waiting(void)
 {
@@ -122,8 +141,10 @@ static enum es_nf_fate let_pass(void *ctx, const struct es_nf_frame *frame)
 	return ES_NF_ACCEPT;
 }
 
-static int waits(int is_overheard)
+static int waits(const char *what)
 {
+	const int is_overheard = !strcmp(what, "overheard"), is_ingress = !strcmp(what, "ingress");
+
 	const struct es_nf_capture_params params = {.queue = ES_NF_RULES_QUEUE};
 	struct sockaddr_in here = {
 		.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -138,6 +159,8 @@ static int waits(int is_overheard)
 	set_rules(2, 0, NO_INTERFACE);
 	if (is_overheard)
 		set_overheard(1);
+	if (is_ingress)
+		set_ingress(2, 1);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&here, sizeof(here)) ||
 	    sendto(fd, "message", 8, 0, (struct sockaddr *)&here, sizeof(here)) != 8)
@@ -145,6 +168,8 @@ static int waits(int is_overheard)
 	before = waiting();
 	if (is_overheard)
 		set_overheard(6);
+	else if (is_ingress)
+		set_ingress(1, 0);
 	else
 		set_rules(1, 0, NO_INTERFACE);
 	behind = waiting();
@@ -248,5 +273,5 @@ int main(int argc, char **argv)
 	switch_on_loopback();
 	if (!strcmp(what, "held"))
 		return is_held();
-	return !strcmp(what, "known") ? is_known() : waits(!strcmp(what, "overheard"));
+	return !strcmp(what, "known") ? is_known() : waits(what);
 }

@@ -51,7 +51,7 @@ def test_the_rules_of_64_services_fit():
     assert done.stdout.split() == ["0", "1"]
 
 
-@pytest.mark.parametrize("what", ("rules", "overheard"))
+@pytest.mark.parametrize("what", ("rules", "overheard", "ingress"))
 def test_what_waits_outlives_a_reload(what):
     """A packet is in the queue when the rules change, or the ring does: the daemon's word about it holds."""
     done = subprocess.run(["unshare", "--net", RELOAD, what], capture_output=True, text=True, check=False)
