@@ -32,8 +32,8 @@ def _lab():
 
 
 def memory(lab):
-    """Per node: (TCP sockets in use, orphans, half-open connections, KB of earshotd's own, without
-    tables that it maps, whose size is fixed); `mem` would be the whole machine's."""
+    """Per node: (TCP sockets in use, orphans, half-open connections, KB of earshotd's own, without tables that it maps, whose size is
+    fixed, tracked connections); `mem` would be the whole machine's."""
     found = {}
     for node in lab.nodes:
         words = node.exec(["grep", "^TCP:", "/proc/net/sockstat"]).stdout.split()
@@ -43,7 +43,8 @@ def memory(lab):
         with open(f"/proc/{pid}/status", encoding="ascii") as handle:
             rss = next(int(line.split()[1]) for line in handle if line.startswith("RssAnon"))
         half = len(node.exec(["ss", "-Htan", "state", "syn-recv"]).stdout.splitlines())
-        found[node.name] = (stat["inuse"], stat["orphan"], half, rss)
+        tracked = int(node.exec(["cat", "/proc/sys/net/netfilter/nf_conntrack_count"]).stdout)
+        found[node.name] = (stat["inuse"], stat["orphan"], half, rss, tracked)
     return found
 
 
@@ -103,10 +104,12 @@ def test_syn_flood(lab):
     assert up["syn_answered"] >= (SYNS + len(times)) * (0.5 if daemon.DATAPATH == "netfilter" else 0.99), up
     assert up["inspect_requests"] == len(times) and not up.get("request_fallback")
     for each in (*during, memory(lab)):
-        for node, (inuse, orphan, half, rss) in each.items():
+        for node, (inuse, orphan, half, rss, tracked) in each.items():
             # A few of our own requests' are closing; the flood's would be thousands.
             assert inuse <= before[node][0] + 3 and orphan <= before[node][1] + 30 and half == 0, (before, each)
             assert rss <= before[node][3] + 2048, (before, each)
+            # Where connections are tracked, as the netfilter datapath needs it, our own requests' stay for two minutes.
+            assert tracked <= before[node][4] + 2 * len(times) + 10, (before, each)
 
 
 def received(lab, links):
