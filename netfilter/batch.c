@@ -83,18 +83,16 @@ static enum es_nf_fate es_nf_batch_on_known(void *ctx, const struct es_nf_frame 
 	return es_nf_batch_on_frame(ctx, &known);
 }
 
-/* A packet of a connection that is not proven. */
-static enum es_nf_fate es_nf_batch_on_unproven(void *ctx, const struct es_nf_frame *frame)
+/* It may be of a time in which another node has answered. */
+static int es_nf_batch_may_decide(const struct es_nf_batch *batch)
 {
-	struct es_nf_batch *batch = ctx;
-	enum es_nf_fate fate;
+	return !batch->is_late && batch->node->is_configured;
+}
 
-	/* It may be of a time in which another node has answered. */
-	if (batch->is_late || !batch->node->is_configured)
-		return ES_NF_DROP;
-	if (!frame->ifindex)
-		return es_nf_unproven_out(batch->node, frame);
-	fate = es_nf_unproven_in(batch->node, frame);
+/* Of connections that are not proven: note what is let in. */
+static enum es_nf_fate es_nf_batch_lets_in(struct es_nf_batch *batch, const struct es_nf_frame *frame,
+					   enum es_nf_fate fate)
+{
 	if (fate == ES_NF_ACCEPT && batch->let_in_count < ES_NF_CAPTURE_BATCH) {
 		size_t len = frame->len < ES_NF_LET_IN_MAX ? frame->len : ES_NF_LET_IN_MAX;
 
@@ -102,6 +100,28 @@ static enum es_nf_fate es_nf_batch_on_unproven(void *ctx, const struct es_nf_fra
 		batch->let_in_len[batch->let_in_count++] = len;
 	}
 	return fate;
+}
+
+/* A packet of a connection that is not proven. */
+static enum es_nf_fate es_nf_batch_on_unproven(void *ctx, const struct es_nf_frame *frame)
+{
+	struct es_nf_batch *batch = ctx;
+
+	if (!es_nf_batch_may_decide(batch))
+		return ES_NF_DROP;
+	if (!frame->ifindex)
+		return es_nf_unproven_out(batch->node, frame);
+	return es_nf_batch_lets_in(batch, frame, es_nf_unproven_in(batch->node, frame));
+}
+
+/* What comes for one that is not proven, of a service that inspects every request. */
+static enum es_nf_fate es_nf_batch_on_unproven_here(void *ctx, const struct es_nf_frame *frame)
+{
+	struct es_nf_batch *batch = ctx;
+
+	if (!es_nf_batch_may_decide(batch))
+		return ES_NF_DROP;
+	return es_nf_batch_lets_in(batch, frame, es_nf_batch_on_here(ctx, frame));
 }
 
 /* This thread may have been stopped since the batch was decided. */
@@ -119,12 +139,12 @@ static int es_nf_batch_queue(struct es_nf_batch *batch, enum es_nf_captures queu
 	       es_nf_capture_read(batch->capture[queue], fn, batch) == ES_NF_CAPTURE_BATCH;
 }
 
-static int es_nf_batch_unproven(struct es_nf_batch *batch)
+static int es_nf_batch_unproven(struct es_nf_batch *batch, enum es_nf_captures queue, es_nf_capture_fn fn)
 {
 	int is_more;
 
 	batch->let_in_count = 0;
-	is_more = es_nf_batch_queue(batch, ES_NF_CAPTURE_UNPROVEN, es_nf_batch_on_unproven);
+	is_more = es_nf_batch_queue(batch, queue, fn);
 	for (size_t i = 0; i < batch->let_in_count; i++) {
 		const struct es_nf_frame frame = {.bytes = batch->let_in[i], .len = batch->let_in_len[i]};
 
@@ -170,7 +190,7 @@ static void es_nf_batch_more_is_ready(struct es_nf_batch *batch)
 	if (batch->is_late)
 		batch->ready |= ES_NF_READY_ALL;
 	if (batch->node->has_every)
-		batch->ready |= ES_NF_READY_TAP | ES_NF_READY_HERE;
+		batch->ready |= ES_NF_READY_TAP | ES_NF_READY_HERE | ES_NF_READY_UNPROVEN_HERE;
 }
 
 int es_nf_batch_read(struct es_nf_batch *batch)
@@ -183,7 +203,8 @@ int es_nf_batch_read(struct es_nf_batch *batch)
 	if (batch->ready & ES_NF_READY_ARP)
 		es_nf_batch_arp(batch);
 	/* They come first: clients wait for them who have an answer to come. */
-	is_more = es_nf_batch_unproven(batch);
+	is_more = es_nf_batch_unproven(batch, ES_NF_CAPTURE_UNPROVEN, es_nf_batch_on_unproven);
+	is_more |= es_nf_batch_unproven(batch, ES_NF_CAPTURE_UNPROVEN_HERE, es_nf_batch_on_unproven_here);
 	if (batch->ready & ES_NF_READY_TAP)
 		es_nf_tap_read(batch->tap, es_nf_batch_on_reply, batch);
 	/* The kernel hears what becomes of these before messages about their connections are read. */
@@ -242,6 +263,9 @@ int es_nf_batch_open(struct es_nf_batch *batch, int stop_fd, struct es_nf_why *w
 					    .is_headers = 1,
 					    .may_pass = es_nf_batch_may_pass,
 					    .ctx = batch},
+		[ES_NF_CAPTURE_UNPROVEN_HERE] = {.queue = ES_NF_RULES_UNPROVEN_HERE,
+						 .may_pass = es_nf_batch_may_pass,
+						 .ctx = batch},
 		[ES_NF_CAPTURE_HERE] = {.queue = ES_NF_RULES_HERE},
 		[ES_NF_CAPTURE_KNOWN] = {.queue = ES_NF_RULES_KNOWN},
 		[ES_NF_CAPTURE_SERVICE] = {.queue = ES_NF_RULES_QUEUE},

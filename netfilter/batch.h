@@ -15,6 +15,7 @@
 /* The queues, in the order in which they are read. */
 enum es_nf_captures {
 	ES_NF_CAPTURE_UNPROVEN,
+	ES_NF_CAPTURE_UNPROVEN_HERE,
 	ES_NF_CAPTURE_HERE,
 	ES_NF_CAPTURE_KNOWN,
 	ES_NF_CAPTURE_SERVICE,
@@ -24,6 +25,7 @@ enum es_nf_captures {
 /* What there may be something of: of the queues, and of what else is read. Mostly, that is one of them. */
 enum {
 	ES_NF_READY_UNPROVEN = 1 << ES_NF_CAPTURE_UNPROVEN,
+	ES_NF_READY_UNPROVEN_HERE = 1 << ES_NF_CAPTURE_UNPROVEN_HERE,
 	ES_NF_READY_HERE = 1 << ES_NF_CAPTURE_HERE,
 	ES_NF_READY_KNOWN = 1 << ES_NF_CAPTURE_KNOWN,
 	ES_NF_READY_SERVICE = 1 << ES_NF_CAPTURE_SERVICE,

@@ -254,21 +254,38 @@ static void put_every_chain(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_end_rule(nft);
 }
 
-static void put_every(struct es_nf_nft *nft, const struct es_addr *address, __be16 port)
+static void match_service(struct es_nf_nft *nft, const struct es_addr *address, __be16 port)
 {
-	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	match_established(nft);
 	match_address(nft, TARGET, address);
 	match_protocol(nft, IPPROTO_TCP);
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
 	es_nf_nft_match(nft, &port, sizeof(port));
+}
+
+/* With leases, nothing that comes for connections that are not proven passes by itself. */
+static void put_every(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate,
+		      const struct es_addr *address, __be16 port)
+{
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	if (gate == ES_NF_GATE_CLOSED)
+		match_ours(nft, 1);
+	else
+		match_established(nft);
+	match_service(nft, address, port);
 	es_nf_nft_verdict(nft, NFT_JUMP, ES_EVERY);
+	es_nf_nft_end_rule(nft);
+	if (gate != ES_NF_GATE_CLOSED)
+		return;
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	match_ours(nft, 0);
+	match_service(nft, address, port);
+	put_queue(nft, way, ES_NF_RULES_UNPROVEN_HERE, 0);
 	es_nf_nft_end_rule(nft);
 }
 
 /*
  * What comes from the wire for a connection that is just being made: whoever reads the queue makes it, and gives the packet to
- * the stack when it is there (rebuild.c). With leases, packets of such connections come by ES_NF_RULES_UNPROVEN.
+ * the stack when it is there (rebuild.c). With leases, packets of such connections come as those of all that are not proven.
  */
 static void put_making(struct es_nf_nft *nft, enum way way)
 {
@@ -301,10 +318,10 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	if (rules->gate == ES_NF_GATE_NONE && rules->holds)
 		put_making(nft, way);
 
-	/* Without leases only: with them, it is another queue's to tell whether a packet may pass (es_conf_netfilter_serves()). */
 	for (unsigned int i = 0; i < rules->every_count; i++)
 		if (is_of(&rules->every[i].address, nft->family))
-			put_every(nft, &rules->every[i].address, rules->every[i].port);
+			put_every(nft, way, (enum es_nf_gate)rules->gate, &rules->every[i].address,
+				  rules->every[i].port);
 
 	if (rules->gate == ES_NF_GATE_NONE) {
 		es_nf_nft_begin_rule(nft, ES_SERVICE);

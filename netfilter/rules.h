@@ -25,6 +25,9 @@
 /* The queue of what clients say on connections that are here, of services that inspect every request. */
 #define ES_NF_RULES_HERE (ES_NF_RULES_QUEUE + 2)
 
+/* The queue of what comes for connections that are both: whole packets, which are dropped while nobody reads them. */
+#define ES_NF_RULES_UNPROVEN_HERE (ES_NF_RULES_QUEUE + 4)
+
 /*
  * The queue of SYNs of flows that the connection tracking knows. Either their socket is here, or a client that
  * is gone has left an entry: with that, a new connection of these ports would be taken for one that is here.

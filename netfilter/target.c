@@ -138,6 +138,16 @@ static int es_nf_stay(const struct es_nf_received *in)
 	return es_track_is_leaving(&c->track) ? -1 : 0;
 }
 
+/* The socket has got a request that was held back, and with it what its client has acknowledged: most often, all before it. */
+static void es_nf_handover_look(const struct es_nf_received *in)
+{
+	const struct es_nf_frame packet = {.bytes = es_nf_message_bytes(in->frame),
+					   .len = es_ntohs(in->h.packet_len)};
+
+	if (in->node->config.leased && in->view.kind == ES_HANDOVER_STAY)
+		es_nf_unproven_look(in->node, &packet);
+}
+
 static int es_nf_hold(const struct es_nf_received *in, int is_held)
 {
 	return in->node->hands.hold(in->node->hands.ctx, &in->flow, is_held);
@@ -242,6 +252,8 @@ static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_
 		}
 		if (hands->inject(hands->ctx, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len)))
 			counter = ES_COUNT_answer_failed;
+		else
+			es_nf_handover_look(in);
 		break;
 	case ES_NACK:
 		es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK,

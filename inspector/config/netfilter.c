@@ -17,16 +17,8 @@ struct lack {
 };
 
 /* The first thing that a service asks for in vain. Returns 1; 0 if there is none. */
-static int service_lacks(const struct es_conf *conf, const struct es_conf_service *service, struct lack *lack)
+static int service_lacks(const struct es_conf_service *service, struct lack *lack)
 {
-	if (service->inspect == ES_INSPECT_EVERY && conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC) {
-		lack->key = "inspect";
-		snprintf(lack->text, sizeof(lack->text),
-			 "service %s: inspect = every: with membership = corosync, the netfilter datapath "
-			 "moves no open connection: expected first or never",
-			 service->name);
-		return 1;
-	}
 	if (service->server_port) {
 		lack->key = "server_port";
 		snprintf(lack->text, sizeof(lack->text),
@@ -41,7 +33,7 @@ static int service_lacks(const struct es_conf *conf, const struct es_conf_servic
 static int find_lack(const struct es_conf *conf, struct lack *lack)
 {
 	for (lack->index = 0; lack->index < conf->service_count; lack->index++)
-		if (service_lacks(conf, &conf->services[lack->index], lack))
+		if (service_lacks(&conf->services[lack->index], lack))
 			return 1;
 	return 0;
 }

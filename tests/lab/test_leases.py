@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Nodes with the netfilter datapath in a cluster with corosync, beside BPF nodes: what their kernels may go on with, and what must
 stand still, when their daemons die, hang, leave, or are cut off."""
+import itertools
 import signal
 
 import pytest
 
-from cluster.every import start_backends
+from cluster.every import NODES, SETTINGS, homes, patients, snmp, start_backends, there_and_back, walk
 from cluster.membership import ALL, DETECTED, TOKEN, hear, settled
 from cluster.witness import Witness
 from earshotlab import Lab, topology, wait_for
 from web import raw
+from web.reader import digest
 from web.traffic import Traffic
 
 pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
@@ -19,8 +21,8 @@ OTHERS = ["n1", "n2", "n4"]
 THINK_MS = 2000
 
 
-def cluster(**settings):
-    return Lab(nodes=4, membership="corosync", policy="wrr", token=int(TOKEN * 1000), datapath="bpf",
+def cluster(policy="wrr", **settings):
+    return Lab(nodes=NODES, membership="corosync", policy=policy, token=int(TOKEN * 1000), datapath="bpf",
                node_datapath={name: "netfilter" for name in NETFILTER}, **settings)
 
 
@@ -153,3 +155,34 @@ def test_lost_while_its_server_thinks(thinking, how):
     assert told > 5
     witness.assert_one_answer_each()
     settled(thinking)
+
+
+@pytest.fixture(scope="module", name="moving")
+def _moving():
+    """A cluster that decides about each request."""
+    with cluster("uri-hash", server="none", settings=SETTINGS) as lab:
+        start_backends(lab)
+        settled(lab)
+        lab.homes = homes(lab, (f"/len/{300 + 37 * number}?{number}" for number in itertools.count()), 12)
+        yield lab
+
+
+def test_moves(moving):
+    """From each kind to each, also before a client has acknowledged anything there."""
+    names = ("ActiveOpens", "EstabResets", "OutRsts", "TCPChallengeACK")
+    before = snmp(moving, *names)
+    walkers = walk(moving, [there_and_back(moving.homes, number) for number in range(16)], digest, requests=60)
+    assert snmp(moving, *names) == [before[0] + 16, *before[1:]]
+    assert {pair for walker in walkers for pair in zip(walker.seen, walker.seen[1:])} >= set(itertools.permutations(ALL, 2))
+
+
+@pytest.mark.parametrize("how", ["killed", "hung", "cut"])
+def test_one_is_lost_amid_moves(moving, how):
+    """Each request has one answer, if any, and what a node has lost breaks once. What it has in its kernel waits, or goes on."""
+    with Witness(moving) as witness, patients(moving, 8):
+        for _ in range(2):
+            go(moving, how)
+            settled(moving, OTHERS)
+            come_back(moving, how)
+            settled(moving)
+    witness.assert_one_answer_each()

@@ -60,10 +60,6 @@ static const struct {
 	{"cluster { ring_hash = md5 }", "t.conf:1: cluster: ring_hash = md5: expected siphash | jhash"},
 	{"datapath { type = xdp }",
 	 "t.conf:1: datapath: type = xdp: expected auto | bpf | module | netfilter"},
-	{"datapath { type = netfilter interface = e cluster_interface = f }\ncluster { membership = corosync "
-	 "}\n" NODE "\nservice web {\n address = 10.77.0.100\n port = 80\n inspect = every\n}",
-	 "t.conf:8: service web: inspect = every: with membership = corosync, the netfilter datapath "
-	 "moves no open connection: expected first or never"},
 	{"datapath { type = netfilter interface = e cluster_interface = f }\n" NODE
 	 "\nservice web {\n address = 10.77.0.100\n port = 80\n server_port = 81\n}",
 	 "t.conf:7: service web: server_port = 81: with the netfilter datapath no program hands over: "

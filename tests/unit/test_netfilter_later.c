@@ -89,6 +89,22 @@ static int every_setup(void **state)
 	return rc;
 }
 
+#define LEASE_NS (NOW_NS + 1000000000ULL)
+
+/* The same where nodes have leases: the connection is not proven. */
+static int leased_setup(void **state)
+{
+	int rc = world_setup(state);
+	struct world *w = *state;
+
+	if (rc)
+		return rc;
+	w->config.leased = 1;
+	w->node->tables.state->lease_ns = w->node->tables.state->firm_ns = LEASE_NS;
+	begin(w, NEXT, 0);
+	return 0;
+}
+
 /* A message of this node's own inspector about the request at NEXT. */
 static void tell(struct world *w, __u8 kind)
 {
@@ -291,7 +307,37 @@ static void test_stays(void **state)
 	/* It comes again: the socket has it already. */
 	tell(w, ES_HANDOVER_STAY);
 	assert_int_equal(the_track(w)->requests, 8);
+	assert_int_equal(w->proven, 0); /* nobody asks */
 	assert_int_equal(w->held + w->ended, 0);
+}
+
+/* What its client has acknowledged with the request, the socket has heard: the kernel need not ask about it any more. */
+static void test_stays_and_is_proven(void **state)
+{
+	struct world *w = *state;
+
+	queue_second(w);
+	assert_int_equal(w->proven, 0);
+	socket_is(w, NEXT, BEHIND, 0);
+	tell(w, ES_HANDOVER_STAY);
+	assert_int_equal(w->injected.count, 1);
+	assert_int_equal(w->proven, 1);
+}
+
+/* Without a lease, a connection that is not proven hears nothing. One that is goes on. */
+static void test_lease_that_is_over(void **state)
+{
+	struct world *w = *state;
+
+	w->node->now_ns = LEASE_NS + 1;
+	assert_int_equal(say(w, NEXT, ACK, ES_TCP_PSH, REQUEST), ES_NF_DROP);
+	assert_int_equal(say(w, NEXT, ACK, 0, ""), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_drop_silent), 2);
+	assert_int_equal(es_ring_reader_consume(w->reader), 0);
+	socket_is(w, NEXT, ACK + 1, 0);
+	assert_int_equal(say(w, NEXT, ACK + 1, 0, ""), ES_NF_ACCEPT);
+	assert_int_equal(say(w, NEXT, ACK + 1, ES_TCP_PSH, REQUEST), ES_NF_ACCEPT);
+	assert_int_equal(counted(w, ES_COUNT_drop_silent), 2);
 }
 
 static void test_leaves(void **state)
@@ -490,6 +536,8 @@ int main(void)
 		EACH(test_doubts, every_setup),
 		EACH(test_without_a_worker, every_setup),
 		EACH(test_stays, every_setup),
+		EACH(test_stays_and_is_proven, leased_setup),
+		EACH(test_lease_that_is_over, leased_setup),
 		EACH(test_leaves, every_setup),
 		EACH(test_resets_of_the_leaving, every_setup),
 		EACH(test_stays_after_all, every_setup),

@@ -13,7 +13,7 @@ import tree
 from cluster.membership import serving
 from earshotlab import netns, topology, wait_for
 from web import raw
-from web.reader import Reader
+from web.reader import Reader, connection
 
 INSPECT = os.environ.get("EARSHOT_INSPECT", "every")  # first: the same clients, the same answers, one node a connection
 MOVES = INSPECT == "every"
@@ -195,3 +195,53 @@ class Mover(threading.Thread):
         self.ended.set()
         self.join(20)
         assert not self.is_alive() and self.error is None and self.count, repr(self.error)
+
+
+class Patient(threading.Thread):
+    """A connection that moves with every request, and is made anew if it breaks: what it reads is right all the same."""
+
+    def __init__(self, lab, number, is_over):
+        super().__init__(daemon=True)
+        self.lab, self.steps, self.is_over = lab, there_and_back(lab.homes, number), is_over
+        self.count, self.broken, self.error = 0, 0, None
+
+    def run(self):
+        try:
+            while not self.is_over.is_set():
+                try:
+                    self.talk()
+                except (ConnectionError, EOFError):
+                    self.broken += 1
+        except BaseException as error:  # pylint: disable=broad-except
+            self.error = error
+
+    def talk(self):
+        with connection(self.lab) as (sock, reader):
+            sock.settimeout(60)
+            while not self.is_over.is_set():
+                _, target = next(self.steps)
+                sock.sendall(raw.head(target))
+                reader.response(target)
+                self.count += 1
+                time.sleep(0.002)  # CPU time for daemons that start: who has waited for one repeats his request ever more rarely
+            to_the_end(sock, reader)
+
+
+@contextlib.contextmanager
+def patients(lab, most_broken):
+    """Eight, whom something happens to; when it is over, all go on, and no more than so many have been broken."""
+    is_over = threading.Event()
+    many = [Patient(lab, number, is_over) for number in range(8)]
+    for each in many:
+        each.start()
+    try:
+        yield
+        count = [each.count for each in many]
+        wait_for(lambda: all(each.count > seen + 20 for each, seen in zip(many, count)), "all go on", 60,
+                 lambda: [(each.count - seen, each.broken, each.error) for each, seen in zip(many, count)])
+    finally:
+        is_over.set()
+        for each in many:
+            each.join(60)
+    assert not any(each.is_alive() or each.error for each in many), [each.error for each in many]
+    assert sum(each.broken for each in many) <= most_broken, [each.broken for each in many]
