@@ -24,6 +24,7 @@
 #define ES_CAPTURE "capture" /* where packets begin */
 #define ES_SERVICE "service" /* what is for a service address */
 #define ES_EVERY   "every"   /* what clients say on connections that are here */
+#define ES_LEASED  "leased"  /* the same, of nodes that have leases */
 #define ES_ANSWERS "answers" /* what the daemon sends */
 #define ES_REPLIES "replies" /* what servers send */
 
@@ -254,32 +255,31 @@ static void put_every_chain(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_end_rule(nft);
 }
 
-static void match_service(struct es_nf_nft *nft, const struct es_addr *address, __be16 port)
+/* Nothing that comes for a connection that is not proven passes by itself. */
+static void put_leased_chain(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 {
+	es_nf_nft_add_chain(nft, ES_LEASED);
+	if (gate != ES_NF_GATE_CLOSED)
+		return;
+	es_nf_nft_begin_rule(nft, ES_LEASED);
+	match_ours(nft, 1);
+	es_nf_nft_verdict(nft, NFT_JUMP, ES_EVERY);
+	es_nf_nft_end_rule(nft);
+	es_nf_nft_begin_rule(nft, ES_LEASED);
+	match_ours(nft, 0);
+	put_queue(nft, way, ES_NF_RULES_UNPROVEN_HERE, 0);
+	es_nf_nft_end_rule(nft);
+}
+
+static void put_every(struct es_nf_nft *nft, enum es_nf_gate gate, const struct es_addr *address, __be16 port)
+{
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	match_established(nft);
 	match_address(nft, TARGET, address);
 	match_protocol(nft, IPPROTO_TCP);
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
 	es_nf_nft_match(nft, &port, sizeof(port));
-}
-
-/* With leases, nothing that comes for connections that are not proven passes by itself. */
-static void put_every(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate,
-		      const struct es_addr *address, __be16 port)
-{
-	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	if (gate == ES_NF_GATE_CLOSED)
-		match_ours(nft, 1);
-	else
-		match_established(nft);
-	match_service(nft, address, port);
-	es_nf_nft_verdict(nft, NFT_JUMP, ES_EVERY);
-	es_nf_nft_end_rule(nft);
-	if (gate != ES_NF_GATE_CLOSED)
-		return;
-	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	match_ours(nft, 0);
-	match_service(nft, address, port);
-	put_queue(nft, way, ES_NF_RULES_UNPROVEN_HERE, 0);
+	es_nf_nft_verdict(nft, NFT_JUMP, gate == ES_NF_GATE_CLOSED ? ES_LEASED : ES_EVERY);
 	es_nf_nft_end_rule(nft);
 }
 
@@ -320,7 +320,7 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 
 	for (unsigned int i = 0; i < rules->every_count; i++)
 		if (is_of(&rules->every[i].address, nft->family))
-			put_every(nft, way, (enum es_nf_gate)rules->gate, &rules->every[i].address,
+			put_every(nft, (enum es_nf_gate)rules->gate, &rules->every[i].address,
 				  rules->every[i].port);
 
 	if (rules->gate == ES_NF_GATE_NONE) {
@@ -456,6 +456,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 		nft.family = families[i];
 		es_nf_nft_begin_table(&nft, anew);
 		put_every_chain(&nft, way);
+		put_leased_chain(&nft, way, (enum es_nf_gate)rules->gate);
 		es_nf_nft_add_chain(&nft, ES_SERVICE);
 		put_service_chain(&nft, rules, way);
 		put_replies_chain(&nft, rules, way);
