@@ -259,11 +259,11 @@ static int es_nf_hand_reset(void *ctx, const struct es_flow *flow, __u32 seq)
 	return send_packet(&kernel->marked, reset, es_nf_resets_make(flow, seq, reset));
 }
 
-static int es_nf_hand_reaches(void *ctx, const struct es_flow *flow, __u64 now_ns)
+static int es_nf_hand_reaches(void *ctx, const struct es_flow *flow, __u32 mark, __u64 now_ns)
 {
 	struct es_nf_kernel *kernel = ctx;
 
-	return es_nf_reach_is(&kernel->reach, flow, now_ns);
+	return es_nf_reach_is(&kernel->reach, flow, mark, now_ns);
 }
 
 /* From now on this node repeats it, when its client sends more (view.c). */

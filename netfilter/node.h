@@ -63,7 +63,7 @@ enum es_nf_made {
  * @forget: the flow has no connection: what the connection tracking knows of it is of one that is gone
  * @prove: its client has acknowledged something: its packets need not come here any more (unproven.h)
  * @reset: send the client a RST with the number @seq
- * @reaches: does what the stack sends to the client leave at once (reach.h)? 1 or 0
+ * @reaches: does what the stack sends to the client with that mark leave at once (reach.h)? 1 or 0
  */
 struct es_nf_hands {
 	void *ctx;
@@ -81,7 +81,7 @@ struct es_nf_hands {
 	int (*forget)(void *ctx, const struct es_flow *flow);
 	int (*prove)(void *ctx, const struct es_flow *flow);
 	int (*reset)(void *ctx, const struct es_flow *flow, __u32 seq);
-	int (*reaches)(void *ctx, const struct es_flow *flow, __u64 now_ns);
+	int (*reaches)(void *ctx, const struct es_flow *flow, __u32 mark, __u64 now_ns);
 };
 
 /**

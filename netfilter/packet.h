@@ -19,7 +19,7 @@
 /**
  * struct es_nf_frame - a packet that the kernel has given to this datapath
  * @bytes: from its IP header on, @len of them
- * @ifindex: where it came in; @source: the MAC that it came from, all zero where there is none
+ * @ifindex: where it came in; @mark: the operator's (marks.h); @source: the MAC that it came from, all zero where there is none
  * @is_known: a SYN of a flow that the connection tracking knows; @is_here: a later segment of such a flow, which the
  * stack gets unless it is dropped
  */
@@ -27,6 +27,7 @@ struct es_nf_frame {
 	const uint8_t *bytes;
 	size_t len;
 	unsigned int ifindex;
+	uint32_t mark;
 	uint8_t source[6];
 	uint8_t is_known;
 	uint8_t is_here;

@@ -99,7 +99,7 @@ static int on_neighbour(const struct nlmsghdr *nlh, void *data)
 	return MNL_CB_STOP;
 }
 
-static int find_route(struct es_nf_reach *reach, const struct es_flow *flow, struct hop *ret)
+static int find_route(struct es_nf_reach *reach, const struct es_flow *flow, __u32 mark, struct hop *ret)
 {
 	char buf[256];
 	struct nlmsghdr *nlh = es_nf_netlink_put(&reach->nl, buf, RTM_GETROUTE, 0);
@@ -110,6 +110,8 @@ static int find_route(struct es_nf_reach *reach, const struct es_flow *flow, str
 	rtm->rtm_dst_len = rtm->rtm_src_len = (unsigned char)(len * 8);
 	mnl_attr_put(nlh, RTA_DST, len, address_of(&flow->client, ret->family));
 	mnl_attr_put(nlh, RTA_SRC, len, address_of(&flow->service, ret->family));
+	if (mark)
+		mnl_attr_put_u32(nlh, RTA_MARK, mark);
 	ret->at = flow->client; /* unless there is a router */
 	return es_nf_netlink_talk(&reach->nl, nlh, on_route, ret);
 }
@@ -147,10 +149,10 @@ static void ask_for(struct es_nf_reach *reach, const struct hop *hop)
 }
 
 /* Where the kernel does not say (before Linux 5.0), nothing is held back. */
-static int ask(struct es_nf_reach *reach, const struct es_flow *flow)
+static int ask(struct es_nf_reach *reach, const struct es_flow *flow, __u32 mark)
 {
 	struct hop hop = {.family = es_addr_is_v4(&flow->client) ? AF_INET : AF_INET6};
-	int rc = find_route(reach, flow, &hop);
+	int rc = find_route(reach, flow, mark, &hop);
 
 	if (rc)
 		return 1;
@@ -162,16 +164,18 @@ static int ask(struct es_nf_reach *reach, const struct es_flow *flow)
 	return rc || hop.state & ES_VALID;
 }
 
-int es_nf_reach_is(struct es_nf_reach *reach, const struct es_flow *flow, __u64 now_ns)
+int es_nf_reach_is(struct es_nf_reach *reach, const struct es_flow *flow, __u32 mark, __u64 now_ns)
 {
 	const __u32 *w = flow->client.w;
 	__u32 at = (w[0] ^ w[1] ^ w[2] ^ w[3]) * 0x9e3779b1u >> 24 & (ES_NF_REACHED - 1);
 
-	if (now_ns < reach->reached[at].until_ns && es_addr_equal(&reach->reached[at].client, &flow->client))
+	if (now_ns < reach->reached[at].until_ns && reach->reached[at].mark == mark &&
+	    es_addr_equal(&reach->reached[at].client, &flow->client))
 		return 1;
-	if (!ask(reach, flow))
+	if (!ask(reach, flow, mark))
 		return 0;
 	reach->reached[at].client = flow->client;
+	reach->reached[at].mark = mark;
 	reach->reached[at].until_ns = now_ns + ES_REACHED_NS;
 	return 1;
 }

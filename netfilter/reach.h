@@ -20,6 +20,7 @@ struct es_nf_reach {
 	struct es_nf_netlink nl;
 	struct {
 		struct es_addr client;
+		__u32 mark;
 		__u64 until_ns;
 	} reached[ES_NF_REACHED];
 };
@@ -29,9 +30,9 @@ int es_nf_reach_open(struct es_nf_reach *reach);
 void es_nf_reach_close(struct es_nf_reach *reach);
 
 /**
- * es_nf_reach_is() - does it? @now_ns: CLOCK_MONOTONIC
+ * es_nf_reach_is() - does it? @mark: the packet's, by which its route may be another; @now_ns: CLOCK_MONOTONIC
  * Has the kernel ask where it has not, or has given up. Where it does not tell (before 5.0), the answer is yes.
  */
-int es_nf_reach_is(struct es_nf_reach *reach, const struct es_flow *flow, __u64 now_ns);
+int es_nf_reach_is(struct es_nf_reach *reach, const struct es_flow *flow, __u32 mark, __u64 now_ns);
 
 #endif

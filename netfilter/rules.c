@@ -234,10 +234,10 @@ static void put_unproven_replies(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_end_rule(nft);
 }
 
-/* Behind the connection tracking, which knows the labels. */
+/* Behind the connection tracking, which knows the labels; and behind where operators mark packets, since by marks their routes are chosen. */
 static void put_replies_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
 {
-	es_nf_nft_add_base_chain(nft, ES_REPLIES, NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
+	es_nf_nft_add_base_chain(nft, ES_REPLIES, NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE + 1);
 	if (rules->holds)
 		put_held(nft);
 	if (rules->gate == ES_NF_GATE_CLOSED)

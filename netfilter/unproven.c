@@ -203,9 +203,9 @@ static struct es_reply_view es_nf_reply_view(const struct es_nf_node *node)
 }
 
 /* It may leave now; later, the lease may be over. Its stack sends it again, and the kernel asks for the MAC that is missing. */
-static enum es_nf_fate es_nf_unproven_leaves(struct es_nf_node *node, const struct es_flow *flow)
+static enum es_nf_fate es_nf_unproven_leaves(struct es_nf_node *node, const struct es_flow *flow, __u32 mark)
 {
-	if (node->hands.reaches(node->hands.ctx, flow, node->now_ns))
+	if (node->hands.reaches(node->hands.ctx, flow, mark, node->now_ns))
 		return ES_NF_ACCEPT;
 	es_nf_count(node, ES_COUNT_reply_unsure);
 	return ES_NF_DROP;
@@ -224,7 +224,7 @@ enum es_nf_fate es_nf_unproven_out(struct es_nf_node *node, const struct es_nf_f
 	view.len = seg.len;
 	view.flags = seg.flags;
 	if (!es_reply_needs_proof(&view))
-		return es_nf_unproven_leaves(node, &flow);
+		return es_nf_unproven_leaves(node, &flow, frame->mark);
 	if (!es_nf_look_at(node, &flow, &found) && found.acked) {
 		es_nf_unproven_prove(node, &flow);
 		return ES_NF_ACCEPT;
@@ -236,10 +236,10 @@ enum es_nf_fate es_nf_unproven_out(struct es_nf_node *node, const struct es_nf_f
 	 * answer is about to come, so that it is time to ask for the MAC.
 	 */
 	if (u && seg.ack == u->first_seq && !es_nf_is_silent(node)) {
-		(void)node->hands.reaches(node->hands.ctx, &flow, node->now_ns);
+		(void)node->hands.reaches(node->hands.ctx, &flow, frame->mark, node->now_ns);
 		return ES_NF_DROP;
 	}
-	if (!es_nf_is_silent(node) && es_nf_unproven_leaves(node, &flow) == ES_NF_DROP)
+	if (!es_nf_is_silent(node) && es_nf_unproven_leaves(node, &flow, frame->mark) == ES_NF_DROP)
 		return ES_NF_DROP;
 	return es_nf_unproven_reply(node, u, &view, &found);
 }

@@ -27,8 +27,8 @@ def _place():
         yield place
 
 
-def reach(place, family, client):
-    return run(place.server, REACH, SERVER[family], client).strip()
+def reach(place, family, client, mark=0):
+    return run(place.server, REACH, SERVER[family], client, str(mark)).strip()
 
 
 def forget(place):
@@ -58,6 +58,19 @@ def test_routers(place, family, by):
     route(NOBODY[by])
     assert reach(place, family, FAR[family]) == NEVER
     run(place.server, "ip", f"-{family}", "route", "del", FAR[family])
+
+
+@pytest.mark.parametrize("family", (4, 6))
+def test_a_router_by_the_mark(place, family):
+    """The one that others have is out of order."""
+    ip = ("ip", f"-{family}")
+    run(place.server, *ip, "rule", "add", "fwmark", "7", "lookup", "100")
+    run(place.server, *ip, "route", "replace", FAR[family], "via", CLIENT[family], "dev", "wire", "table", "100")
+    run(place.server, *ip, "route", "replace", FAR[family], "via", NOBODY[family], "dev", "wire")
+    assert reach(place, family, FAR[family], mark=7) in WHEN_ASKED
+    assert reach(place, family, FAR[family]) == NEVER
+    run(place.server, *ip, "rule", "del", "fwmark", "7")
+    run(place.server, *ip, "route", "del", FAR[family])
 
 
 def test_where_there_are_no_neighbours(place):

@@ -62,6 +62,7 @@ struct world {
 	unsigned int proven;
 	int end_rc;
 	int is_out_of_reach;
+	__u32 asked_mark;
 	unsigned int asked_for; /* how often it was asked whether a client is within reach */
 	__u32 reset_seq[MADE_MAX];
 	size_t resets;
@@ -207,13 +208,14 @@ static inline int hand_reset(void *ctx, const struct es_flow *flow, __u32 seq)
 	return 0;
 }
 
-static inline int hand_reaches(void *ctx, const struct es_flow *flow, __u64 now_ns)
+static inline int hand_reaches(void *ctx, const struct es_flow *flow, __u32 mark, __u64 now_ns)
 {
 	struct world *w = ctx;
 
 	(void)flow;
 	(void)now_ns;
 	w->asked_for++;
+	w->asked_mark = mark;
 	return !w->is_out_of_reach;
 }
 

@@ -13,6 +13,7 @@
 #include "netfilter/unproven.h"
 
 #define COOKIE	  5000u
+#define MARK	  7u
 #define SECOND_NS 1000000000ULL
 #define LEASE_NS  (NOW_NS + SECOND_NS)
 #define FIRM_NS	  (NOW_NS + SECOND_NS / 2)
@@ -77,8 +78,8 @@ static enum es_nf_fate server_says(struct world *w, __u32 ack, __u8 flags, size_
 	const struct es_segment seg = {.seq = 123456, .ack = ack, .flags = flags, .len = (__u32)len};
 	const uint8_t payload[128] = {};
 	uint8_t bytes[256];
-	const struct es_nf_frame frame = {.bytes = bytes,
-					  .len = es_ip_packet_make(&back, &seg, payload, bytes) - len};
+	const struct es_nf_frame frame = {
+		.bytes = bytes, .len = es_ip_packet_make(&back, &seg, payload, bytes) - len, .mark = MARK};
 
 	return es_nf_unproven_out(w->node, &frame);
 }
@@ -212,6 +213,7 @@ static void test_window(void **state)
 	note(w);
 	assert_int_equal(server_says(w, ISN + 1, ES_TCP_ACK, 0), ES_NF_DROP);
 	assert_int_equal(w->asked_for, 1);
+	assert_int_equal(w->asked_mark, MARK);
 	assert_int_equal(counted(w, ES_COUNT_reply_unsure), 0);
 	at(w, LEASE_NS + ES_REPLY_TELL_NS);
 	assert_int_equal(server_says(w, ISN + 1, ES_TCP_ACK, 0), ES_NF_DROP);
