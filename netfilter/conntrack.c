@@ -17,6 +17,8 @@
 
 /* Long enough for a machine that is busy; what no SYN has followed until then is an attempt that failed. */
 #define ES_EXPECTED_S 10
+/* What an entry that is made again has at least, until a packet gives it what the operator's settings say. */
+#define ES_RESTORED_S 60
 #define ES_MESSAGE    512
 
 #define ES_ESTABLISHED_S 432000
@@ -295,7 +297,8 @@ int es_nf_conntrack_restore(struct es_nf_conntrack *ct, const struct es_nf_entry
 
 	put_original(nlh, &entry->flow, ct->zone);
 	len = nlh->nlmsg_len;
-	nlh = put_entry(ct, buf + len, entry, TCP_CONNTRACK_ESTABLISHED, entry->timeout_s, 0);
+	nlh = put_entry(ct, buf + len, entry, TCP_CONNTRACK_ESTABLISHED,
+			entry->timeout_s > ES_RESTORED_S ? entry->timeout_s : ES_RESTORED_S, 0);
 	put_shift(nlh, CTA_SEQ_ADJ_REPLY, &entry->offsets.server);
 	put_synproxy(nlh, &entry->offsets);
 	es_nf_netlink_push(&ct->nl, buf, len + nlh->nlmsg_len, first, 2, rc);

@@ -273,6 +273,11 @@ static void restore_all(void)
 	printf("%zu\n", restored);
 }
 
+static void look_at_all(void)
+{
+	printf("%d\n", es_nf_kept_look_all(node.kept, &node.rebuild.ct));
+}
+
 static void say_counts(void)
 {
 	printf("{\"made\": %u, \"copies\": %u, \"moved\": %u, \"failed\": %u, \"error\": %d, \"lost\": %u, "
@@ -340,6 +345,7 @@ static const struct {
 	{"entries", say_entries},	  /* how many entries of the connection tracking are ours: "0 N" */
 	{"flush", flush_entries},	  /* empty the connection tracking */
 	{"restore", restore_all},	  /* make all entries again that are missing */
+	{"look", look_at_all},		  /* keep what all entries are now, as a new daemon does */
 	{"move", start_move},		  /* with its next request, a connection leaves and comes again */
 	{"leave-wrongly", leave_wrongly}, /* with a wrong number */
 	{"scales", say_scales},		  /* the client's window scale, and ours, of the first connection */
