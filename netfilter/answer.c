@@ -6,6 +6,7 @@
 #include <linux/if_ether.h>
 #include <string.h>
 #include "netfilter/answer.h"
+#include "netfilter/rules.h"
 
 /*
  * Of a packet that the kernel has cut into segments again (GRO, GSO), it does not tell the MAC. Then the stack looks for
@@ -25,7 +26,7 @@ static int send_to(const struct es_nf_node *node, const struct es_nf_frame *fram
 
 	if (memcmp(frame->source, unknown, sizeof(unknown)) != 0)
 		return hands->frame(hands->ctx, frame->source, a->is_v6 ? ETH_P_IPV6 : ETH_P_IP, packet, len);
-	if (node->config.leased && !hands->reaches(hands->ctx, &flow, node->now_ns))
+	if (node->config.leased && !hands->reaches(hands->ctx, &flow, ES_NF_RULES_MARK, node->now_ns))
 		return -EHOSTUNREACH;
 	return hands->answer(hands->ctx, packet, len);
 }
