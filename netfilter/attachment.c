@@ -7,6 +7,7 @@
 #include <string.h>
 #include "netfilter/attachment.h"
 #include "netfilter/ingress.h"
+#include "netfilter/others.h"
 #include "netfilter/source.h"
 
 /*
@@ -53,6 +54,7 @@ static int set_rules(struct es_nf_attachment *a, const struct es_nf_rules *rules
 
 	if (rc)
 		return es_nf_why(why, rc, "packet socket: %s", strerror(-rc));
+	a->dropped += es_nf_others_count(&a->nl, ES_NF_RULES_TABLE); /* they may go with the tables */
 	rc = es_nf_rules_set(&a->nl, rules, anew, &a->rules_whole, why);
 	if (rc)
 		return rc;
@@ -78,6 +80,23 @@ int es_nf_attachment_follow(struct es_nf_attachment *attachment, const struct es
 	}
 	pthread_mutex_unlock(&tables.lock);
 	return rc;
+}
+
+int es_nf_attachment_remembers(struct es_nf_attachment *attachment)
+{
+	int remembers;
+
+	pthread_mutex_lock(&tables.lock);
+	remembers = attachment->rules_whole.remembers;
+	pthread_mutex_unlock(&tables.lock);
+	return remembers;
+}
+
+void es_nf_attachment_forget(struct es_nf_attachment *attachment)
+{
+	pthread_mutex_lock(&tables.lock);
+	(void)es_nf_others_forget(&attachment->nl, ES_NF_RULES_TABLE);
+	pthread_mutex_unlock(&tables.lock);
 }
 
 void es_nf_attachment_open_gate(struct es_nf_attachment *attachment)
@@ -119,7 +138,8 @@ unsigned long long es_nf_attachment_dropped(struct es_nf_attachment *attachment)
 	unsigned long long dropped;
 
 	pthread_mutex_lock(&tables.lock);
-	dropped = attachment->dropped + es_nf_overheard_count(&attachment->nl);
+	dropped = attachment->dropped + es_nf_overheard_count(&attachment->nl) +
+		  es_nf_others_count(&attachment->nl, ES_NF_RULES_TABLE);
 	attachment->dropped = 0;
 	pthread_mutex_unlock(&tables.lock);
 	return dropped;

@@ -44,6 +44,12 @@ void es_nf_attachment_close(struct es_nf_attachment *attachment);
 int es_nf_attachment_follow(struct es_nf_attachment *attachment, const struct es_nf_rules *rules,
 			    const struct es_nf_overheard *overheard, int anyway, struct es_nf_why *why);
 
+/* es_nf_attachment_remembers() - does the kernel remember whose flows are others' (others.h)? */
+int es_nf_attachment_remembers(struct es_nf_attachment *attachment);
+
+/* es_nf_attachment_forget() - it must not any more: some may have become this node's */
+void es_nf_attachment_forget(struct es_nf_attachment *attachment);
+
 /* es_nf_attachment_open_gate() - who goes has left in order: unproven connections pass from now on, if their gate is closed */
 void es_nf_attachment_open_gate(struct es_nf_attachment *attachment);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "netfilter/capture.h"
+#include "netfilter/others.h"
 
 #define ES_PACKET_MAX	0xffff
 #define ES_MESSAGE_MAX	(ES_PACKET_MAX + 1024) /* with its attributes */
@@ -24,7 +25,7 @@ struct es_nf_capture {
 	struct es_nf_netlink nl;
 	struct mmsghdr message[ES_NF_CAPTURE_BATCH];
 	struct iovec part[ES_NF_CAPTURE_BATCH];
-	/* What is to be told: those that are accepted, one by one, then that all others are dropped. */
+	/* What is to be told: those that go on, one by one, then that all others are dropped. */
 	char verdicts[(ES_NF_CAPTURE_BATCH + 1) * ES_VERDICT_MAX];
 	size_t verdicts_len;
 	__u32 last_id;
@@ -117,13 +118,15 @@ int es_nf_capture_fd(const struct es_nf_capture *capture)
 	return mnl_socket_get_fd(capture->nl.socket);
 }
 
-/* @type: NFQNL_MSG_VERDICT, of that packet; or _BATCH, of all up to it that have none yet */
-static void put_verdict(struct es_nf_capture *capture, unsigned int type, __u32 verdict, __u32 id)
+/* @type: NFQNL_MSG_VERDICT, of that packet; or _BATCH, of all up to it that have none yet; @mark: 0: as it is */
+static void put_verdict(struct es_nf_capture *capture, unsigned int type, __u32 verdict, __u32 id, __u32 mark)
 {
 	const struct nfqnl_msg_verdict_hdr header = {.verdict = htonl(verdict), .id = htonl(id)};
 	struct nlmsghdr *nlh = begin(capture, capture->verdicts + capture->verdicts_len, type, 0);
 
 	mnl_attr_put(nlh, NFQA_VERDICT_HDR, sizeof(header), &header);
+	if (mark)
+		mnl_attr_put_u32(nlh, NFQA_MARK, htonl(mark));
 	capture->verdicts_len += nlh->nlmsg_len;
 }
 
@@ -190,7 +193,9 @@ static int on_message(const struct nlmsghdr *nlh, void *data)
 		fate = capture->fn(capture->ctx, &frame);
 	capture->last_id = id;
 	if (fate == ES_NF_ACCEPT)
-		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id);
+		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id, 0);
+	else if (fate == ES_NF_DROP_OTHERS)
+		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id, ES_NF_OTHERS_MARK);
 	else
 		capture->has_dropped = 1;
 	return MNL_CB_OK;
@@ -216,7 +221,7 @@ int es_nf_capture_read(struct es_nf_capture *capture, es_nf_capture_fn fn, void 
 		capture->has_dropped = 1;
 	}
 	if (capture->has_dropped)
-		put_verdict(capture, NFQNL_MSG_VERDICT_BATCH, NF_DROP, capture->last_id);
+		put_verdict(capture, NFQNL_MSG_VERDICT_BATCH, NF_DROP, capture->last_id, 0);
 	if (capture->verdicts_len &&
 	    mnl_socket_sendto(capture->nl.socket, capture->verdicts, capture->verdicts_len) < 0)
 		rc = -errno;

@@ -183,6 +183,7 @@ static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_r
 			       struct es_nf_why *why)
 {
 	struct es_nf_overheard overheard;
+	int rc;
 
 	es_nf_overheard_of(&engine->node->config, &engine->node->ring, &overheard);
 	if (es_nf_rules_serve(rules, 1) && !es_nf_kernel_has_v6(engine->kernel))
@@ -190,7 +191,14 @@ static int es_nf_engine_follow(struct es_nf_engine *engine, const struct es_nf_r
 			why, -EOPNOTSUPP,
 			"a service has an IPv6 address, and the kernel has no SYNPROXY for IPv6 "
 			"(CONFIG_NFT_SYNPROXY, or CONFIG_NFT_COMPAT and CONFIG_IP6_NF_TARGET_SYNPROXY)");
-	return es_nf_attachment_follow(&engine->attachment, rules, &overheard, anyway, why);
+	rc = es_nf_attachment_follow(&engine->attachment, rules, &overheard, anyway, why);
+	/* What was said of flows so far was said of the ring before. */
+	if (!rc)
+		es_nf_attachment_forget(&engine->attachment);
+	es_nf_engine_lock(engine);
+	engine->node->remembers = !rc && es_nf_attachment_remembers(&engine->attachment);
+	es_nf_engine_unlock(engine);
+	return rc;
 }
 
 static void es_nf_engine_rules(const struct es_nf_engine *engine, const struct es_config *config,

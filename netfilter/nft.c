@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "kmod/core/types.h"
 #include "netfilter/nft.h"
 
 /* What xtables wants the size of its structures to be a multiple of. */
@@ -181,7 +182,8 @@ void es_nf_nft_delete_set(struct es_nf_nft *nft, const char *set)
 	done(nft, nlh);
 }
 
-void es_nf_nft_add_set(struct es_nf_nft *nft, const char *set, __u32 id, __u32 flags, unsigned int key_len)
+static struct nlmsghdr *put_set(struct es_nf_nft *nft, const char *set, __u32 id, __u32 flags,
+				unsigned int key_len)
 {
 	struct nlmsghdr *nlh = change(nft, NFT_MSG_NEWSET, NLM_F_CREATE);
 
@@ -191,7 +193,42 @@ void es_nf_nft_add_set(struct es_nf_nft *nft, const char *set, __u32 id, __u32 f
 	mnl_attr_put_u32(nlh, NFTA_SET_KEY_TYPE, 0); /* for people only */
 	mnl_attr_put_u32(nlh, NFTA_SET_KEY_LEN, htonl(key_len));
 	mnl_attr_put_u32(nlh, NFTA_SET_ID, htonl(id));
+	return nlh;
+}
+
+void es_nf_nft_add_set(struct es_nf_nft *nft, const char *set, __u32 id, __u32 flags, unsigned int key_len)
+{
+	done(nft, put_set(nft, set, id, flags, key_len));
+}
+
+void es_nf_nft_add_memory(struct es_nf_nft *nft, const char *set, __u32 id, unsigned int key_len,
+			  unsigned int life_ms, unsigned int most)
+{
+	struct nlmsghdr *nlh = put_set(nft, set, id, NFT_SET_TIMEOUT | NFT_SET_EVAL, key_len);
+	struct nlattr *nest;
+
+	mnl_attr_put_u64(nlh, NFTA_SET_TIMEOUT, es_cpu_be64(life_ms));
+	mnl_attr_put_u32(nlh, NFTA_SET_GC_INTERVAL, htonl(life_ms));
+	nest = mnl_attr_nest_start(nlh, NFTA_SET_DESC);
+	mnl_attr_put_u32(nlh, NFTA_SET_DESC_SIZE, htonl(most));
+	mnl_attr_nest_end(nlh, nest);
 	done(nft, nlh);
+}
+
+int es_nf_nft_empty_set(struct es_nf_netlink *nl, unsigned char family, const char *table, const char *set)
+{
+	struct es_nf_nft nft;
+	struct nlmsghdr *nlh;
+	int rc;
+
+	es_nf_nft_begin(&nft, nl);
+	nft.family = family;
+	nlh = change(&nft, NFT_MSG_DELSETELEM, 0);
+	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE, table);
+	mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_SET, set);
+	done(&nft, nlh);
+	rc = es_nf_nft_commit(&nft);
+	return rc == -ENOENT || rc == -EAFNOSUPPORT || rc == -EOPNOTSUPP ? 0 : rc;
 }
 
 void es_nf_nft_begin_elements(struct es_nf_nft *nft, const char *set)
@@ -231,6 +268,44 @@ void es_nf_nft_add_counter(struct es_nf_nft *nft, const char *counter)
 	nest = mnl_attr_nest_start(nlh, NFTA_OBJ_DATA);
 	mnl_attr_nest_end(nlh, nest);
 	done(nft, nlh);
+}
+
+/* @data: what is added to */
+static int on_counter(const struct nlmsghdr *nlh, void *data)
+{
+	unsigned long long *sum = data;
+	const struct nlattr *attr, *in;
+
+	mnl_attr_for_each(attr, nlh, sizeof(struct nfgenmsg))
+	{
+		if (mnl_attr_get_type(attr) != NFTA_OBJ_DATA)
+			continue;
+		mnl_attr_for_each_nested(in, attr)
+		{
+			if (mnl_attr_get_type(in) == NFTA_COUNTER_PACKETS &&
+			    mnl_attr_get_payload_len(in) >= sizeof(__u64))
+				*sum += es_cpu_be64(mnl_attr_get_u64(in));
+		}
+	}
+	return MNL_CB_OK;
+}
+
+unsigned long long es_nf_nft_take_count(struct es_nf_netlink *nl, unsigned char family, const char *table,
+					const char *counter)
+{
+	unsigned long long count = 0;
+	char buf[256];
+	struct nlmsghdr *nlh =
+		es_nf_netlink_put(nl, buf, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETOBJ_RESET, NLM_F_ACK);
+	struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
+
+	nfg->nfgen_family = family;
+	nfg->version = NFNETLINK_V0;
+	mnl_attr_put_strz(nlh, NFTA_OBJ_TABLE, table);
+	mnl_attr_put_strz(nlh, NFTA_OBJ_NAME, counter);
+	mnl_attr_put_u32(nlh, NFTA_OBJ_TYPE, htonl(NFT_OBJECT_COUNTER));
+	(void)es_nf_netlink_talk(nl, nlh, on_counter, &count);
+	return count;
 }
 
 void es_nf_nft_begin_rule(struct es_nf_nft *nft, const char *chain)
@@ -357,6 +432,16 @@ void es_nf_nft_look_up(struct es_nf_nft *nft, unsigned int reg, const char *set,
 	mnl_attr_put_strz(nft->rule, NFTA_LOOKUP_SET, set);
 	mnl_attr_put_u32(nft->rule, NFTA_LOOKUP_SREG, htonl(reg));
 	mnl_attr_put_u32(nft->rule, NFTA_LOOKUP_SET_ID, htonl(id));
+	es_nf_nft_end_expression(nft, nest);
+}
+
+void es_nf_nft_count(struct es_nf_nft *nft, const char *counter)
+{
+	struct nlattr *nest;
+
+	es_nf_nft_begin_expression(nft, "objref", &nest);
+	mnl_attr_put_u32(nft->rule, NFTA_OBJREF_IMM_TYPE, htonl(NFT_OBJECT_COUNTER));
+	mnl_attr_put_strz(nft->rule, NFTA_OBJREF_IMM_NAME, counter);
 	es_nf_nft_end_expression(nft, nest);
 }
 

@@ -75,6 +75,13 @@ void es_nf_nft_delete_set(struct es_nf_nft *nft, const char *set);
 /* es_nf_nft_add_set() - @id: another number for each in the transaction; @flags: NFT_SET_…; @key_len: in bytes */
 void es_nf_nft_add_set(struct es_nf_nft *nft, const char *set, __u32 id, __u32 flags, unsigned int key_len);
 
+/* es_nf_nft_add_memory() - a set that rules fill: an element is gone after @life_ms, and there are never more than @most */
+void es_nf_nft_add_memory(struct es_nf_nft *nft, const char *set, __u32 id, unsigned int key_len,
+			  unsigned int life_ms, unsigned int most);
+
+/* es_nf_nft_empty_set() - in a transaction of its own. Returns 0, also if there is none, or -errno. */
+int es_nf_nft_empty_set(struct es_nf_netlink *nl, unsigned char family, const char *table, const char *set);
+
 /* es_nf_nft_begin_elements() - of a set, up to es_nf_nft_end_elements(): at most 65535 bytes */
 void es_nf_nft_begin_elements(struct es_nf_nft *nft, const char *set);
 
@@ -84,6 +91,10 @@ void es_nf_nft_end_elements(struct es_nf_nft *nft);
 
 /* es_nf_nft_add_counter() - one that has a name, for rules to refer to */
 void es_nf_nft_add_counter(struct es_nf_nft *nft, const char *counter);
+
+/* es_nf_nft_take_count() - how many packets have come to a counter; it begins anew. 0 if there is none. */
+unsigned long long es_nf_nft_take_count(struct es_nf_netlink *nl, unsigned char family, const char *table,
+					const char *counter);
 
 /* es_nf_nft_begin_rule() - what follows up to es_nf_nft_end_rule() is its expressions */
 void es_nf_nft_begin_rule(struct es_nf_nft *nft, const char *chain);
@@ -108,6 +119,9 @@ void es_nf_nft_load_payload_to(struct es_nf_nft *nft, unsigned int reg, unsigned
 
 /* es_nf_nft_look_up() - go on only if what begins in @reg is in the set, which is made in the same transaction with @id */
 void es_nf_nft_look_up(struct es_nf_nft *nft, unsigned int reg, const char *set, __u32 id);
+
+/* es_nf_nft_count() - by a counter that has a name */
+void es_nf_nft_count(struct es_nf_nft *nft, const char *counter);
 
 /* es_nf_nft_set_meta() - from register 1 */
 void es_nf_nft_set_meta(struct es_nf_nft *nft, unsigned int key);

@@ -19,6 +19,7 @@
 enum es_nf_fate {
 	ES_NF_DROP,
 	ES_NF_ACCEPT,
+	ES_NF_DROP_OTHERS, /* it and, for a while, what follows of its flow (others.h) */
 };
 
 /**
@@ -88,6 +89,7 @@ struct es_nf_hands {
  * struct es_nf_node
  * @is_configured: config and ring are valid; @has_every: a service inspects every request; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
  * @responses: of struct es_response_entry, not owned; NULL: nobody wants to know
+ * @remembers: the kernel understands ES_NF_DROP_OTHERS
  */
 struct es_nf_node {
 	struct es_nf_tables tables;
@@ -98,6 +100,7 @@ struct es_nf_node {
 	__u64 now_ns;
 	int is_configured;
 	int has_every;
+	int remembers;
 	struct es_config config;
 	struct es_node_ring ring;
 };

@@ -179,10 +179,7 @@ static void put_rule(struct es_nf_nft *nft, const struct es_nf_overheard *o)
 	mnl_attr_put_u32(nft->rule, NFTA_BYTEORDER_SIZE, htonl(ES_REGISTER));
 	es_nf_nft_end_expression(nft, nest);
 	es_nf_nft_look_up(nft, first, ES_SLOTS, 2);
-	es_nf_nft_begin_expression(nft, "objref", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_OBJREF_IMM_TYPE, htonl(NFT_OBJECT_COUNTER));
-	mnl_attr_put_strz(nft->rule, NFTA_OBJREF_IMM_NAME, ES_COUNTER);
-	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_count(nft, ES_COUNTER);
 	es_nf_nft_verdict(nft, NF_DROP, NULL);
 	es_nf_nft_end_rule(nft);
 }
@@ -261,43 +258,12 @@ int es_nf_overheard_are_whole(struct es_nf_netlink *nl, const struct es_nf_overh
 	return 1;
 }
 
-/* @data: what is added to */
-static int on_counter(const struct nlmsghdr *nlh, void *data)
-{
-	unsigned long long *sum = data;
-	const struct nlattr *attr, *in;
-
-	mnl_attr_for_each(attr, nlh, sizeof(struct nfgenmsg))
-	{
-		if (mnl_attr_get_type(attr) != NFTA_OBJ_DATA)
-			continue;
-		mnl_attr_for_each_nested(in, attr)
-		{
-			if (mnl_attr_get_type(in) == NFTA_COUNTER_PACKETS &&
-			    mnl_attr_get_payload_len(in) >= sizeof(__u64))
-				*sum += es_cpu_be64(mnl_attr_get_u64(in));
-		}
-	}
-	return MNL_CB_OK;
-}
-
 unsigned long long es_nf_overheard_count(struct es_nf_netlink *nl)
 {
 	unsigned long long sum = 0;
 
-	for (size_t i = 0; i < FAMILIES; i++) {
-		char buf[256];
-		struct nlmsghdr *nlh = es_nf_netlink_put(
-			nl, buf, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETOBJ_RESET, NLM_F_ACK);
-		struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
-
-		nfg->nfgen_family = families[i];
-		nfg->version = NFNETLINK_V0;
-		mnl_attr_put_strz(nlh, NFTA_OBJ_TABLE, ES_NF_OVERHEARD_TABLE);
-		mnl_attr_put_strz(nlh, NFTA_OBJ_NAME, ES_COUNTER);
-		mnl_attr_put_u32(nlh, NFTA_OBJ_TYPE, htonl(NFT_OBJECT_COUNTER));
-		(void)es_nf_netlink_talk(nl, nlh, on_counter, &sum);
-	}
+	for (size_t i = 0; i < FAMILIES; i++)
+		sum += es_nf_nft_take_count(nl, families[i], ES_NF_OVERHEARD_TABLE, ES_COUNTER);
 	return sum;
 }
 

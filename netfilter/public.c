@@ -231,6 +231,18 @@ static int es_nf_public_is_stacks(struct es_nf_inbound *in, enum es_nf_fate *ret
 	return 0;
 }
 
+/*
+ * Of another node's flow: does this node know all that it needs of it for now? With leases, it needs the first request as well
+ * (es_view_is_overheard()). Where connections move, it may have had one that comes back to it.
+ */
+static int es_nf_public_is_known(const struct es_nf_node *node, const struct es_view *v)
+{
+	if (!node->remembers || !es_nf_read32(&node->tables.state->attached) ||
+	    v->inspect == ES_INSPECT_EVERY)
+		return 0;
+	return !node->config.leased || (v->seg.len && !(v->seg.flags & ES_TCP_SYN));
+}
+
 /* A TCP segment to a service, whose headers are read. */
 static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 {
@@ -257,7 +269,7 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	} else {
 		if (es_is_anothers(v)) {
 			es_nf_count(node, ES_COUNT_drop_not_mine);
-			return ES_NF_DROP;
+			return es_nf_public_is_known(node, v) ? ES_NF_DROP_OTHERS : ES_NF_DROP;
 		}
 		if (v->mine && es_nf_packet_options(in->frame->bytes, &in->pkt, &v->seg)) {
 			es_nf_count(node, ES_COUNT_drop_malformed);

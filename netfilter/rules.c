@@ -19,6 +19,7 @@
 #include "kmod/core/neighbour.h"
 #include "netfilter/entry.h"
 #include "netfilter/nft.h"
+#include "netfilter/others.h"
 #include "netfilter/rules.h"
 
 #define ES_CAPTURE "capture" /* where packets begin */
@@ -46,6 +47,12 @@ static const unsigned char families[ES_NF_RULES_TABLES] = {NFPROTO_IPV4, NFPROTO
 enum way {
 	WAY_NFT,    /* nf_tables' own expression */
 	WAY_COMPAT, /* xtables' target */
+};
+
+/* struct how - what of the rules depends on what the kernel can do; @remembers: whose flows are others' (others.h) */
+struct how {
+	enum way way;
+	int remembers;
 };
 
 static int is_of(const struct es_addr *address, unsigned char family)
@@ -300,8 +307,9 @@ static void put_making(struct es_nf_nft *nft, enum way way)
 }
 
 /* What is for a service address: for this node, whatever the MAC said; its own connections pass. */
-static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
+static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, const struct how *how)
 {
+	const enum way way = how->way;
 	const __u8 host = PACKET_HOST;
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
@@ -331,6 +339,8 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 		put_gate(nft, way, (enum es_nf_gate)rules->gate);
 	}
 
+	if (how->remembers)
+		es_nf_others_put(nft, ES_SERVICE);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
 	es_nf_nft_end_rule(nft);
@@ -441,9 +451,10 @@ static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 }
 
 /* Whatever the rules are, the chains are the same, so that none goes with a reload (es_nf_nft_begin_table()). */
-static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum way way, int anew,
+static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const struct how *how, int anew,
 		struct es_nf_rules_whole *ret_whole)
 {
+	const enum way way = how->way;
 	size_t count[FAMILIES] = {};
 	struct es_nf_nft nft;
 	int rc;
@@ -458,13 +469,14 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 		put_every_chain(&nft, way);
 		put_leased_chain(&nft, way, (enum es_nf_gate)rules->gate);
 		es_nf_nft_add_chain(&nft, ES_SERVICE);
-		put_service_chain(&nft, rules, way);
+		put_service_chain(&nft, rules, how);
 		put_replies_chain(&nft, rules, way);
 		put_answers_chain(&nft, rules, way);
 		put_capture_chain(&nft, rules, way);
 		count[i] = nft.rules;
 	}
 	rc = es_nf_nft_commit(&nft);
+	ret_whole->remembers = how->remembers;
 	for (size_t i = 0; i < FAMILIES && !rc; i++)
 		if (have(rules, families[i]))
 			rc = es_nf_whole_note(nl, families[i], nft.table, count[i], &ret_whole->table[i]);
@@ -474,9 +486,13 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, enum 
 static int make_in_any_way(struct es_nf_netlink *nl, const struct es_nf_rules *rules, int anew,
 			   struct es_nf_rules_whole *ret_whole)
 {
-	int rc = make(nl, rules, WAY_NFT, anew, ret_whole);
+	/* The best first. */
+	static const struct how hows[] = {{WAY_NFT, 1}, {WAY_COMPAT, 1}, {WAY_NFT, 0}, {WAY_COMPAT, 0}};
+	int rc = -ENOENT;
 
-	return rc == -ENOENT ? make(nl, rules, WAY_COMPAT, anew, ret_whole) : rc;
+	for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]) && (rc == -ENOENT || rc == -EOPNOTSUPP); i++)
+		rc = make(nl, rules, &hows[i], anew, ret_whole);
+	return rc;
 }
 
 int es_nf_rules_set(struct es_nf_netlink *nl, const struct es_nf_rules *rules, int anew,

@@ -80,10 +80,14 @@ struct es_nf_rules {
 _Static_assert(sizeof(struct es_nf_rules) == 48 + 36 * ES_NF_ADDRESSES_MAX,
 	       "no padding: two are compared as bytes");
 
-/* struct es_nf_rules_whole - what the tables looked like when they were set, by family */
+/**
+ * struct es_nf_rules_whole - what the tables looked like when they were set, by family
+ * @remembers: the kernel can remember whose flows are others' (others.h)
+ */
 #define ES_NF_RULES_TABLES 2
 struct es_nf_rules_whole {
 	struct es_nf_whole table[ES_NF_RULES_TABLES];
+	int remembers;
 };
 
 /* es_nf_rules_of() - the rules of a configuration; what it does not say is 0 */

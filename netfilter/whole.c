@@ -2,6 +2,7 @@
 /*
  * Compares tables of nf_tables with what they were.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -83,6 +84,7 @@ static int on_set(const struct nlmsghdr *nlh, void *data)
 {
 	struct look *look = data;
 	const struct nlattr *attr, *name = NULL;
+	__u32 flags = 0;
 
 	mnl_attr_for_each(attr, nlh, sizeof(struct nfgenmsg))
 	{
@@ -91,9 +93,15 @@ static int on_set(const struct nlmsghdr *nlh, void *data)
 			return MNL_CB_OK;
 		if (mnl_attr_get_type(attr) == NFTA_SET_NAME)
 			name = attr;
+		if (mnl_attr_get_type(attr) == NFTA_SET_FLAGS &&
+		    mnl_attr_get_payload_len(attr) >= sizeof(flags))
+			flags = ntohl(mnl_attr_get_u32(attr));
 	}
-	if (name && look->set_count < ES_SETS && mnl_attr_get_payload_len(name) <= ES_SET_NAME) {
+	/* What rules fill changes by itself: its elements are not looked at. */
+	if (name)
 		digest(&look->whole, name);
+	if (name && !(flags & NFT_SET_EVAL) && look->set_count < ES_SETS &&
+	    mnl_attr_get_payload_len(name) <= ES_SET_NAME) {
 		strncpy(look->sets[look->set_count++], mnl_attr_get_str(name), ES_SET_NAME - 1);
 	}
 	return MNL_CB_OK;

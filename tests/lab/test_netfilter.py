@@ -244,9 +244,9 @@ def test_conntrack_that_is_flushed(lab):
 
 
 def tables(node, family):
-    """What the node's kernel has of our tables: {name: its rules}."""
+    """What the node's kernel has of our tables: {name: its rules}; neither counts, nor what is in a set that rules fill."""
     names = [line.split()[2] for line in node.exec(["nft", "list", "tables", family]).stdout.splitlines() if "earshot" in line]
-    return {name: node.exec(["nft", "list", "table", family, name], check=False).stdout for name in names}
+    return {name: node.exec(["nft", "-s", "-t", "list", "table", family, name], check=False).stdout for name in names}
 
 
 def handle_of(node, *chain):
@@ -255,11 +255,31 @@ def handle_of(node, *chain):
     return [line.split()[-1] for line in listed.splitlines() if "# handle" in line][3]
 
 
+def queued(lab, name):
+    """How many packets the kernel has given to that node's daemon so far."""
+    lines = lab.node(name).exec(["cat", "/proc/net/netfilter/nfnetlink_queue"]).stdout.splitlines()
+    return sum(int(line.split()[7]) for line in lines)
+
+
+def test_what_is_anothers_is_asked_about_once(lab):
+    """Of a flow its SYN, perhaps what came right behind that, and something each second; all else is dropped in the kernel, and counted."""
+    homes = uris(lab)
+    before, dropped = queued(lab, "n3"), lab.counters("n3")["drop_not_mine"]
+    with raw.connect(lab.client, port=next(lab.free_ports["n1"]), timeout=20) as sock:
+        for _ in range(200):
+            sock.sendall(raw.head(homes["n2"][0]))
+            assert raw.receive(sock).node == "n2"
+    wait_for(lambda: lab.counters("n3")["drop_not_mine"] >= dropped + 200, "the packets are counted")
+    # Of nodes' messages there are 30 a second.
+    assert queued(lab, "n3") - before < 150
+
+
 PIECES = {
     "all of our rules": "flush table {family} earshot-capture; flush table {family} earshot-rebuild",
     "the rules": "flush table {family} earshot-capture",
     "a chain": "flush chain {family} earshot-capture service",
     "the chain of answers": "flush chain {family} earshot-capture answers; delete chain {family} earshot-capture answers",
+    "whose flows are others'": "flush chain {family} earshot-capture remember",
     "the hook": "flush table {family} earshot-rebuild",
     "what keeps handshakes quiet": "flush chain {family} earshot-rebuild handshake",
     "the table's use": "add table {family} earshot-capture {{ flags dormant; }}",

@@ -14,6 +14,7 @@
 #include "netfilter/engine.h"
 #include "netfilter/hands.h"
 #include "netfilter/ingress.h"
+#include "netfilter/others.h"
 #include "netfilter/overheard.h"
 #include "netfilter/rules.h"
 #include "netfilter/source.h"
@@ -34,7 +35,7 @@ struct es_nf_capture {
 
 /*
  * What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms: once; @mending:
- * 1: whoever sets rules again is to wait; 2: it waits, for 0; @watch: where it tells of changes of rules
+ * 1: whoever sets rules again is to wait; 2: it waits, for 0; @watch: where it tells of changes of rules; @forgotten: so often
  */
 static struct {
 	int is_flood;
@@ -43,6 +44,7 @@ static struct {
 	int recover_ms;
 	int mending;
 	struct es_nf_netlink *watch;
+	int forgotten;
 } played;
 
 static void sleep_ms(int ms)
@@ -357,6 +359,21 @@ int es_nf_overheard_are_whole(struct es_nf_netlink *nl, const struct es_nf_overh
 	return 1;
 }
 
+int es_nf_others_forget(struct es_nf_netlink *nl, const char *table)
+{
+	(void)nl;
+	(void)table;
+	played.forgotten++;
+	return 0;
+}
+
+unsigned long long es_nf_others_count(struct es_nf_netlink *nl, const char *table)
+{
+	(void)nl;
+	(void)table;
+	return 0;
+}
+
 unsigned long long es_nf_overheard_count(struct es_nf_netlink *nl)
 {
 	(void)nl;
@@ -484,9 +501,26 @@ static void test_mending_holds_nobody_up(void **state)
 	assert_int_equal(__atomic_exchange_n(&played.mending, 0, __ATOMIC_SEQ_CST), 2);
 }
 
+/* Another ring may give this node what the kernel remembers as others'. */
+static void test_another_ring(void **state)
+{
+	const struct world *w = *state;
+	struct es_node_ring *ring = calloc(1, sizeof(*ring));
+	struct es_config *config = calloc(1, sizeof(*config));
+	int forgotten;
+
+	assert_int_equal(es_nf_engine_attach(w->engine, 2, 3, NULL), 0);
+	forgotten = played.forgotten;
+	assert_int_equal(es_nf_engine_configure(w->engine, config, ring), 0);
+	assert_int_equal(played.forgotten, forgotten + 1);
+	free(config);
+	free(ring);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_another_ring, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_flood, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_waited_is_dropped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_mending_holds_nobody_up, set_up, tear_down),

@@ -137,6 +137,43 @@ static void test_anothers(void **state)
 	assert_int_equal(w->looks, 0); /* nor does what others have */
 }
 
+/* The kernel need not ask about another's flow again: but for its first request with leases, and where connections move. */
+static void test_anothers_is_remembered(void **state)
+{
+	struct world *w = *state;
+	__u32 ack, tsecr;
+	uint8_t bytes[256], syn[256];
+	size_t len, syn_len = segment(syn, ISN, 0, ES_TCP_SYN, 0, "");
+
+	open_flow(w, &ack, &tsecr);
+	len = segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "");
+	w->node->remembers = 1;
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP); /* it is this node's */
+	ring_give(w, OTHER);
+	assert_int_equal(put(w, syn, syn_len), ES_NF_DROP_OTHERS);
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP_OTHERS);
+	w->node->remembers = 0;
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	w->node->remembers = 1;
+	w->node->tables.state->attached = 0;
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	w->node->tables.state->attached = 1;
+
+	w->config.service[0].inspect = ES_INSPECT_EVERY;
+	es_nf_node_configure(w->node, &w->config, &w->ring);
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	w->config.service[0].inspect = ES_INSPECT_FIRST;
+	w->config.leased = 1;
+	w->node->tables.state->lease_ns = NOW_NS + 1000000000;
+	es_nf_node_configure(w->node, &w->config, &w->ring);
+	assert_int_equal(put(w, syn, syn_len), ES_NF_DROP);
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	len = segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "GET");
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP_OTHERS);
+	w->node->tables.state->lease_ns = NOW_NS - 1;
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+}
+
 static void test_without_a_daemon_it_serves(void **state)
 {
 	struct world *w = *state;
@@ -576,6 +613,7 @@ int main(void)
 		EACH(test_request_goes_to_the_inspector),
 		EACH(test_padding_goes_nowhere),
 		EACH(test_anothers),
+		EACH(test_anothers_is_remembered),
 		EACH(test_without_a_daemon_it_serves),
 		EACH(test_closed_without_a_request),
 		EACH(test_overtaken),

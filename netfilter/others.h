@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_OTHERS_H
+#define ES_NETFILTER_OTHERS_H
+
+/*
+ * Flows of which the daemon has just said that they are other nodes': for a second, the kernel drops what follows of them and does
+ * not ask again. Where the ring's hash is one that nf_tables do not know (overheard.h), the daemon has to hear each packet of each
+ * client's once; with this, it is mostly the SYN.
+ *
+ * A packet whose flow is to be remembered goes on with a mark, and the chain right behind notes the flow and drops the packet. A SYN is
+ * never dropped unheard, nor is a packet that the rules before have taken: of a connection that is here, or is just being made. What
+ * a second may cost is that a client is heard one repetition later: of a flow that has become this node's otherwise than by its ring.
+ */
+#include "netfilter/nft.h"
+
+/* The mark of packets whose flows are to be remembered. */
+#define ES_NF_OTHERS_MARK 0x45534f54U
+
+/* es_nf_others_put() - into the table of the transaction: the set, what drops by it at the end of @chain, and what fills it */
+void es_nf_others_put(struct es_nf_nft *nft, const char *chain);
+
+/* es_nf_others_forget() - all flows of both families' tables @table, as some may have become this node's. Returns 0 or -errno. */
+int es_nf_others_forget(struct es_nf_netlink *nl, const char *table);
+
+/* es_nf_others_count() - how many packets were dropped since this was asked, or since the tables were set */
+unsigned long long es_nf_others_count(struct es_nf_netlink *nl, const char *table);
+
+#endif
