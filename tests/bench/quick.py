@@ -27,7 +27,8 @@ def parser():
     root.add_argument("--modes", type=runs.choice_list(targets.MODES), metavar="M,...",
                       help=f"of {', '.join(targets.MODES)} (default: {','.join(targets.DEFAULT_MODES)})")
     root.add_argument("--datapath", choices=("netfilter",),
-                      help="beside the default modes, Earshot with that datapath: earshot-netfilter")
+                      help="beside the default modes, Earshot with that datapath: earshot-netfilter, and earshot-netfilter-jhash, "
+                           "whose nodes drop in the kernel what is others'")
     root.add_argument("--sizes", type=runs.choice_list(targets.SIZES), default=list(targets.SIZES), metavar="S,...",
                       help=f"bodies, of {', '.join(targets.SIZES)} (default: all)")
     which = root.add_mutually_exclusive_group()
@@ -68,7 +69,7 @@ def without_kernel(words):
 
 def default_modes(datapath):
     """Earshot's modes side by side, so that no proxy runs between them."""
-    other = [f"earshot-{datapath}"] if datapath else []
+    other = [f"earshot-{datapath}", f"earshot-{datapath}-jhash"] if datapath else []
     at = targets.DEFAULT_MODES.index("earshot") + 1
     return [*targets.DEFAULT_MODES[:at], *other, *targets.DEFAULT_MODES[at:]]
 

@@ -23,6 +23,7 @@ WORKERS = {"inspector.workers": 0}  # what a user gets; the labs of tests have m
 EARSHOT = {
     "earshot": {"policy": "wrr", "settings": WORKERS},
     "earshot-netfilter": {"policy": "wrr", "settings": WORKERS, "datapath": "netfilter"},
+    "earshot-netfilter-jhash": {"policy": "wrr", "settings": {**WORKERS, "cluster.ring_hash": "jhash"}, "datapath": "netfilter"},
     "earshot-ring": {"policy": "ring", "settings": WORKERS},
     "earshot-uri": {"policy": "uri-hash", "settings": WORKERS},
     "earshot-every": {"policy": "uri-hash", "settings": {**WORKERS, "service.inspect": "every", "service.load_bound": 0}},
