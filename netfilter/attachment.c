@@ -37,7 +37,7 @@ static int set_overheard(struct es_nf_attachment *a, const struct es_nf_overhear
 {
 	int rc;
 
-	a->dropped += es_nf_overheard_count(&a->nl); /* they go with the table */
+	a->dropped.others += es_nf_overheard_count(&a->nl); /* they go with the table */
 	rc = es_nf_overheard_set(&a->nl, overheard, anew, &a->overheard_whole, why);
 	if (overheard != &a->overheard)
 		a->overheard = *overheard;
@@ -54,7 +54,7 @@ static int set_rules(struct es_nf_attachment *a, const struct es_nf_rules *rules
 
 	if (rc)
 		return es_nf_why(why, rc, "packet socket: %s", strerror(-rc));
-	a->dropped += es_nf_others_count(&a->nl, ES_NF_RULES_TABLE); /* they may go with the tables */
+	es_nf_others_count(&a->nl, ES_NF_RULES_TABLE, &a->dropped); /* they may go with the tables */
 	rc = es_nf_rules_set(&a->nl, rules, anew, &a->rules_whole, why);
 	if (rc)
 		return rc;
@@ -133,14 +133,15 @@ void es_nf_attachment_mend(struct es_nf_attachment *attachment)
 	pthread_mutex_unlock(&tables.lock);
 }
 
-unsigned long long es_nf_attachment_dropped(struct es_nf_attachment *attachment)
+struct es_nf_others_dropped es_nf_attachment_dropped(struct es_nf_attachment *attachment)
 {
-	unsigned long long dropped;
+	struct es_nf_others_dropped dropped;
 
 	pthread_mutex_lock(&tables.lock);
-	dropped = attachment->dropped + es_nf_overheard_count(&attachment->nl) +
-		  es_nf_others_count(&attachment->nl, ES_NF_RULES_TABLE);
-	attachment->dropped = 0;
+	dropped = attachment->dropped;
+	attachment->dropped = (struct es_nf_others_dropped){};
+	dropped.others += es_nf_overheard_count(&attachment->nl);
+	es_nf_others_count(&attachment->nl, ES_NF_RULES_TABLE, &dropped);
 	pthread_mutex_unlock(&tables.lock);
 	return dropped;
 }

@@ -9,6 +9,7 @@
  * away is set again by es_nf_attachment_mend(). All functions may be called by any thread.
  */
 #include "netfilter/hands.h"
+#include "netfilter/others.h"
 #include "netfilter/overheard.h"
 #include "netfilter/rules.h"
 #include "netfilter/tap.h"
@@ -27,7 +28,7 @@ struct es_nf_attachment {
 	struct es_nf_overheard overheard;
 	struct es_nf_rules_whole rules_whole, overheard_whole;
 	struct es_nf_whole ingress_whole;
-	unsigned long long dropped;
+	struct es_nf_others_dropped dropped;
 };
 
 /* es_nf_attachment_open() - nothing is set yet. Returns 0 or -errno. */
@@ -56,8 +57,8 @@ void es_nf_attachment_open_gate(struct es_nf_attachment *attachment);
 /* es_nf_attachment_mend() - somebody has changed rules: set again what is not as it was set */
 void es_nf_attachment_mend(struct es_nf_attachment *attachment);
 
-/* es_nf_attachment_dropped() - how many packets of other nodes the kernel has dropped since it was asked last */
-unsigned long long es_nf_attachment_dropped(struct es_nf_attachment *attachment);
+/* es_nf_attachment_dropped() - how many packets the kernel has dropped since it was asked last */
+struct es_nf_others_dropped es_nf_attachment_dropped(struct es_nf_attachment *attachment);
 
 /* es_nf_attachment_is_whole() - are all rules in this network namespace, with a daemon or without? 1, 0 or -errno */
 int es_nf_attachment_is_whole(void);

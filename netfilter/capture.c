@@ -196,6 +196,8 @@ static int on_message(const struct nlmsghdr *nlh, void *data)
 		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id, 0);
 	else if (fate == ES_NF_DROP_OTHERS)
 		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id, ES_NF_OTHERS_MARK);
+	else if (fate == ES_NF_DROP_GIVEN)
+		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id, ES_NF_GIVEN_MARK);
 	else
 		capture->has_dropped = 1;
 	return MNL_CB_OK;

@@ -335,10 +335,11 @@ int es_nf_engine_end_late(struct es_nf_engine *engine, const struct es_flow *flo
 /* What the kernel has dropped is counted as if it had been dropped here. */
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)
 {
-	unsigned long long dropped = es_nf_attachment_dropped(&engine->attachment);
+	struct es_nf_others_dropped dropped = es_nf_attachment_dropped(&engine->attachment);
 
 	es_nf_engine_lock(engine);
-	engine->node->tables.counters[ES_COUNT_drop_not_mine] += dropped;
+	engine->node->tables.counters[ES_COUNT_drop_not_mine] += dropped.others;
+	engine->node->tables.counters[ES_COUNT_drop_no_flow] += dropped.given;
 	for (int i = 0; i < ES_COUNTER_COUNT; i++)
 		ret_values[i] = engine->node->tables.counters[i];
 	es_nf_engine_unlock(engine);

@@ -20,6 +20,7 @@ enum es_nf_fate {
 	ES_NF_DROP,
 	ES_NF_ACCEPT,
 	ES_NF_DROP_OTHERS, /* it and, for a while, what follows of its flow (others.h) */
+	ES_NF_DROP_GIVEN,  /* likewise, of which bare acknowledgements only */
 };
 
 /**
@@ -89,7 +90,7 @@ struct es_nf_hands {
  * struct es_nf_node
  * @is_configured: config and ring are valid; @has_every: a service inspects every request; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
  * @responses: of struct es_response_entry, not owned; NULL: nobody wants to know
- * @remembers: the kernel understands ES_NF_DROP_OTHERS
+ * @remembers: the kernel understands ES_NF_DROP_OTHERS and _GIVEN
  */
 struct es_nf_node {
 	struct es_nf_tables tables;

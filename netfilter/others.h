@@ -13,16 +13,24 @@
  */
 #include "netfilter/nft.h"
 
-/* The mark of packets whose flows are to be remembered. */
+/*
+ * The marks of packets whose flows are to be remembered: as others'; or as of connections that this node inspected and gave away. Of
+ * these, bare acknowledgements are dropped, which say nothing to it. A request that comes again does.
+ */
 #define ES_NF_OTHERS_MARK 0x45534f54U
+#define ES_NF_GIVEN_MARK  0x45534f47U
 
-/* es_nf_others_put() - into the table of the transaction: the set, what drops by it at the end of @chain, and what fills it */
+/* es_nf_others_put() - into the table of the transaction: the sets, what drops by them at the end of @chain, and what fills them */
 void es_nf_others_put(struct es_nf_nft *nft, const char *chain);
 
 /* es_nf_others_forget() - all flows of both families' tables @table, as some may have become this node's. Returns 0 or -errno. */
 int es_nf_others_forget(struct es_nf_netlink *nl, const char *table);
 
-/* es_nf_others_count() - how many packets were dropped since this was asked, or since the tables were set */
-unsigned long long es_nf_others_count(struct es_nf_netlink *nl, const char *table);
+/* es_nf_others_count() - how many packets were dropped since this was asked, or since the tables were set: are added */
+struct es_nf_others_dropped {
+	unsigned long long others;
+	unsigned long long given;
+};
+void es_nf_others_count(struct es_nf_netlink *nl, const char *table, struct es_nf_others_dropped *sum);
 
 #endif

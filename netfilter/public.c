@@ -243,6 +243,19 @@ static int es_nf_public_is_known(const struct es_nf_node *node, const struct es_
 	return !node->config.leased || (v->seg.len && !(v->seg.flags & ES_TCP_SYN));
 }
 
+/*
+ * What a client acknowledges to another node says nothing to the one that has inspected its request. The handshake's ACK is another
+ * matter (keepalive_answered), and is not counted so.
+ */
+static int es_nf_public_is_given(const struct es_nf_node *node, const struct es_nf_inbound *in)
+{
+	const struct es_view *v = &in->view;
+
+	return node->remembers && in->verdict.counter == ES_COUNT_drop_no_flow && !in->frame->is_known &&
+	       v->mine && v->inspect == ES_INSPECT_FIRST && v->socket == ES_SOCKET_NONE && !v->seg.len &&
+	       !(v->seg.flags & (ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST | ES_TCP_URG));
+}
+
 /* A TCP segment to a service, whose headers are read. */
 static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 {
@@ -291,7 +304,8 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	}
 	if (in->verdict.guess)
 		es_guess_note(&node->tables.state->guesses, es_ns_to_s(node->now_ns));
-	return es_nf_carry_out(in);
+	fate = es_nf_carry_out(in);
+	return fate == ES_NF_DROP && es_nf_public_is_given(node, in) ? ES_NF_DROP_GIVEN : fate;
 }
 
 /*

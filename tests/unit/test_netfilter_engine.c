@@ -367,11 +367,11 @@ int es_nf_others_forget(struct es_nf_netlink *nl, const char *table)
 	return 0;
 }
 
-unsigned long long es_nf_others_count(struct es_nf_netlink *nl, const char *table)
+void es_nf_others_count(struct es_nf_netlink *nl, const char *table, struct es_nf_others_dropped *sum)
 {
 	(void)nl;
 	(void)table;
-	return 0;
+	(void)sum;
 }
 
 unsigned long long es_nf_overheard_count(struct es_nf_netlink *nl)

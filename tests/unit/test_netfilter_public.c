@@ -174,6 +174,32 @@ static void test_anothers_is_remembered(void **state)
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 }
 
+/* What a client acknowledges to the node that has its connection. */
+static void test_given_is_remembered(void **state)
+{
+	struct world *w = *state;
+	__u32 ack, tsecr;
+	uint8_t bytes[256];
+
+	open_flow(w, &ack, &tsecr);
+	w->node->remembers = 1;
+	assert_int_equal(put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "")), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_drop_handshake_ack), 1);
+	assert_int_equal(put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "GET")), ES_NF_DROP);
+	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
+			 ES_NF_DROP_GIVEN);
+	assert_int_equal(counted(w, ES_COUNT_drop_no_flow), 1);
+	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "GET")),
+			 ES_NF_DROP);
+	assert_int_equal(
+		put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK | ES_TCP_FIN, tsecr + 9, "")),
+		ES_NF_DROP);
+	w->config.service[0].inspect = ES_INSPECT_NEVER;
+	es_nf_node_configure(w->node, &w->config, &w->ring);
+	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
+			 ES_NF_DROP);
+}
+
 static void test_without_a_daemon_it_serves(void **state)
 {
 	struct world *w = *state;
@@ -614,6 +640,7 @@ int main(void)
 		EACH(test_padding_goes_nowhere),
 		EACH(test_anothers),
 		EACH(test_anothers_is_remembered),
+		EACH(test_given_is_remembered),
 		EACH(test_without_a_daemon_it_serves),
 		EACH(test_closed_without_a_request),
 		EACH(test_overtaken),
