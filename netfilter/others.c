@@ -13,7 +13,8 @@
 
 #define ES_CHAIN "remember"
 
-#define ES_LIFE_MS 1000
+/* Shorter than what it takes a client to repeat something twice: of a flow whose state has changed, the repetition is heard. */
+#define ES_LIFE_MS 250
 #define ES_MOST	   65536 /* flows; of more than that, each packet is asked about */
 
 /* One for each mark; a counter has its name, too. */

@@ -3,13 +3,14 @@
 #define ES_NETFILTER_OTHERS_H
 
 /*
- * Flows of which the daemon has just said that they are other nodes': for a second, the kernel drops what follows of them and does
+ * Flows of which the daemon has just said that they are other nodes': for a quarter of a second, the kernel drops what follows of them and does
  * not ask again. Where the ring's hash is one that nf_tables do not know (overheard.h), the daemon has to hear each packet of each
  * client's once; with this, it is mostly the SYN.
  *
  * A packet whose flow is to be remembered goes on with a mark, and the chain right behind notes the flow and drops the packet. A SYN is
  * never dropped unheard, nor is a packet that the rules before have taken: of a connection that is here, or is just being made. What
- * a second may cost is that a client is heard one repetition later: of a flow that has become this node's otherwise than by its ring.
+ * that may cost is that a client is heard one repetition later: of a flow that has become this node's otherwise than by its ring, or
+ * whose RST was lost.
  */
 #include "netfilter/nft.h"
 

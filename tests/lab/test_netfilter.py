@@ -262,7 +262,7 @@ def queued(lab, name):
 
 
 def test_what_is_anothers_is_asked_about_once(lab):
-    """Of a flow its SYN, perhaps what came right behind that, and something each second; all else is dropped in the kernel, and counted."""
+    """Of a flow its SYN, perhaps what came right behind that, and something four times a second; all else is dropped in the kernel, and counted."""
     homes = uris(lab)
     before, dropped = queued(lab, "n3"), lab.counters("n3")["drop_not_mine"]
     with raw.connect(lab.client, port=next(lab.free_ports["n1"]), timeout=20) as sock:
