@@ -191,7 +191,8 @@ def test_first_requests_with_bad_cookies(lab, timestamps, vip):
         assert not tap.frames(floods.is_from(vip))
     assert up["cookie_invalid"] <= count
     assert not {"handover_received", "handover_rebuilt", "request_queued", "inspect_requests"} & set(risen(lab, before))
-    assert {node.name: len(raw.sockets(node)) for node in lab.nodes} == held
+    # One of an earlier connection may be gone.
+    assert all(len(raw.sockets(node)) <= held[node.name] for node in lab.nodes), held
 
 
 @EACH
