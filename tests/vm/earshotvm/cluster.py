@@ -27,7 +27,7 @@ __all__ = ["Lab", "LabError", "VmNode", "daemon", "nodes", "plug", "topology", "
 LAB = os.path.dirname(os.path.dirname(os.path.abspath(daemon.__file__)))
 DIRECTORY = "/run/node"  # the node's, in the machine
 CONTROL = "/run/earshot/node.sock"
-SERVE_S = 60
+SERVE_S = 120  # each step towards it; on an idle host it is some seconds
 
 # In the machine: the server's files and configuration. Prints nginx' command line.
 _SERVER = """
@@ -69,7 +69,7 @@ class VmNode(Remote):
         self.exec(["sysctl", "-q", "-w", *sysctls])
         self.exec(["ip", "-batch", "-"], stdin="".join(f"{c}\n" for c in self.lab.net.machine_commands(self.node)))
         self.exec(["mkdir", "-p", DIRECTORY])
-        argv = json.loads(self.exec([PYTHON, "-I", "-c", _SERVER, LAB, DIRECTORY, self.node, family]).stdout)
+        argv = json.loads(self.exec([PYTHON, "-I", "-c", _SERVER, LAB, DIRECTORY, self.node, family], timeout=SERVE_S).stdout)
         self.spawn(argv, f"{DIRECTORY}/nginx.log")
         for file in (self.lab.config_file, os.path.join(self.lab.directory, "cluster.key")):
             with open(file, encoding="utf-8") as handle:
