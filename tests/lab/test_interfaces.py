@@ -15,8 +15,6 @@ from earshotlab.netns import ip, ip_batch
 pytestmark = pytest.mark.earshot
 THREE = ["n1", "n2", "n3"]
 SETTINGS = {"service.inspect": "every"}
-# With corosync, the netfilter datapath moves no open connection.
-COROSYNC = {"service.inspect": "first"} if daemon.DATAPATH == "netfilter" else SETTINGS
 FILES = 60  # of these each node serves some
 
 
@@ -31,7 +29,7 @@ def _docroot(tmp_path_factory):
 
 @pytest.fixture(scope="module", name="lab")
 def _lab(docroot):
-    with Lab(nodes=3, membership="corosync", policy="uri-hash", token=500, settings=COROSYNC, docroot=docroot) as lab:
+    with Lab(nodes=3, membership="corosync", policy="uri-hash", token=500, settings=SETTINGS, docroot=docroot) as lab:
         settled(lab, THREE)
         yield lab
 
