@@ -256,23 +256,28 @@ class Topology:
 
     def machine_commands(self, machine):
         """The same as arguments of `ip`, wherever the machine is (tests/vm)."""
-        interfaces = ["eth0"] if machine == "client" else ["eth0", "eth1"]
-        commands = ["link set lo up", *self._addresses4(machine)]
-        commands += [f"link set {interface} up" for interface in interfaces]
-        if families.has6(self.family):  # when the interface is up, which flushes none then
-            commands += [families.add(*pair) for pair in self._addresses6(machine)]
-        return commands
+        interfaces = ["lo", "eth0"] if machine == "client" else ["lo", "eth0", "eth1"]
+        return [command for interface in interfaces for command in self.interface_commands(machine, interface)]
+
+    def interface_commands(self, machine, interface, name=None):
+        """Those of one interface, which may have another name for now."""
+        name = name or interface
+        add4 = [f"address add {address} dev {name}" for address, at in self._addresses4(machine) if at == interface]
+        add6 = [families.add(address, name) for address, at in self._addresses6(machine) if at == interface]
+        return [f"link set {name} up", *add4, *add6]  # up first, which flushes none then
 
     def _addresses4(self, machine):
+        """(address/length, interface) of all that the machine has."""
         if not families.has4(self.family):
             return []
         if machine == "client":
-            return [f"address add {address}/16 dev eth0" for address in self.client_addresses]
-        return [f"address add {VIP}/32 dev lo", f"address add {self.public_address(machine)}/16 dev eth0",
-                f"address add {self.cluster_address(machine)}/24 dev eth1"]
+            return [(f"{address}/16", "eth0") for address in self.client_addresses]
+        return [(f"{VIP}/32", "lo"), (f"{self.public_address(machine)}/16", "eth0"), (f"{self.cluster_address(machine)}/24", "eth1")]
 
     def _addresses6(self, machine):
         """(address, interface) of all that the machine has."""
+        if not families.has6(self.family):
+            return []
         if machine == "client":
             return [(address, "eth0") for address in self.client_addresses6]
         return [(families.VIP6, "lo"), (self.public_address6(machine), "eth0"), (self.cluster_address6(machine), "eth1")]

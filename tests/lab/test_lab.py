@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from cluster import interfaces
 from cluster.command import SCRIPT, cli, network, traces
 from earshotlab import Lab, daemon, families, in_namespace, netns, process, server, state, topology, wait_for
 from tree import PYTHON_PATH, SOURCE
@@ -149,6 +150,9 @@ def test_machines_reach_each_other_by_the_addresses_of_the_family(family):
     with network(2, family=family, client_addresses=2) as lab:
         lab.kill("n2")
         lab.heal("n2")  # its addresses come back with its power
+        for each in ("pub", "clu"):  # and those of the other with its interfaces
+            interfaces.remove(lab, "n1", each)
+            interfaces.make(lab, "n1", each)
         one, two = lab.nodes
         client = [*(lab.net.client_addresses if "4" in family else []), *(lab.net.client_addresses6 if "6" in family else [])]
         for node in lab.nodes:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A node's interfaces, removed and made anew as a network service does when it is started again."""
-from earshotlab import families
 from earshotlab.netns import ip, ip_batch
 
 
@@ -13,12 +12,9 @@ def remove(lab, node, network):
 
 
 def make(lab, node, network, name=None):
-    """The same again: with its name, MAC and address."""
+    """The same again: with its name, MAC and addresses of all families."""
     link = link_of(lab, node, network)
-    address = {"pub": lab.net.public_address, "clu": lab.net.cluster_address}[network](node)
     interface = name or link.interface
-    add = families.add(address, interface) if ":" in address else (
-        f"address add {address}/{16 if network == 'pub' else 24} dev {interface}")
     ip_batch(lab.net.switch, [f"link add {link.name} mtu 1500 type veth peer name {interface} "
                               f"address {link.mac} netns {link.namespace}", *link.port_commands])
-    ip_batch(link.namespace, [f"link set {interface} up", add])
+    ip_batch(link.namespace, lab.net.interface_commands(node, link.interface, interface))
