@@ -121,6 +121,18 @@ class Site(namespaces.Site):
 
             wait_for(lambda shown=shown: shown().count("fe80") >= 2 and "tentative" not in shown(), "link-local addresses", seen=shown)
 
+    def have_ipv6(self):
+        """The service has an address of IPv6, too, on both machines."""
+        for number, namespace in enumerate((self.n1, self.n2), 1):
+            self.sysctl({f"net.ipv6.conf.{name}.disable_ipv6": 0 for name in ("all", "default", "eth0", "eth1", "lo")}, namespace)
+            self.ip(namespace, "link set eth0 down", "link set eth0 up", f"addr add {VIP6}/128 dev lo",
+                    f"addr add fd00:77::{number}/64 dev eth0 nodad")
+            if namespace == self.n1:
+                self.ip(namespace, "route replace default via 10.77.0.254")
+        self.configure(address6=VIP6)
+        self.listen("::", v6only=0)
+        self.wait_link_local()
+
     def sysctl(self, values, namespace=None):
         netns.set_sysctls(namespace or self.n1, values)
 

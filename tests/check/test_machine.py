@@ -66,78 +66,6 @@ def test_conntrack(site):
     site.expect("kernel.conntrack_loose warning")
 
 
-def nft(site, text):
-    subprocess.run(site.command(site.n1, "nft", "-f", "-"), input=text, text=True, check=True)
-
-
-def test_firewall(site):
-    nft(site, "table inet t { chain out { type filter hook output priority 0; drop; }\n"
-              "chain empty { type filter hook input priority 0; policy accept; }\n"
-              "chain nat { type nat hook prerouting priority 0;\n tcp dport 81 redirect to 80\n }\n "
-              "chain source { type nat hook postrouting priority 0;\n masquerade\n }\n }")
-    nft(site, "flush chain inet t out")
-    found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
-    assert "1 nat chain for what comes in, nft t nat first" in found["found"]
-    nft(site, "flush chain inet t nat")
-    site.expect()
-    nft(site, "add rule inet t empty tcp dport 22 drop")
-    found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
-    assert "nft t empty first, 0 with policy drop" in found["found"]
-    nft(site, "flush ruleset\ntable ip f { chain input { type filter hook input priority 0; policy drop; "
-              "iif lo accept; icmp type echo-reply accept\n }\n }")
-    assert "1 with policy drop" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
-
-
-ZONE = """flush ruleset
-table inet zones {{
-    chain in {{ type filter hook prerouting priority raw; tcp dport 80 ct zone set {zone}; }}
-    chain out {{ type filter hook output priority raw; tcp sport 80 ct zone set {zone}; }}
-}}"""
-
-
-def test_conntrack_zone(site):
-    """A rule's zone, and the configuration's; of the netfilter datapath only, and of iptables' rules, too."""
-    def of_zones():
-        return next((f for f in site.check().findings if f["id"] == "kernel.conntrack_zone"))
-
-    nft(site, ZONE.format(zone=7))
-    assert of_zones()["severity"] == "ok"
-    site.configure(datapath="type = netfilter")
-    assert of_zones()["severity"] == "warning"
-    assert "nft zones in puts packets into the conntrack zone 7, and conntrack_zone = 0" in of_zones()["found"]
-    site.configure(datapath="type = netfilter conntrack_zone = 7")
-    assert of_zones()["severity"] == "ok"
-    nft(site, "flush ruleset")
-    assert "no rule of nf_tables" in of_zones()["found"]
-    for chain, ports in (("PREROUTING", "--dport"), ("OUTPUT", "--sport")):
-        subprocess.run(site.command(site.n1, "iptables-nft", "-t", "raw", "-A", chain, "-p", "tcp", ports, "80", "-j", "CT", "--zone", "8"),
-                       check=True)
-    assert "nft raw PREROUTING puts packets into the conntrack zone 8, and conntrack_zone = 7" in of_zones()["found"]
-    site.configure(datapath="type = netfilter conntrack_zone = 8")
-    assert of_zones()["severity"] == "ok"
-    site.start_daemon()
-    assert of_zones()["severity"] == "ok"  # its own tables put its own packets there
-
-
-def test_own_rules_are_no_firewall(site):
-    """Those of the netfilter datapath."""
-    site.configure(datapath="type = netfilter")
-    site.start_daemon()
-    assert site.check().of("kernel.firewall")[0]["severity"] == "ok"
-
-
-def test_legacy_firewall(site):
-    legacy = "/usr/sbin/iptables-legacy"
-    if not os.access(legacy, os.X_OK):
-        pytest.skip("no iptables-legacy")
-    subprocess.run(site.command(site.n1, legacy, "-A", "INPUT", "-p", "tcp", "--dport", "22", "-j", "DROP"), check=True)
-    assert "iptables-legacy filter" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
-    subprocess.run(site.command(site.n1, legacy, "-F"), check=True)
-    subprocess.run(site.command(site.n1, legacy, "-t", "nat", "-A", "PREROUTING", "-p", "tcp", "--dport", "81", "-j", "REDIRECT"),
-                   check=True)
-    assert "nat chain for what comes in, iptables-legacy nat" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
-
-
 def test_interface_missing(site):
     site.ip(site.n1, "link set eth0 down", "link set eth0 name eth7", "link set eth7 up")
     wrong = site.check().wrong()
@@ -325,23 +253,10 @@ def test_others_answer_for_the_service(site):
     assert found["found"] == f"service web: {mac} answers ARP for {VIP}"
 
 
-def of_ipv6(site):
-    """The service has an address of IPv6, too, on both machines."""
-    for number, namespace in enumerate((site.n1, site.n2), 1):
-        site.sysctl({f"net.ipv6.conf.{name}.disable_ipv6": 0 for name in ("all", "default", "eth0", "eth1", "lo")}, namespace)
-        site.ip(namespace, "link set eth0 down", "link set eth0 up", f"addr add {VIP6}/128 dev lo",
-                f"addr add fd00:77::{number}/64 dev eth0 nodad")
-        if namespace == site.n1:
-            site.ip(namespace, "route replace default via 10.77.0.254")
-    site.configure(address6=VIP6)
-    site.listen("::", v6only=0)
-    site.wait_link_local()
-
-
 def test_others_answer_for_the_service_by_ipv6(site):
     """A machine on the network has the address on an interface; one that has it on lo does not answer. Nobody else hears
     what is asked or answered: this machine asks from an address."""
-    of_ipv6(site)
+    site.have_ipv6()
     site.expect()
     site.ip(site.n2, f"addr del {VIP6}/128 dev lo", f"addr add {VIP6}/128 dev eth0 nodad")
     mac = namespaces.hardware_address(site.n2, "eth0")
@@ -351,23 +266,9 @@ def test_others_answer_for_the_service_by_ipv6(site):
     site.expect()
 
 
-def test_firewall_of_ipv6(site):
-    """Rules for IPv6 count where a service has such an address, and only there."""
-    legacy = "/usr/sbin/ip6tables-legacy"
-    nft(site, "table ip6 six { chain in { type filter hook input priority 0; policy drop; icmpv6 type nd-neighbor-solicit accept\n }\n }")
-    site.expect()
-    of_ipv6(site)
-    nft(site, "add rule ip6 six in meta l4proto ipv6-icmp accept")
-    found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
-    assert "nft six in first, 1 with policy drop" in found["found"]
-    nft(site, "flush ruleset")
-    subprocess.run(site.command(site.n1, legacy, "-A", "INPUT", "-p", "tcp", "--dport", "22", "-j", "DROP"), check=True)
-    assert "ip6tables-legacy filter" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
-
-
 def test_cluster_answers_for_the_service_by_ipv6(site, tmp_path):
     """The other node's daemon, whom its ring gives every question, answers with the cluster MAC, as it shall."""
-    of_ipv6(site)
+    site.have_ipv6()
     alone = tmp_path / "alone.conf"
     with open(site.config, encoding="ascii") as handle:
         alone.write_text(handle.read().replace("node n1 {", "node n1 { weight = 0"))
@@ -390,7 +291,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 def test_kernel_before_5_0(site):
     """It binds sockets to an interface by its name only, and its neighbours are asked all the same."""
-    of_ipv6(site)
+    site.have_ipv6()
     done = subprocess.run(site.command(site.n1, sys.executable, "-c", BEFORE_5_0, EARSHOT, "check", "--config", site.config,
                                        "--control", site.control, "--json"), capture_output=True, text=True, check=False)
     assert Result(done).of("neighbours.service_arp")[0]["severity"] == "ok"
@@ -398,7 +299,7 @@ def test_kernel_before_5_0(site):
 
 def test_own_address_twice_by_ipv6(site):
     """Of nodes that have addresses of IPv6 alone."""
-    of_ipv6(site)
+    site.have_ipv6()
     for number, namespace in enumerate((site.n1, site.n2), 1):
         site.ip(namespace, f"addr add fd00:78::{number}/64 dev eth1 nodad")
     site.configure(address6=VIP6, nodes=("fd00:78::1", "fd00:78::2"))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A node with a packet filter's rules: which of them `earshot check` warns of, and that it warns of none of Earshot's own."""
+import os
+import subprocess
+
+import pytest
+
+
+def nft(site, text):
+    subprocess.run(site.command(site.n1, "nft", "-f", "-"), input=text, text=True, check=True)
+
+
+def test_firewall(site):
+    nft(site, "table inet t { chain out { type filter hook output priority 0; drop; }\n"
+              "chain empty { type filter hook input priority 0; policy accept; }\n"
+              "chain nat { type nat hook prerouting priority 0;\n tcp dport 81 redirect to 80\n }\n "
+              "chain source { type nat hook postrouting priority 0;\n masquerade\n }\n }")
+    nft(site, "flush chain inet t out")
+    found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
+    assert "1 nat chain for what comes in, nft t nat first" in found["found"]
+    nft(site, "flush chain inet t nat")
+    site.expect()
+    nft(site, "add rule inet t empty tcp dport 22 drop")
+    found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
+    assert "nft t empty first, 0 with policy drop" in found["found"]
+    nft(site, "flush ruleset\ntable ip f { chain input { type filter hook input priority 0; policy drop; "
+              "iif lo accept; icmp type echo-reply accept\n }\n }")
+    assert "1 with policy drop" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
+
+
+ZONE = """flush ruleset
+table inet zones {{
+    chain in {{ type filter hook prerouting priority raw; tcp dport 80 ct zone set {zone}; }}
+    chain out {{ type filter hook output priority raw; tcp sport 80 ct zone set {zone}; }}
+}}"""
+
+
+def test_conntrack_zone(site):
+    """A rule's zone, and the configuration's; of the netfilter datapath only, and of iptables' rules, too."""
+    def of_zones():
+        return next((f for f in site.check().findings if f["id"] == "kernel.conntrack_zone"))
+
+    nft(site, ZONE.format(zone=7))
+    assert of_zones()["severity"] == "ok"
+    site.configure(datapath="type = netfilter")
+    assert of_zones()["severity"] == "warning"
+    assert "nft zones in puts packets into the conntrack zone 7, and conntrack_zone = 0" in of_zones()["found"]
+    site.configure(datapath="type = netfilter conntrack_zone = 7")
+    assert of_zones()["severity"] == "ok"
+    nft(site, "flush ruleset")
+    assert "no rule of nf_tables" in of_zones()["found"]
+    for chain, ports in (("PREROUTING", "--dport"), ("OUTPUT", "--sport")):
+        subprocess.run(site.command(site.n1, "iptables-nft", "-t", "raw", "-A", chain, "-p", "tcp", ports, "80", "-j", "CT", "--zone", "8"),
+                       check=True)
+    assert "nft raw PREROUTING puts packets into the conntrack zone 8, and conntrack_zone = 7" in of_zones()["found"]
+    site.configure(datapath="type = netfilter conntrack_zone = 8")
+    assert of_zones()["severity"] == "ok"
+    site.start_daemon()
+    assert of_zones()["severity"] == "ok"  # its own tables put its own packets there
+
+
+def test_own_rules_are_no_firewall(site):
+    """Those of the netfilter datapath."""
+    site.configure(datapath="type = netfilter")
+    site.start_daemon()
+    assert site.check().of("kernel.firewall")[0]["severity"] == "ok"
+
+
+def test_legacy_firewall(site):
+    legacy = "/usr/sbin/iptables-legacy"
+    if not os.access(legacy, os.X_OK):
+        pytest.skip("no iptables-legacy")
+    subprocess.run(site.command(site.n1, legacy, "-A", "INPUT", "-p", "tcp", "--dport", "22", "-j", "DROP"), check=True)
+    assert "iptables-legacy filter" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
+    subprocess.run(site.command(site.n1, legacy, "-F"), check=True)
+    subprocess.run(site.command(site.n1, legacy, "-t", "nat", "-A", "PREROUTING", "-p", "tcp", "--dport", "81", "-j", "REDIRECT"),
+                   check=True)
+    assert "nat chain for what comes in, iptables-legacy nat" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
+
+
+def test_firewall_of_ipv6(site):
+    """Rules for IPv6 count where a service has such an address, and only there."""
+    legacy = "/usr/sbin/ip6tables-legacy"
+    nft(site, "table ip6 six { chain in { type filter hook input priority 0; policy drop; icmpv6 type nd-neighbor-solicit accept\n }\n }")
+    site.expect()
+    site.have_ipv6()
+    nft(site, "add rule ip6 six in meta l4proto ipv6-icmp accept")
+    found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
+    assert "nft six in first, 1 with policy drop" in found["found"]
+    nft(site, "flush ruleset")
+    subprocess.run(site.command(site.n1, legacy, "-A", "INPUT", "-p", "tcp", "--dport", "22", "-j", "DROP"), check=True)
+    assert "ip6tables-legacy filter" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
