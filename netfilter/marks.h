@@ -4,7 +4,8 @@
 
 /*
  * Marks of packets that are this datapath's. Marks are the operator's, for his routes and rules. So only these bits of one are
- * used, of packets that the daemon itself has made or put into its device; what comes from the wire keeps its mark.
+ * used, of packets that the daemon itself has made or put into its device; what comes from the wire keeps its mark, but for what is
+ * dropped right behind (others.h).
  */
 #include <linux/types.h>
 

@@ -235,7 +235,7 @@ static int es_nf_public_is_stacks(struct es_nf_inbound *in, enum es_nf_fate *ret
  * Of another node's flow: does this node know all that it needs of it for now? With leases, it needs the first request as well
  * (es_view_is_overheard()). Where connections move, it may have had one that comes back to it.
  */
-static int es_nf_public_is_known(const struct es_nf_node *node, const struct es_view *v)
+static int es_nf_public_has_heard_enough(const struct es_nf_node *node, const struct es_view *v)
 {
 	if (!node->remembers || !es_nf_read32(&node->tables.state->attached) ||
 	    v->inspect == ES_INSPECT_EVERY)
@@ -282,7 +282,7 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	} else {
 		if (es_is_anothers(v)) {
 			es_nf_count(node, ES_COUNT_drop_not_mine);
-			return es_nf_public_is_known(node, v) ? ES_NF_DROP_OTHERS : ES_NF_DROP;
+			return es_nf_public_has_heard_enough(node, v) ? ES_NF_DROP_OTHERS : ES_NF_DROP;
 		}
 		if (v->mine && es_nf_packet_options(in->frame->bytes, &in->pkt, &v->seg)) {
 			es_nf_count(node, ES_COUNT_drop_malformed);

@@ -15,6 +15,7 @@
 #include "inspector/datapath/ring_reader.h"
 #include "inspector/handover/packet.h"
 #include "netfilter/node.h"
+#include "netfilter/public.h"
 
 #define SELF	      1
 #define OTHER	      2
@@ -410,6 +411,15 @@ static inline size_t datagram(uint8_t *bytes, const struct es_addr *source, cons
 static inline unsigned long long counted(const struct world *w, enum es_counter counter)
 {
 	return w->node->tables.counters[counter];
+}
+
+/* A packet from the client, on the public interface. */
+static inline enum es_nf_fate put(struct world *w, const uint8_t *bytes, size_t len)
+{
+	const struct es_nf_frame frame = {
+		.bytes = bytes, .len = len, .ifindex = 2, .source = {2, 0, 0, 0, 0, 7}};
+
+	return es_nf_public(w->node, &frame);
 }
 
 #endif
