@@ -54,6 +54,11 @@ static int set_rules(struct es_nf_attachment *a, const struct es_nf_rules *rules
 
 	if (rc)
 		return es_nf_why(why, rc, "packet socket: %s", strerror(-rc));
+	if (rules->server_count) {
+		rc = es_nf_translation_set(&a->nl, rules, &a->translation, why);
+		if (rc)
+			return rc;
+	}
 	es_nf_others_count(&a->nl, ES_NF_RULES_TABLE, &a->dropped); /* they may go with the tables */
 	rc = es_nf_rules_set(&a->nl, rules, anew, &a->rules_whole, why);
 	if (rc)
@@ -127,6 +132,8 @@ void es_nf_attachment_mend(struct es_nf_attachment *attachment)
 			(void)es_nf_rules_set(&a->nl, &a->rules, 1, &a->rules_whole, NULL);
 		if (a->rules.is_unicast && !es_nf_ingress_is_whole(&a->nl, &a->ingress_whole))
 			(void)es_nf_ingress_follow(&a->nl, &a->rules, 1, &a->ingress_whole, NULL);
+		if (a->rules.server_count && !es_nf_translation_is_whole(&a->nl, &a->rules, &a->translation))
+			(void)es_nf_translation_set(&a->nl, &a->rules, &a->translation, NULL);
 		if (!es_nf_overheard_are_whole(&a->nl, &a->overheard, &a->overheard_whole))
 			(void)set_overheard(a, &a->overheard, 1, NULL);
 	}
@@ -194,6 +201,8 @@ int es_nf_attachment_remove(void)
 		rc = es_nf_overheard_remove(&nl);
 	if (!rc)
 		rc = es_nf_rules_remove(&nl);
+	if (!rc)
+		rc = es_nf_translation_remove(&nl);
 	if (!rc)
 		rc = es_nf_hook_remove(&nl);
 	pthread_mutex_unlock(&tables.lock);

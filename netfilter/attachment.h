@@ -4,7 +4,8 @@
 
 /*
  * All tables of nf_tables that bring packets to an engine, set and removed in the one order that leaves no gap: what takes
- * frames in (ingress.h), what drops other nodes' packets (overheard.h), and the rules (rules.h). They belong to a network
+ * frames in (ingress.h), what drops other nodes' packets (overheard.h), what finds programs' servers (translation.h), and the rules
+ * (rules.h). They belong to a network
  * namespace, and outlive the daemon. From es_nf_attachment_follow() to es_nf_attachment_remove(), what an operator has taken
  * away is set again by es_nf_attachment_mend(). All functions may be called by any thread.
  */
@@ -13,11 +14,12 @@
 #include "netfilter/overheard.h"
 #include "netfilter/rules.h"
 #include "netfilter/tap.h"
+#include "netfilter/translation.h"
 
 /**
  * struct es_nf_attachment - what is set; one of a process at most
  * @kernel, @tap: listen to what the rules bring; not owned
- * @rules_whole, @overheard_whole, @ingress_whole: what the tables looked like when they were set
+ * @rules_whole, @overheard_whole, @ingress_whole, @translation: what the tables looked like when they were set
  * @dropped: packets that the kernel has dropped, and that nobody has asked for yet
  */
 struct es_nf_attachment {
@@ -28,6 +30,7 @@ struct es_nf_attachment {
 	struct es_nf_overheard overheard;
 	struct es_nf_rules_whole rules_whole, overheard_whole;
 	struct es_nf_whole ingress_whole;
+	struct es_nf_translation translation;
 	struct es_nf_others_dropped dropped;
 };
 

@@ -150,6 +150,25 @@ static void put_shift(struct nlmsghdr *nlh, unsigned int type, const struct es_n
 	mnl_attr_nest_end(nlh, nest);
 }
 
+/* What clients send goes to where the server listens, and seems to be for the service. */
+static void put_translation(struct nlmsghdr *nlh, const struct es_flow *socket)
+{
+	struct nlattr *nest = mnl_attr_nest_start(nlh, CTA_NAT_DST), *ports;
+
+	if (es_addr_is_v4(&socket->service)) {
+		mnl_attr_put_u32(nlh, CTA_NAT_V4_MINIP, socket->service.w[3]);
+		mnl_attr_put_u32(nlh, CTA_NAT_V4_MAXIP, socket->service.w[3]);
+	} else {
+		mnl_attr_put(nlh, CTA_NAT_V6_MINIP, sizeof(socket->service), &socket->service);
+		mnl_attr_put(nlh, CTA_NAT_V6_MAXIP, sizeof(socket->service), &socket->service);
+	}
+	ports = mnl_attr_nest_start(nlh, CTA_NAT_PROTO);
+	mnl_attr_put_u16(nlh, CTA_PROTONAT_PORT_MIN, socket->service_port);
+	mnl_attr_put_u16(nlh, CTA_PROTONAT_PORT_MAX, socket->service_port);
+	mnl_attr_nest_end(nlh, ports);
+	mnl_attr_nest_end(nlh, nest);
+}
+
 /* An entry that is new, or nothing: NLM_F_EXCL. */
 static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const struct es_nf_entry *entry,
 				  __u8 state, __u32 timeout_s, int is_making)
@@ -163,6 +182,8 @@ static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const s
 	mnl_attr_put_u32(nlh, CTA_TIMEOUT, htonl(timeout_s));
 	put_tcp(nlh, state, entry);
 	put_shift(nlh, CTA_SEQ_ADJ_ORIG, &entry->offsets.client);
+	if (!es_flow_equal(&entry->socket, flow))
+		put_translation(nlh, &entry->socket);
 	if (ct->has_label)
 		put_label(nlh, entry, is_making);
 	return nlh;
@@ -174,6 +195,7 @@ static struct es_nf_entry entry_of(const struct es_nf_expected *expected)
 
 	return (struct es_nf_entry){
 		.flow = expected->flow,
+		.socket = expected->socket,
 		.offsets.client.position = expected->first_seq,
 		.has_wscale = o->wscale_ok,
 		.has_sack = o->sack_ok,
@@ -199,24 +221,32 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
 	es_nf_netlink_push(&ct->nl, buf, len, first, n, ret_rc);
 }
 
-/* One bit of the label an entry has; the others stay, some of which may be the operator's. */
-static int set_label(struct es_nf_conntrack *ct, const struct es_flow *flow, unsigned int bit, int is_set)
+/* What of the label an entry has is in @mask; the rest stays, some of which may be the operator's. */
+static int set_labels(struct es_nf_conntrack *ct, const struct es_flow *flow,
+		      const unsigned long mask[ES_NF_LABEL_LONGS],
+		      const unsigned long bits[ES_NF_LABEL_LONGS])
 {
-	unsigned long mask[ES_NF_LABEL_LONGS] = {}, bits[ES_NF_LABEL_LONGS] = {};
+	const size_t len = ES_NF_LABEL_LONGS * sizeof(long);
 	char buf[ES_MESSAGE];
 	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, 0, family_of(flow));
 	int rc;
 
 	if (!ct->has_label)
 		return -EOPNOTSUPP;
-	es_nf_label_set(mask, bit);
-	if (is_set)
-		memcpy(bits, mask, sizeof(bits));
 	put_original(nlh, flow, ct->zone);
-	mnl_attr_put(nlh, CTA_LABELS, sizeof(bits), bits);
-	mnl_attr_put(nlh, CTA_LABELS_MASK, sizeof(mask), mask);
+	mnl_attr_put(nlh, CTA_LABELS, len, bits);
+	mnl_attr_put(nlh, CTA_LABELS_MASK, len, mask);
 	es_nf_netlink_push(&ct->nl, nlh, nlh->nlmsg_len, nlh->nlmsg_seq, 1, &rc);
 	return rc;
+}
+
+static int set_label(struct es_nf_conntrack *ct, const struct es_flow *flow, unsigned int bit, int is_set)
+{
+	const unsigned long none[ES_NF_LABEL_LONGS] = {};
+	unsigned long mask[ES_NF_LABEL_LONGS] = {};
+
+	es_nf_label_set(mask, bit);
+	return set_labels(ct, flow, mask, is_set ? mask : none);
 }
 
 int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow)
@@ -229,9 +259,16 @@ int es_nf_conntrack_hold(struct es_nf_conntrack *ct, const struct es_flow *flow,
 	return set_label(ct, flow, ES_NF_LABEL_HELD, is_held);
 }
 
-int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow)
+int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow, int is_proven)
 {
-	return set_label(ct, flow, ES_NF_LABEL_MAKING, 0);
+	unsigned long mask[ES_NF_LABEL_LONGS] = {}, bits[ES_NF_LABEL_LONGS] = {};
+
+	es_nf_label_set(mask, ES_NF_LABEL_MAKING);
+	if (is_proven) {
+		es_nf_label_set(mask, ES_NF_LABEL_PROVEN);
+		es_nf_label_set(bits, ES_NF_LABEL_PROVEN);
+	}
+	return set_labels(ct, flow, mask, bits);
 }
 
 int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow)
@@ -261,6 +298,18 @@ int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *flow, 
 	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_GET, 0, family_of(flow));
 
 	put_original(nlh, flow, ct->zone);
+	return es_nf_netlink_talk(&ct->nl, nlh, on_entry, ret_entry);
+}
+
+int es_nf_conntrack_get_socket(struct es_nf_conntrack *ct, const struct es_flow *socket,
+			       struct es_nf_entry *ret_entry)
+{
+	char buf[ES_MESSAGE];
+	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_GET, 0, family_of(socket));
+
+	put_tuple(nlh, CTA_TUPLE_REPLY, &socket->service, &socket->client, socket->service_port,
+		  socket->client_port);
+	put_zone(nlh, ct->zone);
 	return es_nf_netlink_talk(&ct->nl, nlh, on_entry, ret_entry);
 }
 

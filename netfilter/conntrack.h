@@ -38,6 +38,7 @@ void es_nf_conntrack_close(struct es_nf_conntrack *ct);
 #define ES_NF_BATCH 32
 struct es_nf_expected {
 	struct es_flow flow;
+	struct es_flow socket; /* as of struct es_nf_entry */
 	struct es_tcp_options options;
 	__u32 first_seq; /* what es_nf_entry_first() tells of the entry */
 	int is_making;	 /* the entry gets ES_NF_LABEL_MAKING, up to es_nf_conntrack_made() */
@@ -52,8 +53,11 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
  */
 int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected);
 
-/* es_nf_conntrack_made() - take ES_NF_LABEL_MAKING from an entry of ours. Returns 0; -ENOENT; or -errno. */
-int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow);
+/*
+ * es_nf_conntrack_made() - take ES_NF_LABEL_MAKING from an entry of ours, and give it ES_NF_LABEL_PROVEN if @is_proven
+ * Returns 0; -ENOENT; or -errno.
+ */
+int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow, int is_proven);
 
 /* es_nf_conntrack_prove() - give an entry of ours the label ES_NF_LABEL_PROVEN. Returns as es_nf_conntrack_hold(). */
 int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow);
@@ -70,6 +74,10 @@ int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flo
 /* es_nf_conntrack_get() - Returns 0; -ENOENT if the flow has no entry; or -errno. */
 int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *flow,
 			struct es_nf_entry *ret_entry);
+
+/* es_nf_conntrack_get_socket() - the same, by what its server's socket has for the flow */
+int es_nf_conntrack_get_socket(struct es_nf_conntrack *ct, const struct es_flow *socket,
+			       struct es_nf_entry *ret_entry);
 
 /**
  * es_nf_conntrack_restore() - make an established connection's entry again, as es_nf_conntrack_get() told of it

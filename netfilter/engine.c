@@ -332,6 +332,32 @@ int es_nf_engine_end_late(struct es_nf_engine *engine, const struct es_flow *flo
 	return is_late;
 }
 
+int es_nf_engine_connection(struct es_nf_engine *engine, const struct es_flow *flow,
+			    struct es_connection_state *ret_state, __u32 *ret_ahead)
+{
+	int rc;
+
+	es_nf_engine_lock(engine);
+	rc = es_nf_kernel_connection(engine->kernel, flow, ret_state, ret_ahead);
+	ret_state->flow_hash =
+		es_flow_hash(&engine->node->config.ring_key, engine->node->config.ring_seed, flow);
+	es_nf_engine_unlock(engine);
+	return rc;
+}
+
+int es_nf_engine_leave(struct es_nf_engine *engine, const struct es_flow *flow)
+{
+	struct es_nf_node *node = engine->node;
+	int rc;
+
+	es_nf_engine_lock(engine);
+	es_nf_left_note(node->left, es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow),
+			es_ns_to_ms(es_nf_now_ns()));
+	rc = node->hands.forget(node->hands.ctx, flow);
+	es_nf_engine_unlock(engine);
+	return rc;
+}
+
 /* What the kernel has dropped is counted as if it had been dropped here. */
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values)
 {

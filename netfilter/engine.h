@@ -85,6 +85,16 @@ int es_nf_engine_track(const struct es_nf_engine *engine, const struct es_flow *
 int es_nf_engine_end_late(struct es_nf_engine *engine, const struct es_flow *flow,
 			  int (*end)(const void *ctx), const void *ctx);
 
+/* es_nf_engine_connection() - es_nf_connection_read(); by any thread */
+int es_nf_engine_connection(struct es_nf_engine *engine, const struct es_flow *flow,
+			    struct es_connection_state *ret_state, __u32 *ret_ahead);
+
+/**
+ * es_nf_engine_leave() - the flow's connection has another node now, and its socket is about to vanish; by any thread
+ * What its client sends from now on is decided about as another node's. Returns 0 or -errno.
+ */
+int es_nf_engine_leave(struct es_nf_engine *engine, const struct es_flow *flow);
+
 /* es_nf_engine_counters() - ES_COUNTER_COUNT values */
 void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_values);
 

@@ -78,6 +78,18 @@ static int read_flow(const struct nlattr *nest, struct es_flow *ret)
 	return get_address(ip[CTA_IP_V4_DST], ip[CTA_IP_V6_DST], &ret->service);
 }
 
+/* What the server sends goes the other way, from where it listens. */
+static void read_socket(const struct nlattr *nest, struct es_nf_entry *ret)
+{
+	struct es_flow reply;
+
+	ret->socket = ret->flow;
+	if (!nest || read_flow(nest, &reply))
+		return;
+	ret->socket.service = reply.client;
+	ret->socket.service_port = reply.client_port;
+}
+
 static void read_tcp(const struct nlattr *nest, struct es_nf_entry *ret)
 {
 	const struct nlattr *info[CTA_PROTOINFO_MAX + 1], *tcp[CTA_PROTOINFO_TCP_MAX + 1];
@@ -136,6 +148,7 @@ int es_nf_entry_read(const struct nlmsghdr *nlh, struct es_nf_entry *ret_entry)
 	mnl_attr_parse(nlh, sizeof(struct nfgenmsg), note_attribute, &attributes);
 	if (read_flow(at[CTA_TUPLE_ORIG], &entry.flow))
 		return -ENOENT;
+	read_socket(at[CTA_TUPLE_REPLY], &entry);
 	read_tcp(at[CTA_PROTOINFO], &entry);
 	read_shift(at[CTA_SEQ_ADJ_ORIG], &entry.offsets.client);
 	read_shift(at[CTA_SEQ_ADJ_REPLY], &entry.offsets.server);

@@ -58,7 +58,8 @@ struct es_nf_offsets {
 
 /**
  * struct es_nf_entry
- * @flow: by its original direction
+ * @flow: by its original direction; @socket: the same, as its server's socket has it, which is another one of connections that
+ * programs have handed over (program.h)
  * @state: enum tcp_conntrack, 0 if the kernel does not tell; @timeout_s: until it would be dropped
  * @client_wscale, @server_wscale: what the SYN and the SYN-ACK offered, @has_wscale: both did; @has_sack likewise
  * @has_synproxy: it has the extension that the hook works by; @has_label: it has our label; @is_proven, @is_held: and
@@ -66,6 +67,7 @@ struct es_nf_offsets {
  */
 struct es_nf_entry {
 	struct es_flow flow;
+	struct es_flow socket;
 	struct es_nf_offsets offsets;
 	__u32 timeout_s;
 	__u16 zone;

@@ -124,11 +124,12 @@ static int es_nf_hand_answer(void *ctx, const void *packet, size_t len)
  * What has become of a connection whose packets are in; @is_copy: of a request that has made it before.
  * Returns an enum es_nf_made or -errno.
  */
-static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *flow, int is_copy)
+static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_nf_request *request, int is_copy)
 {
+	const struct es_flow *flow = &request->flow;
 	struct es_nf_socket socket;
 	struct es_nf_entry entry;
-	int rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
+	int rc = es_nf_socket_look(&kernel->rebuild.diag, &request->socket, &socket);
 
 	/*
 	 * In place of the connection before, which had the same ports. The connection tracking may have forgotten this one already.
@@ -136,6 +137,8 @@ static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *fl
 	 */
 	if (!is_copy && es_nf_kept_keep(kernel->recovery.kept, &kernel->rebuild.ct, &kernel->rebuild.made))
 		es_nf_kept_forget(kernel->recovery.kept, flow);
+	if (request->is_acknowledged)
+		es_nf_kept_prove(kernel->recovery.kept, flow);
 	if (!rc && es_nf_socket_is_connection(&socket)) {
 		if (is_copy)
 			(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, flow);
@@ -162,15 +165,19 @@ static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_flow *fl
 }
 
 static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
-			      __u64 now_ns)
+			      const struct es_flow *socket, __u64 now_ns)
 {
 	struct es_nf_kernel *kernel = ctx;
 	struct es_nf_request request = {.packet = packet, .len = len, .options = *options};
 	int rc = es_nf_request_read(&request);
 
+	if (socket) {
+		request.socket = *socket;
+		request.is_acknowledged = 1;
+	}
 	if (!rc)
 		rc = es_nf_rebuild(&kernel->rebuild, &request, now_ns);
-	return rc < 0 ? rc : es_nf_hand_made(kernel, &request.flow, rc == ES_NF_COPY);
+	return rc < 0 ? rc : es_nf_hand_made(kernel, &request, rc == ES_NF_COPY);
 }
 
 static int es_nf_hand_inject(void *ctx, const __u8 *packet, size_t len)
@@ -248,6 +255,7 @@ static int es_nf_hand_prove(void *ctx, const struct es_flow *flow)
 {
 	struct es_nf_kernel *kernel = ctx;
 
+	es_nf_kept_prove(kernel->recovery.kept, flow);
 	return es_nf_conntrack_prove(&kernel->rebuild.ct, flow);
 }
 
@@ -266,10 +274,15 @@ static int es_nf_hand_reaches(void *ctx, const struct es_flow *flow, __u32 mark,
 	return es_nf_reach_is(&kernel->reach, flow, mark, now_ns);
 }
 
+static __u64 hash_of(const struct es_nf_node *node, const struct es_flow *flow)
+{
+	return es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow);
+}
+
 /* From now on this node repeats it, when its client sends more (view.c). */
 static void note_reset(struct es_nf_node *node, const struct es_flow *flow, const __u8 *reset)
 {
-	__u64 flow_hash = es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow);
+	__u64 flow_hash = hash_of(node, flow);
 	__u32 first, under_way;
 
 	es_nf_resets_span(flow, reset, &first, &under_way);
@@ -289,12 +302,16 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 
 	if (es_nf_resets_flow(frame->bytes, frame->len, &flow))
 		return ES_NF_ACCEPT;
-	is_ours = !es_nf_conntrack_get(&kernel->rebuild.ct, &flow, &entry) &&
+	is_ours = !es_nf_conntrack_get_socket(&kernel->rebuild.ct, &flow, &entry) &&
 		  es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry);
+	if (is_ours)
+		flow = entry.flow;
 	if (es_nf_unproven_reset(node, &flow, is_ours && entry.is_proven) == ES_NF_DROP)
 		return ES_NF_DROP;
 	if (!is_ours)
-		return ES_NF_ACCEPT;
+		return es_nf_left_has(node->left, hash_of(node, &flow), es_ns_to_ms(node->now_ns))
+			       ? ES_NF_DROP
+			       : ES_NF_ACCEPT;
 	if (es_nf_resets_is_idle(frame->bytes, frame->len, &entry))
 		return ES_NF_DROP;
 	len = es_nf_resets_translate(frame->bytes, frame->len, &entry, reset);
@@ -304,6 +321,12 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 	/* The connection tracking has not heard of it. */
 	(void)es_nf_hand_forget(kernel, &flow);
 	return ES_NF_DROP;
+}
+
+int es_nf_kernel_connection(struct es_nf_kernel *kernel, const struct es_flow *flow,
+			    struct es_connection_state *ret_state, __u32 *ret_ahead)
+{
+	return es_nf_connection_read(&kernel->rebuild, flow, ret_state, ret_ahead);
 }
 
 int es_nf_kernel_has_v6(const struct es_nf_kernel *kernel)

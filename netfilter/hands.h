@@ -6,6 +6,7 @@
  * The hands of a node (struct es_nf_hands) that touch the kernel: frames by a packet socket, datagrams by a raw one,
  * connections by rebuild.h, sockets by sock_diag.
  */
+#include "netfilter/connection.h"
 #include "netfilter/hook.h"
 #include "netfilter/node.h"
 #include "netfilter/rebuild.h"
@@ -56,6 +57,10 @@ int es_nf_kernel_losses_fd(const struct es_nf_kernel *kernel);
 void es_nf_kernel_recover(struct es_nf_kernel *kernel);
 int es_nf_kernel_is_recovering(const struct es_nf_kernel *kernel);
 void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *frame);
+
+/* es_nf_kernel_connection() - es_nf_connection_read() */
+int es_nf_kernel_connection(struct es_nf_kernel *kernel, const struct es_flow *flow,
+			    struct es_connection_state *ret_state, __u32 *ret_ahead);
 
 /**
  * es_nf_kernel_reset() - a server's RST, that the rules have held on its way out, @node's

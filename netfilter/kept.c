@@ -62,12 +62,6 @@ static int is_taken(const struct es_nf_entry *place)
 	return place->flow.service_port != 0;
 }
 
-static int is_same(const struct es_flow *a, const struct es_flow *b)
-{
-	return a->client_port == b->client_port && a->service_port == b->service_port &&
-	       es_addr_equal(&a->client, &b->client) && es_addr_equal(&a->service, &b->service);
-}
-
 static size_t home_of(const struct es_nf_kept *k, const struct es_flow *flow)
 {
 	return es_flow_hash(&k->key, 0, flow) & k->mask;
@@ -78,7 +72,7 @@ static size_t find(const struct es_nf_kept *k, const struct es_flow *flow)
 {
 	size_t at = home_of(k, flow);
 
-	while (is_taken(&k->places[at]) && !is_same(&k->places[at].flow, flow))
+	while (is_taken(&k->places[at]) && !es_flow_equal(&k->places[at].flow, flow))
 		at = (at + 1) & k->mask;
 	return at;
 }
@@ -166,6 +160,14 @@ void es_nf_kept_hold(struct es_nf_kept *kept, const struct es_flow *flow, int is
 		place->is_held = (__u8)is_held;
 }
 
+void es_nf_kept_prove(struct es_nf_kept *kept, const struct es_flow *flow)
+{
+	struct es_nf_entry *place = &kept->places[find(kept, flow)];
+
+	if (is_taken(place))
+		place->is_proven = 1;
+}
+
 int es_nf_kept_look(struct es_nf_kept *kept, struct es_nf_conntrack *ct, const struct es_flow *flow)
 {
 	struct es_nf_entry entry;
@@ -223,7 +225,7 @@ static int restore(struct es_nf_conntrack *ct, struct es_nf_netlink *diag, const
 		return 0;
 	if (rc && rc != -ENOENT)
 		return rc;
-	rc = es_nf_socket_look(diag, &kept->flow, &socket);
+	rc = es_nf_socket_look(diag, &kept->socket, &socket);
 	if (!rc && !es_nf_socket_is_connection(&socket))
 		rc = -ENOENT;
 	return rc ? rc : es_nf_conntrack_restore(ct, kept) ?: 1;

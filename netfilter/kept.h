@@ -37,6 +37,9 @@ int es_nf_kept_look_all(struct es_nf_kept *kept, struct es_nf_conntrack *ct);
 /* es_nf_kept_hold() - an entry that is made again has ES_NF_LABEL_HELD from now on, or has it no more */
 void es_nf_kept_hold(struct es_nf_kept *kept, const struct es_flow *flow, int is_held);
 
+/* es_nf_kept_prove() - one that is made again has ES_NF_LABEL_PROVEN */
+void es_nf_kept_prove(struct es_nf_kept *kept, const struct es_flow *flow);
+
 /* es_nf_kept_forget() - the connection has left */
 void es_nf_kept_forget(struct es_nf_kept *kept, const struct es_flow *flow);
 

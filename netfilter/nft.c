@@ -145,15 +145,15 @@ void es_nf_nft_add_chain(struct es_nf_nft *nft, const char *chain)
 }
 
 /* @device: of the family netdev, else NULL */
-static void add_hooked_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority,
-			     const char *device)
+static void add_hooked_chain(struct es_nf_nft *nft, const char *chain, const char *type, unsigned int hook,
+			     int priority, const char *device)
 {
 	struct nlmsghdr *nlh = change(nft, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
 	struct nlattr *nest;
 
 	mnl_attr_put_strz(nlh, NFTA_CHAIN_TABLE, nft->table);
 	mnl_attr_put_strz(nlh, NFTA_CHAIN_NAME, chain);
-	mnl_attr_put_strz(nlh, NFTA_CHAIN_TYPE, "filter");
+	mnl_attr_put_strz(nlh, NFTA_CHAIN_TYPE, type);
 	nest = mnl_attr_nest_start(nlh, NFTA_CHAIN_HOOK);
 	mnl_attr_put_u32(nlh, NFTA_HOOK_HOOKNUM, htonl(hook));
 	mnl_attr_put_u32(nlh, NFTA_HOOK_PRIORITY, htonl((__u32)priority));
@@ -165,12 +165,17 @@ static void add_hooked_chain(struct es_nf_nft *nft, const char *chain, unsigned 
 
 void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority)
 {
-	add_hooked_chain(nft, chain, hook, priority, NULL);
+	add_hooked_chain(nft, chain, "filter", hook, priority, NULL);
+}
+
+void es_nf_nft_add_nat_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority)
+{
+	add_hooked_chain(nft, chain, "nat", hook, priority, NULL);
 }
 
 void es_nf_nft_add_ingress_chain(struct es_nf_nft *nft, const char *chain, const char *device)
 {
-	add_hooked_chain(nft, chain, NF_NETDEV_INGRESS, 0, device);
+	add_hooked_chain(nft, chain, "filter", NF_NETDEV_INGRESS, 0, device);
 }
 
 void es_nf_nft_delete_set(struct es_nf_nft *nft, const char *set)

@@ -66,6 +66,9 @@ void es_nf_nft_add_chain(struct es_nf_nft *nft, const char *chain);
 /* es_nf_nft_add_base_chain() - of type filter, policy accept; @hook: NF_INET_PRE_ROUTING, … */
 void es_nf_nft_add_base_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority);
 
+/* es_nf_nft_add_nat_chain() - the same of type nat: as long as there is one, the kernel translates what entries say */
+void es_nf_nft_add_nat_chain(struct es_nf_nft *nft, const char *chain, unsigned int hook, int priority);
+
 /* es_nf_nft_add_ingress_chain() - the same of the family netdev: what comes in by @device, before any protocol sees it */
 void es_nf_nft_add_ingress_chain(struct es_nf_nft *nft, const char *chain, const char *device);
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "kmod/core/neighbour.h"
-#include "netfilter/node.h"
+#include "netfilter/program.h"
 
 /* Of connections that were leaving, nobody knows any more where to: what their clients repeat is read anew. */
 static void es_nf_node_go_on(struct es_nf_node *node)
@@ -89,4 +89,22 @@ int es_nf_service_find(const struct es_nf_node *node, const struct es_addr *addr
 		if (cfg->service[i].port == port && es_nf_service_has(&cfg->service[i], address))
 			return (int)i;
 	return -1;
+}
+
+int es_nf_node_look(const struct es_nf_node *node, const struct es_flow *flow, struct es_nf_found *ret_found)
+{
+	const struct es_nf_hands *hands = &node->hands;
+	int service = es_nf_service_find(node, &flow->service, flow->service_port), rc;
+	struct es_nf_found server = {};
+	struct es_flow socket;
+
+	*ret_found = (struct es_nf_found){};
+	rc = hands->look(hands->ctx, flow, ret_found);
+	if (rc || service < 0 || ret_found->socket == ES_SOCKET_ESTABLISHED ||
+	    !es_nf_program_socket(&node->config.service[service], flow, &socket))
+		return rc;
+	rc = hands->look(hands->ctx, &socket, &server);
+	if (!rc && server.socket == ES_SOCKET_ESTABLISHED)
+		*ret_found = server;
+	return rc;
 }

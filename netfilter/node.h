@@ -11,6 +11,7 @@
 #include "kmod/core/decide.h"
 #include "kmod/core/lease.h"
 #include "kmod/core/node_ring.h"
+#include "netfilter/left.h"
 #include "netfilter/packet.h"
 #include "netfilter/queue.h"
 #include "netfilter/tables.h"
@@ -54,7 +55,8 @@ enum es_nf_made {
  * @frame: send a packet of @protocol to that MAC, on the public interface
  * @send: send a packet of IPv4 to wherever it says
  * @answer: send a segment to the client that it names, by the stack; no rule and no connection tracking changes it
- * @rebuild: make a connection of the packet. Returns an enum es_nf_made, also for a copy of the request that has just
+ * @rebuild: make a connection of the packet. @socket: of one that a program hands over, how its server has it (program.h);
+ * NULL: of a client's request. Returns an enum es_nf_made, also for a copy of the request that has just
  * made it; or -errno: there is no connection, and there will be none of this packet
  * @inject: give a client's packet to the stack
  * @error: give the stack an ICMP error as the connection's socket must hear it (errors.h). -ENOENT: it is about no connection
@@ -74,7 +76,7 @@ struct es_nf_hands {
 	int (*send)(void *ctx, const void *packet, size_t len);
 	int (*answer)(void *ctx, const void *packet, size_t len);
 	int (*rebuild)(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
-		       __u64 now_ns);
+		       const struct es_flow *socket, __u64 now_ns);
 	int (*inject)(void *ctx, const __u8 *packet, size_t len);
 	int (*error)(void *ctx, const __u8 *packet, size_t len);
 	int (*hold)(void *ctx, const struct es_flow *flow, int is_held);
@@ -90,6 +92,7 @@ struct es_nf_hands {
  * struct es_nf_node
  * @is_configured: config and ring are valid; @has_every: a service inspects every request; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
  * @responses: of struct es_response_entry, not owned; NULL: nobody wants to know
+ * @left: of programs' connections
  * @remembers: the kernel understands ES_NF_DROP_OTHERS and _GIVEN
  */
 struct es_nf_node {
@@ -104,6 +107,7 @@ struct es_nf_node {
 	int remembers;
 	struct es_config config;
 	struct es_node_ring ring;
+	struct es_nf_left left[ES_NF_LEFT];
 };
 
 /**
@@ -164,6 +168,12 @@ static inline struct es_stray *es_nf_stray_slot(const struct es_nf_node *node, _
 {
 	return &node->tables.strays[es_stray_index(flow_hash)];
 }
+
+/**
+ * es_nf_node_look() - what the kernel has for a flow, whoever has the connection: a service's server, or that of a program (program.h)
+ * Sets all of @ret_found. Returns 0 or -errno.
+ */
+int es_nf_node_look(const struct es_nf_node *node, const struct es_flow *flow, struct es_nf_found *ret_found);
 
 /* es_nf_service_find() - the index of the service at that address, or -1 */
 int es_nf_service_find(const struct es_nf_node *node, const struct es_addr *address, __be16 port);

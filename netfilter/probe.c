@@ -22,6 +22,7 @@
 #include "netfilter/ingress.h"
 #include "netfilter/probe.h"
 #include "netfilter/rebuild.h"
+#include "netfilter/translation.h"
 
 #define ES_LO	       1 /* its index in a namespace that is new */
 #define ES_PATIENCE_MS 1000
@@ -37,6 +38,7 @@ struct world {
 	struct es_nf_tun tun;
 	struct es_nf_hook hook;
 	struct es_nf_rebuild rebuild;
+	int translates;
 	int has_v6;
 	int rc;
 };
@@ -115,11 +117,22 @@ static int set_network_up(struct world *world, int family)
 	return rc;
 }
 
-static int listen_at(int family)
+/* How the server's socket has it. */
+static struct es_flow socket_of(const struct world *world, int family)
 {
 	struct es_flow flow = flow_of(family);
-	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = flow.service_port};
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = flow.service_port};
+
+	if (world->translates) {
+		flow.service = es_nf_translation_address(family == AF_INET6);
+		flow.service_port = htons(8080);
+	}
+	return flow;
+}
+
+static int listen_at(int family, __be16 port)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = port};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = port};
 	int is_v4 = family == AF_INET, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int rc, yes = 1;
 
@@ -195,6 +208,8 @@ static int hear_answer(const struct world *world)
 			continue;
 		if (heard.seg.flags & ES_TCP_RST)
 			return es_nf_why(world->why, -EOPNOTSUPP, "the kernel resets what was made");
+		if (heard.seg.len && heard.flow.client_port != flow_of(AF_INET).service_port)
+			return es_nf_why(world->why, -EOPNOTSUPP, "the server's answer comes from elsewhere");
 		if (heard.seg.len)
 			return judge_answer(world, &heard.seg);
 	}
@@ -240,10 +255,11 @@ static int try_family(struct world *world, int family)
 
 	if (rc)
 		return es_nf_why(world->why, rc, "a scratch network cannot be set up: %s", strerror(-rc));
-	listener = listen_at(family);
+	listener = listen_at(family, socket_of(world, family).service_port);
 	if (listener < 0)
 		return es_nf_why(world->why, listener, "a server cannot listen: %s", strerror(-listener));
 	rc = es_nf_request_read(&request);
+	request.socket = socket_of(world, family);
 	if (!rc)
 		rc = es_nf_rebuild(&world->rebuild, &request, now_ns());
 	if (rc)
@@ -253,6 +269,17 @@ static int try_family(struct world *world, int family)
 		rc = serve(world, listener);
 	close(listener);
 	return rc;
+}
+
+/* For IPv4 at least, as all of it. */
+static int set_translation(struct world *world, struct es_nf_netlink *nl)
+{
+	struct es_nf_rules rules = {.count = 2,
+				    .address = {flow_of(AF_INET).service, flow_of(AF_INET6).service}};
+	struct es_nf_translation translation;
+
+	rules.count = world->hook.has_v6 ? 2 : 1;
+	return es_nf_translation_set(nl, &rules, &translation, world->why);
 }
 
 static int try_both(struct world *world)
@@ -266,6 +293,8 @@ static int try_both(struct world *world)
 	if (rc)
 		return es_nf_why(world->why, rc, "nfnetlink (CONFIG_NETFILTER_NETLINK): %s", strerror(-rc));
 	rc = es_nf_hook_set(&nl, &device, &world->hook, world->why);
+	if (!rc && world->translates)
+		rc = set_translation(world, &nl);
 	es_nf_netlink_close(&nl);
 	if (rc)
 		return rc;
@@ -360,4 +389,11 @@ int es_nf_probe_ingress(struct es_nf_why *why)
 	struct world world = {.why = why};
 
 	return run_apart(run_ingress, &world);
+}
+
+int es_nf_probe_translation(struct es_nf_why *why)
+{
+	struct world world = {.why = why, .translates = 1};
+
+	return run_apart(run, &world);
 }

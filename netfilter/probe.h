@@ -19,4 +19,7 @@ int es_nf_probe(int *ret_has_v6, struct es_nf_why *why);
 /* es_nf_probe_ingress() - do nf_tables of this kernel see what comes in (ingress.h)? Tried and told in the same way. */
 int es_nf_probe_ingress(struct es_nf_why *why);
 
+/* es_nf_probe_translation() - does the kernel lead connections to where programs' servers listen (translation.h)? Likewise. */
+int es_nf_probe_translation(struct es_nf_why *why);
+
 #endif

@@ -31,10 +31,7 @@ struct es_nf_inbound {
 
 static int es_nf_look(struct es_nf_inbound *in)
 {
-	const struct es_nf_hands *hands = &in->node->hands;
-
-	memset(&in->found, 0, sizeof(in->found));
-	return hands->look(hands->ctx, &in->flow, &in->found);
+	return es_nf_node_look(in->node, &in->flow, &in->found);
 }
 
 /* The verdicts that send something to the client. Returns the counter to count by. */
@@ -116,7 +113,7 @@ static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 	} else if (es_nf_unproven_note(node, &in->flow, &v->seg, (__u16)node->config.self, 0)) {
 		counter = ES_COUNT_rebuild_refused;
 	} else if (es_nf_make(node, v->flow_hash, v->seg.seq, in->frame->bytes, in->frame->len,
-			      &in->verdict.options)) {
+			      &in->verdict.options, NULL)) {
 		counter = ES_COUNT_rebuild_refused;
 		es_nf_unproven_forget(node, &in->flow);
 	}

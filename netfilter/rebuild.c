@@ -48,6 +48,14 @@ static void end_half(const struct es_nf_rebuild *rebuild, const struct es_flow *
 	(void)es_nf_tun_write(rebuild->tun, reset, es_nf_reset(flow, seq, reset));
 }
 
+/* Is a connection here by that name? */
+static int is_here(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
+{
+	struct es_nf_socket socket;
+
+	return !es_nf_socket_look(&rebuild->diag, flow, &socket) && es_nf_socket_is_connection(&socket);
+}
+
 /*
  * The flow may have an entry: of a connection that goes on, or of one that is over or never began. Half a connection would answer
  * two SYNs within half a second once only (tcp_invalid_ratelimit), where the entry expects both answers.
@@ -55,9 +63,12 @@ static void end_half(const struct es_nf_rebuild *rebuild, const struct es_flow *
 static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expected *expected)
 {
 	struct es_nf_socket socket;
-	int rc = es_nf_socket_look(&rebuild->diag, &expected->flow, &socket);
+	int rc = es_nf_socket_look(&rebuild->diag, &expected->socket, &socket);
 
 	if (!rc && es_nf_socket_is_connection(&socket))
+		return -EADDRINUSE;
+	/* The program's own, that is to end before. */
+	if (!es_flow_equal(&expected->flow, &expected->socket) && is_here(rebuild, &expected->flow))
 		return -EADDRINUSE;
 	if (rc && rc != -ENOENT)
 		return rc;
@@ -114,7 +125,7 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *
 		struct es_nf_socket socket;
 
 		was_in = come > 0;
-		rc = es_nf_socket_look(&rebuild->diag, &request->flow, &socket);
+		rc = es_nf_socket_look(&rebuild->diag, &request->socket, &socket);
 		if (!rc && es_nf_socket_is_connection(&socket))
 			return ES_WHOLE;
 		if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
@@ -159,7 +170,8 @@ static int waits(const struct es_nf_rebuild *rebuild)
 static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
 					 const struct es_nf_request *request)
 {
-	return (struct es_nf_expected){request->flow, request->options, request->seg.seq, waits(rebuild)};
+	return (struct es_nf_expected){request->flow, request->socket, request->options, request->seg.seq,
+				       waits(rebuild)};
 }
 
 /*
@@ -226,8 +238,10 @@ static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request
 
 	/* Before the request: its answer may be acknowledged, or the daemon be gone, before anything else is done here. */
 	if (waits(rebuild))
-		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow); /* or it is gone already */
-	return rc ? rc : es_nf_tun_write_parts(rebuild->tun, parts, 2);
+		/* or it is gone already */
+		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow, request->is_acknowledged);
+	/* -ENOMEM says that nothing has begun. */
+	return rc == -ENOMEM ? -ENOBUFS : rc ? rc : es_nf_tun_write_parts(rebuild->tun, parts, 2);
 }
 
 /* The client repeats itself: because the answer is on its way, or because there was no room in the accept queue at the last moment. */
@@ -239,7 +253,7 @@ static int put_copy(struct es_nf_rebuild *rebuild, const struct es_nf_request *r
 	if (rc == -EADDRINUSE) {
 		/* Of a SYN that came in too late for shake_hands(). */
 		if (expected.is_making)
-			(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
+			(void)es_nf_conntrack_made(&rebuild->ct, &request->flow, request->is_acknowledged);
 		return es_nf_tun_write(rebuild->tun, request->packet, request->len) ?: ES_NF_COPY;
 	}
 	return rc ? rc : shake_hands(rebuild, request);
@@ -295,12 +309,18 @@ int es_nf_acknowledge(struct es_nf_rebuild *rebuild, const struct es_nf_request 
 int es_nf_leave(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 rcv_nxt)
 {
 	__u8 ES_NF_ALIGNED reset[ES_NF_MADE_MAX];
+	struct es_nf_entry entry = {.socket = *flow};
 	struct es_nf_socket socket;
-	int rc = es_nf_tun_write(rebuild->tun, reset, es_nf_reset(flow, rcv_nxt, reset));
+	int rc;
 
+	/* With that entry, the RST comes to this socket. */
+	rc = es_nf_conntrack_get(&rebuild->ct, flow, &entry);
+	if (rc && rc != -ENOENT)
+		return rc;
+	rc = es_nf_tun_write(rebuild->tun, reset, es_nf_reset(flow, rcv_nxt, reset));
 	if (rc)
 		return rc;
-	rc = es_nf_socket_look(&rebuild->diag, flow, &socket);
+	rc = es_nf_socket_look(&rebuild->diag, &entry.socket, &socket);
 	if (!rc && es_nf_socket_is_connection(&socket))
 		return -EBUSY;
 	if (rc && rc != -ENOENT)

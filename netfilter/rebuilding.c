@@ -6,13 +6,13 @@
 #include "netfilter/settled.h"
 
 int es_nf_make(struct es_nf_node *node, __u64 flow_hash, __u32 seq, const uint8_t *packet, size_t len,
-	       const struct es_tcp_options *options)
+	       const struct es_tcp_options *options, const struct es_flow *socket)
 {
 	int rc;
 
 	/* Its socket must not be taken for that of a connection of these ports which has left: who finds that, ends it. */
 	es_nf_connection_forget(node->tables.connections, flow_hash);
-	rc = node->hands.rebuild(node->hands.ctx, packet, len, options, node->now_ns);
+	rc = node->hands.rebuild(node->hands.ctx, packet, len, options, socket, node->now_ns);
 	if (rc < 0)
 		return rc;
 	if (rc == ES_NF_BUILT)

@@ -12,6 +12,17 @@
 #include "netfilter/request.h"
 #include "netfilter/resets.h"
 
+/* The other way */
+static struct es_flow back_of(const struct es_flow *flow)
+{
+	return (struct es_flow){
+		.client = flow->service,
+		.service = flow->client,
+		.client_port = flow->service_port,
+		.service_port = flow->client_port,
+	};
+}
+
 int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow)
 {
 	/* Sent the other way, but read the same. */
@@ -20,12 +31,7 @@ int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow)
 
 	if (rc || !(read.seg.flags & ES_TCP_RST))
 		return -EBADMSG;
-	*ret_flow = (struct es_flow){
-		.client = read.flow.service,
-		.service = read.flow.client,
-		.client_port = read.flow.service_port,
-		.service_port = read.flow.client_port,
-	};
+	*ret_flow = back_of(&read.flow);
 	return 0;
 }
 
@@ -41,19 +47,21 @@ size_t es_nf_resets_translate(const __u8 *packet, size_t len, const struct es_nf
 			      __u8 ret_reset[ES_NF_RESET_MAX])
 {
 	struct es_nf_request read = {.packet = packet, .len = len};
+	struct es_flow back;
 	struct tcphdr *tcp;
 
 	if (es_nf_request_read(&read) || entry->state < TCP_CONNTRACK_ESTABLISHED ||
 	    entry->state >= TCP_CONNTRACK_CLOSE)
 		return 0;
-	tcp = es_nf_compose(&read.flow, packet, sizeof(*tcp), sizeof(*tcp), ret_reset);
+	back = back_of(&entry->flow);
+	tcp = es_nf_compose(&back, packet, sizeof(*tcp), sizeof(*tcp), ret_reset);
 	tcp->seq = htonl(read.seg.seq + (__u32)entry->offsets.server.after);
 	tcp->rst = 1;
 	if (read.seg.flags & ES_TCP_ACK) {
 		tcp->ack = 1;
 		tcp->ack_seq = htonl(read.seg.ack);
 	}
-	return es_nf_compose_end(&read.flow, tcp, sizeof(*tcp));
+	return es_nf_compose_end(&back, tcp, sizeof(*tcp));
 }
 
 /*
@@ -71,12 +79,7 @@ void es_nf_resets_span(const struct es_flow *flow, const __u8 *reset, __u32 *ret
 
 size_t es_nf_resets_make(const struct es_flow *flow, __u32 seq, __u8 ret_reset[ES_NF_RESET_MAX])
 {
-	const struct es_flow back = {
-		.client = flow->service,
-		.service = flow->client,
-		.client_port = flow->service_port,
-		.service_port = flow->client_port,
-	};
+	const struct es_flow back = back_of(flow);
 	struct tcphdr *tcp = es_nf_compose(&back, NULL, sizeof(*tcp), sizeof(*tcp), ret_reset);
 
 	tcp->seq = htonl(seq);

@@ -14,7 +14,7 @@
 /* Bytes of what es_nf_resets_translate() makes */
 #define ES_NF_RESET_MAX 60
 
-/* es_nf_resets_flow() - of a RST of IPv4 or IPv6 that leaves. Returns 0, or -EBADMSG if it is none. */
+/* es_nf_resets_flow() - of a RST of IPv4 or IPv6 that leaves, as its socket has it. Returns 0, or -EBADMSG if it is none. */
 int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow);
 
 /*

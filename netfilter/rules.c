@@ -429,6 +429,9 @@ static void put_answers_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	for (unsigned int i = 0; i < rules->count; i++)
 		if (is_of(&rules->address[i], nft->family))
 			put_reset(nft, &rules->address[i], way);
+	for (unsigned int i = 0; i < rules->server_count; i++)
+		if (is_of(&rules->server[i], nft->family))
+			put_reset(nft, &rules->server[i], way);
 }
 
 static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)

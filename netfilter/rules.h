@@ -56,6 +56,7 @@ enum es_nf_gate {
  * @gate: an enum es_nf_gate
  * @address: of the services, of either family, each once, @count of them
  * @every: those that inspect every request, @every_count of them
+ * @server: addresses where servers listen for what programs hand over (program.h), each once, @server_count of them
  * @holds: connections with ES_NF_LABEL_HELD say nothing, and those with ES_NF_LABEL_MAKING hear nothing: the kernel has labels (struct es_nf_hook)
  */
 struct es_nf_rules {
@@ -74,10 +75,12 @@ struct es_nf_rules {
 		__be16 port;
 		__u16 pad;
 	} every[ES_NF_ADDRESSES_MAX];
+	struct es_addr server[ES_NF_ADDRESSES_MAX];
 	__u32 every_count;
+	__u32 server_count;
 	__u32 holds;
 };
-_Static_assert(sizeof(struct es_nf_rules) == 48 + 36 * ES_NF_ADDRESSES_MAX,
+_Static_assert(sizeof(struct es_nf_rules) == 52 + 52 * ES_NF_ADDRESSES_MAX,
 	       "no padding: two are compared as bytes");
 
 /**
@@ -94,7 +97,13 @@ struct es_nf_rules_whole {
 void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret_rules);
 
 /* es_nf_rules_serve() - is there a service of that family? */
-int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6);
+static inline int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6)
+{
+	for (unsigned int i = 0; i < rules->count; i++)
+		if (es_addr_is_v4(&rules->address[i]) == !is_v6)
+			return 1;
+	return 0;
+}
 
 /**
  * es_nf_rules_set() - set the tables, in one transaction: no packet sees half of them

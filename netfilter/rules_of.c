@@ -4,6 +4,7 @@
  */
 #include <string.h>
 #include "kmod/core/neighbour.h"
+#include "netfilter/program.h"
 #include "netfilter/rules.h"
 
 /* Services may share an address, and need not have one of each family. */
@@ -25,6 +26,22 @@ static void add_every(struct es_nf_rules *rules, const struct es_addr *address, 
 	rules->every[rules->every_count++].port = port;
 }
 
+/* Where the servers are of what programs hand over from that service. */
+static void add_server(struct es_nf_rules *rules, const struct es_service_entry *service,
+		       const struct es_addr *address)
+{
+	const struct es_flow flow = {.client = *address, .service = *address};
+	struct es_flow socket;
+	unsigned int at = 0;
+
+	if (es_addr_is_unspecified(address) || !es_nf_program_socket(service, &flow, &socket))
+		return;
+	while (at < rules->server_count && !es_addr_equal(&rules->server[at], &socket.service))
+		at++;
+	if (at == rules->server_count)
+		rules->server[rules->server_count++] = socket.service;
+}
+
 void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -36,6 +53,8 @@ void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
 	for (__u32 i = 0; i < config->service_count && i < ES_SERVICES_MAX; i++) {
 		add_address(ret, &config->service[i].address);
 		add_address(ret, &config->service[i].address6);
+		add_server(ret, &config->service[i], &config->service[i].address);
+		add_server(ret, &config->service[i], &config->service[i].address6);
 		if (config->service[i].inspect != ES_INSPECT_EVERY)
 			continue;
 		add_every(ret, &config->service[i].address, config->service[i].port);
@@ -43,12 +62,4 @@ void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
 	}
 	memcpy(ret->cluster_mac, config->cluster_mac, sizeof(ret->cluster_mac));
 	ret->is_unicast = ret->count && !(config->cluster_mac[0] & 1);
-}
-
-int es_nf_rules_serve(const struct es_nf_rules *rules, int is_v6)
-{
-	for (unsigned int i = 0; i < rules->count; i++)
-		if (es_addr_is_v4(&rules->address[i]) == !is_v6)
-			return 1;
-	return 0;
 }

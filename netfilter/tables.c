@@ -13,10 +13,10 @@
 #include "netfilter/tables.h"
 
 #define ES_NF_TABLES_MAGIC 0x45534e46u /* "ESNF" */
-/* What is added goes behind all else: a file of the layout before is one that ends too early. */
-#define ES_NF_TABLES_LAYOUT	   3
-#define ES_NF_TABLES_LAYOUT_BEFORE 2
-#define ES_NF_BOOT_ID		   36
+/* What is added goes behind all else: a file of a layout before is one that ends too early. */
+#define ES_NF_TABLES_LAYOUT	  4
+#define ES_NF_TABLES_LAYOUT_FIRST 2
+#define ES_NF_BOOT_ID		  36
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -93,8 +93,10 @@ static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at, unsigned int la
 	ES_NF_LAY(tracks, ES_NF_TRACKS);
 	ES_NF_LAY(unproven, ES_NF_UNPROVEN_SETS);
 	ES_NF_LAY(counters, ES_COUNTER_COUNT);
-	if (layout > ES_NF_TABLES_LAYOUT_BEFORE)
+	if (layout >= 3)
 		ES_NF_LAY(connections, ES_NF_CONNECTION_SETS);
+	if (layout >= 4)
+		ES_NF_LAY(programs, ES_NF_PROGRAM_NOTE_SETS);
 #undef ES_NF_LAY
 	return off;
 }
@@ -123,18 +125,20 @@ static int es_nf_tables_are(int fd, const struct es_nf_tables_header *wanted)
 	       !memcmp(&found, wanted, sizeof(found));
 }
 
-/* Are they those of the layout before? Then they go on with what it does not have, empty. Returns 1, 0 or -errno. */
+/* Are they those of a layout before? Then they go on with what it does not have, empty. Returns 1, 0 or -errno. */
 static int es_nf_tables_extend(int fd, struct es_nf_tables *t, const struct es_nf_tables_header *wanted)
 {
 	struct es_nf_tables_header before = *wanted;
 
-	before.layout = ES_NF_TABLES_LAYOUT_BEFORE;
-	before.bytes = es_nf_tables_lay(t, NULL, before.layout);
-	if (!es_nf_tables_are(fd, &before))
-		return 0;
-	if (ftruncate(fd, (off_t)wanted->bytes))
-		return -errno;
-	return pwrite(fd, wanted, sizeof(*wanted), 0) == (ssize_t)sizeof(*wanted) ? 1 : -EIO;
+	for (before.layout = ES_NF_TABLES_LAYOUT_FIRST; before.layout < wanted->layout; before.layout++) {
+		before.bytes = es_nf_tables_lay(t, NULL, before.layout);
+		if (!es_nf_tables_are(fd, &before))
+			continue;
+		if (ftruncate(fd, (off_t)wanted->bytes))
+			return -errno;
+		return pwrite(fd, wanted, sizeof(*wanted), 0) == (ssize_t)sizeof(*wanted) ? 1 : -EIO;
+	}
+	return 0;
 }
 
 /* The header last: a file that was left half made is none. */

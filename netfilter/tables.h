@@ -19,6 +19,7 @@
 #include "kmod/core/strays.h"
 #include "kmod/core/syns.h"
 #include "netfilter/connections.h"
+#include "netfilter/program_notes.h"
 #include "netfilter/tracks.h"
 #include "netfilter/unproven_table.h"
 
@@ -51,6 +52,7 @@ struct es_nf_tables {
 	struct es_nf_unproven_set *unproven;
 	__u64 *counters;
 	struct es_nf_connection_set *connections;
+	struct es_nf_program_note_set *programs;
 };
 
 /**

@@ -4,11 +4,11 @@
  * The counterpart of kmod/bpf/target.h.
  */
 #include <netinet/in.h>
-#include "kmod/core/program.h"
 #include "kmod/core/serving.h"
 #include "kmod/core/target.h"
 #include "netfilter/later.h"
 #include "netfilter/message.h"
+#include "netfilter/program.h"
 #include "netfilter/rebuilding.h"
 #include "netfilter/settled.h"
 #include "netfilter/target.h"
@@ -37,10 +37,7 @@ static void es_nf_received_flow(struct es_nf_received *in)
 
 static void es_nf_received_look(struct es_nf_received *in)
 {
-	const struct es_nf_hands *hands = &in->node->hands;
-
-	memset(&in->found, 0, sizeof(in->found));
-	if (hands->look(hands->ctx, &in->flow, &in->found))
+	if (es_nf_node_look(in->node, &in->flow, &in->found))
 		memset(&in->found, 0, sizeof(in->found));
 	in->view.socket = in->found.socket;
 }
@@ -94,7 +91,7 @@ static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 	    !es_nf_unproven_note(node, &in->flow, &in->view.seg, in->h.source,
 				 in->h.flags & ES_HANDOVER_F_MOVED) &&
 	    !es_nf_make(node, in->flow_hash, in->view.seg.seq, es_nf_message_bytes(in->frame),
-			es_ntohs(in->h.packet_len), &options)) {
+			es_ntohs(in->h.packet_len), &options, NULL)) {
 		connection = es_nf_later_made(node, in->service, in->flow_hash, &in->view.seg);
 		if (connection) {
 			es_track_begin(&connection->track, in->view.seg.ack, &in->h, node->now_ns);
@@ -385,24 +382,6 @@ static void es_nf_received_segment(struct es_nf_received *in)
 	es_nf_handover_carry_out(in, &verdict);
 }
 
-/*
- * A connection that a program hands over is taken by no node of this datapath: here the listening socket that a SYN finds is
- * the program's (docs/choices.md). Its sender goes on to another node, or keeps it.
- */
-static void es_nf_received_program(struct es_nf_received *in)
-{
-	int is_cancelled = in->h.kind == ES_HANDOVER_CANCEL;
-	__u32 counter;
-
-	if (es_nf_received_packet(in, &counter)) {
-		es_nf_count(in->node, counter);
-		return;
-	}
-	es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_ANSWER,
-			     is_cancelled ? ES_PROGRAM_ANSWER_CANCELLED : ES_PROGRAM_ANSWER_REFUSED);
-	es_nf_count(in->node, is_cancelled ? ES_COUNT_connection_cancelled : ES_COUNT_connection_refused);
-}
-
 /* Carry out what es_decide_fresh() says of a message. */
 static enum es_nf_fate es_nf_cluster_carry_out(struct es_nf_received *in, int is_to_port)
 {
@@ -414,7 +393,7 @@ static enum es_nf_fate es_nf_cluster_carry_out(struct es_nf_received *in, int is
 	case ES_MESSAGE_PASS:
 		return ES_NF_ACCEPT;
 	case ES_MESSAGE_PROGRAM:
-		es_nf_received_program(in);
+		es_nf_program_message(in->node, in->frame, &in->h);
 		break;
 	case ES_MESSAGE_STRAYS:
 		es_nf_strays_answer(in);

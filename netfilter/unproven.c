@@ -10,12 +10,6 @@
 #include "netfilter/settled.h"
 #include "netfilter/unproven.h"
 
-static int es_nf_flow_is(const struct es_flow *a, const struct es_flow *b)
-{
-	return a->client_port == b->client_port && a->service_port == b->service_port &&
-	       es_addr_equal(&a->client, &b->client) && es_addr_equal(&a->service, &b->service);
-}
-
 static struct es_nf_unproven_set *es_nf_unproven_set_of(const struct es_nf_node *node, __u64 flow_hash)
 {
 	return &node->tables.unproven[(__u32)(flow_hash >> 20) & (ES_NF_UNPROVEN_SETS - 1)];
@@ -28,7 +22,7 @@ static struct es_nf_unproven *es_nf_unproven_find(const struct es_nf_node *node,
 
 	for (int i = 0; i < ES_NF_UNPROVEN_WAYS; i++)
 		if (set->way[i].made_ns && set->way[i].flow_hash == flow_hash &&
-		    es_nf_flow_is(&set->way[i].flow, flow))
+		    es_flow_equal(&set->way[i].flow, flow))
 			return &set->way[i];
 	return NULL;
 }
@@ -41,8 +35,7 @@ static void es_nf_unproven_empty(struct es_nf_unproven *u)
 
 static int es_nf_look_at(const struct es_nf_node *node, const struct es_flow *flow, struct es_nf_found *ret)
 {
-	memset(ret, 0, sizeof(*ret));
-	return node->hands.look(node->hands.ctx, flow, ret);
+	return es_nf_node_look(node, flow, ret);
 }
 
 /* Its client knows that this node has it: the kernel may let pass what is to come. */

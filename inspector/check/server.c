@@ -8,6 +8,8 @@
 
 #include "inspector/check/check.h"
 #include "inspector/config/keyfile.h"
+#include "kmod/core/headers.h"
+#include "netfilter/translation.h"
 
 #define BACKLOG_LEAST 64
 
@@ -38,27 +40,42 @@ static void check_key(struct es_check *check)
 /* Where something must listen: a service's own addresses and port, and where its programs' connections go, of each family. */
 struct place {
 	const char *service;
-	const struct es_addr *address;
+	struct es_addr address;
 	unsigned int port;
 };
 
-/* The places, one after the other by @at, which begins at 0. Returns 0 behind the last. */
-static int place_next(const struct es_conf *conf, unsigned int *at, struct place *ret_place)
+/* The netfilter datapath leads no connection to a loopback address (netfilter/program.h). */
+static const struct es_addr *server_of(const struct es_check *check, const struct es_conf_service *service,
+				       unsigned int family, struct es_addr *own)
 {
+	const struct es_addr *server = es_conf_server_of(service, family);
+
+	if (!server || check->facts->datapath != ES_DATAPATH_NETFILTER || !es_addr_is_loopback(server))
+		return server;
+	*own = es_nf_translation_address((int)family);
+	return own;
+}
+
+/* The places, one after the other by @at, which begins at 0. Returns 0 behind the last. */
+static int place_next(const struct es_check *check, unsigned int *at, struct place *ret_place)
+{
+	const struct es_conf *conf = check->conf;
 	const unsigned int places = 2 * ES_CONF_FAMILIES;
 
 	while (*at / places < conf->service_count) {
 		const struct es_conf_service *service = &conf->services[*at / places];
 		unsigned int which = (*at)++ % places;
 		int is_server = which >= ES_CONF_FAMILIES;
+		struct es_addr own;
+		const struct es_addr *address =
+			is_server ? server_of(check, service, which - ES_CONF_FAMILIES, &own)
+				  : es_conf_service_of(service, which);
 
-		*ret_place = (struct place){
-			.service = service->name,
-			.address = is_server ? es_conf_server_of(service, which - ES_CONF_FAMILIES)
-					     : es_conf_service_of(service, which),
-			.port = is_server ? service->server_port : service->port,
-		};
-		if (ret_place->port && ret_place->address)
+		if (!address)
+			continue;
+		*ret_place = (struct place){service->name, *address,
+					    is_server ? service->server_port : service->port};
+		if (ret_place->port)
 			return 1;
 	}
 	return 0;
@@ -75,7 +92,7 @@ static const struct es_sock_diag_listener *listener_find(const struct es_check *
 	for (i = 0; i < check->facts->listener_count; i++) {
 		const struct es_sock_diag_listener *l = &check->facts->listeners[i];
 
-		if (es_sock_diag_takes(l, place->address, place->port) && (!test || test(l)))
+		if (es_sock_diag_takes(l, &place->address, place->port) && (!test || test(l)))
 			return l;
 	}
 	return NULL;
@@ -91,21 +108,20 @@ static int unread(struct es_check *check)
 
 static void check_listen(struct es_check *check)
 {
-	const struct es_conf *conf = check->conf;
 	char text[INET6_ADDRSTRLEN];
 	unsigned int at = 0, wrong = 0;
 	struct place place;
 
 	if (unread(check))
 		return;
-	while (place_next(conf, &at, &place)) {
+	while (place_next(check, &at, &place)) {
 		if (listener_find(check, &place, NULL))
 			continue;
 		wrong++;
-		es_conf_addr_text(place.address, text);
+		es_conf_addr_text(&place.address, text);
 		es_check_error(
 			check,
-			es_check_action(es_addr_is_v4(place.address)
+			es_check_action(es_addr_is_v4(&place.address)
 						? "start the server, listening on %s:%u or on all addresses"
 						: "start the server, listening on [%s]:%u or on [::]",
 					text, place.port),
@@ -122,13 +138,12 @@ static int is_mptcp(const struct es_sock_diag_listener *l)
 
 static void check_mptcp(struct es_check *check)
 {
-	const struct es_conf *conf = check->conf;
 	unsigned int at = 0, wrong = 0;
 	struct place place;
 
 	if (unread(check))
 		return;
-	while (place_next(conf, &at, &place)) {
+	while (place_next(check, &at, &place)) {
 		if (!listener_find(check, &place, is_mptcp))
 			continue;
 		wrong++;
@@ -149,14 +164,13 @@ static int is_cramped(const struct es_sock_diag_listener *l)
 
 static void check_backlog(struct es_check *check)
 {
-	const struct es_conf *conf = check->conf;
 	const struct es_sock_diag_listener *l;
 	unsigned int at = 0, wrong = 0;
 	struct place place;
 
 	if (unread(check))
 		return;
-	while (place_next(conf, &at, &place)) {
+	while (place_next(check, &at, &place)) {
 		l = listener_find(check, &place, is_cramped);
 		if (!l)
 			continue;

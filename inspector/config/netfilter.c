@@ -2,9 +2,11 @@
 /*
  * What the netfilter datapath does not do: a configuration that asks for both is refused here, in this one place.
  */
+#include <arpa/inet.h>
 #include <stdio.h>
 
 #include "inspector/config/internal.h"
+#include "kmod/core/headers.h"
 
 /**
  * struct lack - what it lacks: the text has what the file says, and what would be right
@@ -16,15 +18,40 @@ struct lack {
 	char text[ES_CONF_NETFILTER_TEXT];
 };
 
-/* The first thing that a service asks for in vain. Returns 1; 0 if there is none. */
-static int service_lacks(const struct es_conf_service *service, struct lack *lack)
+/* The service whose clients connect to just there, or NULL. */
+static const struct es_conf_service *service_at(const struct es_conf *conf, const struct es_addr *address,
+						unsigned int port)
 {
-	if (service->server_port) {
-		lack->key = "server_port";
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (conf->services[i].port == port && es_conf_service_has(&conf->services[i], address))
+			return &conf->services[i];
+	return NULL;
+}
+
+/*
+ * A connection that a program hands over has its server's address and port here (netfilter/program.h). If that is where
+ * clients connect, too, one client can have two connections of the same name. Returns 1; 0 if there is nothing of the kind.
+ */
+static int service_lacks(const struct es_conf *conf, const struct es_conf_service *service, struct lack *lack)
+{
+	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
+		const struct es_addr *server = es_conf_server_of(service, family);
+		const struct es_conf_service *other;
+		char text[INET6_ADDRSTRLEN];
+
+		if (!server || es_addr_is_loopback(server))
+			continue;
+		other = service_at(conf, server, service->server_port);
+		if (!other)
+			continue;
+		lack->key = "server_address";
 		snprintf(lack->text, sizeof(lack->text),
-			 "service %s: server_port = %u: with the netfilter datapath no program hands over: "
-			 "expected none",
-			 service->name, service->server_port);
+			 "service %s: server_address = %s: clients of service %s connect to its port %u, and "
+			 "with "
+			 "the netfilter datapath a server behind a program needs an address or a port of its "
+			 "own: "
+			 "expected another one",
+			 service->name, es_conf_addr_text(server, text), other->name, service->server_port);
 		return 1;
 	}
 	return 0;
@@ -33,7 +60,7 @@ static int service_lacks(const struct es_conf_service *service, struct lack *lac
 static int find_lack(const struct es_conf *conf, struct lack *lack)
 {
 	for (lack->index = 0; lack->index < conf->service_count; lack->index++)
-		if (service_lacks(&conf->services[lack->index], lack))
+		if (service_lacks(conf, &conf->services[lack->index], lack))
 			return 1;
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <net/if.h>
 #include "inspector/datapath/bpf.h"
 #include "inspector/datapath/tcx.h"
+#include "inspector/handover/packet.h"
 #include "kmod/core/settled.h"
 
 /* The running program's configuration says whether its tables mean the same to us. */
@@ -353,21 +354,19 @@ static int es_bpf_counters(struct es_datapath *dp, unsigned long long *ret_value
 	return 0;
 }
 
-static int es_bpf_connection(struct es_datapath *dp, const void *packet, size_t len,
-			     struct es_connection_state *ret_state)
+/* The program that looks for the socket wants a packet of its client's. */
+static int es_bpf_connection(struct es_datapath *dp, const struct es_flow *flow,
+			     struct es_connection_state *ret_state, __u32 *ret_ahead)
 {
-	unsigned char frame[2048] = {}, out[sizeof(frame)];
-	const unsigned char *version = packet;
-	__be16 protocol;
-	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = (__u32)(ETH_HLEN + len),
-		    .data_out = out, .data_size_out = sizeof(out));
+	const struct es_segment seg = {.flags = ES_TCP_ACK};
+	const __be16 protocol = es_htons(es_addr_is_v4(&flow->client) ? ETH_P_IP : ETH_P_IPV6);
+	unsigned char frame[ETH_HLEN + ES_ANSWER_HEADER_MAX] = {}, out[sizeof(frame)];
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_out = out, .data_size_out = sizeof(out));
 	int rc;
 
-	if (!len || len > sizeof(frame) - ETH_HLEN)
-		return -EMSGSIZE;
-	protocol = es_htons(*version >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP);
+	(void)ret_ahead; /* it is what its client knows */
 	memcpy(frame + offsetof(struct ethhdr, h_proto), &protocol, sizeof(protocol));
-	memcpy(frame + ETH_HLEN, packet, len);
+	run.data_size_in = (__u32)(ETH_HLEN + es_ip_packet_make(flow, &seg, NULL, frame + ETH_HLEN));
 	rc = bpf_prog_test_run_opts(bpf_program__fd(es_bpf_of(dp)->skel->progs.es_connection), &run);
 	if (rc || run.retval || run.data_size_out < sizeof(*ret_state))
 		return rc ? rc : -EPROTO;

@@ -325,10 +325,16 @@ int es_datapath_end_unproven(struct es_datapath *dp, unsigned int *ret_count)
 	return dp->ops->end_unproven(dp, ret_count);
 }
 
-int es_datapath_connection(struct es_datapath *dp, const void *packet, size_t len,
-			   struct es_connection_state *ret_state)
+int es_datapath_connection(struct es_datapath *dp, const struct es_flow *flow,
+			   struct es_connection_state *ret_state, __u32 *ret_ahead)
 {
-	return dp->ops->connection(dp, packet, len, ret_state);
+	*ret_ahead = 0;
+	return dp->ops->connection(dp, flow, ret_state, ret_ahead);
+}
+
+int es_datapath_vanish(struct es_datapath *dp, const struct es_flow *flow)
+{
+	return dp->ops->vanish ? dp->ops->vanish(dp, flow) : 0;
 }
 
 /* Programs and hooks both run as RCU readers; the netfilter datapath is settled when it is configured. */

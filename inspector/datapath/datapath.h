@@ -190,12 +190,18 @@ int es_datapath_end_unproven(struct es_datapath *datapath, unsigned int *ret_cou
 
 /**
  * es_datapath_connection() - what a connection's socket on this node knows
- * @packet: any packet of its client, @len bytes; at most one frame
+ * @ret_ahead: the socket's clock is so many ticks ahead of that which its client is shown
  * Of the network namespace of the calling thread. This is for one thread, which may be another than that of
  * the rest. Returns 0, -ENOTCONN if there is no established socket, or -errno.
  */
-int es_datapath_connection(struct es_datapath *datapath, const void *packet, size_t len,
-			   struct es_connection_state *ret_state);
+int es_datapath_connection(struct es_datapath *datapath, const struct es_flow *flow,
+			   struct es_connection_state *ret_state, __u32 *ret_ahead);
+
+/**
+ * es_datapath_vanish() - a connection's socket is about to end without a word, since another one has its connection
+ * From now on no packet of its client comes to the stack of this node. By the same thread. Returns 0 or -errno.
+ */
+int es_datapath_vanish(struct es_datapath *datapath, const struct es_flow *flow);
 
 /**
  * es_datapath_settle() - wait until no packet is being decided by a version that was replaced before

@@ -13,6 +13,7 @@
  * struct es_datapath_ops - a driver; each function as the one of the same name in datapath.h
  * @is_around: is any part of it attached in this network namespace? 1, 0 or -errno
  * @create: fills in all of struct es_datapath but @ops and @params, which are there already
+ * @vanish: NULL if there is nothing to do
  * @leave: take off what is attached where @params says and @next does not; NULL if attach() does that
  * @free: of what the driver has made; the common part is let go of before, the memory after it
  */
@@ -35,8 +36,9 @@ struct es_datapath_ops {
 	int (*connections)(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx);
 	int (*loads)(struct es_datapath *dp, struct es_load_sums *ret_sums);
 	int (*end_unproven)(struct es_datapath *dp, unsigned int *ret_count);
-	int (*connection)(struct es_datapath *dp, const void *packet, size_t len,
-			  struct es_connection_state *ret_state);
+	int (*connection)(struct es_datapath *dp, const struct es_flow *flow,
+			  struct es_connection_state *ret_state, __u32 *ret_ahead);
+	int (*vanish)(struct es_datapath *dp, const struct es_flow *flow);
 };
 
 extern const struct es_datapath_ops es_datapath_bpf;

@@ -333,16 +333,12 @@ static int es_module_end_unproven(struct es_datapath *dp, unsigned int *ret_coun
 			     sizeof(*ret_count));
 }
 
-static int es_module_connection(struct es_datapath *dp, const void *packet, size_t len,
-				struct es_connection_state *ret_state)
+static int es_module_connection(struct es_datapath *dp, const struct es_flow *flow,
+				struct es_connection_state *ret_state, __u32 *ret_ahead)
 {
-	struct es_module_attribute attributes[] = {{ES_ATTR_FLOW, NULL, sizeof(struct es_flow)}, {0}};
-	struct es_ip_packet parsed;
-	int rc = es_ip_packet_parse(packet, len, &parsed);
+	const struct es_module_attribute attributes[] = {{ES_ATTR_FLOW, flow, sizeof(*flow)}, {0}};
 
-	if (rc)
-		return rc;
-	attributes[0].data = &parsed.flow;
+	(void)ret_ahead; /* it is what its client knows */
 	return es_module_ask(es_module_of(dp)->programs, ES_CMD_CONNECTION, attributes, ES_ATTR_SOCKET,
 			     ret_state, sizeof(*ret_state));
 }

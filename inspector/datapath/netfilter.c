@@ -19,6 +19,7 @@
 #include "netfilter/engine.h"
 #include "netfilter/overheard.h"
 #include "netfilter/probe.h"
+#include "netfilter/program.h"
 #include "netfilter/queue.h"
 #include "netfilter/rules.h"
 
@@ -52,6 +53,11 @@ static int es_netfilter_probe(const struct es_conf *conf, char *err, size_t err_
 	struct es_nf_why why = {};
 	int rc = es_nf_probe(NULL, &why);
 
+	for (unsigned int i = 0; !rc && i < conf->service_count; i++)
+		if (conf->services[i].server_port) {
+			rc = es_nf_probe_translation(&why);
+			break;
+		}
 	if (!rc && conf->datapath.mac_mode == ES_CONF_MAC_UNICAST)
 		rc = es_nf_probe_ingress(&why);
 	if (rc)
@@ -225,6 +231,29 @@ static int es_netfilter_service(const struct es_config *config, const struct es_
 	return -1;
 }
 
+/* Does a server that gets a service's connections from programs have a socket at @address? (netfilter/program.h) */
+static int es_netfilter_is_server(const struct es_service_entry *service, const struct es_addr *address,
+				  const struct es_flow *flow)
+{
+	const struct es_flow client = {.service = *address};
+	struct es_flow socket;
+
+	return !es_addr_is_unspecified(address) && es_nf_program_socket(service, &client, &socket) &&
+	       socket.service_port == flow->service_port && es_addr_equal(&socket.service, &flow->service);
+}
+
+/* The service whose load that socket is, or -1. */
+static int es_netfilter_load_of(const struct es_config *config, const struct es_flow *flow)
+{
+	int service = es_netfilter_service(config, flow);
+
+	for (__u32 i = 0; i < config->service_count && service < 0 && !es_flow_is_own(flow); i++)
+		if (es_netfilter_is_server(&config->service[i], &config->service[i].address, flow) ||
+		    es_netfilter_is_server(&config->service[i], &config->service[i].address6, flow))
+			service = (int)i;
+	return service;
+}
+
 /**
  * struct es_netfilter_walk - one pass over the sockets; what is used of the rest, depends on what for
  */
@@ -260,7 +289,7 @@ static int es_netfilter_end(const void *ctx)
 static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
 {
 	const struct es_netfilter_walk *walk = ctx;
-	int service = es_netfilter_service(&walk->nf->config, &id->flow);
+	int service = es_netfilter_load_of(&walk->nf->config, &id->flow);
 	struct es_track track;
 	int is_known;
 
@@ -336,15 +365,15 @@ static int es_netfilter_end_unproven(struct es_datapath *dp, unsigned int *ret_c
 	return rc ? rc : ending.rc;
 }
 
-/* No program hands over what this datapath has: what its socket knows is not what its client knows. */
-static int es_netfilter_connection(struct es_datapath *dp, const void *packet, size_t len,
-				   struct es_connection_state *ret_state)
+static int es_netfilter_connection(struct es_datapath *dp, const struct es_flow *flow,
+				   struct es_connection_state *ret_state, __u32 *ret_ahead)
 {
-	(void)dp;
-	(void)packet;
-	(void)len;
-	(void)ret_state;
-	return -EOPNOTSUPP;
+	return es_nf_engine_connection(es_netfilter_of(dp)->engine, flow, ret_state, ret_ahead);
+}
+
+static int es_netfilter_vanish(struct es_datapath *dp, const struct es_flow *flow)
+{
+	return es_nf_engine_leave(es_netfilter_of(dp)->engine, flow);
 }
 
 const struct es_datapath_ops es_datapath_netfilter = {
@@ -365,4 +394,5 @@ const struct es_datapath_ops es_datapath_netfilter = {
 	.loads = es_netfilter_loads,
 	.end_unproven = es_netfilter_end_unproven,
 	.connection = es_netfilter_connection,
+	.vanish = es_netfilter_vanish,
 };

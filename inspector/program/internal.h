@@ -33,7 +33,8 @@ enum es_program_phase {
 /**
  * struct es_program_move - one handover
  * @id: its number in messages; @client_fd: to the program; @since_ns: when the phase began
- * @next_ns: when to send again; the interval doubles each time
+ * @next_ns: when to send again, after @interval_ns at first, which doubles each time: twice what the target took for its first
+ * answer, so that one that is busy does not get more to do
  * @arrived: bytes that the target has; @error: of a refusal, kept until the move is cancelled
  */
 struct es_program_move {
@@ -44,6 +45,7 @@ struct es_program_move {
 	unsigned int target;
 	unsigned long long since_ns;
 	unsigned long long next_ns;
+	unsigned long long interval_ns;
 	unsigned int tries;
 	size_t arrived;
 	int error;
@@ -84,7 +86,7 @@ void es_program_move_begin(struct es_programs *programs, struct es_program_move 
 			   int fd, uint8_t *bytes, size_t len);
 
 /* es_program_move_abandon() - give up, because the daemon ends and waits no longer */
-void es_program_move_abandon(struct es_program_move *move);
+void es_program_move_abandon(struct es_programs *programs, struct es_program_move *move);
 
 /* es_program_moves_depart() - freeze all connections that are READY, in one grace period, and send them */
 void es_program_moves_depart(struct es_programs *programs);

@@ -35,7 +35,7 @@ static void es_move_phase(struct es_programs *p, struct es_program_move *m, enum
 {
 	m->phase = phase;
 	m->since_ns = p->now_ns;
-	m->next_ns = p->now_ns + RESEND_FIRST_NS;
+	m->next_ns = p->now_ns + m->interval_ns;
 	m->tries = 0;
 }
 
@@ -201,6 +201,7 @@ void es_program_move_begin(struct es_programs *p, struct es_program_move *m, con
 	}
 	es_move_renumber(p);
 	m->id = ++p->count * ES_PROGRAM_MOVES_MAX + (__u64)(m - p->moves);
+	m->interval_ns = RESEND_FIRST_NS;
 	es_move_phase(p, m, ES_PROGRAM_ASKING);
 	es_move_send(p, m, ES_HANDOVER_ASK, 0, 0);
 }
@@ -224,7 +225,7 @@ static int es_move_depart(struct es_programs *p, struct es_program_move *m)
 	if (es_is_self(p, m)) {
 		/* The new socket has the same addresses: this one must be gone first. */
 		es_move_note(p, m);
-		rc = es_program_socket_vanish(&m->connection);
+		rc = es_program_socket_vanish(&m->connection, p->params.datapath);
 		if (rc)
 			return rc;
 	}
@@ -289,7 +290,7 @@ static void es_move_here(struct es_programs *p, struct es_program_move *m, uint3
 	if (m->phase != ES_PROGRAM_FOLLOWING) {
 		if (!es_is_self(p, m)) {
 			es_move_note(p, m);
-			es_program_socket_vanish(&m->connection);
+			es_program_socket_vanish(&m->connection, p->params.datapath);
 		}
 		es_move_phase(p, m, ES_PROGRAM_FOLLOWING);
 		m->arrived = 0;
@@ -303,7 +304,7 @@ static void es_move_here(struct es_programs *p, struct es_program_move *m, uint3
 		return; /* deadlines() sends it again */
 	m->arrived = arrived;
 	m->since_ns = p->now_ns;
-	m->next_ns = p->now_ns + RESEND_FIRST_NS;
+	m->next_ns = p->now_ns + m->interval_ns;
 	m->tries = 0;
 	es_move_send_rest(p, m);
 }
@@ -319,7 +320,7 @@ static void es_move_over(struct es_programs *p, struct es_program_move *m)
 	if (p->now_ns - m->since_ns < OVER_LIMIT_NS && m->phase == ES_PROGRAM_BUILDING)
 		return;
 	es_move_note(p, m);
-	es_program_socket_vanish(&m->connection);
+	es_program_socket_vanish(&m->connection, p->params.datapath);
 	es_move_reset(p, m);
 	es_program_move_finish(m, -ECONNRESET);
 }
@@ -331,12 +332,22 @@ static void es_move_cancel(struct es_programs *p, struct es_program_move *m, int
 	es_move_send(p, m, ES_HANDOVER_CANCEL, 0, 0);
 }
 
+/* How long it took tells how busy the target is. */
+static void es_move_ready(struct es_programs *p, struct es_program_move *m)
+{
+	unsigned long long twice_ns = 2 * (p->now_ns - m->since_ns);
+
+	if (twice_ns > m->interval_ns)
+		m->interval_ns = twice_ns < RESEND_LAST_NS ? twice_ns : RESEND_LAST_NS;
+	es_move_phase(p, m, ES_PROGRAM_READY);
+}
+
 static void es_move_answered(struct es_programs *p, struct es_program_move *m, const struct es_handover *h)
 {
 	switch (h->nack) {
 	case ES_PROGRAM_ANSWER_READY:
 		if (m->phase == ES_PROGRAM_ASKING)
-			es_move_phase(p, m, ES_PROGRAM_READY);
+			es_move_ready(p, m);
 		/* If BUILDING, the message was lost, or came after the question: deadlines() sends both again. */
 		break;
 	case ES_PROGRAM_ANSWER_HERE:
@@ -393,13 +404,13 @@ void es_program_moves_messages(struct es_programs *p)
 	}
 }
 
-void es_program_move_abandon(struct es_program_move *m)
+void es_program_move_abandon(struct es_programs *p, struct es_program_move *m)
 {
 	if (m->phase < ES_PROGRAM_BUILDING) {
 		es_program_move_finish(m, -EAGAIN);
 		return;
 	}
-	es_program_socket_vanish(&m->connection);
+	es_program_socket_vanish(&m->connection, p->params.datapath);
 	es_program_move_finish(m, -ETIMEDOUT);
 }
 
@@ -434,7 +445,7 @@ static void es_move_silence(struct es_programs *p, struct es_program_move *m)
 		/* It may have the connection, and may serve it: one that hangs is better than one that is
 		 * mixed. */
 		es_move_note(p, m);
-		es_program_socket_vanish(&m->connection);
+		es_program_socket_vanish(&m->connection, p->params.datapath);
 		es_program_move_finish(m, -ETIMEDOUT);
 		break;
 	case ES_PROGRAM_FOLLOWING:
@@ -452,7 +463,7 @@ void es_program_moves_deadlines(struct es_programs *p)
 {
 	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
 		struct es_program_move *m = &p->moves[i];
-		unsigned long long wait_ns = RESEND_FIRST_NS << m->tries;
+		unsigned long long wait_ns = m->interval_ns << m->tries;
 
 		if (m->phase == ES_PROGRAM_FREE || m->phase == ES_PROGRAM_READY || p->now_ns < m->next_ns)
 			continue;

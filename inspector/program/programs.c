@@ -254,6 +254,8 @@ static int es_programs_open(struct es_programs *p, struct es_conf_error *err)
 	if (p->epoll_fd < 0 || p->stop_fd < 0)
 		return -errno;
 	rc = es_raw_open(&p->raw);
+	if (!rc && es_datapath_mark(p->params.datapath))
+		rc = es_raw_mark(&p->raw, es_datapath_mark(p->params.datapath));
 	if (!rc)
 		rc = es_handover_sender_new(p->cluster, ES_STREAM_PROGRAMS, &p->keys.key[0].handover,
 					    &p->sender);
@@ -272,7 +274,7 @@ static void es_programs_destroy(struct es_programs *p)
 
 	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++)
 		if (p->moves[i].phase != ES_PROGRAM_FREE)
-			es_program_move_abandon(&p->moves[i]);
+			es_program_move_abandon(p, &p->moves[i]);
 	es_handover_sender_free(&p->sender);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)

@@ -12,13 +12,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "inspector/program/socket.h"
 #include "inspector/handover/packet.h"
-
-#ifndef SO_NETNS_COOKIE
-#define SO_NETNS_COOKIE 71 /* linux 5.14 */
-#endif
 
 #define TCP_STATE_ESTABLISHED 1
 #define TCP_STATE_CLOSE_WAIT  8
@@ -72,16 +69,14 @@ static int es_flow_of(int fd, struct es_flow *ret)
 /* Is it a socket of the namespace that the datapath looks into? */
 static int es_netns_is_ours(int fd)
 {
-	uint64_t theirs = 0, ours = 0;
-	socklen_t len = sizeof(theirs);
-	int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+	struct stat theirs = {}, ours = {};
+	int namespace = ioctl(fd, SIOCGSKNS), rc;
 
-	if (probe < 0)
+	if (namespace < 0)
 		return 0;
-	rc = getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &theirs, &len) ||
-	     getsockopt(probe, SOL_SOCKET, SO_NETNS_COOKIE, &ours, &len);
-	close(probe);
-	return !rc && theirs == ours;
+	rc = fstat(namespace, &theirs) || stat("/proc/thread-self/ns/net", &ours);
+	close(namespace);
+	return !rc && theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
 /* Anything between the program and the stream, or in front of the socket, would not move along. */
@@ -138,14 +133,9 @@ void es_program_socket_fini(struct es_program_socket *c)
 
 int es_program_socket_look(struct es_program_socket *c, struct es_datapath *datapath)
 {
-	uint8_t packet[ES_ANSWER_HEADER_MAX];
-	struct es_segment seg = {.flags = ES_TCP_ACK};
+	int rc = es_datapath_connection(datapath, &c->flow, &c->state, &c->clock_ahead);
 	uint32_t unread;
-	size_t len;
-	int rc;
 
-	len = es_ip_packet_make(&c->flow, &seg, c->bytes, packet);
-	rc = es_datapath_connection(datapath, packet, len, &c->state);
 	if (rc)
 		return rc;
 	if (c->state.write_seq != c->state.snd_una)
@@ -195,7 +185,7 @@ static int es_options_read(struct es_program_socket *c)
 		return rc ? rc : mss;
 	if (info.tcpi_state != TCP_STATE_ESTABLISHED)
 		return info.tcpi_state == TCP_STATE_CLOSE_WAIT ? -EPIPE : -ENOTCONN;
-	c->clock = (uint32_t)clock;
+	c->clock = (uint32_t)clock - c->clock_ahead;
 	c->options = (struct es_tcp_options){
 		.mss = (__u16)mss,
 		.snd_wscale = info.tcpi_snd_wscale,
@@ -247,10 +237,13 @@ int es_program_socket_read(struct es_program_socket *c, struct es_datapath *data
 	return rc;
 }
 
-int es_program_socket_vanish(struct es_program_socket *c)
+int es_program_socket_vanish(struct es_program_socket *c, struct es_datapath *datapath)
 {
 	const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+	int rc = es_datapath_vanish(datapath, &c->flow);
 
+	if (rc)
+		return rc;
 	return connect(c->fd, &nobody, sizeof(nobody)) ? -errno : 0;
 }
 

@@ -22,7 +22,7 @@
 /**
  * struct es_program_socket - a connection and what travels with it
  * @first_seq: the client's sequence number of the first of @len @bytes
- * @clock: the current value of our timestamps
+ * @clock: the current value of our timestamps, as the client is shown them; @clock_ahead: the socket's own are so much later
  */
 struct es_program_socket {
 	int fd;
@@ -32,6 +32,7 @@ struct es_program_socket {
 	struct es_connection_state state;
 	uint32_t first_seq;
 	uint32_t clock;
+	uint32_t clock_ahead;
 	uint8_t *bytes;
 	size_t len;
 	size_t given;
@@ -68,8 +69,8 @@ void es_program_socket_thaw(struct es_program_socket *connection);
  */
 int es_program_socket_read(struct es_program_socket *connection, struct es_datapath *datapath);
 
-/* es_program_socket_vanish() - end the frozen socket without a packet, whoever has descriptors of it. */
-int es_program_socket_vanish(struct es_program_socket *connection);
+/* es_program_socket_vanish() - end the frozen socket without a packet, whoever has descriptors of it. Returns 0 or -errno. */
+int es_program_socket_vanish(struct es_program_socket *connection, struct es_datapath *datapath);
 
 /**
  * es_program_socket_packet() - the packet that brings @len of its bytes from @offset on

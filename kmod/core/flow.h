@@ -16,6 +16,12 @@ struct es_flow {
 };
 _Static_assert(sizeof(struct es_flow) == 36, "es_flow has no padding");
 
+static __always_inline int es_flow_equal(const struct es_flow *a, const struct es_flow *b)
+{
+	return a->client_port == b->client_port && a->service_port == b->service_port &&
+	       es_addr_equal(&a->client, &b->client) && es_addr_equal(&a->service, &b->service);
+}
+
 /*
  * Is it a connection of this node to itself, by the service's address, as the daemon makes one to see whether
  * the server answers? It is no client's: nobody inspects it, and it is no load.

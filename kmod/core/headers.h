@@ -64,6 +64,14 @@ static __always_inline int es_addr_is_link_local(const struct es_addr *a)
 	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
 }
 
+/* Is it one of this machine's own, which no wire has (127.0.0.0/8, ::1)? */
+static __always_inline int es_addr_is_loopback(const struct es_addr *a)
+{
+	if (es_addr_is_v4(a))
+		return a->b[12] == 127;
+	return !a->w[0] && !a->w[1] && !a->w[2] && a->w[3] == es_htonl(1);
+}
+
 /**
  * es_headers_counter() - what a packet is for a service, whose walk is over at @next
  * Returns the counter to drop it by, ES_COUNTER_COUNT if it is TCP, and -1 if it is something else.

@@ -486,10 +486,11 @@ static int say_labels(struct es_nf_conntrack *ct, const struct es_flow *flow)
 /* In a network namespace of its own. */
 static int labels(void)
 {
-	const struct es_nf_expected expected = {.flow = {.client = es_addr_from_v4(htonl(0x0a090001)),
-							 .service = es_addr_from_v4(htonl(0x0a090002)),
-							 .client_port = htons(40000),
-							 .service_port = htons(80)}};
+	const struct es_flow flow = {.client = es_addr_from_v4(htonl(0x0a090001)),
+				     .service = es_addr_from_v4(htonl(0x0a090002)),
+				     .client_port = htons(40000),
+				     .service_port = htons(80)};
+	const struct es_nf_expected expected = {.flow = flow, .socket = flow};
 	struct es_nf_conntrack ct;
 	struct es_nf_netlink rules;
 	struct es_nf_hook hook;
@@ -565,6 +566,11 @@ int main(int argc, char **argv)
 		return labels();
 	if (argc == 2 && !strcmp(argv[1], "rules"))
 		return rules();
+	if (argc == 2 && !strcmp(argv[1], "translation")) {
+		rc = es_nf_probe_translation(&why);
+		printf("%d %s\n", rc, why.text);
+		return !!rc;
+	}
 	rc = es_nf_probe(&has_v6, &why);
 	printf("%d %d %s\n", rc, has_v6, why.text);
 	return !!rc;

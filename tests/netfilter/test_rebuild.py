@@ -40,6 +40,12 @@ def test_probe_knows_both_families():
     assert done.stdout.split() == ["0", "1"]
 
 
+def test_servers_of_programs_are_found():
+    """By addresses of their own, which the kernel translates."""
+    done = subprocess.run([REBUILDER, "translation"], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["0"]
+
+
 def test_a_label_leaves_others_alone():
     done = subprocess.run([REBUILDER, "labels"], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["ours proven held", "ours proven"]

@@ -50,7 +50,9 @@ struct world {
 	struct es_node_ring ring;
 	struct es_nf_found found;
 	struct es_nf_found found_after; /* a rebuild */
-	int rebuild_rc;			/* if it is not an error, found_after comes true */
+	struct es_nf_found server; /* what there is for another service's port: a server behind a program */
+	struct es_flow rebuilt_socket; /* of a program's connection */
+	int rebuild_rc;		       /* if it is not an error, found_after comes true */
 	unsigned int looks;
 	int error_rc;
 	unsigned int ended;
@@ -88,9 +90,8 @@ static inline int hand_look(void *ctx, const struct es_flow *flow, struct es_nf_
 {
 	struct world *w = ctx;
 
-	(void)flow;
 	w->looks++;
-	*ret_found = w->found;
+	*ret_found = flow->service_port == es_htons(SERVICE_PORT) ? w->found : w->server;
 	return 0;
 }
 
@@ -118,15 +119,18 @@ static inline int hand_answer(void *ctx, const void *packet, size_t len)
 }
 
 static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len,
-			       const struct es_tcp_options *options, __u64 now_ns)
+			       const struct es_tcp_options *options, const struct es_flow *socket,
+			       __u64 now_ns)
 {
 	struct world *w = ctx;
 
 	(void)now_ns;
 	w->rebuilt_options = *options;
 	w->known_before = !!es_nf_connection_find(w->node->tables.connections, the_flow_hash(w));
+	if (socket)
+		w->rebuilt_socket = *socket;
 	if (w->rebuild_rc >= 0)
-		w->found = w->found_after;
+		*(socket ? &w->server : &w->found) = w->found_after;
 	made_add(&w->rebuilt, packet, len);
 	return w->rebuild_rc;
 }

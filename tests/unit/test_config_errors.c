@@ -61,9 +61,13 @@ static const struct {
 	{"datapath { type = xdp }",
 	 "t.conf:1: datapath: type = xdp: expected auto | bpf | module | netfilter"},
 	{"datapath { type = netfilter interface = e cluster_interface = f }\n" NODE
-	 "\nservice web {\n address = 10.77.0.100\n port = 80\n server_port = 81\n}",
-	 "t.conf:7: service web: server_port = 81: with the netfilter datapath no program hands over: "
-	 "expected none"},
+	 "\nservice web {\n address = 10.77.0.100\n port = 80\n}\n"
+	 "service reports {\n address = 10.77.0.100\n port = 81\n server_port = 80\n server_address = "
+	 "10.77.0.100\n}",
+	 "t.conf:12: service reports: server_address = 10.77.0.100: clients of service web connect to its "
+	 "port 80, "
+	 "and with the netfilter datapath a server behind a program needs an address or a port of its own: "
+	 "expected another one"},
 	{"datapath { mac_mode = broadcast }",
 	 "t.conf:1: datapath: mac_mode = broadcast: expected multicast | unicast"},
 	{"service web { handover_cost = 1001 }",

@@ -335,21 +335,6 @@ static void test_packet_of_v6(void **state)
 	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
 }
 
-static void test_programs_go_elsewhere(void **state)
-{
-	struct world *w = *state;
-	struct letter l;
-
-	letter_begin(w, &l, ES_HANDOVER_PROGRAM, "bytes");
-	letter_put(w, &l, 1);
-	assert_int_equal(answer(w).kind, ES_HANDOVER_ANSWER);
-	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_REFUSED);
-	letter_begin(w, &l, ES_HANDOVER_CANCEL, "");
-	letter_put(w, &l, 1);
-	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_CANCELLED);
-	assert_int_equal(w->rebuilt.count, 0);
-}
-
 /* Nobody here asks for these; who does all the same gets nothing. */
 static void test_no_connection_leaves(void **state)
 {
@@ -385,7 +370,6 @@ int main(void)
 		EACH(test_an_older_connection_is_ended),
 		EACH(test_an_older_connection_whose_track_is_lost),
 		EACH(test_stray),
-		EACH(test_programs_go_elsewhere),
 		EACH(test_no_connection_leaves),
 		EACH(test_strays),
 		ES_TEST_OF(test_packet_of_v6, v6),

@@ -19,20 +19,26 @@ static struct nlmsghdr *begin(char *buf)
 	return nlh;
 }
 
-static void put_flow(struct nlmsghdr *nlh, unsigned char protocol)
+static void put_tuple(struct nlmsghdr *nlh, unsigned short type, unsigned char protocol, __u32 source,
+		      __u32 dest, __u16 sport, __u16 dport)
 {
-	struct nlattr *tuple = mnl_attr_nest_start(nlh, CTA_TUPLE_ORIG);
+	struct nlattr *tuple = mnl_attr_nest_start(nlh, type);
 	struct nlattr *nest = mnl_attr_nest_start(nlh, CTA_TUPLE_IP);
 
-	mnl_attr_put_u32(nlh, CTA_IP_V4_SRC, htonl(0x0a000001));
-	mnl_attr_put_u32(nlh, CTA_IP_V4_DST, htonl(0x0a000002));
+	mnl_attr_put_u32(nlh, CTA_IP_V4_SRC, htonl(source));
+	mnl_attr_put_u32(nlh, CTA_IP_V4_DST, htonl(dest));
 	mnl_attr_nest_end(nlh, nest);
 	nest = mnl_attr_nest_start(nlh, CTA_TUPLE_PROTO);
 	mnl_attr_put_u8(nlh, CTA_PROTO_NUM, protocol);
-	mnl_attr_put_u16(nlh, CTA_PROTO_SRC_PORT, htons(40000));
-	mnl_attr_put_u16(nlh, CTA_PROTO_DST_PORT, htons(80));
+	mnl_attr_put_u16(nlh, CTA_PROTO_SRC_PORT, htons(sport));
+	mnl_attr_put_u16(nlh, CTA_PROTO_DST_PORT, htons(dport));
 	mnl_attr_nest_end(nlh, nest);
 	mnl_attr_nest_end(nlh, tuple);
+}
+
+static void put_flow(struct nlmsghdr *nlh, unsigned char protocol)
+{
+	put_tuple(nlh, CTA_TUPLE_ORIG, protocol, 0x0a000001, 0x0a000002, 40000, 80);
 }
 
 static void put_numbers(struct nlmsghdr *nlh, unsigned short type, const __u32 *numbers, unsigned short n)
@@ -107,6 +113,25 @@ static void test_all_of_it(void **state)
 	assert_true(e.has_synproxy && e.has_label);
 }
 
+/* What programs hand over is translated, so its server has another name for it. */
+static void test_translated(void **state)
+{
+	char buf[1024] __attribute__((aligned(4)));
+	struct nlmsghdr *nlh = whole(buf);
+	struct es_nf_entry e;
+
+	(void)state;
+	assert_int_equal(es_nf_entry_read(nlh, &e), 0);
+	assert_memory_equal(&e.socket, &e.flow, sizeof(e.flow));
+	put_tuple(nlh, CTA_TUPLE_REPLY, IPPROTO_TCP, 0x0a000009, 0x0a000001, 8080, 40000);
+	assert_int_equal(es_nf_entry_read(nlh, &e), 0);
+	assert_memory_equal(&e.socket.client, &e.flow.client, sizeof(e.flow.client));
+	assert_int_equal(e.socket.client_port, htons(40000));
+	assert_int_equal(e.socket.service.w[3], htonl(0x0a000009));
+	assert_int_equal(e.socket.service_port, htons(8080));
+	assert_int_equal(e.flow.service_port, htons(80));
+}
+
 static void test_what_is_not_said_is_zero(void **state)
 {
 	char buf[1024] __attribute__((aligned(4)));
@@ -163,6 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_of_it),
+		cmocka_unit_test(test_translated),
 		cmocka_unit_test(test_what_is_not_said_is_zero),
 		cmocka_unit_test(test_what_is_no_tcp),
 		cmocka_unit_test(test_damage),

@@ -42,6 +42,7 @@ static struct es_nf_entry entry_of(const struct es_flow *f)
 {
 	return (struct es_nf_entry){
 		.flow = *f,
+		.socket = *f,
 		.offsets.isn = played(f)->isn,
 		.has_synproxy = !played(f)->is_foreign,
 	};

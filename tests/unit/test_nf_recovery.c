@@ -64,7 +64,7 @@ int es_nf_conntrack_get(struct es_nf_conntrack *ct, const struct es_flow *f, str
 {
 	(void)ct;
 	played.looks++;
-	*ret_entry = (struct es_nf_entry){.flow = *f, .has_synproxy = 1};
+	*ret_entry = (struct es_nf_entry){.flow = *f, .socket = *f, .has_synproxy = 1};
 	return *has_entry(f) ? 0 : -ENOENT;
 }
 
@@ -79,7 +79,7 @@ int es_nf_conntrack_walk(struct es_nf_conntrack *ct, es_nf_entry_fn fn, void *ct
 {
 	(void)ct;
 	for (unsigned int i = 0; i < KNOWN; i++) {
-		const struct es_nf_entry entry = {.flow = flow(i), .has_synproxy = 1};
+		const struct es_nf_entry entry = {.flow = flow(i), .socket = flow(i), .has_synproxy = 1};
 
 		fn(ctx, &entry);
 	}

@@ -299,6 +299,7 @@ static void test_resets_that_leave(void **state)
 	for (int is_v6 = 0; is_v6 < 2; is_v6++) {
 		__u8 ES_NF_ALIGNED packet[200], ES_NF_ALIGNED out[ES_NF_RESET_MAX];
 		struct es_nf_entry entry = {.state = TCP_CONNTRACK_ESTABLISHED,
+					    .flow = flow_of(is_v6),
 					    .offsets.server.after = -0x1000};
 		struct es_flow there = flow_of(is_v6), flow;
 		struct es_nf_request sent = request_of(packet, is_v6), heard = {.packet = out};
@@ -314,7 +315,11 @@ static void test_resets_that_leave(void **state)
 		heard.len = es_nf_resets_translate(packet, sent.len, &entry, out);
 		assert_checksum(out, heard.len);
 		assert_int_equal(es_nf_request_read(&heard), 0);
-		assert_memory_equal(&heard.flow, &there, sizeof(there));
+		/* It has the service's address and port, whatever its socket's are. */
+		assert_memory_equal(&heard.flow.service, &there.client, sizeof(there.client));
+		assert_memory_equal(&heard.flow.client, &there.service, sizeof(there.service));
+		assert_int_equal(heard.flow.service_port, there.client_port);
+		assert_int_equal(heard.flow.client_port, there.service_port);
 		assert_int_equal(heard.seg.seq, 0xffffeff1);
 		assert_int_equal(heard.seg.ack, 1000);
 		assert_int_equal(heard.seg.flags, ES_TCP_RST | ES_TCP_ACK);

@@ -20,6 +20,9 @@ import sys
 import time
 
 
+PATIENCE = 5
+
+
 def library(path):
     loaded = ctypes.CDLL(path)
     loaded.request_handover.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
@@ -52,13 +55,14 @@ class Program(socketserver.BaseRequestHandler):
 
     def one(self):
         # Looked at first, so that X-Read can say how much of it is read.
-        head = b""
+        head, since, pause = b"", time.monotonic(), 0.001
         while b"\r\n\r\n" not in head:
             before, head = head, self.request.recv(65536, 2)  # MSG_PEEK
-            if not head:
+            if not head or time.monotonic() > since + PATIENCE:  # the rest of a body that nobody took, and no request
                 return False
             if head == before:
-                time.sleep(0.001)
+                time.sleep(pause)
+                pause = min(2 * pause, 0.1)
         said = fields(head)
         data = self.read(int(said.get("x-read", 4096))) if said.get("x-read") != "0" else b""
         if "x-hello" in said:

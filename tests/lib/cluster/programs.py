@@ -57,8 +57,9 @@ def start_program(stack, node):
 def serve(lab, stack):
     """The services of the programs on all nodes, and a program for each: {node: its program}."""
     programs = {}
-    with open(lab.config_file, "a", encoding="utf-8") as handle:
-        handle.write(services(lab))
+    for path in {lab.config_of(node.name) for node in lab.nodes}:
+        with open(path, "a", encoding="utf-8") as handle:
+            handle.write(services(lab))
     for node in lab.nodes:
         node.exec(["earshot", "reload"])
         programs[node.name] = start_program(stack, node)

@@ -3,7 +3,7 @@
 import socket
 import struct
 
-from earshotlab import netns, topology
+from earshotlab import netns
 
 TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ = 19, 20, 21  # linux/tcp.h
 TCP_RECV_QUEUE, TCP_REPAIR_OFF_NO_WP = 1, -1
@@ -30,7 +30,7 @@ def next_seq(sock):
 def say_too_big(lab, sock, mtu):
     """What a router says on the way to the client: the last segment was too large for its next link."""
     client, vip = sock.getsockname()[0], sock.getpeername()[0]
-    segment = struct.pack("!HHIIHHHH", topology.PORT, sock.getsockname()[1], next_seq(sock), 0, 0x5010, 512, 0, 0)
+    segment = struct.pack("!HHIIHHHH", sock.getpeername()[1], sock.getsockname()[1], next_seq(sock), 0, 0x5010, 512, 0, 0)
     if ":" in vip:
         addresses = socket.inet_pton(socket.AF_INET6, vip) + socket.inet_pton(socket.AF_INET6, client)
         quoted = struct.pack("!IHBB", 6 << 28, 1400, socket.IPPROTO_TCP, 64) + addresses + segment

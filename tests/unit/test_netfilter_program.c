@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What a node of the netfilter datapath does with connections that programs hand over.
+ */
+#include "cmocka_all.h"
+#include "netfilter_letter.h"
+#include "netfilter/program.h"
+#include "netfilter/translation.h"
+
+#define SERVER_PORT 8080
+#define BYTES	    "GET /"
+#define ID	    7
+
+/* A server listens behind the program of the service. */
+static struct world *world_of(void **state)
+{
+	struct world *w = *state;
+	struct es_service_entry *service = &w->config.service[0];
+
+	service->inspect = ES_INSPECT_NEVER;
+	service->server = es_addr_from_v4(es_htonl(0x7f000001));
+	service->server6 = (struct es_addr){.b = {[15] = 1}};
+	service->server_port = es_htons(SERVER_PORT);
+	w->server.listening = 1;
+	ring_give(w, SELF);
+	return w;
+}
+
+static void put_letter(struct world *w, __u8 kind, const char *payload, __u64 id)
+{
+	struct letter l;
+
+	letter_begin(w, &l, kind, payload);
+	l.h.content = (__be64)es_cpu_be64(id);
+	letter_put(w, &l, 1);
+}
+
+/* What is answered to a question; 0: nothing. */
+static __u8 ask(struct world *w, __u8 kind, __u64 id)
+{
+	size_t before = w->sent.count;
+
+	put_letter(w, kind, "", id);
+	if (w->sent.count == before)
+		return 0;
+	assert_int_equal(answer(w).kind, ES_HANDOVER_ANSWER);
+	return answer(w).nack;
+}
+
+static void put_connection(struct world *w, __u64 id)
+{
+	size_t before = w->sent.count;
+
+	put_letter(w, ES_HANDOVER_PROGRAM, BYTES, id);
+	assert_int_equal(w->sent.count, before); /* who asks behind it hears what came of it */
+}
+
+static void test_nobody_serves_it(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_NO_LISTENER);
+	put_letter(w, ES_HANDOVER_PROGRAM, BYTES, ID);
+	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_NO_LISTENER);
+	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), ES_PROGRAM_ANSWER_CANCELLED);
+	w = world_of(state);
+	w->server.listening = 0;
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID + 1), ES_PROGRAM_ANSWER_NO_LISTENER);
+	w->server.listening = w->server.accept_full = 1;
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID + 1), ES_PROGRAM_ANSWER_FULL);
+	assert_int_equal(w->rebuilt.count, 0);
+}
+
+/* Where servers listen that listen on loopback addresses, or on all, and on one that is named. */
+static void test_where_the_server_is(void **state)
+{
+	struct world *w = world_of(state);
+	struct es_service_entry *service = &w->config.service[0];
+	const struct es_flow flow = the_flow();
+	const struct es_addr own = es_nf_translation_address(are.clients_v6);
+	struct es_flow socket;
+
+	assert_int_equal(es_nf_program_socket(service, &flow, &socket), 1);
+	assert_memory_equal(&socket.client, &flow.client, sizeof(flow.client));
+	assert_int_equal(socket.client_port, flow.client_port);
+	assert_memory_equal(&socket.service, &own, sizeof(own));
+	assert_int_equal(socket.service_port, es_htons(SERVER_PORT));
+	service->server = host(0, 9);
+	service->server6 = host(1, 9);
+	assert_int_equal(es_nf_program_socket(service, &flow, &socket), 1);
+	assert_memory_equal(&socket.service, are.clients_v6 ? &service->server6 : &service->server,
+			    sizeof(own));
+	memset(are.clients_v6 ? &service->server6 : &service->server, 0, sizeof(own));
+	assert_int_equal(es_nf_program_socket(service, &flow, &socket), 0);
+}
+
+static void test_handed_over(void **state)
+{
+	struct world *w = world_of(state);
+	struct es_flow flow = the_flow(), socket;
+
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_READY);
+	w->found_after.received = 3;
+	put_connection(w, ID);
+	assert_int_equal(counted(w, ES_COUNT_connection_rebuilt), 1);
+	assert_int_equal(w->rebuilt.count, 1);
+	assert_int_equal(w->rebuilt_options.mss, 1400);
+	es_nf_program_socket(&w->config.service[0], &flow, &socket);
+	assert_memory_equal(&w->rebuilt_socket, &socket, sizeof(socket));
+	/* How far it came, in the client's numbers */
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_HERE);
+	assert_int_equal(es_ntohl(answer(w).next_request_seq), ISN + 1 + 3);
+	/* The message comes again, and what is behind it; then it is over. */
+	put_letter(w, ES_HANDOVER_PROGRAM, BYTES, ID);
+	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_HERE);
+	put_letter(w, ES_HANDOVER_FOLLOW, BYTES, 0);
+	assert_int_equal(w->injected.count, 1);
+	w->server = (struct es_nf_found){.listening = 1};
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_OVER);
+	put_letter(w, ES_HANDOVER_PROGRAM, BYTES, ID);
+	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_OVER);
+	assert_int_equal(w->rebuilt.count, 1);
+	/* Of a handover before it nothing comes any more. */
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID - 1), 0);
+	assert_int_equal(counted(w, ES_COUNT_connection_old), 1);
+}
+
+static void test_a_promise_is_kept(void **state)
+{
+	struct world *w = world_of(state);
+
+	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), ES_PROGRAM_ANSWER_CANCELLED);
+	put_letter(w, ES_HANDOVER_PROGRAM, BYTES, ID);
+	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_CANCELLED);
+	assert_int_equal(w->rebuilt.count, 0);
+	/* Another handover of it is another one. */
+	put_connection(w, ID + 1);
+	assert_int_equal(w->rebuilt.count, 1);
+	/* So it is for a minute: no message is on its way for longer. */
+	w->server = (struct es_nf_found){.listening = 1};
+	w->node->now_ns += (ES_NF_PROGRAM_NOTE_MS - 1) * 1000000ULL;
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID + 1), ES_PROGRAM_ANSWER_OVER);
+	w->node->now_ns += 1000000;
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID + 1), ES_PROGRAM_ANSWER_READY);
+}
+
+/* The program's own connection, of another node's or of this one's, which ends before. */
+static void test_occupied(void **state)
+{
+	struct world *w = world_of(state);
+
+	w->found.socket = ES_SOCKET_ESTABLISHED;
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_OCCUPIED);
+	put_letter(w, ES_HANDOVER_PROGRAM, BYTES, ID);
+	assert_int_equal(answer(w).nack, ES_PROGRAM_ANSWER_OCCUPIED);
+	assert_int_equal(w->rebuilt.count, 0);
+}
+
+/* A SYN may come late: then it is here, and before that it is tried again, but never promised that it will not be. */
+static void test_whether_there_is_one_is_unsure(void **state)
+{
+	struct world *w = world_of(state);
+
+	w->rebuild_rc = -ENOBUFS;
+	put_connection(w, ID);
+	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_READY);
+	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), 0);
+	/* That the kernel refuses the second attempt says nothing of the first. */
+	w->rebuild_rc = -EADDRINUSE;
+	put_connection(w, ID);
+	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), 0);
+	w->server.socket = ES_SOCKET_ESTABLISHED;
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_HERE);
+	w->server = (struct es_nf_found){.listening = 1};
+	w->rebuild_rc = ES_NF_BEGUN;
+	put_connection(w, ID);
+	assert_int_equal(w->rebuilt.count, 3);
+	w->server = (struct es_nf_found){.listening = 1};
+	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_OVER);
+}
+
+static void test_the_kernel_refuses_it(void **state)
+{
+	struct world *w = world_of(state);
+
+	w->rebuild_rc = -ENOMEM;
+	put_connection(w, ID);
+	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
+	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), ES_PROGRAM_ANSWER_CANCELLED);
+}
+
+/* What cannot be remembered is neither made nor promised. */
+static void test_no_room(void **state)
+{
+	struct world *w = world_of(state);
+	struct es_nf_program_note_set *set =
+		es_nf_program_note_set(w->node->tables.programs, the_flow_hash(w));
+
+	for (int i = 0; i < ES_NF_PROGRAM_NOTE_WAYS; i++)
+		set->way[i] = (struct es_nf_program_note){.id = 1, .at_ms = es_ns_to_ms(NOW_NS)};
+	put_connection(w, ID);
+	assert_int_equal(w->rebuilt.count, 0);
+	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), 0);
+	set->way[3].at_ms -= ES_NF_PROGRAM_NOTE_MS;
+	put_connection(w, ID);
+	assert_int_equal(w->rebuilt.count, 1);
+}
+
+static void test_malformed(void **state)
+{
+	struct world *w = world_of(state);
+	struct letter l;
+
+	letter_begin(w, &l, ES_HANDOVER_PROGRAM, BYTES);
+	l.packet_len = segment(l.packet, ISN + 1, 5001, ES_TCP_ACK | ES_TCP_FIN, 9, BYTES);
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_malformed), 1);
+	w->config.service[0].port = es_htons(81);
+	ring_give(w, SELF);
+	put_letter(w, ES_HANDOVER_PROGRAM, BYTES, ID);
+	assert_int_equal(counted(w, ES_COUNT_handover_wrong_target), 1);
+	assert_int_equal(w->sent.count, 0);
+}
+
+int main(void)
+{
+#define EACH(name)                                                                                           \
+	ES_TEST_OF(name, v4), ES_TEST_OF(name, v6), ES_TEST_OF(name, v6_by_v4), ES_TEST_OF(name, v4_by_v6)
+	const struct CMUnitTest tests[] = {
+		EACH(test_nobody_serves_it),
+		EACH(test_where_the_server_is),
+		EACH(test_handed_over),
+		EACH(test_a_promise_is_kept),
+		EACH(test_occupied),
+		EACH(test_whether_there_is_one_is_unsure),
+		EACH(test_the_kernel_refuses_it),
+		EACH(test_no_room),
+		EACH(test_malformed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
