@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -152,8 +153,11 @@ static void es_nf_engine_turn(struct es_nf_engine *engine)
 
 static void *es_nf_engine_main(void *arg)
 {
+	const struct sched_param param = {.sched_priority = 0};
 	struct es_nf_engine *engine = arg;
 
+	/* As the workers (inspect/worker.c): more packets for each wake-up where the CPU is busy. A kernel that refuses does no harm. */
+	pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
 	do
 		es_nf_engine_turn(engine);
 	while (!es_nf_batch_wait(&engine->batch));
