@@ -223,6 +223,26 @@ static void put_held(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
+/*
+ * At the end of each of a connection's two handshakes (rebuild.c), the hook tells the client a window that it knows. Nothing else
+ * acknowledges while the connection is being made; the answer to a SYN that nobody listens for is a RST.
+ */
+static void put_making_replies(struct es_nf_nft *nft)
+{
+	const __u8 flags = ES_TCP_SYN | ES_TCP_RST | ES_TCP_FIN, none = 0;
+	unsigned long bits[ES_NF_LABEL_LONGS] = {};
+
+	es_nf_label_set(bits, ES_NF_LABEL_MAKING);
+	es_nf_nft_begin_rule(nft, ES_REPLIES);
+	load_ct(nft, NFT_CT_LABELS);
+	match_bits(nft, bits, bits, sizeof(bits));
+	match_protocol(nft, IPPROTO_TCP);
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
+	match_bits(nft, &flags, &none, sizeof(flags));
+	es_nf_nft_verdict(nft, NF_DROP, NULL);
+	es_nf_nft_end_rule(nft);
+}
+
 /* What a server sends on a connection that is not proven. A SYN-ACK comes no further than to the hook. */
 static void put_unproven_replies(struct es_nf_nft *nft, enum way way)
 {
@@ -247,8 +267,11 @@ static void put_replies_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	es_nf_nft_add_base_chain(nft, ES_REPLIES, NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE + 1);
 	if (rules->holds)
 		put_held(nft);
+	/* With leases, the daemon learns from it that an answer is about to come (unproven.c), and drops it. */
 	if (rules->gate == ES_NF_GATE_CLOSED)
 		put_unproven_replies(nft, way);
+	else if (rules->holds)
+		put_making_replies(nft);
 }
 
 /* Most of what comes is acknowledgements of what was sent: without options, or with timestamps. Rarer ones cost more. */

@@ -7,9 +7,10 @@
  *     earshot-nf-reload ingress     the same, where the cluster MAC is a station's, and there is one service less
  *     earshot-nf-reload held        one is of a connection that is leaving, and no service inspects every request any more
  *     earshot-nf-reload known       one is a SYN of a connection that is here, and is let pass
+ *     earshot-nf-reload making      what a server says while its connection is being made: SYN-ACK, ACK, RST; then it is made: ACK
  *
- * Prints how many packets waited before and behind it, and what came to the socket when they were let pass; or, with held, how
- * it ended to send the packet before and behind it; or, with known, how many packets came.
+ * Prints how many packets waited before and behind it, and what came to the socket when they were let pass; or, with held and making, how
+ * it ended to send the packets; or, with known, how many packets came.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -181,7 +182,7 @@ static int waits(const char *what)
 }
 
 /* What the server of a connection says, whose client is behind that device. */
-static const char *say(const struct es_flow *flow, const struct es_nf_tun *tun)
+static const char *say(const struct es_flow *flow, const struct es_nf_tun *tun, __u8 flags)
 {
 	const struct es_flow back = {flow->service, flow->client, flow->service_port, flow->client_port};
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = flow->client.w[3]};
@@ -190,7 +191,7 @@ static const char *say(const struct es_flow *flow, const struct es_nf_tun *tun)
 	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
 	size_t len;
 
-	tcp->ack = 1;
+	((__u8 *)tcp)[13] = flags;
 	len = es_nf_compose_end(&back, tcp, sizeof(*tcp));
 	if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, tun->name, sizeof(tun->name)))
 		die("device", -errno, NULL);
@@ -234,9 +235,33 @@ static int is_held(void)
 	if (rc)
 		die("hold", rc, NULL);
 	set_rules(2, 1, NO_INTERFACE);
-	before = say(&flow, &tun);
+	before = say(&flow, &tun, ES_TCP_ACK);
 	set_rules(2, 0, NO_INTERFACE);
-	printf("%s %s\n", before, say(&flow, &tun));
+	printf("%s %s\n", before, say(&flow, &tun, ES_TCP_ACK));
+	return 0;
+}
+
+static int is_making(void)
+{
+	struct es_nf_expected expected = {.first_seq = 1, .is_making = 1};
+	const char *syn_ack, *ack, *rst;
+	struct es_nf_conntrack ct;
+	struct es_nf_tun tun;
+	int rc[2];
+
+	expected.flow = expected.socket = connect_client(&ct, &tun);
+	set_rules(1, 0, NO_INTERFACE);
+	rc[0] = es_nf_conntrack_delete(&ct, &expected.flow);
+	es_nf_conntrack_expect(&ct, &expected, 1, &rc[1]);
+	if (rc[0] || rc[1])
+		die("entry", rc[0] ? rc[0] : rc[1], NULL);
+	syn_ack = say(&expected.flow, &tun, ES_TCP_SYN | ES_TCP_ACK);
+	ack = say(&expected.flow, &tun, ES_TCP_ACK);
+	rst = say(&expected.flow, &tun, ES_TCP_RST | ES_TCP_ACK);
+	rc[0] = es_nf_conntrack_made(&ct, &expected.flow, 0);
+	if (rc[0])
+		die("made", rc[0], NULL);
+	printf("%s %s %s %s\n", syn_ack, ack, rst, say(&expected.flow, &tun, ES_TCP_ACK));
 	return 0;
 }
 
@@ -273,5 +298,7 @@ int main(int argc, char **argv)
 	switch_on_loopback();
 	if (!strcmp(what, "held"))
 		return is_held();
+	if (!strcmp(what, "making"))
+		return is_making();
 	return !strcmp(what, "known") ? is_known() : waits(what);
 }

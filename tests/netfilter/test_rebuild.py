@@ -70,6 +70,12 @@ def test_what_is_leaving_says_nothing_behind_a_reload():
     assert done.stdout.split() == ["dropped", "dropped"]
 
 
+def test_what_is_being_made_tells_no_window():
+    """The hook's own acknowledgements, at the end of each handshake; the SYN-ACK must come to the hook, and a RST to the client."""
+    done = subprocess.run(["unshare", "--net", RELOAD, "making"], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["sent", "dropped", "sent", "sent"]
+
+
 @FAMILIES
 def test_server_sees_the_client_and_a_keep_alive_connection(shared, family):
     before = shared.counts()["made"]
