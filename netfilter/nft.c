@@ -213,7 +213,7 @@ void es_nf_nft_add_memory(struct es_nf_nft *nft, const char *set, __u32 id, unsi
 	struct nlattr *nest;
 
 	mnl_attr_put_u64(nlh, NFTA_SET_TIMEOUT, es_cpu_be64(life_ms));
-	mnl_attr_put_u32(nlh, NFTA_SET_GC_INTERVAL, htonl(life_ms));
+	mnl_attr_put_u32(nlh, NFTA_SET_GC_INTERVAL, htonl(life_ms / 4));
 	nest = mnl_attr_nest_start(nlh, NFTA_SET_DESC);
 	mnl_attr_put_u32(nlh, NFTA_SET_DESC_SIZE, htonl(most));
 	mnl_attr_nest_end(nlh, nest);
