@@ -132,11 +132,22 @@ static int es_nf_batch_may_pass(void *ctx)
 	return !es_lease_is_over(es_nf_read64(&batch->node->tables.state->lease_ns), es_nf_now_ns());
 }
 
+/* What answers those of one queue leaves behind what the kernel was told of them (frames.h); by now, this thread may have been stopped. */
+static void es_nf_batch_send(struct es_nf_batch *batch)
+{
+	if (es_nf_kernel_has_frames(batch->kernel))
+		batch->node->tables.counters[ES_COUNT_answer_failed] +=
+			es_nf_kernel_send(batch->kernel, es_nf_batch_may_pass(batch));
+}
+
 /* Some of one queue, if there is any. Returns 1 if there may be more. */
 static int es_nf_batch_queue(struct es_nf_batch *batch, enum es_nf_captures queue, es_nf_capture_fn fn)
 {
-	return batch->ready & 1U << queue &&
-	       es_nf_capture_read(batch->capture[queue], fn, batch) == ES_NF_CAPTURE_BATCH;
+	int is_more = batch->ready & 1U << queue &&
+		      es_nf_capture_read(batch->capture[queue], fn, batch) == ES_NF_CAPTURE_BATCH;
+
+	es_nf_batch_send(batch);
+	return is_more;
 }
 
 static int es_nf_batch_unproven(struct es_nf_batch *batch, enum es_nf_captures queue, es_nf_capture_fn fn)
@@ -164,6 +175,7 @@ static void es_nf_batch_arp(struct es_nf_batch *batch)
 		if (len > 0 && !batch->is_late && batch->node->is_configured)
 			es_nf_other_arp(batch->node, arp, (size_t)len);
 	}
+	es_nf_batch_send(batch);
 }
 
 /*

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "netfilter/errors.h"
+#include "netfilter/frames.h"
 #include "netfilter/hands.h"
 #include "netfilter/reach.h"
 #include "netfilter/recovery.h"
@@ -28,10 +29,9 @@ struct es_nf_raw {
 };
 
 struct es_nf_kernel {
-	int frames;
+	struct es_nf_frames frames;
 	struct es_nf_raw datagrams;
 	struct es_nf_raw marked; /* no rule and no conntrack changes what leaves by them */
-	unsigned int public_ifindex;
 	struct es_nf_tun tun;
 	struct es_nf_rebuild rebuild;
 	struct es_nf_recovery recovery;
@@ -75,17 +75,8 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 static int es_nf_hand_frame(void *ctx, const __u8 target[6], __u16 protocol, const void *bytes, size_t len)
 {
 	struct es_nf_kernel *kernel = ctx;
-	struct sockaddr_ll to = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(protocol),
-		.sll_ifindex = (int)kernel->public_ifindex,
-		.sll_halen = ETH_ALEN,
-	};
 
-	memcpy(to.sll_addr, target, ETH_ALEN);
-	return sendto(kernel->frames, bytes, len, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to)) < 0
-		       ? -errno
-		       : 0;
+	return es_nf_frames_put(&kernel->frames, target, protocol, bytes, len);
 }
 
 /* A packet of either family, to where it says. */
@@ -447,7 +438,7 @@ int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_
 	if (!kernel)
 		return es_nf_why(why, -ENOMEM, "no memory");
 	kernel->zone = zone;
-	kernel->frames = kernel->tun.fd = -1;
+	kernel->frames.fd = kernel->tun.fd = -1;
 	kernel->datagrams = kernel->marked = (struct es_nf_raw){-1, -1};
 	rc = raw_open(&kernel->datagrams, 0);
 	if (!rc)
@@ -473,8 +464,8 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 	es_nf_tun_close(&k->tun);
 	raw_close(&k->datagrams);
 	raw_close(&k->marked);
-	if (k->frames >= 0)
-		close(k->frames);
+	if (k->frames.fd >= 0)
+		close(k->frames.fd);
 	free(k);
 	*kernel = NULL;
 }
@@ -488,11 +479,11 @@ int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex
 	};
 
 	/* Nothing comes in before it is bound. */
-	if (kernel->frames < 0)
-		kernel->frames = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (kernel->frames < 0 || bind(kernel->frames, (const struct sockaddr *)&here, sizeof(here)))
+	if (kernel->frames.fd < 0)
+		kernel->frames.fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (kernel->frames.fd < 0 || bind(kernel->frames.fd, (const struct sockaddr *)&here, sizeof(here)))
 		return es_nf_why(why, -errno, "packet socket: %s", strerror(errno));
-	kernel->public_ifindex = public_ifindex;
+	kernel->frames.ifindex = public_ifindex;
 	return 0;
 }
 
@@ -503,7 +494,7 @@ int es_nf_kernel_has_label(const struct es_nf_kernel *kernel)
 
 int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel)
 {
-	return kernel->frames;
+	return kernel->frames.fd;
 }
 
 int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
@@ -513,11 +504,22 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 	ssize_t got;
 
 	do {
-		got = recvfrom(kernel->frames, ret_arp, room, MSG_DONTWAIT, (struct sockaddr *)&from, &len);
+		got = recvfrom(kernel->frames.fd, ret_arp, room, MSG_DONTWAIT, (struct sockaddr *)&from,
+			       &len);
 	} while (got >= 0 && from.sll_pkttype == PACKET_OUTGOING);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	return (int)got;
+}
+
+int es_nf_kernel_has_frames(const struct es_nf_kernel *kernel)
+{
+	return kernel->frames.count != 0;
+}
+
+unsigned int es_nf_kernel_send(struct es_nf_kernel *kernel, int may_leave)
+{
+	return es_nf_frames_send(&kernel->frames, may_leave);
 }
 
 int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)

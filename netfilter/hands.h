@@ -39,6 +39,10 @@ int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel);
 /* es_nf_kernel_arp() - take one that came in, at most @room bytes. Returns its length, 0 if there is none, or -errno. */
 int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room);
 
+/* es_nf_kernel_has_frames() - do some wait? es_nf_kernel_send() - let them leave, or forget them (es_nf_frames_send()) */
+int es_nf_kernel_has_frames(const struct es_nf_kernel *kernel);
+unsigned int es_nf_kernel_send(struct es_nf_kernel *kernel, int may_leave);
+
 /* es_nf_kernel_mend() - set the rule of hook.h again, if somebody has taken it away; one thread at a time, any. Returns 0 or -errno. */
 int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl);
 

@@ -52,7 +52,7 @@ enum es_nf_made {
 /**
  * struct es_nf_hands - how a node does something outside of its own memory; each returns 0 or -errno
  * @look: is there a socket? Where that cannot be found out, there is none that listens, either
- * @frame: send a packet of @protocol to that MAC, on the public interface
+ * @frame: send a packet of @protocol to that MAC, on the public interface, when all that came together is decided
  * @send: send a packet of IPv4 to wherever it says
  * @answer: send a segment to the client that it names, by the stack; no rule and no connection tracking changes it
  * @rebuild: make a connection of the packet. @socket: of one that a program hands over, how its server has it (program.h);

@@ -241,15 +241,20 @@ static int es_nf_public_has_heard_enough(const struct es_nf_node *node, const st
 }
 
 /*
- * What a client acknowledges to another node says nothing to the one that has inspected its request. The handshake's ACK is another
- * matter (keepalive_answered), and is not counted so.
+ * What a client acknowledges says nothing to the node that is to inspect its request, or has: neither the handshake, whose SYN was
+ * just answered, nor what another node has sent. Who asks whether an idle connection is still there (keepalive_answered) does so
+ * later than the kernel remembers.
  */
 static int es_nf_public_is_given(const struct es_nf_node *node, const struct es_nf_inbound *in)
 {
 	const struct es_view *v = &in->view;
 
-	return node->remembers && in->verdict.counter == ES_COUNT_drop_no_flow && !in->frame->is_known &&
-	       v->mine && v->inspect == ES_INSPECT_FIRST && v->socket == ES_SOCKET_NONE && !v->seg.len &&
+	if (!node->remembers || v->inspect != ES_INSPECT_FIRST)
+		return 0;
+	if (in->verdict.action == ES_SYNACK)
+		return 1;
+	return in->verdict.counter == ES_COUNT_drop_no_flow && !in->frame->is_known && v->mine &&
+	       v->socket == ES_SOCKET_NONE && !v->seg.len &&
 	       !(v->seg.flags & (ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST | ES_TCP_URG));
 }
 

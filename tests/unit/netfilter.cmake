@@ -7,6 +7,7 @@ earshot_unit_test(nf_recovery earshot-rebuild)
 earshot_unit_test(nf_request earshot-rebuild)
 # The netfilter datapath's parts that need no kernel.
 earshot_unit_test(netfilter_queue earshot-netfilter-engine earshot-datapath)
+earshot_unit_test(netfilter_frames earshot-netfilter-engine)
 earshot_unit_test(netfilter_tables earshot-netfilter-engine)
 earshot_unit_test(netfilter_public earshot-netfilter-engine earshot-datapath)
 earshot_unit_test(netfilter_other earshot-netfilter-engine earshot-datapath)

@@ -109,6 +109,19 @@ int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 	return __atomic_load_n(&played.is_flood, __ATOMIC_SEQ_CST);
 }
 
+int es_nf_kernel_has_frames(const struct es_nf_kernel *kernel)
+{
+	(void)kernel;
+	return 0;
+}
+
+unsigned int es_nf_kernel_send(struct es_nf_kernel *kernel, int may_leave)
+{
+	(void)kernel;
+	(void)may_leave;
+	return 0;
+}
+
 int es_nf_kernel_mend(struct es_nf_kernel *kernel, struct es_nf_netlink *nl)
 {
 	int asked = 1;

@@ -172,6 +172,8 @@ static void test_given_is_remembered(void **state)
 
 	open_flow(w, &ack, &tsecr);
 	w->node->remembers = 1;
+	/* Nobody need hear that the client has got the SYN-ACK. */
+	assert_int_equal(put(w, bytes, segment(bytes, ISN, 0, ES_TCP_SYN, 0, "")), ES_NF_DROP_GIVEN);
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "")), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_drop_handshake_ack), 1);
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "GET")), ES_NF_DROP);
@@ -183,10 +185,17 @@ static void test_given_is_remembered(void **state)
 	assert_int_equal(
 		put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK | ES_TCP_FIN, tsecr + 9, "")),
 		ES_NF_DROP);
-	w->config.service[0].inspect = ES_INSPECT_NEVER;
-	es_nf_node_configure(w->node, &w->config, &w->ring);
-	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
-			 ES_NF_DROP);
+	/* Where it makes the connection, or may come back to this node, it is heard. */
+	for (__u8 inspect = ES_INSPECT_NEVER; inspect <= ES_INSPECT_EVERY; inspect++) {
+		if (inspect == ES_INSPECT_FIRST)
+			continue;
+		w->config.service[0].inspect = inspect;
+		es_nf_node_configure(w->node, &w->config, &w->ring);
+		assert_int_equal(
+			put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
+			ES_NF_DROP);
+		assert_int_equal(put(w, bytes, segment(bytes, ISN, 0, ES_TCP_SYN, 0, "")), ES_NF_DROP);
+	}
 }
 
 static void test_without_a_daemon_it_serves(void **state)
