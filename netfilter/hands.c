@@ -72,6 +72,13 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 	return 0;
 }
 
+static int es_nf_hand_may_have_made(void *ctx, const struct es_flow *flow)
+{
+	const struct es_nf_kernel *kernel = ctx;
+
+	return es_nf_kept_may_have(kernel->recovery.kept, flow);
+}
+
 static int es_nf_hand_frame(void *ctx, const __u8 target[6], __u16 protocol, const void *bytes, size_t len)
 {
 	struct es_nf_kernel *kernel = ctx;
@@ -330,6 +337,7 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 	return (struct es_nf_hands){
 		.ctx = kernel,
 		.look = es_nf_hand_look,
+		.may_have_made = es_nf_hand_may_have_made,
 		.frame = es_nf_hand_frame,
 		.send = es_nf_hand_send,
 		.answer = es_nf_hand_answer,

@@ -168,6 +168,11 @@ void es_nf_kept_prove(struct es_nf_kept *kept, const struct es_flow *flow)
 		place->is_proven = 1;
 }
 
+int es_nf_kept_may_have(const struct es_nf_kept *kept, const struct es_flow *flow)
+{
+	return kept->count >= kept->most || is_taken(&kept->places[find(kept, flow)]);
+}
+
 int es_nf_kept_look(struct es_nf_kept *kept, struct es_nf_conntrack *ct, const struct es_flow *flow)
 {
 	struct es_nf_entry entry;
@@ -214,21 +219,29 @@ int es_nf_kept_look_all(struct es_nf_kept *kept, struct es_nf_conntrack *ct)
 	return rc ? rc : look.rc;
 }
 
-/* Returns 1: it has its entry again; 0: it has it still; -ENOENT: its connection is over; or -errno. */
+/*
+ * Mostly, an entry goes some time after its connection, and then nothing more is asked. Returns 1: it has its entry again; 0: it has it
+ * still; -ENOENT: its connection is over; or -errno.
+ */
 static int restore(struct es_nf_conntrack *ct, struct es_nf_netlink *diag, const struct es_nf_entry *kept)
 {
 	struct es_nf_socket socket;
 	struct es_nf_entry now;
-	int rc = es_nf_conntrack_get(ct, &kept->flow, &now);
+	int rc = es_nf_socket_look(diag, &kept->socket, &socket);
 
+	/* One whose handshake is not over has just been made: the entry that went was that of another one. */
+	if (!rc && (socket.state == ES_NF_TCP_SYN_RECV || socket.state == ES_NF_TCP_NEW_SYN_RECV))
+		return 0;
+	if (!rc && !es_nf_socket_is_connection(&socket))
+		rc = -ENOENT;
+	if (rc)
+		return rc;
+	rc = es_nf_conntrack_get(ct, &kept->flow, &now);
 	if (!rc && es_nf_conntrack_is_ours(ct, &now))
 		return 0;
 	if (rc && rc != -ENOENT)
 		return rc;
-	rc = es_nf_socket_look(diag, &kept->socket, &socket);
-	if (!rc && !es_nf_socket_is_connection(&socket))
-		rc = -ENOENT;
-	return rc ? rc : es_nf_conntrack_restore(ct, kept) ?: 1;
+	return es_nf_conntrack_restore(ct, kept) ?: 1;
 }
 
 int es_nf_kept_restore(struct es_nf_kept *kept, struct es_nf_conntrack *ct, struct es_nf_netlink *diag,

@@ -18,6 +18,9 @@ void es_nf_kept_free(struct es_nf_kept **kept);
 /* es_nf_kept_count() - how many connections are kept */
 size_t es_nf_kept_count(const struct es_nf_kept *kept);
 
+/* es_nf_kept_may_have() - is the flow's connection kept, or are there more than can be? */
+int es_nf_kept_may_have(const struct es_nf_kept *kept, const struct es_flow *flow);
+
 /**
  * es_nf_kept_look() - keep what the kernel knows of a connection that was just made; what was kept of its flow is replaced
  * Returns 0; -ENOENT if it has no entry of ours; -ENOSPC if @most are kept; or -errno.

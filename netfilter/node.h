@@ -52,6 +52,7 @@ enum es_nf_made {
 /**
  * struct es_nf_hands - how a node does something outside of its own memory; each returns 0 or -errno
  * @look: is there a socket? Where that cannot be found out, there is none that listens, either
+ * @may_have_made: may there be a connection of the flow that was made here? Nobody is asked, so 0 is certain, and 1 is not
  * @frame: send a packet of @protocol to that MAC, on the public interface, when all that came together is decided
  * @send: send a packet of IPv4 to wherever it says
  * @answer: send a segment to the client that it names, by the stack; no rule and no connection tracking changes it
@@ -72,6 +73,7 @@ enum es_nf_made {
 struct es_nf_hands {
 	void *ctx;
 	int (*look)(void *ctx, const struct es_flow *flow, struct es_nf_found *ret_found);
+	int (*may_have_made)(void *ctx, const struct es_flow *flow);
 	int (*frame)(void *ctx, const __u8 target[6], __u16 protocol, const void *bytes, size_t len);
 	int (*send)(void *ctx, const void *packet, size_t len);
 	int (*answer)(void *ctx, const void *packet, size_t len);

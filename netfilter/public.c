@@ -179,7 +179,8 @@ static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 
 /*
  * Is it worth a question to the kernel whether the flow has a socket? Most packets are another node's. One of this node's
- * flows has none before its request, which is the first that asks; or the connection tracking knows it.
+ * flows has none before its request; or the connection tracking knows it. If not even its SYN was heard, it may have a connection
+ * that was not made by this datapath, or nobody knows any more that it was.
  */
 static int es_nf_may_have_socket(const struct es_nf_inbound *in)
 {
@@ -188,7 +189,9 @@ static int es_nf_may_have_socket(const struct es_nf_inbound *in)
 	if (in->frame->is_known ||
 	    es_nf_track_is_fresh(node->tables.tracks, in->view.flow_hash, es_ns_to_ms(node->now_ns)))
 		return 1;
-	return es_view_says(&in->view) && es_node_ring_answers(&node->ring, in->view.flow_hash);
+	return es_view_says(&in->view) && es_node_ring_answers(&node->ring, in->view.flow_hash) &&
+	       (!es_nf_flow_was_heard(node, in->view.flow_hash) ||
+		node->hands.may_have_made(node->hands.ctx, &in->flow));
 }
 
 /* The kernel has been asked. What the connection tracking knows of a flow without a socket is of one that is gone. */

@@ -95,6 +95,15 @@ static inline int hand_look(void *ctx, const struct es_flow *flow, struct es_nf_
 	return 0;
 }
 
+/* What is here was made here. */
+static inline int hand_may_have_made(void *ctx, const struct es_flow *flow)
+{
+	const struct world *w = ctx;
+
+	(void)flow;
+	return w->found.socket != ES_SOCKET_NONE;
+}
+
 static inline int hand_frame(void *ctx, const __u8 target[6], __u16 protocol, const void *bytes, size_t len)
 {
 	struct world *w = ctx;
@@ -262,6 +271,7 @@ static inline int world_setup(void **state)
 	const struct es_nf_hands hands = {
 		.ctx = w,
 		.look = hand_look,
+		.may_have_made = hand_may_have_made,
 		.frame = hand_frame,
 		.send = hand_send,
 		.answer = hand_answer,

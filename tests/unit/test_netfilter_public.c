@@ -198,6 +198,27 @@ static void test_given_is_remembered(void **state)
 	}
 }
 
+/* Whose SYN was heard has no socket here but one that was made here, and what was made is known; of others, the kernel is asked. */
+static void test_what_was_made_is_known(void **state)
+{
+	struct world *w = *state;
+	__u32 ack, tsecr;
+	uint8_t bytes[256];
+
+	open_flow(w, &ack, &tsecr);
+	put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "GET"));
+	put(w, bytes, segment(bytes, ISN + 4, ack, ES_TCP_ACK | ES_TCP_FIN, tsecr, ""));
+	assert_int_equal(w->looks, 0);
+	w->found.socket = ES_SOCKET_ESTABLISHED;
+	put(w, bytes, segment(bytes, ISN + 4, ack, ES_TCP_ACK, tsecr, "GET"));
+	assert_int_equal(w->looks, 1);
+	assert_int_equal(counted(w, ES_COUNT_deliver_established), 1);
+	w->found.socket = ES_SOCKET_NONE;
+	w->node->now_ns += 3ULL * ES_HEARD_FLOW_LIFE_S * 1000000000;
+	put(w, bytes, segment(bytes, ISN + 4, ack, ES_TCP_ACK, tsecr, "GET"));
+	assert_int_equal(w->looks, 2);
+}
+
 static void test_without_a_daemon_it_serves(void **state)
 {
 	struct world *w = *state;
@@ -495,6 +516,7 @@ int main(void)
 		EACH(test_anothers),
 		EACH(test_anothers_is_remembered),
 		EACH(test_given_is_remembered),
+		EACH(test_what_was_made_is_known),
 		EACH(test_without_a_daemon_it_serves),
 		EACH(test_closed_without_a_request),
 		EACH(test_overtaken),
