@@ -357,6 +357,7 @@ int es_nf_engine_leave(struct es_nf_engine *engine, const struct es_flow *flow)
 	es_nf_engine_lock(engine);
 	es_nf_left_note(node->left, es_flow_hash(&node->config.ring_key, node->config.ring_seed, flow),
 			es_ns_to_ms(es_nf_now_ns()));
+	es_nf_unproven_forget(node, flow);
 	rc = node->hands.forget(node->hands.ctx, flow);
 	es_nf_engine_unlock(engine);
 	return rc;

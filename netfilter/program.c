@@ -11,6 +11,7 @@
 #include "netfilter/rebuilding.h"
 #include "netfilter/settled.h"
 #include "netfilter/translation.h"
+#include "netfilter/unproven.h"
 
 /* struct es_nf_given - a message, for the functions below; @seg: of the packet in it, @seg.seq is of the handover's first byte */
 struct es_nf_given {
@@ -118,6 +119,8 @@ static __u32 es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
 	if (!note)
 		return ES_COUNT_rebuild_refused;
 	es_handover_options_get(in->h, &options);
+	/* Whatever its client had to acknowledge, another socket's has been. */
+	es_nf_unproven_forget(node, &in->flow);
 	/* Its id has decided; but a client's request may be the same, and come again. */
 	is_new = es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_MAKE, 0xff).as == ES_SETTLED_NOT;
 	rc = es_nf_make(node, in->flow_hash, in->seg.seq, es_nf_message_bytes(in->frame),

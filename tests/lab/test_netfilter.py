@@ -368,23 +368,9 @@ def test_both_families():
         assert raw.total(lab, "rebuild_refused", "handover_malformed", "handover_bad_mac", "answer_failed") == 0
 
 
-# As an operator has it whose interfaces are separate networks, maybe with the same addresses.
-ZONE = """
-table inet zones {
-    chain in { type filter hook prerouting priority raw; iifname "eth0" ct zone set 7; }
-    chain out { type filter hook output priority raw; oifname "eth0" ct zone set 7; }
-}
-"""
-
-
 def test_in_a_conntrack_zone():
     with Lab(nodes=2, policy="wrr", datapath="netfilter") as lab:
-        config = pathlib.Path(lab.config_file)
-        config.write_text(config.read_text(encoding="utf-8").replace("datapath {", "datapath {\n    conntrack_zone = 7"), encoding="utf-8")
-        for node in lab.nodes:
-            node.stop()
-            node.exec(["nft", "-f", "-"], input=ZONE)
-            node.start()
+        conntrack.put_into_zone(lab)
         for _ in range(4):
             with raw.connect(lab.client, timeout=20) as sock:
                 for uri in ("/u/1k/0", "/u/1m/0"):

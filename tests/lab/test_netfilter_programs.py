@@ -190,6 +190,17 @@ def listening(node, address, port):
         child.wait()
 
 
+def test_in_a_conntrack_zone():
+    with Lab(nodes=2, policy="wrr", datapath="netfilter") as lab, contextlib.ExitStack() as stack:
+        conntrack.put_into_zone(lab)
+        serve(lab, stack)
+        for target in ("n1", "n2", "self"):
+            body = random.Random(target).randbytes(300_000)
+            told = json.loads(ask(lab, "/upload", "POST", body, X_To=target, X_Linger=20).text)
+            assert told["sha256"] == hashlib.sha256(body).hexdigest()
+            assert right(ask(lab, "/1m", X_To=target), "1m")
+
+
 def test_stop_leaves_nothing(lab):
     """Neither the table nor the address on lo."""
     node = lab.node("n3")
