@@ -50,6 +50,12 @@ def test_demo(kernel, release, append, tmp_path):
     print(run(kernel(release), f"{PYTHON} lab/demo.py --name vm", LAB_S, tmp_path, LAB, append=append))
 
 
+@pytest.mark.parametrize("release", KERNELS)
+def test_programs(kernel, release, tmp_path):
+    """Programs hand over, from such nodes to such nodes: other kernels translate, and tell of sockets, in their own way."""
+    print(run(kernel(release), f"{PYTEST} tests/lab/test_programs.py -k 'download or upload or later_request'", LAB_S, tmp_path, LAB))
+
+
 def set_up(machine):
     machine.exec(["ip", "-batch", "-"], stdin=LINKS)
     machine.exec([daemon.binary("earshot"), "keygen", "/run/key"])
