@@ -346,13 +346,18 @@ def test_programs(lab):
 
 
 def refuses_link_local(lab):
-    """A program hears of a client whose address holds on its link only that its connection cannot move, and answers itself."""
+    """A program hears of a client whose address holds on its link only that its connection cannot move, and answers itself. With the
+    netfilter datapath, it hears nothing of it."""
     lab.client.exec(["ip", "address", "add", "fe80::77/64", "dev", "eth0", "nodad"])
     try:
         with netns.in_namespace(lab.net.client, socket.socket, socket.AF_INET6, socket.SOCK_STREAM) as sock:
             sock.settimeout(20)
             index = json.loads(lab.client.exec(["ip", "-j", "link", "show", "dev", "eth0"]).stdout)[0]["ifindex"]
             sock.bind(("fe80::77", 0, 0, index))
+            if daemon.DATAPATH == "netfilter":
+                with pytest.raises(ConnectionRefusedError):
+                    sock.connect((families.VIP6, programs.PORTS["programs"]))
+                return
             sock.connect((families.VIP6, programs.PORTS["programs"]))
             sock.sendall(raw.head("/1k", X_To="n2"))
             response = raw.receive(sock)
