@@ -5,7 +5,7 @@
 #include <errno.h>
 #include "netfilter/connection.h"
 
-int es_nf_connection_read(struct es_nf_rebuild *rebuild, const struct es_flow *flow,
+int es_nf_connection_read(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 client_ts,
 			  struct es_connection_state *ret_state, __u32 *ret_ahead)
 {
 	struct es_nf_socket socket;
@@ -18,6 +18,9 @@ int es_nf_connection_read(struct es_nf_rebuild *rebuild, const struct es_flow *f
 	first = es_nf_entry_first(&entry);
 	if (!es_nf_conntrack_is_ours(&rebuild->ct, &entry) || !first)
 		return -EOPNOTSUPP;
+	/* Where its successor's ports are in TIME_WAIT, a SYN from the past is refused. */
+	if (entry.offsets.its && !client_ts)
+		return -EAGAIN;
 	rc = es_nf_socket_look(&rebuild->diag, &entry.socket, &socket);
 	if (rc)
 		return rc == -ENOENT ? -ENOTCONN : rc;
@@ -31,6 +34,7 @@ int es_nf_connection_read(struct es_nf_rebuild *rebuild, const struct es_flow *f
 		.copied_seq = first + (__u32)socket.received - socket.rqueue,
 		.snd_una = first_ack + (__u32)socket.acked,
 		.write_seq = first_ack + (__u32)socket.acked + socket.wqueue,
+		.ts_recent = client_ts,
 		.is_found = 1,
 	};
 	*ret_ahead = entry.offsets.tsoff;

@@ -12,12 +12,13 @@
 
 /**
  * es_nf_connection_read() - all of @ret_state but flow_hash
- * @ret_state: ts_recent is 0, which for TCP is a client that has told no time yet: it is told by nothing
+ * @client_ts: struct es_nf_entry's, which becomes ts_recent: nothing tells its client's last timestamp, but since timestamps
+ * go round in 50 days, one that is older does as well for half of that (RFC 7323, 5.5)
  * @ret_ahead: the socket's clock is so many ticks ahead of the one that its client is shown
  * Returns 0; -ENOTCONN: there is no established socket; -EOPNOTSUPP: it was not made here, or by a version that did not
- * note where it began; or -errno.
+ * note where it began; -EAGAIN: it has timestamps, and @client_ts is 0; or -errno.
  */
-int es_nf_connection_read(struct es_nf_rebuild *rebuild, const struct es_flow *flow,
+int es_nf_connection_read(struct es_nf_rebuild *rebuild, const struct es_flow *flow, __u32 client_ts,
 			  struct es_connection_state *ret_state, __u32 *ret_ahead);
 
 #endif

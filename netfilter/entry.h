@@ -60,6 +60,7 @@ struct es_nf_offsets {
  * struct es_nf_entry
  * @flow: by its original direction; @socket: the same, as its server's socket has it, which is another one of connections that
  * programs have handed over (program.h)
+ * @client_ts: its client's timestamp when it was made, which the kernel does not tell; 0: unknown, or it has none
  * @state: enum tcp_conntrack, 0 if the kernel does not tell; @timeout_s: until it would be dropped
  * @client_wscale, @server_wscale: what the SYN and the SYN-ACK offered, @has_wscale: both did; @has_sack likewise
  * @has_synproxy: it has the extension that the hook works by; @has_label: it has our label; @is_proven, @is_held: and
@@ -70,6 +71,7 @@ struct es_nf_entry {
 	struct es_flow socket;
 	struct es_nf_offsets offsets;
 	__u32 timeout_s;
+	__u32 client_ts;
 	__u16 zone;
 	__u8 state;
 	__u8 client_wscale;

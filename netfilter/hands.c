@@ -324,7 +324,8 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 int es_nf_kernel_connection(struct es_nf_kernel *kernel, const struct es_flow *flow,
 			    struct es_connection_state *ret_state, __u32 *ret_ahead)
 {
-	return es_nf_connection_read(&kernel->rebuild, flow, ret_state, ret_ahead);
+	return es_nf_connection_read(&kernel->rebuild, flow,
+				     es_nf_kept_client_ts(kernel->recovery.kept, flow), ret_state, ret_ahead);
 }
 
 int es_nf_kernel_has_v6(const struct es_nf_kernel *kernel)

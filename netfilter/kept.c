@@ -173,13 +173,23 @@ int es_nf_kept_may_have(const struct es_nf_kept *kept, const struct es_flow *flo
 	return kept->count >= kept->most || is_taken(&kept->places[find(kept, flow)]);
 }
 
+__u32 es_nf_kept_client_ts(const struct es_nf_kept *kept, const struct es_flow *flow)
+{
+	const struct es_nf_entry *place = &kept->places[find(kept, flow)];
+
+	return is_taken(place) ? place->client_ts : 0;
+}
+
 int es_nf_kept_look(struct es_nf_kept *kept, struct es_nf_conntrack *ct, const struct es_flow *flow)
 {
+	const struct es_nf_entry *before = &kept->places[find(kept, flow)];
 	struct es_nf_entry entry;
 	int rc = es_nf_conntrack_get(ct, flow, &entry);
 
 	if (rc)
 		return rc;
+	if (is_taken(before) && before->offsets.isn == entry.offsets.isn)
+		entry.client_ts = before->client_ts;
 	return es_nf_conntrack_is_ours(ct, &entry) ? keep(kept, &entry) : -ENOENT;
 }
 

@@ -43,6 +43,9 @@ void es_nf_kept_hold(struct es_nf_kept *kept, const struct es_flow *flow, int is
 /* es_nf_kept_prove() - one that is made again has ES_NF_LABEL_PROVEN */
 void es_nf_kept_prove(struct es_nf_kept *kept, const struct es_flow *flow);
 
+/* es_nf_kept_client_ts() - struct es_nf_entry's, of a connection that this daemon has made; else 0 */
+__u32 es_nf_kept_client_ts(const struct es_nf_kept *kept, const struct es_flow *flow);
+
 /* es_nf_kept_forget() - the connection has left */
 void es_nf_kept_forget(struct es_nf_kept *kept, const struct es_flow *flow);
 

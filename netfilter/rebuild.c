@@ -218,6 +218,7 @@ static int begin(struct es_nf_rebuild *rebuild, const struct es_nf_request *requ
 		return rc;
 	is_whole = rc == ES_WHOLE;
 	rc = look_at_shift(rebuild, request);
+	rebuild->made.client_ts = request->seg.has_ts ? request->seg.tsval : 0;
 	/* The first SYN's answer is through: it would change the entry once more, and that would not expect the copy any longer. */
 	if (!rc && !is_whole && makes_copy(rebuild, request)) {
 		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected);

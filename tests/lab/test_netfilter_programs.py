@@ -10,6 +10,7 @@ import pathlib
 import random
 import signal
 import sys
+import time
 
 import pytest
 
@@ -126,6 +127,33 @@ def test_one_port_of_a_client_for_both(lab):
             served.add(raw.receive(web).node)
             goes_on(program, "n2")
         assert len(served) == 1  # its first request has decided
+
+
+def test_ports_in_time_wait(lab):
+    """A client comes again by the port of a connection that its server has just closed, and its SYN must not seem to be from before."""
+    for program, target in itertools.product(NETFILTER, NETFILTER):
+        port = next(lab.free_ports[program])
+        for _ in range(3):
+            with raw.connect(lab.client, at(lab), port=port, timeout=20) as sock:
+                sock.sendall(raw.head("/100k", Connection="close", X_To=target))
+                response = raw.receive(sock)
+                assert right(response) and response.node == target, (program, target, response.status, response.fields)
+                assert not sock.recv(1)
+            assert lab.node(target).exec(["ss", "-Htn", "state", "time-wait", "dport", "=", f":{port}"]).stdout
+            time.sleep(0.3)  # for the sender to hear that it is over: it hands over one connection of these ports at a time
+
+
+def test_connection_of_a_daemon_before(lab):
+    """It is not known when its client's clock began, so it stays, and the program answers."""
+    with connect(lab, "n2") as sock:
+        sock.sendall(raw.head("/", X_Hello=10))
+        assert raw.receive(sock).node == "program"
+        lab.node("n2").signal("earshotd", signal.SIGKILL)
+        lab.node("n2").start("earshotd")
+        sock.sendall(raw.head("/1k", X_To="n3"))
+        response = raw.receive(sock)
+        assert response.status == 299 and json.loads(response.text) == [-errno.EAGAIN]
+    handed_over(lab, "n2", "n3").close()
 
 
 def test_load_is_seen(lab):

@@ -280,6 +280,26 @@ static void test_one_that_is_leaving(void **state)
 	assert_int_equal(es_nf_kept_count(*state), 1);
 }
 
+/* The kernel does not tell a client's timestamp: it is known of the connection for which it was told, as long as it is that. */
+static void test_client_ts(void **state)
+{
+	struct es_nf_conntrack ct = {};
+	struct es_flow f = flow(1);
+	struct es_nf_entry made;
+
+	assert_int_equal(es_nf_kept_client_ts(*state, &f), 0);
+	flows[1].isn = 7;
+	flows[1].has_entry = 1;
+	made = entry_of(&f);
+	made.client_ts = 77;
+	assert_int_equal(es_nf_kept_keep(*state, &ct, &made), 0);
+	assert_int_equal(es_nf_kept_look(*state, &ct, &f), 0);
+	assert_int_equal(es_nf_kept_client_ts(*state, &f), 77);
+	flows[1].isn = 8;
+	assert_int_equal(es_nf_kept_look(*state, &ct, &f), 0);
+	assert_int_equal(es_nf_kept_client_ts(*state, &f), 0);
+}
+
 /* The kernel has forgotten it before anybody has looked. */
 static void test_one_that_is_gone_at_once(void **state)
 {
@@ -365,6 +385,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_there_when_a_daemon_begins, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_is_leaving, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_client_ts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_is_gone_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_is_over_costs_one_question, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limits_and_failures, set_up, tear_down),
