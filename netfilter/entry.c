@@ -86,8 +86,12 @@ static void read_socket(const struct nlattr *nest, struct es_nf_entry *ret)
 	ret->socket = ret->flow;
 	if (!nest || read_flow(nest, &reply))
 		return;
-	ret->socket.service = reply.client;
-	ret->socket.service_port = reply.client_port;
+	ret->socket = (struct es_flow){
+		.client = reply.service,
+		.service = reply.client,
+		.client_port = reply.service_port,
+		.service_port = reply.client_port,
+	};
 }
 
 static void read_tcp(const struct nlattr *nest, struct es_nf_entry *ret)

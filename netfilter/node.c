@@ -101,7 +101,7 @@ int es_nf_node_look(const struct es_nf_node *node, const struct es_flow *flow, s
 	*ret_found = (struct es_nf_found){};
 	rc = hands->look(hands->ctx, flow, ret_found);
 	if (rc || service < 0 || ret_found->socket == ES_SOCKET_ESTABLISHED ||
-	    !es_nf_program_socket(&node->config.service[service], flow, &socket))
+	    !es_nf_program_socket(&node->config, (unsigned int)service, flow, &socket))
 		return rc;
 	rc = hands->look(hands->ctx, &socket, &server);
 	if (!rc && server.socket == ES_SOCKET_ESTABLISHED)

@@ -123,7 +123,7 @@ static struct es_flow socket_of(const struct world *world, int family)
 	struct es_flow flow = flow_of(family);
 
 	if (world->translates) {
-		flow.service = es_nf_translation_address(family == AF_INET6);
+		flow.service = es_nf_translation_address(family == AF_INET6, 0);
 		flow.service_port = htons(8080);
 	}
 	return flow;
@@ -274,11 +274,12 @@ static int try_family(struct world *world, int family)
 /* For IPv4 at least, as all of it. */
 static int set_translation(struct world *world, struct es_nf_netlink *nl)
 {
-	struct es_nf_rules rules = {.count = 2,
-				    .address = {flow_of(AF_INET).service, flow_of(AF_INET6).service}};
+	struct es_nf_rules rules = {
+		.address = {flow_of(AF_INET).service, flow_of(AF_INET6).service},
+		.server = {es_nf_translation_address(0, 0), es_nf_translation_address(1, 0)}};
 	struct es_nf_translation translation;
 
-	rules.count = world->hook.has_v6 ? 2 : 1;
+	rules.count = rules.server_count = world->hook.has_v6 ? 2 : 1;
 	return es_nf_translation_set(nl, &rules, &translation, world->why);
 }
 

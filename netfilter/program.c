@@ -18,7 +18,7 @@ struct es_nf_given {
 	struct es_nf_node *node;
 	const struct es_nf_frame *frame;
 	const struct es_handover *h;
-	const struct es_service_entry *service;
+	__u32 service;
 	struct es_segment seg;
 	struct es_flow flow;
 	struct es_flow socket;
@@ -26,23 +26,24 @@ struct es_nf_given {
 	__u32 received;
 };
 
-int es_nf_program_socket(const struct es_service_entry *service, const struct es_flow *flow,
+int es_nf_program_socket(const struct es_config *config, unsigned int service, const struct es_flow *flow,
 			 struct es_flow *ret_socket)
 {
 	const int is_v6 = !es_addr_is_v4(&flow->service);
-	const struct es_addr *server = es_program_server_of(service, is_v6);
+	const struct es_addr *server = es_program_server_of(&config->service[service], is_v6);
 
 	if (!server)
 		return 0;
 	*ret_socket = *flow;
 	/* No packet from a wire comes to a loopback address. Servers that listen on all have this one, too. */
-	ret_socket->service = es_addr_is_loopback(server) ? es_nf_translation_address(is_v6) : *server;
-	ret_socket->service_port = service->server_port;
+	ret_socket->service =
+		es_addr_is_loopback(server) ? es_nf_translation_address(is_v6, service) : *server;
+	ret_socket->service_port = config->service[service].server_port;
 	return 1;
 }
 
 /* Reads the message. Returns 0, or -1 and the counter to count by. */
-static int es_nf_given_read(struct es_nf_given *in, __u32 *ret_counter, __u32 *ret_service)
+static int es_nf_given_read(struct es_nf_given *in, __u32 *ret_counter)
 {
 	struct es_nf_node *node = in->node;
 	struct es_packet pkt;
@@ -57,22 +58,21 @@ static int es_nf_given_read(struct es_nf_given *in, __u32 *ret_counter, __u32 *r
 		*ret_counter = ES_COUNT_handover_wrong_target;
 		return -1;
 	}
-	*ret_service = (__u32)service;
-	in->service = &node->config.service[service];
+	in->service = (__u32)service;
 	in->flow_hash = es_flow_hash(&node->config.ring_key, node->config.ring_seed, &in->flow);
 	return 0;
 }
 
 /* What the sockets say: the server's, and if it has none for the flow, the program's. Returns 0 or -1. */
-static int es_nf_given_look(struct es_nf_given *in, struct es_program_view *v, __u32 service)
+static int es_nf_given_look(struct es_nf_given *in, struct es_program_view *v)
 {
 	struct es_nf_node *node = in->node;
 	struct es_nf_found found = {}, server = {};
 
-	if (es_nf_program_socket(in->service, &in->flow, &in->socket) &&
+	if (es_nf_program_socket(&node->config, in->service, &in->flow, &in->socket) &&
 	    node->hands.look(node->hands.ctx, &in->socket, &server))
 		return -1;
-	v->listening = server.listening && !es_serving_refuses(node->tables.state, service, node->now_ns);
+	v->listening = server.listening && !es_serving_refuses(node->tables.state, in->service, node->now_ns);
 	v->accept_full = server.accept_full;
 	if (server.socket == ES_SOCKET_NONE && node->hands.look(node->hands.ctx, &in->flow, &found))
 		return -1;
@@ -151,11 +151,11 @@ void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *fr
 	const struct es_nf_program_note *note;
 	struct es_verdict verdict = {};
 	struct es_program_view v;
-	__u32 counter, service;
+	__u32 counter;
 	int is_unsure;
 	__u8 answer;
 
-	if (es_nf_given_read(&in, &counter, &service)) {
+	if (es_nf_given_read(&in, &counter)) {
 		es_nf_count(node, counter);
 		return;
 	}
@@ -169,7 +169,7 @@ void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *fr
 		.stale = node->config.leased && h->epoch != es_htonl(node->config.epoch),
 	};
 	/* What cannot be seen is not answered: the sender asks again. */
-	if (es_nf_given_look(&in, &v, service))
+	if (es_nf_given_look(&in, &v))
 		return;
 	note = es_nf_given_noted(&in);
 	is_unsure = note && note->is_unsure && v.socket != ES_SOCKET_ESTABLISHED;

@@ -12,10 +12,10 @@
 #include "netfilter/node.h"
 
 /**
- * es_nf_program_socket() - what a server's socket has for a flow that a program has handed over
+ * es_nf_program_socket() - what a server's socket has for a flow of that service that a program has handed over
  * Returns 1; 0 if none of the service's connections of that family are handed over to servers.
  */
-int es_nf_program_socket(const struct es_service_entry *service, const struct es_flow *flow,
+int es_nf_program_socket(const struct es_config *config, unsigned int service, const struct es_flow *flow,
 			 struct es_flow *ret_socket);
 
 /* es_nf_program_message() - do what a message of kind PROGRAM, ASK or CANCEL says, which is authentic and fresh. Counts. */

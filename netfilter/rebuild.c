@@ -228,6 +228,24 @@ static int begin(struct es_nf_rebuild *rebuild, const struct es_nf_request *requ
 	return rc;
 }
 
+/*
+ * Is the entry one by which the server's socket has the name that it is to have? Where a connection has that already, the kernel
+ * translates the client's port to another one. Returns 0; -EADDRINUSE; or -errno.
+ */
+static int check_translation(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	struct es_nf_entry entry;
+	int rc;
+
+	if (es_flow_equal(&request->flow, &request->socket))
+		return 0;
+	rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, &entry);
+	if (rc || es_flow_equal(&entry.socket, &request->socket))
+		return rc;
+	(void)es_nf_conntrack_delete(&rebuild->ct, &request->flow);
+	return -EADDRINUSE;
+}
+
 static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	__u8 ES_NF_ALIGNED headers[ES_NF_MADE_MAX];
@@ -235,8 +253,11 @@ static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request
 		{headers, es_nf_request_begin(request, headers)},
 		{(void *)(request->packet + request->len - request->seg.len), request->seg.len},
 	};
-	int rc = begin(rebuild, request);
+	int rc = check_translation(rebuild, request);
 
+	if (rc)
+		return rc;
+	rc = begin(rebuild, request);
 	/* Before the request: its answer may be acknowledged, or the daemon be gone, before anything else is done here. */
 	if (waits(rebuild))
 		/* or it is gone already */

@@ -27,14 +27,14 @@ static void add_every(struct es_nf_rules *rules, const struct es_addr *address, 
 }
 
 /* Where the servers are of what programs hand over from that service. */
-static void add_server(struct es_nf_rules *rules, const struct es_service_entry *service,
+static void add_server(struct es_nf_rules *rules, const struct es_config *config, unsigned int service,
 		       const struct es_addr *address)
 {
 	const struct es_flow flow = {.client = *address, .service = *address};
 	struct es_flow socket;
 	unsigned int at = 0;
 
-	if (es_addr_is_unspecified(address) || !es_nf_program_socket(service, &flow, &socket))
+	if (es_addr_is_unspecified(address) || !es_nf_program_socket(config, service, &flow, &socket))
 		return;
 	while (at < rules->server_count && !es_addr_equal(&rules->server[at], &socket.service))
 		at++;
@@ -53,8 +53,8 @@ void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
 	for (__u32 i = 0; i < config->service_count && i < ES_SERVICES_MAX; i++) {
 		add_address(ret, &config->service[i].address);
 		add_address(ret, &config->service[i].address6);
-		add_server(ret, &config->service[i], &config->service[i].address);
-		add_server(ret, &config->service[i], &config->service[i].address6);
+		add_server(ret, config, i, &config->service[i].address);
+		add_server(ret, config, i, &config->service[i].address6);
 		if (config->service[i].inspect != ES_INSPECT_EVERY)
 			continue;
 		add_every(ret, &config->service[i].address, config->service[i].port);

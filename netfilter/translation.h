@@ -5,9 +5,9 @@
 /*
  * Where the kernel finds the servers of connections that programs hand over (program.h). Their conntrack entries say that what
  * clients send is for another address than the service's. The kernel translates so while there is a chain of type nat, so
- * this keeps an empty one for each family, in a table of its own. And it keeps an address of each on `lo`, which is nobody
- * else's: what arrives for a loopback address the kernel drops, and one of the network's own may be a client's already, with the
- * same ports.
+ * this keeps an empty one for each family, in a table of its own. And it keeps an address of each service on `lo`, which is nobody
+ * else's: what arrives for a loopback address the kernel drops; and to one that others have, too, a client may have a connection
+ * already, by the same port of its own.
  *
  * Both outlive the daemon, as the connections do, and go with es_nf_translation_remove().
  */
@@ -15,11 +15,13 @@
 
 #define ES_NF_TRANSLATION_TABLE "earshot-translate"
 
-/* Of a link, so that no router forwards what is for it (RFC 3927); and a unique local one (RFC 4193), whose digits say "Earshot". */
-#define ES_NF_TRANSLATION_ADDRESS  "169.254.69.83"
-#define ES_NF_TRANSLATION_ADDRESS6 "fd45:6172:7368:6f74::1"
-
-struct es_addr es_nf_translation_address(int is_v6);
+/*
+ * es_nf_translation_address() - that of a configuration's service
+ * Of a link, so that no router forwards what is for it (RFC 3927); and a unique local one (RFC 4193), whose digits say "Earshot".
+ */
+#define ES_NF_TRANSLATION_PREFIX  "169.254.69.0"
+#define ES_NF_TRANSLATION_PREFIX6 "fd45:6172:7368:6f74::"
+struct es_addr es_nf_translation_address(int is_v6, unsigned int service);
 
 /* struct es_nf_translation - what the tables looked like when they were set */
 struct es_nf_translation {

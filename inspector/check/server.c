@@ -45,14 +45,14 @@ struct place {
 };
 
 /* The netfilter datapath leads no connection to a loopback address (netfilter/program.h). */
-static const struct es_addr *server_of(const struct es_check *check, const struct es_conf_service *service,
+static const struct es_addr *server_of(const struct es_check *check, unsigned int service,
 				       unsigned int family, struct es_addr *own)
 {
-	const struct es_addr *server = es_conf_server_of(service, family);
+	const struct es_addr *server = es_conf_server_of(&check->conf->services[service], family);
 
 	if (!server || check->facts->datapath != ES_DATAPATH_NETFILTER || !es_addr_is_loopback(server))
 		return server;
-	*own = es_nf_translation_address((int)family);
+	*own = es_nf_translation_address((int)family, service);
 	return own;
 }
 
@@ -64,11 +64,11 @@ static int place_next(const struct es_check *check, unsigned int *at, struct pla
 
 	while (*at / places < conf->service_count) {
 		const struct es_conf_service *service = &conf->services[*at / places];
-		unsigned int which = (*at)++ % places;
+		unsigned int index = *at / places, which = (*at)++ % places;
 		int is_server = which >= ES_CONF_FAMILIES;
 		struct es_addr own;
 		const struct es_addr *address =
-			is_server ? server_of(check, service, which - ES_CONF_FAMILIES, &own)
+			is_server ? server_of(check, index, which - ES_CONF_FAMILIES, &own)
 				  : es_conf_service_of(service, which);
 
 		if (!address)

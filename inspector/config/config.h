@@ -410,7 +410,7 @@ int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int
  * es_conf_netfilter_serves() - does @conf ask for nothing that the netfilter datapath does not do?
  * Returns 1; 0, with the first such thing, and what would be right.
  */
-#define ES_CONF_NETFILTER_TEXT 256
+#define ES_CONF_NETFILTER_TEXT 384
 int es_conf_netfilter_serves(const struct es_conf *conf, char ret_text[ES_CONF_NETFILTER_TEXT]);
 
 /* es_conf_use_node() - this machine is node @self: what its section says of interfaces is in force */

@@ -28,9 +28,24 @@ static const struct es_conf_service *service_at(const struct es_conf *conf, cons
 	return NULL;
 }
 
+/* The service before this one whose programs hand over to just there, or NULL. */
+static const struct es_conf_service *server_at(const struct es_conf *conf,
+					       const struct es_conf_service *service,
+					       const struct es_addr *address, unsigned int family)
+{
+	for (const struct es_conf_service *other = conf->services; other < service; other++) {
+		const struct es_addr *server = es_conf_server_of(other, family);
+
+		if (server && es_addr_equal(server, address) && other->server_port == service->server_port)
+			return other;
+	}
+	return NULL;
+}
+
 /*
- * A connection that a program hands over has its server's address and port here (netfilter/program.h). If that is where
- * clients connect, too, one client can have two connections of the same name. Returns 1; 0 if there is nothing of the kind.
+ * A connection that a program hands over has its server's address and port here (netfilter/program.h). If others have that, too,
+ * clients' or those of another service, one client can have two connections of the same name. Returns 1; 0 if there is nothing of
+ * the kind.
  */
 static int service_lacks(const struct es_conf *conf, const struct es_conf_service *service, struct lack *lack)
 {
@@ -41,13 +56,14 @@ static int service_lacks(const struct es_conf *conf, const struct es_conf_servic
 
 		if (!server || es_addr_is_loopback(server))
 			continue;
-		other = service_at(conf, server, service->server_port);
+		other = service_at(conf, server, service->server_port)
+				?: server_at(conf, service, server, family);
 		if (!other)
 			continue;
 		lack->key = "server_address";
 		snprintf(lack->text, sizeof(lack->text),
-			 "service %s: server_address = %s: clients of service %s connect to its port %u, and "
-			 "with "
+			 "service %s: server_address = %s: service %s has connections to its port %u, too, "
+			 "and with "
 			 "the netfilter datapath a server behind a program needs an address or a port of its "
 			 "own: "
 			 "expected another one",

@@ -38,7 +38,7 @@ static int es_datapath_netfilter_does(const struct es_conf *conf, char *err, siz
 
 int es_datapath_choose(const struct es_conf *conf, enum es_datapath_kind *ret_kind, struct es_conf_error *err)
 {
-	char module[256] = "", netfilter[384] = "";
+	char module[256] = "", netfilter[ES_CONF_NETFILTER_TEXT + 32] = "";
 	struct es_conf_error kernel = {};
 
 	*ret_kind = es_datapath_named(conf->datapath.type);

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.earshot
 
 NETFILTER = ["n2", "n3"]
 TABLE = "earshot-translate"
-OWN = {"4": "169.254.69.83", "6": "fd45:6172:7368:6f74::1"}  # netfilter/translation.h
+OWN = {"4": "169.254.69.2", "6": "fd45:6172:7368:6f74::2"}  # of the second service: netfilter/translation.h
 
 
 @pytest.fixture(scope="module", name="lab", params=["4", "6"], ids=["v4", "v6"])
@@ -127,6 +127,21 @@ def test_one_port_of_a_client_for_both(lab):
             served.add(raw.receive(web).node)
             goes_on(program, "n2")
         assert len(served) == 1  # its first request has decided
+
+
+def test_one_port_of_a_client_for_two_programs(lab):
+    """Two services whose programs hand over to one server."""
+    port = next(lab.free_ports["n2"])
+    for _ in range(2):
+        with raw.connect(lab.client, at(lab), port=port, timeout=20) as first, \
+                raw.connect(lab.client, at(lab, "example"), port=port, timeout=20) as second:
+            first.sendall(raw.head("/1k", X_To="n2"))
+            assert raw.receive(first).node == "n2"
+            second.sendall(raw.head("/upload", "POST", Content_Length=4) + b"body")
+            assert raw.receive(second).node == "n2"
+            goes_on(first, "n2")
+            goes_on(second, "n2")
+        time.sleep(0.3)
 
 
 def test_ports_in_time_wait(lab):

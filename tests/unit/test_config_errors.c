@@ -64,8 +64,15 @@ static const struct {
 	 "\nservice web {\n address = 10.77.0.100\n port = 80\n}\n"
 	 "service reports {\n address = 10.77.0.100\n port = 81\n server_port = 80\n server_address = "
 	 "10.77.0.100\n}",
-	 "t.conf:12: service reports: server_address = 10.77.0.100: clients of service web connect to its "
-	 "port 80, "
+	 "t.conf:12: service reports: server_address = 10.77.0.100: service web has connections to its port "
+	 "80, too, "
+	 "and with the netfilter datapath a server behind a program needs an address or a port of its own: "
+	 "expected another one"},
+	{"datapath { type = netfilter interface = e cluster_interface = f }\n" NODE
+	 "\nservice a {\n address = 10.77.0.100\n port = 80\n server_port = 82\n server_address = "
+	 "10.0.0.1\n}\n"
+	 "service b {\n address = 10.77.0.100\n port = 81\n server_port = 82\n server_address = 10.0.0.1\n}",
+	 "t.conf:14: service b: server_address = 10.0.0.1: service a has connections to its port 82, too, "
 	 "and with the netfilter datapath a server behind a program needs an address or a port of its own: "
 	 "expected another one"},
 	{"datapath { mac_mode = broadcast }",

@@ -77,21 +77,25 @@ static void test_where_the_server_is(void **state)
 	struct world *w = world_of(state);
 	struct es_service_entry *service = &w->config.service[0];
 	const struct es_flow flow = the_flow();
-	const struct es_addr own = es_nf_translation_address(are.clients_v6);
+	const struct es_addr own = es_nf_translation_address(are.clients_v6, 0);
 	struct es_flow socket;
 
-	assert_int_equal(es_nf_program_socket(service, &flow, &socket), 1);
+	assert_int_equal(es_nf_program_socket(&w->config, 0, &flow, &socket), 1);
 	assert_memory_equal(&socket.client, &flow.client, sizeof(flow.client));
 	assert_int_equal(socket.client_port, flow.client_port);
 	assert_memory_equal(&socket.service, &own, sizeof(own));
 	assert_int_equal(socket.service_port, es_htons(SERVER_PORT));
+	/* Of each service another one: one client may have connections to both by one port. */
+	w->config.service[1] = *service;
+	assert_int_equal(es_nf_program_socket(&w->config, 1, &flow, &socket), 1);
+	assert_memory_not_equal(&socket.service, &own, sizeof(own));
 	service->server = host(0, 9);
 	service->server6 = host(1, 9);
-	assert_int_equal(es_nf_program_socket(service, &flow, &socket), 1);
+	assert_int_equal(es_nf_program_socket(&w->config, 0, &flow, &socket), 1);
 	assert_memory_equal(&socket.service, are.clients_v6 ? &service->server6 : &service->server,
 			    sizeof(own));
 	memset(are.clients_v6 ? &service->server6 : &service->server, 0, sizeof(own));
-	assert_int_equal(es_nf_program_socket(service, &flow, &socket), 0);
+	assert_int_equal(es_nf_program_socket(&w->config, 0, &flow, &socket), 0);
 }
 
 static void test_handed_over(void **state)
@@ -105,7 +109,7 @@ static void test_handed_over(void **state)
 	assert_int_equal(counted(w, ES_COUNT_connection_rebuilt), 1);
 	assert_int_equal(w->rebuilt.count, 1);
 	assert_int_equal(w->rebuilt_options.mss, 1400);
-	es_nf_program_socket(&w->config.service[0], &flow, &socket);
+	es_nf_program_socket(&w->config, 0, &flow, &socket);
 	assert_memory_equal(&w->rebuilt_socket, &socket, sizeof(socket));
 	/* How far it came, in the client's numbers */
 	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_HERE);
