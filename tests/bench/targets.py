@@ -24,6 +24,8 @@ EARSHOT = {
     "earshot": {"policy": "wrr", "settings": WORKERS},
     "earshot-netfilter": {"policy": "wrr", "settings": WORKERS, "datapath": "netfilter"},
     "earshot-netfilter-jhash": {"policy": "wrr", "settings": {**WORKERS, "cluster.ring_hash": "jhash"}, "datapath": "netfilter"},
+    "earshot-one": {"policy": "wrr", "settings": WORKERS, "nodes": 1},
+    "earshot-netfilter-one": {"policy": "wrr", "settings": WORKERS, "datapath": "netfilter", "nodes": 1},
     "earshot-ring": {"policy": "ring", "settings": WORKERS},
     "earshot-uri": {"policy": "uri-hash", "settings": WORKERS},
     "earshot-every": {"policy": "uri-hash", "settings": {**WORKERS, "service.inspect": "every", "service.load_bound": 0}},
@@ -149,14 +151,15 @@ class Targets:
         if key == "plain":
             lab = Lab(nodes=NODES + 1, earshot=False, server="none")
         else:
-            lab = Lab(nodes=NODES, server="none", **EARSHOT[key])
+            lab = Lab(server="none", **{"nodes": NODES, **EARSHOT[key]})
         self.stack.enter_context(lab)
         # Otherwise a client that connects 30,000 times a second runs out of ports after two seconds.
         netns.set_sysctls(lab.net.client, {"net.ipv4.tcp_tw_reuse": 1})
-        for number in range(1, NODES + 1):
-            self._nginx(lab, f"n{number}", "server", 1, _SERVER.format(docroot=self.docroot, node=f"n{number}"))
-        for number in range(1, NODES + 1):
-            self._wait(lab, f"n{number}", 80, "bench-server.log")
+        servers = [node for node in lab.net.nodes if node != PROXY]
+        for node in servers:
+            self._nginx(lab, node, "server", 1, _SERVER.format(docroot=self.docroot, node=node))
+        for node in servers:
+            self._wait(lab, node, 80, "bench-server.log")
         if key == "plain":
             self._proxies(lab)
         else:
