@@ -176,6 +176,14 @@ static int read_frame(const struct nlmsghdr *nlh, struct es_nf_frame *ret_frame,
 	return ret_frame->len >= ES_NF_IP_LEN;
 }
 
+/* With which a packet goes on; 0: with what it has. */
+static const __u32 marks[] = {
+	[ES_NF_ACCEPT] = 0,
+	[ES_NF_DROP_OTHERS] = ES_NF_OTHERS_MARK,
+	[ES_NF_DROP_GIVEN] = ES_NF_GIVEN_MARK,
+	[ES_NF_DROP_GONE] = ES_NF_GONE_MARK,
+};
+
 static int on_message(const struct nlmsghdr *nlh, void *data)
 {
 	struct es_nf_capture *capture = data;
@@ -192,12 +200,8 @@ static int on_message(const struct nlmsghdr *nlh, void *data)
 	if (is_frame)
 		fate = capture->fn(capture->ctx, &frame);
 	capture->last_id = id;
-	if (fate == ES_NF_ACCEPT)
-		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id, 0);
-	else if (fate == ES_NF_DROP_OTHERS)
-		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id, ES_NF_OTHERS_MARK);
-	else if (fate == ES_NF_DROP_GIVEN)
-		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id, ES_NF_GIVEN_MARK);
+	if (fate != ES_NF_DROP)
+		put_verdict(capture, NFQNL_MSG_VERDICT, NF_ACCEPT, id, marks[fate]);
 	else
 		capture->has_dropped = 1;
 	return MNL_CB_OK;

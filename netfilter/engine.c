@@ -371,6 +371,7 @@ void es_nf_engine_counters(struct es_nf_engine *engine, unsigned long long *ret_
 	es_nf_engine_lock(engine);
 	engine->node->tables.counters[ES_COUNT_drop_not_mine] += dropped.others;
 	engine->node->tables.counters[ES_COUNT_drop_no_flow] += dropped.given;
+	engine->node->tables.counters[ES_COUNT_cookie_invalid] += dropped.gone;
 	for (int i = 0; i < ES_COUNTER_COUNT; i++)
 		ret_values[i] = engine->node->tables.counters[i];
 	es_nf_engine_unlock(engine);

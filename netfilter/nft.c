@@ -429,7 +429,7 @@ void es_nf_nft_replace(struct es_nf_nft *nft, const void *mask, const void *bits
 	es_nf_nft_end_expression(nft, nest);
 }
 
-void es_nf_nft_look_up(struct es_nf_nft *nft, unsigned int reg, const char *set, __u32 id)
+static void look_up(struct es_nf_nft *nft, unsigned int reg, const char *set, __u32 id, __u32 flags)
 {
 	struct nlattr *nest;
 
@@ -437,7 +437,19 @@ void es_nf_nft_look_up(struct es_nf_nft *nft, unsigned int reg, const char *set,
 	mnl_attr_put_strz(nft->rule, NFTA_LOOKUP_SET, set);
 	mnl_attr_put_u32(nft->rule, NFTA_LOOKUP_SREG, htonl(reg));
 	mnl_attr_put_u32(nft->rule, NFTA_LOOKUP_SET_ID, htonl(id));
+	if (flags)
+		mnl_attr_put_u32(nft->rule, NFTA_LOOKUP_FLAGS, htonl(flags));
 	es_nf_nft_end_expression(nft, nest);
+}
+
+void es_nf_nft_look_up(struct es_nf_nft *nft, unsigned int reg, const char *set, __u32 id)
+{
+	look_up(nft, reg, set, id, 0);
+}
+
+void es_nf_nft_look_up_not(struct es_nf_nft *nft, unsigned int reg, const char *set, __u32 id)
+{
+	look_up(nft, reg, set, id, NFT_LOOKUP_F_INV);
 }
 
 void es_nf_nft_count(struct es_nf_nft *nft, const char *counter)

@@ -123,6 +123,9 @@ void es_nf_nft_load_payload_to(struct es_nf_nft *nft, unsigned int reg, unsigned
 /* es_nf_nft_look_up() - go on only if what begins in @reg is in the set, which is made in the same transaction with @id */
 void es_nf_nft_look_up(struct es_nf_nft *nft, unsigned int reg, const char *set, __u32 id);
 
+/* es_nf_nft_look_up_not() - go on only if it is not there */
+void es_nf_nft_look_up_not(struct es_nf_nft *nft, unsigned int reg, const char *set, __u32 id);
+
 /* es_nf_nft_count() - by a counter that has a name */
 void es_nf_nft_count(struct es_nf_nft *nft, const char *counter);
 

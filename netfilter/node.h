@@ -22,6 +22,8 @@ enum es_nf_fate {
 	ES_NF_ACCEPT,
 	ES_NF_DROP_OTHERS, /* it and, for a while, what follows of its flow (others.h) */
 	ES_NF_DROP_GIVEN,  /* likewise, of which bare acknowledgements only */
+	ES_NF_DROP_BEGUN, /* a SYN that was answered: as _GIVEN, and what _GONE said does not hold for what follows */
+	ES_NF_DROP_GONE, /* as _OTHERS, of a connection that this node has given away */
 };
 
 /**
@@ -95,7 +97,7 @@ struct es_nf_hands {
  * @is_configured: config and ring are valid; @has_every: a service inspects every request; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
  * @responses: of struct es_response_entry, not owned; NULL: nobody wants to know
  * @left: of programs' connections
- * @remembers: the kernel understands ES_NF_DROP_OTHERS and _GIVEN
+ * @remembers: the kernel understands ES_NF_DROP_OTHERS and those below it
  */
 struct es_nf_node {
 	struct es_nf_tables tables;

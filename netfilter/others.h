@@ -15,11 +15,13 @@
 #include "netfilter/nft.h"
 
 /*
- * The marks of packets whose flows are to be remembered: as others'; or as of connections that this node inspected and gave away. Of
- * these, bare acknowledgements are dropped, which say nothing to it. A request that comes again does.
+ * The marks of packets whose flows are to be remembered: as others'; or as this node's to inspect. Of these, bare acknowledgements are
+ * dropped, which say nothing to it: of one whose SYN was just answered, and of a connection that it has given away. Of one whose client
+ * has heard of the node that has it now (_GONE_), everything is; but not behind a new SYN, which makes it one of the former.
  */
 #define ES_NF_OTHERS_MARK 0x45534f54U
 #define ES_NF_GIVEN_MARK  0x45534f47U
+#define ES_NF_GONE_MARK	  0x45534f4eU
 
 /* es_nf_others_put() - into the table of the transaction: the sets, what drops by them at the end of @chain, and what fills them */
 void es_nf_others_put(struct es_nf_nft *nft, const char *chain);
@@ -31,6 +33,7 @@ int es_nf_others_forget(struct es_nf_netlink *nl, const char *table);
 struct es_nf_others_dropped {
 	unsigned long long others;
 	unsigned long long given;
+	unsigned long long gone;
 };
 void es_nf_others_count(struct es_nf_netlink *nl, const char *table, struct es_nf_others_dropped *sum);
 

@@ -244,21 +244,30 @@ static int es_nf_public_has_heard_enough(const struct es_nf_node *node, const st
 }
 
 /*
- * What a client acknowledges says nothing to the node that is to inspect its request, or has: neither the handshake, whose SYN was
- * just answered, nor what another node has sent. Who asks whether an idle connection is still there (keepalive_answered) does so
- * later than the kernel remembers.
+ * What a client acknowledges says nothing to the node that has inspected its request. With its SYN answered, the handshake's ACK does not,
+ * either: who asks whether an idle connection is still there (keepalive_answered) does so later than the kernel remembers. And once it
+ * acknowledges what no cookie does, and its SYN was heard, so that nobody can fill the set with flows that there are not, it has heard
+ * of the node that has its connection: that one hears the rest. What is repeated comes here as well, by which a node that is lost is
+ * found out (kmod/core/strays.h). Returns the fate of a packet that is dropped.
  */
-static int es_nf_public_is_given(const struct es_nf_node *node, const struct es_nf_inbound *in)
+static enum es_nf_fate es_nf_public_given(const struct es_nf_node *node, const struct es_nf_inbound *in)
 {
 	const struct es_view *v = &in->view;
+	const struct es_segment *seg = &v->seg;
+	__u32 counter = in->verdict.counter;
 
 	if (!node->remembers || v->inspect != ES_INSPECT_FIRST)
-		return 0;
+		return ES_NF_DROP;
 	if (in->verdict.action == ES_SYNACK)
-		return 1;
-	return in->verdict.counter == ES_COUNT_drop_no_flow && !in->frame->is_known && v->mine &&
-	       v->socket == ES_SOCKET_NONE && !v->seg.len &&
-	       !(v->seg.flags & (ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST | ES_TCP_URG));
+		return ES_NF_DROP_GIVEN;
+	if (in->verdict.action != ES_DROP || in->frame->is_known || !v->mine || v->socket != ES_SOCKET_NONE ||
+	    seg->flags & (ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST | ES_TCP_URG))
+		return ES_NF_DROP;
+	if (counter != (seg->len ? ES_COUNT_cookie_invalid : ES_COUNT_drop_no_flow))
+		return ES_NF_DROP;
+	if (seg->has_ts && es_nf_flow_was_heard(node, v->flow_hash))
+		return ES_NF_DROP_GONE;
+	return seg->len ? ES_NF_DROP : ES_NF_DROP_GIVEN;
 }
 
 /* A TCP segment to a service, whose headers are read. */
@@ -310,7 +319,7 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	if (in->verdict.guess)
 		es_guess_note(&node->tables.state->guesses, es_ns_to_s(node->now_ns));
 	fate = es_nf_carry_out(in);
-	return fate == ES_NF_DROP && es_nf_public_is_given(node, in) ? ES_NF_DROP_GIVEN : fate;
+	return fate == ES_NF_DROP ? es_nf_public_given(node, in) : fate;
 }
 
 /*

@@ -8,9 +8,10 @@
  *     earshot-nf-reload held        one is of a connection that is leaving, and no service inspects every request any more
  *     earshot-nf-reload known       one is a SYN of a connection that is here, and is let pass
  *     earshot-nf-reload making      what a server says while its connection is being made: SYN-ACK, ACK, RST; then it is made: ACK
+ *     earshot-nf-reload gone        what comes of a flow: its client has spoken to another node; and has begun a new connection
  *
  * Prints how many packets waited before and behind it, and what came to the socket when they were let pass; or, with held and making, how
- * it ended to send the packets; or, with known, how many packets came.
+ * it ended to send the packets; or, with known and gone, how many packets came.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -288,6 +289,58 @@ static int is_known(void)
 	return 0;
 }
 
+static enum es_nf_fate decide(void *ctx, const struct es_nf_frame *frame)
+{
+	(void)frame;
+	return *(enum es_nf_fate *)ctx;
+}
+
+/* How many packets come to the queue of one with these flags, and so many bytes. */
+static int comes(struct es_nf_capture *capture, const struct es_flow *flow, const struct es_nf_tun *tun,
+		 __u8 flags, size_t len, enum es_nf_fate fate)
+{
+	__u8 ES_NF_ALIGNED packet[64] = {};
+	struct tcphdr *tcp = es_nf_compose(flow, NULL, sizeof(*tcp), sizeof(*tcp) + len, packet);
+	int rc;
+
+	((__u8 *)tcp)[13] = flags;
+	rc = es_nf_tun_write(tun, packet, es_nf_compose_end(flow, tcp, sizeof(*tcp) + len));
+	if (rc)
+		die("packet", rc, NULL);
+	return es_nf_capture_read(capture, decide, &fate);
+}
+
+static int is_gone(void)
+{
+	static const struct {
+		__u8 flags;
+		size_t len;
+		enum es_nf_fate fate;
+	} packets[] = {
+		{ES_TCP_ACK, 5, ES_NF_DROP_GONE},  {ES_TCP_ACK, 5, ES_NF_DROP},
+		{ES_TCP_ACK, 0, ES_NF_DROP},	   {ES_TCP_ACK | ES_TCP_FIN, 0, ES_NF_DROP},
+		{ES_TCP_SYN, 0, ES_NF_DROP_GIVEN}, {ES_TCP_ACK, 0, ES_NF_DROP},
+		{ES_TCP_ACK, 5, ES_NF_DROP},
+	};
+	const struct es_nf_capture_params params = {.queue = ES_NF_RULES_QUEUE};
+	struct es_nf_capture *capture;
+	struct es_nf_conntrack ct;
+	struct es_nf_tun tun;
+	const struct es_flow flow = connect_client(&ct, &tun);
+	int rc = es_nf_conntrack_delete(&ct, &flow);
+
+	if (rc)
+		die("entry", rc, NULL);
+	if (es_nf_capture_new(&params, &capture, NULL))
+		die("queue", 0, NULL);
+	set_rules(1, 0, tun.index);
+	for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++)
+		printf("%d ", comes(capture, &flow, &tun, packets[i].flags, packets[i].len, packets[i].fate));
+	printf("\n");
+	es_nf_capture_free(&capture);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc == 2 ? argv[1] : "";
@@ -300,5 +353,7 @@ int main(int argc, char **argv)
 		return is_held();
 	if (!strcmp(what, "making"))
 		return is_making();
+	if (!strcmp(what, "gone"))
+		return is_gone();
 	return !strcmp(what, "known") ? is_known() : waits(what);
 }

@@ -76,6 +76,12 @@ def test_what_is_being_made_tells_no_window():
     assert done.stdout.split() == ["sent", "dropped", "sent", "sent"]
 
 
+def test_a_connection_that_was_given_away_says_nothing():
+    """Not to the node that has inspected its request; a new one of the same ports does, but for bare acknowledgements."""
+    done = subprocess.run(["unshare", "--net", RELOAD, "gone"], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == list("1000101")
+
+
 @FAMILIES
 def test_server_sees_the_client_and_a_keep_alive_connection(shared, family):
     before = shared.counts()["made"]

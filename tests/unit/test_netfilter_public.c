@@ -166,9 +166,11 @@ static void test_anothers_is_remembered(void **state)
 /* What a client acknowledges to the node that has its connection. */
 static void test_given_is_remembered(void **state)
 {
+	static const __u8 more[] = {ES_TCP_FIN, ES_TCP_URG};
 	struct world *w = *state;
 	__u32 ack, tsecr;
-	uint8_t bytes[256];
+	uint8_t bytes[256], other[256];
+	size_t len;
 
 	open_flow(w, &ack, &tsecr);
 	w->node->remembers = 1;
@@ -177,14 +179,28 @@ static void test_given_is_remembered(void **state)
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "")), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_drop_handshake_ack), 1);
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "GET")), ES_NF_DROP);
+	/* Then it acknowledges what another node has sent, with its next request or before. What ends its connection says more. */
+	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
+			 ES_NF_DROP_GONE);
+	assert_int_equal(counted(w, ES_COUNT_drop_no_flow), 1);
+	len = segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "GET");
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP_GONE);
+	assert_int_equal(counted(w, ES_COUNT_cookie_invalid), 1);
+	for (size_t i = 0; i < sizeof(more); i++)
+		assert_int_equal(
+			put(w, other,
+			    segment(other, ISN + 4, ack + 5000, ES_TCP_ACK | more[i], tsecr + 9, "GET")),
+			ES_NF_DROP);
+	/* Repeated, its connection may be nobody's. */
+	w->node->now_ns += ES_STRAY_AGAIN_MS * 1000000;
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_stray_queued), 1);
+	/* A flow whose SYN nobody has heard may be one that somebody has thought out. */
+	w->node->now_ns += 3ULL * ES_HEARD_FLOW_LIFE_S * 1000000000;
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_cookie_invalid), 4);
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
 			 ES_NF_DROP_GIVEN);
-	assert_int_equal(counted(w, ES_COUNT_drop_no_flow), 1);
-	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "GET")),
-			 ES_NF_DROP);
-	assert_int_equal(
-		put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK | ES_TCP_FIN, tsecr + 9, "")),
-		ES_NF_DROP);
 	/* Where it makes the connection, or may come back to this node, it is heard. */
 	for (__u8 inspect = ES_INSPECT_NEVER; inspect <= ES_INSPECT_EVERY; inspect++) {
 		if (inspect == ES_INSPECT_FIRST)
