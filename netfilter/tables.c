@@ -85,6 +85,7 @@ static size_t es_nf_tables_lay(struct es_nf_tables *t, char *at, unsigned int la
 	ES_NF_LAY(decisions, t->decision_sets);
 	ES_NF_LAY(settled, es_settled_sets(t->decision_sets));
 	ES_NF_LAY(replays, (size_t)ES_NODES_MAX * ES_STREAMS_MAX);
+	t->resets_off = off;
 	ES_NF_LAY(resets, ES_RESETS);
 	ES_NF_LAY(strays, ES_STRAYS);
 	ES_NF_LAY(syns, ES_SYNS);

@@ -24,8 +24,8 @@
 #include "netfilter/unproven_table.h"
 
 /**
- * struct es_nf_tables - each points into the file; written by the engine's thread, state and decisions by the daemon, too
- * @fd: the file, which others may map: @state is at state_off, @decisions at decisions_off, both on a page of their own
+ * struct es_nf_tables - each points into the file; written by the engine's thread; state, decisions and resets by the daemon, too
+ * @fd: the file, which others may map: @state is at state_off, @decisions at decisions_off, @resets at resets_off, each on a page of its own
  * @adopted: it was there, maybe of a version that knew the first tables only; @replaced: there was one of this namespace
  * that means nothing to this version
  * @settled: es_settled_sets() of them; @replays: by source node * ES_STREAMS_MAX + stream
@@ -38,6 +38,7 @@ struct es_nf_tables {
 	size_t bytes;
 	size_t state_off;
 	size_t decisions_off;
+	size_t resets_off;
 	unsigned int decision_sets;
 	struct es_state *state;
 	struct es_decision_set *decisions;

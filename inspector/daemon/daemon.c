@@ -178,6 +178,8 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 			.lease_ns = &es_datapath_state(d->datapath)->lease_ns,
 			.mark = &es_datapath_state(d->datapath)->mark[i],
 			.poisons = &es_datapath_state(d->datapath)->poisons,
+			.resets = es_datapath_resets(d->datapath),
+			.reset_ns = &es_datapath_state(d->datapath)->reset_ns,
 			.keys = d->keys,
 			.packet_max = d->network.packet_max,
 		};

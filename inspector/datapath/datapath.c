@@ -154,6 +154,8 @@ void es_datapath_free(struct es_datapath **datapath)
 	es_ring_reader_free(&dp->responses);
 	if (dp->decisions)
 		munmap(dp->decisions, decisions_bytes(dp));
+	if (dp->resets)
+		munmap(dp->resets, ES_RESETS * sizeof(*dp->resets));
 	if (dp->state)
 		munmap(dp->state, sizeof(struct es_state));
 	for (int i = 0; i < ES_WORKERS_MAX; i++)
@@ -223,6 +225,11 @@ struct es_state *es_datapath_state(struct es_datapath *dp)
 struct es_decision_set *es_datapath_decisions(struct es_datapath *dp)
 {
 	return dp->decisions;
+}
+
+struct es_reset *es_datapath_resets(struct es_datapath *dp)
+{
+	return dp->resets;
 }
 
 int es_datapath_queue_fd(struct es_datapath *dp, unsigned int worker)

@@ -18,6 +18,7 @@
 struct es_conf;
 
 struct es_datapath;
+struct es_reset;
 
 enum es_datapath_kind { ES_DATAPATH_BPF, ES_DATAPATH_MODULE, ES_DATAPATH_NETFILTER, ES_DATAPATH_COUNT };
 
@@ -136,6 +137,12 @@ int es_datapath_wake_fd(struct es_datapath *datapath, unsigned int worker);
  * 0: none
  */
 unsigned int es_datapath_mark(const struct es_datapath *datapath);
+
+/*
+ * es_datapath_resets() - where a worker is to note what it ends by a RST (kmod/core/resets.h): ES_RESETS of them
+ * NULL: the datapath sees for itself what leaves by raw sockets.
+ */
+struct es_reset *es_datapath_resets(struct es_datapath *datapath);
 size_t es_datapath_queue_bytes(const struct es_datapath *datapath);
 
 /* es_datapath_counters() - sums over all CPUs, ES_COUNTER_COUNT values. Returns 0 or -errno. */

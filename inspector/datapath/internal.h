@@ -8,6 +8,7 @@
  */
 #include "inspector/datapath/datapath.h"
 #include "inspector/datapath/ring_reader.h"
+#include "kmod/core/resets.h"
 
 /**
  * struct es_datapath_ops - a driver; each function as the one of the same name in datapath.h
@@ -62,7 +63,8 @@ struct es_datapath {
 	int queue_fd[ES_WORKERS_MAX];
 	int wake_fd[ES_WORKERS_MAX];
 	int responses_fd;
-	unsigned int mark; /* es_datapath_mark() */
+	unsigned int mark;	 /* es_datapath_mark() */
+	struct es_reset *resets; /* ES_RESETS of them; NULL: the datapath sees RSTs leave */
 	struct es_ring_reader *responses;
 	es_datapath_response_fn response_fn;
 	void *response_ctx;

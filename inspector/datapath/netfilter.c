@@ -97,7 +97,8 @@ static int es_netfilter_share(struct es_datapath *dp)
 	dp->state = es_netfilter_map(tables->fd, sizeof(*dp->state), tables->state_off);
 	dp->decisions = es_netfilter_map(
 		tables->fd, (size_t)dp->params.decision_sets * sizeof(*dp->decisions), tables->decisions_off);
-	if (!dp->state || !dp->decisions)
+	dp->resets = es_netfilter_map(tables->fd, ES_RESETS * sizeof(*dp->resets), tables->resets_off);
+	if (!dp->state || !dp->decisions || !dp->resets)
 		return -errno;
 	/* Without the daemon nothing was heard. */
 	dp->state->hears_ns = 0;

@@ -7,11 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 #include "inspector/inspect/internal.h"
+#include "kmod/core/resets.h"
 
 void es_inspect_reply(struct es_inspector *in, const struct es_flow *flow, const uint8_t *bytes, size_t len)
 {
 	if (es_raw_send(&in->raw, flow, bytes, len))
 		es_inspect_count(in, ES_WORKER_send_failed);
+}
+
+/* The datapath does not see it, and is to repeat it. */
+static void es_inspect_note_reset(struct es_inspector *in, const struct es_ip_packet *packet)
+{
+	__u64 flow_hash = es_flow_hash(&in->keys.ring, in->keys.ring_seed, &packet->flow);
+
+	es_reset_note(&in->params->resets[es_reset_index(flow_hash)], flow_hash, packet->seg.ack,
+		      es_reset_under_way(ES_RESET_PROTOCOL_RAW), es_ns_to_ms(in->now_ns));
+	__atomic_store_n(in->params->reset_ns, in->now_ns, __ATOMIC_RELAXED);
 }
 
 /* Tell the client at once, instead of letting it retransmit into silence. */
@@ -23,6 +34,8 @@ void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
 	if (es_ip_packet_parse(bytes, len, &packet))
 		return;
 	es_inspect_reply(in, &packet.flow, rst, es_ip_packet_reset(&packet, rst));
+	if (in->params->resets)
+		es_inspect_note_reset(in, &packet);
 }
 
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len)

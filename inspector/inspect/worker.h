@@ -82,6 +82,7 @@ extern const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT];
  * @id: its number of @count, also its stream of handover messages
  * @route: for the policies; may be NULL
  * @lease_ns: struct es_state's; @mark, @poisons: in it, too (kmod/core/poison.h); NULL: none
+ * @resets: es_datapath_resets(), with @reset_ns in struct es_state
  * @packet_max: bytes of the longest client packet that fits into a handover message
  */
 struct es_worker_params {
@@ -94,6 +95,8 @@ struct es_worker_params {
 	const __u64 *lease_ns;
 	struct es_mark *mark;
 	const struct es_poisons *poisons;
+	struct es_reset *resets;
+	__u64 *reset_ns;
 	struct es_keys keys;
 	size_t packet_max;
 };
