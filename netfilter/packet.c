@@ -3,6 +3,7 @@
  * Reads the headers of packets.
  */
 #include <errno.h>
+#include "kmod/core/checksum.h"
 #include "kmod/core/headers.h"
 #include "netfilter/packet.h"
 
@@ -96,6 +97,25 @@ int es_nf_packet_tcp(const uint8_t *bytes, size_t len, struct es_packet *ret_pkt
 	ret_seg->flags = tcp[13];
 	ret_seg->is_v6 = ip.is_v6;
 	return 0;
+}
+
+static __u32 es_nf_packet_sum(const uint8_t *at, size_t len)
+{
+	__u32 sum = 0;
+
+	for (size_t i = 0; i + 1 < len; i += 2)
+		sum += (__u32)(at[i] << 8 | at[i + 1]);
+	return sum + (len & 1 ? (__u32)at[len - 1] << 8 : 0);
+}
+
+int es_nf_packet_is_whole(const uint8_t *bytes, const struct es_packet *pkt, const struct es_segment *seg)
+{
+	size_t at = es_packet_ip_len(pkt), len = ES_NF_TCP_LEN + pkt->options_len + seg->len;
+	__u32 sum = ES_HEADER_TCP + (__u32)len + es_nf_packet_sum(bytes + at, len);
+
+	/* Both addresses, one behind the other. */
+	sum += pkt->is_v6 ? es_nf_packet_sum(bytes + 8, 32) : es_nf_packet_sum(bytes + 12, 8);
+	return es_csum_fold(sum) == 0xffff;
 }
 
 int es_nf_packet_options(const uint8_t *bytes, const struct es_packet *pkt, struct es_segment *seg)

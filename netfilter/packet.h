@@ -81,6 +81,9 @@ int es_nf_ip_counter(const struct es_nf_ip *ip);
  */
 int es_nf_packet_tcp(const uint8_t *bytes, size_t len, struct es_packet *ret_pkt, struct es_segment *ret_seg);
 
+/* es_nf_packet_is_whole() - is the checksum right? Of a packet that es_nf_packet_tcp() has read, aligned or not. */
+int es_nf_packet_is_whole(const uint8_t *bytes, const struct es_packet *pkt, const struct es_segment *seg);
+
 /*
  * es_nf_packet_options() - read the options of TCP into @seg; of a packet that es_nf_packet_tcp() has read
  * Returns 0, or -EBADMSG if es_tcp_options_are_taken() denies it.

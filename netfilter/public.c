@@ -100,6 +100,9 @@ static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 	struct es_nf_connection *connection;
 	__u32 counter = in->verdict.counter;
 
+	/* The stack would make nothing of it; and a whole one comes. */
+	if (!es_nf_packet_is_whole(in->frame->bytes, &in->pkt, &v->seg))
+		return counter;
 	/* It was rebuilt before; or refused while there was an inspector, and another node may have it. */
 	if (es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0).as != ES_SETTLED_NOT)
 		return ES_COUNT_handover_old;
