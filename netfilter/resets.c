@@ -40,7 +40,7 @@ int es_nf_resets_is_idle(const __u8 *packet, size_t len, const struct es_nf_entr
 	struct es_nf_request read = {.packet = packet, .len = len};
 
 	return !es_nf_request_read(&read) && !(read.seg.flags & ES_TCP_ACK) &&
-	       entry->state == TCP_CONNTRACK_TIME_WAIT;
+	       (entry->state == TCP_CONNTRACK_TIME_WAIT || entry->state == TCP_CONNTRACK_CLOSE);
 }
 
 size_t es_nf_resets_translate(const __u8 *packet, size_t len, const struct es_nf_entry *entry,

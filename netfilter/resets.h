@@ -19,8 +19,9 @@ int es_nf_resets_flow(const __u8 *packet, size_t len, struct es_flow *ret_flow);
 
 /*
  * es_nf_resets_is_idle() - does a RST that es_nf_resets_flow() has read tell its client nothing? @entry: of its flow
- * Both sides have closed, and know it of each other. Then a copy of what the client sent came late, as the inspecting node may
- * have heard a FIN, too; the stack answers it, since it knows no connection any more.
+ * Both sides have closed, and know it of each other; or the client has ended it by a RST. Then a copy of what the client sent
+ * came late, as the inspecting node may have heard a FIN, too; the stack answers it, since it knows no connection any more. Or it is
+ * of the next connection of these ports, which may be another node's.
  */
 int es_nf_resets_is_idle(const __u8 *packet, size_t len, const struct es_nf_entry *entry);
 
