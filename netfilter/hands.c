@@ -58,6 +58,7 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 		break;
 	case ES_NF_TCP_TIME_WAIT:
 		ret->listening = 1; /* something that was there for the connection before */
+		ret->time_wait = 1;
 		break;
 	default:
 		ret->socket = ES_SOCKET_ESTABLISHED;

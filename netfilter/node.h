@@ -28,7 +28,7 @@ enum es_nf_fate {
 
 /**
  * struct es_nf_found - what the kernel has for a flow
- * @socket: an enum es_socket; TIME_WAIT is none: the kernel makes a new connection of these ports all the same
+ * @socket: an enum es_socket; TIME_WAIT is none: the kernel makes a new connection of these ports all the same; @time_wait: but it is one
  * @listening: there is none, but a listening socket; @accept_full: whose queue is full
  * @received: of an established one: how many bytes it has got of its client; @unread: so many of them its server has not read
  * @sent, @acked: how many it has sent, as far as the kernel tells (4.19), and how many of these its client has acknowledged
@@ -39,6 +39,7 @@ struct es_nf_found {
 	__u8 listening;
 	__u8 accept_full;
 	__u8 is_open;
+	__u8 time_wait;
 	__u32 received;
 	__u32 sent;
 	__u64 acked;

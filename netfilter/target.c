@@ -284,6 +284,8 @@ static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
 	settled = es_nf_settle(in->node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
 	v->rebuilt = es_settled_is_built(&settled) && settled.is_recent;
 	es_nf_received_look(in);
+	if (in->found.time_wait) /* its client's FIN has an answer */
+		v->socket = ES_SOCKET_TIME_WAIT;
 	v->on_its_way =
 		(__u8)es_stray_is_on_its_way(es_nf_decision_set(in->node, in->flow_hash), in->flow_hash,
 					     v->seg.seq, v->seg.ack, es_ns_to_ms(in->node->now_ns));
