@@ -305,8 +305,12 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 		  es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry);
 	if (is_ours)
 		flow = entry.flow;
-	if (es_nf_unproven_reset(node, &flow, is_ours && entry.is_proven) == ES_NF_DROP)
+	if (es_nf_unproven_reset(node, &flow, is_ours && entry.is_proven) == ES_NF_DROP) {
+		/* Its socket is gone. What its client says from now on may be for another node. */
+		if (is_ours)
+			(void)es_nf_hand_forget(kernel, &flow);
 		return ES_NF_DROP;
+	}
 	if (!is_ours)
 		return es_nf_left_has(node->left, hash_of(node, &flow), es_ns_to_ms(node->now_ns))
 			       ? ES_NF_DROP
