@@ -28,6 +28,12 @@ struct es_nf_frames {
 	__u8 bytes[ES_NF_FRAMES][ES_NF_FRAME_MAX];
 };
 
+/*
+ * es_nf_frames_listen() - open the socket, if it is not: frames leave by that interface from now on, and its ARP packets come in
+ * Returns 0 or -errno.
+ */
+int es_nf_frames_listen(struct es_nf_frames *frames, unsigned int ifindex);
+
 /* es_nf_frames_put() - a packet of @protocol to that MAC. Returns 0, or -EMSGSIZE. Where too many wait, they leave. */
 int es_nf_frames_put(struct es_nf_frames *frames, const __u8 target[6], __u16 protocol, const void *bytes,
 		     size_t len);

@@ -486,19 +486,9 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 
 int es_nf_kernel_listen(struct es_nf_kernel *kernel, unsigned int public_ifindex, struct es_nf_why *why)
 {
-	const struct sockaddr_ll here = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(ETH_P_ARP),
-		.sll_ifindex = (int)public_ifindex,
-	};
+	int rc = es_nf_frames_listen(&kernel->frames, public_ifindex);
 
-	/* Nothing comes in before it is bound. */
-	if (kernel->frames.fd < 0)
-		kernel->frames.fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (kernel->frames.fd < 0 || bind(kernel->frames.fd, (const struct sockaddr *)&here, sizeof(here)))
-		return es_nf_why(why, -errno, "packet socket: %s", strerror(errno));
-	kernel->frames.ifindex = public_ifindex;
-	return 0;
+	return rc ? es_nf_why(why, rc, "packet socket: %s", strerror(-rc)) : 0;
 }
 
 int es_nf_kernel_has_label(const struct es_nf_kernel *kernel)
@@ -514,10 +504,11 @@ int es_nf_kernel_arp_fd(const struct es_nf_kernel *kernel)
 int es_nf_kernel_arp(struct es_nf_kernel *kernel, void *ret_arp, size_t room)
 {
 	struct sockaddr_ll from;
-	socklen_t len = sizeof(from);
+	socklen_t len;
 	ssize_t got;
 
 	do {
+		len = sizeof(from);
 		got = recvfrom(kernel->frames.fd, ret_arp, room, MSG_DONTWAIT, (struct sockaddr *)&from,
 			       &len);
 	} while (got >= 0 && from.sll_pkttype == PACKET_OUTGOING);
