@@ -51,7 +51,7 @@ class Bench(contextlib.ExitStack):
             for port in (WEB, EACH):
                 self.node.listen(port)
             self.enter_context(families.dual_stack(self.node))
-            with contextlib.closing(tables_bpf.Driver(self.node.namespace, "eth0", {
+            with contextlib.closing(tables_bpf.Driver(self.node, {
                     "es_states": ctypes.sizeof(tables.State)})) as found:
                 self.programs = bpf_run.of_map(found.map_id("es_states"), PROGRAMS)
             self.programs["empty"] = bpf_run.empty()

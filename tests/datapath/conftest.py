@@ -9,7 +9,7 @@ import namespaces
 from packets import families
 from packets.client import Client
 from packets.node import BLIND, CRAMPED, CRAMPED_BLIND, EACH, PREFIX, PROGRAM, SERVER, TURNS, WEB, Node
-from tree import BUILD, EARSHOT, EARSHOTD, skip, unbuilt
+from tree import BUILD, EARSHOT, EARSHOTD, EARSHOTD_TABLES, skip, unbuilt
 
 
 def _missing(config):
@@ -18,14 +18,26 @@ def _missing(config):
         return "needs root"
     if config.getoption("datapath") == "module" and not os.path.exists("/sys/module/earshot"):
         return "earshot.ko is not loaded"
-    return unbuilt(EARSHOT, EARSHOTD)
+    return unbuilt(EARSHOT, EARSHOTD, EARSHOTD_TABLES)
+
+
+# What does not hold for a datapath has one of these marks, with the reason.
+LEAVES_OUT = {"bpf": {"netfilter"}, "module": {"bpf", "netfilter"}, "netfilter": {"no_netfilter"}}
+# Files that are left out whole, which say nothing of it themselves.
+PROGRAMS = "lab/test_netfilter_programs.py has their hand-overs by netfilter; this suite does not know yet what is otherwise there"
+FILES_LEFT_OUT = {"netfilter": dict.fromkeys(("test_program.py", "test_programs_page.py", "test_connection.py"), PROGRAMS)}
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("datapath") == "module":
-        left_out = [item for item in items if item.get_closest_marker("bpf")]
-        items[:] = [item for item in items if not item.get_closest_marker("bpf")]
-        config.hook.pytest_deselected(items=left_out)
+    datapath = config.getoption("datapath")
+    left_out = {item for item in items if item.path.name in FILES_LEFT_OUT.get(datapath, {}) or
+                LEAVES_OUT[datapath] & {mark.name for mark in item.iter_markers()}}
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
+    for item in items:
+        bug = item.get_closest_marker("netfilter_bug")
+        if bug and datapath == "netfilter":
+            item.add_marker(pytest.mark.xfail(strict=True, reason=bug.args[0]))
 
 
 def pytest_runtest_setup(item):

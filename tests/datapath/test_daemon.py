@@ -8,9 +8,10 @@ import signal
 import pytest
 
 from earshotlab import netns, wait_for
-from packets import model, tables
+from packets import model
 from packets.node import BLIND, EACH, TURNS, VIP, WEB
 from packets.packet import ACK, PSH
+from packets.strays import lets_pass
 from packets.wire import TIMEOUT_S
 
 FALLBACK_MS = 300
@@ -60,6 +61,10 @@ def test_sleeping_worker_is_woken(node, client):
     assert node.counters()["inspect_woken"] >= before + 10
 
 
+FALLBACK = pytest.mark.no_netfilter("without its daemon a node answers nothing: test_nothing_without_a_daemon")
+
+
+@FALLBACK
 def test_hanging_daemon(own, client):
     """Nobody waits for it: served content-blind. When it is back, requests are inspected again."""
     inspected(own, client)
@@ -91,6 +96,7 @@ def test_hanging_daemon(own, client):
     assert c.answer(b"more")
 
 
+@FALLBACK
 def test_daemon_that_wakes_up_too_late(own, client):
     """A request lay in its queue, the client repeated it, and the fallback served it: it must not be served again."""
     def stopped():
@@ -123,6 +129,7 @@ def test_daemon_that_wakes_up_too_late(own, client):
     assert not late, "handed over, though it is served here"
 
 
+@FALLBACK
 def test_dead_daemon(own, client):
     """SIGKILL, service without it, and a successor that takes the running datapath over."""
     inspected(own, client)
@@ -173,10 +180,8 @@ def test_another_version_of_the_tables(own, client):
     kept.answer()
     own.signal(signal.SIGTERM)
     assert own.daemon.wait(TIMEOUT_S) == 0
-    with tables.Tables(own.settings["datapath"], own.namespace, "eth0") as found:
-        for active in (1, 0):  # both versions of the configuration
-            found.state.active = active
-            found.configure(abi=999)
+    with own.tables() as found:
+        found.be_another_version()
         own.start()
     assert "took over" not in own.log() and "tables cannot be taken over" in own.log()
     for _ in range(2):
@@ -189,6 +194,7 @@ def test_another_version_of_the_tables(own, client):
     inspected(own, client)
 
 
+@FALLBACK
 def test_stopped_daemon(own, client):
     """SIGTERM leaves the datapath, and `earshot stop` does not."""
     own.signal(signal.SIGTERM)
@@ -208,6 +214,46 @@ def test_stopped_daemon(own, client):
         c.take_synack()
 
 
+@pytest.mark.netfilter("the others serve without inspection: above")
+@pytest.mark.parametrize("how", ["hangs", "dies", "is-stopped"])
+def test_nothing_without_a_daemon(own, client, how):
+    """Who waits is answered by no node, what is open goes on; and what lay in a queue for too long has been repeated since."""
+    inspected(own, client)
+    kept = client(at=own).serve()
+    kept.answer()
+    waiting, fresh = client(at=own).shake(), client(at=own)
+    own.settle()
+    if how == "hangs":
+        own.freeze()
+    elif how == "dies":
+        own.kill()
+    else:
+        own.signal(signal.SIGTERM)
+        assert own.daemon.wait(TIMEOUT_S) == 0
+    own.public.send(fresh.syn_frame())
+    waiting.send(ACK | PSH, waiting.get())
+    for c in (waiting, fresh):
+        c.silence()
+        assert not own.sockets(c)
+    kept.request(text=b"still here")
+    assert kept.read(10) == b"still here"
+    kept.answer()
+    lets_pass(2 * FALLBACK_MS / 1000)
+    if how == "hangs":
+        own.signal(signal.SIGCONT)
+    else:
+        own.start()
+        assert "took over" in own.log()
+    inspected(own, client)
+    for c in (waiting, fresh):
+        c.silence()
+        assert not own.sockets(c)
+    waiting.request()
+    assert waiting.read(4) == b"GET "
+    kept.request(text=b"and now")
+    assert kept.read(7) == b"and now"
+
+
 class TestRefusal:
     """One line that says what is wrong, and no start."""
 
@@ -224,7 +270,9 @@ class TestRefusal:
             assert word in lines[0]
 
     @pytest.mark.parametrize("sysctl, value", [
-        pytest.param("tcp_syncookies", 0, marks=pytest.mark.bpf("the module does not need it")), ("tcp_rfc1337", 1)])
+        pytest.param("tcp_syncookies", 0, marks=[
+            pytest.mark.bpf("the module does not need it"), pytest.mark.no_netfilter("its handshakes are true ones")]),
+        ("tcp_rfc1337", 1)])
     def test_sysctl(self, unstarted, sysctl, value):
         netns.set_sysctls(unstarted.namespace, {f"net.ipv4.{sysctl}": value})
         self.refused(unstarted, f"net.ipv4.{sysctl}", f"is {value}", f"set it to {1 - value}")

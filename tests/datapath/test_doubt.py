@@ -8,7 +8,6 @@ import contextlib
 import pytest
 
 from earshotlab import wait_for
-from packets import tables
 from packets.client import LINUX, WINDOWS
 from packets.leases import OK
 from packets.node import BLIND, EACH, SERVICE_INDEX, WEB
@@ -245,7 +244,7 @@ class TestNotRead:
 def test_a_node_that_starts_has_no_doubts(own_node):
     """They come with the news that a node was lost. A daemon that starts again keeps them."""
     node = own_node()
-    with tables.Tables(node.settings["datapath"], node.namespace, "eth0") as found:
+    with node.tables() as found:
         assert not found.state.doubt_ns
         found.doubt(DOUBT_S)
         before = found.state.doubt_ns

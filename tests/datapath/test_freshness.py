@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from earshotlab import wait_for
-from packets import model, packet, tables
+from packets import model, packet
 from packets.families import CLUSTERS
 from packets.loads import said
 from packets.nack import refuse
@@ -36,7 +36,7 @@ def now_s():
 
 @contextmanager
 def table(node):
-    with tables.Tables(node.settings["datapath"], node.namespace, "eth0") as found:
+    with node.tables() as found:
         yield found
 
 
@@ -279,7 +279,8 @@ class TestPublicSide:
     def test_request(self, node, given, cluster_family):
         c, _, original = given()
         data = c.handover(original, source=1, sequence=node.sequence + 1).pack(node.keys.handover[0])
-        with node.counts(handover_public=2):
+        # A fragment of IPv4 waits in the connection tracking for the rest.
+        with node.counts(handover_public=1 if node.netfilter and cluster_family == 4 else 2):
             self.send(node, data, HANDOVER_PORT, 40000)
             self.send(node, data, HANDOVER_PORT, 40000, **packet.first_part(cluster_family))
         node.public.nothing(lambda f: f.icmp, "no answer")

@@ -232,7 +232,8 @@ class TestRefused:
     def test_fragmented(self, node, given, cluster_family):
         c, _, original = given()
         data = c.handover(original, source=1, sequence=node.sequence + 1).pack(node.keys.handover[0])
-        with node.counts(handover_malformed=1):
+        # The connection tracking keeps it, for the rest.
+        with node.counts(handover_malformed=not node.netfilter):
             node.cluster.send(packet.datagram(node.cluster.node_mac, PEER_MAC[1], node.at[1], node.at[0], 40000, HANDOVER_PORT,
                                               data, **packet.first_part(cluster_family)))
 
@@ -476,11 +477,12 @@ class TestNack:
         c.forge()
         text = c.get()
         original = c.ip_packet(ACK | PSH, text)
-        with node.counts(handover_received=1, handover_time_wait=1):
-            sent = node.message(c.handover(original))
-            assert self.nack(node, sent, original).nack == model.NACK_RETRY
-            c.silence()
-        assert not node.sockets(c)
+        if not node.netfilter:  # whose SYN ends it: a connection is made at once
+            with node.counts(handover_received=1, handover_time_wait=1):
+                sent = node.message(c.handover(original))
+                assert self.nack(node, sent, original).nack == model.NACK_RETRY
+                c.silence()
+            assert not node.sockets(c)
         with node.counts(**BUILT):
             node.message(c.handover(original, attempt=1))
             built(c, text)

@@ -100,6 +100,7 @@ def test_ack_makes_no_socket(node, client, service, counter):
     """Without a server the client is told; where requests are inspected, the ACK says nothing."""
     c = client(service)
     c.shake(ack=False)
+    node.hears_again()
     with node.counts(**{counter: 1}):
         c.send(ACK)
         if service == DEAD_BLIND:
@@ -136,6 +137,7 @@ def test_keepalive_probe(node, client, offer, garbage):
             c.send(ACK, garbage, seq=c.isn)
             c.silence("a byte that nothing proves to be garbage")
         return
+    node.hears_again()
     with node.counts(keepalive_answered=2):
         for _ in range(2):
             c.send(ACK, garbage, seq=c.isn)

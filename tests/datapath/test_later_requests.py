@@ -38,6 +38,7 @@ def idle(served):
 
 def flow(node, c):
     """What `earshot flows` says of the client's connection."""
+    node.settle()
     found = [f for f in node.ask("flows", limit=50000)["flows"] if (f["address"], f["port"]) == (c.ip, c.port)]
     return found[0] if found else None
 
@@ -435,10 +436,10 @@ class TestResponse:
         stays(node, c)
 
     def test_its_beginning_is_lost_and_its_end_must_be_read(self, node, served):
-        """The module reads what leaves before that queue."""
+        """The module reads what leaves before that queue, the others behind it."""
         c = served()
         self.lost_inside(node, c, CHUNKED + b"1\r\na\r\n" * 1000 + b"0\r\n\r\n")
-        if node.settings["datapath"] == "bpf":
+        if node.settings["datapath"] != "module":
             pinned(node, c, "pipelined")
         else:
             stays(node, c)
@@ -524,6 +525,7 @@ class TestPin:
             assert c.read(len(text)) == text
             assert c.server.recv(1) == b""
 
+    @pytest.mark.no_netfilter("what comes waits for a daemon that hangs; it passes where there is none: test_daemon.py")
     def test_no_inspector(self, own_node, client):
         node = own_node(fallback_after_ms=300)
         c = client(EACH, at=node).serve()

@@ -41,7 +41,7 @@ def test_goes_elsewhere_then_to_another_one(node, client):
     c.request(target=2)
     message = node.taken(2, model.REQUEST)
     with node.counts(inspect_nacks=2, inspect_requests=2, inspect_kept=1, inspect_handovers=1, handover_nacked=1,
-                     handover_received=2, handover_nack_received=1):
+                     handover_received=2, handover_nack_received=1, own_nack_received=1):
         refuse(node, message)
         second = node.taken(3, model.REQUEST)
         c.silence()
@@ -72,7 +72,7 @@ def test_own_node_has_no_server(node, client):
     c = client(DEAD)
     c.shake()
     with node.counts(request_queued=1, inspect_requests=2, inspect_kept=1, inspect_handovers=1, inspect_nacks=1,
-                     handover_received=1, handover_nacked=1):
+                     handover_received=1, handover_nacked=1, own_nack_received=1):
         sent = c.request(target=1)
         elsewhere = next_on_the_ring(node, c, 1)
         message = node.taken(elsewhere)

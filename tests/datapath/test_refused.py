@@ -11,7 +11,7 @@ from packets.tables_asked import ITERATORS, refusing
 from packets.wire import TIMEOUT_S
 from tree import EARSHOT
 
-pytestmark = pytest.mark.bpf("the module is whole, or not there")
+pytestmark = [pytest.mark.bpf("the module is whole, or not there"), pytest.mark.no_netfilter("it loads no programs")]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 SERVES = ("es_public", "es_cluster", "es_reply", "es_connection", "es_look")
 

@@ -17,7 +17,7 @@ from packets.strays import OTHERS, elsewhere, lets_pass, told
 
 __all__ = ["leased", "silent"]  # fixtures
 MASK = 0xFFFFFFFF
-OWN_NO = dict(handover_received=1, stray_not_here=1)  # to its own worker, over lo
+OWN_NO = dict(handover_received=1, stray_not_here=1, own_stray_answered=1)  # to its own worker, over lo
 NO = dict(handover_received=1, stray_answered=1)
 
 
@@ -129,7 +129,7 @@ def test_the_rest_of_a_request(node, client):
             c.silence()
     lets_pass(model.STRAY_AGAIN_S)
     for c in clients.values():
-        with node.counts(**ASKED, handover_received=1, stray_here=1):
+        with node.counts(**ASKED, handover_received=1, stray_here=1, own_stray_answered=1):
             c.send(ACK | PSH, b"x" * MSS)
             c.silence()
     node.no_message()

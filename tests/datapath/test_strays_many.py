@@ -81,7 +81,7 @@ def test_asks_together(many, client):
     """Who has one of them says which; nobody is asked about that again, and the others' clients are told."""
     clients = several(many, client, 3)
     with many.counts(cookie_invalid=3, stray_queued=3, inspect_strays=3, handover_received=6, stray_not_here=3 + 2,
-                     stray_answered=4, inspect_stray_resets=2):
+                     stray_answered=4, own_stray_answered=2, inspect_stray_resets=2):
         come_again(many, clients)
         left = clients
         for attempt in range(2):

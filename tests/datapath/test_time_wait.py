@@ -10,6 +10,25 @@ from packets.packet import ACK, FIN, PSH, RST
 MASK = 0xFFFFFFFF
 
 
+def ended(node, otherwise):
+    """How a SYN is counted that ends the old socket. The netfilter datapath makes connections by a SYN of its own, which the kernel
+    takes though that is there; and it leaves it alone until then."""
+    return {otherwise if node.netfilter else "syn_time_wait": 1}
+
+
+def grows(node, c, isn):
+    """The next connection's number, as RFC 6528 has it: behind that of the one before, which was `isn`. Where its SYN ends the old
+    socket, the kernel wants it so of clients without timestamps."""
+    if node.netfilter and not c.offer.means.ts:
+        c.isn = (isn + 100000) & MASK
+        c.next = (c.isn + 1) & MASK
+
+
+def old(node):
+    """States of its socket behind such a SYN."""
+    return [TIME_WAIT] if node.netfilter else []
+
+
 def mine(client, offer=LINUX):
     """In TIME_WAIT, of a flow that n1 inspects."""
     c = client(offer=offer).serve()
@@ -36,13 +55,15 @@ def not_mine(node, client, offer=LINUX):
 def test_syn_mine(node, client, offer):
     """The old socket is gone, the SYN is answered, and the next connection works."""
     c = mine(client, offer)
+    isn = c.isn
     c.renew()
+    grows(node, c, isn)
     node.slot()
-    with node.counts(syn_time_wait=1):
+    with node.counts(**ended(node, "syn_answered")):
         node.public.send(c.syn_frame())
         c.take_synack()
     c.silence("nothing but the SYN-ACK")
-    assert not node.sockets(c)
+    assert node.sockets(c) == old(node)
     c.send(ACK)
     c.request()
     assert c.read(4) == b"GET "
@@ -56,10 +77,10 @@ def test_syn_not_mine(node, client, offer):
     """Gone as well, and not a word: n2 answers."""
     c = not_mine(node, client, offer)
     c.renew()
-    with node.counts(syn_time_wait=1):
+    with node.counts(**ended(node, "drop_not_mine")):
         node.public.send(c.syn_frame())
         c.silence()
-    assert not node.sockets(c)
+    assert node.sockets(c) == old(node)
     with node.counts(drop_not_mine=1):
         node.public.send(c.syn_frame())
 
@@ -71,10 +92,13 @@ def test_syn_with_an_older_isn(node, client):
     c.renew()
     c.isn = (isn - 100000) & MASK
     c.next = c.isn + 1
-    with node.counts(syn_time_wait=1):
+    with node.counts(**ended(node, "syn_answered")):
         node.public.send(c.syn_frame())
         c.take_synack()
-    assert not node.sockets(c)
+    assert node.sockets(c) == old(node)
+    if node.netfilter:  # where the socket must not be in the way
+        c.request()
+        assert c.read(4) == b"GET "
 
 
 @BOTH
@@ -82,10 +106,10 @@ def test_syn_with_checksum_left_to_hardware(node, client):
     """One packet becomes an answer and a RST for our own stack; both must be whole."""
     c = mine(client)
     c.renew()
-    with node.counts(syn_time_wait=1):
+    with node.counts(**ended(node, "syn_answered")):
         node.public.send_partial(c.syn_frame(check="partial"))
         c.take_synack()
-    assert not node.sockets(c)
+    assert node.sockets(c) == old(node)
 
 
 @BOTH
@@ -93,7 +117,7 @@ def test_syn_with_checksum_left_to_hardware(node, client):
 def test_retransmitted_fin(node, client, owner):
     """The last ACK was lost."""
     c = mine(client) if owner == 1 else not_mine(node, client)
-    with node.counts(deliver_time_wait=1):
+    with node.counts(deliver_time_wait=not node.netfilter):  # which does not see it
         c.send(ACK | FIN, seq=c.fin_seq)
         again = c.take("the ACK again")
         assert (again.flags, again.seq, again.ack) == (ACK, c.ack, c.next)
@@ -105,23 +129,32 @@ def test_anything_else(node, client):
     """As if there were no socket."""
     c = mine(client)
     c.ack = c.no_cookie(c.ack)
-    with node.counts(drop_no_flow=2, cookie_invalid=2, drop_bad_flags=1):
+    unseen = node.netfilter  # the old socket gets it, and has nothing to say
+    # What has no flags, the kernel may drop as it drops bare acknowledgements (hears_again()).
+    counted = dict(drop_no_flow={0, 1}, drop_bad_flags={0, 1}) if unseen else dict(drop_no_flow=2, cookie_invalid=2, drop_bad_flags=1)
+    with node.counts(**counted):
         c.send(ACK)
         c.send(RST)
         c.send(ACK | PSH, b"old")
         c.send(ACK | FIN)  # not the old connection's
         c.send(0)
         c.silence()
-    assert node.sockets(c) == [TIME_WAIT]
+    kept = [] if node.netfilter else [TIME_WAIT]  # the RST has ended it, as in any stack
+    assert node.sockets(c) == kept
     c = not_mine(node, client)
-    with node.counts(drop_not_mine=3):
+    with node.counts(drop_not_mine=0 if unseen else 3):
         c.send(ACK)
         c.send(RST)
         c.send(ACK | PSH, b"old")
         c.silence()
-    assert node.sockets(c) == [TIME_WAIT]
+    assert node.sockets(c) == kept
 
 
+UNHEARD = pytest.mark.netfilter_bug("an old socket gets what belongs to the next connection if this node has not heard its SYN: "
+                                    "the connection tracking still knows that of before")
+
+
+@UNHEARD
 @BOTH
 def test_keepalive_of_the_next_connection(node, client):
     """Its SYN was answered by a node that held no TIME_WAIT socket."""
@@ -134,6 +167,7 @@ def test_keepalive_of_the_next_connection(node, client):
         assert c.take("the keep-alive's ACK").ack == c.next
 
 
+@UNHEARD
 @BOTH
 def test_request_of_the_next_connection(node, client):
     """Nobody here heard its SYN. The daemon's handover to this node ends the old socket and is tried again."""

@@ -9,6 +9,7 @@ SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = os.path.abspath(os.environ.get("EARSHOT_BUILD") or os.path.join(SOURCE, "build"))
 EARSHOT = os.path.join(BUILD, "bin/earshot")
 EARSHOTD = os.path.join(BUILD, "bin/earshotd")
+EARSHOTD_TABLES = os.path.join(BUILD, "bin/earshotd-tables")  # the same, whose tables tests can reach
 PYTHON_PATH = os.pathsep.join(os.path.join(SOURCE, name) for name in ("tests/lib", "lab"))  # as in pytest.ini
 
 

@@ -15,6 +15,8 @@ OLD = "5.10"
 # Where nf_tables have neither, as before Linux 5.3 (RHEL 8), xtables' targets do it.
 AS_BEFORE_5_3 = ["module_blacklist=nft_synproxy,nft_queue"]
 WITHOUT_SYNPROXY = ["module_blacklist=nft_synproxy,ipt_SYNPROXY,ip6t_SYNPROXY"]
+# Minutes of an emulated machine, so not all.
+PACKETS = ("test_first_request.py", "test_drops.py", "test_resets.py", "test_vlan.py", "test_handover.py::TestNack", "test_strays.py::TestAsked")
 LAB = {"EARSHOT_DATAPATH": "netfilter"}
 SUITE_S = 2400  # two busy CPUs take a quarter of it
 LAB_S = 1200
@@ -41,6 +43,12 @@ NO_BPF = "no bpf_sk_assign_tcp_reqsk(); the bpf datapath needs Linux 6.9 or late
 def test_connections(kernel, release, tmp_path):
     """All of tests/netfilter."""
     print(run(kernel(release), f"{PYTEST} --durations=5 tests/netfilter", SUITE_S, tmp_path))
+
+
+@pytest.mark.parametrize("release", KERNELS)
+def test_packets(kernel, release, tmp_path):
+    """What each feature does with exact packets, as tests/datapath has it in short runs."""
+    print(run(kernel(release), f"cd tests/datapath; {PYTEST} --datapath=netfilter --durations=5 {' '.join(PACKETS)}", SUITE_S, tmp_path))
 
 
 @pytest.mark.parametrize("release, append", [*((release, ()) for release in KERNELS), (OLD, AS_BEFORE_5_3)],

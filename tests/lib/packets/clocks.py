@@ -5,7 +5,6 @@ import struct
 import tempfile
 
 from earshotlab import wait_for
-from packets import tables
 from tree import BUILD
 
 LIBRARY = os.path.join(BUILD, "lib/libearshot-set-clock.so")
@@ -31,7 +30,7 @@ class Clock:
     @staticmethod
     def offset_ns(node):
         """What the node's datapath goes by, as a distance to CLOCK_MONOTONIC."""
-        with tables.Tables(node.settings["datapath"], node.namespace, "eth0") as found:
+        with node.tables() as found:
             return found.state.wall_offset_ns
 
     def set_and_seen(self, node, off_s):

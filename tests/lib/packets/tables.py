@@ -4,11 +4,12 @@
 The structures are those of kmod/core/abi.h, the same for every datapath; where they are is the driver's business,
 tables_DATAPATH.py. They are found from the kernel's side, so they are there with and without a daemon.
 
-Driver(namespace, interface, sizes), with the public interface and the sizes that tables must have, has
+Driver(node, sizes), with the sizes that tables must have, has
 
     memory                   a writable buffer: State
     get(name, slot, size)    bytes of a table's slot: "es_configs", "es_rings"
     put(name, slot, value)   a ctypes structure into it
+    settle()                 waits until the datapath has seen what has come
     iterate(name)            the bytes of "es_connections", or of "es_unproven_end", which ends what it lists
     close()
 """
@@ -84,9 +85,9 @@ class Tables:
 
     WORDS = "lease_ns", "firm_ns", "attached", "hears_ns", "doubt_ns", "began_ns"
 
-    def __init__(self, datapath, namespace, interface):
+    def __init__(self, datapath, node):
         driver = importlib.import_module(f"packets.tables_{datapath}").Driver
-        self._driver = driver(namespace, interface, {
+        self._driver = driver(node, {
             "es_states": ctypes.sizeof(State), "es_configs": ctypes.sizeof(Config), "es_rings": ctypes.sizeof(Ring)})
         try:
             self.state = State.from_buffer(self._driver.memory)
@@ -120,6 +121,14 @@ class Tables:
             setattr(config, name, value)
         self._put("es_configs", config)
 
+    def be_another_version(self):
+        """As if another version had left them; for tables without a daemon."""
+        if hasattr(self._driver, "be_another_version"):
+            self._driver.be_another_version()
+            return
+        for self.state.active in (1, 0):  # both versions of the configuration
+            self.configure(abi=999)
+
     def give(self, hash_, node, flags=0):
         """The slot of the ring in force that has this hash goes to a node (n1 is 1)."""
         ring = self._get("es_rings", Ring)
@@ -132,6 +141,7 @@ class Tables:
 
     def lease(self, left_s, attached=1, firm=True):
         """It holds so long from now on; 0: it is just over, -5: it has been for 5 s. Is it firm until then?"""
+        self._driver.settle()
         now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         until_ns = now_ns + int((left_s or -TICK_S) * 1e9)
         self.state.attached = attached
@@ -178,6 +188,7 @@ class Tables:
         self.state.began_ns = (time.clock_gettime_ns(time.CLOCK_MONOTONIC) - int(ago_s * 1e9)) % (1 << 64)
 
     def _connections(self, name):
+        self._driver.settle()
         return [Connection(*entry) for entry in struct.iter_unpack(Connection.FORMAT, self._driver.iterate(name))]
 
     def connections(self):

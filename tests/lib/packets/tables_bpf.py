@@ -54,18 +54,21 @@ def _maps_of(prog_fd):
 
 
 class Driver:
-    """The tables of the programs on `interface` of `namespace`. sizes: what the named maps' values must have."""
+    """The tables of the programs on the node's public interface. sizes: what the named maps' values must have."""
 
-    def __init__(self, namespace, interface, sizes):
-        self.namespace = namespace
+    def __init__(self, node, sizes):
+        self.namespace = node.namespace
         self._files = contextlib.ExitStack()
         self._fd, self._id = {}, {}
         try:
-            netns.in_namespace(namespace, self._find, interface, sizes)
+            netns.in_namespace(self.namespace, self._find, node.settings["interface"], sizes)
             self.memory = mmap.mmap(self._fd["es_states"], sizes["es_states"])
         except BaseException:
             self._files.close()
             raise
+
+    def settle(self):
+        """Whatever has come was dealt with at once."""
 
     def close(self):
         self.memory.close()

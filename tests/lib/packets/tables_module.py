@@ -81,12 +81,12 @@ class Control:
 
 
 class Driver:
-    """The tables of the module's node in `namespace`. sizes: what the named tables' values must have."""
+    """The tables of the module's node. sizes: what the named tables' values must have."""
 
-    def __init__(self, namespace, _interface, sizes):
-        self._control = netns.in_namespace(namespace, Control)
+    def __init__(self, node, sizes):
+        self._control = netns.in_namespace(node.namespace, Control)
         self._sizes = sizes
-        self.memory = netns.in_namespace(namespace, self._map, sizes["es_states"])
+        self.memory = netns.in_namespace(node.namespace, self._map, sizes["es_states"])
 
     @staticmethod
     def _map(size):
@@ -96,6 +96,9 @@ class Driver:
             return mmap.mmap(fd, size)
         finally:
             os.close(fd)
+
+    def settle(self):
+        """Whatever has come was dealt with at once."""
 
     def close(self):
         self.memory.close()

@@ -29,6 +29,7 @@ class Wire:
         self.merged.bind((interface, 0))
         self.node_address, self.node_mac, self.fence_address = node_address, node_mac, fence_address
         self.fences = 0
+        self.settled = None  # called where more than frames and the kernel must be waited for
         self.inbox = []
         self.loads = []
 
@@ -70,7 +71,14 @@ class Wire:
             self._pump(left)
 
     def fence(self):
-        """Returns when the node has dealt with all that was sent: it answers a question for its own address."""
+        """Returns when the node has dealt with all that was sent, and what it sent then is here."""
+        self._ask()
+        if self.settled:
+            self.settled()
+            self._ask()
+
+    def _ask(self):
+        """The node answers a question for its own address: no frame is on its way any more."""
         self.fences += 1
         # Told apart by MAC, since each address would take a place in the machine's one neighbour table.
         asker = f"02:fe:00:00:{self.fences >> 8 & 255:02x}:{self.fences & 255:02x}"
