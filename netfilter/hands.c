@@ -121,7 +121,7 @@ static int es_nf_hand_answer(void *ctx, const void *packet, size_t len)
 
 /*
  * What has become of a connection whose packets are in; @is_copy: of a request that has made it before.
- * Returns an enum es_nf_made or -errno.
+ * Returns an enum es_nf_made.
  */
 static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_nf_request *request, int is_copy)
 {
@@ -150,8 +150,6 @@ static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_nf_reque
 	if (rc)
 		return ES_NF_BEGUN;
 	switch (entry.state) {
-	case TCP_CONNTRACK_SYN_SENT:
-		return -ECONNREFUSED;
 	case TCP_CONNTRACK_ESTABLISHED:
 	case TCP_CONNTRACK_FIN_WAIT:
 	case TCP_CONNTRACK_CLOSE_WAIT:

@@ -131,7 +131,7 @@ static __u32 es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
 	if (!note->is_unsure) {
 		*note = (struct es_nf_program_note){};
 		if (is_new)
-			es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_UNDO, 0);
+			es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_FORGET, 0);
 	}
 	return ES_COUNT_rebuild_refused;
 }

@@ -98,13 +98,15 @@ static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 	struct es_nf_node *node = in->node;
 	const struct es_view *v = &in->view;
 	struct es_nf_connection *connection;
+	struct es_settled_answer settled;
 	__u32 counter = in->verdict.counter;
 
 	/* The stack would make nothing of it; and a whole one comes. */
 	if (!es_nf_packet_is_whole(in->frame->bytes, &in->pkt, &v->seg))
 		return counter;
-	/* It was rebuilt before; or refused while there was an inspector, and another node may have it. */
-	if (es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0).as != ES_SETTLED_NOT)
+	/* It was rebuilt before, or may have been; or refused while there was an inspector, and another node may have it. */
+	settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0);
+	if (settled.as != ES_SETTLED_NOT || settled.has_vanished)
 		return ES_COUNT_handover_old;
 	if (es_nf_look(in) || !in->found.listening ||
 	    es_serving_refuses(node->tables.state, in->service, node->now_ns)) {
@@ -121,7 +123,7 @@ static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 		es_nf_unproven_forget(node, &in->flow);
 	}
 	if (counter != in->verdict.counter) {
-		es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
+		es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_FORGET, 0);
 		return counter;
 	}
 	connection = es_nf_later_made(node, in->service, v->flow_hash, &v->seg);

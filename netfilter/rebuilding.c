@@ -10,13 +10,16 @@ int es_nf_make(struct es_nf_node *node, __u64 flow_hash, __u32 seq, const uint8_
 {
 	int rc;
 
+	/*
+	 * From now on there may be a socket, which may be over before anybody looks; nor is it known if this process ends meanwhile. Only
+	 * who knows better takes that back.
+	 */
+	es_nf_settle(node, flow_hash, seq, ES_SETTLED_SEEN, 0);
 	/* Its socket must not be taken for that of a connection of these ports which has left: who finds that, ends it. */
 	es_nf_connection_forget(node->tables.connections, flow_hash);
 	rc = node->hands.rebuild(node->hands.ctx, packet, len, options, socket, node->now_ns);
 	if (rc < 0)
 		return rc;
-	if (rc == ES_NF_BUILT)
-		es_nf_settle(node, flow_hash, seq, ES_SETTLED_SEEN, 0);
 	es_nf_track_note(node->tables.tracks, flow_hash, seq, es_ns_to_ms(node->now_ns));
 	return 0;
 }

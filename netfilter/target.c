@@ -76,6 +76,21 @@ static int es_nf_handover_settle(struct es_nf_received *in, __u32 action)
 	return es_handover_is_settled(step, &settled, 0, &in->h);
 }
 
+/*
+ * What was noted of the request. ES_SETTLED_MADE says nothing here, but that a process has ended, or one of an earlier version has had it:
+ * there may have been a socket.
+ */
+static void es_nf_handover_view_settled(struct es_nf_received *in)
+{
+	struct es_nf_node *node = in->node;
+	struct es_handover_view *v = &in->view;
+	struct es_settled_answer settled = es_nf_settle(node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
+
+	es_handover_view_settled(v, &in->h, &in->pkt, &settled);
+	v->rebuilt |= settled.has_vanished;
+	v->vanished = 0;
+}
+
 /* Make the connection. Returns the counter to count by. */
 static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 {
@@ -100,22 +115,24 @@ static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 		return counter;
 	}
 	es_nf_unproven_forget(node, &in->flow);
-	es_nf_settle(node, in->flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
+	es_nf_settle(node, in->flow_hash, in->view.seg.seq, ES_SETTLED_FORGET, 0);
 	return ES_COUNT_rebuild_refused;
 }
 
 /*
  * A request that has come again, and whose socket is here. That may be one which the kernel has made after es_nf_make() gave it
- * up, so that nothing is noted of it. Returns -1 if there is no room for that: then nothing may come of it.
+ * up, so that nothing is noted of it. Returns -1 if there is no room for that, or if the request was given back, so that another node
+ * may have it: then nothing may come of it.
  */
 static int es_nf_handover_again(const struct es_nf_received *in)
 {
 	if (in->view.kind != ES_HANDOVER_REQUEST || in->found.acked)
 		return 0;
-	if (es_nf_unproven_note(in->node, &in->flow, &in->view.seg, in->h.source,
-				in->h.flags & ES_HANDOVER_F_MOVED))
+	if (in->view.refused || es_nf_unproven_note(in->node, &in->flow, &in->view.seg, in->h.source,
+						    in->h.flags & ES_HANDOVER_F_MOVED))
 		return -1;
 	es_nf_settle(in->node, in->flow_hash, in->view.seg.seq, ES_SETTLED_MAKE, in->h.attempt);
+	es_nf_settle(in->node, in->flow_hash, in->view.seg.seq, ES_SETTLED_SEEN, 0);
 	return 0;
 }
 
@@ -356,7 +373,6 @@ static void es_nf_received_segment(struct es_nf_received *in)
 {
 	struct es_nf_node *node = in->node;
 	struct es_handover_view *v = &in->view;
-	struct es_settled_answer settled;
 	struct es_verdict verdict = {};
 	__u32 counter = ES_COUNT_handover_malformed;
 
@@ -372,8 +388,7 @@ static void es_nf_received_segment(struct es_nf_received *in)
 	v->silent = (__u8)es_lease_refuses(es_nf_read64(&node->tables.state->lease_ns),
 					   es_nf_read32(&node->tables.state->attached), node->now_ns);
 	v->stale = (__u8)es_handover_is_stale(&node->config, &node->ring.table, &in->h, in->flow_hash);
-	settled = es_nf_settle(node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
-	es_handover_view_settled(v, &in->h, &in->pkt, &settled);
+	es_nf_handover_view_settled(in);
 	in->connection = es_nf_connection_find(node->tables.connections, in->flow_hash);
 	es_nf_handover_view_socket(in);
 	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include "netfilter_world.h"
 #include "kmod/core/headers.h"
+#include "netfilter/settled.h"
 
 /* Opens the flow. Returns what the client then acknowledges, and echoes. */
 static void open_flow(struct world *w, __u32 *ret_ack, __u32 *ret_tsecr)
@@ -368,6 +369,26 @@ static void test_nothing_listens(void **state)
 	assert_int_equal(counted(w, ES_COUNT_request_fallback), 1);
 }
 
+/* A daemon died when it was about to make it, and the next one's inspector is away: there may have been a connection, which is over. */
+static void test_it_may_have_been_made(void **state)
+{
+	struct world *w = *state;
+	__u32 ack, tsecr;
+	uint8_t bytes[256];
+	size_t len;
+
+	open_flow(w, &ack, &tsecr);
+	w->node->tables.state->worker[0].heartbeat_ns = 0;
+	es_nf_settle(w->node, the_flow_hash(w), ISN + 1, ES_SETTLED_MAKE, 0);
+	len = segment(bytes, ISN + 1, ack, ES_TCP_ACK | ES_TCP_PSH, tsecr, "GET");
+	for (int i = 0; i < 2; i++) {
+		w->node->now_ns += ES_SETTLED_MADE_MS * 1000000ULL;
+		put(w, bytes, len);
+	}
+	assert_int_equal(counted(w, ES_COUNT_handover_old), 2);
+	assert_int_equal(w->rebuilt.count, 0);
+}
+
 static void test_a_full_queue(void **state)
 {
 	struct world *w = *state;
@@ -538,6 +559,7 @@ int main(void)
 		EACH(test_overtaken),
 		EACH(test_known_syn),
 		EACH(test_nothing_listens),
+		EACH(test_it_may_have_been_made),
 		EACH(test_a_full_queue),
 		EACH(test_malformed),
 		ES_TEST_OF(test_options_of_ip, v4),

@@ -188,32 +188,6 @@ static void test_the_kernel_makes_it_later(void **state)
 	assert_int_equal(counted(w, ES_COUNT_handover_old), 1);
 }
 
-/* A connection that is over before anybody looks was one; one that is only beginning may come to nothing. */
-static void test_made_or_begun(void **state)
-{
-	struct world *w = *state;
-	struct letter l;
-
-	w->found_after = w->found;
-	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
-	letter_put(w, &l, 1);
-	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
-	w->node->now_ns += (ES_SETTLED_MADE_MS + 1) * 1000000ULL;
-	letter_put(w, &l, 1);
-	assert_int_equal(counted(w, ES_COUNT_handover_old), 1);
-	assert_int_equal(w->rebuilt.count, 1);
-
-	w->rebuild_rc = ES_NF_BEGUN;
-	l.packet_len = segment(l.packet, ISN + 2, 5001, ES_TCP_ACK | ES_TCP_PSH, 9, "GET");
-	letter_put(w, &l, 1);
-	assert_int_equal(w->rebuilt.count, 2);
-	letter_put(w, &l, 1);
-	assert_int_equal(counted(w, ES_COUNT_handover_old), 2);
-	w->node->now_ns += (ES_SETTLED_MADE_MS + 1) * 1000000ULL;
-	letter_put(w, &l, 1);
-	assert_int_equal(answer(w).nack, ES_NACK_VANISHED);
-}
-
 static void test_an_older_connection_is_ended(void **state)
 {
 	struct world *w = *state;
@@ -246,12 +220,14 @@ static void test_an_older_connection_whose_track_is_lost(void **state)
 	/* It is the request's own. */
 	w->first = ISN + 1;
 	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	l.h.attempt = 1;
 	letter_put(w, &l, 1);
 	assert_int_equal(w->ended, 1);
 	assert_int_equal(w->injected.count, 1);
 	/* Nobody knows: it may be. */
 	w->first = 0;
 	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	l.h.attempt = 1;
 	letter_put(w, &l, 1);
 	assert_int_equal(w->ended, 1);
 	assert_int_equal(w->injected.count, 2);
@@ -366,7 +342,6 @@ int main(void)
 		EACH(test_the_kernel_makes_none),
 		ES_TEST_OF(test_link_local_client, v6),
 		EACH(test_the_kernel_makes_it_later),
-		EACH(test_made_or_begun),
 		EACH(test_an_older_connection_is_ended),
 		EACH(test_an_older_connection_whose_track_is_lost),
 		EACH(test_stray),

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * That a request whose connection was made here, or may have been, is executed once: by no other node, and not here again, however long
+ * ago it was, and whoever was not there to see it.
+ */
+#include "cmocka_all.h"
+#include <errno.h>
+#include "netfilter_letter.h"
+#include "netfilter/settled.h"
+#include "netfilter/unproven.h"
+
+static void later(struct world *w, __u32 ms)
+{
+	w->node->now_ns += ms * 1000000ULL;
+}
+
+/* Time goes by, and the request comes again and again: nobody else may have it, nor is it made once more. */
+static void assert_kept(struct world *w, struct letter *l)
+{
+	const size_t rebuilt = w->rebuilt.count;
+
+	for (int i = 0; i < 3; i++) {
+		letter_put(w, l, 1);
+		later(w, ES_SETTLED_MADE_MS);
+	}
+	assert_int_equal(w->rebuilt.count, rebuilt);
+	assert_int_equal(w->sent.count, 0);
+	assert_int_equal(counted(w, ES_COUNT_handover_old), 3);
+	assert_int_equal(counted(w, ES_COUNT_handover_vanished), 0);
+}
+
+/* It is over before anybody looks; or its handshake was not over then, and now it is, and the connection as well. */
+static void test_over(void **state)
+{
+	static const enum es_nf_made made[] = {ES_NF_BUILT, ES_NF_BEGUN};
+	struct world *w = *state;
+	struct letter l;
+
+	for (__u32 i = 0; i < 2; i++) {
+		w->found_after = w->found;
+		w->rebuild_rc = made[i];
+		letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+		l.packet_len = segment(l.packet, ISN + 1 + i, 5001, ES_TCP_ACK | ES_TCP_PSH, 9, "GET");
+		letter_put(w, &l, 1);
+		assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), i + 1);
+		assert_kept(w, &l);
+		w->node->tables.counters[ES_COUNT_handover_old] = 0;
+	}
+}
+
+/* The kernel has made it when nobody waited for it any more, and its server has answered and closed it, of which the client has heard nothing. */
+static void test_made_late_and_over(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	ring_give(w, OTHER);
+	w->rebuild_rc = -ENOBUFS;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED};
+	letter_put(w, &l, 1);
+	assert_int_equal(w->injected.count, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_duplicate), 1);
+	w->found = (struct es_nf_found){.listening = 1};
+	assert_kept(w, &l);
+}
+
+/* There is a socket of a request that was given back: another node may have it by now, so it gets nothing. */
+static void test_given_back_and_made(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	w->config.leased = 1;
+	ring_give(w, OTHER);
+	w->found.listening = 0;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(answer(w).nack, ES_NACK_NO_LISTENER);
+	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED};
+	w->first = ISN + 1;
+	letter_put(w, &l, 1);
+	assert_int_equal(w->injected.count, 0);
+	assert_int_equal(es_nf_unproven_walk(w->node, 0, NULL, NULL), 0); /* nor is there any to call with */
+	/* Under the next number, it is this node's again. */
+	l.h.attempt = 1;
+	letter_put(w, &l, 1);
+	assert_int_equal(w->injected.count, 1);
+}
+
+/* struct dying - what was noted when a daemon died in the middle of an attempt */
+static struct dying {
+	struct world *w;
+	struct es_settled_set settled[64];
+	unsigned int sets;
+} dying;
+
+static int rebuild_and_die(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
+			   const struct es_flow *socket, __u64 now_ns)
+{
+	const struct es_nf_tables *tables = &dying.w->node->tables;
+
+	memcpy(dying.settled, tables->settled, dying.sets * sizeof(dying.settled[0]));
+	return hand_rebuild(ctx, packet, len, options, socket, now_ns);
+}
+
+/* The next daemon has the tables, and does not know what became of the attempt: there may have been a connection, which is over. */
+static void test_daemon_dies_meanwhile(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	dying.w = w;
+	dying.sets = es_settled_sets(w->node->tables.decision_sets);
+	assert_in_range(dying.sets, 1, 64);
+	w->node->hands.rebuild = rebuild_and_die;
+	w->rebuild_rc = -ENOBUFS;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	w->node->hands.rebuild = hand_rebuild;
+	memcpy(w->node->tables.settled, dying.settled, dying.sets * sizeof(dying.settled[0]));
+	later(w, ES_SETTLED_MADE_MS);
+	assert_kept(w, &l);
+}
+
+/* A daemon that died, or one of an earlier version, has noted that it was about to make it: elsewhere, that counts as vanished by now. */
+static void test_noted_before(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	es_nf_settle(w->node, the_flow_hash(w), ISN + 1, ES_SETTLED_MAKE, 0);
+	later(w, ES_SETTLED_MADE_MS);
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	assert_kept(w, &l);
+}
+
+int main(void)
+{
+#define EACH(name) ES_TEST_OF(name, v4), ES_TEST_OF(name, v6)
+	const struct CMUnitTest tests[] = {
+		EACH(test_over),
+		EACH(test_made_late_and_over),
+		EACH(test_given_back_and_made),
+		EACH(test_daemon_dies_meanwhile),
+		EACH(test_noted_before),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
