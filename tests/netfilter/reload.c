@@ -313,14 +313,14 @@ static int comes(struct es_nf_capture *capture, const struct es_flow *flow, cons
 static int is_gone(void)
 {
 	static const struct {
-		__u8 flags;
 		size_t len;
 		enum es_nf_fate fate;
+		__u8 flags;
 	} packets[] = {
-		{ES_TCP_ACK, 5, ES_NF_DROP_GONE},  {ES_TCP_ACK, 5, ES_NF_DROP},
-		{ES_TCP_ACK, 0, ES_NF_DROP},	   {ES_TCP_ACK | ES_TCP_FIN, 0, ES_NF_DROP},
-		{ES_TCP_SYN, 0, ES_NF_DROP_GIVEN}, {ES_TCP_ACK, 0, ES_NF_DROP},
-		{ES_TCP_ACK, 5, ES_NF_DROP},
+		{5, ES_NF_DROP_GONE, ES_TCP_ACK},  {5, ES_NF_DROP, ES_TCP_ACK},
+		{0, ES_NF_DROP, ES_TCP_ACK},	   {0, ES_NF_DROP, ES_TCP_ACK | ES_TCP_FIN},
+		{0, ES_NF_DROP_GIVEN, ES_TCP_SYN}, {0, ES_NF_DROP, ES_TCP_ACK},
+		{5, ES_NF_DROP, ES_TCP_ACK},
 	};
 	const struct es_nf_capture_params params = {.queue = ES_NF_RULES_QUEUE};
 	struct es_nf_capture *capture;

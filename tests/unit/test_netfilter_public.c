@@ -203,10 +203,10 @@ static void test_given_is_remembered(void **state)
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
 			 ES_NF_DROP_GIVEN);
 	/* Where it makes the connection, or may come back to this node, it is heard. */
-	for (__u8 inspect = ES_INSPECT_NEVER; inspect <= ES_INSPECT_EVERY; inspect++) {
+	for (int inspect = ES_INSPECT_NEVER; inspect <= ES_INSPECT_EVERY; inspect++) {
 		if (inspect == ES_INSPECT_FIRST)
 			continue;
-		w->config.service[0].inspect = inspect;
+		w->config.service[0].inspect = (__u8)inspect;
 		es_nf_node_configure(w->node, &w->config, &w->ring);
 		assert_int_equal(
 			put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
