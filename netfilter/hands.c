@@ -177,10 +177,17 @@ static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const s
 	return rc < 0 ? rc : es_nf_hand_made(kernel, &request, rc == ES_NF_COPY);
 }
 
+/*
+ * Its connection is here, and nothing is being made meanwhile. One whose SYN came in when its attempt had been given up, or whose
+ * daemon died in the middle, has ES_NF_LABEL_MAKING still, and what its server says does not leave.
+ */
 static int es_nf_hand_inject(void *ctx, const __u8 *packet, size_t len)
 {
-	const struct es_nf_kernel *kernel = ctx;
+	struct es_nf_request request = {.packet = packet, .len = len};
+	struct es_nf_kernel *kernel = ctx;
 
+	if (!es_nf_request_read(&request))
+		(void)es_nf_conntrack_made(&kernel->rebuild.ct, &request.flow, 0);
 	return es_nf_tun_write(&kernel->tun, packet, len);
 }
 

@@ -243,6 +243,33 @@ def test_conntrack_that_is_flushed(lab):
             assert raw.receive(sock).node == "n2", step
 
 
+# ES_NF_LABEL_MAKING (netfilter/entry.h), on whatever comes from clients.
+MAKING = """
+table inet making {
+    chain in { type filter hook prerouting priority -140; tcp dport 80 iifname "eth0" ct label set 124; }
+}
+"""
+
+
+def test_connection_that_is_being_made_for_good(lab):
+    """As one is whose SYN came in late: nothing that its server says leaves, until its client repeats itself."""
+    homes = uris(lab)
+    node = lab.node("n2")
+    with raw.connect(lab.client, port=next(lab.free_ports["n1"]), timeout=20) as sock:
+        sock.sendall(raw.head(homes["n2"][0]))
+        assert raw.receive(sock).node == "n2"
+        node.exec(["nft", "-f", "-"], input=MAKING)
+        sock.sendall(raw.head(homes["n2"][0]))
+        sock.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            sock.recv(1)
+        node.exec(["nft", "delete", "table", "inet", "making"])
+        sock.settimeout(20)
+        assert raw.receive(sock).node == "n2"
+        sock.sendall(raw.head(homes["n2"][0]))
+        assert raw.receive(sock).node == "n2"
+
+
 def tables(node, family):
     """What the node's kernel has of our tables: {name: its rules}; neither counts, nor what is in a set that rules fill."""
     names = [line.split()[2] for line in node.exec(["nft", "list", "tables", family]).stdout.splitlines() if "earshot" in line]
