@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "netfilter/batch.h"
 #include "netfilter/clock.h"
+#include "netfilter/ended.h"
 #include "netfilter/other.h"
 #include "netfilter/public.h"
 #include "netfilter/reply.h"
@@ -74,13 +75,23 @@ static enum es_nf_fate es_nf_batch_on_frame(void *ctx, const struct es_nf_frame 
 	return es_nf_public(node, frame);
 }
 
-/* A SYN of a flow that the connection tracking knows. */
+/* What begins a new connection, of a flow that the connection tracking knows. */
 static enum es_nf_fate es_nf_batch_on_known(void *ctx, const struct es_nf_frame *frame)
 {
 	struct es_nf_frame known = *frame;
 
 	known.is_known = 1;
 	return es_nf_batch_on_frame(ctx, &known);
+}
+
+/* What a client says on a connection that is over, or on its next one. */
+static enum es_nf_fate es_nf_batch_on_ended(void *ctx, const struct es_nf_frame *frame)
+{
+	const struct es_nf_batch *batch = ctx;
+
+	return batch->node->is_configured && es_nf_ended_is_next(batch->node, frame)
+		       ? es_nf_batch_on_known(ctx, frame)
+		       : es_nf_batch_on_here(ctx, frame);
 }
 
 /* It may be of a time in which another node has answered. */
@@ -202,7 +213,7 @@ static void es_nf_batch_more_is_ready(struct es_nf_batch *batch)
 	if (batch->is_late)
 		batch->ready |= ES_NF_READY_ALL;
 	if (batch->node->has_every)
-		batch->ready |= ES_NF_READY_TAP | ES_NF_READY_HERE | ES_NF_READY_UNPROVEN_HERE;
+		batch->ready |= ES_NF_READY_TAP | ES_NF_READY_HERE | ES_NF_READY_ENDED | ES_NF_READY_UNPROVEN_HERE;
 }
 
 int es_nf_batch_read(struct es_nf_batch *batch)
@@ -221,6 +232,7 @@ int es_nf_batch_read(struct es_nf_batch *batch)
 		es_nf_tap_read(batch->tap, es_nf_batch_on_reply, batch);
 	/* The kernel hears what becomes of these before messages about their connections are read. */
 	is_more |= es_nf_batch_queue(batch, ES_NF_CAPTURE_HERE, es_nf_batch_on_here);
+	is_more |= es_nf_batch_queue(batch, ES_NF_CAPTURE_ENDED, es_nf_batch_on_ended);
 	is_more |= es_nf_batch_queue(batch, ES_NF_CAPTURE_KNOWN, es_nf_batch_on_known);
 	is_more |= es_nf_batch_queue(batch, ES_NF_CAPTURE_SERVICE, es_nf_batch_on_frame);
 	return is_more;
@@ -279,6 +291,7 @@ int es_nf_batch_open(struct es_nf_batch *batch, int stop_fd, struct es_nf_why *w
 						 .may_pass = es_nf_batch_may_pass,
 						 .ctx = batch},
 		[ES_NF_CAPTURE_HERE] = {.queue = ES_NF_RULES_HERE},
+		[ES_NF_CAPTURE_ENDED] = {.queue = ES_NF_RULES_ENDED},
 		[ES_NF_CAPTURE_KNOWN] = {.queue = ES_NF_RULES_KNOWN},
 		[ES_NF_CAPTURE_SERVICE] = {.queue = ES_NF_RULES_QUEUE},
 	};

@@ -25,6 +25,7 @@
 #define ES_CAPTURE "capture" /* where packets begin */
 #define ES_SERVICE "service" /* what is for a service address */
 #define ES_EVERY   "every"   /* what clients say on connections that are here */
+#define ES_ENDED   "ended"   /* the same, of connections that are over */
 #define ES_LEASED  "leased"  /* the same, of nodes that have leases */
 #define ES_ANSWERS "answers" /* what the daemon sends */
 #define ES_REPLIES "replies" /* what servers send */
@@ -163,14 +164,13 @@ static void put_accept(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-/* An acknowledgement and nothing else, with a TCP header of so many words: its packet has no byte more. */
-static void put_bare(struct es_nf_nft *nft, __u8 words)
+/* What says nothing, with a TCP header of so many words: its packet has no byte more, and none of the flags @says. */
+static void put_bare(struct es_nf_nft *nft, const char *chain, __u8 words, __u8 says, int verdict)
 {
-	const __u8 all = 0xf0, size = (__u8)(words << 4);
-	const __u8 says = ES_TCP_FIN | ES_TCP_SYN | ES_TCP_URG, none = 0;
+	const __u8 all = 0xf0, size = (__u8)(words << 4), none = 0;
 	const __u32 len = (nft->family == NFPROTO_IPV6 ? 40 : 20) + words * 4U;
 
-	es_nf_nft_begin_rule(nft, ES_EVERY);
+	es_nf_nft_begin_rule(nft, chain);
 	match_protocol(nft, IPPROTO_TCP);
 	es_nf_nft_load_meta(nft, NFT_META_LEN);
 	es_nf_nft_match(nft, &len, sizeof(len));
@@ -178,7 +178,7 @@ static void put_bare(struct es_nf_nft *nft, __u8 words)
 	match_bits(nft, &all, &size, sizeof(all));
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
 	match_bits(nft, &says, &none, sizeof(says));
-	es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
+	es_nf_nft_verdict(nft, verdict, NULL);
 	es_nf_nft_end_rule(nft);
 }
 
@@ -277,11 +277,45 @@ static void put_replies_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 /* Most of what comes is acknowledgements of what was sent: without options, or with timestamps. Rarer ones cost more. */
 static void put_every_chain(struct es_nf_nft *nft, enum way way)
 {
+	const __u8 says = ES_TCP_FIN | ES_TCP_SYN | ES_TCP_URG;
+
 	es_nf_nft_add_chain(nft, ES_EVERY);
-	put_bare(nft, 5);
-	put_bare(nft, 8);
+	put_bare(nft, ES_EVERY, 5, says, NF_ACCEPT);
+	put_bare(nft, ES_EVERY, 8, says, NF_ACCEPT);
 	es_nf_nft_begin_rule(nft, ES_EVERY);
 	put_queue(nft, way, ES_NF_RULES_HERE, 1);
+	es_nf_nft_end_rule(nft);
+}
+
+/* Nearly all that comes is the acknowledgement of its end, and the client's own. */
+static void put_ended_chain(struct es_nf_nft *nft, enum way way)
+{
+	const __u8 says = ES_TCP_SYN | ES_TCP_URG;
+
+	es_nf_nft_add_chain(nft, ES_ENDED);
+	put_bare(nft, ES_ENDED, 5, says, NFT_RETURN);
+	put_bare(nft, ES_ENDED, 8, says, NFT_RETURN);
+	es_nf_nft_begin_rule(nft, ES_ENDED);
+	put_queue(nft, way, ES_NF_RULES_ENDED, 1);
+	es_nf_nft_end_rule(nft);
+}
+
+/*
+ * A connection that is over, or half so, has an entry for at most two minutes more, where open ones have five days: which of them
+ * it is, no rule can tell. Where open ones are kept as shortly, what they say comes to the queue as well.
+ */
+static void put_ended(struct es_nf_nft *nft, enum es_nf_gate gate)
+{
+	const __u32 long_ms = ~((1U << 17) - 1), none = 0; /* 131 s */
+
+	es_nf_nft_begin_rule(nft, ES_SERVICE);
+	if (gate == ES_NF_GATE_NONE)
+		match_established(nft);
+	else
+		match_ours(nft, gate == ES_NF_GATE_CLOSED);
+	load_ct(nft, NFT_CT_EXPIRATION);
+	match_bits(nft, &long_ms, &none, sizeof(long_ms));
+	es_nf_nft_verdict(nft, NFT_JUMP, ES_ENDED);
 	es_nf_nft_end_rule(nft);
 }
 
@@ -348,6 +382,7 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 
 	if (rules->gate == ES_NF_GATE_NONE && rules->holds)
 		put_making(nft, way);
+	put_ended(nft, (enum es_nf_gate)rules->gate);
 
 	for (unsigned int i = 0; i < rules->every_count; i++)
 		if (is_of(&rules->every[i].address, nft->family))
@@ -493,6 +528,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const
 		nft.family = families[i];
 		es_nf_nft_begin_table(&nft, anew);
 		put_every_chain(&nft, way);
+		put_ended_chain(&nft, way);
 		put_leased_chain(&nft, way, (enum es_nf_gate)rules->gate);
 		es_nf_nft_add_chain(&nft, ES_SERVICE);
 		put_service_chain(&nft, rules, how);

@@ -34,6 +34,9 @@
  */
 #define ES_NF_RULES_KNOWN (ES_NF_RULES_QUEUE + 3)
 
+/* The queue of what clients say on connections that are over, or half so, as the connection tracking has it (ended.h). */
+#define ES_NF_RULES_ENDED (ES_NF_RULES_QUEUE + 5)
+
 /*
  * The mark (marks.h) of packets that the daemon makes itself and sends to clients by way of the stack. They are exempt from
  * connection tracking: of a connection that has no entry, they would make one, and the client's next packets would be

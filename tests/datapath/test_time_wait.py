@@ -2,6 +2,7 @@
 """A server that closes first leaves TIME_WAIT behind; the client's next connection must end it on every node."""
 import pytest
 
+from earshotlab import wait_for
 from packets.client import LINUX, WINDOWS
 from packets.families import BOTH
 from packets.node import ESTABLISHED, TIME_WAIT, WEB
@@ -150,24 +151,28 @@ def test_anything_else(node, client):
     assert node.sockets(c) == kept
 
 
-UNHEARD = pytest.mark.netfilter_bug("an old socket gets what belongs to the next connection if this node has not heard its SYN: "
-                                    "the connection tracking still knows that of before")
-
-
-@UNHEARD
 @BOTH
 def test_keepalive_of_the_next_connection(node, client):
     """Its SYN was answered by a node that held no TIME_WAIT socket."""
     c = mine(client)
+    before = c.next
     c.renew()
     c.forge()
+    if node.netfilter:  # to the kernel, what has no data is the old connection's, whose answer says nothing to the client
+        c.send(ACK, seq=c.isn)
+        assert c.take("the old socket's ACK").ack == before
+        return
     with node.counts(keepalive_answered=1, drop_handshake_ack=1):
         c.send(ACK)
         c.send(ACK, seq=c.isn)
         assert c.take("the keep-alive's ACK").ack == c.next
 
 
-@UNHEARD
+def requested(node, **counted):
+    """How its first request is counted where the SYN was not heard."""
+    return node.counts(request_queued=1, inspect_requests={1, 2}, inspect_kept={1, 2}, handover_rebuilt=1, **counted)
+
+
 @BOTH
 def test_request_of_the_next_connection(node, client):
     """Nobody here heard its SYN. The daemon's handover to this node ends the old socket and is tried again."""
@@ -175,10 +180,39 @@ def test_request_of_the_next_connection(node, client):
     c.renew()
     c.forge()
     text = c.get()
-    with node.counts(request_queued=1, inspect_requests={1, 2}, inspect_kept={1, 2}, handover_received=3,
-                     handover_time_wait=1, handover_nack_received=1, handover_rebuilt=1):
+    again = dict(handover_received=1) if node.netfilter else dict(handover_received=3, handover_time_wait=1, handover_nack_received=1)
+    with requested(node, **again):
         c.request(text=text)
         assert c.read(len(text)) == text
     assert node.sockets(c) == [ESTABLISHED]
     assert not node.pending(WEB)
     assert c.answer()
+
+
+@BOTH
+def test_request_of_the_next_connection_where_no_socket_is_left(node, client):
+    """The connection tracking knows the one before for longer than its socket is there."""
+    c = mine(client)
+    c.send(RST)
+    wait_for(lambda: not node.sockets(c) or not node.netfilter, "the end of the socket")  # BPF keeps it (test_anything_else())
+    c.renew()
+    c.forge()
+    text = c.get()
+    with requested(node, handover_received={1, 3}, handover_time_wait={0, 1}, handover_nack_received={0, 1}, drop_no_flow={0, 1}):
+        c.request(text=text)
+        assert c.read(len(text)) == text
+    assert c.answer()
+
+
+@BOTH
+def test_anothers_next_connection(node, client):
+    """The old socket, which would say what is nobody's business, hears nothing of it."""
+    c = not_mine(node, client)
+    c.renew()
+    c.forge()
+    with node.counts(drop_not_mine=1):
+        c.send(ACK | PSH, b"GET /")
+    with node.counts(drop_not_mine=1):
+        c.send(ACK)  # the connection tracking has forgotten the old one
+    c.silence()
+    assert node.sockets(c) == [TIME_WAIT]

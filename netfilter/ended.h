@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef ES_NETFILTER_ENDED_H
+#define ES_NETFILTER_ENDED_H
+
+/*
+ * The connection tracking knows a connection for two minutes after its end, and lets packets of its flow pass to the stack. The SYN by which
+ * a client begins the next one with the same ports ends that (rules.h). A node that has not heard that SYN, as one that was not
+ * there, would give the next connection's request to the socket of the one before, which is in TIME_WAIT, or to none.
+ *
+ * So what says something on a connection that is over, or half so, comes here; mostly, nothing does.
+ */
+#include "netfilter/node.h"
+
+/**
+ * es_nf_ended_is_next() - is it the first of what the client says on another connection than the one that was here?
+ * It is, if its cookie says so. Where the client has no timestamps, it takes the SYN to believe that (kmod/core/decide.h). It is
+ * not, if it says again what the connection here was made of.
+ */
+int es_nf_ended_is_next(const struct es_nf_node *node, const struct es_nf_frame *frame);
+
+#endif
