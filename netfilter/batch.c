@@ -75,7 +75,7 @@ static enum es_nf_fate es_nf_batch_on_frame(void *ctx, const struct es_nf_frame 
 	return es_nf_public(node, frame);
 }
 
-/* What begins a new connection, of a flow that the connection tracking knows. */
+/* What is of no connection that is here, or begins one, of a flow that the connection tracking knows. */
 static enum es_nf_fate es_nf_batch_on_known(void *ctx, const struct es_nf_frame *frame)
 {
 	struct es_nf_frame known = *frame;
@@ -84,12 +84,12 @@ static enum es_nf_fate es_nf_batch_on_known(void *ctx, const struct es_nf_frame 
 	return es_nf_batch_on_frame(ctx, &known);
 }
 
-/* What a client says on a connection that is over, or on its next one. */
+/* What a client says where a connection was, as the connection tracking has it. */
 static enum es_nf_fate es_nf_batch_on_ended(void *ctx, const struct es_nf_frame *frame)
 {
 	const struct es_nf_batch *batch = ctx;
 
-	return batch->node->is_configured && es_nf_ended_is_next(batch->node, frame)
+	return batch->node->is_configured && es_nf_ended_is_gone(batch->node, frame)
 		       ? es_nf_batch_on_known(ctx, frame)
 		       : es_nf_batch_on_here(ctx, frame);
 }
@@ -213,7 +213,8 @@ static void es_nf_batch_more_is_ready(struct es_nf_batch *batch)
 	if (batch->is_late)
 		batch->ready |= ES_NF_READY_ALL;
 	if (batch->node->has_every)
-		batch->ready |= ES_NF_READY_TAP | ES_NF_READY_HERE | ES_NF_READY_ENDED | ES_NF_READY_UNPROVEN_HERE;
+		batch->ready |=
+			ES_NF_READY_TAP | ES_NF_READY_HERE | ES_NF_READY_ENDED | ES_NF_READY_UNPROVEN_HERE;
 }
 
 int es_nf_batch_read(struct es_nf_batch *batch)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Tells a connection's last packets from those of the next one.
+ * Tells a connection's last packets from those of other nodes' connections, and of the next one.
  */
 #include "kmod/core/view.h"
 #include "netfilter/ended.h"
@@ -16,7 +16,7 @@ static int es_nf_ended_has_cookie(const struct es_nf_node *node, __u32 service, 
 	return es_decide_cookie(&node->config, v, v->seg.seq - 1) == ES_COOKIE_VALID;
 }
 
-int es_nf_ended_is_next(const struct es_nf_node *node, const struct es_nf_frame *frame)
+int es_nf_ended_is_gone(const struct es_nf_node *node, const struct es_nf_frame *frame)
 {
 	const struct es_nf_hands *hands = &node->hands;
 	struct es_nf_found found;
@@ -31,7 +31,8 @@ int es_nf_ended_is_next(const struct es_nf_node *node, const struct es_nf_frame 
 		return 0;
 	es_packet_flow(&pkt, &flow);
 	service = es_nf_service_find(node, &flow.service, flow.service_port);
-	return service >= 0 && es_nf_ended_has_cookie(node, (__u32)service, &pkt, &v) &&
-	       !es_nf_node_look(node, &flow, &found) && found.socket == ES_SOCKET_NONE &&
-	       !hands->first(hands->ctx, &flow, &first) && first != v.seg.seq;
+	if (service < 0 || es_nf_node_look(node, &flow, &found) || found.socket != ES_SOCKET_NONE ||
+	    hands->first(hands->ctx, &flow, &first) || first == v.seg.seq)
+		return 0;
+	return !found.time_wait || es_nf_ended_has_cookie(node, (__u32)service, &pkt, &v);
 }

@@ -3,8 +3,9 @@
 #define ES_NETFILTER_LEFT_H
 
 /*
- * Connections of programs that have left this node a moment ago. A packet that was on its way to their sockets when those
- * vanished makes the stack answer with a RST, which their clients, whom another node serves now, must not hear.
+ * Connections of programs that have left this node a moment ago, and such as the connection tracking knew a moment ago though they had
+ * no socket any more. A packet that was on its way to the stack meanwhile makes it answer with a RST, which their clients, whom
+ * another node serves now, must not hear.
  */
 #include "kmod/core/types.h"
 

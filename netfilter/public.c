@@ -206,8 +206,10 @@ static void es_nf_public_found(struct es_nf_inbound *in)
 
 	in->view.socket = in->found.socket;
 	in->view.unproven = in->view.silent && !in->found.acked;
-	if (in->view.socket == ES_SOCKET_NONE && (in->frame->is_known || in->frame->is_here))
+	if (in->view.socket == ES_SOCKET_NONE && (in->frame->is_known || in->frame->is_here)) {
+		es_nf_left_note(in->node->left, in->view.flow_hash, es_ns_to_ms(in->node->now_ns));
 		hands->forget(hands->ctx, &in->flow);
+	}
 }
 
 /*

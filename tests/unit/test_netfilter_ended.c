@@ -28,26 +28,24 @@ static struct dialogue begin(struct world *w)
 	return (struct dialogue){w, answer.seg.seq + 1, answer.seg.tsval};
 }
 
-static int is_next(const struct dialogue *d, __u32 seq, __u8 flags, const char *text)
+static int is_gone(const struct dialogue *d, __u32 seq, __u8 flags, const char *text)
 {
 	uint8_t bytes[256];
 	const struct es_nf_frame frame = {.bytes = bytes,
 					  .len = segment(bytes, seq, d->ack, flags, d->tsecr, text)};
 
-	return es_nf_ended_is_next(d->w->node, &frame);
+	return es_nf_ended_is_gone(d->w->node, &frame);
 }
 
 static void test_request(void **state)
 {
 	const struct dialogue d = begin(*state);
 
-	assert_true(is_next(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
-	/* The entry may stay for longer than the socket. */
-	d.w->found.time_wait = 0;
-	assert_true(is_next(&d, ISN + 1, ES_TCP_ACK | ES_TCP_FIN, "GET"));
+	assert_true(is_gone(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
+	assert_true(is_gone(&d, ISN + 1, ES_TCP_ACK | ES_TCP_FIN, "GET"));
 	/* Another node's, which may have it: this one's old socket has not. */
 	ring_give(d.w, OTHER);
-	assert_true(is_next(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
+	assert_true(is_gone(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
 	assert_int_equal(d.w->forgotten, 0); /* it only tells */
 }
 
@@ -57,13 +55,24 @@ static void test_anything_else(void **state)
 	struct dialogue d = begin(*state);
 	const __u32 ack = d.ack;
 
-	assert_false(is_next(&d, ISN + 1, ES_TCP_ACK, ""));
-	assert_false(is_next(&d, ISN + 4, ES_TCP_ACK | ES_TCP_PSH, "later"));
+	assert_false(is_gone(&d, ISN + 1, ES_TCP_ACK, ""));
+	assert_false(is_gone(&d, ISN + 4, ES_TCP_ACK | ES_TCP_PSH, "later"));
 	d.ack = ack + 77777;
-	assert_false(is_next(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "old"));
+	assert_false(is_gone(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "old"));
 	d.ack = ack;
 	d.w->found.socket = ES_SOCKET_ESTABLISHED;
-	assert_false(is_next(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
+	assert_false(is_gone(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
+}
+
+/* The entry may stay for longer than the socket: whatever comes is of another connection. */
+static void test_no_socket(void **state)
+{
+	const struct dialogue d = begin(*state);
+
+	d.w->found.time_wait = 0;
+	assert_true(is_gone(&d, ISN + 4, ES_TCP_ACK | ES_TCP_PSH, "later"));
+	assert_false(is_gone(&d, ISN + 4, ES_TCP_ACK, ""));
+	assert_false(is_gone(&d, OLD, ES_TCP_ACK | ES_TCP_PSH, "repeated"));
 }
 
 /* What the connection was made of has a cookie, too. */
@@ -72,9 +81,9 @@ static void test_repeated(void **state)
 	const struct dialogue d = begin(*state);
 
 	d.w->first = ISN + 1;
-	assert_false(is_next(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
+	assert_false(is_gone(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
 	d.w->first = 0; /* not made here, or by a version before */
-	assert_false(is_next(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
+	assert_false(is_gone(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
 }
 
 static void test_cookie_of_before(void **state)
@@ -82,7 +91,7 @@ static void test_cookie_of_before(void **state)
 	const struct dialogue d = begin(*state);
 
 	d.w->node->now_ns += 3ULL * d.w->config.slot_s * 1000000000;
-	assert_false(is_next(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
+	assert_false(is_gone(&d, ISN + 1, ES_TCP_ACK | ES_TCP_PSH, "GET"));
 }
 
 static void test_other_packets(void **state)
@@ -92,11 +101,11 @@ static void test_other_packets(void **state)
 	struct es_nf_frame frame = {.bytes = bytes};
 
 	frame.len = segment(bytes, ISN + 1, d.ack, ES_TCP_ACK, d.tsecr, "GET") - 4;
-	assert_false(es_nf_ended_is_next(d.w->node, &frame));
-	
+	assert_false(es_nf_ended_is_gone(d.w->node, &frame));
+
 	d.w->config.service[0].port = es_htons(SERVICE_PORT + 1);
 	es_nf_node_configure(d.w->node, &d.w->config, &d.w->ring);
-	assert_false(is_next(&d, ISN + 1, ES_TCP_ACK, "GET"));
+	assert_false(is_gone(&d, ISN + 1, ES_TCP_ACK, "GET"));
 }
 
 #define EACH(name) ES_TEST_OF(name, v4), ES_TEST_OF(name, v6)
@@ -104,8 +113,8 @@ static void test_other_packets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		EACH(test_request),	     EACH(test_anything_else), EACH(test_repeated),
-		EACH(test_cookie_of_before), EACH(test_other_packets),
+		EACH(test_request),  EACH(test_anything_else),	  EACH(test_no_socket),
+		EACH(test_repeated), EACH(test_cookie_of_before), EACH(test_other_packets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
