@@ -21,6 +21,7 @@ enum es_nf_tcp_state {
  * struct es_nf_socket
  * @rqueue, @wqueue: bytes that the server has not read, and that the client has not acknowledged; of a listening
  *                   socket, connections that wait, and how many may
+ *                   (where a server listens with MPTCP, it is the first subflow that listens, and in whose queue they wait)
  * @state: the kernel's; ES_NF_TCP_LISTEN: the flow has no socket, and would get one from this
  * @is_accepted: a connection that its server has accepted
  * @received: bytes of its client's that a connection has got; @acked: bytes that its client has acknowledged; @sent: bytes

@@ -141,6 +141,12 @@ static void check_mptcp(struct es_check *check)
 	unsigned int at = 0, wrong = 0;
 	struct place place;
 
+	if (es_datapath_takes_mptcp(check->facts->datapath)) {
+		es_check_ok(check,
+			    "the %s datapath makes connections for servers that listen with MPTCP, too",
+			    es_datapath_name(check->facts->datapath));
+		return;
+	}
 	if (unread(check))
 		return;
 	while (place_next(check, &at, &place)) {
@@ -189,7 +195,7 @@ static const struct es_check_item items[] = {
 	{"key", "Nodes trust only what is signed with this key, and earshotd does not start without it.",
 	 check_key},
 	{"listen", "The node refuses what it is given, and other nodes must take it.", check_listen},
-	{"mptcp", "The kernel rebuilds no connection for such a socket.", check_mptcp},
+	{"mptcp", "The bpf and module datapaths rebuild no connection for such a socket.", check_mptcp},
 	{"backlog", "When it is full, connections are refused here and must go to another node.",
 	 check_backlog},
 	{NULL, NULL, NULL},

@@ -51,6 +51,7 @@ static void collect_membership(const struct es_daemon *d, struct es_metrics *m)
 /* struct servers - for which services' address of each family, as bits, something listens and accepts */
 struct servers {
 	const struct es_conf *conf;
+	int takes_mptcp;
 	__u64 up[ES_CONF_FAMILIES];
 };
 
@@ -58,7 +59,7 @@ static void on_listener(void *ctx, const struct es_sock_diag_listener *listener)
 {
 	struct servers *servers = ctx;
 
-	if (listener->is_mptcp || listener->waiting > listener->backlog)
+	if ((listener->is_mptcp && !servers->takes_mptcp) || listener->waiting > listener->backlog)
 		return;
 	for (unsigned int i = 0; i < servers->conf->service_count; i++)
 		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
@@ -82,7 +83,7 @@ static int is_up(const struct servers *servers, unsigned int service)
 
 static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
 {
-	struct servers servers = {.conf = d->conf};
+	struct servers servers = {.conf = d->conf, .takes_mptcp = es_datapath_takes_mptcp(d->datapath_kind)};
 	const char *why;
 
 	for (unsigned int i = 0; i < d->conf->service_count; i++)

@@ -24,6 +24,11 @@ const char *es_datapath_name(enum es_datapath_kind kind)
 	return drivers[kind]->name;
 }
 
+int es_datapath_takes_mptcp(enum es_datapath_kind kind)
+{
+	return drivers[kind]->takes_mptcp;
+}
+
 int es_datapath_probe(enum es_datapath_kind kind, const struct es_conf *conf, char *err, size_t err_len)
 {
 	return drivers[kind]->probe(conf, err, err_len);

@@ -25,6 +25,9 @@ enum es_datapath_kind { ES_DATAPATH_BPF, ES_DATAPATH_MODULE, ES_DATAPATH_NETFILT
 /* "bpf", "module", "netfilter" */
 const char *es_datapath_name(enum es_datapath_kind kind);
 
+/* es_datapath_takes_mptcp() - does it make connections for servers whose sockets are of MPTCP? */
+int es_datapath_takes_mptcp(enum es_datapath_kind kind);
+
 /**
  * struct es_datapath_params - what is fixed for the life of a datapath
  * @public_ifindex: where the switch's broadcast arrives; @cluster_ifindex: where handover messages arrive

@@ -12,6 +12,7 @@
 
 /**
  * struct es_datapath_ops - a driver; each function as the one of the same name in datapath.h
+ * @takes_mptcp: es_datapath_takes_mptcp()
  * @is_around: is any part of it attached in this network namespace? 1, 0 or -errno
  * @create: fills in all of struct es_datapath but @ops and @params, which are there already
  * @vanish: NULL if there is nothing to do
@@ -21,6 +22,7 @@
 struct es_datapath_ops {
 	const char *name;
 	size_t size; /* of its structure */
+	int takes_mptcp;
 	int (*probe)(const struct es_conf *conf, char *err, size_t err_len);
 	int (*create)(struct es_datapath *dp, char *err, size_t err_len);
 	void (*free)(struct es_datapath *dp);

@@ -380,6 +380,8 @@ static int es_netfilter_vanish(struct es_datapath *dp, const struct es_flow *flo
 const struct es_datapath_ops es_datapath_netfilter = {
 	.name = "netfilter",
 	.size = sizeof(struct es_netfilter),
+	/* A listening socket of MPTCP shakes hands by itself here, and speaks TCP then, since the SYN has no MP_CAPABLE. */
+	.takes_mptcp = 1,
 	.probe = es_netfilter_probe,
 	.create = es_netfilter_create,
 	.free = es_netfilter_free,

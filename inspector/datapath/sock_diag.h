@@ -35,7 +35,7 @@ int es_sock_diag_end(const struct es_sock_diag_id *id);
 /**
  * struct es_sock_diag_listener - a socket that listens, of IPv4 or IPv6
  * @address: all zero: any; @waiting: connections that wait to be accepted, of at most @backlog
- * @is_mptcp: its connections are subflows of MPTCP
+ * @is_mptcp: it is the first subflow of a socket of MPTCP, which accepts from this one's queue
  */
 struct es_sock_diag_listener {
 	struct es_addr address;

@@ -94,9 +94,13 @@ static void look_at_addresses(const struct es_conf *conf, struct es_serving *s)
 			look_at_address(conf, i, es_conf_service_of(&conf->services[i], family), s);
 }
 
-/* struct listening - for which services' address of each family, as bits: any socket listens; and one that is not of MPTCP */
+/*
+ * struct listening - for which services' address of each family, as bits: any socket listens; and one that the datapath can
+ * make connections for
+ */
 struct listening {
 	const struct es_conf *conf;
+	int takes_mptcp;
 	__u64 any[ES_CONF_FAMILIES];
 	__u64 usable[ES_CONF_FAMILIES];
 };
@@ -105,6 +109,7 @@ static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
 {
 	struct listening *listening = ctx;
 	const struct es_conf *conf = listening->conf;
+	int is_usable = !l->is_mptcp || listening->takes_mptcp;
 
 	for (unsigned int i = 0; i < conf->service_count; i++)
 		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++) {
@@ -113,11 +118,11 @@ static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
 			if (!address || !es_sock_diag_takes(l, address, conf->services[i].port))
 				continue;
 			listening->any[family] |= 1ULL << i;
-			listening->usable[family] |= (__u64)!l->is_mptcp << i;
+			listening->usable[family] |= (__u64)is_usable << i;
 		}
 }
 
-/* Of the addresses of one family, the first for which only MPTCP listens. */
+/* Of the addresses of one family, the first for which only MPTCP listens, and that is not enough. */
 static void look_for_mptcp(const struct listening *listening, unsigned int family, struct es_serving *s)
 {
 	const struct es_conf *conf = listening->conf;
@@ -148,9 +153,9 @@ static void look_for_none(const struct listening *listening, unsigned int family
 	}
 }
 
-static void look_at_servers(const struct es_conf *conf, struct es_serving *s)
+static void look_at_servers(const struct es_conf *conf, enum es_datapath_kind kind, struct es_serving *s)
 {
-	struct listening listening = {.conf = conf};
+	struct listening listening = {.conf = conf, .takes_mptcp = es_datapath_takes_mptcp(kind)};
 
 	if (es_sock_diag_listeners(on_listener, &listening)) { /* a kernel without sock_diag */
 		__u64 all = es_node_listens(conf) ? all_of(conf) : 0;
@@ -172,7 +177,7 @@ void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, uns
 	*ret = (struct es_serving){.yields = 1};
 	look_at_kernel(conf, kind, packet_max, ret);
 	look_at_addresses(conf, ret);
-	look_at_servers(conf, ret);
+	look_at_servers(conf, kind, ret);
 	ret->is_down = !(ret->listening & ~ret->refused);
 }
 

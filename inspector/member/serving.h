@@ -5,7 +5,7 @@
 /*
  * Can this node serve? A connection that is made here without what serving takes is never heard of again, so
  * that is looked at each second: whether the service's address is here, whether something listens that the
- * kernel can make connections for, and the settings with which it would drop what another node hands over.
+ * datapath can make connections for, and the settings with which it would drop what another node hands over.
  */
 #include "inspector/config/config.h"
 #include "inspector/datapath/datapath.h"

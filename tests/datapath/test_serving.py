@@ -129,6 +129,36 @@ def test_mptcp(make_node, client, mptcp, port):
             assert c.read(len(text)) == text
 
 
+@pytest.mark.netfilter("a true handshake is such a socket's, too")
+def test_mptcp_is_served(own_node, client, mptcp):
+    """Its connections speak TCP, and wait where the subflow's socket says: nothing is made when that queue is full."""
+    node = own_node()
+    client = functools.partial(client, at=node)
+    node.unlisten(WEB)
+    is_known(node, f"service s{WEB}: nothing listens")
+    node.listen(WEB, backlog=0, protocol=IPPROTO_MPTCP)
+    wait_for(lambda: f"service s{WEB}: nothing" not in n1(node)["trouble"], "the server is seen", seen=lambda: n1(node))
+    assert "MPTCP" not in n1(node)["trouble"] and n1(node)["state"] == "up"
+    assert f'earshot_server_up{{service="s{WEB}"}} 1' in node.earshot("metrics").stdout
+    held, held_text, message = from_another(node, client, WEB)
+    with node.counts(**BUILT):
+        node.message(message)
+        wait_for(lambda: node.sockets(held), "a connection that nobody accepts")
+    c, text, message = from_another(node, client, WEB)
+    with node.counts(handover_received=1, handover_accept_full=1):
+        node.message(message)
+        c.silence()
+    node.no_message()
+    assert not node.sockets(c) and f'earshot_server_up{{service="s{WEB}"}} 0' in node.earshot("metrics").stdout
+    held.sent(held_text)
+    assert held.read(len(held_text)) == held_text
+    with node.counts(**BUILT):
+        node.message(again(message))
+        c.sent(text)
+        assert c.read(len(text)) == text
+        assert c.answer()
+
+
 @contextlib.contextmanager
 def swallowed(node):
     """A rule that no look finds takes the packets that connections are made of."""

@@ -279,6 +279,13 @@ static void test_server(void **state)
 	assert_int_equal(es_conf_addr_parse("10.77.0.100", &l->address), 0);
 	l->is_mptcp = 1;
 	expect_one("server.mptcp", ES_CHECK_ERROR, "port 8080 is one of MPTCP");
+	facts.datapath = ES_DATAPATH_MODULE;
+	run_again();
+	assert_int_equal(finding("server.mptcp")->severity, ES_CHECK_ERROR);
+	facts.datapath = ES_DATAPATH_NETFILTER;
+	run_again();
+	assert_int_equal(finding("server.mptcp")->severity, ES_CHECK_OK);
+	facts.datapath = ES_DATAPATH_BPF;
 	l->is_mptcp = 0;
 	l->backlog = 5;
 	expect_one("server.backlog", ES_CHECK_WARNING, "of at most 5");

@@ -334,10 +334,10 @@ class Node(namespaces.Site):
 
     # Servers, clients and peers
 
-    def listen(self, port, backlog=128, address=None, v6only=None, family=4):
+    def listen(self, port, backlog=128, address=None, v6only=None, family=4, protocol=0):
         """The server's socket for clients of a family."""
-        listener = namespaces.listen(self.namespace, address or (LOOPBACKS if port == SERVER else VIPS)[family], port, backlog,
-                                     v6only=v6only)
+        listener = namespaces.listen(self.namespace, address or (LOOPBACKS if port == SERVER else VIPS)[family], port, backlog, protocol,
+                                     v6only)
         listener.settimeout(TIMEOUT_S)
         self.listeners[(port, 6) if family == 6 else port] = listener
         return listener

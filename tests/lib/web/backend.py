@@ -196,17 +196,17 @@ class Server(socketserver.ThreadingTCPServer):
         super().server_bind()
 
 
-def servers(handler):
+def servers(handler, kind=Server):
     """One for each address of the command line, which listen already."""
-    return [Server((address, int(sys.argv[3])), handler) for address in sys.argv[2].split(",")]
+    return [kind((address, int(sys.argv[3])), handler) for address in sys.argv[2].split(",")]
 
 
-def serve(handler):
+def serve(handler, kind=Server):
     """Until SIGTERM, with the command line's name, addresses and port."""
     global NODE  # pylint: disable=global-statement
     NODE = sys.argv[1]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    for server in servers(handler):
+    for server in servers(handler, kind):
         server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         threading.Thread(target=server.serve_forever, daemon=True).start()
     print("listening", flush=True)
