@@ -50,6 +50,8 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 			memcpy(&socket->acked, &info->tcpi_bytes_acked, sizeof(socket->acked));
 			memcpy(&socket->received, &info->tcpi_bytes_received, sizeof(socket->received));
 		}
+		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_min_rtt))
+			socket->unsent = info->tcpi_notsent_bytes;
 		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_dsack_dups))
 			socket->sent = sent_of(info);
 	}

@@ -26,6 +26,7 @@ enum es_nf_tcp_state {
  * @is_accepted: a connection that its server has accepted
  * @received: bytes of its client's that a connection has got; @acked: bytes that its client has acknowledged; @sent: bytes
  *            that were sent to it, 0 where the kernel does not tell (before 4.19)
+ * @unsent: of @wqueue, what was not sent yet
  * @rcv_wscale, @snd_wscale: of a connection, what it really uses
  */
 struct es_nf_socket {
@@ -34,6 +35,7 @@ struct es_nf_socket {
 	__u64 sent;
 	__u32 rqueue;
 	__u32 wqueue;
+	__u32 unsent;
 	__u8 state;
 	__u8 is_accepted;
 	__u8 rcv_wscale;

@@ -22,18 +22,21 @@
 #include "netfilter/program.h"
 #include "netfilter/queue.h"
 #include "netfilter/rules.h"
+#include "netfilter/socket.h"
 
 #define ES_NETFILTER_DIRECTORY "/run/earshot"
 
 /**
  * struct es_netfilter
  * @responses: what the engine has measured
+ * @diag: to ask about single sockets during walks
  * @config: what is in force, for the walks of the control thread; @answered: of its ring, as of struct es_node_ring
  */
 struct es_netfilter {
 	struct es_datapath base;
 	struct es_nf_engine *engine;
 	struct es_nf_ring *responses;
+	struct es_nf_netlink diag;
 	struct es_config config;
 	__u64 answered[ES_RING_SLOTS / 64];
 };
@@ -130,6 +133,8 @@ static int es_netfilter_create(struct es_datapath *dp, char *err, size_t err_len
 		rc = es_nf_ring_new(ES_RESPONSES_BYTES, &nf->responses);
 	params.responses = nf->responses;
 	if (!rc)
+		rc = es_nf_netlink_open(&nf->diag, NETLINK_SOCK_DIAG);
+	if (!rc)
 		rc = es_nf_engine_new(&params, &nf->engine, &why);
 	if (!rc)
 		rc = es_netfilter_share(dp);
@@ -143,6 +148,7 @@ static void es_netfilter_free(struct es_datapath *dp)
 	struct es_netfilter *nf = es_netfilter_of(dp);
 
 	es_nf_engine_free(&nf->engine);
+	es_nf_netlink_close(&nf->diag);
 	es_nf_ring_free(&nf->responses);
 }
 
@@ -259,7 +265,7 @@ static int es_netfilter_load_of(const struct es_config *config, const struct es_
  * struct es_netfilter_walk - one pass over the sockets; what is used of the rest, depends on what for
  */
 struct es_netfilter_walk {
-	const struct es_netfilter *nf;
+	struct es_netfilter *nf;
 	struct es_load_sums *sums;
 	es_datapath_flow_fn fn;
 	void *ctx;
@@ -287,12 +293,24 @@ static int es_netfilter_end(const void *ctx)
 	return es_sock_diag_end(ctx);
 }
 
+/*
+ * Has its server written what has not left yet? A walk could tell only by locking each socket, whose server may be in the middle
+ * of a write() that waits for a disk.
+ */
+static int es_netfilter_has_unsent(struct es_netfilter *nf, const struct es_sock_diag_id *id)
+{
+	struct es_nf_socket socket;
+
+	return id->unacked && !es_nf_socket_look(&nf->diag, &id->flow, &socket) && socket.unsent;
+}
+
 static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
 {
 	const struct es_netfilter_walk *walk = ctx;
 	int service = es_netfilter_load_of(&walk->nf->config, &id->flow);
+	const struct es_track *t;
 	struct es_track track;
-	int is_known;
+	int is_known, has_unsent;
 
 	if (service < 0)
 		return;
@@ -302,7 +320,11 @@ static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
 	if (is_known && track.state == ES_TRACK_ENDING &&
 	    es_nf_engine_end_late(walk->nf->engine, &id->flow, es_netfilter_end, id))
 		return;
-	es_load_add(&walk->sums->service[service], es_load_cost(is_known ? &track : NULL, id->state, 0));
+	t = is_known ? &track : NULL;
+	/* Of those whose server has closed them in the middle of an answer; nobody need be asked about any other. */
+	has_unsent = es_load_cost(t, id->state, 0) != es_load_cost(t, id->state, 1) &&
+		     es_netfilter_has_unsent(walk->nf, id);
+	es_load_add(&walk->sums->service[service], es_load_cost(t, id->state, has_unsent));
 }
 
 static int es_netfilter_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)

@@ -145,7 +145,7 @@ class TestActive:
         c.take_fin()
         settles(quiet, 0)
 
-    @pytest.mark.no_netfilter("a walk by sock_diag does not tell what is not sent yet")
+    @BOTH
     def test_written_and_closed_behind_a_small_window(self, quiet, client):
         """What the server has written and the client does not take yet is in hand, although the server has gone."""
         c = client(EACH).serve()

@@ -17,6 +17,7 @@
 #include "inspector/base/sockaddr.h"
 #include "inspector/datapath/network.h"
 #include "inspector/datapath/sock_diag.h"
+#include "kmod/core/load.h"
 
 #define NEXT(address) ((address).b[15]++)
 
@@ -174,6 +175,32 @@ static void test_walk_and_end(void **state)
 	}
 }
 
+/* What its server has written before it closed it, and its client does not take. */
+static void test_unacked(void **state)
+{
+	static const char bytes[65536];
+
+	(void)state;
+	EACH_WAY
+	{
+		struct link l = link_make(way);
+		struct finding f;
+		ssize_t sent, all = 0;
+
+		l.server = accept(l.listener, NULL, NULL);
+		assert_int_equal(find(&l).id.unacked, 0);
+		while ((sent = send(l.server, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+			all += sent;
+		assert_int_equal(errno, EAGAIN);
+		close(l.server);
+		l.server = -1;
+		f = find(&l);
+		assert_int_equal(f.id.state, ES_TCP_STATE_FIN_WAIT1);
+		assert_true(f.id.unacked && f.id.unacked < all);
+		link_end(&l);
+	}
+}
+
 static void test_is_waiting(void **state)
 {
 	(void)state;
@@ -253,7 +280,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_walk_and_end), cmocka_unit_test(test_is_waiting),
 		cmocka_unit_test(test_takes),	     cmocka_unit_test(test_takes_its_address),
-		cmocka_unit_test(test_has_address),
+		cmocka_unit_test(test_has_address),  cmocka_unit_test(test_unacked),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);
