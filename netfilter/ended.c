@@ -31,8 +31,11 @@ int es_nf_ended_is_gone(const struct es_nf_node *node, const struct es_nf_frame 
 		return 0;
 	es_packet_flow(&pkt, &flow);
 	service = es_nf_service_find(node, &flow.service, flow.service_port);
-	if (service < 0 || es_nf_node_look(node, &flow, &found) || found.socket != ES_SOCKET_NONE ||
-	    hands->first(hands->ctx, &flow, &first) || first == v.seg.seq)
+	if (service < 0 || es_nf_node_look(node, &flow, &found) || found.socket != ES_SOCKET_NONE)
 		return 0;
-	return !found.time_wait || es_nf_ended_has_cookie(node, (__u32)service, &pkt, &v);
+	/* Or its entry has been forgotten since. */
+	if (!hands->first(hands->ctx, &flow, &first) && first == v.seg.seq)
+		return 0;
+	return !found.time_wait || !(v.seg.flags & ES_TCP_FIN) ||
+	       es_nf_ended_has_cookie(node, (__u32)service, &pkt, &v);
 }

@@ -68,6 +68,26 @@ def test_nobodys(node, client, service):
 
 
 @BOTH
+def test_nobodys_by_ports_in_time_wait(node, client):
+    """Its client had another connection with these ports before, and the socket of that is in nobody's way."""
+    c = client()
+    c.forge()  # by another node, which has decided about it
+    text = c.get()
+    node.message(c.handover(c.ip_packet(ACK | PSH, text)))
+    c.sent(text)
+    assert c.read(len(text)) == text
+    c.answer()
+    c.time_wait()
+    c.next, c.ack = random.getrandbits(32), c.no_cookie(random.getrandbits(32))
+    with node.counts(cookie_invalid=2, **TOLD):
+        comes_again(c, ACK | PSH, c.get())
+        for target in OTHERS * 2:
+            says_no(node, target)
+        told(c)
+    assert node.sockets(c) == [TIME_WAIT]
+
+
+@BOTH
 @each_service
 def test_has_gone_on(node, client, service):
     """The client was answered, and has sent the next request, while all were asked: the RST means nothing to it, and is not
