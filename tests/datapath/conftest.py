@@ -23,15 +23,11 @@ def _missing(config):
 
 # What does not hold for a datapath has one of these marks, with the reason.
 LEAVES_OUT = {"bpf": {"netfilter"}, "module": {"bpf", "netfilter"}, "netfilter": {"no_netfilter"}}
-# Files that are left out whole, which say nothing of it themselves.
-PROGRAMS = "lab/test_netfilter_programs.py has their hand-overs by netfilter; this suite does not know yet what is otherwise there"
-FILES_LEFT_OUT = {"netfilter": dict.fromkeys(("test_program.py", "test_programs_page.py", "test_connection.py"), PROGRAMS)}
 
 
 def pytest_collection_modifyitems(config, items):
     datapath = config.getoption("datapath")
-    left_out = {item for item in items if item.path.name in FILES_LEFT_OUT.get(datapath, {}) or
-                LEAVES_OUT[datapath] & {mark.name for mark in item.iter_markers()}}
+    left_out = {item for item in items if LEAVES_OUT[datapath] & {mark.name for mark in item.iter_markers()}}
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=list(left_out))
     for item in items:

@@ -50,7 +50,7 @@ class Given:
     def accept(self):
         server, (ip, port, *_) = self.node.listener(SERVER, self.client.family).accept()
         assert (ip, port) == (self.client.ip, self.client.port)
-        assert server.getsockname()[:2] == (self.client.vip, PROGRAM)  # as if it had listened there
+        assert server.getsockname()[:2] == self.node.server_name(PROGRAM, self.client.family)
         server.settimeout(5)
         self.client.server = server
         return server

@@ -424,7 +424,7 @@ def test_to_this_node(node, program, name, offer):
     """The same with the server of this machine."""
     p = program(offer).request()
     c, old = p.client, p.client.server
-    with node.counts(handover_received=3, connection_asked={2, 3}, connection_rebuilt=1):
+    with node.counts(handover_received=3, connection_asked=2, connection_rebuilt=1, own_answer_received=2):
         p.go(name)
         assert p.result() == 0
     c.server, (ip, port, *_) = node.listener(SERVER, c.family).accept()
@@ -470,7 +470,7 @@ def test_there_and_back(node, program):
 @pytest.mark.parametrize("name", [None, "n2"])
 def test_mapped(node, program, name):
     """A program that listens for both families has clients of IPv4 on sockets of IPv6; so has its server."""
-    for port, address in ((PROGRAM, f"::ffff:{VIP}"), (SERVER, "::ffff:127.0.0.1")):
+    for port, address in ((PROGRAM, f"::ffff:{VIP}"), (SERVER, f"::ffff:{node.server_address(4)}")):
         node.unlisten(port)
         node.listen(port, address=address, v6only=0)
     try:

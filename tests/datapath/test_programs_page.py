@@ -51,7 +51,9 @@ def test_as_it_stands_there(own_node, client, prefix, tmp_path, command):
     with open(node.config_path, "a", encoding="ascii") as handle:
         handle.write(block("earshot.conf"))
     node.reload()
-    server = node.listen(SERVER, address="127.0.0.1")
+    address, port = node.server_name(PORT, 4, SERVER)
+    # Not on all addresses, since another server has the service's, as its port is that of another service here.
+    server = node.listen(SERVER, address=address if node.netfilter else "127.0.0.1")
     environment = {**os.environ, "EARSHOT_HANDOVER_SOCKET": node.control + ".handover",
                    "LD_LIBRARY_PATH": str(next(prefix.rglob("libearshot.so.1")).parent)}
     with subprocess.Popen(["nsenter", f"--net={netns.path(node.namespace)}", *command(prefix, tmp_path)],
@@ -65,7 +67,7 @@ def test_as_it_stands_there(own_node, client, prefix, tmp_path, command):
             other.request(text=text)
             connection, peer = server.accept()
             with connection:
-                assert peer == (other.ip, other.port) and connection.getsockname() == (VIP, PORT)
+                assert peer == (other.ip, other.port) and connection.getsockname() == (address, port)
                 assert connection.recv(4096) == text
             node.cluster.clear()
             client(PORT, at=node).shake().request(text=b"GET /reports/1 HTTP/1.1\r\nHost: test\r\n\r\n")

@@ -29,7 +29,9 @@ PREFIX = "esdp"  # of namespaces and directories
 VIP = "10.77.0.100"
 VIP6, PUBLIC6, GATEWAY6 = "2001:db8:77::100", "2001:db8:77::1", "2001:db8:77::fe"
 VIPS = {4: VIP, 6: VIP6}
-LOOPBACKS = {4: "127.0.0.1", 6: "::1"}
+LOOPBACKS, EVERYWHERE = {4: "127.0.0.1", 6: "::1"}, {4: "0.0.0.0", 6: "::"}
+# Where servers have what programs hand over, with netfilter: a service's number behind it (netfilter/translation.h).
+TRANSLATED = {4: "169.254.69.", 6: "fd45:6172:7368:6f74::"}
 PUBLIC, CLUSTER = "10.77.0.1", ("10.78.0.1", "10.78.0.2", "10.78.0.3")
 CLUSTERS = {4: CLUSTER, 6: ("2001:db8:78::1", "2001:db8:78::2", "2001:db8:78::3")}
 GATEWAY, GATEWAY_MAC = "10.77.0.254", "02:00:00:00:77:fe"
@@ -58,9 +60,9 @@ CHANCE = ("inspect_woken", "reply_silent")
 # the netfilter datapath.
 UNCOUNTED = {"netfilter": ("deliver_established",)}
 
-# What the datapath answers to its own worker, over lo. It comes through the netfilter datapath's queue, which counts it like the
-# other nodes'; elsewhere it is not counted.
-OWN_ANSWERS = {"own_stray_answered": "stray_answered", "own_nack_received": "handover_nack_received"}
+# What the datapath answers to its own daemon, over lo, with what else it counts. It comes through the netfilter datapath's queue, which
+# counts it like the other nodes'; elsewhere it is not counted.
+OWN_ANSWERS = {"own_stray_answered": ("stray_answered",), "own_nack_received": ("handover_nack_received",), "own_answer_received": ()}
 
 ESTABLISHED, FIN_WAIT2, TIME_WAIT = 1, 5, 6
 
@@ -289,7 +291,7 @@ class Node(namespaces.Site):
         """The same in names of counters."""
         counted = {name: value for name, value in expected.items() if name not in OWN_ANSWERS}
         for name in set(expected) - set(counted) if self.netfilter else ():
-            for counter in ("handover_received", OWN_ANSWERS[name]):
+            for counter in ("handover_received", *OWN_ANSWERS[name]):
                 counted[counter] = counted.get(counter, 0) + expected[name]
         return counted
 
@@ -334,10 +336,14 @@ class Node(namespaces.Site):
 
     # Servers, clients and peers
 
+    def server_address(self, family):
+        """Where a server behind a program listens."""
+        return (EVERYWHERE if self.netfilter else LOOPBACKS)[family]
+
     def listen(self, port, backlog=128, address=None, v6only=None, family=4, protocol=0):
         """The server's socket for clients of a family."""
-        listener = namespaces.listen(self.namespace, address or (LOOPBACKS if port == SERVER else VIPS)[family], port, backlog, protocol,
-                                     v6only)
+        address = address or (self.server_address(family) if port == SERVER else VIPS[family])
+        listener = namespaces.listen(self.namespace, address, port, backlog, protocol, 1 if family == 6 else v6only)
         listener.settimeout(TIMEOUT_S)
         self.listeners[(port, 6) if family == 6 else port] = listener
         return listener
@@ -375,10 +381,18 @@ class Node(namespaces.Site):
             return self.listeners[port]
         return self.listeners.get((port, 6)) or self.listen(port, family=6)
 
+    def server_name(self, service, family, port=SERVER):
+        """What getsockname() says to the server on that port which a program of that service has given a connection."""
+        if not self.netfilter:  # as if it had listened there
+            return VIPS[family], service
+        number = SERVICE_INDEX.get(service, len(SERVICES)) + 1  # that of a test is the last one
+        return f"{TRANSLATED[family]}{number:{'x' if family == 6 else ''}}", port
+
     def sockets(self, client):
         """States of this client's sockets on the node."""
+        names = [(client.vip, client.service), self.server_name(client.service, client.family)]
         return [state for address, port, peer, peer_port, state in namespaces.tcp_sockets(self.namespace, client.family)
-                if (address, port, peer, peer_port) == (client.vip, client.service, client.ip, client.port)]
+                if (address, port) in names and (peer, peer_port) == (client.ip, client.port)]
 
     def place(self, service, owner, network=None, family=4):
         """An unused client address and port for which the ring names `owner` (n1 is 1) the inspecting node."""
