@@ -259,16 +259,9 @@ int es_nf_conntrack_hold(struct es_nf_conntrack *ct, const struct es_flow *flow,
 	return set_label(ct, flow, ES_NF_LABEL_HELD, is_held);
 }
 
-int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow, int is_proven)
+int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow)
 {
-	unsigned long mask[ES_NF_LABEL_LONGS] = {}, bits[ES_NF_LABEL_LONGS] = {};
-
-	es_nf_label_set(mask, ES_NF_LABEL_MAKING);
-	if (is_proven) {
-		es_nf_label_set(mask, ES_NF_LABEL_PROVEN);
-		es_nf_label_set(bits, ES_NF_LABEL_PROVEN);
-	}
-	return set_labels(ct, flow, mask, bits);
+	return set_label(ct, flow, ES_NF_LABEL_MAKING, 0);
 }
 
 int es_nf_conntrack_delete(struct es_nf_conntrack *ct, const struct es_flow *flow)

@@ -54,10 +54,10 @@ void es_nf_conntrack_expect(struct es_nf_conntrack *ct, const struct es_nf_expec
 int es_nf_conntrack_expect_copy(struct es_nf_conntrack *ct, const struct es_nf_expected *expected);
 
 /*
- * es_nf_conntrack_made() - take ES_NF_LABEL_MAKING from an entry of ours, and give it ES_NF_LABEL_PROVEN if @is_proven
+ * es_nf_conntrack_made() - take ES_NF_LABEL_MAKING from an entry of ours
  * Returns 0; -ENOENT; or -errno.
  */
-int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow, int is_proven);
+int es_nf_conntrack_made(struct es_nf_conntrack *ct, const struct es_flow *flow);
 
 /* es_nf_conntrack_prove() - give an entry of ours the label ES_NF_LABEL_PROVEN. Returns as es_nf_conntrack_hold(). */
 int es_nf_conntrack_prove(struct es_nf_conntrack *ct, const struct es_flow *flow);

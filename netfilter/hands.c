@@ -136,8 +136,6 @@ static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_nf_reque
 	 */
 	if (!is_copy && es_nf_kept_keep(kernel->recovery.kept, &kernel->rebuild.ct, &kernel->rebuild.made))
 		es_nf_kept_forget(kernel->recovery.kept, flow);
-	if (request->is_acknowledged)
-		es_nf_kept_prove(kernel->recovery.kept, flow);
 	if (!rc && es_nf_socket_is_connection(&socket)) {
 		if (is_copy)
 			(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, flow);
@@ -168,10 +166,8 @@ static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const s
 	struct es_nf_request request = {.packet = packet, .len = len, .options = *options};
 	int rc = es_nf_request_read(&request);
 
-	if (socket) {
+	if (socket)
 		request.socket = *socket;
-		request.is_acknowledged = 1;
-	}
 	if (!rc)
 		rc = es_nf_rebuild(&kernel->rebuild, &request, now_ns);
 	return rc < 0 ? rc : es_nf_hand_made(kernel, &request, rc == ES_NF_COPY);
@@ -187,7 +183,7 @@ static int es_nf_hand_inject(void *ctx, const __u8 *packet, size_t len)
 	struct es_nf_kernel *kernel = ctx;
 
 	if (!es_nf_request_read(&request))
-		(void)es_nf_conntrack_made(&kernel->rebuild.ct, &request.flow, 0);
+		(void)es_nf_conntrack_made(&kernel->rebuild.ct, &request.flow);
 	return es_nf_tun_write(&kernel->tun, packet, len);
 }
 

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include "kmod/core/headers.h"
+#include "kmod/core/neighbour.h"
 #include "kmod/core/program.h"
 #include "kmod/core/serving.h"
 #include "netfilter/message.h"
@@ -40,6 +41,31 @@ int es_nf_program_socket(const struct es_config *config, unsigned int service, c
 		es_addr_is_loopback(server) ? es_nf_translation_address(is_v6, service) : *server;
 	ret_socket->service_port = config->service[service].server_port;
 	return 1;
+}
+
+/* @address: one of the service's, or none */
+static int es_nf_program_is_of(const struct es_config *config, unsigned int service,
+			       const struct es_addr *address, const struct es_flow *socket,
+			       struct es_flow *ret_flow)
+{
+	struct es_flow flow = *socket, found;
+
+	flow.service = *address;
+	flow.service_port = config->service[service].port;
+	if (es_addr_is_unspecified(address) || !es_nf_program_socket(config, service, &flow, &found) ||
+	    !es_flow_equal(&found, socket))
+		return 0;
+	*ret_flow = flow;
+	return 1;
+}
+
+int es_nf_program_flow(const struct es_config *config, const struct es_flow *socket, struct es_flow *ret_flow)
+{
+	for (__u32 i = 0; i < config->service_count; i++)
+		if (es_nf_program_is_of(config, i, &config->service[i].address, socket, ret_flow) ||
+		    es_nf_program_is_of(config, i, &config->service[i].address6, socket, ret_flow))
+			return (int)i;
+	return -1;
 }
 
 /* Reads the message. Returns 0, or -1 and the counter to count by. */
@@ -113,14 +139,18 @@ static __u32 es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
 	struct es_nf_node *node = in->node;
 	const struct es_nf_program_note *before = es_nf_given_noted(in);
 	int is_new, rc, was_unsure = before && before->is_unsure;
-	struct es_nf_program_note *note = es_nf_given_note(in, 0);
+	struct es_nf_program_note *note;
 	struct es_tcp_options options;
 
-	if (!note)
+	/* Its client may not have heard yet what was acknowledged elsewhere. */
+	if (es_nf_unproven_note(node, &in->flow, &in->seg, in->h->source, 0))
 		return ES_COUNT_rebuild_refused;
+	note = es_nf_given_note(in, 0);
+	if (!note) {
+		es_nf_unproven_forget(node, &in->flow);
+		return ES_COUNT_rebuild_refused;
+	}
 	es_handover_options_get(in->h, &options);
-	/* Whatever its client had to acknowledge, another socket's has been. */
-	es_nf_unproven_forget(node, &in->flow);
 	/* Its id has decided; but a client's request may be the same, and come again. */
 	is_new = es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_MAKE, 0xff).as == ES_SETTLED_NOT;
 	rc = es_nf_make(node, in->flow_hash, in->seg.seq, es_nf_message_bytes(in->frame),
@@ -129,6 +159,7 @@ static __u32 es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
 		return counter;
 	note->is_unsure = was_unsure || !es_nf_never_began(rc);
 	if (!note->is_unsure) {
+		es_nf_unproven_forget(node, &in->flow);
 		*note = (struct es_nf_program_note){};
 		if (is_new)
 			es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_FORGET, 0);

@@ -18,6 +18,13 @@
 int es_nf_program_socket(const struct es_config *config, unsigned int service, const struct es_flow *flow,
 			 struct es_flow *ret_socket);
 
+/**
+ * es_nf_program_flow() - the other way: what the client of such a server's socket has
+ * Returns the service's index; or -1: it is no such socket's.
+ */
+int es_nf_program_flow(const struct es_config *config, const struct es_flow *socket,
+		       struct es_flow *ret_flow);
+
 /* es_nf_program_message() - do what a message of kind PROGRAM, ASK or CANCEL says, which is authentic and fresh. Counts. */
 void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *frame,
 			   const struct es_handover *h);

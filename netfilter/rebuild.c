@@ -261,7 +261,7 @@ static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request
 	/* Before the request: its answer may be acknowledged, or the daemon be gone, before anything else is done here. */
 	if (waits(rebuild))
 		/* or it is gone already */
-		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow, request->is_acknowledged);
+		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
 	/* -ENOMEM says that nothing has begun. */
 	return rc == -ENOMEM ? -ENOBUFS : rc ? rc : es_nf_tun_write_parts(rebuild->tun, parts, 2);
 }
@@ -275,7 +275,7 @@ static int put_copy(struct es_nf_rebuild *rebuild, const struct es_nf_request *r
 	if (rc == -EADDRINUSE) {
 		/* Of a SYN that came in too late for shake_hands(). */
 		if (expected.is_making)
-			(void)es_nf_conntrack_made(&rebuild->ct, &request->flow, request->is_acknowledged);
+			(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
 		return es_nf_tun_write(rebuild->tun, request->packet, request->len) ?: ES_NF_COPY;
 	}
 	return rc ? rc : shake_hands(rebuild, request);

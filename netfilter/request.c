@@ -35,7 +35,6 @@ int es_nf_request_read(struct es_nf_request *request)
 		return -EBADMSG;
 	es_packet_flow(&pkt, &request->flow);
 	request->socket = request->flow;
-	request->is_acknowledged = 0;
 	request->ip_len = (__u16)ip_len;
 	request->window = es_ntohs(es_nf_be16(packet + ip_len + offsetof(struct tcphdr, window)));
 	/* Options that a node would not take of a client are none of a request's; what is read of them does no harm. */

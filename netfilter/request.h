@@ -14,8 +14,7 @@
  * struct es_nf_request - a request packet, and what its connection agreed on
  * @packet: from its IP header on, @len bytes, IPv4 or IPv6, with valid checksums, as the client sent it
  * @options: of the cookie, or of the handover. tstamp_ok also needs timestamps in the packet.
- * @socket, @is_acknowledged: of a connection that a program has handed over (program.h), to be set behind es_nf_request_read():
- * as of struct es_nf_entry; and its client knows already that what it has sent arrived
+ * @socket: as of struct es_nf_entry; of a connection that a program has handed over (program.h), to be set behind es_nf_request_read()
  * The rest is es_nf_request_read()'s.
  */
 struct es_nf_request {
@@ -24,7 +23,6 @@ struct es_nf_request {
 	struct es_tcp_options options;
 	struct es_flow flow;
 	struct es_flow socket;
-	int is_acknowledged;
 	struct es_segment seg;
 	__u16 window; /* raw */
 	__u16 ip_len; /* up to TCP's header */

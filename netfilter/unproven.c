@@ -7,6 +7,7 @@
 #include "kmod/core/counters.h"
 #include "kmod/core/load.h"
 #include "kmod/core/reply.h"
+#include "netfilter/program.h"
 #include "netfilter/settled.h"
 #include "netfilter/unproven.h"
 
@@ -105,9 +106,12 @@ void es_nf_unproven_forget(struct es_nf_node *node, const struct es_flow *flow)
 	es_nf_unproven_empty(es_nf_unproven_find(node, flow));
 }
 
-/* The flow and the segment of a packet, of which there may be no more than the headers. Returns 0 or -EBADMSG. */
-static int es_nf_unproven_read(const struct es_nf_frame *frame, int is_out, struct es_flow *ret_flow,
-			       struct es_segment *ret_seg)
+/*
+ * The flow and the segment of a packet, of which there may be no more than the headers; as its client has them, also where a
+ * server has got the connection of a program. Returns 0 or -EBADMSG.
+ */
+static int es_nf_unproven_read(const struct es_nf_node *node, const struct es_nf_frame *frame, int is_out,
+			       struct es_flow *ret_flow, struct es_segment *ret_seg)
 {
 	struct es_packet pkt, client;
 	struct es_nf_ip ip;
@@ -118,6 +122,8 @@ static int es_nf_unproven_read(const struct es_nf_frame *frame, int is_out, stru
 	if (is_out)
 		es_packet_turn(&pkt, &client);
 	es_packet_flow(is_out ? &client : &pkt, ret_flow);
+	if (is_out)
+		(void)es_nf_program_flow(&node->config, ret_flow, ret_flow);
 	return 0;
 }
 
@@ -127,7 +133,7 @@ enum es_nf_fate es_nf_unproven_in(struct es_nf_node *node, const struct es_nf_fr
 	struct es_segment seg;
 	struct es_flow flow;
 
-	if (es_nf_unproven_read(frame, 0, &flow, &seg)) {
+	if (es_nf_unproven_read(node, frame, 0, &flow, &seg)) {
 		es_nf_count(node, ES_COUNT_drop_malformed);
 		return ES_NF_DROP;
 	}
@@ -147,7 +153,7 @@ void es_nf_unproven_look(struct es_nf_node *node, const struct es_nf_frame *fram
 	struct es_segment seg;
 	struct es_flow flow;
 
-	if (es_nf_unproven_read(frame, 0, &flow, &seg))
+	if (es_nf_unproven_read(node, frame, 0, &flow, &seg))
 		return;
 	u = es_nf_unproven_find(node, &flow);
 	/* It acknowledges the handshake, and no more. */
@@ -212,7 +218,7 @@ enum es_nf_fate es_nf_unproven_out(struct es_nf_node *node, const struct es_nf_f
 	struct es_segment seg;
 	struct es_flow flow;
 
-	if (es_nf_unproven_read(frame, 1, &flow, &seg))
+	if (es_nf_unproven_read(node, frame, 1, &flow, &seg))
 		return ES_NF_DROP;
 	view.len = seg.len;
 	view.flags = seg.flags;

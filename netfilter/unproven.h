@@ -15,8 +15,8 @@
 #include "netfilter/node.h"
 
 /**
- * es_nf_unproven_note() - a connection is about to be made, of a request
- * @request: its first segment; @source: the node that inspected it; @is_moved: it is not its connection's first
+ * es_nf_unproven_note() - a connection is about to be made, of a request, or of what a program has handed over
+ * @request: its first segment; @source: the node that inspected it, or handed it over; @is_moved: it is not its connection's first
  * Nothing is noted without leases. Returns 0; or -ENOSPC: there is no room.
  */
 int es_nf_unproven_note(struct es_nf_node *node, const struct es_flow *flow, const struct es_segment *request,

@@ -238,27 +238,13 @@ static int es_netfilter_service(const struct es_config *config, const struct es_
 	return -1;
 }
 
-/* Does a server that gets a service's connections from programs have a socket at @address? (netfilter/program.h) */
-static int es_netfilter_is_server(const struct es_config *config, unsigned int service,
-				  const struct es_addr *address, const struct es_flow *flow)
-{
-	const struct es_flow client = {.service = *address};
-	struct es_flow socket;
-
-	return !es_addr_is_unspecified(address) && es_nf_program_socket(config, service, &client, &socket) &&
-	       socket.service_port == flow->service_port && es_addr_equal(&socket.service, &flow->service);
-}
-
-/* The service whose load that socket is, or -1. */
+/* The service whose load that socket is, also where a server has got it from a program, or -1. */
 static int es_netfilter_load_of(const struct es_config *config, const struct es_flow *flow)
 {
 	int service = es_netfilter_service(config, flow);
+	struct es_flow client;
 
-	for (__u32 i = 0; i < config->service_count && service < 0 && !es_flow_is_own(flow); i++)
-		if (es_netfilter_is_server(config, i, &config->service[i].address, flow) ||
-		    es_netfilter_is_server(config, i, &config->service[i].address6, flow))
-			service = (int)i;
-	return service;
+	return service >= 0 || es_flow_is_own(flow) ? service : es_nf_program_flow(config, flow, &client);
 }
 
 /**

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A program's connection at its target: one socket for a handover, however often and late its messages come."""
 import itertools
+import time
 
 import pytest
 
-from packets import model, tables
+from packets import leases, model, tables
 from packets.client import LINUX, PLAIN, WINDOWS
 from packets.families import BOTH, CLUSTERS
 from packets.model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OCCUPIED, OVER,
@@ -238,6 +239,80 @@ def test_membership(node, given, lease, epoch):
         g.build()
         g.answered(UNSURE)
     assert node.sockets(g.client) == []
+
+
+class TestLease:
+    """A program's client may not have heard that its request arrived: its node asks another one when this one is lost."""
+
+    @pytest.fixture
+    def leased(self, node):
+        with node.leased() as found:
+            yield found
+
+    def begins(self, given):
+        """Handed over, and read; the client knows that it arrived, and no more."""
+        g = given()
+        g.build(epoch=1)
+        g.ask(HERE, len(g.text), epoch=1)
+        assert received(g.accept(), len(g.text)) == g.text
+        g.client.sent(g.text)
+        acknowledged = g.client.take("the acknowledgement")
+        assert not acknowledged.payload and acknowledged.ack == g.client.next
+        return g.client
+
+    @BOTH
+    def test_stands_still(self, node, given, leased):
+        """Until it is proven, and then no more."""
+        c = self.begins(given)
+        listed = {entry.flow_hash: entry for entry in leased.connections()}[c.hash]
+        assert (listed.unproven, listed.is_moved, listed.source) == (1, 0, 1)
+        assert (listed.cookie, listed.first_seq) == (c.cookie, c.isn + 1)
+        leased.lease(0)
+        with node.counts(drop_silent=2, reply_silent=leases.SOME):
+            c.server.sendall(leases.OK[:20])
+            c.send(ACK | PSH, b"more")
+            c.send(ACK)
+            leases.stands(node, c)
+        leased.lease(3600)
+        c.server.sendall(leases.OK[20:])
+        assert c.take_data(leases.OK)
+        node.settle()
+        leased.lease(0)
+        assert not [entry for entry in leased.connections() if entry.flow_hash == c.hash and entry.unproven]
+        leases.goes_on(node, c)
+
+    @BOTH
+    def test_end(self, node, given, leased):
+        """Another node may be asked for what it began with; but not by a client that has heard that it arrived here."""
+        c = self.begins(given)
+        leased.lease(0)
+        with node.counts(reply_told=1):
+            assert [entry.flow_hash for entry in leased.end_unproven()] == [c.hash]
+            leases.told(c)
+        assert not node.sockets(c)
+
+    @BOTH
+    def test_the_server_resets(self, node, given, leased):
+        c = self.begins(given)
+        leased.lease(0)
+        with node.counts(reply_told=1):
+            c.abort()
+            leases.told(c)
+
+    @BOTH
+    def test_no_acknowledgement_while_the_lease_runs_out(self, node, given, leased):
+        leased.lease(3600, firm=False)
+        g = given()
+        c = g.client
+        with node.counts(handover_received=2, connection_rebuilt=1, connection_asked=1, reply_unsure=leases.SOME):
+            g.build(epoch=1)
+            g.ask(HERE, len(g.text), epoch=1)
+            assert received(g.accept(), len(g.text)) == g.text
+            time.sleep(0.05)  # it is delayed, if anything
+            c.silence()
+        c.sent(g.text)
+        c.answer(leases.OK)
+        leases.goes_on(node, c)
 
 
 @BOTH

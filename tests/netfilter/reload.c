@@ -259,7 +259,7 @@ static int is_making(void)
 	syn_ack = say(&expected.flow, &tun, ES_TCP_SYN | ES_TCP_ACK);
 	ack = say(&expected.flow, &tun, ES_TCP_ACK);
 	rst = say(&expected.flow, &tun, ES_TCP_RST | ES_TCP_ACK);
-	rc[0] = es_nf_conntrack_made(&ct, &expected.flow, 0);
+	rc[0] = es_nf_conntrack_made(&ct, &expected.flow);
 	if (rc[0])
 		die("made", rc[0], NULL);
 	printf("%s %s %s %s\n", syn_ack, ack, rst, say(&expected.flow, &tun, ES_TCP_ACK));

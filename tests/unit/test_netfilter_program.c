@@ -6,6 +6,7 @@
 #include "netfilter_letter.h"
 #include "netfilter/program.h"
 #include "netfilter/translation.h"
+#include "netfilter/unproven.h"
 
 #define SERVER_PORT 8080
 #define BYTES	    "GET /"
@@ -96,6 +97,33 @@ static void test_where_the_server_is(void **state)
 			    sizeof(own));
 	memset(are.clients_v6 ? &service->server6 : &service->server, 0, sizeof(own));
 	assert_int_equal(es_nf_program_socket(&w->config, 0, &flow, &socket), 0);
+}
+
+static void test_whose_socket_it_is(void **state)
+{
+	struct world *w = world_of(state);
+	const struct es_flow flow = the_flow();
+	struct es_flow socket, found = {};
+
+	w->config.service_count = 2;
+	w->config.service[1] = w->config.service[0];
+	w->config.service[1].port = es_htons(SERVICE_PORT + 1);
+	es_nf_program_socket(&w->config, 0, &flow, &socket);
+	assert_int_equal(es_nf_program_flow(&w->config, &socket, &found), 0);
+	assert_true(es_flow_equal(&found, &flow));
+	es_nf_program_socket(&w->config, 1, &flow, &socket);
+	assert_int_equal(es_nf_program_flow(&w->config, &socket, &socket), 1);
+	assert_int_equal(socket.service_port, es_htons(SERVICE_PORT + 1));
+	/* The program's own, and one on another port. */
+	assert_int_equal(es_nf_program_flow(&w->config, &flow, &found), -1);
+	es_nf_program_socket(&w->config, 1, &flow, &socket);
+	socket.service_port = es_htons(SERVER_PORT + 1);
+	assert_int_equal(es_nf_program_flow(&w->config, &socket, &found), -1);
+	/* A service without an address of that family has no such sockets. */
+	es_nf_program_socket(&w->config, 1, &flow, &socket);
+	memset(are.clients_v6 ? &w->config.service[1].address6 : &w->config.service[1].address, 0,
+	       sizeof(flow.service));
+	assert_int_equal(es_nf_program_flow(&w->config, &socket, &found), -1);
 }
 
 static void test_handed_over(void **state)
@@ -194,6 +222,114 @@ static void test_the_kernel_refuses_it(void **state)
 	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), ES_PROGRAM_ANSWER_CANCELLED);
 }
 
+static void lease_until(struct world *w, __u64 until_ns)
+{
+	w->config.leased = 1;
+	ring_give(w, SELF);
+	w->node->tables.state->lease_ns = w->node->tables.state->firm_ns = until_ns;
+}
+
+/* What its server sends, by the name that its socket has. */
+static enum es_nf_fate server_says(struct world *w)
+{
+	const struct es_flow flow = the_flow();
+	struct es_flow socket, back;
+	const struct es_segment seg = {.seq = 9, .ack = ISN + 6, .flags = ES_TCP_ACK | ES_TCP_PSH, .len = 4};
+	uint8_t bytes[256];
+	struct es_nf_frame frame = {.bytes = bytes};
+
+	es_nf_program_socket(&w->config, 0, &flow, &socket);
+	back = (struct es_flow){
+		.client = socket.service,
+		.service = socket.client,
+		.client_port = socket.service_port,
+		.service_port = socket.client_port,
+	};
+	frame.len = es_ip_packet_make(&back, &seg, (const uint8_t *)"answ", bytes);
+	return es_nf_unproven_out(w->node, &frame);
+}
+
+static void on_listed(void *ctx, const struct es_connection_entry *entry)
+{
+	*(struct es_connection_entry *)ctx = *entry;
+}
+
+/* The last one that is unproven; all zero: none is. */
+static struct es_connection_entry listed(struct world *w)
+{
+	struct es_connection_entry entry = {};
+	size_t at = 0;
+
+	do {
+		at = es_nf_unproven_walk(w->node, at, on_listed, &entry);
+	} while (at);
+	return entry;
+}
+
+/* An acknowledgement by the node that gave it here may be lost: then its client repeats its request. */
+static void test_is_not_proven(void **state)
+{
+	struct world *w = world_of(state);
+
+	lease_until(w, NOW_NS + 1000000);
+	put_connection(w, ID);
+	assert_int_equal(w->rebuilt.count, 1);
+	assert_int_equal(listed(w).flow_hash, the_flow_hash(w));
+	assert_int_equal(listed(w).first_seq, ISN + 1);
+	assert_int_equal(listed(w).source, OTHER);
+	assert_int_equal(server_says(w), ES_NF_ACCEPT);
+	w->node->now_ns += 1000000;
+	assert_int_equal(server_says(w), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_reply_silent), 1);
+	assert_int_equal(w->proven, 0);
+	w->server.acked = 1;
+	assert_int_equal(server_says(w), ES_NF_ACCEPT);
+	assert_int_equal(w->proven, 1);
+	assert_int_equal(listed(w).flow_hash, 0);
+}
+
+static void test_is_not_proven_and_not_made(void **state)
+{
+	struct world *w = world_of(state);
+
+	lease_until(w, NOW_NS + 1000000);
+	w->server.socket = ES_SOCKET_NONE;
+	w->rebuild_rc = -ENOMEM;
+	put_connection(w, ID);
+	w->server.socket = ES_SOCKET_ESTABLISHED; /* of another request */
+	assert_int_equal(listed(w).flow_hash, 0);
+}
+
+/* Other clients have connections. */
+static int look_of_others(void *ctx, const struct es_flow *flow, struct es_nf_found *ret_found)
+{
+	const struct es_flow ours = the_flow();
+
+	if (flow->client_port == ours.client_port)
+		return hand_look(ctx, flow, ret_found);
+	*ret_found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED};
+	return 0;
+}
+
+/* What others could not be told of is not made. */
+static void test_no_room_for_what_is_not_proven(void **state)
+{
+	struct world *w = world_of(state);
+	const struct es_nf_unproven other = {
+		.flow_hash = 1, .made_ns = NOW_NS, .flow = {.client_port = 9, .service_port = 9}};
+
+	lease_until(w, NOW_NS + 1000000);
+	w->node->hands.look = look_of_others;
+	for (int i = 0; i < ES_NF_UNPROVEN_SETS; i++)
+		for (int j = 0; j < ES_NF_UNPROVEN_WAYS; j++)
+			w->node->tables.unproven[i].way[j] = other;
+	put_connection(w, ID);
+	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
+	assert_int_equal(w->rebuilt.count, 0);
+	/* It may be promised: nothing was noted of it. */
+	assert_int_equal(ask(w, ES_HANDOVER_CANCEL, ID), ES_PROGRAM_ANSWER_CANCELLED);
+}
+
 /* What cannot be remembered is neither made nor promised. */
 static void test_no_room(void **state)
 {
@@ -234,11 +370,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EACH(test_nobody_serves_it),
 		EACH(test_where_the_server_is),
+		EACH(test_whose_socket_it_is),
 		EACH(test_handed_over),
 		EACH(test_a_promise_is_kept),
 		EACH(test_occupied),
 		EACH(test_whether_there_is_one_is_unsure),
 		EACH(test_the_kernel_refuses_it),
+		EACH(test_is_not_proven),
+		EACH(test_is_not_proven_and_not_made),
+		EACH(test_no_room_for_what_is_not_proven),
 		EACH(test_no_room),
 		EACH(test_malformed),
 	};
