@@ -5,13 +5,14 @@ import time
 
 import pytest
 
+from earshotlab import wait_for
 from packets import leases, model, tables
 from packets.client import LINUX, PLAIN, WINDOWS
 from packets.families import BOTH, CLUSTERS
 from packets.model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OCCUPIED, OVER,
                            READY, UNSURE)
-from packets.node import ESTABLISHED, PROGRAM, SERVER, SERVICE_INDEX
-from packets.packet import ACK, PSH
+from packets.node import ESTABLISHED, LOOPBACKS, PROGRAM, SERVER, SERVICE_INDEX
+from packets.packet import ACK, FIN, PSH, RST
 
 MASK = 0xFFFFFFFF
 _ids = itertools.count(1 << 40)
@@ -178,6 +179,128 @@ def test_rest(node, given):
     g.send(FOLLOW, g.text[2500:], at=2500)
     g.ask(HERE, 3800)
     assert received(g.accept(), 3800) == g.text
+
+
+def served(given, offer=LINUX):
+    """The server has it, with all bytes, and has answered."""
+    g = given(offer)
+    g.build()
+    g.ask(HERE, len(g.text))
+    assert received(g.accept(), len(g.text)) == g.text
+    g.client.sent(g.text)
+    g.client.answer(bytes(3000))
+    return g.client
+
+
+@BOTH
+@pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=lambda o: o.name)
+def test_client_ends(node, given, offer):
+    c = served(given, offer)
+    c.send(ACK | FIN)
+    c.next += 1
+    assert c.server.recv(1) == b""
+    c.server.close()
+    c.server = None
+    c.take_fin()
+    c.send(ACK)
+    wait_for(lambda: not node.sockets(c), "the end of the connection", seen=lambda: node.sockets(c))
+    c.silence()
+
+
+@BOTH
+def test_server_ends(node, client, given):
+    """And by the same ports comes the client's next connection, of which the program of n2 gives this node one once more."""
+    c = served(given)
+    c.time_wait()
+    c.silence()
+    c.renew()
+    node.public.send(c.syn_frame())
+    g = Given(node, lambda *arguments, **keywords: c)
+    g.ask(READY)
+    g.build()
+    g.ask(HERE, len(g.text))
+    assert received(g.accept(), len(g.text)) == g.text
+    assert node.sockets(c).count(ESTABLISHED) == 1
+    c.sent(g.text)
+    c.answer(bytes(3000))
+
+
+@BOTH
+def test_server_resets(node, given):
+    """With the number that the client expects, and whenever it says something."""
+    c = served(given)
+    node.public.clear()
+    c.abort()
+    reset = c.take("the server's RST")
+    assert reset.flags & RST and reset.seq == c.ack
+    assert node.sockets(c) == []
+    node.hears_again()
+    for _ in range(2):
+        with node.counts(reset_repeated=1):
+            c.send(ACK)
+            again = c.take("another RST")
+            assert again.flags & RST and again.seq == c.ack
+    c.silence()
+
+
+@BOTH
+def test_client_resets(node, given):
+    g = given()
+    g.build()
+    g.ask(HERE, len(g.text))
+    server = g.accept()
+    assert received(server, len(g.text)) == g.text
+    g.client.send(RST, seq=(g.client.next + len(g.text)) & MASK)
+    with pytest.raises(ConnectionResetError):
+        server.recv(1)
+    assert node.sockets(g.client) == []
+    g.ask(OVER)
+
+
+@BOTH
+@pytest.mark.parametrize("is_loopback", [True, False], ids=["loopback", "its own"])
+def test_where_the_server_listens(node, given, family, is_loopback):
+    """The configuration says a loopback address, to which nothing comes with netfilter. There, the server's socket has another one;
+    elsewhere it has the service's, but nobody looks for it by that."""
+    g = given()
+    node.unlisten(SERVER, family)
+    node.listen(SERVER, address=LOOPBACKS[family] if is_loopback else node.server_name(PROGRAM, family)[0], family=family)
+    try:
+        if is_loopback == node.netfilter:
+            g.ask(NO_LISTENER)
+            return
+        g.build()
+        g.ask(HERE, len(g.text))
+        assert received(g.accept(), len(g.text)) == g.text
+    finally:
+        node.unlisten(SERVER, family)
+        node.listen(SERVER, family=family)
+
+
+def test_another_daemon(own_node, client):
+    """What this one has made and promised, the next one knows; and the connection needs neither."""
+    node = own_node()
+    one, two = (Given(node, lambda *arguments, **keywords: client(*arguments, at=node, **keywords)) for _ in range(2))
+    one.build()
+    one.ask(HERE, len(one.text))
+    server = one.accept()
+    two.send(CANCEL)
+    two.answered(CANCELLED)
+    node.kill()
+    assert received(server, len(one.text)) == one.text
+    server.sendall(bytes(3000))
+    one.client.take_data(bytes(3000))
+    node.start()
+    node.cluster.clear()
+    for again in (one.build, lambda: one.send(ASK)):
+        again()
+        one.answered(HERE, len(one.text))
+    two.build()
+    two.answered(CANCELLED)
+    one.client.sent(one.text)
+    one.client.request(text=b"more")
+    assert received(server, 4) == b"more"
+    one.client.answer(bytes(3000))
 
 
 @BOTH

@@ -16,7 +16,7 @@ from packets import model, packet
 from packets.client import LINUX, PLAIN, WINDOWS
 from packets.families import BOTH
 from packets.model import ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OVER, READY
-from packets.node import CLUSTER, HANDOVER_PORT, PEER_MAC, PROGRAM, SERVER, SERVICE_INDEX, VIP, WEB
+from packets.node import CLUSTER, ESTABLISHED, HANDOVER_PORT, PEER_MAC, PROGRAM, SERVER, SERVICE_INDEX, VIP, WEB
 from packets.packet import ACK, FIN, PSH, RST
 from tree import BUILD
 
@@ -436,6 +436,68 @@ def test_to_this_node(node, program, name, offer):
     p.lives()
     c.send(ACK | PSH, p.text, seq=c.isn + 1)
     assert c.take("its acknowledgment").ack == c.next
+
+
+@BOTH
+def test_server_hands_on(node, program):
+    """Whoever has its descriptor may, but with netfilter, where its socket has another name."""
+    p = program().request().go("n1")
+    assert p.result() == 0
+    c = p.client
+    c.server, _ = node.listener(SERVER, c.family).accept()
+    c.server.settimeout(5)
+    assert c.read(len(p.text)) == p.text
+    c.take("its acknowledgment")
+    node.public.clear()
+    p.go()
+    if node.netfilter:
+        assert p.result() == "ENOTSUP"
+        p.lives()
+        return
+    assert segment_of(p.agreed()).tcp.payload == p.text
+    p.answer(p.taken(ASK), HERE, c.next)
+    assert p.result() == 0
+    p.gone()
+
+
+@pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=lambda o: o.name)
+def test_another_daemon(own_node, client, library, offer):
+    """The next one hands over as well; but with netfilter, nobody knows any more when the clock of its client began."""
+    node = own_node()
+    p = Program(node, lambda *arguments, **keywords: client(*arguments, at=node, **keywords), library, offer).request()
+    node.kill()
+    node.start()
+    with p.pool:
+        if node.netfilter and offer.means.ts:
+            assert p.go().result() == "EAGAIN"
+            p.lives()
+            return
+        f = segment_of(p.go().agreed())
+        assert (f.tcp.seq, f.tcp.ack, f.tcp.payload) == ((p.client.next - len(p.text)) & MASK, p.client.ack, p.text)
+        p.answer(p.taken(ASK), HERE, p.client.next)
+        assert p.result() == 0
+        p.gone()
+
+
+@BOTH
+@pytest.mark.parametrize("flags", [ACK | FIN, RST])
+def test_client_ends_while_it_is_frozen(node, program, flags):
+    """That it does is for who has it to hear; if it comes back, the client says it again."""
+    p = program().request().go()
+    c = p.client
+    message = p.agreed()
+    c.send(flags)
+    node.settle()
+    c.silence()
+    p.answer(message, NO_LISTENER)
+    p.answer(p.taken(CANCEL), CANCELLED)
+    assert p.result() == "ECONNREFUSED"
+    assert node.sockets(c) == [ESTABLISHED]
+    c.send(flags)
+    if flags & RST:
+        wait_for(lambda: not node.sockets(c), "the socket gone", seen=lambda: node.sockets(c))
+    else:
+        wait_for(lambda: node.sockets(c) == [8], "CLOSE_WAIT", seen=lambda: node.sockets(c))
 
 
 @BOTH
