@@ -208,6 +208,34 @@ def test_client_ends(node, given, offer):
 
 
 @BOTH
+def test_syn_for_it(node, given):
+    """A client that has forgotten it is told so, and nothing happens to it (RFC 5961, 4.2)."""
+    c = served(given)
+    c.isn = (c.next + 100000) & MASK
+    with node.counts(deliver_syn_established=1):
+        node.public.send(c.syn_frame())
+        challenge = c.take("the challenge")
+    assert (challenge.flags, challenge.seq, challenge.ack) == (ACK, c.ack, c.next)
+    c.request(text=b"more")
+    assert received(c.server, 4) == b"more"
+
+
+@BOTH
+def test_client_goes_on_before_it_is_here(node, given):
+    """What it sends meanwhile comes again, and once: nobody else answers that."""
+    g = given()
+    c = g.client
+    behind = (c.next + len(g.text)) & MASK
+    with node.counts(handover_received=1, connection_rebuilt=1, drop_not_mine=1, deliver_established=1):
+        c.send(ACK | PSH, b"more", seq=behind)
+        g.build()
+        node.settle()
+        c.send(ACK | PSH, b"more", seq=behind)
+        assert received(g.accept(), len(g.text) + 4) == g.text + b"more"
+    assert all(f.ack in (behind, (behind + 4) & MASK) for f in (each.tcp for each in node.public.all(c.mine)))
+
+
+@BOTH
 def test_server_ends(node, client, given):
     """And by the same ports comes the client's next connection, of which the program of n2 gives this node one once more."""
     c = served(given)
