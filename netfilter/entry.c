@@ -163,6 +163,7 @@ int es_nf_entry_read(const struct nlmsghdr *nlh, struct es_nf_entry *ret_entry)
 	entry.has_label = (__u8)has_label(at[CTA_LABELS], ES_NF_LABEL);
 	entry.is_proven = (__u8)has_label(at[CTA_LABELS], ES_NF_LABEL_PROVEN);
 	entry.is_held = (__u8)has_label(at[CTA_LABELS], ES_NF_LABEL_HELD);
+	entry.is_making = (__u8)has_label(at[CTA_LABELS], ES_NF_LABEL_MAKING);
 	*ret_entry = entry;
 	return 0;
 }

@@ -12,6 +12,7 @@
  * Bits of the connection label, where the kernel has labels (hook.h). ES_NF_LABEL: our entries carry it.
  * ES_NF_LABEL_PROVEN: the kernel need not ask about the connection's packets any more (unproven.h). ES_NF_LABEL_HELD: it is
  * just leaving, and nothing of it leaves this node. ES_NF_LABEL_MAKING: it is just being made, and what comes from the wire waits.
+ * The last two together: it was to be made, and is not to be any more (withdraw.h).
  */
 #define ES_NF_LABEL	   127
 #define ES_NF_LABEL_PROVEN 126
@@ -63,7 +64,7 @@ struct es_nf_offsets {
  * @client_ts: its client's timestamp when it was made, which the kernel does not tell; 0: unknown, or it has none
  * @state: enum tcp_conntrack, 0 if the kernel does not tell; @timeout_s: until it would be dropped
  * @client_wscale, @server_wscale: what the SYN and the SYN-ACK offered, @has_wscale: both did; @has_sack likewise
- * @has_synproxy: it has the extension that the hook works by; @has_label: it has our label; @is_proven, @is_held: and
+ * @has_synproxy: it has the extension that the hook works by; @has_label: it has our label; @is_proven, @is_held, @is_making: and
  * that one, too
  */
 struct es_nf_entry {
@@ -82,6 +83,7 @@ struct es_nf_entry {
 	__u8 has_label;
 	__u8 is_proven;
 	__u8 is_held;
+	__u8 is_making;
 };
 
 /**
@@ -92,6 +94,12 @@ struct es_nf_entry {
 static inline __u32 es_nf_entry_first(const struct es_nf_entry *entry)
 {
 	return entry->offsets.client.position;
+}
+
+/* es_nf_entry_is_withdrawn() - is it of an attempt that is not to become a connection? Only of one with our label. */
+static inline int es_nf_entry_is_withdrawn(const struct es_nf_entry *entry)
+{
+	return entry->is_making && entry->is_held;
 }
 
 /* es_nf_entry_read() - from a message of ctnetlink. Returns 0; -ENOENT if it is about no entry of TCP. */

@@ -40,6 +40,17 @@ struct es_nf_kernel {
 	__u16 zone;
 };
 
+/* Half a connection, which is not to become a whole one? */
+static int es_nf_hand_is_none(struct es_nf_kernel *kernel, const struct es_flow *flow,
+			      const struct es_nf_socket *socket)
+{
+	struct es_nf_entry entry;
+
+	return (socket->state == ES_NF_TCP_SYN_RECV || socket->state == ES_NF_TCP_NEW_SYN_RECV) &&
+	       !es_nf_conntrack_get_socket(&kernel->rebuild.ct, flow, &entry) &&
+	       es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry) && es_nf_entry_is_withdrawn(&entry);
+}
+
 static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_found *ret)
 {
 	struct es_nf_kernel *kernel = ctx;
@@ -50,6 +61,10 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 		return 0; /* not even a listening one */
 	if (rc)
 		return rc;
+	if (es_nf_hand_is_none(kernel, flow, &socket)) {
+		ret->listening = 1; /* who has begun it */
+		return 0;
+	}
 	switch (socket.state) {
 	case ES_NF_TCP_LISTEN:
 		ret->listening = 1;
@@ -371,7 +386,7 @@ static void es_nf_kernel_on_entry(void *ctx, const struct es_nf_entry *entry)
 {
 	struct es_nf_held *held = ctx;
 
-	if (entry->is_held && held->count < ES_NF_BATCH)
+	if (entry->is_held && !es_nf_entry_is_withdrawn(entry) && held->count < ES_NF_BATCH)
 		held->flow[held->count++] = entry->flow;
 }
 

@@ -10,8 +10,10 @@
 #include <linux/netfilter/xt_SYNPROXY.h>
 #include <linux/netfilter_ipv4.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "kmod/core/tcp.h"
 #include "netfilter/entry.h"
 #include "netfilter/hook.h"
 #include "netfilter/nft.h"
@@ -60,26 +62,62 @@ static void put_label(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-/* The hook's last packet of a handshake, which it sends by `lo` and outside of any zone, must not be what finishes it (rebuild.c). */
-static void put_quiet(struct es_nf_nft *nft)
+static void match_label(struct es_nf_nft *nft, const unsigned long bits[ES_NF_LABEL_LONGS])
 {
-	const char name[IF_NAMESIZE] = "lo";
-	unsigned long bits[ES_NF_LABEL_BYTES / sizeof(long)];
+	const size_t len = ES_NF_LABEL_LONGS * sizeof(long);
 	struct nlattr *nest;
 
-	es_nf_label(bits);
-	es_nf_nft_add_base_chain(nft, "handshake", NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
-	es_nf_nft_begin_rule(nft, "handshake");
-	es_nf_nft_load_meta(nft, NFT_META_OIFNAME);
-	es_nf_nft_match(nft, name, sizeof(name));
 	es_nf_nft_begin_expression(nft, "ct", &nest);
 	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_LABELS));
 	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
 	es_nf_nft_end_expression(nft, nest);
-	es_nf_nft_mask(nft, bits, sizeof(bits));
-	es_nf_nft_match(nft, bits, sizeof(bits));
+	es_nf_nft_mask(nft, bits, len);
+	es_nf_nft_match(nft, bits, len);
+}
+
+/* The hook's last packet of a handshake, which it sends by `lo` and outside of any zone, must not be what finishes it (rebuild.c). */
+static void put_quiet(struct es_nf_nft *nft)
+{
+	const char name[IF_NAMESIZE] = "lo";
+	unsigned long bits[ES_NF_LABEL_LONGS];
+
+	es_nf_label(bits);
+	es_nf_nft_begin_rule(nft, "handshake");
+	es_nf_nft_load_meta(nft, NFT_META_OIFNAME);
+	es_nf_nft_match(nft, name, sizeof(name));
+	match_label(nft, bits);
 	es_nf_nft_verdict(nft, NF_DROP, NULL);
 	es_nf_nft_end_rule(nft);
+}
+
+/*
+ * The listening socket's answer to a SYN that is not to become a connection any more (withdraw.h). It has changed its entry's state by
+ * now, and the hook, which would finish the handshake, comes later.
+ */
+static void put_withdrawn(struct es_nf_nft *nft)
+{
+	const __u8 tcp = IPPROTO_TCP, syn = ES_TCP_SYN;
+	unsigned long bits[ES_NF_LABEL_LONGS] = {};
+
+	es_nf_label_set(bits, ES_NF_LABEL_MAKING);
+	es_nf_label_set(bits, ES_NF_LABEL_HELD);
+	es_nf_nft_begin_rule(nft, "handshake");
+	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
+	es_nf_nft_match(nft, &tcp, sizeof(tcp));
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
+	es_nf_nft_mask(nft, &syn, sizeof(syn));
+	es_nf_nft_match(nft, &syn, sizeof(syn));
+	match_label(nft, bits);
+	es_nf_nft_verdict(nft, NF_DROP, NULL);
+	es_nf_nft_end_rule(nft);
+}
+
+/* Behind the connection tracking. */
+static void put_handshake_chain(struct es_nf_nft *nft)
+{
+	es_nf_nft_add_base_chain(nft, "handshake", NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
+	put_quiet(nft);
+	put_withdrawn(nft);
 }
 
 /* @mark: what is put in place of our bits, of packets that come in by that device */
@@ -145,7 +183,7 @@ int es_nf_hook_set_as(struct es_nf_netlink *nl, const struct es_nf_hook_device *
 		put_synproxy(&nft, hook->way);
 		if (hook->has_label) {
 			put_label(&nft);
-			put_quiet(&nft);
+			put_handshake_chain(&nft);
 		}
 		if (device && device->is_marked)
 			put_marks(&nft, device->name);

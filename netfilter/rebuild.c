@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include "netfilter/rebuild.h"
+#include "netfilter/withdraw.h"
 
 /* How long a SYN may be on its way into the kernel: 200 times 50 us. */
 #define ES_PAUSE_NS 50000
@@ -101,6 +102,20 @@ static void give_up(struct es_nf_rebuild *rebuild, const struct es_nf_request *r
 	(void)es_nf_conntrack_delete(&rebuild->ct, &request->flow);
 }
 
+/*
+ * What its SYN, which may come in later, or its half connection would still become is not to be: the client repeats its request, which
+ * may be another node's by then. Without labels, it is made all the same if it @has_come too late. Returns whether it is certain that
+ * nothing has come of it.
+ */
+static int withdraw(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, int has_come)
+{
+	int rc = es_nf_withdraw(&rebuild->ct, &request->flow, request->seg.seq);
+
+	if (rc < 0 && (has_come || rebuild->ct.has_label))
+		give_up(rebuild, request);
+	return rc > 0;
+}
+
 /* May there be a socket in a moment? Not if the accept queue is full. */
 static int has_room(const struct es_nf_socket *socket)
 {
@@ -119,7 +134,7 @@ static int has_room(const struct es_nf_socket *socket)
 static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
-	int come = 0, was_in, rc = 0;
+	int come = 0, was_in, was_full = 0, is_withdrawn = 0, rc = 0;
 
 	for (int i = 0; i < ES_PAUSES; i++) {
 		struct es_nf_socket socket;
@@ -130,19 +145,23 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *
 			return ES_WHOLE;
 		if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
 			return 0;
-		if ((rc && rc != -ENOENT) || (was_in && (rc || !has_room(&socket))))
+		was_full = !rc && !has_room(&socket);
+		if ((rc && rc != -ENOENT) || (was_in && (rc || was_full)))
 			break;
 		come = has_come_in(rebuild, request);
-		if (come < 0)
-			return come;
+		if (come < 0) {
+			rc = come;
+			break;
+		}
 		nanosleep(&pause, NULL);
 	}
-	/* If it comes later, the connection is made all the same, and the client repeats its request. */
-	if (come)
+	if (come > 0 && (rc == -ENOENT || was_full))
 		give_up(rebuild, request);
+	else
+		is_withdrawn = withdraw(rebuild, request, come);
 	if (rc)
 		return rc == -ENOENT ? -ECONNREFUSED : rc;
-	return -ENOBUFS;
+	return was_full || !is_withdrawn ? -ENOBUFS : -ETIMEDOUT;
 }
 
 /*
@@ -178,7 +197,8 @@ static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
  * Does the entry know by how much the server's numbers are shifted? Without that, the request would not be shifted, and be answered
  * with a RST. Another CPU may have the SYN-ACK still, on its way from the socket that judge_syn() has seen to the hook. And a packet
  * from the wire that comes while it is between the connection tracking and the hook makes its state one in which the hook lets it
- * pass: then the shift is never known. Returns 0; -ENOBUFS: it does not; or -errno.
+ * pass: then the shift is never known. And where that was the answer to an earlier attempt's SYN, which has come in late, the shift is to a
+ * number that this one's has not told yet. Returns 0; -ENOBUFS: it does not; or -errno.
  */
 static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
@@ -189,10 +209,8 @@ static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_reque
 	for (int i = 0; !entry->offsets.server.after; i++) {
 		int rc;
 
-		if (i == ES_PAUSES || late == ES_PAUSES_NOTING) {
-			give_up(rebuild, request);
+		if (i == ES_PAUSES || late == ES_PAUSES_NOTING)
 			return -ENOBUFS;
-		}
 		if (i)
 			nanosleep(&pause, NULL);
 		rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, entry);
@@ -200,7 +218,7 @@ static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_reque
 			return rc;
 		late += entry->state != TCP_CONNTRACK_SYN_SENT && entry->state != TCP_CONNTRACK_SYN_RECV;
 	}
-	return 0;
+	return entry->offsets.isn == request->seg.ack - 1 ? 0 : -ENOBUFS;
 }
 
 /* All up to the request. Returns 0 or -errno. */
@@ -225,6 +243,10 @@ static int begin(struct es_nf_rebuild *rebuild, const struct es_nf_request *requ
 		if (!rc)
 			rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
 	}
+	if (rc && is_whole)
+		give_up(rebuild, request);
+	else if (rc)
+		(void)withdraw(rebuild, request, 1);
 	return rc;
 }
 
@@ -259,7 +281,7 @@ static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request
 		return rc;
 	rc = begin(rebuild, request);
 	/* Before the request: its answer may be acknowledged, or the daemon be gone, before anything else is done here. */
-	if (waits(rebuild))
+	if (!rc && waits(rebuild))
 		/* or it is gone already */
 		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
 	/* -ENOMEM says that nothing has begun. */

@@ -55,6 +55,7 @@ void es_nf_rebuild_close(struct es_nf_rebuild *rebuild);
  * Returns ES_NF_REBUILT: it is there;
  * ES_NF_COPY: it was made from the same request within the last second, and this one was put in as it is;
  * -ENOBUFS: the accept queue is full: nothing has happened, and the client repeats its request;
+ * -ETIMEDOUT: the listening socket has room, and nothing has come of the attempt, nor will: it is withdrawn (withdraw.h);
  * -ECONNREFUSED: nothing listens, and the client has got a RST that it believes (es_nf_socket_look() before tells
  * whether there is somebody, if another node could serve);
  * -EADDRINUSE: the flow has a connection here, which is left alone;

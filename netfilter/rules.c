@@ -349,13 +349,16 @@ static void put_every(struct es_nf_nft *nft, enum es_nf_gate gate, const struct 
 
 /*
  * What comes from the wire for a connection that is just being made: whoever reads the queue makes it, and gives the packet to
- * the stack when it is there (rebuild.c). With leases, packets of such connections come as those of all that are not proven.
+ * the stack when it is there (rebuild.c). With leases, packets of such connections come as those of all that are not proven; but for
+ * one that is not to be made any more (withdraw.h), they are those of a flow that is not here.
  */
-static void put_making(struct es_nf_nft *nft, enum way way)
+static void put_making(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 {
 	unsigned long bits[ES_NF_LABEL_LONGS] = {};
 
 	es_nf_label_set(bits, ES_NF_LABEL_MAKING);
+	if (gate != ES_NF_GATE_NONE)
+		es_nf_label_set(bits, ES_NF_LABEL_HELD);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	load_ct(nft, NFT_CT_LABELS);
 	match_bits(nft, bits, bits, sizeof(bits));
@@ -380,8 +383,8 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	put_queue(nft, way, ES_NF_RULES_KNOWN, 0);
 	es_nf_nft_end_rule(nft);
 
-	if (rules->gate == ES_NF_GATE_NONE && rules->holds)
-		put_making(nft, way);
+	if (rules->holds)
+		put_making(nft, way, (enum es_nf_gate)rules->gate);
 	put_ended(nft, (enum es_nf_gate)rules->gate);
 
 	for (unsigned int i = 0; i < rules->every_count; i++)

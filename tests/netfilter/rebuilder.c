@@ -34,6 +34,7 @@
 #include "netfilter/probe.h"
 #include "netfilter/rebuild.h"
 #include "netfilter/rules.h"
+#include "netfilter/withdraw.h"
 
 #define MTU   9000
 #define PAD   2 /* aligns what is behind an Ethernet header */
@@ -63,10 +64,15 @@ struct node {
 	int is_compat;
 	int is_plain;
 	int is_moving;
+	int is_patient; /* who has tried in vain does not try again */
 	__u16 zone;
 	unsigned int made, copies, moved, failed, lost, restored, hooked;
 	int last_error;
 	struct client clients[ALL];
+	struct es_flow withdrawn; /* of the last attempt: its request, and its SYN */
+	__u32 withdrawn_seq;
+	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX];
+	size_t syn_len;
 };
 
 static struct node node;
@@ -163,8 +169,15 @@ static void make(struct client *client, struct es_nf_request *request)
 		note(rc[0]);
 		note(rc[1]);
 	}
+	if (node.is_patient && node.syn_len)
+		return;
 	made = es_nf_rebuild(&node.rebuild, request, now_ns());
 	note(made);
+	if (made == -ETIMEDOUT) {
+		node.withdrawn = request->flow;
+		node.withdrawn_seq = request->seg.seq;
+		node.syn_len = es_nf_request_syn(request, node.syn);
+	}
 	client->is_made = 1;
 	keep(&client->flow, made);
 }
@@ -332,6 +345,31 @@ static void say_first(void)
 	printf("%zu %zu\n", made, known);
 }
 
+static void say_withdrawn(void)
+{
+	printf("%d\n",
+	       node.syn_len && es_nf_is_withdrawn(&node.rebuild.ct, &node.withdrawn, node.withdrawn_seq));
+}
+
+static void say_shift(void)
+{
+	struct es_nf_entry entry = {};
+
+	(void)es_nf_conntrack_get(&node.rebuild.ct, &node.withdrawn, &entry);
+	printf("%d\n", entry.offsets.server.after);
+}
+
+static void put_late_syn(void)
+{
+	printf("%d\n", es_nf_tun_write(&node.tun, node.syn, node.syn_len));
+}
+
+static void try_again(void)
+{
+	node.is_patient = 0;
+	printf("0\n");
+}
+
 static void remove_hook(void)
 {
 	printf("%d\n", es_nf_hook_remove(&node.rules));
@@ -349,7 +387,11 @@ static const struct {
 	{"move", start_move},		  /* with its next request, a connection leaves and comes again */
 	{"leave-wrongly", leave_wrongly}, /* with a wrong number */
 	{"scales", say_scales},		  /* the client's window scale, and ours, of the first connection */
-	{"first", say_first}, /* of how many entries there are, and how many know their first byte */
+	{"first", say_first},	      /* of how many entries there are, and how many know their first byte */
+	{"withdrawn", say_withdrawn}, /* is the last attempt that was withdrawn so still? */
+	{"shift", say_shift},	/* what the hook knows of the server's numbers, by its entry; 0: nothing */
+	{"late", put_late_syn}, /* its SYN comes in, which nobody has dropped after all */
+	{"again", try_again},
 	{"remove-hook", remove_hook},
 };
 
@@ -436,6 +478,7 @@ static int serve(char **words)
 		node.is_twice |= !strcmp(*word, "twice");
 		node.is_compat |= !strcmp(*word, "compat");
 		node.is_plain |= !strcmp(*word, "plain");
+		node.is_patient |= !strcmp(*word, "patient");
 		if (!strcmp(*word, "keep") && es_nf_kept_new(ALL, &node.kept))
 			die("kept", NULL);
 		if (!strncmp(*word, "zone=", 5))

@@ -9,9 +9,11 @@
  *     earshot-nf-reload known       one is a SYN of a connection that is here, and is let pass
  *     earshot-nf-reload making      what a server says while its connection is being made: SYN-ACK, ACK, RST; then it is made: ACK
  *     earshot-nf-reload gone        what comes of a flow: its client has spoken to another node; and has begun a new connection
+ *     earshot-nf-reload withdrawn   of an attempt to make a connection that is withdrawn (withdraw.h), without leases and with them
  *
  * Prints how many packets waited before and behind it, and what came to the socket when they were let pass; or, with held and making, how
- * it ended to send the packets; or, with known and gone, how many packets came.
+ * it ended to send the packets; or, with known and gone, how many packets came; or, with withdrawn, how it ended to send the listening
+ * socket's answer, and how many of its client's packets came, for each enum es_nf_gate.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,11 +33,13 @@
 #include "netfilter/request.h"
 #include "netfilter/rules.h"
 #include "netfilter/tun.h"
+#include "netfilter/withdraw.h"
 
 #define PORT	     3702
 #define NO_INTERFACE 99
 
 static struct es_nf_netlink nl;
+static enum es_nf_gate gate = ES_NF_GATE_NONE;
 
 static __attribute__((noreturn)) void die(const char *what, int rc, const struct es_nf_why *why)
 {
@@ -62,6 +66,7 @@ static void set_rules(__u16 count, __u32 every_count, unsigned int public_ifinde
 		.handover_port = htons(PORT),
 		.count = count,
 		.every_count = every_count,
+		.gate = gate,
 		.holds = 1,
 	};
 	struct es_nf_rules_whole whole;
@@ -341,6 +346,47 @@ static int is_gone(void)
 	return 0;
 }
 
+/* A SYN that nobody sent has come in late. */
+static int is_withdrawn(void)
+{
+	const struct es_nf_capture_params params = {.queue = ES_NF_RULES_QUEUE};
+	__u8 ES_NF_ALIGNED packet[64];
+	struct es_nf_capture *capture;
+	struct es_nf_conntrack ct;
+	struct es_nf_tun tun;
+	const struct es_flow flow = connect_client(&ct, &tun);
+	const struct es_nf_expected expected = {.flow = flow, .socket = flow, .first_seq = 1, .is_making = 1};
+	struct tcphdr *tcp = es_nf_compose(&flow, NULL, sizeof(*tcp), sizeof(*tcp), packet);
+	size_t len;
+	int rc;
+
+	tcp->ack = tcp->psh = 1;
+	len = es_nf_compose_end(&flow, tcp, sizeof(*tcp));
+	if (es_nf_capture_new(&params, &capture, NULL))
+		die("queue", 0, NULL);
+	for (gate = ES_NF_GATE_NONE; gate <= ES_NF_GATE_OPEN; gate++) {
+		const char *answer;
+
+		set_rules(1, 1, tun.index);
+		rc = es_nf_conntrack_delete(&ct, &flow);
+		if (!rc)
+			es_nf_conntrack_expect(&ct, &expected, 1, &rc);
+		if (rc)
+			die("entry", rc, NULL);
+		if (es_nf_withdraw(&ct, &flow, 1) != 1)
+			die("withdrawn", 0, &(struct es_nf_why){"is not certain"});
+		answer = say(&flow, &tun, ES_TCP_SYN | ES_TCP_ACK);
+		if (es_nf_is_withdrawn(&ct, &flow, 1))
+			die("withdrawn", 0, &(struct es_nf_why){"is certain still, though it was answered"});
+		rc = es_nf_tun_write(&tun, packet, len);
+		if (rc)
+			die("packet", rc, NULL);
+		printf("%s %d\n", answer, es_nf_capture_read(capture, let_pass, NULL));
+	}
+	es_nf_capture_free(&capture);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc == 2 ? argv[1] : "";
@@ -355,5 +401,7 @@ int main(int argc, char **argv)
 		return is_making();
 	if (!strcmp(what, "gone"))
 		return is_gone();
+	if (!strcmp(what, "withdrawn"))
+		return is_withdrawn();
 	return !strcmp(what, "known") ? is_known() : waits(what);
 }
