@@ -19,6 +19,7 @@
 #include "netfilter/resets.h"
 #include "netfilter/rules.h"
 #include "netfilter/unproven.h"
+#include "netfilter/withdraw.h"
 
 #define ES_KEPT_MAX 262144 /* connections; what is above is not made again when it is forgotten */
 
@@ -257,6 +258,13 @@ static int es_nf_hand_first(void *ctx, const struct es_flow *flow, __u32 *ret_fi
 	return 0;
 }
 
+static int es_nf_hand_is_withdrawn(void *ctx, const struct es_flow *flow, __u32 seq)
+{
+	struct es_nf_kernel *kernel = ctx;
+
+	return es_nf_is_withdrawn(&kernel->rebuild.ct, flow, seq);
+}
+
 static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
 {
 	struct es_nf_kernel *kernel = ctx;
@@ -369,6 +377,7 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.hold = es_nf_hand_hold,
 		.end = es_nf_hand_end,
 		.first = es_nf_hand_first,
+		.is_withdrawn = es_nf_hand_is_withdrawn,
 		.forget = es_nf_hand_forget,
 		.prove = es_nf_hand_prove,
 		.reset = es_nf_hand_reset,

@@ -14,6 +14,7 @@
 #include "netfilter/left.h"
 #include "netfilter/packet.h"
 #include "netfilter/queue.h"
+#include "netfilter/swallowed.h"
 #include "netfilter/tables.h"
 
 /* What the kernel is to do with a packet that it has given to this datapath. */
@@ -61,13 +62,16 @@ enum es_nf_made {
  * @answer: send a segment to the client that it names, by the stack; no rule and no connection tracking changes it
  * @rebuild: make a connection of the packet. @socket: of one that a program hands over, how its server has it (program.h);
  * NULL: of a client's request. Returns an enum es_nf_made, also for a copy of the request that has just
- * made it; or -errno: there is no connection, and there will be none of this packet
+ * made it; or -errno: there is no connection, and there will be none of this packet. -ETIMEDOUT: though something listens, and as
+ * long as @is_withdrawn says so, that is certain
  * @inject: give a client's packet to the stack
  * @error: give the stack an ICMP error as the connection's socket must hear it (errors.h). -ENOENT: it is about no connection
  * that was made here
  * @hold: from now on, nothing that the flow's server says leaves this node; or it does again
  * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
  * @first: the first byte of the request of which the flow's connection was made here. -ENOENT: that is not known
+ * @is_withdrawn: has nothing come of the attempt to make a connection of the request that begins with @seq, and can nothing come of it
+ * any more? 1 or 0
  * @forget: the flow has no connection: what the connection tracking knows of it is of one that is gone
  * @prove: its client has acknowledged something: its packets need not come here any more (unproven.h)
  * @reset: send the client a RST with the number @seq
@@ -87,6 +91,7 @@ struct es_nf_hands {
 	int (*hold)(void *ctx, const struct es_flow *flow, int is_held);
 	int (*end)(void *ctx, const struct es_flow *flow, __u32 rcv_nxt);
 	int (*first)(void *ctx, const struct es_flow *flow, __u32 *ret_first_seq);
+	int (*is_withdrawn)(void *ctx, const struct es_flow *flow, __u32 seq);
 	int (*forget)(void *ctx, const struct es_flow *flow);
 	int (*prove)(void *ctx, const struct es_flow *flow);
 	int (*reset)(void *ctx, const struct es_flow *flow, __u32 seq);
@@ -96,6 +101,7 @@ struct es_nf_hands {
 /**
  * struct es_nf_node
  * @is_configured: config and ring are valid; @has_every: a service inspects every request; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
+ * @swallowed: swallowed.h
  * @responses: of struct es_response_entry, not owned; NULL: nobody wants to know
  * @left: of programs' connections
  * @remembers: the kernel understands ES_NF_DROP_OTHERS and those below it
@@ -105,6 +111,7 @@ struct es_nf_node {
 	struct es_nf_hands hands;
 	struct es_nf_ring *queue[ES_WORKERS_MAX];
 	struct es_nf_ring *responses;
+	struct es_nf_swallowed swallowed[ES_NF_SWALLOWED];
 	unsigned int workers;
 	__u64 now_ns;
 	int is_configured;

@@ -3,6 +3,7 @@
  * Acts on handover messages about requests: rebuild, deliver, refuse, and for this node's own later requests stay and end.
  * The counterpart of kmod/bpf/target.h.
  */
+#include <errno.h>
 #include <netinet/in.h>
 #include "kmod/core/serving.h"
 #include "kmod/core/target.h"
@@ -88,7 +89,24 @@ static void es_nf_handover_view_settled(struct es_nf_received *in)
 
 	es_handover_view_settled(v, &in->h, &in->pkt, &settled);
 	v->rebuilt |= settled.has_vanished;
-	v->vanished = 0;
+	v->vanished = !v->rebuilt &&
+		      es_nf_swallowed_is(node->swallowed, es_settled_request(in->flow_hash, v->seg.seq),
+					 es_ns_to_ms(node->now_ns)) &&
+		      node->hands.is_withdrawn(node->hands.ctx, &in->flow, v->seg.seq);
+}
+
+/* Nothing has come of an attempt, and why; if something may have, the second in which nothing does begins anew. */
+static void es_nf_handover_failed(struct es_nf_received *in, int rc)
+{
+	struct es_nf_node *node = in->node;
+	__u64 request = es_settled_request(in->flow_hash, in->view.seg.seq);
+
+	es_nf_unproven_forget(node, &in->flow);
+	es_nf_settle(node, in->flow_hash, in->view.seg.seq, ES_SETTLED_FORGET, 0);
+	if (rc == -ETIMEDOUT)
+		es_nf_swallowed_note(node->swallowed, request, es_ns_to_ms(node->now_ns));
+	else
+		es_nf_swallowed_forget(node->swallowed, request);
 }
 
 /* Make the connection. Returns the counter to count by. */
@@ -97,6 +115,7 @@ static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 	struct es_nf_node *node = in->node;
 	struct es_nf_connection *connection;
 	struct es_tcp_options options;
+	int rc = -ENOSPC;
 
 	es_handover_options_get(&in->h, &options);
 	/* It may have come here before its first packet on the public network did. */
@@ -104,9 +123,10 @@ static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 	/* A link-local client (es_nf_is_refused()) of a node that inspects its requests: of a version before. */
 	if (!es_addr_is_link_local(&in->flow.client) &&
 	    !es_nf_unproven_note(node, &in->flow, &in->view.seg, in->h.source,
-				 in->h.flags & ES_HANDOVER_F_MOVED) &&
-	    !es_nf_make(node, in->flow_hash, in->view.seg.seq, es_nf_message_bytes(in->frame),
-			es_ntohs(in->h.packet_len), &options, NULL)) {
+				 in->h.flags & ES_HANDOVER_F_MOVED))
+		rc = es_nf_make(node, in->flow_hash, in->view.seg.seq, es_nf_message_bytes(in->frame),
+				es_ntohs(in->h.packet_len), &options, NULL);
+	if (!rc) {
 		connection = es_nf_later_made(node, in->service, in->flow_hash, &in->view.seg);
 		if (connection) {
 			es_track_begin(&connection->track, in->view.seg.ack, &in->h, node->now_ns);
@@ -114,8 +134,7 @@ static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 		}
 		return counter;
 	}
-	es_nf_unproven_forget(node, &in->flow);
-	es_nf_settle(node, in->flow_hash, in->view.seg.seq, ES_SETTLED_FORGET, 0);
+	es_nf_handover_failed(in, rc);
 	return ES_COUNT_rebuild_refused;
 }
 
@@ -270,6 +289,9 @@ static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_
 			es_nf_handover_look(in);
 		break;
 	case ES_NACK:
+		/* Under its next number, it may be tried here, too. */
+		es_nf_swallowed_forget(in->node->swallowed,
+				       es_settled_request(in->flow_hash, in->view.seg.seq));
 		es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK,
 				     es_handover_nack_reason(&in->view));
 		break;

@@ -9,9 +9,11 @@ import pathlib
 import random
 import signal
 import socket
+import subprocess
 
 import pytest
 
+import tree
 from cluster import conntrack
 from earshotlab import Lab, families, netns, topology, wait_for
 from web import raw, routers
@@ -433,6 +435,58 @@ def test_path_mtu(lab):
                      seen=lambda: node.exec(["ss", "-Htin", "dport", "=", f":{port}"]).stdout)
             sock.sendall(raw.head("/u/1m/x"))
             assert raw.right(raw.receive(sock), "1m")
+
+
+SWALLOWED = "table inet swallowed { chain in { type filter hook input priority 0; iif != lo tcp dport 80 drop; }; }"
+
+
+@pytest.mark.parametrize("family, words", [("4", ["nft", SWALLOWED]), ("6", ["ip", "-6", "route", "del", "fd00:77::/64", "dev", "eth0"])],
+                         ids=["rule", "no-way-back"])
+def test_no_connection_can_be_made(family, words):
+    """Another node gets the requests, but for those that must not be executed twice, and then all: the node is down."""
+    with Lab(nodes=2, policy="wrr", datapath="netfilter", family=family) as lab, contextlib.ExitStack() as stack:
+        lab.node("n2").exec(words)
+        socks = [stack.enter_context(raw.connect(lab.client, timeout=20)) for _ in range(16)]
+        for sock in socks:
+            sock.sendall(raw.head("/node"))
+        assert {raw.receive(sock).node for sock in socks} == {"n1"}
+        assert lab.counters("n2")["handover_vanished"] >= 3 and lab.counters("n2")["handover_rebuilt"] == 0
+        wait_for(lambda: "not heard of again" in lab.status("n1")["nodes"][1]["trouble"], "n2 is down",
+                 seen=lambda: lab.status("n1")["nodes"])
+        for _ in range(8):
+            response, seconds = raw.ask(lab.client, raw.head("/node"))
+            assert response.node == "n1" and seconds < 2
+        # What is left of the attempts is nothing to the next daemon.
+        lab.node("n2").stop()
+        lab.node("n2").start()
+        wait_for(lambda: lab.status("n1")["nodes"][1]["state"] == "up", "n2 is up", seen=lambda: lab.status("n1")["nodes"])
+
+
+LATE = ["PREROUTING", "-i", "earshot-nf", "-p", "tcp", "--tcp-flags", "SYN,RST", "SYN", "-j", "NFQUEUE", "--queue-num", "7"]
+
+
+@pytest.mark.parametrize("family, tables", [("4", "iptables"), ("6", "ip6tables")], ids=["v4", "v6"])
+def test_what_makes_connections_comes_late(family, tables):
+    """Later than anybody waits for it. No connection is made of it then, and so the requests stay, to be executed once; nobody is told
+    anything wrong meanwhile."""
+    with Lab(nodes=2, policy="wrr", datapath="netfilter", family=family) as lab, contextlib.ExitStack() as stack:
+        node = lab.node("n2")
+        late = stack.enter_context(node.popen([*tree.module("cluster.late"), "7", "0.1"], stdout=subprocess.PIPE, text=True))
+        stack.callback(late.kill)
+        assert late.stdout.readline() == "ready\n"
+        node.exec([tables, "-t", "mangle", "-A", *LATE])
+        socks = [stack.enter_context(raw.connect(lab.client, timeout=20)) for _ in range(8)]
+        for number, sock in enumerate(socks):
+            sock.sendall(raw.head(f"/u/1k/{number}"))
+        wait_for(lambda: lab.counters("n2")["rebuild_refused"] >= 16, "each is tried for longer than a second", seen=lambda: lab.counters("n2"))
+        node.exec([tables, "-t", "mangle", "-D", *LATE])
+        answers = [raw.receive(sock) for sock in socks]
+        assert all(raw.right(answer, "1k") for answer in answers)
+        assert {answer.node for answer in answers} == {"n1", "n2"}
+        assert lab.counters("n2")["handover_vanished"] == 0
+        logs = [pathlib.Path(each.directory, "access.log") for each in lab.nodes]
+        wait_for(lambda: [sum(log.read_text(encoding="utf-8").count(f"/u/1k/{number} ") for log in logs) for number in range(8)] == [1] * 8,
+                 "each was executed once", seen=lambda: [log.read_text(encoding="utf-8") for log in logs])
 
 
 def test_stop_leaves_nothing(lab):

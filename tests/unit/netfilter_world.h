@@ -61,6 +61,7 @@ struct world {
 	int hold_rc;
 	struct es_nf_found found_held; /* comes true with hold(), if it is another than nothing */
 	__u32 first;		       /* as the kernel knows it; 0: it does not */
+	__u32 withdrawn;	       /* the request of whose attempt nothing can come; 0: of none */
 	unsigned int forgotten;
 	unsigned int proven;
 	int end_rc;
@@ -194,6 +195,14 @@ static inline int hand_first(void *ctx, const struct es_flow *flow, __u32 *ret_f
 	return 0;
 }
 
+static inline int hand_is_withdrawn(void *ctx, const struct es_flow *flow, __u32 seq)
+{
+	const struct world *w = ctx;
+
+	(void)flow;
+	return w->withdrawn && w->withdrawn == seq;
+}
+
 static inline int hand_forget(void *ctx, const struct es_flow *flow)
 {
 	struct world *w = ctx;
@@ -281,6 +290,7 @@ static inline int world_setup(void **state)
 		.hold = hand_hold,
 		.end = hand_end,
 		.first = hand_first,
+		.is_withdrawn = hand_is_withdrawn,
 		.forget = hand_forget,
 		.prove = hand_prove,
 		.reset = hand_reset,
