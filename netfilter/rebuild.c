@@ -57,6 +57,30 @@ static int is_here(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 	return !es_nf_socket_look(&rebuild->diag, flow, &socket) && es_nf_socket_is_connection(&socket);
 }
 
+static int is_half(const struct es_nf_socket *socket)
+{
+	return socket->state == ES_NF_TCP_SYN_RECV || socket->state == ES_NF_TCP_NEW_SYN_RECV;
+}
+
+/* End it, if there is any. A RST that comes in late would end the next one: returns -ENOBUFS if it has not come yet. */
+static int end_any_half(struct es_nf_rebuild *rebuild, const struct es_nf_expected *expected)
+{
+	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
+	struct es_nf_socket socket;
+
+	for (int i = 0; i < ES_PAUSES; i++) {
+		int rc = es_nf_socket_look(&rebuild->diag, &expected->socket, &socket);
+
+		if (rc || !is_half(&socket))
+			return 0;
+		if (!i)
+			end_half(rebuild, &expected->flow, expected->first_seq);
+		else
+			nanosleep(&pause, NULL);
+	}
+	return -ENOBUFS;
+}
+
 /*
  * The flow may have an entry: of a connection that goes on, or of one that is over or never began. Half a connection would answer
  * two SYNs within half a second once only (tcp_invalid_ratelimit), where the entry expects both answers.
@@ -73,9 +97,9 @@ static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expect
 		return -EADDRINUSE;
 	if (rc && rc != -ENOENT)
 		return rc;
-	if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
-		end_half(rebuild, &expected->flow, expected->first_seq);
-	rc = es_nf_conntrack_delete(&rebuild->ct, &expected->flow);
+	rc = rc ? 0 : end_any_half(rebuild, expected);
+	if (!rc)
+		rc = es_nf_conntrack_delete(&rebuild->ct, &expected->flow);
 	if (!rc || rc == -ENOENT)
 		es_nf_conntrack_expect(&rebuild->ct, expected, 1, &rc);
 	return rc;

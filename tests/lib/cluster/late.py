@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program that holds packets back, and lets them go later: those that a rule gives to its NFQUEUE.
+"""A program that holds packets back, and lets them go later, in order: those that a rule gives to its NFQUEUE.
 
     python3 -m cluster.late QUEUE SECONDS
 
-Says "ready" when it has the queue.
+Says "ready" when it has the queue. After SIGUSR1, it holds none any more.
 """
 import collections
 import select
+import signal
 import socket
 import struct
 import sys
@@ -41,15 +42,17 @@ def packets(data):
 def main():
     queue, seconds = int(sys.argv[1]), float(sys.argv[2])
     held = collections.deque()
+    hurry = []
+    signal.signal(signal.SIGUSR1, lambda *_: hurry.append(True))
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as netlink:
         netlink.send(message(CONFIG, queue, 1, struct.pack(">BxH", 1, socket.AF_INET)))  # NFQNL_CFG_CMD_BIND
         netlink.send(message(CONFIG, queue, 2, struct.pack(">IB", 0, 1)))  # of packets, their headers only
         print("ready", flush=True)
         while True:
-            wait = max(held[0][0] - time.monotonic(), 0) if held else None
-            if select.select([netlink], [], [], wait)[0]:
+            wait = max(held[0][0] - time.monotonic(), 0) if held else 0.05
+            if select.select([netlink], [], [], min(wait, 0.05))[0]:
                 held.extend((time.monotonic() + seconds, number) for number in packets(netlink.recv(1 << 16)))
-            while held and held[0][0] <= time.monotonic():
+            while held and (hurry or held[0][0] <= time.monotonic()):
                 netlink.send(message(VERDICT, queue, 2, struct.pack(">II", ACCEPT, held.popleft()[1])))
 
 
