@@ -30,10 +30,6 @@ def pytest_collection_modifyitems(config, items):
     left_out = {item for item in items if LEAVES_OUT[datapath] & {mark.name for mark in item.iter_markers()}}
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=list(left_out))
-    for item in items:
-        bug = item.get_closest_marker("netfilter_bug")
-        if bug and datapath == "netfilter":
-            item.add_marker(pytest.mark.xfail(strict=True, reason=bug.args[0]))
 
 
 def pytest_runtest_setup(item):

@@ -171,8 +171,9 @@ def swallowed(node):
         subprocess.run([*nft, "delete", "table", "inet", "t"], check=True)
 
 
-SWALLOWED = pytest.mark.netfilter_bug("a rule that drops the handshake's SYN: each time the request is refused without a word, so it "
-                                      "goes to no other node, and the node stays up")
+def tried(node):
+    """How a request is counted whose socket the kernel does not make."""
+    return dict(handover_received=1, rebuild_refused=1) if node.netfilter else BUILT
 
 
 def again(message):
@@ -181,21 +182,22 @@ def again(message):
     return message
 
 
-@SWALLOWED
 def test_swallowed(own_node, client):
     """While the kernel may still make the socket, nobody else may; then the request goes back, and is no more made here."""
     node = own_node()
     c, text, message = from_another(node, functools.partial(client, at=node), WEB)
     with swallowed(node):
-        with node.counts(**BUILT):
+        with node.counts(**tried(node)):
             node.message(message)
-        with node.counts(handover_received=1, handover_old=1):
+        # The netfilter datapath sees that nothing comes of it, sees to it that nothing will, and tries again.
+        with node.counts(**tried(node) if node.netfilter else dict(handover_received=1, handover_old=1)):
             node.message(again(message))
         time.sleep(1.1)
-        with node.counts(handover_received=1, handover_vanished=1):
-            node.message(again(message))
-            node.no_message()
-        time.sleep(3)
+        if not node.netfilter:
+            with node.counts(handover_received=1, handover_vanished=1):
+                node.message(again(message))
+                node.no_message()
+            time.sleep(3)
         with node.counts(handover_received=1, handover_vanished=1):
             node.message(again(message))
             nacked(node, c, message, model.NACK_VANISHED)
@@ -209,7 +211,6 @@ def test_swallowed(own_node, client):
         assert c.read(len(text)) == text
 
 
-@SWALLOWED
 def test_many_are_swallowed(own_node, client):
     """The node is down, says why, and takes nothing for a while, whatever the cause."""
     node = own_node()
@@ -218,8 +219,10 @@ def test_many_are_swallowed(own_node, client):
         for _, _, message in given:
             node.message(message)
         time.sleep(1.1)
-        for _, _, message in given:
+        for c, _, message in given:
             node.message(again(message))
+            if node.netfilter:
+                nacked(node, c, message, model.NACK_VANISHED)
         is_known(node, "not heard of again")
         assert n1(node)["state"] == "down" and "not heard of again" in node.log()
         c, _, message = from_another(node, functools.partial(client, at=node), WEB)
