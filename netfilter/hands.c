@@ -136,43 +136,23 @@ static int es_nf_hand_answer(void *ctx, const void *packet, size_t len)
 }
 
 /*
- * What has become of a connection whose packets are in; @is_copy: of a request that has made it before.
- * Returns an enum es_nf_made.
+ * Of a connection that was just made, keep what the connection tracking, which may have forgotten it already, knew of it: in place of
+ * the one before, which had the same ports. What is not kept goes on all the same.
  */
-static int es_nf_hand_made(struct es_nf_kernel *kernel, const struct es_nf_request *request, int is_copy)
+static void es_nf_hand_keep(struct es_nf_kernel *kernel, const struct es_flow *flow)
 {
-	const struct es_flow *flow = &request->flow;
-	struct es_nf_socket socket;
-	struct es_nf_entry entry;
-	int rc = es_nf_socket_look(&kernel->rebuild.diag, &request->socket, &socket);
-
-	/*
-	 * In place of the connection before, which had the same ports. The connection tracking may have forgotten this one already.
-	 * What is not kept goes on all the same.
-	 */
-	if (!is_copy && es_nf_kept_keep(kernel->recovery.kept, &kernel->rebuild.ct, &kernel->rebuild.made))
+	if (es_nf_kept_keep(kernel->recovery.kept, &kernel->rebuild.ct, &kernel->rebuild.made))
 		es_nf_kept_forget(kernel->recovery.kept, flow);
-	if (!rc && es_nf_socket_is_connection(&socket)) {
-		if (is_copy)
-			(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, flow);
-		return ES_NF_BUILT;
-	}
-	if (!rc && (socket.state == ES_NF_TCP_SYN_RECV || socket.state == ES_NF_TCP_NEW_SYN_RECV))
-		return ES_NF_BEGUN;
-	/* Its entry stays for a while after it, and tells whether its handshake was over. */
-	rc = es_nf_conntrack_get(&kernel->rebuild.ct, flow, &entry);
-	if (rc)
-		return ES_NF_BEGUN;
-	switch (entry.state) {
-	case TCP_CONNTRACK_ESTABLISHED:
-	case TCP_CONNTRACK_FIN_WAIT:
-	case TCP_CONNTRACK_CLOSE_WAIT:
-	case TCP_CONNTRACK_LAST_ACK:
-	case TCP_CONNTRACK_TIME_WAIT:
-		return ES_NF_BUILT;
-	default:
-		return ES_NF_BEGUN;
-	}
+}
+
+/* The same, of a request that has come again: its connection may have been made after it was given up. */
+static void es_nf_hand_keep_again(struct es_nf_kernel *kernel, const struct es_nf_request *request)
+{
+	struct es_nf_socket socket;
+
+	if (!es_nf_socket_look(&kernel->rebuild.diag, &request->socket, &socket) &&
+	    es_nf_socket_is_connection(&socket))
+		(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, &request->flow);
 }
 
 static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
@@ -186,7 +166,11 @@ static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const s
 		request.socket = *socket;
 	if (!rc)
 		rc = es_nf_rebuild(&kernel->rebuild, &request, now_ns);
-	return rc < 0 ? rc : es_nf_hand_made(kernel, &request, rc == ES_NF_COPY);
+	if (rc == ES_NF_COPY)
+		es_nf_hand_keep_again(kernel, &request);
+	else if (!rc)
+		es_nf_hand_keep(kernel, &request.flow);
+	return rc < 0 ? rc : 0;
 }
 
 /*

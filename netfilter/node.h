@@ -48,11 +48,6 @@ struct es_nf_found {
 	__u32 unacked;
 };
 
-enum es_nf_made {
-	ES_NF_BEGUN, /* its handshake is not over, or it cannot be seen what has become of it */
-	ES_NF_BUILT, /* it is there; or it was: a short one may be over before anybody looks */
-};
-
 /**
  * struct es_nf_hands - how a node does something outside of its own memory; each returns 0 or -errno
  * @look: is there a socket? Where that cannot be found out, there is none that listens, either
@@ -61,9 +56,8 @@ enum es_nf_made {
  * @send: send a packet of IPv4 to wherever it says
  * @answer: send a segment to the client that it names, by the stack; no rule and no connection tracking changes it
  * @rebuild: make a connection of the packet. @socket: of one that a program hands over, how its server has it (program.h);
- * NULL: of a client's request. Returns an enum es_nf_made, also for a copy of the request that has just
- * made it; or -errno: there is no connection, and there will be none of this packet. -ETIMEDOUT: though something listens, and as
- * long as @is_withdrawn says so, that is certain
+ * NULL: of a client's request. Returns 0 also for a copy of the request that has just made it; or -errno: there is no connection, and
+ * there will be none of this packet. -ETIMEDOUT: though something listens, and as long as @is_withdrawn says so, that is certain
  * @inject: give a client's packet to the stack
  * @error: give the stack an ICMP error as the connection's socket must hear it (errors.h). -ENOENT: it is about no connection
  * that was made here

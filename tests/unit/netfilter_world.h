@@ -347,7 +347,6 @@ static inline int world_setup(void **state)
 	};
 	w->found.listening = 1;
 	w->found_after.socket = ES_SOCKET_ESTABLISHED;
-	w->rebuild_rc = ES_NF_BUILT;
 	w->node->now_ns = NOW_NS;
 	w->node->tables.state->attached = 1;
 	w->node->tables.state->worker[0].heartbeat_ns = NOW_NS;

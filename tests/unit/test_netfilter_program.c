@@ -205,7 +205,7 @@ static void test_whether_there_is_one_is_unsure(void **state)
 	w->server.socket = ES_SOCKET_ESTABLISHED;
 	assert_int_equal(ask(w, ES_HANDOVER_ASK, ID), ES_PROGRAM_ANSWER_HERE);
 	w->server = (struct es_nf_found){.listening = 1};
-	w->rebuild_rc = ES_NF_BEGUN;
+	w->rebuild_rc = 0;
 	put_connection(w, ID);
 	assert_int_equal(w->rebuilt.count, 3);
 	w->server = (struct es_nf_found){.listening = 1};

@@ -364,7 +364,7 @@ static void test_nothing_listens(void **state)
 	w->rebuild_rc = -ECONNREFUSED;
 	put(w, bytes, len);
 	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
-	w->rebuild_rc = ES_NF_BUILT;
+	w->rebuild_rc = 0;
 	put(w, bytes, len);
 	assert_int_equal(counted(w, ES_COUNT_request_fallback), 1);
 }
