@@ -259,6 +259,7 @@ static int public_link_is_up(struct es_membership *m)
 	const char *missing = es_daemon_interfaces_wrong(m->daemon);
 	const char *wrong = es_public_link_check(&m->link, conf, &others, es_membership_now_ms());
 	char why[ES_GROUP_TEXT_SIZE];
+	struct es_bus_state bus;
 
 	es_datapath_state(m->daemon->datapath)->was_deaf = m->link.deaf.kind == ES_DEAF_MAC;
 	if (!wrong && !missing) {
@@ -275,9 +276,12 @@ static int public_link_is_up(struct es_membership *m)
 	if (m->group.phase != ES_GROUP_OUT) {
 		es_membership_silence(m, why);
 		rejoin(m);
-	} else if (strcmp(why, m->why) != 0) {
-		es_membership_silence(m, why);
+		return 0;
 	}
+	/* While corosync does not answer, that is why (bus_watch()): two reasons in turn would be told at each tick. */
+	es_bus_state(m->bus, &bus);
+	if (!bus.why[0] && strcmp(why, m->why) != 0)
+		es_membership_silence(m, why);
 	return 0;
 }
 

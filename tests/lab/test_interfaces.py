@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -76,6 +77,23 @@ def test_made_anew(lab, network, interface, kind):
     assert len(lines(lab, "n3", gone)) == before + 1
     found = json.loads(lab.node("n3").exec(["earshot", "--json", "check", "--config", lab.config_file], check=False).stdout)
     assert not [f for f in found["findings"] if f["severity"] == "error" and f["id"].startswith("network.")], found
+
+
+@pytest.mark.corosync
+def test_gone_on_a_node_without_quorum(lab):
+    """Of two reasons one is told, and not both in turn for as long as that lasts."""
+    settled(lab, THREE)
+    lab.node("n3").cut("cluster", silent=True)
+    wait_for(lambda: "quorum" in lab.status("n3")["membership"]["why"], "silence", 10)
+    remove(lab, "n3", "pub")
+    time.sleep(0.5)
+    before = len(lines(lab, "n3", "silent: "))
+    time.sleep(1)
+    assert len(lines(lab, "n3", "silent: ")) == before
+    make(lab, "n3", "pub")
+    lab.node("n3").mend("cluster")
+    settled(lab, THREE)
+    assert served(lab) == set(THREE)
 
 
 def test_made_anew_static(static):
