@@ -270,7 +270,8 @@ class Nemesis:
         network, part = self.chance.choice((("clu", "cluster"), ("pub", "public")))
         if interfaces.link_of(self.lab, node.name, network).wired:
             return self._cut("cut", False)
-        return Failure(f"no {part} interface", {(node.name, part), (None, "partition")},
+        # Without it, no daemon starts.
+        return Failure(f"no {part} interface", {(node.name, part), (None, "partition")} | self._processes(node),
                        lambda: interfaces.remove(self.lab, node.name, network),
                        lambda: interfaces.make(self.lab, node.name, network))
 

@@ -66,12 +66,13 @@ class Driver:
         return [found[i:i + ENTRY_BYTES] for i in range(0, len(found), ENTRY_BYTES)]
 
     def iterate(self, name):
-        """What is ended is counted, and not listed: what is missing afterwards has ended."""
+        """What is ended is counted, and not listed: what is missing afterwards has ended. Among it are connections that nobody had noted,
+        as another test may have left them."""
         before = self._entries()
         if name == "es_connections":
             return b"".join(before)
         count = self._ask("end_unproven")["count"]
         left = {entry[:8] for entry in self._entries()}  # the first word is the flow's hash
         ended = [entry for entry in before if entry[:8] not in left]
-        assert len(ended) == count, f"{count} ended, {len(ended)} are missing"
+        assert len(ended) <= count, f"{count} ended, {len(ended)} are missing"
         return b"".join(ended)
