@@ -47,8 +47,9 @@ def test_connections(kernel, release, tmp_path):
 
 @pytest.mark.parametrize("release", KERNELS)
 def test_packets(kernel, release, tmp_path):
-    """What each feature does with exact packets, as tests/datapath has it in short runs."""
-    print(run(kernel(release), f"cd tests/datapath; {PYTEST} --datapath=netfilter --durations=5 {' '.join(PACKETS)}", SUITE_S, tmp_path))
+    """What each feature does with exact packets, as tests/datapath has it in short runs. It watches the queues before there is a daemon."""
+    suite = f"{PYTEST} --datapath=netfilter --durations=5 {' '.join(PACKETS)}"
+    print(run(kernel(release), f"modprobe nfnetlink_queue; cd tests/datapath; {suite}", SUITE_S, tmp_path))
 
 
 @pytest.mark.parametrize("release, append", [*((release, ()) for release in KERNELS), (OLD, AS_BEFORE_5_3)],
