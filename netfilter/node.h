@@ -97,7 +97,7 @@ struct es_nf_hands {
  * @is_configured: config and ring are valid; @has_every: a service inspects every request; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
  * @swallowed: swallowed.h
  * @responses: of struct es_response_entry, not owned; NULL: nobody wants to know
- * @left: of programs' connections
+ * @left: left.h
  * @remembers: the kernel understands ES_NF_DROP_OTHERS and those below it
  */
 struct es_nf_node {

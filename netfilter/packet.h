@@ -20,8 +20,8 @@
  * struct es_nf_frame - a packet that the kernel has given to this datapath
  * @bytes: from its IP header on, @len of them
  * @ifindex: where it came in; @mark: the operator's (marks.h); @source: the MAC that it came from, all zero where there is none
- * @is_known: a SYN of a flow that the connection tracking knows, or what is of none that is here (ended.h); @is_here: a later segment of such a flow, which the
- * stack gets unless it is dropped
+ * @is_known: the connection tracking knows its flow, and it is a SYN, or is of no connection that is here (ended.h); @is_here: a later
+ * segment of such a flow, which the stack gets unless it is dropped
  */
 struct es_nf_frame {
 	const uint8_t *bytes;
