@@ -47,7 +47,7 @@ static int es_nf_hand_is_none(struct es_nf_kernel *kernel, const struct es_flow 
 {
 	struct es_nf_entry entry;
 
-	return (socket->state == ES_NF_TCP_SYN_RECV || socket->state == ES_NF_TCP_NEW_SYN_RECV) &&
+	return es_nf_socket_is_half(socket) &&
 	       !es_nf_conntrack_get_socket(&kernel->rebuild.ct, flow, &entry) &&
 	       es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry) && es_nf_entry_is_withdrawn(&entry);
 }

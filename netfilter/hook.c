@@ -10,14 +10,12 @@
 #include <linux/netfilter/xt_SYNPROXY.h>
 #include <linux/netfilter_ipv4.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "kmod/core/tcp.h"
-#include "netfilter/entry.h"
 #include "netfilter/hook.h"
-#include "netfilter/nft.h"
 #include "netfilter/marks.h"
+#include "netfilter/match.h"
 
 #define ES_CHAIN "never" /* no packet comes here */
 
@@ -62,19 +60,6 @@ static void put_label(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-static void match_label(struct es_nf_nft *nft, const unsigned long bits[ES_NF_LABEL_LONGS])
-{
-	const size_t len = ES_NF_LABEL_LONGS * sizeof(long);
-	struct nlattr *nest;
-
-	es_nf_nft_begin_expression(nft, "ct", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_LABELS));
-	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
-	es_nf_nft_end_expression(nft, nest);
-	es_nf_nft_mask(nft, bits, len);
-	es_nf_nft_match(nft, bits, len);
-}
-
 /* The hook's last packet of a handshake, which it sends by `lo` and outside of any zone, must not be what finishes it (rebuild.c). */
 static void put_quiet(struct es_nf_nft *nft)
 {
@@ -85,7 +70,7 @@ static void put_quiet(struct es_nf_nft *nft)
 	es_nf_nft_begin_rule(nft, "handshake");
 	es_nf_nft_load_meta(nft, NFT_META_OIFNAME);
 	es_nf_nft_match(nft, name, sizeof(name));
-	match_label(nft, bits);
+	es_nf_match_labels(nft, bits, bits);
 	es_nf_nft_verdict(nft, NF_DROP, NULL);
 	es_nf_nft_end_rule(nft);
 }
@@ -96,18 +81,13 @@ static void put_quiet(struct es_nf_nft *nft)
  */
 static void put_withdrawn(struct es_nf_nft *nft)
 {
-	const __u8 tcp = IPPROTO_TCP, syn = ES_TCP_SYN;
 	unsigned long bits[ES_NF_LABEL_LONGS] = {};
 
 	es_nf_label_set(bits, ES_NF_LABEL_MAKING);
 	es_nf_label_set(bits, ES_NF_LABEL_HELD);
 	es_nf_nft_begin_rule(nft, "handshake");
-	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
-	es_nf_nft_match(nft, &tcp, sizeof(tcp));
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
-	es_nf_nft_mask(nft, &syn, sizeof(syn));
-	es_nf_nft_match(nft, &syn, sizeof(syn));
-	match_label(nft, bits);
+	es_nf_match_flags(nft, ES_TCP_SYN, ES_TCP_SYN);
+	es_nf_match_labels(nft, bits, bits);
 	es_nf_nft_verdict(nft, NF_DROP, NULL);
 	es_nf_nft_end_rule(nft);
 }

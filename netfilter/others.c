@@ -9,6 +9,7 @@
 #include <linux/netfilter_ipv4.h>
 #include <netinet/in.h>
 #include "kmod/core/tcp.h"
+#include "netfilter/match.h"
 #include "netfilter/others.h"
 
 #define ES_CHAIN "remember"
@@ -45,17 +46,6 @@ static void load_key(struct es_nf_nft *nft)
 	es_nf_nft_load_payload_to(nft, NFT_REG32_00 + ports / 4, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 4);
 }
 
-static void match_flags(struct es_nf_nft *nft, __u8 flags)
-{
-	const __u8 tcp = IPPROTO_TCP, none = 0;
-
-	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
-	es_nf_nft_match(nft, &tcp, sizeof(tcp));
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
-	es_nf_nft_mask(nft, &flags, sizeof(flags));
-	es_nf_nft_match(nft, &none, sizeof(none));
-}
-
 /* What is of a flow in @memory, and not in @unless, which may be NULL. */
 static void put_drop(struct es_nf_nft *nft, const struct memory *memory, const struct memory *unless)
 {
@@ -68,19 +58,11 @@ static void put_drop(struct es_nf_nft *nft, const struct memory *memory, const s
 	es_nf_nft_end_rule(nft);
 }
 
-/* A packet that has no byte behind a TCP header of so many words. */
+/* A packet that says nothing, with a TCP header of so many words. */
 static void put_bare(struct es_nf_nft *nft, const char *chain, __u8 words)
 {
-	const __u8 all = 0xf0, size = (__u8)(words << 4);
-	const __u32 len = (nft->family == NFPROTO_IPV6 ? 40 : 20) + words * 4U;
-
 	es_nf_nft_begin_rule(nft, chain);
-	es_nf_nft_load_meta(nft, NFT_META_LEN);
-	es_nf_nft_match(nft, &len, sizeof(len));
-	match_flags(nft, ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST | ES_TCP_URG);
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 12, 1);
-	es_nf_nft_mask(nft, &all, sizeof(all));
-	es_nf_nft_match(nft, &size, sizeof(size));
+	es_nf_match_bare(nft, words, ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST | ES_TCP_URG);
 	put_drop(nft, &given, NULL);
 }
 
@@ -127,14 +109,14 @@ void es_nf_others_put(struct es_nf_nft *nft, const char *chain)
 	add_memory(nft, &given);
 	add_memory(nft, &gone);
 	es_nf_nft_begin_rule(nft, chain);
-	match_flags(nft, ES_TCP_SYN);
+	es_nf_match_flags(nft, ES_TCP_SYN, 0);
 	put_drop(nft, &others, NULL);
 	/* Without options, or with timestamps. */
 	put_bare(nft, chain, 5);
 	put_bare(nft, chain, 8);
 	/* Another connection of the same ports, perhaps. */
 	es_nf_nft_begin_rule(nft, chain);
-	match_flags(nft, ES_TCP_SYN);
+	es_nf_match_flags(nft, ES_TCP_SYN, 0);
 	put_drop(nft, &gone, &given);
 	es_nf_nft_add_base_chain(nft, ES_CHAIN, NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE + 1);
 	put_memory(nft, ES_NF_OTHERS_MARK, &others);

@@ -57,11 +57,6 @@ static int is_here(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 	return !es_nf_socket_look(&rebuild->diag, flow, &socket) && es_nf_socket_is_connection(&socket);
 }
 
-static int is_half(const struct es_nf_socket *socket)
-{
-	return socket->state == ES_NF_TCP_SYN_RECV || socket->state == ES_NF_TCP_NEW_SYN_RECV;
-}
-
 /* End it, if there is any. A RST that comes in late would end the next one: returns -ENOBUFS if it has not come yet. */
 static int end_any_half(struct es_nf_rebuild *rebuild, const struct es_nf_expected *expected)
 {
@@ -71,7 +66,7 @@ static int end_any_half(struct es_nf_rebuild *rebuild, const struct es_nf_expect
 	for (int i = 0; i < ES_PAUSES; i++) {
 		int rc = es_nf_socket_look(&rebuild->diag, &expected->socket, &socket);
 
-		if (rc || !is_half(&socket))
+		if (rc || !es_nf_socket_is_half(&socket))
 			return 0;
 		if (!i)
 			end_half(rebuild, &expected->flow, expected->first_seq);

@@ -17,8 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "kmod/core/neighbour.h"
-#include "netfilter/entry.h"
-#include "netfilter/nft.h"
+#include "netfilter/match.h"
 #include "netfilter/others.h"
 #include "netfilter/rules.h"
 
@@ -105,30 +104,6 @@ static void match_address(struct es_nf_nft *nft, enum side side, const struct es
 	es_nf_nft_match(nft, address->b + sizeof(*address) - len, len);
 }
 
-static void match_protocol(struct es_nf_nft *nft, __u8 protocol)
-{
-	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
-	es_nf_nft_match(nft, &protocol, sizeof(protocol));
-}
-
-/* Go on only if these bits of register 1, @len bytes, are as in @value. */
-static void match_bits(struct es_nf_nft *nft, const void *mask, const void *value, size_t len)
-{
-	es_nf_nft_mask(nft, mask, len);
-	es_nf_nft_match(nft, value, len);
-}
-
-/* What the connection tracking knows into register 1. */
-static void load_ct(struct es_nf_nft *nft, unsigned int key)
-{
-	struct nlattr *nest;
-
-	es_nf_nft_begin_expression(nft, "ct", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(key));
-	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
-	es_nf_nft_end_expression(nft, nest);
-}
-
 /* Go on only if the connection is one that was made here, and proven, or not. */
 static void match_ours(struct es_nf_nft *nft, int is_proven)
 {
@@ -137,25 +112,15 @@ static void match_ours(struct es_nf_nft *nft, int is_proven)
 	es_nf_label(ours);
 	es_nf_label(both);
 	es_nf_label_set(both, ES_NF_LABEL_PROVEN);
-	load_ct(nft, NFT_CT_LABELS);
-	match_bits(nft, both, is_proven ? both : ours, sizeof(both));
+	es_nf_match_labels(nft, both, is_proven ? both : ours);
 }
 
 static void match_established(struct es_nf_nft *nft)
 {
 	const __u32 established = ES_CT_STATE(IP_CT_ESTABLISHED);
 
-	load_ct(nft, NFT_CT_STATE);
-	match_bits(nft, &established, &established, sizeof(established));
-}
-
-static void match_syn(struct es_nf_nft *nft)
-{
-	const __u8 flags = ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN, syn = ES_TCP_SYN;
-
-	match_protocol(nft, IPPROTO_TCP);
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
-	match_bits(nft, &flags, &syn, sizeof(flags));
+	es_nf_match_load_ct(nft, NFT_CT_STATE);
+	es_nf_match_bits(nft, &established, &established, sizeof(established));
 }
 
 static void put_accept(struct es_nf_nft *nft)
@@ -164,20 +129,11 @@ static void put_accept(struct es_nf_nft *nft)
 	es_nf_nft_end_rule(nft);
 }
 
-/* What says nothing, with a TCP header of so many words: its packet has no byte more, and none of the flags @says. */
+/* What says nothing. */
 static void put_bare(struct es_nf_nft *nft, const char *chain, __u8 words, __u8 says, int verdict)
 {
-	const __u8 all = 0xf0, size = (__u8)(words << 4), none = 0;
-	const __u32 len = (nft->family == NFPROTO_IPV6 ? 40 : 20) + words * 4U;
-
 	es_nf_nft_begin_rule(nft, chain);
-	match_protocol(nft, IPPROTO_TCP);
-	es_nf_nft_load_meta(nft, NFT_META_LEN);
-	es_nf_nft_match(nft, &len, sizeof(len));
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 12, 1);
-	match_bits(nft, &all, &size, sizeof(all));
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
-	match_bits(nft, &says, &none, sizeof(says));
+	es_nf_match_bare(nft, words, says);
 	es_nf_nft_verdict(nft, verdict, NULL);
 	es_nf_nft_end_rule(nft);
 }
@@ -202,7 +158,7 @@ static void put_gate(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 	es_nf_nft_end_rule(nft);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	match_established(nft);
-	load_ct(nft, NFT_CT_DIRECTION);
+	es_nf_match_load_ct(nft, NFT_CT_DIRECTION);
 	es_nf_nft_match(nft, &reply, sizeof(reply));
 	put_accept(nft);
 }
@@ -217,8 +173,7 @@ static void put_held(struct es_nf_nft *nft)
 
 	es_nf_label_set(bits, ES_NF_LABEL_HELD);
 	es_nf_nft_begin_rule(nft, ES_REPLIES);
-	load_ct(nft, NFT_CT_LABELS);
-	match_bits(nft, bits, bits, sizeof(bits));
+	es_nf_match_labels(nft, bits, bits);
 	es_nf_nft_verdict(nft, NF_DROP, NULL);
 	es_nf_nft_end_rule(nft);
 }
@@ -229,16 +184,12 @@ static void put_held(struct es_nf_nft *nft)
  */
 static void put_making_replies(struct es_nf_nft *nft)
 {
-	const __u8 flags = ES_TCP_SYN | ES_TCP_RST | ES_TCP_FIN, none = 0;
 	unsigned long bits[ES_NF_LABEL_LONGS] = {};
 
 	es_nf_label_set(bits, ES_NF_LABEL_MAKING);
 	es_nf_nft_begin_rule(nft, ES_REPLIES);
-	load_ct(nft, NFT_CT_LABELS);
-	match_bits(nft, bits, bits, sizeof(bits));
-	match_protocol(nft, IPPROTO_TCP);
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
-	match_bits(nft, &flags, &none, sizeof(flags));
+	es_nf_match_labels(nft, bits, bits);
+	es_nf_match_flags(nft, ES_TCP_SYN | ES_TCP_RST | ES_TCP_FIN, 0);
 	es_nf_nft_verdict(nft, NF_DROP, NULL);
 	es_nf_nft_end_rule(nft);
 }
@@ -246,15 +197,11 @@ static void put_making_replies(struct es_nf_nft *nft)
 /* What a server sends on a connection that is not proven. A SYN-ACK comes no further than to the hook. */
 static void put_unproven_replies(struct es_nf_nft *nft, enum way way)
 {
-	const __u8 tcp = IPPROTO_TCP, syn = ES_TCP_SYN, none = 0;
 	const unsigned int loopback = ES_LOOPBACK;
 
 	es_nf_nft_begin_rule(nft, ES_REPLIES);
-	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
-	es_nf_nft_match(nft, &tcp, sizeof(tcp));
+	es_nf_match_flags(nft, ES_TCP_SYN, 0);
 	match_ours(nft, 0);
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
-	match_bits(nft, &syn, &none, sizeof(syn));
 	es_nf_nft_load_meta(nft, NFT_META_OIF);
 	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
 	put_queue(nft, way, ES_NF_RULES_UNPROVEN, 0);
@@ -313,8 +260,8 @@ static void put_ended(struct es_nf_nft *nft, enum es_nf_gate gate)
 		match_established(nft);
 	else
 		match_ours(nft, gate == ES_NF_GATE_CLOSED);
-	load_ct(nft, NFT_CT_EXPIRATION);
-	match_bits(nft, &long_ms, &none, sizeof(long_ms));
+	es_nf_match_load_ct(nft, NFT_CT_EXPIRATION);
+	es_nf_match_bits(nft, &long_ms, &none, sizeof(long_ms));
 	es_nf_nft_verdict(nft, NFT_JUMP, ES_ENDED);
 	es_nf_nft_end_rule(nft);
 }
@@ -340,7 +287,7 @@ static void put_every(struct es_nf_nft *nft, enum es_nf_gate gate, const struct 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	match_established(nft);
 	match_address(nft, TARGET, address);
-	match_protocol(nft, IPPROTO_TCP);
+	es_nf_match_protocol(nft, IPPROTO_TCP);
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
 	es_nf_nft_match(nft, &port, sizeof(port));
 	es_nf_nft_verdict(nft, NFT_JUMP, gate == ES_NF_GATE_CLOSED ? ES_LEASED : ES_EVERY);
@@ -360,8 +307,7 @@ static void put_making(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate
 	if (gate != ES_NF_GATE_NONE)
 		es_nf_label_set(bits, ES_NF_LABEL_HELD);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	load_ct(nft, NFT_CT_LABELS);
-	match_bits(nft, bits, bits, sizeof(bits));
+	es_nf_match_labels(nft, bits, bits);
 	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
 	es_nf_nft_end_rule(nft);
 }
@@ -378,7 +324,7 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	es_nf_nft_end_rule(nft);
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	match_syn(nft);
+	es_nf_match_flags(nft, ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN, ES_TCP_SYN);
 	match_established(nft);
 	put_queue(nft, way, ES_NF_RULES_KNOWN, 0);
 	es_nf_nft_end_rule(nft);
@@ -424,7 +370,7 @@ static void put_solicitations(struct es_nf_nft *nft, const struct es_nf_rules *r
 
 	es_nf_nft_begin_rule(nft, ES_CAPTURE);
 	match_interface(nft, rules->public_ifindex);
-	match_protocol(nft, IPPROTO_ICMPV6);
+	es_nf_match_protocol(nft, IPPROTO_ICMPV6);
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offsetof(struct es_neighbour, type),
 			       sizeof(type));
 	es_nf_nft_match(nft, &type, sizeof(type));
@@ -443,7 +389,7 @@ static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 		es_nf_nft_begin_rule(nft, ES_CAPTURE);
 		match_interface(nft, ifindex);
 		match_address(nft, TARGET, &rules->self);
-		match_protocol(nft, IPPROTO_UDP);
+		es_nf_match_protocol(nft, IPPROTO_UDP);
 		es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offset, 2);
 		es_nf_nft_match(nft, &rules->handover_port, sizeof(rules->handover_port));
 		put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
@@ -457,14 +403,11 @@ static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules,
  */
 static void put_reset(struct es_nf_nft *nft, const struct es_addr *address, enum way way)
 {
-	const __u8 rst = 4;
 	const unsigned int loopback = ES_LOOPBACK;
 	const __u32 none = 0;
 
 	es_nf_nft_begin_rule(nft, ES_ANSWERS);
-	match_protocol(nft, IPPROTO_TCP);
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
-	match_bits(nft, &rst, &rst, sizeof(rst));
+	es_nf_match_flags(nft, ES_TCP_RST, ES_TCP_RST);
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 4, 4);
 	es_nf_nft_differ(nft, &none, sizeof(none));
 	match_address(nft, SOURCE, address);
@@ -482,7 +425,7 @@ static void put_answers_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	es_nf_nft_add_base_chain(nft, ES_ANSWERS, NF_INET_LOCAL_OUT, NF_IP_PRI_RAW);
 	es_nf_nft_begin_rule(nft, ES_ANSWERS);
 	es_nf_nft_load_meta(nft, NFT_META_MARK);
-	match_bits(nft, &mask, &mark, sizeof(mark));
+	es_nf_match_bits(nft, &mask, &mark, sizeof(mark));
 	es_nf_nft_begin_expression(nft, "notrack", &nest);
 	es_nf_nft_end_expression(nft, nest);
 	es_nf_nft_verdict(nft, NF_ACCEPT, NULL);

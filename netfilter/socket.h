@@ -45,11 +45,17 @@ struct es_nf_socket {
 /* es_nf_socket_look() - @nl: NETLINK_SOCK_DIAG. Returns 0; -ENOENT: nothing listens, either; or -errno. */
 int es_nf_socket_look(struct es_nf_netlink *nl, const struct es_flow *flow, struct es_nf_socket *ret_socket);
 
+/* es_nf_socket_is_half() - is it of a handshake that is not over? */
+static inline int es_nf_socket_is_half(const struct es_nf_socket *socket)
+{
+	return socket->state == ES_NF_TCP_SYN_RECV || socket->state == ES_NF_TCP_NEW_SYN_RECV;
+}
+
 /* es_nf_socket_is_connection() - is it one that packets of the flow go to, and not one that is over, or may be? */
 static inline int es_nf_socket_is_connection(const struct es_nf_socket *socket)
 {
 	return socket->state != ES_NF_TCP_LISTEN && socket->state != ES_NF_TCP_TIME_WAIT &&
-	       socket->state != ES_NF_TCP_SYN_RECV && socket->state != ES_NF_TCP_NEW_SYN_RECV;
+	       !es_nf_socket_is_half(socket);
 }
 
 /* es_nf_socket_is_idle() - has the server read all, and the client acknowledged all? */
