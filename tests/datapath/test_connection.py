@@ -5,14 +5,13 @@ import time
 
 import pytest
 
-from earshotlab import wait_for
 from packets import leases, model, tables
 from packets.client import LINUX, PLAIN, WINDOWS
 from packets.families import BOTH, CLUSTERS
 from packets.model import (ANSWER, ASK, CANCEL, CANCELLED, CONNECTION, FOLLOW, FULL, HERE, NO_LISTENER, OCCUPIED, OVER,
                            READY, UNSURE)
 from packets.node import ESTABLISHED, LOOPBACKS, PROGRAM, SERVER, SERVICE_INDEX
-from packets.packet import ACK, FIN, PSH, RST
+from packets.packet import ACK, PSH, RST
 
 MASK = 0xFFFFFFFF
 _ids = itertools.count(1 << 40)
@@ -196,14 +195,7 @@ def served(given, offer=LINUX):
 @pytest.mark.parametrize("offer", [LINUX, PLAIN], ids=lambda o: o.name)
 def test_client_ends(node, given, offer):
     c = served(given, offer)
-    c.send(ACK | FIN)
-    c.next += 1
-    assert c.server.recv(1) == b""
-    c.server.close()
-    c.server = None
-    c.take_fin()
-    c.send(ACK)
-    wait_for(lambda: not node.sockets(c), "the end of the connection", seen=lambda: node.sockets(c))
+    c.closes()
     c.silence()
 
 

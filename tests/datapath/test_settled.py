@@ -10,7 +10,7 @@ from packets import model
 from packets.client import LINUX, WINDOWS
 from packets.nack import NACKED, handed_over, refuse
 from packets.node import BLIND, CRAMPED, DEAD, WEB
-from packets.packet import ACK, FIN, PSH
+from packets.packet import ACK, PSH
 
 MADE_S = 4  # so long a socket may take to be made (kmod/core/settled.h): what is noted for no longer is forgotten by then
 LAST_ATTEMPT = 255
@@ -197,13 +197,7 @@ class TestLateCopy:
         if how == "time-wait":
             c.time_wait()
         else:
-            c.send(ACK | FIN)
-            c.next = (c.next + 1) & 0xFFFFFFFF
-            c.server.close()
-            c.server = None
-            c.take_fin()
-            c.send(ACK)
-            wait_for(lambda: not node.sockets(c), "the end of the connection")
+            c.closes()
         return c, frame
 
     def test_is_not_served_again(self, node, client):

@@ -7,7 +7,7 @@ import pytest
 
 from earshotlab import wait_for
 from packets import model
-from packets.established import OWNERS, served
+from packets.established import OWNERS, by_message, served
 from packets.families import BOTH
 from packets.leases import each_service, leased, moved_here, silent
 from packets.nack import refuse
@@ -70,12 +70,7 @@ def test_nobodys(node, client, service):
 @BOTH
 def test_nobodys_by_ports_in_time_wait(node, client):
     """Its client had another connection with these ports before, and the socket of that is in nobody's way."""
-    c = client()
-    c.forge()  # by another node, which has decided about it
-    text = c.get()
-    node.message(c.handover(c.ip_packet(ACK | PSH, text)))
-    c.sent(text)
-    assert c.read(len(text)) == text
+    c = by_message(node, client())
     c.answer()
     c.time_wait()
     c.next, c.ack = random.getrandbits(32), c.no_cookie(random.getrandbits(32))

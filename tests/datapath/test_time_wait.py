@@ -4,6 +4,7 @@ import pytest
 
 from earshotlab import wait_for
 from packets.client import LINUX, WINDOWS
+from packets.established import served
 from packets.families import BOTH
 from packets.node import ESTABLISHED, TIME_WAIT, WEB
 from packets.packet import ACK, FIN, PSH, RST
@@ -40,12 +41,7 @@ def mine(client, offer=LINUX):
 
 def not_mine(node, client, offer=LINUX):
     """In TIME_WAIT here, while n2 inspects the flow."""
-    c = client(owner=2, offer=offer)
-    c.forge()
-    text = c.get()
-    node.message(c.handover(c.ip_packet(ACK | PSH, text)))
-    c.sent(text)
-    assert c.read(len(text)) == text
+    c = served(node, client, 2, offer=offer)
     c.answer()
     c.time_wait()
     return c

@@ -8,6 +8,7 @@ import struct
 from dataclasses import dataclass
 from typing import Callable
 
+from earshotlab import wait_for
 from packets import model, node as network, packet
 from packets.packet import ACK, ECE, FIN, NOP, OPT_SACK, PSH, RST, SYN, opt_mss, opt_ts, opt_wscale
 
@@ -242,6 +243,17 @@ class Client:
         last = self.take("the last ACK")
         assert (last.flags, last.ack) == (ACK, self.next)
         assert self.node.sockets(self) == [network.TIME_WAIT]
+
+    def closes(self):
+        """The client closes first, and nothing is left on the node."""
+        self.send(ACK | FIN)
+        self.next = (self.next + 1) & MASK
+        assert self.server.recv(1) == b""
+        self.server.close()
+        self.server = None
+        self.take_fin()
+        self.send(ACK)
+        wait_for(lambda: not self.node.sockets(self), "the end of the connection", seen=lambda: self.node.sockets(self))
 
     # Handover messages about this flow
 

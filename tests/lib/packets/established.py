@@ -10,8 +10,11 @@ OWNERS = pytest.mark.parametrize("owner", [1, 2], ids=["mine", "not-mine"])
 def served(node, client, owner, **keywords):
     """A connection here. One of a flow that n2 inspects came in a handover message."""
     c = client(owner=owner, **keywords)
-    if owner == 1:
-        return c.serve()
+    return c.serve() if owner == 1 else by_message(node, c)
+
+
+def by_message(node, c):
+    """The client's connection here, which another node has decided about."""
     c.forge()
     text = c.get()
     node.message(c.handover(c.ip_packet(ACK | PSH, text)))

@@ -8,7 +8,7 @@ import pytest
 from earshotlab import wait_for
 from packets import model
 from packets.node import BLIND, EACH, ESTABLISHED, WEB
-from packets.packet import ACK, FIN, PSH, RST
+from packets.packet import ACK, PSH, RST
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 STAYED = dict(owned_queued=1, inspect_owned=1, inspect_stayed=1, handover_received=1, stay_delivered=1)
@@ -73,14 +73,7 @@ def goes_on(node, c, **counted):
             c.request(text=text)
             assert c.read(len(text)) == text
             c.answer(OK)
-        c.send(ACK | FIN)
-        c.next += 1
-        assert c.server.recv(1) == b""
-        c.server.close()
-        c.server = None
-        c.take_fin()
-        c.send(ACK)
-        wait_for(lambda: not node.sockets(c), "the end of the connection", seen=lambda: f"sockets in the states {node.sockets(c)}")
+        c.closes()
 
 
 def from_another(node, client, service=EACH, source=2, owner=2, **fields):
