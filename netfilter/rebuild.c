@@ -6,12 +6,18 @@
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <string.h>
 #include <time.h>
+#include "netfilter/clock.h"
 #include "netfilter/rebuild.h"
 #include "netfilter/withdraw.h"
 
-/* How long a SYN may be on its way into the kernel: 200 times 50 us. */
-#define ES_PAUSE_NS 50000
-#define ES_PAUSES   200
+/*
+ * How often the kernel is asked whether something has come that is on its way, and how long at most: where the CPU is busy, a pause
+ * takes milliseconds, and all else that comes waits for this thread meanwhile.
+ */
+#define ES_PAUSE_NS    50000
+#define ES_PAUSES      200
+#define ES_PATIENCE_NS 100000000
+#define ES_HALVES      1024
 /* How long the hook may be about to note what it has just learnt. */
 #define ES_PAUSES_NOTING 4
 
@@ -22,6 +28,10 @@ int es_nf_rebuild_open(struct es_nf_rebuild *rebuild, const struct es_nf_tun *tu
 
 	*rebuild = (struct es_nf_rebuild){.tun = tun};
 	rc = es_nf_copies_new(settings->copies, &rebuild->copies);
+	if (!rc)
+		rc = es_nf_copies_new(ES_HALVES, &rebuild->halves);
+	if (rc)
+		es_nf_copies_free(&rebuild->copies);
 	if (rc)
 		return es_nf_why(why, rc, "no memory for %zu requests", settings->copies);
 	rc = es_nf_conntrack_open(&rebuild->ct, settings->zone, settings->has_label);
@@ -39,6 +49,26 @@ void es_nf_rebuild_close(struct es_nf_rebuild *rebuild)
 	es_nf_netlink_close(&rebuild->diag);
 	es_nf_conntrack_close(&rebuild->ct);
 	es_nf_copies_free(&rebuild->copies);
+	es_nf_copies_free(&rebuild->halves);
+}
+
+struct patience {
+	int pauses;
+	__u64 since_ns;
+};
+
+/* Waits a little; or returns 0, if that has been long enough. */
+static int is_patient(struct patience *patience)
+{
+	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
+	__u64 now_ns = es_nf_now_ns();
+
+	if (!patience->pauses)
+		patience->since_ns = now_ns;
+	if (patience->pauses++ == ES_PAUSES || now_ns - patience->since_ns >= ES_PATIENCE_NS)
+		return 0;
+	nanosleep(&pause, NULL);
+	return 1;
 }
 
 /* A half-made connection, whose request begins with this number: none is to be left. */
@@ -57,22 +87,27 @@ static int is_here(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 	return !es_nf_socket_look(&rebuild->diag, flow, &socket) && es_nf_socket_is_connection(&socket);
 }
 
-/* End it, if there is any. A RST that comes in late would end the next one: returns -ENOBUFS if it has not come yet. */
+/*
+ * End it, if there is any. A RST that comes in late would end the next one, or its entry, and what its SYN is answered with would go
+ * to the client: so there is one RST at a time, and when nothing is left, it has come in. Returns -ENOBUFS if it has not yet.
+ */
 static int end_any_half(struct es_nf_rebuild *rebuild, const struct es_nf_expected *expected)
 {
-	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
+	const struct es_flow *flow = &expected->flow;
+	const __u64 now_ns = es_nf_now_ns();
+	struct patience patience = {};
 	struct es_nf_socket socket;
 
-	for (int i = 0; i < ES_PAUSES; i++) {
+	do {
 		int rc = es_nf_socket_look(&rebuild->diag, &expected->socket, &socket);
 
 		if (rc || !es_nf_socket_is_half(&socket))
 			return 0;
-		if (!i)
-			end_half(rebuild, &expected->flow, expected->first_seq);
-		else
-			nanosleep(&pause, NULL);
-	}
+		if (es_nf_copies_has(rebuild->halves, flow, expected->first_seq, 0, now_ns))
+			continue;
+		es_nf_copies_add(rebuild->halves, flow, expected->first_seq, 0, now_ns);
+		end_half(rebuild, flow, expected->first_seq);
+	} while (is_patient(&patience));
 	return -ENOBUFS;
 }
 
@@ -152,10 +187,10 @@ static int has_room(const struct es_nf_socket *socket)
 #define ES_WHOLE 1
 static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
-	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
+	struct patience patience = {};
 	int come = 0, was_in, was_full = 0, is_withdrawn = 0, rc = 0;
 
-	for (int i = 0; i < ES_PAUSES; i++) {
+	do {
 		struct es_nf_socket socket;
 
 		was_in = come > 0;
@@ -172,8 +207,7 @@ static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *
 			rc = come;
 			break;
 		}
-		nanosleep(&pause, NULL);
-	}
+	} while (is_patient(&patience));
 	if (come > 0 && (rc == -ENOENT || was_full))
 		give_up(rebuild, request);
 	else
@@ -221,17 +255,15 @@ static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
  */
 static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
-	const struct timespec pause = {.tv_nsec = ES_PAUSE_NS};
 	struct es_nf_entry *entry = &rebuild->made;
-	int late = 0;
+	struct patience patience = {};
+	int late = 0, is_first = 1;
 
-	for (int i = 0; !entry->offsets.server.after; i++) {
+	for (; !entry->offsets.server.after; is_first = 0) {
 		int rc;
 
-		if (i == ES_PAUSES || late == ES_PAUSES_NOTING)
+		if (late == ES_PAUSES_NOTING || (!is_first && !is_patient(&patience)))
 			return -ENOBUFS;
-		if (i)
-			nanosleep(&pause, NULL);
 		rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, entry);
 		if (rc)
 			return rc;

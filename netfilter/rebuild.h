@@ -19,6 +19,7 @@
  * struct es_nf_rebuild - for one thread
  * @tun: may be shared; not owned
  * @diag: for es_nf_socket_look()
+ * @copies: of requests; @halves: of those half connections that were ended, so that each gets one RST at a time
  * @made: of the connection that es_nf_rebuild() made last, what the connection tracking knew before its request
  */
 struct es_nf_rebuild {
@@ -26,6 +27,7 @@ struct es_nf_rebuild {
 	struct es_nf_conntrack ct;
 	struct es_nf_netlink diag;
 	struct es_nf_copies *copies;
+	struct es_nf_copies *halves;
 	struct es_nf_entry made;
 };
 
