@@ -135,6 +135,8 @@ class TestActive:
         c.server.close()
         c.server = None
         settles(quiet, 0)
+        c.take_fin()
+        c.send(ACK, seq=c.next + 1)  # else the node repeats it for minutes, with an unproven connection that later tests see
 
     def test_server_closes_in_the_middle(self, quiet, client):
         c = client(EACH).serve()
