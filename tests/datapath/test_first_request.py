@@ -175,6 +175,14 @@ def test_segments_behind_a_decision(node, client):
     c.silence()
 
 
+def queued(offer, segments):
+    """What is counted of a request of so many segments. Without timestamps each later one looks like a first one to the datapath by
+    a chance of 1 in 2,048 (cookie.h); the inspector knows better."""
+    like_a_first = (0,) if offer.means.ts else (0, 1, 2)
+    return {"request_queued": {1 + count for count in like_a_first},
+            "request_later_queued": {segments - 1 - count for count in like_a_first}}
+
+
 @BOTH
 @pytest.mark.parametrize("offer", [LINUX, WINDOWS], ids=lambda o: o.name)
 def test_longer_than_a_client_sends_unheard(node, client, offer):
@@ -185,9 +193,9 @@ def test_longer_than_a_client_sends_unheard(node, client, offer):
     size = 1300
     text = c.get(extra="".join(f"A{i}: {'x' * 1000}\r\n" for i in range(20)))
     parts = [text[i:i + size] for i in range(0, len(text), size)]
-    with node.counts(request_queued=1, request_later_queued=len(parts) - 1, inspect_gathered=1, inspect_gather_asked=1,
-                     inspect_requests=1, inspect_kept=1, inspect_followed=len(parts) - 1, handover_received=len(parts),
-                     handover_rebuilt=1, handover_follow=len(parts) - 1):
+    with node.counts(**queued(offer, len(parts)), inspect_gathered=1, inspect_gather_asked=1, inspect_requests=1, inspect_kept=1,
+                     inspect_followed=len(parts) - 1, handover_received=len(parts), handover_rebuilt=1,
+                     handover_follow=len(parts) - 1):
         for n, part in enumerate(parts):
             c.request(text=part)
             if n < 9 or n == len(parts) - 1:
@@ -206,9 +214,9 @@ def test_longer_than_a_client_sends_unheard_at_all(node, client):
     c = client(offer=PLAIN)
     c.shake()
     text = c.get(extra="".join(f"A{i}: {'x' * 1000}\r\n" for i in range(20)))
-    with node.counts(request_queued=1, request_later_queued=9, inspect_gathered=1, inspect_gather_timeout=1, inspect_gather_full=1,
-                     inspect_requests=1, inspect_ambiguous=1, inspect_kept=1, inspect_followed=9, handover_received=10,
-                     handover_rebuilt=1, handover_follow=9):
+    with node.counts(**queued(PLAIN, 10), inspect_gathered=1, inspect_gather_timeout=1, inspect_gather_full=1, inspect_requests=1,
+                     inspect_ambiguous=1, inspect_kept=1, inspect_followed=9, handover_received=10, handover_rebuilt=1,
+                     handover_follow=9):
         for n in range(10):
             c.request(text=text[n * 1300:(n + 1) * 1300])
         assert c.read(13000) == text[:13000]
