@@ -21,6 +21,7 @@ from web.backend import content
 pytestmark = pytest.mark.earshot
 
 SO_RCVBUFFORCE = 33
+ETH_P_ALL = 3
 TCP_CLOSE = 7
 TCP_CLOSE_WAIT = 8
 LARGE = 1500000
@@ -58,7 +59,8 @@ class Cable:
     def __init__(self, machine):
         self.socket = machine.socket(socket.AF_PACKET, socket.SOCK_RAW)
         self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-        self.socket.bind(("eth0", 0x0800))
+        # The kernel gives a frame to a socket of all protocols before IP has it, and to one of IP's only then.
+        self.socket.bind(("eth0", ETH_P_ALL))
         self.socket.setblocking(False)
 
     def __enter__(self):
@@ -73,7 +75,7 @@ class Cable:
         with contextlib.suppress(BlockingIOError):
             while True:
                 frame, address = self.socket.recvfrom(64)
-                if address[2] != socket.PACKET_OUTGOING and frame[23] == socket.IPPROTO_TCP and \
+                if address[2] != socket.PACKET_OUTGOING and address[1] == 0x0800 and frame[23] == socket.IPPROTO_TCP and \
                         struct.unpack(">H", frame[36:38])[0] == port:
                     found |= {name for name, bit in (("FIN", 1), ("RST", 4)) if frame[47] & bit}
         return found
