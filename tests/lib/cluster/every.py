@@ -109,7 +109,7 @@ class Walker:
 
 
 def stuck(lab, walker):
-    """All that tells where an unanswered request is."""
+    """All that tells where an unanswered request is, of a Walker or Patient."""
     port = walker.sock.getsockname()[1]
     flows = {node.name: flow for node in lab.nodes for flow in node.ask({"command": "flows", "limit": 50000})["flows"]
              if flow["port"] == port}
@@ -204,6 +204,7 @@ class Patient(threading.Thread):
         super().__init__(daemon=True)
         self.lab, self.steps, self.is_over = lab, there_and_back(lab.homes, number), is_over
         self.count, self.broken, self.error = 0, 0, None
+        self.sock, self.node, self.target, self.seen = None, None, None, []
 
     def run(self):
         try:
@@ -216,15 +217,15 @@ class Patient(threading.Thread):
             self.error = error
 
     def talk(self):
-        with connection(self.lab) as (sock, reader):
-            sock.settimeout(60)
+        with connection(self.lab) as (self.sock, reader):
+            self.sock.settimeout(60)
             while not self.is_over.is_set():
-                _, target = next(self.steps)
-                sock.sendall(raw.head(target))
-                reader.response(target)
+                self.node, self.target = next(self.steps)
+                self.sock.sendall(raw.head(self.target))
+                self.seen = [*self.seen[-5:], reader.response(self.target).node]
                 self.count += 1
                 time.sleep(0.002)  # CPU time for daemons that start: who has waited for one repeats his request ever more rarely
-            to_the_end(sock, reader)
+            to_the_end(self.sock, reader)
 
 
 @contextlib.contextmanager
@@ -237,8 +238,9 @@ def patients(lab, most_broken):
     try:
         yield
         count = [each.count for each in many]
-        wait_for(lambda: all(each.count > seen + 20 for each, seen in zip(many, count)), "all go on", 60,
-                 lambda: [(each.count - seen, each.broken, each.error) for each, seen in zip(many, count)])
+        wait_for(lambda: all(each.count > seen + 20 for each, seen in zip(many, count)), "all go on", 40,
+                 lambda: [(each.count - seen, each.broken, each.error or each.count == seen and stuck(lab, each))
+                          for each, seen in zip(many, count)])
     finally:
         is_over.set()
         for each in many:
