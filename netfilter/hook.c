@@ -49,14 +49,10 @@ static void put_synproxy(struct es_nf_nft *nft, enum es_nf_hook_way way)
 static void put_label(struct es_nf_nft *nft)
 {
 	unsigned long none[ES_NF_LABEL_BYTES / sizeof(long)] = {};
-	struct nlattr *nest;
 
 	es_nf_nft_begin_rule(nft, ES_CHAIN);
 	es_nf_nft_load(nft, none, sizeof(none));
-	es_nf_nft_begin_expression(nft, "ct", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_LABELS));
-	mnl_attr_put_u32(nft->rule, NFTA_CT_SREG, htonl(NFT_REG_1));
-	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_set_ct(nft, NFT_CT_LABELS);
 	es_nf_nft_end_rule(nft);
 }
 
@@ -131,7 +127,6 @@ static void put_marks(struct es_nf_nft *nft, const char *device)
 static void put_zone(struct es_nf_nft *nft, const struct es_nf_hook_device *device)
 {
 	char name[IF_NAMESIZE] = "";
-	struct nlattr *nest;
 
 	strncpy(name, device->name, sizeof(name) - 1);
 	es_nf_nft_add_base_chain(nft, "zone", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW);
@@ -139,10 +134,7 @@ static void put_zone(struct es_nf_nft *nft, const struct es_nf_hook_device *devi
 	es_nf_nft_load_meta(nft, NFT_META_IIFNAME);
 	es_nf_nft_match(nft, name, sizeof(name));
 	es_nf_nft_load(nft, &device->zone, sizeof(device->zone));
-	es_nf_nft_begin_expression(nft, "ct", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_ZONE));
-	mnl_attr_put_u32(nft->rule, NFTA_CT_SREG, htonl(NFT_REG_1));
-	es_nf_nft_end_expression(nft, nest);
+	es_nf_nft_set_ct(nft, NFT_CT_ZONE);
 	es_nf_nft_end_rule(nft);
 }
 

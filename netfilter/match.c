@@ -2,10 +2,9 @@
 /*
  * Composes what rules look for in packets.
  */
-#include <arpa/inet.h>
+#include <netinet/in.h> /* before the kernel's headers, which leave out what it has */
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
-#include <netinet/in.h>
 #include "netfilter/match.h"
 
 /* Where a TCP header has its own length, in the upper bits, and its flags. */
@@ -43,19 +42,9 @@ void es_nf_match_bare(struct es_nf_nft *nft, __u8 words, __u8 says)
 	es_nf_match_bits(nft, &all, &size, sizeof(all));
 }
 
-void es_nf_match_load_ct(struct es_nf_nft *nft, unsigned int key)
-{
-	struct nlattr *nest;
-
-	es_nf_nft_begin_expression(nft, "ct", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(key));
-	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
-	es_nf_nft_end_expression(nft, nest);
-}
-
 void es_nf_match_labels(struct es_nf_nft *nft, const unsigned long mask[ES_NF_LABEL_LONGS],
 			const unsigned long bits[ES_NF_LABEL_LONGS])
 {
-	es_nf_match_load_ct(nft, NFT_CT_LABELS);
+	es_nf_nft_load_ct(nft, NFT_CT_LABELS);
 	es_nf_match_bits(nft, mask, bits, ES_NF_LABEL_LONGS * sizeof(long));
 }

@@ -20,9 +20,6 @@ void es_nf_match_flags(struct es_nf_nft *nft, __u8 mask, __u8 flags);
 /* es_nf_match_bare() - it is TCP, with a header of so many words, not a byte more, and none of the flags in @says */
 void es_nf_match_bare(struct es_nf_nft *nft, __u8 words, __u8 says);
 
-/* es_nf_match_load_ct() - what the connection tracking knows into register 1; @key: NFT_CT_… */
-void es_nf_match_load_ct(struct es_nf_nft *nft, unsigned int key);
-
 /* es_nf_match_labels() - of the labels in @mask, its connection has those in @bits */
 void es_nf_match_labels(struct es_nf_nft *nft, const unsigned long mask[ES_NF_LABEL_LONGS],
 			const unsigned long bits[ES_NF_LABEL_LONGS]);

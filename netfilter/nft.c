@@ -342,14 +342,25 @@ void es_nf_nft_end_expression(struct es_nf_nft *nft, struct nlattr *nest)
 	mnl_attr_nest_end(nft->rule, nest);
 }
 
-void es_nf_nft_load_meta(struct es_nf_nft *nft, unsigned int key)
+/* An expression that moves what @key names into or from register 1; the attributes' numbers are the expression's own. */
+static void put_key(struct es_nf_nft *nft, const char *name, __u16 key_attr, unsigned int key, __u16 reg_attr)
 {
 	struct nlattr *nest;
 
-	es_nf_nft_begin_expression(nft, "meta", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_META_KEY, htonl(key));
-	mnl_attr_put_u32(nft->rule, NFTA_META_DREG, htonl(NFT_REG_1));
+	es_nf_nft_begin_expression(nft, name, &nest);
+	mnl_attr_put_u32(nft->rule, key_attr, htonl(key));
+	mnl_attr_put_u32(nft->rule, reg_attr, htonl(NFT_REG_1));
 	es_nf_nft_end_expression(nft, nest);
+}
+
+void es_nf_nft_load_meta(struct es_nf_nft *nft, unsigned int key)
+{
+	put_key(nft, "meta", NFTA_META_KEY, key, NFTA_META_DREG);
+}
+
+void es_nf_nft_load_ct(struct es_nf_nft *nft, unsigned int key)
+{
+	put_key(nft, "ct", NFTA_CT_KEY, key, NFTA_CT_DREG);
 }
 
 void es_nf_nft_load_payload(struct es_nf_nft *nft, unsigned int base, unsigned int offset, unsigned int len)
@@ -372,12 +383,12 @@ void es_nf_nft_load_payload_to(struct es_nf_nft *nft, unsigned int reg, unsigned
 
 void es_nf_nft_set_meta(struct es_nf_nft *nft, unsigned int key)
 {
-	struct nlattr *nest;
+	put_key(nft, "meta", NFTA_META_KEY, key, NFTA_META_SREG);
+}
 
-	es_nf_nft_begin_expression(nft, "meta", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_META_KEY, htonl(key));
-	mnl_attr_put_u32(nft->rule, NFTA_META_SREG, htonl(NFT_REG_1));
-	es_nf_nft_end_expression(nft, nest);
+void es_nf_nft_set_ct(struct es_nf_nft *nft, unsigned int key)
+{
+	put_key(nft, "ct", NFTA_CT_KEY, key, NFTA_CT_SREG);
 }
 
 static void put_value(struct es_nf_nft *nft, unsigned int type, const void *bytes, size_t len)

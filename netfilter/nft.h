@@ -113,6 +113,9 @@ void es_nf_nft_end_expression(struct es_nf_nft *nft, struct nlattr *nest);
 /* es_nf_nft_load_meta() - into register 1; @key: NFT_META_… */
 void es_nf_nft_load_meta(struct es_nf_nft *nft, unsigned int key);
 
+/* es_nf_nft_load_ct() - what the connection tracking knows, likewise; @key: NFT_CT_… */
+void es_nf_nft_load_ct(struct es_nf_nft *nft, unsigned int key);
+
 /* es_nf_nft_load_payload() - some bytes of a header into register 1; @base: NFT_PAYLOAD_… */
 void es_nf_nft_load_payload(struct es_nf_nft *nft, unsigned int base, unsigned int offset, unsigned int len);
 
@@ -129,8 +132,9 @@ void es_nf_nft_look_up_not(struct es_nf_nft *nft, unsigned int reg, const char *
 /* es_nf_nft_count() - by a counter that has a name */
 void es_nf_nft_count(struct es_nf_nft *nft, const char *counter);
 
-/* es_nf_nft_set_meta() - from register 1 */
+/* es_nf_nft_set_meta(), es_nf_nft_set_ct() - from register 1 */
 void es_nf_nft_set_meta(struct es_nf_nft *nft, unsigned int key);
+void es_nf_nft_set_ct(struct es_nf_nft *nft, unsigned int key);
 
 /* es_nf_nft_match() - go on only if register 1 has these bytes */
 void es_nf_nft_match(struct es_nf_nft *nft, const void *bytes, size_t len);

@@ -12,7 +12,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include "netfilter/nft.h"
+#include "netfilter/match.h"
 #include "netfilter/overheard.h"
 
 #define ES_CHAIN     "overheard"
@@ -145,23 +145,17 @@ static void put_rule(struct es_nf_nft *nft, const struct es_nf_overheard *o)
 	/* Of four bytes each; they begin where the large ones do. */
 	const unsigned int first = NFT_REG32_00, behind = NFT_REG32_00 + len / ES_REGISTER;
 	const __u32 established = 1U << (IP_CT_ESTABLISHED + 1), none = 0;
-	const __u8 tcp = IPPROTO_TCP;
 	struct nlattr *nest;
 
 	es_nf_nft_begin_rule(nft, ES_CHAIN);
 	es_nf_nft_load_meta(nft, NFT_META_IIF);
 	es_nf_nft_match(nft, &o->public_ifindex, sizeof(o->public_ifindex));
-	es_nf_nft_load_meta(nft, NFT_META_L4PROTO);
-	es_nf_nft_match(nft, &tcp, sizeof(tcp));
+	es_nf_match_protocol(nft, IPPROTO_TCP);
 	es_nf_nft_load_payload_to(nft, first, NFT_PAYLOAD_NETWORK_HEADER, source + len, len);
 	es_nf_nft_load_payload_to(nft, behind, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
 	es_nf_nft_look_up(nft, first, ES_ENDPOINTS, 1);
-	es_nf_nft_begin_expression(nft, "ct", &nest);
-	mnl_attr_put_u32(nft->rule, NFTA_CT_KEY, htonl(NFT_CT_STATE));
-	mnl_attr_put_u32(nft->rule, NFTA_CT_DREG, htonl(NFT_REG_1));
-	es_nf_nft_end_expression(nft, nest);
-	es_nf_nft_mask(nft, &established, sizeof(established));
-	es_nf_nft_match(nft, &none, sizeof(none));
+	es_nf_nft_load_ct(nft, NFT_CT_STATE);
+	es_nf_match_bits(nft, &established, &none, sizeof(none));
 	es_nf_nft_load_payload_to(nft, first, NFT_PAYLOAD_NETWORK_HEADER, source, len);
 	es_nf_nft_load_payload_to(nft, behind, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 2);
 	es_nf_nft_begin_expression(nft, "hash", &nest);

@@ -119,7 +119,7 @@ static void match_established(struct es_nf_nft *nft)
 {
 	const __u32 established = ES_CT_STATE(IP_CT_ESTABLISHED);
 
-	es_nf_match_load_ct(nft, NFT_CT_STATE);
+	es_nf_nft_load_ct(nft, NFT_CT_STATE);
 	es_nf_match_bits(nft, &established, &established, sizeof(established));
 }
 
@@ -158,7 +158,7 @@ static void put_gate(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 	es_nf_nft_end_rule(nft);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	match_established(nft);
-	es_nf_match_load_ct(nft, NFT_CT_DIRECTION);
+	es_nf_nft_load_ct(nft, NFT_CT_DIRECTION);
 	es_nf_nft_match(nft, &reply, sizeof(reply));
 	put_accept(nft);
 }
@@ -260,7 +260,7 @@ static void put_ended(struct es_nf_nft *nft, enum es_nf_gate gate)
 		match_established(nft);
 	else
 		match_ours(nft, gate == ES_NF_GATE_CLOSED);
-	es_nf_match_load_ct(nft, NFT_CT_EXPIRATION);
+	es_nf_nft_load_ct(nft, NFT_CT_EXPIRATION);
 	es_nf_match_bits(nft, &long_ms, &none, sizeof(long_ms));
 	es_nf_nft_verdict(nft, NFT_JUMP, ES_ENDED);
 	es_nf_nft_end_rule(nft);
