@@ -31,11 +31,8 @@ int es_nf_rebuild_open(struct es_nf_rebuild *rebuild, const struct es_nf_tun *tu
 	if (!rc)
 		rc = es_nf_copies_new(ES_HALVES, &rebuild->halves);
 	if (rc)
-		es_nf_copies_free(&rebuild->copies);
-	if (rc)
-		return es_nf_why(why, rc, "no memory for %zu requests", settings->copies);
-	rc = es_nf_conntrack_open(&rebuild->ct, settings->zone, settings->has_label);
-	if (rc)
+		es_nf_why(why, rc, "no memory for %zu requests", settings->copies);
+	else if ((rc = es_nf_conntrack_open(&rebuild->ct, settings->zone, settings->has_label)))
 		es_nf_why(why, rc, "ctnetlink: %s", strerror(-rc));
 	else if ((rc = es_nf_netlink_open(&rebuild->diag, NETLINK_SOCK_DIAG)))
 		es_nf_why(why, rc, "sock_diag: %s", strerror(-rc));
