@@ -238,6 +238,7 @@ def patients(lab, most_broken):
     try:
         yield
         count = [each.count for each in many]
+        # For less time than a Patient waits, so that the request is still there to be looked for.
         wait_for(lambda: all(each.count > seen + 20 for each, seen in zip(many, count)), "all go on", 40,
                  lambda: [(each.count - seen, each.broken, each.error or each.count == seen and stuck(lab, each))
                           for each, seen in zip(many, count)])
