@@ -333,6 +333,19 @@ static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
 	return es_handover_nack_reason(v);
 }
 
+/* What has become of a request here? Its attempts are seen to come to nothing, and noted (swallowed.h). */
+static enum es_nack_reason es_nf_fate_look(struct es_nf_received *in)
+{
+	struct es_nf_node *node = in->node;
+	__u32 seq = in->view.seg.seq;
+	struct es_settled_answer settled = es_nf_settle(node, in->flow_hash, seq, ES_SETTLED_LOOK, 0);
+
+	es_nf_count(node, ES_COUNT_fate_asked);
+	return es_fate_reason(&settled, &in->pkt,
+			      es_nf_swallowed_is(node->swallowed, es_settled_request(in->flow_hash, seq),
+						 es_ns_to_ms(node->now_ns)));
+}
+
 /* A message about many. */
 static void es_nf_strays_answer(struct es_nf_received *in)
 {
@@ -404,6 +417,10 @@ static void es_nf_received_segment(struct es_nf_received *in)
 	}
 	if (in->h.kind == ES_HANDOVER_STRAY) {
 		es_nf_message_answer(node, in->frame, &in->h, ES_HANDOVER_NACK, es_nf_stray_look(in));
+		return;
+	}
+	if (in->h.kind == ES_HANDOVER_FATE) {
+		es_nf_message_answer(node, in->frame, &in->h, ES_HANDOVER_NACK, es_nf_fate_look(in));
 		return;
 	}
 	v->kind = in->h.kind;

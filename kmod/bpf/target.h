@@ -239,6 +239,15 @@ static __always_inline void es_handover_look(struct __sk_buff *skb, const struct
 		es_leave_begin(skb, in->sk, v);
 }
 
+/* What has become of a request here? Returns an enum es_nack_reason. */
+static __always_inline __u32 es_handover_fate(const struct es_config *cfg, const struct es_received *in)
+{
+	struct es_settled_answer settled = es_settled_unpack(
+		es_settle(es_handover_flow(cfg, &in->pkt), in->view.seg.seq, ES_SETTLED_LOOK, 0));
+
+	return es_fate_reason(&settled, &in->pkt, 0);
+}
+
 /* ES_DELIVER. This and what follows carry a verdict out, and return the program's. */
 static __always_inline int es_handover_deliver(struct __sk_buff *skb, const struct es_handover *h,
 					       struct es_received *in)
@@ -335,6 +344,10 @@ static __noinline int es_handover_message(struct __sk_buff *skb, struct es_confi
 	}
 	if (in.view.kind == ES_HANDOVER_STRAY)
 		return es_message_nack(skb, cfg, h, (__u32)es_stray_look(skb, &in.pkt, &in.view.seg));
+	if (in.view.kind == ES_HANDOVER_FATE) {
+		es_count(ES_COUNT_fate_asked);
+		return es_message_nack(skb, cfg, h, es_handover_fate(cfg, &in));
+	}
 	es_handover_look(skb, cfg, h, &in);
 	es_decide_handover(&in.view, &in.verdict);
 	if (!es_handover_settle(h, in.hash, in.view.seg.seq, in.verdict.action))

@@ -115,6 +115,8 @@
 	X(drop_v6_headers, "IPv6 packet to a service address with too many headers before TCP's")            \
 	X(ndp_answered, "neighbour solicitation for a service address answered")                             \
 	X(ndp_not_mine, "neighbour solicitation for a service address that another node answers")            \
+	X(fate_asked, "question of another node what has become of a request, answered")                     \
+	X(fate_told, "answer of another node to such a question")                                            \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

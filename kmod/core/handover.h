@@ -41,6 +41,8 @@ enum es_handover_kind {
 	ES_HANDOVER_STRAYS = 11, /* the same of many: behind the header, struct es_stray_service and so on */
 	ES_HANDOVER_GONE = 12, /* to oneself, after END: is the socket gone? ES_RECORD_ENDED is the answer */
 	ES_HANDOVER_STRAYS6 = 13, /* as STRAYS, of IPv6: struct es_stray_service6 and so on */
+	/* What has become of the request that begins with this segment (settled.h)? A NACK is the answer: */
+	ES_HANDOVER_FATE = 14,
 };
 
 enum es_nack_reason {
@@ -52,6 +54,10 @@ enum es_nack_reason {
 	ES_NACK_HERE = 6,     /* or it may be */
 	ES_NACK_STRAYS = 7,   /* the answer to STRAYS, see struct es_stray_service */
 	ES_NACK_VANISHED = 8, /* its socket was to be made, and nothing was heard of it for seconds */
+	ES_NACK_HEARD = 9,    /* the answers to a FATE: its socket has spoken */
+	ES_NACK_UNHEARD =
+		10, /* its socket was to be made a second ago or more, and nothing was heard of it */
+	ES_NACK_UNKNOWN = 11, /* neither */
 };
 
 /**
@@ -233,6 +239,11 @@ static __always_inline int es_nack_is_stray(__u8 reason)
 	return reason == ES_NACK_NOT_HERE || reason == ES_NACK_HERE || reason == ES_NACK_STRAYS;
 }
 
+static __always_inline int es_nack_is_fate(__u8 reason)
+{
+	return reason == ES_NACK_HEARD || reason == ES_NACK_UNHEARD || reason == ES_NACK_UNKNOWN;
+}
+
 /* Is a message of this kind about a client's segment and its connection here, and may its source send it? */
 static __always_inline int es_handover_is_for_target(__u8 kind, int is_own)
 {
@@ -240,6 +251,7 @@ static __always_inline int es_handover_is_for_target(__u8 kind, int is_own)
 	case ES_HANDOVER_REQUEST:
 	case ES_HANDOVER_FOLLOW:
 	case ES_HANDOVER_STRAY:
+	case ES_HANDOVER_FATE:
 		return 1;
 	case ES_HANDOVER_STAY:
 	case ES_HANDOVER_END:

@@ -121,8 +121,9 @@ static __always_inline void es_decide_fresh(const struct es_handover *h, int is_
 	/* Answers are checked here, and read by who has asked. */
 	if (h->kind == ES_HANDOVER_NACK)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_PASS,
-				   es_nack_is_stray(h->nack) ? ES_COUNT_stray_answered
-							     : ES_COUNT_handover_nack_received);
+				   es_nack_is_stray(h->nack)  ? ES_COUNT_stray_answered
+				   : es_nack_is_fate(h->nack) ? ES_COUNT_fate_told
+							      : ES_COUNT_handover_nack_received);
 	if (h->kind == ES_HANDOVER_ANSWER)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_PASS, ES_COUNTER_COUNT);
 	if (!is_to_port)

@@ -72,6 +72,21 @@ static __always_inline void es_handover_view_settled(struct es_handover_view *v,
 	v->refused = s->as == ES_SETTLED_REFUSED && h->attempt <= s->attempt;
 }
 
+/**
+ * es_fate_reason() - the answer to ES_HANDOVER_FATE
+ * @s: what ES_SETTLED_LOOK has found of the request; @is_swallowed: the datapath knows itself that its attempts come to
+ * nothing
+ * That a request with IPv6 extension headers has made no socket says nothing of the node: es_handover_view_settled().
+ */
+static __always_inline enum es_nack_reason es_fate_reason(const struct es_settled_answer *s,
+							  const struct es_packet *pkt, int is_swallowed)
+{
+	if (s->as == ES_SETTLED_BUILT)
+		return ES_NACK_HEARD;
+	return (s->has_vanished || is_swallowed) && !es_packet_has_extensions(pkt) ? ES_NACK_UNHEARD
+										   : ES_NACK_UNKNOWN;
+}
+
 /*
  * Is the segment's connection not here, and not on its way from here either? A node knows that of itself with
  * a lease or without.

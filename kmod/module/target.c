@@ -312,11 +312,16 @@ static unsigned int es_handover_received(struct es_received *in)
 					 es_stray_look(in));
 	es_packet_flow(&in->pkt, &flow);
 	in->flow_hash = es_flow_hash(&in->version->config.ring_key, in->version->config.ring_seed, &flow);
+	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
+	if (in->h.kind == ES_HANDOVER_FATE) {
+		es_count(in->node, ES_COUNT_fate_asked);
+		return es_message_answer(in->node, &in->version->config, in->skb, &in->h, ES_HANDOVER_NACK,
+					 es_fate_reason(&settled, &in->pkt, 0));
+	}
 	v->kind = in->h.kind;
 	v->silent = (u8)es_handover_is_silent(in->node);
 	v->stale = (u8)es_handover_is_stale(&in->version->config, &in->version->ring.table, &in->h,
 					    in->flow_hash);
-	settled = es_settle(in->node, &in->version->config, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
 	es_handover_view_settled(v, &in->h, &in->pkt, &settled);
 	es_handover_view_socket(in);
 	if (v->kind == ES_HANDOVER_END && !es_answer_prepare(in->skb))

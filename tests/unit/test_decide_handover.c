@@ -425,6 +425,28 @@ static void test_settled(void **state)
 	}
 }
 
+/* A refusal, or an attempt of less than a second, says nothing; nor that a request with options has come to nothing. */
+static void test_fate(void **state)
+{
+	struct es_packet plain = {.is_v6 = 1, .headers_len = 40}, optional = {.is_v6 = 1, .headers_len = 48};
+	struct es_settled_answer s = {};
+
+	(void)state;
+	for (int as = ES_SETTLED_NOT; as <= ES_SETTLED_REFUSED; as++) {
+		for (int signs = 0; signs < 4; signs++) {
+			int vanished = signs & 1, swallowed = signs >> 1, is_heard = as == ES_SETTLED_BUILT;
+
+			s.as = (__u8)as;
+			s.has_vanished = (__u8)vanished;
+			assert_int_equal(es_fate_reason(&s, &plain, swallowed), is_heard ? ES_NACK_HEARD
+										: signs	 ? ES_NACK_UNHEARD
+											 : ES_NACK_UNKNOWN);
+			assert_int_equal(es_fate_reason(&s, &optional, swallowed),
+					 is_heard ? ES_NACK_HEARD : ES_NACK_UNKNOWN);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_stray),	     cmocka_unit_test(test_properties),
 		cmocka_unit_test(test_is_stale),     cmocka_unit_test(test_view_settled),
 		cmocka_unit_test(test_step),	     cmocka_unit_test(test_settled),
+		cmocka_unit_test(test_fate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

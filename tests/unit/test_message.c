@@ -211,7 +211,9 @@ static void test_fresh(void **state)
 		{ES_HANDOVER_STRAYS, 0, 0, ES_MESSAGE_STRAYS, ES_COUNTER_COUNT},
 		{ES_HANDOVER_STRAYS6, 0, 0, ES_MESSAGE_STRAYS, ES_COUNTER_COUNT},
 		{0, 0, 0, ES_MESSAGE_REFUSE, ES_COUNT_handover_malformed},
-		{ES_HANDOVER_STRAYS6 + 1, 0, 1, ES_MESSAGE_REFUSE, ES_COUNT_handover_malformed},
+		{ES_HANDOVER_FATE, 0, 0, ES_MESSAGE_SEGMENT, ES_COUNTER_COUNT},
+		{ES_HANDOVER_FATE, 0, 1, ES_MESSAGE_SEGMENT, ES_COUNTER_COUNT},
+		{ES_HANDOVER_FATE + 1, 0, 1, ES_MESSAGE_REFUSE, ES_COUNT_handover_malformed},
 	};
 	struct es_message_verdict got;
 
@@ -238,13 +240,15 @@ static void test_fresh_answers(void **state)
 
 	(void)state;
 	for (int is_to_port = 0; is_to_port < 2; is_to_port++) {
-		for (int reason = ES_NACK_NO_LISTENER; reason <= ES_NACK_VANISHED; reason++) {
+		for (int reason = ES_NACK_NO_LISTENER; reason <= ES_NACK_UNKNOWN; reason++) {
 			h.kind = ES_HANDOVER_NACK;
 			h.nack = (__u8)reason;
 			es_decide_fresh(&h, is_to_port, SELF, &got);
 			assert_int_equal(got.action, ES_MESSAGE_PASS);
 			assert_int_equal(got.counter, reason >= ES_NACK_NOT_HERE && reason <= ES_NACK_STRAYS
 							      ? ES_COUNT_stray_answered
+						      : reason >= ES_NACK_HEARD
+							      ? ES_COUNT_fate_told
 							      : ES_COUNT_handover_nack_received);
 		}
 		h.kind = ES_HANDOVER_ANSWER;
