@@ -386,6 +386,7 @@ static int es_daemon_start_serving(struct es_daemon *d, struct es_conf_error *er
 	(void)err;
 	es_observed_reset(d);
 	es_daemon_outliers_rebind(d);
+	es_daemon_vanishing_rebind(d);
 	es_health_is_back(&d->health, d->cluster->self, ~0ULL, es_clock_now_ns());
 	es_daemon_serving_start(d);
 	return es_daemon_checks_start(d);

@@ -19,6 +19,7 @@
 #include "inspector/daemon/membership.h"
 #include "inspector/daemon/metrics.h"
 #include "inspector/daemon/observed.h"
+#include "inspector/daemon/others.h"
 #include "inspector/daemon/outliers.h"
 #include "inspector/daemon/poison.h"
 #include "inspector/daemon/rollout.h"
@@ -27,6 +28,7 @@
 #include "inspector/daemon/settings.h"
 #include "inspector/daemon/contents.h"
 #include "inspector/daemon/trace.h"
+#include "inspector/daemon/vanishing.h"
 #include "inspector/daemon/view.h"
 #include "inspector/datapath/datapath.h"
 #include "inspector/config/keyfile.h"
@@ -60,6 +62,7 @@ struct es_daemon {
 	struct es_daemon_checks checks;
 	struct es_daemon_observed observed;
 	struct es_daemon_outliers outliers;
+	struct es_daemon_vanishing vanishing;
 	struct es_daemon_metrics metrics;
 	struct es_daemon_view view;
 	struct es_daemon_trace trace;

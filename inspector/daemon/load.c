@@ -165,7 +165,7 @@ static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 	es_daemon_load_word(d, &load);
 	load.understands |= ES_WIRE_UNDERSTANDS_STRAYS | ES_WIRE_UNDERSTANDS_HOMES |
 			    ES_WIRE_UNDERSTANDS_SNAPSHOTS | ES_WIRE_UNDERSTANDS_ROLLOUTS |
-			    ES_WIRE_UNDERSTANDS_STRAYS6;
+			    ES_WIRE_UNDERSTANDS_STRAYS6 | ES_WIRE_UNDERSTANDS_FATE;
 	load.sent_ns = es_daemon_clock_told_ns(d);
 	load.state = es_daemon_serving_is_down(d) ? ES_NODE_DOWN
 						  : ES_NODE_UP; /* with membership, the bus's counts */
@@ -348,6 +348,7 @@ int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
 	d->load.exchange.outrun = on_outrun;
 	d->load.exchange.answered = on_answered;
 	d->load.exchange.home = es_daemon_home_heard;
+	d->load.exchange.evidence = es_daemon_vanishing_heard;
 	d->load.exchange.ctx = d;
 	ev_io_init(&d->load.io, on_message, d->load.exchange.fd, EV_READ);
 	d->load.io.data = d;

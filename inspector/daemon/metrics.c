@@ -105,8 +105,8 @@ static void collect_outliers(const struct es_daemon *d, struct es_metrics *m)
 		const struct es_daemon_outlier *o = &d->outliers.of[i];
 
 		m->outlier[i] = (struct es_metrics_outlier){.is_judged = es_conf_outlier_is_set(&o->conf),
-							    .out = o->state.ejections,
-							    .kept = o->state.kept};
+							    .out = o->state.place.ejections,
+							    .kept = o->state.place.kept};
 	}
 }
 

@@ -220,6 +220,7 @@ static int es_daemon_use_next(struct es_daemon *d, struct es_conf_error *err)
 		es_membership_reloaded(d->membership);
 	es_daemon_checks_rebind(d);
 	es_daemon_outliers_rebind(d);
+	es_daemon_vanishing_rebind(d);
 	es_daemon_serving_look(d);
 	es_event(ES_EVENT_reload, ES_LOG_INFO, NULL, "reloaded %s: %u nodes, %u services, epoch %u",
 		 d->conf->path, d->conf->node_count, d->conf->service_count, d->cluster->epoch);

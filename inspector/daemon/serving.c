@@ -43,37 +43,12 @@ static void forget_silent(struct es_daemon *d)
 		}
 }
 
-/* Once a second, also when another look comes in between. */
-static int connections_vanish(struct es_daemon *d)
+/* Settings of the machine with which some connections cannot be made, or are lost: better than none at all. */
+static void spare_the_last(struct es_daemon *d, struct es_serving *now)
 {
-	unsigned long long values[ES_COUNTER_COUNT], now_ns = es_clock_now_ns();
-
-	if (now_ns < d->serving.counted_ns + (unsigned long long)(LOOK_S * 9e8) ||
-	    es_datapath_counters(d->datapath, values))
-		return now_ns / 1000000000 < d->serving.vanishing.until_s;
-	d->serving.counted_ns = now_ns;
-	return es_vanishing_look(&d->serving.vanishing, values[ES_COUNT_handover_vanished],
-				 values[ES_COUNT_handover_rebuilt], now_ns / 1000000000);
-}
-
-/* Is there a node whose server is not known to fail for @service, and that may be given its requests? */
-static int another_serves(const struct es_daemon *d, unsigned int service)
-{
-	unsigned long long now_ns = es_clock_now_ns();
-
-	for (unsigned int i = 0; i < d->conf->node_count; i++) {
-		enum es_node_state state = es_health_state(&d->health, i);
-		unsigned int trouble = d->serving.trouble[i];
-
-		if (i != d->cluster->self && d->cluster->weight[i] &&
-		    (state == ES_NODE_UP || state == ES_NODE_DRAINING) &&
-		    (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_CHECK ||
-		     trouble == ES_TROUBLE_OUTLIER) &&
-		    !(d->serving.failing[i] >> service & 1) &&
-		    (d->membership || now_ns - d->load.heard_ns[i] < 2 * ES_LOAD_SILENCE_MS * 1000000ULL))
-			return 1;
-	}
-	return 0;
+	for (unsigned int i = 0; i < d->conf->service_count; i++)
+		if ((now->refused >> i & 1) && !es_daemon_another_serves(d, i))
+			es_serving_spares(now, i);
 }
 
 /* While no node passes, those that may have requests all the same (when_all_down) say that they are up. */
@@ -85,7 +60,7 @@ static void add_checks(struct es_daemon *d, struct es_serving *now)
 		if (es_daemon_checks_fails(&d->checks, i, &why))
 			es_serving_fails(now, d->conf, i, why,
 					 d->conf->services[i].when_all_down == ES_CONF_ALL_DOWN_REJECT ||
-						 another_serves(d, i));
+						 es_daemon_another_serves(d, i));
 }
 
 void es_daemon_serving_look(struct es_daemon *d)
@@ -96,10 +71,10 @@ void es_daemon_serving_look(struct es_daemon *d)
 	struct es_wire_load word = {};
 
 	es_serving_look(d->conf, d->datapath_kind, d->network.packet_max, now);
+	spare_the_last(d, now);
 	add_checks(d, now);
 	es_daemon_outliers_add(d, now);
-	if (connections_vanish(d))
-		es_serving_vanishes(now, d->conf);
+	es_daemon_vanishing_add(d, now);
 	__atomic_store_n(&first->refused_until_ns, es_clock_now_ns() + ES_SERVING_REFUSED_NS,
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&first->refused_services, now->refused, __ATOMIC_RELAXED);

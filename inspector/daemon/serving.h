@@ -17,11 +17,9 @@ struct es_daemon;
 /* struct es_daemon_serving - @now: what was found last; @trouble, @failing, @yields: what each node says of itself */
 struct es_daemon_serving {
 	struct es_serving now;
-	struct es_vanishing vanishing;
 	unsigned char trouble[ES_NODES_MAX];
 	__u64 failing[ES_NODES_MAX];	    /* services whose check fails there, or that are outliers */
 	unsigned char yields[ES_NODES_MAX]; /* they are outliers all */
-	unsigned long long counted_ns;	    /* when @vanishing was last told the counters */
 	struct ev_timer timer;
 };
 

@@ -30,6 +30,8 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 	/* A connection that carries something else is pinned once it has a node. */
 	if (target < 0 || result == ES_HTTP_DONE || result == ES_HTTP_AMBIGUOUS)
 		target = es_route(&in->router, service, request, in->now_ns, NULL, ret_rejection);
+	if (request->current < 0)
+		target = es_inspect_fate_target(in, service, request->client, target);
 	if (target == ES_ROUTE_MORE)
 		return target;
 	if (request->head->header_count > ES_HTTP_HEADERS_MAX)
@@ -333,6 +335,7 @@ static void es_inspect_forget_old(struct es_inspector *in)
 void es_inspect_deadlines(struct es_inspector *in)
 {
 	es_inspect_strays_due(in);
+	es_inspect_fates_due(in);
 	es_inspect_forget_old(in);
 	es_inspect_gathers_due(in);
 }

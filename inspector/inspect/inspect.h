@@ -14,6 +14,7 @@
 #include "inspector/inspect/route.h"
 #include "inspector/inspect/tally.h"
 #include "inspector/inspect/trace.h"
+#include "inspector/inspect/unheard.h"
 #include "inspector/inspect/worker.h"
 #include "kmod/core/strays.h"
 
@@ -105,6 +106,7 @@ struct es_inspector {
 	unsigned long long now_ns;
 	unsigned long long began_ns; /* when this packet, or this request, was taken up */
 	struct es_strays strays;
+	struct es_unheard unheard;
 	struct es_left left[ES_LEFT_SLOTS];
 	__u32 swept; /* the set of the decision table that is looked through next */
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];

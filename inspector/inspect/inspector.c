@@ -76,6 +76,7 @@ int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *c
 	/* Nodes and services may have other numbers. */
 	if (cluster->conf != in->cluster->conf) {
 		es_inspect_strays_forget(in);
+		es_inspect_fates_forget(in);
 		es_inspector_renew_tally(in, cluster->conf);
 	}
 	in->cluster = cluster;
@@ -154,13 +155,18 @@ void es_inspect_give(struct es_inspector *in, const struct es_record *record,
 	es_inspect_note_first(in, record->flow_hash, packet->seg.ack - 1, packet->seg.seq, target, order);
 	es_inspect_tally(in, packet, order, target, ES_TALLY_first, in->began_ns);
 	es_inspect_send(in, order, packet, record->gso_size, target);
+	es_inspect_fate_given(in, order->service, packet, target);
 }
 
 void es_inspect_give_gathered(struct es_inspector *in, const struct es_gather *g, unsigned int target)
 {
+	struct es_ip_packet first;
+
 	es_inspect_note_first(in, g->flow_hash, g->cookie, g->first_seq, target, &g->order);
 	es_inspect_tally_gathered(in, g, target, ES_TALLY_first, in->began_ns);
 	es_inspect_send_gathered(in, g, target);
+	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &first))
+		es_inspect_fate_given(in, g->order.service, &first, target);
 }
 
 void es_inspect_give_again(struct es_inspector *in, const struct es_record *record,
@@ -172,4 +178,5 @@ void es_inspect_give_again(struct es_inspector *in, const struct es_record *reco
 	es_decision_table_repeat(&in->decisions, record->flow_hash, packet->seg.ack - 1, packet->seg.seq - 1);
 	es_inspect_count(in, ES_WORKER_repeated);
 	es_inspect_send(in, order, packet, record->gso_size, decided->node);
+	es_inspect_fate_again(in, order->service, packet, record->flow_hash, decided->node);
 }

@@ -61,6 +61,34 @@ void es_inspect_strays_due(struct es_inspector *in);
 /* es_inspect_strays_forget() - all that is asked about; clients send again */
 void es_inspect_strays_forget(struct es_inspector *in);
 
+/* es_inspect_fate_given() - a first request, or its first segment @packet, was given to @node (fate.c) */
+void es_inspect_fate_given(struct es_inspector *in, unsigned int service, const struct es_ip_packet *packet,
+			   unsigned int node);
+
+/* es_inspect_fate_again() - its client has sent it again, and it goes to @node once more */
+void es_inspect_fate_again(struct es_inspector *in, unsigned int service, const struct es_ip_packet *packet,
+			   __u64 flow_hash, unsigned int node);
+
+/**
+ * es_inspect_fate_vanished() - @node says that nothing was heard of a request, and gives it back
+ * @ret_nodes: the nodes on which nothing was heard of its client. Returns whether that is the client's own affair.
+ */
+int es_inspect_fate_vanished(struct es_inspector *in, unsigned int service, const struct es_ip_packet *packet,
+			     __u64 flow_hash, unsigned int node, struct es_node_set *ret_nodes);
+
+/* es_inspect_fate_target() - the node for a first request of @client, of which a policy has said @target: a client who is its
+ * own affair costs no handover */
+int es_inspect_fate_target(struct es_inspector *in, unsigned int service, const struct es_addr *client,
+			   int target);
+
+/* es_inspect_fate_answer() - what a node says about a request that it was asked about; its segment comes back */
+void es_inspect_fate_answer(struct es_inspector *in, const struct es_handover *nack,
+			    const struct es_ip_packet *packet);
+
+/* es_inspect_fates_due() - what is to be asked by now, or was not answered */
+void es_inspect_fates_due(struct es_inspector *in);
+void es_inspect_fates_forget(struct es_inspector *in);
+
 /* No node can serve this packet's request: tell the client with a RST. */
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len);
 

@@ -27,9 +27,10 @@ static int es_inspect_is_open(const struct es_inspector *in, __u64 flow_hash,
 	       ret->node == node && attempt >= ret->attempt;
 }
 
-/* The node for a request that came back from another, whose head may be in more segments than this one. */
+/* The node for a request that came back from another, whose head may be in more segments than this one. @avoid: not
+ * these */
 static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, const struct es_ip_packet *packet,
-				  struct es_handover_order *order)
+				  struct es_node_set avoid, struct es_handover_order *order)
 {
 	struct es_request_view request = {
 		.flow_hash = flow_hash,
@@ -37,6 +38,7 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 		.client = &packet->flow.client,
 		.client_port = es_ntohs(packet->flow.client_port),
 		.truncated = 1, /* what was gathered of it is not here any more */
+		.avoid = avoid,
 	};
 	const char *text = (const char *)es_ip_packet_payload(packet);
 
@@ -65,6 +67,7 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 				    struct es_handover_order *order, size_t missing)
 {
 	uint32_t cookie = packet->seg.ack - 1;
+	struct es_node_set avoid = {};
 	struct es_decided decided;
 	int target;
 
@@ -80,12 +83,18 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
-	/* A program that holds packets back may let go of it later: what must not be executed twice, is not tried. */
-	if (reason == ES_NACK_VANISHED && es_inspect_packet_is_unsafe(in, order->service, packet)) {
-		es_inspect_count(in, ES_WORKER_nacks);
-		es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
-		es_inspect_refuse(in, packet->bytes, packet->len);
-		return;
+	/*
+	 * Whether the node or the client is why, one request does not say, so no other client loses the node. A program that holds
+	 * packets back may let go of it later: what must not be executed twice, is not tried.
+	 */
+	if (reason == ES_NACK_VANISHED) {
+		int is_own = es_inspect_fate_vanished(in, order->service, packet, flow_hash, node, &avoid);
+
+		if (is_own || es_inspect_packet_is_unsafe(in, order->service, packet)) {
+			es_inspect_count(in, ES_WORKER_nacks);
+			es_inspect_refuse(in, packet->bytes, packet->len);
+			return;
+		}
 	}
 	if (reason == ES_NACK_RETRY && order->attempt <= ES_ATTEMPTS_RETRY_MAX) {
 		target = (int)node;
@@ -97,13 +106,13 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 		if (reason == ES_NACK_NO_LISTENER)
 			es_health_suspend_for(in->params->health, node, !es_addr_is_v4(&packet->flow.client),
 					      in->now_ns + ES_SUSPEND_NS);
-		else
+		else if (reason != ES_NACK_VANISHED)
 			es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
 		/* An earlier daemon may have made a later attempt, which is under way to the same node. A FIN
 		 * before any request is for the server here, or for none. */
 		target = order->attempt > ES_ATTEMPTS_MAX || decided.is_inherited || !packet->seg.len
 				 ? -1
-				 : es_inspect_route_again(in, flow_hash, packet, order);
+				 : es_inspect_route_again(in, flow_hash, packet, avoid, order);
 	}
 	/* Where nobody else is, it may have been chance. */
 	if (target == -1 && reason == ES_NACK_VANISHED && order->attempt <= ES_ATTEMPTS_MAX &&
@@ -127,8 +136,11 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 		es_inspect_note_first(in, flow_hash, cookie, packet->seg.seq, (unsigned int)target, order);
 	if (target != (int)node)
 		es_inspect_tally(in, packet, order, (unsigned int)target, ES_TALLY_again, in->began_ns);
-	if (!missing)
-		es_inspect_send(in, order, packet, 0, (unsigned int)target);
+	if (missing)
+		return;
+	es_inspect_send(in, order, packet, 0, (unsigned int)target);
+	if (!order->moved)
+		es_inspect_fate_given(in, order->service, packet, (unsigned int)target);
 }
 
 static void es_inspect_again(struct es_inspector *in, unsigned int node, enum es_nack_reason reason,
@@ -159,6 +171,10 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover_ba
 	}
 	if (es_nack_is_stray(nack->nack)) {
 		es_inspect_stray_answer(in, nack, &packet);
+		return;
+	}
+	if (es_nack_is_fate(nack->nack)) {
+		es_inspect_fate_answer(in, nack, &packet);
 		return;
 	}
 	es_handover_order_of(nack, &order);

@@ -135,6 +135,9 @@ static void es_router_view(struct es_router *router, unsigned int service,
 			   struct es_cluster_view *ret_view)
 {
 	es_router_look(router, service, request->client && !es_addr_is_v4(request->client), now_ns);
+	for (unsigned int i = 0; i < router->cluster->conf->node_count; i++)
+		if (es_node_set_has(request->avoid, i))
+			router->node[i].is_target = router->node[i].is_draining = 0;
 	*ret_view = (struct es_cluster_view){
 		.self = router->cluster->self,
 		.count = router->cluster->conf->node_count,

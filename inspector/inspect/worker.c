@@ -402,6 +402,11 @@ unsigned long long es_worker_sent_to(const struct es_worker *w, unsigned int nod
 				   : 0;
 }
 
+struct es_evidence_ring *es_worker_evidence(struct es_worker *worker)
+{
+	return &worker->inspector.unheard.evidence;
+}
+
 unsigned int es_worker_gathering(const struct es_worker *w)
 {
 	return es_gather_count(w->inspector.gathers);

@@ -65,7 +65,9 @@ struct es_worker;
 	X(moved_rule, "later requests that moved their connection as a rule or plugin said")                 \
 	X(moved_home, "later requests that moved their connection to where their content has gone")          \
 	X(came_back, "later requests left on this node as they had come straight back to it")                \
-	X(traced, "decisions that were noted for somebody who watches them (earshot trace)")
+	X(traced, "decisions that were noted for somebody who watches them (earshot trace)")                 \
+	X(fates_asked, "questions to nodes whether they have heard of a request that they were given")       \
+	X(own_affair, "first requests kept here, of clients of whom two nodes have heard nothing")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,
@@ -148,6 +150,10 @@ unsigned long long es_worker_sent_to(const struct es_worker *worker, unsigned in
 /* Its table for the metrics, until es_worker_set_cluster() is called; control thread only. */
 struct es_tally;
 const struct es_tally *es_worker_tally(const struct es_worker *worker);
+
+/* What its clients' requests say of other nodes, and of this one; the control thread takes it. */
+struct es_evidence_ring;
+struct es_evidence_ring *es_worker_evidence(struct es_worker *worker);
 
 unsigned int es_worker_gathering(const struct es_worker *worker);
 

@@ -115,6 +115,19 @@ void es_load_exchange_tell(struct es_load_exchange *exchange, const struct es_cl
 	es_loads_send(exchange, cluster, &message, understands, ES_WIRE_UNDERSTANDS_HOMES);
 }
 
+void es_load_exchange_testify(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			      const struct es_keys *keys, unsigned int node,
+			      const struct es_evidence_wire *evidence)
+{
+	struct es_loads_message message = es_loads_message(exchange, cluster, ES_EVIDENCE_VERSION);
+
+	message.len = es_htons(sizeof(*evidence));
+	memcpy(message.payload, evidence, sizeof(*evidence));
+	message.mac = es_loads_mac(&keys->key[0].handover, &message);
+	(void)!sendto(exchange->fd, &message, sizeof(message), 0, &cluster->handover_address[node].sa,
+		      es_sockaddr_len(&cluster->handover_address[node]));
+}
+
 static int es_loads_is_authentic(const struct es_loads_message *message, const struct es_keys *keys)
 {
 	for (unsigned int i = 0; i < keys->count; i++)
@@ -224,7 +237,7 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	message = datagram.load;
 	if (got != sizeof(message) || message.magic != es_htonl(ES_LOADS_MAGIC) ||
 	    (message.version != ES_LOADS_VERSION && message.version != ES_LOADS_ANSWER_VERSION &&
-	     message.version != ES_HOMES_VERSION) ||
+	     message.version != ES_HOMES_VERSION && message.version != ES_EVIDENCE_VERSION) ||
 	    message.source == cluster->self || message.source >= cluster->conf->node_count ||
 	    !es_loads_is_authentic(&message, keys))
 		goto refused;
@@ -247,6 +260,15 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 		memcpy(&word, message.payload, sizeof(word));
 		if (exchange->home && es_ntohs(message.len) == sizeof(word))
 			exchange->home(exchange->ctx, message.source, &word);
+		return -EBADMSG; /* no load */
+	}
+	if (message.version == ES_EVIDENCE_VERSION) {
+		struct es_evidence_wire evidence;
+
+		exchange->heard[message.source] = sequence;
+		memcpy(&evidence, message.payload, sizeof(evidence));
+		if (exchange->evidence && es_ntohs(message.len) == sizeof(evidence))
+			exchange->evidence(exchange->ctx, message.source, &evidence);
 		return -EBADMSG; /* no load */
 	}
 	if (es_ntohs(message.len) > sizeof(message.payload) ||

@@ -57,6 +57,23 @@ struct es_home_wire {
 };
 _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fills a payload");
 
+/*
+ * And what a node's clients were not heard of there (inspector/member/vanishing.h): a struct es_evidence_wire, to one node
+ * that says that it understands it.
+ */
+#define ES_EVIDENCE_VERSION 7
+
+/* struct es_evidence_wire - in network byte order; struct es_evidence without the node; @tag: the service's, as above */
+struct es_evidence_wire {
+	__be64 address;
+	__be64 prefix;
+	__be64 request;
+	__be32 tag;
+	__u8 is_heard;
+	__u8 spare[11];
+};
+_Static_assert(sizeof(struct es_evidence_wire) == ES_LOADS_PAYLOAD_SIZE, "it fills a payload");
+
 /**
  * struct es_load_exchange
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
@@ -65,7 +82,7 @@ _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fil
  * snapshots.h, inspector/rollout/message.h); returns 0 if it took it; may be NULL
  * @answered_ns: when each node was last told that it is behind
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
- * @home: gets other nodes' words about sets, with @ctx; may be NULL
+ * @home: gets other nodes' words about sets, with @ctx; may be NULL; @evidence: and about requests given to this one
  * @refused: datagrams that were no authentic, fresh message of another node
  */
 struct es_load_exchange {
@@ -82,6 +99,7 @@ struct es_load_exchange {
 	void (*answered)(void *ctx, unsigned int node, __u64 behind);
 	void (*outrun)(void *ctx, unsigned int node, __u64 number);
 	void (*home)(void *ctx, unsigned int node, const struct es_home_wire *word);
+	void (*evidence)(void *ctx, unsigned int node, const struct es_evidence_wire *evidence);
 	void *ctx;
 };
 
@@ -97,6 +115,11 @@ void es_load_exchange_send(struct es_load_exchange *exchange, const struct es_cl
 void es_load_exchange_tell(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			   const struct es_keys *keys, const _Atomic unsigned char *understands,
 			   const struct es_home_wire *word);
+
+/* es_load_exchange_testify() - what was heard, or not, of a request that was given to @node; lost as loads are */
+void es_load_exchange_testify(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+			      const struct es_keys *keys, unsigned int node,
+			      const struct es_evidence_wire *evidence);
 
 /**
  * es_load_exchange_receive() - take one message

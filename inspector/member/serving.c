@@ -193,61 +193,27 @@ void es_serving_fails(struct es_serving *s, const struct es_conf *conf, unsigned
 	s->is_down = !(s->listening & ~s->refused);
 }
 
-void es_serving_is_outlier(struct es_serving *s, const struct es_conf *conf, unsigned int service,
-			   const char *why)
+void es_serving_is_out(struct es_serving *s, const struct es_conf *conf, unsigned int service,
+		       enum es_trouble trouble, const char *why)
 {
 	s->failing |= 1ULL << service;
 	if (!why)
 		return;
-	found(s, ES_TROUBLE_OUTLIER, "service %s: the server is an outlier: %s", conf->services[service].name,
-	      why);
+	if (s->trouble == ES_TROUBLE_NO_SERVER) /* of another service */
+		s->trouble = ES_TROUBLE_NONE;
+	found(s, trouble, "service %s: %s%s", conf->services[service].name,
+	      trouble == ES_TROUBLE_OUTLIER ? "the server is an outlier: " : "", why);
 	s->refused |= 1ULL << service;
+	s->is_down = !(s->listening & ~s->refused);
+}
+
+void es_serving_spares(struct es_serving *s, unsigned int service)
+{
+	s->refused &= ~(1ULL << service);
 	s->is_down = !(s->listening & ~s->refused);
 }
 
 __u64 es_serving_away(__u64 failing, unsigned int trouble, int yields)
 {
 	return yields && trouble == ES_TROUBLE_NONE ? 0 : failing;
-}
-
-int es_vanishing_look(struct es_vanishing *v, unsigned long long vanished, unsigned long long taken,
-		      unsigned long long now_s)
-{
-	unsigned int at = (unsigned int)(v->count % ES_VANISHING_LOOKS);
-	unsigned long long lost = 0, all = 0;
-
-	if (v->count) {
-		unsigned int oldest = v->count >= ES_VANISHING_LOOKS ? at : 0;
-
-		lost = vanished - v->vanished[oldest];
-		all = taken - v->taken[oldest];
-	}
-	v->vanished[at] = vanished;
-	v->taken[at] = taken;
-	v->count++;
-	if (now_s < v->until_s)
-		return 1;
-	if (v->hold_s && now_s >= v->calm_s)
-		v->hold_s = 0;
-	if (lost < ES_VANISHING_LEAST || lost * ES_VANISHING_SHARE < all)
-		return 0;
-	v->hold_s = !v->hold_s ? ES_VANISHING_S : 2 * v->hold_s;
-	if (v->hold_s > ES_VANISHING_MAX_S)
-		v->hold_s = ES_VANISHING_MAX_S;
-	v->until_s = now_s + v->hold_s;
-	v->calm_s = v->until_s + 60;
-	v->count = 0; /* what comes again of the old ones is no news */
-	return 1;
-}
-
-void es_serving_vanishes(struct es_serving *s, const struct es_conf *conf)
-{
-	if (s->trouble == ES_TROUBLE_NO_SERVER) /* of another service */
-		s->trouble = ES_TROUBLE_NONE;
-	found(s, ES_TROUBLE_VANISHING,
-	      "connections that are made here are not heard of again: "
-	      "a packet filter, address translation or another rule drops or redirects "
-	      "what the server should get; earshot check says more");
-	s->refused = all_of(conf);
-	s->is_down = 1;
 }

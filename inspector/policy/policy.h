@@ -55,6 +55,7 @@ enum es_move_why {
  * @is_dynamic, @class: what kind of content it is
  * @client: its address, NULL if not known; @client_port: its port
  * @allowed: nodes that the rules before the policy leave; only if @has_allowed
+ * @avoid: nodes that are none for it
  * @head, @text, @len: the head as scanned and the gathered bytes, from the request's first on; NULL in the
  * simulator. @truncated: the bytes are not the whole head (a bound or the time was reached).
  */
@@ -76,6 +77,7 @@ struct es_request_view {
 	unsigned int client_port;
 	int has_allowed;
 	struct es_node_set allowed;
+	struct es_node_set avoid;
 	const struct es_http_head *head;
 	const char *text;
 	size_t len;

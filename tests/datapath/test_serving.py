@@ -11,8 +11,9 @@ import pytest
 import namespaces
 from earshotlab import netns, wait_for
 from packets import model, packet
+from packets.families import BOTH
 from packets.leases import BUILT, from_another, nacked
-from packets.loads import said
+from packets.loads import others_serve, said, tell
 from packets.node import BLIND, CLUSTER, EACH, SERVICE_INDEX, VIP, WEB
 from packets.packet import ACK, NOP, PSH, RST
 
@@ -79,7 +80,9 @@ def test_broken(own_node, client, broken):
     """Noticed within a second or two: nothing is taken of others, own requests go to others, and all that is said; and back."""
     node = own_node()
     client = functools.partial(client, at=node)
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(others_serve(node))
+        stack.callback(broken.set, node, False)
         broken.set(node, True)
         is_known(node, broken.text)
         assert n1(node)["state"] == "down"
@@ -87,8 +90,6 @@ def test_broken(own_node, client, broken):
         if broken.what != "eth1":  # where a strict filter also drops what the test asks with
             refuses(node, client, broken)
         assert f"n1: {n1(node)['trouble']}" in node.earshot("nodes").stdout
-    finally:
-        broken.set(node, False)
     wait_for(lambda: n1(node)["state"] == "up", "n1 is up again", seen=lambda: n1(node))
     assert "can serve again" in node.log() or n1(node)["trouble"].startswith("service s82: nothing listens")
     c, text, message = from_another(node, client, WEB)
@@ -96,6 +97,28 @@ def test_broken(own_node, client, broken):
         node.message(message)
         c.sent(text)
         assert c.read(len(text)) == text
+
+
+def test_broken_and_alone(own_node, client):
+    """Nobody else serves: it is said what is wrong, and what can be served is."""
+    node = own_node()
+    client = functools.partial(client, at=node)
+    broken = Broken("mtu", MTU, "MTU of eth1")
+    try:
+        broken.set(node, True)
+        is_known(node, broken.text)
+        wait_for(lambda: [m.trouble for m in said(node, 0)[-1:]] == [MTU], "n2 hears of it")
+        wait_for(lambda: n1(node)["state"] == "up", "the others, who told their time at the start, are silent", seen=lambda: n1(node))
+        assert broken.text in n1(node)["trouble"]
+        c, text, message = from_another(node, client, WEB)
+        with node.counts(**BUILT):
+            node.message(message)
+            c.sent(text)
+            assert c.read(len(text)) == text
+        with others_serve(node):
+            wait_for(lambda: n1(node)["state"] == "down", "n1 leaves it to the others", seen=lambda: n1(node))
+    finally:
+        broken.set(node, False)
 
 
 @pytest.fixture
@@ -211,30 +234,92 @@ def test_swallowed(own_node, client):
         assert c.read(len(text)) == text
 
 
-def test_many_are_swallowed(own_node, client):
-    """The node is down, says why, and takes nothing for a while, whatever the cause."""
+def asked(node, c, message, reason):
+    """n2 asks what has become of the request; nothing comes of the question itself."""
+    question = c.handover(message.packet, kind=model.FATE)
+    with node.counts(handover_received=1, fate_asked=1):
+        node.message(question, sport=40001)
+        back = node.taken(2, model.NACK)
+    assert (back.nack, back.packet, back.ports[1]) == (reason, question.packet, 40001)
+    node.no_message()
+
+
+@BOTH
+def test_fate(node, client):
+    """Of a request that nobody knows, and of one whose socket has spoken, also when it is gone."""
+    c, text, message = from_another(node, client, WEB)
+    asked(node, c, message, model.NACK_UNKNOWN)
+    c.silence()
+    with node.counts(**BUILT):
+        node.message(message)
+        c.sent(text)
+        assert c.read(len(text)) == text
+    asked(node, c, message, model.NACK_HEARD)
+    c.closes()
+    asked(node, c, message, model.NACK_HEARD)
+
+
+def test_fate_of_swallowed(own_node, client):
     node = own_node()
-    given = [from_another(node, functools.partial(client, at=node), WEB) for _ in range(3)]
+    c, text, message = from_another(node, functools.partial(client, at=node), WEB)
     with swallowed(node):
-        for _, _, message in given:
+        with node.counts(**tried(node)):
             node.message(message)
+        asked(node, c, message, model.NACK_UNKNOWN)
         time.sleep(1.1)
-        for c, _, message in given:
-            node.message(again(message))
-            if node.netfilter:
-                nacked(node, c, message, model.NACK_VANISHED)
-        is_known(node, "not heard of again")
-        assert n1(node)["state"] == "down" and "not heard of again" in node.log()
+        asked(node, c, message, model.NACK_UNHEARD)
+        c.silence()
+
+
+def evidence(node, number, request=0, client=None):
+    return model.Evidence(service=f"s{WEB}", address=client or 100 + number, prefix=1000 + number, request=request,
+                          sequence=time.time_ns())
+
+
+def test_clients_are_not_heard(own_node, client):
+    """Other nodes say so, and hear them: the node claims a place, goes, says why, and tries again; its other services are there."""
+    node = own_node()
+    with others_serve(node):
+        for number in range(3):
+            tell(node, evidence(node, 0, request=7 + number))
+        wait_for(lambda: n1(node)["failing"] == [f"s{WEB}"], "n1 claims a place", 15, seen=lambda: n1(node)["failing"])
+        c, text, message = from_another(node, functools.partial(client, at=node), WEB)
+        with node.counts(**BUILT):  # meanwhile it serves
+            node.message(message)
+            c.sent(text)
+            assert c.read(len(text)) == text
+        wait_for(lambda: "not heard of again" in n1(node)["trouble"], "n1 goes", 15, seen=lambda: n1(node)["trouble"])
+        assert f"service s{WEB}: connections" in node.log() and n1(node)["state"] == "up"
         c, _, message = from_another(node, functools.partial(client, at=node), WEB)
         with node.counts(handover_received=1, handover_nacked=1):
             node.message(message)
             nacked(node, c, message, model.NACK_NO_LISTENER)
-    wait_for(lambda: n1(node)["state"] == "up", "n1 tries again", 15, seen=lambda: n1(node))
+        c, text, message = from_another(node, functools.partial(client, at=node))
+        with node.counts(**BUILT):
+            node.message(message)
+            c.sent(text)
+            assert c.read(len(text)) == text
+        wait_for(lambda: not n1(node)["failing"], "n1 tries again", 20, seen=lambda: n1(node)["failing"])
     c, text, message = from_another(node, functools.partial(client, at=node), WEB)
     with node.counts(**BUILT):
         node.message(message)
         c.sent(text)
         assert c.read(len(text)) == text
+
+
+@pytest.mark.parametrize("case", ["heard", "alone", "forged"])
+def test_stays_in(own_node, case):
+    """Others are heard there; nobody else serves; or somebody without the key says so."""
+    node = own_node()
+    with others_serve(node, (2, 3) if case != "alone" else ()):
+        for second in range(8):
+            message = evidence(node, 0, request=100 + second)
+            tell(node, message if case != "forged" else message.bytes((1, 2)))
+            if case == "heard":
+                tell(node, evidence(node, 1))
+            time.sleep(1)
+            assert n1(node)["state"] == "up" and "not heard of again" not in n1(node)["trouble"]
+    assert ("serves all the same" in node.log()) == (case == "alone")
 
 
 SIGNED = b"\x13\x12" + bytes(16) + NOP * 2  # RFC 2385

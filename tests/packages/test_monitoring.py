@@ -21,7 +21,9 @@ WELL = {
     f'earshot_silent{{{INSTANCE}}}': "0x40",
     f'earshot_cluster_members{{{INSTANCE}}}': "3x40",
     'earshot_cluster_members{job="earshot",instance="n2"}': "3x40",
+    f'earshot_node_up{{{INSTANCE},node="n1"}}': "1x40",
     f'earshot_node_up{{{INSTANCE},node="n2"}}': "1x40",
+    f'earshot_node_draining{{{INSTANCE},node="n1"}}': "0x40",
     f'earshot_node_draining{{{INSTANCE},node="n2"}}': "0x40",
     f'earshot_server_up{{{INSTANCE},service="web"}}': "1x40",
     f'earshot_responses_total{{{INSTANCE},service="web",class="2xx"}}': "0+1000x40",
@@ -47,7 +49,9 @@ CASES = {
     "EarshotNotQuorate": {"earshot_cluster_quorate{": "0x40"},
     "EarshotSilent": {"earshot_silent{": "1x40"},
     "EarshotRingsDiffer": {f"earshot_cluster_members{{{INSTANCE}": "2x40"},
-    "EarshotNodeDown": {"earshot_node_up{": "0x40"},
+    # Where all were only down, there would be a node's alert as well.
+    "EarshotNoNodeUp": {"earshot_node_up{": "0x40", "earshot_node_draining{": "1x40"},
+    "EarshotNodeDown": {f'earshot_node_up{{{INSTANCE},node="n2"': "0x40"},
     "EarshotServerDown": {"earshot_server_up{": "0x40"},
     "EarshotResponsesFail": {f'earshot_responses_total{{{INSTANCE},service="web",class="5xx"': "0+100x40"},
     "EarshotDaemonRestarts": {"earshot_start_time_seconds{": "1000x30 1100 1200 1300x8"},
@@ -56,7 +60,7 @@ CASES = {
     "EarshotQueueFull": {f'earshot_datapath_packets_total{{{INSTANCE},verdict="drop_queue_full"': "0+1x40"},
     "EarshotGatherFull": {f'earshot_table_entries{{{INSTANCE},table="gathered_requests"': "95x40"},
 }
-DRAINED = {"earshot_node_up{": "0x40", "earshot_node_draining{": "1x40"}
+DRAINED = {f'earshot_node_up{{{INSTANCE},node="n2"': "0x40", f'earshot_node_draining{{{INSTANCE},node="n2"': "1x40"}
 
 
 @pytest.fixture(autouse=True)

@@ -160,7 +160,7 @@ static __u64 hash_of(unsigned int number)
 }
 
 /* The first flow from @from on that the ring gives to this node, or not. */
-static unsigned int flow_find(unsigned int from, int is_ours)
+static inline unsigned int flow_find(unsigned int from, int is_ours)
 {
 	while (es_cluster_inspects(cluster, hash_of(from)) != is_ours)
 		from++;

@@ -273,7 +273,8 @@ static void test_vanished(void **state)
 		node = sent_to(&m);
 		assert_int_equal(COUNT(nacks), 1);
 		assert_true(cases[i].goes_elsewhere ? node == 0 || node == 1 : node < 0);
-		assert_false(es_cluster_is_target(cluster, &health, 2, in.now_ns));
+		/* Others may be heard there. */
+		assert_true(es_cluster_is_target(cluster, &health, 2, in.now_ns));
 	}
 }
 

@@ -89,6 +89,46 @@ static void test_flood(void **state)
 	es_load_exchange_close(&others);
 }
 
+static struct es_evidence_wire testimony;
+
+static void on_evidence(void *ctx, unsigned int node, const struct es_evidence_wire *evidence)
+{
+	(void)ctx;
+	assert_int_equal(node, 1);
+	testimony = *evidence;
+	heard++;
+}
+
+/* What a node says of another one is taken once, and by its key only. */
+static void test_evidence(void **state)
+{
+	static struct es_cluster here, there;
+	struct es_cluster *cluster = &here;
+	static struct es_load_exchange mine, others;
+	static struct es_keys keys = {.count = 1}, wrong = {.count = 1, .key[0].handover.k0 = 1};
+	static struct es_conf conf;
+	const struct es_evidence_wire said = {.address = 1, .prefix = 2, .request = 3, .tag = 4};
+	union es_sockaddr to = {};
+	socklen_t len = sizeof(to);
+
+	(void)state;
+	cluster_init(&here, &conf, 0);
+	cluster_init(&there, &conf, 1);
+	assert_int_equal(es_load_exchange_open(&mine, &here), 0);
+	assert_int_equal(getsockname(mine.fd, &to.sa, &len), 0);
+	there.handover_address[0] = to;
+	assert_int_equal(es_load_exchange_open(&others, &there), 0);
+	mine.evidence = on_evidence;
+	es_load_exchange_testify(&others, &there, &wrong, 0, &said);
+	es_load_exchange_testify(&others, &there, &keys, 0, &said);
+	assert_int_equal(es_load_exchange_drain(&mine, &cluster, &keys, on_load, NULL), 0);
+	assert_int_equal(mine.refused, 1);
+	assert_int_equal(heard, 1);
+	assert_memory_equal(&testimony, &said, sizeof(said));
+	es_load_exchange_close(&mine);
+	es_load_exchange_close(&others);
+}
+
 static unsigned int told_node, behind_node;
 static __u64 told, behind;
 
@@ -163,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_flood, setup),
 		cmocka_unit_test_setup(test_behind, setup),
+		cmocka_unit_test_setup(test_evidence, setup),
 		{"test_flood (IPv6)", test_flood, setup_v6, NULL, NULL},
 		{"test_behind (IPv6)", test_behind, setup_v6, NULL, NULL},
 	};

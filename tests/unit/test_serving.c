@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* When connections are taken to vanish, by what is counted each second; and what is said then. */
+/* What follows from what is wrong with a node, or with one of its services. */
 #include "cmocka_all.h"
 #include <string.h>
 #include "inspector/member/serving.h"
-
-struct world {
-	struct es_vanishing v;
-	unsigned long long vanished, taken, s;
-};
-
-/* A second passes. */
-static int look(struct world *w, unsigned int vanished, unsigned int taken)
-{
-	w->vanished += vanished;
-	w->taken += taken;
-	return es_vanishing_look(&w->v, w->vanished, w->taken, w->s++);
-}
 
 /* Who claims a place among the outliers serves: where that comes to nothing, he has not been away. */
 static void test_away(void **state)
@@ -28,81 +15,42 @@ static void test_away(void **state)
 			 6); /* of a version that does not know outliers */
 }
 
-static void test_begins(void **state)
+static void test_out(void **state)
 {
-	struct world w = {.vanished = 500, .taken = 1000, .s = 77};
+	static struct es_conf conf = {.service_count = 3,
+				      .services = {{.name = "a"}, {.name = "b"}, {.name = "c"}}};
+	struct es_serving s = {
+		.trouble = ES_TROUBLE_NO_SERVER, .text = "of another service", .listening = 5, .yields = 1};
 
 	(void)state;
-	assert_false(look(&w, 0, 0)); /* what was before this daemon is nothing new */
-	assert_false(look(&w, ES_VANISHING_LEAST - 1, 0));
-	assert_true(look(&w, 1, 0));
-}
-
-/* Seldom, or few of many: chance, as an accept queue that is full just then. */
-static void test_chance(void **state)
-{
-	struct world w = {.s = 77};
-
-	(void)state;
-	for (int i = 0; i < 1000; i++)
-		assert_false(look(&w, i % 2, i % 2));
-	for (int i = 0; i < 1000; i++)
-		assert_false(look(&w, 10, 50));
-	assert_false(look(&w, 0, 0));
-	assert_true(look(&w, 20, 0));
-}
-
-static unsigned int lasts(struct world *w)
-{
-	unsigned int s = 0;
-
-	while (look(w, 0, 0))
-		s++;
-	return s;
-}
-
-/* It is tried again, more and more seldom; and forgotten when all was well for a minute. */
-static void test_comes_back(void **state)
-{
-	struct world w = {.s = 77};
-	unsigned int expected = ES_VANISHING_S;
-
-	(void)state;
-	look(&w, 0, 0);
-	for (int i = 0; i < 8; i++) {
-		assert_true(look(&w, 9, 9));
-		assert_int_equal(lasts(&w), expected - 1);
-		expected = expected * 2 > ES_VANISHING_MAX_S ? ES_VANISHING_MAX_S : expected * 2;
-	}
-	for (int i = 0; i < 60; i++)
-		assert_false(look(&w, 0, 9));
-	assert_true(look(&w, 40, 0));
-	assert_int_equal(lasts(&w), ES_VANISHING_S - 1);
-}
-
-static void test_told(void **state)
-{
-	static struct es_conf conf = {.service_count = 3};
-	struct es_serving s = {.trouble = ES_TROUBLE_NO_SERVER, .text = "of another service"};
-
-	(void)state;
-	es_serving_vanishes(&s, &conf);
-	assert_true(s.is_down && s.refused == 7 && s.trouble == ES_TROUBLE_VANISHING);
-	assert_non_null(strstr(s.text, "not heard of again"));
-	conf.service_count = 64;
-	s = (struct es_serving){.trouble = ES_TROUBLE_ADDRESS, .text = "missing"};
-	es_serving_vanishes(&s, &conf);
-	assert_true(s.refused == ~0ULL && s.trouble == ES_TROUBLE_ADDRESS && !strcmp(s.text, "missing"));
+	es_serving_is_out(&s, &conf, 0, ES_TROUBLE_VANISHING, NULL);
+	assert_true(s.failing == 1 && !s.refused && !s.is_down && s.trouble == ES_TROUBLE_NO_SERVER);
+	es_serving_is_out(&s, &conf, 0, ES_TROUBLE_VANISHING, "not heard of again");
+	assert_true(s.refused == 1 && !s.is_down && s.trouble == ES_TROUBLE_VANISHING);
+	assert_string_equal(s.text, "service a: not heard of again");
+	es_serving_is_out(&s, &conf, 2, ES_TROUBLE_OUTLIER, "slow");
+	assert_true(s.failing == 5 && s.refused == 5 && s.is_down && s.trouble == ES_TROUBLE_VANISHING);
+	assert_true(s.yields);
 	for (unsigned int i = 0; i < 300; i++)
 		assert_int_equal(!*es_trouble_text(i), i == ES_TROUBLE_NONE);
+}
+
+/* What is wrong is still told, but it takes nobody's last node away. */
+static void test_spared(void **state)
+{
+	struct es_serving s = {.trouble = ES_TROUBLE_MTU, .listening = 3, .refused = 3, .is_down = 1};
+
+	(void)state;
+	es_serving_spares(&s, 1);
+	assert_true(s.refused == 1 && !s.is_down && s.trouble == ES_TROUBLE_MTU);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_away),   cmocka_unit_test(test_begins),
-		cmocka_unit_test(test_chance), cmocka_unit_test(test_comes_back),
-		cmocka_unit_test(test_told),
+		cmocka_unit_test(test_away),
+		cmocka_unit_test(test_out),
+		cmocka_unit_test(test_spared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Messages of how busy a node is: those that n1 sends, and those of the model nodes."""
+import contextlib
+import threading
+import time
+
 from packets import model
 from packets.node import CLUSTER, HANDOVER_PORT
 
@@ -24,3 +28,21 @@ def answers(node):
 def tell(node, message, source=2, port=HANDOVER_PORT):
     data = message if isinstance(message, bytes) else message.bytes(node.keys.handover[0])
     node.loads(data, source, port)
+
+
+@contextlib.contextmanager
+def others_serve(node, sources=(2, 3)):
+    """The model nodes say all the time that they live and serve, so that n1 may be out."""
+    is_over = threading.Event()
+
+    def run():
+        while not is_over.wait(0.3):
+            for source in sources:
+                tell(node, model.Loads(sequence=time.time_ns(), source=source - 1, clock_ns=time.time_ns()), source)
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

@@ -230,7 +230,7 @@ def is_of_flow(key, hash_, slot, number):
 
 
 REQUEST, FOLLOW, NACK, STAY, END, GONE = 1, 2, 3, 4, 5, 12
-CONNECTION, ASK, CANCEL, ANSWER, STRAY, STRAYS, STRAYS6 = 6, 7, 8, 9, 10, 11, 13
+CONNECTION, ASK, CANCEL, ANSWER, STRAY, STRAYS, STRAYS6, FATE = 6, 7, 8, 9, 10, 11, 13, 14
 READY, HERE, OVER, CANCELLED, NO_LISTENER, FULL, UNSURE, OCCUPIED = range(1, 9)
 F_MOVED = 0x10
 F_REPEAT = 0x20
@@ -238,6 +238,7 @@ PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguou
         "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown", "program"]  # from 1
 NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY, NACK_SILENT = 1, 2, 3, 4
 NACK_NOT_HERE, NACK_HERE, NACK_STRAYS, NACK_VANISHED = 5, 6, 7, 8
+NACK_HEARD, NACK_UNHEARD, NACK_UNKNOWN = 9, 10, 11
 STREAM_DATAPATH, STREAM_PROGRAMS = 15, 14
 REPLAY_WINDOW = 31 * 64
 RESET_UNDER_WAY = 1 << 20
@@ -371,6 +372,24 @@ class NumberAnswer:
         answer = cls(source, target, number)
         assert (version, length) == (cls.VERSION, 0) and any(answer.bytes(key) == data for key in keys.handover)
         return answer
+
+
+@dataclass
+class Evidence:
+    """What an inspecting node tells another one of a request that it gave to it (inspector/load/exchange.h)."""
+    service: str
+    address: int
+    prefix: int
+    request: int = 0  # 0: it was heard
+    source: int = 1
+    sequence: int = 0
+    VERSION = 7
+
+    def bytes(self, key):
+        tag = siphash((0, 0), self.service.encode()) & 0xFFFFFFFF
+        said = struct.pack(">QQQIB11x", self.address, self.prefix, self.request, tag, not self.request)
+        body = LOADS_MAGIC + struct.pack(">BBHQ40s", self.VERSION, self.source, len(said), self.sequence, said)
+        return body + struct.pack(">Q", siphash(key, body))
 
 
 @dataclass

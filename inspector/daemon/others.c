@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Counts which other nodes serve a service. */
+#include "inspector/base/clock.h"
+#include "inspector/daemon/daemon.h"
+
+/* Without membership, a node that says nothing may be dead. */
+static int is_heard(const struct es_daemon *d, unsigned int node)
+{
+	return d->membership ||
+	       es_clock_now_ns() - d->load.heard_ns[node] < 2 * ES_LOAD_SILENCE_MS * 1000000ULL;
+}
+
+/* May @node be given requests, as far as its machine, its daemon and its operator are concerned? */
+static int is_there(const struct es_daemon *d, unsigned int node)
+{
+	enum es_node_state state = es_health_state(&d->health, node);
+
+	return d->cluster->weight[node] && (state == ES_NODE_UP || state == ES_NODE_DOWN) &&
+	       is_heard(d, node);
+}
+
+/* What is wrong with single services it tells of each; any other trouble is of all. */
+static int serves(const struct es_daemon *d, unsigned int node, unsigned int service)
+{
+	unsigned int trouble = d->serving.trouble[node];
+
+	return !(d->serving.failing[node] >> service & 1) &&
+	       (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_CHECK || trouble == ES_TROUBLE_OUTLIER ||
+		trouble == ES_TROUBLE_VANISHING);
+}
+
+/* Is it out for @service, or does it claim a place? */
+static int is_out(const struct es_daemon *d, unsigned int node, unsigned int service)
+{
+	unsigned int trouble = d->serving.trouble[node];
+
+	return (d->serving.failing[node] >> service & 1) && d->serving.yields[node] &&
+	       (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_OUTLIER ||
+		trouble == ES_TROUBLE_VANISHING);
+}
+
+int es_daemon_another_serves(const struct es_daemon *d, unsigned int service)
+{
+	for (unsigned int i = 0; i < d->conf->node_count; i++) {
+		enum es_node_state state = es_health_state(&d->health, i);
+
+		if (i != d->cluster->self && d->cluster->weight[i] &&
+		    (state == ES_NODE_UP || state == ES_NODE_DRAINING) && serves(d, i, service) &&
+		    is_heard(d, i))
+			return 1;
+	}
+	return 0;
+}
+
+struct es_place_others es_daemon_others(const struct es_daemon *d, unsigned int service)
+{
+	struct es_place_others others = {};
+	unsigned int self = d->cluster->self;
+
+	for (unsigned int i = 0; i < d->conf->node_count; i++) {
+		if (i == self || !d->conf->nodes[i].weight)
+			continue;
+		others.count++;
+		if (!is_there(d, i))
+			others.away++;
+		else if (is_out(d, i, service))
+			*(i < self ? &others.before : &others.after) += 1;
+		else
+			others.away += !serves(d, i, service) || es_health_state(&d->health, i) != ES_NODE_UP;
+	}
+	return others;
+}

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rules and settings of the nodes' machines that swallow connections: what is wrong with one node takes that node out, what is wrong
+with one client takes nobody out, and what is wrong with all nodes takes out as many as may be, never the last."""
+import contextlib
+import threading
+import time
+
+import pytest
+
+from cluster.membership import settled
+from earshotlab import Lab, daemon, netns, wait_for
+from web import raw
+
+pytestmark = pytest.mark.earshot
+
+ALL = ["n1", "n2", "n3"]
+HONEST, BANNED = "10.77.1.1", "10.77.1.2"
+RULES = {
+    "drop": f"ip saddr {BANNED} tcp dport 80 drop",
+    "connlimit": f"ip saddr {BANNED} tcp dport 80 ct count over 2 drop",
+}
+EVERYBODY = "ip saddr 10.77.1.0/24 tcp dport 80 drop"  # and not the node's own check
+
+
+@pytest.fixture(name="lab", params=["static", pytest.param("corosync", marks=pytest.mark.corosync)])
+def _lab(request):
+    with Lab(nodes=3, policy="wrr", membership=request.param, client_addresses=2, family="4") as lab:
+        if request.param == "corosync":
+            settled(lab, ALL)
+        yield lab
+
+
+@contextlib.contextmanager
+def ruled(lab, names, rule):
+    """The nodes' own packet filters have that rule, where the service's packets pass."""
+    for name in names:
+        lab.node(name).exec(["nft", f"table inet banned {{ chain in {{ type filter hook input priority -1; iif != lo {rule}; }}; }}"])
+        lab.node(name).exec(["nft", f"add rule inet banned in iif lo {rule}"])
+    try:
+        yield
+    finally:
+        for name in names:
+            lab.node(name).exec(["nft", "delete", "table", "inet", "banned"])
+
+
+class Client(threading.Thread):
+    """Asks again and again from one address, each time on a connection of its own, and gives up after a while."""
+
+    def __init__(self, lab, source, timeout, pause=0.1):
+        super().__init__(daemon=True)
+        self.lab, self.source, self.timeout, self.pause, self.results, self.is_over = lab, source, timeout, pause, [], False
+
+    def run(self):
+        while not self.is_over:
+            began = time.monotonic()
+            try:
+                with raw.connect(self.lab.client, timeout=self.timeout, before=lambda s: s.bind((self.source, 0))) as sock:
+                    sock.sendall(raw.head("/node", Connection="close"))
+                    result = raw.receive(sock).node
+            except OSError as error:
+                result = type(error).__name__
+            self.results.append((began, result, time.monotonic() - began))
+            time.sleep(self.pause)
+
+
+@contextlib.contextmanager
+def clients(lab, source, timeout, count):
+    """So many at once; yields them, and ends them."""
+    all_of_them = [Client(lab, source, timeout) for _ in range(count)]
+    for client in all_of_them:
+        client.start()
+    try:
+        yield all_of_them
+    finally:
+        for client in all_of_them:
+            client.is_over = True
+        for client in all_of_them:
+            client.join()
+
+
+def failed(asked, since=0.0):
+    return [result for client in asked for result in client.results if result[0] >= since and not result[1].startswith("n")]
+
+
+def served(asked, since=0.0):
+    return [result for client in asked for result in client.results if result[0] >= since and result[1].startswith("n")]
+
+
+def states(lab, at="n1"):
+    return {node["name"]: node["state"] for node in lab.status(at)["nodes"]}
+
+
+def troubles(lab):
+    return {name: lab.status(name)["nodes"][ALL.index(name)].get("trouble") or "" for name in ALL}
+
+
+def are_down(lab):
+    return {name for name, trouble in troubles(lab).items() if "not heard of again" in trouble}
+
+
+def watched(lab, seconds):
+    """All nodes that were down, at whatever moment."""
+    down, end = set(), time.monotonic() + seconds
+    while time.monotonic() < end:
+        down |= are_down(lab) | {name for name, state in states(lab).items() if state == "down"}
+        time.sleep(0.3)
+    return down
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_one_client_is_refused_by_all(lab, rule):
+    """It is its own affair: no node is down, nobody else loses anything, and it costs no more handovers after a while."""
+    with ruled(lab, ALL, RULES[rule]), clients(lab, HONEST, 3, 3) as honest, clients(lab, BANNED, 4, 8) as banned:
+        assert watched(lab, 12) == set()
+    assert served(honest) and not failed(honest), failed(honest)
+    if rule == "drop":
+        assert not served(banned)
+        assert sum(lab.counters(name)["inspect_own_affair"] for name in ALL) > 0
+
+
+def test_one_client_is_refused_by_one_node(lab):
+    """Others are heard there: the node stays in, and its other clients lose nothing."""
+    with ruled(lab, ["n2"], RULES["drop"]), clients(lab, HONEST, 3, 3) as honest, clients(lab, BANNED, 8, 6) as banned:
+        assert watched(lab, 15) == set()
+    assert {result[1] for result in served(honest)} == set(ALL) and not failed(honest), failed(honest)
+    assert {result[1] for result in served(banned)} <= {"n1", "n3"}
+
+
+def test_one_node_hears_nobody(lab):
+    """It goes, after a few seconds, and comes back by itself when the rule is gone."""
+    with clients(lab, HONEST, 3, 3) as honest:
+        with ruled(lab, ["n2"], EVERYBODY):
+            wait_for(lambda: are_down(lab) == {"n2"} and states(lab)["n2"] == "down", "n2 is down", 30, seen=lambda: troubles(lab))
+            wait_for(lambda: states(lab, "n3")["n2"] == "down", "n3 knows")
+            since = time.monotonic()
+            time.sleep(4)
+            assert served(honest, since) and not failed(honest, since), failed(honest, since)
+        wait_for(lambda: states(lab)["n2"] == "up", "n2 tries again", 30, seen=lambda: troubles(lab))
+        since = time.monotonic()
+        wait_for(lambda: "n2" in {result[1] for result in served(honest, since)}, "n2 serves", 20)
+        assert watched(lab, 8) == set()
+
+
+def test_all_nodes_hear_nobody(lab):
+    """As long as the rule is there, nothing can be done, and nobody makes it worse; then all is well at once."""
+    with clients(lab, HONEST, 2, 4) as honest:
+        with ruled(lab, ALL, EVERYBODY):
+            assert len(watched(lab, 15)) <= 1
+        since = time.monotonic() + 3
+        time.sleep(6)
+        assert served(honest, since) and not failed(honest, since), failed(honest, since)
+
+
+@pytest.mark.parametrize("membership", ["static", pytest.param("corosync", marks=pytest.mark.corosync)])
+def test_ipv6_is_off(membership):
+    """On one node: another one serves. On all: clients of IPv4 are served on."""
+    with Lab(nodes=3, policy="wrr", membership=membership, family="46") as lab:
+        if membership == "corosync":
+            settled(lab, ALL)
+        asked = raw.services(lab)
+
+        def results(address):
+            got = set()
+            for _ in range(9):
+                try:
+                    response, _ = raw.ask(lab.client, raw.head("/node", Connection="close"), timeout=3, address=address)
+                    got.add(response.node)
+                except OSError as error:
+                    got.add(type(error).__name__)
+            return got
+        v4, v6 = next(asked), next(asked)
+        assert results(v4) | results(v6) <= set(ALL)
+        netns.set_sysctls(lab.node("n2").namespace, {"net.ipv6.conf.all.disable_ipv6": 1})
+        wait_for(lambda: states(lab, "n1")["n2"] == "down", "n2 has no address", 10, seen=lambda: states(lab))
+        assert results(v4) <= {"n1", "n3"}
+        # The netfilter datapath hears nothing of that family there, so nobody answers what is n2's to inspect.
+        assert daemon.DATAPATH == "netfilter" or results(v6) <= {"n1", "n3"}
+        for name in ("n1", "n3"):
+            netns.set_sysctls(lab.node(name).namespace, {"net.ipv6.conf.all.disable_ipv6": 1})
+        wait_for(lambda: all("is no address of this node" in trouble for trouble in troubles(lab).values()), "all have found it", 10,
+                 seen=lambda: troubles(lab))
+        time.sleep(2)
+        assert results(v4) <= set(ALL)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Who may be out, for how long, and that the last node never goes. What several do at once is in test_outlier.c. */
+#include "cmocka_all.h"
+#include "inspector/health/place.h"
+
+static const struct es_place_limits limits = {.max_out = 2, .out_s = 10, .out_max_s = 30};
+
+static void test_the_last_stays(void **state)
+{
+	const struct es_place_others nobody = {}, away = {.count = 1, .away = 1}, one = {.count = 1};
+	struct es_place p = {};
+
+	(void)state;
+	assert_int_equal(es_place_claim(&p, &limits, &nobody, 1000), ES_PLACE_KEPT);
+	assert_int_equal(es_place_claim(&p, &limits, &away, 2000), ES_PLACE_NO_NEWS); /* told once */
+	assert_int_equal(p.kept, 2);
+	/* The other one dies while this one claims, and while it is out. */
+	assert_int_equal(es_place_claim(&p, &limits, &one, 3000), ES_PLACE_WANTS);
+	assert_int_equal(es_place_look(&p, &limits, &away, 3000 + ES_PLACE_CLAIM_MS), ES_PLACE_NO_NEWS);
+	assert_int_equal(p.state, ES_PLACE_IN);
+	assert_int_equal(es_place_claim(&p, &limits, &one, 6000), ES_PLACE_WANTS);
+	assert_int_equal(es_place_look(&p, &limits, &one, 6000 + ES_PLACE_CLAIM_MS), ES_PLACE_GOES);
+	assert_int_equal(es_place_look(&p, &limits, &one, 8001), ES_PLACE_NO_NEWS);
+	assert_int_equal(es_place_look(&p, &limits, &away, 8002), ES_PLACE_RECALLED);
+	assert_int_equal(p.state, ES_PLACE_IN);
+}
+
+/* A claim ends when nothing speaks against the node any more; being out does not. */
+static void test_well(void **state)
+{
+	const struct es_place_others two = {.count = 2};
+	struct es_place p = {};
+
+	(void)state;
+	es_place_claim(&p, &limits, &two, 1000);
+	es_place_is_well(&p, 1500);
+	assert_int_equal(p.state, ES_PLACE_IN);
+	assert_int_equal(es_place_look(&p, &limits, &two, 9000), ES_PLACE_NO_NEWS);
+	es_place_claim(&p, &limits, &two, 10000);
+	es_place_look(&p, &limits, &two, 12000);
+	assert_true(p.state == ES_PLACE_OUT && p.hold_s == 10);
+	assert_int_equal(es_place_look(&p, &limits, &two, 22000), ES_PLACE_RETURNS);
+	/* So soon, it is the same trouble; later it is forgotten. */
+	es_place_is_well(&p, 31999);
+	assert_int_equal(p.hold_s, 10);
+	es_place_is_well(&p, 32000);
+	assert_int_equal(p.hold_s, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_last_stays),
+		cmocka_unit_test(test_well),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
