@@ -98,7 +98,9 @@ static int es_nf_given_look(struct es_nf_given *in, struct es_program_view *v)
 	if (es_nf_program_socket(&node->config, in->service, &in->flow, &in->socket) &&
 	    node->hands.look(node->hands.ctx, &in->socket, &server))
 		return -1;
-	v->listening = server.listening && !es_serving_refuses(node->tables.state, in->service, node->now_ns);
+	v->listening =
+		server.listening && !es_serving_refuses(node->tables.state, in->service,
+							!es_addr_is_v4(&in->flow.client), node->now_ns);
 	v->accept_full = server.accept_full;
 	if (server.socket == ES_SOCKET_NONE && node->hands.look(node->hands.ctx, &in->flow, &found))
 		return -1;

@@ -109,7 +109,7 @@ static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 	if (settled.as != ES_SETTLED_NOT || settled.has_vanished)
 		return ES_COUNT_handover_old;
 	if (es_nf_look(in) || !in->found.listening ||
-	    es_serving_refuses(node->tables.state, in->service, node->now_ns)) {
+	    es_serving_refuses(node->tables.state, in->service, in->pkt.is_v6, node->now_ns)) {
 		/* Tell the client at once, as a stack without that port would. */
 		counter = es_nf_carry_out_answer(in) == ES_COUNT_answer_failed ? ES_COUNT_answer_failed
 									       : ES_COUNT_rebuild_no_listener;

@@ -50,8 +50,8 @@ static void es_nf_handover_view_socket(struct es_nf_received *in)
 	struct es_handover_view *v = &in->view;
 
 	es_nf_received_look(in);
-	v->listening =
-		in->found.listening && !es_serving_refuses(node->tables.state, in->service, node->now_ns);
+	v->listening = in->found.listening &&
+		       !es_serving_refuses(node->tables.state, in->service, in->pkt.is_v6, node->now_ns);
 	v->accept_full = in->found.accept_full;
 	if (v->socket != ES_SOCKET_ESTABLISHED)
 		return;

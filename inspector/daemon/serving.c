@@ -78,6 +78,8 @@ void es_daemon_serving_look(struct es_daemon *d)
 	__atomic_store_n(&first->refused_until_ns, es_clock_now_ns() + ES_SERVING_REFUSED_NS,
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&first->refused_services, now->refused, __ATOMIC_RELAXED);
+	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
+		__atomic_store_n(&first->refused_of[family], now->absent[family], __ATOMIC_RELAXED);
 	log_change(&before, now);
 	es_daemon_load_word(d, &word);
 	es_daemon_serving_heard(d, d->cluster->self, &word, es_daemon_serving_is_down(d));

@@ -61,7 +61,7 @@ _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fil
  * And what a node's clients were not heard of there (inspector/member/vanishing.h): a struct es_evidence_wire, to one node
  * that says that it understands it.
  */
-#define ES_EVIDENCE_VERSION 7
+#define ES_EVIDENCE_VERSION 8
 
 /* struct es_evidence_wire - in network byte order; struct es_evidence without the node; @tag: the service's, as above */
 struct es_evidence_wire {

@@ -43,6 +43,16 @@ __attribute__((format(printf, 3, 4))) static void found(struct es_serving *s, en
 	va_end(args);
 }
 
+/* Is anything left that can be served? */
+static void settle(struct es_serving *s)
+{
+	__u64 served = 0;
+
+	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
+		served |= s->listens[family] & ~s->absent[family];
+	s->is_down = !(served & ~s->refused);
+}
+
 /* The services of @conf, as bits. */
 static __u64 all_of(const struct es_conf *conf)
 {
@@ -73,14 +83,15 @@ static void look_at_kernel(const struct es_conf *conf, enum es_datapath_kind kin
 		s->refused = all_of(conf);
 }
 
-static void look_at_address(const struct es_conf *conf, unsigned int service, const struct es_addr *address,
+static void look_at_address(const struct es_conf *conf, unsigned int service, unsigned int family,
 			    struct es_serving *s)
 {
+	const struct es_addr *address = es_conf_service_of(&conf->services[service], family);
 	char text[INET6_ADDRSTRLEN];
 
 	if (!address || es_network_has_address(address))
 		return;
-	s->refused |= 1ULL << service;
+	s->absent[family] |= 1ULL << service;
 	es_conf_addr_text(address, text);
 	found(s, ES_TROUBLE_ADDRESS,
 	      "service %s: %s is no address of this node; do: ip address add %s/%u dev lo",
@@ -91,7 +102,7 @@ static void look_at_addresses(const struct es_conf *conf, struct es_serving *s)
 {
 	for (unsigned int i = 0; i < conf->service_count; i++)
 		for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
-			look_at_address(conf, i, es_conf_service_of(&conf->services[i], family), s);
+			look_at_address(conf, i, family, s);
 }
 
 /*
@@ -178,7 +189,7 @@ void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, uns
 	look_at_kernel(conf, kind, packet_max, ret);
 	look_at_addresses(conf, ret);
 	look_at_servers(conf, kind, ret);
-	ret->is_down = !(ret->listening & ~ret->refused);
+	settle(ret);
 }
 
 void es_serving_fails(struct es_serving *s, const struct es_conf *conf, unsigned int service, const char *why,
@@ -190,7 +201,7 @@ void es_serving_fails(struct es_serving *s, const struct es_conf *conf, unsigned
 	      why);
 	if (refuses)
 		s->refused |= 1ULL << service;
-	s->is_down = !(s->listening & ~s->refused);
+	settle(s);
 }
 
 void es_serving_is_out(struct es_serving *s, const struct es_conf *conf, unsigned int service,
@@ -204,13 +215,13 @@ void es_serving_is_out(struct es_serving *s, const struct es_conf *conf, unsigne
 	found(s, trouble, "service %s: %s%s", conf->services[service].name,
 	      trouble == ES_TROUBLE_OUTLIER ? "the server is an outlier: " : "", why);
 	s->refused |= 1ULL << service;
-	s->is_down = !(s->listening & ~s->refused);
+	settle(s);
 }
 
 void es_serving_spares(struct es_serving *s, unsigned int service)
 {
 	s->refused &= ~(1ULL << service);
-	s->is_down = !(s->listening & ~s->refused);
+	settle(s);
 }
 
 __u64 es_serving_away(__u64 failing, unsigned int trouble, int yields)

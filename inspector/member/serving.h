@@ -15,6 +15,7 @@
  * struct es_serving - what was found
  * @refused: a bit for each service for which no connection may be made here (kmod/core/serving.h); where only
  * no server listens, the datapath sees that itself
+ * @absent: a bit for each service whose address of IPv4, of IPv6, is missing here: for its clients, none either
  * @listening: a bit for each service for which something usable listens; @listens: the same of its addresses of
  * IPv4, of IPv6. Who asks by an address for which nothing listens is given to another node.
  * @failing: a bit for each service whose server fails its check, or for which the node is out (health/place.h) or claims to be,
@@ -26,6 +27,7 @@
  */
 struct es_serving {
 	__u64 refused;
+	__u64 absent[ES_CONF_FAMILIES];
 	__u64 listening;
 	__u64 listens[ES_CONF_FAMILIES];
 	__u64 failing;

@@ -135,11 +135,11 @@ static __always_inline int es_service_of_flow(const struct es_flow *flow)
 }
 
 /* Does this node make no connection for @service? A global function, see es_service_find(). */
-__noinline int es_service_is_refused(__u32 service)
+__noinline int es_service_is_refused(__u32 service, __u32 is_v6)
 {
 	struct es_state *state = es_state_get();
 
-	return state && es_serving_refuses(state, service, bpf_ktime_get_coarse_ns());
+	return state && es_serving_refuses(state, service, (int)is_v6, bpf_ktime_get_coarse_ns());
 }
 
 static __always_inline int es_address_is_mine(const struct es_state *state, const struct es_config *cfg,

@@ -161,7 +161,7 @@ static __noinline int es_program_take(struct __sk_buff *skb, struct es_handover 
 	}
 	if (es_program_look(skb, &f, &v, entry))
 		return 0;
-	if (es_service_is_refused((__u32)service))
+	if (es_service_is_refused((__u32)service, f.pkt.is_v6))
 		v.listening = 0;
 	answer = es_decide_program(&v, &verdict);
 	if (verdict.action == ES_REBUILD) {

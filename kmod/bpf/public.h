@@ -235,7 +235,7 @@ static __always_inline int es_public_segment(struct __sk_buff *skb, struct es_st
 	__u8 listening;
 
 	view->socket = es_socket_classify(sk, &view->old_rcv_nxt, &listening);
-	if (es_serving_refuses(state, service, now_ns))
+	if (es_serving_refuses(state, service, pkt->is_v6, now_ns))
 		listening = 0;
 	view->silent = (__u8)es_lease_is_over(state->lease_ns, now_ns);
 	if (view->socket == ES_SOCKET_ESTABLISHED ? es_public_view_socket(sk, pkt, view, now_ns)

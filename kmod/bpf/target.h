@@ -233,7 +233,7 @@ static __always_inline void es_handover_look(struct __sk_buff *skb, const struct
 	es_handover_view_settled(v, h, &in->pkt, &settled);
 	in->sk = es_socket_lookup(skb, &in->pkt);
 	es_handover_view_socket(in->sk, v, &in->old_rcv_nxt);
-	if (es_service_is_refused(in->service))
+	if (es_service_is_refused(in->service, in->pkt.is_v6))
 		v->listening = 0;
 	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)
 		es_leave_begin(skb, in->sk, v);

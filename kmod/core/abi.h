@@ -103,7 +103,7 @@ struct es_config {
  * @heartbeat_ns: CLOCK_MONOTONIC time at which it last looked, to the millisecond
  * @awake: it is running, or was woken already: a packet need not wake it (kmod/bpf/queue.h)
  * @refused_services, @refused_until_ns: of the first one, and not a worker's own: what the daemon does not let
- * this node serve (serving.h)
+ * this node serve (serving.h); @refused_of: and what of clients of IPv4, of IPv6
  */
 struct es_worker_state {
 	__u64 heartbeat_ns;
@@ -111,7 +111,8 @@ struct es_worker_state {
 	__u32 pad0;
 	__u64 refused_services;
 	__u64 refused_until_ns;
-	__u32 pad[8];
+	__u64 refused_of[2];
+	__u32 pad[4];
 };
 _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
 

@@ -12,12 +12,14 @@
 
 #define ES_SERVING_REFUSED_NS 5000000000ULL
 
-/* es_serving_refuses() - does this node make no connection for @service? */
-static __always_inline int es_serving_refuses(const struct es_state *state, __u32 service, __u64 now_ns)
+/* es_serving_refuses() - does this node make no connection for @service, with clients of that family? */
+static __always_inline int es_serving_refuses(const struct es_state *state, __u32 service, int is_v6,
+					      __u64 now_ns)
 {
 	const struct es_worker_state *first = &state->worker[0];
+	__u64 refused = first->refused_services | first->refused_of[is_v6 ? 1 : 0];
 
-	return (first->refused_services >> (service & (ES_SERVICES_MAX - 1)) & 1) &&
+	return (refused >> (service & (ES_SERVICES_MAX - 1)) & 1) &&
 	       (__s64)(first->refused_until_ns - now_ns) > 0;
 }
 

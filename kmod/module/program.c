@@ -37,7 +37,7 @@ static void es_given_look(struct es_given *in, struct es_program_view *v)
 	es_socket_put(&found);
 	es_socket_lookup_server(in->node->net, in->skb, &in->pkt, in->service, &found);
 	if (!found.listener || !es_listener_is_usable(found.listener) ||
-	    es_serving_refuses(in->node->state, in->service_index, ktime_get_coarse_ns()))
+	    es_serving_refuses(in->node->state, in->service_index, in->pkt.is_v6, ktime_get_coarse_ns()))
 		return;
 	v->listening = 1;
 	v->accept_full = sk_acceptq_is_full(found.listener);

@@ -67,7 +67,7 @@ static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter
 	es_track_begin_uninspected(&track, &in->verdict.options);
 	es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
 	if (!in->found.listener || !es_listener_is_usable(in->found.listener) ||
-	    es_serving_refuses(in->node->state, (u32)in->service, in->now_ns))
+	    es_serving_refuses(in->node->state, (u32)in->service, in->pkt.is_v6, in->now_ns))
 		/* Tell the client at once, as a stack without that port would. */
 		*ret_counter =
 			es_carry_out_answer(in) ? ES_COUNT_answer_failed : ES_COUNT_rebuild_no_listener;

@@ -43,7 +43,8 @@ static void es_handover_view_socket(struct es_received *in)
 	if (!in->found.sk) {
 		es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
 		v->listening = in->found.listener && es_listener_is_usable(in->found.listener) &&
-			       !es_serving_refuses(in->node->state, in->service, ktime_get_coarse_ns());
+			       !es_serving_refuses(in->node->state, in->service, in->pkt.is_v6,
+						   ktime_get_coarse_ns());
 		if (v->listening)
 			v->accept_full = sk_acceptq_is_full(in->found.listener);
 	} else if (v->socket == ES_SOCKET_ESTABLISHED && es_socket_is_tcp(in->found.sk)) {

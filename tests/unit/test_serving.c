@@ -19,8 +19,10 @@ static void test_out(void **state)
 {
 	static struct es_conf conf = {.service_count = 3,
 				      .services = {{.name = "a"}, {.name = "b"}, {.name = "c"}}};
-	struct es_serving s = {
-		.trouble = ES_TROUBLE_NO_SERVER, .text = "of another service", .listening = 5, .yields = 1};
+	struct es_serving s = {.trouble = ES_TROUBLE_NO_SERVER,
+			       .text = "of another service",
+			       .listens = {5, 1},
+			       .yields = 1};
 
 	(void)state;
 	es_serving_is_out(&s, &conf, 0, ES_TROUBLE_VANISHING, NULL);
@@ -38,7 +40,7 @@ static void test_out(void **state)
 /* What is wrong is still told, but it takes nobody's last node away. */
 static void test_spared(void **state)
 {
-	struct es_serving s = {.trouble = ES_TROUBLE_MTU, .listening = 3, .refused = 3, .is_down = 1};
+	struct es_serving s = {.trouble = ES_TROUBLE_MTU, .listens = {3, 0}, .refused = 3, .is_down = 1};
 
 	(void)state;
 	es_serving_spares(&s, 1);

@@ -383,7 +383,7 @@ class Evidence:
     request: int = 0  # 0: it was heard
     source: int = 1
     sequence: int = 0
-    VERSION = 7
+    VERSION = 8
 
     def bytes(self, key):
         tag = siphash((0, 0), self.service.encode()) & 0xFFFFFFFF
