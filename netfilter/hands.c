@@ -441,6 +441,17 @@ static void raw_close(struct es_nf_raw *raw)
 	*raw = (struct es_nf_raw){-1, -1};
 }
 
+/* No ICMP error, which anybody could send, tells how long a message may be. Returns 0 or -errno. */
+static int raw_distrust_errors(const struct es_nf_raw *raw)
+{
+	const int v4 = IP_PMTUDISC_INTERFACE, v6 = IPV6_PMTUDISC_INTERFACE;
+
+	if (setsockopt(raw->v4, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4)) ||
+	    (raw->v6 >= 0 && setsockopt(raw->v6, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof(v6))))
+		return -errno;
+	return 0;
+}
+
 /* @mark: of what is sent; 0: none. Returns 0 or -errno; then, too, it is to be closed. */
 static int raw_open(struct es_nf_raw *raw, __u32 mark)
 {
@@ -464,6 +475,8 @@ int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_
 	kernel->frames.fd = kernel->tun.fd = -1;
 	kernel->datagrams = kernel->marked = (struct es_nf_raw){-1, -1};
 	rc = raw_open(&kernel->datagrams, 0);
+	if (!rc)
+		rc = raw_distrust_errors(&kernel->datagrams);
 	if (!rc)
 		rc = raw_open(&kernel->marked, ES_NF_RULES_MARK);
 	rc = rc ? es_nf_why(why, rc, "raw socket: %s", strerror(-rc)) : es_nf_kernel_open(kernel, why);

@@ -82,4 +82,17 @@ static inline int es_sockaddr_equal(const union es_sockaddr *a, const union es_s
 	return a->v4.sin_port == b->v4.sin_port && a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
 }
 
+/*
+ * es_sockaddr_distrust_errors() - what is sent by @fd, of @family, is as long as its interface allows, whatever ICMP errors
+ * say: anybody could have sent one of those, and parts of a message are refused. Returns 0 or -errno.
+ */
+static inline int es_sockaddr_distrust_errors(int fd, int family)
+{
+	const int v4 = IP_PMTUDISC_INTERFACE, v6 = IPV6_PMTUDISC_INTERFACE;
+	int rc = family == AF_INET6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof(v6))
+				    : setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4));
+
+	return rc ? -errno : 0;
+}
+
 #endif

@@ -99,7 +99,8 @@ static int es_sender_socket(const struct es_cluster *cluster, unsigned int node)
 		return -errno;
 	es_sockaddr_port_set(&self, 0);
 	es_sender_options(fd, self.sa.sa_family);
-	if (bind(fd, &self.sa, es_sockaddr_len(&self)) || connect(fd, &to->sa, es_sockaddr_len(to))) {
+	if (es_sockaddr_distrust_errors(fd, self.sa.sa_family) ||
+	    bind(fd, &self.sa, es_sockaddr_len(&self)) || connect(fd, &to->sa, es_sockaddr_len(to))) {
 		int rc = -errno;
 
 		close(fd);

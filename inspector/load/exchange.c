@@ -36,6 +36,7 @@ int es_load_exchange_open(struct es_load_exchange *exchange, const struct es_clu
 		return -errno;
 	if (setsockopt(exchange->fd, self->sa.sa_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP,
 		       self->sa.sa_family == AF_INET6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof(on)) ||
+	    es_sockaddr_distrust_errors(exchange->fd, self->sa.sa_family) ||
 	    bind(exchange->fd, &self->sa, es_sockaddr_len(self))) {
 		rc = -errno;
 		es_load_exchange_close(exchange);

@@ -66,12 +66,17 @@ static void test_flood(void **state)
 	static struct es_conf conf;
 	struct es_wire_load load = {.has_requests = 1};
 	union es_sockaddr to = {};
-	socklen_t len = sizeof(to);
+	int discovers = 0;
+	socklen_t len = sizeof(to), discovers_len = sizeof(discovers);
 
 	(void)state;
 	cluster_init(&here, &conf, 0);
 	cluster_init(&there, &conf, 1);
 	assert_int_equal(es_load_exchange_open(&mine, &here), 0);
+	assert_int_equal(getsockopt(mine.fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+				    is_v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &discovers, &discovers_len),
+			 0);
+	assert_int_equal(discovers, is_v6 ? IPV6_PMTUDISC_INTERFACE : IP_PMTUDISC_INTERFACE);
 	receiving = &mine;
 	assert_int_equal(getsockname(mine.fd, &to.sa, &len), 0);
 	there.handover_address[0] = to;
