@@ -113,14 +113,33 @@ int es_cluster_set_tenure(struct es_cluster *cluster, const struct es_tenure *te
 	return 0;
 }
 
+/* Until when it is left alone. */
+static unsigned long long es_health_until_ns(const struct es_health *health, unsigned int node,
+					     unsigned int family)
+{
+	unsigned long long all_ns =
+		atomic_load_explicit(&health->suspended_until_ns[node], memory_order_acquire);
+	unsigned long long of_family_ns =
+		atomic_load_explicit(&health->unheard_until_ns[family][node], memory_order_acquire);
+
+	return all_ns > of_family_ns ? all_ns : of_family_ns;
+}
+
+/* Is it in that state, if it were not left alone? */
+static int es_cluster_may_be_in_state(const struct es_cluster *cluster, const struct es_health *health,
+				      unsigned int node, enum es_node_state state, unsigned long long now_ns)
+{
+	return node < cluster->conf->node_count && cluster->weight[node] > 0 &&
+	       es_health_state(health, node) == state &&
+	       atomic_load_explicit(&health->mistimed_until_ns[node], memory_order_acquire) <= now_ns;
+}
+
 static int es_cluster_is_in_state(const struct es_cluster *cluster, const struct es_health *health,
 				  unsigned int node, unsigned int family, enum es_node_state state,
 				  unsigned long long now_ns)
 {
-	return node < cluster->conf->node_count && cluster->weight[node] > 0 &&
-	       es_health_state(health, node) == state &&
-	       atomic_load_explicit(&health->suspended_until_ns[node], memory_order_acquire) <= now_ns &&
-	       atomic_load_explicit(&health->unheard_until_ns[family][node], memory_order_acquire) <= now_ns;
+	return es_cluster_may_be_in_state(cluster, health, node, state, now_ns) &&
+	       es_health_until_ns(health, node, family) <= now_ns;
 }
 
 int es_cluster_is_target(const struct es_cluster *cluster, const struct es_health *health, unsigned int node,
@@ -144,6 +163,27 @@ int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_
 	return es_cluster_is_in_state(cluster, health, node, family, ES_NODE_DRAINING, now_ns);
 }
 
+int es_cluster_first_suspended(const struct es_cluster *cluster, const struct es_health *health,
+			       unsigned int family, unsigned int but, unsigned long long now_ns)
+{
+	static const enum es_node_state states[] = {ES_NODE_UP, ES_NODE_DRAINING};
+	unsigned long long first_ns = 0;
+	int first = -1;
+
+	for (size_t s = 0; s < sizeof(states) / sizeof(states[0]) && first < 0; s++) {
+		for (unsigned int i = 0; i < cluster->conf->node_count; i++) {
+			unsigned long long until_ns = es_health_until_ns(health, i, family);
+
+			if (i == but || !es_cluster_may_be_in_state(cluster, health, i, states[s], now_ns) ||
+			    (first >= 0 && until_ns >= first_ns))
+				continue;
+			first = (int)i;
+			first_ns = until_ns;
+		}
+	}
+	return first;
+}
+
 void es_health_suspend(struct es_health *health, unsigned int node, unsigned long long until_ns)
 {
 	if (node < ES_NODES_MAX)
@@ -156,6 +196,12 @@ void es_health_suspend_for(struct es_health *health, unsigned int node, unsigned
 	if (node < ES_NODES_MAX)
 		atomic_store_explicit(&health->unheard_until_ns[family][node], until_ns,
 				      memory_order_release);
+}
+
+void es_health_set_mistimed(struct es_health *health, unsigned int node, unsigned long long until_ns)
+{
+	if (node < ES_NODES_MAX)
+		atomic_store_explicit(&health->mistimed_until_ns[node], until_ns, memory_order_release);
 }
 
 void es_health_change_state(struct es_health *health, unsigned int node, enum es_node_state state,

@@ -19,9 +19,10 @@
 /**
  * struct es_health - for each node id, until when (CLOCK_MONOTONIC ns) it is no target, and an enum
  * es_node_state
- * A node that answered NACK or is unreachable is left alone for a while; it still inspects.
+ * A node that answered NACK or is unreachable is left alone for a while, if there are others; it still inspects.
  * @unheard_until_ns: until when it is none for clients of IPv4, of IPv6: nothing listened there for a service's address
  * of theirs. The other family's lose nothing by that.
+ * @mistimed_until_ns: until when its clock is too far from this node's for it to take anything, be there others or not
  * @unsure_until_ns: some node has refused for want of a lease
  * @lost_ns: when it was last lost, in other ways than by leaving in order; 0: never
  * @back_ns: since when it has served each service again, after it had not; 0: always
@@ -31,6 +32,7 @@
 struct es_health {
 	_Atomic unsigned long long suspended_until_ns[ES_NODES_MAX];
 	_Atomic unsigned long long unheard_until_ns[ES_CONF_FAMILIES][ES_NODES_MAX];
+	_Atomic unsigned long long mistimed_until_ns[ES_NODES_MAX];
 	_Atomic unsigned long long unsure_until_ns;
 	_Atomic unsigned long long lost_ns[ES_NODES_MAX];
 	_Atomic unsigned char state[ES_NODES_MAX];
@@ -141,11 +143,21 @@ int es_cluster_is_target_of(const struct es_cluster *cluster, const struct es_he
 int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_health *health,
 			      unsigned int node, unsigned int family, unsigned long long now_ns);
 
+/**
+ * es_cluster_first_suspended() - the node that was left alone first of those that may serve when no other does
+ * A target, or one that drains, but for having refused something or not having been reached a moment ago; not
+ * @but, ES_NODE_NONE for any. Returns -1 if there is none.
+ */
+int es_cluster_first_suspended(const struct es_cluster *cluster, const struct es_health *health,
+			       unsigned int family, unsigned int but, unsigned long long now_ns);
+
 void es_health_suspend(struct es_health *health, unsigned int node, unsigned long long until_ns);
 
 /* es_health_suspend_for() - for clients of @family alone */
 void es_health_suspend_for(struct es_health *health, unsigned int node, unsigned int family,
 			   unsigned long long until_ns);
+
+void es_health_set_mistimed(struct es_health *health, unsigned int node, unsigned long long until_ns);
 
 /*
  * es_health_set_unsure() - a node is about to be suspended that has lost its lease: membership is changing

@@ -248,7 +248,8 @@ static void hear_clock(struct es_daemon *d, unsigned int node, const struct es_w
 				       : "node %s: its clock is right again, %lld s ahead of this node's",
 		       d->conf->nodes[node].name, clock->ahead_ms / 1000, ES_HANDOVER_LATE_S);
 	if (es_node_clock_is_useless(clocks, node))
-		es_health_suspend(&d->health, node, es_clock_now_ns() + 2 * ES_LOAD_SILENCE_MS * 1000000ULL);
+		es_health_set_mistimed(&d->health, node,
+				       es_clock_now_ns() + 2 * ES_LOAD_SILENCE_MS * 1000000ULL);
 	requires = es_node_clocks_are_told(clocks, d->conf->node_count, d->cluster->self);
 	if (requires == d->load.requires_time)
 		return;

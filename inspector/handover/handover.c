@@ -28,6 +28,8 @@ struct es_message {
  */
 #define ES_SENT_KEPT 1024
 
+#define ES_ERRORS_MAX 16 /* that come while messages are sent, beside one for each */
+
 /* A message that was sent. Its MAC is known to who sees it only: an ICMP error that quotes it is no
  * invention. */
 struct es_sent {
@@ -282,6 +284,12 @@ static int is_icmp_error(int error)
 	return error == ECONNREFUSED || error == EHOSTUNREACH;
 }
 
+/* Of sending: may it go well if it is tried again at once? ICMP errors have many numbers, icmp_err_convert[] of the kernel. */
+static int is_repeated(int error)
+{
+	return error != EAGAIN && error != ENOBUFS && error != ENOMEM && error != EPERM;
+}
+
 /* Send @count messages to one node; returns how many were lost. */
 static unsigned int es_sender_send(int fd, struct mmsghdr *messages, unsigned int count)
 {
@@ -292,9 +300,9 @@ static unsigned int es_sender_send(int fd, struct mmsghdr *messages, unsigned in
 
 		if (sent > 0) {
 			at += (unsigned int)sent;
-		} else if (sent < 0 && (errno == EINTR || is_icmp_error(errno)) && errors <= count) {
-			/* An ICMP error of an earlier message is reported once, in place of sending; in a
-			 * batch to a node that is not there, perhaps one for each. */
+		} else if (sent < 0 && is_repeated(errno) && errors < count + ES_ERRORS_MAX) {
+			/* An ICMP error of an earlier message, or a forged one, is reported once, in place of
+			 * sending; in a batch to a node that is not there, perhaps one for each. */
 			errors++;
 		} else {
 			lost++;
@@ -368,7 +376,7 @@ static int is_error_report(const struct cmsghdr *c)
 	       (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR);
 }
 
-/* Take an error from @fd's queue. Returns 1 if it says that a message was not received. */
+/* Take an error from @fd's queue. Returns as es_handover_receive(). */
 static int es_error_receive(const struct es_handover_sender *sender, int fd, struct es_handover_back *ret)
 {
 	struct iovec iov[2] = {
@@ -390,12 +398,13 @@ static int es_error_receive(const struct es_handover_sender *sender, int fd, str
 		if (!is_error_report(c))
 			continue;
 		memcpy(&error, CMSG_DATA(c), sizeof(error));
-		if ((error.ee_origin != SO_EE_ORIGIN_ICMP && error.ee_origin != SO_EE_ORIGIN_ICMP6) ||
-		    !is_icmp_error((int)error.ee_errno))
+		if (error.ee_origin != SO_EE_ORIGIN_ICMP && error.ee_origin != SO_EE_ORIGIN_ICMP6)
 			return 0;
-		if (got > (ssize_t)sizeof(ret->header) && es_was_sent(sender, &ret->header, ret->node))
-			ret->quoted = (size_t)got - sizeof(ret->header);
-		return 1;
+		if (!is_icmp_error((int)error.ee_errno) || got <= (ssize_t)sizeof(ret->header) ||
+		    !es_was_sent(sender, &ret->header, ret->node))
+			return -ENOMSG;
+		ret->quoted = (size_t)got - sizeof(ret->header);
+		return -ECONNREFUSED;
 	}
 	return 0;
 }
@@ -410,17 +419,18 @@ int es_handover_receive(struct es_handover_sender *sender, const struct es_sipke
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 	struct epoll_event event;
 	ssize_t got;
-	int fd;
+	int fd, rc;
 
 	if (epoll_wait(sender->epoll_fd, &event, 1, 0) != 1 || event.data.u32 >= sender->node_count)
 		return 0;
 	ret->node = event.data.u32;
 	ret->quoted = 0;
 	fd = sender->fd[ret->node];
-	if ((event.events & EPOLLERR) && es_error_receive(sender, fd, ret))
-		return -ECONNREFUSED;
+	rc = event.events & EPOLLERR ? es_error_receive(sender, fd, ret) : 0;
+	if (rc)
+		return rc;
 	got = recvmsg(fd, &msg, 0);
-	if (got < 0)
-		return is_icmp_error(errno) ? -ECONNREFUSED : errno == EAGAIN ? 0 : -EBADMSG;
+	if (got < 0) /* or an error that had no room in the queue */
+		return errno == EAGAIN ? 0 : -ENOMSG;
 	return es_nack_check(&ret->header, ret->packet, got, keys, key_count);
 }

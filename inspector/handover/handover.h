@@ -98,7 +98,7 @@ int es_handover_sender_fd(const struct es_handover_sender *sender);
  * struct es_handover_back - what came back to a sender
  * @node: that it is about
  * @header, @packet: of a NACK or an answer; of a message that was not received, as far as it is quoted
- * @quoted: bytes of that message's packet, perhaps less than it has; 0: it is not known which one it was
+ * @quoted: bytes of the latter's packet, perhaps less than it has
  */
 struct es_handover_back {
 	unsigned int node;
@@ -112,7 +112,8 @@ struct es_handover_back {
  * Returns the packet's length; 0 if there is nothing now; -EBADMSG for a message that is no authentic NACK;
  * -ECONNREFUSED when a message was not received, since no datapath takes handovers there (ICMP port
  * unreachable) or nobody is there (host unreachable, which this node's own kernel says). Routers and kernels
- * tell of some such messages only, RFC 1812 section 4.3.2.8.
+ * tell of some such messages only, RFC 1812 section 4.3.2.8. -ENOMSG for an ICMP error that says something else, or
+ * does not quote one of the last messages up to its MAC, which only those know that saw it: it means nothing.
  */
 int es_handover_receive(struct es_handover_sender *sender, const struct es_sipkey *keys,
 			unsigned int key_count, struct es_handover_back *ret);

@@ -27,10 +27,11 @@ static int es_inspect_is_open(const struct es_inspector *in, __u64 flow_hash,
 	       ret->node == node && attempt >= ret->attempt;
 }
 
-/* The node for a request that came back from another, whose head may be in more segments than this one. @avoid: not
+/* The node for a request that came back from @node, whose head may be in more segments than this one. @avoid: none of
  * these */
 static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, const struct es_ip_packet *packet,
-				  struct es_node_set avoid, struct es_handover_order *order)
+				  unsigned int node, struct es_node_set avoid,
+				  struct es_handover_order *order)
 {
 	struct es_request_view request = {
 		.flow_hash = flow_hash,
@@ -39,6 +40,8 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 		.client_port = es_ntohs(packet->flow.client_port),
 		.truncated = 1, /* what was gathered of it is not here any more */
 		.avoid = avoid,
+		.attempts = order->attempt,
+		.before = node,
 	};
 	const char *text = (const char *)es_ip_packet_payload(packet);
 
@@ -103,7 +106,7 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 			es_inspect_count(in, ES_WORKER_nacks);
 			es_tally_handed(in->tally, order->service, node, ES_TALLY_refused);
 		}
-		if (reason == ES_NACK_NO_LISTENER)
+		if (reason == ES_NACK_NO_LISTENER || !reason)
 			es_health_suspend_for(in->params->health, node, !es_addr_is_v4(&packet->flow.client),
 					      in->now_ns + ES_SUSPEND_NS);
 		else if (reason != ES_NACK_VANISHED)
@@ -112,7 +115,7 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 		 * before any request is for the server here, or for none. */
 		target = order->attempt > ES_ATTEMPTS_MAX || decided.is_inherited || !packet->seg.len
 				 ? -1
-				 : es_inspect_route_again(in, flow_hash, packet, avoid, order);
+				 : es_inspect_route_again(in, flow_hash, packet, node, avoid, order);
 	}
 	/* Where nobody else is, it may have been chance. */
 	if (target == -1 && reason == ES_NACK_VANISHED && order->attempt <= ES_ATTEMPTS_MAX &&
@@ -183,8 +186,17 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover_ba
 	es_inspect_again(in, nack->source, (enum es_nack_reason)nack->nack, &packet, &order, 0);
 }
 
+/* Of whose clients a message is, as far as it is quoted. */
+static unsigned int es_message_family(const struct es_handover_back *back)
+{
+	if (back->header.kind == ES_HANDOVER_STRAYS || back->header.kind == ES_HANDOVER_STRAYS6)
+		return back->header.kind == ES_HANDOVER_STRAYS6;
+	return back->packet[0] >> 4 == 6;
+}
+
 /*
- * Nobody takes handovers there. The request goes to another node, at once if the error quotes it whole (an
+ * Nobody takes handovers there, as one of the last messages says that is quoted with its MAC: anybody could send another
+ * error. The request goes to another node, at once if the error quotes it whole (an
  * ICMP error has 576 bytes at most, RFC 1812 section 4.3.2.3), else when its client sends it again. Not so a
  * request that was repeated: of its first message nothing is known, and the node may have served it.
  */
@@ -196,8 +208,9 @@ static void es_inspect_unreachable(struct es_inspector *in, struct es_handover_b
 	struct es_ip_packet packet;
 
 	es_inspect_count(in, ES_WORKER_unreachable);
-	es_health_suspend(in->params->health, back->node, in->now_ns + ES_SUSPEND_NS);
-	if (!back->quoted || h->kind != ES_HANDOVER_REQUEST || (h->flags & ES_HANDOVER_F_REPEAT))
+	es_health_suspend_for(in->params->health, back->node, es_message_family(back),
+			      in->now_ns + ES_SUSPEND_NS);
+	if (h->kind != ES_HANDOVER_REQUEST || (h->flags & ES_HANDOVER_F_REPEAT))
 		return;
 	if (missing)
 		es_ip_packet_truncate(back->packet, back->quoted);
@@ -224,6 +237,8 @@ void es_inspect_messages(struct es_inspector *in)
 			es_inspect_nack(in, &back, (size_t)len);
 		else if (len == -ECONNREFUSED)
 			es_inspect_unreachable(in, &back);
+		else if (len == -ENOMSG)
+			es_inspect_count(in, ES_WORKER_errors_ignored);
 		else
 			es_inspect_count(in, ES_WORKER_nack_bad);
 	}

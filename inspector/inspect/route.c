@@ -130,14 +130,40 @@ static void es_router_look(struct es_router *router, unsigned int service, unsig
 	}
 }
 
+/*
+ * No node is left for a first request: rather than to refuse it, it is given to one that has refused something, or was
+ * not reached, a moment ago; to each of them once.
+ */
+static void es_router_spare(struct es_router *router, const struct es_request_view *request,
+			    unsigned int family, unsigned long long now_ns)
+{
+	const struct es_cluster *cluster = router->cluster;
+	unsigned int count = cluster->conf->node_count;
+	int node;
+
+	for (unsigned int i = 0; i < count; i++)
+		if (router->node[i].is_target || router->node[i].is_draining)
+			return;
+	if (request->current >= 0 || request->attempts >= count ||
+	    es_health_is_unsure(router->health, now_ns))
+		return;
+	node = es_cluster_first_suspended(cluster, router->health, family,
+					  request->attempts ? request->before : ES_NODE_NONE, now_ns);
+	if (node >= 0)
+		router->node[node].is_target = 1;
+}
+
 static void es_router_view(struct es_router *router, unsigned int service,
 			   const struct es_request_view *request, unsigned long long now_ns,
 			   struct es_cluster_view *ret_view)
 {
-	es_router_look(router, service, request->client && !es_addr_is_v4(request->client), now_ns);
+	unsigned int family = request->client && !es_addr_is_v4(request->client);
+
+	es_router_look(router, service, family, now_ns);
 	for (unsigned int i = 0; i < router->cluster->conf->node_count; i++)
 		if (es_node_set_has(request->avoid, i))
 			router->node[i].is_target = router->node[i].is_draining = 0;
+	es_router_spare(router, request, family, now_ns);
 	*ret_view = (struct es_cluster_view){
 		.self = router->cluster->self,
 		.count = router->cluster->conf->node_count,

@@ -57,6 +57,7 @@ void es_request_describe(struct es_request_view *request, const struct es_http_h
 
 /**
  * es_route() - the node for a request, as rules, plugins and @service's policy say, in this order; -1 if none
+ * Where no node is a target, one is that has refused something, or was not reached, a moment ago.
  * @request gets why its connection moves, if it does, and what rules and URL table know of it, its cost among that. ES_ROUTE_REJECT and @ret_rejection
  * if a rule refuses it; ES_ROUTE_MORE if a plugin wants more of it, never if it is truncated. What is no
  * HTTP/1.x is shown to the plugins only. The caller says with es_route_sent() if the request went to the

@@ -58,6 +58,7 @@ enum es_move_why {
  * @avoid: nodes that are none for it
  * @head, @text, @len: the head as scanned and the gathered bytes, from the request's first on; NULL in the
  * simulator. @truncated: the bytes are not the whole head (a bound or the time was reached).
+ * @attempts: how many nodes have been given it in vain; @before: if any, the last of them
  */
 struct es_request_view {
 	__u64 flow_hash;
@@ -82,6 +83,8 @@ struct es_request_view {
 	const char *text;
 	size_t len;
 	int truncated;
+	unsigned int attempts;
+	unsigned int before;
 };
 
 /**

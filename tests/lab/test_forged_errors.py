@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ICMP errors about the nodes' messages that no router has sent: from the clients' network, to a node's cluster address."""
+import itertools
 import socket
 import struct
+import threading
 import time
 
 import pytest
@@ -32,10 +34,50 @@ def too_big(family, victim, peer, source):
     return error(family, *((3, 4) if family == 4 else (2, 0)), MTU[family], victim, quoted, source)
 
 
-def put(lab, tap, node, packet):
-    """By the node's public interface, whatever the address is."""
-    tap.send(floods.frame(floods.mac(lab.net.link("client").mac),
-                          floods.mac(node.exec(["cat", "/sys/class/net/eth0/address"]).stdout.strip()), packet))
+def unreachable(family, victim, port, peer, source):
+    """Nobody takes what the victim's worker has sent to the handover port of another node."""
+    quoted = floods.udp(victim, peer, port, HANDOVER_PORT, bytes(500))
+    return error(family, *((3, 3) if family == 4 else (1, 4)), 0, victim, quoted, source)
+
+
+def frame(lab, node, packet, interface="eth0"):
+    """To one interface of the node's, whatever the address is."""
+    return floods.frame(floods.mac(lab.net.link("client").mac),
+                        floods.mac(node.exec(["cat", f"/sys/class/net/{interface}/address"]).stdout.strip()), packet)
+
+
+def senders(lab, node):
+    """(port, peer's address) of the sockets by which the node sends messages to others."""
+    found = []
+    for line in node.exec(["ss", "-Hun"]).stdout.splitlines():
+        (_, port), (peer, peer_port) = (word.rsplit(":", 1) for word in line.split()[-2:])
+        peer = peer.strip("[]")
+        if peer_port == str(HANDOVER_PORT) and peer in (other.cluster_address for other in lab.nodes):
+            found.append((int(port), floods.packed(peer)))
+    assert len(found) >= len(lab.nodes)
+    return found
+
+
+class Flood(threading.Thread):
+    """Frames, again and again, 10 ms after each other, by the taps in turn."""
+
+    def __init__(self, taps, frames):
+        super().__init__(daemon=True)
+        self.frames, self.sent, self.ending = itertools.cycle(zip(itertools.cycle(taps), frames)), 0, threading.Event()
+
+    def run(self):
+        while not self.ending.wait(0.01):
+            tap, data = next(self.frames)
+            tap.send(data)
+            self.sent += 1
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.join()
 
 
 def wrong(lab, family, count):
@@ -60,11 +102,57 @@ def test_too_big(family):
         with floods.Tap(lab.net.client, "eth0") as tap:
             for victim in lab.nodes:
                 for peer in lab.nodes:
-                    put(lab, tap, victim, too_big(family, *(floods.packed(node.cluster_address) for node in (victim, peer)), source))
+                    tap.send(frame(lab, victim, too_big(family, *(floods.packed(node.cluster_address) for node in (victim, peer)), source)))
         time.sleep(0.2)
         for node in lab.nodes:
-            others = [other for other in lab.nodes if other is not node]
+            others = [other for other in lab.nodes if other.name != node.name]
             assert not any("mtu" in node.exec(["ip", "route", "get", other.cluster_address]).stdout for other in others)
         assert not wrong(lab, family, 24)
         for node in lab.nodes:
             assert lab.counters(node.name)["handover_malformed"] == before[node.name]["handover_malformed"]
+
+
+def asked(lab, seconds):
+    """(how many requests, what became of those that were not answered)."""
+    count, failed, end = 0, [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            response, _ = raw.ask(lab.client, raw.head("/1k"), address=(lab.net.vip, 80), timeout=3)
+            failed += [] if raw.right(response, "1k") else [response.status]
+        except (OSError, AssertionError) as why:
+            failed.append(type(why).__name__)
+        count += 1
+    return count, failed
+
+
+def total(lab, name):
+    return sum(lab.counters(node.name)[name] for node in lab.nodes)
+
+
+@pytest.mark.parametrize("side", ["public", "cluster"])
+@pytest.mark.parametrize("family", [4, 6])
+def test_unreachable(family, side):
+    """Each of the nodes' sockets is told again and again that nobody takes what it sends, with its right port, which nobody
+    should know: by the public interface, and as if it came from the cluster network. It quotes none of the messages."""
+    with Lab(nodes=3, policy="wrr", family=str(family)) as lab:
+        assert not asked(lab, 1)[1]
+        interface = "eth0" if side == "public" else "eth1"
+        links = ["client"] if side == "public" else [f"{node.name}-clu" for node in lab.nodes]
+        taps = [floods.Tap(lab.net.client, "eth0") if side == "public" else floods.Tap(lab.net.switch, link) for link in links]
+        rows = []  # for each tap, what it sends
+        for node in lab.nodes:
+            own, other = (floods.packed(one.cluster_address) for one in (node, next(n for n in lab.nodes if n.name != node.name)))
+            rows.append([frame(lab, node, unreachable(family, own, port, peer, other), interface)
+                         for port, peer in senders(lab, node)])
+        frames = [data for row in zip(*rows) for data in row]
+        with Flood(taps, frames) as flood:
+            count, failed = asked(lab, 5)
+        print(f"{flood.sent} errors to {len(frames)} sockets, {count} requests")
+        assert flood.sent > 100 and count > 20 and not failed, failed
+        assert all(state == "up" for node in lab.nodes for state in
+                   (row["state"] for row in lab.status(node.name)["nodes"]))
+        if side == "cluster":
+            assert total(lab, "inspect_errors_ignored") > flood.sent / 2
+        assert not total(lab, "inspect_unreachable")
+        for tap in taps:
+            tap.sock.close()

@@ -301,6 +301,35 @@ static void test_quoted(void **state)
 	cluster_free(c);
 }
 
+/* An error that quotes none of the last messages says nothing: its message may be invented. */
+static void test_quoted_too_late(void **state)
+{
+	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST};
+	struct es_handover_sender *sender = NULL;
+	struct es_handover_back back;
+	uint8_t packet[100] = {};
+	uint16_t port;
+	int fd = receiver(&port), got;
+	struct es_cluster *c = cluster(port);
+
+	(void)state;
+	close(fd);
+	assert_int_equal(es_handover_sender_new(c, 5, &key, &sender), 0);
+	assert_int_equal(request_handover(sender, c, &order, packet, sizeof(packet), 1), 0);
+	assert_int_equal(es_handover_flush(sender), 0);
+	for (int i = 0; i < 1024; i++)
+		assert_int_equal(request_handover(sender, c, &order, packet, sizeof(packet), 0), 0);
+	es_handover_flush(sender);
+	do
+		got = es_handover_receive(sender, &key, 1, &back);
+	while (got && back.node == 0);
+	assert_int_equal(got, -ENOMSG);
+	assert_int_equal(back.node, 1);
+	assert_int_equal(back.quoted, 0);
+	es_handover_sender_free(&sender);
+	cluster_free(c);
+}
+
 static __u32 stamp_of(__u64 wall_s)
 {
 	return (__u32)(wall_s << 8);
@@ -455,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_mac_covers_everything),
 		TEST(test_trip),
 		TEST(test_quoted),
+		TEST(test_quoted_too_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -201,6 +201,53 @@ static void test_unreachable_later(void **state)
 	assert_int_equal(request(number), -1);
 }
 
+/* What its kernel says of no message that was sent lately, somebody else may have said. */
+static void test_unreachable_unquoted(void **state)
+{
+	struct es_handover_order order = {.kind = ES_HANDOVER_REQUEST};
+	uint8_t packet[40] = {};
+	struct message m;
+
+	(void)state;
+	only(2);
+	vanish(2);
+	assert_int_equal(request(flow_find(1, 1)), -1);
+	for (int i = 0; i < 1024; i++)
+		assert_int_equal(request_handover(in.sender, cluster, &order, packet, sizeof(packet), SELF),
+				 0);
+	es_handover_flush(in.sender);
+	es_inspect_messages(&in);
+	assert_int_equal(COUNT(errors_ignored), 1);
+	assert_int_equal(COUNT(unreachable) + COUNT(no_target) + COUNT(send_failed), 0);
+	assert_true(es_cluster_is_target(cluster, &health, 2, in.now_ns));
+	while (recv(receiver[SELF], &m, sizeof(m), 0) > 0)
+		;
+}
+
+/* It is left alone for that message's clients, and not before the others are: with nobody left, it is tried. */
+static void test_unreachable_and_tried(void **state)
+{
+	unsigned int number = flow_find(1, 1);
+	struct message m;
+
+	(void)state;
+	only(2);
+	vanish(2);
+	assert_int_equal(request(number), -1);
+	assert_int_equal(told(&m), -1);
+	assert_int_equal(COUNT(no_target), 1); /* no other one */
+	assert_false(es_cluster_is_target_of(cluster, &health, 2, (unsigned int)clients_are_v6, in.now_ns));
+	assert_true(es_cluster_is_target_of(cluster, &health, 2, !clients_are_v6, in.now_ns));
+	es_health_set_state(&health, 1, ES_NODE_UP);
+	es_health_suspend(&health, 1, in.now_ns + 1);
+	assert_int_equal(request(flow_find(number + 1, 1)), 1);
+	es_health_suspend(&health, 1, in.now_ns + 2000000000ULL);
+	inspect(flow_find(number + 30, 1), ES_FLOW_NEW, 0, REQUEST);
+	assert_int_equal(told(&m), 1); /* it is not there yet, so the other one */
+	assert_int_equal(COUNT(unreachable), 2);
+	assert_int_equal(COUNT(no_target), 1);
+}
+
 /* Nobody is left: the client is told, as it is when all refuse. */
 static void test_unreachable_all(void **state)
 {
@@ -448,6 +495,8 @@ int main(void)
 		TEST(test_unreachable_long),
 		TEST(test_unreachable_and_repeated),
 		TEST(test_unreachable_later),
+		TEST(test_unreachable_unquoted),
+		TEST(test_unreachable_and_tried),
 		TEST(test_unreachable_all),
 	};
 

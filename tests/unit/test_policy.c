@@ -353,24 +353,73 @@ static void test_never_a_node_that_is_none(void **state)
 		router = router_new(*p, c, 110);
 		for (unsigned int i = 0; i < 20000; i++) {
 			__u64 r = es_test_random(&seed);
-			unsigned int targets = 0;
+			unsigned int targets = 0, suspended = 0;
 			char uri[32];
 			int got;
 
 			for (unsigned int n = 0; n < 6; n++) {
-				es_health_suspend(&health, n, r >> n & 1 ? 10 : 0);
+				es_health_suspend(&health, n, r >> n & 1 && r >> (8 + n) & 1 ? 10 : 0);
+				es_health_set_mistimed(&health, n,
+						       r >> n & 1 && !(r >> (8 + n) & 1) ? 10 : 0);
 				targets += weights[n] && !(r >> n & 1);
+				suspended += weights[n] && r >> n & 1 && r >> (8 + n) & 1;
 			}
 			snprintf(uri, sizeof(uri), "/%u", (unsigned int)(r >> 32) % 1000);
 			got = route(router, uri, r, 5);
-			if (!targets)
+			if (!targets && !suspended)
 				assert_int_equal(got, -1);
+			else if (!targets) /* rather than none */
+				assert_true(got >= 0 && weights[got] && r >> (8 + got) & 1);
 			else
 				assert_true(got >= 0 && weights[got] && !(r >> got & 1));
 		}
 		router_free(router);
 	}
 	cluster_free(c);
+}
+
+/* With nobody left, those that have refused something, or were not reached, are tried, each once, the first one first. */
+static void test_suspended_before_none(void **state)
+{
+	struct es_cluster *c = cluster(4, NULL);
+	struct es_router *router = router_new(&es_policy_wrr, c, 0);
+	const struct es_addr client6 = {.b = {0x20, 1, 0xd, 0xb8}};
+	struct es_request_view request = {.current = -1, .client = &client6};
+
+	(void)state;
+	for (unsigned int n = 0; n < 4; n++)
+		es_health_suspend(&health, n, 60 - 10 * n);
+	assert_int_equal(es_route_fallback(router, &request, 20), 3);
+	es_health_suspend_for(&health, 3, 1, 70); /* for its family alone */
+	assert_int_equal(es_route_fallback(router, &request, 20), 2);
+	request.attempts = 1;
+	request.before = 2;
+	assert_int_equal(es_route_fallback(router, &request, 20), 1);
+	request.before = 1;
+	assert_int_equal(es_route_fallback(router, &request, 20), 2);
+	request.attempts = 4;
+	assert_int_equal(es_route_fallback(router, &request, 20), -1);
+	request.attempts = 0;
+	/* One that wants no more comes behind those that do; but before those that are not asked. */
+	es_health_set_state(&health, 2, ES_NODE_DRAINING);
+	assert_int_equal(es_route_fallback(router, &request, 20), 1);
+	for (unsigned int n = 0; n < 4; n++)
+		if (n != 2)
+			es_health_set_state(&health, n, ES_NODE_DOWN);
+	assert_int_equal(es_route_fallback(router, &request, 20), 2);
+	es_health_set_mistimed(&health, 2, 30);
+	assert_int_equal(es_route_fallback(router, &request, 20), -1);
+	es_health_set_mistimed(&health, 2, 0);
+	/* Its connection has a node. */
+	request.current = 0;
+	assert_int_equal(es_route_fallback(router, &request, 20), -1);
+	request.current = -1;
+	/* They will be sure of themselves, or others will have their place, in a moment. */
+	es_health_set_unsure(&health, 30);
+	assert_int_equal(es_route_fallback(router, &request, 20), -1);
+	router_free(router);
+	cluster_free(c);
+	memset(&health, 0, sizeof(health));
 }
 
 /* A request that no policy can judge: the ring's order, and of those that want no more,
@@ -430,7 +479,7 @@ int main(void)
 		cmocka_unit_test(test_rules),	   cmocka_unit_test(test_wrr),
 		cmocka_unit_test(test_uri_hash),   cmocka_unit_test(test_slow_start),
 		cmocka_unit_test(test_load_bound), cmocka_unit_test(test_never_a_node_that_is_none),
-		cmocka_unit_test(test_fallback),
+		cmocka_unit_test(test_fallback),   cmocka_unit_test(test_suspended_before_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
