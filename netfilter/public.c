@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include "kmod/core/answer.h"
 #include "kmod/core/headers.h"
+#include "kmod/core/icmp.h"
 #include "kmod/core/serving.h"
 #include "netfilter/answer.h"
 #include "netfilter/later.h"
@@ -329,8 +330,25 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	return fate == ES_NF_DROP ? es_nf_public_given(node, in) : fate;
 }
 
+/* Of an ICMP error that begins at @at: is it about a message? Whole, as the connection tracking puts parts together. */
+static int es_nf_public_is_error(const struct es_nf_node *node, const struct es_nf_frame *frame, size_t at,
+				 int is_v6)
+{
+	const uint8_t *quoted = frame->bytes + at + ES_ICMP_HEADER;
+	int udp_at;
+
+	if (frame->len < at + ES_ICMP_HEADER + ES_ICMP_QUOTED || !es_icmp_is_error(frame->bytes[at], is_v6))
+		return 0;
+	udp_at = es_icmp_udp_at(quoted, is_v6);
+	if (udp_at <= 0)
+		return udp_at < 0;
+	return frame->len >= at + ES_ICMP_HEADER + (size_t)udp_at + 4 &&
+	       (es_nf_be16(quoted + udp_at) == node->config.handover_port ||
+		es_nf_be16(quoted + udp_at + 2) == node->config.handover_port);
+}
+
 /*
- * Is it a message of the nodes', or was one? They have a network of their own; what comes from the clients' side is
+ * Is it a message of the nodes', or was one, or is it an error about one? They have a network of their own; what comes from the clients' side is
  * nobody's who may send one.
  */
 static int es_nf_public_is_message(const struct es_nf_node *node, const struct es_nf_frame *frame,
@@ -343,6 +361,8 @@ static int es_nf_public_is_message(const struct es_nf_node *node, const struct e
 		return 0;
 	if (ip->is_v6 && es_headers_hide(ip->next))
 		return 1;
+	if (ip->next == (ip->is_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP))
+		return es_nf_public_is_error(node, frame, ip->at, ip->is_v6);
 	return ip->next == IPPROTO_UDP && frame->len >= ip->at + ES_NF_UDP_LEN &&
 	       (es_nf_be16(udp) == cfg->handover_port || es_nf_be16(udp + 2) == cfg->handover_port);
 }

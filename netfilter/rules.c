@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "kmod/core/icmp.h"
 #include "kmod/core/neighbour.h"
 #include "netfilter/match.h"
 #include "netfilter/others.h"
@@ -397,6 +398,31 @@ static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 	}
 }
 
+/* An ICMP error to the cluster address by the public interface: whether it is about a message is looked at there. */
+static void put_error(struct es_nf_nft *nft, const struct es_nf_rules *rules, __u8 mask, __u8 type,
+		      enum way way)
+{
+	es_nf_nft_begin_rule(nft, ES_CAPTURE);
+	match_interface(nft, rules->public_ifindex);
+	match_address(nft, TARGET, &rules->self);
+	es_nf_match_protocol(nft, nft->family == NFPROTO_IPV6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 0, sizeof(type));
+	es_nf_match_bits(nft, &mask, &type, sizeof(type));
+	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
+	es_nf_nft_end_rule(nft);
+}
+
+static void put_errors(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
+{
+	if (nft->family == NFPROTO_IPV6) {
+		put_error(nft, rules, ES_ICMPV6_INFORMS, 0, way);
+		return;
+	}
+	for (__u8 type = 0; type <= ES_ICMP_ERROR_LAST; type++)
+		if (es_icmp_is_error(type, 0))
+			put_error(nft, rules, 0xff, type, way);
+}
+
 /*
  * A RST of an open connection, before the connection tracking hears of it: the kernel's hook takes any for the answer to a
  * SYN, and gives it a number that the client has long heard of (resets.h). The answer to a SYN has none.
@@ -453,8 +479,10 @@ static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	put_messages(nft, rules, rules->cluster_ifindex, way);
 	put_messages(nft, rules, ES_LOOPBACK, way);
 	/* From the clients' side nobody may send one. */
-	if (rules->public_ifindex != rules->cluster_ifindex)
-		put_messages(nft, rules, rules->public_ifindex, way);
+	if (rules->public_ifindex == rules->cluster_ifindex)
+		return;
+	put_messages(nft, rules, rules->public_ifindex, way);
+	put_errors(nft, rules, way);
 }
 
 /* Whatever the rules are, the chains are the same, so that none goes with a reload (es_nf_nft_begin_table()). */

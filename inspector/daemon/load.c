@@ -268,10 +268,6 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 	    now_ns - d->load.heard_ns[node] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL)
 		es_health_is_back(&d->health, node, ~0ULL, now_ns);
 	d->load.heard_ns[node] = now_ns;
-	if (!d->load.exchange.ifindex || d->load.exchange.ifindex == d->network.cluster_ifindex)
-		d->load.echo_ns[node] = now_ns;
-	else
-		d->load.elsewhere_ifindex = d->load.exchange.ifindex;
 	hear_began(d, node, load);
 	hear_clock(d, node, load);
 	es_daemon_serving_heard(d, node, load, load->state == ES_NODE_DOWN);
@@ -309,6 +305,7 @@ static void on_message(struct ev_loop *loop, struct ev_io *io, int events)
 	struct es_daemon *d = io->data;
 
 	(void)events;
+	d->load.exchange.cluster_ifindex = d->network.cluster_ifindex;
 	if (!es_load_exchange_drain(&d->load.exchange, &d->cluster, &d->keys, on_load, d))
 		return;
 	ev_io_stop(loop, io);

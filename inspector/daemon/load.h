@@ -26,7 +26,6 @@ struct es_daemon;
  * @sums: by service; @connections: of all services, those that are closing included
  * @walk_ns: CPU time that the last count took; @counted_ns: when that was, 0 if another one is due;
  * @counted: how many there were; @asked_ns: when somebody last looked
- * @echo_ns: when a node was last heard by the cluster interface; @elsewhere_ifindex: by which other one, 0: none
  * @told_ns: when this node last said how busy it is; @heard_ns: when each node did; @clocks: and what time it
  * had then; @requires_time: all of them tell it (struct es_config); @said_behind_ns: when the log last said that a
  * node's numbers are behind
@@ -45,8 +44,6 @@ struct es_daemon_load {
 	unsigned int counted;
 	unsigned long long told_ns;
 	unsigned long long heard_ns[ES_NODES_MAX];
-	unsigned long long echo_ns[ES_NODES_MAX];
-	unsigned int elsewhere_ifindex;
 	struct es_node_clocks clocks;
 	int requires_time;
 	unsigned long long said_behind_ns[ES_NODES_MAX];

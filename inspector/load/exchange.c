@@ -217,6 +217,13 @@ static ssize_t es_loads_take(struct es_load_exchange *exchange, void *ret_data, 
 	return got;
 }
 
+/* Has it come by another interface than what nodes send? Where that is not known, it has not. */
+static int es_loads_is_elsewhere(const struct es_load_exchange *exchange)
+{
+	return exchange->ifindex && exchange->cluster_ifindex &&
+	       exchange->ifindex != exchange->cluster_ifindex && exchange->ifindex != ES_LOOPBACK_IFINDEX;
+}
+
 int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			     const struct es_keys *keys, unsigned int *ret_node,
 			     struct es_wire_load *ret_load)
@@ -228,12 +235,15 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	} datagram;
 	ssize_t got = es_loads_take(exchange, &datagram, sizeof(datagram));
 	struct es_loads_message message;
+	int is_elsewhere;
 	__u64 sequence;
 
 	/* An ICMP error of what was sent before is no message. */
 	if (got < 0)
 		return errno == ECONNREFUSED || errno == EHOSTUNREACH ? -EBADMSG : 0;
-	if ((size_t)got <= sizeof(datagram) && es_loads_is_other(exchange, &datagram, (size_t)got))
+	is_elsewhere = es_loads_is_elsewhere(exchange);
+	if (!is_elsewhere && (size_t)got <= sizeof(datagram) &&
+	    es_loads_is_other(exchange, &datagram, (size_t)got))
 		return -EBADMSG; /* no load, and no reason to count it as refused */
 	message = datagram.load;
 	if (got != sizeof(message) || message.magic != es_htonl(ES_LOADS_MAGIC) ||
@@ -242,6 +252,10 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	    message.source == cluster->self || message.source >= cluster->conf->node_count ||
 	    !es_loads_is_authentic(&message, keys))
 		goto refused;
+	if (is_elsewhere) { /* a cable or a setting is wrong, or it is a recording */
+		exchange->elsewhere_ifindex = exchange->ifindex;
+		goto refused;
+	}
 	sequence = es_cpu_be64((__u64)message.sequence);
 	if (message.version == ES_LOADS_ANSWER_VERSION) {
 		if (message.payload[0] != cluster->self)

@@ -77,20 +77,25 @@ _Static_assert(sizeof(struct es_evidence_wire) == ES_LOADS_PAYLOAD_SIZE, "it fil
 /**
  * struct es_load_exchange
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
- * @ifindex: the interface by which the last datagram came, 0: not known
+ * @cluster_ifindex: the interface of the nodes' network, which the caller sets; what comes by any other but lo is
+ * refused. 0: not known, and all is taken
+ * @ifindex: the one by which the last datagram came, 0: not known; @elsewhere_ifindex: by which another node's, authentic,
+ * was refused last for that, 0: none
  * @other: gets what begins as a message and is of another version, with @ctx (inspector/inspect/poison.h,
  * snapshots.h, inspector/rollout/message.h); returns 0 if it took it; may be NULL
  * @answered_ns: when each node was last told that it is behind
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
  * @home: gets other nodes' words about sets, with @ctx; may be NULL; @evidence: and about requests given to this one
- * @refused: datagrams that were no authentic, fresh message of another node
+ * @refused: datagrams that were no authentic, fresh message of another node, or came by another interface
  */
 struct es_load_exchange {
 	int fd;
 	union es_sockaddr bound;
 	__u64 sequence;
 	__u64 heard[ES_NODES_MAX];
+	unsigned int cluster_ifindex;
 	unsigned int ifindex;
+	unsigned int elsewhere_ifindex;
 	unsigned long long answered_ns[ES_NODES_MAX];
 	unsigned long long sent;
 	unsigned long long received;

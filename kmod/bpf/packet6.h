@@ -48,25 +48,29 @@ __noinline int es_packet_headers6(struct __sk_buff *skb, struct es_packet *pkt)
 	return es_headers_counter(w.next, &pkt->source);
 }
 
+/* What es_packet_upper6() returns. */
+#define ES_UPPER6_NEXT(upper) ((__u32)(upper)&0xff)
+#define ES_UPPER6_OFF(upper)  ((__u32)(upper) >> 8)
+
 /**
- * es_packet_udp6() - walk to the UDP header of the IPv6 packet behind the Ethernet header
- * Returns where it is in the frame; 0: it is something else; -1: it is unknown what is behind the headers, see
+ * es_packet_upper6() - walk to what the headers of the IPv6 packet behind the Ethernet header are for
+ * Returns where that is in the frame, and what it is; -1: it is unknown what is behind the headers, see
  * es_headers_hide(). A global function, so that it is verified once.
  */
-__noinline int es_packet_udp6(struct __sk_buff *skb)
+__noinline int es_packet_upper6(struct __sk_buff *skb)
 {
 	struct es_headers_walk w = {.off = sizeof(struct ipv6hdr)};
 	__u8 next;
 	int rc = 1;
 
 	if (bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, nexthdr), &next, sizeof(next)))
-		return 0;
+		return -1;
 	w.next = next;
 	for (int i = 0; i < ES_HEADERS_MAX && rc > 0; i++)
 		rc = es_packet_step6(skb, ETH_HLEN, &w);
 	if (es_headers_hide(w.next))
 		return -1;
-	return w.next == ES_HEADER_UDP ? (int)(ETH_HLEN + w.off) : 0;
+	return (int)((ETH_HLEN + w.off) << 8 | (w.next & 0xff));
 }
 
 /* What a TCP header of @doff bytes says; @len as es_packet_tcp6() has it. */

@@ -13,6 +13,7 @@
 #include "queue.h"
 #include "rebuild.h"
 #include "view.h"
+#include "kmod/core/icmp.h"
 
 /* The verdicts that send something to the client. A function of its own: stacks of BPF programs are small. */
 static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es_packet *pkt,
@@ -145,19 +146,45 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 	return rc;
 }
 
+/* Of an ICMP error that begins at @off: is it about a message? A global function, so that it is verified once. */
+__noinline int es_public_is_error(struct __sk_buff *skb, __u32 off, int is_v6, int is_part)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	__u8 type, quoted[ES_ICMP_QUOTED];
+	__be16 port[2];
+	int at;
+
+	if (!cfg || bpf_skb_load_bytes(skb, off, &type, sizeof(type)) || !es_icmp_is_error(type, is_v6))
+		return 0;
+	if (is_part) /* no router sends parts of one */
+		return 1;
+	if (bpf_skb_load_bytes(skb, off + ES_ICMP_HEADER, quoted, sizeof(quoted)))
+		return 0;
+	at = es_icmp_udp_at(quoted, is_v6);
+	if (at <= 0)
+		return at < 0;
+	return !bpf_skb_load_bytes(skb, off + ES_ICMP_HEADER + (__u32)at, port, sizeof(port)) &&
+	       (port[1] == cfg->handover_port || port[0] == cfg->handover_port);
+}
+
 /*
- * Is it a message of the nodes', or was one? They have a network of their own, where es_cluster looks at it
+ * Is it a message of the nodes', or was one, or is it an error about one? They have a network of their own, where es_cluster looks at it
  * before a socket gets it; what comes from the clients' side is nobody's who may send one. A part of a
  * datagram is looked at only if it has the ports; without that one, the rest never becomes a whole.
  */
 static __always_inline int es_public_is_message(struct __sk_buff *skb, const struct es_config *cfg,
 						const struct iphdr *ip)
 {
+	__u32 off = ETH_HLEN + ip->ihl * 4;
 	struct udphdr udp;
 
-	return ip->protocol == IPPROTO_UDP && es_addr_is_this_v4(&cfg->self_address, ip->daddr) &&
-	       cfg->public_ifindex != cfg->cluster_ifindex && !(ip->frag_off & es_htons(0x1fff)) &&
-	       !bpf_skb_load_bytes(skb, ETH_HLEN + ip->ihl * 4, &udp, sizeof(udp)) &&
+	if (!es_addr_is_this_v4(&cfg->self_address, ip->daddr) ||
+	    cfg->public_ifindex == cfg->cluster_ifindex || ip->frag_off & es_htons(0x1fff))
+		return 0;
+	if (ip->protocol == IPPROTO_ICMP)
+		return es_public_is_error(skb, off, 0, (ip->frag_off & es_htons(0x2000)) != 0);
+	return ip->protocol == IPPROTO_UDP && !bpf_skb_load_bytes(skb, off, &udp, sizeof(udp)) &&
 	       (udp.dest == cfg->handover_port || udp.source == cfg->handover_port);
 }
 
@@ -170,15 +197,18 @@ __noinline int es_public_is_message6(struct __sk_buff *skb, const struct es_pack
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	__be16 port[2];
-	int off;
+	int upper;
 
 	if (!cfg || !pkt || cfg->public_ifindex == cfg->cluster_ifindex ||
 	    !es_addr_equal(&pkt->dest, &cfg->self_address))
 		return 0;
-	off = es_packet_udp6(skb);
-	if (off <= 0)
-		return off < 0;
-	return !bpf_skb_load_bytes(skb, (__u32)off, port, sizeof(port)) &&
+	upper = es_packet_upper6(skb);
+	if (upper < 0)
+		return 1;
+	if (ES_UPPER6_NEXT(upper) == ES_HEADER_ICMPV6)
+		return es_public_is_error(skb, ES_UPPER6_OFF(upper), 1, 0);
+	return ES_UPPER6_NEXT(upper) == ES_HEADER_UDP &&
+	       !bpf_skb_load_bytes(skb, ES_UPPER6_OFF(upper), port, sizeof(port)) &&
 	       (port[1] == cfg->handover_port || port[0] == cfg->handover_port);
 }
 
@@ -314,8 +344,12 @@ static __noinline int es_public_other6(struct __sk_buff *skb, const struct es_pa
 		rc = es_neighbour_solicited(skb, pkt, hops);
 		if (rc != -1)
 			return rc;
-		if (!es_is_service_address6(&pkt->dest))
-			return ES_TC_NEXT;
+		if (!es_is_service_address6(&pkt->dest)) {
+			if (!es_public_is_message6(skb, pkt))
+				return ES_TC_NEXT;
+			es_count(ES_COUNT_handover_public);
+			return TC_ACT_SHOT;
+		}
 	}
 	return es_other_ip6(skb, pkt, next);
 }

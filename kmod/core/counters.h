@@ -96,7 +96,8 @@
 	X(handover_late,                                                                                     \
 	  "handover message sent over two minutes ago, or ahead: recorded, or one of the clocks is wrong")   \
 	X(handover_untimed, "handover message that does not say when it was sent, though all nodes do")      \
-	X(handover_public, "UDP to or from the handover port that came from the clients' side")              \
+	X(handover_public,                                                                                   \
+	  "UDP to or from the handover port, or an ICMP error about it, that came from the clients' side")   \
 	X(settled_forgot,                                                                                    \
 	  "what became of an earlier request forgotten, for want of room (decision_entries)")                \
 	X(request_unheard, "segment without timestamps that would be a first request, had its SYN been "     \

@@ -41,10 +41,10 @@ static inline int es_packet_headers6(const struct sk_buff *skb, struct es_packet
 }
 
 /**
- * es_packet_udp6() - walk to the UDP header of the IPv6 packet at skb->data
- * Returns where it is; 0: it is something else; -1: it is unknown what is behind the headers, see es_headers_hide().
+ * es_packet_upper6() - walk to what the headers of the IPv6 packet at skb->data are for
+ * @next: that of the first. Returns where it is, and @ret_next; -1: it is unknown what is behind the headers, see es_headers_hide().
  */
-static inline int es_packet_udp6(const struct sk_buff *skb, u8 next)
+static inline int es_packet_upper6(const struct sk_buff *skb, u8 next, u32 *ret_next)
 {
 	struct es_headers_walk w = {.off = sizeof(struct ipv6hdr), .next = next};
 	const u8 *head;
@@ -58,7 +58,8 @@ static inline int es_packet_udp6(const struct sk_buff *skb, u8 next)
 	}
 	if (es_headers_hide(w.next))
 		return -1;
-	return w.next == ES_HEADER_UDP ? (int)w.off : 0;
+	*ret_next = w.next;
+	return (int)w.off;
 }
 
 /**

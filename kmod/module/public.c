@@ -13,6 +13,7 @@
 #include "rebuild.h"
 #include "settled.h"
 #include "view.h"
+#include "kmod/core/icmp.h"
 #include "kmod/core/serving.h"
 
 /* struct es_inbound - a packet under decision, for the functions below */
@@ -174,14 +175,42 @@ static unsigned int es_public_segment(struct es_inbound *in)
 }
 
 /* See kmod/bpf/public.h. */
+static int es_public_is_error(const struct sk_buff *skb, const struct es_config *cfg, int off, int is_v6,
+			      int is_part)
+{
+	u8 type_buf, quoted_buf[ES_ICMP_QUOTED];
+	const u8 *type, *quoted;
+	const __be16 *port;
+	__be16 port_buf[2];
+	int at;
+
+	type = skb_header_pointer(skb, off, sizeof(type_buf), &type_buf);
+	if (!type || !es_icmp_is_error(*type, is_v6))
+		return 0;
+	if (is_part)
+		return 1;
+	quoted = skb_header_pointer(skb, off + ES_ICMP_HEADER, sizeof(quoted_buf), quoted_buf);
+	if (!quoted)
+		return 0;
+	at = es_icmp_udp_at(quoted, is_v6);
+	if (at <= 0)
+		return at < 0;
+	port = skb_header_pointer(skb, off + ES_ICMP_HEADER + at, sizeof(port_buf), port_buf);
+	return port && (port[1] == cfg->handover_port || port[0] == cfg->handover_port);
+}
+
 static int es_public_is_message(const struct sk_buff *skb, const struct es_config *cfg,
 				const struct iphdr *ip)
 {
 	const struct udphdr *udp;
 	struct udphdr buf;
 
-	if (ip->protocol != IPPROTO_UDP || !es_addr_is_this_v4(&cfg->self_address, ip->daddr) ||
+	if (!es_addr_is_this_v4(&cfg->self_address, ip->daddr) ||
 	    cfg->public_ifindex == cfg->cluster_ifindex || (ip->frag_off & htons(IP_OFFSET)))
+		return 0;
+	if (ip->protocol == IPPROTO_ICMP)
+		return es_public_is_error(skb, cfg, ip->ihl * 4, 0, (ip->frag_off & htons(IP_MF)) != 0);
+	if (ip->protocol != IPPROTO_UDP)
 		return 0;
 	udp = skb_header_pointer(skb, ip->ihl * 4, sizeof(buf), &buf);
 	return udp && (udp->dest == cfg->handover_port || udp->source == cfg->handover_port);
@@ -192,14 +221,19 @@ static int es_public_is_message6(const struct sk_buff *skb, const struct es_conf
 {
 	const struct udphdr *udp;
 	struct udphdr buf;
+	u32 next;
 	int off;
 
 	if (cfg->public_ifindex == cfg->cluster_ifindex ||
 	    !es_addr_equal((const struct es_addr *)&ip->daddr, &cfg->self_address))
 		return 0;
-	off = es_packet_udp6(skb, ip->nexthdr);
-	if (off <= 0)
-		return off < 0;
+	off = es_packet_upper6(skb, ip->nexthdr, &next);
+	if (off < 0)
+		return 1;
+	if (next == ES_HEADER_ICMPV6)
+		return es_public_is_error(skb, cfg, off, 1, 0);
+	if (next != ES_HEADER_UDP)
+		return 0;
 	udp = skb_header_pointer(skb, off, sizeof(buf), &buf);
 	return udp && (udp->dest == cfg->handover_port || udp->source == cfg->handover_port);
 }

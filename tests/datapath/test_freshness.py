@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Messages say when they were sent: recorded ones are not taken, nor what comes from the clients' side."""
+import fcntl
+import os
+import struct
 import time
 from contextlib import contextmanager
 
 import pytest
 
-from earshotlab import wait_for
+from earshotlab import in_namespace, netns, wait_for
 from packets import model, packet
 from packets.families import CLUSTERS
 from packets.loads import said
 from packets.nack import refuse
-from packets.node import DEAD, HANDOVER_PORT, PEER_MAC, PUBLIC, PUBLIC6, WEB
+from packets.node import CLUSTER, DEAD, HANDOVER_PORT, PEER_MAC, PUBLIC, PUBLIC6, WEB
 from packets.packet import ACK, PSH
 
 LATE_S = 120
@@ -268,6 +271,35 @@ class TestClocks:
         assert "node n2: its clock is right again" in node.log()
 
 
+class TestAnotherInterface:
+    """A machine may have more networks than those that the datapath is attached to. Its kernel takes what comes by any of them
+    for any of its addresses."""
+
+    TAP, TAP_MAC = "estap", "02:00:00:00:07:01"
+
+    @pytest.fixture(name="tap")
+    def _tap(self, node):
+        fd = in_namespace(node.namespace, os.open, "/dev/net/tun", os.O_RDWR)
+        try:
+            in_namespace(node.namespace, fcntl.ioctl, fd, 0x400454CA, struct.pack("16sH22x", self.TAP.encode(), 0x1002))  # TUNSETIFF
+            netns.ip_batch(node.namespace, [f"link set {self.TAP} address {self.TAP_MAC} up"])
+            yield lambda frame: os.write(fd, frame)
+        finally:
+            os.close(fd)
+
+    def test_loads(self, node, tap):
+        """Authentic, fresh and the last one that was sent: as if somebody had kept it back."""
+        node.hear(2, time.time_ns())
+        loads = node.ask("status")["loads"]
+        data = model.Loads(sequence=time.time_ns(), source=1, clock_ns=time.time_ns()).bytes(node.keys.handover[0])
+        frame = packet.datagram(self.TAP_MAC, PEER_MAC[1], CLUSTER[1], CLUSTER[0], HANDOVER_PORT, HANDOVER_PORT, data)
+        tap(frame)
+        wait_for(lambda: node.ask("status")["loads"]["refused"] == loads["refused"] + 1, "a datagram that is refused")
+        assert node.ask("status")["loads"]["received"] == loads["received"]
+        node.loads(data, 2)  # it has not been heard yet
+        wait_for(lambda: node.ask("status")["loads"]["received"] > loads["received"], "a datagram that is taken")
+
+
 class TestPublicSide:
     """Messages come over the nodes' own network; on the clients' side, whoever sends one is no node."""
 
@@ -310,6 +342,62 @@ class TestPublicSide:
             self.send(node, nack.pack(node.keys.handover[0]), message.ports[0])
         node.no_message()
         node.all_up()
+
+    @CLUSTERS
+    def test_errors(self, node, cluster_family):
+        """ICMP errors about messages, be they real ones: the nodes' own network tells the nodes of those."""
+        kinds = [(3, 3), (3, 4), (4, 0), (5, 1), (11, 0), (12, 0)] if cluster_family == 4 else [(1, 4), (2, 0), (3, 0), (4, 0), (99, 0)]
+        ways = [{}] if cluster_family == 4 else [{}, {"hops": 255}, {"headers": [(packet.OPTIONS, bytes(7))]}]
+        messages = [(HANDOVER_PORT, HANDOVER_PORT), (40000, HANDOVER_PORT), (HANDOVER_PORT, 40000)]
+        quoted = [self.quote(node, *ports) for ports in messages]
+        if cluster_family == 4:
+            quoted.append(self.quote(node, 40000, HANDOVER_PORT, options=bytes(4)))
+        else:
+            quoted.append(self.quote(node, 40000, HANDOVER_PORT, headers=[(packet.FRAGMENT, bytes(7))]))
+        with node.counts(handover_public=len(kinds) * len(ways) * len(quoted)):
+            for kind in kinds:
+                for way in ways:
+                    for packed in quoted:
+                        self.error(node, *kind, packed, **way)
+        if cluster_family == 4 and not node.netfilter:  # there, a part waits in the connection tracking for the rest
+            with node.counts(handover_public=1):
+                self.error(node, 3, 4, quoted[0][:8], frag=0x2000)
+
+    @CLUSTERS
+    def test_other_errors_pass(self, node, cluster_family):
+        """About what else the node sends; and what is no error."""
+        with node.counts():
+            for quoted in (self.quote(node, 40000, 5405), self.quote(node, 53, 53), b"\xff" * 48, b""):
+                for kind in ((3, 4), (11, 0)) if cluster_family == 4 else ((1, 4), (3, 0), (4, 0)):
+                    self.error(node, *kind, quoted)
+            self.error(node, 8 if cluster_family == 4 else 128, 0, self.quote(node, HANDOVER_PORT, HANDOVER_PORT),
+                       "198.51.100.7" if cluster_family == 4 else "2001:db8:5133::7")
+            assert node.public.take(lambda f: f.icmp and f.icmp.kind in (0, 129))
+
+    @pytest.mark.parametrize("cluster_family", [4])
+    def test_errors_where_one_network_is_for_all(self, make_node, cluster_family):
+        """They may be a router's; whoever reads them does not believe them without a message."""
+        with make_node() as node:
+            node.one_interface()
+            node.start()
+            with node.counts():
+                self.error(node, 3, 3, self.quote(node, 40000, HANDOVER_PORT))
+
+    @staticmethod
+    def quote(node, sport, dport, **header):
+        """The begin of a datagram that the node has sent to n2."""
+        return packet.datagram(PEER_MAC[1], node.mac, *node.at[:2], sport, dport, bytes(24), **header)[14:]
+
+    @staticmethod
+    def error(node, kind, code, quoted, src=None, **header):
+        src, dst = src or node.at[1], node.at[0]
+        if ":" in dst:
+            frame = packet.eth(node.mac, PEER_MAC[1], packet.ETH_IP6, packet.ip6(
+                src, dst, packet.ICMP6, packet.icmp6(src, dst, kind, code, bytes(4), quoted), **header))
+        else:
+            frame = packet.eth(node.mac, PEER_MAC[1], packet.ETH_IP, packet.ip(
+                src, dst, packet.ICMP, packet.icmp(kind, code, bytes(4), quoted), **header))
+        node.public.send(frame)
 
     @CLUSTERS
     def test_other_datagrams_pass(self, node, cluster_family):

@@ -43,6 +43,49 @@ static void test_other_traffic(void **state)
 	assert_int_equal(counted(w, ES_COUNT_handover_public), 2);
 }
 
+/* An error to the cluster address that quotes a datagram from @sport to @dport but for its last @cut bytes. Returns its length. */
+static size_t error_about(uint8_t *bytes, __u8 type, __u16 sport, __u16 dport, size_t cut)
+{
+	const struct es_addr client = host(are.clients_v6, 7), self = host(are.nodes_v6, 201),
+			     peer = host(are.nodes_v6, 202);
+	uint8_t quoted[64];
+	size_t quoted_len = datagram(quoted, &self, &peer, sport, dport, 0) - cut, at, len;
+
+	/* The UDP header's room is the error's header. */
+	len = datagram(bytes, &client, &self, 0, 0, quoted_len) + quoted_len;
+	at = len - quoted_len - ES_NF_UDP_LEN;
+	bytes[are.nodes_v6 ? 6 : 9] = are.nodes_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
+	memset(bytes + at, 0, ES_NF_UDP_LEN);
+	bytes[at] = type;
+	memcpy(bytes + at + ES_NF_UDP_LEN, quoted, quoted_len);
+	return len;
+}
+
+/* The nodes' own network tells of their messages. */
+static void test_errors_about_messages(void **state)
+{
+	static const __u8 types4[] = {3, 4, 5, 11, 12}, types6[] = {1, 2, 3, 4, 127};
+	struct world *w = *state;
+	uint8_t bytes[160];
+	size_t len;
+
+	for (size_t i = 0; i < sizeof(types4); i++) {
+		__u8 type = are.nodes_v6 ? types6[i] : types4[i];
+
+		len = error_about(bytes, type, HANDOVER_PORT, HANDOVER_PORT, 0);
+		assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+		len = error_about(bytes, type, HANDOVER_PORT, HANDOVER_PORT, 5);
+		assert_int_equal(put(w, bytes, len), ES_NF_ACCEPT); /* quotes no port whole */
+		len = error_about(bytes, type, 40000, HANDOVER_PORT, 0);
+		assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+		len = error_about(bytes, type, 40000, 53, 0);
+		assert_int_equal(put(w, bytes, len), ES_NF_ACCEPT);
+	}
+	assert_int_equal(counted(w, ES_COUNT_handover_public), 10);
+	len = error_about(bytes, are.nodes_v6 ? 128 : 8, HANDOVER_PORT, HANDOVER_PORT, 0);
+	assert_int_equal(put(w, bytes, len), ES_NF_ACCEPT); /* an echo request */
+}
+
 /* A solicitation for fd00::@target, from @source to @dest. Returns its length. */
 static size_t solicitation(uint8_t *bytes, const struct es_addr *source, const struct es_addr *dest,
 			   unsigned int target)
@@ -160,6 +203,10 @@ int main(void)
 		ES_TEST_OF(test_other_traffic, v6),
 		ES_TEST_OF(test_other_traffic, v6_by_v4),
 		ES_TEST_OF(test_other_traffic, v4_by_v6),
+		ES_TEST_OF(test_errors_about_messages, v4),
+		ES_TEST_OF(test_errors_about_messages, v6),
+		ES_TEST_OF(test_errors_about_messages, v6_by_v4),
+		ES_TEST_OF(test_errors_about_messages, v4_by_v6),
 		ES_TEST_OF(test_arp, v4),
 		ES_TEST_OF(test_neighbour, v6),
 	};
