@@ -55,6 +55,7 @@ void es_facts_read(const struct es_conf *conf, int self, struct es_facts *ret_fa
 	es_facts_read_arp(conf, self, ret_facts);
 	es_facts_read_ndp(conf, self, ret_facts);
 	es_facts_read_echo(conf, self, ret_facts);
+	es_facts_read_routes(conf, self, ret_facts);
 	es_facts_read_corosync(ret_facts);
 	es_facts_read_startup(conf, ret_facts);
 }

@@ -53,6 +53,13 @@ struct es_facts_echo {
 	int full;
 };
 
+/* An exception of the route to a node: packets are to be no longer than @mtu, for so long; @mtu 0: there is none. */
+struct es_facts_route {
+	int rc;
+	unsigned int mtu;
+	unsigned int expires_s;
+};
+
 /**
  * struct es_facts_firewall - packet filter rules that see what comes in
  * @has_v6: those for IPv6 count, too: a service or a node has such an address
@@ -165,6 +172,7 @@ struct es_facts {
 	struct es_facts_answer node_arp[ES_CONF_NODES_MAX];
 	struct es_facts_answer self_ndp, service_ndp[ES_CONF_SERVICES_MAX]; /* for those that are of IPv6 */
 	struct es_facts_echo node_echo[ES_CONF_NODES_MAX];
+	struct es_facts_route node_route[ES_CONF_NODES_MAX];
 	struct es_facts_daemon daemon;
 	struct es_facts_corosync corosync;
 	struct es_facts_startup startup;
@@ -188,6 +196,7 @@ void es_facts_read_zones(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_ndp(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_echo(const struct es_conf *conf, int self, struct es_facts *facts);
+void es_facts_read_routes(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_corosync(struct es_facts *facts);
 void es_facts_read_startup(const struct es_conf *conf, struct es_facts *facts);
 

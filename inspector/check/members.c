@@ -531,6 +531,23 @@ static void check_decisions(struct es_check *check)
 		es_check_ok(check, "decisions are remembered as long as requests may come again");
 }
 
+static void check_partial(struct es_check *check)
+{
+	unsigned long long partial = counter_of(check, "handover_partial");
+
+	if (!check->facts->daemon.counters)
+		es_check_unchecked(check, "earshotd has not told its counters");
+	else if (partial)
+		es_check_warning(
+			check,
+			"earshot check on all nodes: neighbours.route_mtu, neighbours.path_mtu, "
+			"members.version; one MTU for the whole cluster network",
+			"%llu handover messages came in parts, and were refused (since the datapath began)",
+			partial);
+	else
+		es_check_ok(check, "handover messages come whole");
+}
+
 static void check_metrics(struct es_check *check)
 {
 	struct json_object *metrics = es_json_object(check->facts->daemon.status, "metrics");
@@ -566,6 +583,11 @@ static const struct es_check_item items[] = {
 	{"decisions",
 	 "A request that comes again, or its rest, may be given to another node than it was at first.",
 	 check_decisions},
+	{"partial",
+	 "Larger requests hang: another node, or a router on the way, has been told that long packets do not "
+	 "get "
+	 "through.",
+	 check_partial},
 	{"drift",
 	 "A node whose configuration differs decides otherwise than the others, and may be refused when it "
 	 "joins "

@@ -200,11 +200,46 @@ static void check_path(struct es_check *check)
 		es_check_ok(check, "packets of %u bytes reach all other nodes", mtu);
 }
 
+static void check_route(struct es_check *check)
+{
+	const struct es_conf *conf = check->conf;
+	char text[INET6_ADDRSTRLEN];
+	unsigned int i, wrong = 0;
+
+	for (i = 0; i < conf->node_count; i++) {
+		const struct es_facts_route *route = &check->facts->node_route[i];
+		const struct es_addr *address = &conf->nodes[i].address;
+		const char *family = es_addr_is_v4(address) ? "" : " -6";
+
+		if ((int)i == check->self || route->rc || !route->mtu)
+			continue; /* no route at all: others say that */
+		wrong++;
+		es_conf_addr_text(address, text);
+		es_check_warning(
+			check,
+			es_check_action(
+				"ip%s route flush cache; if it comes back, see who sends it: tcpdump -ni any "
+				"%s; drop ICMP that comes to %s by another interface",
+				family, *family ? "icmp6" : "icmp", conf->datapath.cluster_interface),
+			"node %s: an ICMP error has said that no packet of more than %u bytes reaches %s, "
+			"which "
+			"the kernel believes for %u s more",
+			conf->nodes[i].name, route->mtu, text, route->expires_s);
+	}
+	if (!wrong)
+		es_check_ok(check, "no ICMP error has made the way to another node narrower");
+}
+
 static const struct es_check_item items[] = {
 	{"own_address", "Handovers to this node go to another machine.", check_own},
 	{"service_arp", "Clients that hear this answer talk to that machine alone.", check_service},
 	{"nodes", "Handovers to this node are lost, if it is not down anyway.", check_nodes},
 	{"path_mtu", "Handovers of full segments are lost, so larger requests hang.", check_path},
+	{"route_mtu",
+	 "Handovers do not heed it, but corosync and others do; and who forges such errors makes versions "
+	 "before "
+	 "this one send handovers in parts, which are refused.",
+	 check_route},
 	{NULL, NULL, NULL},
 };
 

@@ -118,6 +118,7 @@
 	X(ndp_not_mine, "neighbour solicitation for a service address that another node answers")            \
 	X(fate_asked, "question of another node what has become of a request, answered")                     \
 	X(fate_told, "answer of another node to such a question")                                            \
+	X(handover_partial, "handover message that came in parts, or merged with others: refused")           \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

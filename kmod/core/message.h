@@ -62,8 +62,9 @@ static __always_inline void es_decide_envelope(const struct es_message_envelope 
 	/* The daemons tell each other their loads on the same port. */
 	if (!v->is_short && h->magic == es_htonl(ES_LOADS_MAGIC))
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_PASS, ES_COUNTER_COUNT);
-	if (v->is_short || v->is_partial || h->magic != es_htonl(ES_HANDOVER_MAGIC) ||
-	    h->version != ES_HANDOVER_VERSION ||
+	if (v->is_partial)
+		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_partial);
+	if (v->is_short || h->magic != es_htonl(ES_HANDOVER_MAGIC) || h->version != ES_HANDOVER_VERSION ||
 	    v->udp_len != ES_HANDOVER_OVERHEAD_UDP + es_ntohs(h->packet_len) || v->ip_len != v->udp_len)
 		ES_MESSAGE_VERDICT(ret, ES_MESSAGE_REFUSE, ES_COUNT_handover_malformed);
 	if (h->target != self)

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ import pytest
 import namespaces
 import tcx
 from earshotlab import in_namespace, netns, wait_for
+from packets import packet
 from site_of_two import CLUSTER_MAC, NOBODY, VIP, VIP6, Result
 from tree import EARSHOT
 
@@ -110,6 +112,32 @@ def test_path_mtu(site):
     site.ip(site.n1, "link set eth1 mtu 9000")
     found = site.expect("neighbours.path_mtu error").of("neighbours.path_mtu")[0]["found"]
     assert found == "node n2 answers short packets at 10.78.0.2, but none of 9000 bytes"
+
+
+def is_told_too_big(site, own, other, mtu):
+    """An ICMP error, which anybody could send, about a datagram that another program has sent to the other node."""
+    family = socket.AF_INET6 if ":" in own else socket.AF_INET
+    quoted = packet.datagram("02:00:00:00:00:01", "02:00:00:00:00:02", own, other, 5405, 5405, bytes(20))[14:]
+    kind = packet.icmp6(other, own, 2, 0, struct.pack(">I", mtu), quoted) if ":" in own else \
+        packet.icmp(3, 4, struct.pack(">HH", 0, mtu), quoted)
+    with in_namespace(site.n1, socket.socket, family, socket.SOCK_DGRAM) as program, \
+            in_namespace(site.n2, socket.socket, family, socket.SOCK_RAW,
+                         socket.IPPROTO_ICMPV6 if ":" in own else socket.IPPROTO_ICMP) as router:
+        program.bind((own, 5405))
+        router.sendto(kind, (own, 0))
+        wait_for(lambda: f"mtu {mtu}" in netns.ip("-netns", site.n1, "route", "get", other), "an exception of the route")
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_route_mtu(site, family):
+    own, other = ("10.78.0.1", "10.78.0.2") if family == 4 else ("fd00:78::1", "fd00:78::2")
+    if family == 6:
+        have_nodes_of_ipv6(site)
+    is_told_too_big(site, own, other, 1300)
+    found = site.expect("neighbours.route_mtu warning").of("neighbours.route_mtu")[0]
+    assert f"node n2: an ICMP error has said that no packet of more than 1300 bytes reaches {other}" in found["found"]
+    subprocess.run(site.command(site.n1, "sh", "-c", found["action"].split(";")[0]), check=True, capture_output=True)
+    site.expect()
 
 
 def test_mtu_larger_than_the_interfaces(site):
@@ -297,12 +325,16 @@ def test_kernel_before_5_0(site):
     assert Result(done).of("neighbours.service_arp")[0]["severity"] == "ok"
 
 
-def test_own_address_twice_by_ipv6(site):
-    """Of nodes that have addresses of IPv6 alone."""
+def have_nodes_of_ipv6(site):
+    """Nodes that have addresses of IPv6 alone."""
     site.have_ipv6()
     for number, namespace in enumerate((site.n1, site.n2), 1):
         site.ip(namespace, f"addr add fd00:78::{number}/64 dev eth1 nodad")
     site.configure(address6=VIP6, nodes=("fd00:78::1", "fd00:78::2"))
+
+
+def test_own_address_twice_by_ipv6(site):
+    have_nodes_of_ipv6(site)
     site.expect()
     site.ip(site.n2, "addr add fd00:78::1/64 dev eth1 nodad")
     mac = namespaces.hardware_address(site.n2, "eth1")

@@ -233,7 +233,7 @@ class TestRefused:
         c, _, original = given()
         data = c.handover(original, source=1, sequence=node.sequence + 1).pack(node.keys.handover[0])
         # The connection tracking keeps it, for the rest.
-        with node.counts(handover_malformed=not node.netfilter):
+        with node.counts(handover_partial=not node.netfilter):
             node.cluster.send(packet.datagram(node.cluster.node_mac, PEER_MAC[1], node.at[1], node.at[0], 40000, HANDOVER_PORT,
                                               data, **packet.first_part(cluster_family)))
 

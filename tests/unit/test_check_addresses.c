@@ -241,6 +241,12 @@ static void test_neighbours(void **state)
 	expect_one("neighbours.path_mtu", ES_CHECK_UNCHECKED, "node n2 does not answer ping");
 	facts.node_echo[1].rc = -EPERM;
 	expect_one("neighbours.path_mtu", ES_CHECK_UNCHECKED, "root");
+	facts.node_echo[1] = facts.node_echo[2];
+	facts.node_route[1] = (struct es_facts_route){.mtu = 552, .expires_s = 599};
+	expect_one("neighbours.route_mtu", ES_CHECK_WARNING,
+		   "node n2: an ICMP error has said that no packet of more than 552 bytes reaches 10.78.0.2, "
+		   "which the kernel believes for 599 s more");
+	assert_non_null(strstr(finding("neighbours.route_mtu")->action, "ip route flush cache"));
 }
 
 /* The same of nodes whose addresses are of IPv6. */

@@ -80,7 +80,7 @@ static void test_envelope(void **state)
 	v.is_partial = 1;
 	EXPECT_ENVELOPE(&v, &h, ES_MESSAGE_PASS, ES_COUNTER_COUNT);
 	v.is_short = 1;
-	EXPECT_MALFORMED(&v, &h);
+	EXPECT_ENVELOPE(&v, &h, ES_MESSAGE_REFUSE, ES_COUNT_handover_partial);
 }
 
 /* Three lengths say how long it is: each must agree with the others. */
@@ -113,7 +113,7 @@ static void test_envelope_lengths(void **state)
 	EXPECT_MALFORMED(&v, &h);
 	v.is_short = 0;
 	v.is_partial = 1;
-	EXPECT_MALFORMED(&v, &h);
+	EXPECT_ENVELOPE(&v, &h, ES_MESSAGE_REFUSE, ES_COUNT_handover_partial);
 }
 
 static void expect_authentic(const struct es_config *cfg, const struct es_handover *h,
