@@ -33,6 +33,7 @@ static void finish(struct es_daemon_check *c, int passed)
 	if (!es_verdict_add(&c->verdict, passed, conf->rise, conf->fall))
 		return;
 	memcpy(c->why, c->check.why, sizeof(c->why));
+	c->fell_ns = es_clock_now_ns();
 	es_daemon_serving_look(c->daemon);
 }
 
@@ -71,7 +72,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	if (!c->is_running && !(c->daemon->serving.now.listens[c->family] >> c->service & 1)) {
 		/* Who listens next is another server. */
 		es_check_end(&c->check);
-		c->verdict = (struct es_verdict){};
+		es_verdict_presume(&c->verdict, 0);
 		again_in(c, c->check.conf.interval_ms / 1e3);
 		return;
 	}
@@ -96,14 +97,31 @@ static void prepare(struct es_daemon *d, unsigned int service, unsigned int fami
 	c->timer.data = c->io.data = c;
 }
 
-/* @before: what is known of it, if it is the same check of the same server */
+/* Is the same asked of the same server, however often, and whatever follows? */
+static int asks_the_same(const struct es_daemon_check *c, const struct es_daemon_check *before)
+{
+	const struct es_conf_check *now = &c->check.conf, *then = &before->check.conf;
+
+	return c->check.port == before->check.port &&
+	       es_addr_equal(&c->check.address, &before->check.address) && now->type == then->type &&
+	       !strcmp(now->path, then->path) && !strcmp(now->host, then->host) &&
+	       now->expect == then->expect;
+}
+
+/*
+ * @before: what is known of the same service, by the same family. Where something else is asked now, it holds until the
+ * first check has decided: if all nodes forgot at once what they knew, none would serve for that long.
+ */
 static void inherit(struct es_daemon_check *c, const struct es_daemon_check *before)
 {
-	if (strcmp(c->name, before->name) != 0 || c->check.port != before->check.port ||
-	    !es_addr_equal(&c->check.address, &before->check.address) ||
-	    memcmp(&c->check.conf, &before->check.conf, sizeof(c->check.conf)) != 0)
+	if (strcmp(c->name, before->name) != 0 || c->family != before->family ||
+	    c->check.conf.type == ES_CONF_CHECK_NONE)
 		return;
-	c->verdict = before->verdict;
+	if (asks_the_same(c, before))
+		c->verdict = before->verdict;
+	else if (before->check.conf.type == ES_CONF_CHECK_NONE || before->verdict.is_known)
+		es_verdict_presume(&c->verdict, before->verdict.is_down);
+	c->fell_ns = before->fell_ns;
 	c->duration_s = before->duration_s;
 	memcpy(c->why, before->why, sizeof(c->why));
 }
@@ -165,6 +183,29 @@ int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int s
 			continue;
 		*ret_why = c->why;
 		return 1;
+	}
+	return 0;
+}
+
+int es_daemon_checks_is_told(const struct es_daemon_checks *checks, unsigned int service)
+{
+	unsigned long long now_ns = es_clock_now_ns();
+
+	for (unsigned int i = 0; i < checks->count; i++)
+		if (checks->of[i].service == service && checks->of[i].verdict.is_down &&
+		    now_ns - checks->of[i].fell_ns >= ES_CHECKS_TOLD_NS)
+			return 1;
+	return 0;
+}
+
+int es_daemon_checks_is_unknown(const struct es_daemon *d, unsigned int service)
+{
+	for (unsigned int i = 0; i < d->checks.count; i++) {
+		const struct es_daemon_check *c = &d->checks.of[i];
+
+		if (c->service == service && c->check.conf.type != ES_CONF_CHECK_NONE &&
+		    !c->verdict.is_known && d->serving.now.listens[c->family] >> service & 1)
+			return 1;
 	}
 	return 0;
 }

@@ -5,7 +5,7 @@
 /*
  * Checks the servers of this node (health/check.h), each service's at its own pace, on the control thread, which never
  * waits for one. A service for which nothing listens is not checked: it is known to be down (member/serving.h), and up
- * again as soon as something does.
+ * again as soon as something does. Until its first check is over, one that listens is neither up nor down.
  */
 #include <ev.h>
 #include "inspector/health/check.h"
@@ -15,7 +15,7 @@ struct es_daemon;
 
 /**
  * struct es_daemon_check - of one address of a service
- * @why: what the last check said before the verdict fell; @duration_s: NAN before one has passed
+ * @why: what the last check said before the verdict fell, at @fell_ns; @duration_s: NAN before one has passed
  */
 struct es_daemon_check {
 	struct es_daemon *daemon;
@@ -25,6 +25,7 @@ struct es_daemon_check {
 	struct es_check check;
 	struct es_verdict verdict;
 	int is_running;
+	unsigned long long fell_ns;
 	double look_s;
 	double duration_s;
 	char why[sizeof(((struct es_check *)0)->why)];
@@ -37,7 +38,7 @@ struct es_daemon_checks {
 	struct es_daemon_check *of; /* services' addresses, service by service */
 };
 
-/* es_daemon_checks_start() - after the first look at the servers. Returns 0 or -ENOMEM. */
+/* es_daemon_checks_start() - before the first look at the servers. Returns 0 or -ENOMEM. */
 int es_daemon_checks_start(struct es_daemon *daemon);
 
 /* es_daemon_checks_rebind() - after a reload; what is known of a check that is as before stays known */
@@ -51,6 +52,20 @@ void es_daemon_checks_stop(struct es_daemon *daemon);
  * check
  */
 int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int service, const char **ret_why);
+
+/*
+ * Of servers that fail all at once, each node believes at first that the others serve. So a node says that its server
+ * fails, and refuses nothing before it has heard whether others say the same: es_daemon_checks_is_told() says that this
+ * time is over.
+ */
+#define ES_CHECKS_TOLD_NS 250000000ULL
+int es_daemon_checks_is_told(const struct es_daemon_checks *checks, unsigned int service);
+
+/*
+ * es_daemon_checks_is_unknown() - does something listen for @service whose first check is not over yet, by one of its
+ * addresses, as far as the last look at the servers found?
+ */
+int es_daemon_checks_is_unknown(const struct es_daemon *daemon, unsigned int service);
 
 /* How long the last check that passed took, by the slower of two addresses; NAN before there was one. */
 double es_daemon_checks_duration_s(const struct es_daemon_checks *checks, unsigned int service);

@@ -383,13 +383,17 @@ static int es_daemon_prepare_network(struct es_daemon *d, struct es_conf_error *
 /* Before anything is given to this node. */
 static int es_daemon_start_serving(struct es_daemon *d, struct es_conf_error *err)
 {
+	int rc;
+
 	(void)err;
 	es_observed_reset(d);
 	es_daemon_outliers_rebind(d);
 	es_daemon_vanishing_rebind(d);
 	es_health_is_back(&d->health, d->cluster->self, ~0ULL, es_clock_now_ns());
-	es_daemon_serving_start(d);
-	return es_daemon_checks_start(d);
+	rc = es_daemon_checks_start(d);
+	if (!rc)
+		es_daemon_serving_start(d);
+	return rc;
 }
 
 static int es_daemon_start_keeper(struct es_daemon *d, struct es_conf_error *err)

@@ -311,6 +311,9 @@ static void server_watch(struct es_membership *m)
 	uint64_t now_ms = es_membership_now_ms();
 	int can_serve = !es_daemon_serving_is_down(m->daemon);
 
+	/* It comes as what it is, since what it says later is heard later. */
+	if (m->group.phase == ES_GROUP_OUT && (state == ES_NODE_UP || state == ES_NODE_DOWN))
+		m->group.node[self].state = can_serve ? ES_NODE_UP : ES_NODE_DOWN;
 	if (now_ms < m->server_at_ms || !es_group_is_in(&m->group))
 		return;
 	m->server_at_ms = now_ms + SERVER_CHECK_MS;

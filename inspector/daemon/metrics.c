@@ -92,6 +92,7 @@ static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
 		for (unsigned int i = 0; i < d->conf->service_count; i++)
 			m->server_up[i] = is_up(&servers, i) &&
 					  !es_daemon_checks_fails(&d->checks, i, &why) &&
+					  !es_daemon_checks_is_unknown(d, i) &&
 					  !es_daemon_outlier_is_out(&d->outliers, i);
 		return;
 	}

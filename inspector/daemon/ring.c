@@ -210,6 +210,9 @@ static void begin_slowly(struct es_membership *m, unsigned long long now_ns)
 
 	for (unsigned int i = 0; is_in && !m->was_in && i < m->group.node_count; i++)
 		es_health_is_back(&d->health, i, ~0ULL, i == d->cluster->self ? now_ns : 0);
+	/* Until now it was not known whether others serve. */
+	if (is_in && !m->was_in && d->serving.now.failing)
+		es_daemon_serving_look_in(d, 0);
 	m->was_in = (uint8_t)is_in;
 }
 

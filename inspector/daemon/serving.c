@@ -8,8 +8,13 @@
 
 #define LOOK_S 1.0
 
-static void log_change(const struct es_serving *before, const struct es_serving *now)
+static void log_change(struct es_serving *told, const struct es_serving *now)
 {
+	const struct es_serving copy = *told, *before = &copy;
+
+	if (now->is_open && (!now->trouble || now->trouble == ES_TROUBLE_CHECK))
+		return;
+	*told = *now;
 	if (!strcmp(before->text, now->text) && before->is_down == now->is_down)
 		return;
 	if (now->trouble)
@@ -38,7 +43,8 @@ static void forget_silent(struct es_daemon *d)
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
 		if (i != d->cluster->self && d->serving.trouble[i] &&
 		    now_ns - d->load.heard_ns[i] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL) {
-			d->serving.trouble[i] = ES_TROUBLE_NONE; /* which is no news: it may be dead */
+			/* Which is no news: it may be dead. */
+			d->serving.trouble[i] = d->serving.told_of[i] = ES_TROUBLE_NONE;
 			es_daemon_serving_heard(d, i, &(const struct es_wire_load){}, 0);
 		}
 }
@@ -51,16 +57,44 @@ static void spare_the_last(struct es_daemon *d, struct es_serving *now)
 			es_serving_spares(now, i);
 }
 
+/* Has this node heard from the others since it started? One that is dead is not waited for. */
+static int others_are_heard(const struct es_daemon *d)
+{
+	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC)
+		return d->membership && es_group_is_in(es_membership_group(d->membership));
+	if (es_clock_now_ns() - d->serving.began_ns >= ES_LOAD_SILENCE_MS * 1000000ULL)
+		return 1;
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (i != d->cluster->self && !d->load.heard_ns[i])
+			return 0;
+	return 1;
+}
+
+/* Before the first check is over, another node is better. Before others are heard, it is as with the daemon before. */
+static int waits_for_check(const struct es_daemon *d, unsigned int service)
+{
+	return others_are_heard(d) ? es_daemon_another_serves(d, service) : !(d->serving.served >> service & 1);
+}
+
 /* While no node passes, those that may have requests all the same (when_all_down) say that they are up. */
-static void add_checks(struct es_daemon *d, struct es_serving *now)
+static void add_checks(struct es_daemon *d, struct es_serving *now, __u64 refused)
 {
 	const char *why;
 
-	for (unsigned int i = 0; i < d->conf->service_count; i++)
-		if (es_daemon_checks_fails(&d->checks, i, &why))
-			es_serving_fails(now, d->conf, i, why,
-					 d->conf->services[i].when_all_down == ES_CONF_ALL_DOWN_REJECT ||
-						 es_daemon_another_serves(d, i));
+	for (unsigned int i = 0; i < d->conf->service_count; i++) {
+		int is_told = refused >> i & 1 || es_daemon_checks_is_told(&d->checks, i);
+		int rejects = d->conf->services[i].when_all_down == ES_CONF_ALL_DOWN_REJECT;
+
+		if (es_daemon_checks_fails(&d->checks, i, &why)) {
+			es_serving_fails(now, d->conf, i, why, rejects || (is_told && es_daemon_another_serves(d, i)));
+			if (!is_told) {
+				now->is_open = 1;
+				es_daemon_serving_look_in(d, ES_CHECKS_TOLD_NS / 1e9);
+			}
+		} else if (es_daemon_checks_is_unknown(d, i)) {
+			es_serving_is_unchecked(now, d->conf, i, waits_for_check(d, i));
+		}
+	}
 }
 
 void es_daemon_serving_look(struct es_daemon *d)
@@ -72,7 +106,7 @@ void es_daemon_serving_look(struct es_daemon *d)
 
 	es_serving_look(d->conf, d->datapath_kind, d->network.packet_max, now);
 	spare_the_last(d, now);
-	add_checks(d, now);
+	add_checks(d, now, before.refused);
 	es_daemon_outliers_add(d, now);
 	es_daemon_vanishing_add(d, now);
 	__atomic_store_n(&first->refused_until_ns, es_clock_now_ns() + ES_SERVING_REFUSED_NS,
@@ -80,7 +114,7 @@ void es_daemon_serving_look(struct es_daemon *d)
 	__atomic_store_n(&first->refused_services, now->refused, __ATOMIC_RELAXED);
 	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
 		__atomic_store_n(&first->refused_of[family], now->absent[family], __ATOMIC_RELAXED);
-	log_change(&before, now);
+	log_change(&d->serving.told, now);
 	es_daemon_load_word(d, &word);
 	es_daemon_serving_heard(d, d->cluster->self, &word, es_daemon_serving_is_down(d));
 	if (before.is_down != now->is_down || before.trouble != now->trouble ||
@@ -111,8 +145,15 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 	unsigned long long now_ns = es_clock_now_ns();
 	unsigned int before = d->serving.trouble[node];
 
-	if (d->serving.trouble[node] != word->trouble && node != d->cluster->self)
+	/* Whether others serve decides what a node does whose server fails, or is not checked yet. */
+	if (d->serving.now.failing && node != d->cluster->self &&
+	    (before != word->trouble || d->serving.failing[node] != word->failing))
+		es_daemon_serving_look_in(d, 0);
+	if (d->serving.told_of[node] != word->trouble && node != d->cluster->self &&
+	    !es_serving_waits(word->failing, word->trouble, word->understands & ES_WIRE_FAILING_YIELDS)) {
+		d->serving.told_of[node] = word->trouble;
 		log_other(d->conf->nodes[node].name, word->trouble);
+	}
 	/* Without membership, a node whose server is only missing is not down. */
 	if (before == ES_TROUBLE_NO_SERVER && word->trouble != ES_TROUBLE_NO_SERVER)
 		es_health_is_back(&d->health, node, ~0ULL, now_ns);
@@ -130,7 +171,18 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 
 const char *es_daemon_serving_text(const struct es_daemon *d, unsigned int node)
 {
-	return node == d->cluster->self ? d->serving.now.text : es_trouble_text(d->serving.trouble[node]);
+	if (node == d->cluster->self)
+		return d->serving.now.text;
+	return es_serving_waits(d->serving.failing[node], d->serving.trouble[node], d->serving.yields[node])
+		       ? "the server has not been checked yet"
+		       : es_trouble_text(d->serving.trouble[node]);
+}
+
+void es_daemon_serving_look_in(struct es_daemon *d, double seconds)
+{
+	ev_timer_stop(d->loop, &d->serving.timer);
+	ev_timer_set(&d->serving.timer, seconds, LOOK_S);
+	ev_timer_start(d->loop, &d->serving.timer);
 }
 
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
@@ -142,10 +194,15 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 
 void es_daemon_serving_start(struct es_daemon *d)
 {
-	es_daemon_serving_look(d);
-	ev_timer_init(&d->serving.timer, on_timer, LOOK_S, LOOK_S);
+	const struct es_worker_state *first = &es_datapath_state(d->datapath)->worker[0];
+
+	d->serving.began_ns = es_clock_now_ns();
+	if (es_datapath_adopted(d->datapath))
+		d->serving.served = ~__atomic_load_n(&first->refused_services, __ATOMIC_RELAXED);
+	ev_init(&d->serving.timer, on_timer);
 	d->serving.timer.data = d;
-	ev_timer_start(d->loop, &d->serving.timer);
+	es_daemon_serving_look_in(d, LOOK_S);
+	es_daemon_serving_look(d);
 }
 
 void es_daemon_serving_stop(struct es_daemon *d)

@@ -14,12 +14,21 @@
 
 struct es_daemon;
 
-/* struct es_daemon_serving - @now: what was found last; @trouble, @failing, @yields: what each node says of itself */
+/**
+ * struct es_daemon_serving
+ * @now: what was found last; @told: what people were told last
+ * @trouble, @failing, @yields: what each node says of itself
+ * @began_ns: of this life; @served: the services that the daemon before this one did not refuse, if there was one
+ */
 struct es_daemon_serving {
 	struct es_serving now;
+	struct es_serving told;
+	unsigned long long began_ns;
+	__u64 served;
 	unsigned char trouble[ES_NODES_MAX];
-	__u64 failing[ES_NODES_MAX];	    /* services whose check fails there, or that are outliers */
-	unsigned char yields[ES_NODES_MAX]; /* they are outliers all */
+	__u64 failing[ES_NODES_MAX];	     /* services whose check fails there, or that are outliers */
+	unsigned char yields[ES_NODES_MAX];  /* they are outliers all */
+	unsigned char told_of[ES_NODES_MAX]; /* the trouble of each that people were told */
 	struct ev_timer timer;
 };
 
@@ -29,6 +38,9 @@ void es_daemon_serving_stop(struct es_daemon *daemon);
 
 /* es_daemon_serving_look() - now: something may have changed */
 void es_daemon_serving_look(struct es_daemon *daemon);
+
+/* es_daemon_serving_look_in() - in so many seconds, less than one, and each second from then on */
+void es_daemon_serving_look_in(struct es_daemon *daemon, double seconds);
 
 /* es_daemon_serving_is_down() - does this node say that nobody shall give it anything new? */
 int es_daemon_serving_is_down(const struct es_daemon *daemon);

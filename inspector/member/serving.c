@@ -204,6 +204,20 @@ void es_serving_fails(struct es_serving *s, const struct es_conf *conf, unsigned
 	settle(s);
 }
 
+void es_serving_is_unchecked(struct es_serving *s, const struct es_conf *conf, unsigned int service,
+			     int refuses)
+{
+	s->failing |= 1ULL << service;
+	s->yields = 0;
+	s->is_open = 1;
+	if (!s->trouble)
+		snprintf(s->text, sizeof(s->text), "service %s: its server has not been checked yet",
+			 conf->services[service].name);
+	if (refuses)
+		s->refused |= 1ULL << service;
+	settle(s);
+}
+
 void es_serving_is_out(struct es_serving *s, const struct es_conf *conf, unsigned int service,
 		       enum es_trouble trouble, const char *why)
 {

@@ -21,6 +21,7 @@
  * @failing: a bit for each service whose server fails its check, or for which the node is out (health/place.h) or claims to be,
  * whether or not it is refused
  * @yields: no check fails: for all that are failing the node is out, or claims to be
+ * @is_open: what follows from a check is known in a moment, so people are not told yet
  * @is_down: none of the services can be served
  * @trouble, @text: the first thing that is wrong, be it with one service; and in a line what it is, and what to
  * do
@@ -32,6 +33,7 @@ struct es_serving {
 	__u64 listens[ES_CONF_FAMILIES];
 	__u64 failing;
 	int yields;
+	int is_open;
 	int is_down;
 	enum es_trouble trouble;
 	char text[320];
@@ -47,6 +49,13 @@ void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, uns
  */
 void es_serving_fails(struct es_serving *serving, const struct es_conf *conf, unsigned int service,
 		      const char *why, int refuses);
+
+/**
+ * es_serving_is_unchecked() - add to what was found that the first check of @service's server is not over yet
+ * @refuses: as of es_serving_fails(). It is no trouble: a moment later it is one, or nothing.
+ */
+void es_serving_is_unchecked(struct es_serving *serving, const struct es_conf *conf, unsigned int service,
+			     int refuses);
 
 /**
  * es_serving_is_out() - add to what was found that the node is out for @service, or claims a place (health/place.h)
@@ -65,6 +74,12 @@ void es_serving_spares(struct es_serving *serving, unsigned int service);
  * @trouble, @yields: what it said with them. While it only claims a place (health/place.h), it serves all of them.
  */
 __u64 es_serving_away(__u64 failing, unsigned int trouble, int yields);
+
+/* Does a node that says so wait for its first check, and has no other trouble? */
+static inline int es_serving_waits(__u64 failing, unsigned int trouble, int yields)
+{
+	return failing && !yields && trouble == ES_TROUBLE_NONE;
+}
 
 /* What a trouble is, in some words, "" for none: all that is known of another node's. */
 const char *es_trouble_text(unsigned int trouble);

@@ -187,6 +187,62 @@ def alive(lab, there):
         handle.write("yes")
 
 
+def answers_for(lab, seconds):
+    """Who answers until then."""
+    until, answers = time.monotonic() + seconds, collections.Counter()
+    while time.monotonic() < until:
+        answers[ask(lab, 1)] += 1
+    return answers
+
+
+@pytest.mark.parametrize("how", ["stop", "crash"])
+def test_daemon_starts_beside_hung_server(lab, how):
+    """It does not know yet whether its server works, so it is given nothing until it does; the others serve."""
+    lab.node("n2").signal("nginx", signal.SIGSTOP)
+    wait_for(lambda: is_known(lab, "n2", True), "n2 that is down", 30)
+    before = {at: changes(lab, at, "n2") for at in ("n1", "n3", "n4")}
+    getattr(lab, how)("n2", "earshotd")
+    lab.node("n2").start("earshotd")
+    answers = answers_for(lab, 5)
+    assert set(answers) == {"n1", "n3", "n4"}, answers
+    wait_for(lambda: is_known(lab, "n2", True), "n2 that is down again", 30)
+    after = {at: changes(lab, at, "n2")[len(before[at]):] for at in before}
+    assert not any("server_up" in each for each in after.values()), after
+    lab.node("n2").signal("nginx", signal.SIGCONT)
+    wait_for(lambda: is_known(lab, "n2", False), "n2 that is up", 30)
+
+
+def test_check_changes_beside_hung_server(lab):
+    """What is known of a server outlives a change of how often it is asked, and of what, until that has an answer."""
+    lab.node("n2").signal("nginx", signal.SIGSTOP)
+    wait_for(lambda: is_known(lab, "n2", True), "n2 that is down", 30)
+    configure(lab, "check { interval_ms = 700  rise = 3  fall = 4  timeout_ms = 1500  slow_start_s = 1 }")
+    answers = answers_for(lab, 4)
+    assert set(answers) == {"n1", "n3", "n4"}, answers
+    assert is_known(lab, "n2", True)
+    with open(lab.config_file, encoding="utf-8") as handle:
+        before = handle.read()
+    with open(lab.config_file, "w", encoding="utf-8") as handle:
+        handle.write(before.replace("check { ", "check { type = http  path = /1k  "))
+    for node in lab.nodes:
+        node.exec(["earshot", "reload"])
+    answers = answers_for(lab, 4)
+    assert set(answers) == {"n1", "n3", "n4"}, answers
+
+
+def test_daemon_starts_where_no_server_passes(lab):
+    """Nobody else serves, so it does, before its server was asked as well as afterwards: no request fails."""
+    assert not os.path.exists(os.path.join(lab.docroot, "alive"))
+    configure(lab, HTTP % "serve")
+    wait_for(lambda: all(trouble(lab, name, at) for name in ALL for at in ALL), "checks that fail", 30)
+    with Clients(lab) as clients:
+        clients.run_for(20, "requests before")
+        lab.node("n2").stop("earshotd")
+        lab.node("n2").start("earshotd")
+        clients.run_for(200, "requests after")
+    assert not [each for each in clients.asked if each.error or not each.node]
+
+
 def test_wrong_answers():
     """A server that answers 500 listens and accepts, and yet is given nothing while its check asks for more."""
     with Lab(nodes=4, policy="wrr") as lab:

@@ -16,6 +16,7 @@ static void test_rise_and_fall(void **state)
 	struct es_verdict v = {};
 
 	(void)state;
+	assert_true(es_verdict_add(&v, 1, 2, 3) && !v.is_down);
 	for (int i = 0; i < 10; i++) { /* never three in a row */
 		assert_false(es_verdict_add(&v, 0, 2, 3));
 		assert_false(es_verdict_add(&v, 0, 2, 3));
@@ -32,6 +33,27 @@ static void test_rise_and_fall(void **state)
 	}
 	assert_false(es_verdict_add(&v, 1, 2, 3));
 	assert_true(es_verdict_add(&v, 1, 2, 3) && !v.is_down);
+}
+
+/* Before anything is known, one check decides; and so it does where something is only presumed. */
+static void test_first_decides(void **state)
+{
+	(void)state;
+	for (int passed = 0; passed < 2; passed++) {
+		struct es_verdict v = {};
+
+		assert_false(v.is_known);
+		assert_true(es_verdict_add(&v, passed, 2, 3));
+		assert_true(v.is_known && v.is_down == !passed);
+		for (int is_down = 0; is_down < 2; is_down++) {
+			es_verdict_presume(&v, is_down);
+			assert_true(v.is_known && v.is_down == is_down);
+			assert_int_equal(es_verdict_add(&v, passed, 2, 3), passed == is_down);
+			assert_int_equal(v.is_down, !passed);
+			assert_false(es_verdict_add(&v, !passed, 2, 3)); /* no second one does */
+			assert_int_equal(v.is_down, !passed);
+		}
+	}
 }
 
 /* struct family - of the service's address; @host: which the check's requests name */
@@ -227,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rise_and_fall),
+		cmocka_unit_test(test_first_decides),
 		TEST(test_accepted),
 		TEST(test_hangs),
 		TEST(test_sleeps),

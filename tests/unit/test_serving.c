@@ -47,12 +47,35 @@ static void test_spared(void **state)
 	assert_true(s.refused == 1 && !s.is_down && s.trouble == ES_TROUBLE_MTU);
 }
 
+/* A server that is not checked yet is no trouble, and yet its node does not serve. */
+static void test_unchecked(void **state)
+{
+	static const struct es_conf conf = {.service_count = 2,
+					    .services = {{.name = "web"}, {.name = "shop"}}};
+	struct es_serving s = {.yields = 1, .listens = {3, 0}};
+
+	(void)state;
+	es_serving_is_unchecked(&s, &conf, 1, 1);
+	assert_true(s.failing == 2 && s.refused == 2 && !s.yields && s.is_open && !s.is_down && !s.trouble);
+	assert_true(es_serving_waits(s.failing, s.trouble, s.yields));
+	assert_int_equal(es_serving_away(s.failing, s.trouble, s.yields), 2);
+	es_serving_is_unchecked(&s, &conf, 0, 0); /* no other node serves it */
+	assert_true(s.failing == 3 && s.refused == 2 && !s.is_down);
+	es_serving_is_unchecked(&s, &conf, 0, 1);
+	assert_true(s.is_down && strstr(s.text, "service web: its server has not been checked"));
+	es_serving_fails(&s, &conf, 1, "why", 1);
+	assert_true(s.trouble == ES_TROUBLE_CHECK &&
+		    strstr(s.text, "service shop: the server fails its check: why"));
+	assert_false(es_serving_waits(s.failing, s.trouble, s.yields));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_away),
 		cmocka_unit_test(test_out),
 		cmocka_unit_test(test_spared),
+		cmocka_unit_test(test_unchecked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
