@@ -94,7 +94,17 @@ static const struct {
 	{"service web { check { fall = 0 } }", "t.conf:1: check: fall = 0: expected 1..100 (checks)"},
 	{"service web {\ncheck { rise = 1 }\ncheck { fall = 1 } }",
 	 "t.conf:3: service web: check: first defined on line 2: expected one"},
-	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { path = \"/a b\" } }",
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck {\npath = \"/health\" } }",
+	 "t.conf:5: check: path has no effect with type = tcp: expected type = http besides"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { type = tcp\nexpect = 200 } }",
+	 "t.conf:5: check: expect has no effect with type = tcp: expected type = http besides"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\ncheck { host = a.example type = none } }",
+	 "t.conf:4: check: host has no effect with type = none: expected type = http besides"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { type = http expect = 103 } }",
+	 "t.conf:4: check: expect = 103: expected 101, or 200..599 (a status)"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\ncheck { type = http path = \"/a b\" } }",
 	 "t.conf:4: check: path = /a b: expected ASCII without blanks: other characters are %XX"},
 	{"service web { outlier { max_errors = 100 } }",
 	 "t.conf:1: outlier: max_errors = 100: expected 0 (errors put nobody out) or 1..99 (percent of "
