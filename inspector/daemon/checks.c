@@ -22,14 +22,57 @@ static void again_in(struct es_daemon_check *c, double seconds)
 	ev_timer_start(loop, &c->timer);
 }
 
-static void finish(struct es_daemon_check *c, int passed)
+static void rest_stop(struct es_daemon_check *c)
+{
+	ev_io_stop(c->daemon->loop, &c->rest);
+	ev_timer_stop(c->daemon->loop, &c->rest_limit);
+}
+
+static void on_rest(struct ev_loop *loop, struct ev_io *io, int events)
+{
+	struct es_daemon_check *c = io->data;
+
+	(void)loop;
+	(void)events;
+	ev_io_stop(loop, io); /* before the descriptor is closed */
+	if (es_check_rest(&c->check))
+		ev_io_start(loop, io);
+	else
+		rest_stop(c);
+}
+
+static void on_rest_limit(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+	struct es_daemon_check *c = timer->data;
+
+	(void)loop;
+	(void)events;
+	rest_stop(c);
+	es_check_rest_end(&c->check);
+}
+
+static void rest_start(struct es_daemon_check *c)
+{
+	if (c->check.rest_fd < 0)
+		return;
+	ev_io_set(&c->rest, c->check.rest_fd, EV_READ);
+	ev_io_start(c->daemon->loop, &c->rest);
+	ev_timer_set(&c->rest_limit, ES_CHECK_REST_S, 0);
+	ev_timer_start(c->daemon->loop, &c->rest_limit);
+}
+
+static void finish(struct es_daemon_check *c, enum es_check_result result)
 {
 	const struct es_conf_check *conf = &c->check.conf;
+	int passed = result == ES_CHECK_PASSED;
 
 	c->is_running = 0;
+	rest_start(c);
 	if (passed)
 		c->duration_s = c->check.duration_s;
 	again_in(c, conf->interval_ms / 1e3);
+	if (result == ES_CHECK_QUEUED)
+		return;
 	if (!es_verdict_add(&c->verdict, passed, conf->rise, conf->fall))
 		return;
 	memcpy(c->why, c->check.why, sizeof(c->why));
@@ -45,7 +88,7 @@ static void go_on(struct es_daemon_check *c)
 	ev_io_stop(loop, &c->io); /* before the descriptor is closed */
 	result = es_check_step(&c->check, es_clock_now_ns());
 	if (result != ES_CHECK_PENDING) {
-		finish(c, result == ES_CHECK_PASSED);
+		finish(c, result);
 		return;
 	}
 	/* By TCP no event tells of what is accepted. */
@@ -71,6 +114,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	(void)events;
 	if (!c->is_running && !(c->daemon->serving.now.listens[c->family] >> c->service & 1)) {
 		/* Who listens next is another server. */
+		rest_stop(c);
 		es_check_end(&c->check);
 		es_verdict_presume(&c->verdict, 0);
 		again_in(c, c->check.conf.interval_ms / 1e3);
@@ -78,6 +122,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	}
 	if (!c->is_running) {
 		ev_io_stop(loop, &c->io);
+		rest_stop(c);
 		es_check_begin(&c->check, es_clock_now_ns());
 		c->is_running = 1;
 		c->look_s = LOOK_FIRST_S;
@@ -94,7 +139,9 @@ static void prepare(struct es_daemon *d, unsigned int service, unsigned int fami
 	es_check_init(&c->check, conf, es_conf_service_of(conf, family));
 	ev_init(&c->timer, on_timer);
 	ev_init(&c->io, on_io);
-	c->timer.data = c->io.data = c;
+	ev_init(&c->rest, on_rest);
+	ev_init(&c->rest_limit, on_rest_limit);
+	c->timer.data = c->io.data = c->rest.data = c->rest_limit.data = c;
 }
 
 /* Is the same asked of the same server, however often, and whatever follows? */
@@ -168,6 +215,7 @@ void es_daemon_checks_stop(struct es_daemon *d)
 
 		ev_io_stop(d->loop, &c->io);
 		ev_timer_stop(d->loop, &c->timer);
+		rest_stop(c);
 		es_check_end(&c->check);
 	}
 	free(d->checks.of);

@@ -31,6 +31,8 @@ struct es_daemon_check {
 	char why[sizeof(((struct es_check *)0)->why)];
 	struct ev_timer timer;
 	struct ev_io io;
+	struct ev_io rest; /* es_check_rest() */
+	struct ev_timer rest_limit;
 };
 
 struct es_daemon_checks {

@@ -17,7 +17,6 @@
 	(1U << ES_TCP_STATE_LISTEN | 1U << ES_TCP_STATE_TIME_WAIT | 1U << ES_TCP_STATE_CLOSE)
 #define ES_ALL_STATES 0xfffU
 #define ES_ROOM	      (1 << 15)
-#define ES_SYN_RECV   3 /* of TCP's states */
 
 struct walk {
 	es_sock_diag_fn fn;
@@ -153,6 +152,7 @@ static int on_listener(const struct nlmsghdr *nlh, void *data)
 
 	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*msg))
 		return MNL_CB_OK;
+	memcpy(l.cookie, msg->id.idiag_cookie, sizeof(l.cookie));
 	l.is_v6 = msg->idiag_family == AF_INET6;
 	if (l.is_v6 || msg->id.idiag_src[0])
 		l.address = address_of(msg->idiag_family, msg->id.idiag_src);
@@ -210,7 +210,7 @@ static struct inet_diag_req_v2 *begin_one(char *buf, __u16 type, __u16 flags, co
 	return req;
 }
 
-/* What is accepted has an inode. */
+/* What is accepted has an inode, until its server closes it: what waits has been closed by nobody here. */
 static int on_one(const struct nlmsghdr *nlh, void *data)
 {
 	const struct inet_diag_msg *msg = mnl_nlmsg_get_payload(nlh);
@@ -221,7 +221,9 @@ static int on_one(const struct nlmsghdr *nlh, void *data)
 	if (msg->idiag_state == ES_TCP_STATE_LISTEN || msg->idiag_state == ES_TCP_STATE_TIME_WAIT)
 		*is_waiting = -ENOENT;
 	else
-		*is_waiting = msg->idiag_state != ES_SYN_RECV && !msg->idiag_inode;
+		*is_waiting = (msg->idiag_state == ES_TCP_STATE_ESTABLISHED ||
+			       msg->idiag_state == ES_TCP_STATE_CLOSE_WAIT) &&
+			      !msg->idiag_inode;
 	return MNL_CB_STOP;
 }
 

@@ -36,10 +36,12 @@ int es_sock_diag_end(const struct es_sock_diag_id *id);
 
 /**
  * struct es_sock_diag_listener - a socket that listens, of IPv4 or IPv6
+ * @cookie: the kernel's number for it
  * @address: all zero: any; @waiting: connections that wait to be accepted, of at most @backlog
  * @is_mptcp: it is the first subflow of a socket of MPTCP, which accepts from this one's queue
  */
 struct es_sock_diag_listener {
+	unsigned int cookie[2];
 	struct es_addr address;
 	unsigned int port;
 	unsigned int backlog;

@@ -20,21 +20,73 @@ void es_check_init(struct es_check *check, const struct es_conf_service *service
 		   const struct es_addr *address)
 {
 	*check = (struct es_check){
-		.conf = service->check, .address = *address, .port = service->port, .fd = -1};
+		.conf = service->check, .address = *address, .port = service->port, .fd = -1, .rest_fd = -1};
+}
+
+static void forget(struct es_check *check)
+{
+	check->fd = -1;
+	check->is_connected = check->is_sent = check->is_accepted = check->is_overdue = 0;
+	check->is_interim = check->is_line = 0;
+	check->elapsed_ms = check->accepted_ms = check->got = check->interim = 0;
+	check->queue.count = 0;
+	check->queue.is_over = 0;
+}
+
+static void reset(int fd)
+{
+	static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
+	if (fd < 0)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	close(fd);
+}
+
+void es_check_rest_end(struct es_check *check)
+{
+	reset(check->rest_fd);
+	check->rest_fd = -1;
 }
 
 void es_check_end(struct es_check *check)
 {
-	/* Nothing of it shall stay in TIME_WAIT. */
-	static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+	es_check_rest_end(check);
+	reset(check->fd);
+	forget(check);
+}
 
-	if (check->fd >= 0) {
-		setsockopt(check->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-		close(check->fd);
+int es_check_rest(struct es_check *check)
+{
+	if (check->rest_fd < 0)
+		return 0;
+	for (int i = 0; i < 4; i++) {
+		ssize_t got = recv(check->rest_fd, NULL, ES_CHECK_REST_BYTES, MSG_TRUNC | MSG_DONTWAIT);
+
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			return 1;
+		if (got <= 0) {
+			close(check->rest_fd);
+			check->rest_fd = -1;
+			return 0;
+		}
+		if ((size_t)got > check->rest_left) {
+			es_check_rest_end(check);
+			return 0;
+		}
+		check->rest_left -= (unsigned int)got;
 	}
-	check->fd = -1;
-	check->is_connected = check->is_sent = check->is_overdue = 0;
-	check->elapsed_ms = check->got = 0;
+	return 1;
+}
+
+/* The check is over, and its connection ends as others do. */
+static void leave(struct es_check *check)
+{
+	es_check_rest_end(check);
+	check->rest_fd = check->fd;
+	check->rest_left = ES_CHECK_REST_BYTES;
+	forget(check);
+	es_check_rest(check);
 }
 
 __attribute__((format(printf, 2, 3))) static enum es_check_result failed(struct es_check *check,
@@ -45,14 +97,28 @@ __attribute__((format(printf, 2, 3))) static enum es_check_result failed(struct 
 	va_start(args, format);
 	vsnprintf(check->why, sizeof(check->why), format, args);
 	va_end(args);
-	es_check_end(check);
+	reset(check->fd);
+	forget(check);
+	return ES_CHECK_FAILED;
+}
+
+/* By what the server has answered. */
+__attribute__((format(printf, 2, 3))) static enum es_check_result is_wrong(struct es_check *check,
+									   const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(check->why, sizeof(check->why), format, args);
+	va_end(args);
+	leave(check);
 	return ES_CHECK_FAILED;
 }
 
 static enum es_check_result passed(struct es_check *check)
 {
 	check->why[0] = 0;
-	es_check_end(check);
+	leave(check);
 	return ES_CHECK_PASSED;
 }
 
@@ -60,9 +126,14 @@ void es_check_begin(struct es_check *check, unsigned long long now_ns)
 {
 	const union es_sockaddr to = es_sockaddr_of(&check->address, check->port);
 
+	es_check_rest_end(check);
 	check->looked_ns = now_ns;
-	if (check->fd >= 0)
+	if (check->fd >= 0) {
+		if (!check->is_overdue)
+			check->elapsed_ms =
+				0; /* it is in a queue that moves, and is watched for as long again */
 		return;
+	}
 	check->began_ns = now_ns;
 	check->fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (check->fd >= 0 && connect(check->fd, &to.sa, es_sockaddr_len(&to)) && errno != EINPROGRESS) {
@@ -107,28 +178,110 @@ static int send_request(struct es_check *check)
 	return send(check->fd, request, (size_t)len, MSG_NOSIGNAL) == len ? 0 : -1;
 }
 
-/* "HTTP/1.1 200": so much of the answer is needed. */
+/* "HTTP/1.1 200": so much of an answer is needed. */
+#define STATUS_BYTES 12
+
+static enum es_check_result judge_status(struct es_check *check)
+{
+	unsigned int expect = check->conf.expect, status;
+
+	check->answer[STATUS_BYTES] = 0;
+	if (strncmp(check->answer, "HTTP/1.", 7) != 0 || check->answer[8] != ' ')
+		return is_wrong(check, "the answer is not HTTP/1.x");
+	status = (unsigned int)strtoul(check->answer + 9, NULL, 10);
+	/* RFC 9110, 15.2: any number of these may come before the answer. 101 is one itself. */
+	if (status >= 100 && status < 200 && status != 101) {
+		check->is_interim = check->is_line = 1;
+		check->got = 0;
+		return ES_CHECK_PENDING;
+	}
+	if (expect ? status != expect : status < 200 || status > 399)
+		return is_wrong(check, "the answer to GET %.60s is %u", check->conf.path, status);
+	return passed(check);
+}
+
+/* Of an answer 1xx, up to its empty line. */
+static enum es_check_result pass_over(struct es_check *check, char byte)
+{
+	if (++check->interim > ES_CHECK_INTERIM_BYTES)
+		return is_wrong(check, "more than %u bytes of informational answers come before the answer",
+				ES_CHECK_INTERIM_BYTES);
+	if (byte == '\n') {
+		check->is_interim = check->is_line;
+		check->is_line = 0;
+	} else if (byte != '\r') {
+		check->is_line = 1;
+	}
+	return ES_CHECK_PENDING;
+}
+
+static enum es_check_result read_byte(struct es_check *check, char byte)
+{
+	if (check->is_interim)
+		return pass_over(check, byte);
+	check->answer[check->got++] = byte;
+	return check->got < STATUS_BYTES ? ES_CHECK_PENDING : judge_status(check);
+}
+
 static enum es_check_result read_status(struct es_check *check)
 {
-	const unsigned int need = 12;
-	unsigned int expect = check->conf.expect, status;
-	ssize_t got = recv(check->fd, check->answer + check->got, need - check->got, 0);
+	enum es_check_result result = ES_CHECK_PENDING;
+	char bytes[1024];
 
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return ES_CHECK_PENDING;
-	if (got <= 0)
-		return failed(check, got ? "%s" : "the connection was closed without an answer",
-			      strerror(errno));
-	check->got += (unsigned int)got;
-	if (check->got < need)
-		return ES_CHECK_PENDING;
-	check->answer[need] = 0;
-	if (strncmp(check->answer, "HTTP/1.", 7) != 0 || check->answer[8] != ' ')
-		return failed(check, "the answer is not HTTP/1.x");
-	status = (unsigned int)strtoul(check->answer + 9, NULL, 10);
-	if (expect ? status != expect : status < 200 || status > 399)
-		return failed(check, "the answer to GET %.60s is %u", check->conf.path, status);
-	return passed(check);
+	while (result == ES_CHECK_PENDING) { /* which a bound of 1xx ends */
+		ssize_t got = recv(check->fd, bytes, sizeof(bytes), 0);
+
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			return ES_CHECK_PENDING;
+		if (got <= 0)
+			return failed(check, got ? "%s" : "the connection was closed without an answer",
+				      strerror(errno));
+		for (ssize_t i = 0; i < got && result == ES_CHECK_PENDING; i++)
+			result = read_byte(check, bytes[i]);
+	}
+	return result;
+}
+
+static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
+{
+	struct es_check *check = ctx;
+	struct es_check_queue *queue = &check->queue;
+	unsigned int i = 0;
+
+	if (!es_sock_diag_takes(l, &check->address, check->port))
+		return;
+	while (i < queue->count && memcmp(queue->of[i].cookie, l->cookie, sizeof(l->cookie)) != 0)
+		i++;
+	if (i == ES_CHECK_LISTENERS) {
+		queue->is_over = 1;
+		return;
+	}
+	if (i == queue->count) {
+		queue->count++;
+		memcpy(queue->of[i].cookie, l->cookie, sizeof(l->cookie));
+		queue->of[i].moves = 0;
+	} else if (l->waiting < queue->of[i].waiting) {
+		queue->of[i].moves = 1;
+	}
+	queue->of[i].waiting = l->waiting;
+}
+
+/*
+ * Has the queue moved since the check began, or since this was asked last? It may be in any that is not empty: of several
+ * processes that listen, those that work say nothing of one that hangs.
+ */
+static int queue_moves(struct es_check *check)
+{
+	struct es_check_queue *queue = &check->queue;
+	int some = 0, all = !queue->is_over;
+
+	for (unsigned int i = 0; i < queue->count; i++) {
+		if (queue->of[i].waiting)
+			all &= queue->of[i].moves;
+		some |= queue->of[i].moves;
+		queue->of[i].moves = 0;
+	}
+	return some && all;
 }
 
 /* By TCP: it is over when the server has accepted. */
@@ -138,8 +291,9 @@ static enum es_check_result look_accepted(struct es_check *check)
 	int waits = is_waiting(check);
 
 	if (waits == 1) {
-		/* Its listening socket was closed. */
-		if (poll(&fd, 1, 0) > 0 && (fd.revents & (POLLERR | POLLHUP)))
+		es_sock_diag_listeners(on_listener, check);
+		/* Its listening socket was closed. One that was accepted and closed since that look has no error. */
+		if (poll(&fd, 1, 0) > 0 && (fd.revents & POLLERR))
 			return failed(check, "the connection was ended before it was accepted");
 		return ES_CHECK_PENDING;
 	}
@@ -165,6 +319,10 @@ static enum es_check_result go_on(struct es_check *check, unsigned long long now
 		if (error)
 			return failed(check, "no connection: %s", strerror(error));
 		check->is_connected = 1;
+		/* Whoever accepts it finds its end, and waits for nothing: nobody looks here at that very moment. By HTTP a server
+		 * might take it for the client's going away. */
+		if (check->conf.type != ES_CONF_CHECK_HTTP)
+			shutdown(check->fd, SHUT_WR);
 		check->duration_s = (double)(now_ns - check->began_ns) / 1e9;
 	}
 	if (check->conf.type != ES_CONF_CHECK_HTTP)
@@ -172,6 +330,12 @@ static enum es_check_result go_on(struct es_check *check, unsigned long long now
 	if (!check->is_sent && send_request(check))
 		return failed(check, "the request could not be sent: %s", strerror(errno));
 	check->is_sent = 1;
+	if (!check->is_accepted && is_waiting(check) == 1) {
+		es_sock_diag_listeners(on_listener, check);
+	} else if (!check->is_accepted) {
+		check->is_accepted = 1;
+		check->accepted_ms = check->elapsed_ms;
+	}
 	result = read_status(check);
 	if (result == ES_CHECK_PASSED)
 		check->duration_s = (double)(now_ns - check->began_ns) / 1e9;
@@ -183,9 +347,11 @@ static enum es_check_result time_out(struct es_check *check)
 	if (!check->is_connected)
 		return failed(check, "no connection within %u ms: the accept queue is full",
 			      check->conf.timeout_ms);
-	if (is_waiting(check) != 1)
+	if (check->is_accepted || is_waiting(check) != 1)
 		return failed(check, "no answer within %u ms", check->conf.timeout_ms);
-	check->is_overdue = 1;
+	check->is_overdue = !queue_moves(check);
+	if (!check->is_overdue)
+		return ES_CHECK_QUEUED;
 	snprintf(check->why, sizeof(check->why), "it accepts no connection within %u ms",
 		 check->conf.timeout_ms);
 	return ES_CHECK_FAILED; /* and goes on */
@@ -201,7 +367,7 @@ enum es_check_result es_check_step(struct es_check *check, unsigned long long no
 	check->looked_ns += since_ms * 1000000;
 	check->elapsed_ms += since_ms < ES_LOOK_MAX_MS ? (unsigned int)since_ms : ES_LOOK_MAX_MS;
 	result = go_on(check, now_ns);
-	if (result != ES_CHECK_PENDING || check->elapsed_ms < check->conf.timeout_ms)
+	if (result != ES_CHECK_PENDING || check->elapsed_ms - check->accepted_ms < check->conf.timeout_ms)
 		return result;
 	return time_out(check);
 }

@@ -8,14 +8,48 @@
  * server still lives, so the connection must be accepted in time, too. It waits behind those of clients, so it is
  * accepted only when the accept queue has drained that far. One that nobody accepts is kept and looked at again: a
  * server that hangs finds one check in its queue, however long it hung. Nothing here waits.
+ *
+ * A queue that moves is no hung server, only a busy one. Whether it moves, the kernel's count of what waits there
+ * says: only accept() makes it smaller, so no client can (es_check_queue).
+ *
+ * A server logs a connection that is reset. So its end is waited for when the check is over (es_check_rest()).
  */
 #include "inspector/config/config.h"
 
-enum es_check_result { ES_CHECK_PENDING, ES_CHECK_PASSED, ES_CHECK_FAILED };
+enum es_check_result {
+	ES_CHECK_PENDING,
+	ES_CHECK_PASSED,
+	ES_CHECK_FAILED,
+	ES_CHECK_QUEUED, /* neither: nobody has accepted it in time, but the queue moves; it goes on */
+};
+
+#define ES_CHECK_LISTENERS     32
+#define ES_CHECK_REST_BYTES    (1U << 18) /* of an answer, so much is read to its end */
+#define ES_CHECK_REST_S	       1.0
+#define ES_CHECK_INTERIM_BYTES 16384 /* of answers 1xx, so much is passed over */
+
+/**
+ * struct es_check_queue - the accept queues in one of which a check may wait
+ * @is_over: there are more of them; @cookie: of each listening socket, by which the kernel tells it from others
+ * @waiting: connections, when it was looked at last; @moves: fewer than when it was looked at before
+ */
+struct es_check_queue {
+	unsigned int count;
+	int is_over;
+	struct {
+		unsigned int cookie[2];
+		unsigned int waiting;
+		int moves;
+	} of[ES_CHECK_LISTENERS];
+};
 
 /**
  * struct es_check - a check, and what became of the last one
  * @fd: of the connection; -1: there is none
+ * @rest_fd: of the one before, whose end is waited for; -1: there is none; @rest_left: bytes that may come yet
+ * @accepted_ms: of @elapsed_ms, when it was found that somebody had accepted it
+ * @got: bytes of @answer; @interim: bytes of answers 1xx that were passed over; @is_interim: in one of these;
+ * @is_line: and in one of its lines
  * @elapsed_ms: how long this check has been watched; time in which the daemon slept does not count
  * @duration_s: of the last one that passed: until the connection was made, or, by HTTP, the status was there
  * @why: why the last one failed
@@ -25,14 +59,22 @@ struct es_check {
 	struct es_addr address;
 	unsigned int port;
 	int fd;
+	int rest_fd;
+	unsigned int rest_left;
 	int is_connected;
 	int is_sent;
+	int is_accepted;
 	int is_overdue;
+	int is_interim;
+	int is_line;
 	unsigned int elapsed_ms;
+	unsigned int accepted_ms;
 	unsigned int got;
+	unsigned int interim;
 	unsigned long long began_ns;
 	unsigned long long looked_ns;
 	double duration_s;
+	struct es_check_queue queue;
 	char answer[16];
 	char why[128];
 };
@@ -56,7 +98,16 @@ static inline int es_check_wants_write(const struct es_check *check)
 	return !check->is_connected || (check->conf.type == ES_CONF_CHECK_HTTP && !check->is_sent);
 }
 
-/* es_check_end() - close its connection, if there is one */
+/**
+ * es_check_rest() - read what comes behind the answer of the last check, up to the end of its connection
+ * Called when @rest_fd can be read. Returns whether more is waited for.
+ */
+int es_check_rest(struct es_check *check);
+
+/* es_check_rest_end() - reset that connection, if it has not ended: at the latest when the next check begins */
+void es_check_rest_end(struct es_check *check);
+
+/* es_check_end() - reset its connections, if there are any */
 void es_check_end(struct es_check *check);
 
 #endif

@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -172,6 +173,11 @@ static void test_hangs(void **state)
 	es_check_begin(&w->check, w->now_ns);
 	assert_int_equal(run(w), ES_CHECK_PASSED);
 	close(fd);
+	/* One that takes it and ends it at once has taken it. */
+	es_check_begin(&w->check, w->now_ns);
+	assert_int_equal(es_check_step(&w->check, w->now_ns), ES_CHECK_PENDING);
+	close(take(w));
+	assert_int_equal(run(w), ES_CHECK_PASSED);
 	/* From then on, as at first. */
 	es_check_begin(&w->check, w->now_ns);
 	fd = take(w);
@@ -202,6 +208,39 @@ static void test_refused(void **state)
 	es_check_begin(&w->check, w->now_ns);
 	assert_int_equal(run(w), ES_CHECK_FAILED);
 	assert_non_null(strstr(w->check.why, "refused"));
+}
+
+static void *accept_at_once(void *listener)
+{
+	char bytes[64];
+	int fd;
+
+	while ((fd = accept(*(int *)listener, NULL, NULL)) >= 0) {
+		while (recv(fd, bytes, sizeof(bytes), 0) > 0)
+			;
+		close(fd);
+	}
+	return NULL;
+}
+
+/* However its steps and ours fall together: a server that accepts, reads to the end and closes passes each time. */
+static void test_accepted_at_once(void **state)
+{
+	struct world *w = begin(state);
+	pthread_t server;
+
+	assert_int_equal(pthread_create(&server, NULL, accept_at_once, &w->listener), 0);
+	for (int i = 0; i < 2000; i++) {
+		enum es_check_result result = ES_CHECK_PENDING;
+
+		es_check_begin(&w->check, w->now_ns);
+		for (int k = 0; k < 100000 && result == ES_CHECK_PENDING; k++)
+			result = es_check_step(&w->check, w->now_ns);
+		if (result != ES_CHECK_PASSED)
+			fail_msg("check %d: %d, %s", i, result, w->check.why);
+	}
+	shutdown(w->listener, SHUT_RDWR);
+	pthread_join(server, NULL);
 }
 
 /* Returns the check's result; @answer: NULL: none. */
@@ -241,6 +280,252 @@ static void test_http(void **state)
 	assert_non_null(strstr(w->check.why, "no answer within 1000 ms"));
 }
 
+/* RFC 9110, 15.2: any number of them may come before the answer. */
+static void test_interim(void **state)
+{
+	static char endless[40000];
+	struct world *w = begin(state);
+
+	assert_int_equal(ask(w, 0,
+			     "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
+			     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
+			 ES_CHECK_PASSED);
+	assert_int_equal(ask(w, 0, "HTTP/1.1 100\n\nHTTP/1.1 200 OK\n\n"), ES_CHECK_PASSED);
+	assert_int_equal(ask(w, 0, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 500 Oops\r\n\r\n"),
+			 ES_CHECK_FAILED);
+	assert_string_equal(w->check.why, "the answer to GET /alive is 500");
+	assert_int_equal(ask(w, 0, "HTTP/1.1 103 Early Hints\r\n\r\n220 mail.example\r\n"), ES_CHECK_FAILED);
+	assert_string_equal(w->check.why, "the answer is not HTTP/1.x");
+	assert_int_equal(ask(w, 0, "HTTP/1.1 101 Switching Protocols\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
+			 ES_CHECK_FAILED);
+	assert_string_equal(w->check.why, "the answer to GET /alive is 101");
+	assert_int_equal(ask(w, 0, "HTTP/1.1 103 Early Hints\r\n\r\n"), ES_CHECK_FAILED);
+	assert_non_null(strstr(w->check.why, "no answer within 1000 ms"));
+	memset(endless, 'x', sizeof(endless) - 1);
+	memcpy(endless, "HTTP/1.1 103 ", 13);
+	assert_int_equal(ask(w, 0, endless), ES_CHECK_FAILED);
+	assert_non_null(strstr(w->check.why, "informational"));
+}
+
+/* What the server finds at last: 0 is the end, else a negative errno. */
+static int end_of(int fd)
+{
+	char bytes[4096];
+	ssize_t got;
+
+	do {
+		struct pollfd there = {.fd = fd, .events = POLLIN};
+
+		if (poll(&there, 1, 2000) != 1)
+			return -ETIMEDOUT;
+		got = recv(fd, bytes, sizeof(bytes), 0);
+	} while (got > 0);
+	return got ? -errno : 0;
+}
+
+/* A server that has accepted finds an end, and no error. */
+static void test_tcp_ends(void **state)
+{
+	struct world *w = begin(state);
+	int fd;
+
+	for (int speaks = 0; speaks < 2; speaks++) {
+		es_check_begin(&w->check, w->now_ns);
+		fd = take(w);
+		if (speaks)
+			assert_int_equal(send(fd, "220 mail.example\r\n", 18, 0), 18);
+		assert_int_equal(run(w), ES_CHECK_PASSED);
+		assert_int_equal(end_of(fd), 0);
+		assert_true(es_check_rest(&w->check));
+		close(fd);
+		poll(NULL, 0, 10);
+		assert_false(es_check_rest(&w->check));
+		assert_true(w->check.rest_fd < 0);
+	}
+	/* One that does not end it is not waited for for ever. */
+	es_check_begin(&w->check, w->now_ns);
+	fd = take(w);
+	assert_int_equal(run(w), ES_CHECK_PASSED);
+	assert_int_equal(end_of(fd), 0);
+	assert_true(es_check_rest(&w->check));
+	es_check_begin(&w->check, w->now_ns);
+	assert_true(w->check.rest_fd < 0);
+	poll(NULL, 0, 10);
+	assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), -1);
+	close(fd);
+}
+
+static void test_http_ends(void **state)
+{
+	static const struct {
+		const char *head;
+		enum es_check_result result;
+		size_t body;
+		int end;
+	} cases[] = {
+		{"HTTP/1.1 200 OK\r\n\r\n", ES_CHECK_PASSED, 0, 0},
+		{"HTTP/1.1 200 OK\r\n\r\n", ES_CHECK_PASSED, 100000, 0},
+		{"HTTP/1.1 503 No\r\n\r\n", ES_CHECK_FAILED, 100000, 0},
+		{"HTTP/1.1 200 OK\r\n\r\n", ES_CHECK_PASSED, 2 * ES_CHECK_REST_BYTES, -ECONNRESET},
+	};
+	static char body[2 * ES_CHECK_REST_BYTES];
+	struct world *w = begin(state);
+	char request[512];
+
+	w->check.conf.type = ES_CONF_CHECK_HTTP;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t sent = 0;
+		int fd, rc = 0;
+
+		es_check_begin(&w->check, w->now_ns);
+		fd = take(w);
+		assert_int_equal(es_check_step(&w->check, w->now_ns), ES_CHECK_PENDING);
+		assert_true(recv(fd, request, sizeof(request), 0) > 0);
+		assert_true(send(fd, cases[i].head, strlen(cases[i].head), 0) > 0);
+		assert_int_equal(run(w), cases[i].result);
+		while (sent < cases[i].body && !rc) {
+			ssize_t now = send(fd, body, cases[i].body - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+			rc = now < 0 && errno != EAGAIN ? -errno : 0;
+			sent += now > 0 ? (size_t)now : 0;
+			es_check_rest(&w->check);
+		}
+		shutdown(fd, SHUT_WR);
+		for (int k = 0; k < 100 && es_check_rest(&w->check); k++)
+			poll(NULL, 0, 1);
+		assert_true(w->check.rest_fd < 0);
+		if (!rc)
+			rc = end_of(fd);
+		if (cases[i].end ? rc >= 0 : rc != 0)
+			fail_msg("case %zu: the server found %d", i, rc);
+		close(fd);
+	}
+}
+
+static int connect_to(int listener)
+{
+	union es_sockaddr to;
+	socklen_t len = sizeof(to);
+	int fd;
+
+	getsockname(listener, &to.sa, &len);
+	fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_return_code(connect(fd, &to.sa, len), 0);
+	return fd;
+}
+
+static void reset(int fd)
+{
+	static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	close(fd);
+}
+
+/* As run(); behind each step, a connection that waits at @accepts is accepted, if it is one, and one of @resets ended. */
+static enum es_check_result run_beside(struct world *w, int accepts, int *resets, int count)
+{
+	enum es_check_result result = ES_CHECK_PENDING;
+
+	for (int i = 0; i < 100 && result == ES_CHECK_PENDING; i++) {
+		struct pollfd there = {.fd = accepts, .events = POLLIN};
+
+		poll(NULL, 0, 1);
+		w->now_ns += 100000000;
+		result = es_check_step(&w->check, w->now_ns);
+		if (accepts >= 0 && i < 3 && poll(&there, 1, 0) == 1)
+			close(accept(accepts, NULL, NULL));
+		if (i < count)
+			reset(resets[i]);
+	}
+	return result;
+}
+
+/* Whoever waits behind others is not taken for one whom nobody accepts, as long as these are accepted. */
+static void test_queue_moves(void **state)
+{
+	struct world *w = begin(state);
+	int client[8], fd;
+
+	w->check.conf.type = ES_CONF_CHECK_TCP;
+	for (int i = 0; i < 7; i++)
+		client[i] = connect_to(w->listener);
+	es_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run_beside(w, w->listener, NULL, 0), ES_CHECK_QUEUED);
+	es_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run_beside(w, w->listener, NULL, 0), ES_CHECK_QUEUED);
+	/* From here on nobody accepts, whatever clients do: who gives up waits all the same, and others come. */
+	client[7] = connect_to(w->listener);
+	es_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run_beside(w, -1, client, 8), ES_CHECK_FAILED);
+	assert_non_null(strstr(w->check.why, "accepts no connection"));
+	es_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run(w), ES_CHECK_FAILED);
+	close(take(w));
+	fd = take(w); /* the check's */
+	es_check_begin(&w->check, w->now_ns);
+	assert_int_equal(run(w), ES_CHECK_PASSED);
+	close(fd);
+}
+
+/* Of two processes that listen, the one that works says nothing of the one that hangs. */
+static void test_other_queue_moves(void **state)
+{
+	struct world *w = begin(state);
+	int listener[2], client[24], hangs, yes = 1;
+	union es_sockaddr own = es_sockaddr_of(&w->family->address, 0);
+	socklen_t len = sizeof(own);
+	struct pollfd there;
+
+	for (int i = 0; i < 2; i++) {
+		listener[i] = socket(own.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		setsockopt(listener[i], SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes));
+		assert_return_code(bind(listener[i], &own.sa, es_sockaddr_len(&own)), 0);
+		assert_return_code(listen(listener[i], 64), 0);
+		getsockname(listener[i], &own.sa, &len);
+	}
+	w->check.port = es_sockaddr_port(&own);
+	w->check.conf.type = ES_CONF_CHECK_TCP;
+	es_check_begin(&w->check, w->now_ns);
+	there = (struct pollfd){.fd = listener[0], .events = POLLIN};
+	hangs = poll(&there, 1, 20) != 1;
+	for (int i = 0; i < 24; i++)
+		client[i] = connect_to(listener[0]);
+	assert_int_equal(run_beside(w, listener[!hangs], NULL, 0), ES_CHECK_FAILED);
+	assert_non_null(strstr(w->check.why, "accepts no connection"));
+	for (int i = 0; i < 24; i++)
+		close(client[i]);
+	close(listener[0]);
+	close(listener[1]);
+}
+
+/* By HTTP the time for an answer begins when somebody can give one; and it ends. */
+static void test_answers_late(void **state)
+{
+	struct world *w = begin(state);
+
+	w->check.conf.type = ES_CONF_CHECK_HTTP;
+	for (int answers = 0; answers < 2; answers++) {
+		enum es_check_result result = ES_CHECK_PENDING;
+		int fd = -1;
+
+		es_check_begin(&w->check, w->now_ns);
+		for (int i = 0; i < 30 && result == ES_CHECK_PENDING; i++) {
+			if (i == 8)
+				fd = take(w);
+			if (i == 16 && answers)
+				assert_true(send(fd, "HTTP/1.1 200 OK\r\n\r\n", 19, 0) > 0);
+			poll(NULL, 0, 1);
+			w->now_ns += 100000000;
+			result = es_check_step(&w->check, w->now_ns);
+		}
+		assert_int_equal(result, answers ? ES_CHECK_PASSED : ES_CHECK_FAILED);
+		if (!answers)
+			assert_non_null(strstr(w->check.why, "no answer within 1000 ms"));
+		close(fd);
+	}
+}
+
 #define TEST(test)                                                                                           \
 	cmocka_unit_test_prestate_setup_teardown(test, set_up, tear_down, &v4),                              \
 		cmocka_unit_test_prestate_setup_teardown(test, set_up, tear_down, &v6)
@@ -251,10 +536,17 @@ int main(void)
 		cmocka_unit_test(test_rise_and_fall),
 		cmocka_unit_test(test_first_decides),
 		TEST(test_accepted),
+		TEST(test_accepted_at_once),
 		TEST(test_hangs),
 		TEST(test_sleeps),
 		TEST(test_refused),
 		TEST(test_http),
+		TEST(test_interim),
+		TEST(test_tcp_ends),
+		TEST(test_http_ends),
+		TEST(test_queue_moves),
+		TEST(test_other_queue_moves),
+		TEST(test_answers_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
