@@ -283,16 +283,21 @@ static int es_rules_place(struct es_request_view *request, const struct es_clust
 	return ES_RULES_REJECT;
 }
 
-/* Requests in hand of a node on average, as if all weights were 100. */
+/*
+ * Requests in hand of a node on average, as if all weights were 100. A node that begins slowly has less of the requests,
+ * and not less to serve them with.
+ */
 static double es_mean_active(const struct es_cluster_view *view)
 {
 	double active = 0, weight = 0;
 
 	for (unsigned int i = 0; i < view->count; i++) {
-		if (!view->node[i].is_target || view->node[i].weight <= 0)
+		const struct es_node_view *node = &view->node[i];
+
+		if (!node->is_target || node->weight <= 0 || node->withheld >= 1)
 			continue;
-		active += view->node[i].active;
-		weight += view->node[i].weight;
+		active += node->active;
+		weight += node->weight / (1 - node->withheld);
 	}
 	return weight > 0 ? active * 100 / weight : 0;
 }

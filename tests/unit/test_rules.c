@@ -427,6 +427,25 @@ static void test_admission(void **state)
 	assert_int_equal(ask("GET /l"), ES_RULES_PASS);
 }
 
+/* Nodes that begin slowly have little of the requests, and all of what they serve them with. */
+static void test_admission_begins_slowly(void **state)
+{
+	(void)state;
+	with("rule l { path = /l priority = low }");
+	for (unsigned int i = 0; i < NODES; i++)
+		node[i] = (struct es_node_view){.weight = 5, .withheld = 0.95, .is_target = 1, .active = 9};
+	assert_int_equal(ask("GET /l"), ES_RULES_PASS);
+	assert_string_equal(explain.step[1], "priority low: the nodes have 9.0 requests in hand on average, "
+					     "admit_low of 10: admitted");
+	node[0].weight = 100;
+	node[0].withheld = 0;
+	assert_int_equal(ask("GET /l"), ES_RULES_PASS);
+	node[3].active = 14;
+	assert_int_equal(ask("GET /l"), ES_RULES_REJECT);
+	for (unsigned int i = 0; i < NODES; i++)
+		node[i] = (struct es_node_view){.weight = 100, .is_target = 1};
+}
+
 static int with_cookie(const char *line, unsigned int value)
 {
 	char headers[64];
@@ -507,8 +526,17 @@ static void test_without_head(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(conditions),  TEST(clients), TEST(first_wins), TEST(table),    TEST(placement),
-		TEST(who_refuses), TEST(deny),	  TEST(admission),  TEST(affinity), TEST(without_head),
+		TEST(conditions),
+		TEST(clients),
+		TEST(first_wins),
+		TEST(table),
+		TEST(placement),
+		TEST(who_refuses),
+		TEST(deny),
+		TEST(admission),
+		TEST(affinity),
+		TEST(without_head),
+		TEST(admission_begins_slowly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
