@@ -44,6 +44,12 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 		if (mnl_attr_get_type(attr) != INET_DIAG_INFO ||
 		    mnl_attr_get_payload_len(attr) < offsetof(struct tcp_info, tcpi_rto))
 			continue;
+		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_delivery_rate)) {
+			__u32 sent_ms = info->tcpi_last_data_sent, received_ms = info->tcpi_last_data_recv;
+
+			socket->quiet_ms = sent_ms < received_ms ? sent_ms : received_ms;
+			socket->said_last = info->tcpi_data_segs_out && sent_ms <= received_ms;
+		}
 		socket->snd_wscale = info->tcpi_snd_wscale;
 		socket->rcv_wscale = info->tcpi_rcv_wscale;
 		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_segs_out)) {

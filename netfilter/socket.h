@@ -27,6 +27,7 @@ enum es_nf_tcp_state {
  * @received: bytes of its client's that a connection has got; @acked: bytes that its client has acknowledged; @sent: bytes
  *            that were sent to it, 0 where the kernel does not tell (before 4.19)
  * @unsent: of @wqueue, what was not sent yet
+ * @quiet_ms: since data came or went last; @said_last: it has sent some, and nothing has come since
  * @rcv_wscale, @snd_wscale: of a connection, what it really uses
  */
 struct es_nf_socket {
@@ -36,6 +37,8 @@ struct es_nf_socket {
 	__u32 rqueue;
 	__u32 wqueue;
 	__u32 unsent;
+	__u32 quiet_ms;
+	__u8 said_last;
 	__u8 state;
 	__u8 is_accepted;
 	__u8 rcv_wscale;

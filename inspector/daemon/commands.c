@@ -44,6 +44,7 @@ static void es_daemon_report_services(const struct es_daemon *d, struct es_repor
 		ret_services[i] = (struct es_report_service){
 			.connections = d->load.sums.service[i].flows,
 			.active = d->load.sums.service[i].active,
+			.idle = d->load.sums.idle[i],
 			.load = d->load.sums.service[i].load,
 			.measured = d->observed.mean[i].count,
 			.measured_bytes = d->observed.mean[i].bytes,

@@ -17,6 +17,9 @@
 /* Whatever packets come, the log says so no more often. */
 #define ES_LOAD_SAID_NS 60000000000ULL
 
+/* Between two words about idle connections, which become so after a second. */
+#define ES_LOAD_IDLE_TOLD_NS 100000000ULL
+
 /* Between two looks at what changes slowly. */
 #define ES_LOAD_SLOW_MS 200
 
@@ -28,16 +31,27 @@ static unsigned int saturated(unsigned long long value)
 static void add_up(struct es_daemon_load *load)
 {
 	unsigned long long cost = 0;
-	unsigned int active = 0;
+	unsigned int active = 0, idle = 0;
 
 	load->connections = 0;
 	for (unsigned int i = 0; i < ES_SERVICES_MAX; i++) {
 		load->connections += load->sums.service[i].flows;
 		active += load->sums.service[i].active;
 		cost += load->sums.service[i].load;
+		idle += load->sums.idle[i];
 	}
 	load->report.active = active;
+	load->report.idle = idle;
 	load->report.load = saturated(cost);
+}
+
+/* Are requests refused because of how many are in hand? */
+static int admits(const struct es_conf *conf)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		if (conf->services[i].admit_low || conf->services[i].admit_normal)
+			return 1;
+	return 0;
 }
 
 /* Does anything depend on loads? Plugins may ask for them. */
@@ -50,10 +64,8 @@ static int are_used(const struct es_conf *conf)
 		if (policy && (policy->needs_loads == ES_LOADS_IF_BOUND ? service->load_bound > 0
 									: policy->needs_loads))
 			return 1;
-		if (service->admit_low || service->admit_normal)
-			return 1;
 	}
-	return conf->plugin_count > 0;
+	return admits(conf) || conf->plugin_count > 0;
 }
 
 static unsigned long long pause_ns(const struct es_daemon *d, unsigned long long now_ns)
@@ -73,7 +85,7 @@ static int walk(struct es_daemon *d, unsigned long long now_ns)
 	struct es_daemon_load *load = &d->load;
 	unsigned long long start_ns = es_clock_ns(CLOCK_THREAD_CPUTIME_ID), accepted;
 	struct es_load_sums sums;
-	int rc = es_datapath_loads(d->datapath, &sums);
+	int rc = es_datapath_loads(d->datapath, admits(d->conf), &sums);
 
 	if (!rc)
 		rc = es_datapath_accepted(d->datapath, &accepted);
@@ -110,11 +122,21 @@ void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_loa
 	ret_load->failing = d->serving.now.failing & ((1ULL << ES_WIRE_FAILING_MAX) - 1);
 }
 
+static unsigned int idle_of(const struct es_daemon *d, unsigned int node)
+{
+	if (node == d->cluster->self)
+		return d->load.report.idle;
+	return es_clock_now_ns() - d->load.idle_ns[node] < ES_LOAD_SILENCE_MS * 1000000ULL
+		       ? d->load.idle[node]
+		       : 0;
+}
+
 static void take(struct es_daemon *d, unsigned int node, const struct es_wire_load *load)
 {
 	es_daemon_route_load(&d->route, node,
 			     &(struct es_load_report){
 				     .active = load->active,
+				     .idle = idle_of(d, node),
 				     .load = load->load,
 				     .mean_us = load->mean_us,
 				     .cpu = load->cpu,
@@ -154,6 +176,17 @@ void es_daemon_load_bus(struct es_daemon *d, unsigned int node, const struct es_
 		take(d, node, load);
 }
 
+static void tell_idle(struct es_daemon *d, unsigned long long now_ns)
+{
+	unsigned int idle = admits(d->conf) ? d->load.report.idle : 0;
+
+	if ((!idle && !d->load.idle_told) || now_ns - d->load.idle_told_ns < ES_LOAD_IDLE_TOLD_NS)
+		return;
+	es_load_exchange_tell_idle(&d->load.exchange, d->cluster, &d->keys, d->health.understands, idle);
+	d->load.idle_told = idle;
+	d->load.idle_told_ns = now_ns;
+}
+
 /*
  * What was counted is for the others, and for this node's own workers, at once. Old figures are only a sign
  * of life.
@@ -169,6 +202,7 @@ static void tell(struct es_daemon *d, int is_new, unsigned long long now_ns)
 	load.sent_ns = es_daemon_clock_told_ns(d);
 	load.state = es_daemon_serving_is_down(d) ? ES_NODE_DOWN
 						  : ES_NODE_UP; /* with membership, the bus's counts */
+	tell_idle(d, now_ns);
 	es_load_exchange_send(&d->load.exchange, d->cluster, &d->keys, &load);
 	d->load.told_ns = now_ns;
 	if (!is_new)
@@ -279,6 +313,14 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 		take(d, node, load);
 }
 
+static void on_idle(void *ctx, unsigned int node, unsigned int idle)
+{
+	struct es_daemon *d = ctx;
+
+	d->load.idle[node] = idle;
+	d->load.idle_ns[node] = es_clock_now_ns();
+}
+
 static void on_outrun(void *ctx, unsigned int node, __u64 number)
 {
 	es_daemon_clock_outrun(ctx, node, number);
@@ -347,6 +389,7 @@ int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
 	d->load.exchange.answered = on_answered;
 	d->load.exchange.home = es_daemon_home_heard;
 	d->load.exchange.evidence = es_daemon_vanishing_heard;
+	d->load.exchange.idle = on_idle;
 	d->load.exchange.ctx = d;
 	ev_io_init(&d->load.io, on_message, d->load.exchange.fd, EV_READ);
 	d->load.io.data = d;

@@ -29,6 +29,8 @@ struct es_daemon;
  * @told_ns: when this node last said how busy it is; @heard_ns: when each node did; @clocks: and what time it
  * had then; @requires_time: all of them tell it (struct es_config); @said_behind_ns: when the log last said that a
  * node's numbers are behind
+ * @idle: what each node said last of connections on which nothing goes on, at @idle_ns; @idle_told, @idle_told_ns: what
+ * this one did
  */
 struct es_daemon_load {
 	struct es_load_sums sums;
@@ -47,6 +49,10 @@ struct es_daemon_load {
 	struct es_node_clocks clocks;
 	int requires_time;
 	unsigned long long said_behind_ns[ES_NODES_MAX];
+	unsigned int idle[ES_NODES_MAX];
+	unsigned long long idle_ns[ES_NODES_MAX];
+	unsigned int idle_told;
+	unsigned long long idle_told_ns;
 	struct es_load_exchange exchange;
 	struct ev_timer timer;
 	struct ev_io io;

@@ -49,7 +49,7 @@ static inline int es_bpf_is_refused(const struct bpf_program *prog)
 /* The driver's functions of the same names (internal.h). */
 int es_bpf_flows(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx);
 int es_bpf_connections(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx);
-int es_bpf_loads(struct es_datapath *dp, struct es_load_sums *ret_sums);
+int es_bpf_loads(struct es_datapath *dp, int wants_idle, struct es_load_sums *ret_sums);
 int es_bpf_end_unproven(struct es_datapath *dp, unsigned int *ret_count);
 
 /* Can connections be ended here? 0, or -errno with one line in @err. */

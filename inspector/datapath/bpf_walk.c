@@ -139,8 +139,10 @@ static void es_see_load(struct es_walk *walk, const struct es_sock_diag_id *id, 
 		look->step = ES_LOOK_LATE;
 		es_look(walk->bpf, look);
 	}
-	if (!look->load.is_ending)
+	if (!look->load.is_ending) {
 		es_load_add(&sums->service[look->load.service % ES_SERVICES_MAX], look->load.cost);
+		sums->idle[look->load.service % ES_SERVICES_MAX] += look->load.is_idle;
+	}
 }
 
 static int es_bpf_loads_walk(const struct es_bpf *bpf, struct es_load_sums *ret_sums)
@@ -160,13 +162,14 @@ static void es_ignore(void *ctx, const void *entry)
 	(void)entry;
 }
 
-int es_bpf_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
+int es_bpf_loads(struct es_datapath *dp, int wants_idle, struct es_load_sums *ret_sums)
 {
 	static const struct es_load_sums nothing;
 	const struct es_bpf *bpf = es_bpf_of(dp);
 	int table = bpf_map__fd(bpf->skel->maps.es_load_table), rc;
 	__u32 zero = 0;
 
+	(void)wants_idle;
 	if (es_bpf_is_refused(bpf->skel->progs.es_loads))
 		return es_bpf_loads_walk(bpf, ret_sums);
 	if (bpf_map_update_elem(table, &zero, &nothing, BPF_ANY))

@@ -319,9 +319,9 @@ int es_datapath_connections(struct es_datapath *dp, es_datapath_connection_fn fn
 	return dp->ops->connections(dp, fn, ctx);
 }
 
-int es_datapath_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
+int es_datapath_loads(struct es_datapath *dp, int wants_idle, struct es_load_sums *ret_sums)
 {
-	return dp->ops->loads(dp, ret_sums);
+	return dp->ops->loads(dp, wants_idle, ret_sums);
 }
 
 int es_datapath_responses(struct es_datapath *dp, es_datapath_response_fn fn, void *ctx)

@@ -160,9 +160,10 @@ int es_datapath_flows(struct es_datapath *datapath, es_datapath_flow_fn fn, void
 
 /**
  * es_datapath_loads() - what this node's connections are busy with at this moment
- * One walk over the machine's sockets. Returns 0 or -errno.
+ * One walk over the machine's sockets. @wants_idle: somebody asks for @ret_sums->idle, which costs more with some
+ * datapaths. Returns 0 or -errno.
  */
-int es_datapath_loads(struct es_datapath *datapath, struct es_load_sums *ret_sums);
+int es_datapath_loads(struct es_datapath *datapath, int wants_idle, struct es_load_sums *ret_sums);
 
 /*
  * es_datapath_accepted() - requests that were given to servers here, since the datapath was loaded

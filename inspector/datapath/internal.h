@@ -37,7 +37,7 @@ struct es_datapath_ops {
 	int (*counters)(struct es_datapath *dp, unsigned long long *ret_values);
 	int (*flows)(struct es_datapath *dp, es_datapath_flow_fn fn, void *ctx);
 	int (*connections)(struct es_datapath *dp, es_datapath_connection_fn fn, void *ctx);
-	int (*loads)(struct es_datapath *dp, struct es_load_sums *ret_sums);
+	int (*loads)(struct es_datapath *dp, int wants_idle, struct es_load_sums *ret_sums);
 	int (*end_unproven)(struct es_datapath *dp, unsigned int *ret_count);
 	int (*connection)(struct es_datapath *dp, const struct es_flow *flow,
 			  struct es_connection_state *ret_state, __u32 *ret_ahead);

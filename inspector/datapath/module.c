@@ -28,11 +28,12 @@ static struct es_module *es_module_of(struct es_datapath *dp)
 	return (struct es_module *)dp;
 }
 
-/* struct es_module_value - an attribute of a fixed size that an answer must have */
+/* struct es_module_value - an attribute of a fixed size that an answer must have; @least: of a module of the version before */
 struct es_module_value {
 	int type;
 	void *data;
 	size_t size;
+	size_t least;
 	int found;
 };
 
@@ -40,7 +41,7 @@ static void on_value(void *ctx, int type, const void *data, size_t size)
 {
 	struct es_module_value *v = ctx;
 
-	if (type == v->type && size == v->size) {
+	if (type == v->type && (size == v->size || (v->least && size >= v->least && size < v->size))) {
 		memcpy(v->data, data, size);
 		v->found = 1;
 	}
@@ -321,10 +322,18 @@ static int es_module_connections(struct es_datapath *dp, es_datapath_connection_
 	return es_module_command(es_module_of(dp)->control, ES_CMD_CONNECTIONS, NULL, 1, on_entries, &list);
 }
 
-static int es_module_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
+static int es_module_loads(struct es_datapath *dp, int wants_idle, struct es_load_sums *ret_sums)
 {
-	return es_module_ask(es_module_of(dp)->control, ES_CMD_LOADS, NULL, ES_ATTR_LOADS, ret_sums,
-			     sizeof(*ret_sums));
+	struct es_module_value v = {.type = ES_ATTR_LOADS,
+				    .data = ret_sums,
+				    .size = sizeof(*ret_sums),
+				    .least = offsetof(struct es_load_sums, idle)};
+	int rc;
+
+	(void)wants_idle;
+	memset(ret_sums, 0, sizeof(*ret_sums));
+	rc = es_module_command(es_module_of(dp)->control, ES_CMD_LOADS, NULL, 0, on_value, &v);
+	return rc ? rc : v.found ? 0 : -EPROTO;
 }
 
 static int es_module_end_unproven(struct es_datapath *dp, unsigned int *ret_count)

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "inspector/base/clock.h"
 #include "inspector/config/config.h"
 #include "inspector/datapath/internal.h"
 #include "inspector/datapath/sock_diag.h"
@@ -26,10 +27,14 @@
 
 #define ES_NETFILTER_DIRECTORY "/run/earshot"
 
+/* So often it is looked for connections on which nothing goes on. */
+#define ES_NETFILTER_IDLE_NS 250000000ULL
+
 /**
  * struct es_netfilter
  * @responses: what the engine has measured
  * @diag: to ask about single sockets during walks
+ * @idle: connections on which nothing goes on, as of struct es_load_sums, looked for at @idle_ns
  * @config: what is in force, for the walks of the control thread; @answered: of its ring, as of struct es_node_ring
  */
 struct es_netfilter {
@@ -37,6 +42,8 @@ struct es_netfilter {
 	struct es_nf_engine *engine;
 	struct es_nf_ring *responses;
 	struct es_nf_netlink diag;
+	__u32 idle[ES_SERVICES_MAX];
+	unsigned long long idle_ns;
 	struct es_config config;
 	__u64 answered[ES_RING_SLOTS / 64];
 };
@@ -249,9 +256,11 @@ static int es_netfilter_load_of(const struct es_config *config, const struct es_
 
 /**
  * struct es_netfilter_walk - one pass over the sockets; what is used of the rest, depends on what for
+ * @looks: at each connection on which nothing may go on
  */
 struct es_netfilter_walk {
 	struct es_netfilter *nf;
+	int looks;
 	struct es_load_sums *sums;
 	es_datapath_flow_fn fn;
 	void *ctx;
@@ -290,6 +299,20 @@ static int es_netfilter_has_unsent(struct es_netfilter *nf, const struct es_sock
 	return id->unacked && !es_nf_socket_look(&nf->diag, &id->flow, &socket) && socket.unsent;
 }
 
+/* The time must be asked for as that above must, so only of those that have nothing open, and not in each walk. */
+static int es_netfilter_is_idle(const struct es_netfilter_walk *walk, const struct es_sock_diag_id *id,
+				const struct es_track *t)
+{
+	struct es_nf_socket socket;
+
+	/* As if all the rest were so: which connections it can be at all. */
+	if (!walk->looks || !es_load_is_idle(t, id->unacked || id->unread, 1, ES_LOAD_SILENT_US) ||
+	    es_nf_socket_look(&walk->nf->diag, &id->flow, &socket))
+		return 0;
+	return es_load_is_idle(t, socket.wqueue || socket.rqueue, socket.said_last,
+			       socket.quiet_ms * 1000ULL);
+}
+
 static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
 {
 	const struct es_netfilter_walk *walk = ctx;
@@ -297,6 +320,7 @@ static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
 	const struct es_track *t;
 	struct es_track track;
 	int is_known, has_unsent;
+	__u32 cost;
 
 	if (service < 0)
 		return;
@@ -310,15 +334,28 @@ static void es_netfilter_on_load(void *ctx, const struct es_sock_diag_id *id)
 	/* Of those whose server has closed them in the middle of an answer; nobody need be asked about any other. */
 	has_unsent = es_load_cost(t, id->state, 0) != es_load_cost(t, id->state, 1) &&
 		     es_netfilter_has_unsent(walk->nf, id);
-	es_load_add(&walk->sums->service[service], es_load_cost(t, id->state, has_unsent));
+	cost = es_load_cost(t, id->state, has_unsent);
+	es_load_add(&walk->sums->service[service], cost);
+	walk->sums->idle[service] += cost && es_netfilter_is_idle(walk, id, t);
 }
 
-static int es_netfilter_loads(struct es_datapath *dp, struct es_load_sums *ret_sums)
+static int es_netfilter_loads(struct es_datapath *dp, int wants_idle, struct es_load_sums *ret_sums)
 {
-	struct es_netfilter_walk walk = {.nf = es_netfilter_of(dp), .sums = ret_sums};
+	struct es_netfilter *nf = es_netfilter_of(dp);
+	struct es_netfilter_walk walk = {.nf = nf, .sums = ret_sums};
+	unsigned long long now_ns = es_clock_now_ns();
+	int rc;
 
+	walk.looks = wants_idle && now_ns - nf->idle_ns >= ES_NETFILTER_IDLE_NS;
 	memset(ret_sums, 0, sizeof(*ret_sums));
-	return es_sock_diag_walk(es_netfilter_on_load, &walk);
+	rc = es_sock_diag_walk(es_netfilter_on_load, &walk);
+	if (!rc && walk.looks) {
+		nf->idle_ns = now_ns;
+		memcpy(nf->idle, ret_sums->idle, sizeof(nf->idle));
+	} else if (wants_idle) {
+		memcpy(ret_sums->idle, nf->idle, sizeof(nf->idle));
+	}
+	return rc;
 }
 
 struct es_netfilter_connections {

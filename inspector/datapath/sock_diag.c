@@ -49,6 +49,7 @@ static int on_message(const struct nlmsghdr *nlh, void *data)
 	id.flow.client_port = msg->id.idiag_dport;
 	memcpy(id.cookie, msg->id.idiag_cookie, sizeof(id.cookie));
 	id.unacked = msg->idiag_wqueue;
+	id.unread = msg->idiag_rqueue;
 	id.state = msg->idiag_state;
 	walk->fn(walk->ctx, &id);
 	return MNL_CB_OK;

@@ -12,11 +12,13 @@
  * struct es_sock_diag_id - names one socket, and never a later one of the same flow
  * @cookie: the kernel's number for it; @state: when it was listed, an enum es_tcp_state
  * @unacked: so many bytes of its own, a FIN counting as one, have not been acknowledged then, be they sent or not
+ * @unread: bytes of the peer's that nobody has read yet
  */
 struct es_sock_diag_id {
 	struct es_flow flow;
 	unsigned int cookie[2];
 	unsigned int unacked;
+	unsigned int unread;
 	unsigned char state;
 };
 

@@ -6,7 +6,7 @@
  * Clients whose requests were given to a node that then heard nothing of the sockets it was to make. Either something is wrong
  * with that node, or with the client: the nodes' packet filters refuse it, or it cannot be answered. Only the inspecting node can
  * tell, since it knows what became of the client's requests on several nodes. Where one node heard the client and another did
- * not, that other node is told (inspector/member/vanishing.h). A client whom two nodes did not hear, and none did, is
+ * not, that other node is told (inspector/health/vanishing.h). A client whom two nodes did not hear, and none did, is
  * its own affair: nothing is held against the nodes, and for a while its requests are handed to nobody any more.
  *
  * Bounded, and one worker's: of a full set, the client goes of whom nothing was noted for the longest time.

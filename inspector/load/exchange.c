@@ -129,6 +129,19 @@ void es_load_exchange_testify(struct es_load_exchange *exchange, const struct es
 		      es_sockaddr_len(&cluster->handover_address[node]));
 }
 
+void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+				const struct es_keys *keys, const _Atomic unsigned char *understands,
+				unsigned int idle)
+{
+	struct es_loads_message message = es_loads_message(exchange, cluster, ES_IDLE_VERSION);
+	const struct es_idle_wire word = {.idle = es_htonl(idle)};
+
+	message.len = es_htons(sizeof(word));
+	memcpy(message.payload, &word, sizeof(word));
+	message.mac = es_loads_mac(&keys->key[0].handover, &message);
+	es_loads_send(exchange, cluster, &message, understands, ES_WIRE_UNDERSTANDS_FATE);
+}
+
 static int es_loads_is_authentic(const struct es_loads_message *message, const struct es_keys *keys)
 {
 	for (unsigned int i = 0; i < keys->count; i++)
@@ -224,6 +237,26 @@ static int es_loads_is_elsewhere(const struct es_load_exchange *exchange)
 	       exchange->ifindex != exchange->cluster_ifindex && exchange->ifindex != ES_LOOPBACK_IFINDEX;
 }
 
+/* An authentic, fresh message that has no load. */
+static void es_loads_word(struct es_load_exchange *exchange, const struct es_loads_message *message)
+{
+	union {
+		struct es_home_wire home;
+		struct es_idle_wire idle;
+		struct es_evidence_wire evidence;
+	} word;
+	unsigned int node = message->source, len = es_ntohs(message->len);
+
+	memcpy(&word, message->payload, sizeof(message->payload));
+	if (message->version == ES_HOMES_VERSION && exchange->home && len == sizeof(word.home))
+		exchange->home(exchange->ctx, node, &word.home);
+	else if (message->version == ES_IDLE_VERSION && exchange->idle && len >= sizeof(word.idle))
+		exchange->idle(exchange->ctx, node, es_ntohl(word.idle.idle));
+	else if (message->version == ES_EVIDENCE_VERSION && exchange->evidence &&
+		 len == sizeof(word.evidence))
+		exchange->evidence(exchange->ctx, node, &word.evidence);
+}
+
 int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			     const struct es_keys *keys, unsigned int *ret_node,
 			     struct es_wire_load *ret_load)
@@ -248,7 +281,8 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	message = datagram.load;
 	if (got != sizeof(message) || message.magic != es_htonl(ES_LOADS_MAGIC) ||
 	    (message.version != ES_LOADS_VERSION && message.version != ES_LOADS_ANSWER_VERSION &&
-	     message.version != ES_HOMES_VERSION && message.version != ES_EVIDENCE_VERSION) ||
+	     message.version != ES_HOMES_VERSION && message.version != ES_IDLE_VERSION &&
+	     message.version != ES_EVIDENCE_VERSION) ||
 	    message.source == cluster->self || message.source >= cluster->conf->node_count ||
 	    !es_loads_is_authentic(&message, keys))
 		goto refused;
@@ -268,28 +302,14 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 		es_loads_answer(exchange, cluster, keys, &message);
 	if (sequence <= exchange->heard[message.source])
 		goto refused;
-	if (message.version == ES_HOMES_VERSION) {
-		struct es_home_wire word;
-
-		exchange->heard[message.source] = sequence;
-		memcpy(&word, message.payload, sizeof(word));
-		if (exchange->home && es_ntohs(message.len) == sizeof(word))
-			exchange->home(exchange->ctx, message.source, &word);
-		return -EBADMSG; /* no load */
-	}
-	if (message.version == ES_EVIDENCE_VERSION) {
-		struct es_evidence_wire evidence;
-
-		exchange->heard[message.source] = sequence;
-		memcpy(&evidence, message.payload, sizeof(evidence));
-		if (exchange->evidence && es_ntohs(message.len) == sizeof(evidence))
-			exchange->evidence(exchange->ctx, message.source, &evidence);
+	exchange->heard[message.source] = sequence;
+	if (message.version != ES_LOADS_VERSION) {
+		es_loads_word(exchange, &message);
 		return -EBADMSG; /* no load */
 	}
 	if (es_ntohs(message.len) > sizeof(message.payload) ||
 	    es_wire_get_load(message.payload, es_ntohs(message.len), ret_load) || !ret_load->has_requests)
 		goto refused;
-	exchange->heard[message.source] = sequence;
 	exchange->received++;
 	*ret_node = message.source;
 	return 1;

@@ -58,7 +58,7 @@ struct es_home_wire {
 _Static_assert(sizeof(struct es_home_wire) == ES_LOADS_PAYLOAD_SIZE, "a word fills a payload");
 
 /*
- * And what a node's clients were not heard of there (inspector/member/vanishing.h): a struct es_evidence_wire, to one node
+ * And what a node's clients were not heard of there (inspector/health/vanishing.h): a struct es_evidence_wire, to one node
  * that says that it understands it.
  */
 #define ES_EVIDENCE_VERSION 8
@@ -74,6 +74,18 @@ struct es_evidence_wire {
 };
 _Static_assert(sizeof(struct es_evidence_wire) == ES_LOADS_PAYLOAD_SIZE, "it fills a payload");
 
+/*
+ * Where requests are refused because of loads, nodes tell each other how many of the requests that they have in hand are
+ * connections on which nothing goes on: a message of this version, whose payload is a struct es_idle_wire. One with loads
+ * has no room for it. A node that does not say that it understands them gets none.
+ */
+#define ES_IDLE_VERSION 7
+
+/* struct es_idle_wire - in network byte order; @idle: as of struct es_load_report */
+struct es_idle_wire {
+	__be32 idle;
+};
+
 /**
  * struct es_load_exchange
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
@@ -85,7 +97,8 @@ _Static_assert(sizeof(struct es_evidence_wire) == ES_LOADS_PAYLOAD_SIZE, "it fil
  * snapshots.h, inspector/rollout/message.h); returns 0 if it took it; may be NULL
  * @answered_ns: when each node was last told that it is behind
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
- * @home: gets other nodes' words about sets, with @ctx; may be NULL; @evidence: and about requests given to this one
+ * @home: gets other nodes' words about sets, with @ctx; may be NULL. Likewise @evidence, about requests given to this node,
+ * and @idle, what they have of idle connections
  * @refused: datagrams that were no authentic, fresh message of another node, or came by another interface
  */
 struct es_load_exchange {
@@ -105,6 +118,7 @@ struct es_load_exchange {
 	void (*outrun)(void *ctx, unsigned int node, __u64 number);
 	void (*home)(void *ctx, unsigned int node, const struct es_home_wire *word);
 	void (*evidence)(void *ctx, unsigned int node, const struct es_evidence_wire *evidence);
+	void (*idle)(void *ctx, unsigned int node, unsigned int idle);
 	void *ctx;
 };
 
@@ -125,6 +139,10 @@ void es_load_exchange_tell(struct es_load_exchange *exchange, const struct es_cl
 void es_load_exchange_testify(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 			      const struct es_keys *keys, unsigned int node,
 			      const struct es_evidence_wire *evidence);
+/* es_load_exchange_tell_idle() - to all that @understand it (by node); lost as loads are */
+void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+				const struct es_keys *keys, const _Atomic unsigned char *understands,
+				unsigned int idle);
 
 /**
  * es_load_exchange_receive() - take one message

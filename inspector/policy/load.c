@@ -93,6 +93,7 @@ void es_load_estimate(struct es_load *load, unsigned long long now_ns, struct es
 	es_load_decay(load, now_ns);
 	ret_node->active =
 		fmax(load->report.active - load->active_reported + load->active_moved, 0) + load->active;
+	ret_node->idle = fmin(load->report.idle, ret_node->active);
 	ret_node->load = fmax(load->report.load - load->load_reported + load->load_moved, 0) + load->load;
 	ret_node->active_lasting = load->active_lasting;
 	ret_node->load_lasting = load->load_lasting;

@@ -30,12 +30,14 @@
 
 /**
  * struct es_load_report - what a node said of itself
+ * @idle: of the active ones, connections on which nothing goes on
  * @mean_us: time that a request takes there; 0: not known
  * @cpu, @disk: 1/1000
  * @at_ns: when that was heard, by the clock of those who ask
  */
 struct es_load_report {
 	unsigned int active;
+	unsigned int idle;
 	unsigned int load;
 	unsigned int mean_us;
 	unsigned short cpu;
@@ -78,7 +80,7 @@ void es_load_settle(struct es_load *load, unsigned int settle_ms);
 /* es_load_report() - the node has said how busy it is */
 void es_load_report(struct es_load *load, const struct es_load_report *report);
 
-/* es_load_estimate() - fills active, load, their means, cpu, disk of @ret_node */
+/* es_load_estimate() - fills active, idle, load, their means, cpu, disk of @ret_node */
 void es_load_estimate(struct es_load *load, unsigned long long now_ns, struct es_node_view *ret_node);
 
 /* es_load_sent() - a request was given to the node from here; @node is brought up to date with it */

@@ -96,6 +96,7 @@ struct es_request_view {
  * @is_draining: wants no more, and serves all the same
  * @active: requests that it serves at this moment; where only first requests are inspected, its connections.
  * An estimate (load.h).
+ * @idle: of these, connections on which nothing goes on (kmod/core/load.h), so that no request is in hand; for admission
  * @load: the sum of those requests' costs
  * @active_lasting, @load_lasting: the same two as means of what the node has said for a while (settle_ms);
  * for what should not change with each fluctuation
@@ -109,6 +110,7 @@ struct es_node_view {
 	int is_target;
 	int is_draining;
 	double active;
+	double idle;
 	double load;
 	double active_lasting;
 	double load_lasting;

@@ -68,6 +68,7 @@ static struct json_object *services_of(const struct es_conf *conf, const struct 
 		if (load) {
 			es_json_number(object, "connections", load[i].connections);
 			es_json_number(object, "active", load[i].active);
+			es_json_number(object, "idle", load[i].idle);
 			es_json_number(object, "load", load[i].load);
 			es_json_number(object, "measured", load[i].measured);
 			es_json_number(object, "mean_bytes",

@@ -19,11 +19,13 @@
 
 /**
  * struct es_report_service - what this node has in hand for a service
+ * @idle: of the active ones, connections on which nothing goes on
  * @measured: responses whose length is known; @measured_bytes: all of theirs
  */
 struct es_report_service {
 	unsigned int connections;
 	unsigned int active;
+	unsigned int idle;
 	unsigned long long load;
 	unsigned long long measured;
 	unsigned long long measured_bytes;

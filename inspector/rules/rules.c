@@ -296,7 +296,7 @@ static double es_mean_active(const struct es_cluster_view *view)
 
 		if (!node->is_target || node->weight <= 0 || node->withheld >= 1)
 			continue;
-		active += node->active;
+		active += node->active > node->idle ? node->active - node->idle : 0;
 		weight += node->weight / (1 - node->withheld);
 	}
 	return weight > 0 ? active * 100 / weight : 0;

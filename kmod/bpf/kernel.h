@@ -46,7 +46,14 @@ struct tcp_options_received {
 	__u32 ts_recent;
 };
 
+struct inet_connection_sock {
+	struct {
+		__u32 lrcvtime; /* in jiffies */
+	} icsk_ack;
+};
+
 struct tcp_sock {
+	struct inet_connection_sock inet_conn;
 	struct tcp_options_received rx_opt;
 	__u32 rcv_nxt;
 	__u32 copied_seq;
@@ -55,6 +62,9 @@ struct tcp_sock {
 	__u32 write_seq;
 	__u64 bytes_received;
 	__u64 bytes_acked;
+	__u64 tcp_mstamp; /* the newest segment, by CLOCK_MONOTONIC, in microseconds */
+	__u32 data_segs_out;
+	__u32 lsndtime;
 	_Bool is_mptcp; /* not in all kernels */
 };
 

@@ -34,6 +34,20 @@ static __noinline struct es_rebuilt *es_load_rebuilt(struct tcp_sock *tp)
 	return es_rebuilt_of(tp, es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow));
 }
 
+/* Of two events in the same jiffy, the server's counts as the later one: its answer to what had come. */
+static __noinline int es_load_quiet(struct tcp_sock *tp, struct es_track *t)
+{
+	__u64 now_us = bpf_ktime_get_ns() / 1000, last_us;
+	int has_open, said_last;
+
+	if (!tp)
+		return 0;
+	last_us = tp->tcp_mstamp;
+	has_open = tp->snd_una != tp->write_seq || tp->rcv_nxt != tp->copied_seq;
+	said_last = tp->data_segs_out && (__s32)(tp->lsndtime - tp->inet_conn.icsk_ack.lrcvtime) >= 0;
+	return es_load_is_idle(t, has_open, said_last, now_us > last_us ? now_us - last_us : 0);
+}
+
 /* Is it a connection of a service? What it adds to the sums. */
 static __noinline int es_load_read(struct tcp_sock *tp, struct es_socket_load *ret)
 {
@@ -65,6 +79,7 @@ static __noinline int es_load_read(struct tcp_sock *tp, struct es_socket_load *r
 	ret->service = (__u8)service;
 	ret->is_ending = t && t->state == ES_TRACK_ENDING;
 	ret->cost = es_load_cost(t, tcp_state, tp->snd_nxt != tp->write_seq);
+	ret->is_idle = ret->cost && es_load_quiet(tp, t);
 	return 1;
 }
 
@@ -85,8 +100,10 @@ int es_loads(struct bpf_iter__tcp *ctx)
 		return 0;
 	}
 	sums = bpf_map_lookup_elem(&es_load_table, &zero);
-	if (sums)
+	if (sums) {
 		es_load_add(&sums->service[load.service & (ES_SERVICES_MAX - 1)], load.cost);
+		sums->idle[load.service & (ES_SERVICES_MAX - 1)] += load.is_idle;
+	}
 	return 0;
 }
 

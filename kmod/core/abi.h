@@ -230,12 +230,14 @@ _Static_assert(sizeof(struct es_connection_entry) == 32, "entries are ABI");
  * struct es_socket_load - what one connection adds to its service's sums (load.h)
  * @cost: of the request in hand, 0 if there is none
  * @is_ending: its socket should have ended (ES_TRACK_ENDING); whoever finds it ends it, and it counts nothing
+ * @is_idle: nothing goes on there, es_load_is_idle()
  */
 struct es_socket_load {
 	__u32 cost;
 	__u8 service;
 	__u8 is_ending;
-	__u8 pad[2];
+	__u8 is_idle;
+	__u8 pad;
 };
 
 /**

@@ -12,6 +12,9 @@
  * busy. One that still waits in the accept queue is active. A connection that the server has closed is not,
  * except that what it wrote before must be sent. Where requests cannot be told apart (only the first one is
  * inspected, or the connection is pinned), it counts as one of cost 1 until the server closes it.
+ *
+ * That is what policies go by: who holds a connection sends more on it. Whether a request is in hand at this moment
+ * (admit_low, admit_normal), such a connection does not say, but its socket tells whether anything goes on: es_load_is_idle().
  */
 #include "abi.h"
 #include "track.h"
@@ -40,11 +43,19 @@ struct es_load_sum {
 	__u64 load;
 };
 
-/* struct es_load_sums - of all services, as one walk over the sockets found them */
+/**
+ * struct es_load_sums - of all services, as one walk over the sockets found them
+ * @idle: of the active ones, connections on which nothing goes on; a datapath of the version before does not tell
+ */
 struct es_load_sums {
 	struct es_load_sum service[ES_SERVICES_MAX];
+	__u32 idle[ES_SERVICES_MAX];
 };
-_Static_assert(sizeof(struct es_load_sums) == 16 * ES_SERVICES_MAX, "sums are ABI");
+_Static_assert(sizeof(struct es_load_sums) == 20 * ES_SERVICES_MAX, "sums are ABI");
+
+#define ES_LOAD_IDLE_US 1000000 /* nothing came or went for so long */
+#define ES_LOAD_SILENT_US                                                                                    \
+	60000000 /* and for so long, though the client spoke last: no answer comes any more */
 
 /**
  * es_load_cost() - the cost of the request that is active on a connection, 0 if none is
@@ -60,6 +71,24 @@ static __always_inline __u32 es_load_cost(const struct es_track *t, __u8 tcp_sta
 	if (t->response.phase == ES_RESPONSE_DONE || (!is_open && !has_unsent))
 		return 0;
 	return t->cost ? t->cost : 1;
+}
+
+/**
+ * es_load_is_idle() - of a connection that counts as one request: is there none in hand?
+ * @has_open: something is unsent, unacknowledged or unread
+ * @said_last: the server has said something, and nothing came from the client since
+ * @quiet_us: since a segment came or went
+ * A request on which the server works for long is in hand all the while: the client has said the last word then. Of a
+ * connection that has changed its protocol (101) no such word is waited for.
+ */
+static __always_inline int es_load_is_idle(const struct es_track *t, int has_open, int said_last,
+					   __u64 quiet_us)
+{
+	int is_upgraded = t && (t->pin == ES_PIN_upgrade || t->response.phase == ES_RESPONSE_UPGRADED);
+
+	if (has_open || quiet_us < ES_LOAD_IDLE_US || (t && t->pin == ES_PIN_none && !is_upgraded))
+		return 0;
+	return said_last || is_upgraded || quiet_us >= ES_LOAD_SILENT_US;
 }
 
 /* One more connection, whose active request costs @cost, 0 if it has none. */

@@ -98,14 +98,22 @@ static int es_walk_load(struct es_node *node, const struct es_version *version,
 	const struct tcp_sock *tp = tcp_sk(walked->sk);
 	const struct es_note *note = NULL;
 	struct es_note_bucket *bucket;
-	int is_ending;
+	u64 now_us = div_u64(ktime_get_ns(), NSEC_PER_USEC), last_us = READ_ONCE(tp->tcp_mstamp);
+	int is_ending, is_idle, has_open, said_last;
 	u32 cost;
 
+	has_open = READ_ONCE(tp->snd_una) != READ_ONCE(tp->write_seq) ||
+		   READ_ONCE(tp->rcv_nxt) != READ_ONCE(tp->copied_seq);
+	/* Of two events in the same jiffy, the server's counts as the later one: its answer to what had come. */
+	said_last = READ_ONCE(tp->data_segs_out) &&
+		    (s32)(READ_ONCE(tp->lsndtime) - READ_ONCE(inet_csk(walked->sk)->icsk_ack.lrcvtime)) >= 0;
 	bucket = es_tracks_lock(node->tracks, walked->flow_hash);
 	if (version->config.service[walked->service].inspect == ES_INSPECT_EVERY)
 		note = es_tracks_find(bucket, walked->flow_hash, walked->sk);
 	cost = es_load_cost(note ? &note->track : NULL, walked->sk->sk_state,
 			    READ_ONCE(tp->snd_nxt) != READ_ONCE(tp->write_seq));
+	is_idle = cost && es_load_is_idle(note ? &note->track : NULL, has_open, said_last,
+					  now_us > last_us ? now_us - last_us : 0);
 	is_ending = note && note->track.state == ES_TRACK_ENDING;
 	es_tracks_unlock(bucket);
 	if (is_ending) {
@@ -114,6 +122,7 @@ static int es_walk_load(struct es_node *node, const struct es_version *version,
 		return 0;
 	}
 	es_load_add(sum, cost);
+	to->sums->idle[walked->service] += is_idle;
 	return 0;
 }
 

@@ -8,7 +8,9 @@ import time
 import pytest
 
 from earshotlab import probe, wait_for
+from packets import model
 from packets.families import BOTH
+from packets.loads import UNDERSTANDS_IDLE, said_idle, tell, tell_idle
 from packets.model import F_MOVED
 from packets.node import BLIND, EACH, SERVICE_INDEX, VIP, WEB
 from packets.packet import ACK, FIN, PSH, RST
@@ -238,6 +240,98 @@ class TestCost:
         c = client(WEB).shake()
         c.request(2)
         assert quiet.taken(2).cost == 1
+
+
+def idle(node, port):
+    seen = service(node, port)
+    return seen["active"], seen["idle"]
+
+
+@pytest.fixture
+def admitting(own_node):
+    """A node whose services admit requests by what is in hand."""
+    def make(**settings):
+        node = own_node(**settings)
+        with open(node.config_path, encoding="ascii") as handle:
+            text = handle.read()
+        with open(node.config_path, "w", encoding="ascii") as handle:
+            handle.write(text.replace("check { type = none }", "check { type = none } admit_normal = 1000"))
+        node.reload()
+        return node
+    return make
+
+
+class TestIdle:
+    """Connections on which nothing goes on count for policies, and not for admission."""
+
+    def test_between_two_requests(self, admitting, client):
+        node = admitting()
+        kept = client(WEB, at=node).serve()
+        kept.answer(OK)
+        wait_for(lambda: idle(node, WEB) == (1, 1), "a connection on which nothing goes on", 5)
+        text = kept.get()
+        kept.request(text=text)  # its server does not read yet
+        wait_for(lambda: idle(node, WEB) == (1, 0), "a request", 5)
+        assert kept.read(len(text)) == text
+        first = client(WEB, at=node).serve()
+        behind = client(WEB, at=node).serve()
+        behind.answer(OK, acknowledge=False)
+        wait_for(lambda: idle(node, WEB) == (3, 0), "three requests", 5)
+        # However long servers work on them, and clients acknowledge nothing.
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until:
+            assert idle(node, WEB) == (3, 0)
+            time.sleep(0.1)
+        kept.answer(OK)
+        first.answer(OK)
+        wait_for(lambda: idle(node, WEB) == (3, 2), "two on which nothing goes on", 5)
+        behind.send(ACK)
+        wait_for(lambda: idle(node, WEB) == (3, 3), "three", 5)
+
+    def test_where_each_request_is_known(self, admitting, client):
+        """One that is worked on is in hand, whatever its socket says; a connection that is pinned is like those above."""
+        node = admitting()
+        slow = client(EACH, at=node).serve()
+        pinned = client(EACH, at=node).serve()
+        pinned.answer(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
+        pinned.request(text=b"anything")  # and the client has the last word
+        assert pinned.read(8) == b"anything"
+        wait_for(lambda: idle(node, EACH) == (2, 1), "the one that is pinned", 5)
+        slow.answer(OK)
+        wait_for(lambda: idle(node, EACH) == (1, 1), "that alone", 5)
+
+    def test_is_told(self, admitting, client):
+        """To the nodes that understand it; what these say counts for admission here."""
+        node = admitting(tells=False)
+
+        def others_say(active, said=None):
+            for source, understands in ((1, UNDERSTANDS_IDLE), (2, 0)):
+                tell(node, model.Loads(sequence=time.time_ns(), source=source, understands=understands, active=active,
+                                       clock_ns=time.time_ns()), source=source + 1)
+                if said is not None:
+                    tell_idle(node, source, said)
+
+        def admits():
+            others_say(2000)
+            return any("admitted" in step for step in node.ask("explain", service=f"s{WEB}", request="GET / HTTP/1.1\r\n\r\n")["steps"])
+
+        def is_told(what):
+            others_say(0)
+            return what in said_idle(node, 2)
+
+        kept = client(WEB, at=node)
+        others_say(0)
+        kept.serve()
+        kept.answer(OK)
+        wait_for(lambda: is_told(1), "n1's word to n2", 5)
+        assert not said_idle(node, 3)
+        kept.server.close()
+        kept.server = None
+        kept.take_fin()
+        wait_for(lambda: is_told(0), "that there is none any more", 5)
+        wait_for(lambda: not admits(), "too many in hand", 5)
+        wait_for(lambda: others_say(2000, 1900) or admits(), "that most of them are none", 5)
+        wait_for(lambda: others_say(2000) or not admits(), "that nothing more is said of that", 5)
 
 
 class TestDrift:

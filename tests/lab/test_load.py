@@ -119,3 +119,33 @@ def test_admission(lab):
             assert b"X-Node: n2" in sock.recv(65536)
     wait_for(lambda: all(known(lab, node)["n2"]["active"] == 0 for node in NODES), "nothing in hand", 3)
     assert ask(**low) == (200, None)
+
+
+def test_admission_beside_idle_connections(lab):
+    """Connections that are kept, and websockets, are no requests in hand, however many; a slow request is one."""
+    with open(lab.config_file, encoding="utf-8") as handle:
+        text = handle.read()
+    with open(lab.config_file, "w", encoding="utf-8") as handle:
+        handle.write(text.replace("service web {\n", "service web {\n    admit_normal = 4\n", 1))
+    for node in lab.nodes:
+        node.exec(["earshot", "reload"])
+
+    def statuses(count):
+        return {raw.ask(lab.client, raw.head("/1k", Connection="close"))[0].status for _ in range(count)}
+
+    upgrade = raw.head("/upgrade", Connection="Upgrade", Upgrade="echo")
+    with contextlib.ExitStack() as stack:
+        for number in range(40):
+            sock = stack.enter_context(raw.connect(lab.client))
+            sock.settimeout(10)
+            sock.sendall(upgrade if number % 2 else raw.head("/1k"))
+            assert sock.recv(65536).startswith((b"HTTP/1.1 101", b"HTTP/1.1 200", b"HTTP/1.1 503"))
+            if number % 4 == 3:
+                time.sleep(1.2)  # the limit is for those that begin at once, too
+        wait_for(lambda: statuses(1) == {200}, "no refusal beside idle connections", 5)
+        assert sum(known(lab, "n1")[node]["active"] for node in NODES) >= 15
+        assert statuses(20) == {200}
+        for sock, target in zip([stack.enter_context(raw.connect(lab.client)) for _ in range(5 * len(NODES))],
+                                (target for node in NODES for target in slow_targets(lab, node, 5))):
+            sock.sendall(raw.head(target))
+        wait_for(lambda: statuses(1) == {503}, "a refusal beside slow requests", 3)

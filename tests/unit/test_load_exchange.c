@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "inspector/base/clock.h"
 #include "inspector/base/wall.h"
 #include "inspector/load/exchange.h"
 
@@ -203,12 +204,62 @@ static void test_behind(void **state)
 	es_load_exchange_close(&now);
 }
 
+static unsigned int idle_told = ~0u;
+
+static void on_idle(void *ctx, unsigned int node, unsigned int idle)
+{
+	(void)ctx;
+	assert_int_equal(node, 1);
+	idle_told = idle;
+}
+
+/* It goes to those that understand it. */
+static void test_idle(void **state)
+{
+	static struct es_cluster here, there;
+	static struct es_load_exchange mine, other;
+	static struct es_keys keys = {.count = 1};
+	static struct es_conf conf;
+	_Atomic unsigned char understands[ES_NODES_MAX] = {};
+	struct es_wire_load load = {.has_requests = 1}, got;
+	union es_sockaddr to = {};
+	socklen_t len = sizeof(to);
+	unsigned int node;
+
+	(void)state;
+	cluster_init(&here, &conf, 0);
+	cluster_init(&there, &conf, 1);
+	assert_int_equal(es_load_exchange_open(&mine, &here), 0);
+	assert_int_equal(es_load_exchange_open(&other, &there), 0);
+	assert_int_equal(getsockname(mine.fd, &to.sa, &len), 0);
+	there.handover_address[0] = to;
+	mine.idle = on_idle;
+	es_load_exchange_tell_idle(&other, &there, &keys, understands, 70000);
+	assert_int_equal(es_load_exchange_receive(&mine, &here, &keys, &node, &got), 0);
+	understands[0] = ES_WIRE_UNDERSTANDS_FATE;
+	es_load_exchange_tell_idle(&other, &there, &keys, understands, 70000);
+	es_load_exchange_send(&other, &there, &keys, &load);
+	assert_int_equal(es_load_exchange_receive(&mine, &here, &keys, &node, &got), -EBADMSG); /* no load */
+	assert_int_equal(idle_told, 70000);
+	assert_int_equal(es_load_exchange_receive(&mine, &here, &keys, &node, &got), 1);
+	/* One that is numbered before what was heard was recorded. */
+	idle_told = ~0u;
+	mine.heard[1] = ~0ULL;
+	mine.answered_ns[1] = es_clock_now_ns(); /* it need not be told */
+	es_load_exchange_tell_idle(&other, &there, &keys, understands, 3);
+	assert_int_equal(es_load_exchange_receive(&mine, &here, &keys, &node, &got), -EBADMSG);
+	assert_true(mine.refused == 1 && idle_told == ~0u);
+	es_load_exchange_close(&mine);
+	es_load_exchange_close(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_flood, setup),
 		cmocka_unit_test_setup(test_behind, setup),
 		cmocka_unit_test_setup(test_evidence, setup),
+		cmocka_unit_test_setup(test_idle, setup),
 		{"test_flood (IPv6)", test_flood, setup_v6, NULL, NULL},
 		{"test_behind (IPv6)", test_behind, setup_v6, NULL, NULL},
 	};

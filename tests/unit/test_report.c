@@ -96,7 +96,7 @@ static void test_status(void **state)
 	static const unsigned long long values[] = {12, 18446744073709551615ULL};
 	static const char *const states[] = {"up", "draining"};
 	static const double shares[] = {0.25, 0.75};
-	static const struct es_report_service services[] = {{17, 3, 300, 2, 3001}, {}};
+	static const struct es_report_service services[] = {{17, 3, 1, 300, 2, 3001}, {}};
 	static const char *const troubles[] = {"the service address is missing", ""};
 	static const struct es_node_clocks clocks = {.node = {{.ahead_ms = -1500, .is_told = 1}}};
 	struct es_report_status status = {
@@ -133,11 +133,13 @@ static void test_status(void **state)
 		"\"services\":[{\"name\":\"web\",\"address\":\"10.77.0.100\",\"addresses\":[\"10.77.0.100\"],"
 		"\"port\":80,\"policy\":\"uri-"
 		"hash\","
-		"\"inspect\":\"first\",\"connections\":17,\"active\":3,\"load\":300,\"measured\":2,\"mean_"
+		"\"inspect\":\"first\",\"connections\":17,\"active\":3,\"idle\":1,\"load\":300,\"measured\":"
+		"2,\"mean_"
 		"bytes\":1500},{\"name\":\"l4\",\"address\":\"10.77.0.100\",\"addresses\":[\"10.77.0.100\"],"
 		"\"port\":443,\"policy\":"
 		"\"ring\","
-		"\"inspect\":\"never\",\"connections\":0,\"active\":0,\"load\":0,\"measured\":0,\"mean_"
+		"\"inspect\":\"never\",\"connections\":0,\"active\":0,\"idle\":0,\"load\":0,\"measured\":0,"
+		"\"mean_"
 		"bytes\":0}],"
 		"\"nodes\":[{\"name\":\"n1\",\"address\":\"10.78.0.1\",\"weight\":100,\"state\":\"up\","
 		"\"self\":false,"

@@ -427,6 +427,26 @@ static void test_admission(void **state)
 	assert_int_equal(ask("GET /l"), ES_RULES_PASS);
 }
 
+/* A connection on which nothing goes on is no request in hand. */
+static void test_admission_idle(void **state)
+{
+	(void)state;
+	with("rule l { path = /l priority = low }");
+	for (unsigned int i = 0; i < NODES; i++) {
+		node[i].active = 500;
+		node[i].idle = 491;
+	}
+	assert_int_equal(ask("GET /l"), ES_RULES_PASS);
+	assert_string_equal(explain.step[1], "priority low: the nodes have 9.0 requests in hand on average, "
+					     "admit_low of 10: admitted");
+	node[2].active = 505;
+	assert_int_equal(ask("GET /l"), ES_RULES_REJECT);
+	node[1].active = 400; /* it was told later than the other */
+	assert_int_equal(ask("GET /l"), ES_RULES_PASS);
+	for (unsigned int i = 0; i < NODES; i++)
+		node[i].active = node[i].idle = 0;
+}
+
 /* Nodes that begin slowly have little of the requests, and all of what they serve them with. */
 static void test_admission_begins_slowly(void **state)
 {
@@ -537,6 +557,7 @@ int main(void)
 		TEST(affinity),
 		TEST(without_head),
 		TEST(admission_begins_slowly),
+		TEST(admission_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

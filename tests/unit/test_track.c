@@ -303,6 +303,41 @@ static void test_load(void **state)
 	}
 }
 
+/* A connection that counts as a request has none in hand when the server spoke last, a while ago. */
+static void test_load_idle(void **state)
+{
+	static const struct {
+		int pin, phase, has_open, said_last;
+		__u64 quiet_us;
+		int is_idle;
+	} cases[] = {
+		{-1, 0, 0, 1, ES_LOAD_IDLE_US, 1},
+		{-1, 0, 0, 1, ES_LOAD_IDLE_US - 1, 0},
+		{-1, 0, 1, 1, ~0ULL, 0},		 /* not read, not sent, or not acknowledged */
+		{-1, 0, 0, 0, ES_LOAD_SILENT_US - 1, 0}, /* the server works on it */
+		{-1, 0, 0, 0, ES_LOAD_SILENT_US, 1},
+		{ES_PIN_pipelined, ES_RESPONSE_DONE, 0, 1, ES_LOAD_IDLE_US, 1},
+		{ES_PIN_pipelined, ES_RESPONSE_DONE, 0, 0, ES_LOAD_IDLE_US, 0},
+		{ES_PIN_upgrade, ES_RESPONSE_UPGRADED, 0, 0, ES_LOAD_IDLE_US, 1},
+		{ES_PIN_upgrade, ES_RESPONSE_UPGRADED, 1, 0, ES_LOAD_IDLE_US, 0},
+		{ES_PIN_upgrade, ES_RESPONSE_UPGRADED, 0, 0, ES_LOAD_IDLE_US - 1, 0},
+		{ES_PIN_none, ES_RESPONSE_UPGRADED, 0, 0, ES_LOAD_IDLE_US, 1},
+		/* What is known of a request counts more than how long nothing happens. */
+		{ES_PIN_none, ES_RESPONSE_STATUS, 0, 0, ~0ULL, 0},
+		{ES_PIN_none, ES_RESPONSE_BODY, 0, 1, ~0ULL, 0},
+		{ES_PIN_none, ES_RESPONSE_UNTIL_CLOSE, 0, 1, ~0ULL, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct es_track t = {.pin = (__u8)cases[i].pin, .response.phase = (__u8)cases[i].phase};
+
+		if (es_load_is_idle(cases[i].pin < 0 ? NULL : &t, cases[i].has_open, cases[i].said_last,
+				    cases[i].quiet_us) != cases[i].is_idle)
+			fail_msg("case %zu: expected %d", i, cases[i].is_idle);
+	}
+}
+
 /* The four ways in which a connection with a socket here begins, and by what each is counted. */
 static void test_begin(void **state)
 {
@@ -379,13 +414,14 @@ static void test_set_pin(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_request),	 cmocka_unit_test(test_urgent),
-		cmocka_unit_test(test_body),	 cmocka_unit_test(test_response),
-		cmocka_unit_test(test_wrap),	 cmocka_unit_test(test_serve),
-		cmocka_unit_test(test_answered), cmocka_unit_test(test_skip),
-		cmocka_unit_test(test_load),	 cmocka_unit_test(test_half_close),
-		cmocka_unit_test(test_took),	 cmocka_unit_test(test_stay),
-		cmocka_unit_test(test_begin),	 cmocka_unit_test(test_set_pin),
+		cmocka_unit_test(test_request),	   cmocka_unit_test(test_urgent),
+		cmocka_unit_test(test_body),	   cmocka_unit_test(test_response),
+		cmocka_unit_test(test_wrap),	   cmocka_unit_test(test_serve),
+		cmocka_unit_test(test_answered),   cmocka_unit_test(test_skip),
+		cmocka_unit_test(test_load_idle),  cmocka_unit_test(test_load),
+		cmocka_unit_test(test_half_close), cmocka_unit_test(test_took),
+		cmocka_unit_test(test_stay),	   cmocka_unit_test(test_begin),
+		cmocka_unit_test(test_set_pin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Messages of how busy a node is: those that n1 sends, and those of the model nodes."""
 import contextlib
+import struct
 import threading
 import time
 
 from packets import model
+from packets.model import siphash
 from packets.node import CLUSTER, HANDOVER_PORT
 
 
@@ -14,6 +16,27 @@ def said(node, since):
     heard = [model.Loads.parse(f.udp.payload, node.keys) for f in node.cluster.loads
              if f.ip.dst == CLUSTER[1] and f.udp.payload[4] == 1]
     return [m for m in heard if m.sequence > since]
+
+
+IDLE_VERSION = 7
+UNDERSTANDS_IDLE = 32
+
+
+def said_idle(node, target):
+    """What n1 has told that node of connections on which nothing goes on."""
+    node.cluster.fence()
+    heard = [f.udp.payload for f in node.cluster.loads
+             if f.ip.dst == CLUSTER[target - 1] and f.udp.payload[4] == IDLE_VERSION]
+    for data in heard:
+        assert len(data) == 64 and any(struct.pack(">Q", siphash(key, data[:-8])) == data[-8:] for key in node.keys.handover)
+        assert data[5] == 0 and data[6:8] == b"\0\4"
+    return [int.from_bytes(data[16:20], "big") for data in heard]
+
+
+def tell_idle(node, source, idle):
+    """The word of the node with that index."""
+    body = model.LOADS_MAGIC + struct.pack(">BBHQ40s", IDLE_VERSION, source, 4, time.time_ns(), idle.to_bytes(4, "big"))
+    tell(node, body + struct.pack(">Q", siphash(node.keys.handover[0], body)), source=source + 1)
 
 
 def answers(node):
