@@ -4,7 +4,7 @@
 
 /*
  * A place among the nodes of a service that may be out at once, for a reason that clients or the network can cause
- * (outlier.h, inspector/member/vanishing.h). Such a reason may hold on all nodes at the same moment, and must not put all of
+ * (outlier.h, vanishing.h). Such a reason may hold on all nodes at the same moment, and must not put all of
  * them out: a node first claims a place, and all see that before it goes; while it claims, it serves. Of two that claim at
  * once, the one with the lower number has the place, by the same rule on both. The last node that serves never goes. A node
  * that is out gets no requests, so it returns by time, and goes again for twice as long if nothing has changed.
