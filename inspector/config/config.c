@@ -457,6 +457,7 @@ void es_conf_free(struct es_conf **conf)
 		free((*conf)->services[i].parameters.text);
 	free((*conf)->warning);
 	free((*conf)->status.allow.text);
+	free((*conf)->status.names.text);
 	free((*conf)->plugins);
 	free((*conf)->rules);
 	free(*conf);

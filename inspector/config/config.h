@@ -122,11 +122,13 @@ static inline const char *es_conf_list_next(const struct es_conf_list *list, con
 /**
  * struct es_conf_status - where the daemon tells its metrics
  * @address: all zero: the node's own; @port: 0: nowhere; @allow: networks that may ask, none: all
+ * @names: that a node is called by, besides those that it has anyway
  */
 struct es_conf_status {
 	struct es_addr address;
 	unsigned int port;
 	struct es_conf_list allow;
+	struct es_conf_list names;
 };
 
 enum es_conf_type { ES_CONF_TYPE_UNSET, ES_CONF_TYPE_STATIC, ES_CONF_TYPE_DYNAMIC };

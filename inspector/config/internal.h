@@ -50,7 +50,8 @@ enum es_conf_item {
 	ES_CONF_ITEM_PATH,
 	ES_CONF_ITEM_SUFFIX,
 	ES_CONF_ITEM_NETWORK,
-	ES_CONF_ITEM_PEERS, /* a network of machines that are no clients, this one perhaps */
+	ES_CONF_ITEM_PEERS,  /* a network of machines that are no clients, this one perhaps */
+	ES_CONF_ITEM_CALLED, /* what a node is called: a host name, *.DOMAIN or an address */
 	ES_CONF_ITEM_PARAMETER,
 };
 

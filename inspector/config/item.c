@@ -122,6 +122,13 @@ static int es_host_is_valid(const char *text, const char **ret_expected)
 	return *text && *text != '.' && strspn(text, ALPHA DIGIT "-._") == strlen(text);
 }
 
+static int es_called_is_valid(const char *text, const char **ret_expected)
+{
+	struct es_addr address;
+
+	return !es_conf_addr_parse(text, &address) || es_host_is_valid(text, ret_expected);
+}
+
 static int es_method_is_valid(const char *text, const char **ret_expected)
 {
 	*ret_expected = "a method like GET";
@@ -260,6 +267,9 @@ int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value,
 		break;
 	case ES_CONF_ITEM_PEERS:
 		is_valid = es_peers_are_valid(text, ret_expected);
+		break;
+	case ES_CONF_ITEM_CALLED:
+		is_valid = es_called_is_valid(text, ret_expected);
 		break;
 	case ES_CONF_ITEM_PARAMETER:
 		*ret_expected = "NAME=VALUE";

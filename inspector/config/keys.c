@@ -191,6 +191,7 @@ static const struct es_conf_key status_keys[] = {
 	VALUE(status, address, OPTIONAL, LOCAL),
 	NUMBER(status, port, "7351", 1, 65535, NULL, "nowhere"),
 	LIST(status, "allow", allow, PEERS),
+	LIST(status, "names", names, CALLED),
 	{.name = NULL},
 };
 

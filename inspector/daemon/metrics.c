@@ -12,6 +12,7 @@
 #include "inspector/daemon/metrics.h"
 #include "inspector/datapath/sock_diag.h"
 #include "inspector/report/report.h"
+#include "inspector/status/conceal.h"
 #include "inspector/status/metrics.h"
 #include "inspector/status/server.h"
 
@@ -197,8 +198,11 @@ static void give_cluster(struct es_daemon *d)
 	char *text = NULL;
 	size_t len = 0;
 	FILE *file = open_memstream(&text, &len);
-	int rc = file ? es_json_write(view, file) : -ENOMEM;
+	int rc = -ENOMEM;
 
+	es_conceal_queries(view);
+	if (file)
+		rc = es_json_write(view, file);
 	if (file && fclose(file))
 		rc = -ENOMEM;
 	if (rc) {
@@ -263,6 +267,7 @@ static void serve(struct es_daemon *d)
 		.address = *address_of(d),
 		.port = d->conf->status.port,
 		.allow = &d->conf->status.allow,
+		.names = &d->conf->status.names,
 		.node = d->conf->nodes[d->cluster->self].name,
 		.ask = ask,
 		.ctx = d,

@@ -19,6 +19,7 @@
 #include "inspector/base/clock.h"
 #include "inspector/base/sockaddr.h"
 #include "inspector/status/connections.h"
+#include "inspector/status/host.h"
 #include "inspector/status/page.h"
 #include "inspector/status/server.h"
 
@@ -43,6 +44,8 @@ struct document {
 struct es_status_server {
 	struct es_status_params params;
 	char node[ES_CONF_NAME_SIZE];
+	struct es_conf_list names;
+	struct es_host host;
 	unsigned int network_count;
 	struct es_prefix *networks;
 	struct MHD_Daemon *http;
@@ -196,6 +199,14 @@ static enum MHD_Result metrics(struct es_status_server *s, struct MHD_Connection
 	return give(s, connection, format, es_exposition_content_type[format]);
 }
 
+/* Each browser sends a Host; a collector that speaks HTTP/1.0 need not. */
+static int is_meant(const struct es_status_server *s, struct MHD_Connection *connection)
+{
+	const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+
+	return !host || es_host_is_called(&s->host, host);
+}
+
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
 				  const char *method, const char *version, const char *data, size_t *size,
 				  void **request)
@@ -206,6 +217,10 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 	(void)data;
 	(void)size;
 	(void)request;
+	if (!is_meant(s, connection))
+		return reply_text(
+			connection, MHD_HTTP_MISDIRECTED_REQUEST,
+			"Host is no name of this node: names in status { } of its configuration has more.\n");
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return reply_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
 	if (!strcmp(url, "/metrics"))
@@ -293,6 +308,20 @@ static int networks_new(const struct es_conf_list *allow, struct es_prefix **ret
 	return 0;
 }
 
+static int names_copy(const struct es_conf_list *names, struct es_conf_list *ret_names)
+{
+	struct es_conf_list copy = {.count = names->count, .used = names->used};
+
+	if (!names->count)
+		return 0;
+	copy.text = malloc(names->used);
+	if (!copy.text)
+		return -ENOMEM;
+	memcpy(copy.text, names->text, names->used);
+	*ret_names = copy;
+	return 0;
+}
+
 static int listen_on(const struct es_status_params *params)
 {
 	const union es_sockaddr at = es_sockaddr_of(&params->address, params->port);
@@ -342,6 +371,7 @@ static void destroy(struct es_status_server *s)
 	pthread_cond_destroy(&s->given);
 	pthread_mutex_destroy(&s->lock);
 	free(s->networks);
+	free(s->names.text);
 	free(s);
 }
 
@@ -354,9 +384,10 @@ int es_status_server_new(const struct es_status_params *params, struct es_status
 	if (!s)
 		return -ENOMEM;
 	s->params = *params;
-	s->params.allow = NULL;
+	s->params.allow = s->params.names = NULL;
 	s->network_count = params->allow->count;
 	snprintf(s->node, sizeof(s->node), "%s", params->node);
+	s->host = (struct es_host){.address = params->address, .node = s->node, .names = &s->names};
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_mutex_init(&s->lock, NULL);
@@ -365,6 +396,8 @@ int es_status_server_new(const struct es_status_params *params, struct es_status
 	s->listener = -1;
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = s->wake < 0 ? -errno : networks_new(params->allow, &s->networks);
+	if (!rc)
+		rc = names_copy(params->names, &s->names);
 	if (!rc) {
 		s->listener = listen_on(params);
 		rc = s->listener < 0 ? s->listener : start(s);
@@ -402,6 +435,8 @@ int es_status_server_is(const struct es_status_server *s, const struct es_status
 
 	if (!es_addr_equal(&s->params.address, &params->address) || s->params.port != params->port ||
 	    s->network_count != params->allow->count || strcmp(s->node, params->node) != 0 ||
+	    s->names.used != params->names->used ||
+	    (s->names.used && memcmp(s->names.text, params->names->text, s->names.used) != 0) ||
 	    networks_new(params->allow, &networks))
 		return 0;
 	is_same = !memcmp(networks, s->networks, s->network_count * sizeof(*networks));

@@ -29,8 +29,9 @@ struct es_status_server;
 
 /**
  * struct es_status_params
- * @address: to listen on; @allow: networks that may ask, none: all; not needed any more afterwards
- * @node: what the node is called, for people
+ * @address: to listen on; @allow: networks that may ask, none: all
+ * @node, @names: what the node is called, besides its address (host.h): other Hosts get 421
+ * @allow, @names and @node are not needed any more afterwards
  * @ask: called when a document is wanted, on the server's thread: it wakes the one that makes documents, which calls
  * es_status_server_wants()
  */
@@ -38,6 +39,7 @@ struct es_status_params {
 	struct es_addr address;
 	unsigned int port;
 	const struct es_conf_list *allow;
+	const struct es_conf_list *names;
 	const char *node;
 	void (*ask)(void *ctx);
 	void *ctx;

@@ -51,7 +51,7 @@ class Reader:
             for asking, asked in self.pairs:
                 try:
                     with raw.connect(asking, (asked.cluster_address, topology.STATUS_PORT), timeout=5) as sock:
-                        sock.sendall(raw.head(self.path, Accept="application/openmetrics-text"))
+                        sock.sendall(raw.head(self.path, Host=asked.name, Accept="application/openmetrics-text"))
                         self.answers += raw.receive(sock).status == 200
                 except (OSError, EOFError):
                     self.failures += 1

@@ -30,7 +30,7 @@ def fetch(lab, node, target="/metrics", machine=None, **fields):
     """(response, text) of a node's status port, asked from another machine."""
     machine = machine or lab.node("n2" if node == "n1" else "n1")
     with raw.connect(machine, (lab.node(node).cluster_address, topology.STATUS_PORT), timeout=5) as sock:
-        sock.sendall(raw.head(target, **fields))
+        sock.sendall(raw.head(target, **{"Host": node, **fields}))
         response = raw.receive(sock)
     return response, response.text.decode()
 
@@ -174,8 +174,31 @@ def test_other_requests(lab):
     assert fetch(lab, "n1", "/")[0].status == 200
     assert fetch(lab, "n1", "/nothing")[0].status == 404
     with raw.connect(lab.node("n2"), (lab.node("n1").cluster_address, topology.STATUS_PORT)) as sock:
-        sock.sendall(raw.head("/metrics", method="POST", Content_Length="5") + b"hello")
+        sock.sendall(raw.head("/metrics", method="POST", Host="n1", Content_Length="5") + b"hello")
         assert raw.receive(sock).status == 405
+
+
+def status_of(lab, host):
+    """What n1 answers to a request with that Host; None while it has no server, amid a reload."""
+    with contextlib.suppress(OSError, EOFError):
+        return fetch(lab, "n1", Host=host)[0].status
+    return None
+
+
+def test_another_site_is_refused(lab):
+    """A page of another site, whose name leads here, reads nothing; who asks by a name that is configured does, from the next reload on."""
+    address = lab.node("n1").cluster_address
+    for target in ("/", "/metrics", "/page.json"):
+        assert fetch(lab, "n1", target, Host="rebound.attacker.example:7351")[0].status == 421
+        for host in (address, f"{address}:7351", "n1:7351", "localhost:9000", None):
+            assert fetch(lab, "n1", target, Host=host)[0].status == 200, host
+    back = configure(lab, "n1", "", '\nstatus { names = { "status.example", "*.nodes.example" } }\n')
+    try:
+        wait_for(lambda: status_of(lab, "status.example") == 200, "the name is known")
+        assert status_of(lab, "n1.nodes.example") == 200 and status_of(lab, "attacker.example") == 421
+    finally:
+        back()
+    wait_for(lambda: status_of(lab, "status.example") == 421, "the name is forgotten")
 
 
 def test_clients_do_not_see_it(lab):

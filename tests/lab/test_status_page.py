@@ -252,6 +252,17 @@ def test_markup_in_a_path_stays_text(lab):
     assert "default-src 'none'" in head and nonce not in page  # each answer has its own
 
 
+def test_no_queries(lab):
+    """They may have secrets, and the page asks for no password; root may see them."""
+    for number in range(30):
+        lab.client.get(f"/u/1k/query?session=secret{number % 3}")
+    path = f"//{topology.VIP}/u/1k/query"
+    for node in lab.nodes:
+        wait_for(lambda name=node.name: path in hot(cluster(lab, name)), f"{node.name} shows the path", seen=lambda name=node.name: hot(cluster(lab, name)))
+        assert "=secret" not in fetch(lab, node.name, "/page.json") and "=secret" not in fetch(lab, node.name, "/")
+    assert any("=secret" in uri for uri in hot(lab.node("n1").ask({"command": "cluster"})))
+
+
 class Changing(http.server.BaseHTTPRequestHandler):
     """The page, as a node that tells another health each time it is asked, and then fails."""
     asked = 0

@@ -21,6 +21,7 @@ static void test_defaults(void **state)
 	assert_int_equal(conf->cluster.handover_port, 7350);
 	assert_int_equal(conf->status.port, 7351);
 	assert_int_equal(conf->status.allow.count, 0);
+	assert_int_equal(conf->status.names.count, 0);
 	assert_int_equal(conf->cluster.virtual_nodes, 63);
 	assert_int_equal(conf->cluster.ring_hash, ES_CONF_RING_SIPHASH);
 	assert_int_equal(conf->datapath.type, ES_CONF_DATAPATH_AUTO);

@@ -275,7 +275,13 @@ static const struct {
 	 "t.conf:1: status: allow = 10.0.0.1/8: expected an IP address, or a network like 192.0.2.0/24 "
 	 "or 2001:db8::/32 "
 	 "without bits behind its prefix"},
-	{"status { host = x }", "t.conf:1: status: unknown key \"host\": expected address | port | allow"},
+	{"status { host = x }",
+	 "t.conf:1: status: unknown key \"host\": expected address | port | allow | names"},
+	{"status { names = {\"http://status.example/\"} }",
+	 "t.conf:1: status: names = http://status.example/: expected a host name alone, without http://"},
+	{"status { names = {\"10.78.0.1:7351\"} }",
+	 "t.conf:1: status: names = 10.78.0.1:7351: expected a host name without port, or *.DOMAIN: any port "
+	 "matches"},
 	{"status { }\nstatus { }", "t.conf:2: status: first defined on line 1: expected one status section"},
 	{MINIMAL "status { address = 10.77.0.100 }", "t.conf:4: status: address = 10.77.0.100: also of "
 						     "service web: expected 127.0.0.1, or no address, "

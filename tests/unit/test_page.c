@@ -4,6 +4,8 @@
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
+#include "inspector/base/json.h"
+#include "inspector/status/conceal.h"
 #include "inspector/status/html.h"
 #include "inspector/status/page.h"
 
@@ -176,6 +178,37 @@ static void test_problems(void **state)
 	assert_int_equal(count(">not known</td>"), 1);
 }
 
+/* Of a path that is asked for with two secrets, the path alone is told, with the requests and nodes of both. */
+static void test_no_queries(void **state)
+{
+	struct json_object *view =
+		json_tokener_parse("{\"nodes\":[{\"name\":\"n1\",\"answers\":true,\"snapshot\":{\"hot\":[{"
+				   "\"service\":\"web\",\"targets\":["
+				   "{\"uri\":\"//a/x?key=secret1\",\"requests\":5,\"nodes\":[\"n1\",\"n2\"]},"
+				   "{\"uri\":\"//a/y\",\"requests\":4},"
+				   "{\"uri\":\"//a/x?key=secret2\",\"requests\":3,\"nodes\":[\"n3\",\"n2\"]},"
+				   "{\"uri\":\"//a/y?secret3\",\"requests\":2,\"nodes\":[\"n1\"]},7]},7]}},"
+				   "{\"name\":\"n2\",\"snapshot\":null},7]}");
+	struct json_object *node, *targets;
+
+	(void)state;
+	assert_non_null(view);
+	es_conceal_queries(view);
+	assert_null(strstr(json_object_to_json_string(view), "secret"));
+	node = json_object_array_get_idx(es_json_array(view, "nodes"), 0);
+	targets = es_json_array(
+		json_object_array_get_idx(es_json_array(es_json_object(node, "snapshot"), "hot"), 0),
+		"targets");
+	assert_string_equal(json_object_to_json_string_ext(targets, JSON_C_TO_STRING_PLAIN |
+									    JSON_C_TO_STRING_NOSLASHESCAPE),
+			    "[{\"uri\":\"//a/x\",\"requests\":8,\"nodes\":[\"n1\",\"n2\",\"n3\"]},"
+			    "{\"uri\":\"//a/y\",\"requests\":6,\"nodes\":[\"n1\"]}]");
+	json_object_put(view);
+	view = json_tokener_parse("{\"nodes\":7}");
+	es_conceal_queries(view);
+	json_object_put(view);
+}
+
 static void test_nothing(void **state)
 {
 	(void)state;
@@ -192,7 +225,8 @@ int main(void)
 		cmocka_unit_test(test_text),	    cmocka_unit_test(test_escaping),
 		cmocka_unit_test(test_old_figures), cmocka_unit_test(test_set_by_hand),
 		cmocka_unit_test(test_times),	    cmocka_unit_test(test_events),
-		cmocka_unit_test(test_problems),    cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_problems),    cmocka_unit_test(test_no_queries),
+		cmocka_unit_test(test_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/sockaddr.h"
+#include "inspector/status/host.h"
 #include "inspector/status/server.h"
 
 static struct es_status_server *server;
@@ -77,12 +78,15 @@ static unsigned int port_free(void)
 	return ntohs(at.sa.sa_family == AF_INET6 ? at.v6.sin6_port : at.v4.sin_port);
 }
 
-static unsigned int begin(const char *allow)
+static const struct es_conf_list no_names;
+
+static unsigned int begin_as(const char *allow, const struct es_conf_list *names)
 {
 	struct es_conf_list list = {0};
 	struct es_status_params params = {
 		.address = loopback,
 		.allow = &list,
+		.names = names,
 		.node = "n1",
 		.ask = ask,
 	};
@@ -104,6 +108,11 @@ static unsigned int begin(const char *allow)
 	return params.port;
 }
 
+static unsigned int begin(const char *allow)
+{
+	return begin_as(allow, &no_names);
+}
+
 /* All that comes for a request; "" if nothing does. */
 static char *answer(unsigned int port, const char *request, char *text, size_t size)
 {
@@ -121,7 +130,7 @@ static char *answer(unsigned int port, const char *request, char *text, size_t s
 	return text;
 }
 
-#define GET(port, path) answer(port, "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n", text, sizeof(text))
+#define GET(port, path) answer(port, "GET " path " HTTP/1.1\r\nHost: n1\r\n\r\n", text, sizeof(text))
 
 static void expect(const char *text, const char *what)
 {
@@ -139,7 +148,7 @@ static void test_answers(void **state)
 	expect(text, "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n");
 	expect(text, "\r\n\r\nplain");
 	expect(answer(port,
-		      "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\r\n",
+		      "GET /metrics HTTP/1.1\r\nHost: n1\r\nAccept: application/openmetrics-text\r\n\r\n",
 		      text, sizeof(text)),
 	       "\r\n\r\nopen");
 	expect(text, "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n");
@@ -149,7 +158,7 @@ static void test_answers(void **state)
 	expect(text, "Content-Type: text/html; charset=utf-8\r\n");
 	expect(text, "Content-Security-Policy: default-src 'none'; style-src 'nonce-");
 	expect(GET(port, "/other"), "HTTP/1.1 404");
-	expect(answer(port, "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx", text,
+	expect(answer(port, "POST /metrics HTTP/1.1\r\nHost: n1\r\nContent-Length: 1\r\n\r\nx", text,
 		      sizeof(text)),
 	       "HTTP/1.1 405");
 	expect(text, "Allow: GET, HEAD\r\n");
@@ -222,11 +231,119 @@ static void test_who_may_ask(void **state)
 	loopback = es_addr_from_v4(htonl(INADDR_LOOPBACK));
 }
 
+/* Nothing is made, let alone told, for a page of another site. */
+static void test_another_site(void **state)
+{
+	static char more[] = "status.example\0*.cluster.example\0"
+			     "2001:db8::7";
+	const struct es_conf_list names = {.count = 3, .used = sizeof(more), .text = more};
+	static const struct {
+		const char *head;
+		int status;
+	} tests[] = {
+		{"GET /page.json HTTP/1.1\r\nHost: rebound.attacker.example:7351\r\n\r\n", 421},
+		{"GET / HTTP/1.1\r\nHost: n1.attacker.example\r\n\r\n", 421},
+		{"GET /metrics HTTP/1.1\r\nHost: n2\r\n\r\n", 421},
+		{"POST /metrics HTTP/1.1\r\nHost: n2\r\nContent-Length: 0\r\n\r\n", 421},
+		{"GET /metrics HTTP/1.0\r\nHost: n2\r\n\r\n", 421},
+		{"GET /metrics HTTP/1.1\r\nHost:\r\n\r\n", 421},
+		{"GET /metrics HTTP/1.0\r\n\r\n", 200},
+		{"GET /metrics HTTP/1.1\r\nHost: Status.Example.:80\r\n\r\n", 200},
+		{"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:7351\r\n\r\n", 200},
+	};
+	struct es_status_params params = {
+		.address = loopback, .allow = &no_names, .names = &names, .node = "n1"};
+	char text[32768];
+
+	(void)state;
+	params.port = begin_as(NULL, &names);
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		char status[32];
+
+		snprintf(status, sizeof(status), "HTTP/1.1 %d", tests[i].status);
+		expect(answer(params.port, tests[i].head, text, sizeof(text)), status);
+		if (tests[i].status == 421)
+			assert_int_equal(asked, 0);
+	}
+	params.names = &no_names;
+	assert_false(es_status_server_is(server, &params));
+	end();
+}
+
+static void test_names(void **state)
+{
+	static char more[] = "status.example\0*.cluster.example\0"
+			     "2001:db8::7";
+	const struct es_conf_list names = {.count = 3, .used = sizeof(more), .text = more};
+	static const struct {
+		const char *host;
+		int is_ours;
+	} tests[] = {
+		{"10.78.0.1", 1},
+		{"10.78.0.1:7351", 1},
+		{"10.78.0.1:80", 1},
+		{"10.78.0.1.:7351", 1},
+		{"10.78.0.2", 0},
+		{"10.78.0.1.example", 0},
+		{"n1", 1},
+		{"N1:7351", 1},
+		{"n1.:7351", 1},
+		{"n1.example", 0},
+		{"n11", 0},
+		{"n", 0},
+		{"localhost", 1},
+		{"LocalHost:9999", 1},
+		{"localhost.example", 0},
+		{"127.0.0.1:9999", 1},
+		{"[::1]:9999", 1},
+		{"::1", 1},
+		{"status.example", 1},
+		{"STATUS.example.:1", 1},
+		{"a.status.example", 0},
+		{"n1.cluster.example", 1},
+		{"a.b.cluster.example", 1},
+		{"cluster.example", 0},
+		{".cluster.example", 0},
+		{"xcluster.example", 0},
+		{"[2001:db8::7]:7351", 1},
+		{"[2001:db8:0::7]", 1},
+		{"2001:db8::7", 1},
+		{"[2001:db8::8]", 0},
+		{"[2001:db8::7", 0},
+		{"[2001:db8::7]x", 0},
+		{"", 0},
+		{":7351", 0},
+		{".", 0},
+		{"[]", 0},
+		{"*.cluster.example", 1},
+		{"rebound.attacker.example", 0},
+		{"127.0.0.1.attacker.example", 0},
+	};
+	struct es_host of = {.address = es_addr_from_v4(htonl(0x0a4e0001)), .node = "n1", .names = &names};
+	char huge[1000];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		if (es_host_is_called(&of, tests[i].host) != tests[i].is_ours)
+			fail_msg("%s", tests[i].host);
+	memset(huge, 'a', sizeof(huge));
+	huge[sizeof(huge) - 1] = 0;
+	assert_false(es_host_is_called(&of, huge));
+	of.names = &no_names;
+	assert_false(es_host_is_called(&of, "status.example"));
+	assert_int_equal(es_conf_addr_parse("2001:db8::1", &of.address), 0);
+	assert_true(es_host_is_called(&of, "[2001:DB8::1]:7351"));
+	assert_false(es_host_is_called(&of, "10.78.0.1"));
+}
+
 static void test_cannot_listen(void **state)
 {
 	const struct es_conf_list none = {0};
-	struct es_status_params params = {
-		.address = es_addr_from_v4(htonl(INADDR_LOOPBACK)), .allow = &none, .node = "n1", .ask = ask};
+	struct es_status_params params = {.address = es_addr_from_v4(htonl(INADDR_LOOPBACK)),
+					  .allow = &none,
+					  .names = &none,
+					  .node = "n1",
+					  .ask = ask};
 	struct es_status_server *other = NULL;
 
 	(void)state;
@@ -244,7 +361,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers),	       cmocka_unit_test(test_one_document_for_many),
 		cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_who_may_ask),
-		cmocka_unit_test(test_cannot_listen),
+		cmocka_unit_test(test_cannot_listen),  cmocka_unit_test(test_another_site),
+		cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
