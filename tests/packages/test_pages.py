@@ -306,6 +306,32 @@ def test_ansible_example():
         assert set(re.findall(r" (--[a-z-]+)", rest)) <= taken, (command, rest)
 
 
+def upgrade_tasks():
+    """(module, {field: value}) of the upgrade play in the order in which they run, those of a block one by one; what YAML's
+    anchors and aliases stand for is in their places."""
+    text = read("conf/ansible/earshot.yml").partition("- name: Upgrade\n")[2]
+    for anchor, value in re.findall(r"&(\w+) (\S+)", text):
+        text = text.replace(f"&{anchor} {value}", value).replace(f"*{anchor}\n", f"{value}\n")
+    found = re.findall(r"^( +)ansible\.builtin\.(\w+):.*\n((?:\1  .*\n)*)", text, re.M)
+    return [(module, dict(re.findall(r"^ +(\w+): \"?([^\"\n]*)", fields, re.M))) for _, module, fields in found]
+
+
+def test_ansible_installs_only_what_it_copied():
+    """Out of a directory that is emptied first, then made for root alone to write to, where nobody else can make one."""
+    tasks = upgrade_tasks()
+    modules = [module for module, _ in tasks]
+    assert modules[:4] == ["file", "file", "copy", "find"] and modules.count("copy") == modules.count("find") == 1
+    (_, before), (_, made), (_, copied), (_, found) = tasks[:4]
+    directory = found["paths"]
+    assert os.path.dirname(directory) in ("/var/cache", "/var/lib", "/root")
+    assert before["path"] == made["path"] == copied["dest"] == directory
+    assert (before["state"], made["state"]) == ("absent", "directory")
+    for task in (made, copied):
+        assert task["owner"] == task["group"] == "root" and not int(task["mode"], 8) & 0o022
+    (install,) = [task["argv"] for module, task in tasks if module == "command" and "apt-get" in task.get("argv", "")]
+    assert "found.files" in install
+
+
 def test_links_between_pages():
     """Each leads to a file, and to a heading that is there."""
     def headings(path):
