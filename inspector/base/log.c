@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * One line per message, written with one call, so that lines of several threads do not mix. The journal has times
- * of its own; where standard error is anything else, each line begins with one.
+ * of its own; where standard error is anything else, each line begins with one. Nobody waits for who reads: what
+ * cannot be written at once is dropped and counted, and the next line that can be is preceded by one that says so.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +40,35 @@ static size_t line_begin(char *line, size_t size, enum es_log_level level)
 				zone);
 }
 
-static void line_write(enum es_log_level level, const char *text)
+/*
+ * Standard error may be shared with other programs, so its flags stay as they are: a pipe or terminal is opened once more.
+ * A file does not wait for anybody but its disk.
+ */
+static ssize_t write_now(const char *line, size_t len)
+{
+	struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+	struct stat st;
+	ssize_t n;
+	int fd;
+
+	if (fstat(STDERR_FILENO, &st))
+		return -1;
+	if (S_ISSOCK(st.st_mode))
+		return send(STDERR_FILENO, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
+		return write(STDERR_FILENO, line, len);
+	fd = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = write(fd, line, len);
+		close(fd);
+		return n;
+	}
+	/* Another one's, or no /proc: where there is room now, a line fits in. */
+	return poll(&out, 1, 0) == 1 && out.revents == POLLOUT ? write(STDERR_FILENO, line, len) : -1;
+}
+
+/* Returns whether all of it is written. */
+static int line_write(enum es_log_level level, const char *text)
 {
 	char line[1100];
 	size_t len = line_begin(line, sizeof(line), level);
@@ -48,8 +81,26 @@ static void line_write(enum es_log_level level, const char *text)
 	if (len > sizeof(line) - 2)
 		len = sizeof(line) - 2;
 	line[len++] = '\n';
-	if (write(STDERR_FILENO, line, len) < 0)
-		return; /* nowhere to say so */
+	return write_now(line, len) == (ssize_t)len;
+}
+
+/* Says first what is missing before this line. */
+static void line_log(enum es_log_level level, const char *text)
+{
+	static _Atomic unsigned int dropped;
+	unsigned int missing = atomic_exchange_explicit(&dropped, 0, memory_order_relaxed);
+	char notice[128];
+
+	if (missing) {
+		snprintf(notice, sizeof(notice),
+			 "the log is not complete: %u line%s could not be written here, since nobody read "
+			 "them",
+			 missing, missing == 1 ? "" : "s");
+		if (line_write(ES_LOG_WARNING, notice))
+			missing = 0;
+	}
+	if (missing || !line_write(level, text))
+		atomic_fetch_add_explicit(&dropped, missing + 1, memory_order_relaxed);
 }
 
 void es_log(enum es_log_level level, const char *format, ...)
@@ -62,7 +113,7 @@ void es_log(enum es_log_level level, const char *format, ...)
 		text[0] = 0;
 	va_end(args);
 	if (text[0])
-		line_write(level, text);
+		line_log(level, text);
 }
 
 /* Is standard error the journal's stream, as systemd.exec(5) says how to find out? */
@@ -105,5 +156,5 @@ void es_log_fields(enum es_log_level level, const char *kind, const char *node, 
 		if (len > 0 && (size_t)len < sizeof(fields) && journal_send(fields, (size_t)len))
 			return;
 	}
-	line_write(level, text);
+	line_log(level, text);
 }

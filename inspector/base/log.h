@@ -4,7 +4,8 @@
 
 /*
  * The programs' log: one line to standard error, with the priority prefix that systemd's journal reads when
- * it is the one who listens (sd-daemon(3)). Libraries do not log.
+ * it is the one who listens (sd-daemon(3)). Libraries do not log. Nobody waits for whoever reads it: what does not fit is
+ * dropped, and a later line says how many were.
  */
 enum es_log_level {
 	ES_LOG_ERR = 3,
