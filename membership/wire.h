@@ -91,7 +91,7 @@ struct es_wire_change {
  * @is_new: it was counted since the sender's last message; a receiver must not take the same figures twice
  * @active: requests in hand; @load: the sum of their costs; @mean_us: how long one takes, 0: not known;
  * @disk: share of time in which something waited for a disk, in 1/1000
- * @understands: ES_WIRE_UNDERSTANDS_*, what the sender's version does and others before it do not; and
+ * @understands: ES_WIRE_UNDERSTANDS_*, what the sender's version does and others before it do not; ES_WIRE_UNKEPT and
  * ES_WIRE_FAILING_YIELDS
  * @trouble: an enum es_trouble, 0 also from a version that does not tell
  * @failing: a bit for each of the first ES_WIRE_FAILING_MAX services whose server fails its check there, or is an
@@ -122,6 +122,7 @@ struct es_wire_load {
 #define ES_WIRE_UNDERSTANDS_STRAYS6 16 /* ES_HANDOVER_STRAYS6 */
 #define ES_WIRE_UNDERSTANDS_FATE                                                                             \
 	32 /* ES_HANDOVER_FATE; ES_IDLE_VERSION, ES_EVIDENCE_VERSION (inspector/load/exchange.h) */
+#define ES_WIRE_UNKEPT	       64  /* what was set by hand of the sender will not outlast its daemon */
 #define ES_WIRE_FAILING_YIELDS 128 /* no check fails: @failing are outliers, and some may still serve */
 #define ES_WIRE_FAILING_MAX    48
 #define ES_WIRE_LOAD_SIZE      40 /* of the payload, at most */

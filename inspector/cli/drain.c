@@ -13,6 +13,8 @@
 
 #define POLL_NS	     200000000L
 #define WAIT_FOREVER 1e9
+#define KEPT_S	     2.0 /* for a change to be in force, which nobody promises */
+#define SAID_S	     0.3 /* then, for a node's word that it cannot keep it */
 
 static double now_s(void)
 {
@@ -177,11 +179,50 @@ static int drain_wait(const struct es_cli *cli, const char *name, double limit_s
 	return ES_CLI_OK;
 }
 
+/* Is the change in force, as far as the asked node knows? @weight: -1: it is a drain, or its end */
+static int is_done(struct json_object *node, int drains, long weight)
+{
+	if (!node || weight >= 0)
+		return node && es_json_number(node, "weight") == (unsigned long long)weight;
+	return drains == !strcmp(es_json_string(node, "state"), "draining");
+}
+
+/*
+ * Nodes keep their state and weight over restarts. One that cannot says so a moment after the change is in force, and whoever
+ * has asked for it may rely on that.
+ */
+static int kept_check(const struct es_cli *cli, const char *name, int drains, long weight)
+{
+	const struct timespec pause = {.tv_nsec = POLL_NS / 4};
+	double start = now_s(), done = 0;
+
+	while (now_s() - start < KEPT_S && !(done && now_s() - done >= SAID_S)) {
+		struct json_object *status, *node;
+		int r = es_cli_request(cli, es_cli_command_request("status"), &status), is_self;
+
+		if (r)
+			return r;
+		node = node_find(status, name);
+		is_self = node && es_json_is_true(node, "self");
+		if (!done && is_done(node, drains, weight))
+			done = now_s();
+		if (done && es_json_is_true(node, "unkept"))
+			r = es_cli_fail("%s: done, but it cannot keep that over a restart of its daemon: its "
+					"log says why",
+					name);
+		json_object_put(status);
+		if (r || (done && is_self))
+			return r;
+		nanosleep(&pause, NULL);
+	}
+	return ES_CLI_OK;
+}
+
 static int drain_run(const struct es_cli *cli)
 {
 	double limit_s = WAIT_FOREVER;
 	char *node = NULL, *end;
-	int r;
+	int r, kept = ES_CLI_OK;
 
 	if (cli->wait && *cli->wait) {
 		limit_s = strtod(cli->wait, &end);
@@ -191,10 +232,12 @@ static int drain_run(const struct es_cli *cli)
 	r = cli->force ? ES_CLI_OK : others_ask(cli);
 	if (!r)
 		r = command_send(cli, "drain", -1, &node);
+	if (!r && node && !cli->until_restart)
+		kept = kept_check(cli, node, 1, -1);
 	if (!r && node && cli->wait)
 		r = drain_wait(cli, node, limit_s);
 	free(node);
-	return r;
+	return r ? r : kept;
 }
 
 static int undrain_run(const struct es_cli *cli)
@@ -202,6 +245,8 @@ static int undrain_run(const struct es_cli *cli)
 	char *node = NULL;
 	int r = command_send(cli, "undrain", -1, &node);
 
+	if (!r && node)
+		r = kept_check(cli, node, 0, -1);
 	free(node);
 	return r;
 }
@@ -215,6 +260,8 @@ static int weight_run(const struct es_cli *cli)
 	if (r)
 		return r;
 	r = command_send(cli, "weight", weight, &node);
+	if (!r && node)
+		r = kept_check(cli, node, 0, weight);
 	free(node);
 	return r;
 }

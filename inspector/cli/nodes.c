@@ -236,7 +236,7 @@ static void print_by_hand(struct json_object *node, const char *key, const char 
 	       es_by_hand_text(&by_hand, text, sizeof(text)));
 }
 
-/* Lists what operators have set by hand, beside the configuration. */
+/* Lists what operators have set by hand, beside the configuration, and where that will not outlast the daemon. */
 static void print_all_by_hand(struct json_object *nodes)
 {
 	char weight[48];
@@ -247,6 +247,9 @@ static void print_all_by_hand(struct json_object *nodes)
 		print_by_hand(node, "drain", "drained");
 		snprintf(weight, sizeof(weight), "weight %llu", es_json_number(node, "weight"));
 		print_by_hand(node, "weight", weight);
+		if (es_json_is_true(node, "unkept"))
+			printf("%s: cannot keep over a restart what is set by hand: its log says why\n",
+			       es_json_string(node, "name"));
 	}
 }
 

@@ -34,19 +34,22 @@ void es_by_hand_send(struct es_membership *m, const struct es_wire_by_hand *by_h
 	es_bus_send(m->bus, ES_WIRE_BY_HAND, buf, es_wire_put_by_hand(buf, sizeof(buf), by_hand));
 }
 
-/* The node itself starts anew as it was set by hand. */
+/* The node itself starts anew as it was set by hand. What cannot be kept is said once, and tried again. */
 static void keep_file(const char *path, const struct es_wire_by_hand *now, struct es_wire_by_hand *kept,
-		      int *has_file)
+		      int *has_file, int *is_unkept)
 {
-	int rc;
+	int is_known = !now == !*has_file && (!now || is_same(now, kept)), rc;
 
-	if (!now == !*has_file && (!now || is_same(now, kept)))
+	if (is_known && !*is_unkept)
 		return;
 	rc = es_by_hand_write(path, now);
-	if (rc)
+	if (rc && !is_known)
 		es_log(ES_LOG_ERR,
 		       "%s: cannot be %s: %s; after a restart this node goes by what it was told before",
 		       path, now ? "written" : "removed", strerror(-rc));
+	else if (!rc && *is_unkept)
+		es_log(ES_LOG_INFO, "%s: is %s now", path, now ? "written" : "removed");
+	*is_unkept = rc != 0;
 	*has_file = now != NULL;
 	if (now)
 		*kept = *now;
@@ -57,6 +60,7 @@ static void keep(struct es_membership *m)
 	struct es_daemon_by_hand *h = &m->by_hand;
 	unsigned int self = m->daemon->cluster->self;
 	struct es_by_hand *own = &h->node[self];
+	int was_unkept = es_by_hand_is_unkept(m);
 
 	/* By a node of a version that does not say who. */
 	if (m->is_drained && !is_drain(&own->state))
@@ -64,9 +68,19 @@ static void keep(struct es_membership *m)
 						      .what = ES_WIRE_CHANGE_STATE,
 						      .value = ES_NODE_DRAINING,
 						      .set_ms = wall_ms()};
-	keep_file(m->daemon->drained_path, m->is_drained ? &own->state : NULL, &h->kept.state, &h->has_drain);
+	keep_file(m->daemon->drained_path, m->is_drained ? &own->state : NULL, &h->kept.state, &h->has_drain,
+		  &h->is_drain_unkept);
 	keep_file(m->daemon->weight_path, own->weight.what ? &own->weight : NULL, &h->kept.weight,
-		  &h->has_weight);
+		  &h->has_weight, &h->is_weight_unkept);
+	h->again_ms = es_by_hand_is_unkept(m) ? es_membership_now_ms() + AGAIN_MS : 0;
+	/* Whoever has given the command waits for this word. */
+	if (es_by_hand_is_unkept(m) != was_unkept)
+		es_daemon_load_tell(m->daemon);
+}
+
+int es_by_hand_is_unkept(const struct es_membership *m)
+{
+	return m->by_hand.is_drain_unkept || m->by_hand.is_weight_unkept;
 }
 
 void es_by_hand_begin(struct es_membership *m)
@@ -191,6 +205,8 @@ void es_by_hand_tick(struct es_membership *m)
 				       .value = ES_NODE_UP,
 				       .why = "its time is over"};
 
+	if (h->again_ms && es_membership_now_ms() >= h->again_ms)
+		keep(m);
 	if (!h->end_ms || es_membership_now_ms() < h->end_ms || !es_group_is_in(&m->group) ||
 	    m->group.node[self].state != ES_NODE_DRAINING)
 		return;

@@ -17,6 +17,8 @@ struct es_membership;
  * @state, @weight: each node's when it was last looked at
  * @kept: what this node's files have; value 0 of a state, set_ms and value 0 of a weight: no file
  * @has_drain, @has_weight: there is a file
+ * @is_drain_unkept, @is_weight_unkept: the file could not be made as it must be, or not removed; @again_ms: when that is
+ * tried again
  * @end_ms: CLOCK_MONOTONIC: when this node's drain ends by itself; 0: never
  */
 struct es_daemon_by_hand {
@@ -25,6 +27,9 @@ struct es_daemon_by_hand {
 	struct es_by_hand kept;
 	int has_drain;
 	int has_weight;
+	int is_drain_unkept;
+	int is_weight_unkept;
+	uint64_t again_ms;
 	uint64_t end_ms;
 };
 
@@ -46,8 +51,11 @@ void es_by_hand_send(struct es_membership *membership, const struct es_wire_by_h
 /* es_by_hand_message() - an ES_WIRE_BY_HAND from the bus */
 void es_by_hand_message(struct es_membership *membership, const void *payload, size_t len);
 
-/* es_by_hand_tick() - ends a drain whose time is over */
+/* es_by_hand_tick() - ends a drain whose time is over, and tries again to keep what could not be kept */
 void es_by_hand_tick(struct es_membership *membership);
+
+/* es_by_hand_is_unkept() - would this node's next start find another state or weight than was set by hand? */
+int es_by_hand_is_unkept(const struct es_membership *membership);
 
 /* es_by_hand_shown() - of a node, of @what; NULL: nothing was set by hand that holds */
 const struct es_wire_by_hand *es_by_hand_shown(const struct es_membership *membership, unsigned int node,

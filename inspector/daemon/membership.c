@@ -544,6 +544,22 @@ const struct es_group *es_membership_group(const struct es_membership *m)
 	return &m->group;
 }
 
+int es_membership_is_unkept(const struct es_membership *m)
+{
+	return es_by_hand_is_unkept(m);
+}
+
+/* Of another node, as it says with its loads. */
+static int is_unkept(const struct es_membership *m, unsigned int node)
+{
+	const struct es_daemon *d = m->daemon;
+
+	if (node == d->cluster->self)
+		return es_by_hand_is_unkept(m);
+	return atomic_load_explicit(&d->health.understands[node], memory_order_relaxed) & ES_WIRE_UNKEPT ? 1
+													 : 0;
+}
+
 void es_membership_report(const struct es_membership *m, struct es_report_membership *ret)
 {
 	struct es_bus_state state;
@@ -553,6 +569,7 @@ void es_membership_report(const struct es_membership *m, struct es_report_member
 	for (unsigned int i = 0; i < m->group.node_count; i++) {
 		ret->drain[i] = es_by_hand_shown(m, i, ES_WIRE_CHANGE_STATE);
 		ret->weight[i] = es_by_hand_shown(m, i, ES_WIRE_CHANGE_WEIGHT);
+		ret->is_unkept[i] = m->group.node[i].is_member && is_unkept(m, i);
 	}
 	ret->hearing = &m->link.hearing;
 	ret->is_connected = state.is_connected;

@@ -54,6 +54,9 @@ int es_membership_drain_until_restart(struct es_membership *membership);
 /* es_membership_serving() - whether this node can serve (daemon/serving.h) has changed: tell the others soon */
 void es_membership_serving(struct es_membership *membership);
 
+/* es_membership_is_unkept() - es_by_hand_is_unkept() (by_hand.h) */
+int es_membership_is_unkept(const struct es_membership *membership);
+
 /* es_membership_is_cut_off() - this node is a member without a share for long: it hears nobody on the cluster network */
 int es_membership_is_cut_off(const struct es_membership *membership);
 

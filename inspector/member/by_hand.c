@@ -84,8 +84,11 @@ int es_by_hand_write(const char *path, const struct es_wire_by_hand *by_hand)
 	struct json_object *object;
 	int rc;
 
-	if (!by_hand)
-		return unlink(path) && errno != ENOENT ? -errno : 0;
+	if (!by_hand) {
+		/* Where nothing can be written, even what is not there cannot be removed. */
+		rc = unlink(path) ? -errno : 0;
+		return rc && access(path, F_OK) && errno == ENOENT ? 0 : rc;
+	}
 	snprintf(directory, sizeof(directory), "%s", path);
 	snprintf(new_path, sizeof(new_path), "%s.new", path);
 	if (mkdir(dirname(directory), 0755) && errno != EEXIST)

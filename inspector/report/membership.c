@@ -88,6 +88,9 @@ static void by_hand_extend(struct json_object *object, const struct es_report_me
 {
 	struct json_object *by_hand;
 
+	/* Where it is a drain's end that cannot be kept, nothing is set by hand any more. */
+	if (m->is_unkept[node])
+		add_bool(object, "unkept", 1);
 	if (!m->drain[node] && !m->weight[node])
 		return;
 	by_hand = json_object_new_object();

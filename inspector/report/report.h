@@ -86,13 +86,14 @@ void es_report_drift(struct json_object *nodes, const struct es_report_told *tol
  * struct es_report_membership
  * @group: NULL if it is static; then only @self and @own, what this node knows of itself, and @told are of meaning
  * @hearing: who is heard on the public network
- * @drain, @weight: what was set of each node by hand; NULL: nothing
+ * @drain, @weight: what was set of each node by hand; NULL: nothing; @is_unkept: and will not outlast its daemon
  */
 struct es_report_membership {
 	const struct es_group *group;
 	const struct es_hearing *hearing;
 	const struct es_wire_by_hand *drain[ES_NODES_MAX];
 	const struct es_wire_by_hand *weight[ES_NODES_MAX];
+	unsigned char is_unkept[ES_NODES_MAX];
 	unsigned int self;
 	struct es_wire_load own;
 	struct es_report_told told;

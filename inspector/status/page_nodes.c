@@ -175,6 +175,11 @@ static void put_all_by_hand(FILE *file, struct json_object *nodes)
 		put_by_hand(file, node_at(nodes, i), "drain", "drained");
 		snprintf(weight, sizeof(weight), "weight %llu", es_json_number(node_at(nodes, i), "weight"));
 		put_by_hand(file, node_at(nodes, i), "weight", weight);
+		if (!es_json_is_true(node_at(nodes, i), "unkept"))
+			continue;
+		fputs("<li class=\"warn\">", file);
+		es_html_text(file, es_json_string(node_at(nodes, i), "name"));
+		fputs(": cannot keep over a restart what is set by hand: its log says why</li>\n", file);
 	}
 	fputs("</ul>\n", file);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Nodes that are drained, and taken away: docs/nodes.md, with real corosyncs."""
+import contextlib
 import json
 import re
 
@@ -59,6 +60,46 @@ def test_drained():
 
 def by_hand(lab, node, asked="n1"):
     return next(n for n in lab.status(asked)["nodes"] if n["name"] == node).get("by_hand", {})
+
+
+@contextlib.contextmanager
+def read_only(node):
+    """A node whose state directory cannot be written."""
+    node.exec(["bash", "-c", "mount --bind /run/earshot /run/earshot && mount -o remount,ro,bind /run/earshot"])
+    try:
+        yield
+    finally:
+        node.exec(["umount", "/run/earshot"])
+
+
+def test_what_cannot_be_kept_is_said():
+    """To whoever gives the command, on any node, and in what all nodes tell; until it can be kept after all."""
+    def unkept(asked):
+        return {n["name"] for n in lab.status(asked)["nodes"] if n.get("unkept")}
+    with Lab(nodes=3, membership="corosync", policy="wrr", token=int(TOKEN * 1000)) as lab:
+        settled(lab, ["n1", "n2", "n3"])
+        with read_only(lab.node("n3")):
+            for asked, command in (("n1", ["drain", "n3"]), ("n3", ["undrain"]), ("n3", ["drain"]), ("n2", ["weight", "n3", "50"])):
+                done = lab.node(asked).exec(["earshot", *command], check=False)
+                if command == ["undrain"]:  # there is no file yet
+                    assert done.returncode == 0 and not done.stderr, done
+                else:
+                    assert done.returncode == 1 and "n3: done, but it cannot keep that" in done.stderr, (command, done)
+            becomes(lab, "n3", "draining")
+            for asked in ("n1", "n2", "n3"):
+                wait_for(lambda asked=asked: unkept(asked) == {"n3"}, f"{asked} tells it", seen=lambda asked=asked: unkept(asked))
+            assert "n3: cannot keep over a restart what is set by hand" in lab.node("n1").exec(["earshot", "nodes"]).stdout
+        for asked in ("n1", "n2", "n3"):
+            wait_for(lambda asked=asked: not unkept(asked), f"{asked} knows that it is kept now", 15, seen=lambda asked=asked: unkept(asked))
+        restart(lab, "n3")
+        settled(lab, ["n1", "n2", "n3"])
+        becomes(lab, "n3", "draining")
+        assert {n["name"]: n["weight"] for n in lab.status("n1")["nodes"]}["n3"] == 50
+        done = lab.node("n1").exec(["earshot", "undrain", "n3"])
+        assert not done.stderr
+        with read_only(lab.node("n3")):  # what goes cannot be removed either
+            done = lab.node("n1").exec(["earshot", "weight", "n3", "100"], check=False)
+            assert done.returncode == 1 and "cannot keep that" in done.stderr, done
 
 
 def test_by_hand():
