@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -88,6 +89,20 @@ static int is_silent(const struct es_check *check)
 	return 0;
 }
 
+/* Where sysctl and ip are: `su`, cron and ssh leave that out of PATH. */
+static int path_complete(void)
+{
+	const char *path = getenv("PATH");
+	char *more = NULL;
+	int rc;
+
+	if (asprintf(&more, "%s:/usr/sbin:/sbin", path && *path ? path : "/usr/bin:/bin") < 0)
+		return -ENOMEM;
+	rc = setenv("PATH", more, 1) ? -errno : 0;
+	free(more);
+	return rc;
+}
+
 static int run_command(struct es_fix *fix)
 {
 	pid_t pid;
@@ -157,6 +172,8 @@ int es_cli_check_fix(const struct es_check *check, int runs)
 	unsigned int commands = 0, errors = 0;
 	int is_address_safe;
 
+	if (runs && path_complete())
+		return es_cli_fail("out of memory");
 	if (fix_those(check, is_sysctl, runs, &commands))
 		return ES_CLI_FAILED;
 	is_address_safe = is_silent(check); /* now, and not before the sysctls */

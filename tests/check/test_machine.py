@@ -539,3 +539,13 @@ def test_fix(site):
     assert status == 0 and not commands
     assert any("cluster.handover_port" in x for x in others) and any("kernel.conntrack_loose" in x for x in others)
     assert site.run("--yes").returncode == 64 and site.run("--fix", "--json").returncode == 64
+
+
+@pytest.mark.parametrize("path", ["PATH=/usr/local/bin:/usr/bin:/bin:/usr/games", "PATH=", "-uPATH"])
+def test_fix_without_sbin(site, path):
+    """As after `su`, from cron, or by ssh with a command: what it runs is in sbin."""
+    site.sysctl({"net.ipv4.tcp_syncookies": 0})
+    command = site.command(site.n1, "/usr/bin/env", path, EARSHOT, "check", "--config", site.config, "--control", site.control, "--fix", "--yes")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "net.ipv4.tcp_syncookies = 1" in done.stdout, done
+    site.expect()
