@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "inspector/base/when.h"
 #include "inspector/cli/cli.h"
 #include "inspector/member/by_hand.h"
 
@@ -27,25 +28,16 @@ static double now_s(void)
 /* Reads a time like "2h". Without --for, *@ret_s is 0. */
 static int for_read(const char *text, unsigned long long *ret_s)
 {
-	static const struct {
-		char unit;
-		double s;
-	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-	char *end;
-	double number;
+	double span_s = 0;
 
 	*ret_s = 0;
 	if (!text)
 		return ES_CLI_OK;
-	number = strtod(text, &end);
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && end != text; i++)
-		if (end[0] == units[i].unit && !end[1] && number * units[i].s >= 1 &&
-		    number * units[i].s <= ES_BY_HAND_SECONDS_MAX) {
-			*ret_s = (unsigned long long)(number * units[i].s);
-			return ES_CLI_OK;
-		}
-	return es_cli_usage("drain: bad --for \"%.80s\": expected e.g. 90s, 30m, 2h or 7d, at most 366d",
-			    text);
+	if (es_when_span(text, &span_s) || span_s < 1 || span_s > ES_BY_HAND_SECONDS_MAX)
+		return es_cli_usage(
+			"drain: bad --for \"%.80s\": expected e.g. 90s, 30m, 2h or 7d, at most 366d", text);
+	*ret_s = (unsigned long long)span_s;
+	return ES_CLI_OK;
 }
 
 /* Send a command about a node, by default the one that is asked; *ret_node is its name, for free(). */
@@ -267,7 +259,7 @@ static int weight_run(const struct es_cli *cli)
 }
 
 static const struct argp_option drain_options[] = {
-	{"for", ES_CLI_OPT_FOR, "TIME", 0, "end it by itself after so long: 90s, 30m, 2h, 7d", 0},
+	{"for", ES_CLI_OPT_FOR, "TIME", 0, "end it by itself after so long: 90s, 30m, 1h30m, 7d", 0},
 	{"force", ES_CLI_OPT_FORCE, NULL, 0, "also the only node that is up", 0},
 	{"reason", ES_CLI_OPT_REASON, "TEXT", 0, "shown with it, in nodes and events", 0},
 	{"until-restart", ES_CLI_OPT_UNTIL_RESTART, NULL, 0,

@@ -13,6 +13,7 @@
 
 #include "inspector/base/event.h"
 #include "inspector/base/wall.h"
+#include "inspector/base/when.h"
 #include "inspector/cli/cli.h"
 
 #define STATE_DIRECTORY "/var/lib/earshot"
@@ -22,8 +23,7 @@ static const struct argp_option options[] = {
 	{"follow", ES_CLI_OPT_FOLLOW, NULL, 0,
 	 "go on with new ones as they happen, over restarts of the daemon", 0},
 	{"since", ES_CLI_OPT_SINCE, "TIME", 0,
-	 "only those of so long ago at most: 30s, 10m, 2h, 7d; or since a local time, \"YYYY-MM-DD HH:MM\"",
-	 0},
+	 "only those of so long ago at most: 30s, 10m, 1h30m, 7d; or since a local time as they show it", 0},
 	{"kind", ES_CLI_OPT_KIND, "KIND[,KIND...]", 0, "only those of these kinds, e.g. crash,leave,join", 0},
 	{0},
 };
@@ -64,35 +64,13 @@ static int kinds_read(const char *text, unsigned long long *ret_kinds)
 
 static int since_read(const char *text, unsigned long long *ret_ms)
 {
-	static const struct {
-		char unit;
-		unsigned long long ms;
-	} units[] = {{'s', 1000}, {'m', 60000}, {'h', 3600000}, {'d', 86400000}};
-	unsigned long long now_ms = es_wall_ns() / 1000000;
-	struct tm tm = {.tm_isdst = -1};
-	char *end;
-	double number;
-
 	*ret_ms = 0;
-	if (!text)
+	if (!text || !es_when_since(text, es_wall_ns() / 1000000, ret_ms))
 		return ES_CLI_OK;
-	end = strptime(text, "%Y-%m-%d %H:%M", &tm);
-	if (!end) {
-		tm = (struct tm){.tm_isdst = -1};
-		end = strptime(text, "%Y-%m-%dT%H:%M", &tm);
-	}
-	if (end && !*end) {
-		*ret_ms = (unsigned long long)mktime(&tm) * 1000;
-		return ES_CLI_OK;
-	}
-	number = strtod(text, &end);
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && end != text && number >= 0; i++)
-		if (end[0] == units[i].unit && !end[1] && number * (double)units[i].ms < (double)now_ms) {
-			*ret_ms = now_ms - (unsigned long long)(number * (double)units[i].ms);
-			return ES_CLI_OK;
-		}
 	return es_cli_usage(
-		"events: bad --since \"%s\": expected e.g. 30s, 10m, 2h, 7d or \"2026-11-25 09:30\"", text);
+		"events: bad --since \"%s\": expected e.g. 30s, 10m, 1h30m, 7d, 09:30, 2026-11-25 or "
+		"\"2026-11-25 09:30:12\"",
+		text);
 }
 
 static void show(void *ctx, const struct es_event *event)
