@@ -37,7 +37,7 @@ static const char script[] =
 	"'use strict';const parts=['at','nodes','problems','ring','requests','reasons','hot','events'];let "
 	"busy=false;"
 	"async function renew(){if(busy||document.hidden)return;busy=true;try{"
-	"const answer=await fetch('/',{cache:'no-store',signal:AbortSignal.timeout(5000)});"
+	"const answer=await fetch('',{cache:'no-store',signal:AbortSignal.timeout(5000)});"
 	"if(!answer.ok)throw new Error(answer.status);"
 	"const next=new DOMParser().parseFromString(await answer.text(),'text/html');"
 	"const was=document.getElementById('health'),is=next.getElementById('health');"
@@ -117,8 +117,8 @@ int es_page_html(struct json_object *view, const char *nonce, char **ret_html, s
 	es_page_reasons(file, view);
 	es_page_hot(file, view);
 	es_page_events(file, view);
-	fputs("</main>\n<footer><p>For programs: <a href=\"/metrics\">metrics</a>, <a "
-	      "href=\"/page.json\">this page as JSON</a>."
+	fputs("</main>\n<footer><p>For programs: <a href=\"metrics\">metrics</a>, <a "
+	      "href=\"page.json\">this page as JSON</a>."
 	      "</p></footer>\n",
 	      file);
 	fprintf(file, "<script nonce=\"%s\">%s</script></body></html>\n", nonce, script);

@@ -18,15 +18,15 @@
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/sockaddr.h"
+#include "inspector/status/accept.h"
 #include "inspector/status/connections.h"
 #include "inspector/status/host.h"
 #include "inspector/status/page.h"
 #include "inspector/status/server.h"
 
-#define NS_PER_MS   1000000ULL
-#define LOOK_MS	    500
-#define BACKLOG	    64
-#define OPENMETRICS "application/openmetrics-text"
+#define NS_PER_MS 1000000ULL
+#define LOOK_MS	  500
+#define BACKLOG	  64
 
 /* @text: NULL: none was made yet; @at_ns: when; @is_wanted: another one is asked for */
 struct document {
@@ -192,9 +192,8 @@ static enum MHD_Result page(struct es_status_server *s, struct MHD_Connection *c
 
 static enum MHD_Result metrics(struct es_status_server *s, struct MHD_Connection *connection)
 {
-	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
-	enum es_exposition_format format =
-		accept && strstr(accept, OPENMETRICS) ? ES_EXPOSITION_OPENMETRICS : ES_EXPOSITION_PROMETHEUS;
+	enum es_exposition_format format = es_accept_format(
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT));
 
 	return give(s, connection, format, es_exposition_content_type[format]);
 }

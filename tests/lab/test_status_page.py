@@ -269,7 +269,7 @@ class Changing(http.server.BaseHTTPRequestHandler):
     page = policy = ""
 
     def do_GET(self):  # pylint: disable=invalid-name
-        if self.path != "/":
+        if self.path != "/below/a/proxy/":
             return self.send_error(404)
         Changing.asked += 1
         if Changing.asked > 2:
@@ -291,7 +291,7 @@ def test_it_updates_itself_and_says_when_it_cannot(lab, tmp_path):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Changing) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         dom = chromium(lambda command: subprocess.run(command, check=True, text=True, capture_output=True, timeout=60).stdout,
-                       f"http://127.0.0.1:{server.server_port}/", tmp_path, "--virtual-time-budget=9000")
+                       f"http://127.0.0.1:{server.server_port}/below/a/proxy/", tmp_path, "--virtual-time-budget=9000")
         server.shutdown()
     assert Changing.asked > 2
     assert text_of(dom, "health") == "Answer 2." and '<body class="stale">' in dom

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/sockaddr.h"
+#include "inspector/status/accept.h"
 #include "inspector/status/host.h"
 #include "inspector/status/server.h"
 
@@ -336,6 +337,51 @@ static void test_names(void **state)
 	assert_false(es_host_is_called(&of, "10.78.0.1"));
 }
 
+static void test_accept(void **state)
+{
+	static const struct {
+		const char *accept;
+		int is_open;
+	} tests[] = {
+		{NULL, 0},
+		{"", 0},
+		{"*/*", 0},
+		{"text/html", 0},
+		{"application/openmetrics-text", 1},
+		{"application/*", 1},
+		{"text/plain;q=1, application/openmetrics-text;q=0", 0},
+		{"application/openmetrics-text;q=0", 0},
+		{"application/openmetrics-text;q=0.000,*/*", 0},
+		{"application/openmetrics-text;q=0.1, text/plain;version=0.0.4;q=0.9", 0},
+		{"application/openmetrics-text; version=1.0.0; q=0.6 "
+		 ",text/plain;version=0.0.4;q=0.3,*/*;q=0.1",
+		 1},
+		{"application/openmetrics-text;version=1.0.0,application/"
+		 "openmetrics-text;version=0.0.1;q=0.75,"
+		 "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		 1},
+		{"application/vnd.google.protobuf;encoding=delimited;q=0.8,APPLICATION/"
+		 "OpenMetrics-Text;Q=0.7,"
+		 "text/plain;q=0.5",
+		 1},
+		{"text/plain,application/openmetrics-text", 0},
+		{"application/openmetrics-text,text/plain", 1},
+		{"text/*;q=0.4, */*;q=0.5", 1},
+		{"text/plain;q=0.2, text/*;q=0.9, application/openmetrics-text;q=0.3", 1},
+		{"text/plain;a=\"x,application/openmetrics-text;q=1\";q=0.2,application/"
+		 "openmetrics-text;q=0.1",
+		 0},
+		{"text/plain;a=\"\\\",application/openmetrics-text", 0},
+		{"application/openmetrics-text;q=x, text/plain;q=0.9", 1},
+		{",;,;;,=,q=,", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		if ((es_accept_format(tests[i].accept) == ES_EXPOSITION_OPENMETRICS) != tests[i].is_open)
+			fail_msg("%s", tests[i].accept ? tests[i].accept : "none");
+}
+
 static void test_cannot_listen(void **state)
 {
 	const struct es_conf_list none = {0};
@@ -362,7 +408,7 @@ int main(void)
 		cmocka_unit_test(test_answers),	       cmocka_unit_test(test_one_document_for_many),
 		cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_who_may_ask),
 		cmocka_unit_test(test_cannot_listen),  cmocka_unit_test(test_another_site),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names),	       cmocka_unit_test(test_accept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
