@@ -55,6 +55,50 @@ static void put_nodes(struct es_exposition *e, const struct es_metrics *m)
 		es_exposition_add(e, m->is_draining[i], "node", name_of(m, i), NULL);
 }
 
+/*
+ * In a large cluster nearly everything that could be counted by service and target never is. Left out is what the
+ * configuration rules out, and of a target with which nothing was done yet all but the first kind: so a rate has a
+ * beginning, and no series that was there goes.
+ */
+static int is_told(const unsigned long long *counts, int kinds, int kind, int may_be)
+{
+	int is_live = kind == 0;
+
+	for (int i = 0; i < kinds; i++)
+		is_live |= counts[i] > 0;
+	return counts[kind] || (may_be && is_live);
+}
+
+/* Can this be decided about requests for the service? */
+static int may_decide(const struct es_conf_service *service, enum es_tally_decision decision)
+{
+	if (decision == ES_TALLY_stay || decision == ES_TALLY_move)
+		return service->inspect == ES_INSPECT_EVERY;
+	return service->inspect != ES_INSPECT_NEVER;
+}
+
+static int may_hand(const struct es_conf_service *service, enum es_tally_result result)
+{
+	return result == ES_TALLY_stayed ? service->inspect == ES_INSPECT_EVERY
+					 : service->inspect != ES_INSPECT_NEVER;
+}
+
+static void put_target_requests(struct es_exposition *e, const struct es_metrics *m, unsigned int s,
+				unsigned int n)
+{
+	const struct es_conf_service *service = &m->conf->services[s];
+	unsigned long long counts[ES_TALLY_DECISION_COUNT] = {};
+
+	for (int k = 0; k < ES_TALLY_DECISION_COUNT; k++)
+		for (unsigned int w = 0; w < m->tally_count; w++)
+			counts[k] += es_tally_request(m->tallies[w], s, n, (enum es_tally_decision)k);
+	for (int k = 0; k < ES_TALLY_DECISION_COUNT; k++)
+		if (is_told(counts, ES_TALLY_DECISION_COUNT, k,
+			    may_decide(service, (enum es_tally_decision)k)))
+			es_exposition_count(e, counts[k], "service", service->name, "target", name_of(m, n),
+					    "decision", es_tally_decision_name[k], NULL);
+}
+
 static void put_requests(struct es_exposition *e, const struct es_metrics *m)
 {
 	const struct es_conf *conf = m->conf;
@@ -63,16 +107,7 @@ static void put_requests(struct es_exposition *e, const struct es_metrics *m)
 			     "Requests that this node decided on, by the node that serves them");
 	for (unsigned int s = 0; s < conf->service_count; s++)
 		for (unsigned int n = 0; n < conf->node_count; n++)
-			for (int k = 0; k < ES_TALLY_DECISION_COUNT; k++) {
-				unsigned long long sum = 0;
-
-				for (unsigned int w = 0; w < m->tally_count; w++)
-					sum += es_tally_request(m->tallies[w], s, n,
-								(enum es_tally_decision)k);
-				es_exposition_count(e, sum, "service", conf->services[s].name, "target",
-						    name_of(m, n), "decision", es_tally_decision_name[k],
-						    NULL);
-			}
+			put_target_requests(e, m, s, n);
 }
 
 static void put_moves(struct es_exposition *e, const struct es_metrics *m)
@@ -84,6 +119,21 @@ static void put_moves(struct es_exposition *e, const struct es_metrics *m)
 			es_exposition_count(e, m->moves[i].count, "reason", m->moves[i].reason, NULL);
 }
 
+static void put_target_handovers(struct es_exposition *e, const struct es_metrics *m, unsigned int s,
+				 unsigned int n)
+{
+	const struct es_conf_service *service = &m->conf->services[s];
+	unsigned long long counts[ES_TALLY_RESULT_COUNT] = {};
+
+	for (int k = 0; k < ES_TALLY_RESULT_COUNT; k++)
+		for (unsigned int w = 0; w < m->tally_count; w++)
+			counts[k] += es_tally_handover(m->tallies[w], s, n, (enum es_tally_result)k);
+	for (int k = 0; k < ES_TALLY_RESULT_COUNT; k++)
+		if (is_told(counts, ES_TALLY_RESULT_COUNT, k, may_hand(service, (enum es_tally_result)k)))
+			es_exposition_count(e, counts[k], "service", service->name, "target", name_of(m, n),
+					    "result", es_tally_result_name[k], NULL);
+}
+
 static void put_handovers(struct es_exposition *e, const struct es_metrics *m)
 {
 	const struct es_conf *conf = m->conf;
@@ -92,15 +142,8 @@ static void put_handovers(struct es_exposition *e, const struct es_metrics *m)
 			     "Connections handed over to another node, and those of them that came back");
 	for (unsigned int s = 0; s < conf->service_count; s++)
 		for (unsigned int n = 0; n < conf->node_count; n++)
-			for (int k = 0; n != m->self && k < ES_TALLY_RESULT_COUNT; k++) {
-				unsigned long long sum = 0;
-
-				for (unsigned int w = 0; w < m->tally_count; w++)
-					sum += es_tally_handover(m->tallies[w], s, n,
-								 (enum es_tally_result)k);
-				es_exposition_count(e, sum, "service", conf->services[s].name, "target",
-						    name_of(m, n), "result", es_tally_result_name[k], NULL);
-			}
+			if (n != m->self)
+				put_target_handovers(e, m, s, n);
 }
 
 /* No rule has such a name. */
@@ -122,11 +165,16 @@ static const char *rule_name(const struct es_conf *conf, unsigned int rule)
 	}
 }
 
-/* Of a rule that neither denies nor says that only some nodes serve a request, nothing is refused. */
+/*
+ * Can @rule (enum es_rules_by) refuse a request for the service? Of a rule that neither denies nor says that only some nodes
+ * serve a request, nothing is refused.
+ */
 static int may_reject(const struct es_conf *conf, unsigned int service, unsigned int rule)
 {
 	const struct es_conf_rule *r;
 
+	if (conf->services[service].inspect == ES_INSPECT_NEVER)
+		return 0;
 	if (rule < ES_RULES_BY_RULE)
 		return 1;
 	r = &conf->rules[rule - ES_RULES_BY_RULE];
@@ -144,12 +192,11 @@ static void put_rejections(struct es_exposition *e, const struct es_metrics *m)
 		for (unsigned int r = 0; r < ES_RULES_BY_RULE + conf->rule_count; r++) {
 			unsigned long long sum = 0;
 
-			if (!may_reject(conf, s, r))
-				continue;
 			for (unsigned int w = 0; w < m->tally_count; w++)
 				sum += es_tally_rejection(m->tallies[w], s, r);
-			es_exposition_count(e, sum, "service", conf->services[s].name, "rule",
-					    rule_name(conf, r), NULL);
+			if (sum || may_reject(conf, s, r))
+				es_exposition_count(e, sum, "service", conf->services[s].name, "rule",
+						    rule_name(conf, r), NULL);
 		}
 }
 

@@ -143,10 +143,96 @@ static void test_openmetrics(void **state)
 	free(text);
 }
 
+/* A dozen nodes and eight services: nearly all of what this node could count it never does. */
+static struct es_conf *large(void)
+{
+	char text[8192] = DATAPATH;
+	size_t used = strlen(text);
+
+	for (int i = 1; i <= 12; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 "node n%d { address = 10.78.0.%d }\n", i, i);
+	for (int i = 1; i <= 8; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 "service s%d { address = 10.77.0.100  port = %d%s }\n", i, 80 + i,
+					 i == 7	  ? "  inspect = every"
+					 : i == 8 ? "  inspect = never"
+						  : "");
+	return parse_ok(text);
+}
+
+static unsigned int samples_of(const char *text)
+{
+	unsigned int count = 0;
+
+	for (const char *at = text; (at = strchr(at, '\n')) && at[1]; at++)
+		count += at[1] != '#';
+	return count;
+}
+
+static void test_many(void **state)
+{
+	struct es_metrics m = {.lease_remaining_s = NAN, .server_up = {-1}, .sums = &sums, .datapath = "bpf"};
+	struct es_conf *conf = large();
+	struct es_tally *tally;
+	unsigned int samples;
+	char *text;
+	size_t len;
+
+	(void)state;
+	m.conf = conf;
+	m.tally_count = 1;
+	assert_int_equal(es_tally_new(conf, NULL, NULL, &tally), 0);
+	m.tallies[0] = tally;
+	assert_int_equal(es_metrics_text(&m, ES_EXPOSITION_PROMETHEUS, &text, &len), 0);
+	/* What a rate needs a beginning for is there, with 0. */
+	expect(text, "\nearshot_requests_total{service=\"s1\",target=\"n12\",decision=\"first\"} 0\n");
+	expect(text, "\nearshot_handovers_total{service=\"s1\",target=\"n12\",result=\"sent\"} 0\n");
+	expect_none(text, "service=\"s1\",target=\"n12\",decision=\"again\"");
+	expect_none(text, "service=\"s1\",target=\"n12\",result=\"refused\"");
+	expect_none(text, "requests_total{service=\"s8\"");
+	expect_none(text, "handovers_total{service=\"s8\"");
+	expect(text, "\nearshot_requests_rejected_total{service=\"s1\",rule=\"(all_down)\"} 0\n");
+	expect_none(text, "rejected_total{service=\"s8\"");
+	samples = samples_of(text);
+	assert_true(samples < 350); /* 887, where all that could be counted was told */
+	free(text);
+
+	/* With the first that is counted of a target, all of its kinds are there. */
+	es_tally_decided(tally, 0, 11, ES_TALLY_first);
+	es_tally_handed(tally, 0, 11, ES_TALLY_sent);
+	es_tally_decided(tally, 6, 10, ES_TALLY_stay);
+	assert_int_equal(es_metrics_text(&m, ES_EXPOSITION_PROMETHEUS, &text, &len), 0);
+	expect(text, "\nearshot_requests_total{service=\"s1\",target=\"n12\",decision=\"again\"} 0\n");
+	expect(text, "\nearshot_handovers_total{service=\"s1\",target=\"n12\",result=\"unreachable\"} 0\n");
+	expect_none(text, "service=\"s1\",target=\"n12\",decision=\"stay\""); /* not with inspect = first */
+	expect_none(text, "service=\"s1\",target=\"n12\",result=\"stayed\"");
+	expect(text, "\nearshot_requests_total{service=\"s7\",target=\"n11\",decision=\"move\"} 0\n");
+	assert_int_equal(samples_of(text), samples + 1 + 2 + 3);
+	free(text);
+
+	/* What was counted under another configuration is told for as long as the daemon runs. */
+	es_tally_decided(tally, 0, 0, ES_TALLY_move);
+	es_tally_decided(tally, 7, 0, ES_TALLY_first);
+	es_tally_handed(tally, 0, 3, ES_TALLY_stayed);
+	es_tally_rejected(tally, 7, ES_RULES_BY_ADMIT_LOW);
+	assert_int_equal(es_metrics_text(&m, ES_EXPOSITION_PROMETHEUS, &text, &len), 0);
+	expect(text, "\nearshot_requests_total{service=\"s1\",target=\"n1\",decision=\"move\"} 1\n");
+	expect(text, "\nearshot_requests_total{service=\"s8\",target=\"n1\",decision=\"first\"} 1\n");
+	expect(text, "\nearshot_handovers_total{service=\"s1\",target=\"n4\",result=\"stayed\"} 1\n");
+	expect(text, "\nearshot_requests_rejected_total{service=\"s8\",rule=\"(admit_low)\"} 1\n");
+	free(text);
+	es_tally_free(&tally);
+	es_conf_free(&conf);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples),
-					   cmocka_unit_test(test_openmetrics)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_openmetrics),
+		cmocka_unit_test(test_many),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
