@@ -73,7 +73,8 @@ static int others_are_heard(const struct es_daemon *d)
 /* Before the first check is over, another node is better. Before others are heard, it is as with the daemon before. */
 static int waits_for_check(const struct es_daemon *d, unsigned int service)
 {
-	return others_are_heard(d) ? es_daemon_another_serves(d, service) : !(d->serving.served >> service & 1);
+	return others_are_heard(d) ? es_daemon_another_serves(d, service)
+				   : !(d->serving.served >> service & 1);
 }
 
 /* While no node passes, those that may have requests all the same (when_all_down) say that they are up. */
@@ -86,7 +87,8 @@ static void add_checks(struct es_daemon *d, struct es_serving *now, __u64 refuse
 		int rejects = d->conf->services[i].when_all_down == ES_CONF_ALL_DOWN_REJECT;
 
 		if (es_daemon_checks_fails(&d->checks, i, &why)) {
-			es_serving_fails(now, d->conf, i, why, rejects || (is_told && es_daemon_another_serves(d, i)));
+			es_serving_fails(now, d->conf, i, why,
+					 rejects || (is_told && es_daemon_another_serves(d, i)));
 			if (!is_told) {
 				now->is_open = 1;
 				es_daemon_serving_look_in(d, ES_CHECKS_TOLD_NS / 1e9);

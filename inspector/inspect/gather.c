@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The table of first requests that are not complete yet. One per worker, used by that worker only. All flows
- * wait equally long, so the list in order of arrival is the list in order of deadline.
+ * The table of first requests that are not complete yet. One per worker, used by that worker only. All flows of a queue
+ * wait equally long, so in order of arrival they are in order of deadline.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/inspect/gather.h"
 
+struct es_gather_queue {
+	struct es_gather *oldest, *newest;
+};
+
+/* @queue: the usual one, and that of flows that may wait for longer */
 struct es_gather_table {
 	struct es_gather **bucket;
 	unsigned int bucket_mask;
 	unsigned int flows_max;
 	unsigned int count;
 	size_t flow_bytes;
-	struct es_gather *oldest, *newest;
+	struct es_gather_queue queue[2];
 };
 
 int es_gather_table_new(unsigned int flows, size_t flow_bytes, struct es_gather_table **ret_table)
@@ -42,8 +47,8 @@ void es_gather_table_free(struct es_gather_table **table)
 {
 	if (!*table)
 		return;
-	while ((*table)->oldest)
-		es_gather_remove(*table, (*table)->oldest);
+	for (struct es_gather *g; (g = es_gather_oldest(*table));)
+		es_gather_remove(*table, g);
 	free((*table)->bucket);
 	free(*table);
 	*table = NULL;
@@ -63,27 +68,32 @@ struct es_gather *es_gather_lookup(struct es_gather_table *table, __u64 flow_has
 	return g;
 }
 
-static void es_gather_list(struct es_gather_table *table, struct es_gather *g)
+static void es_gather_list(struct es_gather_table *table, struct es_gather *g, int is_patient)
 {
+	struct es_gather_queue *queue = &table->queue[is_patient];
+
+	g->is_patient = (uint8_t)is_patient;
 	g->newer = NULL;
-	g->older = table->newest;
-	if (table->newest)
-		table->newest->newer = g;
+	g->older = queue->newest;
+	if (queue->newest)
+		queue->newest->newer = g;
 	else
-		table->oldest = g;
-	table->newest = g;
+		queue->oldest = g;
+	queue->newest = g;
 }
 
 static void es_gather_unlist(struct es_gather_table *table, struct es_gather *g)
 {
+	struct es_gather_queue *queue = &table->queue[g->is_patient];
+
 	if (g->older)
 		g->older->newer = g->newer;
 	else
-		table->oldest = g->newer;
+		queue->oldest = g->newer;
 	if (g->newer)
 		g->newer->older = g->older;
 	else
-		table->newest = g->older;
+		queue->newest = g->older;
 }
 
 struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_hash, uint32_t cookie,
@@ -95,8 +105,9 @@ struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_has
 	*ret_evicted = 0;
 	if (!g)
 		return NULL;
-	if (table->count >= table->flows_max && table->oldest) {
-		es_gather_remove(table, table->oldest);
+	if (table->count >= table->flows_max && table->count) {
+		es_gather_remove(table,
+				 table->queue[1].oldest ? table->queue[1].oldest : table->queue[0].oldest);
 		*ret_evicted = 1;
 	}
 	g->flow_hash = flow_hash;
@@ -105,7 +116,7 @@ struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_has
 	es_http_head_init(&g->head);
 	g->hash_next = *bucket;
 	*bucket = g;
-	es_gather_list(table, g);
+	es_gather_list(table, g, 0);
 	table->count++;
 	return g;
 }
@@ -216,7 +227,14 @@ enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gat
 void es_gather_renew(struct es_gather_table *table, struct es_gather *g, double deadline)
 {
 	es_gather_unlist(table, g);
-	es_gather_list(table, g);
+	es_gather_list(table, g, 0);
+	g->deadline = deadline;
+}
+
+void es_gather_wait(struct es_gather_table *table, struct es_gather *g, double deadline)
+{
+	es_gather_unlist(table, g);
+	es_gather_list(table, g, 1);
 	g->deadline = deadline;
 }
 
@@ -239,7 +257,14 @@ void es_gather_remove(struct es_gather_table *table, struct es_gather *g)
 
 struct es_gather *es_gather_oldest(struct es_gather_table *table)
 {
-	return table->oldest;
+	struct es_gather *usual = table->queue[0].oldest, *patient = table->queue[1].oldest;
+
+	return usual && (!patient || usual->deadline <= patient->deadline) ? usual : patient;
+}
+
+struct es_gather *es_gather_patient(struct es_gather_table *table)
+{
+	return table->queue[1].oldest;
 }
 
 unsigned int es_gather_count(const struct es_gather_table *table)

@@ -5,7 +5,7 @@
 /*
  * First requests that span segments: the segments of a flow are kept, in and out of order, until the
  * inspector can decide. Bounded in flows and in bytes per flow; who exceeds a bound is decided with what is
- * there, or forgotten (the client then retransmits).
+ * there, or forgotten (the client then retransmits). Those that may wait for longer are the first to be forgotten.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +40,7 @@ enum es_gather_leaving {
  * @asked: the client has been asked for more than it sends unheard (es_inspect_ask()); @full: a bound was met
  * @has_fin: the client has closed its side, behind @fin_seq
  * @wanted: bytes of text that a rule has asked for before it decides
+ * @is_patient: es_gather_wait() says so; @repeated: the client has repeated its first segment, and it was waited on
  * @text, @text_len: payload that is contiguous from the first byte on; @head: its scan so far
  */
 struct es_gather {
@@ -57,6 +58,8 @@ struct es_gather {
 	uint8_t has_fin;
 	uint8_t asked;
 	uint8_t full;
+	uint8_t is_patient;
+	uint8_t repeated;
 	uint32_t fin_seq;
 	unsigned int count;
 	unsigned int room;
@@ -91,7 +94,8 @@ struct es_gather *es_gather_lookup(struct es_gather_table *table, __u64 flow_has
 /**
  * es_gather_insert() - begin to gather a flow
  * @deadline: time at which it must be decided (es_gather_oldest())
- * A full table forgets its oldest flow: @ret_evicted says so. Returns NULL without memory.
+ * A full table forgets the flow that waits for longest, of those that may do so for longer if there are any: @ret_evicted
+ * says so. Returns NULL without memory.
  */
 struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_hash, uint32_t cookie,
 				   double deadline, int *ret_evicted);
@@ -115,11 +119,18 @@ enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gat
 /* es_gather_renew() - it waits for longer: until @deadline, which no other flow's is behind */
 void es_gather_renew(struct es_gather_table *table, struct es_gather *gather, double deadline);
 
+/* es_gather_wait() - it may wait for longer than others, until @deadline, which no other such flow's is behind; until
+ * es_gather_renew() */
+void es_gather_wait(struct es_gather_table *table, struct es_gather *gather, double deadline);
+
 /* es_gather_remove() - the flow is decided or forgotten; frees it and its segments */
 void es_gather_remove(struct es_gather_table *table, struct es_gather *gather);
 
 /* The flow with the earliest deadline, or NULL. */
 struct es_gather *es_gather_oldest(struct es_gather_table *table);
+
+/* Of those that may wait for longer the one with the earliest deadline, or NULL. */
+struct es_gather *es_gather_patient(struct es_gather_table *table);
 
 unsigned int es_gather_count(const struct es_gather_table *table);
 

@@ -9,6 +9,9 @@
 /* A client without an ACK sends its initial window and stops: RFC 6928. */
 #define ES_INITIAL_WINDOW_SEGMENTS 10
 
+/* So long is waited at most for the rest of a head that a rule may refuse. */
+#define ES_GATHER_WAIT_MS 10000
+
 /*
  * To hear more than that without acknowledging anything: what is here is told as received behind a gap, which
  * the first segment is said to be. The client sends as much more, and keeps all of it until a socket
@@ -36,6 +39,52 @@ static void es_inspect_ask(struct es_inspector *in, struct es_gather *g)
 					   bytes));
 }
 
+/* Until when, from now on, is waited for the rest of a request. */
+static double es_inspect_deadline(const struct es_inspector *in)
+{
+	return (double)in->now_ns / 1e6 + in->cluster->conf->inspector.gather_timeout_ms;
+}
+
+/* May the rest of the head decide whether a rule refuses the request? Then a pause gets it past none. */
+static int es_gather_must_wait(struct es_inspector *in, const struct es_gather *g)
+{
+	struct es_request_view request = {.flow_hash = g->flow_hash};
+	struct es_http_head head = g->head;
+	struct es_ip_packet packet;
+
+	if (g->head.result != ES_HTTP_MORE)
+		return 0;
+	es_http_head_truncate(&head);
+	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
+		request.client = &packet.flow.client;
+	es_inspect_describe(in, g->order.service, &request, &head, g->text, g->text_len);
+	return es_rules_wait(in->router.rules, g->order.service, &request);
+}
+
+/* Returns whether it is waited for the rest of the head; 0: what there is decides. */
+static int es_gather_is_waited_for(struct es_inspector *in, struct es_gather *g)
+{
+	if (!es_gather_must_wait(in, g))
+		return 0;
+	if (!g->is_patient) {
+		es_inspect_count(in, ES_WORKER_gather_waited);
+		es_gather_wait(in->gathers, g, (double)in->now_ns / 1e6 + ES_GATHER_WAIT_MS);
+	}
+	return 1;
+}
+
+/*
+ * The client has repeated its first segment. Once that may be a probe, behind which it still sends what it has; when it
+ * does so again, it has taken the segment for lost, and sends nothing more before that is acknowledged.
+ */
+static int es_gather_is_waited_on(struct es_inspector *in, struct es_gather *g)
+{
+	if (g->repeated || !es_gather_is_waited_for(in, g))
+		return 0;
+	g->repeated = 1;
+	return 1;
+}
+
 /* Decide a gathered request with what there is, and give all its segments to the node. Returns 0 if a rule
  * wants more of it, which it cannot if @truncated. */
 static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather *g, int truncated)
@@ -48,6 +97,8 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 	struct es_ip_packet packet;
 	int target;
 
+	if (g->is_patient)
+		es_gather_renew(in->gathers, g, es_inspect_deadline(in));
 	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet)) {
 		request.client = &packet.flow.client;
 		request.client_port = es_ntohs(packet.flow.client_port);
@@ -156,16 +207,14 @@ void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struc
 	if (scan != ES_HTTP_MORE && g->text_len >= g->wanted && es_inspect_decide_gathered(in, g, 0))
 		return;
 	g->full = result == ES_GATHER_FULL || es_gather_is_full(in, g);
-	if (g->full || es_gather_is_closed(g) || es_gather_waits(g, result, is_first))
+	if (g->full || es_gather_is_closed(g) ||
+	    (es_gather_waits(g, result, is_first) && !es_gather_is_waited_on(in, g)))
 		es_inspect_decide_gathered(in, g, 1);
 	else if (es_gather_may_ask(g) && g->count >= ES_INITIAL_WINDOW_SEGMENTS)
 		es_inspect_ask(in, g);
-}
-
-/* Until when, from now on, is waited for the rest of a request. */
-static double es_inspect_deadline(const struct es_inspector *in)
-{
-	return (double)in->now_ns / 1e6 + in->cluster->conf->inspector.gather_timeout_ms;
+	/* What has come since leaves nothing open that a rule asks for. */
+	else if (g->is_patient && !es_gather_must_wait(in, g))
+		es_gather_renew(in->gathers, g, es_inspect_deadline(in));
 }
 
 struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, uint32_t cookie)
@@ -181,10 +230,14 @@ struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_ha
 
 void es_inspect_gathers_forget(struct es_inspector *in)
 {
-	unsigned int left = es_gather_count(in->gathers);
 	struct es_gather *g;
+	unsigned int left;
 
-	for (; left && (g = es_gather_oldest(in->gathers)); left--) {
+	while ((g = es_gather_patient(in->gathers))) {
+		es_inspect_count(in, ES_WORKER_gather_forgotten);
+		es_gather_remove(in->gathers, g);
+	}
+	for (left = es_gather_count(in->gathers); left && (g = es_gather_oldest(in->gathers)); left--) {
 		/* Its socket gets nothing more, be it that the datapath does without us. */
 		if (g->leaving == ES_GATHER_ENDING) {
 			es_gather_renew(in->gathers, g, es_inspect_deadline(in));
@@ -205,7 +258,8 @@ void es_inspect_gathers_due(struct es_inspector *in)
 			in->began_ns = es_clock_now_ns();
 			es_mark_set(in->params->mark, g->flow_hash, g->order.service, g->segment[0].bytes,
 				    g->segment[0].len);
-			es_inspect_decide_gathered(in, g, 1);
+			if (g->is_patient || !es_gather_is_waited_for(in, g))
+				es_inspect_decide_gathered(in, g, 1);
 			es_mark_clear(in->params->mark);
 		} else if (g->leaving && now_ms - g->left_ms < ES_LEAVE_MS) {
 			es_gather_renew(in->gathers, g, es_inspect_deadline(in));

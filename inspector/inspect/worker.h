@@ -67,9 +67,10 @@ struct es_worker;
 	X(came_back, "later requests left on this node as they had come straight back to it")                \
 	X(traced, "decisions that were noted for somebody who watches them (earshot trace)")                 \
 	X(fates_asked, "questions to nodes whether they have heard of a request that they were given")       \
-	X(own_affair, "first requests kept here, of clients of whom two nodes have heard nothing")            \
+	X(own_affair, "first requests kept here, of clients of whom two nodes have heard nothing")           \
 	X(errors_ignored, "ICMP errors about handovers that quote none of the last ones: forged, or by a "   \
-			  "router that quotes too little")
+			  "router that quotes too little")                                                   \
+	X(gather_waited, "requests whose head paused where a rule may refuse them, waited for longer")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,

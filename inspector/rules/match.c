@@ -132,6 +132,37 @@ int es_rule_matches(const struct es_rule_match *match, const struct es_conf_rule
 	       (!conf->cookie[0] || es_match_cookie(conf, request));
 }
 
+enum es_rule_chance es_rule_chance(const struct es_rule_match *match, const struct es_conf_rule *conf,
+				   const struct es_request_view *request, const struct es_url_path *path)
+{
+	int has_target = request->head->target_complete, is_open = 0, has_host;
+	const char *host;
+	size_t len;
+
+	has_host = es_http_head_host(request->head, request->text, &host, &len);
+	const struct {
+		int is_asked, is_met, may_come;
+	} conditions[] = {
+		{conf->paths.count > 0, es_match_path(conf, path), !has_target},
+		{conf->suffixes.count > 0, es_match_suffix(conf, path), !has_target},
+		{conf->methods.count > 0, es_match_method(conf, request), !has_target},
+		{conf->clients.count > 0, es_match_client(match, request), 0},
+		{conf->hosts.count > 0, es_match_host(conf, request), !has_host},
+		{conf->header[0] != 0, conf->header[0] && es_match_header(conf, request), 1},
+		{conf->cookie[0] != 0, conf->cookie[0] && es_match_cookie(conf, request), 1},
+	};
+
+	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
+		if (!conditions[i].is_asked || conditions[i].is_met)
+			continue;
+		if (!conditions[i].may_come)
+			return ES_RULE_MISSED;
+		is_open = 1;
+	}
+	/* No rule is asked about what may still turn out to be no HTTP. */
+	return is_open || !has_target ? ES_RULE_OPEN : ES_RULE_MET;
+}
+
 int es_rule_affinity_value(const struct es_conf_rule *conf, const struct es_request_view *request,
 			   const char **ret_value, size_t *ret_len)
 {

@@ -20,6 +20,16 @@ void es_rule_match_fini(struct es_rule_match *match);
 int es_rule_matches(const struct es_rule_match *match, const struct es_conf_rule *conf,
 		    const struct es_request_view *request, const struct es_url_path *path);
 
+enum es_rule_chance {
+	ES_RULE_MISSED, /* whatever comes, it does not match */
+	ES_RULE_OPEN,	/* what is not here yet decides */
+	ES_RULE_MET,
+};
+
+/* es_rule_chance() - of a request whose head is as long as it is until now */
+enum es_rule_chance es_rule_chance(const struct es_rule_match *match, const struct es_conf_rule *conf,
+				   const struct es_request_view *request, const struct es_url_path *path);
+
 /* The value of the rule's cookie or header. Returns 0 if there is none. */
 int es_rule_affinity_value(const struct es_conf_rule *conf, const struct es_request_view *request,
 			   const char **ret_value, size_t *ret_len);

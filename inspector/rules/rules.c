@@ -10,6 +10,7 @@
 #include "inspector/rules/rules.h"
 #include "inspector/rules/match.h"
 #include "inspector/rules/body.h"
+#include "inspector/http/head.h"
 
 /* struct es_rule - of @conf; its settings in the form that the URL table has, its networks, and the text of its answer */
 struct es_rule {
@@ -220,6 +221,49 @@ static void es_rules_ask(struct es_rules *rules, unsigned int service, struct es
 	es_url_info_put(info, &entry.info, ~info->has);
 	if (table && (entry.size_from == ES_URL_FROM_NOWHERE || entry.size_from == ES_URL_FROM_RESPONSES))
 		request->url_key = es_url_key(table, &path);
+}
+
+/* Does @rule refuse requests that no node of its own can serve? */
+static int es_rule_is_strict(const struct es_conf_rule *conf)
+{
+	return conf->node_names.count && conf->otherwise == ES_CONF_OTHERWISE_REJECT;
+}
+
+int es_rules_wait(const struct es_rules *rules, unsigned int service, const struct es_request_view *request)
+{
+	int may_be_allowed = 0, is_decided = 0, has_path;
+	struct es_url_path path;
+
+	for (unsigned int i = 0; !request->head->target_complete && i < rules->conf->rule_count; i++) {
+		const struct es_conf_rule *conf = &rules->conf->rules[i];
+
+		if (conf->is_location && es_rule_is_strict(conf) &&
+		    (conf->service < 0 || conf->service == (int)service))
+			return 1;
+	}
+	has_path = request->uri && !es_url_path_normalize(request->uri, request->uri_len, &path);
+	for (unsigned int i = 0; i < rules->count; i++) {
+		const struct es_rule *rule = &rules->rule[i];
+		int denies = rule->conf->deny && !is_decided, is_strict = es_rule_is_strict(rule->conf);
+		enum es_rule_chance chance;
+
+		if ((rule->conf->service >= 0 && rule->conf->service != (int)service) ||
+		    (!denies && !is_strict))
+			continue;
+		chance = es_rule_chance(&rule->match, rule->conf, request, has_path ? &path : NULL);
+		if (chance == ES_RULE_MISSED)
+			continue;
+		if (chance == ES_RULE_OPEN && is_strict)
+			return 1;
+		if (!denies)
+			continue;
+		/* The first that matches decides, and one before it may still turn out to match. */
+		if (rule->conf->deny == ES_CONF_DENY_YES && (may_be_allowed || chance == ES_RULE_OPEN))
+			return 1;
+		may_be_allowed |= chance == ES_RULE_OPEN;
+		is_decided |= chance == ES_RULE_MET;
+	}
+	return 0;
 }
 
 #define ES_PACKET_BYTES 1460u

@@ -55,6 +55,12 @@ int es_rules_new(const struct es_conf *conf, struct es_rules **ret_rules);
 void es_rules_free(struct es_rules **rules);
 
 /**
+ * es_rules_wait() - may what is not here yet of the head decide whether @request is refused?
+ * By `deny`, or `otherwise = reject`. Its head is all that is here, as es_http_head_truncate() leaves it.
+ */
+int es_rules_wait(const struct es_rules *rules, unsigned int service, const struct es_request_view *request);
+
+/**
  * es_rules_apply() - complete @request and say what the rules make of it
  * @table: the service's, or NULL
  * Fills in size_bytes, cost, is_dynamic, class and allowed. Returns a node that is a target, ES_RULES_PASS,

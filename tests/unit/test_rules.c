@@ -107,6 +107,73 @@ static int ask_of(unsigned int service, const char *line, const char *headers, c
 	return len;
 }
 
+/* Of service web: is it waited for what follows @text? */
+static int waits(const char *text, const char *client)
+{
+	static struct es_http_head head;
+	struct es_addr address = {};
+
+	es_http_head_init(&head);
+	assert_int_equal(es_http_head_scan(&head, text, strlen(text)), ES_HTTP_MORE);
+	es_http_head_truncate(&head);
+	request = (struct es_request_view){.head = &head, .text = text, .len = strlen(text)};
+	if (head.target_complete) {
+		request.uri = text + head.path.off;
+		request.uri_len = head.path.len;
+	}
+	if (client) {
+		assert_int_equal(es_conf_addr_parse(client, &address), 0);
+		request.client = &address;
+	}
+	return es_rules_wait(rules, 0, &request);
+}
+
+static void test_wait(void **state)
+{
+	(void)state;
+	with("");
+	assert_false(waits("GET /a", NULL));
+	with("rule r { path = \"/a/\"  nodes = n1 } location \"/b/\" { nodes = n1 }");
+	assert_false(waits("GET /a", NULL)); /* it refuses nothing */
+	with("rule r { path = \"/a/\"  deny = yes }");
+	assert_true(waits("GET /a", NULL));
+	assert_true(waits("GET /b", NULL)); /* more of the path may come, as in /b/../a/ */
+	assert_false(waits("GET /b HTTP/1.1\r\n", NULL));
+	assert_false(waits("GET /a/ HTTP/1.1\r\nHo", NULL)); /* it is refused already */
+	with("rule r { service = api  path = \"/a/\"  deny = yes }");
+	assert_false(waits("GET /a", NULL));
+	with("rule r { client = 192.0.2.0/24  deny = yes }");
+	assert_true(waits("GET /a", "192.0.2.1"));
+	assert_false(waits("GET /a", "192.0.3.1"));
+	assert_false(waits("GET /a HTTP/1.1\r\n", "192.0.2.1"));
+	with("rule r { path = \"/a/\"  host = x  deny = yes }");
+	assert_true(waits("GET /a/ HTTP/1.1\r\nA: b\r\n", NULL));
+	assert_false(waits("GET /b HTTP/1.1\r\nA: b\r\n", NULL));
+	assert_false(waits("GET /a/ HTTP/1.1\r\nHost: y\r\n", NULL));
+	assert_false(waits("GET http://y/a/ HTTP/1.1\r\nA: b\r\n", NULL));
+	with("rule r { header = \"A: b\"  deny = yes }");
+	assert_true(waits("GET / HTTP/1.1\r\nHost: y\r\n", NULL));
+	assert_false(waits("GET / HTTP/1.1\r\nA: b\r\n", NULL));
+	with("rule r { cookie = c  method = POST  deny = yes }");
+	assert_true(waits("POST / HTTP/1.1\r\nHost: y\r\n", NULL));
+	assert_false(waits("GET / HTTP/1.1\r\nHost: y\r\n", NULL));
+	/* One that allows goes before one that denies. */
+	with("rule o { header = X  deny = no } rule r { path = \"/a/\"  deny = yes }");
+	assert_true(waits("GET /a/ HTTP/1.1\r\nHost: y\r\n", NULL));
+	assert_false(waits("GET /a/ HTTP/1.1\r\nX: y\r\n", NULL));
+	assert_false(waits("GET /b HTTP/1.1\r\nHost: y\r\n", NULL));
+	with("rule o { path = \"/a/\"  deny = no } rule r { header = X  deny = yes }");
+	assert_false(waits("GET /a/ HTTP/1.1\r\nHost: y\r\n", NULL));
+	/* What its nodes alone may serve. */
+	with("rule r { host = x  nodes = n1  otherwise = reject }");
+	assert_true(waits("GET /a HTTP/1.1\r\n", NULL));
+	with("location \"/b/\" { nodes = n1  otherwise = reject }");
+	assert_true(waits("GET /a", NULL));
+	assert_false(waits("GET /a HTTP/1.1\r\n", NULL));
+	with("location \"/b/\" { service = api  nodes = n1  otherwise = reject }");
+	assert_false(waits("GET /a", NULL));
+}
+
 static int ask(const char *line)
 {
 	return ask_of(0, line, "Host: h\r\n", NULL);
@@ -546,17 +613,9 @@ static void test_without_head(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(conditions),
-		TEST(clients),
-		TEST(first_wins),
-		TEST(table),
-		TEST(placement),
-		TEST(who_refuses),
-		TEST(deny),
-		TEST(admission),
-		TEST(affinity),
-		TEST(without_head),
-		TEST(admission_begins_slowly),
+		TEST(wait),	      TEST(conditions), TEST(clients),	    TEST(first_wins),
+		TEST(table),	      TEST(placement),	TEST(who_refuses),  TEST(deny),
+		TEST(admission),      TEST(affinity),	TEST(without_head), TEST(admission_begins_slowly),
 		TEST(admission_idle),
 	};
 
