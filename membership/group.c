@@ -164,8 +164,19 @@ static void node_gone(struct es_group *group, struct es_group_node *node, enum e
 	node->since_ms = now_ms;
 }
 
+/* Members of whom none wants a share have equal ones: a ring without a node answers nobody. */
+static void es_group_share_anyway(unsigned int *weights, const uint8_t *is_in)
+{
+	for (unsigned int i = 0; i < ES_GROUP_NODES_MAX; i++)
+		if (weights[i])
+			return;
+	for (unsigned int i = 0; i < ES_GROUP_NODES_MAX; i++)
+		weights[i] = is_in[i] ? 100 : 0;
+}
+
 void es_group_begin(struct es_group *group, uint64_t now_ms)
 {
+	uint8_t is_in[ES_GROUP_NODES_MAX] = {};
 	unsigned int weights[ES_GROUP_NODES_MAX] = {};
 	struct es_wire_stopped stopped = {};
 	uint8_t buf[16];
@@ -179,10 +190,13 @@ void es_group_begin(struct es_group *group, uint64_t now_ms)
 		struct es_group_member *member = &group->member[i];
 
 		member->has_stopped = 0;
-		if (member->node >= 0 && es_group_counts(member) && !member->is_leaving &&
-		    member->hello.state != ES_NODE_LEFT && group->node[member->node].is_accepted)
-			weights[member->node] = group->node[member->node].weight;
+		if (member->node < 0 || !es_group_counts(member) || member->is_leaving ||
+		    member->hello.state == ES_NODE_LEFT || !group->node[member->node].is_accepted)
+			continue;
+		is_in[member->node] = 1;
+		weights[member->node] = group->node[member->node].weight;
 	}
+	es_group_share_anyway(weights, is_in);
 	es_group_set_phase(group, ES_GROUP_STOPPING, now_ms);
 	group->ops->changed(group->ctx);
 	group->ops->stop(group->ctx, group->epoch, weights);

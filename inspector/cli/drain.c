@@ -89,6 +89,12 @@ static struct json_object *node_find(struct json_object *status, const char *nam
 	return NULL;
 }
 
+/* Is it given requests? */
+static int node_serves(struct json_object *node)
+{
+	return !strcmp(es_json_string(node, "state"), "up") && es_json_number(node, "weight");
+}
+
 /* Is there a node that could take this one's connections? */
 static int others_are_up(struct json_object *status, const char *name)
 {
@@ -97,15 +103,15 @@ static int others_are_up(struct json_object *status, const char *name)
 	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 
-		if (strcmp(es_json_string(node, "name"), name) != 0 &&
-		    !strcmp(es_json_string(node, "state"), "up"))
+		if (strcmp(es_json_string(node, "name"), name) != 0 && node_serves(node))
 			return 1;
 	}
 	return 0;
 }
 
-/* Refuses to drain the only node that is up: nodes that drain go on serving when nobody else does. */
-static int others_ask(const struct es_cli *cli)
+/* Refuses to take requests from the only node that has them: it goes on serving when nobody else does.
+ * @command: as it was given, without options. */
+static int others_ask(const struct es_cli *cli, const char *command)
 {
 	struct json_object *status;
 	const char *name;
@@ -114,12 +120,11 @@ static int others_ask(const struct es_cli *cli)
 	if (r)
 		return r;
 	name = cli->arg_count ? cli->args[0] : es_json_string(status, "node");
-	if (node_find(status, name) && !strcmp(es_json_string(node_find(status, name), "state"), "up") &&
-	    !others_are_up(status, name))
+	if (node_find(status, name) && node_serves(node_find(status, name)) && !others_are_up(status, name))
 		r = es_cli_fail(
-			"%s is the only node that is up: drained, it would go on serving all requests, "
-			"and keep its connections; \"earshot drain --force%s%s\" drains it all the same",
-			name, cli->arg_count ? " " : "", cli->arg_count ? name : "");
+			"%s is the only node that is up, with a weight above 0: it would go on serving all "
+			"requests, and keep its connections; \"earshot %s --force\" does it all the same",
+			name, command);
 	json_object_put(status);
 	return r;
 }
@@ -213,7 +218,7 @@ static int kept_check(const struct es_cli *cli, const char *name, int drains, lo
 static int drain_run(const struct es_cli *cli)
 {
 	double limit_s = WAIT_FOREVER;
-	char *node = NULL, *end;
+	char *node = NULL, *end, command[128];
 	int r, kept = ES_CLI_OK;
 
 	if (cli->wait && *cli->wait) {
@@ -221,7 +226,9 @@ static int drain_run(const struct es_cli *cli)
 		if (*end || !(limit_s >= 0))
 			return es_cli_usage("bad time \"%.80s\": expected seconds", cli->wait);
 	}
-	r = cli->force ? ES_CLI_OK : others_ask(cli);
+	snprintf(command, sizeof(command), "drain%s%s", cli->arg_count ? " " : "",
+		 cli->arg_count ? cli->args[0] : "");
+	r = cli->force ? ES_CLI_OK : others_ask(cli, command);
 	if (!r)
 		r = command_send(cli, "drain", -1, &node);
 	if (!r && node && !cli->until_restart)
@@ -245,13 +252,15 @@ static int undrain_run(const struct es_cli *cli)
 
 static int weight_run(const struct es_cli *cli)
 {
-	char *node = NULL;
+	char *node = NULL, command[128];
 	long weight;
 	int r = es_cli_number("weight", cli->args[1], 0, 1000, &weight);
 
-	if (r)
-		return r;
-	r = command_send(cli, "weight", weight, &node);
+	snprintf(command, sizeof(command), "weight %s 0", cli->args[0]);
+	if (!r && !weight && !cli->force)
+		r = others_ask(cli, command);
+	if (!r)
+		r = command_send(cli, "weight", weight, &node);
 	if (!r && node)
 		r = kept_check(cli, node, 0, weight);
 	free(node);
@@ -278,6 +287,12 @@ const struct es_cli_command es_cli_drain = {
 	.run = drain_run,
 };
 
+static const struct argp_option weight_options[] = {
+	{"force", ES_CLI_OPT_FORCE, NULL, 0, "0 also for the only node that serves", 0},
+	{"reason", ES_CLI_OPT_REASON, "TEXT", 0, "shown with it, in nodes and events", 0},
+	{0},
+};
+
 static const struct argp_option reason_options[] = {
 	{"reason", ES_CLI_OPT_REASON, "TEXT", 0, "shown with it, in nodes and events", 0},
 	{0},
@@ -296,8 +311,8 @@ const struct es_cli_command es_cli_weight = {
 	.name = "weight",
 	.args_doc = "NODE WEIGHT",
 	.doc = "Change a node's weight, until it is set to the configuration's; 0 gives it no requests and "
-	       "no flows.",
-	.options = reason_options,
+	       "no flows, while another node has some.",
+	.options = weight_options,
 	.args_min = 2,
 	.args_max = 2,
 	.run = weight_run,

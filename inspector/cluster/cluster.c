@@ -129,8 +129,7 @@ static unsigned long long es_health_until_ns(const struct es_health *health, uns
 static int es_cluster_may_be_in_state(const struct es_cluster *cluster, const struct es_health *health,
 				      unsigned int node, enum es_node_state state, unsigned long long now_ns)
 {
-	return node < cluster->conf->node_count && cluster->weight[node] > 0 &&
-	       es_health_state(health, node) == state &&
+	return node < cluster->conf->node_count && es_health_state(health, node) == state &&
 	       atomic_load_explicit(&health->mistimed_until_ns[node], memory_order_acquire) <= now_ns;
 }
 
@@ -154,13 +153,16 @@ int es_cluster_is_target(const struct es_cluster *cluster, const struct es_healt
 int es_cluster_is_target_of(const struct es_cluster *cluster, const struct es_health *health,
 			    unsigned int node, unsigned int family, unsigned long long now_ns)
 {
-	return es_cluster_is_in_state(cluster, health, node, family, ES_NODE_UP, now_ns);
+	return es_cluster_is_in_state(cluster, health, node, family, ES_NODE_UP, now_ns) &&
+	       cluster->weight[node] > 0;
 }
 
 int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_health *health,
 			      unsigned int node, unsigned int family, unsigned long long now_ns)
 {
-	return es_cluster_is_in_state(cluster, health, node, family, ES_NODE_DRAINING, now_ns);
+	return es_cluster_is_in_state(cluster, health, node, family, ES_NODE_DRAINING, now_ns) ||
+	       (es_cluster_is_in_state(cluster, health, node, family, ES_NODE_UP, now_ns) &&
+		!cluster->weight[node]);
 }
 
 int es_cluster_first_suspended(const struct es_cluster *cluster, const struct es_health *health,
@@ -174,7 +176,8 @@ int es_cluster_first_suspended(const struct es_cluster *cluster, const struct es
 		for (unsigned int i = 0; i < cluster->conf->node_count; i++) {
 			unsigned long long until_ns = es_health_until_ns(health, i, family);
 
-			if (i == but || !es_cluster_may_be_in_state(cluster, health, i, states[s], now_ns) ||
+			if (i == but || !cluster->weight[i] ||
+			    !es_cluster_may_be_in_state(cluster, health, i, states[s], now_ns) ||
 			    (first >= 0 && until_ns >= first_ns))
 				continue;
 			first = (int)i;

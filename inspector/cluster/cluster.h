@@ -139,7 +139,8 @@ int es_cluster_is_target(const struct es_cluster *cluster, const struct es_healt
 int es_cluster_is_target_of(const struct es_cluster *cluster, const struct es_health *health,
 			    unsigned int node, unsigned int family, unsigned long long now_ns);
 
-/* May it be given what no other node wants of theirs? A node that drains, and has not just refused something. */
+/* May it be given what no other node wants of theirs? A node that drains, or has weight 0, and has not just refused
+ * something. */
 int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_health *health,
 			      unsigned int node, unsigned int family, unsigned long long now_ns);
 

@@ -164,6 +164,9 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 				  es_serving_away(d->serving.failing[node], before, d->serving.yields[node]) &
 					  ~word->failing,
 				  now_ns);
+	/* It would be silent about what it is given as the last resort. */
+	if (word->trouble == ES_TROUBLE_CUT_OFF && node != d->cluster->self)
+		es_health_suspend(&d->health, node, now_ns + 2 * ES_LOAD_SILENCE_MS * 1000000ULL);
 	d->serving.trouble[node] = word->trouble;
 	d->serving.failing[node] = word->failing;
 	d->serving.yields[node] = (word->understands & ES_WIRE_FAILING_YIELDS) != 0;

@@ -85,6 +85,7 @@ int es_policy_fallback(const struct es_request_view *request, const struct es_cl
 {
 	struct es_ring_walk walk;
 	__u16 node;
+	int last;
 
 	es_ring_walk_init(&walk, view->ring, es_ring_flow_position(request->flow_hash));
 	while (es_ring_walk_next(&walk, &node)) {
@@ -94,14 +95,33 @@ int es_policy_fallback(const struct es_request_view *request, const struct es_cl
 		}
 	}
 	/* Better a node that wants no more than an error. */
-	es_ring_walk_init(&walk, view->ring, es_ring_flow_position(request->flow_hash));
-	while (es_ring_walk_next(&walk, &node)) {
-		if (node < view->count && view->node[node].is_draining) {
-			es_explain(view, "no node is a target: #%u, which drains", node);
+	last = es_policy_last_resort(view, es_ring_flow_position(request->flow_hash), NULL);
+	if (last < 0)
+		es_explain(view, "no node is a target");
+	else
+		es_explain(view, "no node is a target: #%d, which %s", last,
+			   view->node[last].weight > 0 ? "drains" : "has weight 0");
+	return last;
+}
+
+int es_policy_last_resort(const struct es_cluster_view *view, __u64 position, const struct es_node_set *among)
+{
+	unsigned int start = view->count ? (unsigned int)(position % view->count) : 0;
+	struct es_ring_walk walk;
+	__u16 node;
+
+	es_ring_walk_init(&walk, view->ring, position);
+	while (es_ring_walk_next(&walk, &node))
+		if (node < view->count && view->node[node].is_draining &&
+		    (!among || es_node_set_has(*among, node)))
 			return node;
-		}
+	/* What has weight 0 is not on the ring. */
+	for (unsigned int i = 0; i < view->count; i++) {
+		unsigned int id = (start + i) % view->count;
+
+		if (view->node[id].is_draining && (!among || es_node_set_has(*among, id)))
+			return (int)id;
 	}
-	es_explain(view, "no node is a target");
 	return -1;
 }
 

@@ -93,7 +93,7 @@ struct es_request_view {
  * @withheld: the part of its share that such a node does not get yet, 0..1; for policies that go by content and not by
  * weight (es_view_takes())
  * @is_target: may be given requests now
- * @is_draining: wants no more, and serves all the same
+ * @is_draining: wants no more (it drains, or its weight is 0), and serves all the same
  * @active: requests that it serves at this moment; where only first requests are inspected, its connections.
  * An estimate (load.h).
  * @idle: of these, connections on which nothing goes on (kmod/core/load.h), so that no request is in hand; for admission
@@ -245,9 +245,17 @@ int es_policy_contradiction(const struct es_policy *policy, const double *param,
 
 /**
  * es_policy_fallback() - the first target at or after the flow's own place on the ring
- * What every policy does with a request that it cannot judge. If none is, a draining node; else -1.
+ * What every policy does with a request that it cannot judge. If none is, the last resort; else -1.
  */
 int es_policy_fallback(const struct es_request_view *request, const struct es_cluster_view *view);
+
+/**
+ * es_policy_last_resort() - a node that wants no more and serves all the same (struct es_node_view's @is_draining)
+ * The first of @among (NULL: of all) on the ring from @position on; after those, one that has weight 0. -1 if there
+ * is none.
+ */
+int es_policy_last_resort(const struct es_cluster_view *view, __u64 position,
+			  const struct es_node_set *among);
 
 /**
  * es_policy_least() - the target with the least of @measure in @among, divided by its weight

@@ -284,43 +284,50 @@ static void es_request_complete(struct es_request_view *request, const struct es
 		request->cost = packets < 1000000 ? (unsigned int)packets : 1000000;
 }
 
-/* One of the request's nodes, from its place on the ring on: a target, or else one that drains. */
-static int es_nodes_walk(const struct es_request_view *request, const struct es_cluster_view *view,
-			 __u64 position, struct es_node_set nodes, int wants_target)
+/* The first target on the ring from @position on, or -1. */
+static int es_target_walk(const struct es_request_view *request, const struct es_cluster_view *view,
+			  __u64 position)
 {
 	struct es_ring_walk walk;
 	__u16 node;
 
 	es_ring_walk_init(&walk, view->ring, position);
-	while (es_ring_walk_next(&walk, &node)) {
-		if (node >= view->count || !es_node_set_has(nodes, node))
-			continue;
-		if (wants_target ? es_view_is_target(request, view, node) : view->node[node].is_draining)
+	while (es_ring_walk_next(&walk, &node))
+		if (es_view_is_target(request, view, node))
 			return node;
-	}
 	return -1;
+}
+
+/* Is one of @nodes a target? */
+static int es_nodes_have_target(const struct es_request_view *request, const struct es_cluster_view *view,
+				struct es_node_set nodes)
+{
+	for (unsigned int i = 0; i < view->count; i++)
+		if (es_node_set_has(nodes, i) && es_view_is_target(request, view, i))
+			return 1;
+	return 0;
 }
 
 static int es_rules_place(struct es_request_view *request, const struct es_cluster_view *view,
 			  const struct es_url_info *info)
 {
-	__u64 position = es_ring_flow_position(request->flow_hash);
 	int node;
 
 	if (!(info->has & ES_URL_NODES))
 		return ES_RULES_PASS;
 	request->has_allowed = 1;
 	request->allowed = info->nodes;
-	if (es_nodes_walk(request, view, position, info->nodes, 1) >= 0)
+	if (es_nodes_have_target(request, view, info->nodes))
 		return ES_RULES_PASS;
 	if (!info->only) {
 		es_explain(view, "none of the nodes is a target: otherwise any");
 		request->has_allowed = 0;
 		return ES_RULES_PASS;
 	}
-	node = es_nodes_walk(request, view, position, info->nodes, 0);
+	node = es_policy_last_resort(view, es_ring_flow_position(request->flow_hash), &info->nodes);
 	if (node >= 0) {
-		es_explain(view, "none of the nodes is a target: #%d, which drains", node);
+		es_explain(view, "none of the nodes is a target: #%d, which %s", node,
+			   view->node[node].weight > 0 ? "drains" : "has weight 0");
 		return node;
 	}
 	es_explain(view, "none of the nodes is a target: otherwise reject");
@@ -367,17 +374,15 @@ static int es_rules_admit(const struct es_conf_service *service, const struct es
 static int es_rules_affinity(struct es_rules *rules, const struct es_rule *rule,
 			     const struct es_request_view *request, const struct es_cluster_view *view)
 {
-	struct es_node_set all;
 	const char *value;
 	__u64 position;
 	size_t len;
 	int node;
 
-	memset(&all, 0xff, sizeof(all));
 	if (!rule || !es_rule_affinity_value(rule->conf, request, &value, &len) || !len ||
 	    es_content_ring_hash(rules->hasher, value, len, &position))
 		return ES_RULES_PASS;
-	node = es_nodes_walk(request, view, position, all, 1);
+	node = es_target_walk(request, view, position);
 	if (node < 0)
 		return ES_RULES_PASS;
 	es_explain(view, "rule %s: %s %.40s is at %016llx of the content ring: #%d", rule->conf->name,

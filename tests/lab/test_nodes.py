@@ -23,8 +23,8 @@ def state(lab, node, asked="n1"):
     return {n["name"]: n["state"] for n in lab.status(asked)["nodes"]}.get(node)
 
 
-def becomes(lab, node, expected):
-    wait_for(lambda: state(lab, node) == expected, f"{node} {expected}", 15, lambda: state(lab, node))
+def becomes(lab, node, expected, asked="n1"):
+    wait_for(lambda: state(lab, node, asked) == expected, f"{node} {expected}", 15, lambda: state(lab, node, asked))
 
 
 def served_by(lab):
@@ -147,6 +147,45 @@ def test_by_hand():
         assert served_by(lab) <= set(nodes)
         wrong = lab.node("n1").exec(["earshot", "drain", "n3", "--for", "2 weeks"], check=False)
         assert wrong.returncode == 64 and "expected e.g. 90s, 30m, 2h or 7d" in wrong.stderr, wrong
+
+
+def test_weight_0_of_the_last():
+    """The last node that serves is given weight 0 with --force only, and requests are served all the same, as with a drain."""
+    nodes = ["n1", "n2", "n3"]
+    with Lab(nodes=3, membership="corosync", policy="wrr", token=int(TOKEN * 1000)) as lab:
+
+        def weight(node, value, *options, check=True):
+            done = lab.node("n2").exec(["earshot", "weight", node, str(value), *options], check=check)
+            if not done.returncode:
+                wait_for(lambda: all(next(n for n in lab.status(asked)["nodes"] if n["name"] == node)["weight"] == value
+                                     for asked in nodes), f"weight {value} of {node}")
+            return done
+
+        def refused():
+            done = weight("n3", 0, check=False)
+            assert done.returncode == 1 and "n3 is the only node that is up" in done.stderr, done
+            assert '"earshot weight n3 0 --force"' in done.stderr, done
+
+        settled(lab, nodes)
+        weight("n1", 0)
+        weight("n2", 0)
+        wait_for(lambda: served_by(lab) == {"n3"}, "the requests of all at n3")
+        refused()
+        drain = lab.node("n1").exec(["earshot", "drain", "n3"], check=False)
+        assert drain.returncode == 1 and "n3 is the only node that is up" in drain.stderr, drain
+        weight("n3", 0, "--force")
+        wait_for(lambda: served_by(lab) == set(nodes), "equal shares of all")
+        # Servers that are gone instead: who has weight 0 is better than nobody.
+        for node in ("n3", "n1", "n2"):
+            weight(node, 100)
+        for node in ("n1", "n2"):
+            lab.stop(node, "nginx")
+            becomes(lab, node, "down", asked="n3")
+        wait_for(lambda: served_by(lab) == {"n3"}, "the requests of all at n3")
+        refused()
+        weight("n3", 0, "--force")
+        for _ in range(5):
+            assert served_by(lab) == {"n3"}
 
 
 def test_removed_from_the_middle():

@@ -274,6 +274,19 @@ static void test_is_target(void **state)
 			es_health_suspend_for(&health, node, family, 0);
 		}
 	}
+	/* One of weight 0 serves when nobody else does, be it up or draining, as long as it can. */
+	for (enum es_node_state s = ES_NODE_UP; s <= ES_NODE_ABSENT; s++) {
+		es_health_set_state(&health, 2, s);
+		assert_false(es_cluster_is_target(c, &health, 2, 5));
+		assert_int_equal(es_cluster_is_last_resort(c, &health, 2, 0, 5),
+				 s == ES_NODE_UP || s == ES_NODE_DRAINING);
+		es_health_set_state(&health, 0, s);
+		assert_int_equal(es_cluster_is_last_resort(c, &health, 0, 0, 5), s == ES_NODE_DRAINING);
+	}
+	es_health_set_state(&health, 2, ES_NODE_UP);
+	es_health_suspend(&health, 2, 6);
+	assert_false(es_cluster_is_last_resort(c, &health, 2, 0, 5));
+	assert_true(es_cluster_is_last_resort(c, &health, 2, 0, 6));
 	es_cluster_free(&c);
 	es_conf_free(&conf);
 }

@@ -132,6 +132,30 @@ static void test_weight(void **state)
 	end();
 }
 
+/* Nobody wants a share, so all have one: requests are served, and by the same ring everywhere. */
+static void test_weight_0_of_all(void **state)
+{
+	(void)state;
+	seed = 6;
+	begin();
+	run(2000);
+	for (unsigned int i = 0; i < NODES; i++) {
+		es_group_change(&process[0].group, i, ES_WIRE_CHANGE_WEIGHT, 0);
+		run(500);
+		assert_true(inspected() == ~0ULL);
+		assert_int_equal(datapath[i].share != 0, i == NODES - 1);
+	}
+	for (unsigned int i = 0; i < NODES; i++) {
+		assert_true(datapath[i].share != 0);
+		assert_int_equal(process[0].group.node[i].weight, 0);
+	}
+	es_group_change(&process[2].group, 1, ES_WIRE_CHANGE_WEIGHT, 1);
+	run(500);
+	assert_true(datapath[1].share == ~0ULL);
+	assert_true(inspected() == ~0ULL);
+	end();
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -286,12 +310,13 @@ static void test_random_worlds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_leave_in_order),
-		cmocka_unit_test(test_crash),	 cmocka_unit_test(test_crash_while_leaving),
-		cmocka_unit_test(test_minority), cmocka_unit_test(test_weight),
-		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_stalled),
-		cmocka_unit_test(test_settings), cmocka_unit_test(test_random_worlds),
-		cmocka_unit_test(test_reload),	 cmocka_unit_test(test_others_served),
+		cmocka_unit_test(test_forms),		cmocka_unit_test(test_leave_in_order),
+		cmocka_unit_test(test_crash),		cmocka_unit_test(test_crash_while_leaving),
+		cmocka_unit_test(test_minority),	cmocka_unit_test(test_weight),
+		cmocka_unit_test(test_weight_0_of_all), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_stalled),		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_random_worlds),	cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_others_served),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -399,10 +399,14 @@ static void test_placement(void **state)
 	assert_int_equal(refusal.retry_after_s, 7);
 	assert_int_equal(refusal.by, ES_RULES_BY_LOCATION);
 	assert_string_equal(explain.step[1], "none of the nodes is a target: otherwise reject");
-	/* One that drains is better than none, and one that is not on the ring is none. */
+	/* One that drains is better than none, and so is one that is not on the ring. */
 	node[2].is_draining = 1;
 	assert_int_equal(ask("GET /only/"), 2);
 	assert_string_equal(explain.step[1], "none of the nodes is a target: #2, which drains");
+	node[2].weight = 0;
+	assert_int_equal(ask("GET /only/"), 2);
+	assert_string_equal(explain.step[1], "none of the nodes is a target: #2, which has weight 0");
+	node[2].weight = 100;
 	node[1].is_target = 1;
 	node[1].weight = 0;
 	assert_int_equal(ask("GET /only/"), 2);
