@@ -121,7 +121,7 @@ struct es_wire_load {
 	8 /* ES_ROLLOUT_VERSION (inspector/rollout/message.h), and to be asked for settings */
 #define ES_WIRE_UNDERSTANDS_STRAYS6 16 /* ES_HANDOVER_STRAYS6 */
 #define ES_WIRE_UNDERSTANDS_FATE                                                                             \
-	32 /* ES_HANDOVER_FATE; ES_IDLE_VERSION, ES_EVIDENCE_VERSION (inspector/load/exchange.h) */
+	32 /* ES_HANDOVER_FATE; datagrams of ES_IDLE_VERSION to ES_TAKES_VERSION (inspector/load/exchange.h) */
 #define ES_WIRE_UNKEPT	       64  /* what was set by hand of the sender will not outlast its daemon */
 #define ES_WIRE_FAILING_YIELDS 128 /* no check fails: @failing are outliers, and some may still serve */
 #define ES_WIRE_FAILING_MAX    48

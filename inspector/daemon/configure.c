@@ -10,9 +10,9 @@
 
 /* Ten full segments: what a client sends before it hears an ACK (RFC 6928), and no more than the inspector
  * keeps. */
-static unsigned int es_synack_window(const struct es_network *network)
+static unsigned int es_synack_window(unsigned int mss)
 {
-	unsigned int window = 10 * network->mss;
+	unsigned int window = 10 * mss;
 
 	return window > 65535 ? 65535 : window;
 }
@@ -21,6 +21,7 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 			   const struct es_keys *keys, struct es_config *ret)
 {
 	const struct es_conf *conf = cluster->conf;
+	unsigned int mss = es_network_mss(d->packet_max.in_force);
 
 	memset(ret, 0, sizeof(*ret));
 	ret->abi = ES_ABI_VERSION;
@@ -34,14 +35,14 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 	ret->key_count = (__u16)keys->count;
 	ret->ring_seed = keys->ring_seed;
 	ret->slot_s = conf->datapath.cookie_lifetime_s / ES_COOKIE_SLOTS_VALID;
-	ret->synack_window = es_synack_window(&d->network);
+	ret->synack_window = es_synack_window(mss);
 	ret->decision_sets = d->datapath_params.decision_sets;
 	ret->workers = d->datapath_params.workers;
 	ret->race_window_ms = conf->inspector.race_window_ms;
 	ret->fallback_after_ms = conf->datapath.fallback_after_ms;
 	ret->public_ifindex = d->network.public_ifindex;
 	ret->cluster_ifindex = d->network.cluster_ifindex;
-	ret->mss = (__u16)d->network.mss;
+	ret->mss = (__u16)mss;
 	ret->handover_port = es_htons(conf->cluster.handover_port);
 	ret->rcv_wscale = (__u8)conf->datapath.receive_window_scale;
 	ret->offer_wscale = (__u8)d->network.wscale;

@@ -181,7 +181,7 @@ static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *er
 			.resets = es_datapath_resets(d->datapath),
 			.reset_ns = &es_datapath_state(d->datapath)->reset_ns,
 			.keys = d->keys,
-			.packet_max = d->network.packet_max,
+			.packet_max = &d->packet_max.in_force,
 		};
 		int rc = es_worker_new(&params, d->cluster, &d->worker[i]);
 
@@ -295,7 +295,7 @@ static int es_daemon_start_programs(struct es_daemon *d, struct es_conf_error *e
 		.path = d->program_path,
 		.group = d->conf->inspector.program_group,
 		.datapath = d->datapath,
-		.packet_max = d->network.packet_max,
+		.packet_max = &d->packet_max.in_force,
 		.note = es_daemon_note,
 		.note_ctx = d,
 	};
@@ -357,6 +357,7 @@ static int es_daemon_read_network(struct es_daemon *d, struct es_conf_error *err
 		rc = es_network_read(d->conf, &d->network, err);
 	if (rc)
 		return rc;
+	es_daemon_packet_max_begin(d);
 	d->datapath_params = (struct es_datapath_params){
 		.public_ifindex = d->network.public_ifindex,
 		.cluster_ifindex = d->network.cluster_ifindex,

@@ -21,6 +21,7 @@
 #include "inspector/daemon/observed.h"
 #include "inspector/daemon/others.h"
 #include "inspector/daemon/outliers.h"
+#include "inspector/daemon/packet_max.h"
 #include "inspector/daemon/poison.h"
 #include "inspector/daemon/rollout.h"
 #include "inspector/daemon/route.h"
@@ -72,6 +73,7 @@ struct es_daemon {
 	struct es_homes homes;
 	struct es_keys keys;
 	struct es_network network;
+	struct es_daemon_packet_max packet_max;
 	struct es_daemon_interfaces interfaces;
 	int solicited_fd; /* in the groups of neighbours' questions (datapath/solicited.h); -1: none */
 	enum es_datapath_kind datapath_kind;

@@ -68,6 +68,20 @@ static int has_changed(const struct es_daemon *d, const struct es_network *netwo
 	       memcmp(network->public_mac, d->network.public_mac, sizeof(network->public_mac)) != 0;
 }
 
+/* In force as by a reload; the others hear of it, and of what this node's settings are now. */
+static void take_mtu(struct es_daemon *d, const struct es_network *network)
+{
+	if (network->packet_max == d->network.packet_max)
+		return;
+	d->network.packet_max = network->packet_max;
+	d->network.mss = network->mss;
+	es_daemon_packet_max_look(d);
+	es_daemon_settings_rebind(d);
+	if (d->membership)
+		es_membership_reloaded(d->membership);
+	es_daemon_serving_look(d);
+}
+
 static int look(struct es_daemon *d, struct es_conf_error *err)
 {
 	const struct es_conf_datapath *dp = &d->conf->datapath;
@@ -88,6 +102,7 @@ static int look(struct es_daemon *d, struct es_conf_error *err)
 	}
 	rc = es_network_read(d->conf, &network, err);
 	if (!rc && !has_changed(d, &network)) {
+		take_mtu(d, &network);
 		set_wrong(d, "");
 		return 0;
 	}
@@ -101,6 +116,7 @@ static int look(struct es_daemon *d, struct es_conf_error *err)
 	}
 	d->interfaces.is_lost = 0;
 	set_wrong(d, "");
+	es_daemon_packet_max_look(d);
 	es_log(ES_LOG_INFO, "attached again to %s and %s, which have changed", dp->interface,
 	       dp->cluster_interface);
 	return 0;

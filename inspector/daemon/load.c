@@ -392,6 +392,7 @@ int es_daemon_load_start(struct es_daemon *d, struct es_conf_error *err)
 	d->load.exchange.home = es_daemon_home_heard;
 	d->load.exchange.evidence = es_daemon_vanishing_heard;
 	d->load.exchange.idle = on_idle;
+	d->load.exchange.takes = es_daemon_packet_max_heard;
 	d->load.exchange.ctx = d;
 	ev_io_init(&d->load.io, on_message, d->load.exchange.fd, EV_READ);
 	d->load.io.data = d;

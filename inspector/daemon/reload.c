@@ -155,10 +155,12 @@ static int es_daemon_next_use(struct es_daemon *d, struct es_daemon_next *next, 
 	int rc;
 
 	d->network = next->network;
+	es_daemon_packet_max_begin(d);
 	es_daemon_set_workers(d, next->cluster, &next->keys);
 	rc = es_daemon_configure(d, next->cluster, &next->keys);
 	if (rc) {
 		d->network = old;
+		es_daemon_packet_max_begin(d);
 		es_daemon_set_workers(d, d->cluster, &d->keys);
 		es_conf_error_set(err, "datapath: its configuration cannot be written: %s", strerror(-rc));
 	}

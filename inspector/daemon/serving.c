@@ -106,7 +106,7 @@ void es_daemon_serving_look(struct es_daemon *d)
 	struct es_serving *now = &d->serving.now;
 	struct es_wire_load word = {};
 
-	es_serving_look(d->conf, d->datapath_kind, d->network.packet_max, now);
+	es_serving_look(d->conf, d->datapath_kind, es_daemon_packet_max_expected(d), now);
 	spare_the_last(d, now);
 	add_checks(d, now, before.refused);
 	es_daemon_outliers_add(d, now);
@@ -194,6 +194,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	(void)loop;
 	(void)events;
+	es_daemon_packet_max_look(timer->data);
 	es_daemon_serving_look(timer->data);
 }
 

@@ -208,7 +208,7 @@ int es_network_read(const struct es_conf *conf, struct es_network *ret, struct e
 				  cluster_mtu, dp->cluster_interface);
 		return -EINVAL;
 	}
-	ret->mss = ret->packet_max - 40;
+	ret->mss = es_network_mss(ret->packet_max);
 	/* Never promise what the rebuilt socket may not keep. */
 	ret->wscale = es_sysctl_flag("/proc/sys/net/ipv4/tcp_window_scaling");
 	ret->sack = es_sysctl_flag("/proc/sys/net/ipv4/tcp_sack");

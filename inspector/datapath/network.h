@@ -56,6 +56,12 @@ unsigned int es_network_overhead(const struct es_conf *conf);
 unsigned int es_network_packet_max(const struct es_conf *conf, unsigned int cluster_mtu,
 				   unsigned int public_mtu);
 
+/* The MSS with which a full segment of IPv4 is no longer than that. */
+static inline unsigned int es_network_mss(unsigned int packet_max)
+{
+	return packet_max - 40;
+}
+
 /* es_network_read() - returns 0, or -errno and @err */
 int es_network_read(const struct es_conf *conf, struct es_network *ret_network, struct es_conf_error *err);
 

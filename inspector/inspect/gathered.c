@@ -166,7 +166,7 @@ enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather 
 	size_t segment = record->gso_size;
 	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
 	enum es_gather_result result = ES_GATHER_ADDED;
-	size_t room = in->params->packet_max - packet->header_len;
+	size_t room = *in->params->packet_max - packet->header_len;
 
 	if (is_first || !g->has_first) {
 		g->flow = record->flow;

@@ -87,7 +87,7 @@ void es_inspect_send(struct es_inspector *in, const struct es_handover_order *or
 		     const struct es_ip_packet *packet, size_t segment, unsigned int target)
 {
 	struct es_handover_order piece = *order;
-	size_t room = in->params->packet_max - packet->header_len;
+	size_t room = *in->params->packet_max - packet->header_len;
 	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
 
 	if (!segment || segment > room)

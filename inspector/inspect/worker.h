@@ -88,7 +88,7 @@ extern const char *const es_worker_counter_description[ES_WORKER_COUNTER_COUNT];
  * @route: for the policies; may be NULL
  * @lease_ns: struct es_state's; @mark, @poisons: in it, too (kmod/core/poison.h); NULL: none
  * @resets: es_datapath_resets(), with @reset_ns in struct es_state
- * @packet_max: bytes of the longest client packet that fits into a handover message
+ * @packet_max: bytes of the longest client packet that fits into a handover message; may change at any time
  */
 struct es_worker_params {
 	unsigned int id;
@@ -103,7 +103,7 @@ struct es_worker_params {
 	struct es_reset *resets;
 	__u64 *reset_ns;
 	struct es_keys keys;
-	size_t packet_max;
+	const _Atomic unsigned int *packet_max;
 };
 
 /* es_worker_new() - start the thread. @cluster stays the caller's. Returns 0 or -errno. */

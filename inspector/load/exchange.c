@@ -142,6 +142,19 @@ void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct 
 	es_loads_send(exchange, cluster, &message, understands, ES_WIRE_UNDERSTANDS_FATE);
 }
 
+void es_load_exchange_tell_takes(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+				 const struct es_keys *keys, const _Atomic unsigned char *understands,
+				 unsigned int packet_max)
+{
+	struct es_loads_message message = es_loads_message(exchange, cluster, ES_TAKES_VERSION);
+	__be32 word = es_htonl(packet_max);
+
+	message.len = es_htons(sizeof(word));
+	memcpy(message.payload, &word, sizeof(word));
+	message.mac = es_loads_mac(&keys->key[0].handover, &message);
+	es_loads_send(exchange, cluster, &message, understands, ES_WIRE_UNDERSTANDS_FATE);
+}
+
 static int es_loads_is_authentic(const struct es_loads_message *message, const struct es_keys *keys)
 {
 	for (unsigned int i = 0; i < keys->count; i++)
@@ -244,6 +257,7 @@ static void es_loads_word(struct es_load_exchange *exchange, const struct es_loa
 		struct es_home_wire home;
 		struct es_idle_wire idle;
 		struct es_evidence_wire evidence;
+		__be32 takes;
 	} word;
 	unsigned int node = message->source, len = es_ntohs(message->len);
 
@@ -255,6 +269,8 @@ static void es_loads_word(struct es_load_exchange *exchange, const struct es_loa
 	else if (message->version == ES_EVIDENCE_VERSION && exchange->evidence &&
 		 len == sizeof(word.evidence))
 		exchange->evidence(exchange->ctx, node, &word.evidence);
+	else if (message->version == ES_TAKES_VERSION && exchange->takes && len == sizeof(word.takes))
+		exchange->takes(exchange->ctx, node, es_ntohl(word.takes));
 }
 
 int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,
@@ -282,7 +298,7 @@ int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_
 	if (got != sizeof(message) || message.magic != es_htonl(ES_LOADS_MAGIC) ||
 	    (message.version != ES_LOADS_VERSION && message.version != ES_LOADS_ANSWER_VERSION &&
 	     message.version != ES_HOMES_VERSION && message.version != ES_IDLE_VERSION &&
-	     message.version != ES_EVIDENCE_VERSION) ||
+	     message.version != ES_EVIDENCE_VERSION && message.version != ES_TAKES_VERSION) ||
 	    message.source == cluster->self || message.source >= cluster->conf->node_count ||
 	    !es_loads_is_authentic(&message, keys))
 		goto refused;

@@ -86,6 +86,12 @@ struct es_idle_wire {
 	__be32 idle;
 };
 
+/*
+ * How long a client's packet in a handover message may be that the sender can receive: the payload is that number
+ * (__be32). A node that does not say that it understands this gets none, and sends what it always has.
+ */
+#define ES_TAKES_VERSION 9
+
 /**
  * struct es_load_exchange
  * @fd: -1 until es_load_exchange_open(); @bound: its address; @heard: the last sequence of each node
@@ -98,7 +104,7 @@ struct es_idle_wire {
  * @answered_ns: when each node was last told that it is behind
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
  * @home: gets other nodes' words about sets, with @ctx; may be NULL. Likewise @evidence, about requests given to this node,
- * and @idle, what they have of idle connections
+ * @idle, what they have of idle connections, and @takes, what they can receive
  * @refused: datagrams that were no authentic, fresh message of another node, or came by another interface
  */
 struct es_load_exchange {
@@ -119,6 +125,7 @@ struct es_load_exchange {
 	void (*home)(void *ctx, unsigned int node, const struct es_home_wire *word);
 	void (*evidence)(void *ctx, unsigned int node, const struct es_evidence_wire *evidence);
 	void (*idle)(void *ctx, unsigned int node, unsigned int idle);
+	void (*takes)(void *ctx, unsigned int node, unsigned int packet_max);
 	void *ctx;
 };
 
@@ -143,6 +150,11 @@ void es_load_exchange_testify(struct es_load_exchange *exchange, const struct es
 void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 				const struct es_keys *keys, const _Atomic unsigned char *understands,
 				unsigned int idle);
+
+/* es_load_exchange_tell_takes() - what this node can receive, likewise */
+void es_load_exchange_tell_takes(struct es_load_exchange *exchange, const struct es_cluster *cluster,
+				 const struct es_keys *keys, const _Atomic unsigned char *understands,
+				 unsigned int packet_max);
 
 /**
  * es_load_exchange_receive() - take one message

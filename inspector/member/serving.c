@@ -76,9 +76,10 @@ static void look_at_kernel(const struct es_conf *conf, enum es_datapath_kind kin
 			      arrive_at[i], arrive_at[i]);
 	if (!es_network_mtu_is_enough(cluster, packet_max + es_network_overhead(conf)))
 		found(s, ES_TROUBLE_MTU,
-		      "the MTU of %s has become too small for handover messages; do: ip link set %s mtu "
-		      "1600 or more, as it was, or restart earshotd on all nodes",
-		      cluster, cluster);
+		      "the MTU of %s has become too small for the handover messages of other nodes, which do "
+		      "not "
+		      "hear of it; do: ip link set %s mtu %u, or restart earshotd on all nodes",
+		      cluster, cluster, packet_max + es_network_overhead(conf));
 	if (s->trouble)
 		s->refused = all_of(conf);
 }

@@ -78,7 +78,7 @@ static void es_move_send(struct es_programs *p, struct es_program_move *m, enum 
 
 static size_t es_move_piece(const struct es_programs *p, const struct es_program_move *m, size_t offset)
 {
-	size_t room = p->params.packet_max - es_ip_packet_make_max(&m->connection.flow);
+	size_t room = *p->params.packet_max - es_ip_packet_make_max(&m->connection.flow);
 	size_t left = m->connection.len - offset;
 
 	return left < room ? left : room;

@@ -54,7 +54,7 @@ def test_taken_and_refused(node):
         "older": model.Loads(sequence=sequence - 1),
         "from ourselves": model.Loads(sequence=sequence + 9, source=0),
         "of no node": model.Loads(sequence=sequence + 9, source=3),
-        "of another version": model.Loads(sequence=sequence + 9, version=9),
+        "of another version": model.Loads(sequence=sequence + 9, version=99),
         "longer": later + b"x",
         "changed": later[:20] + bytes((later[20] ^ 1,)) + later[21:],
     }

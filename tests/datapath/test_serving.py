@@ -20,6 +20,7 @@ from packets.packet import ACK, NOP, PSH, RST
 IPPROTO_MPTCP = 262
 DOWN = 2
 ADDRESS, SYNCOOKIES, RP_FILTER, MTU = range(3, 7)
+OVERHEAD = 20 + 8 + 64  # of a handover message
 
 
 def n1(node):
@@ -40,15 +41,13 @@ class Broken:
         at = node.namespace
         if self.what == "address":
             netns.ip("-n", at, "address", "del" if broken else "add", f"{VIP}/32", "dev", "lo")
-        elif self.what == "mtu":
-            netns.ip("-n", at, "link", "set", "eth1", "mtu", "1499" if broken else "1500")
         elif self.what == "tcp_syncookies":
             netns.set_sysctls(at, {"net.ipv4.tcp_syncookies": int(not broken)})
         else:
             netns.set_sysctls(at, {f"net.ipv4.conf.{self.what}.rp_filter": 1 if broken else 2})
 
 
-BROKEN = (Broken("address", ADDRESS, f"{VIP} is no address of this node"), Broken("mtu", MTU, "MTU of eth1"),
+BROKEN = (Broken("address", ADDRESS, f"{VIP} is no address of this node"),
           pytest.param(Broken("tcp_syncookies", SYNCOOKIES, "tcp_syncookies is 0"),
                        marks=[pytest.mark.bpf("the module makes its requests itself"),
                               pytest.mark.no_netfilter("its handshakes are true ones")]),
@@ -103,11 +102,11 @@ def test_broken_and_alone(own_node, client):
     """Nobody else serves: it is said what is wrong, and what can be served is."""
     node = own_node()
     client = functools.partial(client, at=node)
-    broken = Broken("mtu", MTU, "MTU of eth1")
+    broken = Broken("lo", RP_FILTER, "rp_filter is strict on lo")
     try:
         broken.set(node, True)
         is_known(node, broken.text)
-        wait_for(lambda: [m.trouble for m in said(node, 0)[-1:]] == [MTU], "n2 hears of it")
+        wait_for(lambda: [m.trouble for m in said(node, 0)[-1:]] == [RP_FILTER], "n2 hears of it")
         wait_for(lambda: n1(node)["state"] == "up", "the others, who told their time at the start, are silent", seen=lambda: n1(node))
         assert broken.text in n1(node)["trouble"]
         c, text, message = from_another(node, client, WEB)
@@ -119,6 +118,112 @@ def test_broken_and_alone(own_node, client):
             wait_for(lambda: n1(node)["state"] == "down", "n1 leaves it to the others", seen=lambda: n1(node))
     finally:
         broken.set(node, False)
+
+
+def mtu_set(node, mtu):
+    netns.ip("-n", node.namespace, "link", "set", "eth1", "mtu", str(mtu))
+
+
+def mss_becomes(node, client, expected):
+    """By the longest packet that fits into a handover message."""
+    def announced():
+        c = client(at=node)
+        node.public.send(c.syn_frame())
+        return int.from_bytes(node.public.take(c.mine).tcp.options[2], "big")
+
+    wait_for(lambda: announced() == expected - 40, f"MSS {expected - 40}", seen=announced)
+    node.mss = expected - 40
+
+
+def goes_whole(node, client, target, packet_max):
+    """A request of a client that has heard of the first MSS is handed over in messages that fit."""
+    c = client(at=node)
+    c.shake()
+    text = c.get(target)
+    text = text[:-2] + b"X-Long: " + b"x" * (1368 - 12 - len(text) - 10) + b"\r\n\r\n"
+    c.request(text=text)
+
+    def payload(message):
+        return packet.parse(packet.eth(node.mac, node.mac, packet.ETH_IP, message.packet)).tcp.payload
+
+    messages = [node.taken(target, model.REQUEST)]
+    while sum(len(payload(m)) for m in messages) < len(text):
+        messages.append(node.taken(target, model.FOLLOW))
+    assert b"".join(payload(m) for m in messages) == text
+    assert max(len(m.packet) for m in messages) <= packet_max, [len(m.packet) for m in messages]
+    return len(messages)
+
+
+def test_mtu(own_node, client):
+    """One that changes is in force at once, up and down, here and at another node; the node serves throughout."""
+    node = own_node()
+    first = 1500 - OVERHEAD
+    for other in (2, 3):
+        node.hear(other, time.time_ns(), understands=model.UNDERSTANDS_TAKES)
+    wait_for(lambda: n1(node)["state"] == "up", "n1 serves", seen=lambda: n1(node))
+    mss_becomes(node, client, first)
+    assert goes_whole(node, client, 2, first) == 1
+    try:
+        mtu_set(node, 1400)
+        mss_becomes(node, client, 1400 - OVERHEAD)
+        assert goes_whole(node, client, 2, 1400 - OVERHEAD) == 2
+        assert n1(node)["state"] == "up"
+        # n2 takes less than that, until it says nothing any more.
+        tell(node, model.Takes(1, time.time_ns(), 900), 2)
+        mss_becomes(node, client, 900)
+        assert goes_whole(node, client, 2, 900) == 2
+        mss_becomes(node, client, 1400 - OVERHEAD)
+        for wrong in (0, 1):  # nobody can have less than TCP's least
+            tell(node, model.Takes(1, time.time_ns(), wrong), 2)
+            mss_becomes(node, client, (1400 - OVERHEAD, 576)[wrong])
+        assert n1(node)["state"] == "up"
+    finally:
+        mtu_set(node, 1500)
+    tell(node, model.Takes(1, time.time_ns(), 9000), 2)
+    mss_becomes(node, client, first)
+    assert goes_whole(node, client, 2, first) == 1
+    assert n1(node)["state"] == "up" and "cannot serve" not in node.log()
+
+
+def test_mtu_is_told(own_node):
+    """Once a second, to those who understand; and at once when it changes."""
+    node = own_node()
+
+    def takes():
+        node.cluster.fence()
+        return [(model.Takes.parse(f.udp.payload, node.keys).packet_max, f.ip.dst) for f in node.cluster.loads
+                if f.udp.payload[4] == model.Takes.VERSION]
+
+    node.hear(3, time.time_ns(), understands=model.UNDERSTANDS_TAKES)
+    wait_for(takes, "a word")
+    assert set(takes()) == {(1500 - OVERHEAD, CLUSTER[2])}
+    try:
+        mtu_set(node, 1400)
+        wait_for(lambda: (1400 - OVERHEAD, CLUSTER[2]) in takes(), "another word")
+    finally:
+        mtu_set(node, 1500)
+
+
+def test_mtu_and_a_node_of_the_version_before(own_node, client):
+    """It goes on sending what it always has: while it is heard, nothing is taken of others."""
+    node = own_node()
+    broken = Broken("mtu", MTU, "MTU of eth1")
+    try:
+        with others_serve(node):
+            mtu_set(node, 1499)
+            is_known(node, broken.text)
+            assert n1(node)["state"] == "down"
+            node.mss -= 1
+            refuses(node, functools.partial(client, at=node), broken)
+        with others_serve(node, understands=model.UNDERSTANDS_TAKES):
+            wait_for(lambda: n1(node)["state"] == "up", "n1 serves again", seen=lambda: n1(node))
+            assert broken.text not in n1(node)["trouble"]
+        with others_serve(node):
+            is_known(node, broken.text)
+            mtu_set(node, 1500)
+            wait_for(lambda: n1(node)["state"] == "up", "n1 serves again", seen=lambda: n1(node))
+    finally:
+        mtu_set(node, 1500)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from cluster.interfaces import link_of, make, remove
 from cluster.membership import settled
 from earshotlab import Lab, daemon, wait_for
 from earshotlab.netns import ip, ip_batch
+from web import raw
 
 pytestmark = pytest.mark.earshot
 THREE = ["n1", "n2", "n3"]
@@ -116,6 +117,42 @@ def test_reload_attaches(static):
     # The netfilter datapath hears of it, and has set its rules again by itself.
     assert len(lines(static, "n2", "attached again")) == before + (daemon.DATAPATH != "netfilter")
     assert served(static) == {"n1", "n2"}
+
+
+def uploads(lab, connections, count):
+    """On each of these connections, and on as many new ones: requests of six full segments, by whom they are answered."""
+    nodes, body = set(), b"c" * 8000
+    for i in range(count):
+        fresh = raw.http_connection(lab.client)
+        for connection in (fresh, connections[i % len(connections)]):
+            connection.request("POST", f"/upload?{i}", body, {"Host": raw.HOST})
+            response = connection.getresponse()
+            told = json.loads(response.read())
+            assert (response.status, told["bytes"]) == (200, len(body)), (i, response.status, told)
+            nodes.add(told["node"])
+        fresh.close()
+    return nodes
+
+
+@pytest.mark.parametrize("which", (["n2"], THREE), ids=("one", "all"))
+def test_mtu_changes(docroot, which):
+    """The cluster network's, while requests come: no node is down, and no request is lost, on connections with the MSS before, too."""
+    with Lab(nodes=3, policy="uri-hash", docroot=docroot,
+             settings={**SETTINGS, "service.handover_cost": 0, "service.load_bound": 0}) as lab:
+        connections = [raw.http_connection(lab.client) for _ in range(6)]
+        for mtu in (1500, 1400, 1300, 1500):
+            for node in which:
+                ip("-n", lab.net.namespace(node), "link", "set", "eth1", "mtu", str(mtu))
+            assert uploads(lab, connections, 24) == set(THREE)
+            assert served(lab) == set(THREE)
+            for node in THREE:
+                assert {n["state"] for n in lab.status(node)["nodes"]} == {"up"}
+                assert not lines(lab, node, "cannot serve") and not lines(lab, node, "too small")
+            if mtu != 1500:
+                for node in THREE:
+                    wait_for(lambda node=node, mtu=mtu: lines(lab, node, f"packets of {mtu - 92} bytes"), f"{node} goes by it")
+        for connection in connections:
+            connection.close()
 
 
 def started(lab, text, tmp_path, *options):

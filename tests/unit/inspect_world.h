@@ -34,6 +34,7 @@ static int receiver[NODES];
 static struct es_conf *conf;
 static struct es_cluster *cluster;
 static struct es_health health;
+static _Atomic unsigned int packet_max = 1400;
 static __u64 lease_ns;
 static struct es_worker_params params;
 static struct es_inspector in;
@@ -85,7 +86,8 @@ static int setup(void **state)
 	memset(&health, 0, sizeof(health));
 	lease_ns = 0;
 	memset(&in, 0, sizeof(in));
-	params = (struct es_worker_params){.health = &health, .lease_ns = &lease_ns, .packet_max = 1400};
+	params = (struct es_worker_params){
+		.health = &health, .lease_ns = &lease_ns, .packet_max = &packet_max};
 	params.keys.count = 1;
 	in.params = &params;
 	in.cluster = cluster;

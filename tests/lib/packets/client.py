@@ -125,11 +125,11 @@ class Client:
         """The frame that must answer our SYN."""
         cookie, tsval = self.forge()
         means = self.offer.means
-        block = (opt_mss(network.MSS - (20 if self.family == 6 else 0)) + (OPT_SACK if means.sack else NOP * 2) +
+        block = (opt_mss(self.node.mss - (20 if self.family == 6 else 0)) + (OPT_SACK if means.sack else NOP * 2) +
                  (opt_ts(tsval, self.tsval) if means.ts else NOP * 10) + NOP +
                  (NOP * 3 if means.wscale is None else opt_wscale(network.RCV_WSCALE)))
         segment = packet.tcp(self.vip, self.ip, self.service, self.port, seq=cookie, ack=self.isn + 1,
-                             flags=SYN | ACK | (ECE if means.ecn else 0), window=network.WINDOW, options=block)
+                             flags=SYN | ACK | (ECE if means.ecn else 0), window=10 * self.node.mss, options=block)
         return packet.eth(network.GATEWAY_MAC, self.node.mac, self.ethertype(),
                           (packet.ip6 if self.family == 6 else packet.ip)(self.vip, self.ip, packet.TCP, segment))
 

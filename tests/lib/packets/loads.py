@@ -54,14 +54,14 @@ def tell(node, message, source=2, port=HANDOVER_PORT):
 
 
 @contextlib.contextmanager
-def others_serve(node, sources=(2, 3)):
+def others_serve(node, sources=(2, 3), understands=0):
     """The model nodes say all the time that they live and serve, so that n1 may be out."""
     is_over = threading.Event()
 
     def run():
         while not is_over.wait(0.3):
             for source in sources:
-                tell(node, model.Loads(sequence=time.time_ns(), source=source - 1, clock_ns=time.time_ns()), source)
+                tell(node, model.Loads(sequence=time.time_ns(), source=source - 1, clock_ns=time.time_ns(), understands=understands), source)
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:

@@ -374,6 +374,30 @@ class NumberAnswer:
         return answer
 
 
+UNDERSTANDS_TAKES = 32
+
+
+@dataclass
+class Takes:
+    """What a node can receive: bytes of a client's packet in a handover message."""
+    source: int
+    sequence: int
+    packet_max: int
+    VERSION = 9
+
+    def bytes(self, key):
+        body = LOADS_MAGIC + struct.pack(">BBHQI36x", self.VERSION, self.source, 4, self.sequence, self.packet_max)
+        return body + struct.pack(">Q", siphash(key, body))
+
+    @classmethod
+    def parse(cls, data, keys):
+        """Authentic ones only."""
+        version, source, length, sequence, packet_max = struct.unpack(">BBHQI", data[4:20])
+        said = cls(source, sequence, packet_max)
+        assert (version, length) == (cls.VERSION, 4) and any(said.bytes(key) == data for key in keys.handover)
+        return said
+
+
 @dataclass
 class Evidence:
     """What an inspecting node tells another one of a request that it gave to it (inspector/load/exchange.h)."""

@@ -42,7 +42,6 @@ COOKIE_LIFETIME_S = 384
 SLOT_S = COOKIE_LIFETIME_S // model.SLOTS_VALID
 RCV_WSCALE = 10
 MSS = 1500 - (20 + 8 + 64) - 40  # a full segment fits into a message on an ordinary network
-WINDOW = 10 * MSS
 
 # Port, policy. DEAD and DEAD_BLIND have no server, CRAMPED one with hardly any accept queue.
 # EACH inspects every request. On PROGRAM a program listens, which hands connections over to servers on SERVER.
@@ -77,6 +76,7 @@ class Node(namespaces.Site):
                          "race_window_ms": race_window_ms, "workers": workers, "interface": "eth0", "cluster_interface": "eth1",
                          "ring_hash": ring_hash, "program": program}
         self.cluster_mac = CLUSTER_MAC[mac_mode]
+        self.mss = MSS  # of its SYN-ACKs to IPv4
         super().__init__(PREFIX, "node", "far")
         self.namespace, self.far = self.namespaces
         self.control = os.path.join(self.directory, "control")
