@@ -348,6 +348,16 @@ static void es_route_call(void *ctx)
 	call->kind = thread->instance->plugin.route(thread->state, call->asked, call->cluster, call->answer);
 }
 
+/* What a plugin has written, as far as the answer that it knows goes: what lies behind that is none of it. */
+static void es_answer_take(const struct es_plugin_instance *instance, const unsigned char *room,
+			   struct es_plugin_answer *ret_answer)
+{
+	size_t size = instance->plugin.answer_size;
+
+	memset(ret_answer, 0, sizeof(*ret_answer));
+	memcpy(ret_answer, room, size < sizeof(*ret_answer) ? size : sizeof(*ret_answer));
+}
+
 /* Ask one plugin. Returns its answer, or the one that replaces a failure. */
 static int es_plugin_ask(struct es_plugins_thread *t, struct es_plugin_thread *thread,
 			 const struct es_plugin_request *asked, const struct es_plugin_cluster *cluster,
@@ -355,13 +365,13 @@ static int es_plugin_ask(struct es_plugins_thread *t, struct es_plugin_thread *t
 {
 	_Alignas(16) unsigned char room[ES_PLUGIN_ANSWER_ROOM] = {};
 	struct es_plugin_instance *instance = thread->instance;
-	const struct es_plugin_answer *answer = (const void *)room;
 	enum es_plugin_failure failure = ES_PLUGIN_FAILURE_no_thread;
 	unsigned long long start_ns = es_clock_now_ns(), took_ns = 0;
 	struct es_request_view before = *request;
 	struct es_route_call call = {thread, asked, cluster, (struct es_plugin_answer *)room, -EIO};
 	int kind = -EIO, signal;
 
+	memset(ret_answer, 0, sizeof(*ret_answer));
 	if (es_plugin_is_off(instance)) {
 		failure = ES_PLUGIN_FAILURE_off;
 	} else if (!thread->failed) {
@@ -369,13 +379,14 @@ static int es_plugin_ask(struct es_plugins_thread *t, struct es_plugin_thread *t
 		signal = es_guard_call(ROUTE_MS, es_route_call, &call);
 		took_ns = es_clock_now_ns() - start_ns;
 		kind = call.kind;
+		es_answer_take(instance, room, ret_answer);
 		if (signal) {
 			failure = signal == ES_GUARD_SIGNAL ? ES_PLUGIN_FAILURE_hung
 							    : ES_PLUGIN_FAILURE_crashed;
 			es_plugin_crashed(instance, signal);
 			es_plugin_thread_make(thread);
 		} else {
-			failure = es_answer_check(kind, answer, request, cluster->view);
+			failure = es_answer_check(kind, ret_answer, request, cluster->view);
 		}
 		if (failure == ES_PLUGIN_FAILURE_NONE &&
 		    es_is_too_slow(t, instance->conf, start_ns, took_ns)) {
@@ -383,10 +394,9 @@ static int es_plugin_ask(struct es_plugins_thread *t, struct es_plugin_thread *t
 			*request = before;
 		}
 	}
-	es_call_explain(instance, kind, answer, failure, request, cluster->view);
+	es_call_explain(instance, kind, ret_answer, failure, request, cluster->view);
 	if (!cluster->view->explain)
 		es_call_count(thread, took_ns, kind, failure);
-	*ret_answer = *answer;
 	if (failure == ES_PLUGIN_FAILURE_NONE)
 		return kind;
 	ret_answer->status = FAIL_STATUS;

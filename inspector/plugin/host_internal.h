@@ -16,8 +16,12 @@
 
 /* A plugin of a newer minor version may write answers that are longer than ours; there is this much room. */
 #define ES_PLUGIN_ANSWER_ROOM 512
-/* The descriptor as version 1.0 had it. */
+/* The structures as version 1.0 had them. A plugin's are as large at least, whatever ours have got since. */
 #define ES_PLUGIN_SIZE_1_0 offsetof(struct es_plugin, timer)
+#define ES_PLUGIN_ANSWER_SIZE_1_0                                                                            \
+	(offsetof(struct es_plugin_answer, nodes) + sizeof(((struct es_plugin_answer *)0)->nodes))
+#define ES_PLUGIN_NODE_SIZE_1_0                                                                              \
+	(offsetof(struct es_plugin_node, disk) + sizeof(((struct es_plugin_node *)0)->disk))
 
 struct es_plugin_instance;
 

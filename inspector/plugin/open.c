@@ -128,8 +128,8 @@ static int es_plugin_judge(struct es_plugin_instance *instance, struct es_conf_e
 				  ES_PLUGIN_ABI_MINOR, ES_PLUGIN_ABI_MAJOR);
 		return -EINVAL;
 	}
-	if (found->size < ES_PLUGIN_SIZE_1_0 || found->answer_size < sizeof(struct es_plugin_answer) ||
-	    found->answer_size > ES_PLUGIN_ANSWER_ROOM || found->node_size < sizeof(struct es_plugin_node)) {
+	if (found->size < ES_PLUGIN_SIZE_1_0 || found->answer_size < ES_PLUGIN_ANSWER_SIZE_1_0 ||
+	    found->answer_size > ES_PLUGIN_ANSWER_ROOM || found->node_size < ES_PLUGIN_NODE_SIZE_1_0) {
 		es_conf_error_set(
 			why,
 			"%s: its descriptor's sizes (%u, %u, %u) are not those of ABI %d.x: expected what "

@@ -219,6 +219,66 @@ def test_template(prefix, tmp_path):
     assert "100% tests passed" in done.stdout
 
 
+FIRST = """
+/* As <earshot/plugin.h> was in version 1.0, as far as it is needed here; never to be changed. */
+#include <stddef.h>
+#include <stdint.h>
+struct set { uint64_t bits[2]; };
+struct node { const char *name; uint8_t address[16]; uint16_t port; uint8_t is_target, is_draining;
+              double weight, active, load, cpu, disk; };
+struct answer { uint32_t node, more_bytes, status, retry_after_s; struct set nodes; };
+struct host { uint32_t size; uint16_t abi_major, abi_minor; void *before_node_count[23]; unsigned (*node_count)(const void *);
+              unsigned (*self)(const void *); int (*node)(const void *, unsigned, struct node *); };
+struct plugin { uint32_t magic; uint16_t abi_major, abi_minor; uint32_t size, answer_size, node_size;
+                const char *name, *version, *description;
+                int (*configure)(const struct host *, void *, void **); void (*release)(void *);
+                int (*thread_new)(void *, void **); void (*thread_free)(void *);
+                int (*route)(void *, const void *, const void *, struct answer *); };
+_Static_assert(sizeof(struct node) == 72 && sizeof(struct answer) == 32 && sizeof(struct plugin) == 88, "those of 1.0");
+static int configure(const struct host *host, void *config, void **ret_state)
+{ (void)config; *ret_state = (void *)host; return 0; }
+static int route(void *state, const void *request, const void *cluster, struct answer *ret_answer)
+{
+    const struct host *host = state;
+    struct { struct node node; unsigned char behind[64]; } n;
+    unsigned char *bytes = (unsigned char *)ret_answer;
+    unsigned count = host->node_count(cluster);
+    (void)request;
+    for (size_t i = 0; i < sizeof(n.behind); i++)
+        n.behind[i] = 0xa5;
+    if (host->node(cluster, count - 1, &n.node) || n.node.weight != 100 || !n.node.is_target || n.node.name[0] != 'n')
+        return -1;
+    for (size_t i = 0; i < sizeof(n.behind); i++)
+        if (n.behind[i] != 0xa5)
+            return -1;
+    for (size_t i = 0; i < sizeof(*ret_answer); i++)
+        if (bytes[i])
+            return -1;
+    for (size_t i = 32; i < 400; i++)
+        bytes[i] = 0xff; /* the host has room there, and does not look at it */
+    ret_answer->nodes.bits[0] = 6;
+    return 2;
+}
+__attribute__((visibility("default"))) const struct plugin earshot_plugin = {
+    0x4553504cu, 1, 0, 88, 32, 72, "first", "1", "d", configure, 0, 0, 0, route };
+"""
+
+
+def test_plugin_of_the_first_version(prefix, requests, tmp_path):
+    """Built when there was nothing but 1.0: it is loaded, its structures are not overrun, and its answers hold."""
+    source, plugin = tmp_path / "first.c", tmp_path / "first.so"
+    source.write_text(FIRST)
+    run("cc", "-Wall", "-Werror", "-shared", "-fPIC", source, "-o", plugin)
+    done = run(prefix / "bin/earshot-plugin-test", "--expect", "nodes=n2,n3", plugin, requests / "plain", check=False)
+    assert done.returncode == 0 and "nodes=n2,n3" in done.stdout, done
+    # Smaller than those of 1.0 are nobody's.
+    for sizes in ("80, 32, 72", "88, 24, 72", "88, 32, 64"):
+        source.write_text(FIRST.replace('88, 32, 72, "first"', f'{sizes}, "first"'))
+        run("cc", "-shared", "-fPIC", source, "-o", plugin)
+        done = run(prefix / "bin/earshot-plugin-test", plugin, requests / "plain", check=False)
+        assert done.returncode == 2 and f"its descriptor's sizes ({sizes})" in done.stderr, done
+
+
 ODD = """
 #include <earshot/plugin.h>
 static int route(void *thread, const struct es_plugin_request *request, const struct es_plugin_cluster *cluster,
@@ -234,8 +294,7 @@ PLAIN = "ES_PLUGIN_EXPORT const struct es_plugin earshot_plugin = {"
 @pytest.mark.parametrize("text,expected", [
     (PLAIN + "ES_PLUGIN_HEADER, COMMON };", None),
     # An older minor's descriptor ends earlier: what lies behind it is not looked at.
-    (PLAIN + "ES_PLUGIN_MAGIC, 1, 0, offsetof(struct es_plugin, timer), sizeof(struct es_plugin_answer), "
-     "sizeof(struct es_plugin_node), COMMON, .timer = timer, .timer_ms = 20, "
+    (PLAIN + "ES_PLUGIN_MAGIC, 1, 0, 88, 32, 72, COMMON, .timer = timer, .timer_ms = 20, "
      ".metrics = (const struct es_plugin_metric *)1 };", None),
     # A newer one's is longer.
     ("ES_PLUGIN_EXPORT const struct longer earshot_plugin_long __asm__(\"earshot_plugin\") = { .plugin = {"

@@ -13,6 +13,7 @@
 #include "earshot/handover.h"
 #include "earshot/plugin.h"
 #include "earshot/ring.h"
+#include "inspector/plugin/host_internal.h"
 
 #define AT(type, member, offset) assert_int_equal(offsetof(struct type, member), offset)
 
@@ -45,6 +46,10 @@ static void test_values(void **state)
 	AT(es_plugin_answer, status, 8);
 	AT(es_plugin_answer, retry_after_s, 12);
 	AT(es_plugin_answer, nodes, 16);
+	/* What a plugin of 1.0 says of its own: the host takes these for ever. */
+	assert_int_equal(ES_PLUGIN_SIZE_1_0, 88);
+	assert_int_equal(ES_PLUGIN_ANSWER_SIZE_1_0, 32);
+	assert_int_equal(ES_PLUGIN_NODE_SIZE_1_0, 72);
 	assert_int_equal(sizeof(struct es_plugin_metric), 24);
 }
 
