@@ -46,6 +46,7 @@ static void print_line(struct json_object *decision)
 {
 	unsigned long long time_us = es_json_number(decision, "time_us");
 	const char *request = es_json_string(decision, "request");
+	const char *content = es_json_string(decision, "content");
 	size_t len = strlen(request);
 	time_t time_s = (time_t)(time_us / US_PER_S);
 	char when[32] = "", client[64], *text;
@@ -60,11 +61,11 @@ static void print_line(struct json_object *decision)
 	snprintf(client, sizeof(client),
 		 strchr(es_json_string(decision, "address"), ':') ? "[%s]:%llu" : "%s:%llu",
 		 es_json_string(decision, "address"), es_json_number(decision, "port"));
-	printf("%s.%06llu  %-21s  %s  %-6s  %-8s  %s  %.1fus  %s%s\n", when, time_us % US_PER_S, client,
+	printf("%s.%06llu  %-21s  %s  %-6s  %-8s  %s  %.1fus  %s%s%s%s\n", when, time_us % US_PER_S, client,
 	       es_json_string(decision, "service"), es_json_string(decision, "decision"),
 	       es_json_string(decision, "why"), es_json_string(decision, "target"),
 	       es_json_fraction(decision, "took_us"), *text ? text : "-",
-	       es_json_is_true(decision, "cut") ? "..." : "");
+	       es_json_is_true(decision, "cut") ? "..." : "", *content ? "  content " : "", content);
 	free(text);
 }
 

@@ -48,7 +48,7 @@ void es_handover_sender_free(struct es_handover_sender **sender);
  * what the answer acknowledges ends
  * @moved: a later request, of a connection that was on another node
  * @unsafe: it must not be executed twice; for this node alone, it is not in the message
- * @content: struct es_request_view's; for this node alone
+ * @content, @is_named: struct es_request_view's; for this node alone
  * @why: an enum es_move_why, of a request that moves its connection; for this node alone
  * @repeat: this node was given the request before; its client has sent it again
  */
@@ -69,6 +69,7 @@ struct es_handover_order {
 	uint8_t unsafe;
 	uint8_t why;
 	uint8_t repeat;
+	uint8_t is_named;
 	struct es_rejection rejection;
 };
 

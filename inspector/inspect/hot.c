@@ -55,6 +55,16 @@ void es_hot_seen(struct es_hot *hot, unsigned int service, const struct es_reque
 	es_hot_name(least, request);
 }
 
+const char *es_hot_find(const struct es_hot *hot, unsigned int service, __u64 content)
+{
+	const struct es_hot_content *set = hot->place[content % ES_HOT_SETS];
+
+	for (unsigned int k = 0; k < ES_HOT_WAYS; k++)
+		if (set[k].requests && set[k].content == content && set[k].service == service)
+			return set[k].uri;
+	return NULL;
+}
+
 static void es_hot_add(const struct es_hot_content *place, struct es_hot_content *entries, size_t size,
 		       size_t *count)
 {

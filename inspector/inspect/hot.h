@@ -30,6 +30,9 @@ struct es_hot {
 void es_hot_seen(struct es_hot *hot, unsigned int service, const struct es_request_view *request,
 		 unsigned long long now_ns);
 
+/* es_hot_find() - the name of content that was asked for lately, or NULL: it is not among those */
+const char *es_hot_find(const struct es_hot *hot, unsigned int service, __u64 content);
+
 /**
  * es_hot_collect() - add a service's content to that in @entries, which may be of other workers
  * @size: room; @count: how many there are, updated

@@ -44,7 +44,7 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 		es_inspect_count(in, ES_WORKER_http2);
 	else if (result == ES_HTTP_NOT_HTTP)
 		es_inspect_count(in, ES_WORKER_not_http);
-	if (request->uri)
+	if (request->uri || request->is_named)
 		es_hot_seen(&in->hot, service, request, in->now_ns);
 	if (request->content && target >= 0)
 		es_tally_content(in->tally, service, request->content, (unsigned int)target);

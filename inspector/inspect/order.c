@@ -94,6 +94,7 @@ void es_inspect_complete(struct es_inspector *in, const struct es_request_view *
 	es_order_measure(in, request, order);
 	order->why = (uint8_t)request->why;
 	order->content = request->content;
+	order->is_named = (uint8_t)request->is_named;
 }
 
 void es_inspect_bound_again(struct es_inspector *in, const struct es_ip_packet *packet,

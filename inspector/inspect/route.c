@@ -244,7 +244,7 @@ static int es_route_decide(struct es_router *router, unsigned int service, struc
 	if (node != -1)
 		return node;
 	*view->why = ES_MOVE_LOCALITY;
-	if (request->uri)
+	if (request->uri || request->is_named)
 		node = router->policy[service]->route(router->state[service], request, view);
 	/* A policy that names a node that is none must not cost the client its request. */
 	return node >= 0 && es_view_is_target(request, view, (unsigned int)node)

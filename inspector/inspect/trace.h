@@ -53,6 +53,7 @@ int es_trace_filter_add(struct es_trace_filter *filter, const struct es_conf *co
  * Names and not numbers, since a reload may give the numbers to others before it is read.
  * @at_ns: CLOCK_MONOTONIC; @took_ns: from when the request was taken up until it was given to its node
  * @node: who serves it, "" if nobody does; @decision: as of es_trace_decision_name()
+ * @content: what a plugin has named it; "": the URI's
  * @text, @text_len: method and target as sent, any bytes; none where it is no HTTP/1.x; @is_cut: there is more of it
  * @path_at: where in @text the path begins
  */
@@ -68,6 +69,7 @@ struct es_trace_entry {
 	char service[ES_CONF_NAME_SIZE];
 	char node[ES_CONF_NAME_SIZE];
 	char why[ES_CONF_NAME_SIZE];
+	char content[112];
 	char text[ES_TRACE_TEXT];
 };
 

@@ -12,6 +12,19 @@ static const char *name_of(const struct es_conf *conf, unsigned int node)
 	return node < conf->node_count ? conf->nodes[node].name : "";
 }
 
+/* What a plugin has said that it is for; in digits, where people ask for too much else. */
+static void put_content(const struct es_inspector *in, const struct es_handover_order *order,
+			struct es_trace_entry *entry)
+{
+	const char *name = es_hot_find(&in->hot, order->service, order->content);
+
+	if (name)
+		snprintf(entry->content, sizeof(entry->content), "%s", name);
+	else
+		snprintf(entry->content, sizeof(entry->content), "%016llx",
+			 (unsigned long long)order->content);
+}
+
 void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *order,
 		      const struct es_trace_subject *subject)
 {
@@ -30,6 +43,8 @@ void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *o
 	snprintf(entry.service, sizeof(entry.service), "%s", conf->services[order->service].name);
 	snprintf(entry.node, sizeof(entry.node), "%s", name_of(conf, subject->target));
 	snprintf(entry.why, sizeof(entry.why), "%s", es_trace_why(conf, order, subject->decision));
+	if (order->is_named)
+		put_content(in, order, &entry);
 	es_trace_request(&entry, subject->text, subject->len);
 	for (struct es_trace_ring *ring = in->traces; ring; ring = ring->next)
 		is_noted |= es_trace_put(ring, &entry);

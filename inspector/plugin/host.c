@@ -258,6 +258,38 @@ static enum es_plugin_failure es_answer_check(int kind, const struct es_plugin_a
 	}
 }
 
+/*
+ * What a plugin says that the request is for takes the place of what its URI says. Names go to terminals and into JSON. A
+ * number is as good as the plugin's hash, and the tables that it falls into deserve a better one.
+ */
+static void es_answer_name_content(struct es_plugins_thread *t, const struct es_plugin_answer *answer,
+				   struct es_request_view *request)
+{
+	size_t len = strnlen(answer->content_name, sizeof(answer->content_name) - 1);
+
+	if (answer->content_cost)
+		request->cost = answer->content_cost < ES_REQUEST_COST_MAX ? answer->content_cost
+									   : ES_REQUEST_COST_MAX;
+	if (!answer->content && !len)
+		return;
+	request->content =
+		answer->content
+			? es_content_hash((const char *)&(__be64){(__be64)es_cpu_be64(answer->content)},
+					  sizeof(__be64))
+			: es_content_hash(answer->content_name, len);
+	if (len)
+		memcpy(t->content_name, answer->content_name, len);
+	else
+		len = (size_t)snprintf(t->content_name, sizeof(t->content_name), "%016llx",
+				       (unsigned long long)answer->content);
+	for (size_t i = 0; i < len; i++)
+		if (t->content_name[i] < ' ' || t->content_name[i] > '~')
+			t->content_name[i] = '?';
+	request->name = t->content_name;
+	request->name_len = len;
+	request->is_named = 1;
+}
+
 /* --- the chain */
 
 static void es_call_count(struct es_plugin_thread *thread, unsigned long long took_ns, int kind,
@@ -298,6 +330,13 @@ static void es_call_explain(const struct es_plugin_instance *instance, int kind,
 		es_explain(view, "plugin %s: wrong answer, %s: %s", name, es_plugin_failure_name[failure],
 			   instance->conf->fail == ES_CONF_FAIL_CLOSED ? "refused with 503"
 								       : "it is passed over");
+	else if (kind == ES_PLUGIN_PASS && request->is_named)
+		es_explain(view, "plugin %s: passes; the content is %.*s, at cost %u", name,
+			   (int)request->name_len, request->name, request->cost);
+	else if (kind == ES_PLUGIN_NODES && request->is_named)
+		es_explain(view, "plugin %s: leaves %s; the content is %.*s, at cost %u", name,
+			   es_set_text(request->allowed, set, sizeof(set)), (int)request->name_len,
+			   request->name, request->cost);
 	else if (kind == ES_PLUGIN_PASS)
 		es_explain(view, "plugin %s: passes", name);
 	else if (kind == ES_PLUGIN_NODE)
@@ -393,6 +432,8 @@ static int es_plugin_ask(struct es_plugins_thread *t, struct es_plugin_thread *t
 			failure = ES_PLUGIN_FAILURE_too_slow;
 			*request = before;
 		}
+		if (failure == ES_PLUGIN_FAILURE_NONE && (kind == ES_PLUGIN_PASS || kind == ES_PLUGIN_NODES))
+			es_answer_name_content(t, ret_answer, request);
 	}
 	es_call_explain(instance, kind, ret_answer, failure, request, cluster->view);
 	if (!cluster->view->explain)

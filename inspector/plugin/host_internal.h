@@ -98,6 +98,7 @@ struct es_plugins_thread {
 	unsigned long long cpu_at_ns;
 	struct es_tls_hello hello; /* of the request at hand */
 	struct es_plugin_normal normal;
+	char content_name[ES_PLUGIN_CONTENT_NAME_SIZE]; /* likewise, what a plugin has named */
 	struct es_plugin_thread thread[];
 };
 

@@ -55,8 +55,9 @@ static const struct argp_option options[] = {
 	{"repeat", OPT_REPEAT, "N", 0, "ask N times, and tell the time of one call", 0},
 	{"budget-us", OPT_BUDGET, "N", 0, "as in the configuration (default: none)", 0},
 	{"expect", OPT_EXPECT, "ANSWER", 0,
-	 "pass, node=NAME, nodes=N1,…, reject=STATUS, more or failed=REASON: "
-	 "exit with 1 if one request's answer is another one",
+	 "pass, node=NAME, nodes=N1,…, reject=STATUS, more or failed=REASON, or content=NAME, which the "
+	 "plugin "
+	 "has named: exit with 1 if one request's answer is another one",
 	 0},
 	{"quiet", OPT_QUIET, NULL, 0, "only the answers", 0},
 	{0},
@@ -398,6 +399,7 @@ static void answer_text(struct tool *t, enum es_plugins_verdict verdict,
 			char *text, size_t size)
 {
 	char nodes[256];
+	size_t used;
 
 	switch (verdict) {
 	case ES_PLUGINS_NODE:
@@ -415,12 +417,23 @@ static void answer_text(struct tool *t, enum es_plugins_verdict verdict,
 				 nodes_text(t, request->allowed, nodes, sizeof(nodes)));
 		else
 			snprintf(text, size, "pass");
+		used = strlen(text);
+		if (request->is_named)
+			snprintf(text + used, size - used, " content=%.*s", (int)request->name_len,
+				 request->name);
 		break;
 	}
 }
 
 static int is_expected(const struct tool *t, const char *answer)
 {
+	const char *content = strstr(answer, " content=");
+	size_t len = content ? (size_t)(content - answer) : strlen(answer);
+
+	if (t->expect && content && !strcmp(t->expect, content + 1))
+		return 1;
+	if (t->expect && content && strlen(t->expect) == len && !strncmp(t->expect, answer, len))
+		return 1;
 	return !t->expect || !strcmp(t->expect, answer) ||
 	       (!strcmp(t->expect, "more") && !strncmp(answer, "more=", 5));
 }

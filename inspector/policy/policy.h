@@ -46,6 +46,7 @@ enum es_move_why {
  * @name, @name_len: of the content (name.h); known if @uri is
  * @content: what the table knows the content as: a hash of @name, the same on all nodes; never 0 for a known
  * URI
+ * @is_named: a plugin has said what @content is, and @name is only for people; there need be no @uri
  * @current: the node that has the connection; -1 before its first request
  * @why: of a decision that moves it, why; whoever asks the policy fills it in
  * @url_key: what the URL table knows an observed path as (content/url_table.h); 0 if its size is known for
@@ -67,6 +68,7 @@ struct es_request_view {
 	const char *name;
 	size_t name_len;
 	__u64 content;
+	int is_named;
 	int current;
 	enum es_move_why why;
 	__u64 url_key;
@@ -207,7 +209,7 @@ static inline void es_view_why(const struct es_cluster_view *view, enum es_move_
  * @needs_contents: uses the content table
  * @params: ends with a name that is NULL; NULL if there are none
  * @new: makes an instance; returns 0 or -errno
- * @route: returns a node id that is a target, or -1 if there is none. Called for requests with a URI; the
+ * @route: returns a node id that is a target, or -1 if there is none. Called for requests whose content is known; the
  * rest goes where es_policy_fallback() says.
  */
 struct es_policy {
@@ -221,6 +223,19 @@ struct es_policy {
 	void (*free)(void *state);
 	int (*route)(void *state, const struct es_request_view *request, const struct es_cluster_view *view);
 };
+
+/* No request's cost is more. */
+#define ES_REQUEST_COST_MAX 1000000u
+
+/* es_request_ring_hash() - the place of a request's content on the content ring. Returns 0 or -errno. */
+static inline int es_request_ring_hash(struct es_content_hasher *hasher,
+				       const struct es_request_view *request, __u64 *ret_hash)
+{
+	__be64 content = (__be64)es_cpu_be64(request->content);
+
+	return request->is_named ? es_content_ring_hash(hasher, &content, sizeof(content), ret_hash)
+				 : es_content_ring_hash(hasher, request->name, request->name_len, ret_hash);
+}
 
 /* es_content_hash() - struct es_request_view's content for a name; the same everywhere and always */
 __u64 es_content_hash(const char *name, size_t len);

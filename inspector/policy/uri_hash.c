@@ -140,7 +140,7 @@ static int es_uri_hash_route(void *state, const struct es_request_view *request,
 	int current = request->current, node, home;
 	__u64 hash;
 
-	if (es_content_ring_hash(uh->hasher, request->name, request->name_len, &hash))
+	if (es_request_ring_hash(uh->hasher, request, &hash))
 		return es_policy_fallback(request, view);
 	node = es_bound_walk(request, view, &bound, hash, &home);
 	if (node < 0 || node == current || !bound.percent || !es_stay_is_free(request, view))

@@ -183,7 +183,7 @@ static int es_ward_route(void *state, const struct es_request_view *request,
 		es_explain(view, "core: any node serves it");
 		return es_wlc_pick(request, view);
 	}
-	if (es_content_ring_hash(ward->hasher, request->name, request->name_len, &hash))
+	if (es_request_ring_hash(ward->hasher, request, &hash))
 		return es_policy_fallback(request, view);
 	es_ring_walk_init(&walk, view->ring, hash);
 	while (es_ring_walk_next(&walk, &node)) {

@@ -24,6 +24,8 @@ struct json_object *es_report_trace(const struct es_trace_entry *entry, unsigned
 			       json_object_new_string(es_trace_decision_name(entry->decision)));
 	json_object_object_add(object, "why", json_object_new_string(entry->why));
 	json_object_object_add(object, "target", *entry->node ? json_object_new_string(entry->node) : NULL);
+	json_object_object_add(object, "content",
+			       *entry->content ? json_object_new_string(entry->content) : NULL);
 	json_object_object_add(object, "took_us", json_object_new_double((double)entry->took_ns / NS_PER_US));
 	return object;
 }

@@ -281,7 +281,7 @@ static void es_request_complete(struct es_request_view *request, const struct es
 	if (info->has & ES_URL_COST)
 		request->cost = info->cost;
 	else if (info->has & ES_URL_SIZE && packets)
-		request->cost = packets < 1000000 ? (unsigned int)packets : 1000000;
+		request->cost = packets < ES_REQUEST_COST_MAX ? (unsigned int)packets : ES_REQUEST_COST_MAX;
 }
 
 /* The first target on the ring from @position on, or -1. */

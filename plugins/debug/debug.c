@@ -9,6 +9,7 @@
  *	harm configure|thread|timer WORD   what a harmful WORD does, there
  *
  * WORDS: pass | node N | nodes MASK | more BYTES | reject STATUS [RETRY] | kind N | error |
+ * content NUMBER [COST] | name WORD (content by its name) |
  * spin MICROSECONDS [MASK] | wait MICROSECONDS [MASK] | view (calls every function of the host and passes) |
  * once-more BYTES (asks for more whatever the host says)
  *
@@ -243,6 +244,15 @@ static int answer(const struct debug *d, const char *text, const struct es_plugi
 		return ES_PLUGIN_REJECT;
 	if (!strcmp(word, "kind"))
 		return (int)a;
+	if (!strcmp(word, "content") || !strcmp(word, "name")) {
+		memset(&ret_answer->nodes, 0, sizeof(ret_answer->nodes));
+		ret_answer->content = *word == 'c' ? a : 0;
+		ret_answer->content_cost = *word == 'c' ? (uint32_t)b : 0;
+		if (*word == 'n')
+			snprintf(ret_answer->content_name, sizeof(ret_answer->content_name), "%s",
+				 text[len] ? text + len + 1 : "");
+		return ES_PLUGIN_PASS;
+	}
 	if (!strcmp(word, "error"))
 		return d->host->fail(cluster, "told to fail: %s", "\033[2J");
 	if (!strcmp(word, "spin") || !strcmp(word, "wait")) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The functions that scripts may call for a request, count(), gauge(), explain(), reject() and need(), and
- * how their answers are read.
+ * The functions that scripts may call for a request, count(), gauge(), explain(), content(), reject() and
+ * need(), and how their answers are read.
  */
+#include <stdio.h>
 #include <string.h>
 #include "script.h"
 
@@ -54,6 +55,23 @@ static int explain(lua_State *lua)
 	}
 	luaL_pushresult(&text);
 	t->script->host->explain(t->cluster, "%s", lua_tostring(lua, -1));
+	return 0;
+}
+
+/* content(name [, cost]): what the request is for. Long names count in full, and are cut where people see them. */
+static int content(lua_State *lua)
+{
+	struct es_lua_thread *t = es_lua_thread_now(lua);
+	lua_Integer cost = luaL_optinteger(lua, 2, 0);
+	size_t len;
+	const char *name = luaL_checklstring(lua, 1, &len);
+
+	luaL_argcheck(lua, len > 0, 1, "expected a name");
+	luaL_argcheck(lua, cost >= 0 && cost <= UINT32_MAX, 2, "expected response packets");
+	es_lua_charge(lua, len / 16);
+	t->content = t->script->host->hash(t->cluster, name, len);
+	t->content_cost = (uint32_t)cost;
+	snprintf(t->content_name, sizeof(t->content_name), "%.*s", (int)strcspn(name, "\n"), name);
 	return 0;
 }
 
@@ -117,6 +135,9 @@ void es_lua_answer_read(lua_State *lua)
 	int index = lua_gettop(lua);
 
 	memset(&t->answer, 0, sizeof(t->answer));
+	t->answer.content = t->content;
+	t->answer.content_cost = t->content_cost;
+	memcpy(t->answer.content_name, t->content_name, sizeof(t->answer.content_name));
 	if (lua_isnil(lua, index)) {
 		t->kind = ES_PLUGIN_PASS;
 	} else if (answer) {
@@ -139,7 +160,8 @@ void es_lua_answer_read(lua_State *lua)
 void es_lua_answer_open(lua_State *lua)
 {
 	static const luaL_Reg functions[] = {{"count", count},	 {"gauge", gauge}, {"explain", explain},
-					     {"reject", reject}, {"need", need},   {NULL, NULL}};
+					     {"reject", reject}, {"need", need},   {"content", content},
+					     {NULL, NULL}};
 
 	luaL_setfuncs(lua, functions, 0);
 	luaL_newmetatable(lua, ANSWER);

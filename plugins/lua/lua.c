@@ -382,6 +382,9 @@ static int route(void *thread, const struct es_plugin_request *request,
 
 	t->request = request;
 	t->cluster = cluster;
+	t->content = 0;
+	t->content_cost = 0;
+	t->content_name[0] = 0;
 	lua_pushcfunction(t->sandbox.lua, route_call);
 	rc = es_lua_sandbox_call(&t->sandbox, 0, 0);
 	t->request = NULL;
@@ -394,7 +397,9 @@ static int route(void *thread, const struct es_plugin_request *request,
 			restart(t, cluster);
 		return rc;
 	}
-	*ret_answer = t->answer;
+	/* An older host has room for less. */
+	memcpy(ret_answer, &t->answer,
+	       host->abi_minor < 4 ? offsetof(struct es_plugin_answer, content) : sizeof(t->answer));
 	return t->kind;
 }
 

@@ -36,6 +36,7 @@ struct es_lua_script {
  * @limits: of one request; @sandbox.limits are larger while the script is loaded
  * @is_ready: globals are read-only from now on
  * @request, @cluster: while route() runs; else NULL
+ * @content, @content_cost, @content_name: what it has named in this call
  * @kind, @answer: what it said
  */
 struct es_lua_thread {
@@ -45,6 +46,9 @@ struct es_lua_thread {
 	int is_ready;
 	const struct es_plugin_request *request;
 	const struct es_plugin_cluster *cluster;
+	uint64_t content;
+	uint32_t content_cost;
+	char content_name[ES_PLUGIN_CONTENT_NAME_SIZE];
 	int kind;
 	struct es_plugin_answer answer;
 };

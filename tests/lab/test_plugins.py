@@ -133,6 +133,56 @@ def test_header_hash(lab):
     assert {uri: ask(lab, uri).node for uri in before} == before
 
 
+PROMPTS = 12
+
+
+def prompt(session):
+    """Requests of one conversation begin alike; what follows is always something else."""
+    return (f"system {session} ".encode() * 400)[:3000] + os.urandom(2000)
+
+
+def upload(connection, session):
+    """By whom it is answered, of the two requests that are on their way in more than one segment each."""
+    connection.request("POST", f"/upload?{time.time_ns()}", prompt(session), {"Host": raw.HOST})
+    response = connection.getresponse()
+    told = json.loads(response.read())
+    assert (response.status, told["bytes"]) == (200, 5000), told
+    return told["node"]
+
+
+def test_content_of_a_body(plugins):
+    """A plugin names what is in the body, and lard-r places it: each conversation has one node, on any connection; people see it."""
+    with Lab(nodes=3, policy="lard-r", settings={"service.inspect": "every", "service.handover_cost": 0}) as lab:
+        with open(lab.config_file, encoding="utf-8") as handle:
+            text = handle.read()
+        with open(lab.config_file, "w", encoding="utf-8") as handle:
+            handle.write(re.sub(r"(service web \{)", lambda found: found[1] + "\n" + plugin("body-prefix", "bytes 3000"), text))
+        for node in ALL:
+            lab.node(node).exec(["earshot", "reload"])
+        connections = [raw.http_connection(lab.client) for _ in range(4)]
+        homes = {}
+        with lab.node("n1").popen(["earshot", "--json", "trace", "--filter", "path=/upload"], stdout=subprocess.PIPE, text=True) as trace:
+            for turn in range(5):
+                for session in range(PROMPTS):
+                    node = upload(connections[(turn + session) % len(connections)], session)
+                    assert homes.setdefault(session, node) == node, (turn, session)
+            trace.send_signal(signal.SIGINT)
+            shown = [json.loads(line) for line in trace.stdout]
+        assert set(homes.values()) == set(ALL)
+        counted = status(lab, "body-prefix")
+        assert counted["metric.named"] >= 5 * PROMPTS and not counted["metric.short"], counted
+        names = {each["content"] for each in shown if each["request"].startswith("POST /upload")}
+        assert names and all(re.fullmatch(r"body:[0-9a-f]{16}", name) for name in names), shown
+        known = {}
+        for node in ALL:
+            for each in json.loads(lab.node(node).exec(["earshot", "--json", "table"]).stdout)["targets"]:
+                known.setdefault(each["uri"], set()).update(each["nodes"])
+        named = {uri: nodes for uri, nodes in known.items() if uri.startswith("body:")}
+        assert len(named) == PROMPTS and names <= set(named) and set().union(*named.values()) == set(ALL), known
+        for connection in connections:
+            connection.close()
+
+
 def test_canary(lab):
     """As large a share as said; a client stays; who is in stays in when the share grows."""
     def sides(percent):

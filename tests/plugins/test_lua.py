@@ -503,6 +503,26 @@ def test_init_and_what_is_kept(ask):
     assert (counted["count_1"], counted["count_2"], counted["gauge_1"]) == (10, 50, 10)
 
 
+def test_content(ask):
+    """Named in full, shown as far as there is room; only for the request at hand, and not if the rule fails."""
+    for script, expected in (
+            ("content('a b') return nil", "pass content=a b"),
+            ("content('x', 12) return {'n1', 'n2'}", "nodes=n1,n2 content=x"),
+            ("content('x') return 'n1'", "node=n1"),
+            ("content('x') return reject(403)", "reject=403"),
+            ("content('one') content('two')", "pass content=two"),
+            ("content(string.rep('x', 200))", "pass content=" + "x" * 99),
+            ("content('a\\nb')", "pass content=a"),
+            ("content(string.rep('x', 98) .. '\\195\\164')", "pass content=" + "x" * 98 + "?"),
+            ("content('')", "failed=error"), ("content()", "failed=error"), ("content({})", "failed=error"),
+            ("content('x', -1)", "failed=error"), ("content('x') error('y')", "failed=error"),
+            ("if req.method then content('x') end", "pass content=x")):
+        assert answer(ask(f"function route(req) {script} end")) == expected, script
+    done = ask("function route(req) if req.path == '/a' then content('x', 5) end end", "--repeat", "3",
+               request=b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert "plugin lua: passes; the content is x, at cost 5" in done.stdout, done
+
+
 def test_views_end_with_the_request(ask):
     done = ask("""local kept
         function route(req)
@@ -521,12 +541,16 @@ def documented():
 
 @pytest.mark.parametrize("script", documented())
 def test_documented_scripts(ask, script):
-    cases = re.findall(r"^-- ([A-Z]+) (\S+)((?: [\w-]+: \S+)*) -> (\S+)$", script, flags=re.M)
+    cases = re.findall(r"^-- ([A-Z]+) (\S+)((?: [\w-]+: \S+)*)( '.*')? -> (\S+(?: content=.+)?)$", script, flags=re.M)
     assert cases
-    for method, target, fields, expected in cases:
+    for method, target, fields, body, expected in cases:
         fields = "".join(f"{field}\r\n" for field in re.findall(r"[\w-]+: \S+", fields))
-        done = ask(script, "--nodes", "n1,n2,n3,n4", request=f"{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n".encode())
-        assert answer(done) == expected, (target, done)
+        body = body[2:-1]
+        fields += f"Content-Length: {len(body)}\r\n" if body else ""
+        for options in ((), ("--cut", "20")):
+            done = ask(script, "--nodes", "n1,n2,n3,n4", *options,
+                       request=f"{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}".encode())
+            assert answer(done) == expected, (target, done)
 
 
 def test_documented_names():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Every shipped plugin and the template, built out of the tree against installed files only, and tried by
 earshot-plugin-test; plugins of other ABI versions; the header by itself; the reference in docs/plugins.md."""
+import hashlib
 import os
 import re
 import shutil
@@ -71,7 +72,17 @@ def _requests(tmp_path_factory):
             pass
         (directory / name).write_bytes(outgoing.read())
 
+    def post(name, target, body, *fields):
+        head = "\r\n".join([f"POST {target} HTTP/1.1", "Host: www.example.org", *fields, "", ""])
+        (directory / name).write_bytes(head.encode() + body)
+
     http("plain", "/index.html?a=b")
+    post("prompt", "/v1/chat", b"x" * 50 + b"y" * 3000, "Content-Length: 3050")
+    post("prompt2", "/v1/%63hat?again", b"z" * 50 + b"y" * 1000 + b"w" * 2000, "Content-Length: 3050")
+    post("prompt-short", "/v1/chat", b"x" * 1000, "Content-Length: 1000")
+    post("prompt-cut", "/v1/chat", b"x" * 1000, "Content-Length: 3000")
+    post("prompt-chunks", "/v1/chat", b"800\r\n" + b"x" * 2048 + b"\r\n0\r\n\r\n", "Transfer-Encoding: chunked")
+    post("prompt-bare", "/v1/chat", b"", "Content-Length: 5000")
     http("alice", "/", "X-User: alice", "Cookie: a=b; sid=alice")
     http("bob", "/", "X-User: bob")
     http("image", "/images/a.png")
@@ -86,6 +97,16 @@ def _requests(tmp_path_factory):
 
 
 CASES = [
+    ("body-prefix", "path /v1/; skip 50; bytes 1000", "prompt", (), "content=body:PROMPT"),
+    ("body-prefix", "path /v1/; skip 50; bytes 1000", "prompt", ("--cut", "1"), "content=body:PROMPT"),
+    ("body-prefix", "path /v1/; skip 50; bytes 1000", "prompt2", ("--cut", "1400"), "content=body:PROMPT"),
+    ("body-prefix", "path /v2/; skip 50; bytes 1000", "prompt", (), "pass"),
+    ("body-prefix", "", "plain", (), "pass"),
+    ("body-prefix", "", "prompt-short", (), "pass"),
+    ("body-prefix", "", "prompt-cut", ("--cut", "100"), "pass"),
+    ("body-prefix", "", "prompt-chunks", (), "pass"),
+    ("body-prefix", "", "prompt-bare", ("--cut", "1000"), "pass"),
+    ("body-prefix", "", "prompt-bare", (), "more"),
     ("header-hash", "header X-User", "plain", (), "pass"),
     ("header-hash", "header x-user", "alice", (), "node=n1"),
     ("header-hash", "cookie sid", "alice", (), "node=n1"),
@@ -146,6 +167,7 @@ CASES = [
 
 @pytest.mark.parametrize("name,config,request_name,options,expected", CASES)
 def test_answers(prefix, plugins, requests, name, config, request_name, options, expected):
+    expected = expected.replace("PROMPT", hashlib.md5(b"y" * 1000).hexdigest()[:16])  # its place on the content ring
     done = run(prefix / "bin/earshot-plugin-test", "--config", config, *options, "--expect", expected, plugins[name],
                requests / request_name, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -199,6 +221,11 @@ def test_expectations_can_fail(prefix, plugins, requests):
     ("canary", "percent 101\nnodes n1", ":1: plugin canary: expected percent 0..100"),
     ("canary", "percent 5", "plugin canary: expected percent NUMBER and nodes"),
     ("canary", "percent 5\nnodes n1\nby colour", ":3: plugin canary: expected by address"),
+    ("body-prefix", "path v1", ":1: plugin body-prefix: expected path /PREFIX, bytes 1..60000 or skip 0..60000"),
+    ("body-prefix", "bytes 100\nbytes 0", ":2: plugin body-prefix: expected path"),
+    ("body-prefix", "skip 60001", ":1: plugin body-prefix: expected path"),
+    ("body-prefix", "bytes 1x", ":1: plugin body-prefix: expected path"),
+    ("body-prefix", "skip 30000\nbytes 30001", "plugin body-prefix: bytes and skip: expected at most 60000 together"),
     ("geo-cidr", "192.0.2.1/24 n1", ':1: plugin geo-cidr: "192.0.2.1/24": expected a network'),
     ("geo-cidr", "192.0.2.0/33 n1", ':1: plugin geo-cidr: "192.0.2.0/33": expected a network'),
     ("lua", "\nfunction route(req)\n\treturn = 1\nend", ":3: plugin lua: unexpected symbol near '='"),
@@ -301,9 +328,9 @@ PLAIN = "ES_PLUGIN_EXPORT const struct es_plugin earshot_plugin = {"
      "ES_PLUGIN_MAGIC, 1, 9, sizeof(struct longer), sizeof(struct es_plugin_answer) + 64, "
      "sizeof(struct es_plugin_node) + 64, COMMON } };", None),
     (PLAIN + "ES_PLUGIN_MAGIC, 2, 0, sizeof(struct es_plugin), sizeof(struct es_plugin_answer), "
-     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 2.0, and this is 1.3: expected a plugin of ABI 1.x"),
+     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 2.0, and this is 1.4: expected a plugin of ABI 1.x"),
     (PLAIN + "ES_PLUGIN_MAGIC, 0, 7, sizeof(struct es_plugin), sizeof(struct es_plugin_answer), "
-     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 0.7, and this is 1.3"),
+     "sizeof(struct es_plugin_node), COMMON };", "was built for plugin ABI 0.7, and this is 1.4"),
     (PLAIN + "ES_PLUGIN_MAGIC, 1, 0, 8, 8, 8, COMMON };", "its descriptor's sizes (8, 8, 8)"),
     (PLAIN + "ES_PLUGIN_MAGIC, 1, 1, sizeof(struct es_plugin), 100000, sizeof(struct es_plugin_node), COMMON };",
      "its descriptor's sizes"),

@@ -79,14 +79,14 @@ def statements():
             least = {statement.split()[0]: statement for statement in reversed(text)}
             for statement in text:
                 yield plugin, "; ".join((least | {statement.split()[0]: statement}).values())
-        elif plugin in ("header-hash", "path-map", "sni-map", "geo-cidr"):
+        elif plugin in ("body-prefix", "header-hash", "path-map", "sni-map", "geo-cidr"):
             yield from ((plugin, statement) for statement in text)
 
 
 def test_statements_are_found():
     found = list(statements())
     assert ("path-map", r"regex '\.(mp4|webm)$' n3") in found and ("path-map", r"regex '\.mp4$' n3") in found
-    assert len({plugin for plugin, _ in found}) == 5 and len(found) > 20
+    assert len({plugin for plugin, _ in found}) == 6 and len(found) > 20
 
 
 @pytest.mark.parametrize("plugin,statement", sorted(set(statements())))

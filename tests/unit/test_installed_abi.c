@@ -46,6 +46,11 @@ static void test_values(void **state)
 	AT(es_plugin_answer, status, 8);
 	AT(es_plugin_answer, retry_after_s, 12);
 	AT(es_plugin_answer, nodes, 16);
+	/* 1.4 */
+	AT(es_plugin_answer, content, 32);
+	AT(es_plugin_answer, content_cost, 40);
+	AT(es_plugin_answer, content_name, 44);
+	assert_int_equal(ES_PLUGIN_CONTENT_NAME_SIZE, 100);
 	/* What a plugin of 1.0 says of its own: the host takes these for ever. */
 	assert_int_equal(ES_PLUGIN_SIZE_1_0, 88);
 	assert_int_equal(ES_PLUGIN_ANSWER_SIZE_1_0, 32);

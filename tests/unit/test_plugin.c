@@ -391,6 +391,70 @@ static void test_tls(void **state)
 	end();
 }
 
+/* What a plugin says that a request is for is what the policy places, whatever the URI is, and without any. */
+static void test_content(void **state)
+{
+	struct hello e = {.len = 0}, whole;
+	unsigned int nodes = 0;
+	int first, of_uri;
+	__u64 content;
+
+	(void)state;
+	hello_sni(&e, "a.example.org");
+	hello_finish(&e, 16384, &whole);
+	for (int number = 1; number <= 40; number++) {
+		char chain[128], hex[32];
+
+		snprintf(chain, sizeof(chain),
+			 "policy = uri-hash\n" DEBUG("d", "config = \"answer content %d 7\""), number);
+		snprintf(hex, sizeof(hex), "%016x", number);
+		begin(chain);
+		first = ask_bytes("POST /a HTTP/1.1\r\nHost: a\r\n\r\n", 29, 0);
+		assert_in_range(first, 0, 2);
+		nodes |= 1U << first;
+		content = request.content;
+		assert_true(request.is_named && content);
+		assert_int_equal(request.cost, 7);
+		assert_int_equal(request.name_len, 16);
+		assert_memory_equal(request.name, hex, 16);
+		assert_int_equal(ask_bytes("GET /b?c HTTP/1.1\r\nHost: b\r\n\r\n", 30, 0), first);
+		assert_true(request.content == content);
+		assert_int_equal(ask_bytes(whole.bytes, whole.len, 0), first);
+		assert_true(request.content == content && !request.uri);
+		assert_int_equal(failures(0), 0);
+		end();
+	}
+	assert_int_equal(nodes, 7);
+	/* By its name alone; and no name is anything but printable. */
+	begin("policy = uri-hash\n" DEBUG("d", ""));
+	of_uri = ask("pass");
+	assert_false(request.is_named);
+	first = ask("name //a/a?b");
+	assert_memory_equal(request.name, "//a/a?b", request.name_len);
+	assert_true(request.content == es_content_hash("//a/a?b", 7));
+	assert_in_range(first, 0, 2);
+	ask("name a\x1b[2J\xff");
+	assert_memory_equal(request.name, "a?[2J?", request.name_len);
+	/* No name, no number: as it is. */
+	assert_int_equal(ask("name "), of_uri);
+	assert_false(request.is_named);
+	assert_int_equal(ask("content 0 9999999"), of_uri);
+	assert_false(request.is_named);
+	assert_int_equal(request.cost, ES_REQUEST_COST_MAX);
+	end();
+	/* It is what the rules that follow see, of whom the last one that names something counts. */
+	begin("policy = uri-hash\n" DEBUG("a", "config = \"answer content 1\"")
+		      DEBUG("b", "config = \"answer pass\"") DEBUG("c", "config = \"answer content 2\""));
+	ask_bytes("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27, 0);
+	assert_memory_equal(request.name, "0000000000000002", 16);
+	end();
+	/* An answer that is not used names nothing. */
+	begin(DEBUG_BUDGET("d", "1000", ""));
+	ask("spin 2000");
+	assert_false(request.is_named);
+	end();
+}
+
 /* It says why, and leaves no trace. */
 static void test_explain(void **state)
 {
@@ -559,6 +623,7 @@ int main(void)
 		cmocka_unit_test(test_more),
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_tls),
+		cmocka_unit_test(test_content),
 		cmocka_unit_test(test_explain),
 		cmocka_unit_test(test_reload),
 		cmocka_unit_test(test_reload_other_file),

@@ -38,6 +38,7 @@
  *		es_plugin_host.gauge
  *	1.2	es_plugin_host.config_node_name, es_plugin_host.fail
  *	1.3	es_plugin_host.normal_path
+ *	1.4	es_plugin_answer.content, content_cost and content_name
  *
  * Strings that come from the host are not terminated unless their comment says so. They and all pointers that
  * a host function returns are valid until the plugin's function that asked for them returns.
@@ -51,7 +52,7 @@ extern "C" {
 
 #define ES_PLUGIN_MAGIC	    0x4553504cu /* "ESPL" */
 #define ES_PLUGIN_ABI_MAJOR 1
-#define ES_PLUGIN_ABI_MINOR 3
+#define ES_PLUGIN_ABI_MINOR 4
 #define ES_PLUGIN_SYMBOL    "earshot_plugin"
 
 /* No node. */
@@ -117,7 +118,8 @@ enum es_plugin_class {
 
 /**
  * struct es_plugin_content - what is known of the content that is asked for
- * @target: a hash of path and query, the same on all nodes and always; 0 if there is no URI
+ * @target: a hash of path and query, the same on all nodes and always, or what an earlier rule has named; 0 if there
+ * is neither
  * @size_bytes: of the response, 0 if it is not known
  * @cost: what serving it takes, in response packets, at least 1
  * @content_class: an enum es_plugin_class
@@ -172,13 +174,30 @@ enum es_plugin_answer_kind {
 	ES_PLUGIN_REJECT = 4,
 };
 
-/* struct es_plugin_answer - what belongs to an answer; all 0 when route() is called */
+/* Bytes of a content's name, with its terminating NUL. */
+#define ES_PLUGIN_CONTENT_NAME_SIZE 100
+
+/**
+ * struct es_plugin_answer - what belongs to an answer; all 0 when route() is called
+ * @node: ES_PLUGIN_NODE's; @more_bytes: ES_PLUGIN_MORE's; @status, @retry_after_s: ES_PLUGIN_REJECT's; @nodes:
+ * ES_PLUGIN_NODES'
+ * @content: with ES_PLUGIN_PASS and ES_PLUGIN_NODES: what the request is for, where that is not what its URI says.
+ * Requests for the same content have the same number on all nodes (es_plugin_host.hash() makes one), and policies that
+ * keep content together place them by it; the rules that follow find it in es_plugin_host.content(). 0: what
+ * @content_name says, and where that is empty, too, the URI's content.
+ * @content_cost: what serving it takes, in response packets; 0: as it is known
+ * @content_name: for people, who see it in place of the URI's content; terminated. Without it, they see the number.
+ */
 struct es_plugin_answer {
 	uint32_t node;
 	uint32_t more_bytes;
 	uint32_t status;
 	uint32_t retry_after_s;
 	struct es_plugin_set nodes;
+	/* 1.4 */
+	uint64_t content;
+	uint32_t content_cost;
+	char content_name[ES_PLUGIN_CONTENT_NAME_SIZE];
 };
 
 /**
