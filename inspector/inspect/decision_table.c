@@ -93,6 +93,18 @@ const struct es_handover_order *es_decision_table_order(const struct es_decision
 	return NULL;
 }
 
+const struct es_handover_order *es_decision_table_stayed(const struct es_decision_table *table,
+							 __u64 flow_hash, __u32 cookie, __u32 client_isn,
+							 unsigned int self)
+{
+	__u64 value;
+	const struct es_handover_order *order = es_order_of(table, flow_hash, cookie, client_isn, &value);
+
+	return order && order->kind == ES_HANDOVER_STAY && order->requests && es_decision_node(value) == self
+		       ? order
+		       : NULL;
+}
+
 /* Was this entry's decision about a later request of its connection? */
 static int es_decision_is_later(const struct es_decision_table *table, const struct es_decision *d)
 {

@@ -66,6 +66,14 @@ int es_decision_table_get_any(const struct es_decision_table *table, __u64 flow_
 const struct es_handover_order *es_decision_table_order(const struct es_decision_table *table,
 							__u64 flow_hash, __u32 cookie);
 
+/**
+ * es_decision_table_stayed() - how a later request, whose first byte is behind @client_isn, was left on @self
+ * Returns NULL if it was not, or if this is not known (any more).
+ */
+const struct es_handover_order *es_decision_table_stayed(const struct es_decision_table *table,
+							 __u64 flow_hash, __u32 cookie, __u32 client_isn,
+							 unsigned int self);
+
 #define ES_DECISION_NONE_MS 0xffffffffu
 
 /**

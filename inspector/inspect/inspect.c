@@ -143,6 +143,9 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 		es_inspect_moved(in, record, packet, cookie);
 		return;
 	}
+	/* Repeated while it was decided: what rules say of it may take its body, which does not come again. */
+	if (record->flow == ES_FLOW_HERE && !g && es_inspect_stay_again(in, record, packet, cookie))
+		return;
 	if (es_inspect_is_new(record->flow)) {
 		struct es_handover_order order;
 		struct es_decided decided;

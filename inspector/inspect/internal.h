@@ -244,6 +244,11 @@ void es_inspect_gathers_forget(struct es_inspector *in);
 void es_inspect_move(struct es_inspector *in, const struct es_record *record,
 		     const struct es_ip_packet *packet, const struct es_handover_order *order, int target);
 
+/* es_inspect_stay_again() - a later request's first segment comes again: if it has stayed, it goes to the socket as
+ * before, and nobody is asked. Returns 0 if it is not known to have. */
+int es_inspect_stay_again(struct es_inspector *in, const struct es_record *record,
+			  const struct es_ip_packet *packet, uint32_t cookie);
+
 /* The same for a gathered request, which is kept until its socket is ended, or let go of. */
 void es_inspect_move_gathered(struct es_inspector *in, struct es_gather *g, int target);
 

@@ -194,6 +194,19 @@ void es_inspect_move(struct es_inspector *in, const struct es_record *record,
 	es_inspect_send(in, &message, packet, record->gso_size, node);
 }
 
+int es_inspect_stay_again(struct es_inspector *in, const struct es_record *record,
+			  const struct es_ip_packet *packet, uint32_t cookie)
+{
+	const struct es_handover_order *stayed = es_decision_table_stayed(
+		&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1, in->cluster->self);
+
+	if (!stayed)
+		return 0;
+	es_inspect_count(in, ES_WORKER_repeated);
+	es_inspect_send(in, stayed, packet, record->gso_size, in->cluster->self);
+	return 1;
+}
+
 void es_inspect_left(struct es_inspector *in, const struct es_record *record, uint32_t cookie)
 {
 	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);

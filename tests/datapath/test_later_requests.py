@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Later requests on a connection that this node has: each stays here or moves the connection, or pins it."""
 import random
+import signal
 import socket
 import struct
 
@@ -141,6 +142,25 @@ class TestStay:
                          inspect_stayed=1, handover_received=3, stay_delivered=1, handover_follow=2):
             for at, end in ((0, 5), (5, 20), (20, len(text))):
                 c.request(text=text[at:end])
+            assert c.read(len(text)) == text
+        c.answer()
+        stays(node, c)
+
+    @pytest.mark.no_netfilter("while its daemon stands still, so does what it would queue")
+    def test_repeated_before_it_is_decided(self, node, idle):
+        """Both copies are queued: the first one is decided, and the second one goes where that went, without another decision."""
+        c = idle()
+        text = c.get()
+        with node.counts(owned_queued=2, inspect_owned=1, inspect_stayed=1, inspect_repeated=1, handover_received=2,
+                         stay_delivered=2):
+            node.freeze()
+            try:
+                for _ in range(2):
+                    c.send(ACK | PSH, text)
+                node.public.fence()
+            finally:
+                node.signal(signal.SIGCONT)
+            c.sent(text, 0)
             assert c.read(len(text)) == text
         c.answer()
         stays(node, c)

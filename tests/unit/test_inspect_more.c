@@ -88,6 +88,70 @@ static void test_more(void **state)
 	assert_int_equal(COUNT(gather_timeout), 0);
 }
 
+/* A segment of a later request on a connection that this node has. */
+static void inspect_here(unsigned int number, uint32_t at, const char *text)
+{
+	uint8_t bytes[1500];
+	struct es_record record = segment(number, at, text, bytes);
+
+	record.flow = ES_FLOW_HERE;
+	record.requests = 3;
+	es_inspect_record(&in, &record, bytes);
+	es_handover_flush(in.sender);
+}
+
+static void expect_message(enum es_handover_kind kind, unsigned int requests)
+{
+	struct message m;
+
+	assert_int_equal(sent_to(&m), in.cluster->self);
+	assert_int_equal(m.h.kind, kind);
+	assert_int_equal(ntohl(m.h.requests), requests);
+}
+
+/* A later request that stays is seen by no rule twice: what the client has repeated meanwhile goes where it went. */
+static void repeat_what_stayed(int is_gathered)
+{
+	unsigned int number = flow_find(1, 1), at = sizeof(REQUEST) - 1;
+	unsigned long long asked = 1 + (unsigned int)is_gathered;
+	long long len = at + (is_gathered ? 20 : 0);
+	struct message m;
+
+	plugin_begin(is_gathered ? "answer more 45" : "answer pass");
+	only(in.cluster->self);
+	inspect_here(number, 0, REQUEST);
+	if (is_gathered)
+		inspect_here(number, at, SEGMENT SEGMENT);
+	expect_message(ES_HANDOVER_STAY, 3);
+	if (is_gathered)
+		expect_message(ES_HANDOVER_FOLLOW, 3);
+	expect_asked(asked, len, asked - 1, 0);
+	assert_int_equal(COUNT(stayed), 1);
+	inspect_here(number, 0, REQUEST);
+	expect_asked(asked, len, asked - 1, 0);
+	assert_int_equal(es_gather_count(in.gathers), 0);
+	assert_int_equal(COUNT(repeated), 1);
+	assert_int_equal(COUNT(stayed), 1);
+	expect_message(ES_HANDOVER_STAY, 3);
+	if (is_gathered) {
+		inspect_here(number, at, SEGMENT SEGMENT);
+		expect_message(ES_HANDOVER_FOLLOW, 0);
+	}
+	assert_int_equal(sent_to(&m), -1);
+}
+
+static void test_repeated_request_that_stayed(void **state)
+{
+	(void)state;
+	repeat_what_stayed(0);
+}
+
+static void test_repeated_request_that_was_gathered_and_stayed(void **state)
+{
+	(void)state;
+	repeat_what_stayed(1);
+}
+
 /* More does not come: the rule is told so, and what it then says counts. */
 static void test_more_does_not_come(void **state)
 {
@@ -181,6 +245,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_more),
+		TEST(test_repeated_request_that_stayed),
+		TEST(test_repeated_request_that_was_gathered_and_stayed),
 		TEST(test_more_does_not_come),
 		TEST(test_more_than_there_is_room),
 		TEST(test_more_for_ever),
