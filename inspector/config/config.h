@@ -234,6 +234,7 @@ static inline int es_addr_is_set(const struct es_addr *address)
  * @address, @address6: one of each family at most, and one at least; all zeros: none. On line @address_line.
  * @policy: "ring" if @inspect is ES_INSPECT_NEVER; @load_bound: percent of the mean load, 0: none
  * @content_host: the host is part of what a request is for
+ * @content_on_disk: a node that lacks content in memory can read it from its disk
  * @handover_cost: what moving an open connection must gain at least, in requests; of ES_INSPECT_EVERY
  * @server_address, @server_address6, @server_port: where the server listens to which programs hand connections of either
  * family over; an address of all zeros: none of that family; port 0: none at all
@@ -256,6 +257,7 @@ struct es_conf_service {
 	unsigned int load_bound;
 	unsigned int handover_cost;
 	int content_host;
+	int content_on_disk;
 	struct es_conf_list parameters;
 	double params[ES_POLICY_PARAMS_MAX];
 	char document_root[ES_CONF_PATH_SIZE];

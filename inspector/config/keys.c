@@ -215,6 +215,7 @@ static const struct es_conf_key service_keys[] = {
 	NUMBER(service, load_bound, "125", 100, 1000, "percent", "none"),
 	NUMBER(service, handover_cost, "1", 0, 1000, "requests", NULL),
 	CHOICE(service, content_host, "yes", yes_no),
+	CHOICE(service, content_on_disk, "yes", yes_no),
 	LIST(service, "parameters", parameters, PARAMETER),
 	VALUE(service, document_root, OPTIONAL, PATH),
 	NUMBER(service, admit_low, "0", 1, 1000000, "requests per node", "always"),

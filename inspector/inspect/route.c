@@ -33,6 +33,7 @@ static int es_router_policies_init(struct es_router *router)
 			memcpy(settings->param, conf->services[i].params, sizeof(settings->param));
 		settings->load_bound = conf->services[i].load_bound;
 		settings->handover_cost = conf->services[i].handover_cost;
+		settings->content_off_disk = !conf->services[i].content_on_disk;
 		settings->settle_ms = conf->inspector.settle_ms;
 		rc = policy->new ? policy->new (settings, &router->state[i]) : 0;
 		if (rc)

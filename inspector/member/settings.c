@@ -233,6 +233,8 @@ static void others_put(struct es_text *out, const struct es_conf *conf)
 		     "~service.%s.serving=load_bound:%u,handover_cost:%u,retry_after_s:%u,when_all_down:%s\n",
 		     s->name, s->load_bound, s->handover_cost, s->retry_after_s,
 		     s->when_all_down == ES_CONF_ALL_DOWN_REJECT ? "reject" : "serve");
+		if (!s->content_on_disk)
+			line(out, "~service.%s.content_on_disk=no\n", s->name);
 		line(out, "~service.%s.server=%s:%u\n", s->name, es_conf_addr_text(&s->server_address, text),
 		     s->server_port);
 		/* In a line of its own, as the version before has but one address. */

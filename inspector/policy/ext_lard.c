@@ -116,7 +116,7 @@ static int es_ext_later(const struct es_ext_lard *ext, const struct es_request_v
 	struct es_node_set among = nodes;
 	double disk = view->node[current].disk;
 
-	if (disk < ext->disk_idle) {
+	if (es_view_may_read(view, current, ext->disk_idle)) {
 		es_explain(
 			view,
 			"the connection's #%u does not have it, but its disk is idle: %.2f (disk_idle = %g)",
@@ -124,8 +124,13 @@ static int es_ext_later(const struct es_ext_lard *ext, const struct es_request_v
 		*ret_is_mapped = 1;
 		return request->current;
 	}
-	es_explain(view, "the connection's #%u does not have it, and its disk is busy: %.2f (disk_idle = %g)",
-		   current, disk, ext->disk_idle);
+	if (disk < ext->disk_idle)
+		es_explain(view, "the connection's #%u does not have it, nor has its disk", current);
+	else
+		es_explain(
+			view,
+			"the connection's #%u does not have it, and its disk is busy: %.2f (disk_idle = %g)",
+			current, disk, ext->disk_idle);
 	if (es_node_set_is_empty(nodes)) {
 		*ret_is_mapped = 1;
 		return es_ext_cheapest(ext, request, view, NULL, nodes);

@@ -178,6 +178,7 @@ struct es_policy_param {
  * @param: in the order of the policy's list
  * @load_bound: percent of the mean load, 0: none
  * @handover_cost: what moving an open connection must gain at least, in requests; 0: it costs nothing
+ * @content_off_disk: no disk has what a node lacks in memory
  * @settle_ms: load counts, for open connections and for what has a node already, as a mean over so long; 0:
  * as it is at this moment
  */
@@ -185,12 +186,19 @@ struct es_policy_settings {
 	double param[ES_POLICY_PARAMS_MAX];
 	unsigned int load_bound;
 	unsigned int handover_cost;
+	int content_off_disk;
 	unsigned int settle_ms;
 };
 
 static inline unsigned int es_view_settle_ms(const struct es_cluster_view *view)
 {
 	return view->settings ? view->settings->settle_ms : 0;
+}
+
+/* Has @node's disk, busy for a smaller share of the time than @idle, time for what the node lacks in memory? */
+static inline int es_view_may_read(const struct es_cluster_view *view, unsigned int node, double idle)
+{
+	return !(view->settings && view->settings->content_off_disk) && view->node[node].disk < idle;
 }
 
 static inline void es_view_why(const struct es_cluster_view *view, enum es_move_why why)

@@ -152,7 +152,12 @@ int es_stay_may_read(const struct es_request_view *request, const struct es_clus
 {
 	if (!es_stay_is_free(request, view))
 		return 0;
-	if (view->node[request->current].disk >= ES_STAY_DISK_IDLE) {
+	if (view->settings->content_off_disk) {
+		es_explain(view, "the connection is at #%d, whose disk does not have the content",
+			   request->current);
+		return 0;
+	}
+	if (!es_view_may_read(view, (unsigned int)request->current, ES_STAY_DISK_IDLE)) {
 		es_explain(view, "the connection is at #%d, whose disk is busy: %.2f (idle: below %g)",
 			   request->current, view->node[request->current].disk, ES_STAY_DISK_IDLE);
 		return 0;

@@ -152,7 +152,7 @@ def upload(connection, session):
 
 def test_content_of_a_body(plugins):
     """A plugin names what is in the body, and lard-r places it: each conversation has one node, on any connection; people see it."""
-    with Lab(nodes=3, policy="lard-r", settings={"service.inspect": "every", "service.handover_cost": 0}) as lab:
+    with Lab(nodes=3, policy="lard-r", settings={"service.inspect": "every", "service.content_on_disk": "no"}) as lab:
         with open(lab.config_file, encoding="utf-8") as handle:
             text = handle.read()
         with open(lab.config_file, "w", encoding="utf-8") as handle:

@@ -53,6 +53,7 @@ static void test_defaults(void **state)
 	assert_string_equal(conf->services[0].policy, "uri-hash");
 	assert_int_equal(conf->services[0].inspect, ES_INSPECT_FIRST);
 	assert_int_equal(conf->services[0].load_bound, 125);
+	assert_int_equal(conf->services[0].content_on_disk, 1);
 	es_conf_free(&conf);
 	assert_null(conf);
 	es_conf_free(&conf);
@@ -111,7 +112,8 @@ static void test_everything_set(void **state)
 		" decision_entries = 1024 race_window_ms = 0 program_group = www-data } // end\n"
 		"node n-1.a_B { weight = 0 address = 10.78.0.1 }\nnode 2 { address = \"10.78.0.2\" weight = "
 		"1000 }\n"
-		"service b { port = 443 address = 10.77.0.102 policy = 'lard' load_bound = 100 }\n"
+		"service b { port = 443 address = 10.77.0.102 policy = 'lard' load_bound = 100 "
+		"content_on_disk = no }\n"
 		"service c { port = 80 address = 10.77.0.102 inspect = never server_port = 80 }\n"
 		"service d { port = 81 address = 10.77.0.102 server_port = 82 server_address = 10.77.0.102 "
 		"}\n"
@@ -170,6 +172,8 @@ static void test_everything_set(void **state)
 	assert_int_equal(conf->services[0].load_bound, 0);
 	assert_string_equal(conf->services[1].policy, "lard");
 	assert_int_equal(conf->services[1].load_bound, 100);
+	assert_int_equal(conf->services[0].content_on_disk, 1);
+	assert_int_equal(conf->services[1].content_on_disk, 0);
 	assert_string_equal(conf->services[2].policy, "ring");
 	es_conf_free(&conf);
 }

@@ -229,7 +229,7 @@ static const struct {
 	{"service web { adress = 10.77.0.100 }",
 	 "t.conf:1: service web: unknown key \"adress\": expected address | "
 	 "port | policy | inspect | unsafe | server_address | server_port | load_bound | handover_cost | "
-	 "content_host | "
+	 "content_host | content_on_disk | "
 	 "parameters | "
 	 "document_root | admit_low | "
 	 "admit_normal | retry_after_s | when_all_down | plugin NAME { | check { | outlier {"},

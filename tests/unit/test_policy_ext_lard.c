@@ -78,6 +78,12 @@ static void test_later(void **state)
 	ACTIVE(&w, 40, 128.5, 0); /* 110 against 99.5 */
 	assert_int_equal(get(&w, "/a", 0), 1);
 	assert_int_equal(world_set_of(&w, "/a"), SET(1)); /* and none is taken to keep it */
+	/* A disk that does not have it is as good as one that is busy. */
+	w.node[0].disk = 0;
+	w.settings.content_off_disk = 1;
+	assert_int_equal(get(&w, "/a", 0), 1);
+	assert_int_equal(world_set_of(&w, "/a"), SET(1));
+	w.settings.content_off_disk = 0;
 	/* An idle disk: it reads the file, and has it then. */
 	w.node[0].disk = 0.29;
 	ACTIVE(&w, 100, 0, 0);

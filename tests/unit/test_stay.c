@@ -149,6 +149,13 @@ static void test_locality(void **state)
 		assert_int_equal(get(&w, "/a", other), home);
 		assert_int_equal(why_of(&w, "/a", other), ES_MOVE_LOCALITY);
 		assert_int_equal(get(&w, "/a", home), home);
+		/* What is in no disk is a reason to move, however idle that is. */
+		w.node[other].disk = 0;
+		assert_int_equal(get(&w, "/a", other), other);
+		w.settings.content_off_disk = 1;
+		assert_int_equal(get(&w, "/a", other), home);
+		assert_int_equal(why_of(&w, "/a", other), ES_MOVE_LOCALITY);
+		assert_int_equal(get(&w, "/a", home), home);
 		world_fini(&w);
 	}
 }
