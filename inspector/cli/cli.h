@@ -51,6 +51,7 @@ enum es_cli_option {
 	ES_CLI_OPT_FORCE,
 	ES_CLI_OPT_DRY_RUN,
 	ES_CLI_OPT_WITHOUT,
+	ES_CLI_OPT_REQUEST,
 };
 
 #define ES_CLI_ARGS_MAX	   3
@@ -77,6 +78,7 @@ struct es_cli {
 	int verbose;
 	const char *client;
 	const char *on;
+	const char *request_file;
 	const char *output;
 	int openmetrics;
 	int follow;

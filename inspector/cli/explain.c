@@ -2,7 +2,9 @@
 /*
  * `earshot explain`: which node a request would go to now, and why. Nothing is sent and nothing changes.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "inspector/base/endpoint.h"
@@ -11,10 +13,14 @@
 #include "inspector/cli/table.h"
 
 #define TEXT_SIZE 32768
+#define REQUEST_SIZE                                                                                         \
+	400000 /* as digits it fits into a line of the control protocol; more is hardly ever gathered */
 
 static const struct argp_option options[] = {
 	{"header", ES_CLI_OPT_HEADER, "NAME: VALUE", 0, "a header of the request; may be given several times",
 	 0},
+	{"request", ES_CLI_OPT_REQUEST, "FILE", 0,
+	 "the request as a client sends it, body included, in place of PATH; - is standard input", 0},
 	{"service", ES_CLI_OPT_SERVICE, "NAME", 0, "to this service (default: the only one)", 0},
 	{"client", ES_CLI_OPT_CLIENT, "ADDRESS[:PORT]", 0,
 	 "from this client (default 127.0.0.1:0), as [2001:db8::1]:4711 if it has IPv6", 0},
@@ -45,19 +51,48 @@ static int request_text(const struct es_cli *cli, char *text, size_t size)
 	return used < size ? ES_CLI_OK : es_cli_usage("the request is longer than %zu bytes", size);
 }
 
+static void add_digits(struct json_object *request, const char *text, size_t len)
+{
+	char *hex = malloc(2 * len + 1);
+
+	if (!hex)
+		return;
+	hex[0] = 0;
+	for (size_t i = 0; i < len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", (unsigned char)text[i]);
+	json_object_object_add(request, "request_hex", json_object_new_string(hex));
+	free(hex);
+}
+
+/* Any bytes that a client may send. */
+static int add_file(struct json_object *request, const char *path)
+{
+	static char bytes[REQUEST_SIZE];
+	FILE *file = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	size_t len = file ? fread(bytes, 1, sizeof(bytes), file) : 0;
+	int has_failed = !file || ferror(file), error = errno;
+
+	if (file && file != stdin)
+		fclose(file);
+	if (has_failed)
+		return es_cli_fail("%s: %s", path, strerror(error));
+	if (!len)
+		return es_cli_fail("%s is empty: expected a request as a client sends it", path);
+	json_object_object_add(request, "request", json_object_new_string(""));
+	add_digits(request, bytes, len);
+	return ES_CLI_OK;
+}
+
 /* JSON is UTF-8, but clients' bytes need not be: others are written as hexadecimal digits. */
 static void add_text(struct json_object *request, const char *text)
 {
-	static char copy[3 * TEXT_SIZE], hex[2 * TEXT_SIZE + 1];
+	static char copy[3 * TEXT_SIZE];
 	size_t len = strlen(text), valid = es_utf8_copy(text, len, copy);
 	int is_utf8 = valid == len && !memcmp(copy, text, len);
 
 	json_object_object_add(request, "request", json_object_new_string(is_utf8 ? text : ""));
-	if (is_utf8)
-		return;
-	for (size_t i = 0; i < len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", (unsigned char)text[i]);
-	json_object_object_add(request, "request_hex", json_object_new_string(hex));
+	if (!is_utf8)
+		add_digits(request, text, len);
 }
 
 static int add_client(struct json_object *request, const char *client)
@@ -120,17 +155,27 @@ static int run(const struct es_cli *cli)
 {
 	struct json_object *request, *result;
 	static char text[TEXT_SIZE];
-	int r = request_text(cli, text, sizeof(text));
+	int r = ES_CLI_OK;
 
+	if (!cli->request_file == !cli->arg_count)
+		return es_cli_usage("expected either '[METHOD] PATH' or --request FILE");
+	if (cli->request_file && cli->header_count)
+		return es_cli_usage("--header: expected with '[METHOD] PATH' only; FILE has the headers");
+	if (!cli->request_file)
+		r = request_text(cli, text, sizeof(text));
 	if (r)
 		return r;
 	request = es_cli_command_request("explain");
-	add_text(request, text);
+	if (cli->request_file)
+		r = add_file(request, cli->request_file);
+	else
+		add_text(request, text);
 	if (cli->service)
 		json_object_object_add(request, "service", json_object_new_string(cli->service));
 	if (cli->on)
 		json_object_object_add(request, "on", json_object_new_string(cli->on));
-	r = cli->client ? add_client(request, cli->client) : ES_CLI_OK;
+	if (!r && cli->client)
+		r = add_client(request, cli->client);
 	if (r) {
 		json_object_put(request);
 		return r;
@@ -148,11 +193,10 @@ static int run(const struct es_cli *cli)
 
 const struct es_cli_command es_cli_explain = {
 	.name = "explain",
-	.args_doc = "'[METHOD] PATH'",
+	.args_doc = "['[METHOD] PATH']",
 	.doc = "Tell which node a request would go to at this moment, and why. Nothing is sent, nothing "
 	       "changes.",
 	.options = options,
-	.args_min = 1,
 	.args_max = 1,
 	.run = run,
 };

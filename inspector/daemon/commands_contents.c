@@ -63,11 +63,55 @@ int es_daemon_table(void *ctx, struct json_object *request, struct json_object *
 	return 0;
 }
 
+/* @len: of all that is given of the request; @segment: how much of it comes at a time */
 struct question {
 	struct es_report_explanation *report;
 	struct es_request_view request;
 	unsigned int service;
+	size_t len;
+	size_t segment;
 };
+
+/* As many segments as have @wanted bytes, of those that there are. */
+static size_t gathered(const struct question *q, size_t wanted, size_t most)
+{
+	size_t len = (wanted + q->segment - 1) / q->segment * q->segment;
+
+	len = len ? len : q->segment;
+	return len < most ? len : most;
+}
+
+/* As the inspector does it: the segments with the head, and then, for who wants more, as many as there are. */
+static int ask(struct es_inspector *inspector, struct question *q)
+{
+	size_t bound = inspector->cluster->conf->inspector.gather_bytes;
+	struct es_report_explanation *report = q->report;
+	const struct es_request_view whole = q->request;
+	unsigned int steps = report->explain.count;
+	size_t wanted = whole.head->head_len_bytes, most = q->len < bound ? q->len : bound;
+	int node;
+
+	if (most < wanted)
+		most = wanted; /* explain_head() has said so */
+	for (;;) {
+		q->request.len = gathered(q, wanted, most);
+		q->request.truncated = wanted > q->request.len;
+		node = es_route(&inspector->router, q->service, &q->request, inspector->now_ns,
+				&report->explain, &report->rejection);
+		if (node != ES_ROUTE_MORE)
+			return node;
+		wanted = report->rejection.more_bytes;
+		q->request = whole;
+		report->explain.count = steps;
+		if (gathered(q, wanted, most) < wanted)
+			es_explain_add(&report->explain,
+				       "a plugin wants %zu bytes, and no more than %zu come", wanted,
+				       gathered(q, wanted, most));
+		else
+			es_explain_add(&report->explain, "a plugin wants %zu bytes, which come", wanted);
+		steps = report->explain.count;
+	}
+}
 
 static void answer(struct es_inspector *inspector, void *ctx)
 {
@@ -75,8 +119,7 @@ static void answer(struct es_inspector *inspector, void *ctx)
 
 	/* Not a request's, so nobody is told of it; but the keeper watches. */
 	es_mark_set(inspector->params->mark, q->request.flow_hash, q->service, (const uint8_t *)"", 0);
-	q->report->node = es_route(&inspector->router, q->service, &q->request, inspector->now_ns,
-				   &q->report->explain, &q->report->rejection);
+	q->report->node = ask(inspector, q);
 	es_mark_clear(inspector->params->mark);
 	q->report->node_count = inspector->cluster->conf->node_count;
 	memcpy(q->report->nodes, inspector->router.node, sizeof(q->report->nodes));
@@ -136,12 +179,12 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 	struct es_flow flow = {};
 	const char *text;
 	int rc = es_report_explain_request(d->cluster->conf, request, &flow, &q.service, &q.request.current,
-					   &text, err);
+					   &text, &q.len, err);
 
 	if (rc)
 		return rc;
 	es_http_head_init(&head);
-	if (es_http_head_scan(&head, text, strlen(text)) == ES_HTTP_MORE) {
+	if (es_http_head_scan(&head, text, q.len) == ES_HTTP_MORE) {
 		es_conf_error_set(err,
 				  "this is no complete head of a request: the inspector would wait for more");
 		return -EINVAL;
@@ -150,7 +193,8 @@ int es_daemon_explain(void *ctx, struct json_object *request, struct json_object
 	if (!report)
 		return -ENOMEM;
 	explain_head(d->cluster->conf, &head, &report->explain);
-	es_request_describe(&q.request, &head, text, strlen(text),
+	q.segment = es_network_mss(d->packet_max.in_force);
+	es_request_describe(&q.request, &head, text, q.len,
 			    d->cluster->conf->services[q.service].content_host, &name);
 	q.request.flow_hash = es_flow_hash(&d->keys.ring, d->keys.ring_seed, &flow);
 	q.request.client = &flow.client;

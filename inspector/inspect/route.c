@@ -228,20 +228,13 @@ static int es_route_plugins(struct es_router *router, unsigned int service, stru
 static int es_route_decide(struct es_router *router, unsigned int service, struct es_request_view *request,
 			   const struct es_cluster_view *view, struct es_rejection *ret_rejection)
 {
-	struct es_request_view before;
 	int node;
 
 	node = es_route_rules(router, service, request, view, ret_rejection);
 	*view->why = ES_MOVE_RULE;
 	if (node != ES_RULES_PASS)
 		return node;
-	before = *request;
 	node = es_route_plugins(router, service, request, view, ret_rejection);
-	if (node == ES_ROUTE_MORE && view->explain) {
-		*request = before; /* nobody will gather it */
-		request->truncated = 1;
-		node = es_route_plugins(router, service, request, view, ret_rejection);
-	}
 	if (node != -1)
 		return node;
 	*view->why = ES_MOVE_LOCALITY;

@@ -129,7 +129,7 @@ static int hex_take(struct json_object *hex, struct json_object *text)
 	for (size_t i = 0; i < len && !rc; i++) {
 		int high = es_hex_digit(digits[2 * i]), low = es_hex_digit(digits[2 * i + 1]);
 
-		if (high < 0 || low < 0 || !(high | low))
+		if (high < 0 || low < 0)
 			rc = -EINVAL;
 		else
 			bytes[i] = (char)(high << 4 | low);
@@ -142,7 +142,7 @@ static int hex_take(struct json_object *hex, struct json_object *text)
 
 int es_report_explain_request(const struct es_conf *conf, struct json_object *request,
 			      struct es_flow *ret_flow, unsigned int *ret_service, int *ret_current,
-			      const char **ret_text, struct es_conf_error *err)
+			      const char **ret_text, size_t *ret_len, struct es_conf_error *err)
 {
 	struct json_object *text = NULL, *client = NULL, *port = NULL, *on = NULL, *hex = NULL;
 	static const struct es_addr loopback6 = {.b = {[15] = 1}};
@@ -154,7 +154,7 @@ int es_report_explain_request(const struct es_conf *conf, struct json_object *re
 		return rc;
 	if (!json_object_object_get_ex(request, "request", &text) ||
 	    !json_object_is_type(text, json_type_string)) {
-		es_conf_error_set(err, "explain: expected \"request\", the head of a request");
+		es_conf_error_set(err, "explain: expected \"request\", a request or its head");
 		return -EINVAL;
 	}
 	if (json_object_object_get_ex(request, "request_hex", &hex) && hex_take(hex, text)) {
@@ -162,6 +162,7 @@ int es_report_explain_request(const struct es_conf *conf, struct json_object *re
 		return -EINVAL;
 	}
 	*ret_text = json_object_get_string(text);
+	*ret_len = (size_t)json_object_get_string_len(text);
 	service = &conf->services[*ret_service];
 	from = es_addr_is_set(&service->address) ? es_addr_from_v4(htonl(INADDR_LOOPBACK)) : loopback6;
 	if (json_object_object_get_ex(request, "client", &client) &&
@@ -224,6 +225,7 @@ struct json_object *es_report_explain(const struct es_report_explanation *e)
 		if (e->rejection.body)
 			es_json_string(result, "body", e->rejection.body);
 	}
+	es_json_number(result, "read_bytes", e->request->len);
 	es_json_number(result, "size_bytes", e->request->size_bytes);
 	es_json_number(result, "cost", e->request->cost);
 	for (unsigned int i = 0; i < e->explain.count; i++)

@@ -150,6 +150,13 @@ def upload(connection, session):
     return told["node"]
 
 
+def explain_bytes(lab, request, read):
+    """What `earshot explain` says of these bytes, `read` of which are looked at."""
+    told = json.loads(lab.node("n1").exec(["earshot", "--json", "explain", "--request", "-"], input=request, text=False).stdout)
+    assert told["read_bytes"] == read, told
+    return told
+
+
 def test_content_of_a_body(plugins):
     """A plugin names what is in the body, and lard-r places it: each conversation has one node, on any connection; people see it."""
     with Lab(nodes=3, policy="lard-r", settings={"service.inspect": "every", "service.content_on_disk": "no"}) as lab:
@@ -169,6 +176,17 @@ def test_content_of_a_body(plugins):
             trace.send_signal(signal.SIGINT)
             shown = [json.loads(line) for line in trace.stdout]
         assert set(homes.values()) == set(ALL)
+        # As for a request that comes; the body begins in its first segment and ends in its third.
+        head = raw.head("/upload", "POST", Content_Length=5000)
+        for session in range(PROMPTS):
+            told = explain_bytes(lab, head + prompt(session) + b"\0\xff", 4104)
+            assert told["node"] == homes[session] and told["content"].startswith("body:"), (told, homes[session])
+            assert told["steps"][0] == f"a plugin wants {len(head) + 3000} bytes, which come", told
+        told = explain_bytes(lab, head + prompt(0)[:2999], len(head) + 2999)
+        assert told["content"] == f"//{raw.HOST}/upload", told
+        assert told["steps"][0] == f"a plugin wants {len(head) + 3000} bytes, and no more than {len(head) + 2999} come", told
+        assert "plugin body-prefix: 2999 bytes of the body are there: expected 3000" in told["steps"], told
+        assert explain_bytes(lab, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27)["uri"] == "/"
         counted = status(lab, "body-prefix")
         assert counted["metric.named"] >= 5 * PROMPTS and not counted["metric.short"], counted
         names = {each["content"] for each in shown if each["request"].startswith("POST /upload")}

@@ -136,6 +136,11 @@ def test_four_inspectors_decide_as_one(lab):
 
 @pytest.mark.parametrize("arguments,message", [
     (["explain", "bad"], "expected a path, which begins with /"),
+    (["explain"], "expected either '[METHOD] PATH' or --request FILE"),
+    (["explain", "/", "--request", "-"], "expected either '[METHOD] PATH' or --request FILE"),
+    (["explain", "--request", "/nowhere"], "/nowhere: No such file or directory"),
+    (["explain", "--request", "/dev/null"], "/dev/null is empty"),
+    (["explain", "--request", "-", "-H", "A: b"], "FILE has the headers"),
     (["explain", "/", "--service", "nope"], 'no service "nope"'),
     (["explain", "/", "--on", "n9"], 'no node "n9"'),
     (["explain", "/", "-H", "nonsense"], "expected NAME: VALUE"),
