@@ -3,6 +3,7 @@
  * The control commands about where requests go: `earshot table` and `earshot explain`.
  */
 #include <arpa/inet.h>
+#include <earshot/plugin.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,13 +64,15 @@ int es_daemon_table(void *ctx, struct json_object *request, struct json_object *
 	return 0;
 }
 
-/* @len: of all that is given of the request; @segment: how much of it comes at a time */
+/* @len: of all that is given of the request; @segment: how much of it comes at a time; @named: by a plugin, whose
+ * worker goes on */
 struct question {
 	struct es_report_explanation *report;
 	struct es_request_view request;
 	unsigned int service;
 	size_t len;
 	size_t segment;
+	char named[ES_PLUGIN_CONTENT_NAME_SIZE];
 };
 
 /* As many segments as have @wanted bytes, of those that there are. */
@@ -120,6 +123,10 @@ static void answer(struct es_inspector *inspector, void *ctx)
 	/* Not a request's, so nobody is told of it; but the keeper watches. */
 	es_mark_set(inspector->params->mark, q->request.flow_hash, q->service, (const uint8_t *)"", 0);
 	q->report->node = ask(inspector, q);
+	if (q->request.is_named) {
+		memcpy(q->named, q->request.name, q->request.name_len);
+		q->request.name = q->named;
+	}
 	es_mark_clear(inspector->params->mark);
 	q->report->node_count = inspector->cluster->conf->node_count;
 	memcpy(q->report->nodes, inspector->router.node, sizeof(q->report->nodes));

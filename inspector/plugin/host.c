@@ -266,17 +266,15 @@ static void es_answer_name_content(struct es_plugins_thread *t, const struct es_
 				   struct es_request_view *request)
 {
 	size_t len = strnlen(answer->content_name, sizeof(answer->content_name) - 1);
+	__be64 number = (__be64)es_cpu_be64(answer->content);
 
 	if (answer->content_cost)
 		request->cost = answer->content_cost < ES_REQUEST_COST_MAX ? answer->content_cost
 									   : ES_REQUEST_COST_MAX;
 	if (!answer->content && !len)
 		return;
-	request->content =
-		answer->content
-			? es_content_hash((const char *)&(__be64){(__be64)es_cpu_be64(answer->content)},
-					  sizeof(__be64))
-			: es_content_hash(answer->content_name, len);
+	request->content = answer->content ? es_content_hash((const char *)&number, sizeof(number))
+					   : es_content_hash(answer->content_name, len);
 	if (len)
 		memcpy(t->content_name, answer->content_name, len);
 	else
