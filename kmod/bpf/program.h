@@ -100,7 +100,7 @@ static __noinline int es_program_rebuild(struct __sk_buff *skb, const struct es_
 	rebuilt.handover = h->content;
 	es_track_begin_program(&rebuilt.track, h);
 	if (sk->state == TCP_STATE_LISTEN && !es_message_open(skb, &f->pkt))
-		rc = es_rebuild(skb, sk, &f->seg, f->key.flow_hash, &rebuilt);
+		rc = es_rebuild(skb, sk, &f->pkt, &f->seg, f->key.flow_hash, &rebuilt);
 	bpf_sk_release(sk);
 	return rc;
 }

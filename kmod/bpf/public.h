@@ -63,26 +63,26 @@ static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock 
 
 /* Make the socket here, without an inspector; 0 or -1. */
 static __noinline int es_carry_out_rebuild(struct __sk_buff *skb, struct bpf_sock *sk,
-					   const struct es_view *v, const struct es_verdict *verdict,
-					   __u64 now_ns)
+					   const struct es_packet *pkt, const struct es_view *v,
+					   const struct es_verdict *verdict)
 {
-	struct es_rebuilt rebuilt = {.at_ns = now_ns};
+	struct es_rebuilt rebuilt = {.at_ns = bpf_ktime_get_coarse_ns()};
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 
-	if (!sk || !v || !verdict || !cfg)
+	if (!sk || !pkt || !v || !verdict || !cfg)
 		return -1;
 	rebuilt.source = cfg->self;
 	es_track_begin_uninspected(&rebuilt.track, &verdict->options);
 	/* This node, too, may be lost, and be asked again when what it has made is gone. */
 	if (cfg->leased)
-		es_first_note(v->flow_hash, v->seg.seq, now_ns);
-	return es_rebuild(skb, sk, &v->seg, v->flow_hash, &rebuilt);
+		es_first_note(v->flow_hash, v->seg.seq, rebuilt.at_ns);
+	return es_rebuild(skb, sk, pkt, &v->seg, v->flow_hash, &rebuilt);
 }
 
 static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *sk,
 					const struct es_packet *pkt, const struct es_view *v,
-					const struct es_verdict *verdict, __u8 listening, __u64 now_ns)
+					const struct es_verdict *verdict, __u8 listening)
 {
 	__u32 counter = verdict->counter;
 	int rc = TC_ACT_SHOT;
@@ -127,7 +127,7 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 		else if (es_listener_is_full(sk))
 			/* Or the kernel drops the packet, and our note of it the client's retransmissions. */
 			counter = ES_COUNT_handover_accept_full;
-		else if (es_carry_out_rebuild(skb, sk, v, verdict, now_ns))
+		else if (es_carry_out_rebuild(skb, sk, pkt, v, verdict))
 			counter = ES_COUNT_rebuild_refused;
 		if (counter != verdict->counter) {
 			es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
@@ -275,7 +275,7 @@ static __always_inline int es_public_segment(struct __sk_buff *skb, struct es_st
 		goto out;
 	if (verdict.guess)
 		es_guess_note(&state->guesses, es_ns_to_s(now_ns));
-	rc = es_carry_out(skb, sk, pkt, view, &verdict, listening, now_ns);
+	rc = es_carry_out(skb, sk, pkt, view, &verdict, listening);
 out:
 	if (sk)
 		bpf_sk_release(sk);

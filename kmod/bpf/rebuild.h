@@ -20,6 +20,27 @@
  */
 #define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
 
+/* es_rebuild_agree() - see es_tcp_agreed_flags(); a global function, so that it is verified once. Returns 0 or -1. */
+__noinline int es_rebuild_agree(struct __sk_buff *skb, const struct es_packet *pkt)
+{
+	__be16 flags, agreed;
+	__u32 off;
+
+	if (!pkt)
+		return -1;
+	off = ETH_HLEN + es_packet_ip_len(pkt);
+	if (bpf_skb_load_bytes(skb, off + ES_TCP_FLAGS_AT, &flags, sizeof(flags)))
+		return -1;
+	agreed = es_tcp_agreed_flags(flags);
+	if (agreed == flags)
+		return 0;
+	return bpf_l4_csum_replace(skb, off + offsetof(struct tcphdr, check), flags, agreed,
+				   sizeof(agreed)) ||
+			       bpf_skb_store_bytes(skb, off + ES_TCP_FLAGS_AT, &agreed, sizeof(agreed), 0)
+		       ? -1
+		       : 0;
+}
+
 /**
  * es_rebuild() - give the packet, which must begin with its own IP header now, to a listening socket
  * @sk: the listening socket (a reference of the caller)
@@ -27,7 +48,7 @@
  * That it is made is noted already (ES_SETTLED_MAKE). Returns 0; -1 if the kernel refuses, and the caller
  * takes the note back.
  */
-static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk,
+static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk, const struct es_packet *pkt,
 				      const struct es_segment *seg, __u64 flow_hash,
 				      const struct es_rebuilt *rebuilt)
 {
@@ -47,7 +68,8 @@ static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk
 	};
 	struct tcp_sock *listener = bpf_skc_to_tcp_sock(sk);
 
-	if (!listener || bpf_sk_assign_tcp_reqsk(skb, (struct sock *)listener, &attrs, sizeof(attrs)))
+	if (!listener || es_rebuild_agree(skb, pkt) ||
+	    bpf_sk_assign_tcp_reqsk(skb, (struct sock *)listener, &attrs, sizeof(attrs)))
 		return -1;
 	bpf_map_update_elem(&es_rebuilts, &key, rebuilt, BPF_ANY);
 	return 0;

@@ -53,26 +53,6 @@ static __always_inline int es_message_open(struct __sk_buff *skb, const struct e
 	       bpf_skb_store_bytes(skb, offsetof(struct ethhdr, h_proto), &protocol, sizeof(protocol), 0);
 }
 
-/*
- * Make the socket from the packet (its envelope is off), and note what it shall know once it exists. A
- * function of its own, for its stack.
- */
-static __noinline int es_handover_rebuild(struct __sk_buff *skb, struct bpf_sock *sk,
-					  const struct es_handover *h, const struct es_segment *seg,
-					  __u64 flow_hash)
-{
-	struct es_rebuilt rebuilt = {};
-
-	if (!sk || !h || !seg)
-		return -1;
-	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
-	rebuilt.source = h->source;
-	es_track_begin(&rebuilt.track, seg->ack, h, bpf_ktime_get_ns());
-	/* It may have come here before its first packet on the public network did. */
-	es_first_note(flow_hash, seg->seq, rebuilt.at_ns);
-	return es_rebuild(skb, sk, seg, flow_hash, &rebuilt);
-}
-
 /* The inspector left a later request on this connection where it is. Returns -1 if its socket is leaving. */
 static __always_inline int es_stay(struct bpf_sock *sk, const struct es_handover *h,
 				   const struct es_segment *seg)
@@ -289,12 +269,30 @@ static __always_inline int es_handover_retry(struct __sk_buff *skb, struct es_co
 	return es_handover_end_old(skb, in);
 }
 
+/*
+ * Make the socket from the packet (its envelope is off), and note what it shall know once it exists. A
+ * function of its own, for its stack.
+ */
+static __noinline int es_handover_rebuild(struct __sk_buff *skb, const struct es_handover *h,
+					  const struct es_received *in)
+{
+	struct es_rebuilt rebuilt = {};
+
+	if (!h || !in || !in->sk)
+		return -1;
+	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
+	rebuilt.source = h->source;
+	es_track_begin(&rebuilt.track, in->view.seg.ack, h, bpf_ktime_get_ns());
+	/* It may have come here before its first packet on the public network did. */
+	es_first_note(in->hash, in->view.seg.seq, rebuilt.at_ns);
+	return es_rebuild(skb, in->sk, &in->pkt, &in->view.seg, in->hash, &rebuilt);
+}
+
 /* ES_REBUILD */
 static __always_inline int es_handover_make(struct __sk_buff *skb, const struct es_handover *h,
 					    struct es_received *in)
 {
-	if (in->sk && !es_message_open(skb, &in->pkt) &&
-	    !es_handover_rebuild(skb, in->sk, h, &in->view.seg, in->hash))
+	if (in->sk && !es_message_open(skb, &in->pkt) && !es_handover_rebuild(skb, h, in))
 		return ES_TC_NEXT;
 	in->verdict.counter = ES_COUNT_rebuild_refused;
 	es_settle(in->hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);

@@ -15,6 +15,9 @@
 #define ES_TCP_URG 0x20
 #define ES_TCP_ECE 0x40
 #define ES_TCP_CWR 0x80
+#define ES_TCP_AE  0x100 /* only in the word of the header that has all flags, at ES_TCP_FLAGS_AT */
+
+#define ES_TCP_FLAGS_AT 12
 
 #define ES_TCP_OPTIONS_MAX 40
 #define ES_TCP_WSCALE_MAX  14
@@ -136,6 +139,17 @@ static __always_inline int es_tcp_is_syn(const struct es_segment *seg)
 static __always_inline int es_tcp_options_are_taken(const struct es_tcp_option_scan *s)
 {
 	return !s->is_refused || es_tcp_is_syn(&s->seg);
+}
+
+/**
+ * es_tcp_agreed_flags() - the word at ES_TCP_FLAGS_AT, without what could make a socket's ECN another than agreed upon
+ * The SYN-ACK has agreed on RFC 3168's, where CWR asks a receiver to say ECE no longer: a socket that is just made says
+ * none. To accurate ECN (RFC 9768), CWR and AE are a counter, and from Linux 6.18 on, a socket that is made
+ * from a packet with either counts in its own ACE field, in which the client would read ECE for ever.
+ */
+static __always_inline __be16 es_tcp_agreed_flags(__be16 flags)
+{
+	return flags & (__be16)~es_htons(ES_TCP_AE | ES_TCP_CWR);
 }
 
 /* The layout that nearly every data segment has (RFC 7323 appendix A): NOP, NOP, timestamps. */

@@ -9,7 +9,7 @@ from packets import model
 from packets.client import LINUX, PLAIN, WINDOWS, Offer
 from packets.families import BOTH
 from packets.node import BLIND, DEAD_BLIND, ESTABLISHED, HANDOVER_PORT, MSS, RCV_WSCALE, SERVICE_INDEX, TURNS, WEB
-from packets.packet import ACK, CWR, ECE, FIN, NOP, PSH, RST, opt_mss, opt_wscale
+from packets.packet import ACK, AE, CWR, ECE, FIN, NOP, PSH, RST, opt_mss, opt_wscale
 
 MASK = 0xFFFFFFFF
 ECN = Offer("ecn", LINUX.block, model.Options(mss=1460, wscale=7, sack=True, ts=True, ecn=True), ECE | CWR)
@@ -430,6 +430,38 @@ def test_urgent_and_ecn_bits_do_no_harm(node, client):
     with node.counts(**KEPT):
         c.send(ACK | PSH | CWR, text)
         assert c.read(len(text)) == text
+
+
+@BOTH
+@pytest.mark.parametrize("checksum", [None, "partial"], ids=["", "checksum-left-to-hardware"])
+@pytest.mark.parametrize("bits", [CWR, CWR | ECE, AE, AE | CWR | ECE], ids=["cwr", "cwr-ece", "ae", "all"])
+@pytest.mark.parametrize("first", ["request", "request-uninspected", "handshake", "fin"])
+def test_first_segment_does_not_change_what_ecn_means(node, client, first, bits, checksum):
+    """The handshake has agreed on RFC 3168's. The kernel takes these bits of the packet that makes a socket for accurate ECN's (from
+    6.18 on), and what it says by those means congestion to the client, with each segment."""
+    c = client(BLIND if first in ("request-uninspected", "handshake") else WEB, offer=ECN).shake(ack=False)
+    text = c.get()
+
+    def send(flags, payload=b""):
+        frame = c.frame(ACK | flags, payload, check=checksum)
+        (node.public.send_partial if checksum else node.public.send)(frame)
+        c.sent(payload, flags)
+
+    if first == "fin":
+        send(FIN | bits)
+        c.accept()
+    elif first == "handshake":
+        send(bits)
+        c.accept()
+        send(PSH, text)
+    else:
+        send(PSH | bits, text)
+    if first != "fin":
+        assert c.read(len(text)) == text
+    for _ in range(3):
+        assert not any(segment.flags & ECE for segment in c.answer(bytes(3000)))
+    c.abort()
+    node.public.all(c.mine)
 
 
 def test_second_key(node, client):

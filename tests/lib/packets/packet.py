@@ -4,7 +4,7 @@ import socket
 import struct
 from types import SimpleNamespace
 
-FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << i for i in range(8))
+FIN, SYN, RST, PSH, ACK, URG, ECE, CWR, AE = (1 << i for i in range(9))
 ETH_IP, ETH_ARP, ETH_IP6 = 0x0800, 0x0806, 0x86DD
 TCP, UDP, ICMP, ICMP6 = 6, 17, 1, 58
 HOP_BY_HOP, ROUTING, FRAGMENT, OPTIONS = 0, 43, 44, 60  # headers of IPv6
@@ -65,7 +65,7 @@ def tcp(src, dst, sport, dport, *, seq=0, ack=0, flags=0, window=65535, options=
     """`check`: a wrong checksum, or "partial" for one that is left to hardware."""
     size = 20 + len(options)
     segment = struct.pack(">HHIIBBHHH", sport, dport, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF,
-                          (size // 4 if doff is None else doff) << 4, flags, window, 0, urgent) + options + payload
+                          (size // 4 if doff is None else doff) << 4 | flags >> 8, flags & 0xFF, window, 0, urgent) + options + payload
     head = pseudo(src, dst, TCP, len(segment))
     if check is None:
         check = checksum(head + segment)
