@@ -306,6 +306,10 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 			es_nf_count(node, ES_COUNT_drop_not_mine);
 			return es_nf_public_has_heard_enough(node, v) ? ES_NF_DROP_OTHERS : ES_NF_DROP;
 		}
+		if (v->mine && es_packet_is_martian(cfg, &in->pkt)) {
+			es_nf_count(node, ES_COUNT_drop_martian);
+			return ES_NF_DROP;
+		}
 		if (v->mine && es_nf_packet_options(in->frame->bytes, &in->pkt, &v->seg)) {
 			es_nf_count(node, ES_COUNT_drop_malformed);
 			return ES_NF_DROP;

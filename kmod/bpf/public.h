@@ -232,6 +232,10 @@ static __always_inline int es_public_view_flow(struct __sk_buff *skb, const stru
 		es_count(ES_COUNT_drop_not_mine);
 		return -1;
 	}
+	if (view->mine && es_view_is_martian(pkt)) {
+		es_count(ES_COUNT_drop_martian);
+		return -1;
+	}
 	if (view->mine && es_packet_options(skb, pkt, &view->seg)) {
 		es_count(ES_COUNT_drop_malformed);
 		return -1;

@@ -62,6 +62,15 @@ __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, 
 	return 0;
 }
 
+/* es_packet_is_martian(); a global function, so that it is verified once. */
+__noinline int es_view_is_martian(const struct es_packet *pkt)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+
+	return cfg && pkt && es_packet_is_martian(cfg, pkt);
+}
+
 static __always_inline int es_view_is_unproven(struct bpf_sock *sk)
 {
 	/* Asked for the verifier, which may not see that what is established is there. */

@@ -119,6 +119,8 @@
 	X(fate_asked, "question of another node what has become of a request, answered")                     \
 	X(fate_told, "answer of another node to such a question")                                            \
 	X(handover_partial, "handover message that came in parts, or merged with others: refused")           \
+	X(drop_martian,                                                                                      \
+	  "segment to a service from an address that no client has: of no host, or this node's own")         \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

@@ -58,6 +58,17 @@ static __always_inline int es_addr_is_client(const struct es_addr *a)
 	return a->b[0] != 0xff && !is_low && !es_addr_is_v4(a);
 }
 
+/*
+ * The same of IPv4, as the stack judges it: "this network" (0.0.0.0/8), loopback, groups and the broadcast are nobody's. What is
+ * made of a segment with one of these, the stack drops.
+ */
+static __always_inline int es_v4_is_client(__be32 address)
+{
+	__u32 a = es_ntohl(address);
+
+	return a >> 24 && a >> 24 != 127 && a >> 28 != 14 && a != 0xffffffff;
+}
+
 /* Is it of IPv6's link-local addresses (fe80::/10), which mean something only together with an interface? */
 static __always_inline int es_addr_is_link_local(const struct es_addr *a)
 {
@@ -80,7 +91,7 @@ static __always_inline int es_headers_counter(__u32 next, const struct es_addr *
 {
 	switch (next) {
 	case ES_HEADER_TCP:
-		return es_addr_is_client(source) ? ES_COUNTER_COUNT : ES_COUNT_drop_malformed;
+		return es_addr_is_client(source) ? ES_COUNTER_COUNT : ES_COUNT_drop_martian;
 	case ES_HEADER_FRAGMENT:
 		return ES_COUNT_drop_v6_fragment;
 	case ES_HEADER_ROUTING:

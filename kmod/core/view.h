@@ -38,6 +38,31 @@ static __always_inline __u8 es_view_inspect(const struct es_packet *pkt, __u8 in
 	return pkt->is_v6 && es_addr_is_link_local(&pkt->source) ? ES_INSPECT_NEVER : inspect;
 }
 
+static __always_inline int es_address_is_own(const struct es_config *cfg, const struct es_addr *a)
+{
+	if (es_addr_equal(&cfg->self_address, a))
+		return 1;
+	for (__u32 i = 0; i < ES_SERVICES_MAX && i < cfg->service_count; i++)
+		/* an entry without one of IPv6 has all zeros, from which nothing comes so far */
+		if (es_addr_equal(&cfg->service[i].address, a) || es_addr_equal(&cfg->service[i].address6, a))
+			return 1;
+	return 0;
+}
+
+/*
+ * es_packet_is_martian() - does a packet that has come in by the public interface say that it is from somebody who is not there?
+ * Of IPv6, what no host has is gone already (es_headers_counter()).
+ */
+static __always_inline int es_packet_is_martian(const struct es_config *cfg, const struct es_packet *pkt)
+{
+	struct es_addr source;
+
+	if (!pkt->is_v6 && !es_v4_is_client(pkt->saddr))
+		return 1;
+	source = pkt->is_v6 ? pkt->source : es_addr_from_v4(pkt->saddr);
+	return es_address_is_own(cfg, &source);
+}
+
 /* es_view_opens() - is it a SYN that every node notes (syns.h, strays.h)? */
 static __always_inline int es_view_opens(const struct es_view *v)
 {

@@ -152,6 +152,10 @@ static unsigned int es_public_segment(struct es_inbound *in)
 				      &in->record);
 	} else {
 		es_view_complete(in->node, in->version, &in->pkt, v, in->now_ns);
+		if (v->mine && es_packet_is_martian(cfg, &in->pkt)) {
+			es_count(in->node, ES_COUNT_drop_martian);
+			return NF_DROP;
+		}
 		if (v->mine && es_packet_options(in->skb, &in->pkt, &v->seg)) {
 			es_count(in->node, ES_COUNT_drop_malformed);
 			return NF_DROP;

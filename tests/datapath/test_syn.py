@@ -5,8 +5,8 @@ import pytest
 from packets import model
 from packets.client import LINUX, PLAIN, WINDOWS, Client, Offer
 from packets.families import BOTH
-from packets.node import DEAD, VIP
-from packets.packet import CWR, ECE, NOP, OPT_SACK, SYN, opt_mss, opt_ts, opt_wscale
+from packets.node import CLUSTER, DEAD, VIP, VIP6, VIPS, WEB
+from packets.packet import ACK, CWR, ECE, FIN, NOP, OPT_SACK, SYN, opt_mss, opt_ts, opt_wscale
 
 OFFERS = [
     PLAIN,
@@ -87,6 +87,38 @@ def test_ring_share(node):
             node.public.send(c.syn_frame())
         answered = {f.tcp.dport for f in node.public.all(lambda f: f.tcp)}
     assert answered == mine
+
+
+def comes_from(node, client, family, ip, **keywords):
+    """A client with that address, of a flow that n1 inspects."""
+    found = next((port, hash_) for port in range(1024, 60000)
+                 for hash_ in [model.flow_hash(node.keys, ip, port, VIPS[family], WEB)] if node.ring.sampled(hash_) == 0)
+    return client(place=(ip, *found), **keywords)
+
+
+@pytest.mark.parametrize("offer", [LINUX, WINDOWS], ids=lambda o: o.name)
+@pytest.mark.parametrize("family, ip", [
+    *((4, ip) for ip in ("0.0.0.0", "0.1.2.3", "127.0.0.1", "127.255.255.254", "224.0.0.1", "239.255.255.250", "255.255.255.255")),
+    (4, VIP), (4, CLUSTER[0]), (6, VIP6)])
+def test_address_that_no_client_has(node, client, family, ip, offer):
+    """Neither its SYN is answered, nor a request that has guessed a cookie believed: the stack would make nothing of it."""
+    c = comes_from(node, client, family, ip, offer=offer)
+    with node.counts(drop_martian=3):
+        node.public.send(c.syn_frame())
+        c.forge()
+        c.request()
+        c.send(ACK | FIN)
+        node.public.nothing(lambda f: f.tcp, "no answer")
+    node.no_message()
+
+
+@pytest.mark.parametrize("ip", ["1.0.0.1", "126.255.255.254", "128.0.0.1", "169.254.7.7", "223.255.255.254", "240.0.0.1",
+                                "255.255.255.254", CLUSTER[1]])
+def test_address_that_a_client_may_have(node, client, ip):
+    c = comes_from(node, client, 4, ip)
+    with node.counts(syn_answered=1):
+        node.public.send(c.syn_frame())
+        c.take_synack()
 
 
 @BOTH

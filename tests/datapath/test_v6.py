@@ -189,7 +189,7 @@ def test_address_that_no_client_has(client, source, headers):
     c = client()
     segment = packet.tcp(source, VIP6, c.port, c.service, seq=c.isn, flags=SYN)
     dropped_before = c.node.netfilter and source in ("::1", "ff02::1")  # by the kernel
-    with c.node.counts(drop_malformed=not dropped_before):
+    with c.node.counts(drop_martian=not dropped_before):
         c.node.public.send(packet.eth(c.node.cluster_mac, GATEWAY_MAC, packet.ETH_IP6,
                                       packet.ip6(source, VIP6, packet.TCP, segment, headers=headers)))
         c.node.public.nothing(lambda f: f.tcp, "no answer")

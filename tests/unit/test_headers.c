@@ -33,9 +33,26 @@ static void test_client(void **state)
 	}
 	for (size_t i = 0; i < sizeof(nobodys) / sizeof(*nobodys); i++) {
 		a = addr(nobodys[i]);
-		if (es_addr_is_client(&a) || es_headers_counter(ES_HEADER_TCP, &a) != ES_COUNT_drop_malformed)
+		if (es_addr_is_client(&a) || es_headers_counter(ES_HEADER_TCP, &a) != ES_COUNT_drop_martian)
 			fail_msg("%s is a client", nobodys[i]);
 	}
+}
+
+static void test_client_v4(void **state)
+{
+	static const char *const clients[] = {"1.0.0.0",  "126.255.255.255", "128.0.0.1", "169.254.7.7",
+					      "10.0.0.1", "223.255.255.255", "240.0.0.1", "255.255.255.254"};
+	static const char *const nobodys[] = {"0.0.0.0",	 "0.255.255.255", "127.0.0.0",
+					      "127.255.255.255", "224.0.0.0",	  "239.255.255.255",
+					      "255.255.255.255"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(clients) / sizeof(*clients); i++)
+		if (!es_v4_is_client(inet_addr(clients[i])))
+			fail_msg("%s is no client", clients[i]);
+	for (size_t i = 0; i < sizeof(nobodys) / sizeof(*nobodys); i++)
+		if (es_v4_is_client(inet_addr(nobodys[i])))
+			fail_msg("%s is a client", nobodys[i]);
 }
 
 static void test_walk(void **state)
@@ -237,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_client),
+		cmocka_unit_test(test_client_v4),
 		cmocka_unit_test(test_walk),
 		cmocka_unit_test(test_packet_len),
 		cmocka_unit_test(test_packet_of_flow),
