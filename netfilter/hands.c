@@ -83,6 +83,8 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 		ret->acked = socket.acked;
 		ret->unread = socket.rqueue;
 		ret->unacked = socket.wqueue;
+		ret->rcv_wnd = socket.rcv_wnd;
+		ret->max_wnd = (__u32)UINT16_MAX << socket.snd_wscale;
 		ret->is_open = socket.state == ES_NF_TCP_ESTABLISHED;
 		break;
 	}

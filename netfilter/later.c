@@ -44,6 +44,8 @@ void es_nf_later_socket(const struct es_nf_connection *c, const struct es_nf_fou
 	ret->copied_seq = ret->rcv_nxt - found->unread;
 	ret->snd_una = c->first_ack + found->acked;
 	ret->write_seq = ret->snd_una + found->unacked;
+	ret->rcv_wnd = found->rcv_wnd;
+	ret->max_wnd = found->max_wnd;
 	ret->is_established = found->socket == ES_SOCKET_ESTABLISHED && found->is_open;
 }
 
@@ -67,7 +69,7 @@ struct es_nf_connection *es_nf_later_view(const struct es_nf_node *node, const s
 		c = es_nf_later_unknown(node, v);
 	t = &c->track;
 	es_nf_later_socket(c, found, &socket);
-	v->track = (__u8)es_track_inbound(t, &v->seg, socket.rcv_nxt, v->inspector_alive, &pin);
+	v->track = (__u8)es_track_inbound(t, &v->seg, &socket, v->inspector_alive, &pin);
 	if (v->track == ES_TRACK_PIN) {
 		es_nf_count(node, es_track_set_pin(t, pin));
 		v->track = (__u8)es_track_pinned(t, &v->seg);

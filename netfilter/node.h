@@ -34,6 +34,7 @@ enum es_nf_fate {
  * @received: of an established one: how many bytes it has got of its client; @unread: so many of them its server has not read
  * @sent, @acked: how many it has sent, as far as the kernel tells (4.19), and how many of these its client has acknowledged
  * @unacked: how many more than that its server has written; @is_open: both sides of it are
+ * @rcv_wnd, @max_wnd: how wide its window, and its client's, are at the most
  */
 struct es_nf_found {
 	__u8 socket;
@@ -46,6 +47,8 @@ struct es_nf_found {
 	__u64 acked;
 	__u32 unread;
 	__u32 unacked;
+	__u32 rcv_wnd;
+	__u32 max_wnd;
 };
 
 /**

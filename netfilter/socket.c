@@ -13,6 +13,9 @@
 
 #define ES_ALL_STATES 0xfffU
 
+/* tcpi_rcv_wnd, which headers before 6.2 do not have: behind tcpi_snd_wnd, which is the last one there. */
+#define ES_RCV_WND_AT 232
+
 /* The attribute is aligned to 4 bytes, its numbers have 8. */
 static __u64 sent_of(const struct tcp_info *info)
 {
@@ -60,6 +63,9 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 			socket->unsent = info->tcpi_notsent_bytes;
 		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_dsack_dups))
 			socket->sent = sent_of(info);
+		socket->rcv_wnd = (__u32)UINT16_MAX << socket->rcv_wscale;
+		if (mnl_attr_get_payload_len(attr) >= ES_RCV_WND_AT + sizeof(socket->rcv_wnd))
+			memcpy(&socket->rcv_wnd, (const __u8 *)info + ES_RCV_WND_AT, sizeof(socket->rcv_wnd));
 	}
 	return MNL_CB_STOP;
 }

@@ -29,6 +29,7 @@ enum es_nf_tcp_state {
  * @unsent: of @wqueue, what was not sent yet
  * @quiet_ms: since data came or went last; @said_last: it has sent some, and nothing has come since
  * @rcv_wscale, @snd_wscale: of a connection, what it really uses
+ * @rcv_wnd: how wide its window is; where the kernel does not tell (before 6.2), at the most
  */
 struct es_nf_socket {
 	__u64 received;
@@ -38,6 +39,7 @@ struct es_nf_socket {
 	__u32 wqueue;
 	__u32 unsent;
 	__u32 quiet_ms;
+	__u32 rcv_wnd;
 	__u8 said_last;
 	__u8 state;
 	__u8 is_accepted;

@@ -60,6 +60,8 @@ struct tcp_sock {
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 write_seq;
+	__u32 rcv_wnd;
+	__u32 max_window;
 	__u64 bytes_received;
 	__u64 bytes_acked;
 	__u64 tcp_mstamp; /* the newest segment, by CLOCK_MONOTONIC, in microseconds */

@@ -85,6 +85,8 @@ static __always_inline void es_track_socket_read(struct bpf_sock *sk, struct es_
 	ret->copied_seq = tp->copied_seq;
 	ret->snd_una = tp->snd_una;
 	ret->write_seq = tp->write_seq;
+	ret->rcv_wnd = tp->rcv_wnd;
+	ret->max_wnd = tp->max_window;
 	ret->is_established = sk->state == TCP_STATE_ESTABLISHED;
 }
 

@@ -105,7 +105,7 @@ static __noinline int es_view_track(struct bpf_sock *sk, const struct es_packet 
 		t = es_track_create(sk, v->flow_hash);
 	if (!t)
 		return 0;
-	v->track = (__u8)es_track_inbound(t, &v->seg, socket.rcv_nxt, v->inspector_alive, &pin);
+	v->track = (__u8)es_track_inbound(t, &v->seg, &socket, v->inspector_alive, &pin);
 	if (v->track == ES_TRACK_PIN) {
 		es_track_pin(t, pin);
 		v->track = (__u8)es_track_pinned(t, &v->seg);

@@ -245,12 +245,42 @@ static __always_inline enum es_track_verdict es_track_left(const struct es_track
 }
 
 /**
+ * struct es_track_socket - what a socket must look like for its connection to leave it, and what it may take
+ * @write_seq: behind the last byte that the server has written; @copied_seq: behind the last it has read
+ * @rcv_wnd: how wide its window is, at the most; @max_wnd: how wide the client's was, at the most
+ */
+struct es_track_socket {
+	__u32 rcv_nxt;
+	__u32 copied_seq;
+	__u32 snd_una;
+	__u32 write_seq;
+	__u32 rcv_wnd;
+	__u32 max_wnd;
+	__u8 is_established;
+};
+
+/*
+ * May the socket take anything of the segment? TCP drops what is outside of its window, and what acknowledges bytes that were
+ * never sent, or long ago (RFC 5961, 5.2): so who knows neither of the numbers does not get by here with a few guesses.
+ * A window's right edge does not move back, so all that the stack takes is within one window of what it expects.
+ */
+static __always_inline int es_track_is_in_window(const struct es_track_socket *s,
+						 const struct es_segment *seg)
+{
+	return !es_seq_before(s->rcv_nxt + s->rcv_wnd, seg->seq) &&
+	       !es_seq_before(seg->seq + seg->len, s->rcv_nxt - s->rcv_wnd) &&
+	       !es_seq_before(s->write_seq, seg->ack) && !es_seq_before(seg->ack, s->snd_una - s->max_wnd);
+}
+
+/**
  * es_track_inbound() - what to do with a client's segment
- * @rcv_nxt: what the socket expects next; @alive: the flow's worker is there
+ * @s: its socket; @alive: the flow's worker is there
  * Changes nothing but the state; the caller stores a pin, and then asks es_track_pinned().
  */
-static __always_inline enum es_track_verdict
-es_track_inbound(struct es_track *t, const struct es_segment *seg, __u32 rcv_nxt, int alive, __u8 *ret_pin)
+static __always_inline enum es_track_verdict es_track_inbound(struct es_track *t,
+							      const struct es_segment *seg,
+							      const struct es_track_socket *s, int alive,
+							      __u8 *ret_pin)
 {
 	int is_fin = seg->flags & ES_TCP_FIN;
 	int is_behind = (seg->len || is_fin) && es_seq_before(t->next_request_seq, seg->seq);
@@ -260,7 +290,7 @@ es_track_inbound(struct es_track *t, const struct es_segment *seg, __u32 rcv_nxt
 		return ES_TRACK_DELIVER;
 	if (es_track_is_leaving(t) && es_track_left(t, seg) != ES_TRACK_DELIVER)
 		return es_track_left(t, seg);
-	if (t->pin != ES_PIN_none)
+	if (t->pin != ES_PIN_none || !es_track_is_in_window(s, seg))
 		return ES_TRACK_DELIVER;
 	/* The server reads it apart from the rest, or not at all; and it may be in the next request. */
 	if (seg->flags & ES_TCP_URG) {
@@ -298,7 +328,7 @@ es_track_inbound(struct es_track *t, const struct es_segment *seg, __u32 rcv_nxt
 		return ES_TRACK_PIN;
 	}
 	/* All of the request before must be here, and all of its response be there. */
-	if (seg->ack != t->response_seq || rcv_nxt != t->next_request_seq) {
+	if (seg->ack != t->response_seq || s->rcv_nxt != t->next_request_seq) {
 		*ret_pin = ES_PIN_pipelined;
 		return ES_TRACK_PIN;
 	}
@@ -327,18 +357,6 @@ static __always_inline enum es_track_verdict es_track_pinned(struct es_track *t,
 	__sync_fetch_and_add(&t->word, 0); /* the full barrier */
 	return es_track_is_leaving(t) ? es_track_left(t, seg) : ES_TRACK_DELIVER;
 }
-
-/**
- * struct es_track_socket - what a socket must look like for its connection to leave it
- * @write_seq: behind the last byte that the server has written; @copied_seq: behind the last it has read
- */
-struct es_track_socket {
-	__u32 rcv_nxt;
-	__u32 copied_seq;
-	__u32 snd_una;
-	__u32 write_seq;
-	__u8 is_established;
-};
 
 /* Has the inspector a request of this connection that begins at @seq? */
 static __always_inline int es_track_has_queued(const struct es_track *t, __u32 seq)

@@ -171,6 +171,8 @@ static inline void es_socket_read(const struct sock *sk, struct es_track_socket 
 	ret->copied_seq = READ_ONCE(tp->copied_seq);
 	ret->snd_una = READ_ONCE(tp->snd_una);
 	ret->write_seq = READ_ONCE(tp->write_seq);
+	ret->rcv_wnd = READ_ONCE(tp->rcv_wnd);
+	ret->max_wnd = READ_ONCE(tp->max_window);
 	ret->is_established = READ_ONCE(sk->sk_state) == TCP_ESTABLISHED;
 }
 

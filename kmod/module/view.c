@@ -152,7 +152,7 @@ void es_view_track(struct es_node *node, const struct es_version *version, const
 	t = &note->track;
 	/* Again under the lock: the track may have been served by the other CPU in between. */
 	es_socket_read(sk, &socket);
-	v->track = (u8)es_track_inbound(t, &v->seg, socket.rcv_nxt, v->inspector_alive, &pin);
+	v->track = (u8)es_track_inbound(t, &v->seg, &socket, v->inspector_alive, &pin);
 	if (v->track == ES_TRACK_PIN) {
 		es_track_pin(node, t, pin); /* under the lock: nobody was faster */
 	} else if (v->track != ES_TRACK_DELIVER) {

@@ -93,6 +93,8 @@ static inline int hand_look(void *ctx, const struct es_flow *flow, struct es_nf_
 
 	w->looks++;
 	*ret_found = flow->service_port == es_htons(SERVICE_PORT) ? w->found : w->server;
+	if (!ret_found->rcv_wnd)
+		ret_found->rcv_wnd = ret_found->max_wnd = 65535;
 	return 0;
 }
 

@@ -11,9 +11,10 @@
 static void expect(struct es_track t, struct es_segment seg, __u32 rcv_nxt, int alive,
 		   enum es_track_verdict verdict, enum es_pin pin)
 {
+	const struct es_track_socket s = socket_of(rcv_nxt);
 	__u8 got = ES_PIN_none;
 
-	assert_int_equal(es_track_inbound(&t, &seg, rcv_nxt, alive, &got), verdict);
+	assert_int_equal(es_track_inbound(&t, &seg, &s, alive, &got), verdict);
 	assert_int_equal(got, pin);
 	assert_int_equal(t.state == ES_TRACK_QUEUED,
 			 verdict == ES_TRACK_QUEUE_FIRST || verdict == ES_TRACK_QUEUE_LATER);
@@ -59,6 +60,7 @@ static void test_urgent(void **state)
 /* The client closes its side: with a request, between two, and behind one that the inspector has. */
 static void test_half_close(void **state)
 {
+	const struct es_track_socket s = socket_of(NEXT);
 	struct es_segment seg = segment();
 	struct es_track t = track();
 	__u8 pin = ES_PIN_none;
@@ -72,14 +74,64 @@ static void test_half_close(void **state)
 	expect(t, seg, NEXT, 1, ES_TRACK_QUEUE_LATER, ES_PIN_none);
 	seg.len = 20; /* with the end of that request's head */
 	expect(t, seg, NEXT, 1, ES_TRACK_QUEUE_LATER, ES_PIN_none);
-	assert_int_equal(es_track_inbound(&t, &seg, NEXT, 0, &pin),
-			 ES_TRACK_PIN); /* nobody to take it there */
+	assert_int_equal(es_track_inbound(&t, &seg, &s, 0, &pin), ES_TRACK_PIN); /* nobody to take it there */
 	t.pin = ES_PIN_upgrade;
-	assert_int_equal(es_track_inbound(&t, &seg, NEXT, 1, &pin), ES_TRACK_DELIVER);
+	assert_int_equal(es_track_inbound(&t, &seg, &s, 1, &pin), ES_TRACK_DELIVER);
 	t.pin = ES_PIN_none;
 	seg.flags = ES_TCP_ACK;
 	seg.len = 0;
-	assert_int_equal(es_track_inbound(&t, &seg, NEXT, 1, &pin), ES_TRACK_DELIVER);
+	assert_int_equal(es_track_inbound(&t, &seg, &s, 1, &pin), ES_TRACK_DELIVER);
+}
+
+/* With that number and acknowledgment: nothing becomes of it, whatever it is, or @takes, and a pin may. */
+static void expect_window(const struct es_track_socket *s, __u32 seq, __u32 ack, int takes)
+{
+	static const __u8 flags[] = {ES_TCP_ACK, ES_TCP_ACK | ES_TCP_URG, ES_TCP_ACK | ES_TCP_URG,
+				     ES_TCP_ACK | ES_TCP_FIN};
+	static const __u32 lens[] = {10, 0, 10, 10};
+
+	for (unsigned int i = 0; i < 2 * sizeof(flags); i++) {
+		const struct es_segment seg = {
+			.seq = seq, .ack = ack, .len = lens[i / 2], .flags = flags[i / 2]};
+		struct es_track t = track();
+		enum es_track_verdict verdict;
+		__u8 pin = ES_PIN_none;
+
+		t.state = i % 2 ? ES_TRACK_QUEUED : ES_TRACK_SERVED;
+		verdict = es_track_inbound(&t, &seg, s, 1, &pin);
+		if (!takes)
+			assert_int_equal(verdict, ES_TRACK_DELIVER);
+		else if (seg.flags & ES_TCP_URG)
+			assert_int_equal(verdict, ES_TRACK_PIN);
+		assert_int_equal(pin != ES_PIN_none, verdict == ES_TRACK_PIN);
+		if (!takes)
+			assert_int_equal(t.state, i % 2 ? ES_TRACK_QUEUED : ES_TRACK_SERVED);
+	}
+}
+
+/* What TCP drops pins nothing, and is none of the inspector's. */
+static void test_window(void **state)
+{
+	struct es_track_socket s = socket_of(NEXT);
+
+	(void)state;
+	s.write_seq = ACK + 500;
+	expect_window(&s, NEXT, ACK, 1);
+	expect_window(&s, NEXT + WND, ACK, 1);
+	expect_window(&s, NEXT + WND + 1, ACK, 0);
+	expect_window(&s, NEXT - WND, ACK, 1);
+	expect_window(&s, NEXT - WND - 11, ACK, 0);
+	expect_window(&s, NEXT, ACK + 500, 1);
+	expect_window(&s, NEXT, ACK + 501, 0);
+	expect_window(&s, NEXT, ACK - WND, 1);
+	expect_window(&s, NEXT, ACK - WND - 1, 0);
+	for (__u32 quarter = 0; quarter < 4; quarter++) {
+		expect_window(&s, NEXT + (quarter << 30) + (1U << 29), ACK, 0);
+		expect_window(&s, NEXT, ACK + (quarter << 30) + (1U << 29), 0);
+	}
+	s.rcv_wnd = 0; /* it is asked whether it has opened again */
+	expect_window(&s, NEXT, ACK, 1);
+	expect_window(&s, NEXT + 1, ACK, 0);
 }
 
 /* The time of a request, over the end of the 32 bits, too; an interim response is not its end. */
@@ -414,14 +466,14 @@ static void test_set_pin(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_request),	   cmocka_unit_test(test_urgent),
-		cmocka_unit_test(test_body),	   cmocka_unit_test(test_response),
-		cmocka_unit_test(test_wrap),	   cmocka_unit_test(test_serve),
-		cmocka_unit_test(test_answered),   cmocka_unit_test(test_skip),
-		cmocka_unit_test(test_load_idle),  cmocka_unit_test(test_load),
-		cmocka_unit_test(test_half_close), cmocka_unit_test(test_took),
-		cmocka_unit_test(test_stay),	   cmocka_unit_test(test_begin),
-		cmocka_unit_test(test_set_pin),
+		cmocka_unit_test(test_request),	  cmocka_unit_test(test_urgent),
+		cmocka_unit_test(test_body),	  cmocka_unit_test(test_response),
+		cmocka_unit_test(test_wrap),	  cmocka_unit_test(test_serve),
+		cmocka_unit_test(test_answered),  cmocka_unit_test(test_skip),
+		cmocka_unit_test(test_load),	  cmocka_unit_test(test_half_close),
+		cmocka_unit_test(test_window),	  cmocka_unit_test(test_took),
+		cmocka_unit_test(test_stay),	  cmocka_unit_test(test_begin),
+		cmocka_unit_test(test_load_idle), cmocka_unit_test(test_set_pin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,7 @@ static void test_may_leave(void **state)
 /* The socket is being ended: nothing new gets into it, and nothing new out of it. */
 static void test_leaving(void **state)
 {
+	const struct es_track_socket s = socket_of(NEXT);
 	struct es_segment seg = segment();
 	struct es_track t = track();
 	__u8 pin = ES_PIN_none;
@@ -61,20 +62,20 @@ static void test_leaving(void **state)
 
 		t.state = i & 2 ? ES_TRACK_ENDING : ES_TRACK_LEAVING;
 		t.pin = i & 4 ? ES_PIN_ambiguous : ES_PIN_none; /* too late */
-		assert_int_equal(es_track_inbound(&t, &seg, NEXT, alive, &pin), ES_TRACK_QUEUE_FIRST);
+		assert_int_equal(es_track_inbound(&t, &seg, &s, alive, &pin), ES_TRACK_QUEUE_FIRST);
 		seg.seq += 100;
-		assert_int_equal(es_track_inbound(&t, &seg, NEXT, alive, &pin), ES_TRACK_QUEUE_LATER);
+		assert_int_equal(es_track_inbound(&t, &seg, &s, alive, &pin), ES_TRACK_QUEUE_LATER);
 		seg.len = 0;
 		seg.flags |= ES_TCP_FIN;
-		assert_int_equal(es_track_inbound(&t, &seg, NEXT, alive, &pin), ES_TRACK_QUEUE_LATER);
+		assert_int_equal(es_track_inbound(&t, &seg, &s, alive, &pin), ES_TRACK_QUEUE_LATER);
 		seg = segment();
 		seg.seq -= 100; /* a retransmission of the last request */
-		assert_int_equal(es_track_inbound(&t, &seg, NEXT, alive, &pin), ES_TRACK_DELIVER);
+		assert_int_equal(es_track_inbound(&t, &seg, &s, alive, &pin), ES_TRACK_DELIVER);
 		seg.flags |= ES_TCP_FIN; /* which it cannot have been */
-		assert_int_equal(es_track_inbound(&t, &seg, NEXT, alive, &pin), ES_TRACK_QUEUE_LATER);
+		assert_int_equal(es_track_inbound(&t, &seg, &s, alive, &pin), ES_TRACK_QUEUE_LATER);
 		seg = segment();
 		seg.flags |= ES_TCP_RST;
-		assert_int_equal(es_track_inbound(&t, &seg, NEXT, alive, &pin), ES_TRACK_DELIVER);
+		assert_int_equal(es_track_inbound(&t, &seg, &s, alive, &pin), ES_TRACK_DELIVER);
 		seg = segment();
 		assert_int_equal(t.state, i & 2 ? ES_TRACK_ENDING : ES_TRACK_LEAVING);
 	}
@@ -109,7 +110,9 @@ struct race {
 
 static void look(struct race *r)
 {
-	r->verdict = es_track_inbound(&r->t, &r->seg, NEXT, 1, &r->pin);
+	const struct es_track_socket s = socket_of(NEXT);
+
+	r->verdict = es_track_inbound(&r->t, &r->seg, &s, 1, &r->pin);
 }
 
 static void store(struct race *r)

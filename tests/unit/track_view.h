@@ -17,6 +17,24 @@ static inline struct es_track track(void)
 	return t;
 }
 
+#define WND 65535u
+
+/* Its socket, which expects @rcv_nxt, and all of whose bytes the client has acknowledged. */
+static inline struct es_track_socket socket_of(__u32 rcv_nxt)
+{
+	struct es_track_socket s = {
+		.rcv_nxt = rcv_nxt,
+		.copied_seq = rcv_nxt,
+		.snd_una = ACK,
+		.write_seq = ACK,
+		.rcv_wnd = WND,
+		.max_wnd = WND,
+		.is_established = 1,
+	};
+
+	return s;
+}
+
 static inline struct es_segment segment(void)
 {
 	struct es_segment seg = {.seq = NEXT, .ack = ACK, .len = 100, .flags = ES_TCP_ACK | ES_TCP_PSH};
