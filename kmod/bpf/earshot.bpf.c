@@ -15,6 +15,7 @@
 #include "packet.h"
 #include "checksum.h"
 #include "answer.h"
+#include "fin.h"
 #include "rebuild.h"
 #include "queue.h"
 #include "other.h"
@@ -47,6 +48,8 @@ int es_public(struct __sk_buff *skb)
 	int service;
 	__u32 len;
 
+	if (es_unlikely(skb->mark == ES_FIN_MARK))
+		return es_fin_arrived(skb);
 	if (es_packet_is_of_vlan(skb))
 		return ES_TC_NEXT;
 	if (skb->protocol == es_htons(ETH_P_ARP))
@@ -198,6 +201,8 @@ int es_cluster(struct __sk_buff *skb)
 
 	if (skb->protocol == es_htons(ES_WAKE_PROTOCOL))
 		return TC_ACT_OK; /* our own */
+	if (skb->mark == ES_FIN_MARK)
+		return es_fin_arrived(skb);
 	if (es_packet_is_of_vlan(skb))
 		return ES_TC_NEXT;
 	state = es_state_get();

@@ -110,6 +110,25 @@ __noinline int es_packet_tcp6(struct __sk_buff *skb, struct es_packet *pkt, __u3
 	return 0;
 }
 
+/* es_packet_read() - a packet of TCP behind the Ethernet header, of either family: 0 or -1. A function of its own, for its stack. */
+static __noinline int es_packet_read(struct __sk_buff *skb, struct es_packet *ret, struct es_segment *ret_seg)
+{
+	struct iphdr ip;
+
+	if (!ret || !ret_seg)
+		return -1;
+	if (skb->protocol == es_htons(ETH_P_IPV6))
+		return es_packet_headers6(skb, ret) != ES_COUNTER_COUNT ||
+				       es_packet_tcp6(skb, ret, skb->len - ETH_HLEN, ret_seg)
+			       ? -1
+			       : 0;
+	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+		return -1;
+	ret->saddr = ip.saddr;
+	ret->daddr = ip.daddr;
+	return es_packet_tcp(skb, ret, es_ntohs(ip.tot_len), ret_seg);
+}
+
 /**
  * es_packet_plain6() - the same for what nearly all packets are: TCP right behind the IPv6 header
  * Reads them where they lie, without a copy on the stack. @pkt->off is ETH_HLEN; @is_leaving: the header does not tell the length.

@@ -200,21 +200,9 @@ static __noinline int es_program_message(struct __sk_buff *skb, struct es_config
 /* The packet that es_connection() is run with: 0, or -1 if it is none of TCP. A function of its own, for its stack. */
 static __noinline int es_connection_packet(struct __sk_buff *skb, struct es_packet *ret)
 {
-	struct es_segment seg;
-	struct iphdr ip;
+	struct es_segment seg = {};
 
-	if (!ret)
-		return -1;
-	if (skb->protocol == es_htons(ETH_P_IPV6))
-		return es_packet_headers6(skb, ret) != ES_COUNTER_COUNT ||
-				       es_packet_tcp6(skb, ret, skb->len - ETH_HLEN, &seg)
-			       ? -1
-			       : 0;
-	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
-		return -1;
-	ret->saddr = ip.saddr;
-	ret->daddr = ip.daddr;
-	return es_packet_tcp(skb, ret, es_ntohs(ip.tot_len), &seg);
+	return es_packet_read(skb, ret, &seg);
 }
 
 /*

@@ -9,7 +9,7 @@
  */
 #include "packet.h"
 #include "settled.h"
-#include "kmod/core/decide.h"
+#include "kmod/core/answer.h"
 
 /*
  * What the kernel makes of rcv_tsecr is our timestamp clock: it stands at that value now. Were it the
@@ -20,10 +20,10 @@
  */
 #define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
 
-/* es_rebuild_agree() - see es_tcp_agreed_flags(); a global function, so that it is verified once. Returns 0 or -1. */
-__noinline int es_rebuild_agree(struct __sk_buff *skb, const struct es_packet *pkt)
+/* es_rebuild_prepare() - es_tcp_making_flags(). A global function, verified once. Returns 0 or -1. */
+__noinline int es_rebuild_prepare(struct __sk_buff *skb, const struct es_packet *pkt)
 {
-	__be16 flags, agreed;
+	__be16 flags, making;
 	__u32 off;
 
 	if (!pkt)
@@ -31,14 +31,27 @@ __noinline int es_rebuild_agree(struct __sk_buff *skb, const struct es_packet *p
 	off = ETH_HLEN + es_packet_ip_len(pkt);
 	if (bpf_skb_load_bytes(skb, off + ES_TCP_FLAGS_AT, &flags, sizeof(flags)))
 		return -1;
-	agreed = es_tcp_agreed_flags(flags);
-	if (agreed == flags)
+	making = es_tcp_making_flags(flags);
+	if (making == flags)
 		return 0;
-	return bpf_l4_csum_replace(skb, off + offsetof(struct tcphdr, check), flags, agreed,
-				   sizeof(agreed)) ||
-			       bpf_skb_store_bytes(skb, off + ES_TCP_FLAGS_AT, &agreed, sizeof(agreed), 0)
+	return bpf_l4_csum_replace(skb, off + offsetof(struct tcphdr, check), flags, making,
+				   sizeof(making)) ||
+			       bpf_skb_store_bytes(skb, off + ES_TCP_FLAGS_AT, &making, sizeof(making), 0)
 		       ? -1
 		       : 0;
+}
+
+/*
+ * A copy comes in by the same interface, behind the packet itself: es_fin_arrived(). If it is lost, the client
+ * repeats its FIN.
+ */
+static __always_inline void es_rebuild_repeat(struct __sk_buff *skb)
+{
+	__u32 mark = skb->mark;
+
+	skb->mark = ES_FIN_MARK;
+	bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS);
+	skb->mark = mark;
 }
 
 /**
@@ -68,10 +81,12 @@ static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk
 	};
 	struct tcp_sock *listener = bpf_skc_to_tcp_sock(sk);
 
-	if (!listener || es_rebuild_agree(skb, pkt) ||
+	if (!listener || es_rebuild_prepare(skb, pkt) ||
 	    bpf_sk_assign_tcp_reqsk(skb, (struct sock *)listener, &attrs, sizeof(attrs)))
 		return -1;
 	bpf_map_update_elem(&es_rebuilts, &key, rebuilt, BPF_ANY);
+	if (seg->flags & ES_TCP_FIN)
+		es_rebuild_repeat(skb);
 	return 0;
 }
 

@@ -196,6 +196,27 @@ static __always_inline void es_answer_reset(const struct es_packet *pkt, __u32 s
 	ret->flags = ES_TCP_RST;
 }
 
+/* es_answer_fin() - the FIN alone of a client's segment, which goes the way of @pkt; @window: the segment's */
+static __always_inline void es_answer_fin(const struct es_packet *pkt, const struct es_segment *seg,
+					  __u16 window, struct es_answer *ret)
+{
+	es_answer_reset(pkt, seg->seq + seg->len, ret);
+	ret->ack = seg->ack;
+	ret->window = window;
+	ret->flags = ES_TCP_ACK | ES_TCP_FIN;
+	if (seg->has_ts) {
+		ret->options_len = ES_TIMESTAMP_OPTION_LEN;
+		es_timestamp_option_write(ret->options, seg->tsval, seg->tsecr);
+	}
+}
+
+/*
+ * ES_FIN_MARK - the mark of a packet whose socket was just made from it, and which comes in again for its FIN
+ * Only from one run of a program, or of a hook, to the next; nothing from the wire has a mark that early.
+ */
+#define ES_FIN_MARK	 0x4546494eU
+#define ES_TCP_WINDOW_AT 14
+
 /**
  * es_answer_make() - the answer to a client's segment that @v asks for
  * A SYN-ACK or an ACK; a RST for every other verdict, as a stack without that connection sends.

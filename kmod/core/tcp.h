@@ -142,14 +142,19 @@ static __always_inline int es_tcp_options_are_taken(const struct es_tcp_option_s
 }
 
 /**
- * es_tcp_agreed_flags() - the word at ES_TCP_FLAGS_AT, without what could make a socket's ECN another than agreed upon
- * The SYN-ACK has agreed on RFC 3168's, where CWR asks a receiver to say ECE no longer: a socket that is just made says
- * none. To accurate ECN (RFC 9768), CWR and AE are a counter, and from Linux 6.18 on, a socket that is made
- * from a packet with either counts in its own ACE field, in which the client would read ECE for ever.
+ * es_tcp_making_flags() - the flags of a packet that a socket is made from, without those that it must not have
+ * @flags: the word of its header at ES_TCP_FLAGS_AT
+ *
+ * FIN: the stack's connection tracking sees this packet first, and calls a connection invalid that begins with
+ * one; packet filters drop that. So the FIN comes behind it (es_answer_fin()).
+ *
+ * CWR and AE: the SYN-ACK has agreed on RFC 3168's ECN, where CWR asks a receiver to say ECE no longer; a socket
+ * that is just made says none. To accurate ECN (RFC 9768), both are part of a counter. A socket that Linux makes
+ * from a packet with either (from 6.18 on) has such a counter, too, which the client reads as ECE for ever.
  */
-static __always_inline __be16 es_tcp_agreed_flags(__be16 flags)
+static __always_inline __be16 es_tcp_making_flags(__be16 flags)
 {
-	return flags & (__be16)~es_htons(ES_TCP_AE | ES_TCP_CWR);
+	return flags & (__be16)~es_htons(ES_TCP_AE | ES_TCP_CWR | ES_TCP_FIN);
 }
 
 /* The layout that nearly every data segment has (RFC 7323 appendix A): NOP, NOP, timestamps. */

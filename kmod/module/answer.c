@@ -94,17 +94,12 @@ int es_answer_prepare(struct sk_buff *skb)
 	return skb_unclone(skb, GFP_ATOMIC) || skb_linearize(skb) ? -ENOMEM : 0;
 }
 
-int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_nxt)
+/* Put @a in the place of the packet, for the stack. Returns 0 or -errno. */
+static int es_answer_replace(struct sk_buff *skb, const struct es_answer *a)
 {
-	int rc = es_answer_prepare(skb);
 	union es_answer_any wire;
-	struct es_answer rst;
-	u32 len;
+	u32 len = es_answer_put(a, &wire);
 
-	if (rc)
-		return rc;
-	es_answer_reset(pkt, rcv_nxt, &rst);
-	len = es_answer_put(&rst, &wire);
 	if (skb->len < len)
 		return -EINVAL;
 	skb_trim(skb, len);
@@ -115,4 +110,24 @@ int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_
 	skb->csum_valid = 0;
 	skb->pkt_type = PACKET_HOST;
 	return 0;
+}
+
+int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_nxt)
+{
+	int rc = es_answer_prepare(skb);
+	struct es_answer rst;
+
+	if (rc)
+		return rc;
+	es_answer_reset(pkt, rcv_nxt, &rst);
+	return es_answer_replace(skb, &rst);
+}
+
+int es_answer_end(struct sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg)
+{
+	const struct tcphdr *th = (const struct tcphdr *)(skb->data + es_packet_ip_len(pkt));
+	struct es_answer fin;
+
+	es_answer_fin(pkt, seg, ntohs(th->window), &fin);
+	return es_answer_replace(skb, &fin);
 }

@@ -31,4 +31,10 @@ int es_answer_prepare(struct sk_buff *skb);
  */
 int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_nxt);
 
+/**
+ * es_answer_end() - make @skb the FIN alone of the client's segment @seg that it is
+ * es_answer_prepare() has been asked. Returns 0 or -errno.
+ */
+int es_answer_end(struct sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg);
+
 #endif

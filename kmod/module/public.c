@@ -74,7 +74,7 @@ static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter
 			es_carry_out_answer(in) ? ES_COUNT_answer_failed : ES_COUNT_rebuild_no_listener;
 	else if (sk_acceptq_is_full(in->found.listener))
 		*ret_counter = ES_COUNT_handover_accept_full;
-	else if (es_rebuild_note(in->node, &in->pkt, in->view.seg.seq, in->view.flow_hash, (u16)cfg->self,
+	else if (es_rebuild_note(in->node, &in->pkt, &in->view.seg, in->view.flow_hash, (u16)cfg->self,
 				 &track))
 		*ret_counter = ES_COUNT_rebuild_refused;
 	if (*ret_counter != in->verdict.counter) {
@@ -84,6 +84,7 @@ static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter
 	/* This node, too, may be lost, and be asked again when its sockets are gone. */
 	if (in->version->config.leased)
 		es_first_note(in->node, in->view.flow_hash, in->view.seg.seq, in->now_ns);
+	es_rebuild_split(in->skb, &in->pkt, &in->view.seg);
 	in->skb->pkt_type = PACKET_HOST;
 	return NF_ACCEPT;
 }
@@ -322,6 +323,8 @@ unsigned int es_public_hook(void *priv, struct sk_buff *skb, const struct nf_hoo
 	struct es_inbound in = {.node = priv, .skb = skb};
 	unsigned int rc = NF_ACCEPT;
 
+	if (unlikely(skb->mark == ES_FIN_MARK))
+		return es_rebuild_fin(in.node, skb);
 	in.version = es_version_get(in.node);
 	if (!in.version || es_packet_is_of_vlan(skb))
 		return NF_ACCEPT;

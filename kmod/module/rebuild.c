@@ -13,11 +13,13 @@
 #include <net/request_sock.h>
 #include <net/transp_v6.h>
 
+#include "answer.h"
 #include "other.h"
 #include "packet6.h"
 #include "rebuild.h"
 #include "settled.h"
 #include "socket.h"
+#include "kmod/core/answer.h"
 #include "kmod/core/view.h"
 
 /*
@@ -38,18 +40,62 @@ static const struct tcp_request_sock_ops es_request_ops = {
 #endif
 };
 
-int es_rebuild_note(struct es_node *node, const struct es_packet *pkt, u32 seq, u64 flow_hash, u16 source,
-		    const struct es_track *track)
+int es_rebuild_note(struct es_node *node, const struct es_packet *pkt, const struct es_segment *seg,
+		    u64 flow_hash, u16 source, const struct es_track *track)
 {
 	struct es_note_bucket *bucket = es_tracks_lock(node->tracks, flow_hash);
-	struct es_note *note = es_tracks_add(bucket, flow_hash, seq, pkt);
+	struct es_note *note = es_tracks_add(bucket, flow_hash, seg->seq, pkt);
 
 	if (note) {
 		note->source = source;
+		note->is_end = (seg->flags & ES_TCP_FIN) && !seg->len;
 		note->track = *track;
 	}
 	es_tracks_unlock(bucket);
 	return note ? 0 : -ENOMEM;
+}
+
+void es_rebuild_split(struct sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg)
+{
+	struct sk_buff *fin;
+	struct tcphdr *th;
+	__be16 *word, making;
+
+	if (!(seg->flags & ES_TCP_FIN) || es_answer_prepare(skb))
+		return;
+	fin = skb_copy(skb, GFP_ATOMIC);
+	th = (struct tcphdr *)(skb->data + es_packet_ip_len(pkt));
+	word = (__be16 *)((u8 *)th + ES_TCP_FLAGS_AT);
+	making = es_tcp_making_flags(*word);
+	inet_proto_csum_replace2(&th->check, skb, *word, making, false);
+	*word = making;
+	if (!fin)
+		return;
+	if (es_answer_end(fin, pkt, seg)) {
+		kfree_skb(fin);
+		return;
+	}
+	fin->mark = ES_FIN_MARK;
+	/* Behind this packet, which this CPU is busy with. */
+	netif_rx(fin);
+}
+
+unsigned int es_rebuild_fin(struct es_node *node, struct sk_buff *skb)
+{
+	struct es_socket_found found = {};
+	struct es_packet pkt = {};
+	struct es_segment seg;
+	unsigned int rc = NF_DROP;
+
+	skb->mark = 0;
+	if (es_packet_headers(skb, skb->protocol == htons(ETH_P_IPV6), &pkt) ||
+	    es_packet_tcp(skb, &pkt, skb->len, &seg))
+		return NF_DROP;
+	es_socket_lookup(node->net, skb, &pkt, &found);
+	if (found.kind == ES_SOCKET_ESTABLISHED)
+		rc = es_socket_deliver(skb, &found);
+	es_socket_put(&found);
+	return rc;
 }
 
 int es_listener_is_usable(const struct sock *listener)
@@ -206,9 +252,12 @@ err_request:
 	return NULL;
 }
 
-/* Reads the pending note for this packet, if there is one. @ret_handover: a program's, or 0. */
+/*
+ * Reads the pending note for this packet, if there is one. @ret_handover: a program's, or 0; @ret_is_end: the socket is to be
+ * made though nothing is in the packet.
+ */
 static int es_rebuild_pending(struct es_node *node, u64 flow_hash, u32 seq, struct es_tcp_options *ret,
-			      u64 *ret_handover)
+			      u64 *ret_handover, int *ret_is_end)
 {
 	struct es_note_bucket *bucket = es_tracks_lock(node->tracks, flow_hash);
 	const struct es_note *note = es_tracks_pending(bucket, flow_hash, seq);
@@ -216,6 +265,7 @@ static int es_rebuild_pending(struct es_node *node, u64 flow_hash, u32 seq, stru
 	if (note) {
 		*ret = note->track.options;
 		*ret_handover = note->handover;
+		*ret_is_end = note->is_end;
 	}
 	es_tracks_unlock(bucket);
 	return note != NULL;
@@ -263,7 +313,7 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	struct sock *child;
 	u64 flow_hash, handover;
 	struct es_packet pkt = {};
-	int service, is_refused;
+	int service, is_refused, is_end;
 
 	if (es_packet_headers(skb, state->pf == NFPROTO_IPV6, &pkt) ||
 	    es_packet_tcp(skb, &pkt, skb->len, &seg))
@@ -275,8 +325,8 @@ static unsigned int es_rebuild_packet(struct es_node *node, const struct es_vers
 	flow_hash = es_flow_hash(&version->config.ring_key, version->config.ring_seed, &flow);
 	/* A program may hand over a connection of which it has read nothing; and where nobody reads, the
 	 * handshake's ACK is enough. */
-	if (!es_rebuild_pending(node, flow_hash, seg.seq, &options, &handover) ||
-	    (!seg.len && !handover && !(seg.flags & ES_TCP_FIN) &&
+	if (!es_rebuild_pending(node, flow_hash, seg.seq, &options, &handover, &is_end) ||
+	    (!seg.len && !handover && !is_end &&
 	     es_view_inspect(&pkt, version->config.service[service].inspect) != ES_INSPECT_NEVER))
 		return NF_ACCEPT;
 	/* The stack drops and counts a packet with a wrong checksum; no socket must come of it. */

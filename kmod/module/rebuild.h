@@ -21,12 +21,22 @@
 #define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
 
 /**
- * es_rebuild_note() - note that this packet is to become a socket
+ * es_rebuild_note() - note that this packet, of which @seg is known, is to become a socket
  * @track: what to know about the connection; its options are the handshake's
  * Returns 0; -ENOMEM.
  */
-int es_rebuild_note(struct es_node *node, const struct es_packet *pkt, u32 seq, u64 flow_hash, u16 source,
-		    const struct es_track *track);
+int es_rebuild_note(struct es_node *node, const struct es_packet *pkt, const struct es_segment *seg,
+		    u64 flow_hash, u16 source, const struct es_track *track);
+
+/**
+ * es_rebuild_split() - take the FIN off the packet @skb that is to become a socket (es_tcp_making_flags())
+ * @skb's data must begin with its IP header. It comes in again by the same interface, behind the packet itself; if it
+ * cannot, the client repeats it.
+ */
+void es_rebuild_split(struct sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg);
+
+/* es_rebuild_fin() - the hook's verdict on a packet with ES_FIN_MARK: to its socket, or nowhere; it was counted */
+unsigned int es_rebuild_fin(struct es_node *node, struct sk_buff *skb);
 
 /* May @listener be given a connection? Not an MPTCP one: its children are of another kind. */
 int es_listener_is_usable(const struct sock *listener);

@@ -64,7 +64,7 @@ static int es_handover_rebuild(struct es_received *in)
 	es_track_begin(&t, in->view.seg.ack, h, ktime_get_ns());
 	/* It may have come here before its first packet on the public network did. */
 	es_first_note(in->node, in->flow_hash, in->view.seg.seq, ktime_get_coarse_ns());
-	return es_rebuild_note(in->node, &in->pkt, in->view.seg.seq, in->flow_hash, h->source, &t);
+	return es_rebuild_note(in->node, &in->pkt, &in->view.seg, in->flow_hash, h->source, &t);
 }
 
 /* The inspector left a later request on this connection where it is. Returns -EBUSY if its socket is leaving.
@@ -211,6 +211,7 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 		break;
 	case ES_REBUILD:
 		if (!es_message_open(in->skb, &in->pkt) && !es_handover_rebuild(in)) {
+			es_rebuild_split(in->skb, &in->pkt, &in->view.seg);
 			rc = NF_ACCEPT;
 			break;
 		}
@@ -435,6 +436,8 @@ unsigned int es_cluster_hook(void *priv, struct sk_buff *skb, const struct nf_ho
 	const void *p;
 	u32 off = 0;
 
+	if (unlikely(skb->mark == ES_FIN_MARK))
+		return es_rebuild_fin(in.node, skb);
 	in.version = es_version_get(in.node);
 	if (!in.version || es_packet_is_of_vlan(skb))
 		return NF_ACCEPT;

@@ -40,6 +40,7 @@
  * @seq: of its first request's first byte; @at_ns: when that was decided
  * @source: the node that inspected the request; @is_built: the socket was made; @is_seen: and a packet on it
  * was looked at, as es_track_create() does where each request is inspected
+ * @is_end: the packet that makes it had a FIN, and no more (es_rebuild_split())
  * @handover: the id of the program's handover that it is about (kmod/core/program.h), 0 if of none;
  * @handover_source, @handover_ns: from which node, and when; @is_cancelled: it was called off, and makes no
  * socket
@@ -58,6 +59,7 @@ struct es_note {
 	u8 is_cancelled;
 	u8 is_built;
 	u8 is_seen;
+	u8 is_end;
 	u8 is_acknowledged; /* even without an answer, the client does not repeat its request any more */
 	struct es_track track;
 };

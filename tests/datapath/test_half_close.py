@@ -10,8 +10,9 @@ import pytest
 from earshotlab import wait_for
 from packets import model
 from packets.client import LINUX, WINDOWS
+from packets.families import BOTH
 from packets.node import BLIND, DEAD, DEAD_BLIND, EACH, WEB
-from packets.packet import ACK, FIN, RST
+from packets.packet import ACK, FIN, PSH, RST
 from packets.tables_asked import ITERATORS, refusing
 
 EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
@@ -26,6 +27,10 @@ def idle(client):
         c.answer(EMPTY)
         return c
     return make
+
+
+def nft(node, script):
+    subprocess.run(["ip", "netns", "exec", node.namespace, shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin"), script], check=True)
 
 
 def ends(c):
@@ -93,6 +98,51 @@ class TestBeforeAnyRequest:
             c.sent(b"", FIN)
             c.accept()
             ends(c)
+
+
+@BOTH
+class TestPacketFilter:
+    """One that drops what connection tracking takes for invalid, as most rulesets do. So that takes the first packet that it sees
+    of a connection, if it has a FIN."""
+
+    RULES = "table inet held { chain input { type filter hook input priority 0; ct state invalid drop; }; }"
+
+    @pytest.fixture(autouse=True)
+    def _rules(self, node):
+        nft(node, self.RULES)
+        yield
+        nft(node, "delete table inet held")
+
+    @pytest.mark.parametrize("service", [WEB, BLIND, EACH])
+    def test_closes_before_any_request(self, node, client, service):
+        c = client(service).shake(ack=False)
+        with node.counts(fin_before_request=1, deliver_established=1):
+            c.send(ACK | FIN)
+            c.sent(b"", FIN)
+            c.accept()
+            ends(c)
+
+    @pytest.mark.parametrize("offer", [LINUX, WINDOWS], ids=lambda offer: offer.name)
+    @pytest.mark.parametrize("service", [WEB, BLIND, EACH])
+    def test_closes_with_its_request(self, node, client, service, offer):
+        c = client(service, offer=offer).shake(ack=False)
+        text = c.get()
+        c.request(text=text, flags=FIN)
+        assert c.read(len(text)) == text
+        segments = c.answer(bytes(5000))
+        ends(c)
+        assert not any(5 in segment.options for segment in segments), "its data came twice, says the server (RFC 2883)"
+
+    def test_closes_with_a_request_that_another_node_gives(self, node, client):
+        c = client(owner=2)
+        c.forge()
+        text = c.get()
+        with node.counts(handover_received=1, handover_rebuilt=1):
+            node.message(c.handover(c.ip_packet(ACK | PSH | FIN, text)))
+            c.sent(text, FIN)
+            assert c.read(len(text)) == text
+            assert c.server.recv(1) == b""
+        c.answer()
 
 
 class TestBehindALaterRequest:
@@ -185,11 +235,7 @@ class TestServerThatGoesOn:
         daemon finds them, by iterators or where the kernel refuses those."""
         node = own_node(before=request.param)
 
-        def nft(script):
-            subprocess.run(["ip", "netns", "exec", node.namespace, shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin"),
-                            script], check=True)
-
-        nft("table ip held { chain input { type filter hook input priority 0; iifname { lo, earshot-nf } tcp flags & rst == rst drop; }; }")
+        nft(node, "table ip held { chain input { type filter hook input priority 0; iifname { lo, earshot-nf } tcp flags & rst == rst drop; }; }")
         return node
 
     @pytest.fixture
