@@ -8,8 +8,8 @@
  */
 #include "netfilter/netlink.h"
 
-/* Enough for the rules of 64 services with an address of each family: four for IPv6, three for IPv4, of less than 500 bytes; and all others. */
-#define ES_NF_NFT_MESSAGES 576
+/* Enough for the rules of 64 services with an address of each family: five for IPv6, four for IPv4, of less than 500 bytes; and all others. */
+#define ES_NF_NFT_MESSAGES 704
 #define ES_NF_NFT_ROOM	   (ES_NF_NFT_MESSAGES * 500)
 
 /**

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
-#include <linux/netfilter_ipv4.h>
 #include <netinet/in.h>
 #include "kmod/core/tcp.h"
 #include "netfilter/match.h"
@@ -118,7 +117,7 @@ void es_nf_others_put(struct es_nf_nft *nft, const char *chain)
 	es_nf_nft_begin_rule(nft, chain);
 	es_nf_match_flags(nft, ES_TCP_SYN, 0);
 	put_drop(nft, &gone, &given);
-	es_nf_nft_add_base_chain(nft, ES_CHAIN, NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE + 1);
+	es_nf_nft_add_base_chain(nft, ES_CHAIN, NF_INET_PRE_ROUTING, ES_NF_PRIORITY_REMEMBER);
 	put_memory(nft, ES_NF_OTHERS_MARK, &others);
 	put_end(nft, ES_NF_OTHERS_MARK);
 	put_memory(nft, ES_NF_GIVEN_MARK, &given);

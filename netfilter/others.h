@@ -7,12 +7,21 @@
  * not ask again. Where the ring's hash is one that nf_tables do not know (overheard.h), the daemon has to hear each packet of each
  * client's once; with this, it is mostly the SYN.
  *
- * A packet whose flow is to be remembered goes on with a mark, and the chain right behind notes the flow and drops the packet. A SYN is
+ * A packet whose flow is to be remembered goes on with a mark, and the chain right behind (ES_NF_PRIORITY_REMEMBER) notes the flow and drops the packet. A SYN is
  * never dropped unheard, nor is a packet that the rules before have taken: of a connection that is here, or is just being made. What
  * that may cost is that a client is heard one repetition later: of a flow that has become this node's otherwise than by its ring, or
  * whose RST was lost.
  */
 #include "netfilter/nft.h"
+
+/*
+ * Where in PREROUTING our chains stand: behind each other, and where nobody else has anything by convention (ufw, Docker, libvirt and
+ * iptables use mangle, which is -150; firewalld 10 more). The kernel runs the chains of one priority in an order that depends on who came last,
+ * and a rule that changes marks between the last two would have ours mean nothing.
+ */
+#define ES_NF_PRIORITY_OVERHEARD (-154) /* overheard.h */
+#define ES_NF_PRIORITY_CAPTURE	 (-153) /* rules.h */
+#define ES_NF_PRIORITY_REMEMBER	 (-152)
 
 /*
  * The marks of packets whose flows are to be remembered: as others'; or as this node's to inspect. Of these, bare acknowledgements are

@@ -8,11 +8,11 @@
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <linux/netfilter_ipv4.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include "netfilter/match.h"
+#include "netfilter/others.h"
 #include "netfilter/overheard.h"
 
 #define ES_CHAIN     "overheard"
@@ -202,7 +202,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_overheard *o, unsig
 	put_endpoints(&nft, o);
 	put_slots(&nft, o);
 	/* Behind the connection tracking, before the rules that give packets to the daemon. */
-	es_nf_nft_add_base_chain(&nft, ES_CHAIN, NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE - 1);
+	es_nf_nft_add_base_chain(&nft, ES_CHAIN, NF_INET_PRE_ROUTING, ES_NF_PRIORITY_OVERHEARD);
 	put_rule(&nft, o);
 	rc = es_nf_nft_commit(&nft);
 	free(buf);

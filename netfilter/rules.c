@@ -29,6 +29,7 @@
 #define ES_LEASED  "leased"  /* the same, of nodes that have leases */
 #define ES_ANSWERS "answers" /* what the daemon sends */
 #define ES_REPLIES "replies" /* what servers send */
+#define ES_CLOSED  "closed"  /* what has come as far as the sockets */
 
 #define ES_LOOPBACK ES_LOOPBACK_IFINDEX
 
@@ -283,14 +284,20 @@ static void put_leased_chain(struct es_nf_nft *nft, enum way way, enum es_nf_gat
 	es_nf_nft_end_rule(nft);
 }
 
-static void put_every(struct es_nf_nft *nft, enum es_nf_gate gate, const struct es_addr *address, __be16 port)
+static void match_endpoint(struct es_nf_nft *nft, const struct es_nf_rules_endpoint *endpoint)
+{
+	match_address(nft, TARGET, &endpoint->address);
+	es_nf_match_protocol(nft, IPPROTO_TCP);
+	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
+	es_nf_nft_match(nft, &endpoint->port, sizeof(endpoint->port));
+}
+
+static void put_every(struct es_nf_nft *nft, enum es_nf_gate gate,
+		      const struct es_nf_rules_endpoint *endpoint)
 {
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	match_established(nft);
-	match_address(nft, TARGET, address);
-	es_nf_match_protocol(nft, IPPROTO_TCP);
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
-	es_nf_nft_match(nft, &port, sizeof(port));
+	match_endpoint(nft, endpoint);
 	es_nf_nft_verdict(nft, NFT_JUMP, gate == ES_NF_GATE_CLOSED ? ES_LEASED : ES_EVERY);
 	es_nf_nft_end_rule(nft);
 }
@@ -336,8 +343,7 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 
 	for (unsigned int i = 0; i < rules->every_count; i++)
 		if (is_of(&rules->every[i].address, nft->family))
-			put_every(nft, (enum es_nf_gate)rules->gate, &rules->every[i].address,
-				  rules->every[i].port);
+			put_every(nft, (enum es_nf_gate)rules->gate, &rules->every[i]);
 
 	if (rules->gate == ES_NF_GATE_NONE) {
 		es_nf_nft_begin_rule(nft, ES_SERVICE);
@@ -466,7 +472,7 @@ static void put_answers_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 
 static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules, enum way way)
 {
-	es_nf_nft_add_base_chain(nft, ES_CAPTURE, NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE);
+	es_nf_nft_add_base_chain(nft, ES_CAPTURE, NF_INET_PRE_ROUTING, ES_NF_PRIORITY_CAPTURE);
 	for (unsigned int i = 0; i < rules->count; i++) {
 		if (!is_of(&rules->address[i], nft->family))
 			continue;
@@ -483,6 +489,34 @@ static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 		return;
 	put_messages(nft, rules, rules->public_ifindex, way);
 	put_errors(nft, rules, way);
+}
+
+/*
+ * What begins a connection comes in by our own device, and what is of one is established: the rest was to be dropped, and somebody has
+ * changed its mark before that was seen to. It would be answered by the stack: a SYN by each node, anything else with a RST. It was
+ * counted when it was decided about.
+ */
+static void put_closed(struct es_nf_nft *nft, const struct es_nf_rules *rules,
+		       const struct es_nf_rules_endpoint *endpoint)
+{
+	const __u32 established = ES_CT_STATE(IP_CT_ESTABLISHED), none = 0;
+
+	es_nf_nft_begin_rule(nft, ES_CLOSED);
+	match_interface(nft, rules->public_ifindex);
+	match_endpoint(nft, endpoint);
+	es_nf_nft_load_ct(nft, NFT_CT_STATE);
+	es_nf_match_bits(nft, &established, &none, sizeof(established));
+	es_nf_nft_verdict(nft, NF_DROP, NULL);
+	es_nf_nft_end_rule(nft);
+}
+
+/* Before all filters: what is another node's is not for their rules, either, which may count or limit it. */
+static void put_closed_chain(struct es_nf_nft *nft, const struct es_nf_rules *rules)
+{
+	es_nf_nft_add_base_chain(nft, ES_CLOSED, NF_INET_LOCAL_IN, NF_IP_PRI_FIRST);
+	for (unsigned int i = 0; i < rules->endpoint_count; i++)
+		if (is_of(&rules->endpoint[i].address, nft->family))
+			put_closed(nft, rules, &rules->endpoint[i]);
 }
 
 /* Whatever the rules are, the chains are the same, so that none goes with a reload (es_nf_nft_begin_table()). */
@@ -509,6 +543,7 @@ static int make(struct es_nf_netlink *nl, const struct es_nf_rules *rules, const
 		put_replies_chain(&nft, rules, way);
 		put_answers_chain(&nft, rules, way);
 		put_capture_chain(&nft, rules, way);
+		put_closed_chain(&nft, rules);
 		count[i] = nft.rules;
 	}
 	rc = es_nf_nft_commit(&nft);

@@ -9,7 +9,9 @@
  * Where a service inspects every request, so does what its clients say on connections that are here; by a queue of its own,
  * and while nobody reads that, they go on as they are.
  *
- * They stand behind the connection tracking, which knows the connections that are here, and before address translation.
+ * They stand behind the connection tracking, which knows the connections that are here, and before address translation. What comes for a
+ * service by the public interface, and is of no connection that is here, gets no further than to a last rule, whatever others have made
+ * of it in between.
  */
 #include "kmod/core/abi.h"
 #include "netfilter/marks.h"
@@ -58,7 +60,7 @@ enum es_nf_gate {
  * @cluster_mac: what the service addresses resolve to; @is_unicast: it is a station's (ingress.h)
  * @gate: an enum es_nf_gate
  * @address: of the services, of either family, each once, @count of them
- * @every: those that inspect every request, @every_count of them
+ * @every: those that inspect every request, @every_count of them; @endpoint: all of them, @endpoint_count of them
  * @server: addresses where servers listen for what programs hand over (program.h), each once, @server_count of them
  * @holds: connections with ES_NF_LABEL_HELD say nothing, and those with ES_NF_LABEL_MAKING hear nothing: the kernel has labels (struct es_nf_hook)
  */
@@ -73,17 +75,18 @@ struct es_nf_rules {
 	__u8 pad;
 	__u32 gate;
 	struct es_addr address[ES_NF_ADDRESSES_MAX];
-	struct {
+	struct es_nf_rules_endpoint {
 		struct es_addr address;
 		__be16 port;
 		__u16 pad;
-	} every[ES_NF_ADDRESSES_MAX];
+	} every[ES_NF_ADDRESSES_MAX], endpoint[ES_NF_ADDRESSES_MAX];
 	struct es_addr server[ES_NF_ADDRESSES_MAX];
 	__u32 every_count;
+	__u32 endpoint_count;
 	__u32 server_count;
 	__u32 holds;
 };
-_Static_assert(sizeof(struct es_nf_rules) == 52 + 52 * ES_NF_ADDRESSES_MAX,
+_Static_assert(sizeof(struct es_nf_rules) == 56 + 72 * ES_NF_ADDRESSES_MAX,
 	       "no padding: two are compared as bytes");
 
 /**

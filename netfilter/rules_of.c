@@ -18,12 +18,23 @@ static void add_address(struct es_nf_rules *rules, const struct es_addr *address
 		rules->address[rules->count++] = *address;
 }
 
-static void add_every(struct es_nf_rules *rules, const struct es_addr *address, __be16 port)
+static void add_endpoint(struct es_nf_rules_endpoint *list, __u32 *count, const struct es_addr *address,
+			 __be16 port)
 {
 	if (es_addr_is_unspecified(address))
 		return;
-	rules->every[rules->every_count].address = *address;
-	rules->every[rules->every_count++].port = port;
+	list[*count].address = *address;
+	list[(*count)++].port = port;
+}
+
+static void add_endpoints(struct es_nf_rules *rules, const struct es_service_entry *service)
+{
+	add_endpoint(rules->endpoint, &rules->endpoint_count, &service->address, service->port);
+	add_endpoint(rules->endpoint, &rules->endpoint_count, &service->address6, service->port);
+	if (service->inspect != ES_INSPECT_EVERY)
+		return;
+	add_endpoint(rules->every, &rules->every_count, &service->address, service->port);
+	add_endpoint(rules->every, &rules->every_count, &service->address6, service->port);
 }
 
 /* Where the servers are of what programs hand over from that service. */
@@ -55,10 +66,7 @@ void es_nf_rules_of(const struct es_config *config, struct es_nf_rules *ret)
 		add_address(ret, &config->service[i].address6);
 		add_server(ret, config, i, &config->service[i].address);
 		add_server(ret, config, i, &config->service[i].address6);
-		if (config->service[i].inspect != ES_INSPECT_EVERY)
-			continue;
-		add_every(ret, &config->service[i].address, config->service[i].port);
-		add_every(ret, &config->service[i].address6, config->service[i].port);
+		add_endpoints(ret, &config->service[i]);
 	}
 	memcpy(ret->cluster_mac, config->cluster_mac, sizeof(ret->cluster_mac));
 	ret->is_unicast = ret->count && !(config->cluster_mac[0] & 1);

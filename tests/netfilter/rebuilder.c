@@ -587,9 +587,10 @@ static int rules(void)
 			*address = es_addr_from_v4(htonl(0xc0000202 + i));
 		rules.every[i].address = *address;
 		rules.every[i].port = htons(80);
+		rules.endpoint[i] = rules.every[i];
 	}
 	rules.count = ES_NF_ADDRESSES_MAX;
-	rules.every_count = ES_NF_ADDRESSES_MAX;
+	rules.every_count = rules.endpoint_count = ES_NF_ADDRESSES_MAX;
 	rc = es_nf_rules_set(&nl, &rules, 0, &whole, &why);
 	printf("%d %d %s\n", rc, rc ? 0 : es_nf_rules_are_whole(&nl, &rules, &whole), why.text);
 	es_nf_netlink_close(&nl);

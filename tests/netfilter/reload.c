@@ -9,6 +9,7 @@
  *     earshot-nf-reload known       one is a SYN of a connection that is here, and is let pass
  *     earshot-nf-reload making      what a server says while its connection is being made: SYN-ACK, ACK, RST; then it is made: ACK
  *     earshot-nf-reload gone        what comes of a flow: its client has spoken to another node; and has begun a new connection
+ *     earshot-nf-reload gone COMMAND   the same, and the command has run when the rules are set
  *     earshot-nf-reload withdrawn   of an attempt to make a connection that is withdrawn (withdraw.h), without leases and with them
  *
  * Prints how many packets waited before and behind it, and what came to the socket when they were let pass; or, with held and making, how
@@ -77,8 +78,12 @@ static void set_rules(__u16 count, __u32 every_count, unsigned int public_ifinde
 		rules.every[i].address = es_addr_from_v4(htonl(0xc0000202));
 		rules.every[i].port = htons((__u16)(80 + i));
 	}
-	for (__u16 i = 0; i < count; i++)
+	for (__u16 i = 0; i < count; i++) {
 		rules.address[i] = es_addr_from_v4(htonl(0xc0000202 + i));
+		rules.endpoint[i].address = rules.address[i];
+		rules.endpoint[i].port = htons(80);
+	}
+	rules.endpoint_count = count;
 	rc = es_nf_rules_set(&nl, &rules, 0, &whole, &why);
 	if (rc)
 		die("rules", rc, &why);
@@ -315,7 +320,7 @@ static int comes(struct es_nf_capture *capture, const struct es_flow *flow, cons
 	return es_nf_capture_read(capture, decide, &fate);
 }
 
-static int is_gone(void)
+static int is_gone(const char *command)
 {
 	static const struct {
 		size_t len;
@@ -339,6 +344,8 @@ static int is_gone(void)
 	if (es_nf_capture_new(&params, &capture, NULL))
 		die("queue", 0, NULL);
 	set_rules(1, 0, tun.index);
+	if (command && system(command)) /* NOLINT(cert-env33-c): the test's own */
+		die("command", 0, &(struct es_nf_why){"has failed"});
 	for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++)
 		printf("%d ", comes(capture, &flow, &tun, packets[i].flags, packets[i].len, packets[i].fate));
 	printf("\n");
@@ -389,7 +396,7 @@ static int is_withdrawn(void)
 
 int main(int argc, char **argv)
 {
-	const char *what = argc == 2 ? argv[1] : "";
+	const char *what = argc >= 2 ? argv[1] : "";
 	int rc = es_nf_netlink_open(&nl, NETLINK_NETFILTER);
 
 	if (rc)
@@ -400,7 +407,7 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "making"))
 		return is_making();
 	if (!strcmp(what, "gone"))
-		return is_gone();
+		return is_gone(argc == 3 ? argv[2] : NULL);
 	if (!strcmp(what, "withdrawn"))
 		return is_withdrawn();
 	return !strcmp(what, "known") ? is_known() : waits(what);

@@ -145,6 +145,52 @@ def test_a_mark_of_a_syn_that_is_known():
     assert "packets 1 " in done.stdout
 
 
+# What operators do with marks in PREROUTING: those of connections are restored (iptables' CONNMARK --restore-mark), or all get one.
+MANGLE = {
+    "restore": "meta mark set ct mark",
+    "restore-iptables": None,
+    "set": "meta mark set 0x1",
+    "clear": "meta mark set 0",
+}
+
+
+def mangle(how, priority="mangle"):
+    if MANGLE[how] is None:
+        return "iptables-nft -t mangle -A PREROUTING -j CONNMARK --restore-mark"
+    return f"nft 'table ip operator {{ chain pre {{ type filter hook prerouting priority {priority}; {MANGLE[how]}; }}; }}'"
+
+
+@pytest.mark.parametrize("when", ("older", "newer"))
+@pytest.mark.parametrize("how", MANGLE)
+def test_marks_beside_whose_flows_are_others(how, when):
+    """A table that was there before ours, as at any start of a machine, or is newer, takes our own marks from nothing."""
+    command = [RELOAD, "gone"] + ([mangle(how)] if when == "newer" else [])
+    before = mangle(how) if when == "older" else "true"
+    done = subprocess.run(["unshare", "--net", "sh", "-ec", f'{before}; "$@"', "sh", *command], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == list("1000101"), (done.stdout, done.stderr)
+
+
+# An operator who stands where nobody does: between our two chains, since the kernel runs the newest first.
+BETWEEN = """\
+ip addr add 192.0.2.2/32 dev lo; nft -f - <<END
+table ip operator {
+    counter reached { }
+    chain pre { type filter hook prerouting priority -152; meta mark set 0; }
+    chain in { type filter hook input priority -300; iifname "client" tcp dport 80 counter name reached; }
+}
+END
+"""
+
+
+def test_what_nobody_has_dropped():
+    """No socket hears of it all the same, nor any filter."""
+    done = subprocess.run(["unshare", "--net", "sh", "-ec", '"$@"; nft list counter ip operator reached', "sh", RELOAD, "gone", BETWEEN],
+                          capture_output=True, text=True, check=False)
+    # The kernel remembers nothing, so more of it comes to the queue.
+    assert done.stdout.split()[:7] == list("1111111"), (done.stdout, done.stderr)
+    assert "packets 0 " in done.stdout
+
+
 FIREWALLD = """\
 table inet firewalld {
     chain input {
