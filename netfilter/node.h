@@ -23,8 +23,7 @@ enum es_nf_fate {
 	ES_NF_ACCEPT,
 	ES_NF_DROP_OTHERS, /* it and, for a while, what follows of its flow (others.h) */
 	ES_NF_DROP_GIVEN,  /* likewise, of which bare acknowledgements only */
-	ES_NF_DROP_BEGUN, /* a SYN that was answered: as _GIVEN, and what _GONE said does not hold for what follows */
-	ES_NF_DROP_GONE, /* as _OTHERS, of a connection that this node has given away */
+	ES_NF_DROP_GONE,   /* as _OTHERS, of a connection that this node has given away */
 };
 
 /**

@@ -251,12 +251,29 @@ static int es_nf_public_has_heard_enough(const struct es_nf_node *node, const st
 	return !node->config.leased || (v->seg.len && !(v->seg.flags & ES_TCP_SYN));
 }
 
+/* Has this node's inspector decided that another one has the flow's connection? By the tag alone: packets name no request any more. */
+static int es_nf_public_is_given_away(const struct es_nf_node *node, const struct es_view *v)
+{
+	const struct es_decision_set *set = es_nf_decision_set(node, v->flow_hash);
+
+	for (int i = 0; i < ES_DECISION_WAYS; i++) {
+		__u64 key = es_nf_read64(&set->way[i].key), value = es_nf_read64(&set->way[i].value);
+		__u8 target = es_decision_node(value);
+
+		if (key && value && (__u32)key == (__u32)v->flow_hash && target != node->config.self &&
+		    target != ES_NODE_REJECT)
+			return 1;
+	}
+	return 0;
+}
+
 /*
  * What a client acknowledges says nothing to the node that has inspected its request. With its SYN answered, the handshake's ACK does not,
  * either: who asks whether an idle connection is still there (keepalive_answered) does so later than the kernel remembers. And once it
- * acknowledges what no cookie does, and its SYN was heard, so that nobody can fill the set with flows that there are not, it has heard
- * of the node that has its connection: that one hears the rest. What is repeated comes here as well, by which a node that is lost is
- * found out (kmod/core/strays.h). Returns the fate of a packet that is dropped.
+ * acknowledges what no cookie does, it has heard of the node that has its connection: that one hears the rest. Nothing of such a segment is
+ * authentic, so this node must know by itself that it has given the connection away; of one whose request is yet to come, nobody else can
+ * have it said. What is repeated comes here as well, by which a node that is lost is found out (kmod/core/strays.h). Returns the fate of
+ * a packet that is dropped.
  */
 static enum es_nf_fate es_nf_public_given(const struct es_nf_node *node, const struct es_nf_inbound *in)
 {
@@ -273,7 +290,7 @@ static enum es_nf_fate es_nf_public_given(const struct es_nf_node *node, const s
 		return ES_NF_DROP;
 	if (counter != (seg->len ? ES_COUNT_cookie_invalid : ES_COUNT_drop_no_flow))
 		return ES_NF_DROP;
-	if (seg->has_ts && es_nf_flow_was_heard(node, v->flow_hash))
+	if (seg->has_ts && es_nf_public_is_given_away(node, v))
 		return ES_NF_DROP_GONE;
 	return seg->len ? ES_NF_DROP : ES_NF_DROP_GIVEN;
 }

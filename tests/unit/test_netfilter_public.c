@@ -164,6 +164,14 @@ static void test_anothers_is_remembered(void **state)
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 }
 
+static void decide(struct world *w, __u32 cookie, __u8 node)
+{
+	struct es_decision_set *set = es_nf_decision_set(w->node, the_flow_hash(w));
+
+	set->way[0].key = es_decision_key(the_flow_hash(w), cookie);
+	set->way[0].value = es_decision_value(ISN, node, 0);
+}
+
 /* What a client acknowledges to the node that has its connection. */
 static void test_given_is_remembered(void **state)
 {
@@ -180,13 +188,22 @@ static void test_given_is_remembered(void **state)
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "")), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_drop_handshake_ack), 1);
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 1, ack, ES_TCP_ACK, tsecr, "GET")), ES_NF_DROP);
-	/* Then it acknowledges what another node has sent, with its next request or before. What ends its connection says more. */
+	/* Anybody can make a segment that acknowledges what no cookie does; and what is this node's is heard. */
+	len = segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "GET");
+	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_cookie_invalid), 1);
+	for (size_t i = 0; i < 2; i++) {
+		decide(w, ack - 1, i ? ES_NODE_REJECT : SELF);
+		assert_int_equal(put(w, bytes, len), ES_NF_DROP);
+	}
+	/* Given away, it acknowledges what another node has sent, with its next request or before. What ends its connection says more. */
+	decide(w, ack - 1, OTHER);
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
 			 ES_NF_DROP_GONE);
 	assert_int_equal(counted(w, ES_COUNT_drop_no_flow), 1);
 	len = segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "GET");
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP_GONE);
-	assert_int_equal(counted(w, ES_COUNT_cookie_invalid), 1);
+	assert_int_equal(counted(w, ES_COUNT_cookie_invalid), 4);
 	for (size_t i = 0; i < sizeof(more); i++)
 		assert_int_equal(
 			put(w, other,
@@ -196,10 +213,11 @@ static void test_given_is_remembered(void **state)
 	w->node->now_ns += ES_STRAY_AGAIN_MS * 1000000;
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
 	assert_int_equal(counted(w, ES_COUNT_stray_queued), 1);
-	/* A flow whose SYN nobody has heard may be one that somebody has thought out. */
+	/* What was decided is forgotten. */
+	decide(w, ack - 1, SELF);
 	w->node->now_ns += 3ULL * ES_HEARD_FLOW_LIFE_S * 1000000000;
 	assert_int_equal(put(w, bytes, len), ES_NF_DROP);
-	assert_int_equal(counted(w, ES_COUNT_cookie_invalid), 4);
+	assert_int_equal(counted(w, ES_COUNT_cookie_invalid), 7);
 	assert_int_equal(put(w, bytes, segment(bytes, ISN + 4, ack + 5000, ES_TCP_ACK, tsecr + 9, "")),
 			 ES_NF_DROP_GIVEN);
 	/* Where it makes the connection, or may come back to this node, it is heard. */
