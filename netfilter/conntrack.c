@@ -24,10 +24,12 @@
 #define ES_ESTABLISHED_S 432000
 
 /*
- * Whose entry is made is a connection that has been answered, as far as a firewall's `ctstate ESTABLISHED` goes; and
- * the table's early drop, when it is full, spares it. CONFIRMED the kernel sets anyway, and refuses those who clear it.
+ * Nothing has been answered yet: to firewalls, the SYN is NEW, and they say whether its client may have a connection. The kernel sets
+ * the rest when its server answers. CONFIRMED the kernel sets anyway, and refuses those who clear it.
  */
-#define ES_STATUS (IPS_CONFIRMED | IPS_SEEN_REPLY | IPS_ASSURED)
+#define ES_STATUS_EXPECTED IPS_CONFIRMED
+/* One that goes on is `ctstate ESTABLISHED`, and the table's early drop, when it is full, spares it. */
+#define ES_STATUS_RESTORED (IPS_CONFIRMED | IPS_SEEN_REPLY | IPS_ASSURED)
 
 /* nf_conntrack_tcp_timeout_established; five days where it cannot be read, as by default */
 static __u32 established_s(void)
@@ -169,16 +171,17 @@ static void put_translation(struct nlmsghdr *nlh, const struct es_flow *socket)
 	mnl_attr_nest_end(nlh, nest);
 }
 
-/* An entry that is new, or nothing: NLM_F_EXCL. */
+/* An entry that is new, or nothing: NLM_F_EXCL. @state: TCP_CONNTRACK_SYN_SENT: of a connection that is to be made */
 static struct nlmsghdr *put_entry(struct es_nf_conntrack *ct, void *buf, const struct es_nf_entry *entry,
 				  __u8 state, __u32 timeout_s, int is_making)
 {
+	const __u32 status = state == TCP_CONNTRACK_SYN_SENT ? ES_STATUS_EXPECTED : ES_STATUS_RESTORED;
 	const struct es_flow *flow = &entry->flow;
 	struct nlmsghdr *nlh = begin(ct, buf, IPCTNL_MSG_CT_NEW, NLM_F_CREATE | NLM_F_EXCL, family_of(flow));
 
 	put_original(nlh, flow, ct->zone);
 	put_tuple(nlh, CTA_TUPLE_REPLY, &flow->service, &flow->client, flow->service_port, flow->client_port);
-	mnl_attr_put_u32(nlh, CTA_STATUS, htonl(ES_STATUS));
+	mnl_attr_put_u32(nlh, CTA_STATUS, htonl(status));
 	mnl_attr_put_u32(nlh, CTA_TIMEOUT, htonl(timeout_s));
 	put_tcp(nlh, state, entry);
 	put_shift(nlh, CTA_SEQ_ADJ_ORIG, &entry->offsets.client);

@@ -8,6 +8,7 @@
 
 #include "inspector/check/check.h"
 #include "inspector/datapath/network.h"
+#include "netfilter/tun.h"
 
 #define SYNACK_SEGMENTS 10 /* what a client may send before a socket exists (daemon/daemon.c) */
 #define MSS_USUAL	1460
@@ -329,20 +330,31 @@ static void check_conntrack_zone(struct es_check *check)
 					     : "no rule puts packets into a conntrack zone");
 }
 
+/* What is to be accepted: with the netfilter datapath, filters see a connection begin where its first packet comes in. */
+static const char *firewall_action(const struct es_check *check)
+{
+	const struct es_conf_datapath *dp = &check->conf->datapath;
+
+	if (check->facts->datapath == ES_DATAPATH_NETFILTER)
+		return es_check_action(
+			"accept TCP to the service ports from those who may use them on %s, as on "
+			"%s, what is established on both and on lo, and UDP port %u on %s and lo",
+			ES_NF_TUN_NAME, dp->interface, check->conf->cluster.handover_port,
+			dp->cluster_interface);
+	return es_check_action(
+		"accept TCP to the service ports, before any rule about connection state, and UDP port %u, "
+		"on %s, %s and lo",
+		check->conf->cluster.handover_port, dp->interface, dp->cluster_interface);
+}
+
 static void check_firewall(struct es_check *check)
 {
 	const struct es_facts_firewall *f = &check->facts->firewall;
-	const struct es_conf_datapath *dp = &check->conf->datapath;
 
 	if (f->rc)
 		es_check_unchecked(check, "packet filter rules cannot be read: %s", strerror(-f->rc));
 	else if (f->chains)
-		es_check_warning(check,
-				 es_check_action("accept TCP to the service ports, "
-						 "before any rule about connection state, and UDP port %u, "
-						 "on %s, %s and lo",
-						 check->conf->cluster.handover_port, dp->interface,
-						 dp->cluster_interface),
+		es_check_warning(check, firewall_action(check),
 				 "%u packet filter chain%s for what comes in, %s first, %u with policy drop",
 				 f->chains, f->chains == 1 ? "" : "s", f->name, f->dropping);
 	else if (!f->nat)

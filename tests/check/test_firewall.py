@@ -25,7 +25,11 @@ def test_firewall(site):
     assert "nft t empty first, 0 with policy drop" in found["found"]
     nft(site, "flush ruleset\ntable ip f { chain input { type filter hook input priority 0; policy drop; "
               "iif lo accept; icmp type echo-reply accept\n }\n }")
-    assert "1 with policy drop" in site.expect("kernel.firewall warning").of("kernel.firewall")[0]["found"]
+    found = site.expect("kernel.firewall warning").of("kernel.firewall")[0]
+    assert "1 with policy drop" in found["found"]
+    assert "earshot-nf" not in found["action"]
+    site.configure(datapath="type = netfilter")
+    assert "on earshot-nf, as on " in next(f for f in site.check().findings if f["id"] == "kernel.firewall")["action"]
 
 
 ZONE = """flush ruleset

@@ -80,7 +80,7 @@ table inet operator {{
     }}
     chain input {{
         type filter hook input priority 0; policy drop
-        {zone}ct state established accept
+        {accept}
         iifname "lo" ct state established accept
         icmpv6 type {{ nd-neighbor-solicit, nd-neighbor-advert }} accept
     }}
@@ -88,12 +88,73 @@ table inet operator {{
 """
 
 
-def test_a_firewall_that_lets_in_what_is_established():
+ESTABLISHED = "ct state established accept"
+SERVICE = 'iifname { "wire", "earshot-nf" } tcp dport 80 accept'
+
+
+@pytest.mark.parametrize("accept", (f"{ESTABLISHED}; {SERVICE}", f"{SERVICE}; {ESTABLISHED}"), ids=("state-first", "service-first"))
+def test_a_firewall_that_lets_in_the_service(accept):
     """And one that asks whether packets of IPv6 come in where their source is, as firewalld does where rp_filter is 1."""
-    with Place(rules=FIREWALL.format(zone=""), before={"net.ipv4.conf.all.rp_filter": 1}) as place:
+    with Place(rules=FIREWALL.format(accept=accept), before={"net.ipv4.conf.all.rp_filter": 1}) as place:
         for family in (4, 6):
             connection = place.connect(family)
             assert ask(connection)[0] == 200
+            assert ask(connection, path="/large") == (200, LARGE)
+            connection.close()
+
+
+# Each refuses the place's client; in whichever order.
+REFUSING = {
+    "nobody-is-let-in": ESTABLISHED,
+    "allow-list": f"{ESTABLISHED}; ip saddr 10.79.1.77 tcp dport 80 accept; ip6 saddr fd00:79::77 tcp dport 80 accept",
+    "allow-list-first": f"ip saddr 10.79.1.77 tcp dport 80 accept; ip6 saddr fd00:79::77 tcp dport 80 accept; {ESTABLISHED}",
+    "set": f"{ESTABLISHED}; ip saddr != {{ 10.79.1.1, 10.79.1.66 }} tcp dport 80 accept; ip6 saddr != {{ fd00:79::1 }} tcp dport 80 accept",
+    "banned": f"ip saddr 10.79.1.1 drop; ip6 saddr fd00:79::1 tcp dport 80 drop; {ESTABLISHED}; {SERVICE}",
+    "limit": f"{ESTABLISHED}; tcp dport 80 ct state new limit rate over 1/hour burst 1 packets drop; {SERVICE}",
+    "by-the-port": f"{ESTABLISHED}; tcp dport 81 accept",
+}
+
+
+@FAMILIES
+@pytest.mark.parametrize("how", REFUSING)
+def test_a_firewall_that_refuses_a_client(how, family):
+    """As one server's firewall does: to it, the connection is new. And it is let in when the rule is gone."""
+    with Place(words=["patient"], rules=FIREWALL.format(accept=REFUSING[how]), before={"net.ipv4.conf.all.rp_filter": 1}) as place:
+        if how == "limit":  # the first one is let in
+            first = place.connect(family)
+            assert ask(first)[0] == 200
+            first.close()
+        connection = place.connect(family)
+        connection.request("GET", "/small")
+        wait_for(lambda: place.counts()["failed"] == 1, "an attempt", 10, place.counts)
+        assert place.counts()["error"] == -errno.ETIMEDOUT
+        assert place.tell("withdrawn") == "1"
+        run(place.server, "nft", "delete", "table", "inet", "operator")
+        assert place.tell("again") == "0"
+        assert connection.getresponse().read() == b"x" * 1024
+        connection.close()
+
+
+# At most two connections of one address.
+AT_MOST = {
+    "nft": "nft -f - <<END\ntable ip operator { set open { type ipv4_addr; size 64; flags dynamic; }\n"
+           "chain in { type filter hook input priority 0; tcp dport 80 ct state new add @open { ip saddr ct count over 2 } drop; }; }\nEND\n",
+    "iptables": "iptables-nft -A INPUT -p tcp --syn --dport 80 -m connlimit --connlimit-above 2 -j DROP",
+}
+
+
+@pytest.mark.parametrize("how", AT_MOST)
+def test_a_firewall_that_counts_connections(how):
+    with Place(words=["patient"]) as place:
+        run(place.server, "sh", "-ec", AT_MOST[how])
+        connections = [place.connect() for _ in range(3)]
+        for connection in connections[:2]:
+            assert ask(connection)[0] == 200
+        connections[2].request("GET", "/small")
+        wait_for(lambda: place.counts()["failed"] == 1, "an attempt", 10, place.counts)
+        for connection in connections[:2]:
+            assert ask(connection)[0] == 200
+        for connection in connections:
             connection.close()
 
 
@@ -199,6 +260,7 @@ table inet firewalld {
         ct state { established, related } accept
         ct status dnat accept
         iifname "lo" accept
+        ct state new tcp dport 80 accept
         icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
         reject with icmpx type admin-prohibited
     }
@@ -213,6 +275,7 @@ for tables in iptables-{variant} ip6tables-{variant}; do
     $tables -A INPUT -m conntrack --ctstate INVALID -j DROP
     $tables -A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT
     $tables -A INPUT -i lo -j ACCEPT
+    $tables -A INPUT -i earshot-nf -p tcp --dport 80 -j ACCEPT
     $tables -t nat -A POSTROUTING -o wire -j MASQUERADE
     $tables -t nat -A PREROUTING -p tcp --dport 8080 -j REDIRECT --to-ports 80
 done
