@@ -74,10 +74,11 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 		break;
 	case ES_NF_TCP_TIME_WAIT:
 		ret->listening = 1; /* something that was there for the connection before */
-		ret->time_wait = 1;
+		ret->time_wait = ret->is_old = 1;
 		break;
 	default:
 		ret->socket = ES_SOCKET_ESTABLISHED;
+		ret->listening = ret->is_old = (__u8)es_nf_socket_is_over(&socket);
 		ret->received = (__u32)socket.received;
 		ret->sent = (__u32)socket.sent;
 		ret->acked = socket.acked;
@@ -230,6 +231,17 @@ static int es_nf_hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 	return rc;
 }
 
+static int es_nf_hand_end_old(void *ctx, const struct es_flow *flow)
+{
+	struct es_nf_kernel *kernel = ctx;
+	struct es_nf_socket socket;
+	int rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
+
+	if (!rc && es_nf_socket_is_over(&socket))
+		rc = es_nf_socket_end(&kernel->rebuild.diag, flow, &socket);
+	return rc == -ENOENT ? 0 : rc;
+}
+
 static int es_nf_hand_first(void *ctx, const struct es_flow *flow, __u32 *ret_first_seq)
 {
 	struct es_nf_kernel *kernel = ctx;
@@ -362,6 +374,7 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.error = es_nf_hand_error,
 		.hold = es_nf_hand_hold,
 		.end = es_nf_hand_end,
+		.end_old = es_nf_hand_end_old,
 		.first = es_nf_hand_first,
 		.is_withdrawn = es_nf_hand_is_withdrawn,
 		.forget = es_nf_hand_forget,

@@ -91,6 +91,22 @@ int es_nf_service_find(const struct es_nf_node *node, const struct es_addr *addr
 	return -1;
 }
 
+/* The socket of a program's connection has another name; without one that is old, nothing happens. */
+void es_nf_node_end_old(const struct es_nf_node *node, const struct es_flow *flow,
+			const struct es_nf_found *found)
+{
+	const struct es_nf_hands *hands = &node->hands;
+	int service = es_nf_service_find(node, &flow->service, flow->service_port);
+	struct es_flow socket;
+
+	if (!found->is_old)
+		return;
+	/* Where that fails, the kernel may still take a SYN there. */
+	(void)hands->end_old(hands->ctx, flow);
+	if (service >= 0 && es_nf_program_socket(&node->config, (unsigned int)service, flow, &socket))
+		(void)hands->end_old(hands->ctx, &socket);
+}
+
 int es_nf_node_look(const struct es_nf_node *node, const struct es_flow *flow, struct es_nf_found *ret_found)
 {
 	const struct es_nf_hands *hands = &node->hands;
@@ -106,5 +122,7 @@ int es_nf_node_look(const struct es_nf_node *node, const struct es_flow *flow, s
 	rc = hands->look(hands->ctx, &socket, &server);
 	if (!rc && server.socket == ES_SOCKET_ESTABLISHED)
 		*ret_found = server;
+	else
+		ret_found->is_old |= server.is_old;
 	return rc;
 }

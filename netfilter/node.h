@@ -28,7 +28,8 @@ enum es_nf_fate {
 
 /**
  * struct es_nf_found - what the kernel has for a flow
- * @socket: an enum es_socket; TIME_WAIT is none: the kernel makes a new connection of these ports all the same; @time_wait: but it is one
+ * @socket: an enum es_socket; TIME_WAIT is none; @time_wait: but it is one; @is_old: or its server has closed it, nobody has it, and it
+ * waits for its client's FIN: what a new connection of these ports ends (es_nf_node_end_old())
  * @listening: there is none, but a listening socket; @accept_full: whose queue is full
  * @received: of an established one: how many bytes it has got of its client; @unread: so many of them its server has not read
  * @sent, @acked: how many it has sent, as far as the kernel tells (4.19), and how many of these its client has acknowledged
@@ -41,6 +42,7 @@ struct es_nf_found {
 	__u8 accept_full;
 	__u8 is_open;
 	__u8 time_wait;
+	__u8 is_old;
 	__u32 received;
 	__u32 sent;
 	__u64 acked;
@@ -65,6 +67,7 @@ struct es_nf_found {
  * that was made here
  * @hold: from now on, nothing that the flow's server says leaves this node; or it does again
  * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
+ * @end_old: end the flow's socket if it is of an old connection (struct es_nf_found's @is_old); nobody hears of it
  * @first: the first byte of the request of which the flow's connection was made here. -ENOENT: that is not known
  * @is_withdrawn: has nothing come of the attempt to make a connection of the request that begins with @seq, and can nothing come of it
  * any more? 1 or 0
@@ -86,6 +89,7 @@ struct es_nf_hands {
 	int (*error)(void *ctx, const __u8 *packet, size_t len);
 	int (*hold)(void *ctx, const struct es_flow *flow, int is_held);
 	int (*end)(void *ctx, const struct es_flow *flow, __u32 rcv_nxt);
+	int (*end_old)(void *ctx, const struct es_flow *flow);
 	int (*first)(void *ctx, const struct es_flow *flow, __u32 *ret_first_seq);
 	int (*is_withdrawn)(void *ctx, const struct es_flow *flow, __u32 seq);
 	int (*forget)(void *ctx, const struct es_flow *flow);
@@ -182,6 +186,10 @@ static inline struct es_stray *es_nf_stray_slot(const struct es_nf_node *node, _
  * Sets all of @ret_found. Returns 0 or -errno.
  */
 int es_nf_node_look(const struct es_nf_node *node, const struct es_flow *flow, struct es_nf_found *ret_found);
+
+/* es_nf_node_end_old() - what an old connection has left does not answer for the one that its client begins; @found: what was found */
+void es_nf_node_end_old(const struct es_nf_node *node, const struct es_flow *flow,
+			const struct es_nf_found *found);
 
 /* es_nf_service_find() - the index of the service at that address, or -1 */
 int es_nf_service_find(const struct es_nf_node *node, const struct es_addr *address, __be16 port);

@@ -51,7 +51,8 @@ static __u32 es_nf_carry_out_answer(const struct es_nf_inbound *in)
 static int es_nf_is_refused(const struct es_nf_inbound *in)
 {
 	return es_addr_is_link_local(&in->flow.client) &&
-	       (in->verdict.action == ES_SYNACK || in->verdict.action == ES_REBUILD);
+	       (in->verdict.action == ES_SYNACK || in->verdict.action == ES_END_OLD_AND_SYNACK ||
+		in->verdict.action == ES_REBUILD);
 }
 
 /* Tell the client at once, so that it tries another address. Returns the counter to count by. */
@@ -93,6 +94,15 @@ static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
 	return in->verdict.counter;
 }
 
+/* Note it before. Returns 0, or -1: there is no room for that. */
+static int es_nf_note_rebuild(const struct es_nf_inbound *in)
+{
+	struct es_nf_node *node = in->node;
+
+	es_nf_node_end_old(node, &in->flow, &in->found);
+	return es_nf_unproven_note(node, &in->flow, &in->view.seg, (__u16)node->config.self, 0);
+}
+
 /* Make the socket here, without an inspector. Returns the counter to count by. */
 static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 {
@@ -116,7 +126,7 @@ static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 									       : ES_COUNT_rebuild_no_listener;
 	} else if (in->found.accept_full) {
 		counter = ES_COUNT_handover_accept_full;
-	} else if (es_nf_unproven_note(node, &in->flow, &v->seg, (__u16)node->config.self, 0)) {
+	} else if (es_nf_note_rebuild(in)) {
 		counter = ES_COUNT_rebuild_refused;
 	} else if (es_nf_make(node, v->flow_hash, v->seg.seq, in->frame->bytes, in->frame->len,
 			      &in->verdict.options, NULL)) {
@@ -168,6 +178,14 @@ static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 	case ES_QUEUE_STRAY:
 		counter = es_nf_carry_out_queue(in);
 		break;
+	case ES_END_OLD:
+		es_nf_node_end_old(in->node, &in->flow, &in->found);
+		break;
+	case ES_END_OLD_AND_SYNACK:
+		/* Before the answer, behind which the request may come at once. */
+		es_nf_node_end_old(in->node, &in->flow, &in->found);
+		counter = es_nf_carry_out_answer(in);
+		break;
 	case ES_SYNACK:
 	case ES_ANSWER_ACK:
 	case ES_ANSWER_RST:
@@ -176,7 +194,7 @@ static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 	case ES_REBUILD:
 		counter = es_nf_carry_out_rebuild(in);
 		break;
-	default: /* dropped; no socket is seen in TIME_WAIT, so none is ended */
+	default:
 		break;
 	}
 	es_nf_count(in->node, counter);
@@ -200,14 +218,18 @@ static int es_nf_may_have_socket(const struct es_nf_inbound *in)
 		node->hands.may_have_made(node->hands.ctx, &in->flow));
 }
 
-/* The kernel has been asked. What the connection tracking knows of a flow without a socket is of one that is gone. */
+/*
+ * The kernel has been asked. What the connection tracking knows of a flow without a socket is of one that is gone. To anything but a SYN, what
+ * an old connection has left is as it is for the kernel.
+ */
 static void es_nf_public_found(struct es_nf_inbound *in)
 {
 	const struct es_nf_hands *hands = &in->node->hands;
+	int ends = in->found.is_old && es_tcp_is_syn(&in->view.seg);
 
-	in->view.socket = in->found.socket;
+	in->view.socket = ends ? ES_SOCKET_TIME_WAIT : in->found.socket;
 	in->view.unproven = in->view.silent && !in->found.acked;
-	if (in->view.socket == ES_SOCKET_NONE && (in->frame->is_known || in->frame->is_here)) {
+	if ((ends || in->view.socket == ES_SOCKET_NONE) && (in->frame->is_known || in->frame->is_here)) {
 		es_nf_left_note(in->node->left, in->view.flow_hash, es_ns_to_ms(in->node->now_ns));
 		hands->forget(hands->ctx, &in->flow);
 	}
@@ -283,7 +305,7 @@ static enum es_nf_fate es_nf_public_given(const struct es_nf_node *node, const s
 
 	if (!node->remembers || v->inspect != ES_INSPECT_FIRST)
 		return ES_NF_DROP;
-	if (in->verdict.action == ES_SYNACK)
+	if (in->verdict.action == ES_SYNACK || in->verdict.action == ES_END_OLD_AND_SYNACK)
 		return ES_NF_DROP_GIVEN;
 	if (in->verdict.action != ES_DROP || in->frame->is_known || !v->mine || v->socket != ES_SOCKET_NONE ||
 	    seg->flags & (ES_TCP_SYN | ES_TCP_FIN | ES_TCP_RST | ES_TCP_URG))

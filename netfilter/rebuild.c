@@ -109,14 +109,28 @@ static int end_any_half(struct es_nf_rebuild *rebuild, const struct es_nf_expect
 }
 
 /*
+ * What an old connection of these ports has left would answer the SYN as its own, if its numbers seem to come before, and the client would
+ * wait in vain. Where the kernel does not end it, it may still take the SYN.
+ */
+static void end_any_old(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
+{
+	struct es_nf_socket socket;
+
+	if (!es_nf_socket_look(&rebuild->diag, flow, &socket) && es_nf_socket_is_over(&socket))
+		(void)es_nf_socket_end(&rebuild->diag, flow, &socket);
+}
+
+/*
  * The flow may have an entry: of a connection that goes on, or of one that is over or never began. Half a connection would answer
  * two SYNs within half a second once only (tcp_invalid_ratelimit), where the entry expects both answers.
  */
 static int expect_again(struct es_nf_rebuild *rebuild, const struct es_nf_expected *expected)
 {
 	struct es_nf_socket socket;
-	int rc = es_nf_socket_look(&rebuild->diag, &expected->socket, &socket);
+	int rc;
 
+	end_any_old(rebuild, &expected->socket);
+	rc = es_nf_socket_look(&rebuild->diag, &expected->socket, &socket);
 	if (!rc && es_nf_socket_is_connection(&socket))
 		return -EADDRINUSE;
 	/* The program's own, that is to end before. */
@@ -336,11 +350,19 @@ static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request
 	return rc == -ENOMEM ? -ENOBUFS : rc ? rc : es_nf_tun_write_parts(rebuild->tun, parts, 2);
 }
 
+/* The connection that was made of it within the last second, if any was. */
+static int is_over(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
+{
+	struct es_nf_socket socket;
+
+	return !es_nf_socket_look(&rebuild->diag, flow, &socket) && es_nf_socket_is_over(&socket);
+}
+
 /* The client repeats itself: because the answer is on its way, or because there was no room in the accept queue at the last moment. */
 static int put_copy(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
 {
 	struct es_nf_expected expected = expected_of(rebuild, request);
-	int rc = expect_again(rebuild, &expected);
+	int rc = is_over(rebuild, &request->socket) ? -EADDRINUSE : expect_again(rebuild, &expected);
 
 	if (rc == -EADDRINUSE) {
 		/* Of a SYN that came in too late for shake_hands(). */

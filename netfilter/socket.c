@@ -39,6 +39,7 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 	socket->rqueue = msg->idiag_rqueue;
 	socket->wqueue = msg->idiag_wqueue;
 	socket->state = msg->idiag_state;
+	memcpy(socket->cookie, msg->id.idiag_cookie, sizeof(socket->cookie));
 	socket->is_accepted = msg->idiag_inode && msg->idiag_state != ES_NF_TCP_LISTEN;
 	mnl_attr_for_each(attr, nlh, sizeof(*msg))
 	{
@@ -70,22 +71,45 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 	return MNL_CB_STOP;
 }
 
-int es_nf_socket_look(struct es_nf_netlink *nl, const struct es_flow *flow, struct es_nf_socket *ret_socket)
+/* A request about the socket of a flow, whichever it is. */
+static struct inet_diag_req_v2 *begin(struct es_nf_netlink *nl, void *buf, unsigned int type,
+				      unsigned int flags, const struct es_flow *flow,
+				      struct nlmsghdr **ret_nlh)
 {
-	char buf[256];
-	struct nlmsghdr *nlh = es_nf_netlink_put(nl, buf, SOCK_DIAG_BY_FAMILY, 0);
+	struct nlmsghdr *nlh = es_nf_netlink_put(nl, buf, type, flags);
 	struct inet_diag_req_v2 *req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
 	int is_v4 = es_addr_is_v4(&flow->client);
 
-	memset(ret_socket, 0, sizeof(*ret_socket));
 	req->sdiag_family = is_v4 ? AF_INET : AF_INET6;
 	req->sdiag_protocol = IPPROTO_TCP;
-	req->idiag_ext = 1U << (INET_DIAG_INFO - 1);
 	req->idiag_states = ES_ALL_STATES;
 	memcpy(req->id.idiag_src, is_v4 ? &flow->service.w[3] : flow->service.w, is_v4 ? 4 : 16);
 	memcpy(req->id.idiag_dst, is_v4 ? &flow->client.w[3] : flow->client.w, is_v4 ? 4 : 16);
 	req->id.idiag_sport = flow->service_port;
 	req->id.idiag_dport = flow->client_port;
 	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+	*ret_nlh = nlh;
+	return req;
+}
+
+int es_nf_socket_look(struct es_nf_netlink *nl, const struct es_flow *flow, struct es_nf_socket *ret_socket)
+{
+	char buf[256];
+	struct nlmsghdr *nlh;
+
+	memset(ret_socket, 0, sizeof(*ret_socket));
+	begin(nl, buf, SOCK_DIAG_BY_FAMILY, 0, flow, &nlh)->idiag_ext = 1U << (INET_DIAG_INFO - 1);
 	return es_nf_netlink_talk(nl, nlh, on_socket, ret_socket);
+}
+
+int es_nf_socket_end(struct es_nf_netlink *nl, const struct es_flow *flow, const struct es_nf_socket *socket)
+{
+	char buf[256];
+	struct nlmsghdr *nlh;
+	int rc;
+
+	memcpy(begin(nl, buf, SOCK_DESTROY, NLM_F_ACK, flow, &nlh)->id.idiag_cookie, socket->cookie,
+	       sizeof(socket->cookie));
+	rc = es_nf_netlink_talk(nl, nlh, NULL, NULL);
+	return rc == -ENOENT || rc == -ESTALE ? 0 : rc;
 }

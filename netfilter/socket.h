@@ -12,6 +12,7 @@
 enum es_nf_tcp_state {
 	ES_NF_TCP_ESTABLISHED = 1,
 	ES_NF_TCP_SYN_RECV = 3,
+	ES_NF_TCP_FIN_WAIT2 = 5,
 	ES_NF_TCP_TIME_WAIT = 6,
 	ES_NF_TCP_LISTEN = 10,
 	ES_NF_TCP_NEW_SYN_RECV = 12,
@@ -30,6 +31,7 @@ enum es_nf_tcp_state {
  * @quiet_ms: since data came or went last; @said_last: it has sent some, and nothing has come since
  * @rcv_wscale, @snd_wscale: of a connection, what it really uses
  * @rcv_wnd: how wide its window is; where the kernel does not tell (before 6.2), at the most
+ * @cookie: by which the kernel knows this very socket
  */
 struct es_nf_socket {
 	__u64 received;
@@ -40,6 +42,7 @@ struct es_nf_socket {
 	__u32 unsent;
 	__u32 quiet_ms;
 	__u32 rcv_wnd;
+	__u32 cookie[2];
 	__u8 said_last;
 	__u8 state;
 	__u8 is_accepted;
@@ -49,6 +52,22 @@ struct es_nf_socket {
 
 /* es_nf_socket_look() - @nl: NETLINK_SOCK_DIAG. Returns 0; -ENOENT: nothing listens, either; or -errno. */
 int es_nf_socket_look(struct es_nf_netlink *nl, const struct es_flow *flow, struct es_nf_socket *ret_socket);
+
+/**
+ * es_nf_socket_end() - do away with it; its client hears nothing of one that es_nf_socket_is_over()
+ * Returns 0, also if it is gone; -EOPNOTSUPP where the kernel cannot (CONFIG_INET_DIAG_DESTROY; older ones, what is over); or -errno.
+ */
+int es_nf_socket_end(struct es_nf_netlink *nl, const struct es_flow *flow, const struct es_nf_socket *socket);
+
+/*
+ * es_nf_socket_is_over() - has its server closed it, and does nobody have it any more? It answers what comes late, and would answer a new
+ * connection of these ports, too: in FIN_WAIT2 it waits for the client's FIN, which may never come.
+ */
+static inline int es_nf_socket_is_over(const struct es_nf_socket *socket)
+{
+	return socket->state == ES_NF_TCP_TIME_WAIT ||
+	       (socket->state == ES_NF_TCP_FIN_WAIT2 && !socket->is_accepted);
+}
 
 /* es_nf_socket_is_half() - is it of a handshake that is not over? */
 static inline int es_nf_socket_is_half(const struct es_nf_socket *socket)

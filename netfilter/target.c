@@ -50,6 +50,9 @@ static void es_nf_handover_view_socket(struct es_nf_received *in)
 	struct es_handover_view *v = &in->view;
 
 	es_nf_received_look(in);
+	/* Which a new connection ends; a copy of its own request is told by what was noted. */
+	if (v->kind == ES_HANDOVER_REQUEST && in->found.is_old)
+		v->socket = ES_SOCKET_NONE;
 	v->listening = in->found.listening &&
 		       !es_serving_refuses(node->tables.state, in->service, in->pkt.is_v6, node->now_ns);
 	v->accept_full = in->found.accept_full;
@@ -118,6 +121,7 @@ static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
 	int rc = -ENOSPC;
 
 	es_handover_options_get(&in->h, &options);
+	es_nf_node_end_old(node, &in->flow, &in->found);
 	/* It may have come here before its first packet on the public network did. */
 	es_nf_first_note(node, in->flow_hash, in->view.seg.seq);
 	/* A link-local client (es_nf_is_refused()) of a node that inspects its requests: of a version before. */

@@ -6,29 +6,10 @@ from earshotlab import wait_for
 from packets.client import LINUX, WINDOWS
 from packets.established import served
 from packets.families import BOTH
-from packets.node import ESTABLISHED, TIME_WAIT, WEB
+from packets.node import ESTABLISHED, FIN_WAIT2, TIME_WAIT, WEB
 from packets.packet import ACK, FIN, PSH, RST
 
 MASK = 0xFFFFFFFF
-
-
-def ended(node, otherwise):
-    """How a SYN is counted that ends the old socket. The netfilter datapath makes connections by a SYN of its own, which the kernel
-    takes though that is there; and it leaves it alone until then."""
-    return {otherwise if node.netfilter else "syn_time_wait": 1}
-
-
-def grows(node, c, isn):
-    """The next connection's number, as RFC 6528 has it: behind that of the one before, which was `isn`. Where its SYN ends the old
-    socket, the kernel wants it so of clients without timestamps."""
-    if node.netfilter and not c.offer.means.ts:
-        c.isn = (isn + 100000) & MASK
-        c.next = (c.isn + 1) & MASK
-
-
-def old(node):
-    """States of its socket behind such a SYN."""
-    return [TIME_WAIT] if node.netfilter else []
 
 
 def mine(client, offer=LINUX):
@@ -52,15 +33,13 @@ def not_mine(node, client, offer=LINUX):
 def test_syn_mine(node, client, offer):
     """The old socket is gone, the SYN is answered, and the next connection works."""
     c = mine(client, offer)
-    isn = c.isn
     c.renew()
-    grows(node, c, isn)
     node.slot()
-    with node.counts(**ended(node, "syn_answered")):
+    with node.counts(syn_time_wait=1):
         node.public.send(c.syn_frame())
         c.take_synack()
     c.silence("nothing but the SYN-ACK")
-    assert node.sockets(c) == old(node)
+    assert node.sockets(c) == []
     c.send(ACK)
     c.request()
     assert c.read(4) == b"GET "
@@ -74,28 +53,55 @@ def test_syn_not_mine(node, client, offer):
     """Gone as well, and not a word: n2 answers."""
     c = not_mine(node, client, offer)
     c.renew()
-    with node.counts(**ended(node, "drop_not_mine")):
+    with node.counts(syn_time_wait=1):
         node.public.send(c.syn_frame())
         c.silence()
-    assert node.sockets(c) == old(node)
+    assert node.sockets(c) == []
     with node.counts(drop_not_mine=1):
         node.public.send(c.syn_frame())
 
 
-def test_syn_with_an_older_isn(node, client):
-    """What the kernel itself would not let reuse the port (RFC 6191)."""
-    c = mine(client)
+def renew_earlier(c):
+    """The next connection of these ports has numbers before those of the one before, as of another client behind the same address."""
     isn = c.isn
     c.renew()
     c.isn = (isn - 100000) & MASK
-    c.next = c.isn + 1
-    with node.counts(**ended(node, "syn_answered")):
+    c.next = (c.isn + 1) & MASK
+
+
+@BOTH
+@pytest.mark.parametrize("offer", [LINUX, WINDOWS], ids=lambda o: o.name)
+def test_syn_with_an_older_isn(node, client, offer):
+    """What the kernel itself would not let reuse the port (RFC 6191)."""
+    c = mine(client, offer)
+    renew_earlier(c)
+    node.slot()
+    with node.counts(syn_time_wait=1):
         node.public.send(c.syn_frame())
         c.take_synack()
-    assert node.sockets(c) == old(node)
-    if node.netfilter:  # where the socket must not be in the way
-        c.request()
-        assert c.read(4) == b"GET "
+    assert node.sockets(c) == []
+    c.request()
+    assert c.read(4) == b"GET "
+
+
+@BOTH
+def test_syn_of_a_client_that_has_not_closed(node, client):
+    """The server has, and nobody has its socket any more: it waits for the client's FIN in FIN_WAIT2, and does not answer the SYN."""
+    c = client().serve()
+    c.answer()
+    c.server.close()
+    c.server = None
+    c.take_fin()
+    c.send(ACK)
+    wait_for(lambda: node.sockets(c) == [FIN_WAIT2], "the client's FIN is waited for", seen=lambda: node.sockets(c))
+    renew_earlier(c)
+    with node.counts(syn_time_wait=1):
+        node.public.send(c.syn_frame())
+        c.take_synack()
+    c.silence("nothing but the SYN-ACK")
+    assert node.sockets(c) == []
+    c.request()
+    assert c.read(4) == b"GET "
 
 
 @BOTH
@@ -103,10 +109,10 @@ def test_syn_with_checksum_left_to_hardware(node, client):
     """One packet becomes an answer and a RST for our own stack; both must be whole."""
     c = mine(client)
     c.renew()
-    with node.counts(**ended(node, "syn_answered")):
+    with node.counts(syn_time_wait=1):
         node.public.send_partial(c.syn_frame(check="partial"))
         c.take_synack()
-    assert node.sockets(c) == old(node)
+    assert node.sockets(c) == []
 
 
 @BOTH
@@ -173,10 +179,11 @@ def requested(node, **counted):
 
 
 @BOTH
-def test_request_of_the_next_connection(node, client):
+@pytest.mark.parametrize("renew", [lambda c: c.renew(), renew_earlier], ids=["later", "earlier"])
+def test_request_of_the_next_connection(node, client, renew):
     """Nobody here heard its SYN. The daemon's handover to this node ends the old socket and is tried again."""
     c = mine(client)
-    c.renew()
+    renew(c)
     c.forge()
     text = c.get()
     again = dict(handover_received=1) if node.netfilter else dict(handover_received=3, handover_time_wait=1, handover_nack_received=1)

@@ -65,6 +65,7 @@ struct world {
 	unsigned int forgotten;
 	unsigned int proven;
 	int end_rc;
+	unsigned int ended_old;
 	int is_out_of_reach;
 	__u32 asked_mark;
 	unsigned int asked_for; /* how often it was asked whether a client is within reach */
@@ -186,6 +187,15 @@ static inline int hand_end(void *ctx, const struct es_flow *flow, __u32 rcv_nxt)
 	return w->end_rc;
 }
 
+static inline int hand_end_old(void *ctx, const struct es_flow *flow)
+{
+	struct world *w = ctx;
+
+	(void)flow;
+	w->ended_old++;
+	return 0;
+}
+
 static inline int hand_first(void *ctx, const struct es_flow *flow, __u32 *ret_first_seq)
 {
 	const struct world *w = ctx;
@@ -291,6 +301,7 @@ static inline int world_setup(void **state)
 		.error = hand_error,
 		.hold = hand_hold,
 		.end = hand_end,
+		.end_old = hand_end_old,
 		.first = hand_first,
 		.is_withdrawn = hand_is_withdrawn,
 		.forget = hand_forget,
