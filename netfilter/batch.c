@@ -34,6 +34,7 @@ static enum es_nf_fate es_nf_batch_on_here(void *ctx, const struct es_nf_frame *
 	if (!batch->node->is_configured)
 		return ES_NF_ACCEPT;
 	here.is_here = 1;
+	batch->node->now_ns = es_nf_now_ns();
 	es_nf_tap_read(batch->tap, es_nf_batch_on_reply, batch);
 	return es_nf_public(batch->node, &here);
 }
@@ -64,6 +65,8 @@ static enum es_nf_fate es_nf_batch_on_frame(void *ctx, const struct es_nf_frame 
 	struct es_nf_batch *batch = ctx;
 	struct es_nf_node *node = batch->node;
 
+	/* A lease may have ended since those before it in the batch were read. */
+	node->now_ns = es_nf_now_ns();
 	if (!frame->ifindex) /* it has come from here */
 		return es_nf_batch_reset(batch, frame);
 	/* Its client, or its node, has repeated it since: another may have acted on that. */
@@ -120,6 +123,7 @@ static enum es_nf_fate es_nf_batch_on_unproven(void *ctx, const struct es_nf_fra
 
 	if (!es_nf_batch_may_decide(batch))
 		return ES_NF_DROP;
+	batch->node->now_ns = es_nf_now_ns();
 	if (!frame->ifindex)
 		return es_nf_unproven_out(batch->node, frame);
 	return es_nf_batch_lets_in(batch, frame, es_nf_unproven_in(batch->node, frame));
@@ -223,6 +227,7 @@ int es_nf_batch_read(struct es_nf_batch *batch)
 
 	es_nf_kernel_recover(batch->kernel);
 	es_nf_batch_notice(batch);
+	es_nf_kernel_go_on(batch->kernel, batch->node->now_ns);
 	es_nf_batch_more_is_ready(batch);
 	if (batch->ready & ES_NF_READY_ARP)
 		es_nf_batch_arp(batch);
@@ -247,8 +252,13 @@ void es_nf_batch_end(struct es_nf_batch *batch)
 int es_nf_batch_wait(struct es_nf_batch *batch)
 {
 	struct epoll_event events[ES_NF_CAPTURES + 4];
-	int wait_ms = es_nf_kernel_is_recovering(batch->kernel) ? 0 : ES_NF_BATCH_TICK_MS;
-	int count = epoll_wait(batch->poll_fd, events, sizeof(events) / sizeof(events[0]), wait_ms);
+	int wait_ms = es_nf_kernel_wait_ms(batch->kernel), count;
+
+	if (wait_ms < 0 || wait_ms > ES_NF_BATCH_TICK_MS)
+		wait_ms = ES_NF_BATCH_TICK_MS;
+	if (es_nf_kernel_is_recovering(batch->kernel))
+		wait_ms = 0;
+	count = epoll_wait(batch->poll_fd, events, sizeof(events) / sizeof(events[0]), wait_ms);
 
 	batch->ready = count > 0 ? 0 : ES_NF_READY_ALL;
 	for (int i = 0; i < count; i++)

@@ -124,6 +124,9 @@ void es_nf_engine_free(struct es_nf_engine **engine)
 	if (!e)
 		return;
 	es_nf_engine_stop(e);
+	/* Nobody is there any more who could tell what comes of them. */
+	if (e->node)
+		es_nf_kernel_give_up(e->kernel);
 	es_nf_mender_close(&e->mender);
 	es_nf_engine_open(e);
 	es_nf_batch_close(&e->batch);

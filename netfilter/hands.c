@@ -11,10 +11,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "netfilter/attempts.h"
+#include "netfilter/clock.h"
 #include "netfilter/errors.h"
 #include "netfilter/frames.h"
 #include "netfilter/hands.h"
 #include "netfilter/reach.h"
+#include "netfilter/raw.h"
+#include "netfilter/rebuilding.h"
 #include "netfilter/recovery.h"
 #include "netfilter/resets.h"
 #include "netfilter/rules.h"
@@ -23,18 +27,13 @@
 
 #define ES_KEPT_MAX 262144 /* connections; what is above is not made again when it is forgotten */
 
-/* struct es_nf_raw - raw sockets, for what is sent only; -1: the kernel has no IPv6 */
-struct es_nf_raw {
-	int v4;
-	int v6;
-};
-
 struct es_nf_kernel {
 	struct es_nf_frames frames;
 	struct es_nf_raw datagrams;
 	struct es_nf_raw marked; /* no rule and no conntrack changes what leaves by them */
 	struct es_nf_tun tun;
 	struct es_nf_rebuild rebuild;
+	struct es_nf_attempts *attempts;
 	struct es_nf_recovery recovery;
 	struct es_nf_reach reach;
 	struct es_nf_hook hook;
@@ -56,8 +55,14 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 {
 	struct es_nf_kernel *kernel = ctx;
 	struct es_nf_socket socket;
-	int rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
+	int rc;
 
+	/* What is of it is not to be touched before it is made. */
+	if (es_nf_attempts_has(kernel->attempts, flow)) {
+		ret->listening = 1;
+		return 0;
+	}
+	rc = es_nf_socket_look(&kernel->rebuild.diag, flow, &socket);
 	if (rc == -ENOENT)
 		return 0; /* not even a listening one */
 	if (rc)
@@ -106,36 +111,18 @@ static int es_nf_hand_frame(void *ctx, const __u8 target[6], __u16 protocol, con
 	return es_nf_frames_put(&kernel->frames, target, protocol, bytes, len);
 }
 
-/* A packet of either family, to where it says. */
-static int send_packet(const struct es_nf_raw *raw, const void *packet, size_t len)
-{
-	const uint8_t *bytes = packet;
-	struct sockaddr_in v4 = {.sin_family = AF_INET};
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
-	ssize_t sent;
-
-	if (bytes[0] >> 4 == 6) {
-		memcpy(&v6.sin6_addr, bytes + 24, sizeof(v6.sin6_addr));
-		sent = sendto(raw->v6, packet, len, MSG_DONTWAIT, (struct sockaddr *)&v6, sizeof(v6));
-	} else {
-		memcpy(&v4.sin_addr, bytes + 16, sizeof(v4.sin_addr));
-		sent = sendto(raw->v4, packet, len, MSG_DONTWAIT, (struct sockaddr *)&v4, sizeof(v4));
-	}
-	return sent < 0 ? -errno : 0;
-}
-
 static int es_nf_hand_send(void *ctx, const void *packet, size_t len)
 {
 	const struct es_nf_kernel *kernel = ctx;
 
-	return send_packet(&kernel->datagrams, packet, len);
+	return es_nf_raw_send(&kernel->datagrams, packet, len);
 }
 
 static int es_nf_hand_answer(void *ctx, const void *packet, size_t len)
 {
 	const struct es_nf_kernel *kernel = ctx;
 
-	return send_packet(&kernel->marked, packet, len);
+	return es_nf_raw_send(&kernel->marked, packet, len);
 }
 
 /*
@@ -158,22 +145,48 @@ static void es_nf_hand_keep_again(struct es_nf_kernel *kernel, const struct es_n
 		(void)es_nf_kept_look(kernel->recovery.kept, &kernel->rebuild.ct, &request->flow);
 }
 
-static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
-			      const struct es_flow *socket, __u64 now_ns)
+static int es_nf_hand_rebuilt(struct es_nf_kernel *kernel, const struct es_nf_request *request, int rc)
+{
+	if (rc == ES_NF_COPY)
+		es_nf_hand_keep_again(kernel, request);
+	else if (!rc)
+		es_nf_hand_keep(kernel, &request->flow);
+	return rc < 0 ? rc : 0;
+}
+
+static int es_nf_hand_rebuild(void *ctx, const __u8 *packet, size_t len, const struct es_flow *socket,
+			      const struct es_nf_making *making, __u64 now_ns)
 {
 	struct es_nf_kernel *kernel = ctx;
-	struct es_nf_request request = {.packet = packet, .len = len, .options = *options};
+	struct es_nf_request request = {.packet = packet, .len = len, .options = making->options};
 	int rc = es_nf_request_read(&request);
 
 	if (socket)
 		request.socket = *socket;
 	if (!rc)
-		rc = es_nf_rebuild(&kernel->rebuild, &request, now_ns);
-	if (rc == ES_NF_COPY)
-		es_nf_hand_keep_again(kernel, &request);
-	else if (!rc)
-		es_nf_hand_keep(kernel, &request.flow);
-	return rc < 0 ? rc : 0;
+		rc = es_nf_attempts_begin(kernel->attempts, &request, making, now_ns);
+	return es_nf_hand_rebuilt(kernel, &request, rc);
+}
+
+/* Of one that was not there at once. */
+static void es_nf_kernel_on_attempt(void *ctx, const struct es_nf_request *request,
+				    const struct es_nf_making *making, int rc)
+{
+	es_nf_made(making, es_nf_hand_rebuilt(ctx, request, rc));
+}
+
+static int es_nf_hand_is_making(void *ctx, const struct es_flow *flow)
+{
+	const struct es_nf_kernel *kernel = ctx;
+
+	return es_nf_attempts_has(kernel->attempts, flow);
+}
+
+static void es_nf_hand_give_up(void *ctx, const struct es_flow *flow)
+{
+	const struct es_nf_kernel *kernel = ctx;
+
+	es_nf_attempts_give_up(kernel->attempts, flow);
 }
 
 /*
@@ -266,8 +279,12 @@ static int es_nf_hand_is_withdrawn(void *ctx, const struct es_flow *flow, __u32 
 static int es_nf_hand_forget(void *ctx, const struct es_flow *flow)
 {
 	struct es_nf_kernel *kernel = ctx;
-	int rc = es_nf_conntrack_delete(&kernel->rebuild.ct, flow);
+	int rc;
 
+	/* Without its entry, the listening socket's answer would go to the client. */
+	if (es_nf_attempts_has(kernel->attempts, flow))
+		return 0;
+	rc = es_nf_conntrack_delete(&kernel->rebuild.ct, flow);
 	es_nf_kept_forget(kernel->recovery.kept, flow);
 	return rc == -ENOENT ? 0 : rc;
 }
@@ -285,7 +302,7 @@ static int es_nf_hand_reset(void *ctx, const struct es_flow *flow, __u32 seq)
 	const struct es_nf_kernel *kernel = ctx;
 	__u8 ES_NF_ALIGNED reset[ES_NF_RESET_MAX];
 
-	return send_packet(&kernel->marked, reset, es_nf_resets_make(flow, seq, reset));
+	return es_nf_raw_send(&kernel->marked, reset, es_nf_resets_make(flow, seq, reset));
 }
 
 static int es_nf_hand_reaches(void *ctx, const struct es_flow *flow, __u32 mark, __u64 now_ns)
@@ -340,7 +357,7 @@ enum es_nf_fate es_nf_kernel_reset(struct es_nf_kernel *kernel, const struct es_
 	if (es_nf_resets_is_idle(frame->bytes, frame->len, &entry))
 		return ES_NF_DROP;
 	len = es_nf_resets_translate(frame->bytes, frame->len, &entry, reset);
-	if (!len || send_packet(&kernel->marked, reset, len))
+	if (!len || es_nf_raw_send(&kernel->marked, reset, len))
 		return ES_NF_ACCEPT;
 	note_reset(node, &flow, reset);
 	/* The connection tracking has not heard of it. */
@@ -370,6 +387,8 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.send = es_nf_hand_send,
 		.answer = es_nf_hand_answer,
 		.rebuild = es_nf_hand_rebuild,
+		.is_making = es_nf_hand_is_making,
+		.give_up = es_nf_hand_give_up,
 		.inject = es_nf_hand_inject,
 		.error = es_nf_hand_error,
 		.hold = es_nf_hand_hold,
@@ -440,43 +459,14 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 	rc = es_nf_rebuild_open(&kernel->rebuild, &kernel->tun, &settings, why);
 	if (rc)
 		return rc;
+	rc = es_nf_attempts_new(&kernel->rebuild, es_nf_kernel_on_attempt, kernel, &kernel->attempts);
+	if (rc)
+		return es_nf_why(why, rc, "no memory for attempts to make connections");
 	es_nf_kernel_release(kernel);
 	rc = es_nf_recovery_open(&kernel->recovery, ES_KEPT_MAX, &kernel->rebuild.ct, &kernel->rebuild.diag);
 	if (!rc)
 		rc = es_nf_reach_open(&kernel->reach);
 	return rc ? es_nf_why(why, rc, "ctnetlink: %s", strerror(-rc)) : 0;
-}
-
-static void raw_close(struct es_nf_raw *raw)
-{
-	if (raw->v4 >= 0)
-		close(raw->v4);
-	if (raw->v6 >= 0)
-		close(raw->v6);
-	*raw = (struct es_nf_raw){-1, -1};
-}
-
-/* No ICMP error, which anybody could send, tells how long a message may be. Returns 0 or -errno. */
-static int raw_distrust_errors(const struct es_nf_raw *raw)
-{
-	const int v4 = IP_PMTUDISC_INTERFACE, v6 = IPV6_PMTUDISC_INTERFACE;
-
-	if (setsockopt(raw->v4, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4)) ||
-	    (raw->v6 >= 0 && setsockopt(raw->v6, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof(v6))))
-		return -errno;
-	return 0;
-}
-
-/* @mark: of what is sent; 0: none. Returns 0 or -errno; then, too, it is to be closed. */
-static int raw_open(struct es_nf_raw *raw, __u32 mark)
-{
-	/* With this protocol, their headers are ours in both families. */
-	raw->v6 = socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
-	raw->v4 = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
-	if (raw->v4 < 0 || (mark && setsockopt(raw->v4, SOL_SOCKET, SO_MARK, &mark, sizeof(mark))) ||
-	    (mark && raw->v6 >= 0 && setsockopt(raw->v6, SOL_SOCKET, SO_MARK, &mark, sizeof(mark))))
-		return -errno;
-	return 0;
 }
 
 int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_why *why)
@@ -489,11 +479,11 @@ int es_nf_kernel_new(__u16 zone, struct es_nf_kernel **ret_kernel, struct es_nf_
 	kernel->zone = zone;
 	kernel->frames.fd = kernel->tun.fd = -1;
 	kernel->datagrams = kernel->marked = (struct es_nf_raw){-1, -1};
-	rc = raw_open(&kernel->datagrams, 0);
+	rc = es_nf_raw_open(&kernel->datagrams, 0);
 	if (!rc)
-		rc = raw_distrust_errors(&kernel->datagrams);
+		rc = es_nf_raw_distrust_errors(&kernel->datagrams);
 	if (!rc)
-		rc = raw_open(&kernel->marked, ES_NF_RULES_MARK);
+		rc = es_nf_raw_open(&kernel->marked, ES_NF_RULES_MARK);
 	rc = rc ? es_nf_why(why, rc, "raw socket: %s", strerror(-rc)) : es_nf_kernel_open(kernel, why);
 	if (rc) {
 		es_nf_kernel_free(&kernel);
@@ -511,10 +501,11 @@ void es_nf_kernel_free(struct es_nf_kernel **kernel)
 		return;
 	es_nf_reach_close(&k->reach);
 	es_nf_recovery_close(&k->recovery);
+	es_nf_attempts_free(&k->attempts);
 	es_nf_rebuild_close(&k->rebuild);
 	es_nf_tun_close(&k->tun);
-	raw_close(&k->datagrams);
-	raw_close(&k->marked);
+	es_nf_raw_close(&k->datagrams);
+	es_nf_raw_close(&k->marked);
 	if (k->frames.fd >= 0)
 		close(k->frames.fd);
 	free(k);
@@ -610,4 +601,19 @@ void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *f
 		return;
 	es_packet_flow(&pkt, &flow);
 	(void)es_nf_recovery_hurry(&kernel->recovery, &flow);
+}
+
+void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns)
+{
+	es_nf_attempts_go_on(kernel->attempts, now_ns);
+}
+
+void es_nf_kernel_give_up(struct es_nf_kernel *kernel)
+{
+	es_nf_attempts_give_up(kernel->attempts, NULL);
+}
+
+int es_nf_kernel_wait_ms(const struct es_nf_kernel *kernel)
+{
+	return es_nf_attempts_wait_ms(kernel->attempts, es_nf_now_ns());
 }

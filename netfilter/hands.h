@@ -62,6 +62,14 @@ void es_nf_kernel_recover(struct es_nf_kernel *kernel);
 int es_nf_kernel_is_recovering(const struct es_nf_kernel *kernel);
 void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *frame);
 
+/**
+ * es_nf_kernel_go_on(), es_nf_kernel_give_up(), es_nf_kernel_wait_ms() - es_nf_attempts_go_on(), …, of all: connections that are being made
+ * es_nf_made() is called of those that are over, in the node's turn.
+ */
+void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns);
+void es_nf_kernel_give_up(struct es_nf_kernel *kernel);
+int es_nf_kernel_wait_ms(const struct es_nf_kernel *kernel);
+
 /* es_nf_kernel_connection() - es_nf_connection_read() */
 int es_nf_kernel_connection(struct es_nf_kernel *kernel, const struct es_flow *flow,
 			    struct es_connection_state *ret_state, __u32 *ret_ahead);

@@ -99,6 +99,7 @@ void es_nf_node_end_old(const struct es_nf_node *node, const struct es_flow *flo
 	int service = es_nf_service_find(node, &flow->service, flow->service_port);
 	struct es_flow socket;
 
+	hands->give_up(hands->ctx, flow);
 	if (!found->is_old)
 		return;
 	/* Where that fails, the kernel may still take a SYN there. */

@@ -53,6 +53,26 @@ struct es_nf_found {
 };
 
 /**
+ * struct es_nf_making - a connection that is being made, as its node has to know of it when it is made, or when it is certain that it is not
+ * @made: called by es_nf_made(), with 0 or -errno; the rest is for this function
+ * @seg: of the packet that it is made of; @h: of the message that has asked for it, if any has
+ * @counter: to count by when it is made; @is_new: nothing was noted of it before
+ */
+struct es_nf_node;
+struct es_nf_making {
+	struct es_nf_node *node;
+	void (*made)(const struct es_nf_making *making, int rc);
+	struct es_flow flow;
+	__u64 flow_hash;
+	struct es_segment seg;
+	struct es_tcp_options options;
+	struct es_handover h;
+	__u32 counter;
+	__u8 is_new;
+	__u8 was_unsure;
+};
+
+/**
  * struct es_nf_hands - how a node does something outside of its own memory; each returns 0 or -errno
  * @look: is there a socket? Where that cannot be found out, there is none that listens, either
  * @may_have_made: may there be a connection of the flow that was made here? Nobody is asked, so 0 is certain, and 1 is not
@@ -60,8 +80,11 @@ struct es_nf_found {
  * @send: send a packet of IPv4 to wherever it says
  * @answer: send a segment to the client that it names, by the stack; no rule and no connection tracking changes it
  * @rebuild: make a connection of the packet. @socket: of one that a program hands over, how its server has it (program.h);
- * NULL: of a client's request. Returns 0 also for a copy of the request that has just made it; or -errno: there is no connection, and
- * there will be none of this packet. -ETIMEDOUT: though something listens, and as long as @is_withdrawn says so, that is certain
+ * NULL: of a client's request. Returns 0 also for a copy of the request that has just made it; -EINPROGRESS: es_nf_made() is called with
+ * @making, which is copied, and with what comes of it; or -errno: there is no connection, and there will be none of this packet.
+ * -ETIMEDOUT: though something listens, and as long as @is_withdrawn says so, that is certain
+ * @is_making: has @rebuild told -EINPROGRESS of the flow, and is that not over? @look finds no socket then. 1 or 0
+ * @give_up: where one of the flow is being made, it is not any more, and es_nf_made() is called
  * @inject: give a client's packet to the stack
  * @error: give the stack an ICMP error as the connection's socket must hear it (errors.h). -ENOENT: it is about no connection
  * that was made here
@@ -83,8 +106,10 @@ struct es_nf_hands {
 	int (*frame)(void *ctx, const __u8 target[6], __u16 protocol, const void *bytes, size_t len);
 	int (*send)(void *ctx, const void *packet, size_t len);
 	int (*answer)(void *ctx, const void *packet, size_t len);
-	int (*rebuild)(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
-		       const struct es_flow *socket, __u64 now_ns);
+	int (*rebuild)(void *ctx, const __u8 *packet, size_t len, const struct es_flow *socket,
+		       const struct es_nf_making *making, __u64 now_ns);
+	int (*is_making)(void *ctx, const struct es_flow *flow);
+	void (*give_up)(void *ctx, const struct es_flow *flow);
 	int (*inject)(void *ctx, const __u8 *packet, size_t len);
 	int (*error)(void *ctx, const __u8 *packet, size_t len);
 	int (*hold)(void *ctx, const struct es_flow *flow, int is_held);
@@ -187,7 +212,7 @@ static inline struct es_stray *es_nf_stray_slot(const struct es_nf_node *node, _
  */
 int es_nf_node_look(const struct es_nf_node *node, const struct es_flow *flow, struct es_nf_found *ret_found);
 
-/* es_nf_node_end_old() - what an old connection has left does not answer for the one that its client begins; @found: what was found */
+/* es_nf_node_end_old() - what an old connection has left, or was to be, is not in the way of the one that its client begins; @found: what was found */
 void es_nf_node_end_old(const struct es_nf_node *node, const struct es_flow *flow,
 			const struct es_nf_found *found);
 

@@ -135,38 +135,62 @@ static int es_nf_never_began(int rc)
 	return rc == -EADDRINUSE || rc == -EEXIST || rc == -ENOSPC || rc == -ENOMEM || rc == -EBADMSG;
 }
 
-/* Make the socket. Returns the counter to count by. */
-static __u32 es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
+static void es_nf_given_made(const struct es_nf_making *making, int rc)
+{
+	struct es_nf_node *node = making->node;
+	struct es_nf_program_note *note = es_nf_program_note_find(node->tables.programs, making->flow_hash,
+								  making->seg.seq, es_ns_to_ms(node->now_ns));
+
+	int is_unsure = rc && (making->was_unsure || !es_nf_never_began(rc));
+
+	es_nf_count(node, rc ? ES_COUNT_rebuild_refused : making->counter);
+	/* Or it is gone: so many have come since. */
+	if (note)
+		note->is_unsure = (__u8)is_unsure;
+	if (!rc || is_unsure)
+		return;
+	es_nf_unproven_forget(node, &making->flow);
+	if (note)
+		*note = (struct es_nf_program_note){};
+	if (making->is_new)
+		es_nf_settle(node, making->flow_hash, making->seg.seq, ES_SETTLED_FORGET, 0);
+}
+
+/* Make the socket. Counts. */
+static void es_nf_given_rebuild(const struct es_nf_given *in, __u32 counter)
 {
 	struct es_nf_node *node = in->node;
 	const struct es_nf_program_note *before = es_nf_given_noted(in);
-	int is_new, rc, was_unsure = before && before->is_unsure;
+	struct es_nf_making making = {
+		.node = node,
+		.made = es_nf_given_made,
+		.flow = in->flow,
+		.flow_hash = in->flow_hash,
+		.seg = in->seg,
+		.h = *in->h,
+		.counter = counter,
+		.was_unsure = before && before->is_unsure,
+	};
 	struct es_nf_program_note *note;
-	struct es_tcp_options options;
 
 	/* Its client may not have heard yet what was acknowledged elsewhere. */
-	if (es_nf_unproven_note(node, &in->flow, &in->seg, in->h->source, 0))
-		return ES_COUNT_rebuild_refused;
+	if (es_nf_unproven_note(node, &in->flow, &in->seg, in->h->source, 0)) {
+		es_nf_count(node, ES_COUNT_rebuild_refused);
+		return;
+	}
 	note = es_nf_given_note(in, 0);
 	if (!note) {
 		es_nf_unproven_forget(node, &in->flow);
-		return ES_COUNT_rebuild_refused;
+		es_nf_count(node, ES_COUNT_rebuild_refused);
+		return;
 	}
-	es_handover_options_get(in->h, &options);
+	/* Up to es_nf_given_made(). */
+	note->is_unsure = 1;
+	es_handover_options_get(in->h, &making.options);
 	/* Its id has decided; but a client's request may be the same, and come again. */
-	is_new = es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_MAKE, 0xff).as == ES_SETTLED_NOT;
-	rc = es_nf_make(node, in->flow_hash, in->seg.seq, es_nf_message_bytes(in->frame),
-			es_ntohs(in->h->packet_len), &options, &in->socket);
-	if (!rc)
-		return counter;
-	note->is_unsure = was_unsure || !es_nf_never_began(rc);
-	if (!note->is_unsure) {
-		es_nf_unproven_forget(node, &in->flow);
-		*note = (struct es_nf_program_note){};
-		if (is_new)
-			es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_FORGET, 0);
-	}
-	return ES_COUNT_rebuild_refused;
+	making.is_new =
+		es_nf_settle(node, in->flow_hash, in->seg.seq, ES_SETTLED_MAKE, 0xff).as == ES_SETTLED_NOT;
+	es_nf_make(&making, es_nf_message_bytes(in->frame), es_ntohs(in->h->packet_len), &in->socket);
 }
 
 static void es_nf_given_answer(const struct es_nf_given *in, __u8 answer)
@@ -218,10 +242,11 @@ void es_nf_program_message(struct es_nf_node *node, const struct es_nf_frame *fr
 	}
 	answer = es_decide_program(&v, &verdict);
 	counter = verdict.counter;
-	if (verdict.action == ES_REBUILD)
-		counter = es_nf_given_rebuild(&in, counter);
-	else if (verdict.action == ES_NACK &&
-		 (!es_program_is_new_promise(&v, answer) || es_nf_given_note(&in, 1)))
+	if (verdict.action == ES_REBUILD) {
+		es_nf_given_rebuild(&in, counter);
+		return;
+	}
+	if (verdict.action == ES_NACK && (!es_program_is_new_promise(&v, answer) || es_nf_given_note(&in, 1)))
 		es_nf_given_answer(&in, answer);
 	es_nf_count(node, counter);
 }

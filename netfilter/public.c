@@ -94,60 +94,82 @@ static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
 	return in->verdict.counter;
 }
 
-/* Note it before. Returns 0, or -1: there is no room for that. */
-static int es_nf_note_rebuild(const struct es_nf_inbound *in)
+static void es_nf_rebuild_failed(const struct es_nf_making *making, __u32 counter)
 {
-	struct es_nf_node *node = in->node;
-
-	es_nf_node_end_old(node, &in->flow, &in->found);
-	return es_nf_unproven_note(node, &in->flow, &in->view.seg, (__u16)node->config.self, 0);
+	es_nf_settle(making->node, making->flow_hash, making->seg.seq, ES_SETTLED_FORGET, 0);
+	es_nf_count(making->node, counter);
 }
 
-/* Make the socket here, without an inspector. Returns the counter to count by. */
-static __u32 es_nf_carry_out_rebuild(struct es_nf_inbound *in)
+/* Its service may have gone since, with a new configuration. */
+static void es_nf_rebuild_made(const struct es_nf_making *making, int rc)
 {
-	struct es_nf_node *node = in->node;
-	const struct es_view *v = &in->view;
-	struct es_nf_connection *connection;
-	struct es_settled_answer settled;
-	__u32 counter = in->verdict.counter;
+	struct es_nf_node *node = making->node;
+	int service = es_nf_service_find(node, &making->flow.service, making->flow.service_port);
+	struct es_nf_connection *connection = NULL;
 
-	/* The stack would make nothing of it; and a whole one comes. */
-	if (!es_nf_packet_is_whole(in->frame->bytes, &in->pkt, &v->seg))
-		return counter;
-	/* It was rebuilt before, or may have been; or refused while there was an inspector, and another node may have it. */
-	settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0);
-	if (settled.as != ES_SETTLED_NOT || settled.has_vanished)
-		return ES_COUNT_handover_old;
-	if (es_nf_look(in) || !in->found.listening ||
-	    es_serving_refuses(node->tables.state, in->service, in->pkt.is_v6, node->now_ns)) {
-		/* Tell the client at once, as a stack without that port would. */
-		counter = es_nf_carry_out_answer(in) == ES_COUNT_answer_failed ? ES_COUNT_answer_failed
-									       : ES_COUNT_rebuild_no_listener;
-	} else if (in->found.accept_full) {
-		counter = ES_COUNT_handover_accept_full;
-	} else if (es_nf_note_rebuild(in)) {
-		counter = ES_COUNT_rebuild_refused;
-	} else if (es_nf_make(node, v->flow_hash, v->seg.seq, in->frame->bytes, in->frame->len,
-			      &in->verdict.options, NULL)) {
-		counter = ES_COUNT_rebuild_refused;
-		es_nf_unproven_forget(node, &in->flow);
+	if (rc) {
+		es_nf_unproven_forget(node, &making->flow);
+		es_nf_rebuild_failed(making, ES_COUNT_rebuild_refused);
+		return;
 	}
-	if (counter != in->verdict.counter) {
-		es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_FORGET, 0);
-		return counter;
-	}
-	connection = es_nf_later_made(node, in->service, v->flow_hash, &v->seg);
+	if (service >= 0)
+		connection = es_nf_later_made(node, (__u32)service, making->flow_hash, &making->seg);
 	if (connection) {
-		es_track_begin_uninspected(&connection->track, &in->verdict.options);
+		es_track_begin_uninspected(&connection->track, &making->options);
 		/* A client that closes at once has asked for nothing that could have been inspected. */
-		if (v->seg.len)
+		if (making->seg.len)
 			es_nf_later_begun(node, connection);
 	}
 	/* This node, too, may be lost, and be asked again when its sockets are gone. */
 	if (node->config.leased)
-		es_nf_first_note(node, v->flow_hash, v->seg.seq);
-	return counter;
+		es_nf_first_note(node, making->flow_hash, making->seg.seq);
+	es_nf_count(node, making->counter);
+}
+
+/* Make the socket here, without an inspector. Counts. */
+static void es_nf_carry_out_rebuild(struct es_nf_inbound *in)
+{
+	struct es_nf_node *node = in->node;
+	const struct es_view *v = &in->view;
+	const struct es_nf_making making = {
+		.node = node,
+		.made = es_nf_rebuild_made,
+		.flow = in->flow,
+		.flow_hash = v->flow_hash,
+		.seg = v->seg,
+		.options = in->verdict.options,
+		.counter = in->verdict.counter,
+	};
+	struct es_settled_answer settled;
+
+	/* The stack would make nothing of it; and a whole one comes. */
+	if (!es_nf_packet_is_whole(in->frame->bytes, &in->pkt, &v->seg)) {
+		es_nf_count(node, in->verdict.counter);
+		return;
+	}
+	/* It was rebuilt before, or may have been; or refused while there was an inspector, and another node may have it. */
+	settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0);
+	if (settled.as != ES_SETTLED_NOT || settled.has_vanished) {
+		es_nf_count(node, ES_COUNT_handover_old);
+		return;
+	}
+	if (es_nf_look(in) || !in->found.listening ||
+	    es_serving_refuses(node->tables.state, in->service, in->pkt.is_v6, node->now_ns)) {
+		/* Tell the client at once, as a stack without that port would. */
+		es_nf_rebuild_failed(&making, es_nf_carry_out_answer(in) == ES_COUNT_answer_failed
+						      ? ES_COUNT_answer_failed
+						      : ES_COUNT_rebuild_no_listener);
+		return;
+	}
+	if (in->found.accept_full) {
+		es_nf_rebuild_failed(&making, ES_COUNT_handover_accept_full);
+		return;
+	}
+	es_nf_node_end_old(node, &in->flow, &in->found);
+	if (es_nf_unproven_note(node, &in->flow, &v->seg, (__u16)node->config.self, 0))
+		es_nf_rebuild_failed(&making, ES_COUNT_rebuild_refused);
+	else
+		es_nf_make(&making, in->frame->bytes, in->frame->len, NULL);
 }
 
 static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
@@ -192,8 +214,8 @@ static enum es_nf_fate es_nf_carry_out(struct es_nf_inbound *in)
 		counter = es_nf_carry_out_answer(in);
 		break;
 	case ES_REBUILD:
-		counter = es_nf_carry_out_rebuild(in);
-		break;
+		es_nf_carry_out_rebuild(in);
+		return ES_NF_DROP;
 	default:
 		break;
 	}
@@ -331,6 +353,11 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	v->unsafe = cfg->service[in->service].unsafe;
 	v->silent = (__u8)es_nf_is_silent(node);
 	if (in->frame->is_here) {
+		/* Before its handshake is over, it would be taken for a part of that. */
+		if (node->hands.is_making(node->hands.ctx, &in->flow)) {
+			es_nf_count(node, ES_COUNT_drop_no_flow);
+			return ES_NF_DROP;
+		}
 		if (es_nf_public_is_stacks(in, &fate))
 			return fate;
 	} else if (es_nf_may_have_socket(in) && !es_nf_look(in)) {

@@ -10,16 +10,20 @@
 #include "netfilter/rebuild.h"
 #include "netfilter/withdraw.h"
 
-/*
- * How often the kernel is asked whether something has come that is on its way, and how long at most: where the CPU is busy, a pause
- * takes milliseconds, and all else that comes waits for this thread meanwhile.
- */
+/* Who waits: how often the kernel is asked whether something has come, and for how long at most; where the CPU is busy, a pause takes milliseconds. */
 #define ES_PAUSE_NS    50000
 #define ES_PAUSES      200
 #define ES_PATIENCE_NS 100000000
 #define ES_HALVES      1024
-/* How long the hook may be about to note what it has just learnt. */
-#define ES_PAUSES_NOTING 4
+/* How often one looks while the hook is about to note what it has just learnt. */
+#define ES_LOOKS_NOTING 4
+
+/* What an attempt waits for. */
+enum stage {
+	STAGE_HALF,  /* the end of half a connection */
+	STAGE_SYN,   /* the SYN */
+	STAGE_SHIFT, /* its answer */
+};
 
 int es_nf_rebuild_open(struct es_nf_rebuild *rebuild, const struct es_nf_tun *tun,
 		       const struct es_nf_rebuild_settings *settings, struct es_nf_why *why)
@@ -86,26 +90,25 @@ static int is_here(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 
 /*
  * End it, if there is any. A RST that comes in late would end the next one, or its entry, and what its SYN is answered with would go
- * to the client: so there is one RST at a time, and when nothing is left, it has come in. Returns -ENOBUFS if it has not yet.
+ * to the client: so there is one RST at a time, and when nothing is left, it has come in. Returns -EINPROGRESS if it has not yet.
  */
 static int end_any_half(struct es_nf_rebuild *rebuild, const struct es_nf_expected *expected)
 {
 	const struct es_flow *flow = &expected->flow;
 	const __u64 now_ns = es_nf_now_ns();
-	struct patience patience = {};
 	struct es_nf_socket socket;
 
-	do {
+	for (int i = 0; i < 2; i++) {
 		int rc = es_nf_socket_look(&rebuild->diag, &expected->socket, &socket);
 
 		if (rc || !es_nf_socket_is_half(&socket))
 			return 0;
 		if (es_nf_copies_has(rebuild->halves, flow, expected->first_seq, 0, now_ns))
-			continue;
+			break;
 		es_nf_copies_add(rebuild->halves, flow, expected->first_seq, 0, now_ns);
 		end_half(rebuild, flow, expected->first_seq);
-	} while (is_patient(&patience));
-	return -ENOBUFS;
+	}
+	return -EINPROGRESS;
 }
 
 /*
@@ -187,45 +190,47 @@ static int has_room(const struct es_nf_socket *socket)
 	return socket->state == ES_NF_TCP_LISTEN && socket->rqueue <= socket->wqueue;
 }
 
-/*
- * What has become of the SYN? Without a socket, the request would come to the listening one, which answers with a RST: so
- * it must not follow. Returns 0: the handshake waits for its last packet; ES_WHOLE: it had that; or -errno.
- *
- * Mostly, the kernel is through with the SYN when its write() returns. But another CPU may have it (RPS), or the one
- * here may be so busy that packets wait (ksoftirqd, before 6.4). Until it comes in, its entry must stay: without it, the
- * listening socket's answer would go to the client.
- */
-#define ES_WHOLE 1
-static int judge_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+/* Nothing is to come of it any more. @has_come, @was_full: the SYN, and was there no room; @rc: why the kernel cannot be asked, or -ENOENT */
+static int end_syn(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, int has_come,
+		   int was_full, int rc)
 {
-	struct patience patience = {};
-	int come = 0, was_in, was_full = 0, is_withdrawn = 0, rc = 0;
+	int is_withdrawn = 0;
 
-	do {
-		struct es_nf_socket socket;
-
-		was_in = come > 0;
-		rc = es_nf_socket_look(&rebuild->diag, &request->socket, &socket);
-		if (!rc && es_nf_socket_is_connection(&socket))
-			return ES_WHOLE;
-		if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
-			return 0;
-		was_full = !rc && !has_room(&socket);
-		if ((rc && rc != -ENOENT) || (was_in && (rc || was_full)))
-			break;
-		come = has_come_in(rebuild, request);
-		if (come < 0) {
-			rc = come;
-			break;
-		}
-	} while (is_patient(&patience));
-	if (come > 0 && (rc == -ENOENT || was_full))
+	if (has_come && (rc == -ENOENT || was_full))
 		give_up(rebuild, request);
 	else
-		is_withdrawn = withdraw(rebuild, request, come);
+		is_withdrawn = withdraw(rebuild, request, has_come);
 	if (rc)
 		return rc == -ENOENT ? -ECONNREFUSED : rc;
 	return was_full || !is_withdrawn ? -ENOBUFS : -ETIMEDOUT;
+}
+
+/*
+ * What has become of the SYN? Without a socket, the request would come to the listening one, which answers with a RST: so
+ * it must not follow. Until it comes in, its entry must stay: without it, the listening socket's answer would go to the client.
+ * Returns 0: there is a socket, maybe a whole one; -EINPROGRESS; or -errno.
+ */
+static int judge_syn(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
+{
+	const struct es_nf_request *request = &attempt->request;
+	int was_in = attempt->has_come, was_full, come;
+	struct es_nf_socket socket;
+	int rc = es_nf_socket_look(&rebuild->diag, &request->socket, &socket);
+
+	if (!rc && es_nf_socket_is_connection(&socket)) {
+		attempt->is_whole = 1;
+		return 0;
+	}
+	if (!rc && socket.state != ES_NF_TCP_LISTEN && socket.state != ES_NF_TCP_TIME_WAIT)
+		return 0;
+	was_full = !rc && !has_room(&socket);
+	if ((rc && rc != -ENOENT) || (was_in && (rc || was_full)))
+		return end_syn(rebuild, request, was_in, was_full, rc);
+	come = has_come_in(rebuild, request);
+	if (come < 0)
+		return end_syn(rebuild, request, 0, was_full, come);
+	attempt->has_come = (__u8)come;
+	return is_patient ? -EINPROGRESS : end_syn(rebuild, request, come, was_full, rc);
 }
 
 /*
@@ -262,54 +267,61 @@ static struct es_nf_expected expected_of(const struct es_nf_rebuild *rebuild,
  * with a RST. Another CPU may have the SYN-ACK still, on its way from the socket that judge_syn() has seen to the hook. And a packet
  * from the wire that comes while it is between the connection tracking and the hook makes its state one in which the hook lets it
  * pass: then the shift is never known. And where that was the answer to an earlier attempt's SYN, which has come in late, the shift is to a
- * number that this one's has not told yet. Returns 0; -ENOBUFS: it does not; or -errno.
+ * number that this one's has not told yet. Returns 0; -EINPROGRESS: it may soon; -ENOBUFS: it does not; or -errno.
  */
-static int look_at_shift(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+static int look_at_shift(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
+	const struct es_nf_request *request = &attempt->request;
 	struct es_nf_entry *entry = &rebuild->made;
-	struct patience patience = {};
-	int late = 0, is_first = 1;
+	int rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, entry);
 
-	for (; !entry->offsets.server.after; is_first = 0) {
-		int rc;
-
-		if (late == ES_PAUSES_NOTING || (!is_first && !is_patient(&patience)))
-			return -ENOBUFS;
-		rc = es_nf_conntrack_get(&rebuild->ct, &request->flow, entry);
-		if (rc)
-			return rc;
-		late += entry->state != TCP_CONNTRACK_SYN_SENT && entry->state != TCP_CONNTRACK_SYN_RECV;
-	}
-	return entry->offsets.isn == request->seg.ack - 1 ? 0 : -ENOBUFS;
+	if (rc)
+		return rc;
+	if (entry->offsets.server.after)
+		return entry->offsets.isn == request->seg.ack - 1 ? 0 : -ENOBUFS;
+	attempt->late += entry->state != TCP_CONNTRACK_SYN_SENT && entry->state != TCP_CONNTRACK_SYN_RECV;
+	return is_patient && attempt->late < ES_LOOKS_NOTING ? -EINPROGRESS : -ENOBUFS;
 }
 
-/* All up to the request. Returns 0 or -errno. */
-static int begin(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+/* The handshake waits for its last packet, or had it. Returns 0, -EINPROGRESS or -errno. */
+static int finish_syn(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
-	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX];
+	const struct es_nf_request *request = &attempt->request;
 	const struct es_nf_expected expected = expected_of(rebuild, request);
-	size_t syn_len = es_nf_request_syn(request, syn);
-	int is_whole, rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
+	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX];
+	int rc;
 
 	rebuild->made = (struct es_nf_entry){};
-	if (!rc)
-		rc = judge_syn(rebuild, request);
-	if (rc < 0)
+	rc = look_at_shift(rebuild, attempt, is_patient);
+	if (rc == -EINPROGRESS)
 		return rc;
-	is_whole = rc == ES_WHOLE;
-	rc = look_at_shift(rebuild, request);
 	rebuild->made.client_ts = request->seg.has_ts ? request->seg.tsval : 0;
 	/* The first SYN's answer is through: it would change the entry once more, and that would not expect the copy any longer. */
-	if (!rc && !is_whole && makes_copy(rebuild, request)) {
+	if (!rc && !attempt->is_whole && makes_copy(rebuild, request)) {
 		rc = es_nf_conntrack_expect_copy(&rebuild->ct, &expected);
 		if (!rc)
-			rc = es_nf_tun_write(rebuild->tun, syn, syn_len);
+			rc = es_nf_tun_write(rebuild->tun, syn, es_nf_request_syn(request, syn));
 	}
-	if (rc && is_whole)
+	if (rc && attempt->is_whole)
 		give_up(rebuild, request);
 	else if (rc)
 		(void)withdraw(rebuild, request, 1);
 	return rc;
+}
+
+/* It is there. Before the request: its answer may be acknowledged, or the daemon be gone, before anything else is done here. */
+static int put_request(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+{
+	__u8 ES_NF_ALIGNED headers[ES_NF_MADE_MAX];
+	struct iovec parts[2] = {
+		{headers, es_nf_request_begin(request, headers)},
+		{(void *)(request->packet + request->len - request->seg.len), request->seg.len},
+	};
+
+	if (waits(rebuild))
+		/* or it is gone already */
+		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
+	return es_nf_tun_write_parts(rebuild->tun, parts, 2);
 }
 
 /*
@@ -330,24 +342,67 @@ static int check_translation(struct es_nf_rebuild *rebuild, const struct es_nf_r
 	return -EADDRINUSE;
 }
 
-static int shake_hands(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+/* With its entry. */
+static int shake_hands(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
-	__u8 ES_NF_ALIGNED headers[ES_NF_MADE_MAX];
-	struct iovec parts[2] = {
-		{headers, es_nf_request_begin(request, headers)},
-		{(void *)(request->packet + request->len - request->seg.len), request->seg.len},
-	};
+	const struct es_nf_request *request = &attempt->request;
+	__u8 ES_NF_ALIGNED syn[ES_NF_MADE_MAX];
 	int rc = check_translation(rebuild, request);
 
-	if (rc)
-		return rc;
-	rc = begin(rebuild, request);
-	/* Before the request: its answer may be acknowledged, or the daemon be gone, before anything else is done here. */
-	if (!rc && waits(rebuild))
-		/* or it is gone already */
-		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
+	if (!rc)
+		rc = es_nf_tun_write(rebuild->tun, syn, es_nf_request_syn(request, syn));
 	/* -ENOMEM says that nothing has begun. */
-	return rc == -ENOMEM ? -ENOBUFS : rc ? rc : es_nf_tun_write_parts(rebuild->tun, parts, 2);
+	if (rc)
+		return rc == -ENOMEM ? -ENOBUFS : rc;
+	attempt->stage = STAGE_SYN;
+	return es_nf_rebuild_go_on(rebuild, attempt, is_patient);
+}
+
+/* The flow had an entry; or a half connection of its is to end first. */
+static int shake_hands_again(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
+{
+	const struct es_nf_expected expected = expected_of(rebuild, &attempt->request);
+	int rc = expect_again(rebuild, &expected);
+
+	attempt->stage = STAGE_HALF;
+	if (rc == -EINPROGRESS)
+		return is_patient ? rc : -ENOBUFS;
+	return rc ? rc : shake_hands(rebuild, attempt, is_patient);
+}
+
+static int go_on(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
+{
+	int rc = 0;
+
+	if (attempt->stage == STAGE_HALF)
+		return shake_hands_again(rebuild, attempt, is_patient);
+	if (attempt->stage == STAGE_SYN) {
+		rc = judge_syn(rebuild, attempt, is_patient);
+		if (!rc)
+			attempt->stage = STAGE_SHIFT;
+	}
+	if (!rc)
+		rc = finish_syn(rebuild, attempt, is_patient);
+	if (rc)
+		return rc == -ENOMEM ? -ENOBUFS : rc;
+	return put_request(rebuild, &attempt->request);
+}
+
+int es_nf_rebuild_go_on(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
+{
+	int rc = go_on(rebuild, attempt, is_patient);
+
+	if (rc < 0 && rc != -EINPROGRESS)
+		es_nf_copies_forget(rebuild->copies, &attempt->request.flow);
+	return rc;
+}
+
+int es_nf_rebuild_give_up(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt)
+{
+	es_nf_copies_forget(rebuild->copies, &attempt->request.flow);
+	if (attempt->stage == STAGE_HALF)
+		return -ETIMEDOUT;
+	return end_syn(rebuild, &attempt->request, attempt->stage == STAGE_SHIFT || attempt->has_come, 0, 0);
 }
 
 /* The connection that was made of it within the last second, if any was. */
@@ -359,57 +414,51 @@ static int is_over(struct es_nf_rebuild *rebuild, const struct es_flow *flow)
 }
 
 /* The client repeats itself: because the answer is on its way, or because there was no room in the accept queue at the last moment. */
-static int put_copy(struct es_nf_rebuild *rebuild, const struct es_nf_request *request)
+static int put_copy(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient)
 {
-	struct es_nf_expected expected = expected_of(rebuild, request);
-	int rc = is_over(rebuild, &request->socket) ? -EADDRINUSE : expect_again(rebuild, &expected);
+	const struct es_nf_request *request = &attempt->request;
+	int rc = is_over(rebuild, &request->socket) ? -EADDRINUSE
+						    : shake_hands_again(rebuild, attempt, is_patient);
 
-	if (rc == -EADDRINUSE) {
-		/* Of a SYN that came in too late for shake_hands(). */
-		if (expected.is_making)
-			(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
-		return es_nf_tun_write(rebuild->tun, request->packet, request->len) ?: ES_NF_COPY;
-	}
-	return rc ? rc : shake_hands(rebuild, request);
+	if (rc != -EADDRINUSE)
+		return rc;
+	/* Of a SYN that came in too late for shake_hands(). */
+	if (waits(rebuild))
+		(void)es_nf_conntrack_made(&rebuild->ct, &request->flow);
+	return es_nf_tun_write(rebuild->tun, request->packet, request->len) ?: ES_NF_COPY;
 }
 
-void es_nf_rebuild_many(struct es_nf_rebuild *rebuild, const struct es_nf_request *requests, size_t n,
-			__u64 now_ns, int *ret_rc)
+int es_nf_rebuild_begin(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, __u64 now_ns,
+			int is_patient, struct es_nf_attempt *ret_attempt)
 {
-	struct es_nf_expected expected[ES_NF_BATCH];
-	size_t which[ES_NF_BATCH], wanted = 0;
-	int rc[ES_NF_BATCH];
+	const struct es_nf_expected expected = expected_of(rebuild, request);
+	struct es_nf_attempt *attempt = ret_attempt;
+	int rc;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct es_nf_request *r = &requests[i];
-
-		ret_rc[i] = ES_NF_COPY;
-		if (es_nf_copies_has(rebuild->copies, &r->flow, r->seg.seq, r->seg.ack, now_ns))
-			continue;
-		/* Now, so that a copy in the same batch is one. */
-		es_nf_copies_add(rebuild->copies, &r->flow, r->seg.seq, r->seg.ack, now_ns);
-		expected[wanted] = expected_of(rebuild, r);
-		which[wanted++] = i;
+	*attempt = (struct es_nf_attempt){.request = *request};
+	if (es_nf_copies_has(rebuild->copies, &request->flow, request->seg.seq, request->seg.ack, now_ns)) {
+		rc = put_copy(rebuild, attempt, is_patient);
+	} else {
+		es_nf_copies_add(rebuild->copies, &request->flow, request->seg.seq, request->seg.ack, now_ns);
+		es_nf_conntrack_expect(&rebuild->ct, &expected, 1, &rc);
+		if (!rc)
+			rc = shake_hands(rebuild, attempt, is_patient);
+		else if (rc == -EEXIST)
+			rc = shake_hands_again(rebuild, attempt, is_patient);
 	}
-	if (wanted)
-		es_nf_conntrack_expect(&rebuild->ct, expected, wanted, rc);
-	for (size_t i = 0; i < wanted; i++)
-		ret_rc[which[i]] = rc[i] == -EEXIST ? expect_again(rebuild, &expected[i]) : rc[i];
-	for (size_t i = 0; i < n; i++) {
-		if (!ret_rc[i])
-			ret_rc[i] = shake_hands(rebuild, &requests[i]);
-		else if (ret_rc[i] == ES_NF_COPY)
-			ret_rc[i] = put_copy(rebuild, &requests[i]);
-		if (ret_rc[i] < 0)
-			es_nf_copies_forget(rebuild->copies, &requests[i].flow);
-	}
+	if (rc < 0 && rc != -EINPROGRESS)
+		es_nf_copies_forget(rebuild->copies, &request->flow);
+	return rc;
 }
 
 int es_nf_rebuild(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, __u64 now_ns)
 {
-	int rc;
+	struct patience patience = {};
+	struct es_nf_attempt attempt;
+	int rc = es_nf_rebuild_begin(rebuild, request, now_ns, 1, &attempt);
 
-	es_nf_rebuild_many(rebuild, request, 1, now_ns, &rc);
+	while (rc == -EINPROGRESS)
+		rc = es_nf_rebuild_go_on(rebuild, &attempt, is_patient(&patience));
 	return rc;
 }
 

@@ -52,7 +52,36 @@ int es_nf_rebuild_open(struct es_nf_rebuild *rebuild, const struct es_nf_tun *tu
 void es_nf_rebuild_close(struct es_nf_rebuild *rebuild);
 
 /**
- * es_nf_rebuild() - make the connection from its request packet, here
+ * struct es_nf_attempt - to make a connection, which is not over: its SYN, or the answer to it, has not come as far as it must. Mostly, the
+ * kernel is through with both when they are written. But another CPU may have them (RPS), or the one here may be so busy that packets wait
+ * (ksoftirqd, before 6.4); or a rule has dropped them, and they never come.
+ * @request: its packet is the caller's, up to the end
+ */
+struct es_nf_attempt {
+	struct es_nf_request request;
+	__u8 stage;
+	__u8 has_come;
+	__u8 is_whole;
+	__u8 late;
+};
+
+/**
+ * es_nf_rebuild_begin() - es_nf_rebuild() without waiting
+ * @is_patient: 0: what has not come yet is not waited for
+ * Returns what that does; or -EINPROGRESS, with @ret_attempt: it is to be looked at again, by this thread, until it is over. Its flow
+ * is not to be made of another request meanwhile.
+ */
+int es_nf_rebuild_begin(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, __u64 now_ns,
+			int is_patient, struct es_nf_attempt *ret_attempt);
+
+/* es_nf_rebuild_go_on() - look at it; @is_patient: 0: for the last time. Returns what es_nf_rebuild_begin() does. */
+int es_nf_rebuild_go_on(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt, int is_patient);
+
+/* es_nf_rebuild_give_up() - nothing comes of it any more. Returns -ETIMEDOUT: that is certain; or -ENOBUFS. */
+int es_nf_rebuild_give_up(struct es_nf_rebuild *rebuild, struct es_nf_attempt *attempt);
+
+/**
+ * es_nf_rebuild() - make the connection from its request packet, here, and wait for what is on its way, 0.1 s at most
  * @request: read (es_nf_request_read()); @now_ns: CLOCK_MONOTONIC
  * Returns ES_NF_REBUILT: it is there;
  * ES_NF_COPY: it was made from the same request within the last second, and this one was put in as it is;
@@ -66,10 +95,6 @@ void es_nf_rebuild_close(struct es_nf_rebuild *rebuild);
 #define ES_NF_REBUILT 0
 #define ES_NF_COPY    1
 int es_nf_rebuild(struct es_nf_rebuild *rebuild, const struct es_nf_request *request, __u64 now_ns);
-
-/* es_nf_rebuild_many() - the same for several, at most ES_NF_BATCH, with one system call for all entries */
-void es_nf_rebuild_many(struct es_nf_rebuild *rebuild, const struct es_nf_request *requests, size_t n,
-			__u64 now_ns, int *ret_rc);
 
 /**
  * es_nf_acknowledge() - let a connection's socket hear what a request acknowledges that is held back

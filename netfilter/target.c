@@ -99,47 +99,66 @@ static void es_nf_handover_view_settled(struct es_nf_received *in)
 }
 
 /* Nothing has come of an attempt, and why; if something may have, the second in which nothing does begins anew. */
-static void es_nf_handover_failed(struct es_nf_received *in, int rc)
+static void es_nf_handover_failed(const struct es_nf_making *making, int rc)
 {
-	struct es_nf_node *node = in->node;
-	__u64 request = es_settled_request(in->flow_hash, in->view.seg.seq);
+	struct es_nf_node *node = making->node;
+	__u64 request = es_settled_request(making->flow_hash, making->seg.seq);
 
-	es_nf_unproven_forget(node, &in->flow);
-	es_nf_settle(node, in->flow_hash, in->view.seg.seq, ES_SETTLED_FORGET, 0);
+	es_nf_unproven_forget(node, &making->flow);
+	es_nf_settle(node, making->flow_hash, making->seg.seq, ES_SETTLED_FORGET, 0);
 	if (rc == -ETIMEDOUT)
 		es_nf_swallowed_note(node->swallowed, request, es_ns_to_ms(node->now_ns));
 	else
 		es_nf_swallowed_forget(node->swallowed, request);
+	es_nf_count(node, ES_COUNT_rebuild_refused);
 }
 
-/* Make the connection. Returns the counter to count by. */
-static __u32 es_nf_handover_rebuild(struct es_nf_received *in, __u32 counter)
+/* Its service may have gone since, with a new configuration. */
+static void es_nf_handover_made(const struct es_nf_making *making, int rc)
+{
+	struct es_nf_node *node = making->node;
+	int service = es_nf_service_find(node, &making->flow.service, making->flow.service_port);
+	struct es_nf_connection *connection = NULL;
+
+	if (rc) {
+		es_nf_handover_failed(making, rc);
+		return;
+	}
+	if (service >= 0)
+		connection = es_nf_later_made(node, (__u32)service, making->flow_hash, &making->seg);
+	if (connection) {
+		es_track_begin(&connection->track, making->seg.ack, &making->h, node->now_ns);
+		es_nf_later_begun(node, connection);
+	}
+	es_nf_count(node, making->counter);
+}
+
+/* Make the connection, and count what comes of it by @counter, or by another. */
+static void es_nf_handover_rebuild(const struct es_nf_received *in, __u32 counter)
 {
 	struct es_nf_node *node = in->node;
-	struct es_nf_connection *connection;
-	struct es_tcp_options options;
-	int rc = -ENOSPC;
+	struct es_nf_making making = {
+		.node = node,
+		.made = es_nf_handover_made,
+		.flow = in->flow,
+		.flow_hash = in->flow_hash,
+		.seg = in->view.seg,
+		.h = in->h,
+		.counter = counter,
+	};
 
-	es_handover_options_get(&in->h, &options);
+	es_handover_options_get(&in->h, &making.options);
 	es_nf_node_end_old(node, &in->flow, &in->found);
 	/* It may have come here before its first packet on the public network did. */
 	es_nf_first_note(node, in->flow_hash, in->view.seg.seq);
 	/* A link-local client (es_nf_is_refused()) of a node that inspects its requests: of a version before. */
-	if (!es_addr_is_link_local(&in->flow.client) &&
-	    !es_nf_unproven_note(node, &in->flow, &in->view.seg, in->h.source,
-				 in->h.flags & ES_HANDOVER_F_MOVED))
-		rc = es_nf_make(node, in->flow_hash, in->view.seg.seq, es_nf_message_bytes(in->frame),
-				es_ntohs(in->h.packet_len), &options, NULL);
-	if (!rc) {
-		connection = es_nf_later_made(node, in->service, in->flow_hash, &in->view.seg);
-		if (connection) {
-			es_track_begin(&connection->track, in->view.seg.ack, &in->h, node->now_ns);
-			es_nf_later_begun(node, connection);
-		}
-		return counter;
+	if (es_addr_is_link_local(&in->flow.client) ||
+	    es_nf_unproven_note(node, &in->flow, &in->view.seg, in->h.source,
+				in->h.flags & ES_HANDOVER_F_MOVED)) {
+		es_nf_handover_failed(&making, -ENOSPC);
+		return;
 	}
-	es_nf_handover_failed(in, rc);
-	return ES_COUNT_rebuild_refused;
+	es_nf_make(&making, es_nf_message_bytes(in->frame), es_ntohs(in->h.packet_len), NULL);
 }
 
 /*
@@ -307,8 +326,8 @@ static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_
 			es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_RETRY);
 		break;
 	case ES_REBUILD:
-		counter = es_nf_handover_rebuild(in, counter);
-		break;
+		es_nf_handover_rebuild(in, counter);
+		return;
 	default:
 		break;
 	}

@@ -57,6 +57,8 @@ static int es_nf_unproven_refresh(struct es_nf_node *node, struct es_nf_unproven
 	if (es_nf_look_at(node, &u->flow, found))
 		return 1;
 	if (found->socket == ES_SOCKET_NONE) {
+		if (node->hands.is_making(node->hands.ctx, &u->flow))
+			return 1;
 		es_nf_unproven_empty(u);
 		return 0;
 	}
@@ -135,6 +137,11 @@ enum es_nf_fate es_nf_unproven_in(struct es_nf_node *node, const struct es_nf_fr
 
 	if (es_nf_unproven_read(node, frame, 0, &flow, &seg)) {
 		es_nf_count(node, ES_COUNT_drop_malformed);
+		return ES_NF_DROP;
+	}
+	/* Before its handshake is over, it would be taken for a part of that. */
+	if (node->hands.is_making(node->hands.ctx, &flow)) {
+		es_nf_count(node, ES_COUNT_drop_no_flow);
 		return ES_NF_DROP;
 	}
 	/* What is proven may go on, though the kernel has not been told. */
@@ -314,7 +321,9 @@ static int es_nf_unproven_end_one(struct es_nf_node *node, struct es_nf_unproven
 	const struct es_nf_hands *hands = &node->hands;
 	struct es_nf_found found;
 
-	if (es_nf_look_at(node, &u->flow, &found))
+	/* It is made no more, and not noted any more. */
+	hands->give_up(hands->ctx, &u->flow);
+	if (!u->made_ns || es_nf_look_at(node, &u->flow, &found))
 		return 0;
 	if (found.socket == ES_SOCKET_NONE) {
 		/* Its entry would have the client's packets pass to a stack that knows nothing of it. */

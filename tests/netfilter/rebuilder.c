@@ -162,12 +162,8 @@ static void make(struct client *client, struct es_nf_request *request)
 
 	request->options = client->options;
 	if (node.is_twice) {
-		struct es_nf_request both[2] = {*request, *request};
-		int rc[2];
-
-		es_nf_rebuild_many(&node.rebuild, both, 2, now_ns(), rc);
-		note(rc[0]);
-		note(rc[1]);
+		note(es_nf_rebuild(&node.rebuild, request, now_ns()));
+		note(es_nf_rebuild(&node.rebuild, request, now_ns()));
 	}
 	if (node.is_patient && node.syn_len)
 		return;

@@ -66,6 +66,10 @@ struct world {
 	unsigned int proven;
 	int end_rc;
 	unsigned int ended_old;
+	unsigned int given_up;
+	int is_making;
+	int look_rc;
+	struct es_nf_making making; /* of the last one */
 	int is_out_of_reach;
 	__u32 asked_mark;
 	unsigned int asked_for; /* how often it was asked whether a client is within reach */
@@ -93,6 +97,8 @@ static inline int hand_look(void *ctx, const struct es_flow *flow, struct es_nf_
 	struct world *w = ctx;
 
 	w->looks++;
+	if (w->look_rc)
+		return w->look_rc;
 	*ret_found = flow->service_port == es_htons(SERVICE_PORT) ? w->found : w->server;
 	if (!ret_found->rcv_wnd)
 		ret_found->rcv_wnd = ret_found->max_wnd = 65535;
@@ -131,14 +137,14 @@ static inline int hand_answer(void *ctx, const void *packet, size_t len)
 	return made_add(&w->answered, packet, len);
 }
 
-static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len,
-			       const struct es_tcp_options *options, const struct es_flow *socket,
-			       __u64 now_ns)
+static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len, const struct es_flow *socket,
+			       const struct es_nf_making *making, __u64 now_ns)
 {
 	struct world *w = ctx;
 
 	(void)now_ns;
-	w->rebuilt_options = *options;
+	w->making = *making;
+	w->rebuilt_options = making->options;
 	w->known_before = !!es_nf_connection_find(w->node->tables.connections, the_flow_hash(w));
 	if (socket)
 		w->rebuilt_socket = *socket;
@@ -146,6 +152,22 @@ static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len,
 		*(socket ? &w->server : &w->found) = w->found_after;
 	made_add(&w->rebuilt, packet, len);
 	return w->rebuild_rc;
+}
+
+static inline int hand_is_making(void *ctx, const struct es_flow *flow)
+{
+	const struct world *w = ctx;
+
+	(void)flow;
+	return w->is_making;
+}
+
+static inline void hand_give_up(void *ctx, const struct es_flow *flow)
+{
+	struct world *w = ctx;
+
+	(void)flow;
+	w->given_up++;
 }
 
 static inline int hand_inject(void *ctx, const __u8 *packet, size_t len)
@@ -297,6 +319,8 @@ static inline int world_setup(void **state)
 		.send = hand_send,
 		.answer = hand_answer,
 		.rebuild = hand_rebuild,
+		.is_making = hand_is_making,
+		.give_up = hand_give_up,
 		.inject = hand_inject,
 		.error = hand_error,
 		.hold = hand_hold,

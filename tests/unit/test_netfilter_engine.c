@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "netfilter/batch.h"
 #include "netfilter/capture.h"
 #include "netfilter/engine.h"
 #include "netfilter/hands.h"
@@ -35,7 +36,8 @@ struct es_nf_capture {
 };
 
 /*
- * What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms: once; @mending:
+ * What the kernel plays: @flood: there are always as many packets as fit; @packets: so many more; @recover_ms: once; @pause_ms:
+ * between two packets of a batch, @aged_ns: by how much the node's time has gone on then; @mending:
  * 1: whoever sets rules again is to wait; 2: it waits, for 0; @watch: where it tells of changes of rules; @forgotten: so often
  */
 static struct {
@@ -43,6 +45,8 @@ static struct {
 	int packets;
 	int taken;
 	int recover_ms;
+	int pause_ms;
+	__u64 aged_ns;
 	int mending;
 	struct es_nf_netlink *watch;
 	int forgotten;
@@ -167,6 +171,23 @@ void es_nf_kernel_recover(struct es_nf_kernel *kernel)
 	sleep_ms(__atomic_exchange_n(&played.recover_ms, 0, __ATOMIC_SEQ_CST));
 }
 
+void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns)
+{
+	(void)kernel;
+	(void)now_ns;
+}
+
+void es_nf_kernel_give_up(struct es_nf_kernel *kernel)
+{
+	(void)kernel;
+}
+
+int es_nf_kernel_wait_ms(const struct es_nf_kernel *kernel)
+{
+	(void)kernel;
+	return -1;
+}
+
 int es_nf_kernel_is_recovering(const struct es_nf_kernel *kernel)
 {
 	(void)kernel;
@@ -276,6 +297,14 @@ int es_nf_capture_read(struct es_nf_capture *capture, es_nf_capture_fn fn, void 
 	if (!__atomic_exchange_n(&played.packets, 0, __ATOMIC_SEQ_CST))
 		return 0;
 	fn(ctx, &frame);
+	if (played.pause_ms) {
+		const struct es_nf_node *node = ((const struct es_nf_batch *)ctx)->node;
+		__u64 before_ns = node->now_ns;
+
+		sleep_ms(played.pause_ms);
+		fn(ctx, &frame);
+		played.aged_ns = node->now_ns - before_ns;
+	}
 	__atomic_add_fetch(&played.taken, 1, __ATOMIC_SEQ_CST);
 	return 1;
 }
@@ -493,6 +522,17 @@ static void test_what_waited_is_dropped(void **state)
 	assert_int_equal(counted(w), 2);
 }
 
+/* A lease may end between two packets of one batch. */
+static void test_time_goes_on_within_a_batch(void **state)
+{
+	const struct world *w = *state;
+
+	assert_int_equal(es_nf_engine_attach(w->engine, 2, 3, NULL), 0);
+	played.pause_ms = 20;
+	send_packet();
+	assert_true(played.aged_ns >= 20000000);
+}
+
 /* Something to read, whatever it says. */
 static void rules_change(void)
 {
@@ -540,6 +580,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_another_ring, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_flood, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_waited_is_dropped, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_time_goes_on_within_a_batch, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_mending_holds_nobody_up, set_up, tear_down),
 	};
 

@@ -6,6 +6,7 @@
 #include "cmocka_all.h"
 #include <errno.h>
 #include "netfilter_letter.h"
+#include "netfilter/rebuilding.h"
 #include "netfilter/settled.h"
 #include "netfilter/unproven.h"
 
@@ -90,13 +91,13 @@ static struct dying {
 	unsigned int sets;
 } dying;
 
-static int rebuild_and_die(void *ctx, const __u8 *packet, size_t len, const struct es_tcp_options *options,
-			   const struct es_flow *socket, __u64 now_ns)
+static int rebuild_and_die(void *ctx, const __u8 *packet, size_t len, const struct es_flow *socket,
+			   const struct es_nf_making *making, __u64 now_ns)
 {
 	const struct es_nf_tables *tables = &dying.w->node->tables;
 
 	memcpy(dying.settled, tables->settled, dying.sets * sizeof(dying.settled[0]));
-	return hand_rebuild(ctx, packet, len, options, socket, now_ns);
+	return hand_rebuild(ctx, packet, len, socket, making, now_ns);
 }
 
 /* The next daemon has the tables, and does not know what became of the attempt: there may have been a connection, which is over. */
@@ -130,6 +131,68 @@ static void test_noted_before(void **state)
 	assert_kept(w, &l);
 }
 
+/* Its SYN is on its way still: nothing is counted, and its copies are copies. */
+static void test_being_made(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	w->rebuild_rc = -EINPROGRESS;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt) + counted(w, ES_COUNT_rebuild_refused), 0);
+	letter_put(w, &l, 1);
+	assert_int_equal(w->rebuilt.count, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_old), 1);
+	/* Then it is made; its service may have gone with a new configuration. */
+	w->config.service_count = 0;
+	ring_give(w, SELF);
+	es_nf_made(&w->making, 0);
+	w->config.service_count = 1;
+	ring_give(w, SELF);
+	assert_int_equal(counted(w, ES_COUNT_handover_rebuilt), 1);
+	w->node->tables.counters[ES_COUNT_handover_old] = 0;
+	assert_kept(w, &l);
+}
+
+/* Nothing has come of it after all: the next copy is another attempt; of those that come to nothing, the request goes back. */
+static void test_comes_to_nothing(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	ring_give(w, OTHER);
+	w->rebuild_rc = -EINPROGRESS;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	es_nf_made(&w->making, -ETIMEDOUT);
+	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
+	letter_put(w, &l, 1);
+	assert_int_equal(w->rebuilt.count, 2);
+	es_nf_made(&w->making, -ETIMEDOUT);
+	later(w, ES_SETTLED_VANISHED_MS);
+	w->withdrawn = ISN + 1;
+	letter_put(w, &l, 1);
+	assert_int_equal(w->rebuilt.count, 2);
+	assert_int_equal(answer(w).nack, ES_NACK_VANISHED);
+}
+
+/* A new connection of the same ports: what was to become of the old one is given up before the new one is noted. */
+static void test_another_meanwhile(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	w->rebuild_rc = -EINPROGRESS;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(w->given_up, 1); /* also of the first one, of which there is nothing */
+	l.packet_len = segment(l.packet, ISN + 100001, 6001, ES_TCP_ACK | ES_TCP_PSH, 9, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(w->given_up, 2);
+	assert_int_equal(w->rebuilt.count, 2);
+}
+
 int main(void)
 {
 #define EACH(name) ES_TEST_OF(name, v4), ES_TEST_OF(name, v6)
@@ -139,6 +202,9 @@ int main(void)
 		EACH(test_given_back_and_made),
 		EACH(test_daemon_dies_meanwhile),
 		EACH(test_noted_before),
+		EACH(test_being_made),
+		EACH(test_comes_to_nothing),
+		EACH(test_another_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
