@@ -156,6 +156,10 @@ static int read_frame(const struct nlmsghdr *nlh, struct es_nf_frame *ret_frame,
 			if (len >= sizeof(__u32))
 				ret_frame->mark = ntohl(mnl_attr_get_u32(attr));
 			break;
+		case NFQA_CAP_LEN:
+			if (len >= sizeof(__u32))
+				ret_frame->full_len = ntohl(mnl_attr_get_u32(attr));
+			break;
 		case NFQA_HWADDR:
 			hardware = payload;
 			if (len >= sizeof(*hardware) &&

@@ -7,6 +7,8 @@
 #include "kmod/core/headers.h"
 #include "netfilter/packet.h"
 
+#define ES_NF_SAID_MAX 0xffff /* bytes, as a header can say */
+
 static int es_nf_ip_read4(const uint8_t *bytes, size_t len, struct es_nf_ip *ret)
 {
 	*ret = (struct es_nf_ip){
@@ -73,30 +75,50 @@ static void es_nf_packet_addresses(const struct es_nf_ip *ip, struct es_packet *
 	}
 }
 
-int es_nf_packet_tcp(const uint8_t *bytes, size_t len, struct es_packet *ret_pkt, struct es_segment *ret_seg)
+/* @full_len: of the packet, up to the end of what TCP carries */
+static int es_nf_packet_read(const uint8_t *bytes, size_t len, const struct es_nf_ip *ip, size_t full_len,
+			     struct es_packet *ret_pkt, struct es_segment *ret_seg)
 {
-	const uint8_t *tcp;
-	struct es_nf_ip ip;
+	const uint8_t *tcp = bytes + ip->at;
 	size_t doff;
 
-	if (es_nf_ip_read(bytes, len, &ip) || es_nf_ip_counter(&ip) != ES_COUNTER_COUNT ||
-	    ip.at + ES_NF_TCP_LEN > len)
+	if (es_nf_ip_counter(ip) != ES_COUNTER_COUNT || ip->at + ES_NF_TCP_LEN > len)
 		return -EBADMSG;
-	tcp = bytes + ip.at;
 	doff = (size_t)(tcp[12] >> 4) * 4;
-	if (ip.len > len || doff < ES_NF_TCP_LEN || ip.at + doff > ip.len)
+	if (doff < ES_NF_TCP_LEN || ip->at + doff > full_len)
 		return -EBADMSG;
-	es_nf_packet_addresses(&ip, ret_pkt);
+	es_nf_packet_addresses(ip, ret_pkt);
 	ret_pkt->options_len = (__u32)(doff - ES_NF_TCP_LEN);
 	ret_pkt->sport = es_nf_be16(tcp);
 	ret_pkt->dport = es_nf_be16(tcp + 2);
 	memset(ret_seg, 0, sizeof(*ret_seg));
 	ret_seg->seq = es_ntohl(es_nf_be32(tcp + 4));
 	ret_seg->ack = es_ntohl(es_nf_be32(tcp + 8));
-	ret_seg->len = (__u32)(ip.len - ip.at - doff);
+	ret_seg->len = (__u32)(full_len - ip->at - doff);
 	ret_seg->flags = tcp[13];
-	ret_seg->is_v6 = ip.is_v6;
+	ret_seg->is_v6 = ip->is_v6;
 	return 0;
+}
+
+int es_nf_packet_tcp(const uint8_t *bytes, size_t len, struct es_packet *ret_pkt, struct es_segment *ret_seg)
+{
+	struct es_nf_ip ip;
+
+	if (es_nf_ip_read(bytes, len, &ip) || ip.len > len)
+		return -EBADMSG;
+	return es_nf_packet_read(bytes, len, &ip, ip.len, ret_pkt, ret_seg);
+}
+
+int es_nf_packet_headers(const uint8_t *bytes, size_t len, size_t full_len, struct es_packet *ret_pkt,
+			 struct es_segment *ret_seg)
+{
+	struct es_nf_ip ip;
+
+	if (es_nf_ip_read(bytes, len, &ip))
+		return -EBADMSG;
+	if (full_len > ES_NF_SAID_MAX && ip.len == (ip.is_v6 ? ES_NF_IP6_LEN : 0))
+		ip.len = full_len;
+	return es_nf_packet_read(bytes, len, &ip, ip.len, ret_pkt, ret_seg);
 }
 
 static __u32 es_nf_packet_sum(const uint8_t *at, size_t len)

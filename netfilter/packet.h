@@ -18,7 +18,7 @@
 
 /**
  * struct es_nf_frame - a packet that the kernel has given to this datapath
- * @bytes: from its IP header on, @len of them
+ * @bytes: from its IP header on, @len of them; @full_len: how long it is, if these are not all, else 0
  * @ifindex: where it came in; @mark: the operator's (marks.h); @source: the MAC that it came from, all zero where there is none
  * @is_known: the connection tracking knows its flow, and it is a SYN, or is of no connection that is here (ended.h); @is_here: a later
  * segment of such a flow, which the stack gets unless it is dropped
@@ -28,6 +28,7 @@ struct es_nf_frame {
 	size_t len;
 	unsigned int ifindex;
 	uint32_t mark;
+	uint32_t full_len;
 	uint8_t source[6];
 	uint8_t is_known;
 	uint8_t is_here;
@@ -80,6 +81,13 @@ int es_nf_ip_counter(const struct es_nf_ip *ip);
  * Returns 0, or -EBADMSG if its lengths contradict each other, or es_nf_ip_counter() has nothing good to say.
  */
 int es_nf_packet_tcp(const uint8_t *bytes, size_t len, struct es_packet *ret_pkt, struct es_segment *ret_seg);
+
+/**
+ * es_nf_packet_headers() - the same, of one of which the first @len bytes are at @bytes; @full_len: how long it is, 0: as long as that
+ * What the kernel has merged to more than 64 KB says that it has no length.
+ */
+int es_nf_packet_headers(const uint8_t *bytes, size_t len, size_t full_len, struct es_packet *ret_pkt,
+			 struct es_segment *ret_seg);
 
 /* es_nf_packet_is_whole() - is the checksum right? Of a packet that es_nf_packet_tcp() has read, aligned or not. */
 int es_nf_packet_is_whole(const uint8_t *bytes, const struct es_packet *pkt, const struct es_segment *seg);

@@ -360,7 +360,12 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 		}
 		if (es_nf_public_is_stacks(in, &fate))
 			return fate;
-	} else if (es_nf_may_have_socket(in) && !es_nf_look(in)) {
+	} else if (es_nf_may_have_socket(in)) {
+		/* Where nobody can tell, nothing is concluded: it comes again. */
+		if (es_nf_look(in)) {
+			es_nf_count(node, ES_COUNT_rebuild_refused);
+			return ES_NF_DROP;
+		}
 		es_nf_public_found(in);
 	}
 	es_nf_view_complete(node, &in->pkt, v);

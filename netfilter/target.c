@@ -36,20 +36,23 @@ static void es_nf_received_flow(struct es_nf_received *in)
 	in->flow_hash = es_flow_hash(&in->node->config.ring_key, in->node->config.ring_seed, &in->flow);
 }
 
-static void es_nf_received_look(struct es_nf_received *in)
+/* Returns 0; or -1: nobody can tell, so nothing may be concluded. */
+static int es_nf_received_look(struct es_nf_received *in)
 {
 	if (es_nf_node_look(in->node, &in->flow, &in->found))
-		memset(&in->found, 0, sizeof(in->found));
+		return -1;
 	in->view.socket = in->found.socket;
+	return 0;
 }
 
-/* Makes the view of the packet in a message. */
-static void es_nf_handover_view_socket(struct es_nf_received *in)
+/* Makes the view of the packet in a message. Returns 0, or -1: it cannot be made. */
+static int es_nf_handover_view_socket(struct es_nf_received *in)
 {
 	struct es_nf_node *node = in->node;
 	struct es_handover_view *v = &in->view;
 
-	es_nf_received_look(in);
+	if (es_nf_received_look(in))
+		return -1;
 	/* Which a new connection ends; a copy of its own request is told by what was noted. */
 	if (v->kind == ES_HANDOVER_REQUEST && in->found.is_old)
 		v->socket = ES_SOCKET_NONE;
@@ -57,7 +60,7 @@ static void es_nf_handover_view_socket(struct es_nf_received *in)
 		       !es_serving_refuses(node->tables.state, in->service, in->pkt.is_v6, node->now_ns);
 	v->accept_full = in->found.accept_full;
 	if (v->socket != ES_SOCKET_ESTABLISHED)
-		return;
+		return 0;
 	if (in->connection && in->connection->track.pin != ES_PIN_unknown)
 		v->first_seq = in->connection->first_seq;
 	/* The track may have been lost to another flow's; and there may be an entry of a connection that is over. */
@@ -66,6 +69,7 @@ static void es_nf_handover_view_socket(struct es_nf_received *in)
 		/* A connection of which nothing is known may well be that of this request: then it is a duplicate. */
 		v->first_seq = v->seg.seq;
 	v->rcv_nxt = v->first_seq + in->found.received;
+	return 0;
 }
 
 /* Note what is about to become of a request. Returns es_handover_is_settled(). */
@@ -231,8 +235,7 @@ static void es_nf_leave_begin(struct es_nf_received *in)
 		return;
 	}
 	rc = es_nf_hold(in, 1);
-	if (!rc) {
-		es_nf_received_look(in);
+	if (!rc && !es_nf_received_look(in)) {
 		es_nf_later_socket(c, &in->found, &socket);
 		v->may_leave = (__u8)es_track_may_leave(&c->track, &v->seg, &socket);
 	}
@@ -345,7 +348,9 @@ static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
 	v->kind = ES_HANDOVER_STRAY;
 	settled = es_nf_settle(in->node, in->flow_hash, v->seg.seq, ES_SETTLED_LOOK, 0);
 	v->rebuilt = es_settled_is_built(&settled) && settled.is_recent;
-	es_nf_received_look(in);
+	/* Where nobody can tell, its connection may be here, which another node would end by a RST. */
+	if (es_nf_received_look(in))
+		v->socket = ES_SOCKET_ESTABLISHED;
 	if (in->found.time_wait) /* its client's FIN has an answer */
 		v->socket = ES_SOCKET_TIME_WAIT;
 	v->on_its_way =
@@ -452,7 +457,11 @@ static void es_nf_received_segment(struct es_nf_received *in)
 	v->stale = (__u8)es_handover_is_stale(&node->config, &node->ring.table, &in->h, in->flow_hash);
 	es_nf_handover_view_settled(in);
 	in->connection = es_nf_connection_find(node->tables.connections, in->flow_hash);
-	es_nf_handover_view_socket(in);
+	/* It comes again. */
+	if (es_nf_handover_view_socket(in)) {
+		es_nf_count(node, ES_COUNT_rebuild_refused);
+		return;
+	}
 	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)
 		es_nf_leave_begin(in);
 	es_decide_handover(v, &verdict);

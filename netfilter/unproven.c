@@ -116,10 +116,8 @@ static int es_nf_unproven_read(const struct es_nf_node *node, const struct es_nf
 			       struct es_flow *ret_flow, struct es_segment *ret_seg)
 {
 	struct es_packet pkt, client;
-	struct es_nf_ip ip;
 
-	if (es_nf_ip_read(frame->bytes, frame->len, &ip) || ip.at + ES_NF_TCP_LEN > frame->len ||
-	    es_nf_packet_tcp(frame->bytes, ip.len > frame->len ? ip.len : frame->len, &pkt, ret_seg))
+	if (es_nf_packet_headers(frame->bytes, frame->len, frame->full_len, &pkt, ret_seg))
 		return -EBADMSG;
 	if (is_out)
 		es_packet_turn(&pkt, &client);

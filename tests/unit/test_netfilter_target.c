@@ -245,6 +245,28 @@ static void test_stray(void **state)
 	w->found.socket = ES_SOCKET_ESTABLISHED;
 	letter_put(w, &l, 1);
 	assert_int_equal(answer(w).nack, ES_NACK_HERE);
+	/* If it cannot be found out whether it is here, it may be. */
+	w->found = (struct es_nf_found){};
+	w->look_rc = -ENOMEM;
+	letter_put(w, &l, 1);
+	assert_int_equal(answer(w).nack, ES_NACK_HERE);
+}
+
+/* Nor is a request given back then, as if nothing listened. */
+static void test_nobody_can_tell(void **state)
+{
+	struct world *w = *state;
+	struct letter l;
+
+	w->look_rc = -ENOMEM;
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	letter_put(w, &l, 1);
+	assert_int_equal(w->sent.count, 0);
+	assert_int_equal(w->rebuilt.count, 0);
+	assert_int_equal(counted(w, ES_COUNT_rebuild_refused), 1);
+	w->look_rc = 0;
+	letter_put(w, &l, 1);
+	assert_int_equal(w->rebuilt.count, 1);
 }
 
 /* Two questions of the clients' family. Returns the length. */
@@ -344,6 +366,7 @@ int main(void)
 		EACH(test_the_kernel_makes_it_later),
 		EACH(test_an_older_connection_is_ended),
 		EACH(test_an_older_connection_whose_track_is_lost),
+		EACH(test_nobody_can_tell),
 		EACH(test_stray),
 		EACH(test_no_connection_leaves),
 		EACH(test_strays),

@@ -365,6 +365,57 @@ static void test_late_packet(void **state)
 #name "." #families, name, lease_setup, world_teardown, (void *)&(families)                  \
 	}
 
+/* The kernel merges more than a header can say the length of (BIG TCP), and says none then. */
+static void test_merged_to_more(void **state)
+{
+	struct world *w = *state;
+	uint8_t bytes[256];
+	struct es_nf_frame frame = {
+		.bytes = bytes,
+		.len = segment(bytes, ISN + 21, COOKIE + 1, ES_TCP_ACK, 1, "more"),
+		.ifindex = 2,
+	};
+
+	note(w);
+	memset(bytes + (are.clients_v6 ? 4 : 2), 0, 2);
+	for (frame.full_len = 0; frame.full_len <= 200000; frame.full_len += 100000)
+		assert_int_equal(es_nf_unproven_in(w->node, &frame),
+				 frame.full_len ? ES_NF_ACCEPT : ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_drop_malformed), 1);
+	es_nf_unproven_look(w->node, &frame);
+	assert_int_equal(w->proven, 0);
+}
+
+static void count_one(void *ctx, const struct es_connection_entry *entry)
+{
+	(void)entry;
+	++*(unsigned int *)ctx;
+}
+
+/* Nobody has its socket yet: it is told of, as it may come, and nothing that its client says comes between. */
+static void test_being_made(void **state)
+{
+	struct world *w = *state;
+	unsigned int told = 0;
+
+	note(w);
+	w->found = (struct es_nf_found){.listening = 1};
+	w->is_making = 1;
+	assert_int_equal(client_says(w, COOKIE + 1, "more"), ES_NF_DROP);
+	assert_int_equal(counted(w, ES_COUNT_drop_no_flow), 1);
+	(void)es_nf_unproven_walk(w->node, 0, count_one, &told);
+	assert_int_equal(told, 1);
+	/* With the lease, the attempt is over. */
+	at(w, LEASE_NS);
+	(void)es_nf_unproven_end(w->node, 0, &told);
+	assert_int_equal(w->given_up, 1);
+	/* It has come to nothing. */
+	w->is_making = 0;
+	told = 0;
+	(void)es_nf_unproven_walk(w->node, 0, count_one, &told);
+	assert_int_equal(told, 0);
+}
+
 int main(void)
 {
 #define EACH(name) LEASE_TEST(name, v4), LEASE_TEST(name, v6)
@@ -373,7 +424,7 @@ int main(void)
 		EACH(test_second_half),	 EACH(test_acknowledged),  EACH(test_window),
 		EACH(test_out_of_reach), EACH(test_reset),	   EACH(test_end),
 		EACH(test_end_others),	 EACH(test_no_room),	   EACH(test_static),
-		EACH(test_late_packet),
+		EACH(test_late_packet),	 EACH(test_being_made),	   EACH(test_merged_to_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
