@@ -315,15 +315,72 @@ COMMIT
 END
 """
 
-OPERATORS = {"docker": DOCKER, "firewalld": f"nft -f - <<END\n{FIREWALLD}END\n", "iptables-nft": XTABLES.format(variant="nft"),
+# As ufw has them with the service allowed, and libvirt with its default network.
+UFW = """\
+for tables in iptables-nft ip6tables-nft; do
+    $tables -t mangle -N ufw-before-prerouting
+    $tables -t mangle -A PREROUTING -j ufw-before-prerouting
+    $tables -t mangle -A ufw-before-prerouting -j CONNMARK --restore-mark
+    $tables -N ufw-before-input
+    $tables -N ufw-user-input
+    $tables -P INPUT DROP
+    $tables -A INPUT -j ufw-before-input
+    $tables -A INPUT -j ufw-user-input
+    $tables -A ufw-before-input -i lo -j ACCEPT
+    $tables -A ufw-before-input -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+    $tables -A ufw-before-input -m conntrack --ctstate INVALID -j DROP
+    $tables -A ufw-user-input -p tcp --dport 80 -j ACCEPT
+done
+ip6tables-nft -I ufw-before-input -p icmpv6 -j ACCEPT
+"""
+LIBVIRT = """\
+sysctl -qw net.ipv4.ip_forward=1
+iptables-nft-restore <<END
+*nat
+:LIBVIRT_PRT -
+-A POSTROUTING -j LIBVIRT_PRT
+-A LIBVIRT_PRT -s 192.168.122.0/24 ! -d 192.168.122.0/24 -p tcp -j MASQUERADE --to-ports 1024-65535
+COMMIT
+*mangle
+-A PREROUTING -j CONNMARK --restore-mark
+-A PREROUTING -i virbr0 -j MARK --set-mark 0x1
+COMMIT
+*filter
+:LIBVIRT_INP -
+:LIBVIRT_FWI -
+-A INPUT -j LIBVIRT_INP
+-A FORWARD -j LIBVIRT_FWI
+-A LIBVIRT_INP -i virbr0 -p udp -m udp --dport 53 -j ACCEPT
+-A LIBVIRT_FWI -o virbr0 -j REJECT --reject-with icmp-port-unreachable
+COMMIT
+END
+"""
+
+OPERATORS = {"docker": DOCKER, "ufw": UFW, "libvirt": LIBVIRT, "firewalld": f"nft -f - <<END\n{FIREWALLD}END\n", "iptables-nft": XTABLES.format(variant="nft"),
              "iptables-legacy": XTABLES.format(variant="legacy")}
 
 
+@pytest.mark.parametrize("when", ("older", "newer"))
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_an_operator_s_rules(operator):
+def test_whose_flows_are_others_beside_an_operator_s_rules(operator, when):
+    """Whoever came first, what the daemon says of a flow is remembered."""
+    command = [RELOAD, "gone"] + ([OPERATORS[operator]] if when == "newer" else [])
+    before = OPERATORS[operator] if when == "older" else ""
+    done = subprocess.run(["unshare", "--net", "sh", "-ec", f'{before}\n"$@"', "sh", *command], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == list("1000101"), (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("when", ("older", "newer"))
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_an_operator_s_rules(operator, when):
     """Stateful filters that drop what is invalid, and address translation as containers have it: none of it sees anything odd."""
     with Place(words=["keep"]) as place:
         run(place.server, "sh", "-ec", OPERATORS[operator])
+        if when == "older":
+            place.rebuilder.kill()
+            place.rebuilder.wait()
+            wait_for(lambda: "earshot-nf" not in run(place.server, "ip", "link"), "the tun device has gone", 10)
+            place.rebuilder = place.start_rebuilder(["keep"])
         for family in (4, 6):
             connection = place.connect(family)
             address, port = connection.sock.getsockname()[:2]
