@@ -74,6 +74,9 @@ int es_inspect_fate_vanished(struct es_inspector *in, unsigned int service, cons
 		es_unheard_get(&in->unheard, &in->keys.ring, service, &packet->flow.client, now_ms);
 
 	es_unheard_vanished(&in->unheard, c, node, es_settled_request(flow_hash, packet->seg.seq), now_ms);
+	/* It has answered before it was asked; the node that gets the request now is to be. */
+	if (c->node == node && c->flow_hash == flow_hash && c->seq == packet->seg.seq)
+		c->asking = ES_UNHEARD_IDLE;
 	*ret_nodes = es_unheard_nodes(c);
 	es_node_set_add(ret_nodes, node);
 	return es_unheard_is_own(c, now_ms);

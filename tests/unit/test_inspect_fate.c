@@ -238,6 +238,32 @@ static void test_own_affair(void **state)
 	assert_int_equal(COUNT(own_affair), 5);
 }
 
+/* The node has not answered the question yet when it gives the request back: the next one is asked in its place. */
+static void test_asked_anew(void **state)
+{
+	unsigned int client = next_client++;
+	uint16_t port = 1000;
+	struct message m, request;
+	int second;
+
+	(void)state;
+	only_up(2);
+	assert_int_equal(given(client, &port, &request), 2);
+	up_from(0);
+	later(ES_SETTLED_VANISHED_MS);
+	repeats(client, port);
+	later(0);
+	while (sent_to(&m) >= 0)
+		;
+	assert_int_equal(COUNT(fates_asked), 1);
+	nack(&request, ES_NACK_VANISHED);
+	second = sent_to(&m);
+	assert_int_equal(m.h.kind, ES_HANDOVER_REQUEST);
+	assert_in_range(second, 0, 1);
+	later(ES_UNHEARD_ASK_MS);
+	assert_int_equal(question(&m), second);
+}
+
 /* This node hears it after all: it is none any more. */
 static void test_own_affair_ends(void **state)
 {
@@ -325,6 +351,7 @@ int main(void)
 		TEST(test_heard_there_too),
 		TEST(test_own_affair),
 		TEST(test_own_affair_ends),
+		TEST(test_asked_anew),
 		TEST_V4(test_samples),
 		{"test_same_network (IPv6)", test_same_network, setup_v6, teardown, NULL},
 		TEST_V4(test_bounded),
