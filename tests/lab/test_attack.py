@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Forged packets: they cost no memory, make no socket, and nobody else notices."""
 import contextlib
+import itertools
 import json
 import random
 import socket
@@ -11,9 +12,10 @@ import time
 import pytest
 
 import tree
-from cluster import floods, vips
+from cluster import floods, forged, vips
 from earshotlab import Lab, daemon, in_namespace, topology, wait_for
 from web import raw
+from web.askers import clients, failed, served
 
 pytestmark = pytest.mark.earshot
 
@@ -373,3 +375,78 @@ def test_replay_after_a_crash_of_the_target(lab):
         assert nothing_made(up) and not raw.sockets(lab.node("n2"), sock_port(data)), up
     wait_for(lambda: lab.status("n2")["datapath"]["state"] == "inspecting", "inspection")
     assert lab.client.get("/1k")[0] == 200
+
+
+HONEST, BANNED = "10.77.1.1", "10.77.1.2"
+# A ban as fail2ban makes it, in front of what most hosts have.
+FILTER = f"""table inet host {{ chain in {{ type filter hook input priority 0;
+    ip saddr {BANNED} tcp dport 80 drop
+    ct state established,related accept
+    iif lo accept
+    ct state invalid drop
+}}; }}"""
+MARTIANS = ("0.1.2.3", "127.7.7.7", "224.1.1.1", "255.255.255.255", topology.VIP)
+
+
+def forged_errors(lab):
+    """For each node: its messages are too long for their way, and nobody takes them."""
+    found = []
+    for node in lab.nodes:
+        own, other = (floods.packed(one.cluster_address) for one in (node, next(n for n in lab.nodes if n.name != node.name)))
+        for port, peer in forged.senders(lab, node):
+            found += [forged.too_big(4, own, peer, floods.packed(HONEST)), forged.unreachable(4, own, port, peer, other)]
+    return [forged.frame(lab, node, packet) for packet in found for node in lab.nodes if packet[16:20] == floods.packed(node.cluster_address)]
+
+
+def martians():
+    return [floods.tcp(floods.packed(source), 1024 + number, 1000, 0, floods.SYN, options=floods.SYN_OPTIONS)
+            for number, source in enumerate(MARTIANS)]
+
+
+def pins(port):
+    """Urgent data in somebody else's connection, in each quarter of the numbers, as its sender knows none."""
+    base = random.randrange(1 << 32)
+    return [floods.tcp(floods.packed(HONEST), port, (base + (quarter << 30)) % (1 << 32), random.randrange(1 << 32), 0x20 | floods.ACK, b"!")
+            for quarter in range(4)]
+
+
+def closes_at_once(lab):
+    """A connection without a request is closed, and the server says goodbye."""
+    with raw.connect(lab.client, timeout=5, before=lambda s: s.bind((HONEST, 0))) as sock:
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
+
+
+def asks_with_fin(lab):
+    """The request and the FIN in one segment."""
+    with raw.connect(lab.client, timeout=5, before=lambda s: s.bind((HONEST, 0))) as sock:
+        sock.send(raw.head("/node", Connection="close"), socket.MSG_MORE)
+        sock.shutdown(socket.SHUT_WR)
+        assert raw.receive(sock).status == 200
+
+
+def test_all_at_once():
+    """A banned client that goes on, ICMP errors that nobody has sent, martians, FINs with requests and without, forged segments in an open
+    connection: beside these, no honest client's request fails, no node is down, and the open connection still goes where it should."""
+    settings = {"service.inspect": "every", "service.handover_cost": 0, "service.load_bound": 0}
+    with Lab(nodes=3, policy="uri-hash", family="4", client_addresses=2, settings=settings) as lab, contextlib.ExitStack() as stack:
+        for node in lab.nodes:
+            node.exec(["nft", FILTER])
+        before = total(lab)
+        kept = stack.enter_context(raw.connect(lab.client, timeout=5, before=lambda s: s.bind((HONEST, 0))))
+        tap = stack.enter_context(floods.Tap(lab.net.client, "eth0"))
+        frames = forged_errors(lab) + [cluster_frame(lab, packet) for packet in martians() + pins(kept.getsockname()[1])]
+        with forged.Flood([tap], frames) as flood, clients(lab, HONEST, 3, 3) as honest, clients(lab, BANNED, 9, 6) as banned:
+            nodes, numbers, end = set(), itertools.count(), time.monotonic() + 14
+            while time.monotonic() < end:
+                closes_at_once(lab)
+                asks_with_fin(lab)
+                kept.sendall(raw.head(f"/u/1k/{next(numbers)}"))
+                nodes.add(raw.receive(kept).node)
+                time.sleep(0.1)  # no more than the lab's tables are made for
+                assert all(row["state"] == "up" for node in lab.nodes for row in lab.status(node.name)["nodes"])
+        rise = risen(lab, before)
+        assert flood.sent > 3 * len(frames) and not served(banned)
+        assert served(honest) and not failed(honest), failed(honest)
+        assert nodes == {"n1", "n2", "n3"} and not rise.get("pin_ambiguous") and not rise.get("inspect_unreachable"), rise
+        assert all(rise.get(name, 0) > 0 for name in ("drop_martian", "inspect_own_affair")), rise
