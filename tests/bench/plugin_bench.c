@@ -40,6 +40,7 @@ static const struct chain chains[] = {
 	{"path-map, regex", "path-map", "regex '\\.(mp4|webm)$' n1; regex '\\.(png|jpe?g)$' n3 n4", 0},
 	{"sni-map", "sni-map", "sni a.example.org n1; sni *.example.net n2; sni *.example.org n3", 1},
 	{"canary", "canary", "percent 5; nodes n4", 0},
+	{"body-prefix, no body", "body-prefix", "path /v1/; bytes 1024", 0},
 	{"geo-cidr, 1 network", "geo-cidr", "192.0.2.0/24 n1 n2", 0},
 	{"geo-cidr, 1000 networks", "geo-cidr", NULL, 0},
 	{"lua, a constant", "lua", "function route() return 'n3' end", 0},

@@ -42,6 +42,7 @@ COOKIE_LIFETIME_S = 384
 SLOT_S = COOKIE_LIFETIME_S // model.SLOTS_VALID
 RCV_WSCALE = 10
 MSS = 1500 - (20 + 8 + 64) - 40  # a full segment fits into a message on an ordinary network
+WINDOW = 10 * MSS
 
 # Port, policy. DEAD and DEAD_BLIND have no server, CRAMPED one with hardly any accept queue.
 # EACH inspects every request. On PROGRAM a program listens, which hands connections over to servers on SERVER.
