@@ -372,6 +372,16 @@ class Lab:
         for vip in self.net.vips:
             wait_for(lambda vip=vip: probe.receives(self.net.client, vip, topology.PORT), f"answer of {self._node_url(vip)}",
                      self.options["timeout"])
+        wait_for(lambda: all(self._has_checked(node) for node in self.net.nodes), "the first check of each server", self.options["timeout"])
+
+    def _has_checked(self, node):
+        """Does the node know of no server that is still to be checked? Until then, others get what is its node's. One without a daemon
+        knows nothing."""
+        try:
+            known = self.status(node)["nodes"]
+        except (LabError, OSError):
+            return True
+        return not any(each.get("failing") and not each.get("trouble") for each in known)
 
     def down(self):
         """Remove the lab, in whatever condition it is; nothing happens if there is none."""

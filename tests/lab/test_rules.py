@@ -104,16 +104,37 @@ def test_explain(lab):
     assert "rule dear: class cpu; cost 40" in steps
 
 
-def test_refused_while_the_node_is_away(lab):
-    """n3 takes no requests: what only it has is refused, what others may have is served."""
+def test_weight_0(lab):
+    """n3 wants no requests: what only it has it serves all the same, what others may have they serve."""
     with open(lab.config_file, encoding="utf-8") as handle:
         good = handle.read()
     change(lab, lambda text: re.sub(r"(node \"?n3\"? \{)", r"\1 weight = 0 ", re.sub(r"weight = 100", "", text)))
-    for _ in range(6):
-        response = ask(lab, "/u/1k/only")
-        assert response.status == 503 and response.fields["retry-after"] == "17", response.fields
-        assert ask(lab, "/u/1k/placed").node in ("n1", "n2")
-    change(lab, lambda _: good)
+    try:
+        for _ in range(6):
+            assert ask(lab, "/u/1k/only").node == "n3"
+            assert ask(lab, "/u/1k/placed").node in ("n1", "n2")
+    finally:
+        change(lab, lambda _: good)
+
+
+def test_refused_while_the_node_is_away(lab):
+    """n3 can take no requests: what only it has is refused, what others may have is served."""
+    def states():
+        return [node["state"] for name in ("n1", "n2") for node in lab.status(name)["nodes"] if node["name"] == "n3"]
+
+    def addresses(what):
+        for vip in lab.net.vips:
+            lab.node("n3").exec(["ip", "address", what, f"{vip}/{128 if ':' in vip else 32}", "dev", "lo"])
+    addresses("del")
+    try:
+        wait_for(lambda: states() == ["down"] * 2, "n3 is down", seen=states)
+        for _ in range(6):
+            response = ask(lab, "/u/1k/only")
+            assert response.status == 503 and response.fields["retry-after"] == "17", response.fields
+            assert ask(lab, "/u/1k/placed").node in ("n1", "n2")
+    finally:
+        addresses("add")
+    wait_for(lambda: states() == ["up"] * 2, "n3 is up", seen=states)
     assert ask(lab, "/u/1k/only").node == "n3"
 
 
