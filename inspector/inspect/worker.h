@@ -68,8 +68,8 @@ struct es_worker;
 	X(traced, "decisions that were noted for somebody who watches them (earshot trace)")                 \
 	X(fates_asked, "questions to nodes whether they have heard of a request that they were given")       \
 	X(own_affair, "first requests kept here, of clients of whom two nodes have heard nothing")           \
-	X(errors_ignored, "ICMP errors about handovers that quote none of the last ones: forged, or by a "   \
-			  "router that quotes too little")                                                   \
+	X(errors_ignored,                                                                                    \
+	  "ICMP errors about handovers that do not quote one of the last ones: forged, or cut")              \
 	X(gather_waited, "requests whose head paused where a rule may refuse them, waited for longer")
 
 enum es_worker_counter {

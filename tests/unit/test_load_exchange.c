@@ -77,7 +77,7 @@ static void test_flood(void **state)
 	assert_int_equal(getsockopt(mine.fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
 				    is_v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &discovers, &discovers_len),
 			 0);
-	assert_int_equal(discovers, is_v6 ? IPV6_PMTUDISC_INTERFACE : IP_PMTUDISC_INTERFACE);
+	assert_int_equal(discovers, IP_PMTUDISC_INTERFACE); /* the same number in both families */
 	receiving = &mine;
 	assert_int_equal(getsockname(mine.fd, &to.sa, &len), 0);
 	there.handover_address[0] = to;

@@ -111,7 +111,7 @@ static int ask_of(unsigned int service, const char *line, const char *headers, c
 static int waits(const char *text, const char *client)
 {
 	static struct es_http_head head;
-	struct es_addr address = {};
+	static struct es_addr address;
 
 	es_http_head_init(&head);
 	assert_int_equal(es_http_head_scan(&head, text, strlen(text)), ES_HTTP_MORE);
