@@ -43,7 +43,8 @@ void es_daemon_route_load(struct es_daemon_route *route, unsigned int node,
 void es_daemon_route_alone(struct es_daemon_route *route, unsigned int node_count,
 			   const struct es_load_report *report)
 {
-	const struct es_load_report only_time = {.mean_us = report->mean_us, .at_ns = es_clock_now_ns()};
+	const struct es_load_report only_time = {
+		.mean_us = report->mean_us, .is_mean_only = 1, .at_ns = es_clock_now_ns()};
 
 	for (unsigned int i = 0; i < node_count; i++)
 		es_daemon_route_load(route, i, &only_time);

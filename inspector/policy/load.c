@@ -36,6 +36,8 @@ static void es_load_decay(struct es_load *load, unsigned long long now_ns)
 
 	if (now_ns <= load->as_of_ns)
 		return;
+	/* Nothing that is in hand has been for longer than since there was nothing. */
+	mean_ns = fmin(mean_ns, fmax(ES_MEAN_DEFAULT_NS, (double)(now_ns - load->empty_ns)));
 	factor = exp(-(double)(now_ns - load->as_of_ns) / mean_ns);
 	load->active *= factor;
 	load->load *= factor;
@@ -81,6 +83,11 @@ void es_load_report(struct es_load *load, const struct es_load_report *report)
 	load->active_lasting += (fmax(report->active, load->active) - load->active_lasting) * share;
 	load->load_lasting += (fmax(report->load, load->load) - load->load_lasting) * share;
 	load->active_moved = load->load_moved = 0;
+	/* Those that were sent have ended, but for some on their way. */
+	if (!report->active && !report->is_mean_only) {
+		load->active = load->load = 0;
+		load->empty_ns = report->at_ns;
+	}
 	load->active_reported = load->active;
 	load->load_reported = load->load;
 	load->report = *report;

@@ -15,6 +15,10 @@
  * node idle: a change of a server set that arrives from another inspector (policy/contents.h) tells of a
  * request that it has just sent there, and counts as one of ours.
  *
+ * A node that has nothing in hand has nothing of what was sent, and for nothing sent since does it need longer than
+ * has passed, whatever its mean time. One long answer or websocket makes that time long; if short requests seemed
+ * to last as long, the node would be given none from which anybody could learn better.
+ *
  * A connection that moves takes its requests along. It counts where it is, once, from the moment it was sent:
  * not at the node it has left, and at the other one, until both have spoken again.
  *
@@ -32,6 +36,7 @@
  * struct es_load_report - what a node said of itself
  * @idle: of the active ones, connections on which nothing goes on
  * @mean_us: time that a request takes there; 0: not known
+ * @is_mean_only: nothing else is known of it
  * @cpu, @disk: 1/1000
  * @at_ns: when that was heard, by the clock of those who ask
  */
@@ -40,6 +45,7 @@ struct es_load_report {
 	unsigned int idle;
 	unsigned int load;
 	unsigned int mean_us;
+	int is_mean_only;
 	unsigned short cpu;
 	unsigned short disk;
 	unsigned long long at_ns;
@@ -48,6 +54,7 @@ struct es_load_report {
 /**
  * struct es_load - one node's load; shared by all threads of an inspector
  * @settle_ms: what the means are over
+ * @empty_ns: when it last had nothing in hand, 0 if that is not known
  * @active, @load: sent from here and in hand, as of @as_of_ns
  * @active_reported, @load_reported: what of @report that was
  * @active_moved, @load_moved: of connections that came (or left: less than 0) since
@@ -68,6 +75,7 @@ struct es_load {
 	double load_settled;
 	unsigned int settle_ms;
 	unsigned long long as_of_ns;
+	unsigned long long empty_ns;
 };
 
 /* es_load_init() - nothing is known. Returns 0 or -errno. */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The LARD family on a real cluster: four inspectors that decide as one, through joins, restarts and deaths."""
+import collections
 import concurrent.futures
 import itertools
 import json
@@ -191,3 +192,20 @@ def test_node_dies(lab):
     again = {uri: ask(lab, uri) for uri in homes}
     assert all(again[uri] in (elsewhere[uri], homes[uri]) for uri in homes)
     agreed(lab)
+
+
+def test_one_long_answer_is_forgotten():
+    """wlc and a light load: the node that has served one long answer gets its share of short ones behind it."""
+    def shares():
+        def one(number):
+            response, _ = raw.ask(lab.client, raw.head(f"/u/1k/{number}", Connection="close"))
+            assert raw.right(response, "1k")
+            return response.node
+
+        return collections.Counter(one(number) for number in range(200))
+
+    with Lab(nodes=3, membership="corosync", policy="wlc", settings={"service.inspect": "every"}) as lab:
+        wait_for(lambda: all(each["state"] == "up" for each in lab.status("n1")["nodes"]), "all nodes up")
+        response, _ = raw.ask(lab.client, raw.head("/slow/8000", Connection="close"), timeout=20)
+        found = shares()
+        assert found[response.node] > 30, (response.node, found)

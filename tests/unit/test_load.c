@@ -221,7 +221,7 @@ static void look(struct es_load *l, unsigned long long now_ns, double want_activ
 /* A node that is alone: what was sent from here, decaying with the time that is known. */
 static void test_alone(void **state)
 {
-	struct es_load_report only_time = {.mean_us = 100000, .at_ns = BEGIN_NS};
+	struct es_load_report only_time = {.mean_us = 100000, .is_mean_only = 1, .at_ns = BEGIN_NS};
 	struct es_node_view node = {};
 	struct es_load l;
 
@@ -234,6 +234,30 @@ static void test_alone(void **state)
 	only_time.at_ns += 100000000ULL;
 	es_load_report(&l, &only_time);
 	look(&l, only_time.at_ns, exp(-1), 20 * exp(-1));
+	es_load_fini(&l);
+}
+
+/* One long answer makes the mean time long; what is sent behind it does not count for longer than it is in hand. */
+static void test_after_a_long_one(void **state)
+{
+	struct es_load_report report = {.active = 1, .load = 1, .mean_us = 10000000, .at_ns = BEGIN_NS};
+	struct es_node_view node = {};
+	struct es_load l;
+
+	(void)state;
+	assert_int_equal(es_load_init(&l), 0);
+	es_load_report(&l, &report);
+	look(&l, BEGIN_NS, 1, 1);
+	es_load_sent(&l, 1, BEGIN_NS, &node);
+	report = (struct es_load_report){.mean_us = 10000000, .at_ns = BEGIN_NS + PUBLISH_NS};
+	es_load_report(&l, &report);
+	look(&l, report.at_ns, 0, 0);
+	es_load_sent(&l, 3, report.at_ns, &node);
+	look(&l, report.at_ns, 1, 3);
+	look(&l, report.at_ns + PUBLISH_NS, exp(-1), 3 * exp(-1));
+	report.at_ns += PUBLISH_NS;
+	es_load_report(&l, &report);
+	look(&l, report.at_ns, 0, 0);
 	es_load_fini(&l);
 }
 
@@ -283,7 +307,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_estimate), cmocka_unit_test(test_mean),
 		cmocka_unit_test(test_mean_now), cmocka_unit_test(test_mean_of_long_ones),
-		cmocka_unit_test(test_alone),	 cmocka_unit_test(test_heard),
+		cmocka_unit_test(test_alone),	 cmocka_unit_test(test_after_a_long_one),
+		cmocka_unit_test(test_heard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -443,7 +443,7 @@ static void test_played(void **state)
 /* Where not all nodes are heard, first requests go by what was sent from here, and open connections stay. */
 static void test_alone(void **state)
 {
-	struct es_load_report only_time = {.mean_us = 100000, .at_ns = SECOND};
+	struct es_load_report only_time = {.mean_us = 100000, .is_mean_only = 1, .at_ns = SECOND};
 	struct es_node_view node;
 	struct es_load load;
 
