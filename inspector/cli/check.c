@@ -79,7 +79,8 @@ static void ask_own_daemon(const struct es_cli *cli, const struct es_check *chec
 	char path[sizeof(daemon->socket)];
 	struct es_cli to = *cli;
 
-	if (cli->control || check->self < 0)
+	if (cli->control || check->self < 0 ||
+	    (daemon->status && !strcmp(es_json_string(daemon->status, "node"), es_check_self_name(check))))
 		return;
 	to.node = es_check_self_name(check);
 	if (es_cli_socket_path(&to, path, sizeof(path)) || !strcmp(path, daemon->socket))
