@@ -4,6 +4,7 @@
 import argparse
 import json
 import os
+import shutil
 import shlex
 import signal
 import sys
@@ -64,8 +65,9 @@ def parser():
     up = command("up", lab_up, "bring a lab up; returns when it serves")
     up.add_argument("--nodes", type=int, default=3, metavar="N")
     up.add_argument("--policy", default="uri-hash", metavar="P")
-    up.add_argument("--membership", choices=("static", "corosync"), default="static")
-    up.add_argument("--pacemaker", action="store_true", help="with --membership corosync: pacemaker on each node")
+    up.add_argument("--membership", choices=("static", "corosync"),
+                    help="default: what --config says, or corosync where it is installed")
+    up.add_argument("--pacemaker", action="store_true", help="with corosync: pacemaker on each node")
     up.add_argument("--token", type=whole(1, 3600000), default=corosync.TOKEN, metavar="MS", help="corosync's token timeout")
     up.add_argument("--transport", choices=corosync.TRANSPORTS, default=corosync.TRANSPORTS[0])
     up.add_argument("--corosync", type=setting, action="append", default=[], metavar="SECTION.KEY=VALUE",
@@ -143,12 +145,25 @@ def parser():
     return root
 
 
+def usual_membership(arguments):
+    """Membership of a lab whose command line names none, and the reason if it is not what one would expect."""
+    if arguments.no_earshot:
+        return "static", ""
+    if arguments.config:
+        return daemon.membership_of(arguments.config), ""
+    return ("corosync", "") if shutil.which("corosync") else ("static", "corosync is not installed")
+
+
 def lab_up(arguments):
     family, why = (arguments.family, "") if arguments.family else families.usual(arguments.config)
     if why:
         print(f"IPv4 only: {why}")
     wires = [name for text in arguments.wire for name in text.split(",") if name] + ["all"] * arguments.wires
-    lab = Lab(arguments.name, arguments.nodes, policy=arguments.policy, membership=arguments.membership,
+    membership, why = (arguments.membership, "") if arguments.membership else usual_membership(arguments)
+    if why:
+        print(f"static membership: {why}")
+    lab = Lab(arguments.name, arguments.nodes, policy=arguments.policy, membership=membership,
+              own_files=membership == "corosync" and not arguments.config,
               datapath=arguments.datapath, node_datapath=arguments.node_datapath, server=arguments.server, docroot=arguments.docroot, config=arguments.config,
               settings=dict(arguments.set), earshot=not arguments.no_earshot, wires=wires,
               wire_seed=arguments.wire_seed, segment=arguments.segment, client_addresses=arguments.client_addresses,

@@ -19,7 +19,7 @@ LIBEXEC = BIN if BUILD else "/usr/libexec/earshot"  # programs that are not for 
 CONTROL_DIR = "/run/earshot"
 WORKERS = 2  # more than these few CPUs ask for, so that what workers share is tested; 0: as many as anywhere
 SECTIONS = ("cluster", "datapath", "inspector", "service")
-DATAPATHS = ("bpf", "module", "netfilter")
+DATAPATHS = ("auto", "bpf", "module", "netfilter")
 DATAPATH = os.environ.get("EARSHOT_DATAPATH") or "bpf"  # of labs that do not name one
 _BARE = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -88,6 +88,16 @@ def config_text(net, key_file, policy=None, datapath=DATAPATH, membership="stati
             lines += [f"    {key} = {_value(value)}" for key, value in values.items()]
             lines += ["}"]
     return "\n".join(lines) + "\n"
+
+
+def membership_of(path):
+    """Which membership a configuration file asks for; LabError if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            found = re.search(r"^[^#]*\bmembership\s*=\s*(\w+)", handle.read(), re.MULTILINE)
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from error
+    return found[1] if found else "static"
 
 
 def _value(value):

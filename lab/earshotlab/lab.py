@@ -30,6 +30,7 @@ class Lab:
     policy      of the service; None leaves it to earshotd
     settings    further configuration: {"service.inspect": "every", "inspector.workers": 1, "node.n1.weight": 50}
     config      a configuration file to use as it is, instead
+    own_files   each node's generated configuration is a name of its own of one file, until `earshot rollout` replaces it
     earshot     False: no daemons, only network and servers
     datapath    "bpf", "module" or "netfilter"; None: $EARSHOT_DATAPATH, or "bpf"
     node_datapath  of nodes that have another one: {"n2": "netfilter"}
@@ -53,7 +54,7 @@ class Lab:
                  docroot=None, config=None, settings=None, earshot=True, wires=(), wire_seed=None, segment=False,
                  client_addresses=1, timeout=TIMEOUT, pacemaker=False, token=corosync.TOKEN, transport="knet",
                  corosync=None, agents=None, autostart=services.OPTIONAL, family=None,
-                 node_datapath=None):
+                 node_datapath=None, own_files=False):
         owner = None
         if name is None:
             name = f"t{os.getpid()}-{next(_numbers)}"
@@ -61,6 +62,7 @@ class Lab:
         self.options = {
             "name": name, "nodes": nodes, "policy": policy, "membership": membership,
             "datapath": datapath or daemon.DATAPATH, "node_datapath": dict(node_datapath or {}),
+            "own_files": own_files,
             "server": server, "docroot": docroot, "config": config, "settings": dict(settings or {}),
             "earshot": earshot, "wires": list(wires), "wire_seed": wire_seed, "segment": segment,
             "client_addresses": client_addresses, "timeout": timeout, "owner": owner, "pacemaker": pacemaker,
@@ -142,13 +144,16 @@ class Lab:
 
     def config_of(self, node):
         """The file that a node's daemon reads: what a test has put into the node's directory, or one of its own if it has
-        another datapath than the others."""
+        another datapath than the others, or if all have."""
         own = os.path.join(self.node_directory(node), "earshot.conf")
         if os.path.exists(own):
             return own
-        if node not in self.options["node_datapath"] or self.options["config"]:
-            return self.config_file
-        return os.path.join(self.directory, f"earshot-{node}.conf")
+        if node in self.options["node_datapath"] and not self.options["config"]:
+            return os.path.join(self.directory, f"earshot-{node}.conf")
+        return self._own_file(node) if self.options["own_files"] else self.config_file
+
+    def _own_file(self, node):
+        return os.path.join(self.node_directory(node), "etc", "earshot.conf")
 
     @property
     def owner_is_gone(self):
@@ -305,6 +310,10 @@ class Lab:
                 for path, kind in files.items():
                     with open(path, "w", encoding="utf-8") as handle:
                         handle.write(daemon.config_text(self.net, key, **{**options, "datapath": kind}))
+                if self.options["own_files"]:
+                    for node in self.net.nodes:
+                        os.makedirs(os.path.dirname(self._own_file(node)))
+                        os.link(self.config_file, self._own_file(node))
 
     def _start_wires(self):
         wired = [link for link in self.net.links.values() if link.wired]

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import signal
 import time
@@ -363,3 +364,27 @@ def test_forced_down_of_a_lab_without_state(name):
 def test_configuration_text(lab):
     text = corosync.config_text(lab.net, 700, "udpu", {"interface.mcastport": 5999})
     assert "    token: 700\n" in text and "        mcastport: 5999\n" in text and "crypto" not in text
+
+
+@pytest.mark.earshot
+def test_what_the_readme_says_works_in_the_lab_as_it_comes(name, tmp_path):
+    """Without an option: corosync, and a file of each node's own; check, rollout, drain, undrain."""
+    cli("up", "--name", name)
+    lab = Lab.attach(name)
+
+    def earshot(node, *arguments):
+        return lab.node(node).exec(["earshot", *arguments], check=False)
+
+    for node in lab.nodes:
+        checked = earshot(node.name, "check")
+        assert checked.returncode == 0, checked.stdout
+    new = tmp_path / "new.conf"
+    new.write_text(pathlib.Path(lab.config_of("n1")).read_text(encoding="utf-8") + 'rule x { path = "/x/" deny = yes }\n')
+    done = earshot("n1", "rollout", str(new))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {pathlib.Path(lab.config_of(node.name)).read_text(encoding="utf-8") for node in lab.nodes} == {new.read_text()}
+    assert lab.client.get("/x/1k")[0] == 403
+    assert earshot("n1", "drain", "n2").returncode == 0
+    wait_for(lambda: {each["name"]: each["state"] for each in lab.status("n3")["nodes"]}["n2"] == "draining", "n2 drains")
+    assert earshot("n1", "undrain", "n2").returncode == 0
+    wait_for(lambda: all(each["state"] == "up" for each in lab.status("n3")["nodes"]), "all nodes up")
