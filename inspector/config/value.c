@@ -304,6 +304,15 @@ static int es_value_token(const struct es_value *v, char *field)
 	return es_value_store(v, field, expected);
 }
 
+/* Does @value look as if an asterisk in it stood for anything? A media range does not: there a slash precedes it. */
+static int es_header_has_wildcard(const char *value)
+{
+	for (const char *star = strchr(value, '*'); star; star = strchr(star + 1, '*'))
+		if (isalnum((unsigned char)star[1]) || (star > value && isalnum((unsigned char)star[-1])))
+			return 1;
+	return 0;
+}
+
 /* "Name", or "Name: value" */
 static int es_value_header(const struct es_value *v, char *field)
 {
@@ -315,6 +324,10 @@ static int es_value_header(const struct es_value *v, char *field)
 		return es_value_fail(v, expected);
 	if (*value && (value[1] != ' ' || !value[2] || value[2] == ' ' || value[strlen(value) - 1] == ' '))
 		return es_value_fail(v, expected);
+	if (es_header_has_wildcard(value))
+		es_conf_warn(v->p, v->line,
+			     "%s: %s = %.80s: a value is compared as a whole, and * stands for itself",
+			     v->label, v->key->name, v->text);
 	return es_value_store(v, field, expected);
 }
 

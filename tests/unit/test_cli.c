@@ -451,7 +451,9 @@ static void test_check_config(void **state)
 	      "inspector { program_group = no-such-group }\nnode n1 { address = 10.78.0.1 }\n"
 	      "service s { address = 10.77.0.1 port = 80 document_root = /no/such }\n"
 	      "location /a%20b/ { cost = 1 }\nrule r {\n path = {/c%2A, /%C3%A9/} suffix = .m%704 cost = 1 "
-	      "}\n",
+	      "}\n"
+	      "rule bots { header = \"User-Agent: *bot*\" deny = yes }\n"
+	      "rule images { header = \"Accept: image/*, */*;q=0.8\" cost = 2 }\n",
 	      conf);
 	fclose(conf);
 	snprintf(arguments, sizeof(arguments), "check-config %s 2>&1 >/dev/null #", file);
@@ -462,6 +464,8 @@ static void test_check_config(void **state)
 		 "earshot: warning: %1$s:8: rule r: suffix = .m%%704 is \".mp4\": %%XX is decoded, and a "
 		 "percent sign "
 		 "itself is %%25\n"
+		 "earshot: warning: %1$s:9: rule bots: header = User-Agent: *bot*: a value is compared as a "
+		 "whole, and * stands for itself\n"
 		 "earshot: warning: %1$s: inspector: program_group = no-such-group: no such group on this "
 		 "machine: earshotd "
 		 "does not start without\n"
