@@ -12,10 +12,12 @@
  * client understands
  * @by: who refuses it, an enum es_rules_by or beyond
  * @body: text of the answer (rules/rules.h); NULL: the status in words
+ * @at_s: when it was refused, in seconds since 1970: the answer is the same each time
  * @more_bytes: with ES_ROUTE_MORE instead: ask again when the request has so many
  */
 struct es_rejection {
 	size_t more_bytes;
+	unsigned long long at_s;
 	enum es_http_result protocol;
 	unsigned int status;
 	unsigned int retry_after_s;

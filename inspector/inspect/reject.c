@@ -6,6 +6,8 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include "inspector/base/wall.h"
 #include "inspector/inspect/internal.h"
 #include "kmod/core/resets.h"
 
@@ -76,13 +78,23 @@ static const char *es_status_reason(unsigned int status)
 	}
 }
 
-/* RFC 9110: 15.6.4 (503), 10.2.3 (Retry-After). A response to HEAD has no body, and says how long it would
+/* An HTTP-date, RFC 9110 section 5.6.7. */
+static void es_answer_date(unsigned long long at_s, char *text, size_t size)
+{
+	time_t at = (time_t)at_s;
+	struct tm utc;
+
+	if (!gmtime_r(&at, &utc) || !strftime(text, size, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &utc))
+		text[0] = 0;
+}
+
+/* RFC 9110: 6.6.1 (Date), 15.6.4 (503), 10.2.3 (Retry-After). A response to HEAD has no body, and says how long it would
  * be. */
 static size_t es_answer_text(const struct es_handover_order *order, char *text)
 {
 	const struct es_rejection *rejection = &order->rejection;
 	const char *reason = es_status_reason(rejection->status);
-	char retry[48] = "", body[ES_CONF_PATH_SIZE + 1];
+	char retry[48] = "", date[48], body[ES_CONF_PATH_SIZE + 1];
 	int len = rejection->body ? snprintf(body, sizeof(body), "%s\n", rejection->body)
 				  : snprintf(body, sizeof(body), "%u %s\n", rejection->status, reason);
 	/* RFC 8446 section 6: a fatal alert, access_denied, in the clear as no key is agreed on. */
@@ -96,15 +108,17 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text)
 		return 0;
 	if (rejection->retry_after_s)
 		snprintf(retry, sizeof(retry), "Retry-After: %u\r\n", rejection->retry_after_s);
+	es_answer_date(rejection->at_s, date, sizeof(date));
 	return (size_t)snprintf(text, ES_ANSWER_SIZE,
 				"HTTP/1.1 %u %s\r\n"
+				"%s"
 				"Content-Type: text/plain; charset=utf-8\r\n"
 				"Content-Length: %d\r\n"
 				"%s"
 				"Connection: close\r\n"
 				"\r\n"
 				"%s",
-				rejection->status, reason, len, retry, rejection->is_head ? "" : body);
+				rejection->status, reason, date, len, retry, rejection->is_head ? "" : body);
 }
 
 /* Returns the answer's length, which is the same each time. */
@@ -130,6 +144,7 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 	/* As with a request that moved its connection away: this node answers for its retransmissions. */
 	answered.moved = 1;
 	answered.next_request_seq = end_seq;
+	answered.rejection.at_s = es_wall_ns() / 1000000000ULL;
 	es_inspect_count(in, ES_WORKER_rejected);
 	es_tally_rejected(in->tally, order->service, order->rejection.by);
 	if (in->traces)

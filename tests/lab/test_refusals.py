@@ -3,6 +3,8 @@
 import collections
 import concurrent.futures
 import contextlib
+import datetime
+import email.utils
 import json
 import re
 import sys
@@ -164,6 +166,8 @@ def test_denied(inspect):
         code, status, fields, body = curl(lab, "/closed/1")
         assert (code, status, body) == (0, 403, "403 Forbidden\n") and "retry-after" not in fields, fields
         assert "x-node" not in fields
+        dated = email.utils.parsedate_to_datetime(fields["date"])
+        assert abs((datetime.datetime.now(datetime.timezone.utc) - dated).total_seconds()) < 10, fields["date"]
         code, status, fields, body = curl(lab, "/old/1", data="x" * 20000)
         assert (code, status, body) == (0, 410, "Version 1 has ended: use /v2/ (café).\n"), body
         assert int(fields["content-length"]) == len(body.encode()) and fields["content-type"] == "text/plain; charset=utf-8"
