@@ -61,6 +61,31 @@ static void check_state(struct es_check *check)
 		es_check_ok(check, "earshotd is %s", state);
 }
 
+static int is_true(struct json_object *object, const char *key)
+{
+	struct json_object *value = NULL;
+
+	return json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
+}
+
+/* Whatever the reason, and whether or not another check finds it. */
+static void check_down(struct es_check *check)
+{
+	struct json_object *nodes = es_json_array(check->facts->daemon.status, "nodes");
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+		const char *trouble = es_json_string(node, "trouble");
+
+		if (!is_true(node, "self") || strcmp(es_json_string(node, "state"), "down") != 0)
+			continue;
+		es_check_error(check, "earshot nodes; earshot events", "this node is down%s%s",
+			       *trouble ? ": " : "", trouble);
+		return;
+	}
+	es_check_ok(check, "this node is not down");
+}
+
 static void check_version(struct es_check *check)
 {
 	const char *version = es_json_string(check->facts->daemon.status, "version");
@@ -80,13 +105,6 @@ static struct json_object *membership(const struct es_check *check)
 static int is_static(const struct es_check *check)
 {
 	return strcmp(es_json_string(membership(check), "provider"), "corosync") != 0;
-}
-
-static int is_true(struct json_object *object, const char *key)
-{
-	struct json_object *value = NULL;
-
-	return json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
 }
 
 static void check_membership(struct es_check *check)
@@ -573,6 +591,7 @@ static void check_metrics(struct es_check *check)
 
 static const struct es_check_item items[] = {
 	{"state", "Requests are served without inspection, or not at all.", check_state},
+	{"down", "The other nodes serve what it should.", check_down},
 	{"version", "The daemon was not restarted when the program was upgraded.", check_version},
 	{"membership", "A node that is not in the ring, or in one that changes, answers nothing new.",
 	 check_membership},

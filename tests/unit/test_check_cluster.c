@@ -282,6 +282,11 @@ static void test_members(void **state)
 	set(datapath, "state", "detached");
 	expect_one("members.state", ES_CHECK_ERROR, "detached");
 	set(datapath, "state", "inspecting");
+	json_object_object_add(node_of(0), "self", json_object_new_boolean(1));
+	set(node_of(0), "state", "down");
+	set(node_of(0), "trouble", "connections are not heard of again");
+	expect_one("members.down", ES_CHECK_ERROR, "this node is down: connections are not heard of again");
+	status_reset();
 	set(facts.daemon.status, "version", "0.0.1");
 	expect_one("members.version", ES_CHECK_WARNING, "version 0.0.1");
 	status_reset();
