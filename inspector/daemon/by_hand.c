@@ -180,7 +180,9 @@ void es_by_hand_message(struct es_membership *m, const void *payload, size_t len
 	node = &m->by_hand.node[by_hand.node];
 	if (by_hand.what == ES_WIRE_CHANGE_WEIGHT) {
 		node->weight = by_hand;
-		if (by_hand.value == m->daemon->conf->nodes[by_hand.node].weight)
+		/* Back to the configured one: the story still has to tell who did it. */
+		if (by_hand.value == m->daemon->conf->nodes[by_hand.node].weight &&
+		    by_hand.value == m->group.node[by_hand.node].weight)
 			node->weight.what = 0;
 	} else if (by_hand.what == ES_WIRE_CHANGE_STATE) {
 		/* One that this node sent itself, as it joined, begins no time anew. */

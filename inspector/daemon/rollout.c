@@ -113,6 +113,14 @@ static int check(void *ctx, const char *text, size_t len, struct es_conf_error *
 	return rc;
 }
 
+/* The node that leads tells of all nodes, at the end. */
+static void tell_here(struct es_daemon *d, const char *what)
+{
+	if (!es_rollout_is_leading(&d->rollout.leader))
+		es_event(ES_EVENT_rollout, ES_LOG_INFO, NULL, "%s, rolled out by %s, %s", d->rollout.name,
+			 d->rollout.by, what);
+}
+
 static int commit(void *ctx, struct es_conf_error *err)
 {
 	struct es_daemon *d = ctx;
@@ -125,6 +133,8 @@ static int commit(void *ctx, struct es_conf_error *err)
 	if (rc && es_rollout_file_back(&d->rollout.file, &unwanted))
 		es_log(ES_LOG_ERR, "rollout: %s; the next start would read a file that is refused",
 		       unwanted.text);
+	if (!rc)
+		tell_here(d, "is in force here");
 	return rc;
 }
 
@@ -133,7 +143,11 @@ static int revert(void *ctx, struct es_conf_error *err)
 	struct es_daemon *d = ctx;
 	int rc = es_rollout_file_back(&d->rollout.file, err);
 
-	return rc ? rc : es_daemon_reload(d, err);
+	if (!rc)
+		rc = es_daemon_reload(d, err);
+	if (!rc)
+		tell_here(d, "was taken back here");
+	return rc;
 }
 
 static void discard(void *ctx)

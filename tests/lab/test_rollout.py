@@ -87,6 +87,9 @@ def test_all_switch(lab):
     assert states == {node: ("switched", "") for node in NODES}
     assert set(policies(lab).values()) == {"uri-hash"}
     for node in NODES:
+        told = lab.node(node).exec(["earshot", "events", "--kind", "rollout"]).stdout.splitlines()[-1]
+        where = "on all nodes" if node == "n1" else "here"
+        assert re.search(rf"{os.path.basename(new)}, rolled out by \S+@n1, is in force {where}$", told), (node, told)
         assert read(path_of(lab, node)) == read(new), node
         assert read(path_of(lab, node) + ".previous") == before, node
     assert lab.client.get("/1k", timeout=5)[0] == 200
