@@ -36,13 +36,21 @@ static void collect_nodes(const struct es_daemon *d, struct es_metrics *m)
 static void collect_membership(const struct es_daemon *d, struct es_metrics *m)
 {
 	struct es_report_membership membership = {};
+	struct es_report_told told;
 	unsigned long long lease_ns, now_ns = es_clock_now_ns();
 
 	m->is_quorate = 1;
 	m->lease_remaining_s = NAN;
+	es_daemon_settings_told(d, &membership.told);
+	if (d->membership)
+		es_membership_report(d->membership, &membership);
+	es_report_told_by(&membership, &told);
+	es_report_drift_counts(&told, m->differs);
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		m->nodes +=
+			membership.weight[i] ? membership.weight[i]->value > 0 : d->conf->nodes[i].weight > 0;
 	if (!d->membership)
 		return;
-	es_membership_report(d->membership, &membership);
 	lease_ns = __atomic_load_n(&es_datapath_state(d->datapath)->lease_ns, __ATOMIC_RELAXED);
 	m->is_quorate = membership.is_quorate;
 	m->is_silent = membership.is_silent;
@@ -80,6 +88,13 @@ static int is_up(const struct servers *servers, unsigned int service)
 		    !(servers->up[family] >> service & 1))
 			return 0;
 	return 1;
+}
+
+static void collect_findings(const struct es_daemon *d, struct es_metrics *m)
+{
+	m->has_findings = d->view.problems.summary != NULL;
+	m->errors = (unsigned int)es_json_number(d->view.problems.summary, "error");
+	m->warnings = (unsigned int)es_json_number(d->view.problems.summary, "warning");
 }
 
 static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
@@ -175,6 +190,7 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 	es_daemon_snapshot_moves(d, m.moves);
 	collect_nodes(d, &m);
 	collect_membership(d, &m);
+	collect_findings(d, &m);
 	collect_servers(d, &m);
 	collect_outliers(d, &m);
 	collect_tables(d, &m);

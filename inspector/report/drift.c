@@ -123,27 +123,42 @@ static struct json_object *without_theirs(struct json_object *drift, unsigned in
 	return own;
 }
 
+static struct json_object *drift_of(const struct es_report_told *told, const struct es_drift_kinds *kinds,
+				    unsigned int node)
+{
+	struct es_drift_pair pair = {.told = told, .kinds = kinds, .drift = json_object_new_array()};
+
+	for (; kinds->of[node] >= 0 && pair.other < (int)kinds->count; pair.other++)
+		if (pair.other != kinds->of[node])
+			es_group_settings_each(told->settings[node], told->settings[kinds->first[pair.other]],
+					       on_difference, &pair);
+	return without_theirs(pair.drift, kinds->telling);
+}
+
 void es_report_drift(struct json_object *nodes, const struct es_report_told *told)
 {
 	struct es_drift_kinds kinds = {};
 
 	kinds_find(told, &kinds);
 	for (unsigned int i = 0; i < told->count; i++) {
-		struct es_drift_pair pair = {.told = told, .kinds = &kinds};
-		int kind = kinds.of[i];
+		struct json_object *drift = drift_of(told, &kinds, i);
 
-		if (kind < 0)
-			continue;
-		pair.drift = json_object_new_array();
-		for (pair.other = 0; pair.other < (int)kinds.count; pair.other++)
-			if (pair.other != kind)
-				es_group_settings_each(told->settings[i],
-						       told->settings[kinds.first[pair.other]], on_difference,
-						       &pair);
-		pair.drift = without_theirs(pair.drift, kinds.telling);
-		if (json_object_array_length(pair.drift))
-			json_object_object_add(json_object_array_get_idx(nodes, i), "drift", pair.drift);
+		if (json_object_array_length(drift))
+			json_object_object_add(json_object_array_get_idx(nodes, i), "drift", drift);
 		else
-			json_object_put(pair.drift);
+			json_object_put(drift);
+	}
+}
+
+void es_report_drift_counts(const struct es_report_told *told, unsigned int *ret_counts)
+{
+	struct es_drift_kinds kinds = {};
+
+	kinds_find(told, &kinds);
+	for (unsigned int i = 0; i < told->count; i++) {
+		struct json_object *drift = drift_of(told, &kinds, i);
+
+		ret_counts[i] = (unsigned int)json_object_array_length(drift);
+		json_object_put(drift);
 	}
 }

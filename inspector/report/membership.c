@@ -114,9 +114,12 @@ static void hearing_extend(struct json_object *object, const struct es_report_me
 		add_bool(object, "hears", es_hearing_is_heard_by(m->hearing, node, m->now_ms));
 }
 
-/* Those that are in the cluster. One that is refused: its reason says it. */
-static void told_by_members(const struct es_report_membership *m, struct es_report_told *ret)
+/* Of members, those that are in the cluster. One that is refused: its reason says it. */
+void es_report_told_by(const struct es_report_membership *m, struct es_report_told *ret)
 {
+	*ret = m->told;
+	if (!m->group)
+		return;
 	ret->count = m->group->node_count;
 	for (unsigned int i = 0; i < ret->count; i++) {
 		const struct es_group_node *node = &m->group->node[i];
@@ -166,6 +169,6 @@ void es_report_membership(struct json_object *status, const struct es_report_mem
 		hearing_extend(json_object_array_get_idx(nodes, i), m, i);
 		by_hand_extend(json_object_array_get_idx(nodes, i), m, i);
 	}
-	told_by_members(m, &told);
+	es_report_told_by(m, &told);
 	es_report_drift(nodes, &told);
 }

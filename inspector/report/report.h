@@ -82,6 +82,9 @@ struct es_report_told {
 /* es_report_drift() - add "drift" to each of @nodes that differs in settings that must or should be alike */
 void es_report_drift(struct json_object *nodes, const struct es_report_told *told);
 
+/* es_report_drift_counts() - in how many settings each node does; ES_NODES_MAX of them */
+void es_report_drift_counts(const struct es_report_told *told, unsigned int *ret_counts);
+
 /**
  * struct es_report_membership
  * @group: NULL if it is static; then only @self and @own, what this node knows of itself, and @told are of meaning
@@ -104,6 +107,9 @@ struct es_report_membership {
 	unsigned int lease_ms;
 	uint64_t now_ms;
 };
+
+/* es_report_told_by() - what nodes of either membership say of their settings */
+void es_report_told_by(const struct es_report_membership *membership, struct es_report_told *ret);
 
 /* es_report_membership() - add to a reply of es_report_status() */
 void es_report_membership(struct json_object *status, const struct es_report_membership *membership);

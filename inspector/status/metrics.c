@@ -24,6 +24,9 @@ static void put_node(struct es_exposition *e, const struct es_metrics *m)
 	es_exposition_add(e, m->start_time_s, NULL);
 	es_exposition_family(e, ES_EXPOSITION_GAUGE, "cluster_members", "Nodes on the ring");
 	es_exposition_add(e, m->members, NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "cluster_nodes",
+			     "Nodes that would be on the ring if all were there");
+	es_exposition_add(e, m->nodes, NULL);
 	es_exposition_family(e, ES_EXPOSITION_GAUGE, "cluster_quorate",
 			     "Whether this side of the cluster counts; always 1 with static membership");
 	es_exposition_add(e, m->is_quorate, NULL);
@@ -53,6 +56,16 @@ static void put_nodes(struct es_exposition *e, const struct es_metrics *m)
 	es_exposition_family(e, ES_EXPOSITION_GAUGE, "node_draining", "Whether the node is drained");
 	for (unsigned int i = 0; i < m->conf->node_count; i++)
 		es_exposition_add(e, m->is_draining[i], "node", name_of(m, i), NULL);
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "node_settings_differing",
+			     "Settings in which the node differs from the others, as this node sees it");
+	for (unsigned int i = 0; i < m->conf->node_count; i++)
+		es_exposition_add(e, m->differs[i], "node", name_of(m, i), NULL);
+	if (!m->has_findings)
+		return;
+	es_exposition_family(e, ES_EXPOSITION_GAUGE, "check_findings",
+			     "Findings of the last earshot check that the daemon ran on this node");
+	es_exposition_add(e, m->errors, "severity", "error", NULL);
+	es_exposition_add(e, m->warnings, "severity", "warning", NULL);
 }
 
 /*

@@ -37,7 +37,9 @@ struct es_metrics_outlier {
 /**
  * struct es_metrics - what there is to tell at this moment
  * @datapath: "bpf" or "module"; @start_time_s: the daemon's, seconds since 1970
- * @members, @epoch: of the ring that is in force; @shares, @is_up, @is_draining: of each node
+ * @members, @epoch: of the ring that is in force; @nodes: how many would be on it if all were there
+ * @shares, @is_up, @is_draining: of each node; @differs: in how many settings it differs from the others
+ * @errors, @warnings: what the last `earshot check` of the daemon's found, if @has_findings
  * @lease_remaining_s: 0: it is over; NAN: there are none
  * @tallies: of each worker
  * @moves: by reason; one without a name is left out
@@ -56,6 +58,7 @@ struct es_metrics {
 	const char *datapath;
 	double start_time_s;
 	unsigned int members;
+	unsigned int nodes;
 	unsigned int epoch;
 	int is_quorate;
 	int is_silent;
@@ -63,6 +66,10 @@ struct es_metrics {
 	double shares[ES_NODES_MAX];
 	int is_up[ES_NODES_MAX];
 	int is_draining[ES_NODES_MAX];
+	unsigned int differs[ES_NODES_MAX];
+	int has_findings;
+	unsigned int errors;
+	unsigned int warnings;
 	unsigned int tally_count;
 	const struct es_tally *tallies[ES_WORKERS_MAX];
 	struct es_metrics_move moves[ES_METRICS_MOVES];

@@ -20,8 +20,8 @@ SAMPLE = re.compile(r'^(earshot_\w+)(?:\{(.*)\})? (\S+)$')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"(?:,|$)')
 PAGES = [f"/u/1k/{number}" for number in range(12)]
 FAMILIES = {
-    "build_info", "start_time_seconds", "cluster_members", "cluster_quorate", "ring_epoch", "ring_share_ratio", "node_up",
-    "node_draining", "requests_total", "requests_rejected_total", "handovers_total", "decision_duration_seconds",
+    "build_info", "start_time_seconds", "cluster_members", "cluster_nodes", "cluster_quorate", "ring_epoch", "ring_share_ratio", "node_up",
+    "node_draining", "node_settings_differing", "requests_total", "requests_rejected_total", "handovers_total", "decision_duration_seconds",
     "handover_duration_seconds", "connections", "connections_pinned_total", "requests_active", "locality_hits_total", "server_up",
     "responses_total", "response_time_seconds", "response_duration_seconds", "datapath_packets_total", "table_entries", "table_limit"}
 
@@ -88,6 +88,7 @@ def test_families_and_promtool(lab):
         done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True, check=False)
         assert done.returncode == 0 and not done.stderr.strip() and not done.stdout.strip(), done
         assert total(found, "cluster_members") == 3 and total(found, "cluster_quorate") == 1
+        assert total(found, "cluster_nodes") == 3 and total(found, "node_settings_differing") == 0
         assert total(found, "node_up") == 3 and total(found, "node_draining") == 0
         assert total(found, "ring_share_ratio") == pytest.approx(1)
         assert total(found, "server_up", service="web") == 1
