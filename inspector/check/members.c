@@ -612,7 +612,9 @@ static const struct es_check_item items[] = {
 	 "joins "
 	 "anew.",
 	 check_drift},
-	{"settings", "A connection that moves finds a socket there that cannot keep what it was promised.",
+	{"settings",
+	 "A request is decided otherwise there, or a connection that moves finds a socket that cannot keep "
+	 "what it was promised.",
 	 check_settings},
 	{"metrics", "Monitoring does not see this node.", check_metrics},
 	{"poison", "It is served without inspection, or refused, and so is what begins with the same bytes.",

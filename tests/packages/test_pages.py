@@ -282,7 +282,7 @@ def test_quick_start_is_what_is_tested():
     """README's commands are among those of docs/install.md, which run as they stand (test_cluster.py)."""
     page = "".join(pasted.blocks().values())
     short = [text for _, text in pasted.found("README.md")]
-    assert len(short) == 2
+    assert len(short) == 3
     for text in short:
         for command in text.replace("\\\n", "\0").splitlines(True):
             assert command.replace("\0", "\\\n") in page, f"README.md: docs/install.md has no {command}"
