@@ -315,6 +315,7 @@ static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_
 			es_nf_handover_look(in);
 		break;
 	case ES_NACK:
+	case ES_DOUBT:
 		/* Under its next number, it may be tried here, too. */
 		es_nf_swallowed_forget(in->node->swallowed,
 				       es_settled_request(in->flow_hash, in->view.seg.seq));

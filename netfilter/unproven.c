@@ -337,8 +337,8 @@ static int es_nf_unproven_end_one(struct es_nf_node *node, struct es_nf_unproven
 		return 0;
 	if (u->acknowledged)
 		es_nf_unproven_tell(node, u, found.sent);
-	/* Nobody has heard of it: its client's request may be served here like any other. */
-	es_nf_settle(node, u->flow_hash, u->first_seq, ES_SETTLED_FORGET, 0);
+	/* Nobody has heard of it: its client's request may be served here, if it may be executed twice. */
+	es_nf_settle(node, u->flow_hash, u->first_seq, ES_SETTLED_END, 0);
 	es_nf_unproven_empty(u);
 	return 1;
 }
@@ -371,6 +371,6 @@ void es_nf_unproven_ended(struct es_nf_node *node, const struct es_flow *flow)
 		return;
 	if (u->acknowledged)
 		es_nf_unproven_tell(node, u, 0);
-	es_nf_settle(node, u->flow_hash, u->first_seq, ES_SETTLED_FORGET, 0);
+	es_nf_settle(node, u->flow_hash, u->first_seq, ES_SETTLED_END, 0);
 	es_nf_unproven_empty(u);
 }

@@ -202,7 +202,7 @@ static void es_see_unproven(struct es_walk *walk, const struct es_sock_diag_id *
 		return;
 	if (!rc) {
 		/* Nobody has heard of it: its client's request may be served here like any other. */
-		look->step = ES_LOOK_FORGET;
+		look->step = ES_LOOK_ENDED;
 		rc = es_look(walk->bpf, look);
 		++*(unsigned int *)walk->ctx;
 	}

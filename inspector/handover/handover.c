@@ -224,6 +224,7 @@ void es_handover_order_of(const struct es_handover *h, struct es_handover_order 
 	ret_order->request_flags = h->request_flags;
 	ret_order->pin = h->pin;
 	ret_order->moved = !!(h->flags & ES_HANDOVER_F_MOVED);
+	ret_order->unsafe = !!(h->flags & ES_HANDOVER_F_UNSAFE);
 }
 
 int request_handover(struct es_handover_sender *sender, const struct es_cluster *cluster,
@@ -261,6 +262,8 @@ int request_handover(struct es_handover_sender *sender, const struct es_cluster 
 		h->flags |= ES_HANDOVER_F_MOVED;
 	if (order->repeat)
 		h->flags |= ES_HANDOVER_F_REPEAT;
+	if (order->unsafe)
+		h->flags |= ES_HANDOVER_F_UNSAFE;
 	h->requests = es_htonl(order->requests);
 	h->next_request_seq = es_htonl(order->next_request_seq);
 	h->moves = es_htons(order->moves);

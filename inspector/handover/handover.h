@@ -47,7 +47,7 @@ void es_handover_sender_free(struct es_handover_sender **sender);
  * @rejection: of a request that is answered instead of being given to a node; @next_request_seq is then where
  * what the answer acknowledges ends
  * @moved: a later request, of a connection that was on another node
- * @unsafe: it must not be executed twice; for this node alone, it is not in the message
+ * @unsafe: it must not be executed twice
  * @content, @is_named: struct es_request_view's; for this node alone
  * @why: an enum es_move_why, of a request that moves its connection; for this node alone
  * @repeat: this node was given the request before; its client has sent it again

@@ -164,6 +164,7 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 		/* A node that crashed with it: what it had is gone, and the client heard nothing. */
 		if (is_known && es_health_state(in->params->health, decided.node) != ES_NODE_ABSENT) {
 			es_inspect_order(in, record, packet, &order);
+			order.unsafe = (uint8_t)es_inspect_packet_is_unsafe(in, record->service, packet);
 			es_inspect_bound_again(in, packet, &order);
 			es_inspect_give_again(in, record, packet, &order, &decided);
 			return;

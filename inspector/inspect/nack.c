@@ -86,6 +86,11 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
+	/* That node may have executed it, and its client has not heard so. */
+	if (reason == ES_NACK_DOUBTFUL) {
+		es_inspect_doubt(in, packet->bytes, packet->len);
+		return;
+	}
 	/*
 	 * Whether the node or the client is why, one request does not say, so no other client loses the node. A program that holds
 	 * packets back may let go of it later: what must not be executed twice, is not tried.

@@ -27,11 +27,11 @@ int es_look(struct __sk_buff *skb)
 		es_count(ES_COUNT_end_late);
 		return 0;
 	}
-	if (look.step == ES_LOOK_FORGET) {
+	if (look.step == ES_LOOK_ENDED) {
 		if (bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct es_look, connection), &look.connection,
 				       sizeof(look.connection)))
 			return -1;
-		es_settle(look.connection.flow_hash, look.connection.first_seq, ES_SETTLED_FORGET, 0);
+		es_settle(look.connection.flow_hash, look.connection.first_seq, ES_SETTLED_END, 0);
 		return 0;
 	}
 	es_packet_of_flow(&look.flow, &pkt);

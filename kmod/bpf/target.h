@@ -312,6 +312,7 @@ static __always_inline int es_handover_carry_out(struct __sk_buff *skb, struct e
 	case ES_LEAVE_AGAIN:
 		return es_handover_end_old(skb, in);
 	case ES_NACK:
+	case ES_DOUBT:
 		return es_message_nack(skb, cfg, h, es_handover_nack_reason(&in->view));
 	case ES_END_OLD:
 		return es_handover_retry(skb, cfg, h, in);

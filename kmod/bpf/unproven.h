@@ -72,8 +72,8 @@ int es_unproven_end(struct bpf_iter__tcp *ctx)
 		return 0;
 	if (bpf_sock_destroy(skc))
 		return 0;
-	/* Nobody has heard of it: its client's request may be served here like any other. */
-	es_settle(entry.flow_hash, entry.first_seq, ES_SETTLED_FORGET, 0);
+	/* Nobody has heard of it: its client's request may be served here, if it may be executed twice. */
+	es_settle(entry.flow_hash, entry.first_seq, ES_SETTLED_END, 0);
 	entry.unproven = 1;
 	bpf_seq_write(ctx->meta->seq, &entry, sizeof(entry));
 	return 0;

@@ -121,6 +121,9 @@
 	X(handover_partial, "handover message that came in parts, or merged with others: refused")           \
 	X(drop_martian,                                                                                      \
 	  "segment to a service from an address that no client has: of no host, or this node's own")         \
+	X(handover_doubtful,                                                                                 \
+	  "request sent back that must not be executed twice, and whose socket this node "                   \
+	  "has ended unheard: its client is told")                                                           \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

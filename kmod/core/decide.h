@@ -41,6 +41,7 @@ enum es_action {
 	ES_LEAVE_AGAIN, /* end the local socket, which is still there */
 	ES_GONE,	/* tell the inspector ES_RECORD_ENDED */
 	ES_KEEP,	/* tell the inspector ES_RECORD_KEPT */
+	ES_DOUBT,	/* as ES_NACK, and what is noted of the request stays as it is */
 };
 
 /**

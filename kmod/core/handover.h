@@ -58,6 +58,8 @@ enum es_nack_reason {
 	ES_NACK_UNHEARD =
 		10, /* its socket was to be made a second ago or more, and nothing was heard of it */
 	ES_NACK_UNKNOWN = 11, /* neither */
+	/* Of an ES_HANDOVER_F_UNSAFE: the target may have executed it, and has ended its socket unheard */
+	ES_NACK_DOUBTFUL = 12,
 };
 
 /**
@@ -132,6 +134,7 @@ _Static_assert(sizeof(struct es_handover) == 64, "the header of version 2 is 64 
 #define ES_HANDOVER_F_ECN    0x08
 #define ES_HANDOVER_F_MOVED  0x10 /* a later request of a connection that was on another node */
 #define ES_HANDOVER_F_REPEAT 0x20 /* the client sent it again: an earlier message may have been received */
+#define ES_HANDOVER_F_UNSAFE 0x40 /* it must not be executed twice; a former version does not say so */
 
 /* A message that was sent so long ago, or will be, is not taken: it was recorded, or a clock is wrong. */
 #define ES_HANDOVER_LATE_S 120

@@ -10,9 +10,9 @@
 #include "track.h"
 
 enum es_look_step {
-	ES_LOOK_READ, /* tell of the flow's socket */
-	ES_LOOK_FORGET, /* @connection has been ended unheard: its client's request may be served like any other */
-	ES_LOOK_LATE, /* a socket that should have ended has been: count it */
+	ES_LOOK_READ,  /* tell of the flow's socket */
+	ES_LOOK_ENDED, /* @connection has been ended unheard: ES_SETTLED_END */
+	ES_LOOK_LATE,  /* a socket that should have ended has been: count it */
 };
 
 /**

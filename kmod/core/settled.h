@@ -15,6 +15,10 @@
  *
  * So a node that has refused may still serve the request, if the sender gives it the next attempt.
  *
+ * A node that has ended the socket of a request unheard, since another node could have that request by now, makes
+ * another one when the sender asks for it: its client waits, and nobody else may know of it. But not of a request that
+ * must not be executed twice (ES_HANDOVER_F_UNSAFE), whatever sender and ring know of that node: it may have executed it.
+ *
  * A set is read and written under a lock of the caller's. The oldest entry of a full one makes room.
  */
 #include "types.h"
@@ -26,6 +30,7 @@ enum es_settled_as {
 	ES_SETTLED_MADE, /* a socket, if the kernel did not think better of it: nothing was heard of it yet */
 	ES_SETTLED_BUILT,   /* a socket, which may be gone since */
 	ES_SETTLED_REFUSED, /* up to and including an attempt */
+	ES_SETTLED_ENDED,   /* a socket, which was ended unheard; its server may have executed the request */
 };
 
 /* So long the kernel may take to make a socket; if there is none then, there never will be. */
@@ -85,7 +90,8 @@ enum es_settled_step {
 	ES_SETTLED_REFUSE, /* promise not to, if that is true: the answer is ES_SETTLED_REFUSED then */
 	ES_SETTLED_SEEN,   /* the socket is there, or was */
 	ES_SETTLED_UNDO,   /* it could not be made */
-	ES_SETTLED_FORGET, /* it was ended unheard: the client is to be served anew */
+	ES_SETTLED_FORGET, /* nothing came of it, and nothing will */
+	ES_SETTLED_END,	   /* its socket was ended unheard: the client is served anew, if that may be */
 };
 
 /**
@@ -162,7 +168,8 @@ static __always_inline struct es_settled_answer es_settled_step(struct es_settle
 	}
 	switch (step) {
 	case ES_SETTLED_MAKE:
-		if (answer.as == ES_SETTLED_REFUSED && attempt > answer.attempt)
+		if (answer.as == ES_SETTLED_ENDED ||
+		    (answer.as == ES_SETTLED_REFUSED && attempt > answer.attempt))
 			answer.as = ES_SETTLED_NOT;
 		if (answer.as != ES_SETTLED_NOT)
 			return answer;
@@ -185,13 +192,19 @@ static __always_inline struct es_settled_answer es_settled_step(struct es_settle
 		    (answer.as == ES_SETTLED_BUILT && step == ES_SETTLED_FORGET))
 			s->request = answer.as = ES_SETTLED_NOT;
 		return answer;
+	case ES_SETTLED_END:
+		/* Also if it was made so long ago that nothing more could be heard of it. */
+		if (answer.as == ES_SETTLED_REFUSED)
+			return answer;
+		answer.as = ES_SETTLED_ENDED;
+		break;
 	default:
 		return answer;
 	}
 	answer.forgot = s->request && s->request != request && !es_settled_is_over(s, now_ms, hold_ms);
 	s->request = request;
 	s->at_ms = now_ms;
-	s->as = step == ES_SETTLED_MAKE ? ES_SETTLED_MADE : ES_SETTLED_REFUSED;
+	s->as = step == ES_SETTLED_MAKE ? ES_SETTLED_MADE : answer.as;
 	s->attempt = attempt;
 	return answer;
 }

@@ -18,6 +18,7 @@
  * @listening: a listening socket was found; @accept_full: its accept queue has no place
  * @rebuilt: this very request was rebuilt here (settled.h); for ES_HANDOVER_STRAY, a moment ago
  * @refused: this attempt of it was refused here
+ * @doubtful: it was rebuilt here, ended unheard, and must not be executed twice
  * @vanished: it was to be rebuilt here, and nothing was heard of its socket (es_settled_answer)
  * @may_leave: what es_track_may_leave() says, for ES_HANDOVER_END
  * @leaving: for that, the connection was leaving before; for ES_HANDOVER_GONE: it is ES_TRACK_ENDING
@@ -35,6 +36,7 @@ struct es_handover_view {
 	__u8 accept_full;
 	__u8 rebuilt;
 	__u8 refused;
+	__u8 doubtful;
 	__u8 vanished;
 	__u8 may_leave;
 	__u8 leaving;
@@ -70,6 +72,7 @@ static __always_inline void es_handover_view_settled(struct es_handover_view *v,
 	v->rebuilt = (__u8)es_settled_is_built(s);
 	v->vanished = s->has_vanished && !es_packet_has_extensions(pkt);
 	v->refused = s->as == ES_SETTLED_REFUSED && h->attempt <= s->attempt;
+	v->doubtful = s->as == ES_SETTLED_ENDED && (h->flags & ES_HANDOVER_F_UNSAFE);
 }
 
 /**
@@ -100,11 +103,13 @@ static __always_inline int es_handover_is_nobodys(const struct es_handover_view 
 	return v->socket == ES_SOCKET_NONE;
 }
 
-/* Why a message goes back, for the verdict ES_NACK. */
+/* Why a message goes back, for the verdicts ES_NACK and ES_DOUBT. */
 static __always_inline enum es_nack_reason es_handover_nack_reason(const struct es_handover_view *v)
 {
 	if (v->kind == ES_HANDOVER_STRAY)
 		return es_handover_is_nobodys(v) ? ES_NACK_NOT_HERE : ES_NACK_HERE;
+	if (v->doubtful)
+		return ES_NACK_DOUBTFUL;
 	if (v->silent)
 		return ES_NACK_SILENT;
 	if (v->vanished && v->socket == ES_SOCKET_NONE)
@@ -180,6 +185,9 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 		ES_VERDICT(ret, ES_DROP, handover_vanished);
 	if (v->rebuilt)
 		ES_VERDICT(ret, ES_DROP, handover_old);
+	/* With or without a lease: nobody is to be given it any more. */
+	if (v->doubtful)
+		ES_VERDICT(ret, ES_DOUBT, handover_doubtful);
 	if (v->silent)
 		ES_VERDICT(ret, ES_NACK, handover_silent);
 	if (v->socket != ES_SOCKET_NONE)

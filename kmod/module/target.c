@@ -196,6 +196,7 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 			rc = NF_ACCEPT;
 		break;
 	case ES_NACK:
+	case ES_DOUBT:
 		rc = es_message_answer(in->node, cfg, in->skb, &in->h, ES_HANDOVER_NACK,
 				       es_handover_nack_reason(&in->view));
 		break;

@@ -248,9 +248,9 @@ static int es_walk_unproven(struct es_node *node, const struct es_version *versi
 	es_abort_batch_add(batch, walked->sk);
 	if (batch->count == count)
 		return 0;
-	/* Nobody has heard of it: its client's request may be served here like any other. */
-	es_settle(node, &version->config, walked->flow_hash, es_socket_first_seq(walked->sk),
-		  ES_SETTLED_FORGET, 0);
+	/* Nobody has heard of it: its client's request may be served here, if it may be executed twice. */
+	es_settle(node, &version->config, walked->flow_hash, es_socket_first_seq(walked->sk), ES_SETTLED_END,
+		  0);
 	return batch->count == ES_ABORT_BATCH;
 }
 

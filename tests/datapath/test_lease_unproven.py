@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Connections of which the client does not know that its request arrived, on a node whose lease is over: what stands
 still, whom it is told, and what ends when the node comes back."""
+import dataclasses
 import socket
 
 import pytest
 
 from earshotlab import netns, wait_for
+from packets import model
 from packets.families import BOTH
-from packets.leases import (BUILT, OK, SOME, begins, each_service, from_another, goes_on, leased, moved_here, stands,
+from packets.leases import (BUILT, OK, SOME, begins, each_service, from_another, goes_on, leased, moved_here, nacked, stands,
                             told, unheard)
 from packets.node import BLIND, EACH, ESTABLISHED, GATEWAY, WEB
 from packets.packet import ACK, PSH, RST
@@ -289,3 +291,44 @@ class TestEnd:
             assert [e.flow_hash for e in leased.end_unproven()] == [c.hash]
             assert [c.take("a RST").seq for _ in range(2)] == [start, c.ack]
         assert not node.sockets(c)
+
+    @BOTH
+    @pytest.mark.parametrize("how", ["unsafe", "safe", "not said"])
+    def test_ended_comes_again(self, node, client, leased, how):
+        """By a node that knows nothing of the end: what must not be executed twice, the server may have executed. It goes back,
+        with a lease or without, and no other node is to have it. Anything else is served."""
+        flags = model.F_UNSAFE if how == "unsafe" else 0
+        c, text, first = from_another(node, client)
+        first.flags |= flags
+        leased.lease(3600, firm=False)
+        with node.counts(reply_unsure=SOME, **BUILT):
+            node.message(first)
+            c.sent(text)
+            assert c.read(len(text)) == text
+        leased.lease(0)
+        with node.counts(reply_silent=range(0, 100)):
+            assert [e.flow_hash for e in leased.end_unproven()] == [c.hash]
+        c.server.close()
+        c.server = None
+
+        def again(**fields):
+            return dataclasses.replace(first, sequence=0, sent=None, flags=first.flags | model.F_REPEAT, **fields)
+
+        if how == "unsafe":
+            for lease, attempt in ((0, 0), (0, 1), (3600, 0), (3600, 1), (3600, 2)):
+                leased.lease(lease)
+                message = again(attempt=attempt)
+                with node.counts(handover_received=1, handover_doubtful=1):
+                    node.message(message)
+                    nacked(node, c, message, model.NACK_DOUBTFUL)
+            # Who does not say so, as a node of the version before, is served.
+            message = again()
+            message.flags &= ~model.F_UNSAFE
+        else:
+            leased.lease(3600)
+            message = again()
+        with node.counts(**BUILT):
+            node.message(message)
+            assert c.read(len(text)) == text
+        c.answer(OK)
+        goes_on(node, c)

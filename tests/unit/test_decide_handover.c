@@ -115,6 +115,19 @@ static void test_handover(void **state)
 	v.silent = 1;
 	EXPECT_HANDOVER(&v, ES_NACK, handover_silent);
 	assert_int_equal(es_handover_nack_reason(&v), ES_NACK_SILENT);
+	/* Before anything by which another node would get it. */
+	v.doubtful = 1;
+	for (v.refused = 0; v.refused < 2; v.refused++) {
+		EXPECT_HANDOVER(&v, ES_DOUBT, handover_doubtful);
+		assert_int_equal(es_handover_nack_reason(&v), ES_NACK_DOUBTFUL);
+	}
+	v.socket = ES_SOCKET_TIME_WAIT;
+	EXPECT_HANDOVER(&v, ES_DOUBT, handover_doubtful);
+	v.socket = ES_SOCKET_ESTABLISHED; /* of that very attempt */
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
+	v.socket = ES_SOCKET_NONE;
+	v.doubtful = 0;
+	v.refused = 1;
 	v.silent = 0;
 	v.listening = 0;
 	EXPECT_HANDOVER(&v, ES_NACK, handover_nacked);
@@ -286,6 +299,7 @@ static void test_properties(void **state)
 			.silent = r >> 9 & 1,
 			.on_its_way = r >> 13 & 1,
 			.refused = r >> 14 & 1,
+			.doubtful = r >> 15 & 1,
 			.seg = {.seq = ISN + 1 + (r >> 10 & 1), .len = 100},
 			.first_seq = r >> 11 & 1 ? ISN + 1 : (__u32)(r >> 32),
 			.rcv_nxt = r >> 12 & 1 ? ISN + 101 : (__u32)(r >> 16),
@@ -293,13 +307,13 @@ static void test_properties(void **state)
 		int is_request = v.kind == ES_HANDOVER_REQUEST || v.kind == ES_HANDOVER_FOLLOW;
 		struct es_verdict got = decide_handover(&v);
 
-		assert_true(got.action <= ES_KEEP && got.counter < ES_COUNTER_COUNT);
+		assert_true(got.action <= ES_DOUBT && got.counter < ES_COUNTER_COUNT);
 		if (v.stale && is_request)
 			assert_int_equal(got.counter, ES_COUNT_handover_stale);
 		if (got.action == ES_REBUILD)
 			assert_true(v.kind == ES_HANDOVER_REQUEST && v.socket == ES_SOCKET_NONE &&
-				    v.listening && !v.accept_full && !v.rebuilt && !v.refused && !v.silent &&
-				    !v.stale);
+				    v.listening && !v.accept_full && !v.rebuilt && !v.refused &&
+				    !v.doubtful && !v.silent && !v.stale);
 		/* What is sent back is made elsewhere: it must not have been made here. */
 		if (v.kind == ES_HANDOVER_STRAY) {
 			assert_int_equal(got.action, ES_NACK);
@@ -308,9 +322,12 @@ static void test_properties(void **state)
 			continue;
 		}
 		if (got.action == ES_NACK)
-			assert_true(v.kind == ES_HANDOVER_REQUEST && !v.rebuilt && !v.stale &&
+			assert_true(v.kind == ES_HANDOVER_REQUEST && !v.rebuilt && !v.doubtful && !v.stale &&
 				    v.socket != ES_SOCKET_ESTABLISHED &&
 				    (v.silent || !v.listening || v.refused));
+		if (got.action == ES_DOUBT)
+			assert_true(v.kind == ES_HANDOVER_REQUEST && v.doubtful &&
+				    v.socket != ES_SOCKET_ESTABLISHED);
 		if (got.action == ES_DELIVER)
 			assert_int_equal(v.socket, ES_SOCKET_ESTABLISHED);
 		if (got.action == ES_END_OLD)
@@ -383,13 +400,20 @@ static void test_view_settled(void **state)
 		es_handover_view_settled(&v, &h, &pkt, &s);
 		assert_true(!v.rebuilt && v.refused == (s.attempt >= 2));
 	}
+	/* It may have been executed: what may be executed twice, or whose sender does not say, is made anew. */
+	s.as = ES_SETTLED_ENDED;
+	for (int is_unsafe = 0; is_unsafe < 2; is_unsafe++) {
+		h.flags = is_unsafe ? ES_HANDOVER_F_UNSAFE : ES_HANDOVER_F_REPEAT;
+		es_handover_view_settled(&v, &h, &pkt, &s);
+		assert_true(!v.rebuilt && !v.refused && v.doubtful == is_unsafe);
+	}
 }
 
 /* Only of a request something is noted: that it is made, or that it will not be. */
 static void test_step(void **state)
 {
 	(void)state;
-	for (__u32 action = ES_DROP; action <= ES_KEEP; action++) {
+	for (__u32 action = ES_DROP; action <= ES_DOUBT; action++) {
 		enum es_settled_step step = action == ES_REBUILD			? ES_SETTLED_MAKE
 					    : action == ES_NACK || action == ES_END_OLD ? ES_SETTLED_REFUSE
 											: ES_SETTLED_LOOK;

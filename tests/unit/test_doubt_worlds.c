@@ -27,6 +27,7 @@ struct memory {
 	int was_overheard;
 	int has_socket;
 	int was_built;
+	int was_ended; /* unheard: ES_SETTLED_ENDED */
 };
 
 static struct client_request requests[REQUESTS];
@@ -90,28 +91,6 @@ static void tell(unsigned int node, const char *what, unsigned int r, int other)
 	trace(what, node, text);
 }
 
-/* A message: it is lost, refused, or makes the socket; @from then knows no better. */
-static void give(unsigned int from, unsigned int target, unsigned int r)
-{
-	struct memory *there = &memory[target][r];
-
-	if ((target != from && part[target] != part[from]) || is_off[target] || !random_below(10))
-		return;
-	if (there->was_built || owner(weights[target], requests[r].slot) != (int)from) /* which is stale */
-		return;
-	if (!has_lease(target)) {
-		memory[from][r].target = -1; /* a NACK */
-		return;
-	}
-	there->was_built = there->has_socket = there->was_overheard = 1;
-	executed++;
-	tell(target, "executes", r, (int)from);
-	if (++requests[r].executed > 1)
-		fail_msg("request %u of slot %u is executed twice, now by n%u at %llu ms, begun at %llu",
-			 requests[r].number, requests[r].slot, target + 1, (unsigned long long)now,
-			 (unsigned long long)requests[r].begun_ms);
-}
-
 /* The client is told, if it hears that; returns whether it does. */
 static int refuse(unsigned int r)
 {
@@ -128,6 +107,34 @@ static int refuse(unsigned int r)
 		return 0;
 	request_begin(r);
 	return 1;
+}
+
+/*
+ * A message: it is lost, refused, or makes the socket; @from then knows no better. Returns whether the client is told
+ * that its request may have been executed.
+ */
+static int give(unsigned int from, unsigned int target, unsigned int r)
+{
+	struct memory *there = &memory[target][r];
+
+	if ((target != from && part[target] != part[from]) || is_off[target] || !random_below(10))
+		return 0;
+	if (there->was_built || owner(weights[target], requests[r].slot) != (int)from) /* which is stale */
+		return 0;
+	if (there->was_ended)
+		return refuse(r);
+	if (!has_lease(target)) {
+		memory[from][r].target = -1; /* a NACK */
+		return 0;
+	}
+	there->was_built = there->has_socket = there->was_overheard = 1;
+	executed++;
+	tell(target, "executes", r, (int)from);
+	if (++requests[r].executed > 1)
+		fail_msg("request %u of slot %u is executed twice, now by n%u at %llu ms, begun at %llu",
+			 requests[r].number, requests[r].slot, target + 1, (unsigned long long)now,
+			 (unsigned long long)requests[r].begun_ms);
+	return 0;
 }
 
 static int inspect(unsigned int node, unsigned int r)
@@ -151,8 +158,7 @@ static int inspect(unsigned int node, unsigned int r)
 		m->decided_ms = now;
 	}
 	tell(node, "gives", r, m->target);
-	give(node, (unsigned int)m->target, r);
-	return 0;
+	return give(node, (unsigned int)m->target, r);
 }
 
 /* All machines hear it. */
@@ -189,7 +195,10 @@ static void end_unproven(struct process *p)
 	es_group_was_away(&p->group, now - 1);
 	datapath[p->node].share = 0;
 	for (unsigned int r = 0; r < REQUESTS; r++)
-		memory[p->node][r].has_socket = 0;
+		if (memory[p->node][r].has_socket) {
+			memory[p->node][r].has_socket = memory[p->node][r].was_built = 0;
+			memory[p->node][r].was_ended = 1;
+		}
 }
 
 /* As es_tenure_set(), and doubt_set() in inspector/daemon/ring.c. */

@@ -278,6 +278,34 @@ static void test_vanished(void **state)
 	}
 }
 
+/* Its node has ended it unheard, and this one knows nothing of that: the messages say what must not be executed twice. */
+static void test_ended_unheard(void **state)
+{
+	static const char *const texts[] = {REQUEST, POST};
+	struct message m;
+
+	(void)state;
+	for (int is_unsafe = 0; is_unsafe < 2; is_unsafe++) {
+		unsigned int number = flow_find(next_flow, 1);
+
+		next_flow = number + 1;
+		only(2);
+		for (int again = 0; again < 2; again++) {
+			inspect(number, ES_FLOW_NEW, 0, texts[is_unsafe]);
+			assert_int_equal(sent_to(&m), 2);
+			assert_true(!(m.h.flags & ES_HANDOVER_F_REPEAT) == !again);
+			assert_true(!(m.h.flags & ES_HANDOVER_F_UNSAFE) == !is_unsafe);
+		}
+		memset(&health, 0, sizeof(health));
+		memset(in.count, 0, sizeof(in.count));
+	}
+	nack(&m, ES_NACK_DOUBTFUL);
+	assert_int_equal(COUNT(doubtful), 1);
+	assert_int_equal(COUNT(nacks), 0);
+	assert_int_equal(sent_to(&m), -1);
+	assert_true(es_cluster_is_target(cluster, &health, 2, in.now_ns));
+}
+
 /* Where nobody else is, the same node is asked once more. */
 static void test_vanished_alone(void **state)
 {
@@ -307,6 +335,7 @@ int main(void)
 		TEST(test_overheard_after_it_was_given),
 		TEST(test_overheard_of_a_slot_that_was_kept),
 		TEST(test_vanished),
+		TEST(test_ended_unheard),
 		TEST(test_vanished_alone),
 	};
 

@@ -99,6 +99,34 @@ static void test_refused(void **state)
 	EXPECT(2, MAKE, 255, REFUSED);
 }
 
+/* Its server may have executed it: whoever asks for another socket is to know that, for as long as anybody can ask. */
+static void test_ended(void **state)
+{
+	(void)state;
+	EXPECT(1, MAKE, 0, NOT);
+	EXPECT(1, SEEN, 0, BUILT);
+	EXPECT(1, END, 0, ENDED);
+	assert_false(step(1, ES_SETTLED_LOOK, 0).has_vanished);
+	EXPECT(1, SEEN, 0, ENDED);
+	EXPECT(1, UNDO, 0, ENDED);
+	EXPECT(1, FORGET, 0, ENDED);
+	now_ms += HOLD_MS - 1;
+	EXPECT(1, LOOK, 0, ENDED);
+	now_ms++;
+	EXPECT(1, LOOK, 0, NOT);
+	/* It is made anew where that may be, or refused for another reason; what was made anew can end like that, too. */
+	EXPECT(1, END, 0, ENDED); /* also one of which nothing is noted any more */
+	EXPECT(1, MAKE, 0, NOT);
+	EXPECT(1, MAKE, 0, MADE);
+	now_ms += ES_SETTLED_MADE_MS; /* in which nothing could be heard of it, without a lease */
+	EXPECT(1, END, 0, ENDED);
+	assert_false(step(1, ES_SETTLED_LOOK, 0).has_vanished);
+	EXPECT(1, REFUSE, 2, REFUSED);
+	EXPECT(1, END, 0, REFUSED);
+	EXPECT(1, MAKE, 2, REFUSED);
+	EXPECT(1, MAKE, 3, NOT);
+}
+
 /* Another CPU's clock is a tick behind. */
 static void test_clock(void **state)
 {
@@ -140,9 +168,8 @@ static void test_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_made, setup),
-		cmocka_unit_test_setup(test_refused, setup),
-		cmocka_unit_test_setup(test_clock, setup),
+		cmocka_unit_test_setup(test_made, setup),  cmocka_unit_test_setup(test_refused, setup),
+		cmocka_unit_test_setup(test_ended, setup), cmocka_unit_test_setup(test_clock, setup),
 		cmocka_unit_test_setup(test_room, setup),
 	};
 

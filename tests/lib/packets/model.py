@@ -234,11 +234,12 @@ CONNECTION, ASK, CANCEL, ANSWER, STRAY, STRAYS, STRAYS6, FATE = 6, 7, 8, 9, 10, 
 READY, HERE, OVER, CANCELLED, NO_LISTENER, FULL, UNSURE, OCCUPIED = range(1, 9)
 F_MOVED = 0x10
 F_REPEAT = 0x20
+F_UNSAFE = 0x40
 PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguous", "truncated", "chunked", "length",
         "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown", "program"]  # from 1
 NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY, NACK_SILENT = 1, 2, 3, 4
 NACK_NOT_HERE, NACK_HERE, NACK_STRAYS, NACK_VANISHED = 5, 6, 7, 8
-NACK_HEARD, NACK_UNHEARD, NACK_UNKNOWN = 9, 10, 11
+NACK_HEARD, NACK_UNHEARD, NACK_UNKNOWN, NACK_DOUBTFUL = 9, 10, 11, 12
 STREAM_DATAPATH, STREAM_PROGRAMS = 15, 14
 REPLAY_WINDOW = 31 * 64
 RESET_UNDER_WAY = 1 << 20
