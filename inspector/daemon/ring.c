@@ -91,6 +91,8 @@ static void end_unproven(struct es_membership *m)
 
 	/* Before what the others say of it from now on, in this very millisecond perhaps. */
 	es_group_was_away(&m->group, es_membership_now_ms() - 1);
+	/* What it ends it may have executed, also in slots that it has had all the time. */
+	m->tenure.doubts_ms = 0;
 	es_ring_on_changed(m);
 	es_lease_end(m);
 	rc = es_datapath_settle();

@@ -271,6 +271,21 @@ static void test_doubts_that_others_have(void **test_state)
 	assert_int_equal(doubted(&m.share), slots(&m.share));
 }
 
+/* It ends what it may have executed in slots that it keeps: there are doubts there, too. */
+static void test_ended_in_slots_that_are_kept(void **test_state)
+{
+	struct es_share before = m.share;
+
+	(void)test_state;
+	lose_a_node();
+	m.must_end = 1;
+	m.group.member_count = NODES - 1;
+	ring(2, without_2);
+	assert_int_equal(ended, 1);
+	assert_true(slots(&before) > 0);
+	assert_int_equal(doubted(&m.share), slots(&m.share));
+}
+
 static void test_no_ring(void **test_state)
 {
 	struct es_share before = m.share;
@@ -292,8 +307,13 @@ static void test_no_ring(void **test_state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_all_were_late), TEST(test_others_served),	      TEST(test_silent_before),
-		TEST(test_doubts_go_on),  TEST(test_doubts_that_others_have), TEST(test_no_ring),
+		TEST(test_all_were_late),
+		TEST(test_others_served),
+		TEST(test_silent_before),
+		TEST(test_doubts_go_on),
+		TEST(test_doubts_that_others_have),
+		TEST(test_ended_in_slots_that_are_kept),
+		TEST(test_no_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
