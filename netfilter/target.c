@@ -356,7 +356,8 @@ static enum es_nack_reason es_nf_stray_look(struct es_nf_received *in)
 		v->socket = ES_SOCKET_TIME_WAIT;
 	v->on_its_way =
 		(__u8)es_stray_is_on_its_way(es_nf_decision_set(in->node, in->flow_hash), in->flow_hash,
-					     v->seg.seq, v->seg.ack, es_ns_to_ms(in->node->now_ns));
+					     es_node_ring_answers(&in->node->ring, in->flow_hash), v->seg.seq,
+					     v->seg.ack, es_ns_to_ms(in->node->now_ns));
 	es_decide_handover(v, &verdict);
 	es_nf_count(in->node, verdict.counter);
 	return es_handover_nack_reason(v);

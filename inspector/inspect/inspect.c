@@ -259,9 +259,27 @@ static void es_inspect_client_reset(struct es_inspector *in, const struct es_rec
 	es_gather_remove(in->gathers, g);
 }
 
+/* What may be a later segment of another node's is asked about. Returns 1 if it is not, and then with @ret_first, as what it
+ * is. */
+static int es_inspect_is_first(struct es_inspector *in, const struct es_record *record,
+			       const struct es_ip_packet *packet, struct es_record *ret_first)
+{
+	if (!es_inspect_earlier_is_nobodys(in, record->flow_hash, &packet->seg))
+		return 0;
+	*ret_first = *record;
+	ret_first->kind = ES_RECORD_FIRST;
+	ret_first->flow = record->flow == ES_FLOW_EARLIER_DOUBTFUL &&
+					  es_cluster_has_doubts(in->cluster, record->flow_hash)
+				  ? ES_FLOW_DOUBTFUL
+				  : ES_FLOW_NEW;
+	es_inspect_count(in, ES_WORKER_earlier);
+	return 1;
+}
+
 static void es_inspect_packet(struct es_inspector *in, const struct es_record *record, const uint8_t *bytes)
 {
 	static _Thread_local uint8_t completed[ES_RECORD_MAX];
+	struct es_record first;
 	struct es_ip_packet packet;
 
 	if (record->service >= in->cluster->conf->service_count ||
@@ -286,12 +304,17 @@ static void es_inspect_packet(struct es_inspector *in, const struct es_record *r
 		es_inspect_count(in, ES_WORKER_not_mine);
 		return;
 	}
+	if (es_inspect_is_earlier(record->flow) && es_inspect_is_first(in, record, &packet, &first))
+		record = &first;
 	if (packet.seg.flags & ES_TCP_RST) {
 		es_inspect_client_reset(in, record, &packet);
 	} else if (record->kind == ES_RECORD_STRAY) {
 		es_inspect_stray(in, record, &packet);
 	} else if (record->flow == ES_FLOW_MOVED) {
 		es_inspect_moved(in, record, &packet, packet.seg.ack - 1);
+	} else if (record == &first &&
+		   in->cluster->conf->services[record->service].inspect == ES_INSPECT_NEVER) {
+		es_inspect_earlier_blind(in, record, &packet);
 	} else if (es_inspect_poison(in, record, &packet)) {
 		return;
 	} else if (record->kind != ES_RECORD_FIRST || es_inspect_is_later(in, record, &packet)) {

@@ -22,11 +22,18 @@
 #define ES_STRAY_SOURCES    256
 #define ES_STRAY_PACKET_MAX 101 /* both headers, IPv6 without extensions, and one byte */
 
-/* struct es_stray_case - a stray segment about which is asked; @seq: of its first byte */
+/**
+ * struct es_stray_case - a stray segment about which is asked
+ * @seq: of its first byte; @is_earlier: if it is nobody's, it is a first request (earlier.c); @version: the inspector's
+ * when it came
+ */
 struct es_stray_case {
 	__u64 flow_hash;
 	size_t len;
 	uint32_t seq;
+	uint32_t ack;
+	uint32_t version;
+	uint8_t is_earlier;
 	uint8_t packet[ES_STRAY_PACKET_MAX];
 };
 
@@ -80,6 +87,17 @@ struct es_strays {
 	struct es_stray_source source[ES_STRAY_SOURCES];
 };
 
+/* struct es_earlier - a segment of which all nodes have said that its connection is not theirs, under that @version */
+struct es_earlier {
+	__u64 flow_hash;
+	uint32_t seq;
+	uint32_t ack;
+	uint32_t version;
+	uint32_t is_noted;
+};
+
+#define ES_EARLIER_SLOTS 1024
+
 /* struct es_left - a connection that was sent to its content's home, by request for @content and with @moves */
 struct es_left {
 	__u64 flow_hash;
@@ -107,6 +125,8 @@ struct es_inspector {
 	unsigned long long began_ns; /* when this packet, or this request, was taken up */
 	struct es_strays strays;
 	struct es_unheard unheard;
+	struct es_earlier earlier[ES_EARLIER_SLOTS];
+	uint32_t version; /* counts the versions of the cluster, and with them its rings */
 	struct es_left left[ES_LEFT_SLOTS];
 	__u32 swept; /* the set of the decision table that is looked through next */
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];

@@ -80,6 +80,7 @@ int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *c
 		es_inspector_renew_tally(in, cluster->conf);
 	}
 	in->cluster = cluster;
+	in->version++;
 	in->keys = *keys;
 	rc = es_router_set_cluster(&in->router, cluster);
 	return rc ? rc : es_handover_sender_set(in->sender, cluster, &keys->key[0].handover);

@@ -48,6 +48,22 @@ void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len)
 void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 		      const struct es_ip_packet *packet);
 
+/* Is it a stray that would be a first request, if it were nobody's? */
+static inline int es_inspect_is_earlier(unsigned int flow)
+{
+	return flow == ES_FLOW_EARLIER || flow == ES_FLOW_EARLIER_DOUBTFUL;
+}
+
+/* es_inspect_earlier_note() - such a segment is nobody's (earlier.c) */
+void es_inspect_earlier_note(struct es_inspector *in, const struct es_stray_case *stray);
+
+/* es_inspect_earlier_is_nobodys() - was that found out of a segment that has come again? */
+int es_inspect_earlier_is_nobodys(struct es_inspector *in, __u64 flow_hash, const struct es_segment *seg);
+
+/* es_inspect_earlier_blind() - where nobody inspects, it is for the server here; @record: of a first request */
+void es_inspect_earlier_blind(struct es_inspector *in, const struct es_record *record,
+			      const struct es_ip_packet *packet);
+
 /* es_inspect_strays_answer() - what a node says about the strays that it was asked about */
 void es_inspect_strays_answer(struct es_inspector *in, const struct es_handover *nack);
 

@@ -17,6 +17,7 @@
  * client of it.
  */
 #include "inspector/inspect/internal.h"
+#include "kmod/core/headers.h"
 #include "membership/wire.h"
 
 #define ES_STRAY_ROUNDS 2
@@ -154,7 +155,7 @@ static int es_stray_source_may(struct es_inspector *in, const struct es_flow *fl
 static int es_stray_may_ask(struct es_inspector *in, const struct es_record *record,
 			    const struct es_ip_packet *packet, size_t len, int is_first)
 {
-	int is_heard = record->flow == ES_FLOW_HEARD;
+	int is_heard = record->flow != ES_FLOW_NEW;
 	struct es_stray_budget *b = &in->strays.budget[is_heard];
 	size_t frame = ES_STRAY_FRAME_OVERHEAD + packet->len;
 	double brought, cost, message;
@@ -259,6 +260,10 @@ static void es_stray_tell(struct es_inspector *in, const struct es_stray_group *
 			es_inspect_count(in, ES_WORKER_not_mine);
 			continue;
 		}
+		if (c->is_earlier) {
+			es_inspect_earlier_note(in, c);
+			continue;
+		}
 		es_inspect_count(in, ES_WORKER_stray_resets);
 		es_inspect_reset(in, c->packet, c->len);
 	}
@@ -351,6 +356,11 @@ void es_inspect_stray(struct es_inspector *in, const struct es_record *record,
 	c = &g->stray[g->count++];
 	c->flow_hash = record->flow_hash;
 	c->seq = packet->seg.seq;
+	c->ack = packet->seg.ack;
+	c->version = in->version;
+	/* A socket for a link-local client can be made of what comes from there only, not of a message. */
+	c->is_earlier = (uint8_t)(es_inspect_is_earlier(record->flow) &&
+				  !es_addr_is_link_local(&packet->flow.client));
 	c->len = es_ip_packet_cut(packet, 0, payload, c->packet);
 	if (g->count == es_strays_many((int)g->is_v6))
 		es_stray_begin(in, g);

@@ -70,6 +70,7 @@ struct es_worker;
 	X(own_affair, "first requests kept here, of clients of whom two nodes have heard nothing")           \
 	X(errors_ignored,                                                                                    \
 	  "ICMP errors about handovers that do not quote one of the last ones: forged, or cut")              \
+	X(earlier, "first requests on connections from before this node listened, which no node has")        \
 	X(gather_waited, "requests whose head paused where a rule may refuse them, waited for longer")
 
 enum es_worker_counter {

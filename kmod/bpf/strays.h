@@ -14,15 +14,17 @@ __noinline int es_stray_may_be_on_its_way(__u64 flow_hash, const struct es_segme
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	struct es_node_ring *ring = state ? es_ring_get(state) : (void *)0;
 	struct es_decision_set *decisions;
 	__u32 set;
 
-	if (!cfg || !seg || !cfg->decision_sets)
+	if (!cfg || !ring || !seg || !cfg->decision_sets)
 		return 0;
 	set = es_decision_index(flow_hash, cfg->decision_sets);
 	decisions = bpf_map_lookup_elem(&es_decisions, &set);
 	return decisions &&
-	       es_stray_is_on_its_way(decisions, flow_hash, seg->seq, seg->ack, es_ns_to_ms(now_ns));
+	       es_stray_is_on_its_way(decisions, flow_hash, es_node_ring_answers(ring, flow_hash), seg->seq,
+				      seg->ack, es_ns_to_ms(now_ns));
 }
 
 /* es_stray_look() - whose is the segment? Counts. Returns an enum es_nack_reason. */

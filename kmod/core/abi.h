@@ -178,11 +178,13 @@ enum es_record_kind {
 
 /* Whose flow a packet is. */
 enum es_record_flow {
-	ES_FLOW_NEW = 0,  /* without a socket: a first request */
-	ES_FLOW_HERE,	  /* its socket is here; the record has its track */
-	ES_FLOW_DOUBTFUL, /* the same, and a node that is lost may have executed it (firsts.h) */
-	ES_FLOW_MOVED,	  /* this node has moved it away with a request that now comes again */
-	ES_FLOW_HEARD,	  /* of a stray: it did exist, by more than that segment's word (strays.h) */
+	ES_FLOW_NEW = 0,	  /* without a socket: a first request */
+	ES_FLOW_HERE,		  /* its socket is here; the record has its track */
+	ES_FLOW_DOUBTFUL,	  /* the same, and a node that is lost may have executed it (firsts.h) */
+	ES_FLOW_MOVED,		  /* this node has moved it away with a request that now comes again */
+	ES_FLOW_HEARD,		  /* of a stray: it did exist, by more than that segment's word (strays.h) */
+	ES_FLOW_EARLIER,	  /* the same, and unless a node has its connection, it is a first request */
+	ES_FLOW_EARLIER_DOUBTFUL, /* which then is ES_FLOW_DOUBTFUL's */
 };
 
 /**

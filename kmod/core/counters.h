@@ -101,7 +101,7 @@
 	X(settled_forgot,                                                                                    \
 	  "what became of an earlier request forgotten, for want of room (decision_entries)")                \
 	X(request_unheard, "segment without timestamps that would be a first request, had its SYN been "     \
-			   "heard: too many guess")                                                          \
+			   "heard: the others are asked first")                                              \
 	X(end_seen, "socket that was ended so that its connection could move, looked for again: it is gone") \
 	X(end_again, "socket that was to be ended before and is still there: ended again")                   \
 	X(end_late, "socket whose connection was moving, and that no RST had reached: ended all the same")   \

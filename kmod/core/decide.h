@@ -94,12 +94,14 @@ struct es_view {
  * @counter: the reason; @cookie, @tsval, @options: of an answered SYN or, for ES_REBUILD, of the handshake
  * @ack: what ES_ANSWER_ACK acknowledges
  * @proven: of ES_QUEUE_STRAY: the connection did exist, for the segment has a cookie of the flow, or is of a
- * request that this node has decided; @guess: without timestamps, it had to be a cookie of ours, and is not
+ * request that this node has decided; @earlier: it may also be a first request, of a connection that began before
+ * this node listened; @guess: without timestamps, it had to be a cookie of ours, and is not
  */
 struct es_verdict {
 	__u32 action;
 	__u32 counter;
 	__u32 proven;
+	__u32 earlier;
 	__u32 guess;
 	__u32 cookie;
 	__u32 tsval;
@@ -116,8 +118,8 @@ struct es_verdict {
 
 /*
  * Without timestamps, few bits say that a segment proves its client's ISN: without the SYN it does not. Only
- * where this node was not there to hear it, a request is worth the risk; a RST for somebody's connection is
- * not.
+ * where this node was not there to hear it, a request is worth asking the others (es_decide_is_earlier()); a RST for
+ * somebody's connection is not worth the risk.
  */
 static __always_inline enum es_cookie_state es_decide_heard(const struct es_view *v,
 							    enum es_cookie_state state)
@@ -211,22 +213,27 @@ static __always_inline int es_decide_is_later(const struct es_view *v)
 }
 
 /*
- * Few bits say that this is a first request, and so many segments come that one of them will have them by
- * chance. What this node has decided as such before, it has believed.
+ * Few bits say that this is a first request, and this node was not there to hear its SYN: it may as well be a
+ * later segment of a connection that another node has. All are asked before it is believed (inspect/earlier.c). What
+ * this node has decided as such before, it has believed.
  */
-static __always_inline int es_decide_is_unheard(const struct es_view *v)
+static __always_inline int es_decide_is_earlier(const struct es_view *v)
 {
-	return v->many_guesses && !v->seg.has_ts && !v->heard && !v->decision;
+	return !v->seg.has_ts && !v->heard && !v->decision;
 }
 
 /*
  * A segment that nobody takes, though its client repeats it: perhaps the connection is nobody's. One byte may
  * ask whether a closed window has opened; its node answers that, but does not take it.
  */
+static __always_inline int es_decide_is_repeated(const struct es_view *v, __u32 again_ms)
+{
+	return v->again_ms >= again_ms && v->mine && !v->silent && !v->waits && v->inspector_alive;
+}
+
 static __always_inline int es_decide_is_stray(const struct es_view *v, __u32 again_ms)
 {
-	return v->again_ms >= again_ms && v->mine && !v->silent && !v->waits && v->inspector_alive &&
-	       v->seg.len != 1;
+	return es_decide_is_repeated(v, again_ms) && v->seg.len != 1;
 }
 
 /* Payload, a FIN or a RST of a flow that has no socket here, on the flow's ring node. */
@@ -236,9 +243,9 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 	const struct es_segment *seg = &v->seg;
 	int blind = v->inspect == ES_INSPECT_NEVER;
 	enum es_cookie_state state = es_decide_cookie(cfg, v, seg->seq - 1);
-	int unheard = state == ES_COOKIE_VALID && es_decide_is_unheard(v);
+	int earlier = state == ES_COOKIE_VALID && es_decide_is_earlier(v);
 
-	if (unheard)
+	if (earlier)
 		state = ES_COOKIE_FLOW;
 	if ((state == ES_COOKIE_VALID || state == ES_COOKIE_EXPIRED) && es_decide_is_later(v))
 		state = ES_COOKIE_FLOW;
@@ -289,9 +296,13 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 			ES_VERDICT(ret, ES_ANSWER_ACK, keepalive_answered);
 		}
 		ret->proven = 1;
+		/* So many segments come that one of them will be like this by chance: then nobody is believed. */
+		ret->earlier = earlier && !v->many_guesses;
+		if (ret->earlier && es_decide_is_repeated(v, ES_STRAY_AGAIN_MS))
+			ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
 		if (es_decide_is_stray(v, v->decision ? ES_STRAY_AGAIN_MS : ES_STRAY_AGAIN_LATER_MS))
 			ES_VERDICT(ret, ES_QUEUE_STRAY, stray_queued);
-		if (unheard)
+		if (earlier)
 			ES_VERDICT(ret, blind || !v->inspector_alive ? ES_DROP : ES_QUEUE_LATER,
 				   request_unheard);
 		if (blind || !v->inspector_alive)
@@ -352,7 +363,7 @@ static __always_inline void es_decide_handshake(const struct es_config *cfg, con
 		ES_VERDICT(ret, ES_DROP, drop_ring_change);
 	if (cfg->leased && !v->inspector_alive)
 		ES_VERDICT(ret, ES_DROP, drop_silent);
-	if (es_decide_is_unheard(v))
+	if (es_decide_is_earlier(v))
 		ES_VERDICT(ret, ES_DROP, request_unheard);
 	/* A program has handed it over. */
 	if (v->decision && es_decision_node(v->decision) != cfg->self)

@@ -114,16 +114,17 @@ static __always_inline int es_stray_is_outdated(const struct es_decision_set *se
 
 /*
  * es_stray_is_on_its_way() - may the connection of a segment be under way from here to another node?
- * @set: of its flow, with what this node has decided; @seq, @ack: the segment's
- * If the segment is the first one of a request that was decided here, this node sends it again. One behind it
- * is repeated by the client only when the target has acknowledged the first: that is there, or was.
+ * @set: of its flow, with what this node has decided; @mine: this node inspects its flow; @seq, @ack: the segment's
+ * If the segment is the first one of a request that was decided here, this node sends it again, unless the request was a
+ * first one and the ring names another node by now. One behind it is repeated by the client only when the target has
+ * acknowledged the first: that is there, or was.
  */
 static __always_inline int es_stray_is_on_its_way(const struct es_decision_set *set, __u64 flow_hash,
-						  __u32 seq, __u32 ack, __u32 now_ms)
+						  int mine, __u32 seq, __u32 ack, __u32 now_ms)
 {
 	__u64 decision = es_decision_lookup(set, es_decision_key(flow_hash, ack - 1));
 
-	if (decision && (es_decision_isn(decision) == seq - 1 ||
+	if (decision && ((es_decision_isn(decision) == seq - 1 && (mine || es_decision_is_moved(decision))) ||
 			 es_decision_age_ms(decision, now_ms) < ES_STRAY_ON_ITS_WAY_MS))
 		return 1;
 	return es_stray_is_outdated(set, flow_hash, ack, now_ms);

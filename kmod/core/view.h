@@ -204,6 +204,8 @@ static __always_inline void es_view_record(const struct es_view *v, const struct
 		return;
 	if (verdict->counter == ES_COUNT_moved_queued)
 		ret->flow = ES_FLOW_MOVED;
+	else if (verdict->action == ES_QUEUE_STRAY && verdict->earlier)
+		ret->flow = v->doubtful ? ES_FLOW_EARLIER_DOUBTFUL : ES_FLOW_EARLIER;
 	else if (verdict->action == ES_QUEUE_STRAY && (verdict->proven || was_heard))
 		ret->flow = ES_FLOW_HEARD;
 	else if (verdict->counter == ES_COUNT_request_doubtful)

@@ -245,6 +245,7 @@ static enum es_nack_reason es_stray_look(struct es_received *in)
 	/* In this order, because a note that the connection is on its way is made before its socket leaves. */
 	v->on_its_way =
 		(u8)es_stray_is_on_its_way(es_decision_set_of(in->node, in->flow_hash), in->flow_hash,
+					   es_node_ring_answers(&in->version->ring, in->flow_hash),
 					   v->seg.seq, v->seg.ack, es_ns_to_ms(ktime_get_coarse_ns()));
 	es_decide_handover(v, &verdict);
 	es_count(in->node, verdict.counter);

@@ -163,12 +163,11 @@ class TestOverheard:
 
 
 class TestNotHeard:
-    """A connection that is older than this node's hearing."""
+    """A connection that is older than this node's hearing. Without timestamps, it is asked about first: test_earlier.py."""
 
-    @offers
     @inspected
-    def test_refused(self, node, client, world, service, offer):
-        c = client(service, offer=offer)
+    def test_refused(self, node, client, world, service):
+        c = client(service)
         c.forge()
         refused(node, c)
 
@@ -185,10 +184,9 @@ class TestNotHeard:
         c.forge()
         served(c)
 
-    @offers
-    def test_deaf_for_a_while(self, node, client, world, offer):
+    def test_deaf_for_a_while(self, node, client, world):
         """Its request may have come while this node did not hear."""
-        c = client(offer=offer).shake()
+        c = client().shake()
         world.hears(0)
         refused(node, c)
 

@@ -28,7 +28,7 @@ static void versions(unsigned char understands)
 }
 
 /* Take one message that went to @node; returns 0 if there is none. */
-static int taken_by(int node, struct message *m)
+static inline int taken_by(int node, struct message *m)
 {
 	socklen_t len = sizeof(m->from);
 	ssize_t got = recvfrom(receiver[node], m, sizeof(m->h) + sizeof(m->packet), 0,

@@ -388,7 +388,7 @@ static void test_server_speaks_first(void **state)
 	v.heard = 0;
 	EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
 	v.heard_all = 0;
-	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
+	EXPECT(&cfg, &v, ES_DROP, request_unheard);
 	v.many_guesses = 1;
 	EXPECT(&cfg, &v, ES_DROP, request_unheard);
 	v.heard = 1;
@@ -411,9 +411,7 @@ static void test_server_speaks_first(void **state)
 	v.heard_all = 0;
 	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
 	v.heard = 0;
-	EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
-	v.unsafe = ES_UNSAFE_ONCE;
-	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
+	EXPECT(&cfg, &v, ES_DROP, request_unheard);
 	/* With timestamps, and what was agreed on. */
 	v = good;
 	v.seg = (struct es_segment){
@@ -426,6 +424,11 @@ static void test_server_speaks_first(void **state)
 	assert_int_equal(made.counter, ES_COUNT_handshake_blind);
 	assert_int_equal(made.options.mss, 1460);
 	assert_true(made.options.sack_ok && made.options.tstamp_ok);
+	v.has_doubts = 1;
+	v.unsafe = ES_UNSAFE_ALL;
+	EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
+	v.unsafe = ES_UNSAFE_ONCE;
+	EXPECT(&cfg, &v, ES_REBUILD, handshake_blind);
 	v.seg.tsecr++;
 	EXPECT(&cfg, &v, ES_DROP, drop_handshake_ack);
 	v.seg.tsecr--;

@@ -5,6 +5,7 @@
  */
 #include "cmocka_all.h"
 #include "decide_view.h"
+#include "kmod/core/view.h"
 
 /* The clock was set: a cookie is judged by the clock before, too; by neither, it is none. */
 static void test_clock_set(void **state)
@@ -56,10 +57,10 @@ static void test_unheard(void **state)
 	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
 	v.seg.len = 0;
 	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
-	/* This node was not there: it believes a request, and ends nobody's connection. */
+	/* This node was not there: it asks about a request, and ends nobody's connection. */
 	v = request(&cfg, 0, SLOT);
 	v.heard = v.heard_all = 0;
-	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_unheard);
 	for (old.heard_all = 0; old.heard_all < 2; old.heard_all++)
 		EXPECT(&cfg, &old, ES_DROP, cookie_invalid);
 	/* During a rotation, too. */
@@ -71,6 +72,57 @@ static void test_unheard(void **state)
 	assert_true(es_view_needs_heard(&v));
 	v.seg.has_ts = 1;
 	assert_false(es_view_needs_heard(&v));
+}
+
+/* A node that was not there when its SYN came: the others know more of it. */
+static void test_earlier(void **state)
+{
+	static const struct {
+		unsigned int inspect, len, flags, doubtful;
+	} cases[] = {
+		{ES_INSPECT_FIRST, 100, 0, 0},	      {ES_INSPECT_EVERY, 100, 0, 1},
+		{ES_INSPECT_NEVER, 100, 0, 0},	      {ES_INSPECT_NEVER, 100, 0, 1},
+		{ES_INSPECT_FIRST, 1, 0, 0},	      {ES_INSPECT_NEVER, 1, 0, 0},
+		{ES_INSPECT_FIRST, 0, ES_TCP_FIN, 0},
+	};
+	struct es_packet pkt = {};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct es_config cfg = config();
+		struct es_view v = request(&cfg, 0, SLOT);
+		struct es_record record = {};
+		struct es_verdict verdict;
+
+		v.heard = v.heard_all = 0;
+		v.inspect = (__u8)cases[i].inspect;
+		v.seg.len = cases[i].len;
+		v.seg.flags |= cases[i].flags;
+		v.doubtful = (__u8)cases[i].doubtful;
+		v.unsafe = ES_UNSAFE_ALL;
+		v.again_ms = ES_STRAY_AGAIN_MS - 1;
+		EXPECT(&cfg, &v, v.inspect == ES_INSPECT_NEVER ? ES_DROP : ES_QUEUE_LATER, request_unheard);
+		v.again_ms++;
+		verdict = decide(&cfg, &v);
+		assert_int_equal(verdict.action, ES_QUEUE_STRAY);
+		es_view_record(&v, &verdict, &pkt, 0, 0, &record);
+		assert_int_equal(record.kind, ES_RECORD_STRAY);
+		assert_int_equal(record.flow, v.doubtful ? ES_FLOW_EARLIER_DOUBTFUL : ES_FLOW_EARLIER);
+		/* Where many guess, it is believed in no case, and its client told so later. */
+		v.many_guesses = 1;
+		EXPECT(&cfg, &v, v.inspect == ES_INSPECT_NEVER ? ES_DROP : ES_QUEUE_LATER, request_unheard);
+		v.many_guesses = 0;
+		/* Nobody can ask. */
+		v.inspector_alive = 0;
+		EXPECT(&cfg, &v, ES_DROP, request_unheard);
+		/* What was believed, or is proven, is no question. */
+		v.inspector_alive = 1;
+		v.decision = es_decision_value(ISN, SELF, NOW_MS);
+		assert_int_not_equal(decide(&cfg, &v).action, ES_QUEUE_STRAY);
+		v.decision = 0;
+		v.heard = 1;
+		assert_int_not_equal(decide(&cfg, &v).action, ES_QUEUE_STRAY);
+	}
 }
 
 /* The ISN that was heard is the one that the verdict is about. */
@@ -157,8 +209,11 @@ static void test_key_rotation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clock_set),    cmocka_unit_test(test_unheard),
-		cmocka_unit_test(test_heard_isn),    cmocka_unit_test(test_later_segment_that_looks_first),
+		cmocka_unit_test(test_clock_set),
+		cmocka_unit_test(test_unheard),
+		cmocka_unit_test(test_earlier),
+		cmocka_unit_test(test_heard_isn),
+		cmocka_unit_test(test_later_segment_that_looks_first),
 		cmocka_unit_test(test_key_rotation),
 	};
 

@@ -84,7 +84,7 @@ static void test_many_guesses(void **state)
 	v.decision = es_decision_value(ISN, 1, NOW_MS - 300);
 	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
 	v.many_guesses = v.decision = 0;
-	EXPECT(&cfg, &v, ES_QUEUE_FIRST, request_queued);
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_unheard);
 	/* A client with timestamps proves more. */
 	v.many_guesses = 1;
 	v.seg.has_ts = 1;

@@ -143,7 +143,7 @@ static int is_on_its_way(void)
 	assert_int_equal(es_ip_packet_parse(bytes, record.len, &packet), 0);
 	return es_stray_is_on_its_way(
 		&in.decisions.sets[es_decision_index(record.flow_hash, in.decisions.count)], record.flow_hash,
-		packet.seg.seq, packet.seg.ack, (__u32)(in.now_ns / 1000000));
+		1, packet.seg.seq, packet.seg.ack, (__u32)(in.now_ns / 1000000));
 }
 
 /*

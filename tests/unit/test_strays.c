@@ -48,16 +48,23 @@ static void test_on_its_way(void **state)
 	struct es_decision_set set = {.way[3] = decided(FLOW, 77, es_decision_value(1000, 2, NOW))};
 
 	(void)state;
-	assert_false(es_stray_is_on_its_way(&none, FLOW, 1001, 77, NOW));
-	assert_false(es_stray_is_on_its_way(&set, FLOW + 1, 1001, 77, NOW));
+	assert_false(es_stray_is_on_its_way(&none, FLOW, 1, 1001, 77, NOW));
+	assert_false(es_stray_is_on_its_way(&set, FLOW + 1, 1, 1001, 77, NOW));
 	/* Its first segment: sent again to its target, however long ago that was. */
-	assert_true(es_stray_is_on_its_way(&set, FLOW, 1001, 77, NOW));
-	assert_true(es_stray_is_on_its_way(&set, FLOW, 1001, 77, NOW + 1000000));
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 1, 1001, 77, NOW));
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 1, 1001, 77, NOW + 1000000));
+	/* Another node inspects the flow by now: nobody here sends it again, but it may be under way yet. */
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 0, 1001, 77, NOW + ES_STRAY_ON_ITS_WAY_MS - 1));
+	assert_false(es_stray_is_on_its_way(&set, FLOW, 0, 1001, 77, NOW + ES_STRAY_ON_ITS_WAY_MS));
+	/* Where it moved its connection, that is no matter of the ring. */
+	set.way[3].value |= ES_DECISION_MOVED;
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 0, 1001, 77, NOW + 1000000));
+	set.way[3].value &= ~ES_DECISION_MOVED;
 	/* What comes behind it. */
-	assert_true(es_stray_is_on_its_way(&set, FLOW, 5001, 77, NOW));
-	assert_true(es_stray_is_on_its_way(&set, FLOW, 5001, 77, NOW - 10)); /* another CPU's clock */
-	assert_true(es_stray_is_on_its_way(&set, FLOW, 5001, 77, NOW + ES_STRAY_ON_ITS_WAY_MS - 1));
-	assert_false(es_stray_is_on_its_way(&set, FLOW, 5001, 77, NOW + ES_STRAY_ON_ITS_WAY_MS));
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 1, 5001, 77, NOW));
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 1, 5001, 77, NOW - 10)); /* another CPU's clock */
+	assert_true(es_stray_is_on_its_way(&set, FLOW, 1, 5001, 77, NOW + ES_STRAY_ON_ITS_WAY_MS - 1));
+	assert_false(es_stray_is_on_its_way(&set, FLOW, 1, 5001, 77, NOW + ES_STRAY_ON_ITS_WAY_MS));
 }
 
 /*
@@ -74,11 +81,11 @@ static void test_outdated(void **state)
 		struct es_decision_set set = {
 			.way[1] = decided(FLOW, later, es_decision_value(3000, 2, NOW) | ES_DECISION_MOVED)};
 
-		assert_true(es_stray_is_on_its_way(&set, FLOW, 1001, acks[i], now));
-		assert_false(es_stray_is_on_its_way(&set, FLOW, 1001, acks[i], now + 1));
-		assert_false(es_stray_is_on_its_way(&set, FLOW + 1, 1001, acks[i], now));
+		assert_true(es_stray_is_on_its_way(&set, FLOW, 1, 1001, acks[i], now));
+		assert_false(es_stray_is_on_its_way(&set, FLOW, 1, 1001, acks[i], now + 1));
+		assert_false(es_stray_is_on_its_way(&set, FLOW + 1, 1, 1001, acks[i], now));
 		/* It is about another request: who has moved this one's connection away has it no more. */
-		assert_false(es_stray_is_on_its_way(&set, FLOW, 5001, later + 1, now));
+		assert_false(es_stray_is_on_its_way(&set, FLOW, 1, 5001, later + 1, now));
 	}
 }
 

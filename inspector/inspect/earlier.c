@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Connections that began before this node listened (kmod/core/syns.h). Without timestamps, one in 2,048 later segments of
+ * what another node has looks like a first request, and this node cannot know that its SYN was another one. So all nodes
+ * are asked whose the segment is, as about any that nobody takes (stray.c), and here is what becomes of one that is
+ * nobody's: it is a first request, and taken for one when its client sends it again. Nothing is kept of it until then.
+ *
+ * Nobody else can come to have the connection, while this node inspects its slot of the ring: what was found out counts
+ * until the ring changes.
+ */
+#include "inspector/inspect/internal.h"
+
+static struct es_earlier *es_earlier_slot(struct es_inspector *in, __u64 flow_hash)
+{
+	return &in->earlier[flow_hash % ES_EARLIER_SLOTS];
+}
+
+void es_inspect_earlier_note(struct es_inspector *in, const struct es_stray_case *stray)
+{
+	*es_earlier_slot(in, stray->flow_hash) = (struct es_earlier){
+		.flow_hash = stray->flow_hash,
+		.seq = stray->seq,
+		.ack = stray->ack,
+		.version = stray->version,
+		.is_noted = 1,
+	};
+}
+
+int es_inspect_earlier_is_nobodys(struct es_inspector *in, __u64 flow_hash, const struct es_segment *seg)
+{
+	const struct es_earlier *e = es_earlier_slot(in, flow_hash);
+
+	return e->is_noted && e->flow_hash == flow_hash && e->seq == seg->seq && e->ack == seg->ack &&
+	       e->version == in->version;
+}
+
+void es_inspect_earlier_blind(struct es_inspector *in, const struct es_record *record,
+			      const struct es_ip_packet *packet)
+{
+	struct es_handover_order order;
+
+	if (record->flow == ES_FLOW_DOUBTFUL &&
+	    in->cluster->conf->services[record->service].unsafe == ES_UNSAFE_ALL) {
+		es_inspect_doubt(in, packet->bytes, packet->len);
+		return;
+	}
+	es_inspect_order(in, record, packet, &order);
+	order.cost = 1;
+	order.pin = ES_PIN_unknown;
+	es_inspect_note(in, record->flow_hash, packet->seg.ack - 1, packet->seg.seq, in->cluster->self,
+			&order);
+	es_inspect_send(in, &order, packet, record->gso_size, in->cluster->self);
+}
