@@ -175,7 +175,7 @@ static int wait_for(int fd, __u64 until_ns)
 /* What the server says must reach the client as if it had come from whom the client has shaken hands with. */
 static int judge_answer(const struct world *world, const struct es_segment *seg)
 {
-	__u32 clock = seg->tsval - (ES_COOKIE_TS + ES_NF_CLOCK_AHEAD_MS);
+	__u32 clock = seg->tsval - (ES_COOKIE_TS + ES_REBUILD_CLOCK_AHEAD_MS);
 
 	if (seg->seq != ES_COOKIE + 1)
 		return es_nf_why(world->why, -EOPNOTSUPP,

@@ -73,7 +73,8 @@ static size_t put_options(const struct es_nf_request *request, __u8 *out)
 	if (o->sack_ok)
 		at = mempcpy(at, (__u8[]){1, 1, 4, 2}, 4);
 	if (o->tstamp_ok && request->seg.has_ts) {
-		es_timestamp_option_write(at, request->seg.tsval, request->seg.tsecr + ES_NF_CLOCK_AHEAD_MS);
+		es_timestamp_option_write(at, request->seg.tsval,
+					  request->seg.tsecr + ES_REBUILD_CLOCK_AHEAD_MS);
 		at += ES_TIMESTAMP_OPTION_LEN;
 	}
 	if (o->wscale_ok)

@@ -42,13 +42,6 @@ int es_nf_request_is_all(const struct es_nf_request *request);
 #define ES_NF_MADE_MAX (40 + 20 + ES_TCP_OPTIONS_MAX)
 
 /*
- * The clock that the client is shown jumps by 70 minutes when its connection is made. Segments of ours that are still on
- * their way then are old for the client, too; and what it echoes until it has heard of the new clock is too long ago
- * to be taken for a round trip.
- */
-#define ES_NF_CLOCK_AHEAD_MS (1U << 22)
-
-/*
  * es_nf_request_syn() - the SYN that makes the listening socket answer, and the SYNPROXY hook finish the handshake
  * Acknowledges nothing, yet its acknowledgement field has the ISN that the client knows the server by, and its echoed
  * timestamp the clock that the client is shown from now on. Returns its length.

@@ -61,14 +61,17 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 	v->accept_full = in->found.accept_full;
 	if (v->socket != ES_SOCKET_ESTABLISHED)
 		return 0;
-	if (in->connection && in->connection->track.pin != ES_PIN_unknown)
+	if (in->connection && in->connection->track.pin != ES_PIN_unknown) {
 		v->first_seq = in->connection->first_seq;
-	/* The track may have been lost to another flow's; and there may be an entry of a connection that is over. */
-	else if (!es_nf_track_first(node->tables.tracks, in->flow_hash, &v->first_seq) &&
-		 node->hands.first(node->hands.ctx, &in->flow, &v->first_seq))
+		/* The track may have been lost to another flow's; and there may be an entry of a connection that is over. */
+	} else if (!es_nf_track_first(node->tables.tracks, in->flow_hash, &v->first_seq) &&
+		   node->hands.first(node->hands.ctx, &in->flow, &v->first_seq)) {
 		/* A connection of which nothing is known may well be that of this request: then it is a duplicate. */
 		v->first_seq = v->seg.seq;
-	v->rcv_nxt = v->first_seq + in->found.received;
+		v->rcv_nxt = v->first_seq + in->found.received;
+		return 0;
+	}
+	es_handover_view_received(v, v->first_seq + in->found.received);
 	return 0;
 }
 

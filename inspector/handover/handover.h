@@ -51,6 +51,7 @@ void es_handover_sender_free(struct es_handover_sender **sender);
  * @content, @is_named: struct es_request_view's; for this node alone
  * @why: an enum es_move_why, of a request that moves its connection; for this node alone
  * @repeat: this node was given the request before; its client has sent it again
+ * @tsecr: the timestamp that the request's client has echoed, 0 without; for this node alone
  */
 struct es_handover_order {
 	enum es_handover_kind kind;
@@ -59,6 +60,7 @@ struct es_handover_order {
 	struct es_tcp_options options;
 	uint32_t requests;
 	uint32_t next_request_seq;
+	uint32_t tsecr;
 	uint32_t cost;
 	uint64_t url_key;
 	uint64_t content;

@@ -248,6 +248,13 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, ui
 	es_gather_remove(in->gathers, g);
 }
 
+/* Has its client heard the new socket? Then that hears the segment, too, as all nodes do. */
+static int es_moved_is_heard(const struct es_handover_order *order, const struct es_ip_packet *packet)
+{
+	return packet->seg.has_ts &&
+	       !es_seq_before(packet->seg.tsecr, order->tsecr + ES_REBUILD_CLOCK_AHEAD_MS);
+}
+
 void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		      const struct es_ip_packet *packet, uint32_t cookie)
 {
@@ -290,6 +297,8 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		es_inspect_note(in, record->flow_hash, cookie, packet->seg.seq, (unsigned int)target, &order);
 		es_inspect_tally(in, packet, &order, (unsigned int)target, ES_TALLY_again, in->began_ns);
 	}
+	if (record->kind != ES_RECORD_FIRST && es_moved_is_heard(known, packet))
+		return;
 	if (record->kind == ES_RECORD_FIRST)
 		es_decision_table_repeat(&in->decisions, record->flow_hash, cookie, packet->seg.seq - 1);
 	else

@@ -29,6 +29,7 @@ void es_inspect_order(const struct es_inspector *in, const struct es_record *rec
 	memset(ret, 0, sizeof(*ret));
 	ret->kind = ES_HANDOVER_REQUEST;
 	ret->service = record->service;
+	ret->tsecr = packet->seg.tsecr;
 	if (es_inspect_is_new(record->flow)) {
 		es_order_options(in, packet, &ret->options);
 		/* Its node has crashed: what is under way there yet is of an attempt before. */

@@ -11,15 +11,6 @@
 #include "settled.h"
 #include "kmod/core/answer.h"
 
-/*
- * What the kernel makes of rcv_tsecr is our timestamp clock: it stands at that value now. Were it the
- * client's tsecr, the echo in this very packet would be a first round-trip sample of 0: a retransmission
- * after 200 ms on a far longer way, and a BBR that sends no more than 1 ms' worth for the next 10 s. An echo
- * from more than INT_MAX us ago is no sample (tcp_rtt_tsopt_us()). To the client, this is 70 minutes later,
- * which PAWS likes.
- */
-#define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
-
 /* es_rebuild_prepare() - es_tcp_making_flags(). A global function, verified once. Returns 0 or -1. */
 __noinline int es_rebuild_prepare(struct __sk_buff *skb, const struct es_packet *pkt)
 {
@@ -70,6 +61,7 @@ static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk
 	__u16 least = seg->is_v6 ? ES_TCP_MSS_MIN_V6 : ES_TCP_MSS_MIN;
 	struct bpf_tcp_req_attrs attrs = {
 		.rcv_tsval = seg->tsval,
+		/* What the kernel makes of it is our timestamp clock: it stands at that value now. */
 		.rcv_tsecr = seg->tsecr + ES_REBUILD_CLOCK_AHEAD_MS,
 		.mss = o->mss < least ? least : o->mss,
 		.rcv_wscale = o->rcv_wscale,

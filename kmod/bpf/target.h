@@ -32,7 +32,7 @@ static __always_inline void es_handover_view_socket(struct bpf_sock *sk, struct 
 	} else if (v->socket == ES_SOCKET_ESTABLISHED) {
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (tp) {
-			v->rcv_nxt = tp->rcv_nxt;
+			es_handover_view_received(v, tp->rcv_nxt);
 			/* Whether a FIN counts as a received byte differs between kernels. */
 			v->first_seq = tp->rcv_nxt - (__u32)tp->bytes_received - 1;
 			*ret_old_rcv_nxt = tp->rcv_nxt;

@@ -124,6 +124,8 @@
 	X(handover_doubtful,                                                                                 \
 	  "request sent back that must not be executed twice, and whose socket this node "                   \
 	  "has ended unheard: its client is told")                                                           \
+	X(handover_follow_heard,                                                                             \
+	  "later segment of a first request that its rebuilt socket had heard itself")                       \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

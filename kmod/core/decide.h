@@ -223,6 +223,24 @@ static __always_inline int es_decide_is_earlier(const struct es_view *v)
 }
 
 /*
+ * What a client is told before there is a socket lets it send no more: neither the SYN-ACK's window nor the inspector's
+ * (es_ip_packet_sack()) is wider.
+ */
+#define ES_UNHEARD_MAX 65535
+
+/*
+ * Has the client of a request that is decided heard its socket? Then that hears this segment, as all nodes do, and whoever sent it there
+ * would do so for the second time.
+ */
+static __always_inline int es_decide_has_heard(const struct es_config *cfg, const struct es_view *v)
+{
+	__u32 isn = es_decision_isn(v->decision);
+
+	return v->seg.seq + v->seg.len - (isn + 1) > ES_UNHEARD_MAX ||
+	       (v->seg.has_ts && es_decide_cookie(cfg, v, isn) == ES_COOKIE_FLOW);
+}
+
+/*
  * A segment that nobody takes, though its client repeats it: perhaps the connection is nobody's. One byte may
  * ask whether a closed window has opened; its node answers that, but does not take it.
  */
@@ -307,7 +325,8 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 				   request_unheard);
 		if (blind || !v->inspector_alive)
 			ES_VERDICT(ret, ES_DROP, drop_no_flow);
-		if (v->decision && es_decision_age_ms(v->decision, v->now_ms) > cfg->race_window_ms)
+		if (v->decision && (es_decision_age_ms(v->decision, v->now_ms) > cfg->race_window_ms ||
+				    es_decide_has_heard(cfg, v)))
 			ES_VERDICT(ret, ES_DROP, drop_decided);
 		ES_VERDICT(ret, ES_QUEUE_LATER, request_later_queued);
 	case ES_COOKIE_EXPIRED:

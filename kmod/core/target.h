@@ -25,6 +25,7 @@
  * @stale: a first request from a node that the ring here does not name: another may have it by now
  * @on_its_way: for ES_HANDOVER_STRAY, see es_stray_is_on_its_way()
  * @silent: this node's lease is over
+ * @received: an established socket has all of the segment, see es_handover_view_received()
  */
 struct es_handover_view {
 	struct es_segment seg;
@@ -43,7 +44,17 @@ struct es_handover_view {
 	__u8 stale;
 	__u8 on_its_way;
 	__u8 silent;
+	__u8 received;
 };
+
+/* es_handover_view_received() - @rcv_nxt: the next byte, or FIN, that the established socket expects, if that is certain */
+static __always_inline void es_handover_view_received(struct es_handover_view *v, __u32 rcv_nxt)
+{
+	__u32 end = v->seg.seq + v->seg.len + !!(v->seg.flags & ES_TCP_FIN);
+
+	v->rcv_nxt = rcv_nxt;
+	v->received = !es_seq_before(rcv_nxt, end);
+}
 
 /**
  * es_handover_is_stale() - is this a first request whose sender the ring here does not name, and which another
@@ -174,6 +185,10 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 				ES_VERDICT(ret, ES_DROP, handover_old);
 			ES_VERDICT(ret, ES_END_OLD, handover_time_wait);
 		}
+		/* It was there in time to hear the segment itself. Its acknowledgement is on its way; should that be lost, the
+		 * client's repetition comes here, too. */
+		if (v->kind == ES_HANDOVER_FOLLOW && v->received)
+			ES_VERDICT(ret, ES_DROP, handover_follow_heard);
 		if (v->kind == ES_HANDOVER_FOLLOW)
 			ES_VERDICT(ret, ES_DELIVER, handover_follow);
 		ES_VERDICT(ret, ES_DELIVER, handover_duplicate);

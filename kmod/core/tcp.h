@@ -19,6 +19,14 @@
 
 #define ES_TCP_FLAGS_AT 12
 
+/*
+ * By so much the clock of a rebuilt connection's timestamps stands ahead of the SYN-ACK's, which its client echoes in the request. Did it
+ * go on, that echo would be a first round-trip sample of 0: a retransmission after 200 ms on a far longer way, and a BBR that
+ * sends no more than 1 ms' worth for the next 10 s. An echo from more than INT_MAX us ago is no sample (tcp_rtt_tsopt_us()).
+ * To the client, this is 70 minutes later, which PAWS likes. What it echoes from then on says that it has heard the connection.
+ */
+#define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
+
 #define ES_TCP_OPTIONS_MAX 40
 #define ES_TCP_WSCALE_MAX  14
 #define ES_TCP_MSS_MIN                                                                                       \

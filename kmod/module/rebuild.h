@@ -14,12 +14,6 @@
 #include "node.h"
 #include "packet.h"
 
-/*
- * How far the new socket's timestamp clock stands ahead of what the client echoes, in ms: see
- * kmod/bpf/rebuild.h for why.
- */
-#define ES_REBUILD_CLOCK_AHEAD_MS (1u << 22)
-
 /**
  * es_rebuild_note() - note that this packet, of which @seg is known, is to become a socket
  * @track: what to know about the connection; its options are the handshake's

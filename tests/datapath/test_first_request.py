@@ -175,6 +175,29 @@ def test_segments_behind_a_decision(node, client):
     c.silence()
 
 
+def test_segments_behind_what_the_client_has_heard(own_node, client):
+    """Its acknowledgement by the new socket, which hears the rest itself: the inspector sends none of that. The clock of the new socket's
+    timestamps says so (tcp.h); without them, it is told by more than fits into any window before."""
+    node = own_node(race_window_ms=5000)
+    for offer in (LINUX, WINDOWS):
+        c = client(at=node, offer=offer)
+        c.shake()
+        c.request(target=2)
+        assert node.taken(2).kind == model.REQUEST
+        with node.counts(request_later_queued=1, inspect_followed=1):
+            body = c.request(text=b"unheard")
+            follow = node.taken(2)
+        assert (follow.kind, follow.packet) == (model.FOLLOW, body)
+        if offer.means.ts:
+            c.ts_recent = (c.ts_recent + (1 << 22)) & MASK
+        else:
+            c.next = (c.next + 65535) & MASK
+        with node.counts(drop_decided=1):
+            c.request(text=b"heard")
+        node.no_message()
+        c.silence()
+
+
 def queued(offer, segments):
     """What is counted of a request of so many segments. Without timestamps each later one looks like a first one to the datapath by
     a chance of 1 in 2,048 (cookie.h); the inspector knows better."""

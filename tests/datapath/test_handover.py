@@ -410,6 +410,22 @@ class TestFollow:
                 assert c.read(3) == part
         assert c.answer()[-1].ack == c.next
 
+    def test_heard_before(self, node, given):
+        """The socket has it from the client itself: it does not tell that of what a node sends there for the second time."""
+        c, text, original = given()
+        node.message(c.handover(original))
+        built(c, text)
+        one, two = c.request(text=b"one"), c.ip_packet(ACK | PSH, b"two")
+        assert c.read(3) == b"one" and c.answer()[-1].ack == c.next
+        with node.counts(handover_received=1, handover_follow_heard=1):
+            node.message(c.handover(one, model.FOLLOW))
+        c.silence("the word that it has come twice")
+        half = c.ip_packet(ACK | PSH, b"onetwo", seq=(c.next - 3) & MASK)
+        with node.counts(handover_received=2, handover_follow=1, handover_follow_heard=1):
+            node.message(c.handover(half, model.FOLLOW))
+            assert c.read(3) == b"two"
+            node.message(c.handover(two, model.FOLLOW))
+
     def test_out_of_order(self, node, given):
         c, text, original = given()
         node.message(c.handover(original))

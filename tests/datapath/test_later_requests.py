@@ -267,6 +267,16 @@ class TestMove:
             follow = node.taken(2)
         assert follow.kind == model.FOLLOW and follow.packet == sent
 
+    def test_its_body_behind_what_the_client_has_heard(self, own_node, idle):
+        """The new socket has acknowledged something: it hears the rest itself."""
+        node = own_node(race_window_ms=2000)
+        c = idle(at=node)
+        self.moved(node, c, text=f"POST {node.uri(2)} HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n".encode())
+        c.ts_recent = (c.ts_recent + (1 << 22)) & 0xFFFFFFFF
+        with node.counts(moved_queued=1):
+            c.request(text=b"0123456789")
+        node.no_message()
+
     @BOTH
     def test_gathered(self, node, idle):
         c = idle()

@@ -143,6 +143,54 @@ static void test_later_segment(void **state)
 	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
 }
 
+/*
+ * Its client has heard the request's socket, so that hears what the client sends since, and the inspector need not
+ * send it there.
+ */
+static void test_later_segment_of_a_client_that_has_heard(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT), syn = v;
+	struct es_verdict answer;
+
+	(void)state;
+	/* By its sequence number: no window that it was told before is so wide. */
+	v.decision = es_decision_value(ISN, 1, NOW_MS - 40);
+	v.seg.seq = ISN + 1 + 65535 - 100;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	v.seg.seq++;
+	EXPECT(&cfg, &v, ES_DROP, drop_decided);
+	v.decision = 0; /* nobody has it */
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	/* By the timestamp that it echoes: until then it is that of the SYN-ACK. */
+	syn.seg = (struct es_segment){.seq = ISN, .flags = ES_TCP_SYN, .has_ts = 1};
+	answer = decide(&cfg, &syn);
+	v.seg = (struct es_segment){.seq = ISN + 1 + 1400,
+				    .ack = answer.cookie + 1,
+				    .len = 100,
+				    .flags = ES_TCP_ACK,
+				    .has_ts = 1,
+				    .tsecr = answer.tsval};
+	v.decision = es_decision_value(ISN, 1, NOW_MS - 40);
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	v.seg.tsecr += ES_REBUILD_CLOCK_AHEAD_MS;
+	EXPECT(&cfg, &v, ES_DROP, drop_decided);
+	v.decision = 0;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	/* What it repeats for long, nobody has. */
+	v.decision = es_decision_value(ISN, 1, NOW_MS - 40);
+	v.again_ms = ES_STRAY_AGAIN_MS;
+	EXPECT(&cfg, &v, ES_QUEUE_STRAY, stray_queued);
+	/* The cookie was made under the key before. */
+	v.again_ms = 0;
+	cfg.cookie_key[1] = cfg.cookie_key[0];
+	cfg.cookie_key[0] = (struct es_sipkey){5, 6};
+	cfg.key_count = 2;
+	EXPECT(&cfg, &v, ES_DROP, drop_decided);
+	v.seg.tsecr = answer.tsval;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+}
+
 static void test_before_any_request(void **state)
 {
 	struct es_config cfg = config();
@@ -521,6 +569,7 @@ int main(void)
 		cmocka_unit_test(test_syn),
 		cmocka_unit_test(test_first_request),
 		cmocka_unit_test(test_later_segment),
+		cmocka_unit_test(test_later_segment_of_a_client_that_has_heard),
 		cmocka_unit_test(test_before_any_request),
 		cmocka_unit_test(test_properties),
 		cmocka_unit_test(test_moved),

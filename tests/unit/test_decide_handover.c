@@ -145,6 +145,43 @@ static void test_handover(void **state)
 	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
 }
 
+/* What the socket has heard itself meanwhile is not given to it a second time. */
+static void test_follow_that_was_heard(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_FOLLOW,
+		.socket = ES_SOCKET_ESTABLISHED,
+		.seg = {.seq = ISN + 101, .len = 100, .flags = ES_TCP_ACK},
+		.first_seq = ISN + 1,
+	};
+
+	(void)state;
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
+	es_handover_view_received(&v, ISN + 101);
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
+	es_handover_view_received(&v, ISN + 200);
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
+	es_handover_view_received(&v, ISN + 201);
+	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_heard);
+	es_handover_view_received(&v, ISN + 5000);
+	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_heard);
+	/* The FIN counts, too. */
+	v.seg.flags |= ES_TCP_FIN;
+	es_handover_view_received(&v, ISN + 201);
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
+	es_handover_view_received(&v, ISN + 202);
+	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_heard);
+	/* Of what comes again from the client itself, the stack says that it has it: its acknowledgement may be lost. */
+	v.kind = ES_HANDOVER_REQUEST;
+	v.seg.seq = ISN + 1;
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_duplicate);
+	v.kind = ES_HANDOVER_STAY;
+	EXPECT_HANDOVER(&v, ES_DELIVER, stay_delivered);
+	v.kind = ES_HANDOVER_FOLLOW;
+	v.socket = ES_SOCKET_NONE;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_lost);
+}
+
 /* The connection that a request meets: its own, an older one, a newer one. */
 static void test_handover_meets_socket(void **state)
 {
@@ -474,12 +511,19 @@ static void test_fate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stay_and_end), cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_handover),     cmocka_unit_test(test_handover_meets_socket),
-		cmocka_unit_test(test_silent),	     cmocka_unit_test(test_stale),
-		cmocka_unit_test(test_stray),	     cmocka_unit_test(test_properties),
-		cmocka_unit_test(test_is_stale),     cmocka_unit_test(test_view_settled),
-		cmocka_unit_test(test_step),	     cmocka_unit_test(test_settled),
+		cmocka_unit_test(test_stay_and_end),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_handover),
+		cmocka_unit_test(test_follow_that_was_heard),
+		cmocka_unit_test(test_handover_meets_socket),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_stray),
+		cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_is_stale),
+		cmocka_unit_test(test_view_settled),
+		cmocka_unit_test(test_step),
+		cmocka_unit_test(test_settled),
 		cmocka_unit_test(test_fate),
 	};
 

@@ -173,7 +173,8 @@ static void test_syn(void **state)
 		assert_int_equal(syn.seg.sack_permitted, r.options.sack_ok);
 		assert_int_equal(syn.seg.has_ts, r.options.tstamp_ok);
 		assert_int_equal(syn.seg.tsval, r.options.tstamp_ok ? 0x01020304 : 0);
-		assert_int_equal(syn.seg.tsecr, r.options.tstamp_ok ? 0xf1f2f3f4 + ES_NF_CLOCK_AHEAD_MS : 0);
+		assert_int_equal(syn.seg.tsecr,
+				 r.options.tstamp_ok ? 0xf1f2f3f4 + ES_REBUILD_CLOCK_AHEAD_MS : 0);
 		/* It has come the same way as the request, and has no ECN of its own. */
 		assert_int_equal(out[is_v6 ? 7 : 8], 33);
 		assert_int_equal(out[1] & (is_v6 ? 0x30 : 0x03), 0);
