@@ -84,10 +84,15 @@ static size_t gathered(const struct question *q, size_t wanted, size_t most)
 	return len < most ? len : most;
 }
 
+static size_t explain_bound(const struct es_conf *conf)
+{
+	return es_gather_most(conf->inspector.gather_bytes, conf->datapath.receive_window_scale);
+}
+
 /* As the inspector does it: the segments with the head, and then, for who wants more, as many as there are. */
 static int ask(struct es_inspector *inspector, struct question *q)
 {
-	size_t bound = inspector->cluster->conf->inspector.gather_bytes;
+	size_t bound = explain_bound(inspector->cluster->conf);
 	struct es_report_explanation *report = q->report;
 	const struct es_request_view whole = q->request;
 	unsigned int steps = report->explain.count;
@@ -96,6 +101,8 @@ static int ask(struct es_inspector *inspector, struct question *q)
 
 	if (most < wanted)
 		most = wanted; /* explain_head() has said so */
+	if (whole.head->expect_continue)
+		most = gathered(q, wanted, most); /* its client waits for an answer to the head */
 	for (;;) {
 		q->request.len = gathered(q, wanted, most);
 		q->request.truncated = wanted > q->request.len;
@@ -147,9 +154,9 @@ static void explain_head(const struct es_conf *conf, const struct es_http_head *
 	if (head->header_count > ES_HTTP_HEADERS_MAX)
 		es_explain_add(explain, "%u headers: rules and plugins see the first %u, and Host",
 			       head->header_count, ES_HTTP_HEADERS_MAX);
-	if (head->head_len_bytes > conf->inspector.gather_bytes)
-		es_explain_add(explain, "a head of %u bytes: only the first %u (gather_bytes) decide",
-			       head->head_len_bytes, conf->inspector.gather_bytes);
+	if (head->head_len_bytes > explain_bound(conf))
+		es_explain_add(explain, "a head of %u bytes: only the first %zu (gather_bytes) decide",
+			       head->head_len_bytes, explain_bound(conf));
 	else if (head->head_len_bytes > ES_UNHEARD_BYTES)
 		es_explain_add(
 			explain,

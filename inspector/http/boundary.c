@@ -77,3 +77,13 @@ void es_boundary_find(const struct es_http_head *head, const char *text, size_t 
 	if (ret->pin == ES_PIN_none)
 		ret->len_bytes = head->head_len_bytes + (uint32_t)body;
 }
+
+int es_boundary_is_reached(const struct es_http_head *head, const char *text, size_t len)
+{
+	struct es_boundary boundary;
+
+	if (head->result == ES_HTTP_DONE && head->expect_continue)
+		return 1;
+	es_boundary_find(head, text, len, &boundary);
+	return boundary.pin == ES_PIN_pipelined || (boundary.pin == ES_PIN_none && len >= boundary.len_bytes);
+}

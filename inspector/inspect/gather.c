@@ -221,6 +221,8 @@ enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gat
 	s->header_len = (uint16_t)header_len;
 	g->count++;
 	g->bytes += payload_len;
+	if (payload_len > g->longest)
+		g->longest = payload_len;
 	return es_gather_extend(g) ? ES_GATHER_FULL : ES_GATHER_ADDED;
 }
 

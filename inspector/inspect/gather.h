@@ -39,7 +39,7 @@ enum es_gather_leaving {
  * goes to @target; since @left_ms
  * @asked: the client has been asked for more than it sends unheard (es_inspect_ask()); @full: a bound was met
  * @has_fin: the client has closed its side, behind @fin_seq
- * @wanted: bytes of text that a rule has asked for before it decides
+ * @wanted: bytes of text that a rule has asked for before it decides; @longest: segment's payload
  * @is_patient: es_gather_wait() says so; @repeated: the client has repeated its first segment, and it was waited on
  * @text, @text_len: payload that is contiguous from the first byte on; @head: its scan so far
  */
@@ -67,6 +67,7 @@ struct es_gather {
 	double deadline;
 	double left_ms;
 	size_t wanted;
+	size_t longest;
 	char *text;
 	size_t text_len;
 	size_t text_room;
@@ -78,6 +79,15 @@ struct es_gather {
 static inline int es_gather_is_closed(const struct es_gather *g)
 {
 	return g->has_first && g->has_fin && g->first_seq + (uint32_t)g->text_len == g->fin_seq;
+}
+
+/* es_gather_most() - as much of a request is gathered at most, for which @bytes are kept: a client that is asked for more than it
+ * sends unheard is offered a window of this @scale, which counts from the request's first byte */
+static inline size_t es_gather_most(size_t bytes, unsigned int scale)
+{
+	size_t window = ((size_t)UINT16_MAX >> scale) << scale;
+
+	return bytes < window ? bytes : window;
 }
 
 struct es_gather_table;

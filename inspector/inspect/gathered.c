@@ -91,7 +91,7 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 {
 	struct es_request_view request = {
 		.flow_hash = g->flow_hash,
-		.truncated = truncated,
+		.truncated = truncated || g->text_len < g->wanted,
 		.current = g->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
 	};
 	struct es_ip_packet packet;
@@ -144,11 +144,33 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 	return 1;
 }
 
+/*
+ * Is what a rule asks for more than the client may send, which has sent all but less than a segment? Of one that it may send in part, it sends
+ * nothing (RFC 9293 section 3.8.6.2.1), unless the request ends there.
+ */
+static int es_gather_is_in_vain(const struct es_gather *g, size_t most)
+{
+	struct es_boundary boundary;
+
+	if (!g->wanted || !g->asked || g->text_len + g->longest <= most)
+		return 0;
+	es_boundary_find(&g->head, g->text, g->text_len, &boundary);
+	return boundary.pin != ES_PIN_none || boundary.len_bytes > most;
+}
+
 /* A bound is met, or the client has sent all that it does before it hears something. */
 static int es_gather_is_full(const struct es_inspector *in, const struct es_gather *g)
 {
-	return g->count == ES_GATHER_SEGMENTS || g->text_len >= in->cluster->conf->inspector.gather_bytes ||
+	size_t most = es_gather_most(in->cluster->conf->inspector.gather_bytes, g->order.options.rcv_wscale);
+
+	return g->count == ES_GATHER_SEGMENTS || g->text_len >= most || es_gather_is_in_vain(g, most) ||
 	       (g->count >= ES_INITIAL_WINDOW_SEGMENTS && !es_gather_may_ask(g));
+}
+
+/* Is there what the rules ask for, or all that comes before they decide? */
+static int es_gather_is_enough(const struct es_gather *g)
+{
+	return g->text_len >= g->wanted || es_boundary_is_reached(&g->head, g->text, g->text_len);
 }
 
 /* Does the client wait for an answer, so that more will not come by itself? */
@@ -204,7 +226,7 @@ void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struc
 		scan = es_http_head_distrust(&g->head);
 	else if (g->text_len)
 		scan = es_http_head_scan(&g->head, g->text, g->text_len);
-	if (scan != ES_HTTP_MORE && g->text_len >= g->wanted && es_inspect_decide_gathered(in, g, 0))
+	if (scan != ES_HTTP_MORE && es_gather_is_enough(g) && es_inspect_decide_gathered(in, g, 0))
 		return;
 	g->full = result == ES_GATHER_FULL || es_gather_is_full(in, g);
 	if (g->full || es_gather_is_closed(g) ||

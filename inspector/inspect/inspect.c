@@ -30,6 +30,10 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 	/* A connection that carries something else is pinned once it has a node. */
 	if (target < 0 || result == ES_HTTP_DONE || result == ES_HTTP_AMBIGUOUS)
 		target = es_route(&in->router, service, request, in->now_ns, NULL, ret_rejection);
+	if (target == ES_ROUTE_MORE && es_boundary_is_reached(request->head, request->text, request->len)) {
+		request->truncated = 1;
+		target = es_route(&in->router, service, request, in->now_ns, NULL, ret_rejection);
+	}
 	if (request->current < 0)
 		target = es_inspect_fate_target(in, service, request->client, target);
 	if (target == ES_ROUTE_MORE)

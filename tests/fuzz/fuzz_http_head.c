@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "tests/fuzz/fuzz.h"
+#include "inspector/http/boundary.h"
 #include "inspector/http/head.h"
 
 static int same(const struct es_http_head *a, const struct es_http_head *b)
@@ -122,6 +123,29 @@ static void check_lookups(const struct es_http_head *h, const uint8_t *data, siz
 	free(copy);
 }
 
+static int is_reached(const struct es_http_head *h, const uint8_t *data, size_t len)
+{
+	char *copy = fuzz_copy(data, len);
+	int reached = es_boundary_is_reached(h, copy, len);
+
+	free(copy);
+	return reached;
+}
+
+/* Where the client waits, it waits with all that is behind; and at the request's end, if that is proven. */
+static void check_boundary(const struct es_http_head *h, const uint8_t *data, size_t size, uint64_t *seed)
+{
+	size_t len = h->head_len_bytes + fuzz_random(seed) % (size - h->head_len_bytes + 1);
+	struct es_boundary boundary;
+	char *copy = fuzz_copy(data, size);
+
+	FUZZ_CHECK(!is_reached(h, data, len) || is_reached(h, data, size));
+	es_boundary_find(h, copy, size, &boundary);
+	free(copy);
+	if (boundary.pin == ES_PIN_none && !h->expect_continue)
+		FUZZ_CHECK(is_reached(h, data, size) == (size >= boundary.len_bytes));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint64_t seed = fuzz_seed(data, size);
@@ -134,6 +158,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_lookups(&whole, data, size);
 	if (whole.result == ES_HTTP_DONE)
 		check_done(&whole, data);
+	if (whole.result == ES_HTTP_DONE)
+		check_boundary(&whole, data, size, &seed);
 
 	/* Small inputs grow byte by byte, larger ones in a few random steps. */
 	es_http_head_init(&cut);

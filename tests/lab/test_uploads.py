@@ -8,16 +8,17 @@ import re
 
 import pytest
 
-from earshotlab import Lab
+from earshotlab import Lab, daemon
 
 pytestmark = [pytest.mark.earshot, pytest.mark.wire]
 
 ALL = ["n1", "n2", "n3"]
 SEGMENT = 1368 - 12  # what the lab's cluster network leaves of a segment with timestamps
 UPLOADS = 20
-# How curl sends a file. It waits a second for 100 Continue, if it asks for that.
+# How curl sends a file. It waits for 100 Continue, if it asks for that.
 FRAMINGS = {"length": ["-H", "Expect:"], "chunked": ["-H", "Expect:", "-H", "Transfer-Encoding: chunked"],
-            "expected": ["-H", "Expect: 100-continue"]}
+            "expected": ["-H", "Expect: 100-continue", "--expect100-timeout", "60"]}
+PATIENCE_MS = 4000
 
 
 @pytest.fixture(scope="module", name="lab")
@@ -25,6 +26,21 @@ def _lab():
     """The client is a millisecond away, and nothing merges its segments: they come one by one, as on a real network."""
     with Lab(nodes=3, policy="uri-hash", wires=["client"], segment=True) as lab:
         lab.wire("client").set(delay="1ms")
+        yield lab
+
+
+@pytest.fixture(scope="module", name="rule")
+def _rule():
+    """A rule wants more of each request than a client can send unacknowledged, and much patience is had with it."""
+    os.environ.setdefault("EARSHOT_PLUGIN_DIR", os.path.join(daemon.BUILD, "plugins"))
+    with Lab(nodes=3, policy="uri-hash", settings={"inspector.gather_timeout_ms": PATIENCE_MS}) as lab:
+        with open(lab.config_file, encoding="utf-8") as handle:
+            text = handle.read()
+        with open(lab.config_file, "w", encoding="utf-8") as handle:
+            handle.write(re.sub(r"(service web \{)", r'\1\n plugin debug { file = "debug.so" config = "answer more 100000" budget_us = 1000000 }\n',
+                                text))
+        for node in ALL:
+            lab.node(node).exec(["earshot", "reload"])
         yield lab
 
 
@@ -62,3 +78,18 @@ def test_each_segment_comes_once(lab, tmp_path, size, framing):
         nodes.add(answer["node"])
     assert nodes == set(ALL)
     assert twice(lab) - before <= UPLOADS * size / SEGMENT * 0.05
+
+
+# Of a chunked body between ten segments and the window, its client may keep the last chunk back: it takes the first segment for lost,
+# which it was told, and is allowed nothing more.
+@pytest.mark.parametrize("size, framing", [(size, framing) for size in (10, 20_000, 60_000, 200_000) for framing in FRAMINGS
+                                           if framing != "chunked" or not 13_680 < size < 65_536])
+def test_nothing_is_waited_for_that_cannot_come(rule, tmp_path, size, framing):
+    """What ends before, what is longer than a client may send, and what waits for the server's word: the rule hears at once that no
+    more comes."""
+    body = os.urandom(size)
+    (tmp_path / "body").write_bytes(body)
+    for number in range(3):
+        answer, seconds = upload(rule, str(tmp_path / "body"), framing, f"rule-{size}-{framing}-{number}")
+        assert (answer["bytes"], answer["sha256"]) == (size, hashlib.sha256(body).hexdigest())
+        assert seconds < PATIENCE_MS / 1000 / 2

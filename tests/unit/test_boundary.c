@@ -68,9 +68,50 @@ static void test_boundaries(void **state)
 	}
 }
 
+/* @len bytes have come of it: does its client wait? */
+static int is_reached(const char *text, size_t len)
+{
+	struct es_http_head head;
+
+	es_http_head_init(&head);
+	es_http_head_scan(&head, text, len);
+	return es_boundary_is_reached(&head, text, len);
+}
+
+static void test_reached(void **state)
+{
+#define EXPECT POST "Expect: 100-continue\r\n"
+	static const struct {
+		const char *text;
+		size_t at; /* the fewest bytes behind which the client waits; 0: none */
+	} cases[] = {
+		{GET, sizeof(GET) - 1},
+		{GET "G", sizeof(GET) - 1},
+		{POST "Content-Length: 5\r\n\r\nhello", sizeof(POST) - 1 + 26},
+		{POST "Content-Length: 5\r\n\r\nhello!", sizeof(POST) - 1 + 26},
+		{POST "Content-Length: 5\r\n\r\nhell", 0},
+		{POST "Content-Length: 99999999999\r\n\r\nhello", 0},
+		{EXPECT "Content-Length: 5\r\n\r\nhello", sizeof(EXPECT) - 1 + 21},
+		{EXPECT "Transfer-Encoding: chunked\r\n\r\n", sizeof(EXPECT) - 1 + 30},
+		{CHUNKED "1\r\nx\r\n0\r\n\r\n", sizeof(CHUNKED) - 1 + 11},
+		{CHUNKED "1\r\nx\r\n0\r\nT: u\r\n\r\n" GET, sizeof(CHUNKED) - 1 + 17},
+		{CHUNKED "1\r\nx\r\n0\r\nT: u\r\n", 0},
+		{CHUNKED "1\r\nxy\r\n0\r\n\r\n", 0},
+		{POST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 0},
+		{"\x16\x03\x01\x02\x00\x01", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (size_t len = 0; len <= strlen(cases[i].text); len++)
+			if (is_reached(cases[i].text, len) != (cases[i].at && len >= cases[i].at))
+				fail_msg("%s: %zu bytes, expected it at %zu", cases[i].text, len,
+					 cases[i].at);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_boundaries)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_boundaries), cmocka_unit_test(test_reached)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

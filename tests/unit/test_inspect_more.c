@@ -56,17 +56,20 @@ static void expect_segments(unsigned int count)
 	assert_int_equal(es_gather_count(in.gathers), 0);
 }
 
-#define SEGMENT "0123456789"
+#define SEGMENT	     "0123456789"
+#define HEAD(fields) "POST / HTTP/1.1\r\nHost: x\r\n" fields "\r\n"
+#define POST	     HEAD("Content-Length: 20\r\n")
+#define LONG	     HEAD("Content-Length: 1000000\r\n")
 
 /* A rule wants more than the head: what comes is gathered, and the rule is asked again when it is enough. */
 static void test_more(void **state)
 {
-	unsigned int number = flow_find(1, 1), at = sizeof(REQUEST) - 1;
+	unsigned int number = flow_find(1, 1), at = sizeof(POST) - 1;
 	struct message m;
 
 	(void)state;
-	plugin_begin("answer more 45");
-	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	plugin_begin("answer more 65");
+	inspect(number, ES_FLOW_NEW, 0, POST);
 	expect_asked(1, at, 1, 0);
 	inspect(number, ES_FLOW_NEW, at, SEGMENT);
 	assert_int_equal(sent_to(&m), -1);
@@ -77,10 +80,10 @@ static void test_more(void **state)
 	expect_segments(3);
 	/* The same when the head itself was cut, and out of order. */
 	number = flow_find(number + 1, 1);
-	inspect(number, ES_FLOW_NEW, 8, &REQUEST[8]);
+	inspect(number, ES_FLOW_NEW, 8, &POST[8]);
 	inspect(number, ES_FLOW_NEW, at, SEGMENT SEGMENT);
 	expect_asked(2, at + 20, 1, 0);
-	inspect(number, ES_FLOW_NEW, 0, "GET / HT");
+	inspect(number, ES_FLOW_NEW, 0, "POST / H");
 	expect_asked(3, at + 20, 1, 0);
 	expect_segments(3);
 	assert_int_equal(COUNT(gathered), 2);
@@ -112,14 +115,14 @@ static void expect_message(enum es_handover_kind kind, unsigned int requests)
 /* A later request that stays is seen by no rule twice: what the client has repeated meanwhile goes where it went. */
 static void repeat_what_stayed(int is_gathered)
 {
-	unsigned int number = flow_find(1, 1), at = sizeof(REQUEST) - 1;
+	unsigned int number = flow_find(1, 1), at = sizeof(POST) - 1;
 	unsigned long long asked = 1 + (unsigned int)is_gathered;
 	long long len = at + (is_gathered ? 20 : 0);
 	struct message m;
 
-	plugin_begin(is_gathered ? "answer more 45" : "answer pass");
+	plugin_begin(is_gathered ? "answer more 65" : "answer pass");
 	only(in.cluster->self);
-	inspect_here(number, 0, REQUEST);
+	inspect_here(number, 0, POST);
 	if (is_gathered)
 		inspect_here(number, at, SEGMENT SEGMENT);
 	expect_message(ES_HANDOVER_STAY, 3);
@@ -127,7 +130,7 @@ static void repeat_what_stayed(int is_gathered)
 		expect_message(ES_HANDOVER_FOLLOW, 3);
 	expect_asked(asked, len, asked - 1, 0);
 	assert_int_equal(COUNT(stayed), 1);
-	inspect_here(number, 0, REQUEST);
+	inspect_here(number, 0, POST);
 	expect_asked(asked, len, asked - 1, 0);
 	assert_int_equal(es_gather_count(in.gathers), 0);
 	assert_int_equal(COUNT(repeated), 1);
@@ -155,13 +158,13 @@ static void test_repeated_request_that_was_gathered_and_stayed(void **state)
 /* More does not come: the rule is told so, and what it then says counts. */
 static void test_more_does_not_come(void **state)
 {
-	unsigned int number = flow_find(1, 1), at = sizeof(REQUEST) - 1;
+	unsigned int number = flow_find(1, 1), at = sizeof(POST) - 1;
 	struct message m;
 
 	(void)state;
-	plugin_begin("answer more 45");
+	plugin_begin("answer more 65");
 	/* In time. */
-	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	inspect(number, ES_FLOW_NEW, 0, POST);
 	in.now_ns += 199000000;
 	es_inspect_deadlines(&in);
 	es_handover_flush(in.sender);
@@ -174,8 +177,8 @@ static void test_more_does_not_come(void **state)
 	assert_int_equal(COUNT(gather_timeout), 1);
 	/* The client repeats what it has sent: it waits for an answer, and will send no more. */
 	number = flow_find(number + 1, 1);
-	inspect(number, ES_FLOW_NEW, 0, REQUEST);
-	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	inspect(number, ES_FLOW_NEW, 0, POST);
+	inspect(number, ES_FLOW_NEW, 0, POST);
 	assert_int_equal(COUNT(gather_timeout), 2);
 	expect_segments(1);
 	assert_int_equal(COUNT(requests), 2);
@@ -185,14 +188,14 @@ static void test_more_does_not_come(void **state)
 static void test_more_than_there_is_room(void **state)
 {
 	char text[1201];
-	unsigned int number = flow_find(1, 1), at = sizeof(REQUEST) - 1, segments = 1;
+	unsigned int number = flow_find(1, 1), at = sizeof(LONG) - 1, segments = 1;
 	struct message m;
 
 	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = 0;
 	plugin_begin("answer more 1000000");
-	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	inspect(number, ES_FLOW_NEW, 0, LONG);
 	while (es_gather_count(in.gathers)) {
 		assert_true(++segments < 8);
 		assert_int_equal(sent_to(&m), -1);
@@ -204,6 +207,78 @@ static void test_more_than_there_is_room(void **state)
 	assert_true(sent_to(&m) >= 0);
 }
 
+/* Where no more can come, it is not waited for: behind the end of the request, and before the server's 100. */
+static void test_nothing_more_comes(void **state)
+{
+	static const struct {
+		const char *first, *second;
+	} cases[] = {
+		{REQUEST, NULL},
+		{POST SEGMENT SEGMENT, NULL},
+		{POST, SEGMENT SEGMENT},
+		{POST SEGMENT, SEGMENT "GET "},
+		{HEAD("Content-Length: 20\r\nExpect: 100-continue\r\n"), NULL},
+		{HEAD("Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n"), NULL},
+		{HEAD("Transfer-Encoding: chunked\r\n") "a\r\n" SEGMENT "\r\n0\r\n\r\n", NULL},
+		{HEAD("Transfer-Encoding: chunked\r\n") "a\r\n" SEGMENT "\r\n0", "\r\n\r\n"},
+		{HEAD("Transfer-Encoding: chunked\r\n") "a\r\n" SEGMENT "\r\n0\r\nTrailer: x\r\n", "\r\n"},
+	};
+	unsigned int number = 0;
+
+	(void)state;
+	plugin_begin("answer more 1000");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint32_t len = (uint32_t)strlen(cases[i].first);
+
+		number = flow_find(number + 1, 1);
+		inspect(number, ES_FLOW_NEW, 0, cases[i].first);
+		assert_int_equal(es_gather_count(in.gathers), cases[i].second != NULL);
+		if (cases[i].second) {
+			inspect(number, ES_FLOW_NEW, len, cases[i].second);
+			len += (uint32_t)strlen(cases[i].second);
+		}
+		expect_asked(2 * (i + 1), len, i + 1, 0);
+		expect_segments(cases[i].second ? 2 : 1);
+	}
+	assert_int_equal(COUNT(gather_timeout), 0);
+	/* Chunks that are none may go on for ever. */
+	number = flow_find(number + 1, 1);
+	inspect(number, ES_FLOW_NEW, 0, HEAD("Transfer-Encoding: chunked\r\n") "a\r\n" SEGMENT "0\r\n\r\n");
+	assert_int_equal(es_gather_count(in.gathers), 1);
+}
+
+#define SACK_OK (1u << 16) /* in the cookie, see kmod/core/cookie.h */
+
+/* More than a client may send before a socket acknowledges anything, though it is asked: what it has sent then decides at once. */
+static void test_more_than_the_client_may_send(void **state)
+{
+	unsigned int number = flow_find(1, 1), at = sizeof(LONG) - 1;
+	uint32_t ack = htonl((COOKIE | SACK_OK) + 1);
+	struct es_record record;
+	uint8_t bytes[1500];
+	char text[1301] = "";
+
+	(void)state;
+	es_gather_table_free(&in.gathers);
+	conf->inspector.gather_bytes = 100000;
+	conf->datapath.receive_window_scale = 10;
+	assert_int_equal(es_gather_table_new(16, 100000, &in.gathers), 0);
+	memset(text, 'x', sizeof(text) - 1);
+	plugin_begin("answer more 70000");
+	for (unsigned int sent = 0; !sent || es_gather_count(in.gathers); sent += sizeof(text) - 1) {
+		record = segment(number, sent ? at : 0, sent ? text : LONG, bytes);
+		if (sent)
+			at += sizeof(text) - 1;
+		memcpy(bytes + tcp_at() + 8, &ack, sizeof(ack));
+		es_inspect_record(&in, &record, bytes);
+		assert_true(at <= 64512);
+	}
+	assert_true(at + sizeof(text) - 1 > 64512);
+	expect_asked(2, at, 1, 0);
+	assert_int_equal(COUNT(gather_asked), 1);
+	assert_int_equal(COUNT(gather_full), 1);
+}
+
 /* A rule that does not understand that no more comes has given a wrong answer, and the policy decides. */
 static void test_more_for_ever(void **state)
 {
@@ -211,11 +286,11 @@ static void test_more_for_ever(void **state)
 
 	(void)state;
 	plugin_begin("answer once-more 5000");
-	inspect(number, ES_FLOW_NEW, 0, REQUEST);
+	inspect(number, ES_FLOW_NEW, 0, POST);
 	in.now_ns += 300000000;
 	es_inspect_deadlines(&in);
 	es_handover_flush(in.sender);
-	expect_asked(2, sizeof(REQUEST) - 1, 1, 1);
+	expect_asked(2, sizeof(POST) - 1, 1, 1);
 	expect_segments(1);
 }
 
@@ -249,6 +324,8 @@ int main(void)
 		TEST(test_repeated_request_that_was_gathered_and_stayed),
 		TEST(test_more_does_not_come),
 		TEST(test_more_than_there_is_room),
+		TEST(test_nothing_more_comes),
+		TEST(test_more_than_the_client_may_send),
 		TEST(test_more_for_ever),
 		TEST(test_refused_when_unreachable),
 	};

@@ -164,9 +164,10 @@ enum es_plugin_answer_kind {
 	 * be a target. */
 	ES_PLUGIN_NODES = 2,
 	/* Ask the whole chain again when @more_bytes bytes are there, counted from the request's first byte.
-	 * The inspector gathers bytes up to its limits (gather_bytes, gather_timeout_ms, the initial window of
-	 * a client without SACK). Then it calls route() with es_plugin_host.is_truncated() true, and route()
-	 * must not ask for more. */
+	 * The inspector gathers bytes up to its limits (gather_bytes, 64,512 bytes, gather_timeout_ms, the
+	 * initial window of a client without SACK), and to the end of the request or, where the client waits
+	 * for 100 Continue, of its head. Then it calls route() with es_plugin_host.is_truncated() true, and
+	 * route() must not ask for more. */
 	ES_PLUGIN_MORE = 3,
 	/* Nobody serves it: the client gets @status (400..599) and Retry-After: @retry_after_s (0: without).
 	 * A TLS client gets the alert access_denied; for any other protocol but HTTP/1.x the connection is
