@@ -72,6 +72,7 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 		return 0;
 	}
 	es_handover_view_received(v, v->first_seq + in->found.received);
+	es_handover_view_window(v, &in->h, v->rcv_nxt + in->found.rcv_wnd);
 	return 0;
 }
 

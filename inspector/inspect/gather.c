@@ -205,7 +205,9 @@ enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gat
 		at++;
 	if (at < g->count && g->segment[at].seq == seq && g->segment[at].payload_len >= payload_len)
 		return ES_GATHER_REPEATED;
-	if (g->bytes + payload_len > table->flow_bytes || len > UINT16_MAX || es_gather_reserve(g))
+	/* On its way to another node, more of it may come, from a client whose window was wide. */
+	if (g->bytes + payload_len > table->flow_bytes * (g->leaving ? ES_GATHER_LEAVING_TIMES : 1) ||
+	    len > UINT16_MAX || es_gather_reserve(g))
 		return ES_GATHER_FULL;
 	memmove(&g->segment[at + 1], &g->segment[at], (g->count - at) * sizeof(*s));
 	s = &g->segment[at];

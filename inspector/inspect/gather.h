@@ -15,6 +15,9 @@
 
 #define ES_GATHER_SEGMENTS 256
 
+/* A request that is decided keeps so many times as much until it leaves. */
+#define ES_GATHER_LEAVING_TIMES 4
+
 /* struct es_gather_segment - one original packet of a flow; owned by its es_gather */
 struct es_gather_segment {
 	uint32_t seq;

@@ -367,6 +367,7 @@ void es_inspect_deadlines(struct es_inspector *in)
 {
 	es_inspect_strays_due(in);
 	es_inspect_fates_due(in);
+	es_inspect_beyond_due(in);
 	es_inspect_forget_old(in);
 	es_inspect_gathers_due(in);
 }

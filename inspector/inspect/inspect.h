@@ -108,6 +108,22 @@ struct es_left {
 
 #define ES_LEFT_SLOTS 1024
 
+/* struct es_beyond - segments that wait until they are sent again to @node (beyond.c); more than fit are left to their clients */
+#define ES_BEYOND_MAX 256
+struct es_beyond_segment {
+	unsigned long long due_ns;
+	uint8_t *bytes;
+	size_t len;
+	uint8_t node;
+	uint8_t service;
+	uint8_t attempt;
+};
+
+struct es_beyond {
+	unsigned int count;
+	struct es_beyond_segment segment[ES_BEYOND_MAX];
+};
+
 struct es_inspector {
 	const struct es_worker_params *params;
 	struct es_keys keys;
@@ -128,6 +144,7 @@ struct es_inspector {
 	struct es_earlier earlier[ES_EARLIER_SLOTS];
 	uint32_t version; /* counts the versions of the cluster, and with them its rings */
 	struct es_left left[ES_LEFT_SLOTS];
+	struct es_beyond beyond;
 	__u32 swept; /* the set of the decision table that is looked through next */
 	_Atomic unsigned long long count[ES_WORKER_COUNTER_COUNT];
 	_Atomic unsigned long long sent_to[ES_NODES_MAX];

@@ -49,6 +49,7 @@ int es_inspector_init(struct es_inspector *in, const struct es_worker_params *pa
 
 void es_inspector_fini(struct es_inspector *in)
 {
+	es_inspect_beyond_forget(in);
 	es_router_fini(&in->router);
 	es_handover_sender_free(&in->sender);
 	es_gather_table_free(&in->gathers);
@@ -77,6 +78,7 @@ int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *c
 	if (cluster->conf != in->cluster->conf) {
 		es_inspect_strays_forget(in);
 		es_inspect_fates_forget(in);
+		es_inspect_beyond_forget(in);
 		es_inspector_renew_tally(in, cluster->conf);
 	}
 	in->cluster = cluster;

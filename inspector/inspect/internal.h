@@ -38,6 +38,12 @@ void es_inspect_reject_gathered(struct es_inspector *in, const struct es_gather 
 void es_inspect_reject_again(struct es_inspector *in, const struct es_record *record,
 			     const struct es_ip_packet *packet, const struct es_handover_order *order);
 
+/* es_inspect_beyond() - a segment came back: its socket's window has no room for it yet (beyond.c) */
+void es_inspect_beyond(struct es_inspector *in, const struct es_handover *nack,
+		       const struct es_ip_packet *packet);
+void es_inspect_beyond_due(struct es_inspector *in);
+void es_inspect_beyond_forget(struct es_inspector *in);
+
 /* Tell a client with a RST that there is no such connection. */
 void es_inspect_reset(struct es_inspector *in, const uint8_t *bytes, size_t len);
 

@@ -90,10 +90,12 @@ void es_inspect_send(struct es_inspector *in, const struct es_handover_order *or
 	size_t room = *in->params->packet_max - packet->header_len;
 	uint8_t bytes[ES_HANDOVER_PACKET_MAX];
 
+	if (piece.kind == ES_HANDOVER_FOLLOW)
+		piece.request_flags = ES_FOLLOW_F_BACK;
 	if (!segment || segment > room)
 		segment = room;
 	if (packet->seg.len <= segment) {
-		request_handover(in->sender, in->cluster, order, packet->bytes, packet->len, target);
+		request_handover(in->sender, in->cluster, &piece, packet->bytes, packet->len, target);
 		return;
 	}
 	for (size_t at = 0; at < packet->seg.len; at += segment) {
@@ -102,6 +104,7 @@ void es_inspect_send(struct es_inspector *in, const struct es_handover_order *or
 		request_handover(in->sender, in->cluster, &piece, bytes,
 				 es_ip_packet_cut(packet, at, len, bytes), target);
 		piece.kind = ES_HANDOVER_FOLLOW;
+		piece.request_flags = ES_FOLLOW_F_BACK;
 	}
 }
 

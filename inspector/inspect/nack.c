@@ -185,6 +185,10 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover_ba
 		es_inspect_fate_answer(in, nack, &packet);
 		return;
 	}
+	if (nack->nack == ES_NACK_BEYOND) {
+		es_inspect_beyond(in, nack, &packet);
+		return;
+	}
 	es_handover_order_of(nack, &order);
 	if (nack->nack == ES_NACK_SILENT)
 		es_health_set_unsure(in->params->health, in->now_ns + ES_SUSPEND_NS);

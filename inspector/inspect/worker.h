@@ -71,6 +71,7 @@ struct es_worker;
 	X(errors_ignored,                                                                                    \
 	  "ICMP errors about handovers that do not quote one of the last ones: forged, or cut")              \
 	X(earlier, "first requests on connections from before this node listened, which no node has")        \
+	X(follow_again, "segments sent again to a node whose socket had no room for them before")            \
 	X(gather_waited, "requests whose head paused where a rule may refuse them, waited for longer")
 
 enum es_worker_counter {

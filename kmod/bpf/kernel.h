@@ -57,6 +57,7 @@ struct tcp_sock {
 	struct tcp_options_received rx_opt;
 	__u32 rcv_nxt;
 	__u32 copied_seq;
+	__u32 rcv_wup;
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 write_seq;

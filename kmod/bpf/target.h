@@ -19,8 +19,8 @@
 #include "kmod/core/target.h"
 
 /* What the target knows about the packet in a message. */
-static __always_inline void es_handover_view_socket(struct bpf_sock *sk, struct es_handover_view *v,
-						    __u32 *ret_old_rcv_nxt)
+static __always_inline void es_handover_view_socket(struct bpf_sock *sk, const struct es_handover *h,
+						    struct es_handover_view *v, __u32 *ret_old_rcv_nxt)
 {
 	struct tcp_sock *tp;
 
@@ -33,6 +33,7 @@ static __always_inline void es_handover_view_socket(struct bpf_sock *sk, struct 
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (tp) {
 			es_handover_view_received(v, tp->rcv_nxt);
+			es_handover_view_window(v, h, tp->rcv_wup + tp->rcv_wnd);
 			/* Whether a FIN counts as a received byte differs between kernels. */
 			v->first_seq = tp->rcv_nxt - (__u32)tp->bytes_received - 1;
 			*ret_old_rcv_nxt = tp->rcv_nxt;
@@ -212,7 +213,7 @@ static __always_inline void es_handover_look(struct __sk_buff *skb, const struct
 	settled = es_settled_unpack(es_settle(in->hash, v->seg.seq, ES_SETTLED_LOOK, 0));
 	es_handover_view_settled(v, h, &in->pkt, &settled);
 	in->sk = es_socket_lookup(skb, &in->pkt);
-	es_handover_view_socket(in->sk, v, &in->old_rcv_nxt);
+	es_handover_view_socket(in->sk, h, v, &in->old_rcv_nxt);
 	if (es_service_is_refused(in->service, in->pkt.is_v6))
 		v->listening = 0;
 	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)

@@ -126,6 +126,8 @@
 	  "has ended unheard: its client is told")                                                           \
 	X(handover_follow_heard,                                                                             \
 	  "later segment of a first request that its rebuilt socket had heard itself")                       \
+	X(handover_follow_beyond,                                                                            \
+	  "later segment of a first request sent back: its rebuilt socket's window has no room for it yet")  \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

@@ -60,6 +60,7 @@ enum es_nack_reason {
 	ES_NACK_UNKNOWN = 11, /* neither */
 	/* Of an ES_HANDOVER_F_UNSAFE: the target may have executed it, and has ended its socket unheard */
 	ES_NACK_DOUBTFUL = 12,
+	ES_NACK_BEYOND = 13, /* a FOLLOW is beyond its socket's window; only with ES_FOLLOW_F_BACK */
 };
 
 /**
@@ -127,6 +128,9 @@ struct es_handover {
 	__be64 mac;
 };
 _Static_assert(sizeof(struct es_handover) == 64, "the header of version 2 is 64 bytes");
+
+/* In the request_flags of a FOLLOW: its sender knows ES_NACK_BEYOND. One of a version before would take that for the request's. */
+#define ES_FOLLOW_F_BACK 0x80
 
 #define ES_HANDOVER_F_WSCALE 0x01
 #define ES_HANDOVER_F_SACK   0x02

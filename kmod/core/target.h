@@ -25,7 +25,8 @@
  * @stale: a first request from a node that the ring here does not name: another may have it by now
  * @on_its_way: for ES_HANDOVER_STRAY, see es_stray_is_on_its_way()
  * @silent: this node's lease is over
- * @received: an established socket has all of the segment, see es_handover_view_received()
+ * @received: an established socket has all of the segment, see es_handover_view_received(); @beyond: it drops it,
+ * and the sender can wait, see es_handover_view_window()
  */
 struct es_handover_view {
 	struct es_segment seg;
@@ -45,6 +46,7 @@ struct es_handover_view {
 	__u8 on_its_way;
 	__u8 silent;
 	__u8 received;
+	__u8 beyond;
 };
 
 /* es_handover_view_received() - @rcv_nxt: the next byte, or FIN, that the established socket expects, if that is certain */
@@ -54,6 +56,13 @@ static __always_inline void es_handover_view_received(struct es_handover_view *v
 
 	v->rcv_nxt = rcv_nxt;
 	v->received = !es_seq_before(rcv_nxt, end);
+}
+
+/* es_handover_view_window() - @end: of what the socket's window has room for */
+static __always_inline void es_handover_view_window(struct es_handover_view *v, const struct es_handover *h,
+						    __u32 end)
+{
+	v->beyond = (h->request_flags & ES_FOLLOW_F_BACK) && es_seq_before(end, v->seg.seq + v->seg.len);
 }
 
 /**
@@ -121,6 +130,8 @@ static __always_inline enum es_nack_reason es_handover_nack_reason(const struct 
 		return es_handover_is_nobodys(v) ? ES_NACK_NOT_HERE : ES_NACK_HERE;
 	if (v->doubtful)
 		return ES_NACK_DOUBTFUL;
+	if (v->kind == ES_HANDOVER_FOLLOW)
+		return ES_NACK_BEYOND;
 	if (v->silent)
 		return ES_NACK_SILENT;
 	if (v->vanished && v->socket == ES_SOCKET_NONE)
@@ -189,6 +200,8 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 		 * client's repetition comes here, too. */
 		if (v->kind == ES_HANDOVER_FOLLOW && v->received)
 			ES_VERDICT(ret, ES_DROP, handover_follow_heard);
+		if (v->kind == ES_HANDOVER_FOLLOW && v->beyond)
+			ES_VERDICT(ret, ES_NACK, handover_follow_beyond);
 		if (v->kind == ES_HANDOVER_FOLLOW)
 			ES_VERDICT(ret, ES_DELIVER, handover_follow);
 		ES_VERDICT(ret, ES_DELIVER, handover_duplicate);

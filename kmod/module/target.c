@@ -49,6 +49,9 @@ static void es_handover_view_socket(struct es_received *in)
 			v->accept_full = sk_acceptq_is_full(in->found.listener);
 	} else if (v->socket == ES_SOCKET_ESTABLISHED && es_socket_is_tcp(in->found.sk)) {
 		es_handover_view_received(v, READ_ONCE(tcp_sk(in->found.sk)->rcv_nxt));
+		es_handover_view_window(v, &in->h,
+					READ_ONCE(tcp_sk(in->found.sk)->rcv_wup) +
+						READ_ONCE(tcp_sk(in->found.sk)->rcv_wnd));
 		/* Whether a FIN counts as a received byte differs between kernels. */
 		v->first_seq = es_socket_first_seq(in->found.sk) - 1;
 		in->old_rcv_nxt = v->rcv_nxt;

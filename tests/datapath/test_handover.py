@@ -426,6 +426,24 @@ class TestFollow:
             assert c.read(3) == b"two"
             node.message(c.handover(two, model.FOLLOW))
 
+    def test_beyond_the_window(self, node, given):
+        """A new socket's is 64 KB: what lies behind comes back, for the sender knows more of that than the client. One of a version
+        before does not, and the socket drops it."""
+        c, text, original = given()
+        node.message(c.handover(original))
+        built(c, text)
+        beyond = c.ip_packet(ACK | PSH, b"beyond", seq=(c.next + 70000) & MASK)
+        with node.counts(handover_received=1, handover_follow_beyond=1):
+            sent = c.handover(beyond, model.FOLLOW, request_flags=model.FOLLOW_F_BACK, attempt=2)
+            node.message(sent)
+            nack = node.taken(2, model.NACK)
+        assert (nack.nack, nack.attempt, nack.packet) == (model.NACK_BEYOND, 2, beyond)
+        with node.counts(handover_received=1, handover_follow=1):
+            node.message(c.handover(beyond, model.FOLLOW))
+        with node.counts(handover_received=1, handover_follow=1):
+            node.message(c.handover(c.ip_packet(ACK | PSH, b"here"), model.FOLLOW, request_flags=model.FOLLOW_F_BACK))
+            assert c.read(4) == b"here"
+
     def test_out_of_order(self, node, given):
         c, text, original = given()
         node.message(c.handover(original))

@@ -182,6 +182,30 @@ static void test_follow_that_was_heard(void **state)
 	EXPECT_HANDOVER(&v, ES_DROP, handover_follow_lost);
 }
 
+/* For what the socket would drop, its sender waits; one of a version before cannot. */
+static void test_follow_beyond_the_window(void **state)
+{
+	struct es_handover_view v = {
+		.kind = ES_HANDOVER_FOLLOW,
+		.socket = ES_SOCKET_ESTABLISHED,
+		.seg = {.seq = ISN + 60001, .len = 1000, .flags = ES_TCP_ACK},
+		.first_seq = ISN + 1,
+	};
+	struct es_handover h = {.request_flags = ES_FOLLOW_F_BACK};
+
+	(void)state;
+	es_handover_view_received(&v, ISN + 101);
+	es_handover_view_window(&v, &h, ISN + 61001);
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
+	es_handover_view_window(&v, &h, ISN + 61000);
+	EXPECT_HANDOVER(&v, ES_NACK, handover_follow_beyond);
+	assert_int_equal(es_handover_nack_reason(&v), ES_NACK_BEYOND);
+	assert_int_equal(es_handover_step(v.kind, ES_NACK), ES_SETTLED_LOOK);
+	h.request_flags = 0;
+	es_handover_view_window(&v, &h, ISN + 61000);
+	EXPECT_HANDOVER(&v, ES_DELIVER, handover_follow);
+}
+
 /* The connection that a request meets: its own, an older one, a newer one. */
 static void test_handover_meets_socket(void **state)
 {
@@ -515,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_handover),
 		cmocka_unit_test(test_follow_that_was_heard),
+		cmocka_unit_test(test_follow_beyond_the_window),
 		cmocka_unit_test(test_handover_meets_socket),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_stale),

@@ -437,6 +437,46 @@ static void test_nack_silent_to_another_worker(void **state)
 	assert_int_equal(COUNT(not_mine), 1);
 }
 
+/* A segment behind a request comes back, as its socket has no room for it: it goes there again, later and later, and no request is
+ * decided anew. */
+static void test_nack_beyond(void **state)
+{
+	unsigned int number = flow_find(1, 1);
+	unsigned long long wait_ns = 10000000;
+	struct message m;
+	int node;
+
+	(void)state;
+	node = request(number);
+	assert_true(node >= 0);
+	inspect(number, ES_FLOW_NEW, sizeof(REQUEST) - 1, "more");
+	for (unsigned int attempt = 0; attempt < 4; attempt++, wait_ns *= 2) {
+		assert_int_equal(sent_to(&m), node);
+		assert_int_equal(m.h.kind, ES_HANDOVER_FOLLOW);
+		assert_int_equal(m.h.attempt, attempt);
+		assert_int_equal(m.h.request_flags, ES_FOLLOW_F_BACK);
+		assert_memory_equal(&m.packet[m.len - 4], "more", 4);
+		nack(&m, ES_NACK_BEYOND);
+		in.now_ns += wait_ns - 1;
+		es_inspect_deadlines(&in);
+		es_handover_flush(in.sender);
+		assert_int_equal(sent_to(&m), -1);
+		in.now_ns++;
+		es_inspect_deadlines(&in);
+		es_handover_flush(in.sender);
+	}
+	/* By now its client sends it again. */
+	assert_int_equal(sent_to(&m), node);
+	nack(&m, ES_NACK_BEYOND);
+	in.now_ns += 1000000000;
+	es_inspect_deadlines(&in);
+	es_handover_flush(in.sender);
+	assert_int_equal(sent_to(&m), -1);
+	assert_int_equal(COUNT(follow_again), 4);
+	assert_int_equal(COUNT(requests), 1);
+	assert_int_equal(COUNT(nacks), 0);
+}
+
 /* A NACK that finds this node without a lease: nothing, and above all no RST. */
 static void test_nack_while_silent(void **state)
 {
@@ -486,6 +526,7 @@ int main(void)
 		TEST(test_silent),
 		TEST(test_silent_gathered),
 		TEST(test_nack_silent),
+		TEST(test_nack_beyond),
 		TEST(test_nack_silent_everywhere),
 		TEST(test_nack_silent_draining),
 		TEST(test_nack_silent_to_another_worker),

@@ -239,7 +239,8 @@ PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguou
         "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown", "program"]  # from 1
 NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY, NACK_SILENT = 1, 2, 3, 4
 NACK_NOT_HERE, NACK_HERE, NACK_STRAYS, NACK_VANISHED = 5, 6, 7, 8
-NACK_HEARD, NACK_UNHEARD, NACK_UNKNOWN, NACK_DOUBTFUL = 9, 10, 11, 12
+NACK_HEARD, NACK_UNHEARD, NACK_UNKNOWN, NACK_DOUBTFUL, NACK_BEYOND = 9, 10, 11, 12, 13
+FOLLOW_F_BACK = 0x80  # in request_flags of a FOLLOW
 STREAM_DATAPATH, STREAM_PROGRAMS = 15, 14
 REPLAY_WINDOW = 31 * 64
 RESET_UNDER_WAY = 1 << 20
