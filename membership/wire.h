@@ -122,10 +122,11 @@ struct es_wire_load {
 #define ES_WIRE_UNDERSTANDS_STRAYS6 16 /* ES_HANDOVER_STRAYS6 */
 #define ES_WIRE_UNDERSTANDS_FATE                                                                             \
 	32 /* ES_HANDOVER_FATE; datagrams of ES_IDLE_VERSION to ES_TAKES_VERSION (inspector/load/exchange.h) */
-#define ES_WIRE_UNKEPT	       64  /* what was set by hand of the sender will not outlast its daemon */
-#define ES_WIRE_FAILING_YIELDS 128 /* no check fails: @failing are outliers, and some may still serve */
-#define ES_WIRE_FAILING_MAX    48
-#define ES_WIRE_LOAD_SIZE      40 /* of the payload, at most */
+#define ES_WIRE_UNKEPT 64 /* what was set by hand of the sender will not outlast its daemon */
+#define ES_WIRE_FAILING_YIELDS                                                                               \
+	128 /* of @failing, the sender has or claims places (inspector/health/place.h) */
+#define ES_WIRE_FAILING_MAX 48
+#define ES_WIRE_LOAD_SIZE   40 /* of the payload, at most */
 
 #define ES_WIRE_WHO_SIZE     64
 #define ES_WIRE_WHY_SIZE     128

@@ -279,13 +279,13 @@ static void es_check_outlier(struct es_conf_parse *p, unsigned int i)
 
 	if (!lines->open || lines->wrong)
 		return;
-	if (!es_conf_outlier_is_set(outlier))
+	if (!es_conf_outlier_is_set(outlier) && !es_conf_has(lines, ES_CONF_OUTLIER, "max_out"))
 		es_conf_fail(p, lines->open,
 			     "service %s: outlier: no limit: expected max_errors = PERCENT, max_slow = "
 			     "PERCENT, or "
-			     "both",
+			     "both; or max_out = NODES for other reasons to be out",
 			     service->name);
-	if (service->inspect != ES_INSPECT_EVERY)
+	if (es_conf_outlier_is_set(outlier) && service->inspect != ES_INSPECT_EVERY)
 		es_conf_fail(
 			p, lines->open,
 			"service %s: outlier: with inspect = %s no responses are read: expected inspect = "

@@ -64,7 +64,7 @@ static void rest_start(struct es_daemon_check *c)
 static void finish(struct es_daemon_check *c, enum es_check_result result)
 {
 	const struct es_conf_check *conf = &c->check.conf;
-	int passed = result == ES_CHECK_PASSED;
+	int passed = result == ES_CHECK_PASSED, was_refused = c->is_refused;
 
 	c->is_running = 0;
 	rest_start(c);
@@ -73,7 +73,9 @@ static void finish(struct es_daemon_check *c, enum es_check_result result)
 	again_in(c, conf->interval_ms / 1e3);
 	if (result == ES_CHECK_QUEUED)
 		return;
-	if (!es_verdict_add(&c->verdict, passed, conf->rise, conf->fall))
+	c->is_refused = !passed && c->check.is_refused;
+	if (!es_verdict_add(&c->verdict, passed, conf->rise, conf->fall) &&
+	    (!c->verdict.is_down || passed || was_refused == c->is_refused))
 		return;
 	memcpy(c->why, c->check.why, sizeof(c->why));
 	c->fell_ns = es_clock_now_ns();
@@ -168,9 +170,22 @@ static void inherit(struct es_daemon_check *c, const struct es_daemon_check *bef
 		c->verdict = before->verdict;
 	else if (before->check.conf.type == ES_CONF_CHECK_NONE || before->verdict.is_known)
 		es_verdict_presume(&c->verdict, before->verdict.is_down);
+	c->is_refused = before->is_refused;
 	c->fell_ns = before->fell_ns;
 	c->duration_s = before->duration_s;
 	memcpy(c->why, before->why, sizeof(c->why));
+}
+
+/* The places of services that are still there, by their names. */
+static void inherit_places(struct es_daemon_checks *checks, const struct es_conf *conf,
+			   const struct es_daemon_checks *before)
+{
+	for (unsigned int i = 0; i < conf->service_count; i++) {
+		memcpy(checks->service[i].name, conf->services[i].name, sizeof(checks->service[i].name));
+		for (unsigned int k = 0; k < ES_CONF_SERVICES_MAX; k++)
+			if (!strcmp(checks->service[i].name, before->service[k].name))
+				checks->service[i].place = before->service[k].place;
+	}
 }
 
 int es_daemon_checks_start(struct es_daemon *d)
@@ -193,6 +208,7 @@ int es_daemon_checks_start(struct es_daemon *d)
 	}
 	es_daemon_checks_stop(d);
 	d->checks = (struct es_daemon_checks){.count = count, .of = of};
+	inherit_places(&d->checks, d->conf, &before);
 	/* The first ones at once, but one after the other. */
 	for (unsigned int i = 0; i < count; i++)
 		if (of[i].check.conf.type != ES_CONF_CHECK_NONE)
@@ -232,6 +248,15 @@ int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int s
 		*ret_why = c->why;
 		return 1;
 	}
+	return 0;
+}
+
+int es_daemon_checks_refuse(const struct es_daemon_checks *checks, unsigned int service)
+{
+	for (unsigned int i = 0; i < checks->count; i++)
+		if (checks->of[i].service == service && checks->of[i].verdict.is_down &&
+		    checks->of[i].is_refused)
+			return 1;
 	return 0;
 }
 

@@ -9,6 +9,7 @@
  */
 #include <ev.h>
 #include "inspector/health/check.h"
+#include "inspector/health/place.h"
 #include "inspector/health/verdict.h"
 
 struct es_daemon;
@@ -16,6 +17,7 @@ struct es_daemon;
 /**
  * struct es_daemon_check - of one address of a service
  * @why: what the last check said before the verdict fell, at @fell_ns; @duration_s: NAN before one has passed
+ * @is_refused: and the last one failed as struct es_check has it
  */
 struct es_daemon_check {
 	struct es_daemon *daemon;
@@ -25,6 +27,7 @@ struct es_daemon_check {
 	struct es_check check;
 	struct es_verdict verdict;
 	int is_running;
+	int is_refused;
 	unsigned long long fell_ns;
 	double look_s;
 	double duration_s;
@@ -35,9 +38,18 @@ struct es_daemon_check {
 	struct ev_timer rest_limit;
 };
 
+/**
+ * struct es_daemon_checks
+ * @of: services' addresses, service by service
+ * @service: of each service, by its name: this node's place among those that are out since their checks fail
+ */
 struct es_daemon_checks {
 	unsigned int count;
-	struct es_daemon_check *of; /* services' addresses, service by service */
+	struct es_daemon_check *of;
+	struct {
+		char name[ES_CONF_NAME_SIZE];
+		struct es_place place;
+	} service[ES_CONF_SERVICES_MAX];
 };
 
 /* es_daemon_checks_start() - before the first look at the servers. Returns 0 or -ENOMEM. */
@@ -54,6 +66,12 @@ void es_daemon_checks_stop(struct es_daemon *daemon);
  * check
  */
 int es_daemon_checks_fails(const struct es_daemon_checks *checks, unsigned int service, const char **ret_why);
+
+/*
+ * es_daemon_checks_refuse() - does nobody listen for @service, by one of its addresses that fail? All else that a check finds
+ * may be by clients' doing (overload), or by that of something which all servers have in common (a database).
+ */
+int es_daemon_checks_refuse(const struct es_daemon_checks *checks, unsigned int service);
 
 /*
  * Of servers that fail all at once, each node believes at first that the others serve. So a node says that its server

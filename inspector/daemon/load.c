@@ -118,7 +118,7 @@ void es_daemon_load_word(const struct es_daemon *d, struct es_wire_load *ret_loa
 	ret_load->trouble = d->membership && es_membership_is_cut_off(d->membership)
 				    ? ES_TROUBLE_CUT_OFF
 				    : (uint8_t)d->serving.now.trouble;
-	ret_load->understands = d->serving.now.failing && d->serving.now.yields ? ES_WIRE_FAILING_YIELDS : 0;
+	ret_load->understands = d->serving.now.yields ? ES_WIRE_FAILING_YIELDS : 0;
 	if (d->membership && es_membership_is_unkept(d->membership))
 		ret_load->understands |= ES_WIRE_UNKEPT;
 	ret_load->failing = d->serving.now.failing & ((1ULL << ES_WIRE_FAILING_MAX) - 1);

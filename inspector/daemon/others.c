@@ -26,7 +26,7 @@ static int serves(const struct es_daemon *d, unsigned int node, unsigned int ser
 
 	return !(d->serving.failing[node] >> service & 1) &&
 	       (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_CHECK || trouble == ES_TROUBLE_OUTLIER ||
-		trouble == ES_TROUBLE_VANISHING);
+		trouble == ES_TROUBLE_VANISHING || trouble == ES_TROUBLE_KEPT);
 }
 
 /* Is it out for @service, or does it claim a place? */
@@ -36,7 +36,7 @@ static int is_out(const struct es_daemon *d, unsigned int node, unsigned int ser
 
 	return (d->serving.failing[node] >> service & 1) && d->serving.yields[node] &&
 	       (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_OUTLIER ||
-		trouble == ES_TROUBLE_VANISHING);
+		trouble == ES_TROUBLE_VANISHING || trouble == ES_TROUBLE_CHECK || trouble == ES_TROUBLE_KEPT);
 }
 
 int es_daemon_another_serves(const struct es_daemon *d, unsigned int service)

@@ -38,9 +38,10 @@ static void look(struct es_daemon *d, unsigned int service, struct es_serving *f
 	const struct es_place_others others = es_daemon_others(d, service);
 
 	tell(o, es_outlier_look(&o->state, &o->conf, &counts, &others, es_clock_now_ns() / 1000000));
-	if (o->state.place.state != ES_PLACE_IN)
-		es_serving_is_out(found, d->conf, service, ES_TROUBLE_OUTLIER,
-				  o->state.place.state == ES_PLACE_OUT ? o->text : NULL);
+	if (o->state.place.state == ES_PLACE_CLAIMS)
+		es_serving_claims(found, service, 0);
+	else if (o->state.place.state == ES_PLACE_OUT)
+		es_serving_is_out(found, d->conf, service, ES_TROUBLE_OUTLIER, o->text);
 }
 
 void es_daemon_outliers_took(struct es_daemon_outliers *outliers, unsigned int service,

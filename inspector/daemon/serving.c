@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What follows from whether this node can serve, and from what other nodes say of that. */
+#include <stdio.h>
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/base/event.h"
@@ -28,7 +29,9 @@ static void log_change(struct es_serving *told, const struct es_serving *now)
 
 static void log_other(const char *name, unsigned int trouble)
 {
-	if (trouble)
+	if (trouble == ES_TROUBLE_KEPT)
+		es_event(ES_EVENT_server_down, ES_LOG_INFO, name, "%s: %s", name, es_trouble_text(trouble));
+	else if (trouble)
 		es_event(ES_EVENT_server_down, ES_LOG_INFO, name, "%s cannot serve: %s", name,
 			 es_trouble_text(trouble));
 	else
@@ -77,25 +80,77 @@ static int waits_for_check(const struct es_daemon *d, unsigned int service)
 				   : !(d->serving.served >> service & 1);
 }
 
-/* While no node passes, those that may have requests all the same (when_all_down) say that they are up. */
+/* Nobody listens: no request is answered here, whoever is out. */
+static void add_refusing(struct es_daemon *d, struct es_serving *now, unsigned int i, const char *why,
+			 int was_refused)
+{
+	int is_told = was_refused || es_daemon_checks_is_told(&d->checks, i);
+
+	es_serving_fails(now, d->conf, i, why,
+			 d->conf->services[i].when_all_down == ES_CONF_ALL_DOWN_REJECT ||
+				 (is_told && es_daemon_another_serves(d, i)));
+	if (is_told)
+		return;
+	now->is_open = 1;
+	es_daemon_serving_look_in(d, ES_CHECKS_TOLD_NS / 1e9);
+}
+
+/* So may other nodes' servers soon, by the same cause. So it goes only if it gets a place, and another one passes. */
+static void add_doubtful(struct es_daemon *d, struct es_serving *now, unsigned int i, const char *why,
+			 int was_refused)
+{
+	const struct es_place_limits limits = {.max_out = d->conf->services[i].outlier.max_out};
+	struct es_place *place = &d->checks.service[i].place;
+	struct es_place_others others = es_daemon_others(d, i);
+	unsigned long long now_ms = es_clock_now_ns() / 1000000;
+	char reason[64];
+
+	/* Who is away for a reason of its own has no place; and the one that passes is not among those that have. */
+	others.away = 0;
+	others.count = others.before + others.after + 1;
+	if (place->state == ES_PLACE_IN)
+		es_place_claim(place, &limits, &others, now_ms);
+	else
+		es_place_look(place, &limits, &others, now_ms);
+	snprintf(reason, sizeof(reason), "max_out = %u, and others are out", limits.max_out);
+	if (place->state == ES_PLACE_IN)
+		es_serving_is_kept(now, d->conf, i, why, reason);
+	else if (place->state == ES_PLACE_CLAIMS)
+		es_serving_claims(now, i, was_refused);
+	else
+		es_serving_is_out(now, d->conf, i, ES_TROUBLE_CHECK, why);
+	now->is_open |= place->state == ES_PLACE_CLAIMS;
+}
+
+/* What is wrong on all nodes takes none of them away, unless it is wanted so. */
+static void add_common(struct es_daemon *d, struct es_serving *now, unsigned int i, const char *why)
+{
+	if (d->conf->services[i].when_all_down == ES_CONF_ALL_DOWN_REJECT)
+		es_serving_fails(now, d->conf, i, why, 1);
+	else
+		es_serving_is_kept(now, d->conf, i, why, "no other node is known to pass");
+}
+
 static void add_checks(struct es_daemon *d, struct es_serving *now, __u64 refused)
 {
 	const char *why;
 
 	for (unsigned int i = 0; i < d->conf->service_count; i++) {
-		int is_told = refused >> i & 1 || es_daemon_checks_is_told(&d->checks, i);
-		int rejects = d->conf->services[i].when_all_down == ES_CONF_ALL_DOWN_REJECT;
+		int fails = es_daemon_checks_fails(&d->checks, i, &why), was_refused = refused >> i & 1;
+		int is_doubtful = fails && !es_daemon_checks_refuse(&d->checks, i);
 
-		if (es_daemon_checks_fails(&d->checks, i, &why)) {
-			es_serving_fails(now, d->conf, i, why,
-					 rejects || (is_told && es_daemon_another_serves(d, i)));
-			if (!is_told) {
-				now->is_open = 1;
-				es_daemon_serving_look_in(d, ES_CHECKS_TOLD_NS / 1e9);
-			}
-		} else if (es_daemon_checks_is_unknown(d, i)) {
-			es_serving_is_unchecked(now, d->conf, i, waits_for_check(d, i));
+		/* Nodes can tell each other of so many services. */
+		if (is_doubtful && i < ES_WIRE_FAILING_MAX && es_daemon_another_serves(d, i)) {
+			add_doubtful(d, now, i, why, was_refused);
+			continue;
 		}
+		es_place_is_well(&d->checks.service[i].place, 0);
+		if (is_doubtful)
+			add_common(d, now, i, why);
+		else if (fails)
+			add_refusing(d, now, i, why, was_refused);
+		else if (es_daemon_checks_is_unknown(d, i))
+			es_serving_is_unchecked(now, d->conf, i, waits_for_check(d, i));
 	}
 }
 
@@ -151,8 +206,9 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 	if (d->serving.now.failing && node != d->cluster->self &&
 	    (before != word->trouble || d->serving.failing[node] != word->failing))
 		es_daemon_serving_look_in(d, 0);
+	/* While it waits for its first check, or claims a place, there is nothing to tell yet. */
 	if (d->serving.told_of[node] != word->trouble && node != d->cluster->self &&
-	    !es_serving_waits(word->failing, word->trouble, word->understands & ES_WIRE_FAILING_YIELDS)) {
+	    (word->trouble || !word->failing)) {
 		d->serving.told_of[node] = word->trouble;
 		log_other(d->conf->nodes[node].name, word->trouble);
 	}

@@ -26,8 +26,8 @@ struct es_daemon_serving {
 	unsigned long long began_ns;
 	__u64 served;
 	unsigned char trouble[ES_NODES_MAX];
-	__u64 failing[ES_NODES_MAX];	     /* services whose check fails there, or that are outliers */
-	unsigned char yields[ES_NODES_MAX];  /* they are outliers all */
+	__u64 failing[ES_NODES_MAX];	     /* services whose check fails there, or for which it is out */
+	unsigned char yields[ES_NODES_MAX];  /* as in struct es_serving */
 	unsigned char told_of[ES_NODES_MAX]; /* the trouble of each that people were told */
 	struct ev_timer timer;
 };

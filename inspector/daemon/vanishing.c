@@ -79,15 +79,16 @@ static void look(struct es_daemon *d, unsigned int service, struct es_serving *f
 	struct es_vanishing *v = &d->vanishing.of[service].state;
 
 	tell(d, service, es_vanishing_look(v, d->conf->services[service].outlier.max_out, &others, now_ms()));
-	if (v->place.state == ES_PLACE_IN)
+	if (v->place.state == ES_PLACE_CLAIMS)
+		es_serving_claims(found, service, 0);
+	if (v->place.state != ES_PLACE_OUT)
 		return;
 	snprintf(d->vanishing.of[service].text, sizeof(d->vanishing.of[service].text),
 		 "connections that are made here are not heard of again: a packet filter, address "
 		 "translation or another rule drops or redirects what the server should get; earshot check "
 		 "says more; out for %u s",
 		 v->place.hold_s);
-	es_serving_is_out(found, d->conf, service, ES_TROUBLE_VANISHING,
-			  v->place.state == ES_PLACE_OUT ? d->vanishing.of[service].text : NULL);
+	es_serving_is_out(found, d->conf, service, ES_TROUBLE_VANISHING, d->vanishing.of[service].text);
 }
 
 /* @fn may be NULL: what a worker has found by another configuration is of other services. */

@@ -136,7 +136,9 @@ void es_check_begin(struct es_check *check, unsigned long long now_ns)
 	}
 	check->began_ns = now_ns;
 	check->fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	check->is_refused = 0;
 	if (check->fd >= 0 && connect(check->fd, &to.sa, es_sockaddr_len(&to)) && errno != EINPROGRESS) {
+		check->is_refused = errno == ECONNREFUSED;
 		failed(check, "%s", strerror(errno));
 		return;
 	}
@@ -316,6 +318,7 @@ static enum es_check_result go_on(struct es_check *check, unsigned long long now
 		if (poll(&fd, 1, 0) <= 0)
 			return ES_CHECK_PENDING;
 		getsockopt(check->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+		check->is_refused = error == ECONNREFUSED;
 		if (error)
 			return failed(check, "no connection: %s", strerror(error));
 		check->is_connected = 1;

@@ -52,6 +52,7 @@ struct es_check_queue {
  * @is_line: and in one of its lines
  * @elapsed_ms: how long this check has been watched; time in which the daemon slept does not count
  * @duration_s: of the last one that passed: until the connection was made, or, by HTTP, the status was there
+ * @is_refused: the last one failed since the kernel refused its connection: nobody listens, which no client can cause
  * @why: why the last one failed
  */
 struct es_check {
@@ -67,6 +68,7 @@ struct es_check {
 	int is_overdue;
 	int is_interim;
 	int is_line;
+	int is_refused;
 	unsigned int elapsed_ms;
 	unsigned int accepted_ms;
 	unsigned int got;

@@ -50,11 +50,12 @@ enum es_place_news es_place_claim(struct es_place *p, const struct es_place_limi
 enum es_place_news es_place_look(struct es_place *p, const struct es_place_limits *limits,
 				 const struct es_place_others *others, unsigned long long now_ms)
 {
-	int may_be_out = has_place(limits, others);
+	int may_be_out = has_place(limits, others), claims = p->state == ES_PLACE_CLAIMS;
+	int is_over = now_ms >= p->until_ms && (claims || limits->out_s);
 
-	if (p->state == ES_PLACE_IN || (now_ms < p->until_ms && (p->state == ES_PLACE_CLAIMS || may_be_out)))
+	if (p->state == ES_PLACE_IN || (!is_over && (claims || may_be_out)))
 		return ES_PLACE_NO_NEWS;
-	if (p->state == ES_PLACE_CLAIMS)
+	if (claims)
 		return may_be_out ? go(p, limits, now_ms) : stay(p);
 	p->state = ES_PLACE_IN;
 	p->calm_ms = now_ms + p->hold_s * 1000ULL;
@@ -63,8 +64,7 @@ enum es_place_news es_place_look(struct es_place *p, const struct es_place_limit
 
 void es_place_is_well(struct es_place *p, unsigned long long now_ms)
 {
-	if (p->state == ES_PLACE_CLAIMS)
-		p->state = ES_PLACE_IN;
+	p->state = ES_PLACE_IN;
 	p->is_kept = 0;
 	if (now_ms >= p->calm_ms)
 		p->hold_s = 0;

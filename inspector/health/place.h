@@ -4,10 +4,11 @@
 
 /*
  * A place among the nodes of a service that may be out at once, for a reason that clients or the network can cause
- * (outlier.h, vanishing.h). Such a reason may hold on all nodes at the same moment, and must not put all of
- * them out: a node first claims a place, and all see that before it goes; while it claims, it serves. Of two that claim at
- * once, the one with the lower number has the place, by the same rule on both. The last node that serves never goes. A node
- * that is out gets no requests, so it returns by time, and goes again for twice as long if nothing has changed.
+ * (outlier.h, vanishing.h, and what a check finds but that nobody listens). Such a reason may hold on all nodes at the same
+ * moment, and must not put all of them out: a node first claims a place, and all see that before it goes; while it claims, it
+ * serves. Of two that claim at once, the one with the lower number has the place, by the same rule on both. The last node
+ * that serves never goes. A node that is out gets no requests, so where these are what tells how it is, it returns by time,
+ * and goes again for twice as long if nothing has changed.
  */
 
 /* How long a claim is seen before it holds: some messages of each node to each other, of which one or two may be lost. */
@@ -26,7 +27,7 @@ struct es_place_others {
 };
 
 /* struct es_place_limits - @max_out: nodes that may serve nothing of the service; @out_s: so long a node is out the first time,
- * @out_max_s: and so long at most */
+ * @out_max_s: and so long at most; @out_s 0: until es_place_is_well() */
 struct es_place_limits {
 	unsigned int max_out;
 	unsigned int out_s;
@@ -72,7 +73,7 @@ enum es_place_news es_place_claim(struct es_place *place, const struct es_place_
 enum es_place_news es_place_look(struct es_place *place, const struct es_place_limits *limits,
 				 const struct es_place_others *others, unsigned long long now_ms);
 
-/* es_place_is_well() - nothing speaks against the node, which is in, any more: a claim ends */
+/* es_place_is_well() - nothing speaks against the node any more: a claim ends, and so does its being out */
 void es_place_is_well(struct es_place *place, unsigned long long now_ms);
 
 #endif

@@ -21,6 +21,7 @@ static const char *const trouble_texts[] = {
 	[ES_TROUBLE_OUTLIER] = "the server is an outlier: too many errors, or too slow",
 	[ES_TROUBLE_CUT_OFF] = "it hears no other node on its cluster interface",
 	[ES_TROUBLE_VANISHING] = "connections that are made there are not heard of again",
+	[ES_TROUBLE_KEPT] = "its check fails, it serves all the same: max_out are out, or none passes",
 };
 
 const char *es_trouble_text(unsigned int trouble)
@@ -186,18 +187,25 @@ static void look_at_servers(const struct es_conf *conf, enum es_datapath_kind ki
 void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, unsigned int packet_max,
 		     struct es_serving *ret)
 {
-	*ret = (struct es_serving){.yields = 1};
+	*ret = (struct es_serving){};
 	look_at_kernel(conf, kind, packet_max, ret);
 	look_at_addresses(conf, ret);
 	look_at_servers(conf, kind, ret);
 	settle(ret);
 }
 
+/* That another service has no server, or a bad one, is told after what takes this node from its clients. */
+static void tells_first(struct es_serving *s, enum es_trouble than)
+{
+	if (s->trouble == than)
+		s->trouble = ES_TROUBLE_NONE;
+}
+
 void es_serving_fails(struct es_serving *s, const struct es_conf *conf, unsigned int service, const char *why,
 		      int refuses)
 {
 	s->failing |= 1ULL << service;
-	s->yields = 0;
+	tells_first(s, ES_TROUBLE_KEPT);
 	found(s, ES_TROUBLE_CHECK, "service %s: the server fails its check: %s", conf->services[service].name,
 	      why);
 	if (refuses)
@@ -205,11 +213,19 @@ void es_serving_fails(struct es_serving *s, const struct es_conf *conf, unsigned
 	settle(s);
 }
 
+void es_serving_is_kept(struct es_serving *s, const struct es_conf *conf, unsigned int service,
+			const char *why, const char *reason)
+{
+	s->failing |= 1ULL << service;
+	found(s, ES_TROUBLE_KEPT,
+	      "service %s: the server fails its check: %s; this node serves all the same: %s",
+	      conf->services[service].name, why, reason);
+}
+
 void es_serving_is_unchecked(struct es_serving *s, const struct es_conf *conf, unsigned int service,
 			     int refuses)
 {
 	s->failing |= 1ULL << service;
-	s->yields = 0;
 	s->is_open = 1;
 	if (!s->trouble)
 		snprintf(s->text, sizeof(s->text), "service %s: its server has not been checked yet",
@@ -219,16 +235,26 @@ void es_serving_is_unchecked(struct es_serving *s, const struct es_conf *conf, u
 	settle(s);
 }
 
+void es_serving_claims(struct es_serving *s, unsigned int service, int refuses)
+{
+	s->failing |= 1ULL << service;
+	s->yields = 1;
+	s->refused |= (__u64)refuses << service;
+	settle(s);
+}
+
 void es_serving_is_out(struct es_serving *s, const struct es_conf *conf, unsigned int service,
 		       enum es_trouble trouble, const char *why)
 {
 	s->failing |= 1ULL << service;
-	if (!why)
-		return;
-	if (s->trouble == ES_TROUBLE_NO_SERVER) /* of another service */
-		s->trouble = ES_TROUBLE_NONE;
+	s->yields = 1;
+	tells_first(s, ES_TROUBLE_NO_SERVER);
+	tells_first(s, ES_TROUBLE_KEPT);
 	found(s, trouble, "service %s: %s%s", conf->services[service].name,
-	      trouble == ES_TROUBLE_OUTLIER ? "the server is an outlier: " : "", why);
+	      trouble == ES_TROUBLE_OUTLIER ? "the server is an outlier: "
+	      : trouble == ES_TROUBLE_CHECK ? "the server fails its check: "
+					    : "",
+	      why);
 	s->refused |= 1ULL << service;
 	settle(s);
 }
@@ -241,5 +267,5 @@ void es_serving_spares(struct es_serving *s, unsigned int service)
 
 __u64 es_serving_away(__u64 failing, unsigned int trouble, int yields)
 {
-	return yields && trouble == ES_TROUBLE_NONE ? 0 : failing;
+	return trouble == ES_TROUBLE_KEPT || (yields && trouble == ES_TROUBLE_NONE) ? 0 : failing;
 }

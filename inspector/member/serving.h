@@ -20,7 +20,8 @@
  * IPv4, of IPv6. Who asks by an address for which nothing listens is given to another node.
  * @failing: a bit for each service whose server fails its check, or for which the node is out (health/place.h) or claims to be,
  * whether or not it is refused
- * @yields: no check fails: for all that are failing the node is out, or claims to be
+ * @yields: it has, or claims, a place among those that are out, for one of them at least. Others count all of them so: if that is
+ * wrong of one, fewer nodes go.
  * @is_open: what follows from a check is known in a moment, so people are not told yet
  * @is_down: none of the services can be served
  * @trouble, @text: the first thing that is wrong, be it with one service; and in a line what it is, and what to
@@ -51,6 +52,13 @@ void es_serving_fails(struct es_serving *serving, const struct es_conf *conf, un
 		      const char *why, int refuses);
 
 /**
+ * es_serving_is_kept() - likewise, and this node serves it all the same
+ * @reason: why it does
+ */
+void es_serving_is_kept(struct es_serving *serving, const struct es_conf *conf, unsigned int service,
+			const char *why, const char *reason);
+
+/**
  * es_serving_is_unchecked() - add to what was found that the first check of @service's server is not over yet
  * @refuses: as of es_serving_fails(). It is no trouble: a moment later it is one, or nothing.
  */
@@ -58,8 +66,14 @@ void es_serving_is_unchecked(struct es_serving *serving, const struct es_conf *c
 			     int refuses);
 
 /**
- * es_serving_is_out() - add to what was found that the node is out for @service, or claims a place (health/place.h)
- * @trouble: for which reason; @why: nothing is given to it, for that reason; NULL: it only claims a place
+ * es_serving_claims() - add to what was found that the node claims a place for @service (health/place.h)
+ * @refuses: it had no requests before, and goes on so
+ */
+void es_serving_claims(struct es_serving *serving, unsigned int service, int refuses);
+
+/**
+ * es_serving_is_out() - add to what was found that the node is out for @service (health/place.h)
+ * @trouble: for which reason; @why: likewise, in words
  */
 void es_serving_is_out(struct es_serving *serving, const struct es_conf *conf, unsigned int service,
 		       enum es_trouble trouble, const char *why);
@@ -71,7 +85,7 @@ void es_serving_spares(struct es_serving *serving, unsigned int service);
 
 /**
  * es_serving_away() - the services that a node did not serve, of those that it said are @failing
- * @trouble, @yields: what it said with them. While it only claims a place (health/place.h), it serves all of them.
+ * @trouble, @yields: what it said with them. While it only claims a place (health/place.h), or is kept, it serves all of them.
  */
 __u64 es_serving_away(__u64 failing, unsigned int trouble, int yields);
 

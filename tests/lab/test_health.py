@@ -262,6 +262,90 @@ def test_wrong_answers():
         wait_for(lambda: {ask(lab) for _ in range(8)} == set(ALL), "all nodes' answers")
 
 
+SERVER_UNTIL = """
+import http.server, os, socket, sys, threading
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(503 if os.path.exists(sys.argv[2]) else 200)
+        self.send_header("X-Node", sys.argv[3])
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128
+
+class Server6(Server):
+    address_family = socket.AF_INET6
+
+servers = [(Server6 if ":" in address else Server)((address, int(sys.argv[1])), Handler) for address in sys.argv[4:]]
+print("listening", flush=True)
+for server in servers:
+    threading.Thread(target=server.serve_forever).start()
+"""
+FAILING = ALL[:3]
+
+
+def served_by(lab):
+    """Who answers, with whatever status; None: nobody."""
+    try:
+        return raw.ask(lab.client, raw.head("/1k", Connection="close"), timeout=2)[0].node
+    except OSError:
+        return None
+
+
+def answer_503(lab, flag):
+    """On three of four nodes the server answers 503 as soon as @flag is there."""
+    children = []
+    for name in FAILING:
+        lab.node(name).stop("nginx")
+        children.append(lab.node(name).popen([sys.executable, "-c", SERVER_UNTIL, str(topology.PORT), flag, name,
+                                              *lab.net.vips], stdout=-1))
+        assert children[-1].stdout.readline() == "listening\n"
+    wait_for(lambda: all(is_known(lab, name, False) for name in ALL), "nodes that are up", 30)
+    return children
+
+
+def out(lab, at):
+    return {node["name"] for node in lab.status(at)["nodes"] if node["state"] == "down"}
+
+
+def test_many_fail(lab):
+    """503 on three of four: one is out, the others serve and say why. Three that do not listen are out, and the last serves."""
+    alive(lab, True)
+    flag = os.path.join(lab.docroot, "failing")
+    configure(lab, HTTP % "serve")
+    children = answer_503(lab, flag)
+    with open(flag, "w", encoding="utf-8"):
+        pass
+    try:
+        wait_for(lambda: all(trouble(lab, name, at) for name in FAILING for at in ALL), "checks that fail", 30)
+        wait_for(lambda: all(len(out(lab, at)) == 1 for at in ALL), "one that is out", 30, lambda: [out(lab, at) for at in ALL])
+        gone = out(lab, "n4")
+        until = time.monotonic() + 8
+        while time.monotonic() < until:
+            seen = [out(lab, at) for at in ALL]
+            assert all(each == gone for each in seen), seen
+            assert served_by(lab) in set(ALL) - gone
+        wait_for(lambda: {served_by(lab) for _ in range(16)} == set(ALL) - gone, "answers of all but the one")
+        for name in FAILING:
+            text, seen = trouble(lab, name, name), trouble(lab, name, "n4")
+            assert "the answer to GET /alive is 503" in text, text
+            assert ("this node serves all the same: max_out = 1, and others are out" in text) == (name not in gone), text
+            assert ("serves all the same" in seen) == (name not in gone), seen
+            told = lab.node(name).exec(["earshot", "events", "--kind", "server_down"]).stdout
+            assert ("this node serves all the same" in told) == (name not in gone), told
+    finally:
+        os.unlink(flag)
+    wait_for(lambda: all(is_known(lab, name, False) for name in ALL), "nodes that are up", 30)
+    for child in children:
+        child.kill()
+        child.wait()
+    wait_for(lambda: all("nothing listens" in trouble(lab, name, at) for name in FAILING for at in ALL), "three that are out", 30)
+    answers = answers_for(lab, 3)
+    assert set(answers) == {"n4"}, answers
+
+
 @pytest.mark.parametrize("when", ["serve", "reject"])
 def test_all_down(when):
     """With `serve` all have requests as if nothing failed, with `reject` the client is told."""

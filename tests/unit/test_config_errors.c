@@ -115,7 +115,9 @@ static const struct {
 	 "service web { address = 10.77.0.100 port = 80 inspect = every\noutlier { out_s = 5 } }",
 	 "t.conf:6: service web: outlier: no limit: expected max_errors = PERCENT, max_slow = "
 	 "PERCENT, or "
-	 "both"},
+	 "both; or max_out = NODES for other reasons to be out"},
+	{DATAPATH NODES3 "service web { address = 10.77.0.100 port = 80\noutlier { max_out = 3 } }",
+	 "t.conf:6: outlier: max_out = 3: of 3 nodes: expected fewer, so that one serves"},
 	{DATAPATH NODES3 "service web { address = 10.77.0.100 port = 80\noutlier { max_errors = 50 } }",
 	 "t.conf:6: service web: outlier: with inspect = first no responses are read: expected inspect = "
 	 "every"},

@@ -166,6 +166,7 @@ static void test_hangs(void **state)
 		es_check_begin(&w->check, w->now_ns);
 		assert_int_equal(run(w), ES_CHECK_FAILED);
 		assert_non_null(strstr(w->check.why, "accepts no connection"));
+		assert_false(w->check.is_refused);
 		w->now_ns += 1000000000;
 	}
 	fd = take(w);
@@ -208,6 +209,7 @@ static void test_refused(void **state)
 	es_check_begin(&w->check, w->now_ns);
 	assert_int_equal(run(w), ES_CHECK_FAILED);
 	assert_non_null(strstr(w->check.why, "refused"));
+	assert_true(w->check.is_refused);
 }
 
 static void *accept_at_once(void *listener)

@@ -47,11 +47,32 @@ static void test_well(void **state)
 	assert_int_equal(p.hold_s, 0);
 }
 
+/* Where something else tells how the node is, no time ends it; but that others go does, and that it is well. */
+static void test_no_time(void **state)
+{
+	static const struct es_place_limits one = {.max_out = 1};
+	const struct es_place_others free = {.count = 3}, full = {.count = 3, .before = 1};
+	struct es_place p = {};
+
+	(void)state;
+	assert_int_equal(es_place_claim(&p, &one, &free, 1000), ES_PLACE_WANTS);
+	assert_int_equal(es_place_look(&p, &one, &free, 1000 + ES_PLACE_CLAIM_MS), ES_PLACE_GOES);
+	assert_int_equal(es_place_look(&p, &one, &free, 1000000000), ES_PLACE_NO_NEWS);
+	assert_int_equal(es_place_look(&p, &one, &full, 1000000001), ES_PLACE_RECALLED);
+	assert_int_equal(es_place_claim(&p, &one, &full, 1000001000), ES_PLACE_KEPT);
+	assert_int_equal(es_place_claim(&p, &one, &free, 1000002000), ES_PLACE_WANTS);
+	assert_int_equal(es_place_look(&p, &one, &free, 1000002000 + ES_PLACE_CLAIM_MS), ES_PLACE_GOES);
+	es_place_is_well(&p, 1000006000);
+	assert_true(p.state == ES_PLACE_IN && !p.hold_s);
+	assert_int_equal(es_place_look(&p, &one, &free, 1000007000), ES_PLACE_NO_NEWS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_last_stays),
 		cmocka_unit_test(test_well),
+		cmocka_unit_test(test_no_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

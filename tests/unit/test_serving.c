@@ -11,6 +11,8 @@ static void test_away(void **state)
 	assert_int_equal(es_serving_away(6, ES_TROUBLE_NONE, 1), 0);
 	assert_int_equal(es_serving_away(6, ES_TROUBLE_OUTLIER, 1), 6);
 	assert_int_equal(es_serving_away(6, ES_TROUBLE_CHECK, 0), 6);
+	assert_int_equal(es_serving_away(6, ES_TROUBLE_CHECK, 1), 6);
+	assert_int_equal(es_serving_away(6, ES_TROUBLE_KEPT, 0), 0);
 	assert_int_equal(es_serving_away(6, ES_TROUBLE_NONE, 0),
 			 6); /* of a version that does not know outliers */
 }
@@ -19,14 +21,13 @@ static void test_out(void **state)
 {
 	static struct es_conf conf = {.service_count = 3,
 				      .services = {{.name = "a"}, {.name = "b"}, {.name = "c"}}};
-	struct es_serving s = {.trouble = ES_TROUBLE_NO_SERVER,
-			       .text = "of another service",
-			       .listens = {5, 1},
-			       .yields = 1};
+	struct es_serving s = {
+		.trouble = ES_TROUBLE_NO_SERVER, .text = "of another service", .listens = {5, 1}};
 
 	(void)state;
-	es_serving_is_out(&s, &conf, 0, ES_TROUBLE_VANISHING, NULL);
-	assert_true(s.failing == 1 && !s.refused && !s.is_down && s.trouble == ES_TROUBLE_NO_SERVER);
+	es_serving_claims(&s, 0, 0);
+	assert_true(s.failing == 1 && s.yields && !s.refused && !s.is_down &&
+		    s.trouble == ES_TROUBLE_NO_SERVER);
 	es_serving_is_out(&s, &conf, 0, ES_TROUBLE_VANISHING, "not heard of again");
 	assert_true(s.refused == 1 && !s.is_down && s.trouble == ES_TROUBLE_VANISHING);
 	assert_string_equal(s.text, "service a: not heard of again");
@@ -35,6 +36,29 @@ static void test_out(void **state)
 	assert_true(s.yields);
 	for (unsigned int i = 0; i < 300; i++)
 		assert_int_equal(!*es_trouble_text(i), i == ES_TROUBLE_NONE);
+}
+
+/* A server that fails and is given requests is told of unless something worse is; its node has no place. */
+static void test_kept(void **state)
+{
+	static struct es_conf conf = {.service_count = 2, .services = {{.name = "a"}, {.name = "b"}}};
+	struct es_serving s = {.listens = {3, 0}};
+
+	(void)state;
+	es_serving_is_kept(&s, &conf, 0, "the answer is 503", "max_out = 1, and others are out");
+	assert_true(s.failing == 1 && !s.refused && !s.is_down && !s.yields && s.trouble == ES_TROUBLE_KEPT);
+	assert_string_equal(s.text,
+			    "service a: the server fails its check: the answer is 503; this node serves all "
+			    "the same: max_out = 1, and others are out");
+	es_serving_claims(&s, 1, 0);
+	assert_true(s.failing == 3 && s.yields && !s.refused && s.trouble == ES_TROUBLE_KEPT);
+	es_serving_claims(&s, 1, 1);
+	assert_true(s.refused == 2 && !s.is_down);
+	es_serving_is_out(&s, &conf, 1, ES_TROUBLE_CHECK, "no answer within 2000 ms");
+	assert_true(s.failing == 3 && s.yields && s.refused == 2 && s.trouble == ES_TROUBLE_CHECK);
+	assert_string_equal(s.text, "service b: the server fails its check: no answer within 2000 ms");
+	es_serving_is_kept(&s, &conf, 0, "the answer is 503", "max_out = 1, and others are out");
+	assert_true(s.trouble == ES_TROUBLE_CHECK && s.refused == 2);
 }
 
 /* What is wrong is still told, but it takes nobody's last node away. */
@@ -52,7 +76,7 @@ static void test_unchecked(void **state)
 {
 	static const struct es_conf conf = {.service_count = 2,
 					    .services = {{.name = "web"}, {.name = "shop"}}};
-	struct es_serving s = {.yields = 1, .listens = {3, 0}};
+	struct es_serving s = {.listens = {3, 0}};
 
 	(void)state;
 	es_serving_is_unchecked(&s, &conf, 1, 1);
@@ -72,10 +96,8 @@ static void test_unchecked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_away),
-		cmocka_unit_test(test_out),
-		cmocka_unit_test(test_spared),
-		cmocka_unit_test(test_unchecked),
+		cmocka_unit_test(test_away),   cmocka_unit_test(test_out),	 cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_spared), cmocka_unit_test(test_unchecked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
