@@ -82,16 +82,35 @@ int es_inspect_fate_vanished(struct es_inspector *in, unsigned int service, cons
 	return es_unheard_is_own(c, now_ms);
 }
 
-int es_inspect_fate_target(struct es_inspector *in, unsigned int service, const struct es_addr *client,
-			   int target)
+/* Where all that a client asks for is on one node, and it gives up before that gives a request back, no other one is heard. */
+static int es_fate_elsewhere(struct es_inspector *in, const struct es_unheard_client *c,
+			     const struct es_request_view *request, int target)
+{
+	struct es_request_view elsewhere = *request;
+	int node;
+
+	elsewhere.avoid = es_unheard_nodes(c);
+	if (!es_unheard_is_doubtful(c) || !es_node_set_has(elsewhere.avoid, (unsigned int)target))
+		return target;
+	node = es_route_fallback(&in->router, &elsewhere, in->now_ns);
+	return node < 0 ? target : node;
+}
+
+int es_inspect_fate_target(struct es_inspector *in, unsigned int service,
+			   const struct es_request_view *request, int target)
 {
 	unsigned int self = in->cluster->self;
 	__u64 now_ms = es_fate_now_ms(in);
+	const struct es_unheard_client *c;
 
-	if (target < 0 || now_ms >= in->unheard.until_ms ||
-	    !es_unheard_is_own(es_unheard_find(&in->unheard, &in->keys.ring, service, client, now_ms),
-			       now_ms) ||
-	    !es_cluster_is_target_of(in->cluster, in->params->health, self, !es_addr_is_v4(client),
+	if (target < 0 || now_ms >= in->unheard.until_ms)
+		return target;
+	c = es_unheard_find(&in->unheard, &in->keys.ring, service, request->client, now_ms);
+	if (!c)
+		return target;
+	if (!es_unheard_is_own(c, now_ms))
+		return es_fate_elsewhere(in, c, request, target);
+	if (!es_cluster_is_target_of(in->cluster, in->params->health, self, !es_addr_is_v4(request->client),
 				     in->now_ns))
 		return target;
 	es_inspect_count(in, ES_WORKER_own_affair);

@@ -35,7 +35,7 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 		target = es_route(&in->router, service, request, in->now_ns, NULL, ret_rejection);
 	}
 	if (request->current < 0)
-		target = es_inspect_fate_target(in, service, request->client, target);
+		target = es_inspect_fate_target(in, service, request, target);
 	if (target == ES_ROUTE_MORE)
 		return target;
 	if (request->head->header_count > ES_HTTP_HEADERS_MAX)

@@ -98,10 +98,10 @@ void es_inspect_fate_again(struct es_inspector *in, unsigned int service, const 
 int es_inspect_fate_vanished(struct es_inspector *in, unsigned int service, const struct es_ip_packet *packet,
 			     __u64 flow_hash, unsigned int node, struct es_node_set *ret_nodes);
 
-/* es_inspect_fate_target() - the node for a first request of @client, of which a policy has said @target: a client who is its
- * own affair costs no handover */
-int es_inspect_fate_target(struct es_inspector *in, unsigned int service, const struct es_addr *client,
-			   int target);
+/* es_inspect_fate_target() - the node for a first request, of which a policy has said @target: a client who is its own affair
+ * costs no handover; one of whom nothing was heard on one node twice is given to another */
+int es_inspect_fate_target(struct es_inspector *in, unsigned int service,
+			   const struct es_request_view *request, int target);
 
 /* es_inspect_fate_answer() - what a node says about a request that it was asked about; its segment comes back */
 void es_inspect_fate_answer(struct es_inspector *in, const struct es_handover *nack,

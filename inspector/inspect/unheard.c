@@ -166,6 +166,11 @@ struct es_node_set es_unheard_nodes(const struct es_unheard_client *c)
 	return nodes;
 }
 
+int es_unheard_is_doubtful(const struct es_unheard_client *c)
+{
+	return es_node_set_is_empty(c->heard) && c->count >= ES_UNHEARD_ELSEWHERE;
+}
+
 static int is_noted(const struct es_unheard_client *c, unsigned int node, __u64 request)
 {
 	for (unsigned int i = 0; i < c->count; i++)

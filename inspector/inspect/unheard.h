@@ -29,6 +29,9 @@
 #define ES_UNHEARD_ASK_MS    1200
 #define ES_UNHEARD_ANSWER_MS 1000
 
+/* Of so many requests of which nothing was heard anywhere, the next one goes to another node. */
+#define ES_UNHEARD_ELSEWHERE 2
+
 /* So often it is asked about others' requests on a node that some client was not heard on. */
 #define ES_UNHEARD_SAMPLE_MS 250
 
@@ -133,6 +136,9 @@ void es_unheard_heard(struct es_unheard *unheard, struct es_unheard_client *clie
 
 /* es_unheard_samples() - is a request of anybody's, given to @node now, to be asked about? */
 int es_unheard_samples(struct es_unheard *unheard, unsigned int service, unsigned int node, __u64 now_ms);
+
+/* es_unheard_is_doubtful() - should the client's requests go to another node, too, so that it shows whether the node is why? */
+int es_unheard_is_doubtful(const struct es_unheard_client *client);
 
 /* es_unheard_nodes() - on which nodes was nothing heard of the client? */
 struct es_node_set es_unheard_nodes(const struct es_unheard_client *client);

@@ -238,6 +238,36 @@ static void test_own_affair(void **state)
 	assert_int_equal(COUNT(own_affair), 5);
 }
 
+static void drain(void)
+{
+	struct message m;
+
+	for (int i = 0; i < NODES; i++)
+		while (recvfrom(receiver[i], &m, sizeof(m), 0, NULL, NULL) > 0)
+			;
+}
+
+/* One whose requests all go to one node, and who gives them up before that gives one back, is given to another one, too. */
+static void test_elsewhere(void **state)
+{
+	unsigned int client = next_client++;
+	unsigned long long before;
+	uint16_t port = 1000;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		says(client, &port, 2, ES_NACK_UNHEARD);
+	before = in.sent_to[2];
+	for (int i = 0; i < 6; i++)
+		asks(client, &port);
+	assert_int_equal(in.sent_to[2], before);
+	drain();
+	only_up(2);
+	asks(client, &port);
+	assert_int_equal(in.sent_to[2], before + 1);
+	assert_int_equal(COUNT(own_affair), 0);
+}
+
 /* The node has not answered the question yet when it gives the request back: the next one is asked in its place. */
 static void test_asked_anew(void **state)
 {
@@ -350,6 +380,7 @@ int main(void)
 		TEST(test_node),
 		TEST(test_heard_there_too),
 		TEST(test_own_affair),
+		TEST(test_elsewhere),
 		TEST(test_own_affair_ends),
 		TEST(test_asked_anew),
 		TEST_V4(test_samples),
