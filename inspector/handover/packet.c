@@ -277,6 +277,19 @@ size_t es_ip_packet_answer(const struct es_ip_packet *packet, uint32_t ack, uint
 	return es_answer_finish(packet, header + len, ret_bytes);
 }
 
+size_t es_ip_packet_ack(const struct es_ip_packet *packet, uint32_t ack, unsigned int wscale,
+			uint8_t *ret_bytes)
+{
+	size_t header = TCP_HEADER + (packet->seg.has_ts ? 12 : 0);
+	uint8_t *tcp = es_answer_headers(packet, header, header, ret_bytes);
+
+	es_put_be32(tcp + 8, ack);
+	tcp[13] = ES_TCP_ACK;
+	es_put16(tcp + 14, 0xffff >> wscale);
+	es_answer_timestamps(packet, tcp + TCP_HEADER);
+	return es_answer_finish(packet, header, ret_bytes);
+}
+
 size_t es_ip_packet_sack(const struct es_ip_packet *packet, uint32_t ack, uint32_t from, uint32_t to,
 			 unsigned int wscale, uint8_t *ret_bytes)
 {

@@ -73,6 +73,10 @@ size_t es_ip_packet_answer(const struct es_ip_packet *packet, uint32_t ack, uint
 size_t es_ip_packet_sack(const struct es_ip_packet *packet, uint32_t ack, uint32_t from, uint32_t to,
 			 unsigned int wscale, uint8_t *ret_bytes);
 
+/* es_ip_packet_ack() - likewise an acknowledgment of @ack alone */
+size_t es_ip_packet_ack(const struct es_ip_packet *packet, uint32_t ack, unsigned int wscale,
+			uint8_t *ret_bytes);
+
 /**
  * es_ip_packet_make() - a segment as the client of @flow sends it
  * @seg: with has_ts it has a timestamp option; its len bytes are at @payload

@@ -96,6 +96,13 @@ static void es_gather_unlist(struct es_gather_table *table, struct es_gather *g)
 		queue->newest = g->older;
 }
 
+struct es_gather *es_gather_victim(const struct es_gather_table *table)
+{
+	if (table->count < table->flows_max || !table->count)
+		return NULL;
+	return table->queue[1].oldest ? table->queue[1].oldest : table->queue[0].oldest;
+}
+
 struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_hash, uint32_t cookie,
 				   double deadline, int *ret_evicted)
 {
@@ -105,9 +112,8 @@ struct es_gather *es_gather_insert(struct es_gather_table *table, __u64 flow_has
 	*ret_evicted = 0;
 	if (!g)
 		return NULL;
-	if (table->count >= table->flows_max && table->count) {
-		es_gather_remove(table,
-				 table->queue[1].oldest ? table->queue[1].oldest : table->queue[0].oldest);
+	if (es_gather_victim(table)) {
+		es_gather_remove(table, es_gather_victim(table));
 		*ret_evicted = 1;
 	}
 	g->flow_hash = flow_hash;
@@ -199,7 +205,8 @@ enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gat
 		g->first_seq = seq;
 		es_gather_drop_below(g);
 	}
-	if (g->has_first && es_seq_before(seq, g->first_seq))
+	if (g->has_first &&
+	    (es_seq_before(seq, g->first_seq) || !es_seq_before(g->first_seq + g->acked, seq + payload_len)))
 		return ES_GATHER_REPEATED;
 	while (at < g->count && es_seq_before(g->segment[at].seq, seq))
 		at++;
@@ -226,6 +233,36 @@ enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gat
 	if (payload_len > g->longest)
 		g->longest = payload_len;
 	return es_gather_extend(g) ? ES_GATHER_FULL : ES_GATHER_ADDED;
+}
+
+int es_gather_merge(struct es_gather *g, const uint8_t *bytes, size_t len)
+{
+	uint32_t end = g->first_seq + (uint32_t)g->text_len;
+	unsigned int kept = 1;
+	uint8_t *merged;
+
+	if (g->count < 2 || g->segment[0].payload_len == g->text_len)
+		return 0;
+	merged = malloc(len);
+	if (!merged)
+		return -ENOMEM;
+	memcpy(merged, bytes, len);
+	for (unsigned int i = 0; i < g->count; i++) {
+		struct es_gather_segment *s = &g->segment[i];
+
+		if (i && es_seq_before(end, s->seq + s->payload_len)) {
+			g->segment[kept++] = *s;
+			continue;
+		}
+		g->bytes -= s->payload_len;
+		free(s->bytes);
+	}
+	g->segment[0].bytes = merged;
+	g->segment[0].len = (uint16_t)len;
+	g->segment[0].payload_len = (uint32_t)g->text_len;
+	g->bytes += g->text_len;
+	g->count = kept;
+	return 0;
 }
 
 void es_gather_renew(struct es_gather_table *table, struct es_gather *g, double deadline)

@@ -44,6 +44,8 @@ enum es_gather_leaving {
  * @has_fin: the client has closed its side, behind @fin_seq
  * @wanted: bytes of text that a rule has asked for before it decides; @longest: segment's payload
  * @is_patient: es_gather_wait() says so; @repeated: the client has repeated its first segment, and it was waited on
+ * @acked: bytes of text that the client was told to be here (waited.c), so that it does not send them again; all of them are in
+ * the first segment then (es_gather_merge()); @given: it is decided, and kept to be given again, so often
  * @text, @text_len: payload that is contiguous from the first byte on; @head: its scan so far
  */
 struct es_gather {
@@ -63,6 +65,8 @@ struct es_gather {
 	uint8_t full;
 	uint8_t is_patient;
 	uint8_t repeated;
+	uint8_t given;
+	uint32_t acked;
 	uint32_t fin_seq;
 	unsigned int count;
 	unsigned int room;
@@ -129,6 +133,12 @@ enum es_gather_result es_gather_add(struct es_gather_table *table, struct es_gat
 				    const uint8_t *bytes, size_t len, size_t header_len, uint32_t seq,
 				    int is_first);
 
+/**
+ * es_gather_merge() - the text that is here becomes one segment, the first one
+ * @bytes: the packet, @len long, whose headers are as long as that one's. Returns 0 or -ENOMEM, and nothing has changed.
+ */
+int es_gather_merge(struct es_gather *gather, const uint8_t *bytes, size_t len);
+
 /* es_gather_renew() - it waits for longer: until @deadline, which no other flow's is behind */
 void es_gather_renew(struct es_gather_table *table, struct es_gather *gather, double deadline);
 
@@ -146,5 +156,8 @@ struct es_gather *es_gather_oldest(struct es_gather_table *table);
 struct es_gather *es_gather_patient(struct es_gather_table *table);
 
 unsigned int es_gather_count(const struct es_gather_table *table);
+
+/* Whom the next es_gather_insert() forgets, or NULL. */
+struct es_gather *es_gather_victim(const struct es_gather_table *table);
 
 #endif

@@ -9,9 +9,6 @@
 /* A client without an ACK sends its initial window and stops: RFC 6928. */
 #define ES_INITIAL_WINDOW_SEGMENTS 10
 
-/* So long is waited at most for the rest of a head that a rule may refuse. */
-#define ES_GATHER_WAIT_MS 10000
-
 /*
  * To hear more than that without acknowledging anything: what is here is told as received behind a gap, which
  * the first segment is said to be. The client sends as much more, and keeps all of it until a socket
@@ -39,50 +36,16 @@ static void es_inspect_ask(struct es_inspector *in, struct es_gather *g)
 					   bytes));
 }
 
-/* Until when, from now on, is waited for the rest of a request. */
-static double es_inspect_deadline(const struct es_inspector *in)
+/* A rule might have refused it; whatever pinned its connection, nothing more comes on it. */
+static void es_refuse_unfinished(struct es_inspector *in, struct es_gather *g)
 {
-	return (double)in->now_ns / 1e6 + in->cluster->conf->inspector.gather_timeout_ms;
-}
-
-/* May the rest of the head decide whether a rule refuses the request? Then a pause gets it past none. */
-static int es_gather_must_wait(struct es_inspector *in, const struct es_gather *g)
-{
-	struct es_request_view request = {.flow_hash = g->flow_hash};
-	struct es_http_head head = g->head;
-	struct es_ip_packet packet;
-
-	if (g->head.result != ES_HTTP_MORE)
-		return 0;
-	es_http_head_truncate(&head);
-	if (!es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
-		request.client = &packet.flow.client;
-	es_inspect_describe(in, g->order.service, &request, &head, g->text, g->text_len);
-	return es_rules_wait(in->router.rules, g->order.service, &request);
-}
-
-/* Returns whether it is waited for the rest of the head; 0: what there is decides. */
-static int es_gather_is_waited_for(struct es_inspector *in, struct es_gather *g)
-{
-	if (!es_gather_must_wait(in, g))
-		return 0;
-	if (!g->is_patient) {
-		es_inspect_count(in, ES_WORKER_gather_waited);
-		es_gather_wait(in->gathers, g, (double)in->now_ns / 1e6 + ES_GATHER_WAIT_MS);
-	}
-	return 1;
-}
-
-/*
- * The client has repeated its first segment. Once that may be a probe, behind which it still sends what it has; when it
- * does so again, it has taken the segment for lost, and sends nothing more before that is acknowledged.
- */
-static int es_gather_is_waited_on(struct es_inspector *in, struct es_gather *g)
-{
-	if (g->repeated || !es_gather_is_waited_for(in, g))
-		return 0;
-	g->repeated = 1;
-	return 1;
+	es_inspect_count(in, ES_WORKER_gather_refused);
+	g->order.pin = ES_PIN_none;
+	g->order.rejection = (struct es_rejection){
+		.status = g->full ? 431 : 408,
+		.by = ES_RULES_BY_UNFINISHED,
+		.protocol = ES_HTTP_DONE,
+	};
 }
 
 /* Decide a gathered request with what there is, and give all its segments to the node. Returns 0 if a rule
@@ -94,8 +57,8 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 		.truncated = truncated || g->text_len < g->wanted,
 		.current = g->flow == ES_FLOW_HERE ? (int)in->cluster->self : -1,
 	};
+	int unfinished = truncated && es_inspect_is_unfinished(in, g), target;
 	struct es_ip_packet packet;
-	int target;
 
 	if (g->is_patient)
 		es_gather_renew(in->gathers, g, es_inspect_deadline(in));
@@ -127,6 +90,10 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 	}
 	es_inspect_count(in, ES_WORKER_gathered);
 	es_inspect_complete(in, &request, g->first_seq, &g->order);
+	if (unfinished && target != ES_ROUTE_REJECT) {
+		es_refuse_unfinished(in, g);
+		target = ES_ROUTE_REJECT;
+	}
 	if (g->flow == ES_FLOW_HERE) {
 		es_inspect_move_gathered(in, g, target);
 		return 1;
@@ -139,6 +106,8 @@ static int es_inspect_decide_gathered(struct es_inspector *in, struct es_gather 
 		es_inspect_refuse(in, g->segment[0].bytes, g->segment[0].len);
 	} else {
 		es_inspect_give_gathered(in, g, (unsigned int)target);
+		es_inspect_given(in, g);
+		return 1;
 	}
 	es_gather_remove(in->gathers, g);
 	return 1;
@@ -178,7 +147,7 @@ static int es_gather_waits(const struct es_gather *g, enum es_gather_result resu
 {
 	/* A later segment is repeated after two round trips already, as a tail loss probe: more may come. So
 	 * it may behind the first one if the client takes that for lost, as it was told. */
-	return result == ES_GATHER_REPEATED && is_first && !g->asked;
+	return result == ES_GATHER_REPEATED && (is_first || g->acked) && !g->asked;
 }
 
 enum es_gather_result es_inspect_keep(struct es_inspector *in, struct es_gather *g,
@@ -220,7 +189,7 @@ void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struc
 	enum es_gather_result result = es_inspect_keep(in, g, record, packet, is_first);
 	enum es_http_result scan = ES_HTTP_MORE;
 
-	if (!g->has_first || g->leaving)
+	if (!g->has_first || g->leaving || g->given)
 		return;
 	if (g->urgent)
 		scan = es_http_head_distrust(&g->head);
@@ -230,21 +199,24 @@ void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struc
 		return;
 	g->full = result == ES_GATHER_FULL || es_gather_is_full(in, g);
 	if (g->full || es_gather_is_closed(g) ||
-	    (es_gather_waits(g, result, is_first) && !es_gather_is_waited_on(in, g)))
+	    (es_gather_waits(g, result, is_first) && !es_inspect_is_waited_on(in, g, packet)))
 		es_inspect_decide_gathered(in, g, 1);
 	else if (es_gather_may_ask(g) && g->count >= ES_INITIAL_WINDOW_SEGMENTS)
 		es_inspect_ask(in, g);
 	/* What has come since leaves nothing open that a rule asks for. */
-	else if (g->is_patient && !es_gather_must_wait(in, g))
+	else if (g->is_patient && !es_inspect_is_unfinished(in, g))
 		es_gather_renew(in->gathers, g, es_inspect_deadline(in));
 }
 
 struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_hash, uint32_t cookie)
 {
+	const struct es_gather *victim = es_gather_victim(in->gathers);
+	struct es_gather *g;
 	int evicted = 0;
-	struct es_gather *g =
-		es_gather_insert(in->gathers, flow_hash, cookie, es_inspect_deadline(in), &evicted);
 
+	if (victim)
+		es_inspect_forsake(in, victim);
+	g = es_gather_insert(in->gathers, flow_hash, cookie, es_inspect_deadline(in), &evicted);
 	if (evicted || !g)
 		es_inspect_count(in, ES_WORKER_gather_forgotten);
 	return g;
@@ -257,6 +229,7 @@ void es_inspect_gathers_forget(struct es_inspector *in)
 
 	while ((g = es_gather_patient(in->gathers))) {
 		es_inspect_count(in, ES_WORKER_gather_forgotten);
+		es_inspect_forsake(in, g);
 		es_gather_remove(in->gathers, g);
 	}
 	for (left = es_gather_count(in->gathers); left && (g = es_gather_oldest(in->gathers)); left--) {
@@ -266,6 +239,7 @@ void es_inspect_gathers_forget(struct es_inspector *in)
 			continue;
 		}
 		es_inspect_count(in, ES_WORKER_gather_forgotten);
+		es_inspect_forsake(in, g);
 		es_gather_remove(in->gathers, g);
 	}
 }
@@ -276,11 +250,13 @@ void es_inspect_gathers_due(struct es_inspector *in)
 	struct es_gather *g;
 
 	while ((g = es_gather_oldest(in->gathers)) && g->deadline <= now_ms) {
-		if (g->has_first && !g->leaving) {
+		if (g->given) {
+			es_inspect_given(in, g);
+		} else if (g->has_first && !g->leaving) {
 			in->began_ns = es_clock_now_ns();
 			es_mark_set(in->params->mark, g->flow_hash, g->order.service, g->segment[0].bytes,
 				    g->segment[0].len);
-			if (g->is_patient || !es_gather_is_waited_for(in, g))
+			if (g->is_patient || !es_inspect_is_waited_for(in, g))
 				es_inspect_decide_gathered(in, g, 1);
 			es_mark_clear(in->params->mark);
 		} else if (g->leaving && now_ms - g->left_ms < ES_LEAVE_MS) {

@@ -136,6 +136,8 @@ static void es_inspect_first(struct es_inspector *in, const struct es_record *re
 	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
 	size_t wanted = 0;
 
+	if (g && g->given)
+		g = NULL; /* it is decided */
 	if (g && g->leaving) {
 		es_inspect_count(in, ES_WORKER_repeated); /* it goes as soon as its socket is ended */
 		es_inspect_leave_again(in, g);
@@ -190,7 +192,8 @@ static void es_inspect_later(struct es_inspector *in, const struct es_record *re
 {
 	struct es_handover_order order = {.kind = ES_HANDOVER_FOLLOW, .service = record->service};
 	struct es_gather *g = es_gather_lookup(in->gathers, record->flow_hash, cookie);
-	int target = g ? -1 : es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
+	int target =
+		g && !g->given ? -1 : es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
 
 	if (target == ES_NODE_REJECT) {
 		es_inspect_moved(in, record, packet, cookie);

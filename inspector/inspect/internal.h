@@ -254,6 +254,27 @@ struct es_gather *es_inspect_gather_begin(struct es_inspector *in, __u64 flow_ha
 void es_inspect_gather(struct es_inspector *in, struct es_gather *g, const struct es_record *record,
 		       const struct es_ip_packet *packet, int is_first);
 
+/*
+ * es_inspect_is_unfinished() - is the request's head not at its end, though the client can send more, and may the rest of
+ * it decide whether a rule refuses it? Then a pause gets it past none (waited.c).
+ */
+int es_inspect_is_unfinished(struct es_inspector *in, const struct es_gather *g);
+
+/* es_inspect_is_waited_for() - the same when it was waited for long enough for others: it is waited for longer now */
+int es_inspect_is_waited_for(struct es_inspector *in, struct es_gather *g);
+
+/* es_inspect_is_waited_on() - the same when its client has repeated @packet, and is helped to go on */
+int es_inspect_is_waited_on(struct es_inspector *in, struct es_gather *g, const struct es_ip_packet *packet);
+
+/* es_inspect_given() - it was given to its node: it is over, or goes again in a moment, if its client does not send it again */
+void es_inspect_given(struct es_inspector *in, struct es_gather *g);
+
+/* es_inspect_forsake() - what is here of it will not be served: who will not send it again, is told */
+void es_inspect_forsake(struct es_inspector *in, const struct es_gather *g);
+
+/* Until when, from now on, is waited for the rest of a request. */
+double es_inspect_deadline(const struct es_inspector *in);
+
 /* Requests that have waited long enough: decide them with what there is, or forget them. */
 void es_inspect_gathers_due(struct es_inspector *in);
 

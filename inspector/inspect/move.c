@@ -129,7 +129,7 @@ static void es_stay_gathered(struct es_inspector *in, struct es_gather *g)
 	es_inspect_note_stayed(in, g->flow_hash, g->cookie, g->first_seq, &g->order);
 	es_inspect_tally_gathered(in, g, in->cluster->self, ES_TALLY_stay, in->began_ns);
 	es_inspect_send_gathered(in, g, in->cluster->self);
-	es_gather_remove(in->gathers, g);
+	es_inspect_given(in, g);
 }
 
 /*
@@ -248,7 +248,7 @@ void es_inspect_left(struct es_inspector *in, const struct es_record *record, ui
 	es_inspect_note_moved(in, g);
 	es_inspect_tally_gathered(in, g, g->target, ES_TALLY_move, (unsigned long long)(g->left_ms * 1e6));
 	es_inspect_send_gathered(in, g, g->target);
-	es_gather_remove(in->gathers, g);
+	es_inspect_given(in, g);
 }
 
 /* Has its client heard the new socket? Then that hears the segment, too, as all nodes do. */

@@ -67,10 +67,14 @@ static const char *es_status_reason(unsigned int status)
 		return "Not Found";
 	case 405:
 		return "Method Not Allowed";
+	case 408:
+		return "Request Timeout";
 	case 410:
 		return "Gone";
 	case 429:
 		return "Too Many Requests";
+	case 431:
+		return "Request Header Fields Too Large";
 	case 503:
 		return "Service Unavailable";
 	default:

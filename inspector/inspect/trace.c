@@ -50,6 +50,7 @@ static const char *why_rejected(const struct es_conf *conf, unsigned int by)
 		[ES_RULES_BY_ADMIT_NORMAL] = "admit_normal",
 		[ES_RULES_BY_LOCATION] = "location",
 		[ES_RULES_BY_ALL_DOWN] = "all_down",
+		[ES_RULES_BY_UNFINISHED] = "unfinished",
 	};
 
 	if (by < ES_RULES_BY_RULE)

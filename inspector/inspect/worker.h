@@ -72,7 +72,9 @@ struct es_worker;
 	  "ICMP errors about handovers that do not quote one of the last ones: forged, or cut")              \
 	X(earlier, "first requests on connections from before this node listened, which no node has")        \
 	X(follow_again, "segments sent again to a node whose socket had no room for them before")            \
-	X(gather_waited, "requests whose head paused where a rule may refuse them, waited for longer")
+	X(gather_waited, "requests whose head paused where a rule may refuse them, waited for longer")       \
+	X(gather_acked, "of these, parts of heads that were acknowledged, so that their clients go on")      \
+	X(gather_refused, "of these, and longer ones, refused since their head did not come to an end")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,

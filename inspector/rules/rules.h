@@ -38,7 +38,8 @@ enum es_rules_by {
 	ES_RULES_BY_ADMIT_LOW,
 	ES_RULES_BY_ADMIT_NORMAL,
 	ES_RULES_BY_LOCATION,
-	ES_RULES_BY_ALL_DOWN, /* when_all_down = reject */
+	ES_RULES_BY_ALL_DOWN,	/* when_all_down = reject */
+	ES_RULES_BY_UNFINISHED, /* its head did not come to an end, and a rule might have refused it */
 	ES_RULES_BY_RULE,
 };
 

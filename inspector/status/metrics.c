@@ -173,6 +173,8 @@ static const char *rule_name(const struct es_conf *conf, unsigned int rule)
 		return "(location)";
 	case ES_RULES_BY_ALL_DOWN:
 		return "(all_down)";
+	case ES_RULES_BY_UNFINISHED:
+		return "(unfinished)";
 	default:
 		return conf->rules[rule - ES_RULES_BY_RULE].name;
 	}

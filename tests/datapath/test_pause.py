@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A head that pauses where a rule may refuse its request: the rest of it is waited for, as long as the client can send it."""
+"""A head that pauses where a rule may refuse its request: the rest of it is waited for, and its client is helped to send it."""
 import time
 
 import pytest
 
+from earshotlab import wait_for
 from packets.client import LINUX, PLAIN
 from packets.packet import ACK, FIN, PSH
 
@@ -39,15 +40,53 @@ def test_a_pause_gets_past_no_rule(strict, client, offer):
     assert not strict.sockets(c)
 
 
+def given_up(c, text):
+    """The client has repeated its first segment twice: it is told that it is here, and sends no more of it."""
+    c.request(text=text)
+    for _ in range(2):
+        c.silence()
+        c.send(ACK | PSH, text, seq=c.next - len(text))
+    told = c.take("the acknowledgment")
+    assert (told.flags, told.seq, told.ack, told.payload) == (ACK, c.ack, c.next, b"")
+    c.silence()
+
+
 @OFFERS
-def test_a_client_that_waits_is_served(strict, client, offer):
-    """It repeats its first segment again, so it has taken it for lost, and nothing else will come: what is there decides."""
+def test_a_client_that_waits_is_denied(strict, client, offer):
+    """It takes its first segment for lost, and sends the rest of its head when that is acknowledged."""
     c = client(at=strict, offer=offer)
     c.shake()
-    with strict.counts(request_queued=3, inspect_gather_waited=1, inspect_gathered=1, inspect_gather_timeout=1, inspect_requests=1,
-                       inspect_not_http=1, inspect_kept=1, handover_received=1, handover_rebuilt=1):
+    with strict.counts(request_queued=3, request_later_queued=1, inspect_gather_waited=1, inspect_gather_acked=1, inspect_gathered=1,
+                       inspect_rejected=1):
+        given_up(c, CUT)
+        c.request(text=REST)
+        answer = c.take("the refusal")
+    assert answer.payload.startswith(b"HTTP/1.1 410 ") and (answer.seq, answer.ack) == (c.ack, c.next)
+    assert not strict.sockets(c)
+
+
+@OFFERS
+def test_a_client_that_waits_is_served(strict, client, offer):
+    """Another path: its server gets all of it once, though what was acknowledged is given to it again and again."""
+    c = client(at=strict, offer=offer)
+    c.shake()
+    text = c.get(1)
+    given_up(c, text[:5])
+    c.request(text=text[5:])
+    assert c.read(len(text)) == text
+    wait_for(lambda: strict.counters()["inspect_repeated"] == 3, "the last repetition")
+    c.answer()
+    c.closes()
+
+
+def test_a_head_without_end(strict, client):
+    """Nobody knows whether the rule would refuse it."""
+    c = client(at=strict)
+    c.shake()
+    with strict.counts(request_queued=1, inspect_gather_waited=1, inspect_gather_refused=1, inspect_gather_timeout=1,
+                       inspect_not_http=1, inspect_gathered=1, inspect_rejected=1):
         c.request(text=CUT)
-        for _ in range(2):
-            c.silence()
-            c.send(ACK | PSH, CUT, seq=c.next - len(CUT))
-        assert c.read(len(CUT)) == CUT
+        wait_for(lambda: strict.counters()["inspect_gather_refused"], "the refusal", 20)
+        answer = c.take("the refusal")
+    assert answer.payload.startswith(b"HTTP/1.1 408 ") and answer.flags == ACK | PSH | FIN
+    assert not strict.sockets(c)

@@ -182,6 +182,68 @@ def test_denied(inspect):
         assert not any('rule="friend"' in text for text in texts)
 
 
+SLOW = """
+rule secret { path = "/u/1k/secret/"  deny = yes  status = 410 }
+rule host { host = b.example  deny = yes  status = 410 }
+"""
+PAUSE_S = 1.0
+
+
+def asked_slowly(sock, target, at, host="a.example"):
+    """What is answered to a request whose head pauses behind `at` bytes, or why nothing is."""
+    text = raw.head(target, Host=host)
+    sock.sendall(text[:at])
+    time.sleep(PAUSE_S)
+    try:
+        sock.sendall(text[at:])
+        return raw.receive(sock)
+    except OSError as error:
+        return error
+
+
+@pytest.mark.parametrize("inspect", ["first", "every"])
+def test_slow_heads(inspect):
+    """A pause gets past no rule, and costs nobody the request, be it the first one on its connection or, where these are read,
+    a later one, which stays or moves."""
+    with cluster(SLOW, settings={"service.inspect": inspect, "service.handover_cost": 0, "service.load_bound": 0}) as lab:
+        behind_path = len("GET /u/1k/x HTTP/1.1\r\n")
+        before = raw.total(lab, "inspect_gather_acked")
+        for later in (False, True) if inspect == "every" else (False,):
+            served = []
+            for number in range(6):
+                for target, host, at, status in ((f"/u/1k/{number}", "a.example", 9, 200),
+                                                 (f"/u/1k/{number}", "a.example", behind_path, 200),
+                                                 ("/u/1k/secret/x", "a.example", 9, 410),
+                                                 (f"/u/1k/{number}", "b.example", behind_path, 410)):
+                    with raw.connect(lab.client) as sock:
+                        if later:
+                            sock.sendall(raw.head("/u/1k/before"))
+                            assert raw.receive(sock).status == 200
+                        response = asked_slowly(sock, target, at, host)
+                    seen = getattr(response, "status", response)
+                    assert seen == status, (later, target, host, at, seen, {
+                        node.name: {k: v for k, v in lab.counters(node.name).items() if v} for node in lab.nodes})
+                    served += [response.node] if status == 200 else []
+            assert len(set(served)) > 1, served
+        assert raw.total(lab, "inspect_gather_acked") > before
+        assert not raw.total(lab, "inspect_gather_refused")
+
+
+def test_heads_without_end():
+    """Whether a rule refuses them nobody knows: after ten seconds they are refused, and counted by that reason."""
+    with cluster(SLOW) as lab:
+        for at in (9, 24):
+            with raw.connect(lab.client, timeout=20) as sock:
+                sock.sendall(raw.head("/u/1k/whatever")[:at])
+                began = time.monotonic()
+                assert raw.receive(sock).status == 408
+                assert 9 < time.monotonic() - began < 15
+        assert raw.total(lab, "inspect_gather_refused") == 2
+        told = "".join(lab.metrics(node.name) if hasattr(lab, "metrics") else node.exec(["earshot", "metrics"]).stdout
+                       for node in lab.nodes)
+        assert sum(float(line.split()[1]) for line in told.splitlines() if 'rule="(unfinished)"' in line) == 2
+
+
 def test_parameters_and_sizes():
     """HyLARD with a threshold: sizes come from the document root, as they are now; large files have one node each."""
     with cluster("", service='    parameters = {"threshold=10"}\n    document_root = "/DOCROOT"', policy="hylard",

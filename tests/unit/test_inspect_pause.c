@@ -66,7 +66,7 @@ static void test_denied_after_a_pause(void **state)
 	assert_int_equal(es_gather_count(in.gathers), 0);
 }
 
-/* It has taken its first segment for lost, and sends nothing more that is not acknowledged. */
+/* It has taken its first segment for lost, and sends nothing more before that is acknowledged. */
 static void test_a_client_that_waits(void **state)
 {
 	unsigned int number = flow_find(1, 1);
@@ -75,12 +75,59 @@ static void test_a_client_that_waits(void **state)
 	rule_add(NULL);
 	inspect(number, ES_FLOW_NEW, 0, CUT);
 	inspect(number, ES_FLOW_NEW, 0, CUT);
-	assert_int_equal(given(), 0);
+	assert_int_equal(COUNT(gather_acked), 0);
 	inspect(number, ES_FLOW_NEW, 0, CUT);
-	assert_int_equal(given(), 1);
-	assert_int_equal(COUNT(gather_timeout), 1);
+	inspect(number, ES_FLOW_NEW, 0, CUT); /* it has not heard that */
+	assert_int_equal(COUNT(gather_acked), 2);
+	assert_int_equal(COUNT(send_failed), 2);
+	assert_int_equal(given(), 0);
+	inspect(number, ES_FLOW_NEW, sizeof(CUT) - 1, REST);
+	assert_int_equal(COUNT(rejected), 1);
+	assert_int_equal(given(), 0);
+	assert_int_equal(COUNT(gather_timeout) + COUNT(gather_refused), 0);
 }
 
+/* What it does not send again goes in one message, and that goes again, to whoever has the request by then. */
+static void test_what_was_acknowledged(void **state)
+{
+	unsigned int number = flow_find(1, 1);
+	struct message m, first;
+	int to, next;
+
+	(void)state;
+	rule_add(NULL);
+	inspect(number, ES_FLOW_NEW, 0, "GE");
+	for (int i = 0; i < 2; i++)
+		inspect(number, ES_FLOW_NEW, 0, "GE");
+	inspect(number, ES_FLOW_NEW, 2, "T /s");
+	inspect(number, ES_FLOW_NEW, 2, "T /s");
+	assert_int_equal(COUNT(gather_acked), 2);
+	inspect(number, ES_FLOW_NEW, 4, "/s"); /* a part of it, late */
+	inspect(number, ES_FLOW_NEW, 6, "ure HTTP/1.1\r\n");
+	assert_int_equal(given(), 0);
+	pass_ms(201); /* no rule is open, and the rest of the head does not come */
+	to = sent_to(&m);
+	assert_true(to >= 0);
+	assert_int_equal(m.h.kind, ES_HANDOVER_REQUEST);
+	assert_memory_equal(m.packet + text_at(), "GET /s", 6);
+	assert_int_equal(m.len, text_at() + 6);
+	assert_int_equal(given(), 1); /* what follows it */
+	first = m;
+	nack(&first, ES_NACK_NO_LISTENER);
+	next = sent_to(&m);
+	assert_true(next >= 0 && next != to && !(m.h.flags & ES_HANDOVER_F_REPEAT));
+	for (int i = 0; i < 3; i++) {
+		pass_ms(201);
+		assert_int_equal(sent_to(&m), next);
+		assert_true(m.h.flags & ES_HANDOVER_F_REPEAT && m.h.attempt == 1);
+		assert_memory_equal(m.packet + text_at(), "GET /s", 6);
+	}
+	pass_ms(201);
+	assert_int_equal(given(), 0);
+	assert_int_equal(es_gather_count(in.gathers), 0);
+}
+
+/* Nobody knows then whether a rule refuses it. */
 static void test_no_longer_than_that(void **state)
 {
 	unsigned int number = flow_find(1, 1);
@@ -90,10 +137,31 @@ static void test_no_longer_than_that(void **state)
 	inspect(number, ES_FLOW_NEW, 0, CUT);
 	pass_ms(201);
 	pass_ms(9998);
-	assert_int_equal(given(), 0);
+	assert_int_equal(COUNT(rejected), 0);
 	pass_ms(3);
-	assert_int_equal(given(), 1);
+	assert_int_equal(given(), 0);
+	assert_int_equal(COUNT(gather_refused), 1);
+	assert_int_equal(COUNT(rejected), 1);
+	assert_int_equal(es_tally_rejection(in.tally, 0, ES_RULES_BY_UNFINISHED), 1);
 	assert_int_equal(es_gather_count(in.gathers), 0);
+}
+
+/* Nor of one that is longer than what is kept. */
+static void test_too_long(void **state)
+{
+	unsigned int number = flow_find(1, 1), at = sizeof(LINE) - 1;
+	char text[1000];
+
+	(void)state;
+	rule_add("b");
+	inspect(number, ES_FLOW_NEW, 0, LINE);
+	memset(text, 'a', sizeof(text));
+	memcpy(text, "A: ", 3);
+	text[sizeof(text) - 1] = 0;
+	for (int i = 0; i < 5 && !COUNT(rejected); i++, at += sizeof(text) - 1)
+		inspect(number, ES_FLOW_NEW, at, text);
+	assert_int_equal(COUNT(gather_refused), 1);
+	assert_int_equal(given(), 0);
 }
 
 /* The path is there, and nothing else is asked for; or there is no rule. */
@@ -158,10 +226,17 @@ static void test_bounds(void **state)
 	inspect(number, ES_FLOW_NEW, 0, CUT); /* the usual wait */
 	number = flow_find(number + 1, 1);
 	inspect(number, ES_FLOW_NEW, 0, CUT);
+	assert_int_equal(COUNT(send_failed), 0);
 	assert_int_equal(es_gather_count(in.gathers), 16);
 	assert_null(es_gather_lookup(in.gathers, hash_of(first), COOKIE));
 	assert_int_equal(COUNT(gather_forgotten), 1);
+	/* One that was acknowledged would not send it again: it is told. */
+	for (int i = 0; i < 2; i++)
+		inspect(number, ES_FLOW_NEW, 0, CUT);
+	assert_int_equal(COUNT(gather_acked), 1);
+	assert_int_equal(COUNT(send_failed), 1);
 	es_inspect_forget(&in);
+	assert_int_equal(COUNT(send_failed), 2);
 	assert_int_equal(es_gather_count(in.gathers), 0);
 	assert_int_equal(given(), 0);
 }
@@ -171,7 +246,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_denied_after_a_pause),
 		TEST(test_a_client_that_waits),
+		TEST(test_what_was_acknowledged),
 		TEST(test_no_longer_than_that),
+		TEST(test_too_long),
 		TEST(test_nothing_to_wait_for),
 		TEST(test_host),
 		TEST(test_bounds),
