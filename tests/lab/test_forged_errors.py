@@ -5,7 +5,7 @@ import time
 import pytest
 
 from cluster import floods, forged
-from earshotlab import Lab
+from earshotlab import Lab, wait_for
 from web import raw
 
 pytestmark = pytest.mark.earshot
@@ -61,6 +61,32 @@ def asked(lab, seconds):
 
 def total(lab, name):
     return sum(lab.counters(node.name)[name] for node in lab.nodes)
+
+
+@pytest.mark.parametrize("side", ["public", "cluster"])
+def test_sweep(side):
+    """All ports that a worker of one node may send from, one after the other, as who knows none of them would try."""
+    with Lab(nodes=3, policy="wrr", family="4") as lab:
+        assert not asked(lab, 1)[1]
+        victim = lab.nodes[0]
+        low, high = (int(word) for word in victim.exec(["cat", "/proc/sys/net/ipv4/ip_local_port_range"]).stdout.split())
+        own, *peers = (floods.packed(node.cluster_address) for node in lab.nodes)
+        assert {port for port, _ in forged.senders(lab, victim)} <= set(range(low, high + 1))
+        like = [forged.frame(lab, victim, forged.unreachable(4, own, low, peer, peer, 64), "eth0" if side == "public" else "eth1")
+                for peer in peers]
+        ends = [len(data) - len(forged.unreachable(4, own, low, peer, peer, 64)) for data, peer in zip(like, peers)]
+        frames = [data[:end] + forged.unreachable(4, own, port, peer, peer, 64)
+                  for port in range(low, high + 1) for data, end, peer in zip(like, ends, peers)]
+        with floods.Tap(lab.net.client, "eth0") if side == "public" else floods.Tap(lab.net.switch, f"{victim.name}-clu") as tap:
+            with forged.Flood([tap], frames, at_once=200) as flood:
+                count, failed = asked(lab, 5)
+                wait_for(lambda: flood.sent >= len(frames) or not flood.is_alive(), "all ports", 60, seen=lambda: flood.sent)
+        print(f"{flood.sent} of {len(frames)} errors to ports {low} to {high}, {count} requests")
+        assert count > 20 and not failed, failed
+        assert all(row["state"] == "up" for node in lab.nodes for row in lab.status(node.name)["nodes"])
+        if side == "cluster":
+            assert total(lab, "inspect_errors_ignored") > 0
+        assert not total(lab, "inspect_unreachable")
 
 
 @pytest.mark.parametrize("side", ["public", "cluster"])

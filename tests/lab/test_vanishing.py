@@ -75,6 +75,15 @@ def test_one_client_is_refused_by_all(lab, rule):
         assert sum(lab.counters(name)["inspect_own_affair"] for name in ALL) > 0
 
 
+def test_one_client_is_not_on_the_list(lab):
+    """Nor does one that no node's packet filter lets in, though it asks one request at a time: whom the list has, loses nothing."""
+    allowed = f"ip saddr != {{ {HONEST}, {lab.net.vip} }} tcp dport 80 drop"
+    with ruled(lab, ALL, allowed), clients(lab, HONEST, 3, 1) as honest, clients(lab, BANNED, 8, 1) as banned:
+        assert watched(lab, 15) == set()
+    assert len(served(honest)) > 20 and not failed(honest), failed(honest)
+    assert banned[0].results and not served(banned)
+
+
 def test_one_client_is_refused_by_one_node(lab):
     """Others are heard there: the node stays in, and its other clients lose nothing."""
     with ruled(lab, ["n2"], RULES["drop"]), clients(lab, HONEST, 3, 3) as honest, clients(lab, BANNED, 8, 6) as banned:

@@ -26,9 +26,9 @@ def too_big(family, victim, peer, source):
     return error(family, *((3, 4) if family == 4 else (2, 0)), MTU[family], victim, quoted, source)
 
 
-def unreachable(family, victim, port, peer, source):
+def unreachable(family, victim, port, peer, source, size=500):
     """Nobody takes what the victim's worker has sent to the handover port of another node."""
-    quoted = floods.udp(victim, peer, port, HANDOVER_PORT, bytes(500))
+    quoted = floods.udp(victim, peer, port, HANDOVER_PORT, bytes(size))
     return error(family, *((3, 3) if family == 4 else (1, 4)), 0, victim, quoted, source)
 
 
@@ -51,17 +51,18 @@ def senders(lab, node):
 
 
 class Flood(threading.Thread):
-    """Frames, again and again, 10 ms after each other, by the taps in turn."""
+    """Frames, again and again, so many each 10 ms, by the taps in turn."""
 
-    def __init__(self, taps, frames):
+    def __init__(self, taps, frames, at_once=1):
         super().__init__(daemon=True)
         self.frames, self.sent, self.ending = itertools.cycle(zip(itertools.cycle(taps), frames)), 0, threading.Event()
+        self.at_once = at_once
 
     def run(self):
         while not self.ending.wait(0.01):
-            tap, data = next(self.frames)
-            tap.send(data)
-            self.sent += 1
+            for tap, data in itertools.islice(self.frames, self.at_once):
+                tap.send(data)
+                self.sent += 1
 
     def __enter__(self):
         self.start()
