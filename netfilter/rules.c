@@ -236,14 +236,19 @@ static void put_every_chain(struct es_nf_nft *nft, enum way way)
 	es_nf_nft_end_rule(nft);
 }
 
-/* Nearly all that comes is the acknowledgement of its end, and the client's own. */
+/*
+ * Nearly all that comes is the acknowledgement of its end, and the client's own. That says which bytes it has twice if the server has
+ * repeated its FIN; in the queue, the client's FIN would overtake it, and it would find a socket in TIME_WAIT. That answers once more,
+ * and the RST of the client, which knows nothing any more, would end it.
+ */
 static void put_ended_chain(struct es_nf_nft *nft, enum way way)
 {
+	static const __u8 words[] = {5, 8, 11};
 	const __u8 says = ES_TCP_SYN | ES_TCP_URG;
 
 	es_nf_nft_add_chain(nft, ES_ENDED);
-	put_bare(nft, ES_ENDED, 5, says, NFT_RETURN);
-	put_bare(nft, ES_ENDED, 8, says, NFT_RETURN);
+	for (size_t i = 0; i < sizeof(words); i++)
+		put_bare(nft, ES_ENDED, words[i], says, NFT_RETURN);
 	es_nf_nft_begin_rule(nft, ES_ENDED);
 	put_queue(nft, way, ES_NF_RULES_ENDED, 1);
 	es_nf_nft_end_rule(nft);

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A server that closes first leaves TIME_WAIT behind; the client's next connection must end it on every node."""
+import signal
+
 import pytest
 
 from earshotlab import wait_for
@@ -124,6 +126,28 @@ def test_retransmitted_fin(node, client, owner):
         c.send(ACK | FIN, seq=c.fin_seq)
         again = c.take("the ACK again")
         assert (again.flags, again.seq, again.ack) == (ACK, c.ack, c.next)
+    assert node.sockets(c) == [TIME_WAIT]
+
+
+@BOTH
+def test_last_acknowledgement_with_options(node, client):
+    """It says that the server's FIN has come twice. With no daemon to look at it, it is heard at once: behind the client's FIN it would be
+    answered once more, and the client's RST would end TIME_WAIT."""
+    c = client().serve()
+    c.answer()
+    c.server.close()
+    c.server = None
+    fin = c.take_fin()
+    node.freeze()
+    try:
+        c.send(ACK, options=c.options() + b"\1\1\5\x0a" + fin.seq.to_bytes(4, "big") + c.ack.to_bytes(4, "big"))
+        c.fin_seq = c.next
+        c.send(ACK | FIN)
+        c.next = (c.next + 1) & MASK
+        assert c.take("the ACK of the FIN").ack == c.next
+    finally:
+        node.signal(signal.SIGCONT)
+    c.silence("no other answer")
     assert node.sockets(c) == [TIME_WAIT]
 
 
