@@ -157,15 +157,27 @@ static int es_move_is_provable(const struct es_programs *p, const struct es_prog
 	       es_is_self(p, m) || es_cluster_inspects(p->cluster, s->flow_hash);
 }
 
-/* Two threads with one socket: it cannot go to two nodes. */
-static int es_move_is_twin(const struct es_programs *p, const struct es_program_move *m)
+/* Of one flow: are they one connection, and not one after the other? */
+static int es_move_is_same(const struct es_connection_state *one, const struct es_connection_state *other)
+{
+	return one->rcv_nxt - (__u32)one->bytes_received == other->rcv_nxt - (__u32)other->bytes_received;
+}
+
+/*
+ * Two threads with one socket: it cannot go to two nodes. But where a client comes again by the ports of a connection that this node is still
+ * handing over, that one is over, since a node has one socket of these ports: it is not waited for any longer.
+ */
+static int es_move_is_twin(struct es_programs *p, const struct es_program_move *m)
 {
 	for (unsigned int i = 0; i < ES_PROGRAM_MOVES_MAX; i++) {
-		const struct es_program_move *other = &p->moves[i];
+		struct es_program_move *other = &p->moves[i];
 
-		if (other != m && other->phase > ES_PROGRAM_CONNECTED &&
-		    other->connection.state.flow_hash == m->connection.state.flow_hash)
+		if (other == m || other->phase <= ES_PROGRAM_CONNECTED ||
+		    other->connection.state.flow_hash != m->connection.state.flow_hash)
+			continue;
+		if (es_move_is_same(&other->connection.state, &m->connection.state))
 			return 1;
+		es_program_move_finish(other, other->phase == ES_PROGRAM_FOLLOWING ? 0 : -ECONNRESET);
 	}
 	return 0;
 }

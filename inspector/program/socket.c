@@ -240,11 +240,15 @@ int es_program_socket_read(struct es_program_socket *c, struct es_datapath *data
 int es_program_socket_vanish(struct es_program_socket *c, struct es_datapath *datapath)
 {
 	const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
-	int rc = es_datapath_vanish(datapath, &c->flow);
+	int rc;
 
-	if (rc)
-		return rc;
-	return connect(c->fd, &nobody, sizeof(nobody)) ? -errno : 0;
+	if (c->is_gone)
+		return 0;
+	rc = es_datapath_vanish(datapath, &c->flow);
+	if (!rc && connect(c->fd, &nobody, sizeof(nobody)))
+		rc = -errno;
+	c->is_gone = !rc;
+	return rc;
 }
 
 size_t es_program_socket_packet(const struct es_program_socket *c, size_t offset, size_t len,

@@ -22,11 +22,13 @@
 /**
  * struct es_program_socket - a connection and what travels with it
  * @first_seq: the client's sequence number of the first of @len @bytes
+ * @is_gone: es_program_socket_vanish() has ended it, so that a new connection of its client may have the same ports
  * @clock: the current value of our timestamps, as the client is shown them; @clock_ahead: the socket's own are so much later
  */
 struct es_program_socket {
 	int fd;
 	int reuse; /* SO_REUSEADDR, which freezing disturbs */
+	int is_gone;
 	struct es_flow flow;
 	struct es_tcp_options options;
 	struct es_connection_state state;
@@ -69,7 +71,7 @@ void es_program_socket_thaw(struct es_program_socket *connection);
  */
 int es_program_socket_read(struct es_program_socket *connection, struct es_datapath *datapath);
 
-/* es_program_socket_vanish() - end the frozen socket without a packet, whoever has descriptors of it. Returns 0 or -errno. */
+/* es_program_socket_vanish() - end the frozen socket without a packet, whoever has descriptors of it; once. Returns 0 or -errno. */
 int es_program_socket_vanish(struct es_program_socket *connection, struct es_datapath *datapath);
 
 /**

@@ -145,7 +145,8 @@ def test_one_port_of_a_client_for_two_programs(lab):
 
 
 def test_ports_in_time_wait(lab):
-    """A client comes again by the port of a connection that its server has just closed, and its SYN must not seem to be from before."""
+    """A client comes again at once by the port of a connection that its server has just closed. Its SYN must not seem to be from before, and the
+    sender, which may not have heard yet that the one before is over, hands over this one."""
     for program, target in itertools.product(NETFILTER, NETFILTER):
         port = next(lab.free_ports[program])
         for _ in range(3):
@@ -155,7 +156,29 @@ def test_ports_in_time_wait(lab):
                 assert right(response) and response.node == target, (program, target, response.status, response.fields)
                 assert not sock.recv(1)
             assert lab.node(target).exec(["ss", "-Htn", "state", "time-wait", "dport", "=", f":{port}"]).stdout
-            time.sleep(0.3)  # for the sender to hear that it is over: it hands over one connection of these ports at a time
+
+
+def close(lab, port, target):
+    """A request whose server closes the connection behind its response."""
+    with raw.connect(lab.client, at(lab), port=port, timeout=20) as sock:
+        sock.sendall(raw.head("/1k", Connection="close", X_To=target))
+        response = raw.receive(sock)
+        assert right(response, "1k") and response.node == target, (response.status, response.text)
+        assert not sock.recv(1)
+
+
+def test_ports_of_a_handover_that_is_not_over(lab):
+    """The sender has not heard that its server has had it, and closed it: the client comes again by its ports, and is handed over."""
+    node = lab.node("n2")
+    for _ in range(3):
+        port = next(lab.free_ports["n2"])
+        # Of the target's answers, only that it is ready (kmod/core/handover.h: enum es_program_answer) leaves.
+        node.exec(["nft", "table inet deaf { chain out { type filter hook output priority 0; oif lo udp sport 7350 @th,184,8 != 1 drop; }; }"])
+        try:
+            close(lab, port, "n2")
+        finally:
+            node.exec(["nft", "delete table inet deaf"])
+        close(lab, port, "n2")
 
 
 def test_connection_of_a_daemon_before(lab):
