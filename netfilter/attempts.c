@@ -14,11 +14,20 @@
 #define ES_LONGEST_NS	32000000ULL
 #define ES_SWALLOWED_NS 1000000000ULL
 
-/* @packet: its own copy of the request's; NULL: nothing is in this place */
+/* A packet that waits. */
+struct kept {
+	struct kept *next;
+	struct es_nf_frame frame;
+	__u8 bytes[];
+};
+
+/* @packet: its own copy of the request's; NULL: nothing is in this place; @kept: what came behind it, @room more bytes */
 struct place {
 	struct es_nf_attempt attempt;
 	struct es_nf_making making;
 	__u8 *packet;
+	struct kept *kept;
+	size_t room;
 	__u64 since_ns;
 	__u64 look_ns;
 	__u64 pause_ns;
@@ -33,6 +42,7 @@ struct client {
 struct es_nf_attempts {
 	struct es_nf_rebuild *rebuild;
 	es_nf_attempts_fn fn;
+	es_nf_attempts_kept_fn kept_fn;
 	void *ctx;
 	size_t count;
 	struct es_sipkey key;
@@ -40,8 +50,8 @@ struct es_nf_attempts {
 	struct place places[ES_NF_ATTEMPTS];
 };
 
-int es_nf_attempts_new(struct es_nf_rebuild *rebuild, es_nf_attempts_fn fn, void *ctx,
-		       struct es_nf_attempts **ret_attempts)
+int es_nf_attempts_new(struct es_nf_rebuild *rebuild, es_nf_attempts_fn fn, es_nf_attempts_kept_fn kept_fn,
+		       void *ctx, struct es_nf_attempts **ret_attempts)
 {
 	struct es_nf_attempts *a = calloc(1, sizeof(*a));
 
@@ -53,9 +63,30 @@ int es_nf_attempts_new(struct es_nf_rebuild *rebuild, es_nf_attempts_fn fn, void
 	}
 	a->rebuild = rebuild;
 	a->fn = fn;
+	a->kept_fn = kept_fn;
 	a->ctx = ctx;
 	*ret_attempts = a;
 	return 0;
+}
+
+/* Takes the first one out, which is the caller's; NULL: there is none. */
+static struct kept *kept_take(struct place *place)
+{
+	struct kept *first = place->kept;
+
+	if (first)
+		place->kept = first->next;
+	return first;
+}
+
+static void place_free(struct place *place)
+{
+	struct kept *kept;
+
+	while ((kept = kept_take(place)) != NULL)
+		free(kept);
+	free(place->packet);
+	place->packet = NULL;
 }
 
 void es_nf_attempts_free(struct es_nf_attempts **attempts)
@@ -63,7 +94,7 @@ void es_nf_attempts_free(struct es_nf_attempts **attempts)
 	if (!*attempts)
 		return;
 	for (size_t i = 0; i < ES_NF_ATTEMPTS; i++)
-		free((*attempts)->places[i].packet);
+		place_free(&(*attempts)->places[i]);
 	free(*attempts);
 	*attempts = NULL;
 }
@@ -115,6 +146,15 @@ int es_nf_attempts_has(const struct es_nf_attempts *attempts, const struct es_fl
 	return 0;
 }
 
+/* As its client has the flow; NULL: there is none. */
+static struct place *place_of(struct es_nf_attempts *a, const struct es_flow *flow)
+{
+	for (size_t i = 0; i < ES_NF_ATTEMPTS && a->count; i++)
+		if (a->places[i].packet && es_flow_equal(&a->places[i].attempt.request.flow, flow))
+			return &a->places[i];
+	return NULL;
+}
+
 /* With a copy of the packet; or NULL: there is no memory. There is a place. */
 static struct place *place_for(struct es_nf_attempts *a, const struct es_nf_attempt *attempt)
 {
@@ -127,7 +167,7 @@ static struct place *place_for(struct es_nf_attempts *a, const struct es_nf_atte
 	while (place->packet)
 		place++;
 	memcpy(packet, request->packet, request->len);
-	*place = (struct place){.attempt = *attempt, .packet = packet};
+	*place = (struct place){.attempt = *attempt, .packet = packet, .room = ES_NF_ATTEMPTS_KEPT};
 	place->attempt.request.packet = packet;
 	a->count++;
 	return place;
@@ -137,11 +177,52 @@ static struct place *place_for(struct es_nf_attempts *a, const struct es_nf_atte
 static void end(struct es_nf_attempts *a, struct place *place, int rc)
 {
 	struct place over = *place;
+	struct kept *kept;
 
 	place->packet = NULL;
+	place->kept = NULL;
 	a->count--;
 	a->fn(a->ctx, &over.attempt.request, &over.making, rc);
-	free(over.packet);
+	while ((kept = kept_take(&over)) != NULL) {
+		if (rc >= 0)
+			a->kept_fn(a->ctx, &kept->frame);
+		else
+			es_nf_count(over.making.node, ES_COUNT_drop_no_flow);
+		free(kept);
+	}
+	place_free(&over);
+}
+
+/* Does its client say something behind the request? To the number that it alone knows; nobody has said more to it. */
+static int is_behind(const struct es_nf_request *request, const struct es_segment *seg)
+{
+	const __u32 all = request->seg.seq + request->seg.len,
+		    end = seg->seq + seg->len + !!(seg->flags & ES_TCP_FIN);
+
+	return (seg->flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) == ES_TCP_ACK &&
+	       seg->ack == request->seg.ack && es_seq_before(all, end);
+}
+
+int es_nf_attempts_keep(struct es_nf_attempts *attempts, const struct es_flow *flow,
+			const struct es_segment *seg, const struct es_nf_frame *frame)
+{
+	struct place *place = place_of(attempts, flow);
+	struct kept **at, *kept;
+
+	if (!place || frame->full_len > frame->len || frame->len > place->room ||
+	    !is_behind(&place->attempt.request, seg))
+		return 0;
+	kept = malloc(sizeof(*kept) + frame->len);
+	if (!kept)
+		return 0;
+	kept->next = NULL;
+	kept->frame = *frame;
+	kept->frame.bytes = memcpy(kept->bytes, frame->bytes, frame->len);
+	place->room -= frame->len;
+	for (at = &place->kept; *at; at = &(*at)->next)
+		;
+	*at = kept;
+	return 1;
 }
 
 int es_nf_attempts_begin(struct es_nf_attempts *attempts, const struct es_nf_request *request,

@@ -11,6 +11,8 @@
 #include "netfilter/rebuild.h"
 
 #define ES_NF_ATTEMPTS 128
+#define ES_NF_ATTEMPTS_KEPT                                                                                  \
+	32768 /* bytes behind a request; what a client sends before it is answered is half of that, mostly */
 #define ES_NF_ATTEMPTS_CLIENT                                                                                \
 	256 /* whose last one came to nothing; of two in one place, the later one is known */
 
@@ -23,9 +25,12 @@ struct es_nf_attempts;
 typedef void (*es_nf_attempts_fn)(void *ctx, const struct es_nf_request *request,
 				  const struct es_nf_making *making, int rc);
 
+/* es_nf_attempts_kept_fn() - called behind that for each packet that was kept, in the order in which they came; not if there is no connection */
+typedef void (*es_nf_attempts_kept_fn)(void *ctx, const struct es_nf_frame *frame);
+
 /* es_nf_attempts_new() - @rebuild: not owned. Returns 0 or -ENOMEM. */
-int es_nf_attempts_new(struct es_nf_rebuild *rebuild, es_nf_attempts_fn fn, void *ctx,
-		       struct es_nf_attempts **ret_attempts);
+int es_nf_attempts_new(struct es_nf_rebuild *rebuild, es_nf_attempts_fn fn, es_nf_attempts_kept_fn kept_fn,
+		       void *ctx, struct es_nf_attempts **ret_attempts);
 
 /* es_nf_attempts_free() - those that are there are not ended: es_nf_attempts_give_up() before. Takes NULL. */
 void es_nf_attempts_free(struct es_nf_attempts **attempts);
@@ -39,6 +44,14 @@ int es_nf_attempts_begin(struct es_nf_attempts *attempts, const struct es_nf_req
 
 /* es_nf_attempts_has() - is there one of the flow, as its client or as its server's socket has it? */
 int es_nf_attempts_has(const struct es_nf_attempts *attempts, const struct es_flow *flow);
+
+/**
+ * es_nf_attempts_keep() - what a client sends behind the request of which its connection is being made
+ * Only the client knows what it must acknowledge. What there is no room for, it repeats.
+ * Returns 1: there is a copy; 0: it says nothing, nothing is being made of the flow, or there is no room.
+ */
+int es_nf_attempts_keep(struct es_nf_attempts *attempts, const struct es_flow *flow,
+			const struct es_segment *seg, const struct es_nf_frame *frame);
 
 /* es_nf_attempts_go_on() - look at those whose time has come. A node that must not make any (its lease) gives them up. */
 void es_nf_attempts_go_on(struct es_nf_attempts *attempts, __u64 now_ns);

@@ -227,7 +227,7 @@ int es_nf_batch_read(struct es_nf_batch *batch)
 
 	es_nf_kernel_recover(batch->kernel);
 	es_nf_batch_notice(batch);
-	es_nf_kernel_go_on(batch->kernel, batch->node->now_ns);
+	es_nf_kernel_go_on(batch->kernel, batch->node->now_ns, es_nf_batch_on_here, batch);
 	es_nf_batch_more_is_ready(batch);
 	if (batch->ready & ES_NF_READY_ARP)
 		es_nf_batch_arp(batch);

@@ -34,6 +34,8 @@ struct es_nf_kernel {
 	struct es_nf_tun tun;
 	struct es_nf_rebuild rebuild;
 	struct es_nf_attempts *attempts;
+	es_nf_kernel_kept_fn kept_fn;
+	void *kept_ctx;
 	struct es_nf_recovery recovery;
 	struct es_nf_reach reach;
 	struct es_nf_hook hook;
@@ -173,6 +175,23 @@ static void es_nf_kernel_on_attempt(void *ctx, const struct es_nf_request *reque
 				    const struct es_nf_making *making, int rc)
 {
 	es_nf_made(making, es_nf_hand_rebuilt(ctx, request, rc));
+}
+
+/* It has come when its connection was not here. */
+static void es_nf_kernel_on_kept(void *ctx, const struct es_nf_frame *frame)
+{
+	const struct es_nf_kernel *kernel = ctx;
+
+	if (kernel->kept_fn(kernel->kept_ctx, frame) == ES_NF_ACCEPT)
+		(void)es_nf_tun_write(&kernel->tun, frame->bytes, frame->len);
+}
+
+static int es_nf_hand_keep_packet(void *ctx, const struct es_flow *flow, const struct es_segment *seg,
+				  const struct es_nf_frame *frame)
+{
+	const struct es_nf_kernel *kernel = ctx;
+
+	return es_nf_attempts_keep(kernel->attempts, flow, seg, frame);
 }
 
 static int es_nf_hand_is_making(void *ctx, const struct es_flow *flow)
@@ -388,6 +407,7 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.answer = es_nf_hand_answer,
 		.rebuild = es_nf_hand_rebuild,
 		.is_making = es_nf_hand_is_making,
+		.keep = es_nf_hand_keep_packet,
 		.give_up = es_nf_hand_give_up,
 		.inject = es_nf_hand_inject,
 		.error = es_nf_hand_error,
@@ -459,7 +479,8 @@ static int es_nf_kernel_open(struct es_nf_kernel *kernel, struct es_nf_why *why)
 	rc = es_nf_rebuild_open(&kernel->rebuild, &kernel->tun, &settings, why);
 	if (rc)
 		return rc;
-	rc = es_nf_attempts_new(&kernel->rebuild, es_nf_kernel_on_attempt, kernel, &kernel->attempts);
+	rc = es_nf_attempts_new(&kernel->rebuild, es_nf_kernel_on_attempt, es_nf_kernel_on_kept, kernel,
+				&kernel->attempts);
 	if (rc)
 		return es_nf_why(why, rc, "no memory for attempts to make connections");
 	es_nf_kernel_release(kernel);
@@ -603,8 +624,10 @@ void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *f
 	(void)es_nf_recovery_hurry(&kernel->recovery, &flow);
 }
 
-void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns)
+void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns, es_nf_kernel_kept_fn kept_fn, void *ctx)
 {
+	kernel->kept_fn = kept_fn;
+	kernel->kept_ctx = ctx;
 	es_nf_attempts_go_on(kernel->attempts, now_ns);
 }
 

@@ -64,9 +64,11 @@ void es_nf_kernel_hurry(struct es_nf_kernel *kernel, const struct es_nf_frame *f
 
 /**
  * es_nf_kernel_go_on(), es_nf_kernel_give_up(), es_nf_kernel_wait_ms() - es_nf_attempts_go_on(), …, of all: connections that are being made
- * es_nf_made() is called of those that are over, in the node's turn.
+ * es_nf_made() is called of those that are over, in the node's turn. Behind that, @kept_fn says of each packet that was kept
+ * (struct es_nf_hands) what becomes of it: with ES_NF_ACCEPT, the stack gets it.
  */
-void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns);
+typedef enum es_nf_fate (*es_nf_kernel_kept_fn)(void *ctx, const struct es_nf_frame *frame);
+void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns, es_nf_kernel_kept_fn kept_fn, void *ctx);
 void es_nf_kernel_give_up(struct es_nf_kernel *kernel);
 int es_nf_kernel_wait_ms(const struct es_nf_kernel *kernel);
 

@@ -84,6 +84,7 @@ struct es_nf_making {
  * @making, which is copied, and with what comes of it; or -errno: there is no connection, and there will be none of this packet.
  * -ETIMEDOUT: though something listens, and as long as @is_withdrawn says so, that is certain
  * @is_making: has @rebuild told -EINPROGRESS of the flow, and is that not over? @look finds no socket then. 1 or 0
+ * @keep: where one of the flow is being made, keep a segment of its client's, which is decided when that is made. 1; or 0: it is not kept
  * @give_up: where one of the flow is being made, it is not any more, and es_nf_made() is called
  * @inject: give a client's packet to the stack
  * @error: give the stack an ICMP error as the connection's socket must hear it (errors.h). -ENOENT: it is about no connection
@@ -109,6 +110,8 @@ struct es_nf_hands {
 	int (*rebuild)(void *ctx, const __u8 *packet, size_t len, const struct es_flow *socket,
 		       const struct es_nf_making *making, __u64 now_ns);
 	int (*is_making)(void *ctx, const struct es_flow *flow);
+	int (*keep)(void *ctx, const struct es_flow *flow, const struct es_segment *seg,
+		    const struct es_nf_frame *frame);
 	void (*give_up)(void *ctx, const struct es_flow *flow);
 	int (*inject)(void *ctx, const __u8 *packet, size_t len);
 	int (*error)(void *ctx, const __u8 *packet, size_t len);

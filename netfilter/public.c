@@ -352,6 +352,8 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 	v->inspect = es_view_inspect(&in->pkt, cfg->service[in->service].inspect);
 	v->unsafe = cfg->service[in->service].unsafe;
 	v->silent = (__u8)es_nf_is_silent(node);
+	if (node->hands.keep(node->hands.ctx, &in->flow, &v->seg, in->frame))
+		return ES_NF_DROP;
 	if (in->frame->is_here) {
 		/* Before its handshake is over, it would be taken for a part of that. */
 		if (node->hands.is_making(node->hands.ctx, &in->flow)) {

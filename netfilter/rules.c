@@ -309,16 +309,13 @@ static void put_every(struct es_nf_nft *nft, enum es_nf_gate gate,
 
 /*
  * What comes from the wire for a connection that is just being made: whoever reads the queue makes it, and gives the packet to
- * the stack when it is there (rebuild.c). With leases, packets of such connections come as those of all that are not proven; but for
- * one that is not to be made any more (withdraw.h), they are those of a flow that is not here.
+ * the stack when it is there (attempts.h). If it is not to be made any more (withdraw.h), that is of a flow that is not here.
  */
-static void put_making(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
+static void put_making(struct es_nf_nft *nft, enum way way)
 {
 	unsigned long bits[ES_NF_LABEL_LONGS] = {};
 
 	es_nf_label_set(bits, ES_NF_LABEL_MAKING);
-	if (gate != ES_NF_GATE_NONE)
-		es_nf_label_set(bits, ES_NF_LABEL_HELD);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	es_nf_match_labels(nft, bits, bits);
 	put_queue(nft, way, ES_NF_RULES_QUEUE, 0);
@@ -343,7 +340,7 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 	es_nf_nft_end_rule(nft);
 
 	if (rules->holds)
-		put_making(nft, way, (enum es_nf_gate)rules->gate);
+		put_making(nft, way);
 	put_ended(nft, (enum es_nf_gate)rules->gate);
 
 	for (unsigned int i = 0; i < rules->every_count; i++)

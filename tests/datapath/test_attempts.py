@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Connections that are being made, and come to nothing since the node's packet filter refuses their clients: nobody waits for them."""
+"""Connections that are being made, some of which come to nothing since the node's packet filter refuses their clients: nobody waits for them."""
+import contextlib
+import shutil
 import signal
 import subprocess
 
 import pytest
 
+import tree
 from earshotlab import wait_for
 from packets import model
-from packets.node import BLIND, ESTABLISHED, VIPS, WEB
+from packets.families import BOTH
+from packets.node import BLIND, EACH, ESTABLISHED, VIPS, WEB
+from packets.packet import ACK, FIN, PSH
 
 pytestmark = pytest.mark.netfilter("the others make a socket at once, or none")
 CROWD = 24  # of which each was waited for, 10 ms at least and 100 at most
@@ -118,3 +123,53 @@ def test_a_daemon_that_stops_meanwhile(node, client):
     c.next -= len(c.get())
     c.request()
     assert c.read(4) == b"GET "
+
+
+@contextlib.contextmanager
+def late(node, seconds, family):
+    """What the daemon gives to the stack comes there so much later, in order."""
+    rule = ["PREROUTING", "-i", "earshot-nf", "-p", "tcp", "-j", "NFQUEUE", "--queue-num", "7"]
+    inside = ["ip", "netns", "exec", node.namespace]
+    tables = [shutil.which("ip6tables" if family == 6 else "iptables", path="/usr/sbin:/sbin:/usr/bin"), "-t", "raw"]
+    with contextlib.ExitStack() as stack:
+        holds = stack.enter_context(subprocess.Popen([*inside, *tree.module("cluster.late"), "7", str(seconds)], stdout=subprocess.PIPE, text=True))
+        stack.callback(holds.kill)
+        assert holds.stdout.readline() == "ready\n"
+        subprocess.run([*inside, *tables, "-A", *rule], check=True)
+        stack.callback(subprocess.run, [*inside, *tables, "-D", *rule], check=True)
+        yield
+
+
+def sends_all(node, c):
+    """A client that sends its request, and, while its connection is being made, what comes behind it; and repeats nothing. Was it made like that?"""
+    pieces = [bytes([48 + i]) * 1000 for i in range(8)]
+    head = b"POST %b HTTP/1.1\r\nHost: test\r\nContent-Length: 8000\r\n\r\n" % node.uri(1).encode()
+    c.shake()
+    before = node.counters()
+    c.request(text=head)
+    if c.service != BLIND:
+        wait_for(lambda: node.counters()["handover_received"] > before["handover_received"], "it comes to be made", 10)
+    is_pending = not node.sockets(c)
+    for piece in pieces:
+        c.send(ACK | PSH, piece)
+        c.sent(piece)
+    c.send(ACK | FIN)
+    c.sent(b"", FIN)
+    wait_for(lambda: node.sockets(c) or refused(node) > before["rebuild_refused"], "it is made, or given up", 10)
+    if refused(node) > before["rebuild_refused"]:  # on a busy machine
+        return False
+    text = head + b"".join(pieces)
+    assert c.read(len(text)) == text
+    assert c.server.recv(1) == b""
+    return is_pending
+
+
+@BOTH
+@pytest.mark.parametrize("lease", [False, True], ids=["static", "leased"])
+@pytest.mark.parametrize("service", [WEB, BLIND, EACH], ids=["inspected", "blind", "every"])
+def test_what_comes_behind_the_request(node, client, service, lease, family):
+    with contextlib.ExitStack() as stack:
+        if lease:
+            stack.enter_context(node.leased())
+        stack.enter_context(late(node, 0.04, family))
+        assert any(sends_all(node, client(service)) for _ in range(10))

@@ -154,6 +154,17 @@ static inline int hand_rebuild(void *ctx, const __u8 *packet, size_t len, const 
 	return w->rebuild_rc;
 }
 
+static inline int hand_keep(void *ctx, const struct es_flow *flow, const struct es_segment *seg,
+			    const struct es_nf_frame *frame)
+{
+	const struct world *w = ctx;
+
+	(void)flow;
+	(void)seg;
+	(void)frame;
+	return w->is_making;
+}
+
 static inline int hand_is_making(void *ctx, const struct es_flow *flow)
 {
 	const struct world *w = ctx;
@@ -320,6 +331,7 @@ static inline int world_setup(void **state)
 		.answer = hand_answer,
 		.rebuild = hand_rebuild,
 		.is_making = hand_is_making,
+		.keep = hand_keep,
 		.give_up = hand_give_up,
 		.inject = hand_inject,
 		.error = hand_error,

@@ -171,8 +171,10 @@ void es_nf_kernel_recover(struct es_nf_kernel *kernel)
 	sleep_ms(__atomic_exchange_n(&played.recover_ms, 0, __ATOMIC_SEQ_CST));
 }
 
-void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns)
+void es_nf_kernel_go_on(struct es_nf_kernel *kernel, __u64 now_ns, es_nf_kernel_kept_fn kept_fn, void *ctx)
 {
+	(void)kept_fn;
+	(void)ctx;
 	(void)kernel;
 	(void)now_ns;
 }
