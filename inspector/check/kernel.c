@@ -330,7 +330,7 @@ static void check_conntrack_zone(struct es_check *check)
 					     : "no rule puts packets into a conntrack zone");
 }
 
-/* What is to be accepted: with the netfilter datapath, filters see a connection begin where its first packet comes in. */
+/* What is to be accepted: filters see a connection begin where its first packet comes in. */
 static const char *firewall_action(const struct es_check *check)
 {
 	const struct es_conf_datapath *dp = &check->conf->datapath;
@@ -341,10 +341,11 @@ static const char *firewall_action(const struct es_check *check)
 			"%s, what is established on both and on lo, and UDP port %u on %s and lo",
 			ES_NF_TUN_NAME, dp->interface, check->conf->cluster.handover_port,
 			dp->cluster_interface);
-	return es_check_action(
-		"accept TCP to the service ports, before any rule about connection state, and UDP port %u, "
-		"on %s, %s and lo",
-		check->conf->cluster.handover_port, dp->interface, dp->cluster_interface);
+	return es_check_action("accept TCP to the service ports from those who may use them on %s, by rules "
+			       "that do not ask for "
+			       "a SYN; what is established on it, %s and lo; and UDP port %u on %s and lo",
+			       dp->interface, dp->cluster_interface, check->conf->cluster.handover_port,
+			       dp->cluster_interface);
 }
 
 static void check_firewall(struct es_check *check)
@@ -355,8 +356,12 @@ static void check_firewall(struct es_check *check)
 		es_check_unchecked(check, "packet filter rules cannot be read: %s", strerror(-f->rc));
 	else if (f->chains)
 		es_check_warning(check, firewall_action(check),
-				 "%u packet filter chain%s for what comes in, %s first, %u with policy drop",
-				 f->chains, f->chains == 1 ? "" : "s", f->name, f->dropping);
+				 "%u packet filter chain%s for what comes in, %s first, %u with policy drop: "
+				 "asked about each connection that is made here, with what comes in by %s",
+				 f->chains, f->chains == 1 ? "" : "s", f->name, f->dropping,
+				 check->facts->datapath == ES_DATAPATH_NETFILTER
+					 ? ES_NF_TUN_NAME
+					 : check->conf->datapath.interface);
 	else if (!f->nat)
 		es_check_ok(check, "no packet filter rules for what comes in");
 	if (!f->rc && f->nat)
@@ -410,8 +415,9 @@ static const struct es_check_item items[] = {
 	 "tracked in another one do not find them.",
 	 check_conntrack_zone},
 	{"firewall",
-	 "Connections that are handed over arrive on another interface, without a handshake; a rule may drop "
-	 "them.",
+	 "The node's packet filter decides who may use a service. It sees no client's SYN, and a rule may "
+	 "drop "
+	 "what nodes tell each other.",
 	 check_firewall},
 	{NULL, NULL, NULL},
 };

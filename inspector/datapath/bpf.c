@@ -250,49 +250,25 @@ static int es_bpf_configure(struct es_datapath *dp, const struct es_config *conf
 	return 0;
 }
 
-struct es_bpf_place {
-	unsigned int ifindex;
-	enum bpf_attach_type hook;
-	struct bpf_program *prog;
-};
-
-/*
- * With one interface for clients and handovers, es_public comes first: the client's packet that es_cluster
- * takes out of a message is none that es_public may see again.
- */
-static int es_bpf_put_in_order(struct es_bpf_place *cluster, struct es_bpf_place *public)
-{
-	const struct es_bpf_place first = *public;
-	int fd;
-
-	if (cluster->ifindex != public->ifindex)
-		return 0;
-	*public = *cluster;
-	*cluster = first;
-	fd = es_tcx_find(first.ifindex, ES_TCX_INGRESS, "es_public");
-	if (fd == -ENOENT) /* what is there of before is attached behind it */
-		return es_tcx_detach(first.ifindex, ES_TCX_INGRESS, "es_cluster");
-	if (fd >= 0)
-		close(fd);
-	return fd < 0 ? fd : 0;
-}
-
 static int es_bpf_attach(struct es_datapath *dp, char *err, size_t err_len)
 {
 	const struct es_bpf *bpf = es_bpf_of(dp);
-	struct es_bpf_place at[] = {
-		/* The receiving side first: when requests are given away, someone is there to take them. */
+	const struct {
+		unsigned int ifindex;
+		enum bpf_attach_type hook;
+		struct bpf_program *prog;
+	} at[] = {
+		/* Who takes what an es_cluster sends on is there before it. */
 		{bpf->base.params.public_ifindex, ES_TCX_EGRESS, bpf->skel->progs.es_reply},
+		{bpf->base.params.public_ifindex, ES_TCX_INGRESS, bpf->skel->progs.es_public},
 		{bpf->base.params.cluster_ifindex, ES_TCX_INGRESS, bpf->skel->progs.es_cluster},
 		{if_nametoindex("lo"), ES_TCX_INGRESS, bpf->skel->progs.es_cluster},
-		{bpf->base.params.public_ifindex, ES_TCX_INGRESS, bpf->skel->progs.es_public},
 	};
 	char name[IF_NAMESIZE] = "?";
-	int rc = es_bpf_put_in_order(&at[1], &at[3]);
+	int rc;
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
-		if (!rc)
-			rc = es_tcx_attach(at[i].ifindex, at[i].hook, at[i].prog);
+		rc = es_tcx_attach(at[i].ifindex, at[i].hook, at[i].prog);
 		if (rc) {
 			if_indextoname(at[i].ifindex, name);
 			snprintf(err, err_len, "bpf datapath: attaching to tc %s of %s failed: %s%s",
@@ -306,9 +282,10 @@ static int es_bpf_attach(struct es_datapath *dp, char *err, size_t err_len)
 
 static int es_bpf_detach(const struct es_datapath_params *params)
 {
-	int rc = es_tcx_detach(params->public_ifindex, ES_TCX_INGRESS, "es_public");
-	int rc2 = es_tcx_detach(params->cluster_ifindex, ES_TCX_INGRESS, "es_cluster");
-	int rc3 = es_tcx_detach(if_nametoindex("lo"), ES_TCX_INGRESS, "es_cluster");
+	/* es_public last: it keeps from the stack what is on its way to it (kmod/bpf/opened.h). */
+	int rc = es_tcx_detach(params->cluster_ifindex, ES_TCX_INGRESS, "es_cluster");
+	int rc2 = es_tcx_detach(if_nametoindex("lo"), ES_TCX_INGRESS, "es_cluster");
+	int rc3 = es_tcx_detach(params->public_ifindex, ES_TCX_INGRESS, "es_public");
 	int rc4 = es_tcx_detach(params->public_ifindex, ES_TCX_EGRESS, "es_reply");
 
 	return rc ? rc : rc2 ? rc2 : rc3 ? rc3 : rc4;

@@ -85,8 +85,8 @@ int es_tcx_detach_all(es_datapath_detached_fn fn, void *ctx)
 		enum bpf_attach_type hook;
 		const char *program;
 	} ours[] = {
+		{ES_TCX_INGRESS, "es_cluster"}, /* which send packets on to it: first, on all */
 		{ES_TCX_INGRESS, "es_public"},
-		{ES_TCX_INGRESS, "es_cluster"},
 		{ES_TCX_EGRESS, "es_reply"},
 	};
 	struct if_nameindex *interfaces = if_nameindex();
@@ -94,8 +94,8 @@ int es_tcx_detach_all(es_datapath_detached_fn fn, void *ctx)
 
 	if (!interfaces)
 		return -errno;
-	for (const struct if_nameindex *i = interfaces; i->if_index; i++) {
-		for (size_t n = 0; n < sizeof(ours) / sizeof(ours[0]); n++) {
+	for (size_t n = 0; n < sizeof(ours) / sizeof(ours[0]); n++) {
+		for (const struct if_nameindex *i = interfaces; i->if_index; i++) {
 			int fd = es_tcx_find(i->if_index, ours[n].hook, ours[n].program);
 			int rc2 = fd;
 

@@ -15,7 +15,6 @@
 #include "packet.h"
 #include "checksum.h"
 #include "answer.h"
-#include "fin.h"
 #include "rebuild.h"
 #include "queue.h"
 #include "other.h"
@@ -26,6 +25,7 @@
 #include "tracks.h"
 #include "target.h"
 #include "program.h"
+#include "again.h"
 #include "heard.h"
 #include "reply.h"
 #include "list.h"
@@ -37,8 +37,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-SEC("tc")
-int es_public(struct __sk_buff *skb)
+/* What the switch broadcasts. A function of its own, so that its stack is not below es_again()'s. */
+static __noinline int es_public_packet(struct __sk_buff *skb)
 {
 	struct es_packet pkt = {.off = ETH_HLEN};
 	struct es_view view = {};
@@ -48,8 +48,6 @@ int es_public(struct __sk_buff *skb)
 	int service;
 	__u32 len;
 
-	if (es_unlikely(skb->mark == ES_FIN_MARK))
-		return es_fin_arrived(skb);
 	if (es_packet_is_of_vlan(skb))
 		return ES_TC_NEXT;
 	if (skb->protocol == es_htons(ETH_P_ARP))
@@ -99,6 +97,14 @@ segment:
 	view.inspect = es_view_inspect(&pkt, cfg->service[service & (ES_SERVICES_MAX - 1)].inspect);
 	view.unsafe = cfg->service[service & (ES_SERVICES_MAX - 1)].unsafe;
 	return es_public_segment(skb, state, cfg, &pkt, &view, (__u32)service);
+}
+
+SEC("tc")
+int es_public(struct __sk_buff *skb)
+{
+	if (es_unlikely((skb->mark & ES_AGAIN_MASK) == ES_AGAIN))
+		return es_again(skb);
+	return es_public_packet(skb);
 }
 
 /* Carry out what es_decide_fresh() says of a message. Returns the program's verdict. */
@@ -184,7 +190,8 @@ static __always_inline int es_cluster_message(struct __sk_buff *skb, struct es_c
 		return TC_ACT_SHOT;
 	}
 	counter = (__u32)es_message_check(skb, cfg, &h);
-	es_count(counter);
+	if (skb->mark != ES_ASKED_MARK)
+		es_count(counter);
 	if (counter != ES_COUNT_handover_received)
 		return TC_ACT_SHOT;
 	return es_cluster_carry_out(skb, cfg, &h, udp->dest == cfg->handover_port);
@@ -201,8 +208,6 @@ int es_cluster(struct __sk_buff *skb)
 
 	if (skb->protocol == es_htons(ES_WAKE_PROTOCOL))
 		return TC_ACT_OK; /* our own */
-	if (skb->mark == ES_FIN_MARK)
-		return es_fin_arrived(skb);
 	if (es_packet_is_of_vlan(skb))
 		return ES_TC_NEXT;
 	state = es_state_get();

@@ -99,7 +99,8 @@ struct es_rebuilt {
 	__u32 source;	   /* the node that handed it over */
 	__u8 acknowledged; /* without an answer: the client does not repeat its request any more */
 	__u8 is_cancelled; /* a program's handover that was called off: there is no socket of it */
-	__u8 pad[2];
+	__u8 is_pending;   /* its packet is on its way to es_public, which makes the socket */
+	__u8 pad;
 	__be64 handover; /* a program's: the id in its messages, else 0 */
 	struct es_track track;
 };

@@ -10,6 +10,7 @@
 #include "checksum.h"
 #include "packet.h"
 #include "maps.h"
+#include "kmod/core/again.h"
 #include "kmod/core/message.h"
 #include "kmod/core/strays.h"
 #include "kmod/core/wall.h"
@@ -147,6 +148,8 @@ static __noinline int es_message_check(struct __sk_buff *skb, struct es_config *
 	if (counter != ES_COUNT_handover_received)
 		return counter;
 	index = (__u32)h->source * ES_STREAMS_MAX + (h->stream & (ES_STREAMS_MAX - 1));
+	if (skb->mark == ES_ASKED_MARK)
+		return ES_COUNT_handover_received; /* again */
 	slot = bpf_map_lookup_elem(&es_replays, &index);
 	if (!slot)
 		return ES_COUNT_handover_malformed;

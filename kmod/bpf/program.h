@@ -80,29 +80,21 @@ static __noinline int es_program_look(struct __sk_buff *skb, struct es_program_f
 	return 0;
 }
 
-/* Make the socket; 0 or -1. */
+/* Have the socket made; 0 or -1. */
 static __noinline int es_program_rebuild(struct __sk_buff *skb, const struct es_handover *h,
-					 const struct es_program_found *f,
-					 const struct es_service_entry *service)
+					 const struct es_program_found *f)
 {
 	struct es_rebuilt rebuilt = {};
-	struct bpf_sock *sk;
-	int rc = -1;
 
-	if (!h || !f || !service)
-		return -1;
-	sk = es_program_server(skb, &f->pkt, service);
-	if (!sk)
+	if (!h || !f)
 		return -1;
 	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
 	rebuilt.source = h->source;
 	rebuilt.acknowledged = 1; /* by the node that had it: its client does not repeat it */
 	rebuilt.handover = h->content;
+	rebuilt.is_pending = 1;
 	es_track_begin_program(&rebuilt.track, h);
-	if (sk->state == TCP_STATE_LISTEN && !es_message_open(skb, &f->pkt))
-		rc = es_rebuild(skb, sk, &f->pkt, &f->seg, f->key.flow_hash, &rebuilt);
-	bpf_sk_release(sk);
-	return rc;
+	return es_opened_make(skb, &f->pkt, &f->key, &rebuilt);
 }
 
 static __noinline int es_program_cancel(const struct es_handover *h, const struct es_rebuilt_key *key)
@@ -113,14 +105,15 @@ static __noinline int es_program_cancel(const struct es_handover *h, const struc
 		return -1;
 	rebuilt.source = h->source;
 	rebuilt.handover = h->content;
-	return (int)bpf_map_update_elem(&es_rebuilts, key, &rebuilt, BPF_ANY);
+	return es_rebuilt_note(key->flow_hash, key->seq, &rebuilt);
 }
 
 /*
- * Returns the answer to be sent, 0 for a packet that is dropped, ES_PROGRAM_DELIVER for one that makes the
- * socket. A function of its own, so that its stack is free again when the answer is made.
+ * Returns the answer to be sent; 0 for a packet with which there is nothing more to do; ES_PROGRAM_WAITS for one that asks about
+ * packets ahead of it, which have not arrived yet. A function of its own, so that its stack is free again when the
+ * answer is made.
  */
-#define ES_PROGRAM_DELIVER 255
+#define ES_PROGRAM_WAITS 255
 static __noinline int es_program_take(struct __sk_buff *skb, struct es_handover *h)
 {
 	struct es_state *state = es_state_get();
@@ -158,7 +151,10 @@ static __noinline int es_program_take(struct __sk_buff *skb, struct es_handover 
 		v.noted_id = es_cpu_be64((__u64)noted->handover);
 		v.noted_source = (__u8)noted->source;
 		v.noted_cancelled = noted->is_cancelled;
+		v.noted_pending = es_rebuilt_is_pending(noted, bpf_ktime_get_coarse_ns());
 	}
+	if (v.noted_id == v.id && skb->mark != ES_ASKED_MARK)
+		return ES_PROGRAM_WAITS;
 	if (es_program_look(skb, &f, &v, entry))
 		return 0;
 	if (es_service_is_refused((__u32)service, f.pkt.is_v6))
@@ -168,14 +164,9 @@ static __noinline int es_program_take(struct __sk_buff *skb, struct es_handover 
 		/* Its id has decided; but a client's request may be the same, and come again. */
 		is_new = ES_SETTLED_AS(es_settle(f.key.flow_hash, f.seg.seq, ES_SETTLED_MAKE, 0xff)) ==
 			 ES_SETTLED_NOT;
-		if (!es_program_rebuild(skb, h, &f, entry)) {
-			es_count(verdict.counter);
-			return ES_PROGRAM_DELIVER;
-		}
-		if (is_new)
+		/* Without its envelope it cannot be answered; who asks again is. */
+		if (es_program_rebuild(skb, h, &f) && is_new)
 			es_settle(f.key.flow_hash, f.seg.seq, ES_SETTLED_UNDO, 0);
-		/* Perhaps without its envelope, so it cannot be answered; who asks again is. */
-		es_count(ES_COUNT_rebuild_refused);
 		return 0;
 	}
 	if (es_program_is_new_promise(&v, answer) && es_program_cancel(h, &f.key))
@@ -192,8 +183,11 @@ static __noinline int es_program_message(struct __sk_buff *skb, struct es_config
 {
 	int answer = es_program_take(skb, h);
 
-	if (answer == ES_PROGRAM_DELIVER)
-		return ES_TC_NEXT;
+	if (answer == ES_PROGRAM_WAITS) {
+		skb->mark = ES_ASKED_MARK;
+		return (int)bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+	}
+	skb->mark = 0;
 	return answer ? es_message_answer(skb, cfg, h, ES_HANDOVER_ANSWER, (__u32)answer) : TC_ACT_SHOT;
 }
 

@@ -77,7 +77,10 @@ static __noinline int es_carry_out_rebuild(struct __sk_buff *skb, struct bpf_soc
 	/* This node, too, may be lost, and be asked again when what it has made is gone. */
 	if (cfg->leased)
 		es_first_note(v->flow_hash, v->seg.seq, rebuilt.at_ns);
-	return es_rebuild(skb, sk, pkt, &v->seg, v->flow_hash, &rebuilt);
+	if (es_rebuild(skb, sk, pkt, &v->seg, &rebuilt.track.options))
+		return -1;
+	es_rebuilt_note(v->flow_hash, v->seg.seq, &rebuilt);
+	return 0;
 }
 
 static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *sk,

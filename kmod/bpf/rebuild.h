@@ -9,6 +9,7 @@
  */
 #include "packet.h"
 #include "settled.h"
+#include "kmod/core/again.h"
 #include "kmod/core/answer.h"
 
 /* es_rebuild_prepare() - es_tcp_making_flags(). A global function, verified once. Returns 0 or -1. */
@@ -45,19 +46,23 @@ static __always_inline void es_rebuild_repeat(struct __sk_buff *skb)
 	skb->mark = mark;
 }
 
+/* Remember what the socket shall know once it exists; 0 or -errno. */
+static __always_inline int es_rebuilt_note(__u64 flow_hash, __u32 seq, const struct es_rebuilt *rebuilt)
+{
+	struct es_rebuilt_key key = {.flow_hash = flow_hash, .seq = seq};
+
+	return (int)bpf_map_update_elem(&es_rebuilts, &key, rebuilt, BPF_ANY);
+}
+
 /**
  * es_rebuild() - give the packet, which must begin with its own IP header now, to a listening socket
  * @sk: the listening socket (a reference of the caller)
- * @rebuilt: what to remember; its track has the connection's options
  * That it is made is noted already (ES_SETTLED_MAKE). Returns 0; -1 if the kernel refuses, and the caller
  * takes the note back.
  */
 static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk, const struct es_packet *pkt,
-				      const struct es_segment *seg, __u64 flow_hash,
-				      const struct es_rebuilt *rebuilt)
+				      const struct es_segment *seg, const struct es_tcp_options *o)
 {
-	const struct es_tcp_options *o = &rebuilt->track.options;
-	struct es_rebuilt_key key = {.flow_hash = flow_hash, .seq = seg->seq};
 	__u16 least = seg->is_v6 ? ES_TCP_MSS_MIN_V6 : ES_TCP_MSS_MIN;
 	struct bpf_tcp_req_attrs attrs = {
 		.rcv_tsval = seg->tsval,
@@ -76,7 +81,6 @@ static __always_inline int es_rebuild(struct __sk_buff *skb, struct bpf_sock *sk
 	if (!listener || es_rebuild_prepare(skb, pkt) ||
 	    bpf_sk_assign_tcp_reqsk(skb, (struct sock *)listener, &attrs, sizeof(attrs)))
 		return -1;
-	bpf_map_update_elem(&es_rebuilts, &key, rebuilt, BPF_ANY);
 	if (seg->flags & ES_TCP_FIN)
 		es_rebuild_repeat(skb);
 	return 0;

@@ -9,6 +9,7 @@
 #include "answer.h"
 #include "heard.h"
 #include "inner.h"
+#include "opened.h"
 #include "message.h"
 #include "other.h"
 #include "queue.h"
@@ -39,19 +40,6 @@ static __always_inline void es_handover_view_socket(struct bpf_sock *sk, const s
 			*ret_old_rcv_nxt = tp->rcv_nxt;
 		}
 	}
-}
-
-/* Take the envelope off: what is left is the client's packet @pkt behind our Ethernet header. */
-static __always_inline int es_message_open(struct __sk_buff *skb, const struct es_packet *pkt)
-{
-	__be16 protocol = pkt->is_v6 ? es_htons(ETH_P_IPV6) : es_htons(ETH_P_IP);
-	__s32 room = -(__s32)(es_message_packet_off(skb) - ETH_HLEN);
-
-	if (skb->protocol == protocol)
-		return (int)bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, 0);
-	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC,
-				   pkt->is_v6 ? ES_DECAP_L3_IPV6 : ES_DECAP_L3_IPV4) ||
-	       bpf_skb_store_bytes(skb, offsetof(struct ethhdr, h_proto), &protocol, sizeof(protocol), 0);
 }
 
 /* The inspector left a later request on this connection where it is. Returns -1 if its socket is leaving. */
@@ -163,17 +151,6 @@ __noinline int es_handover_settle(struct es_handover *h, __u64 flow_hash, __u32 
 	return es_handover_is_settled(step, &settled, 0, h);
 }
 
-/* A function of its own, for its stack. */
-static __noinline __u64 es_handover_flow(const struct es_config *cfg, const struct es_packet *pkt)
-{
-	struct es_flow flow;
-
-	if (!cfg || !pkt)
-		return 0;
-	es_packet_flow(pkt, &flow);
-	return es_flow_hash(&cfg->ring_key, cfg->ring_seed, &flow);
-}
-
 /* struct es_received - a message about a client's segment: @sk is held; with its verdict */
 struct es_received {
 	struct es_handover_view view;
@@ -237,7 +214,18 @@ static __always_inline int es_handover_deliver(struct __sk_buff *skb, const stru
 		in->verdict.counter = ES_COUNT_stay_lost;
 		return TC_ACT_SHOT;
 	}
-	return es_message_open(skb, &in->pkt) ? TC_ACT_SHOT : es_socket_deliver(skb, in->sk);
+	if (es_message_open(skb, &in->pkt) || es_opened_send(skb, ES_OPENED_DELIVER_MARK))
+		in->verdict.counter = ES_COUNT_opened_lost;
+	return TC_ACT_SHOT;
+}
+
+/* ES_HANDOVER_FOLLOW: if what it follows is on its way, the socket is there when both have arrived. */
+static __always_inline int es_handover_follow(struct __sk_buff *skb, struct es_received *in)
+{
+	in->verdict.counter = es_message_open(skb, &in->pkt) || es_opened_send(skb, ES_OPENED_FOLLOW_MARK)
+				      ? ES_COUNT_opened_lost
+				      : ES_COUNTER_COUNT;
+	return TC_ACT_SHOT;
 }
 
 static __always_inline int es_handover_end_old(struct __sk_buff *skb, const struct es_received *in)
@@ -270,39 +258,43 @@ static __always_inline int es_handover_retry(struct __sk_buff *skb, struct es_co
 	return es_handover_end_old(skb, in);
 }
 
-/*
- * Make the socket from the packet (its envelope is off), and note what it shall know once it exists. A
- * function of its own, for its stack.
- */
+/* Have the socket made, and note what it shall know once it exists. A function of its own, for its stack. */
 static __noinline int es_handover_rebuild(struct __sk_buff *skb, const struct es_handover *h,
 					  const struct es_received *in)
 {
 	struct es_rebuilt rebuilt = {};
 
-	if (!h || !in || !in->sk)
+	struct es_rebuilt_key key = {};
+
+	if (!h || !in)
 		return -1;
+	key.flow_hash = in->hash;
+	key.seq = in->view.seg.seq;
 	rebuilt.at_ns = bpf_ktime_get_coarse_ns();
 	rebuilt.source = h->source;
+	rebuilt.is_pending = 1;
 	es_track_begin(&rebuilt.track, in->view.seg.ack, h, bpf_ktime_get_ns());
 	/* It may have come here before its first packet on the public network did. */
 	es_first_note(in->hash, in->view.seg.seq, rebuilt.at_ns);
-	return es_rebuild(skb, in->sk, &in->pkt, &in->view.seg, in->hash, &rebuilt);
+	return es_opened_make(skb, &in->pkt, &key, &rebuilt);
 }
 
 /* ES_REBUILD */
 static __always_inline int es_handover_make(struct __sk_buff *skb, const struct es_handover *h,
 					    struct es_received *in)
 {
-	if (in->sk && !es_message_open(skb, &in->pkt) && !es_handover_rebuild(skb, h, in))
-		return ES_TC_NEXT;
-	in->verdict.counter = ES_COUNT_rebuild_refused;
-	es_settle(in->hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
+	in->verdict.counter = ES_COUNTER_COUNT; /* where the socket is made */
+	if (es_handover_rebuild(skb, h, in))
+		es_settle(in->hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
 	return TC_ACT_SHOT;
 }
 
 static __always_inline int es_handover_carry_out(struct __sk_buff *skb, struct es_config *cfg,
 						 struct es_handover *h, struct es_received *in)
 {
+	if (in->view.kind == ES_HANDOVER_FOLLOW &&
+	    (in->verdict.action == ES_DELIVER || in->verdict.counter == ES_COUNT_handover_follow_lost))
+		return es_handover_follow(skb, in);
 	switch (in->verdict.action) {
 	case ES_DELIVER:
 		return es_handover_deliver(skb, h, in);
@@ -355,7 +347,8 @@ static __noinline int es_handover_message(struct __sk_buff *skb, struct es_confi
 	rc = es_handover_carry_out(skb, cfg, h, &in);
 	if (in.sk)
 		bpf_sk_release(in.sk);
-	es_count(in.verdict.counter);
+	if (in.verdict.counter != ES_COUNTER_COUNT)
+		es_count(in.verdict.counter);
 	return rc;
 }
 

@@ -210,11 +210,6 @@ static __always_inline void es_answer_fin(const struct es_packet *pkt, const str
 	}
 }
 
-/*
- * ES_FIN_MARK - the mark of a packet whose socket was just made from it, and which comes in again for its FIN
- * Only from one run of a program, or of a hook, to the next; nothing from the wire has a mark that early.
- */
-#define ES_FIN_MARK	 0x4546494eU
 #define ES_TCP_WINDOW_AT 14
 
 /**

@@ -128,6 +128,8 @@
 	  "later segment of a first request that its rebuilt socket had heard itself")                       \
 	X(handover_follow_beyond,                                                                            \
 	  "later segment of a first request sent back: its rebuilt socket's window has no room for it yet")  \
+	X(opened_lost,                                                                                       \
+	  "packet of a handover message that the kernel's queue had no room for (netdev_max_backlog)")       \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

@@ -39,6 +39,7 @@ struct es_program_view {
 	__u64 noted_id;
 	__u8 noted_source;
 	__u8 noted_cancelled;
+	__u8 noted_pending;
 	__u8 source;
 	__u8 kind;
 	__u8 socket;
@@ -67,6 +68,8 @@ static __always_inline __u8 es_decide_program(const struct es_program_view *v, s
 	if (v->noted_id == v->id) {
 		if (v->noted_cancelled)
 			ES_PROGRAM_VERDICT(ES_NACK, connection_cancelled, ES_PROGRAM_ANSWER_CANCELLED);
+		if (v->noted_pending) /* its sender asks again */
+			ES_PROGRAM_VERDICT(ES_DROP, connection_asked, 0);
 		if (v->socket == ES_SOCKET_ESTABLISHED)
 			ES_PROGRAM_VERDICT(ES_NACK, connection_asked, ES_PROGRAM_ANSWER_HERE);
 		ES_PROGRAM_VERDICT(ES_NACK, connection_asked, ES_PROGRAM_ANSWER_OVER);

@@ -13,6 +13,7 @@
 
 #include "node.h"
 #include "packet.h"
+#include "kmod/core/again.h"
 
 /**
  * es_rebuild_note() - note that this packet, of which @seg is known, is to become a socket
@@ -24,7 +25,7 @@ int es_rebuild_note(struct es_node *node, const struct es_packet *pkt, const str
 
 /**
  * es_rebuild_split() - take the FIN off the packet @skb that is to become a socket (es_tcp_making_flags())
- * @skb's data must begin with its IP header. It comes in again by the same interface, behind the packet itself; if it
+ * @skb's data must begin with its IP header. It comes in again by the public interface, behind the packet itself; if it
  * cannot, the client repeats it.
  */
 void es_rebuild_split(struct sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg);
