@@ -257,14 +257,18 @@ int es_message_packet(const struct sk_buff *skb, const struct es_handover *h, st
 	return 0;
 }
 
-int es_message_open(struct sk_buff *skb, const struct es_packet *pkt)
+int es_message_open(const struct es_node *node, struct sk_buff *skb, const struct es_packet *pkt)
 {
-	__be16 protocol = pkt->is_v6 ? htons(ETH_P_IPV6) : htons(ETH_P_IP);
+	struct net_device *dev = READ_ONCE(node->device[ES_HOOK_PUBLIC]);
 	u32 off = es_message_packet_off(skb);
+	struct ethhdr *eth;
 
-	if (pkt->is_v6 || skb->protocol != protocol)
-		skb_dst_drop(skb); /* on lo it has the envelope's */
-	skb->protocol = protocol;
+	if (!dev || skb_cow_head(skb, 0))
+		return -ENODEV;
+	skb_dst_drop(skb); /* on lo it has the envelope's */
+	skb->dev = dev;
+	skb->skb_iif = dev->ifindex;
+	skb->protocol = pkt->is_v6 ? htons(ETH_P_IPV6) : htons(ETH_P_IP);
 	if (skb->ip_summed != CHECKSUM_COMPLETE)
 		skb->ip_summed = CHECKSUM_NONE; /* the old state was the envelope's */
 	skb->csum_valid = 0;
@@ -272,7 +276,13 @@ int es_message_open(struct sk_buff *skb, const struct es_packet *pkt)
 	if (!skb_pull_rcsum(skb, off))
 		return -EINVAL;
 	skb_reset_network_header(skb);
+	/* In the place of the envelope's end. */
+	eth = skb_push(skb, ETH_HLEN);
+	ether_addr_copy(eth->h_dest, dev->dev_addr);
+	eth_zero_addr(eth->h_source);
+	eth->h_proto = skb->protocol;
 	skb_reset_mac_header(skb);
+	__skb_pull(skb, ETH_HLEN);
 	skb_reset_mac_len(skb);
 	skb_clear_hash(skb);
 	skb->pkt_type = PACKET_HOST;

@@ -65,7 +65,10 @@ unsigned int es_message_answer(struct es_node *node, const struct es_config *cfg
 int es_message_send(struct es_node *node, const struct es_config *cfg, const struct sk_buff *skb,
 		    const struct es_handover *h, u8 kind, u8 reason);
 
-/* es_message_open() - take the envelope off: @skb is the client's packet @pkt then. Returns 0 or -errno. */
-int es_message_open(struct sk_buff *skb, const struct es_packet *pkt);
+/*
+ * es_message_open() - take the envelope off: @skb is the client's packet @pkt then, as if it had come by the public interface.
+ * So packet filters, rp_filter and conntrack see it where clients' packets come from. Returns 0 or -errno.
+ */
+int es_message_open(const struct es_node *node, struct sk_buff *skb, const struct es_packet *pkt);
 
 #endif

@@ -117,7 +117,7 @@ static u8 es_given_take(struct es_given *in, const struct es_config *cfg)
 	answer = es_decide_program(&v, &verdict);
 	if (verdict.action == ES_REBUILD) {
 		answer = ES_GIVEN_DELIVER;
-		if (es_message_open(in->skb, &in->pkt) || es_given_rebuild(in, cfg, bucket, v.id)) {
+		if (es_message_open(in->node, in->skb, &in->pkt) || es_given_rebuild(in, cfg, bucket, v.id)) {
 			/* Perhaps its envelope is off, so it cannot be answered; the sender asks again. */
 			verdict.counter = ES_COUNT_rebuild_refused;
 			answer = 0;

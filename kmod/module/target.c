@@ -176,14 +176,14 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 			counter = ES_COUNT_stay_lost;
 			break;
 		}
-		if (!es_message_open(in->skb, &in->pkt))
+		if (!es_message_open(in->node, in->skb, &in->pkt))
 			rc = es_socket_deliver(in->skb, &in->found);
 		break;
 	case ES_LEAVE:
 	case ES_KEEP:
 	case ES_GONE:
 		in->pkt.off = 0;
-		failed = es_message_open(in->skb, &in->pkt) ||
+		failed = es_message_open(in->node, in->skb, &in->pkt) ||
 			 es_handover_answer_end(in, es_leave_record(verdict->action));
 		if (failed)
 			counter = ES_COUNT_drop_queue_full;
@@ -194,7 +194,7 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 			rc = NF_ACCEPT;
 		break;
 	case ES_LEAVE_AGAIN:
-		if (!es_message_open(in->skb, &in->pkt) &&
+		if (!es_message_open(in->node, in->skb, &in->pkt) &&
 		    !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
 			rc = NF_ACCEPT;
 		break;
@@ -209,12 +209,12 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 			es_count(in->node, ES_COUNT_answer_failed);
 			break;
 		}
-		if (!es_message_open(in->skb, &in->pkt) &&
+		if (!es_message_open(in->node, in->skb, &in->pkt) &&
 		    !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
 			rc = NF_ACCEPT;
 		break;
 	case ES_REBUILD:
-		if (!es_message_open(in->skb, &in->pkt) && !es_handover_rebuild(in)) {
+		if (!es_message_open(in->node, in->skb, &in->pkt) && !es_handover_rebuild(in)) {
 			es_rebuild_split(in->skb, &in->pkt, &in->view.seg);
 			rc = NF_ACCEPT;
 			break;
@@ -441,8 +441,6 @@ unsigned int es_cluster_hook(void *priv, struct sk_buff *skb, const struct nf_ho
 	const void *p;
 	u32 off = 0;
 
-	if (unlikely(skb->mark == ES_FIN_MARK))
-		return es_rebuild_fin(in.node, skb);
 	in.version = es_version_get(in.node);
 	if (!in.version || es_packet_is_of_vlan(skb))
 		return NF_ACCEPT;

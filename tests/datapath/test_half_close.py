@@ -235,7 +235,7 @@ class TestServerThatGoesOn:
         daemon finds them, by iterators or where the kernel refuses those."""
         node = own_node(before=request.param)
 
-        nft(node, "table ip held { chain input { type filter hook input priority 0; iifname { lo, earshot-nf } tcp flags & rst == rst drop; }; }")
+        nft(node, "table ip held { chain input { type filter hook input priority 0; iifname { lo, eth0, earshot-nf } tcp flags & rst == rst drop; }; }")
         return node
 
     @pytest.fixture

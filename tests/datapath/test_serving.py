@@ -292,7 +292,7 @@ def swallowed(node):
     """A rule that no look finds takes the packets that connections are made of."""
     nft = ["ip", "netns", "exec", node.namespace, "nft"]
     subprocess.run([*nft, "-f", "-"], check=True, text=True, input="table inet t { chain in { type filter hook input priority 0;\n"
-                   f"iifname {{ eth1, earshot-nf }} tcp dport {WEB} drop\n }}\n }}")
+                   f"iifname {{ eth0, earshot-nf }} tcp dport {WEB} drop\n }}\n }}")
     try:
         yield
     finally:
