@@ -241,7 +241,7 @@ class TestTarget:
         gone.abort()
         wait_for(lambda: not node.sockets(gone), "the end of the connection")
         takes_nothing()
-        for kind, counter in ((model.REQUEST, "handover_duplicate"), (model.FOLLOW, "handover_follow")):
+        for kind, counter in ((model.REQUEST, "handover_duplicate"), (model.FOLLOW, "handover_follow_heard")):
             with node.counts(handover_received=1, reply_silent={0, 1}, **{counter: 1}):
                 node.message(c.handover(message.packet, kind))
                 node.no_message()
