@@ -141,27 +141,32 @@ def late(node, seconds, family):
 
 
 def sends_all(node, c):
-    """A client that sends its request, and, while its connection is being made, what comes behind it; and repeats nothing. Was it made like that?"""
+    """A client that sends its request, and, while its connection is being made, what comes behind it; and repeats nothing. False: it is too late
+    for that, on a busy machine: given up; or made, and its request on its way to the socket."""
     pieces = [bytes([48 + i]) * 1000 for i in range(8)]
     head = b"POST %b HTTP/1.1\r\nHost: test\r\nContent-Length: 8000\r\n\r\n" % node.uri(1).encode()
+    made = "request_blind" if c.service == BLIND else "handover_rebuilt"
     c.shake()
     before = node.counters()
     c.request(text=head)
     if c.service != BLIND:
         wait_for(lambda: node.counters()["handover_received"] > before["handover_received"], "it comes to be made", 10)
-    is_pending = not node.sockets(c)
     for piece in pieces:
         c.send(ACK | PSH, piece)
         c.sent(piece)
     c.send(ACK | FIN)
     c.sent(b"", FIN)
-    wait_for(lambda: node.sockets(c) or refused(node) > before["rebuild_refused"], "it is made, or given up", 10)
-    if refused(node) > before["rebuild_refused"]:  # on a busy machine
+    is_late = node.counters()[made] > before[made]
+    wait_for(lambda: node.counters()[made] > before[made] or refused(node) > before["rebuild_refused"], "it is made, or given up", 10)
+    if refused(node) > before["rebuild_refused"]:
+        return False
+    if is_late:
+        c.accept()
         return False
     text = head + b"".join(pieces)
     assert c.read(len(text)) == text
     assert c.server.recv(1) == b""
-    return is_pending
+    return True
 
 
 @BOTH
@@ -171,5 +176,5 @@ def test_what_comes_behind_the_request(node, client, service, lease, family):
     with contextlib.ExitStack() as stack:
         if lease:
             stack.enter_context(node.leased())
-        stack.enter_context(late(node, 0.04, family))
-        assert any(sends_all(node, client(service)) for _ in range(10))
+        stack.enter_context(late(node, 0.05, family))
+        assert any(sends_all(node, client(service)) for _ in range(20))
