@@ -24,4 +24,22 @@ void es_nf_match_bare(struct es_nf_nft *nft, __u8 words, __u8 says);
 void es_nf_match_labels(struct es_nf_nft *nft, const unsigned long mask[ES_NF_LABEL_LONGS],
 			const unsigned long bits[ES_NF_LABEL_LONGS]);
 
+/* es_nf_match_interface() - it comes in there */
+void es_nf_match_interface(struct es_nf_nft *nft, unsigned int ifindex);
+
+/* Whose address in an IP header. */
+enum es_nf_side {
+	ES_NF_SOURCE,
+	ES_NF_TARGET,
+};
+
+/* es_nf_match_address() - it is from that address, or to it, which is one of the table's family */
+void es_nf_match_address(struct es_nf_nft *nft, enum es_nf_side side, const struct es_addr *address);
+
+/* es_nf_match_ours() - its connection was made here, and is proven, or is not */
+void es_nf_match_ours(struct es_nf_nft *nft, int is_proven);
+
+/* es_nf_match_established() - it is of a connection that is established, or of none such */
+void es_nf_match_established(struct es_nf_nft *nft, int is_established);
+
 #endif

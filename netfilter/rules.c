@@ -33,15 +33,6 @@
 
 #define ES_LOOPBACK ES_LOOPBACK_IFINDEX
 
-/* Bits of a connection's state as the expression ct has them. */
-#define ES_CT_STATE(state) (1U << ((state) + 1))
-
-/* Whose address in an IP header. */
-enum side {
-	SOURCE,
-	TARGET,
-};
-
 static const unsigned char families[ES_NF_RULES_TABLES] = {NFPROTO_IPV4, NFPROTO_IPV6};
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 
@@ -90,41 +81,6 @@ static void put_queue(struct es_nf_nft *nft, enum way way, __u16 queue, int bypa
 	es_nf_nft_end_expression(nft, nest);
 }
 
-static void match_interface(struct es_nf_nft *nft, unsigned int ifindex)
-{
-	es_nf_nft_load_meta(nft, NFT_META_IIF);
-	es_nf_nft_match(nft, &ifindex, sizeof(ifindex));
-}
-
-/* An address of the table's family in the IP header, where the source's is before the target's. */
-static void match_address(struct es_nf_nft *nft, enum side side, const struct es_addr *address)
-{
-	const int is_v6 = nft->family == NFPROTO_IPV6;
-	const unsigned int len = is_v6 ? 16 : 4, source = is_v6 ? 8 : 12;
-
-	es_nf_nft_load_payload(nft, NFT_PAYLOAD_NETWORK_HEADER, side == SOURCE ? source : source + len, len);
-	es_nf_nft_match(nft, address->b + sizeof(*address) - len, len);
-}
-
-/* Go on only if the connection is one that was made here, and proven, or not. */
-static void match_ours(struct es_nf_nft *nft, int is_proven)
-{
-	unsigned long ours[ES_NF_LABEL_LONGS], both[ES_NF_LABEL_LONGS];
-
-	es_nf_label(ours);
-	es_nf_label(both);
-	es_nf_label_set(both, ES_NF_LABEL_PROVEN);
-	es_nf_match_labels(nft, both, is_proven ? both : ours);
-}
-
-static void match_established(struct es_nf_nft *nft)
-{
-	const __u32 established = ES_CT_STATE(IP_CT_ESTABLISHED);
-
-	es_nf_nft_load_ct(nft, NFT_CT_STATE);
-	es_nf_match_bits(nft, &established, &established, sizeof(established));
-}
-
 static void put_accept(struct es_nf_nft *nft)
 {
 	es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
@@ -149,17 +105,17 @@ static void put_gate(struct es_nf_nft *nft, enum way way, enum es_nf_gate gate)
 	const __u8 reply = IP_CT_DIR_REPLY;
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	match_ours(nft, 1);
+	es_nf_match_ours(nft, 1);
 	put_accept(nft);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	match_ours(nft, 0);
+	es_nf_match_ours(nft, 0);
 	if (gate == ES_NF_GATE_OPEN)
 		es_nf_nft_verdict(nft, NF_ACCEPT, NULL);
 	else
 		put_queue(nft, way, ES_NF_RULES_UNPROVEN, 0);
 	es_nf_nft_end_rule(nft);
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	match_established(nft);
+	es_nf_match_established(nft, 1);
 	es_nf_nft_load_ct(nft, NFT_CT_DIRECTION);
 	es_nf_nft_match(nft, &reply, sizeof(reply));
 	put_accept(nft);
@@ -203,7 +159,7 @@ static void put_unproven_replies(struct es_nf_nft *nft, enum way way)
 
 	es_nf_nft_begin_rule(nft, ES_REPLIES);
 	es_nf_match_flags(nft, ES_TCP_SYN, 0);
-	match_ours(nft, 0);
+	es_nf_match_ours(nft, 0);
 	es_nf_nft_load_meta(nft, NFT_META_OIF);
 	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
 	put_queue(nft, way, ES_NF_RULES_UNPROVEN, 0);
@@ -264,9 +220,9 @@ static void put_ended(struct es_nf_nft *nft, enum es_nf_gate gate)
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	if (gate == ES_NF_GATE_NONE)
-		match_established(nft);
+		es_nf_match_established(nft, 1);
 	else
-		match_ours(nft, gate == ES_NF_GATE_CLOSED);
+		es_nf_match_ours(nft, gate == ES_NF_GATE_CLOSED);
 	es_nf_nft_load_ct(nft, NFT_CT_EXPIRATION);
 	es_nf_match_bits(nft, &long_ms, &none, sizeof(long_ms));
 	es_nf_nft_verdict(nft, NFT_JUMP, ES_ENDED);
@@ -280,18 +236,18 @@ static void put_leased_chain(struct es_nf_nft *nft, enum way way, enum es_nf_gat
 	if (gate != ES_NF_GATE_CLOSED)
 		return;
 	es_nf_nft_begin_rule(nft, ES_LEASED);
-	match_ours(nft, 1);
+	es_nf_match_ours(nft, 1);
 	es_nf_nft_verdict(nft, NFT_JUMP, ES_EVERY);
 	es_nf_nft_end_rule(nft);
 	es_nf_nft_begin_rule(nft, ES_LEASED);
-	match_ours(nft, 0);
+	es_nf_match_ours(nft, 0);
 	put_queue(nft, way, ES_NF_RULES_UNPROVEN_HERE, 0);
 	es_nf_nft_end_rule(nft);
 }
 
 static void match_endpoint(struct es_nf_nft *nft, const struct es_nf_rules_endpoint *endpoint)
 {
-	match_address(nft, TARGET, &endpoint->address);
+	es_nf_match_address(nft, ES_NF_TARGET, &endpoint->address);
 	es_nf_match_protocol(nft, IPPROTO_TCP);
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
 	es_nf_nft_match(nft, &endpoint->port, sizeof(endpoint->port));
@@ -301,7 +257,7 @@ static void put_every(struct es_nf_nft *nft, enum es_nf_gate gate,
 		      const struct es_nf_rules_endpoint *endpoint)
 {
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
-	match_established(nft);
+	es_nf_match_established(nft, 1);
 	match_endpoint(nft, endpoint);
 	es_nf_nft_verdict(nft, NFT_JUMP, gate == ES_NF_GATE_CLOSED ? ES_LEASED : ES_EVERY);
 	es_nf_nft_end_rule(nft);
@@ -335,7 +291,7 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 
 	es_nf_nft_begin_rule(nft, ES_SERVICE);
 	es_nf_match_flags(nft, ES_TCP_SYN | ES_TCP_ACK | ES_TCP_RST | ES_TCP_FIN, ES_TCP_SYN);
-	match_established(nft);
+	es_nf_match_established(nft, 1);
 	put_queue(nft, way, ES_NF_RULES_KNOWN, 0);
 	es_nf_nft_end_rule(nft);
 
@@ -349,7 +305,7 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 
 	if (rules->gate == ES_NF_GATE_NONE) {
 		es_nf_nft_begin_rule(nft, ES_SERVICE);
-		match_established(nft);
+		es_nf_match_established(nft, 1);
 		put_accept(nft);
 	} else {
 		put_gate(nft, way, (enum es_nf_gate)rules->gate);
@@ -365,8 +321,8 @@ static void put_service_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 static void put_service(struct es_nf_nft *nft, const struct es_nf_rules *rules, const struct es_addr *address)
 {
 	es_nf_nft_begin_rule(nft, ES_CAPTURE);
-	match_interface(nft, rules->public_ifindex);
-	match_address(nft, TARGET, address);
+	es_nf_match_interface(nft, rules->public_ifindex);
+	es_nf_match_address(nft, ES_NF_TARGET, address);
 	es_nf_nft_verdict(nft, NFT_JUMP, ES_SERVICE);
 	es_nf_nft_end_rule(nft);
 }
@@ -378,7 +334,7 @@ static void put_solicitations(struct es_nf_nft *nft, const struct es_nf_rules *r
 	const __u8 type = ES_ICMPV6_SOLICITATION;
 
 	es_nf_nft_begin_rule(nft, ES_CAPTURE);
-	match_interface(nft, rules->public_ifindex);
+	es_nf_match_interface(nft, rules->public_ifindex);
 	es_nf_match_protocol(nft, IPPROTO_ICMPV6);
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offsetof(struct es_neighbour, type),
 			       sizeof(type));
@@ -396,8 +352,8 @@ static void put_messages(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 {
 	for (unsigned int offset = 0; offset <= 2; offset += 2) {
 		es_nf_nft_begin_rule(nft, ES_CAPTURE);
-		match_interface(nft, ifindex);
-		match_address(nft, TARGET, &rules->self);
+		es_nf_match_interface(nft, ifindex);
+		es_nf_match_address(nft, ES_NF_TARGET, &rules->self);
 		es_nf_match_protocol(nft, IPPROTO_UDP);
 		es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, offset, 2);
 		es_nf_nft_match(nft, &rules->handover_port, sizeof(rules->handover_port));
@@ -411,8 +367,8 @@ static void put_error(struct es_nf_nft *nft, const struct es_nf_rules *rules, __
 		      enum way way)
 {
 	es_nf_nft_begin_rule(nft, ES_CAPTURE);
-	match_interface(nft, rules->public_ifindex);
-	match_address(nft, TARGET, &rules->self);
+	es_nf_match_interface(nft, rules->public_ifindex);
+	es_nf_match_address(nft, ES_NF_TARGET, &rules->self);
 	es_nf_match_protocol(nft, nft->family == NFPROTO_IPV6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 0, sizeof(type));
 	es_nf_match_bits(nft, &mask, &type, sizeof(type));
@@ -444,7 +400,7 @@ static void put_reset(struct es_nf_nft *nft, const struct es_addr *address, enum
 	es_nf_match_flags(nft, ES_TCP_RST, ES_TCP_RST);
 	es_nf_nft_load_payload(nft, NFT_PAYLOAD_TRANSPORT_HEADER, 4, 4);
 	es_nf_nft_differ(nft, &none, sizeof(none));
-	match_address(nft, SOURCE, address);
+	es_nf_match_address(nft, ES_NF_SOURCE, address);
 	es_nf_nft_load_meta(nft, NFT_META_OIF);
 	es_nf_nft_differ(nft, &loopback, sizeof(loopback));
 	put_queue(nft, way, ES_NF_RULES_QUEUE, 1);
@@ -501,13 +457,10 @@ static void put_capture_chain(struct es_nf_nft *nft, const struct es_nf_rules *r
 static void put_closed(struct es_nf_nft *nft, const struct es_nf_rules *rules,
 		       const struct es_nf_rules_endpoint *endpoint)
 {
-	const __u32 established = ES_CT_STATE(IP_CT_ESTABLISHED), none = 0;
-
 	es_nf_nft_begin_rule(nft, ES_CLOSED);
-	match_interface(nft, rules->public_ifindex);
+	es_nf_match_interface(nft, rules->public_ifindex);
 	match_endpoint(nft, endpoint);
-	es_nf_nft_load_ct(nft, NFT_CT_STATE);
-	es_nf_match_bits(nft, &established, &none, sizeof(established));
+	es_nf_match_established(nft, 0);
 	es_nf_nft_verdict(nft, NF_DROP, NULL);
 	es_nf_nft_end_rule(nft);
 }
