@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "netfilter/clock.h"
 #include "netfilter/errors.h"
 #include "netfilter/kernel.h"
 #include "netfilter/rebuilding.h"
@@ -21,6 +22,9 @@ static int es_nf_hand_is_none(struct es_nf_kernel *kernel, const struct es_flow 
 	       !es_nf_conntrack_get_socket(&kernel->rebuild.ct, flow, &entry) &&
 	       es_nf_conntrack_is_ours(&kernel->rebuild.ct, &entry) && es_nf_entry_is_withdrawn(&entry);
 }
+
+/* By so much may the kernel be wrong that counts ticks, of which there are 100 in a second at the least. */
+#define ES_NF_TICK_MS 10
 
 static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_found *ret)
 {
@@ -60,6 +64,7 @@ static int es_nf_hand_look(void *ctx, const struct es_flow *flow, struct es_nf_f
 		ret->acked = socket.acked;
 		ret->unread = socket.rqueue;
 		ret->unacked = socket.wqueue;
+		ret->heard_ms = es_ns_to_ms(es_nf_now_ns()) - socket.heard_ms + ES_NF_TICK_MS;
 		ret->rcv_wnd = socket.rcv_wnd;
 		ret->max_wnd = (__u32)UINT16_MAX << socket.snd_wscale;
 		ret->is_open = socket.state == ES_NF_TCP_ESTABLISHED;
@@ -257,6 +262,15 @@ static int es_nf_hand_first(void *ctx, const struct es_flow *flow, __u32 *ret_fi
 	return 0;
 }
 
+static int es_nf_hand_open(void *ctx, const struct es_flow *flow, struct es_connection_state *ret_state)
+{
+	struct es_nf_kernel *kernel = ctx;
+	__u32 ahead;
+
+	/* The client's timestamp, which another daemon may have known, is not asked for. */
+	return es_nf_connection_read(&kernel->rebuild, flow, 1, ret_state, &ahead);
+}
+
 static int es_nf_hand_is_withdrawn(void *ctx, const struct es_flow *flow, __u32 seq)
 {
 	struct es_nf_kernel *kernel = ctx;
@@ -384,6 +398,7 @@ struct es_nf_hands es_nf_kernel_hands(struct es_nf_kernel *kernel)
 		.end = es_nf_hand_end,
 		.end_old = es_nf_hand_end_old,
 		.first = es_nf_hand_first,
+		.open = es_nf_hand_open,
 		.is_withdrawn = es_nf_hand_is_withdrawn,
 		.forget = es_nf_hand_forget,
 		.prove = es_nf_hand_prove,

@@ -8,6 +8,7 @@
  * memory, its hands do, and so tests have other ones.
  */
 #include "kmod/core/answer.h"
+#include "kmod/core/challenges.h"
 #include "kmod/core/decide.h"
 #include "kmod/core/lease.h"
 #include "kmod/core/node_ring.h"
@@ -34,6 +35,7 @@ enum es_nf_fate {
  * @received: of an established one: how many bytes it has got of its client; @unread: so many of them its server has not read
  * @sent, @acked: how many it has sent, as far as the kernel tells (4.19), and how many of these its client has acknowledged
  * @unacked: how many more than that its server has written; @is_open: both sides of it are
+ * @heard_ms: when it was acknowledged something last, by CLOCK_MONOTONIC, and not too early
  * @rcv_wnd, @max_wnd: how wide its window, and its client's, are at the most
  */
 struct es_nf_found {
@@ -48,6 +50,7 @@ struct es_nf_found {
 	__u64 acked;
 	__u32 unread;
 	__u32 unacked;
+	__u32 heard_ms;
 	__u32 rcv_wnd;
 	__u32 max_wnd;
 };
@@ -93,6 +96,7 @@ struct es_nf_making {
  * @end: end the flow's connection, which expects @rcv_nxt; its client hears nothing
  * @end_old: end the flow's socket if it is of an old connection (struct es_nf_found's @is_old); nobody hears of it
  * @first: the first byte of the request of which the flow's connection was made here. -ENOENT: that is not known
+ * @open: the state of the flow's connection, if that is known and both sides of it are open
  * @is_withdrawn: has nothing come of the attempt to make a connection of the request that begins with @seq, and can nothing come of it
  * any more? 1 or 0
  * @forget: the flow has no connection: what the connection tracking knows of it is of one that is gone
@@ -119,6 +123,7 @@ struct es_nf_hands {
 	int (*end)(void *ctx, const struct es_flow *flow, __u32 rcv_nxt);
 	int (*end_old)(void *ctx, const struct es_flow *flow);
 	int (*first)(void *ctx, const struct es_flow *flow, __u32 *ret_first_seq);
+	int (*open)(void *ctx, const struct es_flow *flow, struct es_connection_state *ret_state);
 	int (*is_withdrawn)(void *ctx, const struct es_flow *flow, __u32 seq);
 	int (*forget)(void *ctx, const struct es_flow *flow);
 	int (*prove)(void *ctx, const struct es_flow *flow);
@@ -129,7 +134,7 @@ struct es_nf_hands {
 /**
  * struct es_nf_node
  * @is_configured: config and ring are valid; @has_every: a service inspects every request; @queue: of each worker; @now_ns: CLOCK_MONOTONIC, set before each packet
- * @swallowed: swallowed.h
+ * @swallowed: swallowed.h; @challenges: kmod/core/challenges.h
  * @responses: of struct es_response_entry, not owned; NULL: nobody wants to know
  * @left: left.h
  * @remembers: the kernel understands ES_NF_DROP_OTHERS and those below it
@@ -140,6 +145,7 @@ struct es_nf_node {
 	struct es_nf_ring *queue[ES_WORKERS_MAX];
 	struct es_nf_ring *responses;
 	struct es_nf_swallowed swallowed[ES_NF_SWALLOWED];
+	struct es_challenge challenges[ES_CHALLENGES];
 	unsigned int workers;
 	__u64 now_ns;
 	int is_configured;

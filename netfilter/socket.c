@@ -51,6 +51,7 @@ static int on_socket(const struct nlmsghdr *nlh, void *data)
 		if (mnl_attr_get_payload_len(attr) >= offsetof(struct tcp_info, tcpi_delivery_rate)) {
 			__u32 sent_ms = info->tcpi_last_data_sent, received_ms = info->tcpi_last_data_recv;
 
+			socket->heard_ms = info->tcpi_last_ack_recv;
 			socket->quiet_ms = sent_ms < received_ms ? sent_ms : received_ms;
 			socket->said_last = info->tcpi_data_segs_out && sent_ms <= received_ms;
 		}

@@ -28,6 +28,7 @@ enum es_nf_tcp_state {
  * @received: bytes of its client's that a connection has got; @acked: bytes that its client has acknowledged; @sent: bytes
  *            that were sent to it, 0 where the kernel does not tell (before 4.19)
  * @unsent: of @wqueue, what was not sent yet
+ * @heard_ms: since its client acknowledged something last, or nothing anew
  * @quiet_ms: since data came or went last; @said_last: it has sent some, and nothing has come since
  * @rcv_wscale, @snd_wscale: of a connection, what it really uses
  * @rcv_wnd: how wide its window is; where the kernel does not tell (before 6.2), at the most
@@ -40,6 +41,7 @@ struct es_nf_socket {
 	__u32 rqueue;
 	__u32 wqueue;
 	__u32 unsent;
+	__u32 heard_ms;
 	__u32 quiet_ms;
 	__u32 rcv_wnd;
 	__u32 cookie[2];

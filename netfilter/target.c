@@ -25,6 +25,7 @@ struct es_nf_received {
 	struct es_packet pkt;
 	struct es_flow flow;
 	struct es_nf_found found;
+	struct es_connection_state open;
 	struct es_nf_connection *connection;
 	__u64 flow_hash;
 	__u32 service;
@@ -43,6 +44,11 @@ static int es_nf_received_look(struct es_nf_received *in)
 		return -1;
 	in->view.socket = in->found.socket;
 	return 0;
+}
+
+static struct es_challenge *es_nf_challenge_slot(const struct es_nf_received *in)
+{
+	return &in->node->challenges[es_challenge_index(in->flow_hash)];
 }
 
 /* Makes the view of the packet in a message. Returns 0, or -1: it cannot be made. */
@@ -73,6 +79,11 @@ static int es_nf_handover_view_socket(struct es_nf_received *in)
 	}
 	es_handover_view_received(v, v->first_seq + in->found.received);
 	es_handover_view_window(v, &in->h, v->rcv_nxt + in->found.rcv_wnd);
+	/* The kernel is asked for more about the connection only where it is another one. */
+	if (v->kind == ES_HANDOVER_REQUEST && v->seg.seq - v->first_seq > 1 &&
+	    !node->hands.open(node->hands.ctx, &in->flow, &in->open))
+		v->challenged = (__u8)es_challenge_look(es_nf_challenge_slot(in), in->flow_hash,
+							in->found.heard_ms, es_ns_to_ms(node->now_ns));
 	return 0;
 }
 
@@ -250,15 +261,16 @@ static void es_nf_leave_begin(struct es_nf_received *in)
 	c->track.state = ES_TRACK_QUEUED;
 }
 
-/* Tell the inspector what came of its ES_HANDOVER_END or _GONE; the packet goes along. */
-static int es_nf_answer_end(const struct es_nf_received *in, __u32 action)
+/* Tell the inspector something of the flow, whose packet goes along. */
+static int es_nf_tell(const struct es_nf_received *in, enum es_record_kind kind, const void *packet,
+		      __u32 len)
 {
 	struct es_nf_node *node = in->node;
 	__u32 worker = es_worker_of(in->flow_hash, node->config.workers) & (ES_WORKERS_MAX - 1);
 	const struct es_record record = {
 		.flow_hash = in->flow_hash,
-		.len = es_ntohs(in->h.packet_len),
-		.kind = (__u8)es_leave_record(action),
+		.len = len,
+		.kind = (__u8)kind,
 		.service = (__u8)in->service,
 		.flow = ES_FLOW_HERE,
 	};
@@ -266,7 +278,37 @@ static int es_nf_answer_end(const struct es_nf_received *in, __u32 action)
 	if (!node->queue[worker])
 		return -1;
 	return es_nf_queue_push(node->queue[worker], &node->tables.state->worker[worker].awake, &record,
-				es_nf_message_bytes(in->frame));
+				packet);
+}
+
+/* Tell it what came of its ES_HANDOVER_END or _GONE. */
+static int es_nf_answer_end(const struct es_nf_received *in, __u32 action)
+{
+	return es_nf_tell(in, es_leave_record(action), es_nf_message_bytes(in->frame),
+			  es_ntohs(in->h.packet_len));
+}
+
+/*
+ * ES_ASK. Without timestamps: what the socket's clock shows to the client is not known here, and one from the past gets no
+ * answer of Linux. Returns 0 or -1.
+ */
+static int es_nf_handover_ask(const struct es_nf_received *in)
+{
+	struct es_challenge *slot = es_nf_challenge_slot(in);
+	__u32 now_ms = es_ns_to_ms(in->node->now_ns);
+	union es_answer_wire6 wire6;
+	union es_answer_wire wire;
+	struct es_answer next;
+	int rc;
+
+	es_answer_next(&in->pkt, in->open.rcv_nxt, in->open.snd_una, 0, 0, 0, &next);
+	/* Before it is asked. */
+	es_challenge_note(slot, in->flow_hash, in->view.challenged, now_ms, now_ms);
+	rc = next.is_v6 ? es_nf_tell(in, ES_RECORD_OPEN, wire6.bytes, es_answer_write6(&next, 0, &wire6))
+			: es_nf_tell(in, ES_RECORD_OPEN, wire.bytes, es_answer_write(&next, 0, &wire));
+	if (rc)
+		es_challenge_forget(slot);
+	return rc;
 }
 
 /* ES_LEAVE, ES_KEEP and ES_GONE: the inspector is told; with the first, the socket ends. Returns the counter to count by. */
@@ -332,6 +374,10 @@ static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_
 			counter = ES_COUNT_answer_failed;
 		else
 			es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_RETRY);
+		break;
+	case ES_ASK:
+		if (es_nf_handover_ask(in))
+			counter = ES_COUNT_drop_queue_full;
 		break;
 	case ES_REBUILD:
 		es_nf_handover_rebuild(in, counter);

@@ -306,6 +306,10 @@ static void es_inspect_packet(struct es_inspector *in, const struct es_record *r
 		es_inspect_left(in, record, packet.seg.ack - 1);
 		return;
 	}
+	if (record->kind == ES_RECORD_OPEN) {
+		es_inspect_probe(in, &packet);
+		return;
+	}
 	if ((es_inspect_is_new(record->flow) || record->kind == ES_RECORD_STRAY) &&
 	    !es_inspect_is_mine(in, record->flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
@@ -350,7 +354,7 @@ void es_inspect_record(struct es_inspector *in, const struct es_record *record, 
 
 void es_inspect_late(struct es_inspector *in, const struct es_record *record, const uint8_t *bytes)
 {
-	if (es_inspect_is_left(record))
+	if (es_inspect_is_left(record) || record->kind == ES_RECORD_OPEN)
 		es_inspect_record(in, record, bytes);
 	else
 		es_inspect_count(in, ES_WORKER_late);

@@ -317,6 +317,9 @@ static inline int es_inspect_is_left(const struct es_record *record)
 	       record->kind == ES_RECORD_KEPT;
 }
 
+/* es_inspect_probe() - ask a client for its open connection; @next: what would come next on that */
+void es_inspect_probe(struct es_inspector *in, const struct es_ip_packet *next);
+
 /* Ask the datapath once more to end the socket of a request that leaves, or whether it is gone. */
 void es_inspect_leave_again(struct es_inspector *in, const struct es_gather *g);
 

@@ -67,6 +67,8 @@ struct tcp_sock {
 	__u64 bytes_acked;
 	__u64 tcp_mstamp; /* the newest segment, by CLOCK_MONOTONIC, in microseconds */
 	__u32 data_segs_out;
+	__u32 rcv_tstamp; /* when something was acknowledged last, in jiffies */
+	__u32 tsoffset;
 	__u32 lsndtime;
 	_Bool is_mptcp; /* not in all kernels */
 };

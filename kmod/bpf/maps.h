@@ -7,6 +7,7 @@
  * those of a datapath that is attached already (inspector/datapath/bpf.c), by name.
  */
 #include "kmod/core/abi.h"
+#include "kmod/core/challenges.h"
 #include "kmod/core/counters.h"
 #include "kmod/core/decisions.h"
 #include "kmod/core/firsts.h"
@@ -128,6 +129,14 @@ struct {
 	__type(value, struct es_stray);
 } es_strays SEC(".maps");
 
+/* Open connections whose clients were asked for them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ES_CHALLENGES);
+	__type(key, __u32);
+	__type(value, struct es_challenge);
+} es_challenges SEC(".maps");
+
 /* SYNs that were heard, whoever answered them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -208,6 +217,13 @@ static __always_inline struct es_stray *es_stray_slot(__u64 flow_hash)
 	__u32 index = es_stray_index(flow_hash);
 
 	return bpf_map_lookup_elem(&es_strays, &index);
+}
+
+static __always_inline struct es_challenge *es_challenge_slot(__u64 flow_hash)
+{
+	__u32 index = es_challenge_index(flow_hash);
+
+	return bpf_map_lookup_elem(&es_challenges, &index);
 }
 
 static __always_inline struct es_overheard *es_syn_slot(__u64 key)

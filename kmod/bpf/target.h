@@ -42,6 +42,39 @@ static __always_inline void es_handover_view_socket(struct bpf_sock *sk, const s
 	}
 }
 
+/* es_challenge_look() about a flow. This and the next are global functions, so that each is verified once. */
+__noinline int es_challenge_find(__u64 flow_hash, __u32 heard)
+{
+	const struct es_challenge *slot = es_challenge_slot(flow_hash);
+
+	if (!slot)
+		return ES_CHALLENGE_NONE;
+	return (int)es_challenge_look(slot, flow_hash, heard, es_ns_to_ms(bpf_ktime_get_ns()));
+}
+
+/* es_challenge_note(), or es_challenge_forget() with ES_CHALLENGE_NONE */
+__noinline int es_challenge_set(__u64 flow_hash, __u32 challenged)
+{
+	struct es_challenge *slot = es_challenge_slot(flow_hash);
+
+	if (!slot)
+		return -1;
+	if (challenged == ES_CHALLENGE_NONE)
+		es_challenge_forget(slot);
+	else
+		es_challenge_note(slot, flow_hash, challenged, (__u32)bpf_jiffies64(),
+				  es_ns_to_ms(bpf_ktime_get_ns()));
+	return 0;
+}
+
+/* Was the client of that socket asked for it? Returns an enum es_challenged. */
+static __always_inline int es_challenge_state(struct bpf_sock *sk, __u64 flow_hash)
+{
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : (void *)0;
+
+	return tp ? es_challenge_find(flow_hash, tp->rcv_tstamp) : ES_CHALLENGE_NONE;
+}
+
 /* The inspector left a later request on this connection where it is. Returns -1 if its socket is leaving. */
 static __always_inline int es_stay(struct bpf_sock *sk, const struct es_handover *h,
 				   const struct es_segment *seg)
@@ -98,15 +131,15 @@ static __noinline int es_leave_settle(struct bpf_sock *sk, int failed)
 	return !failed;
 }
 
-/* Tell the inspector what came of its ES_HANDOVER_END or _GONE; the packet goes along. */
-static __noinline int es_handover_answer_end(struct __sk_buff *skb, const struct es_handover *h,
-					     __u64 flow_hash, __u32 action)
+/* Tell the inspector something of a connection here, an enum es_record_kind; the packet goes along. */
+static __noinline int es_handover_tell(struct __sk_buff *skb, const struct es_handover *h, __u64 flow_hash,
+				       __u32 kind)
 {
 	struct es_state *state = es_state_get();
 	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
 	struct es_record record = {
 		.flow_hash = flow_hash,
-		.kind = (__u8)es_leave_record(action),
+		.kind = (__u8)kind,
 		.flow = ES_FLOW_HERE,
 	};
 
@@ -191,10 +224,45 @@ static __always_inline void es_handover_look(struct __sk_buff *skb, const struct
 	es_handover_view_settled(v, h, &in->pkt, &settled);
 	in->sk = es_socket_lookup(skb, &in->pkt);
 	es_handover_view_socket(in->sk, h, v, &in->old_rcv_nxt);
+	if (v->kind == ES_HANDOVER_REQUEST && v->socket == ES_SOCKET_ESTABLISHED)
+		v->challenged = (__u8)es_challenge_state(in->sk, in->hash);
 	if (es_service_is_refused(in->service, in->pkt.is_v6))
 		v->listening = 0;
 	if (v->kind == ES_HANDOVER_END || v->kind == ES_HANDOVER_GONE)
 		es_leave_begin(skb, in->sk, v);
+}
+
+/* Make the packet es_answer_next() of the connection. A function of its own, for its stack. Returns 0 or -1. */
+static __noinline int es_handover_put_next(struct __sk_buff *skb, const struct es_received *in)
+{
+	struct es_answer next;
+	struct tcp_sock *tp;
+
+	if (!in || !in->sk)
+		return -1;
+	tp = bpf_skc_to_tcp_sock(in->sk);
+	if (!tp)
+		return -1;
+	/* By the socket's own clock: Linux says nothing to an acknowledgement from the past. */
+	es_answer_next(&in->pkt, tp->rcv_nxt, tp->snd_una, !!tp->rx_opt.ts_recent, tp->rx_opt.ts_recent,
+		       es_ns_to_ms(bpf_ktime_get_ns()) + tp->tsoffset, &next);
+	return es_answer_put_any(skb, &next);
+}
+
+/* ES_ASK. Returns 0 or -1. */
+static __noinline int es_handover_ask(struct __sk_buff *skb, struct es_handover *h,
+				      const struct es_received *in)
+{
+	if (!h || !in || es_message_open(skb, &in->pkt) || es_handover_put_next(skb, in))
+		return -1;
+	/* Before it is asked. */
+	if (es_challenge_set(in->hash, in->view.challenged))
+		return -1;
+	h->packet_len = es_htons((__u16)(skb->len - ETH_HLEN));
+	if (!es_handover_tell(skb, h, in->hash, ES_RECORD_OPEN))
+		return 0;
+	es_challenge_set(in->hash, ES_CHALLENGE_NONE);
+	return -1;
 }
 
 /* What has become of a request here? Returns an enum es_nack_reason. */
@@ -239,7 +307,7 @@ static __always_inline int es_handover_leave(struct __sk_buff *skb, const struct
 					     struct es_received *in)
 {
 	int failed = es_message_open(skb, &in->pkt) ||
-		     es_handover_answer_end(skb, h, in->hash, in->verdict.action);
+		     es_handover_tell(skb, h, in->hash, es_leave_record(in->verdict.action));
 
 	if (failed)
 		in->verdict.counter = ES_COUNT_drop_queue_full;
@@ -309,6 +377,10 @@ static __always_inline int es_handover_carry_out(struct __sk_buff *skb, struct e
 		return es_message_nack(skb, cfg, h, es_handover_nack_reason(&in->view));
 	case ES_END_OLD:
 		return es_handover_retry(skb, cfg, h, in);
+	case ES_ASK:
+		if (es_handover_ask(skb, h, in))
+			in->verdict.counter = ES_COUNT_drop_queue_full;
+		return TC_ACT_SHOT;
 	case ES_REBUILD:
 		return es_handover_make(skb, h, in);
 	default:

@@ -174,6 +174,7 @@ enum es_record_kind {
 	ES_RECORD_STRAY = 5, /* a segment that nobody takes, come again (strays.h) */
 	ES_RECORD_ENDING =
 		6, /* the answer to ES_HANDOVER_END: the socket gets nothing more, and is being ended */
+	ES_RECORD_OPEN = 7, /* es_answer_next(): its client is to be asked for it (challenges.h) */
 };
 
 /* Whose flow a packet is. */

@@ -196,6 +196,22 @@ static __always_inline void es_answer_reset(const struct es_packet *pkt, __u32 s
 	ret->flags = ES_TCP_RST;
 }
 
+/**
+ * es_answer_next() - the segment without payload that comes next on an open connection, and goes the way of @pkt
+ * @has_ts, @tsval, @tsecr: what its timestamps say. By it the inspector is told of the connection (ES_RECORD_OPEN).
+ */
+static __always_inline void es_answer_next(const struct es_packet *pkt, __u32 rcv_nxt, __u32 snd_una,
+					   int has_ts, __u32 tsval, __u32 tsecr, struct es_answer *ret)
+{
+	es_answer_reset(pkt, rcv_nxt, ret);
+	ret->ack = snd_una;
+	ret->flags = ES_TCP_ACK;
+	if (has_ts) {
+		ret->options_len = ES_TIMESTAMP_OPTION_LEN;
+		es_timestamp_option_write(ret->options, tsval, tsecr);
+	}
+}
+
 /* es_answer_fin() - the FIN alone of a client's segment, which goes the way of @pkt; @window: the segment's */
 static __always_inline void es_answer_fin(const struct es_packet *pkt, const struct es_segment *seg,
 					  __u16 window, struct es_answer *ret)

@@ -130,6 +130,11 @@
 	  "later segment of a first request sent back: its rebuilt socket's window has no room for it yet")  \
 	X(opened_lost,                                                                                       \
 	  "packet of a handover message that the kernel's queue had no room for (netdev_max_backlog)")       \
+	X(handover_asked,                                                                                    \
+	  "request on the ports of an open connection here, whose client is first asked whether it still "   \
+	  "has that")                                                                                        \
+	X(handover_waits, "the same, come again before that client must have answered")                      \
+	X(handover_alive, "the same, dropped: that client still has the connection")                         \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

@@ -42,6 +42,7 @@ enum es_action {
 	ES_GONE,	/* tell the inspector ES_RECORD_ENDED */
 	ES_KEEP,	/* tell the inspector ES_RECORD_KEPT */
 	ES_DOUBT,	/* as ES_NACK, and what is noted of the request stays as it is */
+	ES_ASK,		/* tell the inspector ES_RECORD_OPEN, and note that (challenges.h) */
 };
 
 /**

@@ -6,6 +6,7 @@
  * The decision about a handover message at its target: one that is about a client's segment, authentic and
  * fresh (message.h). As in decide.h: a view in, a verdict out.
  */
+#include "challenges.h"
 #include "decide.h"
 #include "packet.h"
 #include "ring.h"
@@ -27,6 +28,7 @@
  * @silent: this node's lease is over
  * @received: an established socket has all of the segment, see es_handover_view_received(); @beyond: it drops it,
  * and the sender can wait, see es_handover_view_window()
+ * @challenged: an enum es_challenged, of an established socket
  */
 struct es_handover_view {
 	struct es_segment seg;
@@ -47,6 +49,7 @@ struct es_handover_view {
 	__u8 silent;
 	__u8 received;
 	__u8 beyond;
+	__u8 challenged;
 };
 
 /* es_handover_view_received() - @rcv_nxt: the next byte, or FIN, that the established socket expects, if that is certain */
@@ -189,11 +192,18 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 		 * A first request begins its connection, so another first byte means another connection of
 		 * the same ports. Either the client forgot the one that is here (its RST was lost) and has
 		 * opened a new one: sequence numbers only grow from one to the next (RFC 6528). Or this is a
-		 * late duplicate.
+		 * late duplicate. Or somebody has guessed the cookie, so the client is asked; where that
+		 * cannot be, the new one goes first.
 		 */
 		if (v->kind == ES_HANDOVER_REQUEST && seg->seq - v->first_seq > 1) {
 			if (v->rebuilt || es_seq_before(seg->seq, v->rcv_nxt))
 				ES_VERDICT(ret, ES_DROP, handover_old);
+			if (v->challenged == ES_CHALLENGE_DUE || v->challenged == ES_CHALLENGE_AGAIN)
+				ES_VERDICT(ret, ES_ASK, handover_asked);
+			if (v->challenged == ES_CHALLENGE_WAITS)
+				ES_VERDICT(ret, ES_DROP, handover_waits);
+			if (v->challenged == ES_CHALLENGE_ALIVE)
+				ES_VERDICT(ret, ES_DROP, handover_alive);
 			ES_VERDICT(ret, ES_END_OLD, handover_time_wait);
 		}
 		/* It was there in time to hear the segment itself. Its acknowledgement is on its way; should that be lost, the

@@ -123,6 +123,20 @@ int es_answer_end_old(struct sk_buff *skb, const struct es_packet *pkt, u32 rcv_
 	return es_answer_replace(skb, &rst);
 }
 
+int es_answer_put_next(struct sk_buff *skb, const struct es_packet *pkt, const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	int rc = es_answer_prepare(skb);
+	struct es_answer next;
+
+	if (rc)
+		return rc;
+	/* By the socket's own clock: Linux says nothing to an acknowledgement from the past. */
+	es_answer_next(pkt, READ_ONCE(tp->rcv_nxt), READ_ONCE(tp->snd_una), tp->rx_opt.tstamp_ok,
+		       READ_ONCE(tp->rx_opt.ts_recent), es_ns_to_ms(ktime_get_ns()) + tp->tsoffset, &next);
+	return es_answer_replace(skb, &next);
+}
+
 int es_answer_end(struct sk_buff *skb, const struct es_packet *pkt, const struct es_segment *seg)
 {
 	const struct tcphdr *th = (const struct tcphdr *)(skb->data + es_packet_ip_len(pkt));

@@ -81,9 +81,12 @@ int es_node_new(struct net *net, const struct es_module_params *params, struct e
 	node->strays = es_memory_zalloc(sizeof(*node->strays) * ES_STRAYS);
 	if (!node->strays)
 		goto err_resets;
+	node->challenges = es_memory_zalloc(sizeof(*node->challenges) * ES_CHALLENGES);
+	if (!node->challenges)
+		goto err_strays;
 	node->syns = es_memory_zalloc(sizeof(*node->syns) * ES_SYNS);
 	if (!node->syns)
-		goto err_strays;
+		goto err_challenges;
 	node->firsts = es_memory_zalloc(sizeof(*node->firsts) * ES_FIRSTS);
 	if (!node->firsts)
 		goto err_syns;
@@ -120,6 +123,8 @@ err_firsts:
 	kvfree(node->firsts);
 err_syns:
 	kvfree(node->syns);
+err_challenges:
+	kvfree(node->challenges);
 err_strays:
 	kvfree(node->strays);
 err_resets:
@@ -283,6 +288,7 @@ void es_node_free(struct es_node **node)
 	kvfree(n->heard_flows);
 	kvfree(n->firsts);
 	kvfree(n->syns);
+	kvfree(n->challenges);
 	kvfree(n->strays);
 	kvfree(n->resets);
 	kvfree(n->settled);

@@ -17,6 +17,7 @@
 #include <linux/timekeeping.h>
 #include <net/net_namespace.h>
 
+#include "kmod/core/challenges.h"
 #include "kmod/core/control.h"
 #include "kmod/core/counters.h"
 #include "kmod/core/decisions.h"
@@ -72,6 +73,7 @@ struct es_node {
 	struct es_reset *resets;
 	struct es_settled_slot *settled;
 	struct es_stray *strays;
+	struct es_challenge *challenges;
 	struct es_overheard *syns;
 	struct es_overheard *firsts;
 	struct es_overheard *heard_flows;
@@ -151,6 +153,11 @@ static inline int es_ring_is_mine(const struct es_node *node, const struct es_ve
 static inline struct es_reset *es_reset_slot(const struct es_node *node, u64 flow_hash)
 {
 	return &node->resets[es_reset_index(flow_hash)];
+}
+
+static inline struct es_challenge *es_challenge_slot(const struct es_node *node, u64 flow_hash)
+{
+	return &node->challenges[es_challenge_index(flow_hash)];
 }
 
 static inline struct es_stray *es_stray_slot(const struct es_node *node, u64 flow_hash)

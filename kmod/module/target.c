@@ -55,6 +55,9 @@ static void es_handover_view_socket(struct es_received *in)
 		/* Whether a FIN counts as a received byte differs between kernels. */
 		v->first_seq = es_socket_first_seq(in->found.sk) - 1;
 		in->old_rcv_nxt = v->rcv_nxt;
+		v->challenged = (u8)es_challenge_look(
+			es_challenge_slot(in->node, in->flow_hash), in->flow_hash,
+			READ_ONCE(tcp_sk(in->found.sk)->rcv_tstamp), es_ns_to_ms(ktime_get_ns()));
 	}
 }
 
@@ -148,6 +151,34 @@ static int es_handover_answer_end(struct es_received *in, u8 kind)
 	return es_queue_push(in->node, in->version->config.workers, in->skb, &record);
 }
 
+/* ES_ASK. Returns 0 or -errno. */
+static int es_handover_ask(struct es_received *in)
+{
+	struct es_challenge *slot = es_challenge_slot(in->node, in->flow_hash);
+	struct es_record record = {
+		.flow_hash = in->flow_hash,
+		.kind = ES_RECORD_OPEN,
+		.service = in->h.service,
+		.flow = ES_FLOW_HERE,
+	};
+	int rc;
+
+	in->pkt.off = 0;
+	rc = es_message_open(in->node, in->skb, &in->pkt);
+	if (!rc)
+		rc = es_answer_put_next(in->skb, &in->pkt, in->found.sk);
+	if (rc)
+		return rc;
+	record.len = in->skb->len;
+	/* Before it is asked. */
+	es_challenge_note(slot, in->flow_hash, in->view.challenged, (u32)jiffies,
+			  es_ns_to_ms(ktime_get_ns()));
+	rc = es_queue_push(in->node, in->version->config.workers, in->skb, &record);
+	if (rc)
+		es_challenge_forget(slot);
+	return rc;
+}
+
 /* Note what is about to become of a request. Returns es_handover_is_settled(). */
 static int es_handover_settle(struct es_received *in, u32 action)
 {
@@ -212,6 +243,10 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 		if (!es_message_open(in->node, in->skb, &in->pkt) &&
 		    !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
 			rc = NF_ACCEPT;
+		break;
+	case ES_ASK:
+		if (es_handover_ask(in))
+			counter = ES_COUNT_drop_queue_full;
 		break;
 	case ES_REBUILD:
 		if (!es_message_open(in->node, in->skb, &in->pkt) && !es_handover_rebuild(in)) {

@@ -522,29 +522,6 @@ class TestNack:
             built(c, text)
         assert c.answer()
 
-    @BOTH
-    @CLUSTERS
-    def test_stale_connection(self, node, given):
-        """The client forgot it (its machine was started anew), and uses the port for another one."""
-        c, text, original = given()
-        node.message(c.handover(original))
-        built(c, text)
-        c.isn = (c.next + 100000) & MASK
-        c.next = (c.isn + 1) & MASK
-        c.forge()
-        original = c.ip_packet(ACK | PSH, c.get())
-        with node.counts(handover_received=1, handover_time_wait=1):
-            sent = node.message(c.handover(original))
-            assert self.nack(node, sent, original).nack == model.NACK_RETRY
-        assert not node.sockets(c)
-        with pytest.raises(ConnectionResetError):
-            c.server.recv(1)
-        c.server.close()
-        c.server = None
-        with node.counts(**BUILT):
-            node.message(c.handover(original, attempt=1))
-            assert c.read(4) == b"GET "
-
     def test_late_duplicate_of_an_older_connection(self, node, given):
         """It must not end the one that is here."""
         c, text, original = given()

@@ -61,7 +61,8 @@ struct world {
 	int hold_rc;
 	struct es_nf_found found_held; /* comes true with hold(), if it is another than nothing */
 	__u32 first;		       /* as the kernel knows it; 0: it does not */
-	__u32 withdrawn;	       /* the request of whose attempt nothing can come; 0: of none */
+	struct es_connection_state open;
+	__u32 withdrawn; /* the request of whose attempt nothing can come; 0: of none */
 	unsigned int forgotten;
 	unsigned int proven;
 	int end_rc;
@@ -240,6 +241,15 @@ static inline int hand_first(void *ctx, const struct es_flow *flow, __u32 *ret_f
 	return 0;
 }
 
+static inline int hand_open(void *ctx, const struct es_flow *flow, struct es_connection_state *ret_state)
+{
+	const struct world *w = ctx;
+
+	(void)flow;
+	*ret_state = w->open;
+	return w->open.is_found ? 0 : -EOPNOTSUPP;
+}
+
 static inline int hand_is_withdrawn(void *ctx, const struct es_flow *flow, __u32 seq)
 {
 	const struct world *w = ctx;
@@ -339,6 +349,7 @@ static inline int world_setup(void **state)
 		.end = hand_end,
 		.end_old = hand_end_old,
 		.first = hand_first,
+		.open = hand_open,
 		.is_withdrawn = hand_is_withdrawn,
 		.forget = hand_forget,
 		.prove = hand_prove,

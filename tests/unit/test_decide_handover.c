@@ -225,6 +225,17 @@ static void test_handover_meets_socket(void **state)
 	v.first_seq = ISN - 40000000;
 	v.rcv_nxt = v.first_seq + 100;
 	EXPECT_HANDOVER(&v, ES_END_OLD, handover_time_wait);
+	for (v.challenged = ES_CHALLENGE_DUE; v.challenged <= ES_CHALLENGE_AGAIN; v.challenged++)
+		EXPECT_HANDOVER(&v, ES_ASK, handover_asked);
+	assert_int_equal(es_handover_step(v.kind, ES_ASK),
+			 ES_SETTLED_LOOK); /* it is refused only when the old one ends */
+	v.challenged = ES_CHALLENGE_WAITS;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_waits);
+	v.challenged = ES_CHALLENGE_ALIVE;
+	EXPECT_HANDOVER(&v, ES_DROP, handover_alive);
+	v.challenged = ES_CHALLENGE_SILENT;
+	EXPECT_HANDOVER(&v, ES_END_OLD, handover_time_wait);
+	v.challenged = ES_CHALLENGE_DUE;
 	v.rebuilt = 1;
 	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
 	/* The socket is newer than this late duplicate: nothing may happen to it. */
@@ -232,6 +243,49 @@ static void test_handover_meets_socket(void **state)
 	v.first_seq = ISN + 40000000;
 	v.rcv_nxt = v.first_seq + 100;
 	EXPECT_HANDOVER(&v, ES_DROP, handover_old);
+}
+
+/* A client that is asked for its connection; clocks go round. */
+static void test_challenge(void **state)
+{
+	const __u32 mark = 0xfffffff0, at_ms = 0xffffff00, again_ms = at_ms + ES_CHALLENGE_WAIT_MS;
+	struct es_challenge slot = {};
+
+	(void)state;
+	assert_int_equal(es_challenge_look(&slot, 7, mark - 5, at_ms), ES_CHALLENGE_DUE);
+	es_challenge_note(&slot, 7, ES_CHALLENGE_DUE, mark, at_ms);
+	assert_int_equal(es_challenge_look(&slot, 7, mark - 5, at_ms), ES_CHALLENGE_WAITS);
+	assert_int_equal(es_challenge_look(&slot, 7, mark - 5, again_ms - 1), ES_CHALLENGE_WAITS);
+	assert_int_equal(es_challenge_look(&slot, 7, mark - 1, again_ms), ES_CHALLENGE_AGAIN);
+	es_challenge_note(&slot, 7, ES_CHALLENGE_AGAIN, mark + 50, again_ms);
+	assert_int_equal(es_challenge_look(&slot, 7, mark - 1, again_ms), ES_CHALLENGE_WAITS);
+	assert_int_equal(es_challenge_look(&slot, 7, mark - 1, again_ms + ES_CHALLENGE_WAIT_MS),
+			 ES_CHALLENGE_SILENT);
+	/* Idle for so long that its clock has gone round half way. */
+	assert_int_equal(es_challenge_look(&slot, 7, mark + (1U << 31), again_ms + ES_CHALLENGE_WAIT_MS),
+			 ES_CHALLENGE_SILENT);
+	for (__u32 later = 0; later < 100; later += 33) { /* also before the second question */
+		assert_int_equal(es_challenge_look(&slot, 7, mark + later, again_ms + 200),
+				 ES_CHALLENGE_ALIVE);
+		/* It has answered once; whether it still would, is another question. */
+		assert_int_equal(es_challenge_look(&slot, 7, mark + later, again_ms + ES_CHALLENGE_WAIT_MS),
+				 ES_CHALLENGE_DUE);
+	}
+	assert_int_equal(es_challenge_look(&slot, 7, mark - 1, again_ms + ES_CHALLENGE_HOLD_MS),
+			 ES_CHALLENGE_DUE);
+	assert_int_equal(es_challenge_look(&slot, 8, mark - 1, again_ms + ES_CHALLENGE_WAIT_MS),
+			 ES_CHALLENGE_DUE);
+	es_challenge_note(&slot, 7, ES_CHALLENGE_DUE, mark + 700, again_ms);
+	assert_int_equal(es_challenge_look(&slot, 7, mark + 699, again_ms + ES_CHALLENGE_WAIT_MS),
+			 ES_CHALLENGE_AGAIN);
+	es_challenge_forget(&slot);
+	assert_int_equal(es_challenge_look(&slot, 7, mark - 1, again_ms + ES_CHALLENGE_WAIT_MS),
+			 ES_CHALLENGE_DUE);
+	/* Another flow has taken its place between look and note. */
+	es_challenge_note(&slot, 8, ES_CHALLENGE_DUE, mark, at_ms);
+	es_challenge_note(&slot, 7, ES_CHALLENGE_AGAIN, mark + 900, at_ms);
+	assert_int_equal(es_challenge_look(&slot, 7, mark + 899, at_ms + ES_CHALLENGE_WAIT_MS),
+			 ES_CHALLENGE_AGAIN);
 }
 
 /* A node that is not sure of its membership makes no socket, but says so: the sender has time for another. */
@@ -550,6 +604,7 @@ int main(void)
 		cmocka_unit_test(test_step),
 		cmocka_unit_test(test_settled),
 		cmocka_unit_test(test_fate),
+		cmocka_unit_test(test_challenge),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

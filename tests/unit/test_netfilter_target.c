@@ -203,6 +203,82 @@ static void test_an_older_connection_is_ended(void **state)
 	assert_int_equal(w->rebuilt.count, 0);
 }
 
+/* The packet that the inspector was given with the newest record, which asks for the older connection; its numbers. */
+static void asked(struct world *w, __u32 *ret_seq, __u32 *ret_ack)
+{
+	struct es_record record;
+	const uint8_t *packet;
+
+	assert_int_equal(es_ring_reader_consume(w->reader), 1);
+	memcpy(&record, w->queued.bytes[w->queued.count - 1], sizeof(record));
+	assert_int_equal(record.kind, ES_RECORD_OPEN);
+	packet = w->queued.bytes[w->queued.count - 1] + sizeof(record);
+	packet += record.len - 20;
+	*ret_seq = es_get_be32(packet + 4);
+	*ret_ack = es_get_be32(packet + 8);
+}
+
+/* Where the kernel knows it, and so its numbers, its client is asked for it first, twice. */
+static void test_an_older_connection_is_asked_for(void **state)
+{
+	struct world *w = *state;
+	__u32 now_ms = es_ns_to_ms(w->node->now_ns), seq, ack;
+	struct letter l;
+
+	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w), ISN + 1 - 5000, 0);
+	for (__u32 answered = 0; answered < 2; answered++) {
+		w->found = (struct es_nf_found){
+			.socket = ES_SOCKET_ESTABLISHED, .received = 300, .heard_ms = now_ms - 500};
+		w->open =
+			(struct es_connection_state){.rcv_nxt = ISN + 1 - 4700, .snd_una = 77, .is_found = 1};
+		letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+		letter_put(w, &l, 1);
+		asked(w, &seq, &ack);
+		assert_int_equal(seq, ISN + 1 - 4700);
+		assert_int_equal(ack, 77);
+		letter_put(w, &l, 1);
+		assert_int_equal(counted(w, ES_COUNT_handover_waits), 1 + answered);
+		w->found.heard_ms = now_ms;
+		letter_put(w, &l, 1);
+		assert_int_equal(counted(w, ES_COUNT_handover_alive), 1 + answered);
+		now_ms += ES_CHALLENGE_WAIT_MS;
+		w->node->now_ns += ES_CHALLENGE_WAIT_MS * 1000000ULL;
+	}
+	assert_int_equal(w->ended, 0);
+	letter_put(w, &l, 1);
+	asked(w, &seq, &ack);
+	w->node->now_ns += ES_CHALLENGE_WAIT_MS * 1000000ULL;
+	letter_put(w, &l, 1);
+	asked(w, &seq, &ack);
+	assert_int_equal(counted(w, ES_COUNT_handover_asked), 4);
+	w->node->now_ns += ES_CHALLENGE_WAIT_MS * 1000000ULL;
+	letter_put(w, &l, 1);
+	assert_int_equal(w->ended, 1);
+	assert_int_equal(answer(w).nack, ES_NACK_RETRY);
+	assert_int_equal(w->rebuilt.count, 0);
+}
+
+/* Where the inspector takes nothing, its client is not held to have been asked. */
+static void test_nobody_can_ask_for_an_older_connection(void **state)
+{
+	struct world *w = *state;
+	struct es_nf_ring *ring = w->node->queue[0];
+	struct letter l;
+
+	es_nf_track_note(w->node->tables.tracks, the_flow_hash(w), ISN + 1 - 5000, 0);
+	w->found = (struct es_nf_found){.socket = ES_SOCKET_ESTABLISHED, .received = 300};
+	w->open = (struct es_connection_state){.rcv_nxt = ISN + 1 - 4700, .snd_una = 77, .is_found = 1};
+	letter_begin(w, &l, ES_HANDOVER_REQUEST, "GET");
+	w->node->queue[0] = NULL;
+	letter_put(w, &l, 1);
+	w->node->queue[0] = ring;
+	assert_int_equal(counted(w, ES_COUNT_drop_queue_full), 1);
+	w->node->now_ns += ES_CHALLENGE_WAIT_MS * 1000000ULL;
+	letter_put(w, &l, 1);
+	assert_int_equal(counted(w, ES_COUNT_handover_asked), 1);
+	assert_int_equal(w->ended, 0);
+}
+
 /* Another flow has taken the place in which the older one's first byte was noted: the kernel knows it still. */
 static void test_an_older_connection_whose_track_is_lost(void **state)
 {
@@ -365,6 +441,8 @@ int main(void)
 		ES_TEST_OF(test_link_local_client, v6),
 		EACH(test_the_kernel_makes_it_later),
 		EACH(test_an_older_connection_is_ended),
+		EACH(test_an_older_connection_is_asked_for),
+		EACH(test_nobody_can_ask_for_an_older_connection),
 		EACH(test_an_older_connection_whose_track_is_lost),
 		EACH(test_nobody_can_tell),
 		EACH(test_stray),
