@@ -137,6 +137,9 @@ enum es_conf_otherwise { ES_CONF_OTHERWISE_ANY, ES_CONF_OTHERWISE_REJECT };
 /* ES_CONF_DENY_NO: served, whatever the rules behind it say */
 enum es_conf_deny { ES_CONF_DENY_UNSAID, ES_CONF_DENY_YES, ES_CONF_DENY_NO };
 
+/* By what a rule keeps requests on one node: a cookie's or header's value, or the client's address. */
+enum es_conf_affinity { ES_CONF_AFFINITY_NONE, ES_CONF_AFFINITY_VALUE, ES_CONF_AFFINITY_SOURCE };
+
 #define ES_CONF_DENY_STATUS 403 /* where the file gives none */
 
 /**
@@ -166,7 +169,7 @@ struct es_conf_rule {
 	enum es_conf_type type;
 	int class;
 	int priority;
-	int affinity;
+	int affinity; /* an enum es_conf_affinity; 0: nothing is said */
 	unsigned int cost;
 	unsigned int size_bytes;
 	/* what the first version did not know, from here on (es_conf_rule_digest()) */
@@ -334,6 +337,12 @@ static inline unsigned int es_conf_decision_entries(const struct es_conf *conf)
  * Return: 0, -EINVAL for what the file says, -ENOMEM, or the error of reading the file.
  */
 int es_conf_read(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
+
+/* es_conf_rule_is_of_source() - does the rule say affinity = source, and all else nothing that a request would have to be read for? */
+int es_conf_rule_is_of_source(const struct es_conf_rule *rule);
+
+/* es_conf_has_source_rule() - is there such a rule for this very service? */
+int es_conf_has_source_rule(const struct es_conf *conf, unsigned int service);
 
 /* es_conf_service_has() - is @address one of the service's? */
 static inline int es_conf_service_has(const struct es_conf_service *service, const struct es_addr *address)

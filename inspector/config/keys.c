@@ -138,6 +138,13 @@ static const struct es_conf_choice denials[] = {
 	{NULL, 0},
 };
 
+static const struct es_conf_choice affinities[] = {
+	{"yes", ES_CONF_AFFINITY_VALUE},
+	{"source", ES_CONF_AFFINITY_SOURCE},
+	{"no", ES_CONF_AFFINITY_NONE},
+	{NULL, 0},
+};
+
 static const struct es_conf_choice yes_no[] = {
 	{"yes", 1},
 	{"no", 0},
@@ -266,7 +273,7 @@ static const struct es_conf_key rule_keys[] = {
 	NAMED(rule, "header", header, HEADER),
 	NAMED(rule, "cookie", cookie, TOKEN),
 	RULE_SAYS,
-	CHOICE(rule, affinity, OPTIONAL, yes_no),
+	CHOICE(rule, affinity, OPTIONAL, affinities),
 	CHOICE(rule, deny, OPTIONAL, denials),
 	NUMBER(rule, status, OPTIONAL, 400, 599, NULL, NULL),
 	NAMED(rule, "body", body, BODY),

@@ -34,6 +34,22 @@ __attribute__((format(printf, 3, 4))) static int es_rule_fail(const struct es_ru
 			    es_conf_sections[c->section].name, c->rule->name, why);
 }
 
+int es_conf_rule_is_of_source(const struct es_conf_rule *rule)
+{
+	return !rule->is_location && rule->affinity == ES_CONF_AFFINITY_SOURCE && !rule->methods.count &&
+	       !rule->hosts.count && !rule->paths.count && !rule->suffixes.count && !rule->header[0] &&
+	       !rule->cookie[0] && !rule->node_names.count && !rule->otherwise && !rule->type &&
+	       !rule->class && !rule->cost && !rule->priority && !rule->deny;
+}
+
+int es_conf_has_source_rule(const struct es_conf *conf, unsigned int service)
+{
+	for (unsigned int i = 0; i < conf->rule_count; i++)
+		if (conf->rules[i].service == (int)service && es_conf_rule_is_of_source(&conf->rules[i]))
+			return 1;
+	return 0;
+}
+
 static int es_check_rule_service(const struct es_rule_check *c)
 {
 	const struct es_conf *conf = c->p->conf;
@@ -52,10 +68,11 @@ static int es_check_rule_service(const struct es_rule_check *c)
 	if (rule->service < 0)
 		return es_rule_fail(c, "service", "service = %s: no service of that name: expected %s",
 				    rule->service_name, names);
-	if (conf->services[rule->service].inspect == ES_INSPECT_NEVER)
+	if (conf->services[rule->service].inspect == ES_INSPECT_NEVER && !es_conf_rule_is_of_source(rule))
 		return es_rule_fail(
 			c, "service",
-			"service = %s: it has inspect = never: expected one whose requests are inspected",
+			"service = %s: it has inspect = never: expected affinity = source, with no "
+			"condition but client, or a service whose requests are inspected",
 			rule->service_name);
 	return 0;
 }
@@ -89,10 +106,10 @@ static int es_check_rule_says(const struct es_rule_check *c)
 {
 	const struct es_conf_rule *rule = c->rule;
 
-	if (rule->affinity && !rule->cookie[0] == !rule->header[0])
+	if (rule->affinity == ES_CONF_AFFINITY_VALUE && !rule->cookie[0] == !rule->header[0])
 		return es_rule_fail(c, "affinity",
 				    "affinity = yes: expected either cookie or header besides");
-	if (rule->affinity && strchr(rule->header, ':'))
+	if (rule->affinity == ES_CONF_AFFINITY_VALUE && strchr(rule->header, ':'))
 		return es_rule_fail(
 			c, "header",
 			"header = %.80s: always the same value: with affinity = yes expected a name",

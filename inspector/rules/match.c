@@ -166,6 +166,15 @@ enum es_rule_chance es_rule_chance(const struct es_rule_match *match, const stru
 int es_rule_affinity_value(const struct es_conf_rule *conf, const struct es_request_view *request,
 			   const char **ret_value, size_t *ret_len)
 {
+	if (conf->affinity == ES_CONF_AFFINITY_SOURCE) {
+		if (!request->client)
+			return 0;
+		/* Who has a /64 has all of its addresses, and takes another one now and then (RFC 8981). */
+		*ret_value = (const char *)request->client;
+		*ret_len = es_addr_is_v4(request->client) ? sizeof(*request->client)
+							  : sizeof(*request->client) / 2;
+		return 1;
+	}
 	if (!request->head)
 		return 0;
 	return conf->cookie[0]

@@ -374,7 +374,7 @@ static int es_rules_admit(const struct es_conf_service *service, const struct es
 static int es_rules_affinity(struct es_rules *rules, const struct es_rule *rule,
 			     const struct es_request_view *request, const struct es_cluster_view *view)
 {
-	const char *value;
+	const char *value, *what, *name = "";
 	__u64 position;
 	size_t len;
 	int node;
@@ -385,10 +385,13 @@ static int es_rules_affinity(struct es_rules *rules, const struct es_rule *rule,
 	node = es_target_walk(request, view, position);
 	if (node < 0)
 		return ES_RULES_PASS;
-	es_explain(view, "rule %s: %s %.40s is at %016llx of the content ring: #%d", rule->conf->name,
-		   rule->conf->cookie[0] ? "cookie" : "header",
-		   rule->conf->cookie[0] ? rule->conf->cookie : rule->conf->header,
-		   (unsigned long long)position, node);
+	what = rule->conf->affinity == ES_CONF_AFFINITY_SOURCE ? "the client's address"
+	       : rule->conf->cookie[0]			       ? "cookie "
+							       : "header ";
+	if (rule->conf->affinity == ES_CONF_AFFINITY_VALUE)
+		name = rule->conf->cookie[0] ? rule->conf->cookie : rule->conf->header;
+	es_explain(view, "rule %s: %s%.40s is at %016llx of the content ring: #%d", rule->conf->name, what,
+		   name, (unsigned long long)position, node);
 	return node;
 }
 
@@ -411,6 +414,19 @@ static int es_rules_deny(const struct es_rules *rules, const struct es_rule *rul
 	};
 	es_explain(view, "rule %s: denied, with status %u", conf->name, ret_refusal->status);
 	return ES_RULES_REJECT;
+}
+
+int es_rules_layer4(struct es_rules *rules, unsigned int service, const struct es_request_view *request,
+		    const struct es_cluster_view *view)
+{
+	for (unsigned int i = 0; i < rules->count; i++) {
+		const struct es_rule *rule = &rules->rule[i];
+
+		if (rule->conf->service == (int)service && es_conf_rule_is_of_source(rule->conf) &&
+		    es_rule_matches(&rule->match, rule->conf, request, NULL))
+			return es_rules_affinity(rules, rule, request, view);
+	}
+	return ES_RULES_PASS;
 }
 
 int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_table *table,

@@ -18,8 +18,8 @@
  *      is slow or a 404, one that is refused is lost for sure), reject = 503; one that drains is better;
  *   2. priority: where the nodes have as many requests in hand, on average, as the service's admit_low or
  *      admit_normal says, requests of that priority get 503; high ones never do;
- *   3. affinity: the value of the cookie or header, hashed on the content ring, is the node, and the policy
- *      is not asked. Without a node that is a target and allowed, it is.
+ *   3. affinity: the value of the cookie or header, or the client's address (of IPv6, its /64), hashed on the
+ *      content ring, is the node, and the policy is not asked. Without a node that is a target and allowed, it is.
  *
  * A condition on the path looks at its normal form; a path without one (url_path.h) meets none of them.
  */
@@ -70,5 +70,10 @@ int es_rules_wait(const struct es_rules *rules, unsigned int service, const stru
 int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_table *table,
 		   struct es_request_view *request, const struct es_cluster_view *view,
 		   struct es_rules_refusal *ret_refusal);
+
+/* es_rules_layer4() - what the rules for @service say of a connection that nobody reads: a node that is a target, or ES_RULES_PASS.
+ * They can say affinity = source alone (es_conf_rule_is_of_source()). */
+int es_rules_layer4(struct es_rules *rules, unsigned int service, const struct es_request_view *request,
+		    const struct es_cluster_view *view);
 
 #endif

@@ -161,7 +161,8 @@ static const struct {
 	{"rule r {\n service = ftp nodes = n1 }", 2,
 	 "rule r: service = ftp: no service of that name: expected web | tls"},
 	{"rule r {\n service = tls nodes = n1 }", 2,
-	 "rule r: service = tls: it has inspect = never: expected one whose requests are inspected"},
+	 "rule r: service = tls: it has inspect = never: expected affinity = source, with no condition but "
+	 "client, or a service whose requests are inspected"},
 	{"rule r { method = 'GE T' }", 1, "rule r: method = GE T: expected a method like GET"},
 	{"rule r { method = get }", 1,
 	 "rule r: method = get: expected capital letters, as in GET: methods are compared as they are sent"},
@@ -230,7 +231,7 @@ static const struct {
 	{"rule r { type = php }", 1, "rule r: type = php: expected static | dynamic"},
 	{"rule r { priority = 1 }", 1, "rule r: priority = 1: expected high | normal | low"},
 	{"rule r { otherwise = n1 }", 1, "rule r: otherwise = n1: expected any | reject"},
-	{"rule r { affinity = 1 }", 1, "rule r: affinity = 1: expected yes | no"},
+	{"rule r { affinity = 1 }", 1, "rule r: affinity = 1: expected yes | source | no"},
 	{"rule r { cost = 0 }", 1, "rule r: cost = 0: expected 1..1000000 (response packets)"},
 	{"location / { size_bytes = 0 }", 1, "location /: size_bytes = 0: expected 1..4294967295 (bytes)"},
 	/* what makes no sense */
