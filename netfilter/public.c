@@ -79,8 +79,17 @@ static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
 	struct es_nf_node *node = in->node;
 	const struct es_view *v = &in->view;
 	__u32 worker = es_view_worker(v, &node->config);
+	int gives = es_verdict_gives(v, &in->verdict);
 	struct es_record record = {};
 	int was_heard = es_verdict_needs_flow(&in->verdict) && es_nf_flow_was_heard(node, v->flow_hash);
+	struct es_settled_answer settled;
+
+	/* What this node does not serve at layer 4 may go to another one. Noted before that can be said: this one makes nothing of it. */
+	if (gives) {
+		settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_REFUSE, 0);
+		if (!es_view_may_be_given(v, &settled))
+			return es_view_kept(v);
+	}
 
 	if (in->verdict.action == ES_QUEUE_STRAY)
 		es_stray_asked(es_nf_stray_slot(node, v->flow_hash), v->now_ms);
@@ -91,7 +100,7 @@ static __u32 es_nf_carry_out_queue(struct es_nf_inbound *in)
 	    es_nf_queue_push(node->queue[worker], &node->tables.state->worker[worker].awake, &record,
 			     in->frame->bytes))
 		return ES_COUNT_drop_queue_full;
-	return in->verdict.counter;
+	return gives ? ES_COUNT_layer4_queued : in->verdict.counter;
 }
 
 static void es_nf_rebuild_failed(const struct es_nf_making *making, __u32 counter)
@@ -141,6 +150,7 @@ static void es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 		.counter = in->verdict.counter,
 	};
 	struct es_settled_answer settled;
+	int may_give = v->may_give && v->inspector_alive, is_unknown;
 
 	/* The stack would make nothing of it; and a whole one comes. */
 	if (!es_nf_packet_is_whole(in->frame->bytes, &in->pkt, &v->seg)) {
@@ -149,12 +159,23 @@ static void es_nf_carry_out_rebuild(struct es_nf_inbound *in)
 	}
 	/* It was rebuilt before, or may have been; or refused while there was an inspector, and another node may have it. */
 	settled = es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0);
+	/* The inspector may know who has it. */
+	if (settled.as == ES_SETTLED_REFUSED && may_give) {
+		es_nf_count(node, es_nf_carry_out_queue(in));
+		return;
+	}
 	if (settled.as != ES_SETTLED_NOT || settled.has_vanished) {
 		es_nf_count(node, ES_COUNT_handover_old);
 		return;
 	}
-	if (es_nf_look(in) || !in->found.listening ||
+	is_unknown = es_nf_look(in);
+	if (is_unknown || !in->found.listening ||
 	    es_serving_refuses(node->tables.state, in->service, in->pkt.is_v6, node->now_ns)) {
+		if (!is_unknown && may_give) {
+			es_nf_settle(node, v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
+			es_nf_count(node, es_nf_carry_out_queue(in));
+			return;
+		}
 		/* Tell the client at once, as a stack without that port would. */
 		es_nf_rebuild_failed(&making, es_nf_carry_out_answer(in) == ES_COUNT_answer_failed
 						      ? ES_COUNT_answer_failed
@@ -387,6 +408,8 @@ static enum es_nf_fate es_nf_public_segment(struct es_nf_inbound *in)
 			es_nf_count(node, ES_COUNT_drop_malformed);
 			return ES_NF_DROP;
 		}
+		es_view_layer4(v, node->tables.state, &cfg->service[in->service], in->service, &in->pkt,
+			       node->now_ns);
 		v->has_doubts =
 			cfg->leased &&
 			es_first_has_doubts(es_nf_read64(&node->tables.state->doubt_ns), node->now_ns);

@@ -147,7 +147,8 @@ static void es_nf_handover_made(const struct es_nf_making *making, int rc)
 		connection = es_nf_later_made(node, (__u32)service, making->flow_hash, &making->seg);
 	if (connection) {
 		es_track_begin(&connection->track, making->seg.ack, &making->h, node->now_ns);
-		es_nf_later_begun(node, connection);
+		if (making->seg.len || (making->seg.flags & ES_TCP_FIN))
+			es_nf_later_begun(node, connection);
 	}
 	es_nf_count(node, making->counter);
 }
@@ -378,6 +379,13 @@ static void es_nf_handover_carry_out(struct es_nf_received *in, const struct es_
 	case ES_ASK:
 		if (es_nf_handover_ask(in))
 			counter = ES_COUNT_drop_queue_full;
+		break;
+	case ES_MADE:
+		if (in->view.socket == ES_SOCKET_ESTABLISHED && es_nf_handover_again(in)) {
+			counter = ES_COUNT_rebuild_refused;
+			break;
+		}
+		es_nf_message_answer(in->node, in->frame, &in->h, ES_HANDOVER_NACK, ES_NACK_MADE);
 		break;
 	case ES_REBUILD:
 		es_nf_handover_rebuild(in, counter);

@@ -166,7 +166,7 @@ int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_
 }
 
 int es_cluster_first_suspended(const struct es_cluster *cluster, const struct es_health *health,
-			       unsigned int family, unsigned int but, unsigned long long now_ns)
+			       unsigned int family, struct es_node_set but, unsigned long long now_ns)
 {
 	static const enum es_node_state states[] = {ES_NODE_UP, ES_NODE_DRAINING};
 	unsigned long long first_ns = 0;
@@ -176,7 +176,7 @@ int es_cluster_first_suspended(const struct es_cluster *cluster, const struct es
 		for (unsigned int i = 0; i < cluster->conf->node_count; i++) {
 			unsigned long long until_ns = es_health_until_ns(health, i, family);
 
-			if (i == but || !cluster->weight[i] ||
+			if (es_node_set_has(but, i) || !cluster->weight[i] ||
 			    !es_cluster_may_be_in_state(cluster, health, i, states[s], now_ns) ||
 			    (first >= 0 && until_ns >= first_ns))
 				continue;

@@ -14,6 +14,7 @@
 #include "inspector/base/sockaddr.h"
 #include "inspector/config/config.h"
 #include "kmod/core/node_ring.h"
+#include "inspector/policy/node_set.h"
 #include "membership/node_state.h"
 
 /**
@@ -25,6 +26,7 @@
  * @mistimed_until_ns: until when its clock is too far from this node's for it to take anything, be there others or not
  * @unsure_until_ns: some node has refused for want of a lease
  * @lost_ns: when it was last lost, in other ways than by leaving in order; 0: never
+ * @makes: of what its version makes a connection, ES_MAKES_*
  * @back_ns: since when it has served each service again, after it had not; 0: always
  * @understands: what its version says that it does, ES_WIRE_UNDERSTANDS_*; a node that is gone, what it said
  * last
@@ -37,8 +39,11 @@ struct es_health {
 	_Atomic unsigned long long lost_ns[ES_NODES_MAX];
 	_Atomic unsigned char state[ES_NODES_MAX];
 	_Atomic unsigned char understands[ES_NODES_MAX];
+	_Atomic unsigned char makes[ES_NODES_MAX];
 	_Atomic unsigned long long back_ns[ES_NODES_MAX][ES_CONF_SERVICES_MAX];
 };
+
+#define ES_MAKES_OF_HANDSHAKES 1 /* of the ACK alone that completes a handshake (ES_NACK_MADE) */
 
 struct es_plugins;
 struct es_contents;
@@ -147,10 +152,10 @@ int es_cluster_is_last_resort(const struct es_cluster *cluster, const struct es_
 /**
  * es_cluster_first_suspended() - the node that was left alone first of those that may serve when no other does
  * A target, or one that drains, but for having refused something or not having been reached a moment ago; not
- * @but, ES_NODE_NONE for any. Returns -1 if there is none.
+ * one of @but. Returns -1 if there is none.
  */
 int es_cluster_first_suspended(const struct es_cluster *cluster, const struct es_health *health,
-			       unsigned int family, unsigned int but, unsigned long long now_ns);
+			       unsigned int family, struct es_node_set but, unsigned long long now_ns);
 
 void es_health_suspend(struct es_health *health, unsigned int node, unsigned long long until_ns);
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 #include "inspector/daemon/internal.h"
-#include "inspector/policy/policy.h"
+#include "inspector/inspect/route.h"
 #include "kmod/core/cookie.h"
 
 /* Ten full segments: what a client sends before it hears an ACK (RFC 6928), and no more than the inspector
@@ -56,14 +56,13 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 	ret->self_address = conf->nodes[cluster->self].address;
 	ret->service_count = conf->service_count;
 	for (unsigned int i = 0; i < conf->service_count; i++) {
-		const struct es_policy *policy = es_policy_find(conf->services[i].policy);
+		int is_layer4 = es_route_is_layer4(cluster, i);
 
 		ret->service[i].address = conf->services[i].address;
 		ret->service[i].address6 = conf->services[i].address6;
 		ret->service[i].port = es_htons(conf->services[i].port);
-		int inspects = (policy && policy->inspects) || es_plugins_has(cluster->plugins, i);
-
-		ret->service[i].inspect = (__u8)(inspects ? conf->services[i].inspect : ES_INSPECT_NEVER);
+		ret->service[i].inspect = (__u8)(is_layer4 ? ES_INSPECT_NEVER : conf->services[i].inspect);
+		ret->service[i].gives = (__u8)(is_layer4 && es_conf_has_source_rule(conf, i));
 		ret->service[i].unsafe = (__u8)conf->services[i].unsafe;
 		ret->reads_replies |= ret->service[i].inspect == ES_INSPECT_EVERY;
 		ret->service[i].server = conf->services[i].server_address;

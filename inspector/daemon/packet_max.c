@@ -57,13 +57,14 @@ void es_daemon_packet_max_look(struct es_daemon *d)
 	put_in_force(d);
 	if (ev_is_active(&d->load.timer))
 		es_load_exchange_tell_takes(&d->load.exchange, d->cluster, &d->keys, d->health.understands,
-					    d->network.packet_max);
+					    d->network.packet_max, ES_MAKES_OF_HANDSHAKES);
 }
 
-void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max)
+void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max, unsigned int makes)
 {
 	struct es_daemon *d = daemon;
 
+	atomic_store_explicit(&d->health.makes[node], (unsigned char)makes, memory_order_relaxed);
 	d->packet_max.told[node] = packet_max;
 	d->packet_max.told_ns[node] = es_clock_now_ns();
 	put_in_force(d);

@@ -32,8 +32,8 @@ void es_daemon_packet_max_begin(struct es_daemon *daemon);
  * others what this node takes */
 void es_daemon_packet_max_look(struct es_daemon *daemon);
 
-/* es_daemon_packet_max_heard() - @node has said what it takes */
-void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max);
+/* es_daemon_packet_max_heard() - @node has said what it takes, and of what it makes connections */
+void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max, unsigned int makes);
 
 /* es_daemon_packet_max_expected() - the longest that any node may send here */
 unsigned int es_daemon_packet_max_expected(const struct es_daemon *daemon);

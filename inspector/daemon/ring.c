@@ -231,5 +231,6 @@ void es_ring_on_changed(void *ctx)
 		es_health_change_state(&m->daemon->health, i,
 				       i == self ? (enum es_node_state)node->state : state_of(node), now_ns);
 	}
+	es_daemon_serving_given(m->daemon);
 	begin_slowly(m, now_ns);
 }

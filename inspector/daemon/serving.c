@@ -154,6 +154,15 @@ static void add_checks(struct es_daemon *d, struct es_serving *now, __u64 refuse
 	}
 }
 
+void es_daemon_serving_given(struct es_daemon *d)
+{
+	__u64 given = es_health_state(&d->health, d->cluster->self) == ES_NODE_DRAINING ? ~0ULL : 0;
+
+	if (d->datapath)
+		__atomic_store_n(&es_datapath_state(d->datapath)->worker[0].given_services, given,
+				 __ATOMIC_RELAXED);
+}
+
 void es_daemon_serving_look(struct es_daemon *d)
 {
 	struct es_worker_state *first = &es_datapath_state(d->datapath)->worker[0];
@@ -171,6 +180,7 @@ void es_daemon_serving_look(struct es_daemon *d)
 	__atomic_store_n(&first->refused_services, now->refused, __ATOMIC_RELAXED);
 	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
 		__atomic_store_n(&first->refused_of[family], now->absent[family], __ATOMIC_RELAXED);
+	es_daemon_serving_given(d);
 	log_change(&d->serving.told, now);
 	es_daemon_load_word(d, &word);
 	es_daemon_serving_heard(d, d->cluster->self, &word, es_daemon_serving_is_down(d));

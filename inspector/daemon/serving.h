@@ -39,6 +39,9 @@ void es_daemon_serving_stop(struct es_daemon *daemon);
 /* es_daemon_serving_look() - now: something may have changed */
 void es_daemon_serving_look(struct es_daemon *daemon);
 
+/* es_daemon_serving_given() - while this node drains, what nobody reads is for the inspector to give away, too */
+void es_daemon_serving_given(struct es_daemon *daemon);
+
 /* es_daemon_serving_look_in() - in so many seconds, less than one, and each second from then on */
 void es_daemon_serving_look_in(struct es_daemon *daemon, double seconds);
 

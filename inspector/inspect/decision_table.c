@@ -77,6 +77,17 @@ int es_decision_table_get_any(const struct es_decision_table *table, __u64 flow_
 	return value ? es_decision_node(value) : -1;
 }
 
+int es_decision_table_is_numbered(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie)
+{
+	const struct es_decision_set *set = es_set_of(table, flow_hash);
+	__u64 key = es_decision_key(flow_hash, cookie);
+
+	for (int i = 0; i < ES_DECISION_WAYS; i++)
+		if (set->way[i].key == key)
+			return table->orders[(set - table->sets) * ES_DECISION_WAYS + i].attempt > 0;
+	return 0;
+}
+
 const struct es_handover_order *es_decision_table_order(const struct es_decision_table *table,
 							__u64 flow_hash, __u32 cookie)
 {

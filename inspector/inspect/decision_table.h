@@ -59,6 +59,9 @@ void es_decision_table_repeat(struct es_decision_table *table, __u64 flow_hash, 
 /* es_decision_table_get_any() - where a request went, for a later segment, whose client ISN is not known */
 int es_decision_table_get_any(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie);
 
+/* es_decision_table_is_numbered() - was that one numbered when it was given away, as connections at layer 4 are? */
+int es_decision_table_is_numbered(const struct es_decision_table *table, __u64 flow_hash, __u32 cookie);
+
 /**
  * es_decision_table_order() - how a connection was moved by the request that these segments belong to
  * Returns NULL if this is not known (any more).

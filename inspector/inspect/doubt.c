@@ -63,6 +63,8 @@ int es_inspect_packet_is_unsafe(struct es_inspector *in, unsigned int service,
 {
 	const char *text = (const char *)es_ip_packet_payload(packet);
 
+	if (es_inspect_is_layer4(in, service))
+		return in->cluster->conf->services[service].unsafe == ES_UNSAFE_ALL;
 	if (es_inspect_is_poison(in, es_flow_hash(&in->keys.ring, in->keys.ring_seed, &packet->flow),
 				 packet->bytes, packet->len))
 		return es_inspect_bytes_are_unsafe(in, service, text, packet->seg.len);

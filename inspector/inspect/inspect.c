@@ -195,6 +195,10 @@ static void es_inspect_later(struct es_inspector *in, const struct es_record *re
 	int target =
 		g && !g->given ? -1 : es_decision_table_get_any(&in->decisions, record->flow_hash, cookie);
 
+	/* Before its connection is given away, it comes again; what a program has handed over hears its client itself. */
+	if (es_inspect_is_layer4(in, record->service) &&
+	    !es_decision_table_is_numbered(&in->decisions, record->flow_hash, cookie))
+		return;
 	if (target == ES_NODE_REJECT) {
 		es_inspect_moved(in, record, packet, cookie);
 		return;
@@ -326,13 +330,16 @@ static void es_inspect_packet(struct es_inspector *in, const struct es_record *r
 	} else if (record == &first &&
 		   in->cluster->conf->services[record->service].inspect == ES_INSPECT_NEVER) {
 		es_inspect_earlier_blind(in, record, &packet);
+	} else if (es_inspect_is_new(record->flow) && record->kind == ES_RECORD_FIRST &&
+		   es_inspect_is_layer4(in, record->service) && !es_inspect_is_later(in, record, &packet)) {
+		es_inspect_layer4(in, record, &packet);
 	} else if (es_inspect_poison(in, record, &packet)) {
 		return;
 	} else if (record->kind != ES_RECORD_FIRST || es_inspect_is_later(in, record, &packet)) {
 		es_inspect_later(in, record, &packet, packet.seg.ack - 1);
 	} else if (packet.seg.len) {
 		es_inspect_first(in, record, &packet, packet.seg.ack - 1);
-	} else {
+	} else if (packet.seg.flags & ES_TCP_FIN) {
 		es_inspect_fin(in, record, &packet);
 	}
 }
@@ -375,6 +382,7 @@ void es_inspect_deadlines(struct es_inspector *in)
 	es_inspect_strays_due(in);
 	es_inspect_fates_due(in);
 	es_inspect_beyond_due(in);
+	es_inspect_layer4_due(in);
 	es_inspect_forget_old(in);
 	es_inspect_gathers_due(in);
 }

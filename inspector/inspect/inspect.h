@@ -96,7 +96,33 @@ struct es_earlier {
 	uint32_t is_noted;
 };
 
-#define ES_EARLIER_SLOTS 1024
+#define ES_EARLIER_SLOTS     1024
+#define ES_LAYER4_CASES	     256
+#define ES_LAYER4_PACKET_MAX 100 /* both headers, IPv6 without extensions; longer ones are not repeated */
+
+/**
+ * struct es_layer4_case - the ACK of a handshake that was given to @node, which has not said that it has the connection
+ * @attempt, @options: with which it was; @due_ns: when the node is told again, 0: free; @tries: how often it was
+ */
+struct es_layer4_case {
+	__u64 flow_hash;
+	unsigned long long due_ns;
+	unsigned int service, node, attempt, tries;
+	struct es_tcp_options options;
+	size_t len;
+	uint8_t packet[ES_LAYER4_PACKET_MAX];
+};
+
+/**
+ * struct es_layer4 - layer4.c's
+ * @next: where the next one goes: the oldest makes room
+ * @unserved_ns: until when it is known that this node does not serve a service, for clients of IPv4, of IPv6
+ */
+struct es_layer4 {
+	struct es_layer4_case given[ES_LAYER4_CASES];
+	unsigned int next;
+	unsigned long long unserved_ns[ES_CONF_SERVICES_MAX][ES_CONF_FAMILIES];
+};
 
 /* struct es_left - a connection that was sent to its content's home, by request for @content and with @moves */
 struct es_left {
@@ -143,6 +169,7 @@ struct es_inspector {
 	struct es_unheard unheard;
 	struct es_earlier earlier[ES_EARLIER_SLOTS];
 	uint32_t version; /* counts the versions of the cluster, and with them its rings */
+	struct es_layer4 layer4;
 	struct es_left left[ES_LEFT_SLOTS];
 	struct es_beyond beyond;
 	__u32 swept; /* the set of the decision table that is looked through next */

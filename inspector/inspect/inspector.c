@@ -79,6 +79,7 @@ int es_inspector_set_cluster(struct es_inspector *in, const struct es_cluster *c
 		es_inspect_strays_forget(in);
 		es_inspect_fates_forget(in);
 		es_inspect_beyond_forget(in);
+		es_inspect_layer4_forget(in);
 		es_inspector_renew_tally(in, cluster->conf);
 	}
 	in->cluster = cluster;

@@ -111,13 +111,39 @@ void es_inspect_fate_answer(struct es_inspector *in, const struct es_handover *n
 void es_inspect_fates_due(struct es_inspector *in);
 void es_inspect_fates_forget(struct es_inspector *in);
 
+/* es_inspect_is_layer4() - does nobody read what clients send to @service? (layer4.c) */
+int es_inspect_is_layer4(const struct es_inspector *in, unsigned int service);
+
+/* es_inspect_layer4() - a connection of such a service that is not simply this node's: @packet is its handshake's ACK, or its first
+ * bytes */
+void es_inspect_layer4(struct es_inspector *in, const struct es_record *record,
+		       const struct es_ip_packet *packet);
+
+/* es_inspect_layer4_route() - the node for it; -1 for none; ES_ROUTE_MORE: for none that takes it before its first bytes */
+int es_inspect_layer4_route(struct es_inspector *in, unsigned int service, struct es_request_view *request,
+			    const struct es_ip_packet *packet);
+
+/* es_inspect_layer4_order() - what such a connection's order has that a request's has not */
+void es_inspect_layer4_order(struct es_handover_order *order);
+
+/* es_inspect_layer4_given() - it was sent to @target: an ACK alone is repeated until that one has it */
+void es_inspect_layer4_given(struct es_inspector *in, __u64 flow_hash, const struct es_ip_packet *packet,
+			     const struct es_handover_order *order, unsigned int target);
+
+/* es_inspect_layer4_answered() - @node says that it has it, or will not have it */
+void es_inspect_layer4_answered(struct es_inspector *in, __u64 flow_hash, unsigned int node);
+
+/* es_inspect_layer4_due() - what is to be repeated by now */
+void es_inspect_layer4_due(struct es_inspector *in);
+void es_inspect_layer4_forget(struct es_inspector *in);
+
 /* No node can serve this packet's request: tell the client with a RST. */
 void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len);
 
 /* Is it a first request, on a connection without a socket? */
 static inline int es_inspect_is_new(unsigned int flow)
 {
-	return flow == ES_FLOW_NEW || flow == ES_FLOW_DOUBTFUL;
+	return flow == ES_FLOW_NEW || flow == ES_FLOW_DOUBTFUL || flow == ES_FLOW_UNSERVED;
 }
 
 /**

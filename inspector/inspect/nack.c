@@ -45,6 +45,8 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 	};
 	const char *text = (const char *)es_ip_packet_payload(packet);
 
+	if (es_inspect_is_layer4(in, order->service))
+		return es_inspect_layer4_route(in, order->service, &request, packet);
 	if (order->service >= in->cluster->conf->service_count ||
 	    es_inspect_is_poison(in, flow_hash, packet->bytes, packet->len))
 		return es_route_fallback(&in->router, &request, in->now_ns);
@@ -70,6 +72,8 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 				    struct es_handover_order *order, size_t missing)
 {
 	uint32_t cookie = packet->seg.ack - 1;
+	int is_layer4 = es_inspect_is_layer4(in, order->service);
+	int is_movable = packet->seg.len || is_layer4;
 	struct es_node_set avoid = {};
 	struct es_decided decided;
 	int target;
@@ -81,6 +85,8 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 	/* What its kernel says is about one message; of another one that was sent there nothing is known. */
 	if (!reason && (decided.is_repeated || decided.is_inherited))
 		return;
+	if (is_layer4)
+		es_inspect_layer4_answered(in, flow_hash, node);
 	order->attempt++;
 	if (!order->moved && !es_inspect_is_mine(in, flow_hash)) {
 		es_inspect_count(in, ES_WORKER_not_mine);
@@ -118,19 +124,21 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 			es_health_suspend(in->params->health, node, in->now_ns + ES_SUSPEND_NS);
 		/* An earlier daemon may have made a later attempt, which is under way to the same node. A FIN
 		 * before any request is for the server here, or for none. */
-		target = order->attempt > ES_ATTEMPTS_MAX || decided.is_inherited || !packet->seg.len
+		target = order->attempt > ES_ATTEMPTS_MAX || decided.is_inherited || !is_movable
 				 ? -1
 				 : es_inspect_route_again(in, flow_hash, packet, node, avoid, order);
 	}
 	/* Where nobody else is, it may have been chance. */
 	if (target == -1 && reason == ES_NACK_VANISHED && order->attempt <= ES_ATTEMPTS_MAX &&
-	    !decided.is_inherited && packet->seg.len)
+	    !decided.is_inherited && is_movable)
 		target = (int)node;
 	if (target == ES_ROUTE_REJECT) {
 		es_inspect_reject(in, flow_hash, packet,
 				  packet->seg.seq + packet->seg.len + (uint32_t)missing, order);
 		return;
 	}
+	if (target == ES_ROUTE_MORE) /* its client's first bytes are tried with other nodes */
+		return;
 	if (target < 0) {
 		es_inspect_refuse(in, packet->bytes, packet->len);
 		return;
@@ -147,6 +155,8 @@ static void es_inspect_decide_again(struct es_inspector *in, __u64 flow_hash, un
 	if (missing)
 		return;
 	es_inspect_send(in, order, packet, 0, (unsigned int)target);
+	if (is_layer4)
+		es_inspect_layer4_given(in, flow_hash, packet, order, (unsigned int)target);
 	if (!order->moved)
 		es_inspect_fate_given(in, order->service, packet, (unsigned int)target);
 }
@@ -189,6 +199,11 @@ static void es_inspect_nack(struct es_inspector *in, const struct es_handover_ba
 		es_inspect_beyond(in, nack, &packet);
 		return;
 	}
+	if (nack->nack == ES_NACK_MADE) {
+		es_inspect_layer4_answered(in, es_flow_hash(&in->keys.ring, in->keys.ring_seed, &packet.flow),
+					   nack->source);
+		return;
+	}
 	es_handover_order_of(nack, &order);
 	if (nack->nack == ES_NACK_SILENT)
 		es_health_set_unsure(in->params->health, in->now_ns + ES_SUSPEND_NS);
@@ -223,9 +238,10 @@ static void es_inspect_unreachable(struct es_inspector *in, struct es_handover_b
 		return;
 	if (missing)
 		es_ip_packet_truncate(back->packet, back->quoted);
-	if (es_ip_packet_parse(back->packet, back->quoted, &packet) || !packet.seg.len)
-		return;
 	es_handover_order_of(h, &order);
+	if (es_ip_packet_parse(back->packet, back->quoted, &packet) ||
+	    (!packet.seg.len && !es_inspect_is_layer4(in, order.service)))
+		return;
 	es_tally_handed(in->tally, order.service, back->node, ES_TALLY_unreachable);
 	es_inspect_again(in, back->node, 0, &packet, &order, missing);
 }

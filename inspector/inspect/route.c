@@ -140,6 +140,7 @@ static void es_router_spare(struct es_router *router, const struct es_request_vi
 {
 	const struct es_cluster *cluster = router->cluster;
 	unsigned int count = cluster->conf->node_count;
+	struct es_node_set but = request->avoid;
 	int node;
 
 	for (unsigned int i = 0; i < count; i++)
@@ -148,8 +149,9 @@ static void es_router_spare(struct es_router *router, const struct es_request_vi
 	if (request->current >= 0 || request->attempts >= count ||
 	    es_health_is_unsure(router->health, now_ns))
 		return;
-	node = es_cluster_first_suspended(cluster, router->health, family,
-					  request->attempts ? request->before : ES_NODE_NONE, now_ns);
+	if (request->attempts)
+		es_node_set_add(&but, request->before);
+	node = es_cluster_first_suspended(cluster, router->health, family, but, now_ns);
 	if (node >= 0)
 		router->node[node].is_target = 1;
 }
@@ -268,6 +270,8 @@ int es_route(struct es_router *router, unsigned int service, struct es_request_v
 	struct es_cluster_view view;
 	int node;
 
+	if (es_route_is_layer4(router->cluster, service))
+		return es_route_layer4(router, service, request, now_ns, explain);
 	es_router_view(router, service, request, now_ns, &view);
 	view.contents = router->cluster->contents[service];
 	view.settings = &router->settings[service];
@@ -296,6 +300,26 @@ int es_route_again(struct es_router *router, unsigned int service, struct es_req
 	if (node == ES_RULES_PASS)
 		node = es_policy_fallback(request, &view);
 	return node == -1 ? es_route_all_down(router, service, request, now_ns, ret_rejection) : node;
+}
+
+int es_route_is_layer4(const struct es_cluster *cluster, unsigned int service)
+{
+	/* With inspect = never it is "ring", and there are no plugins. */
+	const struct es_policy *policy = es_policy_find(cluster->conf->services[service].policy);
+
+	return !((policy && policy->inspects) || es_plugins_has(cluster->plugins, service));
+}
+
+int es_route_layer4(struct es_router *router, unsigned int service, const struct es_request_view *request,
+		    unsigned long long now_ns, struct es_explain *explain)
+{
+	struct es_cluster_view view;
+	int node;
+
+	es_router_view(router, service, request, now_ns, &view);
+	view.explain = explain;
+	node = es_rules_layer4(router->rules, service, request, &view);
+	return node == ES_RULES_PASS ? es_policy_fallback(request, &view) : node;
 }
 
 int es_route_fallback(struct es_router *router, const struct es_request_view *request,

@@ -74,6 +74,16 @@ int es_route(struct es_router *router, unsigned int service, struct es_request_v
 int es_route_again(struct es_router *router, unsigned int service, struct es_request_view *request,
 		   unsigned long long now_ns, struct es_rejection *ret_rejection);
 
+/* es_route_is_layer4() - does nobody read what clients send to @service? So it is where neither policy nor plugins would look. */
+int es_route_is_layer4(const struct es_cluster *cluster, unsigned int service);
+
+/**
+ * es_route_layer4() - for a connection that nobody reads: by its client's address, if a rule says so, else its own place on the ring
+ * Returns the node, or -1.
+ */
+int es_route_layer4(struct es_router *router, unsigned int service, const struct es_request_view *request,
+		    unsigned long long now_ns, struct es_explain *explain);
+
 /* es_route_fallback() - without asking the policy: es_policy_fallback() */
 int es_route_fallback(struct es_router *router, const struct es_request_view *request,
 		      unsigned long long now_ns);

@@ -74,7 +74,11 @@ struct es_worker;
 	X(follow_again, "segments sent again to a node whose socket had no room for them before")            \
 	X(gather_waited, "requests whose head paused where a rule may refuse them, waited for longer")       \
 	X(gather_acked, "of these, parts of heads that were acknowledged, so that their clients go on")      \
-	X(gather_refused, "of these, and longer ones, refused since their head did not come to an end")
+	X(gather_refused, "of these, and longer ones, refused since their head did not come to an end")      \
+	X(layer4_given, "connections that are not read, given to a node: here they are not served")          \
+	X(layer4_repeated, "handshakes of such, sent again to a node that had not answered")                 \
+	X(layer4_left,                                                                                       \
+	  "handshakes of such, left to their clients' first bytes: the node is of an older version")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,

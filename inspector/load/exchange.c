@@ -144,12 +144,12 @@ void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct 
 
 void es_load_exchange_tell_takes(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 				 const struct es_keys *keys, const _Atomic unsigned char *understands,
-				 unsigned int packet_max)
+				 unsigned int packet_max, unsigned int makes)
 {
 	struct es_loads_message message = es_loads_message(exchange, cluster, ES_TAKES_VERSION);
-	__be32 word = es_htonl(packet_max);
+	const struct es_takes_wire word = {.packet_max = es_htonl(packet_max), .makes = es_htonl(makes)};
 
-	message.len = es_htons(sizeof(word));
+	message.len = es_htons(sizeof(word.packet_max));
 	memcpy(message.payload, &word, sizeof(word));
 	message.mac = es_loads_mac(&keys->key[0].handover, &message);
 	es_loads_send(exchange, cluster, &message, understands, ES_WIRE_UNDERSTANDS_FATE);
@@ -257,7 +257,7 @@ static void es_loads_word(struct es_load_exchange *exchange, const struct es_loa
 		struct es_home_wire home;
 		struct es_idle_wire idle;
 		struct es_evidence_wire evidence;
-		__be32 takes;
+		struct es_takes_wire takes;
 	} word;
 	unsigned int node = message->source, len = es_ntohs(message->len);
 
@@ -269,8 +269,10 @@ static void es_loads_word(struct es_load_exchange *exchange, const struct es_loa
 	else if (message->version == ES_EVIDENCE_VERSION && exchange->evidence &&
 		 len == sizeof(word.evidence))
 		exchange->evidence(exchange->ctx, node, &word.evidence);
-	else if (message->version == ES_TAKES_VERSION && exchange->takes && len == sizeof(word.takes))
-		exchange->takes(exchange->ctx, node, es_ntohl(word.takes));
+	else if (message->version == ES_TAKES_VERSION && exchange->takes &&
+		 len == sizeof(word.takes.packet_max))
+		exchange->takes(exchange->ctx, node, es_ntohl(word.takes.packet_max),
+				es_ntohl(word.takes.makes));
 }
 
 int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,

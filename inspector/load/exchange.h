@@ -87,10 +87,19 @@ struct es_idle_wire {
 };
 
 /*
- * How long a client's packet in a handover message may be that the sender can receive: the payload is that number
- * (__be32). A node that does not say that it understands this gets none, and sends what it always has.
+ * How long a client's packet in a handover message may be that the sender can receive, and of what it makes connections. A node
+ * that does not say that it understands this gets none, and sends what it always has.
  */
 #define ES_TAKES_VERSION 9
+
+/*
+ * struct es_takes_wire - in network byte order; @makes: ES_MAKES_*, 0 from a version that does not tell. As the version before takes
+ * no message whose length says more than @packet_max, it never does; what is behind is authentic, too.
+ */
+struct es_takes_wire {
+	__be32 packet_max;
+	__be32 makes;
+};
 
 /**
  * struct es_load_exchange
@@ -104,7 +113,7 @@ struct es_idle_wire {
  * @answered_ns: when each node was last told that it is behind
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
  * @home: gets other nodes' words about sets, with @ctx; may be NULL. Likewise @evidence, about requests given to this node,
- * @idle, what they have of idle connections, and @takes, what they can receive
+ * @idle, what they have of idle connections, and @takes, what they can receive and make connections of
  * @refused: datagrams that were no authentic, fresh message of another node, or came by another interface
  */
 struct es_load_exchange {
@@ -125,7 +134,7 @@ struct es_load_exchange {
 	void (*home)(void *ctx, unsigned int node, const struct es_home_wire *word);
 	void (*evidence)(void *ctx, unsigned int node, const struct es_evidence_wire *evidence);
 	void (*idle)(void *ctx, unsigned int node, unsigned int idle);
-	void (*takes)(void *ctx, unsigned int node, unsigned int packet_max);
+	void (*takes)(void *ctx, unsigned int node, unsigned int packet_max, unsigned int makes);
 	void *ctx;
 };
 
@@ -151,10 +160,10 @@ void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct 
 				const struct es_keys *keys, const _Atomic unsigned char *understands,
 				unsigned int idle);
 
-/* es_load_exchange_tell_takes() - what this node can receive, likewise */
+/* es_load_exchange_tell_takes() - what this node can receive, and of what it makes connections, likewise */
 void es_load_exchange_tell_takes(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 				 const struct es_keys *keys, const _Atomic unsigned char *understands,
-				 unsigned int packet_max);
+				 unsigned int packet_max, unsigned int makes);
 
 /**
  * es_load_exchange_receive() - take one message

@@ -29,6 +29,15 @@ static __noinline int es_carry_out_answer(struct __sk_buff *skb, const struct es
 	return es_answer_send(skb, cfg, &answer);
 }
 
+/* What this node does not serve at layer 4 may go to another one. Noted before that can be said: this one makes nothing of it. */
+static __always_inline int es_carry_out_give(const struct es_view *v)
+{
+	struct es_settled_answer settled =
+		es_settled_unpack(es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_REFUSE, 0));
+
+	return es_view_may_be_given(v, &settled);
+}
+
 /* Give the packet to the inspector. Returns the program's verdict. A function of its own, for its stack. */
 static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock *sk,
 					 const struct es_packet *pkt, const struct es_view *v,
@@ -44,6 +53,10 @@ static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock 
 
 	if (!cfg || !pkt || !v || !verdict)
 		return TC_ACT_SHOT;
+	if (es_verdict_gives(v, verdict) && !es_carry_out_give(v)) {
+		es_count(es_view_kept(v));
+		return TC_ACT_SHOT;
+	}
 	if (verdict->action == ES_QUEUE_STRAY) {
 		stray = es_stray_slot(v->flow_hash);
 		if (stray)
@@ -57,7 +70,9 @@ static __noinline int es_carry_out_queue(struct __sk_buff *skb, struct bpf_sock 
 		es_view_record_track(t, &record);
 	worker = es_view_worker(v, cfg);
 	rc = es_queue_push(skb, &record, worker);
-	es_count(rc < 0 ? ES_COUNT_drop_queue_full : verdict->counter);
+	es_count(rc < 0				? ES_COUNT_drop_queue_full
+		 : es_verdict_gives(v, verdict) ? ES_COUNT_layer4_queued
+						: verdict->counter);
 	return rc > 0 ? es_queue_wake(skb, worker) : TC_ACT_SHOT;
 }
 
@@ -87,7 +102,7 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 					const struct es_packet *pkt, const struct es_view *v,
 					const struct es_verdict *verdict, __u8 listening)
 {
-	__u32 counter = verdict->counter;
+	__u32 counter = verdict->counter, settled;
 	int rc = TC_ACT_SHOT;
 
 	switch (verdict->action) {
@@ -119,9 +134,15 @@ static __always_inline int es_carry_out(struct __sk_buff *skb, struct bpf_sock *
 			rc = ES_TC_NEXT;
 			break;
 		}
+		settled = ES_SETTLED_AS(es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0));
+		/* The inspector may know who serves it, or who has it. */
+		if (v->may_give && v->inspector_alive &&
+		    (settled == ES_SETTLED_REFUSED || (settled == ES_SETTLED_NOT && !listening))) {
+			es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_UNDO, 0);
+			return es_carry_out_queue(skb, sk, pkt, v, verdict);
+		}
 		/* Rebuilt before; or refused, while there was an inspector, and another node may have it. */
-		if (ES_SETTLED_AS(es_settle(v->flow_hash, v->seg.seq, ES_SETTLED_MAKE, 0)) !=
-		    ES_SETTLED_NOT) {
+		if (settled != ES_SETTLED_NOT) {
 			counter = ES_COUNT_handover_old;
 			break;
 		}
@@ -227,7 +248,7 @@ static __always_inline int es_public_view_socket(struct bpf_sock *sk, const stru
 /* Of every other one. */
 static __always_inline int es_public_view_flow(struct __sk_buff *skb, const struct es_state *state,
 					       const struct es_config *cfg, const struct es_packet *pkt,
-					       struct es_view *view, __u64 now_ns)
+					       struct es_view *view, __u32 service, __u64 now_ns)
 {
 	if (es_view_complete(pkt, view, now_ns))
 		return -1;
@@ -243,6 +264,8 @@ static __always_inline int es_public_view_flow(struct __sk_buff *skb, const stru
 		es_count(ES_COUNT_drop_malformed);
 		return -1;
 	}
+	if (view->mine && es_view_layer4_here(pkt, view, service, now_ns))
+		return -1;
 	view->has_doubts = cfg->leased && es_first_has_doubts(state->doubt_ns, now_ns);
 	if (es_view_needs_heard(view))
 		es_view_heard(state, cfg, view, now_ns);
@@ -275,8 +298,9 @@ static __always_inline int es_public_segment(struct __sk_buff *skb, struct es_st
 	if (es_serving_refuses(state, service, pkt->is_v6, now_ns))
 		listening = 0;
 	view->silent = (__u8)es_lease_is_over(state->lease_ns, now_ns);
-	if (view->socket == ES_SOCKET_ESTABLISHED ? es_public_view_socket(sk, pkt, view, now_ns)
-						  : es_public_view_flow(skb, state, cfg, pkt, view, now_ns))
+	if (view->socket == ES_SOCKET_ESTABLISHED
+		    ? es_public_view_socket(sk, pkt, view, now_ns)
+		    : es_public_view_flow(skb, state, cfg, pkt, view, service, now_ns))
 		goto out;
 	if (es_public_decide(view, &verdict))
 		goto out;

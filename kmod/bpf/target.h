@@ -375,6 +375,8 @@ static __always_inline int es_handover_carry_out(struct __sk_buff *skb, struct e
 	case ES_NACK:
 	case ES_DOUBT:
 		return es_message_nack(skb, cfg, h, es_handover_nack_reason(&in->view));
+	case ES_MADE:
+		return es_message_nack(skb, cfg, h, ES_NACK_MADE);
 	case ES_END_OLD:
 		return es_handover_retry(skb, cfg, h, in);
 	case ES_ASK:

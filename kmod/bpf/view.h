@@ -62,6 +62,20 @@ __noinline int es_view_complete(const struct es_packet *pkt, struct es_view *v, 
 	return 0;
 }
 
+/* es_view_layer4(); a global function, so that it is verified once. Returns 0 or -1. */
+__noinline int es_view_layer4_here(const struct es_packet *pkt, struct es_view *v, __u32 service,
+				   __u64 now_ns)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+
+	if (!cfg || !pkt || !v)
+		return -1;
+	service &= ES_SERVICES_MAX - 1;
+	es_view_layer4(v, state, &cfg->service[service], service, pkt, now_ns);
+	return 0;
+}
+
 /* es_packet_is_martian(); a global function, so that it is verified once. */
 __noinline int es_view_is_martian(const struct es_packet *pkt)
 {

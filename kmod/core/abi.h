@@ -18,7 +18,7 @@
 #define ES_WORKERS_MAX	8
 
 enum es_inspect {
-	ES_INSPECT_NEVER = 0, /* layer 4: the inspecting node serves */
+	ES_INSPECT_NEVER = 0, /* layer 4: the inspecting node serves, or one that does */
 	ES_INSPECT_FIRST = 1,
 	ES_INSPECT_EVERY = 2,
 };
@@ -35,6 +35,7 @@ enum es_unsafe {
  * @inspect: an enum es_inspect; @unsafe: an enum es_unsafe
  * @server, @server_port: where the server listens that gets the connections that a program hands over
  * (docs/programs.md); port 0: nobody does that here
+ * @gives: of ES_INSPECT_NEVER: which node gets a connection is for the inspector to say (es_serving_gives())
  * @address6: its address of IPv6, of the same port; all zero: it has none
  * @server6: as @server, for connections of IPv6, on the same port. Of either, all zero: none of that family is handed over
  */
@@ -45,7 +46,8 @@ struct es_service_entry {
 	__u8 unsafe;
 	struct es_addr server;
 	__be16 server_port;
-	__u8 pad1[2];
+	__u8 gives;
+	__u8 pad1;
 	struct es_addr address6;
 	struct es_addr server6;
 };
@@ -103,7 +105,8 @@ struct es_config {
  * @heartbeat_ns: CLOCK_MONOTONIC time at which it last looked, to the millisecond
  * @awake: it is running, or was woken already: a packet need not wake it (kmod/bpf/queue.h)
  * @refused_services, @refused_until_ns: of the first one, and not a worker's own: what the daemon does not let
- * this node serve (serving.h); @refused_of: and what of clients of IPv4, of IPv6
+ * this node serve (serving.h); @refused_of: and what of clients of IPv4, of IPv6; @given_services: what it would rather
+ * give away, for as long
  */
 struct es_worker_state {
 	__u64 heartbeat_ns;
@@ -112,7 +115,8 @@ struct es_worker_state {
 	__u64 refused_services;
 	__u64 refused_until_ns;
 	__u64 refused_of[2];
-	__u32 pad[4];
+	__u64 given_services;
+	__u32 pad[2];
 };
 _Static_assert(sizeof(struct es_worker_state) == 64, "one cache line");
 
@@ -186,6 +190,7 @@ enum es_record_flow {
 	ES_FLOW_HEARD,		  /* of a stray: it did exist, by more than that segment's word (strays.h) */
 	ES_FLOW_EARLIER,	  /* the same, and unless a node has its connection, it is a first request */
 	ES_FLOW_EARLIER_DOUBTFUL, /* which then is ES_FLOW_DOUBTFUL's */
+	ES_FLOW_UNSERVED, /* as ES_FLOW_NEW, of a service that nobody reads and this node does not serve */
 };
 
 /**

@@ -135,6 +135,8 @@
 	  "has that")                                                                                        \
 	X(handover_waits, "the same, come again before that client must have answered")                      \
 	X(handover_alive, "the same, dropped: that client still has the connection")                         \
+	X(layer4_queued,                                                                                     \
+	  "handshake or first bytes at layer 4 that this node does not serve, given to the inspector")       \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

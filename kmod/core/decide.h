@@ -43,6 +43,7 @@ enum es_action {
 	ES_KEEP,	/* tell the inspector ES_RECORD_KEPT */
 	ES_DOUBT,	/* as ES_NACK, and what is noted of the request stays as it is */
 	ES_ASK,		/* tell the inspector ES_RECORD_OPEN, and note that (challenges.h) */
+	ES_MADE,	/* tell the sender that the socket is here, or was */
 };
 
 /**
@@ -62,6 +63,8 @@ enum es_action {
  * @unsafe: the service's enum es_unsafe
  * @has_doubts: this node is a member where one was lost lately; @doubtful: that may have had this request,
  * see es_view_is_doubtful()
+ * @may_give: its service is one whose requests nobody reads (layer 4), and its connections may go to another node;
+ * @gives: the inspector says whose they are, an enum es_gives
  * @slot: wall-clock cookie slot; @slot_before: by the clock before it was set (wall.h), else the same; @now_ms: monotonic milliseconds
  */
 struct es_view {
@@ -88,6 +91,8 @@ struct es_view {
 	__u8 unsafe;
 	__u8 has_doubts;
 	__u8 doubtful;
+	__u8 may_give;
+	__u8 gives;
 };
 
 /**
@@ -255,6 +260,18 @@ static __always_inline int es_decide_is_stray(const struct es_view *v, __u32 aga
 	return es_decide_is_repeated(v, again_ms) && v->seg.len != 1;
 }
 
+/* Has the inspector given its connection to another node? */
+static __always_inline int es_decide_is_elsewhere(const struct es_config *cfg, const struct es_view *v)
+{
+	return v->decision && es_decision_node(v->decision) != cfg->self;
+}
+
+/* At layer 4: is it for the inspector to say whose the connection is? What it has said once, it says again. */
+static __always_inline int es_decide_is_given(const struct es_config *cfg, const struct es_view *v)
+{
+	return v->may_give && v->inspector_alive && (v->gives || es_decide_is_elsewhere(cfg, v));
+}
+
 /* Payload, a FIN or a RST of a flow that has no socket here, on the flow's ring node. */
 static __always_inline void es_decide_request(const struct es_config *cfg, const struct es_view *v,
 					      struct es_verdict *ret)
@@ -280,29 +297,31 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 		if (cfg->leased && !v->inspector_alive)
 			ES_VERDICT(ret, ES_DROP, drop_silent);
 		es_decide_options(cfg, seg, &ret->options);
+		if (blind && seg->len && v->doubtful && !v->decision && v->unsafe == ES_UNSAFE_ALL)
+			ES_VERDICT(ret, ES_ANSWER_RST, reset_doubtful);
+		if (blind && es_decide_is_given(cfg, v))
+			ES_VERDICT(ret, ES_QUEUE_FIRST, layer4_queued);
 		if (!seg->len) {
 			/* Is it a FIN behind a request that the worker has but did not
 			 * decide yet? It knows. */
 			if (!seg->has_ts && !blind && v->inspector_alive)
 				ES_VERDICT(ret, ES_QUEUE_FIRST, request_later_queued);
 			/* A program has handed it over. */
-			if (v->decision && es_decision_node(v->decision) != cfg->self)
+			if (es_decide_is_elsewhere(cfg, v))
 				ES_VERDICT(ret, ES_DROP, drop_decided);
 			/* Nothing is to be inspected or served: what comes of it is for a server to say. */
 			ES_VERDICT(ret, ES_REBUILD, fin_before_request);
 		}
-		/* A program has handed it over; there, its socket answers the repeated segment. */
-		if (blind && v->decision && es_decision_node(v->decision) != cfg->self)
+		/* It was handed over; there, its socket answers the repeated segment. */
+		if (blind && es_decide_is_elsewhere(cfg, v))
 			ES_VERDICT(ret, ES_DROP, drop_decided);
-		if (blind && v->doubtful && !v->decision && v->unsafe == ES_UNSAFE_ALL)
-			ES_VERDICT(ret, ES_ANSWER_RST, reset_doubtful);
 		if (blind)
 			ES_VERDICT(ret, ES_REBUILD, request_blind);
 		if (v->inspector_alive && v->doubtful)
 			ES_VERDICT(ret, ES_QUEUE_FIRST, request_doubtful);
 		if (v->inspector_alive)
 			ES_VERDICT(ret, ES_QUEUE_FIRST, request_queued);
-		if (v->decision && es_decision_node(v->decision) != cfg->self)
+		if (es_decide_is_elsewhere(cfg, v))
 			ES_VERDICT(ret, ES_DROP, drop_fallback_elsewhere);
 		ES_VERDICT(ret, ES_REBUILD, request_fallback);
 	case ES_COOKIE_FLOW:
@@ -324,7 +343,7 @@ static __always_inline void es_decide_request(const struct es_config *cfg, const
 		if (earlier)
 			ES_VERDICT(ret, blind || !v->inspector_alive ? ES_DROP : ES_QUEUE_LATER,
 				   request_unheard);
-		if (blind || !v->inspector_alive)
+		if (!v->inspector_alive || (blind && !es_decide_is_given(cfg, v)))
 			ES_VERDICT(ret, ES_DROP, drop_no_flow);
 		if (v->decision && (es_decision_age_ms(v->decision, v->now_ms) > cfg->race_window_ms ||
 				    es_decide_has_heard(cfg, v)))
@@ -385,12 +404,13 @@ static __always_inline void es_decide_handshake(const struct es_config *cfg, con
 		ES_VERDICT(ret, ES_DROP, drop_silent);
 	if (es_decide_is_earlier(v))
 		ES_VERDICT(ret, ES_DROP, request_unheard);
-	/* A program has handed it over. */
-	if (v->decision && es_decision_node(v->decision) != cfg->self)
-		ES_VERDICT(ret, ES_DROP, drop_decided);
 	if (v->unsafe == ES_UNSAFE_ALL && v->has_doubts && !v->heard)
 		ES_VERDICT(ret, ES_DROP, drop_handshake_ack);
 	es_decide_options(cfg, &v->seg, &ret->options);
+	if (es_decide_is_given(cfg, v))
+		ES_VERDICT(ret, ES_QUEUE_FIRST, layer4_queued);
+	if (es_decide_is_elsewhere(cfg, v))
+		ES_VERDICT(ret, ES_DROP, drop_decided);
 	ES_VERDICT(ret, ES_REBUILD, handshake_blind);
 }
 

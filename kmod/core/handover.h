@@ -61,6 +61,8 @@ enum es_nack_reason {
 	/* Of an ES_HANDOVER_F_UNSAFE: the target may have executed it, and has ended its socket unheard */
 	ES_NACK_DOUBTFUL = 12,
 	ES_NACK_BEYOND = 13, /* a FOLLOW is beyond its socket's window; only with ES_FOLLOW_F_BACK */
+	ES_NACK_MADE =
+		14, /* of a REQUEST of a handshake's ACK alone, which no client repeats: its socket is here, or was */
 };
 
 /**
@@ -276,10 +278,10 @@ static __always_inline int es_handover_is_about(__u8 kind, const struct es_segme
 	if ((seg->flags & (ES_TCP_SYN | ES_TCP_RST | ES_TCP_ACK)) != ES_TCP_ACK)
 		return 0;
 	switch (kind) {
-	case ES_HANDOVER_REQUEST:
 	case ES_HANDOVER_FOLLOW:
 	case ES_HANDOVER_STRAY:
 		return seg->len || (seg->flags & ES_TCP_FIN);
+	case ES_HANDOVER_REQUEST: /* at layer 4, of the ACK that completes a handshake */
 	case ES_HANDOVER_GONE:
 		return 1;
 	default:

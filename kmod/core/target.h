@@ -18,6 +18,7 @@
  * expects
  * @listening: a listening socket was found; @accept_full: its accept queue has no place
  * @rebuilt: this very request was rebuilt here (settled.h); for ES_HANDOVER_STRAY, a moment ago
+ * @built: for sure: that socket has spoken
  * @refused: this attempt of it was refused here
  * @doubtful: it was rebuilt here, ended unheard, and must not be executed twice
  * @vanished: it was to be rebuilt here, and nothing was heard of its socket (es_settled_answer)
@@ -39,6 +40,7 @@ struct es_handover_view {
 	__u8 listening;
 	__u8 accept_full;
 	__u8 rebuilt;
+	__u8 built;
 	__u8 refused;
 	__u8 doubtful;
 	__u8 vanished;
@@ -93,6 +95,7 @@ static __always_inline void es_handover_view_settled(struct es_handover_view *v,
 						     const struct es_settled_answer *s)
 {
 	v->rebuilt = (__u8)es_settled_is_built(s);
+	v->built = s->as == ES_SETTLED_BUILT;
 	v->vanished = s->has_vanished && !es_packet_has_extensions(pkt);
 	v->refused = s->as == ES_SETTLED_REFUSED && h->attempt <= s->attempt;
 	v->doubtful = s->as == ES_SETTLED_ENDED && (h->flags & ES_HANDOVER_F_UNSAFE);
@@ -124,6 +127,12 @@ static __always_inline int es_handover_is_nobodys(const struct es_handover_view 
 	if (v->socket == ES_SOCKET_TIME_WAIT)
 		return !(v->seg.flags & ES_TCP_FIN); /* which it may still acknowledge */
 	return v->socket == ES_SOCKET_NONE;
+}
+
+/* Is it the ACK of a handshake, and nothing else? Its client does not repeat it, so its sender does. */
+static __always_inline int es_handover_is_handshake(const struct es_handover_view *v)
+{
+	return v->kind == ES_HANDOVER_REQUEST && !v->seg.len && !(v->seg.flags & ES_TCP_FIN);
 }
 
 /* Why a message goes back, for the verdicts ES_NACK and ES_DOUBT. */
@@ -214,6 +223,8 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 			ES_VERDICT(ret, ES_NACK, handover_follow_beyond);
 		if (v->kind == ES_HANDOVER_FOLLOW)
 			ES_VERDICT(ret, ES_DELIVER, handover_follow);
+		if (es_handover_is_handshake(v))
+			ES_VERDICT(ret, ES_MADE, handover_duplicate);
 		ES_VERDICT(ret, ES_DELIVER, handover_duplicate);
 	}
 	if (v->kind == ES_HANDOVER_FOLLOW)
@@ -221,6 +232,8 @@ static __always_inline void es_decide_handover(const struct es_handover_view *v,
 	/* While the kernel may still make it, nobody else is given the request. */
 	if (v->rebuilt && v->vanished && v->socket == ES_SOCKET_NONE)
 		ES_VERDICT(ret, ES_DROP, handover_vanished);
+	if (v->built && es_handover_is_handshake(v))
+		ES_VERDICT(ret, ES_MADE, handover_old);
 	if (v->rebuilt)
 		ES_VERDICT(ret, ES_DROP, handover_old);
 	/* With or without a lease: nobody is to be given it any more. */

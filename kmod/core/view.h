@@ -18,6 +18,8 @@
 #include "node_ring.h"
 #include "packet.h"
 #include "resets.h"
+#include "serving.h"
+#include "settled.h"
 
 static __always_inline void es_view_begin(struct es_view *v, const struct es_config *cfg,
 					  const struct es_packet *pkt)
@@ -36,6 +38,35 @@ static __always_inline void es_view_begin(struct es_view *v, const struct es_con
 static __always_inline __u8 es_view_inspect(const struct es_packet *pkt, __u8 inspect)
 {
 	return pkt->is_v6 && es_addr_is_link_local(&pkt->source) ? ES_INSPECT_NEVER : inspect;
+}
+
+/* es_view_layer4() - whose business is a connection that nobody reads? @entry: of @service */
+static __always_inline void es_view_layer4(struct es_view *v, const struct es_state *state,
+					   const struct es_service_entry *entry, __u32 service,
+					   const struct es_packet *pkt, __u64 now_ns)
+{
+	v->may_give =
+		entry->inspect == ES_INSPECT_NEVER && !(pkt->is_v6 && es_addr_is_link_local(&pkt->source));
+	v->gives = v->may_give ? (__u8)es_serving_gives(state, entry, service, pkt->is_v6, now_ns)
+			       : ES_GIVES_NOTHING;
+}
+
+/*
+ * es_view_may_be_given() - may its connection still go to another node? @settled: what ES_SETTLED_REFUSE has said of its first
+ * bytes. What was made here of them is not given away. Nor is what this node has refused as another one's target, unless it knows
+ * where that went: it may be there.
+ */
+static __always_inline int es_view_may_be_given(const struct es_view *v,
+						const struct es_settled_answer *settled)
+{
+	return settled->as == ES_SETTLED_REFUSED && !settled->has_vanished &&
+	       (!settled->attempt || v->decision);
+}
+
+/* es_view_kept() - by what it is counted if it may not: it was made here, and is over, or somewhere else since */
+static __always_inline __u32 es_view_kept(const struct es_view *v)
+{
+	return v->decision ? ES_COUNT_drop_decided : ES_COUNT_handover_old;
 }
 
 static __always_inline int es_address_is_own(const struct es_config *cfg, const struct es_addr *a)
@@ -179,6 +210,12 @@ static __always_inline int es_verdict_may_collide(const struct es_verdict *verdi
 	       !verdict->options.tstamp_ok;
 }
 
+/* es_verdict_gives() - is a connection that nobody reads the inspector's to give to a node? Of a verdict by which it gets the packet. */
+static __always_inline int es_verdict_gives(const struct es_view *v, const struct es_verdict *verdict)
+{
+	return v->may_give && (verdict->action == ES_QUEUE_FIRST || verdict->action == ES_REBUILD);
+}
+
 /* es_verdict_needs_flow() - does what the inspector is told depend on whether a SYN of the flow was heard? */
 static __always_inline int es_verdict_needs_flow(const struct es_verdict *verdict)
 {
@@ -194,9 +231,10 @@ static __always_inline void es_view_record(const struct es_view *v, const struct
 					   const struct es_packet *pkt, __u32 service, int was_heard,
 					   struct es_record *ret)
 {
-	ret->kind = verdict->action == ES_QUEUE_FIRST	? ES_RECORD_FIRST
-		    : verdict->action == ES_QUEUE_STRAY ? ES_RECORD_STRAY
-							: ES_RECORD_LATER;
+	/* ES_REBUILD: what would have made a socket, had this node a server for it */
+	ret->kind = verdict->action == ES_QUEUE_FIRST || verdict->action == ES_REBUILD ? ES_RECORD_FIRST
+		    : verdict->action == ES_QUEUE_STRAY				       ? ES_RECORD_STRAY
+										       : ES_RECORD_LATER;
 	ret->flow_hash = v->flow_hash;
 	ret->len = es_packet_ip_len(pkt) + 20 + pkt->options_len + v->seg.len;
 	ret->service = (__u8)service;
@@ -210,6 +248,9 @@ static __always_inline void es_view_record(const struct es_view *v, const struct
 		ret->flow = ES_FLOW_HEARD;
 	else if (verdict->counter == ES_COUNT_request_doubtful)
 		ret->flow = ES_FLOW_DOUBTFUL;
+	else if (verdict->action == ES_REBUILD ||
+		 (verdict->action == ES_QUEUE_FIRST && v->gives == ES_GIVES_UNSERVED))
+		ret->flow = ES_FLOW_UNSERVED;
 }
 
 /* The same of a connection whose socket is here. */

@@ -45,12 +45,23 @@ static u32 es_carry_out_queue(struct es_inbound *in)
 {
 	int was_heard = es_verdict_needs_flow(&in->verdict) &&
 			es_flow_was_heard(in->node, in->view.flow_hash, in->now_ns);
+	int gives = es_verdict_gives(&in->view, &in->verdict);
+	struct es_settled_answer settled;
+
+	/* What this node does not serve at layer 4 may go to another one. Noted before that can be said: this one makes nothing of it. */
+	if (gives) {
+		settled = es_settle(in->node, &in->version->config, in->view.flow_hash, in->view.seg.seq,
+				    ES_SETTLED_REFUSE, 0);
+		if (!es_view_may_be_given(&in->view, &settled))
+			return es_view_kept(&in->view);
+	}
 
 	if (in->verdict.action == ES_QUEUE_STRAY)
 		es_stray_asked(es_stray_slot(in->node, in->view.flow_hash), in->view.now_ms);
 	es_view_record(&in->view, &in->verdict, &in->pkt, (u32)in->service, was_heard, &in->record);
 	return es_queue_push(in->node, in->version->config.workers, in->skb, &in->record)
 		       ? ES_COUNT_drop_queue_full
+	       : gives ? ES_COUNT_layer4_queued
 		       : in->verdict.counter;
 }
 
@@ -58,17 +69,31 @@ static u32 es_carry_out_queue(struct es_inbound *in)
 static unsigned int es_carry_out_rebuild(struct es_inbound *in, u32 *ret_counter)
 {
 	const struct es_config *cfg = &in->version->config;
+	int may_give = in->view.may_give && in->view.inspector_alive, listens;
 	struct es_track track = {};
+	u8 settled;
 
+	settled = es_settle(in->node, cfg, in->view.flow_hash, in->view.seg.seq, ES_SETTLED_MAKE, 0).as;
+	/* The inspector may know who has it. */
+	if (settled == ES_SETTLED_REFUSED && may_give) {
+		*ret_counter = es_carry_out_queue(in);
+		return NF_DROP;
+	}
 	/* It was rebuilt before; or refused while there was an inspector, and another node may have it. */
-	if (!es_settle_make(in->node, cfg, in->view.flow_hash, in->view.seg.seq, 0)) {
+	if (!es_settled_is_makeable(settled)) {
 		*ret_counter = ES_COUNT_handover_old;
 		return NF_DROP;
 	}
 	es_track_begin_uninspected(&track, &in->verdict.options);
 	es_socket_lookup_listener(in->node->net, in->skb, &in->pkt, &in->found);
-	if (!in->found.listener || !es_listener_is_usable(in->found.listener) ||
-	    es_serving_refuses(in->node->state, (u32)in->service, in->pkt.is_v6, in->now_ns))
+	listens = in->found.listener && es_listener_is_usable(in->found.listener) &&
+		  !es_serving_refuses(in->node->state, (u32)in->service, in->pkt.is_v6, in->now_ns);
+	if (!listens && may_give && settled == ES_SETTLED_NOT) {
+		es_settle(in->node, cfg, in->view.flow_hash, in->view.seg.seq, ES_SETTLED_UNDO, 0);
+		*ret_counter = es_carry_out_queue(in);
+		return NF_DROP;
+	}
+	if (!listens)
 		/* Tell the client at once, as a stack without that port would. */
 		*ret_counter =
 			es_carry_out_answer(in) ? ES_COUNT_answer_failed : ES_COUNT_rebuild_no_listener;
@@ -161,6 +186,8 @@ static unsigned int es_public_segment(struct es_inbound *in)
 			es_count(in->node, ES_COUNT_drop_malformed);
 			return NF_DROP;
 		}
+		es_view_layer4(v, in->node->state, &cfg->service[in->service], (u32)in->service, &in->pkt,
+			       in->now_ns);
 		v->has_doubts =
 			cfg->leased && es_first_has_doubts(READ_ONCE(in->node->state->doubt_ns), in->now_ns);
 		if (es_view_needs_heard(v))

@@ -32,11 +32,8 @@ static inline struct es_settled_answer es_settle(struct es_node *node, const str
  * May a socket be made of it? A request that a firewall dropped before its socket was made may be tried again:
  * the stack itself makes no second socket.
  */
-static inline int es_settle_make(struct es_node *node, const struct es_config *cfg, u64 flow_hash, u32 seq,
-				 u8 attempt)
+static inline int es_settled_is_makeable(u8 as)
 {
-	u8 as = es_settle(node, cfg, flow_hash, seq, ES_SETTLED_MAKE, attempt).as;
-
 	return as == ES_SETTLED_NOT || as == ES_SETTLED_MADE;
 }
 

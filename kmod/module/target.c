@@ -189,7 +189,7 @@ static int es_handover_settle(struct es_received *in, u32 action)
 		return 1;
 	settled = es_settle(in->node, &in->version->config, in->flow_hash, in->view.seg.seq, step,
 			    in->h.attempt);
-	/* As in es_settle_make(). */
+	/* As es_settled_is_makeable() has it. */
 	return es_handover_is_settled(step, &settled, 1, &in->h);
 }
 
@@ -228,6 +228,9 @@ static unsigned int es_handover_carry_out(struct es_received *in, const struct e
 		if (!es_message_open(in->node, in->skb, &in->pkt) &&
 		    !es_answer_end_old(in->skb, &in->pkt, in->old_rcv_nxt))
 			rc = NF_ACCEPT;
+		break;
+	case ES_MADE:
+		rc = es_message_answer(in->node, cfg, in->skb, &in->h, ES_HANDOVER_NACK, ES_NACK_MADE);
 		break;
 	case ES_NACK:
 	case ES_DOUBT:

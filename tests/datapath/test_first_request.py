@@ -8,8 +8,8 @@ from earshotlab import wait_for
 from packets import model
 from packets.client import LINUX, PLAIN, WINDOWS, Offer
 from packets.families import BOTH
-from packets.node import BLIND, DEAD_BLIND, ESTABLISHED, HANDOVER_PORT, MSS, RCV_WSCALE, SERVICE_INDEX, TURNS, WEB
-from packets.packet import ACK, AE, CWR, ECE, FIN, NOP, PSH, RST, opt_mss, opt_wscale
+from packets.node import BLIND, ESTABLISHED, HANDOVER_PORT, MSS, RCV_WSCALE, SERVICE_INDEX, TURNS, WEB
+from packets.packet import ACK, AE, CWR, ECE, FIN, NOP, PSH, opt_mss, opt_wscale
 
 MASK = 0xFFFFFFFF
 ECN = Offer("ecn", LINUX.block, model.Options(mss=1460, wscale=7, sack=True, ts=True, ecn=True), ECE | CWR)
@@ -425,17 +425,6 @@ def test_merged_segments(node, client, target):
     assert [m.kind for m in messages] == [model.REQUEST, model.FOLLOW, model.FOLLOW]
     assert [len(m.packet) for m in messages[:2]] == [MSS - 12 + 52] * 2
     assert b"".join(m.packet[52 + more:] for m in messages) == text
-
-
-@BOTH
-def test_layer_4_without_a_server(node, client):
-    """Told at once, as a stack without that port would."""
-    c = client(DEAD_BLIND)
-    c.shake()
-    with node.counts(rebuild_no_listener=1):
-        c.request()
-        reset = c.take("the RST")
-        assert reset.flags & RST and reset.seq == c.ack
 
 
 def test_layer_4_knows_no_later_segments(node, client):

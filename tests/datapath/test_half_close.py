@@ -11,7 +11,7 @@ from earshotlab import wait_for
 from packets import model
 from packets.client import LINUX, WINDOWS
 from packets.families import BOTH
-from packets.node import BLIND, DEAD, DEAD_BLIND, EACH, WEB
+from packets.node import BLIND, DEAD, EACH, WEB
 from packets.packet import ACK, FIN, PSH, RST
 from packets.tables_asked import ITERATORS, refusing
 
@@ -81,9 +81,8 @@ class TestBeforeAnyRequest:
             c.silence()
         assert not node.pending(WEB)
 
-    @pytest.mark.parametrize("service", [DEAD, DEAD_BLIND])
-    def test_no_server(self, node, client, service):
-        c = client(service).shake()
+    def test_no_server(self, node, client):
+        c = client(DEAD).shake()
         with node.counts(rebuild_no_listener=1):
             c.send(ACK | FIN)
             reset = c.take("the RST")

@@ -5,7 +5,7 @@ import pytest
 from packets import model
 from packets.client import LINUX, PLAIN, WINDOWS
 from packets.families import BOTH
-from packets.node import BLIND, DEAD_BLIND, ESTABLISHED, RCV_WSCALE, WEB, WINDOW
+from packets.node import BLIND, ESTABLISHED, RCV_WSCALE, WEB, WINDOW
 from packets.packet import ACK, FIN, NOP, PSH, RST, opt_ts
 from packets.wire import TIMEOUT_S
 
@@ -95,16 +95,13 @@ def test_acknowledged_twice(node, client, offer):
 
 
 @BOTH
-@pytest.mark.parametrize("service, counter", [(DEAD_BLIND, "rebuild_no_listener"), (WEB, "drop_handshake_ack")])
-def test_ack_makes_no_socket(node, client, service, counter):
-    """Without a server the client is told; where requests are inspected, the ACK says nothing."""
-    c = client(service)
+def test_ack_makes_no_socket(node, client):
+    """Where requests are inspected, it says nothing."""
+    c = client(WEB)
     c.shake(ack=False)
     node.hears_again()
-    with node.counts(**{counter: 1}):
+    with node.counts(drop_handshake_ack=1):
         c.send(ACK)
-        if service == DEAD_BLIND:
-            assert c.take("the RST").flags == RST
         c.silence()
     assert not node.sockets(c)
 

@@ -69,9 +69,10 @@ def refuses(node, client, broken):
                                  and f.udp.payload[:4] == b"ESH1", "its request, at another node")
     c = client(BLIND)
     c.shake()
-    with node.counts(rebuild_no_listener=1):
+    with node.counts(layer4_queued=1, inspect_layer4_given=1, inspect_requests=1, inspect_handovers=1):
         c.request()
-        assert c.take("the RST").flags & RST
+        assert node.cluster.take(lambda f: f.udp and f.ip.dst in CLUSTER[1:] and f.udp.payload[5] == model.REQUEST
+                                 and f.udp.payload[:4] == b"ESH1", "what nobody reads, at another node")
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda b: b.what)
@@ -191,8 +192,10 @@ def test_mtu_is_told(own_node):
 
     def takes():
         node.cluster.fence()
-        return [(model.Takes.parse(f.udp.payload, node.keys).packet_max, f.ip.dst) for f in node.cluster.loads
+        told = [(model.Takes.parse(f.udp.payload, node.keys), f.ip.dst) for f in node.cluster.loads
                 if f.udp.payload[4] == model.Takes.VERSION]
+        assert all(word.makes == model.Takes.HANDSHAKES for word, _ in told)
+        return [(word.packet_max, dst) for word, dst in told]
 
     node.hear(3, time.time_ns(), understands=model.UNDERSTANDS_TAKES)
     wait_for(takes, "a word")

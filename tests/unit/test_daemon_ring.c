@@ -84,6 +84,11 @@ void es_daemon_serving_look_in(struct es_daemon *d, double seconds)
 	(void)seconds;
 }
 
+void es_daemon_serving_given(struct es_daemon *d)
+{
+	(void)d;
+}
+
 void es_membership_load_send(struct es_membership *of)
 {
 	(void)of;

@@ -5,6 +5,7 @@
  */
 #include "cmocka_all.h"
 #include "decide_view.h"
+#include "kmod/core/serving.h"
 
 static void test_established(void **state)
 {
@@ -384,6 +385,73 @@ static void test_moved(void **state)
 }
 
 /* Where nobody reads, the ACK of the handshake makes the socket; nothing that is less certain does. */
+/* Nobody reads it: the inspector says who gets it where this node does not serve, and whatever was said of it before. */
+static void test_layer4(void **state)
+{
+	static const struct {
+		__u8 flags;
+		__u32 len;
+		__u32 counter;
+	} firsts[] = {{ES_TCP_ACK, 0, ES_COUNT_handshake_blind},
+		      {ES_TCP_ACK | ES_TCP_PSH, 100, ES_COUNT_request_blind},
+		      {ES_TCP_ACK | ES_TCP_FIN, 0, ES_COUNT_fin_before_request}};
+	struct es_config cfg = config();
+	struct es_verdict verdict;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		struct es_view v = request(&cfg, 0, SLOT);
+
+		v.seg.len = firsts[i].len;
+		v.seg.flags = firsts[i].flags;
+		v.inspect = ES_INSPECT_NEVER;
+		v.heard = v.heard_all = 1;
+		v.may_give = 1;
+		verdict = decide(&cfg, &v);
+		assert_int_equal(verdict.action, ES_REBUILD);
+		assert_int_equal(verdict.counter, firsts[i].counter);
+		v.decision = es_decision_value(ISN, SELF, NOW_MS); /* which was said to be this node's */
+		assert_int_equal(decide(&cfg, &v).action, ES_REBUILD);
+		v.decision = es_decision_value(ISN, SELF + 1, NOW_MS);
+		EXPECT(&cfg, &v, ES_QUEUE_FIRST, layer4_queued);
+		v.decision = 0;
+		for (v.gives = ES_GIVES; v.gives <= ES_GIVES_UNSERVED; v.gives++) {
+			EXPECT(&cfg, &v, ES_QUEUE_FIRST, layer4_queued);
+			v.waits = 1;
+			EXPECT(&cfg, &v, ES_DROP, drop_ring_change);
+			v.waits = 0;
+			v.inspector_alive = 0; /* nobody to ask */
+			assert_int_equal(decide(&cfg, &v).action, ES_REBUILD);
+			v.inspector_alive = 1;
+			v.may_give = 0; /* a client of one link alone */
+			assert_int_equal(decide(&cfg, &v).action, ES_REBUILD);
+			v.may_give = 1;
+		}
+	}
+}
+
+/* What follows on such a connection: only where its first segment is the inspector's, too. */
+static void test_layer4_later(void **state)
+{
+	struct es_config cfg = config();
+	struct es_view v = request(&cfg, 0, SLOT);
+
+	(void)state;
+	v.inspect = ES_INSPECT_NEVER;
+	v.heard = v.heard_all = 1;
+	v.may_give = 1;
+	v.seg.seq += 100;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+	v.decision = es_decision_value(ISN, SELF + 1, NOW_MS);
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+	v.inspector_alive = 0;
+	EXPECT(&cfg, &v, ES_DROP, drop_no_flow);
+	v.inspector_alive = 1;
+	v.decision = 0;
+	v.gives = ES_GIVES_UNSERVED;
+	EXPECT(&cfg, &v, ES_QUEUE_LATER, request_later_queued);
+}
+
 static void test_server_speaks_first(void **state)
 {
 	struct es_config cfg = config();
@@ -574,6 +642,8 @@ int main(void)
 		cmocka_unit_test(test_properties),
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_after_reject),
+		cmocka_unit_test(test_layer4),
+		cmocka_unit_test(test_layer4_later),
 		cmocka_unit_test(test_server_speaks_first),
 		cmocka_unit_test(test_ended),
 	};

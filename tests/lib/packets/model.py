@@ -239,7 +239,7 @@ PINS = ["pipelined", "upgrade", "connect", "tls", "http2", "not_http", "ambiguou
         "response_unclear", "until_close", "overlap", "half_closed", "uninspected", "unknown", "program"]  # from 1
 NACK_NO_LISTENER, NACK_REFUSED, NACK_RETRY, NACK_SILENT = 1, 2, 3, 4
 NACK_NOT_HERE, NACK_HERE, NACK_STRAYS, NACK_VANISHED = 5, 6, 7, 8
-NACK_HEARD, NACK_UNHEARD, NACK_UNKNOWN, NACK_DOUBTFUL, NACK_BEYOND = 9, 10, 11, 12, 13
+NACK_HEARD, NACK_UNHEARD, NACK_UNKNOWN, NACK_DOUBTFUL, NACK_BEYOND, NACK_MADE = 9, 10, 11, 12, 13, 14
 FOLLOW_F_BACK = 0x80  # in request_flags of a FOLLOW
 STREAM_DATAPATH, STREAM_PROGRAMS = 15, 14
 REPLAY_WINDOW = 31 * 64
@@ -381,21 +381,23 @@ UNDERSTANDS_TAKES = 32
 
 @dataclass
 class Takes:
-    """What a node can receive: bytes of a client's packet in a handover message."""
+    """What a node can receive, bytes of a client's packet in a handover message, and of what it makes connections, which the length
+    does not count: the version before takes no more."""
     source: int
     sequence: int
     packet_max: int
-    VERSION = 9
+    makes: int = 0
+    VERSION, HANDSHAKES = 9, 1
 
     def bytes(self, key):
-        body = LOADS_MAGIC + struct.pack(">BBHQI36x", self.VERSION, self.source, 4, self.sequence, self.packet_max)
+        body = LOADS_MAGIC + struct.pack(">BBHQII32x", self.VERSION, self.source, 4, self.sequence, self.packet_max, self.makes)
         return body + struct.pack(">Q", siphash(key, body))
 
     @classmethod
     def parse(cls, data, keys):
         """Authentic ones only."""
-        version, source, length, sequence, packet_max = struct.unpack(">BBHQI", data[4:20])
-        said = cls(source, sequence, packet_max)
+        version, source, length, sequence, packet_max, makes = struct.unpack(">BBHQII", data[4:24])
+        said = cls(source, sequence, packet_max, makes)
         assert (version, length) == (cls.VERSION, 4) and any(said.bytes(key) == data for key in keys.handover)
         return said
 
