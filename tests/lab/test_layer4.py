@@ -147,6 +147,11 @@ def test_server_hangs(lab, mail):
     wait_for(lambda: talk(lab, 1) == "n2", "n2, which serves again", 30)
 
 
+def troubles(lab):
+    """What is wrong with each node, as each says."""
+    return [node.get("trouble", "") for at in ALL for node in lab.status(at)["nodes"]]
+
+
 @pytest.mark.corosync
 def test_node_is_drained():
     """It gets nothing new, and keeps what it has; and everything again."""
@@ -183,6 +188,8 @@ service mail {{ address = "{lab.net.vip}" port = {MAIL} inspect = never }}
 rule sticky {{ service = mail  affinity = source }}
 rule sticky-web {{ service = web  affinity = source }}
 """)
+        wait_for(lambda: not any(troubles(lab)), "servers on all nodes", 20, seen=lambda: troubles(lab))
+        time.sleep(1.1)  # until none is left alone for what it has refused before
         wait_for(lambda: set(talks(lab, 10)) in ({node} for node in ALL), "one node's greetings", 20, seen=lambda: talks(lab, 10))
         home = talk(lab, 0)
         assert set(talks(lab)) == {home}
