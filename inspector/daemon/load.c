@@ -308,6 +308,9 @@ static void on_load(void *ctx, unsigned int node, const struct es_wire_load *loa
 	hear_clock(d, node, load);
 	es_daemon_serving_heard(d, node, load, load->state == ES_NODE_DOWN);
 	atomic_store_explicit(&d->health.understands[node], load->understands, memory_order_relaxed);
+	/* What it makes no connection of, for all that it knows, it would not give away. */
+	if (is_newcomer)
+		es_daemon_packet_max_tell(d);
 	/* It takes no requests from who has not told his time. */
 	if (is_newcomer && now_ns - d->load.told_ns >= ES_LOAD_INTERVAL_MS * 1000000ULL)
 		tell(d, 0, now_ns);

@@ -52,12 +52,17 @@ void es_daemon_packet_max_begin(struct es_daemon *d)
 	d->packet_max.in_force = least(d);
 }
 
-void es_daemon_packet_max_look(struct es_daemon *d)
+void es_daemon_packet_max_tell(struct es_daemon *d)
 {
-	put_in_force(d);
 	if (ev_is_active(&d->load.timer))
 		es_load_exchange_tell_takes(&d->load.exchange, d->cluster, &d->keys, d->health.understands,
 					    d->network.packet_max, ES_MAKES_OF_HANDSHAKES);
+}
+
+void es_daemon_packet_max_look(struct es_daemon *d)
+{
+	put_in_force(d);
+	es_daemon_packet_max_tell(d);
 }
 
 void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max, unsigned int makes)

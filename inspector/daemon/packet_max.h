@@ -32,6 +32,9 @@ void es_daemon_packet_max_begin(struct es_daemon *daemon);
  * others what this node takes */
 void es_daemon_packet_max_look(struct es_daemon *daemon);
 
+/* es_daemon_packet_max_tell() - that, to the others, now: somebody has come who does not know it */
+void es_daemon_packet_max_tell(struct es_daemon *daemon);
+
 /* es_daemon_packet_max_heard() - @node has said what it takes, and of what it makes connections */
 void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max, unsigned int makes);
 
