@@ -107,6 +107,10 @@ void es_check_ipv6(struct es_check *check);
 void es_check_link_local(struct es_check *check);
 void es_check_solicited(struct es_check *check);
 
+/* settings.c, items of the members' group: does a node differ from most, and do settings differ that should not? */
+void es_check_drift(struct es_check *check);
+void es_check_settings(struct es_check *check);
+
 /* print.c */
 void es_check_print(const struct es_check *check, int verbose, FILE *file);
 struct json_object *es_check_json(const struct es_check *check);
