@@ -41,7 +41,7 @@ def test_suites(kernel, tmp_path):
     command = f"""
     {PYTEST} --datapath=bpf tests/datapath/test_lease.py -k TestNothingNew
     lab='{PYTHON} lab/lab.py'
-    $lab up --nodes 2 --datapath bpf
+    $lab up --nodes 2 --datapath bpf --membership static
     $lab exec client -- curl -sSf -H 'Connection: close' -o /dev/null -D - 'http://10.77.0.100/u/1k/[1-20]' >/run/headers
     grep -q 'X-Node: n1' /run/headers
     grep -q 'X-Node: n2' /run/headers
