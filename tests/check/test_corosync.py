@@ -185,21 +185,28 @@ def test_not_this_user(site):
     assert f"user {NOBODY}" in found(result, "running")
 
 
-def hangs(site):
-    """The command says that corosync hangs, in little more than the time that it gives corosync (2.5 s)."""
+def timed(site):
+    """What the command says, and how long that took."""
     begun = time.monotonic()
     result = site.check()
-    took = time.monotonic() - begun
+    return result, time.monotonic() - begun
+
+
+def hangs(site, usual_s):
+    """The command says that corosync hangs, not long after the time that it usually takes, on a busy machine, and that it gives
+    corosync (2.5 s)."""
+    result, took_s = timed(site)
     assert found(result, "running") == "corosync hangs: it takes connections and answers nothing"
-    assert took < 6, f"it took {took:.1f} s"
+    assert took_s < 3 * usual_s + 10, f"it took {took_s:.1f} s, usually {usual_s:.1f} s"
     return result
 
 
 def test_stopped(site, error):
     """A corosync that hangs does not hang the command."""
     first = corosync.start(site, site.n1)
+    _, usual_s = timed(site)
     first.send_signal(signal.SIGSTOP)
-    hangs(site)
+    hangs(site, usual_s)
     first.send_signal(signal.SIGCONT)
     assert of_corosync(site.check())["corosync.quorate"] == error
 
@@ -236,8 +243,9 @@ def test_member_whose_corosync_hangs(site, members):
     """The daemon answers all the same, and says why it is silent."""
     members()
     until(lambda: not of_members(site.check()))
+    _, usual_s = timed(site)
     site.processes[0].send_signal(signal.SIGSTOP)
-    until(lambda: of_members(hangs(site)).get("members.membership") == "error")
+    until(lambda: of_members(hangs(site, usual_s)).get("members.membership") == "error")
     assert "does not answer" in found_in(site.check(), "members.membership")
 
 

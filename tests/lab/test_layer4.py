@@ -165,7 +165,8 @@ def test_node_is_drained():
             with raw.connect(lab.client, (lab.net.vip, MAIL), port=port) as kept:
                 assert line(kept) == ["220", "n2"]
                 lab.node("n1").exec(["earshot", "drain", "n2"])
-                wait_for(lambda: told_is(lab, "n2", "draining", "n2"), "n2 that drains")
+                wait_for(lambda: all(told_is(lab, "n2", "draining", at) for at in ALL), "n2 that drains")
+                wait_for(lambda: "n2" not in talks(lab, 12), "its datapath, which has heard of it")
                 served = talks(lab)
                 assert set(served) == {"n1", "n3"}, served
                 kept.sendall(b"NOOP\r\n")

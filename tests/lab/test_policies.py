@@ -195,7 +195,8 @@ def test_node_dies(lab):
 
 
 def test_one_long_answer_is_forgotten():
-    """wlc and a light load: the node that has served one long answer gets its share of short ones behind it."""
+    """wlc and a light load: the node that has served one long answer gets its share of short ones behind it, which is no third
+    where the machine is busy and the nodes' times differ by chance. A node that is not forgiven gets three of 200 at most."""
     def shares():
         def one(number):
             response, _ = raw.ask(lab.client, raw.head(f"/u/1k/{number}", Connection="close"))
@@ -208,4 +209,4 @@ def test_one_long_answer_is_forgotten():
         wait_for(lambda: all(each["state"] == "up" for each in lab.status("n1")["nodes"]), "all nodes up")
         response, _ = raw.ask(lab.client, raw.head("/slow/8000", Connection="close"), timeout=20)
         found = shares()
-        assert found[response.node] > 30, (response.node, found)
+        assert found[response.node] > 8, (response.node, found)

@@ -224,14 +224,16 @@ def _insecure(lab):
 
 
 def test_problems_and_what_to_do(lab, insecure):
-    """The same as `earshot check` tells, and when."""
+    """The same as `earshot check` tells, and when. But the daemon may be checked before it has noticed why it goes down."""
     assert cluster(lab, insecure.name)["check"]["at_s"] is None
     wait_for(lambda: cluster(lab, insecure.name)["check"]["at_s"], "it is checked", 30)
     check = cluster(lab, insecure.name)["check"]
     told = json.loads(insecure.exec(["earshot", "--json", "check", "--config", lab.config_file], check=False).stdout)
     wrong = {finding["id"]: finding for finding in told["findings"] if finding["severity"] in ("error", "warning")}
-    assert {finding["id"]: finding for finding in check["findings"]} == wrong and "kernel.tcp_syncookies" in wrong
-    assert not check["error"] and check["summary"]["error"] == told["summary"]["error"] and check["age_s"] < 60
+    seen = {finding["id"]: finding for finding in check["findings"]}
+    later = wrong.keys() - seen.keys()
+    assert later <= {"members.down"} and seen.items() <= wrong.items() and "kernel.tcp_syncookies" in seen, (seen, wrong)
+    assert not check["error"] and check["summary"]["error"] == told["summary"]["error"] - len(later) and check["age_s"] < 60
     text = text_of(fetch(lab, insecure.name, "/"), "problems")
     assert "net.ipv4.tcp_syncookies = 0." in text and "sysctl -w net.ipv4.tcp_syncookies=1" in text
     assert re.search(r"\d errors? and \d warnings? at [0-9-]+ [0-9:]+ UTC;? ", text)
