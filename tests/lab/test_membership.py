@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.earshot, pytest.mark.corosync]
 HALF = b"x" * 50000  # of a request's body
 
 # Without its daemon, a node of this datapath answers nothing but to clients that have acknowledged something, and is asked nothing
-# (docs/install.md).
+# (docs/netfilter.md).
 NETFILTER = daemon.DATAPATH == "netfilter"
 
 
