@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the pages show of configurations and of plugins' own can be pasted: `earshot check-config` takes each of it, inside
-the least configuration that it needs."""
+the least configuration that it needs, and nginx takes what is nginx's."""
 import glob
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -113,3 +114,31 @@ def test_large_files(tmp_path):
         listed.write_bytes(data)
         with pytest.raises(AssertionError, match=f"config_file = {re.escape(str(listed))}: {why}"):
             check(tmp_path, around)
+
+
+def of_nginx():
+    """(page, text) of each block that begins with one of nginx's directives that the pages show."""
+    for page in pages():
+        for block in re.findall(r"^```\n(.*?)^```$", read(page), re.S | re.M):
+            if re.match(r"(server \{|log_format|access_log|ssl_)", block):
+                yield page, block
+
+
+def test_nginx(tmp_path):
+    """All of them together, with the files that they name."""
+    found = list(of_nginx())
+    assert {page for page, _ in found} >= {"docs/tls.md", "docs/logs.md"} and len(found) >= 4
+    text = "".join(block for _, block in found)
+    for name in set(re.findall(r"/[\w./-]+\.(?:pem|key|old|log)\b", text)):
+        text = re.sub(rf"{re.escape(name)}(?=[\s;])", str(tmp_path / os.path.basename(name)), text)
+    for name in ("ticket.key", "ticket.key.old"):
+        (tmp_path / name).write_bytes(os.urandom(80))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                    "/CN=www.example.org", "-keyout", str(tmp_path / "www.example.org.key"), "-out", str(tmp_path / "www.example.org.pem")],
+                   check=True, capture_output=True)
+    config = tmp_path / "nginx.conf"
+    config.write_text(f"pid {tmp_path}/pid;\nevents {{ }}\nhttp {{\n{text}}}\n")
+    nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    done = subprocess.run([nginx, "-t", "-p", str(tmp_path), "-c", str(config), "-e", str(tmp_path / "error.log")], capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0, f"{done.stderr}\n{text}"
