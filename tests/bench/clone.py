@@ -24,7 +24,10 @@ from web import raw  # noqa: E402
 
 NODES = 3
 SEED = 0x45415253  # of the hash; any
-ADDRESSES = 1000  # of the client's machine: so many clients
+# The clients are behind the client's machine, as behind a router: a thousand in their own network would be more neighbours than the
+# kernel keeps for all namespaces together.
+NETWORK = "10.99.0.0/16"
+CLIENTS = [f"10.99.{i // 200}.{1 + i % 200}" for i in range(1000)]
 CONNECTIONS = {1: 60, 10: 6, 1000: 1}  # that each of so many clients makes
 DRAWS = {1: 5, 10: 10, 1000: 1}  # of so many clients, out of all
 MODEL_DRAWS = 2000
@@ -99,6 +102,13 @@ MODELS = {"CLUSTERIP sourceip": share_source, "CLUSTERIP sourceip-sourceport": s
 # The clusters
 
 
+def route(lab, nodes):
+    """These nodes know the way to the clients, who are all on the client's machine."""
+    lab.client.exec(["ip", "route", "replace", "local", NETWORK, "dev", "lo"])
+    for node in nodes:
+        lab.node(node).exec(["ip", "route", "add", NETWORK, "via", lab.net.client_address])
+
+
 class Hashed:
     """Three nodes that each take the packets of their share, by Pacemaker's word."""
 
@@ -107,8 +117,9 @@ class Hashed:
     def __init__(self, stack, token):
         agents = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agents")
         self.lab = stack.enter_context(Lab(
-            name="bench-clone", nodes=NODES, earshot=False, membership="corosync", pacemaker=True, token=token,
-            client_addresses=ADDRESSES, agents=agents, timeout=START_S))
+            name="bench-clone", nodes=NODES, earshot=False, membership="corosync", pacemaker=True, token=token, agents=agents,
+            timeout=START_S))
+        route(self.lab, self.lab.net.nodes)
         self.lab.client.exec(["ip", "neigh", "replace", topology.VIP, "lladdr", GROUP_MAC, "dev", "eth0", "nud", "permanent"])
         self.lab.node("n1").pacemaker.cibadmin(CLONE.format(nodes=NODES, address=topology.VIP, seed=SEED))
         self.whole()
@@ -128,7 +139,6 @@ class Hashed:
                  "a share on each node", 90, self.places)
 
 
-
 class Earshot:
     """Three nodes of Earshot with corosync."""
 
@@ -136,8 +146,8 @@ class Earshot:
         self.name = name
         policy, more = EARSHOT[name]
         self.lab = stack.enter_context(Lab(
-            name=f"bench-{name}", nodes=NODES, membership="corosync", token=token, client_addresses=ADDRESSES,
-            policy=policy, timeout=START_S))
+            name=f"bench-{name}", nodes=NODES, membership="corosync", token=token, policy=policy, timeout=START_S))
+        route(self.lab, self.lab.net.nodes)
         with open(self.lab.config_file, "a", encoding="utf-8") as handle:
             handle.write(more)
         for node in self.lab.nodes:
@@ -167,8 +177,7 @@ def ask(sock):
 def drawn(clients, number):
     """(address) of each connection of a draw, in turn; the same in each cluster."""
     rng = random.Random(f"{clients}/{number}")
-    chosen = rng.sample([f"10.77.{1 + i // 200}.{1 + i % 200}" for i in range(ADDRESSES)], clients)
-    return chosen * CONNECTIONS[clients]
+    return rng.sample(CLIENTS, clients) * CONNECTIONS[clients]
 
 
 def imbalance(counts):
@@ -225,7 +234,7 @@ class Probes:
     def _run(self):
         rng = random.Random(2)
         while not self.ended.wait(0.05):
-            self.threads.append(threading.Thread(target=self._probe, args=(rng.choice(self.lab.net.client_addresses),)))
+            self.threads.append(threading.Thread(target=self._probe, args=(rng.choice(CLIENTS),)))
             self.threads[-1].start()
 
     def _probe(self, address):
@@ -255,7 +264,7 @@ class Probes:
 
 def opened(lab):
     """Open connections, each of another client: [(socket, node)]."""
-    return [connect(lab, address) for address in random.Random(3).sample(lab.net.client_addresses, IDLE)]
+    return [connect(lab, address) for address in random.Random(3).sample(CLIENTS, IDLE)]
 
 
 def broken(connections):
@@ -298,6 +307,7 @@ def death(cluster):
     meanwhile = opened(lab)
     found["meanwhile"] = {node: sum(other == node for _, other in meanwhile) for node in lab.net.nodes}
     lab.heal(VICTIM)
+    route(lab, [VICTIM])
     cluster.whole()
     found["broken_by_return"] = broken(meanwhile)
     print(f"{cluster.name}: {json.dumps(found)}", file=sys.stderr, flush=True)
