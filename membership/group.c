@@ -68,6 +68,24 @@ void es_group_init(struct es_group *group, const struct es_group_ops *ops, void 
 		snprintf(group->node[i].name, sizeof(group->node[i].name), "%s", names[i]);
 }
 
+void es_group_set_nodes(struct es_group *group, const char *const *names, unsigned int count)
+{
+	for (unsigned int i = 0; i < ES_GROUP_NODES_MAX; i++) {
+		const char *name = i < count ? names[i] : "";
+
+		if (!strcmp(group->node[i].name, name))
+			continue;
+		memset(&group->node[i], 0, sizeof(group->node[i]));
+		snprintf(group->node[i].name, sizeof(group->node[i].name), "%s", name);
+	}
+	group->node_count = count;
+}
+
+int es_group_node_is_gone(const struct es_group *group, unsigned int node)
+{
+	return !group->node[node].is_member && !group->node[node].hold_until_ms;
+}
+
 void es_group_describe(struct es_group *group, unsigned int weight, const char *settings)
 {
 	struct es_group_node *self = &group->node[group->self];

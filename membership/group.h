@@ -150,7 +150,7 @@ struct es_group {
 
 /**
  * es_group_init() -
- * @names: of all nodes, in the order that all nodes' configurations have
+ * @names: of all nodes, in the order that all nodes' configurations have; "" in the place of one that was removed
  * @served: the last epoch that was in force here, if this is remembered
  */
 void es_group_init(struct es_group *group, const struct es_group_ops *ops, void *ctx,
@@ -162,6 +162,16 @@ void es_group_start(struct es_group *group, uint64_t doubt_until_ms, uint64_t no
 
 /* es_group_describe() - what this node says of itself in its HELLO, and, if it has other settings now, to members */
 void es_group_describe(struct es_group *group, unsigned int weight, const char *settings);
+
+/**
+ * es_group_set_nodes() - the list of nodes has changed; es_group_describe() follows
+ * No node that is a member, or may take itself for one, may change its place, or go: es_group_node_is_gone().
+ * @names: as of es_group_init(); "" in the place of a node that was removed
+ */
+void es_group_set_nodes(struct es_group *group, const char *const *names, unsigned int count);
+
+/* es_group_node_is_gone() - is @node no member, and can it not take itself for one? */
+int es_group_node_is_gone(const struct es_group *group, unsigned int node);
 
 struct es_group_leaver {
 	struct es_group_id id;

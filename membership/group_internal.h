@@ -33,6 +33,25 @@ void es_group_settings_tell(struct es_group *group);
 void es_group_on_settings(struct es_group *group, const struct es_group_member *member, const void *payload,
 			  size_t len);
 
+/* A setting of a node's; returns whether there is one of that name. @name begins with '=' or '~' as its line does. */
+int es_group_setting_find(const char *settings, const char *name, size_t name_len, const char **ret_value,
+			  size_t *ret_value_len);
+
+/* es_group_settings_differ(), but for their lists of nodes */
+int es_group_settings_differ_but_lists(const char *there, const char *cluster, char *ret_text, size_t size);
+
+/* Is that the name of the setting that has the list of nodes? */
+int es_group_is_list(const char *name, size_t len);
+
+/* es_group_lists_may_differ() - does its version take lists that are not alike? */
+int es_group_lists_may_differ(const char *settings);
+
+/* es_group_lists_fit() - the lists of two nodes whose versions do: has no place two nodes? */
+int es_group_lists_fit(const char *settings, const char *other);
+
+/* es_group_lists_admit() - and does each of these two members have the other in its list? */
+int es_group_lists_admit(const struct es_wire_hello *a, const struct es_wire_hello *b);
+
 void es_group_set_phase(struct es_group *group, enum es_group_phase phase, uint64_t now_ms);
 
 #endif

@@ -32,7 +32,7 @@ static const struct es_group_member *reference_find(const struct es_group *group
 
 static int name_index(const struct es_group *group, const char *name)
 {
-	for (unsigned int i = 0; i < group->node_count; i++)
+	for (unsigned int i = 0; *name && i < group->node_count; i++)
 		if (!strcmp(group->node[i].name, name))
 			return (int)i;
 	return -1;
@@ -60,8 +60,87 @@ static void refuse(struct es_group *group, const struct es_group_member *member,
 	group->ops->log(group->ctx, text);
 }
 
+/* A version that knows but one list for all judges by that, and all must judge alike. */
+static int lists_may_differ(const struct es_group *group)
+{
+	for (unsigned int i = 0; i < group->member_count; i++)
+		if (es_group_counts(&group->member[i]) &&
+		    !es_group_lists_may_differ(group->member[i].hello.settings))
+			return 0;
+	return 1;
+}
+
+/* Of those that are not yet @taken, the one whose word counts most; NULL if there is none. */
+static const struct es_group_member *next_find(const struct es_group *group, const uint8_t *taken)
+{
+	const struct es_group_member *next = NULL;
+
+	for (unsigned int i = 0; i < group->member_count; i++)
+		if (!taken[i] && es_group_counts(&group->member[i]) &&
+		    (!next || takes_precedence(&group->member[i], next)))
+			next = &group->member[i];
+	return next;
+}
+
+/*
+ * Each member that goes together with all before it. A node is known by its place in the list, so all lists of those that
+ * are on the ring must have all of these nodes, each in one place.
+ * @ret_apart: for each member the one that it does not go together with, NULL if there is none
+ */
+static void lists_judge(const struct es_group *group, const struct es_group_member *reference,
+			const struct es_group_member **ret_apart)
+{
+	const struct es_group_member *in[ES_GROUP_MEMBERS_MAX], *member;
+	uint8_t taken[ES_GROUP_MEMBERS_MAX] = {};
+	char why[ES_GROUP_TEXT_SIZE];
+	unsigned int count = 0;
+
+	while ((member = next_find(group, taken))) {
+		size_t i = (size_t)(member - group->member);
+		unsigned int k = 0;
+
+		taken[i] = 1;
+		if (name_taken(group, member) ||
+		    es_group_settings_differ_but_lists(member->hello.settings, reference->hello.settings, why,
+						       sizeof(why)))
+			continue;
+		while (k < count && es_group_lists_admit(&member->hello, &in[k]->hello))
+			k++;
+		if (k < count)
+			ret_apart[i] = in[k];
+		else
+			in[count++] = member;
+	}
+}
+
+static void apart_tell(const struct es_group_member *member, const struct es_group_member *apart, char *why,
+		       size_t size)
+{
+	if (!es_group_lists_fit(member->hello.settings, apart->hello.settings))
+		es_group_settings_differ(member->hello.settings, apart->hello.settings, why, size);
+	else
+		snprintf(why, size, "%s and %s are not both in both of their lists of nodes",
+			 member->hello.name, apart->hello.name);
+}
+
+/* What keeps the member out, but for its name; "" if nothing does. @apart: of lists_judge(), NULL if one list is for all */
+static void settings_judge(const struct es_group *group, const struct es_group_member *member,
+			   const struct es_group_member *reference,
+			   const struct es_group_member *const *apart, char *why, size_t size)
+{
+	const char *settings = member->hello.settings;
+	size_t i = (size_t)(member - group->member);
+
+	if (!apart)
+		es_group_settings_differ(settings, reference->hello.settings, why, size);
+	else if (!es_group_settings_differ_but_lists(settings, reference->hello.settings, why, size) &&
+		 apart[i])
+		apart_tell(member, apart[i], why, size);
+}
+
 static void member_judge(struct es_group *group, struct es_group_member *member,
-			 const struct es_group_member *reference, uint64_t now_ms)
+			 const struct es_group_member *reference, const struct es_group_member *const *apart,
+			 uint64_t now_ms)
 {
 	const struct es_group_member *taken = name_taken(group, member);
 	char why[ES_GROUP_TEXT_SIZE] = "";
@@ -74,7 +153,7 @@ static void member_judge(struct es_group *group, struct es_group_member *member,
 		refuse(group, member, why);
 		return;
 	}
-	es_group_settings_differ(member->hello.settings, reference->hello.settings, why, sizeof(why));
+	settings_judge(group, member, reference, apart, why, sizeof(why));
 	if (member->node < 0) {
 		refuse(group, member, why[0] ? why : "no node of that name is configured here");
 		return;
@@ -98,12 +177,42 @@ static void member_judge(struct es_group *group, struct es_group_member *member,
 		memcpy(node->settings, member->hello.settings, sizeof(node->settings));
 }
 
+/* Is one on the ring that this node's list has no more, or not yet, since it has changed behind its HELLO? */
+static int is_out_of_date(const struct es_group *group, const struct es_group_member *reference,
+			  const struct es_group_member *const *apart)
+{
+	char why[ES_GROUP_TEXT_SIZE];
+	int self_is_in = 0, one_is_missing = 0;
+
+	for (unsigned int i = 0; apart && i < group->member_count; i++) {
+		const struct es_group_member *member = &group->member[i];
+
+		why[0] = 0;
+		settings_judge(group, member, reference, apart, why, sizeof(why));
+		if (!es_group_counts(member) || name_taken(group, member) || why[0])
+			continue;
+		self_is_in |=
+			member->id.nodeid == group->self_id.nodeid && member->id.pid == group->self_id.pid;
+		one_is_missing |= name_index(group, member->hello.name) < 0;
+	}
+	return self_is_in && one_is_missing;
+}
+
 void es_group_round(struct es_group *group, uint64_t now_ms)
 {
+	const struct es_group_member *apart_of[ES_GROUP_MEMBERS_MAX] = {}, *const *apart = NULL;
 	const struct es_group_member *reference = reference_find(group);
 
 	if (!reference)
 		return;
+	if (lists_may_differ(group)) {
+		lists_judge(group, reference, apart_of);
+		apart = apart_of;
+	}
+	if (is_out_of_date(group, reference, apart)) {
+		group->ops->rejoin(group->ctx, "its list of nodes has changed since it said so");
+		return;
+	}
 	/* Nobody here knows who was in a ring before: it may have ended a moment ago. */
 	if (!reference->hello.in_ring && group->hold_until_ms < now_ms + es_group_lease_max_ms(group))
 		group->hold_until_ms = now_ms + es_group_lease_max_ms(group);
@@ -127,7 +236,7 @@ void es_group_round(struct es_group *group, uint64_t now_ms)
 			continue;
 		if (member->hello.epoch > group->epoch)
 			group->epoch = member->hello.epoch;
-		member_judge(group, member, reference, now_ms);
+		member_judge(group, member, reference, apart, now_ms);
 	}
 	es_group_begin(group, now_ms);
 }

@@ -19,6 +19,13 @@ void es_hearing_init(struct es_hearing *h, unsigned int self, unsigned int count
 	h->count = count;
 }
 
+void es_hearing_set_count(struct es_hearing *h, unsigned int count)
+{
+	if (count < h->count)
+		memset(&h->peer[count], 0, (h->count - count) * sizeof(h->peer[0]));
+	h->count = count;
+}
+
 void es_hearing_heard(struct es_hearing *h, unsigned int from, const struct es_hearing_word *word,
 		      uint64_t now_ms)
 {

@@ -63,6 +63,9 @@ struct es_hearing {
 /* es_hearing_init() - @count nodes, of which this is @self */
 void es_hearing_init(struct es_hearing *hearing, unsigned int self, unsigned int count);
 
+/* es_hearing_set_count() - of nodes, from now on */
+void es_hearing_set_count(struct es_hearing *hearing, unsigned int count);
+
 /* es_hearing_heard() - a frame of node @from */
 void es_hearing_heard(struct es_hearing *hearing, unsigned int from, const struct es_hearing_word *word,
 		      uint64_t now_ms);

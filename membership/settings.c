@@ -30,8 +30,8 @@ static const char *line_read(const char *line, size_t *ret_name_len, const char 
 	return end + 1;
 }
 
-static int line_find(const char *settings, const char *name, size_t name_len, const char **ret_value,
-		     size_t *ret_value_len)
+int es_group_setting_find(const char *settings, const char *name, size_t name_len, const char **ret_value,
+			  size_t *ret_value_len)
 {
 	const char *line = settings, *next;
 	size_t len;
@@ -69,16 +69,18 @@ static int is_alike(const char *va, size_t va_len, const char *vb, size_t vb_len
 	return first_word_in(va, va_len, vb, vb_len) && first_word_in(vb, vb_len, va, va_len);
 }
 
-static int settings_differ_from(const char *a, const char *b, int swapped, char *ret_text, size_t size)
+static int settings_differ_from(const char *a, const char *b, int swapped, int but_lists, char *ret_text,
+				size_t size)
 {
 	const char *line = a, *next, *va, *vb;
 	size_t name_len, va_len, vb_len;
 
 	for (; line && *line; line = next) {
 		next = line_read(line, &name_len, &va, &va_len);
-		if (!next || line[0] != '=')
+		if (!next || line[0] != '=' || (but_lists && es_group_is_list(line, name_len)))
 			continue;
-		if (line_find(b, line, name_len, &vb, &vb_len) && is_alike(va, va_len, vb, vb_len))
+		if (es_group_setting_find(b, line, name_len, &vb, &vb_len) &&
+		    is_alike(va, va_len, vb, vb_len))
 			continue;
 		snprintf(ret_text, size, "%.*s is %.*s there, %.*s in the cluster", (int)name_len - 1,
 			 line + 1, (int)(swapped ? vb_len : va_len), swapped ? vb : va,
@@ -91,8 +93,14 @@ static int settings_differ_from(const char *a, const char *b, int swapped, char 
 int es_group_settings_differ(const char *there, const char *cluster, char *ret_text, size_t size)
 {
 	/* Both ways: one may have a setting that the other lacks. */
-	return settings_differ_from(there, cluster, 0, ret_text, size) ||
-	       settings_differ_from(cluster, there, 1, ret_text, size);
+	return settings_differ_from(there, cluster, 0, 0, ret_text, size) ||
+	       settings_differ_from(cluster, there, 1, 0, ret_text, size);
+}
+
+int es_group_settings_differ_but_lists(const char *there, const char *cluster, char *ret_text, size_t size)
+{
+	return settings_differ_from(there, cluster, 0, 1, ret_text, size) ||
+	       settings_differ_from(cluster, there, 1, 1, ret_text, size);
 }
 
 void es_group_settings_each(const char *a, const char *b,
@@ -113,9 +121,12 @@ void es_group_settings_each(const char *a, const char *b,
 			s.must = line[0] == '=';
 			if (!next || (!s.must && line[0] != '~'))
 				continue;
-			found = line_find(other ? a : b, line, name_len, its, its_len);
+			found = es_group_setting_find(other ? a : b, line, name_len, its, its_len);
 			if (found ? other || is_alike(s.a, s.a_len, s.b, s.b_len) : !s.must)
 				continue;
+			/* Such lists are one cluster's. */
+			if (es_group_is_list(line, name_len) && es_group_lists_fit(a, b))
+				s.must = 0;
 			s.name = line + 1;
 			s.name_len = name_len - 1;
 			fn(ctx, &s);

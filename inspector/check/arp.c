@@ -181,7 +181,9 @@ void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *fa
 		if (es_conf_service_of(&conf->services[i], 0))
 			question_add(&networks[0], &conf->services[i].address, 1, &facts->service_arp[i]);
 	for (i = 0; i < conf->node_count && es_addr_is_v4(&conf->nodes[i].address); i++)
-		if ((int)i == self)
+		if (conf->nodes[i].removed)
+			continue;
+		else if ((int)i == self)
 			question_add(&networks[1], &conf->nodes[i].address, 1, &facts->self_arp);
 		else
 			question_add(&networks[1], &conf->nodes[i].address, self < 0, &facts->node_arp[i]);

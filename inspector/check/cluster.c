@@ -29,19 +29,21 @@ static void check_self(struct es_check *check)
 
 static void check_size(struct es_check *check)
 {
-	if (check->conf->node_count == 1)
+	unsigned int count = es_conf_nodes_present(check->conf);
+
+	if (count == 1)
 		es_check_warning(check,
 				 es_check_action("node NAME { address = ADDRESS } in %s", check->conf->path),
 				 "one node");
 	else
-		es_check_ok(check, "%u nodes", check->conf->node_count);
+		es_check_ok(check, "%u nodes", count);
 }
 
 static void check_membership(struct es_check *check)
 {
 	if (check->conf->cluster.membership == ES_CONF_MEMBERSHIP_COROSYNC)
 		es_check_ok(check, "membership = corosync");
-	else if (check->conf->node_count == 1)
+	else if (es_conf_nodes_present(check->conf) == 1)
 		es_check_ok(check, "membership = static, of one node");
 	else
 		es_check_warning(check,
@@ -58,6 +60,8 @@ static void check_weights(struct es_check *check)
 	size_t used = 0;
 
 	for (i = 0; i < conf->node_count; i++) {
+		if (conf->nodes[i].removed)
+			continue;
 		if (conf->nodes[i].weight) {
 			with++;
 			continue;
@@ -66,7 +70,7 @@ static void check_weights(struct es_check *check)
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
 						 conf->nodes[i].name);
 	}
-	if (with == 1 && conf->node_count > 1)
+	if (with == 1 && es_conf_nodes_present(conf) > 1)
 		es_check_warning(check, es_check_action("weight = 100 for more nodes, in %s", conf->path),
 				 "all nodes but one have weight 0: %s", list);
 	else if (used)

@@ -292,10 +292,10 @@ static void check_votes(struct es_check *check)
 	else if (expected != total + device)
 		es_check_warning(check, action, "expected_votes is %ld, and there are %ld votes", expected,
 				 total + device);
-	else if (total != (long)check->conf->node_count)
+	else if (total != (long)es_conf_nodes_present(check->conf))
 		es_check_warning(check, "the same nodes in both files, one vote each",
 				 "%ld votes in corosync's nodelist, %u nodes in %s", total,
-				 check->conf->node_count, check->conf->path);
+				 es_conf_nodes_present(check->conf), check->conf->path);
 	else
 		es_check_ok(check, "%ld votes expected, %ld for quorum", expected, expected / 2 + 1);
 }
@@ -384,7 +384,7 @@ static void check_nodes(struct es_check *check)
 	for (i = 0; i < check->conf->node_count; i++) {
 		const struct es_conf_node *ours = &check->conf->nodes[i];
 
-		if (match_any(ours, nodes, n, &theirs))
+		if (ours->removed || match_any(ours, nodes, n, &theirs))
 			continue;
 		wrong++;
 		es_conf_addr_text(&ours->address, text);
@@ -411,7 +411,8 @@ static void check_strangers(struct es_check *check)
 		enum match best = MATCH_NONE;
 
 		for (k = 0; k < check->conf->node_count && !best; k++)
-			best = match(&check->conf->nodes[k], &nodes[i]);
+			if (!check->conf->nodes[k].removed)
+				best = match(&check->conf->nodes[k], &nodes[i]);
 		if (best)
 			continue;
 		wrong++;
@@ -438,7 +439,7 @@ static void check_network(struct es_check *check)
 	for (i = 0; nodes && i < check->conf->node_count; i++) {
 		const struct es_conf_node *ours = &check->conf->nodes[i];
 
-		if (match_any(ours, nodes, n, &theirs) != MATCH_NAME)
+		if (ours->removed || match_any(ours, nodes, n, &theirs) != MATCH_NAME)
 			continue;
 		wrong++;
 		es_conf_addr_text(&ours->address, text);

@@ -148,7 +148,7 @@ static unsigned int ask(const struct echo *e, int send)
 	int full;
 
 	for (i = 0; i < e->conf->node_count; i++)
-		for (full = 0; full < 2 && i != e->self; full++) {
+		for (full = 0; full < 2 && i != e->self && !e->conf->nodes[i].removed; full++) {
 			if (full ? e->facts->node_echo[i].full : e->facts->node_echo[i].small)
 				continue;
 			open++;

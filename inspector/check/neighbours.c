@@ -108,7 +108,7 @@ static void check_nodes6(struct es_check *check)
 	for (i = 0; i < conf->node_count; i++) {
 		const struct es_facts_echo *echo = &check->facts->node_echo[i];
 
-		if ((int)i == check->self)
+		if ((int)i == check->self || conf->nodes[i].removed)
 			continue;
 		if (unasked(check, echo->rc, interface))
 			return;
@@ -142,7 +142,7 @@ static void check_nodes(struct es_check *check)
 	for (i = 0; i < conf->node_count; i++) {
 		const struct es_facts_answer *arp = &check->facts->node_arp[i];
 
-		if ((int)i == check->self)
+		if ((int)i == check->self || conf->nodes[i].removed)
 			continue;
 		if (unasked(check, arp->rc, interface))
 			return;
@@ -175,7 +175,7 @@ static void check_path(struct es_check *check)
 	for (i = 0; i < conf->node_count; i++) {
 		const struct es_facts_echo *echo = &check->facts->node_echo[i];
 
-		if ((int)i == check->self)
+		if ((int)i == check->self || conf->nodes[i].removed)
 			continue;
 		if (unasked(check, echo->rc, dp->cluster_interface))
 			return;
@@ -211,7 +211,7 @@ static void check_route(struct es_check *check)
 		const struct es_addr *address = &conf->nodes[i].address;
 		const char *family = es_addr_is_v4(address) ? "" : " -6";
 
-		if ((int)i == check->self || route->rc || !route->mtu)
+		if ((int)i == check->self || conf->nodes[i].removed || route->rc || !route->mtu)
 			continue; /* no route at all: others say that */
 		wrong++;
 		es_conf_addr_text(address, text);

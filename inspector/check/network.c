@@ -326,7 +326,7 @@ static void check_near(struct es_check *check)
 	for (i = 0; i < check->conf->node_count; i++) {
 		const struct es_conf_node *node = &check->conf->nodes[i];
 
-		if (is_near(own, &node->address))
+		if (node->removed || is_near(own, &node->address))
 			continue;
 		far++;
 		es_check_warning(

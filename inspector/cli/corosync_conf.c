@@ -79,11 +79,14 @@ static int run(const struct es_cli *cli)
 	if (!conf->nodes[0].id)
 		ids_warn(conf);
 	printf(totem, conf->path, conf->cluster.name);
-	for (unsigned int i = 0; i < conf->node_count; i++)
+	for (unsigned int i = 0; i < conf->node_count; i++) {
+		if (conf->nodes[i].removed)
+			continue;
 		printf(node, conf->nodes[i].id ? conf->nodes[i].id : i + 1, conf->nodes[i].name,
 		       es_conf_addr_text(&conf->nodes[i].address, text));
+	}
 	fputs(quorum, stdout);
-	if (conf->node_count == 2)
+	if (es_conf_nodes_present(conf) == 2)
 		fputs(quorum_of_two, stdout);
 	fputs(logging, stdout);
 	es_conf_free(&conf);

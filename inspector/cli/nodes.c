@@ -273,7 +273,8 @@ static void print_nodes(struct json_object *status, int has_rates)
 	for (i = 0; i < json_object_array_length(nodes); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 
-		if (!json_object_is_type(node, json_type_object))
+		if (!json_object_is_type(node, json_type_object) ||
+		    !strcmp(es_json_string(node, "state"), "removed"))
 			continue;
 		es_table_cell(table, "%s%s", es_json_string(node, "name"),
 			      es_json_is_true(node, "self") ? " *" : "");

@@ -91,6 +91,8 @@ static void print_nodes(struct json_object *nodes)
 	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i), *age = NULL;
 
+		if (!strcmp(es_json_string(node, "state"), "removed"))
+			continue;
 		es_table_cell(table, "%s%s", es_json_string(node, "name"),
 			      es_json_is_true(node, "self") ? " *" : "");
 		es_table_cell(table, "%s", es_json_string(node, "state"));

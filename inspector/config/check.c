@@ -92,18 +92,21 @@ static void es_check_ids(struct es_conf_parse *p)
 
 static int es_check_nodes(struct es_conf_parse *p)
 {
-	const struct es_conf *conf = p->conf;
+	struct es_conf *conf = p->conf;
 	char text[INET6_ADDRSTRLEN];
 	unsigned int i, k, weights = 0;
 
 	if (!conf->node_count)
 		return es_conf_fail(p, 0, "no node: expected node NAME { address = ADDRESS } for each node");
 	for (i = 0; i < conf->node_count; i++) {
-		const struct es_conf_node *node = &conf->nodes[i];
+		struct es_conf_node *node = &conf->nodes[i];
 		int line = es_conf_line_of(&p->nodes[i], ES_CONF_NODE, "address");
 
+		if (node->removed)
+			node->weight = 0;
 		weights += node->weight || p->nodes[i].wrong;
-		if (p->nodes[i].wrong)
+		/* Another one may have its address since. */
+		if (p->nodes[i].wrong || node->removed)
 			continue;
 		if (!p->nodes[0].wrong &&
 		    es_addr_is_v4(&node->address) != es_addr_is_v4(&conf->nodes[0].address))
@@ -114,7 +117,7 @@ static int es_check_nodes(struct es_conf_parse *p)
 				node->name, es_conf_addr_text(&node->address, text), conf->nodes[0].name);
 		es_conf_addr_text(&node->address, text);
 		for (k = 0; k < i; k++)
-			if (es_addr_equal(&node->address, &conf->nodes[k].address))
+			if (!conf->nodes[k].removed && es_addr_equal(&node->address, &conf->nodes[k].address))
 				es_conf_fail(
 					p, line,
 					"node %s: address = %s: also of node %s: expected one of its own",

@@ -89,7 +89,11 @@ struct es_conf_inspector {
 	char program_group[ES_CONF_NAME_SIZE]; /* may hand connections over; "": only root */
 };
 
-/* @address: on the private network, of either family, the same for all nodes; @id: corosync's, 0: not written, of no node then */
+/**
+ * struct es_conf_node
+ * @address: on the private network, of either family, the same for all nodes; @id: corosync's, 0: not written, of no node then
+ * @removed: there is none any more, and its place in the list is kept: nodes know each other by it. @weight is 0 then.
+ */
 struct es_conf_node {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_addr address;
@@ -97,6 +101,7 @@ struct es_conf_node {
 	char interface[ES_CONF_IFNAME_SIZE];
 	char cluster_interface[ES_CONF_IFNAME_SIZE];
 	unsigned int id;
+	int removed;
 };
 
 /**
@@ -315,6 +320,16 @@ struct es_conf {
 	unsigned int warning_count;
 	char (*warning)[ES_CONF_WARNING_SIZE];
 };
+
+/* es_conf_nodes_present() - how many nodes there should be */
+static inline unsigned int es_conf_nodes_present(const struct es_conf *conf)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		n += !conf->nodes[i].removed;
+	return n;
+}
 
 #define ES_DECISION_ENTRIES_MAX 16777216
 

@@ -208,6 +208,7 @@ static const struct es_conf_key node_keys[] = {
 	VALUE(node, interface, OPTIONAL, IFNAME),
 	VALUE(node, cluster_interface, OPTIONAL, IFNAME),
 	NUMBER(node, id, "0", 0, 2147483647, "corosync's nodeid, which earshot corosync-conf prints", NULL),
+	CHOICE(node, removed, "no", yes_no),
 	{.name = NULL},
 };
 

@@ -20,9 +20,12 @@ static void list_nodes(const struct es_conf *conf, char *list, size_t size)
 
 	list[0] = 0;
 	for (i = 0; i < conf->node_count; i++) {
-		int n = snprintf(list + used, size - used, "%s%s (%s)", i ? ", " : "", conf->nodes[i].name,
-				 es_conf_addr_text(&conf->nodes[i].address, text));
+		int n;
 
+		if (conf->nodes[i].removed)
+			continue;
+		n = snprintf(list + used, size - used, "%s%s (%s)", used ? ", " : "", conf->nodes[i].name,
+			     es_conf_addr_text(&conf->nodes[i].address, text));
 		if (n < 0 || (size_t)n >= size - used - 6) {
 			snprintf(list + used, size - used, ", ..."); /* its 6 bytes were left free */
 			return;
@@ -40,6 +43,12 @@ static int find_by_name(const struct es_conf *conf, const char *name, unsigned i
 	for (i = 0; i < conf->node_count; i++) {
 		if (strcmp(conf->nodes[i].name, name) != 0)
 			continue;
+		if (conf->nodes[i].removed) {
+			es_conf_error_set(err,
+					  "%s: node %s: removed = yes: expected no daemon on it any more",
+					  conf->path, name);
+			return -ENOENT;
+		}
 		*ret_index = i;
 		return 0;
 	}
@@ -95,7 +104,7 @@ int es_conf_find_self(const struct es_conf *conf, const char *name, unsigned int
 		return r;
 	}
 	for (i = 0; i < conf->node_count; i++) {
-		if (!is_local(addresses, &conf->nodes[i].address))
+		if (conf->nodes[i].removed || !is_local(addresses, &conf->nodes[i].address))
 			continue;
 		if (!matches++)
 			index = i;

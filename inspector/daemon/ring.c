@@ -156,7 +156,7 @@ void es_ring_on_serve(void *ctx, uint32_t epoch)
 		m->must_end = 0;
 	m->lapse = 0; /* all have answered */
 	/* With all nodes here, and none that has served since we did, nobody has anything of ours. */
-	if (m->must_end && m->group.member_count < m->group.node_count)
+	if (m->must_end && m->group.member_count < es_conf_nodes_present(m->daemon->conf))
 		end_unproven(m);
 	else
 		m->must_end = 0;

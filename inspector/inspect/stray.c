@@ -73,6 +73,11 @@ static int es_stray_is_away(const struct es_inspector *in, unsigned int node)
 	return node != in->cluster->self && es_health_state(in->params->health, node) >= ES_NODE_LEFT;
 }
 
+static int es_stray_is_removed(const struct es_inspector *in, unsigned int node)
+{
+	return in->cluster->conf->nodes[node].removed;
+}
+
 static int es_stray_understands_many(const struct es_inspector *in, unsigned int node, unsigned int is_v6)
 {
 	unsigned int what = is_v6 ? ES_WIRE_UNDERSTANDS_STRAYS6 : ES_WIRE_UNDERSTANDS_STRAYS;
@@ -96,7 +101,7 @@ static void es_stray_cost(const struct es_inspector *in, size_t len, unsigned in
 	for (unsigned int node = 0; node < in->cluster->conf->node_count; node++) {
 		size_t times = es_stray_is_away(in, node) ? 1 : ES_STRAY_ROUNDS;
 
-		if (node == in->cluster->self)
+		if (node == in->cluster->self || es_stray_is_removed(in, node))
 			continue;
 		if (es_stray_understands_many(in, node, is_v6)) {
 			question += times * es_stray_question_len((int)is_v6);
@@ -114,7 +119,7 @@ static double es_stray_share(const struct es_inspector *in, int is_heard)
 {
 	unsigned int workers = in->params->count ? in->params->count : 1;
 
-	return es_stray_bytes_per_s[is_heard] / in->cluster->conf->node_count / workers;
+	return es_stray_bytes_per_s[is_heard] / es_conf_nodes_present(in->cluster->conf) / workers;
 }
 
 static void es_stray_budget_grow(struct es_inspector *in, struct es_stray_budget *b, int is_heard,
@@ -277,7 +282,8 @@ static void es_stray_ask(struct es_inspector *in, struct es_stray_group *g, unsi
 	es_stray_group_sift(g);
 	for (; g->count && g->round < ES_STRAY_ROUNDS; g->round++, node = 0) {
 		/* Who has left since then was asked by nobody. */
-		while (node < cluster->conf->node_count && g->away[node] && es_stray_is_away(in, node))
+		while (node < cluster->conf->node_count &&
+		       (es_stray_is_removed(in, node) || (g->away[node] && es_stray_is_away(in, node))))
 			node++;
 		if (node < cluster->conf->node_count) {
 			g->state = ES_STRAY_ASKED;
@@ -301,7 +307,7 @@ static void es_stray_begin(struct es_inspector *in, struct es_stray_group *g)
 	g->round = 0;
 	for (unsigned int node = 0; node < in->cluster->conf->node_count; node++) {
 		g->away[node] = (uint8_t)es_stray_is_away(in, node);
-		if (!g->away[node])
+		if (!g->away[node] || es_stray_is_removed(in, node))
 			continue;
 		es_stray_ask_node(in, g, node, ES_STRAY_AWAY);
 		asked++;

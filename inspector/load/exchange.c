@@ -76,7 +76,8 @@ static void es_loads_send(struct es_load_exchange *exchange, const struct es_clu
 	unsigned int count = 0, at = 0;
 
 	for (unsigned int i = 0; i < cluster->conf->node_count; i++) {
-		if (i == cluster->self || (what && !(understands[i] & what)))
+		if (i == cluster->self || cluster->conf->nodes[i].removed ||
+		    (what && !(understands[i] & what)))
 			continue;
 		memset(&to[count], 0, sizeof(to[count]));
 		to[count].msg_hdr.msg_name = (void *)&cluster->handover_address[i];

@@ -64,11 +64,13 @@ static void nodes_put(struct es_text *out, const struct es_conf *conf)
 	line(out, "=nodes=");
 	for (unsigned int i = 0; i < conf->node_count; i++)
 		line(out, "%s%s@%s", i ? "," : "", conf->nodes[i].name,
-		     es_conf_addr_text(&conf->nodes[i].address, text));
+		     conf->nodes[i].removed ? "removed" : es_conf_addr_text(&conf->nodes[i].address, text));
 	if (out->used + 1 >= out->size)
 		out->used = before;
 	else
 		line(out, "\n");
+	/* A version that does not say this takes members with the very same list only. */
+	line(out, "nodes_may_differ=yes\n");
 }
 
 /* Of all lines here the only ones that most services have not. */
@@ -243,7 +245,8 @@ static void others_put(struct es_text *out, const struct es_conf *conf)
 			line(out, "~service.%s.server6=%s\n", s->name, es_conf_addr_text(server6, text));
 	}
 	for (unsigned int i = 0; i < conf->node_count; i++)
-		line(out, "~node.%s.weight=%u\n", conf->nodes[i].name, conf->nodes[i].weight);
+		if (!conf->nodes[i].removed)
+			line(out, "~node.%s.weight=%u\n", conf->nodes[i].name, conf->nodes[i].weight);
 }
 
 size_t es_settings_text(const struct es_conf *conf, const struct es_keys *keys,

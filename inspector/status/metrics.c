@@ -43,22 +43,32 @@ static void put_node(struct es_exposition *e, const struct es_metrics *m)
 	es_exposition_add(e, m->lease_remaining_s, NULL);
 }
 
+/* The next one from @node on that there is. */
+static unsigned int node_from(const struct es_metrics *m, unsigned int node)
+{
+	while (node < m->conf->node_count && m->conf->nodes[node].removed)
+		node++;
+	return node;
+}
+
 static void put_nodes(struct es_exposition *e, const struct es_metrics *m)
 {
+	const unsigned int count = m->conf->node_count;
+
 	es_exposition_family(e, ES_EXPOSITION_GAUGE, "ring_share_ratio",
 			     "Share of the ring, and so of the new connections, that the node inspects");
-	for (unsigned int i = 0; i < m->conf->node_count; i++)
+	for (unsigned int i = node_from(m, 0); i < count; i = node_from(m, i + 1))
 		es_exposition_add(e, m->shares[i], "node", name_of(m, i), NULL);
 	es_exposition_family(e, ES_EXPOSITION_GAUGE, "node_up",
 			     "Whether the node is given requests, as this node sees it");
-	for (unsigned int i = 0; i < m->conf->node_count; i++)
+	for (unsigned int i = node_from(m, 0); i < count; i = node_from(m, i + 1))
 		es_exposition_add(e, m->is_up[i], "node", name_of(m, i), NULL);
 	es_exposition_family(e, ES_EXPOSITION_GAUGE, "node_draining", "Whether the node is drained");
-	for (unsigned int i = 0; i < m->conf->node_count; i++)
+	for (unsigned int i = node_from(m, 0); i < count; i = node_from(m, i + 1))
 		es_exposition_add(e, m->is_draining[i], "node", name_of(m, i), NULL);
 	es_exposition_family(e, ES_EXPOSITION_GAUGE, "node_settings_differing",
 			     "Settings in which the node differs from the others, as this node sees it");
-	for (unsigned int i = 0; i < m->conf->node_count; i++)
+	for (unsigned int i = node_from(m, 0); i < count; i = node_from(m, i + 1))
 		es_exposition_add(e, m->differs[i], "node", name_of(m, i), NULL);
 	if (!m->has_findings)
 		return;

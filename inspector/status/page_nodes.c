@@ -20,6 +20,12 @@ static const char *state_of(struct json_object *node)
 	return es_json_string(node, "state");
 }
 
+/* It has a place in the list alone. */
+static int is_removed(struct json_object *node)
+{
+	return !strcmp(state_of(node), "removed");
+}
+
 static int is_well(struct json_object *node)
 {
 	return !strcmp(state_of(node), "up") &&
@@ -44,11 +50,13 @@ void es_page_health(FILE *file, struct json_object *view)
 {
 	struct json_object *nodes = es_json_array(view, "nodes"),
 			   *membership = es_json_object(view, "membership");
-	size_t count = json_object_array_length(nodes), well = 0;
+	size_t all = json_object_array_length(nodes), count = 0, well = 0;
 	int is_silent = es_json_is_true(membership, "silent");
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < all; i++) {
+		count += (size_t)!is_removed(node_at(nodes, i));
 		well += (size_t)is_well(node_at(nodes, i));
+	}
 	fprintf(file, "<p id=\"health\" role=\"status\" aria-live=\"polite\" class=\"%s\">",
 		is_silent || !well ? "bad"
 		: well < count	   ? "warn"
@@ -62,8 +70,8 @@ void es_page_health(FILE *file, struct json_object *view)
 		fprintf(file, "All %zu nodes are up.", count);
 	else
 		fprintf(file, "%zu of %zu nodes are up and answer.", well, count);
-	for (size_t i = 0; i < count; i++)
-		if (!is_well(node_at(nodes, i)))
+	for (size_t i = 0; i < all; i++)
+		if (!is_well(node_at(nodes, i)) && !is_removed(node_at(nodes, i)))
 			complain(file, node_at(nodes, i));
 	fputs("</p>\n", file);
 }
@@ -194,7 +202,8 @@ void es_page_nodes(FILE *file, struct json_object *view)
 	es_page_section(file, "nodes", "Nodes");
 	es_page_table(file, "Requests that each node decided on, and what its server has in hand", headings);
 	for (size_t i = 0; i < json_object_array_length(nodes); i++)
-		put_node(file, view, node_at(nodes, i));
+		if (!is_removed(node_at(nodes, i)))
+			put_node(file, view, node_at(nodes, i));
 	es_page_table_end(file);
 	put_all_by_hand(file, nodes);
 	fputs("</section>\n", file);

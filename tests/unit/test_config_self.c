@@ -51,6 +51,27 @@ static void test_find_self_by_address(void **state)
 	es_conf_free(&conf);
 }
 
+/* One that was removed is no machine's, whoever has its address now. */
+static void test_removed(void **state)
+{
+	struct es_conf *conf = parse_ok(MINIMAL "node n2 { address = 10.78.0.2  removed = yes }\n"
+						"node n3 { address = 10.78.0.2 }\n");
+	struct es_conf_error err;
+	unsigned int index = 77;
+
+	(void)state;
+	conf->nodes[1].address.w[3] = conf->nodes[2].address.w[3] = inet_addr("127.0.0.1");
+	assert_int_equal(conf->nodes[1].weight, 0);
+	assert_int_equal(es_conf_nodes_present(conf), 2);
+	assert_int_equal(es_conf_find_self(conf, NULL, &index, &err), 0);
+	assert_int_equal(index, 2);
+	assert_int_equal(es_conf_find_self(conf, "n2", &index, &err), -ENOENT);
+	assert_string_equal(err.text, "t.conf: node n2: removed = yes: expected no daemon on it any more");
+	assert_int_equal(es_conf_find_self(conf, "n9", &index, &err), -ENOENT);
+	assert_null(strstr(err.text, "n2"));
+	es_conf_free(&conf);
+}
+
 /* Nodes whose interfaces have other names. */
 static void test_use_node(void **state)
 {
@@ -92,6 +113,7 @@ int main(void)
 		cmocka_unit_test(test_find_self_by_name),
 		cmocka_unit_test(test_find_self_by_address),
 		cmocka_unit_test(test_find_self_long_list),
+		cmocka_unit_test(test_removed),
 		cmocka_unit_test(test_use_node),
 	};
 
