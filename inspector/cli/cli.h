@@ -51,6 +51,7 @@ enum es_cli_option {
 	ES_CLI_OPT_FORCE,
 	ES_CLI_OPT_DRY_RUN,
 	ES_CLI_OPT_WITHOUT,
+	ES_CLI_OPT_RESTART,
 	ES_CLI_OPT_REQUEST,
 };
 
@@ -94,6 +95,7 @@ struct es_cli {
 	const char *reason;
 	int force;
 	int dry_run;
+	int restart;
 	unsigned int without_count;
 	const char *without[ES_CLI_WITHOUT_MAX];
 	unsigned int header_count;

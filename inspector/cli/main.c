@@ -116,6 +116,9 @@ static error_t parse_command_option(int key, char *arg, struct argp_state *state
 	case ES_CLI_OPT_DRY_RUN:
 		line->cli->dry_run = 1;
 		return 0;
+	case ES_CLI_OPT_RESTART:
+		line->cli->restart = 1;
+		return 0;
 	case ES_CLI_OPT_WITHOUT:
 		if (line->cli->without_count == ES_CLI_WITHOUT_MAX)
 			argp_error(state, "more than %d nodes", ES_CLI_WITHOUT_MAX);

@@ -18,12 +18,17 @@
 #define POLL_NS	 100000000L
 #define POLL_MAX 600 /* the daemon's own limits end before */
 
+/* So many for each node that restarts, which has two minutes for it, and the others two to serve. */
+#define RESTART_POLL_MAX 2500
+
 static const struct argp_option options[] = {
 	{"dry-run", ES_CLI_OPT_DRY_RUN, NULL, 0, "check it on all nodes, and change nothing", 0},
 	{"without", ES_CLI_OPT_WITHOUT, "NODE", 0,
 	 "leave out a node, which is off perhaps; it differs from the others then. May be given several "
 	 "times",
 	 0},
+	{"restart", ES_CLI_OPT_RESTART, NULL, 0,
+	 "restart one daemon after the other where FILE changes what only a start of the daemon can", 0},
 	{0},
 };
 
@@ -79,6 +84,7 @@ static int request_make(const struct es_cli *cli, struct json_object **ret_reque
 	json_object_object_add(request, "by", json_object_new_string(es_cli_operator()));
 	json_object_object_add(request, "dry_run", json_object_new_boolean(cli->dry_run));
 	json_object_object_add(request, "text", json_object_new_string(text));
+	json_object_object_add(request, "restart", json_object_new_boolean(cli->restart));
 	free(text);
 	if (cli->without_count) {
 		without = json_object_new_array();
@@ -105,6 +111,8 @@ static const char *in_words(const char *state)
 		{"left_out", "left out"},
 		{"old_version", "cannot take part"},
 		{"lost", "no answer"},
+		{"restarts", "has it, and restarts"},
+		{"restarted", "has it, and has restarted"},
 		{"asked", "asked"},
 	};
 
@@ -123,6 +131,9 @@ static const char *result_in_words(const char *result)
 		{"taken_back", "not rolled out: all nodes have the configuration before again"},
 		{"incomplete",
 		 "some nodes may have another configuration than others: see docs/operating.md"},
+		{"halted",
+		 "it is in force on all of these nodes, but not all that needed it were restarted: the same "
+		 "command goes on, and that with the file before goes back"},
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -155,15 +166,43 @@ static int is_over(struct json_object *report)
 	return !strcmp(es_json_string(report, "phase"), "done");
 }
 
+/* Who restarts, and who has, while one waits. */
+static void tell_restarts(const struct es_cli *cli, struct json_object *report, struct json_object **told)
+{
+	struct json_object *nodes = es_json_array(report, "nodes"), *before;
+
+	for (size_t i = 0; !cli->json && i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+		const char *name = es_json_string(node, "name"), *state = es_json_string(node, "state");
+
+		if (strcmp(state, "restarts") != 0 && strcmp(state, "restarted") != 0)
+			continue;
+		if (json_object_object_get_ex(*told, name, &before) &&
+		    !strcmp(json_object_get_string(before), state))
+			continue;
+		printf("%s %s\n", name, !strcmp(state, "restarts") ? "restarts …" : "serves again");
+		fflush(stdout);
+		json_object_object_add(*told, name, json_object_new_string(state));
+	}
+}
+
+static int poll_max(const struct es_cli *cli, struct json_object *report)
+{
+	size_t nodes = json_object_array_length(es_json_array(report, "nodes"));
+
+	return cli->restart ? POLL_MAX + RESTART_POLL_MAX * (int)nodes : POLL_MAX;
+}
+
 /* Asks until it is over. *@report is another one then. */
 static int wait_for_end(const struct es_cli *cli, struct json_object **report)
 {
 	const struct timespec pause = {.tv_nsec = POLL_NS};
 	unsigned long long number = es_json_number(*report, "number");
+	struct json_object *told = json_object_new_object();
+	int r = ES_CLI_OK;
 
-	for (int i = 0; i < POLL_MAX && !is_over(*report); i++) {
+	for (int i = 0; i < poll_max(cli, *report) && !is_over(*report); i++) {
 		struct json_object *request = es_cli_command_request("rollout");
-		int r;
 
 		nanosleep(&pause, NULL);
 		json_object_object_add(request, "number", json_object_new_uint64(number));
@@ -171,9 +210,77 @@ static int wait_for_end(const struct es_cli *cli, struct json_object **report)
 		*report = NULL;
 		r = es_cli_request(cli, request, report);
 		if (r)
-			return r;
+			break;
+		tell_restarts(cli, *report, &told);
 	}
+	json_object_put(told);
+	if (r)
+		return r;
 	return is_over(*report) ? ES_CLI_OK : es_cli_fail("the rollout has no end: see earshot events");
+}
+
+/* Is this the status of a daemon that serves, and has put all of its file in force? */
+static int has_restarted(struct json_object *status)
+{
+	struct json_object *nodes = es_json_array(status, "nodes"), *membership = NULL, *silent = NULL;
+	const char *self = es_json_string(status, "node");
+
+	json_object_object_get_ex(status, "membership", &membership);
+	if (*es_json_string(status, "waiting_for_restart") ||
+	    (json_object_object_get_ex(membership, "silent", &silent) && json_object_get_boolean(silent)))
+		return 0;
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+
+		if (!strcmp(es_json_string(node, "name"), self))
+			return !strcmp(es_json_string(node, "state"), "up");
+	}
+	return 0;
+}
+
+/* The daemon that has led it comes last: nobody else could tell of the others. */
+static int restart_self(const struct es_cli *cli, struct json_object *report)
+{
+	const struct timespec pause = {.tv_nsec = POLL_NS};
+	struct json_object *result = NULL, *needed = NULL, *nodes = es_json_array(report, "nodes");
+	struct json_object *self = NULL;
+	char unwanted[256];
+	int is_done = 0, r;
+
+	if (!json_object_object_get_ex(report, "restart_self", &needed) || !json_object_get_boolean(needed))
+		return ES_CLI_OK;
+	for (size_t i = 0; i < json_object_array_length(nodes); i++)
+		if (!strcmp(es_json_string(json_object_array_get_idx(nodes, i), "name"),
+			    es_json_string(report, "node")))
+			self = json_object_array_get_idx(nodes, i);
+	if (!cli->json)
+		printf("%s restarts …\n", es_json_string(report, "node"));
+	fflush(stdout);
+	r = es_cli_request(cli, es_cli_command_request("restart"), &result);
+	json_object_put(result);
+	if (r)
+		return r;
+	es_cli_hold(unwanted, sizeof(unwanted));
+	for (int i = 0; i < RESTART_POLL_MAX && !is_done; i++) {
+		nanosleep(&pause, NULL);
+		result = NULL;
+		is_done = !es_cli_request(cli, es_cli_command_request("status"), &result) &&
+			  has_restarted(result);
+		json_object_put(result);
+	}
+	es_cli_hold(NULL, 0);
+	if (self)
+		json_object_object_add(self, "state", json_object_new_string(is_done ? "restarted" : "lost"));
+	if (self)
+		json_object_object_add(
+			self, "reason",
+			json_object_new_string(is_done ? ""
+						       : "it was told to restart, and does not serve again"));
+	if (!is_done)
+		json_object_object_add(report, "result", json_object_new_string("halted"));
+	else if (!cli->json)
+		printf("%s serves again\n", es_json_string(report, "node"));
+	return ES_CLI_OK;
 }
 
 static int run(const struct es_cli *cli)
@@ -186,6 +293,8 @@ static int run(const struct es_cli *cli)
 		r = es_cli_request(cli, request, &report);
 	if (!r)
 		r = wait_for_end(cli, &report);
+	if (!r)
+		r = restart_self(cli, report);
 	if (!r) {
 		if (cli->json)
 			es_cli_print_json(report);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "inspector/base/clock.h"
 #include "inspector/daemon/commands.h"
+#include "inspector/daemon/restart.h"
 #include "inspector/policy/policy.h"
 #include "inspector/report/report.h"
 #include "inspector/report/plugins.h"
@@ -107,6 +108,7 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 		.datapath_type = es_datapath_name(d->datapath_kind),
 		.datapath_state = "inspecting",
 		.uptime_s = (double)(es_clock_now_ns() - d->started_ns) / 1e9,
+		.waiting = d->waiting,
 		.epoch = d->cluster->epoch,
 		.node_states = states,
 		.troubles = troubles,
@@ -132,6 +134,8 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 		    es_membership_group(d->membership)->node[i].reason != ES_GROUP_LEFT)
 			state = ES_NODE_ABSENT;
 		states[i] = es_report_node_state(state);
+		if (d->conf->nodes[i].removed)
+			states[i] = "removed";
 		troubles[i] = es_daemon_serving_text(d, i);
 		weights[i] = d->membership ? es_membership_group(d->membership)->node[i].weight
 					   : d->conf->nodes[i].weight;
@@ -291,7 +295,7 @@ static int es_daemon_command_reload(void *ctx, struct json_object *request, stru
 				    struct es_conf_error *err)
 {
 	const struct es_daemon *d = ctx;
-	int rc = es_daemon_reload(ctx, err);
+	int rc = es_daemon_reload(ctx, 0, err);
 
 	(void)request;
 	if (!rc)
@@ -318,14 +322,23 @@ int es_daemon_register(struct es_daemon *d)
 		const char *name;
 		es_control_fn fn;
 	} command[] = {
-		{"status", es_daemon_status},	     {"ring", es_daemon_ring},
-		{"counters", es_daemon_counters},    {"reload", es_daemon_command_reload},
-		{"stop", es_daemon_command_stop},    {"flows", es_daemon_flows},
-		{"drain", es_daemon_drain},	     {"undrain", es_daemon_undrain},
-		{"weight", es_daemon_weight},	     {"table", es_daemon_table},
-		{"explain", es_daemon_explain},	     {"metrics", es_daemon_metrics},
-		{"cluster", es_daemon_view_command}, {"events", es_daemon_events},
-		{"trace", es_daemon_trace_command},  {"rollout", es_daemon_rollout_command},
+		{"status", es_daemon_status},
+		{"ring", es_daemon_ring},
+		{"counters", es_daemon_counters},
+		{"reload", es_daemon_command_reload},
+		{"stop", es_daemon_command_stop},
+		{"flows", es_daemon_flows},
+		{"drain", es_daemon_drain},
+		{"undrain", es_daemon_undrain},
+		{"weight", es_daemon_weight},
+		{"table", es_daemon_table},
+		{"explain", es_daemon_explain},
+		{"metrics", es_daemon_metrics},
+		{"cluster", es_daemon_view_command},
+		{"events", es_daemon_events},
+		{"trace", es_daemon_trace_command},
+		{"rollout", es_daemon_rollout_command},
+		{"restart", es_daemon_command_restart},
 	};
 
 	for (size_t i = 0; i < sizeof(command) / sizeof(command[0]); i++) {

@@ -77,7 +77,7 @@ static void es_daemon_on_reload(struct ev_loop *loop, struct ev_signal *signal, 
 
 	(void)loop;
 	(void)events;
-	es_daemon_reload(signal->data, &err); /* says so itself */
+	es_daemon_reload(signal->data, 0, &err); /* says so itself */
 }
 
 static int es_daemon_read(const struct es_daemon_options *options, const struct es_daemon_text *text,

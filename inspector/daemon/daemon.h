@@ -27,6 +27,7 @@
 #include "inspector/daemon/route.h"
 #include "inspector/daemon/serving.h"
 #include "inspector/daemon/settings.h"
+#include "inspector/daemon/start_settings.h"
 #include "inspector/daemon/contents.h"
 #include "inspector/daemon/trace.h"
 #include "inspector/daemon/vanishing.h"
@@ -94,6 +95,8 @@ struct es_daemon {
 	struct ev_signal sigterm, sigint, sighup;
 	unsigned long long started_ns; /* CLOCK_MONOTONIC */
 	int detach_on_exit;
+	int begins_anew;		      /* it is started again when it has ended (restart.c) */
+	char waiting[ES_START_SETTINGS_SIZE]; /* what of the file needs that; "": nothing */
 };
 
 /**
@@ -112,9 +115,10 @@ void es_daemon_fini(struct es_daemon *daemon);
 
 /**
  * es_daemon_reload() - read configuration and keys again and put them in force
- * A failure changes nothing. What a running datapath cannot change is refused by name.
+ * A failure changes nothing. What a running daemon cannot change is refused by name.
+ * @may_wait: but for what its next start alone can change (start_settings.h): that waits for it, in @waiting
  */
-int es_daemon_reload(struct es_daemon *daemon, struct es_conf_error *err);
+int es_daemon_reload(struct es_daemon *daemon, int may_wait, struct es_conf_error *err);
 
 /**
  * es_daemon_install() - put another version of the cluster in force, in the datapath and in the workers

@@ -24,8 +24,8 @@ int es_daemon_load(const struct es_daemon_options *options, const struct es_daem
  * es_daemon_try() (reload.c) - would es_daemon_reload() put this in force? Nothing changes by it.
  * @ret_settings: es_settings_text() of it. Returns 0, or -errno and @err.
  */
-int es_daemon_try(struct es_daemon *daemon, const struct es_daemon_text *text, char *ret_settings,
-		  size_t size, struct es_conf_error *err);
+int es_daemon_try(struct es_daemon *daemon, const struct es_daemon_text *text, int may_wait,
+		  char *ret_settings, size_t size, struct es_conf_error *err);
 
 /* es_daemon_configure() (configure.c) - put a version of the cluster in force in the datapath. Returns 0 or -errno. */
 int es_daemon_configure(struct es_daemon *daemon, const struct es_cluster *cluster,

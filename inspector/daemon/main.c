@@ -12,6 +12,7 @@
 #include "inspector/base/help.h"
 #include "inspector/base/output.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/restart.h"
 #include "inspector/base/event.h"
 #include "inspector/daemon/wait.h"
 
@@ -103,5 +104,8 @@ int main(int argc, char **argv)
 		       "node, uninspected, until they end");
 	ev_run(daemon.loop, 0);
 	es_daemon_fini(&daemon);
-	return EXIT_SUCCESS;
+	if (!daemon.begins_anew)
+		return EXIT_SUCCESS;
+	es_daemon_exec(argv);
+	return EXIT_FAILURE;
 }

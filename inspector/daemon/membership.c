@@ -393,6 +393,12 @@ static void describe(struct es_membership *m)
 	es_group_describe(&m->group, es_by_hand_own_weight(m), settings);
 }
 
+static void names_read(const struct es_conf *conf, const char **ret_names)
+{
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		ret_names[i] = conf->nodes[i].removed ? "" : conf->nodes[i].name;
+}
+
 int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership)
 {
 	struct es_membership *m = calloc(1, sizeof(*m));
@@ -422,8 +428,7 @@ int es_membership_new(struct es_daemon *d, struct es_membership **ret_membership
 		free(m);
 		return rc;
 	}
-	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		names[i] = d->conf->nodes[i].name;
+	names_read(d->conf, names);
 	m->lease_ms = LEASE_DEFAULT;
 	es_group_init(&m->group, &group_ops, m, names, d->conf->node_count, d->cluster->self,
 		      state->served_epoch, m->lease_ms, PATIENCE_MS);
@@ -483,12 +488,33 @@ void es_membership_leave(struct es_membership *m, void (*done)(struct es_daemon 
 	es_bus_flush(m->bus);
 }
 
+void es_membership_expect(struct es_membership *m, const struct es_conf *next)
+{
+	const struct es_conf *now = m->daemon->conf;
+
+	for (unsigned int i = 0; i < next->node_count; i++)
+		if (i >= now->node_count || now->nodes[i].removed)
+			es_health_set_state(&m->daemon->health, i, ES_NODE_LEFT);
+}
+
+static void nodes_set(struct es_membership *m)
+{
+	const struct es_conf *conf = m->daemon->conf;
+	const char *names[ES_NODES_MAX];
+
+	names_read(conf, names);
+	es_group_set_nodes(&m->group, names, conf->node_count);
+	es_hearing_set_count(&m->link.hearing, conf->node_count);
+	es_ring_on_changed(m);
+}
+
 void es_membership_reloaded(struct es_membership *m)
 {
 	unsigned int self = m->daemon->cluster->self;
 	unsigned int before = m->group.node[self].weight;
 	unsigned int after;
 
+	nodes_set(m);
 	/* What was set by hand holds, unless the file says the same now. One that waits takes it when it has waited. */
 	es_by_hand_changed(m);
 	after = m->cluster_link.is_waiting ? before : es_by_hand_own_weight(m);
@@ -544,6 +570,11 @@ const struct es_group *es_membership_group(const struct es_membership *m)
 	return &m->group;
 }
 
+int es_membership_is_silent(const struct es_membership *m)
+{
+	return m->is_silent || es_clock_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
+}
+
 int es_membership_is_unkept(const struct es_membership *m)
 {
 	return es_by_hand_is_unkept(m);
@@ -574,8 +605,7 @@ void es_membership_report(const struct es_membership *m, struct es_report_member
 	ret->hearing = &m->link.hearing;
 	ret->is_connected = state.is_connected;
 	ret->is_quorate = state.is_quorate;
-	ret->is_silent =
-		m->is_silent || es_clock_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
+	ret->is_silent = es_membership_is_silent(m);
 	ret->why = m->why;
 	ret->lease_ms = m->lease_ms;
 	ret->now_ms = es_membership_now_ms();

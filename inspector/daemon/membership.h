@@ -33,6 +33,12 @@ void es_membership_leave(struct es_membership *membership, void (*done)(struct e
 /* For the content tables: the way to the bus. Their context is the daemon. */
 extern const struct es_content_sync_ops es_membership_sync_ops;
 
+/* es_membership_expect() - before @next is in force: nodes that it adds are not there yet */
+void es_membership_expect(struct es_membership *membership, const struct es_conf *next);
+
+/* es_membership_is_silent() - has this node no lease? */
+int es_membership_is_silent(const struct es_membership *membership);
+
 /* es_membership_reloaded() - the configuration is another one now: tell the others */
 void es_membership_reloaded(struct es_membership *membership);
 

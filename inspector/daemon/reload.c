@@ -6,47 +6,10 @@
 #include <errno.h>
 #include <string.h>
 #include "inspector/daemon/internal.h"
-#include "inspector/datapath/choose.h"
 #include "inspector/daemon/plugins.h"
+#include "inspector/daemon/start_settings.h"
 #include "inspector/base/event.h"
 #include "inspector/member/settings.h"
-
-/* What is fixed while the datapath runs; the name of the first key that differs, or NULL. */
-static const char *es_daemon_fixed_difference(const struct es_daemon *d, const struct es_conf *b)
-{
-	const struct es_conf *a = d->conf;
-
-	if (!es_datapath_is_meant(b, d->datapath_kind))
-		return "datapath: type";
-	if (strcmp(a->datapath.interface, b->datapath.interface) != 0)
-		return "datapath: interface";
-	if (strcmp(a->datapath.cluster_interface, b->datapath.cluster_interface) != 0)
-		return "datapath: cluster_interface";
-	if (a->datapath.conntrack_zone !=
-	    b->datapath.conntrack_zone) /* connections have their entries there */
-		return "datapath: conntrack_zone";
-	if (a->cluster.membership != b->cluster.membership)
-		return "cluster: membership";
-	if (a->cluster.ring_hash != b->cluster.ring_hash) /* it would move every connection */
-		return "cluster: ring_hash";
-	if (a->inspector.workers != b->inspector.workers)
-		return "inspector: workers";
-	if (a->inspector.decision_entries != b->inspector.decision_entries)
-		return "inspector: decision_entries";
-	if (a->inspector.connection_rate != b->inspector.connection_rate)
-		return "inspector: connection_rate";
-	/* The tables have room for as long as cookies live. */
-	if (es_conf_decision_entries(a) != es_conf_decision_entries(b))
-		return "datapath: cookie_lifetime_s, without decision_entries,";
-	if (a->inspector.target_entries != b->inspector.target_entries)
-		return "inspector: target_entries";
-	if (a->inspector.gather_flows != b->inspector.gather_flows ||
-	    a->inspector.gather_bytes != b->inspector.gather_bytes)
-		return "inspector: gather_flows and gather_bytes";
-	if (strcmp(a->inspector.program_group, b->inspector.program_group) != 0)
-		return "inspector: program_group";
-	return NULL;
-}
 
 /* The node's ring, as it is, of another configuration. */
 static int es_daemon_next_cluster(const struct es_daemon *d, const struct es_conf *conf, unsigned int self,
@@ -66,21 +29,59 @@ static int es_daemon_next_cluster(const struct es_daemon *d, const struct es_con
 	return rc;
 }
 
-/* May @conf and @keys replace those in force while the daemon runs? */
-static int es_daemon_reload_check(const struct es_daemon *d, const struct es_conf *conf, unsigned int self,
-				  const struct es_keys *keys, struct es_conf_error *err)
+/* Does a node of the list in force have this place still? */
+static int has_node(const struct es_conf *conf, unsigned int place)
 {
-	const char *fixed = es_daemon_fixed_difference(d, conf);
-	char lack[ES_CONF_NETFILTER_TEXT];
+	return place < conf->node_count && !conf->nodes[place].removed;
+}
 
-	if (!fixed && d->membership && conf->node_count != d->conf->node_count)
-		fixed = "the number of nodes";
-	for (unsigned int i = 0; !fixed && d->membership && i < conf->node_count; i++)
-		if (strcmp(conf->nodes[i].name, d->conf->nodes[i].name) != 0)
-			fixed = "the list of nodes";
+/*
+ * With membership nodes know each other by their places, which members keep. A node that is none may be added behind all
+ * others, or go: from the end of the list, or with its place kept.
+ */
+static int es_daemon_members_stay(const struct es_daemon *d, const struct es_conf *conf,
+				  struct es_conf_error *err)
+{
+	const struct es_conf *now = d->conf;
+
+	for (unsigned int i = 0; i < now->node_count || i < conf->node_count; i++) {
+		if (i < now->node_count && i < conf->node_count &&
+		    strcmp(conf->nodes[i].name, now->nodes[i].name) != 0)
+			es_conf_error_set(err,
+					  "%s: node %s: in the place of %s: expected that one there, with "
+					  "removed = yes if it is removed, and new nodes behind the last one",
+					  conf->path, conf->nodes[i].name, now->nodes[i].name);
+		else if (has_node(now, i) && !has_node(conf, i) && i != d->cluster->self &&
+			 !es_group_node_is_gone(es_membership_group(d->membership), i))
+			es_conf_error_set(err,
+					  "%s: node %s is a member of the cluster: expected its daemon ended "
+					  "(earshot drain %s --wait, then systemctl stop earshotd there) "
+					  "before it is removed",
+					  conf->path, now->nodes[i].name, now->nodes[i].name);
+		else
+			continue;
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* May @conf and @keys replace those in force while the daemon runs? @may_wait: for its next start, what that alone needs */
+static int es_daemon_reload_check(const struct es_daemon *d, const struct es_conf *conf, unsigned int self,
+				  const struct es_keys *keys, int may_wait, struct es_conf_error *err)
+{
+	const char *fixed = es_start_settings_fixed(d, conf);
+	char lack[ES_CONF_NETFILTER_TEXT], waiting[ES_START_SETTINGS_SIZE];
+
 	if (fixed)
 		es_conf_error_set(err, "%s: %s cannot change while the daemon runs; restart it", conf->path,
 				  fixed);
+	else if (es_start_settings_differ(d->conf, conf, waiting, sizeof(waiting)) && !may_wait)
+		es_conf_error_set(err,
+				  "%s: %s cannot change while the daemon runs; restart it, or all of them, "
+				  "one after the other: earshot rollout --restart",
+				  conf->path, waiting);
+	else if (d->membership && es_daemon_members_stay(d, conf, err))
+		return -EINVAL;
 	else if (self != d->cluster->self)
 		es_conf_error_set(err,
 				  "%s: this node's place in the list of nodes cannot change while the daemon "
@@ -109,16 +110,21 @@ struct es_daemon_next {
 	struct es_table_set tables;
 	struct es_url_tables url_tables;
 	int solicited_fd; /* -1: none, or it is the daemon's */
+	char waiting[ES_START_SETTINGS_SIZE];
 };
 
 /* Nothing of it is seen outside of @next. */
-static int es_daemon_next_make(struct es_daemon *d, const struct es_daemon_text *text,
+static int es_daemon_next_make(struct es_daemon *d, const struct es_daemon_text *text, int may_wait,
 			       struct es_daemon_next *next, struct es_conf_error *err)
 {
 	int rc = es_daemon_load(&d->options, text, &next->keys, &next->conf, &next->self, err);
 
 	if (!rc)
-		rc = es_daemon_reload_check(d, next->conf, next->self, &next->keys, err);
+		rc = es_daemon_reload_check(d, next->conf, next->self, &next->keys, may_wait, err);
+	if (!rc) {
+		es_start_settings_differ(d->conf, next->conf, next->waiting, sizeof(next->waiting));
+		es_start_settings_keep(d->conf, next->conf);
+	}
 	if (!rc)
 		rc = es_daemon_next_cluster(d, next->conf, next->self, &next->cluster, err);
 	if (!rc)
@@ -132,9 +138,10 @@ static int es_daemon_next_make(struct es_daemon *d, const struct es_daemon_text 
 	return rc;
 }
 
-static int es_daemon_next_prepare(struct es_daemon *d, struct es_daemon_next *next, struct es_conf_error *err)
+static int es_daemon_next_prepare(struct es_daemon *d, int may_wait, struct es_daemon_next *next,
+				  struct es_conf_error *err)
 {
-	int rc = es_daemon_next_make(d, NULL, next, err);
+	int rc = es_daemon_next_make(d, NULL, may_wait, next, err);
 
 	if (!rc)
 		rc = es_network_prepare(next->conf, d->sysctl_path, err);
@@ -181,6 +188,7 @@ static void es_daemon_next_commit(struct es_daemon *d, struct es_daemon_next *ne
 	d->plugins = next->plugins;
 	es_conf_free(&d->conf);
 	d->conf = next->conf;
+	memcpy(d->waiting, next->waiting, sizeof(d->waiting));
 	es_daemon_contents_self(d->contents, d->cluster->self);
 	es_daemon_route_settle(&d->route, d->conf->inspector.settle_ms);
 }
@@ -195,13 +203,15 @@ static void es_daemon_next_discard(struct es_daemon *d, struct es_daemon_next *n
 	es_conf_free(&next->conf);
 }
 
-static int es_daemon_use_next(struct es_daemon *d, struct es_conf_error *err)
+static int es_daemon_use_next(struct es_daemon *d, int may_wait, struct es_conf_error *err)
 {
 	struct es_daemon_next next = {.solicited_fd = -1};
 	int rc = es_daemon_interfaces_reload(d, err); /* before all that a failure would have to take back */
 
 	if (!rc)
-		rc = es_daemon_next_prepare(d, &next, err);
+		rc = es_daemon_next_prepare(d, may_wait, &next, err);
+	if (!rc && d->membership)
+		es_membership_expect(d->membership, next.conf);
 	if (!rc)
 		rc = es_daemon_next_use(d, &next, err);
 	if (rc) {
@@ -258,26 +268,33 @@ static int es_daemon_nodes_stay(const struct es_daemon *d, const struct es_conf 
 
 	if (conf->cluster.handover_port != d->conf->cluster.handover_port)
 		wrong = "cluster: handover_port";
-	for (unsigned int i = 0; !wrong && i < d->conf->node_count; i++)
-		if (i >= conf->node_count || strcmp(conf->nodes[i].name, d->conf->nodes[i].name) != 0 ||
+	for (unsigned int i = 0; !wrong && i < d->conf->node_count; i++) {
+		/* Of members it has been found out already. */
+		if (!has_node(d->conf, i) ||
+		    (!has_node(conf, i) && (d->membership || !es_daemon_is_heard(d, i))))
+			continue;
+		if (!has_node(conf, i) || strcmp(conf->nodes[i].name, d->conf->nodes[i].name) != 0 ||
 		    !es_addr_equal(&conf->nodes[i].address, &d->conf->nodes[i].address))
-			wrong = "the list of nodes, but for new ones at its end,";
+			wrong = "the list of nodes that run, but for new ones at its end,";
+	}
 	if (!wrong)
 		return 0;
 	es_conf_error_set(err, "%s: %s cannot change by a rollout; reload each node", conf->path, wrong);
 	return -EINVAL;
 }
 
-int es_daemon_try(struct es_daemon *d, const struct es_daemon_text *text, char *ret_settings, size_t size,
-		  struct es_conf_error *err)
+int es_daemon_try(struct es_daemon *d, const struct es_daemon_text *text, int may_wait, char *ret_settings,
+		  size_t size, struct es_conf_error *err)
 {
 	struct es_daemon_next next = {.solicited_fd = -1};
-	int rc = es_daemon_next_make(d, text, &next, err);
+	int rc = es_daemon_next_make(d, text, may_wait, &next, err);
 
 	if (!rc)
 		rc = es_daemon_nodes_stay(d, next.conf, &next.keys, err);
 	if (!rc)
 		es_settings_text(next.conf, &next.keys, &next.network, next.plugins, ret_settings, size);
+	if (!rc)
+		es_start_settings_tell(next.waiting, err);
 	es_daemon_next_discard(d, &next);
 	es_keys_wipe(&next.keys);
 	if (rc && !err->text[0])
@@ -285,9 +302,9 @@ int es_daemon_try(struct es_daemon *d, const struct es_daemon_text *text, char *
 	return rc;
 }
 
-int es_daemon_reload(struct es_daemon *d, struct es_conf_error *err)
+int es_daemon_reload(struct es_daemon *d, int may_wait, struct es_conf_error *err)
 {
-	int rc = es_daemon_use_next(d, err);
+	int rc = es_daemon_use_next(d, may_wait, err);
 
 	if (rc)
 		es_event(ES_EVENT_reload_refused, ES_LOG_ERR, NULL,

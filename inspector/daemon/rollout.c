@@ -8,6 +8,7 @@
 #include "inspector/base/event.h"
 #include "inspector/base/wall.h"
 #include "inspector/daemon/internal.h"
+#include "inspector/daemon/restart.h"
 #include "inspector/daemon/rollout.h"
 #include "inspector/report/json.h"
 #include "membership/group.h"
@@ -43,6 +44,14 @@ static const char *text_of(struct json_object *object, const char *key)
 	return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
 }
 
+static int is_set(struct json_object *object, const char *key)
+{
+	struct json_object *value = NULL;
+
+	json_object_object_get_ex(object, key, &value);
+	return json_object_get_boolean(value);
+}
+
 /* What this node would go back to is its file: that must be what is in force, and not one that nobody has put in force. */
 static int file_is_in_force(const struct es_daemon *d, struct es_conf_error *err)
 {
@@ -61,12 +70,14 @@ static int file_is_in_force(const struct es_daemon *d, struct es_conf_error *err
 	return rc;
 }
 
-/* May this node take it, and may nodes with these two settings be in one cluster? Then it is beside the file in force. */
+/* May this node take it, and may nodes with these two settings be in one cluster? Then it is beside the file in force, and
+ * @err says what waits for a restart. */
 static int try_and_stage(struct es_daemon *d, const struct es_daemon_text *text, const char *leaders_settings,
 			 char *ret_settings, struct es_conf_error *err)
 {
 	char difference[ES_GROUP_TEXT_SIZE];
-	int rc = es_daemon_try(d, text, ret_settings, ES_WIRE_SETTINGS_SIZE, err);
+	int rc = es_daemon_try(d, text, d->rollout.restarts, ret_settings, ES_WIRE_SETTINGS_SIZE, err);
+	const struct es_conf_error note = *err;
 
 	if (!rc)
 		rc = file_is_in_force(d, err);
@@ -78,7 +89,10 @@ static int try_and_stage(struct es_daemon *d, const struct es_daemon_text *text,
 				  difference);
 		return -EINVAL;
 	}
-	return es_rollout_file_stage(&d->rollout.file, d->options.config_path, text->text, text->len, err);
+	rc = es_rollout_file_stage(&d->rollout.file, d->options.config_path, text->text, text->len, err);
+	if (!rc)
+		*err = note;
+	return rc;
 }
 
 static int check_document(struct es_daemon *d, struct json_object *document, struct es_conf_error *err)
@@ -93,6 +107,7 @@ static int check_document(struct es_daemon *d, struct json_object *document, str
 	}
 	snprintf(d->rollout.name, sizeof(d->rollout.name), "%s", text.name);
 	snprintf(d->rollout.by, sizeof(d->rollout.by), "%s", text_of(document, "by"));
+	d->rollout.restarts = is_set(document, "restart");
 	return try_and_stage(d, &text, text_of(document, "settings"), settings, err);
 }
 
@@ -129,12 +144,14 @@ static int commit(void *ctx, struct es_conf_error *err)
 
 	if (rc)
 		return rc;
-	rc = es_daemon_reload(d, err);
+	rc = es_daemon_reload(d, d->rollout.restarts, err);
 	if (rc && es_rollout_file_back(&d->rollout.file, &unwanted))
 		es_log(ES_LOG_ERR, "rollout: %s; the next start would read a file that is refused",
 		       unwanted.text);
 	if (!rc)
 		tell_here(d, "is in force here");
+	if (!rc)
+		es_start_settings_tell(d->waiting, err);
 	return rc;
 }
 
@@ -144,7 +161,7 @@ static int revert(void *ctx, struct es_conf_error *err)
 	int rc = es_rollout_file_back(&d->rollout.file, err);
 
 	if (!rc)
-		rc = es_daemon_reload(d, err);
+		rc = es_daemon_reload(d, 1, err);
 	if (!rc)
 		tell_here(d, "was taken back here");
 	return rc;
@@ -157,6 +174,43 @@ static void discard(void *ctx)
 	es_rollout_file_forget(&d->rollout.file);
 }
 
+/* Those that are left out serve nothing, or as they will. */
+static int may_restart(void *ctx, unsigned int node, struct es_conf_error *err)
+{
+	struct es_daemon *d = ctx;
+
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (i != node && !d->conf->nodes[i].removed &&
+		    (i >= d->rollout.leader.node_count ||
+		     d->rollout.leader.node[i].state != ES_ROLLOUT_LEFT_OUT) &&
+		    !es_daemon_serves(d, i)) {
+			es_conf_error_set(
+				err,
+				"node %s does not serve: expected all others to, before one is restarted",
+				d->conf->nodes[i].name);
+			return -EAGAIN;
+		}
+	return 0;
+}
+
+static void restart(void *ctx)
+{
+	struct es_daemon *d = ctx;
+
+	if (d->begins_anew)
+		return;
+	es_event(ES_EVENT_rollout, ES_LOG_INFO, NULL, "%s, rolled out by %s, wants another start: %s",
+		 d->rollout.name, d->rollout.by, d->waiting);
+	es_daemon_begin_anew(d);
+}
+
+static int has_begun(void *ctx)
+{
+	struct es_daemon *d = ctx;
+
+	return es_daemon_serves(d, d->cluster->self);
+}
+
 static const struct es_rollout_ops ops = {
 	.now_ns = now_ns,
 	.send = send_message,
@@ -164,6 +218,9 @@ static const struct es_rollout_ops ops = {
 	.commit = commit,
 	.revert = revert,
 	.discard = discard,
+	.may_restart = may_restart,
+	.restart = restart,
+	.has_begun = has_begun,
 };
 
 /* --- the end of one, for people */
@@ -177,6 +234,7 @@ static void tell_end(struct es_daemon *d)
 		"is refused, and changes nothing",
 		"was taken back on all nodes",
 		"may not be in force on all nodes",
+		"is in force on all nodes, but for what a restart of some daemons alone changes",
 	};
 	const struct es_rollout_leader *l = &d->rollout.leader;
 	int is_good = l->result == ES_ROLLOUT_ALL_SWITCHED || l->result == ES_ROLLOUT_CHECKED;
@@ -248,9 +306,14 @@ static struct json_object *report(const struct es_daemon *d)
 	es_json_number(object, "number", l->number);
 	es_json_string(object, "name", d->rollout.name);
 	es_json_string(object, "by", d->rollout.by);
+	es_json_string(object, "node", d->conf->nodes[d->cluster->self].name);
 	json_object_object_add(object, "dry_run", json_object_new_boolean(l->is_dry));
 	es_json_string(object, "phase", es_rollout_phase_name(l->phase));
 	es_json_string(object, "result", es_rollout_result_name(l->result));
+	/* The last one, which nobody could tell of. */
+	json_object_object_add(
+		object, "restart_self",
+		json_object_new_boolean(l->restarts && l->result == ES_ROLLOUT_ALL_SWITCHED && *d->waiting));
 	for (unsigned int i = 0; i < l->node_count; i++) {
 		struct json_object *node = json_object_new_object();
 
@@ -271,6 +334,25 @@ static int node_find(const struct es_daemon *d, const char *name)
 	return -1;
 }
 
+static void leave_out(struct es_rollout_leader *l, unsigned int node, const char *why)
+{
+	l->node[node].state = ES_ROLLOUT_LEFT_OUT;
+	snprintf(l->node[node].why, sizeof(l->node[node].why), "%s", why);
+}
+
+/* Nodes that are none any more, or by @text. One that is wrong is refused by all in a moment. */
+static void removed_find(struct es_daemon *d, const char *text)
+{
+	struct es_conf_error unwanted = {};
+	struct es_conf *conf = NULL;
+	int rc = es_conf_parse(text, strlen(text), "", &conf, &unwanted);
+
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (d->conf->nodes[i].removed || (!rc && (i >= conf->node_count || conf->nodes[i].removed)))
+			leave_out(&d->rollout.leader, i, "removed");
+	es_conf_free(&conf);
+}
+
 /* What is known of the others before they are asked. */
 static int standings_set(struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
 {
@@ -278,6 +360,7 @@ static int standings_set(struct es_daemon *d, struct json_object *request, struc
 	struct json_object *without = NULL;
 
 	memset(l->node, 0, sizeof(l->node));
+	removed_find(d, text_of(request, "text"));
 	for (unsigned int i = 0; i < d->conf->node_count; i++) {
 		unsigned long long heard_ns = d->load.heard_ns[i];
 
@@ -303,8 +386,7 @@ static int standings_set(struct es_daemon *d, struct json_object *request, struc
 					  name ? name : "");
 			return -EINVAL;
 		}
-		l->node[node].state = ES_ROLLOUT_LEFT_OUT;
-		l->node[node].why[0] = 0;
+		leave_out(l, (unsigned int)node, "");
 	}
 	return 0;
 }
@@ -362,13 +444,17 @@ static int begin(struct es_daemon *d, struct json_object *request, struct es_con
 		.name = r->name, .text = text_of(request, "text"), .len = strlen(text_of(request, "text"))};
 	unsigned long long number = es_number_ns() / NS_PER_US;
 	unsigned int self = d->cluster->self;
-	struct json_object *document, *dry = NULL;
+	struct json_object *document;
 	char settings[ES_WIRE_SETTINGS_SIZE];
 	struct es_conf_error why = {};
 	const char *whole;
 	size_t len;
 	int rc = standings_set(d, request, err);
 
+	r->leader.node_count = d->conf->node_count;
+	r->restarts = is_set(request, "restart");
+	if (!rc && r->restarts)
+		rc = may_restart(d, self, err);
 	if (rc)
 		return rc;
 	by_take(d, request);
@@ -380,14 +466,15 @@ static int begin(struct es_daemon *d, struct json_object *request, struct es_con
 	es_json_string(document, "by", r->by);
 	es_json_string(document, "settings", rc ? "" : settings);
 	es_json_string(document, "text", text.text);
+	if (r->restarts)
+		json_object_object_add(document, "restart", json_object_new_boolean(1));
 	whole = json_object_to_json_string_length(
 		document, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
-	json_object_object_get_ex(request, "dry_run", &dry);
 	r->has_told = 0;
 	rc = len > ES_ROLLOUT_MAX ? -EFBIG
 				  : es_rollout_lead(&r->leader, &ops, d, self, d->conf->node_count,
 						    number > r->leader.number ? number : r->leader.number + 1,
-						    whole, len, json_object_get_boolean(dry));
+						    whole, len, is_set(request, "dry_run"), r->restarts);
 	json_object_put(document);
 	if (rc) {
 		es_rollout_file_forget(&r->file);

@@ -19,7 +19,7 @@ struct es_daemon;
  * struct es_daemon_rollout - all zero: there was none
  * @timer: runs while there is something to wait for
  * @file: the configuration's place here; @name: what the operator calls the file; @by: who he is, "" if it is not known
- * @has_told: what became of the one that this node led is an event
+ * @has_told: what became of the one that this node led is an event; @restarts: daemons may begin anew for it
  */
 struct es_daemon_rollout {
 	struct es_rollout_leader leader;
@@ -29,6 +29,7 @@ struct es_daemon_rollout {
 	char name[256];
 	char by[96];
 	int has_told;
+	int restarts;
 };
 
 /* es_daemon_rollout_start() - take part from now on. Returns 0. */

@@ -20,8 +20,7 @@ static void send_to(const struct es_daemon *d, unsigned int node, const struct e
 	(void)!sendto(d->load.exchange.fd, message, len, MSG_DONTWAIT, &to->sa, es_sockaddr_len(to));
 }
 
-/* One that is gone differs from nobody. */
-static int is_heard(const struct es_daemon *d, unsigned int node)
+int es_daemon_is_heard(const struct es_daemon *d, unsigned int node)
 {
 	unsigned long long heard_ns = d->load.heard_ns[node];
 
@@ -45,7 +44,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 		struct es_daemon_told *of = &d->settings.of[i];
 		struct es_snapshot_message message;
 
-		if (i == d->cluster->self || !understands(d, i) || !is_heard(d, i))
+		if (i == d->cluster->self || !understands(d, i) || !es_daemon_is_heard(d, i))
 			continue;
 		es_snapshot_expect(&of->inbox, number);
 		send_to(d, i, &message,
@@ -106,7 +105,7 @@ void es_daemon_settings_told(const struct es_daemon *d, struct es_report_told *r
 		ret_told->name[i] = d->conf->nodes[i].name;
 		if (i == d->cluster->self)
 			ret_told->settings[i] = d->settings.own;
-		else if (*text && is_heard(d, i))
+		else if (*text && es_daemon_is_heard(d, i))
 			ret_told->settings[i] = text;
 	}
 }

@@ -43,4 +43,7 @@ void es_daemon_settings_message(struct es_daemon *daemon, const struct es_snapsh
 /* es_daemon_settings_told() - this node's, and those of nodes that are heard now; none with a bus */
 void es_daemon_settings_told(const struct es_daemon *daemon, struct es_report_told *ret_told);
 
+/* es_daemon_is_heard() - has @node sent its load within the last seconds? One that is gone differs from nobody. */
+int es_daemon_is_heard(const struct es_daemon *daemon, unsigned int node);
+
 #endif

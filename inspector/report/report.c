@@ -127,6 +127,7 @@ struct json_object *es_report_status(const struct es_report_status *status)
 	es_json_string(datapath, "state", status->datapath_state);
 	json_object_object_add(report, "datapath", datapath);
 	es_json_fraction(report, "uptime_s", status->uptime_s, 6);
+	es_json_string(report, "waiting_for_restart", status->waiting ? status->waiting : "");
 	es_json_number(ring, "epoch", status->epoch);
 	es_json_number(ring, "members", status->members);
 	json_object_object_add(report, "ring", ring);

@@ -56,6 +56,7 @@ struct es_report_status {
 	const char *datapath_type;
 	const char *datapath_state;
 	double uptime_s;
+	const char *waiting; /* settings, for another start of the daemon; NULL: none */
 	unsigned int epoch;
 	unsigned int members;
 	const char *const *node_states;

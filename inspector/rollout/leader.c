@@ -103,6 +103,90 @@ static void take_back(struct es_rollout_leader *l)
 	settle_taking_back(l);
 }
 
+/* --- restart */
+
+static int needs_restart(const struct es_rollout_leader *l, unsigned int node)
+{
+	return l->node[node].state == ES_ROLLOUT_SWITCHED && l->node[node].why[0];
+}
+
+/* The next one; this node is the last. */
+static unsigned int restart_next(const struct es_rollout_leader *l)
+{
+	for (unsigned int i = 0; i < l->node_count; i++)
+		if (i != l->self && needs_restart(l, i))
+			return i;
+	return l->self;
+}
+
+static void halt(struct es_rollout_leader *l, unsigned int node, const char *why)
+{
+	set_text(l, node, l->node[node].state == ES_ROLLOUT_RESTARTS ? ES_ROLLOUT_LOST : ES_ROLLOUT_SWITCHED,
+		 why);
+	finish(l, ES_ROLLOUT_HALTED);
+}
+
+static void restarting_tick(struct es_rollout_leader *l)
+{
+	int is_late = ms_since(l, l->since_ns) >= ES_ROLLOUT_RESTART_MS;
+	char why[sizeof(struct es_conf_error)];
+	struct es_conf_error err = {};
+
+	/* Those that wait for their turn must not lose patience. */
+	tell_those(l, ES_ROLLOUT_SWITCHED, ES_ROLLOUT_SWITCHED, ES_ROLLOUT_COMMIT);
+	if (l->restarting < 0) {
+		unsigned int next = restart_next(l);
+
+		if (next == l->self && !needs_restart(l, next) && !count(l, ES_ROLLOUT_BEGUN)) {
+			finish(l, ES_ROLLOUT_ALL_SWITCHED);
+			return;
+		}
+		if (l->ops->may_restart(l->ctx, next, &err)) {
+			snprintf(why, sizeof(why), "%s: %.200s",
+				 needs_restart(l, next) ? "it was not restarted" : "restarted", err.text);
+			if (is_late)
+				halt(l, next, why);
+			return;
+		}
+		if (next == l->self) {
+			finish(l, ES_ROLLOUT_ALL_SWITCHED);
+			return;
+		}
+		l->restarting = (int)next;
+		l->node[next].state = ES_ROLLOUT_RESTARTS;
+		l->since_ns = l->ops->now_ns(l->ctx);
+	} else if (is_late) {
+		halt(l, (unsigned int)l->restarting, "it was told to restart, and does not serve again");
+		return;
+	}
+	tell(l, (unsigned int)l->restarting, ES_ROLLOUT_RESTART);
+}
+
+static void on_restarted(struct es_rollout_leader *l, const struct es_rollout_message *message)
+{
+	char why[sizeof(struct es_conf_error)];
+
+	if ((int)message->source != l->restarting)
+		return;
+	if (message->state == ES_ROLLOUT_FAILED) {
+		snprintf(why, sizeof(why), "%.*s", (int)message->len, message->text);
+		halt(l, message->source, why);
+		return;
+	}
+	if (message->state != ES_ROLLOUT_GONE)
+		return;
+	set_text(l, message->source, ES_ROLLOUT_BEGUN, "");
+	l->restarting = -1;
+	l->since_ns = l->ops->now_ns(l->ctx);
+}
+
+static void restarting_begin(struct es_rollout_leader *l)
+{
+	phase_begin(l, ES_ROLLOUT_RESTARTING);
+	l->restarting = -1;
+	restarting_tick(l);
+}
+
 /* --- switch */
 
 static void settle_switching(struct es_rollout_leader *l)
@@ -111,6 +195,8 @@ static void settle_switching(struct es_rollout_leader *l)
 		return;
 	if (count(l, ES_ROLLOUT_FAILED) || count(l, ES_ROLLOUT_GONE))
 		take_back(l);
+	else if (l->restarts && !count(l, ES_ROLLOUT_LOST))
+		restarting_begin(l);
 	else
 		finish(l, count(l, ES_ROLLOUT_LOST) ? ES_ROLLOUT_INCOMPLETE : ES_ROLLOUT_ALL_SWITCHED);
 }
@@ -200,6 +286,9 @@ void es_rollout_leader_tick(struct es_rollout_leader *l)
 		tell_those(l, ES_ROLLOUT_SWITCHED, ES_ROLLOUT_LOST, ES_ROLLOUT_REVERT);
 		settle_taking_back(l);
 		break;
+	case ES_ROLLOUT_RESTARTING:
+		restarting_tick(l);
+		break;
 	default:
 		break;
 	}
@@ -242,7 +331,7 @@ static void on_verdict(struct es_rollout_leader *l, const struct es_rollout_mess
 	switch (message->state) {
 	case ES_ROLLOUT_READY:
 		node->member = message->member;
-		set_text(l, message->source, ES_ROLLOUT_READY, "");
+		set(l, message->source, ES_ROLLOUT_READY, message->text, message->len);
 		break;
 	case ES_ROLLOUT_REFUSED:
 		node->member = message->member;
@@ -263,7 +352,7 @@ static void on_verdict(struct es_rollout_leader *l, const struct es_rollout_mess
 static void on_switched(struct es_rollout_leader *l, const struct es_rollout_message *message)
 {
 	if (message->state == ES_ROLLOUT_SWITCHED)
-		set_text(l, message->source, ES_ROLLOUT_SWITCHED, "");
+		set(l, message->source, ES_ROLLOUT_SWITCHED, message->text, message->len);
 	else if (message->state == ES_ROLLOUT_FAILED)
 		set(l, message->source, ES_ROLLOUT_FAILED, message->text, message->len);
 	else if (message->state == ES_ROLLOUT_GONE)
@@ -308,13 +397,15 @@ void es_rollout_leader_message(struct es_rollout_leader *l, const struct es_roll
 	else if (l->phase == ES_ROLLOUT_TAKING_BACK &&
 		 (node->state == ES_ROLLOUT_SWITCHED || node->state == ES_ROLLOUT_LOST))
 		on_taken_back(l, message);
+	else if (l->phase == ES_ROLLOUT_RESTARTING)
+		on_restarted(l, message);
 }
 
 /* --- life */
 
 int es_rollout_lead(struct es_rollout_leader *l, const struct es_rollout_ops *ops, void *ctx,
 		    unsigned int self, unsigned int node_count, unsigned long long number, const char *text,
-		    size_t len, int is_dry)
+		    size_t len, int is_dry, int restarts)
 {
 	l->text = malloc(len);
 	if (!l->text)
@@ -327,6 +418,7 @@ int es_rollout_lead(struct es_rollout_leader *l, const struct es_rollout_ops *op
 	l->node_count = node_count;
 	l->number = number;
 	l->is_dry = is_dry;
+	l->restarts = restarts;
 	l->result = ES_ROLLOUT_PENDING;
 	for (unsigned int i = 0; i < node_count; i++)
 		l->node[i].member = l->node[i].heard_ns = 0;
@@ -338,7 +430,9 @@ int es_rollout_lead(struct es_rollout_leader *l, const struct es_rollout_ops *op
 void es_rollout_leader_stop(struct es_rollout_leader *l)
 {
 	if (es_rollout_is_leading(l))
-		finish(l, l->phase == ES_ROLLOUT_CHECKING ? ES_ROLLOUT_NOT_TAKEN : ES_ROLLOUT_INCOMPLETE);
+		finish(l, l->phase == ES_ROLLOUT_CHECKING     ? ES_ROLLOUT_NOT_TAKEN
+			  : l->phase == ES_ROLLOUT_RESTARTING ? ES_ROLLOUT_HALTED
+							      : ES_ROLLOUT_INCOMPLETE);
 }
 
 const char *es_rollout_state_name(unsigned int state)
@@ -354,6 +448,10 @@ const char *es_rollout_state_name(unsigned int state)
 		return "old_version";
 	case ES_ROLLOUT_LOST:
 		return "lost";
+	case ES_ROLLOUT_RESTARTS:
+		return "restarts";
+	case ES_ROLLOUT_BEGUN:
+		return "restarted";
 	default:
 		return state < ES_ROLLOUT_STATE_COUNT ? names[state] : "unknown";
 	}
@@ -361,15 +459,16 @@ const char *es_rollout_state_name(unsigned int state)
 
 const char *es_rollout_phase_name(enum es_rollout_phase phase)
 {
-	static const char *const names[] = {"idle", "checking", "switching", "taking_back", "done"};
+	static const char *const names[] = {"idle",	   "checking",	 "switching",
+					    "taking_back", "restarting", "done"};
 
 	return names[phase];
 }
 
 const char *es_rollout_result_name(enum es_rollout_result result)
 {
-	static const char *const names[] = {"pending", "checked",    "switched",
-					    "refused", "taken_back", "incomplete"};
+	static const char *const names[] = {"pending",	  "checked",	"switched", "refused",
+					    "taken_back", "incomplete", "halted"};
 
 	return names[result];
 }

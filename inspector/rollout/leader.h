@@ -7,6 +7,9 @@
  * it, it tells all to switch, itself included. When one cannot, it tells all to go back. So all have the new one, or all
  * the old one; except for a node that dies, or is cut off, within the moment between the word to switch and its answer:
  * that one has either, and the others keep the new one.
+ *
+ * What waits for another start of the daemons is put in force then, if the operator wants it so: one after the other begins
+ * anew, while all others serve. Whoever leads is the last, and does not do it himself: he could not tell of it.
  */
 #include "inspector/rollout/ops.h"
 #include "kmod/core/abi.h"
@@ -23,11 +26,16 @@
 /* For the answers to the word to switch, and to go back. */
 #define ES_ROLLOUT_SWITCH_MS 5000
 
+/* For a node to begin anew, and for all others to serve before that. */
+#define ES_ROLLOUT_RESTART_MS 120000
+
 /* What the leader knows of nodes beyond enum es_rollout_state. */
 enum es_rollout_outside {
 	ES_ROLLOUT_LEFT_OUT = 64, /* the operator wants it so */
 	ES_ROLLOUT_OLD,		  /* its version knows no rollouts */
 	ES_ROLLOUT_LOST,	  /* it does not answer */
+	ES_ROLLOUT_RESTARTS,	  /* it has switched, and was told to begin anew */
+	ES_ROLLOUT_BEGUN,	  /* it has done that, and serves */
 };
 
 enum es_rollout_phase {
@@ -35,6 +43,7 @@ enum es_rollout_phase {
 	ES_ROLLOUT_CHECKING,
 	ES_ROLLOUT_SWITCHING,
 	ES_ROLLOUT_TAKING_BACK,
+	ES_ROLLOUT_RESTARTING,
 	ES_ROLLOUT_DONE,
 };
 
@@ -45,6 +54,7 @@ enum es_rollout_result {
 	ES_ROLLOUT_NOT_TAKEN,	 /* nothing has changed anywhere */
 	ES_ROLLOUT_ALL_BACK,	 /* some had switched; all are as before */
 	ES_ROLLOUT_INCOMPLETE,	 /* nodes differ, or may differ */
+	ES_ROLLOUT_HALTED,	 /* all have switched, and not all have begun anew */
 };
 
 /* struct es_rollout_standing - @state: an enum es_rollout_state or es_rollout_outside; @heard_ns: 0: never */
@@ -55,7 +65,8 @@ struct es_rollout_standing {
 	char why[sizeof(struct es_conf_error)];
 };
 
-/* struct es_rollout_leader - @since_ns: of the phase; @text: its own copy */
+/* struct es_rollout_leader - @since_ns: of the phase, and of each restart; @text: its own copy; @restarts: one is wanted of
+ * those that need it; @restarting: of which it is being waited for, -1: none yet */
 struct es_rollout_leader {
 	const struct es_rollout_ops *ops;
 	void *ctx;
@@ -65,6 +76,8 @@ struct es_rollout_leader {
 	enum es_rollout_phase phase;
 	enum es_rollout_result result;
 	int is_dry;
+	int restarts;
+	int restarting;
 	char *text;
 	size_t total;
 	unsigned long long since_ns;
@@ -73,13 +86,13 @@ struct es_rollout_leader {
 
 /**
  * es_rollout_lead() - begin; all zero, or done, before
- * @number: higher than of any before; @is_dry: check only
+ * @number: higher than of any before; @is_dry: check only; @restarts: nodes begin anew where settings wait for that
  * @leader->node: the caller has filled in the states of nodes that are left out, of an old version or lost, and of this
  * node whether it READY or REFUSED it and why; all others are ES_ROLLOUT_NONE. Returns 0 or -ENOMEM.
  */
 int es_rollout_lead(struct es_rollout_leader *leader, const struct es_rollout_ops *ops, void *ctx,
 		    unsigned int self, unsigned int node_count, unsigned long long number, const char *text,
-		    size_t len, int is_dry);
+		    size_t len, int is_dry, int restarts);
 
 /* es_rollout_leader_message() - a node's word */
 void es_rollout_leader_message(struct es_rollout_leader *leader, const struct es_rollout_message *message);

@@ -116,7 +116,7 @@ static void done(struct es_rollout_member *m, int rc, enum es_rollout_state good
 		 const struct es_conf_error *err)
 {
 	m->state = rc ? bad : good;
-	snprintf(m->why, sizeof(m->why), "%s", rc ? err->text : "");
+	snprintf(m->why, sizeof(m->why), "%s", err->text);
 	m->heard_ns = m->ops->now_ns(m->ctx); /* it may have taken long */
 	say_state(m);
 }
@@ -170,6 +170,17 @@ static void on_revert(struct es_rollout_member *m)
 		say_state(m);
 }
 
+/* What this daemon has never heard of was the one's before it. */
+static void on_restart(struct es_rollout_member *m, const struct es_rollout_message *message, int is_ours)
+{
+	if (is_ours && m->state == ES_ROLLOUT_SWITCHED)
+		m->ops->restart(m->ctx);
+	else if (message->rollout <= m->last[message->source])
+		say(m, message->source, message->rollout, 0, ES_ROLLOUT_FAILED, "it has given up waiting");
+	else if (m->ops->has_begun(m->ctx))
+		say(m, message->source, message->rollout, 0, ES_ROLLOUT_GONE, "");
+}
+
 void es_rollout_member_message(struct es_rollout_member *m, const struct es_rollout_message *message,
 			       int is_leading)
 {
@@ -193,6 +204,9 @@ void es_rollout_member_message(struct es_rollout_member *m, const struct es_roll
 			on_commit(m);
 		else
 			on_revert(m);
+		break;
+	case ES_ROLLOUT_RESTART:
+		on_restart(m, message, is_ours);
 		break;
 	case ES_ROLLOUT_END:
 		if (is_ours)

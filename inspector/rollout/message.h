@@ -27,6 +27,7 @@ enum es_rollout_kind {
 	ES_ROLLOUT_REVERT, /* of the leader: back to what was before */
 	ES_ROLLOUT_END,	   /* of the leader: that was all */
 	ES_ROLLOUT_STATE, /* of the node: @state, and why, @len bytes; answers the three before and the offer */
+	ES_ROLLOUT_RESTART, /* of the leader: begin anew; whoever has says that it is GONE, when it serves */
 };
 
 /* The node's part in a rollout, as it tells the leader. New ones at the end. */

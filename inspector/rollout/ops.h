@@ -19,6 +19,10 @@
  * @commit: put what was checked in force; on failure all is as before. Returns 0, or -errno and @err.
  * @revert: what was in force before @commit is again. Returns 0, or -errno and @err.
  * @discard: forget what was checked, and what was before; not called twice for one @check
+ * @check, @commit: @err of one that succeeds: what waits for another start of this daemon
+ * @may_restart: do all nodes but @node serve? Returns 0, or -errno, and @err: which one does not
+ * @restart: this daemon ends, and begins anew
+ * @has_begun: does it serve, as before it was told to begin anew?
  */
 struct es_rollout_ops {
 	unsigned long long (*now_ns)(void *ctx);
@@ -27,6 +31,9 @@ struct es_rollout_ops {
 	int (*commit)(void *ctx, struct es_conf_error *err);
 	int (*revert)(void *ctx, struct es_conf_error *err);
 	void (*discard)(void *ctx);
+	int (*may_restart)(void *ctx, unsigned int node, struct es_conf_error *err);
+	void (*restart)(void *ctx);
+	int (*has_begun)(void *ctx);
 };
 
 #endif

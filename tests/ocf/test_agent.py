@@ -289,6 +289,16 @@ def test_reload(agent):
     assert agent.node.ask("status")["ring"]["epoch"] == epoch + 1
 
 
+def test_begins_anew(agent):
+    """In its process, as by `earshot rollout --restart`: to Pacemaker, which looks at every moment of it, nothing has happened."""
+    pid = agent.start()
+    agent.node.ask("restart")
+    for _ in range(6):
+        assert agent.run("monitor").rc == SUCCESS
+        assert agent.run("monitor", level=10).rc == SUCCESS
+    assert agent.pid() == pid and agent.node.ask("status")["uptime_s"] < 30
+
+
 def test_reload_of_a_wrong_file(agent):
     """The old one stays in force. To Pacemaker it is no failure: it would restart the daemon for it, everywhere."""
     pid = agent.start()

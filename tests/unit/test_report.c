@@ -126,7 +126,8 @@ static void test_status(void **state)
 		json_object_to_json_string_ext(report, JSON_C_TO_STRING_PLAIN),
 		"{\"version\":\"" EARSHOT_VERSION
 		"\",\"cluster\":\"lab\",\"node\":\"n2\",\"config\":\"earshot.conf\","
-		"\"datapath\":{\"type\":\"bpf\",\"state\":\"fallback\"},\"uptime_s\":3.250000,"
+		"\"datapath\":{\"type\":\"bpf\",\"state\":\"fallback\"},\"uptime_s\":3.250000,\"waiting_for_"
+		"restart\":\"\","
 		"\"ring\":{\"epoch\":7,\"members\":2},"
 		"\"workers\":[{\"id\":0,\"requests\":12,\"handovers\":18446744073709551615}],"
 		"\"loads\":{\"sent\":3,\"received\":2,\"refused\":1},"

@@ -15,12 +15,14 @@
 static const struct es_keys keys = {.count = 1, .key = {{.handover = {.k0 = 1, .k1 = 2}}}};
 static const struct es_keys others_keys = {.count = 1, .key = {{.handover = {.k0 = 1, .k1 = 3}}}};
 
-/* struct node - @value: of its configuration: 1 is what was before, 2 what is rolled out; the rest is what it is to do */
+/* struct node - @value: of its configuration: 1 is what was before, 2 what is rolled out; @restarts: how often it has begun
+ * anew, @away: steps until it serves again; the rest is what it is to do */
 struct node {
 	unsigned int id;
 	struct es_rollout_leader leader;
 	struct es_rollout_member member;
-	int value, checked, staged, commits;
+	int value, checked, staged, commits, restarts, away;
+	int needs_restart, stays_away;
 	int refuses, fails, cannot_go_back;
 	int is_dead;
 	int cannot_tell; /* that it has switched */
@@ -80,6 +82,8 @@ static int commit(void *ctx, struct es_conf_error *err)
 		return -ENOSPC;
 	}
 	node->value = 2;
+	if (node->needs_restart)
+		es_conf_error_set(err, "needs a restart");
 	return 0;
 }
 
@@ -100,7 +104,39 @@ static void discard(void *ctx)
 	((struct node *)ctx)->staged = 0;
 }
 
-static const struct es_rollout_ops ops = {now, send_message, check, commit, revert, discard};
+static int may_restart(void *ctx, unsigned int which, struct es_conf_error *err)
+{
+	(void)ctx;
+	for (unsigned int i = 0; i < NODES; i++) {
+		if (i == which || (!nodes[i].away && !nodes[i].is_dead))
+			continue;
+		es_conf_error_set(err, "node %u does not serve", i);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+#define AWAY_STEPS 20 /* half of them without an answer */
+
+static void restart(void *ctx)
+{
+	struct node *node = ctx;
+
+	assert_int_equal(may_restart(NULL, node->id, &(struct es_conf_error){}), 0);
+	if (node->away)
+		return;
+	node->away = AWAY_STEPS;
+	node->restarts++;
+	node->needs_restart = 0;
+}
+
+static int has_begun(void *ctx)
+{
+	return !((struct node *)ctx)->away;
+}
+
+static const struct es_rollout_ops ops = {now,	   send_message, check,	  commit,   revert,
+					  discard, may_restart,	 restart, has_begun};
 
 static void boot(struct node *node)
 {
@@ -143,7 +179,7 @@ static void deliver(const struct packet *packet)
 
 	if (node->dies_of == 1 + packet->datagram.header.kind)
 		node->is_dead = 1;
-	if (node->is_dead)
+	if (node->is_dead || node->away > AWAY_STEPS / 2)
 		return;
 	assert_int_equal(
 		es_rollout_get(&packet->datagram, packet->len, target, NODES, &keys, &datagram, &message), 0);
@@ -166,12 +202,18 @@ static void step(void)
 	for (unsigned int i = 0; i < NODES; i++) {
 		if (nodes[i].is_dead)
 			continue;
+		if (nodes[i].away == AWAY_STEPS) {
+			es_rollout_member_stop(&nodes[i].member);
+			boot(&nodes[i]);
+		}
+		if (nodes[i].away && !nodes[i].stays_away)
+			nodes[i].away--;
 		es_rollout_leader_tick(&nodes[i].leader);
 		es_rollout_member_tick(&nodes[i].member);
 	}
 }
 
-static void lead(struct node *node, int is_dry)
+static void lead_with(struct node *node, int is_dry, int restarts)
 {
 	struct es_conf_error err = {};
 
@@ -179,14 +221,20 @@ static void lead(struct node *node, int is_dry)
 	node->leader.node[node->id].state =
 		check(node, text, sizeof(text), &err) ? ES_ROLLOUT_REFUSED : ES_ROLLOUT_READY;
 	assert_int_equal(es_rollout_lead(&node->leader, &ops, node, node->id, NODES, ++numbers, text,
-					 sizeof(text), is_dry),
+					 sizeof(text), is_dry, restarts),
 			 0);
+}
+
+static void lead(struct node *node, int is_dry)
+{
+	lead_with(node, is_dry, 0);
 }
 
 /* Until nobody waits for anything. */
 static enum es_rollout_result run(struct node *node)
 {
-	for (int i = 0; i < LIMIT_S * 1000 / ES_ROLLOUT_TICK_MS && es_rollout_is_leading(&node->leader); i++)
+	for (int i = 0; i < 6 * LIMIT_S * 1000 / ES_ROLLOUT_TICK_MS && es_rollout_is_leading(&node->leader);
+	     i++)
 		step();
 	assert_int_equal(node->leader.phase, ES_ROLLOUT_DONE);
 	for (int i = 0; i <= ES_ROLLOUT_PATIENCE_MS / ES_ROLLOUT_TICK_MS; i++)
@@ -429,6 +477,71 @@ static void test_old_version(void **state)
 	assert_values(1, 1, 1);
 }
 
+/* One after the other, while all others serve; whoever leads is the last, and is not told. */
+static void test_restarts(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		setup(NULL);
+		srand((unsigned int)i);
+		lost_of = i ? 4 : 0;
+		for (unsigned int n = 0; n < NODES; n++)
+			nodes[n].needs_restart = 1;
+		lead_with(&nodes[1], 0, 1);
+		assert_int_equal(run(&nodes[1]), ES_ROLLOUT_ALL_SWITCHED);
+		assert_values(2, 2, 2);
+		assert_int_equal(nodes[0].restarts, 1);
+		assert_int_equal(nodes[1].restarts, 0);
+		assert_int_equal(nodes[2].restarts, 1);
+		assert_int_equal(nodes[1].leader.node[0].state, ES_ROLLOUT_BEGUN);
+		assert_int_equal(nodes[1].leader.node[1].state, ES_ROLLOUT_SWITCHED);
+		assert_string_equal(nodes[1].leader.node[1].why, "needs a restart");
+		teardown(NULL);
+	}
+}
+
+/* Those that need it; and none, where nobody has asked for it. */
+static void test_restarts_where_needed(void **state)
+{
+	(void)state;
+	nodes[2].needs_restart = 1;
+	lead_with(&nodes[0], 0, 0);
+	assert_int_equal(run(&nodes[0]), ES_ROLLOUT_ALL_SWITCHED);
+	assert_int_equal(nodes[2].restarts, 0);
+	assert_string_equal(nodes[0].leader.node[2].why, "needs a restart");
+	lead_with(&nodes[0], 0, 1);
+	assert_int_equal(run(&nodes[0]), ES_ROLLOUT_ALL_SWITCHED);
+	assert_int_equal(nodes[1].restarts, 0);
+	assert_int_equal(nodes[2].restarts, 1);
+}
+
+/* The first that does not come back is the last that went. */
+static void test_restart_fails(void **state)
+{
+	(void)state;
+	for (unsigned int n = 0; n < NODES; n++)
+		nodes[n].needs_restart = 1;
+	nodes[1].stays_away = 1;
+	lead_with(&nodes[0], 0, 1);
+	assert_int_equal(run(&nodes[0]), ES_ROLLOUT_HALTED);
+	assert_int_equal(nodes[1].restarts, 1);
+	assert_int_equal(nodes[2].restarts, 0);
+	assert_int_equal(nodes[0].leader.node[1].state, ES_ROLLOUT_LOST);
+	assert_int_equal(nodes[0].leader.node[2].state, ES_ROLLOUT_SWITCHED);
+}
+
+/* One that does not serve keeps all others from being restarted. */
+static void test_one_does_not_serve(void **state)
+{
+	(void)state;
+	nodes[0].needs_restart = nodes[1].needs_restart = 1;
+	nodes[2].away = nodes[2].stays_away = 1;
+	lead_with(&nodes[0], 0, 1);
+	assert_int_equal(run(&nodes[0]), ES_ROLLOUT_HALTED);
+	assert_int_equal(nodes[1].restarts, 0);
+	assert_non_null(strstr(nodes[0].leader.node[1].why, "node 2 does not serve"));
+}
+
 static void test_datagrams(void **state)
 {
 	const struct es_rollout_message sent = {.source = 1,
@@ -482,6 +595,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_old_offer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_old_version, setup, teardown),
+		cmocka_unit_test(test_restarts),
+		cmocka_unit_test_setup_teardown(test_restarts_where_needed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_restart_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_does_not_serve, setup, teardown),
 		cmocka_unit_test(test_datagrams),
 	};
 
