@@ -139,7 +139,7 @@ static void check_away(struct es_check *check)
 	for (i = 0; i < n && !is_static(check); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 
-		if (is_true(node, "member"))
+		if (is_true(node, "member") || !strcmp(es_json_string(node, "state"), "removed"))
 			continue;
 		away++;
 		es_check_warning(
@@ -364,15 +364,16 @@ static void check_decisions(struct es_check *check)
 		es_check_warning(
 			check,
 			es_check_action("decision_entries = %u in inspector { } of %s, or leave it out and "
-					"say the connection_rate; restart earshotd",
+					"say the connection_rate; earshot rollout --restart",
 					conf->inspector.decision_entries * 2, conf->path),
 			"%llu decisions were forgotten early, with decision_entries = %u", early,
 			conf->inspector.decision_entries);
 	else if (early)
 		es_check_warning(
 			check,
-			es_check_action("connection_rate = %u in inspector { } of %s; restart earshotd",
-					conf->inspector.connection_rate * 2, conf->path),
+			es_check_action(
+				"connection_rate = %u in inspector { } of %s; earshot rollout --restart",
+				conf->inspector.connection_rate * 2, conf->path),
 			"%llu decisions were forgotten early, with connection_rate = %u", early,
 			conf->inspector.connection_rate);
 	else
@@ -419,6 +420,18 @@ static void check_metrics(struct es_check *check)
 		es_check_ok(check, "metrics are served at %s port %llu", address, port);
 }
 
+static void check_waiting(struct es_check *check)
+{
+	const char *waiting = es_json_string(check->facts->daemon.status, "waiting_for_restart");
+
+	/* Of a version before: "-". */
+	if (*waiting && strcmp(waiting, "-") != 0)
+		es_check_warning(check, "earshot rollout --restart of the same file, on any node",
+				 "settings of %s that are not in force: %s", check->conf->path, waiting);
+	else
+		es_check_ok(check, "no setting waits for a restart of the daemon");
+}
+
 static const struct es_check_item items[] = {
 	{"state", "Requests are served without inspection, or not at all.", check_state},
 	{"down", "The other nodes serve what it should.", check_down},
@@ -442,6 +455,7 @@ static const struct es_check_item items[] = {
 	 "joins "
 	 "anew.",
 	 es_check_drift},
+	{"waiting", "It goes on with those that it had when it started.", check_waiting},
 	{"settings",
 	 "A request is decided otherwise there, or a connection that moves finds a socket that cannot keep "
 	 "what it was promised.",

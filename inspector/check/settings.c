@@ -158,6 +158,8 @@ void es_check_settings(struct es_check *check)
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 		struct json_object *settings = es_json_object(node, "settings");
 
+		if (!strcmp(es_json_string(node, "state"), "removed"))
+			continue;
 		if (!json_object_object_length(settings)) {
 			es_check_unchecked(check, "node %s has not told its settings",
 					   es_json_string(node, "name"));

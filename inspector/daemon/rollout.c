@@ -453,7 +453,7 @@ static int begin(struct es_daemon *d, struct json_object *request, struct es_con
 
 	r->leader.node_count = d->conf->node_count;
 	r->restarts = is_set(request, "restart");
-	if (!rc && r->restarts)
+	if (!rc && r->restarts && !is_set(request, "dry_run"))
 		rc = may_restart(d, self, err);
 	if (rc)
 		return rc;

@@ -296,6 +296,12 @@ static void test_members(void **state)
 	json_object_object_add(node_of(1), "member", json_object_new_boolean(0));
 	set(node_of(1), "reason", "its daemon died");
 	expect_one("members.away", ES_CHECK_WARNING, "node n2 is no member: its daemon died");
+	set(node_of(1), "state", "removed"); /* nobody waits for it */
+	run_again();
+	assert_int_equal(finding("members.away")->severity, ES_CHECK_OK);
+	status_reset();
+	set(facts.daemon.status, "waiting_for_restart", "inspector: workers");
+	expect_one("members.waiting", ES_CHECK_WARNING, "that are not in force: inspector: workers");
 	status_reset();
 	membership = member(facts.daemon.status, "membership");
 	set(membership, "phase", "holding");
