@@ -92,6 +92,7 @@ void es_group_describe(struct es_group *group, unsigned int weight, const char *
 
 	self->weight = (uint16_t)weight;
 	group->settings_are_new |= strcmp(self->settings, settings) != 0;
+	group->settings_changed |= group->settings_are_new;
 	snprintf(self->settings, sizeof(self->settings), "%s", settings);
 }
 

@@ -117,7 +117,8 @@ struct es_group_member {
  * still is
  * @others_ahead: a ring was, or is, in force without this node: others may have what it had
  * @doubt_until_ms: until then, what a node that was lost may have executed can come again, to another one
- * @settings_are_new: no message says yet what they are since a reload
+ * @settings_are_new: no message says yet what they are since a reload; @settings_changed: this node's are others now than
+ * when it was judged, or a member's
  * @patience_ms: after so long without a word, or the word that is waited for, a member is suspected
  */
 struct es_group {
@@ -142,6 +143,7 @@ struct es_group {
 	uint64_t tick_ms;
 	uint8_t hello_is_out;
 	uint8_t settings_are_new;
+	uint8_t settings_changed;
 	uint8_t is_leaving;
 	unsigned int member_count;
 	struct es_group_node node[ES_GROUP_NODES_MAX];
@@ -219,6 +221,13 @@ int es_group_is_in(const struct es_group *group);
  * @ret_text: "NAME is VALUE there, VALUE in the cluster". Returns 1 if they differ.
  */
 int es_group_settings_differ(const char *there, const char *cluster, char *ret_text, size_t size);
+
+/**
+ * es_group_is_alike_again() - this node was refused, and does not differ from the members any more
+ * Only a new view judges it anew, so it is to leave the bus and join again: members of each version understand that. Says
+ * so once for each change of settings, and not while members differ from each other, since the view would judge these, too.
+ */
+int es_group_is_alike_again(struct es_group *group);
 
 /* struct es_group_setting - one in which two nodes differ: its name, and the value of each; no NULs behind them.
  * @must: they may not, es_group_settings_differ(); else they should not */

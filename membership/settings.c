@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What members say of their settings, and say again after a reload. What was said later is for people only: who is on
- * the ring is judged by HELLOs, since a version before this one hears nothing else.
+ * What members say of their settings, and say again after a reload. Who is on the ring is judged by HELLOs, since a
+ * version before this one hears nothing else: what was said later is for people, and tells one that was refused when it is
+ * time to join again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -154,4 +155,47 @@ void es_group_on_settings(struct es_group *group, const struct es_group_member *
 	node = &group->node[member->node];
 	memcpy(node->settings, payload, len);
 	node->settings[len] = 0;
+	group->settings_changed = 1;
+}
+
+/* By whose settings the next view judges: those on the ring have the same epoch, so the first of them. */
+static const struct es_group_member *next_reference(const struct es_group *group)
+{
+	const struct es_group_member *first = NULL;
+
+	for (unsigned int i = 0; i < group->member_count; i++) {
+		const struct es_group_member *m = &group->member[i];
+
+		if (!es_group_counts(m) || m->node < 0 || m->is_leaving || !group->node[m->node].is_accepted)
+			continue;
+		if (!first || m->id.nodeid < first->id.nodeid ||
+		    (m->id.nodeid == first->id.nodeid && m->id.pid < first->id.pid))
+			first = m;
+	}
+	return first;
+}
+
+static int is_judged(const struct es_group *group, unsigned int node)
+{
+	return node == group->self || group->node[node].is_accepted;
+}
+
+int es_group_is_alike_again(struct es_group *group)
+{
+	const struct es_group_node *self = &group->node[group->self];
+	const struct es_group_member *reference;
+	char unwanted[ES_GROUP_TEXT_SIZE];
+
+	if (!group->settings_changed || group->phase != ES_GROUP_STABLE)
+		return 0;
+	group->settings_changed = 0;
+	if (!self->is_member || self->is_accepted || !self->refused[0])
+		return 0;
+	reference = next_reference(group);
+	for (unsigned int i = 0; reference && i < group->node_count; i++)
+		if (is_judged(group, i) &&
+		    es_group_settings_differ(group->node[i].settings, group->node[reference->node].settings,
+					     unwanted, sizeof(unwanted)))
+			reference = NULL;
+	return reference != NULL;
 }

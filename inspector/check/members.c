@@ -164,10 +164,12 @@ static void check_refused(struct es_check *check)
 		if (!is_true(node, "member") || !*es_json_string(node, "refused"))
 			continue;
 		refused++;
-		es_check_error(check,
-			       "the same configuration and key on all nodes, then restart earshotd there",
-			       "node %s is refused: %s", es_json_string(node, "name"),
-			       es_json_string(node, "refused"));
+		es_check_error(
+			check,
+			"earshot rollout of the configuration that is right, or the same file, key and "
+			"plugins there and earshot reload on it: it joins then by itself",
+			"node %s is refused: %s", es_json_string(node, "name"),
+			es_json_string(node, "refused"));
 	}
 	if (!refused)
 		es_check_ok(check, "no node is refused");

@@ -359,6 +359,9 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *timer, int events)
 	es_bus_want(m->bus, public_link_is_up(m) && es_cluster_watch_may_join(m));
 	bus_watch(m);
 	es_group_tick(&m->group, es_membership_now_ms());
+	/* A rollout that is not over may be taken back. */
+	if (!es_daemon_rollout_is_busy(m->daemon) && es_group_is_alike_again(&m->group))
+		on_rejoin(m, "it was refused, is like the members now, and joins again");
 	es_cluster_watch_tick(m);
 	if (m->group.phase != ES_GROUP_OUT && es_membership_now_ms() >= m->load_at_ms)
 		es_membership_load_send(m);

@@ -254,10 +254,15 @@ static void tell_end(struct es_daemon *d)
 		 d->rollout.by, words[l->result], nodes);
 }
 
+int es_daemon_rollout_is_busy(const struct es_daemon *d)
+{
+	return es_rollout_is_leading(&d->rollout.leader) || es_rollout_member_is_busy(&d->rollout.member);
+}
+
 static void go_on(struct es_daemon *d)
 {
 	struct es_daemon_rollout *r = &d->rollout;
-	int is_busy = es_rollout_is_leading(&r->leader) || es_rollout_member_is_busy(&r->member);
+	int is_busy = es_daemon_rollout_is_busy(d);
 
 	tell_end(d);
 	if (is_busy && !ev_is_active(&r->timer))

@@ -38,6 +38,9 @@ int es_daemon_rollout_start(struct es_daemon *daemon, struct es_conf_error *err)
 /* es_daemon_rollout_stop() - may be called without start; what is only checked is forgotten */
 void es_daemon_rollout_stop(struct es_daemon *daemon);
 
+/* es_daemon_rollout_is_busy() - one is under way that this node leads, or takes part in */
+int es_daemon_rollout_is_busy(const struct es_daemon *daemon);
+
 /* es_daemon_rollout_message() - a datagram of es_rollout_get(); returns 0, or -EBADMSG: it is none */
 int es_daemon_rollout_message(void *daemon, const void *data, size_t len);
 

@@ -387,6 +387,8 @@ static void process_step(struct process *p)
 		return;
 	}
 	es_group_tick(&p->group, now);
+	if (es_group_is_alike_again(&p->group))
+		on_rejoin(p, "it was made alike");
 	check();
 	if (p->in_view && now >= p->load_at && p->group.phase != ES_GROUP_OUT) {
 		struct es_wire_load load = {.sent_ns = now * 1000000};

@@ -179,6 +179,72 @@ static void test_refused(void **state)
 	end();
 }
 
+static const char other_key[] = "=protocol=1\n=key=cc\n";
+
+/* Made alike, a node is in, without a start; and so it is if all others are made as it is, but not before all are. */
+static void test_made_alike(void **state)
+{
+	(void)state;
+	seed = 13;
+	begin();
+	run(2000);
+	crash(4);
+	run(3000);
+	join(4, other_key);
+	run(3000);
+	assert_false(es_group_is_in(&process[4].group));
+	es_group_describe(&process[4].group, 100, same);
+	run(1000);
+	assert_whole();
+	assert_string_equal(process[4].group.node[4].refused, "");
+	crash(4);
+	run(3000);
+	join(4, other_key);
+	run(3000);
+	for (unsigned int i = 0; i < 4; i++) {
+		uint32_t epoch = process[4].group.epoch;
+
+		assert_false(es_group_is_in(&process[4].group));
+		for (unsigned int k = 0; k < 4; k++)
+			assert_true(es_group_is_in(&process[k].group));
+		es_group_describe(&process[i].group, 100, other_key);
+		run(1000);
+		assert_int_equal(process[4].group.epoch != epoch, i == 3); /* it does not try in vain */
+	}
+	assert_whole();
+	end();
+}
+
+/* What makes one alike leaves another one refused: each is judged for itself, and nobody tries in vain. */
+static void test_two_refused(void **state)
+{
+	uint32_t epoch;
+
+	(void)state;
+	seed = 14;
+	begin();
+	run(2000);
+	for (unsigned int i = 3; i < NODES; i++) {
+		crash(i);
+		run(3000);
+		join(i, i == 3 ? other_key : "=protocol=1\n=key=dd\n");
+		run(3000);
+	}
+	es_group_describe(&process[4].group, 100, other_key);
+	epoch = process[0].group.epoch;
+	run(2000);
+	assert_int_equal(process[0].group.epoch, epoch);
+	es_group_describe(&process[4].group, 100, same);
+	run(2000);
+	assert_true(es_group_is_in(&process[4].group));
+	assert_false(es_group_is_in(&process[3].group));
+	assert_true(inspected() == ~0ULL && datapath[4].share);
+	es_group_describe(&process[3].group, 100, same);
+	run(2000);
+	assert_whole();
+	end();
+}
+
 static void test_stalled(void **state)
 {
 	(void)state;
@@ -316,7 +382,8 @@ int main(void)
 		cmocka_unit_test(test_weight_0_of_all), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_stalled),		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_random_worlds),	cmocka_unit_test(test_reload),
-		cmocka_unit_test(test_others_served),
+		cmocka_unit_test(test_others_served),	cmocka_unit_test(test_made_alike),
+		cmocka_unit_test(test_two_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
