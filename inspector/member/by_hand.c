@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The file of what was set by hand, and its words. What it does to the cluster is daemon/by_hand.c's. */
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "inspector/base/file.h"
 #include "inspector/base/json.h"
 #include "inspector/member/by_hand.h"
 
@@ -64,23 +62,8 @@ int es_by_hand_read(const char *path, uint8_t what, struct es_wire_by_hand *ret)
 	return rc;
 }
 
-static int text_write(const char *path, const char *text)
-{
-	size_t len = strlen(text);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	/* A machine that is switched off now comes back as it was set, too. */
-	if (write(fd, text, len) != (ssize_t)len || fsync(fd))
-		rc = errno ? -errno : -EIO;
-	close(fd);
-	return rc;
-}
-
 int es_by_hand_write(const char *path, const struct es_wire_by_hand *by_hand)
 {
-	char directory[256], new_path[280];
 	struct json_object *object;
 	int rc;
 
@@ -89,17 +72,9 @@ int es_by_hand_write(const char *path, const struct es_wire_by_hand *by_hand)
 		rc = unlink(path) ? -errno : 0;
 		return rc && access(path, F_OK) && errno == ENOENT ? 0 : rc;
 	}
-	snprintf(directory, sizeof(directory), "%s", path);
-	snprintf(new_path, sizeof(new_path), "%s.new", path);
-	if (mkdir(dirname(directory), 0755) && errno != EEXIST)
-		return -errno;
 	object = es_by_hand_json(by_hand);
-	rc = text_write(new_path, json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN));
+	rc = es_file_replace(path, json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN));
 	json_object_put(object);
-	if (!rc && rename(new_path, path))
-		rc = -errno;
-	if (rc)
-		unlink(new_path);
 	return rc;
 }
 
