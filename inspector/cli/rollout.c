@@ -17,6 +17,7 @@
 
 #define POLL_NS	 100000000L
 #define POLL_MAX 600 /* the daemon's own limits end before */
+#define JOIN_MAX 150 /* for one that was refused until now */
 
 /* So many for each node that restarts, which has two minutes for it, and the others two to serve. */
 #define RESTART_POLL_MAX 2500
@@ -122,6 +123,24 @@ static const char *in_words(const char *state)
 	return state;
 }
 
+/* It has the file, and is no member. */
+static int is_outside(struct json_object *node)
+{
+	struct json_object *member;
+
+	return json_object_object_get_ex(node, "member", &member) && !json_object_get_boolean(member);
+}
+
+static int has_outside(struct json_object *report)
+{
+	struct json_object *nodes = es_json_array(report, "nodes");
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++)
+		if (is_outside(json_object_array_get_idx(nodes, i)))
+			return 1;
+	return 0;
+}
+
 static const char *result_in_words(const char *result)
 {
 	static const char *const words[][2] = {
@@ -152,13 +171,15 @@ static void print(struct json_object *report)
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 
 		es_table_cell(table, "%s", es_json_string(node, "name"));
-		es_table_cell(table, "%s", in_words(es_json_string(node, "state")));
+		es_table_cell(table, "%s%s", in_words(es_json_string(node, "state")),
+			      is_outside(node) ? ", and is no member" : "");
 		es_table_cell(table, "%s", es_json_string(node, "reason"));
 	}
 	es_table_print(table, stdout);
 	es_table_free(&table);
-	printf("\n%s: %s\n", es_json_string(report, "name"),
-	       result_in_words(es_json_string(report, "result")));
+	printf("\n%s: %s%s\n", es_json_string(report, "name"),
+	       result_in_words(es_json_string(report, "result")),
+	       has_outside(report) ? ", but not all of them are members" : "");
 }
 
 static int is_over(struct json_object *report)
@@ -193,7 +214,7 @@ static int poll_max(const struct es_cli *cli, struct json_object *report)
 	return cli->restart ? POLL_MAX + RESTART_POLL_MAX * (int)nodes : POLL_MAX;
 }
 
-/* Asks until it is over. *@report is another one then. */
+/* Asks until it is over, and a while for those to join that were refused until now. *@report is another one then. */
 static int wait_for_end(const struct es_cli *cli, struct json_object **report)
 {
 	const struct timespec pause = {.tv_nsec = POLL_NS};
@@ -201,10 +222,14 @@ static int wait_for_end(const struct es_cli *cli, struct json_object **report)
 	struct json_object *told = json_object_new_object();
 	int r = ES_CLI_OK;
 
-	for (int i = 0; i < poll_max(cli, *report) && !is_over(*report); i++) {
-		struct json_object *request = es_cli_command_request("rollout");
+	for (int i = 0, joining = 0; i < poll_max(cli, *report) && joining < JOIN_MAX; i++) {
+		struct json_object *request;
 
+		if (is_over(*report) && !has_outside(*report))
+			break;
+		joining += is_over(*report);
 		nanosleep(&pause, NULL);
+		request = es_cli_command_request("rollout");
 		json_object_object_add(request, "number", json_object_new_uint64(number));
 		json_object_put(*report);
 		*report = NULL;
@@ -301,7 +326,9 @@ static int run(const struct es_cli *cli)
 		else
 			print(report);
 		result = es_json_string(report, "result");
-		r = !strcmp(result, "switched") || !strcmp(result, "checked") ? ES_CLI_OK : ES_CLI_FAILED;
+		r = (!strcmp(result, "switched") && !has_outside(report)) || !strcmp(result, "checked")
+			    ? ES_CLI_OK
+			    : ES_CLI_FAILED;
 	}
 	json_object_put(report);
 	return r;
@@ -317,7 +344,7 @@ const struct es_cli_command es_cli_rollout = {
 	       "files and document "
 	       "roots must be there already. Each keeps the file that it had as FILE.previous. Status 1: it "
 	       "was not rolled "
-	       "out, and a line for each node says why.",
+	       "out, or a node that has it is no member; a line for each node says why.",
 	.options = options,
 	.args_min = 1,
 	.args_max = 1,

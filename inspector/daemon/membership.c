@@ -578,6 +578,22 @@ int es_membership_is_silent(const struct es_membership *m)
 	return m->is_silent || es_clock_now_ns() >= es_datapath_state(m->daemon->datapath)->lease_ns;
 }
 
+const char *es_membership_lacks(const struct es_membership *m, unsigned int i, char *text, size_t size)
+{
+	const struct es_group_node *node = &m->group.node[i];
+	const char *why = es_group_reason_text(node->reason);
+
+	if (node->is_member && node->refused[0])
+		snprintf(text, size, "it is refused: %s", node->refused);
+	else if (es_membership_is_silent(m)) /* and knows nothing of the others */
+		snprintf(text, size, "%s is silent: %s", m->group.node[m->group.self].name, m->why);
+	else if (m->group.phase == ES_GROUP_STABLE && node->is_accepted)
+		return NULL;
+	else
+		snprintf(text, size, "%s", node->is_member ? "the members do not agree yet" : why);
+	return text;
+}
+
 int es_membership_is_unkept(const struct es_membership *m)
 {
 	return es_by_hand_is_unkept(m);

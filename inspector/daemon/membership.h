@@ -66,6 +66,13 @@ int es_membership_is_unkept(const struct es_membership *membership);
 /* es_membership_is_cut_off() - this node is a member without a share for long: it hears nobody on the cluster network */
 int es_membership_is_cut_off(const struct es_membership *membership);
 
+/**
+ * es_membership_lacks() - why the ring in force is without @node
+ * Returns @text, or NULL: the node is a member that takes its part.
+ */
+const char *es_membership_lacks(const struct es_membership *membership, unsigned int node, char *text,
+				size_t size);
+
 const struct es_group *es_membership_group(const struct es_membership *membership);
 
 /* es_membership_report() - as es_report_membership() wants it */

@@ -303,6 +303,17 @@ int es_daemon_rollout_message(void *daemon, const void *data, size_t len)
 
 /* --- the command */
 
+/* One that was refused joins a moment after it has the file. */
+static void report_membership(const struct es_daemon *d, unsigned int i, struct json_object *node)
+{
+	char text[ES_GROUP_TEXT_SIZE + 32];
+	const char *lacks = d->membership ? es_membership_lacks(d->membership, i, text, sizeof(text)) : NULL;
+
+	json_object_object_add(node, "member", json_object_new_boolean(!lacks));
+	if (lacks)
+		es_json_string(node, "reason", lacks);
+}
+
 static struct json_object *report(const struct es_daemon *d)
 {
 	const struct es_rollout_leader *l = &d->rollout.leader;
@@ -326,6 +337,8 @@ static struct json_object *report(const struct es_daemon *d)
 		es_json_string(node, "state", es_rollout_state_name(l->node[i].state));
 		es_json_string(node, "reason", l->node[i].why);
 		json_object_array_add(nodes, node);
+		if (l->result == ES_ROLLOUT_ALL_SWITCHED && l->node[i].state == ES_ROLLOUT_SWITCHED)
+			report_membership(d, i, node);
 	}
 	json_object_object_add(object, "nodes", nodes);
 	return object;

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from cluster.files import NODES, own_files, path_of, read, ready
+from cluster.files import NODES, own_files, path_of, read, ready, rollout, write_new
 from cluster.membership import TOKEN, serving, settled
 from earshotlab import Lab, wait_for
 from web.traffic import Traffic
@@ -102,3 +102,51 @@ def test_the_members_are_made_alike(lab):
         write(lab, node, text)
         lab.node(node).exec(["earshot", "reload"])
     assert not re.search("differs|refused", lab.node("n1").exec(["earshot", "nodes"]).stdout)
+
+
+def test_rollout_makes_alike(lab):
+    """n3 was changed by hand and is refused: the rollout ends when it is a member, and not before."""
+    text = read(path_of(lab, "n3"))
+    restart(lab, "n3", with_rule(text, "own"))
+    refused(lab, "n3")
+    began = pid_of(lab, "n3")
+    with unharmed(lab):
+        done, report, states = rollout(lab, write_new(lab, with_rule(text, "all")))
+        assert done.returncode == 0 and states == {node: ("switched", "") for node in NODES}, done
+        assert [node["member"] for node in report["nodes"]] == [True, True, True]
+        assert not seen(lab, "n3")["refused"] and seen(lab, "n3")["member"]
+    assert pid_of(lab, "n3") == began
+    settled(lab, NODES)
+
+
+def test_rollout_to_one_that_stays_out(lab):
+    """Its daemon has the file and cannot join without its corosync: the rollout says so, and ends with 1."""
+    text = read(path_of(lab, "n3"))
+    lab.node("n3").corosync.stop()
+    wait_for(lambda: not seen(lab, "n3")["member"], "n3 is out", 15)
+    try:
+        new = write_new(lab, with_rule(text, "corosync"))
+        said = lab.node("n1").exec(["earshot", "rollout", new], check=False)
+        reason = seen(lab, "n3")["reason"]
+        assert said.returncode == 1 and re.search(rf"^n3 +has it, and is no member +{reason}$", said.stdout, re.M), said
+        assert said.stdout.count("no member") == 1 and read(path_of(lab, "n3")) == read(new), said
+        assert "in force on all of these nodes, but not all of them are members" in said.stdout, said
+    finally:
+        lab.node("n3").corosync.start()
+        settled(lab, NODES)
+
+
+def test_machine_is_made_alike(lab):
+    """What differs is a sysctl: no rollout helps, and says so; when that is put right, a reload does."""
+    lab.stop("n3", "earshotd")
+    lab.node("n3").exec(["sysctl", "-qw", "net.ipv4.tcp_sack=0"])
+    lab.start("n3", "earshotd")
+    try:
+        refused(lab, "n3")
+        done, report, states = rollout(lab, write_new(lab, with_rule(read(path_of(lab, "n3")), "sack")))
+        assert done.returncode == 1 and report["result"] == "refused" and "handshake" in states["n3"][1], done
+    finally:
+        lab.node("n3").exec(["sysctl", "-qw", "net.ipv4.tcp_sack=1"])
+        lab.node("n3").exec(["earshot", "reload"])
+        settled(lab, NODES)
+        wait_for(lambda: not seen(lab, "n3")["refused"], "n3 is in", 15, lambda: seen(lab, "n3"))
