@@ -156,8 +156,18 @@ static void check_refused(struct es_check *check)
 {
 	struct json_object *nodes = status_nodes(check);
 	size_t i, n = json_object_array_length(nodes);
+	struct json_object *not_taken;
 	unsigned int refused = 0;
 
+	if (json_object_object_get_ex(es_json_object(check->facts->daemon.status, "rollout"), "not_taken",
+				      &not_taken) &&
+	    *json_object_get_string(not_taken)) {
+		refused++;
+		es_check_warning(check,
+				 "earshot rollout of the file that is right; the one here stays beside it",
+				 "the file of the members' last rollout was not taken: %s",
+				 json_object_get_string(not_taken));
+	}
 	for (i = 0; i < n && !is_static(check); i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 

@@ -372,7 +372,7 @@ static int parse_all(struct es_conf_parse *p, const char *text, size_t size)
 	return p->failed ? -EINVAL : r;
 }
 
-static unsigned long long digest_of(const char *text, size_t size)
+unsigned long long es_conf_digest(const char *text, size_t size)
 {
 	unsigned long long hash = 14695981039346656037ULL; /* FNV-1a */
 
@@ -398,7 +398,7 @@ static int parse_once(const char *text, size_t size, const char *path, struct es
 	reader->parse.conf = calloc(1, sizeof(*reader->parse.conf));
 	if (reader->parse.conf) {
 		snprintf(reader->parse.conf->path, sizeof(reader->parse.conf->path), "%s", path);
-		reader->parse.conf->digest = digest_of(text, size);
+		reader->parse.conf->digest = es_conf_digest(text, size);
 		r = parse_all(&reader->parse, text, size);
 	}
 	if (!r) {

@@ -55,6 +55,7 @@ struct es_conf_cluster {
 	unsigned int handover_port;
 	unsigned int virtual_nodes; /* of a node with weight 100 */
 	enum es_conf_ring_hash ring_hash;
+	int catch_up; /* with membership: takes the file of the members' last rollout for an older one */
 };
 
 struct es_conf_datapath {
@@ -443,6 +444,9 @@ int es_conf_netfilter_serves(const struct es_conf *conf, char ret_text[ES_CONF_N
 
 /* es_conf_use_node() - this machine is node @self: what its section says of interfaces is in force */
 void es_conf_use_node(struct es_conf *conf, unsigned int self);
+
+/* es_conf_digest() - tells texts apart; of the one that was parsed, it is @digest */
+unsigned long long es_conf_digest(const char *text, size_t size);
 
 /* es_conf_rule_digest() - the same for two rules that say the same, on any machine */
 __u64 es_conf_rule_digest(const struct es_conf_rule *rule);

@@ -158,6 +158,7 @@ static const struct es_conf_key cluster_keys[] = {
 	NUMBER(cluster, handover_port, "7350", 1, 65535, NULL, NULL),
 	NUMBER(cluster, virtual_nodes, "63", 1, VIRTUAL_NODES_MAX, "of a node with weight 100", NULL),
 	CHOICE(cluster, ring_hash, "siphash", ring_hashes),
+	CHOICE(cluster, catch_up, "yes", yes_no),
 	{.name = NULL},
 };
 

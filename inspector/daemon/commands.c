@@ -157,6 +157,7 @@ struct json_object *es_daemon_status_report(struct es_daemon *d)
 	es_report_membership(report, &membership);
 	es_daemon_report_failing(d, report);
 	json_object_object_add(report, "plugins", es_report_plugins(d->conf, d->plugins));
+	json_object_object_add(report, "rollout", es_daemon_rollout_told(d));
 	json_object_object_add(report, "poison", es_daemon_poison_report(d));
 	json_object_object_add(report, "metrics", es_daemon_metrics_report(d));
 	es_daemon_report_url_tables(d, report);

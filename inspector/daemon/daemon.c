@@ -249,6 +249,8 @@ static int es_daemon_open_control(struct es_daemon *d, struct es_conf_error *err
 	if (!rc)
 		rc = es_daemon_state_path(d, ".weight", d->weight_path, sizeof(d->weight_path));
 	if (!rc)
+		rc = es_daemon_state_path(d, ".rollout", d->rollout_path, sizeof(d->rollout_path));
+	if (!rc)
 		rc = es_control_new(d->loop, d->control_path, &d->control, err);
 	if (!rc)
 		rc = es_daemon_register(d);

@@ -88,7 +88,8 @@ struct es_daemon {
 	char control_path[256];
 	char program_path[256];
 	char drained_path[256]; /* is there while this node is drained */
-	char weight_path[256];	/* while it has a weight that was set by hand */
+	char rollout_path[256];
+	char weight_path[256]; /* while it has a weight that was set by hand */
 	char events_path[256];
 	char sysctl_path[256]; /* what sysctls were before the first daemon */
 	struct es_daemon_clock clock;

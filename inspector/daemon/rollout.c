@@ -25,9 +25,9 @@ static unsigned long long now_ns(void *ctx)
 	return es_clock_now_ns();
 }
 
-static void send_message(void *ctx, const struct es_rollout_message *message)
+void es_daemon_rollout_send(void *daemon, const struct es_rollout_message *message)
 {
-	const struct es_daemon *d = ctx;
+	const struct es_daemon *d = daemon;
 	const union es_sockaddr *to = &d->cluster->handover_address[message->target];
 	struct es_rollout_datagram datagram;
 	size_t len = es_rollout_put(&datagram, message, &d->keys.key[0].handover);
@@ -50,6 +50,17 @@ static int is_set(struct json_object *object, const char *key)
 
 	json_object_object_get_ex(object, key, &value);
 	return json_object_get_boolean(value);
+}
+
+static void past_add(const struct es_daemon *d, struct es_rollout_history *history, unsigned long long number,
+		     unsigned long long digest)
+{
+	struct es_rollout_past past = {
+		.number = number, .digest = digest, .time_ms = es_wall_ns() / ES_ROLLOUT_NS_PER_MS};
+
+	snprintf(past.name, sizeof(past.name), "%s", d->rollout.name);
+	snprintf(past.by, sizeof(past.by), "%s", d->rollout.by);
+	es_rollout_history_add(history, d->conf->digest, &past);
 }
 
 /* What this node would go back to is its file: that must be what is in force, and not one that nobody has put in force. */
@@ -95,19 +106,47 @@ static int try_and_stage(struct es_daemon *d, const struct es_daemon_text *text,
 	return rc;
 }
 
+/* The leader's history is everybody's from now on; a version before has none. */
+static int history_take(struct es_daemon *d, struct json_object *document, unsigned long long digest,
+			struct es_conf_error *err)
+{
+	struct es_daemon_rollout *r = &d->rollout;
+	struct json_object *history;
+	const struct es_rollout_past *last;
+
+	r->is_catch_up = is_set(document, "catch_up");
+	if (json_object_object_get_ex(document, "history", &history)) {
+		last = es_rollout_history_parse(history, &r->next) ? NULL : es_rollout_history_last(&r->next);
+		if (last && last->digest == digest)
+			return 0;
+		es_conf_error_set(err, "the leader's message has another file than its history");
+		return -EBADMSG;
+	}
+	r->next = r->history;
+	past_add(d, &r->next, r->member.rollout, digest);
+	return 0;
+}
+
 static int check_document(struct es_daemon *d, struct json_object *document, struct es_conf_error *err)
 {
 	struct es_daemon_text text = {.name = text_of(document, "name"), .text = text_of(document, "text")};
+	struct es_daemon_rollout *r = &d->rollout;
 	char settings[ES_WIRE_SETTINGS_SIZE];
+	int rc;
 
 	text.len = strlen(text.text);
 	if (!*text.name || !text.len) {
 		es_conf_error_set(err, "the leader's message says nothing of a file");
 		return -EBADMSG;
 	}
-	snprintf(d->rollout.name, sizeof(d->rollout.name), "%s", text.name);
-	snprintf(d->rollout.by, sizeof(d->rollout.by), "%s", text_of(document, "by"));
-	d->rollout.restarts = is_set(document, "restart");
+	snprintf(r->name, sizeof(r->name), "%s", text.name);
+	snprintf(r->by, sizeof(r->by), "%s", text_of(document, "by"));
+	r->restarts = is_set(document, "restart");
+	rc = history_take(d, document, es_conf_digest(text.text, text.len), err);
+	if (!rc && r->is_catch_up)
+		rc = es_daemon_catch_up_judge(d, (unsigned int)r->member.leader, err);
+	if (rc)
+		return rc;
 	return try_and_stage(d, &text, text_of(document, "settings"), settings, err);
 }
 
@@ -121,7 +160,9 @@ static int check(void *ctx, const char *text, size_t len, struct es_conf_error *
 	json_tokener_free(tokener);
 	rc = check_document(d, document, err);
 	json_object_put(document);
-	if (rc)
+	if (rc && d->rollout.is_catch_up)
+		es_daemon_catch_up_refused(d, err);
+	else if (rc)
 		es_event(ES_EVENT_rollout_refused, ES_LOG_WARNING, NULL,
 			 "a rollout of %s by %s is refused here: %s", d->rollout.name, d->rollout.by,
 			 err->text);
@@ -136,6 +177,20 @@ static void tell_here(struct es_daemon *d, const char *what)
 			 d->rollout.by, what);
 }
 
+/* Without it, the next start would take this node's file for one that was changed by hand. */
+static void history_set(struct es_daemon *d, const struct es_rollout_history *history)
+{
+	int rc;
+
+	d->rollout.history = *history;
+	rc = es_rollout_history_write(d->rollout_path, history);
+	if (rc)
+		es_log(ES_LOG_ERR,
+		       "%s: cannot be written: %s; after a restart this node does not know that its "
+		       "configuration is that of the last rollout",
+		       d->rollout_path, strerror(-rc));
+}
+
 static int commit(void *ctx, struct es_conf_error *err)
 {
 	struct es_daemon *d = ctx;
@@ -148,11 +203,17 @@ static int commit(void *ctx, struct es_conf_error *err)
 	if (rc && es_rollout_file_back(&d->rollout.file, &unwanted))
 		es_log(ES_LOG_ERR, "rollout: %s; the next start would read a file that is refused",
 		       unwanted.text);
-	if (!rc)
+	if (rc)
+		return rc;
+	d->rollout.before = d->rollout.history;
+	history_set(d, &d->rollout.next);
+	if (d->rollout.is_catch_up)
+		es_daemon_catch_up_taken(d, (unsigned int)d->rollout.member.leader);
+	else
 		tell_here(d, "is in force here");
-	if (!rc)
-		es_start_settings_tell(d->waiting, err);
-	return rc;
+	d->rollout.catch_up.refused[0] = 0;
+	es_start_settings_tell(d->waiting, err);
+	return 0;
 }
 
 static int revert(void *ctx, struct es_conf_error *err)
@@ -162,9 +223,11 @@ static int revert(void *ctx, struct es_conf_error *err)
 
 	if (!rc)
 		rc = es_daemon_reload(d, 1, err);
-	if (!rc)
-		tell_here(d, "was taken back here");
-	return rc;
+	if (rc)
+		return rc;
+	history_set(d, &d->rollout.before);
+	tell_here(d, "was taken back here");
+	return 0;
 }
 
 static void discard(void *ctx)
@@ -213,7 +276,7 @@ static int has_begun(void *ctx)
 
 static const struct es_rollout_ops ops = {
 	.now_ns = now_ns,
-	.send = send_message,
+	.send = es_daemon_rollout_send,
 	.check = check,
 	.commit = commit,
 	.revert = revert,
@@ -259,12 +322,13 @@ int es_daemon_rollout_is_busy(const struct es_daemon *d)
 	return es_rollout_is_leading(&d->rollout.leader) || es_rollout_member_is_busy(&d->rollout.member);
 }
 
-static void go_on(struct es_daemon *d)
+void es_daemon_rollout_go_on(struct es_daemon *d)
 {
 	struct es_daemon_rollout *r = &d->rollout;
-	int is_busy = es_daemon_rollout_is_busy(d);
+	int is_busy = es_daemon_rollout_is_busy(d) || es_rollout_is_leading(&r->catch_up.giver);
 
 	tell_end(d);
+	es_daemon_catch_up_tell(d);
 	if (is_busy && !ev_is_active(&r->timer))
 		ev_timer_again(d->loop, &r->timer);
 	else if (!is_busy && ev_is_active(&r->timer))
@@ -278,8 +342,9 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 	(void)loop;
 	(void)events;
 	es_rollout_leader_tick(&d->rollout.leader);
+	es_rollout_leader_tick(&d->rollout.catch_up.giver);
 	es_rollout_member_tick(&d->rollout.member);
-	go_on(d);
+	es_daemon_rollout_go_on(d);
 }
 
 int es_daemon_rollout_message(void *daemon, const void *data, size_t len)
@@ -292,13 +357,38 @@ int es_daemon_rollout_message(void *daemon, const void *data, size_t len)
 
 	if (rc)
 		return rc;
-	if (message.kind == ES_ROLLOUT_WANT || message.kind == ES_ROLLOUT_STATE)
+	switch (message.kind) {
+	case ES_ROLLOUT_WANT:
+	case ES_ROLLOUT_STATE:
 		es_rollout_leader_message(&d->rollout.leader, &message);
-	else
+		es_rollout_leader_message(&d->rollout.catch_up.giver, &message);
+		break;
+	case ES_ROLLOUT_ASK:
+	case ES_ROLLOUT_ALIKE:
+	case ES_ROLLOUT_NO_FILE:
+		es_daemon_catch_up_message(d, &message);
+		break;
+	default:
 		es_rollout_member_message(&d->rollout.member, &message,
 					  es_rollout_is_leading(&d->rollout.leader));
-	go_on(d);
+		break;
+	}
+	es_daemon_rollout_go_on(d);
 	return 0;
+}
+
+struct json_object *es_daemon_rollout_told(const struct es_daemon *d)
+{
+	const struct es_rollout_past *last = es_rollout_history_last(&d->rollout.history);
+	struct json_object *object = json_object_new_object();
+
+	es_json_string(object, "name", last ? last->name : "");
+	es_json_string(object, "by", last ? last->by : "");
+	es_json_number(object, "time_ms", last ? last->time_ms : 0);
+	json_object_object_add(object, "in_force",
+			       json_object_new_boolean(last && last->digest == d->conf->digest));
+	es_json_string(object, "not_taken", d->rollout.catch_up.refused);
+	return object;
 }
 
 /* --- the command */
@@ -455,12 +545,36 @@ static void by_take(struct es_daemon *d, struct json_object *request)
 		*c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
 }
 
+unsigned long long es_daemon_rollout_number(const struct es_daemon *d)
+{
+	const struct es_daemon_rollout *r = &d->rollout;
+	unsigned long long number = es_number_ns() / NS_PER_US;
+
+	if (number <= r->leader.number)
+		number = r->leader.number + 1;
+	return number > r->catch_up.giver.number ? number : r->catch_up.giver.number + 1;
+}
+
+struct json_object *es_daemon_rollout_document(const struct es_rollout_history *history, const char *settings,
+					       const char *text)
+{
+	const struct es_rollout_past *last = es_rollout_history_last(history);
+	struct json_object *document = json_object_new_object();
+
+	es_json_string(document, "name", last->name);
+	es_json_string(document, "by", last->by);
+	es_json_string(document, "settings", settings);
+	es_json_string(document, "text", text);
+	json_object_object_add(document, "history", es_rollout_history_json(history));
+	return document;
+}
+
 static int begin(struct es_daemon *d, struct json_object *request, struct es_conf_error *err)
 {
 	struct es_daemon_rollout *r = &d->rollout;
 	const struct es_daemon_text text = {
 		.name = r->name, .text = text_of(request, "text"), .len = strlen(text_of(request, "text"))};
-	unsigned long long number = es_number_ns() / NS_PER_US;
+	unsigned long long number = es_daemon_rollout_number(d);
 	unsigned int self = d->cluster->self;
 	struct json_object *document;
 	char settings[ES_WIRE_SETTINGS_SIZE];
@@ -479,19 +593,17 @@ static int begin(struct es_daemon *d, struct json_object *request, struct es_con
 	rc = try_and_stage(d, &text, "", settings, &why);
 	r->leader.node[self].state = rc ? ES_ROLLOUT_REFUSED : ES_ROLLOUT_READY;
 	snprintf(r->leader.node[self].why, sizeof(r->leader.node[self].why), "%s", why.text);
-	document = json_object_new_object();
-	es_json_string(document, "name", r->name);
-	es_json_string(document, "by", r->by);
-	es_json_string(document, "settings", rc ? "" : settings);
-	es_json_string(document, "text", text.text);
+	r->next = r->history;
+	past_add(d, &r->next, number, es_conf_digest(text.text, text.len));
+	r->is_catch_up = 0;
+	document = es_daemon_rollout_document(&r->next, rc ? "" : settings, text.text);
 	if (r->restarts)
 		json_object_object_add(document, "restart", json_object_new_boolean(1));
 	whole = json_object_to_json_string_length(
 		document, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
 	r->has_told = 0;
 	rc = len > ES_ROLLOUT_MAX ? -EFBIG
-				  : es_rollout_lead(&r->leader, &ops, d, self, d->conf->node_count,
-						    number > r->leader.number ? number : r->leader.number + 1,
+				  : es_rollout_lead(&r->leader, &ops, d, self, d->conf->node_count, number,
 						    whole, len, is_set(request, "dry_run"), r->restarts);
 	json_object_put(document);
 	if (rc) {
@@ -499,7 +611,7 @@ static int begin(struct es_daemon *d, struct json_object *request, struct es_con
 		es_conf_error_set(err, "%s cannot be rolled out: %s", r->name, strerror(-rc));
 		return rc;
 	}
-	go_on(d);
+	es_daemon_rollout_go_on(d);
 	return 0;
 }
 
@@ -529,11 +641,17 @@ int es_daemon_rollout_command(void *ctx, struct json_object *request, struct jso
 
 int es_daemon_rollout_start(struct es_daemon *d, struct es_conf_error *err)
 {
+	int rc = es_rollout_history_read(d->rollout_path, &d->rollout.history);
+
 	(void)err;
+	if (rc && rc != -ENOENT)
+		es_log(ES_LOG_WARNING, "%s: cannot be read: %s; the last rollout is not known",
+		       d->rollout_path, strerror(-rc));
 	es_rollout_member_init(&d->rollout.member, &ops, d, d->cluster->self, es_number_ns());
 	ev_init(&d->rollout.timer, on_timer);
 	d->rollout.timer.repeat = ES_ROLLOUT_TICK_S;
 	d->rollout.timer.data = d;
+	es_daemon_catch_up_start(d);
 	return 0;
 }
 
@@ -543,6 +661,7 @@ void es_daemon_rollout_stop(struct es_daemon *d)
 
 	if (!r->member.ops)
 		return;
+	es_daemon_catch_up_stop(d);
 	es_rollout_leader_stop(&r->leader);
 	es_rollout_member_stop(&r->member);
 	if (ev_is_active(&r->timer))

@@ -338,6 +338,9 @@ static void on_verdict(struct es_rollout_leader *l, const struct es_rollout_mess
 		set(l, message->source, ES_ROLLOUT_REFUSED, message->text, message->len);
 		break;
 	case ES_ROLLOUT_BUSY:
+		/* One that has come back is being given the file before, which takes a moment. */
+		if (ms_since(l, l->since_ns) < ES_ROLLOUT_ANSWER_MS)
+			return;
 		set_text(l, message->source, ES_ROLLOUT_BUSY, "it takes part in another rollout");
 		break;
 	case ES_ROLLOUT_GONE:

@@ -30,6 +30,7 @@ size_t es_rollout_put(struct es_rollout_datagram *datagram, const struct es_roll
 		.part = es_htons((__u16)message->part),
 		.len = es_htons((__u16)message->len),
 		.state = (__u8)message->state,
+		.digest = (__be64)es_cpu_be64(message->digest),
 	};
 	if (message->text) {
 		memcpy(datagram->text, message->text, message->len);
@@ -70,6 +71,7 @@ int es_rollout_get(const void *data, size_t len, unsigned int self, unsigned int
 		.state = (enum es_rollout_state)header->state,
 		.rollout = es_cpu_be64((__u64)header->rollout),
 		.member = es_cpu_be64((__u64)header->member),
+		.digest = es_cpu_be64((__u64)header->digest),
 		.total = es_ntohl(header->total),
 		.part = es_ntohs(header->part),
 		.len = es_ntohs(header->len),

@@ -28,6 +28,10 @@ enum es_rollout_kind {
 	ES_ROLLOUT_END,	   /* of the leader: that was all */
 	ES_ROLLOUT_STATE, /* of the node: @state, and why, @len bytes; answers the three before and the offer */
 	ES_ROLLOUT_RESTART, /* of the leader: begin anew; whoever has says that it is GONE, when it serves */
+	/* A version before does not answer. */
+	ES_ROLLOUT_ASK, /* of a node that has come: its file has @digest; an offer or one of these two answers it */
+	ES_ROLLOUT_ALIKE,   /* so has the file here */
+	ES_ROLLOUT_NO_FILE, /* the file here is of no rollout */
 };
 
 /* The node's part in a rollout, as it tells the leader. New ones at the end. */
@@ -46,7 +50,8 @@ enum es_rollout_state {
 
 /**
  * struct es_rollout_header - in network byte order; as long as a handover message's, which the datapath reads first
- * @source, @target: nodes; @rollout: the leader's number, @member: the node's, 0 in an offer
+ * @source, @target: nodes; @rollout: the leader's number, @member: the node's, 0 in an offer; the latter in what is asked,
+ * too, and in its answer
  */
 struct es_rollout_header {
 	__be32 magic;
@@ -60,7 +65,9 @@ struct es_rollout_header {
 	__be16 part;
 	__be16 len;
 	__u8 state;
-	__u8 spare[23];
+	__u8 spare[7];
+	__be64 digest;
+	__u8 more_spare[8];
 	__be64 mac;
 };
 _Static_assert(sizeof(struct es_rollout_header) == sizeof(struct es_handover), "one size");
@@ -78,6 +85,7 @@ struct es_rollout_message {
 	enum es_rollout_state state;
 	unsigned long long rollout;
 	unsigned long long member;
+	unsigned long long digest;
 	size_t total;
 	unsigned int part;
 	size_t len;

@@ -43,8 +43,8 @@ def control_path(namespace):
 
 
 def remove_files(namespace):
-    """The control socket's path, and beside it what the daemon has noted of sysctls and events, which is that namespace's alone."""
-    for suffix in (".sock", ".sysctl", ".events", ".events.1"):
+    """The control socket's path, and beside it what the daemon has noted of sysctls, events and rollouts, which is that namespace's alone."""
+    for suffix in (".sock", ".sysctl", ".events", ".events.1", ".rollout"):
         path = control_path(namespace).removesuffix(".sock") + suffix
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)

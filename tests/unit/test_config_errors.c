@@ -227,7 +227,7 @@ static const struct {
 	/* structure */
 	{"cluster {\n\n colour = red\n}",
 	 "t.conf:3: cluster: unknown key \"colour\": expected name | key_file | "
-	 "membership | handover_port | virtual_nodes | ring_hash"},
+	 "membership | handover_port | virtual_nodes | ring_hash | catch_up"},
 	{"service web { adress = 10.77.0.100 }",
 	 "t.conf:1: service web: unknown key \"adress\": expected address | "
 	 "port | policy | inspect | unsafe | server_address | server_port | load_bound | handover_cost | "
@@ -292,7 +292,7 @@ static const struct {
 	 "t.conf:5: cluster: handover_port = 0: expected 1..65535"},
 	{"cluster { name = /*a\n\xc3\xa4*/ c\n x = y }",
 	 "t.conf:3: cluster: unknown key \"x\": expected name | key_file | membership | handover_port | "
-	 "virtual_nodes | ring_hash"},
+	 "virtual_nodes | ring_hash | catch_up"},
 	{"cluster { handover_port = 1/*2*/ }",
 	 "t.conf:1: unexpected \"*\": expected a word, \"=\", \"{\", \"}\" or quotes"},
 	{"/*/ cluster { }", "t.conf:1: comment without its end: expected */"},
