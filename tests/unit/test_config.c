@@ -24,6 +24,7 @@ static void test_defaults(void **state)
 	assert_int_equal(conf->status.names.count, 0);
 	assert_int_equal(conf->cluster.virtual_nodes, 63);
 	assert_int_equal(conf->cluster.ring_hash, ES_CONF_RING_SIPHASH);
+	assert_int_equal(conf->cluster.catch_up, 1);
 	assert_int_equal(conf->datapath.type, ES_CONF_DATAPATH_AUTO);
 	assert_string_equal(conf->datapath.interface, "eth0");
 	assert_string_equal(conf->datapath.cluster_interface, "eth1");
@@ -103,7 +104,7 @@ static void test_everything_set(void **state)
 		"service a { port = 443 address = '10.77.0.101' policy = ring inspect = never load_bound = 0 "
 		"}\n"
 		"cluster {\n name = \"the lab, nr. 1\"  key_file = /tmp/k # here\n membership = static\n"
-		" handover_port = 1\n virtual_nodes = 1024\n ring_hash = jhash\n}\n"
+		" handover_port = 1\n virtual_nodes = 1024\n ring_hash = jhash catch_up = no\n}\n"
 		"datapath { type = bpf  interface = \"wan.10\"  cluster_interface = br-lan  mac_mode = "
 		"unicast\r\n"
 		" cluster_mac = \"02:bf:0a:4D:00:fE\" receive_window_scale = 14  mtu = 9000\n"
@@ -144,6 +145,7 @@ static void test_everything_set(void **state)
 	assert_int_equal(conf->cluster.handover_port, 1);
 	assert_int_equal(conf->cluster.virtual_nodes, 1024);
 	assert_int_equal(conf->cluster.ring_hash, ES_CONF_RING_JHASH);
+	assert_int_equal(conf->cluster.catch_up, 0);
 	assert_int_equal(conf->datapath.type, ES_CONF_DATAPATH_BPF);
 	assert_string_equal(conf->datapath.interface, "wan.10");
 	assert_string_equal(conf->datapath.cluster_interface, "br-lan");

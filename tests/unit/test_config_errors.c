@@ -57,6 +57,7 @@ static const struct {
 	 "t.conf:1: cluster: virtual_nodes = 0: expected 1..1024 (of a node with weight 100)"},
 	{"cluster { membership = zookeeper }",
 	 "t.conf:1: cluster: membership = zookeeper: expected static | corosync"},
+	{"cluster { catch_up = maybe }", "t.conf:1: cluster: catch_up = maybe: expected yes | no"},
 	{"cluster { ring_hash = md5 }", "t.conf:1: cluster: ring_hash = md5: expected siphash | jhash"},
 	{"datapath { type = xdp }",
 	 "t.conf:1: datapath: type = xdp: expected auto | bpf | module | netfilter"},
