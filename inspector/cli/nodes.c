@@ -5,6 +5,7 @@
  */
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -80,6 +81,13 @@ static void print_load(struct es_table *table, struct json_object *node, int has
 			es_table_cell(table, "-");
 }
 
+/* Which program and which datapath it is there: in a cluster that is half upgraded, or mixed, not the same. */
+static void print_kind(struct es_table *table, struct json_object *node)
+{
+	es_table_cell(table, "%s", es_json_string(word_of(node), "version"));
+	es_table_cell(table, "%s", es_json_string(word_of(node), "datapath"));
+}
+
 /* Adds up what the nodes that answer say. */
 static void print_totals(struct es_table *table, struct json_object *nodes, int changes)
 {
@@ -98,39 +106,88 @@ static void print_totals(struct es_table *table, struct json_object *nodes, int 
 		es_table_cell(table, "%s", "");
 	for (size_t k = 0; k < COUNT(sums); k++)
 		es_table_cell(table, "%.*f", k < COUNT(rates), sums[k]);
-	for (int i = 0; i < (changes ? 6 : 4); i++)
+	for (int i = 0; i < (changes ? 8 : 6); i++)
 		es_table_cell(table, "%s", "");
+}
+
+static int is_among(struct json_object *names, const char *name)
+{
+	for (size_t i = 0; i < json_object_array_length(names); i++)
+		if (!strcmp(json_object_get_string(json_object_array_get_idx(names, i)), name))
+			return 1;
+	return 0;
+}
+
+/* What the node says of that service; an empty object if it has not told. */
+static struct json_object *service_of(struct json_object *node, const char *name)
+{
+	struct json_object *services = es_json_array(word_of(node), "services");
+
+	for (size_t i = 0; i < json_object_array_length(services); i++) {
+		struct json_object *service = json_object_array_get_idx(services, i);
+
+		if (!strcmp(es_json_string(service, "name"), name))
+			return service;
+	}
+	return es_json_object(node, "");
+}
+
+/* How the service is on a node; of one of a version before, as far as all know. */
+static const char *state_on(struct json_object *node, const char *name)
+{
+	const char *state = es_json_string(service_of(node, name), "state");
+
+	if (strcmp(state, "-") != 0)
+		return state;
+	if (is_among(es_json_array(node, "lacks"), name))
+		return "down";
+	return is_among(es_json_array(node, "failing"), name) ? "degraded" : es_json_string(node, "state");
+}
+
+/* "up", or all that is not: "down on n2, n4; degraded on n3". A node that drains serves what it has. */
+static void print_state(struct es_table *table, struct json_object *nodes, const char *name)
+{
+	static const char *const states[] = {"down",   "degraded", "pending", "left",
+					     "absent", "silent",   "refused"};
+	size_t len, count = json_object_array_length(nodes);
+	char *text = NULL;
+	FILE *file = open_memstream(&text, &len);
+
+	for (size_t s = 0; file && s < COUNT(states); s++) {
+		const char *before = ftell(file) ? "; " : "";
+		int is_first = 1;
+
+		for (size_t i = 0; i < count; i++) {
+			struct json_object *node = json_object_array_get_idx(nodes, i);
+
+			if (strcmp(state_on(node, name), states[s]) != 0)
+				continue;
+			if (is_first)
+				fprintf(file, "%s%s on %s", before, states[s], es_json_string(node, "name"));
+			else
+				fprintf(file, ", %s", es_json_string(node, "name"));
+			is_first = 0;
+		}
+	}
+	if (file)
+		fclose(file);
+	es_table_cell(table, "%s", text && *text ? text : "up");
+	free(text);
 }
 
 static void print_service(struct es_table *table, struct json_object *nodes, const char *name)
 {
 	static const char *const keys[] = {"requests", "rejected", "connections", "active"};
 	unsigned long long sums[COUNT(keys)] = {};
-	char failing[256] = "";
-	size_t used = 0;
 
-	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
-		struct json_object *node = json_object_array_get_idx(nodes, i);
-		struct json_object *services = es_json_array(word_of(node), "services");
-		struct json_object *fails = es_json_array(node, "failing");
-
-		for (size_t k = 0; k < json_object_array_length(fails) && used < sizeof(failing); k++)
-			if (!strcmp(json_object_get_string(json_object_array_get_idx(fails, k)), name))
-				used += (size_t)snprintf(failing + used, sizeof(failing) - used, "%s%s",
-							 used ? ", " : "its server fails on ",
-							 es_json_string(node, "name"));
-		for (size_t k = 0; k < json_object_array_length(services); k++) {
-			struct json_object *service = json_object_array_get_idx(services, k);
-
-			for (size_t c = 0; c < COUNT(keys) && !strcmp(es_json_string(service, "name"), name);
-			     c++)
-				sums[c] += es_json_number(service, keys[c]);
-		}
-	}
+	for (size_t i = 0; i < json_object_array_length(nodes); i++)
+		for (size_t c = 0; c < COUNT(keys); c++)
+			sums[c] += es_json_number(service_of(json_object_array_get_idx(nodes, i), name),
+						  keys[c]);
 	es_table_cell(table, "%s", name);
 	for (size_t c = 0; c < COUNT(keys); c++)
 		es_table_cell(table, "%llu", sums[c]);
-	es_table_cell(table, "%s", *failing ? failing : "up");
+	print_state(table, nodes, name);
 }
 
 static void print_services(struct json_object *view)
@@ -253,12 +310,23 @@ static void print_all_by_hand(struct json_object *nodes)
 	}
 }
 
+/* Does only the node itself tell it, in a reply of `cluster`? */
+static int is_own_word(const char *heading)
+{
+	static const char *const own[] = {">REQ/S", ">ERR/S", ">P99", "VERSION", "DATAPATH"};
+
+	for (size_t i = 0; i < COUNT(own); i++)
+		if (!strcmp(heading, own[i]))
+			return 1;
+	return 0;
+}
+
 /* @has_rates: the reply is that of `cluster` */
 static void print_nodes(struct json_object *status, int has_rates)
 {
-	static const char *const headings[] = {"NODE",	 "ADDRESS", ">WEIGHT", "STATE", ">SHARE", ">REQ/S",
-					       ">ERR/S", ">CONNS",  ">ACTIVE", ">LOAD", ">MEAN",  ">P99",
-					       ">CPU",	 ">DISK",   ">SINCE",  ""};
+	static const char *const headings[] = {"NODE",	 "ADDRESS", ">WEIGHT", "STATE",	   ">SHARE", ">REQ/S",
+					       ">ERR/S", ">CONNS",  ">ACTIVE", ">LOAD",	   ">MEAN",  ">P99",
+					       ">CPU",	 ">DISK",   "VERSION", "DATAPATH", ">SINCE", ""};
 	struct json_object *nodes = es_json_array(status, "nodes");
 	int changes = !strcmp(es_json_string(es_json_object(status, "membership"), "provider"), "corosync");
 	const char *shown[COUNT(headings) + 1] = {};
@@ -266,8 +334,7 @@ static void print_nodes(struct json_object *status, int has_rates)
 	size_t i, count = 0;
 
 	for (i = 0; i < COUNT(headings) - (changes ? 0 : 2); i++)
-		if (has_rates || (strcmp(headings[i], ">REQ/S") != 0 && strcmp(headings[i], ">ERR/S") != 0 &&
-				  strcmp(headings[i], ">P99") != 0))
+		if (has_rates || !is_own_word(headings[i]))
 			shown[count++] = headings[i];
 	table = es_table_new(shown);
 	for (i = 0; i < json_object_array_length(nodes); i++) {
@@ -285,6 +352,8 @@ static void print_nodes(struct json_object *status, int has_rates)
 		if (has_rates)
 			print_rates(table, node);
 		print_load(table, node, has_rates);
+		if (has_rates)
+			print_kind(table, node);
 		if (changes)
 			print_membership(table, node, es_json_object(status, "membership"));
 	}
@@ -373,7 +442,11 @@ const struct es_cli_command es_cli_nodes = {
 	       "was given to "
 	       "the server; - where responses are not read (inspect = first or never), or none came.\n"
 	       "CPU, DISK: share of time in which CPUs are busy, and in which something waits for a disk.\n"
+	       "VERSION, DATAPATH: of its daemon: bpf, module or netfilter.\n"
 	       "SINCE: for how long it is, or is not, a member.\n"
+	       "STATE of a service: up, on all nodes that are; else where it is down; degraded, its server "
+	       "fails its "
+	       "check but serves, or one of two addresses does not; or pending, it is being checked.\n"
 	       "REQUESTS, REJECTED: of a service on all nodes that answer, since their daemons started.\n"
 	       "A dash: the node does not answer, or does not tell.",
 	.run = run,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS_MAX 16
+#define COLUMNS_MAX 20
 
 struct es_table {
 	size_t columns;

@@ -7,7 +7,7 @@
 /* A table for people: columns as wide as their widest cell, two blanks between them. */
 struct es_table;
 
-/* @headings: NULL-terminated, at most 16; one that starts with '>' aligns its column right. Never returns
+/* @headings: NULL-terminated, at most 20; one that starts with '>' aligns its column right. Never returns
  * NULL: exits then. */
 struct es_table *es_table_new(const char *const *headings);
 void es_table_free(struct es_table **table);

@@ -76,7 +76,17 @@ static void es_daemon_report_outside(const struct es_report_membership *m, const
 			states[i] = "silent";
 }
 
-/* The services whose server fails its check on each node, by what it says. */
+static struct json_object *names_of(const struct es_conf *conf, __u64 services)
+{
+	struct json_object *names = json_object_new_array();
+
+	for (unsigned int s = 0; s < conf->service_count && s < 64; s++)
+		if (services >> s & 1)
+			json_object_array_add(names, json_object_new_string(conf->services[s].name));
+	return names;
+}
+
+/* The services whose server fails its check on each node, and those that it lacks a server for, by what it says. */
 static void es_daemon_report_failing(const struct es_daemon *d, struct json_object *report)
 {
 	const struct es_conf *conf = d->cluster->conf;
@@ -84,13 +94,14 @@ static void es_daemon_report_failing(const struct es_daemon *d, struct json_obje
 
 	json_object_object_get_ex(report, "nodes", &nodes);
 	for (unsigned int i = 0; i < conf->node_count; i++) {
-		__u64 failing = i == d->cluster->self ? d->serving.now.failing : d->serving.failing[i];
-		struct json_object *names = json_object_new_array();
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+		int is_self = i == d->cluster->self;
 
-		for (unsigned int s = 0; s < conf->service_count && s < 64; s++)
-			if (failing >> s & 1)
-				json_object_array_add(names, json_object_new_string(conf->services[s].name));
-		json_object_object_add(json_object_array_get_idx(nodes, i), "failing", names);
+		json_object_object_add(
+			node, "failing",
+			names_of(conf, is_self ? d->serving.now.failing : d->serving.failing[i]));
+		json_object_object_add(node, "lacks",
+				       names_of(conf, is_self ? d->serving.now.lacks : d->serving.lacks[i]));
 	}
 }
 

@@ -56,7 +56,8 @@ void es_daemon_packet_max_tell(struct es_daemon *d)
 {
 	if (ev_is_active(&d->load.timer))
 		es_load_exchange_tell_takes(&d->load.exchange, d->cluster, &d->keys, d->health.understands,
-					    d->network.packet_max, ES_MAKES_OF_HANDSHAKES);
+					    d->network.packet_max, ES_MAKES_OF_HANDSHAKES,
+					    d->serving.now.lacks);
 }
 
 void es_daemon_packet_max_look(struct es_daemon *d)
@@ -65,10 +66,12 @@ void es_daemon_packet_max_look(struct es_daemon *d)
 	es_daemon_packet_max_tell(d);
 }
 
-void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max, unsigned int makes)
+void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max, unsigned int makes,
+				__u64 lacks)
 {
 	struct es_daemon *d = daemon;
 
+	es_daemon_serving_lacks(d, node, lacks);
 	atomic_store_explicit(&d->health.makes[node], (unsigned char)makes, memory_order_relaxed);
 	d->packet_max.told[node] = packet_max;
 	d->packet_max.told_ns[node] = es_clock_now_ns();

@@ -35,8 +35,9 @@ void es_daemon_packet_max_look(struct es_daemon *daemon);
 /* es_daemon_packet_max_tell() - that, to the others, now: somebody has come who does not know it */
 void es_daemon_packet_max_tell(struct es_daemon *daemon);
 
-/* es_daemon_packet_max_heard() - @node has said what it takes, and of what it makes connections */
-void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max, unsigned int makes);
+/* es_daemon_packet_max_heard() - @node has said what it takes, of what it makes connections, and what it @lacks (serving.h) */
+void es_daemon_packet_max_heard(void *daemon, unsigned int node, unsigned int packet_max, unsigned int makes,
+				__u64 lacks);
 
 /* es_daemon_packet_max_expected() - the longest that any node may send here */
 unsigned int es_daemon_packet_max_expected(const struct es_daemon *daemon);

@@ -27,13 +27,60 @@ static void log_change(struct es_serving *told, const struct es_serving *now)
 		es_event(ES_EVENT_server_up, ES_LOG_INFO, NULL, "this node can serve again");
 }
 
-static void log_other(const char *name, unsigned int trouble)
+/* The services that a trouble of @node is about, as far as it has told; 0: it is the machine's, or not known. */
+static __u64 concerned(const struct es_daemon *d, unsigned int node)
 {
+	switch (d->serving.trouble[node]) {
+	case ES_TROUBLE_NO_SERVER:
+	case ES_TROUBLE_MPTCP:
+	case ES_TROUBLE_ADDRESS:
+		return d->serving.lacks[node];
+	case ES_TROUBLE_CHECK:
+	case ES_TROUBLE_OUTLIER:
+	case ES_TROUBLE_VANISHING:
+	case ES_TROUBLE_KEPT:
+		return d->serving.failing[node];
+	default:
+		return 0;
+	}
+}
+
+/* "web, app"; "" for none */
+static void name_services(const struct es_daemon *d, __u64 services, char *ret, size_t size)
+{
+	size_t used = 0;
+
+	*ret = 0;
+	for (unsigned int i = 0; i < d->conf->service_count && used < size; i++)
+		if (services >> i & 1)
+			used += (size_t)snprintf(ret + used, size - used, "%s%s", used ? ", " : "",
+						 d->conf->services[i].name);
+}
+
+static void describe(struct es_daemon *d, unsigned int node)
+{
+	const char *text = es_trouble_text(d->serving.trouble[node]);
+	char names[96];
+
+	name_services(d, concerned(d, node), names, sizeof(names));
+	if (es_serving_waits(d->serving.failing[node], d->serving.trouble[node], d->serving.yields[node]))
+		text = "the server has not been checked yet";
+	snprintf(d->serving.text[node], sizeof(d->serving.text[node]), "%s%s%s%s", *names ? "service " : "",
+		 names, *names ? ": " : "", text);
+}
+
+static void log_other(const struct es_daemon *d, unsigned int node)
+{
+	const char *name = d->conf->nodes[node].name;
+	unsigned int trouble = d->serving.trouble[node];
+	char services[96];
+
+	name_services(d, concerned(d, node), services, sizeof(services));
 	if (trouble == ES_TROUBLE_KEPT)
-		es_event(ES_EVENT_server_down, ES_LOG_INFO, name, "%s: %s", name, es_trouble_text(trouble));
+		es_event(ES_EVENT_server_down, ES_LOG_INFO, name, "%s: %s", name, d->serving.text[node]);
 	else if (trouble)
-		es_event(ES_EVENT_server_down, ES_LOG_INFO, name, "%s cannot serve: %s", name,
-			 es_trouble_text(trouble));
+		es_event(ES_EVENT_server_down, ES_LOG_INFO, name, "%s cannot serve%s%s: %s", name,
+			 *services ? " " : "", services, es_trouble_text(trouble));
 	else
 		es_event(ES_EVENT_server_up, ES_LOG_INFO, name, "%s can serve again", name);
 }
@@ -48,6 +95,7 @@ static void forget_silent(struct es_daemon *d)
 		    now_ns - d->load.heard_ns[i] >= 2 * ES_LOAD_SILENCE_MS * 1000000ULL) {
 			/* Which is no news: it may be dead. */
 			d->serving.trouble[i] = d->serving.told_of[i] = ES_TROUBLE_NONE;
+			d->serving.lacks[i] = 0;
 			es_daemon_serving_heard(d, i, &(const struct es_wire_load){}, 0);
 		}
 }
@@ -185,8 +233,9 @@ void es_daemon_serving_look(struct es_daemon *d)
 	es_daemon_load_word(d, &word);
 	es_daemon_serving_heard(d, d->cluster->self, &word, es_daemon_serving_is_down(d));
 	if (before.is_down != now->is_down || before.trouble != now->trouble ||
-	    before.failing != now->failing || before.yields != now->yields) {
-		d->load.told_ns = 0; /* the others hear of it at once */
+	    before.failing != now->failing || before.yields != now->yields || before.lacks != now->lacks) {
+		es_daemon_packet_max_tell(d); /* has what the next word is about */
+		d->load.told_ns = 0;	      /* the others hear of it at once */
 		if (d->membership)
 			es_membership_serving(d->membership);
 	}
@@ -216,12 +265,6 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 	if (d->serving.now.failing && node != d->cluster->self &&
 	    (before != word->trouble || d->serving.failing[node] != word->failing))
 		es_daemon_serving_look_in(d, 0);
-	/* While it waits for its first check, or claims a place, there is nothing to tell yet. */
-	if (d->serving.told_of[node] != word->trouble && node != d->cluster->self &&
-	    (word->trouble || !word->failing)) {
-		d->serving.told_of[node] = word->trouble;
-		log_other(d->conf->nodes[node].name, word->trouble);
-	}
 	/* Without membership, a node whose server is only missing is not down. */
 	if (before == ES_TROUBLE_NO_SERVER && word->trouble != ES_TROUBLE_NO_SERVER)
 		es_health_is_back(&d->health, node, ~0ULL, now_ns);
@@ -236,17 +279,26 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 	d->serving.trouble[node] = word->trouble;
 	d->serving.failing[node] = word->failing;
 	d->serving.yields[node] = (word->understands & ES_WIRE_FAILING_YIELDS) != 0;
+	describe(d, node);
+	/* While it waits for its first check, or claims a place, there is nothing to tell yet. */
+	if (d->serving.told_of[node] != word->trouble && node != d->cluster->self &&
+	    (word->trouble || !word->failing)) {
+		d->serving.told_of[node] = word->trouble;
+		log_other(d, node);
+	}
 	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC)
 		es_health_change_state(&d->health, node, is_down ? ES_NODE_DOWN : ES_NODE_UP, now_ns);
 }
 
 const char *es_daemon_serving_text(const struct es_daemon *d, unsigned int node)
 {
-	if (node == d->cluster->self)
-		return d->serving.now.text;
-	return es_serving_waits(d->serving.failing[node], d->serving.trouble[node], d->serving.yields[node])
-		       ? "the server has not been checked yet"
-		       : es_trouble_text(d->serving.trouble[node]);
+	return node == d->cluster->self ? d->serving.now.text : d->serving.text[node];
+}
+
+void es_daemon_serving_lacks(struct es_daemon *d, unsigned int node, __u64 lacks)
+{
+	d->serving.lacks[node] = lacks;
+	describe(d, node);
 }
 
 void es_daemon_serving_look_in(struct es_daemon *d, double seconds)

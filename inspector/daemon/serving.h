@@ -17,7 +17,7 @@ struct es_daemon;
 /**
  * struct es_daemon_serving
  * @now: what was found last; @told: what people were told last
- * @trouble, @failing, @yields: what each node says of itself
+ * @trouble, @failing, @yields, @lacks: what each node says of itself; @text: that of others, in a line
  * @began_ns: of this life; @served: the services that the daemon before this one did not refuse, if there was one
  */
 struct es_daemon_serving {
@@ -26,8 +26,10 @@ struct es_daemon_serving {
 	unsigned long long began_ns;
 	__u64 served;
 	unsigned char trouble[ES_NODES_MAX];
-	__u64 failing[ES_NODES_MAX];	     /* services whose check fails there, or for which it is out */
-	unsigned char yields[ES_NODES_MAX];  /* as in struct es_serving */
+	__u64 failing[ES_NODES_MAX];	    /* services whose check fails there, or for which it is out */
+	unsigned char yields[ES_NODES_MAX]; /* as in struct es_serving */
+	__u64 lacks[ES_NODES_MAX];	    /* likewise; 0 of a version that does not tell */
+	char text[ES_NODES_MAX][192];
 	unsigned char told_of[ES_NODES_MAX]; /* the trouble of each that people were told */
 	struct ev_timer timer;
 };
@@ -54,6 +56,9 @@ int es_daemon_serving_is_down(const struct es_daemon *daemon);
  */
 void es_daemon_serving_heard(struct es_daemon *daemon, unsigned int node, const struct es_wire_load *word,
 			     int is_down);
+
+/* es_daemon_serving_lacks() - @node says for which services it has no server, before it says what is wrong with it */
+void es_daemon_serving_lacks(struct es_daemon *daemon, unsigned int node, __u64 lacks);
 
 /* What is wrong with @node, in a line; "" for nothing. */
 const char *es_daemon_serving_text(const struct es_daemon *daemon, unsigned int node);

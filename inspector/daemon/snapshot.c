@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What this node tells of itself to people who look at the cluster. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "earshot_version.h"
@@ -108,6 +109,30 @@ static void add_membership(const struct es_daemon *d, struct json_object *snapsh
 	es_json_string(snapshot, "trouble", es_daemon_serving_text(d, d->cluster->self));
 }
 
+/* How the node's server does, by what is looked at each second and by its own check. */
+static void add_state(const struct es_daemon *d, unsigned int s, struct json_object *service)
+{
+	static const char *const types[] = {
+		[ES_CONF_CHECK_TCP] = "tcp", [ES_CONF_CHECK_HTTP] = "http", [ES_CONF_CHECK_NONE] = "none"};
+	struct json_object *check = json_object_new_object();
+	double duration_s = es_daemon_checks_duration_s(&d->checks, s);
+	const char *why, *failed;
+
+	es_json_string(service, "state", es_serving_state_name(es_serving_state(&d->serving.now, s, &why)));
+	es_json_string(service, "why", why);
+	es_json_string(check, "type", types[d->conf->services[s].check.type]);
+	es_json_string(check, "result",
+		       d->conf->services[s].check.type == ES_CONF_CHECK_NONE ? "none"
+		       : es_daemon_checks_fails(&d->checks, s, &failed)	     ? "failed"
+		       : isnan(duration_s) || es_daemon_checks_is_unknown(d, s) ||
+				       !(d->serving.now.listening >> s & 1)
+			       ? "unknown"
+			       : "passed");
+	if (!isnan(duration_s))
+		es_json_number(check, "us", (unsigned long long)(duration_s * 1e6));
+	json_object_object_add(service, "check", check);
+}
+
 static struct json_object *services_of(const struct es_daemon *d)
 {
 	struct json_object *services = json_object_new_array();
@@ -126,6 +151,7 @@ static struct json_object *services_of(const struct es_daemon *d)
 				rejected += es_tally_rejection(tally, s, rule);
 		}
 		es_json_string(service, "name", d->conf->services[s].name);
+		add_state(d, s, service);
 		es_json_number(service, "requests", requests);
 		es_json_number(service, "rejected", rejected);
 		es_json_number(service, "locality_hits", hits);
@@ -267,6 +293,7 @@ struct json_object *es_daemon_snapshot(struct es_daemon *d)
 	struct json_object *snapshot = json_object_new_object();
 
 	es_json_string(snapshot, "version", EARSHOT_VERSION);
+	es_json_string(snapshot, "datapath", es_datapath_name(d->datapath_kind));
 	es_json_fraction(snapshot, "uptime_s", (double)(es_clock_now_ns() - d->started_ns) / 1e9, 3);
 	es_json_number(snapshot, "epoch", d->cluster->epoch);
 	add_membership(d, snapshot);

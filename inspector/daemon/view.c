@@ -257,6 +257,8 @@ static void add_word(const struct es_daemon *d, unsigned int node, struct json_o
 	const struct es_view_node *from = d->view.node ? &d->view.node[node] : NULL;
 	unsigned long long now_ns = es_clock_now_ns(), age_ns;
 	struct json_object *snapshot = from && from->at_ns ? json_tokener_parse(from->text) : NULL;
+	struct json_object *trouble;
+	int answers;
 
 	json_object_object_add(object, "tells", json_object_new_boolean(understands(d, node) > 0));
 	if (!snapshot) {
@@ -266,8 +268,12 @@ static void add_word(const struct es_daemon *d, unsigned int node, struct json_o
 		return;
 	}
 	age_ns = now_ns - from->at_ns;
-	json_object_object_add(object, "answers",
-			       json_object_new_boolean(age_ns < ES_VIEW_FRESH_MS * NS_PER_MS));
+	answers = age_ns < ES_VIEW_FRESH_MS * NS_PER_MS;
+	json_object_object_add(object, "answers", json_object_new_boolean(answers));
+	/* It knows more of it than others do. */
+	if (answers && json_object_object_get_ex(snapshot, "trouble", &trouble) &&
+	    json_object_get_string_len(trouble) > 0)
+		json_object_object_add(object, "trouble", json_object_get(trouble));
 	es_json_fraction(object, "age_s", (double)age_ns / NS_PER_S, 1);
 	json_object_object_add(object, "snapshot", snapshot);
 }

@@ -145,10 +145,12 @@ void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct 
 
 void es_load_exchange_tell_takes(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 				 const struct es_keys *keys, const _Atomic unsigned char *understands,
-				 unsigned int packet_max, unsigned int makes)
+				 unsigned int packet_max, unsigned int makes, __u64 lacks)
 {
 	struct es_loads_message message = es_loads_message(exchange, cluster, ES_TAKES_VERSION);
-	const struct es_takes_wire word = {.packet_max = es_htonl(packet_max), .makes = es_htonl(makes)};
+	const struct es_takes_wire word = {.packet_max = es_htonl(packet_max),
+					   .makes = es_htonl(makes),
+					   .lacks = (__be64)es_cpu_be64(lacks)};
 
 	message.len = es_htons(sizeof(word.packet_max));
 	memcpy(message.payload, &word, sizeof(word));
@@ -273,7 +275,7 @@ static void es_loads_word(struct es_load_exchange *exchange, const struct es_loa
 	else if (message->version == ES_TAKES_VERSION && exchange->takes &&
 		 len == sizeof(word.takes.packet_max))
 		exchange->takes(exchange->ctx, node, es_ntohl(word.takes.packet_max),
-				es_ntohl(word.takes.makes));
+				es_ntohl(word.takes.makes), es_cpu_be64((__u64)word.takes.lacks));
 }
 
 int es_load_exchange_receive(struct es_load_exchange *exchange, const struct es_cluster *cluster,

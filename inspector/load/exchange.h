@@ -87,18 +87,20 @@ struct es_idle_wire {
 };
 
 /*
- * How long a client's packet in a handover message may be that the sender can receive, and of what it makes connections. A node
- * that does not say that it understands this gets none, and sends what it always has.
+ * How long a client's packet in a handover message may be that the sender can receive, of what it makes connections, and for
+ * which services it has no server. A node that does not say that it understands this gets none, and sends what it always has.
  */
 #define ES_TAKES_VERSION 9
 
 /*
- * struct es_takes_wire - in network byte order; @makes: ES_MAKES_*, 0 from a version that does not tell. As the version before takes
- * no message whose length says more than @packet_max, it never does; what is behind is authentic, too.
+ * struct es_takes_wire - in network byte order; @makes: ES_MAKES_*, 0 from a version that does not tell; @lacks: as of struct
+ * es_serving, likewise. As the version before takes no message whose length says more than @packet_max, it never does; what is
+ * behind is authentic, too.
  */
 struct es_takes_wire {
 	__be32 packet_max;
 	__be32 makes;
+	__be64 lacks;
 };
 
 /**
@@ -134,7 +136,7 @@ struct es_load_exchange {
 	void (*home)(void *ctx, unsigned int node, const struct es_home_wire *word);
 	void (*evidence)(void *ctx, unsigned int node, const struct es_evidence_wire *evidence);
 	void (*idle)(void *ctx, unsigned int node, unsigned int idle);
-	void (*takes)(void *ctx, unsigned int node, unsigned int packet_max, unsigned int makes);
+	void (*takes)(void *ctx, unsigned int node, unsigned int packet_max, unsigned int makes, __u64 lacks);
 	void *ctx;
 };
 
@@ -160,10 +162,10 @@ void es_load_exchange_tell_idle(struct es_load_exchange *exchange, const struct 
 				const struct es_keys *keys, const _Atomic unsigned char *understands,
 				unsigned int idle);
 
-/* es_load_exchange_tell_takes() - what this node can receive, and of what it makes connections, likewise */
+/* es_load_exchange_tell_takes() - what this node can receive, of what it makes connections, and what it lacks, likewise */
 void es_load_exchange_tell_takes(struct es_load_exchange *exchange, const struct es_cluster *cluster,
 				 const struct es_keys *keys, const _Atomic unsigned char *understands,
-				 unsigned int packet_max, unsigned int makes);
+				 unsigned int packet_max, unsigned int makes, __u64 lacks);
 
 /**
  * es_load_exchange_receive() - take one message

@@ -44,6 +44,23 @@ __attribute__((format(printf, 3, 4))) static void found(struct es_serving *s, en
 	va_end(args);
 }
 
+/* Of one service; what it may tell first is its own. */
+__attribute__((format(printf, 5, 6))) static void found_of(struct es_serving *s, const struct es_conf *conf,
+							   unsigned int service, enum es_trouble trouble,
+							   const char *format, ...)
+{
+	struct es_serving_of *of = &s->of[service];
+	struct es_serving_of now = {.trouble = trouble};
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(now.text, sizeof(now.text), format, args);
+	va_end(args);
+	if (!of->trouble)
+		*of = now;
+	found(s, trouble, "service %s: %s", conf->services[service].name, now.text);
+}
+
 /* Is anything left that can be served? */
 static void settle(struct es_serving *s)
 {
@@ -94,10 +111,11 @@ static void look_at_address(const struct es_conf *conf, unsigned int service, un
 	if (!address || es_network_has_address(address))
 		return;
 	s->absent[family] |= 1ULL << service;
+	s->lacks |= 1ULL << service;
 	es_conf_addr_text(address, text);
-	found(s, ES_TROUBLE_ADDRESS,
-	      "service %s: %s is no address of this node; do: ip address add %s/%u dev lo",
-	      conf->services[service].name, text, text, es_addr_is_v4(address) ? 32 : 128);
+	found_of(s, conf, service, ES_TROUBLE_ADDRESS,
+		 "%s is no address of this node; do: ip address add %s/%u dev lo", text, text,
+		 es_addr_is_v4(address) ? 32 : 128);
 }
 
 static void look_at_addresses(const struct es_conf *conf, struct es_serving *s)
@@ -142,12 +160,14 @@ static void look_for_mptcp(const struct listening *listening, unsigned int famil
 	__u64 unusable = listening->any[family] & ~listening->usable[family];
 
 	for (unsigned int i = 0; i < conf->service_count; i++)
-		if (unusable >> i & 1)
-			found(s, ES_TROUBLE_MPTCP,
-			      "service %s: the server's socket for port %u is one of MPTCP, for which the "
-			      "kernel rebuilds no connection; turn that off in the server (Go: "
-			      "GODEBUG=multipathtcp=0)",
-			      conf->services[i].name, conf->services[i].port);
+		if (unusable >> i & 1) {
+			s->lacks |= 1ULL << i;
+			found_of(s, conf, i, ES_TROUBLE_MPTCP,
+				 "the server's socket for port %u is one of MPTCP, for which the kernel "
+				 "rebuilds no connection; turn that off in the server (Go: "
+				 "GODEBUG=multipathtcp=0)",
+				 conf->services[i].port);
+		}
 }
 
 /* Of the addresses of one family, the first for which nothing listens. */
@@ -159,10 +179,11 @@ static void look_for_none(const struct listening *listening, unsigned int family
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		const struct es_addr *address = es_conf_service_of(&conf->services[i], family);
 
-		if (address && !(listening->any[family] >> i & 1))
-			found(s, ES_TROUBLE_NO_SERVER, "service %s: nothing listens on %s port %u",
-			      conf->services[i].name, es_conf_addr_text(address, text),
-			      conf->services[i].port);
+		if (address && !(listening->any[family] >> i & 1)) {
+			s->lacks |= 1ULL << i;
+			found_of(s, conf, i, ES_TROUBLE_NO_SERVER, "nothing listens on %s port %u",
+				 es_conf_addr_text(address, text), conf->services[i].port);
+		}
 	}
 }
 
@@ -195,19 +216,20 @@ void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, uns
 }
 
 /* That another service has no server, or a bad one, is told after what takes this node from its clients. */
-static void tells_first(struct es_serving *s, enum es_trouble than)
+static void tells_first(struct es_serving *s, unsigned int service, enum es_trouble than)
 {
 	if (s->trouble == than)
 		s->trouble = ES_TROUBLE_NONE;
+	if (s->of[service].trouble == than)
+		s->of[service].trouble = ES_TROUBLE_NONE;
 }
 
 void es_serving_fails(struct es_serving *s, const struct es_conf *conf, unsigned int service, const char *why,
 		      int refuses)
 {
 	s->failing |= 1ULL << service;
-	tells_first(s, ES_TROUBLE_KEPT);
-	found(s, ES_TROUBLE_CHECK, "service %s: the server fails its check: %s", conf->services[service].name,
-	      why);
+	tells_first(s, service, ES_TROUBLE_KEPT);
+	found_of(s, conf, service, ES_TROUBLE_CHECK, "the server fails its check: %s", why);
 	if (refuses)
 		s->refused |= 1ULL << service;
 	settle(s);
@@ -217,9 +239,8 @@ void es_serving_is_kept(struct es_serving *s, const struct es_conf *conf, unsign
 			const char *why, const char *reason)
 {
 	s->failing |= 1ULL << service;
-	found(s, ES_TROUBLE_KEPT,
-	      "service %s: the server fails its check: %s; this node serves all the same: %s",
-	      conf->services[service].name, why, reason);
+	found_of(s, conf, service, ES_TROUBLE_KEPT,
+		 "the server fails its check: %s; this node serves all the same: %s", why, reason);
 }
 
 void es_serving_is_unchecked(struct es_serving *s, const struct es_conf *conf, unsigned int service,
@@ -227,6 +248,9 @@ void es_serving_is_unchecked(struct es_serving *s, const struct es_conf *conf, u
 {
 	s->failing |= 1ULL << service;
 	s->is_open = 1;
+	if (!s->of[service].trouble)
+		snprintf(s->of[service].text, sizeof(s->of[service].text),
+			 "its server has not been checked yet");
 	if (!s->trouble)
 		snprintf(s->text, sizeof(s->text), "service %s: its server has not been checked yet",
 			 conf->services[service].name);
@@ -239,6 +263,9 @@ void es_serving_claims(struct es_serving *s, unsigned int service, int refuses)
 {
 	s->failing |= 1ULL << service;
 	s->yields = 1;
+	if (!s->of[service].trouble)
+		snprintf(s->of[service].text, sizeof(s->of[service].text),
+			 "its server does badly; whether the node goes for it is decided in a moment");
 	s->refused |= (__u64)refuses << service;
 	settle(s);
 }
@@ -248,13 +275,13 @@ void es_serving_is_out(struct es_serving *s, const struct es_conf *conf, unsigne
 {
 	s->failing |= 1ULL << service;
 	s->yields = 1;
-	tells_first(s, ES_TROUBLE_NO_SERVER);
-	tells_first(s, ES_TROUBLE_KEPT);
-	found(s, trouble, "service %s: %s%s", conf->services[service].name,
-	      trouble == ES_TROUBLE_OUTLIER ? "the server is an outlier: "
-	      : trouble == ES_TROUBLE_CHECK ? "the server fails its check: "
-					    : "",
-	      why);
+	tells_first(s, service, ES_TROUBLE_NO_SERVER);
+	tells_first(s, service, ES_TROUBLE_KEPT);
+	found_of(s, conf, service, trouble, "%s%s",
+		 trouble == ES_TROUBLE_OUTLIER ? "the server is an outlier: "
+		 : trouble == ES_TROUBLE_CHECK ? "the server fails its check: "
+					       : "",
+		 why);
 	s->refused |= 1ULL << service;
 	settle(s);
 }
@@ -268,4 +295,43 @@ void es_serving_spares(struct es_serving *s, unsigned int service)
 __u64 es_serving_away(__u64 failing, unsigned int trouble, int yields)
 {
 	return trouble == ES_TROUBLE_KEPT || (yields && trouble == ES_TROUBLE_NONE) ? 0 : failing;
+}
+
+/* Is it a setting of the machine, which concerns all services? */
+static int is_of_machine(enum es_trouble trouble)
+{
+	return trouble == ES_TROUBLE_SYNCOOKIES || trouble == ES_TROUBLE_RP_FILTER ||
+	       trouble == ES_TROUBLE_MTU;
+}
+
+enum es_serving_state es_serving_state(const struct es_serving *s, unsigned int service,
+				       const char **ret_text)
+{
+	const struct es_serving_of *of = &s->of[service];
+	int has_trouble = of->trouble != ES_TROUBLE_NONE, is_served;
+	__u64 served = 0;
+
+	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
+		served |= s->listens[family] & ~s->absent[family] & ~s->refused;
+	is_served = served >> service & 1;
+	*ret_text = of->text;
+	if (!has_trouble && is_of_machine(s->trouble)) {
+		*ret_text = s->text;
+		has_trouble = 1;
+	}
+	if (has_trouble)
+		return is_served ? ES_SERVING_DEGRADED : ES_SERVING_DOWN;
+	return s->failing >> service & 1 ? ES_SERVING_PENDING : ES_SERVING_UP;
+}
+
+const char *es_serving_state_name(enum es_serving_state state)
+{
+	static const char *const names[] = {
+		[ES_SERVING_UP] = "up",
+		[ES_SERVING_DEGRADED] = "degraded",
+		[ES_SERVING_DOWN] = "down",
+		[ES_SERVING_PENDING] = "pending",
+	};
+
+	return names[state];
 }

@@ -11,6 +11,12 @@
 #include "inspector/datapath/datapath.h"
 #include "membership/node_state.h"
 
+/* struct es_serving_of - the first thing that is wrong with one service, and in a line what it is */
+struct es_serving_of {
+	enum es_trouble trouble;
+	char text[256];
+};
+
 /**
  * struct es_serving - what was found
  * @refused: a bit for each service for which no connection may be made here (kmod/core/serving.h); where only
@@ -18,6 +24,7 @@
  * @absent: a bit for each service whose address of IPv4, of IPv6, is missing here: for its clients, none either
  * @listening: a bit for each service for which something usable listens; @listens: the same of its addresses of
  * IPv4, of IPv6. Who asks by an address for which nothing listens is given to another node.
+ * @lacks: a bit for each service for which nothing usable listens at one of its addresses, or whose address is missing
  * @failing: a bit for each service whose server fails its check, or for which the node is out (health/place.h) or claims to be,
  * whether or not it is refused
  * @yields: it has, or claims, a place among those that are out, for one of them at least. Others count all of them so: if that is
@@ -25,20 +32,31 @@
  * @is_open: what follows from a check is known in a moment, so people are not told yet
  * @is_down: none of the services can be served
  * @trouble, @text: the first thing that is wrong, be it with one service; and in a line what it is, and what to
- * do
+ * do; @of: of each service
  */
 struct es_serving {
 	__u64 refused;
 	__u64 absent[ES_CONF_FAMILIES];
 	__u64 listening;
 	__u64 listens[ES_CONF_FAMILIES];
+	__u64 lacks;
 	__u64 failing;
 	int yields;
 	int is_open;
 	int is_down;
 	enum es_trouble trouble;
 	char text[320];
+	struct es_serving_of of[ES_CONF_SERVICES_MAX];
 };
+
+/* How a service is here: up; degraded, it serves all the same; down; or a first check, or a place, is waited for. */
+enum es_serving_state { ES_SERVING_UP, ES_SERVING_DEGRADED, ES_SERVING_DOWN, ES_SERVING_PENDING };
+
+const char *es_serving_state_name(enum es_serving_state state);
+
+/* es_serving_state() - *@ret_text: why it is not up, in a line; "" if nothing is to be said */
+enum es_serving_state es_serving_state(const struct es_serving *serving, unsigned int service,
+				       const char **ret_text);
 
 /* es_serving_look() - @packet_max: of the handover messages that nodes may send here */
 void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, unsigned int packet_max,

@@ -56,7 +56,7 @@ def test_drain_weight_and_server(lab):
     lab.node("n3").exec(["earshot", "weight", "n2", "100"])
     wait_text(lab, "n4", "weight", r"n2 has weight 100, before 50 by \S+@n3; ring of .*")
     lab.stop("n2", "nginx")
-    wait_text(lab, "n1", "server_down", r"n2 cannot serve: .+")
+    wait_text(lab, "n1", "server_down", r"n2 cannot serve web: nothing listens for the service")
     wait_text(lab, "n2", "server_down", r".+; until then the other nodes serve")
     lab.start("n2", "nginx")
     wait_text(lab, "n1", "server_up", "n2 can serve again")
@@ -152,7 +152,7 @@ def test_late_words_are_no_news():
         try:
             time.sleep(0.6)  # three words that n2 can serve
             lab.stop("n2", "nginx")
-            wait_text(lab, "n1", "server_down", "n2 cannot serve: .+", after)
+            wait_text(lab, "n1", "server_down", "n2 cannot serve web: .+", after)
         finally:
             lab.signal("n3", "corosync", signal.SIGCONT)
         # Who drains tells it over the bus, behind all that waits there.

@@ -253,6 +253,43 @@ static void test_idle(void **state)
 	es_load_exchange_close(&other);
 }
 
+static unsigned int taken;
+
+static void on_takes(void *ctx, unsigned int node, unsigned int packet_max, unsigned int makes, __u64 lacks)
+{
+	(void)ctx;
+	assert_true(node == 1 && packet_max == 1400 && makes == 1 && lacks == 0x8000000000000001ULL);
+	taken++;
+}
+
+/* The length says what the first version had; what is behind it is read all the same. */
+static void test_takes(void **state)
+{
+	static struct es_cluster here, there;
+	static struct es_load_exchange mine, other;
+	static struct es_keys keys = {.count = 1};
+	static struct es_conf conf;
+	_Atomic unsigned char understands[ES_NODES_MAX] = {ES_WIRE_UNDERSTANDS_FATE};
+	struct es_wire_load got;
+	union es_sockaddr to = {};
+	socklen_t len = sizeof(to);
+	unsigned int node;
+
+	(void)state;
+	cluster_init(&here, &conf, 0);
+	cluster_init(&there, &conf, 1);
+	assert_int_equal(es_load_exchange_open(&mine, &here), 0);
+	assert_int_equal(es_load_exchange_open(&other, &there), 0);
+	assert_int_equal(getsockname(mine.fd, &to.sa, &len), 0);
+	there.handover_address[0] = to;
+	mine.takes = on_takes;
+	es_load_exchange_tell_takes(&other, &there, &keys, understands, 1400, 1, 0x8000000000000001ULL);
+	assert_int_equal(es_load_exchange_receive(&mine, &here, &keys, &node, &got), -EBADMSG); /* no load */
+	assert_true(taken == 1 && !mine.refused);
+	es_load_exchange_close(&mine);
+	es_load_exchange_close(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +297,7 @@ int main(void)
 		cmocka_unit_test_setup(test_behind, setup),
 		cmocka_unit_test_setup(test_evidence, setup),
 		cmocka_unit_test_setup(test_idle, setup),
+		cmocka_unit_test_setup(test_takes, setup),
 		{"test_flood (IPv6)", test_flood, setup_v6, NULL, NULL},
 		{"test_behind (IPv6)", test_behind, setup_v6, NULL, NULL},
 	};

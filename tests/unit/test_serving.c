@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What follows from what is wrong with a node, or with one of its services. */
 #include "cmocka_all.h"
+#include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include "inspector/member/serving.h"
 
@@ -93,11 +95,73 @@ static void test_unchecked(void **state)
 	assert_false(es_serving_waits(s.failing, s.trouble, s.yields));
 }
 
+static enum es_serving_state state_of(const struct es_serving *s, unsigned int service, const char *expected)
+{
+	const char *text;
+	enum es_serving_state state = es_serving_state(s, service, &text);
+
+	assert_string_equal(text, expected);
+	return state;
+}
+
+/* Each service is judged and described alone, whatever is told first of the node. */
+static void test_states(void **state)
+{
+	static const struct es_conf conf = {
+		.service_count = 4, .services = {{.name = "a"}, {.name = "b"}, {.name = "c"}, {.name = "d"}}};
+	struct es_serving s = {.listens = {7, 8}, .absent = {0, 8}};
+
+	(void)state;
+	assert_int_equal(state_of(&s, 0, ""), ES_SERVING_UP);
+	es_serving_is_kept(&s, &conf, 0, "the answer is 503", "none passes");
+	assert_int_equal(
+		state_of(&s, 0,
+			 "the server fails its check: the answer is 503; this node serves all the same: "
+			 "none passes"),
+		ES_SERVING_DEGRADED);
+	es_serving_is_out(&s, &conf, 1, ES_TROUBLE_OUTLIER, "slow");
+	assert_int_equal(state_of(&s, 1, "the server is an outlier: slow"), ES_SERVING_DOWN);
+	es_serving_is_unchecked(&s, &conf, 2, 0);
+	assert_int_equal(state_of(&s, 2, "its server has not been checked yet"), ES_SERVING_PENDING);
+	es_serving_fails(&s, &conf, 2, "no answer", 1);
+	assert_int_equal(state_of(&s, 2, "the server fails its check: no answer"), ES_SERVING_DOWN);
+	es_serving_claims(&s, 3, 0);
+	assert_int_equal(es_serving_state(&s, 3, &(const char *){NULL}), ES_SERVING_PENDING);
+	/* A sysctl concerns all services, unless one has to be served all the same. */
+	s = (struct es_serving){.trouble = ES_TROUBLE_MTU, .text = "small", .listens = {3, 0}, .refused = 3};
+	es_serving_spares(&s, 1);
+	assert_int_equal(state_of(&s, 0, "small"), ES_SERVING_DOWN);
+	assert_int_equal(state_of(&s, 1, "small"), ES_SERVING_DEGRADED);
+	for (unsigned int i = ES_SERVING_UP; i <= ES_SERVING_PENDING; i++)
+		assert_true(*es_serving_state_name((enum es_serving_state)i));
+}
+
+/* Of two services, the one for which nothing listens is known by its number, and both by their words. */
+static void test_lacks(void **state)
+{
+	static struct es_conf conf = {.service_count = 2, .services = {{.name = "a"}, {.name = "b"}}};
+	struct es_serving s;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		conf.services[i].port = 1 + i; /* of root, so that nobody has them */
+		conf.services[i].address = es_addr_from_v4(htonl(INADDR_LOOPBACK));
+	}
+	snprintf(conf.datapath.cluster_interface, sizeof(conf.datapath.cluster_interface), "lo");
+	es_serving_look(&conf, ES_DATAPATH_NETFILTER, 0, &s);
+	assert_int_equal(s.lacks, 3);
+	assert_int_equal(s.of[1].trouble, ES_TROUBLE_NO_SERVER);
+	assert_string_equal(s.of[1].text, "nothing listens on 127.0.0.1 port 2");
+	assert_int_equal(state_of(&s, 1, "nothing listens on 127.0.0.1 port 2"), ES_SERVING_DOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_away),   cmocka_unit_test(test_out),	 cmocka_unit_test(test_kept),
-		cmocka_unit_test(test_spared), cmocka_unit_test(test_unchecked),
+		cmocka_unit_test(test_away),	  cmocka_unit_test(test_out),
+		cmocka_unit_test(test_kept),	  cmocka_unit_test(test_spared),
+		cmocka_unit_test(test_unchecked), cmocka_unit_test(test_states),
+		cmocka_unit_test(test_lacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

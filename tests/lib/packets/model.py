@@ -381,23 +381,25 @@ UNDERSTANDS_TAKES = 32
 
 @dataclass
 class Takes:
-    """What a node can receive, bytes of a client's packet in a handover message, and of what it makes connections, which the length
-    does not count: the version before takes no more."""
+    """What a node can receive, bytes of a client's packet in a handover message; and, which the length does not count as the version
+    before takes no more, of what it makes connections, and for which services it has no server."""
     source: int
     sequence: int
     packet_max: int
     makes: int = 0
+    lacks: int = 0
     VERSION, HANDSHAKES = 9, 1
 
     def bytes(self, key):
-        body = LOADS_MAGIC + struct.pack(">BBHQII32x", self.VERSION, self.source, 4, self.sequence, self.packet_max, self.makes)
+        words = self.packet_max, self.makes, self.lacks
+        body = LOADS_MAGIC + struct.pack(">BBHQIIQ24x", self.VERSION, self.source, 4, self.sequence, *words)
         return body + struct.pack(">Q", siphash(key, body))
 
     @classmethod
     def parse(cls, data, keys):
         """Authentic ones only."""
-        version, source, length, sequence, packet_max, makes = struct.unpack(">BBHQII", data[4:24])
-        said = cls(source, sequence, packet_max, makes)
+        version, source, length, sequence, *words = struct.unpack(">BBHQIIQ", data[4:32])
+        said = cls(source, sequence, *words)
         assert (version, length) == (cls.VERSION, 4) and any(said.bytes(key) == data for key in keys.handover)
         return said
 
