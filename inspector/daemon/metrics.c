@@ -210,7 +210,7 @@ static void give_metrics(struct es_daemon *d, enum es_exposition_format format)
 /* Bytes that are no UTF-8, of a file's name or a path, are not JSON's. */
 static void give_cluster(struct es_daemon *d)
 {
-	struct json_object *view = es_daemon_view(d);
+	struct json_object *view = es_daemon_view(d, 1);
 	char *text = NULL;
 	size_t len = 0;
 	FILE *file = open_memstream(&text, &len);
@@ -238,7 +238,7 @@ static void give(struct es_daemon *d)
 			give_metrics(d, (enum es_exposition_format)i);
 	if (!server || !es_status_server_wants(server, ES_STATUS_CLUSTER))
 		return;
-	if (es_daemon_view_look(d)) {
+	if (es_daemon_view_look(d, 1)) {
 		give_cluster(d);
 		return;
 	}

@@ -22,8 +22,10 @@ void es_observed_response(void *ctx, const struct es_response_entry *entry)
 		return;
 	es_responses_add(&o->of[entry->service].responses, entry->status, entry->took_ns);
 	es_daemon_outliers_took(&d->outliers, entry->service, entry->took_ns);
-	if (entry->took_ns)
+	if (entry->took_ns) {
 		es_durations_lately_add(&o->lately, entry->took_ns, es_clock_now_ns());
+		es_durations_lately_add(&o->of[entry->service].lately, entry->took_ns, es_clock_now_ns());
+	}
 	/* 304, 206, 404 and their like say nothing of the content's length. */
 	if (entry->status != HTTP_OK || !entry->content || (entry->request_flags & ES_REQUEST_F_STATUS))
 		return;

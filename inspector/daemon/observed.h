@@ -31,9 +31,10 @@ struct es_observed_mean {
 struct es_observed_service {
 	char name[ES_CONF_NAME_SIZE];
 	struct es_responses responses;
+	struct es_durations_lately lately;
 };
 
-/* struct es_daemon_observed - @lately: how long responses took, of all services; @count: what is to be told of @service
+/* struct es_daemon_observed - @lately: how long responses took, of all services, and of each; @count: what is to be told of @service
  * yet, in @payload behind room for the tag */
 struct es_daemon_observed {
 	struct es_observed_service of[ES_CONF_SERVICES_MAX];

@@ -6,6 +6,7 @@
 #include "earshot_version.h"
 #include "inspector/base/clock.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/history.h"
 #include "inspector/daemon/view.h"
 #include "inspector/datapath/pins.h"
 #include "inspector/inspect/inspect.h"
@@ -26,44 +27,6 @@ static unsigned long long counted(const struct es_daemon *d, enum es_worker_coun
 	return sum;
 }
 
-static unsigned long long requests_of(const struct es_daemon *d, unsigned int service, unsigned int node)
-{
-	unsigned long long sum = 0;
-
-	/* One that is decided again is no other request. */
-	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
-		for (int k = 0; k < ES_TALLY_DECISION_COUNT; k++)
-			if (k != ES_TALLY_again)
-				sum += es_tally_request(es_worker_tally(d->worker[i]), service, node,
-							(enum es_tally_decision)k);
-	return sum;
-}
-
-/* Requests that did not get what they were sent for, as far as an inspector knows. */
-static unsigned long long errors_of(const struct es_daemon *d)
-{
-	static const enum es_worker_counter errors[] = {
-		ES_WORKER_rejected, ES_WORKER_doubtful,	   ES_WORKER_no_target,
-		ES_WORKER_nacks,    ES_WORKER_unreachable, ES_WORKER_send_failed,
-	};
-	unsigned long long sum = 0;
-
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-		sum += counted(d, errors[i]);
-	return sum;
-}
-
-void es_daemon_snapshot_totals(const struct es_daemon *d, struct es_history_totals *ret_totals)
-{
-	memset(ret_totals, 0, sizeof(*ret_totals));
-	ret_totals->identity = d->view.identity;
-	ret_totals->node_count = d->conf->node_count;
-	ret_totals->errors = errors_of(d);
-	for (unsigned int node = 0; node < d->conf->node_count; node++)
-		for (unsigned int service = 0; service < d->conf->service_count; service++)
-			ret_totals->requests[node] += requests_of(d, service, node);
-}
-
 static void add_load(struct es_daemon *d, struct json_object *snapshot)
 {
 	struct es_wire_load load = {};
@@ -81,20 +44,25 @@ static void add_load(struct es_daemon *d, struct json_object *snapshot)
 	es_json_fraction(snapshot, "disk", load.disk / 1000.0, 3);
 }
 
-static void add_rates(const struct es_daemon *d, struct json_object *snapshot)
+/* Of a counter, over the last five to ten seconds. */
+static double rate_of(const struct es_daemon *d, const struct es_figures *f, unsigned int figure)
 {
-	struct es_history_totals totals;
-	unsigned long long requests = 0;
-	double rate, errors;
+	return es_history_rate(&d->view.history, &f->of, es_clock_now_ns(), figure);
+}
 
-	es_daemon_snapshot_totals(d, &totals);
-	for (unsigned int i = 0; i < totals.node_count; i++)
-		requests += totals.requests[i];
-	rate = es_history_rate(&d->view.history, &totals, es_clock_now_ns(), &errors);
+static void add_rates(const struct es_daemon *d, const struct es_figures *f, struct json_object *snapshot)
+{
+	unsigned long long requests = 0;
+	double rate = 0;
+
+	for (unsigned int i = 0; i < f->services * f->nodes; i++) {
+		requests += f->value[i];
+		rate += rate_of(d, f, i);
+	}
 	es_json_number(snapshot, "requests", requests);
-	es_json_number(snapshot, "errors", totals.errors);
+	es_json_number(snapshot, "errors", f->value[es_figure_errors(f)]);
 	es_json_fraction(snapshot, "requests_s", rate, 1);
-	es_json_fraction(snapshot, "errors_s", errors, 1);
+	es_json_fraction(snapshot, "errors_s", rate_of(d, f, es_figure_errors(f)), 1);
 }
 
 static void add_membership(const struct es_daemon *d, struct json_object *snapshot)
@@ -133,50 +101,72 @@ static void add_state(const struct es_daemon *d, unsigned int s, struct json_obj
 	json_object_object_add(service, "check", check);
 }
 
-static struct json_object *services_of(const struct es_daemon *d)
+/* Requests a second that this node gives to each, those that get none left out. */
+static struct json_object *given_by(const struct es_daemon *d, const struct es_figures *f, unsigned int s)
+{
+	struct json_object *given = json_object_new_object();
+
+	for (unsigned int node = 0; node < f->nodes; node++) {
+		double rate = rate_of(d, f, es_figure_given(f, s, node));
+
+		if (rate > 0)
+			es_json_fraction(given, d->conf->nodes[node].name, rate, 1);
+	}
+	return given;
+}
+
+static struct json_object *services_of(const struct es_daemon *d, const struct es_figures *f)
 {
 	struct json_object *services = json_object_new_array();
 
-	for (unsigned int s = 0; s < d->conf->service_count; s++) {
+	for (unsigned int s = 0; s < f->services; s++) {
 		struct json_object *service = json_object_new_object();
-		unsigned long long requests = 0, rejected = 0, hits = 0;
+		unsigned long long requests = 0, hits = 0;
 
-		for (unsigned int node = 0; node < d->conf->node_count; node++)
-			requests += requests_of(d, s, node);
-		for (unsigned int i = 0; i < d->datapath_params.workers; i++) {
-			const struct es_tally *tally = es_worker_tally(d->worker[i]);
-
-			hits += es_tally_hit(tally, s);
-			for (unsigned int rule = 0; tally && rule < tally->rules; rule++)
-				rejected += es_tally_rejection(tally, s, rule);
-		}
+		for (unsigned int node = 0; node < f->nodes; node++)
+			requests += f->value[es_figure_given(f, s, node)];
+		for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+			hits += es_tally_hit(es_worker_tally(d->worker[i]), s);
 		es_json_string(service, "name", d->conf->services[s].name);
 		add_state(d, s, service);
 		es_json_number(service, "requests", requests);
-		es_json_number(service, "rejected", rejected);
+		es_json_number(service, "rejected", f->value[es_figure_of(f, s, ES_FIGURE_rejected)]);
 		es_json_number(service, "locality_hits", hits);
 		es_json_number(service, "connections", d->load.sums.service[s].flows);
 		es_json_number(service, "active", d->load.sums.service[s].active);
+		json_object_object_add(service, "given_s", given_by(d, f, s));
+		if (d->conf->services[s].inspect == ES_INSPECT_EVERY) {
+			es_json_fraction(service, "4xx_s", rate_of(d, f, es_figure_of(f, s, ES_FIGURE_4xx)),
+					 1);
+			es_json_fraction(service, "5xx_s", rate_of(d, f, es_figure_of(f, s, ES_FIGURE_5xx)),
+					 1);
+			es_json_number(service, "p99_us", f->value[es_figure_p99(f, s)]);
+		}
 		json_object_array_add(services, service);
 	}
 	return services;
 }
 
-/* By target; those that got nothing are left out. */
-static struct json_object *history_of(const struct es_daemon *d)
+/* By target, for versions that ask for no history of services; those that got nothing are left out. */
+static struct json_object *history_of(const struct es_daemon *d, const struct es_figures *f)
 {
 	struct json_object *history = json_object_new_object(), *targets = json_object_new_object();
 	const struct es_history *h = &d->view.history;
+	unsigned int count = h->series == f->of.series && h->identity == f->of.identity ? h->count : 0;
 
 	es_json_number(history, "step_s", ES_HISTORY_STEP_S);
 	json_object_object_add(history, "targets", targets);
-	for (unsigned int node = 0; node < d->conf->node_count; node++) {
-		struct json_object *counts = json_object_new_array_ext((int)h->count);
+	for (unsigned int node = 0; node < f->nodes; node++) {
+		struct json_object *counts = json_object_new_array_ext((int)count);
 		unsigned long long sum = 0;
 
-		for (unsigned int i = 0; i < h->count; i++) {
-			sum += es_history_get(h, node, i);
-			json_object_array_add(counts, json_object_new_int64(es_history_get(h, node, i)));
+		for (unsigned int i = 0; i < count; i++) {
+			unsigned long long got = 0;
+
+			for (unsigned int s = 0; s < f->services; s++)
+				got += es_history_get(h, es_figure_given(f, s, node), i);
+			sum += got;
+			json_object_array_add(counts, json_object_new_uint64(got));
 		}
 		if (sum)
 			json_object_object_add(targets, d->conf->nodes[node].name, counts);
@@ -258,39 +248,50 @@ static struct json_object *hot_of(const struct es_daemon *d)
 	return all;
 }
 
-/* Whatever is longest goes, until the rest can be sent; and is named. */
+static size_t length_of(struct json_object *object)
+{
+	size_t len = 0;
+
+	json_object_to_json_string_length(object, JSON_C_TO_STRING_PLAIN, &len);
+	return len;
+}
+
+static const char *longest_but(struct json_object *object, struct json_object *but)
+{
+	const char *longest = NULL;
+	size_t len = 0;
+
+	json_object_object_foreach(object, key, value)
+	{
+		if (value == but || length_of(value) <= len)
+			continue;
+		len = length_of(value);
+		longest = key;
+	}
+	return longest;
+}
+
+/* What is needed least goes, then whatever is longest, until the rest can be sent; and is named. */
 static void shorten(struct json_object *snapshot)
 {
+	static const char *const first[] = {"history", "hot"};
 	struct json_object *left_out = json_object_new_array();
-	size_t len;
+	const char *goes = "";
 
 	json_object_object_add(snapshot, "left_out", left_out);
-	json_object_to_json_string_length(snapshot, JSON_C_TO_STRING_PLAIN, &len);
-	while (len > ES_SNAPSHOT_MAX) {
-		const char *longest = NULL;
-		size_t longest_len = 0;
-
-		json_object_object_foreach(snapshot, key, value)
-		{
-			size_t value_len = 0;
-
-			json_object_to_json_string_length(value, JSON_C_TO_STRING_PLAIN, &value_len);
-			if (value != left_out && value_len > longest_len) {
-				longest = key;
-				longest_len = value_len;
-			}
-		}
-		if (!longest)
-			return;
-		json_object_array_add(left_out, json_object_new_string(longest));
-		json_object_object_del(snapshot, longest);
-		json_object_to_json_string_length(snapshot, JSON_C_TO_STRING_PLAIN, &len);
+	for (size_t i = 0; goes && length_of(snapshot) > ES_SNAPSHOT_MAX; i++) {
+		goes = i < sizeof(first) / sizeof(first[0]) ? first[i] : longest_but(snapshot, left_out);
+		if (!goes || !json_object_object_get_ex(snapshot, goes, NULL))
+			continue;
+		json_object_array_add(left_out, json_object_new_string(goes));
+		json_object_object_del(snapshot, goes);
 	}
 }
 
 struct json_object *es_daemon_snapshot(struct es_daemon *d)
 {
 	struct json_object *snapshot = json_object_new_object();
+	struct es_figures figures;
 
 	es_json_string(snapshot, "version", EARSHOT_VERSION);
 	es_json_string(snapshot, "datapath", es_datapath_name(d->datapath_kind));
@@ -298,12 +299,17 @@ struct json_object *es_daemon_snapshot(struct es_daemon *d)
 	es_json_number(snapshot, "epoch", d->cluster->epoch);
 	add_membership(d, snapshot);
 	add_load(d, snapshot);
-	add_rates(d, snapshot);
-	json_object_object_add(snapshot, "services", services_of(d));
+	es_daemon_figures(d, &figures);
+	if (figures.value) {
+		add_rates(d, &figures, snapshot);
+		json_object_object_add(snapshot, "services", services_of(d, &figures));
+	}
 	json_object_object_add(snapshot, "moves", moves_of(d));
 	json_object_object_add(snapshot, "pins", pins_of(d));
 	json_object_object_add(snapshot, "hot", hot_of(d));
-	json_object_object_add(snapshot, "history", history_of(d));
+	if (figures.value)
+		json_object_object_add(snapshot, "history", history_of(d, &figures));
+	es_figures_free(&figures);
 	shorten(snapshot);
 	return snapshot;
 }

@@ -8,6 +8,7 @@
 #include "inspector/base/wall.h"
 #include "inspector/daemon/commands.h"
 #include "inspector/daemon/daemon.h"
+#include "inspector/daemon/history.h"
 #include "inspector/daemon/view.h"
 #include "inspector/inspect/inspect.h"
 #include "inspector/report/json.h"
@@ -22,9 +23,9 @@
 #define CHECK_START_S  15.0
 #define CHECK_RELOAD_S 5.0
 
-static int is_looked_at(const struct es_daemon_view *view, unsigned long long now_ns)
+static int is_lately(unsigned long long at_ns, unsigned long long now_ns)
 {
-	return view->looked_ns && now_ns - view->looked_ns < ES_VIEW_LOOKS_MS * NS_PER_MS;
+	return at_ns && now_ns - at_ns < ES_VIEW_LOOKS_MS * NS_PER_MS;
 }
 
 static void send_to(struct es_daemon *d, unsigned int node, const struct es_snapshot_message *message,
@@ -42,6 +43,24 @@ static int understands(const struct es_daemon *d, unsigned int node)
 	       ES_WIRE_UNDERSTANDS_SNAPSHOTS;
 }
 
+/* Which of them does not know it, ignores the question. */
+static void ask_histories(struct es_daemon *d)
+{
+	unsigned long long number = es_number_ns();
+
+	d->view.history_asked_ns = es_clock_now_ns();
+	for (unsigned int i = 0; i < d->conf->node_count; i++) {
+		struct es_snapshot_message message;
+
+		if (i == d->cluster->self || !understands(d, i))
+			continue;
+		es_snapshot_expect(&d->view.node[i].history.inbox, number);
+		send_to(d, i, &message,
+			es_snapshot_history_ask(&message, d->cluster->self, i, number,
+						&d->keys.key[0].handover));
+	}
+}
+
 static void ask_nodes(struct es_daemon *d)
 {
 	unsigned long long number = es_number_ns();
@@ -51,7 +70,7 @@ static void ask_nodes(struct es_daemon *d)
 
 		if (i == d->cluster->self || !understands(d, i))
 			continue;
-		es_snapshot_expect(&d->view.node[i].inbox, number);
+		es_snapshot_expect(&d->view.node[i].snapshot.inbox, number);
 		send_to(d, i, &message,
 			es_snapshot_ask(&message, d->cluster->self, i, number, &d->keys.key[0].handover));
 	}
@@ -91,14 +110,23 @@ static int make_room(struct es_daemon_view *view)
 	return view->node && view->hot ? 0 : -ENOMEM;
 }
 
-static void answer(struct es_daemon *d, unsigned int node, unsigned long long number)
+static size_t part_of(struct es_daemon *d, unsigned int node, const struct es_snapshot_header *question,
+		      const char *text, size_t len, unsigned int part, struct es_snapshot_message *ret)
 {
-	struct es_view_node *asker = &d->view.node[node];
-	unsigned long long now_ns = es_clock_now_ns();
+	unsigned long long number = es_cpu_be64((__u64)question->number);
+
+	return (question->kind == ES_SNAPSHOT_ASK ? es_snapshot_part : es_snapshot_history_part)(
+		ret, d->cluster->self, node, number, text, len, part, &d->keys.key[0].handover);
+}
+
+static void answer(struct es_daemon *d, struct es_view_word *asker, const struct es_snapshot_header *question)
+{
+	unsigned long long now_ns = es_clock_now_ns(), number = es_cpu_be64((__u64)question->number);
+	unsigned int node = question->source;
 	struct es_snapshot_message message;
-	struct json_object *snapshot;
+	struct json_object *word;
 	const char *text;
-	size_t len;
+	size_t len, size;
 
 	/* Somebody has recorded it, or asks too often. */
 	if (number <= asker->asked_number ||
@@ -106,25 +134,24 @@ static void answer(struct es_daemon *d, unsigned int node, unsigned long long nu
 		return;
 	asker->asked_number = number;
 	asker->answered_ns = now_ns;
-	snapshot = es_daemon_snapshot(d);
-	text = json_object_to_json_string_length(snapshot, JSON_C_TO_STRING_PLAIN, &len);
-	for (unsigned int part = 0; part < ES_SNAPSHOT_PARTS; part++) {
-		size_t size = es_snapshot_part(&message, d->cluster->self, node, number, text, len, part,
-					       &d->keys.key[0].handover);
-
-		if (size)
-			send_to(d, node, &message, size);
-	}
-	json_object_put(snapshot);
-	ask_workers(d);
+	word = question->kind == ES_SNAPSHOT_ASK ? es_daemon_snapshot(d) : es_daemon_history(d);
+	text = json_object_to_json_string_length(word, JSON_C_TO_STRING_PLAIN, &len);
+	for (unsigned int part = 0; (size = part_of(d, node, question, text, len, part, &message)); part++)
+		send_to(d, node, &message, size);
+	json_object_put(word);
+	if (question->kind == ES_SNAPSHOT_ASK)
+		ask_workers(d);
 }
 
 static void on_snapshot(struct es_daemon *d, const struct es_snapshot_message *message)
 {
-	struct es_view_node *from = &d->view.node[message->header.source];
+	const struct es_snapshot_header *header = &message->header;
+	struct es_view_node *node = &d->view.node[header->source];
+	int is_history = header->kind == ES_SNAPSHOT_ASK_HISTORY || header->kind == ES_SNAPSHOT_HISTORY;
+	struct es_view_word *from = is_history ? &node->history : &node->snapshot;
 
-	if (message->header.kind == ES_SNAPSHOT_ASK) {
-		answer(d, message->header.source, es_cpu_be64((__u64)message->header.number));
+	if (header->kind == ES_SNAPSHOT_ASK || header->kind == ES_SNAPSHOT_ASK_HISTORY) {
+		answer(d, from, header);
 		return;
 	}
 	if (es_snapshot_take(&from->inbox, message) <= 0)
@@ -149,17 +176,31 @@ int es_daemon_view_message(void *daemon, const void *data, size_t len)
 	return 0;
 }
 
+/* Has one that tells of itself not told this yet? */
+static int lacks_history(const struct es_daemon *d)
+{
+	for (unsigned int i = 0; i < d->conf->node_count; i++)
+		if (d->view.node[i].snapshot.at_ns > d->view.history_asked_ns &&
+		    !d->view.node[i].history.at_ns)
+			return 1;
+	return 0;
+}
+
 static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	struct es_daemon *d = timer->data;
+	unsigned long long now_ns = es_clock_now_ns();
 
 	(void)events;
-	if (!is_looked_at(&d->view, es_clock_now_ns())) {
+	if (!is_lately(d->view.looked_ns, now_ns)) {
 		ev_timer_stop(loop, timer);
 		return;
 	}
 	ask_nodes(d);
 	ask_workers(d);
+	if (is_lately(d->view.history_wanted_ns, now_ns) &&
+	    (now_ns - d->view.history_asked_ns >= ES_VIEW_HISTORY_MS * NS_PER_MS || lacks_history(d)))
+		ask_histories(d);
 }
 
 /* For es_problems_look() and es_problems_run(). */
@@ -198,25 +239,31 @@ static void check_after(struct es_daemon *d, double delay_s)
 	ev_timer_start(d->loop, check);
 }
 
-int es_daemon_view_look(struct es_daemon *d)
+int es_daemon_view_look(struct es_daemon *d, int with_history)
 {
 	unsigned long long now_ns = es_clock_now_ns();
 	struct es_daemon_view *view = &d->view;
 
 	if (make_room(view))
 		return 1;
-	if (!is_looked_at(view, now_ns)) {
+	if (!is_lately(view->looked_ns, now_ns)) {
 		view->began_ns = now_ns;
 		ask_nodes(d);
 		ask_workers(d);
 		ev_timer_again(d->loop, &view->timer);
 	}
+	if (with_history && !is_lately(view->history_wanted_ns, now_ns))
+		ask_histories(d);
 	view->looked_ns = now_ns;
+	if (with_history)
+		view->history_wanted_ns = now_ns;
 	look_for_problems(d);
 	if (now_ns - view->began_ns >= ES_VIEW_FIRST_MS * NS_PER_MS)
 		return 1;
 	for (unsigned int i = 0; i < d->conf->node_count; i++)
-		if (i != d->cluster->self && understands(d, i) && view->node[i].at_ns < view->began_ns)
+		if (i != d->cluster->self && understands(d, i) &&
+		    (view->node[i].snapshot.at_ns < view->began_ns ||
+		     (with_history && view->node[i].history.at_ns < view->began_ns)))
 			return 0;
 	return 1;
 }
@@ -254,7 +301,7 @@ static struct json_object *events_of_this_node(void)
 /* What the node itself says, and whether that is how it is now. */
 static void add_word(const struct es_daemon *d, unsigned int node, struct json_object *object)
 {
-	const struct es_view_node *from = d->view.node ? &d->view.node[node] : NULL;
+	const struct es_view_word *from = d->view.node ? &d->view.node[node].snapshot : NULL;
 	unsigned long long now_ns = es_clock_now_ns(), age_ns;
 	struct json_object *snapshot = from && from->at_ns ? json_tokener_parse(from->text) : NULL;
 	struct json_object *trouble;
@@ -278,17 +325,34 @@ static void add_word(const struct es_daemon *d, unsigned int node, struct json_o
 	json_object_object_add(object, "snapshot", snapshot);
 }
 
-struct json_object *es_daemon_view(struct es_daemon *d)
+/* With how old it is, so that its last sample was so long ago. */
+static void add_history(const struct es_daemon *d, unsigned int node, struct json_object *object)
+{
+	const struct es_view_word *from = d->view.node ? &d->view.node[node].history : NULL;
+	int is_self = node == d->cluster->self;
+	struct json_object *history = is_self		    ? es_daemon_history(d)
+				      : from && from->at_ns ? json_tokener_parse(from->text)
+							    : NULL;
+
+	if (history)
+		es_json_fraction(history, "age_s",
+				 is_self ? 0 : (double)(es_clock_now_ns() - from->at_ns) / NS_PER_S, 1);
+	json_object_object_add(object, "history", history);
+}
+
+struct json_object *es_daemon_view(struct es_daemon *d, int with_history)
 {
 	struct json_object *view = es_daemon_status_report(d), *nodes = NULL;
 	unsigned int asked;
 
-	es_daemon_view_look(d);
+	es_daemon_view_look(d, with_history);
 	json_object_object_get_ex(view, "nodes", &nodes);
 	asked = (unsigned int)json_object_array_length(nodes);
 	for (unsigned int i = 0; i < asked; i++) {
 		struct json_object *node = json_object_array_get_idx(nodes, i);
 
+		if (with_history)
+			add_history(d, i, node);
 		if (i != d->cluster->self) {
 			add_word(d, i, node);
 			continue;
@@ -308,9 +372,11 @@ struct json_object *es_daemon_view(struct es_daemon *d)
 int es_daemon_view_command(void *ctx, struct json_object *request, struct json_object **ret_result,
 			   struct es_conf_error *err)
 {
-	(void)request;
+	struct json_object *history;
+
 	(void)err;
-	*ret_result = es_daemon_view(ctx);
+	*ret_result = es_daemon_view(ctx, json_object_object_get_ex(request, "history", &history) &&
+						  json_object_get_boolean(history));
 	return 0;
 }
 
@@ -319,12 +385,13 @@ int es_daemon_view_command(void *ctx, struct json_object *request, struct json_o
 static void on_step(struct ev_loop *loop, struct ev_timer *timer, int events)
 {
 	struct es_daemon *d = timer->data;
-	struct es_history_totals totals;
+	struct es_figures figures;
 
 	(void)loop;
 	(void)events;
-	es_daemon_snapshot_totals(d, &totals);
-	es_history_add(&d->view.history, &totals, es_clock_now_ns());
+	es_daemon_figures(d, &figures);
+	es_history_add(&d->view.history, &figures.of, es_clock_now_ns());
+	es_figures_free(&figures);
 }
 
 static unsigned long long identity_of(const struct es_conf *conf)
@@ -378,6 +445,7 @@ void es_daemon_view_stop(struct es_daemon *d)
 		ev_timer_stop(d->loop, &view->check);
 	}
 	es_problems_stop(&view->problems);
+	es_history_fini(&view->history);
 	free(view->node);
 	free(view->hot);
 	view->node = NULL;

@@ -28,14 +28,23 @@ struct es_daemon;
 /* What is older is not how a node is now. */
 #define ES_VIEW_FRESH_MS 3500
 
-/* struct es_view_node - @text: what it said last, NUL behind; @at_ns: when, 0: never; @asked_number: its last question,
+/* And for its history so often, which grows no faster, while somebody wants that. */
+#define ES_VIEW_HISTORY_MS 5000
+
+/* struct es_view_word - @text: what a node said last, NUL behind; @at_ns: when, 0: never; @asked_number: its own last question,
  * @answered_ns: when that was answered */
-struct es_view_node {
+struct es_view_word {
 	struct es_snapshot_inbox inbox;
-	char text[ES_SNAPSHOT_MAX + 1];
 	unsigned long long at_ns;
 	unsigned long long asked_number;
 	unsigned long long answered_ns;
+	char text[ES_SNAPSHOT_HISTORY_MAX + 1];
+};
+
+/* struct es_view_node - of how it is, and of its last ten minutes */
+struct es_view_node {
+	struct es_view_word snapshot;
+	struct es_view_word history;
 };
 
 /* So long is waited for first answers before what there is is shown. */
@@ -51,7 +60,8 @@ struct es_view_hot {
 /**
  * struct es_daemon_view
  * @step: for the history; @timer: asks the nodes while somebody looks
- * @looked_ns: when somebody last looked; 0: never; @began_ns: when he began
+ * @looked_ns: when somebody last looked; 0: never; @began_ns: when he began; @history_wanted_ns: when somebody last wanted
+ * histories, @history_asked_ns: when they were asked for
  * @node: of each; allocated with the first look; @hot: of each worker, likewise
  * @identity: of the list of nodes, es_history_totals'
  * @problems: what `earshot check` says of this node; run while somebody looks, and by @check
@@ -62,6 +72,8 @@ struct es_daemon_view {
 	struct ev_timer check;
 	unsigned long long looked_ns;
 	unsigned long long began_ns;
+	unsigned long long history_wanted_ns;
+	unsigned long long history_asked_ns;
 	struct es_history history;
 	struct es_view_node *node;
 	struct es_view_hot *hot;
@@ -82,10 +94,11 @@ void es_daemon_view_stop(struct es_daemon *daemon);
 int es_daemon_view_message(void *daemon, const void *data, size_t len);
 
 /* es_daemon_view_look() - somebody looks: nodes are asked. Returns 1, or 0: first answers may come in a moment. */
-int es_daemon_view_look(struct es_daemon *daemon);
+int es_daemon_view_look(struct es_daemon *daemon, int with_history);
 
-/* es_daemon_view() - somebody looks: the cluster, in the shape of docs/json.md; the caller's */
-struct json_object *es_daemon_view(struct es_daemon *daemon);
+/* es_daemon_view() - somebody looks: the cluster, in the shape of docs/json.md, with the nodes' last ten minutes if wanted; the
+ * caller's */
+struct json_object *es_daemon_view(struct es_daemon *daemon, int with_history);
 
 /* es_daemon_view_command() - the control command `cluster`; an es_control_fn */
 int es_daemon_view_command(void *ctx, struct json_object *request, struct json_object **ret_result,
@@ -94,9 +107,6 @@ int es_daemon_view_command(void *ctx, struct json_object *request, struct json_o
 /* es_daemon_snapshot() (snapshot.c) - this node, as it tells others of itself; the caller's. At most ES_SNAPSHOT_MAX
  * bytes of text, by leaving out the longest parts. */
 struct json_object *es_daemon_snapshot(struct es_daemon *daemon);
-
-/* es_daemon_snapshot_totals() (snapshot.c) - what the history is made of */
-void es_daemon_snapshot_totals(const struct es_daemon *daemon, struct es_history_totals *ret_totals);
 
 /* es_daemon_snapshot_moves() (snapshot.c) - the requests that moved their connections, by each reason that there is */
 void es_daemon_snapshot_moves(const struct es_daemon *daemon,

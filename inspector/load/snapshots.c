@@ -32,9 +32,19 @@ size_t es_snapshot_ask(struct es_snapshot_message *message, unsigned int self, u
 	return HEADER;
 }
 
+/* 0: a message of that kind has no text. */
 static size_t max_of(enum es_snapshot_kind kind)
 {
-	return kind == ES_SNAPSHOT_SETTINGS ? ES_SNAPSHOT_TEXT_MAX : ES_SNAPSHOT_MAX;
+	switch (kind) {
+	case ES_SNAPSHOT_PART:
+		return ES_SNAPSHOT_MAX;
+	case ES_SNAPSHOT_SETTINGS:
+		return ES_SNAPSHOT_TEXT_MAX;
+	case ES_SNAPSHOT_HISTORY:
+		return ES_SNAPSHOT_HISTORY_MAX;
+	default:
+		return 0;
+	}
 }
 
 /* Part @part of @text, in a message whose header is made already. */
@@ -77,6 +87,22 @@ size_t es_snapshot_settings_part(struct es_snapshot_message *message, unsigned i
 				 const struct es_sipkey *key)
 {
 	header_make(message, self, target, number, ES_SNAPSHOT_SETTINGS);
+	return part_make(message, text, len, part, key);
+}
+
+size_t es_snapshot_history_ask(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+			       unsigned long long number, const struct es_sipkey *key)
+{
+	header_make(message, self, target, number, ES_SNAPSHOT_ASK_HISTORY);
+	message->header.mac = mac_of(key, message, HEADER);
+	return HEADER;
+}
+
+size_t es_snapshot_history_part(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+				unsigned long long number, const char *text, size_t len, unsigned int part,
+				const struct es_sipkey *key)
+{
+	header_make(message, self, target, number, ES_SNAPSHOT_HISTORY);
 	return part_make(message, text, len, part, key);
 }
 
@@ -126,8 +152,7 @@ int es_snapshot_take(struct es_snapshot_inbox *inbox, const struct es_snapshot_m
 	unsigned int total = es_ntohs(header->total), len = es_ntohs(header->len), parts, before = inbox->got;
 	size_t at = (size_t)header->part * ES_SNAPSHOT_PART_BYTES;
 
-	if ((header->kind != ES_SNAPSHOT_PART && header->kind != ES_SNAPSHOT_SETTINGS) || !inbox->number ||
-	    es_cpu_be64((__u64)header->number) != inbox->number || !total ||
+	if (!inbox->number || es_cpu_be64((__u64)header->number) != inbox->number || !total ||
 	    total > max_of((enum es_snapshot_kind)header->kind) || (inbox->total && inbox->total != total) ||
 	    at >= total || len != (total - at < ES_SNAPSHOT_PART_BYTES ? total - at : ES_SNAPSHOT_PART_BYTES))
 		return -EBADMSG;

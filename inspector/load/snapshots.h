@@ -23,14 +23,19 @@
 #define ES_SNAPSHOT_ANSWER_NS 250000000ULL
 
 /* A question of ES_SNAPSHOT_ASK_SETTINGS is answered with the node's settings (member/settings.h), unless the asker knows
- * them; only nodes of ES_WIRE_UNDERSTANDS_ROLLOUTS know these two kinds. */
+ * them; only nodes of ES_WIRE_UNDERSTANDS_ROLLOUTS know these two kinds. One of ES_SNAPSHOT_ASK_HISTORY is answered with the
+ * node's last ten minutes (daemon/history.h); a version that does not know these two ignores them. */
 enum es_snapshot_kind {
 	ES_SNAPSHOT_ASK,
 	ES_SNAPSHOT_PART,
 	ES_SNAPSHOT_ASK_SETTINGS,
 	ES_SNAPSHOT_SETTINGS,
+	ES_SNAPSHOT_ASK_HISTORY,
+	ES_SNAPSHOT_HISTORY,
 };
-#define ES_SNAPSHOT_TEXT_MAX 12288 /* bytes of the longest: settings */
+#define ES_SNAPSHOT_TEXT_MAX 12288 /* bytes of settings */
+#define ES_SNAPSHOT_HISTORY_MAX                                                                              \
+	30720 /* bytes of the longest, a history: fewer parts than an unsigned int has bits */
 
 /**
  * struct es_snapshot_header - in network byte order; as long as a handover message's, which the datapath reads first
@@ -80,6 +85,13 @@ size_t es_snapshot_settings_part(struct es_snapshot_message *message, unsigned i
 				 unsigned long long number, const char *text, size_t len, unsigned int part,
 				 const struct es_sipkey *key);
 
+/* es_snapshot_history_ask(), es_snapshot_history_part() - the same of a history, up to ES_SNAPSHOT_HISTORY_MAX bytes */
+size_t es_snapshot_history_ask(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+			       unsigned long long number, const struct es_sipkey *key);
+size_t es_snapshot_history_part(struct es_snapshot_message *message, unsigned int self, unsigned int target,
+				unsigned long long number, const char *text, size_t len, unsigned int part,
+				const struct es_sipkey *key);
+
 /* es_snapshot_digest() - tells texts apart */
 unsigned long long es_snapshot_digest(const char *text);
 
@@ -95,7 +107,7 @@ struct es_snapshot_inbox {
 	unsigned long long number;
 	unsigned int total;
 	unsigned int got;
-	char text[ES_SNAPSHOT_TEXT_MAX];
+	char text[ES_SNAPSHOT_HISTORY_MAX];
 };
 
 /* es_snapshot_expect() - a question with this number has been asked; forgets what came for the one before */

@@ -1,59 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Ten minutes of requests, in a ring of samples. */
+/* Ten minutes of figures, in a ring of samples. */
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include "inspector/status/history.h"
 
-static unsigned int grown(unsigned long long now, unsigned long long before)
+static unsigned int saturated(unsigned long long value)
 {
-	unsigned long long by = now > before ? now - before : 0;
-
-	return by > UINT_MAX ? UINT_MAX : (unsigned int)by;
+	return value > UINT_MAX ? UINT_MAX : (unsigned int)value;
 }
 
-void es_history_add(struct es_history *h, const struct es_history_totals *totals, unsigned long long now_ns)
+static unsigned int grown(unsigned long long now, unsigned long long before)
 {
-	if (h->identity != totals->identity)
-		memset(h, 0, sizeof(*h));
+	return saturated(now > before ? now - before : 0);
+}
+
+void es_history_fini(struct es_history *h)
+{
+	free(h->total);
+	free(h->value);
+	*h = (struct es_history){};
+}
+
+static int begin(struct es_history *h, const struct es_history_figures *now)
+{
+	es_history_fini(h);
+	h->total = calloc(now->series, sizeof(*h->total));
+	h->value = calloc((size_t)now->series * ES_HISTORY_SAMPLES, sizeof(*h->value));
+	if (!h->total || !h->value) {
+		es_history_fini(h);
+		return 0;
+	}
+	h->identity = now->identity;
+	h->series = now->series;
+	return 1;
+}
+
+static int is_of(const struct es_history *h, const struct es_history_figures *figures)
+{
+	return h->value && h->identity == figures->identity && h->series == figures->series;
+}
+
+void es_history_add(struct es_history *h, const struct es_history_figures *now, unsigned long long now_ns)
+{
+	unsigned int *sample;
+
+	if (!now->series || (!is_of(h, now) && !begin(h, now)))
+		return;
 	if (h->has_total) {
-		memset(h->requests[h->next], 0, sizeof(h->requests[h->next]));
-		for (unsigned int i = 0; i < totals->node_count; i++)
-			h->requests[h->next][i] = grown(totals->requests[i], h->total[i]);
-		h->errors[h->next] = grown(totals->errors, h->errors_total);
+		sample = &h->value[(size_t)h->next * h->series];
+		for (unsigned int i = 0; i < h->series; i++)
+			sample[i] = i < now->counters ? grown(now->value[i], h->total[i])
+						      : saturated(now->value[i]);
 		h->next = (h->next + 1) % ES_HISTORY_SAMPLES;
 		h->count += h->count < ES_HISTORY_SAMPLES;
 	}
-	h->identity = totals->identity;
 	h->has_total = 1;
 	h->at_ns = now_ns;
-	memcpy(h->total, totals->requests, sizeof(h->total));
-	h->errors_total = totals->errors;
+	memcpy(h->total, now->value, h->series * sizeof(*h->total));
 }
 
-unsigned int es_history_get(const struct es_history *h, unsigned int node, unsigned int i)
+unsigned int es_history_get(const struct es_history *h, unsigned int series, unsigned int i)
 {
-	return h->requests[(h->next + ES_HISTORY_SAMPLES - h->count + i) % ES_HISTORY_SAMPLES][node];
+	size_t at = (h->next + ES_HISTORY_SAMPLES - h->count + i) % ES_HISTORY_SAMPLES;
+
+	return h->value[at * h->series + series];
 }
 
-double es_history_rate(const struct es_history *h, const struct es_history_totals *now,
-		       unsigned long long now_ns, double *ret_errors)
+double es_history_rate(const struct es_history *h, const struct es_history_figures *now,
+		       unsigned long long now_ns, unsigned int series)
 {
-	double seconds = (double)(now_ns - h->at_ns) / 1e9, requests = 0, errors;
+	double seconds = (double)(now_ns - h->at_ns) / 1e9, grew;
 
-	*ret_errors = 0;
-	if (!h->has_total || h->identity != now->identity || now_ns <= h->at_ns)
+	if (!h->has_total || !is_of(h, now) || now_ns <= h->at_ns)
 		return 0;
-	for (unsigned int i = 0; i < now->node_count; i++)
-		requests += grown(now->requests[i], h->total[i]);
-	errors = grown(now->errors, h->errors_total);
+	grew = grown(now->value[series], h->total[series]);
 	if (h->count) {
-		unsigned int last = (h->next + ES_HISTORY_SAMPLES - 1) % ES_HISTORY_SAMPLES;
-
-		for (unsigned int i = 0; i < now->node_count; i++)
-			requests += h->requests[last][i];
-		errors += h->errors[last];
+		grew += es_history_get(h, series, h->count - 1);
 		seconds += ES_HISTORY_STEP_S;
 	}
-	*ret_errors = errors / seconds;
-	return requests / seconds;
+	return grew / seconds;
 }

@@ -7,7 +7,7 @@
 
 static const struct es_keys keys = {.count = 1, .key = {{.handover = {.k0 = 1, .k1 = 2}}}};
 static const struct es_keys others = {.count = 1, .key = {{.handover = {.k0 = 1, .k1 = 3}}}};
-static char text[ES_SNAPSHOT_MAX];
+static char text[ES_SNAPSHOT_HISTORY_MAX];
 static struct es_snapshot_inbox inbox;
 
 static void setup_text(void)
@@ -51,6 +51,37 @@ static void test_parts(void **state)
 	assert_int_equal(es_snapshot_part(&(struct es_snapshot_message){}, 1, 0, 1, text, ES_SNAPSHOT_MAX + 1,
 					  0, &keys.key[0].handover),
 			 0);
+}
+
+/* A history may be longer; and has as many parts as there are bits for. */
+static void test_history(void **state)
+{
+	struct es_snapshot_message message, received;
+	unsigned int parts = (ES_SNAPSHOT_HISTORY_MAX + ES_SNAPSHOT_PART_BYTES - 1) / ES_SNAPSHOT_PART_BYTES;
+	size_t size;
+
+	(void)state;
+	setup_text();
+	assert_true(parts < 32);
+	es_snapshot_expect(&inbox, 9);
+	for (unsigned int part = parts; part-- > 0;) {
+		size = es_snapshot_history_part(&message, 1, 0, 9, text, ES_SNAPSHOT_HISTORY_MAX, part,
+						&keys.key[0].handover);
+		assert_int_equal(es_snapshot_read(&message, size, 0, 2, &keys, &received), 0);
+		assert_int_equal(es_snapshot_take(&inbox, &received), part == 0);
+	}
+	assert_memory_equal(inbox.text, text, ES_SNAPSHOT_HISTORY_MAX);
+	assert_int_equal(es_snapshot_history_part(&message, 1, 0, 9, text, ES_SNAPSHOT_HISTORY_MAX + 1, 0,
+						  &keys.key[0].handover),
+			 0);
+	size = es_snapshot_history_ask(&message, 1, 0, 9, &keys.key[0].handover);
+	assert_int_equal(es_snapshot_read(&message, size, 0, 2, &keys, &received), 0);
+	assert_int_equal(received.header.kind, ES_SNAPSHOT_ASK_HISTORY);
+	assert_int_equal(es_snapshot_take(&inbox, &received), -EBADMSG);
+	/* What is of no kind that has a text is none, however it was made. */
+	received.header.total = es_htons(10);
+	received.header.len = es_htons(10);
+	assert_int_equal(es_snapshot_take(&inbox, &received), -EBADMSG);
 }
 
 static void test_only_what_was_asked_for(void **state)
@@ -100,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_history),
 		cmocka_unit_test(test_only_what_was_asked_for),
 		cmocka_unit_test(test_authentic),
 	};
