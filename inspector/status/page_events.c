@@ -30,7 +30,7 @@ void es_page_events(FILE *file, struct json_object *view)
 	size_t count = json_object_array_length(events);
 
 	es_page_section(file, "events", "Recent events");
-	es_page_table(file, "What this node saw lately, the newest first; earshot events shows all",
+	es_page_table(file, "stack", "What this node saw lately, the newest first; earshot events shows all",
 		      headings);
 	for (size_t i = count; i > 0; i--)
 		put_event(file, json_object_array_get_idx(events, i - 1));

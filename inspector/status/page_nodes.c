@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: how the cluster is in one line, its nodes, and the ring. */
+/* Of the status page: the nodes, and the ring. */
 #include <math.h>
 #include <string.h>
 #include "inspector/base/json.h"
 #include "inspector/status/html.h"
 #include "inspector/status/page.h"
 
-#define COLOURS	    8
 #define RADIUS	    80.0
 #define FULL_CIRCLE 6.283185307179586
 
@@ -15,83 +14,40 @@ static struct json_object *node_at(struct json_object *nodes, size_t i)
 	return json_object_array_get_idx(nodes, i);
 }
 
-static const char *state_of(struct json_object *node)
+/* The label stands in the cell where there is no room for headings. */
+static void begin(FILE *file, const char *label, const char *class)
 {
-	return es_json_string(node, "state");
+	fprintf(file, "<td class=\"%s\" data-l=\"%s\">", class, label);
 }
 
-/* It has a place in the list alone. */
-static int is_removed(struct json_object *node)
+static void put_state(FILE *file, struct json_object *node)
 {
-	return !strcmp(state_of(node), "removed");
+	begin(file, "State", es_page_is_well(node) ? "ok" : "warn");
+	es_html_text(file, es_page_state(node));
+	fputs("</td>", file);
 }
 
-static int is_well(struct json_object *node)
+/* And that it does not answer. */
+static void put_trouble(FILE *file, struct json_object *view, struct json_object *node)
 {
-	return !strcmp(state_of(node), "up") &&
-	       (es_json_is_true(node, "answers") || !es_json_is_true(node, "tells"));
-}
-
-/* What is the matter with one; no time that passes, since each change is read aloud. */
-static void complain(FILE *file, struct json_object *node)
-{
-	fputs(" ", file);
-	es_html_text(file, es_json_string(node, "name"));
-	if (!strcmp(state_of(node), "up"))
-		fputs(" does not answer.", file);
-	else {
-		fputs(" is ", file);
-		es_html_text(file, state_of(node));
-		fputs(es_json_is_true(node, "answers") ? "." : " and does not answer.", file);
-	}
-}
-
-void es_page_health(FILE *file, struct json_object *view)
-{
-	struct json_object *nodes = es_json_array(view, "nodes"),
-			   *membership = es_json_object(view, "membership");
-	size_t all = json_object_array_length(nodes), count = 0, well = 0;
-	int is_silent = es_json_is_true(membership, "silent");
-
-	for (size_t i = 0; i < all; i++) {
-		count += (size_t)!is_removed(node_at(nodes, i));
-		well += (size_t)is_well(node_at(nodes, i));
-	}
-	fprintf(file, "<p id=\"health\" role=\"status\" aria-live=\"polite\" class=\"%s\">",
-		is_silent || !well ? "bad"
-		: well < count	   ? "warn"
-				   : "ok");
-	if (is_silent) {
-		fputs("This node is silent: ", file);
-		es_html_text(file, es_json_string(membership, "why"));
-		fputs(". ", file);
-	}
-	if (well == count)
-		fprintf(file, "All %zu nodes are up.", count);
-	else
-		fprintf(file, "%zu of %zu nodes are up and answer.", well, count);
-	for (size_t i = 0; i < all; i++)
-		if (!is_well(node_at(nodes, i)) && !is_removed(node_at(nodes, i)))
-			complain(file, node_at(nodes, i));
-	fputs("</p>\n", file);
-}
-
-static void put_state(FILE *file, struct json_object *view, struct json_object *node)
-{
+	const char *trouble = es_page_trouble(node, view);
 	struct json_object *age = NULL;
 
-	fprintf(file, "<td class=\"%s\">", is_well(node) ? "ok" : "warn");
-	es_html_text(file, state_of(node));
+	begin(file, "Trouble", *trouble || !es_json_is_true(node, "answers") ? "path warn" : "path none");
+	if (!*trouble && es_json_is_true(node, "answers"))
+		fputs("none", file);
+	es_html_text(file, trouble);
 	if (!es_json_is_true(node, "answers")) {
 		json_object_object_get_ex(node, "age_s", &age);
+		fputs(*trouble ? "; " : "", file);
 		if (age) {
-			fputs(", not answering; last answer ", file);
+			fputs("not answering; last answer ", file);
 			es_html_clock(file, es_json_number(view, "at_s") -
 						    (unsigned long long)es_json_fraction(node, "age_s"));
 		} else {
 			fputs(es_json_is_true(node, "tells")
-				      ? ", not answering"
-				      : ", has not told of itself (not heard, or an older version)",
+				      ? "not answering"
+				      : "has not told of itself (not heard, or an older version)",
 			      file);
 		}
 	}
@@ -99,51 +55,67 @@ static void put_state(FILE *file, struct json_object *view, struct json_object *
 }
 
 /* A number of the node's own; of one that does not answer it is old, and says so. */
-static void put_number(FILE *file, struct json_object *node, double value, int digits, const char *unit)
+static void put_number(FILE *file, struct json_object *node, const char *label, double value, int digits,
+		       const char *unit)
 {
 	int is_old = !es_json_is_true(node, "answers");
 
 	if (!json_object_object_get_ex(es_json_object(node, "snapshot"), "uptime_s", NULL)) {
-		fputs("<td class=\"n\">&ndash;</td>", file);
+		begin(file, label, "n");
+		fputs("&ndash;</td>", file);
 		return;
 	}
-	fprintf(file, "<td class=\"n%s\">%.*f%s%s</td>", is_old ? " old" : "", digits, value, unit,
-		is_old ? " (old)" : "");
+	begin(file, label, is_old ? "n old" : "n");
+	fprintf(file, "%.*f%s%s</td>", digits, value, unit, is_old ? " (old)" : "");
 }
 
 /* A time that requests take; 0: none came. */
-static void put_time(FILE *file, struct json_object *node, const char *key)
+static void put_time(FILE *file, struct json_object *node, const char *label, const char *key)
 {
 	unsigned long long us = es_json_number(es_json_object(node, "snapshot"), key);
 
-	if (us)
-		put_number(file, node, (double)us / 1000, us < 10000 ? 2 : 1, " ms");
+	if (us) {
+		put_number(file, node, label, (double)us / 1000, us < 10000 ? 2 : 1, " ms");
+		return;
+	}
+	begin(file, label, "n");
+	fputs("&ndash;</td>", file);
+}
+
+static void put_word(FILE *file, struct json_object *node, const char *label, const char *key)
+{
+	const char *word = es_json_string(es_page_word(node), key);
+
+	begin(file, label, "");
+	if (strcmp(word, "-") != 0)
+		es_html_text(file, word);
 	else
-		fputs("<td class=\"n\">&ndash;</td>", file);
+		fputs("&ndash;", file);
+	fputs("</td>", file);
 }
 
 static void put_node(FILE *file, struct json_object *view, struct json_object *node)
 {
 	struct json_object *word = es_json_object(node, "snapshot");
-	const char *trouble = es_json_string(node, "trouble");
 
 	fputs("<tr><th scope=\"row\">", file);
 	es_html_text(file, es_json_string(node, "name"));
 	fputs(es_json_is_true(node, "self") ? " (this one)</th>" : "</th>", file);
-	put_state(file, view, node);
-	fprintf(file, "<td class=\"n\">%.1f %%</td>", 100 * es_json_fraction(node, "ring_share"));
-	put_number(file, node, es_json_fraction(word, "requests_s"), 1, "");
-	put_number(file, node, es_json_fraction(word, "errors_s"), 1, "");
-	put_number(file, node, (double)es_json_number(word, "connections"), 0, "");
-	put_number(file, node, (double)es_json_number(word, "active"), 0, "");
-	put_number(file, node, (double)es_json_number(word, "load"), 0, "");
-	put_time(file, node, "mean_now_us");
-	put_time(file, node, "p99_us");
-	put_number(file, node, 100 * es_json_fraction(word, "cpu"), 0, " %");
-	fputs("<td class=\"path\">", file);
-	if (strcmp(trouble, "-") != 0)
-		es_html_text(file, trouble);
-	fputs("</td></tr>\n", file);
+	put_state(file, node);
+	put_trouble(file, view, node);
+	begin(file, "Share", "n");
+	fprintf(file, "%.1f %%</td>", 100 * es_json_fraction(node, "ring_share"));
+	put_number(file, node, "Requests/s", es_json_fraction(word, "requests_s"), 1, "");
+	put_number(file, node, "Errors/s", es_json_fraction(word, "errors_s"), 1, "");
+	put_number(file, node, "Connections", (double)es_json_number(word, "connections"), 0, "");
+	put_number(file, node, "In hand", (double)es_json_number(word, "active"), 0, "");
+	put_number(file, node, "Load", (double)es_json_number(word, "load"), 0, "");
+	put_time(file, node, "Mean", "mean_now_us");
+	put_time(file, node, "99 %", "p99_us");
+	put_number(file, node, "CPU", 100 * es_json_fraction(word, "cpu"), 0, " %");
+	put_word(file, node, "Version", "version");
+	put_word(file, node, "Datapath", "datapath");
+	fputs("</tr>\n", file);
 }
 
 /* What an operator has set of a node; @what: that it is, e.g. "drained". */
@@ -194,16 +166,19 @@ static void put_all_by_hand(FILE *file, struct json_object *nodes)
 
 void es_page_nodes(FILE *file, struct json_object *view)
 {
-	static const char *const headings[] = {
-		"Node", "State",     "Share of the ring", "Requests/s", "Errors/s", "Connections", "In hand",
-		"Load", "Mean time", "99 % within",	  "CPU",	"Trouble",  NULL};
+	static const char *const headings[] = {"Node",	   "State",	  "Trouble", "Share",	 "Requests/s",
+					       "Errors/s", "Connections", "In hand", "Load",	 "Mean",
+					       "99 %",	   "CPU",	  "Version", "Datapath", NULL};
 	struct json_object *nodes = es_json_array(view, "nodes");
 
 	es_page_section(file, "nodes", "Nodes");
-	es_page_table(file, "Requests that each node decided on, and what its server has in hand", headings);
+	es_page_table(file, "stack",
+		      "Shares of the ring; requests that each node decided on; and what its server has in "
+		      "hand, and "
+		      "for how long",
+		      headings);
 	for (size_t i = 0; i < json_object_array_length(nodes); i++)
-		if (!is_removed(node_at(nodes, i)))
-			put_node(file, view, node_at(nodes, i));
+		put_node(file, view, node_at(nodes, i));
 	es_page_table_end(file);
 	put_all_by_hand(file, nodes);
 	fputs("</section>\n", file);
@@ -215,11 +190,12 @@ static void put_arc(FILE *file, size_t from, size_t to, size_t count, int node)
 	double a = FULL_CIRCLE * (double)from / (double)count, b = FULL_CIRCLE * (double)to / (double)count;
 
 	if (to - from == count)
-		fprintf(file, "<circle class=\"c%d\" cx=\"100\" cy=\"100\" r=\"80\"/>", node % COLOURS);
+		fprintf(file, "<circle class=\"c%d\" cx=\"100\" cy=\"100\" r=\"80\"/>",
+			node % ES_PAGE_COLOURS);
 	else
-		fprintf(file, "<path class=\"c%d\" d=\"M%.1f %.1fA80 80 0 %d 1 %.1f %.1f\"/>", node % COLOURS,
-			100 + RADIUS * sin(a), 100 - RADIUS * cos(a), b - a > FULL_CIRCLE / 2,
-			100 + RADIUS * sin(b), 100 - RADIUS * cos(b));
+		fprintf(file, "<path class=\"c%d\" d=\"M%.1f %.1fA80 80 0 %d 1 %.1f %.1f\"/>",
+			node % ES_PAGE_COLOURS, 100 + RADIUS * sin(a), 100 - RADIUS * cos(a),
+			b - a > FULL_CIRCLE / 2, 100 + RADIUS * sin(b), 100 - RADIUS * cos(b));
 }
 
 static int place_at(struct json_object *places, size_t i)
@@ -250,7 +226,7 @@ void es_page_ring(FILE *file, struct json_object *view)
 			"<li><svg width=\"16\" height=\"16\" aria-hidden=\"true\"><path class=\"c%zu\" "
 			"stroke-width=\"16\" "
 			"d=\"M0 8h16\"/></svg>",
-			i % COLOURS);
+			i % ES_PAGE_COLOURS);
 		es_html_text(file, es_json_string(node_at(nodes, i), "name"));
 		fprintf(file, ": %.1f %%</li>", 100 * es_json_fraction(node_at(nodes, i), "ring_share"));
 	}

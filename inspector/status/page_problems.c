@@ -96,8 +96,8 @@ void es_page_problems(FILE *file, struct json_object *view)
 
 	es_page_section(file, "problems", "Problems");
 	is_known = put_state(file, check);
-	es_page_table(file, "What earshot check finds on this node, once a minute while somebody looks",
-		      headings);
+	es_page_table(file, "stack",
+		      "What earshot check finds on this node, once a minute while somebody looks", headings);
 	for (size_t i = 0; is_known && i < count; i++)
 		put_finding(file, json_object_array_get_idx(findings, i));
 	if (!is_known || !count)

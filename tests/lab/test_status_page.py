@@ -18,6 +18,7 @@ from earshotlab import Lab, netns, topology, wait_for
 
 pytestmark = pytest.mark.earshot
 
+WELL = "All 3 nodes are up, and all services on them."
 PAGES = [f"/u/1k/{number}" for number in range(12)]
 CONTENTS = {f"//{topology.VIP}{page}" for page in PAGES}
 REQUESTS = 60
@@ -94,8 +95,12 @@ def hot(view):
     return {target["uri"] for node in view["nodes"] for service in node["snapshot"]["hot"] for target in service["targets"]}
 
 
+def history(lab, asked):
+    return {node["name"]: node["history"] for node in cluster(lab, asked)["nodes"]}
+
+
 def test_history(lab):
-    """Ten minutes of five seconds each, by the node that serves."""
+    """Ten minutes of five seconds each, by service and by the node that serves; as all nodes remember them, also of before anybody looked."""
     for page in PAGES:
         lab.client.get(page)
 
@@ -104,6 +109,15 @@ def test_history(lab):
         return sum(sum(samples) for targets in counts for samples in targets.values())
     wait_for(lambda: served() >= len(PAGES), "the requests are in the history", 20)
     assert cluster(lab, "n2")["nodes"][0]["snapshot"]["history"]["step_s"] == 5
+
+    def given():
+        return sum(sum(sum(counts) for counts in each["services"]["web"]["requests"].values()) for each in history(lab, "n2").values() if each)
+    wait_for(lambda: given() == requests(cluster(lab, "n2")), "and with their services", 20, given)
+    shown = history(lab, "n3")  # which nobody has asked before
+    assert {each["step_s"] for each in shown.values()} == {5} and min(each["samples"] for each in shown.values()) > 0
+    assert any(each.get("p99_us") for each in shown.values()) and all(0 <= each["age_s"] < 10 for each in shown.values())
+    assert "history" not in lab.node("n1").ask({"command": "cluster"})["nodes"][0]  # only for who wants it
+    assert lab.node("n1").ask({"command": "cluster", "history": True})["nodes"][0]["history"]["step_s"] == 5
 
 
 def test_a_command_has_the_same(lab):
@@ -198,13 +212,14 @@ def test_the_page(lab, tmp_path, seen):
         lab.client.get(page)
     wait_for(lambda: CONTENTS & hot(cluster(lab, "n2")) and all_answer(lab, "n2"), "there is something to show")
     dom = seen(lab, tmp_path)
-    assert text_of(dom, "health") == "All 3 nodes are up."
-    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", dom) == ["Nodes", "Problems", "Ring", "Requests by target", "Moves and pins", "Hottest content",
-                                                     "Recent events"]
-    assert dom.count("<caption>") == 7 and dom.count('<th scope="row">n') == 6
+    assert text_of(dom, "health") == WELL
+    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", dom) == ["Services on nodes", "Nodes", "The last ten minutes", "Problems", "Recent events", "Ring",
+                                                     "Moves and pins", "Hottest content"]
+    assert dom.count("<caption>") == 7 and dom.count('<th scope="row">n') == 3 and dom.count('<td class="cell ok">') == 3
+    assert "up on 3 of 3" in text_of(dom, "services") and "Check ok," in text_of(dom, "services")
     assert all(name in text_of(dom, "nodes") for name in ("n1", "n2 (this one)", "n3"))
     assert any(content in text_of(dom, "hot") for content in CONTENTS)
-    assert len(re.findall(r"<polyline", dom)) == 3 and len(re.findall(r"<li>", dom)) == 3
+    assert dom.count("<figure>") == 3 and len(re.findall(r'<path class="line ', dom)) == 3 + 3 * 3 and len(re.findall(r"<li>", dom)) == 3 + 3
     events = cluster(lab, "n2")["events"]
     assert 0 < len(events) <= 10 and all(event["text"] in text_of(dom, "events") for event in events)
     shares = [float(share) for share in re.findall(r"<li>.*?: ([0-9.]+) %</li>", dom)]
@@ -219,6 +234,7 @@ def _insecure(lab):
     node.start()
     wait_for(lambda: all_answer(lab, "n1"), "it is back")
     netns.set_sysctls(node.namespace, {"net.ipv4.tcp_syncookies": 0})
+    wait_for(lambda: lab.status(node.name)["nodes"][2]["state"] == "down", "it has noticed")  # else only the later of two checks finds it down
     yield node
     netns.set_sysctls(node.namespace, {"net.ipv4.tcp_syncookies": 1})
 
@@ -280,14 +296,14 @@ class Changing(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Security-Policy", Changing.policy)
         self.end_headers()
-        return self.wfile.write(Changing.page.replace("All 3 nodes are up.", f"Answer {Changing.asked}.").encode())
+        return self.wfile.write(Changing.page.replace(WELL, f"Answer {Changing.asked}.").encode())
 
     def log_message(self, *_):  # pylint: disable=arguments-differ
         pass
 
 
 def test_it_updates_itself_and_says_when_it_cannot(lab, tmp_path):
-    wait_for(lambda: "All 3 nodes are up." in fetch(lab, "n1", "/"), "all answer")
+    wait_for(lambda: WELL in fetch(lab, "n1", "/"), "all answer")
     head, _, Changing.page = fetch(lab, "n1", "/", "-i").partition("\n\n")  # text: newlines are one character
     Changing.policy = re.search(r"(?i)content-security-policy: (.*)", head)[1]
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Changing) as server:
@@ -309,5 +325,7 @@ def test_a_dead_node_is_not_shown_as_fresh(lab):
     wait_for(lambda: nodes(cluster(lab, "n1"))["n3"]["age_s"] > dead["age_s"], "its words grow old")
     page = fetch(lab, "n1", "/")
     assert "of 3 nodes are up" in text_of(page, "health") and "does not answer" in text_of(page, "health")
-    assert re.search(r'<th scope="row">n3</th><td class="warn">[^<]*not answering; last answer \d\d:\d\d:\d\d UTC</td>', page)
+    assert re.search(r'<th scope="row">n3</th><td class="warn" data-l="State">up</td><td class="path warn" data-l="Trouble">not answering; '
+                     r'last answer \d\d:\d\d:\d\d UTC</td>', page)
+    assert '<td class="cell bad"><p><b>n3</b> <span class="state"><span aria-hidden="true">✗</span> not answering</span></p></td>' in page
     assert 6 <= page.count("(old)</td>") <= 8  # times only if requests came lately

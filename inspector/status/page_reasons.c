@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Of the status page: requests by target, why connections move or are pinned, and the hottest content. */
+/* Of the status page: why connections move or are pinned, and the hottest content. */
 #include <stdlib.h>
 #include <string.h>
 #include "inspector/base/json.h"
-#include "inspector/status/history.h"
 #include "inspector/status/html.h"
 #include "inspector/status/page.h"
 
-#define LINE_WIDTH  240
-#define LINE_HEIGHT 36
-#define HOT_SHOWN   15
+#define HOT_SHOWN 15
 
 static struct json_object *node_at(struct json_object *view, size_t i)
 {
@@ -21,88 +18,6 @@ static size_t node_count(struct json_object *view)
 	return json_object_array_length(es_json_array(view, "nodes"));
 }
 
-/* What a node says of itself now; of one that does not answer, nothing. */
-static struct json_object *word_of(struct json_object *view, size_t i)
-{
-	return es_json_object(node_at(view, i),
-			      es_json_is_true(node_at(view, i), "answers") ? "snapshot" : "");
-}
-
-/* --- requests by target */
-
-/* All nodes' requests for one, the last sample at the end of @samples; returns how many samples there are. */
-static size_t add_up(struct json_object *view, const char *target, unsigned long long *samples)
-{
-	size_t most = 0;
-
-	memset(samples, 0, ES_HISTORY_SAMPLES * sizeof(*samples));
-	for (size_t i = 0; i < node_count(view); i++) {
-		struct json_object *history = es_json_object(word_of(view, i), "history");
-		struct json_object *counts = es_json_array(es_json_object(history, "targets"), target);
-		size_t count = json_object_array_length(counts), skip;
-
-		skip = count > ES_HISTORY_SAMPLES ? count - ES_HISTORY_SAMPLES : 0;
-		most = count - skip > most ? count - skip : most;
-		for (size_t k = skip; k < count; k++)
-			samples[ES_HISTORY_SAMPLES - count + k] +=
-				json_object_get_uint64(json_object_array_get_idx(counts, k));
-	}
-	return most;
-}
-
-static void put_line(FILE *file, const unsigned long long *samples, size_t count, unsigned long long top)
-{
-	fprintf(file,
-		"<td><svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" aria-hidden=\"true\">"
-		"<polyline class=\"line\" points=\"",
-		LINE_WIDTH, LINE_HEIGHT, LINE_WIDTH, LINE_HEIGHT);
-	for (size_t i = ES_HISTORY_SAMPLES - count; i < ES_HISTORY_SAMPLES; i++)
-		fprintf(file, "%zu,%.1f ", i * LINE_WIDTH / (ES_HISTORY_SAMPLES - 1),
-			LINE_HEIGHT - 1 - (double)samples[i] / (double)(top ? top : 1) * (LINE_HEIGHT - 2));
-	fputs("\"/></svg></td>", file);
-}
-
-static void put_target(FILE *file, struct json_object *view, const char *target, unsigned long long top)
-{
-	unsigned long long samples[ES_HISTORY_SAMPLES], sum = 0, most = 0;
-	size_t count = add_up(view, target, samples);
-
-	for (size_t i = 0; i < ES_HISTORY_SAMPLES; i++) {
-		sum += samples[i];
-		most = samples[i] > most ? samples[i] : most;
-	}
-	fputs("<tr><th scope=\"row\">", file);
-	es_html_text(file, target);
-	fputs("</th>", file);
-	put_line(file, samples, count, top);
-	fputs("<td class=\"n\">", file);
-	es_html_count(file, sum);
-	fprintf(file, "</td><td class=\"n\">%.1f</td><td class=\"n\">%.1f</td></tr>\n",
-		(double)samples[ES_HISTORY_SAMPLES - 1] / ES_HISTORY_STEP_S,
-		(double)most / ES_HISTORY_STEP_S);
-}
-
-void es_page_requests(FILE *file, struct json_object *view)
-{
-	static const char *const headings[] = {"Target", "Ten minutes", "Requests", "Now/s", "Most/s", NULL};
-	unsigned long long samples[ES_HISTORY_SAMPLES], top = 0;
-
-	es_page_section(file, "requests", "Requests by target");
-	es_page_table(
-		file,
-		"The last ten minutes, of the nodes that answer, five seconds a point; one scale for all",
-		headings);
-	for (size_t i = 0; i < node_count(view); i++) {
-		add_up(view, es_json_string(node_at(view, i), "name"), samples);
-		for (size_t k = 0; k < ES_HISTORY_SAMPLES; k++)
-			top = samples[k] > top ? samples[k] : top;
-	}
-	for (size_t i = 0; i < node_count(view); i++)
-		put_target(file, view, es_json_string(node_at(view, i), "name"), top);
-	es_page_table_end(file);
-	fputs("</section>\n", file);
-}
-
 /* --- reasons */
 
 /* The sums of what nodes count under the same names; the caller's. */
@@ -111,7 +26,7 @@ static struct json_object *sums_of(struct json_object *view, const char *key)
 	struct json_object *sums = json_object_new_object();
 
 	for (size_t i = 0; i < node_count(view); i++) {
-		struct json_object *counts = es_json_object(word_of(view, i), key);
+		struct json_object *counts = es_json_object(es_page_word(node_at(view, i)), key);
 
 		json_object_object_foreach(counts, reason, count)
 		{
@@ -131,7 +46,7 @@ static void put_reasons(FILE *file, struct json_object *view, const char *key, c
 	static const char *const headings[] = {"Reason", "Connections", NULL};
 	struct json_object *sums = sums_of(view, key);
 
-	es_page_table(file, caption, headings);
+	es_page_table(file, "", caption, headings);
 	if (!json_object_object_length(sums))
 		fputs("<tr><td colspan=\"2\">none</td></tr>\n", file);
 	json_object_object_foreach(sums, reason, count)
@@ -199,11 +114,11 @@ static void put_content(FILE *file, struct json_object *content)
 
 	fputs("<tr><td class=\"path\">", file);
 	es_html_text(file, es_json_string(content, "uri"));
-	fputs("</td><td>", file);
+	fputs("</td><td data-l=\"Service\">", file);
 	es_html_text(file, es_json_string(content, "service"));
-	fputs("</td><td class=\"n\">", file);
+	fputs("</td><td class=\"n\" data-l=\"Requests\">", file);
 	es_html_count(file, es_json_number(content, "requests"));
-	fputs("</td><td>", file);
+	fputs("</td><td data-l=\"Served by\">", file);
 	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
 		fputs(i ? ", " : "", file);
 		es_html_text(file, json_object_get_string(json_object_array_get_idx(nodes, i)));
@@ -219,7 +134,7 @@ void es_page_hot(FILE *file, struct json_object *view)
 	struct json_object *all = json_object_new_object(), *list = json_object_new_array();
 
 	for (size_t i = 0; i < node_count(view); i++) {
-		struct json_object *hot = es_json_array(word_of(view, i), "hot");
+		struct json_object *hot = es_json_array(es_page_word(node_at(view, i)), "hot");
 
 		for (size_t k = 0; k < json_object_array_length(hot); k++)
 			merge_service(all, json_object_array_get_idx(hot, k));
@@ -231,8 +146,8 @@ void es_page_hot(FILE *file, struct json_object *view)
 	}
 	json_object_array_sort(list, by_requests);
 	es_page_section(file, "hot", "Hottest content");
-	es_page_table(file, "Contents that were asked for most lately, and the nodes that serve them",
-		      headings);
+	es_page_table(file, "stack",
+		      "Contents that were asked for most lately, and the nodes that serve them", headings);
 	for (size_t i = 0; i < json_object_array_length(list) && i < HOT_SHOWN; i++)
 		put_content(file, json_object_array_get_idx(list, i));
 	if (!json_object_array_length(list))
