@@ -284,6 +284,7 @@ void es_daemon_serving_heard(struct es_daemon *d, unsigned int node, const struc
 	if (d->serving.told_of[node] != word->trouble && node != d->cluster->self &&
 	    (word->trouble || !word->failing)) {
 		d->serving.told_of[node] = word->trouble;
+		d->serving.told_lacks[node] = d->serving.lacks[node];
 		log_other(d, node);
 	}
 	if (d->conf->cluster.membership == ES_CONF_MEMBERSHIP_STATIC)
@@ -299,6 +300,12 @@ void es_daemon_serving_lacks(struct es_daemon *d, unsigned int node, __u64 lacks
 {
 	d->serving.lacks[node] = lacks;
 	describe(d, node);
+	/* The same is wrong with another service; or which one it is, was not known yet. */
+	if (d->serving.told_of[node] != d->serving.trouble[node] || !concerned(d, node) ||
+	    concerned(d, node) != lacks || d->serving.told_lacks[node] == lacks)
+		return;
+	d->serving.told_lacks[node] = lacks;
+	log_other(d, node);
 }
 
 void es_daemon_serving_look_in(struct es_daemon *d, double seconds)

@@ -30,7 +30,9 @@ struct es_daemon_serving {
 	unsigned char yields[ES_NODES_MAX]; /* as in struct es_serving */
 	__u64 lacks[ES_NODES_MAX];	    /* likewise; 0 of a version that does not tell */
 	char text[ES_NODES_MAX][192];
-	unsigned char told_of[ES_NODES_MAX]; /* the trouble of each that people were told */
+	unsigned char
+		told_of[ES_NODES_MAX]; /* the trouble of each that people were told, and of which services */
+	__u64 told_lacks[ES_NODES_MAX];
 	struct ev_timer timer;
 };
 

@@ -66,6 +66,8 @@ def test_the_service_is_named(lab):
     lab.stop("n2", "nginx")
     expected = {"web": "down on n2", "mail": "down on n2"}
     wait_for(lambda: states(lab, "n3") == expected, "both", 20, lambda: states(lab, "n3"))
+    both = "n2 cannot serve web, mail: nothing listens for the service"
+    wait_for(lambda: said(lab, "n1")[-1:] == [both], "the event names both", seen=lambda: said(lab, "n1"))
     lab.start("n2", "nginx")
     expected = {"web": "up", "mail": "down on n2"}
     wait_for(lambda: states(lab, "n3") == expected, "one again", 20, lambda: states(lab, "n3"))
