@@ -96,6 +96,9 @@ void es_check_error(struct es_check *check, const char *action, const char *foun
 	__attribute__((format(printf, 3, 4)));
 const char *es_check_action(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Is the service on this node, or is it not known which node this is? */
+int es_check_is_here(const struct es_check *check, unsigned int service);
+
 /* "n1", or "(unknown)" */
 const char *es_check_self_name(const struct es_check *check);
 

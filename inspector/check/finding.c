@@ -33,6 +33,12 @@ const char *es_check_self_name(const struct es_check *check)
 	return check->self < 0 ? "(unknown)" : check->conf->nodes[check->self].name;
 }
 
+int es_check_is_here(const struct es_check *check, unsigned int service)
+{
+	return check->self < 0 ||
+	       es_conf_service_is_on(&check->conf->services[service], (unsigned int)check->self);
+}
+
 static void finding_add(struct es_check *check, enum es_check_severity severity, const char *action,
 			const char *found, va_list ap)
 {

@@ -197,9 +197,9 @@ static void check_datapath(struct es_check *check)
 		es_check_ok(check, "the datapath is not attached: earshotd does not run");
 }
 
-/* Where an address of a service is; its own finding for each that is wrong. */
+/* Where an address of a service is; its own finding for each that is wrong. @is_needed: the service is on this node */
 static unsigned int judge_service_address(struct es_check *check, const struct es_conf_service *service,
-					  const struct es_addr *address)
+					  const struct es_addr *address, int is_needed)
 {
 	const struct es_facts *f = check->facts;
 	unsigned int wrong = 0, on_lo = 0, length = es_addr_is_v4(address) ? 32 : 128;
@@ -232,7 +232,7 @@ static unsigned int judge_service_address(struct es_check *check, const struct e
 			on_lo = 1;
 		}
 	}
-	if (!wrong && !on_lo) {
+	if (!wrong && !on_lo && is_needed) {
 		wrong++;
 		es_check_error(check, es_check_action("ip address add %s/%u dev lo", text, length),
 			       "service %s: %s is no address of this node", service->name, text);
@@ -254,10 +254,12 @@ static void check_service_address(struct es_check *check)
 			const struct es_conf_service *service = &check->conf->services[i];
 			const struct es_addr *address = es_conf_service_of(service, family);
 
-			wrong += address ? judge_service_address(check, service, address) : 0;
+			wrong += address ? judge_service_address(check, service, address,
+								 es_check_is_here(check, i))
+					 : 0;
 		}
 	if (!wrong)
-		es_check_ok(check, "all service addresses are on lo, and nowhere else");
+		es_check_ok(check, "all service addresses that are needed here are on lo, and nowhere else");
 }
 
 /* This node's address as the kernel has it, preferably on the private network's interface. */

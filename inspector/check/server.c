@@ -71,7 +71,7 @@ static int place_next(const struct es_check *check, unsigned int *at, struct pla
 			is_server ? server_of(check, index, which - ES_CONF_FAMILIES, &own)
 				  : es_conf_service_of(service, which);
 
-		if (!address)
+		if (!address || !es_check_is_here(check, index))
 			continue;
 		*ret_place = (struct place){service->name, *address,
 					    is_server ? service->server_port : service->port};
@@ -128,7 +128,7 @@ static void check_listen(struct es_check *check)
 			"service %s: nothing listens on %s port %u", place.service, text, place.port);
 	}
 	if (!wrong)
-		es_check_ok(check, "a server listens for each service");
+		es_check_ok(check, "a server listens for each service that is on this node");
 }
 
 static int is_mptcp(const struct es_sock_diag_listener *l)

@@ -144,13 +144,41 @@ static const char *state_on(struct json_object *node, const char *name)
 	return is_among(es_json_array(node, "failing"), name) ? "degraded" : es_json_string(node, "state");
 }
 
+/* Is the node among those that the service is on? A daemon of the version before says none, and its services are on all. */
+static int is_on(struct json_object *service, const char *node)
+{
+	struct json_object *nodes = es_json_array(service, "nodes");
+
+	for (size_t i = 0; i < json_object_array_length(nodes); i++)
+		if (!strcmp(json_object_get_string(json_object_array_get_idx(nodes, i)), node))
+			return 1;
+	return !json_object_array_length(nodes);
+}
+
+/* "; not on n3, n4", "" if it is on all. */
+static const char *elsewhere(struct json_object *service, struct json_object *nodes, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < json_object_array_length(nodes) && used < size; i++) {
+		const char *node = es_json_string(json_object_array_get_idx(nodes, i), "name");
+
+		if (!is_on(service, node))
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "; not on ",
+						 node);
+	}
+	return text;
+}
+
 /* "up", or all that is not: "down on n2, n4; degraded on n3". A node that drains serves what it has. */
-static void print_state(struct es_table *table, struct json_object *nodes, const char *name)
+static void print_state(struct es_table *table, struct json_object *nodes, struct json_object *service)
 {
 	static const char *const states[] = {"down",   "degraded", "pending", "left",
 					     "absent", "silent",   "refused"};
 	size_t len, count = json_object_array_length(nodes);
-	char *text = NULL;
+	const char *name = es_json_string(service, "name");
+	char *text = NULL, rest[256];
 	FILE *file = open_memstream(&text, &len);
 
 	for (size_t s = 0; file && s < COUNT(states); s++) {
@@ -160,7 +188,8 @@ static void print_state(struct es_table *table, struct json_object *nodes, const
 		for (size_t i = 0; i < count; i++) {
 			struct json_object *node = json_object_array_get_idx(nodes, i);
 
-			if (strcmp(state_on(node, name), states[s]) != 0)
+			if (!is_on(service, es_json_string(node, "name")) ||
+			    strcmp(state_on(node, name), states[s]) != 0)
 				continue;
 			if (is_first)
 				fprintf(file, "%s%s on %s", before, states[s], es_json_string(node, "name"));
@@ -171,14 +200,16 @@ static void print_state(struct es_table *table, struct json_object *nodes, const
 	}
 	if (file)
 		fclose(file);
-	es_table_cell(table, "%s", text && *text ? text : "up");
+	es_table_cell(table, "%s%s", text && *text ? text : "up",
+		      elsewhere(service, nodes, rest, sizeof(rest)));
 	free(text);
 }
 
-static void print_service(struct es_table *table, struct json_object *nodes, const char *name)
+static void print_service(struct es_table *table, struct json_object *nodes, struct json_object *service)
 {
 	static const char *const keys[] = {"requests", "rejected", "connections", "active"};
 	unsigned long long sums[COUNT(keys)] = {};
+	const char *name = es_json_string(service, "name");
 
 	for (size_t i = 0; i < json_object_array_length(nodes); i++)
 		for (size_t c = 0; c < COUNT(keys); c++)
@@ -187,7 +218,7 @@ static void print_service(struct es_table *table, struct json_object *nodes, con
 	es_table_cell(table, "%s", name);
 	for (size_t c = 0; c < COUNT(keys); c++)
 		es_table_cell(table, "%llu", sums[c]);
-	print_state(table, nodes, name);
+	print_state(table, nodes, service);
 }
 
 static void print_services(struct json_object *view)
@@ -198,8 +229,7 @@ static void print_services(struct json_object *view)
 	struct es_table *table = es_table_new(headings);
 
 	for (size_t i = 0; i < json_object_array_length(services); i++)
-		print_service(table, es_json_array(view, "nodes"),
-			      es_json_string(json_object_array_get_idx(services, i), "name"));
+		print_service(table, es_json_array(view, "nodes"), json_object_array_get_idx(services, i));
 	putchar('\n');
 	es_table_print(table, stdout);
 	es_table_free(&table);

@@ -51,6 +51,37 @@ static int es_conf_has(const struct es_conf_lines *lines, enum es_conf_section_i
 	return index >= 0 && lines->key[index];
 }
 
+const char *es_conf_nodes_of(const struct es_conf *conf, const struct es_conf_list *list,
+			     struct es_node_set *ret_nodes, char *ret_known, size_t size)
+{
+	int alternatives = 0;
+
+	ret_known[0] = 0;
+	for (const char *name = NULL; (name = es_conf_list_next(list, name));) {
+		unsigned int i = 0;
+
+		while (i < conf->node_count && strcmp(conf->nodes[i].name, name) != 0)
+			i++;
+		if (i < conf->node_count) {
+			es_node_set_add(ret_nodes, i);
+			continue;
+		}
+		for (i = 0; i < conf->node_count; i++)
+			es_conf_alternative(ret_known, size, &alternatives, conf->nodes[i].name);
+		return name;
+	}
+	return NULL;
+}
+
+__u64 es_conf_services_on(const struct es_conf *conf, unsigned int node)
+{
+	__u64 services = 0;
+
+	for (unsigned int i = 0; i < conf->service_count; i++)
+		services |= (__u64)es_conf_service_is_on(&conf->services[i], node) << i;
+	return services;
+}
+
 static unsigned int es_ids_next(const struct es_conf *conf)
 {
 	unsigned int next = 1;
@@ -198,6 +229,20 @@ static void es_check_plugins(struct es_conf_parse *p)
 	}
 }
 
+/* Where it is. */
+static void es_check_service_nodes(struct es_conf_parse *p, unsigned int i)
+{
+	struct es_conf_service *service = &p->conf->services[i];
+	char known[256];
+	const char *unknown =
+		es_conf_nodes_of(p->conf, &service->node_names, &service->nodes, known, sizeof(known));
+
+	if (unknown)
+		es_conf_fail(p, es_conf_line_of(&p->services[i], ES_CONF_SERVICE, "nodes"),
+			     "service %s: nodes = %s: no node of that name: expected %s", service->name,
+			     unknown, known);
+}
+
 /* The server of handed over connections listens elsewhere than the program that hands them over. */
 static int es_check_server(struct es_conf_parse *p, unsigned int i)
 {
@@ -302,7 +347,7 @@ static void es_check_outlier(struct es_conf_parse *p, unsigned int i)
 		es_conf_fail(p, lines->open, "service %s: outlier: expected one of the first %d services",
 			     service->name, ES_CONF_OUTLIER_SERVICES);
 	for (unsigned int k = 0; k < p->conf->node_count; k++)
-		nodes += p->conf->nodes[k].weight || p->nodes[k].wrong;
+		nodes += es_conf_service_is_on(service, k) && (p->conf->nodes[k].weight || p->nodes[k].wrong);
 	if (nodes && outlier->max_out >= nodes)
 		es_conf_fail(p, es_conf_line_of(lines, ES_CONF_OUTLIER, "max_out"),
 			     "outlier: max_out = %u: of %u nodes: expected fewer, so that one serves",
@@ -360,6 +405,7 @@ static int es_check_services(struct es_conf_parse *p)
 					     service->name, es_conf_addr_text(shared, text), service->port,
 					     conf->services[k].name);
 		es_check_health(p, i);
+		es_check_service_nodes(p, i);
 		es_check_outlier(p, i);
 		es_check_server(p, i);
 		if (!es_check_policy(p, i))

@@ -453,8 +453,10 @@ void es_conf_free(struct es_conf **conf)
 		return;
 	for (unsigned int i = 0; i < (*conf)->rule_count; i++)
 		rule_free(&(*conf)->rules[i]);
-	for (unsigned int i = 0; i < (*conf)->service_count; i++)
+	for (unsigned int i = 0; i < (*conf)->service_count; i++) {
 		free((*conf)->services[i].parameters.text);
+		free((*conf)->services[i].node_names.text);
+	}
 	free((*conf)->warning);
 	free((*conf)->status.allow.text);
 	free((*conf)->status.names.text);

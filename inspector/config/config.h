@@ -248,6 +248,7 @@ static inline int es_addr_is_set(const struct es_addr *address)
  * @server_address, @server_address6, @server_port: where the server listens to which programs hand connections of either
  * family over; an address of all zeros: none of that family; port 0: none at all
  * @params: of the policy, in its order; @document_root: "" for none
+ * @nodes: where it is; none: on all (es_conf_service_is_on())
  * @admit_low, @admit_normal: mean requests in hand of a node from which on requests of that priority are
  * refused; 0: never
  */
@@ -274,6 +275,8 @@ struct es_conf_service {
 	unsigned int admit_normal;
 	unsigned int retry_after_s;
 	enum es_conf_all_down when_all_down;
+	struct es_conf_list node_names;
+	struct es_node_set nodes;
 	struct es_conf_check check;
 	struct es_conf_outlier outlier;
 };
@@ -366,6 +369,15 @@ static inline int es_conf_service_has(const struct es_conf_service *service, con
 	return es_addr_is_set(address) &&
 	       (es_addr_equal(&service->address, address) || es_addr_equal(&service->address6, address));
 }
+
+/* es_conf_service_is_on() - does @node serve it at all? Others inspect what comes for it, and hand that over. */
+static inline int es_conf_service_is_on(const struct es_conf_service *service, unsigned int node)
+{
+	return es_node_set_is_empty(service->nodes) || es_node_set_has(service->nodes, node);
+}
+
+/* es_conf_services_on() - all that @node serves, as bits */
+__u64 es_conf_services_on(const struct es_conf *conf, unsigned int node);
 
 #define ES_CONF_FAMILIES 2
 

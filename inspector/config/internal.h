@@ -174,6 +174,10 @@ int es_conf_item_is_escaped(enum es_conf_item item, const char *text);
 int es_conf_name_is_valid(const char *name);
 #define ES_CONF_NAME_EXPECTED "1..63 letters, digits, '.', '_' or '-', starting with a letter or digit"
 
+/* check.c: the nodes that @list names. Returns NULL; or the first name that no node has, and @ret_known, the names that there are. */
+const char *es_conf_nodes_of(const struct es_conf *conf, const struct es_conf_list *list,
+			     struct es_node_set *ret_nodes, char *ret_known, size_t size);
+
 /* check.c: defaults, and what must hold between sections. */
 int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_section *section,
 			     void *section_data);

@@ -231,6 +231,7 @@ static const struct es_conf_key service_keys[] = {
 	NUMBER(service, admit_normal, "0", 1, 1000000, "requests per node", "always"),
 	NUMBER(service, retry_after_s, "5", 1, 3600, "seconds", NULL),
 	CHOICE(service, when_all_down, "serve", all_downs),
+	LIST(service, "nodes", node_names, NODE),
 	{.name = NULL},
 };
 

@@ -77,24 +77,38 @@ static int es_check_rule_service(const struct es_rule_check *c)
 	return 0;
 }
 
+/* Of the rule's nodes, the first that the rule's own service is not on; NULL: none. */
+static const char *es_rule_node_elsewhere(const struct es_rule_check *c)
+{
+	const struct es_conf *conf = c->p->conf;
+
+	for (const char *name = NULL; (name = es_conf_list_next(&c->rule->node_names, name));)
+		for (unsigned int i = 0; c->rule->service >= 0 && i < conf->node_count; i++)
+			if (!strcmp(conf->nodes[i].name, name) &&
+			    !es_conf_service_is_on(&conf->services[c->rule->service], i))
+				return name;
+	return NULL;
+}
+
 static int es_check_rule_nodes(const struct es_rule_check *c)
 {
 	const struct es_conf *conf = c->p->conf;
-	int alternatives = 0;
-	char names[256] = "";
+	char names[256];
+	const char *wrong =
+		es_conf_nodes_of(conf, &c->rule->node_names, &c->rule->nodes, names, sizeof(names));
 
-	for (const char *name = NULL; (name = es_conf_list_next(&c->rule->node_names, name));) {
-		unsigned int i = 0;
+	if (wrong)
+		return es_rule_fail(c, "nodes", "nodes = %s: no node of that name: expected %s", wrong,
+				    names);
+	wrong = es_rule_node_elsewhere(c);
+	if (wrong) {
+		int alternatives = 0;
 
-		while (i < conf->node_count && strcmp(conf->nodes[i].name, name) != 0)
-			i++;
-		if (i < conf->node_count) {
-			es_node_set_add(&c->rule->nodes, i);
-			continue;
-		}
-		for (i = 0; i < conf->node_count; i++)
-			es_conf_alternative(names, sizeof(names), &alternatives, conf->nodes[i].name);
-		return es_rule_fail(c, "nodes", "nodes = %s: no node of that name: expected %s", name, names);
+		for (unsigned int i = 0; i < conf->node_count; i++)
+			if (es_conf_service_is_on(&conf->services[c->rule->service], i))
+				es_conf_alternative(names, sizeof(names), &alternatives, conf->nodes[i].name);
+		return es_rule_fail(c, "nodes", "nodes = %s: service %s is not on that node: expected %s",
+				    wrong, c->rule->service_name, names);
 	}
 	if (!c->rule->node_names.count && c->rule->otherwise == ES_CONF_OTHERWISE_REJECT)
 		return es_rule_fail(c, "otherwise",

@@ -199,7 +199,8 @@ int es_daemon_checks_start(struct es_daemon *d)
 	for (unsigned int i = 0; i < services * ES_CONF_FAMILIES; i++) {
 		unsigned int service = i / ES_CONF_FAMILIES, family = i % ES_CONF_FAMILIES;
 
-		if (!es_conf_service_of(&d->conf->services[service], family))
+		if (!es_conf_service_of(&d->conf->services[service], family) ||
+		    !es_conf_service_is_on(&d->conf->services[service], d->cluster->self))
 			continue;
 		prepare(d, service, family, &of[count]);
 		for (unsigned int k = 0; k < before.count; k++)

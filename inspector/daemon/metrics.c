@@ -106,10 +106,12 @@ static void collect_servers(const struct es_daemon *d, struct es_metrics *m)
 		m->check_duration_s[i] = es_daemon_checks_duration_s(&d->checks, i);
 	if (!es_sock_diag_listeners(on_listener, &servers)) {
 		for (unsigned int i = 0; i < d->conf->service_count; i++)
-			m->server_up[i] = is_up(&servers, i) &&
-					  !es_daemon_checks_fails(&d->checks, i, &why) &&
-					  !es_daemon_checks_is_unknown(d, i) &&
-					  !es_daemon_outlier_is_out(&d->outliers, i);
+			m->server_up[i] = !es_conf_service_is_on(&d->conf->services[i], d->cluster->self)
+						  ? -1
+						  : is_up(&servers, i) &&
+							    !es_daemon_checks_fails(&d->checks, i, &why) &&
+							    !es_daemon_checks_is_unknown(d, i) &&
+							    !es_daemon_outlier_is_out(&d->outliers, i);
 		return;
 	}
 	for (unsigned int i = 0; i < d->conf->service_count; i++)

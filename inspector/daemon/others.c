@@ -24,7 +24,8 @@ static int serves(const struct es_daemon *d, unsigned int node, unsigned int ser
 {
 	unsigned int trouble = d->serving.trouble[node];
 
-	return !(d->serving.failing[node] >> service & 1) &&
+	return es_conf_service_is_on(&d->conf->services[service], node) &&
+	       !(d->serving.failing[node] >> service & 1) &&
 	       (trouble == ES_TROUBLE_NONE || trouble == ES_TROUBLE_CHECK || trouble == ES_TROUBLE_OUTLIER ||
 		trouble == ES_TROUBLE_VANISHING || trouble == ES_TROUBLE_KEPT);
 }
@@ -58,7 +59,8 @@ struct es_place_others es_daemon_others(const struct es_daemon *d, unsigned int 
 	unsigned int self = d->cluster->self;
 
 	for (unsigned int i = 0; i < d->conf->node_count; i++) {
-		if (i == self || !d->conf->nodes[i].weight)
+		if (i == self || !d->conf->nodes[i].weight ||
+		    !es_conf_service_is_on(&d->conf->services[service], i))
 			continue;
 		others.count++;
 		if (!is_there(d, i))

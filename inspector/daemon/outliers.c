@@ -56,7 +56,7 @@ void es_daemon_outliers_took(struct es_daemon_outliers *outliers, unsigned int s
 void es_daemon_outliers_add(struct es_daemon *d, struct es_serving *found)
 {
 	for (unsigned int i = 0; i < d->conf->service_count; i++)
-		if (es_conf_outlier_is_set(&d->outliers.of[i].conf))
+		if (es_conf_outlier_is_set(&d->outliers.of[i].conf) && !(found->elsewhere >> i & 1))
 			look(d, i, found);
 }
 

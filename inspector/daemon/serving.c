@@ -204,7 +204,9 @@ static void add_checks(struct es_daemon *d, struct es_serving *now, __u64 refuse
 
 void es_daemon_serving_given(struct es_daemon *d)
 {
-	__u64 given = es_health_state(&d->health, d->cluster->self) == ES_NODE_DRAINING ? ~0ULL : 0;
+	__u64 given = es_health_state(&d->health, d->cluster->self) == ES_NODE_DRAINING
+			      ? ~0ULL
+			      : d->serving.now.elsewhere;
 
 	if (d->datapath)
 		__atomic_store_n(&es_datapath_state(d->datapath)->worker[0].given_services, given,
@@ -218,7 +220,7 @@ void es_daemon_serving_look(struct es_daemon *d)
 	struct es_serving *now = &d->serving.now;
 	struct es_wire_load word = {};
 
-	es_serving_look(d->conf, d->datapath_kind, es_daemon_packet_max_expected(d), now);
+	es_serving_look(d->conf, d->cluster->self, d->datapath_kind, es_daemon_packet_max_expected(d), now);
 	spare_the_last(d, now);
 	add_checks(d, now, before.refused);
 	es_daemon_outliers_add(d, now);

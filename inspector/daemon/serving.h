@@ -43,7 +43,7 @@ void es_daemon_serving_stop(struct es_daemon *daemon);
 /* es_daemon_serving_look() - now: something may have changed */
 void es_daemon_serving_look(struct es_daemon *daemon);
 
-/* es_daemon_serving_given() - while this node drains, what nobody reads is for the inspector to give away, too */
+/* es_daemon_serving_given() - what nobody reads is for the inspector to give away: all while this node drains, and what is not on it */
 void es_daemon_serving_given(struct es_daemon *daemon);
 
 /* es_daemon_serving_look_in() - in so many seconds, less than one, and each second from then on */

@@ -107,7 +107,8 @@ void es_daemon_vanishing_add(struct es_daemon *d, struct es_serving *found)
 	take(d, pass_on);
 	/* Nodes can tell each other of so many services. */
 	for (unsigned int i = 0; i < d->conf->service_count && i < ES_WIRE_FAILING_MAX; i++)
-		look(d, i, found);
+		if (!(found->elsewhere >> i & 1))
+			look(d, i, found);
 }
 
 void es_daemon_vanishing_rebind(struct es_daemon *d)

@@ -83,7 +83,7 @@ int es_inspect_fate_vanished(struct es_inspector *in, unsigned int service, cons
 }
 
 /* Where all that a client asks for is on one node, and it gives up before that gives a request back, no other one is heard. */
-static int es_fate_elsewhere(struct es_inspector *in, const struct es_unheard_client *c,
+static int es_fate_elsewhere(struct es_inspector *in, unsigned int service, const struct es_unheard_client *c,
 			     const struct es_request_view *request, int target)
 {
 	struct es_request_view elsewhere = *request;
@@ -92,7 +92,7 @@ static int es_fate_elsewhere(struct es_inspector *in, const struct es_unheard_cl
 	elsewhere.avoid = es_unheard_nodes(c);
 	if (!es_unheard_is_doubtful(c) || !es_node_set_has(elsewhere.avoid, (unsigned int)target))
 		return target;
-	node = es_route_fallback(&in->router, &elsewhere, in->now_ns);
+	node = es_route_fallback(&in->router, service, &elsewhere, in->now_ns);
 	return node < 0 ? target : node;
 }
 
@@ -109,8 +109,9 @@ int es_inspect_fate_target(struct es_inspector *in, unsigned int service,
 	if (!c)
 		return target;
 	if (!es_unheard_is_own(c, now_ms))
-		return es_fate_elsewhere(in, c, request, target);
-	if (!es_cluster_is_target_of(in->cluster, in->params->health, self, !es_addr_is_v4(request->client),
+		return es_fate_elsewhere(in, service, c, request, target);
+	if (!es_conf_service_is_on(&in->cluster->conf->services[service], self) ||
+	    !es_cluster_is_target_of(in->cluster, in->params->health, self, !es_addr_is_v4(request->client),
 				     in->now_ns))
 		return target;
 	es_inspect_count(in, ES_WORKER_own_affair);

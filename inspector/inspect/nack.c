@@ -47,9 +47,10 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 
 	if (es_inspect_is_layer4(in, order->service))
 		return es_inspect_layer4_route(in, order->service, &request, packet);
-	if (order->service >= in->cluster->conf->service_count ||
-	    es_inspect_is_poison(in, flow_hash, packet->bytes, packet->len))
-		return es_route_fallback(&in->router, &request, in->now_ns);
+	if (order->service >= in->cluster->conf->service_count) /* a reload has taken it away */
+		return es_route_fallback(&in->router, 0, &request, in->now_ns);
+	if (es_inspect_is_poison(in, flow_hash, packet->bytes, packet->len))
+		return es_route_fallback(&in->router, order->service, &request, in->now_ns);
 	es_http_head_init(&in->head);
 	if (packet->seg.flags & ES_TCP_URG)
 		es_http_head_distrust(&in->head);
@@ -57,7 +58,7 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 		es_http_head_scan(&in->head, text, packet->seg.len);
 	es_inspect_describe(in, order->service, &request, &in->head, text, packet->seg.len);
 	if (in->head.result != ES_HTTP_DONE && in->head.result != ES_HTTP_AMBIGUOUS)
-		return es_route_fallback(&in->router, &request, in->now_ns);
+		return es_route_fallback(&in->router, order->service, &request, in->now_ns);
 	return es_route_again(&in->router, order->service, &request, in->now_ns, &order->rejection);
 }
 

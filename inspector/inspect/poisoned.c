@@ -32,7 +32,7 @@ static int es_inspect_is_storm(const struct es_inspector *in, const struct es_re
 static void es_poison_serve_gathered(struct es_inspector *in, struct es_gather *g)
 {
 	struct es_request_view request = {.flow_hash = g->flow_hash, .current = -1};
-	int target = es_route_fallback(&in->router, &request, in->now_ns);
+	int target = es_route_fallback(&in->router, g->order.service, &request, in->now_ns);
 
 	g->order.cost = 1;
 	g->order.pin = ES_PIN_unknown;
@@ -72,7 +72,7 @@ static void es_poison_serve_first(struct es_inspector *in, const struct es_recor
 		es_inspect_give_again(in, record, packet, order, &decided);
 		return;
 	}
-	target = es_route_fallback(&in->router, &request, in->now_ns);
+	target = es_route_fallback(&in->router, record->service, &request, in->now_ns);
 	if (target < 0)
 		es_inspect_refuse(in, packet->bytes, packet->len);
 	else

@@ -131,16 +131,29 @@ static void es_router_look(struct es_router *router, unsigned int service, unsig
 	}
 }
 
+/* The nodes that must not get it: those on which the service is not, and those that @request avoids. */
+static struct es_node_set es_router_barred(const struct es_router *router, unsigned int service,
+					   const struct es_request_view *request)
+{
+	const struct es_conf *conf = router->cluster->conf;
+	struct es_node_set barred = request->avoid;
+
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		if (!es_conf_service_is_on(&conf->services[service], i))
+			es_node_set_add(&barred, i);
+	return barred;
+}
+
 /*
  * No node is left for a first request: rather than to refuse it, it is given to one that has refused something, or was
  * not reached, a moment ago; to each of them once.
  */
 static void es_router_spare(struct es_router *router, const struct es_request_view *request,
-			    unsigned int family, unsigned long long now_ns)
+			    unsigned int family, struct es_node_set barred, unsigned long long now_ns)
 {
 	const struct es_cluster *cluster = router->cluster;
 	unsigned int count = cluster->conf->node_count;
-	struct es_node_set but = request->avoid;
+	struct es_node_set but = barred;
 	int node;
 
 	for (unsigned int i = 0; i < count; i++)
@@ -161,12 +174,13 @@ static void es_router_view(struct es_router *router, unsigned int service,
 			   struct es_cluster_view *ret_view)
 {
 	unsigned int family = request->client && !es_addr_is_v4(request->client);
+	struct es_node_set barred = es_router_barred(router, service, request);
 
 	es_router_look(router, service, family, now_ns);
 	for (unsigned int i = 0; i < router->cluster->conf->node_count; i++)
-		if (es_node_set_has(request->avoid, i))
+		if (es_node_set_has(barred, i))
 			router->node[i].is_target = router->node[i].is_draining = 0;
-	es_router_spare(router, request, family, now_ns);
+	es_router_spare(router, request, family, barred, now_ns);
 	*ret_view = (struct es_cluster_view){
 		.self = router->cluster->self,
 		.count = router->cluster->conf->node_count,
@@ -322,13 +336,12 @@ int es_route_layer4(struct es_router *router, unsigned int service, const struct
 	return node == ES_RULES_PASS ? es_policy_fallback(request, &view) : node;
 }
 
-int es_route_fallback(struct es_router *router, const struct es_request_view *request,
+int es_route_fallback(struct es_router *router, unsigned int service, const struct es_request_view *request,
 		      unsigned long long now_ns)
 {
 	struct es_cluster_view view;
 
-	/* By the ring alone, where a node is a target or not. */
-	es_router_view(router, 0, request, now_ns, &view);
+	es_router_view(router, service, request, now_ns, &view);
 	return es_policy_fallback(request, &view);
 }
 

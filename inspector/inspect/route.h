@@ -85,7 +85,7 @@ int es_route_layer4(struct es_router *router, unsigned int service, const struct
 		    unsigned long long now_ns, struct es_explain *explain);
 
 /* es_route_fallback() - without asking the policy: es_policy_fallback() */
-int es_route_fallback(struct es_router *router, const struct es_request_view *request,
+int es_route_fallback(struct es_router *router, unsigned int service, const struct es_request_view *request,
 		      unsigned long long now_ns);
 
 /* es_route_sent() - a request was given to @node */

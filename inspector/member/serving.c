@@ -68,7 +68,7 @@ static void settle(struct es_serving *s)
 
 	for (unsigned int family = 0; family < ES_CONF_FAMILIES; family++)
 		served |= s->listens[family] & ~s->absent[family];
-	s->is_down = !(served & ~s->refused);
+	s->is_down = !s->inspects_only && !(served & ~s->elsewhere & ~s->refused);
 }
 
 /* The services of @conf, as bits. */
@@ -108,7 +108,7 @@ static void look_at_address(const struct es_conf *conf, unsigned int service, un
 	const struct es_addr *address = es_conf_service_of(&conf->services[service], family);
 	char text[INET6_ADDRSTRLEN];
 
-	if (!address || es_network_has_address(address))
+	if (!address || s->elsewhere >> service & 1 || es_network_has_address(address))
 		return;
 	s->absent[family] |= 1ULL << service;
 	s->lacks |= 1ULL << service;
@@ -157,7 +157,7 @@ static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
 static void look_for_mptcp(const struct listening *listening, unsigned int family, struct es_serving *s)
 {
 	const struct es_conf *conf = listening->conf;
-	__u64 unusable = listening->any[family] & ~listening->usable[family];
+	__u64 unusable = listening->any[family] & ~listening->usable[family] & ~s->elsewhere;
 
 	for (unsigned int i = 0; i < conf->service_count; i++)
 		if (unusable >> i & 1) {
@@ -179,7 +179,7 @@ static void look_for_none(const struct listening *listening, unsigned int family
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		const struct es_addr *address = es_conf_service_of(&conf->services[i], family);
 
-		if (address && !(listening->any[family] >> i & 1)) {
+		if (address && !(s->elsewhere >> i & 1) && !(listening->any[family] >> i & 1)) {
 			s->lacks |= 1ULL << i;
 			found_of(s, conf, i, ES_TROUBLE_NO_SERVER, "nothing listens on %s port %u",
 				 es_conf_addr_text(address, text), conf->services[i].port);
@@ -205,10 +205,12 @@ static void look_at_servers(const struct es_conf *conf, enum es_datapath_kind ki
 	s->listening = s->listens[0] | s->listens[1];
 }
 
-void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, unsigned int packet_max,
-		     struct es_serving *ret)
+void es_serving_look(const struct es_conf *conf, unsigned int self, enum es_datapath_kind kind,
+		     unsigned int packet_max, struct es_serving *ret)
 {
-	*ret = (struct es_serving){};
+	__u64 here = es_conf_services_on(conf, self);
+
+	*ret = (struct es_serving){.elsewhere = all_of(conf) & ~here, .inspects_only = !here};
 	look_at_kernel(conf, kind, packet_max, ret);
 	look_at_addresses(conf, ret);
 	look_at_servers(conf, kind, ret);
@@ -315,6 +317,8 @@ enum es_serving_state es_serving_state(const struct es_serving *s, unsigned int 
 		served |= s->listens[family] & ~s->absent[family] & ~s->refused;
 	is_served = served >> service & 1;
 	*ret_text = of->text;
+	if (s->elsewhere >> service & 1)
+		return ES_SERVING_ELSEWHERE;
 	if (!has_trouble && is_of_machine(s->trouble)) {
 		*ret_text = s->text;
 		has_trouble = 1;
@@ -331,6 +335,7 @@ const char *es_serving_state_name(enum es_serving_state state)
 		[ES_SERVING_DEGRADED] = "degraded",
 		[ES_SERVING_DOWN] = "down",
 		[ES_SERVING_PENDING] = "pending",
+		[ES_SERVING_ELSEWHERE] = "elsewhere",
 	};
 
 	return names[state];

@@ -19,6 +19,8 @@ struct es_serving_of {
 
 /**
  * struct es_serving - what was found
+ * @elsewhere: a bit for each service that is not on this node, which lacks nothing of theirs. What it is given of them all the
+ * same, it serves if it can: who gives may have read a new configuration a moment before.
  * @refused: a bit for each service for which no connection may be made here (kmod/core/serving.h); where only
  * no server listens, the datapath sees that itself
  * @absent: a bit for each service whose address of IPv4, of IPv6, is missing here: for its clients, none either
@@ -30,11 +32,13 @@ struct es_serving_of {
  * @yields: it has, or claims, a place among those that are out, for one of them at least. Others count all of them so: if that is
  * wrong of one, fewer nodes go.
  * @is_open: what follows from a check is known in a moment, so people are not told yet
- * @is_down: none of the services can be served
+ * @inspects_only: no service is on this node
+ * @is_down: none of the services that are here can be served
  * @trouble, @text: the first thing that is wrong, be it with one service; and in a line what it is, and what to
  * do; @of: of each service
  */
 struct es_serving {
+	__u64 elsewhere;
 	__u64 refused;
 	__u64 absent[ES_CONF_FAMILIES];
 	__u64 listening;
@@ -43,14 +47,22 @@ struct es_serving {
 	__u64 failing;
 	int yields;
 	int is_open;
+	int inspects_only;
 	int is_down;
 	enum es_trouble trouble;
 	char text[320];
 	struct es_serving_of of[ES_CONF_SERVICES_MAX];
 };
 
-/* How a service is here: up; degraded, it serves all the same; down; or a first check, or a place, is waited for. */
-enum es_serving_state { ES_SERVING_UP, ES_SERVING_DEGRADED, ES_SERVING_DOWN, ES_SERVING_PENDING };
+/* How a service is here: up; degraded, it serves all the same; down; or a first check, or a place, is waited for;
+ * or it is not on this node. */
+enum es_serving_state {
+	ES_SERVING_UP,
+	ES_SERVING_DEGRADED,
+	ES_SERVING_DOWN,
+	ES_SERVING_PENDING,
+	ES_SERVING_ELSEWHERE
+};
 
 const char *es_serving_state_name(enum es_serving_state state);
 
@@ -58,9 +70,9 @@ const char *es_serving_state_name(enum es_serving_state state);
 enum es_serving_state es_serving_state(const struct es_serving *serving, unsigned int service,
 				       const char **ret_text);
 
-/* es_serving_look() - @packet_max: of the handover messages that nodes may send here */
-void es_serving_look(const struct es_conf *conf, enum es_datapath_kind kind, unsigned int packet_max,
-		     struct es_serving *ret);
+/* es_serving_look() - @packet_max: of the handover messages that nodes may send here; @self: this node */
+void es_serving_look(const struct es_conf *conf, unsigned int self, enum es_datapath_kind kind,
+		     unsigned int packet_max, struct es_serving *ret);
 
 /**
  * es_serving_fails() - add to what was found that the server of @service fails its check (health/check.h)

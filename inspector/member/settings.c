@@ -73,6 +73,27 @@ static void nodes_put(struct es_text *out, const struct es_conf *conf)
 	line(out, "nodes_may_differ=yes\n");
 }
 
+/* Where it is; all or nothing, as the nodes themselves. In the order of the nodes, however the file has them. */
+static void nodes_of_put(struct es_text *out, const struct es_conf *conf,
+			 const struct es_conf_service *service)
+{
+	size_t before = out->used;
+	const char *separator = "";
+
+	if (es_node_set_is_empty(service->nodes))
+		return;
+	line(out, "=service.%s.nodes=", service->name);
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		if (es_conf_service_is_on(service, i)) {
+			line(out, "%s%s", separator, conf->nodes[i].name);
+			separator = ",";
+		}
+	if (out->used + 1 >= out->size)
+		out->used = before;
+	else
+		line(out, "\n");
+}
+
 /* Of all lines here the only ones that most services have not. */
 static void parameters_put(struct es_text *out, const struct es_conf_service *service)
 {
@@ -129,6 +150,7 @@ static void services_put(struct es_text *out, const struct es_conf *conf)
 		if (es_addr_is_set(&s->address) && es_addr_is_set(&s->address6))
 			line(out, "=service.%u.%s.address6=%s\n", i, s->name,
 			     es_conf_addr_text(&s->address6, text));
+		nodes_of_put(out, conf, s);
 		parameters_put(out, s);
 	}
 }

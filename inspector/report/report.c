@@ -37,6 +37,16 @@ static struct json_object *addresses_of(const struct es_conf_service *service)
 	return addresses;
 }
 
+static struct json_object *nodes_with(const struct es_conf *conf, const struct es_conf_service *service)
+{
+	struct json_object *nodes = json_object_new_array();
+
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		if (es_conf_service_is_on(service, i))
+			json_object_array_add(nodes, json_object_new_string(conf->nodes[i].name));
+	return nodes;
+}
+
 static const char *inspect_name(enum es_inspect inspect)
 {
 	switch (inspect) {
@@ -65,6 +75,7 @@ static struct json_object *services_of(const struct es_conf *conf, const struct 
 		es_json_number(object, "port", service->port);
 		es_json_string(object, "policy", service->policy);
 		es_json_string(object, "inspect", inspect_name(service->inspect));
+		json_object_object_add(object, "nodes", nodes_with(conf, service));
 		if (load) {
 			es_json_number(object, "connections", load[i].connections);
 			es_json_number(object, "active", load[i].active);

@@ -47,7 +47,7 @@ struct es_metrics_outlier {
  * @counters: ES_COUNTER_COUNT; NULL: they could not be read
  * @server_up: of each service: 1: its server listens on this node, accepts, passes its check and is no
  * outlier; 0: it does not;
- * -1: not known
+ * -1: not known, or the service is not on this node
  * @check_duration_s: of the last check that passed; NAN: there was none
  * @responses: of each service whose responses are read, else NULL
  * @outlier: of each service that is judged by them

@@ -107,6 +107,18 @@ static const struct {
 	{DATAPATH NODE
 	 "service web { address = 10.77.0.100 port = 80\ncheck { type = http path = \"/a b\" } }",
 	 "t.conf:4: check: path = /a b: expected ASCII without blanks: other characters are %XX"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\nnodes = {n1, n9} }",
+	 "t.conf:4: service web: nodes = n9: no node of that name: expected n1"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80 nodes = {n1, \"a b\"} }",
+	 "t.conf:3: service web: nodes = a b: expected the name of a node"},
+	{DATAPATH NODE
+	 "node n2 { address = 10.0.0.2 }\nservice web { address = 10.77.0.100 port = 80 nodes = {n2} }\n"
+	 "rule r {\nservice = web\nnodes = {n2, n1} }",
+	 "t.conf:7: rule r: nodes = n1: service web is not on that node: expected n2"},
+	{DATAPATH NODE
+	 "node n2 { address = 10.0.0.2 }\nservice web { address = 10.77.0.100 port = 80 nodes = n2\n"
+	 "outlier {\nmax_out = 1 } }",
+	 "t.conf:6: outlier: max_out = 1: of 1 nodes: expected fewer, so that one serves"},
 	{"service web { outlier { max_errors = 100 } }",
 	 "t.conf:1: outlier: max_errors = 100: expected 0 (errors put nobody out) or 1..99 (percent of "
 	 "responses)"},
@@ -235,7 +247,7 @@ static const struct {
 	 "content_host | content_on_disk | "
 	 "parameters | "
 	 "document_root | admit_low | "
-	 "admit_normal | retry_after_s | when_all_down | plugin NAME { | check { | outlier {"},
+	 "admit_normal | retry_after_s | when_all_down | nodes | plugin NAME { | check { | outlier {"},
 	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
 			   "| status | node | service | rule | location"},
 	{"port = 80",

@@ -110,6 +110,25 @@ static void test_refused(void **state)
 	assert_int_equal(sent_to(&m), -1);
 }
 
+/* Where the service is on one other node alone, nobody else is asked: not the third, which would be next, nor this one. */
+static void test_elsewhere(void **state)
+{
+	struct message m;
+
+	(void)state;
+	for (unsigned int node = 1; node < NODES; node++) {
+		begin(1);
+		conf->services[0].nodes = (struct es_node_set){{1ULL << node}};
+		ack(ES_FLOW_UNSERVED);
+		assert_int_equal(given(&m, 1, 0), node);
+		nack(&m, ES_NACK_NO_LISTENER);
+		/* Nobody is left but who has refused: no node is asked a second time. */
+		assert_int_equal(sent_to(&m), -1);
+		assert_int_equal(COUNT(no_target), node);
+		in.now_ns += 10 * 1000000000ULL;
+	}
+}
+
 /* What has come behind the ACK goes after it, whoever would have it now. */
 static void test_bytes(void **state)
 {
@@ -211,8 +230,9 @@ static void test_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_repeated), TEST(test_made), TEST(test_refused),  TEST(test_bytes),
-		TEST(test_older),    TEST(test_here), TEST(test_anothers), TEST(test_lost),
+		TEST(test_repeated), TEST(test_made),	   TEST(test_refused),
+		TEST(test_bytes),    TEST(test_elsewhere), TEST(test_older),
+		TEST(test_here),     TEST(test_anothers),  TEST(test_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

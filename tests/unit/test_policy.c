@@ -392,34 +392,34 @@ static void test_suspended_before_none(void **state)
 	(void)state;
 	for (unsigned int n = 0; n < 4; n++)
 		es_health_suspend(&health, n, 60 - 10 * n);
-	assert_int_equal(es_route_fallback(router, &request, 20), 3);
+	assert_int_equal(es_route_fallback(router, 0, &request, 20), 3);
 	es_health_suspend_for(&health, 3, 1, 70); /* for its family alone */
-	assert_int_equal(es_route_fallback(router, &request, 20), 2);
+	assert_int_equal(es_route_fallback(router, 0, &request, 20), 2);
 	request.attempts = 1;
 	request.before = 2;
-	assert_int_equal(es_route_fallback(router, &request, 20), 1);
+	assert_int_equal(es_route_fallback(router, 0, &request, 20), 1);
 	request.before = 1;
-	assert_int_equal(es_route_fallback(router, &request, 20), 2);
+	assert_int_equal(es_route_fallback(router, 0, &request, 20), 2);
 	request.attempts = 4;
-	assert_int_equal(es_route_fallback(router, &request, 20), -1);
+	assert_int_equal(es_route_fallback(router, 0, &request, 20), -1);
 	request.attempts = 0;
 	/* One that wants no more comes behind those that do; but before those that are not asked. */
 	es_health_set_state(&health, 2, ES_NODE_DRAINING);
-	assert_int_equal(es_route_fallback(router, &request, 20), 1);
+	assert_int_equal(es_route_fallback(router, 0, &request, 20), 1);
 	for (unsigned int n = 0; n < 4; n++)
 		if (n != 2)
 			es_health_set_state(&health, n, ES_NODE_DOWN);
-	assert_int_equal(es_route_fallback(router, &request, 20), 2);
+	assert_int_equal(es_route_fallback(router, 0, &request, 20), 2);
 	es_health_set_mistimed(&health, 2, 30);
-	assert_int_equal(es_route_fallback(router, &request, 20), -1);
+	assert_int_equal(es_route_fallback(router, 0, &request, 20), -1);
 	es_health_set_mistimed(&health, 2, 0);
 	/* Its connection has a node. */
 	request.current = 0;
-	assert_int_equal(es_route_fallback(router, &request, 20), -1);
+	assert_int_equal(es_route_fallback(router, 0, &request, 20), -1);
 	request.current = -1;
 	/* They will be sure of themselves, or others will have their place, in a moment. */
 	es_health_set_unsure(&health, 30);
-	assert_int_equal(es_route_fallback(router, &request, 20), -1);
+	assert_int_equal(es_route_fallback(router, 0, &request, 20), -1);
 	router_free(router);
 	cluster_free(c);
 	memset(&health, 0, sizeof(health));
@@ -463,7 +463,7 @@ static void test_fallback(void **state)
 		    (es_health_state(&health, 4) == ES_NODE_UP ||
 		     es_health_state(&health, 4) == ES_NODE_DRAINING))
 			draining = 4;
-		got = es_route_fallback(router, &request, 5);
+		got = es_route_fallback(router, 0, &request, 5);
 		assert_int_equal(got, up >= 0 ? up : draining);
 		last_resorts += got == 4;
 	}

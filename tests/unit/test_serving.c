@@ -73,6 +73,35 @@ static void test_spared(void **state)
 	assert_true(s.refused == 1 && !s.is_down && s.trouble == ES_TROUBLE_MTU);
 }
 
+/* What is not on this node is no reason to be down, and keeps none up. */
+static void test_elsewhere(void **state)
+{
+	static struct es_conf conf = {
+		.service_count = 2,
+		.node_count = 2,
+		.services = {{.name = "a", .nodes = {{2}}}, {.name = "b"}},
+	};
+	struct es_serving s;
+
+	(void)state;
+	assert_int_equal(es_conf_services_on(&conf, 0), 2);
+	assert_int_equal(es_conf_services_on(&conf, 1), 3);
+	es_serving_look(&conf, 0, ES_DATAPATH_BPF, 0, &s);
+	assert_int_equal(s.elsewhere, 1);
+	assert_int_equal(es_serving_state(&s, 0, &(const char *){NULL}), ES_SERVING_ELSEWHERE);
+	assert_null(strstr(s.text, "service a"));
+	s.listens[0] = 3;
+	s.refused = 0;
+	es_serving_spares(&s, 0);
+	assert_false(s.is_down);
+	s.refused = 2;
+	es_serving_spares(&s, 0);
+	assert_true(s.is_down);
+	conf.services[1].nodes = conf.services[0].nodes;
+	es_serving_look(&conf, 0, ES_DATAPATH_BPF, 0, &s);
+	assert_true(s.elsewhere == 3 && !s.is_down);
+}
+
 /* A server that is not checked yet is no trouble, and yet its node does not serve. */
 static void test_unchecked(void **state)
 {
@@ -132,7 +161,7 @@ static void test_states(void **state)
 	es_serving_spares(&s, 1);
 	assert_int_equal(state_of(&s, 0, "small"), ES_SERVING_DOWN);
 	assert_int_equal(state_of(&s, 1, "small"), ES_SERVING_DEGRADED);
-	for (unsigned int i = ES_SERVING_UP; i <= ES_SERVING_PENDING; i++)
+	for (unsigned int i = ES_SERVING_UP; i <= ES_SERVING_ELSEWHERE; i++)
 		assert_true(*es_serving_state_name((enum es_serving_state)i));
 }
 
@@ -148,7 +177,7 @@ static void test_lacks(void **state)
 		conf.services[i].address = es_addr_from_v4(htonl(INADDR_LOOPBACK));
 	}
 	snprintf(conf.datapath.cluster_interface, sizeof(conf.datapath.cluster_interface), "lo");
-	es_serving_look(&conf, ES_DATAPATH_NETFILTER, 0, &s);
+	es_serving_look(&conf, 0, ES_DATAPATH_NETFILTER, 0, &s);
 	assert_int_equal(s.lacks, 3);
 	assert_int_equal(s.of[1].trouble, ES_TROUBLE_NO_SERVER);
 	assert_string_equal(s.of[1].text, "nothing listens on 127.0.0.1 port 2");
@@ -161,7 +190,7 @@ int main(void)
 		cmocka_unit_test(test_away),	  cmocka_unit_test(test_out),
 		cmocka_unit_test(test_kept),	  cmocka_unit_test(test_spared),
 		cmocka_unit_test(test_unchecked), cmocka_unit_test(test_states),
-		cmocka_unit_test(test_lacks),
+		cmocka_unit_test(test_lacks),	  cmocka_unit_test(test_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,10 @@ static void test_others(void **state)
 	differences("when_all_down = reject", "", "~service.web.serving ");
 	differences("inspect = every outlier { max_errors = 20 }",
 		    "inspect = every outlier { max_errors = 30 }", "~service.web.outlier ");
+	/* In the order of the nodes; and where it is said of none, the version before says the same. */
+	differences("nodes = {n1, n2}", "nodes = {n2, n1}", "");
+	differences("nodes = {n1, n2}", "nodes = {n1}", "=service.web.nodes ");
+	differences("nodes = {n1}", "", "=service.web.nodes ");
 	/* The version before has but the server's address of IPv4. */
 	differences("server_port = 8080", "server_port = 8080 server_address = \"127.0.0.1, 2001:db8::1\"",
 		    "");
