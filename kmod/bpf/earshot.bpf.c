@@ -289,8 +289,13 @@ int es_reply(struct __sk_buff *skb)
 		tp = bpf_skc_to_tcp_sock(sk);
 		return tp ? es_reply_tell(skb, &pkt, tp->snd_una, tp->snd_nxt) : TC_ACT_SHOT;
 	default:
-		if (seg.flags & ES_TCP_RST)
-			es_reply_ended(sk, &pkt, seg.seq);
+		if (!(seg.flags & ES_TCP_RST))
+			return ES_TC_NEXT;
+		if (inspect != ES_INSPECT_NEVER && es_reply_is_astray(sk, &pkt)) {
+			es_count(ES_COUNT_reply_astray);
+			return TC_ACT_SHOT;
+		}
+		es_reply_ended(sk, &pkt, seg.seq);
 		return ES_TC_NEXT;
 	}
 }

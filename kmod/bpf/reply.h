@@ -266,6 +266,16 @@ static __always_inline int es_reply_is_stacks(const struct __sk_buff *skb, const
 	return pkt->is_v6 && (seg->flags & ES_TCP_RST) && skb->cb[0] != ES_REPLY_TOLD;
 }
 
+/*
+ * Does the stack refuse what was to become a socket? A packet that address translation has sent to another port finds nobody there, and
+ * the RST comes back translated. Its client is told nothing: another node serves it, as if the packet had been dropped. What a packet
+ * filter rejects has no socket at all, and is refused as its rule wants.
+ */
+static __noinline int es_reply_is_astray(struct bpf_sock *sk, const struct es_packet *pkt)
+{
+	return sk && !es_reply_connection(sk) && es_settle_reset(es_reply_flow(pkt));
+}
+
 /* The stack ends a connection, @sk's or NULL: from now on this node says so whenever it is asked. */
 static __noinline int es_reply_ended(struct bpf_sock *sk, const struct es_packet *pkt, __u32 seq)
 {

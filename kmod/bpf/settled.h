@@ -54,6 +54,27 @@ __noinline int es_settle(__u64 flow_hash, __u32 seq, __u32 step, __u32 attempt)
 	return answer.as | answer.attempt << 8 | answer.is_recent << 16 | answer.has_vanished << 17;
 }
 
+/* es_settle_reset() - es_settled_reset(). A global function likewise. */
+__noinline int es_settle_reset(__u64 flow_hash)
+{
+	struct es_state *state = es_state_get();
+	struct es_config *cfg = state ? es_config_get(state) : (void *)0;
+	__u32 now_ms = es_ns_to_ms(bpf_ktime_get_ns()), index;
+	struct es_settled_slot *slot;
+	int found;
+
+	if (!cfg)
+		return 0;
+	index = es_settled_index(flow_hash, es_settled_sets(cfg->decision_sets));
+	slot = bpf_map_lookup_elem(&es_settleds, &index);
+	if (!slot)
+		return 0;
+	bpf_spin_lock(&slot->lock);
+	found = es_settled_reset(&slot->set, flow_hash, now_ms);
+	bpf_spin_unlock(&slot->lock);
+	return found;
+}
+
 /* The same again as its struct. */
 static __always_inline struct es_settled_answer es_settled_unpack(int answer)
 {

@@ -137,6 +137,8 @@
 	X(handover_alive, "the same, dropped: that client still has the connection")                         \
 	X(layer4_queued,                                                                                     \
 	  "handshake or first bytes at layer 4 that this node does not serve, given to the inspector")       \
+	X(reply_astray,                                                                                      \
+	  "RST, not sent, of what was to become a connection here: an address translation has led it away")  \
 	ES_PINS(X, pin_) /* the last ones: others are appended before them */
 
 enum es_counter {

@@ -77,10 +77,13 @@ static __always_inline __u32 es_settled_index(__u64 flow_hash, __u32 sets)
 	return (__u32)(flow_hash >> 20) & (sets - 1);
 }
 
+#define ES_SETTLED_SPREAD	  0x9e3779b97f4a7c15ULL
+#define ES_SETTLED_SPREAD_INVERSE 0x9937733dU /* of its lower half, modulo 2^32 */
+
 /* es_settled_request() - names the request of flow @flow_hash whose first byte is @seq; never 0 */
 static __always_inline __u64 es_settled_request(__u64 flow_hash, __u32 seq)
 {
-	return (flow_hash ^ (__u64)seq * 0x9e3779b97f4a7c15ULL) | 1;
+	return (flow_hash ^ (__u64)seq * ES_SETTLED_SPREAD) | 1;
 }
 
 enum es_settled_step {
@@ -147,6 +150,42 @@ static __always_inline struct es_settled *es_settled_place(struct es_settled_set
 		}
 	}
 	return place;
+}
+
+/* Is it a request of flow @flow_hash, whatever its first byte? By chance once in 2^31. */
+static __always_inline int es_settled_is_of(const struct es_settled *s, __u64 flow_hash)
+{
+	__u64 spread = s->request ^ flow_hash;
+
+	/* The lowest bit was set, whatever it was. */
+	for (__u32 bit = 0; bit < 2; bit++) {
+		__u32 seq = (((__u32)spread & ~1u) | bit) * ES_SETTLED_SPREAD_INVERSE;
+
+		if (s->request && es_settled_request(flow_hash, seq) == s->request)
+			return 1;
+	}
+	return 0;
+}
+
+/**
+ * es_settled_reset() - the kernel answers with a RST, in no socket's name, what has come for flow @flow_hash
+ * If it should have made a socket of that, and none has spoken, it makes none any more: that is known at once then, and not only after
+ * ES_SETTLED_MADE_MS. Under the lock of @set. Returns 1 if so.
+ */
+static __always_inline int es_settled_reset(struct es_settled_set *set, __u64 flow_hash, __u32 now_ms)
+{
+	int found = 0;
+
+	for (int i = 0; i < ES_SETTLED_WAYS; i++) {
+		struct es_settled *s = &set->way[i];
+
+		if (s->as != ES_SETTLED_MADE || es_settled_is_over(s, now_ms, 0) ||
+		    !es_settled_is_of(s, flow_hash))
+			continue;
+		s->at_ms = now_ms - ES_SETTLED_MADE_MS;
+		found = 1;
+	}
+	return found;
 }
 
 /* es_settled_step() - under the lock of @set; @hold_ms: es_settled_hold_ms() */

@@ -291,15 +291,20 @@ def test_mptcp_is_served(own_node, client, mptcp):
 
 
 @contextlib.contextmanager
-def swallowed(node):
-    """A rule that no look finds takes the packets that connections are made of."""
+def ruled(node, table):
+    """@table, whose name is t."""
     nft = ["ip", "netns", "exec", node.namespace, "nft"]
-    subprocess.run([*nft, "-f", "-"], check=True, text=True, input="table inet t { chain in { type filter hook input priority 0;\n"
-                   f"iifname {{ eth0, earshot-nf }} tcp dport {WEB} drop\n }}\n }}")
+    subprocess.run([*nft, "-f", "-"], check=True, text=True, input=table)
     try:
         yield
     finally:
-        subprocess.run([*nft, "delete", "table", "inet", "t"], check=True)
+        subprocess.run([*nft, "delete", *table.split()[:3]], check=True)
+
+
+def swallowed(node):
+    """A rule that no look finds takes the packets that connections are made of."""
+    return ruled(node, "table inet t { chain in { type filter hook input priority 0;\n"
+                 f"iifname {{ eth0, earshot-nf }} tcp dport {WEB} drop\n }}\n }}")
 
 
 def tried(node):
@@ -335,6 +340,29 @@ def test_swallowed(own_node, client):
     with node.counts(handover_received=1, handover_refused=1):
         node.message(again(message))
         nacked(node, c, message, model.NACK_RETRY)
+    with node.counts(**BUILT):
+        message.attempt += 1
+        node.message(again(message))
+        c.sent(text)
+        assert c.read(len(text)) == text
+
+
+def test_redirected(own_node, client):
+    """The kernel answers with a RST, which the client does not get: the request goes back with its next copy, and is no more made here."""
+    node = own_node()
+    c, text, message = from_another(node, functools.partial(client, at=node), WEB)
+    with ruled(node, f"table ip t {{ chain in {{ type nat hook prerouting priority -100; tcp dport {WEB} redirect to :9\n }}\n }}"):
+        if node.netfilter:  # it has entered the connection before rules translate it
+            with node.counts(**BUILT):
+                node.message(message)
+                c.sent(text)
+            return
+        with node.counts(reply_astray=1, **BUILT):
+            node.message(message)
+            c.silence()
+        with node.counts(handover_received=1, handover_vanished=1):
+            node.message(again(message))
+            nacked(node, c, message, model.NACK_VANISHED)
     with node.counts(**BUILT):
         message.attempt += 1
         node.message(again(message))

@@ -107,6 +107,40 @@ def test_one_node_hears_nobody(lab):
         assert watched(lab, 8) == set()
 
 
+def test_one_node_redirects(lab):
+    """As that: no client is reset by it. The netfilter datapath's connections are none of such a rule's."""
+    nat = "table inet astray { chain in { type nat hook prerouting priority -100; tcp dport 80 redirect to :81; }; }"
+    with clients(lab, HONEST, 8, 3) as honest:
+        lab.node("n2").exec(["nft", nat])
+        if daemon.DATAPATH == "netfilter":
+            assert watched(lab, 8) == set()
+        else:
+            wait_for(lambda: are_down(lab) == {"n2"} and states(lab)["n2"] == "down", "n2 is down", 30, seen=lambda: troubles(lab))
+        since = time.monotonic()
+        time.sleep(4)
+        assert served(honest, since) and not failed(honest), failed(honest)
+        lab.node("n2").exec(["nft", "delete", "table", "inet", "astray"])
+        wait_for(lambda: states(lab)["n2"] == "up", "n2 tries again", 30, seen=lambda: troubles(lab))
+        since = time.monotonic()
+        wait_for(lambda: "n2" in {result[1] for result in served(honest, since)}, "n2 serves", 20)
+    assert not failed(honest), failed(honest)
+
+
+def test_all_nodes_redirect(lab):
+    """None of them goes but as many as may be, and all is well when the rule is gone; nothing is answered meanwhile."""
+    nat = "table inet astray { chain in { type nat hook prerouting priority -100; tcp dport 80 redirect to :81; }; }"
+    with clients(lab, HONEST, 2, 4) as honest:
+        for name in ALL:
+            lab.node(name).exec(["nft", nat])
+        assert len(watched(lab, 12)) <= 1
+        assert daemon.DATAPATH != "netfilter" or not failed(honest)
+        for name in ALL:
+            lab.node(name).exec(["nft", "delete", "table", "inet", "astray"])
+        since = time.monotonic() + 3
+        time.sleep(6)
+        assert served(honest, since) and not failed(honest, since), failed(honest, since)
+
+
 def test_all_nodes_hear_nobody(lab):
     """As long as the rule is there, nothing can be done, and nobody makes it worse; then all is well at once."""
     with clients(lab, HONEST, 2, 4) as honest:

@@ -165,12 +165,41 @@ static void test_room(void **state)
 	EXPECT(11, LOOK, 0, MADE);
 }
 
+/* Whose request it was is told by its flow alone; what has spoken, was refused or is another flow's is none of these. */
+static void test_reset(void **state)
+{
+	const __u64 flow = 0x123456789abcdefULL;
+
+	(void)state;
+	for (__u32 i = 0; i < 2000; i++) {
+		__u32 seq = i * 2654435761u;
+		struct es_settled s = {.request = es_settled_request(flow, seq)};
+
+		assert_true(es_settled_is_of(&s, flow));
+		assert_false(es_settled_is_of(&s, flow + 1 + i) && i);
+		assert_false(es_settled_is_of(&s, flow ^ 1ULL << (1 + i % 63)));
+	}
+	assert_false(es_settled_is_of(&(struct es_settled){}, flow));
+	EXPECT(1, MAKE, 0, NOT);
+	EXPECT(2, MAKE, 0, NOT);
+	EXPECT(2, SEEN, 0, BUILT);
+	EXPECT(3, REFUSE, 0, REFUSED);
+	assert_false(es_settled_reset(&set, flow + 2, now_ms));
+	assert_true(es_settled_reset(&set, flow, now_ms));
+	EXPECT(1, LOOK, 0, NOT);
+	assert_true(step(1, ES_SETTLED_LOOK, 0).has_vanished);
+	assert_false(es_settled_reset(&set, flow, now_ms)); /* it says so once */
+	EXPECT(2, LOOK, 0, BUILT);
+	EXPECT(3, LOOK, 0, REFUSED);
+	EXPECT(1, REFUSE, 0, REFUSED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_made, setup),  cmocka_unit_test_setup(test_refused, setup),
 		cmocka_unit_test_setup(test_ended, setup), cmocka_unit_test_setup(test_clock, setup),
-		cmocka_unit_test_setup(test_room, setup),
+		cmocka_unit_test_setup(test_room, setup),  cmocka_unit_test_setup(test_reset, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
