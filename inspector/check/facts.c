@@ -51,6 +51,7 @@ void es_facts_read(const struct es_conf *conf, int self, struct es_facts *ret_fa
 	es_facts_read_links(conf, ret_facts);
 	es_facts_read_listeners(ret_facts);
 	es_facts_read_firewall(conf, ret_facts);
+	es_facts_read_translation(conf, ret_facts);
 	es_facts_read_zones(conf, ret_facts);
 	es_facts_read_arp(conf, self, ret_facts);
 	es_facts_read_ndp(conf, self, ret_facts);

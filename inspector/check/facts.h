@@ -77,6 +77,15 @@ struct es_facts_firewall {
 	char nat_name[96];
 };
 
+/**
+ * struct es_facts_translation - which rules of nf_tables translate what is for a service
+ * @taken: of each service, the first such rule, for people; "": none that certainly does
+ */
+struct es_facts_translation {
+	int rc;
+	char taken[ES_CONF_SERVICES_MAX][96];
+};
+
 /* How the names of our own tables of nf_tables begin. */
 #define ES_FACTS_OUR_TABLES "earshot-"
 
@@ -167,6 +176,7 @@ struct es_facts {
 	struct es_sock_diag_listener *listeners;
 	struct es_facts_firewall firewall;
 	struct es_facts_zones zones;
+	struct es_facts_translation translation;
 	struct es_facts_answer self_arp;			  /* for this node's own address */
 	struct es_facts_answer service_arp[ES_CONF_SERVICES_MAX]; /* for the services' */
 	struct es_facts_answer node_arp[ES_CONF_NODES_MAX];
@@ -192,6 +202,7 @@ void es_facts_read_kernel(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_links(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_listeners(struct es_facts *facts);
 void es_facts_read_firewall(const struct es_conf *conf, struct es_facts *facts);
+void es_facts_read_translation(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_zones(const struct es_conf *conf, struct es_facts *facts);
 void es_facts_read_arp(const struct es_conf *conf, int self, struct es_facts *facts);
 void es_facts_read_ndp(const struct es_conf *conf, int self, struct es_facts *facts);

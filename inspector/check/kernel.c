@@ -348,6 +348,41 @@ static const char *firewall_action(const struct es_check *check)
 			       dp->cluster_interface);
 }
 
+static void check_translation(struct es_check *check)
+{
+	const struct es_facts_translation *t = &check->facts->translation;
+	unsigned int taken = 0;
+
+	if (t->rc) {
+		es_check_unchecked(check, "rules that translate addresses cannot be read: %s",
+				   strerror(-t->rc));
+		return;
+	}
+	for (unsigned int i = 0; i < check->conf->service_count; i++) {
+		const struct es_conf_service *service = &check->conf->services[i];
+
+		if (!t->taken[i][0] || !es_check_is_here(check, i))
+			continue;
+		taken++;
+		if (check->facts->datapath == ES_DATAPATH_NETFILTER)
+			es_check_info(
+				check,
+				"service %s: %s translates what is for port %u; connections that are made "
+				"here are tracked before",
+				service->name, t->taken[i], service->port);
+		else
+			es_check_error(
+				check,
+				"a rule before it that accepts what is for the service's address, or another "
+				"port for it (a container: not published by NAT on the service's port)",
+				"service %s: %s translates what is for port %u, and leads it away from the "
+				"service's server",
+				service->name, t->taken[i], service->port);
+	}
+	if (!taken)
+		es_check_ok(check, "no rule is known to translate what is for a service");
+}
+
 static void check_firewall(struct es_check *check)
 {
 	const struct es_facts_firewall *f = &check->facts->firewall;
@@ -414,6 +449,11 @@ static const struct es_check_item items[] = {
 	 "are "
 	 "tracked in another one do not find them.",
 	 check_conntrack_zone},
+	{"translation",
+	 "Connections are made from packets that such rules translate first, and the kernel refuses what it "
+	 "then finds no "
+	 "socket for.",
+	 check_translation},
 	{"firewall",
 	 "The node's packet filter decides who may use a service. It sees no client's SYN, and a rule may "
 	 "drop "

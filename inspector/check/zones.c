@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "inspector/check/facts.h"
-#include "inspector/check/netlink.h"
+#include "inspector/check/nft.h"
 
 /* struct rule - of the one that is read: @loaded: the last number that it has put into a register; @zone: 0, or what it sets */
 struct rule {
@@ -19,35 +19,19 @@ struct rule {
 	__u16 zone;
 };
 
-struct bytes {
-	const void *at;
-	size_t len;
-};
-
-static struct bytes attribute(struct bytes in, int type)
+static void read_immediate(struct es_nft_bytes data, struct rule *rule)
 {
-	struct bytes out = {};
-
-	out.at = in.at ? es_netlink_attribute(in.at, in.len, type, &out.len) : NULL;
-	return out;
-}
-
-static int is_text(struct bytes text, const char *wanted)
-{
-	return text.at && text.len == strlen(wanted) + 1 && !memcmp(text.at, wanted, text.len);
-}
-
-static void read_immediate(struct bytes data, struct rule *rule)
-{
-	struct bytes value = attribute(attribute(data, NFTA_IMMEDIATE_DATA), NFTA_DATA_VALUE);
+	struct es_nft_bytes value =
+		es_nft_attribute(es_nft_attribute(data, NFTA_IMMEDIATE_DATA), NFTA_DATA_VALUE);
 
 	if (value.at && value.len >= sizeof(rule->loaded))
 		memcpy(&rule->loaded, value.at, sizeof(rule->loaded));
 }
 
-static void read_ct(struct bytes data, struct rule *rule)
+static void read_ct(struct es_nft_bytes data, struct rule *rule)
 {
-	struct bytes key = attribute(data, NFTA_CT_KEY), source = attribute(data, NFTA_CT_SREG);
+	struct es_nft_bytes key = es_nft_attribute(data, NFTA_CT_KEY),
+			    source = es_nft_attribute(data, NFTA_CT_SREG);
 	const __be32 zone = htonl(NFT_CT_ZONE);
 
 	if (source.at && key.at && key.len == sizeof(zone) && !memcmp(key.at, &zone, sizeof(zone)))
@@ -55,59 +39,48 @@ static void read_ct(struct bytes data, struct rule *rule)
 }
 
 /* xtables' target CT: its struct begins with flags and zone, 16 bits each, in all of its revisions. */
-static void read_target(struct bytes data, struct rule *rule)
+static void read_target(struct es_nft_bytes data, struct rule *rule)
 {
-	struct bytes info = attribute(data, NFTA_TARGET_INFO);
+	struct es_nft_bytes info = es_nft_attribute(data, NFTA_TARGET_INFO);
 	__u16 words[2];
 
-	if (!is_text(attribute(data, NFTA_TARGET_NAME), "CT") || !info.at || info.len < sizeof(words))
+	if (!es_nft_is_text(es_nft_attribute(data, NFTA_TARGET_NAME), "CT") || !info.at ||
+	    info.len < sizeof(words))
 		return;
 	memcpy(words, info.at, sizeof(words));
 	rule->zone = words[1];
 }
 
-static void read_expression(struct bytes expression, struct rule *rule)
+static void read_expression(struct es_nft_bytes expression, struct rule *rule)
 {
-	struct bytes name = attribute(expression, NFTA_EXPR_NAME),
-		     data = attribute(expression, NFTA_EXPR_DATA);
+	struct es_nft_bytes name = es_nft_attribute(expression, NFTA_EXPR_NAME),
+			    data = es_nft_attribute(expression, NFTA_EXPR_DATA);
 
-	if (is_text(name, "immediate"))
+	if (es_nft_is_text(name, "immediate"))
 		read_immediate(data, rule);
-	else if (is_text(name, "ct"))
+	else if (es_nft_is_text(name, "ct"))
 		read_ct(data, rule);
-	else if (is_text(name, "target"))
+	else if (es_nft_is_text(name, "target"))
 		read_target(data, rule);
 }
 
-/* Its expressions are one behind the other, in attributes of the same type. */
-static void read_expressions(struct bytes list, struct rule *rule)
+static void read_expressions(struct es_nft_bytes list, struct rule *rule)
 {
-	struct bytes one;
-
-	while ((one = attribute(list, NFTA_LIST_ELEM)).at) {
-		size_t behind = (size_t)((const char *)one.at - (const char *)list.at) + NLA_ALIGN(one.len);
-
-		read_expression(one, rule);
-		if (behind >= list.len)
-			break;
-		list = (struct bytes){(const char *)list.at + behind, list.len - behind};
-	}
+	while (list.at)
+		read_expression(es_nft_next(&list), rule);
 }
 
 static void on_rule(void *ctx, const void *data, size_t len)
 {
 	struct es_facts_zones *zones = ctx;
-	const size_t header = NLMSG_ALIGN(sizeof(struct nfgenmsg));
-	struct bytes all = {(const char *)data + header, len - header}, table, chain;
+	struct es_nft_bytes all = es_nft_message(data, len), table, chain;
 	struct rule rule = {};
 
-	if (len < header)
-		return;
-	table = attribute(all, NFTA_RULE_TABLE);
-	chain = attribute(all, NFTA_RULE_CHAIN);
+	table = es_nft_attribute(all, NFTA_RULE_TABLE);
+	chain = es_nft_attribute(all, NFTA_RULE_CHAIN);
 	if (!table.at || !chain.at || !strncmp(table.at, ES_FACTS_OUR_TABLES, strlen(ES_FACTS_OUR_TABLES)))
 		return;
-	read_expressions(attribute(all, NFTA_RULE_EXPRESSIONS), &rule);
+	read_expressions(es_nft_attribute(all, NFTA_RULE_EXPRESSIONS), &rule);
 	if (!rule.zone)
 		return;
 	zones->is_right |= rule.zone == zones->wanted;

@@ -32,6 +32,50 @@ def test_firewall(site):
     assert "on earshot-nf, as on " in next(f for f in site.check().findings if f["id"] == "kernel.firewall")["action"]
 
 
+NAT = "flush ruleset\ntable {} t {{ chain in {{ type nat hook prerouting priority -100;\n{}\n }}\n chain other {{\n {}\n }}\n " \
+      "chain out {{ type nat hook output priority -100;\n tcp dport 80 redirect to :81\n }}\n }}"
+TAKES = {
+    "redirect": ("inet", "tcp dport 80 redirect to :81", ""),
+    "dnat": ("ip", "ip daddr 10.77.0.100 tcp dport 80 dnat to 172.17.0.2:80", ""),
+    "any port": ("inet", "meta l4proto tcp counter redirect", ""),
+    "range": ("ip", "iifname eth0 tcp dport 79-81 redirect to :81", ""),
+    "jump": ("ip", "fib daddr type local jump other", 'iifname != "docker0" meta l4proto tcp tcp dport 80 dnat to 172.17.0.2:80'),
+}
+SPARES = {
+    "another port": ("inet", "tcp dport 81 redirect to :80", ""),
+    "another address": ("ip", "ip daddr 10.77.0.101 tcp dport 80 redirect to :81", ""),
+    "udp": ("inet", "udp dport 80 redirect to :81", ""),
+    "another interface": ("inet", "iifname docker0 tcp dport 80 redirect to :81", ""),
+    "accepted before": ("inet", "ip daddr 10.77.0.100 tcp dport 80 accept\ntcp dport 80 redirect to :81", ""),
+    "not sure": ("inet", "ip saddr 192.0.2.0/24 tcp dport 80 redirect to :81", ""),
+    "none comes in": ("inet", "", ""),
+}
+
+
+@pytest.mark.parametrize("rule", [*TAKES, *SPARES])
+def test_translation(site, rule):
+    """A rule that certainly takes the service's port is an error, and named; with the netfilter datapath it does no harm."""
+    def found():
+        return next(f for f in site.check().findings if f["id"] == "kernel.translation")
+
+    nft(site, NAT.format(*{**TAKES, **SPARES}[rule]))
+    assert found()["severity"] == ("error" if rule in TAKES else "ok")
+    if rule in TAKES:
+        assert f"nft t {'other' if rule == 'jump' else 'in'} translates what is for port 80" in found()["found"]
+        site.configure(datapath="type = netfilter")
+        assert found()["severity"] == "info"
+
+
+def test_translation_by_iptables(site):
+    for rule in (["-p", "tcp", "--dport", "80", "-j", "REDIRECT", "--to-ports", "81"],
+                 ["-p", "tcp", "-d", "10.77.0.100", "--dport", "80", "-j", "DNAT", "--to-destination", "172.17.0.2:80"]):
+        command = site.command(site.n1, "iptables-nft", "-t", "nat")
+        subprocess.run([*command, "-A", "PREROUTING", *rule], check=True)
+        assert "nft nat PREROUTING translates what is for port 80" in site.expect(
+            "kernel.firewall warning", "kernel.translation error").of("kernel.translation")[0]["found"]
+        subprocess.run([*command, "-F"], check=True)
+
+
 ZONE = """flush ruleset
 table inet zones {{
     chain in {{ type filter hook prerouting priority raw; tcp dport 80 ct zone set {zone}; }}

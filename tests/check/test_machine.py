@@ -394,7 +394,8 @@ def test_not_root(site):
     result = site.check(user=NOBODY)
     assert set(result.wrong().values()) == {"unchecked"}
     assert {"kernel.programs", "network.datapath", "neighbours.own_address", "neighbours.service_arp", "neighbours.nodes",
-            "neighbours.path_mtu", "server.key", "members.daemon", "kernel.firewall"} == set(result.wrong())
+            "neighbours.path_mtu", "server.key", "members.daemon", "kernel.firewall",
+            "kernel.translation"} == set(result.wrong())
 
 
 def test_exit_status(site):
