@@ -20,7 +20,7 @@ void es_observed_response(void *ctx, const struct es_response_entry *entry)
 
 	if (entry->service >= d->conf->service_count)
 		return;
-	es_responses_add(&o->of[entry->service].responses, entry->status, entry->took_ns);
+	es_responses_add(&o->of[entry->service].responses, entry->status, entry->bytes, entry->took_ns);
 	es_daemon_outliers_took(&d->outliers, entry->service, entry->took_ns);
 	if (entry->took_ns) {
 		es_durations_lately_add(&o->lately, entry->took_ns, es_clock_now_ns());

@@ -4,11 +4,13 @@
 
 const char *const es_response_class_name[ES_RESPONSE_CLASSES] = {"2xx", "3xx", "4xx", "5xx"};
 
-void es_responses_add(struct es_responses *r, unsigned int status, unsigned long long took_ns)
+void es_responses_add(struct es_responses *r, unsigned int status, unsigned int bytes,
+		      unsigned long long took_ns)
 {
 	if (status < 200 || status >= 600)
 		return;
 	r->count[status / 100 - 2]++;
+	r->bytes += bytes;
 	if (took_ns)
 		es_durations_add(&r->durations, took_ns);
 }

@@ -23,19 +23,21 @@ extern const char *const es_response_class_name[ES_RESPONSE_CLASSES];
 
 /**
  * struct es_responses - of one service on this node, since the daemon's start
- * @count: by class; @durations: of those whose time is known; @busy_s: request-seconds that were spent
+ * @count: by class; @bytes: of all of them, with their heads; @durations: of those whose time is known; @busy_s: request-seconds that were spent
  * @active: requests in hand at @at_ns, when they were counted last; 0: never
  */
 struct es_responses {
 	unsigned long long count[ES_RESPONSE_CLASSES];
+	unsigned long long bytes;
 	struct es_durations durations;
 	double busy_s;
 	unsigned int active;
 	unsigned long long at_ns;
 };
 
-/* es_responses_add() - one is complete, which took so long, 0: not known; a status that has no class does not count */
-void es_responses_add(struct es_responses *responses, unsigned int status, unsigned long long took_ns);
+/* es_responses_add() - one of @bytes is complete, which took so long, 0: not known; a status that has no class does not count */
+void es_responses_add(struct es_responses *responses, unsigned int status, unsigned int bytes,
+		      unsigned long long took_ns);
 
 /* es_responses_busy() - so many requests are in hand at @now_ns, later than the last time */
 void es_responses_busy(struct es_responses *responses, unsigned int active, unsigned long long now_ns);

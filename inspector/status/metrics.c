@@ -317,6 +317,13 @@ static void put_responses(struct es_exposition *e, const struct es_metrics *m)
 			es_exposition_count(e, m->responses[s]->count[k], "service", conf->services[s].name,
 					    "class", es_response_class_name[k], NULL);
 	es_exposition_family(
+		e, ES_EXPOSITION_COUNTER, "response_bytes",
+		"Bytes of these responses, heads and bodies, each once however often it was sent");
+	for (unsigned int s = 0; s < conf->service_count; s++)
+		if (m->responses[s])
+			es_exposition_count(e, m->responses[s]->bytes, "service", conf->services[s].name,
+					    NULL);
+	es_exposition_family(
 		e, ES_EXPOSITION_SUMMARY, "response_time_seconds",
 		"Time that requests spent on this node, as the mean number in hand tells, and the "
 		"responses that were read");

@@ -23,7 +23,7 @@ FAMILIES = {
     "build_info", "start_time_seconds", "cluster_members", "cluster_nodes", "cluster_quorate", "ring_epoch", "ring_share_ratio", "node_up",
     "node_draining", "node_settings_differing", "requests_total", "requests_rejected_total", "handovers_total", "decision_duration_seconds",
     "handover_duration_seconds", "connections", "connections_pinned_total", "requests_active", "locality_hits_total", "server_up",
-    "responses_total", "response_time_seconds", "response_duration_seconds", "datapath_packets_total", "table_entries", "table_limit"}
+    "responses_total", "response_bytes_total", "response_time_seconds", "response_duration_seconds", "datapath_packets_total", "table_entries", "table_limit"}
 
 
 def fetch(lab, node, target="/metrics", machine=None, **fields):
@@ -133,6 +133,22 @@ def responses(lab):
     found = [metrics(lab, node.name) for node in lab.nodes]
     return {of: sum(int(total(each, "responses_total", service="web", **{"class": of})) for each in found)
             for of in ("2xx", "3xx", "4xx", "5xx")}
+
+
+def response_bytes(lab):
+    return sum(int(total(metrics(lab, node.name), "response_bytes_total", service="web")) for node in lab.nodes)
+
+
+def test_response_bytes(lab):
+    """All that clients get, heads included, to the byte; also of a response that is no page, and of one of many segments."""
+    before, got = response_bytes(lab), 0
+    for target in ["/u/1k/bytes", "/u/100k/bytes", "/nowhere", "/u/1m/bytes"] * 3:
+        with raw.connect(lab.client) as sock:
+            sock.sendall(raw.head(target, Connection="close"))
+            while data := sock.recv(65536):
+                got += len(data)
+    assert got > 3 * 1100 * 1024
+    wait_for(lambda: response_bytes(lab) - before == got, "all bytes in the metrics", 5, lambda: (response_bytes(lab) - before, got))
 
 
 def test_responses(lab):

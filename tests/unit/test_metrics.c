@@ -60,9 +60,10 @@ static void test_samples(void **state)
 	es_tally_rejected(tally[1], 0, ES_RULES_BY_RULE);
 	es_tally_rejected(tally[1], 0, ES_RULES_BY_RULE + 2);
 	m.tally_count = 2;
-	es_responses_add(&responses, 503, 0);
-	es_responses_add(&responses, 204, 1500000);
-	es_responses_add(&responses, 204, 70000000000);
+	es_responses_add(&responses, 503, 1000, 0);
+	es_responses_add(&responses, 101, 7, 0);
+	es_responses_add(&responses, 204, 4000000000u, 1500000);
+	es_responses_add(&responses, 204, 4000000000u, 70000000000);
 	es_responses_busy(&responses, 2, 1000000000);
 	es_responses_busy(&responses, 4, 2500000000);
 	m.responses[0] = &responses;
@@ -103,6 +104,7 @@ static void test_samples(void **state)
 	expect(text, "\nearshot_ring_share_ratio{node=\"n2\"} 0.5\n");
 	expect(text, "\nearshot_responses_total{service=\"web\",class=\"5xx\"} 1\n");
 	expect(text, "\nearshot_responses_total{service=\"web\",class=\"3xx\"} 0\n");
+	expect(text, "\nearshot_response_bytes_total{service=\"web\"} 8000001000\n");
 	expect(text, "# TYPE earshot_response_time_seconds summary\n");
 	expect(text, "\nearshot_response_time_seconds_sum{service=\"web\"} 4.5\n");
 	expect(text, "\nearshot_response_time_seconds_count{service=\"web\"} 3\n");
@@ -137,6 +139,7 @@ static void test_openmetrics(void **state)
 	expect(text, "_bucket{le=\"1.0\"} 0\n");
 	expect_none(text, "lease_remaining");
 	expect_none(text, "server_up{");
+	expect_none(text, "response_bytes_total{");
 	expect_none(text, "responses_total{"); /* where they are not read */
 	expect_none(text, "datapath_packets");
 	assert_string_equal(text + strlen(text) - 6, "# EOF\n");
