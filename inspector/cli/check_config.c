@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "inspector/check/facts.h"
 #include "inspector/cli/cli.h"
@@ -102,6 +103,9 @@ static struct json_object *warnings_of(const struct es_conf *conf)
 		if (rc)
 			warn(warnings, "%s: service %s: document_root = %s: on this machine: %s", conf->path,
 			     conf->services[i].name, conf->services[i].document_root, strerror(-rc));
+		if (conf->services[i].check.ca_file[0] && access(conf->services[i].check.ca_file, R_OK))
+			warn(warnings, "%s: service %s: check: ca_file = %s: on this machine: %s", conf->path,
+			     conf->services[i].name, conf->services[i].check.ca_file, strerror(errno));
 	}
 	return warnings;
 }

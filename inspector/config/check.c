@@ -43,8 +43,7 @@ int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id s
 	return index >= 0 && lines->key[index] ? lines->key[index] : lines->open;
 }
 
-/* Does the file set it? */
-static int es_conf_has(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key)
+int es_conf_has(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key)
 {
 	int index = es_conf_key_index(&es_conf_sections[section], key);
 
@@ -277,46 +276,6 @@ static int es_check_server(struct es_conf_parse *p, unsigned int i)
 		service->name, service->server_port);
 }
 
-static int es_is_printable(const char *text)
-{
-	while (*text > ' ' && *text < 0x7f)
-		text++;
-	return !*text;
-}
-
-/* What is asked by HTTP alone would be no question by TCP. */
-static void es_check_health_type(struct es_conf_parse *p, unsigned int i)
-{
-	static const char *const by_http[] = {"path", "host", "expect"};
-	const struct es_conf_check *check = &p->conf->services[i].check;
-
-	for (size_t k = 0; k < sizeof(by_http) / sizeof(by_http[0]); k++)
-		if (check->type != ES_CONF_CHECK_HTTP &&
-		    es_conf_has(&p->checks[i], ES_CONF_CHECK, by_http[k]))
-			es_conf_fail(p, es_conf_line_of(&p->checks[i], ES_CONF_CHECK, by_http[k]),
-				     "check: %s has no effect with type = %s: expected type = http besides",
-				     by_http[k], check->type == ES_CONF_CHECK_TCP ? "tcp" : "none");
-	/* Other answers 1xx are followed by one that counts. */
-	if (check->expect && check->expect < 200 && check->expect != 101)
-		es_conf_fail(p, es_conf_line_of(&p->checks[i], ES_CONF_CHECK, "expect"),
-			     "check: expect = %u: expected 101, or 200..599 (a status)", check->expect);
-}
-
-/* What is put into the check's request as it is. */
-static void es_check_health(struct es_conf_parse *p, unsigned int i)
-{
-	const struct es_conf_check *check = &p->conf->services[i].check;
-
-	es_check_health_type(p, i);
-	if (!es_is_printable(check->path))
-		es_conf_fail(p, es_conf_line_of(&p->checks[i], ES_CONF_CHECK, "path"),
-			     "check: path = %s: expected ASCII without blanks: other characters are %%XX",
-			     check->path);
-	if (!es_is_printable(check->host))
-		es_conf_fail(p, es_conf_line_of(&p->checks[i], ES_CONF_CHECK, "host"),
-			     "check: host = %s: expected a host name, or HOST:PORT", check->host);
-}
-
 /* Lines are those of the section, which has whatever key is wrong, or lacks it. */
 static void es_check_outlier(struct es_conf_parse *p, unsigned int i)
 {
@@ -404,7 +363,7 @@ static int es_check_services(struct es_conf_parse *p)
 					     "expected another address or port",
 					     service->name, es_conf_addr_text(shared, text), service->port,
 					     conf->services[k].name);
-		es_check_health(p, i);
+		es_conf_check_health(p, i);
 		es_check_service_nodes(p, i);
 		es_check_outlier(p, i);
 		es_check_server(p, i);

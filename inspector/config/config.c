@@ -447,16 +447,21 @@ static void rule_free(struct es_conf_rule *rule)
 	free(rule->node_names.text);
 }
 
+static void service_free(struct es_conf_service *service)
+{
+	free(service->parameters.text);
+	free(service->check.statuses.text);
+	free(service->node_names.text);
+}
+
 void es_conf_free(struct es_conf **conf)
 {
 	if (!conf || !*conf)
 		return;
 	for (unsigned int i = 0; i < (*conf)->rule_count; i++)
 		rule_free(&(*conf)->rules[i]);
-	for (unsigned int i = 0; i < (*conf)->service_count; i++) {
-		free((*conf)->services[i].parameters.text);
-		free((*conf)->services[i].node_names.text);
-	}
+	for (unsigned int i = 0; i < (*conf)->service_count; i++)
+		service_free(&(*conf)->services[i]);
 	free((*conf)->warning);
 	free((*conf)->status.allow.text);
 	free((*conf)->status.names.text);

@@ -184,26 +184,54 @@ struct es_conf_rule {
 	char body[ES_CONF_PATH_SIZE];
 };
 
-enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_NONE };
+enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_NONE, ES_CONF_CHECK_HTTPS };
+
+#define ES_CONF_STATUS_MAX   599
+#define ES_CONF_STATUS_WORDS ((ES_CONF_STATUS_MAX + 64) / 64)
 
 /**
  * struct es_conf_check - how the daemon finds out whether the node's own server works (health/check.h)
+ * @port: 0: the service's
  * @path, @host: what is asked for by HTTP; host "": the service's address
- * @expect: the status that is right; 0: any of 200..399
+ * @ca_file: of who must have issued the server's certificate, for @host; "": it is not looked at
+ * @expect, @statuses: the status that is right, or the list of those that are, as the file has it; 0, none: any of 200..399
+ * @right: a bit for each status that is right, whichever of these says so
+ * @body: what must be in the answer's body; "": anything
  * @rise, @fall: so many checks in a row that pass or fail change the verdict
  * @slow_start_s: time in which a node's share grows that gets requests again; 0: it has its whole share at once
  */
 struct es_conf_check {
 	enum es_conf_check_type type;
+	unsigned int port;
 	char path[ES_CONF_PATH_SIZE];
 	char host[ES_CONF_PATH_SIZE];
+	char ca_file[ES_CONF_PATH_SIZE];
 	unsigned int expect;
+	struct es_conf_list statuses;
+	__u64 right[ES_CONF_STATUS_WORDS];
+	char body[ES_CONF_PATH_SIZE];
 	unsigned int interval_ms;
 	unsigned int timeout_ms;
 	unsigned int rise;
 	unsigned int fall;
 	unsigned int slow_start_s;
 };
+
+static inline int es_conf_check_is_http(const struct es_conf_check *check)
+{
+	return check->type == ES_CONF_CHECK_HTTP || check->type == ES_CONF_CHECK_HTTPS;
+}
+
+static inline int es_conf_status_is_right(const struct es_conf_check *check, unsigned int status)
+{
+	return status <= ES_CONF_STATUS_MAX && check->right[status / 64] >> status % 64 & 1;
+}
+
+static inline void es_conf_status_add(struct es_conf_check *check, unsigned int first, unsigned int last)
+{
+	for (unsigned int status = first; status <= last && status <= ES_CONF_STATUS_MAX; status++)
+		check->right[status / 64] |= 1ULL << status % 64;
+}
 
 #define ES_CONF_OUTLIER_SERVICES 48 /* of so many services nodes can tell each other */
 

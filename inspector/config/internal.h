@@ -53,6 +53,7 @@ enum es_conf_item {
 	ES_CONF_ITEM_PEERS,  /* a network of machines that are no clients, this one perhaps */
 	ES_CONF_ITEM_CALLED, /* what a node is called: a host name, *.DOMAIN or an address */
 	ES_CONF_ITEM_PARAMETER,
+	ES_CONF_ITEM_STATUS, /* of an answer, or FIRST..LAST */
 };
 
 /* @unavailable: known, but refused in this version */
@@ -165,6 +166,10 @@ void es_conf_alternative(char *why, size_t size, int *alternatives, const char *
  * Return: 1; 0 if @text is none of these, and @ret_expected says what would be.
  */
 int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value, const char **ret_expected);
+
+/* "200" or "200..299": statuses of answers that are no interim ones. 0 or -EINVAL. */
+int es_conf_statuses_parse(const char *text, unsigned int *ret_first, unsigned int *ret_last);
+
 int es_conf_token_is_valid(const char *text, size_t len);
 
 /* Has the path or suffix @text a %XX that is a character of ASCII, and need not be written so? */
@@ -184,7 +189,13 @@ int es_conf_section_defaults(struct es_conf_parse *p, const struct es_conf_secti
 int es_conf_section_complete(struct es_conf_parse *p, const struct es_conf_section *section,
 			     const char *label, const struct es_conf_lines *lines);
 int es_conf_line_of(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key);
+
+/* Does the file set it? */
+int es_conf_has(const struct es_conf_lines *lines, enum es_conf_section_id section, const char *key);
 int es_conf_check(struct es_conf_parse *p);
+
+/* health.c: what must hold of the check of a service; and which statuses are right to it. */
+void es_conf_check_health(struct es_conf_parse *p, unsigned int service);
 
 /* netfilter.c: the same for what the netfilter datapath does not do, where the file asks for that */
 int es_conf_check_netfilter(struct es_conf_parse *p);

@@ -243,6 +243,38 @@ static int es_network_is_valid(const char *text, const char **ret_expected)
 	return es_network_has_clients(&network);
 }
 
+/* RFC 9110, 15.2: other answers 1xx than 101 are followed by one that counts. */
+static int es_status_parse(const char *text, size_t len, unsigned int *ret_status)
+{
+	if (len != 3 || strspn(text, DIGIT) < 3)
+		return -EINVAL;
+	*ret_status = (unsigned int)strtoul(text, NULL, 10);
+	return *ret_status == 101 || (*ret_status >= 200 && *ret_status <= ES_CONF_STATUS_MAX) ? 0 : -EINVAL;
+}
+
+int es_conf_statuses_parse(const char *text, unsigned int *ret_first, unsigned int *ret_last)
+{
+	const char *dots = strstr(text, "..");
+	unsigned int first, last;
+
+	if (es_status_parse(text, dots ? (size_t)(dots - text) : strlen(text), &first))
+		return -EINVAL;
+	last = first;
+	if (dots && (es_status_parse(dots + 2, strlen(dots + 2), &last) || first < 200 || last < first))
+		return -EINVAL;
+	*ret_first = first;
+	*ret_last = last;
+	return 0;
+}
+
+static int es_statuses_are_valid(const char *text, const char **ret_expected)
+{
+	unsigned int first, last;
+
+	*ret_expected = "101, or one of 200..599, or some of them like 200..299";
+	return !es_conf_statuses_parse(text, &first, &last);
+}
+
 int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value, const char **ret_expected)
 {
 	int is_valid = 0;
@@ -274,6 +306,9 @@ int es_conf_item_read(enum es_conf_item item, const char *text, char *ret_value,
 	case ES_CONF_ITEM_PARAMETER:
 		*ret_expected = "NAME=VALUE";
 		is_valid = es_parameter_is_valid(text);
+		break;
+	case ES_CONF_ITEM_STATUS:
+		is_valid = es_statuses_are_valid(text, ret_expected);
 		break;
 	}
 	if (is_valid && strlen(text) >= ES_CONF_PATH_SIZE) {

@@ -95,6 +95,7 @@ static const struct es_conf_choice poisons[] = {
 static const struct es_conf_choice check_types[] = {
 	{"tcp", ES_CONF_CHECK_TCP},
 	{"http", ES_CONF_CHECK_HTTP},
+	{"https", ES_CONF_CHECK_HTTPS},
 	{"none", ES_CONF_CHECK_NONE},
 	{NULL, 0},
 };
@@ -237,9 +238,13 @@ static const struct es_conf_key service_keys[] = {
 
 static const struct es_conf_key check_keys[] = {
 	CHOICE(check, type, "tcp", check_types),
+	NUMBER(check, port, "0", 1, 65535, NULL, "the service's"),
 	VALUE(check, path, "/", PATH),
 	VALUE(check, host, OPTIONAL, TEXT),
+	VALUE(check, ca_file, OPTIONAL, PATH),
 	NUMBER(check, expect, "0", 100, 599, "a status", "any of 200..399"),
+	LIST(check, "status", statuses, STATUS),
+	VALUE(check, body, OPTIONAL, BODY),
 	NUMBER(check, interval_ms, "1000", 100, 600000, "milliseconds", NULL),
 	NUMBER(check, timeout_ms, "2000", 10, 60000, "milliseconds", NULL),
 	NUMBER(check, rise, "2", 1, 100, "checks", NULL),

@@ -74,9 +74,11 @@ static void finish(struct es_daemon_check *c, enum es_check_result result)
 	if (result == ES_CHECK_QUEUED)
 		return;
 	c->is_refused = !passed && c->check.is_refused;
+	/* What else is asked now fails for another reason, be the verdict the same. */
 	if (!es_verdict_add(&c->verdict, passed, conf->rise, conf->fall) &&
-	    (!c->verdict.is_down || passed || was_refused == c->is_refused))
+	    (!c->verdict.is_down || passed || (was_refused == c->is_refused && !c->is_other)))
 		return;
+	c->is_other = 0;
 	memcpy(c->why, c->check.why, sizeof(c->why));
 	c->fell_ns = es_clock_now_ns();
 	es_daemon_serving_look(c->daemon);
@@ -94,7 +96,7 @@ static void go_on(struct es_daemon_check *c)
 		return;
 	}
 	/* By TCP no event tells of what is accepted. */
-	if (es_check_wants_write(&c->check) || c->check.conf.type == ES_CONF_CHECK_HTTP) {
+	if (es_check_wants_write(&c->check) || es_conf_check_is_http(&c->check.conf)) {
 		ev_io_set(&c->io, c->check.fd, es_check_wants_write(&c->check) ? EV_WRITE : EV_READ);
 		ev_io_start(loop, &c->io);
 	}
@@ -154,7 +156,8 @@ static int asks_the_same(const struct es_daemon_check *c, const struct es_daemon
 	return c->check.port == before->check.port &&
 	       es_addr_equal(&c->check.address, &before->check.address) && now->type == then->type &&
 	       !strcmp(now->path, then->path) && !strcmp(now->host, then->host) &&
-	       now->expect == then->expect;
+	       !strcmp(now->ca_file, then->ca_file) && !strcmp(now->body, then->body) &&
+	       !memcmp(now->right, then->right, sizeof(now->right));
 }
 
 /*
@@ -170,6 +173,7 @@ static void inherit(struct es_daemon_check *c, const struct es_daemon_check *bef
 		c->verdict = before->verdict;
 	else if (before->check.conf.type == ES_CONF_CHECK_NONE || before->verdict.is_known)
 		es_verdict_presume(&c->verdict, before->verdict.is_down);
+	c->is_other = !asks_the_same(c, before);
 	c->is_refused = before->is_refused;
 	c->fell_ns = before->fell_ns;
 	c->duration_s = before->duration_s;

@@ -17,6 +17,7 @@ struct es_daemon;
 /**
  * struct es_daemon_check - of one address of a service
  * @why: what the last check said before the verdict fell, at @fell_ns; @duration_s: NAN before one has passed
+ * @is_other: something else was asked when it said so
  * @is_refused: and the last one failed as struct es_check has it
  */
 struct es_daemon_check {
@@ -28,6 +29,7 @@ struct es_daemon_check {
 	struct es_verdict verdict;
 	int is_running;
 	int is_refused;
+	int is_other;
 	unsigned long long fell_ns;
 	double look_s;
 	double duration_s;

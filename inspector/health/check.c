@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,16 +18,25 @@
 void es_check_init(struct es_check *check, const struct es_conf_service *service,
 		   const struct es_addr *address)
 {
-	*check = (struct es_check){
-		.conf = service->check, .address = *address, .port = service->port, .fd = -1, .rest_fd = -1};
+	*check =
+		(struct es_check){.conf = service->check,
+				  .address = *address,
+				  .port = service->check.port ? service->check.port : service->port,
+				  .is_own_port = !service->check.port || service->check.port == service->port,
+				  .fd = -1,
+				  .rest_fd = -1};
+	/* It may live longer than the configuration, which has that text; conf.right says all of it. */
+	check->conf.statuses = (struct es_conf_list){};
 }
 
 static void forget(struct es_check *check)
 {
 	check->fd = -1;
 	check->is_connected = check->is_sent = check->is_accepted = check->is_overdue = 0;
-	check->is_interim = check->is_line = 0;
-	check->elapsed_ms = check->accepted_ms = check->got = check->interim = 0;
+	check->is_shaken = check->is_asking = 0;
+	check->elapsed_ms = check->accepted_ms = 0;
+	check->answer = (struct es_answer){};
+	es_tls_close(&check->tls);
 	check->queue.count = 0;
 	check->queue.is_over = 0;
 }
@@ -54,6 +62,7 @@ void es_check_end(struct es_check *check)
 	es_check_rest_end(check);
 	reset(check->fd);
 	forget(check);
+	es_tls_fini(&check->tls);
 }
 
 int es_check_rest(struct es_check *check)
@@ -89,6 +98,13 @@ static void leave(struct es_check *check)
 	es_check_rest(check);
 }
 
+static enum es_check_result is_over(struct es_check *check)
+{
+	reset(check->fd);
+	forget(check);
+	return ES_CHECK_FAILED;
+}
+
 __attribute__((format(printf, 2, 3))) static enum es_check_result failed(struct es_check *check,
 									 const char *format, ...)
 {
@@ -97,35 +113,32 @@ __attribute__((format(printf, 2, 3))) static enum es_check_result failed(struct 
 	va_start(args, format);
 	vsnprintf(check->why, sizeof(check->why), format, args);
 	va_end(args);
-	reset(check->fd);
-	forget(check);
-	return ES_CHECK_FAILED;
-}
-
-/* By what the server has answered. */
-__attribute__((format(printf, 2, 3))) static enum es_check_result is_wrong(struct es_check *check,
-									   const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(check->why, sizeof(check->why), format, args);
-	va_end(args);
-	leave(check);
-	return ES_CHECK_FAILED;
+	return is_over(check);
 }
 
 static enum es_check_result passed(struct es_check *check)
 {
 	check->why[0] = 0;
+	check->speaks = ES_CHECK_SPEAKS_UNKNOWN;
 	leave(check);
 	return ES_CHECK_PASSED;
 }
 
-void es_check_begin(struct es_check *check, unsigned long long now_ns)
+static void connect_it(struct es_check *check)
 {
 	const union es_sockaddr to = es_sockaddr_of(&check->address, check->port);
 
+	check->fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (check->fd < 0) {
+		failed(check, "no socket: %s", strerror(errno));
+	} else if (connect(check->fd, &to.sa, es_sockaddr_len(&to)) && errno != EINPROGRESS) {
+		check->is_refused = errno == ECONNREFUSED && check->is_own_port;
+		failed(check, "%s", strerror(errno));
+	}
+}
+
+void es_check_begin(struct es_check *check, unsigned long long now_ns)
+{
 	es_check_rest_end(check);
 	check->looked_ns = now_ns;
 	if (check->fd >= 0) {
@@ -135,15 +148,8 @@ void es_check_begin(struct es_check *check, unsigned long long now_ns)
 		return;
 	}
 	check->began_ns = now_ns;
-	check->fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	check->is_refused = 0;
-	if (check->fd >= 0 && connect(check->fd, &to.sa, es_sockaddr_len(&to)) && errno != EINPROGRESS) {
-		check->is_refused = errno == ECONNREFUSED;
-		failed(check, "%s", strerror(errno));
-		return;
-	}
-	if (check->fd < 0)
-		failed(check, "no socket: %s", strerror(errno));
+	connect_it(check);
 }
 
 /* Returns 1 if nobody has accepted the connection, else as es_sock_diag_is_waiting(). */
@@ -161,7 +167,37 @@ static int is_waiting(const struct es_check *check)
 		  : es_sock_diag_is_waiting(&check->address, check->port, &address, es_sockaddr_port(&own));
 }
 
-static int send_request(struct es_check *check)
+/* Both: bytes, 0 when the connection has ended, -EAGAIN, or another -errno and why. */
+static ssize_t tell(struct es_check *check, const char *bytes, size_t len)
+{
+	ssize_t sent;
+
+	if (check->tls.ssl)
+		return es_tls_send(&check->tls, bytes, len, check->why);
+	sent = send(check->fd, bytes, len, MSG_NOSIGNAL);
+	if (sent >= 0)
+		return sent;
+	snprintf(check->why, sizeof(check->why), "the request could not be sent: %s", strerror(errno));
+	return -errno;
+}
+
+static ssize_t hear(struct es_check *check, char *bytes, size_t size)
+{
+	ssize_t got;
+
+	if (check->tls.ssl)
+		return es_tls_recv(&check->tls, bytes, size, check->why);
+	got = recv(check->fd, bytes, size, 0);
+	if (got >= 0)
+		return got;
+	if (errno == EAGAIN || errno == EINTR)
+		return -EAGAIN;
+	snprintf(check->why, sizeof(check->why), "%s", strerror(errno));
+	return -errno;
+}
+
+/* It fits into the buffer of a new socket, and into one record of TLS: all of it goes at once. */
+static ssize_t send_request(struct es_check *check)
 {
 	char request[2 * ES_CONF_PATH_SIZE + 128], address[INET6_ADDRSTRLEN], in_url[INET6_ADDRSTRLEN + 2];
 	const char *host = check->conf.host;
@@ -176,72 +212,100 @@ static int send_request(struct es_check *check)
 		request, sizeof(request),
 		"GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: earshot-check\r\nConnection: close\r\n\r\n",
 		check->conf.path, host);
-	/* It fits into the buffer of a new socket. */
-	return send(check->fd, request, (size_t)len, MSG_NOSIGNAL) == len ? 0 : -1;
+	return tell(check, request, (size_t)len);
 }
 
-/* "HTTP/1.1 200": so much of an answer is needed. */
-#define STATUS_BYTES 12
+_Static_assert(sizeof(((struct es_check *)0)->why) == ES_TLS_WHY_SIZE, "tls.h says why in its place");
+_Static_assert(sizeof(((struct es_check *)0)->why) == ES_ANSWER_WHY_SIZE, "and so does answer.h");
 
-static enum es_check_result judge_status(struct es_check *check)
+/* To @why, which is there already. */
+static void tell_tls(struct es_check *check)
 {
-	unsigned int expect = check->conf.expect, status;
+	size_t used = strlen(check->why);
 
-	check->answer[STATUS_BYTES] = 0;
-	if (strncmp(check->answer, "HTTP/1.", 7) != 0 || check->answer[8] != ' ')
-		return is_wrong(check, "the answer is not HTTP/1.x");
-	status = (unsigned int)strtoul(check->answer + 9, NULL, 10);
-	/* RFC 9110, 15.2: any number of these may come before the answer. 101 is one itself. */
-	if (status >= 100 && status < 200 && status != 101) {
-		check->is_interim = check->is_line = 1;
-		check->got = 0;
+	if (check->speaks == ES_CHECK_SPEAKS_TLS)
+		snprintf(check->why + used, sizeof(check->why) - used,
+			 ": it looks like TLS; expected type = https");
+}
+
+/* It has failed, perhaps since the server speaks TLS: so it is asked, once. */
+static enum es_check_result doubt(struct es_check *check)
+{
+	char text[ES_TLS_WHY_SIZE];
+
+	if (check->speaks != ES_CHECK_SPEAKS_UNKNOWN) {
+		tell_tls(check);
+		return is_over(check);
+	}
+	reset(check->fd);
+	forget(check);
+	memcpy(text, check->why, sizeof(text));
+	connect_it(check);
+	memcpy(check->why, text, sizeof(text));
+	check->is_refused = 0;
+	check->is_asking = 1;
+	return check->fd < 0 ? ES_CHECK_FAILED : ES_CHECK_PENDING;
+}
+
+/* The first answer to what a client of TLS begins with decides. */
+static enum es_check_result ask_for_tls(struct es_check *check)
+{
+	char unwanted[ES_TLS_WHY_SIZE];
+	int rc = check->tls.ssl ? 0 : es_tls_open(&check->tls, check->fd, "", check->conf.host, unwanted);
+
+	if (rc)
+		return is_over(check);
+	rc = es_tls_shake(&check->tls, unwanted);
+	if (rc == -EAGAIN && !check->tls.is_spoken)
 		return ES_CHECK_PENDING;
-	}
-	if (expect ? status != expect : status < 200 || status > 399)
-		return is_wrong(check, "the answer to GET %.60s is %u", check->conf.path, status);
-	return passed(check);
+	check->speaks = check->tls.is_spoken ? ES_CHECK_SPEAKS_TLS : ES_CHECK_SPEAKS_NO_TLS;
+	tell_tls(check);
+	return is_over(check);
 }
 
-/* Of an answer 1xx, up to its empty line. */
-static enum es_check_result pass_over(struct es_check *check, char byte)
+static enum es_check_result shake_hands(struct es_check *check)
 {
-	if (++check->interim > ES_CHECK_INTERIM_BYTES)
-		return is_wrong(check, "more than %u bytes of informational answers come before the answer",
-				ES_CHECK_INTERIM_BYTES);
-	if (byte == '\n') {
-		check->is_interim = check->is_line;
-		check->is_line = 0;
-	} else if (byte != '\r') {
-		check->is_line = 1;
-	}
-	return ES_CHECK_PENDING;
+	int rc = check->tls.ssl ? 0
+				: es_tls_open(&check->tls, check->fd, check->conf.ca_file, check->conf.host,
+					      check->why);
+
+	if (!rc)
+		rc = es_tls_shake(&check->tls, check->why);
+	if (rc == -EAGAIN)
+		return ES_CHECK_PENDING;
+	if (rc)
+		return is_over(check);
+	check->is_shaken = 1;
+	return ES_CHECK_PASSED; /* so far */
 }
 
-static enum es_check_result read_byte(struct es_check *check, char byte)
+static enum es_check_result is_wrong(struct es_check *check)
 {
-	if (check->is_interim)
-		return pass_over(check, byte);
-	check->answer[check->got++] = byte;
-	return check->got < STATUS_BYTES ? ES_CHECK_PENDING : judge_status(check);
+	if (check->conf.type == ES_CONF_CHECK_HTTP && check->answer.status == 400)
+		return doubt(check);
+	leave(check);
+	return ES_CHECK_FAILED;
 }
 
-static enum es_check_result read_status(struct es_check *check)
+static enum es_check_result read_answer(struct es_check *check)
 {
-	enum es_check_result result = ES_CHECK_PENDING;
+	enum es_answer_result result = ES_ANSWER_MORE;
 	char bytes[1024];
 
-	while (result == ES_CHECK_PENDING) { /* which a bound of 1xx ends */
-		ssize_t got = recv(check->fd, bytes, sizeof(bytes), 0);
+	while (result == ES_ANSWER_MORE) { /* which the bounds of struct es_answer end */
+		ssize_t got = hear(check, bytes, sizeof(bytes));
 
-		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		if (got == -EAGAIN)
 			return ES_CHECK_PENDING;
+		if (!got)
+			es_answer_ended(&check->answer, &check->conf, 0, check->why);
 		if (got <= 0)
-			return failed(check, got ? "%s" : "the connection was closed without an answer",
-				      strerror(errno));
-		for (ssize_t i = 0; i < got && result == ES_CHECK_PENDING; i++)
-			result = read_byte(check, bytes[i]);
+			return check->conf.type == ES_CONF_CHECK_HTTP && !check->answer.status
+				       ? doubt(check)
+				       : is_over(check);
+		result = es_answer_read(&check->answer, &check->conf, bytes, (size_t)got, check->why);
 	}
-	return result;
+	return result == ES_ANSWER_RIGHT ? passed(check) : is_wrong(check);
 }
 
 static void on_listener(void *ctx, const struct es_sock_diag_listener *l)
@@ -307,10 +371,42 @@ static enum es_check_result look_accepted(struct es_check *check)
 	return passed(check);
 }
 
+/* By HTTP. */
+static enum es_check_result converse(struct es_check *check, unsigned long long now_ns)
+{
+	enum es_check_result result;
+	ssize_t sent;
+
+	if (!check->is_accepted && is_waiting(check) == 1) {
+		es_sock_diag_listeners(on_listener, check);
+	} else if (!check->is_accepted) {
+		check->is_accepted = 1;
+		check->accepted_ms = check->elapsed_ms;
+	}
+	if (check->is_asking)
+		return ask_for_tls(check);
+	if (check->conf.type == ES_CONF_CHECK_HTTPS && !check->is_shaken) {
+		result = shake_hands(check);
+		if (result != ES_CHECK_PASSED)
+			return result;
+	}
+	if (!check->is_sent) {
+		sent = send_request(check);
+		if (sent == -EAGAIN)
+			return ES_CHECK_PENDING;
+		if (sent <= 0)
+			return is_over(check);
+		check->is_sent = 1;
+	}
+	result = read_answer(check);
+	if (result == ES_CHECK_PASSED)
+		check->duration_s = (double)(now_ns - check->began_ns) / 1e9;
+	return result;
+}
+
 static enum es_check_result go_on(struct es_check *check, unsigned long long now_ns)
 {
-	struct pollfd fd = {.fd = check->fd, .events = es_check_wants_write(check) ? POLLOUT : POLLIN};
-	enum es_check_result result;
+	struct pollfd fd = {.fd = check->fd, .events = POLLOUT};
 	socklen_t len = sizeof(int);
 	int error = 0;
 
@@ -318,40 +414,32 @@ static enum es_check_result go_on(struct es_check *check, unsigned long long now
 		if (poll(&fd, 1, 0) <= 0)
 			return ES_CHECK_PENDING;
 		getsockopt(check->fd, SOL_SOCKET, SO_ERROR, &error, &len);
-		check->is_refused = error == ECONNREFUSED;
+		if (error && check->is_asking)
+			return is_over(check);
+		check->is_refused = error == ECONNREFUSED && check->is_own_port;
 		if (error)
 			return failed(check, "no connection: %s", strerror(error));
 		check->is_connected = 1;
 		/* Whoever accepts it finds its end, and waits for nothing: nobody looks here at that very moment. By HTTP a server
 		 * might take it for the client's going away. */
-		if (check->conf.type != ES_CONF_CHECK_HTTP)
+		if (!es_conf_check_is_http(&check->conf))
 			shutdown(check->fd, SHUT_WR);
 		check->duration_s = (double)(now_ns - check->began_ns) / 1e9;
 	}
-	if (check->conf.type != ES_CONF_CHECK_HTTP)
-		return look_accepted(check);
-	if (!check->is_sent && send_request(check))
-		return failed(check, "the request could not be sent: %s", strerror(errno));
-	check->is_sent = 1;
-	if (!check->is_accepted && is_waiting(check) == 1) {
-		es_sock_diag_listeners(on_listener, check);
-	} else if (!check->is_accepted) {
-		check->is_accepted = 1;
-		check->accepted_ms = check->elapsed_ms;
-	}
-	result = read_status(check);
-	if (result == ES_CHECK_PASSED)
-		check->duration_s = (double)(now_ns - check->began_ns) / 1e9;
-	return result;
+	return es_conf_check_is_http(&check->conf) ? converse(check, now_ns) : look_accepted(check);
 }
 
 static enum es_check_result time_out(struct es_check *check)
 {
+	if (check->is_asking)
+		return is_over(check);
 	if (!check->is_connected)
 		return failed(check, "no connection within %u ms: the accept queue is full",
 			      check->conf.timeout_ms);
-	if (check->is_accepted || is_waiting(check) != 1)
-		return failed(check, "no answer within %u ms", check->conf.timeout_ms);
+	if (check->is_accepted || is_waiting(check) != 1) {
+		es_answer_ended(&check->answer, &check->conf, check->conf.timeout_ms, check->why);
+		return is_over(check);
+	}
 	check->is_overdue = !queue_moves(check);
 	if (!check->is_overdue)
 		return ES_CHECK_QUEUED;

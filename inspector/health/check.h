@@ -12,9 +12,13 @@
  * A queue that moves is no hung server, only a busy one. Whether it moves, the kernel's count of what waits there
  * says: only accept() makes it smaller, so no client can (es_check_queue).
  *
+ * By HTTPS, TLS is spoken on that connection (tls.h). A server that a check by HTTP finds mute, or that does not understand it, is
+ * asked once, on a connection of its own, whether it speaks TLS: that is what people forget to say. It has failed either way.
+ *
  * A server logs a connection that is reset. So its end is waited for when the check is over (es_check_rest()).
  */
-#include "inspector/config/config.h"
+#include "inspector/health/answer.h"
+#include "inspector/health/tls.h"
 
 enum es_check_result {
 	ES_CHECK_PENDING,
@@ -23,10 +27,9 @@ enum es_check_result {
 	ES_CHECK_QUEUED, /* neither: nobody has accepted it in time, but the queue moves; it goes on */
 };
 
-#define ES_CHECK_LISTENERS     32
-#define ES_CHECK_REST_BYTES    (1U << 18) /* of an answer, so much is read to its end */
-#define ES_CHECK_REST_S	       1.0
-#define ES_CHECK_INTERIM_BYTES 16384 /* of answers 1xx, so much is passed over */
+#define ES_CHECK_LISTENERS  32
+#define ES_CHECK_REST_BYTES (1U << 18) /* of an answer, so much is read to its end */
+#define ES_CHECK_REST_S	    1.0
 
 /**
  * struct es_check_queue - the accept queues in one of which a check may wait
@@ -45,14 +48,16 @@ struct es_check_queue {
 
 /**
  * struct es_check - a check, and what became of the last one
+ * @port: that is asked; @is_own_port: it is that of the service
  * @fd: of the connection; -1: there is none
  * @rest_fd: of the one before, whose end is waited for; -1: there is none; @rest_left: bytes that may come yet
  * @accepted_ms: of @elapsed_ms, when it was found that somebody had accepted it
- * @got: bytes of @answer; @interim: bytes of answers 1xx that were passed over; @is_interim: in one of these;
- * @is_line: and in one of its lines
+ * @is_shaken: the handshake of TLS is over
+ * @is_asking: only whether the server speaks TLS; @speaks: what was found, since a check has passed
  * @elapsed_ms: how long this check has been watched; time in which the daemon slept does not count
  * @duration_s: of the last one that passed: until the connection was made, or, by HTTP, the status was there
- * @is_refused: the last one failed since the kernel refused its connection: nobody listens, which no client can cause
+ * @is_refused: the last one failed since the kernel refused its connection, at the service's own port: nobody listens for its
+ * clients, which none of them can cause
  * @why: why the last one failed
  */
 struct es_check {
@@ -62,23 +67,24 @@ struct es_check {
 	int fd;
 	int rest_fd;
 	unsigned int rest_left;
+	int is_own_port;
 	int is_connected;
 	int is_sent;
 	int is_accepted;
 	int is_overdue;
-	int is_interim;
-	int is_line;
+	int is_shaken;
+	int is_asking;
 	int is_refused;
+	enum { ES_CHECK_SPEAKS_UNKNOWN, ES_CHECK_SPEAKS_TLS, ES_CHECK_SPEAKS_NO_TLS } speaks;
 	unsigned int elapsed_ms;
 	unsigned int accepted_ms;
-	unsigned int got;
-	unsigned int interim;
 	unsigned long long began_ns;
 	unsigned long long looked_ns;
 	double duration_s;
 	struct es_check_queue queue;
-	char answer[16];
-	char why[128];
+	struct es_tls tls;
+	struct es_answer answer;
+	char why[160];
 };
 
 /* es_check_init() - for @service by @address, which is one of its own */
@@ -97,7 +103,10 @@ enum es_check_result es_check_step(struct es_check *check, unsigned long long no
 /* Does it wait until @fd can be written? Else until it can be read. */
 static inline int es_check_wants_write(const struct es_check *check)
 {
-	return !check->is_connected || (check->conf.type == ES_CONF_CHECK_HTTP && !check->is_sent);
+	if (!check->is_connected)
+		return 1;
+	return check->tls.ssl ? check->tls.wants_write
+			      : check->conf.type == ES_CONF_CHECK_HTTP && !check->is_sent;
 }
 
 /**
@@ -109,7 +118,7 @@ int es_check_rest(struct es_check *check);
 /* es_check_rest_end() - reset that connection, if it has not ended: at the latest when the next check begins */
 void es_check_rest_end(struct es_check *check);
 
-/* es_check_end() - reset its connections, if there are any */
+/* es_check_end() - reset its connections, if there are any; nothing of it is left in memory */
 void es_check_end(struct es_check *check);
 
 #endif

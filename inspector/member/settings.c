@@ -204,14 +204,26 @@ static void word_put(struct es_text *out, size_t begun)
 
 static void check_put(struct es_text *out, const struct es_conf_service *service)
 {
-	static const char *const types[] = {"tcp", "http", "none"};
+	static const char *const types[] = {"tcp", "http", "none", "https"};
 	const struct es_conf_check *c = &service->check;
-	size_t begun = out->used;
+	size_t begun = out->used, used = 0;
+	char statuses[512] = "";
 
 	line(out,
 	     "~service.%s.check=%s,path:%s,host:%s,expect:%u,interval_ms:%u,timeout_ms:%u,rise:%u,fall:%u\n",
 	     service->name, types[c->type], c->path, c->host, c->expect, c->interval_ms, c->timeout_ms,
 	     c->rise, c->fall);
+	word_put(out, begun);
+	/* In a line of its own, which a version that does not know these keys has for no service. */
+	if (!c->port && !c->ca_file[0] && !c->statuses.count && !c->body[0])
+		return;
+	begun = out->used;
+	for (const char *item = NULL;
+	     (item = es_conf_list_next(&c->statuses, item)) && used < sizeof(statuses);)
+		used += (size_t)snprintf(statuses + used, sizeof(statuses) - used, "%s%s", used ? ";" : "",
+					 item);
+	line(out, "~service.%s.check_asks=port:%u,ca_file:%s,body:%s,status:%s\n", service->name, c->port,
+	     c->ca_file, c->body, statuses);
 	word_put(out, begun);
 }
 

@@ -88,7 +88,8 @@ static const struct {
 	 "t.conf:3: service web: server_port = 81: with inspect = every no program hands over: expected "
 	 "inspect = "
 	 "first or never"},
-	{"service web { check { type = udp } }", "t.conf:1: check: type = udp: expected tcp | http | none"},
+	{"service web { check { type = udp } }",
+	 "t.conf:1: check: type = udp: expected tcp | http | https | none"},
 	{"service web { check { slow_start_s = 1m } }",
 	 "t.conf:1: check: slow_start_s = 1m: expected a plain number 0 (the whole share at once) or "
 	 "1..86400 (seconds)"},
@@ -96,12 +97,44 @@ static const struct {
 	{"service web {\ncheck { rise = 1 }\ncheck { fall = 1 } }",
 	 "t.conf:3: service web: check: first defined on line 2: expected one"},
 	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck {\npath = \"/health\" } }",
-	 "t.conf:5: check: path has no effect with type = tcp: expected type = http besides"},
+	 "t.conf:5: check: path has no effect with type = tcp: expected type = http or https besides"},
 	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { type = tcp\nexpect = 200 } }",
-	 "t.conf:5: check: expect has no effect with type = tcp: expected type = http besides"},
+	 "t.conf:5: check: expect has no effect with type = tcp: expected type = http or https besides"},
 	{DATAPATH NODE
 	 "service web { address = 10.77.0.100 port = 80\ncheck { host = a.example type = none } }",
-	 "t.conf:4: check: host has no effect with type = none: expected type = http besides"},
+	 "t.conf:4: check: host has no effect with type = none: expected type = http or https besides"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { type = none port = 81 } }",
+	 "t.conf:4: check: port has no effect with type = none: expected type = tcp, http or https"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { port = 70000 } }",
+	 "t.conf:4: check: port = 70000: expected 0 (the service's) or 1..65535"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\ncheck { type = http ca_file = \"/a\" host = a } }",
+	 "t.conf:4: check: ca_file has no effect with type = http: expected type = https besides"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\ncheck { type = https ca_file = \"/a\" } }",
+	 "t.conf:4: check: ca_file: no name to compare the certificate's with: expected host = NAME besides"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\ncheck { type = https ca_file = ca.pem } }",
+	 "t.conf:4: check: ca_file = ca.pem: expected an absolute path"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { body = ok } }",
+	 "t.conf:4: check: body has no effect with type = tcp: expected type = http or https besides"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { type = http expect = "
+		       "200\nstatus = {\"204\"} } }",
+	 "t.conf:5: check: status: expect was set on line 4: expected one of them"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\ncheck { type = http status = {\"299..200\"} } }",
+	 "t.conf:4: check: status = 299..200: expected 101, or one of 200..599, or some of them like "
+	 "200..299"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\ncheck { type = http status = {\"103\"} } }",
+	 "t.conf:4: check: status = 103: expected 101, or one of 200..599, or some of them like 200..299"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\ncheck { type = http status = {\"2xx\"} } }",
+	 "t.conf:4: check: status = 2xx: expected 101, or one of 200..599, or some of them like 200..299"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\ncheck { type = http status = {\"200..600\"} } }",
+	 "t.conf:4: check: status = 200..600: expected 101, or one of 200..599, or some of them like "
+	 "200..299"},
 	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { type = http expect = 103 } }",
 	 "t.conf:4: check: expect = 103: expected 101, or 200..599 (a status)"},
 	{DATAPATH NODE

@@ -253,7 +253,8 @@ static enum es_check_result ask(struct world *w, unsigned int expect, const char
 	int fd;
 
 	w->check.conf.type = ES_CONF_CHECK_HTTP;
-	w->check.conf.expect = expect;
+	memset(w->check.conf.right, 0, sizeof(w->check.conf.right));
+	es_conf_status_add(&w->check.conf, expect ? expect : 200, expect ? expect : 399);
 	es_check_begin(&w->check, w->now_ns);
 	fd = take(w);
 	assert_int_equal(es_check_step(&w->check, w->now_ns), ES_CHECK_PENDING);
@@ -376,6 +377,7 @@ static void test_http_ends(void **state)
 	char request[512];
 
 	w->check.conf.type = ES_CONF_CHECK_HTTP;
+	es_conf_status_add(&w->check.conf, 200, 399);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t sent = 0;
 		int fd, rc = 0;
@@ -508,6 +510,7 @@ static void test_answers_late(void **state)
 	struct world *w = begin(state);
 
 	w->check.conf.type = ES_CONF_CHECK_HTTP;
+	es_conf_status_add(&w->check.conf, 200, 399);
 	for (int answers = 0; answers < 2; answers++) {
 		enum es_check_result result = ES_CHECK_PENDING;
 		int fd = -1;
