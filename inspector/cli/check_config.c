@@ -89,6 +89,7 @@ static void warn(struct json_object *warnings, const char *format, ...)
 static struct json_object *warnings_of(const struct es_conf *conf)
 {
 	struct json_object *warnings = json_object_new_array();
+	struct es_conf_error err;
 
 	for (unsigned int i = 0; i < conf->warning_count; i++)
 		warn(warnings, "%s", conf->warning[i]);
@@ -107,6 +108,8 @@ static struct json_object *warnings_of(const struct es_conf *conf)
 			warn(warnings, "%s: service %s: check: ca_file = %s: on this machine: %s", conf->path,
 			     conf->services[i].name, conf->services[i].check.ca_file, strerror(errno));
 	}
+	if (es_conf_pages_try(conf, &err))
+		warn(warnings, "%s, on this machine: earshotd does not start without", err.text);
 	return warnings;
 }
 

@@ -366,6 +366,7 @@ static int es_check_services(struct es_conf_parse *p)
 		es_conf_check_health(p, i);
 		es_check_service_nodes(p, i);
 		es_check_outlier(p, i);
+		es_conf_check_backup(p, i);
 		es_check_server(p, i);
 		if (!es_check_policy(p, i))
 			es_conf_check_parameters(p, i);

@@ -445,6 +445,7 @@ static void rule_free(struct es_conf_rule *rule)
 	free(rule->suffixes.text);
 	free(rule->clients.text);
 	free(rule->node_names.text);
+	free(rule->backup_names.text);
 }
 
 static void service_free(struct es_conf_service *service)
@@ -452,6 +453,7 @@ static void service_free(struct es_conf_service *service)
 	free(service->parameters.text);
 	free(service->check.statuses.text);
 	free(service->node_names.text);
+	free(service->backup_names.text);
 }
 
 void es_conf_free(struct es_conf **conf)

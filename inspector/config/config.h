@@ -182,6 +182,8 @@ struct es_conf_rule {
 	enum es_conf_deny deny;
 	unsigned int status;
 	char body[ES_CONF_PATH_SIZE];
+	struct es_conf_list backup_names;
+	struct es_node_set backup;
 };
 
 enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_NONE, ES_CONF_CHECK_HTTPS };
@@ -259,6 +261,20 @@ static inline int es_conf_outlier_is_set(const struct es_conf_outlier *outlier)
 	return outlier->max_errors || outlier->max_slow;
 }
 
+#define ES_CONF_PAGE_MAX	 1000 /* bytes: with its head it fits into one packet of any network */
+#define ES_CONF_OTHERWISE_STATUS 503  /* where the file gives none */
+
+/**
+ * struct es_conf_page - what a service's requests are answered while no node can serve it
+ * @body, @file: of which one is set, or neither: the status in words; @line: of its section, 0: there is none
+ */
+struct es_conf_page {
+	unsigned int status;
+	char body[ES_CONF_PATH_SIZE];
+	char file[ES_CONF_PATH_SIZE];
+	int line;
+};
+
 /* What becomes of requests while the checks of all nodes fail. */
 enum es_conf_all_down { ES_CONF_ALL_DOWN_SERVE, ES_CONF_ALL_DOWN_REJECT };
 
@@ -277,6 +293,7 @@ static inline int es_addr_is_set(const struct es_addr *address)
  * family over; an address of all zeros: none of that family; port 0: none at all
  * @params: of the policy, in its order; @document_root: "" for none
  * @nodes: where it is; none: on all (es_conf_service_is_on())
+ * @backup: these nodes serve only while none of the others can
  * @admit_low, @admit_normal: mean requests in hand of a node from which on requests of that priority are
  * refused; 0: never
  */
@@ -305,6 +322,9 @@ struct es_conf_service {
 	enum es_conf_all_down when_all_down;
 	struct es_conf_list node_names;
 	struct es_node_set nodes;
+	struct es_conf_list backup_names;
+	struct es_node_set backup;
+	struct es_conf_page page;
 	struct es_conf_check check;
 	struct es_conf_outlier outlier;
 };
@@ -390,6 +410,24 @@ int es_conf_rule_is_of_source(const struct es_conf_rule *rule);
 
 /* es_conf_has_source_rule() - is there such a rule for this very service? */
 int es_conf_has_source_rule(const struct es_conf *conf, unsigned int service);
+
+/**
+ * es_conf_page_read() - the text of the service's page
+ * @ret_text: "" for none: the status in words; of a file, what this machine has
+ * @ret_type: its Content-Type; NULL: it is one line, without its end
+ * Returns 0; -errno, and @why says what is wrong with the file.
+ */
+int es_conf_page_read(const struct es_conf_service *service, char ret_text[ES_CONF_PAGE_MAX + 1],
+		      const char **ret_type, struct es_conf_error *why);
+
+/* es_conf_pages_try() - can the pages of all services be read here? Returns as es_conf_page_read(), @err with file and line. */
+int es_conf_pages_try(const struct es_conf *conf, struct es_conf_error *err);
+
+/* es_conf_has_backup() - is @node one of those that serve only while none of the others can? */
+static inline int es_conf_has_backup(const struct es_conf_service *service, unsigned int node)
+{
+	return service->backup_names.count && es_node_set_has(service->backup, node);
+}
 
 /* es_conf_service_has() - is @address one of the service's? */
 static inline int es_conf_service_has(const struct es_conf_service *service, const struct es_addr *address)

@@ -19,6 +19,7 @@ enum es_conf_section_id {
 	ES_CONF_PLUGIN, /* this and the next ones inside a service */
 	ES_CONF_CHECK,
 	ES_CONF_OUTLIER,
+	ES_CONF_PAGE,
 	ES_CONF_SECTIONS
 };
 
@@ -82,7 +83,7 @@ struct es_conf_key {
 	const struct es_conf_choice *choices;
 };
 
-#define ES_CONF_INNER_MAX 3
+#define ES_CONF_INNER_MAX 4
 
 /* @keys ends with a nameless one; @inner: the sections that it may have inside, NULL behind them */
 struct es_conf_section {
@@ -116,6 +117,7 @@ struct es_conf_parse {
 	struct es_conf_lines services[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines checks[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines outliers[ES_CONF_SERVICES_MAX];
+	struct es_conf_lines pages[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines plugins[ES_CONF_PLUGINS_MAX];
 	struct es_conf_lines rules[ES_CONF_RULES_MAX];
 };
@@ -199,6 +201,9 @@ void es_conf_check_health(struct es_conf_parse *p, unsigned int service);
 
 /* netfilter.c: the same for what the netfilter datapath does not do, where the file asks for that */
 int es_conf_check_netfilter(struct es_conf_parse *p);
+
+/* backup.c: which nodes of a service serve only while none of the others can; and a service's page. */
+void es_conf_check_backup(struct es_conf_parse *p, unsigned int service);
 
 /* rules.c: the same for rules and locations, and for what services say to the policy. */
 int es_conf_check_rules(struct es_conf_parse *p);

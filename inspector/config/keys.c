@@ -233,6 +233,7 @@ static const struct es_conf_key service_keys[] = {
 	NUMBER(service, retry_after_s, "5", 1, 3600, "seconds", NULL),
 	CHOICE(service, when_all_down, "serve", all_downs),
 	LIST(service, "nodes", node_names, NODE),
+	LIST(service, "backup", backup_names, NODE),
 	{.name = NULL},
 };
 
@@ -265,9 +266,17 @@ static const struct es_conf_key outlier_keys[] = {
 	{.name = NULL},
 };
 
+static const struct es_conf_key otherwise_keys[] = {
+	NUMBER(page, status, "503", 400, 599, NULL, NULL),
+	VALUE(page, body, OPTIONAL, BODY),
+	VALUE(page, file, OPTIONAL, PATH),
+	{.name = NULL},
+};
+
 #define RULE_SAYS                                                                                            \
-	LIST(rule, "nodes", node_names, NODE), CHOICE(rule, otherwise, OPTIONAL, otherwises),                \
-		CHOICE(rule, type, OPTIONAL, types), CHOICE(rule, class, OPTIONAL, classes),                 \
+	LIST(rule, "nodes", node_names, NODE), LIST(rule, "backup", backup_names, NODE),                     \
+		CHOICE(rule, otherwise, OPTIONAL, otherwises), CHOICE(rule, type, OPTIONAL, types),          \
+		CHOICE(rule, class, OPTIONAL, classes),                                                      \
 		NUMBER(rule, cost, OPTIONAL, 1, 1000000, "response packets", NULL),                          \
 		CHOICE(rule, priority, OPTIONAL, priorities)
 
@@ -318,12 +327,13 @@ const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
 			     1,
 			     service_keys,
 			     {&es_conf_sections[ES_CONF_PLUGIN], &es_conf_sections[ES_CONF_CHECK],
-			      &es_conf_sections[ES_CONF_OUTLIER]}},
+			      &es_conf_sections[ES_CONF_OUTLIER], &es_conf_sections[ES_CONF_PAGE]}},
 	[ES_CONF_RULE] = {"rule", 1, rule_keys, {NULL}},
 	[ES_CONF_LOCATION] = {"location", 1, location_keys, {NULL}},
 	[ES_CONF_PLUGIN] = {"plugin", 1, plugin_keys, {NULL}},
 	[ES_CONF_CHECK] = {"check", 0, check_keys, {NULL}},
 	[ES_CONF_OUTLIER] = {"outlier", 0, outlier_keys, {NULL}},
+	[ES_CONF_PAGE] = {"otherwise", 0, otherwise_keys, {NULL}},
 };
 
 int es_conf_key_index(const struct es_conf_section *section, const char *name)

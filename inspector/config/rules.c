@@ -77,12 +77,12 @@ static int es_check_rule_service(const struct es_rule_check *c)
 	return 0;
 }
 
-/* Of the rule's nodes, the first that the rule's own service is not on; NULL: none. */
-static const char *es_rule_node_elsewhere(const struct es_rule_check *c)
+/* Of these nodes, the first that the rule's own service is not on; NULL: none. */
+static const char *es_rule_node_elsewhere(const struct es_rule_check *c, const struct es_conf_list *names)
 {
 	const struct es_conf *conf = c->p->conf;
 
-	for (const char *name = NULL; (name = es_conf_list_next(&c->rule->node_names, name));)
+	for (const char *name = NULL; (name = es_conf_list_next(names, name));)
 		for (unsigned int i = 0; c->rule->service >= 0 && i < conf->node_count; i++)
 			if (!strcmp(conf->nodes[i].name, name) &&
 			    !es_conf_service_is_on(&conf->services[c->rule->service], i))
@@ -92,27 +92,46 @@ static const char *es_rule_node_elsewhere(const struct es_rule_check *c)
 
 static int es_check_rule_nodes(const struct es_rule_check *c)
 {
+	const struct {
+		const char *key;
+		const struct es_conf_list *names;
+		struct es_node_set *nodes;
+	} lists[] = {{"nodes", &c->rule->node_names, &c->rule->nodes},
+		     {"backup", &c->rule->backup_names, &c->rule->backup}};
 	const struct es_conf *conf = c->p->conf;
+	const char *wrong;
 	char names[256];
-	const char *wrong =
-		es_conf_nodes_of(conf, &c->rule->node_names, &c->rule->nodes, names, sizeof(names));
 
-	if (wrong)
-		return es_rule_fail(c, "nodes", "nodes = %s: no node of that name: expected %s", wrong,
-				    names);
-	wrong = es_rule_node_elsewhere(c);
-	if (wrong) {
-		int alternatives = 0;
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		wrong = es_conf_nodes_of(conf, lists[i].names, lists[i].nodes, names, sizeof(names));
+		if (wrong)
+			return es_rule_fail(c, lists[i].key, "%s = %s: no node of that name: expected %s",
+					    lists[i].key, wrong, names);
+		wrong = es_rule_node_elsewhere(c, lists[i].names);
+		if (wrong) {
+			int alternatives = 0;
 
-		for (unsigned int i = 0; i < conf->node_count; i++)
-			if (es_conf_service_is_on(&conf->services[c->rule->service], i))
-				es_conf_alternative(names, sizeof(names), &alternatives, conf->nodes[i].name);
-		return es_rule_fail(c, "nodes", "nodes = %s: service %s is not on that node: expected %s",
-				    wrong, c->rule->service_name, names);
+			for (unsigned int k = 0; k < conf->node_count; k++)
+				if (es_conf_service_is_on(&conf->services[c->rule->service], k))
+					es_conf_alternative(names, sizeof(names), &alternatives,
+							    conf->nodes[k].name);
+			return es_rule_fail(c, lists[i].key,
+					    "%s = %s: service %s is not on that node: expected %s",
+					    lists[i].key, wrong, c->rule->service_name, names);
+		}
 	}
+	if (!c->rule->node_names.count && c->rule->backup_names.count)
+		return es_rule_fail(
+			c, "backup",
+			"backup: there are no nodes that come first: expected nodes = {...} besides");
 	if (!c->rule->node_names.count && c->rule->otherwise == ES_CONF_OTHERWISE_REJECT)
 		return es_rule_fail(c, "otherwise",
 				    "otherwise = reject: there are no nodes: expected nodes = {...} besides");
+	for (unsigned int i = 0; i < c->p->conf->node_count; i++)
+		if (es_node_set_has(c->rule->nodes, i) && es_node_set_has(c->rule->backup, i))
+			return es_rule_fail(c, "backup",
+					    "backup = %s: it is one of nodes: expected another one",
+					    c->p->conf->nodes[i].name);
 	return 0;
 }
 

@@ -71,13 +71,14 @@ static int es_scan_begins_with(const struct es_scan *s, const char *at, const ch
 	return at && !strncmp(at, word, len) && (isspace((unsigned char)at[len]) || at + len == s->pos);
 }
 
-/* Does this brace open a section that may be inside another: plugin NAME {, check { or outlier {? Only there is one
+/* Does this brace open a section that may be inside another: plugin NAME {, check {, outlier { or otherwise {? Only there is one
  * inside another no sign of a "}" that was forgotten. */
 static int es_scan_is_inner(const struct es_scan *s)
 {
 	const char *name = es_scan_word_before(s, s->pos);
 
 	return es_scan_begins_with(s, name, "check") || es_scan_begins_with(s, name, "outlier") ||
+	       es_scan_begins_with(s, name, "otherwise") ||
 	       (name && es_scan_begins_with(s, es_scan_word_before(s, name), "plugin"));
 }
 

@@ -47,6 +47,8 @@ static int service_open(struct es_conf_parse *p, const char *label, const char *
 	/* Whether or not there is such a section. */
 	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_CHECK], &p->conf->services[n].check))
 		return -EINVAL;
+	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_PAGE], &p->conf->services[n].page))
+		return -EINVAL;
 	return es_conf_section_defaults(p, &es_conf_sections[ES_CONF_OUTLIER], &p->conf->services[n].outlier);
 }
 
@@ -182,6 +184,10 @@ static int place_find(struct es_conf_parse *p, const struct es_conf_section *sec
 	case ES_CONF_OUTLIER:
 		ret->lines = &p->outliers[p->conf->service_count - 1];
 		ret->data = &p->conf->services[p->conf->service_count - 1].outlier;
+		return single_of_service(p, label, line, ret);
+	case ES_CONF_PAGE:
+		ret->lines = &p->pages[p->conf->service_count - 1];
+		ret->data = &p->conf->services[p->conf->service_count - 1].page;
 		return single_of_service(p, label, line, ret);
 	case ES_CONF_RULE:
 		return rule_open(p, label, title, line, 0, ret);

@@ -27,13 +27,15 @@ enum es_priority {
 /**
  * struct es_url_info - @has: which fields (enum es_url_field) say something
  * @class: an enum es_request_class; @cost: response packets
- * @nodes: those that have the content; @only: none but these may serve it, even if none of them can
+ * @nodes: those that have the content; @backup: those that serve it if none of them can; @only: none but these two may,
+ * even if none of them can
  */
 struct es_url_info {
 	__u32 has;
 	__u32 cost;
 	__u64 size_bytes;
 	struct es_node_set nodes;
+	struct es_node_set backup;
 	__u8 is_dynamic;
 	__u8 class;
 	__u8 priority;
@@ -56,6 +58,7 @@ static inline void es_url_info_put(struct es_url_info *to, const struct es_url_i
 		to->priority = from->priority;
 	if (which & ES_URL_NODES) {
 		to->nodes = from->nodes;
+		to->backup = from->backup;
 		to->only = from->only;
 	}
 	to->has |= which;

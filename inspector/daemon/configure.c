@@ -62,7 +62,10 @@ static void es_config_fill(const struct es_daemon *d, const struct es_cluster *c
 		ret->service[i].address6 = conf->services[i].address6;
 		ret->service[i].port = es_htons(conf->services[i].port);
 		ret->service[i].inspect = (__u8)(is_layer4 ? ES_INSPECT_NEVER : conf->services[i].inspect);
-		ret->service[i].gives = (__u8)(is_layer4 && es_conf_has_source_rule(conf, i));
+		/* A backup node has none of its own. */
+		ret->service[i].gives =
+			(__u8)(is_layer4 && (es_conf_has_source_rule(conf, i) ||
+					     es_conf_has_backup(&conf->services[i], cluster->self)));
 		ret->service[i].unsafe = (__u8)conf->services[i].unsafe;
 		ret->reads_replies |= ret->service[i].inspect == ES_INSPECT_EVERY;
 		ret->service[i].server = conf->services[i].server_address;

@@ -104,6 +104,8 @@ int es_daemon_load(const struct es_daemon_options *options, const struct es_daem
 	if (!rc)
 		es_conf_use_node(conf, *ret_self);
 	if (!rc)
+		rc = es_conf_pages_try(conf, err);
+	if (!rc)
 		rc = es_keys_read(conf->cluster.key_file, ret_keys, err);
 	if (!rc && conf->cluster.ring_hash == ES_CONF_RING_SIPHASH)
 		ret_keys->ring_seed = 0;

@@ -54,17 +54,18 @@ void es_handover_sender_free(struct es_handover_sender **sender);
  * @tsecr: the timestamp that the request's client has echoed, 0 without; for this node alone
  */
 struct es_handover_order {
+	uint64_t url_key;
+	uint64_t content;
+	struct es_rejection rejection;
 	enum es_handover_kind kind;
 	unsigned int service;
 	unsigned int attempt;
-	struct es_tcp_options options;
 	uint32_t requests;
 	uint32_t next_request_seq;
 	uint32_t tsecr;
 	uint32_t cost;
-	uint64_t url_key;
-	uint64_t content;
 	uint16_t moves;
+	struct es_tcp_options options;
 	uint8_t request_flags;
 	uint8_t pin;
 	uint8_t moved;
@@ -72,7 +73,6 @@ struct es_handover_order {
 	uint8_t why;
 	uint8_t repeat;
 	uint8_t is_named;
-	struct es_rejection rejection;
 };
 
 /* es_handover_order_of() - the order that made a message, which came back */

@@ -289,7 +289,7 @@ void es_inspect_moved(struct es_inspector *in, const struct es_record *record,
 		if (record->kind != ES_RECORD_FIRST)
 			return; /* its first segment comes too, and brings it to a node */
 		target = order.attempt < ES_ATTEMPTS_MAX
-				 ? es_route_fallback(&in->router, record->service, &request, in->now_ns)
+				 ? es_route_fallback(&in->router, order.service, &request, in->now_ns)
 				 : -1;
 		if (target < 0) {
 			es_inspect_refuse(in, packet->bytes, packet->len);

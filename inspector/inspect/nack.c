@@ -47,9 +47,8 @@ static int es_inspect_route_again(struct es_inspector *in, __u64 flow_hash, cons
 
 	if (es_inspect_is_layer4(in, order->service))
 		return es_inspect_layer4_route(in, order->service, &request, packet);
-	if (order->service >= in->cluster->conf->service_count) /* a reload has taken it away */
-		return es_route_fallback(&in->router, 0, &request, in->now_ns);
-	if (es_inspect_is_poison(in, flow_hash, packet->bytes, packet->len))
+	if (order->service >= in->cluster->conf->service_count ||
+	    es_inspect_is_poison(in, flow_hash, packet->bytes, packet->len))
 		return es_route_fallback(&in->router, order->service, &request, in->now_ns);
 	es_http_head_init(&in->head);
 	if (packet->seg.flags & ES_TCP_URG)

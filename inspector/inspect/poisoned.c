@@ -72,7 +72,7 @@ static void es_poison_serve_first(struct es_inspector *in, const struct es_recor
 		es_inspect_give_again(in, record, packet, order, &decided);
 		return;
 	}
-	target = es_route_fallback(&in->router, record->service, &request, in->now_ns);
+	target = es_route_fallback(&in->router, order->service, &request, in->now_ns);
 	if (target < 0)
 		es_inspect_refuse(in, packet->bytes, packet->len);
 	else

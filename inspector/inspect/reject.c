@@ -52,7 +52,11 @@ void es_inspect_refuse(struct es_inspector *in, const uint8_t *bytes, size_t len
 	es_inspect_reset(in, bytes, len);
 }
 
-#define ES_ANSWER_SIZE 512
+/* One segment, with timestamps, for any client of IPv6; and for those of IPv4 but the few who announce less than 1300 bytes. */
+#define ES_ANSWER_SIZE 1208
+#define ES_ANSWER_HEAD 208
+_Static_assert(ES_ANSWER_HEAD + ES_CONF_PAGE_MAX <= ES_ANSWER_SIZE, "a page is a segment");
+_Static_assert(ES_ANSWER_SIZE + ES_TIMESTAMP_OPTION_LEN <= ES_TCP_MSS_MIN_V6, "and not more than one");
 
 static const char *es_status_reason(unsigned int status)
 {
@@ -92,15 +96,25 @@ static void es_answer_date(unsigned long long at_s, char *text, size_t size)
 		text[0] = 0;
 }
 
+/* Does the client take a segment with the whole body? Its cookie tells a class of MSS, and none where the connection is an open one. */
+static int has_room(const struct es_handover_order *order)
+{
+	size_t len = order->rejection.body ? strlen(order->rejection.body) : 0;
+
+	return !order->options.mss || ES_ANSWER_HEAD + len + ES_TIMESTAMP_OPTION_LEN <= order->options.mss;
+}
+
 /* RFC 9110: 6.6.1 (Date), 15.6.4 (503), 10.2.3 (Retry-After). A response to HEAD has no body, and says how long it would
  * be. */
 static size_t es_answer_text(const struct es_handover_order *order, char *text)
 {
 	const struct es_rejection *rejection = &order->rejection;
 	const char *reason = es_status_reason(rejection->status);
-	char retry[48] = "", date[48], body[ES_CONF_PATH_SIZE + 1];
-	int len = rejection->body ? snprintf(body, sizeof(body), "%s\n", rejection->body)
-				  : snprintf(body, sizeof(body), "%u %s\n", rejection->status, reason);
+	char retry[48] = "", date[48], body[ES_CONF_PAGE_MAX + 1];
+	const char *type = has_room(order) ? rejection->type : NULL;
+	int len = rejection->body && has_room(order)
+			  ? snprintf(body, sizeof(body), type ? "%s" : "%s\n", rejection->body)
+			  : snprintf(body, sizeof(body), "%u %s\n", rejection->status, reason);
 	/* RFC 8446 section 6: a fatal alert, access_denied, in the clear as no key is agreed on. */
 	static const char alert[] = {21, 3, 3, 0, 2, 2, 49};
 
@@ -116,13 +130,14 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text)
 	return (size_t)snprintf(text, ES_ANSWER_SIZE,
 				"HTTP/1.1 %u %s\r\n"
 				"%s"
-				"Content-Type: text/plain; charset=utf-8\r\n"
+				"Content-Type: %s\r\n"
 				"Content-Length: %d\r\n"
 				"%s"
 				"Connection: close\r\n"
 				"\r\n"
 				"%s",
-				rejection->status, reason, date, len, retry, rejection->is_head ? "" : body);
+				rejection->status, reason, date, type ? type : "text/plain; charset=utf-8",
+				len, retry, rejection->is_head ? "" : body);
 }
 
 /* Returns the answer's length, which is the same each time. */

@@ -144,6 +144,32 @@ static struct es_node_set es_router_barred(const struct es_router *router, unsig
 	return barred;
 }
 
+/* Backup nodes are targets only while none of the others is. */
+static void es_router_rank(struct es_router *router, const struct es_conf_service *service)
+{
+	unsigned int count = router->cluster->conf->node_count;
+	int has_first = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		router->node[i].is_backup = 0;
+		has_first |= router->node[i].is_target && !es_conf_has_backup(service, i);
+	}
+	for (unsigned int i = 0; has_first && i < count; i++)
+		if (router->node[i].is_target && es_conf_has_backup(service, i)) {
+			router->node[i].is_target = 0;
+			router->node[i].is_backup = 1;
+		}
+}
+
+static void es_explain_rank(const struct es_conf_service *service, const struct es_cluster_view *view)
+{
+	for (unsigned int i = 0; service->backup_names.count && i < view->count; i++)
+		if (es_conf_has_backup(service, i) && (view->node[i].is_target || view->node[i].is_backup))
+			es_explain(view, "#%u is a backup node: %s", i,
+				   view->node[i].is_target ? "none of the others serves"
+							   : "another one serves");
+}
+
 /*
  * No node is left for a first request: rather than to refuse it, it is given to one that has refused something, or was
  * not reached, a moment ago; to each of them once.
@@ -180,6 +206,7 @@ static void es_router_view(struct es_router *router, unsigned int service,
 	for (unsigned int i = 0; i < router->cluster->conf->node_count; i++)
 		if (es_node_set_has(barred, i))
 			router->node[i].is_target = router->node[i].is_draining = 0;
+	es_router_rank(router, &router->cluster->conf->services[service]);
 	es_router_spare(router, request, family, barred, now_ns);
 	*ret_view = (struct es_cluster_view){
 		.self = router->cluster->self,
@@ -194,6 +221,15 @@ static void es_router_view(struct es_router *router, unsigned int service,
 static int es_head_is_http(const struct es_http_head *head)
 {
 	return head->result == ES_HTTP_DONE || head->result == ES_HTTP_AMBIGUOUS;
+}
+
+static void es_route_refuse(const struct es_rules_refusal *refusal, struct es_rejection *rejection)
+{
+	rejection->status = refusal->status;
+	rejection->retry_after_s = refusal->retry_after_s;
+	rejection->by = refusal->by;
+	rejection->body = refusal->body;
+	rejection->type = refusal->type;
 }
 
 /* What the rules make of a request: ES_RULES_PASS, ES_ROUTE_REJECT or a node. They know HTTP/1.x only. */
@@ -212,10 +248,7 @@ static int es_route_rules(struct es_router *router, unsigned int service, struct
 				      &refusal);
 	if (node != ES_RULES_REJECT)
 		return node;
-	ret_rejection->status = refusal.status;
-	ret_rejection->retry_after_s = refusal.retry_after_s;
-	ret_rejection->by = refusal.by;
-	ret_rejection->body = refusal.body;
+	es_route_refuse(&refusal, ret_rejection);
 	return ES_ROUTE_REJECT;
 }
 
@@ -268,13 +301,13 @@ static int es_route_all_down(const struct es_router *router, unsigned int servic
 			     struct es_rejection *rejection)
 {
 	const struct es_conf_service *conf = &router->cluster->conf->services[service];
+	struct es_rules_refusal refusal;
 
-	if (conf->when_all_down != ES_CONF_ALL_DOWN_REJECT || request->current >= 0 ||
+	if ((conf->when_all_down != ES_CONF_ALL_DOWN_REJECT && !conf->page.line) || request->current >= 0 ||
 	    es_health_is_unsure(router->health, now_ns))
 		return -1;
-	rejection->status = 503;
-	rejection->retry_after_s = conf->retry_after_s;
-	rejection->by = ES_RULES_BY_ALL_DOWN;
+	es_rules_page(router->rules, service, ES_RULES_BY_ALL_DOWN, &refusal);
+	es_route_refuse(&refusal, rejection);
 	return ES_ROUTE_REJECT;
 }
 
@@ -291,6 +324,7 @@ int es_route(struct es_router *router, unsigned int service, struct es_request_v
 	view.settings = &router->settings[service];
 	view.why = &request->why;
 	view.explain = explain;
+	es_explain_rank(&router->cluster->conf->services[service], &view);
 	node = es_route_decide(router, service, request, &view, ret_rejection);
 	if (node == -1)
 		return es_route_all_down(router, service, request, now_ns, ret_rejection);
@@ -332,6 +366,7 @@ int es_route_layer4(struct es_router *router, unsigned int service, const struct
 
 	es_router_view(router, service, request, now_ns, &view);
 	view.explain = explain;
+	es_explain_rank(&router->cluster->conf->services[service], &view);
 	node = es_rules_layer4(router->rules, service, request, &view);
 	return node == ES_RULES_PASS ? es_policy_fallback(request, &view) : node;
 }
@@ -341,7 +376,9 @@ int es_route_fallback(struct es_router *router, unsigned int service, const stru
 {
 	struct es_cluster_view view;
 
-	es_router_view(router, service, request, now_ns, &view);
+	/* By the ring alone, where a node is a target or not. */
+	es_router_view(router, service < router->cluster->conf->service_count ? service : 0, request, now_ns,
+		       &view);
 	return es_policy_fallback(request, &view);
 }
 

@@ -84,7 +84,7 @@ int es_route_is_layer4(const struct es_cluster *cluster, unsigned int service);
 int es_route_layer4(struct es_router *router, unsigned int service, const struct es_request_view *request,
 		    unsigned long long now_ns, struct es_explain *explain);
 
-/* es_route_fallback() - without asking the policy: es_policy_fallback() */
+/* es_route_fallback() - without asking the policy: es_policy_fallback(); of a service that is none any more, any node */
 int es_route_fallback(struct es_router *router, unsigned int service, const struct es_request_view *request,
 		      unsigned long long now_ns);
 

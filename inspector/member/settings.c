@@ -94,6 +94,13 @@ static void nodes_of_put(struct es_text *out, const struct es_conf *conf,
 		line(out, "\n");
 }
 
+/* A value is one word. */
+static void word_put(struct es_text *out, size_t begun)
+{
+	for (char *c = out->text + begun; *c; c++)
+		*c = *c == ' ' ? '_' : *c;
+}
+
 /* Of all lines here the only ones that most services have not. */
 static void parameters_put(struct es_text *out, const struct es_conf_service *service)
 {
@@ -110,6 +117,29 @@ static void parameters_put(struct es_text *out, const struct es_conf_service *se
 	if (service->admit_low || service->admit_normal)
 		line(out, "=service.%s.admit=%u,%u\n", service->name, service->admit_low,
 		     service->admit_normal);
+}
+
+/* Who gives connections away must know to whom. */
+static void backup_put(struct es_text *out, const struct es_conf_service *service)
+{
+	char names[512] = "";
+	size_t used = 0;
+
+	for (const char *name = NULL;
+	     (name = es_conf_list_next(&service->backup_names, name)) && used < sizeof(names);)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? "," : "", name);
+	if (used)
+		line(out, "=service.%s.backup=%s\n", service->name, names);
+}
+
+static void page_put(struct es_text *out, const struct es_conf_service *service)
+{
+	const struct es_conf_page *page = &service->page;
+	size_t begun = out->used;
+
+	line(out, "~service.%s.otherwise=status:%u,file:%s,body:%s\n", service->name, page->status,
+	     page->file, page->body);
+	word_put(out, begun);
 }
 
 /*
@@ -152,6 +182,7 @@ static void services_put(struct es_text *out, const struct es_conf *conf)
 			     es_conf_addr_text(&s->address6, text));
 		nodes_of_put(out, conf, s);
 		parameters_put(out, s);
+		backup_put(out, s);
 	}
 }
 
@@ -195,13 +226,6 @@ static void sysctl_put(struct es_text *out, const char *name)
 	fclose(file);
 }
 
-/* A value is one word. */
-static void word_put(struct es_text *out, size_t begun)
-{
-	for (char *c = out->text + begun; *c; c++)
-		*c = *c == ' ' ? '_' : *c;
-}
-
 static void check_put(struct es_text *out, const struct es_conf_service *service)
 {
 	static const char *const types[] = {"tcp", "http", "none", "https"};
@@ -214,9 +238,7 @@ static void check_put(struct es_text *out, const struct es_conf_service *service
 	     service->name, types[c->type], c->path, c->host, c->expect, c->interval_ms, c->timeout_ms,
 	     c->rise, c->fall);
 	word_put(out, begun);
-	/* In a line of its own, which a version that does not know these keys has for no service. */
-	if (!c->port && !c->ca_file[0] && !c->statuses.count && !c->body[0])
-		return;
+	/* In a line of its own, which a version that does not know these keys does not have. */
 	begun = out->used;
 	for (const char *item = NULL;
 	     (item = es_conf_list_next(&c->statuses, item)) && used < sizeof(statuses);)
@@ -261,6 +283,7 @@ static void others_put(struct es_text *out, const struct es_conf *conf)
 
 		check_put(out, s);
 		outlier_put(out, s);
+		page_put(out, s);
 		begun = out->used;
 		line(out, "~service.%s.document_root=%s\n", s->name,
 		     *s->document_root ? s->document_root : "none");

@@ -55,7 +55,7 @@ enum es_move_why {
  * section 5.1), at least 1
  * @is_dynamic, @class: what kind of content it is
  * @client: its address, NULL if not known; @client_port: its port
- * @allowed: nodes that the rules before the policy leave; only if @has_allowed
+ * @allowed: nodes that the rules before the policy leave; only if @has_allowed; @takes_backups: backup nodes among them, too
  * @avoid: nodes that are none for it
  * @head, @text, @len: the head as scanned and the gathered bytes, from the request's first on; NULL in the
  * simulator. @truncated: the bytes are not the whole head (a bound or the time was reached).
@@ -79,6 +79,7 @@ struct es_request_view {
 	const struct es_addr *client;
 	unsigned int client_port;
 	int has_allowed;
+	int takes_backups;
 	struct es_node_set allowed;
 	struct es_node_set avoid;
 	const struct es_http_head *head;
@@ -95,6 +96,7 @@ struct es_request_view {
  * @withheld: the part of its share that such a node does not get yet, 0..1; for policies that go by content and not by
  * weight (es_view_takes())
  * @is_target: may be given requests now
+ * @is_backup: may be given requests, and is no target all the same: it is a backup node, and another one serves
  * @is_draining: wants no more (it drains, or its weight is 0), and serves all the same
  * @active: requests that it serves at this moment; where only first requests are inspected, its connections.
  * An estimate (load.h).
@@ -110,6 +112,7 @@ struct es_node_view {
 	double weight;
 	double withheld;
 	int is_target;
+	int is_backup;
 	int is_draining;
 	double active;
 	double idle;
@@ -151,7 +154,9 @@ struct es_cluster_view {
 static inline int es_view_is_target(const struct es_request_view *request, const struct es_cluster_view *view,
 				    unsigned int node)
 {
-	return node < view->count && view->node[node].is_target && view->node[node].weight > 0 &&
+	return node < view->count &&
+	       (view->node[node].is_target || (view->node[node].is_backup && request->takes_backups)) &&
+	       view->node[node].weight > 0 &&
 	       (!request->has_allowed || es_node_set_has(request->allowed, node));
 }
 

@@ -60,6 +60,16 @@ static const char *inspect_name(enum es_inspect inspect)
 	return "unknown";
 }
 
+static struct json_object *backup_of(const struct es_conf *conf, const struct es_conf_service *service)
+{
+	struct json_object *names = json_object_new_array();
+
+	for (unsigned int i = 0; i < conf->node_count; i++)
+		if (es_conf_has_backup(service, i))
+			json_object_array_add(names, json_object_new_string(conf->nodes[i].name));
+	return names;
+}
+
 static struct json_object *services_of(const struct es_conf *conf, const struct es_report_service *load)
 {
 	struct json_object *services = json_object_new_array();
@@ -76,6 +86,8 @@ static struct json_object *services_of(const struct es_conf *conf, const struct 
 		es_json_string(object, "policy", service->policy);
 		es_json_string(object, "inspect", inspect_name(service->inspect));
 		json_object_object_add(object, "nodes", nodes_with(conf, service));
+		if (service->backup_names.count)
+			json_object_object_add(object, "backup", backup_of(conf, service));
 		if (load) {
 			es_json_number(object, "connections", load[i].connections);
 			es_json_number(object, "active", load[i].active);

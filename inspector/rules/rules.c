@@ -20,8 +20,15 @@ struct es_rule {
 	const char *body;
 };
 
+/* struct es_page - of a service: as struct es_rejection has it */
+struct es_page {
+	const char *body;
+	const char *type;
+};
+
 struct es_rules {
 	const struct es_conf *conf;
+	struct es_page page[ES_CONF_SERVICES_MAX];
 	struct es_content_hasher *hasher;
 	struct es_url_tree *locations[ES_CONF_SERVICES_MAX];
 	unsigned int count;
@@ -40,6 +47,7 @@ static void es_rule_info(const struct es_conf_rule *conf, struct es_url_info *re
 		.cost = conf->cost,
 		.priority = (__u8)(conf->priority ? conf->priority - 1 : 0),
 		.nodes = conf->nodes,
+		.backup = conf->backup,
 		.only = conf->otherwise == ES_CONF_OTHERWISE_REJECT,
 	};
 }
@@ -60,6 +68,17 @@ static int es_location_add(struct es_rules *rules, const struct es_conf_rule *co
 	return rc;
 }
 
+/* What the daemon has read before it let anybody have the configuration; a file that is gone since is answered in words. */
+static int es_page_keep(const struct es_conf_service *service, struct es_page *page)
+{
+	char text[ES_CONF_PAGE_MAX + 1];
+	struct es_conf_error unwanted;
+
+	if (es_conf_page_read(service, text, &page->type, &unwanted) || !text[0])
+		return 0;
+	return es_body_keep(text, &page->body);
+}
+
 int es_rules_new(const struct es_conf *conf, struct es_rules **ret_rules)
 {
 	struct es_rules *rules = calloc(1, sizeof(*rules) + conf->rule_count * sizeof(rules->rule[0]));
@@ -69,6 +88,8 @@ int es_rules_new(const struct es_conf *conf, struct es_rules **ret_rules)
 		return -ENOMEM;
 	rules->conf = conf;
 	rc = es_content_hasher_new(&rules->hasher);
+	for (unsigned int i = 0; !rc && i < conf->service_count; i++)
+		rc = es_page_keep(&conf->services[i], &rules->page[i]);
 	for (unsigned int i = 0; !rc && i < conf->rule_count; i++) {
 		const struct es_conf_rule *from = &conf->rules[i];
 		struct es_rule *rule = &rules->rule[rules->count];
@@ -153,8 +174,10 @@ static void es_explain_info(const struct es_cluster_view *view, const char *who,
 		if (which & (field) && used < sizeof(text))                                                  \
 			used += (size_t)snprintf(text + used, sizeof(text) - used, __VA_ARGS__);             \
 	} while (0)
-	SAY(ES_URL_NODES, " nodes %s, otherwise %s;", es_nodes_text(info->nodes, nodes, sizeof(nodes)),
-	    info->only ? "reject" : "any");
+	SAY(ES_URL_NODES, " nodes %s,", es_nodes_text(info->nodes, nodes, sizeof(nodes)));
+	if (*es_nodes_text(info->backup, nodes, sizeof(nodes)))
+		SAY(ES_URL_NODES, " backup %s,", nodes);
+	SAY(ES_URL_NODES, " otherwise %s;", info->only ? "reject" : "any");
 	SAY(ES_URL_SIZE, " size %llu;", (unsigned long long)info->size_bytes);
 	SAY(ES_URL_KIND, " %s;", info->is_dynamic ? "dynamic" : "static");
 	SAY(ES_URL_CLASS, " class %s;", es_class_name(info->class));
@@ -311,20 +334,32 @@ static int es_nodes_have_target(const struct es_request_view *request, const str
 static int es_rules_place(struct es_request_view *request, const struct es_cluster_view *view,
 			  const struct es_url_info *info)
 {
+	char text[64];
 	int node;
 
 	if (!(info->has & ES_URL_NODES))
 		return ES_RULES_PASS;
+	/* Who is named serves, whatever he is to other requests of the service. */
+	request->takes_backups = 1;
 	request->has_allowed = 1;
 	request->allowed = info->nodes;
 	if (es_nodes_have_target(request, view, info->nodes))
 		return ES_RULES_PASS;
+	request->allowed = info->backup;
+	if (es_nodes_have_target(request, view, info->backup)) {
+		es_explain(view, "none of the nodes is a target: its backup %s",
+			   es_nodes_text(info->backup, text, sizeof(text)));
+		return ES_RULES_PASS;
+	}
+	request->takes_backups = 0;
 	if (!info->only) {
 		es_explain(view, "none of the nodes is a target: otherwise any");
 		request->has_allowed = 0;
 		return ES_RULES_PASS;
 	}
 	node = es_policy_last_resort(view, es_ring_flow_position(request->flow_hash), &info->nodes);
+	if (node < 0)
+		node = es_policy_last_resort(view, es_ring_flow_position(request->flow_hash), &info->backup);
 	if (node >= 0) {
 		es_explain(view, "none of the nodes is a target: #%d, which %s", node,
 			   view->node[node].weight > 0 ? "drains" : "has weight 0");
@@ -416,6 +451,20 @@ static int es_rules_deny(const struct es_rules *rules, const struct es_rule *rul
 	return ES_RULES_REJECT;
 }
 
+void es_rules_page(const struct es_rules *rules, unsigned int service, unsigned int by,
+		   struct es_rules_refusal *ret_refusal)
+{
+	const struct es_conf_service *conf = &rules->conf->services[service];
+
+	*ret_refusal = (struct es_rules_refusal){
+		.by = by,
+		.status = conf->page.status ? conf->page.status : ES_CONF_OTHERWISE_STATUS,
+		.retry_after_s = conf->retry_after_s,
+		.body = rules->page[service].body,
+		.type = rules->page[service].type,
+	};
+}
+
 int es_rules_layer4(struct es_rules *rules, unsigned int service, const struct es_request_view *request,
 		    const struct es_cluster_view *view)
 {
@@ -448,10 +497,12 @@ int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_t
 		node = ES_RULES_REJECT;
 		by = info.priority == ES_PRIORITY_LOW ? ES_RULES_BY_ADMIT_LOW : ES_RULES_BY_ADMIT_NORMAL;
 	}
-	if (node == ES_RULES_REJECT) {
+	if (node == ES_RULES_REJECT && by != ES_RULES_BY_ADMIT_LOW && by != ES_RULES_BY_ADMIT_NORMAL)
+		es_rules_page(rules, service, by, ret_refusal);
+	else if (node == ES_RULES_REJECT)
 		*ret_refusal = (struct es_rules_refusal){
 			.by = by, .status = 503, .retry_after_s = conf->retry_after_s};
+	if (node == ES_RULES_REJECT)
 		return node;
-	}
 	return node >= 0 ? node : es_rules_affinity(rules, first.affinity, request, view);
 }

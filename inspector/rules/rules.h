@@ -13,9 +13,10 @@
  *
  * A request that is denied gets the answer of the first rule that matches and says `deny`, unless that says `no`;
  * nothing else is asked then. Else, in this order:
- *   1. nodes: only these are left to the policy. If none of them is a target, `otherwise` decides: any = all
- *      nodes again (the default: most clusters have most content everywhere, and a request at the wrong node
- *      is slow or a 404, one that is refused is lost for sure), reject = 503; one that drains is better;
+ *   1. nodes: only these are left to the policy, be they backup nodes of the service or not. If none of them is a target, those of
+ *      `backup` are. If none of these is, `otherwise` decides: any = all nodes again (the default: most clusters have most content
+ *      everywhere, and a request at the wrong node is slow or a 404, one that is refused is lost for sure), reject = the service's
+ *      page, or 503; one that drains is better;
  *   2. priority: where the nodes have as many requests in hand, on average, as the service's admit_low or
  *      admit_normal says, requests of that priority get 503; high ones never do;
  *   3. affinity: the value of the cookie or header, or the client's address (of IPv6, its /64), hashed on the
@@ -43,12 +44,14 @@ enum es_rules_by {
 	ES_RULES_BY_RULE,
 };
 
-/* @by: an enum es_rules_by, or beyond; @body: of the answer, for as long as the process lives; NULL: the status in words */
+/* @by: an enum es_rules_by, or beyond; @body: of the answer, for as long as the process lives; NULL: the status in words; @type: as
+ * struct es_rejection has it */
 struct es_rules_refusal {
 	unsigned int by;
 	unsigned int status;
 	unsigned int retry_after_s;
 	const char *body;
+	const char *type;
 };
 
 /* es_rules_new() - those of @conf, which outlives them. One thread at a time. Returns 0, -ENOMEM or -EIO. */
@@ -69,6 +72,10 @@ int es_rules_wait(const struct es_rules *rules, unsigned int service, const stru
  */
 int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_table *table,
 		   struct es_request_view *request, const struct es_cluster_view *view,
+		   struct es_rules_refusal *ret_refusal);
+
+/* es_rules_page() - what the clients of @service are told while nobody can serve it: its page, or 503 */
+void es_rules_page(const struct es_rules *rules, unsigned int service, unsigned int by,
 		   struct es_rules_refusal *ret_refusal);
 
 /* es_rules_layer4() - what the rules for @service say of a connection that nobody reads: a node that is a target, or ES_RULES_PASS.

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Connections that nobody reads and this node does not serve: another node gets them, by the handshake's ACK or by the first bytes."""
+import contextlib
 import time
 
 import pytest
 
-from packets import model
+from packets import families, model
 from packets.client import LINUX, PLAIN, WINDOWS
 from packets.families import BOTH
 from packets.loads import tell
@@ -179,6 +180,33 @@ def test_server_returns(modern, client):
     finally:
         node.listeners.pop(DEAD_BLIND)
         listener.close()
+
+
+def new(node, packet):
+    """The next message with that packet which is no repetition: on a busy machine, those come before an answer is read."""
+    return next(m for m in iter(lambda: given(node), None) if m.packet == packet and not m.flags & REPEAT)
+
+
+@BOTH
+def test_backup_node_serves_last(own_node, client, family):
+    """Its own share of connections goes to the others, its server works or not; here they stay when both have refused them."""
+    node = own_node(backup=True)
+    with families.dual_stack(node) if family == 6 else contextlib.nullcontext():
+        makes(node)
+        node.cluster.clear()
+        c, ack = shaken(client, BLIND, at=node)
+        message = new(node, ack)
+        assert not node.sockets(c)
+        has_it(node, message)
+        c, ack = shaken(client, BLIND, at=node)
+        first = new(node, ack)
+        refuse(node, first)
+        second = new(node, ack)
+        assert {first.target, second.target} == {1, 2} and not node.pending(BLIND)
+        refuse(node, second)
+        c.accept()
+        c.answer(b"220 ready\r\n")
+        assert node.sockets(c) == [ESTABLISHED]
 
 
 @pytest.mark.no_netfilter("without its daemon it answers nothing")

@@ -103,6 +103,30 @@ static const struct {
 	{DATAPATH NODE
 	 "service web { address = 10.77.0.100 port = 80\ncheck { host = a.example type = none } }",
 	 "t.conf:4: check: host has no effect with type = none: expected type = http or https besides"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\nbackup = n9 }",
+	 "t.conf:4: service web: backup = n9: no node of that name: expected n1"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\nbackup = n1 }",
+	 "t.conf:4: service web: backup: all nodes: expected one that comes first"},
+	{DATAPATH NODE "node n2 { address = 10.78.0.2 }\nservice web { address = 10.77.0.100 port = 80\n"
+		       "nodes = n1\nbackup = n2 }",
+	 "t.conf:6: service web: backup = n2: it is none of nodes: expected one of them"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\notherwise { status = 302 } }",
+	 "t.conf:4: otherwise: status = 302: expected 400..599"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\notherwise { file = sorry.html } }",
+	 "t.conf:4: otherwise: file = sorry.html: expected an absolute path"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\notherwise { body = a\nfile = \"/b\" } }",
+	 "t.conf:5: otherwise: file: body was set on line 4: expected one of them"},
+	{DATAPATH NODE
+	 "service web { address = 10.77.0.100 port = 80\ninspect = never\notherwise { body = a } }",
+	 "t.conf:5: service web: otherwise: with inspect = never nobody is answered: expected inspect = "
+	 "first or every"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\n} rule a { backup = n1 }",
+	 "t.conf:4: rule a: backup: there are no nodes that come first: expected nodes = {...} besides"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\n} rule a { nodes = n1 backup = n1 }",
+	 "t.conf:4: rule a: backup = n1: it is one of nodes: expected another one"},
+	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\n} rule a { nodes = n1 backup = n2 }",
+	 "t.conf:4: rule a: backup = n2: no node of that name: expected n1"},
 	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { type = none port = 81 } }",
 	 "t.conf:4: check: port has no effect with type = none: expected type = tcp, http or https"},
 	{DATAPATH NODE "service web { address = 10.77.0.100 port = 80\ncheck { port = 70000 } }",
@@ -280,7 +304,9 @@ static const struct {
 	 "content_host | content_on_disk | "
 	 "parameters | "
 	 "document_root | admit_low | "
-	 "admit_normal | retry_after_s | when_all_down | nodes | plugin NAME { | check { | outlier {"},
+	 "admit_normal | retry_after_s | when_all_down | nodes | backup | plugin NAME { | check { | outlier "
+	 "{ | "
+	 "otherwise {"},
 	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
 			   "| status | node | service | rule | location"},
 	{"port = 80",

@@ -150,9 +150,11 @@ static const struct {
 	 "rule r: first defined on line 5: expected another name"},
 	{"rule r { node = n1 }", 1,
 	 "rule r: unknown key \"node\": expected service | method | host | path | suffix | client | header | "
-	 "cookie | nodes | otherwise | type | class | cost | priority | affinity | deny | status | body"},
+	 "cookie | nodes | backup | otherwise | type | class | cost | priority | affinity | deny | status | "
+	 "body"},
 	{"location \"/\" { path = \"/\" }", 1,
-	 "location /: unknown key \"path\": expected service | nodes | otherwise | type | class | cost | "
+	 "location /: unknown key \"path\": expected service | nodes | backup | otherwise | type | class | "
+	 "cost | "
 	 "priority | size_bytes"},
 	/* values */
 	{"rule r {\n\n nodes = {n1, n9}\n}", 3,

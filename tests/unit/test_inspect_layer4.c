@@ -188,6 +188,44 @@ static void test_here(void **state)
 	assert_int_equal(given(&m, 1, 0), SELF);
 }
 
+/* A backup node gives all of them away while another node serves; and is given none. */
+static void test_backup(void **state)
+{
+	struct message m;
+
+	(void)state;
+	begin(1);
+	conf->services[0].backup_names.count = 1;
+	memset(&conf->services[0].backup, 0, sizeof(conf->services[0].backup));
+	es_node_set_add(&conf->services[0].backup, SELF);
+	ack(ES_FLOW_NEW);
+	assert_true(given(&m, 1, 0) > SELF);
+	nack(&m, ES_NACK_NO_LISTENER);
+	assert_true(given(&m, 2, 0) > SELF);
+	nack(&m, ES_NACK_NO_LISTENER);
+	assert_int_equal(given(&m, 3, 0), SELF);
+	nack(&m, ES_NACK_MADE);
+	begin(1);
+	es_health_set_state(&health, 1, ES_NODE_DOWN);
+	es_health_set_state(&health, 2, ES_NODE_DOWN);
+	ack(ES_FLOW_NEW);
+	assert_int_equal(given(&m, 1, 0), SELF);
+	nack(&m, ES_NACK_MADE);
+	begin(1);
+	memset(&conf->services[0].backup, 0, sizeof(conf->services[0].backup));
+	es_node_set_add(&conf->services[0].backup, 1);
+	es_health_set_state(&health, 1, ES_NODE_UP);
+	es_health_set_state(&health, 2, ES_NODE_UP);
+	for (int i = 0; i < 20; i++) {
+		later(2000); /* nobody is left alone any more */
+		begin(1);
+		ack(ES_FLOW_UNSERVED);
+		assert_int_equal(given(&m, 1, 0), 2);
+		nack(&m, ES_NACK_MADE);
+	}
+	conf->services[0].backup_names.count = 0;
+}
+
 /* A program has handed it over, or an inspecting node before this one has given it away. */
 static void test_anothers(void **state)
 {
@@ -230,9 +268,9 @@ static void test_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_repeated), TEST(test_made),	   TEST(test_refused),
-		TEST(test_bytes),    TEST(test_elsewhere), TEST(test_older),
-		TEST(test_here),     TEST(test_anothers),  TEST(test_lost),
+		TEST(test_repeated),  TEST(test_made),	 TEST(test_refused), TEST(test_bytes),
+		TEST(test_elsewhere), TEST(test_older),	 TEST(test_here),    TEST(test_anothers),
+		TEST(test_lost),      TEST(test_backup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

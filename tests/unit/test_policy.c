@@ -178,6 +178,117 @@ static void test_rules(void **state)
 	cluster_free(c);
 }
 
+/* A backup node is given nothing while another one serves, whoever asks; and all of it while none does. */
+static void test_backup(void **state)
+{
+	static const struct es_policy *const policies[] = {&es_policy_wrr, &es_policy_uri_hash,
+							   &es_policy_ring};
+
+	(void)state;
+	for (size_t p = 0; p < sizeof(policies) / sizeof(policies[0]); p++) {
+		struct es_cluster *c = cluster(4, NULL);
+		struct es_conf *conf = (struct es_conf *)c->conf;
+		struct es_request_view request = {.current = -1};
+		struct es_router *router;
+
+		conf->services[0].backup_names.count = 2;
+		es_node_set_add(&conf->services[0].backup, 2);
+		es_node_set_add(&conf->services[0].backup, 3);
+		router = router_new(policies[p], c, 0);
+		for (unsigned int i = 0; i < 40; i++) {
+			request.flow_hash = (__u64)i << 58;
+			assert_in_range(route(router, "/a", request.flow_hash, 0), 0, 1);
+			assert_in_range(es_route_layer4(router, 0, &request, 0, NULL), 0, 1);
+			assert_in_range(es_route_fallback(router, 0, &request, 0), 0, 1);
+		}
+		/* One of the first choice is enough. */
+		es_health_set_state(&health, 0, ES_NODE_DOWN);
+		for (unsigned int i = 0; i < 40; i++)
+			assert_int_equal(route(router, "/a", (__u64)i << 58, 0), 1);
+		/* None is, in whatever way. */
+		es_health_set_state(&health, 1, ES_NODE_DRAINING);
+		for (unsigned int i = 0; i < 40; i++) {
+			request.flow_hash = (__u64)i << 58;
+			assert_in_range(route(router, "/a", request.flow_hash, 0), 2, 3);
+			assert_in_range(es_route_layer4(router, 0, &request, 0, NULL), 2, 3);
+		}
+		es_health_set_state(&health, 2, ES_NODE_DOWN);
+		assert_int_equal(route(router, "/a", 1, 0), 3);
+		/* One that drains is the last. */
+		es_health_set_state(&health, 3, ES_NODE_ABSENT);
+		assert_int_equal(route(router, "/a", 1, 0), 1);
+		es_health_set_state(&health, 0, ES_NODE_UP);
+		assert_int_equal(route(router, "/a", 1, 0), 0);
+		router_free(router);
+		cluster_free(c);
+	}
+}
+
+/* A rule has whom it names, be it a backup node. */
+static void test_backup_named(void **state)
+{
+	struct es_cluster *c = cluster(3, NULL);
+	struct es_conf *conf = (struct es_conf *)c->conf;
+	struct es_router *router;
+
+	(void)state;
+	conf->services[0].backup_names.count = 1;
+	es_node_set_add(&conf->services[0].backup, 2);
+	conf->rule_count = 1;
+	conf->rules = calloc(1, sizeof(*conf->rules));
+	assert_non_null(conf->rules);
+	conf->rules[0].is_location = 1;
+	conf->rules[0].service = -1;
+	conf->rules[0].node_names.count = 1;
+	es_node_set_add(&conf->rules[0].nodes, 2);
+	snprintf(conf->rules[0].name, sizeof(conf->rules[0].name), "/own/");
+	router = router_new(&es_policy_wrr, c, 0);
+	for (unsigned int i = 0; i < 10; i++) {
+		assert_int_equal(route(router, "/own/x", i, 0), 2);
+		assert_in_range(route(router, "/x", i, 0), 0, 1);
+	}
+	es_health_set_state(&health, 2, ES_NODE_DOWN);
+	for (unsigned int i = 0; i < 10; i++)
+		assert_in_range(route(router, "/own/x", i, 0), 0, 1);
+	router_free(router);
+	cluster_free(c);
+}
+
+/* Nobody can: the client is told, if the service says what. */
+static void test_page(void **state)
+{
+	struct es_cluster *c = cluster(2, NULL);
+	struct es_conf *conf = (struct es_conf *)c->conf;
+	struct es_rejection rejection = {};
+	struct es_request_view request = {.current = -1, .uri = "/", .uri_len = 1};
+	static struct es_http_head head;
+	static const char text[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+	struct es_router *router;
+
+	(void)state;
+	for (int has_page = 0; has_page < 2; has_page++) {
+		conf->services[0].page = (struct es_conf_page){.status = 502, .line = has_page};
+		snprintf(conf->services[0].page.body, sizeof(conf->services[0].page.body), "Back soon.");
+		conf->services[0].retry_after_s = 60;
+		router = router_new(&es_policy_wrr, c, 0);
+		es_health_set_state(&health, 0, ES_NODE_DOWN);
+		es_health_set_state(&health, 1, ES_NODE_DOWN);
+		es_http_head_init(&head);
+		assert_int_equal(es_http_head_scan(&head, text, sizeof(text) - 1), ES_HTTP_DONE);
+		es_request_describe(&request, &head, text, sizeof(text) - 1, 1, &name);
+		assert_int_equal(es_route(router, 0, &request, 1, NULL, &rejection),
+				 has_page ? ES_ROUTE_REJECT : -1);
+		if (has_page) {
+			assert_int_equal(rejection.status, 502);
+			assert_int_equal(rejection.retry_after_s, 60);
+			assert_string_equal(rejection.body, "Back soon.");
+			assert_null(rejection.type);
+		}
+		router_free(router);
+	}
+	cluster_free(c);
+}
+
 static void test_wrr(void **state)
 {
 	static const unsigned int weights[] = {200, 100, 100};
@@ -485,11 +596,19 @@ static void test_fallback(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),	   cmocka_unit_test(test_describe),
-		cmocka_unit_test(test_rules),	   cmocka_unit_test(test_wrr),
-		cmocka_unit_test(test_uri_hash),   cmocka_unit_test(test_slow_start),
-		cmocka_unit_test(test_load_bound), cmocka_unit_test(test_never_a_node_that_is_none),
-		cmocka_unit_test(test_fallback),   cmocka_unit_test(test_suspended_before_none),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_describe),
+		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_backup),
+		cmocka_unit_test(test_backup_named),
+		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_wrr),
+		cmocka_unit_test(test_uri_hash),
+		cmocka_unit_test(test_slow_start),
+		cmocka_unit_test(test_load_bound),
+		cmocka_unit_test(test_never_a_node_that_is_none),
+		cmocka_unit_test(test_fallback),
+		cmocka_unit_test(test_suspended_before_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -414,6 +414,36 @@ static void test_placement(void **state)
 	assert_int_equal(ask("GET /only/"), ES_RULES_PASS);
 }
 
+/* Who comes second is asked before `otherwise`; refused is with the service's page. */
+static void test_backup(void **state)
+{
+	(void)state;
+	with("location /any/ { nodes = n1 backup = {n2, n3} }\n"
+	     "location /only/ { nodes = n1 backup = n2 otherwise = reject }");
+	assert_int_equal(ask("GET /any/"), ES_RULES_PASS);
+	assert_int_equal(request.allowed.bits[0], 2);
+	assert_string_equal(explain.step[0], "URL table: nodes #1, backup #2 #3, otherwise any");
+	node[1].is_target = 0;
+	assert_int_equal(ask("GET /any/"), ES_RULES_PASS);
+	assert_true(request.has_allowed);
+	assert_int_equal(request.allowed.bits[0], 12);
+	assert_string_equal(explain.step[1], "none of the nodes is a target: its backup #2 #3");
+	assert_int_equal(ask("GET /only/"), ES_RULES_PASS);
+	assert_int_equal(request.allowed.bits[0], 4);
+	node[2].is_target = 0;
+	assert_int_equal(ask("GET /only/"), ES_RULES_REJECT);
+	assert_int_equal(refusal.status, 503);
+	assert_null(refusal.body);
+	node[3].is_target = 0;
+	assert_int_equal(ask("GET /any/"), ES_RULES_PASS);
+	assert_false(request.has_allowed);
+	/* One that drains: of the first choice first. */
+	node[2].is_draining = 1;
+	assert_int_equal(ask("GET /only/"), 2);
+	node[1].is_draining = 1;
+	assert_int_equal(ask("GET /only/"), 1);
+}
+
 /* A refusal names the rule that said which nodes, by its number in the file, locations counted. */
 static void test_who_refuses(void **state)
 {
@@ -620,7 +650,7 @@ int main(void)
 		TEST(wait),	      TEST(conditions), TEST(clients),	    TEST(first_wins),
 		TEST(table),	      TEST(placement),	TEST(who_refuses),  TEST(deny),
 		TEST(admission),      TEST(affinity),	TEST(without_head), TEST(admission_begins_slowly),
-		TEST(admission_idle),
+		TEST(admission_idle), TEST(backup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

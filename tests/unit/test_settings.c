@@ -95,6 +95,11 @@ static void test_others(void **state)
 	differences("", "check { type = http path = \"/a\" }", "~service.web.check ");
 	differences("document_root = /a", "document_root = /b", "~service.web.document_root ");
 	differences("when_all_down = reject", "", "~service.web.serving ");
+	differences("", "check { port = 81 }", "~service.web.check_asks ");
+	differences("check { type = http status = {\"200\"} }",
+		    "check { type = http status = {\"200..299\"} }", "~service.web.check_asks ");
+	differences("", "otherwise { body = \"Back soon.\" }", "~service.web.otherwise ");
+	differences("", "backup = n2", "=service.web.backup ");
 	differences("inspect = every outlier { max_errors = 20 }",
 		    "inspect = every outlier { max_errors = 30 }", "~service.web.outlier ");
 	/* In the order of the nodes; and where it is said of none, the version before says the same. */

@@ -71,11 +71,13 @@ class Node(namespaces.Site):
     """One earshotd in its network."""
 
     def __init__(self, datapath="bpf", mac_mode="multicast", fallback_after_ms=4000, race_window_ms=50,
-                 workers=1, before=(), ring_hash="siphash", program=f"{VIP}, {VIP6}"):
-        """`before` stands in front of earshotd's command line; `program`: the addresses of the service of that name."""
+                 workers=1, before=(), ring_hash="siphash", program=f"{VIP}, {VIP6}",
+                 backup=False):
+        """`before` stands in front of earshotd's command line; `program`: the addresses of the service of that name; `backup`: the
+        node serves BLIND only while no other one does."""
         self.settings = {"datapath": datapath, "mac_mode": mac_mode, "fallback_after_ms": fallback_after_ms,
                          "race_window_ms": race_window_ms, "workers": workers, "interface": "eth0", "cluster_interface": "eth1",
-                         "ring_hash": ring_hash, "program": program}
+                         "ring_hash": ring_hash, "program": program, "backup": backup}
         self.cluster_mac = CLUSTER_MAC[mac_mode]
         self.mss = MSS  # of its SYN-ACKs to IPv4
         super().__init__(PREFIX, "node", "far")
@@ -168,6 +170,7 @@ class Node(namespaces.Site):
             *(f'service s{port} {{ address = "{s["program"] if port == PROGRAM else VIP}" port = {port} '
               f'{"inspect = never" if policy == "ring" else f"policy = {policy} load_bound = 0"}'
               f'{" inspect = every" if port == EACH else ""}'
+              f'{" backup = n1" if port == BLIND and s["backup"] else ""}'
               # Each connection that the server gets is a test's.
               f'{f" server_port = {SERVER}" if port == PROGRAM else ""} check {{ type = none }} }}'
               for port, policy in SERVICES.items())]
