@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "inspector/cli/capture.h"
 #include "inspector/cli/check_fix.h"
 
 #define WORDS_MAX   8
@@ -89,20 +90,6 @@ static int is_silent(const struct es_check *check)
 	return 0;
 }
 
-/* Where sysctl and ip are: `su`, cron and ssh leave that out of PATH. */
-static int path_complete(void)
-{
-	const char *path = getenv("PATH");
-	char *more = NULL;
-	int rc;
-
-	if (asprintf(&more, "%s:/usr/sbin:/sbin", path && *path ? path : "/usr/bin:/bin") < 0)
-		return -ENOMEM;
-	rc = setenv("PATH", more, 1) ? -errno : 0;
-	free(more);
-	return rc;
-}
-
 static int run_command(struct es_fix *fix)
 {
 	pid_t pid;
@@ -172,7 +159,7 @@ int es_cli_check_fix(const struct es_check *check, int runs)
 	unsigned int commands = 0, errors = 0;
 	int is_address_safe;
 
-	if (runs && path_complete())
+	if (runs && es_capture_find_all())
 		return es_cli_fail("out of memory");
 	if (fix_those(check, is_sysctl, runs, &commands))
 		return ES_CLI_FAILED;

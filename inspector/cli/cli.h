@@ -118,7 +118,7 @@ struct es_cli_command {
 extern const struct es_cli_command es_cli_status, es_cli_nodes, es_cli_ring, es_cli_counters, es_cli_flows,
 	es_cli_table, es_cli_explain, es_cli_drain, es_cli_undrain, es_cli_weight, es_cli_reload, es_cli_stop,
 	es_cli_keygen, es_cli_check, es_cli_check_config, es_cli_version, es_cli_detach, es_cli_corosync_conf,
-	es_cli_metrics, es_cli_events, es_cli_top, es_cli_trace, es_cli_rollout;
+	es_cli_metrics, es_cli_events, es_cli_top, es_cli_trace, es_cli_rollout, es_cli_report;
 
 /* Prints "earshot: ..." to stderr. Return: ES_CLI_FAILED. */
 int es_cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -16,7 +16,7 @@ static const struct es_cli_command *const commands[] = {
 	&es_cli_table,	 &es_cli_explain, &es_cli_drain,	 &es_cli_undrain,  &es_cli_weight,
 	&es_cli_reload,	 &es_cli_stop,	  &es_cli_keygen,	 &es_cli_check,	   &es_cli_check_config,
 	&es_cli_version, &es_cli_detach,  &es_cli_corosync_conf, &es_cli_metrics,  &es_cli_events,
-	&es_cli_top,	 &es_cli_trace,	  &es_cli_rollout,
+	&es_cli_top,	 &es_cli_trace,	  &es_cli_rollout,	 &es_cli_report,
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -305,6 +305,7 @@ int main(int argc, char **argv)
 		       "  check         what would not work on this machine, and what to do\n"
 		       "  check-config  check a configuration file\n"
 		       "  corosync-conf print a corosync.conf for the nodes of a configuration\n"
+		       "  report        an archive with all that a bug report needs, without keys\n"
 		       "  version       the version of this program\n"
 		       "\nearshot COMMAND --help, or earshot help COMMAND, tells more. "
 		       "Exit status: 0 done, 1 refused, 2 no daemon answers, 64 wrong command line.",

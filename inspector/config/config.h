@@ -8,6 +8,7 @@
  * error text and nothing at all. Numbers are in host byte order, addresses in network byte order.
  */
 #include <stddef.h>
+#include <stdio.h>
 
 #include "inspector/base/error.h"
 #include "inspector/base/prefix.h"
@@ -502,6 +503,14 @@ int es_conf_parse_all(const char *text, size_t size, const char *path, struct es
 		      struct es_conf_errors *errors);
 
 void es_conf_free(struct es_conf **conf);
+
+/**
+ * es_conf_redact() - write the text of a configuration, right or wrong, as strangers may read it
+ * Comments, plugins' configurations, the values of headers, queries and all that is not known are left out; lines stay where they are.
+ * @hidden: called with each piece that is, but for comments; NULL: nobody wants to know
+ */
+void es_conf_redact(const char *text, size_t size, FILE *out,
+		    void (*hidden)(void *ctx, const char *text, size_t len), void *ctx);
 
 /**
  * es_conf_find_self() - which node of @conf this machine is
