@@ -329,6 +329,37 @@ static int es_check_status(struct es_conf_parse *p)
 	return 0;
 }
 
+/* Where it goes, and of what; lines are those of the section. */
+static void es_check_log(struct es_conf_parse *p)
+{
+	struct es_conf_log *log = &p->conf->log;
+	int alternatives = 0;
+	char names[256] = "";
+
+	log->is_on = p->log.open != 0;
+	log->service = -1;
+	if (!log->is_on || p->log.wrong)
+		return;
+	if (log->to == ES_CONF_LOG_FILE && !log->file[0])
+		es_conf_fail(p, es_conf_line_of(&p->log, ES_CONF_LOG, "to"),
+			     "log: to = file: expected file = PATH besides");
+	if (log->to == ES_CONF_LOG_SYSLOG && log->file[0])
+		es_conf_fail(p, es_conf_line_of(&p->log, ES_CONF_LOG, "file"),
+			     "log: file has no effect with to = syslog: expected to = file besides");
+	if (log->to == ES_CONF_LOG_FILE && es_conf_has(&p->log, ES_CONF_LOG, "facility"))
+		es_conf_fail(p, es_conf_line_of(&p->log, ES_CONF_LOG, "facility"),
+			     "log: facility has no effect with to = file: expected to = syslog");
+	for (unsigned int i = 0; log->service_name[0] && i < p->conf->service_count; i++) {
+		es_conf_alternative(names, sizeof(names), &alternatives, p->conf->services[i].name);
+		if (!strcmp(p->conf->services[i].name, log->service_name))
+			log->service = (int)i;
+	}
+	if (log->service_name[0] && log->service < 0)
+		es_conf_fail(p, es_conf_line_of(&p->log, ES_CONF_LOG, "service"),
+			     "log: service = %s: no service of that name: expected %s", log->service_name,
+			     names);
+}
+
 /* The address that both have; NULL: none. */
 static const struct es_addr *es_service_shares(const struct es_conf_service *a,
 					       const struct es_conf_service *b)
@@ -411,6 +442,7 @@ int es_conf_check(struct es_conf_parse *p)
 	es_check_services(p);
 	if (!p->status.wrong)
 		es_check_status(p);
+	es_check_log(p);
 	es_check_plugins(p);
 	es_check_nodes(p);
 	if (!p->cluster.wrong)

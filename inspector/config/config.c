@@ -357,7 +357,8 @@ static int parse_all(struct es_conf_parse *p, const char *text, size_t size)
 	if (es_conf_section_defaults(p, &es_conf_sections[ES_CONF_CLUSTER], &p->conf->cluster) ||
 	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_DATAPATH], &p->conf->datapath) ||
 	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_INSPECTOR], &p->conf->inspector) ||
-	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_STATUS], &p->conf->status))
+	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_STATUS], &p->conf->status) ||
+	    es_conf_section_defaults(p, &es_conf_sections[ES_CONF_LOG], &p->conf->log))
 		return -EINVAL;
 	blanked = malloc(size + 1);
 	if (!blanked)

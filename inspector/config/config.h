@@ -138,6 +138,24 @@ struct es_conf_status {
 	struct es_conf_list names;
 };
 
+enum es_conf_log_to { ES_CONF_LOG_SYSLOG, ES_CONF_LOG_FILE };
+enum es_conf_log_format { ES_CONF_LOG_COMMON, ES_CONF_LOG_JSON };
+
+/**
+ * struct es_conf_log - the request log (report/log_line.h)
+ * @is_on: the file has the section; @facility: syslog's number of it; @file: "" unless @to says so
+ * @service: -1: all
+ */
+struct es_conf_log {
+	int is_on;
+	enum es_conf_log_to to;
+	enum es_conf_log_format format;
+	unsigned int facility;
+	char file[ES_CONF_PATH_SIZE];
+	char service_name[ES_CONF_NAME_SIZE];
+	int service;
+};
+
 enum es_conf_type { ES_CONF_TYPE_UNSET, ES_CONF_TYPE_STATIC, ES_CONF_TYPE_DYNAMIC };
 enum es_conf_otherwise { ES_CONF_OTHERWISE_ANY, ES_CONF_OTHERWISE_REJECT };
 
@@ -362,6 +380,7 @@ struct es_conf {
 	struct es_conf_datapath datapath;
 	struct es_conf_inspector inspector;
 	struct es_conf_status status;
+	struct es_conf_log log;
 	unsigned int node_count;
 	unsigned int service_count;
 	struct es_conf_node nodes[ES_CONF_NODES_MAX];

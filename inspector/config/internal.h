@@ -12,6 +12,7 @@ enum es_conf_section_id {
 	ES_CONF_DATAPATH,
 	ES_CONF_INSPECTOR,
 	ES_CONF_STATUS,
+	ES_CONF_LOG,
 	ES_CONF_NODE,
 	ES_CONF_SERVICE,
 	ES_CONF_RULE,
@@ -112,7 +113,7 @@ struct es_conf_parse {
 	struct es_conf_error *err;     /* gets the first one */
 	struct es_conf_errors *errors; /* gets all of them, unless NULL */
 	int failed;
-	struct es_conf_lines cluster, datapath, inspector, status;
+	struct es_conf_lines cluster, datapath, inspector, status, log;
 	struct es_conf_lines nodes[ES_CONF_NODES_MAX];
 	struct es_conf_lines services[ES_CONF_SERVICES_MAX];
 	struct es_conf_lines checks[ES_CONF_SERVICES_MAX];

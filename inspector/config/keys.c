@@ -146,6 +146,24 @@ static const struct es_conf_choice affinities[] = {
 	{NULL, 0},
 };
 
+static const struct es_conf_choice log_formats[] = {
+	{"common", ES_CONF_LOG_COMMON},
+	{"json", ES_CONF_LOG_JSON},
+	{NULL, 0},
+};
+
+static const struct es_conf_choice log_tos[] = {
+	{"syslog", ES_CONF_LOG_SYSLOG},
+	{"file", ES_CONF_LOG_FILE},
+	{NULL, 0},
+};
+
+/* Their numbers are RFC 5424's (table 1). */
+static const struct es_conf_choice facilities[] = {
+	{"daemon", 3},	{"local0", 16}, {"local1", 17}, {"local2", 18}, {"local3", 19},
+	{"local4", 20}, {"local5", 21}, {"local6", 22}, {"local7", 23}, {NULL, 0},
+};
+
 static const struct es_conf_choice yes_no[] = {
 	{"yes", 1},
 	{"no", 0},
@@ -202,6 +220,12 @@ static const struct es_conf_key status_keys[] = {
 	LIST(status, "allow", allow, PEERS),
 	LIST(status, "names", names, CALLED),
 	{.name = NULL},
+};
+
+static const struct es_conf_key log_keys[] = {
+	CHOICE(log, format, "common", log_formats), CHOICE(log, to, "syslog", log_tos),
+	VALUE(log, file, OPTIONAL, PATH),	    CHOICE(log, facility, "local5", facilities),
+	NAMED(log, "service", service_name, TEXT),  {.name = NULL},
 };
 
 static const struct es_conf_key node_keys[] = {
@@ -322,6 +346,7 @@ const struct es_conf_section es_conf_sections[ES_CONF_SECTIONS] = {
 	[ES_CONF_DATAPATH] = {"datapath", 0, datapath_keys, {NULL}},
 	[ES_CONF_INSPECTOR] = {"inspector", 0, inspector_keys, {NULL}},
 	[ES_CONF_STATUS] = {"status", 0, status_keys, {NULL}},
+	[ES_CONF_LOG] = {"log", 0, log_keys, {NULL}},
 	[ES_CONF_NODE] = {"node", 1, node_keys, {NULL}},
 	[ES_CONF_SERVICE] = {"service",
 			     1,

@@ -156,6 +156,10 @@ static int single_open(struct es_conf_parse *p, const struct es_conf_section *se
 		ret->lines = &p->status;
 		ret->data = &p->conf->status;
 		break;
+	case ES_CONF_LOG:
+		ret->lines = &p->log;
+		ret->data = &p->conf->log;
+		break;
 	default:
 		ret->lines = &p->inspector;
 		ret->data = &p->conf->inspector;

@@ -439,7 +439,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 		es_daemon_start_keeper,	    es_daemon_start_workers,	es_daemon_start_programs,
 		es_daemon_start_membership, es_daemon_load_start,	es_daemon_attach,
 		es_daemon_interfaces_start, es_daemon_view_start,	es_daemon_metrics_start,
-		es_daemon_rollout_start,    es_daemon_settings_start,
+		es_daemon_rollout_start,    es_daemon_settings_start,	es_daemon_request_log_start,
 	};
 	int rc = 0;
 
@@ -476,6 +476,7 @@ void es_daemon_fini(struct es_daemon *d)
 		es_worker_free(&d->worker[i]);
 	es_daemon_view_stop(d);
 	es_daemon_trace_stop(d);
+	es_daemon_request_log_stop(d);
 	es_daemon_poison_stop(d);
 	if (d->datapath && d->detach_on_exit)
 		es_datapath_detach(d->datapath_kind, &d->datapath_params);

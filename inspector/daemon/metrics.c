@@ -167,6 +167,18 @@ static void collect_tables(const struct es_daemon *d, struct es_metrics *m)
 	add_table(m, "urls", urls, urls_max);
 }
 
+static void collect_log(const struct es_daemon *d, struct es_metrics *m)
+{
+	struct es_log_counts counts;
+
+	es_daemon_request_log_counts(d, &counts);
+	m->has_log = d->conf->log.is_on;
+	m->log_written = counts.written;
+	m->log_failed = counts.failed;
+	for (unsigned int i = 0; i < d->datapath_params.workers; i++)
+		m->log_dropped += es_worker_count(d->worker[i], ES_WORKER_log_dropped);
+}
+
 int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format, char **ret_text,
 			   size_t *ret_len)
 {
@@ -196,6 +208,7 @@ int es_daemon_metrics_text(struct es_daemon *d, enum es_exposition_format format
 	collect_servers(d, &m);
 	collect_outliers(d, &m);
 	collect_tables(d, &m);
+	collect_log(d, &m);
 	return es_metrics_text(&m, format, ret_text, ret_len);
 }
 

@@ -178,6 +178,7 @@ struct es_inspector {
 	struct es_tally *tally; /* NULL: for tests that do not look */
 	struct es_trace_ring
 		*traces; /* of those who watch, set in the worker's thread; theirs. NULL: nobody does */
+	struct es_trace_ring *log; /* the request log's, likewise; NULL: there is none */
 };
 
 /* es_inspector_init() - returns 0 or -errno; on failure nothing is left behind */

@@ -197,6 +197,7 @@ void es_inspect_tally_gathered(struct es_inspector *in, const struct es_gather *
  * struct es_trace_subject - the decision to be shown (traced.c)
  * @text, @len: the request as far as it is known; @target: ES_NODE_REJECT if it is refused
  * @decision: of es_trace_decision_name()
+ * @status, @bytes: of the answer that it gets from here, and of its body
  */
 struct es_trace_subject {
 	const struct es_ip_packet *packet;
@@ -205,9 +206,11 @@ struct es_trace_subject {
 	unsigned int target;
 	unsigned int decision;
 	unsigned long long decided_ns;
+	unsigned int status;
+	size_t bytes;
 };
 
-/* es_inspect_trace() - for those who watch; of those there is one at least */
+/* es_inspect_trace() - for those who watch and for the log; of those there is one at least */
 void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *order,
 		      const struct es_trace_subject *subject);
 

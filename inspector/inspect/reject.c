@@ -104,9 +104,9 @@ static int has_room(const struct es_handover_order *order)
 	return !order->options.mss || ES_ANSWER_HEAD + len + ES_TIMESTAMP_OPTION_LEN <= order->options.mss;
 }
 
-/* RFC 9110: 6.6.1 (Date), 15.6.4 (503), 10.2.3 (Retry-After). A response to HEAD has no body, and says how long it would
- * be. */
-static size_t es_answer_text(const struct es_handover_order *order, char *text)
+/* @ret_body: of these, bytes of the body. RFC 9110: 6.6.1 (Date), 15.6.4 (503), 10.2.3 (Retry-After). A response to HEAD has no
+ * body, and says how long it would be. */
+static size_t es_answer_text(const struct es_handover_order *order, char *text, size_t *ret_body)
 {
 	const struct es_rejection *rejection = &order->rejection;
 	const char *reason = es_status_reason(rejection->status);
@@ -118,6 +118,7 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text)
 	/* RFC 8446 section 6: a fatal alert, access_denied, in the clear as no key is agreed on. */
 	static const char alert[] = {21, 3, 3, 0, 2, 2, 49};
 
+	*ret_body = 0;
 	if (rejection->protocol == ES_HTTP_TLS) {
 		memcpy(text, alert, sizeof(alert));
 		return sizeof(alert);
@@ -127,6 +128,7 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text)
 	if (rejection->retry_after_s)
 		snprintf(retry, sizeof(retry), "Retry-After: %u\r\n", rejection->retry_after_s);
 	es_answer_date(rejection->at_s, date, sizeof(date));
+	*ret_body = rejection->is_head ? 0 : (size_t)len;
 	return (size_t)snprintf(text, ES_ANSWER_SIZE,
 				"HTTP/1.1 %u %s\r\n"
 				"%s"
@@ -142,11 +144,11 @@ static size_t es_answer_text(const struct es_handover_order *order, char *text)
 
 /* Returns the answer's length, which is the same each time. */
 static size_t es_answer_send(struct es_inspector *in, const struct es_ip_packet *packet,
-			     const struct es_handover_order *order, uint32_t ack)
+			     const struct es_handover_order *order, uint32_t ack, size_t *ret_body)
 {
 	uint8_t bytes[ES_ANSWER_HEADER_MAX + ES_ANSWER_SIZE];
 	char text[ES_ANSWER_SIZE];
-	size_t len = es_answer_text(order, text);
+	size_t len = es_answer_text(order, text, ret_body);
 
 	es_inspect_reply(
 		in, &packet->flow, bytes,
@@ -158,7 +160,7 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 		       uint32_t end_seq, const struct es_handover_order *order)
 {
 	struct es_handover_order answered = *order;
-	size_t len;
+	size_t len, body;
 
 	/* As with a request that moved its connection away: this node answers for its retransmissions. */
 	answered.moved = 1;
@@ -166,7 +168,10 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 	answered.rejection.at_s = es_wall_ns() / 1000000000ULL;
 	es_inspect_count(in, ES_WORKER_rejected);
 	es_tally_rejected(in->tally, order->service, order->rejection.by);
-	if (in->traces)
+	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack - 1, packet->seg.seq - 1,
+			      ES_NODE_REJECT, &answered, es_inspect_now_ms(in));
+	len = es_answer_send(in, packet, &answered, end_seq, &body);
+	if (in->traces || in->log)
 		es_inspect_trace(
 			in, order,
 			&(struct es_trace_subject){.packet = packet,
@@ -174,10 +179,9 @@ void es_inspect_reject(struct es_inspector *in, __u64 flow_hash, const struct es
 						   .len = packet->seg.len,
 						   .target = ES_NODE_REJECT,
 						   .decision = ES_TRACE_REJECT,
-						   .decided_ns = in->began_ns});
-	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack - 1, packet->seg.seq - 1,
-			      ES_NODE_REJECT, &answered, es_inspect_now_ms(in));
-	len = es_answer_send(in, packet, &answered, end_seq);
+						   .decided_ns = in->began_ns,
+						   .status = order->rejection.status,
+						   .bytes = body});
 	/* Whatever the client sends when it has the answer acknowledges it; the datapath drops it then. */
 	es_decision_table_put(&in->decisions, flow_hash, packet->seg.ack + (uint32_t)len, end_seq - 1,
 			      ES_NODE_REJECT, NULL, es_inspect_now_ms(in));
@@ -195,11 +199,12 @@ void es_inspect_reject_again(struct es_inspector *in, const struct es_record *re
 			     const struct es_ip_packet *packet, const struct es_handover_order *order)
 {
 	uint32_t ack = order->next_request_seq;
+	size_t body;
 
 	/* More of a body, sent before the answer came. That may be lost, so it goes with each acknowledgment
 	 * until the client has it. */
 	if (record->kind != ES_RECORD_FIRST)
 		ack = packet->seg.seq + packet->seg.len + !!(packet->seg.flags & ES_TCP_FIN);
 	es_inspect_count(in, ES_WORKER_repeated);
-	es_answer_send(in, packet, order, ack);
+	es_answer_send(in, packet, order, ack, &body);
 }

@@ -3,6 +3,8 @@
  * The rings between the workers, which decide, and the control thread, which shows it: one writer and one reader
  * each. What an entry says of a request is made here, too; whom it is shown to is trace_filter.c's.
  */
+#include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include "inspector/inspect/trace.h"
@@ -24,9 +26,10 @@ int es_trace_put(struct es_trace_ring *ring, const struct es_trace_entry *entry)
 		atomic_store_explicit(&ring->left_out,
 				      atomic_load_explicit(&ring->left_out, memory_order_relaxed) + 1,
 				      memory_order_relaxed);
-		return 0;
+		return -ENOBUFS;
 	}
-	ring->entry[written & (ES_TRACE_ENTRIES - 1)] = *entry;
+	memcpy(&ring->entry[written & (ES_TRACE_ENTRIES - 1)], entry,
+	       offsetof(struct es_trace_entry, text) + entry->text_len);
 	atomic_store_explicit(&ring->written, written + 1, memory_order_release);
 	return 1;
 }
@@ -34,10 +37,12 @@ int es_trace_put(struct es_trace_ring *ring, const struct es_trace_entry *entry)
 int es_trace_take(struct es_trace_ring *ring, struct es_trace_entry *ret_entry)
 {
 	unsigned int taken = atomic_load_explicit(&ring->taken, memory_order_relaxed);
+	const struct es_trace_entry *from;
 
 	if (taken == atomic_load_explicit(&ring->written, memory_order_acquire))
 		return 0;
-	*ret_entry = ring->entry[taken & (ES_TRACE_ENTRIES - 1)];
+	from = &ring->entry[taken & (ES_TRACE_ENTRIES - 1)];
+	memcpy(ret_entry, from, offsetof(struct es_trace_entry, text) + from->text_len);
 	atomic_store_explicit(&ring->taken, taken + 1, memory_order_release);
 	return 1;
 }
@@ -107,6 +112,7 @@ void es_trace_request(struct es_trace_entry *entry, const char *text, size_t len
 
 	entry->text_len = entry->path_at = 0;
 	entry->is_cut = 0;
+	entry->minor = -1;
 	while (len && (*text == '\r' || *text == '\n')) {
 		text++;
 		len--;
@@ -118,6 +124,9 @@ void es_trace_request(struct es_trace_entry *entry, const char *text, size_t len
 	while (end < len && text[end] != ' ' && text[end] != '\r' && text[end] != '\n')
 		end++;
 	entry->is_cut = end >= len || end > ES_TRACE_TEXT;
+	if (len - end >= sizeof(" HTTP/1.x") - 1 && !memcmp(text + end, " HTTP/1.", 8) &&
+	    (text[end + 8] == '0' || text[end + 8] == '1'))
+		entry->minor = (int8_t)(text[end + 8] - '0');
 	if (end > len)
 		end = len;
 	if (end > ES_TRACE_TEXT)

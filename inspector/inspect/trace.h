@@ -14,7 +14,8 @@
 #include "inspector/inspect/tally.h"
 
 #define ES_TRACE_ENTRIES 1024 /* of a ring; a power of two */
-#define ES_TRACE_TEXT	 256
+#define ES_TRACE_TEXT	 1024
+#define ES_TRACE_PREFIX	 256
 #define ES_TRACE_LIST	 256
 
 /* Beside those of enum es_tally_decision: a rule or plugin refused it. */
@@ -35,7 +36,7 @@ struct es_trace_filter {
 	char service[ES_TRACE_LIST];
 	char why[ES_TRACE_LIST];
 	char decision[ES_TRACE_LIST];
-	char path[ES_TRACE_TEXT];
+	char path[ES_TRACE_PREFIX];
 	struct es_addr client;
 	unsigned int client_bits;
 };
@@ -56,6 +57,8 @@ int es_trace_filter_add(struct es_trace_filter *filter, const struct es_conf *co
  * @content: what a plugin has named it; "": the URI's
  * @text, @text_len: method and target as sent, any bytes; none where it is no HTTP/1.x; @is_cut: there is more of it
  * @path_at: where in @text the path begins
+ * @minor: of its version HTTP/1.x; -1: not known
+ * @status, @bytes: of the answer, and of its body, if this node gives it itself; else 0
  */
 struct es_trace_entry {
 	unsigned long long at_ns;
@@ -66,6 +69,9 @@ struct es_trace_entry {
 	uint8_t is_cut;
 	uint16_t text_len;
 	uint16_t path_at;
+	uint16_t status;
+	int8_t minor;
+	uint32_t bytes;
 	char service[ES_CONF_NAME_SIZE];
 	char node[ES_CONF_NAME_SIZE];
 	char why[ES_CONF_NAME_SIZE];
@@ -90,7 +96,7 @@ struct es_trace_ring {
 	struct es_trace_entry entry[ES_TRACE_ENTRIES];
 };
 
-/* es_trace_put() - the worker's: if its filter admits it. Returns 1 if it is in the ring, else 0. */
+/* es_trace_put() - the worker's: if its filter admits it. Returns 1 if it is in the ring; -ENOBUFS if that has no room; else 0. */
 int es_trace_put(struct es_trace_ring *ring, const struct es_trace_entry *entry);
 
 /* es_trace_take() - the reader's: the oldest one is copied. Returns 1, or 0: there is none. */

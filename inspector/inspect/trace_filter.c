@@ -126,7 +126,7 @@ static int read_path(struct es_trace_filter *filter, const char *value, struct e
 		es_conf_error_set(err,
 				  "filter path=%.64s: expected what the path begins with, from its / on, at "
 				  "most %d bytes",
-				  value, ES_TRACE_TEXT - 1);
+				  value, ES_TRACE_PREFIX - 1);
 		return -EINVAL;
 	}
 	snprintf(filter->path, sizeof(filter->path), "%s", value);

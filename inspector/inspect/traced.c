@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Each decision that gives a request to a node passes here: it is counted for the metrics, and noted for those who
- * watch. Where nobody does, that is one look at a pointer.
+ * watch and for the request log. Where there are none, that is a look at two pointers.
  */
 #include <stdio.h>
 #include "inspector/base/clock.h"
@@ -34,8 +34,10 @@ void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *o
 		.client = subject->packet->flow.client,
 		.client_port = es_ntohs(subject->packet->flow.client_port),
 		.decision = (uint8_t)subject->decision,
+		.status = (uint16_t)subject->status,
+		.bytes = (uint32_t)subject->bytes,
 	};
-	int is_noted = 0;
+	int is_noted = 0, logged;
 
 	if (order->service >= conf->service_count)
 		return;
@@ -47,9 +49,12 @@ void es_inspect_trace(struct es_inspector *in, const struct es_handover_order *o
 		put_content(in, order, &entry);
 	es_trace_request(&entry, subject->text, subject->len);
 	for (struct es_trace_ring *ring = in->traces; ring; ring = ring->next)
-		is_noted |= es_trace_put(ring, &entry);
+		is_noted |= es_trace_put(ring, &entry) > 0;
 	if (is_noted)
 		es_inspect_count(in, ES_WORKER_traced);
+	logged = in->log ? es_trace_put(in->log, &entry) : 0;
+	if (logged)
+		es_inspect_count(in, logged > 0 ? ES_WORKER_logged : ES_WORKER_log_dropped);
 }
 
 static void es_inspect_tally_count(struct es_inspector *in, const struct es_handover_order *order,
@@ -77,7 +82,7 @@ void es_inspect_tally(struct es_inspector *in, const struct es_ip_packet *packet
 	};
 
 	es_inspect_tally_count(in, order, target, decision, decided_ns);
-	if (in->traces)
+	if (in->traces || in->log)
 		es_inspect_trace(in, order, &subject);
 }
 
@@ -94,7 +99,8 @@ void es_inspect_tally_gathered(struct es_inspector *in, const struct es_gather *
 	struct es_ip_packet packet;
 
 	es_inspect_tally_count(in, &g->order, target, decision, decided_ns);
-	if (!in->traces || !g->count || es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
+	if ((!in->traces && !in->log) || !g->count ||
+	    es_ip_packet_parse(g->segment[0].bytes, g->segment[0].len, &packet))
 		return;
 	subject.packet = &packet;
 	es_inspect_trace(in, &g->order, &subject);

@@ -78,7 +78,9 @@ struct es_worker;
 	X(layer4_given, "connections that are not read, given to a node: here they are not served")          \
 	X(layer4_repeated, "handshakes of such, sent again to a node that had not answered")                 \
 	X(layer4_left,                                                                                       \
-	  "handshakes of such, left to their clients' first bytes: the node is of an older version")
+	  "handshakes of such, left to their clients' first bytes: the node is of an older version")         \
+	X(logged, "decisions that were noted for the request log")                                           \
+	X(log_dropped, "decisions that are missing in the request log, as it was not written fast enough")
 
 enum es_worker_counter {
 #define X(name, description) ES_WORKER_##name,

@@ -278,6 +278,13 @@ static void others_put(struct es_text *out, const struct es_conf *conf)
 	     in->gather_timeout_ms, in->race_window_ms, in->settle_ms,
 	     in->poison == ES_CONF_POISON_REFUSE ? "refuse" : "serve");
 	line(out, "~status.port=%u\n", conf->status.port);
+	if (conf->log.is_on) {
+		begun = out->used;
+		line(out, "~log=to:%s,file:%s,facility:%u,format:%s,service:%s\n",
+		     conf->log.to == ES_CONF_LOG_FILE ? "file" : "syslog", conf->log.file, conf->log.facility,
+		     conf->log.format == ES_CONF_LOG_JSON ? "json" : "common", conf->log.service_name);
+		word_put(out, begun);
+	}
 	for (unsigned int i = 0; i < conf->service_count; i++) {
 		const struct es_conf_service *s = &conf->services[i];
 

@@ -356,6 +356,19 @@ static void put_outliers(struct es_exposition *e, const struct es_metrics *m)
 	}
 }
 
+static void put_log(struct es_exposition *e, const struct es_metrics *m)
+{
+	if (!m->has_log)
+		return;
+	es_exposition_family(
+		e, ES_EXPOSITION_COUNTER, "log_lines",
+		"Lines of the request log, by what became of them: written, dropped (they came faster "
+		"than they were written) or failed (they could not be written)");
+	es_exposition_count(e, m->log_written, "result", "written", NULL);
+	es_exposition_count(e, m->log_dropped, "result", "dropped", NULL);
+	es_exposition_count(e, m->log_failed, "result", "failed", NULL);
+}
+
 static void put_datapath(struct es_exposition *e, const struct es_metrics *m)
 {
 	static const char *const names[ES_COUNTER_COUNT] = {
@@ -407,6 +420,7 @@ int es_metrics_text(const struct es_metrics *m, enum es_exposition_format format
 	put_services(&e, m);
 	put_responses(&e, m);
 	put_outliers(&e, m);
+	put_log(&e, m);
 	put_datapath(&e, m);
 	put_tables(&e, m);
 	es_exposition_end(&e);

@@ -51,6 +51,8 @@ struct es_metrics_outlier {
  * @check_duration_s: of the last check that passed; NAN: there was none
  * @responses: of each service whose responses are read, else NULL
  * @outlier: of each service that is judged by them
+ * @log_written, @log_dropped, @log_failed: lines of the request log, if @has_log: in it; that came faster than it was written; that
+ * could not be written
  */
 struct es_metrics {
 	const struct es_conf *conf;
@@ -79,6 +81,10 @@ struct es_metrics {
 	double check_duration_s[ES_CONF_SERVICES_MAX];
 	const struct es_responses *responses[ES_CONF_SERVICES_MAX];
 	struct es_metrics_outlier outlier[ES_CONF_SERVICES_MAX];
+	int has_log;
+	unsigned long long log_written;
+	unsigned long long log_dropped;
+	unsigned long long log_failed;
 	unsigned int table_count;
 	struct es_metrics_table tables[4];
 };

@@ -176,6 +176,12 @@ def state_directory(c, words):
     c.binds += [f"/var/lib/{word}" for word in words]
 
 
+def logs_directory(c, words):
+    for word in words:
+        os.makedirs(f"/var/log/{word}", exist_ok=True)
+    c.binds += [f"/var/log/{word}" for word in words]
+
+
 def read_write_paths(c, words):
     for word in words:
         path = word.removeprefix("-")
@@ -301,7 +307,7 @@ def system_call_error_number(_, words):
 PLAYED = {
     "CapabilityBoundingSet": capability_bounding_set, "NoNewPrivileges": no_new_privileges, "LimitNOFILE": limit_nofile,
     "MemoryDenyWriteExecute": memory_deny_write_execute, "UMask": umask, "RuntimeDirectory": runtime_directory,
-    "StateDirectory": state_directory, "ReadWritePaths": read_write_paths,
+    "StateDirectory": state_directory, "LogsDirectory": logs_directory, "ReadWritePaths": read_write_paths,
     "ProtectSystem": protect_system, "ProtectHome": protect_home, "PrivateTmp": private_tmp,
     "PrivateMounts": private_mounts, "ProtectProc": protect_proc, "DevicePolicy": device_policy,
     "DeviceAllow": device_allow, "ProtectKernelModules": protect_kernel_modules, "ProtectKernelLogs": protect_kernel_logs,

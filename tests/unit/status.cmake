@@ -8,3 +8,5 @@ earshot_unit_test(page earshot-status)
 # A program that it runs stands for `earshot check`.
 earshot_unit_test(problems earshot-base ${LIBEV_LIBRARY})
 target_sources(test_problems PRIVATE ${PROJECT_SOURCE_DIR}/inspector/daemon/problems.c ${PROJECT_SOURCE_DIR}/inspector/daemon/problem_events.c ${PROJECT_SOURCE_DIR}/inspector/daemon/run.c)
+earshot_unit_test(request_log earshot-report Threads::Threads)
+target_sources(test_request_log PRIVATE ${PROJECT_SOURCE_DIR}/inspector/daemon/log_writer.c)

@@ -30,6 +30,15 @@ static const struct {
 	 "t.conf:1: datapath: cookie_lifetime_s = 60: expected 120..3600 (seconds)"},
 	{"datapath { cookie_lifetime_s = 5m }",
 	 "t.conf:1: datapath: cookie_lifetime_s = 5m: expected a plain number 120..3600 (seconds)"},
+	{DATAPATH NODE SERVICE "log { to = file }", "t.conf:4: log: to = file: expected file = PATH besides"},
+	{DATAPATH NODE SERVICE "log {\n file = /var/log/x }",
+	 "t.conf:5: log: file has no effect with to = syslog: expected to = file besides"},
+	{DATAPATH NODE SERVICE "log { to = file\n file = /var/log/x\n facility = local1 }",
+	 "t.conf:6: log: facility has no effect with to = file: expected to = syslog"},
+	{DATAPATH NODE SERVICE "log { service = api }",
+	 "t.conf:4: log: service = api: no service of that name: expected web"},
+	{"log { format = combined }", "t.conf:1: log: format = combined: expected common | json"},
+	{"log { to = file file = x.log }", "t.conf:1: log: file = x.log: expected an absolute path"},
 	{"datapath { mtu = 100 }",
 	 "t.conf:1: datapath: mtu = 100: expected 0 (ask the interface) or 576..65535 (bytes)"},
 	{"datapath { receive_window_scale = 15 }",
@@ -308,9 +317,9 @@ static const struct {
 	 "{ | "
 	 "otherwise {"},
 	{"\nservices { }", "t.conf:2: unknown section \"services\": expected cluster | datapath | inspector "
-			   "| status | node | service | rule | location"},
+			   "| status | log | node | service | rule | location"},
 	{"port = 80",
-	 "t.conf:1: unknown section \"port\": expected cluster | datapath | inspector | status | "
+	 "t.conf:1: unknown section \"port\": expected cluster | datapath | inspector | status | log | "
 	 "node | service | rule | location"},
 	{"cluster {\n name = a\n name = a\n}",
 	 "t.conf:3: cluster: name = a: first set on line 2: expected it once"},
