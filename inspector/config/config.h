@@ -165,11 +165,13 @@ enum es_conf_deny { ES_CONF_DENY_UNSAID, ES_CONF_DENY_YES, ES_CONF_DENY_NO };
 /* By what a rule keeps requests on one node: a cookie's or header's value, or the client's address. */
 enum es_conf_affinity { ES_CONF_AFFINITY_NONE, ES_CONF_AFFINITY_VALUE, ES_CONF_AFFINITY_SOURCE };
 
+#define ES_CONF_RATE_SIZE   16
 #define ES_CONF_DENY_STATUS 403 /* where the file gives none */
 
 /**
  * struct es_conf_rule - a rule or a location; content/rules.h says what they mean
  * @name: of a rule; of a location, its path, decoded. @service: -1: all that are inspected
+ * @rate: as es_conf_rate_parse() reads it, "": none; @burst: 0: as many as in @rate
  * @status, @body: of the answer to a request that is denied; 0, "": ES_CONF_DENY_STATUS, the status in words
  * @class, @priority: 1 + enum es_request_class, enum es_priority; 0, as all zeros here: nothing is said
  */
@@ -203,6 +205,8 @@ struct es_conf_rule {
 	char body[ES_CONF_PATH_SIZE];
 	struct es_conf_list backup_names;
 	struct es_node_set backup;
+	char rate[ES_CONF_RATE_SIZE];
+	unsigned int burst;
 };
 
 enum es_conf_check_type { ES_CONF_CHECK_TCP, ES_CONF_CHECK_HTTP, ES_CONF_CHECK_NONE, ES_CONF_CHECK_HTTPS };
@@ -424,6 +428,9 @@ static inline unsigned int es_conf_decision_entries(const struct es_conf *conf)
  * Return: 0, -EINVAL for what the file says, -ENOMEM, or the error of reading the file.
  */
 int es_conf_read(const char *path, struct es_conf **ret_conf, struct es_conf_error *err);
+
+/* es_conf_rate_parse() - "20/s", "100/m" or "1000/h": so many requests in so many seconds. Returns 0 or -EINVAL. */
+int es_conf_rate_parse(const char *text, unsigned int *ret_count, unsigned int *ret_per_s);
 
 /* es_conf_rule_is_of_source() - does the rule say affinity = source, and all else nothing that a request would have to be read for? */
 int es_conf_rule_is_of_source(const struct es_conf_rule *rule);

@@ -41,6 +41,7 @@ enum es_conf_kind {
 	ES_CONF_KIND_HEADER,
 	ES_CONF_KIND_TOKEN,
 	ES_CONF_KIND_BODY, /* of an answer */
+	ES_CONF_KIND_RATE,
 	ES_CONF_KIND_LIST,
 };
 

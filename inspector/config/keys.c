@@ -318,6 +318,8 @@ static const struct es_conf_key rule_keys[] = {
 	CHOICE(rule, deny, OPTIONAL, denials),
 	NUMBER(rule, status, OPTIONAL, 400, 599, NULL, NULL),
 	NAMED(rule, "body", body, BODY),
+	NAMED(rule, "rate", rate, RATE),
+	NUMBER(rule, burst, OPTIONAL, 1, 1000000, "requests", NULL),
 	{.name = NULL},
 };
 

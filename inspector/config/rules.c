@@ -39,7 +39,7 @@ int es_conf_rule_is_of_source(const struct es_conf_rule *rule)
 	return !rule->is_location && rule->affinity == ES_CONF_AFFINITY_SOURCE && !rule->methods.count &&
 	       !rule->hosts.count && !rule->paths.count && !rule->suffixes.count && !rule->header[0] &&
 	       !rule->cookie[0] && !rule->node_names.count && !rule->otherwise && !rule->type &&
-	       !rule->class && !rule->cost && !rule->priority && !rule->deny;
+	       !rule->class && !rule->cost && !rule->priority && !rule->deny && !rule->rate[0];
 }
 
 int es_conf_has_source_rule(const struct es_conf *conf, unsigned int service)
@@ -151,12 +151,19 @@ static int es_check_rule_says(const struct es_rule_check *c)
 		return es_rule_fail(c, rule->status ? "status" : "body",
 				    "%s: nothing is answered: expected deny = yes besides",
 				    rule->status ? "status" : "body");
+	if (rule->burst && !rule->rate[0])
+		return es_rule_fail(c, "burst",
+				    "burst: nothing is counted: expected rate = REQUESTS/s besides");
+	if (rule->rate[0] && rule->deny == ES_CONF_DENY_YES)
+		return es_rule_fail(c, "rate",
+				    "rate = %s: all are denied: expected either rate or deny = yes",
+				    rule->rate);
 	if (rule->node_names.count || rule->type || rule->class || rule->cost || rule->priority ||
-	    rule->affinity || rule->size_bytes || rule->deny)
+	    rule->affinity || rule->size_bytes || rule->deny || rule->rate[0])
 		return 0;
 	return es_rule_fail(c, "",
 			    "says nothing: expected one of nodes | type | class | cost | priority | %s",
-			    rule->is_location ? "size_bytes" : "affinity | deny");
+			    rule->is_location ? "size_bytes" : "affinity | deny | rate");
 }
 
 /* Does one of @paths have an end of @suffixes, or have directories names below them that do? */

@@ -373,6 +373,32 @@ static int es_value_list(const struct es_value *v, struct es_conf_list *field)
 	return 0;
 }
 
+int es_conf_rate_parse(const char *text, unsigned int *ret_count, unsigned int *ret_per_s)
+{
+	size_t digits = strspn(text, "0123456789");
+	unsigned long count = digits && digits <= 6 ? strtoul(text, NULL, 10) : 0;
+	char unit = (char)(text[digits] == '/' ? text[digits + 1] : 0);
+
+	if (!count || count > 100000 || !unit || text[digits + 2] || !strchr("smh", unit))
+		return -EINVAL;
+	*ret_count = (unsigned int)count;
+	*ret_per_s = unit == 's' ? 1 : unit == 'm' ? 60 : 3600;
+	return 0;
+}
+
+static int es_value_rate(const struct es_value *v, char *field)
+{
+	static const char expected[] =
+		"expected 1..100000 requests in a second, minute or hour, such as 20/s, 100/m or "
+		"1000/h";
+	unsigned int count, per_s;
+
+	if (es_conf_rate_parse(v->text, &count, &per_s))
+		return es_value_fail(v, expected);
+	snprintf(field, ES_CONF_RATE_SIZE, "%s", v->text);
+	return 0;
+}
+
 int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, const struct es_conf_key *key,
 		      const char *value, void *section_data)
 {
@@ -412,6 +438,8 @@ int es_conf_value_set(struct es_conf_parse *p, int line, const char *label, cons
 		return es_value_token(&v, field);
 	case ES_CONF_KIND_BODY:
 		return es_value_body(&v, field);
+	case ES_CONF_KIND_RATE:
+		return es_value_rate(&v, field);
 	case ES_CONF_KIND_LIST:
 		return es_value_list(&v, field);
 	}

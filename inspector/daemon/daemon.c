@@ -161,6 +161,8 @@ static int es_daemon_first_url_tables(struct es_daemon *d, struct es_conf_error 
 
 static int es_daemon_start_workers(struct es_daemon *d, struct es_conf_error *err)
 {
+	if (es_daemon_rates_prepare(d))
+		return -ENOMEM;
 	d->orders = calloc((size_t)d->datapath_params.decision_sets * ES_DECISION_WAYS, sizeof(*d->orders));
 	if (!d->orders)
 		return -ENOMEM;
@@ -456,6 +458,7 @@ int es_daemon_init(struct es_daemon *d, const struct es_daemon_options *options,
 	}
 	es_daemon_watch(d);
 	es_daemon_plugins_watch(d);
+	es_daemon_rates_rebind(d);
 	return 0;
 }
 
@@ -477,6 +480,7 @@ void es_daemon_fini(struct es_daemon *d)
 	es_daemon_view_stop(d);
 	es_daemon_trace_stop(d);
 	es_daemon_request_log_stop(d);
+	es_daemon_rates_stop(d);
 	es_daemon_poison_stop(d);
 	if (d->datapath && d->detach_on_exit)
 		es_datapath_detach(d->datapath_kind, &d->datapath_params);

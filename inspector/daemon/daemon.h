@@ -23,6 +23,7 @@
 #include "inspector/daemon/outliers.h"
 #include "inspector/daemon/packet_max.h"
 #include "inspector/daemon/poison.h"
+#include "inspector/daemon/rates.h"
 #include "inspector/daemon/request_log.h"
 #include "inspector/daemon/rollout.h"
 #include "inspector/daemon/route.h"
@@ -70,6 +71,7 @@ struct es_daemon {
 	struct es_daemon_view view;
 	struct es_daemon_trace trace;
 	struct es_daemon_request_log request_log;
+	struct es_daemon_rates rates;
 	struct es_daemon_rollout rollout;
 	struct es_daemon_settings settings;
 	struct es_daemon_poison poison;

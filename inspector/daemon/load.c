@@ -375,6 +375,8 @@ static int on_other(void *ctx, const void *data, size_t len)
 		return es_daemon_view_message(ctx, data, len);
 	case ES_ROLLOUT_VERSION:
 		return es_daemon_rollout_message(ctx, data, len);
+	case ES_RATES_VERSION:
+		return es_daemon_rates_message(ctx, data, len);
 	default:
 		return es_daemon_poison_message(ctx, data, len);
 	}

@@ -165,6 +165,11 @@ static void collect_tables(const struct es_daemon *d, struct es_metrics *m)
 		  (unsigned long long)d->conf->inspector.gather_flows * d->datapath_params.workers);
 	add_table(m, "targets", contents, contents_max);
 	add_table(m, "urls", urls, urls_max);
+	m->has_rate = ev_is_active(&d->rates.timer);
+	if (m->has_rate)
+		add_table(m, "rate_clients",
+			  es_rates_used(d->rates.table, es_clock_now_ns(), &m->rate_forgotten),
+			  ES_RATES_ENTRIES);
 }
 
 static void collect_log(const struct es_daemon *d, struct es_metrics *m)

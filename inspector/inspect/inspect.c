@@ -38,6 +38,8 @@ int es_inspect_route(struct es_inspector *in, unsigned int service, struct es_re
 		target = es_inspect_fate_target(in, service, request, target);
 	if (target == ES_ROUTE_MORE)
 		return target;
+	if (target >= 0 && es_route_is_over(&in->router, request, in->now_ns, ret_rejection))
+		target = ES_ROUTE_REJECT;
 	if (request->head->header_count > ES_HTTP_HEADERS_MAX)
 		es_inspect_count(in, ES_WORKER_head_long);
 	if (result == ES_HTTP_AMBIGUOUS)

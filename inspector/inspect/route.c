@@ -5,6 +5,8 @@
 #include "inspector/inspect/route.h"
 #include "inspector/policy/stay.h"
 
+#define ES_RATE_STATUS 429 /* RFC 6585 section 4 */
+
 static void es_router_policies_fini(struct es_router *router)
 {
 	es_plugins_thread_free(&router->plugins);
@@ -232,6 +234,47 @@ static void es_route_refuse(const struct es_rules_refusal *refusal, struct es_re
 	rejection->type = refusal->type;
 }
 
+static void es_rate_reject(const struct es_rate_limit *limit, unsigned int after_s,
+			   struct es_rejection *ret_rejection)
+{
+	ret_rejection->status = ES_RATE_STATUS;
+	ret_rejection->retry_after_s = after_s;
+	ret_rejection->by = limit->by;
+}
+
+/* Has its client none left? It is counted when it has a node, and not when it comes back from that. */
+static int es_route_rate(const struct es_router *router, const struct es_request_view *request,
+			 const struct es_cluster_view *view, struct es_rejection *ret_rejection)
+{
+	const struct es_rate_limit *limit = request->rate;
+	unsigned int after_s;
+	int is_over;
+
+	if (!limit || !request->client || request->attempts || !router->shared || !router->shared->rates)
+		return 0;
+	is_over = es_rates_is_over(router->shared->rates, limit, request->client, view->now_ns, &after_s);
+	if (!is_over) {
+		es_explain(view, "rule %s: rate: the client has requests left", limit->name);
+		return 0;
+	}
+	es_explain(view, "rule %s: rate: the client has no request left for %u s", limit->name, after_s);
+	es_rate_reject(limit, after_s, ret_rejection);
+	return 1;
+}
+
+int es_route_is_over(const struct es_router *router, const struct es_request_view *request,
+		     unsigned long long now_ns, struct es_rejection *ret_rejection)
+{
+	const struct es_rate_limit *limit = request->rate;
+	unsigned int after_s;
+
+	if (!limit || !request->client || !router->shared || !router->shared->rates ||
+	    !es_rates_take(router->shared->rates, limit, request->client, now_ns, &after_s))
+		return 0;
+	es_rate_reject(limit, after_s, ret_rejection);
+	return 1;
+}
+
 /* What the rules make of a request: ES_RULES_PASS, ES_ROUTE_REJECT or a node. They know HTTP/1.x only. */
 static int es_route_rules(struct es_router *router, unsigned int service, struct es_request_view *request,
 			  const struct es_cluster_view *view, struct es_rejection *ret_rejection)
@@ -246,6 +289,8 @@ static int es_route_rules(struct es_router *router, unsigned int service, struct
 	if (es_head_is_http(request->head))
 		node = es_rules_apply(router->rules, service, router->cluster->urls[service], request, view,
 				      &refusal);
+	if (node != ES_RULES_REJECT && es_route_rate(router, request, view, ret_rejection))
+		return ES_ROUTE_REJECT;
 	if (node != ES_RULES_REJECT)
 		return node;
 	es_route_refuse(&refusal, ret_rejection);

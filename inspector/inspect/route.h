@@ -17,10 +17,11 @@
 
 /**
  * struct es_route_shared - what all workers of a node share; outlives them
- * @load: of each node; NULL: nothing is known
+ * @load: of each node; NULL: nothing is known; @rates: of clients; NULL: none are counted
  */
 struct es_route_shared {
 	struct es_load *load;
+	struct es_rates *rates;
 };
 
 struct es_router {
@@ -87,6 +88,13 @@ int es_route_layer4(struct es_router *router, unsigned int service, const struct
 /* es_route_fallback() - without asking the policy: es_policy_fallback(); of a service that is none any more, any node */
 int es_route_fallback(struct es_router *router, unsigned int service, const struct es_request_view *request,
 		      unsigned long long now_ns);
+
+/**
+ * es_route_is_over() - count a request that is about to be given to a node, if a rule has a rate for it
+ * Returns 1 if its client has none left after all, with @ret_rejection.
+ */
+int es_route_is_over(const struct es_router *router, const struct es_request_view *request,
+		     unsigned long long now_ns, struct es_rejection *ret_rejection);
 
 /* es_route_sent() - a request was given to @node */
 void es_route_sent(struct es_router *router, unsigned int node, unsigned int cost, unsigned long long now_ns);

@@ -13,6 +13,7 @@
 #include "inspector/base/wall.h"
 #include "inspector/inspect/poison.h"
 #include "inspector/load/exchange.h"
+#include "inspector/load/rate_words.h"
 #include "inspector/load/snapshots.h"
 #include "inspector/rollout/message.h"
 
@@ -202,6 +203,7 @@ static int es_loads_is_other(struct es_load_exchange *exchange, const void *data
 
 	if (!exchange->other || len < sizeof(*message) ||
 	    (message->version != ES_SNAPSHOT_VERSION && message->version != ES_ROLLOUT_VERSION &&
+	     message->version != ES_RATES_VERSION &&
 	     (message->version != ES_POISON_MESSAGE_VERSION || len != sizeof(*message))))
 		return 0;
 	return !exchange->other(exchange->ctx, data, len);

@@ -111,7 +111,7 @@ struct es_takes_wire {
  * @ifindex: the one by which the last datagram came, 0: not known; @elsewhere_ifindex: by which another node's, authentic,
  * was refused last for that, 0: none
  * @other: gets what begins as a message and is of another version, with @ctx (inspector/inspect/poison.h,
- * snapshots.h, inspector/rollout/message.h); returns 0 if it took it; may be NULL
+ * snapshots.h, rate_words.h, inspector/rollout/message.h); returns 0 if it took it; may be NULL
  * @answered_ns: when each node was last told that it is behind
  * @answered, @outrun: called with @ctx when a node is told so, by how much, and when this one is; may be NULL
  * @home: gets other nodes' words about sets, with @ctx; may be NULL. Likewise @evidence, about requests given to this node,

@@ -60,7 +60,10 @@ enum es_move_why {
  * @head, @text, @len: the head as scanned and the gathered bytes, from the request's first on; NULL in the
  * simulator. @truncated: the bytes are not the whole head (a bound or the time was reached).
  * @attempts: how many nodes have been given it in vain; @before: if any, the last of them
+ * @rate: of the rule that counts it (rules/rates.h); NULL: none does
  */
+struct es_rate_limit;
+
 struct es_request_view {
 	__u64 flow_hash;
 	const char *uri;
@@ -88,6 +91,7 @@ struct es_request_view {
 	int truncated;
 	unsigned int attempts;
 	unsigned int before;
+	const struct es_rate_limit *rate;
 };
 
 /**

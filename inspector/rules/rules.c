@@ -17,6 +17,7 @@ struct es_rule {
 	const struct es_conf_rule *conf;
 	struct es_url_info info;
 	struct es_rule_match match;
+	struct es_rate_limit rate;
 	const char *body;
 };
 
@@ -50,6 +51,20 @@ static void es_rule_info(const struct es_conf_rule *conf, struct es_url_info *re
 		.backup = conf->backup,
 		.only = conf->otherwise == ES_CONF_OTHERWISE_REJECT,
 	};
+}
+
+static void es_rule_rate(const struct es_conf *conf, const struct es_conf_rule *from,
+			 struct es_rate_limit *ret)
+{
+	unsigned int count, per_s;
+
+	if (es_conf_rate_parse(from->rate, &count, &per_s))
+		return;
+	ret->rule = es_conf_rule_digest(from);
+	ret->by = ES_RULES_BY_RULE + (unsigned int)(from - conf->rules);
+	ret->name = from->name;
+	ret->increment_ns = per_s * 1000000000ULL / count;
+	ret->burst = from->burst ? from->burst : count;
 }
 
 static int es_location_add(struct es_rules *rules, const struct es_conf_rule *conf, unsigned int service)
@@ -97,6 +112,7 @@ int es_rules_new(const struct es_conf *conf, struct es_rules **ret_rules)
 		if (!from->is_location) {
 			rule->conf = from;
 			es_rule_info(from, &rule->info);
+			es_rule_rate(conf, from, &rule->rate);
 			rc = es_rule_match_init(&rule->match, from);
 			if (!rc && from->body[0])
 				rc = es_body_keep(from->body, &rule->body);
@@ -192,12 +208,14 @@ static void es_explain_info(const struct es_cluster_view *view, const char *who,
 struct es_rules_first {
 	const struct es_rule *affinity; /* whose cookie or header it is */
 	const struct es_rule *deny;
+	const struct es_rule *rate;
 };
 
 /* Does @rule say anything that no rule before it has said? @new: of what the URL table has, too */
 static int es_rule_adds(const struct es_rule *rule, const struct es_rules_first *first, __u32 new)
 {
-	return new || (rule->conf->affinity && !first->affinity) || (rule->conf->deny && !first->deny);
+	return new || (rule->conf->affinity && !first->affinity) || (rule->conf->deny && !first->deny) ||
+	       (rule->conf->rate[0] && !first->rate);
 }
 
 /* All that is said of the request. @ret_by: who says which nodes may serve it. */
@@ -230,6 +248,8 @@ static void es_rules_ask(struct es_rules *rules, unsigned int service, struct es
 			first->affinity = rule;
 		if (rule->conf->deny && !first->deny)
 			first->deny = rule;
+		if (rule->conf->rate[0] && !first->rate)
+			first->rate = rule;
 	}
 	if (!has_path) {
 		if (request->uri)
@@ -267,7 +287,8 @@ int es_rules_wait(const struct es_rules *rules, unsigned int service, const stru
 	has_path = request->uri && !es_url_path_normalize(request->uri, request->uri_len, &path);
 	for (unsigned int i = 0; i < rules->count; i++) {
 		const struct es_rule *rule = &rules->rule[i];
-		int denies = rule->conf->deny && !is_decided, is_strict = es_rule_is_strict(rule->conf);
+		int denies = rule->conf->deny && !is_decided;
+		int is_strict = es_rule_is_strict(rule->conf) || rule->conf->rate[0];
 		enum es_rule_chance chance;
 
 		if ((rule->conf->service >= 0 && rule->conf->service != (int)service) ||
@@ -497,6 +518,7 @@ int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_t
 		node = ES_RULES_REJECT;
 		by = info.priority == ES_PRIORITY_LOW ? ES_RULES_BY_ADMIT_LOW : ES_RULES_BY_ADMIT_NORMAL;
 	}
+	request->rate = first.rate ? &first.rate->rate : NULL;
 	if (node == ES_RULES_REJECT && by != ES_RULES_BY_ADMIT_LOW && by != ES_RULES_BY_ADMIT_NORMAL)
 		es_rules_page(rules, service, by, ret_refusal);
 	else if (node == ES_RULES_REJECT)

@@ -22,11 +22,15 @@
  *   3. affinity: the value of the cookie or header, or the client's address (of IPv6, its /64), hashed on the
  *      content ring, is the node, and the policy is not asked. Without a node that is a target and allowed, it is.
  *
+ * What none of these refuses, the first rule that matches and says `rate` counts, for its client; whoever has none left gets 429
+ * (rates.h). The caller sees to that.
+ *
  * A condition on the path looks at its normal form; a path without one (url_path.h) meets none of them.
  */
 #include "inspector/config/config.h"
 #include "inspector/content/url_table.h"
 #include "inspector/policy/policy.h"
+#include "inspector/rules/rates.h"
 
 struct es_rules;
 
@@ -60,14 +64,14 @@ void es_rules_free(struct es_rules **rules);
 
 /**
  * es_rules_wait() - may what is not here yet of the head decide whether @request is refused?
- * By `deny`, or `otherwise = reject`. Its head is all that is here, as es_http_head_truncate() leaves it.
+ * By `deny`, `rate`, or `otherwise = reject`. Its head is all that is here, as es_http_head_truncate() leaves it.
  */
 int es_rules_wait(const struct es_rules *rules, unsigned int service, const struct es_request_view *request);
 
 /**
  * es_rules_apply() - complete @request and say what the rules make of it
  * @table: the service's, or NULL
- * Fills in size_bytes, cost, is_dynamic, class and allowed. Returns a node that is a target, ES_RULES_PASS,
+ * Fills in size_bytes, cost, is_dynamic, class, allowed and rate. Returns a node that is a target, ES_RULES_PASS,
  * or ES_RULES_REJECT and @ret_refusal.
  */
 int es_rules_apply(struct es_rules *rules, unsigned int service, struct es_url_table *table,

@@ -398,6 +398,11 @@ static void put_tables(struct es_exposition *e, const struct es_metrics *m)
 	es_exposition_family(e, ES_EXPOSITION_GAUGE, "table_limit", "Entries that a table has room for");
 	for (unsigned int i = 0; i < m->table_count; i++)
 		es_exposition_count(e, m->tables[i].limit, "table", m->tables[i].name, NULL);
+	if (!m->has_rate)
+		return;
+	es_exposition_family(e, ES_EXPOSITION_COUNTER, "rate_forgotten",
+			     "Clients that a rule's rate counted and that had to make room for others");
+	es_exposition_count(e, m->rate_forgotten, NULL);
 }
 
 int es_metrics_text(const struct es_metrics *m, enum es_exposition_format format, char **ret_text,

@@ -51,6 +51,7 @@ struct es_metrics_outlier {
  * @check_duration_s: of the last check that passed; NAN: there was none
  * @responses: of each service whose responses are read, else NULL
  * @outlier: of each service that is judged by them
+ * @rate_forgotten: clients that had to make room, if @has_rate: a rule counts them
  * @log_written, @log_dropped, @log_failed: lines of the request log, if @has_log: in it; that came faster than it was written; that
  * could not be written
  */
@@ -87,6 +88,8 @@ struct es_metrics {
 	unsigned long long log_failed;
 	unsigned int table_count;
 	struct es_metrics_table tables[4];
+	int has_rate;
+	unsigned long long rate_forgotten;
 };
 
 /**

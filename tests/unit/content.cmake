@@ -2,3 +2,4 @@
 earshot_unit_test(url_table earshot-content)
 earshot_unit_test(docroot earshot-content)
 earshot_unit_test(rules earshot-rules)
+earshot_unit_test(rates earshot-load-exchange)

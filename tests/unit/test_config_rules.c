@@ -151,7 +151,7 @@ static const struct {
 	{"rule r { node = n1 }", 1,
 	 "rule r: unknown key \"node\": expected service | method | host | path | suffix | client | header | "
 	 "cookie | nodes | backup | otherwise | type | class | cost | priority | affinity | deny | status | "
-	 "body"},
+	 "body | rate | burst"},
 	{"location \"/\" { path = \"/\" }", 1,
 	 "location /: unknown key \"path\": expected service | nodes | backup | otherwise | type | class | "
 	 "cost | "
@@ -239,7 +239,7 @@ static const struct {
 	/* what makes no sense */
 	{"rule r {\n path = '/a/'\n}", 1,
 	 "rule r: says nothing: expected one of nodes | type | class | cost | priority | affinity | "
-	 "deny"},
+	 "deny | rate"},
 	{"location / { service = web }", 1,
 	 "location /: says nothing: expected one of nodes | type | class | cost | priority | size_bytes"},
 	{"rule r {\n affinity = yes\n}", 2,
